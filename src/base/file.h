@@ -1,0 +1,24 @@
+/* file.h: the one place that knows files: mapped reading, writing, directories. */
+#ifndef WF_BASE_FILE_H
+#define WF_BASE_FILE_H
+
+#include "base/mem.h"
+
+struct file_view { /* a whole file, mapped read-only */
+    const char *data;
+    i64 bytes;
+};
+/* ERR_NO_DATA_FILE or ERR_IO, naming the path and the system's reason. An empty file has bytes 0.
+ */
+FALLIBLE file_view_open(struct file_view *out, const char *path, struct error *err);
+void file_view_close(struct file_view *view);
+/* Writes to a temporary name in the same folder and renames: a reader sees all or nothing. */
+FALLIBLE file_write_all(const char *path, const void *data, i64 bytes, struct error *err);
+FALLIBLE file_make_dirs(const char *path, struct error *err);
+bool file_exists(const char *path);
+
+/* Shared libraries (used by the gpu module only). */
+void *library_open(const char *path); /* NULL when it cannot be loaded */
+void *library_find(void *library, const char *symbol);
+
+#endif

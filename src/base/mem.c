@@ -1,0 +1,313 @@
+/* mem.c: budgets, blocks, arenas, buffers and growing text.
+ *
+ * Budgets nest: a reservation counts in the statement's budget and in the database's. The counters
+ * are atomic, so workers allocate without a lock. An arena that meets a refusal goes on with
+ * unaccounted memory and remembers it: plans and programs are small, and a check at the end of each
+ * stage costs nothing, whereas a test after every allocation would be most of the code. */
+#include "base/mem.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static _Atomic i64 fail_at;
+static _Atomic i64 reserve_count;
+
+void memory_init(struct memory *mem, struct memory *parent, i64 limit_bytes, const char *setting) {
+    mem->parent = parent;
+    atomic_init(&mem->used_bytes, 0);
+    atomic_init(&mem->peak_bytes, 0);
+    mem->limit_bytes = limit_bytes;
+    mem->setting = setting;
+}
+
+i64 memory_fail_at(i64 nth) {
+    i64 made = atomic_exchange(&reserve_count, 0);
+    atomic_store(&fail_at, nth);
+    return made;
+}
+
+static bool fails_now(void) {
+    i64 nth = atomic_fetch_add_explicit(&reserve_count, 1, memory_order_relaxed) + 1;
+    return nth == atomic_load_explicit(&fail_at, memory_order_relaxed);
+}
+
+static bool reserve_one(struct memory *mem, i64 bytes) {
+    i64 used = atomic_fetch_add_explicit(&mem->used_bytes, bytes, memory_order_relaxed) + bytes;
+    if (mem->limit_bytes && used > mem->limit_bytes) {
+        atomic_fetch_sub_explicit(&mem->used_bytes, bytes, memory_order_relaxed);
+        return false;
+    }
+    i64 peak = atomic_load_explicit(&mem->peak_bytes, memory_order_relaxed);
+    while (used > peak &&
+           !atomic_compare_exchange_weak_explicit(&mem->peak_bytes, &peak, used,
+                                                  memory_order_relaxed, memory_order_relaxed)) {
+    }
+    return true;
+}
+
+bool memory_reserve(struct memory *mem, i64 bytes) {
+    if (fails_now()) {
+        return false;
+    }
+    for (struct memory *m = mem; m; m = m->parent) {
+        if (!reserve_one(m, bytes)) {
+            for (struct memory *undo = mem; undo != m; undo = undo->parent) {
+                atomic_fetch_sub_explicit(&undo->used_bytes, bytes, memory_order_relaxed);
+            }
+            return false;
+        }
+    }
+    return true;
+}
+
+void memory_release(struct memory *mem, i64 bytes) {
+    for (struct memory *m = mem; m; m = m->parent) {
+        i64 before = atomic_fetch_sub_explicit(&m->used_bytes, bytes, memory_order_relaxed);
+        ASSERT(before >= bytes);
+        UNUSED(before);
+    }
+}
+
+static i64 memory_free_bytes(struct memory *mem) {
+    if (!mem->limit_bytes) {
+        return I64_MAX;
+    }
+    i64 used = atomic_load_explicit(&mem->used_bytes, memory_order_relaxed);
+    return MAX_OF(mem->limit_bytes - used, 0);
+}
+
+wf_status memory_refused(struct memory *mem, struct error *err, i64 bytes) {
+    struct memory *tight = mem; /* the budget that has least left */
+    for (struct memory *m = mem->parent; m; m = m->parent) {
+        tight = memory_free_bytes(m) < memory_free_bytes(tight) ? m : tight;
+    }
+    bool first = err->code == ERR_OK;
+    const char *setting = tight->setting ? tight->setting : "memory";
+    wf_status code = error_set(
+        err, ERR_OUT_OF_MEMORY, -1, "out of host memory: %lld bytes asked, %lld free of %lld",
+        bytes, tight->limit_bytes ? memory_free_bytes(tight) : 0, tight->limit_bytes);
+    if (first) {
+        error_hint(err, "Raise the setting \"%s\" (--%s SIZE when the database is opened).",
+                   setting, setting);
+    }
+    return code;
+}
+
+void *mem_alloc(struct memory *mem, i64 bytes) {
+    i64 size = ALIGN_UP(MAX_OF(bytes, 1), 64);
+    if (!memory_reserve(mem, size)) {
+        return NULL;
+    }
+    void *ptr = aligned_alloc(64, (size_t)size);
+    if (!ptr) {
+        memory_release(mem, size);
+    }
+    return ptr;
+}
+
+void mem_free(struct memory *mem, void *ptr, i64 bytes) {
+    if (ptr) {
+        free(ptr);
+        memory_release(mem, ALIGN_UP(MAX_OF(bytes, 1), 64));
+    }
+}
+
+struct arena_block {
+    struct arena_block *next;
+    i64 bytes;
+    i64 accounted; /* 0 when the budget refused */
+    i64 pad;
+};
+
+struct arena_hook {
+    struct arena_hook *next;
+    void (*run)(void *);
+    void *arg;
+};
+
+enum { ARENA_BLOCK_MIN = 4096, ARENA_BLOCK_MAX = 1 << 20 };
+
+void arena_init(struct arena *arena, struct memory *mem) {
+    memset(arena, 0, sizeof *arena);
+    arena->mem = mem;
+}
+
+static void arena_add_block(struct arena *arena, i64 bytes) {
+    i64 size = arena->head ? MIN_OF(arena->head->bytes * 2, ARENA_BLOCK_MAX) : ARENA_BLOCK_MIN;
+    size = MAX_OF(size, bytes + (i64)sizeof(struct arena_block));
+    bool granted = memory_reserve(arena->mem, size);
+    struct arena_block *block = calloc(1, (size_t)size);
+    CHECK(block != NULL);
+    if (!granted) {
+        arena->refused_bytes = size;
+    }
+    block->bytes = size;
+    block->accounted = granted ? size : 0;
+    block->next = arena->head;
+    arena->head = block;
+    arena->next = (u8 *)(block + 1);
+    arena->end = (u8 *)block + size;
+}
+
+void *arena_alloc(struct arena *arena, i64 bytes) {
+    CHECK(bytes >= 0);
+    i64 size = ALIGN_UP(MAX_OF(bytes, 1), 16);
+    if (arena->end - arena->next < size) {
+        arena_add_block(arena, size);
+    }
+    void *ptr = arena->next;
+    arena->next += size;
+    return ptr;
+}
+
+void arena_on_reset(struct arena *arena, void (*run)(void *), void *arg) {
+    struct arena_hook *hook = NEW(arena, struct arena_hook);
+    hook->run = run;
+    hook->arg = arg;
+    hook->next = arena->hooks;
+    arena->hooks = hook;
+}
+
+void arena_fini(struct arena *arena) {
+    while (arena->hooks) { /* a hook may free what a later hook's arena memory describes: newest
+                              first */
+        struct arena_hook *hook = arena->hooks;
+        arena->hooks = hook->next;
+        hook->run(hook->arg);
+    }
+    struct arena_block *block = arena->head;
+    while (block) {
+        struct arena_block *next = block->next;
+        if (block->accounted) {
+            memory_release(arena->mem, block->accounted);
+        }
+        free(block);
+        block = next;
+    }
+    struct memory *mem = arena->mem;
+    memset(arena, 0, sizeof *arena);
+    arena->mem = mem;
+}
+
+void arena_reset(struct arena *arena) {
+    arena_fini(arena);
+}
+
+wf_status arena_check(struct arena *arena, struct error *err) {
+    if (arena->refused_bytes) {
+        return memory_refused(arena->mem, err, arena->refused_bytes);
+    }
+    return ERR_OK;
+}
+
+struct sv arena_sv(struct arena *arena, struct sv s) {
+    char *copy = arena_alloc(arena, s.len + 1);
+    if (s.len) {
+        memcpy(copy, s.ptr, (size_t)s.len);
+    }
+    return (struct sv){copy, s.len};
+}
+
+char *arena_printf(struct arena *arena, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    va_list again;
+    va_copy(again, args);
+    int len = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    CHECK(len >= 0);
+    char *out = arena_alloc(arena, len + 1);
+    vsnprintf(out, (size_t)len + 1, format, again);
+    va_end(again);
+    return out;
+}
+
+void *vec_grow(struct arena *arena, const void *items, i64 *cap, i64 count, i64 item_bytes) {
+    i64 grown = MAX_OF(*cap * 2, 8);
+    void *out = arena_alloc(arena, grown * item_bytes);
+    if (count) {
+        memcpy(out, items, (size_t)(count * item_bytes));
+    }
+    *cap = grown;
+    return out;
+}
+
+void (*buffer_unpin)(struct buffer *buf);
+
+enum { BUFFER_PAD = 64 };
+
+struct buffer *buffer_new(struct memory *mem, i64 bytes) {
+    struct buffer *buf = malloc(sizeof *buf);
+    if (!buf) {
+        return NULL;
+    }
+    buf->data = mem_alloc(mem, bytes + BUFFER_PAD);
+    if (!buf->data) {
+        free(buf);
+        return NULL;
+    }
+    memset(buf->data + bytes, 0, BUFFER_PAD);
+    atomic_init(&buf->refs, 1);
+    buf->pinned = 0;
+    buf->mem = mem;
+    buf->bytes = bytes;
+    return buf;
+}
+
+struct buffer *buffer_retain(struct buffer *buf) {
+    atomic_fetch_add_explicit(&buf->refs, 1, memory_order_relaxed);
+    return buf;
+}
+
+void buffer_release(struct buffer *buf) {
+    if (!buf || atomic_fetch_sub_explicit(&buf->refs, 1, memory_order_acq_rel) != 1) {
+        return;
+    }
+    if (buf->pinned && buffer_unpin) {
+        buffer_unpin(buf);
+    }
+    mem_free(buf->mem, buf->data, buf->bytes + BUFFER_PAD);
+    free(buf);
+}
+
+void text_init(struct text *out, struct arena *arena) {
+    out->arena = arena;
+    out->len = 0;
+    out->cap = 256;
+    out->ptr = arena_alloc(arena, out->cap);
+}
+
+static void text_reserve(struct text *out, i64 more) {
+    if (out->len + more + 1 <= out->cap) {
+        return;
+    }
+    i64 cap = MAX_OF(out->cap * 2, out->len + more + 1);
+    char *grown = arena_alloc(out->arena, cap);
+    memcpy(grown, out->ptr, (size_t)out->len + 1);
+    out->ptr = grown;
+    out->cap = cap;
+}
+
+void text_append(struct text *out, struct sv s) {
+    text_reserve(out, s.len);
+    if (s.len) {
+        memcpy(out->ptr + out->len, s.ptr, (size_t)s.len);
+    }
+    out->len += s.len;
+    out->ptr[out->len] = 0;
+}
+
+void text_print(struct text *out, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    va_list again;
+    va_copy(again, args);
+    int len = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    CHECK(len >= 0);
+    text_reserve(out, len);
+    vsnprintf(out->ptr + out->len, (size_t)len + 1, format, again);
+    va_end(again);
+    out->len += len;
+}

@@ -1,0 +1,106 @@
+/* mem.h: all host memory: a budget that may refuse, plain blocks, arenas and counted buffers.
+ *
+ * Every byte that grows with data is reserved against a `memory` (a budget, nested: query within
+ * database). A refusal is a normal event and becomes error 53200. mem_fail_at makes the n-th
+ * reservation fail, for tests. */
+#ifndef WF_BASE_MEM_H
+#define WF_BASE_MEM_H
+
+#include <stdatomic.h>
+
+#include "base/error.h"
+
+struct memory {
+    struct memory *parent; /* reservations count there too; may be NULL */
+    _Atomic i64 used_bytes;
+    _Atomic i64 peak_bytes;
+    i64 limit_bytes;     /* 0 = no limit of its own */
+    const char *setting; /* the setting to raise, for the error text ("memory") */
+};
+
+void memory_init(struct memory *mem, struct memory *parent, i64 limit_bytes, const char *setting);
+/* False when the budget (or a parent's) refuses; nothing is counted then. */
+bool memory_reserve(struct memory *mem, i64 bytes);
+void memory_release(struct memory *mem, i64 bytes);
+/* Records 53200 with tier, bytes asked, bytes free and the setting to change. */
+wf_status memory_refused(struct memory *mem, struct error *err, i64 bytes);
+/* Test hook: the n-th reservation from now fails (0 = never). Returns how many were made since. */
+i64 memory_fail_at(i64 nth);
+
+/* 64-byte aligned, accounted, not cleared; NULL when refused. Freed with the same size. */
+void *mem_alloc(struct memory *mem, i64 bytes);
+void mem_free(struct memory *mem, void *ptr, i64 bytes);
+
+/* An arena hands out memory that is freed all at once. Allocation never returns NULL: when the
+ * budget refuses, the bytes come from outside the budget, `refused_bytes` is set, and the owner
+ * finds out at its next arena_check, which every stage of a statement calls when it ends. Size
+ * arguments are bytes; memory is zeroed and 16-byte aligned. */
+struct arena_block;
+struct arena_hook;
+struct arena {
+    struct memory *mem;
+    struct arena_block *head;
+    struct arena_hook *hooks;
+    u8 *next;
+    u8 *end;
+    i64 refused_bytes;
+};
+
+void arena_init(struct arena *arena, struct memory *mem);
+void arena_fini(struct arena *arena);  /* runs the hooks, newest first, then frees */
+void arena_reset(struct arena *arena); /* the same, and the arena can be used again */
+void *arena_alloc(struct arena *arena, i64 bytes);
+void arena_on_reset(struct arena *arena, void (*run)(void *), void *arg);
+FALLIBLE arena_check(struct arena *arena, struct error *err);
+struct sv arena_sv(struct arena *arena, struct sv s); /* a NUL-terminated copy */
+char *arena_printf(struct arena *arena, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#define NEW(arena, type) ((type *)arena_alloc((arena), (i64)sizeof(type)))
+#define NEW_ARRAY(arena, type, count) \
+    ((type *)arena_alloc((arena), (i64)sizeof(type) * (i64)(count)))
+
+/* Growing array in an arena: `struct { T *items; i64 count, cap; }` or any struct with these
+ * members. */
+#define VEC(type)    \
+    struct {         \
+        type *items; \
+        i64 count;   \
+        i64 cap;     \
+    }
+void *vec_grow(struct arena *arena, const void *items, i64 *cap, i64 count, i64 item_bytes);
+#define VEC_PUSH(arena, vec, item)                                                    \
+    do {                                                                              \
+        if ((vec)->count == (vec)->cap) {                                             \
+            (vec)->items = vec_grow((arena), (vec)->items, &(vec)->cap, (vec)->count, \
+                                    (i64)sizeof(*(vec)->items));                      \
+        }                                                                             \
+        (vec)->items[(vec)->count++] = (item);                                        \
+    } while (0)
+
+/* A counted block of column data: 64-byte aligned, padded by 64 readable bytes. */
+struct buffer {
+    _Atomic i32 refs;
+    i32 pinned; /* set by the GPU device while registered for direct transfer */
+    struct memory *mem;
+    i64 bytes;
+    u8 *data;
+};
+struct buffer *buffer_new(struct memory *mem, i64 bytes); /* NULL when refused; refs = 1 */
+struct buffer *buffer_retain(struct buffer *buf);
+void buffer_release(struct buffer *buf); /* NULL is fine */
+/* Called just before a buffer's memory is freed, so that the GPU device can unpin it. */
+extern void (*buffer_unpin)(struct buffer *buf);
+
+/* Text that grows; its memory comes from an arena. */
+struct text {
+    struct arena *arena;
+    char *ptr; /* always NUL-terminated */
+    i64 len;
+    i64 cap;
+};
+void text_init(struct text *out, struct arena *arena);
+void text_append(struct text *out, struct sv s);
+void text_print(struct text *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif
