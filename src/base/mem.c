@@ -210,6 +210,7 @@ struct sv arena_sv(struct arena *arena, struct sv s) {
 }
 
 char *arena_printf(struct arena *arena, const char *format, ...) {
+    CHECK(format != NULL);
     va_list args;
     va_start(args, format);
     va_list again;
@@ -299,6 +300,7 @@ void text_append(struct text *out, struct sv s) {
 }
 
 void text_print(struct text *out, const char *format, ...) {
+    CHECK(format != NULL);
     va_list args;
     va_start(args, format);
     va_list again;

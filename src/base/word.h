@@ -16,8 +16,13 @@ typedef unsigned long long u64;
 typedef float f32;
 typedef double f64;
 typedef unsigned char b8; /* 0 or 1 */
+#ifdef __CUDACC_RTC__ /* NVRTC does not know __extension__; it wants --device-int128 */
+typedef __int128 i128;
+typedef unsigned __int128 u128;
+#else
 __extension__ typedef __int128 i128;
 __extension__ typedef unsigned __int128 u128;
+#endif
 
 #define I32_MIN (-2147483647 - 1)
 #define I32_MAX 2147483647

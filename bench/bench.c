@@ -1,0 +1,204 @@
+/* bench.c: the list of experiments and what they share: opening, measuring, ceilings. */
+#define _GNU_SOURCE
+#include "bench.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <threads.h>
+#include <time.h>
+
+double bench_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+void bench_open(struct bench_db *out, const wf_option *options) {
+    wf_error error;
+    if (wf_open(NULL, options, &out->db, &error) != WF_OK || wf_connect(out->db, &out->conn) != WF_OK) {
+        fprintf(stderr, "bench: cannot open a database: %s\n", error.message);
+        exit(1);
+    }
+}
+
+void bench_close(struct bench_db *db) {
+    wf_disconnect(db->conn);
+    wf_close(db->db);
+}
+
+void bench_run(struct bench_db *db, const char *sql) {
+    if (wf_query(db->conn, sql, NULL) != WF_OK) {
+        char text[1200];
+        wf_error_text(wf_connection_error(db->conn), sql, text, sizeof text);
+        fprintf(stderr, "bench: %s\n", text);
+        exit(1);
+    }
+}
+
+static void record(struct bench_time *out, wf_result *result, double seconds) {
+    out->seconds = seconds;
+    out->rows = wf_result_row_count(result);
+    out->device_seconds = (double)wf_result_metric(result, "device_ns") * 1e-9;
+    out->bytes_moved = wf_result_metric(result, "bytes_moved");
+    out->launches = wf_result_metric(result, "launches");
+    snprintf(out->device, sizeof out->device, "%s", wf_result_devices(result));
+}
+
+void bench_measure(struct bench_db *db, const char *sql, int runs, struct bench_time *out) {
+    memset(out, 0, sizeof *out);
+    double best_device = 1e30;
+    for (int i = 0; i <= runs; i++) {
+        wf_result *result = NULL;
+        double start = bench_now();
+        if (wf_query(db->conn, sql, &result) != WF_OK) {
+            snprintf(out->error, sizeof out->error, "%s", wf_connection_error(db->conn)->message);
+            return;
+        }
+        double seconds = bench_now() - start;
+        double device = (double)wf_result_metric(result, "device_ns") * 1e-9;
+        if (i > 0 && device > 0 && device < best_device) {
+            best_device = device;
+        }
+        if (i == 1 || (i > 1 && seconds < out->seconds)) {
+            record(out, result, seconds);
+        }
+        wf_result_close(result);
+    }
+    out->device_seconds = best_device < 1e30 ? best_device : 0;
+    out->ok = true;
+}
+
+struct sum_task {
+    const uint64_t *data;
+    int64_t count;
+    uint64_t sum;
+};
+
+static int sum_thread(void *arg) {
+    struct sum_task *task = arg;
+    uint64_t a = 0, b = 0, c = 0, d = 0;
+    for (int64_t i = 0; i + 4 <= task->count; i += 4) {
+        a += task->data[i];
+        b += task->data[i + 1];
+        c += task->data[i + 2];
+        d += task->data[i + 3];
+    }
+    task->sum = a + b + c + d;
+    return 0;
+}
+
+/* Streams a gigabyte with as many threads as the machine has. */
+static double host_read_bandwidth(int thread_count) {
+    enum { MAX_THREADS = 64 };
+    int64_t count = 1 << 27;
+    uint64_t *data = malloc((size_t)count * 8);
+    if (!data) {
+        return 0;
+    }
+    memset(data, 1, (size_t)count * 8);
+    int n = thread_count < 1 ? 1 : thread_count > MAX_THREADS ? MAX_THREADS : thread_count;
+    double best = 1e30;
+    volatile uint64_t sink = 0;
+    for (int run = 0; run < 3; run++) {
+        thrd_t threads[MAX_THREADS];
+        struct sum_task tasks[MAX_THREADS];
+        double start = bench_now();
+        for (int i = 0; i < n; i++) {
+            tasks[i] = (struct sum_task){data + count / n * i, count / n, 0};
+            thrd_create(&threads[i], sum_thread, &tasks[i]);
+        }
+        for (int i = 0; i < n; i++) {
+            thrd_join(threads[i], NULL);
+            sink += tasks[i].sum;
+        }
+        double seconds = bench_now() - start;
+        best = seconds < best ? seconds : best;
+    }
+    free(data);
+    return (double)count * 8e-9 / best;
+}
+
+/* The number after `key` in the devices report. */
+static double report_number(const char *report, const char *key) {
+    const char *at = strstr(report, key);
+    return at ? strtod(at + strlen(key), NULL) : 0;
+}
+
+void bench_ceilings(struct bench_db *db, struct bench_ceiling *out) {
+    char *report = wf_devices(db->db);
+    memset(out, 0, sizeof *out);
+    if (report) {
+        double threads = report_number(report, "threads: ");
+        out->host_read = host_read_bandwidth(threads > 0 ? (int)threads : 1);
+        out->gpu_read = report_number(report, "device read: ");
+        out->gpu_copy = report_number(report, "device copy: ");
+        out->bus_in = report_number(report, "host to device: ");
+        out->bus_out = report_number(report, "device to host: ");
+        wf_free(report);
+    }
+}
+
+static int64_t parse_rows(const char *text) {
+    char *end;
+    double value = strtod(text, &end);
+    switch (*end) {
+    case 'k':
+    case 'K':
+        return (int64_t)(value * 1e3);
+    case 'm':
+    case 'M':
+        return (int64_t)(value * 1e6);
+    case 'g':
+    case 'G':
+        return (int64_t)(value * 1e9);
+    default:
+        return (int64_t)value;
+    }
+}
+
+static const struct {
+    const char *name;
+    int (*run)(const struct bench_options *options);
+    const char *text;
+} experiments[] = {
+    {"virginian", bench_virginian, "ten filter queries on CPU and GPU, every placement (--rows N --growth --no-gpu)"},
+};
+
+static int usage(const char *problem) {
+    fprintf(stderr, "%s\nwarpfox bench NAME [--rows N] [--runs N] [--json]\n", problem);
+    for (size_t i = 0; i < sizeof experiments / sizeof *experiments; i++) {
+        fprintf(stderr, "  %-12s %s\n", experiments[i].name, experiments[i].text);
+    }
+    return 2;
+}
+
+int bench_main(int argc, char **argv) {
+    struct bench_options options = {.rows = 8000000, .runs = 5};
+    const char *name = NULL;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--json") == 0) {
+            options.json = true;
+        } else if (strcmp(argv[i], "--growth") == 0) {
+            options.growth = true;
+        } else if (strcmp(argv[i], "--no-gpu") == 0) {
+            options.no_gpu = true;
+        } else if (strcmp(argv[i], "--rows") == 0 && i + 1 < argc) {
+            options.rows = parse_rows(argv[++i]);
+        } else if (strcmp(argv[i], "--runs") == 0 && i + 1 < argc) {
+            options.runs = atoi(argv[++i]);
+        } else if (argv[i][0] != '-' && !name) {
+            name = argv[i];
+        } else {
+            return usage("bench: unknown option");
+        }
+    }
+    if (!name || options.rows < 1 || options.runs < 1) {
+        return usage("bench: name an experiment; rows and runs must be positive");
+    }
+    for (size_t i = 0; i < sizeof experiments / sizeof *experiments; i++) {
+        if (strcmp(experiments[i].name, name) == 0) {
+            return experiments[i].run(&options);
+        }
+    }
+    return usage("bench: no such experiment");
+}

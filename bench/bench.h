@@ -1,0 +1,67 @@
+/* bench.h: what experiments share. Experiments see the public interface only. */
+#ifndef BENCH_H
+#define BENCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "warpfox.h"
+
+struct bench_options {
+    int64_t rows;
+    int runs;
+    bool json;
+    bool growth;
+    bool no_gpu;
+};
+
+/* `warpfox bench NAME …`: runs an experiment; returns the exit status. */
+int bench_main(int argc, char **argv);
+int bench_virginian(const struct bench_options *options);
+
+/* A database with one connection; exits with a message when it cannot be opened. */
+struct bench_db {
+    wf_database *db;
+    wf_connection *conn;
+};
+void bench_open(struct bench_db *out, const wf_option *options);
+void bench_close(struct bench_db *db);
+/* Runs a statement that must succeed. */
+void bench_run(struct bench_db *db, const char *sql);
+
+/* One measured statement: the fastest of `runs` after one warm-up. */
+struct bench_time {
+    bool ok;
+    char error[600];
+    int64_t rows;
+    double seconds;        /* wall, from text to rows */
+    double device_seconds; /* kernels only */
+    int64_t bytes_moved;
+    int64_t launches;
+    char device[40];
+};
+void bench_measure(struct bench_db *db, const char *sql, int runs, struct bench_time *out);
+
+double bench_now(void); /* seconds */
+
+/* Ceilings measured in this run, GB/s; 0 when there is no GPU. */
+struct bench_ceiling {
+    double host_read; /* all threads, streaming a large array */
+    double gpu_read;
+    double gpu_copy;
+    double bus_in;
+    double bus_out;
+};
+void bench_ceilings(struct bench_db *db, struct bench_ceiling *out);
+
+/* The Virginian table, in memory: seven 32-bit columns, reproducible. */
+struct virginian_data {
+    int64_t rows;
+    int32_t *id, *uniformi, *normali5, *normali20;
+    float *uniformf, *normalf5, *normalf20;
+};
+bool virginian_make(struct virginian_data *out, int64_t first, int64_t rows);
+void virginian_free(struct virginian_data *data);
+
+#endif

@@ -1,0 +1,1 @@
+set(WF_BENCH_SOURCES bench.c virginian.c virginian_data.c)

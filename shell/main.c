@@ -1,0 +1,176 @@
+/* main.c: warpfox: options, subcommands, and which of the three ways to read statements applies.
+ *
+ * Statements come from -c and -f in the order given; else from a pipe as a script; else from a
+ * person. The exit status is 0, 1 after an error, 2 for a wrong command line. Opening the database
+ * touches no GPU, so the shell is ready in a few milliseconds. */
+#include "shell.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void no_memory(void) {
+    fprintf(stderr, "warpfox: out of memory\n");
+    exit(EXIT_ERROR);
+}
+
+void *shell_alloc(size_t bytes) {
+    void *ptr = calloc(1, bytes ? bytes : 1);
+    if (!ptr) {
+        no_memory();
+    }
+    return ptr;
+}
+
+void *shell_grow(void *ptr, size_t bytes) {
+    void *grown = realloc(ptr, bytes);
+    if (!grown) {
+        no_memory();
+    }
+    return grown;
+}
+
+static void strbuf_reserve(struct strbuf *buf, size_t more) {
+    if (buf->len + more + 1 > buf->cap) {
+        size_t cap = buf->cap * 2 > buf->len + more + 1 ? buf->cap * 2 : buf->len + more + 64;
+        buf->ptr = shell_grow(buf->ptr, cap);
+        buf->cap = cap;
+    }
+}
+
+void strbuf_append(struct strbuf *buf, const char *text, size_t len) {
+    strbuf_reserve(buf, len);
+    if (len) {
+        memcpy(buf->ptr + buf->len, text, len);
+    }
+    buf->len += len;
+    buf->ptr[buf->len] = 0;
+}
+
+void strbuf_print(struct strbuf *buf, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    int len = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    strbuf_reserve(buf, (size_t)len);
+    va_start(args, format);
+    vsnprintf(buf->ptr + buf->len, (size_t)len + 1, format, args);
+    va_end(args);
+    buf->len += (size_t)len;
+}
+
+void strbuf_clear(struct strbuf *buf) {
+    buf->len = 0;
+    if (buf->ptr) {
+        buf->ptr[0] = 0;
+    }
+}
+
+void strbuf_free(struct strbuf *buf) {
+    free(buf->ptr);
+    *buf = (struct strbuf){0};
+}
+
+static void print_error(const wf_error *error) {
+    char text[2000];
+    wf_error_text(error, NULL, text, sizeof text);
+    fprintf(stderr, "%s\n", text);
+}
+
+static int devices_main(int argc, char **argv) {
+    if (argc > 1) {
+        fprintf(stderr, "warpfox: devices takes no \"%s\"\nTry `warpfox --help`.\n", argv[1]);
+        return EXIT_USAGE;
+    }
+    wf_database *db;
+    wf_error error;
+    if (wf_open(NULL, NULL, &db, &error)) {
+        print_error(&error);
+        return EXIT_ERROR;
+    }
+    char *text = wf_devices(db);
+    fputs(text ? text : "", stdout);
+    wf_free(text);
+    wf_close(db);
+    return 0;
+}
+
+static int run_inputs(struct shell *shell, const struct options *options) {
+    bool ok = true;
+    for (int i = 0; i < options->input_count && !shell->quit && (ok || shell->keep_going); i++) {
+        const struct input *in = &options->inputs[i];
+        bool fine = in->is_file ? run_file(shell, in->text)
+                                : run_script(shell, in->text, strlen(in->text), (struct origin){0});
+        ok = ok && fine;
+    }
+    return ok ? 0 : EXIT_ERROR;
+}
+
+static int run_session(struct shell *shell, const struct options *options) {
+    if (options->input_count > 0) {
+        return run_inputs(shell, options);
+    }
+    if (terminal_is_tty(0)) {
+        shell->interactive = true;
+        return repl(shell);
+    }
+    return run_stream(shell, stdin, NULL) ? 0 : EXIT_ERROR;
+}
+
+static int shell_main(const struct options *options) {
+    wf_error error;
+    struct shell shell = {
+        .format = options->format,
+        .timer = options->timer,
+        .keep_going = options->keep_going,
+        .ascii = options->ascii,
+    };
+    if (strcmp(options->language, "sql") != 0) {
+        fprintf(stderr, "ERROR 0A000: LogiQL is not supported yet\n"
+                        "HINT:  Leave out -l logiql and write SQL.\n");
+        return EXIT_ERROR;
+    }
+    if (wf_open(options->file, options->database, &shell.db, &error)) {
+        print_error(&error);
+        return options->file ? EXIT_ERROR : EXIT_USAGE;
+    }
+    int status = EXIT_ERROR;
+    if (wf_connect(shell.db, &shell.conn)) {
+        fprintf(stderr, "warpfox: out of memory\n");
+    } else {
+        terminal_watch_interrupt(shell.conn);
+        progress_start(&shell);
+        status = run_session(&shell, options);
+        terminal_watch_interrupt(NULL);
+    }
+    wf_disconnect(shell.conn);
+    wf_close(shell.db);
+    return status;
+}
+
+static const struct {
+    const char *name;
+    int (*run)(int argc, char **argv); /* argv[0] is the name */
+} subcommands[] = {
+    {"bench", bench_main},
+    {"devices", devices_main},
+};
+
+int main(int argc, char **argv) {
+    for (size_t i = 0; argc > 1 && i < sizeof subcommands / sizeof subcommands[0]; i++) {
+        if (strcmp(argv[1], subcommands[i].name) == 0) {
+            return subcommands[i].run(argc - 1, argv + 1);
+        }
+    }
+    struct options options;
+    int status = options_parse(argc, argv, &options);
+    if (status < 0) {
+        status = shell_main(&options);
+    }
+    options_fini(&options);
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        fprintf(stderr, "warpfox: cannot write to standard output\n");
+        status = status ? status : EXIT_ERROR;
+    }
+    return status;
+}

@@ -1,0 +1,283 @@
+/* render_box.c: results as boxes for people.
+ *
+ * Names with their types under them, then the rows: all of them up to 40, else the first and
+ * last 20. The box fits the terminal: wide columns are cut with an ellipsis, widest first, and when
+ * every column is at its least width the columns that do not fit are hidden and counted in the
+ * footer. Widths are display widths, so CJK text lines up. Only the cells shown are ever fetched.
+ */
+#include "shell.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { EDGE_ROWS = 20, LEAST_WIDTH = 12, BORDER_WIDTH = 3 };
+
+struct cell {
+    char *text;
+    int64_t width;
+    bool is_null;
+};
+
+struct box {
+    const struct shell *shell;
+    wf_result *result;
+    int32_t col_count;
+    int64_t row_count;  /* of the result */
+    int64_t shown;      /* rows shown */
+    int64_t head;       /* of those, before the gap */
+    struct cell *cells; /* 2 + shown rows: names, types, values */
+    int64_t *widths;
+    bool *right;     /* aligned to the right */
+    int32_t visible; /* columns that fit */
+};
+
+static struct cell *cell_at(const struct box *box, int64_t row, int32_t col) {
+    return &box->cells[row * box->col_count + col];
+}
+
+/* A printable copy: control characters become escapes. */
+static void cell_set(struct cell *cell, const char *text, size_t len) {
+    struct strbuf out = {0};
+    size_t start = 0;
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)text[i];
+        if (c >= 0x20 && c != 0x7f) {
+            continue;
+        }
+        strbuf_append(&out, text + start, i - start);
+        start = i + 1;
+        switch (c) {
+        case '\n':
+            strbuf_append(&out, "\\n", 2);
+            break;
+        case '\r':
+            strbuf_append(&out, "\\r", 2);
+            break;
+        case '\t':
+            strbuf_append(&out, "\\t", 2);
+            break;
+        default:
+            strbuf_print(&out, "\\x%02x", c);
+            break;
+        }
+    }
+    strbuf_append(&out, text + start, len - start);
+    cell->text = out.ptr;
+    cell->width = wf_display_width(out.ptr, out.len);
+}
+
+static void fill_value(struct cell *cell, const wf_batch *batch, int32_t col, int64_t row) {
+    if (wf_batch_is_null(batch, col, row)) {
+        cell_set(cell, "NULL", 4);
+        cell->is_null = true;
+        return;
+    }
+    char small[128];
+    size_t len = wf_value_text(batch, col, row, small, sizeof small);
+    if (len < sizeof small) {
+        cell_set(cell, small, len);
+        return;
+    }
+    char *large = shell_alloc(len + 1);
+    wf_value_text(batch, col, row, large, len + 1);
+    cell_set(cell, large, len);
+    free(large);
+}
+
+static void fill_rows(struct box *box, int64_t first, int64_t count, int64_t at) {
+    (void)!wf_result_seek(box->result, first);
+    const wf_batch *batch = NULL;
+    while (count > 0 && wf_result_next_batch(box->result, &batch) == WF_OK && batch) {
+        int64_t rows = wf_batch_rows(batch) < count ? wf_batch_rows(batch) : count;
+        for (int64_t r = 0; r < rows; r++, at++) {
+            for (int32_t c = 0; c < box->col_count; c++) {
+                fill_value(cell_at(box, at, c), batch, c, r);
+            }
+        }
+        count -= rows;
+    }
+}
+
+static void box_fill(struct box *box) {
+    int64_t total = 2 + box->shown;
+    box->cells = shell_alloc(sizeof(struct cell) * (size_t)(total * box->col_count));
+    box->widths = shell_alloc(sizeof(int64_t) * (size_t)box->col_count);
+    box->right = shell_alloc(sizeof(bool) * (size_t)box->col_count);
+    for (int32_t c = 0; c < box->col_count; c++) {
+        wf_type_info info = {0};
+        (void)!wf_result_type(box->result, c, &info);
+        const char *name = wf_result_name(box->result, c);
+        cell_set(cell_at(box, 0, c), name, strlen(name));
+        cell_set(cell_at(box, 1, c), info.text, strlen(info.text));
+        box->right[c] = info.type >= WF_TYPE_SMALLINT && info.type <= WF_TYPE_DOUBLE;
+    }
+    fill_rows(box, 0, box->head, 2);
+    fill_rows(box, box->row_count - (box->shown - box->head), box->shown - box->head,
+              2 + box->head);
+    for (int64_t r = 0; r < total; r++) {
+        for (int32_t c = 0; c < box->col_count; c++) {
+            int64_t width = cell_at(box, r, c)->width;
+            box->widths[c] = width > box->widths[c] ? width : box->widths[c];
+        }
+    }
+}
+
+static int64_t box_width(const struct box *box, int32_t cols) {
+    int64_t width = 1;
+    for (int32_t c = 0; c < cols; c++) {
+        width += box->widths[c] + BORDER_WIDTH;
+    }
+    return width;
+}
+
+static int32_t widest_column(const struct box *box) {
+    int32_t best = 0;
+    for (int32_t c = 1; c < box->col_count; c++) {
+        best = box->widths[c] > box->widths[best] ? c : best;
+    }
+    return best;
+}
+
+static void box_fit(struct box *box, int64_t columns) {
+    box->visible = box->col_count;
+    int64_t over = columns > 0 ? box_width(box, box->col_count) - columns : 0;
+    while (over > 0) {
+        int32_t widest = widest_column(box);
+        if (box->widths[widest] <= LEAST_WIDTH) {
+            break;
+        }
+        box->widths[widest]--;
+        over--;
+    }
+    int64_t mark = 1 + BORDER_WIDTH; /* the column of dots that stands for the hidden ones */
+    while (over > 0 && box->visible > 1 && box_width(box, box->visible) + mark > columns) {
+        box->visible--;
+    }
+}
+
+static void put_times(const char *text, int64_t count) {
+    for (int64_t i = 0; i < count; i++) {
+        fputs(text, stdout);
+    }
+}
+
+/* Bytes of text that fit into `width` columns. */
+static size_t fitting(const char *text, int64_t width) {
+    size_t len = strlen(text);
+    size_t end = 0;
+    while (end < len) {
+        size_t next = end + 1;
+        while (next < len && ((unsigned char)text[next] & 0xc0) == 0x80) {
+            next++;
+        }
+        if (wf_display_width(text, next) > width) {
+            break;
+        }
+        end = next;
+    }
+    return end;
+}
+
+static void put_cell(const struct box *box, const struct cell *cell, int64_t width, bool right) {
+    const char *dots = box->shell->ascii ? "..." : "…";
+    int64_t dots_width = box->shell->ascii ? 3 : 1;
+    size_t len = strlen(cell->text);
+    int64_t used = cell->width;
+    if (cell->width > width) {
+        len = fitting(cell->text, width - dots_width);
+        used = wf_display_width(cell->text, len) + dots_width;
+    }
+    fputs(" ", stdout);
+    put_times(" ", right ? width - used : 0);
+    fwrite(cell->text, 1, len, stdout);
+    fputs(cell->width > width ? dots : "", stdout);
+    put_times(" ", (right ? 0 : width - used) + 1);
+}
+
+struct rule {
+    const char *left, *line, *middle, *right;
+};
+static const struct rule unicode_rules[] = {
+    {"┌", "─", "┬", "┐"}, {"├", "─", "┼", "┤"}, {"└", "─", "┴", "┘"}};
+static const struct rule ascii_rule = {"+", "-", "+", "+"};
+
+static void put_rule(const struct box *box, int which) {
+    const struct rule *rule = box->shell->ascii ? &ascii_rule : &unicode_rules[which];
+    fputs(rule->left, stdout);
+    for (int32_t c = 0; c < box->visible; c++) {
+        fputs(c ? rule->middle : "", stdout);
+        put_times(rule->line, box->widths[c] + 2);
+    }
+    if (box->visible < box->col_count) {
+        fputs(rule->middle, stdout);
+        put_times(rule->line, 3);
+    }
+    fputs(rule->right, stdout);
+    fputs("\n", stdout);
+}
+
+static void put_row(const struct box *box, int64_t row, bool is_gap) {
+    const char *bar = box->shell->ascii ? "|" : "│";
+    const char *gap = box->shell->ascii ? ":" : "·";
+    struct cell gap_cell = {(char *)(size_t)gap, 1, false};
+    fputs(bar, stdout);
+    for (int32_t c = 0; c < box->visible; c++) {
+        const struct cell *cell = is_gap ? &gap_cell : cell_at(box, row, c);
+        put_cell(box, cell, box->widths[c], box->right[c]);
+        fputs(bar, stdout);
+    }
+    if (box->visible < box->col_count) {
+        fputs(box->shell->ascii ? " . " : " … ", stdout);
+        fputs(bar, stdout);
+    }
+    fputs("\n", stdout);
+}
+
+static void put_footer(const struct box *box) {
+    printf("(%lld row%s", (long long)box->row_count, box->row_count == 1 ? "" : "s");
+    if (box->shown < box->row_count) {
+        if (box->shown > 0) {
+            printf(", %lld shown", (long long)box->shown);
+        } else {
+            printf(" left on the device");
+        }
+    }
+    if (box->visible < box->col_count) {
+        printf(", %d of %d columns shown", box->visible, box->col_count);
+    }
+    printf(", %.3f ms", (double)wf_result_time_ns(box->result) / 1e6);
+    const char *devices = wf_result_devices(box->result);
+    printf("%s%s)\n", devices[0] ? ", " : "", devices);
+}
+
+void render_box(const struct shell *shell, wf_result *result) {
+    struct box box = {.shell = shell, .result = result};
+    box.col_count = wf_result_column_count(result);
+    box.row_count = wf_result_row_count(result);
+    bool has_gap = box.row_count > 2 * EDGE_ROWS;
+    const wf_batch *first = NULL;
+    bool is_here = wf_result_next_batch(result, &first) == WF_OK && first;
+    has_gap = has_gap && is_here;
+    box.shown = has_gap ? 2 * EDGE_ROWS : is_here ? box.row_count : 0;
+    box.head = has_gap ? EDGE_ROWS : box.shown;
+    box_fill(&box);
+    box_fit(&box, terminal_columns());
+    put_rule(&box, 0);
+    put_row(&box, 0, false);
+    put_row(&box, 1, false);
+    put_rule(&box, 1);
+    for (int64_t r = 0; r < box.shown; r++) {
+        if (has_gap && r == box.head) {
+            put_row(&box, 0, true);
+        }
+        put_row(&box, 2 + r, false);
+    }
+    put_rule(&box, 2);
+    put_footer(&box);
+    for (int64_t i = 0; i < (2 + box.shown) * box.col_count; i++) {
+        free(box.cells[i].text);
+    }
+    free(box.cells);
+    free(box.widths);
+    free(box.right);
+}

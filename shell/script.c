@@ -1,0 +1,251 @@
+/* script.c: runs text: cuts it into statements and commands, runs each, shows results and errors.
+ *
+ * Text is run statement by statement, not parsed as a whole, so that a mistake spares what came
+ * before it. A line that begins, between statements, with `.` or `\` is a command of the shell; so
+ * are the words help, exit and quit alone on a line. */
+#define _POSIX_C_SOURCE 200809L
+#include "shell.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+static double now_ms(void) {
+    struct timespec ts;
+    timespec_get(&ts, TIME_UTC);
+    return (double)ts.tv_sec * 1e3 + (double)ts.tv_nsec / 1e6;
+}
+
+void render(const struct shell *shell, wf_result *result) {
+    if (wf_result_column_count(result) == 0) {
+        if (shell->interactive) {
+            fprintf(stderr, "%s (%.3f ms)\n", wf_result_tag(result),
+                    (double)wf_result_time_ns(result) / 1e6);
+        }
+        return;
+    }
+    if (shell->format == FORMAT_BOX) {
+        render_box(shell, result);
+    } else {
+        render_text(shell->format, result);
+    }
+}
+
+static void print_error(struct shell *shell, const char *sql, struct origin origin) {
+    const wf_error *error = wf_connection_error(shell->conn);
+    size_t len = wf_error_text(error, sql, NULL, 0);
+    char *text = shell_alloc(len + 1);
+    wf_error_text(error, sql, text, len + 1);
+    fflush(stdout);
+    if (origin.name) {
+        long line = origin.line + (error->line > 0 ? (long)error->line - 1 : 0);
+        fprintf(stderr, "%s:%ld: ", origin.name, line);
+    }
+    fprintf(stderr, "%s\n", text);
+    free(text);
+}
+
+static bool starts_with_word(const char *sql, const char *word) {
+    size_t len = strlen(word);
+    while (*sql == ' ' || *sql == '\t' || *sql == '\n' || *sql == '(') {
+        sql++;
+    }
+    return strncasecmp(sql, word, len) == 0;
+}
+
+/* With .explain on, statements that have a plan are shown instead of run. */
+static char *with_explain(const struct shell *shell, const char *sql) {
+    struct strbuf out = {0};
+    bool has_plan = starts_with_word(sql, "select") || starts_with_word(sql, "insert") ||
+                    starts_with_word(sql, "with") || starts_with_word(sql, "values");
+    if (shell->explain && has_plan) {
+        strbuf_print(&out, "EXPLAIN (%s) ", shell->explain);
+    }
+    strbuf_append(&out, sql, strlen(sql));
+    return out.ptr;
+}
+
+bool run_statement(struct shell *shell, const char *sql, struct origin origin) {
+    char *text = with_explain(shell, sql);
+    wf_result *result = NULL;
+    double start_ms = now_ms();
+    terminal_set_running(true);
+    wf_status status = wf_query(shell->conn, text, &result);
+    terminal_set_running(false);
+    double took_ms = now_ms() - start_ms;
+    progress_clear();
+    if (status) {
+        print_error(shell, text, origin);
+    } else if (result) {
+        render(shell, result);
+        wf_result_close(result);
+    }
+    if (shell->timer) {
+        fflush(stdout);
+        fprintf(stderr, "time %.3f ms\n", took_ms);
+    }
+    free(text);
+    return status == WF_OK;
+}
+
+bool is_command(const char *line, size_t len) {
+    static const char *const words[] = {"help", "exit", "quit"};
+    while (len > 0 && (*line == ' ' || *line == '\t')) {
+        line++;
+        len--;
+    }
+    while (len > 0 && strchr(" \t\r\n;", line[len - 1])) {
+        len--;
+    }
+    if (len > 0 && (line[0] == '.' || line[0] == '\\')) {
+        return true;
+    }
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (len == strlen(words[i]) && strncasecmp(line, words[i], len) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static long count_lines(const char *text, size_t len) {
+    long lines = 0;
+    for (size_t i = 0; i < len; i++) {
+        lines += text[i] == '\n';
+    }
+    return lines;
+}
+
+/* Bytes of white space at the start. */
+static size_t blank_prefix(const char *text, size_t len) {
+    size_t n = 0;
+    while (n < len && strchr(" \t\r\n", text[n]) && text[n]) {
+        n++;
+    }
+    return n;
+}
+
+/* One statement or command from the front of the text. Returns the bytes used; 0 when the text
+ * holds no whole one and `at_end` is false. */
+static size_t run_first(struct shell *shell, const char *text, size_t len, struct origin origin,
+                        bool at_end, bool *out_ok) {
+    const char *newline = memchr(text, '\n', len);
+    size_t line_len = newline ? (size_t)(newline - text) + 1 : len;
+    if ((newline || at_end) && is_command(text, line_len)) {
+        *out_ok = run_command(shell, text, line_len);
+        return line_len;
+    }
+    int blank;
+    size_t used = wf_scan_statement(text, len, &blank);
+    if (used == 0 && !at_end) {
+        return 0;
+    }
+    used = used ? used : len;
+    if (!blank && memchr(text, 0, used)) {
+        fflush(stdout);
+        fprintf(stderr, "ERROR 22021: the text holds a NUL byte\n");
+        *out_ok = false;
+    } else if (!blank) {
+        char *sql = shell_alloc(used + 1);
+        memcpy(sql, text, used);
+        *out_ok = run_statement(shell, sql, origin);
+        free(sql);
+    }
+    return used;
+}
+
+/* Runs what is whole; returns the bytes used. */
+static size_t run_whole(struct shell *shell, const char *text, size_t len, struct origin *origin,
+                        bool at_end, bool *out_ok) {
+    size_t at = 0;
+    bool go_on = true;
+    while (at < len && go_on && !shell->quit) {
+        size_t skip = blank_prefix(text + at, len - at);
+        origin->line += count_lines(text + at, skip);
+        at += skip;
+        if (at == len) {
+            break;
+        }
+        bool fine = true;
+        size_t used = run_first(shell, text + at, len - at, *origin, at_end, &fine);
+        if (used == 0) {
+            break;
+        }
+        origin->line += count_lines(text + at, used);
+        at += used;
+        *out_ok = *out_ok && fine;
+        go_on = fine || shell->keep_going;
+        if (terminal_interrupted()) {
+            *out_ok = false;
+            go_on = false;
+        }
+    }
+    return at;
+}
+
+bool run_script(struct shell *shell, const char *text, size_t len, struct origin origin) {
+    bool ok = true;
+    run_whole(shell, text, len, &origin, true, &ok);
+    return ok;
+}
+
+bool run_file(struct shell *shell, const char *path) {
+    if (strcmp(path, "-") == 0) {
+        return run_stream(shell, stdin, NULL);
+    }
+    FILE *in = fopen(path, "rb");
+    if (!in) {
+        fflush(stdout);
+        fprintf(stderr, "ERROR 58P01: cannot open \"%s\": %s\n", path, strerror(errno));
+        return false;
+    }
+    struct strbuf text = {0};
+    char block[65536];
+    size_t got;
+    while ((got = fread(block, 1, sizeof block, in)) > 0) {
+        strbuf_append(&text, block, got);
+    }
+    bool ok = !ferror(in);
+    if (!ok) {
+        fprintf(stderr, "ERROR 58030: cannot read \"%s\": %s\n", path, strerror(errno));
+    }
+    fclose(in);
+    if (ok && text.len > 0) {
+        ok = run_script(shell, text.ptr, text.len, (struct origin){path, 1});
+    }
+    strbuf_free(&text);
+    return ok;
+}
+
+/* Statements run as they arrive, so that a program can talk to the shell through a pipe. */
+bool run_stream(struct shell *shell, FILE *in, const char *name) {
+    struct strbuf pending = {0};
+    struct origin origin = {name, 1};
+    char *line = NULL;
+    size_t cap = 0;
+    bool ok = true;
+    bool go_on = true;
+    while (go_on && !shell->quit) {
+        ssize_t got = getline(&line, &cap, in);
+        bool at_end = got <= 0;
+        if (!at_end) {
+            bool can_end = memchr(line, ';', (size_t)got) || pending.len == 0;
+            strbuf_append(&pending, line, (size_t)got);
+            if (!can_end) {
+                continue;
+            }
+        }
+        if (pending.len > 0) {
+            size_t used = run_whole(shell, pending.ptr, pending.len, &origin, at_end, &ok);
+            memmove(pending.ptr, pending.ptr + used, pending.len - used);
+            pending.len -= used;
+            fflush(stdout);
+        }
+        go_on = !at_end && (ok || shell->keep_going);
+    }
+    free(line);
+    strbuf_free(&pending);
+    return ok;
+}

@@ -1,0 +1,129 @@
+/* shell.h: what the files of the shell share. The shell sees the library through warpfox.h only. */
+#ifndef WF_SHELL_SHELL_H
+#define WF_SHELL_SHELL_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "warpfox.h"
+
+enum format {
+    FORMAT_BOX,
+    FORMAT_CSV,
+    FORMAT_TSV,
+    FORMAT_JSON,
+    FORMAT_JSONL,
+    FORMAT_MARKDOWN,
+    FORMAT_LINE,
+    FORMAT_NONE,
+    FORMAT_COUNT
+};
+extern const char *const format_names[FORMAT_COUNT];
+int format_find(const char *name); /* -1 when unknown */
+
+enum { EXIT_ERROR = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
+
+/* What -c and -f gave, in order. */
+struct input {
+    bool is_file;
+    const char *text; /* statements, or the file's name */
+};
+
+enum { OPTION_SLOTS = 5 };
+struct options {
+    struct input *inputs;
+    int input_count;
+    const char *file;     /* the database, not supported yet */
+    const char *language; /* "sql" */
+    enum format format;
+    bool timer;
+    bool keep_going;
+    bool ascii;
+    wf_option database[OPTION_SLOTS]; /* for wf_open; ends with a NULL name */
+    int database_count;
+};
+/* Returns -1 to go on, else the exit status (help and version print to stdout, mistakes to stderr).
+ */
+int options_parse(int argc, char **argv, struct options *out);
+void options_fini(struct options *options);
+
+/* Growing text; memory failures end the program with a message. */
+struct strbuf {
+    char *ptr; /* NUL-terminated once anything was appended; NULL before */
+    size_t len;
+    size_t cap;
+};
+void strbuf_append(struct strbuf *buf, const char *text, size_t len);
+void strbuf_print(struct strbuf *buf, const char *format, ...)
+    __attribute__((format(printf, 2, 3), nonnull(2)));
+void strbuf_clear(struct strbuf *buf);
+void strbuf_free(struct strbuf *buf);
+void *shell_alloc(size_t bytes); /* zeroed; never NULL */
+void *shell_grow(void *ptr, size_t bytes);
+
+struct shell {
+    wf_database *db;
+    wf_connection *conn;
+    enum format format;
+    bool timer;
+    bool keep_going;
+    bool ascii;
+    bool interactive;
+    bool quit;           /* .quit was given */
+    const char *explain; /* level put before statements, or NULL */
+    int read_depth;      /* of nested .read */
+};
+
+/* Where the text being run came from, for error messages; name NULL = the command line or a
+ * terminal. */
+struct origin {
+    const char *name;
+    long line; /* of the text's first character, from 1 */
+};
+
+/* script.c. Each returns false when an error was printed and the script must stop. */
+bool run_script(struct shell *shell, const char *text, size_t len, struct origin origin);
+bool run_file(struct shell *shell, const char *path);
+bool run_stream(struct shell *shell, FILE *in, const char *name);
+bool run_statement(struct shell *shell, const char *sql, struct origin origin);
+/* True when the line is a command of the shell (.help, \q, exit, …). */
+bool is_command(const char *line, size_t len);
+
+/* commands.c: runs such a line; false when it failed. */
+bool run_command(struct shell *shell, const char *line, size_t len);
+/* Name of command number i, with its dot, or NULL at the end. */
+const char *command_name(int i);
+
+/* render_box.c, render_text.c: write to stdout. */
+void render_box(const struct shell *shell, wf_result *result);
+void render_text(enum format format, wf_result *result);
+void render(const struct shell *shell, wf_result *result);
+
+/* complete.c: the ways to go on from `word`, the text between the last break and the cursor. */
+struct candidates {
+    char **items;
+    int count;
+    int cap;
+};
+void complete(struct shell *shell, const char *line, size_t cursor, struct candidates *out,
+              size_t *out_word_len);
+void candidates_free(struct candidates *list);
+
+/* repl.c: the interactive loop; returns the exit status. */
+int repl(struct shell *shell);
+
+/* progress.c: a bar on stderr for statements over a second. */
+void progress_start(struct shell *shell); /* once; does nothing unless stderr is a terminal */
+void progress_clear(void);
+
+/* terminal.c: the one place that knows terminals and signals. */
+bool terminal_is_tty(int fd);
+int terminal_columns(void); /* of stdout; 0 = unlimited */
+void terminal_watch_interrupt(wf_connection *conn);
+void terminal_set_running(bool running); /* Ctrl-C cancels the statement while set */
+bool terminal_interrupted(void);         /* Ctrl-C came while nothing ran; clears it */
+
+/* bench/: `warpfox bench NAME …`, with argv[0] = "bench". Returns the exit status. */
+int bench_main(int argc, char **argv);
+
+#endif

@@ -1,0 +1,240 @@
+/* api_int.h: what the files behind include/warpfox.h share.
+ *
+ * Lifetimes. A database is counted: its handle, every connection, statement and rowset hold it. A
+ * script (text and syntax trees) and a compiled statement (plan and program) are immutable and
+ * counted; a rowset (one execution with its snapshot and its rows) is counted by the result handle,
+ * Arrow streams and arrays. So everything may be closed in any order. */
+#ifndef WF_API_API_INT_H
+#define WF_API_API_INT_H
+
+#include "warpfox.h"
+
+#include "base/thread.h"
+#include "catalog/catalog.h"
+#include "defs/metric.def"
+#include "defs/settings.h"
+#include "defs/value.h"
+#include "plan/plan.h"
+#include "run/run.h"
+#include "sql/sql.h"
+
+struct wf_database {
+    _Atomic i32 refs;
+    struct memory mem;
+    struct settings defaults; /* what a new connection starts with */
+    struct pool *pool;
+    struct catalog *catalog;
+    struct device *cpu;
+    struct mutex lock; /* guards what follows */
+    struct device *gpu;
+    b8 gpu_tried;
+    char no_gpu[300];
+};
+struct wf_database *database_retain(struct wf_database *db);
+void database_release(struct wf_database *db);
+/* The devices a statement over `rows` source rows may use. Opens the GPU on first need: when the
+ * session asks for it, or when auto meets a statement large enough to pay for the start. Never
+ * fails: a missing GPU is a reason in no_gpu, and the runtime decides what that means. */
+void database_devices(struct wf_database *db, const struct settings *settings, i64 rows,
+                      struct run_devices *out);
+/* Opens the GPU whatever the settings; NULL with the reason in db->no_gpu. */
+struct device *database_gpu(struct wf_database *db);
+
+/* Reports progress of the connection's running statement from a thread of its own. */
+struct watch {
+    struct mutex lock;
+    struct cond wake;
+    struct thread *thread;
+    wf_progress report;
+    void *arg;
+    i64 interval_ns;
+    i64 started_ns; /* 0: nothing runs */
+    struct exec *exec;
+    struct load_progress *load;
+    b8 quit;
+};
+void watch_init(struct watch *watch);
+void watch_fini(struct watch *watch);
+void watch_begin(struct watch *watch);
+void watch_exec(struct watch *watch, struct exec *exec); /* NULL before the execution ends */
+void watch_load(struct watch *watch, struct load_progress *load);
+void watch_end(struct watch *watch);
+
+struct wf_connection {
+    struct wf_database *db;
+    struct settings settings;
+    struct error err;
+    wf_error last;
+    _Atomic i32 cancel;
+    _Atomic i32 busy;
+    _Atomic i32 refs; /* the handle and its statements */
+    struct watch watch;
+};
+void connection_release(struct wf_connection *conn);
+/* Every public call on a connection lies between these. enter: WF_MISUSE when another thread is
+ * inside. leave: turns the error slot into the public error (`text`, for its line and column, may
+ * be NULL) and returns the public status. */
+wf_status connection_enter(struct wf_connection *conn);
+wf_status connection_leave(struct wf_connection *conn, wf_status internal, struct sv text);
+/* ERR_CANCELLED when wf_cancel was called. */
+FALLIBLE connection_check(struct wf_connection *conn);
+wf_status public_status(wf_status internal);
+void public_error(wf_error *out, const struct error *err, struct sv text);
+
+/* The text of a script and its statements. */
+struct script {
+    _Atomic i32 refs;
+    struct wf_database *db;
+    struct arena arena;
+    struct sv text;
+    struct parsed_list list;
+    i64 parse_ns;
+};
+FALLIBLE script_new(struct wf_connection *conn, const char *text, struct script **out);
+struct script *script_retain(struct script *script);
+void script_release(struct script *script);
+
+/* A statement bound to names, optimised and lowered; immutable. */
+struct compiled {
+    _Atomic i32 refs;
+    struct wf_database *db;
+    struct script *script;
+    struct arena arena;
+    struct settings settings;
+    u64 catalog_version;
+    i32 param_count;
+    struct type *param_types;
+    b8 *param_nulls; /* compiled for NULL there */
+    struct statement stmt;
+    struct plan *plan;       /* of stmt, or of the statement it explains; NULL when there is none */
+    struct program *program; /* NULL when there is no plan */
+};
+/* `nulls` may be NULL (none). The snapshot gains the tables the statement names. */
+FALLIBLE compile(struct wf_connection *conn, struct script *script, const struct parsed *parsed,
+                 struct snapshot *snap, i32 param_count, const b8 *nulls, struct compiled **out);
+/* Whether it still holds: same definitions, same settings, same parameters NULL. */
+bool compiled_fits(const struct compiled *compiled, const struct wf_connection *conn,
+                   const b8 *nulls);
+struct compiled *compiled_retain(struct compiled *compiled);
+void compiled_release(struct compiled *compiled);
+
+/* A parameter's value, as bound: one of few forms. */
+enum param_form { PARAM_NULL, PARAM_BOOL, PARAM_EXACT, PARAM_DOUBLE, PARAM_DATE, PARAM_TEXT };
+struct param {
+    u8 form;         /* enum param_form */
+    i32 scale;       /* EXACT: value times 10^scale */
+    union lit value; /* b8, i128, f64, i32 or str */
+    char *text_copy; /* TEXT: owned by the statement, text_cap bytes */
+    i64 text_cap;
+};
+/* Converts to `type`, as held in `kind`. Strings it makes live in `arena`. */
+FALLIBLE param_convert(struct arena *arena, const struct param *param, i32 number, struct type type,
+                       enum kind kind, union lit *out, struct error *err);
+
+#define X(A, name, how, text) METRIC_##name,
+enum metric { WF_METRICS(X, ) METRIC_COUNT };
+#undef X
+
+/* One execution and its rows. */
+struct rowset_col {
+    const char *name;
+    struct type type;
+    struct dict *dict; /* text held as codes of this dictionary; NULL when views */
+};
+struct rowset {
+    _Atomic i32 refs;
+    struct wf_database *db;
+    struct memory mem;
+    struct arena arena;
+    struct snapshot snap;
+    struct settings settings;
+    struct compiled *compiled;
+    struct exec exec;
+    b8 exec_is_open;
+    struct error err; /* exec.err once the statement has ended */
+    u32 col_count;
+    struct rowset_col *cols;
+    struct answer answer;
+    const char *tag;
+    i64 rows_affected;
+    i64 ns;
+    const char *devices;
+    i64 metrics[METRIC_COUNT]; /* all steps together */
+};
+FALLIBLE rowset_new(struct wf_connection *conn, struct rowset **out);
+struct rowset *rowset_retain(struct rowset *rows);
+void rowset_release(struct rowset *rows);
+/* Makes the rows `count` × `col_count` texts (row-major; a NULL pointer is NULL) under these names.
+ */
+void rowset_set_texts(struct rowset *rows, i32 col_count, const char *const *names, i64 count,
+                      const struct sv *values);
+
+/* Runs one statement from start to rows; `params` has the statement's parameter count or is NULL.
+ * `cache` may point to a compiled statement to use and renew, or be NULL. */
+struct run_request {
+    struct script *script;
+    const struct parsed *parsed;
+    i32 param_count;
+    const struct param *params;
+    struct compiled **cache;
+    i64 *compile_count;
+};
+FALLIBLE statement_run(struct wf_connection *conn, const struct run_request *request,
+                       struct rowset **out);
+/* Stages of it that EXPLAIN and INSERT share: opens the execution of rows->compiled, compiling
+ * again when a guard fails, then runs it and collects the answer. */
+FALLIBLE rowset_open_exec(struct wf_connection *conn, const struct run_request *request,
+                          struct rowset *rows);
+FALLIBLE rowset_run_exec(struct wf_connection *conn, struct rowset *rows);
+
+/* The kinds of statement. Each fills tag, columns and rows. */
+FALLIBLE run_create_table(struct wf_connection *conn, struct rowset *rows);
+FALLIBLE run_drop_table(struct wf_connection *conn, struct rowset *rows);
+FALLIBLE run_copy(struct wf_connection *conn, struct rowset *rows);
+FALLIBLE run_set(struct wf_connection *conn, struct rowset *rows);
+FALLIBLE run_show(struct wf_connection *conn, struct rowset *rows);
+FALLIBLE run_call(struct wf_connection *conn, struct rowset *rows);
+FALLIBLE run_insert(struct wf_connection *conn, const struct run_request *request,
+                    struct rowset *rows);
+FALLIBLE insert_answer(struct wf_connection *conn, struct rowset *rows);
+FALLIBLE run_explain(struct wf_connection *conn, const struct run_request *request,
+                     struct rowset *rows);
+/* Appends to a table, all or none; in parallel when there are enough rows. */
+FALLIBLE append_rows(struct wf_connection *conn, struct table *table, i64 row_count,
+                     const struct input_col *cols);
+
+struct wf_batch {
+    const struct rowset *rows;
+    const struct chunk *chunk;
+    i64 first;
+    i64 row_count;
+};
+/* The rows from `row` on that lie in one chunk, at most `most`; false at the end. *slice is a hint
+ * where to look, kept between calls (start with 0). */
+bool rowset_batch(const struct rowset *rows, i64 row, i64 most, i64 *slice, i64 *slice_start,
+                  struct wf_batch *out);
+struct sv batch_text(const struct wf_batch *batch, i32 col, i64 row);
+enum { BATCH_ROWS = 1 << 16 };
+void type_info(struct type type, wf_type_info *out);
+
+struct wf_result {
+    struct rowset *rows;
+    i64 next_row;
+    i64 slice;
+    i64 slice_start;
+    struct wf_batch batch;
+};
+FALLIBLE result_new(struct wf_connection *conn, struct rowset *rows,
+                    struct wf_result **out); /* takes */
+
+struct wf_statement {
+    struct wf_connection *conn;
+    struct script *script;
+    struct compiled *compiled;
+    i32 param_count;
+    struct type *param_types; /* in the script's arena */
+    struct param *params;     /* likewise */
+    i64 compile_count;
+};
+
+#endif

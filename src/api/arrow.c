@@ -1,0 +1,323 @@
+/* arrow.c: results as streams of the Arrow C data interface.
+ *
+ * A stream, each schema and each array own a holder, which counts on the rowset: the rows live as
+ * long as anything exported does. Children count on their parent's holder too, because a consumer
+ * may move a child out of its parent and release it last. Columns whose layout is Arrow's (32- and
+ * 64-bit integers, floats, dates, 128-bit decimals) are handed out where they lie; the others are
+ * converted into buffers of the holder. */
+#include "api/api_int.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+enum { ARROW_ROWS = 1 << 20 };
+
+struct holder {
+    _Atomic i32 refs;
+    struct rowset *rows;
+    struct arena arena;
+    VEC(struct buffer *) buffers;
+};
+
+struct stream {
+    struct rowset *rows;
+    i64 next_row;
+    i64 slice;
+    i64 slice_start;
+    b8 *large; /* per column: text needs 64-bit offsets */
+    char error[200];
+};
+
+static struct holder *holder_new(struct rowset *rows) {
+    struct holder *holder = mem_alloc(&rows->db->mem, (i64)sizeof *holder);
+    if (holder) {
+        memset(holder, 0, sizeof *holder);
+        atomic_init(&holder->refs, 1);
+        holder->rows = rowset_retain(rows);
+        arena_init(&holder->arena, &rows->db->mem);
+    }
+    return holder;
+}
+
+static void holder_release(struct holder *holder) {
+    if (atomic_fetch_sub(&holder->refs, 1) != 1) {
+        return;
+    }
+    struct rowset *rows = holder->rows;
+    for (i64 i = 0; i < holder->buffers.count; i++) {
+        buffer_release(holder->buffers.items[i]);
+    }
+    arena_fini(&holder->arena);
+    mem_free(&rows->db->mem, holder, (i64)sizeof *holder);
+    rowset_release(rows);
+}
+
+static void release_schema(struct ArrowSchema *schema) {
+    for (i64 i = 0; i < schema->n_children; i++) {
+        if (schema->children[i]->release) {
+            schema->children[i]->release(schema->children[i]);
+        }
+    }
+    schema->release = NULL;
+    holder_release(schema->private_data);
+}
+
+static void release_array(struct ArrowArray *array) {
+    for (i64 i = 0; i < array->n_children; i++) {
+        if (array->children[i]->release) {
+            array->children[i]->release(array->children[i]);
+        }
+    }
+    array->release = NULL;
+    holder_release(array->private_data);
+}
+
+static const char *format_of(struct holder *holder, struct type type, bool large) {
+#define X(A, name, text, oid, kind, arrow) arrow,
+    static const char *const formats[] = {WF_TYPES(X, )};
+#undef X
+    if (type.id == TYPE_DECIMAL) {
+        return arena_printf(&holder->arena, "d:%d,%d", type.precision, type.scale);
+    }
+    return large ? "U" : formats[type.id];
+}
+
+static bool column_is_text(const struct rowset *rows, u32 c) {
+    return rows->cols[c].type.id == TYPE_TEXT || rows->cols[c].type.id == TYPE_UNKNOWN;
+}
+
+static i64 batch_text_bytes(const struct wf_batch *batch, u32 c) {
+    i64 bytes = 0;
+    for (i64 i = 0; i < batch->row_count; i++) {
+        bytes += wf_batch_is_null(batch, (i32)c, i) ? 0 : batch_text(batch, (i32)c, i).len;
+    }
+    return bytes;
+}
+
+/* One schema serves all batches, so the longest decides. */
+static bool column_needs_large(const struct rowset *rows, u32 c) {
+    i64 slice = 0;
+    i64 slice_start = 0;
+    struct wf_batch batch;
+    const struct dict *dict = rows->cols[c].dict;
+    if (!column_is_text(rows, c) || (dict && dict_bytes(dict) <= I32_MAX / ARROW_ROWS)) {
+        return false;
+    }
+    for (i64 row = 0; rowset_batch(rows, row, ARROW_ROWS, &slice, &slice_start, &batch);
+         row += batch.row_count) {
+        if (batch_text_bytes(&batch, c) > I32_MAX) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int stream_failed(struct stream *stream, int code, const char *message) {
+    snprintf(stream->error, sizeof stream->error, "%s", message);
+    return code;
+}
+
+static int get_schema(struct ArrowArrayStream *self, struct ArrowSchema *out) {
+    struct stream *stream = self->private_data;
+    memset(out, 0, sizeof *out);
+    struct holder *holder = holder_new(stream->rows);
+    if (!holder) {
+        return stream_failed(stream, ENOMEM, "out of memory");
+    }
+    u32 count = stream->rows->col_count;
+    struct ArrowSchema *cols = NEW_ARRAY(&holder->arena, struct ArrowSchema, count + 1);
+    out->children = NEW_ARRAY(&holder->arena, struct ArrowSchema *, count + 1);
+    for (u32 c = 0; c < count; c++) {
+        const struct rowset_col *col = &stream->rows->cols[c];
+        cols[c] = (struct ArrowSchema){
+            .format = format_of(holder, col->type, stream->large[c]),
+            .name = col->name,
+            .flags = ARROW_FLAG_NULLABLE,
+            .release = release_schema,
+            .private_data = holder,
+        };
+        out->children[c] = &cols[c];
+        atomic_fetch_add(&holder->refs, 1);
+    }
+    out->format = "+s";
+    out->name = "";
+    out->n_children = count;
+    out->release = release_schema;
+    out->private_data = holder;
+    return 0;
+}
+
+static struct buffer *holder_buffer(struct holder *holder, i64 bytes) {
+    struct buffer *buf = buffer_new(&holder->rows->db->mem, MAX_OF(bytes, 1));
+    if (buf) {
+        VEC_PUSH(&holder->arena, &holder->buffers, buf);
+    }
+    return buf;
+}
+
+/* Bit i of out is (flags[i] != 0) != inverted. Returns how many bits are 0. */
+static i64 pack_bits(u8 *out, const b8 *flags, i64 count, bool inverted) {
+    i64 zeros = 0;
+    memset(out, 0, (size_t)((count + 7) / 8));
+    for (i64 i = 0; i < count; i++) {
+        bool bit = (flags[i] != 0) != inverted;
+        out[i >> 3] = (u8)(out[i >> 3] | (u8)bit << (i & 7));
+        zeros += !bit;
+    }
+    return zeros;
+}
+
+static bool fill_text(struct holder *holder, const struct wf_batch *batch, u32 c, bool large,
+                      struct ArrowArray *out) {
+    i64 rows = batch->row_count;
+    struct buffer *offsets = holder_buffer(holder, (rows + 1) * (large ? 8 : 4));
+    struct buffer *bytes = offsets ? holder_buffer(holder, batch_text_bytes(batch, c)) : NULL;
+    if (!bytes) {
+        return false;
+    }
+    i64 at = 0;
+    for (i64 i = 0; i <= rows; i++) {
+        if (large) {
+            ((i64 *)(void *)offsets->data)[i] = at;
+        } else {
+            ((i32 *)(void *)offsets->data)[i] = (i32)at;
+        }
+        if (i < rows && !wf_batch_is_null(batch, (i32)c, i)) {
+            struct sv text = batch_text(batch, (i32)c, i);
+            if (text.len) {
+                memcpy(bytes->data + at, text.ptr, (size_t)text.len);
+            }
+            at += text.len;
+        }
+    }
+    out->n_buffers = 3;
+    out->buffers[1] = offsets->data;
+    out->buffers[2] = bytes->data;
+    return true;
+}
+
+/* Types whose values Arrow holds otherwise: bits, 16-bit and 128-bit integers. */
+static bool fill_converted(struct holder *holder, struct type type, const void *values, i64 rows,
+                           struct ArrowArray *out) {
+    i64 bytes =
+        type.id == TYPE_BOOLEAN ? (rows + 7) / 8 : rows * (type.id == TYPE_SMALLINT ? 2 : 16);
+    struct buffer *data = holder_buffer(holder, bytes);
+    if (!data) {
+        return false;
+    }
+    if (type.id == TYPE_BOOLEAN) {
+        pack_bits(data->data, values, rows, false);
+    } else if (type.id == TYPE_SMALLINT) {
+        for (i64 i = 0; i < rows; i++) {
+            ((i16 *)(void *)data->data)[i] = (i16)((const i32 *)values)[i];
+        }
+    } else {
+        for (i64 i = 0; i < rows; i++) {
+            ((i128 *)(void *)data->data)[i] = ((const i64 *)values)[i];
+        }
+    }
+    out->buffers[1] = data->data;
+    return true;
+}
+
+static bool fill_column(struct holder *holder, const struct wf_batch *batch, u32 c, bool large,
+                        struct ArrowArray *out) {
+    const struct rowset *rows = batch->rows;
+    const struct column *col = &batch->chunk->cols[c];
+    out->length = batch->row_count;
+    out->n_buffers = 2;
+    out->buffers = (const void **)NEW_ARRAY(&holder->arena, void *, 3);
+    out->release = release_array;
+    out->private_data = holder;
+    atomic_fetch_add(&holder->refs, 1);
+    const uint8_t *nulls = wf_batch_nulls(batch, (i32)c);
+    if (nulls) {
+        struct buffer *valid = holder_buffer(holder, (batch->row_count + 7) / 8);
+        if (!valid) {
+            return false;
+        }
+        out->null_count = pack_bits(valid->data, nulls, batch->row_count, true);
+        out->buffers[0] = valid->data;
+    }
+    if (column_is_text(rows, c)) {
+        return fill_text(holder, batch, c, large, out);
+    }
+    struct type type = rows->cols[c].type;
+    const void *values = (const u8 *)col->data + batch->first * kind_bytes[col->kind];
+    if (type.id == TYPE_BOOLEAN || type.id == TYPE_SMALLINT ||
+        (type.id == TYPE_DECIMAL && col->kind == KIND_I64)) {
+        return fill_converted(holder, type, values, batch->row_count, out);
+    }
+    out->buffers[1] = values;
+    return true;
+}
+
+static int get_next(struct ArrowArrayStream *self, struct ArrowArray *out) {
+    struct stream *stream = self->private_data;
+    struct rowset *rows = stream->rows;
+    struct wf_batch batch;
+    memset(out, 0, sizeof *out);
+    if (!rowset_batch(rows, stream->next_row, ARROW_ROWS, &stream->slice, &stream->slice_start,
+                      &batch)) {
+        return 0;
+    }
+    struct holder *holder = holder_new(rows);
+    if (!holder) {
+        return stream_failed(stream, ENOMEM, "out of memory");
+    }
+    struct ArrowArray *cols = NEW_ARRAY(&holder->arena, struct ArrowArray, rows->col_count + 1);
+    out->children = NEW_ARRAY(&holder->arena, struct ArrowArray *, rows->col_count + 1);
+    out->buffers = (const void **)NEW_ARRAY(&holder->arena, void *, 1);
+    out->length = batch.row_count;
+    out->n_buffers = 1;
+    out->release = release_array;
+    out->private_data = holder;
+    for (u32 c = 0; c < rows->col_count; c++) {
+        out->children[c] = &cols[c];
+        out->n_children = c + 1;
+        if (!fill_column(holder, &batch, c, stream->large[c], &cols[c])) {
+            release_array(out);
+            return stream_failed(stream, ENOMEM, "the memory budget refused a converted column");
+        }
+    }
+    stream->next_row += batch.row_count;
+    return 0;
+}
+
+static const char *get_last_error(struct ArrowArrayStream *self) {
+    struct stream *stream = self->private_data;
+    return stream->error[0] ? stream->error : NULL;
+}
+
+static void release_stream(struct ArrowArrayStream *self) {
+    struct stream *stream = self->private_data;
+    struct rowset *rows = stream->rows;
+    self->release = NULL;
+    mem_free(&rows->db->mem, stream->large, rows->col_count + 1);
+    mem_free(&rows->db->mem, stream, (i64)sizeof *stream);
+    rowset_release(rows);
+}
+
+wf_status wf_result_arrow_stream(wf_result *result, struct ArrowArrayStream *out) {
+    if (!result || !out) {
+        return WF_MISUSE;
+    }
+    memset(out, 0, sizeof *out);
+    struct rowset *rows = result->rows;
+    struct memory *mem = &rows->db->mem;
+    struct stream *stream = mem_alloc(mem, (i64)sizeof *stream);
+    b8 *large = mem_alloc(mem, rows->col_count + 1);
+    if (!stream || !large) {
+        mem_free(mem, stream, (i64)sizeof *stream);
+        mem_free(mem, large, rows->col_count + 1);
+        return WF_NO_MEMORY;
+    }
+    memset(stream, 0, sizeof *stream);
+    stream->rows = rowset_retain(rows);
+    stream->large = large;
+    for (u32 c = 0; c < rows->col_count; c++) {
+        large[c] = column_needs_large(rows, c);
+    }
+    *out = (struct ArrowArrayStream){get_schema, get_next, get_last_error, release_stream, stream};
+    return WF_OK;
+}

@@ -1,0 +1,139 @@
+/* compile.c: one statement from syntax tree to program: bind, optimise, lower.
+ *
+ * The outcome is immutable and counted, so that a prepared statement, its executions and their
+ * results share it. It holds for one catalog version, one state of the settings and one choice of
+ * NULL parameters; facts of the data it relies on are guards, checked by exec_open at every
+ * execution.
+ *
+ * Parameters that are NULL are compiled in as NULL constants: a program's literals have no NULL,
+ * and a plan that knows folds most of the expression away. */
+#include "api/api_int.h"
+
+#include "lower/lower.h"
+#include "opt/opt.h"
+
+enum { MAX_LIVE_REGISTERS = 32 };
+
+static void expr_set_nulls(struct expr *expr, const b8 *nulls) {
+    if (!expr) {
+        return;
+    }
+    if (expr->kind == EXPR_PARAM && nulls[expr->param]) {
+        expr->kind = EXPR_CONST;
+        expr->is_null = 1;
+        memset(&expr->value, 0, sizeof expr->value);
+    }
+    for (i32 i = 0; i < expr->arg_count; i++) {
+        expr_set_nulls(expr->args[i], nulls);
+    }
+}
+
+static void rel_set_nulls(struct rel *rel, const b8 *nulls) {
+    for (i64 i = 0; i < rel->conds.count; i++) {
+        expr_set_nulls(rel->conds.items[i], nulls);
+    }
+    for (i64 i = 0; i < rel->exprs.count; i++) {
+        expr_set_nulls(rel->exprs.items[i], nulls);
+    }
+    for (i64 i = 0; i < rel->calls.count; i++) {
+        expr_set_nulls(rel->calls.items[i].arg, nulls);
+    }
+    for (i64 i = 0; i < rel->left_keys.count; i++) {
+        expr_set_nulls(rel->left_keys.items[i], nulls);
+        expr_set_nulls(rel->right_keys.items[i], nulls);
+    }
+    for (i64 i = 0; i < rel->order.count; i++) {
+        expr_set_nulls(rel->order.items[i].expr, nulls);
+    }
+    expr_set_nulls(rel->limit, nulls);
+    expr_set_nulls(rel->offset, nulls);
+    for (i32 i = 0; i < rel->input_count; i++) {
+        rel_set_nulls(rel->inputs[i], nulls);
+    }
+}
+
+static FALLIBLE plan_to_program(struct wf_connection *conn, struct compiled *c) {
+    struct error *err = &conn->err;
+    for (i32 i = 0; i < c->param_count; i++) {
+        if (c->param_nulls[i]) {
+            rel_set_nulls(c->plan->root, c->param_nulls);
+            break;
+        }
+    }
+    TRY(opt_run(c->plan, &c->settings, err));
+    TRY(arena_check(&c->arena, err));
+    TRY(connection_check(conn));
+#ifdef WF_HARD
+    TRY(plan_verify(c->plan, err));
+#endif
+    struct lower_limits limits = {
+        .fusion = c->settings.fusion != 0,
+        .max_live = MAX_LIVE_REGISTERS,
+        .fast_float_sum = c->settings.float_sum == FLOAT_SUM_FAST,
+    };
+    TRY(lower_plan(c->plan, &limits, &c->arena, &c->program, err));
+    TRY(arena_check(&c->arena, err));
+    return connection_check(conn);
+}
+
+static FALLIBLE compile_stages(struct wf_connection *conn, struct compiled *c,
+                               const struct parsed *parsed, struct snapshot *snap) {
+    struct error *err = &conn->err;
+    TRY(sql_bind(&c->arena, parsed, snap, c->param_types, &c->stmt, err));
+    TRY(arena_check(&c->arena, err));
+    TRY(arena_check(snap->arena, err));
+    TRY(connection_check(conn));
+    c->plan = c->stmt.kind == STATEMENT_EXPLAIN ? c->stmt.inner->plan : c->stmt.plan;
+    return c->plan ? plan_to_program(conn, c) : ERR_OK;
+}
+
+FALLIBLE compile(struct wf_connection *conn, struct script *script, const struct parsed *parsed,
+                 struct snapshot *snap, i32 param_count, const b8 *nulls, struct compiled **out) {
+    struct wf_database *db = conn->db;
+    struct compiled *c = mem_alloc(&db->mem, (i64)sizeof *c);
+    if (!c) {
+        return memory_refused(&db->mem, &conn->err, (i64)sizeof *c);
+    }
+    memset(c, 0, sizeof *c);
+    atomic_init(&c->refs, 1);
+    c->db = database_retain(db);
+    c->script = script_retain(script);
+    arena_init(&c->arena, &db->mem);
+    c->settings = conn->settings;
+    c->catalog_version = catalog_version(db->catalog);
+    c->param_count = param_count;
+    c->param_types = NEW_ARRAY(&c->arena, struct type, param_count + 1);
+    c->param_nulls = NEW_ARRAY(&c->arena, b8, param_count + 1);
+    for (i32 i = 0; i < param_count; i++) {
+        c->param_types[i] = type_of(TYPE_UNKNOWN);
+        c->param_nulls[i] = nulls ? nulls[i] : 0;
+    }
+    wf_status status = compile_stages(conn, c, parsed, snap);
+    if (status) {
+        compiled_release(c);
+        return status;
+    }
+    *out = c;
+    return ERR_OK;
+}
+
+bool compiled_fits(const struct compiled *c, const struct wf_connection *conn, const b8 *nulls) {
+    return c->catalog_version == catalog_version(conn->db->catalog) &&
+           memcmp(&c->settings, &conn->settings, sizeof c->settings) == 0 &&
+           (c->param_count == 0 || memcmp(c->param_nulls, nulls, (size_t)c->param_count) == 0);
+}
+
+struct compiled *compiled_retain(struct compiled *c) {
+    atomic_fetch_add(&c->refs, 1);
+    return c;
+}
+
+void compiled_release(struct compiled *c) {
+    if (c && atomic_fetch_sub(&c->refs, 1) == 1) {
+        struct wf_database *db = c->db;
+        arena_fini(&c->arena);
+        script_release(c->script);
+        mem_free(&db->mem, c, (i64)sizeof *c);
+        database_release(db);
+    }
+}

@@ -1,0 +1,198 @@
+/* connection.c: connections: the error slot, who is inside, cancelling, settings and names.
+ *
+ * A connection belongs to one thread at a time. `busy` makes a breach of that visible as WF_MISUSE
+ * rather than as damage. Every public call on a connection runs between connection_enter and
+ * connection_leave, which reset the error slot and publish it. */
+#include "api/api_int.h"
+
+#include <stdio.h>
+
+wf_status public_status(wf_status internal) {
+    switch (internal) {
+    case ERR_OK:
+        return WF_OK;
+    case ERR_MISUSE:
+        return WF_MISUSE;
+    case ERR_OUT_OF_MEMORY:
+        return WF_NO_MEMORY;
+    case ERR_CANCELLED:
+        return WF_CANCELLED;
+    default:
+        return WF_ERROR;
+    }
+}
+
+void public_error(wf_error *out, const struct error *err, struct sv text) {
+    memset(out, 0, sizeof *out);
+    out->status = public_status(err->code);
+    snprintf(out->sqlstate, sizeof out->sqlstate, "%s", error_sqlstate(err->code));
+    out->position = -1;
+    if (!err->code) {
+        return;
+    }
+    memcpy(out->message, err->message, sizeof out->message);
+    memcpy(out->hint, err->hint, sizeof out->hint);
+    if (err->position < 0 || !text.ptr || err->position > text.len) {
+        return;
+    }
+    out->position = err->position;
+    out->line = 1;
+    out->column = 1;
+    for (i64 i = 0; i < err->position; i++) {
+        if (text.ptr[i] == '\n') {
+            out->line++;
+            out->column = 1;
+        } else if (((u8)text.ptr[i] & 0xc0) != 0x80) {
+            out->column++;
+        }
+    }
+}
+
+_Static_assert(sizeof(((wf_error *)0)->message) == sizeof(((struct error *)0)->message), "message");
+_Static_assert(sizeof(((wf_error *)0)->hint) == sizeof(((struct error *)0)->hint), "hint");
+
+wf_status connection_enter(struct wf_connection *conn) {
+    i32 expected = 0;
+    if (!conn || !atomic_compare_exchange_strong(&conn->busy, &expected, 1)) {
+        return WF_MISUSE;
+    }
+    error_reset(&conn->err);
+    return WF_OK;
+}
+
+wf_status connection_leave(struct wf_connection *conn, wf_status internal, struct sv text) {
+    ASSERT((internal == ERR_OK) == (conn->err.code == ERR_OK));
+    if (internal) {
+        public_error(&conn->last, &conn->err, text);
+    } else if (conn->last.status) {
+        error_reset(&conn->err);
+        public_error(&conn->last, &conn->err, text);
+    }
+    atomic_store(&conn->busy, 0);
+    return public_status(internal);
+}
+
+FALLIBLE connection_check(struct wf_connection *conn) {
+    if (atomic_load_explicit(&conn->cancel, memory_order_relaxed)) {
+        FAIL(&conn->err, CANCELLED, "statement cancelled on request");
+    }
+    return ERR_OK;
+}
+
+wf_status wf_connect(wf_database *db, wf_connection **out_conn) {
+    if (!db || !out_conn) {
+        return WF_MISUSE;
+    }
+    *out_conn = NULL;
+    struct wf_connection *conn = mem_alloc(&db->mem, (i64)sizeof *conn);
+    if (!conn) {
+        return WF_NO_MEMORY;
+    }
+    memset(conn, 0, sizeof *conn);
+    conn->db = database_retain(db);
+    conn->settings = db->defaults;
+    atomic_init(&conn->refs, 1);
+    atomic_init(&conn->busy, 0);
+    atomic_init(&conn->cancel, 0);
+    error_reset(&conn->err);
+    public_error(&conn->last, &conn->err, (struct sv){NULL, 0});
+    watch_init(&conn->watch);
+    *out_conn = conn;
+    return WF_OK;
+}
+
+void connection_release(struct wf_connection *conn) {
+    if (atomic_fetch_sub(&conn->refs, 1) == 1) {
+        struct wf_database *db = conn->db;
+        watch_fini(&conn->watch);
+        mem_free(&db->mem, conn, (i64)sizeof *conn);
+        database_release(db);
+    }
+}
+
+void wf_disconnect(wf_connection *conn) {
+    if (conn) {
+        connection_release(conn);
+    }
+}
+
+const wf_error *wf_connection_error(const wf_connection *conn) {
+    return conn ? &conn->last : NULL;
+}
+
+void wf_cancel(wf_connection *conn) {
+    if (conn) {
+        atomic_store_explicit(&conn->cancel, 1, memory_order_relaxed);
+    }
+}
+
+static FALLIBLE set_setting(struct wf_connection *conn, const char *name, const char *value) {
+    if (!name || !value) {
+        FAIL(&conn->err, MISUSE, "wf_set needs a name and a value");
+    }
+    return setting_set(&conn->settings, sv_from(name), sv_from(value), false, &conn->err);
+}
+
+wf_status wf_set(wf_connection *conn, const char *name, const char *value) {
+    if (connection_enter(conn)) {
+        return WF_MISUSE;
+    }
+    return connection_leave(conn, set_setting(conn, name, value), (struct sv){NULL, 0});
+}
+
+static FALLIBLE each_table(struct wf_connection *conn, wf_each_table each, void *arg) {
+    struct arena arena;
+    arena_init(&arena, &conn->db->mem);
+    struct sv *names = NULL;
+    i64 count = catalog_table_names(conn->db->catalog, &arena, &names);
+    wf_status status = arena_check(&arena, &conn->err);
+    for (i64 i = 0; i < count && !status; i++) {
+        if (each(arg, arena_sv(&arena, names[i]).ptr)) {
+            break;
+        }
+    }
+    arena_fini(&arena);
+    return status;
+}
+
+wf_status wf_tables(wf_connection *conn, wf_each_table each, void *arg) {
+    if (!each || connection_enter(conn)) {
+        return WF_MISUSE;
+    }
+    return connection_leave(conn, each_table(conn, each, arg), (struct sv){NULL, 0});
+}
+
+static FALLIBLE each_column(struct wf_connection *conn, const char *table, wf_each_column each,
+                            void *arg) {
+    struct arena arena;
+    arena_init(&arena, &conn->db->mem);
+    struct snapshot snap;
+    snapshot_init(&snap, conn->db->catalog, &arena);
+    struct snapshot_table found;
+    wf_status status = snapshot_find(&snap, sv_from(table), -1, &found, &conn->err);
+    for (u32 i = 0; !status && i < found.table->col_count; i++) {
+        const struct column_def *col = &found.table->cols[i];
+        char type[32];
+        if (each(arg, col->name, type_print(col->type, type), col->not_null)) {
+            break;
+        }
+    }
+    snapshot_fini(&snap);
+    arena_fini(&arena);
+    return status;
+}
+
+wf_status wf_columns(wf_connection *conn, const char *table, wf_each_column each, void *arg) {
+    if (!table || !each || connection_enter(conn)) {
+        return WF_MISUSE;
+    }
+    return connection_leave(conn, each_column(conn, table, each, arg), (struct sv){NULL, 0});
+}
+
+const char *wf_keyword(int32_t i) {
+    return i < 0 ? NULL : sql_keywords[i];
+}
+
+const char *wf_version(void) {
+    return WF_VERSION_TEXT;
+}

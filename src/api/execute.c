@@ -1,0 +1,324 @@
+/* execute.c: runs one statement: snapshot, compile or reuse, execute, collect the rows.
+ *
+ * A rowset is one execution with everything its rows point into: the snapshot (tablets and
+ * dictionaries), the compiled statement, the variables of the execution. It is made for every
+ * statement, also for those that return no rows, and dropped as a whole when the statement fails.
+ *
+ * When a guard of a reused program fails, the statement is compiled again against the snapshot at
+ * hand, whose facts then hold by construction. */
+#include "api/api_int.h"
+
+#include <stdio.h>
+
+FALLIBLE rowset_new(struct wf_connection *conn, struct rowset **out) {
+    struct wf_database *db = conn->db;
+    struct rowset *rows = mem_alloc(&db->mem, (i64)sizeof *rows);
+    if (!rows) {
+        return memory_refused(&db->mem, &conn->err, (i64)sizeof *rows);
+    }
+    memset(rows, 0, sizeof *rows);
+    atomic_init(&rows->refs, 1);
+    rows->db = database_retain(db);
+    memory_init(&rows->mem, &db->mem, 0, "memory");
+    arena_init(&rows->arena, &rows->mem);
+    snapshot_init(&rows->snap, db->catalog, &rows->arena);
+    rows->settings = conn->settings;
+    rows->tag = "";
+    rows->devices = "";
+    error_reset(&rows->err);
+    *out = rows;
+    return ERR_OK;
+}
+
+struct rowset *rowset_retain(struct rowset *rows) {
+    atomic_fetch_add(&rows->refs, 1);
+    return rows;
+}
+
+static void rowset_close_exec(struct rowset *rows) {
+    if (rows->exec_is_open) {
+        exec_close(&rows->exec);
+        rows->exec_is_open = 0;
+    }
+}
+
+void rowset_release(struct rowset *rows) {
+    if (!rows || atomic_fetch_sub(&rows->refs, 1) != 1) {
+        return;
+    }
+    struct wf_database *db = rows->db;
+    rowset_close_exec(rows);
+    snapshot_fini(&rows->snap);
+    compiled_release(rows->compiled);
+    arena_fini(&rows->arena);
+    mem_free(&db->mem, rows, (i64)sizeof *rows);
+    database_release(db);
+}
+
+void rowset_set_texts(struct rowset *rows, i32 col_count, const char *const *names, i64 count,
+                      const struct sv *values) {
+    struct arena *arena = &rows->arena;
+    struct chunk *chunk = NEW(arena, struct chunk);
+    chunk->rows = count;
+    chunk->cols = NEW_ARRAY(arena, struct column, col_count);
+    rows->col_count = (u32)col_count;
+    rows->cols = NEW_ARRAY(arena, struct rowset_col, col_count);
+    for (i32 c = 0; c < col_count; c++) {
+        str *views = NEW_ARRAY(arena, str, count + 1);
+        b8 *nulls = NEW_ARRAY(arena, b8, count + 1);
+        for (i64 i = 0; i < count; i++) {
+            struct sv value = values[i * col_count + c];
+            nulls[i] = value.ptr == NULL;
+            views[i] = str_from(nulls[i] ? SV("") : value);
+        }
+        rows->cols[c] = (struct rowset_col){.name = names[c], .type = type_of(TYPE_TEXT)};
+        chunk->cols[c] = (struct column){.kind = KIND_STR, .data = views, .nulls = nulls};
+    }
+    rows->answer.rows = count;
+    rows->answer.slice_count = 1;
+    rows->answer.slices = NEW(arena, struct slice);
+    *rows->answer.slices = (struct slice){chunk, 0, count};
+}
+
+/* The facts an execution starts from. A table that is gone means the catalog has changed since
+ * compiling. */
+static FALLIBLE exec_fill(struct wf_connection *conn, struct rowset *rows, bool *out_gone) {
+    const struct program *program = rows->compiled->program;
+    struct exec *x = &rows->exec;
+    memset(x, 0, sizeof *x);
+    x->program = program;
+    x->arena = &rows->arena;
+    x->mem = &rows->mem;
+    x->err = &conn->err;
+    x->pool = conn->db->pool;
+    x->settings = &rows->settings;
+    x->cancel = &conn->cancel;
+    x->tables = NEW_ARRAY(x->arena, struct table *, program->table_count + 1);
+    x->versions = NEW_ARRAY(x->arena, struct table_version *, program->table_count + 1);
+    *out_gone = false;
+    for (u32 i = 0; i < program->table_count; i++) {
+        struct snapshot_table found;
+        if (!snapshot_find_id(&rows->snap, program->tables[i], &found)) {
+            *out_gone = true;
+            return ERR_OK;
+        }
+        x->tables[i] = found.table;
+        x->versions[i] = found.version;
+    }
+    return arena_check(x->arena, x->err);
+}
+
+static FALLIBLE exec_fill_params(struct rowset *rows, const struct param *params) {
+    struct exec *x = &rows->exec;
+    const struct program *program = x->program;
+    for (u32 i = 0; i < program->param_count; i++) {
+        u32 lit = program->param_lits[i];
+        if (lit != NO_LIT && params[i].form != PARAM_NULL) {
+            TRY(param_convert(x->arena, &params[i], (i32)i + 1, program->param_types[i],
+                              (enum kind)program->lit_kinds[lit], &x->lits[lit], x->err));
+        }
+    }
+    return arena_check(x->arena, x->err);
+}
+
+static FALLIBLE compile_for(struct wf_connection *conn, const struct run_request *request,
+                            struct rowset *rows) {
+    b8 *nulls = NEW_ARRAY(&rows->arena, b8, request->param_count + 1);
+    for (i32 i = 0; i < request->param_count; i++) {
+        nulls[i] = request->params[i].form == PARAM_NULL;
+    }
+    struct compiled **cache = request->cache;
+    if (cache && *cache && rows->compiled != *cache && compiled_fits(*cache, conn, nulls)) {
+        rows->compiled = compiled_retain(*cache);
+        return ERR_OK;
+    }
+    struct compiled *fresh;
+    TRY(compile(conn, request->script, request->parsed, &rows->snap, request->param_count, nulls,
+                &fresh));
+    compiled_release(rows->compiled);
+    rows->compiled = fresh;
+    if (cache) {
+        compiled_release(*cache);
+        *cache = compiled_retain(fresh);
+        ++*request->compile_count;
+    }
+    return ERR_OK;
+}
+
+FALLIBLE rowset_open_exec(struct wf_connection *conn, const struct run_request *request,
+                          struct rowset *rows) {
+    i64 timeout_ms = rows->settings.statement_timeout;
+    for (int attempt = 0; attempt < 2; attempt++) {
+        bool stale;
+        TRY(exec_fill(conn, rows, &stale));
+        if (!stale) {
+            rows->exec.deadline_ns = timeout_ms ? clock_ns() + timeout_ms * 1000000 : 0;
+            wf_status status = exec_open(&rows->exec, &stale);
+            rows->exec_is_open = 1;
+            TRY(status);
+        }
+        if (!stale) {
+            return exec_fill_params(rows, request->params);
+        }
+        rowset_close_exec(rows);
+        TRY(compile_for(conn, request, rows));
+    }
+    FAIL(&conn->err, INTERNAL, "the statement's program does not hold for its own snapshot");
+}
+
+static i64 exec_source_rows(const struct exec *x) {
+    i64 rows = 0;
+    for (u32 i = 0; i < x->program->table_count; i++) {
+        rows += x->versions[i]->rows;
+    }
+    return rows;
+}
+
+static const struct step *find_result_step(const struct program *program) {
+    for (u32 b = 0; b < program->block_count; b++) {
+        for (u32 s = 0; s < program->blocks[b].step_count; s++) {
+            if (program->blocks[b].steps[s].kind == STEP_RESULT) {
+                return &program->blocks[b].steps[s];
+            }
+        }
+    }
+    return NULL;
+}
+
+static u32 step_total(const struct program *program) {
+    u32 steps = 0;
+    for (u32 b = 0; b < program->block_count; b++) {
+        steps += program->blocks[b].step_count;
+    }
+    return steps;
+}
+
+/* "cpu", "cpu, gpu woven": every device that ran a step, in order of first use. */
+static const char *device_summary(const struct exec *x) {
+    struct text out;
+    text_init(&out, x->arena);
+    u32 steps = step_total(x->program);
+    for (u32 i = 0; i < steps; i++) {
+        const char *device = x->metrics[i].device;
+        bool seen = device == NULL;
+        for (u32 k = 0; k < i && !seen; k++) {
+            seen = x->metrics[k].device && strcmp(x->metrics[k].device, device) == 0;
+        }
+        if (!seen) {
+            text_print(&out, "%s%s", out.len ? ", " : "", device);
+        }
+    }
+    return out.len ? out.ptr : "cpu";
+}
+
+static void sum_metrics(struct rowset *rows) {
+    u32 steps = step_total(rows->exec.program);
+    i64 *sums = rows->metrics;
+    for (u32 i = 0; i < steps; i++) {
+        const struct step_metric *m = &rows->exec.metrics[i];
+        sums[METRIC_ns] += m->ns;
+        sums[METRIC_device_ns] += m->device_ns;
+        sums[METRIC_bytes_read] += m->bytes_read;
+        sums[METRIC_bytes_moved] += m->bytes_moved;
+        sums[METRIC_launches] += m->launches;
+        sums[METRIC_rows_in] += m->rows_in;
+        sums[METRIC_pruned_rows] += m->tablets_pruned_rows;
+    }
+}
+_Static_assert(METRIC_COUNT == 7, "sum_metrics adds every metric");
+
+static FALLIBLE collect_columns(struct rowset *rows) {
+    struct exec *x = &rows->exec;
+    const struct program *program = x->program;
+    const struct step *step = find_result_step(program);
+    if (!step) {
+        FAIL(x->err, INTERNAL, "the program has no result");
+    }
+    const struct var *var = &program->vars[step->src];
+    rows->col_count = program->col_count;
+    rows->cols = NEW_ARRAY(&rows->arena, struct rowset_col, program->col_count + 1);
+    for (u32 c = 0; c < program->col_count; c++) {
+        u32 dict = var->dicts ? var->dicts[c] : 0;
+        rows->cols[c] = (struct rowset_col){
+            .name = program->cols[c].name,
+            .type = program->cols[c].type,
+            .dict = dict ? x->dicts[dict - 1] : NULL,
+        };
+    }
+    return ERR_OK;
+}
+
+FALLIBLE rowset_run_exec(struct wf_connection *conn, struct rowset *rows) {
+    struct exec *x = &rows->exec;
+    struct run_devices devices;
+    database_devices(conn->db, &rows->settings, exec_source_rows(x), &devices);
+    watch_exec(&conn->watch, x);
+    wf_status status = exec_run(x, &devices);
+    watch_exec(&conn->watch, NULL);
+    TRY(status);
+    TRY(exec_answer(x, &rows->answer));
+    TRY(collect_columns(rows));
+    rows->devices = device_summary(x);
+    sum_metrics(rows);
+    return arena_check(&rows->arena, &conn->err);
+}
+
+static FALLIBLE run_select(struct wf_connection *conn, const struct run_request *request,
+                           struct rowset *rows) {
+    TRY(rowset_open_exec(conn, request, rows));
+    TRY(rowset_run_exec(conn, rows));
+    rows->tag = arena_printf(&rows->arena, "SELECT %lld", rows->answer.rows);
+    return ERR_OK;
+}
+
+static FALLIBLE run_kind(struct wf_connection *conn, const struct run_request *request,
+                         struct rowset *rows) {
+    switch ((enum statement_kind)rows->compiled->stmt.kind) {
+    case STATEMENT_SELECT:
+        return run_select(conn, request, rows);
+    case STATEMENT_INSERT:
+        return run_insert(conn, request, rows);
+    case STATEMENT_CREATE_TABLE:
+        return run_create_table(conn, rows);
+    case STATEMENT_DROP_TABLE:
+        return run_drop_table(conn, rows);
+    case STATEMENT_COPY_FROM:
+        return run_copy(conn, rows);
+    case STATEMENT_SET:
+        return run_set(conn, rows);
+    case STATEMENT_SHOW:
+        return run_show(conn, rows);
+    case STATEMENT_EXPLAIN:
+        return run_explain(conn, request, rows);
+    case STATEMENT_CALL:
+        return run_call(conn, rows);
+    }
+    FAIL(&conn->err, INTERNAL, "unknown kind of statement");
+}
+
+FALLIBLE statement_run(struct wf_connection *conn, const struct run_request *request,
+                       struct rowset **out) {
+    static _Atomic i32 never_cancel;
+    i64 start_ns = clock_ns();
+    struct rowset *rows;
+    TRY(rowset_new(conn, &rows));
+    wf_status status = connection_check(conn);
+    if (!status) {
+        status = compile_for(conn, request, rows);
+    }
+    if (!status) {
+        status = run_kind(conn, request, rows);
+    }
+    if (!status) {
+        status = arena_check(&rows->arena, &conn->err);
+    }
+    if (status) {
+        rowset_release(rows);
+        return status;
+    }
+    rows->exec.err = &rows->err; /* the connection may go away before the rows do */
+    rows->exec.cancel = &never_cancel;
+    rows->ns = clock_ns() - start_ns;
+    *out = rows;
+    return ERR_OK;
+}

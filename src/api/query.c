@@ -1,0 +1,117 @@
+/* query.c: scripts: text in, one result per statement out.
+ *
+ * A script is parsed as a whole, then its statements run one after the other, each with its own
+ * snapshot, so that a statement sees what those before it did. The script's arena holds text and
+ * syntax trees and is counted, because plans may borrow from it. */
+#include "api/api_int.h"
+
+FALLIBLE script_new(struct wf_connection *conn, const char *text, struct script **out) {
+    *out = NULL;
+    if (!text) {
+        FAIL(&conn->err, MISUSE, "no statement given");
+    }
+    struct wf_database *db = conn->db;
+    struct script *script = mem_alloc(&db->mem, (i64)sizeof *script);
+    if (!script) {
+        return memory_refused(&db->mem, &conn->err, (i64)sizeof *script);
+    }
+    memset(script, 0, sizeof *script);
+    atomic_init(&script->refs, 1);
+    script->db = database_retain(db);
+    arena_init(&script->arena, &db->mem);
+    script->text = arena_sv(&script->arena, sv_from(text));
+    i64 start_ns = clock_ns();
+    wf_status status = arena_check(&script->arena, &conn->err);
+    if (!status) {
+        status = sql_parse(&script->arena, script->text, &script->list, &conn->err);
+    }
+    if (!status) {
+        status = arena_check(&script->arena, &conn->err);
+    }
+    if (status) {
+        script_release(script);
+        return status;
+    }
+    script->parse_ns = clock_ns() - start_ns;
+    *out = script;
+    return ERR_OK;
+}
+
+struct script *script_retain(struct script *script) {
+    atomic_fetch_add(&script->refs, 1);
+    return script;
+}
+
+void script_release(struct script *script) {
+    if (script && atomic_fetch_sub(&script->refs, 1) == 1) {
+        struct wf_database *db = script->db;
+        arena_fini(&script->arena);
+        mem_free(&db->mem, script, (i64)sizeof *script);
+        database_release(db);
+    }
+}
+
+static FALLIBLE run_item(struct wf_connection *conn, struct script *script, i64 i,
+                         struct wf_result **out) {
+    const struct parsed *parsed = script->list.items.items[i];
+    if (parsed_param_count(parsed) > 0) {
+        error_set(&conn->err, ERR_UNDEFINED_PARAMETER, -1, "there is no parameter $%d",
+                  parsed_param_count(parsed));
+        error_hint(&conn->err, "Parameters need a prepared statement (wf_prepare, wf_bind_…).");
+        return conn->err.code;
+    }
+    struct run_request request = {.script = script, .parsed = parsed};
+    struct rowset *rows;
+    TRY(statement_run(conn, &request, &rows));
+    rows->ns += i == 0 ? script->parse_ns : 0;
+    return result_new(conn, rows, out);
+}
+
+static FALLIBLE run_all(struct wf_connection *conn, struct script *script, wf_each_result each,
+                        void *arg) {
+    for (i64 i = 0; i < script->list.items.count; i++) {
+        struct wf_result *result;
+        TRY(run_item(conn, script, i, &result));
+        if (each(arg, result)) {
+            break;
+        }
+    }
+    return ERR_OK;
+}
+
+wf_status wf_query_each(wf_connection *conn, const char *sql, wf_each_result each, void *arg) {
+    if (!each || connection_enter(conn)) {
+        return WF_MISUSE;
+    }
+    atomic_store(&conn->cancel, 0);
+    watch_begin(&conn->watch);
+    struct script *script;
+    wf_status status = script_new(conn, sql, &script);
+    if (!status) {
+        status = run_all(conn, script, each, arg);
+    }
+    watch_end(&conn->watch);
+    status = connection_leave(conn, status, sql ? sv_from(sql) : (struct sv){NULL, 0});
+    script_release(script);
+    return status;
+}
+
+static int keep_last(void *arg, wf_result *result) {
+    wf_result **last = arg;
+    wf_result_close(*last);
+    *last = result;
+    return 0;
+}
+
+wf_status wf_query(wf_connection *conn, const char *sql, wf_result **out_result) {
+    wf_result *last = NULL;
+    wf_status status = wf_query_each(conn, sql, keep_last, &last);
+    if (status || !out_result) {
+        wf_result_close(last);
+        last = NULL;
+    }
+    if (out_result) {
+        *out_result = last;
+    }
+    return status;
+}

@@ -1,0 +1,236 @@
+/* result.c: reading rows: results, batches and single values.
+ *
+ * A batch is a window on one chunk of the answer; making one costs nothing, whatever its size,
+ * because values are handed out where they lie. Text is the exception: a column may hold codes of a
+ * dictionary, so text is asked for value by value. */
+#include "api/api_int.h"
+
+FALLIBLE result_new(struct wf_connection *conn, struct rowset *rows, struct wf_result **out) {
+    struct wf_result *result = mem_alloc(&conn->db->mem, (i64)sizeof *result);
+    if (!result) {
+        rowset_release(rows);
+        return memory_refused(&conn->db->mem, &conn->err, (i64)sizeof *result);
+    }
+    memset(result, 0, sizeof *result);
+    result->rows = rows;
+    *out = result;
+    return ERR_OK;
+}
+
+void wf_result_close(wf_result *result) {
+    if (result) {
+        struct rowset *rows = result->rows;
+        mem_free(&rows->db->mem, result, (i64)sizeof *result);
+        rowset_release(rows);
+    }
+}
+
+int32_t wf_result_column_count(const wf_result *result) {
+    return result ? (int32_t)result->rows->col_count : 0;
+}
+
+const char *wf_result_name(const wf_result *result, int32_t column) {
+    if (!result || column < 0 || column >= (i32)result->rows->col_count) {
+        return NULL;
+    }
+    return result->rows->cols[column].name;
+}
+
+void type_info(struct type type, wf_type_info *out) {
+    memset(out, 0, sizeof *out);
+    out->type = (wf_type)type.id;
+    out->precision = type.id == TYPE_DECIMAL ? type.precision : 0;
+    out->scale = type.id == TYPE_DECIMAL ? type.scale : 0;
+    out->oid = type_oid(type);
+    type_print(type, out->text);
+}
+
+_Static_assert((int)WF_TYPE_UNKNOWN == TYPE_UNKNOWN && (int)WF_TYPE_BOOLEAN == TYPE_BOOLEAN &&
+                   (int)WF_TYPE_SMALLINT == TYPE_SMALLINT && (int)WF_TYPE_INTEGER == TYPE_INTEGER &&
+                   (int)WF_TYPE_BIGINT == TYPE_BIGINT && (int)WF_TYPE_DECIMAL == TYPE_DECIMAL &&
+                   (int)WF_TYPE_REAL == TYPE_REAL && (int)WF_TYPE_DOUBLE == TYPE_DOUBLE &&
+                   (int)WF_TYPE_DATE == TYPE_DATE && (int)WF_TYPE_TEXT == TYPE_TEXT &&
+                   (int)WF_TYPE_TEXT + 1 == TYPE_COUNT,
+               "wf_type lists the types of type.def in their order");
+
+wf_status wf_result_type(const wf_result *result, int32_t column, wf_type_info *out) {
+    if (!result || !out || column < 0 || column >= (i32)result->rows->col_count) {
+        return WF_MISUSE;
+    }
+    type_info(result->rows->cols[column].type, out);
+    return WF_OK;
+}
+
+int64_t wf_result_row_count(const wf_result *result) {
+    return result ? (int64_t)result->rows->answer.rows : 0;
+}
+
+int64_t wf_result_rows_affected(const wf_result *result) {
+    return result ? (int64_t)result->rows->rows_affected : 0;
+}
+
+const char *wf_result_tag(const wf_result *result) {
+    return result ? result->rows->tag : "";
+}
+
+const char *wf_result_devices(const wf_result *result) {
+    return result ? result->rows->devices : "";
+}
+
+int64_t wf_result_time_ns(const wf_result *result) {
+    return result ? (int64_t)result->rows->ns : 0;
+}
+
+int64_t wf_result_metric(const wf_result *result, const char *name) {
+#define X(A, metric, how, text) #metric,
+    static const char *const names[] = {WF_METRICS(X, )};
+#undef X
+    for (i32 i = 0; result && name && i < METRIC_COUNT; i++) {
+        if (strcmp(names[i], name) == 0) {
+            return result->rows->metrics[i];
+        }
+    }
+    return -1;
+}
+
+bool rowset_batch(const struct rowset *rows, i64 row, i64 most, i64 *slice, i64 *slice_start,
+                  struct wf_batch *out) {
+    if (row < *slice_start) {
+        *slice = 0;
+        *slice_start = 0;
+    }
+    for (; *slice < rows->answer.slice_count; ++*slice) {
+        const struct slice *s = &rows->answer.slices[*slice];
+        i64 within = row - *slice_start;
+        if (within < s->rows) {
+            *out = (struct wf_batch){rows, s->chunk, s->first + within,
+                                     MIN_OF(s->rows - within, most)};
+            return true;
+        }
+        *slice_start += s->rows;
+    }
+    return false;
+}
+
+wf_status wf_result_next_batch(wf_result *result, const wf_batch **out_batch) {
+    if (!result || !out_batch) {
+        return WF_MISUSE;
+    }
+    *out_batch = NULL;
+    if (rowset_batch(result->rows, result->next_row, BATCH_ROWS, &result->slice,
+                     &result->slice_start, &result->batch)) {
+        result->next_row += result->batch.row_count;
+        *out_batch = &result->batch;
+    }
+    return WF_OK;
+}
+
+wf_status wf_result_seek(wf_result *result, int64_t row) {
+    if (!result || row < 0 || row > result->rows->answer.rows) {
+        return WF_MISUSE;
+    }
+    result->next_row = row;
+    return WF_OK;
+}
+
+int64_t wf_batch_rows(const wf_batch *batch) {
+    return batch ? (int64_t)batch->row_count : 0;
+}
+
+static const struct column *batch_column(const wf_batch *batch, int32_t column) {
+    if (!batch || column < 0 || column >= (i32)batch->rows->col_count) {
+        return NULL;
+    }
+    return &batch->chunk->cols[column];
+}
+
+const uint8_t *wf_batch_nulls(const wf_batch *batch, int32_t column) {
+    const struct column *col = batch_column(batch, column);
+    return col && col->nulls ? col->nulls + batch->first : NULL;
+}
+
+int wf_batch_is_null(const wf_batch *batch, int32_t column, int64_t row) {
+    const uint8_t *nulls = wf_batch_nulls(batch, column);
+    return nulls && nulls[row];
+}
+
+/* The values, when the column is held in `kind`; codes of text are nobody's business. */
+static const void *values_of(const wf_batch *batch, int32_t column, enum kind kind) {
+    const struct column *col = batch_column(batch, column);
+    if (!col || col->kind != kind || !col->data || batch->rows->cols[column].type.id == TYPE_TEXT) {
+        return NULL;
+    }
+    return (const u8 *)col->data + batch->first * kind_bytes[kind];
+}
+
+const uint8_t *wf_batch_bool(const wf_batch *batch, int32_t column) {
+    return values_of(batch, column, KIND_B8);
+}
+
+const int32_t *wf_batch_int32(const wf_batch *batch, int32_t column) {
+    return values_of(batch, column, KIND_I32);
+}
+
+const int64_t *wf_batch_int64(const wf_batch *batch, int32_t column) {
+    return values_of(batch, column, KIND_I64);
+}
+
+const wf_int128 *wf_batch_int128(const wf_batch *batch, int32_t column) {
+    return values_of(batch, column, KIND_I128);
+}
+
+const float *wf_batch_float(const wf_batch *batch, int32_t column) {
+    return values_of(batch, column, KIND_F32);
+}
+
+const double *wf_batch_double(const wf_batch *batch, int32_t column) {
+    return values_of(batch, column, KIND_F64);
+}
+
+struct sv batch_text(const struct wf_batch *batch, i32 column, i64 row) {
+    const struct column *col = &batch->chunk->cols[column];
+    i64 at = batch->first + row;
+    if (col->kind == KIND_STR) {
+        return sv_of(((const str *)col->data)[at]);
+    }
+    return dict_get(batch->rows->cols[column].dict, ((const i32 *)col->data)[at]);
+}
+
+static bool is_text(const wf_batch *batch, int32_t column) {
+    u8 id = batch->rows->cols[column].type.id;
+    return id == TYPE_TEXT || id == TYPE_UNKNOWN;
+}
+
+wf_text wf_batch_text(const wf_batch *batch, int32_t column, int64_t row) {
+    wf_text none = {NULL, 0};
+    if (!batch_column(batch, column) || !is_text(batch, column) ||
+        wf_batch_is_null(batch, column, row)) {
+        return none;
+    }
+    struct sv text = batch_text(batch, column, row);
+    return (wf_text){text.len ? text.ptr : "", text.len};
+}
+
+size_t wf_value_text(const wf_batch *batch, int32_t column, int64_t row, char *buf, size_t cap) {
+    const struct column *col = batch_column(batch, column);
+    char number[96];
+    struct sv text = {"", 0};
+    if (col && !wf_batch_is_null(batch, column, row)) {
+        if (is_text(batch, column)) {
+            text = batch_text(batch, column, row);
+        } else {
+            const u8 *value = (const u8 *)col->data + (batch->first + row) * kind_bytes[col->kind];
+            i32 len =
+                value_print(batch->rows->cols[column].type, (enum kind)col->kind, value, number);
+            text = (struct sv){number, len};
+        }
+    }
+    if (cap > 0) {
+        size_t copied = MIN_OF((size_t)text.len, cap - 1);
+        if (copied) {
+            memcpy(buf, text.ptr, copied);
+        }
+        buf[copied] = 0;
+    }
+    return (size_t)text.len;
+}

@@ -1,0 +1,120 @@
+/* watch.c: progress reports of a running statement.
+ *
+ * A connection that wants reports has one sleeping thread. A statement wakes it when it starts; it
+ * then looks at the execution's counters every interval and calls the user's function, with the
+ * lock held, so that watch_end returns only when no report is under way and none follows. Without a
+ * report function nothing here costs more than a test. */
+#include "api/api_int.h"
+
+#include "io/io.h"
+
+void watch_init(struct watch *watch) {
+    memset(watch, 0, sizeof *watch);
+    mutex_init(&watch->lock);
+    cond_init(&watch->wake);
+}
+
+static void watch_stop_thread(struct watch *watch) {
+    if (watch->thread) {
+        mutex_lock(&watch->lock);
+        watch->quit = 1;
+        cond_broadcast(&watch->wake);
+        mutex_unlock(&watch->lock);
+        thread_join(watch->thread);
+        watch->thread = NULL;
+        watch->quit = 0;
+    }
+}
+
+void watch_fini(struct watch *watch) {
+    watch_stop_thread(watch);
+    cond_fini(&watch->wake);
+    mutex_fini(&watch->lock);
+}
+
+static double watch_fraction(const struct watch *watch) {
+    i64 done = 0;
+    i64 total = 0;
+    if (watch->exec) {
+        done = atomic_load_explicit(&watch->exec->rows_done, memory_order_relaxed);
+        total = atomic_load_explicit(&watch->exec->rows_total, memory_order_relaxed);
+    } else if (watch->load) {
+        done = atomic_load_explicit(&watch->load->bytes_done, memory_order_relaxed);
+        total = watch->load->bytes_total;
+    }
+    if (total <= 0) {
+        return -1;
+    }
+    double fraction = (double)done / (double)total;
+    return fraction > 1 ? 1 : fraction;
+}
+
+static void watch_main(void *arg) {
+    struct watch *watch = arg;
+    mutex_lock(&watch->lock);
+    while (!watch->quit) {
+        if (!watch->started_ns) {
+            cond_wait(&watch->wake, &watch->lock);
+            continue;
+        }
+        bool woken = cond_wait_ns(&watch->wake, &watch->lock, watch->interval_ns);
+        if (!woken && !watch->quit && watch->started_ns && watch->report) {
+            watch->report(watch->arg, watch_fraction(watch), clock_ns() - watch->started_ns);
+        }
+    }
+    mutex_unlock(&watch->lock);
+}
+
+void watch_begin(struct watch *watch) {
+    if (watch->thread) {
+        mutex_lock(&watch->lock);
+        watch->started_ns = clock_ns();
+        cond_broadcast(&watch->wake);
+        mutex_unlock(&watch->lock);
+    }
+}
+
+void watch_exec(struct watch *watch, struct exec *exec) {
+    if (watch->thread) {
+        mutex_lock(&watch->lock);
+        watch->exec = exec;
+        mutex_unlock(&watch->lock);
+    }
+}
+
+void watch_load(struct watch *watch, struct load_progress *load) {
+    if (watch->thread) {
+        mutex_lock(&watch->lock);
+        watch->load = load;
+        mutex_unlock(&watch->lock);
+    }
+}
+
+void watch_end(struct watch *watch) {
+    if (watch->thread) {
+        mutex_lock(&watch->lock);
+        watch->started_ns = 0;
+        watch->exec = NULL;
+        watch->load = NULL;
+        mutex_unlock(&watch->lock);
+    }
+}
+
+wf_status wf_set_progress(wf_connection *conn, wf_progress report, void *arg, int32_t interval_ms) {
+    if (connection_enter(conn)) {
+        return WF_MISUSE;
+    }
+    struct watch *watch = &conn->watch;
+    watch_stop_thread(watch);
+    watch->report = report;
+    watch->arg = arg;
+    watch->interval_ns = (i64)MAX_OF(interval_ms, 1) * 1000000;
+    wf_status status = ERR_OK;
+    if (report) {
+        watch->thread = thread_start(watch_main, watch);
+        if (!watch->thread) {
+            status = error_set(&conn->err, ERR_OUT_OF_MEMORY, -1, "no thread for progress reports");
+        }
+    }
+    return connection_leave(conn, status, (struct sv){NULL, 0});
+}

@@ -1,0 +1,1 @@
+set(WF_CATALOG_SOURCES catalog.c)

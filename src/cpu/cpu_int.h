@@ -1,0 +1,214 @@
+/* cpu_int.h: insiders of the CPU device: prepared pipelines, frames, workers, sinks.
+ *
+ * A pipeline is prepared once per execution (registers get slots, opcodes get loops), then morsels
+ * of its source run on the pool's workers. A worker has one frame per MATCH level; a frame is a
+ * vector: n dense rows in registers, of which the selection names the active ones. */
+#ifndef WF_CPU_CPU_INT_H
+#define WF_CPU_CPU_INT_H
+
+#include "cpu/cpu.h"
+#include "cpu/vec.h"
+
+enum { FROUND_WORDS_MAX = 256 }; /* a sum over all of double's exponents needs fewer */
+
+/* An opcode made ready: operands resolved, loops chosen. */
+struct cpu_op {
+    const struct op *op;
+    u16 dst, a, b, c;
+    b8 blend;   /* inside WHEN, to a register that has a value already: inactive rows keep it */
+    u8 width;   /* log2 of the result's bytes */
+    vec_fn *fn; /* scalar opcodes: dense loop, or the one with constant b */
+    vec_sel_fn *sel_fn;  /* when it must not touch inactive rows */
+    const void *b_value; /* b as a constant, for fn */
+    u32 jump;            /* WHEN: its END */
+    u32 live_count;      /* FILTER, PROBE, MATCH: registers still needed afterwards */
+    u16 *live;
+};
+
+struct cpu_pipe {
+    const struct pipeline *pipe;
+    const struct vec_table *vec;
+    u32 op_count;
+    struct cpu_op *ops;
+    u8 *width;    /* of each register: log2 bytes */
+    u16 *slot_of; /* of each register; NO_REG: constant or unused */
+    u32 slot_count;
+    u8 *slot_width;
+    b8 *is_const;
+    const union lit **const_value; /* of constant registers */
+    b8 *made;                      /* the register's strings lie in a worker's heap */
+    u32 level_count;               /* MATCH opcodes + 1 */
+    u32 when_depth;
+    b8 keeps_faults; /* a LUT sink stores them instead of raising */
+};
+
+struct when_level { /* what was active before WHEN */
+    const u32 *sel;
+    i64 m;
+};
+
+/* One vector. sel == NULL: all n rows are active, m == n. pos == NULL: rows first .. first + n. */
+struct frame {
+    i64 n;
+    i64 m;
+    const u32 *sel;
+    const u32 *pos;
+    i64 first;
+    b8 mask_valid; /* mask says which rows sel names */
+    b8 *mask;
+    u32 *sel_mem, *sel_alt;
+    u32 *pos_mem, *pos_alt;
+    void **data; /* of each register: its slot, a constant's vector, or column data itself */
+    void **slots;
+    void *spare[VEC_WIDTHS];
+    u32 **when_sel; /* per depth */
+    struct when_level *when;
+    u8 *kept;  /* kept faults, per row */
+    u32 *from; /* MATCH: row of the parent frame */
+    u32 *run_lo, *run_hi;
+    u32 level;
+    void *memory;
+    i64 memory_bytes;
+};
+
+/* Bytes of strings made by opcodes; everything is dropped when the next vector starts. */
+struct heap_block;
+struct heap {
+    struct memory *mem;
+    struct heap_block *head; /* current one first */
+    i64 used;
+};
+u8 *heap_alloc(struct heap *heap, i64 bytes); /* NULL when refused */
+void heap_reset(struct heap *heap);
+void heap_fini(struct heap *heap);
+
+struct pipe_run;
+
+struct worker {
+    struct pipe_run *run;
+    i32 number;
+    struct error err;
+    struct arena arena; /* bookkeeping of this worker, until the pipeline ends */
+    struct frame *frames;
+    void *const_memory;
+    i64 const_bytes;
+    void **const_data; /* vectors of constant registers */
+    /* temporaries of one vector */
+    void *temp_memory;
+    i64 temp_bytes;
+    u8 *fault;
+    b8 *found;
+    u64 *hash;
+    i64 *keys;
+    i64 *rows;
+    u32 *group;
+    struct heap heap;
+    /* the source of the current morsel */
+    i64 morsel;
+    i64 part;      /* tablet or chunk number */
+    i64 row_start; /* number of the row at position 0 */
+    const struct tablet *tablet;
+    const struct chunk *chunk;
+    i64 chunk_first; /* position 0 is this row of the chunk */
+    i64 morsel_out;  /* rows this morsel gave to a limited sink */
+    b8 enough;       /* ... which needs no more of them */
+    u32 expansions;
+    i64 bytes_read, rows_in, rows_out, rows_pruned;
+    void **sinks; /* this worker's state of every sink */
+};
+
+/* The five calls of a sink. begin: once. consume: a worker's vector. combine: once all input is
+ * seen; says how many partitions finish. finish: one partition, in parallel. evict: gives memory
+ * back when the budget refuses; without spilling there is nowhere to put it. close: frees whatever
+ * is left, always called. */
+struct sink_run {
+    const struct sink *sink;
+    const struct sink_class *class;
+    void *state;
+    i64 partitions;
+};
+struct sink_class {
+    FALLIBLE (*begin)(struct pipe_run *run, struct sink_run *sink);
+    FALLIBLE (*consume)(struct worker *w, u32 sink_no, struct frame *fr);
+    FALLIBLE (*combine)(struct pipe_run *run, u32 sink_no);
+    FALLIBLE (*finish)(struct worker *w, u32 sink_no, i64 partition);
+    FALLIBLE (*evict)(struct worker *w, u32 sink_no, i64 partition, i64 bytes);
+    void (*close)(struct pipe_run *run, u32 sink_no);
+};
+extern const struct sink_class sink_rows, sink_agg, sink_lut;
+
+struct pipe_run {
+    struct exec *x;
+    struct cpu_pipe pipe;
+    i64 vector_rows;
+    i64 morsel_rows;
+    i64 part_count;    /* tablets, chunks, or 1 */
+    i64 *part_morsels; /* number of the first morsel of each part; part_count + 1 */
+    i64 *part_starts;  /* number of the first row of each part */
+    i64 morsel_count;
+    i32 worker_count;
+    struct worker **workers; /* NULL until a worker meets its first morsel */
+    u32 sink_count;
+    struct sink_run *sinks;
+    /* a single limited sink: morsels from stop_from on are not needed */
+    i64 limit;
+    i64 *morsel_outs; /* -1 = not done yet */
+    i64 prefix, prefix_rows;
+    _Atomic i64 stop_from;
+    _Atomic i32 failed;
+    wf_status status;
+    u32 finishing;
+};
+
+/* prepare.c */
+FALLIBLE pipe_prepare(struct exec *x, const struct pipeline *pipe, const struct vec_table *vec,
+                      struct cpu_pipe *out);
+/* Calls visit for every register an opcode reads. */
+void op_reads(const struct pipeline *pipe, const struct op *op, void (*visit)(void *arg, u16 reg),
+              void *arg);
+u8 width_of_kind(u8 kind); /* log2 of its bytes */
+
+/* frame.c */
+FALLIBLE frame_open(struct worker *w, struct frame *fr, u32 level);
+void frame_close(struct worker *w, struct frame *fr);
+void frame_compact(struct worker *w, struct frame *fr, const struct cpu_op *op);
+/* The register's own storage, made current. */
+void *frame_dst(struct worker *w, struct frame *fr, u16 reg);
+
+/* ops.c: runs opcodes from pc on over the frame's active rows. */
+FALLIBLE ops_run(struct worker *w, struct frame *fr, u32 pc);
+/* Reports faults of active rows; true when the vector is to be dropped. */
+bool ops_fault(struct worker *w, struct frame *fr, const struct cpu_op *op);
+
+/* load.c */
+void load_column(struct worker *w, struct frame *fr, const struct cpu_op *op);
+void load_nulls(struct worker *w, struct frame *fr, const struct cpu_op *op);
+void load_variable(struct worker *w, struct frame *fr, const struct cpu_op *op);
+void load_variable_nulls(struct worker *w, struct frame *fr, const struct cpu_op *op);
+void load_lut(struct worker *w, struct frame *fr, const struct cpu_op *op);
+
+/* probe.c */
+void probe_run(struct worker *w, struct frame *fr, const struct cpu_op *op);
+FALLIBLE match_run(struct worker *w, struct frame *fr, const struct cpu_op *op, u32 pc);
+
+/* make.c: opcodes that only the host has. */
+FALLIBLE host_run(struct worker *w, struct frame *fr, const struct cpu_op *op, u8 *out_any);
+
+/* pipeline.c */
+FALLIBLE pipeline_run(struct device *dev, struct exec *x, u32 step_no, const struct step *step);
+/* count tasks over the pool; inline when there is no use for it. */
+void tasks_run(struct exec *x, i64 count, void (*task)(void *arg, i64 i, i32 worker), void *arg);
+
+/* index_build.c, sort.c */
+FALLIBLE index_build(struct exec *x, const struct step *step);
+FALLIBLE sort_run(struct exec *x, const struct step *step);
+FALLIBLE rank_run(struct exec *x, const struct step *step);
+
+struct cpu_device {
+    struct device dev;
+    const struct vec_table *vec;
+};
+
+#define ACTIVE(fr, j) ((fr)->sel ? (fr)->sel[j] : (u32)(j))
+
+#endif

@@ -1,0 +1,127 @@
+/* device.c: the CPU as a device: which loops it uses, what it would cost, how it runs a step.
+ *
+ * It refuses nothing: whatever a program can say runs here. Estimates are rough on purpose; they
+ * only have to tell a step worth a transfer from one that is not. */
+#include "cpu/cpu_int.h"
+
+#include <stdlib.h>
+
+static const char *cpu_refuses(struct device *dev, struct exec *x, const struct step *step) {
+    UNUSED(dev);
+    UNUSED(x);
+    UNUSED(step);
+    return NULL;
+}
+
+static i64 source_rows(const struct exec *x, const struct source *source) {
+    switch (source->kind) {
+    case SOURCE_TABLE:
+        return x->versions[source->ref]->rows;
+    case SOURCE_VAR:
+        return x->vars[source->ref].rows;
+    case SOURCE_DICT:
+        return x->dict_lens[source->ref];
+    default:
+        return 1;
+    }
+}
+
+/* Nanoseconds of one row through the body, all rows active. */
+static f64 row_ns(const struct exec *x, const struct pipeline *pipe) {
+    f64 ns = 0.2;
+    for (u32 i = 0; i < pipe->op_count; i++) {
+        const struct op *op = &pipe->ops[i];
+        switch (op->code) {
+        case OP_PROBE:
+        case OP_MATCH: {
+            const struct index *index = x->vars[op->imm].index;
+            ns += !index || index->bytes > 32 << 20 ? 20 : index->bytes > 1 << 20 ? 5 : 2;
+            break;
+        }
+        case OP_LUT:
+        case OP_LOADV:
+            ns += 1;
+            break;
+        case OP_INTERN:
+        case OP_INTERN2:
+            ns += 40;
+            break;
+        default:
+            ns += 0.1 * op_infos[op->code].cost;
+            break;
+        }
+    }
+    for (u32 s = 0; s < pipe->sink_count; s++) {
+        const struct sink *sink = &pipe->sinks[s];
+        bool hashed = sink->kind == SINK_AGG && sink->key != NO_REG && sink->key_bits > 12;
+        ns += hashed ? 20 : sink->kind == SINK_AGG ? 0.5 * sink->word_count : 0.5 * sink->col_count;
+    }
+    return ns;
+}
+
+static f64 cpu_estimate_ns(struct device *dev, struct exec *x, const struct step *step) {
+    UNUSED(dev);
+    if (step->kind == STEP_PIPELINE) {
+        f64 rows = (f64)source_rows(x, &step->pipeline->source);
+        f64 workers = x->pool ? (f64)pool_worker_count(x->pool) : 1;
+        return 5e3 + rows * row_ns(x, step->pipeline) / workers;
+    }
+    f64 rows = step->kind == STEP_RANK ? x->dict_lens[step->dict] : (f64)x->vars[step->src].rows;
+    return 1e3 + rows * (step->kind == STEP_SORT ? 60 : 15);
+}
+
+static FALLIBLE cpu_run(struct device *dev, struct exec *x, u32 step_no, const struct step *step) {
+    struct step_metric *metric = &x->metrics[step_no];
+    switch (step->kind) {
+    case STEP_PIPELINE:
+        return pipeline_run(dev, x, step_no, step);
+    case STEP_BUILD:
+        metric->rows_in += x->vars[step->src].rows;
+        TRY(index_build(x, step));
+        metric->rows_out += x->vars[step->dst].index->row_count;
+        return ERR_OK;
+    case STEP_SORT:
+        metric->rows_in += x->vars[step->src].rows;
+        TRY(sort_run(x, step));
+        metric->rows_out += x->vars[step->src].rows;
+        return ERR_OK;
+    case STEP_RANK:
+        TRY(rank_run(x, step));
+        metric->rows_in = metric->rows_out = x->vars[step->dst].rows;
+        return ERR_OK;
+    default:
+        FAIL(x->err, INTERNAL, "step kind %d is not a device's", step->kind);
+    }
+}
+
+static FALLIBLE cpu_fetch(struct device *dev, struct exec *x, u32 var) {
+    UNUSED(dev);
+    UNUSED(x);
+    UNUSED(var);
+    return ERR_OK; /* everything the CPU makes is on the host */
+}
+
+static void cpu_close(struct device *dev) {
+    free(dev->self);
+}
+
+struct device *cpu_device_open(void) {
+    struct cpu_device *cpu = calloc(1, sizeof *cpu);
+    CHECK(cpu != NULL);
+    cpu->dev = (struct device){.name = "cpu",
+                               .self = cpu,
+                               .refuses = cpu_refuses,
+                               .estimate_ns = cpu_estimate_ns,
+                               .run = cpu_run,
+                               .fetch = cpu_fetch,
+                               .close = cpu_close};
+#if defined(__x86_64__)
+    enum cpu_level level = cpu_level();
+    cpu->vec = level == CPU_AVX512 ? &vec_table_avx512
+               : level == CPU_AVX2 ? &vec_table_avx2
+                                   : &vec_table_baseline;
+#else
+    cpu->vec = &vec_table_baseline;
+#endif
+    return &cpu->dev;
+}

@@ -1,0 +1,119 @@
+/* frame.c: the storage of one vector, and its compaction.
+ *
+ * All of a frame is one block of accounted memory. Compaction gathers the registers that are still
+ * needed into spare slots and swaps slot and spare, so a gather never overlaps what it reads;
+ * registers that point straight at column data simply move into their slot. */
+#include "cpu/cpu_int.h"
+
+enum { PAD = 64 };
+
+/* First pass with base NULL adds up sizes; the second hands out addresses. */
+struct layout {
+    u8 *base;
+    i64 used;
+};
+
+static void *place(struct layout *l, i64 bytes) {
+    void *at = l->base ? l->base + l->used : NULL;
+    l->used += ALIGN_UP(bytes + PAD, PAD);
+    return at;
+}
+
+static void frame_layout(struct worker *w, struct frame *fr, struct layout *l) {
+    const struct cpu_pipe *pipe = &w->run->pipe;
+    i64 n = w->run->vector_rows;
+    void **data = place(l, (i64)sizeof(void *) * (pipe->pipe->reg_count + 1));
+    void **slots = place(l, (i64)sizeof(void *) * (pipe->slot_count + 1));
+    u32 **when_sel = place(l, (i64)sizeof(u32 *) * (pipe->when_depth + 1));
+    for (u32 s = 0; s < pipe->slot_count; s++) {
+        void *slot = place(l, n << pipe->slot_width[s]);
+        if (slots) {
+            slots[s] = slot;
+        }
+    }
+    for (u32 d = 0; d < pipe->when_depth; d++) {
+        u32 *sel = place(l, n * (i64)sizeof(u32));
+        if (when_sel) {
+            when_sel[d] = sel;
+        }
+    }
+    for (u32 i = 0; i < VEC_WIDTHS; i++) {
+        fr->spare[i] = place(l, n << i);
+    }
+    fr->data = data;
+    fr->slots = slots;
+    fr->when_sel = when_sel;
+    fr->when = place(l, (i64)sizeof(struct when_level) * (pipe->when_depth + 1));
+    fr->mask = place(l, n);
+    fr->kept = place(l, n);
+    fr->sel_mem = place(l, n * (i64)sizeof(u32));
+    fr->sel_alt = place(l, n * (i64)sizeof(u32));
+    fr->pos_mem = place(l, n * (i64)sizeof(u32));
+    fr->pos_alt = place(l, n * (i64)sizeof(u32));
+    fr->from = place(l, n * (i64)sizeof(u32));
+    fr->run_lo = place(l, n * (i64)sizeof(u32));
+    fr->run_hi = place(l, n * (i64)sizeof(u32));
+}
+
+wf_status frame_open(struct worker *w, struct frame *fr, u32 level) {
+    struct layout l = {NULL, 0};
+    memset(fr, 0, sizeof *fr);
+    frame_layout(w, fr, &l);
+    void *memory = mem_alloc(w->run->x->mem, l.used);
+    if (!memory) {
+        return memory_refused(w->run->x->mem, &w->err, l.used);
+    }
+    memset(memory, 0, (size_t)l.used);
+    fr->memory = memory;
+    fr->memory_bytes = l.used;
+    l = (struct layout){memory, 0};
+    frame_layout(w, fr, &l);
+    fr->level = level;
+    const struct cpu_pipe *pipe = &w->run->pipe;
+    for (u32 r = 0; r < pipe->pipe->reg_count; r++) {
+        fr->data[r] = pipe->is_const[r]            ? w->const_data[r]
+                      : pipe->slot_of[r] != NO_REG ? fr->slots[pipe->slot_of[r]]
+                                                   : NULL;
+    }
+    return ERR_OK;
+}
+
+void frame_close(struct worker *w, struct frame *fr) {
+    mem_free(w->run->x->mem, fr->memory, fr->memory_bytes);
+    fr->memory = NULL;
+}
+
+void *frame_dst(struct worker *w, struct frame *fr, u16 reg) {
+    return fr->data[reg] = fr->slots[w->run->pipe.slot_of[reg]];
+}
+
+static void compact_pos(struct worker *w, struct frame *fr) {
+    if (fr->pos) {
+        w->run->pipe.vec->gather[2](fr->pos_alt, fr->pos, fr->sel, fr->m);
+        u32 *swap = fr->pos_mem;
+        fr->pos_mem = fr->pos_alt;
+        fr->pos_alt = swap;
+    } else {
+        for (i64 j = 0; j < fr->m; j++) {
+            fr->pos_mem[j] = (u32)fr->first + fr->sel[j];
+        }
+    }
+    fr->pos = fr->pos_mem;
+}
+
+void frame_compact(struct worker *w, struct frame *fr, const struct cpu_op *op) {
+    const struct cpu_pipe *pipe = &w->run->pipe;
+    compact_pos(w, fr);
+    for (u32 i = 0; i < op->live_count; i++) {
+        u16 r = op->live[i];
+        u8 width = pipe->width[r];
+        void *to = fr->spare[width];
+        pipe->vec->gather[width](to, fr->data[r], fr->sel, fr->m);
+        fr->spare[width] = fr->slots[pipe->slot_of[r]];
+        fr->slots[pipe->slot_of[r]] = to;
+        fr->data[r] = to;
+    }
+    fr->n = fr->m;
+    fr->sel = NULL;
+    fr->mask_valid = 0;
+}

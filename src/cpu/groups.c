@@ -1,0 +1,172 @@
+/* groups.c: the hash table under aggregation.
+ *
+ * Rows are dense and in order of first appearance; slots are a separate array of 32-bit numbers, so
+ * that growing moves little and a probe touches one slot and one row, which the update needs
+ * anyway. Keys of a vector are hashed together and their slots prefetched before any is compared.
+ */
+#include "cpu/groups.h"
+
+enum { FIRST_ROWS = 1024, PREFETCH_ROWS = 16 };
+#define GROUPS_MAX 0xfffffff0LL
+
+i64 word_identity(u8 word) {
+    static const i64 identities[WORD_COUNT] = {
+#define X(A, name, identity, expr) [WORD_##name] = identity,
+        WF_WORDS(X, )
+#undef X
+    };
+    return identities[word];
+}
+
+i64 word_apply(u8 word, i64 w, i64 x) {
+    switch (word) {
+    case WORD_MIN:
+        return MIN_OF(w, x);
+    case WORD_MAX:
+        return MAX_OF(w, x);
+    default:
+        return (i64)((u64)w + (u64)x);
+    }
+}
+
+static bool grow_rows(struct groups *g, i64 cap) {
+    i64 *rows = mem_alloc(g->mem, cap * g->stride * (i64)sizeof(i64));
+    if (!rows) {
+        return false;
+    }
+    if (g->count) {
+        memcpy(rows, g->rows, (size_t)(g->count * g->stride) * sizeof(i64));
+    }
+    mem_free(g->mem, g->rows, g->cap * g->stride * (i64)sizeof(i64));
+    g->rows = rows;
+    g->cap = cap;
+    return true;
+}
+
+static bool grow_slots(struct groups *g, i64 slot_count) {
+    u32 *slots = mem_alloc(g->mem, slot_count * (i64)sizeof(u32));
+    if (!slots) {
+        return false;
+    }
+    memset(slots, 0, (size_t)slot_count * sizeof(u32));
+    mem_free(g->mem, g->slots, g->slot_count * (i64)sizeof(u32));
+    g->slots = slots;
+    g->slot_count = slot_count;
+    u64 mask = (u64)slot_count - 1;
+    for (i64 i = 0; i < g->count && !g->direct; i++) {
+        u64 slot = hash_u64((u64)g->rows[i * g->stride]) & mask;
+        while (slots[slot]) {
+            slot = (slot + 1) & mask;
+        }
+        slots[slot] = (u32)i + 1;
+    }
+    return true;
+}
+
+bool groups_init(struct groups *g, struct memory *mem, u32 word_count, const u8 *words,
+                 u32 direct_bits, i64 expected) {
+    *g = (struct groups){.mem = mem, .stride = 1 + (i64)word_count, .direct = direct_bits > 0};
+    g->word_count = word_count;
+    g->words = words;
+    i64 cap = FIRST_ROWS;
+    while (cap < expected) {
+        cap *= 2;
+    }
+    return grow_rows(g, cap) && grow_slots(g, direct_bits ? 1LL << direct_bits : 2 * cap);
+}
+
+void groups_fini(struct groups *g) {
+    if (g->mem) {
+        mem_free(g->mem, g->rows, g->cap * g->stride * (i64)sizeof(i64));
+        mem_free(g->mem, g->slots, g->slot_count * (i64)sizeof(u32));
+        memset(g, 0, sizeof *g);
+    }
+}
+
+static bool groups_reserve(struct groups *g, i64 more) {
+    i64 need = g->count + more;
+    i64 cap = g->cap;
+    if (need > GROUPS_MAX) {
+        return false;
+    }
+    while (cap < need) {
+        cap *= 2;
+    }
+    if (cap > g->cap && !grow_rows(g, cap)) {
+        return false;
+    }
+    i64 slot_count = g->slot_count;
+    while (!g->direct && slot_count < 2 * need) {
+        slot_count *= 2;
+    }
+    return slot_count == g->slot_count || grow_slots(g, slot_count);
+}
+
+static u32 add_group(struct groups *g, i64 key) {
+    i64 *row = g->rows + g->count * g->stride;
+    row[0] = key;
+    for (u32 w = 0; w < g->word_count; w++) {
+        row[1 + w] = word_identity(g->words[w]);
+    }
+    return (u32)g->count++;
+}
+
+static u32 find_or_add(struct groups *g, i64 key, u64 slot) {
+    u64 mask = (u64)g->slot_count - 1;
+    for (;;) {
+        u32 head = g->slots[slot];
+        if (!head) {
+            u32 group = add_group(g, key);
+            g->slots[slot] = group + 1;
+            return group;
+        }
+        if (g->rows[(i64)(head - 1) * g->stride] == key) {
+            return head - 1;
+        }
+        slot = (slot + 1) & mask;
+    }
+}
+
+bool groups_find(struct groups *g, const struct vec_table *vec, const i64 *key, i64 n, u64 *hash,
+                 u32 *out) {
+    if (!groups_reserve(g, n)) {
+        return false;
+    }
+    if (g->direct) {
+        for (i64 i = 0; i < n; i++) {
+            u32 head = g->slots[key[i]];
+            if (!head) {
+                head = add_group(g, key[i]) + 1;
+                g->slots[key[i]] = head;
+            }
+            out[i] = head - 1;
+        }
+        return true;
+    }
+    u64 mask = (u64)g->slot_count - 1;
+    vec->hash(hash, key, n);
+    for (i64 i = 0; i < n; i++) {
+        hash[i] &= mask;
+        __builtin_prefetch(&g->slots[hash[i]]);
+    }
+    for (i64 i = 0; i < n; i++) {
+        if (i + PREFETCH_ROWS < n) {
+            u32 ahead = g->slots[hash[i + PREFETCH_ROWS]];
+            __builtin_prefetch(&g->rows[(i64)(ahead ? ahead - 1 : 0) * g->stride]);
+        }
+        out[i] = find_or_add(g, key[i], hash[i]);
+    }
+    return true;
+}
+
+bool groups_merge(struct groups *g, const i64 *row) {
+    if (!groups_reserve(g, 1)) {
+        return false;
+    }
+    u32 group = find_or_add(g, row[0], hash_u64((u64)row[0]) & ((u64)g->slot_count - 1));
+    i64 *to = g->rows + (i64)group * g->stride;
+    for (u32 w = 0; w < g->word_count; w++) {
+        to[1 + w] = word_apply(g->words[w], to[1 + w], row[1 + w]);
+    }
+    return true;
+}

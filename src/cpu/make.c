@@ -1,0 +1,124 @@
+/* make.c: opcodes that exist on the host only: parsing text, and making strings.
+ *
+ * Made strings lie in the worker's heap, in blocks that are reused from vector to vector; sinks
+ * copy what they keep. Both kinds run over the active rows alone, as their operands are undefined
+ * elsewhere. */
+#include "cpu/cpu_int.h"
+
+#include "defs/host_ops.h"
+
+enum { HEAP_BLOCK_MIN = 16 << 10 };
+
+struct heap_block {
+    struct heap_block *next;
+    i64 bytes; /* of data */
+    i64 pad[6];
+    u8 data[];
+};
+
+u8 *heap_alloc(struct heap *heap, i64 bytes) {
+    if (!heap->head || heap->head->bytes - heap->used < bytes) {
+        i64 size = heap->head ? heap->head->bytes * 2 : HEAP_BLOCK_MIN;
+        size = MAX_OF(size, bytes);
+        struct heap_block *block = mem_alloc(heap->mem, (i64)sizeof *block + size);
+        if (!block) {
+            return NULL;
+        }
+        block->next = heap->head;
+        block->bytes = size;
+        heap->head = block;
+        heap->used = 0;
+    }
+    u8 *at = heap->head->data + heap->used;
+    heap->used += bytes;
+    return at;
+}
+
+/* The newest block is the largest: the others have served their time. */
+void heap_reset(struct heap *heap) {
+    heap->used = 0;
+    struct heap_block *rest = heap->head ? heap->head->next : NULL;
+    while (rest) {
+        struct heap_block *next = rest->next;
+        mem_free(heap->mem, rest, (i64)sizeof *rest + rest->bytes);
+        rest = next;
+    }
+    if (heap->head) {
+        heap->head->next = NULL;
+    }
+}
+
+void heap_fini(struct heap *heap) {
+    heap_reset(heap);
+    if (heap->head) {
+        mem_free(heap->mem, heap->head, (i64)sizeof *heap->head + heap->head->bytes);
+        heap->head = NULL;
+    }
+}
+
+/* The operands of an opcode, by kind; `no` is no operand. */
+typedef u8 no;
+#define PASS_no(x)
+#define PASS_b8(x) , x
+#define PASS_i32(x) , x
+#define PASS_i64(x) , x
+#define PASS_i128(x) , x
+#define PASS_f32(x) , x
+#define PASS_f64(x) , x
+#define PASS_str(x) , x
+#define TAKE(k, x)                    \
+    const k x = ((const k *)p##x)[i]; \
+    UNUSED(x)
+#define REST_no(x) UNUSED(p##x)
+#define REST_b8(x) TAKE(b8, x)
+#define REST_i32(x) TAKE(i32, x)
+#define REST_i64(x) TAKE(i64, x)
+#define REST_i128(x) TAKE(i128, x)
+#define REST_f32(x) TAKE(f32, x)
+#define REST_f64(x) TAKE(f64, x)
+#define REST_str(x) TAKE(str, x)
+
+#define XH(A, name, r, ka, kb, kc, fn, text)                  \
+    case OP_##name:                                           \
+        for (i64 j = 0; j < fr->m; j++) {                     \
+            u32 i = ACTIVE(fr, j);                            \
+            TAKE(ka, a);                                      \
+            REST_##kb(b);                                     \
+            ((r *)dst)[i] = fn(a PASS_##kb(b), &w->fault[i]); \
+            any |= w->fault[i];                               \
+        }                                                     \
+        break;
+#define XM(A, name, ka, kb, body, text)                                       \
+    case OP_##name:                                                           \
+        for (i64 j = 0; j < fr->m; j++) {                                     \
+            u32 i = ACTIVE(fr, j);                                            \
+            TAKE(ka, a);                                                      \
+            REST_##kb(b);                                                     \
+            i64 bytes = mk_##body##_size(a PASS_##kb(b));                     \
+            u8 *at = heap_alloc(&w->heap, bytes);                             \
+            if (!at) {                                                        \
+                return memory_refused(w->heap.mem, &w->err, bytes);           \
+            }                                                                 \
+            mk_##body##_write(at PASS_##ka(a) PASS_##kb(b));                  \
+            ((str *)dst)[i] = str_from((struct sv){(const char *)at, bytes}); \
+        }                                                                     \
+        break;
+
+wf_status host_run(struct worker *w, struct frame *fr, const struct cpu_op *op, u8 *out_any) {
+    const void *pa = fr->data[op->a];
+    const void *pb = op_infos[op->op->code].arity > 1 ? fr->data[op->b] : NULL;
+    void *dst = frame_dst(w, fr, op->dst);
+    u8 any = 0;
+    memset(w->fault, 0, (size_t)fr->n);
+    switch (op->op->code) {
+        WF_OPS_HOST(XH, )
+        WF_OPS_MAKE(XM, )
+    default:
+        return error_set(&w->err, ERR_INTERNAL, -1, "opcode %s has no host body",
+                         op_infos[op->op->code].name);
+    }
+    *out_any = any;
+    return ERR_OK;
+}
+#undef XH
+#undef XM

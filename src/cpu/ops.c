@@ -1,0 +1,304 @@
+/* ops.c: the interpreter: one opcode at a time over a vector.
+ *
+ * Scalar opcodes run their loop over all n rows, or over the selection when they must not touch
+ * inactive ones. Rows are dropped by shrinking the selection; when few are left the vector is
+ * compacted. A fault of an active row is reported and ends the vector, not the pipeline: another
+ * vector may hold the fault that counts. */
+#include "cpu/cpu_int.h"
+
+#include "defs/host_words.h"
+
+#include "defs/fn_fround.h"
+
+/* Below this share of active rows, moving the live registers together beats computing the rest. */
+enum { COMPACT_NUM = 1, COMPACT_DEN = 2 };
+
+bool ops_fault(struct worker *w, struct frame *fr, const struct cpu_op *op) {
+    u64 least = ~0ULL;
+    for (i64 j = 0; j < fr->m; j++) {
+        u32 i = ACTIVE(fr, j);
+        if (w->fault[i] == 0) {
+            continue;
+        }
+        if (w->run->pipe.keeps_faults) {
+            fr->kept[i] = fr->kept[i] ? fr->kept[i] : w->fault[i];
+            continue;
+        }
+        i64 row = w->row_start + (fr->pos ? (i64)fr->pos[i] : fr->first + i);
+        u64 key = fault_key(op->op->rank, row, w->fault[i]);
+        least = MIN_OF(least, key);
+    }
+    if (least == ~0ULL) {
+        return false;
+    }
+    exec_fault(w->run->x, least);
+    return true;
+}
+
+/* Returns whether some row, active or not, faulted. */
+static u8 scalar(struct worker *w, struct frame *fr, const struct cpu_op *op) {
+    const struct op_info *info = &op_infos[op->op->code];
+    const void *a = fr->data[op->a];
+    const void *b = op->b_value;
+    if (!b && info->arity > 1) {
+        b = fr->data[op->b];
+    }
+    const void *c = info->arity > 2 ? fr->data[op->c] : NULL;
+    if (op->sel_fn && fr->sel) {
+        if (info->arity > 1) {
+            b = fr->data[op->b];
+        }
+        if (info->flags & OP_FAULTS) {
+            memset(w->fault, 0, (size_t)fr->n);
+        }
+        return op->sel_fn(frame_dst(w, fr, op->dst), a, b, c, fr->sel, fr->m, w->fault);
+    }
+    if (op->blend && fr->sel) {
+        u8 any = op->fn(fr->spare[op->width], a, b, c, fr->n, w->fault);
+        void *dst = frame_dst(w, fr, op->dst);
+        w->run->pipe.vec->blend[op->width](dst, fr->spare[op->width], fr->sel, fr->m);
+        return any;
+    }
+    return op->fn(frame_dst(w, fr, op->dst), a, b, c, fr->n, w->fault);
+}
+
+static void filter(struct worker *w, struct frame *fr, const struct cpu_op *op) {
+    const struct cpu_pipe *pipe = &w->run->pipe;
+    const b8 *keep = fr->data[op->a];
+    if (pipe->is_const[op->a]) {
+        fr->m = keep[0] ? fr->m : 0;
+        return;
+    }
+    i64 m;
+    if (!fr->sel) {
+        m = pipe->vec->sel_build(fr->sel_alt, keep, fr->n);
+        if (m == fr->n) {
+            return;
+        }
+        if (m * COMPACT_DEN > fr->n * COMPACT_NUM || pipe->keeps_faults) {
+            memcpy(fr->mask, keep, (size_t)fr->n);
+            fr->mask_valid = 1;
+        }
+    } else if (fr->mask_valid) {
+        pipe->vec->mask_and(fr->mask, keep, fr->n);
+        m = pipe->vec->sel_build(fr->sel_alt, fr->mask, fr->n);
+    } else {
+        m = pipe->vec->sel_refine(fr->sel_alt, fr->sel, fr->m, keep);
+    }
+    u32 *swap = fr->sel_mem;
+    fr->sel_mem = fr->sel_alt;
+    fr->sel_alt = swap;
+    fr->sel = fr->sel_mem;
+    fr->m = m;
+}
+
+static void compact_if_sparse(struct worker *w, struct frame *fr, const struct cpu_op *op) {
+    if (fr->sel && fr->m && fr->m * COMPACT_DEN <= fr->n * COMPACT_NUM &&
+        !w->run->pipe.keeps_faults) {
+        frame_compact(w, fr, op);
+    }
+}
+
+static void row_numbers(struct worker *w, struct frame *fr, const struct cpu_op *op) {
+    i64 *dst = frame_dst(w, fr, op->dst);
+    for (i64 i = 0; i < fr->n; i++) {
+        dst[i] = w->row_start + (fr->pos ? (i64)fr->pos[i] : fr->first + i);
+    }
+}
+
+/* A literal into a register that other opcodes write too; plain constants are set up front. */
+static void assign_const(struct worker *w, struct frame *fr, const struct cpu_op *op) {
+    if (w->run->pipe.is_const[op->dst]) {
+        return;
+    }
+    u8 *dst = frame_dst(w, fr, op->dst);
+    i64 bytes = 1LL << op->width;
+    for (i64 j = 0; j < fr->m; j++) {
+        memcpy(dst + (i64)ACTIVE(fr, j) * bytes, &w->run->x->lits[op->op->imm], (size_t)bytes);
+    }
+}
+
+static FALLIBLE intern(struct worker *w, struct frame *fr, const struct cpu_op *op) {
+    struct dict *dict = w->run->x->vars[op->op->imm].dict;
+    const str *s = fr->data[op->a];
+    i32 *dst = frame_dst(w, fr, op->dst);
+    for (i64 j = 0; j < fr->m; j++) {
+        u32 i = ACTIVE(fr, j);
+        if (op->b == 1) {
+            dst[i] = dict_find(dict, sv_of(s[i]), dict_len(dict));
+            continue;
+        }
+        dst[i] = dict_add(dict, sv_of(s[i]));
+        if (dst[i] < 0) {
+            return memory_refused(w->run->x->mem, &w->err, (i64)s[i].len);
+        }
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE intern_pair(struct worker *w, struct frame *fr, const struct cpu_op *op) {
+    struct pair_map *pairs = w->run->x->vars[op->op->imm].pairs;
+    const i64 *a = fr->data[op->a];
+    const i64 *b = fr->data[op->b];
+    i32 *dst = frame_dst(w, fr, op->dst);
+    for (i64 j = 0; j < fr->m; j++) {
+        u32 i = ACTIVE(fr, j);
+        if (op->c == 1) {
+            dst[i] = (i32)pair_map_find(pairs, a[i], b[i]);
+            continue;
+        }
+        i64 number = pair_map_add(pairs, a[i], b[i]);
+        if (number < 0 || number > I32_MAX) {
+            return memory_refused(w->run->x->mem, &w->err, 16);
+        }
+        dst[i] = (i32)number;
+    }
+    return ERR_OK;
+}
+
+static void unpair(struct worker *w, struct frame *fr, const struct cpu_op *op) {
+    const struct pair_map *pairs = w->run->x->vars[op->op->imm].pairs;
+    i64 len = pair_map_len(pairs);
+    const i32 *number = fr->data[op->a];
+    i64 *dst = frame_dst(w, fr, op->dst);
+    for (i64 j = 0; j < fr->m; j++) {
+        u32 i = ACTIVE(fr, j);
+        i64 half[2] = {0, 0};
+        if (number[i] >= 0 && number[i] < len) {
+            pair_map_get(pairs, number[i], &half[0], &half[1]);
+        }
+        dst[i] = half[op->b & 1];
+    }
+}
+
+/* The words of a row lie in consecutive registers. True when the vector is to be dropped. */
+static bool round_sum(struct worker *w, struct frame *fr, const struct cpu_op *op) {
+    i64 words[FROUND_WORDS_MAX];
+    i32 first = w->run->x->lits[op->op->imm].i32;
+    bool is_f64 = w->run->pipe.pipe->regs[op->dst].kind == KIND_F64;
+    void *dst = frame_dst(w, fr, op->dst);
+    u8 any = 0;
+    memset(w->fault, 0, (size_t)fr->n);
+    for (i64 j = 0; j < fr->m; j++) {
+        u32 i = ACTIVE(fr, j);
+        for (u32 k = 0; k < op->b; k++) {
+            words[k] = ((const i64 *)fr->data[op->a + k])[i];
+        }
+        if (is_f64) {
+            ((f64 *)dst)[i] = fn_fround_f64(words, op->b, op->c, first, &w->fault[i]);
+        } else {
+            ((f32 *)dst)[i] = fn_fround_f32(words, op->b, op->c, first, &w->fault[i]);
+        }
+        any |= w->fault[i];
+    }
+    return any && ops_fault(w, fr, op);
+}
+
+/* Narrows the active rows to those where the condition holds. */
+static void when_begin(struct worker *w, struct frame *fr, const struct cpu_op *op, u32 depth) {
+    const struct vec_table *vec = w->run->pipe.vec;
+    const b8 *cond = fr->data[op->a];
+    u32 *out = fr->when_sel[depth];
+    fr->m = fr->sel ? vec->sel_refine(out, fr->sel, fr->m, cond) : vec->sel_build(out, cond, fr->n);
+    fr->sel = out;
+}
+
+/* Opcodes that shape rows or fetch values. *out_stop: the vector is done. */
+static FALLIBLE control(struct worker *w, struct frame *fr, const struct cpu_op *op, u32 pc,
+                        bool *out_stop) {
+    switch (op->op->code) {
+    case OP_CONST:
+        assign_const(w, fr, op);
+        return ERR_OK;
+    case OP_LOAD:
+        load_column(w, fr, op);
+        return ERR_OK;
+    case OP_LOADN:
+        load_nulls(w, fr, op);
+        return ERR_OK;
+    case OP_LOADV:
+        load_variable(w, fr, op);
+        return ERR_OK;
+    case OP_LOADVN:
+        load_variable_nulls(w, fr, op);
+        return ERR_OK;
+    case OP_ROWNO:
+        row_numbers(w, fr, op);
+        return ERR_OK;
+    case OP_LUT:
+        load_lut(w, fr, op);
+        return ERR_OK;
+    case OP_FILTER:
+        filter(w, fr, op);
+        break;
+    case OP_PROBE:
+        probe_run(w, fr, op);
+        break;
+    case OP_MATCH:
+        if (w->run->x->vars[op->op->imm].index->unique) {
+            probe_run(w, fr, op);
+            break;
+        }
+        *out_stop = true;
+        return match_run(w, fr, op, pc);
+    case OP_INTERN:
+        return intern(w, fr, op);
+    case OP_INTERN2:
+        return intern_pair(w, fr, op);
+    case OP_UNPAIR:
+        unpair(w, fr, op);
+        return ERR_OK;
+    case OP_FROUND:
+        *out_stop = round_sum(w, fr, op);
+        return ERR_OK;
+    case OP_EMIT:
+        w->rows_out += fr->m;
+        return w->run->sinks[op->op->imm].class->consume(w, op->op->imm, fr);
+    default:
+        return error_set(&w->err, ERR_INTERNAL, -1, "opcode %s is unknown to the CPU",
+                         op_infos[op->op->code].name);
+    }
+    *out_stop = fr->m == 0;
+    compact_if_sparse(w, fr, op);
+    return ERR_OK;
+}
+
+static FALLIBLE value(struct worker *w, struct frame *fr, const struct cpu_op *op, bool *out_stop) {
+    const struct op_info *info = &op_infos[op->op->code];
+    u8 any = 0;
+    if (info->flags & (OP_HOST | OP_MAKES)) {
+        TRY(host_run(w, fr, op, &any));
+    } else {
+        any = scalar(w, fr, op);
+    }
+    *out_stop = any && ops_fault(w, fr, op);
+    return ERR_OK;
+}
+
+wf_status ops_run(struct worker *w, struct frame *fr, u32 pc) {
+    const struct cpu_pipe *pipe = &w->run->pipe;
+    struct when_level *when = fr->when;
+    u32 depth = 0;
+    bool stop = false;
+    while (pc < pipe->op_count && !stop) {
+        const struct cpu_op *op = &pipe->ops[pc];
+        if (op->op->code == OP_WHEN) {
+            when[depth] = (struct when_level){fr->sel, fr->m};
+            when_begin(w, fr, op, depth);
+            depth++;
+            pc = fr->m ? pc + 1 : op->jump;
+            continue;
+        }
+        if (op->op->code == OP_END) {
+            depth--;
+            fr->sel = when[depth].sel;
+            fr->m = when[depth].m;
+        } else if (op_infos[op->op->code].flags & OP_CONTROL) {
+            TRY(control(w, fr, op, pc, &stop));
+        } else {
+            TRY(value(w, fr, op, &stop));
+        }
+        pc++;
+    }
+    return ERR_OK;
+}

@@ -1,0 +1,409 @@
+/* pipeline.c: a pipeline over the pool: morsels, vectors, workers, sinks.
+ *
+ * The source is cut into morsels (runs of rows within one tablet or chunk). A worker makes its
+ * frames when it meets its first morsel and keeps them until the pipeline ends. Zone maps skip
+ * whole zones of a morsel. The first error stops everybody; faults stop nobody. With a limited
+ * sink, morsels behind the first ones that together give enough rows are skipped, so that LIMIT
+ * returns the same rows on any number of threads. */
+#include "cpu/cpu_int.h"
+
+#include <stdlib.h>
+
+void tasks_run(struct exec *x, i64 count, void (*task)(void *arg, i64 i, i32 worker), void *arg) {
+    if (x->pool && count > 1) {
+        pool_run(x->pool, count, task, arg);
+        return;
+    }
+    for (i64 i = 0; i < count; i++) {
+        task(arg, i, 0);
+    }
+}
+
+static i64 part_rows(const struct pipe_run *run, i64 part) {
+    const struct source *source = &run->pipe.pipe->source;
+    switch (source->kind) {
+    case SOURCE_TABLE:
+        return run->x->versions[source->ref]->tablet_rows[part];
+    case SOURCE_VAR:
+        return run->x->vars[source->ref].chunks.items[part]->rows;
+    case SOURCE_DICT:
+        return run->x->dict_lens[source->ref];
+    default:
+        return 1;
+    }
+}
+
+static FALLIBLE cut_morsels(struct pipe_run *run) {
+    const struct source *source = &run->pipe.pipe->source;
+    run->part_count = source->kind == SOURCE_TABLE ? run->x->versions[source->ref]->tablet_count
+                      : source->kind == SOURCE_VAR ? run->x->vars[source->ref].chunks.count
+                                                   : 1;
+    run->part_morsels = NEW_ARRAY(run->x->arena, i64, run->part_count + 1);
+    run->part_starts = NEW_ARRAY(run->x->arena, i64, run->part_count + 1);
+    for (i64 p = 0; p < run->part_count; p++) {
+        i64 rows = part_rows(run, p);
+        i64 morsels = (rows + run->morsel_rows - 1) / run->morsel_rows;
+        run->part_morsels[p + 1] = run->part_morsels[p] + morsels;
+        run->part_starts[p + 1] = run->part_starts[p] + rows;
+    }
+    run->morsel_count = run->part_morsels[run->part_count];
+    if (run->pipe.pipe->sink_count == 1 && run->pipe.pipe->sinks[0].kind == SINK_ROWS) {
+        run->limit = run->pipe.pipe->sinks[0].limit;
+    }
+    if (run->limit >= 0) {
+        i64 bytes = MAX_OF(run->morsel_count, 1) * (i64)sizeof(i64);
+        run->morsel_outs = mem_alloc(run->x->mem, bytes);
+        if (!run->morsel_outs) {
+            return memory_refused(run->x->mem, run->x->err, bytes);
+        }
+        memset(run->morsel_outs, 0xff, (size_t)bytes);
+    }
+    return ERR_OK;
+}
+
+static void run_fail(struct pipe_run *run, struct worker *w, wf_status status) {
+    struct exec *x = run->x;
+    mutex_lock(&x->lock);
+    if (!atomic_load_explicit(&run->failed, memory_order_relaxed)) {
+        run->status = status;
+        if (x->err->code == ERR_OK && w) {
+            *x->err = w->err;
+        }
+        atomic_store_explicit(&run->failed, 1, memory_order_release);
+    }
+    mutex_unlock(&x->lock);
+}
+
+/* Temporaries of one vector, in one block. */
+static bool worker_temps(struct worker *w) {
+    i64 n = ALIGN_UP(w->run->vector_rows + 64, 64);
+    w->temp_bytes = n * (1 + 1 + 8 + 8 + 8 + 4);
+    u8 *at = mem_alloc(w->run->x->mem, w->temp_bytes);
+    w->temp_memory = at;
+    if (!at) {
+        return false;
+    }
+    memset(at, 0, (size_t)w->temp_bytes);
+    w->hash = (u64 *)(void *)at;
+    w->keys = (i64 *)(void *)(at + 8 * n);
+    w->rows = (i64 *)(void *)(at + 16 * n);
+    w->group = (u32 *)(void *)(at + 24 * n);
+    w->fault = at + 28 * n;
+    w->found = at + 29 * n;
+    return true;
+}
+
+/* A vector per constant, for loops that take no scalar. */
+static bool worker_consts(struct worker *w) {
+    const struct cpu_pipe *pipe = &w->run->pipe;
+    i64 n = w->run->vector_rows;
+    w->const_data = NEW_ARRAY(&w->arena, void *, pipe->pipe->reg_count + 1);
+    for (u32 r = 0; r < pipe->pipe->reg_count; r++) {
+        w->const_bytes += pipe->is_const[r] ? ALIGN_UP((n << pipe->width[r]) + 64, 64) : 0;
+    }
+    u8 *at = mem_alloc(w->run->x->mem, w->const_bytes);
+    w->const_memory = at;
+    for (u32 r = 0; at && r < pipe->pipe->reg_count; r++) {
+        if (!pipe->is_const[r]) {
+            continue;
+        }
+        i64 bytes = 1LL << pipe->width[r];
+        for (i64 i = 0; i < n; i++) {
+            memcpy(at + i * bytes, pipe->const_value[r], (size_t)bytes);
+        }
+        w->const_data[r] = at;
+        at += ALIGN_UP(n * bytes + 64, 64);
+    }
+    return w->const_memory != NULL;
+}
+
+static FALLIBLE worker_open(struct pipe_run *run, i32 number, struct worker **out) {
+    struct worker *w = calloc(1, sizeof *w);
+    CHECK(w != NULL);
+    *out = w;
+    w->run = run;
+    w->number = number;
+    error_reset(&w->err);
+    arena_init(&w->arena, run->x->mem);
+    w->heap.mem = run->x->mem;
+    w->sinks = NEW_ARRAY(&w->arena, void *, run->sink_count + 1);
+    w->frames = NEW_ARRAY(&w->arena, struct frame, run->pipe.level_count);
+    if (!worker_temps(w) || !worker_consts(w)) {
+        return memory_refused(run->x->mem, &w->err, w->temp_bytes + w->const_bytes);
+    }
+    for (u32 level = 0; level < run->pipe.level_count; level++) {
+        TRY(frame_open(w, &w->frames[level], level));
+    }
+    return ERR_OK;
+}
+
+static void worker_close(struct worker *w) {
+    struct memory *mem = w->run->x->mem;
+    for (u32 level = 0; level < w->run->pipe.level_count; level++) {
+        frame_close(w, &w->frames[level]);
+    }
+    mem_free(mem, w->const_memory, w->const_bytes);
+    mem_free(mem, w->temp_memory, w->temp_bytes);
+    heap_fini(&w->heap);
+    arena_fini(&w->arena);
+    free(w);
+}
+
+static bool zone_excluded(const struct exec *x, const struct segment *seg, const struct prune *p,
+                          i64 zone) {
+    const struct zone *z = &seg->zones[zone];
+    if (p->is_float) {
+        return (p->lo_lit != NO_LIT && z->fhi < x->lits[p->lo_lit].f64) ||
+               (p->hi_lit != NO_LIT && z->flo > x->lits[p->hi_lit].f64);
+    }
+    return (p->lo_lit != NO_LIT && z->hi < x->lits[p->lo_lit].i128) ||
+           (p->hi_lit != NO_LIT && z->lo > x->lits[p->hi_lit].i128);
+}
+
+static bool zone_pruned(const struct worker *w, i64 zone) {
+    const struct pipeline *pipe = w->run->pipe.pipe;
+    for (u32 i = 0; i < pipe->prune_count; i++) {
+        const struct prune *p = &pipe->prunes[i];
+        const struct segment *seg = &w->tablet->cols[pipe->source.cols[p->col]];
+        if (seg->zones && zone_excluded(w->run->x, seg, p, zone)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static FALLIBLE run_vectors(struct worker *w, i64 first, i64 end) {
+    struct frame *fr = &w->frames[0];
+    w->rows_in += end - first;
+    for (i64 at = first; at < end && !w->enough; at += w->run->vector_rows) {
+        fr->first = at;
+        fr->n = MIN_OF(w->run->vector_rows, end - at);
+        fr->m = fr->n;
+        fr->sel = NULL;
+        fr->pos = NULL;
+        fr->mask_valid = 0;
+        if (w->run->pipe.keeps_faults) {
+            memset(fr->kept, 0, (size_t)fr->n);
+        }
+        heap_reset(&w->heap);
+        TRY(ops_run(w, fr, 0));
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE run_range(struct worker *w, i64 first, i64 end) {
+    if (!w->tablet || w->run->pipe.pipe->prune_count == 0) {
+        return run_vectors(w, first, end);
+    }
+    i64 at = first;
+    while (at < end) {
+        i64 stop = at;
+        while (stop < end && !zone_pruned(w, stop >> ZONE_SHIFT)) {
+            stop = MIN_OF(((stop >> ZONE_SHIFT) + 1) << ZONE_SHIFT, end);
+        }
+        TRY(run_vectors(w, at, stop));
+        i64 skip = stop;
+        while (skip < end && zone_pruned(w, skip >> ZONE_SHIFT)) {
+            skip = MIN_OF(((skip >> ZONE_SHIFT) + 1) << ZONE_SHIFT, end);
+        }
+        w->rows_pruned += skip - stop;
+        at = skip;
+    }
+    return ERR_OK;
+}
+
+static void set_source(struct worker *w, i64 part, i64 first) {
+    struct exec *x = w->run->x;
+    const struct source *source = &w->run->pipe.pipe->source;
+    w->part = part;
+    w->tablet = NULL;
+    w->chunk = NULL;
+    w->row_start = 0;
+    if (source->kind == SOURCE_TABLE) {
+        w->tablet = x->versions[source->ref]->tablets[part];
+        w->row_start = x->versions[source->ref]->row_starts[part];
+    } else if (source->kind == SOURCE_VAR) {
+        w->chunk = x->vars[source->ref].chunks.items[part];
+        w->chunk_first = first;
+        w->row_start = w->run->part_starts[part] + first;
+    }
+}
+
+static i64 part_of(const struct pipe_run *run, i64 morsel) {
+    i64 lo = 0;
+    i64 hi = run->part_count - 1;
+    while (lo < hi) {
+        i64 mid = (lo + hi + 1) / 2;
+        if (run->part_morsels[mid] <= morsel) {
+            lo = mid;
+        } else {
+            hi = mid - 1;
+        }
+    }
+    return lo;
+}
+
+/* Morsels that end in order add up to a prefix; once that suffices, later ones are not needed. */
+static void note_output(struct pipe_run *run, const struct worker *w, i64 morsel) {
+    mutex_lock(&run->x->lock);
+    run->morsel_outs[morsel] = w->morsel_out;
+    while (run->prefix < run->morsel_count && run->morsel_outs[run->prefix] >= 0 &&
+           run->prefix_rows < run->limit) {
+        run->prefix_rows += run->morsel_outs[run->prefix++];
+    }
+    if (run->prefix_rows >= run->limit) {
+        atomic_store_explicit(&run->stop_from, run->prefix, memory_order_relaxed);
+    }
+    mutex_unlock(&run->x->lock);
+}
+
+static FALLIBLE run_morsel(struct worker *w, i64 morsel) {
+    struct pipe_run *run = w->run;
+    i64 part = part_of(run, morsel);
+    i64 first = (morsel - run->part_morsels[part]) * run->morsel_rows;
+    i64 rows = MIN_OF(run->morsel_rows, part_rows(run, part) - first);
+    set_source(w, part, first);
+    w->morsel = morsel;
+    w->morsel_out = 0;
+    w->enough = run->limit == 0;
+    i64 base = run->pipe.pipe->source.kind == SOURCE_VAR ? 0 : first;
+    TRY(run_range(w, base, base + rows));
+    if (run->limit >= 0) {
+        note_output(run, w, morsel);
+    }
+    if (run->pipe.pipe->source.kind == SOURCE_TABLE) {
+        atomic_fetch_add_explicit(&run->x->rows_done, rows, memory_order_relaxed);
+    }
+    return ERR_OK;
+}
+
+static struct worker *get_worker(struct pipe_run *run, i32 number) {
+    struct worker *w = run->workers[number];
+    if (!w) {
+        wf_status status = worker_open(run, number, &run->workers[number]);
+        w = run->workers[number];
+        if (status) {
+            run_fail(run, w, status);
+        }
+    }
+    return w;
+}
+
+static void morsel_task(void *arg, i64 i, i32 number) {
+    struct pipe_run *run = arg;
+    if (atomic_load_explicit(&run->failed, memory_order_relaxed) ||
+        i >= atomic_load_explicit(&run->stop_from, memory_order_relaxed)) {
+        return;
+    }
+    struct worker *w = get_worker(run, number);
+    wf_status status = exec_check(run->x);
+    if (!status && !atomic_load_explicit(&run->failed, memory_order_relaxed)) {
+        status = run_morsel(w, i);
+    }
+    if (status) {
+        run_fail(run, w, status);
+    }
+}
+
+static void finish_task(void *arg, i64 i, i32 number) {
+    struct pipe_run *run = arg;
+    if (atomic_load_explicit(&run->failed, memory_order_relaxed)) {
+        return;
+    }
+    struct worker *w = get_worker(run, number);
+    if (atomic_load_explicit(&run->failed, memory_order_relaxed)) {
+        return;
+    }
+    wf_status status = run->sinks[run->finishing].class->finish(w, run->finishing, i);
+    if (status) {
+        run_fail(run, w, status);
+    }
+}
+
+static FALLIBLE end_sinks(struct pipe_run *run) {
+    for (u32 s = 0; s < run->sink_count; s++) {
+        TRY(run->sinks[s].class->combine(run, s));
+        run->finishing = s;
+        tasks_run(run->x, run->sinks[s].partitions, finish_task, run);
+        if (atomic_load(&run->failed)) {
+            return run->status;
+        }
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE begin_sinks(struct pipe_run *run) {
+    static const struct sink_class *const classes[] = {
+        [SINK_ROWS] = &sink_rows, [SINK_AGG] = &sink_agg, [SINK_LUT] = &sink_lut};
+    const struct pipeline *pipe = run->pipe.pipe;
+    run->sinks = NEW_ARRAY(run->x->arena, struct sink_run, pipe->sink_count + 1);
+    for (u32 s = 0; s < pipe->sink_count; s++) {
+        run->sinks[s].sink = &pipe->sinks[s];
+        run->sinks[s].class = classes[pipe->sinks[s].kind];
+        run->sink_count = s + 1;
+        TRY(run->sinks[s].class->begin(run, &run->sinks[s]));
+    }
+    return ERR_OK;
+}
+
+/* Variables that LOADV reads must be in one piece. */
+static FALLIBLE flatten_inputs(struct exec *x, const struct pipeline *pipe) {
+    for (u32 i = 0; i < pipe->op_count; i++) {
+        if (pipe->ops[i].code == OP_LOADV || pipe->ops[i].code == OP_LOADVN) {
+            TRY(variable_flatten(x, pipe->ops[i].b));
+        }
+    }
+    return ERR_OK;
+}
+
+static void fill_metric(struct pipe_run *run, u32 step_no) {
+    struct step_metric *metric = &run->x->metrics[step_no];
+    for (i32 i = 0; i < run->worker_count; i++) {
+        const struct worker *w = run->workers[i];
+        if (w) {
+            metric->bytes_read += w->bytes_read;
+            metric->rows_in += w->rows_in;
+            metric->rows_out += w->rows_out;
+            metric->tablets_pruned_rows += w->rows_pruned;
+        }
+    }
+}
+
+static FALLIBLE run_all(struct pipe_run *run) {
+    TRY(flatten_inputs(run->x, run->pipe.pipe));
+    TRY(cut_morsels(run));
+    TRY(begin_sinks(run));
+    tasks_run(run->x, run->morsel_count, morsel_task, run);
+    if (atomic_load(&run->failed)) {
+        return run->status;
+    }
+    for (i32 i = 0; i < run->worker_count; i++) {
+        if (run->workers[i]) {
+            TRY(arena_check(&run->workers[i]->arena, run->x->err));
+        }
+    }
+    return end_sinks(run);
+}
+
+wf_status pipeline_run(struct device *dev, struct exec *x, u32 step_no, const struct step *step) {
+    struct pipe_run run = {.x = x, .limit = -1};
+    run.vector_rows = MAX_OF(MIN_OF(x->settings->vector_rows, 4096), 1);
+    run.morsel_rows = MAX_OF(x->settings->morsel_rows, 1);
+    run.worker_count = x->pool ? pool_worker_count(x->pool) : 1;
+    run.workers = NEW_ARRAY(x->arena, struct worker *, run.worker_count);
+    atomic_init(&run.stop_from, I64_MAX);
+    atomic_init(&run.failed, 0);
+    TRY(pipe_prepare(x, step->pipeline, ((struct cpu_device *)dev->self)->vec, &run.pipe));
+    wf_status status = run_all(&run);
+    fill_metric(&run, step_no);
+    for (u32 s = 0; s < run.sink_count; s++) {
+        run.sinks[s].class->close(&run, s);
+    }
+    for (i32 i = 0; i < run.worker_count; i++) {
+        if (run.workers[i]) {
+            worker_close(run.workers[i]);
+        }
+    }
+    mem_free(x->mem, run.morsel_outs, MAX_OF(run.morsel_count, 1) * (i64)sizeof(i64));
+    return status;
+}

@@ -1,0 +1,296 @@
+/* prepare.c: a pipeline's opcodes made ready for vectors.
+ *
+ * Registers get slots by linear scan over their first definition and last use, so that a long
+ * pipeline stays in the cache; constants get a vector of their own that nobody writes. A result
+ * never shares a slot with its operands: the loops promise the compiler that they do not overlap.
+ * For opcodes that drop or multiply rows the registers needed afterwards are listed, as those are
+ * what compaction moves. */
+#include "cpu/cpu_int.h"
+
+enum { NEVER = -1 };
+
+struct span {
+    i32 first; /* opcode that defines it first */
+    i32 last;  /* opcode that reads it last */
+    u32 defs;
+};
+
+u8 width_of_kind(u8 kind) {
+    static const u8 widths[17] = {[1] = 0, [2] = 1, [4] = 2, [8] = 3, [16] = 4};
+    return widths[kind_bytes[kind]];
+}
+
+static void sink_reads(const struct sink *sink, void (*visit)(void *arg, u16 reg), void *arg) {
+    for (u32 c = 0; c < sink->col_count; c++) {
+        visit(arg, sink->cols[c].reg);
+        visit(arg, sink->cols[c].null_reg);
+    }
+    if (sink->kind == SINK_AGG) {
+        visit(arg, sink->key);
+        for (u32 w = 0; w < sink->word_count; w++) {
+            visit(arg, sink->word_regs[w]);
+        }
+    }
+}
+
+void op_reads(const struct pipeline *pipe, const struct op *op, void (*visit)(void *arg, u16 reg),
+              void *arg) {
+    const struct op_info *info = &op_infos[op->code];
+    const u16 operands[3] = {op->a, op->b, op->c};
+    if (!(info->flags & OP_CONTROL)) {
+        for (u32 i = 0; i < info->arity; i++) {
+            visit(arg, operands[i]);
+        }
+        return;
+    }
+    switch (op->code) {
+    case OP_EMIT:
+        sink_reads(&pipe->sinks[op->imm], visit, arg);
+        break;
+    case OP_FROUND:
+        for (u32 i = 0; i < op->b; i++) {
+            visit(arg, (u16)(op->a + i));
+        }
+        break;
+    case OP_INTERN2:
+        visit(arg, op->a);
+        visit(arg, op->b);
+        break;
+    case OP_CONST:
+    case OP_LOAD:
+    case OP_LOADN:
+    case OP_ROWNO:
+    case OP_END:
+        break;
+    default:
+        visit(arg, op->a);
+        break;
+    }
+}
+
+struct spans {
+    struct span *items;
+    u32 count;
+    i32 pc;
+};
+
+static void note_read(void *arg, u16 reg) {
+    struct spans *spans = arg;
+    if (reg < spans->count) {
+        spans->items[reg].last = spans->pc;
+    }
+}
+
+static bool op_writes(const struct op *op) {
+    return op->dst != NO_REG && op->code != OP_FILTER && op->code != OP_WHEN &&
+           op->code != OP_END && op->code != OP_EMIT;
+}
+
+static struct span *find_spans(struct exec *x, const struct pipeline *pipe) {
+    struct spans spans = {NEW_ARRAY(x->arena, struct span, pipe->reg_count + 1), pipe->reg_count,
+                          0};
+    for (u32 r = 0; r < pipe->reg_count; r++) {
+        spans.items[r] = (struct span){NEVER, NEVER, 0};
+    }
+    for (u32 i = 0; i < pipe->op_count; i++) {
+        const struct op *op = &pipe->ops[i];
+        spans.pc = (i32)i;
+        op_reads(pipe, op, note_read, &spans);
+        if (op_writes(op) && op->dst < pipe->reg_count) {
+            struct span *span = &spans.items[op->dst];
+            span->first = span->first == NEVER ? (i32)i : span->first;
+            span->last = MAX_OF(span->last, (i32)i);
+            span->defs++;
+        }
+    }
+    return spans.items;
+}
+
+/* A constant is a register whose only definition is CONST. */
+static void find_consts(struct exec *x, struct cpu_pipe *out, const struct span *spans) {
+    const struct pipeline *pipe = out->pipe;
+    out->is_const = NEW_ARRAY(x->arena, b8, pipe->reg_count + 1);
+    out->const_value = NEW_ARRAY(x->arena, const union lit *, pipe->reg_count + 1);
+    for (u32 i = 0; i < pipe->op_count; i++) {
+        const struct op *op = &pipe->ops[i];
+        if (op->code == OP_CONST && spans[op->dst].defs == 1) {
+            out->is_const[op->dst] = 1;
+            out->const_value[op->dst] = &x->lits[op->imm];
+        }
+    }
+}
+
+static void assign_slots(struct exec *x, struct cpu_pipe *out, const struct span *spans) {
+    const struct pipeline *pipe = out->pipe;
+    u16 *free_slots = NEW_ARRAY(x->arena, u16, (pipe->reg_count + 1) * VEC_WIDTHS);
+    u32 free_count[VEC_WIDTHS] = {0};
+    out->slot_of = NEW_ARRAY(x->arena, u16, pipe->reg_count + 1);
+    out->slot_width = NEW_ARRAY(x->arena, u8, pipe->reg_count + 1);
+    u32 *ending = NEW_ARRAY(x->arena, u32, pipe->op_count + 1); /* by opcode: register + 1 */
+    u32 *next = NEW_ARRAY(x->arena, u32, pipe->reg_count + 1);
+    for (u32 r = 0; r < pipe->reg_count; r++) {
+        out->slot_of[r] = NO_REG;
+        if (spans[r].last != NEVER) {
+            next[r] = ending[spans[r].last];
+            ending[spans[r].last] = r + 1;
+        }
+    }
+    for (i32 pc = 0; pc < (i32)pipe->op_count; pc++) {
+        u16 dst = op_writes(&pipe->ops[pc]) ? pipe->ops[pc].dst : NO_REG;
+        if (dst < pipe->reg_count && !out->is_const[dst] && spans[dst].first == pc) {
+            u8 w = out->width[dst];
+            if (free_count[w]) {
+                out->slot_of[dst] = free_slots[w * (pipe->reg_count + 1) + --free_count[w]];
+            } else {
+                out->slot_width[out->slot_count] = w;
+                out->slot_of[dst] = (u16)out->slot_count++;
+            }
+        }
+        for (u32 at = ending[pc]; at; at = next[at - 1]) {
+            if (out->slot_of[at - 1] != NO_REG) {
+                u8 w = out->width[at - 1];
+                free_slots[w * (pipe->reg_count + 1) + free_count[w]++] = out->slot_of[at - 1];
+            }
+        }
+    }
+}
+
+static void find_live(struct exec *x, struct cpu_pipe *out, const struct span *spans, u32 pc) {
+    const struct pipeline *pipe = out->pipe;
+    struct cpu_op *op = &out->ops[pc];
+    op->live = NEW_ARRAY(x->arena, u16, pipe->reg_count + 1);
+    for (u32 r = 0; r < pipe->reg_count; r++) {
+        bool is_live =
+            spans[r].first != NEVER && spans[r].first <= (i32)pc && spans[r].last > (i32)pc;
+        if (is_live && !out->is_const[r]) {
+            op->live[op->live_count++] = (u16)r;
+        }
+    }
+}
+
+struct made_mark {
+    struct cpu_pipe *pipe;
+    b8 made;
+};
+
+static void note_made(void *arg, u16 reg) {
+    struct made_mark *mark = arg;
+    if (reg < mark->pipe->pipe->reg_count && mark->pipe->made[reg]) {
+        mark->made = 1;
+    }
+}
+
+/* Opcodes that return views (SUBSTR, SEL) pass on where their operand's bytes lie. */
+static void mark_made(struct cpu_pipe *out, const struct op *op) {
+    const struct op_info *info = &op_infos[op->code];
+    if ((info->flags & OP_CONTROL) || info->result != KIND_STR) {
+        return;
+    }
+    struct made_mark mark = {out, (info->flags & OP_MAKES) != 0};
+    op_reads(out->pipe, op, note_made, &mark);
+    out->made[op->dst] = (b8)(out->made[op->dst] | mark.made);
+}
+
+static void choose_loops(struct cpu_pipe *out, struct cpu_op *op) {
+    const struct op_info *info = &op_infos[op->op->code];
+    if (info->flags & (OP_CONTROL | OP_HOST | OP_MAKES)) {
+        return;
+    }
+    op->fn = out->vec->dense[op->op->code];
+    op->sel_fn = out->vec->sel[op->op->code];
+    if (info->arity == 2 && out->is_const[op->b] && out->vec->dense_const[op->op->code]) {
+        op->fn = out->vec->dense_const[op->op->code];
+        op->b_value = out->const_value[op->b];
+    }
+}
+
+static FALLIBLE prepare_ops(struct exec *x, struct cpu_pipe *out, const struct span *spans) {
+    const struct pipeline *pipe = out->pipe;
+    u32 *open_when = NEW_ARRAY(x->arena, u32, pipe->op_count + 1);
+    u32 depth = 0;
+    for (u32 pc = 0; pc < pipe->op_count; pc++) {
+        const struct op *op = &pipe->ops[pc];
+        struct cpu_op *to = &out->ops[pc];
+        *to = (struct cpu_op){.op = op, .dst = op->dst, .a = op->a, .b = op->b, .c = op->c};
+        if (op_writes(op)) {
+            to->width = out->width[op->dst];
+            to->blend = depth > 0 && spans[op->dst].defs > 1;
+            mark_made(out, op);
+        }
+        choose_loops(out, to);
+        switch (op->code) {
+        case OP_WHEN:
+            open_when[depth++] = pc;
+            out->when_depth = MAX_OF(out->when_depth, depth);
+            break;
+        case OP_END:
+            if (depth == 0) {
+                FAIL(x->err, INTERNAL, "END without WHEN at opcode %u", pc);
+            }
+            out->ops[open_when[--depth]].jump = pc;
+            break;
+        case OP_FILTER:
+        case OP_PROBE:
+        case OP_MATCH:
+            if (depth > 0) {
+                FAIL(x->err, INTERNAL, "rows dropped inside WHEN at opcode %u", pc);
+            }
+            find_live(x, out, spans, pc);
+            out->level_count += op->code == OP_MATCH;
+            break;
+        case OP_FROUND:
+            if (op->b > FROUND_WORDS_MAX) {
+                FAIL(x->err, INTERNAL, "a sum of %u words at opcode %u", op->b, pc);
+            }
+            break;
+        default:
+            break;
+        }
+    }
+    return ERR_OK;
+}
+
+/* Interners exist from the first pipeline that names them. */
+static FALLIBLE open_interners(struct exec *x, const struct pipeline *pipe) {
+    for (u32 pc = 0; pc < pipe->op_count; pc++) {
+        const struct op *op = &pipe->ops[pc];
+        if (op->code != OP_INTERN && op->code != OP_INTERN2 && op->code != OP_UNPAIR) {
+            continue;
+        }
+        struct variable *var = &x->vars[op->imm];
+        var->on_host = 1;
+        if (op->code == OP_INTERN && !var->dict) {
+            var->dict = dict_open(x->mem);
+            if (!var->dict) {
+                return memory_refused(x->mem, x->err, 4096);
+            }
+        } else if (op->code != OP_INTERN && !var->pairs) {
+            var->pairs = pair_map_open(x->mem);
+            if (!var->pairs) {
+                return memory_refused(x->mem, x->err, 65536);
+            }
+        }
+    }
+    return ERR_OK;
+}
+
+wf_status pipe_prepare(struct exec *x, const struct pipeline *pipe, const struct vec_table *vec,
+                       struct cpu_pipe *out) {
+    *out =
+        (struct cpu_pipe){.pipe = pipe, .vec = vec, .op_count = pipe->op_count, .level_count = 1};
+    out->ops = NEW_ARRAY(x->arena, struct cpu_op, pipe->op_count + 1);
+    out->width = NEW_ARRAY(x->arena, u8, pipe->reg_count + 1);
+    out->made = NEW_ARRAY(x->arena, b8, pipe->reg_count + 1);
+    for (u32 r = 0; r < pipe->reg_count; r++) {
+        out->width[r] = width_of_kind(pipe->regs[r].kind);
+    }
+    for (u32 s = 0; s < pipe->sink_count; s++) {
+        const struct sink *sink = &pipe->sinks[s];
+        out->keeps_faults |= sink->kind == SINK_LUT && sink->fault_var != NO_VAR;
+    }
+    struct span *spans = find_spans(x, pipe);
+    find_consts(x, out, spans);
+    assign_slots(x, out, spans);
+    TRY(prepare_ops(x, out, spans));
+    return open_interners(x, pipe);
+}

@@ -1,0 +1,352 @@
+/* sink_rows.c: materialises rows.
+ *
+ * Every worker appends to blocks of its own, one buffer per column, and notes which run of rows
+ * came from which morsel. At the end the runs, sorted by morsel, become chunks that share the
+ * blocks' buffers: nothing is copied, and the order of the source is kept on any number of threads.
+ * Very short runs are copied together, since a chunk has its cost for whoever reads it. Strings
+ * that opcodes made are copied into heaps of the variable; all other strings live longer than the
+ * variable anyway, or in heaps it inherits. */
+#include "cpu/cpu_int.h"
+
+#include <stdlib.h>
+
+enum {
+    BLOCK_ROWS_MIN = 2048,
+    BLOCK_ROWS_MAX = 256 << 10,
+    SHORT_RUN = 2048,   /* rows */
+    JOINED_RUN = 16384, /* rows to copy together */
+    HEAP_BYTES_MIN = 64 << 10
+};
+
+struct rows_block {
+    struct rows_block *next;
+    i64 cap, used;
+    struct buffer **buffers; /* 2 per column */
+};
+
+struct rows_run {
+    i64 morsel;
+    i64 sequence; /* within the worker */
+    i64 first, rows;
+    struct rows_block *block;
+};
+
+struct rows_worker {
+    struct rows_block *block; /* current one first */
+    VEC(struct rows_run) runs;
+    VEC(struct buffer *) heaps;
+    i64 heap_used; /* of the last heap */
+};
+
+static FALLIBLE rows_begin(struct pipe_run *run, struct sink_run *sink) {
+    variable_reset(&run->x->vars[sink->sink->var]);
+    run->x->vars[sink->sink->var].on_host = 1;
+    return ERR_OK;
+}
+
+static FALLIBLE rows_evict(struct worker *w, u32 sink_no, i64 partition, i64 bytes) {
+    UNUSED(sink_no);
+    UNUSED(partition);
+    return memory_refused(w->run->x->mem, &w->err, bytes);
+}
+
+static FALLIBLE add_block(struct worker *w, u32 sink_no, struct rows_worker *rows) {
+    const struct sink *sink = w->run->sinks[sink_no].sink;
+    i64 cap = rows->block ? MIN_OF(rows->block->cap * 2, BLOCK_ROWS_MAX) : BLOCK_ROWS_MIN;
+    struct rows_block *block = NEW(&w->arena, struct rows_block);
+    block->cap = cap;
+    block->buffers = NEW_ARRAY(&w->arena, struct buffer *, 2 * sink->col_count + 1);
+    block->next = rows->block;
+    rows->block = block;
+    for (u32 c = 0; c < sink->col_count; c++) {
+        i64 bytes = cap << w->run->pipe.width[sink->cols[c].reg];
+        block->buffers[2 * c] = buffer_new(w->run->x->mem, bytes);
+        if (!block->buffers[2 * c]) {
+            return rows_evict(w, sink_no, 0, bytes);
+        }
+        if (sink->cols[c].null_reg != NO_REG) {
+            block->buffers[2 * c + 1] = buffer_new(w->run->x->mem, cap);
+            if (!block->buffers[2 * c + 1]) {
+                return rows_evict(w, sink_no, 0, cap);
+            }
+        }
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE heap_room(struct worker *w, u32 sink_no, struct rows_worker *rows, i64 bytes) {
+    i64 count = rows->heaps.count;
+    struct buffer *last = count ? rows->heaps.items[count - 1] : NULL;
+    if (last && last->bytes - rows->heap_used >= bytes) {
+        return ERR_OK;
+    }
+    i64 size = MAX_OF(last ? last->bytes * 2 : HEAP_BYTES_MIN, bytes);
+    struct buffer *heap = buffer_new(w->run->x->mem, size);
+    if (!heap) {
+        return rows_evict(w, sink_no, 0, size);
+    }
+    VEC_PUSH(&w->arena, &rows->heaps, heap);
+    rows->heap_used = 0;
+    return ERR_OK;
+}
+
+/* Moves the bytes of made strings from the worker's heap, which the next vector reuses, to the
+ * sink's. */
+static FALLIBLE keep_strings(struct worker *w, u32 sink_no, struct rows_worker *rows, str *s, i64 n,
+                             const b8 *nulls) {
+    i64 bytes = 0;
+    for (i64 i = 0; i < n; i++) {
+        bytes += nulls && nulls[i] ? 0 : s[i].len;
+    }
+    TRY(heap_room(w, sink_no, rows, bytes));
+    u8 *to = rows->heaps.items[rows->heaps.count - 1]->data + rows->heap_used;
+    rows->heap_used += bytes;
+    for (i64 i = 0; i < n; i++) {
+        if (nulls && nulls[i]) {
+            s[i] = (str){0, 0, (u64)(size_t)to};
+            continue;
+        }
+        if (s[i].len) {
+            memcpy(to, (const void *)(size_t)s[i].addr, s[i].len);
+        }
+        s[i].addr = (u64)(size_t)to;
+        to += s[i].len;
+    }
+    return ERR_OK;
+}
+
+static void copy_register(struct worker *w, struct frame *fr, u16 reg, i64 from, i64 n, void *dst) {
+    u8 width = w->run->pipe.width[reg];
+    const u8 *data = fr->data[reg];
+    if (fr->sel) {
+        w->run->pipe.vec->gather[width](dst, data, fr->sel + from, n);
+    } else {
+        memcpy(dst, data + (from << width), (size_t)(n << width));
+    }
+}
+
+static FALLIBLE copy_rows(struct worker *w, u32 sink_no, struct rows_worker *rows, struct frame *fr,
+                          i64 from, i64 n) {
+    const struct sink *sink = w->run->sinks[sink_no].sink;
+    struct rows_block *block = rows->block;
+    for (u32 c = 0; c < sink->col_count; c++) {
+        const struct sink_col *col = &sink->cols[c];
+        u8 *dst = block->buffers[2 * c]->data + (block->used << w->run->pipe.width[col->reg]);
+        b8 *nulls = NULL;
+        copy_register(w, fr, col->reg, from, n, dst);
+        if (col->null_reg != NO_REG) {
+            nulls = block->buffers[2 * c + 1]->data + block->used;
+            copy_register(w, fr, col->null_reg, from, n, nulls);
+        }
+        if (w->run->pipe.made[col->reg]) {
+            TRY(keep_strings(w, sink_no, rows, (str *)(void *)dst, n, nulls));
+        }
+    }
+    struct rows_run *last = rows->runs.count ? &rows->runs.items[rows->runs.count - 1] : NULL;
+    if (last && last->morsel == w->morsel && last->block == block) {
+        last->rows += n;
+    } else {
+        struct rows_run added = {w->morsel, rows->runs.count, block->used, n, block};
+        VEC_PUSH(&w->arena, &rows->runs, added);
+    }
+    block->used += n;
+    return ERR_OK;
+}
+
+static FALLIBLE rows_consume(struct worker *w, u32 sink_no, struct frame *fr) {
+    if (!w->sinks[sink_no]) {
+        w->sinks[sink_no] = NEW(&w->arena, struct rows_worker);
+    }
+    struct rows_worker *rows = w->sinks[sink_no];
+    i64 want = fr->m;
+    if (w->run->limit >= 0) {
+        want = MIN_OF(want, w->run->limit - w->morsel_out);
+        w->morsel_out += want;
+        w->enough = w->morsel_out >= w->run->limit;
+    }
+    for (i64 done = 0; done < want;) {
+        if (!rows->block || rows->block->used == rows->block->cap) {
+            TRY(add_block(w, sink_no, rows));
+        }
+        i64 n = MIN_OF(want - done, rows->block->cap - rows->block->used);
+        TRY(copy_rows(w, sink_no, rows, fr, done, n));
+        done += n;
+    }
+    return ERR_OK;
+}
+
+/* One worker does all of a morsel, so its own sequence settles the rest. */
+static int by_morsel(const void *a, const void *b) {
+    const struct rows_run *ra = a;
+    const struct rows_run *rb = b;
+    if (ra->morsel != rb->morsel) {
+        return ra->morsel < rb->morsel ? -1 : 1;
+    }
+    return ra->sequence < rb->sequence ? -1 : ra->sequence > rb->sequence;
+}
+
+/* A chunk that shares the run's buffers. */
+static FALLIBLE add_view(struct pipe_run *run, const struct sink *sink,
+                         const struct rows_run *from) {
+    struct exec *x = run->x;
+    struct chunk *chunk = chunk_view_new(x, sink->col_count);
+    if (!chunk) {
+        return memory_refused(x->mem, x->err, 256);
+    }
+    chunk->rows = from->rows;
+    chunk->order = x->vars[sink->var].chunks.count;
+    for (u32 c = 0; c < sink->col_count; c++) {
+        struct buffer *data = from->block->buffers[2 * c];
+        struct buffer *nulls = from->block->buffers[2 * c + 1];
+        u16 reg = sink->cols[c].reg;
+        chunk->cols[c].kind = run->pipe.pipe->regs[reg].kind;
+        chunk->cols[c].data = data->data + (from->first << run->pipe.width[reg]);
+        chunk->buffers[2 * c] = buffer_retain(data);
+        if (nulls) {
+            chunk->cols[c].nulls = nulls->data + from->first;
+            chunk->buffers[2 * c + 1] = buffer_retain(nulls);
+        }
+    }
+    variable_append(x, sink->var, chunk);
+    return ERR_OK;
+}
+
+/* Copies short runs into one block and adds that. */
+static FALLIBLE add_joined(struct pipe_run *run, const struct sink *sink,
+                           const struct rows_run *from, i64 count, i64 rows) {
+    struct exec *x = run->x;
+    struct rows_block block = {.cap = rows, .used = rows};
+    struct rows_run joined = {.rows = rows, .block = &block};
+    wf_status status = ERR_OK;
+    block.buffers = NEW_ARRAY(x->arena, struct buffer *, 2 * sink->col_count + 1);
+    for (u32 b = 0; b < 2 * sink->col_count && !status; b++) {
+        if (!from[0].block->buffers[b]) {
+            continue;
+        }
+        u8 width = b % 2 ? 0 : run->pipe.width[sink->cols[b / 2].reg];
+        block.buffers[b] = buffer_new(x->mem, rows << width);
+        if (!block.buffers[b]) {
+            status = memory_refused(x->mem, x->err, rows << width);
+            break;
+        }
+        u8 *to = block.buffers[b]->data;
+        for (i64 i = 0; i < count; i++) {
+            const u8 *data = from[i].block->buffers[b]->data;
+            memcpy(to, data + (from[i].first << width), (size_t)(from[i].rows << width));
+            to += from[i].rows << width;
+        }
+    }
+    status = status ? status : add_view(run, sink, &joined);
+    for (u32 b = 0; b < 2 * sink->col_count; b++) {
+        buffer_release(block.buffers[b]);
+    }
+    return status;
+}
+
+static FALLIBLE add_runs(struct pipe_run *run, const struct sink *sink, const struct rows_run *runs,
+                         i64 count) {
+    for (i64 i = 0; i < count;) {
+        i64 end = i;
+        i64 rows = 0;
+        while (end < count && runs[end].rows < SHORT_RUN && rows < JOINED_RUN) {
+            rows += runs[end++].rows;
+        }
+        if (end - i > 1) {
+            TRY(add_joined(run, sink, &runs[i], end - i, rows));
+            i = end;
+        } else {
+            TRY(add_view(run, sink, &runs[i]));
+            i++;
+        }
+    }
+    return ERR_OK;
+}
+
+static i64 collect_runs(struct pipe_run *run, u32 sink_no, struct rows_run *out) {
+    i64 count = 0;
+    for (i32 i = 0; i < run->worker_count; i++) {
+        const struct rows_worker *rows = run->workers[i] ? run->workers[i]->sinks[sink_no] : NULL;
+        if (rows && out && rows->runs.count) {
+            memcpy(out + count, rows->runs.items, sizeof *out * (size_t)rows->runs.count);
+        }
+        count += rows ? rows->runs.count : 0;
+    }
+    return count;
+}
+
+/* The result's strings may lie in heaps of what the pipeline read. */
+static void inherit_heaps(struct exec *x, u32 to, u32 from) {
+    for (i64 i = 0; to != from && i < x->vars[from].heaps.count; i++) {
+        variable_keep_heap(x, to, buffer_retain(x->vars[from].heaps.items[i]));
+    }
+}
+
+static void keep_heaps(struct pipe_run *run, u32 sink_no, const struct sink *sink) {
+    const struct pipeline *pipe = run->pipe.pipe;
+    for (i32 i = 0; i < run->worker_count; i++) {
+        struct rows_worker *rows = run->workers[i] ? run->workers[i]->sinks[sink_no] : NULL;
+        for (i64 h = 0; rows && h < rows->heaps.count; h++) {
+            variable_keep_heap(run->x, sink->var, buffer_retain(rows->heaps.items[h]));
+        }
+    }
+    if (pipe->source.kind == SOURCE_VAR) {
+        inherit_heaps(run->x, sink->var, pipe->source.ref);
+    }
+    for (u32 i = 0; i < pipe->op_count; i++) {
+        if (pipe->ops[i].code == OP_LOADV && pipe->regs[pipe->ops[i].dst].kind == KIND_STR) {
+            inherit_heaps(run->x, sink->var, pipe->ops[i].b);
+        }
+    }
+}
+
+static FALLIBLE rows_combine(struct pipe_run *run, u32 sink_no) {
+    const struct sink *sink = run->sinks[sink_no].sink;
+    struct exec *x = run->x;
+    i64 count = collect_runs(run, sink_no, NULL);
+    i64 bytes = MAX_OF(count, 1) * (i64)sizeof(struct rows_run);
+    struct rows_run *runs = mem_alloc(x->mem, bytes);
+    if (!runs) {
+        return memory_refused(x->mem, x->err, bytes);
+    }
+    collect_runs(run, sink_no, runs);
+    qsort(runs, (size_t)count, sizeof *runs, by_morsel);
+    if (sink->limit >= 0) {
+        i64 left = sink->limit;
+        for (i64 i = 0; i < count; i++) {
+            runs[i].rows = MIN_OF(runs[i].rows, left);
+            left -= runs[i].rows;
+        }
+        while (count > 0 && runs[count - 1].rows == 0) {
+            count--;
+        }
+    }
+    wf_status status = add_runs(run, sink, runs, count);
+    mem_free(x->mem, runs, bytes);
+    keep_heaps(run, sink_no, sink);
+    return status;
+}
+
+static FALLIBLE rows_finish(struct worker *w, u32 sink_no, i64 partition) {
+    UNUSED(w);
+    UNUSED(sink_no);
+    UNUSED(partition);
+    return ERR_OK;
+}
+
+static void rows_close(struct pipe_run *run, u32 sink_no) {
+    u32 col_count = run->sinks[sink_no].sink->col_count;
+    for (i32 i = 0; i < run->worker_count; i++) {
+        struct rows_worker *rows = run->workers[i] ? run->workers[i]->sinks[sink_no] : NULL;
+        for (struct rows_block *block = rows ? rows->block : NULL; block; block = block->next) {
+            for (u32 b = 0; b < 2 * col_count; b++) {
+                buffer_release(block->buffers[b]);
+            }
+        }
+        for (i64 h = 0; rows && h < rows->heaps.count; h++) {
+            buffer_release(rows->heaps.items[h]);
+        }
+    }
+}
+
+const struct sink_class sink_rows = {rows_begin,  rows_consume, rows_combine,
+                                     rows_finish, rows_evict,   rows_close};

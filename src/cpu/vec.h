@@ -1,0 +1,70 @@
+/* vec.h: the vector loops, one table of them per processor level.
+ *
+ * vec_ops.c is compiled once per level; each compilation exports one `struct vec_table`. Everything
+ * here works on plain arrays: elements are dense, positions (`sel`, `pos`) are 32-bit and ascending
+ * within a selection. Register kinds index the tables; a missing combination is a NULL pointer. */
+#ifndef WF_CPU_VEC_H
+#define WF_CPU_VEC_H
+
+#include "defs/ops.h"
+#include "defs/program.h"
+
+/* n dense rows. May-fail opcodes write one fault byte per row and return the OR of them. */
+typedef u8 vec_fn(void *restrict dst, const void *restrict a, const void *restrict b,
+                  const void *restrict c, i64 n, u8 *restrict fault);
+/* The rows sel[0..m) only; results and faults go to the same positions. */
+typedef u8 vec_sel_fn(void *restrict dst, const void *restrict a, const void *restrict b,
+                      const void *restrict c, const u32 *restrict sel, i64 m, u8 *restrict fault);
+/* Integers of `1 << width` bytes, unsigned or signed, over a base, to an integer kind. */
+typedef void vec_decode_fn(void *restrict dst, const void *restrict src, i128 base, i64 n);
+typedef void vec_decode_at_fn(void *restrict dst, const void *restrict src, i128 base,
+                              const u32 *restrict pos, i64 n);
+/* Elements of `1 << width` bytes. */
+typedef void vec_gather_fn(void *restrict dst, const void *restrict src, const u32 *restrict sel,
+                           i64 m);
+typedef void vec_gather64_fn(void *restrict dst, const void *restrict src, const i64 *restrict row,
+                             i64 n);
+typedef void vec_blend_fn(void *restrict dst, const void *restrict src, const u32 *restrict sel,
+                          i64 m);
+/* One word of an aggregation: all rows into one value, or row j into state[group(j) * stride]. */
+typedef i64 vec_reduce_fn(i64 word, const i64 *restrict x, const u32 *restrict sel, i64 m);
+typedef void vec_tiny_fn(i64 *restrict state, i64 replica, const i64 *restrict key,
+                         const i64 *restrict x, const u32 *restrict sel, i64 m);
+typedef void vec_group_fn(i64 *restrict state, i64 stride, const u32 *restrict group,
+                          const i64 *restrict x, const u32 *restrict sel, i64 m);
+
+enum { VEC_WIDTHS = 5, VEC_REPLICAS = 4 };
+
+struct vec_table {
+    vec_fn *dense[OP_COUNT];
+    vec_fn *dense_const[OP_COUNT]; /* two-operand opcodes: b points to one value */
+    vec_sel_fn *sel[OP_COUNT];     /* opcodes too heavy, or unsafe, for rows that are not active */
+    vec_decode_fn *decode[2][VEC_WIDTHS][KIND_COUNT]; /* by signedness, width, kind */
+    vec_decode_at_fn *decode_at[2][VEC_WIDTHS][KIND_COUNT];
+    vec_gather_fn *gather[VEC_WIDTHS];
+    vec_gather64_fn *gather64[VEC_WIDTHS];
+    vec_blend_fn *blend[VEC_WIDTHS];
+    vec_reduce_fn *reduce[WORD_COUNT];
+    vec_tiny_fn
+        *tiny[WORD_COUNT]; /* state has VEC_REPLICAS copies `replica` words apart, or 1 at 0 */
+    vec_group_fn *group[WORD_COUNT];
+    i64 (*sel_build)(u32 *restrict sel, const b8 *restrict mask, i64 n);
+    i64 (*sel_refine)(u32 *restrict out, const u32 *restrict sel, i64 m, const b8 *restrict mask);
+    void (*mask_and)(b8 *restrict mask, const b8 *restrict with, i64 n);
+    void (*nulls)(b8 *restrict dst, const u64 *restrict valid, i64 first, i64 n);
+    void (*nulls_at)(b8 *restrict dst, const u64 *restrict valid, const u32 *restrict pos, i64 n);
+    void (*strings)(str *restrict dst, const u32 *restrict end, const u8 *restrict bytes, i64 first,
+                    i64 n);
+    void (*strings_at)(str *restrict dst, const u32 *restrict end, const u8 *restrict bytes,
+                       const u32 *restrict pos, i64 n);
+    void (*hash)(u64 *restrict out, const i64 *restrict key, i64 n);
+    /* Unique direct index: dst = row, or 0 with found 0. */
+    void (*probe_direct)(i64 *restrict dst, b8 *restrict found, const i64 *restrict key, i64 key_lo,
+                         i64 slot_count, const u32 *restrict heads, i64 n);
+};
+
+extern const struct vec_table vec_table_baseline;
+extern const struct vec_table vec_table_avx2;
+extern const struct vec_table vec_table_avx512;
+
+#endif

@@ -1,0 +1,409 @@
+/* vec_ops.c: every scalar opcode as a loop over a vector, plus the loops that move rows.
+ *
+ * Compiled once per processor level (WF_LEVEL names it); the CPU device picks a table at start. The
+ * loops are plain C that compilers vectorise: restrict pointers, no branches, one statement a row.
+ * Only the loop that turns a mask into positions uses intrinsics, because no compiler finds
+ * `compress`.
+ *
+ * A loop computes rows that are not active as well, unless the opcode is heavy (cost of HEAVY or
+ * more) or follows addresses: those run over the selection. Values of inactive rows are arbitrary,
+ * so an addition may wrap there; the results are never read. */
+#include "cpu/vec.h"
+
+#include "defs/host_words.h"
+
+#include "defs/fn_int.h"
+
+#include "defs/fn_float.h"
+
+#include "defs/fn_date.h"
+
+#include "defs/fn_str.h"
+
+#include "defs/fn_like.h"
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+#ifndef WF_LEVEL
+#error "WF_LEVEL names the processor level: baseline, avx2 or avx512"
+#endif
+
+/* The expressions of op.def have the operands' promoted types; the stores narrow them back. */
+#pragma GCC diagnostic ignored "-Wconversion"
+
+#define WRAPS __attribute__((no_sanitize("undefined")))
+#define HEAVY 16
+
+#define ARGS \
+    void *restrict dst, const void *restrict va, const void *restrict vb, const void *restrict vc
+#define UNUSED_ARGS() \
+    UNUSED(va);       \
+    UNUSED(vb);       \
+    UNUSED(vc);       \
+    UNUSED(fault)
+/* A function whose loop body is the last argument; it sees row i and may set `any`. */
+#define DENSE(name, r, ...)                                 \
+    WRAPS static u8 name(ARGS, i64 n, u8 *restrict fault) { \
+        UNUSED_ARGS();                                      \
+        r *restrict out = dst;                              \
+        u8 any = 0;                                         \
+        for (i64 i = 0; i < n; i++) {                       \
+            __VA_ARGS__                                     \
+        }                                                   \
+        return any;                                         \
+    }
+#define SPARSE(name, r, ...)                                                         \
+    WRAPS static u8 name(ARGS, const u32 *restrict sel, i64 m, u8 *restrict fault) { \
+        UNUSED_ARGS();                                                               \
+        r *restrict out = dst;                                                       \
+        u8 any = 0;                                                                  \
+        for (i64 j = 0; j < m; j++) {                                                \
+            const u32 i = sel[j];                                                    \
+            __VA_ARGS__                                                              \
+        }                                                                            \
+        return any;                                                                  \
+    }
+#define GET(k, x) const k x = ((const k *)v##x)[i];
+#define GET_CONST(k, x) const k x = *(const k *)v##x;
+#define PLAIN(...) out[i] = __VA_ARGS__;
+#define FAULTY(...)       \
+    u8 row_fault = 0;     \
+    u8 *f = &row_fault;   \
+    out[i] = __VA_ARGS__; \
+    fault[i] = row_fault; \
+    any |= row_fault;
+
+#define X1(A, name, r, ka, part, cost, expr, text) \
+    DENSE(d_##name, r, GET(ka, a) A(expr)) SPARSE(s_##name, r, GET(ka, a) A(expr))
+#define X2(A, name, r, ka, kb, part, cost, expr, text)      \
+    DENSE(d_##name, r, GET(ka, a) GET(kb, b) A(expr))       \
+    DENSE(c_##name, r, GET(ka, a) GET_CONST(kb, b) A(expr)) \
+    SPARSE(s_##name, r, GET(ka, a) GET(kb, b) A(expr))
+#define X3(A, name, r, ka, kb, kc, part, cost, expr, text)       \
+    DENSE(d_##name, r, GET(ka, a) GET(kb, b) GET(kc, c) A(expr)) \
+    SPARSE(s_##name, r, GET(ka, a) GET(kb, b) GET(kc, c) A(expr))
+WF_OPS1(X1, PLAIN)
+WF_OPS2(X2, PLAIN)
+WF_OPS3(X3, PLAIN)
+WF_OPS1F(X1, FAULTY)
+WF_OPS2F(X2, FAULTY)
+WF_OPS3F(X3, FAULTY)
+#undef X1
+#undef X2
+#undef X3
+
+/* Decoding: integers `from` over a base to kind `to`; unsigned arithmetic, so a base may wrap.
+ * Signed sources are extended by the conversion. */
+#define DECODE_TO(X, s, from, w) \
+    X(s, from, w, b8, u8, B8)    \
+    X(s, from, w, i32, u32, I32) X(s, from, w, i64, u64, I64) X(s, from, w, i128, u128, I128)
+#define DECODERS(X)          \
+    DECODE_TO(X, 0, u8, 0)   \
+    DECODE_TO(X, 0, u16, 1)  \
+    DECODE_TO(X, 0, u32, 2)  \
+    DECODE_TO(X, 0, u64, 3)  \
+    DECODE_TO(X, 0, u128, 4) \
+    DECODE_TO(X, 1, i8, 0)   \
+    DECODE_TO(X, 1, i16, 1)  \
+    DECODE_TO(X, 1, i32, 2) DECODE_TO(X, 1, i64, 3) DECODE_TO(X, 1, i128, 4)
+#define X(s, from, w, to, acc, K)                                                                \
+    static void decode_##from##_##to(void *restrict dst, const void *restrict src, i128 base,    \
+                                     i64 n) {                                                    \
+        to *restrict out = dst;                                                                  \
+        const from *restrict in = src;                                                           \
+        const acc add = (acc)base;                                                               \
+        for (i64 i = 0; i < n; i++) {                                                            \
+            out[i] = (to)(acc)((acc)in[i] + add);                                                \
+        }                                                                                        \
+    }                                                                                            \
+    static void decode_at_##from##_##to(void *restrict dst, const void *restrict src, i128 base, \
+                                        const u32 *restrict pos, i64 n) {                        \
+        to *restrict out = dst;                                                                  \
+        const from *restrict in = src;                                                           \
+        const acc add = (acc)base;                                                               \
+        for (i64 i = 0; i < n; i++) {                                                            \
+            out[i] = (to)(acc)((acc)in[pos[i]] + add);                                           \
+        }                                                                                        \
+    }
+DECODERS(X)
+#undef X
+
+typedef struct wide16 {
+    u64 w[2];
+} wide16;
+
+#define MOVERS(X) X(u8, 0) X(u16, 1) X(u32, 2) X(u64, 3) X(wide16, 4)
+#define X(type, w)                                                            \
+    static void gather_##type(void *restrict dst, const void *restrict src,   \
+                              const u32 *restrict sel, i64 m) {               \
+        type *restrict out = dst;                                             \
+        const type *restrict in = src;                                        \
+        for (i64 i = 0; i < m; i++) {                                         \
+            out[i] = in[sel[i]];                                              \
+        }                                                                     \
+    }                                                                         \
+    static void gather64_##type(void *restrict dst, const void *restrict src, \
+                                const i64 *restrict row, i64 n) {             \
+        type *restrict out = dst;                                             \
+        const type *restrict in = src;                                        \
+        for (i64 i = 0; i < n; i++) {                                         \
+            out[i] = in[row[i]];                                              \
+        }                                                                     \
+    }                                                                         \
+    static void blend_##type(void *restrict dst, const void *restrict src,    \
+                             const u32 *restrict sel, i64 m) {                \
+        type *restrict out = dst;                                             \
+        const type *restrict in = src;                                        \
+        for (i64 i = 0; i < m; i++) {                                         \
+            out[sel[i]] = in[sel[i]];                                         \
+        }                                                                     \
+    }
+MOVERS(X)
+#undef X
+
+/* Aggregation words. Sums wrap: the lowerer splits a sum that could overflow into parts. Four
+ * replicas of a tiny state keep one row's store out of the next row's load. */
+#define WORD_CASE_ADD(w, x) (i64)((u64)(w) + (u64)(x))
+#define WORD_CASE_MIN(w, x) ((x) < (w) ? (x) : (w))
+#define WORD_CASE_MAX(w, x) ((x) > (w) ? (x) : (w))
+#define APPLY(name, word, value)                      \
+    do {                                              \
+        i64 *apply_ = (word);                         \
+        *apply_ = WORD_CASE_##name(*apply_, (value)); \
+    } while (0)
+#define X(A, name, identity, expr)                                                              \
+    static i64 reduce_##name(i64 word, const i64 *restrict x, const u32 *restrict sel, i64 m) { \
+        i64 w = word;                                                                           \
+        for (i64 j = 0; sel && j < m; j++) {                                                    \
+            w = WORD_CASE_##name(w, x[sel[j]]);                                                 \
+        }                                                                                       \
+        for (i64 j = 0; !sel && j < m; j++) {                                                   \
+            w = WORD_CASE_##name(w, x[j]);                                                      \
+        }                                                                                       \
+        return w;                                                                               \
+    }                                                                                           \
+    static void tiny_##name(i64 *restrict state, i64 replica, const i64 *restrict key,          \
+                            const i64 *restrict x, const u32 *restrict sel, i64 m) {            \
+        i64 *s1 = state + replica, *s2 = state + 2 * replica, *s3 = state + 3 * replica;        \
+        i64 j = 0;                                                                              \
+        for (; sel && j + 4 <= m; j += 4) {                                                     \
+            APPLY(name, state + key[sel[j]], x[sel[j]]);                                        \
+            APPLY(name, s1 + key[sel[j + 1]], x[sel[j + 1]]);                                   \
+            APPLY(name, s2 + key[sel[j + 2]], x[sel[j + 2]]);                                   \
+            APPLY(name, s3 + key[sel[j + 3]], x[sel[j + 3]]);                                   \
+        }                                                                                       \
+        for (; !sel && j + 4 <= m; j += 4) {                                                    \
+            APPLY(name, state + key[j], x[j]);                                                  \
+            APPLY(name, s1 + key[j + 1], x[j + 1]);                                             \
+            APPLY(name, s2 + key[j + 2], x[j + 2]);                                             \
+            APPLY(name, s3 + key[j + 3], x[j + 3]);                                             \
+        }                                                                                       \
+        for (; j < m; j++) {                                                                    \
+            i64 i = sel ? (i64)sel[j] : j;                                                      \
+            APPLY(name, state + key[i], x[i]);                                                  \
+        }                                                                                       \
+    }                                                                                           \
+    static void group_##name(i64 *restrict state, i64 stride, const u32 *restrict group,        \
+                             const i64 *restrict x, const u32 *restrict sel, i64 m) {           \
+        for (i64 j = 0; sel && j < m; j++) {                                                    \
+            APPLY(name, state + (i64)group[j] * stride, x[sel[j]]);                             \
+        }                                                                                       \
+        for (i64 j = 0; !sel && j < m; j++) {                                                   \
+            APPLY(name, state + (i64)group[j] * stride, x[j]);                                  \
+        }                                                                                       \
+    }
+WF_WORDS(X, )
+#undef X
+
+static i64 sel_tail(u32 *restrict sel, const b8 *restrict mask, i64 i, i64 n, i64 m) {
+    for (; i < n; i++) {
+        sel[m] = (u32)i;
+        m += mask[i];
+    }
+    return m;
+}
+
+/* The vector forms store whole vectors; there is room because m <= i and the array is padded. */
+#if defined(__AVX512F__) && defined(__AVX512BW__)
+static i64 sel_build(u32 *restrict sel, const b8 *restrict mask, i64 n) {
+    i64 m = 0;
+    i64 i = 0;
+    __m512i index = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const __m512i step = _mm512_set1_epi32(16);
+    for (; i + 64 <= n; i += 64) {
+        __m512i bytes = _mm512_loadu_si512((const void *)(mask + i));
+        u64 bits = (u64)_mm512_test_epi8_mask(bytes, bytes);
+        for (int k = 0; k < 4; k++) {
+            __mmask16 part = (__mmask16)(bits >> (16 * k));
+            _mm512_storeu_si512((void *)(sel + m), _mm512_maskz_compress_epi32(part, index));
+            m += __builtin_popcount((unsigned)part);
+            index = _mm512_add_epi32(index, step);
+        }
+    }
+    return sel_tail(sel, mask, i, n, m);
+}
+#elif defined(__AVX2__)
+/* compress8[bits]: the positions of the set bits, one a byte, lowest first. */
+#define BIT(b, i) ((u64)(((b) >> (i)) & 1))
+#define ONES(b) (BIT(b, 0) + BIT(b, 1) + BIT(b, 2) + BIT(b, 3) + BIT(b, 4) + BIT(b, 5) + BIT(b, 6))
+#define AT(b, i) (BIT(b, i) * (i) << 8 * ONES((b) & ((1 << (i)) - 1)))
+#define PACK(b) (AT(b, 1) | AT(b, 2) | AT(b, 3) | AT(b, 4) | AT(b, 5) | AT(b, 6) | AT(b, 7))
+#define PACK4(b) PACK(b), PACK((b) + 1), PACK((b) + 2), PACK((b) + 3)
+#define PACK16(b) PACK4(b), PACK4((b) + 4), PACK4((b) + 8), PACK4((b) + 12)
+#define PACK64(b) PACK16(b), PACK16((b) + 16), PACK16((b) + 32), PACK16((b) + 48)
+static const u64 compress8[256] = {PACK64(0), PACK64(64), PACK64(128), PACK64(192)};
+
+static i64 sel_build(u32 *restrict sel, const b8 *restrict mask, i64 n) {
+    i64 m = 0;
+    i64 i = 0;
+    for (; i + 32 <= n; i += 32) {
+        __m256i bytes = _mm256_loadu_si256((const __m256i *)(const void *)(mask + i));
+        __m256i zero = _mm256_cmpeq_epi8(bytes, _mm256_setzero_si256());
+        u32 bits = ~(u32)_mm256_movemask_epi8(zero);
+        for (int k = 0; k < 4; k++) {
+            u32 part = bits >> (8 * k) & 0xffu;
+            __m256i at = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128((i64)compress8[part]));
+            at = _mm256_add_epi32(at, _mm256_set1_epi32((i32)i + 8 * k));
+            _mm256_storeu_si256((__m256i *)(void *)(sel + m), at);
+            m += __builtin_popcount(part);
+        }
+    }
+    return sel_tail(sel, mask, i, n, m);
+}
+#else
+static i64 sel_build(u32 *restrict sel, const b8 *restrict mask, i64 n) {
+    return sel_tail(sel, mask, 0, n, 0);
+}
+#endif
+
+static i64 sel_refine(u32 *restrict out, const u32 *restrict sel, i64 m, const b8 *restrict mask) {
+    i64 k = 0;
+    for (i64 j = 0; j < m; j++) {
+        out[k] = sel[j];
+        k += mask[sel[j]];
+    }
+    return k;
+}
+
+static void mask_and(b8 *restrict mask, const b8 *restrict with, i64 n) {
+    for (i64 i = 0; i < n; i++) {
+        mask[i] = (b8)(mask[i] & with[i]);
+    }
+}
+
+static void nulls(b8 *restrict dst, const u64 *restrict valid, i64 first, i64 n) {
+    for (i64 i = 0; i < n; i++) {
+        i64 at = first + i;
+        dst[i] = (b8)(~(valid[at >> 6] >> (at & 63)) & 1);
+    }
+}
+
+static void nulls_at(b8 *restrict dst, const u64 *restrict valid, const u32 *restrict pos, i64 n) {
+    for (i64 i = 0; i < n; i++) {
+        dst[i] = (b8)(~(valid[pos[i] >> 6] >> (pos[i] & 63)) & 1);
+    }
+}
+
+static inline str string_at(const u32 *restrict end, const u8 *restrict bytes, i64 i) {
+    u32 start = i ? end[i - 1] : 0;
+    const u8 *ptr = bytes + start;
+    str out = {end[i] - start, 0, (u64)(size_t)ptr};
+    if (out.len >= 4) {
+        out.prefix = (u32)ptr[0] << 24 | (u32)ptr[1] << 16 | (u32)ptr[2] << 8 | ptr[3];
+    } else {
+        for (u32 k = 0; k < out.len; k++) {
+            out.prefix |= (u32)ptr[k] << (24 - 8 * k);
+        }
+    }
+    return out;
+}
+
+static void strings(str *restrict dst, const u32 *restrict end, const u8 *restrict bytes, i64 first,
+                    i64 n) {
+    for (i64 i = 0; i < n; i++) {
+        dst[i] = string_at(end, bytes, first + i);
+    }
+}
+
+static void strings_at(str *restrict dst, const u32 *restrict end, const u8 *restrict bytes,
+                       const u32 *restrict pos, i64 n) {
+    for (i64 i = 0; i < n; i++) {
+        dst[i] = string_at(end, bytes, (i64)pos[i]);
+    }
+}
+
+static void hash(u64 *restrict out, const i64 *restrict key, i64 n) {
+    for (i64 i = 0; i < n; i++) {
+        out[i] = hash_u64((u64)key[i]);
+    }
+}
+
+static void probe_direct(i64 *restrict dst, b8 *restrict found, const i64 *restrict key, i64 key_lo,
+                         i64 slot_count, const u32 *restrict heads, i64 n) {
+    for (i64 i = 0; i < n; i++) {
+        u64 slot = (u64)key[i] - (u64)key_lo;
+        u64 inside = slot < (u64)slot_count;
+        u32 head = heads[inside ? slot : 0] & (u32) - (i32)inside;
+        found[i] = head != 0;
+        dst[i] = head ? (i64)head - 1 : 0;
+    }
+}
+
+#define TABLE_NAME_(level) vec_table_##level
+#define TABLE_NAME(level) TABLE_NAME_(level)
+#define HEAVY_FN(cost, fn) ((cost) >= HEAVY ? fn : NULL)
+const struct vec_table TABLE_NAME(WF_LEVEL) = {
+#define X1(A, name, r, ka, part, cost, expr, text) [OP_##name] = d_##name,
+#define X2(A, name, r, ka, kb, part, cost, expr, text) [OP_##name] = d_##name,
+#define X3(A, name, r, ka, kb, kc, part, cost, expr, text) [OP_##name] = d_##name,
+    .dense = {WF_OPS1(X1, ) WF_OPS2(X2, ) WF_OPS3(X3, ) WF_OPS1F(X1, ) WF_OPS2F(X2, )
+                  WF_OPS3F(X3, )},
+#undef X1
+#undef X2
+#undef X3
+#define X2(A, name, r, ka, kb, part, cost, expr, text) [OP_##name] = c_##name,
+    .dense_const = {WF_OPS2(X2, ) WF_OPS2F(X2, )},
+#undef X2
+#define X1(A, name, r, ka, part, cost, expr, text) [OP_##name] = HEAVY_FN(cost, s_##name),
+#define X2(A, name, r, ka, kb, part, cost, expr, text) [OP_##name] = HEAVY_FN(cost, s_##name),
+#define X3(A, name, r, ka, kb, kc, part, cost, expr, text) [OP_##name] = HEAVY_FN(cost, s_##name),
+    .sel = {WF_OPS1(X1, ) WF_OPS2(X2, ) WF_OPS3(X3, ) WF_OPS1F(X1, ) WF_OPS2F(X2, ) WF_OPS3F(X3, )},
+#undef X1
+#undef X2
+#undef X3
+#define X(s, from, w, to, acc, K) [s][w][KIND_##K] = decode_##from##_##to,
+    .decode = {DECODERS(X)},
+#undef X
+#define X(s, from, w, to, acc, K) [s][w][KIND_##K] = decode_at_##from##_##to,
+    .decode_at = {DECODERS(X)},
+#undef X
+#define X(type, w) [w] = gather_##type,
+    .gather = {MOVERS(X)},
+#undef X
+#define X(type, w) [w] = gather64_##type,
+    .gather64 = {MOVERS(X)},
+#undef X
+#define X(type, w) [w] = blend_##type,
+    .blend = {MOVERS(X)},
+#undef X
+#define X(A, name, identity, expr) [WORD_##name] = reduce_##name,
+    .reduce = {WF_WORDS(X, )},
+#undef X
+#define X(A, name, identity, expr) [WORD_##name] = tiny_##name,
+    .tiny = {WF_WORDS(X, )},
+#undef X
+#define X(A, name, identity, expr) [WORD_##name] = group_##name,
+    .group = {WF_WORDS(X, )},
+#undef X
+    .sel_build = sel_build,
+    .sel_refine = sel_refine,
+    .mask_and = mask_and,
+    .nulls = nulls,
+    .nulls_at = nulls_at,
+    .strings = strings,
+    .strings_at = strings_at,
+    .hash = hash,
+    .probe_direct = probe_direct,
+};

@@ -1,0 +1,122 @@
+/* fn_str.h: text: length, comparison, substring. Kernel text (see fn_int.h).
+ *
+ * Text is valid UTF-8; a character starts at every byte that is not 10xxxxxx. Eight bytes are
+ * handled at a time: host compilers make one load of fn_load8, on the GPU the eight loads are
+ * independent. */
+#ifndef WF_DEFS_FN_STR_H
+#define WF_DEFS_FN_STR_H
+
+FN const u8 *fn_str_ptr(str a) {
+    return (const u8 *)a.addr;
+}
+
+FN u64 fn_load8(const u8 *p) { /* first byte highest, so that integers order like bytes */
+    return (u64)p[0] << 56 | (u64)p[1] << 48 | (u64)p[2] << 40 | (u64)p[3] << 32 | (u64)p[4] << 24 |
+           (u64)p[5] << 16 | (u64)p[6] << 8 | (u64)p[7];
+}
+
+FN u32 fn_prefix(const u8 *p, u32 len) {
+    u32 r = 0;
+    for (u32 i = 0; i < 4; i++) {
+        r = r << 8 | (i < len ? (u32)p[i] : 0u);
+    }
+    return r;
+}
+
+FN u64 fn_tails8(u64 x) { /* 1 in the lowest bit of every byte 10xxxxxx */
+    return (x >> 7) & ~(x >> 6) & 0x0101010101010101ULL;
+}
+
+FN i32 fn_length(str a) {
+    const u8 *p = fn_str_ptr(a);
+    u32 tails = 0;
+    u32 i = 0;
+    for (; i + 8 <= a.len; i += 8) {
+        tails += bits_set_u64(fn_tails8(fn_load8(p + i)));
+    }
+    for (; i < a.len; i++) {
+        tails += (u32)((p[i] & 0xc0) == 0x80);
+    }
+    return (i32)(a.len - tails);
+}
+
+FN b8 fn_str_eq(str a, str b) {
+    if ((a.len != b.len) | (a.prefix != b.prefix)) {
+        return 0;
+    }
+    const u8 *p = fn_str_ptr(a);
+    const u8 *q = fn_str_ptr(b);
+    u32 i = 4;
+    for (; i + 8 <= a.len; i += 8) {
+        if (fn_load8(p + i) != fn_load8(q + i)) {
+            return 0;
+        }
+    }
+    u32 rest = 0;
+    for (; i < a.len; i++) {
+        rest |= (u32)(p[i] ^ q[i]);
+    }
+    return (b8)(rest == 0);
+}
+
+/* Below, at or above 0 as a is before, at or after b in byte order. */
+FN i32 fn_str_cmp(str a, str b) {
+    if (a.prefix != b.prefix) {
+        return a.prefix < b.prefix ? -1 : 1;
+    }
+    const u8 *p = fn_str_ptr(a);
+    const u8 *q = fn_str_ptr(b);
+    u32 len = a.len < b.len ? a.len : b.len;
+    u32 i = 4;
+    for (; i + 8 <= len; i += 8) {
+        u64 x = fn_load8(p + i);
+        u64 y = fn_load8(q + i);
+        if (x != y) {
+            return x < y ? -1 : 1;
+        }
+    }
+    for (; i < len; i++) {
+        if (p[i] != q[i]) {
+            return p[i] < q[i] ? -1 : 1;
+        }
+    }
+    return a.len == b.len ? 0 : a.len < b.len ? -1 : 1;
+}
+
+/* The byte offset `count` characters after offset `at`, at most len. */
+FN_SLOW u32 fn_skip(const u8 *p, u32 at, u32 len, i64 count) {
+    if (count >= (i64)(len - at)) {
+        return len;
+    }
+    while (at + 8 <= len && count >= 8 && (fn_load8(p + at) & 0x8080808080808080ULL) == 0) {
+        at += 8;
+        count -= 8;
+    }
+    while (at < len && count > 0) {
+        at++;
+        while (at < len && (p[at] & 0xc0) == 0x80) {
+            at++;
+        }
+        count--;
+    }
+    return at;
+}
+
+/* `count` characters from position `from` (1 is the first); positions before the text count too. A
+ * count that reaches past the end, however large, stops there. */
+FN str fn_substr(str a, i64 from, i64 count, u8 *f) {
+    *f = (u8)(count < 0 ? FAULT_SUBSTRING : *f);
+    i64 wanted = count < 0 ? 0 : count;
+    i64 end = from > 0 && wanted > I64_MAX - from ? I64_MAX : from + wanted;
+    i64 start = from < 1 ? 1 : from;
+    const u8 *p = fn_str_ptr(a);
+    u32 first = fn_skip(p, 0, a.len, start - 1);
+    u32 last = end > start ? fn_skip(p, first, a.len, end - start) : first;
+    str r;
+    r.len = last - first;
+    r.prefix = fn_prefix(p + first, r.len);
+    r.addr = a.addr + first;
+    return r;
+}
+
+#endif

@@ -1,0 +1,94 @@
+/* host_ops.c: the CPU-only opcodes: text to values, values to text, case, concatenation.
+ *
+ * Thin coats over value.h, in the form op.def's expansions call. On the GPU they are reached
+ * through lookup tables that the CPU fills once per dictionary entry. Formatting happens twice, for
+ * the size and for the bytes: a shorter text can be counted only by writing it, and no scratch
+ * memory has to be kept in between. */
+#include "defs/host_ops.h"
+
+#include "defs/value.h"
+
+#define PARSE(name, r)                                   \
+    r fn_parse_##name(str a, u8 *f) {                    \
+        r value = 0;                                     \
+        u8 fault = value_parse_##name(sv_of(a), &value); \
+        *f = fault ? fault : *f;                         \
+        return value;                                    \
+    }
+PARSE(int, i64)
+PARSE(f32, f32)
+PARSE(f64, f64)
+PARSE(bool, b8)
+PARSE(date, i32)
+#undef PARSE
+
+i128 fn_parse_dec(str a, i32 scale, u8 *f) {
+    i128 value = 0;
+    u8 fault = value_parse_dec(sv_of(a), scale, &value);
+    *f = fault ? fault : *f;
+    return value;
+}
+
+i64 mk_upper_size(str a) {
+    return case_upper_bytes(sv_of(a));
+}
+
+void mk_upper_write(u8 *out, str a) {
+    case_upper_write(out, sv_of(a));
+}
+
+i64 mk_lower_size(str a) {
+    return case_lower_bytes(sv_of(a));
+}
+
+void mk_lower_write(u8 *out, str a) {
+    case_lower_write(out, sv_of(a));
+}
+
+i64 mk_concat_size(str a, str b) {
+    return (i64)a.len + (i64)b.len;
+}
+
+void mk_concat_write(u8 *out, str a, str b) {
+    if (a.len) {
+        memcpy(out, sv_of(a).ptr, a.len);
+    }
+    if (b.len) {
+        memcpy(out + a.len, sv_of(b).ptr, b.len);
+    }
+}
+
+#define FORMAT(name, k)                        \
+    i64 mk_##name##_size(k a) {                \
+        char buf[64];                          \
+        return value_format_##name(a, buf);    \
+    }                                          \
+    void mk_##name##_write(u8 *out, k a) {     \
+        char buf[64];                          \
+        i32 len = value_format_##name(a, buf); \
+        memcpy(out, buf, (size_t)len);         \
+    }
+FORMAT(i64, i64)
+FORMAT(f32, f32)
+FORMAT(f64, f64)
+FORMAT(date, i32)
+#undef FORMAT
+
+i64 mk_boolean_size(b8 a) {
+    return a ? 4 : 5;
+}
+
+void mk_boolean_write(u8 *out, b8 a) {
+    memcpy(out, a ? "true" : "false", a ? 4 : 5);
+}
+
+i64 mk_dec_size(i128 a, i32 scale) {
+    char buf[64];
+    return value_format_dec(a, scale, buf);
+}
+
+void mk_dec_write(u8 *out, i128 a, i32 scale) {
+    char buf[64];
+    i32 len = value_format_dec(a, scale, buf);
+    memcpy(out, buf, (size_t)len);
+}

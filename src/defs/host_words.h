@@ -1,0 +1,58 @@
+/* host_words.h: the words of kernel text with host bodies.
+ *
+ * The bodies in fn_*.h are written in the words of gpu/kernels/prelude.h, so that one text serves
+ * every device. A host file includes this header, then the fn_ headers it needs. FN is always
+ * inlined: vector loops vectorise only when nothing is left to call. */
+#ifndef WF_DEFS_HOST_WORDS_H
+#define WF_DEFS_HOST_WORDS_H
+
+#include <string.h>
+
+#include "base/word.h"
+#include "defs/fault.h"
+
+#define FN static inline __attribute__((always_inline, unused))
+#define FN_SLOW static __attribute__((noinline, unused))
+#define CONST_TABLE static const __attribute__((unused))
+
+FN u32 f32_bits(f32 x) {
+    u32 bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+FN f32 bits_f32(u32 bits) {
+    f32 x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+FN u64 f64_bits(f64 x) {
+    u64 bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+FN f64 bits_f64(u64 bits) {
+    f64 x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+FN u32 bits_set_u32(u32 x) {
+    return (u32)__builtin_popcount(x);
+}
+
+FN u32 bits_set_u64(u64 x) {
+    return (u32)__builtin_popcountll(x);
+}
+
+FN u32 zeros_above_u64(u64 x) { /* 64 for 0 */
+    return x ? (u32)__builtin_clzll(x) : 64u;
+}
+
+FN u64 mul_high_u64(u64 a, u64 b) {
+    return (u64)(((u128)a * b) >> 64);
+}
+
+#endif

@@ -1,0 +1,167 @@
+/* kargs.h: what a host launch hands to a kernel; compiles as C11 and as CUDA C.
+ *
+ * The virtual machine and woven kernels take the same `struct kargs` by value and keep the same sink
+ * state, so that a step can change from one to the other between two launches. Pointers are addresses
+ * on the device. Everything that varies between executions of one program (literals, bases, row
+ * counts, addresses) is reached from here and never written into kernel text.
+ *
+ * A launch covers `tablet_count` tablets. Rows are handed out in tiles; a tile lies within one tablet:
+ * tile t is tile (t mod 2^tile_shift) of tablet (t >> tile_shift). Tiles past a tablet's rows are empty. */
+#ifndef WF_DEFS_KARGS_H
+#define WF_DEFS_KARGS_H
+
+#include "base/word.h"
+
+/* How a segment's elements lie in memory, and how NULLs are marked. */
+enum seg_form {
+    SEG_CONST,
+    SEG_U8,
+    SEG_U16,
+    SEG_U32,
+    SEG_U64,
+    SEG_U128,
+    SEG_I32,
+    SEG_I64,
+    SEG_F32,
+    SEG_F64
+};
+enum null_form { NULLS_NONE, NULLS_BITS, NULLS_BYTES }; /* bit 1 = valid; byte 1 = NULL */
+
+struct kseg {
+    const u8 *data;
+    const u8 *nulls;
+    u64 base; /* integers: value = base + element; SEG_CONST floats: the value's bits */
+    u64 base_high;
+    u32 form;      /* enum seg_form */
+    u32 null_form; /* enum null_form */
+};
+
+/* One opcode of the virtual machine. Registers are places in shared memory, in units of 16 bytes; the top
+ * bit marks a constant, which all threads share. */
+#define KOP_CONST 0x8000u
+struct kop {
+    u16 code; /* enum op_code, or KOP_NEXT */
+    u16 rank;
+    u16 dst, a, b, c;
+    u16 imm;
+    u8 kind; /* enum kind of dst */
+    u8 masked; /* inside WHEN: rows that are not active keep their values */
+};
+/* Ends one MATCH: takes the next match of every row and goes back to c while any row has one. */
+#define KOP_NEXT 0xffffu
+
+struct klit {
+    u64 low, high;
+};
+
+struct kcol { /* a column of a relation variable or a lookup table */
+    const u8 *data;
+    const b8 *nulls;
+    i64 len;
+};
+
+/* As struct index in run/variable.h. */
+struct kindex {
+    u32 hashed;
+    u32 unique;
+    i64 key_lo;
+    u64 slot_count;
+    const i64 *keys;
+    const u32 *heads;
+    const u32 *rows;
+};
+
+struct kout {
+    u8 *data;
+    b8 *nulls;     /* 0 = the column has no NULL flags */
+    u16 reg;       /* virtual machine: where the value and the flag are */
+    u16 null_reg;
+    u32 bytes;
+};
+
+enum agg_form { AGG_DENSE, AGG_HASH };
+/* A group's state: word 0 is its key (HASH, AGG_EMPTY = free) or counts touches (DENSE); then the words. The
+ * group whose key is AGG_EMPTY lives in slot slot_count; its word 0 is AGG_EMPTY once it is in use. */
+#define AGG_EMPTY 0xa5a5a5a5a5a5a5a5ULL
+#define AGG_TRIES 512u
+#define AGG_MAX_WORDS 64
+
+struct kagg {
+    u64 *state;
+    u64 slot_count; /* a power of two */
+    u64 group_limit; /* HASH: ask for a larger table past this */
+    u32 form;        /* enum agg_form */
+    u32 word_count;
+    u32 copies;      /* DENSE: private tables per block in shared memory, a power of two; 0 = none */
+    u16 key;         /* virtual machine: place of the key; KOP_CONST with no key = one group */
+    u16 has_key;
+    const u8 *word_ops;    /* enum word_op */
+    const u16 *word_regs;  /* virtual machine: places */
+};
+
+/* One report per launch or per step, in device memory. */
+enum { REPORT_FAULT, REPORT_RETRY, REPORT_ROWS, REPORT_SPARE, REPORT_WORDS };
+enum { RETRY_OUTPUT = 1, RETRY_TABLE = 2, RETRY_DUPLICATE = 4 }; /* bits */
+
+struct kargs {
+    const struct kseg *segs; /* [column * tablet_count + tablet] */
+    const i64 *tablet_rows;
+    const i64 *row_starts;
+    const u8 *zones; /* 0 = all; [tablet * zone_count + zone]: 0 = no row of these 2^14 can pass */
+    u32 zone_count;
+    u32 tablet_count;
+    u32 tile_shift;
+    u32 op_count;
+    u64 tile_count;
+    const struct kop *ops;
+    u32 hoist_count; /* the first opcodes fill constants, once per block */
+    u32 slot_bytes;  /* shared memory of registers */
+    const struct klit *lits;
+    const struct kcol *luts;
+    const struct kcol *cols;
+    const struct kindex *indexes;
+    const struct kout *outs;
+    u32 out_count;
+    u32 pad;
+    i64 capacity; /* rows that fit */
+    i64 limit;    /* stop after that many; -1 = never */
+    struct kagg agg;
+    u64 *report;
+};
+
+/* Fixed kernels that are not pipelines. */
+struct kbuild {
+    const i64 *key;   /* of the rows to index */
+    const b8 *nulls;  /* or 0; rows with a NULL key are left out */
+    i64 row_count;
+    i64 key_lo;
+    u64 slot_count;
+    u32 hashed;
+    u32 pad;
+    i64 *keys;
+    u32 *heads;  /* unique: heads; otherwise counts, then starts */
+    u32 *owner;  /* hashed, not unique: row + 1 that claimed the slot */
+    u32 *slot_of; /* not unique: per row; ~0 = none */
+    u32 *cursor;
+    u32 *rows;
+    u64 *report;
+};
+
+struct kscan { /* exclusive sums of u32 in place, in three launches */
+    u32 *data;
+    i64 count;
+    u32 *sums; /* one per block of SCAN_TILE */
+    i64 sum_count;
+};
+#define SCAN_TILE 2048
+#define BLOCK_THREADS 256
+
+struct kagg_step { /* set up and read out an aggregation */
+    struct kagg agg;
+    u64 *const *cols; /* 1 + word_count columns: key, words */
+    u64 *report;
+    u32 one;          /* no key: exactly one row */
+    u32 pad;
+};
+
+#endif

@@ -1,0 +1,139 @@
+/* ops.c: op.def expanded into the table of opcode properties and the scalar evaluator.
+ *
+ * The table serves EXPLAIN, the verifier, the weaver (which writes `expr` into kernels as it
+ * stands) and the reference page. The evaluator folds constants and is the yardstick the devices'
+ * tests compare with: it runs the same expression on single values. */
+#include "defs/ops.h"
+
+#include "defs/host_ops.h"
+#include "defs/host_words.h"
+#include "defs/fn_int.h"
+#include "defs/fn_float.h"
+#include "defs/fn_date.h"
+#include "defs/fn_str.h"
+#include "defs/fn_like.h"
+
+/* From an operand's C name in op.def to its kind; `no` means no operand. */
+#define X(A, c_name, name, bytes) KIND_OF_##c_name = KIND_##name,
+enum { WF_KINDS(X, ) KIND_OF_no = KIND_NONE };
+#undef X
+
+enum { COST_HOST = 100, COST_CONTROL = 1 };
+
+#define OPERAND_COUNT(ka, kb, kc)                                          \
+    (((i32)KIND_OF_##ka != KIND_NONE) + ((i32)KIND_OF_##kb != KIND_NONE) + \
+     ((i32)KIND_OF_##kc != KIND_NONE))
+#define ROW(name, flags, r, ka, kb, kc, cost, part, expr, text) \
+    [OP_##name] = {#name,                                       \
+                   flags,                                       \
+                   OPERAND_COUNT(ka, kb, kc),                   \
+                   KIND_OF_##r,                                 \
+                   {KIND_OF_##ka, KIND_OF_##kb, KIND_OF_##kc},  \
+                   cost,                                        \
+                   part,                                        \
+                   expr,                                        \
+                   text},
+#define X1(F, name, r, ka, part, cost, expr, text) \
+    ROW(name, F, r, ka, no, no, cost, #part, #expr, text)
+#define X2(F, name, r, ka, kb, part, cost, expr, text) \
+    ROW(name, F, r, ka, kb, no, cost, #part, #expr, text)
+#define X3(F, name, r, ka, kb, kc, part, cost, expr, text) \
+    ROW(name, F, r, ka, kb, kc, cost, #part, #expr, text)
+#define XH(F, name, r, ka, kb, kc, fn, text) \
+    ROW(name, OP_FAULTS | OP_HOST, r, ka, kb, kc, COST_HOST, "host", NULL, text)
+#define XM(F, name, ka, kb, body, text) \
+    ROW(name, OP_HOST | OP_MAKES, str, ka, kb, no, COST_HOST, "host", NULL, text)
+#define XC(F, name, operands, text)                                                                \
+    ROW(name, OP_CONTROL | (OP_##name == OP_FROUND ? OP_FAULTS : 0), no, no, no, no, COST_CONTROL, \
+        "control", operands, text)
+
+const struct op_info op_infos[OP_COUNT] = {
+    /* clang-format off */
+    WF_CTLS(XC, )
+    WF_OPS1(X1, 0) WF_OPS2(X2, 0) WF_OPS3(X3, 0)
+    WF_OPS1F(X1, OP_FAULTS) WF_OPS2F(X2, OP_FAULTS) WF_OPS3F(X3, OP_FAULTS)
+    WF_OPS_HOST(XH, ) WF_OPS_MAKE(XM, )
+    /* clang-format on */
+};
+#undef X1
+#undef X2
+#undef X3
+#undef XH
+#undef XM
+#undef XC
+#undef ROW
+#undef OPERAND_COUNT
+
+_Static_assert(OP_COUNT < 65535, "struct op holds the code in 16 bits");
+
+/* Calls of host and make bodies by their number of operands: `no` operands are left out. */
+#define ARG_str(which) l##which.str,
+#define ARG_i32(which) l##which.i32,
+#define ARG_no(which)
+#define SIZE_str_no(body) mk_##body##_size(la.str)
+#define SIZE_str_str(body) mk_##body##_size(la.str, lb.str)
+#define SIZE_i64_no(body) mk_##body##_size(la.i64)
+#define SIZE_i128_i32(body) mk_##body##_size(la.i128, lb.i32)
+#define SIZE_f32_no(body) mk_##body##_size(la.f32)
+#define SIZE_f64_no(body) mk_##body##_size(la.f64)
+#define SIZE_i32_no(body) mk_##body##_size(la.i32)
+#define SIZE_b8_no(body) mk_##body##_size(la.b8)
+#define WRITE_str_no(body) mk_##body##_write(bytes, la.str)
+#define WRITE_str_str(body) mk_##body##_write(bytes, la.str, lb.str)
+#define WRITE_i64_no(body) mk_##body##_write(bytes, la.i64)
+#define WRITE_i128_i32(body) mk_##body##_write(bytes, la.i128, lb.i32)
+#define WRITE_f32_no(body) mk_##body##_write(bytes, la.f32)
+#define WRITE_f64_no(body) mk_##body##_write(bytes, la.f64)
+#define WRITE_i32_no(body) mk_##body##_write(bytes, la.i32)
+#define WRITE_b8_no(body) mk_##body##_write(bytes, la.b8)
+
+#define X1(A, name, r, ka, part, cost, expr, text) \
+    case OP_##name: {                              \
+        const ka a = la.ka;                        \
+        out->r = expr;                             \
+        break;                                     \
+    }
+#define X2(A, name, r, ka, kb, part, cost, expr, text) \
+    case OP_##name: {                                  \
+        const ka a = la.ka;                            \
+        const kb b = lb.kb;                            \
+        out->r = expr;                                 \
+        break;                                         \
+    }
+#define X3(A, name, r, ka, kb, kc, part, cost, expr, text) \
+    case OP_##name: {                                      \
+        const ka a = la.ka;                                \
+        const kb b = lb.kb;                                \
+        const kc c = lc.kc;                                \
+        out->r = expr;                                     \
+        break;                                             \
+    }
+#define XH(A, name, r, ka, kb, kc, fn, text)    \
+    case OP_##name:                             \
+        out->r = fn(ARG_##ka(a) ARG_##kb(b) f); \
+        break;
+#define XM(A, name, ka, kb, body, text)                             \
+    case OP_##name: {                                               \
+        i64 len = SIZE_##ka##_##kb(body);                           \
+        u8 *bytes = arena_alloc(arena, len);                        \
+        WRITE_##ka##_##kb(body);                                    \
+        out->str = str_from((struct sv){(const char *)bytes, len}); \
+        break;                                                      \
+    }
+
+u8 op_eval(enum op_code code, union lit *out, union lit la, union lit lb, union lit lc,
+           struct arena *arena) {
+    u8 fault = FAULT_NONE;
+    u8 *f = &fault;
+    memset(out, 0, sizeof *out);
+    switch ((i32)code) {
+        /* clang-format off */
+        WF_OPS1(X1, ) WF_OPS2(X2, ) WF_OPS3(X3, )
+        WF_OPS1F(X1, ) WF_OPS2F(X2, ) WF_OPS3F(X3, )
+        WF_OPS_HOST(XH, ) WF_OPS_MAKE(XM, )
+            /* clang-format on */
+            default : /* a control opcode has no value of its own */
+                      check_failed(__FILE__, __LINE__, "a scalar opcode");
+    }
+    return fault;
+}

@@ -1,0 +1,192 @@
+/* program.h: the program, the narrow waist between plans and devices.
+ *
+ * A program is a list of blocks of steps over relation variables; a step is a pipeline (source, opcodes,
+ * sinks) or a primitive. It is built once by lower/, immutable afterwards, and shared by pointer. It
+ * mentions no SQL and no device. Literals, sizes and addresses are not part of the code: opcodes name
+ * literals by index, so that equal shapes give equal kernels. */
+#ifndef WF_DEFS_PROGRAM_H
+#define WF_DEFS_PROGRAM_H
+
+#include "base/mem.h"
+#include "defs/agg.def"
+#include "defs/ops.h"
+
+#define NO_REG 0xffffu
+#define NO_VAR 0xffffffffu
+
+struct op {
+    u16 code; /* enum op_code */
+    u16 dst;  /* register, or NO_REG */
+    u16 a, b, c;
+    u16 rank;     /* order in which errors count: operator before weaving, then opcode */
+    u32 imm;      /* column, literal, variable, table or sink, by opcode */
+    i32 position; /* in the statement's text, for errors; -1 */
+};
+
+struct reg {
+    u8 kind; /* enum kind */
+    b8 is_const; /* set by CONST only: the same for all rows */
+    struct range range;
+    u32 dict; /* i32 codes: index into program.dicts + 1, else 0 */
+};
+
+enum source_kind { SOURCE_TABLE, SOURCE_VAR, SOURCE_ONE, SOURCE_DICT };
+struct source {
+    u8 kind;     /* enum source_kind */
+    u32 ref;     /* TABLE: index into program.tables; VAR: variable; DICT: index into program.dicts */
+    i64 rows;    /* ONE: always 1; others: estimate at lowering */
+    u32 col_count;
+    u32 *cols;   /* LOAD's imm indexes this: the table's, variable's column number; DICT: 0 = the text */
+};
+
+#define X(A, name, identity, expr) WORD_##name,
+enum word_op { WF_WORDS(X, ) WORD_COUNT };
+#undef X
+
+/* Zone-map pruning: rows can only pass if column `col` (an index into source.cols) lies in lo..hi, where
+ * the bounds are literals (i128, or f64 for floats) and NO_LIT is open. Strict bounds are widened. */
+#define NO_LIT 0xffffffffu
+struct prune {
+    u32 col;
+    u32 lo_lit;
+    u32 hi_lit;
+    b8 is_float;
+};
+
+enum sink_kind { SINK_ROWS, SINK_AGG, SINK_LUT };
+struct sink_col {
+    u16 reg;
+    u16 null_reg; /* NO_REG: never NULL */
+    struct type type;
+    u32 dict; /* as in struct reg: the column holds codes of that dictionary */
+};
+struct sink {
+    u8 kind; /* enum sink_kind */
+    u32 var; /* ROWS, AGG: the variable filled; LUT: the table */
+    i64 limit;        /* ROWS: stop after that many rows; -1 = all */
+    u32 col_count;    /* ROWS: columns; LUT: 1 (value and NULL flag); the fault goes to fault_var */
+    struct sink_col *cols;
+    u16 key;          /* AGG: i64 key register, or NO_REG for one group */
+    u8 key_bits;      /* AGG: keys lie in [0, 2^key_bits); 64 = any value */
+    u32 word_count;   /* AGG: the state */
+    u8 *words;        /* enum word_op */
+    u16 *word_regs;   /* i64 inputs, already the identity where the input is NULL */
+    i64 groups;       /* AGG: estimate, 0 = unknown */
+    u32 null_var;     /* LUT: b8 table of NULL flags, or NO_VAR */
+    u32 fault_var;    /* LUT: b8 table of fault numbers (faults are kept, not raised), or NO_VAR */
+};
+
+struct pipeline {
+    struct source source;
+    u32 op_count;
+    struct op *ops;
+    u32 reg_count;
+    struct reg *regs;
+    u32 sink_count;
+    struct sink *sinks;
+    u32 prune_count;
+    struct prune *prunes;
+};
+
+enum var_kind { VAR_ROWS, VAR_AGG, VAR_INDEX, VAR_LUT, VAR_INTERN };
+struct var {
+    u8 kind;         /* enum var_kind */
+    const char *name; /* for EXPLAIN */
+    u32 col_count;   /* ROWS; AGG: 1 + word_count, all i64: key, words */
+    struct type *types;
+    u8 *kinds;       /* enum kind of every column */
+    u32 *dicts;      /* as in struct reg, per column; NULL = none */
+    u32 rows_var;    /* INDEX: the rows it points into */
+    u8 lut_kind;     /* LUT */
+    i64 const_rows;  /* ROWS: rows it holds from the start, of literals: exec_open materialises them */
+    u32 *const_lits; /* const_rows x col_count literals, row-major; NO_LIT = NULL */
+    u32 last_use;    /* step number after which the runtime releases it */
+};
+
+/* A dictionary: a table's text column, or (expr) the distinct results of a function of another one. */
+struct dict_ref {
+    u32 table;  /* index into program.tables; NO_VAR when derived or interned */
+    u32 col;
+    u32 values; /* derived or interned: the VAR_INTERN that holds the strings */
+};
+
+enum step_kind { STEP_PIPELINE, STEP_BUILD, STEP_SORT, STEP_RANK, STEP_RESULT, STEP_LIMIT };
+struct sort_key {
+    u32 col; /* of the sorted variable */
+    b8 descending;
+    b8 nulls_first;
+};
+struct step {
+    u8 kind; /* enum step_kind */
+    const char *label; /* operators it came from, for EXPLAIN and errors: "Filter, Project" */
+    struct pipeline *pipeline;
+    /* BUILD: dst = index over src, key column `col` (i64, within key_range). SORT: src in place; limit
+     * (-1 = all) says that only so many first rows are wanted. LIMIT: dst = rows [offset, offset + limit) of src.
+     * RANK: dst = LUT (i32) code -> position in byte order, of dictionary `dict`; dst2 = its inverse.
+     * RESULT: src is the answer: rows [offset, offset + limit), first `col_count` columns. */
+    u32 src, dst, dst2;
+    u32 col;
+    u32 dict;
+    struct range key_range;
+    u32 key_count;
+    struct sort_key *keys;
+    i64 offset, limit; /* limit -1 = all; literals when offset_lit / limit_lit != NO_LIT */
+    u32 offset_lit, limit_lit;
+    u32 col_count;
+};
+
+/* A block ends by falling through, jumping, or jumping when a variable is not empty (recursion). */
+struct block {
+    u32 step_count;
+    struct step *steps;
+    u32 next;     /* block index; NO_VAR = end of program */
+    u32 loop_var; /* go to `loop` while this variable has rows; NO_VAR = never */
+    u32 loop;
+};
+
+/* What the program assumes of a table; checked against the snapshot at every execution. */
+struct guard {
+    u32 table, col;
+    struct range range;
+    b8 no_nulls;
+    b8 all_dict; /* every tablet holds codes of the column's dictionary; range is then that of the codes:
+                  * the dictionary's length - 1 must not exceed range.hi. Other text: no range. */
+    b8 unique;    /* no duplicates */
+    i64 max_rows; /* the table has no more rows; 0 = not assumed */
+};
+
+struct program_col {
+    const char *name;
+    struct type type;
+};
+
+struct program {
+    struct arena *arena;
+    u32 table_count;
+    u64 *tables; /* table ids, resolved against the snapshot at run time */
+    u32 var_count;
+    struct var *vars;
+    u32 dict_count;
+    struct dict_ref *dicts;
+    u32 lit_count;
+    union lit *lits;
+    u8 *lit_kinds;
+    u32 param_count;
+    u32 *param_lits; /* literal filled from parameter i before running; NO_LIT when unused */
+    u32 *param_null_lits; /* b8 literal that says whether parameter i is NULL; NO_LIT when unused */
+    struct type *param_types;
+    u32 block_count;
+    struct block *blocks;
+    u32 guard_count;
+    struct guard *guards;
+    u32 col_count; /* of the result */
+    struct program_col *cols;
+};
+
+/* Structural check of every rule stated here; in test builds every program passes it before it runs. */
+FALLIBLE program_verify(const struct program *program, struct error *err);
+/* EXPLAIN (PROGRAM) and EXPLAIN (OPCODES). */
+void program_print(struct text *out, const struct program *program, bool with_opcodes);
+void pipeline_print(struct text *out, const struct program *program, const struct pipeline *pipe);
+
+#endif

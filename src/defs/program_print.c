@@ -1,0 +1,490 @@
+/* program_print.c: a program as text: EXPLAIN (PROGRAM) and EXPLAIN (OPCODES).
+ *
+ * Steps are numbered through all blocks, as in EXPLAIN ANALYZE. Opcodes are one line each, in
+ * columns: number, name (indented within WHEN), result with its kind, operands, and what is known
+ * of the result. Literals show their values, or the parameter that fills them. */
+#include "defs/program.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "defs/value.h"
+
+enum { PIECE = 160, NAME_WIDTH = 16, RESULT_WIDTH = 10, OPERAND_WIDTH = 30, TEXT_SHOWN = 40 };
+
+/* A piece of a line that is too small for an arena; what does not fit is cut. */
+struct piece {
+    char text[PIECE];
+    i32 len;
+};
+
+static void add(struct piece *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void add(struct piece *out, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(out->text + out->len, (size_t)(PIECE - out->len), format, args);
+    va_end(args);
+    out->len = MIN_OF(out->len + MAX_OF(n, 0), PIECE - 1);
+}
+
+static void add_exact(struct piece *out, i128 value) {
+    char buf[64];
+    i32 len = value_format_dec(value, 0, buf);
+    add(out, "%.*s", len, buf);
+}
+
+static void add_text(struct piece *out, str value) {
+    struct sv s = sv_of(value);
+    i64 shown = MIN_OF(s.len, TEXT_SHOWN);
+    while (shown < s.len && shown > 0 && ((u8)s.ptr[shown] & 0xc0) == 0x80) {
+        shown--; /* never half a character */
+    }
+    add(out, "'%.*s'%s", (int)shown, s.ptr ? s.ptr : "", shown < s.len ? "..." : "");
+}
+
+static void add_literal(struct piece *out, const struct program *program, u32 lit) {
+    if (lit >= program->lit_count) {
+        add(out, "literal %u", lit);
+        return;
+    }
+    for (u32 i = 0; i < program->param_count; i++) {
+        if (program->param_lits && program->param_lits[i] == lit) {
+            add(out, "$%u", i + 1);
+            return;
+        }
+        if (program->param_null_lits && program->param_null_lits[i] == lit) {
+            add(out, "$%u is null", i + 1);
+            return;
+        }
+    }
+    const union lit *value = &program->lits[lit];
+    char buf[64];
+    i32 len = 0;
+    switch ((enum kind)program->lit_kinds[lit]) {
+    case KIND_STR:
+        add_text(out, value->str);
+        return;
+    case KIND_B8:
+        len = value_format_bool(value->b8, buf);
+        break;
+    case KIND_I32:
+        len = value_format_i64(value->i32, buf);
+        break;
+    case KIND_I64:
+        len = value_format_i64(value->i64, buf);
+        break;
+    case KIND_I128:
+        len = value_format_dec(value->i128, 0, buf);
+        break;
+    case KIND_F32:
+        len = value_format_f32(value->f32, buf);
+        break;
+    case KIND_F64:
+        len = value_format_f64(value->f64, buf);
+        break;
+    case KIND_COUNT:
+        break;
+    }
+    add(out, "%.*s", len, buf);
+}
+
+static void add_var(struct piece *out, const struct program *program, u32 var) {
+    add(out, "v%u", var);
+    if (var < program->var_count && program->vars[var].name) {
+        add(out, " %s", program->vars[var].name);
+    }
+}
+
+static void add_reg(struct piece *out, const struct pipeline *pipe, u32 reg) {
+    add(out, "r%u:%s", reg,
+        reg < pipe->reg_count && pipe->regs[reg].kind < KIND_COUNT
+            ? kind_names[pipe->regs[reg].kind]
+            : "?");
+}
+
+/* What LOAD's operand names: the source's own column number. */
+static u32 source_col(const struct pipeline *pipe, u32 imm) {
+    return imm < pipe->source.col_count ? pipe->source.cols[imm] : imm;
+}
+
+static void add_control(struct piece *out, const struct program *program,
+                        const struct pipeline *pipe, const struct op *op) {
+    switch ((enum op_code)op->code) {
+    case OP_CONST:
+        add_literal(out, program, op->imm);
+        break;
+    case OP_LOAD:
+        add(out, "column %u", source_col(pipe, op->imm));
+        break;
+    case OP_LOADN:
+        add(out, "column %u is null", source_col(pipe, op->imm));
+        break;
+    case OP_LOADV:
+        add(out, "v%u column %u at r%u", op->b, op->imm, op->a);
+        break;
+    case OP_LOADVN:
+        add(out, "v%u column %u at r%u is null", op->b, op->imm, op->a);
+        break;
+    case OP_ROWNO:
+        add(out, "row number");
+        break;
+    case OP_LUT:
+        add(out, "v%u at r%u", op->imm, op->a);
+        break;
+    case OP_PROBE:
+    case OP_MATCH:
+        add(out, "v%u with key r%u", op->imm, op->a);
+        break;
+    case OP_INTERN:
+        add(out, "v%u number of r%u%s", op->imm, op->a, op->b == 1 ? ", find" : "");
+        break;
+    case OP_INTERN2:
+        add(out, "v%u number of (r%u, r%u)%s", op->imm, op->a, op->b, op->c == 1 ? ", find" : "");
+        break;
+    case OP_UNPAIR:
+        add(out, "v%u half %u of r%u", op->imm, op->b, op->a);
+        break;
+    case OP_FROUND:
+        add(out, "r%u .. r%u, %u bits apart, from 2^", op->a, op->a + op->b - 1, op->c);
+        add_literal(out, program, op->imm);
+        break;
+    case OP_EMIT:
+        add(out, "sink %u", op->imm);
+        break;
+    case OP_END:
+        break;
+    default:
+        add(out, "r%u", op->a);
+        break;
+    }
+}
+
+/* Nothing when the range says no more than the kind. */
+static void add_range(struct piece *out, const struct reg *reg) {
+    const struct range *r = &reg->range;
+    if (reg->dict) {
+        add(out, "codes of d%u", reg->dict - 1);
+        return;
+    }
+    switch ((enum kind)reg->kind) {
+    case KIND_F32:
+    case KIND_F64:
+        if (!r->may_special) {
+            char buf[64];
+            i32 len = value_format_f64(r->abs_max, buf);
+            add(out, "|x| <= %.*s, step 2^%d", len, buf, r->lsb);
+        }
+        return;
+    case KIND_I32:
+    case KIND_I64:
+    case KIND_I128:
+        break;
+    default:
+        return;
+    }
+    if (r->lo > r->hi) {
+        add(out, "empty");
+        return;
+    }
+    i128 lo = reg->kind == KIND_I32 ? I32_MIN : reg->kind == KIND_I64 ? (i128)I64_MIN : I128_MIN;
+    i128 hi = -(lo + 1);
+    if (r->lo > lo || r->hi < hi) {
+        add_exact(out, r->lo);
+        if (r->lo != r->hi) {
+            add(out, " .. ");
+            add_exact(out, r->hi);
+        }
+    }
+}
+
+static void print_op(struct text *out, const struct program *program, const struct pipeline *pipe,
+                     u32 pc, i32 depth) {
+    const struct op *op = &pipe->ops[pc];
+    const struct op_info *info = op->code < OP_COUNT ? &op_infos[op->code] : NULL;
+    struct piece name = {.len = 0}, result = {.len = 0}, operands = {.len = 0}, range = {.len = 0};
+    add(&name, "%*s%s", depth * 2, "", info ? info->name : "?");
+    bool writes = info && op->dst != NO_REG && op->code != OP_FILTER && op->code != OP_WHEN &&
+                  op->code != OP_END && op->code != OP_EMIT;
+    if (writes) {
+        add_reg(&result, pipe, op->dst);
+        if (op->dst < pipe->reg_count && op->code != OP_CONST) {
+            add_range(&range, &pipe->regs[op->dst]);
+        }
+    }
+    if (info && info->flags & OP_CONTROL) {
+        add_control(&operands, program, pipe, op);
+    } else if (info) {
+        const u16 regs[3] = {op->a, op->b, op->c};
+        for (i32 i = 0; i < info->arity; i++) {
+            add(&operands, "%sr%u", i ? ", " : "", regs[i]);
+        }
+    }
+    struct piece line = {.len = 0};
+    add(&line, "%5u  %-*s  %-*s%s  %-*s  %s", pc, NAME_WIDTH, name.text, RESULT_WIDTH, result.text,
+        writes ? " =" : "  ", OPERAND_WIDTH, operands.text, range.text);
+    while (line.len > 0 && line.text[line.len - 1] == ' ') {
+        line.text[--line.len] = 0;
+    }
+    text_print(out, "    %s\n", line.text);
+}
+
+static void print_ops(struct text *out, const struct program *program,
+                      const struct pipeline *pipe) {
+    i32 depth = 0;
+    for (u32 pc = 0; pc < pipe->op_count; pc++) {
+        u16 code = pipe->ops[pc].code;
+        depth -= code == OP_END && depth > 0;
+        print_op(out, program, pipe, pc, depth);
+        depth += code == OP_WHEN || code == OP_MATCH;
+    }
+}
+
+static void print_source(struct text *out, const struct program *program,
+                         const struct source *source) {
+    struct piece p = {.len = 0};
+    switch ((enum source_kind)source->kind) {
+    case SOURCE_TABLE:
+        add(&p, "table t%u", source->ref);
+        break;
+    case SOURCE_VAR:
+        add_var(&p, program, source->ref);
+        break;
+    case SOURCE_ONE:
+        add(&p, "one row");
+        break;
+    case SOURCE_DICT:
+        add(&p, "dictionary d%u", source->ref);
+        break;
+    }
+    for (u32 i = 0; i < source->col_count; i++) {
+        add(&p, "%s%u",
+            i                       ? ", "
+            : source->col_count > 1 ? ", columns "
+                                    : ", column ",
+            source->cols[i]);
+    }
+    if (source->kind != SOURCE_ONE) {
+        add(&p, " (about %lld rows)", source->rows);
+    }
+    text_print(out, "    source    %s\n", p.text);
+}
+
+static void print_prunes(struct text *out, const struct program *program,
+                         const struct pipeline *pipe) {
+    for (u32 i = 0; i < pipe->prune_count; i++) {
+        const struct prune *prune = &pipe->prunes[i];
+        struct piece p = {.len = 0};
+        bool low = prune->lo_lit != NO_LIT, high = prune->hi_lit != NO_LIT;
+        add(&p, "column %u %s ", source_col(pipe, prune->col),
+            low && high ? "in"
+            : low       ? ">="
+                        : "<=");
+        if (low) {
+            add_literal(&p, program, prune->lo_lit);
+        }
+        add(&p, "%s", low && high ? " .. " : "");
+        if (high) {
+            add_literal(&p, program, prune->hi_lit);
+        }
+        text_print(out, "    prune     %s\n", p.text);
+    }
+}
+
+/* As many lines as the columns need: a sink may have a thousand. */
+static void print_list(struct text *out, const struct piece *items, u32 count) {
+    i64 at = 0;
+    for (u32 i = 0; i < count; i++) {
+        bool wrap = i == 0 || at + items[i].len > 84;
+        text_print(out, "%s%s%s",
+                   i == 0 ? ""
+                   : wrap ? ",\n"
+                          : ", ",
+                   wrap ? "              " : "", items[i].text);
+        at = wrap ? items[i].len : at + items[i].len + 2;
+    }
+    if (count) {
+        text_print(out, "\n");
+    }
+}
+
+static void print_sink(struct text *out, const struct program *program, const struct pipeline *pipe,
+                       u32 number) {
+    static const char *const words[] = {
+#define X(A, name, identity, expr) #name,
+        WF_WORDS(X, )
+#undef X
+    };
+    const struct sink *sink = &pipe->sinks[number];
+    struct piece p = {.len = 0};
+    static const char *const kinds[] = {"rows", "groups", "table"};
+    add(&p, "%s into ", sink->kind <= SINK_LUT ? kinds[sink->kind] : "?");
+    add_var(&p, program, sink->var);
+    if (sink->kind == SINK_AGG && sink->key != NO_REG) {
+        add(&p, " by ");
+        add_reg(&p, pipe, sink->key);
+        add(&p, " of %u bits", sink->key_bits);
+    }
+    if (sink->kind == SINK_AGG && sink->groups) {
+        add(&p, " (about %lld groups)", sink->groups);
+    }
+    if (sink->kind == SINK_ROWS && sink->limit >= 0) {
+        add(&p, ", first %lld", sink->limit);
+    }
+    if (sink->kind == SINK_LUT && sink->null_var != NO_VAR) {
+        add(&p, ", NULLs in v%u", sink->null_var);
+    }
+    if (sink->kind == SINK_LUT && sink->fault_var != NO_VAR) {
+        add(&p, ", faults in v%u", sink->fault_var);
+    }
+    text_print(out, "    sink %-4u %s\n", number, p.text);
+    u32 count = sink->kind == SINK_AGG ? sink->word_count : sink->col_count;
+    struct piece *items = NEW_ARRAY(out->arena, struct piece, count + 1);
+    for (u32 i = 0; i < count; i++) {
+        if (sink->kind == SINK_AGG) {
+            add(&items[i], "%s ", sink->words[i] < WORD_COUNT ? words[sink->words[i]] : "?");
+            add_reg(&items[i], pipe, sink->word_regs[i]);
+            continue;
+        }
+        char buf[32];
+        add_reg(&items[i], pipe, sink->cols[i].reg);
+        add(&items[i], " %s", type_print(sink->cols[i].type, buf));
+        if (sink->cols[i].null_reg != NO_REG) {
+            add(&items[i], " null r%u", sink->cols[i].null_reg);
+        }
+    }
+    print_list(out, items, count);
+}
+
+static void print_pipeline(struct text *out, const struct program *program,
+                           const struct pipeline *pipe, bool with_opcodes) {
+    print_source(out, program, &pipe->source);
+    print_prunes(out, program, pipe);
+    if (with_opcodes) {
+        print_ops(out, program, pipe);
+    } else {
+        text_print(out, "    body      %u opcodes, %u registers\n", pipe->op_count,
+                   pipe->reg_count);
+    }
+    for (u32 i = 0; i < pipe->sink_count; i++) {
+        print_sink(out, program, pipe, i);
+    }
+}
+
+void pipeline_print(struct text *out, const struct program *program, const struct pipeline *pipe) {
+    print_pipeline(out, program, pipe, true);
+}
+
+static void add_limits(struct piece *p, const struct program *program, const struct step *step) {
+    if (step->limit_lit != NO_LIT) {
+        add(p, ", limit ");
+        add_literal(p, program, step->limit_lit);
+    } else if (step->limit >= 0) {
+        add(p, ", limit %lld", step->limit);
+    }
+    if (step->offset_lit != NO_LIT) {
+        add(p, ", offset ");
+        add_literal(p, program, step->offset_lit);
+    } else if (step->offset > 0) {
+        add(p, ", offset %lld", step->offset);
+    }
+}
+
+static void print_primitive(struct text *out, const struct program *program,
+                            const struct step *step) {
+    struct piece p = {.len = 0};
+    switch ((enum step_kind)step->kind) {
+    case STEP_BUILD:
+        add(&p, "build     ");
+        add_var(&p, program, step->dst);
+        add(&p, " over ");
+        add_var(&p, program, step->src);
+        add(&p, ", key column %u in ", step->col);
+        add_exact(&p, step->key_range.lo);
+        add(&p, " .. ");
+        add_exact(&p, step->key_range.hi);
+        break;
+    case STEP_SORT:
+        add(&p, "sort      ");
+        add_var(&p, program, step->src);
+        for (u32 i = 0; i < step->key_count; i++) {
+            const struct sort_key *key = &step->keys[i];
+            add(&p, "%scolumn %u%s%s", i ? ", " : " by ", key->col, key->descending ? " desc" : "",
+                key->nulls_first ? " nulls first" : "");
+        }
+        if (step->limit >= 0) {
+            add(&p, ", first %lld", step->limit);
+        }
+        break;
+    case STEP_RANK:
+        add(&p, "rank      dictionary d%u into v%u", step->dict, step->dst);
+        if (step->dst2 != NO_VAR) {
+            add(&p, ", back through v%u", step->dst2);
+        }
+        break;
+    case STEP_LIMIT:
+        add(&p, "limit     ");
+        add_var(&p, program, step->dst);
+        add(&p, " from ");
+        add_var(&p, program, step->src);
+        add_limits(&p, program, step);
+        break;
+    case STEP_RESULT:
+        add(&p, "result    ");
+        add_var(&p, program, step->src);
+        add(&p, ", %u column%s", step->col_count, step->col_count == 1 ? "" : "s");
+        add_limits(&p, program, step);
+        break;
+    case STEP_PIPELINE:
+        break;
+    }
+    text_print(out, "    %s\n", p.text);
+}
+
+static void print_var(struct text *out, const struct program *program, u32 number) {
+    static const char *const kinds[] = {"rows", "groups", "index", "table", "interner"};
+    const struct var *var = &program->vars[number];
+    struct piece p = {.len = 0};
+    if (var->kind == VAR_ROWS || var->kind == VAR_AGG) {
+        for (u32 i = 0; i < var->col_count; i++) {
+            char buf[32];
+            add(&p, "%s%s", i ? ", " : "",
+                var->kind == VAR_ROWS && var->types ? type_print(var->types[i], buf)
+                                                    : kind_names[var->kinds[i]]);
+        }
+    } else if (var->kind == VAR_INDEX) {
+        add(&p, "into v%u", var->rows_var);
+    } else if (var->kind == VAR_LUT) {
+        add(&p, "of %s", kind_names[var->lut_kind]);
+    }
+    text_print(out, "  v%-4u %-9s %-16s %s\n", number,
+               var->kind <= VAR_INTERN ? kinds[var->kind] : "?", var->name ? var->name : "",
+               p.text);
+}
+
+void program_print(struct text *out, const struct program *program, bool with_opcodes) {
+    u32 number = 0;
+    for (u32 b = 0; b < program->block_count; b++) {
+        const struct block *block = &program->blocks[b];
+        if (program->block_count > 1) {
+            text_print(out, "block %u\n", b);
+        }
+        for (u32 s = 0; s < block->step_count; s++, number++) {
+            const struct step *step = &block->steps[s];
+            text_print(out, "step %u  %s\n", number, step->label ? step->label : "");
+            if (step->kind == STEP_PIPELINE) {
+                print_pipeline(out, program, step->pipeline, with_opcodes);
+            } else {
+                print_primitive(out, program, step);
+            }
+        }
+        if (block->loop_var != NO_VAR) {
+            text_print(out, "  while v%u has rows go to block %u\n", block->loop_var, block->loop);
+        }
+    }
+    if (program->var_count) {
+        text_print(out, "variables\n");
+    }
+    for (u32 i = 0; i < program->var_count; i++) {
+        print_var(out, program, i);
+    }
+}

@@ -1,0 +1,453 @@
+/* program_verify.c: is this program what program.h says a program is?
+ *
+ * Called on every program in test builds, before it runs: a mistake of lowering is then an internal
+ * error that names step and opcode, not a wrong answer or a crash on one of the devices. It checks
+ * structure only: indices, kinds, order of definition and use, nesting; it proves nothing about
+ * ranges. */
+#include "defs/program.h"
+
+struct check {
+    const struct program *program;
+    const struct pipeline *pipe;
+    struct error *err;
+    struct arena *arena;
+    b8 *regs_set; /* of the current pipeline */
+    b8 *vars_set; /* written by a step so far, or filled from the start */
+    u32 step;     /* number of the current step */
+    u32 pc;       /* of the current opcode; NO_VAR outside a body */
+};
+
+static wf_status bad(struct check *c, const char *what) {
+    if (c->pc != NO_VAR) {
+        const char *name =
+            c->pipe->ops[c->pc].code < OP_COUNT ? op_infos[c->pipe->ops[c->pc].code].name : "?";
+        return error_set(c->err, ERR_INTERNAL, -1, "invalid program: step %u, opcode %u (%s): %s",
+                         c->step, c->pc, name, what);
+    }
+    return error_set(c->err, ERR_INTERNAL, -1, "invalid program: step %u: %s", c->step, what);
+}
+
+#define NEED(cond, what)         \
+    do {                         \
+        if (!(cond)) {           \
+            return bad(c, what); \
+        }                        \
+    } while (0)
+
+static wf_status check_read(struct check *c, u16 reg, u8 kind) {
+    NEED(reg < c->pipe->reg_count, "a register that does not exist is read");
+    NEED(c->regs_set[reg], "a register is read before it is set");
+    NEED(c->pipe->regs[reg].kind == kind, "an operand has the wrong kind");
+    return ERR_OK;
+}
+
+static wf_status check_write(struct check *c, const struct op *op, u8 kind) {
+    NEED(op->dst < c->pipe->reg_count, "the result is no register");
+    const struct reg *reg = &c->pipe->regs[op->dst];
+    NEED(reg->kind == kind, "the result has the wrong kind");
+    NEED(!reg->is_const || op->code == OP_CONST, "a constant register is written");
+    c->regs_set[op->dst] = 1;
+    return ERR_OK;
+}
+
+static wf_status check_var(struct check *c, u32 var, u32 kind_mask) {
+    NEED(var < c->program->var_count, "a variable that does not exist is named");
+    NEED(kind_mask >> c->program->vars[var].kind & 1, "a variable has the wrong kind");
+    return ERR_OK;
+}
+
+/* Reading: somebody must have filled it, and it must not have been released. */
+static wf_status check_var_read(struct check *c, u32 var, u32 kind_mask) {
+    TRY(check_var(c, var, kind_mask));
+    NEED(c->vars_set[var], "a variable is read before it is filled");
+    NEED(c->program->vars[var].last_use >= c->step, "a variable is read after its last use");
+    return ERR_OK;
+}
+
+enum {
+    MASK_ROWS = 1 << VAR_ROWS | 1 << VAR_AGG,
+    MASK_INDEX = 1 << VAR_INDEX,
+    MASK_LUT = 1 << VAR_LUT,
+    MASK_INTERN = 1 << VAR_INTERN
+};
+
+static wf_status check_load(struct check *c, const struct op *op) {
+    const struct source *source = &c->pipe->source;
+    NEED(op->imm < source->col_count, "a column that the source does not have is loaded");
+    if (op->code == OP_LOADN) {
+        return check_write(c, op, KIND_B8);
+    }
+    NEED(op->dst < c->pipe->reg_count, "the result is no register");
+    u8 kind = c->pipe->regs[op->dst].kind;
+    if (source->kind == SOURCE_VAR) {
+        kind = c->program->vars[source->ref].kinds[source->cols[op->imm]];
+    } else if (source->kind == SOURCE_DICT) {
+        kind = KIND_STR;
+    }
+    return check_write(c, op, kind);
+}
+
+static wf_status check_loadv(struct check *c, const struct op *op) {
+    TRY(check_read(c, op->a, KIND_I64));
+    TRY(check_var_read(c, op->b, MASK_ROWS));
+    const struct var *var = &c->program->vars[op->b];
+    NEED(op->imm < var->col_count, "a column that the variable does not have is loaded");
+    return check_write(c, op, op->code == OP_LOADVN ? KIND_B8 : var->kinds[op->imm]);
+}
+
+static wf_status check_fround(struct check *c, const struct op *op) {
+    NEED(op->imm < c->program->lit_count, "a literal that does not exist is named");
+    u8 lit_kind = c->program->lit_kinds[op->imm];
+    NEED(lit_kind == KIND_I32 || lit_kind == KIND_I64, "a literal has the wrong kind");
+    NEED(op->c >= 1 && op->c <= 63, "words are too far apart");
+    NEED(op->b > 0 && (u32)op->a + op->b <= c->pipe->reg_count, "too many words are rounded");
+    for (u32 i = 0; i < op->b; i++) {
+        TRY(check_read(c, (u16)(op->a + i), KIND_I64));
+    }
+    NEED(op->dst < c->pipe->reg_count, "the result is no register");
+    u8 kind = c->pipe->regs[op->dst].kind;
+    NEED(kind == KIND_F32 || kind == KIND_F64, "the result has the wrong kind");
+    return check_write(c, op, kind);
+}
+
+static wf_status check_sink(struct check *c, const struct sink *sink);
+
+static wf_status check_intern(struct check *c, const struct op *op) {
+    TRY(check_var(c, op->imm, MASK_INTERN));
+    c->vars_set[op->imm] = 1;
+    if (op->code == OP_UNPAIR) {
+        NEED(op->b <= 1, "a pair has two halves");
+        TRY(check_read(c, op->a, KIND_I32));
+        return check_write(c, op, KIND_I64);
+    }
+    TRY(check_read(c, op->a, op->code == OP_INTERN ? KIND_STR : KIND_I64));
+    if (op->code == OP_INTERN2) {
+        TRY(check_read(c, op->b, KIND_I64));
+    }
+    return check_write(c, op, KIND_I32);
+}
+
+static wf_status check_control(struct check *c, const struct op *op) {
+    switch ((enum op_code)op->code) {
+    case OP_CONST:
+        NEED(op->imm < c->program->lit_count, "a literal that does not exist is named");
+        return check_write(c, op, c->program->lit_kinds[op->imm]);
+    case OP_LOAD:
+    case OP_LOADN:
+        return check_load(c, op);
+    case OP_LOADV:
+    case OP_LOADVN:
+        return check_loadv(c, op);
+    case OP_ROWNO:
+        return check_write(c, op, KIND_I64);
+    case OP_LUT:
+        TRY(check_read(c, op->a, KIND_I32));
+        TRY(check_var_read(c, op->imm, MASK_LUT));
+        return check_write(c, op, c->program->vars[op->imm].lut_kind);
+    case OP_FILTER:
+    case OP_WHEN:
+        return check_read(c, op->a, KIND_B8);
+    case OP_PROBE:
+    case OP_MATCH:
+        TRY(check_read(c, op->a, KIND_I64));
+        TRY(check_var_read(c, op->imm, MASK_INDEX));
+        return check_write(c, op, KIND_I64);
+    case OP_INTERN:
+    case OP_INTERN2:
+    case OP_UNPAIR:
+        return check_intern(c, op);
+    case OP_FROUND:
+        return check_fround(c, op);
+    case OP_EMIT:
+        NEED(op->imm < c->pipe->sink_count, "a sink that does not exist is named");
+        return check_sink(c, &c->pipe->sinks[op->imm]);
+    default:
+        return ERR_OK;
+    }
+}
+
+static wf_status check_rows_sink(struct check *c, const struct sink *sink) {
+    TRY(check_var(c, sink->var, sink->kind == SINK_LUT ? MASK_LUT : 1 << VAR_ROWS));
+    const struct var *var = &c->program->vars[sink->var];
+    NEED(sink->kind == SINK_LUT ? sink->col_count == 1 : sink->col_count == var->col_count,
+         "a sink's columns differ from its variable's");
+    for (u32 i = 0; i < sink->col_count; i++) {
+        const struct sink_col *col = &sink->cols[i];
+        TRY(check_read(c, col->reg, sink->kind == SINK_LUT ? var->lut_kind : var->kinds[i]));
+        if (col->null_reg != NO_REG) {
+            TRY(check_read(c, col->null_reg, KIND_B8));
+        }
+        NEED(col->dict <= c->program->dict_count, "a dictionary that does not exist is named");
+    }
+    const u32 flags[2] = {sink->kind == SINK_LUT ? sink->null_var : NO_VAR,
+                          sink->kind == SINK_LUT ? sink->fault_var : NO_VAR};
+    for (u32 i = 0; i < 2; i++) {
+        if (flags[i] != NO_VAR) {
+            TRY(check_var(c, flags[i], MASK_LUT));
+            NEED(c->program->vars[flags[i]].lut_kind == KIND_B8, "a table of flags is not b8");
+        }
+    }
+    return ERR_OK;
+}
+
+static wf_status check_agg_sink(struct check *c, const struct sink *sink) {
+    TRY(check_var(c, sink->var, 1 << VAR_AGG));
+    const struct var *var = &c->program->vars[sink->var];
+    NEED(var->col_count == sink->word_count + 1, "an aggregation's words differ from its variable");
+    for (u32 i = 0; i < var->col_count; i++) {
+        NEED(var->kinds[i] == KIND_I64, "an aggregation's column is not i64");
+    }
+    NEED(sink->key_bits <= 64, "a key has more than 64 bits");
+    if (sink->key != NO_REG) {
+        TRY(check_read(c, sink->key, KIND_I64));
+    }
+    for (u32 i = 0; i < sink->word_count; i++) {
+        NEED(sink->words[i] < WORD_COUNT, "an aggregation's word has no operation");
+        TRY(check_read(c, sink->word_regs[i], KIND_I64));
+    }
+    return ERR_OK;
+}
+
+static wf_status check_sink(struct check *c, const struct sink *sink) {
+    NEED(sink->kind <= SINK_LUT, "a sink of unknown kind");
+    return sink->kind == SINK_AGG ? check_agg_sink(c, sink) : check_rows_sink(c, sink);
+}
+
+static wf_status check_source(struct check *c) {
+    const struct source *source = &c->pipe->source;
+    u32 limit = NO_VAR; /* columns it may name */
+    switch (source->kind) {
+    case SOURCE_TABLE:
+        NEED(source->ref < c->program->table_count, "a table that does not exist is the source");
+        break;
+    case SOURCE_VAR:
+        TRY(check_var_read(c, source->ref, MASK_ROWS));
+        limit = c->program->vars[source->ref].col_count;
+        break;
+    case SOURCE_ONE:
+        limit = 0;
+        break;
+    case SOURCE_DICT:
+        NEED(source->ref < c->program->dict_count,
+             "a dictionary that does not exist is the source");
+        limit = 1;
+        break;
+    default:
+        return bad(c, "a source of unknown kind");
+    }
+    for (u32 i = 0; i < source->col_count; i++) {
+        NEED(source->cols[i] < limit, "a column that the source does not have is named");
+    }
+    for (u32 i = 0; i < c->pipe->prune_count; i++) {
+        const struct prune *prune = &c->pipe->prunes[i];
+        u8 kind = prune->is_float ? KIND_F64 : KIND_I128;
+        const u32 lits[2] = {prune->lo_lit, prune->hi_lit};
+        NEED(prune->col < source->col_count, "a column that is not loaded prunes");
+        for (u32 j = 0; j < 2; j++) {
+            NEED(lits[j] == NO_LIT || lits[j] < c->program->lit_count,
+                 "a literal that does not exist prunes");
+            NEED(lits[j] == NO_LIT || c->program->lit_kinds[lits[j]] == kind,
+                 "a literal that prunes has the wrong kind");
+        }
+    }
+    return ERR_OK;
+}
+
+static wf_status check_regs(struct check *c) {
+    for (u32 i = 0; i < c->pipe->reg_count; i++) {
+        const struct reg *reg = &c->pipe->regs[i];
+        NEED(reg->kind < KIND_COUNT, "a register of unknown kind");
+        NEED(reg->dict <= c->program->dict_count, "a register of a dictionary that does not exist");
+        NEED(!reg->dict || reg->kind == KIND_I32, "a register of codes is not i32");
+    }
+    return ERR_OK;
+}
+
+/* One scalar opcode: every operand and the result as the table says. */
+static wf_status check_scalar(struct check *c, const struct op *op) {
+    const struct op_info *info = &op_infos[op->code];
+    const u16 operands[3] = {op->a, op->b, op->c};
+    for (u32 i = 0; i < info->arity; i++) {
+        TRY(check_read(c, operands[i], info->operands[i]));
+    }
+    return check_write(c, op, info->result);
+}
+
+static bool shapes_rows(u16 code) {
+    return code == OP_FILTER || code == OP_PROBE || code == OP_MATCH || code == OP_EMIT;
+}
+
+static wf_status check_body(struct check *c) {
+    u32 depth = 0;
+    b8 *emitted = NEW_ARRAY(c->arena, b8, c->pipe->sink_count + 1);
+    for (c->pc = 0; c->pc < c->pipe->op_count; c->pc++) {
+        const struct op *op = &c->pipe->ops[c->pc];
+        NEED(op->code < OP_COUNT, "an opcode of unknown code");
+        NEED(!depth || !shapes_rows(op->code), "rows change between WHEN and END");
+        NEED(op->code != OP_END || depth > 0, "END without WHEN");
+        depth += op->code == OP_WHEN;
+        depth -= op->code == OP_END;
+        if (op_infos[op->code].flags & OP_CONTROL) {
+            TRY(check_control(c, op));
+        } else {
+            TRY(check_scalar(c, op));
+        }
+        if (op->code == OP_EMIT) {
+            emitted[op->imm] = 1;
+        }
+    }
+    c->pc = NO_VAR;
+    NEED(depth == 0, "WHEN without END");
+    NEED(c->pipe->sink_count > 0, "a pipeline without a sink");
+    for (u32 i = 0; i < c->pipe->sink_count; i++) {
+        const struct sink *sink = &c->pipe->sinks[i];
+        NEED(emitted[i], "a sink that receives nothing");
+        c->vars_set[sink->var] = 1;
+        if (sink->kind == SINK_LUT && sink->null_var != NO_VAR) {
+            c->vars_set[sink->null_var] = 1;
+        }
+        if (sink->kind == SINK_LUT && sink->fault_var != NO_VAR) {
+            c->vars_set[sink->fault_var] = 1;
+        }
+    }
+    return ERR_OK;
+}
+
+static wf_status check_pipeline(struct check *c) {
+    NEED(c->pipe != NULL, "a pipeline step without a pipeline");
+    c->regs_set = NEW_ARRAY(c->arena, b8, c->pipe->reg_count + 1);
+    TRY(check_source(c));
+    TRY(check_regs(c));
+    return check_body(c);
+}
+
+static wf_status check_literal_limit(struct check *c, u32 lit) {
+    NEED(lit == NO_LIT || lit < c->program->lit_count, "a literal that does not exist is named");
+    NEED(lit == NO_LIT || c->program->lit_kinds[lit] == KIND_I64, "a limit's literal is not i64");
+    return ERR_OK;
+}
+
+static wf_status check_primitive(struct check *c, const struct step *step) {
+    const struct program *program = c->program;
+    switch (step->kind) {
+    case STEP_BUILD:
+        TRY(check_var_read(c, step->src, MASK_ROWS));
+        TRY(check_var(c, step->dst, MASK_INDEX));
+        NEED(step->col < program->vars[step->src].col_count, "a key column that does not exist");
+        NEED(program->vars[step->src].kinds[step->col] == KIND_I64, "a key column is not i64");
+        NEED(program->vars[step->dst].rows_var == step->src, "an index points into other rows");
+        c->vars_set[step->dst] = 1;
+        return ERR_OK;
+    case STEP_SORT:
+        TRY(check_var_read(c, step->src, MASK_ROWS));
+        for (u32 i = 0; i < step->key_count; i++) {
+            NEED(step->keys[i].col < program->vars[step->src].col_count,
+                 "a sort key that does not exist");
+        }
+        return ERR_OK;
+    case STEP_RANK:
+        NEED(step->dict < program->dict_count, "a dictionary that does not exist is ranked");
+        TRY(check_var(c, step->dst, MASK_LUT));
+        NEED(program->vars[step->dst].lut_kind == KIND_I32, "a table of ranks is not i32");
+        c->vars_set[step->dst] = 1;
+        if (step->dst2 != NO_VAR) {
+            TRY(check_var(c, step->dst2, MASK_LUT));
+            NEED(program->vars[step->dst2].lut_kind == KIND_I32, "a table of codes is not i32");
+            c->vars_set[step->dst2] = 1;
+        }
+        return ERR_OK;
+    case STEP_LIMIT:
+        TRY(check_var_read(c, step->src, MASK_ROWS));
+        TRY(check_var(c, step->dst, MASK_ROWS));
+        TRY(check_literal_limit(c, step->offset_lit));
+        TRY(check_literal_limit(c, step->limit_lit));
+        NEED(program->vars[step->dst].col_count == program->vars[step->src].col_count,
+             "a limit changes the columns");
+        c->vars_set[step->dst] = 1;
+        return ERR_OK;
+    case STEP_RESULT:
+        TRY(check_var_read(c, step->src, MASK_ROWS));
+        TRY(check_literal_limit(c, step->offset_lit));
+        TRY(check_literal_limit(c, step->limit_lit));
+        NEED(step->col_count <= program->vars[step->src].col_count,
+             "a result has too many columns");
+        NEED(step->col_count == program->col_count,
+             "the result's columns differ from the program's");
+        return ERR_OK;
+    default:
+        return bad(c, "a step of unknown kind");
+    }
+}
+
+static wf_status check_vars(struct check *c) {
+    for (u32 i = 0; i < c->program->var_count; i++) {
+        const struct var *var = &c->program->vars[i];
+        NEED(var->kind <= VAR_INTERN, "a variable of unknown kind");
+        bool rows = var->kind == VAR_ROWS || var->kind == VAR_AGG;
+        for (u32 j = 0; rows && j < var->col_count; j++) {
+            NEED(var->kinds[j] < KIND_COUNT, "a variable's column of unknown kind");
+            NEED(!var->dicts || var->dicts[j] <= c->program->dict_count,
+                 "a variable's column of a dictionary that does not exist");
+        }
+        NEED(var->kind != VAR_LUT || var->lut_kind < KIND_COUNT, "a table of unknown kind");
+        NEED(var->kind != VAR_INDEX || var->rows_var < c->program->var_count,
+             "an index into rows that do not exist");
+        c->vars_set[i] = var->kind == VAR_ROWS && var->const_lits != NULL;
+        for (i64 j = 0; c->vars_set[i] && j < var->const_rows * (i64)var->col_count; j++) {
+            u32 lit = var->const_lits[j];
+            NEED(lit == NO_LIT || lit < c->program->lit_count,
+                 "a row of literals that do not exist");
+        }
+    }
+    for (u32 i = 0; i < c->program->guard_count; i++) {
+        NEED(c->program->guards[i].table < c->program->table_count,
+             "a guard of a table that does not exist");
+    }
+    for (u32 i = 0; i < c->program->param_count; i++) {
+        u32 lit = c->program->param_lits[i];
+        NEED(lit == NO_LIT || lit < c->program->lit_count,
+             "a parameter fills a literal that does not exist");
+    }
+    return ERR_OK;
+}
+
+static wf_status check_steps(struct check *c) {
+    u32 results = 0;
+    for (u32 b = 0; b < c->program->block_count; b++) {
+        const struct block *block = &c->program->blocks[b];
+        for (u32 s = 0; s < block->step_count; s++, c->step++) {
+            const struct step *step = &block->steps[s];
+            c->pc = NO_VAR;
+            c->pipe = step->pipeline;
+            if (step->kind == STEP_PIPELINE) {
+                TRY(check_pipeline(c));
+            } else {
+                TRY(check_primitive(c, step));
+            }
+            results += step->kind == STEP_RESULT;
+        }
+        NEED(block->next == NO_VAR || block->next < c->program->block_count,
+             "a jump to a block that does not exist");
+        if (block->loop_var != NO_VAR) {
+            TRY(check_var(c, block->loop_var, MASK_ROWS));
+            NEED(block->loop < c->program->block_count, "a loop to a block that does not exist");
+        }
+    }
+    NEED(results == 1, "a program has one result");
+    return ERR_OK;
+}
+
+wf_status program_verify(const struct program *program, struct error *err) {
+    struct memory mem;
+    struct arena arena;
+    memory_init(&mem, NULL, 0, "memory");
+    arena_init(&arena, &mem);
+    struct check check = {.program = program, .err = err, .arena = &arena, .pc = NO_VAR};
+    check.vars_set = NEW_ARRAY(&arena, b8, program->var_count + 1);
+    wf_status status = check_vars(&check);
+    if (!status) {
+        status = check_steps(&check);
+    }
+    arena_fini(&arena);
+    return status;
+}

@@ -1,0 +1,247 @@
+/* settings.c: setting.def as a table, and the one place where a setting's text is read and written.
+ *
+ * SET, SHOW, the shell's options and the public API all come here, so a value is checked the same
+ * way wherever it was given. A settings struct is plain data: sessions copy it. */
+#include "defs/settings.h"
+
+#include <stdio.h>
+
+#include "base/map.h"
+#include "defs/value.h"
+
+enum setting_kind { SETTING_INT, SETTING_SIZE, SETTING_BOOL, SETTING_ENUM };
+enum setting_scope { SCOPE_SESSION, SCOPE_DATABASE };
+
+struct setting {
+    const char *name;
+    u8 kind;
+    u8 scope;
+    const char *value; /* default */
+    i64 least;
+    const char *most; /* INT: the greatest value; ENUM: the choices */
+    const char *text;
+    i64 offset;
+};
+
+#define X(A, name, kind, value, least, most, scope, text) \
+    {#name, SETTING_##kind, SCOPE_##scope, value,         \
+     least, most,           text,          (i64)offsetof(struct settings, name)},
+static const struct setting table[] = {WF_SETTINGS(X, )};
+#undef X
+
+_Static_assert(sizeof(struct settings) == sizeof(i64) * (sizeof table / sizeof table[0]),
+               "one i64 per line of setting.def");
+
+static i64 *slot(struct settings *settings, const struct setting *setting) {
+    return (i64 *)(void *)((u8 *)settings + setting->offset);
+}
+
+i32 setting_count(void) {
+    return (i32)COUNT_OF(table);
+}
+
+const char *setting_name(i32 i) {
+    return table[i].name;
+}
+
+const char *setting_text(i32 i) {
+    return table[i].text;
+}
+
+i32 setting_find(struct sv name) {
+    for (i32 i = 0; i < setting_count(); i++) {
+        if (sv_eq_nocase(name, sv_from(table[i].name))) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* Choice i of "auto,cpu,gpu"; ptr NULL past the last. */
+static struct sv choice(const char *choices, i64 i) {
+    const char *p = choices;
+    for (; i > 0; i--) {
+        p = strchr(p, ',');
+        if (!p) {
+            return (struct sv){NULL, 0};
+        }
+        p++;
+    }
+    const char *end = strchr(p, ',');
+    return (struct sv){p, end ? end - p : (i64)strlen(p)};
+}
+
+static bool parse_enum(const char *choices, struct sv value, i64 *out) {
+    for (i64 i = 0;; i++) {
+        struct sv text = choice(choices, i);
+        if (!text.ptr) {
+            return false;
+        }
+        if (sv_eq_nocase(text, value)) {
+            *out = i;
+            return true;
+        }
+    }
+}
+
+/* A number of bytes: 64MB, 2 GB, 1024. Units are powers of 1024. */
+static bool parse_size(struct sv value, i64 *out) {
+    static const struct {
+        const char *name;
+        i32 shift;
+    } units[] = {{"", 0},     {"b", 0},   {"k", 10},   {"kb", 10}, {"kib", 10},
+                 {"m", 20},   {"mb", 20}, {"mib", 20}, {"g", 30},  {"gb", 30},
+                 {"gib", 30}, {"t", 40},  {"tb", 40},  {"tib", 40}};
+    i64 digits = 0;
+    while (digits < value.len && value.ptr[digits] >= '0' && value.ptr[digits] <= '9') {
+        digits++;
+    }
+    i64 number;
+    if (!digits || value_parse_int((struct sv){value.ptr, digits}, &number)) {
+        return false;
+    }
+    struct sv unit = {value.ptr + digits, value.len - digits};
+    while (unit.len && unit.ptr[0] == ' ') {
+        unit = (struct sv){unit.ptr + 1, unit.len - 1};
+    }
+    for (i64 i = 0; i < COUNT_OF(units); i++) {
+        if (sv_eq_nocase(unit, sv_from(units[i].name))) {
+            bool fits = number <= I64_MAX >> units[i].shift;
+            *out = fits ? number << units[i].shift : 0;
+            return fits;
+        }
+    }
+    return false;
+}
+
+static bool parse_value(const struct setting *setting, struct sv value, i64 *out) {
+    b8 flag;
+    i64 most;
+    switch ((enum setting_kind)setting->kind) {
+    case SETTING_ENUM:
+        return parse_enum(setting->most, value, out);
+    case SETTING_BOOL:
+        if (value_parse_bool(value, &flag)) {
+            return false;
+        }
+        *out = flag;
+        return true;
+    case SETTING_SIZE:
+        return parse_size(value, out) && *out >= setting->least;
+    case SETTING_INT:
+        break;
+    }
+    if (value_parse_int(value, out) || value_parse_int(sv_from(setting->most), &most)) {
+        return false;
+    }
+    bool power =
+        setting->offset != (i64)offsetof(struct settings, tablet_rows) || (*out & (*out - 1)) == 0;
+    return *out >= setting->least && *out <= most && power;
+}
+
+/* What may be written, for the error's hint. */
+static void hint_allowed(const struct setting *setting, struct error *err) {
+    switch ((enum setting_kind)setting->kind) {
+    case SETTING_ENUM:
+        error_hint(err, "Choose one of: %s.", setting->most);
+        break;
+    case SETTING_BOOL:
+        error_hint(err, "Use on or off.");
+        break;
+    case SETTING_SIZE:
+        error_hint(err, "Use a size such as 512MB or 8GB; 0 = automatic.");
+        break;
+    case SETTING_INT:
+        error_hint(err, "Use a whole number from %lld to %s%s.", setting->least, setting->most,
+                   setting->offset == (i64)offsetof(struct settings, tablet_rows)
+                       ? ", a power of two"
+                       : "");
+        break;
+    }
+}
+
+void settings_init(struct settings *settings) {
+    for (i64 i = 0; i < COUNT_OF(table); i++) {
+        i64 value = 0;
+        CHECK(parse_value(&table[i], sv_from(table[i].value), &value));
+        *slot(settings, &table[i]) = value;
+    }
+}
+
+static struct sv next_name(void *arg, i64 i) {
+    UNUSED(arg);
+    return i < COUNT_OF(table) ? sv_from(table[i].name) : (struct sv){NULL, 0};
+}
+
+static wf_status unknown(struct sv name, struct error *err) {
+    struct memory mem;
+    struct arena arena;
+    memory_init(&mem, NULL, 0, "memory");
+    arena_init(&arena, &mem);
+    wf_status status = error_set(err, ERR_UNDEFINED_OBJECT, -1, "there is no setting \"%.*s\"",
+                                 (int)MIN_OF(name.len, 100), name.ptr);
+    const char *near = nearest_name(&arena, name, next_name, NULL);
+    if (near) {
+        error_hint(err, "Perhaps you meant \"%s\".", near);
+    } else {
+        error_hint(err, "SHOW ALL lists the settings.");
+    }
+    arena_fini(&arena);
+    return status;
+}
+
+wf_status setting_set(struct settings *settings, struct sv name, struct sv value, bool opening,
+                      struct error *err) {
+    i32 i = setting_find(name);
+    if (i < 0) {
+        return unknown(name, err);
+    }
+    const struct setting *setting = &table[i];
+    if (setting->scope == SCOPE_DATABASE && !opening) {
+        error_set(err, ERR_INVALID_PARAMETER, -1, "setting \"%s\" cannot be changed now",
+                  setting->name);
+        error_hint(err, "Give it when the database is opened.");
+        return err->code;
+    }
+    if (!value.ptr || sv_eq_nocase(value, SV("default"))) {
+        value = sv_from(setting->value);
+    }
+    i64 number;
+    if (!parse_value(setting, value, &number)) {
+        error_set(err, ERR_INVALID_PARAMETER, -1, "invalid value for setting \"%s\": \"%.*s\"",
+                  setting->name, (int)MIN_OF(value.len, 100), value.ptr);
+        hint_allowed(setting, err);
+        return err->code;
+    }
+    *slot(settings, setting) = number;
+    return ERR_OK;
+}
+
+static i32 print_size(i64 bytes, char *buf, i32 cap) {
+    static const char *const units[] = {"", "kB", "MB", "GB", "TB"};
+    i32 unit = 0;
+    while (unit < 4 && bytes && bytes % 1024 == 0) {
+        bytes /= 1024;
+        unit++;
+    }
+    return snprintf(buf, (size_t)cap, "%lld%s", bytes, units[unit]);
+}
+
+i32 setting_print(const struct settings *settings, i32 i, char *buf, i32 cap) {
+    const struct setting *setting = &table[i];
+    i64 value;
+    memcpy(&value, (const u8 *)settings + setting->offset, sizeof value);
+    switch ((enum setting_kind)setting->kind) {
+    case SETTING_BOOL:
+        return snprintf(buf, (size_t)cap, "%s", value ? "on" : "off");
+    case SETTING_ENUM: {
+        struct sv text = choice(setting->most, value);
+        return snprintf(buf, (size_t)cap, "%.*s", (int)text.len, text.ptr);
+    }
+    case SETTING_SIZE:
+        return print_size(value, buf, cap);
+    case SETTING_INT:
+        break;
+    }
+    return snprintf(buf, (size_t)cap, "%lld", value);
+}

@@ -1,0 +1,31 @@
+/* settings.h: a session's settings as a struct; expands setting.def. */
+#ifndef WF_DEFS_SETTINGS_H
+#define WF_DEFS_SETTINGS_H
+
+#include "base/error.h"
+#include "defs/setting.def"
+
+struct settings { /* INT, SIZE: the number; BOOL: 0 or 1; ENUM: index of the choice */
+#define X(A, name, kind, value, least, most, scope, text) i64 name;
+    WF_SETTINGS(X, )
+#undef X
+};
+
+enum { DEVICE_AUTO, DEVICE_CPU, DEVICE_GPU, DEVICE_HYBRID };
+enum { PLACE_AUTO, PLACE_CACHED, PLACE_MAPPED, PLACE_STREAMED, PLACE_SERIAL };
+enum { CODE_AUTO, CODE_VM, CODE_WOVEN };
+enum { RESULT_HOST, RESULT_DEVICE };
+enum { FLOAT_SUM_EXACT, FLOAT_SUM_FAST };
+
+void settings_init(struct settings *settings); /* defaults */
+i32 setting_count(void);
+const char *setting_name(i32 i);
+const char *setting_text(i32 i);
+i32 setting_find(struct sv name);              /* -1 when unknown */
+/* ERR_UNDEFINED_OBJECT (nearest name as hint), ERR_INVALID_PARAMETER naming what is allowed; a DATABASE
+ * setting after opening is ERR_INVALID_PARAMETER ("cannot be changed now"). */
+FALLIBLE setting_set(struct settings *settings, struct sv name, struct sv value, bool opening,
+                     struct error *err);
+i32 setting_print(const struct settings *settings, i32 i, char *buf, i32 cap); /* as SHOW prints it */
+
+#endif

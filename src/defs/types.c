@@ -1,0 +1,314 @@
+/* types.c: SQL types, register kinds, value ranges and faults: the functions of types.h.
+ *
+ * Everything is read from type.def and fault.def; only the rules that follow from a type (its kind,
+ * its range, its text) are written out here. No state, no allocation. */
+#include "defs/types.h"
+
+#include <float.h>
+#include <stdio.h>
+
+#include "defs/host_words.h"
+#include "defs/fn_date.h"
+#include "defs/fn_int.h"
+#include "defs/value.h"
+
+#define X(A, c_name, name, bytes) [KIND_##name] = bytes,
+const u8 kind_bytes[KIND_COUNT] = {WF_KINDS(X, )};
+#undef X
+#define X(A, c_name, name, bytes) [KIND_##name] = #c_name,
+const char *const kind_names[KIND_COUNT] = {WF_KINDS(X, )};
+#undef X
+#define X(A, name, text) [ENC_##name] = text,
+const char *const encoding_names[ENC_COUNT] = {WF_ENCS(X, )};
+#undef X
+
+#define X(A, c_name, name, bytes) _Static_assert(sizeof(c_name) == bytes, #c_name);
+WF_KINDS(X, )
+#undef X
+_Static_assert(FAULT_NONE == 0 && FAULT_COUNT < 256, "faults travel in one byte");
+
+struct type_row {
+    const char *text;
+    i32 oid;
+    u8 kind;
+};
+#define X(A, name, text, oid, kind, arrow) [TYPE_##name] = {text, oid, KIND_##kind},
+static const struct type_row type_rows[TYPE_COUNT] = {WF_TYPES(X, )};
+#undef X
+
+struct fault_row {
+    wf_status error;
+    const char *message;
+};
+#define X(A, name, error, message) [FAULT_##name] = {ERR_##error, message},
+static const struct fault_row fault_rows[FAULT_COUNT] = {WF_FAULTS(X, )};
+#undef X
+
+wf_status fault_error(u8 fault) {
+    return fault < FAULT_COUNT ? fault_rows[fault].error : ERR_INTERNAL;
+}
+
+const char *fault_message(u8 fault) {
+    return fault < FAULT_COUNT ? fault_rows[fault].message : "unknown fault";
+}
+
+struct type type_of(enum type_id id) {
+    struct type t = {0};
+    t.id = (u8)id;
+    return t;
+}
+
+struct type type_decimal(i32 precision, i32 scale) {
+    CHECK(precision >= 0 && precision <= 38 && scale >= 0 && scale <= 38);
+    struct type t = type_of(TYPE_DECIMAL);
+    t.precision = (u8)precision;
+    t.scale = (u8)scale;
+    return t;
+}
+
+bool type_eq(struct type a, struct type b) {
+    return a.id == b.id && a.precision == b.precision && a.scale == b.scale &&
+           a.element == b.element && a.length == b.length;
+}
+
+bool type_is_integer(struct type t) {
+    return t.id == TYPE_SMALLINT || t.id == TYPE_INTEGER || t.id == TYPE_BIGINT;
+}
+
+bool type_is_exact(struct type t) {
+    return type_is_integer(t) || t.id == TYPE_DECIMAL;
+}
+
+bool type_is_float(struct type t) {
+    return t.id == TYPE_REAL || t.id == TYPE_DOUBLE;
+}
+
+bool type_is_numeric(struct type t) {
+    return type_is_exact(t) || type_is_float(t);
+}
+
+enum kind type_kind(struct type t) {
+    ASSERT(t.id < TYPE_COUNT);
+    if (t.id == TYPE_DECIMAL && t.precision >= 1 && t.precision <= 18) {
+        return KIND_I64;
+    }
+    return (enum kind)type_rows[t.id].kind;
+}
+
+i32 type_oid(struct type t) {
+    return type_rows[t.id].oid;
+}
+
+const char *type_print(struct type t, char buf[32]) {
+    const char *text = t.id < TYPE_COUNT ? type_rows[t.id].text : "?";
+    if (t.id == TYPE_DECIMAL && t.precision) {
+        snprintf(buf, 32, "%s(%d,%d)", text, t.precision, t.scale);
+    } else if (t.id == TYPE_TEXT && t.length) {
+        snprintf(buf, 32, "varchar(%u)", t.length);
+    } else {
+        snprintf(buf, 32, "%s", text);
+    }
+    return buf;
+}
+
+static const struct {
+    const char *name;
+    u8 id;
+    u8 length;
+} type_aliases[] = {
+    {"bool", TYPE_BOOLEAN, 0},      {"boolean", TYPE_BOOLEAN, 0},
+    {"int2", TYPE_SMALLINT, 0},     {"smallint", TYPE_SMALLINT, 0},
+    {"int4", TYPE_INTEGER, 0},      {"int", TYPE_INTEGER, 0},
+    {"integer", TYPE_INTEGER, 0},   {"int8", TYPE_BIGINT, 0},
+    {"bigint", TYPE_BIGINT, 0},     {"numeric", TYPE_DECIMAL, 0},
+    {"decimal", TYPE_DECIMAL, 0},   {"dec", TYPE_DECIMAL, 0},
+    {"float4", TYPE_REAL, 0},       {"real", TYPE_REAL, 0},
+    {"float8", TYPE_DOUBLE, 0},     {"double precision", TYPE_DOUBLE, 0},
+    {"double", TYPE_DOUBLE, 0},     {"float", TYPE_DOUBLE, 0},
+    {"date", TYPE_DATE, 0},         {"text", TYPE_TEXT, 0},
+    {"varchar", TYPE_TEXT, 0},      {"character varying", TYPE_TEXT, 0},
+    {"char varying", TYPE_TEXT, 0}, {"bpchar", TYPE_TEXT, 0},
+    {"char", TYPE_TEXT, 1},         {"character", TYPE_TEXT, 1},
+    {"string", TYPE_TEXT, 0},       {"unknown", TYPE_UNKNOWN, 0},
+};
+
+static struct sv trim(struct sv s) {
+    while (s.len && s.ptr[0] == ' ') {
+        s.ptr++;
+        s.len--;
+    }
+    while (s.len && s.ptr[s.len - 1] == ' ') {
+        s.len--;
+    }
+    return s;
+}
+
+/* "(12, 2)" without the parentheses: one or two numbers into the type. */
+static bool parse_modifiers(struct sv text, struct type *out) {
+    i64 numbers[2] = {0, 0};
+    i32 count = 0;
+    while (count < 2) {
+        i64 end = 0;
+        while (end < text.len && text.ptr[end] != ',') {
+            end++;
+        }
+        if (value_parse_int((struct sv){text.ptr, end}, &numbers[count++])) {
+            return false;
+        }
+        if (end == text.len) {
+            break;
+        }
+        text = (struct sv){text.ptr + end + 1, text.len - end - 1};
+        if (count == 2) {
+            return false;
+        }
+    }
+    if (out->id == TYPE_DECIMAL) {
+        if (numbers[0] < 1 || numbers[0] > 38 || numbers[1] < 0 || numbers[1] > numbers[0]) {
+            return false;
+        }
+        *out = type_decimal((i32)numbers[0], (i32)numbers[1]);
+        return true;
+    }
+    if (count != 1 || numbers[0] < 1) {
+        return false;
+    }
+    if (out->id == TYPE_DOUBLE) { /* float(p) counts bits */
+        out->id = numbers[0] <= 24 ? TYPE_REAL : TYPE_DOUBLE;
+        return numbers[0] <= 53;
+    }
+    out->length = (u32)MIN_OF(numbers[0], 10485760);
+    return out->id == TYPE_TEXT && numbers[0] <= 10485760;
+}
+
+bool type_parse(struct sv name, struct type *out) {
+    name = trim(name);
+    struct sv modifiers = {NULL, 0};
+    for (i64 i = 0; i < name.len; i++) {
+        if (name.ptr[i] == '(') {
+            if (name.ptr[name.len - 1] != ')') {
+                return false;
+            }
+            modifiers = (struct sv){name.ptr + i + 1, name.len - i - 2};
+            name = trim((struct sv){name.ptr, i});
+        }
+    }
+    for (i64 i = 0; i < COUNT_OF(type_aliases); i++) {
+        if (sv_eq_nocase(name, sv_from(type_aliases[i].name))) {
+            struct type t = type_of((enum type_id)type_aliases[i].id);
+            t.length = type_aliases[i].length;
+            if (modifiers.ptr && !parse_modifiers(modifiers, &t)) {
+                return false;
+            }
+            *out = t;
+            return true;
+        }
+    }
+    return false;
+}
+
+i128 pow10_i128(i32 exponent) {
+    CHECK(exponent >= 0 && exponent <= 38);
+    return (i128)fn_pow10(exponent);
+}
+
+static struct range range_exact(i128 lo, i128 hi) {
+    struct range r = {.lo = lo, .hi = hi};
+    return r;
+}
+
+struct range range_of_type(struct type t) {
+    switch ((enum type_id)t.id) {
+    case TYPE_BOOLEAN:
+        return range_exact(0, 1);
+    case TYPE_SMALLINT:
+        return range_exact(-32768, 32767);
+    case TYPE_INTEGER:
+        return range_exact(I32_MIN, I32_MAX);
+    case TYPE_BIGINT:
+        return range_exact(I64_MIN, I64_MAX);
+    case TYPE_DATE:
+        return range_exact(DATE_MIN, DATE_MAX);
+    case TYPE_DECIMAL: {
+        i128 most = pow10_i128(t.precision ? t.precision : 38) - 1;
+        return range_exact(-most, most);
+    }
+    case TYPE_REAL:
+        return (struct range){.abs_max = FLT_MAX, .lsb = -149, .may_special = 1};
+    case TYPE_DOUBLE:
+        return (struct range){.abs_max = DBL_MAX, .lsb = -1074, .may_special = 1};
+    case TYPE_UNKNOWN:
+    case TYPE_TEXT:
+    case TYPE_COUNT:
+        break;
+    }
+    return range_exact(0, 0);
+}
+
+struct range range_of_value(i128 value) {
+    return range_exact(value, value);
+}
+
+struct range range_union(struct range a, struct range b) {
+    if (a.lo > a.hi || b.lo > b.hi) {
+        return a.lo > a.hi ? b : a;
+    }
+    struct range r;
+    r.lo = MIN_OF(a.lo, b.lo);
+    r.hi = MAX_OF(a.hi, b.hi);
+    r.abs_max = MAX_OF(a.abs_max, b.abs_max);
+    r.lsb = MIN_OF(a.lsb, b.lsb);
+    r.may_special = a.may_special | b.may_special;
+    return r;
+}
+
+bool range_within(struct range inner, struct range outer) {
+    if (inner.lo > inner.hi) {
+        return true;
+    }
+    return inner.lo >= outer.lo && inner.hi <= outer.hi && inner.abs_max <= outer.abs_max &&
+           inner.lsb >= outer.lsb && inner.may_special <= outer.may_special;
+}
+
+enum kind range_kind(struct range r) {
+    if (r.lo > r.hi || (r.lo >= I32_MIN && r.hi <= I32_MAX)) {
+        return KIND_I32;
+    }
+    return r.lo >= I64_MIN && r.hi <= I64_MAX ? KIND_I64 : KIND_I128;
+}
+
+/* An integer register of any width. */
+static i128 read_exact(enum kind kind, const void *value) {
+    switch (kind) {
+    case KIND_B8:
+        return *(const b8 *)value;
+    case KIND_I32:
+        return *(const i32 *)value;
+    case KIND_I64:
+        return *(const i64 *)value;
+    case KIND_I128: {
+        i128 wide;
+        memcpy(&wide, value, sizeof wide);
+        return wide;
+    }
+    default:
+        return 0;
+    }
+}
+
+i32 value_print(struct type t, enum kind kind, const void *value, char *buf) {
+    if (kind == KIND_F32) {
+        return value_format_f32(*(const f32 *)value, buf);
+    }
+    if (kind == KIND_F64) {
+        return value_format_f64(*(const f64 *)value, buf);
+    }
+    i128 exact = read_exact(kind, value);
+    if (t.id == TYPE_BOOLEAN) {
+        return value_format_bool(exact != 0, buf);
+    }
+    if (t.id == TYPE_DATE) {
+        return value_format_date((i32)exact, buf);
+    }
+    return value_format_dec(exact, t.id == TYPE_DECIMAL ? t.scale : 0, buf);
+}

@@ -1,0 +1,48 @@
+/* value.h: text to values and back: one implementation for casts, literals and COPY. Host only.
+ *
+ * A parser returns a fault number, 0 when it succeeded, and leaves *out alone otherwise. Spaces
+ * around the value are allowed, as in PostgreSQL. A formatter writes at most 64 bytes, no NUL, and
+ * returns how many. */
+#ifndef WF_DEFS_VALUE_H
+#define WF_DEFS_VALUE_H
+
+#include "base/base.h"
+#include "defs/fault.h"
+
+/* FAULT_TEXT_INT, or FAULT_BIGINT when it needs more than 64 bits; the caller checks narrower
+ * types. */
+u8 value_parse_int(struct sv s, i64 *out);
+/* A decimal times 10^scale, half away from zero; exponents are read. FAULT_TEXT_NUM; FAULT_DECIMAL
+ * when the result has more than 38 digits or is NaN or infinite. */
+u8 value_parse_dec(struct sv s, i32 scale, i128 *out);
+/* Correctly rounded. FAULT_TEXT_NUM, FAULT_FLOAT_OVERFLOW, FAULT_FLOAT_UNDERFLOW (not 0, but rounds
+ * to 0). */
+u8 value_parse_f32(struct sv s, f32 *out);
+u8 value_parse_f64(struct sv s, f64 *out);
+/* true, false, yes, no, on, off and their unique beginnings, 1, 0. FAULT_TEXT_BOOL. */
+u8 value_parse_bool(struct sv s, b8 *out);
+/* Days since 1970-01-01. Reads 1999-01-08, 19990108, 1/8/1999, January 8, 1999, 8 Jan 1999, with
+ * BC, and drops a time of day. FAULT_TEXT_DATE, or FAULT_DATE_RANGE when a field does not exist in
+ * the calendar. */
+u8 value_parse_date(struct sv s, i32 *out);
+
+i32 value_format_i64(i64 value, char *out);
+i32 value_format_dec(i128 value, i32 scale, char *out); /* exactly `scale` digits after the point */
+i32 value_format_f32(f32 value, char *out);             /* shortest that reads back */
+i32 value_format_f64(f64 value, char *out);
+i32 value_format_date(i32 value, char *out); /* 1999-01-08, 0044-03-15 BC */
+i32 value_format_bool(b8 value, char *out);  /* true, false */
+
+/* False at the first byte that is not part of valid UTF-8 (its offset is stored unless NULL); a NUL
+ * byte is not valid in text. */
+bool utf8_valid(const char *bytes, i64 len, i64 *out_bad_offset);
+/* Simple case mapping of one code point. */
+u32 case_upper(u32 code_point);
+u32 case_lower(u32 code_point);
+/* Bytes that the text has in the other case, and those bytes. */
+i64 case_upper_bytes(struct sv s);
+i64 case_lower_bytes(struct sv s);
+void case_upper_write(u8 *out, struct sv s);
+void case_lower_write(u8 *out, struct sv s);
+
+#endif

@@ -1,0 +1,20 @@
+# The kernel text and the tables it includes: name in #include = path below src.
+set(WF_EMBEDDED
+  base/word.h=base/word.h
+  defs/type.def=defs/type.def
+  defs/op.def=defs/op.def
+  defs/agg.def=defs/agg.def
+  defs/fault.def=defs/fault.def
+  defs/fault.h=defs/fault.h
+  defs/kargs.h=defs/kargs.h
+  defs/fn_int.h=defs/fn_int.h
+  defs/fn_float.h=defs/fn_float.h
+  defs/fn_date.h=defs/fn_date.h
+  defs/fn_str.h=defs/fn_str.h
+  defs/fn_like.h=defs/fn_like.h
+  prelude.h=gpu/kernels/prelude.h
+  block.h=gpu/kernels/block.h
+  vm.h=gpu/kernels/vm.h
+  vm_rows.h=gpu/kernels/vm_rows.h
+  vm_agg.h=gpu/kernels/vm_agg.h
+  build.h=gpu/kernels/build.h)

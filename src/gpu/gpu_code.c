@@ -1,0 +1,405 @@
+/* gpu_code.c: from kernel text to loaded functions.
+ *
+ * Fixed modules come from the list compiled ahead of time, else from NVRTC on first use. Woven text is
+ * compiled by a background thread while the virtual machine serves, or at once when the caller waits. Every
+ * cubin is kept in memory for the life of the device, and on disk under a key made of the text, the
+ * embedded headers, the options, the chip and NVRTC's version; a file is written whole or not at all, carries a
+ * checksum, and one that does not match is as good as absent. Only the thread that holds the gpu's lock
+ * loads modules: the background thread never touches the context. */
+#include "gpu/gpu_int.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "base/file.h"
+#include "gpu/gpu_text.h"
+
+#define CACHE_MAGIC 0x314e494255434657ULL /* "WFCUBIN1" */
+
+static const char *const module_texts[MODULE_COUNT] = {
+#define X(A, name, text, options) text,
+    WF_KERNEL_MODULES(X, )
+#undef X
+};
+static const char *const module_options[MODULE_COUNT] = {
+#define X(A, name, text, options) options,
+    WF_KERNEL_MODULES(X, )
+#undef X
+};
+static const struct {
+    enum module_no module;
+    const char *name;
+} kernel_infos[KERNEL_COUNT] = {
+#define X(A, name, module, text, threads) {MODULE_##module, text},
+    WF_KERNELS(X, )
+#undef X
+};
+
+/* --- compiling --- */
+
+static void keep_log(const struct cu_api *api, void *program, char log[400]) {
+    size_t bytes = 0;
+    if (api->rtc_log_size(program, &bytes) || bytes == 0) {
+        snprintf(log, 400, "NVRTC gave no message");
+        return;
+    }
+    char *text = malloc(bytes + 1);
+    if (text && !api->rtc_log(program, text)) {
+        text[bytes] = 0;
+        const char *error = strstr(text, "error");
+        snprintf(log, 400, "%s", error && error - text > 100 ? error - 100 : text);
+    }
+    free(text);
+}
+
+bool gpu_compile(const struct cu_api *api, const char *text, const char *const *options,
+                  i32 option_count, char **out_image, i64 *out_bytes, char log[400]) {
+    *out_image = NULL;
+    *out_bytes = 0;
+    log[0] = 0;
+    const char **names = malloc(sizeof(char *) * 2 * (size_t)MAX_OF(gpu_text_count, 1));
+    if (!names) {
+        snprintf(log, 400, "out of memory");
+        return false;
+    }
+    const char **texts = names + gpu_text_count;
+    for (i32 i = 0; i < gpu_text_count; i++) {
+        names[i] = gpu_texts[i].name;
+        texts[i] = gpu_texts[i].text;
+    }
+    void *program = NULL;
+    if (api->rtc_create(&program, text, "warpfox.cu", gpu_text_count, texts, names)) {
+        snprintf(log, 400, "NVRTC could not start");
+    } else if (api->rtc_compile(program, option_count, options)) {
+        keep_log(api, program, log);
+    } else {
+        size_t bytes = 0;
+        if (!api->rtc_cubin_size(program, &bytes) && bytes > 0) {
+            *out_image = malloc(bytes);
+        }
+        if (*out_image && !api->rtc_cubin(program, *out_image)) {
+            *out_bytes = (i64)bytes;
+        } else {
+            free(*out_image);
+            *out_image = NULL;
+            snprintf(log, 400, "NVRTC returned no code");
+        }
+    }
+    if (program) {
+        (void)api->rtc_destroy(&program);
+    }
+    free(names);
+    return *out_image != NULL;
+}
+
+/* --- the cache on disk --- */
+
+static bool cache_path(const struct gpu *g, u64 key, char *out, size_t bytes, char *dir) {
+    const char *own = getenv("WARPFOX_CACHE");
+    const char *xdg = getenv("XDG_CACHE_HOME");
+    const char *home = getenv("HOME");
+    if (own && own[0]) {
+        snprintf(dir, bytes, "%s", own);
+    } else if (g->api->is_simt) {
+        return false; /* its objects depend on how it was built, which no key knows */
+    } else if (xdg && xdg[0]) {
+        snprintf(dir, bytes, "%s/warpfox", xdg);
+    } else if (home && home[0]) {
+        snprintf(dir, bytes, "%s/.cache/warpfox", home);
+    } else {
+        return false;
+    }
+    return (size_t)snprintf(out, bytes, "%s/%016llx.cubin", dir, key) < bytes;
+}
+
+static bool cache_read(struct gpu *g, struct code *code) {
+    char path[2048];
+    char dir[2048];
+    struct error err;
+    struct file_view view;
+    error_reset(&err);
+    if (!cache_path(g, code->key, path, sizeof path, dir) || !file_exists(path) ||
+        file_view_open(&view, path, &err)) {
+        return false;
+    }
+    u64 head[2] = {0, 0};
+    bool fits = view.bytes > (i64)sizeof head;
+    if (fits) {
+        memcpy(head, view.data, sizeof head);
+        i64 bytes = view.bytes - (i64)sizeof head;
+        const char *data = view.data + sizeof head;
+        fits = head[0] == CACHE_MAGIC && head[1] == XXH3_64bits(data, (size_t)bytes);
+        code->image = fits ? malloc((size_t)bytes) : NULL;
+        if (code->image) {
+            memcpy(code->image, data, (size_t)bytes);
+            code->image_bytes = bytes;
+        }
+    }
+    file_view_close(&view);
+    return code->image != NULL;
+}
+
+static void cache_write(struct gpu *g, const struct code *code) {
+    char path[2048];
+    char dir[2048];
+    struct error err;
+    error_reset(&err);
+    if (!cache_path(g, code->key, path, sizeof path, dir) || file_make_dirs(dir, &err)) {
+        return;
+    }
+    size_t bytes = 2 * sizeof(u64) + (size_t)code->image_bytes;
+    char *file = malloc(bytes);
+    if (file) {
+        u64 head[2] = {CACHE_MAGIC, XXH3_64bits(code->image, (size_t)code->image_bytes)};
+        memcpy(file, head, sizeof head);
+        memcpy(file + sizeof head, code->image, (size_t)code->image_bytes);
+        wf_status ignored = file_write_all(path, file, (i64)bytes, &err);
+        UNUSED(ignored); /* a cache that cannot be written is only a slower start */
+        free(file);
+    }
+}
+
+/* --- code objects --- */
+
+static u64 code_key(const struct gpu *g, const char *text, i64 bytes, const char *options) {
+    u64 key = XXH3_64bits_withSeed(text, (size_t)bytes, g->codes.base_key);
+    return XXH3_64bits_withSeed(options, strlen(options), key);
+}
+
+void gpu_codes_init(struct gpu *g) {
+    struct gpu_codes *codes = &g->codes;
+    memset(codes, 0, sizeof *codes);
+    mutex_init(&codes->lock);
+    cond_init(&codes->ready);
+    int version[3] = {g->chip, 0, 0};
+    if (g->api->has_rtc) {
+        (void)g->api->rtc_version(&version[1], &version[2]);
+    }
+    u64 key = XXH3_64bits(version, sizeof version);
+    key = XXH3_64bits_withSeed(g->chip_name, strlen(g->chip_name), key);
+    for (i32 i = 0; i < gpu_text_count; i++) {
+        key = XXH3_64bits_withSeed(gpu_texts[i].text, strlen(gpu_texts[i].text), key);
+    }
+    codes->base_key = key;
+}
+
+static void compile_now(struct gpu *g, struct code *code) {
+    char chip[40];
+    snprintf(chip, sizeof chip, "--gpu-architecture=sm_%d", g->chip);
+    const char *options[] = {chip, "--std=c++17", "--fmad=false", "--device-int128", code->options};
+    if (cache_read(g, code)) {
+        g->codes.disk_hits++;
+        atomic_store(&code->state, CODE_COMPILED);
+    } else if (!g->api->has_rtc) {
+        snprintf(code->log, sizeof code->log, "NVRTC (libnvrtc.so) was not found");
+        atomic_store(&code->state, CODE_FAILED);
+    } else if (gpu_compile(g->api, code->text, options, code->options[0] ? 5 : 4, &code->image,
+                            &code->image_bytes, code->log)) {
+        g->codes.compile_count++;
+        cache_write(g, code);
+        atomic_store(&code->state, CODE_COMPILED);
+    } else {
+        atomic_store(&code->state, CODE_FAILED);
+    }
+    free(code->text);
+    code->text = NULL;
+}
+
+static void compile_thread(void *arg) {
+    struct gpu *g = arg;
+    struct gpu_codes *codes = &g->codes;
+    mutex_lock(&codes->lock);
+    while (!codes->stop) {
+        struct code *code = codes->queue_head;
+        if (!code) {
+            cond_wait(&codes->ready, &codes->lock);
+            continue;
+        }
+        codes->queue_head = code->queue_next;
+        codes->queue_tail = codes->queue_head ? codes->queue_tail : NULL;
+        mutex_unlock(&codes->lock);
+        compile_now(g, code);
+        mutex_lock(&codes->lock);
+        cond_broadcast(&codes->ready);
+    }
+    mutex_unlock(&codes->lock);
+}
+
+static struct code *code_new(struct gpu *g, const char *text, i64 bytes, const char *options,
+                             u64 key) {
+    struct code *code = calloc(1, sizeof *code);
+    if (!code) {
+        return NULL;
+    }
+    code->key = key;
+    code->options = options;
+    code->text = malloc((size_t)bytes + 1);
+    if (!code->text) {
+        free(code);
+        return NULL;
+    }
+    memcpy(code->text, text, (size_t)bytes);
+    code->text[bytes] = 0;
+    code->next = g->codes.list;
+    g->codes.list = code;
+    return code;
+}
+
+static void enqueue(struct gpu *g, struct code *code) {
+    struct gpu_codes *codes = &g->codes;
+    if (!codes->thread) {
+        codes->thread = thread_start(compile_thread, g);
+    }
+    if (codes->queue_tail) {
+        codes->queue_tail->queue_next = code;
+    } else {
+        codes->queue_head = code;
+    }
+    codes->queue_tail = code;
+    cond_broadcast(&codes->ready);
+}
+
+static FALLIBLE code_load(struct gpu *g, struct code *code, struct error *err) {
+    if (atomic_load(&code->state) == CODE_COMPILED) {
+        CU(g->api->module_load(&code->module, code->image));
+        atomic_store(&code->state, CODE_LOADED);
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE load_module(struct gpu *g, enum module_no no, struct code **out,
+                            struct error *err) {
+    struct gpu_codes *codes = &g->codes;
+    struct code *code = codes->modules[no];
+    if (!code) {
+        char text[100];
+        i32 bytes = snprintf(text, sizeof text, "#include \"%s.h\"\n", module_texts[no]);
+        u64 key = code_key(g, text, bytes, module_options[no]);
+        code = code_new(g, text, bytes, module_options[no], key);
+        if (!code) {
+            return memory_refused(g->mem, err, bytes);
+        }
+        for (i32 i = 0; i < gpu_image_count; i++) {
+            const struct gpu_image *image = &gpu_images[i];
+            if (image->chip == g->chip && !strcmp(image->module, module_texts[no])) {
+                code->image = malloc((size_t)image->bytes);
+                if (code->image) {
+                    memcpy(code->image, image->data, (size_t)image->bytes);
+                    code->image_bytes = image->bytes;
+                    atomic_store(&code->state, CODE_COMPILED);
+                }
+            }
+        }
+        if (!code->image) {
+            compile_now(g, code);
+        }
+        codes->modules[no] = code;
+    }
+    if (atomic_load(&code->state) == CODE_FAILED) {
+        FAIL(err, GPU, "kernel module %s cannot be compiled: %s", module_texts[no], code->log);
+    }
+    *out = code;
+    return code_load(g, code, err);
+}
+
+wf_status gpu_kernel(struct gpu *g, enum kernel_no kernel, void **out, struct error *err) {
+    struct gpu_codes *codes = &g->codes;
+    if (!codes->kernels[kernel]) {
+        struct code *code = NULL;
+        TRY(load_module(g, kernel_infos[kernel].module, &code, err));
+        CU(g->api->module_function(&codes->kernels[kernel], code->module,
+                                   kernel_infos[kernel].name));
+    }
+    *out = codes->kernels[kernel];
+    return ERR_OK;
+}
+
+static void wait_for(struct gpu *g, struct code *code) {
+    mutex_lock(&g->codes.lock);
+    while (atomic_load(&code->state) == CODE_QUEUED) {
+        cond_wait(&g->codes.ready, &g->codes.lock);
+    }
+    mutex_unlock(&g->codes.lock);
+}
+
+wf_status gpu_woven(struct gpu *g, const struct text *text, bool wait, void **out,
+                    struct error *err) {
+    struct gpu_codes *codes = &g->codes;
+    *out = NULL;
+    u64 key = code_key(g, text->ptr, text->len, "");
+    mutex_lock(&codes->lock);
+    struct code *code = codes->list;
+    while (code && code->key != key) {
+        code = code->next;
+    }
+    if (!code) {
+        code = code_new(g, text->ptr, text->len, "", key);
+        if (code) {
+            enqueue(g, code);
+        }
+    }
+    bool has_thread = codes->thread != NULL;
+    mutex_unlock(&codes->lock);
+    if (!code) {
+        return memory_refused(g->mem, err, text->len);
+    }
+    if (!has_thread) { /* no thread could be started: compile here */
+        codes->queue_head = codes->queue_tail = NULL;
+        if (code->text) {
+            compile_now(g, code);
+        }
+    } else if (wait) {
+        wait_for(g, code);
+    }
+    i32 state = atomic_load(&code->state);
+    if (state == CODE_FAILED && wait) {
+        FAIL(err, GPU, "woven kernel cannot be compiled: %s", code->log);
+    }
+    if (state == CODE_QUEUED || state == CODE_FAILED) {
+        return ERR_OK;
+    }
+    TRY(code_load(g, code, err));
+    if (!code->function) {
+        CU(g->api->module_function(&code->function, code->module, "k_woven"));
+        CU(g->api->func_attribute(&code->regs, CU_FUNC_REGS, code->function));
+    }
+    *out = code->function;
+    return ERR_OK;
+}
+
+void gpu_codes_unload(struct gpu *g) {
+    for (struct code *code = g->codes.list; code; code = code->next) {
+        if (atomic_load(&code->state) == CODE_LOADED) {
+            (void)g->api->module_unload(code->module);
+            atomic_store(&code->state, CODE_COMPILED);
+        }
+        code->module = NULL;
+        code->function = NULL;
+    }
+    memset(g->codes.kernels, 0, sizeof g->codes.kernels);
+}
+
+void gpu_codes_fini(struct gpu *g, bool context_alive) {
+    struct gpu_codes *codes = &g->codes;
+    mutex_lock(&codes->lock);
+    codes->stop = true;
+    cond_broadcast(&codes->ready);
+    mutex_unlock(&codes->lock);
+    if (codes->thread) {
+        thread_join(codes->thread);
+    }
+    if (context_alive) {
+        gpu_codes_unload(g);
+    }
+    for (struct code *code = codes->list, *next; code; code = next) {
+        next = code->next;
+        free(code->text);
+        free(code->image);
+        free(code);
+    }
+    cond_fini(&codes->ready);
+    mutex_fini(&codes->lock);
+}

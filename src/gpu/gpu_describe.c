@@ -1,0 +1,91 @@
+/* gpu_describe.c: `warpfox devices`: what was found, how fast its bus is, what cannot be used and why. */
+#include "gpu/gpu_int.h"
+
+#include <stdio.h>
+
+#include "gpu/gpu_text.h"
+
+#define PROBE_BYTES (64LL << 20)
+
+/* GB/s of one copy in each direction through pinned memory; 0 when it could not be measured. */
+static void measure(struct gpu *g, f64 *out_up, f64 *out_down) {
+    struct error err;
+    error_reset(&err);
+    i64 bytes = g->api->is_simt ? 1 << 20 : PROBE_BYTES;
+    struct pinned host = {0};
+    struct gpu_block *block = gpu_heap_alloc(g, bytes);
+    void *events[3] = {NULL, NULL, NULL};
+    *out_up = *out_down = 0;
+    bool fine = block && gpu_pinned_reserve(g, &host, bytes, &err) == ERR_OK;
+    for (i64 i = 0; fine && i < 3; i++) {
+        fine = gpu_event(g, i, &events[i], &err) == ERR_OK;
+    }
+    const struct cu_api *api = g->api;
+    for (i32 round = 0; fine && round < 2; round++) { /* the first one warms up */
+        memset(host.host, round, (size_t)bytes);
+        fine = !api->event_record(events[0], g->streams[0]) &&
+               !api->copy_to_device(block->addr, host.host, (size_t)bytes, g->streams[0]) &&
+               !api->event_record(events[1], g->streams[0]) &&
+               !api->copy_to_host(host.host, block->addr, (size_t)bytes, g->streams[0]) &&
+               !api->event_record(events[2], g->streams[0]) &&
+               !api->stream_synchronize(g->streams[0]);
+    }
+    float up = 0;
+    float down = 0;
+    if (fine && !api->event_elapsed(&up, events[0], events[1]) &&
+        !api->event_elapsed(&down, events[1], events[2]) && up > 0 && down > 0) {
+        *out_up = (f64)bytes / ((f64)up * 1e6);
+        *out_down = (f64)bytes / ((f64)down * 1e6);
+    }
+    gpu_pinned_free(g, &host);
+    gpu_heap_free(g, block);
+}
+
+static void describe_code(struct text *out, const struct gpu *g) {
+    int major = 0;
+    int minor = 0;
+    if (g->api->has_rtc && !g->api->rtc_version(&major, &minor)) {
+        text_print(out, "  NVRTC %d.%d from %s: woven kernels are compiled in the background\n", major,
+                   minor, g->api->rtc_from);
+    } else {
+        text_print(out, "  no NVRTC (libnvrtc.so): woven kernels cannot be compiled; the virtual machine "
+                        "runs everything\n");
+    }
+    i32 images = 0;
+    for (i32 i = 0; i < gpu_image_count; i++) {
+        images += gpu_images[i].chip == g->chip;
+    }
+    if (images) {
+        text_print(out, "  fixed kernels: compiled ahead of time for sm_%d\n", g->chip);
+    } else {
+        text_print(out, "  fixed kernels: compiled by NVRTC on first use, then cached on disk\n");
+    }
+}
+
+void gpu_describe(struct text *out) {
+    struct memory mem;
+    char why[300] = "";
+    memory_init(&mem, NULL, 0, "memory");
+    struct device *dev = gpu_device_open(&mem, 0, why);
+    if (!dev) {
+        text_print(out, "gpu: none (%s); everything runs on the CPU\n", why);
+        return;
+    }
+    struct gpu *g = dev->self;
+    int driver = 0;
+    (void)g->api->driver_version(&driver);
+    text_print(out, "gpu: %s, sm_%d, %d multiprocessors, %.1f GiB, budget %.1f GiB\n", g->chip_name,
+               g->chip, g->sm_count, (f64)g->total_bytes / (1 << 30),
+               (f64)g->heap.budget_bytes / (1 << 30));
+    text_print(out, "  driver %d.%d from %s\n", driver / 1000, driver % 1000 / 10, g->api->from);
+    describe_code(out, g);
+    f64 up = 0;
+    f64 down = 0;
+    measure(g, &up, &down);
+    if (up > 0) {
+        text_print(out, "  pinned copies: %.1f GB/s to the card, %.1f GB/s back\n", up, down);
+    } else {
+        text_print(out, "  pinned copies could not be measured\n");
+    }
+    dev->close(dev);
+}

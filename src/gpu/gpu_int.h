@@ -1,0 +1,279 @@
+/* gpu_int.h: what the files of gpu/ share.
+ *
+ * One `gpu` per opened device. Its lock is held for a whole step, so streams, staging memory, the segment
+ * cache and loaded code need no locks of their own; the heap has one, because variables are released by
+ * whoever ends a statement. After a CUDA error that poisons the context the gpu is `broken`; its next use
+ * resets the context, and blocks that were handed out before carry an older epoch and are only forgotten. */
+#ifndef WF_GPU_GPU_INT_H
+#define WF_GPU_GPU_INT_H
+
+#include "base/thread.h"
+#include "defs/kargs.h"
+#include "defs/kernel.def"
+#include "gpu/cu_api.h"
+#include "gpu/gpu.h"
+#include "run/device.h"
+
+#define X(A, name, text, options) MODULE_##name,
+enum module_no { WF_KERNEL_MODULES(X, ) MODULE_COUNT };
+#undef X
+#define X(A, name, module, text, threads) KERNEL_##name,
+enum kernel_no { WF_KERNELS(X, ) KERNEL_COUNT };
+#undef X
+
+enum { GPU_STREAMS = 3, GPU_ALIGN = 256, VM_TILE_ROWS = 512, VM_BLOCK = 128, WOVEN_BLOCK = 256 };
+
+/* --- device memory (gpu_memory.c) --- */
+
+struct gpu;
+struct gpu_slab;
+struct gpu_block {
+    u64 addr;
+    i64 bytes;
+    struct gpu_slab *slab;
+    struct gpu_block *prev, *next; /* neighbours in the slab */
+    struct gpu_block *free_prev, *free_next;
+    u64 epoch;
+    b8 is_free;
+};
+struct gpu_heap {
+    struct mutex lock;
+    struct gpu_slab *slabs;
+    struct gpu_block *free_list;
+    i64 slab_bytes;   /* mapped in */
+    i64 used_bytes;   /* handed out */
+    i64 budget_bytes;
+    i64 unit_bytes;   /* size of a common slab */
+};
+/* NULL when the budget or the card refuses; never evicts. 256-byte aligned, at least 64 readable bytes after
+ * the end. */
+struct gpu_block *gpu_heap_alloc(struct gpu *g, i64 bytes);
+void gpu_heap_free(struct gpu *g, struct gpu_block *block); /* NULL is fine; from any thread */
+void gpu_heap_fini(struct gpu *g, bool context_alive);
+i64 gpu_heap_available(struct gpu *g); /* bytes that could still be handed out, fragmentation aside */
+/* Evicts cached segments as needed; ERR_OUT_OF_MEMORY names bytes, budget and gpu_memory. */
+FALLIBLE gpu_alloc(struct gpu *g, i64 bytes, struct gpu_block **out, struct error *err);
+
+struct pinned { /* host memory the card can reach */
+    u8 *host;
+    u64 addr;
+    i64 bytes;
+};
+FALLIBLE gpu_pinned_reserve(struct gpu *g, struct pinned *p, i64 bytes, struct error *err);
+void gpu_pinned_free(struct gpu *g, struct pinned *p);
+
+/* --- cached segments and pinned buffers (gpu_cache.c) --- */
+
+struct cached {
+    u64 tablet_id;
+    u32 col;
+    struct gpu_block *block;
+    u64 data, nulls; /* addresses; 0 = none */
+    u64 run_no;      /* last step that used it */
+    struct cached *chain;
+    struct cached *newer, *older;
+};
+struct gpu_cache {
+    struct cached **slots;
+    i64 slot_count, count, bytes;
+    struct cached *newest, *oldest;
+};
+/* What of a tablet's column a kernel reads. Zero bytes: constant, or no NULLs. */
+struct seg_bytes {
+    const void *data;
+    i64 data_bytes;
+    const void *valid;
+    i64 valid_bytes;
+    struct buffer *data_buffer, *valid_buffer; /* what they lie in; NULL when unknown */
+};
+struct seg_bytes gpu_segment_bytes(const struct tablet *tablet, u32 col, i64 rows);
+struct cached *gpu_cache_find(struct gpu *g, u64 tablet_id, u32 col);
+/* The segment on the card, copied there on `stream` when missing. *moved counts bytes. */
+FALLIBLE gpu_cache_load(struct gpu *g, const struct tablet *tablet, u32 col, i64 rows, void *stream,
+                    struct cached **out, i64 *moved, struct error *err);
+i64 gpu_cache_evict(struct gpu *g, i64 bytes); /* least recently used first, not this step's; bytes freed */
+i64 gpu_cache_evictable(const struct gpu *g);
+void gpu_cache_fini(struct gpu *g);
+/* Registers a buffer for direct transfer; false when the system refuses. */
+bool gpu_pin(struct gpu *g, struct buffer *buf);
+void gpu_unpin_all(struct gpu *g);
+/* Copies host bytes to the card: directly when pinned, else through staging memory. */
+FALLIBLE gpu_upload(struct gpu *g, u64 dst, const void *src, i64 bytes, struct buffer *in, void *stream,
+                    struct error *err);
+
+/* --- compiled code (gpu_code.c) --- */
+
+enum code_state { CODE_QUEUED, CODE_COMPILED, CODE_LOADED, CODE_FAILED };
+struct code {
+    u64 key;
+    char *text; /* freed once compiled */
+    i64 text_bytes;
+    const char *options;
+    _Atomic i32 state;
+    char *image;
+    i64 image_bytes;
+    char log[400];
+    void *module;
+    void *function; /* woven code: its kernel */
+    i32 regs;
+    struct code *next;
+    struct code *queue_next;
+};
+struct gpu_codes {
+    struct mutex lock;
+    struct cond ready; /* state changes and new work */
+    struct code *list;
+    struct code *queue_head, *queue_tail;
+    struct thread *thread;
+    bool stop;
+    u64 base_key; /* of everything that goes into a cubin besides its text */
+    struct code *modules[MODULE_COUNT];
+    void *kernels[KERNEL_COUNT];
+    _Atomic i64 compile_count;
+    _Atomic i64 disk_hits;
+};
+void gpu_codes_init(struct gpu *g);
+void gpu_codes_fini(struct gpu *g, bool context_alive);
+/* Forgets loaded modules, keeps compiled images: after a reset of the context. */
+void gpu_codes_unload(struct gpu *g);
+FALLIBLE gpu_kernel(struct gpu *g, enum kernel_no kernel, void **out, struct error *err);
+/* Woven code. With wait, compiles now; else queues and returns a NULL function until it is there. */
+FALLIBLE gpu_woven(struct gpu *g, const struct text *text, bool wait, void **out, struct error *err);
+/* Compiles without a device; for tests and EXPLAIN. `log` says why not. */
+bool gpu_compile(const struct cu_api *api, const char *text, const char *const *options,
+                  i32 option_count, char **out_image, i64 *out_bytes, char log[400]);
+
+/* --- the device (gpu_device.c) --- */
+
+struct gpu {
+    struct device device;
+    const struct cu_api *api;
+    struct memory *mem;
+    struct mutex lock;
+    i32 ordinal;
+    void *ctx;
+    char chip_name[100];
+    i32 sm_count, chip, shared_max;
+    i64 total_bytes;
+    i64 budget_asked;
+    b8 broken;
+    u64 epoch;
+    u64 run_no;
+    void *streams[GPU_STREAMS];
+    void **events; /* pairs around launches */
+    i64 event_count, event_cap;
+    struct gpu_heap heap;
+    struct gpu_cache cache;
+    struct gpu_codes codes;
+    struct pinned stage[2]; /* uploads and downloads */
+    void *stage_done[2];    /* events */
+    b8 stage_busy[2];
+    i32 stage_turn;
+    struct pinned args;    /* the argument block of the step */
+    struct pinned reports; /* what kernels reported */
+    struct pinned rows[GPU_STREAMS]; /* results written straight to the host */
+    struct gpu_block *slots[GPU_STREAMS]; /* streamed columns */
+};
+/* Turns a driver code into ERR_GPU (or ERR_OUT_OF_MEMORY); anything but 0 marks the gpu broken. */
+FALLIBLE gpu_check(struct gpu *g, int code, const char *what, struct error *err);
+#define CU(call) TRY(gpu_check(g, (call), #call, err))
+FALLIBLE gpu_enter(struct gpu *g, struct error *err); /* locks; context current and sound */
+void gpu_leave(struct gpu *g);
+FALLIBLE gpu_event(struct gpu *g, i64 n, void **out, struct error *err); /* event number n */
+FALLIBLE gpu_launch(struct gpu *g, void *function, i64 blocks, u32 threads, i64 shared_bytes,
+                    void *stream, const void *args, struct error *err);
+
+/* --- a pipeline prepared for launching (gpu_plan.c) --- */
+
+struct u32_list {
+    u32 *items;
+    i64 count, cap;
+};
+struct plan_col {
+    u32 var, col;
+};
+struct gpu_plan {
+    const struct program *program;
+    const struct pipeline *pipe;
+    const struct sink *sink;
+    struct u32_list lits; /* program literals, by kernel number */
+    struct u32_list luts; /* variables */
+    VEC(struct plan_col) cols;
+    struct u32_list indexes; /* variables */
+    u16 *op_imm;      /* kernel number of every opcode's literal, table, column or index */
+    VEC(struct kop) ops;
+    u32 hoist_count;
+    u16 *places; /* of registers */
+    u32 *first, *last; /* opcode that defines a register first, and the last that needs it */
+    i64 slot_bytes;
+    i32 max_live;
+    b8 has_match;
+    b8 *col_used; /* source columns that are loaded */
+};
+/* NULL, or why the GPU cannot run it; texts live in `arena`. */
+const char *gpu_plan_make(struct arena *arena, const struct program *program,
+                          const struct pipeline *pipe, struct gpu_plan *out);
+
+/* --- the weaver (weave_text.c) --- */
+
+struct weave_col {
+    u8 form, null_form; /* enum seg_form, null_form */
+};
+struct weave_index {
+    b8 hashed, unique;
+};
+struct weave { /* what the text depends on besides the opcodes */
+    const struct gpu_plan *plan;
+    const struct weave_col *cols;      /* per source column */
+    const struct weave_index *indexes; /* per plan index */
+    u32 agg_form;
+    b8 agg_copies;
+    i32 rows_per_thread; /* out */
+    i64 shared_bytes;    /* out: dynamic, without the aggregation's tables */
+};
+void gpu_weave_text(struct weave *w, struct text *out);
+
+/* --- variables on the card (gpu_var.c) --- */
+
+struct gpu_col {
+    struct gpu_block *data, *nulls;
+    u64 addr, nulls_addr;
+};
+struct gpu_var {
+    struct gpu *g;
+    u64 epoch;
+    i64 bytes; /* of this struct */
+    u32 col_count;
+    i64 rows;
+    struct gpu_col *cols;
+    struct kindex index; /* INDEX: addresses on the card */
+    struct gpu_block *keys, *heads, *index_rows;
+    struct gpu_block *lut;
+    i64 lut_len;
+};
+FALLIBLE gpu_var_new(struct gpu *g, struct exec *x, u32 var, u32 col_count, struct gpu_var **out);
+void gpu_var_release(void *var);
+/* Column `col` of a variable on the card, uploaded from its chunks when it is not there yet. */
+FALLIBLE gpu_var_col(struct gpu *g, struct exec *x, u32 var, u32 col, struct kcol *out, i64 *moved);
+FALLIBLE gpu_var_lut(struct gpu *g, struct exec *x, u32 var, struct kcol *out, i64 *moved);
+FALLIBLE gpu_var_index(struct gpu *g, struct exec *x, u32 var, struct kindex *out, i64 *moved);
+FALLIBLE gpu_var_fetch(struct gpu *g, struct exec *x, u32 var);
+/* Rows [0, rows) of device or pinned columns into one new chunk of the variable. */
+struct fetch_col {
+    u64 data, nulls;          /* on the card, or 0 */
+    const u8 *host, *host_nulls; /* already in pinned memory, or NULL */
+};
+FALLIBLE gpu_rows_to_chunk(struct gpu *g, struct exec *x, u32 var, i64 rows, i64 order,
+                           const struct fetch_col *cols, i64 *moved);
+
+/* --- steps (gpu_run.c, gpu_build.c) --- */
+
+FALLIBLE gpu_run_pipeline(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
+FALLIBLE gpu_run_build(struct gpu *g, struct exec *x, u32 step_no, const struct step *step);
+/* How a segment looks to a kernel that loads it into a register of `kind`. */
+struct weave_col gpu_segment_form(const struct segment *seg, b8 with_nulls);
+struct weave_col gpu_kind_form(u8 kind, bool nulls); /* a variable's column */
+
+#define DEV(type, addr) ((type)(size_t)(addr))
+
+#endif

@@ -1,0 +1,92 @@
+/* gpu_job.h: one pipeline being run: its source cut into batches, its sink, its argument block.
+ *
+ * A part is a tablet, or a whole variable. Parts of equal layout make a signature; a batch is a run of parts of
+ * one signature and is one launch. Everything a kernel reaches through pointers, apart from column data, lies
+ * in one argument block that is assembled in pinned memory and copied once per step. */
+#ifndef WF_GPU_GPU_JOB_H
+#define WF_GPU_GPU_JOB_H
+
+#include "gpu/gpu_int.h"
+
+struct part {
+    const struct tablet *tablet; /* NULL: the variable, or the single row */
+    i64 rows;
+    i64 row_start;
+    u32 sig;
+    u8 *keep; /* per zone: 0 = no row can pass; NULL = keep all */
+};
+
+struct batch {
+    i64 first, count; /* parts */
+    i64 rows, max_rows;
+    u32 sig;
+    i64 segs_at, rows_at, starts_at, zones_at; /* in the argument block; zones -1 = none */
+    u32 zone_count;
+};
+
+struct sig {
+    struct weave_col *cols;
+    struct text text; /* woven; empty until it is asked for */
+    struct weave weave;
+    void *function; /* NULL until compiled */
+    b8 failed;
+};
+
+struct job {
+    struct gpu *g;
+    struct exec *x;
+    const struct step *step;
+    const struct pipeline *pipe;
+    struct step_metric *metric;
+    struct gpu_plan plan;
+    u32 col_count;
+    i64 part_count;
+    struct part *parts;
+    u32 sig_count;
+    struct sig *sigs;
+    i64 batch_count;
+    struct batch *batches;
+    i64 source_rows; /* of all parts */
+    i64 source_bytes;
+    i32 place; /* PLACE_CACHED, … */
+    i32 slot_count; /* batches in flight */
+    i64 slot_bytes; /* device memory per slot */
+    struct kcol *var_cols; /* SOURCE_VAR: its columns on the card */
+    struct kindex *indexes;
+    /* sink */
+    b8 to_host; /* rows of every batch go to a chunk of their own */
+    struct gpu_var *out;
+    i64 capacity;
+    struct gpu_block *serial_rows;
+    u64 *out_at, *out_nulls_at; /* to_host: offsets of columns in a slot's rows */
+    i64 out_bytes;
+    struct kagg agg;
+    struct gpu_block *state;
+    i64 groups_wanted;
+    /* argument block */
+    u8 *blob;
+    i64 blob_bytes;
+    i64 lits_at, luts_at, cols_at, indexes_at, ops_at, outs_at, words_at, word_regs_at, reports_at;
+    struct gpu_block *args;
+    i64 event_count;
+    b8 used_vm, used_woven;
+};
+
+/* gpu_source.c */
+FALLIBLE gpu_job_source(struct job *j);      /* parts and signatures */
+FALLIBLE gpu_job_place(struct job *j);       /* placement, batches, slots */
+/* Addresses of part p's column; loads it into the cache when that is the placement. */
+FALLIBLE gpu_job_segment(struct job *j, const struct batch *b, i64 p, u32 col, i64 *slot_at,
+                     i32 slot, struct kseg *out);
+FALLIBLE gpu_job_stream(struct job *j, const struct batch *b, i32 slot); /* copies a batch to its slot */
+
+/* gpu_sink.c */
+FALLIBLE gpu_job_sink_begin(struct job *j);
+void gpu_job_sink_outs(struct job *j, i32 slot, struct kout *outs);
+FALLIBLE gpu_job_harvest(struct job *j, i64 batch);      /* to_host: rows of a batch to a chunk */
+/* Looks at the report of the whole run. *out_again: run it once more, with more room. */
+FALLIBLE gpu_job_sink_end(struct job *j, bool *out_again);
+void gpu_job_sink_drop(struct job *j);
+i64 gpu_agg_shared(const struct job *j, u32 threads, i64 other_bytes, u32 *out_copies);
+
+#endif

@@ -1,0 +1,419 @@
+/* gpu_run.c: STEP_PIPELINE on the card: argument block, code, launches, what they report.
+ *
+ * Under auto a step starts on the virtual machine while its woven kernel is compiled in the background, and
+ * changes over between two launches: both take the same arguments and leave the same state. Batches of
+ * a cached source follow each other on one stream; of a streamed or mapped one they take turns on three, so
+ * that copies, kernels and the host's own copying overlap. Cancellation is looked at before every
+ * launch; a launch covers few enough rows to end within 100 ms. */
+#include "gpu/gpu_job.h"
+
+#define WEAVE_LEAST_ROWS 65536 /* under auto, less is not worth a compiler's time */
+#define SYNC_ROWS (1LL << 28)  /* rows in flight before cancellation is looked at again */
+
+/* --- the argument block --- */
+
+static i64 take(struct job *j, i64 bytes) {
+    i64 at = j->blob_bytes;
+    j->blob_bytes = ALIGN_UP(at + MAX_OF(bytes, 1), 256);
+    return at;
+}
+
+static i64 report_count(const struct job *j) { return j->to_host ? MAX_OF(j->batch_count, 1) : 1; }
+
+static void lay_out(struct job *j) {
+    const struct gpu_plan *plan = &j->plan;
+    const struct sink *sink = plan->sink;
+    j->blob_bytes = 0;
+    (void)take(j, 8 * (1 + AGG_MAX_WORDS)); /* gpu_job_sink_end puts column addresses here */
+    j->lits_at = take(j, plan->lits.count * (i64)sizeof(struct klit));
+    j->luts_at = take(j, plan->luts.count * (i64)sizeof(struct kcol));
+    j->cols_at = take(j, plan->cols.count * (i64)sizeof(struct kcol));
+    j->indexes_at = take(j, plan->indexes.count * (i64)sizeof(struct kindex));
+    j->ops_at = take(j, plan->ops.count * (i64)sizeof(struct kop));
+    i64 outs = sink->kind == SINK_ROWS ? sink->col_count : 0;
+    j->outs_at = take(j, outs * j->slot_count * (i64)sizeof(struct kout));
+    j->words_at = take(j, sink->word_count);
+    j->word_regs_at = take(j, sink->word_count * (i64)sizeof(u16));
+    j->reports_at = take(j, report_count(j) * REPORT_WORDS * 8);
+    for (i64 i = 0; i < j->batch_count; i++) {
+        struct batch *b = &j->batches[i];
+        b->segs_at = take(j, b->count * j->col_count * (i64)sizeof(struct kseg));
+        b->rows_at = take(j, b->count * 8);
+        b->starts_at = take(j, b->count * 8);
+        b->zone_count = (u32)((b->max_rows + ZONE_ROWS - 1) >> ZONE_SHIFT);
+        b->zones_at = -1;
+        for (i64 p = b->first; p < b->first + b->count && b->zones_at < 0; p++) {
+            if (j->parts[p].keep) {
+                b->zones_at = take(j, b->count * b->zone_count);
+            }
+        }
+    }
+}
+
+static FALLIBLE fill_operands(struct job *j) {
+    const struct gpu_plan *plan = &j->plan;
+    struct exec *x = j->x;
+    i64 *moved = &j->metric->bytes_moved;
+    struct klit *lits = (struct klit *)(void *)(j->blob + j->lits_at);
+    struct kcol *luts = (struct kcol *)(void *)(j->blob + j->luts_at);
+    struct kcol *cols = (struct kcol *)(void *)(j->blob + j->cols_at);
+    for (i64 i = 0; i < plan->lits.count; i++) {
+        u32 lit = plan->lits.items[i];
+        memset(&lits[i], 0, sizeof lits[i]);
+        memcpy(&lits[i], &x->lits[lit], kind_bytes[x->program->lit_kinds[lit]]);
+    }
+    for (i64 i = 0; i < plan->luts.count; i++) {
+        TRY(gpu_var_lut(j->g, x, plan->luts.items[i], &luts[i], moved));
+    }
+    for (i64 i = 0; i < plan->cols.count; i++) {
+        TRY(gpu_var_col(j->g, x, plan->cols.items[i].var, plan->cols.items[i].col, &cols[i], moved));
+    }
+    if (plan->indexes.count) {
+        memcpy(j->blob + j->indexes_at, j->indexes, sizeof(struct kindex) * (size_t)plan->indexes.count);
+    }
+    if (plan->ops.count) {
+        memcpy(j->blob + j->ops_at, plan->ops.items, sizeof(struct kop) * (size_t)plan->ops.count);
+    }
+    return ERR_OK;
+}
+
+static void fill_sink(struct job *j) {
+    const struct sink *sink = j->plan.sink;
+    u16 *regs = (u16 *)(void *)(j->blob + j->word_regs_at);
+    for (u32 w = 0; sink->kind == SINK_AGG && w < sink->word_count; w++) {
+        j->blob[j->words_at + w] = sink->words[w];
+        regs[w] = j->plan.places[sink->word_regs[w]];
+    }
+    struct kout *outs = (struct kout *)(void *)(j->blob + j->outs_at);
+    for (i32 s = 0; s < j->slot_count; s++) {
+        gpu_job_sink_outs(j, s, outs + s * (i64)sink->col_count);
+    }
+    u64 *reports = (u64 *)(void *)(j->blob + j->reports_at);
+    memset(reports, 0, (size_t)report_count(j) * REPORT_WORDS * 8);
+    for (i64 r = 0; r < report_count(j); r++) {
+        reports[r * REPORT_WORDS + REPORT_FAULT] = ~0ULL;
+    }
+}
+
+static FALLIBLE fill_batch(struct job *j, i64 i) {
+    const struct batch *b = &j->batches[i];
+    struct kseg *segs = (struct kseg *)(void *)(j->blob + b->segs_at);
+    i64 *rows = (i64 *)(void *)(j->blob + b->rows_at);
+    i64 *starts = (i64 *)(void *)(j->blob + b->starts_at);
+    i64 slot_at = 0;
+    for (u32 c = 0; c < j->col_count; c++) {
+        for (i64 p = 0; p < b->count; p++) {
+            TRY(gpu_job_segment(j, b, b->first + p, c, &slot_at, (i32)(i % j->slot_count),
+                            &segs[(i64)c * b->count + p]));
+        }
+    }
+    for (i64 p = 0; p < b->count; p++) {
+        const struct part *part = &j->parts[b->first + p];
+        rows[p] = part->rows;
+        starts[p] = part->row_start;
+        if (b->zones_at >= 0) {
+            u8 *zones = j->blob + b->zones_at + p * b->zone_count;
+            i64 count = (part->rows + ZONE_ROWS - 1) >> ZONE_SHIFT;
+            memset(zones, 1, b->zone_count);
+            if (part->keep) {
+                memcpy(zones, part->keep, (size_t)count);
+            }
+        }
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE send_args(struct job *j) {
+    struct gpu *g = j->g;
+    struct error *err = j->x->err;
+    lay_out(j);
+    TRY(gpu_pinned_reserve(g, &g->args, j->blob_bytes, err));
+    TRY(gpu_pinned_reserve(g, &g->reports, report_count(j) * REPORT_WORDS * 8, err));
+    gpu_heap_free(g, j->args);
+    j->args = NULL;
+    TRY(gpu_alloc(g, j->blob_bytes, &j->args, err));
+    j->blob = g->args.host;
+    memset(j->blob, 0, (size_t)j->blob_bytes);
+    TRY(fill_operands(j));
+    fill_sink(j);
+    for (i64 b = 0; b < j->batch_count; b++) {
+        TRY(fill_batch(j, b));
+    }
+    CU(g->api->copy_to_device(j->args->addr, j->blob, (size_t)j->blob_bytes, g->streams[0]));
+    void *sent = NULL;
+    TRY(gpu_event(g, 0, &sent, err));
+    CU(g->api->event_record(sent, g->streams[0]));
+    for (i32 s = 1; s < j->slot_count; s++) {
+        CU(g->api->stream_wait_event(g->streams[s], sent, 0));
+    }
+    return ERR_OK;
+}
+
+/* --- code --- */
+
+static void make_text(struct job *j, struct sig *sig) {
+    struct weave_index *indexes =
+        NEW_ARRAY(j->x->arena, struct weave_index, j->plan.indexes.count + 1);
+    for (i64 i = 0; i < j->plan.indexes.count; i++) {
+        indexes[i] = (struct weave_index){(b8)j->indexes[i].hashed, (b8)j->indexes[i].unique};
+    }
+    u32 copies = 0;
+    (void)gpu_agg_shared(j, WOVEN_BLOCK, 0, &copies);
+    sig->weave = (struct weave){.plan = &j->plan,
+                                .cols = sig->cols,
+                                .indexes = indexes,
+                                .agg_form = j->agg.form,
+                                .agg_copies = copies > 0};
+    text_init(&sig->text, j->x->arena);
+    gpu_weave_text(&sig->weave, &sig->text);
+}
+
+/* NULL: use the virtual machine. */
+static FALLIBLE woven_function(struct job *j, struct sig *sig, void **out) {
+    i64 code = j->x->settings->gpu_code;
+    *out = sig->function;
+#ifndef WF_HARD
+    if (code == CODE_AUTO && j->source_rows < WEAVE_LEAST_ROWS) {
+        return ERR_OK;
+    }
+#endif
+    if (code == CODE_VM || sig->function) {
+        return ERR_OK;
+    }
+    if (!sig->text.ptr || !sig->text.len) {
+        make_text(j, sig);
+    }
+    TRY(gpu_woven(j->g, &sig->text, code == CODE_WOVEN, &sig->function, j->x->err));
+    *out = sig->function;
+    return ERR_OK;
+}
+
+/* --- launches --- */
+
+static void set_tiles(const struct job *j, const struct batch *b, i64 tile_rows, struct kargs *args) {
+    i64 most = (b->max_rows + tile_rows - 1) / tile_rows;
+    while ((1LL << args->tile_shift) < most) {
+        args->tile_shift++;
+    }
+    i64 last = j->parts[b->first + b->count - 1].rows;
+    args->tile_count =
+        ((u64)(b->count - 1) << args->tile_shift) + (u64)((last + tile_rows - 1) / tile_rows);
+}
+
+static struct kargs batch_args(const struct job *j, i64 i) {
+    const struct batch *b = &j->batches[i];
+    u64 base = j->args->addr;
+    const struct sink *sink = j->plan.sink;
+    i64 outs = (i64)sizeof(struct kout) * sink->col_count * (i % j->slot_count);
+    i64 report = j->to_host ? i * REPORT_WORDS * 8 : 0;
+#define AT(type, at) DEV(type, base + (u64)(at))
+    struct kargs args = {.segs = AT(const struct kseg *, b->segs_at),
+                         .tablet_rows = AT(const i64 *, b->rows_at),
+                         .row_starts = AT(const i64 *, b->starts_at),
+                         .zones = b->zones_at < 0 ? NULL : AT(const u8 *, b->zones_at),
+                         .zone_count = b->zone_count,
+                         .tablet_count = (u32)b->count,
+                         .op_count = (u32)j->plan.ops.count,
+                         .ops = AT(const struct kop *, j->ops_at),
+                         .hoist_count = j->plan.hoist_count,
+                         .slot_bytes = (u32)j->plan.slot_bytes,
+                         .lits = AT(const struct klit *, j->lits_at),
+                         .luts = AT(const struct kcol *, j->luts_at),
+                         .cols = AT(const struct kcol *, j->cols_at),
+                         .indexes = AT(const struct kindex *, j->indexes_at),
+                         .outs = AT(const struct kout *, j->outs_at + outs),
+                         .out_count = sink->kind == SINK_ROWS ? sink->col_count : 0,
+                         .capacity = j->capacity,
+                         .limit = sink->kind == SINK_ROWS ? sink->limit : -1,
+                         .agg = j->agg,
+                         .report = AT(u64 *, j->reports_at + report)};
+    args.agg.word_ops = AT(const u8 *, j->words_at);
+    args.agg.word_regs = AT(const u16 *, j->word_regs_at);
+#undef AT
+    return args;
+}
+
+static FALLIBLE launch_batch(struct job *j, i64 i, void *stream) {
+    struct gpu *g = j->g;
+    struct error *err = j->x->err;
+    struct batch *b = &j->batches[i];
+    struct sig *sig = &j->sigs[b->sig];
+    void *function = NULL;
+    TRY(woven_function(j, sig, &function));
+    struct kargs args = batch_args(j, i);
+    u32 threads = function ? WOVEN_BLOCK : VM_BLOCK;
+    bool rows = j->plan.sink->kind == SINK_ROWS;
+    i64 shared = sig->weave.shared_bytes;
+    j->used_woven |= function != NULL;
+    j->used_vm |= function == NULL;
+    if (!function) {
+        TRY(gpu_kernel(g, rows ? KERNEL_VM_ROWS : KERNEL_VM_AGG, &function, err));
+        shared = j->plan.slot_bytes + (rows ? 2 * VM_TILE_ROWS : 0);
+        set_tiles(j, b, VM_TILE_ROWS, &args);
+    } else {
+        set_tiles(j, b, (i64)WOVEN_BLOCK * sig->weave.rows_per_thread, &args);
+    }
+    shared += gpu_agg_shared(j, threads, shared, &args.agg.copies);
+    int per_sm = 1;
+    if (shared > 48 * 1024) {
+        CU(g->api->func_set_attribute(function, CU_FUNC_MAX_DYNAMIC_SHARED, (int)shared));
+    }
+    CU(g->api->occupancy(&per_sm, function, (int)threads, (size_t)shared));
+    i64 blocks = MIN_OF((i64)args.tile_count, (i64)g->sm_count * MAX_OF(per_sm, 1));
+    void *first = NULL;
+    void *last = NULL;
+    TRY(gpu_event(g, 1 + j->event_count, &first, err));
+    TRY(gpu_event(g, 2 + j->event_count, &last, err));
+    j->event_count += 2;
+    CU(g->api->event_record(first, stream));
+    TRY(gpu_launch(g, function, blocks, threads, shared, stream, &args, err));
+    CU(g->api->event_record(last, stream));
+    j->metric->launches++;
+    return ERR_OK;
+}
+
+static void progress(struct job *j, const struct batch *b) {
+    if (j->pipe->source.kind == SOURCE_TABLE) {
+        atomic_fetch_add_explicit(&j->x->rows_done, b->rows, memory_order_relaxed);
+    }
+}
+
+static FALLIBLE run_cached(struct job *j) {
+    struct gpu *g = j->g;
+    struct error *err = j->x->err;
+    i64 in_flight = 0;
+    for (i64 b = 0; b < j->batch_count; b++) {
+        TRY(exec_check(j->x));
+        TRY(launch_batch(j, b, g->streams[0]));
+        in_flight += j->batches[b].rows;
+        if (in_flight >= SYNC_ROWS) {
+            CU(g->api->stream_synchronize(g->streams[0]));
+            in_flight = 0;
+        }
+        progress(j, &j->batches[b]);
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE run_slots(struct job *j) {
+    struct gpu *g = j->g;
+    struct error *err = j->x->err;
+    bool copies = j->place == PLACE_STREAMED || j->place == PLACE_SERIAL;
+    i64 harvested = 0;
+    for (i64 b = 0; b < j->batch_count; b++) {
+        i32 slot = (i32)(b % j->slot_count);
+        if (b >= j->slot_count) {
+            TRY(gpu_job_harvest(j, harvested++));
+        }
+        TRY(exec_check(j->x));
+        if (copies) {
+            TRY(gpu_job_stream(j, &j->batches[b], slot));
+        }
+        if (j->place == PLACE_SERIAL) {
+            CU(g->api->stream_synchronize(g->streams[slot]));
+        }
+        TRY(launch_batch(j, b, g->streams[slot]));
+        if (j->to_host) {
+            i64 at = b * REPORT_WORDS * 8;
+            CU(g->api->copy_to_host(g->reports.host + at, j->args->addr + (u64)(j->reports_at + at),
+                                    REPORT_WORDS * 8, g->streams[slot]));
+        }
+        progress(j, &j->batches[b]);
+    }
+    while (harvested < j->batch_count) {
+        TRY(gpu_job_harvest(j, harvested++));
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE collect(struct job *j) {
+    struct gpu *g = j->g;
+    struct error *err = j->x->err;
+    if (!j->to_host) {
+        CU(g->api->copy_to_host(g->reports.host, j->args->addr + (u64)j->reports_at,
+                                REPORT_WORDS * 8, g->streams[0]));
+        CU(g->api->stream_synchronize(g->streams[0]));
+    }
+    for (i64 e = 0; e < j->event_count; e += 2) {
+        float ms = 0;
+        CU(g->api->event_elapsed(&ms, g->events[1 + e], g->events[2 + e]));
+        j->metric->device_ns += (i64)((f64)ms * 1e6);
+    }
+    j->event_count = 0;
+    return ERR_OK;
+}
+
+static FALLIBLE init_state(struct job *j) {
+    struct gpu *g = j->g;
+    if (j->plan.sink->kind != SINK_AGG) {
+        return ERR_OK;
+    }
+    void *function = NULL;
+    TRY(gpu_kernel(g, KERNEL_AGG_INIT, &function, j->x->err));
+    struct kagg_step args = {.agg = j->agg};
+    args.agg.word_ops = DEV(const u8 *, j->args->addr + (u64)j->words_at);
+    i64 words = (i64)((j->agg.slot_count + 1) * (1u + j->agg.word_count));
+    i64 blocks = MIN_OF((words + BLOCK_THREADS - 1) / BLOCK_THREADS, g->sm_count * 8LL);
+    j->metric->launches++;
+    TRY(gpu_launch(g, function, blocks, BLOCK_THREADS, 0, g->streams[0], &args, j->x->err));
+    struct error *err = j->x->err;
+    void *ready = NULL;
+    TRY(gpu_event(g, 0, &ready, err));
+    CU(g->api->event_record(ready, g->streams[0]));
+    for (i32 s = 1; s < j->slot_count; s++) {
+        CU(g->api->stream_wait_event(g->streams[s], ready, 0));
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE run_once(struct job *j, bool *out_again) {
+    TRY(gpu_job_sink_begin(j));
+    TRY(send_args(j));
+    TRY(init_state(j));
+    if (j->place == PLACE_CACHED) {
+        TRY(run_cached(j));
+    } else {
+        TRY(run_slots(j));
+    }
+    TRY(collect(j));
+    TRY(gpu_job_sink_end(j, out_again));
+    gpu_job_sink_drop(j);
+    return ERR_OK;
+}
+
+static FALLIBLE run_job(struct job *j) {
+    struct exec *x = j->x;
+    const char *refusal = gpu_plan_make(x->arena, x->program, j->pipe, &j->plan);
+    if (refusal) {
+        FAIL(x->err, NOT_SUPPORTED, "cannot run on the GPU: %s", refusal);
+    }
+    j->indexes = NEW_ARRAY(x->arena, struct kindex, j->plan.indexes.count + 1);
+    for (i64 i = 0; i < j->plan.indexes.count; i++) {
+        TRY(gpu_var_index(j->g, x, j->plan.indexes.items[i], &j->indexes[i],
+                          &j->metric->bytes_moved));
+    }
+    TRY(gpu_job_source(j));
+    TRY(gpu_job_place(j));
+    bool again = true;
+    while (again) {
+        TRY(run_once(j, &again));
+    }
+    return ERR_OK;
+}
+
+wf_status gpu_run_pipeline(struct gpu *g, struct exec *x, u32 step_no, const struct step *step) {
+    struct job j = {.g = g, .x = x, .step = step, .pipe = step->pipeline};
+    j.metric = &x->metrics[step_no];
+    wf_status status = run_job(&j);
+    if (status) { /* nothing may still be reading what is freed below */
+        (void)g->api->ctx_synchronize();
+    }
+    gpu_job_sink_drop(&j);
+    gpu_heap_free(g, j.args);
+    struct step_metric *metric = j.metric;
+    metric->device = !j.used_woven ? "gpu vm" : j.used_vm ? "gpu vm+woven" : "gpu woven";
+    metric->rows_in += j.source_rows;
+    metric->bytes_read += j.source_bytes;
+    metric->bytes_moved += j.place == PLACE_MAPPED ? j.source_bytes : 0;
+    return status;
+}

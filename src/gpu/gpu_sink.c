@@ -1,0 +1,311 @@
+/* gpu_sink.c: where a pipeline's rows go: columns on the card, chunks on the host, or an aggregation.
+ *
+ * Rows stay on the card unless the placement moves data over the bus anyway and only the host wants them: then
+ * every batch writes to pinned memory of its own slot (in whole lines, because tiles are staged in shared
+ * memory first) and its rows become a chunk. Room for output on the card is an upper bound where that
+ * is affordable; a kernel that runs out of it counts on, and the step runs once more with exact room. An
+ * aggregation's table starts at twice the estimated groups and grows in the same way. */
+#include "gpu/gpu_job.h"
+
+#define AGG_DENSE_BITS 16
+#define AGG_LEAST_SLOTS 1024
+#define AGG_SHARED_BYTES (64LL << 10)
+
+static const struct sink *job_sink(const struct job *j) { return j->plan.sink; }
+
+/* True when every reader of the variable is a step that only the host runs. */
+static bool feeds_host(const struct program *program, u32 var) {
+    for (u32 b = 0; b < program->block_count; b++) {
+        for (u32 s = 0; s < program->blocks[b].step_count; s++) {
+            const struct step *step = &program->blocks[b].steps[s];
+            if (step->kind == STEP_BUILD && step->src == var) {
+                return false;
+            }
+            const struct pipeline *pipe = step->kind == STEP_PIPELINE ? step->pipeline : NULL;
+            if (pipe && pipe->source.kind == SOURCE_VAR && pipe->source.ref == var) {
+                return false;
+            }
+            for (u32 i = 0; pipe && i < pipe->op_count; i++) {
+                const struct op *op = &pipe->ops[i];
+                if ((op->code == OP_LOADV || op->code == OP_LOADVN) && op->b == var) {
+                    return false;
+                }
+            }
+        }
+    }
+    return true;
+}
+
+static i64 col_bytes(const struct job *j, u32 c) {
+    return kind_bytes[j->pipe->regs[job_sink(j)->cols[c].reg].kind];
+}
+
+static i64 row_bytes(const struct job *j) {
+    const struct sink *sink = job_sink(j);
+    i64 bytes = 0;
+    for (u32 c = 0; c < sink->col_count; c++) {
+        bytes += col_bytes(j, c) + (sink->cols[c].null_reg != NO_REG);
+    }
+    return bytes;
+}
+
+/* --- rows --- */
+
+static FALLIBLE rows_on_host(struct job *j) {
+    struct gpu *g = j->g;
+    struct error *err = j->x->err;
+    const struct sink *sink = job_sink(j);
+    for (i64 b = 0; b < j->batch_count; b++) {
+        j->capacity = MAX_OF(j->capacity, j->batches[b].rows);
+    }
+    j->out_at = NEW_ARRAY(j->x->arena, u64, sink->col_count + 1);
+    j->out_nulls_at = NEW_ARRAY(j->x->arena, u64, sink->col_count + 1);
+    i64 at = 0;
+    for (u32 c = 0; c < sink->col_count; c++) {
+        j->out_at[c] = (u64)at;
+        at = ALIGN_UP(at + j->capacity * col_bytes(j, c), 256);
+        j->out_nulls_at[c] = (u64)at;
+        at += sink->cols[c].null_reg != NO_REG ? ALIGN_UP(j->capacity, 256) : 0;
+    }
+    j->out_bytes = at;
+    if (j->place == PLACE_SERIAL) {
+        return gpu_alloc(g, MAX_OF(at, 1), &j->serial_rows, err);
+    }
+    for (i32 s = 0; s < j->slot_count; s++) {
+        TRY(gpu_pinned_reserve(g, &g->rows[s], MAX_OF(at, 1), err));
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE rows_on_card(struct job *j) {
+    struct gpu *g = j->g;
+    const struct sink *sink = job_sink(j);
+    i64 width = MAX_OF(row_bytes(j), 1);
+    if (!j->capacity) {
+        i64 bound = j->plan.has_match ? 2 * j->source_rows : j->source_rows;
+        i64 room = gpu_heap_available(g) / 4 / width;
+        j->capacity = MAX_OF(MIN_OF(bound, room), 1);
+    }
+    if (sink->limit >= 0) {
+        j->capacity = MAX_OF(MIN_OF(j->capacity, sink->limit), 1);
+    }
+    TRY(gpu_var_new(g, j->x, sink->var, sink->col_count, &j->out));
+    for (u32 c = 0; c < sink->col_count; c++) {
+        struct gpu_col *col = &j->out->cols[c];
+        TRY(gpu_alloc(g, j->capacity * col_bytes(j, c), &col->data, j->x->err));
+        col->addr = col->data->addr;
+        if (sink->cols[c].null_reg != NO_REG) {
+            TRY(gpu_alloc(g, j->capacity, &col->nulls, j->x->err));
+            col->nulls_addr = col->nulls->addr;
+        }
+    }
+    return ERR_OK;
+}
+
+void gpu_job_sink_outs(struct job *j, i32 slot, struct kout *outs) {
+    const struct sink *sink = job_sink(j);
+    for (u32 c = 0; sink->kind == SINK_ROWS && c < sink->col_count; c++) {
+        const struct sink_col *col = &sink->cols[c];
+        u64 data = j->to_host ? 0 : j->out->cols[c].addr;
+        u64 nulls = j->to_host ? 0 : j->out->cols[c].nulls_addr;
+        if (j->to_host) {
+            u64 base = j->serial_rows ? j->serial_rows->addr : j->g->rows[slot].addr;
+            data = base + j->out_at[c];
+            nulls = col->null_reg != NO_REG ? base + j->out_nulls_at[c] : 0;
+        }
+        outs[c] = (struct kout){.data = DEV(u8 *, data),
+                                .nulls = DEV(b8 *, nulls),
+                                .reg = j->plan.places[col->reg],
+                                .bytes = (u32)col_bytes(j, c)};
+        outs[c].null_reg = col->null_reg != NO_REG ? j->plan.places[col->null_reg] : 0;
+    }
+}
+
+static void take_fault(struct job *j, u64 key) {
+    if (key != ~0ULL) {
+        exec_fault(j->x, key);
+    }
+}
+
+wf_status gpu_job_harvest(struct job *j, i64 batch) {
+    struct gpu *g = j->g;
+    struct error *err = j->x->err;
+    i32 slot = (i32)(batch % j->slot_count);
+    CU(g->api->stream_synchronize(g->streams[slot]));
+    if (!j->to_host) {
+        return ERR_OK;
+    }
+    const struct sink *sink = job_sink(j);
+    u64 report[REPORT_WORDS];
+    memcpy(report, g->reports.host + batch * (i64)sizeof report, sizeof report);
+    take_fault(j, report[REPORT_FAULT]);
+    i64 rows = (i64)report[REPORT_ROWS];
+    if (sink->limit >= 0) {
+        rows = MIN_OF(rows, sink->limit - j->x->vars[sink->var].rows);
+    }
+    if (rows <= 0) {
+        return ERR_OK;
+    }
+    struct fetch_col *cols = NEW_ARRAY(j->x->arena, struct fetch_col, sink->col_count + 1);
+    for (u32 c = 0; c < sink->col_count; c++) {
+        bool nulls = sink->cols[c].null_reg != NO_REG;
+        if (j->serial_rows) {
+            cols[c].data = j->serial_rows->addr + j->out_at[c];
+            cols[c].nulls = nulls ? j->serial_rows->addr + j->out_nulls_at[c] : 0;
+        } else {
+            cols[c].host = g->rows[slot].host + j->out_at[c];
+            cols[c].host_nulls = nulls ? g->rows[slot].host + j->out_nulls_at[c] : NULL;
+        }
+    }
+    return gpu_rows_to_chunk(g, j->x, sink->var, rows, batch, cols, &j->metric->bytes_moved);
+}
+
+/* --- aggregation --- */
+
+i64 gpu_agg_shared(const struct job *j, u32 threads, i64 other_bytes, u32 *out_copies) {
+    const struct kagg *agg = &j->agg;
+    i64 table = (i64)(agg->slot_count * (1u + agg->word_count)) * 8;
+    i64 most = MIN_OF(AGG_SHARED_BYTES, j->g->shared_max - other_bytes - 2048);
+    *out_copies = 0;
+    if (job_sink(j)->kind != SINK_AGG || agg->form != AGG_DENSE) {
+        return 0;
+    }
+    for (u32 copies = threads; copies > 0; copies /= 2) {
+        if (table * copies <= most) {
+            *out_copies = copies;
+            return table * copies;
+        }
+    }
+    return 0;
+}
+
+static FALLIBLE agg_start(struct job *j, enum kernel_no kernel, const struct kagg_step *args) {
+    struct gpu *g = j->g;
+    void *function = NULL;
+    TRY(gpu_kernel(g, kernel, &function, j->x->err));
+    i64 blocks = (i64)((args->agg.slot_count + 256) / 256 * (kernel == KERNEL_AGG_INIT ? 4 : 1));
+    blocks = MAX_OF(MIN_OF(blocks, g->sm_count * 8LL), 1);
+    j->metric->launches++;
+    return gpu_launch(g, function, blocks, BLOCK_THREADS, 0, g->streams[0], args, j->x->err);
+}
+
+static FALLIBLE agg_begin(struct job *j) {
+    const struct sink *sink = job_sink(j);
+    struct kagg *agg = &j->agg;
+    *agg = (struct kagg){.word_count = sink->word_count, .has_key = sink->key != NO_REG};
+    if (sink->key == NO_REG) {
+        agg->slot_count = 1;
+    } else if (sink->key_bits <= AGG_DENSE_BITS) {
+        agg->slot_count = 1ULL << sink->key_bits;
+        agg->key = j->plan.places[sink->key];
+    } else {
+        i64 groups = MAX_OF(j->groups_wanted, MIN_OF(sink->groups, j->source_rows));
+        agg->form = AGG_HASH;
+        agg->key = j->plan.places[sink->key];
+        agg->slot_count = AGG_LEAST_SLOTS;
+        while (agg->slot_count < 2 * (u64)groups) {
+            agg->slot_count *= 2;
+        }
+        agg->group_limit = agg->slot_count / 4 * 3;
+    }
+    i64 bytes = (i64)((agg->slot_count + 1) * (1u + agg->word_count)) * 8;
+    TRY(gpu_alloc(j->g, bytes, &j->state, j->x->err));
+    agg->state = DEV(u64 *, j->state->addr);
+    return ERR_OK;
+}
+
+static FALLIBLE agg_extract(struct job *j, i64 groups) {
+    struct gpu *g = j->g;
+    struct error *err = j->x->err;
+    const struct sink *sink = job_sink(j);
+    u32 col_count = 1 + sink->word_count;
+    TRY(gpu_var_new(g, j->x, sink->var, col_count, &j->out));
+    /* The argument block's first page is free again: it carries the columns' addresses. */
+    u64 *cols = (u64 *)(void *)g->args.host;
+    for (u32 c = 0; c < col_count; c++) {
+        struct gpu_col *col = &j->out->cols[c];
+        TRY(gpu_alloc(g, MAX_OF(groups, 1) * 8, &col->data, err));
+        col->addr = col->data->addr;
+        cols[c] = col->addr;
+    }
+    u64 cols_addr = j->args->addr;
+    u64 report = j->args->addr + (u64)j->reports_at;
+    CU(g->api->copy_to_device(cols_addr, cols, col_count * 8, g->streams[0]));
+    CU(g->api->set_bytes(report, 0, REPORT_WORDS * 8, g->streams[0]));
+    struct kagg_step args = {.agg = j->agg,
+                             .cols = DEV(u64 *const *, cols_addr),
+                             .report = DEV(u64 *, report),
+                             .one = sink->key == NO_REG};
+    TRY(agg_start(j, KERNEL_AGG_EXTRACT, &args));
+    CU(g->api->copy_to_host(g->reports.host, report, REPORT_WORDS * 8, g->streams[0]));
+    CU(g->api->stream_synchronize(g->streams[0]));
+    u64 words[REPORT_WORDS];
+    memcpy(words, g->reports.host, sizeof words);
+    j->out->rows = (i64)words[REPORT_ROWS];
+    j->x->vars[sink->var].rows = j->out->rows;
+    return ERR_OK;
+}
+
+/* --- both --- */
+
+wf_status gpu_job_sink_begin(struct job *j) {
+    const struct sink *sink = job_sink(j);
+    variable_reset(&j->x->vars[sink->var]);
+    if (sink->kind == SINK_AGG) {
+        return agg_begin(j);
+    }
+    j->to_host = j->place != PLACE_CACHED && !j->plan.has_match &&
+                 j->x->settings->gpu_result == RESULT_HOST && feeds_host(j->x->program, sink->var);
+    if (j->to_host) {
+        j->x->vars[sink->var].on_host = 1;
+        return rows_on_host(j);
+    }
+    return rows_on_card(j);
+}
+
+static FALLIBLE rows_end(struct job *j, const u64 *report, bool *out_again) {
+    const struct sink *sink = job_sink(j);
+    i64 rows = (i64)report[REPORT_ROWS];
+    if (report[REPORT_RETRY] & RETRY_OUTPUT) {
+        j->capacity = rows;
+        *out_again = true;
+        return ERR_OK;
+    }
+    rows = sink->limit >= 0 ? MIN_OF(rows, sink->limit) : rows;
+    j->out->rows = rows;
+    j->x->vars[sink->var].rows = rows;
+    return ERR_OK;
+}
+
+wf_status gpu_job_sink_end(struct job *j, bool *out_again) {
+    const struct sink *sink = job_sink(j);
+    *out_again = false;
+    if (j->to_host) {
+        j->metric->rows_out += j->x->vars[sink->var].rows;
+        return ERR_OK;
+    }
+    u64 report[REPORT_WORDS];
+    memcpy(report, j->g->reports.host, sizeof report);
+    take_fault(j, report[REPORT_FAULT]);
+    if (report[REPORT_FAULT] != ~0ULL) {
+        return ERR_OK; /* the runtime raises it; the rows do not matter */
+    }
+    if (sink->kind == SINK_ROWS) {
+        TRY(rows_end(j, report, out_again));
+    } else if (report[REPORT_RETRY] & RETRY_TABLE) {
+        j->groups_wanted = MAX_OF((i64)report[REPORT_ROWS], (i64)j->agg.slot_count) * 2;
+        *out_again = true;
+    } else {
+        i64 groups = j->agg.form == AGG_HASH ? (i64)report[REPORT_ROWS] : (i64)j->agg.slot_count;
+        TRY(agg_extract(j, groups));
+    }
+    j->metric->rows_out += *out_again ? 0 : j->x->vars[sink->var].rows;
+    return ERR_OK;
+}
+
+void gpu_job_sink_drop(struct job *j) {
+    gpu_heap_free(j->g, j->state);
+    j->state = NULL;
+    gpu_heap_free(j->g, j->serial_rows);
+    j->serial_rows = NULL;
+}

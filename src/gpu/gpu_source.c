@@ -1,0 +1,380 @@
+/* gpu_source.c: where a pipeline's rows come from: parts, layout signatures, pruning, placement, batches.
+ *
+ * Tablets of one launch share a layout (encoding, width, NULLs of every column read), so that the woven text
+ * can decode without asking; tablets are therefore taken grouped by layout, not in order. Zone maps drop
+ * tablets, and mark zones of 2^14 rows that the kernel skips. Placement decides where a kernel finds
+ * column data: in the cache on the card, in pinned host memory (mapped), or in one of a few slots that
+ * copies fill while other slots are being computed on (streamed; serial is one slot, one tablet, no overlap). */
+#include "gpu/gpu_job.h"
+
+#define LAUNCH_ROWS (1LL << 27)  /* a launch ends well within 100 ms */
+#define STREAM_ROWS (4LL << 20)  /* in flight per slot */
+
+/* --- layout --- */
+
+struct weave_col gpu_segment_form(const struct segment *seg, b8 with_nulls) {
+    struct weave_col out = {SEG_CONST, with_nulls && seg->valid ? NULLS_BITS : NULLS_NONE};
+    if (seg->encoding == ENC_FLOAT) {
+        out.form = seg->width == 4 ? SEG_F32 : SEG_F64;
+    } else if (seg->encoding != ENC_CONST) {
+        bool is_signed = seg->encoding == ENC_INT && seg->is_signed;
+        switch (seg->width) {
+        case 1: out.form = SEG_U8; break;
+        case 2: out.form = SEG_U16; break;
+        case 4: out.form = is_signed ? SEG_I32 : SEG_U32; break;
+        case 8: out.form = is_signed ? SEG_I64 : SEG_U64; break;
+        default: out.form = SEG_U128; break;
+        }
+    }
+    return out;
+}
+
+struct weave_col gpu_kind_form(u8 kind, bool nulls) {
+    static const u8 forms[KIND_COUNT] = {
+        [KIND_B8] = SEG_U8,     [KIND_I32] = SEG_I32, [KIND_I64] = SEG_I64,
+        [KIND_I128] = SEG_U128, [KIND_F32] = SEG_F32, [KIND_F64] = SEG_F64};
+    return (struct weave_col){forms[kind], nulls ? NULLS_BYTES : NULLS_NONE};
+}
+
+/* The kind of the register a column is loaded into; KIND_NONE when only its NULLs are. */
+static u8 loaded_kind(const struct job *j, u32 col) {
+    for (u32 i = 0; i < j->pipe->op_count; i++) {
+        const struct op *op = &j->pipe->ops[i];
+        if (op->code == OP_LOAD && op->imm == col) {
+            return j->pipe->regs[op->dst].kind;
+        }
+    }
+    return KIND_NONE;
+}
+
+static FALLIBLE check_form(struct job *j, u32 col, u8 form) {
+    u8 kind = loaded_kind(j, col);
+    bool is_float = kind == KIND_F32 || kind == KIND_F64;
+    bool float_form = form == SEG_F32 || form == SEG_F64;
+    if (form != SEG_CONST && kind != KIND_NONE &&
+        (is_float != float_form || (form == SEG_F32 && kind != KIND_F32) ||
+         (form == SEG_F64 && kind != KIND_F64))) {
+        FAIL(j->x->err, INTERNAL, "column %u does not have the form of its register", col);
+    }
+    return ERR_OK;
+}
+
+static u32 find_sig(struct job *j, const struct weave_col *cols) {
+    size_t bytes = sizeof *cols * j->col_count;
+    for (u32 s = 0; s < j->sig_count; s++) {
+        if (!memcmp(j->sigs[s].cols, cols, bytes)) {
+            return s;
+        }
+    }
+    struct sig *grown = NEW_ARRAY(j->x->arena, struct sig, j->sig_count + 1);
+    if (j->sig_count) {
+        memcpy(grown, j->sigs, sizeof *grown * j->sig_count);
+    }
+    j->sigs = grown;
+    j->sigs[j->sig_count].cols = NEW_ARRAY(j->x->arena, struct weave_col, j->col_count + 1);
+    memcpy(j->sigs[j->sig_count].cols, cols, bytes);
+    return j->sig_count++;
+}
+
+/* --- pruning --- */
+
+static bool zone_excluded(const struct exec *x, const struct zone *z, const struct prune *p) {
+    if (p->is_float) {
+        return (p->lo_lit != NO_LIT && z->fhi < x->lits[p->lo_lit].f64) ||
+               (p->hi_lit != NO_LIT && z->flo > x->lits[p->hi_lit].f64);
+    }
+    return (p->lo_lit != NO_LIT && z->hi < x->lits[p->lo_lit].i128) ||
+           (p->hi_lit != NO_LIT && z->lo > x->lits[p->hi_lit].i128);
+}
+
+/* Fills part->keep when some zone can be skipped; returns the rows left. */
+static i64 prune_part(struct job *j, struct part *part) {
+    const struct pipeline *pipe = j->pipe;
+    i64 zones = (part->rows + ZONE_ROWS - 1) >> ZONE_SHIFT;
+    i64 dropped = 0;
+    u8 *keep = pipe->prune_count ? NEW_ARRAY(j->x->arena, u8, zones) : NULL;
+    for (i64 z = 0; keep && z < zones; z++) {
+        keep[z] = 1;
+        for (u32 i = 0; i < pipe->prune_count; i++) {
+            const struct prune *p = &pipe->prunes[i];
+            const struct segment *seg = &part->tablet->cols[pipe->source.cols[p->col]];
+            if (seg->zones && zone_excluded(j->x, &seg->zones[z], p)) {
+                keep[z] = 0;
+            }
+        }
+        dropped += keep[z] ? 0 : MIN_OF(part->rows - (z << ZONE_SHIFT), ZONE_ROWS);
+    }
+    part->keep = dropped ? keep : NULL;
+    j->metric->tablets_pruned_rows += dropped;
+    return part->rows - dropped;
+}
+
+/* --- parts --- */
+
+static FALLIBLE table_parts(struct job *j) {
+    const struct source *source = &j->pipe->source;
+    const struct table_version *version = j->x->versions[source->ref];
+    struct weave_col *cols = NEW_ARRAY(j->x->arena, struct weave_col, j->col_count + 1);
+    j->parts = NEW_ARRAY(j->x->arena, struct part, version->tablet_count + 1);
+    for (i64 t = 0; t < version->tablet_count; t++) {
+        struct part part = {version->tablets[t], version->tablet_rows[t], version->row_starts[t], 0, NULL};
+        i64 left = part.rows ? prune_part(j, &part) : 0;
+        if (left == 0) {
+            continue;
+        }
+        for (u32 c = 0; c < j->col_count; c++) {
+            u32 col = source->cols[c];
+            cols[c] = (struct weave_col){SEG_CONST, NULLS_NONE};
+            if (j->plan.col_used[c]) {
+                cols[c] = gpu_segment_form(&part.tablet->cols[col], 1);
+                TRY(check_form(j, c, cols[c].form));
+                struct seg_bytes bytes = gpu_segment_bytes(part.tablet, col, part.rows);
+                j->source_bytes += bytes.data_bytes + bytes.valid_bytes;
+            }
+        }
+        part.sig = find_sig(j, cols);
+        j->parts[j->part_count++] = part;
+        j->source_rows += left;
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE single_part(struct job *j) {
+    struct exec *x = j->x;
+    const struct source *source = &j->pipe->source;
+    i64 rows = source->kind == SOURCE_ONE ? 1 : x->vars[source->ref].rows;
+    struct weave_col *cols = NEW_ARRAY(x->arena, struct weave_col, j->col_count + 1);
+    j->var_cols = NEW_ARRAY(x->arena, struct kcol, j->col_count + 1);
+    for (u32 c = 0; rows > 0 && c < j->col_count; c++) {
+        if (j->plan.col_used[c]) {
+            u32 col = source->cols[c];
+            u8 kind = x->program->vars[source->ref].kinds[col];
+            TRY(gpu_var_col(j->g, x, source->ref, col, &j->var_cols[c], &j->metric->bytes_moved));
+            cols[c] = gpu_kind_form(kind, j->var_cols[c].nulls != NULL);
+            TRY(check_form(j, c, cols[c].form));
+            j->source_bytes += rows * kind_bytes[kind];
+        }
+    }
+    j->parts = NEW_ARRAY(x->arena, struct part, 1);
+    j->parts[0] = (struct part){NULL, rows, 0, find_sig(j, cols), NULL};
+    j->part_count = rows > 0;
+    j->source_rows = rows;
+    return ERR_OK;
+}
+
+static void group_parts(struct job *j) { /* by signature, in order otherwise */
+    struct part *sorted = NEW_ARRAY(j->x->arena, struct part, j->part_count + 1);
+    i64 at = 0;
+    for (u32 s = 0; s < j->sig_count; s++) {
+        for (i64 p = 0; p < j->part_count; p++) {
+            if (j->parts[p].sig == s) {
+                sorted[at++] = j->parts[p];
+            }
+        }
+    }
+    j->parts = sorted;
+}
+
+wf_status gpu_job_source(struct job *j) {
+    j->col_count = j->pipe->source.col_count;
+    if (j->pipe->source.kind == SOURCE_TABLE) {
+        TRY(table_parts(j));
+        if (j->sig_count > 1) {
+            group_parts(j);
+        }
+        return ERR_OK;
+    }
+    return single_part(j);
+}
+
+/* --- placement --- */
+
+static i64 missing_bytes(const struct job *j) {
+    i64 bytes = 0;
+    for (i64 p = 0; p < j->part_count; p++) {
+        const struct part *part = &j->parts[p];
+        for (u32 c = 0; part->tablet && c < j->col_count; c++) {
+            u32 col = j->pipe->source.cols[c];
+            struct seg_bytes seg = gpu_segment_bytes(part->tablet, col, part->rows);
+            i64 size = seg.data_bytes + seg.valid_bytes;
+            if (j->plan.col_used[c] && size && !gpu_cache_find(j->g, part->tablet->id, col)) {
+                bytes += ALIGN_UP(size + 256, GPU_ALIGN);
+            }
+        }
+    }
+    return bytes;
+}
+
+static i32 choose_place(struct job *j) {
+    i32 asked = (i32)j->x->settings->gpu_placement;
+    if (j->pipe->source.kind != SOURCE_TABLE) {
+        return PLACE_CACHED;
+    }
+    if (asked != PLACE_AUTO) {
+        return asked;
+    }
+    i64 room = gpu_heap_available(j->g) + gpu_cache_evictable(j->g);
+    return missing_bytes(j) <= room / 4 * 3 ? PLACE_CACHED : PLACE_STREAMED;
+}
+
+static i64 part_slot_bytes(const struct job *j, const struct part *part) {
+    i64 bytes = 0;
+    for (u32 c = 0; part->tablet && c < j->col_count; c++) {
+        if (j->plan.col_used[c]) {
+            struct seg_bytes seg =
+                gpu_segment_bytes(part->tablet, j->pipe->source.cols[c], part->rows);
+            bytes += ALIGN_UP(seg.data_bytes + 64, 256) + ALIGN_UP(seg.valid_bytes, 256);
+        }
+    }
+    return bytes;
+}
+
+static void cut_batches(struct job *j, i64 most_rows, i64 most_parts) {
+    j->batches = NEW_ARRAY(j->x->arena, struct batch, j->part_count + 1);
+    for (i64 p = 0; p < j->part_count; p++) {
+        const struct part *part = &j->parts[p];
+        struct batch *b = j->batch_count ? &j->batches[j->batch_count - 1] : NULL;
+        if (!b || b->sig != part->sig || b->rows + part->rows > most_rows || b->count >= most_parts) {
+            b = &j->batches[j->batch_count++];
+            *b = (struct batch){.first = p, .sig = part->sig, .zones_at = -1};
+        }
+        b->count++;
+        b->rows += part->rows;
+        b->max_rows = MAX_OF(b->max_rows, part->rows);
+    }
+}
+
+wf_status gpu_job_place(struct job *j) {
+    struct gpu *g = j->g;
+    j->place = choose_place(j);
+    bool slots = j->place == PLACE_STREAMED || j->place == PLACE_SERIAL;
+    j->slot_count = j->place == PLACE_CACHED || j->place == PLACE_SERIAL ? 1 : GPU_STREAMS;
+    cut_batches(j, j->place == PLACE_CACHED ? LAUNCH_ROWS : STREAM_ROWS,
+                j->place == PLACE_SERIAL ? 1 : I64_MAX);
+    for (i64 b = 0; slots && b < j->batch_count; b++) {
+        i64 bytes = 0;
+        for (i64 p = 0; p < j->batches[b].count; p++) {
+            bytes += part_slot_bytes(j, &j->parts[j->batches[b].first + p]);
+        }
+        j->slot_bytes = MAX_OF(j->slot_bytes, bytes);
+    }
+    j->slot_count = (i32)MAX_OF(MIN_OF(j->slot_count, j->batch_count), 1);
+    for (i32 s = 0; s < j->slot_count && j->slot_bytes > 0; s++) {
+        if (g->slots[s] && g->slots[s]->bytes < j->slot_bytes + 64) {
+            gpu_heap_free(g, g->slots[s]);
+            g->slots[s] = NULL;
+        }
+        if (!g->slots[s]) {
+            TRY(gpu_alloc(g, j->slot_bytes, &g->slots[s], j->x->err));
+        }
+    }
+    return ERR_OK;
+}
+
+/* --- addresses --- */
+
+static FALLIBLE mapped_addr(struct job *j, const void *data, struct buffer *buf, u64 *out) {
+    struct gpu *g = j->g;
+    struct error *err = j->x->err;
+    u64 base = 0;
+    CU(g->api->host_device_ptr(&base, buf->data, 0));
+    *out = base + (u64)((const u8 *)data - buf->data);
+    return ERR_OK;
+}
+
+static bool inside(const struct buffer *buf, const void *data, i64 bytes) {
+    const u8 *at = data;
+    return buf && at >= buf->data && at + bytes <= buf->data + buf->bytes;
+}
+
+static bool can_map(struct job *j, const struct seg_bytes *seg) {
+    bool data = !seg->data_bytes || (inside(seg->data_buffer, seg->data, seg->data_bytes) &&
+                                     gpu_pin(j->g, seg->data_buffer));
+    bool valid = !seg->valid_bytes || (inside(seg->valid_buffer, seg->valid, seg->valid_bytes) &&
+                                       gpu_pin(j->g, seg->valid_buffer));
+    return data && valid;
+}
+
+static void set_base(const struct segment *seg, u8 kind, struct kseg *out) {
+    if (seg->encoding == ENC_CONST && kind == KIND_F32) {
+        f32 value = (f32)seg->fbase;
+        u32 bits;
+        memcpy(&bits, &value, sizeof bits);
+        out->base = bits;
+    } else if (seg->encoding == ENC_CONST && kind == KIND_F64) {
+        memcpy(&out->base, &seg->fbase, sizeof out->base);
+    } else if (seg->encoding == ENC_CONST || (seg->encoding == ENC_INT && !seg->is_signed)) {
+        out->base = (u64)seg->base;
+        out->base_high = (u64)((u128)seg->base >> 64);
+    }
+}
+
+/* A slot holds the columns of its batch one after the other, in the order gpu_job_stream copies them. */
+static void slot_addrs(struct job *j, const struct seg_bytes *seg, i64 *slot_at, i32 slot, u64 *data,
+                       u64 *nulls) {
+    *data = j->g->slots[slot]->addr + (u64)*slot_at;
+    *slot_at += ALIGN_UP(seg->data_bytes + 64, 256);
+    *nulls = j->g->slots[slot]->addr + (u64)*slot_at;
+    *slot_at += ALIGN_UP(seg->valid_bytes, 256);
+}
+
+wf_status gpu_job_segment(struct job *j, const struct batch *b, i64 p, u32 col, i64 *slot_at, i32 slot,
+                      struct kseg *out) {
+    const struct part *part = &j->parts[p];
+    const struct weave_col form = j->sigs[b->sig].cols[col];
+    memset(out, 0, sizeof *out);
+    out->form = form.form;
+    out->null_form = form.null_form;
+    if (!j->plan.col_used[col]) {
+        return ERR_OK;
+    }
+    if (!part->tablet) {
+        out->data = j->var_cols[col].data;
+        out->nulls = j->var_cols[col].nulls;
+        return ERR_OK;
+    }
+    u32 table_col = j->pipe->source.cols[col];
+    set_base(&part->tablet->cols[table_col], loaded_kind(j, col), out);
+    struct seg_bytes seg = gpu_segment_bytes(part->tablet, table_col, part->rows);
+    u64 data = 0;
+    u64 nulls = 0;
+    if (j->place == PLACE_STREAMED || j->place == PLACE_SERIAL) {
+        slot_addrs(j, &seg, slot_at, slot, &data, &nulls);
+    } else if (j->place == PLACE_MAPPED && can_map(j, &seg)) {
+        if (seg.data_bytes) {
+            TRY(mapped_addr(j, seg.data, seg.data_buffer, &data));
+        }
+        if (seg.valid_bytes) {
+            TRY(mapped_addr(j, seg.valid, seg.valid_buffer, &nulls));
+        }
+    } else {
+        struct cached *cached = NULL;
+        TRY(gpu_cache_load(j->g, part->tablet, table_col, part->rows, j->g->streams[0], &cached,
+                           &j->metric->bytes_moved, j->x->err));
+        data = cached->data;
+        nulls = cached->nulls;
+    }
+    out->data = DEV(const u8 *, data);
+    out->nulls = DEV(const u8 *, nulls);
+    return ERR_OK;
+}
+
+wf_status gpu_job_stream(struct job *j, const struct batch *b, i32 slot) {
+    i64 slot_at = 0;
+    for (u32 c = 0; c < j->col_count; c++) {
+        for (i64 p = b->first; j->plan.col_used[c] && p < b->first + b->count; p++) {
+            const struct part *part = &j->parts[p];
+            struct seg_bytes seg =
+                gpu_segment_bytes(part->tablet, j->pipe->source.cols[c], part->rows);
+            u64 data = 0;
+            u64 nulls = 0;
+            slot_addrs(j, &seg, &slot_at, slot, &data, &nulls);
+            TRY(gpu_upload(j->g, data, seg.data, seg.data_bytes, seg.data_buffer,
+                           j->g->streams[slot], j->x->err));
+            TRY(gpu_upload(j->g, nulls, seg.valid, seg.valid_bytes, seg.valid_buffer,
+                           j->g->streams[slot], j->x->err));
+            j->metric->bytes_moved += seg.data_bytes + seg.valid_bytes;
+        }
+    }
+    return ERR_OK;
+}

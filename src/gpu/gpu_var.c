@@ -1,0 +1,283 @@
+/* gpu_var.c: relation variables, lookup tables and indexes on the card, and the way back to the host.
+ *
+ * What a GPU step produces stays on the card until a host step asks for it; what the CPU produced is
+ * uploaded column by column when a GPU step first reads it. Both sides may hold the same rows. Results come back
+ * through pinned staging memory, one piece in flight while the worker threads copy the one before it into its
+ * chunk: the copy, not the bus, is the slow part. */
+#include "gpu/gpu_int.h"
+
+#define STAGE_BYTES (16LL << 20)
+#define COPY_BYTES (1LL << 20)
+
+wf_status gpu_var_new(struct gpu *g, struct exec *x, u32 var, u32 col_count, struct gpu_var **out) {
+    struct variable *v = &x->vars[var];
+    if (v->gpu) {
+        v->gpu_release(v->gpu);
+        v->gpu = NULL;
+    }
+    i64 bytes = (i64)sizeof(struct gpu_var) + (i64)sizeof(struct gpu_col) * col_count;
+    struct gpu_var *gv = mem_alloc(g->mem, bytes);
+    if (!gv) {
+        return memory_refused(g->mem, x->err, bytes);
+    }
+    memset(gv, 0, (size_t)bytes);
+    gv->g = g;
+    gv->epoch = g->epoch;
+    gv->bytes = bytes;
+    gv->col_count = col_count;
+    gv->cols = (struct gpu_col *)(void *)(gv + 1);
+    v->gpu = gv;
+    v->gpu_release = gpu_var_release;
+    *out = gv;
+    return ERR_OK;
+}
+
+void gpu_var_release(void *var) {
+    struct gpu_var *gv = var;
+    struct gpu *g = gv->g;
+    for (u32 c = 0; c < gv->col_count; c++) {
+        gpu_heap_free(g, gv->cols[c].data);
+        gpu_heap_free(g, gv->cols[c].nulls);
+    }
+    gpu_heap_free(g, gv->keys);
+    gpu_heap_free(g, gv->heads);
+    gpu_heap_free(g, gv->index_rows);
+    gpu_heap_free(g, gv->lut);
+    mem_free(g->mem, gv, gv->bytes);
+}
+
+/* The variable's record on the card, made when missing. */
+static FALLIBLE var_get(struct gpu *g, struct exec *x, u32 var, struct gpu_var **out) {
+    struct variable *v = &x->vars[var];
+    struct gpu_var *gv = v->gpu;
+    if (gv && gv->epoch == g->epoch) {
+        *out = gv;
+        return ERR_OK;
+    }
+    if (gv && !v->on_host && !v->index && !v->lut) {
+        FAIL(x->err, GPU, "variable %s was lost when the GPU was reset",
+             x->program->vars[var].name ? x->program->vars[var].name : "?");
+    }
+    TRY(gpu_var_new(g, x, var, x->program->vars[var].col_count, out));
+    (*out)->rows = v->rows;
+    return ERR_OK;
+}
+
+static FALLIBLE upload_new(struct gpu *g, struct exec *x, const void *src, i64 bytes,
+                           struct gpu_block **out, i64 *moved) {
+    TRY(gpu_alloc(g, bytes, out, x->err));
+    *moved += bytes;
+    return gpu_upload(g, (*out)->addr, src, bytes, NULL, g->streams[0], x->err);
+}
+
+static FALLIBLE upload_column(struct gpu *g, struct exec *x, const struct variable *v,
+                              struct gpu_var *gv, u32 col, i64 *moved) {
+    struct error *err = x->err;
+    struct gpu_col *to = &gv->cols[col];
+    bool nulls = false;
+    for (i64 i = 0; i < v->chunks.count; i++) {
+        nulls = nulls || v->chunks.items[i]->cols[col].nulls;
+    }
+    i64 width = v->chunks.count ? kind_bytes[v->chunks.items[0]->cols[col].kind] : 8;
+    TRY(gpu_alloc(g, MAX_OF(v->rows * width, 1), &to->data, err));
+    if (nulls) {
+        TRY(gpu_alloc(g, v->rows, &to->nulls, err));
+        CU(g->api->set_bytes(to->nulls->addr, 0, (size_t)v->rows, g->streams[0]));
+    }
+    i64 at = 0;
+    for (i64 i = 0; i < v->chunks.count; i++) {
+        const struct chunk *chunk = v->chunks.items[i];
+        const struct column *from = &chunk->cols[col];
+        TRY(gpu_upload(g, to->data->addr + (u64)(at * width), from->data, chunk->rows * width, NULL,
+                       g->streams[0], err));
+        if (from->nulls) {
+            TRY(gpu_upload(g, to->nulls->addr + (u64)at, from->nulls, chunk->rows, NULL,
+                           g->streams[0], err));
+            *moved += chunk->rows;
+        }
+        *moved += chunk->rows * width;
+        at += chunk->rows;
+    }
+    to->addr = to->data->addr;
+    to->nulls_addr = to->nulls ? to->nulls->addr : 0;
+    return ERR_OK;
+}
+
+wf_status gpu_var_col(struct gpu *g, struct exec *x, u32 var, u32 col, struct kcol *out, i64 *moved) {
+    struct gpu_var *gv = NULL;
+    TRY(var_get(g, x, var, &gv));
+    if (!gv->cols[col].addr) {
+        TRY(upload_column(g, x, &x->vars[var], gv, col, moved));
+    }
+    *out = (struct kcol){DEV(const u8 *, gv->cols[col].addr),
+                         DEV(const b8 *, gv->cols[col].nulls_addr), gv->rows};
+    return ERR_OK;
+}
+
+wf_status gpu_var_lut(struct gpu *g, struct exec *x, u32 var, struct kcol *out, i64 *moved) {
+    struct variable *v = &x->vars[var];
+    struct gpu_var *gv = NULL;
+    TRY(var_get(g, x, var, &gv));
+    if (!gv->lut) {
+        i64 bytes = v->lut_len * kind_bytes[x->program->vars[var].lut_kind];
+        TRY(upload_new(g, x, v->lut, bytes, &gv->lut, moved));
+    }
+    *out = (struct kcol){DEV(const u8 *, gv->lut->addr), NULL, v->lut_len};
+    return ERR_OK;
+}
+
+wf_status gpu_var_index(struct gpu *g, struct exec *x, u32 var, struct kindex *out, i64 *moved) {
+    struct gpu_var *gv = NULL;
+    TRY(var_get(g, x, var, &gv));
+    if (!gv->heads) {
+        const struct index *index = x->vars[var].index;
+        if (!index) {
+            FAIL(x->err, INTERNAL, "variable %u has no index", var);
+        }
+        bool hashed = index->form == INDEX_HASH;
+        i64 heads = hashed && !index->unique ? 2 * index->slot_count : index->slot_count + 1;
+        /* The last head of a unique index is padding that nobody sets. */
+        heads = index->unique ? index->slot_count : heads;
+        TRY(upload_new(g, x, index->heads, heads * 4, &gv->heads, moved));
+        if (hashed) {
+            TRY(upload_new(g, x, index->keys, index->slot_count * 8, &gv->keys, moved));
+        }
+        if (!index->unique) {
+            TRY(upload_new(g, x, index->rows, index->row_count * 4, &gv->index_rows, moved));
+        }
+        gv->index = (struct kindex){.hashed = hashed,
+                                    .unique = index->unique,
+                                    .key_lo = index->key_lo,
+                                    .slot_count = (u64)index->slot_count,
+                                    .keys = DEV(const i64 *, gv->keys ? gv->keys->addr : 0),
+                                    .heads = DEV(const u32 *, gv->heads->addr),
+                                    .rows = DEV(const u32 *, gv->index_rows ? gv->index_rows->addr : 0)};
+    }
+    *out = gv->index;
+    return ERR_OK;
+}
+
+/* --- to the host --- */
+
+struct copy {
+    u8 *dst;
+    const u8 *src;
+    i64 bytes;
+};
+
+static void copy_piece(void *arg, i64 i, i32 worker) {
+    const struct copy *copy = arg;
+    UNUSED(worker);
+    i64 at = i * COPY_BYTES;
+    memcpy(copy->dst + at, copy->src + at, (size_t)MIN_OF(COPY_BYTES, copy->bytes - at));
+}
+
+static void copy_wide(struct exec *x, u8 *dst, const u8 *src, i64 bytes) {
+    struct copy copy = {dst, src, bytes};
+    i64 pieces = (bytes + COPY_BYTES - 1) / COPY_BYTES;
+    if (x->pool && pieces > 1) {
+        pool_run(x->pool, pieces, copy_piece, &copy);
+    } else if (bytes > 0) {
+        memcpy(dst, src, (size_t)bytes);
+    }
+}
+
+struct download { /* the piece that is in flight */
+    u8 *dst;
+    i64 bytes;
+    i32 turn;
+};
+
+static FALLIBLE download_end(struct gpu *g, struct exec *x, struct download *d) {
+    struct error *err = x->err;
+    if (d->bytes > 0) {
+        CU(g->api->event_synchronize(g->stage_done[d->turn]));
+        copy_wide(x, d->dst, g->stage[d->turn].host, d->bytes);
+        d->bytes = 0;
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE download(struct gpu *g, struct exec *x, u8 *dst, u64 src, i64 bytes,
+                         struct download *flying) {
+    struct error *err = x->err;
+    for (i64 at = 0; at < bytes; at += STAGE_BYTES) {
+        i64 n = MIN_OF(STAGE_BYTES, bytes - at);
+        i32 turn = flying->turn ^ 1;
+        TRY(gpu_pinned_reserve(g, &g->stage[turn], n, err));
+        CU(g->api->copy_to_host(g->stage[turn].host, src + (u64)at, (size_t)n, g->streams[0]));
+        CU(g->api->event_record(g->stage_done[turn], g->streams[0]));
+        TRY(download_end(g, x, flying));
+        *flying = (struct download){dst + at, n, turn};
+        TRY(exec_check(x));
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE fill_chunk(struct gpu *g, struct exec *x, struct chunk *chunk,
+                           const struct fetch_col *cols, i64 *moved) {
+    struct download flying = {NULL, 0, 0};
+    for (u32 c = 0; c < chunk->col_count; c++) {
+        i64 bytes = chunk->rows * kind_bytes[chunk->cols[c].kind];
+        u8 *data = chunk->cols[c].data;
+        bool nulls = cols[c].nulls || cols[c].host_nulls;
+        chunk->cols[c].nulls = nulls ? chunk->cols[c].nulls : NULL;
+        *moved += bytes + (nulls ? chunk->rows : 0);
+        if (cols[c].host) {
+            copy_wide(x, data, cols[c].host, bytes);
+            if (nulls) {
+                copy_wide(x, chunk->cols[c].nulls, cols[c].host_nulls, chunk->rows);
+            }
+            continue;
+        }
+        TRY(download(g, x, data, cols[c].data, bytes, &flying));
+        if (nulls) {
+            TRY(download(g, x, chunk->cols[c].nulls, cols[c].nulls, chunk->rows, &flying));
+        }
+    }
+    return download_end(g, x, &flying);
+}
+
+wf_status gpu_rows_to_chunk(struct gpu *g, struct exec *x, u32 var, i64 rows, i64 order,
+                            const struct fetch_col *cols, i64 *moved) {
+    const struct var *def = &x->program->vars[var];
+    bool nulls = false;
+    i64 row_bytes = 0;
+    for (u32 c = 0; c < def->col_count; c++) {
+        nulls = nulls || cols[c].nulls || cols[c].host_nulls;
+        row_bytes += kind_bytes[def->kinds[c]];
+    }
+    struct chunk *chunk = chunk_new(x, def, rows, nulls);
+    if (!chunk) {
+        return memory_refused(x->mem, x->err, rows * row_bytes);
+    }
+    chunk->order = order;
+    wf_status status = fill_chunk(g, x, chunk, cols, moved);
+    if (status) {
+        chunk_release(chunk);
+        return status;
+    }
+    variable_append(x, var, chunk);
+    return ERR_OK;
+}
+
+wf_status gpu_var_fetch(struct gpu *g, struct exec *x, u32 var) {
+    struct variable *v = &x->vars[var];
+    struct gpu_var *gv = v->gpu;
+    if (!gv || v->on_host || (v->kind != VAR_ROWS && v->kind != VAR_AGG)) {
+        return ERR_OK;
+    }
+    if (gv->epoch != g->epoch) {
+        FAIL(x->err, GPU, "rows were lost when the GPU was reset");
+    }
+    struct fetch_col *cols = NEW_ARRAY(x->arena, struct fetch_col, gv->col_count + 1);
+    for (u32 c = 0; c < gv->col_count; c++) {
+        cols[c] = (struct fetch_col){gv->cols[c].addr, gv->cols[c].nulls_addr, NULL, NULL};
+    }
+    i64 moved = 0;
+    i64 rows = v->rows;
+    v->rows = 0; /* variable_append counts them again */
+    wf_status status = gpu_rows_to_chunk(g, x, var, rows, 0, cols, &moved);
+    v->rows = status ? rows : v->rows;
+    return status;
+}

@@ -1,0 +1,292 @@
+/* block.h: the words that the virtual machine and woven kernels share: reading groups of four rows,
+ * reserving output, searching an index, keeping an aggregation.
+ *
+ * A thread works on groups of four consecutive rows, so that one vector access serves a group whatever
+ * the width of its column, and a group of up to eight-byte elements touches one 32-byte sector: asking
+ * "is any row of the group active" decides per sector. Functions that start with b_ contain barriers. */
+#ifndef WF_BLOCK_H
+#define WF_BLOCK_H
+
+#include "prelude.h"
+
+#include "defs/agg.def"
+#include "defs/kargs.h"
+
+/* --- groups of four ------------------------------------------------------------------------- */
+
+FN void group_u8(const u8 *p, u32 x[4]) {
+    u32 w = *(const u32 *)p;
+    UNROLL for (u32 j = 0; j < 4; j++) { x[j] = w >> (8 * j) & 255u; }
+}
+FN void group_u16(const u8 *p, u32 x[4]) {
+    u64 w = *(const u64 *)p;
+    UNROLL for (u32 j = 0; j < 4; j++) { x[j] = (u32)(w >> (16 * j)) & 65535u; }
+}
+FN void group_u32(const u8 *p, u32 x[4]) {
+    vec16 v = load_once16(p);
+    UNROLL for (u32 j = 0; j < 4; j++) { x[j] = v.w[j]; }
+}
+FN void group_u64(const u8 *p, u64 x[4]) {
+    UNROLL for (u32 h = 0; h < 2; h++) {
+        vec16 v = load_once16(p + 16 * h);
+        x[2 * h] = (u64)v.w[1] << 32 | v.w[0];
+        x[2 * h + 1] = (u64)v.w[3] << 32 | v.w[2];
+    }
+}
+FN u64 vec_low(vec16 v) { return (u64)v.w[1] << 32 | v.w[0]; }
+FN u64 vec_high(vec16 v) { return (u64)v.w[3] << 32 | v.w[2]; }
+FN vec16 vec_of(u64 low, u64 high) {
+    vec16 v;
+    v.w[0] = (u32)low;
+    v.w[1] = (u32)(low >> 32);
+    v.w[2] = (u32)high;
+    v.w[3] = (u32)(high >> 32);
+    return v;
+}
+FN i128 i128_of(u64 low, u64 high) { return (i128)((u128)high << 64 | low); }
+FN i128 vec_i128(vec16 v) { return i128_of(vec_low(v), vec_high(v)); }
+FN vec16 i128_vec(i128 x) { return vec_of((u64)x, (u64)((u128)x >> 64)); }
+FN f64 f64_of(u64 bits) { return bits_f64(bits); }
+
+/* NULL flags of the group that starts at `row` (a multiple of four): bit j = row + j is NULL. */
+FN u32 group_nulls(const u8 *nulls, u32 null_form, i64 row) {
+    if (null_form == NULLS_BITS) {
+        return ~(u32)(((const u64 *)nulls)[row >> 6] >> (row & 63)) & 15u;
+    }
+    if (null_form == NULLS_BYTES) {
+        u32 w = *(const u32 *)(nulls + row);
+        return (w & 1u) | (w >> 7 & 2u) | (w >> 14 & 4u) | (w >> 21 & 8u);
+    }
+    return 0;
+}
+
+/* Rows of a group that lie below `rows`, as four bits. */
+FN u32 group_rows(i64 row, i64 rows) {
+    i64 left = rows - row;
+    return left >= 4 ? 15u : left <= 0 ? 0u : (1u << left) - 1u;
+}
+
+/* --- faults -------------------------------------------------------------------------------- */
+
+FN u64 fault_word(u32 rank, i64 row, u32 fault) {
+    return (u64)rank << 48 | ((u64)row & 0xffffffffffULL) << 8 | fault;
+}
+
+/* --- output -------------------------------------------------------------------------------- */
+
+struct b_place {
+    u64 base;  /* first output row of the block */
+    u32 first; /* this thread's first row, counted from base */
+    u32 total; /* rows of the block */
+};
+
+/* Reserves `mine` rows for every thread. s_sums holds 32 words, s_base one. Two barriers. */
+FN struct b_place b_reserve(u32 mine, u32 *s_sums, u64 *s_base, u64 *counter) {
+    u32 upto = mine;
+    UNROLL for (u32 by = 1; by < 32; by *= 2) {
+        u32 other = w_up_u32(upto, by);
+        upto += t_lane() >= by ? other : 0u;
+    }
+    u32 warp = t_id() >> 5;
+    if (t_lane() == 31u) {
+        s_sums[warp] = upto;
+    }
+    b_sync();
+    struct b_place place;
+    place.first = upto - mine;
+    place.total = 0;
+    for (u32 w = 0; w < t_count() >> 5; w++) {
+        u32 sum = s_sums[w];
+        place.first += w < warp ? sum : 0u;
+        place.total += sum;
+    }
+    if (t_id() == 0 && place.total) {
+        *s_base = atom_add_u64(counter, place.total);
+    }
+    b_sync();
+    place.base = place.total ? *s_base : 0;
+    return place;
+}
+
+/* How many of the block's rows fit; asks for more room when they do not and no limit says to stop. */
+FN u32 out_fits(struct b_place place, i64 capacity, i64 limit, u64 *report) {
+    i64 room = capacity - (i64)place.base;
+    u32 fits = room >= (i64)place.total ? place.total : room > 0 ? (u32)room : 0u;
+    if (fits < place.total && limit < 0 && t_id() == 0) {
+        atom_or_u32((u32 *)&report[REPORT_RETRY], RETRY_OUTPUT);
+    }
+    return fits;
+}
+
+/* --- indexes ------------------------------------------------------------------------------- */
+
+FN u64 hash_key(i64 key) {
+    u64 x = (u64)key;
+    x ^= x >> 32;
+    x *= 0xd6e8feb86659fd93ULL;
+    x ^= x >> 32;
+    x *= 0xd6e8feb86659fd93ULL;
+    x ^= x >> 32;
+    return x;
+}
+
+/* Row + 1 of a unique key, 0 when absent. */
+FN u32 find_direct_unique(const struct kindex *ix, i64 key) {
+    u64 slot = (u64)key - (u64)ix->key_lo;
+    return slot < ix->slot_count ? ix->heads[slot] : 0u;
+}
+FN u32 find_hash_unique(const struct kindex *ix, i64 key) {
+    u64 mask = ix->slot_count - 1;
+    u64 slot = hash_key(key) & mask;
+    u32 head = ix->heads[slot];
+    while (head && ix->keys[slot] != key) {
+        slot = (slot + 1) & mask;
+        head = ix->heads[slot];
+    }
+    return head;
+}
+/* Goes on from a slot whose head is loaded already, so that the first loads of many rows can overlap. */
+FN u32 find_hash_from(const struct kindex *ix, i64 key, u64 slot, u32 head) {
+    u64 mask = ix->slot_count - 1;
+    while (head && ix->keys[slot] != key) {
+        slot = (slot + 1) & mask;
+        head = ix->heads[slot];
+    }
+    return head;
+}
+/* The run of a key: first in the low half, end in the high half. */
+FN u64 find_direct_run(const struct kindex *ix, i64 key) {
+    u64 slot = (u64)key - (u64)ix->key_lo;
+    return slot < ix->slot_count ? (u64)ix->heads[slot + 1] << 32 | ix->heads[slot] : 0u;
+}
+FN u64 find_hash_run(const struct kindex *ix, i64 key) {
+    u64 mask = ix->slot_count - 1;
+    u64 slot = hash_key(key) & mask;
+    u32 first = ix->heads[2 * slot];
+    u32 end = ix->heads[2 * slot + 1];
+    while (first != end && ix->keys[slot] != key) {
+        slot = (slot + 1) & mask;
+        first = ix->heads[2 * slot];
+        end = ix->heads[2 * slot + 1];
+    }
+    return (u64)end << 32 | first;
+}
+/* A run whatever the form. Unique keys give the run [row, row + 1) of row numbers themselves. */
+FN u64 find_run(const struct kindex *ix, i64 key) {
+    if (ix->unique) {
+        u32 head = ix->hashed ? find_hash_unique(ix, key) : find_direct_unique(ix, key);
+        return head ? (u64)head << 32 | (head - 1u) : 0u;
+    }
+    return ix->hashed ? find_hash_run(ix, key) : find_direct_run(ix, key);
+}
+FN u32 run_row(const struct kindex *ix, u32 at) { return ix->unique ? at : ix->rows[at]; }
+
+/* --- aggregation --------------------------------------------------------------------------- */
+
+#define X(A, name, identity, expr) WORD_##name,
+enum word_op { WF_WORDS(X, ) WORD_COUNT };
+#undef X
+
+#define AGG_ATOM_ADD(p, x) ((x) ? (void)atom_add_u64((p), (u64)(x)) : (void)0)
+#define AGG_ATOM_MIN(p, x) ((x) != I64_MAX ? (void)atom_min_i64((i64 *)(p), (x)) : (void)0)
+#define AGG_ATOM_MAX(p, x) ((x) != I64_MIN ? (void)atom_max_i64((i64 *)(p), (x)) : (void)0)
+
+FN i64 word_identity(u32 op) {
+    switch (op) {
+#define X(A, name, identity, expr)                                                                 \
+    case WORD_##name: return identity;
+        WF_WORDS(X, )
+#undef X
+    default: return 0;
+    }
+}
+FN i64 word_merge(u32 op, i64 w, i64 x) {
+    switch (op) {
+#define X(A, name, identity, expr)                                                                 \
+    case WORD_##name: return (i64)(expr);
+        WF_WORDS(X, )
+#undef X
+    default: return 0;
+    }
+}
+FN void word_atom(u32 op, u64 *p, i64 x) {
+    switch (op) {
+#define X(A, name, identity, expr)                                                                 \
+    case WORD_##name: AGG_ATOM_##name(p, x); break;
+        WF_WORDS(X, )
+#undef X
+    default: break;
+    }
+}
+
+/* The state of a key, inserted when new; 0 when the table is full, which asks for a larger one. */
+FN u64 *agg_find(u64 *state, u64 slot_count, u64 group_limit, u32 word_count, i64 key, u64 *report) {
+    u64 stride = 1u + word_count;
+    if ((u64)key == AGG_EMPTY) {
+        u64 *last = state + slot_count * stride;
+        if (read_u64(last) != AGG_EMPTY && atom_cas_u64(last, 0, AGG_EMPTY) == 0) {
+            atom_add_u64(&report[REPORT_ROWS], 1);
+        }
+        return last;
+    }
+    u64 slot = hash_key(key) & (slot_count - 1);
+    for (u32 tries = 0; tries < AGG_TRIES; tries++) {
+        u64 *at = state + slot * stride;
+        u64 found = read_u64(at);
+        if (found == AGG_EMPTY) {
+            found = atom_cas_u64(at, AGG_EMPTY, (u64)key);
+            if (found == AGG_EMPTY) {
+                if (atom_add_u64(&report[REPORT_ROWS], 1) >= group_limit) {
+                    atom_or_u32((u32 *)&report[REPORT_RETRY], RETRY_TABLE);
+                }
+                return at;
+            }
+        }
+        if (found == (u64)key) {
+            return at;
+        }
+        slot = (slot + 1) & (slot_count - 1);
+    }
+    atom_or_u32((u32 *)&report[REPORT_RETRY], RETRY_TABLE);
+    return (u64 *)0;
+}
+
+/* One row into a table of this block in shared memory: word w of slot s of copy c is at
+ * (s * stride + w) * copies + c. Threads that share a copy use atomics. */
+FN void agg_shared_word(u64 *table, u32 copies, u64 at, u32 op, i64 x) {
+    u64 *p = table + at * copies + (t_id() & (copies - 1u));
+    if (copies == t_count()) {
+        *p = (u64)word_merge(op, (i64)*p, x);
+    } else {
+        word_atom(op, p, x);
+    }
+}
+
+/* Sets the block's tables up; ends with a barrier. */
+FN void b_agg_begin(u64 *table, u32 copies, u64 slot_count, u32 word_count, const u8 *word_ops) {
+    u64 stride = 1u + word_count;
+    for (u64 at = t_id(); at < slot_count * stride * copies; at += t_count()) {
+        u32 word = (u32)(at / copies % stride);
+        table[at] = word ? (u64)word_identity(word_ops[word - 1u]) : 0u;
+    }
+    b_sync();
+}
+
+/* Merges the block's tables into the state; starts with a barrier. */
+FN void b_agg_end(u64 *table, u32 copies, u64 slot_count, u32 word_count, const u8 *word_ops,
+                  u64 *state) {
+    u64 stride = 1u + word_count;
+    b_sync();
+    for (u64 at = t_id(); at < slot_count * stride; at += t_count()) {
+        u32 word = (u32)(at % stride);
+        u32 op = word ? word_ops[word - 1u] : (u32)WORD_ADD;
+        i64 x = (i64)table[at * copies + (t_id() & (copies - 1u))];
+        for (u32 c = 1; c < copies; c++) {
+            u32 turn = (c + t_id()) & (copies - 1u); /* so that threads meet different banks */
+            x = word_merge(op, x, (i64)table[at * copies + turn]);
+        }
+        word_atom(op, &state[at], x);
+    }
+}
+
+#endif

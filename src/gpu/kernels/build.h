@@ -1,0 +1,215 @@
+/* build.h: kernels that are not pipelines: building an index over rows, exclusive sums, setting up and
+ * reading out an aggregation.
+ *
+ * A build first assumes unique keys and one launch; the first duplicate asks for the general form, runs of
+ * row numbers: count per slot, exclusive sums, scatter. A hash slot is claimed through its row number, and
+ * the claimant's key is read from the rows themselves, so nobody waits for a key to be written. */
+#include "block.h"
+
+#define BUILD_ROWS(i, count)                                                                       \
+    for (i64 i = (i64)t_block() * t_count() + t_id(); i < (count); i += (i64)t_blocks() * t_count())
+
+/* The slot of row i's key, claimed in `owner` when new. out_owner: row + 1 that holds it (0: this one). */
+FN u64 build_claim(const struct kbuild *b, u32 *owner, i64 i, u32 *out_owner) {
+    i64 key = b->key[i];
+    u64 mask = b->slot_count - 1;
+    u64 slot = hash_key(key) & mask;
+    for (;;) {
+        u32 held = atom_cas_u32(&owner[slot], 0, (u32)i + 1u);
+        if (held == 0 || b->key[held - 1u] == key) {
+            *out_owner = held;
+            return slot;
+        }
+        slot = (slot + 1) & mask;
+    }
+}
+
+KERNEL(k_build_unique, struct kbuild, 256) {
+    u32 duplicate = 0;
+    BUILD_ROWS(i, args.row_count) {
+        if (!args.nulls || !args.nulls[i]) {
+            u32 held = 0;
+            if (args.hashed) {
+                u64 slot = build_claim(&args, args.heads, i, &held);
+                if (!held) {
+                    args.keys[slot] = args.key[i];
+                }
+            } else {
+                u64 slot = (u64)args.key[i] - (u64)args.key_lo;
+                held = atom_cas_u32(&args.heads[slot], 0, (u32)i + 1u);
+            }
+            duplicate |= held;
+        }
+    }
+    if (duplicate) {
+        atom_or_u32((u32 *)&args.report[REPORT_RETRY], RETRY_DUPLICATE);
+    }
+}
+
+/* heads[slot] counts the rows of a slot. */
+KERNEL(k_build_count, struct kbuild, 256) {
+    BUILD_ROWS(i, args.row_count) {
+        u32 slot_of = 0xffffffffu;
+        if (!args.nulls || !args.nulls[i]) {
+            u64 slot = (u64)args.key[i] - (u64)args.key_lo;
+            if (args.hashed) {
+                u32 held = 0;
+                slot = build_claim(&args, args.owner, i, &held);
+                if (!held) {
+                    args.keys[slot] = args.key[i];
+                }
+            }
+            atom_add_u32(&args.cursor[slot], 1);
+            slot_of = (u32)slot;
+        }
+        args.slot_of[i] = slot_of;
+    }
+}
+
+/* cursor holds exclusive sums, slot_count + 1 of them: writes the starts (DIRECT) or start and end (HASH). */
+KERNEL(k_build_starts, struct kbuild, 256) {
+    i64 slots = (i64)args.slot_count;
+    BUILD_ROWS(i, slots + 1) {
+        if (!args.hashed) {
+            args.heads[i] = args.cursor[i];
+        } else if (i < slots) {
+            args.heads[2 * i] = args.cursor[i];
+            args.heads[2 * i + 1] = args.cursor[i + 1];
+        }
+    }
+}
+
+KERNEL(k_build_scatter, struct kbuild, 256) {
+    BUILD_ROWS(i, args.row_count) {
+        u32 slot = args.slot_of[i];
+        if (slot != 0xffffffffu) {
+            args.rows[atom_add_u32(&args.cursor[slot], 1)] = (u32)i;
+        }
+    }
+}
+
+/* --- exclusive sums --------------------------------------------------------------------------- */
+
+/* Exclusive sum of x over the block; *out_total is the whole. s_sums holds 32 words. Two barriers. */
+FN u32 b_scan(u32 x, u32 *s_sums, u32 *out_total) {
+    u32 upto = x;
+    UNROLL for (u32 by = 1; by < 32; by *= 2) {
+        u32 other = w_up_u32(upto, by);
+        upto += t_lane() >= by ? other : 0u;
+    }
+    if (t_lane() == 31u) {
+        s_sums[t_id() >> 5] = upto;
+    }
+    b_sync();
+    u32 before = upto - x;
+    u32 total = 0;
+    for (u32 w = 0; w < t_count() >> 5; w++) {
+        before += w < t_id() >> 5 ? s_sums[w] : 0u;
+        total += s_sums[w];
+    }
+    b_sync();
+    *out_total = total;
+    return before;
+}
+
+KERNEL(k_scan_sums, struct kscan, 256) {
+    SHARED(u32, s_sums, 32);
+    for (i64 tile = t_block(); tile < args.sum_count; tile += t_blocks()) {
+        u32 mine = 0;
+        for (u32 k = 0; k < SCAN_TILE / BLOCK_THREADS; k++) {
+            i64 i = tile * SCAN_TILE + k * BLOCK_THREADS + t_id();
+            mine += i < args.count ? args.data[i] : 0u;
+        }
+        u32 total;
+        b_scan(mine, s_sums, &total);
+        if (t_id() == 0) {
+            args.sums[tile] = total;
+        }
+    }
+}
+
+/* One block. */
+KERNEL(k_scan_top, struct kscan, 256) {
+    SHARED(u32, s_sums, 32);
+    u32 carry = 0;
+    for (i64 first = 0; first < args.sum_count; first += BLOCK_THREADS) {
+        i64 i = first + t_id();
+        u32 x = i < args.sum_count ? args.sums[i] : 0u;
+        u32 total;
+        u32 before = b_scan(x, s_sums, &total);
+        if (i < args.sum_count) {
+            args.sums[i] = carry + before;
+        }
+        carry += total;
+    }
+}
+
+KERNEL(k_scan_apply, struct kscan, 256) {
+    SHARED(u32, s_sums, 32);
+    for (i64 tile = t_block(); tile < args.sum_count; tile += t_blocks()) {
+        u32 x[SCAN_TILE / BLOCK_THREADS];
+        u32 mine = 0;
+        i64 first = tile * SCAN_TILE + (i64)t_id() * (SCAN_TILE / BLOCK_THREADS);
+        UNROLL for (u32 k = 0; k < SCAN_TILE / BLOCK_THREADS; k++) {
+            x[k] = first + k < args.count ? args.data[first + k] : 0u;
+            mine += x[k];
+        }
+        u32 total;
+        u32 at = args.sums[tile] + b_scan(mine, s_sums, &total);
+        UNROLL for (u32 k = 0; k < SCAN_TILE / BLOCK_THREADS; k++) {
+            if (first + k < args.count) {
+                args.data[first + k] = at;
+            }
+            at += x[k];
+        }
+    }
+}
+
+/* --- aggregation state ------------------------------------------------------------------------- */
+
+KERNEL(k_agg_init, struct kagg_step, 256) {
+    u64 stride = 1u + args.agg.word_count;
+    i64 words = (i64)((args.agg.slot_count + 1) * stride);
+    BUILD_ROWS(i, words) {
+        u32 word = (u32)((u64)i % stride);
+        u64 slot = (u64)i / stride;
+        if (word) {
+            args.agg.state[i] = (u64)word_identity(args.agg.word_ops[word - 1u]);
+        } else {
+            args.agg.state[i] =
+                args.agg.form == AGG_HASH && slot < args.agg.slot_count ? AGG_EMPTY : 0u;
+        }
+    }
+}
+
+FN i32 agg_in_use(const struct kagg *agg, u32 one, u64 slot) {
+    u64 mark = agg->state[slot * (1u + agg->word_count)];
+    if (one) {
+        return slot == 0;
+    }
+    if (agg->form == AGG_HASH) {
+        return slot < agg->slot_count ? mark != AGG_EMPTY : mark == AGG_EMPTY;
+    }
+    return slot < agg->slot_count && mark != 0;
+}
+
+/* Occupied slots to columns; REPORT_ROWS counts them from zero. */
+KERNEL(k_agg_extract, struct kagg_step, 256) {
+    SHARED(u32, s_sums, 32);
+    SHARED(u64, s_base, 1);
+    u64 stride = 1u + args.agg.word_count;
+    u64 slots = args.agg.slot_count + 1;
+    for (u64 first = (u64)t_block() * t_count(); first < slots; first += (u64)t_blocks() * t_count()) {
+        u64 slot = first + t_id();
+        u32 used = slot < slots && agg_in_use(&args.agg, args.one, slot);
+        struct b_place place = b_reserve(used, s_sums, s_base, &args.report[REPORT_ROWS]);
+        if (used) {
+            const u64 *row = args.agg.state + slot * stride;
+            u64 to = place.base + place.first;
+            args.cols[0][to] = args.one ? 0u : args.agg.form == AGG_HASH ? row[0] : slot;
+            for (u32 w = 1; w < stride; w++) {
+                args.cols[w][to] = row[w];
+            }
+        }
+    }
+}

@@ -1,0 +1,705 @@
+/* weave_text.c: writes the text of a woven kernel: one pipeline, fused, for one layout of its source.
+ *
+ * A tile is 256 threads times R rows; a thread's rows are groups of four neighbours, R / 4 groups a
+ * block's width apart, so that every column, whatever its width, is read with one vector access per group and
+ * warps read contiguous lines. Registers are arrays of R that the compiler keeps in registers. Columns loaded
+ * before the first filter are read without any condition (groups past the end read group 0 again), later ones
+ * only where a group has an active row, which touches exactly the sectors that hold one. Output is
+ * compacted through two alternating stages in shared memory, one reservation per tile. Nothing that
+ * varies between executions is written here: literals, bases, sizes and addresses come from the arguments,
+ * so equal shapes give equal text, and equal text is compiled once. */
+#include "gpu/gpu_int.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+struct weaver {
+    struct weave *w;
+    const struct gpu_plan *plan;
+    const struct pipeline *pipe;
+    struct text *out;
+    u32 depth;  /* indentation */
+    u32 when_count, when_depth;
+    u32 whens[16];
+    u32 match_count;
+    u32 matches[8]; /* opcodes */
+    b8 filtered;    /* rows may be inactive before the tile's end */
+    b8 *seen;       /* registers that have a value */
+    b8 *loaded;     /* columns whose pointers are declared */
+    i32 rows;
+};
+
+__attribute__((format(printf, 2, 3))) static void line(struct weaver *v, const char *format, ...) {
+    char buf[700];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(buf, sizeof buf, format, args);
+    va_end(args);
+    text_print(v->out, "%*s%s\n", (int)(4 * v->depth), "", buf);
+}
+
+static const char *kind_text(u8 kind) { return kind_names[kind]; }
+
+/* A register as an operand of row i. */
+static const char *operand(const struct weaver *v, u16 reg, char buf[24]) {
+    snprintf(buf, 24, v->pipe->regs[reg].is_const ? "r%u" : "r%u[i]", reg);
+    return buf;
+}
+
+#define EACH "UNROLL for (u32 i = 0; i < R; i++) "
+#define EACH_GROUP "UNROLL for (u32 g = 0; g < R / 4; g++) "
+
+/* --- how many rows a thread holds --- */
+
+static i32 kind_words(u8 kind) { return MAX_OF(kind_bytes[kind] / 4, 1); }
+
+static i32 live_words(const struct gpu_plan *plan) {
+    const struct pipeline *pipe = plan->pipe;
+    i32 most = 1;
+    for (u32 at = 0; at < pipe->op_count; at++) {
+        i32 words = 0;
+        for (u32 r = 0; r < pipe->reg_count; r++) {
+            bool alive = plan->first[r] <= at && plan->last[r] >= at && !pipe->regs[r].is_const;
+            words += alive ? kind_words(pipe->regs[r].kind) : 0;
+        }
+        most = MAX_OF(most, words);
+    }
+    return most;
+}
+
+static i64 stage_bytes(const struct gpu_plan *plan) {
+    i64 bytes = 1;
+    for (u32 c = 0; plan->sink->kind == SINK_ROWS && c < plan->sink->col_count; c++) {
+        bytes = MAX_OF(bytes, kind_bytes[plan->pipe->regs[plan->sink->cols[c].reg].kind]);
+    }
+    return bytes;
+}
+
+static i32 rows_per_thread(const struct gpu_plan *plan) {
+    i32 words = live_words(plan);
+    i32 rows = words <= 5 ? 16 : words <= 10 ? 8 : 4;
+    if (plan->sink->kind == SINK_AGG) {
+        rows = MIN_OF(rows, plan->sink->word_count > 2 && plan->sink->key != NO_REG ? 4 : 8);
+    }
+    if (plan->indexes.count) {
+        rows = MIN_OF(rows, 8);
+    }
+    while (rows > 4 && 2 * WOVEN_BLOCK * rows * stage_bytes(plan) > 40960) {
+        rows /= 2;
+    }
+    return rows;
+}
+
+/* --- functions --- */
+
+static bool used_before(const struct pipeline *pipe, u32 at) {
+    for (u32 i = 0; i < at; i++) {
+        if (pipe->ops[i].code == pipe->ops[at].code) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool part_used(const struct pipeline *pipe, const char *part) {
+    for (u32 i = 0; i < pipe->op_count; i++) {
+        const struct op_info *info = &op_infos[pipe->ops[i].code];
+        if (!(info->flags & OP_CONTROL) && info->part && !strcmp(info->part, part)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void put_functions(struct weaver *v) {
+    static const char *const parts[] = {"int", "float", "date"};
+    line(v, "#include \"block.h\"");
+    line(v, "#include \"defs/fault.h\"");
+    for (i32 i = 0; i < COUNT_OF(parts); i++) {
+        if (part_used(v->pipe, parts[i])) {
+            line(v, "#include \"defs/fn_%s.h\"", parts[i]);
+        }
+    }
+    line(v, "#define R %d", v->rows);
+    line(v, "#define TILE (%d * R)", WOVEN_BLOCK);
+    line(v, "#define SPAN %d", 4 * WOVEN_BLOCK); /* rows between a thread's groups */
+    line(v, "#define ROW(i) ((i64)((i) / 4 * SPAN + (i) %% 4))");
+    for (u32 i = 0; i < v->pipe->op_count; i++) {
+        const struct op_info *info = &op_infos[v->pipe->ops[i].code];
+        if ((info->flags & OP_CONTROL) || used_before(v->pipe, i)) {
+            continue;
+        }
+        text_print(v->out, "%s %s op_%s(", info->cost >= 40 ? "FN_SLOW" : "FN",
+                   kind_text(info->result), info->name);
+        for (u32 k = 0; k < info->arity; k++) {
+            text_print(v->out, "%s%s %c", k ? ", " : "", kind_text(info->operands[k]), "abc"[k]);
+        }
+        text_print(v->out, "%s) { return %s; }\n", info->flags & OP_FAULTS ? ", u8 *f" : "", info->expr);
+    }
+}
+
+/* --- what is set up before the tiles --- */
+
+static void put_literal(struct weaver *v, const struct op *op, u16 number) {
+    static const char *const heads[KIND_COUNT] = {
+        [KIND_B8] = "(b8)",     [KIND_I32] = "(i32)(u32)",     [KIND_I64] = "(i64)",
+        [KIND_I128] = "i128_of(", [KIND_F32] = "bits_f32((u32)", [KIND_F64] = "bits_f64("};
+    char tail[40] = "";
+    char value[120];
+    u8 kind = v->pipe->regs[op->dst].kind;
+    if (kind == KIND_I128) {
+        snprintf(tail, sizeof tail, ", args.lits[%u].high)", number);
+    } else if (kind == KIND_F32 || kind == KIND_F64) {
+        snprintf(tail, sizeof tail, ")");
+    }
+    snprintf(value, sizeof value, "%sargs.lits[%u].low%s", heads[kind], number, tail);
+    if (v->pipe->regs[op->dst].is_const) {
+        line(v, "const %s r%u = %s;", kind_text(kind), op->dst, value);
+    } else {
+        line(v, EACH "{ %sr%u[i] = %s; }", v->when_depth ? "if (act >> i & 1u) " : "", op->dst, value);
+    }
+}
+
+static const char *const word_names[WORD_COUNT] = {
+#define X(A, name, identity, expr) "WORD_" #name,
+    WF_WORDS(X, )
+#undef X
+};
+
+static void put_setup(struct weaver *v) {
+    const struct sink *sink = v->plan->sink;
+    line(v, "SHARED_BYTES(s_bytes);");
+    if (sink->kind == SINK_ROWS) {
+        line(v, "SHARED(u32, s_sums, 32);");
+        line(v, "SHARED(u64, s_base, 1);");
+    }
+    line(v, "u64 fault = ~0ULL;");
+    for (u32 i = 0; i < v->pipe->op_count; i++) {
+        const struct op *op = &v->pipe->ops[i];
+        if (op->code == OP_CONST && v->pipe->regs[op->dst].is_const) {
+            put_literal(v, op, v->plan->op_imm[i]);
+        }
+    }
+    for (i64 i = 0; i < v->plan->indexes.count; i++) {
+        line(v, "const struct kindex x%lld = args.indexes[%lld];", i, i);
+    }
+    for (i64 i = 0; i < v->plan->cols.count; i++) {
+        line(v, "const struct kcol v%lld = args.cols[%lld];", i, i);
+    }
+    for (i64 i = 0; i < v->plan->luts.count; i++) {
+        line(v, "const struct kcol t%lld = args.luts[%lld];", i, i);
+    }
+    if (sink->kind != SINK_AGG) {
+        return;
+    }
+    if (v->w->agg_copies) {
+        line(v, "u64 *table = (u64 *)s_bytes;");
+        line(v, "b_agg_begin(table, args.agg.copies, args.agg.slot_count, %u, args.agg.word_ops);",
+             sink->word_count);
+    }
+    for (u32 w = 0; sink->key == NO_REG && w < sink->word_count; w++) {
+        line(v, "i64 acc%u = word_identity(%s);", w, word_names[sink->words[w]]);
+    }
+}
+
+static void put_tile_head(struct weaver *v) {
+    line(v, "for (u64 tile = t_block(); tile < args.tile_count; tile += t_blocks()) {");
+    v->depth++;
+    line(v, "const u64 tablet = tile >> args.tile_shift;");
+    line(v, "const i64 first = (i64)(tile & (((u64)1 << args.tile_shift) - 1)) * TILE;");
+    line(v, "const i64 rows = args.tablet_rows[tablet];");
+    line(v, "if (first >= rows ||");
+    line(v, "    (args.zones && !args.zones[tablet * args.zone_count + (u64)(first >> 14)])) {");
+    line(v, "    continue;");
+    line(v, "}");
+    if (v->plan->sink->kind == SINK_ROWS && v->plan->sink->limit >= 0) {
+        line(v, "if (b_any(t_id() == 0 && (i64)read_u64(&args.report[REPORT_ROWS]) >= args.limit)) {");
+        line(v, "    break;");
+        line(v, "}");
+    }
+    line(v, "const i64 row = first + (i64)t_id() * 4;");
+    line(v, "const i64 number = args.row_starts[tablet] + row;");
+    line(v, "u32 act = 0;");
+    line(v, EACH_GROUP "{ act |= group_rows(row + g * SPAN, rows) << (4 * g); }");
+    for (u32 r = 0; r < v->pipe->reg_count; r++) {
+        if (!v->pipe->regs[r].is_const && v->plan->first[r] <= v->plan->last[r] &&
+            v->plan->first[r] != 0xffffffffu) {
+            line(v, "%s r%u[R];", kind_text(v->pipe->regs[r].kind), r);
+        }
+    }
+}
+
+/* --- loads --- */
+
+struct raw { /* how a group of four lies in memory */
+    const char *type;
+    const char *read;
+    i32 width, pieces;
+};
+static const struct raw raws[] = {
+    [SEG_CONST] = {NULL, NULL, 0, 0},
+    [SEG_U8] = {"u32", "*(const u32 *)(%s)", 1, 1},
+    [SEG_U16] = {"u64", "*(const u64 *)(%s)", 2, 1},
+    [SEG_U32] = {"vec16", "load_once16(%s)", 4, 1},
+    [SEG_U64] = {"vec16", "load_once16(%s)", 8, 2},
+    [SEG_U128] = {"vec16", "load_once16(%s)", 16, 4},
+    [SEG_I32] = {"vec16", "load_once16(%s)", 4, 1},
+    [SEG_I64] = {"vec16", "load_once16(%s)", 8, 2},
+    [SEG_F32] = {"vec16", "load_once16(%s)", 4, 1},
+    [SEG_F64] = {"vec16", "load_once16(%s)", 8, 2},
+};
+
+static void declare_column(struct weaver *v, u32 col) {
+    if (!v->loaded[col]) {
+        line(v, "const struct kseg s%u = args.segs[%u * (u64)args.tablet_count + tablet];", col, col);
+        v->loaded[col] = 1;
+    }
+}
+
+/* `piece` of the group's vectors into c<op>[g], under the right condition. */
+static void put_raw(struct weaver *v, u32 op, u32 col, const struct raw *raw, i32 piece) {
+    char at[120];
+    char read[200];
+    const char *hole = strstr(raw->read, "%s");
+    const char *group = v->filtered ? "row + g * SPAN" : "(row + g * SPAN < rows ? row + g * SPAN : first)";
+    snprintf(at, sizeof at, "s%u.data + (%s) * %d + %d", col, group, raw->width, 16 * piece);
+    snprintf(read, sizeof read, "%.*s%s%s", (int)(hole - raw->read), raw->read, at, hole + 2);
+    line(v, "%s c%u_%d[R / 4];", raw->type, op, piece);
+    if (!v->filtered) {
+        line(v, EACH_GROUP "{ c%u_%d[g] = %s; }", op, piece, read);
+        return;
+    }
+    const char *zero = !strcmp(raw->type, "vec16") ? "vec_of(0, 0)" : "0";
+    line(v, EACH_GROUP "{");
+    line(v, "    c%u_%d[g] = %s;", op, piece, zero);
+    line(v, "    if (act >> (4 * g) & 15u) {");
+    line(v, "        c%u_%d[g] = %s;", op, piece, read);
+    line(v, "    }");
+    line(v, "}");
+}
+
+/* Element i of the raw vectors: its low 32 or 64 bits. */
+static const char *element(u32 op, u8 form, char buf[160]) {
+    switch (form) {
+    case SEG_U8: snprintf(buf, 160, "(c%u_0[i / 4] >> (8 * (i %% 4)) & 255u)", op); break;
+    case SEG_U16: snprintf(buf, 160, "((u32)(c%u_0[i / 4] >> (16 * (i %% 4))) & 65535u)", op); break;
+    case SEG_U32:
+    case SEG_F32: snprintf(buf, 160, "c%u_0[i / 4].w[i %% 4]", op); break;
+    case SEG_I32: snprintf(buf, 160, "(i32)c%u_0[i / 4].w[i %% 4]", op); break;
+    case SEG_U64:
+    case SEG_F64:
+    case SEG_I64:
+        snprintf(buf, 160, "%s(i & 1 ? vec_high(i & 2 ? c%u_1[i / 4] : c%u_0[i / 4]) "
+                           ": vec_low(i & 2 ? c%u_1[i / 4] : c%u_0[i / 4]))",
+                 form == SEG_I64 ? "(i64)" : "", op, op, op, op);
+        break;
+    default:
+        snprintf(buf, 160, "vec_i128(i %% 4 == 0 ? c%u_0[i / 4] : i %% 4 == 1 ? c%u_1[i / 4] : "
+                           "i %% 4 == 2 ? c%u_2[i / 4] : c%u_3[i / 4])", op, op, op, op);
+        break;
+    }
+    return buf;
+}
+
+static void put_load(struct weaver *v, u32 at, const struct op *op) {
+    u8 form = v->w->cols[op->imm].form;
+    u8 kind = v->pipe->regs[op->dst].kind;
+    u32 col = op->imm;
+    char elem[160] = "0";
+    declare_column(v, col);
+    for (i32 piece = 0; piece < raws[form].pieces; piece++) {
+        put_raw(v, at, col, &raws[form], piece);
+    }
+    if (form != SEG_CONST) {
+        (void)element(at, form, elem);
+    }
+    char value[300];
+    char base[24];
+    snprintf(base, sizeof base, "s%u.base", col);
+    bool is_float = form == SEG_F32 || form == SEG_F64;
+    switch (kind) {
+    case KIND_F32: snprintf(value, sizeof value, "bits_f32((u32)(%s))", is_float ? elem : base); break;
+    case KIND_F64: snprintf(value, sizeof value, "bits_f64(%s)", is_float ? elem : base); break;
+    case KIND_I128:
+        snprintf(value, sizeof value, "(i128)((u128)(i128)(%s) + (u128)i128_of(s%u.base, s%u.base_high))",
+                 elem, col, col);
+        break;
+    case KIND_I64: snprintf(value, sizeof value, "(i64)((u64)(i64)(%s) + s%u.base)", elem, col); break;
+    case KIND_I32:
+        snprintf(value, sizeof value, "(i32)((u32)(%s) + (u32)s%u.base)", elem, col);
+        break;
+    default: snprintf(value, sizeof value, "(b8)((u32)(%s) + (u32)s%u.base)", elem, col); break;
+    }
+    line(v, EACH "{ %sr%u[i] = %s; }", v->when_depth && v->seen[op->dst] ? "if (act >> i & 1u) " : "",
+         op->dst, value);
+}
+
+static void put_load_nulls(struct weaver *v, u32 at, const struct op *op) {
+    static const char *const forms[] = {[NULLS_NONE] = "NULLS_NONE",
+                                        [NULLS_BITS] = "NULLS_BITS",
+                                        [NULLS_BYTES] = "NULLS_BYTES"};
+    u32 col = op->imm;
+    const char *only = v->when_depth && v->seen[op->dst] ? "if (act >> i & 1u) " : "";
+    if (v->w->cols[col].null_form == NULLS_NONE) {
+        line(v, EACH "{ %sr%u[i] = 0; }", only, op->dst);
+        return;
+    }
+    declare_column(v, col);
+    line(v, "u32 n%u = 0;", at);
+    line(v, EACH_GROUP "{");
+    line(v, "    if (act >> (4 * g) & 15u) {");
+    line(v, "        n%u |= group_nulls(s%u.nulls, %s, row + g * SPAN) << (4 * g);", at, col,
+         forms[v->w->cols[col].null_form]);
+    line(v, "    }");
+    line(v, "}");
+    line(v, EACH "{ %sr%u[i] = (b8)(n%u >> i & 1u); }", only, op->dst, at);
+}
+
+/* LOADV, LOADVN, LUT: what active rows read; the others keep their value, or get zero. */
+static void put_gather(struct weaver *v, const struct op *op, u16 number) {
+    char key[24];
+    const char *kind = kind_text(v->pipe->regs[op->dst].kind);
+    operand(v, op->a, key);
+    line(v, EACH "{");
+    v->depth++;
+    if (v->when_depth && v->seen[op->dst]) {
+        line(v, "%s value = r%u[i];", kind, op->dst);
+    } else {
+        line(v, "%s value = 0;", kind);
+    }
+    line(v, "if (act >> i & 1u) {");
+    v->depth++;
+    if (op->code == OP_LOADV) {
+        line(v, "value = ((const %s *)v%u.data)[%s];", kind, number, key);
+    } else if (op->code == OP_LOADVN) {
+        line(v, "value = v%u.nulls ? v%u.nulls[%s] : (b8)0;", number, number, key);
+    } else {
+        if (op->b == NO_REG) {
+            line(v, "const i64 at = %s < 0 ? t%u.len : (i64)%s;", key, number, key);
+        } else {
+            line(v, "const i64 at = %s < 0 ? (i64)%u : (i64)%s;", key, op->b, key);
+        }
+        line(v, "value = at < t%u.len ? ((const %s *)t%u.data)[at] : (%s)0;", number, kind, number, kind);
+    }
+    v->depth--;
+    line(v, "}");
+    line(v, "r%u[i] = value;", op->dst);
+    v->depth--;
+    line(v, "}");
+}
+
+/* --- scalar opcodes --- */
+
+static void put_scalar(struct weaver *v, const struct op *op) {
+    const struct op_info *info = &op_infos[op->code];
+    bool faults = info->flags & OP_FAULTS;
+    bool heavy = info->cost >= 8 && v->filtered;
+    bool keep = v->when_depth > 0 && v->seen[op->dst];
+    const u16 regs[3] = {op->a, op->b, op->c};
+    char call[200];
+    char buf[24];
+    i32 n = snprintf(call, sizeof call, "op_%s(", info->name);
+    for (u32 k = 0; k < info->arity; k++) {
+        n += snprintf(call + n, sizeof call - (size_t)n, "%s%s", k ? ", " : "", operand(v, regs[k], buf));
+    }
+    snprintf(call + n, sizeof call - (size_t)n, "%s)", faults ? ", &f" : "");
+    const char *only = keep || heavy ? "if (act >> i & 1u) " : "";
+    if (!faults) {
+        if (heavy && !keep) {
+            line(v, EACH "{ r%u[i] = 0; }", op->dst);
+        }
+        line(v, EACH "{ %s{ r%u[i] = %s; } }", only, op->dst, call);
+        return;
+    }
+    if (heavy && !keep) {
+        line(v, EACH "{ r%u[i] = 0; }", op->dst);
+    }
+    line(v, EACH "{");
+    line(v, "    u8 f = 0;");
+    line(v, "    %s{ r%u[i] = %s; }", only, op->dst, call);
+    line(v, "    if (f && (act >> i & 1u)) {");
+    line(v, "        const u64 word = fault_word(%u, number + ROW(i), f);", op->rank);
+    line(v, "        fault = word < fault ? word : fault;");
+    line(v, "    }");
+    line(v, "}");
+}
+
+/* --- control opcodes --- */
+
+static void put_mask(struct weaver *v, u16 reg) {
+    if (v->pipe->regs[reg].is_const) {
+        line(v, "act = r%u ? act : 0u;", reg);
+    } else {
+        line(v, "{");
+        line(v, "    u32 keep = 0;");
+        line(v, "    " EACH "{ keep |= (u32)(r%u[i] & 1) << i; }", reg);
+        line(v, "    act &= keep;");
+        line(v, "}");
+    }
+}
+
+static void put_probe(struct weaver *v, u32 at, const struct op *op, u16 number) {
+    const struct weave_index *index = &v->w->indexes[number];
+    char key[24];
+    operand(v, op->a, key);
+    line(v, "u32 h%u[R];", at);
+    if (index->unique && index->hashed) {
+        line(v, "u64 p%u[R];", at);
+        line(v, EACH "{ p%u[i] = hash_key(%s) & (x%u.slot_count - 1); }", at, key, number);
+        line(v, EACH "{ h%u[i] = act >> i & 1u ? x%u.heads[p%u[i]] : 0u; }", at, number, at);
+        line(v, EACH "{ h%u[i] = find_hash_from(&x%u, %s, p%u[i], h%u[i]); }", at, number, key, at, at);
+    } else if (index->unique) {
+        line(v, EACH "{ h%u[i] = act >> i & 1u ? find_direct_unique(&x%u, %s) : 0u; }", at, number, key);
+    } else {
+        line(v, EACH "{");
+        line(v, "    const u64 run = act >> i & 1u ? find_%s_run(&x%u, %s) : 0u;",
+             index->hashed ? "hash" : "direct", number, key);
+        line(v, "    h%u[i] = (u32)run != (u32)(run >> 32) ? x%u.rows[(u32)run] + 1u : 0u;", at, number);
+        line(v, "}");
+    }
+    line(v, EACH "{");
+    line(v, "    r%u[i] = h%u[i] ? (i64)h%u[i] - 1 : 0;", op->dst, at, at);
+    line(v, "    act &= h%u[i] ? ~0u : ~(1u << i);", at);
+    line(v, "}");
+}
+
+static void put_match(struct weaver *v, u32 at, const struct op *op, u16 number) {
+    const struct weave_index *index = &v->w->indexes[number];
+    char key[24];
+    operand(v, op->a, key);
+    line(v, "u32 at%u[R];", at);
+    line(v, "u32 end%u[R];", at);
+    line(v, EACH "{");
+    if (index->unique) {
+        line(v, "    const u32 head = act >> i & 1u ? find_%s_unique(&x%u, %s) : 0u;",
+             index->hashed ? "hash" : "direct", number, key);
+        line(v, "    at%u[i] = head ? head - 1u : 0u;", at);
+        line(v, "    end%u[i] = head;", at);
+    } else {
+        line(v, "    const u64 run = act >> i & 1u ? find_%s_run(&x%u, %s) : 0u;",
+             index->hashed ? "hash" : "direct", number, key);
+        line(v, "    at%u[i] = (u32)run;", at);
+        line(v, "    end%u[i] = (u32)(run >> 32);", at);
+    }
+    line(v, "}");
+    line(v, "for (;;) {");
+    v->depth++;
+    line(v, "act = 0;");
+    line(v, EACH "{ act |= (u32)(at%u[i] != end%u[i]) << i; }", at, at);
+    line(v, "if (!b_any((i32)act)) {");
+    line(v, "    break;");
+    line(v, "}");
+    if (index->unique) {
+        line(v, EACH "{ r%u[i] = act >> i & 1u ? (i64)at%u[i] : 0; }", op->dst, at);
+    } else {
+        line(v, EACH "{ r%u[i] = act >> i & 1u ? (i64)x%u.rows[at%u[i]] : 0; }", op->dst, number, at);
+    }
+    v->matches[v->match_count++] = at;
+}
+
+/* --- sinks --- */
+
+static void put_stage(struct weaver *v, u16 reg, u8 kind, u32 turn, const char *target, u32 c) {
+    static const char *const types[17] = {[1] = "u8", [4] = "u32", [8] = "u64", [16] = "vec16"};
+    u32 bytes = kind_bytes[kind];
+    char buf[24];
+    char value[80];
+    const char *name = operand(v, reg, buf);
+    snprintf(value, sizeof value,
+             kind == KIND_F32   ? "f32_bits(%s)"
+             : kind == KIND_F64 ? "f64_bits(%s)"
+             : bytes == 16      ? "i128_vec(%s)"
+             : bytes == 8       ? "(u64)%s"
+             : bytes == 4       ? "(u32)%s"
+                                : "(u8)%s",
+             name);
+    line(v, "{");
+    v->depth++;
+    line(v, "%s *stage = (%s *)(s_bytes + %u * STAGE);", types[bytes], types[bytes], turn);
+    line(v, "u32 at = place.first;");
+    line(v, EACH "{");
+    line(v, "    if (act >> i & 1u) {");
+    line(v, bytes == 16 ? "        store16(&stage[at], %s);" : "        stage[at] = %s;", value);
+    line(v, "    }");
+    line(v, "    at += act >> i & 1u;");
+    line(v, "}");
+    line(v, "b_sync();");
+    line(v, "%s *to = (%s *)args.outs[%u].%s + place.base;", types[bytes], types[bytes], c, target);
+    line(v, "for (u32 k = t_id(); k < fits; k += %d) {", WOVEN_BLOCK);
+    line(v, bytes == 16 ? "    store16(&to[k], load16(&stage[k]));" : "    to[k] = stage[k];");
+    line(v, "}");
+    v->depth--;
+    line(v, "}");
+}
+
+static void put_emit_rows(struct weaver *v) {
+    const struct sink *sink = v->plan->sink;
+    line(v, "const struct b_place place =");
+    line(v, "    b_reserve(bits_set_u32(act), s_sums, s_base, &args.report[REPORT_ROWS]);");
+    line(v, "if (place.total) {");
+    v->depth++;
+    line(v, "const u32 fits = out_fits(place, args.capacity, args.limit, args.report);");
+    u32 turn = 0;
+    for (u32 c = 0; c < sink->col_count; c++) {
+        u16 reg = sink->cols[c].reg;
+        put_stage(v, reg, v->pipe->regs[reg].kind, turn++ & 1u, "data", c);
+        if (sink->cols[c].null_reg != NO_REG) {
+            put_stage(v, sink->cols[c].null_reg, KIND_B8, turn++ & 1u, "nulls", c);
+        }
+    }
+    v->depth--;
+    line(v, "}");
+}
+
+static void put_agg_words(struct weaver *v, bool shared) {
+    const struct sink *sink = v->plan->sink;
+    for (u32 w = 0; w < sink->word_count; w++) {
+        char buf[24];
+        const char *x = operand(v, sink->word_regs[w], buf);
+        const char *op = word_names[sink->words[w]];
+        if (shared) {
+            line(v, "agg_shared_word(table, args.agg.copies, at + %u, %s, %s);", 1 + w, op, x);
+        } else {
+            line(v, "word_atom(%s, at + %u, %s);", op, 1 + w, x);
+        }
+    }
+}
+
+static void put_emit_agg(struct weaver *v) {
+    const struct sink *sink = v->plan->sink;
+    char key[24] = "";
+    char buf[24];
+    line(v, EACH "{");
+    v->depth++;
+    line(v, "if (act >> i & 1u) {");
+    v->depth++;
+    if (sink->key == NO_REG) {
+        for (u32 w = 0; w < sink->word_count; w++) {
+            line(v, "acc%u = word_merge(%s, acc%u, %s);", w, word_names[sink->words[w]], w,
+                 operand(v, sink->word_regs[w], buf));
+        }
+    } else if (v->w->agg_copies) {
+        operand(v, sink->key, key);
+        line(v, "const u64 at = (u64)%s * %u;", key, 1 + sink->word_count);
+        line(v, "agg_shared_word(table, args.agg.copies, at, WORD_ADD, 1);");
+        put_agg_words(v, true);
+    } else {
+        operand(v, sink->key, key);
+        if (v->w->agg_form == AGG_HASH) {
+            line(v, "u64 *at = agg_find(args.agg.state, args.agg.slot_count, args.agg.group_limit, %u,",
+                 sink->word_count);
+            line(v, "                   %s, args.report);", key);
+        } else {
+            line(v, "u64 *at = args.agg.state + (u64)%s * %u;", key, 1 + sink->word_count);
+            line(v, "if (!read_u64(at)) {");
+            line(v, "    atom_add_u64(at, 1);");
+            line(v, "}");
+        }
+        line(v, "if (at) {");
+        v->depth++;
+        put_agg_words(v, false);
+        v->depth--;
+        line(v, "}");
+    }
+    v->depth--;
+    line(v, "}");
+    v->depth--;
+    line(v, "}");
+}
+
+static void put_finish(struct weaver *v) {
+    const struct sink *sink = v->plan->sink;
+    if (sink->kind == SINK_AGG && v->w->agg_copies) {
+        for (u32 w = 0; sink->key == NO_REG && w < sink->word_count; w++) {
+            line(v, "agg_shared_word(table, args.agg.copies, %u, %s, acc%u);", 1 + w,
+                 word_names[sink->words[w]], w);
+        }
+        line(v, "b_agg_end(table, args.agg.copies, args.agg.slot_count, %u, args.agg.word_ops,",
+             sink->word_count);
+        line(v, "          args.agg.state);");
+    }
+    line(v, "if (fault != ~0ULL) {");
+    line(v, "    atom_min_u64(&args.report[REPORT_FAULT], fault);");
+    line(v, "}");
+}
+
+/* --- the body --- */
+
+static void put_op(struct weaver *v, u32 at) {
+    const struct op *op = &v->pipe->ops[at];
+    u16 number = v->plan->op_imm[at];
+    switch (op->code) {
+    case OP_CONST:
+        if (!v->pipe->regs[op->dst].is_const) {
+            put_literal(v, op, number);
+        }
+        break;
+    case OP_LOAD: put_load(v, at, op); break;
+    case OP_LOADN: put_load_nulls(v, at, op); break;
+    case OP_LOADV:
+    case OP_LOADVN:
+    case OP_LUT: put_gather(v, op, number); break;
+    case OP_ROWNO: line(v, EACH "{ r%u[i] = number + ROW(i); }", op->dst); break;
+    case OP_FILTER:
+        put_mask(v, op->a);
+        v->filtered = 1;
+        break;
+    case OP_WHEN:
+        line(v, "const u32 when%u = act;", v->when_count);
+        v->whens[v->when_depth++] = v->when_count++;
+        put_mask(v, op->a);
+        v->filtered = 1;
+        break;
+    case OP_END: line(v, "act = when%u;", v->whens[--v->when_depth]); break;
+    case OP_PROBE:
+        put_probe(v, at, op, number);
+        v->filtered = 1;
+        break;
+    case OP_MATCH:
+        put_match(v, at, op, number);
+        v->filtered = 1;
+        break;
+    case OP_EMIT:
+        if (v->plan->sink->kind == SINK_ROWS) {
+            put_emit_rows(v);
+        } else {
+            put_emit_agg(v);
+        }
+        break;
+    default: put_scalar(v, op); break;
+    }
+    if (op->dst != NO_REG) {
+        v->seen[op->dst] = 1;
+    }
+}
+
+void gpu_weave_text(struct weave *w, struct text *out) {
+    const struct gpu_plan *plan = w->plan;
+    struct weaver v = {.w = w, .plan = plan, .pipe = plan->pipe, .out = out};
+    v.seen = NEW_ARRAY(out->arena, b8, plan->pipe->reg_count + 1);
+    v.loaded = NEW_ARRAY(out->arena, b8, plan->pipe->source.col_count + 1);
+    v.rows = rows_per_thread(plan);
+    w->rows_per_thread = v.rows;
+    i64 stage = (i64)WOVEN_BLOCK * v.rows * stage_bytes(plan);
+    w->shared_bytes = plan->sink->kind == SINK_ROWS ? 2 * stage : 0;
+    put_functions(&v);
+    line(&v, "#define STAGE %lldu", stage);
+    line(&v, "KERNEL(k_woven, struct kargs, %d) {", WOVEN_BLOCK);
+    v.depth = 1;
+    put_setup(&v);
+    put_tile_head(&v);
+    for (u32 i = 0; i < plan->pipe->op_count; i++) {
+        put_op(&v, i);
+    }
+    while (v.match_count > 0) {
+        u32 at = v.matches[--v.match_count];
+        line(&v, EACH "{ at%u[i] += at%u[i] != end%u[i]; }", at, at, at);
+        v.depth--;
+        line(&v, "}");
+    }
+    v.depth--;
+    line(&v, "}");
+    put_finish(&v);
+    v.depth--;
+    line(&v, "}");
+}

@@ -1,0 +1,133 @@
+/* csv_int.h: what the files of the delimited-text reader share.
+ *
+ * A load has two passes. The first counts, block by block and in parallel, line ends inside and
+ * outside of quotes; from that every block learns whether it begins inside quotes, where its first
+ * record begins and that record's number. The second parses blocks in parallel, straight into the
+ * column buffers of the tablets their rows belong to; whoever completes a tablet seals it. */
+#ifndef WF_IO_CSV_INT_H
+#define WF_IO_CSV_INT_H
+
+#include "base/file.h"
+#include "base/thread.h"
+#include "io/io.h"
+
+/* --- csv_scan.c: bytes, 64 at a time -----------------------------------------------------------
+ */
+
+/* out[k] has bit i set where byte 64 * k + i is a, b or c. */
+void csv_masks(const char *bytes, i64 word_count, char a, char b, char c, u64 *out);
+
+enum quote_state { QUOTE_OUT, QUOTE_IN, QUOTE_IN_ESCAPED, QUOTE_STATES };
+struct csv_count {              /* of a block, for each state it may begin in */
+    i64 newlines[QUOTE_STATES]; /* outside of quotes */
+    u8 after[QUOTE_STATES];     /* the state it ends in */
+    b8 plain;                   /* all bytes are ASCII and none is NUL */
+};
+void csv_count(const char *bytes, i64 len, char quote, char escape, struct csv_count *out);
+i64 csv_newlines(const char *bytes, i64 len);
+
+enum { WINDOW_WORDS = 64 };
+/* Hands out the positions of delimiters, line ends and quotes, in order. */
+struct csv_cursor {
+    const char *window, *next, *end; /* what the masks cover, what they do not cover yet */
+    char delimiter, quote;
+    i32 word, word_count;
+    u64 mask;
+    u64 masks[WINDOW_WORDS];
+};
+void cursor_init(struct csv_cursor *cursor, const char *begin, const char *end, char delimiter,
+                 char quote);
+bool cursor_refill(struct csv_cursor *cursor); /* false at the end */
+
+/* The next one, or the end. */
+static inline const char *cursor_next(struct csv_cursor *cursor) {
+    while (!cursor->mask) {
+        if (++cursor->word < cursor->word_count) {
+            cursor->mask = cursor->masks[cursor->word];
+        } else if (!cursor_refill(cursor)) {
+            return cursor->end;
+        }
+    }
+    i32 bit = __builtin_ctzll(cursor->mask);
+    cursor->mask &= cursor->mask - 1;
+    return cursor->window + cursor->word * 64 + bit;
+}
+
+/* --- the load ----------------------------------------------------------------------------------
+ */
+
+struct csv_field { /* what column i of the file is */
+    u32 col;       /* of the table */
+    struct type type;
+    u8 kind;
+    b8 not_null;
+    const char *name;
+    i64 lo, hi;     /* smallint, integer, bigint */
+    i128 dec_limit; /* decimal: |value| is below */
+};
+
+struct csv_block {
+    const char
+        *begin; /* of the first record that begins in the block; where it ends: next block's */
+    i64 first_row;
+    struct csv_count count;
+};
+
+struct heap; /* bytes of unescaped fields */
+
+struct csv_tablet { /* one being filled: plain columns for its rows */
+    i64 first_row, rows;
+    _Atomic i64 rows_left; /* to be parsed */
+    u8 *block;             /* data and NULL flags of every column; NULL until first used */
+    struct heap *heaps;
+};
+
+struct csv_job {
+    struct table *table;
+    const char *path;
+    const struct csv_options *options;
+    struct memory *mem;
+    struct load_progress *progress; /* may be NULL */
+    struct csv_field *fields;
+    u32 field_count;
+    i64 null_len;
+
+    const char *data, *start, *end; /* the file; its records */
+    i64 block_bytes, block_count;
+    struct csv_block *blocks; /* one more than block_count */
+
+    i64 tablet_count, tablet_rows, total_rows;
+    struct csv_tablet *tablets;
+    i64 *data_at, *nulls_at; /* per table column: offsets in a tablet's block */
+    i64 tablet_bytes;
+    struct load *load; /* NULL: rows go to the table's tail */
+
+    struct mutex lock;    /* below, and tablets' blocks and heaps */
+    u8 *spare;            /* a tablet block to be used again */
+    struct error stopped; /* memory, cancellation: ends everything */
+    _Atomic i32 stop;
+    /* The bad record nearest to the start of the file, wherever it was met. */
+    _Atomic i64 bad_record;
+    i64 bad_at; /* the line to name is the one of this offset */
+    i64 bad_field;
+    struct error bad;
+};
+
+/* csv_load with blocks of any size, for tests. */
+FALLIBLE csv_load_blocks(struct table *table, const char *path, const struct csv_options *options,
+                         struct pool *pool, struct memory *mem, struct load_progress *progress,
+                         i64 block_bytes, i64 *out_rows, struct error *err);
+
+/* csv_load.c, for csv_parse.c */
+bool csv_stopped(struct csv_job *job); /* also notices cancellation and the deadline */
+void csv_stop(struct csv_job *job, const struct error *err);
+void csv_refused(struct csv_job *job, i64 bytes); /* stops the job for want of memory */
+/* The columns of a tablet; NULL when memory was refused and the job stopped. */
+u8 *csv_tablet_block(struct csv_job *job, struct csv_tablet *tablet);
+void csv_tablet_parsed(struct csv_job *job, i64 tablet_no, i64 rows);
+
+/* csv_parse.c */
+void csv_parse_block(struct csv_job *job, i64 block_no);
+void heap_free_all(struct memory *mem, struct heap *heap);
+
+#endif

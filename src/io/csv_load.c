@@ -1,0 +1,379 @@
+/* csv_load.c: COPY FROM a delimited file: the plan of a load, its two passes, its errors.
+ *
+ * Rows are counted before they are parsed, at a small part of the cost of parsing, because that
+ * makes everything after exact: each row's tablet and place are known, so all tablets but the last
+ * are full, blocks can be parsed in any order, and no thread waits for another. A tablet's columns
+ * are allocated when its first block is reached and given back when it is sealed. Of several bad
+ * lines the first in the file is reported, however many threads met others: a block is skipped only
+ * when it lies behind a known error. Small files go to the table's tail. */
+#include "io/csv_int.h"
+
+#include <stdio.h>
+
+enum { BLOCK_BYTES = 1 << 20 };
+
+void csv_stop(struct csv_job *job, const struct error *err) {
+    mutex_lock(&job->lock);
+    if (!atomic_load(&job->stop)) {
+        job->stopped = *err;
+        atomic_store(&job->stop, 1);
+    }
+    mutex_unlock(&job->lock);
+}
+
+void csv_refused(struct csv_job *job, i64 bytes) {
+    struct error err;
+    error_reset(&err);
+    wf_status status = memory_refused(job->mem, &err, bytes);
+    UNUSED(status);
+    csv_stop(job, &err);
+}
+
+bool csv_stopped(struct csv_job *job) {
+    const struct load_progress *progress = job->progress;
+    if (atomic_load(&job->stop)) {
+        return true;
+    }
+    if (!progress) {
+        return false;
+    }
+    bool cancelled = progress->cancel && atomic_load(progress->cancel);
+    if (cancelled || (progress->deadline_ns && clock_ns() > progress->deadline_ns)) {
+        struct error err;
+        error_reset(&err);
+        wf_status status = error_set(&err, ERR_CANCELLED, -1,
+                                     cancelled ? "statement cancelled"
+                                               : "statement cancelled: it ran past its timeout");
+        UNUSED(status);
+        csv_stop(job, &err);
+        return true;
+    }
+    return false;
+}
+
+/* The position after the next line end outside of quotes. */
+static const char *next_record(const struct csv_job *job, const char *p, u8 state) {
+    char quote = job->options->quote, escape = job->options->escape;
+    for (; p < job->end; p++) {
+        if (state == QUOTE_OUT) {
+            if (*p == '\n') {
+                return p + 1;
+            }
+            state = quote && *p == quote ? QUOTE_IN : QUOTE_OUT;
+        } else if (state == QUOTE_IN_ESCAPED) {
+            state = QUOTE_IN;
+        } else if (*p == escape && escape != quote) {
+            state = QUOTE_IN_ESCAPED;
+        } else if (*p == quote) {
+            state = QUOTE_OUT;
+        }
+    }
+    return job->end;
+}
+
+static void count_task(void *arg, i64 i, i32 worker) {
+    UNUSED(worker);
+    struct csv_job *job = arg;
+    if (csv_stopped(job)) {
+        return;
+    }
+    const char *begin = job->start + i * job->block_bytes;
+    i64 len = MIN_OF(job->block_bytes, job->end - begin);
+    csv_count(begin, len, job->options->quote, job->options->escape, &job->blocks[i].count);
+}
+
+static void parse_task(void *arg, i64 i, i32 worker) {
+    UNUSED(worker);
+    csv_parse_block(arg, i);
+}
+
+static void run(struct pool *pool, i64 count, void (*task)(void *, i64, i32), void *arg) {
+    if (pool) {
+        pool_run(pool, count, task, arg);
+        return;
+    }
+    for (i64 i = 0; i < count; i++) {
+        task(arg, i, 0);
+    }
+}
+
+/* From the counts of all blocks: where each one's first record begins, and its number. */
+static void place_blocks(struct csv_job *job) {
+    i64 newlines = 0;
+    u8 state = QUOTE_OUT;
+    for (i64 i = 0; i < job->block_count; i++) {
+        struct csv_block *block = &job->blocks[i];
+        const char *edge = job->start + i * job->block_bytes;
+        bool at_edge = i == 0 || (state == QUOTE_OUT && edge[-1] == '\n');
+        block->begin = at_edge ? edge : next_record(job, edge, state);
+        block->first_row = newlines + !at_edge;
+        newlines += block->count.newlines[state];
+        state = block->count.after[state];
+    }
+    bool open = job->end > job->start && (state != QUOTE_OUT || job->end[-1] != '\n');
+    struct csv_block *last = &job->blocks[job->block_count];
+    last->begin = job->end;
+    last->first_row = job->total_rows = newlines + open;
+}
+
+/* One allocation per list; all are small next to the file. */
+static FALLIBLE alloc(struct csv_job *job, void *out, i64 bytes, struct error *err) {
+    void *block = mem_alloc(job->mem, bytes);
+    if (!block) {
+        return memory_refused(job->mem, err, bytes);
+    }
+    memset(block, 0, (size_t)bytes);
+    memcpy(out, &block, sizeof block);
+    return ERR_OK;
+}
+
+static FALLIBLE plan_fields(struct csv_job *job, struct error *err) {
+    const struct table *table = job->table;
+    const struct csv_options *options = job->options;
+    job->field_count = options->col_count ? (u32)options->col_count : table->col_count;
+    TRY(alloc(job, &job->fields, (i64)job->field_count * (i64)sizeof *job->fields, err));
+    for (u32 i = 0; i < job->field_count; i++) {
+        struct csv_field *field = &job->fields[i];
+        u32 col = options->col_count ? options->cols[i] : i;
+        struct type type = table->cols[col].type;
+        bool small = type.id == TYPE_SMALLINT, big = type.id == TYPE_BIGINT;
+        *field = (struct csv_field){.col = col,
+                                    .type = type,
+                                    .kind = (u8)type_kind(type),
+                                    .not_null = table->cols[col].not_null,
+                                    .name = table->cols[col].name,
+                                    .lo = small ? -32768
+                                          : big ? I64_MIN
+                                                : I32_MIN,
+                                    .hi = small ? 32767
+                                          : big ? I64_MAX
+                                                : I32_MAX};
+        if (type.id == TYPE_DECIMAL) {
+            field->dec_limit = pow10_i128(type.precision);
+        }
+    }
+    return ERR_OK;
+}
+
+static bool is_listed(const struct csv_job *job, u32 col) {
+    for (u32 i = 0; i < job->field_count; i++) {
+        if (job->fields[i].col == col) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Skips a byte order mark and the header; an empty last line is no record of several columns. */
+static void find_records(struct csv_job *job, const struct file_view *file) {
+    job->data = file->bytes ? file->data : "";
+    job->start = job->data;
+    job->end = job->data + file->bytes;
+    if (file->bytes >= 3 && !memcmp(job->data, "\xef\xbb\xbf", 3)) {
+        job->start += 3;
+    }
+    if (job->options->header) {
+        job->start = next_record(job, job->start, QUOTE_OUT);
+    }
+    if (job->field_count > 1 && job->end > job->start && job->end[-1] == '\n') {
+        const char *line = job->end - 1;
+        line -= line > job->start && line[-1] == '\r';
+        if (line == job->start || line[-1] == '\n') {
+            job->end = line;
+        }
+    }
+}
+
+static FALLIBLE plan_tablets(struct csv_job *job, struct error *err) {
+    const struct table *table = job->table;
+    job->tablet_rows = 1LL << table->tablet_shift;
+    job->tablet_count = (job->total_rows + job->tablet_rows - 1) / job->tablet_rows;
+    i64 bytes = (i64)sizeof *job->tablets * MAX_OF(job->tablet_count, 1);
+    TRY(alloc(job, &job->tablets, bytes, err));
+    for (i64 i = 0; i < job->tablet_count; i++) {
+        struct csv_tablet *tablet = &job->tablets[i];
+        tablet->first_row = i * job->tablet_rows;
+        tablet->rows = MIN_OF(job->tablet_rows, job->total_rows - tablet->first_row);
+        atomic_init(&tablet->rows_left, tablet->rows);
+    }
+    TRY(alloc(job, &job->data_at, (i64)table->col_count * 2 * (i64)sizeof(i64), err));
+    job->nulls_at = job->data_at + table->col_count;
+    i64 at = 0, rows = MIN_OF(job->tablet_rows, job->total_rows);
+    for (u32 i = 0; i < table->col_count; i++) {
+        job->data_at[i] = at;
+        at += ALIGN_UP(rows * kind_bytes[type_kind(table->cols[i].type)], 64);
+        job->nulls_at[i] = at;
+        at += ALIGN_UP(rows, 64);
+    }
+    job->tablet_bytes = at;
+    bool small = job->tablet_count == 1 && job->total_rows * 8 <= job->tablet_rows;
+    return small ? ERR_OK : load_open(&job->load, job->table, err);
+}
+
+u8 *csv_tablet_block(struct csv_job *job, struct csv_tablet *tablet) {
+    mutex_lock(&job->lock);
+    if (!tablet->block) {
+        tablet->block = job->spare ? job->spare : mem_alloc(job->mem, job->tablet_bytes);
+        job->spare = NULL;
+        for (u32 i = 0; tablet->block && i < job->table->col_count; i++) {
+            if (!is_listed(job, i)) {
+                memset(tablet->block + job->nulls_at[i], 1, (size_t)tablet->rows);
+            }
+        }
+    }
+    u8 *block = tablet->block;
+    mutex_unlock(&job->lock);
+    if (!block) {
+        csv_refused(job, job->tablet_bytes);
+    }
+    return block;
+}
+
+static void tablet_free(struct csv_job *job, struct csv_tablet *tablet) {
+    mutex_lock(&job->lock);
+    u8 *block = tablet->block;
+    struct heap *heaps = tablet->heaps;
+    if (!job->spare) {
+        job->spare = block;
+        block = NULL;
+    }
+    tablet->block = NULL;
+    tablet->heaps = NULL;
+    mutex_unlock(&job->lock);
+    mem_free(job->mem, block, job->tablet_bytes);
+    heap_free_all(job->mem, heaps);
+}
+
+static FALLIBLE tablet_store(struct csv_job *job, i64 tablet_no, struct error *err) {
+    struct table *table = job->table;
+    struct csv_tablet *tablet = &job->tablets[tablet_no];
+    i64 bytes = (i64)table->col_count * (i64)sizeof(struct input_col);
+    struct input_col *cols = mem_alloc(job->mem, bytes);
+    if (!cols) {
+        return memory_refused(job->mem, err, bytes);
+    }
+    for (u32 i = 0; i < table->col_count; i++) {
+        cols[i].data = tablet->block + job->data_at[i];
+        cols[i].nulls = table->cols[i].not_null ? NULL : tablet->block + job->nulls_at[i];
+    }
+    wf_status status = job->load ? load_tablet(job->load, tablet_no, tablet->rows, cols, err)
+                                 : table_append(table, tablet->rows, cols, err);
+    mem_free(job->mem, cols, bytes);
+    return status;
+}
+
+void csv_tablet_parsed(struct csv_job *job, i64 tablet_no, i64 rows) {
+    struct csv_tablet *tablet = &job->tablets[tablet_no];
+    if (atomic_fetch_sub(&tablet->rows_left, rows) != rows) {
+        return;
+    }
+    bool wanted = !csv_stopped(job) && atomic_load(&job->bad_record) == I64_MAX;
+    if (wanted && job->load) {
+        struct error err;
+        error_reset(&err);
+        if (tablet_store(job, tablet_no, &err)) {
+            csv_stop(job, &err);
+        }
+    }
+    if (!wanted || job->load) { /* the rows of a small file wait for the end */
+        tablet_free(job, tablet);
+    }
+}
+
+static FALLIBLE report_bad(struct csv_job *job, struct error *err) {
+    long long line = csv_newlines(job->data, job->bad_at) + 1;
+    i64 field = job->bad_field;
+    if (field < 0) {
+        return error_set(err, job->bad.code, -1, "%s, line %lld: %s", job->path, line,
+                         job->bad.message);
+    }
+    return error_set(err, job->bad.code, -1, "%s, line %lld, column %lld (%s): %s", job->path, line,
+                     field + 1, job->fields[field].name, job->bad.message);
+}
+
+/* A column that the file does not fill and that forbids NULL. */
+static FALLIBLE check_unlisted(struct csv_job *job, struct error *err) {
+    for (u32 i = 0; job->total_rows && i < job->table->col_count; i++) {
+        if (job->table->cols[i].not_null && !is_listed(job, i)) {
+            FAIL(err, NOT_NULL, "%s, line %lld: no value for column \"%s\", which is NOT NULL",
+                 job->path, csv_newlines(job->data, job->start - job->data) + 1,
+                 job->table->cols[i].name);
+        }
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE load_file(struct csv_job *job, struct pool *pool, struct error *err) {
+    job->block_count = (job->end - job->start + job->block_bytes - 1) / job->block_bytes;
+    TRY(alloc(job, &job->blocks, (job->block_count + 1) * (i64)sizeof *job->blocks, err));
+    run(pool, job->block_count, count_task, job);
+    if (!atomic_load(&job->stop)) {
+        place_blocks(job);
+        TRY(check_unlisted(job, err));
+        TRY(plan_tablets(job, err));
+        run(pool, job->block_count, parse_task, job);
+    }
+    if (atomic_load(&job->bad_record) != I64_MAX) {
+        return report_bad(job, err);
+    }
+    if (atomic_load(&job->stop)) {
+        *err = job->stopped;
+        return err->code;
+    }
+    if (job->load) {
+        struct load *load = job->load;
+        job->load = NULL;
+        return load_commit(load, err);
+    }
+    return job->total_rows ? tablet_store(job, 0, err) : ERR_OK;
+}
+
+static void job_fini(struct csv_job *job) {
+    struct memory *mem = job->mem;
+    if (job->load) {
+        load_abort(job->load);
+    }
+    for (i64 i = 0; job->tablets && i < job->tablet_count; i++) {
+        tablet_free(job, &job->tablets[i]);
+    }
+    mem_free(mem, job->spare, job->tablet_bytes);
+    mem_free(mem, job->data_at, (i64)job->table->col_count * 2 * (i64)sizeof(i64));
+    mem_free(mem, job->tablets, (i64)sizeof *job->tablets * MAX_OF(job->tablet_count, 1));
+    mem_free(mem, job->blocks, (job->block_count + 1) * (i64)sizeof *job->blocks);
+    mem_free(mem, job->fields, (i64)job->field_count * (i64)sizeof *job->fields);
+    mutex_fini(&job->lock);
+}
+
+wf_status csv_load_blocks(struct table *table, const char *path, const struct csv_options *options,
+                          struct pool *pool, struct memory *mem, struct load_progress *progress,
+                          i64 block_bytes, i64 *out_rows, struct error *err) {
+    struct file_view file;
+    TRY(file_view_open(&file, path, err));
+    struct csv_job job = {.table = table,
+                          .path = path,
+                          .options = options,
+                          .mem = mem,
+                          .progress = progress,
+                          .block_bytes = block_bytes,
+                          .null_len = (i64)strlen(options->null_text)};
+    atomic_init(&job.bad_record, I64_MAX);
+    mutex_init(&job.lock);
+    wf_status status = plan_fields(&job, err);
+    if (status == ERR_OK) {
+        find_records(&job, &file);
+        if (progress) {
+            progress->bytes_total = job.end - job.start;
+        }
+        status = load_file(&job, pool, err);
+    }
+    *out_rows = status == ERR_OK ? job.total_rows : 0;
+    job_fini(&job);
+    file_view_close(&file);
+    return status;
+}
+
+wf_status csv_load(struct table *table, const char *path, const struct csv_options *options,
+                   struct pool *pool, struct memory *mem, struct load_progress *progress,
+                   i64 *out_rows, struct error *err) {
+    return csv_load_blocks(table, path, options, pool, mem, progress, BLOCK_BYTES, out_rows, err);
+}

@@ -1,0 +1,421 @@
+/* csv_parse.c: the second pass: records to columns.
+ *
+ * A block is parsed record by record; a field's bytes are converted where they lie in the mapped
+ * file, text is kept as a view of it. Quotes may begin and end anywhere in a field, as in
+ * PostgreSQL; only fields that hold escapes, or quotes elsewhere than around them, are copied. How
+ * many records a block has is known, and so is the row each belongs to: parsing and the first pass
+ * agree on what ends a record. */
+#include "io/csv_int.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "defs/value.h"
+
+enum { HEAP_BYTES = 1 << 16, SHOWN_BYTES = 60 };
+
+struct heap {
+    struct heap *next;
+    i64 bytes, used;
+    char data[];
+};
+
+struct parser {
+    struct csv_job *job;
+    struct csv_cursor cursor;
+    const char *pos, *end;
+    const char *record; /* where the current one begins */
+    b8 plain;           /* text needs no check */
+    struct csv_tablet *tablet;
+    u8 *block;
+    i64 row; /* within the tablet */
+    struct heap *heap;
+};
+
+struct field {
+    struct sv text;
+    b8 quoted;
+    b8 last; /* of its line */
+};
+
+void heap_free_all(struct memory *mem, struct heap *heap) {
+    while (heap) {
+        struct heap *next = heap->next;
+        mem_free(mem, heap, heap->bytes);
+        heap = next;
+    }
+}
+
+/* Records an error of the current record, unless one nearer to the start of the file is known.
+ * field is -1 for errors of the whole line. Always false. */
+__attribute__((format(printf, 5, 6))) static bool bad(struct parser *p, const char *at, i64 field,
+                                                      wf_status code, const char *format, ...) {
+    struct csv_job *job = p->job;
+    i64 record = p->record - job->data;
+    char message[400];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    mutex_lock(&job->lock);
+    if (record < atomic_load(&job->bad_record)) {
+        error_reset(&job->bad);
+        code = error_set(&job->bad, code, -1, "%s", message);
+        job->bad_at = at - job->data;
+        job->bad_field = field;
+        atomic_store(&job->bad_record, record);
+    }
+    mutex_unlock(&job->lock);
+    return false;
+}
+
+/* The value as it may be shown: not too long, nothing that could disturb a terminal. */
+static const char *shown(struct sv s, char buf[SHOWN_BYTES + 8]) {
+    i64 n = MIN_OF(s.len, SHOWN_BYTES);
+    while (n > 0 && n < s.len && ((u8)s.ptr[n] & 0xc0) == 0x80) {
+        n--; /* not in the middle of a character */
+    }
+    bool valid = utf8_valid(s.ptr, n, NULL);
+    for (i64 i = 0; i < n; i++) {
+        u8 c = (u8)s.ptr[i];
+        buf[i] = c < 32 || c == 127 || (c > 127 && !valid) ? '?' : s.ptr[i];
+    }
+    memcpy(buf + n, n < s.len ? "..." : "", n < s.len ? 4 : 1);
+    return buf;
+}
+
+static bool bad_value(struct parser *p, i64 i, struct sv s, u8 fault) {
+    const struct csv_field *field = &p->job->fields[i];
+    char type[32], value[SHOWN_BYTES + 8];
+    wf_status code = fault_error(fault);
+    if (!utf8_valid(s.ptr, s.len, NULL)) {
+        return bad(p, s.ptr, i, ERR_INVALID_ENCODING, "invalid UTF-8: \"%s\"", shown(s, value));
+    }
+    type_print(field->type, type);
+    if (code == ERR_OUT_OF_RANGE || code == ERR_DATETIME_OVERFLOW) {
+        return bad(p, s.ptr, i, code, "\"%s\" is out of range for %s", shown(s, value), type);
+    }
+    return bad(p, s.ptr, i, code, "\"%s\" is not %s %s", shown(s, value),
+               strchr("aeiou", type[0]) ? "an" : "a", type);
+}
+
+/* Room for a field's unescaped bytes; it lives as long as the tablet is being filled. */
+static char *heap_reserve(struct parser *p, i64 bytes) {
+    struct csv_job *job = p->job;
+    if (!p->heap || p->heap->bytes - (i64)sizeof(struct heap) - p->heap->used < bytes) {
+        i64 size = MAX_OF(HEAP_BYTES, bytes + (i64)sizeof(struct heap));
+        struct heap *heap = mem_alloc(job->mem, size);
+        if (!heap) {
+            csv_refused(job, size);
+            return NULL;
+        }
+        heap->bytes = size;
+        heap->used = 0;
+        mutex_lock(&job->lock);
+        heap->next = p->tablet->heaps;
+        p->tablet->heaps = heap;
+        mutex_unlock(&job->lock);
+        p->heap = heap;
+    }
+    return p->heap->data + p->heap->used;
+}
+
+/* [begin, end) without its quotes and escapes. */
+static bool unescape(struct parser *p, const char *begin, const char *end, struct sv *out) {
+    char quote = p->job->options->quote, escape = p->job->options->escape;
+    char *to = heap_reserve(p, end - begin);
+    if (!to) {
+        return false;
+    }
+    i64 n = 0;
+    bool inside = false;
+    for (const char *c = begin; c < end; c++) {
+        if (inside && *c == escape && c + 1 < end && (c[1] == quote || c[1] == escape)) {
+            to[n++] = *++c;
+        } else if (*c == quote) {
+            inside = !inside;
+        } else {
+            to[n++] = *c;
+        }
+    }
+    p->heap->used += n;
+    *out = (struct sv){to, n};
+    return true;
+}
+
+/* The quote that closes the one at `open`; NULL when there is none. Doubled quotes on the way set
+ * *doubled. */
+static const char *closing_quote(struct parser *p, const char *open, bool *doubled) {
+    char quote = p->job->options->quote, escape = p->job->options->escape;
+    for (;;) {
+        const char *at = cursor_next(&p->cursor);
+        if (at == p->end) {
+            return NULL;
+        }
+        if (*at != quote) {
+            continue;
+        }
+        if (escape == quote) {
+            if (at + 1 == p->end || at[1] != quote) {
+                return at;
+            }
+            cursor_next(&p->cursor);
+            *doubled = true;
+            continue;
+        }
+        const char *before = at; /* an odd run of escapes protects the quote */
+        while (before - 1 > open && before[-1] == escape) {
+            before--;
+        }
+        if ((at - before) % 2 == 0) {
+            return at;
+        }
+    }
+}
+
+/* A field in which a quote was met at `open`. Sets pos to the delimiter, line end or end of file.
+ */
+static bool read_quoted(struct parser *p, const char *open, struct field *out) {
+    const char *begin = p->pos, *close, *next;
+    char quote = p->job->options->quote, escape = p->job->options->escape;
+    bool copy = open != begin;
+    for (;;) {
+        close = closing_quote(p, open, &copy);
+        if (!close) {
+            return bad(p, open, -1, ERR_BAD_COPY_FORMAT, "the quote that begins here never ends");
+        }
+        next = cursor_next(&p->cursor);
+        if (next == p->end || *next != quote) {
+            break;
+        }
+        open = next;
+        copy = true;
+    }
+    copy |= escape != quote && memchr(begin, escape, (size_t)(close - begin));
+    p->pos = next;
+    const char *end = next;
+    if ((next == p->end || *next == '\n') && next[-1] == '\r' && next - 1 > close) {
+        end--;
+    }
+    out->quoted = 1;
+    if (!copy && close + 1 == end) {
+        out->text = (struct sv){begin + 1, close - begin - 1};
+        return true;
+    }
+    return unescape(p, begin, end, &out->text);
+}
+
+static bool read_field(struct parser *p, struct field *out) {
+    const char *begin = p->pos, *at = cursor_next(&p->cursor);
+    out->quoted = 0;
+    if (at < p->end && *at == p->job->options->quote && p->job->options->quote) {
+        if (!read_quoted(p, at, out)) {
+            return false;
+        }
+        at = p->pos;
+    } else {
+        i64 len = at - begin;
+        bool return_char = len > 0 && at[-1] == '\r' && (at == p->end || *at == '\n');
+        out->text = (struct sv){begin, len - return_char};
+    }
+    out->last = at == p->end || *at == '\n';
+    p->pos = at == p->end ? at : at + 1;
+    return true;
+}
+
+/* varchar(n): longer text is an error, unless only spaces are cut off. */
+static bool check_length(struct parser *p, i64 i, struct sv *s) {
+    const struct csv_field *field = &p->job->fields[i];
+    i64 chars = 0, keep = 0;
+    for (; keep < s->len; keep++) {
+        chars += ((u8)s->ptr[keep] & 0xc0) != 0x80;
+        if (chars > field->type.length) {
+            break;
+        }
+    }
+    for (i64 k = keep; k < s->len; k++) {
+        if (s->ptr[k] != ' ') {
+            char buf[SHOWN_BYTES + 8];
+            return bad(p, s->ptr, i, ERR_STRING_TOO_LONG, "\"%s\" is longer than %u characters",
+                       shown(*s, buf), field->type.length);
+        }
+    }
+    s->len = keep;
+    return true;
+}
+
+static bool store_text(struct parser *p, i64 i, const char *at, struct sv s, void *data) {
+    const struct csv_field *field = &p->job->fields[i];
+    i64 offset;
+    if (!p->plain && !utf8_valid(s.ptr, s.len, &offset)) {
+        return bad(p, at, i, ERR_INVALID_ENCODING, "invalid UTF-8: byte 0x%02x",
+                   (unsigned)(u8)s.ptr[offset]);
+    }
+    if (s.len > 0xffffffffLL) {
+        return bad(p, at, i, ERR_STRING_TOO_LONG, "a text of %lld bytes is too long", s.len);
+    }
+    if (field->type.length && s.len > (i64)field->type.length && !check_length(p, i, &s)) {
+        return false;
+    }
+    ((str *)data)[p->row] = (str){(u32)s.len, 0, (u64)(size_t)s.ptr};
+    return true;
+}
+
+static u8 store_decimal(const struct csv_field *field, struct sv s, void *data, i64 row) {
+    i128 value = 0;
+    u8 fault = value_parse_dec(s, field->type.scale, &value);
+    if (!fault && (value >= field->dec_limit || value <= -field->dec_limit)) {
+        fault = FAULT_DECIMAL;
+    }
+    if (field->kind == KIND_I64) {
+        ((i64 *)data)[row] = (i64)value;
+    } else {
+        ((i128 *)data)[row] = value;
+    }
+    return fault;
+}
+
+static u8 store_int(const struct csv_field *field, struct sv s, void *data, i64 row) {
+    i64 value = 0;
+    u8 fault = value_parse_int(s, &value);
+    if (!fault && (value < field->lo || value > field->hi)) {
+        fault = field->type.id == TYPE_SMALLINT ? FAULT_SMALLINT : FAULT_INTEGER;
+    }
+    if (field->kind == KIND_I64) {
+        ((i64 *)data)[row] = value;
+    } else {
+        ((i32 *)data)[row] = (i32)value;
+    }
+    return fault;
+}
+
+static bool store_value(struct parser *p, i64 i, const char *at, struct sv s) {
+    struct csv_job *job = p->job;
+    const struct csv_field *field = &job->fields[i];
+    void *data = p->block + job->data_at[field->col];
+    u8 fault = FAULT_NONE;
+    switch (field->type.id) {
+    case TYPE_SMALLINT:
+    case TYPE_INTEGER:
+    case TYPE_BIGINT:
+        fault = store_int(field, s, data, p->row);
+        break;
+    case TYPE_DECIMAL:
+        fault = store_decimal(field, s, data, p->row);
+        break;
+    case TYPE_DATE:
+        fault = value_parse_date(s, (i32 *)data + p->row);
+        break;
+    case TYPE_DOUBLE:
+        fault = value_parse_f64(s, (f64 *)data + p->row);
+        break;
+    case TYPE_REAL:
+        fault = value_parse_f32(s, (f32 *)data + p->row);
+        break;
+    case TYPE_BOOLEAN:
+        fault = value_parse_bool(s, (b8 *)data + p->row);
+        break;
+    default:
+        return store_text(p, i, at, s, data);
+    }
+    if (fault) { /* the bytes may be a copy: the line is that of the field itself */
+        i64 record = p->record - job->data;
+        bad_value(p, i, s, fault);
+        mutex_lock(&job->lock);
+        if (atomic_load(&job->bad_record) == record) {
+            job->bad_at = at - job->data;
+        }
+        mutex_unlock(&job->lock);
+    }
+    return !fault;
+}
+
+static bool store_field(struct parser *p, i64 i, const char *at, const struct field *value) {
+    struct csv_job *job = p->job;
+    const struct csv_field *field = &job->fields[i];
+    bool null = !value->quoted && value->text.len == job->null_len &&
+                !memcmp(value->text.ptr, job->options->null_text, (size_t)job->null_len);
+    if (!field->not_null) {
+        p->block[job->nulls_at[field->col] + p->row] = null;
+    } else if (null) {
+        return bad(p, at, i, ERR_NOT_NULL, "a NULL in a column that is NOT NULL");
+    }
+    return null || store_value(p, i, at, value->text);
+}
+
+static bool too_few(struct parser *p, i64 found) {
+    return bad(p, p->record, -1, ERR_BAD_COPY_FORMAT, "%lld field%s found, %u expected", found,
+               found == 1 ? "" : "s", p->job->field_count);
+}
+
+/* The line goes on after its last column. */
+static bool line_rest(struct parser *p) {
+    struct csv_job *job = p->job;
+    struct field field;
+    i64 found = job->field_count;
+    do {
+        if (!read_field(p, &field)) {
+            return false;
+        }
+        found++;
+    } while (!field.last);
+    bool trailing = job->options->trailing_delimiter && found == job->field_count + 1 &&
+                    field.text.len == 0 && !field.quoted;
+    return trailing || bad(p, p->record, -1, ERR_BAD_COPY_FORMAT, "%lld fields found, %u expected",
+                           found, job->field_count);
+}
+
+static bool parse_record(struct parser *p) {
+    u32 count = p->job->field_count;
+    struct field field = {0};
+    p->record = p->pos;
+    for (u32 i = 0; i < count; i++) {
+        const char *at = p->pos;
+        if (!read_field(p, &field)) {
+            return false;
+        }
+        if (field.last && i + 1 < count) {
+            bool empty = i == 0 && field.text.len == 0 && !field.quoted;
+            return too_few(p, empty ? 0 : i + 1);
+        }
+        if (!store_field(p, i, at, &field)) {
+            return false;
+        }
+    }
+    return field.last || line_rest(p);
+}
+
+void csv_parse_block(struct csv_job *job, i64 block_no) {
+    const struct csv_block *block = &job->blocks[block_no], *next = block + 1;
+    if (csv_stopped(job) || block->begin - job->data > atomic_load(&job->bad_record)) {
+        return;
+    }
+    struct parser p = {.job = job, .pos = block->begin, .end = job->end};
+    cursor_init(&p.cursor, p.pos, p.end, job->options->delimiter, job->options->quote);
+    p.plain = block->count.plain;
+    for (const char *end = job->start + (block_no + 1) * job->block_bytes; end < next->begin;
+         end += job->block_bytes) { /* the last record may reach into later blocks */
+        p.plain &= job->blocks[(end - job->start) / job->block_bytes].count.plain;
+    }
+    for (i64 row = block->first_row, end; row < next->first_row; row = end) {
+        i64 tablet_no = row / job->tablet_rows;
+        p.tablet = &job->tablets[tablet_no];
+        p.block = csv_tablet_block(job, p.tablet);
+        p.heap = NULL;
+        if (!p.block) {
+            return;
+        }
+        end = MIN_OF(next->first_row, p.tablet->first_row + p.tablet->rows);
+        for (i64 i = row; i < end; i++) {
+            p.row = i - p.tablet->first_row;
+            if (!parse_record(&p)) {
+                return;
+            }
+        }
+        csv_tablet_parsed(job, tablet_no, end - row);
+    }
+    ASSERT(p.pos == next->begin);
+    if (job->progress) {
+        atomic_fetch_add(&job->progress->bytes_done, next->begin - block->begin);
+    }
+}

@@ -1,0 +1,196 @@
+/* csv_scan.c: looking at delimited text 64 bytes at a time.
+ *
+ * The one file of the reader with vector instructions (SSE2, which every x86-64 has; elsewhere
+ * plain C over eight bytes at a time). Everything above works on 64-bit masks. Whether a newline
+ * lies within quotes is a prefix exclusive-or over the mask of quotes, so counting never branches
+ * on the data. An escape character other than the quote is rare and gets a plain state machine. */
+#include "io/csv_int.h"
+
+#ifdef __SSE2__
+#include <emmintrin.h>
+
+static u64 mask_eq(const char *p, char c) {
+    const __m128i want = _mm_set1_epi8(c);
+    u64 mask = 0;
+    for (i32 i = 0; i < 4; i++) {
+        __m128i v = _mm_loadu_si128((const __m128i *)(const void *)(p + 16 * i));
+        mask |= (u64)(u32)_mm_movemask_epi8(_mm_cmpeq_epi8(v, want)) << (16 * i);
+    }
+    return mask;
+}
+
+static u64 mask_eq3(const char *p, char a, char b, char c) {
+    const __m128i va = _mm_set1_epi8(a), vb = _mm_set1_epi8(b), vc = _mm_set1_epi8(c);
+    u64 mask = 0;
+    for (i32 i = 0; i < 4; i++) {
+        __m128i v = _mm_loadu_si128((const __m128i *)(const void *)(p + 16 * i));
+        __m128i hit = _mm_or_si128(_mm_cmpeq_epi8(v, va), _mm_cmpeq_epi8(v, vb));
+        hit = _mm_or_si128(hit, _mm_cmpeq_epi8(v, vc));
+        mask |= (u64)(u32)_mm_movemask_epi8(hit) << (16 * i);
+    }
+    return mask;
+}
+
+/* Some byte is NUL or above 127: as a signed byte, below 1. */
+static bool any_odd(const char *p) {
+    const __m128i one = _mm_set1_epi8(1);
+    __m128i odd = _mm_setzero_si128();
+    for (i32 i = 0; i < 4; i++) {
+        __m128i v = _mm_loadu_si128((const __m128i *)(const void *)(p + 16 * i));
+        odd = _mm_or_si128(odd, _mm_cmplt_epi8(v, one));
+    }
+    return _mm_movemask_epi8(odd) != 0;
+}
+#else
+static u64 mask_eq(const char *p, char c) {
+    u64 mask = 0;
+    for (i32 i = 0; i < 64; i++) {
+        mask |= (u64)(p[i] == c) << i;
+    }
+    return mask;
+}
+
+static u64 mask_eq3(const char *p, char a, char b, char c) {
+    return mask_eq(p, a) | mask_eq(p, b) | mask_eq(p, c);
+}
+
+static bool any_odd(const char *p) {
+    u8 low = 255;
+    for (i32 i = 0; i < 64; i++) {
+        u8 byte = (u8)p[i];
+        low = MIN_OF(low, byte && byte < 128 ? 1 : 0);
+    }
+    return low == 0;
+}
+#endif
+
+static i64 count_bits(u64 x) { /* the baseline processor has no instruction for it */
+    x -= x >> 1 & 0x5555555555555555ULL;
+    x = (x & 0x3333333333333333ULL) + (x >> 2 & 0x3333333333333333ULL);
+    x = (x + (x >> 4)) & 0x0f0f0f0f0f0f0f0fULL;
+    return (i64)(x * 0x0101010101010101ULL >> 56);
+}
+
+/* Bit i of the result: an odd number of bits up to and including i is set. */
+static u64 prefix_xor(u64 x) {
+    for (i32 shift = 1; shift < 64; shift *= 2) {
+        x ^= x << shift;
+    }
+    return x;
+}
+
+void csv_masks(const char *bytes, i64 word_count, char a, char b, char c, u64 *out) {
+    for (i64 i = 0; i < word_count; i++) {
+        out[i] = mask_eq3(bytes + 64 * i, a, b, c);
+    }
+}
+
+/* Newlines outside of quotes for both beginnings, when the escape is the quote itself. */
+struct toggle_count {
+    u64 inside; /* all ones while inside, had the block begun outside */
+    i64 newlines[2];
+    bool odd;
+};
+
+static void toggle_word(struct toggle_count *count, const char *p, char quote) {
+    u64 newlines = mask_eq(p, '\n');
+    u64 inside = count->inside;
+    if (quote) {
+        inside ^= prefix_xor(mask_eq(p, quote));
+        count->inside = 0 - (inside >> 63);
+    }
+    count->newlines[0] += count_bits(newlines & ~inside);
+    count->newlines[1] += count_bits(newlines & inside);
+    count->odd |= any_odd(p);
+}
+
+static void count_toggles(const char *bytes, i64 len, char quote, struct csv_count *out) {
+    struct toggle_count count = {0};
+    i64 i = 0;
+    for (; i + 64 <= len; i += 64) {
+        toggle_word(&count, bytes + i, quote);
+    }
+    if (i < len) {
+        char rest[64];
+        memset(rest, 'x', sizeof rest);
+        if (quote == 'x') { /* padding must count as nothing */
+            memset(rest, 'y', sizeof rest);
+        }
+        memcpy(rest, bytes + i, (size_t)(len - i));
+        toggle_word(&count, rest, quote);
+    }
+    out->newlines[QUOTE_OUT] = count.newlines[0];
+    out->newlines[QUOTE_IN] = count.newlines[1];
+    out->after[QUOTE_OUT] = count.inside ? QUOTE_IN : QUOTE_OUT;
+    out->after[QUOTE_IN] = count.inside ? QUOTE_OUT : QUOTE_IN;
+    out->plain = !count.odd;
+}
+
+static void count_escapes(const char *bytes, i64 len, char quote, char escape, u8 state,
+                          struct csv_count *out) {
+    u8 first = state;
+    i64 newlines = 0;
+    for (i64 i = 0; i < len; i++) {
+        char c = bytes[i];
+        if (state == QUOTE_OUT) {
+            newlines += c == '\n';
+            state = c == quote ? QUOTE_IN : QUOTE_OUT;
+        } else if (state == QUOTE_IN_ESCAPED) {
+            state = QUOTE_IN;
+        } else {
+            state = c == escape ? QUOTE_IN_ESCAPED : c == quote ? QUOTE_OUT : QUOTE_IN;
+        }
+    }
+    out->newlines[first] = newlines;
+    out->after[first] = state;
+}
+
+void csv_count(const char *bytes, i64 len, char quote, char escape, struct csv_count *out) {
+    memset(out, 0, sizeof *out);
+    count_toggles(bytes, len, quote, out);
+    if (quote && escape != quote) {
+        for (u8 state = QUOTE_OUT; state < QUOTE_STATES; state++) {
+            count_escapes(bytes, len, quote, escape, state, out);
+        }
+    }
+}
+
+i64 csv_newlines(const char *bytes, i64 len) {
+    struct csv_count count;
+    csv_count(bytes, len, 0, 0, &count);
+    return count.newlines[QUOTE_OUT];
+}
+
+void cursor_init(struct csv_cursor *cursor, const char *begin, const char *end, char delimiter,
+                 char quote) {
+    cursor->window = cursor->next = begin;
+    cursor->end = end;
+    cursor->delimiter = delimiter;
+    cursor->quote = quote ? quote : '\n';
+    cursor->word = cursor->word_count = 0;
+    cursor->mask = 0;
+}
+
+bool cursor_refill(struct csv_cursor *cursor) {
+    i64 left = cursor->end - cursor->next;
+    cursor->window = cursor->next;
+    cursor->word = 0;
+    cursor->word_count = (i32)MIN_OF(left / 64, WINDOW_WORDS);
+    if (left == 0) {
+        return false;
+    }
+    if (cursor->word_count == 0) { /* the last bytes: nothing may be read behind them */
+        char rest[64] = {0};
+        memcpy(rest, cursor->window, (size_t)left);
+        csv_masks(rest, 1, cursor->delimiter, '\n', cursor->quote, cursor->masks);
+        cursor->masks[0] &= (1ULL << left) - 1;
+        cursor->word_count = 1;
+        cursor->next = cursor->end;
+    } else {
+        csv_masks(cursor->window, cursor->word_count, cursor->delimiter, '\n', cursor->quote,
+                  cursor->masks);
+        cursor->next += 64 * (i64)cursor->word_count;
+    }
+    cursor->mask = cursor->masks[0];
+    return true;
+}

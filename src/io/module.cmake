@@ -1,0 +1,1 @@
+set(WF_IO_SOURCES csv_load.c csv_parse.c csv_scan.c)

@@ -1,0 +1,295 @@
+/* finish.c: the end of a pipeline's construction: dead opcodes go, registers are numbered, a step is made.
+ *
+ * An opcode stays if it shapes the rows, might raise, or defines a register that a later opcode that
+ * stays reads. Because expressions are lowered without asking who will read them (NULL flags above
+ * all), this pass is what keeps NULL-free and filter-only pipelines minimal. */
+#include "lower/lower_int.h"
+
+struct uses {
+    void (*fn)(void *arg, u16 *reg);
+    void *arg;
+};
+
+static void use(const struct uses *u, u16 *reg) {
+    if (*reg != NO_REG) {
+        u->fn(u->arg, reg);
+    }
+}
+
+static void sink_uses(const struct uses *u, struct sink *sink) {
+    for (u32 i = 0; i < sink->col_count; i++) {
+        use(u, &sink->cols[i].reg);
+        use(u, &sink->cols[i].null_reg);
+    }
+    if (sink->kind == SINK_AGG) {
+        use(u, &sink->key);
+        for (u32 i = 0; i < sink->word_count; i++) {
+            use(u, &sink->word_regs[i]);
+        }
+    }
+}
+
+/* Every register an opcode reads. FROUND's run of registers is reported one by one through copies. */
+static void op_uses(const struct uses *u, struct op *op, struct sink *sinks) {
+    switch (op->code) {
+    case OP_CONST:
+    case OP_LOAD:
+    case OP_LOADN:
+    case OP_ROWNO:
+    case OP_END:
+        break;
+    case OP_EMIT:
+        sink_uses(u, &sinks[op->imm]);
+        break;
+    case OP_FROUND: {
+        u16 first = op->a;
+        for (u16 i = op->b; i-- > 0;) { /* the first one last: it becomes the new `a` */
+            u16 reg = (u16)(first + i);
+            use(u, &reg);
+            op->a = reg;
+        }
+        break;
+    }
+    case OP_INTERN2:
+        use(u, &op->a);
+        use(u, &op->b);
+        break;
+    case OP_LUT:
+        use(u, &op->a);
+        use(u, &op->b);
+        break;
+    default:
+        if (op_infos[op->code].flags & OP_CONTROL) {
+            use(u, &op->a);
+        } else {
+            use(u, &op->a);
+            use(u, &op->b);
+            use(u, &op->c);
+        }
+        break;
+    }
+}
+
+static void mark_live(void *arg, u16 *reg) { ((u8 *)arg)[*reg] = 1; }
+
+static void renumber(void *arg, u16 *reg) { *reg = ((u16 *)arg)[*reg]; }
+
+static bool is_root(const struct builder *b, i64 i) {
+    switch (b->ops.items[i].code) {
+    case OP_FILTER:
+    case OP_PROBE:
+    case OP_MATCH:
+    case OP_EMIT:
+    case OP_WHEN:
+    case OP_END:
+        return true;
+    default:
+        return b->faults.items[i];
+    }
+}
+
+/* WHEN directly followed by its END masks nothing. */
+static void drop_empty_whens(struct builder *b, u8 *keep) {
+    i64 *stack = NEW_ARRAY(b->l->arena, i64, b->ops.count + 1);
+    i64 depth = 0;
+    i64 last = -1; /* last kept opcode */
+    for (i64 i = 0; i < b->ops.count; i++) {
+        if (!keep[i]) {
+            continue;
+        }
+        if (b->ops.items[i].code == OP_WHEN) {
+            stack[depth++] = i;
+        } else if (b->ops.items[i].code == OP_END && last == stack[--depth]) {
+            keep[i] = 0;
+            keep[last] = 0;
+            last = depth > 0 ? stack[depth - 1] : -1;
+            continue;
+        }
+        last = i;
+    }
+}
+
+/* Fills keep and live; repeats because an empty WHEN no longer reads its condition. */
+static void find_live(struct builder *b, u8 *keep, u8 *live) {
+    for (int round = 0; round < 2; round++) {
+        struct uses u = {mark_live, live};
+        memset(live, 0, (size_t)b->regs.count + 1);
+        for (i64 i = b->ops.count; i-- > 0;) {
+            struct op op = b->ops.items[i];
+            bool wanted = is_root(b, i) || (op.dst != NO_REG && live[op.dst]);
+            keep[i] = (u8)(wanted && (round == 0 || keep[i]));
+            if (keep[i]) {
+                op_uses(&u, &op, b->sinks.items);
+            }
+        }
+        drop_empty_whens(b, keep);
+    }
+}
+
+/* late loads */
+
+struct sinking {
+    const struct builder *b;
+    const u8 *keep;
+    i64 *op_of;   /* register -> opcode that defines it, + 1 */
+    i64 *place;   /* per opcode: the one it goes right before; its own number when it stays */
+    i64 now;      /* opcode whose operands are being looked at */
+    i64 *outer;   /* per opcode: the WHEN around it, -1 outside */
+};
+
+static bool is_load(u16 code) {
+    return code == OP_LOAD || code == OP_LOADN || code == OP_LOADV || code == OP_LOADVN;
+}
+
+/* The last place before `user` that is not inside a WHEN that `op` is outside of. A reader outside the
+ * WHEN that `op` is in leaves it where it is. */
+static i64 place_before(const struct sinking *s, i64 op, i64 user) {
+    while (user >= 0 && s->outer[user] != s->outer[op]) {
+        user = s->outer[user];
+    }
+    return user >= 0 ? user : op;
+}
+
+static void note_use(void *arg, u16 *reg) {
+    struct sinking *s = arg;
+    i64 op = s->op_of[*reg] - 1;
+    if (op >= 0 && is_load(s->b->ops.items[op].code)) {
+        s->place[op] = place_before(s, op, s->now);
+    }
+}
+
+/* Every load goes right before its first reader, behind the filters in between. Readers are visited from
+ * the last to the first, so the first one's word stands. A run of FROUND's words keeps its order, because
+ * all of them have the same reader. */
+static i64 *sink_loads(struct builder *b, const u8 *keep) {
+    struct arena *arena = b->l->arena;
+    i64 count = b->ops.count;
+    struct sinking s = {.b = b, .keep = keep};
+    s.op_of = NEW_ARRAY(arena, i64, b->regs.count + 1);
+    s.place = NEW_ARRAY(arena, i64, count + 1);
+    s.outer = NEW_ARRAY(arena, i64, count + 1);
+    i64 when = -1;
+    for (i64 i = 0; i < count; i++) {
+        const struct op *op = &b->ops.items[i];
+        if (keep[i] && op->code == OP_END) {
+            when = s.outer[when];
+        }
+        s.outer[i] = when;
+        when = keep[i] && op->code == OP_WHEN ? i : when;
+        s.place[i] = i;
+        if (op->dst != NO_REG) {
+            s.op_of[op->dst] = i + 1;
+        }
+    }
+    struct uses u = {note_use, &s};
+    for (s.now = count; s.now-- > 0;) {
+        struct op op = b->ops.items[s.now];
+        if (keep[s.now]) {
+            op_uses(&u, &op, b->sinks.items);
+        }
+    }
+    return s.place;
+}
+
+/* The opcodes in their final order. */
+static i64 *final_order(struct builder *b, const u8 *keep, i64 *out_count) {
+    struct arena *arena = b->l->arena;
+    i64 *place = sink_loads(b, keep);
+    i64 *first = NEW_ARRAY(arena, i64, b->ops.count + 1); /* chains of loads by place, + 1 */
+    i64 *next = NEW_ARRAY(arena, i64, b->ops.count + 1);
+    i64 *order = NEW_ARRAY(arena, i64, b->ops.count + 1);
+    for (i64 i = b->ops.count; i-- > 0;) {
+        if (keep[i] && place[i] != i) {
+            next[i] = first[place[i]];
+            first[place[i]] = i + 1;
+        }
+    }
+    i64 count = 0;
+    for (i64 i = 0; i < b->ops.count; i++) {
+        for (i64 load = first[i]; load; load = next[load - 1]) {
+            order[count++] = load - 1;
+        }
+        if (keep[i] && place[i] == i) {
+            order[count++] = i;
+        }
+    }
+    *out_count = count;
+    return order;
+}
+
+static void copy_op(struct builder *b, const struct uses *u, struct op op, struct pipeline *pipe) {
+    u16 *number = u->arg;
+    op_uses(u, &op, b->sinks.items);
+    if (op.dst != NO_REG) {
+        pipe->regs[pipe->reg_count] = b->regs.items[op.dst];
+        number[op.dst] = (u16)pipe->reg_count++;
+        op.dst = number[op.dst];
+    }
+    pipe->ops[pipe->op_count++] = op;
+}
+
+static void copy_ops(struct builder *b, const u8 *keep, const u8 *live, struct pipeline *pipe) {
+    struct arena *arena = b->l->arena;
+    i64 count;
+    i64 *order = final_order(b, keep, &count);
+    struct uses u = {renumber, NEW_ARRAY(arena, u16, b->regs.count + 1)};
+    pipe->ops = NEW_ARRAY(arena, struct op, b->consts.count + count);
+    pipe->regs = NEW_ARRAY(arena, struct reg, b->regs.count);
+    for (i64 i = 0; i < b->consts.count; i++) {
+        if (live[b->consts.items[i].dst]) {
+            copy_op(b, &u, b->consts.items[i], pipe);
+        }
+    }
+    for (i64 i = 0; i < count; i++) {
+        copy_op(b, &u, b->ops.items[order[i]], pipe);
+    }
+}
+
+/* Pruning bounds on columns that are no longer read by a LOAD still name a source column: fine. */
+struct step *build_finish(struct builder *b) {
+    struct lower *l = b->l;
+    if (l->status) {
+        return NULL;
+    }
+    struct pipeline *pipe = NEW(l->arena, struct pipeline);
+    u8 *keep = NEW_ARRAY(l->arena, u8, b->ops.count + 1);
+    u8 *live = NEW_ARRAY(l->arena, u8, b->regs.count + 1);
+    find_live(b, keep, live);
+    copy_ops(b, keep, live, pipe);
+    pipe->source = b->source;
+    pipe->source.col_count = (u32)b->cols.count;
+    pipe->source.cols = b->cols.items;
+    pipe->sink_count = (u32)b->sinks.count;
+    pipe->sinks = b->sinks.items;
+    pipe->prune_count = (u32)b->prunes.count;
+    pipe->prunes = b->prunes.items;
+    weave_check(l, b, pipe);
+    struct step *step = lower_step(l, STEP_PIPELINE, b->label.len > 0 ? b->label.ptr : "Rows");
+    step->pipeline = pipe;
+    return step;
+}
+
+/* Walking backwards a register is alive from its last reader up to its definition. Literals are shared by all
+ * rows and cost no slot. */
+i32 build_max_live(const struct pipeline *pipe) {
+    enum { MOST = 1024 };
+    u8 live[MOST] = {0};
+    if (pipe->reg_count > MOST) {
+        return I32_MAX;
+    }
+    struct uses u = {mark_live, live};
+    i32 most = 0;
+    for (i64 i = (i64)pipe->op_count; i-- > 0;) {
+        struct op op = pipe->ops[i];
+        i32 alive = 0;
+        op_uses(&u, &op, pipe->sinks);
+        for (u32 r = 0; r < pipe->reg_count; r++) {
+            alive += live[r] && !pipe->regs[r].is_const;
+        }
+        most = MAX_OF(most, alive);
+        if (op.dst != NO_REG) {
+            live[op.dst] = 0;
+        }
+    }
+    return most;
+}

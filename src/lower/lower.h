@@ -1,0 +1,16 @@
+/* lower.h: plan -> program: operators become pipelines of opcodes, fused where they may be. */
+#ifndef WF_LOWER_LOWER_H
+#define WF_LOWER_LOWER_H
+
+#include "defs/program.h"
+#include "plan/plan.h"
+
+struct lower_limits { /* what weaving may use; so that lower knows no device */
+    bool fusion;
+    i32 max_live; /* registers alive at once in one pipeline */
+    b8 fast_float_sum;
+};
+FALLIBLE lower_plan(const struct plan *plan, const struct lower_limits *limits, struct arena *arena,
+                    struct program **out, struct error *err);
+
+#endif

@@ -1,0 +1,318 @@
+/* lower_int.h: what the files of lower/ share: the lowering state, the pipeline builder, values.
+ *
+ * Errors are sticky: lower_fail records the first one in `lower.status`, every builder call then does
+ * nothing and returns register 0, and lower_plan reports it at the end. Expression code stays straight. */
+#ifndef WF_LOWER_LOWER_INT_H
+#define WF_LOWER_LOWER_INT_H
+
+#include "lower/lower.h"
+
+/* A value of an expression: a register, and a b8 register that is 1 where it is NULL (NO_REG: never). The
+ * value of a NULL lies within the register's range, and is 0 for booleans. */
+struct value {
+    u16 reg;
+    u16 null;
+};
+
+/* How a plan column is reached inside a pipeline. */
+enum bind_kind { BIND_NONE, BIND_SOURCE, BIND_VAR, BIND_VALUE, BIND_EXPR };
+struct binding {
+    u8 kind;
+    u8 reg_kind; /* SOURCE, VAR */
+    b8 nullable;
+    u16 row_reg; /* VAR: row number */
+    u32 var;
+    u32 col; /* SOURCE: index into source.cols; VAR: column */
+    u32 dict;
+    struct range range;
+    struct value value;      /* VALUE */
+    const struct expr *expr; /* EXPR: computed when first used */
+};
+
+/* Variable columns, beyond what struct var says. */
+struct var_info {
+    struct range *ranges;
+    b8 *nullable;
+    i64 max_rows; /* proven bound */
+};
+
+struct reg_info {
+    u32 lit;      /* literal + 1 of a CONST register */
+    b8 foldable;  /* CONST that is not a parameter */
+    u32 load_col; /* LOAD of source column - 1 */
+    u32 def;      /* index of the defining opcode + 1 */
+};
+
+struct cse {
+    struct op op;
+    u32 next;
+    u32 bucket;
+};
+
+/* A legal cut: everything up to `rel` is computed here. */
+struct boundary {
+    const struct rel *rel;
+};
+
+struct lut { /* a lookup table made already, for reuse */
+    u32 dict;
+    const struct expr *expr; /* NULL: the text itself */
+    u32 col;                 /* plan column the expression reads */
+    u32 intern_find;         /* find-only interner + 1, for join keys */
+    u32 value_var, null_var, fault_var;
+    u8 kind;
+    struct range range;
+    u32 result_dict;
+};
+
+struct ranks { /* STEP_RANK made already */
+    u32 dict;
+    u32 rank_var, code_var;
+};
+
+struct lower {
+    const struct plan *plan;
+    const struct lower_limits *limits;
+    struct arena *arena;
+    struct error *err;
+    wf_status status;
+    struct program *program;
+    VEC(u64) tables;
+    VEC(struct var) vars;
+    VEC(struct var_info) var_infos;
+    VEC(struct dict_ref) dicts;
+    VEC(union lit) lits;
+    VEC(u8) lit_kinds;
+    u32 *lit_slots; /* hash of foldable literals */
+    i64 lit_slot_count;
+    VEC(struct guard) guards;
+    VEC(struct step) steps;
+    VEC(struct lut) luts;
+    VEC(struct ranks) ranks;
+    VEC(const struct rel *) cuts; /* operators after which a pipeline must end */
+    const struct rel *wish;       /* next cut the register budget asks for */
+    u32 rank;
+};
+
+struct builder {
+    struct lower *l;
+    struct source source;
+    VEC(u32) cols;
+    VEC(struct op) consts;
+    VEC(struct op) ops;
+    VEC(u8) faults; /* per op: might raise */
+    VEC(struct reg) regs;
+    VEC(struct reg_info) infos;
+    VEC(struct sink) sinks;
+    VEC(struct prune) prunes;
+    VEC(struct boundary) boundaries;
+    struct binding *binds; /* by plan column */
+    VEC(struct cse) cses;
+    u32 *heads;
+    u32 head_count;
+    i32 depth;    /* open WHENs */
+    i32 position; /* of the expression being lowered */
+    b8 raises;    /* an opcode that might raise was emitted */
+    i64 max_rows; /* proven bound of the rows here, saturating */
+    struct text label;
+};
+
+/* lower.c: the program's lists */
+void lower_fail(struct lower *l, wf_status code, i32 position, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+u32 lower_lit(struct lower *l, enum kind kind, union lit value); /* equal literals share a number */
+u32 lower_lit_new(struct lower *l, enum kind kind, union lit value);
+u32 lower_var(struct lower *l, enum var_kind kind, const char *name);
+u32 lower_dict(struct lower *l, struct dict_ref ref); /* index + 1, as in struct reg */
+u32 lower_table(struct lower *l, u64 table_id);
+struct step *lower_step(struct lower *l, enum step_kind kind, const char *label);
+u32 lower_param_lit(struct lower *l, u32 param);
+u32 lower_param_null_lit(struct lower *l, u32 param);
+
+/* build.c: a pipeline under construction */
+struct builder *build_new(struct lower *l, enum source_kind kind, u32 ref, i64 rows, i64 max_rows);
+u32 build_source_col(struct builder *b, u32 col); /* index into source.cols */
+u16 build_reg(struct builder *b, enum kind kind, struct range range, u32 dict);
+/* A scalar opcode: folded when all operands are literals, shared with an equal one in scope. */
+u16 build_op(struct builder *b, enum op_code code, u16 a, u16 b_, u16 c, struct range range);
+/* The same for an opcode of a faulting list that is proven not to fault here. */
+u16 build_safe(struct builder *b, enum op_code code, u16 a, u16 b_, u16 c, struct range range);
+/* A control opcode that defines a register, shared with an equal one in scope. */
+u16 build_ctl(struct builder *b, struct op op, enum kind kind, struct range range, u32 dict);
+u16 build_ctl_new(struct builder *b, struct op op, enum kind kind, struct range range, u32 dict);
+/* A control opcode without result: FILTER, EMIT, PROBE's kin are build_ctl_new. */
+void build_plain(struct builder *b, enum op_code code, u16 a, u32 imm);
+u16 build_lit(struct builder *b, enum kind kind, union lit value, struct range range);
+u16 build_param(struct builder *b, u32 lit, enum kind kind, struct range range);
+u16 build_int(struct builder *b, enum kind kind, i128 value);
+u16 build_exact(struct builder *b, i128 value); /* at its narrowest kind */
+u16 build_bool(struct builder *b, bool value);
+u16 build_i32(struct builder *b, i32 value);
+u16 build_str(struct builder *b, struct sv s);
+bool build_is_const(const struct builder *b, u16 reg, union lit *out); /* a known literal */
+bool build_is_bool(const struct builder *b, u16 reg, bool value);
+/* b8 logic with the obvious simplifications; NO_REG stands for constant 0 in null registers. */
+u16 build_and(struct builder *b, u16 x, u16 y);
+u16 build_or(struct builder *b, u16 x, u16 y);
+u16 build_andn(struct builder *b, u16 x, u16 y);
+u16 build_not(struct builder *b, u16 x);
+u16 build_null_or(struct builder *b, u16 x, u16 y);
+u16 build_kind(struct builder *b, u16 reg, enum kind kind); /* widen or narrow an exact register */
+u16 build_sel(struct builder *b, u16 cond, u16 x, u16 y);   /* same kind */
+/* WHEN … END around what is emitted in between, kept only if it holds something that might raise or is
+ * expensive. Returns whether it was kept: registers made inside are then valid only where cond is 1. */
+struct scope {
+    i64 op, cse;
+    u16 cond;
+};
+struct scope build_when(struct builder *b, u16 cond);
+bool build_end(struct builder *b, struct scope scope);
+/* Where a pipeline stands, to go back there. Nothing lowered in between may be remembered: callers raise
+ * `depth` meanwhile. */
+struct mark {
+    i64 ops, regs, cses, consts;
+    u32 rank;
+    b8 raises;
+};
+struct mark build_mark(const struct builder *b);
+void build_undo(struct builder *b, struct mark mark);
+u32 build_sink(struct builder *b, struct sink sink);
+struct step *build_finish(struct builder *b);
+void build_label(struct builder *b, const char *name);
+static inline enum kind reg_kind(const struct builder *b, u16 reg) {
+    return (enum kind)b->regs.items[reg].kind;
+}
+static inline struct range reg_range(const struct builder *b, u16 reg) {
+    return b->regs.items[reg].range;
+}
+static inline u32 reg_dict(const struct builder *b, u16 reg) { return b->regs.items[reg].dict; }
+i32 build_max_live(const struct pipeline *pipe);
+
+/* lower_expr.c */
+struct value lower_expr(struct builder *b, const struct expr *expr);
+struct value lower_col(struct builder *b, u32 col);
+struct value lower_null(struct builder *b, struct type type);
+/* `v` where cond (a value of 1), else `w`; both of SQL type `type`. */
+struct value lower_choose(struct builder *b, u16 cond, struct value v, struct value w,
+                          struct type type);
+bool value_is_null(const struct builder *b, struct value v); /* constant NULL */
+
+/* condition.c */
+void lower_filter(struct builder *b, struct expr *const *conds, i64 count);
+
+/* lower_func.c, cast.c */
+struct value lower_call(struct builder *b, const struct expr *expr);
+struct value lower_cast(struct builder *b, struct value v, struct type from, struct type to);
+struct value lower_compare(struct builder *b, enum func func, struct value x, struct value y,
+                           struct type tx, struct type ty);
+u16 lower_scale(struct builder *b, u16 reg, i32 from, i32 to); /* exact; to >= from */
+u16 lower_add_exact(struct builder *b, u16 x, u16 y);          /* proven to fit 128 bits */
+u16 lower_sub_exact(struct builder *b, u16 x, u16 y);
+u16 lower_mul_exact(struct builder *b, u16 x, u16 y);
+/* Canonical boolean: 0 where NULL. */
+struct value lower_bool(struct builder *b, u16 reg, u16 null);
+/* Checks an exact value against a type's bounds where its range does not prove them. */
+u16 lower_check(struct builder *b, u16 reg, u16 null, struct type type);
+/* `reg`, replaced by the literal where null is 1, so that a faulting opcode cannot fault for a NULL. */
+u16 lower_guard(struct builder *b, u16 reg, u16 null, u16 safe);
+
+/* lower_string.c */
+bool string_lut(struct builder *b, const struct expr *expr, struct value *out);
+u16 string_view(struct builder *b, u16 reg); /* STR from codes or STR */
+u16 string_intern(struct builder *b, u16 reg, u32 interner, bool find_only);
+struct ranks string_ranks(struct lower *l, u32 dict);
+
+/* lower_rel.c */
+struct builder *lower_rel(struct lower *l, const struct rel *rel);
+void lower_root(struct lower *l);
+void lower_project(struct builder *b, const struct rel *rel);
+void bind_value(struct builder *b, u32 col, struct value v);
+struct out_col {
+    struct value value;
+    struct type type;
+};
+/* Ends the pipeline with rows in a new variable (canonical: in the kinds of the SQL types). */
+u32 lower_rows(struct builder *b, const char *name, const struct out_col *cols, u32 count,
+               bool canonical, i64 limit);
+/* A register in the kind of its SQL type. */
+u16 lower_canonical(struct builder *b, struct value v, struct type type);
+/* A pipeline over a variable, its columns not yet bound. */
+struct builder *lower_over(struct lower *l, u32 var, i64 rows);
+void bind_source(struct builder *b, u32 col, u32 var_col); /* column var_col of the source variable */
+
+/* aggregate.c, values.c */
+struct builder *lower_agg(struct lower *l, const struct rel *rel);
+struct builder *lower_values(struct lower *l, const struct rel *rel);
+
+/* order.c */
+struct builder *lower_sort(struct lower *l, const struct rel *rel);
+struct builder *lower_limit(struct lower *l, const struct rel *rel);
+/* Ends b with the answer: columns `out`, sorted and limited as told (either may be NULL). */
+void order_result(struct builder *b, const u32 *out, i64 count, const struct rel *sort,
+                  const struct rel *limit);
+
+/* key.c */
+enum field_form { FIELD_EXACT, FIELD_CODE, FIELD_BOOL, FIELD_F32, FIELD_F64, FIELD_WIDE, FIELD_NULL };
+struct key_field {
+    u8 form;
+    u8 kind; /* of the value */
+    b8 nullable;
+    i32 bits; /* 64: the word is the value */
+    u32 word;
+    struct range range;
+    u32 dict;     /* CODE */
+    u32 interner; /* WIDE: pairs; CODE of strings: their interner + 1 */
+    i32 source;   /* NULL: flag of that field */
+};
+struct key_layout {
+    struct key_field *fields;
+    i32 count;
+    i32 word_count;
+    u32 *pairs; /* interners of the chain, word_count - 1 */
+    i32 bits;   /* of the final key */
+};
+void key_place(struct lower *l, struct key_layout *layout);
+u16 key_pack(struct builder *b, const struct key_layout *layout, const struct value *values,
+             bool find_only);
+void key_unpack(struct builder *b, const struct key_layout *layout, u16 key, struct value *out);
+struct key_field key_field_of(struct builder *b, struct value v, struct type type);
+struct join_keys { /* both sides of a join, packed alike */
+    struct key_layout layout;
+    struct value *left, *right;
+    struct range range; /* of the right side's key */
+    bool raw;           /* one exact key: the key is the value */
+};
+/* Lowers the keys on both sides and drops rows with NULL keys. */
+void key_join_prepare(struct join_keys *k, struct builder *left, struct builder *right,
+                      const struct rel *rel);
+/* The i64 key. The left side's only after the right side's pipeline is finished: it looks up what that
+ * one interned. */
+u16 key_join_pack(struct builder *b, const struct join_keys *k, bool is_left);
+u32 key_bits_of(struct range range); /* bits that hold hi - lo; 0 when equal */
+
+/* prune.c */
+void prune_note(struct builder *b, u16 cond);
+
+/* weave.c */
+bool weave_cuts_after(const struct lower *l, const struct rel *rel);
+struct builder *weave_cut(struct builder *b, const struct rel *rel);
+void weave_check(struct lower *l, const struct builder *b, const struct pipeline *pipe);
+
+/* range.c */
+struct range range_exact(i128 lo, i128 hi);
+struct range range_bool(void);
+struct range range_float(f64 abs_max, i32 lsb, bool may_special);
+struct range range_of_f64(f64 value);
+struct range range_none(void); /* of text */
+struct range range_add(struct range a, struct range b);
+struct range range_sub(struct range a, struct range b);
+struct range range_mul(struct range a, struct range b);
+struct range range_div(struct range a, struct range b);
+struct range range_cut(struct range a, struct range to); /* intersection; `to` when empty */
+bool range_fits_i128(struct range r);                     /* not saturated */
+bool range_has(struct range r, i128 value);
+enum kind kind_wider(enum kind a, enum kind b);
+i128 range_abs(struct range r); /* largest magnitude */
+i64 rows_mul(i64 a, i64 b);     /* saturating */
+
+#endif

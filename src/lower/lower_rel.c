@@ -1,0 +1,341 @@
+/* lower_rel.c: operators to pipelines.
+ *
+ * lower_rel returns an open pipeline in which every output column of the operator is bound; what follows is
+ * appended to it. A column is computed or loaded when it is first used, so columns needed only behind
+ * a filter or a probe are loaded behind it; only expressions that might raise are computed where
+ * their projection stands. Builds, aggregations, sorts and nested limits end a pipeline in a variable and
+ * return a new one over it. */
+#include "lower/lower_int.h"
+
+void bind_value(struct builder *b, u32 col, struct value v) {
+    b->binds[col] = (struct binding){.kind = BIND_VALUE, .value = v};
+}
+
+void bind_source(struct builder *b, u32 col, u32 var_col) {
+    struct lower *l = b->l;
+    if (l->status) {
+        return;
+    }
+    const struct var *var = &l->vars.items[b->source.ref];
+    const struct var_info *info = &l->var_infos.items[b->source.ref];
+    b->binds[col] = (struct binding){.kind = BIND_SOURCE,
+                                     .reg_kind = var->kinds[var_col],
+                                     .nullable = info->nullable[var_col],
+                                     .col = build_source_col(b, var_col),
+                                     .dict = var->dicts[var_col],
+                                     .range = info->ranges[var_col]};
+}
+
+struct builder *lower_over(struct lower *l, u32 var, i64 rows) {
+    i64 most = l->status ? 0 : l->var_infos.items[var].max_rows;
+    return build_new(l, SOURCE_VAR, var, rows, most);
+}
+
+/* variables */
+
+u16 lower_canonical(struct builder *b, struct value v, struct type type) {
+    enum kind want = type_kind(type);
+    enum kind have = reg_kind(b, v.reg);
+    if (want == KIND_STR || have == want || b->l->status) {
+        return v.reg;
+    }
+    if (have == KIND_F32 || have == KIND_F64) {
+        return lower_cast(b, v, type_of(have == KIND_F32 ? TYPE_REAL : TYPE_DOUBLE), type).reg;
+    }
+    u16 reg = have > want ? lower_check(b, v.reg, v.null, type) : v.reg;
+    return build_kind(b, reg, want);
+}
+
+u32 lower_rows(struct builder *b, const char *name, const struct out_col *cols, u32 count,
+               bool canonical, i64 limit) {
+    struct lower *l = b->l;
+    u32 number = lower_var(l, VAR_ROWS, name);
+    struct sink_col *out = NEW_ARRAY(l->arena, struct sink_col, count);
+    struct var *var = &l->vars.items[number];
+    struct var_info *info = &l->var_infos.items[number];
+    var->col_count = count;
+    var->types = NEW_ARRAY(l->arena, struct type, count);
+    var->kinds = NEW_ARRAY(l->arena, u8, count);
+    var->dicts = NEW_ARRAY(l->arena, u32, count);
+    info->ranges = NEW_ARRAY(l->arena, struct range, count);
+    info->nullable = NEW_ARRAY(l->arena, b8, count);
+    info->max_rows = b->max_rows;
+    for (u32 i = 0; i < count && !l->status; i++) {
+        struct value v = cols[i].value;
+        v.reg = canonical ? lower_canonical(b, v, cols[i].type) : v.reg;
+        if (l->status) {
+            break;
+        }
+        var = &l->vars.items[number]; /* conversions may have added variables */
+        info = &l->var_infos.items[number];
+        v.null = build_is_bool(b, v.null, false) ? (u16)NO_REG : v.null;
+        out[i] = (struct sink_col){
+            .reg = v.reg, .null_reg = v.null, .type = cols[i].type, .dict = reg_dict(b, v.reg)};
+        var->types[i] = cols[i].type;
+        var->kinds[i] = b->regs.items[v.reg].kind;
+        var->dicts[i] = out[i].dict;
+        info->ranges[i] = reg_range(b, v.reg);
+        info->nullable[i] = v.null != NO_REG;
+    }
+    struct sink sink = {.kind = SINK_ROWS,
+                        .var = number,
+                        .limit = limit,
+                        .col_count = count,
+                        .cols = out,
+                        .key = NO_REG,
+                        .null_var = NO_VAR,
+                        .fault_var = NO_VAR};
+    build_sink(b, sink);
+    build_finish(b);
+    return number;
+}
+
+/* scans */
+
+static struct range whole_range(void) {
+    struct range r = range_exact(I128_MIN, I128_MAX);
+    r.abs_max = 1.7976931348623157e308;
+    r.lsb = -1074;
+    r.may_special = 1;
+    return r;
+}
+
+/* Codes: the next power of two, so that a growing dictionary seldom breaks the guard. */
+static struct range code_range(struct range range) {
+    if (range.lo != 0 || range.hi < -1 || range.hi > I32_MAX) {
+        return range_exact(0, I32_MAX); /* the length is not known */
+    }
+    range.hi = MAX_OF(range.hi, 1);
+    return range_exact(0, ((i128)1 << key_bits_of(range)) - 1);
+}
+
+static struct range scan_range(const struct scan_col *scan, struct type type) {
+    struct range r = scan->range;
+    if (type_is_float(type)) {
+        r.abs_max = r.abs_max >= 0 ? r.abs_max : 0;
+        return range_float(r.abs_max, MIN_OF(r.lsb, 1023), r.may_special);
+    }
+    if (type.id == TYPE_BOOLEAN) {
+        return range_bool();
+    }
+    return r.lo <= r.hi ? range_exact(r.lo, r.hi) : range_exact(0, 0);
+}
+
+static void bind_scan_col(struct builder *b, const struct scan_col *scan, u32 table,
+                          struct guard *guard) {
+    struct lower *l = b->l;
+    struct type type = l->plan->cols.items[scan->col].type;
+    struct binding bind = {.kind = BIND_SOURCE, .nullable = !scan->no_nulls};
+    bind.col = build_source_col(b, scan->table_col);
+    guard->range = whole_range();
+    if (type_kind(type) == KIND_STR) {
+        bind.reg_kind = scan->all_dict ? KIND_I32 : KIND_STR;
+        bind.range = scan->all_dict ? code_range(scan->range) : range_none();
+        if (scan->all_dict) {
+            bind.dict = lower_dict(l, (struct dict_ref){table, scan->table_col, NO_VAR});
+            guard->range = bind.range;
+            guard->all_dict = 1;
+        }
+    } else {
+        bind.range = scan_range(scan, type);
+        bool counted = type_kind(type) == KIND_F32 || type_kind(type) == KIND_F64 ||
+                       type_kind(type) == KIND_B8;
+        bind.reg_kind = (u8)(counted ? type_kind(type) : range_kind(bind.range));
+        guard->range = bind.range;
+    }
+    b->binds[scan->col] = bind;
+}
+
+static struct builder *lower_scan(struct lower *l, const struct rel *rel) {
+    u32 table = lower_table(l, rel->table_id);
+    i64 most = (i64)1 << 20;
+    while (most < rel->table_rows * 2) {
+        most *= 2;
+    }
+    struct builder *b = build_new(l, SOURCE_TABLE, table, rel->table_rows, most);
+    for (i64 i = 0; i < rel->scan_cols.count; i++) {
+        const struct scan_col *scan = &rel->scan_cols.items[i];
+        struct guard guard = {.table = table,
+                              .col = scan->table_col,
+                              .no_nulls = scan->no_nulls,
+                              .unique = scan->unique,
+                              .max_rows = most};
+        bind_scan_col(b, scan, table, &guard);
+        VEC_PUSH(l->arena, &l->guards, guard);
+    }
+    if (rel->scan_cols.count == 0) {
+        struct guard guard = {.table = table, .range = whole_range(), .max_rows = most};
+        VEC_PUSH(l->arena, &l->guards, guard);
+    }
+    return b;
+}
+
+/* projections and joins */
+
+void lower_project(struct builder *b, const struct rel *rel) {
+    for (i64 i = 0; i < rel->exprs.count && !b->l->status; i++) {
+        const struct expr *expr = rel->exprs.items[i];
+        u32 col = rel->out.items[i];
+        if (expr->kind == EXPR_COL) {
+            b->binds[col] = b->binds[expr->col];
+        } else if (expr_can_raise(expr)) {
+            bind_value(b, col, lower_expr(b, expr));
+        } else {
+            b->binds[col] = (struct binding){.kind = BIND_EXPR, .expr = expr};
+        }
+    }
+}
+
+static u32 build_side(struct builder *right, const struct rel *rel, const struct join_keys *k) {
+    struct lower *l = right->l;
+    const struct rel *input = rel->inputs[1];
+    struct out_col *cols = NEW_ARRAY(l->arena, struct out_col, input->out.count + 1);
+    cols[0].value = (struct value){key_join_pack(right, k, false), NO_REG};
+    cols[0].type = type_of(TYPE_BIGINT);
+    u32 count = 1;
+    for (i64 i = 0; i < input->out.count && !l->status; i++) {
+        cols[count].value = lower_col(right, input->out.items[i]);
+        cols[count++].type = l->plan->cols.items[input->out.items[i]].type;
+    }
+    build_label(right, "Build");
+    u32 rows = lower_rows(right, "build", cols, count, false, -1);
+    u32 index = lower_var(l, VAR_INDEX, "index");
+    l->vars.items[index].rows_var = rows;
+    struct step *step = lower_step(l, STEP_BUILD, "Build");
+    step->src = rows;
+    step->dst = index;
+    step->col = 0;
+    step->key_range = k->range;
+    return index;
+}
+
+static void bind_build_cols(struct builder *b, const struct rel *input, u32 rows, u16 row_reg) {
+    struct lower *l = b->l;
+    for (i64 i = 0; i < input->out.count && !l->status; i++) {
+        const struct var *var = &l->vars.items[rows];
+        const struct var_info *info = &l->var_infos.items[rows];
+        b->binds[input->out.items[i]] = (struct binding){.kind = BIND_VAR,
+                                                         .reg_kind = var->kinds[i + 1],
+                                                         .nullable = info->nullable[i + 1],
+                                                         .row_reg = row_reg,
+                                                         .var = rows,
+                                                         .col = (u32)i + 1,
+                                                         .dict = var->dicts[i + 1],
+                                                         .range = info->ranges[i + 1]};
+    }
+}
+
+static struct builder *lower_join(struct lower *l, const struct rel *rel) {
+    struct builder *right = lower_rel(l, rel->inputs[1]);
+    struct builder *left = lower_rel(l, rel->inputs[0]);
+    struct join_keys k = {0};
+    if (l->status) {
+        return left;
+    }
+    key_join_prepare(&k, left, right, rel);
+    i64 right_most = right->max_rows;
+    u32 index = build_side(right, rel, &k);
+    struct op op = {.code = rel->right_unique ? OP_PROBE : OP_MATCH,
+                    .a = key_join_pack(left, &k, true),
+                    .b = NO_REG,
+                    .c = NO_REG,
+                    .imm = index};
+    if (l->status) {
+        return left;
+    }
+    u16 row = build_ctl_new(left, op, KIND_I64, range_exact(0, ((i128)1 << 32) - 1), 0);
+    if (!rel->right_unique) {
+        left->max_rows = rows_mul(left->max_rows, right_most);
+    }
+    bind_build_cols(left, rel->inputs[1], l->vars.items[index].rows_var, row);
+    lower_filter(left, rel->conds.items, rel->conds.count);
+    return left;
+}
+
+struct builder *lower_rel(struct lower *l, const struct rel *rel) {
+    struct builder *b;
+    switch (rel->kind) {
+    case REL_SCAN:
+        b = lower_scan(l, rel);
+        break;
+    case REL_VALUES:
+        b = lower_values(l, rel);
+        break;
+    case REL_FILTER:
+        b = lower_rel(l, rel->inputs[0]);
+        lower_filter(b, rel->conds.items, rel->conds.count);
+        break;
+    case REL_PROJECT:
+        b = lower_rel(l, rel->inputs[0]);
+        lower_project(b, rel);
+        break;
+    case REL_JOIN:
+        b = lower_join(l, rel);
+        break;
+    case REL_AGG:
+        b = lower_agg(l, rel);
+        break;
+    case REL_SORT:
+        b = lower_sort(l, rel);
+        break;
+    default:
+        b = lower_limit(l, rel);
+        break;
+    }
+    build_label(b, rel_names[rel->kind]);
+    struct boundary boundary = {rel};
+    VEC_PUSH(l->arena, &b->boundaries, boundary);
+    return !l->status && weave_cuts_after(l, rel) ? weave_cut(b, rel) : b;
+}
+
+/* the root */
+
+struct top { /* the operators that shape the answer, from the root down */
+    const struct rel *limit;
+    const struct rel *sort;
+    const struct rel *input;
+    VEC(const struct rel *) projects;
+};
+
+static bool project_raises(const struct rel *rel) {
+    for (i64 i = 0; i < rel->exprs.count; i++) {
+        if (expr_can_raise(rel->exprs.items[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Projections above the sort and limit are computed before them, in the pipeline that ends in the
+ * answer, unless that could raise for rows that the limit drops. */
+static void find_top(struct lower *l, struct top *top) {
+    const struct rel *rel = l->plan->root;
+    while (!top->sort) {
+        bool empty = rel->kind == REL_FILTER && rel->conds.count == 0;
+        bool plain = rel->kind == REL_PROJECT && (top->limit || !project_raises(rel));
+        if (rel->kind == REL_LIMIT && !top->limit) {
+            top->limit = rel;
+        } else if (rel->kind == REL_SORT) {
+            top->sort = rel;
+        } else if (plain) {
+            VEC_PUSH(l->arena, &top->projects, rel);
+        } else if (!empty) {
+            break;
+        }
+        rel = rel->inputs[0];
+    }
+    top->input = rel;
+}
+
+void lower_root(struct lower *l) {
+    struct top top = {0};
+    find_top(l, &top);
+    struct builder *b = lower_rel(l, top.input);
+    for (i64 i = top.projects.count; i-- > 0 && !l->status;) {
+        lower_project(b, top.projects.items[i]);
+        build_label(b, rel_names[REL_PROJECT]);
+    }
+    if (!l->status) {
+        order_result(b, l->plan->root->out.items, l->plan->root->out.count, top.sort, top.limit);
+    }
+}

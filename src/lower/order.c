@@ -1,0 +1,149 @@
+/* order.c: sorting, limits and the answer.
+ *
+ * A sort ends the pipeline in a variable that holds the output columns first and the sort keys behind them,
+ * and orders it in place. The answer is that variable's first columns, from OFFSET on, LIMIT rows. A sort in
+ * the middle of a plan matters only below a limit and is dropped otherwise. Sorted text stays as codes: the
+ * sort knows the dictionaries. */
+#include "lower/lower_int.h"
+
+/* A bound of LIMIT: a number, or a literal for a parameter. */
+static i64 bound_of(struct lower *l, const struct expr *expr, bool is_limit, u32 *out_lit) {
+    *out_lit = NO_LIT;
+    if (!expr || (expr->kind == EXPR_CONST && expr->is_null)) {
+        return is_limit ? -1 : 0;
+    }
+    if (expr->kind == EXPR_PARAM) {
+        *out_lit = lower_param_lit(l, expr->param);
+        lower_param_null_lit(l, expr->param);
+        return is_limit ? -1 : 0;
+    }
+    if (expr->value.i64 < 0) {
+        lower_fail(l, is_limit ? ERR_INVALID_LIMIT : ERR_INVALID_OFFSET, expr->position,
+                   "%s must not be negative", is_limit ? "LIMIT" : "OFFSET");
+    }
+    return expr->value.i64;
+}
+
+static void set_bounds(struct lower *l, struct step *step, const struct rel *limit) {
+    if (limit) {
+        step->limit = bound_of(l, limit->limit, true, &step->limit_lit);
+        step->offset = bound_of(l, limit->offset, false, &step->offset_lit);
+    }
+}
+
+/* Rows that can matter, or -1 when that is not a constant. */
+static i64 first_rows(struct lower *l, const struct rel *limit) {
+    struct step probe = {.limit = -1, .limit_lit = NO_LIT, .offset_lit = NO_LIT};
+    set_bounds(l, &probe, limit);
+    bool known = probe.limit >= 0 && probe.limit_lit == NO_LIT && probe.offset_lit == NO_LIT;
+    bool small = known && probe.limit <= I64_MAX - probe.offset;
+    return small ? probe.limit + probe.offset : -1;
+}
+
+static u32 find_col(const struct out_col *cols, u32 count, struct value v) {
+    for (u32 i = 0; i < count; i++) {
+        if (cols[i].value.reg == v.reg && cols[i].value.null == v.null) {
+            return i;
+        }
+    }
+    return count;
+}
+
+/* Ends b with columns `cols` (room for the keys behind them), sorted. Returns the variable. */
+static u32 sorted_rows(struct builder *b, const char *name, struct out_col *cols, u32 count,
+                       const struct rel *sort, bool canonical, i64 limit) {
+    struct lower *l = b->l;
+    if (!sort) {
+        return lower_rows(b, name, cols, count, canonical, limit);
+    }
+    u32 key_count = (u32)sort->order.count;
+    struct sort_key *keys = NEW_ARRAY(l->arena, struct sort_key, key_count);
+    for (u32 i = 0; i < key_count && !l->status; i++) {
+        const struct order_key *key = &sort->order.items[i];
+        struct value v = lower_expr(b, key->expr);
+        u32 at = find_col(cols, count, v);
+        keys[i] = (struct sort_key){at, key->descending, key->nulls_first};
+        if (at == count) {
+            cols[count].value = v;
+            cols[count++].type = key->expr->type;
+        }
+    }
+    build_label(b, rel_names[REL_SORT]);
+    u32 var = lower_rows(b, name, cols, count, canonical, -1);
+    struct step *step = lower_step(l, STEP_SORT, "Sort");
+    step->src = var;
+    step->key_count = key_count;
+    step->keys = keys;
+    step->limit = limit;
+    return var;
+}
+
+/* The output columns, with room for `extra` more; rows without columns get one to be counted by. */
+static struct out_col *out_cols(struct builder *b, const u32 *out, i64 count, i64 extra,
+                                u32 *out_count) {
+    struct lower *l = b->l;
+    struct out_col *cols = NEW_ARRAY(l->arena, struct out_col, count + extra + 1);
+    for (i64 i = 0; i < count && !l->status; i++) {
+        cols[i].value = lower_col(b, out[i]);
+        cols[i].type = l->plan->cols.items[out[i]].type;
+    }
+    *out_count = (u32)count;
+    if (count == 0 && !l->status) {
+        cols[0].value = (struct value){build_bool(b, false), NO_REG};
+        cols[0].type = type_of(TYPE_BOOLEAN);
+        *out_count = 1;
+    }
+    return cols;
+}
+
+void order_result(struct builder *b, const u32 *out, i64 count, const struct rel *sort,
+                  const struct rel *limit) {
+    struct lower *l = b->l;
+    u32 col_count;
+    struct out_col *cols = out_cols(b, out, count, sort ? sort->order.count : 0, &col_count);
+    u32 var = sorted_rows(b, "result", cols, col_count, sort, true, first_rows(l, limit));
+    struct step *step = lower_step(l, STEP_RESULT, "Result");
+    step->src = var;
+    step->col_count = (u32)count;
+    set_bounds(l, step, limit);
+}
+
+/* The rows of `input` (its sort carried out if it is one) in a variable. */
+static u32 rows_of(struct lower *l, const struct rel *input, i64 limit) {
+    const struct rel *sort = input->kind == REL_SORT ? input : NULL;
+    struct builder *b = lower_rel(l, sort ? sort->inputs[0] : input);
+    u32 count;
+    if (l->status) {
+        return 0;
+    }
+    struct out_col *cols = out_cols(b, input->out.items, input->out.count,
+                                    sort ? sort->order.count : 0, &count);
+    return sorted_rows(b, "rows", cols, count, sort, false, limit);
+}
+
+/* Without a limit above it an inner sort has no effect. */
+struct builder *lower_sort(struct lower *l, const struct rel *rel) {
+    return lower_rel(l, rel->inputs[0]);
+}
+
+struct builder *lower_limit(struct lower *l, const struct rel *rel) {
+    const struct rel *input = rel->inputs[0];
+    u32 src = rows_of(l, input, first_rows(l, rel));
+    u32 dst = lower_var(l, VAR_ROWS, "limited");
+    if (!l->status) {
+        const char *name = l->vars.items[dst].name;
+        l->vars.items[dst] = l->vars.items[src];
+        l->vars.items[dst].name = name;
+        l->var_infos.items[dst] = l->var_infos.items[src];
+        struct step *step = lower_step(l, STEP_LIMIT, "Limit");
+        step->src = src;
+        step->dst = dst;
+        step->col_count = l->vars.items[src].col_count;
+        set_bounds(l, step, rel);
+    }
+    struct builder *b = lower_over(l, dst, rel->rows);
+    for (i64 i = 0; i < input->out.count; i++) {
+        bind_source(b, input->out.items[i], (u32)i);
+    }
+    return b;
+}

@@ -1,0 +1,125 @@
+/* prune.c: zone-map bounds from the conditions of a pipeline.
+ *
+ * Works on registers, after folding: a filter's condition that compares a column as loaded with a
+ * literal bounds that column. NULL handling (x AND NOT null) and conjunctions are looked
+ * through. Nothing is noted once an opcode that might raise has been emitted, because skipping rows
+ * would skip their errors. */
+#include "lower/lower_int.h"
+
+static const struct op *def_of(const struct builder *b, u16 reg) {
+    u32 def = reg < b->infos.count ? b->infos.items[reg].def : 0;
+    return def ? &b->ops.items[def - 1] : NULL;
+}
+
+/* The source column a register holds unchanged (a real may be widened), or -1. */
+static i64 loaded_col(const struct builder *b, u16 reg) {
+    const struct op *op = def_of(b, reg);
+    if (op && (op->code == OP_F64_F32 || op->code == OP_I64_I32 || op->code == OP_I128_I32 ||
+               op->code == OP_I128_I64)) {
+        reg = op->a;
+    }
+    return (i64)b->infos.items[reg].load_col - 1;
+}
+
+static u32 bound_lit(struct builder *b, u16 reg) {
+    union lit lit;
+    enum kind kind = reg_kind(b, reg);
+    union lit out;
+    if (!build_is_const(b, reg, &lit)) {
+        return NO_LIT;
+    }
+    memset(&out, 0, sizeof out);
+    if (kind == KIND_F32 || kind == KIND_F64) {
+        out.f64 = kind == KIND_F32 ? (f64)lit.f32 : lit.f64;
+        return lower_lit(b->l, KIND_F64, out);
+    }
+    out.i128 = reg_range(b, reg).lo;
+    return lower_lit(b->l, KIND_I128, out);
+}
+
+enum { BOUND_NONE = 0, BOUND_LO = 1, BOUND_HI = 2 };
+
+/* Bounds that `column op literal` sets. */
+static int bounds_of(u16 code) {
+    switch (code) {
+    case OP_EQ_B8:
+    case OP_EQ_I32:
+    case OP_EQ_I64:
+    case OP_EQ_I128:
+    case OP_EQ_F32:
+    case OP_EQ_F64:
+    case OP_EQN_F32:
+    case OP_EQN_F64:
+        return BOUND_LO | BOUND_HI;
+    case OP_LT_I32:
+    case OP_LT_I64:
+    case OP_LT_I128:
+    case OP_LT_F32:
+    case OP_LT_F64:
+    case OP_LTN_F32:
+    case OP_LTN_F64:
+    case OP_LE_I32:
+    case OP_LE_I64:
+    case OP_LE_I128:
+    case OP_LE_F32:
+    case OP_LE_F64:
+    case OP_LEN_F32:
+    case OP_LEN_F64:
+        return BOUND_HI;
+    case OP_GT_I32:
+    case OP_GT_I64:
+    case OP_GT_I128:
+    case OP_GT_F32:
+    case OP_GT_F64:
+    case OP_GE_I32:
+    case OP_GE_I64:
+    case OP_GE_I128:
+    case OP_GE_F32:
+    case OP_GE_F64:
+        return BOUND_LO;
+    default:
+        return BOUND_NONE;
+    }
+}
+
+static void add_bound(struct builder *b, i64 col, int bounds, u32 lit, bool is_float) {
+    struct prune prune = {.col = (u32)col, .lo_lit = NO_LIT, .hi_lit = NO_LIT, .is_float = is_float};
+    prune.lo_lit = bounds & BOUND_LO ? lit : NO_LIT;
+    prune.hi_lit = bounds & BOUND_HI ? lit : NO_LIT;
+    VEC_PUSH(b->l->arena, &b->prunes, prune);
+}
+
+void prune_note(struct builder *b, u16 cond) {
+    const struct op *op = def_of(b, cond);
+    if (b->l->status || b->source.kind != SOURCE_TABLE || b->raises || !op) {
+        return;
+    }
+    if (op->code == OP_AND_B8) {
+        u16 other = op->b;
+        prune_note(b, op->a);
+        prune_note(b, other);
+        return;
+    }
+    if (op->code == OP_ANDN_B8) {
+        prune_note(b, op->a);
+        return;
+    }
+    int bounds = bounds_of(op->code);
+    if (bounds == BOUND_NONE) {
+        return;
+    }
+    i64 left = loaded_col(b, op->a);
+    i64 right = loaded_col(b, op->b);
+    bool swapped = left < 0;
+    i64 col = swapped ? right : left;
+    u16 lit_reg = swapped ? op->a : op->b;
+    bool text = col >= 0 && reg_dict(b, swapped ? op->b : op->a) != 0;
+    if (col < 0 || text || !build_is_const(b, lit_reg, NULL)) {
+        return;
+    }
+    if (swapped && bounds != (BOUND_LO | BOUND_HI)) {
+        bounds ^= BOUND_LO | BOUND_HI;
+    }
+    enum kind kind = reg_kind(b, lit_reg);
+    add_bound(b, col, bounds, bound_lit(b, lit_reg), kind == KIND_F32 || kind == KIND_F64);
+}

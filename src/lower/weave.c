@@ -1,0 +1,54 @@
+/* weave.c: which operators share a pipeline.
+ *
+ * Filters, projections and probes depend on their input row by row and are fused into the pipeline of their
+ * producer; builds, aggregations and sorts need all of their input and end it. That much is the shape
+ * of lower_rel. Here are the exceptions: with fusion off every operator ends its pipeline in a variable; and a
+ * pipeline that keeps more registers alive than the limits allow is cut at one of its operators (the
+ * middle one of those not tried yet), by lowering the plan again with that cut. */
+#include "lower/lower_int.h"
+
+bool weave_cuts_after(const struct lower *l, const struct rel *rel) {
+    if (!l->limits->fusion) {
+        return rel->kind == REL_FILTER || rel->kind == REL_PROJECT || rel->kind == REL_JOIN ||
+               rel->kind == REL_AGG;
+    }
+    for (i64 i = 0; i < l->cuts.count; i++) {
+        if (l->cuts.items[i] == rel) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Ends b with the rows of rel and goes on from there. Rows without columns get one, to be counted by. */
+struct builder *weave_cut(struct builder *b, const struct rel *rel) {
+    struct lower *l = b->l;
+    i64 count = rel->out.count;
+    struct out_col *cols = NEW_ARRAY(l->arena, struct out_col, count + 1);
+    for (i64 i = 0; i < count; i++) {
+        cols[i].value = lower_col(b, rel->out.items[i]);
+        cols[i].type = l->plan->cols.items[rel->out.items[i]].type;
+    }
+    if (count == 0) {
+        cols[0].value = (struct value){build_bool(b, false), NO_REG};
+        cols[0].type = type_of(TYPE_BOOLEAN);
+    }
+    u32 var = lower_rows(b, "rows", cols, (u32)MAX_OF(count, 1), false, -1);
+    struct builder *next = lower_over(l, var, rel->rows);
+    for (i64 i = 0; i < count; i++) {
+        bind_source(next, rel->out.items[i], (u32)i);
+    }
+    return next;
+}
+
+void weave_check(struct lower *l, const struct builder *b, const struct pipeline *pipe) {
+    bool over = l->limits->max_live > 0 && build_max_live(pipe) > l->limits->max_live;
+    if (l->wish || !over || b->boundaries.count < 2) {
+        return;
+    }
+    i64 middle = (b->boundaries.count - 1) / 2; /* the last one ends the pipeline anyway */
+    const struct rel *rel = b->boundaries.items[middle].rel;
+    if (!weave_cuts_after(l, rel)) {
+        l->wish = rel;
+    }
+}

@@ -1,0 +1,59 @@
+/* opt.c: runs the passes of pass.def over a plan, and the tools they share.
+ *
+ * A plan comes from a front end in the shape the query was written; every pass leaves a valid plan with
+ * the same answer. In test builds the verifier runs after each, so that a broken plan is found at the
+ * pass that broke it. */
+#include "opt/opt_int.h"
+
+struct pass {
+    const char *name;
+    bool required;
+    FALLIBLE (*run)(struct opt *o);
+};
+
+enum { REQUIRED = 1, OPTIONAL = 0 };
+#define X(A, name, need, text) {#name, need, pass_##name},
+static const struct pass passes[] = {WF_PASSES(X, )};
+#undef X
+
+FALLIBLE opt_run(struct plan *plan, const struct settings *settings, struct error *err) {
+    struct opt o = {.plan = plan, .settings = settings, .err = err};
+    for (i64 i = 0; i < COUNT_OF(passes); i++) {
+        if (!passes[i].required && !settings->optimizer) {
+            continue;
+        }
+        o.facts = NEW_ARRAY(plan->arena, struct col_fact, plan->cols.count + 1);
+        o.fact_count = plan->cols.count;
+        facts_collect(&o, plan->root);
+        TRY(passes[i].run(&o));
+#ifdef WF_HARD
+        TRY(plan_verify(plan, err));
+#endif
+    }
+    return arena_check(plan->arena, err);
+}
+
+struct rel *rel_with_out(struct plan *plan, struct rel *rel, const struct rel *like) {
+    bool same = rel->out.count == like->out.count;
+    for (i64 i = 0; same && i < rel->out.count; i++) {
+        same = rel->out.items[i] == like->out.items[i];
+    }
+    if (same) {
+        return rel;
+    }
+    struct rel *filter = rel_new(plan, REL_FILTER, rel, NULL);
+    filter->out.count = 0;
+    for (i64 i = 0; i < like->out.count; i++) {
+        VEC_PUSH(plan->arena, &filter->out, like->out.items[i]);
+    }
+    return filter;
+}
+
+void expr_each_col(const struct expr *expr, void (*fn)(u32 col, void *arg), void *arg) {
+    if (expr->kind == EXPR_COL) {
+        fn(expr->col, arg);
+    }
+    for (i32 i = 0; i < expr->arg_count; i++) {
+        expr_each_col(expr->args[i], fn, arg);
+    }
+}

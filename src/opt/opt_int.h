@@ -1,0 +1,45 @@
+/* opt_int.h: what the passes share: facts about columns, estimates, small tools. */
+#ifndef WF_OPT_OPT_INT_H
+#define WF_OPT_OPT_INT_H
+
+#include "defs/pass.def"
+#include "opt/opt.h"
+
+/* What is known of a plan column's values wherever it appears. */
+struct col_fact {
+    b8 has_range; /* exact types and dates */
+    b8 has_distinct;
+    struct range range;
+    i64 distinct;
+};
+
+struct opt {
+    struct plan *plan;
+    const struct settings *settings;
+    struct error *err;
+    struct col_fact *facts; /* by column number */
+    i64 fact_count;
+};
+
+#define X(A, name, need, text) FALLIBLE pass_##name(struct opt *o);
+WF_PASSES(X, )
+#undef X
+
+/* Fills facts of every column below rel. */
+void facts_collect(struct opt *o, const struct rel *rel);
+/* As expr_can_raise, but knows the columns' ranges. */
+bool facts_can_raise(const struct opt *o, const struct expr *expr);
+
+/* Sets rows (and right_unique) of rel and everything below it. */
+void estimate_rel(struct opt *o, struct rel *rel);
+/* Distinct values of expr among `rows` rows. */
+i64 estimate_distinct(const struct opt *o, const struct expr *expr, i64 rows);
+i64 estimate_join(const struct opt *o, i64 left_rows, i64 right_rows, struct expr *const *left_keys,
+                  struct expr *const *right_keys, i64 key_count);
+
+/* A relation with exactly the columns of `like`, in that order: rel itself when it has them. */
+struct rel *rel_with_out(struct plan *plan, struct rel *rel, const struct rel *like);
+/* Calls fn for every column an expression names. */
+void expr_each_col(const struct expr *expr, void (*fn)(u32 col, void *arg), void *arg);
+
+#endif

@@ -1,0 +1,246 @@
+/* push_filter.c: moves conditions to the lowest place where they may stand, and finds join keys.
+ *
+ * Conditions travel down as a list of conjuncts in the order they were written. One that cannot raise goes
+ * as low as its columns allow. One that can raise never passes a join (it would be evaluated for
+ * rows that the join drops) and never overtakes a conjunct written before it. An equality between the two
+ * sides of a join becomes a pair of keys; as in PostgreSQL, a key is evaluated for every row of its
+ * own side, so a raising one is taken only when nothing written before it is still to be tested. */
+#include "opt/opt_int.h"
+
+typedef VEC(struct expr *) expr_list;
+
+static void split(struct arena *arena, expr_list *out, struct expr *expr) {
+    if (expr->kind == EXPR_AND) {
+        for (i32 i = 0; i < expr->arg_count; i++) {
+            split(arena, out, expr->args[i]);
+        }
+    } else if (expr->kind != EXPR_CONST || expr->is_null || !expr->value.b8) {
+        VEC_PUSH(arena, out, expr); /* TRUE says nothing and is dropped */
+    }
+}
+
+static struct rel *push(struct opt *o, struct rel *rel, const expr_list *conds);
+
+static struct rel *with_filter(struct opt *o, struct rel *rel, const expr_list *conds) {
+    if (conds->count == 0) {
+        return rel;
+    }
+    struct rel *filter = rel_new(o->plan, REL_FILTER, rel, NULL);
+    for (i64 i = 0; i < conds->count; i++) {
+        VEC_PUSH(o->plan->arena, &filter->conds, conds->items[i]);
+    }
+    return filter;
+}
+
+/* Which of two inputs an expression needs: bit 0 left, bit 1 right. */
+struct sides {
+    u8 *side; /* by column */
+    u8 found;
+};
+
+static void note_side(u32 col, void *arg) {
+    struct sides *s = arg;
+    s->found |= s->side[col];
+}
+
+static u8 expr_sides(u8 *side, const struct expr *expr) {
+    struct sides s = {side, 0};
+    expr_each_col(expr, note_side, &s);
+    return s.found;
+}
+
+static bool take_keys(struct opt *o, struct rel *join, u8 *side, struct expr *cond) {
+    if (cond->kind != EXPR_CALL || cond->func != FUNC_EQ) {
+        return false;
+    }
+    u8 a = expr_sides(side, cond->args[0]);
+    u8 b = expr_sides(side, cond->args[1]);
+    if (!((a == 1 && b == 2) || (a == 2 && b == 1))) {
+        return false;
+    }
+    VEC_PUSH(o->plan->arena, &join->left_keys, cond->args[a == 1 ? 0 : 1]);
+    VEC_PUSH(o->plan->arena, &join->right_keys, cond->args[a == 1 ? 1 : 0]);
+    join->join = JOIN_INNER;
+    return true;
+}
+
+static struct rel *push_join(struct opt *o, struct rel *rel, const expr_list *above) {
+    struct arena *arena = o->plan->arena;
+    u8 *side = NEW_ARRAY(arena, u8, o->plan->cols.count + 1);
+    for (i32 k = 0; k < 2; k++) {
+        for (i64 i = 0; i < rel->inputs[k]->out.count; i++) {
+            side[rel->inputs[k]->out.items[i]] = (u8)(1 << k);
+        }
+    }
+    expr_list all = {0};
+    for (i64 i = 0; i < rel->conds.count; i++) {
+        split(arena, &all, rel->conds.items[i]);
+    }
+    for (i64 i = 0; i < above->count; i++) {
+        VEC_PUSH(arena, &all, above->items[i]);
+    }
+    expr_list down[2] = {{0}, {0}};
+    rel->conds.count = 0;
+    for (i64 i = 0; i < all.count; i++) {
+        struct expr *cond = all.items[i];
+        bool raises = facts_can_raise(o, cond);
+        u8 needs = expr_sides(side, cond);
+        if (!raises && needs != 3) {
+            VEC_PUSH(arena, &down[needs == 2 ? 1 : 0], cond);
+        } else if ((raises && rel->conds.count > 0) || !take_keys(o, rel, side, cond)) {
+            VEC_PUSH(arena, &rel->conds, cond);
+        }
+    }
+    rel->inputs[0] = push(o, rel->inputs[0], &down[0]);
+    rel->inputs[1] = push(o, rel->inputs[1], &down[1]);
+    return rel;
+}
+
+static struct expr *substitute(struct arena *arena, struct expr *expr, struct expr *const *map) {
+    if (expr->kind == EXPR_COL) {
+        return map[expr->col] ? map[expr->col] : expr;
+    }
+    struct expr *copy = NULL;
+    for (i32 i = 0; i < expr->arg_count; i++) {
+        struct expr *arg = substitute(arena, expr->args[i], map);
+        if (arg != expr->args[i] && !copy) {
+            copy = NEW(arena, struct expr);
+            *copy = *expr;
+            copy->args = NEW_ARRAY(arena, struct expr *, expr->arg_count);
+            memcpy(copy->args, expr->args, sizeof(struct expr *) * (size_t)expr->arg_count);
+        }
+        if (copy) {
+            copy->args[i] = arg;
+        }
+    }
+    return copy ? copy : expr;
+}
+
+/* Whether computing the columns a condition needs below the projection costs next to nothing. */
+struct cheapness {
+    struct expr *const *map;
+    bool cheap;
+};
+
+static void note_cheap(u32 col, void *arg) {
+    struct cheapness *c = arg;
+    const struct expr *expr = c->map[col];
+    bool plain = !expr || expr->kind == EXPR_COL || expr->kind == EXPR_CONST;
+    bool small = expr && !plain && expr->arg_count <= 2 && !expr_can_raise(expr);
+    for (i32 i = 0; small && i < expr->arg_count; i++) {
+        small = expr->args[i]->arg_count == 0;
+    }
+    c->cheap = c->cheap && (plain || small);
+}
+
+/* Conjuncts that may go below an operator whose output columns are `map` of its input's. */
+static struct rel *push_mapped(struct opt *o, struct rel *rel, const expr_list *conds,
+                               struct expr *const *map, const u8 *blocked) {
+    struct arena *arena = o->plan->arena;
+    expr_list stay = {0};
+    expr_list down = {0};
+    for (i64 i = 0; i < conds->count; i++) {
+        struct expr *cond = conds->items[i];
+        struct cheapness c = {map, true};
+        expr_each_col(cond, note_cheap, &c);
+        struct sides s = {(u8 *)blocked, 0};
+        if (blocked) {
+            expr_each_col(cond, note_side, &s);
+        }
+        bool raises = facts_can_raise(o, cond);
+        bool free = c.cheap && s.found == 0 && !(raises && (stay.count > 0 || blocked));
+        struct expr *moved = free ? substitute(arena, cond, map) : cond;
+        VEC_PUSH(arena, free ? &down : &stay, moved);
+    }
+    rel->inputs[0] = push(o, rel->inputs[0], &down);
+    return with_filter(o, rel, &stay);
+}
+
+static struct rel *push_project(struct opt *o, struct rel *rel, const expr_list *conds) {
+    struct expr **map = NEW_ARRAY(o->plan->arena, struct expr *, o->plan->cols.count + 1);
+    for (i64 i = 0; i < rel->exprs.count; i++) {
+        map[rel->out.items[i]] = rel->exprs.items[i];
+    }
+    return push_mapped(o, rel, conds, map, NULL);
+}
+
+/* Conditions on group keys hold for all rows of a group or for none. Without keys there is always one
+ * group, which a condition below could not remove. */
+static struct rel *push_agg(struct opt *o, struct rel *rel, const expr_list *conds) {
+    struct expr **map = NEW_ARRAY(o->plan->arena, struct expr *, o->plan->cols.count + 1);
+    u8 *blocked = NEW_ARRAY(o->plan->arena, u8, o->plan->cols.count + 1);
+    for (i64 i = 0; i < rel->out.count; i++) {
+        bool key = i < rel->exprs.count;
+        map[rel->out.items[i]] = key ? rel->exprs.items[i] : NULL;
+        blocked[rel->out.items[i]] = !key;
+    }
+    if (rel->exprs.count == 0) {
+        expr_list none = {0};
+        rel->inputs[0] = push(o, rel->inputs[0], &none);
+        return with_filter(o, rel, conds);
+    }
+    return push_mapped(o, rel, conds, map, blocked);
+}
+
+static struct rel *push(struct opt *o, struct rel *rel, const expr_list *conds) {
+    expr_list list = {0};
+    switch (rel->kind) {
+    case REL_FILTER:
+        for (i64 i = 0; i < rel->conds.count; i++) {
+            split(o->plan->arena, &list, rel->conds.items[i]);
+        }
+        for (i64 i = 0; i < conds->count; i++) {
+            VEC_PUSH(o->plan->arena, &list, conds->items[i]);
+        }
+        return push(o, rel->inputs[0], &list);
+    case REL_PROJECT:
+        return push_project(o, rel, conds);
+    case REL_AGG:
+        return push_agg(o, rel, conds);
+    case REL_JOIN:
+        return push_join(o, rel, conds);
+    case REL_SORT:
+        rel->inputs[0] = push(o, rel->inputs[0], conds);
+        return rel;
+    case REL_LIMIT:
+        rel->inputs[0] = push(o, rel->inputs[0], &list);
+        return with_filter(o, rel, conds);
+    default:
+        return with_filter(o, rel, conds);
+    }
+}
+
+/* Front ends may list an input's column twice; one is enough. */
+static void drop_repeats(struct rel *rel, u32 *stamps, u32 *stamp) {
+    for (i32 i = 0; i < rel->input_count; i++) {
+        drop_repeats(rel->inputs[i], stamps, stamp);
+    }
+    bool passes = rel->kind == REL_FILTER || rel->kind == REL_SORT || rel->kind == REL_LIMIT ||
+                  rel->kind == REL_JOIN;
+    if (!passes) {
+        return;
+    }
+    i64 kept = 0;
+    ++*stamp;
+    for (i64 i = 0; i < rel->out.count; i++) {
+        u32 col = rel->out.items[i];
+        if (stamps[col] != *stamp) {
+            stamps[col] = *stamp;
+            rel->out.items[kept++] = col;
+        }
+    }
+    rel->out.count = kept;
+}
+
+FALLIBLE pass_push_filter(struct opt *o) {
+    u32 *stamps = NEW_ARRAY(o->plan->arena, u32, o->plan->cols.count + 1);
+    u32 stamp = 0;
+    struct rel *old = o->plan->root;
+    for (i32 i = 0; i < old->input_count; i++) { /* the root's list is the answer's, as written */
+        drop_repeats(old->inputs[i], stamps, &stamp);
+    }
+    expr_list none = {0};
+    struct rel *root = push(o, old, &none);
+    o->plan->root = rel_with_out(o->plan, root, old);
+    return ERR_OK;
+}

@@ -1,0 +1,209 @@
+/* expr.c: typed expressions: making, walking, comparing, and what may be assumed of them.
+ *
+ * An expression is a tree in the plan's arena, shared freely between operators because nobody changes a
+ * node after it was built. Depth is limited by the front end, so walking may recurse. */
+#include <stdarg.h>
+
+#include "plan/plan.h"
+
+struct expr *expr_new(struct arena *arena, enum expr_kind kind, struct type type, i32 position) {
+    struct expr *expr = NEW(arena, struct expr);
+    expr->kind = (u8)kind;
+    expr->type = type;
+    expr->position = position;
+    return expr;
+}
+
+struct expr *expr_col(struct plan *plan, u32 col, i32 position) {
+    ASSERT(col < plan->cols.count);
+    struct expr *expr = expr_new(plan->arena, EXPR_COL, plan->cols.items[col].type, position);
+    expr->col = col;
+    return expr;
+}
+
+struct expr *expr_call(struct arena *arena, enum func func, struct type type, i32 position,
+                       i32 arg_count, ...) {
+    struct expr *expr = expr_new(arena, EXPR_CALL, type, position);
+    expr->func = (u8)func;
+    expr->arg_count = arg_count;
+    expr->args = NEW_ARRAY(arena, struct expr *, arg_count);
+    va_list list;
+    va_start(list, arg_count);
+    for (i32 i = 0; i < arg_count; i++) {
+        expr->args[i] = va_arg(list, struct expr *);
+    }
+    va_end(list);
+    return expr;
+}
+
+bool expr_nullable(const struct plan *plan, const struct expr *expr) {
+    switch (expr->kind) {
+    case EXPR_COL:
+        return plan->cols.items[expr->col].nullable;
+    case EXPR_CONST:
+        return expr->is_null;
+    case EXPR_PARAM:
+        return true;
+    case EXPR_IS_NULL:
+        return false;
+    case EXPR_CASE:
+        for (i32 i = 1; i < expr->arg_count; i += 2) {
+            if (expr_nullable(plan, expr->args[i])) {
+                return true;
+            }
+        }
+        return expr_nullable(plan, expr->args[expr->arg_count - 1]);
+    default:
+        for (i32 i = 0; i < expr->arg_count; i++) {
+            if (expr_nullable(plan, expr->args[i])) {
+                return true;
+            }
+        }
+        return false;
+    }
+}
+
+static bool const_equal(const struct expr *a, const struct expr *b) {
+    if (a->is_null || b->is_null) {
+        return a->is_null == b->is_null;
+    }
+    switch (type_kind(a->type)) {
+    case KIND_B8:
+        return a->value.b8 == b->value.b8;
+    case KIND_I32:
+        return a->value.i32 == b->value.i32;
+    case KIND_I64:
+        return a->value.i64 == b->value.i64;
+    case KIND_I128:
+        return a->value.i128 == b->value.i128;
+    case KIND_F32: /* by bits: -0 and NaN are values of their own here */
+        return memcmp(&a->value.f32, &b->value.f32, sizeof(f32)) == 0;
+    case KIND_F64:
+        return memcmp(&a->value.f64, &b->value.f64, sizeof(f64)) == 0;
+    default:
+        return sv_eq(sv_of(a->value.str), sv_of(b->value.str));
+    }
+}
+
+bool expr_equal(const struct expr *a, const struct expr *b) {
+    if (a == b) {
+        return true;
+    }
+    if (a->kind != b->kind || !type_eq(a->type, b->type) || a->arg_count != b->arg_count) {
+        return false;
+    }
+    bool same = true;
+    switch (a->kind) {
+    case EXPR_COL:
+        same = a->col == b->col;
+        break;
+    case EXPR_CONST:
+        same = const_equal(a, b);
+        break;
+    case EXPR_PARAM:
+        same = a->param == b->param;
+        break;
+    case EXPR_CALL:
+        same = a->func == b->func;
+        break;
+    default:
+        break;
+    }
+    for (i32 i = 0; same && i < a->arg_count; i++) {
+        same = expr_equal(a->args[i], b->args[i]);
+    }
+    return same;
+}
+
+bool expr_walk(const struct expr *expr, bool (*visit)(const struct expr *, void *arg), void *arg) {
+    if (!visit(expr, arg)) {
+        return false;
+    }
+    for (i32 i = 0; i < expr->arg_count; i++) {
+        if (!expr_walk(expr->args[i], visit, arg)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A cast that fits every value of its source. */
+static bool cast_can_raise(struct type from, struct type to) {
+    if (from.id == to.id && from.id != TYPE_DECIMAL) {
+        return false;
+    }
+    if (to.id == TYPE_TEXT || from.id == TYPE_UNKNOWN) {
+        return false;
+    }
+    if (from.id == TYPE_BOOLEAN || to.id == TYPE_BOOLEAN) {
+        return from.id == TYPE_TEXT;
+    }
+    if (type_is_exact(from) && to.id == TYPE_DOUBLE) {
+        return false;
+    }
+    if (from.id == TYPE_REAL && to.id == TYPE_DOUBLE) {
+        return false;
+    }
+    if (type_is_integer(from) && to.id == TYPE_REAL) {
+        return false;
+    }
+    if (type_is_integer(from) && type_is_integer(to)) {
+        return !range_within(range_of_type(from), range_of_type(to));
+    }
+    if (type_is_exact(from) && to.id == TYPE_DECIMAL) {
+        i32 whole = from.id == TYPE_DECIMAL ? from.precision - from.scale
+                                            : (from.id == TYPE_SMALLINT  ? 5
+                                               : from.id == TYPE_INTEGER ? 10
+                                                                         : 19);
+        bool rounds = from.id == TYPE_DECIMAL && from.scale > to.scale;
+        return whole + (rounds ? 1 : 0) > to.precision - to.scale;
+    }
+    return true;
+}
+
+/* Sums and products of decimals have result types that hold them, up to the limit of 38 digits. */
+static bool decimal_call_can_raise(const struct expr *expr) {
+    struct type a = expr->args[0]->type;
+    struct type b = expr->args[expr->arg_count - 1]->type;
+    if (a.id != TYPE_DECIMAL || b.id != TYPE_DECIMAL) {
+        return true;
+    }
+    i32 whole_a = a.precision - a.scale;
+    i32 whole_b = b.precision - b.scale;
+    i32 whole = expr->type.precision - expr->type.scale;
+    if (expr->func == FUNC_MUL) {
+        return whole < whole_a + whole_b;
+    }
+    return whole < MAX_OF(whole_a, whole_b) + 1;
+}
+
+bool expr_node_can_raise(const struct expr *expr) {
+    if (expr->kind == EXPR_CAST) {
+        return cast_can_raise(expr->args[0]->type, expr->type);
+    }
+    if (expr->kind != EXPR_CALL) {
+        return false;
+    }
+    switch (expr->func) {
+    case FUNC_ADD:
+    case FUNC_SUB:
+    case FUNC_MUL:
+        return expr->type.id == TYPE_DECIMAL ? decimal_call_can_raise(expr) : true;
+    case FUNC_NEG:
+    case FUNC_ABS:
+        return type_is_integer(expr->type);
+    case FUNC_DIV:
+    case FUNC_MOD:
+    case FUNC_SUBSTRING:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool visit_safe(const struct expr *expr, void *arg) {
+    UNUSED(arg);
+    return !expr_node_can_raise(expr);
+}
+
+bool expr_can_raise(const struct expr *expr) { return !expr_walk(expr, visit_safe, NULL); }

@@ -1,0 +1,44 @@
+/* plan.c: makes the parts of a plan: columns, operators, and the name tables.
+ *
+ * A plan lives in one arena and is never freed piece by piece. Operators that pass rows on unchanged
+ * (filter, sort, limit) and joins start with the columns of their inputs in `out`, because that
+ * is what they produce unless a later pass narrows it; scans, values, projections and aggregates start
+ * empty, and their maker lists what they compute. */
+#include "plan/plan.h"
+
+#define X(A, name, text, arguments, doc) text,
+const char *const func_names[FUNC_COUNT] = {WF_FUNCS(X, )};
+#undef X
+#define X(A, name, text, arguments) text,
+const char *const agg_names[AGG_END] = {WF_AGGS(X, )};
+#undef X
+#define X(A, name, text, inputs) text,
+const char *const rel_names[REL_COUNT] = {WF_RELS(X, )};
+#undef X
+
+#define X(A, name, text, inputs) inputs,
+static const u8 rel_inputs[REL_COUNT] = {WF_RELS(X, )};
+#undef X
+
+u32 plan_col_new(struct plan *plan, const char *name, struct type type, bool nullable) {
+    struct plan_col col = {name, type, nullable};
+    VEC_PUSH(plan->arena, &plan->cols, col);
+    return (u32)(plan->cols.count - 1);
+}
+
+struct rel *rel_new(struct plan *plan, enum rel_kind kind, struct rel *left, struct rel *right) {
+    struct rel *rel = NEW(plan->arena, struct rel);
+    rel->kind = (u8)kind;
+    rel->position = -1;
+    rel->inputs[0] = left;
+    rel->inputs[1] = right;
+    rel->input_count = (left ? 1 : 0) + (right ? 1 : 0);
+    ASSERT(rel->input_count == rel_inputs[kind]);
+    bool passes = kind == REL_FILTER || kind == REL_SORT || kind == REL_LIMIT || kind == REL_JOIN;
+    for (i32 i = 0; passes && i < rel->input_count; i++) {
+        for (i64 k = 0; k < rel->inputs[i]->out.count; k++) {
+            VEC_PUSH(plan->arena, &rel->out, rel->inputs[i]->out.items[k]);
+        }
+    }
+    return rel;
+}

@@ -1,0 +1,332 @@
+/* print.c: EXPLAIN: a plan as an indented tree, one operator a line, and expressions as SQL.
+ *
+ * Parentheses are written where precedence needs them, so that an expression reads like the query it came
+ * from. A column prints under its name; when the same name belongs to several columns of one plan the
+ * number tells them apart. */
+#include "plan/plan.h"
+
+enum { PREC_OR = 1, PREC_AND, PREC_NOT, PREC_IS, PREC_CMP, PREC_LIKE, PREC_OTHER, PREC_ADD, PREC_MUL, PREC_ATOM };
+
+static i32 func_prec(u8 func) {
+    switch (func) {
+    case FUNC_ADD:
+    case FUNC_SUB:
+        return PREC_ADD;
+    case FUNC_MUL:
+    case FUNC_DIV:
+    case FUNC_MOD:
+        return PREC_MUL;
+    case FUNC_EQ:
+    case FUNC_NE:
+    case FUNC_LT:
+    case FUNC_LE:
+    case FUNC_GT:
+    case FUNC_GE:
+        return PREC_CMP;
+    case FUNC_LIKE:
+    case FUNC_ILIKE:
+        return PREC_LIKE;
+    case FUNC_CONCAT:
+        return PREC_OTHER;
+    default:
+        return PREC_ATOM;
+    }
+}
+
+static i32 expr_prec(const struct expr *expr) {
+    switch (expr->kind) {
+    case EXPR_OR:
+        return PREC_OR;
+    case EXPR_AND:
+        return PREC_AND;
+    case EXPR_NOT: /* NOT (x IS NULL) prints as x IS NOT NULL */
+        return expr->args[0]->kind == EXPR_IS_NULL ? PREC_IS : PREC_NOT;
+    case EXPR_IS_NULL:
+        return PREC_IS;
+    case EXPR_IN:
+        return PREC_LIKE;
+    case EXPR_CALL:
+        return func_prec(expr->func);
+    default:
+        return PREC_ATOM;
+    }
+}
+
+static void print_text_literal(struct text *out, struct sv s) {
+    text_append(out, SV("'"));
+    i64 start = 0;
+    for (i64 i = 0; i < s.len; i++) {
+        if (s.ptr[i] == '\'') {
+            text_append(out, (struct sv){s.ptr + start, i + 1 - start});
+            start = i;
+        }
+    }
+    text_append(out, (struct sv){s.ptr + start, s.len - start});
+    text_append(out, SV("'"));
+}
+
+static void print_const(struct text *out, const struct expr *expr) {
+    if (expr->is_null) {
+        text_append(out, SV("NULL"));
+        return;
+    }
+    if (type_kind(expr->type) == KIND_STR) {
+        print_text_literal(out, sv_of(expr->value.str));
+        return;
+    }
+    char buf[128];
+    i32 len = value_print(expr->type, type_kind(expr->type), &expr->value, buf);
+    if (expr->type.id == TYPE_DATE) {
+        text_print(out, "date '%.*s'", (int)len, buf);
+    } else {
+        text_append(out, (struct sv){buf, len});
+    }
+}
+
+static void print_in(struct text *out, const struct plan *plan, const struct expr *expr, i32 prec);
+
+static void print_args(struct text *out, const struct plan *plan, const struct expr *expr,
+                       i32 first) {
+    enum { SHOWN = 20 }; /* an IN list of thousands stays readable */
+    for (i32 i = first; i < expr->arg_count; i++) {
+        text_print(out, "%s", i > first ? ", " : "");
+        if (i - first >= SHOWN) {
+            text_print(out, "... %d more", (int)(expr->arg_count - i));
+            return;
+        }
+        print_in(out, plan, expr->args[i], 0);
+    }
+}
+
+static void print_call(struct text *out, const struct plan *plan, const struct expr *expr) {
+    i32 prec = func_prec(expr->func);
+    if (expr->func == FUNC_NEG) {
+        text_append(out, SV("-"));
+        print_in(out, plan, expr->args[0], PREC_ATOM);
+    } else if (prec == PREC_ATOM) {
+        text_print(out, "%s(", func_names[expr->func]);
+        print_args(out, plan, expr, 0);
+        text_append(out, SV(")"));
+    } else {
+        print_in(out, plan, expr->args[0], prec == PREC_CMP ? prec + 1 : prec);
+        text_print(out, " %s ", func_names[expr->func]);
+        print_in(out, plan, expr->args[1], prec + 1);
+    }
+}
+
+static void print_list(struct text *out, const struct plan *plan, const struct expr *expr,
+                       const char *word, i32 prec) {
+    for (i32 i = 0; i < expr->arg_count; i++) {
+        text_print(out, "%s", i > 0 ? word : "");
+        print_in(out, plan, expr->args[i], prec + 1);
+    }
+}
+
+static void print_case(struct text *out, const struct plan *plan, const struct expr *expr) {
+    text_append(out, SV("CASE"));
+    for (i32 i = 0; i + 1 < expr->arg_count; i += 2) {
+        text_append(out, SV(" WHEN "));
+        print_in(out, plan, expr->args[i], 0);
+        text_append(out, SV(" THEN "));
+        print_in(out, plan, expr->args[i + 1], 0);
+    }
+    text_append(out, SV(" ELSE "));
+    print_in(out, plan, expr->args[expr->arg_count - 1], 0);
+    text_append(out, SV(" END"));
+}
+
+static void print_not(struct text *out, const struct plan *plan, const struct expr *expr) {
+    const struct expr *inner = expr->args[0];
+    if (inner->kind == EXPR_IS_NULL) {
+        print_in(out, plan, inner->args[0], PREC_IS + 1);
+        text_append(out, SV(" IS NOT NULL"));
+    } else {
+        text_append(out, SV("NOT "));
+        print_in(out, plan, inner, PREC_NOT);
+    }
+}
+
+static void print_node(struct text *out, const struct plan *plan, const struct expr *expr) {
+    char buf[32];
+    switch (expr->kind) {
+    case EXPR_COL:
+        text_print(out, "%s", plan->cols.items[expr->col].name);
+        break;
+    case EXPR_CONST:
+        print_const(out, expr);
+        break;
+    case EXPR_PARAM:
+        text_print(out, "$%u", expr->param + 1);
+        break;
+    case EXPR_CALL:
+        print_call(out, plan, expr);
+        break;
+    case EXPR_CAST:
+        text_append(out, SV("CAST("));
+        print_in(out, plan, expr->args[0], 0);
+        text_print(out, " AS %s)", type_print(expr->type, buf));
+        break;
+    case EXPR_AND:
+        print_list(out, plan, expr, " AND ", PREC_AND);
+        break;
+    case EXPR_OR:
+        print_list(out, plan, expr, " OR ", PREC_OR);
+        break;
+    case EXPR_NOT:
+        print_not(out, plan, expr);
+        break;
+    case EXPR_IS_NULL:
+        print_in(out, plan, expr->args[0], PREC_IS + 1);
+        text_append(out, SV(" IS NULL"));
+        break;
+    case EXPR_CASE:
+        print_case(out, plan, expr);
+        break;
+    default:
+        print_in(out, plan, expr->args[0], PREC_LIKE + 1);
+        text_append(out, SV(" IN ("));
+        print_args(out, plan, expr, 1);
+        text_append(out, SV(")"));
+        break;
+    }
+}
+
+static void print_in(struct text *out, const struct plan *plan, const struct expr *expr, i32 prec) {
+    bool wrap = expr_prec(expr) < prec;
+    text_print(out, "%s", wrap ? "(" : "");
+    print_node(out, plan, expr);
+    text_print(out, "%s", wrap ? ")" : "");
+}
+
+void expr_print(struct text *out, const struct plan *plan, const struct expr *expr) {
+    print_in(out, plan, expr, 0);
+}
+
+static void print_conds(struct text *out, const struct plan *plan, const struct rel *rel) {
+    for (i64 i = 0; i < rel->conds.count; i++) {
+        text_print(out, "%s", i > 0 ? " AND " : "");
+        print_in(out, plan, rel->conds.items[i], PREC_AND + 1);
+    }
+}
+
+static const char *col_name(const struct plan *plan, u32 col) { return plan->cols.items[col].name; }
+
+static void print_scan(struct text *out, const struct plan *plan, const struct rel *rel) {
+    text_print(out, " %s", rel->table_name);
+    if (rel->alias && strcmp(rel->alias, rel->table_name) != 0) {
+        text_print(out, " as %s", rel->alias);
+    }
+    text_append(out, SV(" ("));
+    for (i64 i = 0; i < rel->scan_cols.count; i++) {
+        text_print(out, "%s%s", i > 0 ? ", " : "", col_name(plan, rel->scan_cols.items[i].col));
+    }
+    text_append(out, SV(")"));
+}
+
+static void print_join(struct text *out, const struct plan *plan, const struct rel *rel) {
+    if (rel->left_keys.count == 0 && rel->conds.count == 0) {
+        text_append(out, SV(" cross"));
+    }
+    for (i64 i = 0; i < rel->left_keys.count; i++) {
+        text_print(out, "%s", i > 0 ? " AND " : " on ");
+        print_in(out, plan, rel->left_keys.items[i], PREC_CMP + 1);
+        text_append(out, SV(" = "));
+        print_in(out, plan, rel->right_keys.items[i], PREC_CMP + 1);
+    }
+    if (rel->conds.count > 0) {
+        text_append(out, rel->left_keys.count > 0 ? SV(" where ") : SV(" on "));
+        print_conds(out, plan, rel);
+    }
+    if (rel->right_unique) {
+        text_append(out, SV(" (right side unique)"));
+    }
+}
+
+static void print_project(struct text *out, const struct plan *plan, const struct rel *rel) {
+    for (i64 i = 0; i < rel->exprs.count; i++) {
+        const struct expr *expr = rel->exprs.items[i];
+        text_print(out, "%s", i > 0 ? ", " : " ");
+        print_in(out, plan, expr, 0);
+        const char *name = col_name(plan, rel->out.items[i]);
+        bool same = expr->kind == EXPR_COL && strcmp(col_name(plan, expr->col), name) == 0;
+        if (!same) {
+            text_print(out, " as %s", name);
+        }
+    }
+}
+
+static void print_agg(struct text *out, const struct plan *plan, const struct rel *rel) {
+    for (i64 i = 0; i < rel->calls.count; i++) {
+        const struct agg_call *call = &rel->calls.items[i];
+        text_print(out, "%s%s(", i > 0 ? ", " : " ", agg_names[call->agg]);
+        if (call->arg) {
+            print_in(out, plan, call->arg, 0);
+        } else {
+            text_append(out, SV("*"));
+        }
+        text_append(out, SV(")"));
+    }
+    for (i64 i = 0; i < rel->exprs.count; i++) {
+        text_print(out, "%s", i > 0 ? ", " : " by ");
+        print_in(out, plan, rel->exprs.items[i], 0);
+    }
+}
+
+static void print_sort(struct text *out, const struct plan *plan, const struct rel *rel) {
+    for (i64 i = 0; i < rel->order.count; i++) {
+        const struct order_key *key = &rel->order.items[i];
+        text_print(out, "%s", i > 0 ? ", " : " by ");
+        print_in(out, plan, key->expr, 0);
+        text_print(out, "%s", key->descending ? " desc" : "");
+        if (key->nulls_first != key->descending) { /* the default puts NULLs last, or first in DESC */
+            text_print(out, "%s", key->nulls_first ? " nulls first" : " nulls last");
+        }
+    }
+}
+
+static void print_limit(struct text *out, const struct plan *plan, const struct rel *rel) {
+    if (rel->limit) {
+        text_append(out, SV(" "));
+        print_in(out, plan, rel->limit, 0);
+    }
+    if (rel->offset) {
+        text_append(out, SV(" offset "));
+        print_in(out, plan, rel->offset, 0);
+    }
+}
+
+static void print_rel(struct text *out, const struct plan *plan, const struct rel *rel, i32 depth) {
+    text_print(out, "%*s%s", (int)(2 * depth), "", rel_names[rel->kind]);
+    switch (rel->kind) {
+    case REL_SCAN:
+        print_scan(out, plan, rel);
+        break;
+    case REL_FILTER:
+        text_append(out, SV(" "));
+        print_conds(out, plan, rel);
+        break;
+    case REL_PROJECT:
+        print_project(out, plan, rel);
+        break;
+    case REL_JOIN:
+        print_join(out, plan, rel);
+        break;
+    case REL_AGG:
+        print_agg(out, plan, rel);
+        break;
+    case REL_SORT:
+        print_sort(out, plan, rel);
+        break;
+    case REL_LIMIT:
+        print_limit(out, plan, rel);
+        break;
+    default:
+        break;
+    }
+    text_print(out, "  [~%lld rows]\n", rel->rows);
+    for (i32 i = 0; i < rel->input_count; i++) {
+        print_rel(out, plan, rel->inputs[i], depth + 1);
+    }
+}
+
+void plan_print(struct text *out, const struct plan *plan) { print_rel(out, plan, plan->root, 0); }

@@ -1,0 +1,1 @@
+set(WF_PRIM_SOURCES)

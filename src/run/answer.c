@@ -1,0 +1,156 @@
+/* answer.c: what a run leaves behind: the rows of the result, and the table of EXPLAIN ANALYZE.
+ *
+ * OFFSET and LIMIT never copy rows: the answer is a list of slices of chunks, and a limited
+ * variable shares the buffers of the one it was cut from. */
+#include "run/run_int.h"
+
+static const struct step *result_step(const struct program *program) {
+    const struct step *found = NULL;
+    for (u32 b = 0; b < program->block_count; b++) {
+        for (u32 s = 0; s < program->blocks[b].step_count; s++) {
+            const struct step *step = &program->blocks[b].steps[s];
+            found = step->kind == STEP_RESULT ? step : found;
+        }
+    }
+    return found;
+}
+
+static i64 lit_i64(const struct exec *x, u32 lit) {
+    switch (x->program->lit_kinds[lit]) {
+    case KIND_I32:
+        return x->lits[lit].i32;
+    case KIND_I128:
+        return (i64)MIN_OF(MAX_OF(x->lits[lit].i128, I64_MIN), I64_MAX);
+    default:
+        return x->lits[lit].i64;
+    }
+}
+
+/* LIMIT NULL and OFFSET NULL, given as parameters, mean neither. */
+static bool lit_is_null(const struct exec *x, u32 lit) {
+    const struct program *program = x->program;
+    for (u32 i = 0; program->param_null_lits && i < program->param_count; i++) {
+        u32 flag = program->param_null_lits[i];
+        if (program->param_lits[i] == lit && flag != NO_LIT) {
+            return x->lits[flag].b8 != 0;
+        }
+    }
+    return false;
+}
+
+static FALLIBLE bounds(struct exec *x, const struct step *step, i64 *offset, i64 *limit) {
+    *offset = MAX_OF(step->offset, 0);
+    *limit = step->limit;
+    if (step->offset_lit != NO_LIT && !lit_is_null(x, step->offset_lit)) {
+        *offset = lit_i64(x, step->offset_lit);
+        if (*offset < 0) {
+            FAIL(x->err, INVALID_OFFSET, "OFFSET must not be negative");
+        }
+    }
+    if (step->limit_lit != NO_LIT && !lit_is_null(x, step->limit_lit)) {
+        *limit = lit_i64(x, step->limit_lit);
+        if (*limit < 0) {
+            FAIL(x->err, INVALID_LIMIT, "LIMIT must not be negative");
+        }
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE cut(struct exec *x, const struct step *step, struct answer *out) {
+    memset(out, 0, sizeof *out);
+    i64 skip = 0;
+    i64 left = -1;
+    TRY(bounds(x, step, &skip, &left));
+    const struct variable *var = &x->vars[step->src];
+    i64 after_skip = MAX_OF(var->rows - skip, 0);
+    left = left < 0 ? after_skip : MIN_OF(left, after_skip);
+    out->rows = left;
+    if (!var->on_host) {
+        return ERR_OK;
+    }
+    out->slices = NEW_ARRAY(x->arena, struct slice, MAX_OF(var->chunks.count, 1));
+    for (i64 i = 0; i < var->chunks.count && left > 0; i++) {
+        const struct chunk *chunk = var->chunks.items[i];
+        i64 first = MIN_OF(skip, chunk->rows);
+        i64 rows = MIN_OF(chunk->rows - first, left);
+        skip -= first;
+        if (rows > 0) {
+            out->slices[out->slice_count++] = (struct slice){chunk, first, rows};
+            left -= rows;
+        }
+    }
+    return arena_check(x->arena, x->err);
+}
+
+wf_status exec_answer(struct exec *x, struct answer *out) {
+    memset(out, 0, sizeof *out);
+    const struct step *step = result_step(x->program);
+    return step ? cut(x, step, out) : ERR_OK;
+}
+
+static struct chunk *slice_chunk(struct exec *x, const struct slice *slice) {
+    const struct chunk *from = slice->chunk;
+    struct chunk *to = chunk_view_new(x, from->col_count);
+    for (u32 c = 0; to && c < from->col_count; c++) {
+        const struct column *col = &from->cols[c];
+        to->cols[c].kind = col->kind;
+        to->cols[c].data = (u8 *)col->data + slice->first * kind_bytes[col->kind];
+        to->cols[c].nulls = col->nulls ? col->nulls + slice->first : NULL;
+        to->buffers[2 * c] = buffer_retain(from->buffers[2 * c]);
+        struct buffer *nulls = from->buffers[2 * c + 1];
+        to->buffers[2 * c + 1] = nulls ? buffer_retain(nulls) : NULL;
+    }
+    return to;
+}
+
+wf_status limit_run(struct exec *x, const struct step *step) {
+    struct answer kept;
+    TRY(cut(x, step, &kept));
+    variable_reset(&x->vars[step->dst]);
+    x->vars[step->dst].on_host = 1;
+    for (i64 i = 0; i < kept.slice_count; i++) {
+        struct chunk *chunk = slice_chunk(x, &kept.slices[i]);
+        if (!chunk) {
+            return memory_refused(x->mem, x->err, 256);
+        }
+        chunk->rows = kept.slices[i].rows;
+        chunk->order = i;
+        variable_append(x, step->dst, chunk);
+    }
+    const struct variable *src = &x->vars[step->src];
+    for (i64 i = 0; i < src->heaps.count; i++) {
+        variable_keep_heap(x, step->dst, buffer_retain(src->heaps.items[i]));
+    }
+    return ERR_OK;
+}
+
+static void print_row(struct text *out, u32 no, const struct step *step,
+                      const struct step_metric *m) {
+    i64 ns = m->device_ns > 0 ? m->device_ns : m->ns;
+    f64 rate = ns > 0 ? (f64)m->bytes_read / (f64)ns : 0.0;
+    text_print(out, "%4u  %-28s %-10s %10.3f %14lld %14lld %10.1f %8.2f  %s", no, step_label(step),
+               m->device ? m->device : "-", (f64)m->ns / 1e6, m->rows_in, m->rows_out,
+               (f64)m->bytes_read / 1e6, rate, m->why ? m->why : "not run");
+    if (m->tablets_pruned_rows > 0) {
+        text_print(out, "; %lld rows skipped by zone maps", m->tablets_pruned_rows);
+    }
+    if (m->bytes_moved > 0) {
+        text_print(out, "; %.1f MB moved", (f64)m->bytes_moved / 1e6);
+    }
+    if (m->launches > 0) {
+        text_print(out, "; %lld launches", m->launches);
+    }
+    text_print(out, "\n");
+}
+
+void exec_print(struct text *out, const struct exec *x) {
+    const struct program *program = x->program;
+    text_print(out, "%4s  %-28s %-10s %10s %14s %14s %10s %8s  %s\n", "step", "operators", "device",
+               "ms", "rows in", "rows out", "MB read", "GB/s", "why there");
+    u32 step_no = 0;
+    for (u32 b = 0; b < program->block_count; b++) {
+        for (u32 s = 0; s < program->blocks[b].step_count; s++, step_no++) {
+            print_row(out, step_no, &program->blocks[b].steps[s], &x->metrics[step_no]);
+        }
+    }
+}

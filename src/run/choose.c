@@ -1,0 +1,114 @@
+/* choose.c: where a step runs, and why.
+ *
+ * There is no silent fallback: under `device = gpu` a step the card refuses is an error that names
+ * operator and reason. What only ever runs on the host (sorting, ranking, handing over the result,
+ * and pipelines over dictionaries, aggregation states or a single row, which are small by nature)
+ * is recorded as a host step. Under auto the cheaper estimate wins. */
+#include "run/run_int.h"
+
+const char *step_label(const struct step *step) {
+    return step->label ? step->label : "step";
+}
+
+static bool is_host_step(const struct exec *x, const struct step *step) {
+    if (step->kind != STEP_PIPELINE) {
+        return step->kind != STEP_BUILD;
+    }
+    const struct source *source = &step->pipeline->source;
+    return source->kind == SOURCE_DICT || source->kind == SOURCE_ONE ||
+           (source->kind == SOURCE_VAR && x->program->vars[source->ref].kind == VAR_AGG);
+}
+
+static FALLIBLE choose_gpu(struct exec *x, const struct run_devices *devices,
+                           const struct step *step, struct device **out, const char **out_why) {
+    if (!devices->gpu) {
+        FAIL(x->err, NO_GPU, "no usable GPU: %s", devices->no_gpu ? devices->no_gpu : "none found");
+    }
+    if (is_host_step(x, step)) {
+        *out = devices->cpu;
+        *out_why = "host step";
+        return ERR_OK;
+    }
+    const char *refusal = devices->gpu->refuses(devices->gpu, x, step);
+    if (refusal) {
+        error_set(x->err, ERR_NOT_SUPPORTED, -1, "%s cannot run on the GPU: %s", step_label(step),
+                  refusal);
+        error_hint(x->err, "SET device = auto runs such steps on the CPU.");
+        return ERR_NOT_SUPPORTED;
+    }
+    *out = devices->gpu;
+    *out_why = "device = gpu";
+    return ERR_OK;
+}
+
+static void choose_auto(struct exec *x, const struct run_devices *devices, const struct step *step,
+                        struct device **out, const char **out_why) {
+    *out = devices->cpu;
+    if (!devices->gpu) {
+        *out_why = devices->no_gpu ? devices->no_gpu : "no GPU";
+        return;
+    }
+    if (is_host_step(x, step)) {
+        *out_why = "host step";
+        return;
+    }
+    const char *refusal = devices->gpu->refuses(devices->gpu, x, step);
+    if (refusal) {
+        *out_why = arena_printf(x->arena, "the GPU cannot: %s", refusal);
+        return;
+    }
+    f64 cpu_ns = devices->cpu->estimate_ns(devices->cpu, x, step);
+    f64 gpu_ns = devices->gpu->estimate_ns(devices->gpu, x, step);
+    *out = gpu_ns < cpu_ns ? devices->gpu : devices->cpu;
+    *out_why =
+        arena_printf(x->arena, "estimated: cpu %.3g ms, gpu %.3g ms", cpu_ns / 1e6, gpu_ns / 1e6);
+}
+
+wf_status choose_device(struct exec *x, const struct run_devices *devices, const struct step *step,
+                        struct device **out, const char **out_why) {
+    switch (x->settings->device) {
+    case DEVICE_CPU:
+        *out = devices->cpu;
+        *out_why = "device = cpu";
+        return ERR_OK;
+    case DEVICE_GPU:
+        return choose_gpu(x, devices, step, out, out_why);
+    default:
+        choose_auto(x, devices, step, out, out_why);
+        return ERR_OK;
+    }
+}
+
+static void pipeline_inputs(const struct pipeline *pipe, void (*visit)(void *arg, u32 var),
+                            void *arg) {
+    if (pipe->source.kind == SOURCE_VAR) {
+        visit(arg, pipe->source.ref);
+    }
+    for (u32 i = 0; i < pipe->op_count; i++) {
+        const struct op *op = &pipe->ops[i];
+        switch (op->code) {
+        case OP_LOADV:
+        case OP_LOADVN:
+            visit(arg, op->b);
+            break;
+        case OP_LUT:
+        case OP_PROBE:
+        case OP_MATCH:
+        case OP_INTERN:
+        case OP_INTERN2:
+        case OP_UNPAIR:
+            visit(arg, op->imm);
+            break;
+        default:
+            break;
+        }
+    }
+}
+
+void step_inputs(const struct step *step, void (*visit)(void *arg, u32 var), void *arg) {
+    if (step->kind == STEP_PIPELINE) {
+        pipeline_inputs(step->pipeline, visit, arg);
+    } else if (step->kind != STEP_RANK) {
+        visit(arg, step->src);
+    }
+}

@@ -1,0 +1,93 @@
+/* device.h: what a device is to the runtime, and what an execution is to a device.
+ *
+ * The CPU is an ordinary device. A device runs whole steps; the runtime chooses the device, keeps
+ * the variables, and turns faults into errors. */
+#ifndef WF_RUN_DEVICE_H
+#define WF_RUN_DEVICE_H
+
+#include "base/thread.h"
+#include "defs/program.h"
+#include "defs/settings.h"
+#include "run/variable.h"
+#include "store/store.h"
+
+/* What a step did, for EXPLAIN ANALYZE and the footer. */
+struct step_metric {
+    const char *device; /* "cpu", "gpu vm", "gpu woven" */
+    const char *why;    /* why there */
+    i64 ns;
+    i64 device_ns; /* GPU: kernels only */
+    i64 rows_in, rows_out;
+    i64 bytes_read;  /* from columns */
+    i64 bytes_moved; /* across the bus */
+    i64 launches;
+    i64 tablets_pruned_rows;
+};
+
+/* One execution of a program. Everything in it lives until exec_close. */
+struct exec {
+    const struct program *program;
+    struct arena *arena;
+    struct memory *mem;
+    struct error *err;
+    struct pool *pool;
+    const struct settings *settings;
+    struct table **tables; /* by program table number */
+    struct table_version **versions;
+    union lit *lits;     /* parameters filled in */
+    struct dict **dicts; /* by program dictionary number; filled as they become known */
+    i32 *dict_lens;      /* entries this snapshot may see */
+    struct variable *vars;
+    struct step_metric *metrics; /* by step number, counted through all blocks */
+    _Atomic i32 *cancel;         /* nonzero: stop with ERR_CANCELLED at the next morsel or launch */
+    i64 deadline_ns;             /* 0 = none */
+    _Atomic i64 rows_done;       /* progress of the statement, in source rows */
+    _Atomic i64 rows_total;
+    _Atomic u64 fault; /* the smallest fault met: see fault_key; ~0 = none */
+    struct mutex lock; /* for whatever threads must share */
+};
+
+/* rank : 16, source row : 40, fault : 8; the smallest wins, whoever meets it first. */
+static inline u64 fault_key(u16 rank, i64 row, u8 fault) {
+    return (u64)rank << 48 | ((u64)row & 0xffffffffffULL) << 8 | fault;
+}
+void exec_fault(struct exec *x, u64 key); /* atomic minimum */
+/* ERR_CANCELLED when cancelled or past the deadline. */
+FALLIBLE exec_check(struct exec *x);
+
+/* Variables. A chunk's buffers are accounted to the statement. */
+struct chunk *chunk_new(struct exec *x, const struct var *var, i64 rows,
+                        bool with_nulls); /* NULL: refused */
+/* A chunk without data, for slices of another one's buffers; the caller sets kinds, data and
+ * buffers. */
+struct chunk *chunk_view_new(struct exec *x, u32 col_count);
+void chunk_release(struct chunk *chunk);
+void variable_append(struct exec *x, u32 var, struct chunk *chunk); /* takes; thread-safe */
+void variable_order(struct exec *x, u32 var);                       /* sorts chunks by `order` */
+/* Makes the variable one chunk (needed for LOADV). */
+FALLIBLE variable_flatten(struct exec *x, u32 var);
+void variable_release(struct variable *var);
+/* Drops rows, index and table, so that a step can fill the variable again. Interners are kept:
+ * views of their strings may be anywhere. */
+void variable_reset(struct variable *var);
+/* Keeps a heap alive as long as the variable; takes the reference. Thread-safe. */
+void variable_keep_heap(struct exec *x, u32 var, struct buffer *heap);
+struct index *index_new(struct exec *x); /* in the execution's arena; thread-safe */
+
+struct device {
+    const char *name; /* "cpu", "gpu" */
+    void *self;
+    /* NULL when the device can run the step, else why not ("UPPER makes strings, which only the CPU
+     * does"); the text lives in x->arena. */
+    const char *(*refuses)(struct device *dev, struct exec *x, const struct step *step);
+    /* Estimated time, transfers included. */
+    f64 (*estimate_ns)(struct device *dev, struct exec *x, const struct step *step);
+    /* Runs it; fills the step's metric. Faults go to exec_fault; the runtime raises them. */
+    FALLIBLE (*run)(struct device *dev, struct exec *x, u32 step_no, const struct step *step);
+    /* Brings a variable's rows to the host, or an index, table or interner it needs to this device.
+     */
+    FALLIBLE (*fetch)(struct device *dev, struct exec *x, u32 var);
+    void (*close)(struct device *dev);
+};
+
+#endif

@@ -1,0 +1,279 @@
+/* run.c: one execution of a program: opened, run block by block, closed.
+ *
+ * The runtime owns what outlives a step: variables, dictionaries, metrics, the smallest fault. A
+ * step is one call of a device; before it, inputs that exist only on the card are fetched when a
+ * host step needs them; after it, a fault becomes the statement's error, interned dictionaries
+ * become known, and variables whose last use has passed are released. */
+#include "run/run.h"
+
+#include "run/run_int.h"
+
+void exec_fault(struct exec *x, u64 key) {
+    u64 seen = atomic_load_explicit(&x->fault, memory_order_relaxed);
+    while (key < seen && !atomic_compare_exchange_weak_explicit(
+                             &x->fault, &seen, key, memory_order_relaxed, memory_order_relaxed)) {
+    }
+}
+
+wf_status exec_check(struct exec *x) {
+    bool stop = x->cancel && atomic_load_explicit(x->cancel, memory_order_relaxed) != 0;
+    bool late = x->deadline_ns && clock_ns() > x->deadline_ns;
+    if (!stop && !late) {
+        return ERR_OK;
+    }
+    mutex_lock(&x->lock);
+    error_set(x->err, ERR_CANCELLED, -1,
+              stop ? "statement cancelled on request" : "statement cancelled: statement_timeout");
+    mutex_unlock(&x->lock);
+    return ERR_CANCELLED;
+}
+
+static bool guard_holds(const struct exec *x, const struct guard *guard) {
+    const struct table_version *version = x->versions[guard->table];
+    const struct column_stats *stats = &version->stats[guard->col];
+    if ((guard->no_nulls && stats->null_count > 0) || (guard->unique && !stats->unique) ||
+        (guard->max_rows && version->rows > guard->max_rows)) {
+        return false;
+    }
+    if (guard->all_dict) {
+        return stats->all_dict && stats->dict_len - 1 <= guard->range.hi;
+    }
+    bool is_text = type_kind(x->tables[guard->table]->cols[guard->col].type) == KIND_STR;
+    return is_text || range_within(stats->range, guard->range);
+}
+
+static void open_dicts(struct exec *x) {
+    const struct program *program = x->program;
+    x->dicts = NEW_ARRAY(x->arena, struct dict *, program->dict_count);
+    x->dict_lens = NEW_ARRAY(x->arena, i32, program->dict_count);
+    for (u32 i = 0; i < program->dict_count; i++) {
+        const struct dict_ref *ref = &program->dicts[i];
+        if (ref->table != NO_VAR) {
+            x->dicts[i] = x->tables[ref->table]->dicts[ref->col];
+            x->dict_lens[i] = x->versions[ref->table]->stats[ref->col].dict_len;
+        }
+    }
+}
+
+/* Dictionaries that interners made so far; they grow with every step that interns. */
+static void refresh_dicts(struct exec *x) {
+    for (u32 i = 0; i < x->program->dict_count; i++) {
+        const struct dict_ref *ref = &x->program->dicts[i];
+        struct dict *dict = ref->table == NO_VAR ? x->vars[ref->values].dict : NULL;
+        if (dict) {
+            x->dicts[i] = dict;
+            x->dict_lens[i] = dict_len(dict);
+        }
+    }
+}
+
+static u32 step_total(const struct program *program) {
+    u32 count = 0;
+    for (u32 b = 0; b < program->block_count; b++) {
+        count += program->blocks[b].step_count;
+    }
+    return count;
+}
+
+/* A variable that holds literals: the rows of VALUES. */
+static FALLIBLE open_values(struct exec *x, u32 v) {
+    const struct var *var = &x->program->vars[v];
+    struct chunk *chunk = chunk_new(x, var, var->const_rows, true);
+    if (!chunk) {
+        return memory_refused(x->mem, x->err, var->const_rows * 16 * var->col_count);
+    }
+    for (u32 c = 0; c < var->col_count; c++) {
+        i64 bytes = kind_bytes[var->kinds[c]];
+        for (i64 i = 0; i < var->const_rows; i++) {
+            u32 lit = var->const_lits[i * var->col_count + c];
+            u8 *to = (u8 *)chunk->cols[c].data + i * bytes;
+            chunk->cols[c].nulls[i] = lit == NO_LIT;
+            if (lit == NO_LIT) {
+                memset(to, 0, (size_t)bytes);
+            } else {
+                memcpy(to, &x->lits[lit], (size_t)bytes);
+            }
+        }
+    }
+    variable_append(x, v, chunk);
+    return ERR_OK;
+}
+
+wf_status exec_open(struct exec *x, bool *out_stale) {
+    const struct program *program = x->program;
+    *out_stale = false;
+    mutex_init(&x->lock);
+    atomic_init(&x->fault, ~0ULL);
+    atomic_init(&x->rows_done, 0);
+    atomic_init(&x->rows_total, 0);
+    if (!x->lits) {
+        x->lits = NEW_ARRAY(x->arena, union lit, program->lit_count);
+        if (program->lit_count) {
+            memcpy(x->lits, program->lits, sizeof(union lit) * program->lit_count);
+        }
+    }
+    x->metrics = NEW_ARRAY(x->arena, struct step_metric, step_total(program));
+    x->vars = NEW_ARRAY(x->arena, struct variable, program->var_count);
+    for (u32 v = 0; v < program->var_count; v++) {
+        x->vars[v].kind = program->vars[v].kind;
+        x->vars[v].mem = x->mem;
+    }
+    open_dicts(x);
+    for (u32 v = 0; v < program->var_count; v++) {
+        if (program->vars[v].const_rows > 0) {
+            TRY(open_values(x, v));
+        }
+    }
+    for (u32 i = 0; i < program->guard_count; i++) {
+        *out_stale = *out_stale || !guard_holds(x, &program->guards[i]);
+    }
+    return arena_check(x->arena, x->err);
+}
+
+void exec_close(struct exec *x) {
+    for (u32 v = 0; x->vars && v < x->program->var_count; v++) {
+        variable_release(&x->vars[v]);
+    }
+    x->vars = NULL;
+    mutex_fini(&x->lock);
+}
+
+static FALLIBLE raise_fault(struct exec *x, const struct step *step) {
+    u64 key = atomic_load_explicit(&x->fault, memory_order_relaxed);
+    if (key == ~0ULL) {
+        return ERR_OK;
+    }
+    u16 rank = (u16)(key >> 48);
+    u8 fault = (u8)key;
+    i32 position = -1;
+    const struct pipeline *pipe = step->pipeline;
+    for (u32 i = 0; pipe && i < pipe->op_count && position < 0; i++) {
+        bool may_fail =
+            (op_infos[pipe->ops[i].code].flags & OP_FAULTS) || pipe->ops[i].code == OP_FROUND;
+        if (pipe->ops[i].rank == rank && may_fail) {
+            position = pipe->ops[i].position;
+        }
+    }
+    return error_set(x->err, fault_error(fault), position, "%s", fault_message(fault));
+}
+
+struct fetch {
+    struct exec *x;
+    const struct run_devices *devices;
+    wf_status status;
+};
+
+/* An index that was built on the card is built again from its rows: copying it would cost as much.
+ */
+static FALLIBLE rebuild_index(struct fetch *f, u32 var) {
+    const struct program *program = f->x->program;
+    u32 step_no = 0;
+    for (u32 b = 0; b < program->block_count; b++) {
+        for (u32 s = 0; s < program->blocks[b].step_count; s++, step_no++) {
+            const struct step *step = &program->blocks[b].steps[s];
+            if (step->kind == STEP_BUILD && step->dst == var) {
+                struct variable *rows = &f->x->vars[step->src];
+                if (rows->gpu && !rows->on_host) {
+                    TRY(f->devices->gpu->fetch(f->devices->gpu, f->x, step->src));
+                }
+                return f->devices->cpu->run(f->devices->cpu, f->x, step_no, step);
+            }
+        }
+    }
+    FAIL(f->x->err, INTERNAL, "variable %u has no index", var);
+}
+
+static void fetch_input(void *arg, u32 var) {
+    struct fetch *f = arg;
+    struct variable *v = &f->x->vars[var];
+    if (f->status || !f->devices->gpu || !v->gpu || v->on_host) {
+        return;
+    }
+    if (v->kind == VAR_INDEX) {
+        f->status = v->index ? ERR_OK : rebuild_index(f, var);
+    } else {
+        f->status = f->devices->gpu->fetch(f->devices->gpu, f->x, var);
+    }
+}
+
+static FALLIBLE run_step(struct exec *x, const struct run_devices *devices, u32 step_no,
+                         const struct step *step) {
+    TRY(exec_check(x));
+    struct device *device = devices->cpu;
+    const char *why = NULL;
+    TRY(choose_device(x, devices, step, &device, &why));
+    struct step_metric *metric = &x->metrics[step_no];
+    metric->device = device->name;
+    metric->why = why;
+    bool stays =
+        step->kind == STEP_RESULT && x->settings->gpu_result == RESULT_DEVICE && devices->gpu;
+    i64 start = clock_ns();
+    if (device == devices->cpu && !stays) {
+        struct fetch f = {x, devices, ERR_OK};
+        step_inputs(step, fetch_input, &f);
+        TRY(f.status);
+    }
+    if (step->kind == STEP_RESULT) {
+        metric->rows_in = metric->rows_out = x->vars[step->src].rows;
+    } else if (step->kind == STEP_LIMIT) {
+        metric->rows_in = x->vars[step->src].rows;
+        TRY(limit_run(x, step));
+        metric->rows_out = x->vars[step->dst].rows;
+    } else {
+        TRY(device->run(device, x, step_no, step));
+    }
+    metric->ns += clock_ns() - start;
+    TRY(raise_fault(x, step));
+    refresh_dicts(x);
+    return arena_check(x->arena, x->err);
+}
+
+/* Interners live on: their strings may be referred to from anywhere. */
+static void release_after(struct exec *x, u32 step_no) {
+    for (u32 v = 0; v < x->program->var_count; v++) {
+        if (x->program->vars[v].last_use == step_no && x->program->vars[v].kind != VAR_INTERN) {
+            variable_reset(&x->vars[v]);
+        }
+    }
+}
+
+static void count_total(struct exec *x) {
+    const struct program *program = x->program;
+    i64 rows = 0;
+    for (u32 b = 0; b < program->block_count; b++) {
+        for (u32 s = 0; s < program->blocks[b].step_count; s++) {
+            const struct pipeline *pipe = program->blocks[b].steps[s].pipeline;
+            if (pipe && pipe->source.kind == SOURCE_TABLE) {
+                rows += x->versions[pipe->source.ref]->rows;
+            }
+        }
+    }
+    atomic_store(&x->rows_total, rows);
+}
+
+wf_status exec_run(struct exec *x, const struct run_devices *devices) {
+    const struct program *program = x->program;
+    count_total(x);
+    u32 *first_step = NEW_ARRAY(x->arena, u32, program->block_count + 1);
+    bool loops = false;
+    for (u32 b = 0; b < program->block_count; b++) {
+        first_step[b + 1] = first_step[b] + program->blocks[b].step_count;
+        loops = loops || program->blocks[b].loop_var != NO_VAR;
+    }
+    u32 b = program->block_count ? 0 : NO_VAR;
+    while (b != NO_VAR) {
+        const struct block *block = &program->blocks[b];
+        for (u32 s = 0; s < block->step_count; s++) {
+            u32 step_no = first_step[b] + s;
+            TRY(run_step(x, devices, step_no, &block->steps[s]));
+            /* A step of a loop may run again and need what it read before; the answer stays until
+             * exec_close. */
+            if (!loops && block->steps[s].kind != STEP_RESULT) {
+                release_after(x, step_no);
+            }
+        }
+        bool again = block->loop_var != NO_VAR && x->vars[block->loop_var].rows > 0;
+        b = again ? block->loop : block->next;
+    }
+    return ERR_OK;
+}

@@ -1,0 +1,36 @@
+/* run.h: the runtime: interprets a program over devices. Knows no plans and no SQL. */
+#ifndef WF_RUN_RUN_H
+#define WF_RUN_RUN_H
+
+#include "run/device.h"
+
+struct run_devices {
+    struct device *cpu;
+    struct device *gpu; /* NULL when there is none, or it was not asked for */
+    const char *no_gpu; /* why not, for errors and EXPLAIN ANALYZE */
+};
+
+/* Prepares an execution: sizes arrays, resolves dictionaries, checks every guard against the
+ * versions. *out_stale is set when a guard fails: lower again. `x` fields above `lits` are filled
+ * by the caller. */
+FALLIBLE exec_open(struct exec *x, bool *out_stale);
+/* Runs all steps. The answer is the variable of the RESULT step, on the host unless gpu_result =
+ * device, where only its row count is. */
+FALLIBLE exec_run(struct exec *x, const struct run_devices *devices);
+void exec_close(struct exec *x);
+
+/* The answer: chunks in order, after OFFSET and LIMIT. */
+struct answer {
+    i64 rows;
+    i64 slice_count;
+    struct slice {
+        const struct chunk *chunk;
+        i64 first, rows;
+    } * slices;
+};
+FALLIBLE exec_answer(struct exec *x, struct answer *out);
+
+/* EXPLAIN ANALYZE's table of steps. */
+void exec_print(struct text *out, const struct exec *x);
+
+#endif

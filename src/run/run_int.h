@@ -1,0 +1,20 @@
+/* run_int.h: shared by the files of the runtime. */
+#ifndef WF_RUN_RUN_INT_H
+#define WF_RUN_RUN_INT_H
+
+#include "run/run.h"
+
+/* Which device runs a step, and the reason EXPLAIN ANALYZE prints. ERR_NOT_SUPPORTED or ERR_NO_GPU
+ * when the setting asks for a device that cannot. */
+FALLIBLE choose_device(struct exec *x, const struct run_devices *devices, const struct step *step,
+                       struct device **out, const char **out_why);
+
+/* STEP_LIMIT: the rows kept are slices of the source's chunks. */
+FALLIBLE limit_run(struct exec *x, const struct step *step);
+
+/* Calls visit(arg, var) for every variable the step reads; a variable may come twice. */
+void step_inputs(const struct step *step, void (*visit)(void *arg, u32 var), void *arg);
+/* The operator names a step came from; never NULL. */
+const char *step_label(const struct step *step);
+
+#endif

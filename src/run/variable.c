@@ -1,0 +1,198 @@
+/* variable.c: chunks and variables: making, ordering, flattening, releasing.
+ *
+ * A variable's rows are a list of chunks that may come from many threads; `order` restores the
+ * order of their source rows. Column data are counted buffers, so a slice of a block is a chunk
+ * too. Heaps (the bytes of strings that opcodes made) belong to the variable and are inherited by
+ * whoever copies its views, which is why a release never leaves a view dangling. */
+#include "run/variable.h"
+
+#include "run/device.h"
+
+#include <stdlib.h>
+
+static i64 chunk_bytes(u32 col_count) {
+    return (i64)sizeof(struct chunk) + (i64)sizeof(struct column) * col_count +
+           (i64)sizeof(void *) * 2 * col_count;
+}
+
+struct chunk *chunk_view_new(struct exec *x, u32 col_count) {
+    struct chunk *chunk = mem_alloc(x->mem, chunk_bytes(col_count));
+    if (!chunk) {
+        return NULL;
+    }
+    memset(chunk, 0, (size_t)chunk_bytes(col_count));
+    chunk->cols = (struct column *)(void *)(chunk + 1);
+    chunk->buffers = (struct buffer **)(void *)(chunk->cols + col_count);
+    chunk->col_count = col_count;
+    chunk->mem = x->mem;
+    return chunk;
+}
+
+struct chunk *chunk_new(struct exec *x, const struct var *var, i64 rows, bool with_nulls) {
+    struct chunk *chunk = chunk_view_new(x, var->col_count);
+    if (!chunk) {
+        return NULL;
+    }
+    chunk->rows = rows;
+    for (u32 c = 0; c < var->col_count; c++) {
+        struct column *col = &chunk->cols[c];
+        col->kind = var->kinds[c];
+        struct buffer *data = buffer_new(x->mem, MAX_OF(rows, 1) * kind_bytes[col->kind]);
+        struct buffer *nulls = with_nulls ? buffer_new(x->mem, MAX_OF(rows, 1)) : NULL;
+        chunk->buffers[2 * c] = data;
+        chunk->buffers[2 * c + 1] = nulls;
+        if (!data || (with_nulls && !nulls)) {
+            chunk_release(chunk);
+            return NULL;
+        }
+        col->data = data->data;
+        col->nulls = nulls ? nulls->data : NULL;
+    }
+    return chunk;
+}
+
+void chunk_release(struct chunk *chunk) {
+    if (!chunk) {
+        return;
+    }
+    for (u32 c = 0; c < 2 * chunk->col_count; c++) {
+        buffer_release(chunk->buffers[c]);
+    }
+    mem_free(chunk->mem, chunk, chunk_bytes(chunk->col_count));
+}
+
+void variable_append(struct exec *x, u32 var, struct chunk *chunk) {
+    struct variable *v = &x->vars[var];
+    mutex_lock(&x->lock);
+    VEC_PUSH(x->arena, &v->chunks, chunk);
+    v->rows += chunk->rows;
+    v->on_host = 1;
+    mutex_unlock(&x->lock);
+}
+
+void variable_keep_heap(struct exec *x, u32 var, struct buffer *heap) {
+    mutex_lock(&x->lock);
+    VEC_PUSH(x->arena, &x->vars[var].heaps, heap);
+    mutex_unlock(&x->lock);
+}
+
+struct index *index_new(struct exec *x) {
+    mutex_lock(&x->lock);
+    struct index *index = NEW(x->arena, struct index);
+    mutex_unlock(&x->lock);
+    return index;
+}
+
+static int by_order(const void *a, const void *b) {
+    const struct chunk *ca = *(struct chunk *const *)a;
+    const struct chunk *cb = *(struct chunk *const *)b;
+    return ca->order < cb->order ? -1 : ca->order > cb->order;
+}
+
+void variable_order(struct exec *x, u32 var) {
+    struct variable *v = &x->vars[var];
+    if (v->chunks.count > 1) {
+        qsort(v->chunks.items, (size_t)v->chunks.count, sizeof(struct chunk *), by_order);
+    }
+}
+
+static bool column_has_nulls(const struct variable *v, u32 col) {
+    for (i64 i = 0; i < v->chunks.count; i++) {
+        if (v->chunks.items[i]->cols[col].nulls) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void flatten_column(const struct variable *v, struct chunk *out, u32 c) {
+    i64 at = 0;
+    i64 width = kind_bytes[out->cols[c].kind];
+    for (i64 i = 0; i < v->chunks.count; i++) {
+        const struct chunk *from = v->chunks.items[i];
+        if (from->rows == 0) {
+            continue;
+        }
+        const struct column *col = &from->cols[c];
+        memcpy((u8 *)out->cols[c].data + at * width, col->data, (size_t)(from->rows * width));
+        if (out->cols[c].nulls && col->nulls) {
+            memcpy(out->cols[c].nulls + at, col->nulls, (size_t)from->rows);
+        } else if (out->cols[c].nulls) {
+            memset(out->cols[c].nulls + at, 0, (size_t)from->rows);
+        }
+        at += from->rows;
+    }
+}
+
+wf_status variable_flatten(struct exec *x, u32 var) {
+    struct variable *v = &x->vars[var];
+    const struct var *def = &x->program->vars[var];
+    if (v->chunks.count == 1) {
+        return ERR_OK;
+    }
+    struct chunk *out = chunk_new(x, def, v->rows, false);
+    bool fine = out != NULL;
+    for (u32 c = 0; fine && c < def->col_count; c++) {
+        if (column_has_nulls(v, c)) {
+            struct buffer *nulls = buffer_new(x->mem, MAX_OF(v->rows, 1));
+            fine = nulls != NULL;
+            out->buffers[2 * c + 1] = nulls;
+            out->cols[c].nulls = nulls ? nulls->data : NULL;
+        }
+    }
+    if (!fine) {
+        chunk_release(out);
+        return memory_refused(x->mem, x->err, MAX_OF(v->rows, 1) * 8);
+    }
+    for (u32 c = 0; c < def->col_count; c++) {
+        flatten_column(v, out, c);
+    }
+    for (i64 i = 0; i < v->chunks.count; i++) {
+        chunk_release(v->chunks.items[i]);
+    }
+    v->chunks.count = 0;
+    VEC_PUSH(x->arena, &v->chunks, out);
+    return ERR_OK;
+}
+
+static void index_release(struct memory *mem, struct index *index) {
+    mem_free(mem, index->keys, index->slot_count * (i64)sizeof(i64));
+    mem_free(mem, index->heads, index->head_count * (i64)sizeof(u32));
+    mem_free(mem, index->rows, index->row_count * (i64)sizeof(u32));
+    index->keys = NULL;
+    index->heads = NULL;
+    index->rows = NULL;
+}
+
+void variable_reset(struct variable *var) {
+    if (var->gpu && var->gpu_release) {
+        var->gpu_release(var->gpu);
+    }
+    var->gpu = NULL;
+    for (i64 i = 0; i < var->chunks.count; i++) {
+        chunk_release(var->chunks.items[i]);
+    }
+    var->chunks.count = 0;
+    for (i64 i = 0; i < var->heaps.count; i++) {
+        buffer_release(var->heaps.items[i]);
+    }
+    var->heaps.count = 0;
+    if (var->index) {
+        index_release(var->mem, var->index);
+        var->index = NULL;
+    }
+    mem_free(var->mem, var->lut, var->lut_bytes);
+    var->lut = NULL;
+    var->lut_len = 0;
+    var->lut_bytes = 0;
+    var->rows = 0;
+    var->on_host = 0;
+}
+
+void variable_release(struct variable *var) {
+    variable_reset(var);
+    dict_release(var->dict);
+    var->dict = NULL;
+    pair_map_close(var->pairs);
+    var->pairs = NULL;
+}

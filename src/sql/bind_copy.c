@@ -1,0 +1,231 @@
+/* bind_copy.c: COPY table FROM 'file' and its options, in the new and the old writing.
+ *
+ * Part of binding. The grammar brings both writings to one list of options. The format is csv or
+ * tbl (dbgen's: '|' between and after fields, no quotes); without FORMAT the file's name decides,
+ * and anything but .tbl is csv. */
+#include "sql/sql_int.h"
+
+struct copy_given { /* which options were written */
+    const char *format;
+    b8 delimiter, quote, escape, null_text, header, format_given;
+};
+
+const char *option_text(struct bind *b, const struct json *def_elem, bool *out_given) {
+    const struct json *arg = json_get(def_elem, "arg");
+    const struct json *body = node_body(arg);
+    *out_given = body != NULL;
+    if (node_is(arg, "String")) {
+        return node_string(arg);
+    }
+    if (node_is(arg, "Boolean")) {
+        return json_flag(body, "boolval") ? "true" : "false";
+    }
+    if (node_is(arg, "Integer")) {
+        return arena_printf(b->arena, "%lld", json_number(body, "ival"));
+    }
+    if (node_is(arg, "Float")) {
+        const char *text = json_text(body, "fval");
+        return text ? text : "";
+    }
+    return "";
+}
+
+FALLIBLE option_bool(struct bind *b, const struct json *def_elem, bool *out) {
+    bool given = false;
+    struct sv text = sv_from(option_text(b, def_elem, &given));
+    bool on = sv_eq_nocase(text, SV("true")) || sv_eq_nocase(text, SV("on")) ||
+              sv_eq_nocase(text, SV("1"));
+    bool off = sv_eq_nocase(text, SV("false")) || sv_eq_nocase(text, SV("off")) ||
+               sv_eq_nocase(text, SV("0"));
+    *out = !given || on;
+    if (given && !on && !off) {
+        const char *name = json_text(def_elem, "defname");
+        FAIL_AT(b->err, SYNTAX, json_position(def_elem), "%.60s requires a Boolean value",
+                name ? name : "");
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE one_byte(struct bind *b, const char *text, const char *what, i32 position,
+                         char *out) {
+    if (strlen(text) != 1 || text[0] == '\n' || text[0] == '\r') {
+        FAIL_AT(b->err, INVALID_PARAMETER, position,
+                "COPY %s must be a single one-byte character, not a line end", what);
+    }
+    *out = text[0];
+    return ERR_OK;
+}
+
+static FALLIBLE copy_format(struct bind *b, const char *format, i32 position,
+                            struct copy_given *given) {
+    given->format = format;
+    if (strcmp(format, "csv") == 0 || strcmp(format, "tbl") == 0) {
+        return ERR_OK;
+    }
+    if (strcmp(format, "text") == 0 || strcmp(format, "binary") == 0 ||
+        strcmp(format, "parquet") == 0) {
+        wf_status status = unsupported(b, position, "COPY format %s",
+                                       strcmp(format, "parquet") == 0 ? "Parquet" : format);
+        error_hint(b->err, "Use FORMAT csv or tbl.");
+        return status;
+    }
+    FAIL_AT(b->err, INVALID_PARAMETER, position, "COPY format \"%.60s\" not recognized", format);
+}
+
+static FALLIBLE copy_header(struct bind *b, const struct json *option, struct copy_options *copy) {
+    bool given = false;
+    bool on = false;
+    if (sv_eq_nocase(sv_from(option_text(b, option, &given)), SV("match"))) {
+        return unsupported(b, json_position(option), "HEADER MATCH");
+    }
+    TRY(option_bool(b, option, &on));
+    copy->header = on;
+    return ERR_OK;
+}
+
+static FALLIBLE copy_encoding(struct bind *b, const char *text, i32 position) {
+    bool utf8 = sv_eq_nocase(sv_from(text), SV("utf8")) || sv_eq_nocase(sv_from(text), SV("utf-8"));
+    return utf8 ? ERR_OK : unsupported(b, position, "ENCODING \"%.60s\"", text);
+}
+
+static wf_status redundant(struct bind *b, b8 *seen, i32 position) {
+    if (*seen) {
+        FAIL_AT(b->err, SYNTAX, position, "conflicting or redundant options");
+    }
+    *seen = 1;
+    return ERR_OK;
+}
+
+static FALLIBLE copy_option(struct bind *b, const struct json *option, struct copy_options *copy,
+                            struct copy_given *given) {
+    static const char *const others[] = {"freeze", "force_quote", "force_not_null", "force_null"};
+    const char *name = json_text(option, "defname");
+    i32 position = json_position(option);
+    bool has_value = false;
+    const char *text = option_text(b, option, &has_value);
+    name = name ? name : "";
+    if (strcmp(name, "format") == 0) {
+        TRY(redundant(b, &given->format_given, position));
+        return copy_format(b, text, position, given);
+    }
+    if (strcmp(name, "header") == 0) {
+        TRY(redundant(b, &given->header, position));
+        return copy_header(b, option, copy);
+    }
+    if (strcmp(name, "delimiter") == 0) {
+        TRY(redundant(b, &given->delimiter, position));
+        return one_byte(b, text, "delimiter", position, &copy->delimiter);
+    }
+    if (strcmp(name, "quote") == 0) {
+        TRY(redundant(b, &given->quote, position));
+        return one_byte(b, text, "quote", position, &copy->quote);
+    }
+    if (strcmp(name, "escape") == 0) {
+        TRY(redundant(b, &given->escape, position));
+        return one_byte(b, text, "escape", position, &copy->escape);
+    }
+    if (strcmp(name, "null") == 0) {
+        copy->null_text = keep(b, text);
+        return redundant(b, &given->null_text, position);
+    }
+    if (strcmp(name, "encoding") == 0) {
+        return copy_encoding(b, text, position);
+    }
+    for (i64 i = 0; i < COUNT_OF(others); i++) {
+        if (strcmp(others[i], name) == 0) {
+            return unsupported(b, position, "COPY option %s", name);
+        }
+    }
+    FAIL_AT(b->err, SYNTAX, position, "option \"%.60s\" not recognized", name);
+}
+
+static bool path_ends(const char *path, const char *end) {
+    i64 len = (i64)strlen(path);
+    i64 end_len = (i64)strlen(end);
+    return len >= end_len && sv_eq_nocase((struct sv){path + len - end_len, end_len}, sv_from(end));
+}
+
+static FALLIBLE copy_defaults(struct bind *b, struct copy_options *copy,
+                              const struct copy_given *given, i32 position) {
+    bool tbl = given->format ? strcmp(given->format, "tbl") == 0 : path_ends(copy->path, ".tbl");
+    if (!given->delimiter) {
+        copy->delimiter = tbl ? '|' : ',';
+    }
+    if (!given->quote) {
+        copy->quote = tbl ? 0 : '"';
+    }
+    if (!given->escape) {
+        copy->escape = copy->quote;
+    }
+    if (!given->null_text) {
+        copy->null_text = "";
+    }
+    copy->trailing_delimiter = tbl;
+    if (copy->quote && copy->quote == copy->delimiter) {
+        FAIL_AT(b->err, INVALID_PARAMETER, position, "COPY delimiter and quote must be different");
+    }
+    if (strchr(copy->null_text, '\n') || strchr(copy->null_text, '\r')) {
+        FAIL_AT(b->err, INVALID_PARAMETER, position,
+                "COPY null representation cannot use newline or carriage return");
+    }
+    if (strchr(copy->null_text, copy->delimiter)) {
+        FAIL_AT(b->err, INVALID_PARAMETER, position,
+                "COPY delimiter character must not appear in the NULL specification");
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE copy_columns(struct bind *b, const struct json *list, const struct table *table,
+                             i32 position, struct copy_options *copy) {
+    i32 count = json_count(list);
+    const char **names = NEW_ARRAY(b->arena, const char *, count + 1);
+    i32 *positions = NEW_ARRAY(b->arena, i32, count + 1);
+    copy->cols = NEW_ARRAY(b->arena, u32, count + 1);
+    copy->col_count = count;
+    i32 i = 0;
+    JSON_EACH(name, list) {
+        names[i] = node_string(name);
+        positions[i++] = position;
+    }
+    return bind_column_list(b, table, names, positions, count, copy->cols);
+}
+
+static FALLIBLE check_copy_form(struct bind *b, const struct json *body, i32 position) {
+    if (json_get(body, "query") || !json_flag(body, "is_from")) {
+        return unsupported(b, position, "COPY TO");
+    }
+    if (json_flag(body, "is_program")) {
+        return unsupported(b, position, "COPY FROM PROGRAM");
+    }
+    if (!json_text(body, "filename")) {
+        wf_status status = unsupported(b, position, "COPY FROM STDIN");
+        error_hint(b->err, "Name a file: COPY table FROM 'file.csv'.");
+        return status;
+    }
+    if (path_ends(json_text(body, "filename"), ".parquet")) {
+        return unsupported(b, position, "COPY from a Parquet file");
+    }
+    return bind_only(b, body, "relation attlist is_from filename options", position);
+}
+
+FALLIBLE bind_copy(struct bind *b, const struct json *body, struct statement *out) {
+    const struct json *relation = json_get(body, "relation");
+    i32 position =
+        relation ? json_position(relation) : (i32)(b->parsed->text.ptr - b->parsed->script.ptr);
+    struct copy_given given = {0};
+    struct copy_options *copy = &out->copy;
+    struct snapshot_table found;
+    TRY(check_copy_form(b, body, position));
+    TRY(bind_table_name(b, relation, &out->table_name));
+    copy->path = keep(b, json_text(body, "filename"));
+    JSON_EACH(option, json_get(body, "options")) {
+        TRY(copy_option(b, node_body(option), copy, &given));
+    }
+    TRY(copy_defaults(b, copy, &given, position));
+    TRY(snapshot_find(b->snap, sv_from(out->table_name), position, &found, b->err));
+    TRY(copy_columns(b, json_get(body, "attlist"), found.table, position, copy));
+    out->kind = STATEMENT_COPY_FROM;
+    out->position = position;
+    out->table_id = found.table->id;
+    return ERR_OK;
+}

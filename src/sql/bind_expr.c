@@ -1,0 +1,435 @@
+/* bind_expr.c: expressions: the dispatch by node type, constants, parameters, logic, IN and
+ * BETWEEN.
+ *
+ * Part of binding. Every function returns an expression whose operands are already cast to the
+ * types its operator works on; only quoted literals, NULL and parameters may leave here without a
+ * type, for the context to decide (coerce.c). Depth is counted at bind_expr, through which all
+ * recursion passes. */
+#include "sql/sql_int.h"
+
+struct expr *expr_null(struct bind *b, struct type type, i32 position) {
+    struct expr *expr = expr_new(b->arena, EXPR_CONST, type, position);
+    expr->is_null = 1;
+    return expr;
+}
+
+struct expr *expr_bool(struct bind *b, bool value, i32 position) {
+    struct expr *expr = expr_new(b->arena, EXPR_CONST, type_of(TYPE_BOOLEAN), position);
+    expr->value.b8 = value;
+    return expr;
+}
+
+struct expr *expr_int(struct bind *b, i32 value, i32 position) {
+    struct expr *expr = expr_new(b->arena, EXPR_CONST, type_of(TYPE_INTEGER), position);
+    expr->value.i32 = value;
+    return expr;
+}
+
+struct expr *expr_many(struct bind *b, enum expr_kind kind, struct type type, i32 position,
+                       i32 count, struct expr **args) {
+    struct expr *expr = expr_new(b->arena, kind, type, position);
+    expr->arg_count = count;
+    expr->args = NEW_ARRAY(b->arena, struct expr *, count);
+    memcpy(expr->args, args, sizeof(struct expr *) * (size_t)count);
+    return expr;
+}
+
+struct expr *expr_one(struct bind *b, enum expr_kind kind, struct expr *arg, i32 position) {
+    return expr_many(b, kind, type_of(TYPE_BOOLEAN), position, 1, &arg);
+}
+
+static bool count_node(const struct expr *expr, void *arg) {
+    i32 *left = arg;
+    UNUSED(expr);
+    return --*left > 0;
+}
+
+FALLIBLE bind_sharable(struct bind *b, const struct expr *expr) {
+    i32 left = SHARED_NODES_MAX;
+    if (!expr_walk(expr, count_node, &left)) {
+        FAIL_AT(b->err, TOO_COMPLEX, expr->position,
+                "statement too complex: an operand of more than %d terms is needed several times",
+                (int)SHARED_NODES_MAX);
+    }
+    return ERR_OK;
+}
+
+FALLIBLE bind_list(struct bind *b, struct query *q, const struct json *list, struct expr ***out,
+                   i32 *out_count) {
+    *out_count = json_count(list);
+    *out = NEW_ARRAY(b->arena, struct expr *, *out_count + 1);
+    i32 i = 0;
+    JSON_EACH(node, list) {
+        TRY(bind_expr(b, q, node, &(*out)[i]));
+        i++;
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE bind_const(struct bind *b, struct query *q, const struct json *body,
+                           struct expr **out) {
+    UNUSED(q);
+    i32 position = json_position(body);
+    TRY(bind_only(b, body, "ival fval sval boolval isnull location", position));
+    const struct json *integer = json_get(body, "ival");
+    const struct json *text = json_get(body, "sval");
+    if (json_flag(body, "isnull")) {
+        *out = expr_null(b, type_of(TYPE_UNKNOWN), position);
+    } else if (integer) {
+        const struct json *value = json_get(integer, "ival");
+        i64 number = value ? value->number : lex_integer(b->parsed->script, position);
+        *out = expr_int(b, (i32)number, position);
+    } else if (text) {
+        const struct json *value = json_get(text, "sval");
+        *out = expr_new(b->arena, EXPR_CONST, type_of(TYPE_UNKNOWN), position);
+        struct sv view = value ? (struct sv){value->text, (i64)value->len} : SV("");
+        (*out)->value.str = str_from(arena_sv(b->arena, view));
+    } else if (json_get(body, "boolval")) {
+        *out = expr_bool(b, json_flag(json_get(body, "boolval"), "boolval"), position);
+    } else {
+        const char *digits = json_text(json_get(body, "fval"), "fval");
+        return literal_number(b, digits ? digits : "", position, out);
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE bind_param(struct bind *b, struct query *q, const struct json *body,
+                           struct expr **out) {
+    UNUSED(q);
+    i32 position = json_position(body);
+    i64 number = json_number(body, "number");
+    if (number < 1 || number > b->parsed->param_count) {
+        FAIL_AT(b->err, UNDEFINED_PARAMETER, position, "there is no parameter $%lld", number);
+    }
+    *out = expr_new(b->arena, EXPR_PARAM, b->param_types[number - 1], position);
+    (*out)->param = (u32)(number - 1);
+    return ERR_OK;
+}
+
+static FALLIBLE need_boolean(struct bind *b, struct expr *expr, const char *clause,
+                             struct expr **out) {
+    TRY(coerce_unknown(b, expr, type_of(TYPE_BOOLEAN), out));
+    if ((*out)->type.id != TYPE_BOOLEAN) {
+        char name[32];
+        FAIL_AT(b->err, DATATYPE_MISMATCH, expr->position,
+                "argument of %s must be type boolean, not type %s", clause,
+                type_print((*out)->type, name));
+    }
+    return ERR_OK;
+}
+
+FALLIBLE bind_condition(struct bind *b, struct query *q, const struct json *node,
+                        const char *clause, struct expr **out) {
+    struct expr *expr = NULL;
+    TRY(bind_expr(b, q, node, &expr));
+    return need_boolean(b, expr, clause, out);
+}
+
+static FALLIBLE bind_logic(struct bind *b, struct query *q, const struct json *body,
+                           struct expr **out) {
+    i32 position = json_position(body);
+    TRY(bind_only(b, body, "boolop args location", position));
+    bool is_and = json_is(body, "boolop", "AND_EXPR");
+    bool is_not = json_is(body, "boolop", "NOT_EXPR");
+    const char *word = is_and ? "AND" : is_not ? "NOT" : "OR";
+    struct expr **args = NULL;
+    i32 count = 0;
+    TRY(bind_list(b, q, json_get(body, "args"), &args, &count));
+    for (i32 i = 0; i < count; i++) {
+        TRY(need_boolean(b, args[i], word, &args[i]));
+    }
+    enum expr_kind kind = is_and ? EXPR_AND : is_not ? EXPR_NOT : EXPR_OR;
+    *out = expr_many(b, kind, type_of(TYPE_BOOLEAN), position, count, args);
+    return ERR_OK;
+}
+
+static FALLIBLE bind_null_test(struct bind *b, struct query *q, const struct json *body,
+                               struct expr **out) {
+    i32 position = json_position(body);
+    TRY(bind_only(b, body, "arg nulltesttype location", position));
+    struct expr *arg = NULL;
+    TRY(bind_expr(b, q, json_get(body, "arg"), &arg));
+    TRY(coerce_unknown(b, arg, type_of(TYPE_TEXT), &arg));
+    *out = expr_one(b, EXPR_IS_NULL, arg, position);
+    if (json_is(body, "nulltesttype", "IS_NOT_NULL")) {
+        *out = expr_one(b, EXPR_NOT, *out, position);
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE bind_type_cast(struct bind *b, struct query *q, const struct json *body,
+                               struct expr **out) {
+    i32 position = json_position(body);
+    TRY(bind_only(b, body, "arg typeName location", position));
+    struct type_name type;
+    TRY(bind_type(b, json_get(body, "typeName"), &type));
+    struct expr *arg = NULL;
+    TRY(bind_expr(b, q, json_get(body, "arg"), &arg));
+    return coerce_cast(b, arg, &type, position >= 0 ? position : type.position, out);
+}
+
+static FALLIBLE bind_collate(struct bind *b, struct query *q, const struct json *body,
+                             struct expr **out) {
+    i32 position = json_position(body);
+    TRY(bind_only(b, body, "arg collname location", position));
+    const char *name = "";
+    JSON_EACH(part, json_get(body, "collname")) {
+        name = node_string(part);
+    }
+    if (strcmp(name, "C") != 0 && strcmp(name, "POSIX") != 0 && strcmp(name, "ucs_basic") != 0) {
+        return unsupported(b, position, "collation \"%.60s\"", name);
+    }
+    TRY(bind_expr(b, q, json_get(body, "arg"), out));
+    TRY(coerce_unknown(b, *out, type_of(TYPE_TEXT), out));
+    if ((*out)->type.id != TYPE_TEXT) {
+        char type[32];
+        FAIL_AT(b->err, DATATYPE_MISMATCH, position, "collations are not supported by type %s",
+                type_print((*out)->type, type));
+    }
+    return ERR_OK;
+}
+
+/* The one name of an operator. */
+static FALLIBLE operator_name(struct bind *b, const struct json *body, const char **out) {
+    const struct json *names = json_get(body, "name");
+    *out = "";
+    if (json_count(names) > 1 && strcmp(node_string(json_first(names)), "pg_catalog") != 0) {
+        return unsupported(b, json_position(body), "an operator in a schema");
+    }
+    JSON_EACH(part, names) {
+        *out = node_string(part);
+    }
+    return ERR_OK;
+}
+
+/* date ± interval, the one place an interval may stand. */
+static FALLIBLE bind_shift(struct bind *b, struct query *q, const struct json *body, const char *op,
+                           bool *out_done, struct expr **out) {
+    i32 position = json_position(body);
+    const struct json *left = json_get(body, "lexpr");
+    const struct json *right = json_get(body, "rexpr");
+    bool minus = strcmp(op, "-") == 0;
+    *out_done = false;
+    if ((!minus && strcmp(op, "+") != 0) || !left) {
+        return ERR_OK;
+    }
+    struct interval by;
+    TRY(bind_interval(b, right, out_done, &by));
+    const struct json *date_node = left;
+    if (!*out_done && !minus) {
+        TRY(bind_interval(b, left, out_done, &by));
+        date_node = right;
+    }
+    if (!*out_done) {
+        return ERR_OK;
+    }
+    struct expr *date = NULL;
+    TRY(bind_expr(b, q, date_node, &date));
+    if (date->kind != EXPR_CONST || date->type.id != TYPE_DATE) {
+        wf_status status = unsupported(b, position,
+                                       "interval arithmetic on anything but a "
+                                       "constant date");
+        error_hint(b->err, "A date column takes days as an integer: d + 90.");
+        return status;
+    }
+    return bind_date_shift(b, date, by, minus, position, out);
+}
+
+static FALLIBLE bind_operator(struct bind *b, struct query *q, const struct json *body,
+                              struct expr **out) {
+    i32 position = json_position(body);
+    const char *op = "";
+    bool done = false;
+    TRY(operator_name(b, body, &op));
+    TRY(bind_shift(b, q, body, op, &done, out));
+    if (done) {
+        return ERR_OK;
+    }
+    struct expr *left = NULL;
+    struct expr *right = NULL;
+    if (json_get(body, "lexpr")) {
+        TRY(bind_expr(b, q, json_get(body, "lexpr"), &left));
+    }
+    TRY(bind_expr(b, q, json_get(body, "rexpr"), &right));
+    return left ? bind_binary(b, op, left, right, position, out)
+                : bind_unary(b, op, right, position, out);
+}
+
+/* Types in an IN list are checked against the left side first: PostgreSQL reports the operator. */
+static FALLIBLE check_in_types(struct bind *b, struct expr **args, i32 count, i32 position) {
+    struct expr *first = NULL;
+    for (i32 i = 0; i < count; i++) {
+        struct type both;
+        if (is_unknown(args[i])) {
+            continue;
+        }
+        if (first && !coerce_compared(first->type, args[i]->type, &both)) {
+            struct expr *ignored = NULL;
+            return bind_compare(b, FUNC_EQ, first, args[i], position, &ignored);
+        }
+        first = first ? first : args[i];
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE bind_in(struct bind *b, struct query *q, const struct json *body,
+                        struct expr **out) {
+    i32 position = json_position(body);
+    const char *op = "";
+    TRY(operator_name(b, body, &op));
+    struct expr *left = NULL;
+    TRY(bind_expr(b, q, json_get(body, "lexpr"), &left));
+    const struct json *items = json_get(node_body(json_get(body, "rexpr")), "items");
+    i32 count = json_count(items) + 1;
+    struct expr **args = NEW_ARRAY(b->arena, struct expr *, count);
+    args[0] = left;
+    i32 i = 1;
+    JSON_EACH(item, items) {
+        TRY(bind_expr(b, q, item, &args[i]));
+        i++;
+    }
+    if (count == 2) {
+        TRY(bind_compare(b, FUNC_EQ, args[0], args[1], position, out));
+    } else {
+        struct type type;
+        TRY(check_in_types(b, args, count, position));
+        TRY(coerce_common(b, args, count, "IN", &type));
+        *out = expr_many(b, EXPR_IN, type_of(TYPE_BOOLEAN), position, count, args);
+    }
+    if (strcmp(op, "=") != 0) {
+        *out = expr_one(b, EXPR_NOT, *out, position);
+    }
+    return ERR_OK;
+}
+
+/* a low-op low AND a high-op high, or the same with OR. */
+static FALLIBLE bind_range(struct bind *b, struct expr **operands, enum func low_op,
+                           enum func high_op, enum expr_kind kind, i32 position,
+                           struct expr **out) {
+    struct expr *sides[2] = {NULL, NULL};
+    TRY(bind_compare(b, low_op, operands[0], operands[1], position, &sides[0]));
+    TRY(bind_compare(b, high_op, operands[0], operands[2], position, &sides[1]));
+    *out = expr_many(b, kind, type_of(TYPE_BOOLEAN), position, 2, sides);
+    return ERR_OK;
+}
+
+static FALLIBLE bind_between(struct bind *b, struct query *q, const struct json *body,
+                             struct expr **out) {
+    i32 position = json_position(body);
+    const struct json *items = json_get(node_body(json_get(body, "rexpr")), "items");
+    struct expr *in_order[3] = {NULL, NULL, NULL};
+    if (json_count(items) != 2) {
+        FAIL_AT(b->err, INTERNAL, position, "the parse tree is malformed");
+    }
+    TRY(bind_expr(b, q, json_get(body, "lexpr"), &in_order[0]));
+    TRY(bind_sharable(b, in_order[0]));
+    TRY(bind_expr(b, q, json_first(items), &in_order[1]));
+    TRY(bind_expr(b, q, json_first(items)->next, &in_order[2]));
+    struct expr *swapped[3] = {in_order[0], in_order[2], in_order[1]};
+    const char *kind = json_text(body, "kind");
+    bool negated = strncmp(kind, "AEXPR_NOT", 9) == 0;
+    bool symmetric = strstr(kind, "SYM") != NULL;
+    struct expr *both[2] = {NULL, NULL};
+    enum func low = negated ? FUNC_LT : FUNC_GE;
+    enum func high = negated ? FUNC_GT : FUNC_LE;
+    enum expr_kind inner = negated ? EXPR_OR : EXPR_AND;
+    TRY(bind_range(b, in_order, low, high, inner, position, &both[0]));
+    *out = both[0];
+    if (symmetric) {
+        TRY(bind_sharable(b, in_order[1]));
+        TRY(bind_sharable(b, in_order[2]));
+        TRY(bind_range(b, swapped, low, high, inner, position, &both[1]));
+        *out = expr_many(b, negated ? EXPR_AND : EXPR_OR, type_of(TYPE_BOOLEAN), position, 2, both);
+    }
+    return ERR_OK;
+}
+
+typedef FALLIBLE (*expr_handler)(struct bind *b, struct query *q, const struct json *body,
+                                 struct expr **out);
+struct handler {
+    const char *name;
+    expr_handler bind; /* NULL: not supported, `what` says what it is */
+    const char *what;
+};
+
+static const struct handler operator_kinds[] = {
+    {"AEXPR_OP", bind_operator, ""},
+    {"AEXPR_IN", bind_in, ""},
+    {"AEXPR_LIKE", bind_like, ""},
+    {"AEXPR_ILIKE", bind_like, ""},
+    {"AEXPR_BETWEEN", bind_between, ""},
+    {"AEXPR_NOT_BETWEEN", bind_between, ""},
+    {"AEXPR_BETWEEN_SYM", bind_between, ""},
+    {"AEXPR_NOT_BETWEEN_SYM", bind_between, ""},
+    {"AEXPR_NULLIF", bind_nullif, ""},
+    {"AEXPR_DISTINCT", bind_distinct, ""},
+    {"AEXPR_NOT_DISTINCT", bind_distinct, ""},
+    {"AEXPR_SIMILAR", NULL, "SIMILAR TO"},
+    {"AEXPR_OP_ANY", NULL, "ANY of an array"},
+    {"AEXPR_OP_ALL", NULL, "ALL of an array"},
+};
+
+static FALLIBLE dispatch(struct bind *b, struct query *q, const struct handler *table, i64 count,
+                         const char *name, const struct json *body, struct expr **out) {
+    i32 position = node_position(body);
+    for (i64 i = 0; i < count; i++) {
+        if (strcmp(table[i].name, name) == 0) {
+            return table[i].bind ? table[i].bind(b, q, body, out)
+                                 : unsupported(b, position, "%s", table[i].what);
+        }
+    }
+    return unsupported(b, position, "%s", name);
+}
+
+static FALLIBLE bind_a_expr(struct bind *b, struct query *q, const struct json *body,
+                            struct expr **out) {
+    const char *kind = json_text(body, "kind");
+    TRY(bind_only(b, body, "kind name lexpr rexpr location", json_position(body)));
+    return dispatch(b, q, operator_kinds, COUNT_OF(operator_kinds), kind ? kind : "", body, out);
+}
+
+static FALLIBLE bind_default(struct bind *b, struct query *q, const struct json *body,
+                             struct expr **out) {
+    UNUSED(q);
+    UNUSED(out);
+    FAIL_AT(b->err, SYNTAX, json_position(body), "DEFAULT is not allowed in this context");
+}
+
+static const struct handler node_kinds[] = {
+    {"ColumnRef", bind_column, ""},
+    {"A_Const", bind_const, ""},
+    {"A_Expr", bind_a_expr, ""},
+    {"FuncCall", bind_call, ""},
+    {"BoolExpr", bind_logic, ""},
+    {"TypeCast", bind_type_cast, ""},
+    {"NullTest", bind_null_test, ""},
+    {"CaseExpr", bind_case, ""},
+    {"ParamRef", bind_param, ""},
+    {"CoalesceExpr", bind_coalesce, ""},
+    {"MinMaxExpr", bind_min_max, ""},
+    {"BooleanTest", bind_bool_test, ""},
+    {"CollateClause", bind_collate, ""},
+    {"SetToDefault", bind_default, ""},
+    {"SubLink", NULL, "a subquery in an expression"},
+    {"A_ArrayExpr", NULL, "ARRAY"},
+    {"A_Indirection", NULL, "an array subscript or a field of a value"},
+    {"RowExpr", NULL, "a row value"},
+    {"SQLValueFunction", NULL, "CURRENT_DATE, CURRENT_TIMESTAMP, CURRENT_USER and their kin"},
+    {"GroupingFunc", NULL, "GROUPING"},
+    {"XmlExpr", NULL, "XML"},
+    {"XmlSerialize", NULL, "XML"},
+    {"CurrentOfExpr", NULL, "CURRENT OF"},
+    {"MultiAssignRef", NULL, "assignment of several columns"},
+    {"NamedArgExpr", NULL, "a named argument"},
+};
+
+FALLIBLE bind_expr(struct bind *b, struct query *q, const struct json *node, struct expr **out) {
+    const struct json *body = node_body(node);
+    if (!body) {
+        FAIL(b->err, INTERNAL, "the parse tree is malformed");
+    }
+    TRY(bind_enter(b, 1, json_position(body)));
+    TRY(dispatch(b, q, node_kinds, COUNT_OF(node_kinds), body->key, body, out));
+    b->depth--;
+    return ERR_OK;
+}

@@ -1,0 +1,234 @@
+/* bind_insert.c: INSERT: a plan whose columns are the table's, in order.
+ *
+ * Part of binding. Rows written as VALUES go straight into a VALUES operator, every literal read as
+ * its column's type at once, so that a list of a million rows costs one pass; a SELECT is bound as
+ * ever and a PROJECT on top casts by the rules of assignment. Columns that are not named are NULL,
+ * and so is DEFAULT. */
+#include "sql/sql_int.h"
+
+struct insert {
+    const struct table *table;
+    u32 *cols; /* target columns, in the order of the values */
+    i32 col_count;
+    b8 listed;                  /* INSERT INTO t (a, b) */
+    struct column_def *targets; /* their definitions */
+    const struct cte *ctes;
+};
+
+struct table_names {
+    const struct table *table;
+};
+
+static struct sv next_table_column(void *arg, i64 i) {
+    const struct table_names *names = arg;
+    return i < names->table->col_count ? sv_from(names->table->cols[i].name) : (struct sv){NULL, 0};
+}
+
+static FALLIBLE find_column(struct bind *b, const struct table *table, const char *name,
+                            i32 position, u32 *out) {
+    for (u32 i = 0; i < table->col_count; i++) {
+        if (strcmp(table->cols[i].name, name) == 0) {
+            *out = i;
+            return ERR_OK;
+        }
+    }
+    error_set(b->err, ERR_UNDEFINED_COLUMN, position,
+              "column \"%.100s\" of relation \"%.100s\" does not exist", name, table->name);
+    struct table_names names = {table};
+    const char *near = nearest_name(b->arena, sv_from(name), next_table_column, &names);
+    if (near) {
+        error_hint(b->err, "Perhaps you meant \"%s\".", near);
+    }
+    return ERR_UNDEFINED_COLUMN;
+}
+
+FALLIBLE bind_column_list(struct bind *b, const struct table *table, const char *const *names,
+                          const i32 *positions, i32 count, u32 *out) {
+    b8 *seen = NEW_ARRAY(b->arena, b8, table->col_count + 1);
+    for (i32 i = 0; i < count; i++) {
+        TRY(find_column(b, table, names[i], positions[i], &out[i]));
+        if (seen[out[i]]) {
+            FAIL_AT(b->err, DUPLICATE_COLUMN, positions[i],
+                    "column \"%.100s\" specified more than once", names[i]);
+        }
+        seen[out[i]] = 1;
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE bind_insert_columns(struct bind *b, const struct json *list, struct insert *in) {
+    in->listed = list != NULL;
+    in->col_count = in->listed ? json_count(list) : (i32)in->table->col_count;
+    in->cols = NEW_ARRAY(b->arena, u32, in->col_count + 1);
+    if (in->listed) {
+        const char **names = NEW_ARRAY(b->arena, const char *, in->col_count);
+        i32 *positions = NEW_ARRAY(b->arena, i32, in->col_count);
+        i32 i = 0;
+        JSON_EACH(node, list) {
+            const struct json *target = node_body(node);
+            TRY(bind_only(b, target, "name location", json_position(target)));
+            names[i] = json_text(target, "name");
+            names[i] = names[i] ? names[i] : "";
+            positions[i++] = json_position(target);
+        }
+        TRY(bind_column_list(b, in->table, names, positions, in->col_count, in->cols));
+    }
+    in->targets = NEW_ARRAY(b->arena, struct column_def, in->col_count + 1);
+    for (i32 i = 0; i < in->col_count; i++) {
+        in->cols[i] = in->listed ? in->cols[i] : (u32)i;
+        in->targets[i] = in->table->cols[in->cols[i]];
+    }
+    return ERR_OK;
+}
+
+/* How many values a row has must suit the columns it is for. */
+static FALLIBLE check_width(struct bind *b, const struct insert *in, i64 width, i32 extra_position,
+                            i32 row_position) {
+    if (width > in->col_count) {
+        FAIL_AT(b->err, SYNTAX, extra_position, "INSERT has more expressions than target columns");
+    }
+    if (in->listed && width < in->col_count) {
+        FAIL_AT(b->err, SYNTAX, row_position, "INSERT has more target columns than expressions");
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE check_row(struct bind *b, const struct insert *in, const struct json *items) {
+    const struct json *extra = json_first(items);
+    for (i32 i = 0; extra && i < in->col_count; i++) {
+        extra = extra->next;
+    }
+    return check_width(b, in, json_count(items), node_position(extra), node_position(items));
+}
+
+static FALLIBLE insert_row(struct bind *b, struct query *q, const struct insert *in,
+                           const struct json *items, struct expr **row) {
+    i32 i = 0;
+    TRY(check_row(b, in, items));
+    JSON_EACH(item, items) {
+        if (!node_is(item, "SetToDefault")) {
+            struct expr *expr = NULL;
+            TRY(bind_expr(b, q, item, &expr));
+            TRY(coerce_assign(b, expr, &in->targets[i], &row[in->cols[i]]));
+        }
+        i++;
+    }
+    for (u32 col = 0; col < in->table->col_count; col++) {
+        if (!row[col]) {
+            row[col] = expr_null(b, in->table->cols[col].type, -1);
+        }
+    }
+    return ERR_OK;
+}
+
+static void values_columns(struct bind *b, const struct table *table, struct rel *rel, i64 rows) {
+    i64 width = table->col_count;
+    b8 *nullable = NEW_ARRAY(b->arena, b8, width + 1);
+    for (i64 r = 0; r < rows; r++) {
+        for (i64 c = 0; c < width; c++) {
+            nullable[c] |= expr_nullable(b->plan, rel->exprs.items[r * width + c]);
+        }
+    }
+    for (i64 c = 0; c < width; c++) {
+        const char *name = arena_sv(b->arena, sv_from(table->cols[c].name)).ptr;
+        u32 col = bind_col_new(b, NULL, name, table->cols[c].type, nullable[c]);
+        VEC_PUSH(b->arena, &rel->out, col);
+    }
+}
+
+/* `lists` is NULL for DEFAULT VALUES: one row of NULLs. */
+static FALLIBLE insert_values(struct bind *b, const struct insert *in, const struct json *lists,
+                              struct rel **out) {
+    i64 width = in->table->col_count;
+    i64 rows = lists ? json_count(lists) : 1;
+    i64 first = -1;
+    struct rel *rel = rel_new(b->plan, REL_VALUES, NULL, NULL);
+    struct query q = {.clause = "VALUES", .ctes = in->ctes};
+    rel->rows = rows;
+    rel->exprs.items = NEW_ARRAY(b->arena, struct expr *, rows * width + 1);
+    rel->exprs.count = rows * width;
+    rel->exprs.cap = rows * width;
+    i64 at = 0;
+    JSON_EACH(list, lists) {
+        const struct json *items = json_get(node_body(list), "items");
+        first = first < 0 ? json_count(items) : first;
+        if (json_count(items) != first) {
+            FAIL_AT(b->err, SYNTAX, node_position(items),
+                    "VALUES lists must all be the same length");
+        }
+        TRY(insert_row(b, &q, in, items, rel->exprs.items + at));
+        at += width;
+    }
+    for (; at < rows * width; at++) {
+        rel->exprs.items[at] = expr_null(b, in->table->cols[at % width].type, -1);
+    }
+    values_columns(b, in->table, rel, rows);
+    *out = rel;
+    return ERR_OK;
+}
+
+static FALLIBLE insert_select(struct bind *b, const struct insert *in, const struct json *select,
+                              struct rel **out) {
+    struct select_out result;
+    TRY(bind_select(b, select, in->ctes, in->targets, (u32)in->col_count, &result));
+    i64 count = result.rel->out.count;
+    i32 position = node_position(select);
+    TRY(check_width(b, in, count, position, position));
+    u32 width = in->table->col_count;
+    struct expr **exprs = NEW_ARRAY(b->arena, struct expr *, width + 1);
+    const char **names = NEW_ARRAY(b->arena, const char *, width + 1);
+    for (i64 i = 0; i < count; i++) {
+        struct expr *expr = expr_col(b->plan, result.rel->out.items[i], position);
+        TRY(coerce_assign(b, expr, &in->targets[i], &exprs[in->cols[i]]));
+    }
+    for (u32 c = 0; c < width; c++) {
+        names[c] = arena_sv(b->arena, sv_from(in->table->cols[c].name)).ptr;
+        if (!exprs[c]) {
+            exprs[c] = expr_null(b, in->table->cols[c].type, -1);
+        }
+    }
+    *out = bind_project(b, result.rel, exprs, names, width);
+    return ERR_OK;
+}
+
+/* VALUES and nothing else. */
+static bool is_plain_values(const struct json *select) {
+    return json_get(select, "valuesLists") && !json_get(select, "sortClause") &&
+           !json_get(select, "limitCount") && !json_get(select, "limitOffset") &&
+           !json_get(select, "withClause");
+}
+
+FALLIBLE bind_insert(struct bind *b, const struct json *body, struct statement *out) {
+    const struct json *relation = json_get(body, "relation");
+    const struct json *select = node_body(json_get(body, "selectStmt"));
+    i32 position = json_position(relation);
+    struct insert in = {0};
+    struct snapshot_table found;
+    TRY(bind_only(b, body, "relation cols selectStmt override withClause", position));
+    if (!json_is(body, "override", "OVERRIDING_NOT_SET")) {
+        return unsupported(b, position, "OVERRIDING");
+    }
+    TRY(bind_with(b, json_get(body, "withClause"), &in.ctes));
+    TRY(bind_table_name(b, relation, &out->table_name));
+    if (json_get(relation, "alias")) {
+        return unsupported(b, position, "an alias of INSERT's table");
+    }
+    TRY(snapshot_find(b->snap, sv_from(out->table_name), position, &found, b->err));
+    in.table = found.table;
+    TRY(bind_insert_columns(b, json_get(body, "cols"), &in));
+    if (!select || is_plain_values(select)) {
+        TRY(insert_values(b, &in, json_get(select, "valuesLists"), &b->plan->root));
+    } else {
+        TRY(insert_select(b, &in, select, &b->plan->root));
+    }
+    TRY(bind_with_unused(b, in.ctes, NULL));
+    for (u32 i = 0; i < in.table->col_count; i++) {
+        const char *name = arena_sv(b->arena, sv_from(in.table->cols[i].name)).ptr;
+        VEC_PUSH(b->arena, &b->plan->names, name);
+    }
+    out->kind = STATEMENT_INSERT;
+    out->plan = b->plan;
+    out->position = position;
+    out->table_id = found.table->id;
+    return ERR_OK;
+}

@@ -1,0 +1,71 @@
+/* bind_name.c: the name of an output column that has no alias, as PostgreSQL chooses it.
+ *
+ * Part of binding. A column keeps its name, a function call and the keyword-like expressions give
+ * theirs, a cast passes on its argument's name or else gives the type's, everything else is
+ * "?column?". */
+#include "sql/sql_int.h"
+
+static const char *last_name(const struct json *list) {
+    const char *name = "?column?";
+    JSON_EACH(part, list) {
+        if (node_is(part, "String")) {
+            name = node_string(part);
+        }
+    }
+    return name;
+}
+
+static const struct {
+    const char *node;
+    const char *name;
+} word_names[] = {
+    {"CoalesceExpr", "coalesce"},
+    {"A_ArrayExpr", "array"},
+    {"RowExpr", "row"},
+    {"GroupingFunc", "grouping"},
+};
+
+/* A name that a cast or CASE around it passes on; NULL when the node has none. */
+static const char *strong_name(const struct json *node) {
+    if (node_is(node, "ColumnRef")) {
+        return last_name(json_get(node_body(node), "fields"));
+    }
+    if (node_is(node, "FuncCall")) {
+        return last_name(json_get(node_body(node), "funcname"));
+    }
+    if (node_is(node, "A_Expr") && json_is(node_body(node), "kind", "AEXPR_NULLIF")) {
+        return "nullif";
+    }
+    if (node_is(node, "MinMaxExpr")) {
+        return json_is(node_body(node), "op", "IS_GREATEST") ? "greatest" : "least";
+    }
+    for (i64 i = 0; i < COUNT_OF(word_names); i++) {
+        if (node_is(node, word_names[i].node)) {
+            return word_names[i].name;
+        }
+    }
+    return NULL;
+}
+
+const char *output_name(const struct json *node) {
+    const char *weak = NULL; /* the outermost cast's or CASE's own name */
+    for (;;) {
+        const struct json *body = node_body(node);
+        const char *strong = strong_name(node);
+        if (strong) {
+            return strong;
+        }
+        if (node_is(node, "TypeCast")) {
+            const struct json *names = json_get(json_get(body, "typeName"), "names");
+            weak = weak ? weak : last_name(names);
+            node = json_get(body, "arg");
+        } else if (node_is(node, "CaseExpr")) {
+            weak = weak ? weak : "case";
+            node = json_get(body, "defresult");
+        } else if (node_is(node, "CollateClause")) {
+            node = json_get(body, "arg");
+        } else {
+            return weak ? weak : "?column?";
+        }
+    }
+}

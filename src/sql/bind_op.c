@@ -1,0 +1,351 @@
+/* bind_op.c: operators: which types they take, what they return, LIKE.
+ *
+ * Part of binding. Numbers meet as in PostgreSQL: smallint < integer < bigint < decimal < double; a
+ * real stays real only beside another real. Arguments of + - % and comparisons leave here with one
+ * common type; those of * and / on decimals keep their own scales, which add (the product's type
+ * holds both) or are for lowering to align (a quotient is always decimal(38,16)). */
+#include "sql/sql_int.h"
+
+static const struct {
+    const char *op;
+    u8 func;
+} arithmetic_ops[] = {
+    {"+", FUNC_ADD}, {"-", FUNC_SUB}, {"*", FUNC_MUL}, {"/", FUNC_DIV}, {"%", FUNC_MOD},
+};
+static const struct {
+    const char *op;
+    u8 func;
+} compare_ops[] = {
+    {"=", FUNC_EQ},  {"<>", FUNC_NE}, {"<", FUNC_LT},
+    {"<=", FUNC_LE}, {">", FUNC_GT},  {">=", FUNC_GE},
+};
+/* PostgreSQL has them; we do not. */
+static const char *const known_ops[] = {
+    "^",   "|",  "&",  "#",   "~",   "~*",   "!~",  "!~*",  "<<",  ">>", "|/",
+    "||/", "@",  "^@", "->",  "->>", "#>",   "#>>", "@>",   "<@",  "?",  "?|",
+    "?&",  "&&", "@@", "-|-", "~<~", "~<=~", "~>~", "~>=~", "<->", "!!",
+};
+
+static wf_status no_operator(struct bind *b, const char *op, struct expr *left, struct expr *right,
+                             i32 position) {
+    char left_name[32] = "";
+    char right_name[32] = "";
+    for (i64 i = 0; i < COUNT_OF(known_ops); i++) {
+        if (strcmp(known_ops[i], op) == 0) {
+            return unsupported(b, position, "operator %s", op);
+        }
+    }
+    if (left) {
+        type_print(left->type, left_name);
+    }
+    type_print(right->type, right_name);
+    error_set(b->err, ERR_UNDEFINED_FUNCTION, position, "operator does not exist: %s%s%.40s %s",
+              left_name, left ? " " : "", op, right_name);
+    error_hint(b->err, "No operator matches the given name and argument types. You might need to "
+                       "add explicit type casts.");
+    return ERR_UNDEFINED_FUNCTION;
+}
+
+static wf_status not_unique(struct bind *b, const char *op, struct expr *left, struct expr *right,
+                            i32 position) {
+    char left_name[32] = "";
+    char right_name[32] = "";
+    if (left) {
+        type_print(left->type, left_name);
+    }
+    type_print(right->type, right_name);
+    error_set(b->err, ERR_AMBIGUOUS_FUNCTION, position, "operator is not unique: %s%s%s %s",
+              left_name, left ? " " : "", op, right_name);
+    error_hint(b->err, "Could not choose a best candidate operator. You might need to add explicit "
+                       "type casts.");
+    return ERR_AMBIGUOUS_FUNCTION;
+}
+
+/* An operand without a type takes that of the other. */
+static FALLIBLE settle_pair(struct bind *b, struct expr **left, struct expr **right) {
+    struct type left_type = (*left)->type;
+    TRY(coerce_unknown(b, *left, (*right)->type, left));
+    return coerce_unknown(b, *right, left_type, right);
+}
+
+static FALLIBLE to_pair(struct bind *b, struct expr **left, struct expr **right, struct type type) {
+    TRY(coerce_to(b, *left, type, left));
+    return coerce_to(b, *right, type, right);
+}
+
+FALLIBLE bind_compare(struct bind *b, enum func func, struct expr *left, struct expr *right,
+                      i32 position, struct expr **out) {
+    struct type type;
+    TRY(settle_pair(b, &left, &right));
+    if (!coerce_compared(left->type, right->type, &type)) {
+        return no_operator(b, func_names[func], left, right, position);
+    }
+    TRY(to_pair(b, &left, &right, type));
+    *out = expr_call(b->arena, func, type_of(TYPE_BOOLEAN), position, 2, left, right);
+    return ERR_OK;
+}
+
+static bool is_date(const struct expr *expr) {
+    return expr->type.id == TYPE_DATE;
+}
+
+static bool is_days(const struct expr *expr) {
+    return expr->type.id == TYPE_INTEGER || expr->type.id == TYPE_SMALLINT;
+}
+
+/* date ± integer, integer + date, date - date. */
+static FALLIBLE date_arithmetic(struct bind *b, enum func func, struct expr *left,
+                                struct expr *right, i32 position, struct expr **out) {
+    struct type integer = type_of(TYPE_INTEGER);
+    struct type date = type_of(TYPE_DATE);
+    if (func == FUNC_SUB && is_date(left) && is_date(right)) {
+        *out = expr_call(b->arena, func, integer, position, 2, left, right);
+        return ERR_OK;
+    }
+    if (func == FUNC_ADD && is_days(left) && is_date(right)) {
+        struct expr *swap = left;
+        left = right;
+        right = swap;
+    }
+    if ((func == FUNC_ADD || func == FUNC_SUB) && is_date(left) && is_days(right)) {
+        TRY(coerce_to(b, right, integer, &right));
+        *out = expr_call(b->arena, func, date, position, 2, left, right);
+        return ERR_OK;
+    }
+    return no_operator(b, func_names[func], left, right, position);
+}
+
+/* An integer constant needs only its own digits: c * 2 stays narrow. */
+static struct type operand_decimal(const struct expr *expr) {
+    struct type type = decimal_of(expr->type);
+    if (expr->kind != EXPR_CONST || expr->is_null || expr->type.id == TYPE_DECIMAL) {
+        return type;
+    }
+    i128 value = const_exact(expr);
+    i32 digits = 1;
+    while (digits < type.precision &&
+           (value >= pow10_i128(digits) || value <= -pow10_i128(digits))) {
+        digits++;
+    }
+    return type_decimal(digits, 0);
+}
+
+static FALLIBLE decimal_arithmetic(struct bind *b, enum func func, struct expr *left,
+                                   struct expr *right, i32 position, struct expr **out) {
+    struct type l = operand_decimal(left);
+    struct type r = operand_decimal(right);
+    struct type common = decimal_common(l, r);
+    struct type type = common;
+    i32 most = DECIMAL_DIGITS_MAX;
+    if (func == FUNC_MUL) {
+        i32 scale = l.scale + r.scale;
+        if (scale > most) {
+            return unsupported(b, position, "a product with more than %d digits after the point",
+                               (int)most);
+        }
+        type = type_decimal(MIN_OF(l.precision + r.precision, most), scale);
+    } else if (func == FUNC_DIV) {
+        type = type_decimal(most, 16);
+    } else {
+        l = r = common;
+        i32 carry = func == FUNC_MOD ? 0 : 1;
+        type = type_decimal(MIN_OF(common.precision + carry, most), common.scale);
+    }
+    TRY(coerce_to(b, left, l, &left));
+    TRY(coerce_to(b, right, r, &right));
+    *out = expr_call(b->arena, func, type, position, 2, left, right);
+    return ERR_OK;
+}
+
+FALLIBLE bind_arithmetic(struct bind *b, enum func func, struct expr *left, struct expr *right,
+                         i32 position, struct expr **out) {
+    const char *op = func_names[func];
+    struct type type;
+    bool date_plus = func == FUNC_ADD && (is_date(left) || is_date(right));
+    bool both_unknown = is_unknown(left) && is_unknown(right);
+    if (both_unknown || (date_plus && (is_unknown(left) || is_unknown(right)))) {
+        return not_unique(b, op, left, right, position);
+    }
+    bool typed = type_is_numeric(left->type) || type_is_numeric(right->type) || is_date(left) ||
+                 is_date(right);
+    if (!typed) {
+        return no_operator(b, op, left, right, position);
+    }
+    TRY(settle_pair(b, &left, &right));
+    if (is_date(left) || is_date(right)) {
+        return date_arithmetic(b, func, left, right, position, out);
+    }
+    if (!type_is_numeric(left->type) || !type_is_numeric(right->type) ||
+        !coerce_compared(left->type, right->type, &type)) {
+        return no_operator(b, op, left, right, position);
+    }
+    if (type.id == TYPE_DECIMAL) {
+        return decimal_arithmetic(b, func, left, right, position, out);
+    }
+    if (func == FUNC_MOD && type_is_float(type)) {
+        return no_operator(b, op, left, right, position);
+    }
+    TRY(to_pair(b, &left, &right, type));
+    *out = expr_call(b->arena, func, type, position, 2, left, right);
+    return ERR_OK;
+}
+
+static FALLIBLE bind_concat(struct bind *b, struct expr *left, struct expr *right, i32 position,
+                            struct expr **out) {
+    struct type text = type_of(TYPE_TEXT);
+    bool textual = left->type.id == TYPE_TEXT || right->type.id == TYPE_TEXT || is_unknown(left) ||
+                   is_unknown(right);
+    if (!textual) {
+        return no_operator(b, "||", left, right, position);
+    }
+    TRY(to_pair(b, &left, &right, text));
+    *out = expr_call(b->arena, FUNC_CONCAT, text, position, 2, left, right);
+    return ERR_OK;
+}
+
+FALLIBLE bind_binary(struct bind *b, const char *op, struct expr *left, struct expr *right,
+                     i32 position, struct expr **out) {
+    for (i64 i = 0; i < COUNT_OF(arithmetic_ops); i++) {
+        if (strcmp(arithmetic_ops[i].op, op) == 0) {
+            return bind_arithmetic(b, (enum func)arithmetic_ops[i].func, left, right, position,
+                                   out);
+        }
+    }
+    for (i64 i = 0; i < COUNT_OF(compare_ops); i++) {
+        if (strcmp(compare_ops[i].op, op) == 0) {
+            return bind_compare(b, (enum func)compare_ops[i].func, left, right, position, out);
+        }
+    }
+    if (strcmp(op, "||") == 0) {
+        return bind_concat(b, left, right, position, out);
+    }
+    return no_operator(b, op, left, right, position);
+}
+
+FALLIBLE bind_unary(struct bind *b, const char *op, struct expr *arg, i32 position,
+                    struct expr **out) {
+    bool minus = strcmp(op, "-") == 0;
+    bool plus = strcmp(op, "+") == 0;
+    if ((minus || plus) && is_unknown(arg)) {
+        return not_unique(b, op, NULL, arg, position);
+    }
+    if ((!minus && !plus) || !type_is_numeric(arg->type)) {
+        return no_operator(b, op, NULL, arg, position);
+    }
+    *out = plus ? arg : expr_call(b->arena, FUNC_NEG, arg->type, position, 1, arg);
+    return ERR_OK;
+}
+
+bool literal_text(const struct expr *expr, struct sv *out) {
+    bool text = expr->type.id == TYPE_TEXT || expr->type.id == TYPE_UNKNOWN;
+    if (expr->kind != EXPR_CONST || expr->is_null || !text) {
+        return false;
+    }
+    *out = sv_of(expr->value.str);
+    return true;
+}
+
+static wf_status lone_escape(struct bind *b, i32 position) {
+    FAIL_AT(b->err, INVALID_ESCAPE, position, "LIKE pattern must not end with escape character");
+}
+
+/* Rewrites a pattern with another escape character, or none, into one with a backslash. */
+static FALLIBLE escape_pattern(struct bind *b, struct sv pattern, struct sv escape, i32 position,
+                               struct expr **out) {
+    char *text = arena_alloc(b->arena, 2 * pattern.len + 1);
+    i64 len = 0;
+    for (i64 i = 0; i < pattern.len;) {
+        bool escaped = escape.len > 0 && i + escape.len <= pattern.len &&
+                       memcmp(pattern.ptr + i, escape.ptr, (size_t)escape.len) == 0;
+        if (escaped) {
+            i += escape.len;
+            if (i >= pattern.len) {
+                return lone_escape(b, position);
+            }
+            text[len++] = '\\';
+        } else if (pattern.ptr[i] == '\\') {
+            text[len++] = '\\';
+        }
+        text[len++] = pattern.ptr[i++];
+    }
+    *out = expr_new(b->arena, EXPR_CONST, type_of(TYPE_TEXT), position);
+    (*out)->value.str = str_from((struct sv){text, len});
+    return ERR_OK;
+}
+
+static i64 char_count(struct sv s) {
+    i64 count = 0;
+    for (i64 i = 0; i < s.len; i++) {
+        count += ((u8)s.ptr[i] & 0xc0) != 0x80;
+    }
+    return count;
+}
+
+/* pattern ESCAPE 'c' arrives as like_escape(pattern, 'c'). */
+static FALLIBLE bind_escape(struct bind *b, struct query *q, const struct json *body,
+                            struct expr **out) {
+    struct expr **args = NULL;
+    i32 count = 0;
+    i32 position = json_position(body);
+    TRY(bind_list(b, q, json_get(body, "args"), &args, &count));
+    struct sv pattern;
+    struct sv escape;
+    if (count != 2 || !literal_text(args[0], &pattern) || !literal_text(args[1], &escape)) {
+        return unsupported(b, position, "ESCAPE with anything but constants");
+    }
+    if (char_count(escape) > 1) {
+        error_set(b->err, ERR_INVALID_ESCAPE, args[1]->position, "invalid escape string");
+        error_hint(b->err, "Escape string must be empty or one character.");
+        return ERR_INVALID_ESCAPE;
+    }
+    return escape_pattern(b, pattern, escape, args[0]->position, out);
+}
+
+static bool is_like_escape(const struct json *node) {
+    const char *name = "";
+    JSON_EACH(part, json_get(node_body(node), "funcname")) {
+        name = node_string(part);
+    }
+    return node_is(node, "FuncCall") && strcmp(name, "like_escape") == 0 &&
+           json_count(json_get(node_body(node), "funcname")) == 2;
+}
+
+static FALLIBLE check_pattern(struct bind *b, const struct expr *pattern) {
+    struct sv text;
+    if (!literal_text(pattern, &text)) {
+        return ERR_OK;
+    }
+    i64 slashes = 0;
+    while (slashes < text.len && text.ptr[text.len - 1 - slashes] == '\\') {
+        slashes++;
+    }
+    return slashes % 2 ? lone_escape(b, pattern->position) : ERR_OK;
+}
+
+FALLIBLE bind_like(struct bind *b, struct query *q, const struct json *body, struct expr **out) {
+    i32 position = json_position(body);
+    const struct json *right_node = json_get(body, "rexpr");
+    struct type text = type_of(TYPE_TEXT);
+    struct expr *left = NULL;
+    struct expr *right = NULL;
+    const char *op = "";
+    JSON_EACH(part, json_get(body, "name")) {
+        op = node_string(part);
+    }
+    TRY(bind_expr(b, q, json_get(body, "lexpr"), &left));
+    TRY(is_like_escape(right_node) ? bind_escape(b, q, node_body(right_node), &right)
+                                   : bind_expr(b, q, right_node, &right));
+    bool textual = (is_unknown(left) || left->type.id == TYPE_TEXT) &&
+                   (is_unknown(right) || right->type.id == TYPE_TEXT);
+    if (!textual) {
+        return no_operator(b, op, left, right, position);
+    }
+    TRY(to_pair(b, &left, &right, text));
+    TRY(check_pattern(b, right));
+    enum func func = json_is(body, "kind", "AEXPR_ILIKE") ? FUNC_ILIKE : FUNC_LIKE;
+    *out = expr_call(b->arena, func, type_of(TYPE_BOOLEAN), position, 2, left, right);
+    if (op[0] == '!') {
+        *out = expr_one(b, EXPR_NOT, *out, position);
+    }
+    return ERR_OK;
+}

@@ -1,0 +1,183 @@
+/* bind_session.c: SET, RESET, SHOW, EXPLAIN and CALL.
+ *
+ * Part of binding. None of these makes a plan of its own: SET and SHOW carry a name and a text,
+ * EXPLAIN wraps the statement it explains, CALL carries constants. Which settings and procedures
+ * exist is decided where the statement runs. */
+#include "sql/sql_int.h"
+
+static i32 start_position(const struct bind *b) {
+    return (i32)(b->parsed->text.ptr - b->parsed->script.ptr);
+}
+
+/* A constant as the text of a setting. */
+static FALLIBLE setting_text_of(struct bind *b, const struct json *node, const char **out) {
+    const struct json *body = node_body(node);
+    i32 position = node_position(node);
+    if (!node_is(node, "A_Const")) {
+        return unsupported(b, position, "this form of a setting's value");
+    }
+    const struct json *integer = json_get(body, "ival");
+    const struct json *text = json_get(body, "sval");
+    const struct json *number = json_get(body, "fval");
+    const struct json *boolean = json_get(body, "boolval");
+    if (integer) {
+        const struct json *value = json_get(integer, "ival");
+        i64 i = value ? value->number : lex_integer(b->parsed->script, json_position(body));
+        *out = arena_printf(b->arena, "%lld", i);
+    } else if (boolean) {
+        *out = json_flag(boolean, "boolval") ? "true" : "false";
+    } else {
+        *out = text ? json_text(text, "sval") : json_text(number, "fval");
+        *out = keep(b, *out ? *out : "");
+    }
+    return ERR_OK;
+}
+
+FALLIBLE bind_set(struct bind *b, const struct json *body, struct statement *out) {
+    i32 position = start_position(b);
+    TRY(bind_only(b, body, "kind name args", position));
+    out->kind = STATEMENT_SET;
+    out->position = position;
+    out->setting = keep(b, json_text(body, "name"));
+    if (json_is(body, "kind", "VAR_RESET_ALL")) {
+        out->setting = "all";
+        return ERR_OK;
+    }
+    if (json_is(body, "kind", "VAR_SET_DEFAULT") || json_is(body, "kind", "VAR_RESET")) {
+        return ERR_OK;
+    }
+    if (!json_is(body, "kind", "VAR_SET_VALUE") || !out->setting) {
+        return unsupported(b, position, "this form of SET");
+    }
+    const struct json *args = json_get(body, "args");
+    if (json_count(args) != 1) {
+        return unsupported(b, node_position(args), "a setting with several values");
+    }
+    return setting_text_of(b, json_first(args), &out->value);
+}
+
+FALLIBLE bind_show(struct bind *b, const struct json *body, struct statement *out) {
+    TRY(bind_only(b, body, "name", start_position(b)));
+    out->kind = STATEMENT_SHOW;
+    out->position = start_position(b);
+    out->setting = json_text(body, "name");
+    out->setting = keep(b, out->setting ? out->setting : "all");
+    return ERR_OK;
+}
+
+static const struct {
+    const char *name;
+    u32 bit; /* 0: PostgreSQL's, not ours yet */
+} explain_options[] = {
+    {"plan", EXPLAIN_PLAN},
+    {"program", EXPLAIN_PROGRAM},
+    {"opcodes", EXPLAIN_OPCODES},
+    {"cuda", EXPLAIN_CUDA},
+    {"analyze", EXPLAIN_ANALYZE},
+    {"verbose", 0},
+    {"costs", 0},
+    {"settings", 0},
+    {"buffers", 0},
+    {"wal", 0},
+    {"timing", 0},
+    {"summary", 0},
+    {"format", 0},
+};
+
+static FALLIBLE explain_option(struct bind *b, const struct json *option, u32 *io_on, u32 *io_off) {
+    const char *name = json_text(option, "defname");
+    i32 position = json_position(option);
+    bool on = false;
+    name = name ? name : "";
+    for (i64 i = 0; i < COUNT_OF(explain_options); i++) {
+        if (strcmp(explain_options[i].name, name) != 0) {
+            continue;
+        }
+        if (explain_options[i].bit == 0) {
+            return unsupported(b, position, "EXPLAIN option %s", name);
+        }
+        TRY(option_bool(b, option, &on));
+        *(on ? io_on : io_off) |= explain_options[i].bit;
+        return ERR_OK;
+    }
+    const char *names[] = {"plan", "program", "opcodes", "cuda", "analyze"};
+    const char *near = nearest_of(b, name, names, COUNT_OF(names));
+    error_set(b->err, ERR_SYNTAX, position, "unrecognized EXPLAIN option \"%.60s\"", name);
+    if (near) {
+        error_hint(b->err, "Perhaps you meant \"%s\".", near);
+    } else {
+        error_hint(b->err, "Options are PLAN, PROGRAM, OPCODES, CUDA and ANALYZE.");
+    }
+    return ERR_SYNTAX;
+}
+
+FALLIBLE bind_explain(struct bind *b, const struct json *body, struct statement *out) {
+    const struct json *query = json_get(body, "query");
+    u32 levels = EXPLAIN_PLAN | EXPLAIN_PROGRAM | EXPLAIN_OPCODES | EXPLAIN_CUDA;
+    u32 on = 0;
+    u32 off = 0;
+    TRY(bind_only(b, body, "query options", start_position(b)));
+    JSON_EACH(option, json_get(body, "options")) {
+        TRY(explain_option(b, node_body(option), &on, &off));
+    }
+    if (!(on & levels)) {
+        on |= EXPLAIN_PLAN & ~off;
+    }
+    out->kind = STATEMENT_EXPLAIN;
+    out->explain = on;
+    out->inner = NEW(b->arena, struct statement);
+    out->inner->position = -1;
+    if (!node_is(query, "SelectStmt") && !node_is(query, "InsertStmt")) {
+        return unsupported(b, start_position(b), "EXPLAIN of anything but SELECT and INSERT");
+    }
+    TRY(bind_statement(b, query, out->inner));
+    out->plan = out->inner->plan;
+    return ERR_OK;
+}
+
+static FALLIBLE bind_argument(struct bind *b, const struct json *node, struct statement *out,
+                              i32 i) {
+    struct query q = {.clause = "CALL arguments"};
+    const struct json *value = node;
+    i32 position = node_position(node);
+    if (node_is(node, "NamedArgExpr")) {
+        out->arg_names[i] = keep(b, json_text(node_body(node), "name"));
+        value = json_get(node_body(node), "arg");
+    } else if (i > 0 && out->arg_names[i - 1]) {
+        FAIL_AT(b->err, SYNTAX, position, "positional argument cannot follow named argument");
+    }
+    for (i32 k = 0; out->arg_names[i] && k < i; k++) {
+        if (out->arg_names[k] && strcmp(out->arg_names[k], out->arg_names[i]) == 0) {
+            FAIL_AT(b->err, SYNTAX, position, "argument name \"%.60s\" used more than once",
+                    out->arg_names[i]);
+        }
+    }
+    TRY(bind_expr(b, &q, value, &out->args[i]));
+    TRY(coerce_unknown(b, out->args[i], type_of(TYPE_TEXT), &out->args[i]));
+    if (out->args[i]->kind != EXPR_CONST) {
+        return unsupported(b, position, "a CALL argument that is not constant");
+    }
+    return ERR_OK;
+}
+
+FALLIBLE bind_procedure(struct bind *b, const struct json *body, struct statement *out) {
+    const struct json *call = json_get(body, "funccall");
+    i32 position = json_position(call);
+    TRY(bind_only(b, body, "funccall", position));
+    TRY(bind_only(b, call, "funcname args funcformat location", position));
+    if (json_count(json_get(call, "funcname")) != 1) {
+        return unsupported(b, position, "a procedure in a schema");
+    }
+    out->kind = STATEMENT_CALL;
+    out->position = position;
+    out->procedure = keep(b, node_string(json_first(json_get(call, "funcname"))));
+    const struct json *args = json_get(call, "args");
+    out->arg_count = json_count(args);
+    out->args = NEW_ARRAY(b->arena, struct expr *, out->arg_count + 1);
+    out->arg_names = NEW_ARRAY(b->arena, const char *, out->arg_count + 1);
+    i32 i = 0;
+    JSON_EACH(node, args) {
+        TRY(bind_argument(b, node, out, i++));
+    }
+    return ERR_OK;
+}

@@ -1,0 +1,303 @@
+/* bind_statement.c: entry to the binder: one statement's tree to a `struct statement`.
+ *
+ * Second step in the life of a query. The statement kinds we know are in one table; everything else
+ * that PostgreSQL parses is error 0A000 naming it. Nothing is ignored in silence: each handler
+ * lists the fields of the nodes it understands (bind_only), and a field outside that list, which is
+ * only ever present with a value that is not the default, stops the statement with the name of the
+ * construct.
+ *
+ * The binder recurses over the tree. It counts its depth, stops at EXPR_DEPTH_MAX with 54001, and
+ * runs on a thread of its own when the tree is deeper than an ordinary stack should hold. */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/thread.h"
+#include "sql/sql_int.h"
+
+/* Fields that change a node's meaning, and what to call them. */
+static const struct {
+    const char *field;
+    const char *construct;
+} constructs[] = {
+    {"intoClause", "SELECT INTO"},
+    {"windowClause", "the WINDOW clause"},
+    {"lockingClause", "FOR UPDATE and FOR SHARE"},
+    {"over", "window functions"},
+    {"agg_filter", "FILTER"},
+    {"agg_order", "ORDER BY in an aggregate"},
+    {"agg_within_group", "WITHIN GROUP"},
+    {"func_variadic", "VARIADIC"},
+    {"agg_distinct", "DISTINCT in a function call"},
+    {"agg_star", "(*) in a function call"},
+    {"onConflictClause", "ON CONFLICT"},
+    {"returningList", "RETURNING"},
+    {"lateral", "LATERAL"},
+    {"join_using_alias", "an alias of JOIN USING"},
+    {"collClause", "COLLATE"},
+    {"partspec", "PARTITION BY"},
+    {"partbound", "partitions"},
+    {"inhRelations", "inheritance"},
+    {"options", "storage options"},
+    {"tablespacename", "TABLESPACE"},
+    {"accessMethod", "USING access method"},
+    {"ofTypename", "OF type"},
+    {"catalogname", "a database name before a table"},
+    {"whereClause", "WHERE in this statement"},
+    {"groupDistinct", "GROUP BY DISTINCT"},
+    {"is_local", "SET LOCAL"},
+    {"recursive", "WITH RECURSIVE"},
+    {"search_clause", "SEARCH in WITH"},
+    {"cycle_clause", "CYCLE in WITH"},
+    {"arrayBounds", "array types"},
+    {"setof", "SETOF"},
+    {"pct_type", "%TYPE"},
+    {"indirection", "array subscripts and fields of a value"},
+    {"useOp", "ORDER BY ... USING"},
+    {"argisrow", "IS NULL of a row"},
+    {"fdwoptions", "foreign data options"},
+    {"identity", "identity columns"},
+    {"generated", "generated columns"},
+    {"compression", "column compression"},
+    {"concurrent", "CONCURRENTLY"},
+    {"bsval", "bit-string literals"},
+    {"alias", "an alias of a join"},
+};
+
+wf_status unsupported(struct bind *b, i32 position, const char *format, ...) {
+    char what[256];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(what, sizeof what, format, list);
+    va_end(list);
+    return error_set(b->err, ERR_NOT_SUPPORTED, position, "not supported yet: %s", what);
+}
+
+const char *keep(struct bind *b, const char *text) {
+    return text ? arena_sv(b->arena, sv_from(text)).ptr : NULL;
+}
+
+static bool in_words(const char *words, const char *word) {
+    size_t len = strlen(word);
+    for (const char *at = strstr(words, word); at; at = strstr(at + 1, word)) {
+        bool starts = at == words || at[-1] == ' ';
+        if (starts && (at[len] == ' ' || at[len] == '\0')) {
+            return true;
+        }
+    }
+    return false;
+}
+
+FALLIBLE bind_only(struct bind *b, const struct json *body, const char *known, i32 position) {
+    JSON_EACH(field, body) {
+        if (in_words(known, field->key)) {
+            continue;
+        }
+        i32 inside = node_position(field);
+        i32 at = inside >= 0 ? inside : position;
+        for (i64 i = 0; i < COUNT_OF(constructs); i++) {
+            if (strcmp(constructs[i].field, field->key) == 0) {
+                return unsupported(b, at, "%s", constructs[i].construct);
+            }
+        }
+        return unsupported(b, at, "%s of %s", field->key, body->key);
+    }
+    return ERR_OK;
+}
+
+FALLIBLE bind_enter(struct bind *b, i32 cost, i32 position) {
+    if (b->depth + cost > EXPR_DEPTH_MAX) {
+        FAIL_AT(b->err, TOO_COMPLEX, position,
+                "statement too complex: expressions may nest at most %d levels deep",
+                (int)EXPR_DEPTH_MAX);
+    }
+    b->depth += cost;
+    return ERR_OK;
+}
+
+/* Depth first and leftmost, a few levels only: good enough for a caret. */
+static i32 position_within(const struct json *node, i32 levels) {
+    if (!node || node->kind < JSON_ARRAY || levels == 0) {
+        return -1;
+    }
+    const struct json *own = node->kind == JSON_OBJECT ? json_get(node, "location") : NULL;
+    if (own && own->kind == JSON_NUMBER && own->number >= 0) {
+        return (i32)own->number;
+    }
+    JSON_EACH(child, node) {
+        i32 found = position_within(child, levels - 1);
+        if (found >= 0) {
+            return found;
+        }
+    }
+    return -1;
+}
+
+i32 node_position(const struct json *node) {
+    return position_within(node, 8);
+}
+
+FALLIBLE bind_table_name(struct bind *b, const struct json *range_var, const char **out) {
+    i32 position = json_position(range_var);
+    TRY(bind_only(b, range_var, "schemaname relname inh relpersistence alias location", position));
+    const char *schema = json_text(range_var, "schemaname");
+    const char *name = json_text(range_var, "relname");
+    *out = keep(b, name ? name : "");
+    if (!json_is(range_var, "relpersistence", "p")) {
+        return unsupported(b, position, "a temporary or unlogged table");
+    }
+    if (!json_flag(range_var, "inh")) {
+        return unsupported(b, position, "ONLY");
+    }
+    if (schema && strcmp(schema, "main") != 0) {
+        FAIL_AT(b->err, UNDEFINED_TABLE, position, "relation \"%.100s.%.100s\" does not exist",
+                schema, *out);
+    }
+    return ERR_OK;
+}
+
+struct name_list {
+    const char *const *names;
+    i64 count;
+};
+
+static struct sv next_of_list(void *arg, i64 i) {
+    const struct name_list *list = arg;
+    return i < list->count ? sv_from(list->names[i]) : (struct sv){NULL, 0};
+}
+
+const char *nearest_of(struct bind *b, const char *name, const char *const *names, i64 count) {
+    struct name_list list = {names, count};
+    return nearest_name(b->arena, sv_from(name), next_of_list, &list);
+}
+
+static FALLIBLE bind_query(struct bind *b, const struct json *body, struct statement *out) {
+    struct select_out select;
+    TRY(bind_select(b, body, NULL, NULL, 0, &select));
+    out->kind = STATEMENT_SELECT;
+    out->plan = b->plan;
+    b->plan->root = select.rel;
+    for (i64 i = 0; i < select.rel->out.count; i++) {
+        VEC_PUSH(b->arena, &b->plan->names, select.names[i]);
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE bind_transaction(struct bind *b, const struct json *body, struct statement *out) {
+    UNUSED(body);
+    UNUSED(out);
+    return unsupported(b, (i32)(b->parsed->text.ptr - b->parsed->script.ptr),
+                       "a transaction of several statements");
+}
+
+static const struct {
+    const char *node;
+    FALLIBLE (*bind)(struct bind *b, const struct json *body, struct statement *out);
+} handlers[] = {
+    {"SelectStmt", bind_query},      {"InsertStmt", bind_insert},
+    {"CreateStmt", bind_create},     {"DropStmt", bind_drop},
+    {"CopyStmt", bind_copy},         {"VariableSetStmt", bind_set},
+    {"VariableShowStmt", bind_show}, {"ExplainStmt", bind_explain},
+    {"CallStmt", bind_procedure},    {"TransactionStmt", bind_transaction},
+};
+
+/* Statements whose node is not named after the command. */
+static const struct {
+    const char *node;
+    const char *words;
+} odd_names[] = {
+    {"ViewStmt", "CREATE VIEW"},          {"IndexStmt", "CREATE INDEX"},
+    {"VacuumStmt", "VACUUM and ANALYZE"}, {"RenameStmt", "ALTER ... RENAME"},
+    {"CompositeTypeStmt", "CREATE TYPE"}, {"DefineStmt", "CREATE of this object"},
+    {"RuleStmt", "CREATE RULE"},
+};
+
+/* "CreateTableAsStmt" as "CREATE TABLE AS". */
+static const char *statement_words(struct bind *b, const char *node) {
+    for (i64 i = 0; i < COUNT_OF(odd_names); i++) {
+        if (strcmp(odd_names[i].node, node) == 0) {
+            return odd_names[i].words;
+        }
+    }
+    char *out = arena_alloc(b->arena, 2 * (i64)strlen(node) + 1);
+    i64 len = 0;
+    for (const char *at = node; *at && strcmp(at, "Stmt") != 0; at++) {
+        bool lower = *at >= 'a' && *at <= 'z';
+        if (!lower && len > 0) {
+            out[len++] = ' ';
+        }
+        out[len++] = lower ? (char)(*at - 32) : *at;
+    }
+    return out;
+}
+
+FALLIBLE bind_statement(struct bind *b, const struct json *node, struct statement *out) {
+    const char *type = node_type(node);
+    for (i64 i = 0; i < COUNT_OF(handlers); i++) {
+        if (strcmp(handlers[i].node, type) == 0) {
+            return handlers[i].bind(b, node_body(node), out);
+        }
+    }
+    return unsupported(b, (i32)(b->parsed->text.ptr - b->parsed->script.ptr), "%s",
+                       statement_words(b, type));
+}
+
+static FALLIBLE check_params(struct bind *b) {
+    for (i32 i = 0; i < b->parsed->param_count; i++) {
+        if (b->param_types[i].id == TYPE_UNKNOWN) {
+            FAIL(b->err, INDETERMINATE_TYPE, "could not determine data type of parameter $%d",
+                 (int)(i + 1));
+        }
+    }
+    return ERR_OK;
+}
+
+struct bind_job {
+    struct bind bind;
+    struct statement *out;
+    wf_status status;
+};
+
+static void bind_on_stack(void *arg) {
+    struct bind_job *job = arg;
+    struct bind *b = &job->bind;
+    job->status = bind_statement(b, b->parsed->node, job->out);
+    if (job->status == ERR_OK) {
+        job->status = check_params(b);
+    }
+}
+
+#ifdef WF_HARD
+enum { STACK_PER_LEVEL = 8192 };
+#else
+enum { STACK_PER_LEVEL = 2048 };
+#endif
+enum { LEVELS_ON_CALLER = 96, LEVELS_MAX = 8 * EXPR_DEPTH_MAX };
+
+FALLIBLE sql_bind(struct arena *arena, const struct parsed *parsed, struct snapshot *snap,
+                  struct type *param_types, struct statement *out, struct error *err) {
+    memset(out, 0, sizeof *out);
+    out->position = -1;
+    struct bind_job job = {.out = out};
+    job.bind = (struct bind){
+        .arena = arena, .parsed = parsed, .snap = snap, .param_types = param_types, .err = err};
+    struct plan *plan = NEW(arena, struct plan);
+    plan->arena = arena;
+    plan->param_count = (u32)parsed->param_count;
+    plan->param_types = param_types;
+    job.bind.plan = plan;
+    if (parsed->depth <= LEVELS_ON_CALLER) {
+        bind_on_stack(&job);
+    } else {
+        i64 stack_bytes = (i64)MIN_OF(parsed->depth, LEVELS_MAX) * STACK_PER_LEVEL + (1 << 20);
+        if (!thread_run_deep(stack_bytes, bind_on_stack, &job)) {
+            FAIL(err, OUT_OF_MEMORY, "out of memory: no thread with %lld bytes of stack",
+                 stack_bytes);
+        }
+    }
+    TRY(job.status);
+    plan->param_types = NEW_ARRAY(arena, struct type, parsed->param_count + 1);
+    if (parsed->param_count > 0) {
+        memcpy(plan->param_types, param_types, sizeof(struct type) * plan->param_count);
+    }
+    return arena_check(arena, err);
+}

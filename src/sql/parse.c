@@ -1,0 +1,218 @@
+/* parse.c: SQL text to statements: PostgreSQL's own grammar, through libpg_query.
+ *
+ * First step in the life of a query. The parser recurses over what it reads, so it runs on a thread
+ * whose stack is reserved by a bound on the nesting (lex.c); what would need more than a gibibyte
+ * is refused before it starts. The tree arrives as JSON and is read into the caller's arena
+ * (json.c) on the way. The library counts error positions in characters and everything else in
+ * bytes; here all become bytes from the start of the script. Its errors carry no SQLSTATE: 42601
+ * unless the table below knows better. */
+#include <pg_query.h>
+
+#include "base/thread.h"
+#include "defs/value.h"
+#include "sql/sql_int.h"
+
+enum { STACK_PER_TOKEN = 2048, STACK_BASE = 1 << 20 };
+#define STACK_MAX ((i64)1 << 30)
+
+struct parse_job {
+    struct arena *arena;
+    struct sv script; /* NUL-terminated */
+    struct json *tree;
+    i32 depth;
+    wf_status status;
+    struct error *err;
+};
+
+/* Messages whose SQLSTATE is not 42601, by a part of their text. */
+static const struct {
+    const char *part;
+    wf_status code;
+} known_messages[] = {
+    {"memory exhausted", ERR_TOO_COMPLEX},
+    {"stack depth limit", ERR_TOO_COMPLEX},
+    {"out of memory", ERR_OUT_OF_MEMORY},
+    {"not yet implemented", ERR_NOT_SUPPORTED},
+    {"not implemented", ERR_NOT_SUPPORTED},
+    {"are not supported", ERR_NOT_SUPPORTED},
+    {"is not supported", ERR_NOT_SUPPORTED},
+    {"invalid Unicode escape", ERR_INVALID_ESCAPE},
+    {"invalid byte sequence", ERR_INVALID_ENCODING},
+};
+
+static wf_status message_code(const char *message) {
+    for (i64 i = 0; i < COUNT_OF(known_messages); i++) {
+        if (strstr(message, known_messages[i].part)) {
+            return known_messages[i].code;
+        }
+    }
+    return ERR_SYNTAX;
+}
+
+/* From characters, counted from 1, to bytes. */
+static i32 byte_position(struct sv script, i32 cursor) {
+    if (cursor <= 0) {
+        return -1;
+    }
+    i64 at = 0;
+    for (i32 i = 1; i < cursor && at < script.len; i++) {
+        at++;
+        while (at < script.len && ((u8)script.ptr[at] & 0xc0) == 0x80) {
+            at++;
+        }
+    }
+    return (i32)at;
+}
+
+static bool token_ends(struct sv token, struct sv end) {
+    return token.len > end.len &&
+           sv_eq_nocase((struct sv){token.ptr + token.len - end.len, end.len}, end);
+}
+
+/* FROM 'file': no grammar of ours yet, but the user deserves more than a syntax error. */
+static wf_status file_in_from(struct parse_job *job, i32 position, struct sv token) {
+    if (token_ends(token, SV(".parquet'"))) {
+        error_set(job->err, ERR_NOT_SUPPORTED, position,
+                  "not supported yet: reading Parquet files");
+        error_hint(job->err, "Load the data from a CSV file with COPY table FROM 'file.csv'.");
+        return job->err->code;
+    }
+    return ERR_OK;
+}
+
+static wf_status syntax_error(struct parse_job *job, const PgQueryError *error) {
+    const char *message = error->message ? error->message : "syntax error";
+    i32 position = byte_position(job->script, error->cursorpos);
+    i64 at = MAX_OF(position, 0);
+    struct sv token = {NULL, 0};
+    if (position >= 0 && lex_next(job->script, &at, &token) && token.ptr[0] == '\'') {
+        TRY(file_in_from(job, position, token));
+    }
+    wf_status code = message_code(message);
+    if (code == ERR_TOO_COMPLEX) {
+        return error_set(job->err, code, position, "the statement nests too deeply to be parsed");
+    }
+    error_set(job->err, code, position, "%.500s", message);
+    if (token_ends(token, SV(".csv'")) || token_ends(token, SV(".tbl'"))) {
+        error_hint(job->err, "To read a file, create a table and load it: COPY table FROM 'file'.");
+    }
+    return code;
+}
+
+static void parse_on_stack(void *arg) {
+    struct parse_job *job = arg;
+    PgQueryParseResult result = pg_query_parse(job->script.ptr);
+    if (result.error) {
+        job->status = syntax_error(job, result.error);
+    } else {
+        job->status =
+            json_read(job->arena, sv_from(result.parse_tree), &job->tree, &job->depth, job->err);
+    }
+    pg_query_free_parse_result(result);
+}
+
+/* Highest $n below a node; the walk keeps its own stack, for the tree may be deep. */
+static FALLIBLE find_params(struct arena *arena, const struct json *root, i32 *out,
+                            struct error *err) {
+    VEC(const struct json *) todo = {0};
+    VEC_PUSH(arena, &todo, root);
+    *out = 0;
+    while (todo.count > 0) {
+        const struct json *node = todo.items[--todo.count];
+        if (node->kind == JSON_OBJECT && strcmp(node->key, "ParamRef") == 0) {
+            i64 number = json_number(node, "number");
+            if (number > PARAM_MAX) {
+                FAIL_AT(err, UNDEFINED_PARAMETER, json_position(node),
+                        "there is no parameter $%lld: the highest number is %d", number,
+                        (int)PARAM_MAX);
+            }
+            *out = MAX_OF(*out, (i32)number);
+            continue;
+        }
+        JSON_EACH(child, node) {
+            if (child->kind >= JSON_ARRAY) {
+                VEC_PUSH(arena, &todo, child);
+            }
+        }
+    }
+    return ERR_OK;
+}
+
+/* The statement's text without blanks and comments around it. */
+static struct sv statement_text(struct sv script, i64 start, i64 len) {
+    i64 end = len > 0 ? MIN_OF(start + len, script.len) : script.len;
+    struct sv part = {script.ptr, end};
+    i64 at = start;
+    struct sv token;
+    if (!lex_next(part, &at, &token)) {
+        return (struct sv){script.ptr + end, 0};
+    }
+    const char *first = token.ptr;
+    const char *last = token.ptr + token.len;
+    while (lex_next(part, &at, &token)) {
+        last = token.ptr + token.len;
+    }
+    return (struct sv){first, last - first};
+}
+
+static FALLIBLE make_parsed(struct parse_job *job, const struct json *raw, struct parsed **out) {
+    struct parsed *parsed = NEW(job->arena, struct parsed);
+    parsed->node = json_get(raw, "stmt");
+    parsed->script = job->script;
+    parsed->depth = job->depth;
+    parsed->text = statement_text(job->script, json_number(raw, "stmt_location"),
+                                  json_number(raw, "stmt_len"));
+    if (!node_body(parsed->node)) {
+        FAIL(job->err, INTERNAL, "the parse tree is malformed");
+    }
+    *out = parsed;
+    return find_params(job->arena, parsed->node, &parsed->param_count, job->err);
+}
+
+static FALLIBLE check_text(struct sv text, struct error *err) {
+    i64 bad = 0;
+    const char *nul = text.len > 0 ? memchr(text.ptr, '\0', (size_t)text.len) : NULL;
+    if (nul) {
+        FAIL_AT(err, INVALID_ENCODING, (i32)(nul - text.ptr),
+                "a statement cannot hold a zero byte");
+    }
+    if (!utf8_valid(text.ptr, text.len, &bad)) {
+        FAIL_AT(err, INVALID_ENCODING, (i32)bad, "invalid byte sequence for UTF-8: 0x%02x",
+                (unsigned)(u8)text.ptr[bad]);
+    }
+    if (text.len >= I32_MAX) {
+        FAIL(err, TOO_COMPLEX, "a script can hold at most 2 GiB of text");
+    }
+    return ERR_OK;
+}
+
+FALLIBLE sql_parse(struct arena *arena, struct sv text, struct parsed_list *out,
+                   struct error *err) {
+    memset(out, 0, sizeof *out);
+    TRY(check_text(text, err));
+    struct parse_job job = {.arena = arena, .script = arena_sv(arena, text), .err = err};
+    i64 stack_bytes = STACK_BASE + (i64)lex_depth(arena, job.script) * STACK_PER_TOKEN;
+    if (stack_bytes > STACK_MAX) {
+        FAIL(err, TOO_COMPLEX, "statement too complex: an expression of more than %lld tokens",
+             (STACK_MAX - STACK_BASE) / STACK_PER_TOKEN);
+    }
+    if (!thread_run_deep(stack_bytes, parse_on_stack, &job)) {
+        FAIL(err, OUT_OF_MEMORY, "out of memory: no thread with %lld bytes of stack for the parser",
+             stack_bytes);
+    }
+    TRY(job.status);
+    JSON_EACH(raw, json_get(job.tree, "stmts")) {
+        struct parsed *parsed = NULL;
+        TRY(make_parsed(&job, raw, &parsed));
+        VEC_PUSH(arena, &out->items, parsed);
+    }
+    return arena_check(arena, err);
+}
+
+struct sv parsed_text(const struct parsed *parsed) {
+    return parsed->text;
+}
+
+i32 parsed_param_count(const struct parsed *parsed) {
+    return parsed->param_count;
+}

@@ -1,0 +1,201 @@
+/* load.c: bulk load: many threads seal tablets, one commit publishes them in order.
+ *
+ * Tablets are sealed against the table's dictionaries, which take entries from anyone at any time;
+ * everything else a load changes is its own until load_commit, which puts the open tail (sealed
+ * short) before the new tablets and publishes one version. Whether text still goes to the
+ * dictionary is shared by all threads of a load: the first that finds it too varied stops it. */
+#include "store/store_int.h"
+
+struct part {
+    i64 sequence;
+    i64 split; /* a part whose text is too long for one tablet becomes several */
+    struct tablet *tablet;
+};
+
+struct load {
+    struct table *table;
+    _Atomic i64 rows; /* of the table, with what is being loaded */
+    _Atomic i32 *dict_on;
+    struct mutex lock; /* below */
+    struct part *parts;
+    i64 part_count, part_cap;
+    struct sketch *sketches;
+};
+
+static i64 load_bytes(const struct table *table) {
+    return (i64)sizeof(struct load) +
+           (i64)table->col_count * (i64)(sizeof(struct sketch) + sizeof(_Atomic i32));
+}
+
+wf_status load_open(struct load **out, struct table *table, struct error *err) {
+    struct load *load = mem_alloc(table->mem, load_bytes(table));
+    if (!load) {
+        return memory_refused(table->mem, err, load_bytes(table));
+    }
+    memset(load, 0, (size_t)load_bytes(table));
+    load->table = table_retain(table);
+    load->dict_on = (_Atomic i32 *)(load + 1);
+    load->sketches = (struct sketch *)(void *)(load->dict_on + table->col_count);
+    mutex_init(&load->lock);
+    mutex_lock(&table->state->write_lock);
+    atomic_init(&load->rows, table->state->current->rows);
+    for (u32 i = 0; i < table->col_count; i++) {
+        atomic_init(&load->dict_on[i], table->state->draft->cols[i].dict_on);
+    }
+    mutex_unlock(&table->state->write_lock);
+    *out = load;
+    return ERR_OK;
+}
+
+void load_abort(struct load *load) {
+    struct table *table = load->table;
+    for (i64 i = 0; i < load->part_count; i++) {
+        tablet_release(load->parts[i].tablet);
+    }
+    mem_free(table->mem, load->parts, load->part_cap * (i64)sizeof *load->parts);
+    mutex_fini(&load->lock);
+    mem_free(table->mem, load, load_bytes(table));
+    table_close(table);
+}
+
+/* Under the lock. */
+static bool part_push(struct load *load, struct part part) {
+    if (load->part_count == load->part_cap) {
+        i64 cap = MAX_OF(load->part_cap * 2, 16), item = (i64)sizeof *load->parts;
+        struct part *grown = mem_alloc(load->table->mem, cap * item);
+        if (!grown) {
+            return false;
+        }
+        if (load->part_count) {
+            memcpy(grown, load->parts, (size_t)(load->part_count * item));
+        }
+        mem_free(load->table->mem, load->parts, load->part_cap * item);
+        load->parts = grown;
+        load->part_cap = cap;
+    }
+    load->parts[load->part_count++] = part;
+    return true;
+}
+
+/* Seals the first of `rows` rows that fit one tablet and files it. */
+static FALLIBLE load_split(struct load *load, struct part part, struct column_source *sources,
+                           struct sketch *sketches, i64 *rows, struct error *err) {
+    struct table *table = load->table;
+    *rows = seal_rows(table, sources, *rows);
+    for (u32 i = 0; i < table->col_count; i++) {
+        sources[i].rows = *rows;
+    }
+    /* Rows count before their strings do, so that no thread sees strings without rows. */
+    i64 column_rows = atomic_fetch_add(&load->rows, *rows) + *rows;
+    struct seal seal = {
+        .table = table, .column_rows = column_rows, .dict_on = load->dict_on, .sketches = sketches};
+    TRY(tablet_seal(&seal, sources, &part.tablet, err));
+    mutex_lock(&load->lock);
+    bool filed = part_push(load, part);
+    mutex_unlock(&load->lock);
+    if (!filed) {
+        tablet_release(part.tablet);
+        return memory_refused(table->mem, err, load->part_cap * (i64)sizeof part);
+    }
+    return ERR_OK;
+}
+
+wf_status load_tablet(struct load *load, i64 sequence, i64 rows, const struct input_col *cols,
+                      struct error *err) {
+    struct table *table = load->table;
+    CHECK(rows <= 1LL << table->tablet_shift);
+    TRY(check_not_null(table, rows, cols, err));
+    i64 sketch_bytes = (i64)table->col_count * (i64)sizeof(struct sketch);
+    i64 bytes = sketch_bytes + (i64)table->col_count * (i64)sizeof(struct column_source);
+    struct column_source *sources = mem_alloc(table->mem, bytes);
+    if (!sources) {
+        return memory_refused(table->mem, err, bytes);
+    }
+    struct sketch *sketches = (struct sketch *)(void *)(sources + table->col_count);
+    memset(sketches, 0, (size_t)sketch_bytes);
+    wf_status status = ERR_OK;
+    struct part part = {.sequence = sequence};
+    for (i64 first = 0, n = 0; status == ERR_OK && first < rows; first += n, part.split++) {
+        n = rows - first;
+        for (u32 i = 0; i < table->col_count; i++) {
+            sources[i] = source_of_input(table->cols[i].type, &cols[i], first, n);
+        }
+        status = load_split(load, part, sources, sketches, &n, err);
+    }
+    if (status == ERR_OK) {
+        mutex_lock(&load->lock);
+        for (u32 i = 0; i < table->col_count; i++) {
+            sketch_merge(&load->sketches[i], &sketches[i]);
+        }
+        mutex_unlock(&load->lock);
+    }
+    mem_free(table->mem, sources, bytes);
+    return status;
+}
+
+static bool part_before(const struct part *a, const struct part *b) {
+    return a->sequence != b->sequence ? a->sequence < b->sequence : a->split < b->split;
+}
+
+/* Heap sort: parts come in nearly any order, and their number follows the data. */
+static void sort_parts(struct part *parts, i64 count) {
+    for (i64 start = count / 2 - 1, end = count; end > 1;) {
+        i64 root;
+        if (start >= 0) {
+            root = start--;
+        } else {
+            struct part top = parts[0];
+            parts[0] = parts[--end];
+            parts[end] = top;
+            root = 0;
+        }
+        for (i64 child; (child = 2 * root + 1) < end; root = child) {
+            child += child + 1 < end && part_before(&parts[child], &parts[child + 1]);
+            if (!part_before(&parts[root], &parts[child])) {
+                break;
+            }
+            struct part swap = parts[root];
+            parts[root] = parts[child];
+            parts[child] = swap;
+        }
+    }
+}
+
+static FALLIBLE commit_parts(struct load *load, struct writer *writer, struct error *err) {
+    struct table *table = load->table;
+    TRY(tail_seal(writer, err));
+    sort_parts(load->parts, load->part_count);
+    for (i64 p = 0; p < load->part_count; p++) {
+        struct tablet *tablet = load->parts[p].tablet;
+        for (u32 i = 0; i < table->col_count; i++) {
+            struct type type = table->cols[i].type;
+            struct facts facts = segment_facts(&tablet->cols[i], type, tablet->rows);
+            facts_merge(&writer->draft->cols[i].all, &facts, type);
+            writer->draft->cols[i].has_str |= tablet->cols[i].encoding == ENC_STR;
+        }
+        TRY(writer_add(writer, tablet_retain(tablet), err));
+    }
+    for (u32 i = 0; i < table->col_count; i++) {
+        struct col_draft *col = &writer->draft->cols[i];
+        sketch_merge(&col->sketch, &load->sketches[i]);
+        col->sketch_changed = 1;
+        if (!atomic_load(&load->dict_on[i])) {
+            writer_stop_dict(writer, i);
+        }
+    }
+    return writer_publish(writer, err);
+}
+
+wf_status load_commit(struct load *load, struct error *err) {
+    wf_status status = ERR_OK;
+    if (load->part_count) {
+        struct writer writer;
+        status = writer_begin(&writer, load->table, err);
+        if (status == ERR_OK) {
+            status = commit_parts(load, &writer, err);
+        }
+        writer_end(&writer);
+    }
+    load_abort(load);
+    return status;
+}

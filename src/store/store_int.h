@@ -1,0 +1,211 @@
+/* store_int.h: what the files of store/ share.
+ *
+ * Rows come in as `column_source`s, whatever their form (plain input, or the parts of a tail).
+ * column_scan learns the facts that encodings and statistics need, segment_seal writes a segment.
+ * A `draft` is everything of a table that changes with an append, tail included: a writer works on
+ * a copy and publishing swaps it in, so that a failed append leaves nothing behind. */
+#ifndef WF_STORE_STORE_INT_H
+#define WF_STORE_STORE_INT_H
+
+#include "store/store.h"
+
+enum {
+    CHUNK_ROWS = 1024,    /* unit of scanning and encoding; divides ZONE_ROWS */
+    PIECE_ROWS = 4096,    /* unit of filling a tail */
+    DICT_MAX_LEN = 65536, /* past this, new tablets hold plain text */
+    DICT_FREE_LEN = 1024, /* up to this, a dictionary may outnumber half the rows */
+    SKETCH_BITS = 8,
+};
+#define STR_LIMIT 0xffffffffLL /* bytes of a STR segment: its end offsets are 32-bit */
+
+/* What is known of a run of rows of one column; mergeable in row order. */
+struct facts {
+    struct range range;
+    i64 rows;
+    i64 null_count;
+    b8 sorted, strict; /* exact types only; NULLs clear both */
+    u64 and_bits;      /* floats: all values have the same bits when and_bits == or_bits */
+    u64 or_bits;
+};
+void facts_init(struct facts *facts, struct type type);
+void facts_merge(struct facts *into, const struct facts *next, struct type type);
+struct facts segment_facts(const struct segment *seg, struct type type, i64 rows);
+struct range range_empty(struct type type);
+struct range facts_range(const struct facts *facts); /* as readers may see it */
+
+/* Distinct values, estimated from the leading zeros of their hashes. */
+struct sketch {
+    u8 longest[1 << SKETCH_BITS];
+};
+static inline void sketch_add(struct sketch *sketch, u64 hash) {
+    u64 rest = hash << SKETCH_BITS | 1u << (SKETCH_BITS - 1);
+    u8 zeros = (u8)(__builtin_clzll(rest) + 1);
+    u8 *cell = &sketch->longest[hash >> (64 - SKETCH_BITS)];
+    if (zeros > *cell) { /* soon rare: a branch is cheaper than a store for every value */
+        *cell = zeros;
+    }
+}
+void sketch_merge(struct sketch *into, const struct sketch *from);
+f64 sketch_estimate(const struct sketch *sketch);
+u64 text_hash(struct sv s); /* what text contributes to a sketch */
+
+enum source_form {
+    FORM_PLAIN, /* data: elements of `kind`; text as str */
+    FORM_CODES, /* data: u32 codes of the column's dictionary */
+    FORM_ENDS,  /* data: u32 end offsets into bytes; `start` is where the first row begins */
+};
+struct column_source {
+    struct type type;
+    u8 kind;
+    u8 form;
+    const void *data;
+    const u8 *bytes;
+    u32 start;
+    const b8 *nulls; /* one or the other, or neither */
+    const u64 *valid;
+    i64 rows;
+};
+struct column_source source_of_input(struct type type, const struct input_col *col, i64 first,
+                                     i64 rows);
+/* NULL flags of rows [first, first + count), count <= CHUNK_ROWS; NULL when none is set. */
+const b8 *source_nulls(const struct column_source *src, i64 first, i64 count, b8 *scratch);
+struct sv source_text(const struct column_source *src, i64 i); /* PLAIN, ENDS; row i is not NULL */
+
+/* Facts of all rows; sketch (not for codes) and zones may be NULL. */
+void column_scan(const struct column_source *src, struct facts *out, struct sketch *sketch,
+                 struct zone *zones);
+
+/* dst[i] = (data[i] - base) in `width` bytes, 0 where NULL, for PLAIN fixed-width kinds and CODES.
+ */
+void column_narrow(void *dst, u8 width, const struct column_source *src, i128 base);
+/* Sets the bits of `rows` rows from `first` in words; other bits stay. */
+void valid_write(u64 *words, i64 first, const struct column_source *src);
+
+/* The width that holds 0..span: 1, 2, 4, 8 or 16 bytes. */
+u8 width_for(u128 span);
+
+/* Equality of short strings, most of all strings here, without a call. */
+static inline bool bytes_equal(const char *a, const char *b, i64 len) {
+    if (len > 16) {
+        return memcmp(a, b, (size_t)len) == 0;
+    }
+    if (len >= 8) { /* two loads that may overlap */
+        u64 a0, b0, a1, b1;
+        memcpy(&a0, a, 8);
+        memcpy(&b0, b, 8);
+        memcpy(&a1, a + len - 8, 8);
+        memcpy(&b1, b + len - 8, 8);
+        return a0 == b0 && a1 == b1;
+    }
+    if (len >= 4) {
+        u32 a0, b0, a1, b1;
+        memcpy(&a0, a, 4);
+        memcpy(&b0, b, 4);
+        memcpy(&a1, a + len - 4, 4);
+        memcpy(&b1, b + len - 4, 4);
+        return a0 == b0 && a1 == b1;
+    }
+    for (i64 i = 0; i < len; i++) {
+        if (a[i] != b[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Text of a source to dictionary codes. False when memory is refused. *out_full is set when the
+ * dictionary, for a column of `column_rows` rows, has grown too large; the codes are then unusable.
+ */
+bool text_codes(const struct column_source *src, struct dict *dict, i64 column_rows, u32 *codes,
+                bool *out_full);
+bool dict_overfull(const struct dict *dict, i64 column_rows);
+void dict_sketch(const struct dict *dict, struct sketch *sketch);
+
+/* A tablet's block with its segments and `zone_count` zones per column, all zeroed, refs 1. */
+struct tablet *tablet_new(struct memory *mem, u32 col_count, u32 buffer_count, i64 zone_count);
+
+/* Rows to one sealed tablet. `dict_on` says per column whether text may use the dictionary; a
+ * column found too varied is switched off there. `sketches` may be NULL. */
+struct seal {
+    struct table *table;
+    i64 column_rows; /* rows of the table when these are counted */
+    _Atomic i32 *dict_on;
+    struct sketch *sketches;
+};
+FALLIBLE tablet_seal(const struct seal *seal, const struct column_source *sources,
+                     struct tablet **out, struct error *err);
+/* The rows of `sources`, from the first, that may share a tablet: text bytes limit them. */
+i64 seal_rows(const struct table *table, const struct column_source *sources, i64 rows);
+
+struct tablet_list {
+    struct memory *mem;
+    struct tablet **items;
+    i64 count, cap;
+};
+bool tablet_list_push(struct tablet_list *list, struct tablet *tablet); /* takes on success */
+void tablet_list_fini(struct tablet_list *list); /* releases what is still in it */
+
+struct col_draft {
+    struct facts all; /* of every row of the table */
+    struct sketch sketch;
+    i64 distinct;
+    b8 sketch_changed;
+    b8 dict_on; /* text: new rows are codes */
+    b8 has_str; /* text: some tablet holds plain strings */
+    /* The tail. */
+    struct facts tail;
+    struct buffer *data, *valid, *bytes;
+    i64 bytes_used;
+    b8 valid_private; /* not in any published version: may be written anywhere */
+};
+struct draft {
+    i64 sealed_count; /* tablets before the tail */
+    u32 tail_rows, tail_cap;
+    struct col_draft cols[];
+};
+
+struct table_state {
+    struct mutex write_lock; /* one writer at a time */
+    struct mutex lock;       /* current */
+    struct table_version *current;
+    struct draft *draft; /* writer's */
+    i64 str_limit;       /* STR_LIMIT; tests lower it */
+    i64 name_bytes;
+};
+
+/* A writer between begin and end: its draft and the tablets it has sealed. */
+struct writer {
+    struct table *table;
+    struct draft *draft;
+    struct tablet_list sealed;
+    _Atomic i32 *dict_on;          /* per column, for tablet_seal */
+    struct column_source *sources; /* per column, for tablet_seal */
+};
+FALLIBLE writer_begin(struct writer *writer, struct table *table, struct error *err);
+FALLIBLE writer_publish(struct writer *writer, struct error *err);
+void writer_end(struct writer *writer); /* after publish, or to give up */
+/* Puts a sealed tablet behind the others; takes it. */
+FALLIBLE writer_add(struct writer *writer, struct tablet *tablet, struct error *err);
+/* From here on new text of column col is plain. */
+void writer_stop_dict(struct writer *writer, u32 col);
+
+/* Appends some of the `rows` input rows from `first`, at least one; room for the rest is foreseen.
+ */
+FALLIBLE tail_append(struct writer *writer, const struct input_col *cols, i64 first, i64 rows,
+                     i64 *out_done, struct error *err);
+FALLIBLE tail_seal(struct writer *writer, struct error *err); /* does nothing when it is empty */
+/* The tail's rows as an immutable tablet. */
+FALLIBLE tail_view(struct writer *writer, struct tablet **out, struct error *err);
+void draft_free(struct table *table, struct draft *draft);
+
+/* A version of the table: its sealed tablets, the new ones, the tail (may be NULL); takes the tail.
+ */
+struct table_version *version_new(struct writer *writer, struct tablet *tail);
+FALLIBLE check_not_null(const struct table *table, i64 rows, const struct input_col *cols,
+                        struct error *err);
+
+static inline bool type_is_text(struct type t) {
+    return type_kind(t) == KIND_STR;
+}
+
+#endif

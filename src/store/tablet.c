@@ -1,0 +1,151 @@
+/* tablet.c: the tablet as an object: its block of metadata, its counting, single values out of it.
+ *
+ * Header, segments, zones and the list of buffers are one allocation; column data are counted
+ * buffers, so that the successive tablets of a tail share them. Ids come from one counter for the
+ * process: a device may keep copies by id for as long as it likes. */
+#include "store/tablet.h"
+
+#include "store/store_int.h"
+
+static _Atomic u64 last_tablet_id;
+
+struct tablet *tablet_new(struct memory *mem, u32 col_count, u32 buffer_count, i64 zone_count) {
+    i64 segs_at = ALIGN_UP((i64)sizeof(struct tablet), 64);
+    i64 zones_at = segs_at + ALIGN_UP((i64)col_count * (i64)sizeof(struct segment), 64);
+    i64 bufs_at = zones_at + zone_count * (i64)col_count * (i64)sizeof(struct zone);
+    i64 bytes = bufs_at + (i64)buffer_count * (i64)sizeof(struct buffer *);
+    u8 *block = mem_alloc(mem, bytes);
+    if (!block) {
+        return NULL;
+    }
+    memset(block, 0, (size_t)bytes);
+    struct tablet *tablet = (struct tablet *)(void *)block;
+    atomic_init(&tablet->refs, 1);
+    tablet->id = atomic_fetch_add_explicit(&last_tablet_id, 1, memory_order_relaxed) + 1;
+    tablet->col_count = col_count;
+    tablet->cols = (struct segment *)(void *)(block + segs_at);
+    tablet->buffers = (struct buffer **)(void *)(block + bufs_at);
+    tablet->buffer_count = buffer_count;
+    tablet->mem = mem;
+    tablet->meta_bytes = tablet->bytes = bytes;
+    struct zone *zones = (struct zone *)(void *)(block + zones_at);
+    for (u32 i = 0; zone_count && i < col_count; i++) {
+        tablet->cols[i].zones = zones + (i64)i * zone_count;
+    }
+    return tablet;
+}
+
+struct tablet *tablet_retain(struct tablet *tablet) {
+    atomic_fetch_add_explicit(&tablet->refs, 1, memory_order_relaxed);
+    return tablet;
+}
+
+void tablet_release(struct tablet *tablet) {
+    if (!tablet || atomic_fetch_sub_explicit(&tablet->refs, 1, memory_order_acq_rel) != 1) {
+        return;
+    }
+    for (u32 i = 0; i < tablet->buffer_count; i++) {
+        buffer_release(tablet->buffers[i]);
+    }
+    mem_free(tablet->mem, tablet, tablet->meta_bytes);
+}
+
+bool tablet_list_push(struct tablet_list *list, struct tablet *tablet) {
+    if (list->count == list->cap) {
+        i64 cap = MAX_OF(list->cap * 2, 16);
+        i64 item = (i64)sizeof *list->items;
+        struct tablet **grown = mem_alloc(list->mem, cap * item);
+        if (!grown) {
+            return false;
+        }
+        if (list->count) {
+            memcpy(grown, list->items, (size_t)(list->count * item));
+        }
+        mem_free(list->mem, list->items, list->cap * item);
+        list->items = grown;
+        list->cap = cap;
+    }
+    list->items[list->count++] = tablet;
+    return true;
+}
+
+void tablet_list_fini(struct tablet_list *list) {
+    for (i64 i = 0; i < list->count; i++) {
+        tablet_release(list->items[i]);
+    }
+    mem_free(list->mem, list->items, list->cap * (i64)sizeof *list->items);
+    *list = (struct tablet_list){.mem = list->mem};
+}
+
+static u128 load_unsigned(const void *data, u8 width, i64 i) {
+    switch (width) {
+    case 1:
+        return ((const u8 *)data)[i];
+    case 2:
+        return ((const u16 *)data)[i];
+    case 4:
+        return ((const u32 *)data)[i];
+    case 8:
+        return ((const u64 *)data)[i];
+    default:
+        return ((const u128 *)data)[i];
+    }
+}
+
+static i128 segment_int(const struct segment *seg, i64 i) {
+    if (seg->encoding == ENC_CONST) {
+        return seg->base;
+    }
+    u128 data = load_unsigned(seg->data, seg->width, i);
+    if (!seg->is_signed) {
+        return (i128)((u128)seg->base + data);
+    }
+    i32 shift = 128 - 8 * seg->width;
+    return (i128)(data << shift) >> shift;
+}
+
+static f64 segment_float(const struct segment *seg, i64 i) {
+    if (seg->encoding == ENC_CONST) {
+        return seg->fbase;
+    }
+    return seg->width == 4 ? (f64)((const f32 *)seg->data)[i] : ((const f64 *)seg->data)[i];
+}
+
+static struct sv segment_text(const struct segment *seg, const struct dict *dict, i64 i) {
+    if (seg->encoding == ENC_DICT) {
+        return dict_get(dict, (i32)load_unsigned(seg->data, seg->width, i));
+    }
+    const u32 *ends = seg->data;
+    u32 start = i ? ends[i - 1] : 0;
+    return (struct sv){(const char *)seg->bytes + start, (i64)(ends[i] - start)};
+}
+
+bool segment_get(const struct segment *seg, const struct dict *dict, struct type type, i64 i,
+                 void *out) {
+    if (seg->valid && !(seg->valid[i >> 6] >> (i & 63) & 1)) {
+        return false;
+    }
+    switch (type_kind(type)) {
+    case KIND_B8:
+        *(b8 *)out = (b8)segment_int(seg, i);
+        break;
+    case KIND_I32:
+        *(i32 *)out = (i32)segment_int(seg, i);
+        break;
+    case KIND_I64:
+        *(i64 *)out = (i64)segment_int(seg, i);
+        break;
+    case KIND_I128:
+        *(i128 *)out = segment_int(seg, i);
+        break;
+    case KIND_F32:
+        *(f32 *)out = (f32)segment_float(seg, i);
+        break;
+    case KIND_F64:
+        *(f64 *)out = segment_float(seg, i);
+        break;
+    default:
+        *(str *)out = str_from(segment_text(seg, dict, i));
+    }
+    return true;
+}

@@ -1,0 +1,86 @@
+/* tablet.h: a tablet as devices see it: up to 2^20 rows, column-major, one segment per column.
+ *
+ * A sealed tablet never changes. The open tail of a table is a tablet too: its rows up to the
+ * length published in a table version never change either. Addresses inside a tablet are offsets
+ * from its own buffers, so a copy on another device is valid as it is. */
+#ifndef WF_STORE_TABLET_H
+#define WF_STORE_TABLET_H
+
+#include "base/mem.h"
+#include "defs/types.h"
+
+#define ZONE_SHIFT 14
+#define ZONE_ROWS (1 << ZONE_SHIFT)
+
+struct zone {     /* over the non-NULL values of ZONE_ROWS rows; lo > hi when there are none */
+    i128 lo, hi;  /* exact types and dates; booleans 0 and 1 */
+    f64 flo, fhi; /* floats; -inf, +inf where a NaN occurs */
+};
+
+/* One column of one tablet.
+ *   CONST  every non-NULL value equals base (ints), or fbase (floats); no data
+ *   INT    data holds unsigned integers of `width` bytes (1, 2, 4, 8, 16); value = base + data[i].
+ *          With is_signed (tails, and tables made with narrow = off) data holds signed integers of
+ *          `width` bytes, the width of the type's kind, and base is 0
+ *   FLOAT  data holds f32 or f64 (width 4 or 8)
+ *   DICT   data holds unsigned codes of `width` bytes (1, 2, 4) of the column's dictionary
+ *   STR    data holds u32 end offsets into bytes; row i is bytes[end[i-1] .. end[i]) (end[-1] = 0)
+ * Where a row is NULL its data are 0 (STR: an empty string). */
+struct segment {
+    u8 encoding; /* enum encoding */
+    u8 width;
+    b8 is_signed; /* INT: see above */
+    i128 base;
+    f64 fbase;
+    const void *data; /* 64-byte aligned, padded */
+    const u8 *bytes;
+    i64 bytes_len;
+    /* Bit i is 1 where row i is not NULL; NULL pointer = no NULLs in the tablet. Bits from `rows`
+     * on have no meaning, and words wholly beyond `rows` must not be read. */
+    const u64 *valid;
+    struct range range; /* of non-NULL values */
+    i64 null_count;
+    const struct zone *zones; /* one per ZONE_ROWS rows; NULL in the tail and for text */
+    b8 sorted;                /* non-descending and no NULLs; always 0 for floats and text */
+    b8 strict;                /* sorted without duplicates */
+};
+
+struct tablet {
+    _Atomic i32 refs;
+    u64 id; /* unique in the process: with a column number, the key of GPU copies */
+    u32 rows;
+    u32 col_count;
+    /* Every append publishes a new tablet, with a new id, for the tail's rows so far; it shares the
+     * column data with its predecessors and never changes either. */
+    b8 tail;
+    struct segment *cols;
+    /* What cols point into. Sealed: all of column i lies in buffers[i] (NULL when it has no data).
+     * Tail: data in buffers[i], validity in buffers[col_count + i], bytes in buffers[2 * col_count
+     * + i], and a writer may be adding rows behind those of this tablet. */
+    struct buffer **buffers;
+    u32 buffer_count;
+    i64 meta_bytes; /* of this block: header, segments, zones */
+    struct memory *mem;
+    i64 bytes; /* of column data and meta */
+};
+struct tablet *tablet_retain(struct tablet *tablet);
+void tablet_release(struct tablet *tablet);
+
+/* A column's dictionary: append-only, chunks never move, codes are unordered. Readers use the
+ * length in their snapshot. Thread-safe. */
+struct dict;
+struct dict *dict_open(struct memory *mem); /* NULL when refused */
+struct dict *dict_retain(struct dict *dict);
+void dict_release(struct dict *dict);
+/* The code of s, added when new; -1 when memory is refused or the dictionary is full (2^31
+ * entries). */
+i32 dict_add(struct dict *dict, struct sv s);
+i32 dict_find(const struct dict *dict, struct sv s, i32 len); /* -1 when not among the first len */
+i32 dict_len(const struct dict *dict);
+struct sv dict_get(const struct dict *dict, i32 code);
+i64 dict_bytes(const struct dict *dict);
+/* rank[code] = position in byte order, for the first len codes; cached until the dictionary grows.
+ * The arrays stay valid while the dictionary is retained. False when memory is refused. */
+bool dict_ranks(struct dict *dict, i32 len, const i32 **out_rank, const i32 **out_code_at);
+
+#endif

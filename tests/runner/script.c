@@ -1,0 +1,337 @@
+/* script.c: runs one sqllogictest script.
+ *
+ * Records: `statement ok`, `statement error [SQLSTATE]`, `query TYPES [nosort|rowsort|valuesort] [label]` with the
+ * expected values after `----`, one per line, or one row per line with tabs between values, or `N values hashing to
+ * MD5`. Also skipif / onlyif (we answer to "warpfox" and "postgresql"), hash-threshold, halt and comments.
+ * TYPES: I prints integers, R with three decimals, T and everything else as the shell prints it; NULL as NULL, the
+ * empty text as (empty). */
+#define _GNU_SOURCE
+#include "runner.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct lines {
+    char **items;
+    int64_t count, cap;
+};
+
+struct script {
+    const char *path;
+    const struct cell *cell;
+    const struct run_options *options;
+    struct tally *tally;
+    struct lines text;
+    int64_t at; /* next line */
+    int reports;
+    wf_connection *conn;
+};
+
+static void lines_push(struct lines *lines, const char *text, size_t len) {
+    if (lines->count == lines->cap) {
+        lines->cap = lines->cap ? lines->cap * 2 : 64;
+        lines->items = realloc(lines->items, (size_t)lines->cap * sizeof(char *));
+    }
+    char *copy = malloc(len + 1);
+    if (!lines->items || !copy) {
+        fputs("runner: out of memory\n", stderr);
+        exit(2);
+    }
+    memcpy(copy, text, len);
+    copy[len] = 0;
+    lines->items[lines->count++] = copy;
+}
+
+static void lines_free(struct lines *lines) {
+    for (int64_t i = 0; i < lines->count; i++) {
+        free(lines->items[i]);
+    }
+    free(lines->items);
+    memset(lines, 0, sizeof *lines);
+}
+
+static bool read_lines(const char *path, struct lines *out) {
+    FILE *in = fopen(path, "r");
+    if (!in) {
+        return false;
+    }
+    char *line = NULL;
+    size_t cap = 0;
+    for (ssize_t len; (len = getline(&line, &cap, in)) >= 0;) {
+        while (len > 0 && (line[len - 1] == '\n' || line[len - 1] == '\r')) {
+            len--;
+        }
+        lines_push(out, line, (size_t)len);
+    }
+    free(line);
+    fclose(in);
+    return true;
+}
+
+static void report(struct script *s, int64_t line, const char *sql, const char *what) {
+    s->tally->failed++;
+    if (s->reports++ < s->options->max_reports) {
+        printf("FAIL %s:%lld [%s]\n  %s\n  %s\n", s->path, (long long)line, s->cell->name, sql, what);
+    }
+}
+
+/* The SQL of the record at s->at: lines up to a blank one or `----`. */
+static char *take_sql(struct script *s) {
+    size_t len = 0;
+    int64_t end = s->at;
+    while (end < s->text.count && s->text.items[end][0] && strcmp(s->text.items[end], "----") != 0) {
+        len += strlen(s->text.items[end]) + 1;
+        end++;
+    }
+    char *sql = malloc(len + 1);
+    char *to = sql;
+    for (; s->at < end; s->at++) {
+        size_t n = strlen(s->text.items[s->at]);
+        memcpy(to, s->text.items[s->at], n);
+        to[n] = '\n';
+        to += n + 1;
+    }
+    *to = 0;
+    return sql;
+}
+
+/* Outcomes that end a record without a verdict on its rows; true when the record is dealt with. */
+static bool excused(struct script *s, const wf_error *error) {
+    if (s->cell->tiny_memory && strcmp(error->sqlstate, "53200") == 0) {
+        s->tally->skipped++;
+        return true;
+    }
+    if (s->cell->gpu && strcmp(error->sqlstate, "0A000") == 0 && strstr(error->message, "GPU cannot run")) {
+        s->tally->refused++;
+        return true;
+    }
+    if (s->options->allow_unsupported && strcmp(error->sqlstate, "0A000") == 0) {
+        s->tally->skipped++;
+        return true;
+    }
+    return false;
+}
+
+static void run_statement(struct script *s, const char *expect, const char *state) {
+    int64_t line = s->at + 1;
+    char *sql = take_sql(s);
+    wf_result *result = NULL;
+    wf_status status = wf_query(s->conn, sql, &result);
+    const wf_error *error = wf_connection_error(s->conn);
+    char what[1000];
+    if (strcmp(expect, "ok") == 0) {
+        if (status == WF_OK) {
+            s->tally->passed++;
+        } else if (!excused(s, error)) {
+            snprintf(what, sizeof what, "expected success, got %s: %s", error->sqlstate, error->message);
+            report(s, line, sql, what);
+        }
+    } else if (status == WF_OK) {
+        report(s, line, sql, "expected an error, got success");
+    } else if (!*state || strcmp(state, error->sqlstate) == 0) {
+        s->tally->passed++;
+    } else if (!excused(s, error)) {
+        snprintf(what, sizeof what, "expected SQLSTATE %s, got %s: %s", state, error->sqlstate, error->message);
+        report(s, line, sql, what);
+    }
+    wf_result_close(result);
+    free(sql);
+}
+
+static void render(const wf_batch *batch, int32_t col, int64_t row, char type, struct lines *out) {
+    char buf[256];
+    if (wf_batch_is_null(batch, col, row)) {
+        lines_push(out, "NULL", 4);
+        return;
+    }
+    wf_text text = wf_batch_text(batch, col, row);
+    if (text.ptr) {
+        lines_push(out, text.len ? text.ptr : "(empty)", text.len ? (size_t)text.len : 7);
+        return;
+    }
+    wf_value_text(batch, col, row, buf, sizeof buf);
+    if (type == 'R') {
+        double value = strtod(buf, NULL);
+        snprintf(buf, sizeof buf, "%.3f", value);
+    } else if (type == 'I' && strchr(buf, '.')) {
+        snprintf(buf, sizeof buf, "%lld", (long long)strtod(buf, NULL));
+    }
+    lines_push(out, buf, strlen(buf));
+}
+
+static void collect(wf_result *result, const char *types, struct lines *out) {
+    int32_t cols = wf_result_column_count(result);
+    const wf_batch *batch;
+    while (wf_result_next_batch(result, &batch) == WF_OK && batch) {
+        for (int64_t row = 0; row < wf_batch_rows(batch); row++) {
+            for (int32_t col = 0; col < cols; col++) {
+                render(batch, col, row, types[col], out);
+            }
+        }
+    }
+}
+
+static int32_t sort_cols;
+
+static int compare_rows(const void *a, const void *b) {
+    char *const *x = a, *const *y = b;
+    for (int32_t i = 0; i < sort_cols; i++) {
+        int order = strcmp(x[i], y[i]);
+        if (order) {
+            return order;
+        }
+    }
+    return 0;
+}
+
+static void sort_values(struct lines *values, const char *mode, int32_t cols) {
+    if (strcmp(mode, "nosort") == 0 || values->count == 0) {
+        return;
+    }
+    sort_cols = strcmp(mode, "rowsort") == 0 ? cols : 1;
+    qsort(values->items, (size_t)(values->count / sort_cols), sizeof(char *) * (size_t)sort_cols, compare_rows);
+}
+
+/* Expected values: as written, rows split at tabs. */
+static void take_expected(struct script *s, struct lines *out) {
+    if (s->at < s->text.count && strcmp(s->text.items[s->at], "----") == 0) {
+        s->at++;
+    }
+    for (; s->at < s->text.count && s->text.items[s->at][0]; s->at++) {
+        const char *from = s->text.items[s->at];
+        for (const char *tab; (tab = strchr(from, '\t')); from = tab + 1) {
+            lines_push(out, from, (size_t)(tab - from));
+        }
+        lines_push(out, from, strlen(from));
+    }
+}
+
+static bool matches(const struct lines *got, const struct lines *want, char *what, size_t cap) {
+    long long count;
+    char digest[40], hex[33];
+    if (want->count == 1 && sscanf(want->items[0], "%lld values hashing to %32s", &count, digest) == 2) {
+        struct md5 md5;
+        md5_init(&md5);
+        for (int64_t i = 0; i < got->count; i++) {
+            md5_add(&md5, got->items[i], strlen(got->items[i]));
+            md5_add(&md5, "\n", 1);
+        }
+        md5_hex(&md5, hex);
+        snprintf(what, cap, "expected %lld values hashing to %s, got %lld to %s", count, digest,
+                 (long long)got->count, hex);
+        return count == got->count && strcmp(hex, digest) == 0;
+    }
+    for (int64_t i = 0; i < got->count && i < want->count; i++) {
+        if (strcmp(got->items[i], want->items[i]) != 0) {
+            snprintf(what, cap, "value %lld: expected `%.100s`, got `%.100s`", (long long)i + 1, want->items[i],
+                     got->items[i]);
+            return false;
+        }
+    }
+    snprintf(what, cap, "expected %lld values, got %lld", (long long)want->count, (long long)got->count);
+    return got->count == want->count;
+}
+
+static void run_query(struct script *s, const char *types, const char *mode) {
+    int64_t line = s->at + 1;
+    char *sql = take_sql(s);
+    struct lines want = {0}, got = {0};
+    take_expected(s, &want);
+    wf_result *result = NULL;
+    char what[1000];
+    if (wf_query(s->conn, sql, &result) != WF_OK) {
+        const wf_error *error = wf_connection_error(s->conn);
+        if (!excused(s, error)) {
+            snprintf(what, sizeof what, "%s: %s", error->sqlstate, error->message);
+            report(s, line, sql, what);
+        }
+    } else if (!result || wf_result_column_count(result) != (int32_t)strlen(types)) {
+        snprintf(what, sizeof what, "expected %d columns, got %d", (int)strlen(types),
+                 result ? (int)wf_result_column_count(result) : 0);
+        report(s, line, sql, what);
+    } else {
+        collect(result, types, &got);
+        sort_values(&got, mode, (int32_t)strlen(types));
+        if (matches(&got, &want, what, sizeof what)) {
+            s->tally->passed++;
+        } else {
+            report(s, line, sql, what);
+        }
+    }
+    wf_result_close(result);
+    lines_free(&want);
+    lines_free(&got);
+    free(sql);
+}
+
+static bool skips(const char *verb, const char *who) {
+    bool us = strcmp(who, "warpfox") == 0 || strcmp(who, "postgresql") == 0;
+    return strcmp(verb, "skipif") == 0 ? us : !us;
+}
+
+static void skip_record(struct script *s) {
+    while (s->at < s->text.count && s->text.items[s->at][0]) {
+        s->at++;
+    }
+}
+
+static void run_records(struct script *s) {
+    bool skip = false;
+    while (s->at < s->text.count) {
+        char word[3][64] = {"", "", ""};
+        const char *line = s->text.items[s->at++];
+        if (!line[0] || line[0] == '#') {
+            continue;
+        }
+        sscanf(line, "%63s %63s %63s", word[0], word[1], word[2]);
+        if (strcmp(word[0], "skipif") == 0 || strcmp(word[0], "onlyif") == 0) {
+            skip = skip || skips(word[0], word[1]);
+        } else if (strcmp(word[0], "hash-threshold") == 0) {
+            continue;
+        } else if (strcmp(word[0], "halt") == 0) {
+            if (!skip) {
+                return;
+            }
+            skip = false;
+        } else if (skip) {
+            skip_record(s);
+            skip = false;
+        } else if (strcmp(word[0], "statement") == 0) {
+            run_statement(s, word[1], word[2]);
+        } else if (strcmp(word[0], "query") == 0) {
+            run_query(s, word[1], word[2][0] ? word[2] : "nosort");
+        } else {
+            report(s, s->at, line, "unknown record");
+            skip_record(s);
+        }
+    }
+}
+
+void script_run(const char *path, const struct cell *cell, const struct run_options *options,
+                struct tally *tally) {
+    struct script s = {.path = path, .cell = cell, .options = options, .tally = tally};
+    wf_option open[8] = {{NULL, NULL}};
+    for (int i = 0; i < 5 && cell->open[i][0]; i++) {
+        open[i] = (wf_option){cell->open[i][0], cell->open[i][1]};
+        open[i + 1] = (wf_option){NULL, NULL};
+    }
+    wf_database *db = NULL;
+    wf_error error;
+    if (!read_lines(path, &s.text)) {
+        report(&s, 0, "", "cannot read the script");
+    } else if (wf_open(NULL, open, &db, &error) != WF_OK) {
+        report(&s, 0, "", error.message);
+    } else if (wf_connect(db, &s.conn) != WF_OK) {
+        report(&s, 0, "", "cannot connect");
+    } else {
+        for (int i = 0; i < 10 && cell->set[i][0]; i++) {
+            if (wf_set(s.conn, cell->set[i][0], cell->set[i][1]) != WF_OK) {
+                report(&s, 0, cell->set[i][0], wf_connection_error(s.conn)->message);
+            }
+        }
+        run_records(&s);
+    }
+    wf_disconnect(s.conn);
+    wf_close(db);
+    lines_free(&s.text);
+}

@@ -1,0 +1,270 @@
+#!/usr/bin/env bash
+# What a user types, and what comes back: options, formats, exit statuses, errors, pipes, commands.
+# Usage: tests/shell/run.sh [path of warpfox]. Ends with `N passed, N failed`.
+set -u
+cd "$(dirname "$0")/../.." || exit 2
+fox=$(realpath "${1:-build/warpfox}")
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+export HOME="$tmp"
+unset COLUMNS
+passed=0
+failed=0
+
+note() { # condition's status, name, detail
+    if [ "$1" = 0 ]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAIL $2"
+        [ -n "${3:-}" ] && printf '%s\n' "$3" | sed 's/^/    /' | head -n 12
+    fi
+    return 0
+}
+
+# expect NAME STATUS STDOUT-FILE-OR-TEXT ARGS…: exact standard output (a final newline is ignored).
+expect() {
+    local name="$1" status="$2" wanted="$3" got rc
+    shift 3
+    got=$("$fox" "$@" 2>"$tmp/err" </dev/null)
+    rc=$?
+    [ "$rc" = "$status" ] && [ "$got" = "$wanted" ]
+    note $? "$name" "status $rc, wanted $status; got:
+$got
+$(cat "$tmp/err")"
+}
+
+# complains NAME STATUS PATTERN ARGS…: status, and standard error matches the extended pattern.
+complains() {
+    local name="$1" status="$2" pattern="$3" rc
+    shift 3
+    "$fox" "$@" >"$tmp/out" 2>"$tmp/err" </dev/null
+    rc=$?
+    [ "$rc" = "$status" ] && grep -Eq -- "$pattern" "$tmp/err"
+    note $? "$name" "status $rc, wanted $status; stderr:
+$(cat "$tmp/err")"
+}
+
+# prints NAME PATTERN ARGS…: status 0, and standard output has a line that matches.
+prints() {
+    local name="$1" pattern="$2" rc
+    shift 2
+    "$fox" "$@" >"$tmp/out" 2>"$tmp/err" </dev/null
+    rc=$?
+    [ "$rc" = 0 ] && grep -Eq -- "$pattern" "$tmp/out"
+    note $? "$name" "status $rc; stdout:
+$(cat "$tmp/out" "$tmp/err")"
+}
+
+# piped NAME STATUS TEXT WANTED ARGS…: the text on standard input.
+piped() {
+    local name="$1" status="$2" text="$3" wanted="$4" got rc
+    shift 4
+    got=$(printf '%s' "$text" | "$fox" "$@" 2>"$tmp/err")
+    rc=$?
+    [ "$rc" = "$status" ] && [ "$got" = "$wanted" ]
+    note $? "$name" "status $rc, wanted $status; got:
+$got
+$(cat "$tmp/err")"
+}
+
+t="create table t (id integer, name text, price decimal(6,2), ok boolean, f double precision);
+   insert into t values (1, 'plain', 1.50, true, 0.5), (2, 'a,\"b\"', null, false, 1e10),
+   (3, '', 0.00, null, null), (null, null, -2.25, true, -1);"
+
+# --- options ---
+prints "--version" '^warpfox [0-9]+\.[0-9]+' --version
+prints "--help lists options" '--keep-going' --help
+prints "-h" '^Usage' -h
+complains "unknown option" 2 'unknown option "--frmat"' --frmat csv
+complains "missing value" 2 'needs a value' -c
+complains "unknown format" 2 'unknown format "xml".*markdown' --format xml -c "select 1"
+complains "bad threads" 2 '22023' --threads many -c "select 1"
+complains "bad memory" 2 '22023' --memory lots -c "select 1"
+complains "bad device" 2 '22023' -d tpu -c "select 1"
+complains "flag with value" 2 'takes no value' --timer=yes
+complains "two files" 2 'more than one' a b
+complains "logiql" 1 '0A000.*LogiQL' -l logiql -c "x"
+complains "unknown language" 2 'unknown language' -l prolog
+expect "--format=csv" 0 $'a\n1' --format=csv -c "select 1 as a"
+expect "-c repeated" 0 $'a\n1\nb\n2' --format csv -c "select 1 as a" -c "select 2 as b;"
+expect "several statements in -c" 0 $'a\n1\nb\n2' --format csv -c "select 1 as a; select 2 as b"
+expect "settings reach the session" 0 $'device,threads\ncpu,3' -d cpu --threads 3 --format csv \
+    -c "create table s (device text, threads text)" -c "insert into s values ('cpu', '3')" -c "select * from s"
+expect "-d cpu" 0 $'device\ncpu' -d cpu --format csv -c "show device"
+expect "--threads" 0 $'threads\n3' --threads 3 --format csv -c "show threads"
+complains "--timer" 0 '^time [0-9]+\.[0-9]{3} ms$' --timer --format none -c "select 1"
+expect "none prints nothing" 0 "" --format none -c "select 1"
+
+# --- the FILE argument ---
+complains "database file" 1 'database files do not exist yet.*sales\.wf' sales.wf
+complains "database file names COPY" 1 'COPY' sales.wf -c "select 1"
+complains "parquet file" 1 '0A000.*Parquet' data.parquet
+[ ! -e sales.wf ]
+note $? "nothing was created"
+
+# --- formats ---
+expect "csv" 0 'id,name,price,ok,f
+1,plain,1.50,true,0.5
+2,"a,""b""",,false,10000000000
+3,"",0.00,,
+,,-2.25,true,-1' --format csv -c "$t" -c "select * from t"
+expect "tsv" 0 $'id\tname\n1\tplain\n2\ta,"b"\n3\t\n\\N\t\\N' --format tsv -c "$t" -c "select id, name from t"
+expect "json" 0 '[{"id":1,"name":"plain","price":1.50,"ok":true,"f":0.5},
+ {"id":2,"name":"a,\"b\"","price":null,"ok":false,"f":10000000000},
+ {"id":3,"name":"","price":0.00,"ok":null,"f":null},
+ {"id":null,"name":null,"price":-2.25,"ok":true,"f":-1}]' --format json -c "$t" -c "select * from t"
+expect "json without rows" 0 '[]' --format json -c "$t" -c "select id from t where id > 99"
+expect "jsonl" 0 '{"id":1,"ok":true}
+{"id":2,"ok":false}' --format jsonl -c "$t" -c "select id, ok from t where id < 3 order by id"
+expect "json escapes" 0 '{"x":"tab\tline\n\"q\" \\"}' --format jsonl -c "select E'tab\tline\n\"q\" \\\\' as x"
+expect "markdown" 0 '| id | name |
+|---:|---|
+| 1 | plain |
+| 3 |  |' --format markdown -c "$t" -c "select id, name from t where id <> 2 order by id"
+expect "line" 0 '  id = 1
+name = plain
+
+  id = NULL
+name = NULL' --format line -c "$t" -c "select id, name from t where id = 1 or id is null order by id"
+
+# --- boxes ---
+"$fox" -c "$t" -c "select id, name, ok from t" >"$tmp/out" 2>"$tmp/err"
+head -n 9 "$tmp/out" >"$tmp/head"
+cat >"$tmp/wanted" <<'BOX'
+┌─────────┬───────┬─────────┐
+│      id │ name  │ ok      │
+│ integer │ text  │ boolean │
+├─────────┼───────┼─────────┤
+│       1 │ plain │ true    │
+│       2 │ a,"b" │ false   │
+│       3 │       │ NULL    │
+│    NULL │ NULL  │ true    │
+└─────────┴───────┴─────────┘
+BOX
+cmp -s "$tmp/head" "$tmp/wanted"
+note $? "box" "$(cat "$tmp/out" "$tmp/err")"
+grep -Eq '^\(4 rows, [0-9.]+ ms, cpu\)$' "$tmp/out"
+note $? "footer" "$(tail -n 1 "$tmp/out")"
+prints "one row" '^\(1 row, ' -c "select 1"
+prints "ascii" '^\+-+\+$' --ascii -c "select 1"
+prints "cjk box" '^│ 日本 │$' -c "select '日本' as x"
+prints "control characters" '│ a\\nb\\tc │' -c "select E'a\nb\tc' as x"
+
+{
+    echo "create table n (a integer); insert into n values (0)"
+    for i in $(seq 1 99); do printf ', (%d)' "$i"; done
+    echo ";"
+} >"$tmp/hundred.sql"
+"$fox" -f "$tmp/hundred.sql" -c "select a from n order by a" >"$tmp/out" 2>"$tmp/err"
+rows=$(grep -cE '^│ +[0-9]+ │$' "$tmp/out")
+[ "$rows" = 40 ] && grep -Eq '^│ +19 │$' "$tmp/out" && grep -Eq '^│ +80 │$' "$tmp/out" && ! grep -Eq '^│ +(20|79) │$' "$tmp/out"
+note $? "first and last 20 rows" "$(cat "$tmp/out")"
+grep -q '^(100 rows, 40 shown, ' "$tmp/out"
+note $? "the total" "$(tail -n 1 "$tmp/out")"
+COLUMNS=40 "$fox" -c "select 'a long text that does not fit into forty columns' as x, 1 as y" >"$tmp/out" 2>&1
+LC_ALL=C.UTF-8 sed 's/[^ -~]/#/g; /^(/d' "$tmp/out" | awk 'length($0) > 40 { bad = 1 } END { exit bad }' && grep -q '…' "$tmp/out"
+note $? "fits the terminal" "$(cat "$tmp/out")"
+COLUMNS=40 "$fox" -c "select 11111 as a, 1 as b, 1 as c, 1 as d, 1 as e, 1 as f, 1 as g" >"$tmp/out" 2>&1
+grep -Eq '^\(1 row, [0-9] of 7 columns shown, ' "$tmp/out"
+note $? "hidden columns are counted" "$(cat "$tmp/out")"
+
+# --- errors ---
+complains "error text" 1 '^ERROR 42703: column "nme" does not exist$' -c "$t" -c "select nme from t"
+complains "line and caret" 1 '^LINE 1: select nme from t$' -c "$t" -c "select nme from t"
+complains "caret" 1 '^               \^$' -c "$t" -c "select nme from t"
+complains "hint" 1 '^HINT: .*"?name"?' -c "$t" -c "select nme from t"
+complains "unknown table" 1 '^ERROR 42P01: .*"tt"' -c "$t" -c "select * from tt"
+complains "syntax" 1 '^ERROR 42601: ' -c "select from from"
+complains "division by zero" 1 '^ERROR 22012: ' -c "$t" -c "select 1 / (id - id) from t"
+complains "overflow" 1 '^ERROR 22003: ' -c "select 2147483647 + 1"
+complains "missing file" 1 '^ERROR 58P01: ' -f "$tmp/absent.sql"
+complains "COPY of a missing file" 1 '^ERROR 58P01: .*absent.csv' -c "$t" -c "copy t from '$tmp/absent.csv'"
+complains "COPY from parquet" 1 '^ERROR 0A000: .*Parquet' -c "$t" -c "copy t from 'x.parquet'"
+expect "stops at the first error" 1 $'a\n1' --format csv -c "select 1 as a" -c "select x" -c "select 2 as b"
+expect "--keep-going" 1 $'a\n1\nb\n2' --keep-going --format csv -c "select 1 as a" -c "select x" -c "select 2 as b"
+expect "earlier statements of a text are kept" 1 $'a\n1' --format csv -c "select 1 as a; selec 2; select 3"
+{
+    echo "$t"
+    echo "insert into t (name) values ('x')"
+    for i in $(seq 1 20000); do printf ", ('%0200d')" "$i"; done
+} >"$tmp/large.sql"
+complains "out of memory" 1 'ERROR 53200: ' --memory 1MB -f "$tmp/large.sql"
+expect "usable after it" 1 $'n\n0' --memory 1MB --keep-going --format csv -f "$tmp/large.sql" -c "select count(*) - 4 as n from t"
+printf 'select 1 as a;\n\n-- a remark\nselect\n  nothing;\n' >"$tmp/bad.sql"
+complains "file and line" 1 "bad.sql:5: ERROR 42703" -f "$tmp/bad.sql"
+printf 'select \xff;' >"$tmp/utf8.sql"
+complains "invalid UTF-8" 1 '^.*ERROR 22021: ' -f "$tmp/utf8.sql"
+printf 'select 1\0;' >"$tmp/nul.sql"
+complains "NUL byte" 1 'ERROR 22021: ' -f "$tmp/nul.sql"
+
+# --- COPY ---
+printf 'id,name\n1,one\n2,"two, too"\n3,\n' >"$tmp/data.csv"
+expect "COPY csv" 0 $'id,name\n1,one\n2,"two, too"\n3,' --format csv \
+    -c "create table c (id integer, name text)" -c "copy c from '$tmp/data.csv' with (header)" -c "select * from c order by id"
+printf 'id,name\n1,one\nx,two\n' >"$tmp/bad.csv"
+complains "bad line names file, line, column" 1 '22P02.*bad.csv.*3.*' \
+    -c "create table c (id integer, name text)" -c "copy c from '$tmp/bad.csv' with (header)"
+
+# --- pipes and scripts ---
+piped "piped input" 0 $'create table p (a integer);\ninsert into p values (1), (2);\nselect sum(a) as s from p' $'s\n3' --format csv
+piped "piped input stops at an error" 1 $'select 1 as a;\nselect x;\nselect 2 as b;' $'a\n1' --format csv
+piped "empty input" 0 '' ''
+piped "blank input" 0 $'\n -- nothing\n;;\n' ''
+piped "commands in a script" 0 $'.mode csv\nselect 1 as a;\n.mode jsonl\nselect 2 as b;\n.quit\nselect 3;' $'a\n1\n{"b":2}'
+piped "-f -" 0 'select 5 as a' $'a\n5' --format csv -f -
+printf '.mode csv\nselect 7 as a;\n' >"$tmp/in.sql"
+piped ".read" 0 ".read $tmp/in.sql" $'a\n7'
+piped "semicolons in quotes" 0 "select ';' as a; select \$\$;\$\$ as b" $'a\n;\nb\n;' --format csv
+
+# --- commands ---
+piped ".tables" 0 $'create table b (x integer); create table a (y text);\n.tables' $'a\nb'
+piped ".schema" 0 $'create table b (x integer not null, "Y z" decimal(5,2));\n.schema b' $'CREATE TABLE b (\n    x integer NOT NULL,\n    "Y z" decimal(5,2)\n);'
+piped '\d' 0 $'create table b (x integer);\n\\d\n\\d b' $'b\nCREATE TABLE b (\n    x integer\n);'
+piped ".schema of nothing" 1 '.schema nix' ''
+piped ".explain" 0 $'.explain\n.explain off\n.explain' $'explain is off\nexplain is off'
+piped "exit" 0 $'exit\nselect 1;' ''
+piped "quit;" 0 $'quit;\nselect 1;' ''
+piped "unknown command" 1 '.nonsense' ''
+grep -q 'unknown command' "$tmp/err"
+note $? "unknown command is named"
+for word in .help help '\?'; do
+    printf '%s\n' "$word" | "$fox" >"$tmp/out" 2>&1
+    grep -q '\.schema' "$tmp/out"
+    note $? "$word"
+done
+printf '.timer on\nselect 1;\n.timer off\nselect 1;\n' | "$fox" --format none >"$tmp/out" 2>"$tmp/err"
+[ "$(grep -c '^time ' "$tmp/err")" = 1 ]
+note $? ".timer on and off"
+printf '.explain on\nselect 1;\n' | "$fox" --format csv >"$tmp/out" 2>"$tmp/err"
+[ "$(head -n 1 "$tmp/out")" = plan ]
+note $? ".explain on" "$(cat "$tmp/out" "$tmp/err")"
+
+# --- subcommands ---
+prints "devices" 'worker threads: [0-9]+' devices
+complains "devices takes nothing" 2 'takes no' devices all
+complains "unknown benchmark" 2 'virginian' bench nonsense
+complains "bench without a name" 2 'virginian' bench
+
+# --- a terminal ---
+if command -v script >/dev/null; then
+    printf 'select 41 + 1\nas answer;\n.quit\n' >"$tmp/keys"
+    TERM=xterm timeout 20 script -qec "$fox" /dev/null <"$tmp/keys" >"$tmp/out" 2>&1
+    grep -q '42' "$tmp/out" && grep -q 'answer' "$tmp/out" && grep -q 'warpfox>' "$tmp/out" && grep -q '\.\.\.>' "$tmp/out"
+    note $? "interactive session" "$(cat -v "$tmp/out")"
+    [ -s "$tmp/.warpfox_history" ]
+    note $? "history file"
+fi
+
+# --- start-up: the median of several, since a shared machine hiccups ---
+times=$(for _ in 1 2 3 4 5 6 7 8 9; do
+    a=$(date +%s%N)
+    "$fox" --format none -c "" </dev/null
+    b=$(date +%s%N)
+    echo $(((b - a) / 1000))
+done | sort -n | sed -n 5p)
+[ "$times" -lt 20000 ]
+note $? "start-up under 20 ms" "$times us"
+
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]

@@ -1,0 +1,418 @@
+/* test_csv.c: reading delimited files: what rows come out, with blocks so small that everything
+ * straddles a boundary; what errors say; and how fast it is (printed, not judged). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "io/csv_int.h"
+
+static struct memory mem;
+static struct pool *pool;
+static struct error err;
+static char path[64];
+static const struct csv_options csv = {
+    .delimiter = ',', .quote = '"', .escape = '"', .null_text = ""};
+static const struct csv_options tbl = {.delimiter = '|', .trailing_delimiter = 1, .null_text = ""};
+
+static int set_up(void **state) {
+    (void)state;
+    static i32 number;
+    memory_init(&mem, NULL, 0, "memory");
+    pool = pool_open(3);
+    snprintf(path, sizeof path, "/tmp/wf_test_csv_%lld_%d.csv", clock_ns(), number++);
+    error_reset(&err);
+    return 0;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    memory_fail_at(0);
+    remove(path);
+    pool_close(pool);
+    return atomic_load(&mem.used_bytes) == 0 ? 0 : -1;
+}
+
+static void write_file(struct sv text) {
+    struct error own;
+    error_reset(&own);
+    assert_int_equal(file_write_all(path, text.ptr, text.len, &own), ERR_OK);
+}
+
+/* Columns by letters: i integer, m smallint, l bigint, d decimal(12,2), b boolean, t text, D date,
+ * f real, F double; a capital N before a letter makes the column NOT NULL. */
+static struct table *table_of(const char *letters, u32 tablet_shift) {
+    static const char *const names[] = {"c1", "c2",  "c3",  "c4",  "c5",  "c6",  "c7",  "c8",
+                                        "c9", "c10", "c11", "c12", "c13", "c14", "c15", "c16"};
+    struct column_def defs[16];
+    memset(defs, 0, sizeof defs);
+    u32 n = 0;
+    for (; *letters; letters++) {
+        defs[n].not_null |= *letters == 'N';
+        if (*letters == 'N') {
+            continue;
+        }
+        defs[n].name = names[n];
+        defs[n].type = *letters == 'i'   ? type_of(TYPE_INTEGER)
+                       : *letters == 'm' ? type_of(TYPE_SMALLINT)
+                       : *letters == 'l' ? type_of(TYPE_BIGINT)
+                       : *letters == 'd' ? type_decimal(12, 2)
+                       : *letters == 'b' ? type_of(TYPE_BOOLEAN)
+                       : *letters == 'D' ? type_of(TYPE_DATE)
+                       : *letters == 'f' ? type_of(TYPE_REAL)
+                       : *letters == 'F' ? type_of(TYPE_DOUBLE)
+                                         : type_of(TYPE_TEXT);
+        n++;
+    }
+    struct table *table = table_open(&mem, 1, "t", n, defs, tablet_shift, false);
+    assert_non_null(table);
+    return table;
+}
+
+/* All rows as text: values separated by '~', NULL as "-", rows ended by ';'. */
+static char *dump(struct table *table) {
+    static char out[1 << 16];
+    i64 n = 0;
+    struct table_version *version = table_snapshot(table);
+    for (i64 t = 0; t < version->tablet_count; t++) {
+        for (i64 i = 0; i < version->tablet_rows[t]; i++) {
+            for (u32 c = 0; c < table->col_count; c++) {
+                union {
+                    str s;
+                    i128 wide;
+                    u8 bytes[16];
+                } v;
+                struct type type = table->cols[c].type;
+                const struct segment *seg = &version->tablets[t]->cols[c];
+                assert_true(n < (1 << 16) - 300);
+                n += snprintf(out + n, 2, "%s", c ? "~" : "");
+                if (!segment_get(seg, table->dicts[c], type, i, &v)) {
+                    out[n++] = '-';
+                } else if (type_kind(type) == KIND_STR) {
+                    memcpy(out + n, sv_of(v.s).ptr, (size_t)v.s.len);
+                    n += v.s.len;
+                } else {
+                    n += value_print(type, type_kind(type), &v, out + n);
+                }
+            }
+            out[n++] = ';';
+        }
+    }
+    version_release(version);
+    out[n] = 0;
+    return out;
+}
+
+static wf_status load(struct table *table, const struct csv_options *options, i64 block_bytes) {
+    i64 rows;
+    error_reset(&err);
+    return csv_load_blocks(table, path, options, pool, &mem, NULL, block_bytes, &rows, &err);
+}
+
+/* The text must give these rows whatever the size of blocks and tablets. */
+static void expect(const char *letters, const struct csv_options *options, struct sv text,
+                   const char *rows) {
+    static const i64 sizes[] = {1, 2, 3, 5, 7, 13, 64, 1000, 1 << 20};
+    write_file(text);
+    for (i64 i = 0; i < COUNT_OF(sizes); i++) {
+        for (u32 shift = 0; shift <= 12; shift += 4) {
+            struct table *table = table_of(letters, shift);
+            wf_status status = load(table, options, sizes[i]);
+            if (status) {
+                print_message("block %lld: %s\n", sizes[i], err.message);
+            }
+            assert_int_equal(status, ERR_OK);
+            assert_string_equal(dump(table), rows);
+            table_close(table);
+        }
+    }
+}
+
+/* It must fail with this code and a message that ends like this, and leave the table as it was. */
+static void expect_error(const char *letters, const struct csv_options *options, struct sv text,
+                         wf_status code, const char *tail) {
+    static const i64 sizes[] = {1, 4, 9, 64, 1 << 20};
+    write_file(text);
+    for (i64 i = 0; i < COUNT_OF(sizes); i++) {
+        for (u32 shift = 0; shift <= 10; shift += 5) {
+            struct table *table = table_of(letters, shift);
+            assert_int_equal(load(table, options, sizes[i]), code);
+            i64 at = (i64)strlen(err.message) - (i64)strlen(tail);
+            if (at < 0 || strcmp(err.message + at, tail) != 0) {
+                print_message("got: %s\nnot: %s\n", err.message, tail);
+            }
+            assert_true(at >= 0);
+            assert_string_equal(err.message + at, tail);
+            assert_string_equal(dump(table), "");
+            table_close(table);
+        }
+    }
+}
+
+static void test_plain(void **state) {
+    (void)state;
+    expect("iidt", &csv, SV("1,2,3.45,abc\n-7,0,-0.5,x y\n"), "1~2~3.45~abc;-7~0~-0.50~x y;");
+    expect("it", &csv, SV("1,a\r\n2,b\r\n3,c"), "1~a;2~b;3~c;");
+    expect("it", &csv, SV("1,a\n2,b\n\n"), "1~a;2~b;");
+    expect("it", &csv, SV("1,a\r\n2,\"b\"\r"), "1~a;2~b;");
+    expect("it", &csv, SV("1,a\r\n2,b\r\n\r\n"), "1~a;2~b;");
+    expect("it", &csv,
+           SV("\xef\xbb\xbf"
+              "1,a\n"),
+           "1~a;");
+    expect("it", &csv, SV(""), "");
+    expect("it", &csv, SV("\n"), "");
+    expect("i", &csv, SV("1\n\n3\n"), "1;-;3;");
+    expect("bDfFml", &csv, SV("t,1998-12-01,1.5,-2e3,-32768,9223372036854775807\nfalse,,,,,\n"),
+           "true~1998-12-01~1.5~-2000~-32768~9223372036854775807;false~-~-~-~-~-;");
+    expect("tt", &csv, SV("\xc3\xa9,b\n"), "\xc3\xa9~b;");
+}
+
+static void test_quotes(void **state) {
+    (void)state;
+    expect("tti", &csv, SV("\"a\",\"b,c\",1\n\"x\ny\",\"\r\n\",2\n"), "a~b,c~1;x\ny~\r\n~2;");
+    expect("tt", &csv, SV("\"\"\"\",\"a\"\"b\"\n"), "\"~a\"b;");
+    expect("tt", &csv, SV("\"\",\n"), "~-;"); /* quoted empty is text, empty is NULL */
+    expect("tt", &csv, SV("ab\"cd\"ef,\"x\"y\"z\"\r\n"), "abcdef~xyz;");
+}
+
+static void test_quotes_again(void **state) {
+    (void)state;
+    expect("tt", &csv, SV("\"a\",\"b\"\r\n\"c\",d\r\n\"\n\n\n\",\"\"\"\n\"\"\""),
+           "a~b;c~d;\n\n\n~\"\n\";");
+    expect("it", &csv, SV("\"12\",\"\"\n"), "12~;");
+    struct csv_options back = csv;
+    back.escape = '\\';
+    expect("tt", &back, SV("\"a\\\"b\",\"c\\\\\"\n\"\\d\ne\",f\\\n"), "a\"b~c\\;\\d\ne~f\\;");
+    expect("tt", &back, SV("\"\\\\\\\"\n\",\"\\\\\"\n\"x\",\"y\"\n"), "\\\"\n~\\;x~y;");
+    struct csv_options single = csv;
+    single.quote = single.escape = '\'';
+    single.delimiter = ';';
+    single.null_text = "NULL";
+    expect("tt", &single, SV("'a;b';NULL\n'NULL';\n"), "a;b~-;NULL~;");
+}
+
+static void test_tbl(void **state) {
+    (void)state;
+    expect("itd", &tbl, SV("1|a \"quoted\" b|2.50|\n2||3|\n"), "1~a \"quoted\" b~2.50;2~-~3.00;");
+    expect("itd", &tbl, SV("1|a|2.50\n2|b|3|\r\n"), "1~a~2.50;2~b~3.00;");
+    struct csv_options odd = tbl;
+    odd.null_text = "\\N";
+    expect("it", &odd, SV("1||\n\\N|\\N|\n"), "1~;-~-;");
+}
+
+static void test_header_and_columns(void **state) {
+    (void)state;
+    struct csv_options options = csv;
+    options.header = 1;
+    expect("it", &options, SV("k,\"na\nme\"\n1,a\n"), "1~a;");
+    expect("it", &options, SV("k,name"), "");
+    expect("it", &options, SV("k,name\n\n"), "");
+    static const u32 cols[] = {2, 0};
+    options.cols = cols;
+    options.col_count = 2;
+    expect("iti", &options, SV("c,a\n5,6\n7,8\n"), "6~-~5;8~-~7;");
+    expect_error("iNti", &options, SV("c,a\n5,6\n"), ERR_NOT_NULL,
+                 ", line 2: no value for column \"c2\", which is NOT NULL");
+    expect("iNti", &options, SV("c,a\n"), "");
+}
+
+static void test_errors(void **state) {
+    (void)state;
+    expect_error("itd", &csv, SV("1,a,2\n2,b,3\n3,c,abc\n4,d,x\n"), ERR_INVALID_TEXT,
+                 ", line 3, column 3 (c3): \"abc\" is not a decimal(12,2)");
+    expect_error("it", &csv, SV("1,a\nx1,b\n"), ERR_INVALID_TEXT,
+                 ", line 2, column 1 (c1): \"x1\" is not an integer");
+    expect_error("tm", &csv, SV("a,32767\nb,32768\n"), ERR_OUT_OF_RANGE,
+                 ", line 2, column 2 (c2): \"32768\" is out of range for smallint");
+    expect_error("di", &csv, SV("12345678901.00,1\n"), ERR_OUT_OF_RANGE,
+                 ", line 1, column 1 (c1): \"12345678901.00\" is out of range for decimal(12,2)");
+    expect_error("tD", &csv, SV("a,1999-02-30\n"), ERR_DATETIME_OVERFLOW,
+                 ", line 1, column 2 (c2): \"1999-02-30\" is out of range for date");
+    expect_error("tb", &csv, SV("a,maybe\n"), ERR_INVALID_TEXT,
+                 ", line 1, column 2 (c2): \"maybe\" is not a boolean");
+    expect_error("iNi", &csv, SV("1,2\n3,\n"), ERR_NOT_NULL,
+                 ", line 2, column 2 (c2): a NULL in a column that is NOT NULL");
+    expect_error("it", &csv, SV("1,a\n2,b\xff\n"), ERR_INVALID_ENCODING,
+                 ", line 2, column 2 (c2): invalid UTF-8: byte 0xff");
+    expect_error("it", &csv, SV("1,a\n2,b\0c\n"), ERR_INVALID_ENCODING,
+                 ", line 2, column 2 (c2): invalid UTF-8: byte 0x00");
+    expect_error("ti", &csv, SV("a,1\nb,\xe9\n"), ERR_INVALID_ENCODING,
+                 ", line 2, column 2 (c2): invalid UTF-8: \"?\"");
+}
+
+static void test_shape_errors(void **state) {
+    (void)state;
+    expect_error("itd", &csv, SV("1,a,2\n2,b\n"), ERR_BAD_COPY_FORMAT,
+                 ", line 2: 2 fields found, 3 expected");
+    expect_error("it", &csv, SV("1,a\n2,b,c,d\n"), ERR_BAD_COPY_FORMAT,
+                 ", line 2: 4 fields found, 2 expected");
+    expect_error("it", &csv, SV("1,a\n\n2,b\n"), ERR_BAD_COPY_FORMAT,
+                 ", line 2: 0 fields found, 2 expected");
+    expect_error("it", &csv, SV("1,a,\n"), ERR_BAD_COPY_FORMAT,
+                 ", line 1: 3 fields found, 2 expected");
+    expect_error("it", &tbl, SV("1|a||\n"), ERR_BAD_COPY_FORMAT,
+                 ", line 1: 4 fields found, 2 expected");
+    expect_error("it", &csv, SV("1,a\n2,\"b\n3,c\n4,d\n"), ERR_BAD_COPY_FORMAT,
+                 ", line 2: the quote that begins here never ends");
+    /* Lines inside of quotes count. */
+    expect_error("ti", &csv, SV("\"a\n\nb\",1\n\"c\nd\",x\n"), ERR_INVALID_TEXT,
+                 ", line 5, column 2 (c2): \"x\" is not an integer");
+    expect_error("ti", &csv, SV("a,1\nb,\"x\"\"\"\n"), ERR_INVALID_TEXT,
+                 ", line 2, column 2 (c2): \"x\"\" is not an integer");
+    struct table *table = table_of("i", 4);
+    i64 rows;
+    error_reset(&err);
+    assert_int_equal(csv_load(table, "/nowhere/x.csv", &csv, pool, &mem, NULL, &rows, &err),
+                     ERR_NO_DATA_FILE);
+    table_close(table);
+}
+
+static void test_varchar(void **state) {
+    (void)state;
+    struct type type = type_of(TYPE_TEXT);
+    type.length = 3;
+    struct column_def def = {.name = "v", .type = type};
+    struct table *table = table_open(&mem, 1, "t", 1, &def, 4, false);
+    write_file(SV("\xc3\xa9\xc3\xa9\xc3\xa9\nab  \n"));
+    assert_int_equal(load(table, &csv, 8), ERR_OK);
+    assert_string_equal(dump(table), "\xc3\xa9\xc3\xa9\xc3\xa9;ab ;");
+    write_file(SV("abcd\n"));
+    assert_int_equal(load(table, &csv, 8), ERR_STRING_TOO_LONG);
+    table_close(table);
+}
+
+/* A file of random records with every kind of nuisance, against the rows it was made from. */
+static void test_random(void **state) {
+    (void)state;
+    static char text[1 << 16], rows[1 << 16];
+    static const char *const bits[] = {"a", "\"\"", ",", "\n", "\r\n", "longer text", "", "x"};
+    for (u64 seed = 1; seed <= 40; seed++) {
+        i64 n = 0, m = 0;
+        u64 h = hash_u64(seed);
+        i64 count = (i64)(h % 60);
+        for (i64 row = 0; row < count; row++) {
+            n += snprintf(text + n, 64, "%lld,\"", row);
+            m += snprintf(rows + m, 64, "%lld~", row);
+            for (u64 k = (h = hash_u64(h + 1)) % 6; k > 0; k--) {
+                const char *bit = bits[(h = hash_u64(h + 1)) % 8];
+                n += snprintf(text + n, 64, "%s", bit);
+                m += snprintf(rows + m, 64, "%s", *bit == '"' ? "\"" : bit);
+            }
+            n += snprintf(text + n, 64, "\",%lld%s", row * 7,
+                          row + 1 == count && seed % 2 ? ""
+                          : seed % 3                   ? "\n"
+                                                       : "\r\n");
+            m += snprintf(rows + m, 64, "~%lld;", row * 7);
+        }
+        rows[m] = 0;
+        expect("iti", &csv, (struct sv){text, n}, rows);
+    }
+}
+
+static void test_refused(void **state) {
+    (void)state;
+    write_file(SV("1,\"a\"\"b\"\n2,b\n3,c\n4,d\n5,e\n6,\"f\"\n"));
+    for (u32 shift = 1; shift <= 10; shift += 9) {
+        for (i64 nth = 1, refused = 1; refused; nth++) {
+            struct table *table = table_of("it", shift);
+            memory_fail_at(nth);
+            wf_status status = load(table, &csv, 10);
+            memory_fail_at(0);
+            refused = status != ERR_OK;
+            if (refused) {
+                assert_int_equal(status, ERR_OUT_OF_MEMORY);
+                assert_string_equal(dump(table), "");
+                assert_int_equal(load(table, &csv, 10), ERR_OK);
+            }
+            assert_string_equal(dump(table), "1~a\"b;2~b;3~c;4~d;5~e;6~f;");
+            table_close(table);
+        }
+    }
+}
+
+static void test_cancel_and_progress(void **state) {
+    (void)state;
+    write_file(SV("1,a\n2,b\n3,c\n"));
+    struct table *table = table_of("it", 4);
+    _Atomic i32 cancel = 1;
+    struct load_progress progress = {.cancel = &cancel};
+    i64 rows;
+    assert_int_equal(csv_load(table, path, &csv, pool, &mem, &progress, &rows, &err),
+                     ERR_CANCELLED);
+    atomic_store(&cancel, 0);
+    progress.deadline_ns = 1;
+    error_reset(&err);
+    assert_int_equal(csv_load(table, path, &csv, pool, &mem, &progress, &rows, &err),
+                     ERR_CANCELLED);
+    progress.deadline_ns = 0;
+    error_reset(&err);
+    assert_int_equal(csv_load(table, path, &csv, pool, &mem, &progress, &rows, &err), ERR_OK);
+    assert_int_equal(rows, 3);
+    assert_int_equal(atomic_load(&progress.bytes_done), 12);
+    assert_int_equal(progress.bytes_total, 12);
+    table_close(table);
+}
+
+/* Records like TPC-H's lineitem: the speed to compare with 150 MB/s on one core. */
+static void test_speed(void **state) {
+    (void)state;
+#ifdef WF_HARD
+    const i64 lines = 20000;
+#else
+    const i64 lines = 400000;
+#endif
+    char *text = malloc((size_t)lines * 160);
+    i64 n = 0;
+    for (i64 i = 0; i < lines; i++) {
+        u64 h = hash_u64((u64)i + 1);
+        n += snprintf(
+            text + n, 160,
+            "%lld|%llu|%llu|%lld|%llu|%llu.%02llu|0.%02llu|0.0%llu|%c|%c|199%llu-0%llu-1%llu|"
+            "1996-%02llu-12|1996-03-22|%s|TRUCK|egular courts above the %llx|\n",
+            i / 4 + 1, h % 200000, h % 10000, i % 4 + 1, h % 50 + 1, h % 90000 + 900, h % 100,
+            h % 11, h % 9, "ANR"[h % 3], "OF"[h % 2], h % 8, h % 9 + 1, h % 10, h % 12 + 1,
+            h % 2 ? "DELIVER IN PERSON" : "COLLECT COD", h >> 40);
+    }
+    write_file((struct sv){text, n});
+    free(text);
+    struct pool *one = pool_open(1);
+    for (i32 threads = 1; threads <= 2; threads++) {
+        struct table *table = table_of("iiiiddddttDDDttt", 17);
+        i64 rows, begin = clock_ns();
+        struct pool *workers = threads == 1 ? one : pool;
+        error_reset(&err);
+        wf_status status = csv_load(table, path, &tbl, workers, &mem, NULL, &rows, &err);
+        if (status) {
+            print_message("%s\n", err.message);
+        }
+        assert_int_equal(status, ERR_OK);
+        assert_int_equal(rows, lines);
+        f64 seconds = (f64)(clock_ns() - begin) / 1e9;
+        print_message("%s: %.0f MB/s\n", threads == 1 ? "1 thread" : "3 threads",
+                      (f64)n / 1e6 / seconds);
+        table_close(table);
+    }
+    pool_close(one);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_plain, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_quotes, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_quotes_again, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_tbl, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_header_and_columns, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_errors, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_shape_errors, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_varchar, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_random, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_cancel_and_progress, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_speed, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,607 @@
+/* test_lower.c: hand-made plans become the expected opcodes. */
+#include "test_plan_fixture.h"
+
+#define INT type_of(TYPE_INTEGER)
+#define BIG type_of(TYPE_BIGINT)
+#define DATE type_of(TYPE_DATE)
+#define TEXT type_of(TYPE_TEXT)
+#define REAL type_of(TYPE_REAL)
+#define DOUBLE type_of(TYPE_DOUBLE)
+
+static struct rel *virginian(struct fixture *fx) {
+    const struct fx_col cols[] = {
+        {.name = "id", .type = INT, .lo = 0, .hi = 7999999, .unique = 1, .distinct = 8000000},
+        {.name = "uniformi", .type = INT, .lo = -100, .hi = 100, .distinct = 201},
+        {.name = "uniformf", .type = REAL, .lo = -30, .hi = 100},
+        {.name = "normali5", .type = INT, .lo = -28, .hi = 27, .distinct = 50},
+        {.name = "normalf5", .type = REAL, .lo = -50, .hi = 30},
+        {.name = "normali20", .type = INT, .lo = -110, .hi = 108, .distinct = 200},
+        {.name = "normalf20", .type = REAL, .lo = -50, .hi = 120},
+    };
+    return fx_scan(fx, 1, "test", 8000000, cols, COUNT_OF(cols));
+}
+
+static void filter_is_minimal(void **state) {
+    (void)state;
+    struct fixture *fx = fx_open();
+    struct rel *scan = virginian(fx);
+    struct expr *cond = fx_list(fx, EXPR_AND, FX_BOOL, 2,
+                                fx_cmp(fx, FUNC_GT, fx_col(fx, "uniformi"), fx_int(fx, 60)),
+                                fx_cmp(fx, FUNC_LT, fx_col(fx, "normali5"), fx_int(fx, 0)));
+    struct rel *root = fx_project(fx, fx_filter(fx, scan, cond), 3, fx_col(fx, "id"),
+                                  fx_col(fx, "uniformi"), fx_col(fx, "normali5"));
+    fx_lower(fx, root, true);
+    assert_string_equal(fx_ops(fx, 0), "CONST CONST LOAD GT_I32 FILTER LOAD LT_I32 FILTER LOAD EMIT");
+    assert_int_equal(fx_pipe(fx, 0)->prune_count, 2);
+    assert_int_equal(fx_pipe(fx, 0)->source.col_count, 3);
+    assert_string_equal(fx_steps(fx), "PR");
+    fx_close(fx);
+}
+
+static void floats_compare_as_reals(void **state) {
+    (void)state;
+    struct fixture *fx = fx_open();
+    struct rel *scan = virginian(fx);
+    struct expr *x = fx_cast(fx, fx_col(fx, "uniformf"), DOUBLE);
+    struct rel *root = fx_project(
+        fx, fx_filter(fx, scan, fx_cmp(fx, FUNC_GT, x, fx_double(fx, 60))), 1, fx_col(fx, "id"));
+    fx_lower(fx, root, true);
+    assert_string_equal(fx_ops(fx, 0), "CONST LOAD GT_F32 FILTER LOAD EMIT");
+    fx_close(fx);
+}
+
+static void arithmetic_by_range(void **state) {
+    (void)state;
+    struct fixture *fx = fx_open();
+    struct rel *scan = virginian(fx);
+    struct expr *mul = fx_call(fx, FUNC_MUL, INT, fx_col(fx, "normali5"), fx_col(fx, "normali20"));
+    struct expr *cond = fx_list(fx, EXPR_AND, FX_BOOL, 2,
+                                fx_cmp(fx, FUNC_GE, mul, fx_int(fx, -5)),
+                                fx_cmp(fx, FUNC_LE, mul, fx_int(fx, 5)));
+    struct rel *root = fx_project(fx, fx_filter(fx, scan, cond), 2, fx_col(fx, "id"),
+                                  fx_col(fx, "normali5"));
+    fx_lower(fx, root, true);
+    /* One multiplication, unchecked; both conditions in one filter. */
+    assert_string_equal(fx_ops(fx, 0),
+                        "CONST CONST LOAD LOAD MUL_I32 GE_I32 LE_I32 AND_B8 FILTER LOAD EMIT");
+    fx_close(fx);
+}
+
+static void or_of_ranges(void **state) {
+    (void)state;
+    struct fixture *fx = fx_open();
+    struct rel *scan = virginian(fx);
+    struct expr *parts[3];
+    const char *names[] = {"uniformi", "normali5", "normali20"};
+    for (int i = 0; i < 3; i++) {
+        parts[i] = fx_list(fx, EXPR_AND, FX_BOOL, 2,
+                           fx_cmp(fx, FUNC_GE, fx_col(fx, names[i]), fx_int(fx, -1)),
+                           fx_cmp(fx, FUNC_LE, fx_col(fx, names[i]), fx_int(fx, 1)));
+    }
+    struct expr *cond = fx_list(fx, EXPR_OR, FX_BOOL, 3, parts[0], parts[1], parts[2]);
+    fx_lower(fx, fx_project(fx, fx_filter(fx, scan, cond), 1, fx_col(fx, "id")), true);
+    assert_string_equal(fx_ops(fx, 0),
+                        "CONST CONST LOAD GE_I32 LE_I32 AND_B8 LOAD GE_I32 LE_I32 AND_B8 OR_B8 "
+                        "LOAD GE_I32 LE_I32 AND_B8 OR_B8 FILTER LOAD EMIT");
+    fx_close(fx);
+}
+
+static void overflow_is_checked(void **state) {
+    (void)state;
+    struct fixture *fx = fx_open();
+    const struct fx_col cols[] = {{.name = "a", .type = INT, .lo = I32_MIN, .hi = I32_MAX},
+                                  {.name = "b", .type = BIG, .lo = I64_MIN, .hi = I64_MAX},
+                                  {.name = "s", .type = type_of(TYPE_SMALLINT), .lo = -9, .hi = 32767},
+                                  {.name = "n", .type = INT, .lo = 0, .hi = I32_MAX, .nullable = 1}};
+    struct rel *scan = fx_scan(fx, 1, "t", 10, cols, COUNT_OF(cols));
+    struct expr *a = fx_call(fx, FUNC_ADD, INT, fx_col(fx, "a"), fx_int(fx, 1));
+    struct expr *b = fx_call(fx, FUNC_MUL, BIG, fx_col(fx, "b"), fx_col(fx, "b"));
+    struct expr *s = fx_call(fx, FUNC_ADD, type_of(TYPE_SMALLINT), fx_col(fx, "s"), fx_col(fx, "s"));
+    struct expr *n = fx_call(fx, FUNC_ADD, INT, fx_col(fx, "n"), fx_int(fx, 1));
+    fx_lower(fx, fx_project(fx, scan, 4, a, b, s, n), true);
+    assert_int_equal(fx_count_op(fx, OP_ADDX_I32), 2);
+    assert_int_equal(fx_count_op(fx, OP_MULX_I64), 1);
+    assert_int_equal(fx_count_op(fx, OP_CHECK_SMALLINT), 1);
+    assert_int_equal(fx_count_op(fx, OP_SEL_I32), 1); /* no fault for a NULL */
+    fx_close(fx);
+}
+
+static void nulls_cost_only_where_they_are(void **state) {
+    (void)state;
+    struct fixture *fx = fx_open();
+    const struct fx_col cols[] = {{.name = "a", .type = INT, .lo = 0, .hi = 9, .nullable = 1},
+                                  {.name = "b", .type = INT, .lo = 0, .hi = 9}};
+    struct rel *scan = fx_scan(fx, 1, "t", 10, cols, COUNT_OF(cols));
+    struct expr *cond = fx_cmp(fx, FUNC_LT, fx_col(fx, "a"), fx_int(fx, 5));
+    struct expr *is_null = fx_list(fx, EXPR_IS_NULL, FX_BOOL, 1, fx_col(fx, "b"));
+    struct expr *not_null = fx_list(fx, EXPR_NOT, FX_BOOL, 1, is_null);
+    fx_lower(fx, fx_project(fx, fx_filter(fx, fx_filter(fx, scan, not_null), cond), 1, fx_col(fx, "b")),
+             true);
+    assert_string_equal(fx_ops(fx, 0), "CONST LOAD LT_I32 LOADN ANDN_B8 FILTER LOAD EMIT");
+    fx_close(fx);
+}
+
+static void coalesce_drops_null(void **state) {
+    (void)state;
+    struct fixture *fx = fx_open();
+    const struct fx_col cols[] = {{.name = "a", .type = INT, .lo = 0, .hi = 9, .nullable = 1}};
+    struct rel *scan = fx_scan(fx, 1, "t", 10, cols, COUNT_OF(cols));
+    struct expr *is_null = fx_list(fx, EXPR_IS_NULL, FX_BOOL, 1, fx_col(fx, "a"));
+    struct expr *there = fx_list(fx, EXPR_NOT, FX_BOOL, 1, is_null);
+    struct expr *e = fx_list(fx, EXPR_CASE, INT, 3, there, fx_col(fx, "a"), fx_int(fx, 7));
+    fx_lower(fx, fx_project(fx, scan, 1, e), true);
+    assert_string_equal(fx_ops(fx, 0), "CONST LOAD LOADN SEL_I32 EMIT");
+    assert_int_equal(fx_pipe(fx, 0)->sinks[0].cols[0].null_reg, NO_REG);
+    fx_close(fx);
+}
+
+static void faulting_branch_is_masked(void **state) {
+    (void)state;
+    struct fixture *fx = fx_open();
+    const struct fx_col cols[] = {{.name = "a", .type = INT, .lo = 0, .hi = 9},
+                                  {.name = "b", .type = INT, .lo = 0, .hi = 9}};
+    struct rel *scan = fx_scan(fx, 1, "t", 10, cols, COUNT_OF(cols));
+    struct expr *quotient = fx_call(fx, FUNC_DIV, INT, fx_col(fx, "a"), fx_col(fx, "b"));
+    struct expr *cond = fx_cmp(fx, FUNC_NE, fx_col(fx, "b"), fx_int(fx, 0));
+    struct expr *e = fx_list(fx, EXPR_CASE, INT, 3, cond, quotient, fx_int(fx, -1));
+    struct expr *safe = fx_list(fx, EXPR_CASE, INT, 3, cond,
+                                fx_call(fx, FUNC_ADD, INT, fx_col(fx, "a"), fx_int(fx, 1)),
+                                fx_int(fx, -1));
+    fx_lower(fx, fx_project(fx, scan, 2, e, safe), true);
+    assert_string_equal(fx_ops(fx, 0), "CONST CONST CONST LOAD NE_I32 WHEN LOAD DIV_I32 END SEL_I32 "
+                                       "LOAD ADD_I32 SEL_I32 EMIT");
+    fx_close(fx);
+}
+
+static void loads_in_branches_stay_there(void **state) {
+    (void)state;
+    struct fixture *fx = fx_open();
+    const struct fx_col cols[] = {{.name = "a", .type = INT, .lo = 0, .hi = 9},
+                                  {.name = "b", .type = INT, .lo = 0, .hi = 9},
+                                  {.name = "c", .type = INT, .lo = 0, .hi = 9, .nullable = 1}};
+    struct rel *scan = fx_scan(fx, 1, "t", 10, cols, COUNT_OF(cols));
+    struct expr *quotient = fx_call(fx, FUNC_DIV, INT, fx_col(fx, "a"), fx_col(fx, "b"));
+    struct expr *inner = fx_list(fx, EXPR_CASE, INT, 3,
+                                 fx_cmp(fx, FUNC_GT, quotient, fx_int(fx, 0)), fx_null(fx, INT),
+                                 fx_col(fx, "c"));
+    struct expr *outer = fx_list(fx, EXPR_CASE, INT, 3,
+                                 fx_cmp(fx, FUNC_GT, fx_col(fx, "b"), fx_int(fx, 0)), inner,
+                                 fx_int(fx, 5));
+    fx_lower(fx, fx_project(fx, scan, 2, outer, fx_col(fx, "c")), true);
+    assert_int_equal(fx_count_op(fx, OP_LOAD), 4); /* c in the branch, and again outside */
+    fx_close(fx);
+}
+
+static void and_masks_its_right_side(void **state) {
+    (void)state;
+    struct fixture *fx = fx_open();
+    const struct fx_col cols[] = {{.name = "a", .type = INT, .lo = 0, .hi = 9},
+                                  {.name = "b", .type = INT, .lo = 0, .hi = 9}};
+    struct rel *scan = fx_scan(fx, 1, "t", 10, cols, COUNT_OF(cols));
+    struct expr *quotient = fx_call(fx, FUNC_DIV, INT, fx_col(fx, "a"), fx_col(fx, "b"));
+    struct expr *e = fx_list(fx, EXPR_AND, FX_BOOL, 2,
+                             fx_cmp(fx, FUNC_NE, fx_col(fx, "b"), fx_int(fx, 0)),
+                             fx_cmp(fx, FUNC_GT, quotient, fx_int(fx, 2)));
+    fx_lower(fx, fx_project(fx, scan, 1, e), true);
+    assert_int_equal(fx_count_op(fx, OP_WHEN), 1);
+    assert_int_equal(fx_count_op(fx, OP_END), 1);
+    fx_close(fx);
+}
+
+static void folding_never_raises(void **state) {
+    (void)state;
+    struct fixture *fx = fx_open();
+    struct rel *one = rel_new(&fx->plan, REL_VALUES, NULL, NULL);
+    struct expr *bad = fx_call(fx, FUNC_DIV, INT, fx_int(fx, 1), fx_int(fx, 0));
+    struct expr *cond = fx_cmp(fx, FUNC_EQ, fx_int(fx, 1), fx_int(fx, 2));
+    struct expr *e = fx_list(fx, EXPR_CASE, INT, 3, cond, bad, fx_int(fx, 3));
+    struct expr *sum = fx_call(fx, FUNC_ADD, INT, fx_int(fx, 1), fx_int(fx, 2));
+    fx_lower(fx, fx_project(fx, one, 2, e, sum), true);
+    assert_string_equal(fx_ops(fx, 0), "CONST EMIT");
+    fx_close(fx);
+    fx = fx_open();
+    one = rel_new(&fx->plan, REL_VALUES, NULL, NULL);
+    bad = fx_call(fx, FUNC_DIV, INT, fx_int(fx, 1), fx_int(fx, 0));
+    fx_lower(fx, fx_project(fx, one, 1, bad), true);
+    assert_int_equal(fx_count_op(fx, OP_DIV_I32), 1);
+    fx_close(fx);
+}
+
+static void text_becomes_tables(void **state) {
+    (void)state;
+    struct fixture *fx = fx_open();
+    const struct fx_col cols[] = {
+        {.name = "c", .type = TEXT, .lo = 0, .hi = 6, .dict = 1, .distinct = 7},
+        {.name = "x", .type = INT, .lo = 0, .hi = 6}};
+    struct rel *scan = fx_scan(fx, 1, "t", 1000, cols, COUNT_OF(cols));
+    struct expr *either = fx_list(fx, EXPR_OR, FX_BOOL, 2,
+                                  fx_cmp(fx, FUNC_EQ, fx_col(fx, "c"), fx_text(fx, "AIR")),
+                                  fx_cmp(fx, FUNC_LIKE, fx_col(fx, "c"), fx_text(fx, "R%")));
+    struct expr *upper = fx_call(fx, FUNC_UPPER, TEXT, fx_col(fx, "c"), NULL);
+    struct expr *as_int = fx_cast(fx, fx_col(fx, "c"), INT);
+    struct rel *root = fx_project(fx, fx_filter(fx, scan, either), 3, upper, as_int, fx_col(fx, "c"));
+    fx_lower(fx, root, true);
+    assert_string_equal(fx_steps(fx), "PPPPR");
+    assert_string_equal(fx_ops(fx, 0), "CONST CONST LOAD EQ_STR NOT_B8 WHEN LIKE_STR END OR_B8 EMIT");
+    const char *user = fx_ops(fx, 3);
+    assert_non_null(strstr(user, "LOAD LUT FILTER"));
+    assert_non_null(strstr(user, "RAISE_B8"));
+    assert_int_equal(fx_count_op(fx, OP_INTERN), 1);
+    const struct sink *sink = &fx_pipe(fx, 3)->sinks[0];
+    assert_true(sink->cols[0].dict != 0 && sink->cols[2].dict != 0);
+    assert_true(sink->cols[0].dict != sink->cols[2].dict);
+    fx_close(fx);
+}
+
+static void text_null_handling(void **state) {
+    (void)state;
+    struct fixture *fx = fx_open();
+    const struct fx_col cols[] = {
+        {.name = "c", .type = TEXT, .lo = 0, .hi = 6, .dict = 1, .nullable = 1}};
+    struct rel *scan = fx_scan(fx, 1, "t", 1000, cols, COUNT_OF(cols));
+    struct expr *eq = fx_cmp(fx, FUNC_EQ, fx_col(fx, "c"), fx_text(fx, "AIR"));
+    struct expr *is_null = fx_list(fx, EXPR_IS_NULL, FX_BOOL, 1, fx_col(fx, "c"));
+    fx_lower(fx, fx_project(fx, scan, 2, eq, is_null), true);
+    assert_string_equal(fx_ops(fx, 1), "LOAD LUT LOADN ANDN_B8 EMIT");
+    fx_close(fx);
+}
+
+static struct rel *lineitem(struct fixture *fx) {
+    const struct fx_col cols[] = {
+        {.name = "l_orderkey", .type = BIG, .lo = 1, .hi = 6000000, .distinct = 1500000},
+        {.name = "l_partkey", .type = BIG, .lo = 1, .hi = 200000, .distinct = 200000},
+        {.name = "l_suppkey", .type = BIG, .lo = 1, .hi = 10000, .distinct = 10000},
+        {.name = "l_quantity", .type = type_decimal(15, 2), .lo = 100, .hi = 5000, .distinct = 50},
+        {.name = "l_extendedprice", .type = type_decimal(15, 2), .lo = 90000, .hi = 10494950},
+        {.name = "l_discount", .type = type_decimal(15, 2), .lo = 0, .hi = 10, .distinct = 11},
+        {.name = "l_tax", .type = type_decimal(15, 2), .lo = 0, .hi = 8, .distinct = 9},
+        {.name = "l_returnflag", .type = TEXT, .lo = 0, .hi = 2, .dict = 1, .distinct = 3},
+        {.name = "l_linestatus", .type = TEXT, .lo = 0, .hi = 1, .dict = 1, .distinct = 2},
+        {.name = "l_shipdate", .type = DATE, .lo = 8036, .hi = 10561, .distinct = 2526},
+    };
+    return fx_scan(fx, 1, "lineitem", 6001215, cols, COUNT_OF(cols));
+}
+
+static struct expr *disc_price(struct fixture *fx) {
+    struct expr *left = fx_call(fx, FUNC_SUB, type_decimal(16, 2), fx_dec(fx, 1, 1, 0),
+                                fx_col(fx, "l_discount"));
+    return fx_call(fx, FUNC_MUL, type_decimal(31, 4), fx_col(fx, "l_extendedprice"), left);
+}
+
+static void q1(void **state) {
+    (void)state;
+    struct fixture *fx = fx_open();
+    struct rel *scan = lineitem(fx);
+    struct rel *filter =
+        fx_filter(fx, scan, fx_cmp(fx, FUNC_LE, fx_col(fx, "l_shipdate"), fx_date(fx, 10471)));
+    struct rel *agg = fx_agg(fx, filter, 2, fx_col(fx, "l_returnflag"), fx_col(fx, "l_linestatus"));
+    struct expr *tax =
+        fx_call(fx, FUNC_ADD, type_decimal(16, 2), fx_dec(fx, 1, 1, 0), fx_col(fx, "l_tax"));
+    struct expr *charge = fx_call(fx, FUNC_MUL, type_decimal(38, 6), disc_price(fx), tax);
+    fx_agg_call(fx, agg, "sum_qty", AGG_SUM, fx_col(fx, "l_quantity"), type_decimal(38, 2));
+    fx_agg_call(fx, agg, "sum_disc", AGG_SUM, disc_price(fx), type_decimal(38, 4));
+    fx_agg_call(fx, agg, "sum_charge", AGG_SUM, charge, type_decimal(38, 6));
+    fx_agg_call(fx, agg, "avg_qty", AGG_AVG, fx_col(fx, "l_quantity"), type_decimal(38, 16));
+    fx_agg_call(fx, agg, "n", AGG_COUNT_STAR, NULL, BIG);
+    fx_lower(fx, fx_sort(fx, agg, fx_col(fx, "k0"), false), true);
+    const struct sink *sink = &fx_pipe(fx, 0)->sinks[0];
+    assert_int_equal(sink->kind, SINK_AGG);
+    assert_int_equal(sink->key_bits, 3);
+    assert_int_equal(sink->word_count, 4); /* quantity shared by sum and avg; counts shared */
+    assert_string_equal(fx_steps(fx), "PPSR");
+    assert_int_equal(fx_count_op(fx, OP_MUL_I128), 0);
+    assert_int_equal(fx_count_op(fx, OP_CHECK_DECIMAL), 0);
+    assert_non_null(strstr(fx_ops(fx, 0), "LOAD LE_I32 FILTER"));
+    fx_close(fx);
+}
+
+static void q6(void **state) {
+    (void)state;
+    struct fixture *fx = fx_open();
+    struct rel *scan = lineitem(fx);
+    struct expr *cond = fx_list(
+        fx, EXPR_AND, FX_BOOL, 5, fx_cmp(fx, FUNC_GE, fx_col(fx, "l_shipdate"), fx_date(fx, 8766)),
+        fx_cmp(fx, FUNC_LT, fx_col(fx, "l_shipdate"), fx_date(fx, 9131)),
+        fx_cmp(fx, FUNC_GE, fx_col(fx, "l_discount"), fx_dec(fx, 5, 2, 2)),
+        fx_cmp(fx, FUNC_LE, fx_col(fx, "l_discount"), fx_dec(fx, 7, 2, 2)),
+        fx_cmp(fx, FUNC_LT, fx_col(fx, "l_quantity"), fx_dec(fx, 24, 10, 0)));
+    struct rel *agg = fx_agg(fx, fx_filter(fx, scan, cond), 0);
+    struct expr *revenue = fx_call(fx, FUNC_MUL, type_decimal(30, 4),
+                                   fx_col(fx, "l_extendedprice"), fx_col(fx, "l_discount"));
+    fx_agg_call(fx, agg, "revenue", AGG_SUM, revenue, type_decimal(38, 4));
+    fx_lower(fx, agg, true);
+    assert_string_equal(fx_ops(fx, 0),
+                        "CONST CONST CONST CONST CONST CONST LOAD GE_I32 LT_I32 AND_B8 FILTER LOAD "
+                        "GE_I32 LE_I32 AND_B8 FILTER LOAD LT_I32 FILTER LOAD MUL_I32 I64_I32 EMIT");
+    assert_int_equal(fx_pipe(fx, 0)->prune_count, 5);
+    fx_close(fx);
+}
+
+static void q3(void **state) {
+    (void)state;
+    struct fixture *fx = fx_open();
+    const struct fx_col customer[] = {
+        {.name = "c_custkey", .type = BIG, .lo = 1, .hi = 150000, .unique = 1, .distinct = 150000},
+        {.name = "c_mktsegment", .type = TEXT, .lo = 0, .hi = 4, .dict = 1, .distinct = 5}};
+    const struct fx_col orders[] = {
+        {.name = "o_orderkey", .type = BIG, .lo = 1, .hi = 6000000, .distinct = 1500000},
+        {.name = "o_custkey", .type = BIG, .lo = 1, .hi = 149999, .distinct = 100000},
+        {.name = "o_orderdate", .type = DATE, .lo = 8036, .hi = 10440, .distinct = 2406},
+        {.name = "o_shippriority", .type = INT, .lo = 0, .hi = 0, .distinct = 1}};
+    struct rel *c = fx_scan(fx, 2, "customer", 150000, customer, 2);
+    struct rel *o = fx_scan(fx, 3, "orders", 1500000, orders, 4);
+    struct rel *l = lineitem(fx);
+    struct rel *join = fx_join(fx, fx_join(fx, c, o, NULL), l, NULL);
+    struct expr *cond = fx_list(
+        fx, EXPR_AND, FX_BOOL, 5,
+        fx_cmp(fx, FUNC_EQ, fx_col(fx, "c_mktsegment"), fx_text(fx, "BUILDING")),
+        fx_cmp(fx, FUNC_EQ, fx_col(fx, "c_custkey"), fx_col(fx, "o_custkey")),
+        fx_cmp(fx, FUNC_EQ, fx_col(fx, "l_orderkey"), fx_col(fx, "o_orderkey")),
+        fx_cmp(fx, FUNC_LT, fx_col(fx, "o_orderdate"), fx_date(fx, 9204)),
+        fx_cmp(fx, FUNC_GT, fx_col(fx, "l_shipdate"), fx_date(fx, 9204)));
+    struct rel *agg = fx_agg(fx, fx_filter(fx, join, cond), 3, fx_col(fx, "l_orderkey"),
+                             fx_col(fx, "o_orderdate"), fx_col(fx, "o_shippriority"));
+    fx_agg_call(fx, agg, "revenue", AGG_SUM, disc_price(fx), type_decimal(38, 4));
+    fx_lower(fx, fx_limit(fx, fx_sort(fx, agg, fx_col(fx, "revenue"), true), 10), true);
+    assert_int_equal(fx_count_op(fx, OP_MATCH), 1); /* orders: not known to be unique */
+    assert_int_equal(fx_count_op(fx, OP_PROBE), 1); /* customer */
+    const struct step *steps = fx->program->blocks[0].steps;
+    const struct step *last = &steps[fx->program->blocks[0].step_count - 1];
+    assert_int_equal(last->kind, STEP_RESULT);
+    assert_int_equal(last->limit, 10);
+    assert_int_equal(last[-1].limit, 10);
+    fx_close(fx);
+}
+
+static void two_column_join_key(void **state) {
+    (void)state;
+    struct fixture *fx = fx_open();
+    const struct fx_col partsupp[] = {
+        {.name = "ps_partkey", .type = BIG, .lo = 1, .hi = 200000, .distinct = 200000},
+        {.name = "ps_suppkey", .type = BIG, .lo = 1, .hi = 10000, .distinct = 10000},
+        {.name = "ps_supplycost", .type = type_decimal(15, 2), .lo = 100, .hi = 100000}};
+    struct rel *l = lineitem(fx);
+    struct rel *ps = fx_scan(fx, 5, "partsupp", 800000, partsupp, 3);
+    struct expr *cond =
+        fx_list(fx, EXPR_AND, FX_BOOL, 2,
+                fx_cmp(fx, FUNC_EQ, fx_col(fx, "ps_partkey"), fx_col(fx, "l_partkey")),
+                fx_cmp(fx, FUNC_EQ, fx_col(fx, "ps_suppkey"), fx_col(fx, "l_suppkey")));
+    struct expr *cost = fx_call(fx, FUNC_MUL, type_decimal(30, 4), fx_col(fx, "ps_supplycost"),
+                                fx_col(fx, "l_quantity"));
+    struct rel *agg = fx_agg(fx, fx_join(fx, l, ps, cond), 0);
+    fx_agg_call(fx, agg, "cost", AGG_SUM, cost, type_decimal(38, 4));
+    fx_lower(fx, agg, true);
+    assert_string_equal(fx_steps(fx), "PBPPR");
+    assert_string_equal(fx_ops(fx, 0), "CONST CONST LOAD SUB_I32 LOAD SUB_I32 I64_I32 I64_I32 "
+                                       "SHL_I64 BITOR_I64 LOAD EMIT");
+    fx_close(fx);
+}
+
+static void text_join_across_dictionaries(void **state) {
+    (void)state;
+    struct fixture *fx = fx_open();
+    const struct fx_col t[] = {{.name = "a", .type = TEXT, .lo = 0, .hi = 9, .dict = 1}};
+    const struct fx_col u[] = {{.name = "b", .type = TEXT, .lo = 0, .hi = 9, .dict = 1},
+                               {.name = "c", .type = TEXT, .lo = 0, .hi = 0}};
+    struct rel *left = fx_scan(fx, 1, "t", 1000, t, 1);
+    struct rel *right = fx_scan(fx, 2, "u", 100, u, 2);
+    struct rel *join = fx_join(fx, left, right, fx_cmp(fx, FUNC_EQ, fx_col(fx, "a"), fx_col(fx, "b")));
+    fx_lower(fx, fx_project(fx, join, 2, fx_col(fx, "a"), fx_col(fx, "c")), true);
+    assert_string_equal(fx_steps(fx), "PPBPPR"); /* table, build side, index, table, probe */
+    assert_int_equal(fx_count_op(fx, OP_INTERN), 2);
+    assert_int_equal(fx_count_op(fx, OP_MATCH), 1);
+    fx_close(fx);
+}
+
+static void wide_keys_are_paired(void **state) {
+    (void)state;
+    struct fixture *fx = fx_open();
+    const struct fx_col cols[] = {
+        {.name = "a", .type = BIG, .lo = I64_MIN, .hi = I64_MAX, .nullable = 1},
+        {.name = "b", .type = DOUBLE, .lo = -1074, .hi = 1000},
+        {.name = "c", .type = TEXT},
+        {.name = "d", .type = FX_BOOL, .nullable = 1}};
+    struct rel *scan = fx_scan(fx, 1, "t", 1000, cols, COUNT_OF(cols));
+    struct rel *agg = fx_agg(fx, scan, 4, fx_col(fx, "a"), fx_col(fx, "b"), fx_col(fx, "c"),
+                             fx_col(fx, "d"));
+    fx_agg_call(fx, agg, "n", AGG_COUNT_STAR, NULL, BIG);
+    fx_lower(fx, agg, true);
+    assert_int_equal(fx_count_op(fx, OP_INTERN2), 2);
+    assert_int_equal(fx_count_op(fx, OP_UNPAIR), 4);
+    assert_int_equal(fx_count_op(fx, OP_INTERN), 1);
+    fx_close(fx);
+}
+
+static void float_sums_are_exact(void **state) {
+    (void)state;
+    struct fixture *fx = fx_open();
+    struct rel *agg = fx_agg(fx, virginian(fx), 0);
+    fx_agg_call(fx, agg, "s", AGG_SUM, fx_col(fx, "uniformf"), REAL);
+    fx_agg_call(fx, agg, "m", AGG_AVG, fx_col(fx, "uniformf"), DOUBLE);
+    fx_agg_call(fx, agg, "x", AGG_MAX, fx_col(fx, "normalf5"), REAL);
+    fx_lower(fx, agg, true);
+    /* 7 bits above the point, 30 below: two limbs; count; greatest. */
+    assert_int_equal(fx_pipe(fx, 0)->sinks[0].word_count, 4);
+    assert_int_equal(fx_count_op(fx, OP_FLIMB_F64), 2);
+    assert_int_equal(fx_count_op(fx, OP_FROUND), 2);
+    fx_close(fx);
+}
+
+static void text_extremes(void **state) {
+    (void)state;
+    struct fixture *fx = fx_open();
+    const struct fx_col cols[] = {{.name = "c", .type = TEXT, .lo = 0, .hi = 9, .dict = 1, .nullable = 1},
+                                  {.name = "s", .type = TEXT},
+                                  {.name = "k", .type = INT, .lo = 0, .hi = 9}};
+    struct rel *scan = fx_scan(fx, 1, "t", 1000, cols, 3);
+    struct rel *agg = fx_agg(fx, scan, 1, fx_col(fx, "k"));
+    fx_agg_call(fx, agg, "c_min", AGG_MIN, fx_col(fx, "c"), TEXT);
+    fx_lower(fx, agg, true);
+    assert_string_equal(fx_steps(fx), "KPPR");
+    fx_close(fx);
+    fx = fx_open();
+    scan = fx_scan(fx, 1, "t", 1000, cols, 3);
+    agg = fx_agg(fx, scan, 1, fx_col(fx, "k"));
+    fx_agg_call(fx, agg, "s_max", AGG_MAX, fx_col(fx, "s"), TEXT);
+    fx_lower(fx, agg, true);
+    assert_string_equal(fx_steps(fx), "PKPPR");
+    fx_close(fx);
+}
+
+static void fusion_off(void **state) {
+    (void)state;
+    struct fixture *fx = fx_open();
+    struct rel *scan = virginian(fx);
+    struct rel *filter =
+        fx_filter(fx, scan, fx_cmp(fx, FUNC_GT, fx_col(fx, "uniformi"), fx_int(fx, 60)));
+    struct rel *agg = fx_agg(fx, filter, 1, fx_col(fx, "normali5"));
+    fx_agg_call(fx, agg, "n", AGG_COUNT_STAR, NULL, BIG);
+    struct rel *having = fx_filter(fx, agg, fx_cmp(fx, FUNC_GT, fx_col(fx, "n"),
+                                                   fx_cast(fx, fx_int(fx, 3), BIG)));
+    fx_lower(fx, fx_project(fx, having, 1, fx_col(fx, "n")), false);
+    assert_string_equal(fx_steps(fx), "PPPPPR"); /* filter, group, finish, having, project */
+    fx_close(fx);
+}
+
+static void big_sums_take_two_words(void **state) {
+    (void)state;
+    struct fixture *fx = fx_open();
+    const struct fx_col cols[] = {{.name = "b", .type = BIG, .lo = I64_MIN, .hi = I64_MAX, .nullable = 1},
+                                  {.name = "d", .type = type_decimal(38, 0), .lo = 0, .hi = 1}};
+    struct rel *scan = fx_scan(fx, 1, "t", 1000, cols, 2);
+    scan->scan_cols.items[1].range = range_of_type(type_decimal(38, 0));
+    struct rel *agg = fx_agg(fx, scan, 0);
+    fx_agg_call(fx, agg, "s", AGG_SUM, fx_col(fx, "b"), type_decimal(38, 0));
+    fx_lower(fx, agg, true);
+    assert_int_equal(fx_pipe(fx, 0)->sinks[0].word_count, 3);
+    fx_close(fx);
+    fx = fx_open();
+    scan = fx_scan(fx, 1, "t", 1000, cols, 2);
+    scan->scan_cols.items[1].range = range_of_type(type_decimal(38, 0));
+    agg = fx_agg(fx, scan, 0);
+    fx_agg_call(fx, agg, "s", AGG_SUM, fx_col(fx, "d"), type_decimal(38, 0));
+    fx_agg_call(fx, agg, "a", AGG_AVG, fx_col(fx, "d"), type_decimal(38, 16));
+    fx_lower(fx, agg, true);
+    assert_int_equal(fx_pipe(fx, 0)->sinks[0].word_count, 5);
+    fx_close(fx);
+}
+
+static void parameters_are_not_folded(void **state) {
+    (void)state;
+    struct fixture *fx = fx_open();
+    struct type types[1] = {INT};
+    fx->plan.param_count = 1;
+    fx->plan.param_types = types;
+    struct rel *scan = virginian(fx);
+    struct expr *param = expr_new(&fx->arena, EXPR_PARAM, INT, -1);
+    struct expr *cond = fx_cmp(fx, FUNC_GT, fx_col(fx, "uniformi"), param);
+    fx_lower(fx, fx_project(fx, fx_filter(fx, scan, cond), 1, fx_col(fx, "id")), true);
+    assert_string_equal(fx_ops(fx, 0), "CONST CONST LOAD GT_I32 ANDN_B8 FILTER LOAD EMIT");
+    assert_true(fx->program->param_lits[0] != NO_LIT);
+    assert_true(fx->program->param_null_lits[0] != NO_LIT);
+    fx_close(fx);
+}
+
+static void many_values_are_literals(void **state) {
+    (void)state;
+    enum { ROWS = 100000 };
+    struct fixture *fx = fx_open();
+    struct rel *rel = rel_new(&fx->plan, REL_VALUES, NULL, NULL);
+    VEC_PUSH(&fx->arena, &rel->out, plan_col_new(&fx->plan, "a", INT, false));
+    VEC_PUSH(&fx->arena, &rel->out, plan_col_new(&fx->plan, "b", TEXT, true));
+    for (i32 i = 0; i < ROWS; i++) {
+        struct expr *neg = fx_call(fx, FUNC_NEG, INT, fx_int(fx, i), NULL);
+        VEC_PUSH(&fx->arena, &rel->exprs, neg);
+        struct expr *text = i % 3 ? fx_text(fx, "x") : fx_null(fx, TEXT);
+        VEC_PUSH(&fx->arena, &rel->exprs, text);
+    }
+    struct expr *bad = fx_call(fx, FUNC_DIV, INT, fx_int(fx, 1), fx_int(fx, 0));
+    rel->exprs.items[10] = bad;
+    fx_lower(fx, rel, true);
+    const struct var *var = &fx->program->vars[0];
+    assert_int_equal(var->const_rows, ROWS - 1);
+    assert_int_equal(var->const_lits[1], NO_LIT);
+    assert_string_equal(fx_steps(fx), "PPR");
+    fx_close(fx);
+}
+
+static void nested_limit(void **state) {
+    (void)state;
+    struct fixture *fx = fx_open();
+    struct rel *scan = virginian(fx);
+    struct rel *limit = fx_limit(fx, fx_sort(fx, scan, fx_col(fx, "uniformi"), true), 5);
+    struct rel *agg = fx_agg(fx, limit, 0);
+    fx_agg_call(fx, agg, "s", AGG_SUM, fx_col(fx, "id"), BIG);
+    fx_lower(fx, agg, true);
+    assert_string_equal(fx_steps(fx), "PSLPPR");
+    fx_close(fx);
+}
+
+static void live_registers_are_bounded(void **state) {
+    (void)state;
+    struct fixture *fx = fx_open();
+    struct rel *rel = virginian(fx);
+    struct expr *big = NULL;
+    for (int i = 0; i < 12; i++) {
+        const struct fx_col cols[] = {
+            {.name = arena_printf(&fx->arena, "k%d", i), .type = INT, .lo = 0, .hi = 1000000},
+            {.name = arena_printf(&fx->arena, "v%d", i), .type = INT, .lo = 0, .hi = 100}};
+        struct rel *right = fx_scan(fx, (u64)(10 + i), cols[0].name, 1000, cols, 2);
+        rel = fx_join(fx, rel, right, fx_cmp(fx, FUNC_EQ, fx_col(fx, "id"), fx_col(fx, cols[0].name)));
+        struct expr *v = fx_col(fx, cols[1].name);
+        big = big ? fx_call(fx, FUNC_ADD, INT, big, v) : v;
+    }
+    fx_root(fx, fx_project(fx, rel, 1, big));
+    fx_opt(fx, false);
+    struct lower_limits limits = {.fusion = true, .max_live = 6};
+    fx_check(fx, lower_plan(&fx->plan, &limits, &fx->arena, &fx->program, &fx->err));
+    fx_check(fx, program_verify(fx->program, &fx->err));
+    assert_true(fx->program->blocks[0].step_count > 12 * 2 + 2);
+    fx_close(fx);
+}
+
+static void unused_columns_need_no_opcodes(void **state) {
+    (void)state;
+    struct fixture *fx = fx_open();
+    struct rel *agg = fx_agg(fx, lineitem(fx), 0);
+    fx_agg_call(fx, agg, "n", AGG_COUNT_STAR, NULL, BIG);
+    fx_lower(fx, agg, true);
+    assert_string_equal(fx_ops(fx, 0), "CONST EMIT");
+    assert_int_equal(fx_pipe(fx, 0)->source.col_count, 0);
+    assert_int_equal(fx->program->guard_count, 1);
+    fx_close(fx);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(filter_is_minimal),
+        cmocka_unit_test(floats_compare_as_reals),
+        cmocka_unit_test(arithmetic_by_range),
+        cmocka_unit_test(or_of_ranges),
+        cmocka_unit_test(overflow_is_checked),
+        cmocka_unit_test(nulls_cost_only_where_they_are),
+        cmocka_unit_test(coalesce_drops_null),
+        cmocka_unit_test(faulting_branch_is_masked),
+        cmocka_unit_test(loads_in_branches_stay_there),
+        cmocka_unit_test(and_masks_its_right_side),
+        cmocka_unit_test(folding_never_raises),
+        cmocka_unit_test(text_becomes_tables),
+        cmocka_unit_test(text_null_handling),
+        cmocka_unit_test(q1),
+        cmocka_unit_test(q6),
+        cmocka_unit_test(q3),
+        cmocka_unit_test(two_column_join_key),
+        cmocka_unit_test(text_join_across_dictionaries),
+        cmocka_unit_test(wide_keys_are_paired),
+        cmocka_unit_test(float_sums_are_exact),
+        cmocka_unit_test(text_extremes),
+        cmocka_unit_test(fusion_off),
+        cmocka_unit_test(big_sums_take_two_words),
+        cmocka_unit_test(parameters_are_not_folded),
+        cmocka_unit_test(many_values_are_literals),
+        cmocka_unit_test(nested_limit),
+        cmocka_unit_test(live_registers_are_bounded),
+        cmocka_unit_test(unused_columns_need_no_opcodes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,177 @@
+/* gendoc.c: the reference pages that are made from the tables.
+ *
+ *   gendoc FOLDER           writes opcodes.md, functions.md, settings.md, errors.md
+ *   gendoc --check FOLDER   exits 1, naming them, when a page there differs from the tables
+ *
+ * It includes the tables and nothing else, so a page can only say what the code says. */
+#define _GNU_SOURCE
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "defs/agg.def"
+#include "defs/error.def"
+#include "defs/fault.def"
+#include "defs/func.def"
+#include "defs/op.def"
+#include "defs/setting.def"
+
+static const char made[] = "<!-- Generated from src/defs by `make docs`; do not edit. -->\n";
+
+/* Prints `text` with | escaped for a table cell. */
+static void cell(FILE *out, const char *text) {
+    for (; *text; text++) {
+        if (*text == '|') {
+            fputc('\\', out);
+        }
+        fputc(*text, out);
+    }
+}
+
+static void op_row(FILE *out, const char *name, const char *kinds, const char *text, const char *expr) {
+    fprintf(out, "| %s | %s | ", name, kinds);
+    cell(out, text);
+    fputs(" | ", out);
+    if (*expr) {
+        fputc('`', out);
+        cell(out, expr);
+        fputc('`', out);
+    }
+    fputs(" |\n", out);
+}
+
+static void op_head(FILE *out, const char *title, const char *prose) {
+    fprintf(out, "\n## %s\n\n%s\n\n| opcode | operands | synopsis | body |\n|---|---|---|---|\n", title, prose);
+}
+
+static void write_opcodes(FILE *out) {
+    fprintf(out, "# Opcodes\n\n%s\n", made);
+    fputs("A pipeline's body is a register program of these. Scalar opcodes never see NULL: a nullable value has a "
+          "second\nboolean register. EXPLAIN (OPCODES) shows them for a statement.\n",
+          out);
+    op_head(out, "Control", "They shape the rows; every device writes them itself.");
+#define X(A, name, operands, text) op_row(out, #name, operands, text, "");
+    WF_CTLS(X, )
+#undef X
+    op_head(out, "Scalar, cannot fail", "Arithmetic is proven in range when the program is made, or wraps.");
+#define X(A, name, r, a, part, cost, expr, text) op_row(out, #name, #r " &larr; " #a, text, #expr);
+    WF_OPS1(X, )
+#undef X
+#define X(A, name, r, a, b, part, cost, expr, text) op_row(out, #name, #r " &larr; " #a ", " #b, text, #expr);
+    WF_OPS2(X, )
+#undef X
+#define X(A, name, r, a, b, c, part, cost, expr, text)                                             \
+    op_row(out, #name, #r " &larr; " #a ", " #b ", " #c, text, #expr);
+    WF_OPS3(X, )
+#undef X
+    op_head(out, "Scalar, may fail", "A failing row that is active raises the statement's error (see errors.md).");
+#define X(A, name, r, a, part, cost, expr, text) op_row(out, #name, #r " &larr; " #a, text, #expr);
+    WF_OPS1F(X, )
+#undef X
+#define X(A, name, r, a, b, part, cost, expr, text) op_row(out, #name, #r " &larr; " #a ", " #b, text, #expr);
+    WF_OPS2F(X, )
+#undef X
+#define X(A, name, r, a, b, c, part, cost, expr, text)                                             \
+    op_row(out, #name, #r " &larr; " #a ", " #b ", " #c, text, #expr);
+    WF_OPS3F(X, )
+#undef X
+    op_head(out, "CPU only", "The GPU reaches these through lookup tables over dictionaries.");
+#define X(A, name, r, a, b, c, fn, text) op_row(out, #name, #r " &larr; " #a ", " #b, text, #fn);
+    WF_OPS_HOST(X, )
+#undef X
+#define X(A, name, a, b, body, text) op_row(out, #name, "str &larr; " #a ", " #b, text, "mk_" #body);
+    WF_OPS_MAKE(X, )
+#undef X
+}
+
+static void write_functions(FILE *out) {
+    fprintf(out, "# Functions and operators\n\n%s\n| name | arguments | meaning |\n|---|---|---|\n", made);
+#define X(A, name, sql, arguments, text)                                                           \
+    fprintf(out, "| `%s` | %d | ", !strcmp(sql, "||") ? "\\|\\|" : sql, arguments);                \
+    cell(out, text);                                                                               \
+    fputs(" |\n", out);
+    WF_FUNCS(X, )
+#undef X
+    fputs("\nAggregates: count(*), count(x), sum(x), min(x), max(x), avg(x).\n", out);
+}
+
+static void write_settings(FILE *out) {
+    fprintf(out, "# Settings\n\n%s\n", made);
+    fputs("`SET name = value`, `SHOW name`, `SHOW ALL`; when a database is opened also as shell options or open options.\n\n"
+          "| name | kind | default | choices or most | when | meaning |\n|---|---|---|---|---|---|\n",
+          out);
+#define X(A, name, kind, value, least, most, scope, text)                                          \
+    fprintf(out, "| %s | %s | %s | %s | %s | %s |\n", #name, #kind, value, most,                   \
+            strcmp(#scope, "SESSION") ? "opening" : "any time", text);
+    WF_SETTINGS(X, )
+#undef X
+}
+
+static void write_errors(FILE *out) {
+    fprintf(out, "# Errors\n\n%s\n", made);
+    fputs("Every error carries a SQLSTATE, a message and, where there is one, the position in the statement.\n\n"
+          "| SQLSTATE | name | meaning |\n|---|---|---|\n",
+          out);
+#define X(A, name, sqlstate, title) fprintf(out, "| %s | %s | %s |\n", sqlstate, #name, title);
+    WF_ERRORS(X, )
+#undef X
+    fputs("\n## Faults\n\nWhat an opcode can report of a row, on any device.\n\n| fault | error | message |\n|---|---|---|\n",
+          out);
+#define X(A, name, error, message) fprintf(out, "| %s | %s | %s |\n", #name, #error, message);
+    WF_FAULTS(X, )
+#undef X
+}
+
+static const struct page {
+    const char *name;
+    void (*write)(FILE *out);
+} pages[] = {
+    {"opcodes.md", write_opcodes},
+    {"functions.md", write_functions},
+    {"settings.md", write_settings},
+    {"errors.md", write_errors},
+};
+
+static bool same_as_file(const char *path, const char *text, size_t len) {
+    FILE *in = fopen(path, "r");
+    if (!in) {
+        return false;
+    }
+    char *old = malloc(len + 2);
+    size_t got = old ? fread(old, 1, len + 1, in) : 0;
+    bool same = old && got == len && memcmp(old, text, len) == 0;
+    free(old);
+    fclose(in);
+    return same;
+}
+
+int main(int argc, char **argv) {
+    bool check = argc > 2 && strcmp(argv[1], "--check") == 0;
+    const char *folder = argc > 1 ? argv[argc - 1] : "docs";
+    int stale = 0;
+    for (size_t i = 0; i < sizeof pages / sizeof *pages; i++) {
+        char path[1024];
+        char *text = NULL;
+        size_t len = 0;
+        snprintf(path, sizeof path, "%s/%s", folder, pages[i].name);
+        FILE *out = open_memstream(&text, &len);
+        if (!out) {
+            return 2;
+        }
+        pages[i].write(out);
+        fclose(out);
+        if (check && !same_as_file(path, text, len)) {
+            fprintf(stderr, "%s is not current: run `make docs`\n", path);
+            stale++;
+        } else if (!check) {
+            FILE *file = fopen(path, "w");
+            if (!file || fwrite(text, 1, len, file) != len || fclose(file) != 0) {
+                fprintf(stderr, "cannot write %s\n", path);
+                return 2;
+            }
+        }
+        free(text);
+    }
+    return stale ? 1 : 0;
+}
