@@ -170,8 +170,9 @@ static bool run_config(struct bench_db *db, const struct config *config, const s
         out->times[q] = seconds;
         sum += seconds;
         if (options->json) {
-            printf("{\"rows\": %lld, \"config\": \"%s\", \"narrow\": %s, \"query\": %d, \"ms\": %.4f, \"wall_ms\": %.4f, "
-                   "\"kept\": %lld, \"bytes\": %.0f, \"gb_s\": %.2f, \"ceiling_gb_s\": %.2f, \"moved\": %lld, \"device\": \"%s\"}\n",
+            printf("{\"rows\": %lld, \"config\": \"%s\", \"narrow\": %s, \"query\": %d, \"ms\": %.4f, "
+                   "\"wall_ms\": %.4f, \"kept\": %lld, \"bytes\": %.0f, \"gb_s\": %.2f, "
+                   "\"ceiling_gb_s\": %.2f, \"moved\": %lld, \"device\": \"%s\"}\n",
                    (long long)rows, config->name, narrow ? "true" : "false", q + 1, seconds * 1e3, time.seconds * 1e3,
                    (long long)time.rows, bytes, rate, limit, (long long)time.bytes_moved, time.device);
         } else {
@@ -241,7 +242,8 @@ int bench_virginian(const struct bench_options *options) {
     if (!options->json) {
         printf("ceilings, GB/s: host read %.1f, device read %.1f, device copy %.1f, bus in %.1f, bus out %.1f\n",
                ceiling.host_read, ceiling.gpu_read, ceiling.gpu_copy, ceiling.bus_in, ceiling.bus_out);
-        printf("bytes: touched 32-byte sectors of 32-bit columns plus output, once; share of host read, bus in or device read\n\n");
+        printf("bytes: touched 32-byte sectors of 32-bit columns plus output, once; the share is of host read, bus in "
+               "or device read\n\n");
     }
     int64_t start = options->growth ? 1000000 : options->rows;
     for (int64_t rows = start; rows <= options->rows; rows *= options->growth ? 10 : 2) {

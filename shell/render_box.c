@@ -250,7 +250,22 @@ static void put_footer(const struct box *box) {
     printf("%s%s)\n", devices[0] ? ", " : "", devices);
 }
 
+/* EXPLAIN's lines as they are: a box would cut the long ones and hide the middle of the list. */
+static void render_lines(wf_result *result) {
+    const wf_batch *batch;
+    while (wf_result_next_batch(result, &batch) == WF_OK && batch) {
+        for (int64_t r = 0; r < wf_batch_rows(batch); r++) {
+            wf_text line = wf_batch_text(batch, 0, r);
+            printf("%.*s\n", (int)line.len, line.ptr);
+        }
+    }
+}
+
 void render_box(const struct shell *shell, wf_result *result) {
+    if (strcmp(wf_result_tag(result), "EXPLAIN") == 0) {
+        render_lines(result);
+        return;
+    }
     struct box box = {.shell = shell, .result = result};
     box.col_count = wf_result_column_count(result);
     box.row_count = wf_result_row_count(result);

@@ -98,7 +98,8 @@ static void write_functions(FILE *out) {
 
 static void write_settings(FILE *out) {
     fprintf(out, "# Settings\n\n%s\n", made);
-    fputs("`SET name = value`, `SHOW name`, `SHOW ALL`; when a database is opened also as shell options or open options.\n\n"
+    fputs("`SET name = value`, `SHOW name`, `SHOW ALL`; when a database is opened also as shell options or open\n"
+          "options.\n\n"
           "| name | kind | default | choices or most | when | meaning |\n|---|---|---|---|---|---|\n",
           out);
 #define X(A, name, kind, value, least, most, scope, text)                                          \
@@ -116,7 +117,8 @@ static void write_errors(FILE *out) {
 #define X(A, name, sqlstate, title) fprintf(out, "| %s | %s | %s |\n", sqlstate, #name, title);
     WF_ERRORS(X, )
 #undef X
-    fputs("\n## Faults\n\nWhat an opcode can report of a row, on any device.\n\n| fault | error | message |\n|---|---|---|\n",
+    fputs("\n## Faults\n\nWhat an opcode can report of a row, on any device.\n\n"
+          "| fault | error | message |\n|---|---|---|\n",
           out);
 #define X(A, name, error, message) fprintf(out, "| %s | %s | %s |\n", #name, #error, message);
     WF_FAULTS(X, )

@@ -77,7 +77,7 @@ static void check_own_include(const char *path, int line, const char *header) {
     const char *own = strrchr(layer->folder, '/');
     own = own ? own + 1 : layer->folder;
     bool is_own = !slash || (strncmp(header, own, strlen(own)) == 0 && header[strlen(own)] == '/');
-    bool insider = len > 6 && strcmp(header + len - 6, "_int.h") == 0;
+    bool insider = len > 6 && strcmp(header + len - 6, "_int.h") == 0 && strncmp(header, "defs/", 5) != 0;
     if (!slash && strncmp(layer->folder, "src/", 4) != 0) {
         return; /* shell and bench: local headers and warpfox.h */
     }

@@ -115,6 +115,9 @@ FALLIBLE compile(struct wf_connection *conn, struct script *script, const struct
 /* Whether it still holds: same definitions, same settings, same parameters NULL. */
 bool compiled_fits(const struct compiled *compiled, const struct wf_connection *conn,
                    const b8 *nulls);
+/* Runs what recurses over the plan of a statement of this text, on a stack as deep as that takes. */
+FALLIBLE run_deep(struct wf_connection *conn, struct sv text, wf_status (*run)(void *arg),
+                  void *arg);
 struct compiled *compiled_retain(struct compiled *compiled);
 void compiled_release(struct compiled *compiled);
 
@@ -151,6 +154,8 @@ struct rowset {
     struct compiled *compiled;
     struct exec exec;
     b8 exec_is_open;
+    b8 took_effect;           /* tables or settings changed: from here on nothing may fail */
+    struct wf_result *result; /* made beforehand, until it is handed out */
     struct error err; /* exec.err once the statement has ended */
     u32 col_count;
     struct rowset_col *cols;
@@ -224,8 +229,7 @@ struct wf_result {
     i64 slice_start;
     struct wf_batch batch;
 };
-FALLIBLE result_new(struct wf_connection *conn, struct rowset *rows,
-                    struct wf_result **out); /* takes */
+struct wf_result *result_take(struct rowset *rows); /* the rowset's handle, which owns it now */
 
 struct wf_statement {
     struct wf_connection *conn;

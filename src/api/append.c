@@ -170,7 +170,11 @@ FALLIBLE insert_answer(struct wf_connection *conn, struct rowset *rows) {
                                NEW_ARRAY(&rows->arena, struct input_col, table->col_count)};
         wf_status status = gather(rows, table, &all, &conn->err);
         if (!status) {
+            status = arena_check(&rows->arena, &conn->err);
+        }
+        if (!status) {
             status = append_rows(conn, table, count, all.cols);
+            rows->took_effect = !status;
         }
         for (u32 i = 0; i < 2 * table->col_count; i++) {
             buffer_release(all.buffers[i]);

@@ -52,7 +52,46 @@ static void rel_set_nulls(struct rel *rel, const b8 *nulls) {
     }
 }
 
-static FALLIBLE plan_to_program(struct wf_connection *conn, struct compiled *c) {
+#ifdef WF_HARD
+enum { TEXT_ON_CALLER = 200, STACK_PER_LEVEL = 8192 };
+#else
+enum { TEXT_ON_CALLER = 1000, STACK_PER_LEVEL = 2048 };
+#endif
+enum { LEVELS_MAX = 50000 }; /* the binder stops at 10,000 for expressions, and for tables */
+
+struct deep_job {
+    wf_status (*run)(void *arg);
+    void *arg;
+    wf_status status;
+};
+
+static void run_on_stack(void *arg) {
+    struct deep_job *job = arg;
+    job->status = job->run(job->arg);
+}
+
+FALLIBLE run_deep(struct wf_connection *conn, struct sv text, wf_status (*run)(void *arg),
+                  void *arg) {
+    if (text.len <= TEXT_ON_CALLER) {
+        return run(arg);
+    }
+    struct deep_job job = {run, arg, ERR_OK};
+    i64 stack_bytes = (1 << 20) + MIN_OF(text.len, LEVELS_MAX) * STACK_PER_LEVEL;
+    if (!thread_run_deep(stack_bytes, run_on_stack, &job)) {
+        FAIL(&conn->err, OUT_OF_MEMORY, "out of memory: no thread with %lld bytes of stack",
+             stack_bytes);
+    }
+    return job.status;
+}
+
+struct plan_job {
+    struct wf_connection *conn;
+    struct compiled *c;
+};
+
+static wf_status plan_to_program(void *arg) {
+    struct wf_connection *conn = ((struct plan_job *)arg)->conn;
+    struct compiled *c = ((struct plan_job *)arg)->c;
     struct error *err = &conn->err;
     for (i32 i = 0; i < c->param_count; i++) {
         if (c->param_nulls[i]) {
@@ -84,7 +123,8 @@ static FALLIBLE compile_stages(struct wf_connection *conn, struct compiled *c,
     TRY(arena_check(snap->arena, err));
     TRY(connection_check(conn));
     c->plan = c->stmt.kind == STATEMENT_EXPLAIN ? c->stmt.inner->plan : c->stmt.plan;
-    return c->plan ? plan_to_program(conn, c) : ERR_OK;
+    struct plan_job job = {conn, c};
+    return c->plan ? run_deep(conn, parsed_text(parsed), plan_to_program, &job) : ERR_OK;
 }
 
 FALLIBLE compile(struct wf_connection *conn, struct script *script, const struct parsed *parsed,

@@ -17,6 +17,11 @@ FALLIBLE rowset_new(struct wf_connection *conn, struct rowset **out) {
         return memory_refused(&db->mem, &conn->err, (i64)sizeof *rows);
     }
     memset(rows, 0, sizeof *rows);
+    rows->result = mem_alloc(&db->mem, (i64)sizeof *rows->result);
+    if (!rows->result) {
+        mem_free(&db->mem, rows, (i64)sizeof *rows);
+        return memory_refused(&db->mem, &conn->err, (i64)sizeof *rows->result);
+    }
     atomic_init(&rows->refs, 1);
     rows->db = database_retain(db);
     memory_init(&rows->mem, &db->mem, 0, "memory");
@@ -51,6 +56,7 @@ void rowset_release(struct rowset *rows) {
     snapshot_fini(&rows->snap);
     compiled_release(rows->compiled);
     arena_fini(&rows->arena);
+    mem_free(&db->mem, rows->result, (i64)sizeof *rows->result);
     mem_free(&db->mem, rows, (i64)sizeof *rows);
     database_release(db);
 }
@@ -309,7 +315,7 @@ FALLIBLE statement_run(struct wf_connection *conn, const struct run_request *req
     if (!status) {
         status = run_kind(conn, request, rows);
     }
-    if (!status) {
+    if (!status && !rows->took_effect) {
         status = arena_check(&rows->arena, &conn->err);
     }
     if (status) {

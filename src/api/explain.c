@@ -55,6 +55,17 @@ static FALLIBLE explain_analyze(struct wf_connection *conn, struct rowset *rows,
     return ERR_OK;
 }
 
+struct print_job {
+    struct text *out;
+    const struct plan *plan;
+};
+
+static wf_status print_plan(void *arg) {
+    struct print_job *job = arg;
+    plan_print(job->out, job->plan);
+    return ERR_OK;
+}
+
 FALLIBLE run_explain(struct wf_connection *conn, const struct run_request *request,
                      struct rowset *rows) {
     i64 start_ns = clock_ns();
@@ -74,7 +85,8 @@ FALLIBLE run_explain(struct wf_connection *conn, const struct run_request *reque
     text_init(&out, &rows->arena);
     if (levels & EXPLAIN_PLAN) {
         heading(&out, several, "plan");
-        plan_print(&out, c->plan);
+        struct print_job job = {&out, c->plan};
+        TRY(run_deep(conn, parsed_text(request->parsed), print_plan, &job));
     }
     if (levels & EXPLAIN_PROGRAM) {
         heading(&out, several, "program");

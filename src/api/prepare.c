@@ -203,7 +203,8 @@ static FALLIBLE execute(struct wf_statement *st, wf_result **out_result) {
         rowset_release(rows);
         return ERR_OK;
     }
-    return result_new(conn, rows, out_result);
+    *out_result = result_take(rows);
+    return ERR_OK;
 }
 
 wf_status wf_execute(wf_statement *st, wf_result **out_result) {

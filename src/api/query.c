@@ -64,7 +64,8 @@ static FALLIBLE run_item(struct wf_connection *conn, struct script *script, i64 
     struct rowset *rows;
     TRY(statement_run(conn, &request, &rows));
     rows->ns += i == 0 ? script->parse_ns : 0;
-    return result_new(conn, rows, out);
+    *out = result_take(rows);
+    return ERR_OK;
 }
 
 static FALLIBLE run_all(struct wf_connection *conn, struct script *script, wf_each_result each,

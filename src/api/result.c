@@ -5,16 +5,12 @@
  * dictionary, so text is asked for value by value. */
 #include "api/api_int.h"
 
-FALLIBLE result_new(struct wf_connection *conn, struct rowset *rows, struct wf_result **out) {
-    struct wf_result *result = mem_alloc(&conn->db->mem, (i64)sizeof *result);
-    if (!result) {
-        rowset_release(rows);
-        return memory_refused(&conn->db->mem, &conn->err, (i64)sizeof *result);
-    }
+struct wf_result *result_take(struct rowset *rows) {
+    struct wf_result *result = rows->result;
+    rows->result = NULL;
     memset(result, 0, sizeof *result);
     result->rows = rows;
-    *out = result;
-    return ERR_OK;
+    return result;
 }
 
 void wf_result_close(wf_result *result) {

@@ -29,26 +29,23 @@ FALLIBLE run_create_table(struct wf_connection *conn, struct rowset *rows) {
     if (st->if_exists && table_exists(rows, st->table_name)) {
         return ERR_OK;
     }
-    return catalog_create_table(conn->db->catalog, sv_from(st->table_name), st->col_count, st->cols,
-                                tablet_shift(conn->settings.tablet_rows), !conn->settings.narrow,
-                                st->position, &conn->err);
+    wf_status status = catalog_create_table(
+        conn->db->catalog, sv_from(st->table_name), st->col_count, st->cols,
+        tablet_shift(conn->settings.tablet_rows), !conn->settings.narrow, st->position, &conn->err);
+    if (status == ERR_DUPLICATE_TABLE && st->if_exists) { /* somebody was faster */
+        error_reset(&conn->err);
+        status = ERR_OK;
+    }
+    rows->took_effect = !status;
+    return status;
 }
 
-/* All names are looked up before the first is dropped: a wrong one leaves all tables. */
 FALLIBLE run_drop_table(struct wf_connection *conn, struct rowset *rows) {
     const struct statement *st = &rows->compiled->stmt;
     rows->tag = "DROP TABLE";
-    for (i32 i = 0; i < st->name_count && !st->if_exists; i++) {
-        struct snapshot_table found;
-        TRY(snapshot_find(&rows->snap, sv_from(st->names[i]), st->positions[i], &found,
-                          &conn->err));
-    }
-    for (i32 i = 0; i < st->name_count; i++) {
-        if (!st->if_exists || table_exists(rows, st->names[i])) {
-            TRY(catalog_drop_table(conn->db->catalog, sv_from(st->names[i]), st->positions[i],
-                                   &conn->err));
-        }
-    }
+    TRY(catalog_drop_tables(conn->db->catalog, st->name_count, st->names, st->positions,
+                            st->if_exists, &conn->err));
+    rows->took_effect = 1;
     return ERR_OK;
 }
 
@@ -90,6 +87,7 @@ FALLIBLE run_copy(struct wf_connection *conn, struct rowset *rows) {
                                 &progress, &rows->rows_affected, &conn->err);
     watch_load(&conn->watch, NULL);
     TRY(status);
+    rows->took_effect = 1;
     rows->tag = arena_printf(&rows->arena, "COPY %lld", rows->rows_affected);
     return ERR_OK;
 }
@@ -97,6 +95,7 @@ FALLIBLE run_copy(struct wf_connection *conn, struct rowset *rows) {
 FALLIBLE run_set(struct wf_connection *conn, struct rowset *rows) {
     const struct statement *st = &rows->compiled->stmt;
     rows->tag = st->value ? "SET" : "RESET";
+    rows->took_effect = 1;
     if (st->value) {
         return setting_set(&conn->settings, sv_from(st->setting), sv_from(st->value), false,
                            &conn->err);

@@ -19,10 +19,11 @@ static wf_status system_error(struct error *err, const char *verb, const char *p
 wf_status file_view_open(struct file_view *out, const char *path, struct error *err) {
     out->data = "";
     out->bytes = 0;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe without a writer must not wait */
     if (fd < 0) {
         return system_error(err, "open", path);
     }
+    char first;
     struct stat info;
     wf_status status = ERR_OK;
     if (fstat(fd, &info) != 0) {
@@ -38,6 +39,8 @@ wf_status file_view_open(struct file_view *out, const char *path, struct error *
             out->data = data;
             out->bytes = (i64)info.st_size;
         }
+    } else if (read(fd, &first, 1) != 0) { /* files of /proc have bytes, but no size */
+        status = error_set(err, ERR_IO, -1, "cannot read \"%s\": its size is unknown", path);
     }
     close(fd);
     return status;

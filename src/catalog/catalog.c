@@ -143,6 +143,16 @@ static FALLIBLE not_there(struct catalog *catalog, struct sv name, i32 position,
     return status;
 }
 
+/* Takes the table out of the list; the caller closes it without the lock. */
+static struct table *take_out(struct catalog *catalog, i64 place) {
+    struct table *table = catalog->tables[place];
+    catalog->count--;
+    memmove(catalog->tables + place, catalog->tables + place + 1,
+            (size_t)(catalog->count - place) * sizeof *catalog->tables);
+    atomic_fetch_add(&catalog->version, 1);
+    return table;
+}
+
 wf_status catalog_drop_table(struct catalog *catalog, struct sv name, i32 position,
                              struct error *err) {
     bool found;
@@ -151,16 +161,41 @@ wf_status catalog_drop_table(struct catalog *catalog, struct sv name, i32 positi
     mutex_lock(&catalog->lock);
     i64 place = place_of(catalog, name, &found);
     if (found) {
-        table = catalog->tables[place];
-        catalog->count--;
-        memmove(catalog->tables + place, catalog->tables + place + 1,
-                (size_t)(catalog->count - place) * sizeof *catalog->tables);
-        atomic_fetch_add(&catalog->version, 1);
+        table = take_out(catalog, place);
     } else {
         status = not_there(catalog, name, position, err);
     }
     mutex_unlock(&catalog->lock);
     table_close(table);
+    return status;
+}
+
+wf_status catalog_drop_tables(struct catalog *catalog, i32 count, const char *const *names,
+                              const i32 *positions, bool if_exists, struct error *err) {
+    bool found;
+    i64 bytes = MAX_OF(count, 1) * (i64)sizeof(struct table *);
+    struct table **taken = mem_alloc(catalog->mem, bytes);
+    if (!taken) {
+        return memory_refused(catalog->mem, err, bytes);
+    }
+    i32 taken_count = 0;
+    wf_status status = ERR_OK;
+    mutex_lock(&catalog->lock);
+    for (i32 i = 0; i < count && !if_exists && !status; i++) {
+        place_of(catalog, sv_from(names[i]), &found);
+        status = found ? ERR_OK : not_there(catalog, sv_from(names[i]), positions[i], err);
+    }
+    for (i32 i = 0; i < count && !status; i++) {
+        i64 place = place_of(catalog, sv_from(names[i]), &found);
+        if (found) {
+            taken[taken_count++] = take_out(catalog, place);
+        }
+    }
+    mutex_unlock(&catalog->lock);
+    for (i32 i = 0; i < taken_count; i++) {
+        table_close(taken[i]);
+    }
+    mem_free(catalog->mem, taken, bytes);
     return status;
 }
 

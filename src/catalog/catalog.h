@@ -21,6 +21,10 @@ FALLIBLE catalog_create_table(struct catalog *catalog, struct sv name, u32 col_c
                               i32 position, struct error *err);
 FALLIBLE catalog_drop_table(struct catalog *catalog, struct sv name, i32 position,
                             struct error *err);
+/* Drops all of them or, when one is missing and `if_exists` is false, none. A name may come twice.
+ */
+FALLIBLE catalog_drop_tables(struct catalog *catalog, i32 count, const char *const *names,
+                             const i32 *positions, bool if_exists, struct error *err);
 
 /* A statement's view: every table it names, retained once, with the version it reads. */
 struct snapshot_table {

@@ -21,7 +21,8 @@ struct cpu_op {
     vec_sel_fn *sel_fn;  /* when it must not touch inactive rows */
     const void *b_value; /* b as a constant, for fn */
     u32 jump;            /* WHEN: its END */
-    u32 live_count;      /* FILTER, PROBE, MATCH: registers still needed afterwards */
+    u8 compact_at;  /* FILTER, PROBE, MATCH: compact below this share of active rows, in 16ths */
+    u32 live_count; /* FILTER, PROBE, MATCH: registers still needed afterwards */
     u16 *live;
 };
 
@@ -36,6 +37,7 @@ struct cpu_pipe {
     u8 *slot_width;
     b8 *is_const;
     const union lit **const_value; /* of constant registers */
+    b8 *multi;                     /* the register has several definitions */
     b8 *made;                      /* the register's strings lie in a worker's heap */
     u32 level_count;               /* MATCH opcodes + 1 */
     u32 when_depth;
@@ -47,7 +49,8 @@ struct when_level { /* what was active before WHEN */
     i64 m;
 };
 
-/* One vector. sel == NULL: all n rows are active, m == n. pos == NULL: rows first .. first + n. */
+/* One vector. sel == NULL: all n rows are active, m == n. Row i came from position first + pos[i]
+ * of the tablet or chunk, or first + i while pos is NULL. */
 struct frame {
     i64 n;
     i64 m;
@@ -60,6 +63,7 @@ struct frame {
     u32 *pos_mem, *pos_alt;
     void **data; /* of each register: its slot, a constant's vector, or column data itself */
     void **slots;
+    b8 *lag; /* the register was not compacted yet: row i is element pos[i] */
     void *spare[VEC_WIDTHS];
     u32 **when_sel; /* per depth */
     struct when_level *when;
@@ -172,8 +176,10 @@ u8 width_of_kind(u8 kind); /* log2 of its bytes */
 FALLIBLE frame_open(struct worker *w, struct frame *fr, u32 level);
 void frame_close(struct worker *w, struct frame *fr);
 void frame_compact(struct worker *w, struct frame *fr, const struct cpu_op *op);
-/* The register's own storage, made current. */
+/* The register's own storage, made current, for writing. */
 void *frame_dst(struct worker *w, struct frame *fr, u16 reg);
+/* The register's n elements, compacted now if they were not yet. */
+const void *frame_read(struct worker *w, struct frame *fr, u16 reg);
 
 /* ops.c: runs opcodes from pc on over the frame's active rows. */
 FALLIBLE ops_run(struct worker *w, struct frame *fr, u32 pc);
@@ -209,6 +215,7 @@ struct cpu_device {
     const struct vec_table *vec;
 };
 
+#define ROW_AT(fr, i) ((fr)->first + (i64)((fr)->pos ? (fr)->pos[i] : (u32)(i)))
 #define ACTIVE(fr, j) ((fr)->sel ? (fr)->sel[j] : (u32)(j))
 
 #endif

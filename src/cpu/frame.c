@@ -1,8 +1,8 @@
 /* frame.c: the storage of one vector, and its compaction.
  *
- * All of a frame is one block of accounted memory. Compaction gathers the registers that are still
- * needed into spare slots and swaps slot and spare, so a gather never overlaps what it reads;
- * registers that point straight at column data simply move into their slot. */
+ * All of a frame is one block of accounted memory. Compaction keeps the positions of the rows that
+ * are left; a register follows when it is read, by a gather into a spare slot that then becomes its
+ * own, so a gather never overlaps what it reads. */
 #include "cpu/cpu_int.h"
 
 enum { PAD = 64 };
@@ -42,6 +42,7 @@ static void frame_layout(struct worker *w, struct frame *fr, struct layout *l) {
     }
     fr->data = data;
     fr->slots = slots;
+    fr->lag = place(l, (i64)pipe->pipe->reg_count + 1);
     fr->when_sel = when_sel;
     fr->when = place(l, (i64)sizeof(struct when_level) * (pipe->when_depth + 1));
     fr->mask = place(l, n);
@@ -83,7 +84,30 @@ void frame_close(struct worker *w, struct frame *fr) {
     fr->memory = NULL;
 }
 
+/* Gathers a register into a spare slot, which becomes its own. */
+static void move_together(struct worker *w, struct frame *fr, u16 reg, const u32 *at, i64 n) {
+    const struct cpu_pipe *pipe = &w->run->pipe;
+    u8 width = pipe->width[reg];
+    void *to = fr->spare[width];
+    pipe->vec->gather[width](to, fr->data[reg], at, n);
+    fr->spare[width] = fr->slots[pipe->slot_of[reg]];
+    fr->slots[pipe->slot_of[reg]] = to;
+    fr->data[reg] = to;
+    fr->lag[reg] = 0;
+}
+
+const void *frame_read(struct worker *w, struct frame *fr, u16 reg) {
+    if (fr->lag[reg]) {
+        move_together(w, fr, reg, fr->pos, fr->n);
+    }
+    return fr->data[reg];
+}
+
 void *frame_dst(struct worker *w, struct frame *fr, u16 reg) {
+    if (fr->lag[reg] && w->run->pipe.multi[reg]) {
+        move_together(w, fr, reg, fr->pos, fr->n); /* rows that keep their value */
+    }
+    fr->lag[reg] = 0;
     return fr->data[reg] = fr->slots[w->run->pipe.slot_of[reg]];
 }
 
@@ -94,24 +118,23 @@ static void compact_pos(struct worker *w, struct frame *fr) {
         fr->pos_mem = fr->pos_alt;
         fr->pos_alt = swap;
     } else {
-        for (i64 j = 0; j < fr->m; j++) {
-            fr->pos_mem[j] = (u32)fr->first + fr->sel[j];
-        }
+        memcpy(fr->pos_mem, fr->sel, (size_t)fr->m * sizeof(u32));
     }
     fr->pos = fr->pos_mem;
 }
 
+/* Registers of the vector as it was loaded lag behind: pos maps them, and who reads one gathers it
+ * then, perhaps after another filter, perhaps straight into a sink. Others move at once. */
 void frame_compact(struct worker *w, struct frame *fr, const struct cpu_op *op) {
-    const struct cpu_pipe *pipe = &w->run->pipe;
+    bool was_run = !fr->pos;
     compact_pos(w, fr);
     for (u32 i = 0; i < op->live_count; i++) {
         u16 r = op->live[i];
-        u8 width = pipe->width[r];
-        void *to = fr->spare[width];
-        pipe->vec->gather[width](to, fr->data[r], fr->sel, fr->m);
-        fr->spare[width] = fr->slots[pipe->slot_of[r]];
-        fr->slots[pipe->slot_of[r]] = to;
-        fr->data[r] = to;
+        if (was_run) {
+            fr->lag[r] = 1;
+        } else if (!fr->lag[r]) {
+            move_together(w, fr, r, fr->sel, fr->m);
+        }
     }
     fr->n = fr->m;
     fr->sel = NULL;

@@ -6,23 +6,22 @@
 #include "cpu/cpu_int.h"
 
 /* Column data become the register unless other opcodes write it as well. */
-static bool may_alias(const struct frame *fr, const struct cpu_op *op) {
-    return !fr->pos && !op->blend;
+static bool may_alias(const struct worker *w, const struct frame *fr, const struct cpu_op *op) {
+    return !fr->pos && !w->run->pipe.multi[op->dst];
 }
 
 /* Where to decode to, and how to finish when inactive rows must keep their values. */
 static void *load_begin(struct worker *w, struct frame *fr, const struct cpu_op *op) {
-    return op->blend ? fr->spare[op->width] : frame_dst(w, fr, op->dst);
+    void *dst = frame_dst(w, fr, op->dst);
+    return op->blend ? fr->spare[op->width] : dst;
 }
 
 static void load_end(struct worker *w, struct frame *fr, const struct cpu_op *op, void *loaded) {
-    if (op->blend) {
-        void *dst = frame_dst(w, fr, op->dst);
-        if (fr->sel) {
-            w->run->pipe.vec->blend[op->width](dst, loaded, fr->sel, fr->m);
-        } else {
-            memcpy(dst, loaded, (size_t)(fr->n << op->width));
-        }
+    void *dst = fr->data[op->dst];
+    if (op->blend && fr->sel) {
+        w->run->pipe.vec->blend[op->width](dst, loaded, fr->sel, fr->m);
+    } else if (op->blend) {
+        memcpy(dst, loaded, (size_t)(fr->n << op->width));
     }
 }
 
@@ -78,7 +77,7 @@ static void load_codes_as_text(struct worker *w, struct frame *fr, const struct 
     UNUSED(w);
     for (i64 j = 0; j < fr->m; j++) {
         u32 i = ACTIVE(fr, j);
-        i64 row = fr->pos ? (i64)fr->pos[i] : fr->first + i;
+        i64 row = ROW_AT(fr, i);
         bool is_null = seg->valid && !(seg->valid[row >> 6] >> (row & 63) & 1);
         i64 code = seg->encoding == ENC_CONST ? (i64)seg->base : code_at(seg, row);
         dst[i] = is_null ? str_from(SV("")) : str_from(dict_get(dict, (i32)code));
@@ -89,17 +88,17 @@ static void load_floats(struct worker *w, struct frame *fr, const struct segment
                         void *dst) {
     const struct vec_table *vec = w->run->pipe.vec;
     u8 width = seg->width == 4 ? 2 : 3;
-    const u8 *data = seg->data;
+    const u8 *data = (const u8 *)seg->data + fr->first * seg->width;
     if (kind_bytes[kind] == seg->width) {
         if (fr->pos) {
             vec->gather[width](dst, data, fr->pos, fr->n);
         } else {
-            memcpy(dst, data + fr->first * seg->width, (size_t)(fr->n * seg->width));
+            memcpy(dst, data, (size_t)(fr->n * seg->width));
         }
         return;
     }
     for (i64 i = 0; i < fr->n; i++) {
-        i64 row = fr->pos ? (i64)fr->pos[i] : fr->first + i;
+        i64 row = ROW_AT(fr, i);
         if (kind == KIND_F64) {
             ((f64 *)dst)[i] = (f64)((const f32 *)seg->data)[row];
         } else {
@@ -115,11 +114,11 @@ static void load_integers(struct worker *w, struct frame *fr, const struct segme
     u8 width = widths[seg->width];
     i128 base = seg->encoding == ENC_DICT ? 0 : seg->base;
     b8 is_signed = seg->encoding == ENC_INT && seg->is_signed;
+    const u8 *data = (const u8 *)seg->data + fr->first * seg->width;
     if (fr->pos) {
-        vec->decode_at[is_signed][width][kind](dst, seg->data, base, fr->pos, fr->n);
+        vec->decode_at[is_signed][width][kind](dst, data, base, fr->pos, fr->n);
     } else {
-        const u8 *data = seg->data;
-        vec->decode[is_signed][width][kind](dst, data + fr->first * seg->width, base, fr->n);
+        vec->decode[is_signed][width][kind](dst, data, base, fr->n);
     }
 }
 
@@ -136,14 +135,14 @@ static void from_tablet(struct worker *w, struct frame *fr, const struct cpu_op 
     const struct vec_table *vec = w->run->pipe.vec;
     u8 kind = w->run->pipe.pipe->regs[op->dst].kind;
     w->bytes_read += fr->n * (seg->encoding == ENC_STR ? 4 : seg->width);
-    if (may_alias(fr, op) && kind != KIND_STR && same_form(seg, kind)) {
+    if (may_alias(w, fr, op) && kind != KIND_STR && same_form(seg, kind)) {
         fr->data[op->dst] = (u8 *)(size_t)seg->data + fr->first * seg->width;
         return;
     }
     void *dst = load_begin(w, fr, op);
     if (kind == KIND_STR && seg->encoding == ENC_STR) {
         if (fr->pos) {
-            vec->strings_at(dst, seg->data, seg->bytes, fr->pos, fr->n);
+            vec->strings_at(dst, seg->data, seg->bytes, fr->first, fr->pos, fr->n);
         } else {
             vec->strings(dst, seg->data, seg->bytes, fr->first, fr->n);
         }
@@ -165,10 +164,10 @@ static void from_chunk(struct worker *w, struct frame *fr, const struct cpu_op *
     const struct vec_table *vec = w->run->pipe.vec;
     u8 kind = w->run->pipe.pipe->regs[op->dst].kind;
     u8 width = width_of_kind(column->kind);
-    u8 *data = (u8 *)column->data + (w->chunk_first << width);
+    u8 *data = (u8 *)column->data + ((w->chunk_first + fr->first) << width);
     w->bytes_read += fr->n << width;
-    if (may_alias(fr, op) && column->kind == kind) {
-        fr->data[op->dst] = data + (fr->first << width);
+    if (may_alias(w, fr, op) && column->kind == kind) {
+        fr->data[op->dst] = data;
         return;
     }
     void *dst = load_begin(w, fr, op);
@@ -176,13 +175,12 @@ static void from_chunk(struct worker *w, struct frame *fr, const struct cpu_op *
         if (fr->pos) {
             vec->gather[width](dst, data, fr->pos, fr->n);
         } else {
-            memcpy(dst, data + (fr->first << width), (size_t)(fr->n << width));
+            memcpy(dst, data, (size_t)(fr->n << width));
         }
     } else if (fr->pos) {
         vec->decode_at[column->kind != KIND_B8][width][kind](dst, data, 0, fr->pos, fr->n);
     } else {
-        vec->decode[column->kind != KIND_B8][width][kind](dst, data + (fr->first << width), 0,
-                                                          fr->n);
+        vec->decode[column->kind != KIND_B8][width][kind](dst, data, 0, fr->n);
     }
     load_end(w, fr, op, dst);
 }
@@ -193,7 +191,7 @@ static void from_dict(struct worker *w, struct frame *fr, const struct cpu_op *o
     u8 kind = run->pipe.pipe->regs[op->dst].kind;
     void *dst = load_begin(w, fr, op);
     for (i64 i = 0; i < fr->n; i++) {
-        i64 code = fr->pos ? (i64)fr->pos[i] : fr->first + i;
+        i64 code = ROW_AT(fr, i);
         if (kind == KIND_STR) {
             struct sv s = dict_get(dict, (i32)code);
             ((str *)dst)[i] = str_from(s);
@@ -225,16 +223,16 @@ void load_nulls(struct worker *w, struct frame *fr, const struct cpu_op *op) {
         const u64 *valid = w->tablet->cols[col].valid;
         w->bytes_read += fr->n / 8;
         if (fr->pos) {
-            vec->nulls_at(dst, valid, fr->pos, fr->n);
+            vec->nulls_at(dst, valid, fr->first, fr->pos, fr->n);
         } else {
             vec->nulls(dst, valid, fr->first, fr->n);
         }
     } else if (source->kind == SOURCE_VAR && w->chunk->cols[col].nulls) {
-        const b8 *from = w->chunk->cols[col].nulls + w->chunk_first;
+        const b8 *from = w->chunk->cols[col].nulls + w->chunk_first + fr->first;
         if (fr->pos) {
             vec->gather[0](dst, from, fr->pos, fr->n);
         } else {
-            memcpy(dst, from + fr->first, (size_t)fr->n);
+            memcpy(dst, from, (size_t)fr->n);
         }
     } else {
         memset(dst, 0, (size_t)fr->n);
@@ -260,17 +258,19 @@ static void gather_rows(struct worker *w, struct frame *fr, void *dst, const voi
 void load_variable(struct worker *w, struct frame *fr, const struct cpu_op *op) {
     const struct variable *var = &w->run->x->vars[op->b];
     const struct column *column = &var->chunks.items[0]->cols[op->op->imm];
+    const i64 *row = frame_read(w, fr, op->a);
     void *dst = frame_dst(w, fr, op->dst);
-    gather_rows(w, fr, dst, column->data, op->width, fr->data[op->a]);
+    gather_rows(w, fr, dst, column->data, op->width, row);
     w->bytes_read += fr->m << op->width;
 }
 
 void load_variable_nulls(struct worker *w, struct frame *fr, const struct cpu_op *op) {
     const struct variable *var = &w->run->x->vars[op->b];
     const struct column *column = &var->chunks.items[0]->cols[op->op->imm];
+    const i64 *row = frame_read(w, fr, op->a);
     b8 *dst = frame_dst(w, fr, op->dst);
     if (column->nulls) {
-        gather_rows(w, fr, dst, column->nulls, 0, fr->data[op->a]);
+        gather_rows(w, fr, dst, column->nulls, 0, row);
     } else if (op->blend) {
         for (i64 j = 0; j < fr->m; j++) {
             dst[ACTIVE(fr, j)] = 0;
@@ -298,7 +298,7 @@ void load_variable_nulls(struct worker *w, struct frame *fr, const struct cpu_op
 
 void load_lut(struct worker *w, struct frame *fr, const struct cpu_op *op) {
     const struct variable *var = &w->run->x->vars[op->op->imm];
-    const i32 *code = fr->data[op->a];
+    const i32 *code = frame_read(w, fr, op->a);
     i64 other = op->b == NO_REG ? var->lut_len : op->b;
     void *dst = frame_dst(w, fr, op->dst);
     switch (op->width) {

@@ -105,8 +105,8 @@ typedef u8 no;
         break;
 
 wf_status host_run(struct worker *w, struct frame *fr, const struct cpu_op *op, u8 *out_any) {
-    const void *pa = fr->data[op->a];
-    const void *pb = op_infos[op->op->code].arity > 1 ? fr->data[op->b] : NULL;
+    const void *pa = frame_read(w, fr, op->a);
+    const void *pb = op_infos[op->op->code].arity > 1 ? frame_read(w, fr, op->b) : NULL;
     void *dst = frame_dst(w, fr, op->dst);
     u8 any = 0;
     memset(w->fault, 0, (size_t)fr->n);

@@ -10,9 +10,6 @@
 
 #include "defs/fn_fround.h"
 
-/* Below this share of active rows, moving the live registers together beats computing the rest. */
-enum { COMPACT_NUM = 1, COMPACT_DEN = 2 };
-
 bool ops_fault(struct worker *w, struct frame *fr, const struct cpu_op *op) {
     u64 least = ~0ULL;
     for (i64 j = 0; j < fr->m; j++) {
@@ -24,7 +21,7 @@ bool ops_fault(struct worker *w, struct frame *fr, const struct cpu_op *op) {
             fr->kept[i] = fr->kept[i] ? fr->kept[i] : w->fault[i];
             continue;
         }
-        i64 row = w->row_start + (fr->pos ? (i64)fr->pos[i] : fr->first + i);
+        i64 row = w->row_start + ROW_AT(fr, i);
         u64 key = fault_key(op->op->rank, row, w->fault[i]);
         least = MIN_OF(least, key);
     }
@@ -38,33 +35,34 @@ bool ops_fault(struct worker *w, struct frame *fr, const struct cpu_op *op) {
 /* Returns whether some row, active or not, faulted. */
 static u8 scalar(struct worker *w, struct frame *fr, const struct cpu_op *op) {
     const struct op_info *info = &op_infos[op->op->code];
-    const void *a = fr->data[op->a];
+    const void *a = frame_read(w, fr, op->a);
     const void *b = op->b_value;
     if (!b && info->arity > 1) {
-        b = fr->data[op->b];
+        b = frame_read(w, fr, op->b);
     }
-    const void *c = info->arity > 2 ? fr->data[op->c] : NULL;
+    const void *c = info->arity > 2 ? frame_read(w, fr, op->c) : NULL;
     if (op->sel_fn && fr->sel) {
         if (info->arity > 1) {
-            b = fr->data[op->b];
+            b = frame_read(w, fr, op->b);
         }
         if (info->flags & OP_FAULTS) {
             memset(w->fault, 0, (size_t)fr->n);
         }
         return op->sel_fn(frame_dst(w, fr, op->dst), a, b, c, fr->sel, fr->m, w->fault);
     }
+    void *dst = frame_dst(w, fr, op->dst);
     if (op->blend && fr->sel) {
-        u8 any = op->fn(fr->spare[op->width], a, b, c, fr->n, w->fault);
-        void *dst = frame_dst(w, fr, op->dst);
-        w->run->pipe.vec->blend[op->width](dst, fr->spare[op->width], fr->sel, fr->m);
+        void *all = fr->spare[op->width];
+        u8 any = op->fn(all, a, b, c, fr->n, w->fault);
+        w->run->pipe.vec->blend[op->width](dst, all, fr->sel, fr->m);
         return any;
     }
-    return op->fn(frame_dst(w, fr, op->dst), a, b, c, fr->n, w->fault);
+    return op->fn(dst, a, b, c, fr->n, w->fault);
 }
 
 static void filter(struct worker *w, struct frame *fr, const struct cpu_op *op) {
     const struct cpu_pipe *pipe = &w->run->pipe;
-    const b8 *keep = fr->data[op->a];
+    const b8 *keep = frame_read(w, fr, op->a);
     if (pipe->is_const[op->a]) {
         fr->m = keep[0] ? fr->m : 0;
         return;
@@ -75,7 +73,7 @@ static void filter(struct worker *w, struct frame *fr, const struct cpu_op *op) 
         if (m == fr->n) {
             return;
         }
-        if (m * COMPACT_DEN > fr->n * COMPACT_NUM || pipe->keeps_faults) {
+        if (m * 16 > fr->n * op->compact_at || pipe->keeps_faults) {
             memcpy(fr->mask, keep, (size_t)fr->n);
             fr->mask_valid = 1;
         }
@@ -93,8 +91,7 @@ static void filter(struct worker *w, struct frame *fr, const struct cpu_op *op) 
 }
 
 static void compact_if_sparse(struct worker *w, struct frame *fr, const struct cpu_op *op) {
-    if (fr->sel && fr->m && fr->m * COMPACT_DEN <= fr->n * COMPACT_NUM &&
-        !w->run->pipe.keeps_faults) {
+    if (fr->sel && fr->m && fr->m * 16 <= fr->n * op->compact_at && !w->run->pipe.keeps_faults) {
         frame_compact(w, fr, op);
     }
 }
@@ -102,7 +99,7 @@ static void compact_if_sparse(struct worker *w, struct frame *fr, const struct c
 static void row_numbers(struct worker *w, struct frame *fr, const struct cpu_op *op) {
     i64 *dst = frame_dst(w, fr, op->dst);
     for (i64 i = 0; i < fr->n; i++) {
-        dst[i] = w->row_start + (fr->pos ? (i64)fr->pos[i] : fr->first + i);
+        dst[i] = w->row_start + ROW_AT(fr, i);
     }
 }
 
@@ -120,7 +117,7 @@ static void assign_const(struct worker *w, struct frame *fr, const struct cpu_op
 
 static FALLIBLE intern(struct worker *w, struct frame *fr, const struct cpu_op *op) {
     struct dict *dict = w->run->x->vars[op->op->imm].dict;
-    const str *s = fr->data[op->a];
+    const str *s = frame_read(w, fr, op->a);
     i32 *dst = frame_dst(w, fr, op->dst);
     for (i64 j = 0; j < fr->m; j++) {
         u32 i = ACTIVE(fr, j);
@@ -138,8 +135,8 @@ static FALLIBLE intern(struct worker *w, struct frame *fr, const struct cpu_op *
 
 static FALLIBLE intern_pair(struct worker *w, struct frame *fr, const struct cpu_op *op) {
     struct pair_map *pairs = w->run->x->vars[op->op->imm].pairs;
-    const i64 *a = fr->data[op->a];
-    const i64 *b = fr->data[op->b];
+    const i64 *a = frame_read(w, fr, op->a);
+    const i64 *b = frame_read(w, fr, op->b);
     i32 *dst = frame_dst(w, fr, op->dst);
     for (i64 j = 0; j < fr->m; j++) {
         u32 i = ACTIVE(fr, j);
@@ -159,7 +156,7 @@ static FALLIBLE intern_pair(struct worker *w, struct frame *fr, const struct cpu
 static void unpair(struct worker *w, struct frame *fr, const struct cpu_op *op) {
     const struct pair_map *pairs = w->run->x->vars[op->op->imm].pairs;
     i64 len = pair_map_len(pairs);
-    const i32 *number = fr->data[op->a];
+    const i32 *number = frame_read(w, fr, op->a);
     i64 *dst = frame_dst(w, fr, op->dst);
     for (i64 j = 0; j < fr->m; j++) {
         u32 i = ACTIVE(fr, j);
@@ -182,7 +179,7 @@ static bool round_sum(struct worker *w, struct frame *fr, const struct cpu_op *o
     for (i64 j = 0; j < fr->m; j++) {
         u32 i = ACTIVE(fr, j);
         for (u32 k = 0; k < op->b; k++) {
-            words[k] = ((const i64 *)fr->data[op->a + k])[i];
+            words[k] = ((const i64 *)frame_read(w, fr, (u16)(op->a + k)))[i];
         }
         if (is_f64) {
             ((f64 *)dst)[i] = fn_fround_f64(words, op->b, op->c, first, &w->fault[i]);
@@ -197,7 +194,7 @@ static bool round_sum(struct worker *w, struct frame *fr, const struct cpu_op *o
 /* Narrows the active rows to those where the condition holds. */
 static void when_begin(struct worker *w, struct frame *fr, const struct cpu_op *op, u32 depth) {
     const struct vec_table *vec = w->run->pipe.vec;
-    const b8 *cond = fr->data[op->a];
+    const b8 *cond = frame_read(w, fr, op->a);
     u32 *out = fr->when_sel[depth];
     fr->m = fr->sel ? vec->sel_refine(out, fr->sel, fr->m, cond) : vec->sel_build(out, cond, fr->n);
     fr->sel = out;

@@ -182,6 +182,7 @@ static FALLIBLE run_vectors(struct worker *w, i64 first, i64 end) {
         fr->sel = NULL;
         fr->pos = NULL;
         fr->mask_valid = 0;
+        memset(fr->lag, 0, w->run->pipe.pipe->reg_count);
         if (w->run->pipe.keeps_faults) {
             memset(fr->kept, 0, (size_t)fr->n);
         }

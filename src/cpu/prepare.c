@@ -8,6 +8,9 @@
 #include "cpu/cpu_int.h"
 
 enum { NEVER = -1 };
+/* In 16ths of a vector: when few rows are left, moving them together beats computing all; columns
+ * that are only loaded and copied out are best gathered at once. */
+enum { COMPACT_COMPUTED = 8, COMPACT_LOADED = 15 };
 
 struct span {
     i32 first; /* opcode that defines it first */
@@ -204,6 +207,20 @@ static void choose_loops(struct cpu_pipe *out, struct cpu_op *op) {
     }
 }
 
+/* Whether values are computed before rows are handed to a sink that only copies. */
+static bool computes_after(const struct pipeline *pipe, u32 pc) {
+    for (u32 i = pc + 1; i < pipe->op_count; i++) {
+        const struct op *op = &pipe->ops[i];
+        if (op->code == OP_EMIT) {
+            return pipe->sinks[op->imm].kind != SINK_ROWS;
+        }
+        if (!(op_infos[op->code].flags & OP_CONTROL)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static FALLIBLE prepare_ops(struct exec *x, struct cpu_pipe *out, const struct span *spans) {
     const struct pipeline *pipe = out->pipe;
     u32 *open_when = NEW_ARRAY(x->arena, u32, pipe->op_count + 1);
@@ -236,6 +253,7 @@ static FALLIBLE prepare_ops(struct exec *x, struct cpu_pipe *out, const struct s
                 FAIL(x->err, INTERNAL, "rows dropped inside WHEN at opcode %u", pc);
             }
             find_live(x, out, spans, pc);
+            to->compact_at = computes_after(pipe, pc) ? COMPACT_COMPUTED : COMPACT_LOADED;
             out->level_count += op->code == OP_MATCH;
             break;
         case OP_FROUND:
@@ -281,6 +299,7 @@ wf_status pipe_prepare(struct exec *x, const struct pipeline *pipe, const struct
     out->ops = NEW_ARRAY(x->arena, struct cpu_op, pipe->op_count + 1);
     out->width = NEW_ARRAY(x->arena, u8, pipe->reg_count + 1);
     out->made = NEW_ARRAY(x->arena, b8, pipe->reg_count + 1);
+    out->multi = NEW_ARRAY(x->arena, b8, pipe->reg_count + 1);
     for (u32 r = 0; r < pipe->reg_count; r++) {
         out->width[r] = width_of_kind(pipe->regs[r].kind);
     }
@@ -289,6 +308,9 @@ wf_status pipe_prepare(struct exec *x, const struct pipeline *pipe, const struct
         out->keeps_faults |= sink->kind == SINK_LUT && sink->fault_var != NO_VAR;
     }
     struct span *spans = find_spans(x, pipe);
+    for (u32 r = 0; r < pipe->reg_count; r++) {
+        out->multi[r] = spans[r].defs > 1;
+    }
     find_consts(x, out, spans);
     assign_slots(x, out, spans);
     TRY(prepare_ops(x, out, spans));

@@ -11,9 +11,9 @@ enum { EXPANSIONS_PER_CHECK = 64 };
 /* Keys of the active rows, dense. */
 static const i64 *active_keys(struct worker *w, struct frame *fr, u16 reg) {
     if (!fr->sel) {
-        return fr->data[reg];
+        return frame_read(w, fr, reg);
     }
-    w->run->pipe.vec->gather[3](w->keys, fr->data[reg], fr->sel, fr->m);
+    w->run->pipe.vec->gather[3](w->keys, frame_read(w, fr, reg), fr->sel, fr->m);
     return w->keys;
 }
 
@@ -56,6 +56,7 @@ static void hash_runs(struct worker *w, struct frame *fr, const struct index *in
         }
         fr->run_lo[j] = run[0];
         fr->run_hi[j] = run[1];
+        __builtin_prefetch(&index->rows[run[0]]);
     }
 }
 
@@ -65,6 +66,7 @@ static void direct_runs(struct frame *fr, const struct index *index, const i64 *
         bool inside = slot < (u64)index->slot_count;
         fr->run_lo[j] = inside ? index->heads[slot] : 0;
         fr->run_hi[j] = inside ? index->heads[slot + 1] : 0;
+        __builtin_prefetch(&index->rows[fr->run_lo[j]]);
     }
 }
 
@@ -139,14 +141,15 @@ static FALLIBLE match_flush(struct worker *w, struct frame *fr, struct frame *ch
         u16 r = op->live[i];
         if (r != op->dst) { /* the matches are in the child already */
             void *to = frame_dst(w, child, r);
-            pipe->vec->gather[pipe->width[r]](to, fr->data[r], child->from, child->n);
+            pipe->vec->gather[pipe->width[r]](to, frame_read(w, fr, r), child->from, child->n);
         }
     }
     for (i64 i = 0; i < child->n; i++) {
         u32 at = child->from[i];
-        child->pos_mem[i] = fr->pos ? fr->pos[at] : (u32)fr->first + at;
+        child->pos_mem[i] = fr->pos ? fr->pos[at] : at;
     }
     child->pos = child->pos_mem;
+    child->first = fr->first;
     child->sel = NULL;
     child->m = child->n;
     child->mask_valid = 0;

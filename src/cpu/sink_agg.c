@@ -87,7 +87,7 @@ static FALLIBLE open_worker(struct worker *w, u32 sink_no, struct agg_worker *ag
 }
 
 static void consume_one(struct worker *w, const struct sink *sink, struct agg_worker *agg,
-                        const struct frame *fr) {
+                        struct frame *fr) {
     const struct cpu_pipe *pipe = &w->run->pipe;
     for (u32 i = 0; i < sink->word_count; i++) {
         u16 reg = sink->word_regs[i];
@@ -97,14 +97,14 @@ static void consume_one(struct worker *w, const struct sink *sink, struct agg_wo
             agg->words[i] = word_apply(sink->words[i], agg->words[i], x);
             continue;
         }
-        agg->words[i] =
-            pipe->vec->reduce[sink->words[i]](agg->words[i], fr->data[reg], fr->sel, fr->m);
+        agg->words[i] = pipe->vec->reduce[sink->words[i]](agg->words[i], frame_read(w, fr, reg),
+                                                          fr->sel, fr->m);
     }
 }
 
 static void consume_tiny(struct worker *w, const struct sink *sink, const struct agg_state *state,
-                         struct agg_worker *agg, const struct frame *fr) {
-    const i64 *key = fr->data[sink->key];
+                         struct agg_worker *agg, struct frame *fr) {
+    const i64 *key = frame_read(w, fr, sink->key);
     if (fr->sel) {
         w->run->pipe.vec->gather[3](w->keys, key, fr->sel, fr->m);
         key = w->keys;
@@ -115,7 +115,7 @@ static void consume_tiny(struct worker *w, const struct sink *sink, const struct
     i64 per_word = state->replicas * state->keys;
     i64 replica = state->replicas > 1 ? state->keys : 0;
     for (u32 i = 0; i < sink->word_count; i++) {
-        const i64 *x = fr->data[sink->word_regs[i]];
+        const i64 *x = frame_read(w, fr, sink->word_regs[i]);
         if (fr->sel && !w->run->pipe.is_const[sink->word_regs[i]]) {
             w->run->pipe.vec->gather[3](w->rows, x, fr->sel, fr->m);
             x = w->rows;
@@ -126,10 +126,10 @@ static void consume_tiny(struct worker *w, const struct sink *sink, const struct
 }
 
 static FALLIBLE consume_groups(struct worker *w, u32 sink_no, const struct sink *sink,
-                               struct agg_worker *agg, const struct frame *fr) {
+                               struct agg_worker *agg, struct frame *fr) {
     const struct vec_table *vec = w->run->pipe.vec;
     struct groups *g = &agg->groups;
-    const i64 *key = fr->data[sink->key];
+    const i64 *key = frame_read(w, fr, sink->key);
     if (fr->sel) {
         vec->gather[3](w->keys, key, fr->sel, fr->m);
         key = w->keys;
@@ -139,7 +139,7 @@ static FALLIBLE consume_groups(struct worker *w, u32 sink_no, const struct sink 
     }
     for (u32 i = 0; i < sink->word_count; i++) {
         vec->group[sink->words[i]](g->rows + 1 + i, g->stride, w->group,
-                                   fr->data[sink->word_regs[i]], fr->sel, fr->m);
+                                   frame_read(w, fr, sink->word_regs[i]), fr->sel, fr->m);
     }
     return ERR_OK;
 }

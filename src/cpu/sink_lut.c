@@ -52,11 +52,11 @@ static FALLIBLE lut_consume(struct worker *w, u32 sink_no, struct frame *fr) {
     const struct sink_col *col = &sink->cols[0];
     struct variable *vars = w->run->x->vars;
     i64 bytes = 1LL << w->run->pipe.width[col->reg];
-    const u8 *values = fr->data[col->reg];
-    const b8 *nulls = col->null_reg != NO_REG ? fr->data[col->null_reg] : NULL;
+    const u8 *values = frame_read(w, fr, col->reg);
+    const b8 *nulls = col->null_reg != NO_REG ? frame_read(w, fr, col->null_reg) : NULL;
     for (i64 j = 0; j < fr->m; j++) {
         u32 i = ACTIVE(fr, j);
-        i64 code = fr->pos ? (i64)fr->pos[i] : fr->first + i;
+        i64 code = ROW_AT(fr, i);
         u8 fault = w->run->pipe.keeps_faults ? fr->kept[i] : 0;
         b8 is_null = nulls ? nulls[i] : 0;
         if (sink->fault_var != NO_VAR) {

@@ -117,9 +117,11 @@ static FALLIBLE keep_strings(struct worker *w, u32 sink_no, struct rows_worker *
 
 static void copy_register(struct worker *w, struct frame *fr, u16 reg, i64 from, i64 n, void *dst) {
     u8 width = w->run->pipe.width[reg];
-    const u8 *data = fr->data[reg];
+    const u8 *data = fr->sel ? frame_read(w, fr, reg) : fr->data[reg];
     if (fr->sel) {
         w->run->pipe.vec->gather[width](dst, data, fr->sel + from, n);
+    } else if (fr->lag[reg]) {
+        w->run->pipe.vec->gather[width](dst, data, fr->pos + from, n);
     } else {
         memcpy(dst, data + (from << width), (size_t)(n << width));
     }

@@ -52,11 +52,12 @@ struct vec_table {
     i64 (*sel_refine)(u32 *restrict out, const u32 *restrict sel, i64 m, const b8 *restrict mask);
     void (*mask_and)(b8 *restrict mask, const b8 *restrict with, i64 n);
     void (*nulls)(b8 *restrict dst, const u64 *restrict valid, i64 first, i64 n);
-    void (*nulls_at)(b8 *restrict dst, const u64 *restrict valid, const u32 *restrict pos, i64 n);
+    void (*nulls_at)(b8 *restrict dst, const u64 *restrict valid, i64 first,
+                     const u32 *restrict pos, i64 n);
     void (*strings)(str *restrict dst, const u32 *restrict end, const u8 *restrict bytes, i64 first,
                     i64 n);
     void (*strings_at)(str *restrict dst, const u32 *restrict end, const u8 *restrict bytes,
-                       const u32 *restrict pos, i64 n);
+                       i64 first, const u32 *restrict pos, i64 n);
     void (*hash)(u64 *restrict out, const i64 *restrict key, i64 n);
     /* Unique direct index: dst = row, or 0 with found 0. */
     void (*probe_direct)(i64 *restrict dst, b8 *restrict found, const i64 *restrict key, i64 key_lo,

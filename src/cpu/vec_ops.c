@@ -300,9 +300,11 @@ static void nulls(b8 *restrict dst, const u64 *restrict valid, i64 first, i64 n)
     }
 }
 
-static void nulls_at(b8 *restrict dst, const u64 *restrict valid, const u32 *restrict pos, i64 n) {
+static void nulls_at(b8 *restrict dst, const u64 *restrict valid, i64 first,
+                     const u32 *restrict pos, i64 n) {
     for (i64 i = 0; i < n; i++) {
-        dst[i] = (b8)(~(valid[pos[i] >> 6] >> (pos[i] & 63)) & 1);
+        i64 at = first + pos[i];
+        dst[i] = (b8)(~(valid[at >> 6] >> (at & 63)) & 1);
     }
 }
 
@@ -328,9 +330,9 @@ static void strings(str *restrict dst, const u32 *restrict end, const u8 *restri
 }
 
 static void strings_at(str *restrict dst, const u32 *restrict end, const u8 *restrict bytes,
-                       const u32 *restrict pos, i64 n) {
+                       i64 first, const u32 *restrict pos, i64 n) {
     for (i64 i = 0; i < n; i++) {
-        dst[i] = string_at(end, bytes, (i64)pos[i]);
+        dst[i] = string_at(end, bytes, first + pos[i]);
     }
 }
 

@@ -4,9 +4,9 @@
  * tables of case_map.h. A mapped character can be longer or shorter than the original, hence the
  * pair of a size and a write body. The write body never writes past what the size body announced,
  * even for text that is not valid UTF-8: a byte that starts no character is copied as it is. */
-#include "defs/value.h"
-
 #include "defs/case_map.h"
+
+#include "defs/value.h"
 #include "defs/host_words.h"
 #include "defs/fn_str.h"
 

@@ -21,7 +21,7 @@ enum module_no { WF_KERNEL_MODULES(X, ) MODULE_COUNT };
 enum kernel_no { WF_KERNELS(X, ) KERNEL_COUNT };
 #undef X
 
-enum { GPU_STREAMS = 3, GPU_ALIGN = 256, VM_TILE_ROWS = 512, VM_BLOCK = 128, WOVEN_BLOCK = 256 };
+enum { GPU_STREAMS = 3, GPU_ALIGN = 256, VM_TILE_ROWS = 1024, VM_BLOCK = 128, WOVEN_BLOCK = 256 };
 
 /* --- device memory (gpu_memory.c) --- */
 
@@ -214,11 +214,14 @@ struct gpu_plan {
 const char *gpu_plan_make(struct arena *arena, const struct program *program,
                           const struct pipeline *pipe, struct gpu_plan *out);
 
-/* --- the weaver (weave_text.c) --- */
-
-struct weave_col {
+struct weave_col { /* the layout of a source column */
     u8 form, null_form; /* enum seg_form, null_form */
 };
+/* The plan's opcodes with loads that know their form. */
+void gpu_plan_forms(const struct gpu_plan *plan, const struct weave_col *cols, struct kop *ops);
+
+/* --- the weaver (weave_text.c) --- */
+
 struct weave_index {
     b8 hashed, unique;
 };

@@ -29,7 +29,7 @@ struct sig {
     struct text text; /* woven; empty until it is asked for */
     struct weave weave;
     void *function; /* NULL until compiled */
-    b8 failed;
+    i64 ops_at; /* for the virtual machine, in the argument block */
 };
 
 struct job {
@@ -66,7 +66,7 @@ struct job {
     /* argument block */
     u8 *blob;
     i64 blob_bytes;
-    i64 lits_at, luts_at, cols_at, indexes_at, ops_at, outs_at, words_at, word_regs_at, reports_at;
+    i64 lits_at, luts_at, cols_at, indexes_at, outs_at, words_at, word_regs_at, reports_at;
     struct gpu_block *args;
     i64 event_count;
     b8 used_vm, used_woven;

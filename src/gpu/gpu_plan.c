@@ -278,14 +278,28 @@ static void release_dead(struct planner *p, u32 at) {
     }
 }
 
+/* Opcode i is a FILTER on what the opcode before it computes for nothing else. */
+static bool filters_at_once(const struct planner *p, u32 i, u32 depth) {
+    const struct op *op = &p->pipe->ops[i];
+    if (op->code != OP_FILTER || i == 0 || depth > 0) {
+        return false;
+    }
+    const struct op *made = &p->pipe->ops[i - 1];
+    return !(op_infos[made->code].flags & OP_CONTROL) && made->dst == op->a &&
+           p->first[op->a] == i - 1 && p->last[op->a] == i;
+}
+
 static const char *emit_op(struct planner *p, struct emitter *e, u32 i) {
     const struct op *op = &p->pipe->ops[i];
     const struct op_info *info = &op_infos[op->code];
-    if (op->code == OP_CONST && p->pipe->regs[op->dst].is_const) {
+    if ((op->code == OP_CONST && p->pipe->regs[op->dst].is_const) || filters_at_once(p, i, e->depth)) {
+        release_dead(p, i);
         return NULL;
     }
     struct kop kop = {.code = op->code, .rank = op->rank, .imm = p->plan->op_imm[i]};
-    kop.masked = (u8)(e->depth > 0 && op->code != OP_WHEN && op->code != OP_END);
+    bool always = op->code == OP_WHEN || op->code == OP_END || op->code == OP_MATCH ||
+                  op->code == OP_EMIT;
+    kop.flags = (u8)((e->depth > 0 ? KOP_MASKED : 0) | (always ? KOP_ALWAYS : 0));
     if (writes(op)) {
         if (p->first[op->dst] == i) {
             p->plan->places[op->dst] = take_place(p, class_of(p->pipe->regs[op->dst].kind));
@@ -315,6 +329,9 @@ static const char *emit_op(struct planner *p, struct emitter *e, u32 i) {
         e->match_at[e->match_count] = p->plan->ops.count;
         e->matches[e->match_count++] = kop;
     }
+    if (i + 1 < p->pipe->op_count && filters_at_once(p, i + 1, e->depth)) {
+        kop.flags |= KOP_FILTERS;
+    }
     VEC_PUSH(p->arena, &p->plan->ops, kop);
     release_dead(p, i);
     return NULL;
@@ -327,9 +344,32 @@ static void emit_nexts(struct planner *p, struct emitter *e) {
         struct kop next = e->matches[e->match_count];
         i64 at = e->match_at[e->match_count];
         next.code = KOP_NEXT;
+        next.flags = KOP_ALWAYS;
         next.c = (u16)(at + 1);
         VEC_PUSH(p->arena, &p->plan->ops, next);
         p->plan->ops.items[at].c = (u16)p->plan->ops.count;
+    }
+}
+
+void gpu_plan_forms(const struct gpu_plan *plan, const struct weave_col *cols, struct kop *ops) {
+    for (i64 i = 0; i < plan->ops.count; i++) {
+        ops[i] = plan->ops.items[i];
+        if (ops[i].code != OP_LOAD) {
+            continue;
+        }
+        u32 class = class_of(ops[i].kind);
+        u8 form = cols[ops[i].imm].form;
+        if (class == 1 && (form == SEG_I32 || form == SEG_F32)) {
+            form = SEG_U32;
+        }
+        if (class == 2 && (form == SEG_I64 || form == SEG_F64)) {
+            form = SEG_U64;
+        }
+        bool known = form == SEG_U8 || form == SEG_U16 || form == SEG_U32 ||
+                     (class == 2 && (form == SEG_U64 || form == SEG_I32));
+        if (known && (class == 1 || class == 2)) {
+            ops[i].code = (u16)KOP_LOAD(class, form);
+        }
     }
 }
 

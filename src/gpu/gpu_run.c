@@ -29,7 +29,9 @@ static void lay_out(struct job *j) {
     j->luts_at = take(j, plan->luts.count * (i64)sizeof(struct kcol));
     j->cols_at = take(j, plan->cols.count * (i64)sizeof(struct kcol));
     j->indexes_at = take(j, plan->indexes.count * (i64)sizeof(struct kindex));
-    j->ops_at = take(j, plan->ops.count * (i64)sizeof(struct kop));
+    for (u32 i = 0; i < j->sig_count; i++) {
+        j->sigs[i].ops_at = take(j, plan->ops.count * (i64)sizeof(struct kop));
+    }
     i64 outs = sink->kind == SINK_ROWS ? sink->col_count : 0;
     j->outs_at = take(j, outs * j->slot_count * (i64)sizeof(struct kout));
     j->words_at = take(j, sink->word_count);
@@ -71,8 +73,8 @@ static FALLIBLE fill_operands(struct job *j) {
     if (plan->indexes.count) {
         memcpy(j->blob + j->indexes_at, j->indexes, sizeof(struct kindex) * (size_t)plan->indexes.count);
     }
-    if (plan->ops.count) {
-        memcpy(j->blob + j->ops_at, plan->ops.items, sizeof(struct kop) * (size_t)plan->ops.count);
+    for (u32 i = 0; i < j->sig_count; i++) {
+        gpu_plan_forms(plan, j->sigs[i].cols, (struct kop *)(void *)(j->blob + j->sigs[i].ops_at));
     }
     return ERR_OK;
 }
@@ -214,7 +216,7 @@ static struct kargs batch_args(const struct job *j, i64 i) {
                          .zone_count = b->zone_count,
                          .tablet_count = (u32)b->count,
                          .op_count = (u32)j->plan.ops.count,
-                         .ops = AT(const struct kop *, j->ops_at),
+                         .ops = AT(const struct kop *, j->sigs[b->sig].ops_at),
                          .hoist_count = j->plan.hoist_count,
                          .slot_bytes = (u32)j->plan.slot_bytes,
                          .lits = AT(const struct klit *, j->lits_at),

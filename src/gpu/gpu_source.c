@@ -7,7 +7,7 @@
  * copies fill while other slots are being computed on (streamed; serial is one slot, one tablet, no overlap). */
 #include "gpu/gpu_job.h"
 
-#define LAUNCH_ROWS (1LL << 27)  /* a launch ends well within 100 ms */
+#define LAUNCH_ROWS (1LL << 28)  /* a launch ends well within 100 ms */
 #define STREAM_ROWS (4LL << 20)  /* in flight per slot */
 
 /* --- layout --- */

@@ -1,11 +1,11 @@
 /* aggregate.c: grouping and aggregates as words, and the expressions that finish them.
  *
- * The input pipeline ends in a sink that keeps a row of 64-bit words per key; each word is added to, or
- * takes the least or greatest. A second pipeline over the finished groups unpacks the key and turns
- * words into the aggregates' values. A sum takes as few words as the bounds of the value and of the row
- * count allow: one where they prove that 63 bits suffice, else parts of 32 or 16 bits that are put together at
- * the end. Floats are split into fixed-point limbs, so that their sum is exact and rounded once. Words with
- * the same input are shared between aggregates. */
+ * The input pipeline ends in a sink that keeps a row of 64-bit words per key; each word is added
+ * to, or takes the least or greatest. A second pipeline over the finished groups unpacks the key
+ * and turns words into the aggregates' values. A sum takes as few words as the bounds of the value
+ * and of the row count allow: one where they prove that 63 bits suffice, else parts of 32 or 16
+ * bits that are put together at the end. Floats are split into fixed-point limbs, so that their sum
+ * is exact and rounded once. Words with the same input are shared between aggregates. */
 #include <math.h>
 
 #include "lower/lower_int.h"
@@ -23,10 +23,10 @@ struct call_state {
     struct type arg_type;
     struct type type; /* of the result */
     VEC(struct part) parts;
-    i32 spacing;     /* float limbs: bits between words */
-    i32 lsb;         /* float limbs: weight of the lowest */
-    i32 count_word;  /* non-NULL inputs */
-    i32 nan_word;    /* floats that may be special */
+    i32 spacing;    /* float limbs: bits between words */
+    i32 lsb;        /* float limbs: weight of the lowest */
+    i32 count_word; /* non-NULL inputs */
+    i32 nan_word;   /* floats that may be special */
     i32 plus_word, minus_word;
     bool may_be_null;
     struct range range; /* of the inputs */
@@ -106,13 +106,13 @@ static void split_wide(struct agg_state *s, struct call_state *c, u16 reg) {
     u16 two64 = build_int(b, KIND_I128, (i128)1 << 64);
     struct range q_range = range_exact(-((i128)1 << 63), ((i128)1 << 63) - 1);
     u16 q = build_safe(b, OP_DIV_I128, reg, two64, NO_REG, q_range);
-    u16 r = build_op(b, OP_SUB_I128, reg,
-                     build_op(b, OP_MUL_I128, q, two64, NO_REG, reg_range(b, reg)), NO_REG,
-                     range_exact(-((i128)1 << 64), (i128)1 << 64));
+    u16 r =
+        build_op(b, OP_SUB_I128, reg, build_op(b, OP_MUL_I128, q, two64, NO_REG, reg_range(b, reg)),
+                 NO_REG, range_exact(-((i128)1 << 64), (i128)1 << 64));
     struct range low = range_exact(0, ((i128)1 << 32) - 1);
     u16 r_low = build_op(b, OP_LOW_I128, r, NO_REG, NO_REG, low);
-    u16 r_high = build_op(b, OP_HIGH_I128, r, NO_REG, NO_REG,
-                          range_exact(-((i128)1 << 32), (i128)1 << 32));
+    u16 r_high =
+        build_op(b, OP_HIGH_I128, r, NO_REG, NO_REG, range_exact(-((i128)1 << 32), (i128)1 << 32));
     split_sum(s, c, r_low, 32, 0);
     split_sum(s, c, r_high, 33, 32);
     split_sum(s, c, build_kind(b, q, KIND_I64), 63, 64);
@@ -364,7 +364,9 @@ static u16 float_total(struct builder *f, const struct call_state *c, enum kind 
     return kind == KIND_F32 ? build_safe(f, OP_F32_F64, sum, NO_REG, NO_REG, all) : sum;
 }
 
-static i32 scale_of(struct type t) { return t.id == TYPE_DECIMAL ? t.scale : 0; }
+static i32 scale_of(struct type t) {
+    return t.id == TYPE_DECIMAL ? t.scale : 0;
+}
 
 static struct value finish_sum(struct builder *f, const struct call_state *c, i32 row_bits) {
     struct value v = {0, c->may_be_null ? no_input(f, c->count_word) : (u16)NO_REG};
@@ -411,7 +413,8 @@ static struct value finish_extreme(struct builder *f, const struct call_state *c
     struct range any = range_exact(I64_MIN, I64_MAX);
     struct value v = {load_word(f, word, c->may_be_null ? any : c->range, false), NO_REG};
     if (c->may_be_null && c->count_word == NO_WORD) {
-        v.null = build_op(f, OP_EQ_I64, v.reg, build_int(f, KIND_I64, identity), NO_REG, range_bool());
+        v.null =
+            build_op(f, OP_EQ_I64, v.reg, build_int(f, KIND_I64, identity), NO_REG, range_bool());
     } else if (c->may_be_null) {
         v.null = no_input(f, c->count_word);
     }
@@ -484,8 +487,9 @@ static bool needs_ranks_of_strings(const struct agg_state *s) {
     return false;
 }
 
-/* least and greatest of strings that are not codes: their order is known only when all of them are. So
- * keys and arguments are materialised first, strings numbered, and the aggregation starts from there. */
+/* least and greatest of strings that are not codes: their order is known only when all of them are.
+ * So keys and arguments are materialised first, strings numbered, and the aggregation starts from
+ * there. */
 static void materialise_inputs(struct agg_state *s) {
     struct lower *l = s->l;
     u32 count = (u32)(s->key_count + s->rel->calls.count);
@@ -540,8 +544,7 @@ static u16 pack_keys(struct agg_state *s) {
     s->layout.count = s->key_count;
     s->layout.fields = NEW_ARRAY(l->arena, struct key_field, s->key_count);
     for (i32 i = 0; i < s->key_count; i++) {
-        s->layout.fields[i] =
-            key_field_of(s->b, s->keys[i], s->rel->exprs.items[i]->type);
+        s->layout.fields[i] = key_field_of(s->b, s->keys[i], s->rel->exprs.items[i]->type);
     }
     key_place(l, &s->layout);
     return key_pack(s->b, &s->layout, s->keys, false);
@@ -605,8 +608,8 @@ struct builder *lower_agg(struct lower *l, const struct rel *rel) {
         struct op op = {.code = OP_LOAD, .a = NO_REG, .b = NO_REG, .c = NO_REG};
         op.imm = build_source_col(f, 0);
         i32 bits = s.layout.bits;
-        struct range range = bits >= 64 ? range_exact(I64_MIN, I64_MAX)
-                                        : range_exact(0, ((i128)1 << bits) - 1);
+        struct range range =
+            bits >= 64 ? range_exact(I64_MIN, I64_MAX) : range_exact(0, ((i128)1 << bits) - 1);
         struct value *out = NEW_ARRAY(l->arena, struct value, s.layout.count + 1);
         key_unpack(f, &s.layout, build_ctl(f, op, KIND_I64, range, 0), out);
         for (i32 i = 0; i < s.key_count; i++) {

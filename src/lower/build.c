@@ -1,9 +1,10 @@
-/* build.c: a pipeline under construction: registers, opcodes, literals, and the clean-up at its end.
+/* build.c: a pipeline under construction: registers, opcodes, literals, and the clean-up at its
+ * end.
  *
- * Opcodes are appended as expressions are lowered. Equal opcodes in scope share a register; opcodes whose
- * operands are all literals are folded unless they fault; literals are defined once, at the start of the
- * pipeline. Registers made inside WHEN are known only until its END. build_finish removes whatever nobody
- * reads and numbers the registers in the order of their definition. */
+ * Opcodes are appended as expressions are lowered. Equal opcodes in scope share a register; opcodes
+ * whose operands are all literals are folded unless they fault; literals are defined once, at the
+ * start of the pipeline. Registers made inside WHEN are known only until its END. build_finish
+ * removes whatever nobody reads and numbers the registers in the order of their definition. */
 #include "lower/lower_int.h"
 
 enum { MAX_REGS = 60000, COSTLY = 60 }; /* cost from which skipping rows pays for WHEN */
@@ -103,7 +104,8 @@ static void cse_cut(struct builder *b, i64 count) {
 }
 
 struct mark build_mark(const struct builder *b) {
-    struct mark m = {b->ops.count, b->regs.count, b->cses.count, b->consts.count, b->l->rank, b->raises};
+    struct mark m = {b->ops.count,    b->regs.count, b->cses.count,
+                     b->consts.count, b->l->rank,    b->raises};
     return m;
 }
 
@@ -222,11 +224,13 @@ void build_plain(struct builder *b, enum op_code code, u16 a, u32 imm) {
 
 /* literals */
 
-static u16 const_reg(struct builder *b, u32 lit, enum kind kind, struct range range, bool foldable) {
+static u16 const_reg(struct builder *b, u32 lit, enum kind kind, struct range range,
+                     bool foldable) {
     struct op op = {
         .code = OP_CONST, .a = NO_REG, .b = NO_REG, .c = NO_REG, .imm = lit, .position = -1};
     for (i64 i = b->consts.count; i-- > 0 && i + 64 >= b->consts.count;) {
-        if (b->consts.items[i].imm == lit) { /* a recent one; older repeats cost a register at most */
+        if (b->consts.items[i].imm ==
+            lit) { /* a recent one; older repeats cost a register at most */
             return b->consts.items[i].dst;
         }
     }
@@ -288,7 +292,9 @@ u16 build_exact(struct builder *b, i128 value) {
     return build_int(b, range_kind(range_exact(value, value)), value);
 }
 
-u16 build_i32(struct builder *b, i32 value) { return build_int(b, KIND_I32, value); }
+u16 build_i32(struct builder *b, i32 value) {
+    return build_int(b, KIND_I32, value);
+}
 
 u16 build_bool(struct builder *b, bool value) {
     union lit lit;

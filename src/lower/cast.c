@@ -1,20 +1,21 @@
 /* cast.c: casts between all supported types, with PostgreSQL's rounding and errors.
  *
- * Decimal to integer and to fewer digits rounds half away from zero; float to integer half to even; every
- * narrowing is checked unless the range proves it. A decimal becomes a float by one correctly rounded
- * division where numerator and power of ten are exact, else through its text. */
+ * Decimal to integer and to fewer digits rounds half away from zero; float to integer half to even;
+ * every narrowing is checked unless the range proves it. A decimal becomes a float by one correctly
+ * rounded division where numerator and power of ten are exact, else through its text. */
 #include "lower/lower_int.h"
 
-static i32 scale_of(struct type t) { return t.id == TYPE_DECIMAL ? t.scale : 0; }
+static i32 scale_of(struct type t) {
+    return t.id == TYPE_DECIMAL ? t.scale : 0;
+}
 
 static u16 op1(struct builder *b, enum op_code code, u16 a, struct range r) {
     return build_op(b, code, a, NO_REG, NO_REG, r);
 }
 
 static u16 rescale(struct builder *b, u16 reg, u16 null, i32 from, i32 to) {
-    static const u16 codes[KIND_COUNT] = {[KIND_I32] = OP_ROUNDDIV_I32,
-                                          [KIND_I64] = OP_ROUNDDIV_I64,
-                                          [KIND_I128] = OP_ROUNDDIV_I128};
+    static const u16 codes[KIND_COUNT] = {
+        [KIND_I32] = OP_ROUNDDIV_I32, [KIND_I64] = OP_ROUNDDIV_I64, [KIND_I128] = OP_ROUNDDIV_I128};
     struct range r = reg_range(b, reg);
     if (to > from) {
         i128 power = pow10_i128(to - from);
@@ -72,9 +73,10 @@ static u16 int_to_float(struct builder *b, u16 reg, enum kind kind) {
         u16 text = format_exact(b, reg, type_decimal(38, 0));
         return build_safe(b, OP_PARSE_F32, text, NO_REG, NO_REG, r);
     }
-    return op1(b, from == KIND_I32   ? OP_F64_I32
-                  : from == KIND_I64 ? OP_F64_I64
-                                     : OP_F64_I128,
+    return op1(b,
+               from == KIND_I32   ? OP_F64_I32
+               : from == KIND_I64 ? OP_F64_I64
+                                  : OP_F64_I128,
                reg, r);
 }
 
@@ -85,8 +87,8 @@ static u16 exact_to_float(struct builder *b, struct value v, struct type from, e
     }
     i128 exact = (i128)1 << (kind == KIND_F32 ? 24 : 53);
     i32 most_scale = kind == KIND_F32 ? 10 : 22; /* larger powers of ten are not exact */
-    struct range r = range_float((f64)range_abs(reg_range(b, v.reg)), kind == KIND_F32 ? -149 : -1074,
-                                 false);
+    struct range r =
+        range_float((f64)range_abs(reg_range(b, v.reg)), kind == KIND_F32 ? -149 : -1074, false);
     if (range_abs(reg_range(b, v.reg)) <= exact && scale <= most_scale) {
         u16 divisor = float_lit(b, kind, (f64)pow10_i128(scale));
         enum op_code code = kind == KIND_F32 ? OP_DIV_F32 : OP_DIV_F64;
@@ -137,7 +139,9 @@ static u16 float_to_float(struct builder *b, struct value v, enum kind kind) {
 static u16 text_to(struct builder *b, struct value v, struct type to) {
     u16 s = string_view(b, v.reg);
     struct range all = range_of_type(to);
-    struct sv safe = to.id == TYPE_BOOLEAN ? SV("f") : to.id == TYPE_DATE ? SV("2000-01-01") : SV("0");
+    struct sv safe = to.id == TYPE_BOOLEAN ? SV("f")
+                     : to.id == TYPE_DATE  ? SV("2000-01-01")
+                                           : SV("0");
     s = lower_guard(b, s, v.null, build_str(b, safe));
     switch (to.id) {
     case TYPE_BOOLEAN:
@@ -227,8 +231,8 @@ struct value lower_cast(struct builder *b, struct value v, struct type from, str
     } else {
         char x[32];
         char y[32];
-        lower_fail(b->l, ERR_CANNOT_COERCE, b->position, "cannot cast %s to %s", type_print(from, x),
-                   type_print(to, y));
+        lower_fail(b->l, ERR_CANNOT_COERCE, b->position, "cannot cast %s to %s",
+                   type_print(from, x), type_print(to, y));
     }
     return r;
 }

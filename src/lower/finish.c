@@ -1,8 +1,9 @@
-/* finish.c: the end of a pipeline's construction: dead opcodes go, registers are numbered, a step is made.
+/* finish.c: the end of a pipeline's construction: dead opcodes go, registers are numbered, a step
+ * is made.
  *
- * An opcode stays if it shapes the rows, might raise, or defines a register that a later opcode that
- * stays reads. Because expressions are lowered without asking who will read them (NULL flags above
- * all), this pass is what keeps NULL-free and filter-only pipelines minimal. */
+ * An opcode stays if it shapes the rows, might raise, or defines a register that a later opcode
+ * that stays reads. Because expressions are lowered without asking who will read them (NULL flags
+ * above all), this pass is what keeps NULL-free and filter-only pipelines minimal. */
 #include "lower/lower_int.h"
 
 struct uses {
@@ -29,7 +30,8 @@ static void sink_uses(const struct uses *u, struct sink *sink) {
     }
 }
 
-/* Every register an opcode reads. FROUND's run of registers is reported one by one through copies. */
+/* Every register an opcode reads. FROUND's run of registers is reported one by one through copies.
+ */
 static void op_uses(const struct uses *u, struct op *op, struct sink *sinks) {
     switch (op->code) {
     case OP_CONST:
@@ -70,9 +72,13 @@ static void op_uses(const struct uses *u, struct op *op, struct sink *sinks) {
     }
 }
 
-static void mark_live(void *arg, u16 *reg) { ((u8 *)arg)[*reg] = 1; }
+static void mark_live(void *arg, u16 *reg) {
+    ((u8 *)arg)[*reg] = 1;
+}
 
-static void renumber(void *arg, u16 *reg) { *reg = ((u16 *)arg)[*reg]; }
+static void renumber(void *arg, u16 *reg) {
+    *reg = ((u16 *)arg)[*reg];
+}
 
 static bool is_root(const struct builder *b, i64 i) {
     switch (b->ops.items[i].code) {
@@ -131,18 +137,18 @@ static void find_live(struct builder *b, u8 *keep, u8 *live) {
 struct sinking {
     const struct builder *b;
     const u8 *keep;
-    i64 *op_of;   /* register -> opcode that defines it, + 1 */
-    i64 *place;   /* per opcode: the one it goes right before; its own number when it stays */
-    i64 now;      /* opcode whose operands are being looked at */
-    i64 *outer;   /* per opcode: the WHEN around it, -1 outside */
+    i64 *op_of; /* register -> opcode that defines it, + 1 */
+    i64 *place; /* per opcode: the one it goes right before; its own number when it stays */
+    i64 now;    /* opcode whose operands are being looked at */
+    i64 *outer; /* per opcode: the WHEN around it, -1 outside */
 };
 
 static bool is_load(u16 code) {
     return code == OP_LOAD || code == OP_LOADN || code == OP_LOADV || code == OP_LOADVN;
 }
 
-/* The last place before `user` that is not inside a WHEN that `op` is outside of. A reader outside the
- * WHEN that `op` is in leaves it where it is. */
+/* The last place before `user` that is not inside a WHEN that `op` is outside of. A reader outside
+ * the WHEN that `op` is in leaves it where it is. */
 static i64 place_before(const struct sinking *s, i64 op, i64 user) {
     while (user >= 0 && s->outer[user] != s->outer[op]) {
         user = s->outer[user];
@@ -158,9 +164,9 @@ static void note_use(void *arg, u16 *reg) {
     }
 }
 
-/* Every load goes right before its first reader, behind the filters in between. Readers are visited from
- * the last to the first, so the first one's word stands. A run of FROUND's words keeps its order, because
- * all of them have the same reader. */
+/* Every load goes right before its first reader, behind the filters in between. Readers are visited
+ * from the last to the first, so the first one's word stands. A run of FROUND's words keeps its
+ * order, because all of them have the same reader. */
 static i64 *sink_loads(struct builder *b, const u8 *keep) {
     struct arena *arena = b->l->arena;
     i64 count = b->ops.count;
@@ -269,8 +275,8 @@ struct step *build_finish(struct builder *b) {
     return step;
 }
 
-/* Walking backwards a register is alive from its last reader up to its definition. Literals are shared by all
- * rows and cost no slot. */
+/* Walking backwards a register is alive from its last reader up to its definition. Literals are
+ * shared by all rows and cost no slot. */
 i32 build_max_live(const struct pipeline *pipe) {
     enum { MOST = 1024 };
     u8 live[MOST] = {0};

@@ -1,10 +1,10 @@
 /* key.c: several key columns as one 64-bit key, for grouping and joining.
  *
  * Each column becomes a field: its distance from the least value, a dictionary code, the bits of a
- * float; a nullable one gets an extra value (0) for NULL. Fields are packed into one word while they fit
- * 63 bits. What does not fit takes further words, which are chained by numbering pairs densely
- * (INTERN2), so that a key is always a single i64. After a grouping the fields come back by shift, mask and
- * addition, pairs by UNPAIR. */
+ * float; a nullable one gets an extra value (0) for NULL. Fields are packed into one word while
+ * they fit 63 bits. What does not fit takes further words, which are chained by numbering pairs
+ * densely (INTERN2), so that a key is always a single i64. After a grouping the fields come back by
+ * shift, mask and addition, pairs by UNPAIR. */
 #include "lower/lower_int.h"
 
 enum { WORD_BITS = 63, CODE_BITS = 31 };
@@ -62,6 +62,10 @@ static bool size_field(struct lower *l, struct key_field *f) {
     if (f->form == FIELD_EXACT && f->bits >= WORD_BITS && f->kind == KIND_I64) {
         f->bits = 64;
         return f->nullable;
+    }
+    if (f->form == FIELD_EXACT && f->range.lo > 0 && !f->nullable &&
+        key_bits_of(range_exact(0, f->range.hi)) == (u32)f->bits) {
+        f->range.lo = 0; /* the same bits without a subtraction */
     }
     if (f->form == FIELD_EXACT && f->bits > WORD_BITS - 1) {
         f->form = FIELD_WIDE;
@@ -134,8 +138,8 @@ static void drop_absent(struct builder *b, u16 number) {
 }
 
 /* A field as an exact register in [0, 2^bits), or the raw 64-bit word. */
-static u16 field_reg(struct builder *b, const struct key_field *f, const struct value *values, i32 i,
-                     bool find_only) {
+static u16 field_reg(struct builder *b, const struct key_field *f, const struct value *values,
+                     i32 i, bool find_only) {
     if (f->form == FIELD_NULL) {
         return build_kind(b, values[f->source].null, KIND_I32);
     }
@@ -181,7 +185,8 @@ static u16 field_reg(struct builder *b, const struct key_field *f, const struct 
         reg = lower_guard(b, reg, v.null, build_int(b, reg_kind(b, reg), 0));
     }
     if (!b->l->status && f->bits <= CODE_BITS) {
-        b->regs.items[reg].range = range_cut(reg_range(b, reg), range_exact(0, ((i128)1 << f->bits) - 1));
+        b->regs.items[reg].range =
+            range_cut(reg_range(b, reg), range_exact(0, ((i128)1 << f->bits) - 1));
     }
     return build_kind(b, reg, f->bits <= CODE_BITS ? KIND_I32 : KIND_I64);
 }
@@ -201,6 +206,11 @@ static u16 append_field(struct builder *b, u16 acc, i32 acc_bits, u16 field, i32
     return build_op(b, OP_BITOR_I64, high, field, NO_REG, r);
 }
 
+/* Only one value, known from the range: nothing to pack. */
+static bool is_fixed(const struct key_field *f) {
+    return f->form == FIELD_EXACT && f->bits == 0;
+}
+
 u16 key_pack(struct builder *b, const struct key_layout *layout, const struct value *values,
              bool find_only) {
     u16 chain = NO_REG;
@@ -210,11 +220,14 @@ u16 key_pack(struct builder *b, const struct key_layout *layout, const struct va
         i32 bits = 0;
         for (; at < layout->count && layout->fields[at].word == word; at++) {
             const struct key_field *f = &layout->fields[at];
+            if (is_fixed(f)) {
+                continue;
+            }
             u16 reg = field_reg(b, f, values, at, find_only);
             acc = acc == NO_REG ? reg : append_field(b, acc, bits, reg, f->bits);
             bits += f->bits;
         }
-        acc = build_kind(b, acc, KIND_I64);
+        acc = acc == NO_REG ? build_int(b, KIND_I64, 0) : build_kind(b, acc, KIND_I64);
         if (chain == NO_REG) {
             chain = acc;
             continue;
@@ -249,8 +262,8 @@ static u16 wide_value(struct builder *b, u32 interner, u16 number) {
     u16 high = unpair(b, interner, number, 1);
     u16 low = build_op(b, OP_LOW_I64, word, NO_REG, NO_REG, r32);
     u16 mid = build_op(b, OP_SHR_I64, word, build_int(b, KIND_I64, 32), NO_REG, r32);
-    u16 top = build_op(b, OP_JOIN_I64, high, mid, NO_REG,
-                       range_exact(-((i128)1 << 95), (i128)1 << 95));
+    u16 top =
+        build_op(b, OP_JOIN_I64, high, mid, NO_REG, range_exact(-((i128)1 << 95), (i128)1 << 95));
     struct range all = range_of_type(type_decimal(38, 0));
     u16 scaled = build_op(b, OP_MUL_I128, top, build_int(b, KIND_I128, (i128)1 << 32), NO_REG, all);
     return build_op(b, OP_ADD_I128, scaled, build_kind(b, low, KIND_I128), NO_REG, all);
@@ -277,7 +290,8 @@ static u16 field_value(struct builder *b, const struct key_field *f, u16 field) 
     case FIELD_F32:
         return build_op(b, OP_UNKEY_F32, field, NO_REG, NO_REG, range_of_type(type_of(TYPE_REAL)));
     case FIELD_F64:
-        return build_op(b, OP_UNKEY_F64, field, NO_REG, NO_REG, range_of_type(type_of(TYPE_DOUBLE)));
+        return build_op(b, OP_UNKEY_F64, field, NO_REG, NO_REG,
+                        range_of_type(type_of(TYPE_DOUBLE)));
     case FIELD_WIDE:
         return wide_value(b, f->interner, field);
     default: {
@@ -299,13 +313,19 @@ static u16 cut_field(struct builder *b, u16 word, i32 shift, i32 bits, bool topm
                         range_exact(0, I64_MAX));
     }
     if (topmost) {
+        narrow_range(b, word, r);
         return word;
     }
-    return build_op(b, OP_BITAND_I64, word, build_int(b, KIND_I64, ((i64)1 << bits) - 1), NO_REG, r);
+    return build_op(b, OP_BITAND_I64, word, build_int(b, KIND_I64, ((i64)1 << bits) - 1), NO_REG,
+                    r);
 }
 
 static struct value unpack_field(struct builder *b, const struct key_field *f, u16 field) {
     struct value v = {0, NO_REG};
+    if (is_fixed(f)) {
+        v.reg = build_exact(b, f->range.lo);
+        return v;
+    }
     if (f->bits == 64 && f->form == FIELD_EXACT) {
         v.reg = field;
         return v;
@@ -336,13 +356,13 @@ void key_unpack(struct builder *b, const struct key_layout *layout, u16 key, str
         bool last = i + 1 == layout->count || layout->fields[i + 1].word != f->word;
         shift = last ? 0 : shift;
         bool topmost = i == 0 || layout->fields[i - 1].word != f->word;
-        u16 field = f->bits == 64 ? words[f->word]
-                                  : cut_field(b, words[f->word], shift, f->bits, topmost);
+        u16 field =
+            f->bits == 64 ? words[f->word] : cut_field(b, words[f->word], shift, f->bits, topmost);
         shift += f->bits;
         if (f->form == FIELD_NULL) {
-            out[i] = (struct value){build_op(b, OP_NE_I64, field, build_int(b, KIND_I64, 0), NO_REG,
-                                             range_bool()),
-                                    NO_REG};
+            out[i] = (struct value){
+                build_op(b, OP_NE_I64, field, build_int(b, KIND_I64, 0), NO_REG, range_bool()),
+                NO_REG};
         } else {
             out[i] = unpack_field(b, f, field);
         }
@@ -390,7 +410,9 @@ static struct key_field join_field(struct lower *l, struct builder *left, struct
     return f;
 }
 
-static i32 key_scale(struct type t) { return t.id == TYPE_DECIMAL ? t.scale : 0; }
+static i32 key_scale(struct type t) {
+    return t.id == TYPE_DECIMAL ? t.scale : 0;
+}
 
 void key_join_prepare(struct join_keys *k, struct builder *left, struct builder *right,
                       const struct rel *rel) {

@@ -1,13 +1,17 @@
-/* lower.c: plan -> program: the driver, and the program's lists: literals, variables, dictionaries, steps.
+/* lower.c: plan -> program: the driver, and the program's lists: literals, variables, dictionaries,
+ * steps.
  *
- * lower_root walks the plan and appends steps; afterwards the lists become the program's arrays and the
- * last use of every variable is found. When a pipeline came out with more live registers than the limits
- * allow and could be cut at an operator, the whole plan is lowered again with that cut: plans are small and
- * the second attempt costs microseconds. */
-#include "lower/lower_int.h"
+ * lower_root walks the plan and appends steps; afterwards the lists become the program's arrays and
+ * the last use of every variable is found. When a pipeline came out with more live registers than
+ * the limits allow and could be cut at an operator, the whole plan is lowered again with that cut:
+ * plans are small and the second attempt costs microseconds. */
+
+#include "lower/lower.h"
 
 #include <stdarg.h>
 #include <stdio.h>
+
+#include "lower/lower_int.h"
 
 void lower_fail(struct lower *l, wf_status code, i32 position, const char *format, ...) {
     if (l->status) {

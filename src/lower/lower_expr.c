@@ -1,12 +1,15 @@
-/* lower_expr.c: expressions to opcodes: columns, literals, three-valued logic, CASE, IN, and conditions.
+/* lower_expr.c: expressions to opcodes: columns, literals, three-valued logic, CASE, IN, and
+ * conditions.
  *
- * Every value is a register plus an optional NULL register; booleans hold 0 where they are NULL, so that a
- * filter takes the value as it is. Branches are all evaluated and combined by selections; one that
- * might raise, or is expensive, is wrapped in WHEN … END, and what it computed is then read only through
- * a selection on the same condition. */
+ * Every value is a register plus an optional NULL register; booleans hold 0 where they are NULL, so
+ * that a filter takes the value as it is. Branches are all evaluated and combined by selections;
+ * one that might raise, or is expensive, is wrapped in WHEN … END, and what it computed is then
+ * read only through a selection on the same condition. */
 #include "lower/lower_int.h"
 
-bool value_is_null(const struct builder *b, struct value v) { return build_is_bool(b, v.null, true); }
+bool value_is_null(const struct builder *b, struct value v) {
+    return build_is_bool(b, v.null, true);
+}
 
 struct value lower_bool(struct builder *b, u16 reg, u16 null) {
     if (null != NO_REG && build_is_bool(b, null, false)) {
@@ -184,9 +187,9 @@ static struct value lower_or(struct builder *b, const struct expr *expr) {
 }
 
 static struct value lower_not(struct builder *b, const struct expr *expr) {
-    static const u8 inverse[FUNC_COUNT] = {[FUNC_EQ] = FUNC_NE, [FUNC_NE] = FUNC_EQ,
-                                           [FUNC_LT] = FUNC_GE, [FUNC_GE] = FUNC_LT,
-                                           [FUNC_GT] = FUNC_LE, [FUNC_LE] = FUNC_GT};
+    static const u8 inverse[FUNC_COUNT] = {
+        [FUNC_EQ] = FUNC_NE, [FUNC_NE] = FUNC_EQ, [FUNC_LT] = FUNC_GE,
+        [FUNC_GE] = FUNC_LT, [FUNC_GT] = FUNC_LE, [FUNC_LE] = FUNC_GT};
     const struct expr *arg = expr->args[0];
     if (arg->kind == EXPR_CALL && inverse[arg->func]) {
         struct expr turned = *arg;

@@ -1,16 +1,19 @@
 /* lower_func.c: calls to opcodes: arithmetic, comparison, text and date functions.
  *
- * Exact arithmetic runs in the narrowest kind that holds the operands and, by their ranges, the result;
- * checks appear only where the ranges cannot exclude overflow. A faulting opcode never sees the operand of
- * a NULL: it is replaced by a literal that cannot fault (lower_guard), so no masking is needed. */
+ * Exact arithmetic runs in the narrowest kind that holds the operands and, by their ranges, the
+ * result; checks appear only where the ranges cannot exclude overflow. A faulting opcode never sees
+ * the operand of a NULL: it is replaced by a literal that cannot fault (lower_guard), so no masking
+ * is needed. */
 #include <float.h>
 #include <math.h>
 
 #include "lower/lower_int.h"
 
 /* One opcode per exact kind. */
-#define BY_KIND(name) {[KIND_I32] = OP_##name##_I32, [KIND_I64] = OP_##name##_I64, [KIND_I128] = OP_##name##_I128}
-#define BY_FLOAT(name) {[KIND_F32] = OP_##name##_F32, [KIND_F64] = OP_##name##_F64}
+#define BY_KIND(name) \
+    { [KIND_I32] = OP_##name##_I32, [KIND_I64] = OP_##name##_I64, [KIND_I128] = OP_##name##_I128 }
+#define BY_FLOAT(name) \
+    { [KIND_F32] = OP_##name##_F32, [KIND_F64] = OP_##name##_F64 }
 typedef const u16 by_kind[KIND_COUNT];
 
 u16 lower_guard(struct builder *b, u16 reg, u16 null, u16 safe) {
@@ -72,7 +75,8 @@ static u16 check_64(struct builder *b, enum op_code code, u16 reg, u16 null, str
 static u16 check_128(struct builder *b, enum op_code code, u16 reg, u16 null, struct range all) {
     struct range r = range_cut(reg_range(b, reg), all);
     reg = lower_guard(b, build_kind(b, reg, KIND_I128), null, build_int(b, KIND_I128, r.lo));
-    reg = build_op(b, code, reg, build_int(b, KIND_I128, all.lo), build_int(b, KIND_I128, all.hi), r);
+    reg =
+        build_op(b, code, reg, build_int(b, KIND_I128, all.lo), build_int(b, KIND_I128, all.hi), r);
     return build_kind(b, reg, range_kind(r));
 }
 
@@ -98,7 +102,9 @@ u16 lower_check(struct builder *b, u16 reg, u16 null, struct type type) {
 /* exact arithmetic */
 
 static struct range func_range(enum func func, struct range x, struct range y) {
-    return func == FUNC_ADD ? range_add(x, y) : func == FUNC_SUB ? range_sub(x, y) : range_mul(x, y);
+    return func == FUNC_ADD   ? range_add(x, y)
+           : func == FUNC_SUB ? range_sub(x, y)
+                              : range_mul(x, y);
 }
 
 /* x op y as a value of `type`, for + - *. */
@@ -132,7 +138,9 @@ static u16 exact_op(struct builder *b, enum func func, u16 x, u16 y, u16 null, s
     return lower_check(b, reg, null, type);
 }
 
-static i32 scale_of(struct type t) { return t.id == TYPE_DECIMAL ? t.scale : 0; }
+static i32 scale_of(struct type t) {
+    return t.id == TYPE_DECIMAL ? t.scale : 0;
+}
 
 static u16 divide_rounded(struct builder *b, u16 reg, i32 digits) {
     static by_kind codes = BY_KIND(ROUNDDIV);
@@ -176,9 +184,10 @@ static u16 exact_arith(struct builder *b, const struct expr *expr, struct value 
     return exact_op(b, func, x.reg, y.reg, null, expr->type);
 }
 
-static u16 divide_decimal(struct builder *b, const struct expr *expr, struct value x, struct value y,
-                          u16 null) {
-    i32 shift = scale_of(expr->type) - scale_of(expr->args[0]->type) + scale_of(expr->args[1]->type);
+static u16 divide_decimal(struct builder *b, const struct expr *expr, struct value x,
+                          struct value y, u16 null) {
+    i32 shift =
+        scale_of(expr->type) - scale_of(expr->args[0]->type) + scale_of(expr->args[1]->type);
     u16 divisor = shift < 0 ? lower_scale(b, y.reg, 0, -shift) : y.reg;
     shift = MAX_OF(shift, 0);
     if (shift > 38) { /* the rest by scaling the dividend first */
@@ -239,9 +248,13 @@ static u16 exact_divide(struct builder *b, const struct expr *expr, struct value
 
 /* floats */
 
-static f64 float_most(enum kind kind) { return kind == KIND_F32 ? (f64)FLT_MAX : DBL_MAX; }
+static f64 float_most(enum kind kind) {
+    return kind == KIND_F32 ? (f64)FLT_MAX : DBL_MAX;
+}
 
-static i32 float_least(enum kind kind) { return kind == KIND_F32 ? -126 : -1022; }
+static i32 float_least(enum kind kind) {
+    return kind == KIND_F32 ? -126 : -1022;
+}
 
 static u16 float_const(struct builder *b, enum kind kind, f64 value) {
     union lit lit;
@@ -332,8 +345,8 @@ static struct value lower_abs(struct builder *b, const struct expr *expr, struct
     if (type_is_float(expr->type)) { /* 0 - x also turns -0 into 0 */
         bool narrow = reg_kind(b, x.reg) == KIND_F32;
         u16 zero = float_const(b, reg_kind(b, x.reg), 0);
-        u16 minus = build_op(b, narrow ? OP_SUB_F32 : OP_SUB_F64, zero, x.reg, NO_REG,
-                             reg_range(b, x.reg));
+        u16 minus =
+            build_op(b, narrow ? OP_SUB_F32 : OP_SUB_F64, zero, x.reg, NO_REG, reg_range(b, x.reg));
         u16 below = build_op(b, narrow ? OP_LE_F32 : OP_LE_F64, x.reg, zero, NO_REG, range_bool());
         x.reg = build_sel(b, below, minus, x.reg);
         return x;
@@ -361,7 +374,8 @@ static struct value lower_abs(struct builder *b, const struct expr *expr, struct
 struct cmp_codes {
     u16 eq, ne, lt, le, gt, ge;
 };
-#define CMP(K) {OP_EQ_##K, OP_NE_##K, OP_LT_##K, OP_LE_##K, OP_GT_##K, OP_GE_##K}
+#define CMP(K) \
+    { OP_EQ_##K, OP_NE_##K, OP_LT_##K, OP_LE_##K, OP_GT_##K, OP_GE_##K }
 
 static u16 compare_op(struct builder *b, enum func func, enum kind kind, u16 x, u16 y) {
     static const struct cmp_codes codes[KIND_COUNT] = {
@@ -527,7 +541,8 @@ static struct value lower_strings(struct builder *b, const struct expr *expr, st
         r.null = build_null_or(b, v[0].null, v[1].null);
         r.null = has_length ? build_null_or(b, r.null, v[2].null) : r.null;
         u16 from = build_kind(b, v[1].reg, KIND_I64);
-        u16 count = has_length ? build_kind(b, v[2].reg, KIND_I64) : build_int(b, KIND_I64, I32_MAX);
+        u16 count =
+            has_length ? build_kind(b, v[2].reg, KIND_I64) : build_int(b, KIND_I64, I32_MAX);
         if (reg_range(b, count).lo >= 0) {
             r.reg = build_safe(b, OP_SUBSTR_STR, a, from, count, range_none());
         } else {

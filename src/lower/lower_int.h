@@ -1,14 +1,15 @@
 /* lower_int.h: what the files of lower/ share: the lowering state, the pipeline builder, values.
  *
- * Errors are sticky: lower_fail records the first one in `lower.status`, every builder call then does
- * nothing and returns register 0, and lower_plan reports it at the end. Expression code stays straight. */
+ * Errors are sticky: lower_fail records the first one in `lower.status`, every builder call then
+ * does nothing and returns register 0, and lower_plan reports it at the end. Expression code stays
+ * straight. */
 #ifndef WF_LOWER_LOWER_INT_H
 #define WF_LOWER_LOWER_INT_H
 
 #include "lower/lower.h"
 
-/* A value of an expression: a register, and a b8 register that is 1 where it is NULL (NO_REG: never). The
- * value of a NULL lies within the register's range, and is 0 for booleans. */
+/* A value of an expression: a register, and a b8 register that is 1 where it is NULL (NO_REG:
+ * never). The value of a NULL lies within the register's range, and is 0 for booleans. */
 struct value {
     u16 reg;
     u16 null;
@@ -159,16 +160,17 @@ u16 build_not(struct builder *b, u16 x);
 u16 build_null_or(struct builder *b, u16 x, u16 y);
 u16 build_kind(struct builder *b, u16 reg, enum kind kind); /* widen or narrow an exact register */
 u16 build_sel(struct builder *b, u16 cond, u16 x, u16 y);   /* same kind */
-/* WHEN … END around what is emitted in between, kept only if it holds something that might raise or is
- * expensive. Returns whether it was kept: registers made inside are then valid only where cond is 1. */
+/* WHEN … END around what is emitted in between, kept only if it holds something that might raise or
+ * is expensive. Returns whether it was kept: registers made inside are then valid only where cond
+ * is 1. */
 struct scope {
     i64 op, cse;
     u16 cond;
 };
 struct scope build_when(struct builder *b, u16 cond);
 bool build_end(struct builder *b, struct scope scope);
-/* Where a pipeline stands, to go back there. Nothing lowered in between may be remembered: callers raise
- * `depth` meanwhile. */
+/* Where a pipeline stands, to go back there. Nothing lowered in between may be remembered: callers
+ * raise `depth` meanwhile. */
 struct mark {
     i64 ops, regs, cses, consts;
     u32 rank;
@@ -185,7 +187,9 @@ static inline enum kind reg_kind(const struct builder *b, u16 reg) {
 static inline struct range reg_range(const struct builder *b, u16 reg) {
     return b->regs.items[reg].range;
 }
-static inline u32 reg_dict(const struct builder *b, u16 reg) { return b->regs.items[reg].dict; }
+static inline u32 reg_dict(const struct builder *b, u16 reg) {
+    return b->regs.items[reg].dict;
+}
 i32 build_max_live(const struct pipeline *pipe);
 
 /* lower_expr.c */
@@ -213,7 +217,8 @@ u16 lower_mul_exact(struct builder *b, u16 x, u16 y);
 struct value lower_bool(struct builder *b, u16 reg, u16 null);
 /* Checks an exact value against a type's bounds where its range does not prove them. */
 u16 lower_check(struct builder *b, u16 reg, u16 null, struct type type);
-/* `reg`, replaced by the literal where null is 1, so that a faulting opcode cannot fault for a NULL. */
+/* `reg`, replaced by the literal where null is 1, so that a faulting opcode cannot fault for a
+ * NULL. */
 u16 lower_guard(struct builder *b, u16 reg, u16 null, u16 safe);
 
 /* lower_string.c */
@@ -238,7 +243,8 @@ u32 lower_rows(struct builder *b, const char *name, const struct out_col *cols, 
 u16 lower_canonical(struct builder *b, struct value v, struct type type);
 /* A pipeline over a variable, its columns not yet bound. */
 struct builder *lower_over(struct lower *l, u32 var, i64 rows);
-void bind_source(struct builder *b, u32 col, u32 var_col); /* column var_col of the source variable */
+void bind_source(struct builder *b, u32 col,
+                 u32 var_col); /* column var_col of the source variable */
 
 /* aggregate.c, values.c */
 struct builder *lower_agg(struct lower *l, const struct rel *rel);
@@ -252,7 +258,15 @@ void order_result(struct builder *b, const u32 *out, i64 count, const struct rel
                   const struct rel *limit);
 
 /* key.c */
-enum field_form { FIELD_EXACT, FIELD_CODE, FIELD_BOOL, FIELD_F32, FIELD_F64, FIELD_WIDE, FIELD_NULL };
+enum field_form {
+    FIELD_EXACT,
+    FIELD_CODE,
+    FIELD_BOOL,
+    FIELD_F32,
+    FIELD_F64,
+    FIELD_WIDE,
+    FIELD_NULL
+};
 struct key_field {
     u8 form;
     u8 kind; /* of the value */
@@ -285,8 +299,8 @@ struct join_keys { /* both sides of a join, packed alike */
 /* Lowers the keys on both sides and drops rows with NULL keys. */
 void key_join_prepare(struct join_keys *k, struct builder *left, struct builder *right,
                       const struct rel *rel);
-/* The i64 key. The left side's only after the right side's pipeline is finished: it looks up what that
- * one interned. */
+/* The i64 key. The left side's only after the right side's pipeline is finished: it looks up what
+ * that one interned. */
 u16 key_join_pack(struct builder *b, const struct join_keys *k, bool is_left);
 u32 key_bits_of(struct range range); /* bits that hold hi - lo; 0 when equal */
 
@@ -309,7 +323,7 @@ struct range range_sub(struct range a, struct range b);
 struct range range_mul(struct range a, struct range b);
 struct range range_div(struct range a, struct range b);
 struct range range_cut(struct range a, struct range to); /* intersection; `to` when empty */
-bool range_fits_i128(struct range r);                     /* not saturated */
+bool range_fits_i128(struct range r);                    /* not saturated */
 bool range_has(struct range r, i128 value);
 enum kind kind_wider(enum kind a, enum kind b);
 i128 range_abs(struct range r); /* largest magnitude */

@@ -1,10 +1,10 @@
 /* lower_rel.c: operators to pipelines.
  *
- * lower_rel returns an open pipeline in which every output column of the operator is bound; what follows is
- * appended to it. A column is computed or loaded when it is first used, so columns needed only behind
- * a filter or a probe are loaded behind it; only expressions that might raise are computed where
- * their projection stands. Builds, aggregations, sorts and nested limits end a pipeline in a variable and
- * return a new one over it. */
+ * lower_rel returns an open pipeline in which every output column of the operator is bound; what
+ * follows is appended to it. A column is computed or loaded when it is first used, so columns
+ * needed only behind a filter or a probe are loaded behind it; only expressions that might raise
+ * are computed where their projection stands. Builds, aggregations, sorts and nested limits end a
+ * pipeline in a variable and return a new one over it. */
 #include "lower/lower_int.h"
 
 void bind_value(struct builder *b, u32 col, struct value v) {
@@ -186,16 +186,44 @@ void lower_project(struct builder *b, const struct rel *rel) {
     }
 }
 
-static u32 build_side(struct builder *right, const struct rel *rel, const struct join_keys *k) {
-    struct lower *l = right->l;
+static bool visit_mark(const struct expr *expr, void *arg) {
+    if (expr->kind == EXPR_COL) {
+        ((u8 *)arg)[expr->col] = 1;
+    }
+    return true;
+}
+
+/* The build side's columns that are read behind the probe: not its keys, as a rule. */
+static u32 *payload_cols(struct lower *l, const struct rel *rel, u32 *out_count) {
     const struct rel *input = rel->inputs[1];
-    struct out_col *cols = NEW_ARRAY(l->arena, struct out_col, input->out.count + 1);
+    u8 *wanted = NEW_ARRAY(l->arena, u8, l->plan->cols.count + 1);
+    u32 *cols = NEW_ARRAY(l->arena, u32, input->out.count + 1);
+    for (i64 i = 0; i < rel->out.count; i++) {
+        wanted[rel->out.items[i]] = 1;
+    }
+    for (i64 i = 0; i < rel->conds.count; i++) {
+        expr_walk(rel->conds.items[i], visit_mark, wanted);
+    }
+    u32 count = 0;
+    for (i64 i = 0; i < input->out.count; i++) {
+        if (wanted[input->out.items[i]]) {
+            cols[count++] = input->out.items[i];
+        }
+    }
+    *out_count = count;
+    return cols;
+}
+
+static u32 build_side(struct builder *right, const u32 *payload, u32 payload_count,
+                      const struct join_keys *k) {
+    struct lower *l = right->l;
+    struct out_col *cols = NEW_ARRAY(l->arena, struct out_col, payload_count + 1);
     cols[0].value = (struct value){key_join_pack(right, k, false), NO_REG};
     cols[0].type = type_of(TYPE_BIGINT);
     u32 count = 1;
-    for (i64 i = 0; i < input->out.count && !l->status; i++) {
-        cols[count].value = lower_col(right, input->out.items[i]);
-        cols[count++].type = l->plan->cols.items[input->out.items[i]].type;
+    for (u32 i = 0; i < payload_count && !l->status; i++) {
+        cols[count].value = lower_col(right, payload[i]);
+        cols[count++].type = l->plan->cols.items[payload[i]].type;
     }
     build_label(right, "Build");
     u32 rows = lower_rows(right, "build", cols, count, false, -1);
@@ -209,19 +237,20 @@ static u32 build_side(struct builder *right, const struct rel *rel, const struct
     return index;
 }
 
-static void bind_build_cols(struct builder *b, const struct rel *input, u32 rows, u16 row_reg) {
+static void bind_build_cols(struct builder *b, const u32 *payload, u32 count, u32 rows,
+                            u16 row_reg) {
     struct lower *l = b->l;
-    for (i64 i = 0; i < input->out.count && !l->status; i++) {
+    for (u32 i = 0; i < count && !l->status; i++) {
         const struct var *var = &l->vars.items[rows];
         const struct var_info *info = &l->var_infos.items[rows];
-        b->binds[input->out.items[i]] = (struct binding){.kind = BIND_VAR,
-                                                         .reg_kind = var->kinds[i + 1],
-                                                         .nullable = info->nullable[i + 1],
-                                                         .row_reg = row_reg,
-                                                         .var = rows,
-                                                         .col = (u32)i + 1,
-                                                         .dict = var->dicts[i + 1],
-                                                         .range = info->ranges[i + 1]};
+        b->binds[payload[i]] = (struct binding){.kind = BIND_VAR,
+                                                .reg_kind = var->kinds[i + 1],
+                                                .nullable = info->nullable[i + 1],
+                                                .row_reg = row_reg,
+                                                .var = rows,
+                                                .col = i + 1,
+                                                .dict = var->dicts[i + 1],
+                                                .range = info->ranges[i + 1]};
     }
 }
 
@@ -234,7 +263,9 @@ static struct builder *lower_join(struct lower *l, const struct rel *rel) {
     }
     key_join_prepare(&k, left, right, rel);
     i64 right_most = right->max_rows;
-    u32 index = build_side(right, rel, &k);
+    u32 payload_count;
+    u32 *payload = payload_cols(l, rel, &payload_count);
+    u32 index = build_side(right, payload, payload_count, &k);
     struct op op = {.code = rel->right_unique ? OP_PROBE : OP_MATCH,
                     .a = key_join_pack(left, &k, true),
                     .b = NO_REG,
@@ -247,7 +278,7 @@ static struct builder *lower_join(struct lower *l, const struct rel *rel) {
     if (!rel->right_unique) {
         left->max_rows = rows_mul(left->max_rows, right_most);
     }
-    bind_build_cols(left, rel->inputs[1], l->vars.items[index].rows_var, row);
+    bind_build_cols(left, payload, payload_count, l->vars.items[index].rows_var, row);
     lower_filter(left, rel->conds.items, rel->conds.count);
     return left;
 }

@@ -1,16 +1,16 @@
 /* lower_string.c: text: dictionary codes, lookup tables over dictionaries, interning.
  *
- * A text column whose every tablet is dictionary-coded is an i32 code register. An expression that reads
- * exactly one such column (and literals or parameters otherwise) is computed once per dictionary entry,
- * in a pipeline over the dictionary, and becomes a table look-up in the pipeline that uses it; the
- * largest such expression is taken, because lowering tries the root first. A fault met for an entry is kept in
- * a table of its own and raised only where an active row has that code. Text results are interned, so that
- * they are codes again, of a derived dictionary. */
+ * A text column whose every tablet is dictionary-coded is an i32 code register. An expression that
+ * reads exactly one such column (and literals or parameters otherwise) is computed once per
+ * dictionary entry, in a pipeline over the dictionary, and becomes a table look-up in the pipeline
+ * that uses it; the largest such expression is taken, because lowering tries the root first. A
+ * fault met for an entry is kept in a table of its own and raised only where an active row has that
+ * code. Text results are interned, so that they are codes again, of a derived dictionary. */
 #include "lower/lower_int.h"
 
 struct lut_scan {
     const struct builder *b;
-    u32 col;    /* the one column, once found */
+    u32 col; /* the one column, once found */
     u32 dict;
     bool found;
     bool fits;
@@ -108,7 +108,8 @@ static void lut_sink(struct builder *t, struct value v, struct type type, struct
     lut->null_var = v.null != NO_REG ? lut_var(l, KIND_B8) : NO_VAR;
     lut->fault_var = raises ? lut_var(l, KIND_B8) : NO_VAR;
     struct sink_col *col = NEW(l->arena, struct sink_col);
-    *col = (struct sink_col){.reg = v.reg, .null_reg = v.null, .type = type, .dict = lut->result_dict};
+    *col =
+        (struct sink_col){.reg = v.reg, .null_reg = v.null, .type = type, .dict = lut->result_dict};
     struct sink sink = {.kind = SINK_LUT,
                         .var = lut->value_var,
                         .limit = -1,
@@ -235,8 +236,8 @@ u16 string_view(struct builder *b, u16 reg) {
     return l->status ? 0 : lut_read(b, &copy, reg, NO_REG).reg;
 }
 
-/* Codes go through a table, so that each distinct text is looked up once. Find-only tables depend on
- * when they are made and are not shared between interners. */
+/* Codes go through a table, so that each distinct text is looked up once. Find-only tables depend
+ * on when they are made and are not shared between interners. */
 u16 string_intern(struct builder *b, u16 reg, u32 interner, bool find_only) {
     struct lower *l = b->l;
     struct range range = range_exact(find_only ? -1 : 0, I32_MAX);

@@ -1,9 +1,9 @@
 /* order.c: sorting, limits and the answer.
  *
- * A sort ends the pipeline in a variable that holds the output columns first and the sort keys behind them,
- * and orders it in place. The answer is that variable's first columns, from OFFSET on, LIMIT rows. A sort in
- * the middle of a plan matters only below a limit and is dropped otherwise. Sorted text stays as codes: the
- * sort knows the dictionaries. */
+ * A sort ends the pipeline in a variable that holds the output columns first and the sort keys
+ * behind them, and orders it in place. The answer is that variable's first columns, from OFFSET on,
+ * LIMIT rows. A sort in the middle of a plan matters only below a limit and is dropped otherwise.
+ * Sorted text stays as codes: the sort knows the dictionaries. */
 #include "lower/lower_int.h"
 
 /* A bound of LIMIT: a number, or a literal for a parameter. */
@@ -116,8 +116,8 @@ static u32 rows_of(struct lower *l, const struct rel *input, i64 limit) {
     if (l->status) {
         return 0;
     }
-    struct out_col *cols = out_cols(b, input->out.items, input->out.count,
-                                    sort ? sort->order.count : 0, &count);
+    struct out_col *cols =
+        out_cols(b, input->out.items, input->out.count, sort ? sort->order.count : 0, &count);
     return sorted_rows(b, "rows", cols, count, sort, false, limit);
 }
 

@@ -83,7 +83,8 @@ static int bounds_of(u16 code) {
 }
 
 static void add_bound(struct builder *b, i64 col, int bounds, u32 lit, bool is_float) {
-    struct prune prune = {.col = (u32)col, .lo_lit = NO_LIT, .hi_lit = NO_LIT, .is_float = is_float};
+    struct prune prune = {
+        .col = (u32)col, .lo_lit = NO_LIT, .hi_lit = NO_LIT, .is_float = is_float};
     prune.lo_lit = bounds & BOUND_LO ? lit : NO_LIT;
     prune.hi_lit = bounds & BOUND_HI ? lit : NO_LIT;
     VEC_PUSH(b->l->arena, &b->prunes, prune);

@@ -1,8 +1,8 @@
 /* range.c: interval arithmetic: what can be said of a result from what is known of its operands.
  *
- * Exact ranges saturate at the bounds of i128; a saturated range means that the result might not fit
- * 128 bits, and callers then use checked opcodes. Float ranges track the largest magnitude, the weight of
- * the lowest bit that can be set, and whether NaN or infinities can occur. */
+ * Exact ranges saturate at the bounds of i128; a saturated range means that the result might not
+ * fit 128 bits, and callers then use checked opcodes. Float ranges track the largest magnitude, the
+ * weight of the lowest bit that can be set, and whether NaN or infinities can occur. */
 #include <float.h>
 #include <math.h>
 
@@ -13,12 +13,17 @@ struct range range_exact(i128 lo, i128 hi) {
     return r;
 }
 
-struct range range_bool(void) { return range_exact(0, 1); }
+struct range range_bool(void) {
+    return range_exact(0, 1);
+}
 
-struct range range_none(void) { return range_exact(0, 0); }
+struct range range_none(void) {
+    return range_exact(0, 0);
+}
 
 struct range range_float(f64 abs_max, i32 lsb, bool may_special) {
-    struct range r = {.abs_max = abs_max, .lsb = lsb < -1074 ? -1074 : lsb, .may_special = may_special};
+    struct range r = {
+        .abs_max = abs_max, .lsb = lsb < -1074 ? -1074 : lsb, .may_special = may_special};
     return r;
 }
 
@@ -49,7 +54,9 @@ static i128 sat_add(i128 a, i128 b) {
     return a + b;
 }
 
-static i128 sat_neg(i128 a) { return a == I128_MIN ? I128_MAX : -a; }
+static i128 sat_neg(i128 a) {
+    return a == I128_MIN ? I128_MAX : -a;
+}
 
 static i128 sat_mul(i128 a, i128 b) {
     if (a == 0 || b == 0) {
@@ -73,7 +80,8 @@ struct range range_sub(struct range a, struct range b) {
 }
 
 struct range range_mul(struct range a, struct range b) {
-    i128 c[4] = {sat_mul(a.lo, b.lo), sat_mul(a.lo, b.hi), sat_mul(a.hi, b.lo), sat_mul(a.hi, b.hi)};
+    i128 c[4] = {sat_mul(a.lo, b.lo), sat_mul(a.lo, b.hi), sat_mul(a.hi, b.lo),
+                 sat_mul(a.hi, b.hi)};
     struct range r = range_exact(c[0], c[0]);
     for (int i = 1; i < 4; i++) {
         r.lo = MIN_OF(r.lo, c[i]);
@@ -82,7 +90,8 @@ struct range range_mul(struct range a, struct range b) {
     return r;
 }
 
-/* Quotient truncated toward zero, or a remainder's bound when |b| is not known: |a| grows no further. */
+/* Quotient truncated toward zero, or a remainder's bound when |b| is not known: |a| grows no
+ * further. */
 struct range range_div(struct range a, struct range b) {
     if (b.lo > 0) {
         i128 lo = a.lo < 0 ? a.lo / b.lo : a.lo / b.hi;
@@ -98,13 +107,21 @@ struct range range_cut(struct range a, struct range to) {
     return r.lo <= r.hi ? r : to;
 }
 
-bool range_fits_i128(struct range r) { return r.lo > I128_MIN && r.hi < I128_MAX; }
+bool range_fits_i128(struct range r) {
+    return r.lo > I128_MIN && r.hi < I128_MAX;
+}
 
-bool range_has(struct range r, i128 value) { return r.lo <= value && value <= r.hi; }
+bool range_has(struct range r, i128 value) {
+    return r.lo <= value && value <= r.hi;
+}
 
-i128 range_abs(struct range r) { return MAX_OF(sat_neg(r.lo), r.hi); }
+i128 range_abs(struct range r) {
+    return MAX_OF(sat_neg(r.lo), r.hi);
+}
 
-enum kind kind_wider(enum kind a, enum kind b) { return a > b ? a : b; }
+enum kind kind_wider(enum kind a, enum kind b) {
+    return a > b ? a : b;
+}
 
 i64 rows_mul(i64 a, i64 b) {
     if (a == 0 || b == 0) {

@@ -1,9 +1,9 @@
 /* values.c: rows written in the statement.
  *
- * One row needs no variable: its expressions are bound to a pipeline that runs once. Of several rows, those
- * that fold to literals are part of the variable from the start, so that inserting many rows costs a
- * literal per value and no opcodes; any other row is a pipeline of its own that appends to the same
- * variable. Time is linear in the number of values. */
+ * One row needs no variable: its expressions are bound to a pipeline that runs once. Of several
+ * rows, those that fold to literals are part of the variable from the start, so that inserting many
+ * rows costs a literal per value and no opcodes; any other row is a pipeline of its own that
+ * appends to the same variable. Time is linear in the number of values. */
 #include "lower/lower_int.h"
 
 struct values {

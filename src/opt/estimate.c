@@ -1,11 +1,14 @@
 /* estimate.c: how many rows every operator makes, and which join keys are unique.
  *
- * Simple rules from column ranges and distinct counts, independent predicates; good enough to tell large from
- * small, which is all that join order and sizes of tables need. Uniqueness is not an estimate: it
- * comes from the store, is guarded, and passes only through operators that cannot repeat a row. */
+ * Simple rules from column ranges and distinct counts, independent predicates; good enough to tell
+ * large from small, which is all that join order and sizes of tables need. Uniqueness is not an
+ * estimate: it comes from the store, is guarded, and passes only through operators that cannot
+ * repeat a row. */
 #include "opt/opt_int.h"
 
-static f64 clamp_share(f64 share) { return share < 1e-9 ? 1e-9 : share > 1.0 ? 1.0 : share; }
+static f64 clamp_share(f64 share) {
+    return share < 1e-9 ? 1e-9 : share > 1.0 ? 1.0 : share;
+}
 
 static bool const_number(const struct expr *expr, f64 *out) {
     if (expr->kind != EXPR_CONST || expr->is_null) {
@@ -93,7 +96,9 @@ static f64 share_of(const struct opt *o, const struct expr *expr) {
     }
 }
 
-static i64 to_rows(f64 rows) { return rows < 1.0 ? 1 : rows > 1e18 ? (i64)1e18 : (i64)rows; }
+static i64 to_rows(f64 rows) {
+    return rows < 1.0 ? 1 : rows > 1e18 ? (i64)1e18 : (i64)rows;
+}
 
 static i64 filtered(const struct opt *o, const struct rel *rel, i64 rows) {
     f64 left = (f64)rows;

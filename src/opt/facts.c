@@ -1,11 +1,14 @@
 /* facts.c: what statistics say about every column of a plan, and what follows for expressions.
  *
- * Ranges of integers and dates are carried from scans through projections by interval arithmetic, so that
- * a condition like `a + 1 < b` counts as harmless when no value can overflow, and may then be moved
- * like any other. Every range is one that the scan's guards check again at each execution. */
+ * Ranges of integers and dates are carried from scans through projections by interval arithmetic,
+ * so that a condition like `a + 1 < b` counts as harmless when no value can overflow, and may then
+ * be moved like any other. Every range is one that the scan's guards check again at each execution.
+ */
 #include "opt/opt_int.h"
 
-static bool has_exact_range(struct type t) { return type_is_integer(t) || t.id == TYPE_DATE; }
+static bool has_exact_range(struct type t) {
+    return type_is_integer(t) || t.id == TYPE_DATE;
+}
 
 static i128 const_value(const struct expr *expr) {
     return type_kind(expr->type) == KIND_I64 ? (i128)expr->value.i64 : (i128)expr->value.i32;

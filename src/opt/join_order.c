@@ -1,10 +1,11 @@
 /* join_order.c: the order in which a group of inner joins is carried out.
  *
- * A group is a tree of joins with nothing between them. Its largest input drives the pipeline; the others
- * become build sides, each time the one that leaves the fewest rows among those an equality connects to
- * what is already joined. A cross product is taken only when nothing connects. The result is left-deep,
- * so the whole group is one pipeline of probes. Groups in which a condition can raise keep the order
- * they were written in, because that order decides which rows are evaluated. */
+ * A group is a tree of joins with nothing between them. Its largest input drives the pipeline; the
+ * others become build sides, each time the one that leaves the fewest rows among those an equality
+ * connects to what is already joined. A cross product is taken only when nothing connects. The
+ * result is left-deep, so the whole group is one pipeline of probes. Groups in which a condition
+ * can raise keep the order they were written in, because that order decides which rows are
+ * evaluated. */
 #include "opt/opt_int.h"
 
 struct edge {
@@ -28,7 +29,9 @@ struct group {
 
 enum { MAX_LEAVES = 60 };
 
-static bool is_inner(const struct rel *rel) { return rel->kind == REL_JOIN; }
+static bool is_inner(const struct rel *rel) {
+    return rel->kind == REL_JOIN;
+}
 
 static void gather(struct group *g, struct rel *rel) {
     struct arena *arena = g->o->plan->arena;
@@ -135,9 +138,9 @@ static void place_conds(struct group *g, struct rel *join, u64 done) {
         struct edge *e = &g->edges.items[i];
         if (!e->placed && ((e->a_mask | e->b_mask) & ~done) == 0) {
             e->placed = true;
-            VEC_PUSH(arena, &join->conds,
-                     expr_call(arena, FUNC_EQ, type_of(TYPE_BOOLEAN), e->a->position, 2, e->a,
-                               e->b));
+            VEC_PUSH(
+                arena, &join->conds,
+                expr_call(arena, FUNC_EQ, type_of(TYPE_BOOLEAN), e->a->position, 2, e->a, e->b));
         }
     }
     for (i64 i = 0; i < g->conds.count; i++) {
@@ -166,8 +169,8 @@ static struct rel *join_next(struct group *g, struct rel *cur, u64 done, i64 nex
     }
     place_conds(g, join, done | 1ULL << next);
     join->join = join->left_keys.count + join->conds.count > 0 ? JOIN_INNER : JOIN_CROSS;
-    join->rows = estimate_join(g->o, cur->rows, g->leaves.items[next]->rows, left.items, right.items,
-                               left.count);
+    join->rows = estimate_join(g->o, cur->rows, g->leaves.items[next]->rows, left.items,
+                               right.items, left.count);
     return join;
 }
 

@@ -1,8 +1,10 @@
 /* opt.c: runs the passes of pass.def over a plan, and the tools they share.
  *
- * A plan comes from a front end in the shape the query was written; every pass leaves a valid plan with
- * the same answer. In test builds the verifier runs after each, so that a broken plan is found at the
- * pass that broke it. */
+ * A plan comes from a front end in the shape the query was written; every pass leaves a valid plan
+ * with the same answer. In test builds the verifier runs after each, so that a broken plan is found
+ * at the pass that broke it. */
+#include "opt/opt.h"
+
 #include "opt/opt_int.h"
 
 struct pass {

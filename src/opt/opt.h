@@ -1,4 +1,5 @@
-/* opt.h: plan -> plan. Passes in the order of defs/pass.def; each is a file, switchable, verified. */
+/* opt.h: plan -> plan. Passes in the order of defs/pass.def; each is a file, switchable, verified.
+ */
 #ifndef WF_OPT_OPT_H
 #define WF_OPT_OPT_H
 

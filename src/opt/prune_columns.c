@@ -1,11 +1,13 @@
 /* prune_columns.c: every operator hands on only the columns somebody above it uses.
  *
- * Column numbers are unique in a plan, so one table of marks serves the whole tree: walking down, an
- * operator first narrows its own output by the marks its consumers left, then marks what its
+ * Column numbers are unique in a plan, so one table of marks serves the whole tree: walking down,
+ * an operator first narrows its own output by the marks its consumers left, then marks what its
  * expressions need, then visits its inputs. */
 #include "opt/opt_int.h"
 
-static void mark(u32 col, void *arg) { ((u8 *)arg)[col] = 1; }
+static void mark(u32 col, void *arg) {
+    ((u8 *)arg)[col] = 1;
+}
 
 static void mark_exprs(struct expr *const *items, i64 count, u8 *used) {
     for (i64 i = 0; i < count; i++) {

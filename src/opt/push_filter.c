@@ -1,10 +1,11 @@
 /* push_filter.c: moves conditions to the lowest place where they may stand, and finds join keys.
  *
- * Conditions travel down as a list of conjuncts in the order they were written. One that cannot raise goes
- * as low as its columns allow. One that can raise never passes a join (it would be evaluated for
- * rows that the join drops) and never overtakes a conjunct written before it. An equality between the two
- * sides of a join becomes a pair of keys; as in PostgreSQL, a key is evaluated for every row of its
- * own side, so a raising one is taken only when nothing written before it is still to be tested. */
+ * Conditions travel down as a list of conjuncts in the order they were written. One that cannot
+ * raise goes as low as its columns allow. One that can raise never passes a join (it would be
+ * evaluated for rows that the join drops) and never overtakes a conjunct written before it. An
+ * equality between the two sides of a join becomes a pair of keys; as in PostgreSQL, a key is
+ * evaluated for every row of its own side, so a raising one is taken only when nothing written
+ * before it is still to be tested. */
 #include "opt/opt_int.h"
 
 typedef VEC(struct expr *) expr_list;
@@ -164,8 +165,8 @@ static struct rel *push_project(struct opt *o, struct rel *rel, const expr_list 
     return push_mapped(o, rel, conds, map, NULL);
 }
 
-/* Conditions on group keys hold for all rows of a group or for none. Without keys there is always one
- * group, which a condition below could not remove. */
+/* Conditions on group keys hold for all rows of a group or for none. Without keys there is always
+ * one group, which a condition below could not remove. */
 static struct rel *push_agg(struct opt *o, struct rel *rel, const expr_list *conds) {
     struct expr **map = NEW_ARRAY(o->plan->arena, struct expr *, o->plan->cols.count + 1);
     u8 *blocked = NEW_ARRAY(o->plan->arena, u8, o->plan->cols.count + 1);

@@ -1,7 +1,7 @@
 /* expr.c: typed expressions: making, walking, comparing, and what may be assumed of them.
  *
- * An expression is a tree in the plan's arena, shared freely between operators because nobody changes a
- * node after it was built. Depth is limited by the front end, so walking may recurse. */
+ * An expression is a tree in the plan's arena, shared freely between operators because nobody
+ * changes a node after it was built. Depth is limited by the front end, so walking may recurse. */
 #include <stdarg.h>
 
 #include "plan/plan.h"
@@ -206,4 +206,6 @@ static bool visit_safe(const struct expr *expr, void *arg) {
     return !expr_node_can_raise(expr);
 }
 
-bool expr_can_raise(const struct expr *expr) { return !expr_walk(expr, visit_safe, NULL); }
+bool expr_can_raise(const struct expr *expr) {
+    return !expr_walk(expr, visit_safe, NULL);
+}

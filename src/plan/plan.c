@@ -1,9 +1,9 @@
 /* plan.c: makes the parts of a plan: columns, operators, and the name tables.
  *
- * A plan lives in one arena and is never freed piece by piece. Operators that pass rows on unchanged
- * (filter, sort, limit) and joins start with the columns of their inputs in `out`, because that
- * is what they produce unless a later pass narrows it; scans, values, projections and aggregates start
- * empty, and their maker lists what they compute. */
+ * A plan lives in one arena and is never freed piece by piece. Operators that pass rows on
+ * unchanged (filter, sort, limit) and joins start with the columns of their inputs in `out`,
+ * because that is what they produce unless a later pass narrows it; scans, values, projections and
+ * aggregates start empty, and their maker lists what they compute. */
 #include "plan/plan.h"
 
 #define X(A, name, text, arguments, doc) text,
@@ -33,7 +33,7 @@ struct rel *rel_new(struct plan *plan, enum rel_kind kind, struct rel *left, str
     rel->inputs[0] = left;
     rel->inputs[1] = right;
     rel->input_count = (left ? 1 : 0) + (right ? 1 : 0);
-    ASSERT(rel->input_count == rel_inputs[kind]);
+    CHECK(rel->input_count == rel_inputs[kind]);
     bool passes = kind == REL_FILTER || kind == REL_SORT || kind == REL_LIMIT || kind == REL_JOIN;
     for (i32 i = 0; passes && i < rel->input_count; i++) {
         for (i64 k = 0; k < rel->inputs[i]->out.count; k++) {

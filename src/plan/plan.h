@@ -1,8 +1,8 @@
 /* plan.h: the relational IR: a tree of operators over columns with program-wide numbers.
  *
- * Every column a plan makes has a number (plan.cols); an expression names a column by that number, and an
- * operator's output is the list of column numbers in `out`. So operators can be moved without renaming.
- * Built by a front end, changed only by opt/ passes, immutable afterwards. */
+ * Every column a plan makes has a number (plan.cols); an expression names a column by that number,
+ * and an operator's output is the list of column numbers in `out`. So operators can be moved
+ * without renaming. Built by a front end, changed only by opt/ passes, immutable afterwards. */
 #ifndef WF_PLAN_PLAN_H
 #define WF_PLAN_PLAN_H
 
@@ -36,8 +36,8 @@ enum expr_kind {
     EXPR_OR,
     EXPR_NOT,
     EXPR_IS_NULL, /* args[0] IS NULL; never NULL */
-    EXPR_CASE,    /* args: when, then, when, then, …, else (always present; may be a NULL constant) */
-    EXPR_IN,      /* args[0] IN (args[1] …), all of one type */
+    EXPR_CASE, /* args: when, then, when, then, …, else (always present; may be a NULL constant) */
+    EXPR_IN,   /* args[0] IN (args[1] …), all of one type */
 };
 
 struct expr {
@@ -59,9 +59,9 @@ struct plan_col {
     b8 nullable;
 };
 
-struct scan_col { /* what lowering may rely on; each becomes a guard */
-    u32 col;       /* the plan's number for it */
-    u32 table_col; /* the table's number */
+struct scan_col {       /* what lowering may rely on; each becomes a guard */
+    u32 col;            /* the plan's number for it */
+    u32 table_col;      /* the table's number */
     struct range range; /* text with all_dict: 0 .. dictionary length - 1, of the codes */
     b8 no_nulls;
     b8 all_dict;
@@ -70,8 +70,8 @@ struct scan_col { /* what lowering may rely on; each becomes a guard */
 };
 
 struct agg_call {
-    u32 col; /* result */
-    u8 agg;  /* enum agg */
+    u32 col;          /* result */
+    u8 agg;           /* enum agg */
     struct expr *arg; /* NULL for count(*) */
     i32 position;
 };
@@ -100,13 +100,13 @@ struct rel {
     VEC(struct scan_col) scan_cols;
     /* FILTER, JOIN (residual): conjuncts */
     VEC(struct expr *) conds;
-    /* PROJECT: out.items[i] = exprs.items[i]. VALUES: rows × out.count expressions, row-major. AGG: group
-     * keys; the first exprs.count columns of `out` are their results, then one per call. */
+    /* PROJECT: out.items[i] = exprs.items[i]. VALUES: rows × out.count expressions, row-major. AGG:
+     * group keys; the first exprs.count columns of `out` are their results, then one per call. */
     VEC(struct expr *) exprs;
     /* AGG */
     VEC(struct agg_call) calls;
     /* JOIN: left_keys[i] = right_keys[i]; the right input is the build side */
-    u8 join; /* enum join_kind */
+    u8 join;         /* enum join_kind */
     b8 right_unique; /* proven: at most one match a row */
     VEC(struct expr *) left_keys;
     VEC(struct expr *) right_keys;
@@ -135,10 +135,12 @@ struct expr *expr_call(struct arena *arena, enum func func, struct type type, i3
                        i32 arg_count, ...); /* arguments: struct expr * */
 bool expr_nullable(const struct plan *plan, const struct expr *expr);
 bool expr_equal(const struct expr *a, const struct expr *b);
-/* Calls visit for every node, parents first; stops early when visit returns false, and returns that. */
+/* Calls visit for every node, parents first; stops early when visit returns false, and returns
+ * that. */
 bool expr_walk(const struct expr *expr, bool (*visit)(const struct expr *, void *arg), void *arg);
 bool expr_can_raise(const struct expr *expr); /* might fault on some value */
-bool expr_node_can_raise(const struct expr *expr); /* the same of the node alone, not its arguments */
+bool expr_node_can_raise(
+    const struct expr *expr); /* the same of the node alone, not its arguments */
 void expr_print(struct text *out, const struct plan *plan, const struct expr *expr);
 void plan_print(struct text *out, const struct plan *plan); /* EXPLAIN */
 FALLIBLE plan_verify(const struct plan *plan, struct error *err);

@@ -1,11 +1,22 @@
 /* print.c: EXPLAIN: a plan as an indented tree, one operator a line, and expressions as SQL.
  *
- * Parentheses are written where precedence needs them, so that an expression reads like the query it came
- * from. A column prints under its name; when the same name belongs to several columns of one plan the
- * number tells them apart. */
+ * Parentheses are written where precedence needs them, so that an expression reads like the query
+ * it came from. A column prints under its name; when the same name belongs to several columns of
+ * one plan the number tells them apart. */
 #include "plan/plan.h"
 
-enum { PREC_OR = 1, PREC_AND, PREC_NOT, PREC_IS, PREC_CMP, PREC_LIKE, PREC_OTHER, PREC_ADD, PREC_MUL, PREC_ATOM };
+enum {
+    PREC_OR = 1,
+    PREC_AND,
+    PREC_NOT,
+    PREC_IS,
+    PREC_CMP,
+    PREC_LIKE,
+    PREC_OTHER,
+    PREC_ADD,
+    PREC_MUL,
+    PREC_ATOM
+};
 
 static i32 func_prec(u8 func) {
     switch (func) {
@@ -209,7 +220,9 @@ static void print_conds(struct text *out, const struct plan *plan, const struct 
     }
 }
 
-static const char *col_name(const struct plan *plan, u32 col) { return plan->cols.items[col].name; }
+static const char *col_name(const struct plan *plan, u32 col) {
+    return plan->cols.items[col].name;
+}
 
 static void print_scan(struct text *out, const struct plan *plan, const struct rel *rel) {
     text_print(out, " %s", rel->table_name);
@@ -278,7 +291,8 @@ static void print_sort(struct text *out, const struct plan *plan, const struct r
         text_print(out, "%s", i > 0 ? ", " : " by ");
         print_in(out, plan, key->expr, 0);
         text_print(out, "%s", key->descending ? " desc" : "");
-        if (key->nulls_first != key->descending) { /* the default puts NULLs last, or first in DESC */
+        if (key->nulls_first !=
+            key->descending) { /* the default puts NULLs last, or first in DESC */
             text_print(out, "%s", key->nulls_first ? " nulls first" : " nulls last");
         }
     }
@@ -329,4 +343,6 @@ static void print_rel(struct text *out, const struct plan *plan, const struct re
     }
 }
 
-void plan_print(struct text *out, const struct plan *plan) { print_rel(out, plan, plan->root, 0); }
+void plan_print(struct text *out, const struct plan *plan) {
+    print_rel(out, plan, plan->root, 0);
+}

@@ -1,14 +1,14 @@
 /* verify.c: the structural check of a plan: every rule that plan.h states and lowering relies on.
  *
- * Runs after the front end and after every optimiser pass in test builds. A failure is a programming
- * error of ours, reported as XX000 with what is wrong, so that a fuzzer or a test sees it at the pass
- * that broke the plan and not three stages later. */
+ * Runs after the front end and after every optimiser pass in test builds. A failure is a
+ * programming error of ours, reported as XX000 with what is wrong, so that a fuzzer or a test sees
+ * it at the pass that broke the plan and not three stages later. */
 #include "plan/plan.h"
 
 struct verify {
     const struct plan *plan;
-    u8 *seen;    /* per column: defined by some operator already */
-    u32 *scope;  /* per column: stamp of the operator whose expressions may use it */
+    u8 *seen;   /* per column: defined by some operator already */
+    u32 *scope; /* per column: stamp of the operator whose expressions may use it */
     u32 stamp;
     struct error *err;
 };
@@ -50,8 +50,8 @@ static FALLIBLE check_call(struct verify *v, const struct expr *expr) {
              (int)expr->arg_count);
     }
     bool compares = expr->func >= FUNC_EQ && expr->func <= FUNC_GE;
-    if (compares && (expr->type.id != TYPE_BOOLEAN ||
-                     expr->args[0]->type.id != expr->args[1]->type.id)) {
+    if (compares &&
+        (expr->type.id != TYPE_BOOLEAN || expr->args[0]->type.id != expr->args[1]->type.id)) {
         FAIL(v->err, INTERNAL, "plan: comparison of different types");
     }
     return ERR_OK;
@@ -143,8 +143,7 @@ static FALLIBLE check_exprs(struct verify *v, struct expr *const *items, i64 cou
 /* The columns an operator hands on must be its inputs'. */
 static FALLIBLE check_passed(struct verify *v, const struct rel *rel) {
     for (i64 i = 0; i < rel->out.count; i++) {
-        if (rel->out.items[i] >= v->plan->cols.count ||
-            v->scope[rel->out.items[i]] != v->stamp) {
+        if (rel->out.items[i] >= v->plan->cols.count || v->scope[rel->out.items[i]] != v->stamp) {
             FAIL(v->err, INTERNAL, "plan: %s passes on column %u, which it does not get",
                  rel_names[rel->kind], rel->out.items[i]);
         }

@@ -2,7 +2,7 @@
  *
  * There is no silent fallback: under `device = gpu` a step the card refuses is an error that names
  * operator and reason. What only ever runs on the host (sorting, ranking, handing over the result,
- * and pipelines over dictionaries, aggregation states or a single row, which are small by nature)
+ * and pipelines over dictionaries, aggregation states or literal rows, which are small by nature)
  * is recorded as a host step. Under auto the cheaper estimate wins. */
 #include "run/run_int.h"
 
@@ -15,8 +15,11 @@ static bool is_host_step(const struct exec *x, const struct step *step) {
         return step->kind != STEP_BUILD;
     }
     const struct source *source = &step->pipeline->source;
-    return source->kind == SOURCE_DICT || source->kind == SOURCE_ONE ||
-           (source->kind == SOURCE_VAR && x->program->vars[source->ref].kind == VAR_AGG);
+    if (source->kind == SOURCE_VAR) {
+        const struct var *var = &x->program->vars[source->ref];
+        return var->kind == VAR_AGG || var->const_rows > 0;
+    }
+    return source->kind == SOURCE_DICT || source->kind == SOURCE_ONE;
 }
 
 static FALLIBLE choose_gpu(struct exec *x, const struct run_devices *devices,

@@ -15,7 +15,7 @@ enum {
     SELECT_DEPTH_COST = 20, /* what one level of subquery counts */
     JOIN_DEPTH_COST = 10,
     SHARED_NODES_MAX = 20000, /* nodes of an operand that a rewriting uses twice */
-    FROM_ITEMS_MAX = 10000,
+    FROM_ITEMS_MAX = 1000,    /* joins of more take the optimiser seconds */
     PARAM_MAX = 65535,
     COLUMNS_MAX = 1600,
     DECIMAL_DIGITS_MAX = 38,

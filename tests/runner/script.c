@@ -101,7 +101,7 @@ static bool excused(struct script *s, const wf_error *error) {
         s->tally->skipped++;
         return true;
     }
-    if (s->cell->gpu && strcmp(error->sqlstate, "0A000") == 0 && strstr(error->message, "GPU cannot run")) {
+    if (s->cell->gpu && strcmp(error->sqlstate, "0A000") == 0 && strstr(error->message, "cannot run on the GPU")) {
         s->tally->refused++;
         return true;
     }

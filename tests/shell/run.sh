@@ -149,6 +149,11 @@ note $? "footer" "$(tail -n 1 "$tmp/out")"
 prints "one row" '^\(1 row, ' -c "select 1"
 prints "ascii" '^\+-+\+$' --ascii -c "select 1"
 prints "cjk box" '^│ 日本 │$' -c "select '日本' as x"
+prints "EXPLAIN is plain lines" '^Project ' -c "explain select 1 as x"
+"$fox" -c "$t" -c "explain (opcodes) select id + 1, id + 2, id + 3, id + 4, id + 5, id + 6, id + 7, id + 8, id * 2, id * 3,
+    id * 4, id * 5, id * 6, id * 7, id * 8, id * 9, id - 1, id - 2, id - 3, id - 4, id - 5, id - 6, id - 7 from t" >"$tmp/out" 2>&1
+[ "$(wc -l <"$tmp/out")" -gt 45 ]
+note $? "EXPLAIN is never cut" "$(cat "$tmp/out")"
 prints "control characters" '│ a\\nb\\tc │' -c "select E'a\nb\tc' as x"
 
 {

@@ -118,32 +118,54 @@ static void test_filters(void **state) {
     }
 }
 
+/* out = id; where small <> 0 and, inside, small > 0: out = id / small + 1000000, then reloaded
+ * where small = 7. With a bound, a filter first leaves the registers behind. */
+static void when_keeps_values(const struct cell *cell, i32 bound) {
+    struct fix f;
+    cell_begin(&f, cell);
+    u32 t = data_table(&f, cell->tablet_shift, cell->plain);
+    fix_pipe(&f, SOURCE_TABLE, t, C_COUNT);
+    u16 small = fix_load(&f, C_SMALL, KIND_I32);
+    u16 id = fix_load(&f, C_ID, KIND_I32);
+    u16 zero = fix_i32(&f, 0);
+    u16 out = fix_scalar(&f, OP_ADD_I32, id, zero, NO_REG);
+    u16 loaded = fix_load(&f, C_ID, KIND_I32);
+    fix_filter(&f, fix_scalar(&f, OP_GT_I32, small, fix_i32(&f, bound), NO_REG));
+    u16 nonzero = fix_scalar(&f, OP_NE_I32, small, zero, NO_REG);
+    fix_op(&f, OP_WHEN, KIND_NONE, nonzero, NO_REG, NO_REG, 0);
+    u16 quotient = fix_scalar(&f, OP_DIV_I32, id, small, NO_REG);
+    u16 positive = fix_scalar(&f, OP_GT_I32, small, zero, NO_REG);
+    fix_op(&f, OP_WHEN, KIND_NONE, positive, NO_REG, NO_REG, 0);
+    fix_op_to(&f, OP_ADD_I32, out, quotient, fix_i32(&f, 1000000), NO_REG, 0);
+    fix_op(&f, OP_END, KIND_NONE, NO_REG, NO_REG, NO_REG, 0);
+    fix_op(&f, OP_END, KIND_NONE, NO_REG, NO_REG, NO_REG, 0);
+    u16 seven = fix_scalar(&f, OP_EQ_I32, small, fix_i32(&f, 7), NO_REG);
+    fix_op(&f, OP_WHEN, KIND_NONE, seven, NO_REG, NO_REG, 0);
+    fix_op_to(&f, OP_LOAD, loaded, NO_REG, NO_REG, NO_REG, C_SMALL);
+    fix_op(&f, OP_END, KIND_NONE, NO_REG, NO_REG, NO_REG, 0);
+    u16 regs[2] = {out, loaded};
+    u32 var = fix_emit_rows(&f, 2, regs, NULL);
+    fix_run(&f);
+    i64 at = 0;
+    for (i64 i = 0; i < ROWS; i++) {
+        if (d.small[i] > bound) {
+            i32 want = d.small[i] > 0 ? d.id[i] / d.small[i] + 1000000 : d.id[i];
+            assert_int_equal(fix_i32_at(&f, var, 0, at), want);
+            assert_int_equal(fix_i32_at(&f, var, 1, at++), d.small[i] == 7 ? 7 : d.id[i]);
+        }
+    }
+    assert_int_equal(f.x.vars[var].rows, at);
+    fix_fini(&f);
+}
+
 static void test_when_keeps_values(void **state) {
     UNUSED(state);
     EACH_CELL(cell) {
-        struct fix f;
-        cell_begin(&f, cell);
-        u32 t = data_table(&f, cell->tablet_shift, cell->plain);
-        fix_pipe(&f, SOURCE_TABLE, t, C_COUNT);
-        u16 small = fix_load(&f, C_SMALL, KIND_I32);
-        u16 id = fix_load(&f, C_ID, KIND_I32);
-        u16 zero = fix_i32(&f, 0);
-        u16 out = fix_scalar(&f, OP_ADD_I32, id, zero, NO_REG);
-        u16 nonzero = fix_scalar(&f, OP_NE_I32, small, zero, NO_REG);
-        fix_op(&f, OP_WHEN, KIND_NONE, nonzero, NO_REG, NO_REG, 0);
-        u16 quotient = fix_scalar(&f, OP_DIV_I32, id, small, NO_REG);
-        u16 positive = fix_scalar(&f, OP_GT_I32, small, zero, NO_REG);
-        fix_op(&f, OP_WHEN, KIND_NONE, positive, NO_REG, NO_REG, 0);
-        fix_op_to(&f, OP_ADD_I32, out, quotient, fix_i32(&f, 1000000), NO_REG, 0);
-        fix_op(&f, OP_END, KIND_NONE, NO_REG, NO_REG, NO_REG, 0);
-        fix_op(&f, OP_END, KIND_NONE, NO_REG, NO_REG, NO_REG, 0);
-        u32 var = fix_emit_rows(&f, 1, &out, NULL);
-        fix_run(&f);
-        for (i64 i = 0; i < ROWS; i++) {
-            i32 want = d.small[i] > 0 ? d.id[i] / d.small[i] + 1000000 : d.id[i];
-            assert_int_equal(fix_i32_at(&f, var, 0, i), want);
-        }
-        fix_fini(&f);
+        when_keeps_values(cell, -100);
+        when_keeps_values(cell, -15);
+        when_keeps_values(cell, -3);
+        when_keeps_values(cell, 5);
+        when_keeps_values(cell, 19);
     }
 }
 

@@ -51,12 +51,16 @@ static void sample_body(struct sample *s) {
     s->ops[7] = op(OP_EMIT, NO_REG, NO_REG, NO_REG, 0);
 }
 
-static void sample_init(struct sample *s) {
-    memset(s, 0, sizeof *s);
+static void sample_types(struct sample *s) {
     s->types[0] = type_of(TYPE_INTEGER);
     s->types[1] = type_of(TYPE_BIGINT);
     s->kinds[0] = KIND_I32;
     s->kinds[1] = KIND_I64;
+}
+
+static void sample_init(struct sample *s) {
+    memset(s, 0, sizeof *s);
+    sample_types(s);
     s->vars[0] = (struct var){.kind = VAR_ROWS,
                               .name = "sorted",
                               .col_count = 2,

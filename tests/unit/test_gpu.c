@@ -3,6 +3,7 @@
  * Every shape runs on the virtual machine and as a woven kernel, under every placement, over small and
  * large tablets, plain and narrow; the rows must be those of the CPU, whatever their order. Without the
  * simt driver (WARPFOX_CUDA, or libcuda-simt.so beside the test's folder) the tests are skipped. */
+#define _GNU_SOURCE
 #include "test_cpu_fixture.h"
 
 #include "gpu/gpu.h"
@@ -57,12 +58,24 @@ static u32 data_table(struct fix *f, u32 tablet_shift, bool plain, i64 rows) {
 
 /* --- running on both devices and comparing --- */
 
+static const char *self = "";
+
+/* The simt driver lies beside the folder of the tests, unless WARPFOX_CUDA says otherwise;
+ * WARPFOX_TEST_GPU=1 asks for the machine's own GPU. */
+static void name_driver(void) {
+    char path[2048];
+    const char *slash = strrchr(self, '/');
+    snprintf(path, sizeof path, "%.*s/../libcuda-simt.so", (int)(slash ? slash - self : 1),
+             slash ? self : ".");
+    if (!getenv("WARPFOX_CUDA") && !getenv("WARPFOX_TEST_GPU")) {
+        setenv("WARPFOX_CUDA", path, 1);
+    }
+}
+
 static int open_gpu(void **state) {
     make_data(state);
     char why[300] = "";
-    if (!getenv("WARPFOX_CUDA")) {
-        setenv("WARPFOX_CUDA", WF_TEST_SIMT, 1);
-    }
+    name_driver();
     memory_init(&gpu_mem, NULL, 0, "memory");
     gpu = gpu_device_open(&gpu_mem, 0, why);
     if (!gpu) {
@@ -529,7 +542,8 @@ static void test_small_budget(void **state) {
     gpu = whole;
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+    self = argc > 0 ? argv[0] : "";
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_filter),     cmocka_unit_test(test_arithmetic),
         cmocka_unit_test(test_aggregates), cmocka_unit_test(test_joins),

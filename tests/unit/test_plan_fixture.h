@@ -1,4 +1,5 @@
-/* test_plan_fixture.h: plans made by hand, with made-up statistics, for tests of plan, opt and lower. */
+/* test_plan_fixture.h: plans made by hand, with made-up statistics, for tests of plan, opt and
+ * lower. */
 #ifndef WF_TEST_PLAN_FIXTURE_H
 #define WF_TEST_PLAN_FIXTURE_H
 
@@ -129,12 +130,13 @@ static inline struct expr *fx_call(struct fixture *fx, enum func func, struct ty
              : expr_call(&fx->arena, func, type, -1, 1, a);
 }
 
-static inline struct expr *fx_cmp(struct fixture *fx, enum func func, struct expr *a, struct expr *b) {
+static inline struct expr *fx_cmp(struct fixture *fx, enum func func, struct expr *a,
+                                  struct expr *b) {
     return fx_call(fx, func, type_of(TYPE_BOOLEAN), a, b);
 }
 
-static inline struct expr *fx_list(struct fixture *fx, enum expr_kind kind, struct type type, i32 count,
-                                   ...) {
+static inline struct expr *fx_list(struct fixture *fx, enum expr_kind kind, struct type type,
+                                   i32 count, ...) {
     struct expr *expr = expr_new(&fx->arena, kind, type, -1);
     expr->arg_count = count;
     expr->args = NEW_ARRAY(&fx->arena, struct expr *, count);
@@ -299,7 +301,7 @@ static inline const struct pipeline *fx_pipe(struct fixture *fx, i32 number) {
 
 /* The kinds of steps: P pipeline, B build, S sort, K rank, R result, L limit. */
 static inline const char *fx_steps(struct fixture *fx) {
-    static const char letters[] = {[STEP_PIPELINE] = 'P', [STEP_BUILD] = 'B', [STEP_SORT] = 'S',
+    static const char letters[] = {[STEP_PIPELINE] = 'P', [STEP_BUILD] = 'B',  [STEP_SORT] = 'S',
                                    [STEP_RANK] = 'K',     [STEP_RESULT] = 'R', [STEP_LIMIT] = 'L'};
     struct text text;
     text_init(&text, &fx->arena);

@@ -78,15 +78,16 @@ static void open_library(void) {
     }
 }
 
-static void read_word_text(void) {
+static char *read_source(const char *name) {
     char path[1200];
-    snprintf(path, sizeof(path), "%ssrc/base/word.h", root());
+    snprintf(path, sizeof(path), "%s%s", root(), name);
     FILE *f = fopen(path, "rb");
     assert_non_null(f);
-    word_text = calloc(1, 1 << 16);
-    assert_non_null(word_text);
-    assert_true(fread(word_text, 1, (1 << 16) - 1, f) > 0);
+    char *text = calloc(1, 1 << 16);
+    assert_non_null(text);
+    assert_true(fread(text, 1, (1 << 16) - 1, f) > 0);
     fclose(f);
+    return text;
 }
 
 static void load_driver(void) {
@@ -105,7 +106,7 @@ static void load_driver(void) {
     memcpy(&clear_report, &p, sizeof(p));
     p = symbol_of("simtCallCount");
     memcpy(&call_count, &p, sizeof(p));
-    read_word_text();
+    word_text = read_source("src/base/word.h");
 }
 
 /* Compiles; 0 or the error, with the log. */
@@ -713,6 +714,51 @@ static void text_is_both_languages(void **state) {
     refused(HEAD "    args.out[0] = unknown(1);\n}\n", "unknown");
 }
 
+static b8 is_name(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+static b8 has_word(const char *text, const char *word, size_t length) {
+    for (const char *at = text; (at = strstr(at, word)) != NULL; at += length) {
+        if (!is_name(at[length]) && !is_name(at[-1])) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Every macro and function of the CUDA prelude has a namesake here. */
+static void preludes_have_the_same_words(void **state) {
+    (void)state;
+    char *cuda = read_source("src/gpu/kernels/prelude.h");
+    char *simt = read_source("tests/simt/prelude.h");
+    u32 words = 0;
+    for (char *line = strtok(cuda, "\n"); line != NULL; line = strtok(NULL, "\n")) {
+        char word[64];
+        size_t n = 0;
+        const char *at = NULL;
+        if (strncmp(line, "#define ", 8) == 0) {
+            at = line + 8;
+        } else if (strncmp(line, "FN", 2) == 0 && strchr(line, '(') != NULL) {
+            for (at = strchr(line, '('); is_name(at[-1]);) {
+                at--;
+            }
+        }
+        while (at != NULL && is_name(at[n]) && n < sizeof(word) - 1) {
+            word[n] = at[n];
+            n++;
+        }
+        word[n] = 0;
+        words += n != 0;
+        if (n != 0 && !has_word(simt, word, n)) {
+            fail_msg("tests/simt/prelude.h has no %s", word);
+        }
+    }
+    assert_true(words > 40);
+    free(cuda);
+    free(simt);
+}
+
 static void memory_is_limited(void **state) {
     (void)state;
     size_t free_bytes;
@@ -803,6 +849,7 @@ int main(void) {
         TEST(host_dereference_faults),
         TEST(nothing_happens_unasked),
         TEST(text_is_both_languages),
+        TEST(preludes_have_the_same_words),
         TEST(memory_is_limited),
         TEST(a_call_can_fail),
         TEST(device_is_described),

@@ -11,9 +11,13 @@
 #define FN static __device__ __forceinline__
 #define FN_SLOW static __device__ __noinline__ /* heavy, out of line */
 #define CONST_TABLE static __device__ const
-/* One struct by value. `max_threads` bounds the block for the register allocator. */
+/* One struct by value. `max_threads` bounds the block for the register allocator; a text that wants more than
+ * one block per multiprocessor defines WF_MIN_BLOCKS before it includes anything. */
+#ifndef WF_MIN_BLOCKS
+#define WF_MIN_BLOCKS 1
+#endif
 #define KERNEL(name, type, max_threads)                                                            \
-    extern "C" __global__ void __launch_bounds__(max_threads) name(const type args)
+    extern "C" __global__ void __launch_bounds__(max_threads, WF_MIN_BLOCKS) name(const type args)
 #define SHARED(type, name, count) __shared__ type name[count]
 /* The launch's dynamic shared memory, 16-byte aligned, as bytes. */
 #define SHARED_BYTES(name) extern __shared__ __align__(16) u8 name[]

@@ -1,10 +1,11 @@
-/* vm.h: the tile virtual machine: interprets a pipeline's opcodes, 128 threads times four rows at a time.
+/* vm.h: the tile virtual machine: interprets a pipeline's opcodes, 128 threads times two groups of four rows.
  *
- * Registers are places in shared memory. A thread only touches its own four rows of a place, so opcodes
- * need no barriers between them; a four-byte register is one 16-byte access per thread, an eight-byte one
- * two, in planes, which keeps banks free of conflicts. Constants occupy one vector that all threads read.
- * Scalar opcodes come from op.def; those that cost much, or hold 128-bit values, run row by row and out of
- * line, so that the kernel stays within 64 hardware registers. Eight rows per dispatch measured slower. */
+ * Registers are places in shared memory. A thread only touches its own rows of a place, so opcodes need no
+ * barriers between them; a group of a four-byte register is one 16-byte access, of an eight-byte one two, in
+ * planes, which keeps banks free of conflicts. Constants occupy one vector that all threads read. Scalar
+ * opcodes come from op.def; those that cost much, or hold 128-bit values, run row by row and out of line, so that
+ * the kernel stays within 64 hardware registers. What dominates is instructions per dispatch, hence loads
+ * that know their form, comparisons that filter, and threads without active rows that skip. */
 #ifndef WF_VM_H
 #define WF_VM_H
 
@@ -17,8 +18,13 @@
 #include "defs/fn_date.h"
 
 #define VM_THREADS 128u
+#define VM_GROUPS 2u                          /* of four rows, per thread */
+#define VM_SPAN (VM_THREADS * 4u)             /* rows from one group of a thread to its next */
 #define VM_PLANE (VM_THREADS * 16u)
 #define VM_HEAVY_COST 8
+#define VM_EACH_GROUP UNROLL for (u32 h = 0; h < VM_GROUPS; h++)
+#define VM_GROUP_LOOP NO_UNROLL for (u32 h = 0; h < VM_GROUPS; h++)
+#define VM_EACH_ROW NO_UNROLL for (u32 i = 0; i < 4u * VM_GROUPS; i++)
 
 #define X1(A, name, r, a, part, cost, expr, text) OP_##name,
 #define X2(A, name, r, a, b, part, cost, expr, text) OP_##name,
@@ -37,7 +43,7 @@ enum kind { WF_KINDS(X, ) KIND_COUNT };
 #undef X
 
 struct vm_op {
-    u32 code, rank, dst, a, b, c, imm, kind, masked;
+    u32 code, rank, dst, a, b, c, imm, kind, flags;
 };
 
 FN struct vm_op vm_fetch(const struct kop *ops, u32 pc) {
@@ -51,15 +57,20 @@ FN struct vm_op vm_fetch(const struct kop *ops, u32 pc) {
     op.c = v.w[2] >> 16;
     op.imm = v.w[3] & 0xffffu;
     op.kind = v.w[3] >> 16 & 255u;
-    op.masked = v.w[3] >> 24;
+    op.flags = v.w[3] >> 24;
     return op;
 }
 
 /* --- places --------------------------------------------------------------------------------- */
 
+/* Row i of a thread is row i % 4 of its group i / 4. */
 FN u32 vm_start(u32 place) { return (place & 0x7fffu) * 16u; }
-FN u32 vm_vec(u32 place) { return vm_start(place) + (place & KOP_CONST ? 0u : t_id() * 16u); }
-FN u32 vm_byte(u32 place) { return vm_start(place) + (place & KOP_CONST ? 0u : t_id() * 4u); }
+FN u32 vm_vec(u32 place, u32 h, u32 bytes) {
+    return vm_start(place) + (place & KOP_CONST ? 0u : t_id() * 16u + h * bytes * VM_SPAN);
+}
+FN u32 vm_byte(u32 place, u32 h) {
+    return vm_start(place) + (place & KOP_CONST ? 0u : t_id() * 4u + h * VM_SPAN);
+}
 FN u32 vm_plane(u32 place) { return place & KOP_CONST ? 16u : VM_PLANE; }
 /* Where row `row` of the tile is. */
 FN u32 vm_elem(u32 place, u32 bytes, u32 row) {
@@ -69,135 +80,133 @@ FN u32 vm_elem(u32 place, u32 bytes, u32 row) {
     if (bytes <= 4) {
         return vm_start(place) + row * bytes;
     }
-    u32 t = row >> 2;
+    u32 group = vm_start(place) + row / VM_SPAN * bytes * VM_SPAN;
+    u32 t = row % VM_SPAN >> 2;
     u32 j = row & 3u;
-    return bytes == 8 ? vm_start(place) + (j >> 1) * VM_PLANE + t * 16u + (j & 1u) * 8u
-                      : vm_start(place) + j * VM_PLANE + t * 16u;
+    return bytes == 8 ? group + (j >> 1) * VM_PLANE + t * 16u + (j & 1u) * 8u
+                      : group + j * VM_PLANE + t * 16u;
 }
 
-FN u32 vm_raw4(const u8 *s, u32 place, u32 j) {
-    return *(const u32 *)(s + vm_vec(place) + 4u * j);
+FN u32 vm_at4(u32 place, u32 i) { return vm_vec(place, i >> 2, 4) + 4u * (i & 3u); }
+FN u32 vm_at8(u32 place, u32 i) {
+    return vm_vec(place, i >> 2, 8) + (i >> 1 & 1u) * vm_plane(place) + (i & 1u) * 8u;
 }
-FN u64 vm_raw8(const u8 *s, u32 place, u32 j) {
-    return *(const u64 *)(s + vm_vec(place) + (j >> 1) * vm_plane(place) + (j & 1u) * 8u);
-}
-FN b8 get1_b8(const u8 *s, u32 place, u32 j) { return s[vm_byte(place) + j]; }
-FN i32 get1_i32(const u8 *s, u32 place, u32 j) { return (i32)vm_raw4(s, place, j); }
-FN f32 get1_f32(const u8 *s, u32 place, u32 j) { return bits_f32(vm_raw4(s, place, j)); }
-FN i64 get1_i64(const u8 *s, u32 place, u32 j) { return (i64)vm_raw8(s, place, j); }
-FN f64 get1_f64(const u8 *s, u32 place, u32 j) { return bits_f64(vm_raw8(s, place, j)); }
-FN i128 get1_i128(const u8 *s, u32 place, u32 j) {
-    return vec_i128(load16(s + vm_vec(place) + j * vm_plane(place)));
-}
+FN u32 vm_at16(u32 place, u32 i) { return vm_vec(place, i >> 2, 16) + (i & 3u) * vm_plane(place); }
 
-FN void vm_put4(u8 *s, u32 place, u32 j, u32 x) { *(u32 *)(s + vm_vec(place) + 4u * j) = x; }
-FN void vm_put8(u8 *s, u32 place, u32 j, u64 x) {
-    *(u64 *)(s + vm_vec(place) + (j >> 1) * vm_plane(place) + (j & 1u) * 8u) = x;
-}
-FN void put1_b8(u8 *s, u32 place, u32 j, b8 x) { s[vm_byte(place) + j] = x; }
-FN void put1_i32(u8 *s, u32 place, u32 j, i32 x) { vm_put4(s, place, j, (u32)x); }
-FN void put1_f32(u8 *s, u32 place, u32 j, f32 x) { vm_put4(s, place, j, f32_bits(x)); }
-FN void put1_i64(u8 *s, u32 place, u32 j, i64 x) { vm_put8(s, place, j, (u64)x); }
-FN void put1_f64(u8 *s, u32 place, u32 j, f64 x) { vm_put8(s, place, j, f64_bits(x)); }
-FN void put1_i128(u8 *s, u32 place, u32 j, i128 x) {
-    store16(s + vm_vec(place) + j * vm_plane(place), i128_vec(x));
-}
+FN b8 get1_b8(const u8 *s, u32 place, u32 i) { return s[vm_byte(place, i >> 2) + (i & 3u)]; }
+FN u32 vm_get4(const u8 *s, u32 place, u32 i) { return *(const u32 *)(s + vm_at4(place, i)); }
+FN u64 vm_get8(const u8 *s, u32 place, u32 i) { return *(const u64 *)(s + vm_at8(place, i)); }
+FN i32 get1_i32(const u8 *s, u32 place, u32 i) { return (i32)vm_get4(s, place, i); }
+FN f32 get1_f32(const u8 *s, u32 place, u32 i) { return bits_f32(vm_get4(s, place, i)); }
+FN i64 get1_i64(const u8 *s, u32 place, u32 i) { return (i64)vm_get8(s, place, i); }
+FN f64 get1_f64(const u8 *s, u32 place, u32 i) { return bits_f64(vm_get8(s, place, i)); }
+FN i128 get1_i128(const u8 *s, u32 place, u32 i) { return vec_i128(load16(s + vm_at16(place, i))); }
 
-FN void get4_b8(const u8 *s, u32 place, b8 x[4]) {
-    u32 w = *(const u32 *)(s + vm_byte(place));
+FN void vm_put4(u8 *s, u32 place, u32 i, u32 x) { *(u32 *)(s + vm_at4(place, i)) = x; }
+FN void vm_put8(u8 *s, u32 place, u32 i, u64 x) { *(u64 *)(s + vm_at8(place, i)) = x; }
+FN void put1_b8(u8 *s, u32 place, u32 i, b8 x) { s[vm_byte(place, i >> 2) + (i & 3u)] = x; }
+FN void put1_i32(u8 *s, u32 place, u32 i, i32 x) { vm_put4(s, place, i, (u32)x); }
+FN void put1_f32(u8 *s, u32 place, u32 i, f32 x) { vm_put4(s, place, i, f32_bits(x)); }
+FN void put1_i64(u8 *s, u32 place, u32 i, i64 x) { vm_put8(s, place, i, (u64)x); }
+FN void put1_f64(u8 *s, u32 place, u32 i, f64 x) { vm_put8(s, place, i, f64_bits(x)); }
+FN void put1_i128(u8 *s, u32 place, u32 i, i128 x) { store16(s + vm_at16(place, i), i128_vec(x)); }
+
+/* A group at once. */
+FN void get4_b8(const u8 *s, u32 place, u32 h, b8 x[4]) {
+    u32 w = *(const u32 *)(s + vm_byte(place, h));
     UNROLL for (u32 j = 0; j < 4; j++) { x[j] = (b8)(w >> (8 * j)); }
 }
-FN void get4_i32(const u8 *s, u32 place, i32 x[4]) {
-    vec16 v = load16(s + vm_vec(place));
+FN void get4_i32(const u8 *s, u32 place, u32 h, i32 x[4]) {
+    vec16 v = load16(s + vm_vec(place, h, 4));
     UNROLL for (u32 j = 0; j < 4; j++) { x[j] = (i32)v.w[j]; }
 }
-FN void get4_f32(const u8 *s, u32 place, f32 x[4]) {
-    vec16 v = load16(s + vm_vec(place));
+FN void get4_f32(const u8 *s, u32 place, u32 h, f32 x[4]) {
+    vec16 v = load16(s + vm_vec(place, h, 4));
     UNROLL for (u32 j = 0; j < 4; j++) { x[j] = bits_f32(v.w[j]); }
 }
-FN void vm_get8(const u8 *s, u32 place, u64 x[4]) {
-    UNROLL for (u32 h = 0; h < 2; h++) {
-        vec16 v = load16(s + vm_vec(place) + h * vm_plane(place));
-        x[2 * h] = vec_low(v);
-        x[2 * h + 1] = vec_high(v);
+FN void vm_words(const u8 *s, u32 place, u32 h, u64 x[4]) {
+    UNROLL for (u32 p = 0; p < 2; p++) {
+        vec16 v = load16(s + vm_vec(place, h, 8) + p * vm_plane(place));
+        x[2 * p] = vec_low(v);
+        x[2 * p + 1] = vec_high(v);
     }
 }
-FN void get4_i64(const u8 *s, u32 place, i64 x[4]) {
+FN void get4_i64(const u8 *s, u32 place, u32 h, i64 x[4]) {
     u64 w[4];
-    vm_get8(s, place, w);
+    vm_words(s, place, h, w);
     UNROLL for (u32 j = 0; j < 4; j++) { x[j] = (i64)w[j]; }
 }
-FN void get4_f64(const u8 *s, u32 place, f64 x[4]) {
+FN void get4_f64(const u8 *s, u32 place, u32 h, f64 x[4]) {
     u64 w[4];
-    vm_get8(s, place, w);
+    vm_words(s, place, h, w);
     UNROLL for (u32 j = 0; j < 4; j++) { x[j] = bits_f64(w[j]); }
 }
-FN void get4_i128(const u8 *s, u32 place, i128 x[4]) {
-    UNROLL for (u32 j = 0; j < 4; j++) { x[j] = get1_i128(s, place, j); }
+FN void get4_i128(const u8 *s, u32 place, u32 h, i128 x[4]) {
+    UNROLL for (u32 j = 0; j < 4; j++) { x[j] = get1_i128(s, place, 4 * h + j); }
 }
 
-/* `rows`: which of the four are written. */
-FN void put4_b8(u8 *s, u32 place, const b8 x[4], u32 rows) {
-    if (rows == 15u) {
-        *(u32 *)(s + vm_byte(place)) =
+/* `keep`: 15 to write the whole group, else which of its rows. */
+FN void put4_b8(u8 *s, u32 place, u32 h, const b8 x[4], u32 keep) {
+    if (keep == 15u) {
+        *(u32 *)(s + vm_byte(place, h)) =
             (u32)x[0] | (u32)x[1] << 8 | (u32)x[2] << 16 | (u32)x[3] << 24;
         return;
     }
     UNROLL for (u32 j = 0; j < 4; j++) {
-        if (rows >> j & 1u) {
-            put1_b8(s, place, j, x[j]);
+        if (keep >> j & 1u) {
+            put1_b8(s, place, 4 * h + j, x[j]);
         }
     }
 }
-FN void vm_store4(u8 *s, u32 place, const u32 x[4], u32 rows) {
-    if (rows == 15u) {
+FN void vm_store4(u8 *s, u32 place, u32 h, const u32 x[4], u32 keep) {
+    if (keep == 15u) {
         vec16 v;
         UNROLL for (u32 j = 0; j < 4; j++) { v.w[j] = x[j]; }
-        store16(s + vm_vec(place), v);
+        store16(s + vm_vec(place, h, 4), v);
         return;
     }
     UNROLL for (u32 j = 0; j < 4; j++) {
-        if (rows >> j & 1u) {
-            vm_put4(s, place, j, x[j]);
+        if (keep >> j & 1u) {
+            vm_put4(s, place, 4 * h + j, x[j]);
         }
     }
 }
-FN void vm_store8(u8 *s, u32 place, const u64 x[4], u32 rows) {
-    if (rows == 15u) {
-        store16(s + vm_vec(place), vec_of(x[0], x[1]));
-        store16(s + vm_vec(place) + vm_plane(place), vec_of(x[2], x[3]));
+FN void vm_store8(u8 *s, u32 place, u32 h, const u64 x[4], u32 keep) {
+    if (keep == 15u) {
+        store16(s + vm_vec(place, h, 8), vec_of(x[0], x[1]));
+        store16(s + vm_vec(place, h, 8) + vm_plane(place), vec_of(x[2], x[3]));
         return;
     }
     UNROLL for (u32 j = 0; j < 4; j++) {
-        if (rows >> j & 1u) {
-            vm_put8(s, place, j, x[j]);
+        if (keep >> j & 1u) {
+            vm_put8(s, place, 4 * h + j, x[j]);
         }
     }
 }
-FN void put4_i32(u8 *s, u32 place, const i32 x[4], u32 rows) {
+FN void put4_i32(u8 *s, u32 place, u32 h, const i32 x[4], u32 keep) {
     u32 w[4];
     UNROLL for (u32 j = 0; j < 4; j++) { w[j] = (u32)x[j]; }
-    vm_store4(s, place, w, rows);
+    vm_store4(s, place, h, w, keep);
 }
-FN void put4_f32(u8 *s, u32 place, const f32 x[4], u32 rows) {
+FN void put4_f32(u8 *s, u32 place, u32 h, const f32 x[4], u32 keep) {
     u32 w[4];
     UNROLL for (u32 j = 0; j < 4; j++) { w[j] = f32_bits(x[j]); }
-    vm_store4(s, place, w, rows);
+    vm_store4(s, place, h, w, keep);
 }
-FN void put4_i64(u8 *s, u32 place, const i64 x[4], u32 rows) {
+FN void put4_i64(u8 *s, u32 place, u32 h, const i64 x[4], u32 keep) {
     u64 w[4];
     UNROLL for (u32 j = 0; j < 4; j++) { w[j] = (u64)x[j]; }
-    vm_store8(s, place, w, rows);
+    vm_store8(s, place, h, w, keep);
 }
-FN void put4_f64(u8 *s, u32 place, const f64 x[4], u32 rows) {
+FN void put4_f64(u8 *s, u32 place, u32 h, const f64 x[4], u32 keep) {
     u64 w[4];
     UNROLL for (u32 j = 0; j < 4; j++) { w[j] = f64_bits(x[j]); }
-    vm_store8(s, place, w, rows);
+    vm_store8(s, place, h, w, keep);
 }
-FN void put4_i128(u8 *s, u32 place, const i128 x[4], u32 rows) {
+FN void put4_i128(u8 *s, u32 place, u32 h, const i128 x[4], u32 keep) {
     UNROLL for (u32 j = 0; j < 4; j++) {
-        if (rows >> j & 1u) {
-            put1_i128(s, place, j, x[j]);
+        if (keep >> j & 1u) {
+            put1_i128(s, place, 4 * h + j, x[j]);
         }
     }
 }
@@ -258,146 +267,122 @@ FN void vm_faults(u32 faults, u32 act, u32 rank, i64 number, u64 *report) {
     }
 }
 
-#define VM_WIDE(cost, size) ((cost) >= VM_HEAVY_COST || (size) == 16)
-#define VM_ROWS_DO NO_UNROLL for (u32 j = 0; j < 4; j++) if (act >> j & 1u)
-#define X1(A, name, r, ka, part, cost, expr, text)                                                 \
-    VM_IF_##r(VM_IF_##ka(case OP_##name : {                                                        \
-        if (VM_WIDE(cost, sizeof(r) | (sizeof(ka) & 16))) {                                        \
-            VM_ROWS_DO { put1_##r(s, op.dst, j, slow_##name(get1_##ka(s, op.a, j))); }             \
-        } else {                                                                                   \
-            ka x[4];                                                                               \
-            r z[4];                                                                                \
-            get4_##ka(s, op.a, x);                                                                 \
-            UNROLL for (u32 j = 0; j < 4; j++) { z[j] = fast_##name(x[j]); }                       \
-            put4_##r(s, op.dst, z, keep);                                                          \
-        }                                                                                          \
-        break;                                                                                     \
-    }))
-#define X2(A, name, r, ka, kb, part, cost, expr, text)                                             \
-    VM_IF_##r(VM_IF_##ka(VM_IF_##kb(case OP_##name : {                                             \
-        if (VM_WIDE(cost, sizeof(r) | (sizeof(ka) & 16) | (sizeof(kb) & 16))) {                    \
-            VM_ROWS_DO {                                                                           \
-                put1_##r(s, op.dst, j,                                                             \
-                         slow_##name(get1_##ka(s, op.a, j), get1_##kb(s, op.b, j)));               \
-            }                                                                                      \
-        } else {                                                                                   \
-            ka x[4];                                                                               \
-            kb y[4];                                                                               \
-            r z[4];                                                                                \
-            get4_##ka(s, op.a, x);                                                                 \
-            get4_##kb(s, op.b, y);                                                                 \
-            UNROLL for (u32 j = 0; j < 4; j++) { z[j] = fast_##name(x[j], y[j]); }                 \
-            put4_##r(s, op.dst, z, keep);                                                          \
-        }                                                                                          \
-        break;                                                                                     \
-    })))
-#define X3(A, name, r, ka, kb, kc, part, cost, expr, text)                                         \
-    VM_IF_##r(VM_IF_##ka(VM_IF_##kb(VM_IF_##kc(case OP_##name : {                                  \
-        if (VM_WIDE(cost, sizeof(r))) {                                                            \
-            VM_ROWS_DO {                                                                           \
-                put1_##r(s, op.dst, j,                                                             \
-                         slow_##name(get1_##ka(s, op.a, j), get1_##kb(s, op.b, j),                 \
-                                     get1_##kc(s, op.c, j)));                                      \
-            }                                                                                      \
-        } else {                                                                                   \
-            ka x[4];                                                                               \
-            kb y[4];                                                                               \
-            kc w[4];                                                                               \
-            r z[4];                                                                                \
-            get4_##ka(s, op.a, x);                                                                 \
-            get4_##kb(s, op.b, y);                                                                 \
-            get4_##kc(s, op.c, w);                                                                 \
-            UNROLL for (u32 j = 0; j < 4; j++) { z[j] = fast_##name(x[j], y[j], w[j]); }           \
-            put4_##r(s, op.dst, z, keep);                                                          \
-        }                                                                                          \
-        break;                                                                                     \
-    }))))
-/* The same with a fault byte per row. */
-#define XF_TAIL                                                                                    \
-    if (faults) {                                                                                  \
-        vm_faults(faults, act, op.rank, number, report);                                           \
-    }                                                                                              \
-    break;
-#define X1F(A, name, r, ka, part, cost, expr, text)                                                \
-    VM_IF_##r(VM_IF_##ka(case OP_##name : {                                                        \
-        u32 faults = 0;                                                                            \
-        if (VM_WIDE(cost, sizeof(r) | (sizeof(ka) & 16))) {                                        \
-            VM_ROWS_DO {                                                                           \
-                u8 f = 0;                                                                          \
-                put1_##r(s, op.dst, j, slow_##name(get1_##ka(s, op.a, j), &f));                    \
-                faults |= (u32)f << (8 * j);                                                       \
-            }                                                                                      \
-        } else {                                                                                   \
-            ka x[4];                                                                               \
-            r z[4];                                                                                \
-            get4_##ka(s, op.a, x);                                                                 \
-            UNROLL for (u32 j = 0; j < 4; j++) {                                                   \
-                u8 f = 0;                                                                          \
-                z[j] = fast_##name(x[j], &f);                                                      \
-                faults |= (u32)f << (8 * j);                                                       \
-            }                                                                                      \
-            put4_##r(s, op.dst, z, keep);                                                          \
-        }                                                                                          \
-        XF_TAIL                                                                                    \
-    }))
-#define X2F(A, name, r, ka, kb, part, cost, expr, text)                                            \
-    VM_IF_##r(VM_IF_##ka(VM_IF_##kb(case OP_##name : {                                             \
-        u32 faults = 0;                                                                            \
-        if (VM_WIDE(cost, sizeof(r) | (sizeof(ka) & 16) | (sizeof(kb) & 16))) {                    \
-            VM_ROWS_DO {                                                                           \
-                u8 f = 0;                                                                          \
-                put1_##r(s, op.dst, j,                                                             \
-                         slow_##name(get1_##ka(s, op.a, j), get1_##kb(s, op.b, j), &f));           \
-                faults |= (u32)f << (8 * j);                                                       \
-            }                                                                                      \
-        } else {                                                                                   \
-            ka x[4];                                                                               \
-            kb y[4];                                                                               \
-            r z[4];                                                                                \
-            get4_##ka(s, op.a, x);                                                                 \
-            get4_##kb(s, op.b, y);                                                                 \
-            UNROLL for (u32 j = 0; j < 4; j++) {                                                   \
-                u8 f = 0;                                                                          \
-                z[j] = fast_##name(x[j], y[j], &f);                                                \
-                faults |= (u32)f << (8 * j);                                                       \
-            }                                                                                      \
-            put4_##r(s, op.dst, z, keep);                                                          \
-        }                                                                                          \
-        XF_TAIL                                                                                    \
-    })))
-#define X3F(A, name, r, ka, kb, kc, part, cost, expr, text)                                        \
-    VM_IF_##r(VM_IF_##ka(VM_IF_##kb(VM_IF_##kc(case OP_##name : {                                  \
-        u32 faults = 0;                                                                            \
-        VM_ROWS_DO {                                                                               \
-            u8 f = 0;                                                                              \
-            put1_##r(s, op.dst, j,                                                                 \
-                     slow_##name(get1_##ka(s, op.a, j), get1_##kb(s, op.b, j),                     \
-                                 get1_##kc(s, op.c, j), &f));                                      \
-            faults |= (u32)f << (8 * j);                                                           \
-        }                                                                                          \
-        XF_TAIL                                                                                    \
-    }))))
-
-/* number: of the thread's first row in the source. */
-FN void vm_scalar(u8 *s, struct vm_op op, u32 act, i64 number, u64 *report) {
-    u32 keep = op.masked ? act : 15u;
-    switch (op.code) {
-        WF_OPS1(X1, )
-        WF_OPS2(X2, )
-        WF_OPS3(X3, )
-        WF_OPS1F(X1F, )
-        WF_OPS2F(X2F, )
-        WF_OPS3F(X3F, )
-    default: break;
-    }
+/* Results. A boolean may filter at once instead of being kept. */
+FN u32 vm_bits(const b8 x[4]) {
+    return (u32)(x[0] & 1) | (u32)(x[1] & 1) << 1 | (u32)(x[2] & 1) << 2 | (u32)(x[3] & 1) << 3;
 }
-#undef X1
-#undef X2
-#undef X3
-#undef X1F
-#undef X2F
-#undef X3F
-#undef XF_TAIL
+#define VM_OUT4_b8(z)                                                                              \
+    if (op.flags & KOP_FILTERS) {                                                                  \
+        act &= ~((vm_bits(z) ^ 15u) << (4 * h));                                                   \
+    } else {                                                                                       \
+        put4_b8(s, op.dst, h, z, keep);                                                            \
+    }
+#define VM_OUT4_i32(z) put4_i32(s, op.dst, h, z, keep);
+#define VM_OUT4_i64(z) put4_i64(s, op.dst, h, z, keep);
+#define VM_OUT4_i128(z) put4_i128(s, op.dst, h, z, keep);
+#define VM_OUT4_f32(z) put4_f32(s, op.dst, h, z, keep);
+#define VM_OUT4_f64(z) put4_f64(s, op.dst, h, z, keep);
+#define VM_OUT1_b8(z)                                                                              \
+    if (op.flags & KOP_FILTERS) {                                                                  \
+        act &= ~((u32)((z ^ 1) & 1) << i);                                                         \
+    } else {                                                                                       \
+        put1_b8(s, op.dst, i, z);                                                                  \
+    }
+#define VM_OUT1_i32(z) put1_i32(s, op.dst, i, z);
+#define VM_OUT1_i64(z) put1_i64(s, op.dst, i, z);
+#define VM_OUT1_i128(z) put1_i128(s, op.dst, i, z);
+#define VM_OUT1_f32(z) put1_f32(s, op.dst, i, z);
+#define VM_OUT1_f64(z) put1_f64(s, op.dst, i, z);
+
+#define VM_WIDE(cost, size) ((cost) >= VM_HEAVY_COST || (size) >= 16)
+#define VM_KEEP u32 keep = op.flags & KOP_MASKED ? act >> (4 * h) & 15u : 15u;
+/* One group: `in` fetches operands, `call` computes row j. One row: `call1` computes row i. */
+#define VM_CASE(name, r, wide, in, call, call1)                                                    \
+    case OP_##name: {                                                                              \
+        if (wide) {                                                                                \
+            VM_EACH_ROW {                                                                          \
+                if (act >> i & 1u) {                                                               \
+                    r z = call1;                                                                   \
+                    VM_OUT1_##r(z)                                                                 \
+                }                                                                                  \
+            }                                                                                      \
+        } else {                                                                                   \
+            VM_GROUP_LOOP {                                                                        \
+                VM_KEEP                                                                            \
+                r z[4];                                                                            \
+                in UNROLL for (u32 j = 0; j < 4; j++) { z[j] = call; }                             \
+                VM_OUT4_##r(z)                                                                     \
+            }                                                                                      \
+        }                                                                                          \
+        break;                                                                                     \
+    }
+#define VM_CASE_F(name, r, wide, in, call, call1)                                                  \
+    case OP_##name: {                                                                              \
+        if (wide) {                                                                                \
+            VM_EACH_ROW {                                                                          \
+                if (act >> i & 1u) {                                                               \
+                    u8 f = 0;                                                                      \
+                    r z = call1;                                                                   \
+                    VM_OUT1_##r(z) if (f) {                                                        \
+                        vm_faults(f, 1u, op.rank, t.number + (i >> 2) * VM_SPAN + (i & 3u),        \
+                                  args.report);                                                    \
+                    }                                                                              \
+                }                                                                                  \
+            }                                                                                      \
+        } else {                                                                                   \
+            VM_GROUP_LOOP {                                                                        \
+                VM_KEEP                                                                            \
+                r z[4];                                                                            \
+                u32 faults = 0;                                                                    \
+                in UNROLL for (u32 j = 0; j < 4; j++) {                                            \
+                    u8 f = 0;                                                                      \
+                    z[j] = call;                                                                   \
+                    faults |= (u32)f << (8 * j);                                                   \
+                }                                                                                  \
+                if (faults) {                                                                      \
+                    vm_faults(faults, act >> (4 * h), op.rank, t.number + h * VM_SPAN, args.report); \
+                }                                                                                  \
+                VM_OUT4_##r(z)                                                                     \
+            }                                                                                      \
+        }                                                                                          \
+        break;                                                                                     \
+    }
+#define VM_IN1(ka)                                                                                 \
+    ka x[4];                                                                                       \
+    get4_##ka(s, op.a, h, x);
+#define VM_IN2(ka, kb)                                                                             \
+    VM_IN1(ka)                                                                                     \
+    kb y[4];                                                                                       \
+    get4_##kb(s, op.b, h, y);
+#define VM_IN3(ka, kb, kc)                                                                         \
+    VM_IN2(ka, kb)                                                                                 \
+    kc w[4];                                                                                       \
+    get4_##kc(s, op.c, h, w);
+#define VM_A(ka) get1_##ka(s, op.a, i)
+#define VM_B(kb) get1_##kb(s, op.b, i)
+#define VM_C(kc) get1_##kc(s, op.c, i)
+#define VM_X1(A, name, r, ka, part, cost, expr, text)                                              \
+    VM_IF_##r(VM_IF_##ka(VM_CASE(name, r, VM_WIDE(cost, sizeof(r) | sizeof(ka)), VM_IN1(ka),       \
+                                 fast_##name(x[j]), slow_##name(VM_A(ka)))))
+#define VM_X2(A, name, r, ka, kb, part, cost, expr, text)                                          \
+    VM_IF_##r(VM_IF_##ka(VM_IF_##kb(                                                               \
+        VM_CASE(name, r, VM_WIDE(cost, sizeof(r) | sizeof(ka) | sizeof(kb)), VM_IN2(ka, kb),       \
+                fast_##name(x[j], y[j]), slow_##name(VM_A(ka), VM_B(kb))))))
+#define VM_X3(A, name, r, ka, kb, kc, part, cost, expr, text)                                      \
+    VM_IF_##r(VM_IF_##ka(VM_IF_##kb(VM_IF_##kc(                                                    \
+        VM_CASE(name, r, VM_WIDE(cost, sizeof(r)), VM_IN3(ka, kb, kc),                             \
+                fast_##name(x[j], y[j], w[j]), slow_##name(VM_A(ka), VM_B(kb), VM_C(kc)))))))
+#define VM_X1F(A, name, r, ka, part, cost, expr, text)                                             \
+    VM_IF_##r(VM_IF_##ka(VM_CASE_F(name, r, VM_WIDE(cost, sizeof(r) | sizeof(ka)), VM_IN1(ka),     \
+                                   fast_##name(x[j], &f), slow_##name(VM_A(ka), &f))))
+#define VM_X2F(A, name, r, ka, kb, part, cost, expr, text)                                         \
+    VM_IF_##r(VM_IF_##ka(VM_IF_##kb(                                                               \
+        VM_CASE_F(name, r, VM_WIDE(cost, sizeof(r) | sizeof(ka) | sizeof(kb)), VM_IN2(ka, kb),     \
+                  fast_##name(x[j], y[j], &f), slow_##name(VM_A(ka), VM_B(kb), &f)))))
+#define VM_X3F(A, name, r, ka, kb, kc, part, cost, expr, text)                                     \
+    VM_IF_##r(VM_IF_##ka(VM_IF_##kb(VM_IF_##kc(                                                    \
+        VM_CASE_F(name, r, 1, VM_IN3(ka, kb, kc), fast_##name(x[j], y[j], w[j], &f),               \
+                  slow_##name(VM_A(ka), VM_B(kb), VM_C(kc), &f))))))
 
 /* --- control opcodes -------------------------------------------------------------------------- */
 
@@ -454,41 +439,6 @@ FN void vm_seg64(const struct kseg *seg, i64 row, u64 x[4]) {
     }
 }
 
-FN void vm_load(u8 *s, struct vm_op op, const struct kseg *seg, i64 row, u32 keep) {
-    u64 base = seg->form == SEG_F32 || seg->form == SEG_F64 ? 0 : seg->base;
-    if (op.kind == KIND_I32 || op.kind == KIND_F32) {
-        u32 x[4];
-        vm_seg32(seg, row, x);
-        UNROLL for (u32 j = 0; j < 4; j++) { x[j] += (u32)base; }
-        vm_store4(s, op.dst, x, keep);
-    } else if (op.kind == KIND_B8) {
-        u32 x[4];
-        b8 y[4];
-        vm_seg32(seg, row, x);
-        UNROLL for (u32 j = 0; j < 4; j++) { y[j] = (b8)(x[j] + (u32)base); }
-        put4_b8(s, op.dst, y, keep);
-    } else if (op.kind == KIND_I64 || op.kind == KIND_F64) {
-        u64 x[4];
-        vm_seg64(seg, row, x);
-        UNROLL for (u32 j = 0; j < 4; j++) { x[j] += base; }
-        vm_store8(s, op.dst, x, keep);
-    } else {
-        u64 x[4];
-        vm_seg64(seg, row, x);
-        NO_UNROLL for (u32 j = 0; j < 4; j++) {
-            u64 high = seg->form == SEG_I32 || seg->form == SEG_I64 ? (u64)((i64)x[j] >> 63) : 0;
-            if (seg->form == SEG_U128) {
-                high = *(const u64 *)(seg->data + 16 * (row + j) + 8);
-            }
-            if (keep >> j & 1u) {
-                put1_i128(s, op.dst, j,
-                          (i128)((u128)i128_of(seg->base, seg->base_high) +
-                                 (u128)i128_of(x[j], high)));
-            }
-        }
-    }
-}
-
 FN void vm_put_bits(u8 *s, struct vm_op op, u32 j, u64 low, u64 high) {
     switch (op.kind) {
     case KIND_B8: put1_b8(s, op.dst, j, (b8)low); break;
@@ -500,7 +450,82 @@ FN void vm_put_bits(u8 *s, struct vm_op op, u32 j, u64 low, u64 high) {
     }
 }
 
-/* Element `at` of an array into row j of a register. */
+/* A load of any form into any kind; the common ones have cases of their own. */
+FN void vm_load(u8 *s, struct vm_op op, const struct kseg *seg, i64 row, u32 h, u32 keep) {
+    u64 base = seg->form == SEG_F32 || seg->form == SEG_F64 ? 0 : seg->base;
+    u64 x[4];
+    vm_seg64(seg, row, x);
+    NO_UNROLL for (u32 j = 0; j < 4; j++) {
+        u64 high = seg->form == SEG_I32 || seg->form == SEG_I64 ? (u64)((i64)x[j] >> 63) : 0;
+        if (seg->form == SEG_U128) {
+            high = *(const u64 *)(seg->data + 16 * (row + j) + 8);
+        }
+        u128 sum = (u128)i128_of(base, seg->base_high) + (u128)i128_of(x[j], high);
+        if (keep >> j & 1u) {
+            vm_put_bits(s, op, 4 * h + j, (u64)sum, (u64)(sum >> 64));
+        }
+    }
+}
+
+#define VM_SEG const struct kseg *seg = t.segs + (u64)op.imm * args.tablet_count;
+#define VM_ACTIVE (act >> (4 * h) & 15u)
+/* All groups are asked for before the first is used. */
+#define VM_LOAD4(form, width, reader)                                                              \
+    case KOP_LOAD(1, form): {                                                                      \
+        VM_SEG u32 x[VM_GROUPS][4];                                                                \
+        const u8 *data = seg->data;                                                                \
+        VM_EACH_GROUP {                                                                            \
+            if (VM_ACTIVE) {                                                                       \
+                reader(data + (t.row + h * VM_SPAN) * width, x[h]);                                \
+            }                                                                                      \
+        }                                                                                          \
+        u32 base = (u32)seg->base;                                                                 \
+        VM_EACH_GROUP {                                                                            \
+            if (VM_ACTIVE) {                                                                       \
+                VM_KEEP UNROLL for (u32 j = 0; j < 4; j++) { x[h][j] += base; }                    \
+                vm_store4(s, op.dst, h, x[h], keep);                                               \
+            }                                                                                      \
+        }                                                                                          \
+        break;                                                                                     \
+    }
+#define VM_LOAD8(form, width, reader, type, widen)                                                 \
+    case KOP_LOAD(2, form): {                                                                      \
+        VM_SEG type x[VM_GROUPS][4];                                                               \
+        const u8 *data = seg->data;                                                                \
+        VM_EACH_GROUP {                                                                            \
+            if (VM_ACTIVE) {                                                                       \
+                reader(data + (t.row + h * VM_SPAN) * width, x[h]);                                \
+            }                                                                                      \
+        }                                                                                          \
+        u64 base = seg->base;                                                                      \
+        VM_EACH_GROUP {                                                                            \
+            if (VM_ACTIVE) {                                                                       \
+                VM_KEEP u64 y[4];                                                                  \
+                UNROLL for (u32 j = 0; j < 4; j++) { y[j] = (u64)(widen)x[h][j] + base; }          \
+                vm_store8(s, op.dst, h, y, keep);                                                  \
+            }                                                                                      \
+        }                                                                                          \
+        break;                                                                                     \
+    }
+#define VM_LOADS                                                                                   \
+    VM_LOAD4(SEG_U8, 1, group_u8)                                                                  \
+    VM_LOAD4(SEG_U16, 2, group_u16)                                                                \
+    VM_LOAD4(SEG_U32, 4, group_u32)                                                                \
+    VM_LOAD8(SEG_U8, 1, group_u8, u32, u64)                                                        \
+    VM_LOAD8(SEG_U16, 2, group_u16, u32, u64)                                                      \
+    VM_LOAD8(SEG_U32, 4, group_u32, u32, u64)                                                      \
+    VM_LOAD8(SEG_I32, 4, group_u32, u32, i32)                                                      \
+    VM_LOAD8(SEG_U64, 8, group_u64, u64, u64)                                                      \
+    case OP_LOAD: {                                                                                \
+        VM_SEG NO_UNROLL for (u32 h = 0; h < VM_GROUPS; h++) {                                     \
+            if (VM_ACTIVE) {                                                                       \
+                VM_KEEP vm_load(s, op, seg, t.row + h * VM_SPAN, h, keep);                         \
+            }                                                                                      \
+        }                                                                                          \
+        break;                                                                                     \
+    }
+
+/* Element `at` of an array into row i of a register. */
 FN void vm_pick(u8 *s, struct vm_op op, const u8 *data, i64 at, u32 j) {
     switch (op.kind) {
     case KIND_B8: vm_put_bits(s, op, j, data[at], 0); break;
@@ -524,48 +549,54 @@ FN void vm_lut(u8 *s, struct vm_op op, const struct kcol *lut, u32 j) {
 }
 
 FN u32 vm_mask(const u8 *s, u32 place) {
-    u32 w = *(const u32 *)(s + vm_byte(place));
-    return (w & 1u) | (w >> 7 & 2u) | (w >> 14 & 4u) | (w >> 21 & 8u);
+    u32 mask = 0;
+    VM_EACH_GROUP {
+        b8 x[4];
+        get4_b8(s, place, h, x);
+        mask |= vm_bits(x) << (4 * h);
+    }
+    return mask;
 }
 
 FN u32 vm_probe(u8 *s, struct vm_op op, const struct kindex *ix, u32 act) {
-    NO_UNROLL for (u32 j = 0; j < 4; j++) {
-        if (act >> j & 1u) {
-            u64 run = find_run(ix, get1_i64(s, op.a, j));
+    VM_EACH_ROW {
+        if (act >> i & 1u) {
+            u64 run = find_run(ix, get1_i64(s, op.a, i));
             if ((u32)run == (u32)(run >> 32)) {
-                act &= ~(1u << j);
+                act &= ~(1u << i);
             } else {
-                put1_i64(s, op.dst, j, (i64)run_row(ix, (u32)run));
+                put1_i64(s, op.dst, i, (i64)run_row(ix, (u32)run));
             }
         }
     }
     return act;
 }
 
-/* Cursor and end of every row's run live in places b and b + one plane. */
+/* Cursor and end of every row's run live in two places side by side, the first at b. */
+#define VM_END_PLACE(place) ((place) + VM_GROUPS * VM_PLANE / 16u)
 FN u32 vm_match(u8 *s, struct vm_op op, const struct kindex *ix, u32 act) {
-    NO_UNROLL for (u32 j = 0; j < 4; j++) {
-        u64 run = act >> j & 1u ? find_run(ix, get1_i64(s, op.a, j)) : 0u;
-        vm_put4(s, op.b, j, (u32)run);
-        vm_put4(s, op.b + VM_PLANE / 16u, j, (u32)(run >> 32));
+    VM_EACH_ROW {
+        u64 run = act >> i & 1u ? find_run(ix, get1_i64(s, op.a, i)) : 0u;
+        vm_put4(s, op.b, i, (u32)run);
+        vm_put4(s, VM_END_PLACE(op.b), i, (u32)(run >> 32));
         if ((u32)run == (u32)(run >> 32)) {
-            act &= ~(1u << j);
+            act &= ~(1u << i);
         } else {
-            put1_i64(s, op.dst, j, (i64)run_row(ix, (u32)run));
+            put1_i64(s, op.dst, i, (i64)run_row(ix, (u32)run));
         }
     }
     return act;
 }
 FN u32 vm_next(u8 *s, struct vm_op op, const struct kindex *ix) {
     u32 act = 0;
-    NO_UNROLL for (u32 j = 0; j < 4; j++) {
-        u32 at = vm_raw4(s, op.b, j);
-        u32 end = vm_raw4(s, op.b + VM_PLANE / 16u, j);
+    VM_EACH_ROW {
+        u32 at = vm_get4(s, op.b, i);
+        u32 end = vm_get4(s, VM_END_PLACE(op.b), i);
         at += at != end;
-        vm_put4(s, op.b, j, at);
+        vm_put4(s, op.b, i, at);
         if (at != end) {
-            act |= 1u << j;
-            put1_i64(s, op.dst, j, (i64)run_row(ix, at));
+            act |= 1u << i;
+            put1_i64(s, op.dst, i, (i64)run_row(ix, at));
         }
     }
     return act;
@@ -584,7 +615,7 @@ struct vm_tile {
 FN i32 vm_tile_open(struct vm_tile *t, const struct kseg *segs, const i64 *tablet_rows,
                     const i64 *row_starts, const u8 *zones, u32 zone_count, u32 tile_shift, u64 tile) {
     u64 tablet = tile >> tile_shift;
-    i64 first = (i64)(tile & (((u64)1 << tile_shift) - 1)) * (i64)(VM_THREADS * 4u);
+    i64 first = (i64)(tile & (((u64)1 << tile_shift) - 1)) * (i64)(VM_SPAN * VM_GROUPS);
     i64 rows = tablet_rows[tablet];
     if (first >= rows || (zones && !zones[tablet * zone_count + (u64)(first >> 14)])) {
         return 0;
@@ -592,19 +623,21 @@ FN i32 vm_tile_open(struct vm_tile *t, const struct kseg *segs, const i64 *table
     t->segs = segs + tablet;
     t->row = first + (i64)t_id() * 4;
     t->number = row_starts[tablet] + t->row;
-    t->act = group_rows(t->row, rows);
+    t->act = 0;
+    VM_EACH_GROUP { t->act |= group_rows(t->row + h * VM_SPAN, rows) << (4 * h); }
     return 1;
 }
 
 #define VM_BODY(emit)                                                                              \
+    u8 *s = s_slots;                                                                               \
     for (u32 at = t_id() * 16u; at < args.slot_bytes; at += VM_PLANE) {                            \
-        store16(s_slots + at, vec_of(0, 0)); /* rows that are never active are read, too */        \
+        store16(s + at, vec_of(0, 0)); /* rows that are never active are read, too */              \
     }                                                                                              \
     b_sync();                                                                                      \
     for (u32 pc = 0; pc < args.hoist_count; pc++) {                                                \
         struct vm_op op = vm_fetch(args.ops, pc);                                                  \
         if (t_id() == 0) {                                                                         \
-            vm_const(s_slots, op, args.lits[op.imm]);                                              \
+            vm_const(s, op, args.lits[op.imm]);                                                    \
         }                                                                                          \
     }                                                                                              \
     b_sync();                                                                                      \
@@ -622,85 +655,92 @@ FN i32 vm_tile_open(struct vm_tile *t, const struct kseg *segs, const i64 *table
         u32 pc = args.hoist_count;                                                                 \
         while (pc < args.op_count) {                                                               \
             struct vm_op op = vm_fetch(args.ops, pc);                                              \
-            u32 keep = op.masked ? act : 15u;                                                      \
             pc++;                                                                                  \
-            switch (op.code) {                                                                     \
-            case OP_CONST: {                                                                       \
-                NO_UNROLL for (u32 j = 0; j < 4; j++) {                                            \
-                    if (keep >> j & 1u) {                                                          \
-                        vm_pick(s_slots, op, (const u8 *)&args.lits[op.imm], 0, j);                \
-                    }                                                                              \
-                }                                                                                  \
-                break;                                                                             \
+            if (!act && !(op.flags & KOP_ALWAYS)) {                                                \
+                continue;                                                                          \
             }                                                                                      \
-            case OP_LOAD:                                                                          \
-                if (act) {                                                                         \
-                    vm_load(s_slots, op, t.segs + (u64)op.imm * args.tablet_count, t.row, keep);   \
-                }                                                                                  \
-                break;                                                                             \
-            case OP_LOADN:                                                                         \
-                if (act) {                                                                         \
-                    const struct kseg *seg = t.segs + (u64)op.imm * args.tablet_count;             \
-                    u32 nulls = group_nulls(seg->nulls, seg->null_form, t.row);                    \
-                    b8 x[4];                                                                       \
-                    UNROLL for (u32 j = 0; j < 4; j++) { x[j] = (b8)(nulls >> j & 1u); }           \
-                    put4_b8(s_slots, op.dst, x, keep);                                             \
-                }                                                                                  \
-                break;                                                                             \
-            case OP_LOADV:                                                                         \
-            case OP_LOADVN: {                                                                      \
-                NO_UNROLL for (u32 j = 0; j < 4; j++) {                                            \
-                    if (act >> j & 1u) {                                                           \
-                        i64 at = get1_i64(s_slots, op.a, j);                                       \
-                        if (op.code == OP_LOADV) {                                                 \
-                            vm_pick(s_slots, op, args.cols[op.imm].data, at, j);                   \
-                        } else {                                                                   \
-                            const b8 *nulls = args.cols[op.imm].nulls;                             \
-                            put1_b8(s_slots, op.dst, j, nulls ? nulls[at] : (b8)0);                \
-                        }                                                                          \
-                    }                                                                              \
-                }                                                                                  \
-                break;                                                                             \
-            }                                                                             \
-            case OP_ROWNO: {                                                                       \
-                NO_UNROLL for (u32 j = 0; j < 4; j++) {                                            \
-                    if (keep >> j & 1u) {                                                          \
-                        put1_i64(s_slots, op.dst, j, t.number + j);                                \
-                    }                                                                              \
-                }                                                                                  \
-                break;                                                                             \
-            }                                                                             \
-            case OP_LUT: {                                                                         \
-                NO_UNROLL for (u32 j = 0; j < 4; j++) {                                            \
-                    if (act >> j & 1u) {                                                           \
-                        vm_lut(s_slots, op, &args.luts[op.imm], j);                                \
-                    }                                                                              \
-                }                                                                                  \
-                break;                                                                             \
-            }                                                                             \
-            case OP_FILTER: act &= vm_mask(s_slots, op.a); break;                                  \
-            case OP_WHEN:                                                                          \
-                *(u32 *)(s_slots + vm_byte(op.dst)) = act;                                         \
-                act &= vm_mask(s_slots, op.a);                                                     \
-                break;                                                                             \
-            case OP_END: act = *(u32 *)(s_slots + vm_byte(op.dst)); break;                         \
-            case OP_PROBE: act = vm_probe(s_slots, op, &args.indexes[op.imm], act); break;         \
-            case OP_MATCH:                                                                         \
-                act = vm_match(s_slots, op, &args.indexes[op.imm], act);                           \
-                pc = b_any((i32)act) ? pc : op.c;                                                  \
-                break;                                                                             \
-            case KOP_NEXT:                                                                         \
-                act = vm_next(s_slots, op, &args.indexes[op.imm]);                                 \
-                pc = b_any((i32)act) ? op.c : pc;                                                  \
-                break;                                                                             \
-            case OP_EMIT: emit; break;                                                             \
-            default:                                                                               \
-                if (act) {                                                                         \
-                    vm_scalar(s_slots, op, act, t.number, args.report);                            \
-                }                                                                                  \
-                break;                                                                             \
+            switch (op.code) {                                                                     \
+                VM_LOADS                                                                           \
+                VM_CONTROLS(emit)                                                                  \
+                WF_OPS1(VM_X1, )                                                                   \
+                WF_OPS2(VM_X2, )                                                                   \
+                WF_OPS3(VM_X3, )                                                                   \
+                WF_OPS1F(VM_X1F, )                                                                 \
+                WF_OPS2F(VM_X2F, )                                                                 \
+                WF_OPS3F(VM_X3F, )                                                                 \
+            default: break;                                                                        \
             }                                                                                      \
         }                                                                                          \
     }
+
+/* Every row that the opcode may write: all of them, or inside WHEN the active ones. */
+#define VM_MAY (op.flags & KOP_MASKED ? act : ~0u)
+#define VM_CONTROLS(emit)                                                                          \
+    case OP_CONST: {                                                                               \
+        VM_EACH_ROW {                                                                              \
+            if (VM_MAY >> i & 1u) {                                                                \
+                vm_pick(s, op, (const u8 *)&args.lits[op.imm], 0, i);                              \
+            }                                                                                      \
+        }                                                                                          \
+        break;                                                                                     \
+    }                                                                                              \
+    case OP_LOADN: {                                                                               \
+        VM_SEG VM_EACH_GROUP {                                                                     \
+            if (VM_ACTIVE) {                                                                       \
+                VM_KEEP u32 nulls = group_nulls(seg->nulls, seg->null_form, t.row + h * VM_SPAN);  \
+                b8 x[4];                                                                           \
+                UNROLL for (u32 j = 0; j < 4; j++) { x[j] = (b8)(nulls >> j & 1u); }               \
+                put4_b8(s, op.dst, h, x, keep);                                                    \
+            }                                                                                      \
+        }                                                                                          \
+        break;                                                                                     \
+    }                                                                                              \
+    case OP_LOADV:                                                                                 \
+    case OP_LOADVN: {                                                                              \
+        VM_EACH_ROW {                                                                              \
+            if (act >> i & 1u) {                                                                   \
+                i64 at = get1_i64(s, op.a, i);                                                     \
+                if (op.code == OP_LOADV) {                                                         \
+                    vm_pick(s, op, args.cols[op.imm].data, at, i);                                 \
+                } else {                                                                           \
+                    const b8 *nulls = args.cols[op.imm].nulls;                                     \
+                    put1_b8(s, op.dst, i, nulls ? nulls[at] : (b8)0);                              \
+                }                                                                                  \
+            }                                                                                      \
+        }                                                                                          \
+        break;                                                                                     \
+    }                                                                                              \
+    case OP_ROWNO: {                                                                               \
+        VM_EACH_ROW {                                                                              \
+            if (VM_MAY >> i & 1u) {                                                                \
+                put1_i64(s, op.dst, i, t.number + (i >> 2) * VM_SPAN + (i & 3u));                  \
+            }                                                                                      \
+        }                                                                                          \
+        break;                                                                                     \
+    }                                                                                              \
+    case OP_LUT: {                                                                                 \
+        VM_EACH_ROW {                                                                              \
+            if (act >> i & 1u) {                                                                   \
+                vm_lut(s, op, &args.luts[op.imm], i);                                              \
+            }                                                                                      \
+        }                                                                                          \
+        break;                                                                                     \
+    }                                                                                              \
+    case OP_FILTER: act &= vm_mask(s, op.a); break;                                                \
+    case OP_WHEN:                                                                                  \
+        *(u32 *)(s + vm_byte(op.dst, 0)) = act;                                                    \
+        act &= vm_mask(s, op.a);                                                                   \
+        break;                                                                                     \
+    case OP_END: act = *(u32 *)(s + vm_byte(op.dst, 0)); break;                                    \
+    case OP_PROBE: act = vm_probe(s, op, &args.indexes[op.imm], act); break;                       \
+    case OP_MATCH:                                                                                 \
+        act = vm_match(s, op, &args.indexes[op.imm], act);                                         \
+        pc = b_any((i32)act) ? pc : op.c;                                                          \
+        break;                                                                                     \
+    case KOP_NEXT:                                                                                 \
+        act = vm_next(s, op, &args.indexes[op.imm]);                                               \
+        pc = b_any((i32)act) ? op.c : pc;                                                          \
+        break;                                                                                     \
+    case OP_EMIT: emit; break;
 
 #endif

@@ -1,17 +1,20 @@
 /* vm_agg.h: the virtual machine with an aggregation sink. Small tables live in shared memory, in as many
  * private copies per block as fit, and are merged into the state when the block ends; larger ones are
  * updated where they are. */
+#define WF_MIN_BLOCKS 8 /* 64 registers */
 #include "vm.h"
 
 FN void vm_agg_one(const u8 *s, u64 *table, u32 copies, u32 word_count, const u8 *word_ops,
                    const u16 *word_regs, u32 act) {
     for (u32 w = 0; w < word_count; w++) {
-        i64 x[4];
-        get4_i64(s, word_regs[w], x);
         u32 op = word_ops[w];
         i64 sum = word_identity(op);
-        UNROLL for (u32 j = 0; j < 4; j++) {
-            sum = act >> j & 1u ? word_merge(op, sum, x[j]) : sum;
+        VM_EACH_GROUP {
+            i64 x[4];
+            get4_i64(s, word_regs[w], h, x);
+            UNROLL for (u32 j = 0; j < 4; j++) {
+                sum = act >> (4 * h + j) & 1u ? word_merge(op, sum, x[j]) : sum;
+            }
         }
         if (act) {
             agg_shared_word(table, copies, 1u + w, op, sum);
@@ -19,17 +22,18 @@ FN void vm_agg_one(const u8 *s, u64 *table, u32 copies, u32 word_count, const u8
     }
 }
 
-FN void vm_agg_shared(const u8 *s, u64 *table, struct kagg agg, u32 act) {
+/* The four rows of group h; act holds their bits. */
+FN void vm_agg_shared(const u8 *s, u64 *table, struct kagg agg, u32 act, u32 h) {
     u64 at[4];
     UNROLL for (u32 j = 0; j < 4; j++) {
-        at[j] = act >> j & 1u ? (u64)get1_i64(s, agg.key, j) * (1u + agg.word_count) : 0u;
+        at[j] = act >> j & 1u ? (u64)get1_i64(s, agg.key, 4 * h + j) * (1u + agg.word_count) : 0u;
         if (act >> j & 1u) {
             agg_shared_word(table, agg.copies, at[j], WORD_ADD, 1);
         }
     }
     for (u32 w = 0; w < agg.word_count; w++) {
         i64 x[4];
-        get4_i64(s, agg.word_regs[w], x);
+        get4_i64(s, agg.word_regs[w], h, x);
         u32 op = agg.word_ops[w];
         UNROLL for (u32 j = 0; j < 4; j++) {
             if (act >> j & 1u) {
@@ -39,12 +43,12 @@ FN void vm_agg_shared(const u8 *s, u64 *table, struct kagg agg, u32 act) {
     }
 }
 
-FN void vm_agg_global(const u8 *s, struct kagg agg, u32 act, u64 *report) {
+FN void vm_agg_global(const u8 *s, struct kagg agg, u32 act, u32 h, u64 *report) {
     u64 *at[4];
     UNROLL for (u32 j = 0; j < 4; j++) {
         at[j] = (u64 *)0;
         if (act >> j & 1u) {
-            i64 key = get1_i64(s, agg.key, j);
+            i64 key = get1_i64(s, agg.key, 4 * h + j);
             if (agg.form == AGG_HASH) {
                 at[j] = agg_find(agg.state, agg.slot_count, agg.group_limit, agg.word_count, key,
                                  report);
@@ -58,7 +62,7 @@ FN void vm_agg_global(const u8 *s, struct kagg agg, u32 act, u64 *report) {
     }
     for (u32 w = 0; w < agg.word_count; w++) {
         i64 x[4];
-        get4_i64(s, agg.word_regs[w], x);
+        get4_i64(s, agg.word_regs[w], h, x);
         u32 op = agg.word_ops[w];
         UNROLL for (u32 j = 0; j < 4; j++) {
             if (at[j]) {
@@ -71,10 +75,15 @@ FN void vm_agg_global(const u8 *s, struct kagg agg, u32 act, u64 *report) {
 FN void vm_agg(const u8 *s, u64 *table, struct kagg agg, u32 act, u64 *report) {
     if (!agg.has_key) {
         vm_agg_one(s, table, agg.copies, agg.word_count, agg.word_ops, agg.word_regs, act);
-    } else if (agg.copies) {
-        vm_agg_shared(s, table, agg, act);
-    } else {
-        vm_agg_global(s, agg, act, report);
+        return;
+    }
+    NO_UNROLL for (u32 h = 0; h < VM_GROUPS; h++) {
+        u32 rows = act >> (4 * h) & 15u;
+        if (rows && agg.copies) {
+            vm_agg_shared(s, table, agg, rows, h);
+        } else if (rows) {
+            vm_agg_global(s, agg, rows, h, report);
+        }
     }
 }
 

@@ -1,0 +1,164 @@
+/* test_gpu_weave.c: kernel text through the real NVRTC, where one is installed: no GPU is needed to compile.
+ *
+ * The simt driver runs kernels; this test makes sure that the same text is also CUDA C++: the fixed modules
+ * and woven kernels of the shapes that the weaver can write. Skipped when no NVRTC can be found. */
+#define _GNU_SOURCE
+#include "test_cpu_fixture.h"
+
+#include "base/file.h"
+#include "gpu/cu_api.h"
+#include "gpu/gpu_int.h"
+
+static struct cu_api api;
+
+static int open_rtc(void **state) {
+    UNUSED(state);
+    static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so",
+                                        "/usr/local/cuda/lib64/libnvrtc.so"};
+    void *library = NULL;
+    for (i64 i = 0; i < COUNT_OF(names) && !library; i++) {
+        library = library_open(names[i]);
+    }
+    if (!library) {
+        return 0;
+    }
+    api.has_rtc = 1;
+#define X(A, field, symbol, params)                                                                \
+    do {                                                                                           \
+        void *found = library_find(library, #symbol);                                              \
+        memcpy(&api.field, &found, sizeof found);                                                  \
+        api.has_rtc = api.has_rtc && found;                                                        \
+    } while (0);
+    WF_CU_NVRTC(X, )
+#undef X
+    return 0;
+}
+
+static void compile(const char *text, const char *what) {
+    static const char *const options[] = {"--gpu-architecture=sm_90", "--std=c++17", "--fmad=false",
+                                          "--device-int128"};
+    char log[400];
+    char *image = NULL;
+    i64 bytes = 0;
+    if (!gpu_compile(&api, text, options, COUNT_OF(options), &image, &bytes, log)) {
+        fail_msg("%s: %s\n%s", what, log, text);
+    }
+    assert_true(bytes > 0);
+    free(image);
+}
+
+static void test_fixed(void **state) {
+    UNUSED(state);
+    if (!api.has_rtc) {
+        skip();
+    }
+    compile("#include \"build.h\"\n", "build");
+    compile("#include \"vm_rows.h\"\n", "vm_rows");
+}
+
+/* All scalar opcodes the card can run over registers of constants, in one pipeline each sixteen. */
+static void test_opcodes(void **state) {
+    UNUSED(state);
+    if (!api.has_rtc) {
+        skip();
+    }
+    struct fix f;
+    fix_init(&f, 1);
+    fix_pipe(&f, SOURCE_ONE, 0, 0);
+    u16 inputs[KIND_COUNT];
+    for (u8 kind = 0; kind < KIND_COUNT; kind++) {
+        inputs[kind] = fix_reg(&f, kind);
+        f.pipe->regs[inputs[kind]].is_const = 1;
+        if (kind != KIND_STR) {
+            fix_op_to(&f, OP_CONST, inputs[kind], NO_REG, NO_REG, NO_REG,
+                      fix_lit(&f, kind, (union lit){.i64 = 0}));
+        }
+    }
+    u16 last = NO_REG;
+    for (u16 code = 0; code < OP_COUNT; code++) {
+        const struct op_info *info = &op_infos[code];
+        bool usable = !(info->flags & (OP_CONTROL | OP_HOST | OP_MAKES)) && info->result != KIND_STR;
+        u16 regs[3] = {NO_REG, NO_REG, NO_REG};
+        for (u32 k = 0; usable && k < info->arity; k++) {
+            usable = info->operands[k] != KIND_STR;
+            regs[k] = inputs[usable ? info->operands[k] : 0];
+        }
+        if (usable) {
+            last = fix_scalar(&f, code, regs[0], regs[1], regs[2]);
+        }
+    }
+    fix_emit_rows(&f, 1, &last, NULL);
+    struct gpu_plan plan;
+    assert_null(gpu_plan_make(&f.arena, &f.program, f.pipe, &plan));
+    struct weave weave = {.plan = &plan};
+    struct text text;
+    text_init(&text, &f.arena);
+    gpu_weave_text(&weave, &text);
+    compile(text.ptr, "opcodes");
+    fix_fini(&f);
+}
+
+/* Loads of every form into every kind, NULLs of every form, before and after a filter. */
+static void test_loads(void **state) {
+    UNUSED(state);
+    if (!api.has_rtc) {
+        skip();
+    }
+    static const struct {
+        u8 form, kind;
+    } loads[] = {{SEG_CONST, KIND_I32}, {SEG_U8, KIND_I32},   {SEG_U16, KIND_I64},  {SEG_U32, KIND_I32},
+                 {SEG_U64, KIND_I64},   {SEG_U128, KIND_I128}, {SEG_I32, KIND_I128}, {SEG_I64, KIND_I32},
+                 {SEG_F32, KIND_F32},   {SEG_F64, KIND_F64},  {SEG_U8, KIND_B8},    {SEG_CONST, KIND_F64},
+                 {SEG_U8, KIND_I128},   {SEG_I32, KIND_I64}};
+    struct fix f;
+    fix_init(&f, 1);
+    struct weave_col cols[COUNT_OF(loads)];
+    for (u32 i = 0; i < COUNT_OF(loads); i++) {
+        cols[i] = (struct weave_col){loads[i].form, (u8)(i % 3)};
+    }
+    for (u32 i = 0; i < COUNT_OF(loads); i++) {
+        f.block.step_count = 0;
+        fix_pipe(&f, SOURCE_VAR, 0, COUNT_OF(loads));
+        u16 before = fix_load(&f, i, loads[i].kind);
+        u16 null = fix_op(&f, OP_LOADN, KIND_B8, NO_REG, NO_REG, NO_REG, i);
+        fix_filter(&f, fix_scalar(&f, OP_NOT_B8, null, NO_REG, NO_REG));
+        u16 after = fix_load(&f, i, loads[i].kind);
+        u16 null_after = fix_op(&f, OP_LOADN, KIND_B8, NO_REG, NO_REG, NO_REG, i);
+        const u16 regs[] = {before, after};
+        const u16 nulls[] = {null, null_after};
+        fix_emit_rows(&f, 2, regs, nulls);
+        struct gpu_plan plan;
+        assert_null(gpu_plan_make(&f.arena, &f.program, f.pipe, &plan));
+        struct weave weave = {.plan = &plan, .cols = cols};
+        struct text text;
+        text_init(&text, &f.arena);
+        gpu_weave_text(&weave, &text);
+        compile(text.ptr, "load");
+    }
+    fix_fini(&f);
+}
+
+/* Without a driver, opening is refused with a reason, and `warpfox devices` says so. */
+static void test_no_driver(void **state) {
+    UNUSED(state);
+    setenv("WARPFOX_CUDA", "/nowhere/libcuda.so", 1);
+    struct memory mem;
+    struct arena arena;
+    struct text out;
+    char why[300] = "";
+    memory_init(&mem, NULL, 0, "memory");
+    assert_null(gpu_device_open(&mem, 0, why));
+    assert_non_null(strstr(why, "WARPFOX_CUDA"));
+    arena_init(&arena, &mem);
+    text_init(&out, &arena);
+    gpu_describe(&out);
+    assert_non_null(strstr(out.ptr, "none"));
+    arena_fini(&arena);
+    assert_int_equal(atomic_load(&mem.used_bytes), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_no_driver), cmocka_unit_test(test_fixed),
+                                       cmocka_unit_test(test_opcodes), cmocka_unit_test(test_loads)};
+    return cmocka_run_group_tests(tests, open_rtc, NULL);
+}
