@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <threads.h>
 #include <time.h>
 
 double bench_now(void) {
@@ -68,56 +67,6 @@ void bench_measure(struct bench_db *db, const char *sql, int runs, struct bench_
     out->ok = true;
 }
 
-struct sum_task {
-    const uint64_t *data;
-    int64_t count;
-    uint64_t sum;
-};
-
-static int sum_thread(void *arg) {
-    struct sum_task *task = arg;
-    uint64_t a = 0, b = 0, c = 0, d = 0;
-    for (int64_t i = 0; i + 4 <= task->count; i += 4) {
-        a += task->data[i];
-        b += task->data[i + 1];
-        c += task->data[i + 2];
-        d += task->data[i + 3];
-    }
-    task->sum = a + b + c + d;
-    return 0;
-}
-
-/* Streams a gigabyte with as many threads as the machine has. */
-static double host_read_bandwidth(int thread_count) {
-    enum { MAX_THREADS = 64 };
-    int64_t count = 1 << 27;
-    uint64_t *data = malloc((size_t)count * 8);
-    if (!data) {
-        return 0;
-    }
-    memset(data, 1, (size_t)count * 8);
-    int n = thread_count < 1 ? 1 : thread_count > MAX_THREADS ? MAX_THREADS : thread_count;
-    double best = 1e30;
-    volatile uint64_t sink = 0;
-    for (int run = 0; run < 3; run++) {
-        thrd_t threads[MAX_THREADS];
-        struct sum_task tasks[MAX_THREADS];
-        double start = bench_now();
-        for (int i = 0; i < n; i++) {
-            tasks[i] = (struct sum_task){data + count / n * i, count / n, 0};
-            thrd_create(&threads[i], sum_thread, &tasks[i]);
-        }
-        for (int i = 0; i < n; i++) {
-            thrd_join(threads[i], NULL);
-            sink += tasks[i].sum;
-        }
-        double seconds = bench_now() - start;
-        best = seconds < best ? seconds : best;
-    }
-    free(data);
-    return (double)count * 8e-9 / best;
-}
-
 /* The number after `key` in the devices report. */
 static double report_number(const char *report, const char *key) {
     const char *at = strstr(report, key);
@@ -128,8 +77,7 @@ void bench_ceilings(struct bench_db *db, struct bench_ceiling *out) {
     char *report = wf_devices(db->db);
     memset(out, 0, sizeof *out);
     if (report) {
-        double threads = report_number(report, "threads: ");
-        out->host_read = host_read_bandwidth(threads > 0 ? (int)threads : 1);
+        out->host_read = report_number(report, "measured read bandwidth: ");
         out->gpu_read = report_number(report, "device read: ");
         out->gpu_copy = report_number(report, "device copy: ");
         out->bus_in = report_number(report, "host to device: ");

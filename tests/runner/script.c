@@ -112,6 +112,17 @@ static bool excused(struct script *s, const wf_error *error) {
     return false;
 }
 
+/* A statement that must succeed but that the GPU refuses by name is run where it can be, so that the records after it
+ * find its rows. */
+static bool run_elsewhere(struct script *s, const char *sql) {
+    const wf_error *error = wf_connection_error(s->conn);
+    if (!s->cell->gpu || strcmp(error->sqlstate, "0A000") != 0 || !strstr(error->message, "cannot run on the GPU")) {
+        return false;
+    }
+    bool fine = wf_set(s->conn, "device", "cpu") == WF_OK && wf_query(s->conn, sql, NULL) == WF_OK;
+    return wf_set(s->conn, "device", "gpu") == WF_OK && fine;
+}
+
 static void run_statement(struct script *s, const char *expect, const char *state) {
     int64_t line = s->at + 1;
     char *sql = take_sql(s);
@@ -122,6 +133,8 @@ static void run_statement(struct script *s, const char *expect, const char *stat
     if (strcmp(expect, "ok") == 0) {
         if (status == WF_OK) {
             s->tally->passed++;
+        } else if (run_elsewhere(s, sql)) {
+            s->tally->refused++;
         } else if (!excused(s, error)) {
             snprintf(what, sizeof what, "expected success, got %s: %s", error->sqlstate, error->message);
             report(s, line, sql, what);

@@ -1,0 +1,406 @@
+/* test_fault_stop.c: statements that are stopped, and sessions that get in each other's way.
+ *
+ * Every kind of long work (scan, join expansion, sort, group-by, load, insert) is cancelled from
+ * another thread at many moments and cut off by statement_timeout: it ends soon, with its answer or
+ * with 57014, and changes all or nothing. Then several connections insert, select, drop and create
+ * under the same names at once. */
+#include <stdatomic.h>
+
+#include "fault.h"
+
+static struct fault_db f;
+static char csv_path[300];
+
+enum { ROWS = 300000, CSV_LINES = 200000 };
+
+static int setup(void **state) {
+    (void)state;
+    f = open_with("3", NULL);
+    make_control(f.conn);
+    run(f.conn, "set tablet_rows = 65536");
+    run(f.conn, "create table big (i int, g int, s text, x double precision)");
+    static int32_t numbers[ROWS];
+    static int32_t groups[ROWS];
+    static double values[ROWS];
+    static wf_text texts[ROWS];
+    static char bytes[ROWS][16];
+    for (int i = 0; i < ROWS; i++) {
+        numbers[i] = (int32_t)(((int64_t)i * 7919) % ROWS);
+        groups[i] = i % 300;
+        values[i] = i * 0.25;
+        texts[i].len = snprintf(bytes[i], sizeof bytes[i], "text %d", i % 100000);
+        texts[i].ptr = bytes[i];
+    }
+    wf_input columns[] = {{numbers, NULL}, {groups, NULL}, {texts, NULL}, {values, NULL}};
+    assert_int_equal(wf_append(f.conn, "big", ROWS, 4, columns), WF_OK);
+    run(f.conn, "create table target (i bigint, g int, s text)");
+    write_csv(scratch_path(csv_path, "stop.csv"), CSV_LINES);
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    remove(csv_path);
+    close_both(f);
+    return 0;
+}
+
+static const char *const long_ones[] = {
+    "select i from big where upper(s) || lower(s) like '%9%9%9%' and x * 3 > i",
+    "select sum(x), count(*) from big where s like '%1%2%' or s like '%3%4%'",
+    "select count(*) from big a join big b on a.g = b.g where a.i < b.i",
+    "select a.i, b.i from big a, big b where a.i + b.i = 77",
+    "select count(*) from big a, big b, big c",
+    "select * from big order by s, x desc, i",
+    "select x, s from big order by 2, 1 limit 100000",
+    "select i, s, count(*), sum(x) from big group by i, s",
+    "select s || i, count(*) from big group by 1",
+    "select distinct s, i, x from big",
+    "insert into target select i, g, s from big where upper(s) like '%7%'",
+    "copy",
+};
+
+static const char *statement_of(size_t i, char *buf) {
+    if (strcmp(long_ones[i], "copy") != 0) {
+        return long_ones[i];
+    }
+    snprintf(buf, 400, "copy target from '%s'", csv_path);
+    return buf;
+}
+
+/* All or nothing: `target` is empty, or holds what the statement brings. */
+static void check_target(wf_status status) {
+    char got[100];
+    wf_result *result = must(f.conn, "select count(*) from target");
+    flatten(result, got, sizeof got);
+    wf_result_close(result);
+    long long count = atoll(got);
+    assert_true(status ? count == 0 : count >= 0);
+    if (count) {
+        run(f.conn, "drop table target; create table target (i bigint, g int, s text)");
+    }
+}
+
+struct canceller {
+    wf_connection *conn;
+    int64_t delay_ns;
+    int64_t at_ns;
+    struct mutex lock;
+    struct cond wake;
+    bool over;
+};
+
+static void cancel_later(void *arg) {
+    struct canceller *c = arg;
+    mutex_lock(&c->lock);
+    int64_t until = clock_ns() + c->delay_ns;
+    while (!c->over && clock_ns() < until) {
+        cond_wait_ns(&c->wake, &c->lock, until - clock_ns());
+    }
+    if (!c->over) {
+        c->at_ns = clock_ns();
+        wf_cancel(c->conn);
+    }
+    mutex_unlock(&c->lock);
+}
+
+/* Runs a statement that is cancelled after `delay_ns`; how long it went on after that, or -1 when
+ * it ended by itself. */
+static int64_t cancelled_after(const char *sql, int64_t delay_ns) {
+    struct canceller c = {.conn = f.conn, .delay_ns = delay_ns};
+    mutex_init(&c.lock);
+    cond_init(&c.wake);
+    struct thread *thread = thread_start(cancel_later, &c);
+    assert_non_null(thread);
+    wf_result *result = NULL;
+    wf_status status = wf_query(f.conn, sql, &result);
+    int64_t end = clock_ns();
+    mutex_lock(&c.lock);
+    c.over = true;
+    cond_broadcast(&c.wake);
+    mutex_unlock(&c.lock);
+    thread_join(thread);
+    cond_fini(&c.wake);
+    mutex_fini(&c.lock);
+    wf_result_close(result);
+    if (status && status != WF_CANCELLED) {
+        show_error(f.conn, sql);
+    }
+    assert_true(status == WF_OK || status == WF_CANCELLED);
+    if (status) {
+        assert_string_equal(wf_connection_error(f.conn)->sqlstate, "57014");
+    }
+    check_target(status);
+    return status && c.at_ns ? end - c.at_ns : -1;
+}
+
+static void test_cancel(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof long_ones / sizeof *long_ones; i++) {
+        char buf[400];
+        const char *sql = statement_of(i, buf);
+        int64_t worst = -1;
+        int64_t used = wf_memory_used(f.db);
+        for (int64_t delay_ms = 0; delay_ms < 400; delay_ms += delay_ms / 3 + 2) {
+            int64_t late = cancelled_after(sql, delay_ms * 1000000);
+            worst = late > worst ? late : worst;
+            if (late < 0 && delay_ms > 0) {
+                break; /* it ends by itself before that */
+            }
+        }
+        if (getenv("FAULT_VERBOSE")) {
+            fprintf(stderr, "stops within %lld ms: %s\n", (long long)(worst / 1000000), sql);
+        }
+        if (worst >= 2000000000) {
+            fprintf(stderr, "%lld ms: %s\n", (long long)(worst / 1000000), sql);
+        }
+        assert_true(worst < 2000000000);
+        assert_true(wf_memory_used(f.db) <= used + (4 << 20)); /* dictionaries may have grown */
+        check_control(f.conn);
+    }
+}
+
+static void test_timeout(void **state) {
+    (void)state;
+    static const int timeouts[] = {1, 7, 40};
+    for (size_t i = 0; i < sizeof long_ones / sizeof *long_ones; i++) {
+        for (size_t k = 0; k < 3; k++) {
+            char buf[400];
+            char set[60];
+            snprintf(set, sizeof set, "set statement_timeout = %d", timeouts[k]);
+            run(f.conn, set);
+            const char *sql = statement_of(i, buf);
+            int64_t start = clock_ns();
+            wf_result *result = NULL;
+            wf_status status = wf_query(f.conn, sql, &result);
+            int64_t ms = (clock_ns() - start) / 1000000;
+            wf_result_close(result);
+            assert_true(status == WF_OK || status == WF_CANCELLED);
+            assert_true(ms < 3000);
+            run(f.conn, "set statement_timeout = 0");
+            check_target(status);
+        }
+        check_control(f.conn);
+    }
+    run(f.conn, "set statement_timeout = 20");
+    refuse(f.conn, "select count(*) from big a, big b, big c", "57014", "statement_timeout");
+    run(f.conn, "set statement_timeout = 0");
+}
+
+/* A cancel that comes when nothing runs is forgotten. */
+static void test_cancel_idle(void **state) {
+    (void)state;
+    wf_cancel(f.conn);
+    check_control(f.conn);
+    wf_cancel(NULL);
+}
+
+enum { SESSIONS = 4, ROUNDS = 25 };
+
+struct session {
+    wf_database *db;
+    wf_connection *conn;
+    int number;
+    _Atomic int64_t *shared_rows; /* rows put into `shared` so far, by all */
+    _Atomic int *over;
+    int failures;
+};
+
+/* Runs a statement that may meet others; only these errors are fair. */
+static wf_status fair(struct session *s, const char *sql) {
+    static const char *const allowed[] = {"00000", "42P01", "42P07", "57014"};
+    wf_result *result = NULL;
+    wf_status status = wf_query(s->conn, sql, &result);
+    const char *sqlstate = wf_connection_error(s->conn)->sqlstate;
+    bool known = false;
+    for (int i = 0; i < 4; i++) {
+        known = known || strcmp(sqlstate, allowed[i]) == 0;
+    }
+    if (!known) {
+        show_error(s->conn, sql);
+        s->failures++;
+    }
+    wf_result_close(result);
+    return status;
+}
+
+static void session_round(struct session *s, int round) {
+    char sql[300];
+    snprintf(sql, sizeof sql, "create table mine_%d (a int, s text)", s->number);
+    fair(s, sql);
+    snprintf(sql, sizeof sql, "insert into mine_%d select k, g from control", s->number);
+    s->failures += fair(s, sql) != WF_OK;
+    snprintf(sql, sizeof sql, "insert into shared values (%d, 'word %d'), (%d, null)", s->number,
+             round * 10 + s->number, round);
+    if (!fair(s, sql)) {
+        atomic_fetch_add(s->shared_rows, 2);
+    }
+    fair(s, "create table if not exists contested (a int, t text)");
+    fair(s, "insert into contested select k, t from control_two");
+    fair(s, "select t, count(*) from contested group by t order by t");
+    fair(s, "select s.a, c.g from shared s join control c on s.a = c.k where s.t is not null");
+    fair(s, round % 2 ? "drop table contested" : "drop table if exists contested, absent");
+    fair(s, round % 3 ? "create table contested (b date)" : "select max(t), count(*) from shared");
+    snprintf(sql, sizeof sql, "select count(*), sum(a) from mine_%d", s->number);
+    fair(s, sql);
+    snprintf(sql, sizeof sql, "drop table mine_%d", s->number);
+    s->failures += fair(s, sql) != WF_OK;
+}
+
+static void session_main(void *arg) {
+    struct session *s = arg;
+    for (int round = 0; round < ROUNDS; round++) {
+        session_round(s, round);
+    }
+}
+
+struct nuisance {
+    wf_connection *conns[SESSIONS];
+    _Atomic int over;
+};
+
+static void victim_main(void *arg) {
+    struct session *s = arg;
+    while (!atomic_load(s->over)) {
+        fair(s, "select count(*) from control a, control b, control c, control d, control e");
+        fair(s, "insert into scratch select k from control");
+    }
+}
+
+static void nuisance_main(void *arg) {
+    struct nuisance *n = arg;
+    while (!atomic_load(&n->over)) {
+        for (int i = 0; i < SESSIONS; i++) {
+            wf_cancel(n->conns[i]);
+        }
+    }
+}
+
+static void test_sessions(void **state) {
+    (void)state;
+    run(f.conn, "create table shared (a int, t text)");
+    _Atomic int64_t rows = 0;
+    struct session sessions[SESSIONS];
+    struct thread *threads[SESSIONS];
+    for (int i = 0; i < SESSIONS; i++) {
+        sessions[i] = (struct session){.db = f.db, .number = i, .shared_rows = &rows};
+        assert_int_equal(wf_connect(f.db, &sessions[i].conn), WF_OK);
+    }
+    for (int i = 0; i < SESSIONS; i++) {
+        threads[i] = thread_start(session_main, &sessions[i]);
+        assert_non_null(threads[i]);
+    }
+    for (int i = 0; i < SESSIONS; i++) {
+        thread_join(threads[i]);
+        wf_disconnect(sessions[i].conn);
+        assert_int_equal(sessions[i].failures, 0);
+    }
+    char want[60];
+    snprintf(want, sizeof want, "%lld;", (long long)atomic_load(&rows));
+    expect(f.conn, "select count(*) from shared", want);
+    assert_int_equal(atomic_load(&rows), SESSIONS * ROUNDS * 2);
+    check_control(f.conn);
+    run(f.conn, "drop table shared; drop table if exists contested");
+}
+
+/* One thread cancels everybody all the time: statements end either way, tables stay whole. */
+static void test_nuisance(void **state) {
+    (void)state;
+    run(f.conn, "create table scratch (k int)");
+    struct nuisance n;
+    atomic_init(&n.over, 0);
+    _Atomic int over = 0;
+    struct session sessions[SESSIONS];
+    struct thread *threads[SESSIONS];
+    for (int i = 0; i < SESSIONS; i++) {
+        sessions[i] = (struct session){.db = f.db, .number = i, .over = &over};
+        assert_int_equal(wf_connect(f.db, &sessions[i].conn), WF_OK);
+        n.conns[i] = sessions[i].conn;
+        threads[i] = thread_start(victim_main, &sessions[i]);
+    }
+    struct thread *bad = thread_start(nuisance_main, &n);
+    for (int i = 0; i < 40; i++) {
+        check_control(f.conn);
+    }
+    atomic_store(&over, 1);
+    for (int i = 0; i < SESSIONS; i++) {
+        thread_join(threads[i]);
+    }
+    atomic_store(&n.over, 1);
+    thread_join(bad);
+    for (int i = 0; i < SESSIONS; i++) {
+        assert_int_equal(sessions[i].failures, 0);
+        check_control(sessions[i].conn);
+        wf_disconnect(sessions[i].conn);
+    }
+    expect(f.conn, "select count(*) % 5 from scratch", "0;");
+    run(f.conn, "drop table scratch");
+}
+
+/* A connection is for one thread at a time; the second is told, and nothing breaks. */
+static void intruder_main(void *arg) {
+    struct session *s = arg;
+    while (!atomic_load(s->over)) {
+        wf_result *result = NULL;
+        wf_status status = wf_query(s->conn, "select count(*) from control", &result);
+        s->failures += status != WF_OK && status != WF_MISUSE;
+        wf_result_close(result);
+    }
+}
+
+static void test_intruders(void **state) {
+    (void)state;
+    _Atomic int over = 0;
+    struct session sessions[SESSIONS];
+    struct thread *threads[SESSIONS];
+    wf_connection *conn = NULL;
+    assert_int_equal(wf_connect(f.db, &conn), WF_OK);
+    for (int i = 0; i < SESSIONS; i++) {
+        sessions[i] = (struct session){.conn = conn, .over = &over};
+        threads[i] = thread_start(intruder_main, &sessions[i]);
+    }
+    for (int i = 0; i < 40; i++) {
+        check_control(f.conn);
+    }
+    atomic_store(&over, 1);
+    for (int i = 0; i < SESSIONS; i++) {
+        thread_join(threads[i]);
+        assert_int_equal(sessions[i].failures, 0);
+    }
+    check_control(conn);
+    wf_disconnect(conn);
+}
+
+/* Results, statements and streams outlive what they came from, in any order. */
+static void test_any_order(void **state) {
+    (void)state;
+    struct fault_db g = open_with("2", NULL);
+    make_control(g.conn);
+    wf_result *result = must(g.conn, "select g || 'x', k from control order by k");
+    wf_statement *statement = NULL;
+    assert_int_equal(wf_prepare(g.conn, "select k from control where k > $1", &statement), WF_OK);
+    struct ArrowArrayStream stream;
+    assert_int_equal(wf_result_arrow_stream(result, &stream), WF_OK);
+    run(g.conn, "drop table control");
+    close_both(g);
+    char got[200];
+    flatten(result, got, sizeof got);
+    assert_string_equal(got, "ax|1;bx|2;ax|3;~|4;bx|5;");
+    wf_result_close(result);
+    struct ArrowArray array = {0};
+    assert_int_equal(stream.get_next(&stream, &array), 0);
+    assert_int_equal(array.length, 5);
+    stream.release(&stream);
+    array.release(&array);
+    wf_statement_close(statement);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_cancel),    cmocka_unit_test(test_timeout),
+        cmocka_unit_test(test_cancel_idle), cmocka_unit_test(test_sessions),
+        cmocka_unit_test(test_nuisance),  cmocka_unit_test(test_intruders),
+        cmocka_unit_test(test_any_order),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
