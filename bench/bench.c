@@ -109,7 +109,9 @@ static const struct {
     int (*run)(const struct bench_options *options);
     const char *text;
 } experiments[] = {
-    {"virginian", bench_virginian, "ten filter queries on CPU and GPU, every placement (--rows N --growth --no-gpu)"},
+    {"virginian", bench_virginian,
+     "ten filter queries on CPU and GPU, every placement "
+     "(--rows N --growth --no-gpu --only NAME --encoding plain|narrow)"},
 };
 
 static int usage(const char *problem) {
@@ -130,6 +132,10 @@ int bench_main(int argc, char **argv) {
             options.growth = true;
         } else if (strcmp(argv[i], "--no-gpu") == 0) {
             options.no_gpu = true;
+        } else if (strcmp(argv[i], "--only") == 0 && i + 1 < argc) {
+            options.only = argv[++i];
+        } else if (strcmp(argv[i], "--encoding") == 0 && i + 1 < argc) {
+            options.encoding = argv[++i];
         } else if (strcmp(argv[i], "--rows") == 0 && i + 1 < argc) {
             options.rows = parse_rows(argv[++i]);
         } else if (strcmp(argv[i], "--runs") == 0 && i + 1 < argc) {

@@ -14,6 +14,8 @@ struct bench_options {
     bool json;
     bool growth;
     bool no_gpu;
+    const char *only;     /* configurations whose name contains this */
+    const char *encoding; /* "plain", "narrow" or NULL for both */
 };
 
 /* `warpfox bench NAME …`: runs an experiment; returns the exit status. */

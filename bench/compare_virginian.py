@@ -85,7 +85,7 @@ def main():
         ratios = []
         for number, sql in enumerate(QUERIES, 1):
             mine, a = best(lambda: ours.arrow(sql), args.runs)
-            theirs, b = best(lambda: duck.execute(sql).to_arrow_table(), args.runs)
+            theirs, b = best(lambda: duck.sql(sql).to_arrow_table(), args.runs)
             ratios.append(theirs / mine)
             equal = same(a, b)
             print(f"{number:>5} {a.num_rows:>10} {mine * 1e3:>11.2f} {theirs * 1e3:>11.2f} {theirs / mine:>7.2f}  "

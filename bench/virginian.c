@@ -204,6 +204,11 @@ static void print_summary(const struct series *series, const bool *have, bool na
     printf("\n");
 }
 
+static bool wanted(const struct config *config, const struct bench_options *options, bool one_thread, bool gpu) {
+    return config->one_thread == one_thread && (gpu || config->bound == BOUND_HOST) &&
+           (!options->only || strstr(config->name, options->only));
+}
+
 /* All configurations over `rows` rows in one encoding. */
 static void run_rows(int64_t rows, bool narrow, const struct bench_options *options,
                      const struct bench_ceiling *ceiling, const struct virginian_data *sample, bool gpu) {
@@ -211,14 +216,16 @@ static void run_rows(int64_t rows, bool narrow, const struct bench_options *opti
     bool have[CONFIGS] = {false};
     const wf_option single[] = {{"threads", "1"}, {NULL, NULL}};
     for (int one = 1; one >= 0; one--) {
-        struct bench_db db;
-        bench_open(&db, one ? single : NULL);
-        load(&db, rows, narrow);
+        struct bench_db db = {NULL, NULL};
         for (int c = 0; c < CONFIGS; c++) {
-            bool is_gpu = configs[c].bound != BOUND_HOST;
-            if (configs[c].one_thread == (one == 1) && (gpu || !is_gpu)) {
-                have[c] = run_config(&db, &configs[c], options, ceiling, sample, narrow, rows, &series[c]);
+            if (!wanted(&configs[c], options, one == 1, gpu)) {
+                continue;
             }
+            if (!db.db) {
+                bench_open(&db, one ? single : NULL);
+                load(&db, rows, narrow);
+            }
+            have[c] = run_config(&db, &configs[c], options, ceiling, sample, narrow, rows, &series[c]);
         }
         bench_close(&db);
     }
@@ -247,8 +254,11 @@ int bench_virginian(const struct bench_options *options) {
     }
     int64_t start = options->growth ? 1000000 : options->rows;
     for (int64_t rows = start; rows <= options->rows; rows *= options->growth ? 10 : 2) {
-        run_rows(rows, false, options, &ceiling, &sample, gpu);
-        run_rows(rows, true, options, &ceiling, &sample, gpu);
+        for (int narrow = 0; narrow < 2; narrow++) {
+            if (!options->encoding || strcmp(options->encoding, narrow ? "narrow" : "plain") == 0) {
+                run_rows(rows, narrow == 1, options, &ceiling, &sample, gpu);
+            }
+        }
         if (!options->growth) {
             break;
         }

@@ -94,12 +94,89 @@ wf_status memory_refused(struct memory *mem, struct error *err, i64 bytes) {
     return code;
 }
 
+/* Blocks of column size that were freed, kept for the next statement: fresh pages cost more to
+ * fault in than a result costs to compute. At most KEEP_BYTES stay, outside every budget; test
+ * builds keep none, so that the sanitizers see each use after free. */
+enum {
+    KEEP_MIN_SHIFT = 16, /* from 64 KiB */
+    KEEP_CLASSES = 64,   /* four per power of two */
+};
+#ifdef WF_HARD
+static const i64 keep_bytes_max = 0;
+#else
+static const i64 keep_bytes_max = 512LL << 20;
+#endif
+
+struct kept {
+    struct kept *next;
+};
+
+static struct {
+    atomic_flag busy;
+    i64 bytes;
+    struct kept *lists[KEEP_CLASSES];
+} keep = {.busy = ATOMIC_FLAG_INIT};
+
+static void keep_lock(void) {
+    while (atomic_flag_test_and_set_explicit(&keep.busy, memory_order_acquire)) {
+    }
+}
+
+static void keep_unlock(void) {
+    atomic_flag_clear_explicit(&keep.busy, memory_order_release);
+}
+
+/* The class of a size and the size its blocks have; -1 when such blocks are not kept. */
+static i32 keep_class(i64 bytes, i64 *out_size) {
+    *out_size = bytes;
+    if (bytes <= 1LL << KEEP_MIN_SHIFT || keep_bytes_max == 0) {
+        return -1;
+    }
+    i32 shift = 63 - __builtin_clzll((u64)(bytes - 1)); /* 2^shift < bytes <= 2^(shift + 1) */
+    i64 quarter = (1LL << shift) / 4;
+    i64 quarters = (bytes - (1LL << shift) + quarter - 1) / quarter; /* 1 to 4 */
+    i32 class = (shift - KEEP_MIN_SHIFT) * 4 + (i32)quarters - 1;
+    if (class >= KEEP_CLASSES) {
+        return -1;
+    }
+    *out_size = (1LL << shift) + quarters * quarter;
+    return class;
+}
+
+static void *keep_take(i32 class, i64 size) {
+    keep_lock();
+    struct kept *block = keep.lists[class];
+    if (block) {
+        keep.lists[class] = block->next;
+        keep.bytes -= size;
+    }
+    keep_unlock();
+    return block;
+}
+
+static bool keep_put(i32 class, i64 size, void *ptr) {
+    struct kept *block = ptr;
+    keep_lock();
+    bool room = keep.bytes + size <= keep_bytes_max;
+    if (room) {
+        block->next = keep.lists[class];
+        keep.lists[class] = block;
+        keep.bytes += size;
+    }
+    keep_unlock();
+    return room;
+}
+
 void *mem_alloc(struct memory *mem, i64 bytes) {
-    i64 size = ALIGN_UP(MAX_OF(bytes, 1), 64);
+    i64 size;
+    i32 class = keep_class(ALIGN_UP(MAX_OF(bytes, 1), 64), &size);
     if (!memory_reserve(mem, size)) {
         return NULL;
     }
-    void *ptr = aligned_alloc(64, (size_t)size);
+    void *ptr = class >= 0 ? keep_take(class, size) : NULL;
+    if (!ptr) {
+        ptr = aligned_alloc(64, (size_t)size);
+    }
     if (!ptr) {
         memory_release(mem, size);
     }
@@ -107,10 +184,15 @@ void *mem_alloc(struct memory *mem, i64 bytes) {
 }
 
 void mem_free(struct memory *mem, void *ptr, i64 bytes) {
-    if (ptr) {
-        free(ptr);
-        memory_release(mem, ALIGN_UP(MAX_OF(bytes, 1), 64));
+    if (!ptr) {
+        return;
     }
+    i64 size;
+    i32 class = keep_class(ALIGN_UP(MAX_OF(bytes, 1), 64), &size);
+    if (class < 0 || !keep_put(class, size, ptr)) {
+        free(ptr);
+    }
+    memory_release(mem, size);
 }
 
 struct arena_block {

@@ -159,6 +159,12 @@ struct kscan { /* exclusive sums of u32 in place, in three launches */
     u32 *sums; /* one per block of SCAN_TILE */
     i64 sum_count;
 };
+struct kprobe { /* reads `count` 16-byte words */
+    const u8 *data;
+    i64 count;
+    u32 *out;
+};
+
 #define SCAN_TILE 2048
 #define BLOCK_THREADS 256
 

@@ -17,4 +17,5 @@ set(WF_EMBEDDED
   vm.h=gpu/kernels/vm.h
   vm_rows.h=gpu/kernels/vm_rows.h
   vm_agg.h=gpu/kernels/vm_agg.h
-  build.h=gpu/kernels/build.h)
+  build.h=gpu/kernels/build.h
+  probe.h=gpu/kernels/probe.h)

@@ -1,4 +1,5 @@
-/* gpu_describe.c: `warpfox devices`: what was found, how fast its bus is, what cannot be used and why. */
+/* gpu_describe.c: `warpfox devices`: what was found, how fast its memory and bus are, what cannot
+ * be used and why. */
 #include "gpu/gpu_int.h"
 
 #include <stdio.h>
@@ -41,15 +42,79 @@ static void measure(struct gpu *g, f64 *out_up, f64 *out_down) {
     gpu_heap_free(g, block);
 }
 
+/* Times `rounds` of one kind of work on stream 0 and keeps the fastest; 0 when it failed. */
+static f64 fastest_seconds(struct gpu *g, bool (*work)(struct gpu *g, void *arg), void *arg) {
+    struct error err;
+    error_reset(&err);
+    const struct cu_api *api = g->api;
+    void *events[2] = {NULL, NULL};
+    f64 best = 0;
+    for (i64 i = 0; i < 2; i++) {
+        if (gpu_event(g, i, &events[i], &err)) {
+            return 0;
+        }
+    }
+    for (i32 round = 0; round < 4; round++) {
+        float ms = 0;
+        if (api->event_record(events[0], g->streams[0]) || !work(g, arg) ||
+            api->event_record(events[1], g->streams[0]) || api->stream_synchronize(g->streams[0]) ||
+            api->event_elapsed(&ms, events[0], events[1])) {
+            return 0;
+        }
+        f64 seconds = (f64)ms * 1e-3;
+        best = best == 0 || seconds < best ? seconds : best;
+    }
+    return best;
+}
+
+struct card_probe {
+    struct gpu_block *a, *b;
+    i64 bytes;
+    void *function;
+};
+
+static bool probe_copy(struct gpu *g, void *arg) {
+    struct card_probe *p = arg;
+    return !g->api->copy_device(p->b->addr, p->a->addr, (size_t)p->bytes, g->streams[0]);
+}
+
+static bool probe_read(struct gpu *g, void *arg) {
+    struct card_probe *p = arg;
+    struct error err;
+    error_reset(&err);
+    struct kprobe args = {DEV(const u8 *, p->a->addr), p->bytes / 16, DEV(u32 *, p->b->addr)};
+    return !gpu_launch(g, p->function, g->sm_count * 4LL, 512, 0, g->streams[0], &args, &err);
+}
+
+/* GB/s inside the card: reading, and copying (bytes read and written); 0 when not measured. */
+static void measure_card(struct gpu *g, f64 *out_read, f64 *out_copy) {
+    struct error err;
+    error_reset(&err);
+    struct card_probe p = {.bytes = g->api->is_simt ? 1 << 16 : 2LL << 30};
+    *out_read = *out_copy = 0;
+    p.a = gpu_heap_alloc(g, p.bytes);
+    p.b = gpu_heap_alloc(g, p.bytes);
+    if (p.a && p.b && !g->api->set_bytes(p.a->addr, 1, (size_t)p.bytes, g->streams[0]) &&
+        !gpu_kernel(g, KERNEL_PROBE_READ, &p.function, &err)) {
+        f64 copy = fastest_seconds(g, probe_copy, &p);
+        f64 read = fastest_seconds(g, probe_read, &p);
+        *out_copy = copy > 0 ? 2e-9 * (f64)p.bytes / copy : 0;
+        *out_read = read > 0 ? 1e-9 * (f64)p.bytes / read : 0;
+    }
+    gpu_heap_free(g, p.a);
+    gpu_heap_free(g, p.b);
+}
+
 static void describe_code(struct text *out, const struct gpu *g) {
     int major = 0;
     int minor = 0;
     if (g->api->has_rtc && !g->api->rtc_version(&major, &minor)) {
-        text_print(out, "  NVRTC %d.%d from %s: woven kernels are compiled in the background\n", major,
-                   minor, g->api->rtc_from);
+        text_print(out, "  NVRTC %d.%d from %s: woven kernels are compiled in the background\n",
+                   major, minor, g->api->rtc_from);
     } else {
-        text_print(out, "  no NVRTC (libnvrtc.so): woven kernels cannot be compiled; the virtual machine "
-                        "runs everything\n");
+        text_print(
+            out, "  no NVRTC (libnvrtc.so): woven kernels cannot be compiled; the virtual machine "
+                 "runs everything\n");
     }
     i32 images = 0;
     for (i32 i = 0; i < gpu_image_count; i++) {
@@ -83,9 +148,17 @@ void gpu_describe(struct text *out) {
     f64 down = 0;
     measure(g, &up, &down);
     if (up > 0) {
-        text_print(out, "  pinned copies: %.1f GB/s to the card, %.1f GB/s back\n", up, down);
+        text_print(out, "  host to device: %.1f GB/s, device to host: %.1f GB/s (pinned memory)\n",
+                   up, down);
     } else {
         text_print(out, "  pinned copies could not be measured\n");
+    }
+    f64 read = 0;
+    f64 copy = 0;
+    measure_card(g, &read, &copy);
+    if (read > 0) {
+        text_print(out, "  device read: %.1f GB/s, device copy: %.1f GB/s (read + write)\n", read,
+                   copy);
     }
     dev->close(dev);
 }
