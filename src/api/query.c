@@ -71,7 +71,7 @@ static FALLIBLE run_item(struct wf_connection *conn, struct script *script, i64 
 static FALLIBLE run_all(struct wf_connection *conn, struct script *script, wf_each_result each,
                         void *arg) {
     for (i64 i = 0; i < script->list.items.count; i++) {
-        struct wf_result *result;
+        struct wf_result *result = NULL;
         TRY(run_item(conn, script, i, &result));
         if (each(arg, result)) {
             break;

@@ -50,6 +50,7 @@ struct kop {
 #define KOP_MASKED 1u  /* inside WHEN: rows that are not active keep their values */
 #define KOP_FILTERS 2u /* the boolean result is not kept: it filters */
 #define KOP_ALWAYS 4u  /* to be executed by threads without active rows, too */
+#define KOP_HOT 8u     /* frequent: found by the short way */
 /* LOAD whose form is known: into a register of 4 (class 1) or 8 bytes (class 2). Signed and floating
  * forms of the register's own width are the unsigned one; others stay OP_LOAD. */
 #define KOP_LOAD(class_no, form) (0x4000u + (class_no) * 16u + (form))

@@ -270,6 +270,18 @@ static FALLIBLE code_load(struct gpu *g, struct code *code, struct error *err) {
     return ERR_OK;
 }
 
+const struct gpu_image *gpu_image_find(const struct gpu *g, const char *module) {
+    const struct gpu_image *found = NULL;
+    for (i32 i = 0; i < gpu_image_count && !g->api->is_simt; i++) {
+        const struct gpu_image *image = &gpu_images[i];
+        bool runs = image->is_ptx ? image->chip <= g->chip : image->chip == g->chip;
+        if (runs && !strcmp(image->module, module) && (!found || found->is_ptx)) {
+            found = image;
+        }
+    }
+    return found;
+}
+
 static FALLIBLE load_module(struct gpu *g, enum module_no no, struct code **out,
                             struct error *err) {
     struct gpu_codes *codes = &g->codes;
@@ -282,16 +294,14 @@ static FALLIBLE load_module(struct gpu *g, enum module_no no, struct code **out,
         if (!code) {
             return memory_refused(g->mem, err, bytes);
         }
-        for (i32 i = 0; i < gpu_image_count; i++) {
-            const struct gpu_image *image = &gpu_images[i];
-            if (image->chip == g->chip && !strcmp(image->module, module_texts[no])) {
-                code->image = malloc((size_t)image->bytes);
-                if (code->image) {
-                    memcpy(code->image, image->data, (size_t)image->bytes);
-                    code->image_bytes = image->bytes;
-                    atomic_store(&code->state, CODE_COMPILED);
-                }
-            }
+        const struct gpu_image *image = gpu_image_find(g, module_texts[no]);
+        if (image) {
+            code->image = malloc((size_t)image->bytes);
+        }
+        if (code->image) {
+            memcpy(code->image, image->data, (size_t)image->bytes);
+            code->image_bytes = image->bytes;
+            atomic_store(&code->state, CODE_COMPILED);
         }
         if (!code->image) {
             compile_now(g, code);

@@ -116,12 +116,10 @@ static void describe_code(struct text *out, const struct gpu *g) {
             out, "  no NVRTC (libnvrtc.so): woven kernels cannot be compiled; the virtual machine "
                  "runs everything\n");
     }
-    i32 images = 0;
-    for (i32 i = 0; i < gpu_image_count; i++) {
-        images += gpu_images[i].chip == g->chip;
-    }
-    if (images) {
-        text_print(out, "  fixed kernels: compiled ahead of time for sm_%d\n", g->chip);
+    const struct gpu_image *image = gpu_image_find(g, "vm_rows");
+    if (image) {
+        text_print(out, "  fixed kernels: compiled ahead of time for sm_%d%s\n", image->chip,
+                   image->is_ptx ? ", as PTX" : "");
     } else {
         text_print(out, "  fixed kernels: compiled by NVRTC on first use, then cached on disk\n");
     }

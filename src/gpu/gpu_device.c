@@ -268,11 +268,7 @@ static FALLIBLE find_chip(struct gpu *g, struct error *err) {
 }
 
 static bool has_code(const struct gpu *g) {
-    bool images = false;
-    for (i32 i = 0; i < gpu_image_count; i++) {
-        images = images || gpu_images[i].chip == g->chip;
-    }
-    return images || g->api->has_rtc;
+    return g->api->has_rtc || gpu_image_find(g, "vm_rows");
 }
 
 struct device *gpu_device_open(struct memory *host_mem, i64 budget_bytes, char why[300]) {

@@ -26,6 +26,7 @@ enum { GPU_STREAMS = 3, GPU_ALIGN = 256, VM_TILE_ROWS = 1024, VM_BLOCK = 128, WO
 /* --- device memory (gpu_memory.c) --- */
 
 struct gpu;
+struct gpu_image;
 struct gpu_slab;
 struct gpu_block {
     u64 addr;
@@ -136,6 +137,9 @@ void gpu_codes_init(struct gpu *g);
 void gpu_codes_fini(struct gpu *g, bool context_alive);
 /* Forgets loaded modules, keeps compiled images: after a reset of the context. */
 void gpu_codes_unload(struct gpu *g);
+/* The kernels of a module compiled ahead of time for this chip, or as PTX for an older one; NULL when there are
+ * none. The simt driver always compiles the text. */
+const struct gpu_image *gpu_image_find(const struct gpu *g, const char *module);
 FALLIBLE gpu_kernel(struct gpu *g, enum kernel_no kernel, void **out, struct error *err);
 /* Woven code. With wait, compiles now; else queues and returns a NULL function until it is there. */
 FALLIBLE gpu_woven(struct gpu *g, const struct text *text, bool wait, void **out, struct error *err);

@@ -20,6 +20,13 @@ static u32 class_of(u8 kind) { /* log2 of the bytes, four-byte classes merged */
 
 static const u32 class_bytes[4] = {1, 4, 8, 16};
 
+/* Opcodes with a short way in the virtual machine: VM_HOT_SCALARS in kernels/vm.h, and loads of known form. */
+#define HOT(A, name, r, ka, kb, part, cost, expr, text) [OP_##name] = 1,
+static const b8 hot[OP_COUNT] = {WF_OPS_CMP(HOT, , i32, I32, 1) WF_OPS_CMP(HOT, , f32, F32, 1)
+                                     WF_OPS_INT2(HOT, , i32, u32, I32, 1)[OP_AND_B8] = 1,
+                                 [OP_OR_B8] = 1};
+#undef HOT
+
 struct planner {
     struct arena *arena;
     struct gpu_plan *plan;
@@ -299,7 +306,8 @@ static const char *emit_op(struct planner *p, struct emitter *e, u32 i) {
     struct kop kop = {.code = op->code, .rank = op->rank, .imm = p->plan->op_imm[i]};
     bool always = op->code == OP_WHEN || op->code == OP_END || op->code == OP_MATCH ||
                   op->code == OP_EMIT;
-    kop.flags = (u8)((e->depth > 0 ? KOP_MASKED : 0) | (always ? KOP_ALWAYS : 0));
+    kop.flags = (u8)((e->depth > 0 ? KOP_MASKED : 0) | (always ? KOP_ALWAYS : 0) |
+                     (hot[op->code] ? KOP_HOT : 0));
     if (writes(op)) {
         if (p->first[op->dst] == i) {
             p->plan->places[op->dst] = take_place(p, class_of(p->pipe->regs[op->dst].kind));
@@ -369,6 +377,7 @@ void gpu_plan_forms(const struct gpu_plan *plan, const struct weave_col *cols, s
                      (class == 2 && (form == SEG_U64 || form == SEG_I32));
         if (known && (class == 1 || class == 2)) {
             ops[i].code = (u16)KOP_LOAD(class, form);
+            ops[i].flags |= KOP_HOT;
         }
     }
 }

@@ -13,7 +13,8 @@ extern const int gpu_text_count;
 struct gpu_image {
     const char *module; /* "vm_rows" */
     int chip;           /* 90 for sm_90 */
-    const void *data;   /* a cubin */
+    int is_ptx;         /* for this chip and later ones; else a cubin for this one only */
+    const void *data;
     long long bytes;
 };
 extern const struct gpu_image *const gpu_images;

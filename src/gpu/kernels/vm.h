@@ -18,7 +18,9 @@
 #include "defs/fn_date.h"
 
 #define VM_THREADS 128u
+#ifndef VM_GROUPS
 #define VM_GROUPS 2u                          /* of four rows, per thread */
+#endif
 #define VM_SPAN (VM_THREADS * 4u)             /* rows from one group of a thread to its next */
 #define VM_PLANE (VM_THREADS * 16u)
 #define VM_HEAVY_COST 8
@@ -42,36 +44,41 @@ enum op_code {
 enum kind { WF_KINDS(X, ) KIND_COUNT };
 #undef X
 
+/* Fields are taken out where they are used: nine of them would be nine registers. */
 struct vm_op {
-    u32 code, rank, dst, a, b, c, imm, kind, flags;
+    vec16 v;
 };
-
 FN struct vm_op vm_fetch(const struct kop *ops, u32 pc) {
-    vec16 v = load16(&ops[pc]);
     struct vm_op op;
-    op.code = v.w[0] & 0xffffu;
-    op.rank = v.w[0] >> 16;
-    op.dst = v.w[1] & 0xffffu;
-    op.a = v.w[1] >> 16;
-    op.b = v.w[2] & 0xffffu;
-    op.c = v.w[2] >> 16;
-    op.imm = v.w[3] & 0xffffu;
-    op.kind = v.w[3] >> 16 & 255u;
-    op.flags = v.w[3] >> 24;
+    op.v = load16(&ops[pc]);
     return op;
 }
+FN u32 op_code(struct vm_op op) { return op.v.w[0] & 0xffffu; }
+FN u32 op_rank(struct vm_op op) { return op.v.w[0] >> 16; }
+FN u32 op_dst(struct vm_op op) { return op.v.w[1] & 0xffffu; }
+FN u32 op_a(struct vm_op op) { return op.v.w[1] >> 16; }
+FN u32 op_b(struct vm_op op) { return op.v.w[2] & 0xffffu; }
+FN u32 op_c(struct vm_op op) { return op.v.w[2] >> 16; }
+FN u32 op_imm(struct vm_op op) { return op.v.w[3] & 0xffffu; }
+FN u32 op_kind(struct vm_op op) { return op.v.w[3] >> 16 & 255u; }
+FN u32 op_flags(struct vm_op op) { return op.v.w[3] >> 24; }
 
 /* --- places --------------------------------------------------------------------------------- */
 
 /* Row i of a thread is row i % 4 of its group i / 4. */
 FN u32 vm_start(u32 place) { return (place & 0x7fffu) * 16u; }
+/* All ones, or zero for a constant. Written so that the compiler cannot prepare sums of thread and group
+ * offsets ahead of the tiles: there are dozens, and they would be spilled. */
+FN u32 vm_own(u32 place) { return (place >> 15) - 1u; }
 FN u32 vm_vec(u32 place, u32 h, u32 bytes) {
-    return vm_start(place) + (place & KOP_CONST ? 0u : t_id() * 16u + h * bytes * VM_SPAN);
+    u32 own = vm_own(place);
+    return vm_start(place) + (t_id() * 16u & own) + (h * bytes * VM_SPAN & own);
 }
 FN u32 vm_byte(u32 place, u32 h) {
-    return vm_start(place) + (place & KOP_CONST ? 0u : t_id() * 4u + h * VM_SPAN);
+    u32 own = vm_own(place);
+    return vm_start(place) + (t_id() * 4u & own) + (h * VM_SPAN & own);
 }
-FN u32 vm_plane(u32 place) { return place & KOP_CONST ? 16u : VM_PLANE; }
+FN u32 vm_plane(u32 place) { return 16u + ((VM_PLANE - 16u) & vm_own(place)); }
 /* Where row `row` of the tile is. */
 FN u32 vm_elem(u32 place, u32 bytes, u32 row) {
     if (place & KOP_CONST) {
@@ -272,32 +279,68 @@ FN u32 vm_bits(const b8 x[4]) {
     return (u32)(x[0] & 1) | (u32)(x[1] & 1) << 1 | (u32)(x[2] & 1) << 2 | (u32)(x[3] & 1) << 3;
 }
 #define VM_OUT4_b8(z)                                                                              \
-    if (op.flags & KOP_FILTERS) {                                                                  \
+    if (op_flags(op) & KOP_FILTERS) {                                                                  \
         act &= ~((vm_bits(z) ^ 15u) << (4 * h));                                                   \
     } else {                                                                                       \
-        put4_b8(s, op.dst, h, z, keep);                                                            \
+        put4_b8(s, op_dst(op), h, z, keep);                                                            \
     }
-#define VM_OUT4_i32(z) put4_i32(s, op.dst, h, z, keep);
-#define VM_OUT4_i64(z) put4_i64(s, op.dst, h, z, keep);
-#define VM_OUT4_i128(z) put4_i128(s, op.dst, h, z, keep);
-#define VM_OUT4_f32(z) put4_f32(s, op.dst, h, z, keep);
-#define VM_OUT4_f64(z) put4_f64(s, op.dst, h, z, keep);
+#define VM_OUT4_i32(z) put4_i32(s, op_dst(op), h, z, keep);
+#define VM_OUT4_i64(z) put4_i64(s, op_dst(op), h, z, keep);
+#define VM_OUT4_i128(z) put4_i128(s, op_dst(op), h, z, keep);
+#define VM_OUT4_f32(z) put4_f32(s, op_dst(op), h, z, keep);
+#define VM_OUT4_f64(z) put4_f64(s, op_dst(op), h, z, keep);
 #define VM_OUT1_b8(z)                                                                              \
-    if (op.flags & KOP_FILTERS) {                                                                  \
+    if (op_flags(op) & KOP_FILTERS) {                                                                  \
         act &= ~((u32)((z ^ 1) & 1) << i);                                                         \
     } else {                                                                                       \
-        put1_b8(s, op.dst, i, z);                                                                  \
+        put1_b8(s, op_dst(op), i, z);                                                                  \
     }
-#define VM_OUT1_i32(z) put1_i32(s, op.dst, i, z);
-#define VM_OUT1_i64(z) put1_i64(s, op.dst, i, z);
-#define VM_OUT1_i128(z) put1_i128(s, op.dst, i, z);
-#define VM_OUT1_f32(z) put1_f32(s, op.dst, i, z);
-#define VM_OUT1_f64(z) put1_f64(s, op.dst, i, z);
+#define VM_OUT1_i32(z) put1_i32(s, op_dst(op), i, z);
+#define VM_OUT1_i64(z) put1_i64(s, op_dst(op), i, z);
+#define VM_OUT1_i128(z) put1_i128(s, op_dst(op), i, z);
+#define VM_OUT1_f32(z) put1_f32(s, op_dst(op), i, z);
+#define VM_OUT1_f64(z) put1_f64(s, op_dst(op), i, z);
 
 #define VM_WIDE(cost, size) ((cost) >= VM_HEAVY_COST || (size) >= 16)
-#define VM_KEEP u32 keep = op.flags & KOP_MASKED ? act >> (4 * h) & 15u : 15u;
-/* One group: `in` fetches operands, `call` computes row j. One row: `call1` computes row i. */
-#define VM_CASE(name, r, wide, in, call, call1)                                                    \
+#define VM_KEEP u32 keep = op_flags(op) & KOP_MASKED ? act >> (4 * h) & 15u : 15u;
+/* Light opcodes, a group at a time: `in` fetches operands, `call` computes row j. */
+#define VM_LIGHT(name, r, wide, in, call, call1)                                                   \
+    case OP_##name: {                                                                              \
+        if (wide) {                                                                                \
+            heavy = 1;                                                                             \
+        } else {                                                                                   \
+            VM_GROUP_LOOP {                                                                        \
+                VM_KEEP r z[4];                                                                    \
+                in UNROLL for (u32 j = 0; j < 4; j++) { z[j] = call; }                             \
+                VM_OUT4_##r(z)                                                                     \
+            }                                                                                      \
+        }                                                                                          \
+        break;                                                                                     \
+    }
+#define VM_LIGHT_F(name, r, wide, in, call, call1)                                                 \
+    case OP_##name: {                                                                              \
+        if (wide) {                                                                                \
+            heavy = 1;                                                                             \
+        } else {                                                                                   \
+            VM_GROUP_LOOP {                                                                        \
+                VM_KEEP r z[4];                                                                    \
+                u32 faults = 0;                                                                    \
+                in UNROLL for (u32 j = 0; j < 4; j++) {                                            \
+                    u8 f = 0;                                                                      \
+                    z[j] = call;                                                                   \
+                    faults |= (u32)f << (8 * j);                                                   \
+                }                                                                                  \
+                if (faults) {                                                                      \
+                    vm_faults(faults, act >> (4 * h), op_rank(op), VM_NUMBER + h * VM_SPAN,        \
+                              args.report);                                                        \
+                }                                                                                  \
+                VM_OUT4_##r(z)                                                                     \
+            }                                                                                      \
+        }                                                                                          \
+        break;                                                                                     \
+    }
+/* Heavy ones, row by row: `call1` computes row i. */
+#define VM_HEAVY(name, r, wide, in, call, call1)                                                   \
     case OP_##name: {                                                                              \
         if (wide) {                                                                                \
             VM_EACH_ROW {                                                                          \
@@ -306,17 +349,10 @@ FN u32 vm_bits(const b8 x[4]) {
                     VM_OUT1_##r(z)                                                                 \
                 }                                                                                  \
             }                                                                                      \
-        } else {                                                                                   \
-            VM_GROUP_LOOP {                                                                        \
-                VM_KEEP                                                                            \
-                r z[4];                                                                            \
-                in UNROLL for (u32 j = 0; j < 4; j++) { z[j] = call; }                             \
-                VM_OUT4_##r(z)                                                                     \
-            }                                                                                      \
         }                                                                                          \
         break;                                                                                     \
     }
-#define VM_CASE_F(name, r, wide, in, call, call1)                                                  \
+#define VM_HEAVY_F(name, r, wide, in, call, call1)                                                 \
     case OP_##name: {                                                                              \
         if (wide) {                                                                                \
             VM_EACH_ROW {                                                                          \
@@ -324,77 +360,88 @@ FN u32 vm_bits(const b8 x[4]) {
                     u8 f = 0;                                                                      \
                     r z = call1;                                                                   \
                     VM_OUT1_##r(z) if (f) {                                                        \
-                        vm_faults(f, 1u, op.rank, t.number + (i >> 2) * VM_SPAN + (i & 3u),        \
-                                  args.report);                                                    \
+                        vm_faults(f, 1u, op_rank(op), number + (i >> 2) * VM_SPAN + (i & 3u),      \
+                                  report);                                                         \
                     }                                                                              \
                 }                                                                                  \
-            }                                                                                      \
-        } else {                                                                                   \
-            VM_GROUP_LOOP {                                                                        \
-                VM_KEEP                                                                            \
-                r z[4];                                                                            \
-                u32 faults = 0;                                                                    \
-                in UNROLL for (u32 j = 0; j < 4; j++) {                                            \
-                    u8 f = 0;                                                                      \
-                    z[j] = call;                                                                   \
-                    faults |= (u32)f << (8 * j);                                                   \
-                }                                                                                  \
-                if (faults) {                                                                      \
-                    vm_faults(faults, act >> (4 * h), op.rank, t.number + h * VM_SPAN, args.report); \
-                }                                                                                  \
-                VM_OUT4_##r(z)                                                                     \
             }                                                                                      \
         }                                                                                          \
         break;                                                                                     \
     }
 #define VM_IN1(ka)                                                                                 \
     ka x[4];                                                                                       \
-    get4_##ka(s, op.a, h, x);
+    get4_##ka(s, op_a(op), h, x);
 #define VM_IN2(ka, kb)                                                                             \
     VM_IN1(ka)                                                                                     \
     kb y[4];                                                                                       \
-    get4_##kb(s, op.b, h, y);
+    get4_##kb(s, op_b(op), h, y);
 #define VM_IN3(ka, kb, kc)                                                                         \
     VM_IN2(ka, kb)                                                                                 \
     kc w[4];                                                                                       \
-    get4_##kc(s, op.c, h, w);
-#define VM_A(ka) get1_##ka(s, op.a, i)
-#define VM_B(kb) get1_##kb(s, op.b, i)
-#define VM_C(kc) get1_##kc(s, op.c, i)
+    get4_##kc(s, op_c(op), h, w);
+#define VM_A(ka) get1_##ka(s, op_a(op), i)
+#define VM_B(kb) get1_##kb(s, op_b(op), i)
+#define VM_C(kc) get1_##kc(s, op_c(op), i)
+/* A is the case macro: VM_LIGHT or VM_HEAVY, with _F for opcodes that may fail. */
 #define VM_X1(A, name, r, ka, part, cost, expr, text)                                              \
-    VM_IF_##r(VM_IF_##ka(VM_CASE(name, r, VM_WIDE(cost, sizeof(r) | sizeof(ka)), VM_IN1(ka),       \
-                                 fast_##name(x[j]), slow_##name(VM_A(ka)))))
+    VM_IF_##r(VM_IF_##ka(A(name, r, VM_WIDE(cost, sizeof(r) | sizeof(ka)), VM_IN1(ka),             \
+                           fast_##name(x[j]), slow_##name(VM_A(ka)))))
 #define VM_X2(A, name, r, ka, kb, part, cost, expr, text)                                          \
     VM_IF_##r(VM_IF_##ka(VM_IF_##kb(                                                               \
-        VM_CASE(name, r, VM_WIDE(cost, sizeof(r) | sizeof(ka) | sizeof(kb)), VM_IN2(ka, kb),       \
-                fast_##name(x[j], y[j]), slow_##name(VM_A(ka), VM_B(kb))))))
+        A(name, r, VM_WIDE(cost, sizeof(r) | sizeof(ka) | sizeof(kb)), VM_IN2(ka, kb),             \
+          fast_##name(x[j], y[j]), slow_##name(VM_A(ka), VM_B(kb))))))
 #define VM_X3(A, name, r, ka, kb, kc, part, cost, expr, text)                                      \
     VM_IF_##r(VM_IF_##ka(VM_IF_##kb(VM_IF_##kc(                                                    \
-        VM_CASE(name, r, VM_WIDE(cost, sizeof(r)), VM_IN3(ka, kb, kc),                             \
-                fast_##name(x[j], y[j], w[j]), slow_##name(VM_A(ka), VM_B(kb), VM_C(kc)))))))
+        A(name, r, VM_WIDE(cost, sizeof(r)), VM_IN3(ka, kb, kc), fast_##name(x[j], y[j], w[j]),    \
+          slow_##name(VM_A(ka), VM_B(kb), VM_C(kc)))))))
 #define VM_X1F(A, name, r, ka, part, cost, expr, text)                                             \
-    VM_IF_##r(VM_IF_##ka(VM_CASE_F(name, r, VM_WIDE(cost, sizeof(r) | sizeof(ka)), VM_IN1(ka),     \
-                                   fast_##name(x[j], &f), slow_##name(VM_A(ka), &f))))
+    VM_IF_##r(VM_IF_##ka(A(name, r, VM_WIDE(cost, sizeof(r) | sizeof(ka)), VM_IN1(ka),             \
+                           fast_##name(x[j], &f), slow_##name(VM_A(ka), &f))))
 #define VM_X2F(A, name, r, ka, kb, part, cost, expr, text)                                         \
     VM_IF_##r(VM_IF_##ka(VM_IF_##kb(                                                               \
-        VM_CASE_F(name, r, VM_WIDE(cost, sizeof(r) | sizeof(ka) | sizeof(kb)), VM_IN2(ka, kb),     \
-                  fast_##name(x[j], y[j], &f), slow_##name(VM_A(ka), VM_B(kb), &f)))))
+        A(name, r, VM_WIDE(cost, sizeof(r) | sizeof(ka) | sizeof(kb)), VM_IN2(ka, kb),             \
+          fast_##name(x[j], y[j], &f), slow_##name(VM_A(ka), VM_B(kb), &f)))))
 #define VM_X3F(A, name, r, ka, kb, kc, part, cost, expr, text)                                     \
     VM_IF_##r(VM_IF_##ka(VM_IF_##kb(VM_IF_##kc(                                                    \
-        VM_CASE_F(name, r, 1, VM_IN3(ka, kb, kc), fast_##name(x[j], y[j], w[j], &f),               \
-                  slow_##name(VM_A(ka), VM_B(kb), VM_C(kc), &f))))))
+        A(name, r, 1, VM_IN3(ka, kb, kc), fast_##name(x[j], y[j], w[j], &f),                       \
+          slow_##name(VM_A(ka), VM_B(kb), VM_C(kc), &f))))))
+#define VM_SCALARS(plain, failing)                                                                 \
+    WF_OPS1(VM_X1, plain)                                                                          \
+    WF_OPS2(VM_X2, plain)                                                                          \
+    WF_OPS3(VM_X3, plain)                                                                          \
+    WF_OPS1F(VM_X1F, failing)                                                                      \
+    WF_OPS2F(VM_X2F, failing)                                                                      \
+    WF_OPS3F(VM_X3F, failing)
+
+/* The compiler turns a switch into a tree of comparisons: frequent opcodes have a small tree of their own. The
+ * list must be that of gpu_plan.c. */
+#define VM_HOT_SCALARS                                                                             \
+    WF_OPS_CMP(VM_X2, VM_LIGHT, i32, I32, 1)                                                       \
+    WF_OPS_CMP(VM_X2, VM_LIGHT, f32, F32, 1)                                                       \
+    WF_OPS_INT2(VM_X2, VM_LIGHT, i32, u32, I32, 1)                                                    \
+    VM_X2(VM_LIGHT, AND_B8, b8, b8, b8, core, 1, , "")                                             \
+    VM_X2(VM_LIGHT, OR_B8, b8, b8, b8, core, 1, , "")
+
+/* number: of the thread's first row in the source. Returns the rows still active. */
+FN_SLOW u32 vm_scalar(u8 *s, struct vm_op op, u32 act, i64 number, u64 *report) {
+    switch (op_code(op)) {
+        VM_SCALARS(VM_HEAVY, VM_HEAVY_F)
+    default: break;
+    }
+    return act;
+}
 
 /* --- control opcodes -------------------------------------------------------------------------- */
 
 FN void vm_const(u8 *s, struct vm_op op, struct klit lit) {
     NO_UNROLL for (u32 j = 0; j < 4; j++) {
-        switch (op.kind) {
-        case KIND_B8: s[vm_start(op.dst) + j] = (b8)lit.low; break;
+        switch (op_kind(op)) {
+        case KIND_B8: s[vm_start(op_dst(op)) + j] = (b8)lit.low; break;
         case KIND_I32:
-        case KIND_F32: *(u32 *)(s + vm_start(op.dst) + 4u * j) = (u32)lit.low; break;
+        case KIND_F32: *(u32 *)(s + vm_start(op_dst(op)) + 4u * j) = (u32)lit.low; break;
         case KIND_I64:
-        case KIND_F64: *(u64 *)(s + vm_start(op.dst) + 8u * j) = lit.low; break;
-        default: store16(s + vm_start(op.dst) + 16u * j, vec_of(lit.low, lit.high)); break;
+        case KIND_F64: *(u64 *)(s + vm_start(op_dst(op)) + 8u * j) = lit.low; break;
+        default: store16(s + vm_start(op_dst(op)) + 16u * j, vec_of(lit.low, lit.high)); break;
         }
     }
 }
@@ -440,18 +487,18 @@ FN void vm_seg64(const struct kseg *seg, i64 row, u64 x[4]) {
 }
 
 FN void vm_put_bits(u8 *s, struct vm_op op, u32 j, u64 low, u64 high) {
-    switch (op.kind) {
-    case KIND_B8: put1_b8(s, op.dst, j, (b8)low); break;
+    switch (op_kind(op)) {
+    case KIND_B8: put1_b8(s, op_dst(op), j, (b8)low); break;
     case KIND_I32:
-    case KIND_F32: vm_put4(s, op.dst, j, (u32)low); break;
+    case KIND_F32: vm_put4(s, op_dst(op), j, (u32)low); break;
     case KIND_I64:
-    case KIND_F64: vm_put8(s, op.dst, j, low); break;
-    default: put1_i128(s, op.dst, j, i128_of(low, high)); break;
+    case KIND_F64: vm_put8(s, op_dst(op), j, low); break;
+    default: put1_i128(s, op_dst(op), j, i128_of(low, high)); break;
     }
 }
 
 /* A load of any form into any kind; the common ones have cases of their own. */
-FN void vm_load(u8 *s, struct vm_op op, const struct kseg *seg, i64 row, u32 h, u32 keep) {
+FN_SLOW void vm_load(u8 *s, struct vm_op op, const struct kseg *seg, i64 row, u32 h, u32 keep) {
     u64 base = seg->form == SEG_F32 || seg->form == SEG_F64 ? 0 : seg->base;
     u64 x[4];
     vm_seg64(seg, row, x);
@@ -467,7 +514,8 @@ FN void vm_load(u8 *s, struct vm_op op, const struct kseg *seg, i64 row, u32 h, 
     }
 }
 
-#define VM_SEG const struct kseg *seg = t.segs + (u64)op.imm * args.tablet_count;
+#define VM_SEG                                                                                     \
+    const struct kseg *seg = args.segs + (u64)op_imm(op) * args.tablet_count + t.tablet;
 #define VM_ACTIVE (act >> (4 * h) & 15u)
 /* All groups are asked for before the first is used. */
 #define VM_LOAD4(form, width, reader)                                                              \
@@ -483,26 +531,22 @@ FN void vm_load(u8 *s, struct vm_op op, const struct kseg *seg, i64 row, u32 h, 
         VM_EACH_GROUP {                                                                            \
             if (VM_ACTIVE) {                                                                       \
                 VM_KEEP UNROLL for (u32 j = 0; j < 4; j++) { x[h][j] += base; }                    \
-                vm_store4(s, op.dst, h, x[h], keep);                                               \
+                vm_store4(s, op_dst(op), h, x[h], keep);                                               \
             }                                                                                      \
         }                                                                                          \
         break;                                                                                     \
     }
 #define VM_LOAD8(form, width, reader, type, widen)                                                 \
     case KOP_LOAD(2, form): {                                                                      \
-        VM_SEG type x[VM_GROUPS][4];                                                               \
-        const u8 *data = seg->data;                                                                \
-        VM_EACH_GROUP {                                                                            \
-            if (VM_ACTIVE) {                                                                       \
-                reader(data + (t.row + h * VM_SPAN) * width, x[h]);                                \
-            }                                                                                      \
-        }                                                                                          \
+        VM_SEG const u8 *data = seg->data;                                                         \
         u64 base = seg->base;                                                                      \
-        VM_EACH_GROUP {                                                                            \
+        VM_GROUP_LOOP {                                                                            \
             if (VM_ACTIVE) {                                                                       \
+                type x[4];                                                                         \
+                reader(data + (t.row + h * VM_SPAN) * width, x);                                   \
                 VM_KEEP u64 y[4];                                                                  \
-                UNROLL for (u32 j = 0; j < 4; j++) { y[j] = (u64)(widen)x[h][j] + base; }          \
-                vm_store8(s, op.dst, h, y, keep);                                                  \
+                UNROLL for (u32 j = 0; j < 4; j++) { y[j] = (u64)(widen)x[j] + base; }             \
+                vm_store8(s, op_dst(op), h, y, keep);                                                  \
             }                                                                                      \
         }                                                                                          \
         break;                                                                                     \
@@ -515,32 +559,25 @@ FN void vm_load(u8 *s, struct vm_op op, const struct kseg *seg, i64 row, u32 h, 
     VM_LOAD8(SEG_U16, 2, group_u16, u32, u64)                                                      \
     VM_LOAD8(SEG_U32, 4, group_u32, u32, u64)                                                      \
     VM_LOAD8(SEG_I32, 4, group_u32, u32, i32)                                                      \
-    VM_LOAD8(SEG_U64, 8, group_u64, u64, u64)                                                      \
-    case OP_LOAD: {                                                                                \
-        VM_SEG NO_UNROLL for (u32 h = 0; h < VM_GROUPS; h++) {                                     \
-            if (VM_ACTIVE) {                                                                       \
-                VM_KEEP vm_load(s, op, seg, t.row + h * VM_SPAN, h, keep);                         \
-            }                                                                                      \
-        }                                                                                          \
-        break;                                                                                     \
-    }
+    VM_LOAD8(SEG_U64, 8, group_u64, u64, u64)
+
 
 /* Element `at` of an array into row i of a register. */
 FN void vm_pick(u8 *s, struct vm_op op, const u8 *data, i64 at, u32 j) {
-    switch (op.kind) {
+    switch (op_kind(op)) {
     case KIND_B8: vm_put_bits(s, op, j, data[at], 0); break;
     case KIND_I32:
     case KIND_F32: vm_put_bits(s, op, j, ((const u32 *)data)[at], 0); break;
     case KIND_I64:
     case KIND_F64: vm_put_bits(s, op, j, ((const u64 *)data)[at], 0); break;
-    default: put1_i128(s, op.dst, j, vec_i128(load16(data + 16 * at))); break;
+    default: put1_i128(s, op_dst(op), j, vec_i128(load16(data + 16 * at))); break;
     }
 }
 
 /* Codes below zero read entry `other`; what lies outside the table reads as zero. */
-FN void vm_lut(u8 *s, struct vm_op op, const struct kcol *lut, u32 j) {
-    i64 at = get1_i32(s, op.a, j);
-    at = at >= 0 ? at : op.b == 0xffffu ? lut->len : (i64)op.b;
+FN_SLOW void vm_lut(u8 *s, struct vm_op op, const struct kcol *lut, u32 j) {
+    i64 at = get1_i32(s, op_a(op), j);
+    at = at >= 0 ? at : op_b(op) == 0xffffu ? lut->len : (i64)op_b(op);
     if (at < lut->len) {
         vm_pick(s, op, lut->data, at, j);
     } else {
@@ -558,14 +595,14 @@ FN u32 vm_mask(const u8 *s, u32 place) {
     return mask;
 }
 
-FN u32 vm_probe(u8 *s, struct vm_op op, const struct kindex *ix, u32 act) {
+FN_SLOW u32 vm_probe(u8 *s, struct vm_op op, const struct kindex *ix, u32 act) {
     VM_EACH_ROW {
         if (act >> i & 1u) {
-            u64 run = find_run(ix, get1_i64(s, op.a, i));
+            u64 run = find_run(ix, get1_i64(s, op_a(op), i));
             if ((u32)run == (u32)(run >> 32)) {
                 act &= ~(1u << i);
             } else {
-                put1_i64(s, op.dst, i, (i64)run_row(ix, (u32)run));
+                put1_i64(s, op_dst(op), i, (i64)run_row(ix, (u32)run));
             }
         }
     }
@@ -574,29 +611,29 @@ FN u32 vm_probe(u8 *s, struct vm_op op, const struct kindex *ix, u32 act) {
 
 /* Cursor and end of every row's run live in two places side by side, the first at b. */
 #define VM_END_PLACE(place) ((place) + VM_GROUPS * VM_PLANE / 16u)
-FN u32 vm_match(u8 *s, struct vm_op op, const struct kindex *ix, u32 act) {
+FN_SLOW u32 vm_match(u8 *s, struct vm_op op, const struct kindex *ix, u32 act) {
     VM_EACH_ROW {
-        u64 run = act >> i & 1u ? find_run(ix, get1_i64(s, op.a, i)) : 0u;
-        vm_put4(s, op.b, i, (u32)run);
-        vm_put4(s, VM_END_PLACE(op.b), i, (u32)(run >> 32));
+        u64 run = act >> i & 1u ? find_run(ix, get1_i64(s, op_a(op), i)) : 0u;
+        vm_put4(s, op_b(op), i, (u32)run);
+        vm_put4(s, VM_END_PLACE(op_b(op)), i, (u32)(run >> 32));
         if ((u32)run == (u32)(run >> 32)) {
             act &= ~(1u << i);
         } else {
-            put1_i64(s, op.dst, i, (i64)run_row(ix, (u32)run));
+            put1_i64(s, op_dst(op), i, (i64)run_row(ix, (u32)run));
         }
     }
     return act;
 }
-FN u32 vm_next(u8 *s, struct vm_op op, const struct kindex *ix) {
+FN_SLOW u32 vm_next(u8 *s, struct vm_op op, const struct kindex *ix) {
     u32 act = 0;
     VM_EACH_ROW {
-        u32 at = vm_get4(s, op.b, i);
-        u32 end = vm_get4(s, VM_END_PLACE(op.b), i);
+        u32 at = vm_get4(s, op_b(op), i);
+        u32 end = vm_get4(s, VM_END_PLACE(op_b(op)), i);
         at += at != end;
-        vm_put4(s, op.b, i, at);
+        vm_put4(s, op_b(op), i, at);
         if (at != end) {
             act |= 1u << i;
-            put1_i64(s, op.dst, i, (i64)run_row(ix, at));
+            put1_i64(s, op_dst(op), i, (i64)run_row(ix, at));
         }
     }
     return act;
@@ -605,28 +642,28 @@ FN u32 vm_next(u8 *s, struct vm_op op, const struct kindex *ix) {
 /* --- the tile loop, one kernel per kind of sink ----------------------------------------------- */
 
 struct vm_tile {
-    const struct kseg *segs; /* of column 0 in this tablet; columns are tablet_count apart */
-    i64 row;                 /* the thread's first row in the tablet */
-    i64 number;              /* its number in the source */
+    u64 tablet;
+    i64 row; /* the thread's first row in the tablet */
     u32 act;
 };
 
 /* False when the tile holds no row that could pass. */
-FN i32 vm_tile_open(struct vm_tile *t, const struct kseg *segs, const i64 *tablet_rows,
-                    const i64 *row_starts, const u8 *zones, u32 zone_count, u32 tile_shift, u64 tile) {
+FN i32 vm_tile_open(struct vm_tile *t, const i64 *tablet_rows, const u8 *zones, u32 zone_count,
+                    u32 tile_shift, u64 tile) {
     u64 tablet = tile >> tile_shift;
     i64 first = (i64)(tile & (((u64)1 << tile_shift) - 1)) * (i64)(VM_SPAN * VM_GROUPS);
     i64 rows = tablet_rows[tablet];
     if (first >= rows || (zones && !zones[tablet * zone_count + (u64)(first >> 14)])) {
         return 0;
     }
-    t->segs = segs + tablet;
+    t->tablet = tablet;
     t->row = first + (i64)t_id() * 4;
-    t->number = row_starts[tablet] + t->row;
     t->act = 0;
     VM_EACH_GROUP { t->act |= group_rows(t->row + h * VM_SPAN, rows) << (4 * h); }
     return 1;
 }
+/* The source's number of the thread's first row. */
+#define VM_NUMBER (args.row_starts[t.tablet] + t.row)
 
 #define VM_BODY(emit)                                                                              \
     u8 *s = s_slots;                                                                               \
@@ -637,14 +674,14 @@ FN i32 vm_tile_open(struct vm_tile *t, const struct kseg *segs, const i64 *table
     for (u32 pc = 0; pc < args.hoist_count; pc++) {                                                \
         struct vm_op op = vm_fetch(args.ops, pc);                                                  \
         if (t_id() == 0) {                                                                         \
-            vm_const(s, op, args.lits[op.imm]);                                                    \
+            vm_const(s, op, args.lits[op_imm(op)]);                                                    \
         }                                                                                          \
     }                                                                                              \
     b_sync();                                                                                      \
     for (u64 tile = t_block(); tile < args.tile_count; tile += t_blocks()) {                       \
         struct vm_tile t;                                                                          \
-        if (!vm_tile_open(&t, args.segs, args.tablet_rows, args.row_starts, args.zones,            \
-                          args.zone_count, args.tile_shift, tile)) {                               \
+        if (!vm_tile_open(&t, args.tablet_rows, args.zones, args.zone_count, args.tile_shift,      \
+                          tile)) {                                                                 \
             continue;                                                                              \
         }                                                                                          \
         if (args.limit >= 0 &&                                                                     \
@@ -656,30 +693,44 @@ FN i32 vm_tile_open(struct vm_tile *t, const struct kseg *segs, const i64 *table
         while (pc < args.op_count) {                                                               \
             struct vm_op op = vm_fetch(args.ops, pc);                                              \
             pc++;                                                                                  \
-            if (!act && !(op.flags & KOP_ALWAYS)) {                                                \
+            if (!act && !(op_flags(op) & KOP_ALWAYS)) {                                                \
                 continue;                                                                          \
             }                                                                                      \
-            switch (op.code) {                                                                     \
-                VM_LOADS                                                                           \
-                VM_CONTROLS(emit)                                                                  \
-                WF_OPS1(VM_X1, )                                                                   \
-                WF_OPS2(VM_X2, )                                                                   \
-                WF_OPS3(VM_X3, )                                                                   \
-                WF_OPS1F(VM_X1F, )                                                                 \
-                WF_OPS2F(VM_X2F, )                                                                 \
-                WF_OPS3F(VM_X3F, )                                                                 \
-            default: break;                                                                        \
+            u32 heavy = 0;                                                                         \
+            if (op_flags(op) & KOP_HOT) {                                                          \
+                switch (op_code(op)) {                                                             \
+                    VM_LOADS                                                                       \
+                    VM_HOT_SCALARS                                                                 \
+                default: break;                                                                    \
+                }                                                                                  \
+            } else {                                                                               \
+                switch (op_code(op)) {                                                             \
+                    VM_CONTROLS(emit)                                                              \
+                    VM_SCALARS(VM_LIGHT, VM_LIGHT_F)                                               \
+                default: break;                                                                    \
+                }                                                                                  \
+            }                                                                                      \
+            if (heavy) {                                                                           \
+                act = vm_scalar(s, op, act, VM_NUMBER, args.report);                               \
             }                                                                                      \
         }                                                                                          \
     }
 
 /* Every row that the opcode may write: all of them, or inside WHEN the active ones. */
-#define VM_MAY (op.flags & KOP_MASKED ? act : ~0u)
+#define VM_MAY (op_flags(op) & KOP_MASKED ? act : ~0u)
 #define VM_CONTROLS(emit)                                                                          \
+    case OP_LOAD: {                                                                                \
+        VM_SEG NO_UNROLL for (u32 h = 0; h < VM_GROUPS; h++) {                                     \
+            if (VM_ACTIVE) {                                                                       \
+                VM_KEEP vm_load(s, op, seg, t.row + h * VM_SPAN, h, keep);                         \
+            }                                                                                      \
+        }                                                                                          \
+        break;                                                                                     \
+    }                                                                                              \
     case OP_CONST: {                                                                               \
         VM_EACH_ROW {                                                                              \
             if (VM_MAY >> i & 1u) {                                                                \
-                vm_pick(s, op, (const u8 *)&args.lits[op.imm], 0, i);                              \
+                vm_pick(s, op, (const u8 *)&args.lits[op_imm(op)], 0, i);                              \
             }                                                                                      \
         }                                                                                          \
         break;                                                                                     \
@@ -690,7 +741,7 @@ FN i32 vm_tile_open(struct vm_tile *t, const struct kseg *segs, const i64 *table
                 VM_KEEP u32 nulls = group_nulls(seg->nulls, seg->null_form, t.row + h * VM_SPAN);  \
                 b8 x[4];                                                                           \
                 UNROLL for (u32 j = 0; j < 4; j++) { x[j] = (b8)(nulls >> j & 1u); }               \
-                put4_b8(s, op.dst, h, x, keep);                                                    \
+                put4_b8(s, op_dst(op), h, x, keep);                                                    \
             }                                                                                      \
         }                                                                                          \
         break;                                                                                     \
@@ -699,12 +750,12 @@ FN i32 vm_tile_open(struct vm_tile *t, const struct kseg *segs, const i64 *table
     case OP_LOADVN: {                                                                              \
         VM_EACH_ROW {                                                                              \
             if (act >> i & 1u) {                                                                   \
-                i64 at = get1_i64(s, op.a, i);                                                     \
-                if (op.code == OP_LOADV) {                                                         \
-                    vm_pick(s, op, args.cols[op.imm].data, at, i);                                 \
+                i64 at = get1_i64(s, op_a(op), i);                                                     \
+                if (op_code(op) == OP_LOADV) {                                                         \
+                    vm_pick(s, op, args.cols[op_imm(op)].data, at, i);                                 \
                 } else {                                                                           \
-                    const b8 *nulls = args.cols[op.imm].nulls;                                     \
-                    put1_b8(s, op.dst, i, nulls ? nulls[at] : (b8)0);                              \
+                    const b8 *nulls = args.cols[op_imm(op)].nulls;                                     \
+                    put1_b8(s, op_dst(op), i, nulls ? nulls[at] : (b8)0);                              \
                 }                                                                                  \
             }                                                                                      \
         }                                                                                          \
@@ -713,7 +764,7 @@ FN i32 vm_tile_open(struct vm_tile *t, const struct kseg *segs, const i64 *table
     case OP_ROWNO: {                                                                               \
         VM_EACH_ROW {                                                                              \
             if (VM_MAY >> i & 1u) {                                                                \
-                put1_i64(s, op.dst, i, t.number + (i >> 2) * VM_SPAN + (i & 3u));                  \
+                put1_i64(s, op_dst(op), i, VM_NUMBER + (i >> 2) * VM_SPAN + (i & 3u));                  \
             }                                                                                      \
         }                                                                                          \
         break;                                                                                     \
@@ -721,25 +772,25 @@ FN i32 vm_tile_open(struct vm_tile *t, const struct kseg *segs, const i64 *table
     case OP_LUT: {                                                                                 \
         VM_EACH_ROW {                                                                              \
             if (act >> i & 1u) {                                                                   \
-                vm_lut(s, op, &args.luts[op.imm], i);                                              \
+                vm_lut(s, op, &args.luts[op_imm(op)], i);                                              \
             }                                                                                      \
         }                                                                                          \
         break;                                                                                     \
     }                                                                                              \
-    case OP_FILTER: act &= vm_mask(s, op.a); break;                                                \
+    case OP_FILTER: act &= vm_mask(s, op_a(op)); break;                                                \
     case OP_WHEN:                                                                                  \
-        *(u32 *)(s + vm_byte(op.dst, 0)) = act;                                                    \
-        act &= vm_mask(s, op.a);                                                                   \
+        *(u32 *)(s + vm_byte(op_dst(op), 0)) = act;                                                    \
+        act &= vm_mask(s, op_a(op));                                                                   \
         break;                                                                                     \
-    case OP_END: act = *(u32 *)(s + vm_byte(op.dst, 0)); break;                                    \
-    case OP_PROBE: act = vm_probe(s, op, &args.indexes[op.imm], act); break;                       \
+    case OP_END: act = *(u32 *)(s + vm_byte(op_dst(op), 0)); break;                                    \
+    case OP_PROBE: act = vm_probe(s, op, &args.indexes[op_imm(op)], act); break;                       \
     case OP_MATCH:                                                                                 \
-        act = vm_match(s, op, &args.indexes[op.imm], act);                                         \
-        pc = b_any((i32)act) ? pc : op.c;                                                          \
+        act = vm_match(s, op, &args.indexes[op_imm(op)], act);                                         \
+        pc = b_any((i32)act) ? pc : op_c(op);                                                          \
         break;                                                                                     \
     case KOP_NEXT:                                                                                 \
-        act = vm_next(s, op, &args.indexes[op.imm]);                                               \
-        pc = b_any((i32)act) ? op.c : pc;                                                          \
+        act = vm_next(s, op, &args.indexes[op_imm(op)]);                                               \
+        pc = b_any((i32)act) ? op_c(op) : pc;                                                          \
         break;                                                                                     \
     case OP_EMIT: emit; break;
 

@@ -1,7 +1,9 @@
 /* vm_agg.h: the virtual machine with an aggregation sink. Small tables live in shared memory, in as many
  * private copies per block as fit, and are merged into the state when the block ends; larger ones are
  * updated where they are. */
-#define WF_MIN_BLOCKS 8 /* 64 registers */
+#ifndef WF_MIN_BLOCKS
+#define WF_MIN_BLOCKS 5
+#endif
 #include "vm.h"
 
 FN void vm_agg_one(const u8 *s, u64 *table, u32 copies, u32 word_count, const u8 *word_ops,

@@ -1,7 +1,9 @@
 /* vm_rows.h: the virtual machine with a row sink. Output rows are reserved once per tile; a list of the
  * kept rows in shared memory lets neighbouring threads write neighbouring elements, straight from the
  * registers' places. */
-#define WF_MIN_BLOCKS 8 /* 64 registers */
+#ifndef WF_MIN_BLOCKS
+#define WF_MIN_BLOCKS 5
+#endif
 #include "vm.h"
 
 #define VM_COPY_ROWS for (u32 k = t_id(); k < fits; k += VM_THREADS)
