@@ -12,9 +12,15 @@ double bench_now(void) {
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-void bench_open(struct bench_db *out, const wf_option *options) {
+void bench_open(struct bench_db *out, int threads, const struct bench_options *options) {
     wf_error error;
-    if (wf_open(NULL, options, &out->db, &error) != WF_OK || wf_connect(out->db, &out->conn) != WF_OK) {
+    char count[16];
+    snprintf(count, sizeof count, "%d", threads);
+    wf_option list[3] = {{"threads", count}};
+    if (options->memory) {
+        list[1] = (wf_option){"memory", options->memory};
+    }
+    if (wf_open(NULL, list, &out->db, &error) != WF_OK || wf_connect(out->db, &out->conn) != WF_OK) {
         fprintf(stderr, "bench: cannot open a database: %s\n", error.message);
         exit(1);
     }
@@ -111,7 +117,7 @@ static const struct {
 } experiments[] = {
     {"virginian", bench_virginian,
      "ten filter queries on CPU and GPU, every placement "
-     "(--rows N --growth --no-gpu --only NAME --encoding plain|narrow)"},
+     "(--rows N --growth --no-gpu --only NAME --encoding plain|narrow --memory SIZE)"},
 };
 
 static int usage(const char *problem) {
@@ -134,6 +140,8 @@ int bench_main(int argc, char **argv) {
             options.no_gpu = true;
         } else if (strcmp(argv[i], "--only") == 0 && i + 1 < argc) {
             options.only = argv[++i];
+        } else if (strcmp(argv[i], "--memory") == 0 && i + 1 < argc) {
+            options.memory = argv[++i];
         } else if (strcmp(argv[i], "--encoding") == 0 && i + 1 < argc) {
             options.encoding = argv[++i];
         } else if (strcmp(argv[i], "--rows") == 0 && i + 1 < argc) {

@@ -15,6 +15,7 @@ struct bench_options {
     bool growth;
     bool no_gpu;
     const char *only;     /* configurations whose name contains this */
+    const char *memory;   /* host budget, as for --memory; NULL = the default */
     const char *encoding; /* "plain", "narrow" or NULL for both */
 };
 
@@ -22,12 +23,12 @@ struct bench_options {
 int bench_main(int argc, char **argv);
 int bench_virginian(const struct bench_options *options);
 
-/* A database with one connection; exits with a message when it cannot be opened. */
+/* A database with one connection; exits with a message when it cannot be opened. `threads`: 0 = all. */
 struct bench_db {
     wf_database *db;
     wf_connection *conn;
 };
-void bench_open(struct bench_db *out, const wf_option *options);
+void bench_open(struct bench_db *out, int threads, const struct bench_options *options);
 void bench_close(struct bench_db *db);
 /* Runs a statement that must succeed. */
 void bench_run(struct bench_db *db, const char *sql);

@@ -1,11 +1,12 @@
 /* embed.c: turns files into one C file of named arrays.
  *
  *   embed OUT.c name=path ...                  texts: (name, text) pairs
- *   embed --images OUT.c name:chip=path ...    compiled kernels: module, chip, bytes; a path ending in .ptx is PTX
+ *   embed --images OUT.c name:chip=path ...    compiled kernels: module, chip, bytes; a path ending
+ * in .ptx is PTX
  *
- * The library carries its kernel text this way and hands it to NVRTC as named headers, so that a kernel can
- * include "defs/op.def" on a machine that has neither our sources nor a toolkit. Texts are written as
- * arrays of numbers: string literals of this length are beyond what C promises. */
+ * The library carries its kernel text this way and hands it to NVRTC as named headers, so that a
+ * kernel can include "defs/op.def" on a machine that has neither our sources nor a toolkit. Texts
+ * are written as arrays of numbers: string literals of this length are beyond what C promises. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +36,8 @@ static FILE *open_out(const char *path) {
     return out;
 }
 
-/* Cuts name=path at the sign and writes the file's bytes as array `text_<i>`; returns their number. */
+/* Cuts name=path at the sign and writes the file's bytes as array `text_<i>`; returns their number.
+ */
 static long put_array(FILE *out, int i, char *arg) {
     char *equals = strchr(arg, '=');
     if (!equals) {
@@ -77,7 +79,10 @@ static void put_images(FILE *out, int count, char **args) {
         fprintf(out, "    {\"%s\", %s, %d, text_%d, sizeof text_%d},\n", args[i], colon + 1,
                 dot && strcmp(dot, ".ptx") == 0, i, i);
     }
-    fprintf(out, "};\nconst struct gpu_image *const gpu_images = images;\nconst int gpu_image_count = %d;\n", count);
+    fprintf(
+        out,
+        "};\nconst struct gpu_image *const gpu_images = images;\nconst int gpu_image_count = %d;\n",
+        count);
 }
 
 int main(int argc, char **argv) {

@@ -1,12 +1,13 @@
 /* kargs.h: what a host launch hands to a kernel; compiles as C11 and as CUDA C.
  *
- * The virtual machine and woven kernels take the same `struct kargs` by value and keep the same sink
- * state, so that a step can change from one to the other between two launches. Pointers are addresses
- * on the device. Everything that varies between executions of one program (literals, bases, row
- * counts, addresses) is reached from here and never written into kernel text.
+ * The virtual machine and woven kernels take the same `struct kargs` by value and keep the same
+ * sink state, so that a step can change from one to the other between two launches. Pointers are
+ * addresses on the device. Everything that varies between executions of one program (literals,
+ * bases, row counts, addresses) is reached from here and never written into kernel text.
  *
- * A launch covers `tablet_count` tablets. Rows are handed out in tiles; a tile lies within one tablet:
- * tile t is tile (t mod 2^tile_shift) of tablet (t >> tile_shift). Tiles past a tablet's rows are empty. */
+ * A launch covers `tablet_count` tablets. Rows are handed out in tiles; a tile lies within one
+ * tablet: tile t is tile (t mod 2^tile_shift) of tablet (t >> tile_shift). Tiles past a tablet's
+ * rows are empty. */
 #ifndef WF_DEFS_KARGS_H
 #define WF_DEFS_KARGS_H
 
@@ -36,24 +37,24 @@ struct kseg {
     u32 null_form; /* enum null_form */
 };
 
-/* One opcode of the virtual machine. Registers are places in shared memory, in units of 16 bytes; the top
- * bit marks a constant, which all threads share. */
+/* One opcode of the virtual machine. Registers are places in shared memory, in units of 16 bytes;
+ * the top bit marks a constant, which all threads share. */
 #define KOP_CONST 0x8000u
 struct kop {
     u16 code; /* enum op_code, or KOP_NEXT */
     u16 rank;
     u16 dst, a, b, c;
     u16 imm;
-    u8 kind; /* enum kind of dst */
+    u8 kind;  /* enum kind of dst */
     u8 flags; /* KOP_… */
 };
 #define KOP_MASKED 1u  /* inside WHEN: rows that are not active keep their values */
 #define KOP_FILTERS 2u /* the boolean result is not kept: it filters */
 #define KOP_ALWAYS 4u  /* to be executed by threads without active rows, too */
 #define KOP_HOT 8u     /* frequent: found by the short way */
-/* LOAD whose form is known: into a register of 4 (class 1) or 8 bytes (class 2). Signed and floating
- * forms of the register's own width are the unsigned one; others stay OP_LOAD. */
-#define KOP_LOAD(class_no, form) (0x4000u + (class_no) * 16u + (form))
+/* LOAD whose form is known: into a register of 4 (class 1) or 8 bytes (class 2). Signed and
+ * floating forms of the register's own width are the unsigned one; others stay OP_LOAD. */
+#define KOP_LOAD(class_no, form) (0x4000u + (class_no)*16u + (form))
 /* Ends one MATCH: takes the next match of every row and goes back to c while any row has one. */
 #define KOP_NEXT 0xffffu
 
@@ -80,30 +81,31 @@ struct kindex {
 
 struct kout {
     u8 *data;
-    b8 *nulls;     /* 0 = the column has no NULL flags */
-    u16 reg;       /* virtual machine: where the value and the flag are */
+    b8 *nulls; /* 0 = the column has no NULL flags */
+    u16 reg;   /* virtual machine: where the value and the flag are */
     u16 null_reg;
     u32 bytes;
 };
 
 enum agg_form { AGG_DENSE, AGG_HASH };
-/* A group's state: word 0 is its key (HASH, AGG_EMPTY = free) or counts touches (DENSE); then the words. The
- * group whose key is AGG_EMPTY lives in slot slot_count; its word 0 is AGG_EMPTY once it is in use. */
+/* A group's state: word 0 is its key (HASH, AGG_EMPTY = free) or counts touches (DENSE); then the
+ * words. The group whose key is AGG_EMPTY lives in slot slot_count; its word 0 is AGG_EMPTY once it
+ * is in use. */
 #define AGG_EMPTY 0xa5a5a5a5a5a5a5a5ULL
 #define AGG_TRIES 512u
 #define AGG_MAX_WORDS 64
 
 struct kagg {
     u64 *state;
-    u64 slot_count; /* a power of two */
+    u64 slot_count;  /* a power of two */
     u64 group_limit; /* HASH: ask for a larger table past this */
     u32 form;        /* enum agg_form */
     u32 word_count;
-    u32 copies;      /* DENSE: private tables per block in shared memory, a power of two; 0 = none */
-    u16 key;         /* virtual machine: place of the key; KOP_CONST with no key = one group */
+    u32 copies; /* DENSE: private tables per block in shared memory, a power of two; 0 = none */
+    u16 key;    /* virtual machine: place of the key; KOP_CONST with no key = one group */
     u16 has_key;
-    const u8 *word_ops;    /* enum word_op */
-    const u16 *word_regs;  /* virtual machine: places */
+    const u8 *word_ops;   /* enum word_op */
+    const u16 *word_regs; /* virtual machine: places */
 };
 
 /* One report per launch or per step, in device memory. */
@@ -138,16 +140,16 @@ struct kargs {
 
 /* Fixed kernels that are not pipelines. */
 struct kbuild {
-    const i64 *key;   /* of the rows to index */
-    const b8 *nulls;  /* or 0; rows with a NULL key are left out */
+    const i64 *key;  /* of the rows to index */
+    const b8 *nulls; /* or 0; rows with a NULL key are left out */
     i64 row_count;
     i64 key_lo;
     u64 slot_count;
     u32 hashed;
     u32 pad;
     i64 *keys;
-    u32 *heads;  /* unique: heads; otherwise counts, then starts */
-    u32 *owner;  /* hashed, not unique: row + 1 that claimed the slot */
+    u32 *heads;   /* unique: heads; otherwise counts, then starts */
+    u32 *owner;   /* hashed, not unique: row + 1 that claimed the slot */
     u32 *slot_of; /* not unique: per row; ~0 = none */
     u32 *cursor;
     u32 *rows;
@@ -173,7 +175,7 @@ struct kagg_step { /* set up and read out an aggregation */
     struct kagg agg;
     u64 *const *cols; /* 1 + word_count columns: key, words */
     u64 *report;
-    u32 one;          /* no key: exactly one row */
+    u32 one; /* no key: exactly one row */
     u32 pad;
 };
 

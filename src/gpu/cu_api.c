@@ -1,9 +1,9 @@
 /* cu_api.c: finds the driver's and NVRTC's entry points.
  *
- * WARPFOX_CUDA names one library that provides both (the simt driver of the tests); otherwise the system's
- * libraries are tried under the names NVIDIA ships. A missing driver is a normal state with a reason; a
- * missing NVRTC leaves the kernels that were compiled ahead of time. The table is filled once per process and
- * never unloaded: unpinning a buffer may need it at any time. */
+ * WARPFOX_CUDA names one library that provides both (the simt driver of the tests); otherwise the
+ * system's libraries are tried under the names NVIDIA ships. A missing driver is a normal state
+ * with a reason; a missing NVRTC leaves the kernels that were compiled ahead of time. The table is
+ * filled once per process and never unloaded: unpinning a buffer may need it at any time. */
 #include "gpu/cu_api.h"
 
 #include <stdio.h>
@@ -37,10 +37,11 @@ static i32 find(void *library, const char *symbol, void *out_field) {
 
 static i32 load_driver(void *library) {
     i32 complete = 1;
-#define X(A, field, symbol, params)                                                                \
-    if (complete && !find(library, #symbol, &api.field)) {                                         \
-        snprintf(failure, sizeof failure, "%s has no %s: the driver is too old", api.from, #symbol); \
-        complete = 0;                                                                              \
+#define X(A, field, symbol, params)                                                        \
+    if (complete && !find(library, #symbol, &api.field)) {                                 \
+        snprintf(failure, sizeof failure, "%s has no %s: the driver is too old", api.from, \
+                 #symbol);                                                                 \
+        complete = 0;                                                                      \
     }
     WF_CU_DRIVER(X, )
 #undef X

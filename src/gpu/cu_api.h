@@ -19,19 +19,19 @@ struct cu_api {
 };
 
 enum { /* attribute numbers of the driver's interface */
-    CU_ATTR_SHARED_OPTIN = 97,
-    CU_ATTR_SM_COUNT = 16,
-    CU_ATTR_MAJOR = 75,
-    CU_ATTR_MINOR = 76,
-    CU_FUNC_REGS = 4,
-    CU_FUNC_LOCAL_BYTES = 3,
-    CU_FUNC_SHARED_BYTES = 1,
-    CU_FUNC_MAX_DYNAMIC_SHARED = 8,
-    CU_OK = 0,
-    CU_OUT_OF_MEMORY = 2,
-    CU_NOT_READY = 600,
-    CU_STREAM_NON_BLOCKING = 1,
-    CU_HOST_PORTABLE_MAPPED = 3,
+       CU_ATTR_SHARED_OPTIN = 97,
+       CU_ATTR_SM_COUNT = 16,
+       CU_ATTR_MAJOR = 75,
+       CU_ATTR_MINOR = 76,
+       CU_FUNC_REGS = 4,
+       CU_FUNC_LOCAL_BYTES = 3,
+       CU_FUNC_SHARED_BYTES = 1,
+       CU_FUNC_MAX_DYNAMIC_SHARED = 8,
+       CU_OK = 0,
+       CU_OUT_OF_MEMORY = 2,
+       CU_NOT_READY = 600,
+       CU_STREAM_NON_BLOCKING = 1,
+       CU_HOST_PORTABLE_MAPPED = 3,
 };
 
 /* Loads the libraries once per process; NULL with a reason in `why` when there is no driver. */

@@ -4,20 +4,20 @@
 
 #include "run/device.h"
 
-/* Opens the first GPU. NULL when there is none that can be used, with the reason in `why`: a normal state.
- * budget_bytes 0 = 90 % of what is free on the card. host_mem pays for book-keeping. */
+/* Opens the first GPU. NULL when there is none that can be used, with the reason in `why`: a normal
+ * state. budget_bytes 0 = 90 % of what is free on the card. host_mem pays for book-keeping. */
 struct device *gpu_device_open(struct memory *host_mem, i64 budget_bytes, char why[300]);
 
 /* `warpfox devices`: what was found, measured copy bandwidth, what cannot be used and why. */
 void gpu_describe(struct text *out);
 
-/* Loads every column of a version that kernels can read into the card's cache (CALL gpu_cache). Errors: 53200
- * naming gpu_memory, ERR_GPU. */
+/* Loads every column of a version that kernels can read into the card's cache (CALL gpu_cache).
+ * Errors: 53200 naming gpu_memory, ERR_GPU. */
 FALLIBLE gpu_cache_table(struct device *dev, struct table *table, struct table_version *version,
                          struct error *err);
 
-/* EXPLAIN (CUDA): the woven text of every pipeline that the GPU can run, the reason for the others. Works
- * without a device (dev NULL) and before the program has run. */
+/* EXPLAIN (CUDA): the woven text of every pipeline that the GPU can run, the reason for the others.
+ * Works without a device (dev NULL) and before the program has run. */
 FALLIBLE gpu_explain_cuda(struct device *dev, struct exec *x, struct text *out, struct error *err);
 
 #endif

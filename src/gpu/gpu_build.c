@@ -1,8 +1,9 @@
 /* gpu_build.c: STEP_BUILD on the card: an index over the rows of a variable.
  *
- * The form follows from what is known when the rows are there: direct addressing when the key range is
- * small against the rows, else open addressing at most half full. One launch assumes unique keys; when it
- * meets a duplicate the index is built as runs of row numbers: count, exclusive sums, scatter. */
+ * The form follows from what is known when the rows are there: direct addressing when the key range
+ * is small against the rows, else open addressing at most half full. One launch assumes unique
+ * keys; when it meets a duplicate the index is built as runs of row numbers: count, exclusive sums,
+ * scatter. */
 #include "gpu/gpu_int.h"
 
 #define DIRECT_LEAST_SLOTS (1LL << 16)

@@ -1,9 +1,10 @@
 /* gpu_cache.c: columns on the card: cached segments, and host buffers pinned for direct transfer.
  *
- * A cached segment is keyed by tablet and column and never goes stale, because a tablet never changes. The
- * least recently used goes first when memory is short, but never one that the step being run uses. Buffers
- * that cross the bus are registered with the driver the first time and stay so until they are freed:
- * registering costs 65 ms per GiB once, a copy from ordinary memory eight times the bus each time. */
+ * A cached segment is keyed by tablet and column and never goes stale, because a tablet never
+ * changes. The least recently used goes first when memory is short, but never one that the step
+ * being run uses. Buffers that cross the bus are registered with the driver the first time and stay
+ * so until they are freed: registering costs 65 ms per GiB once, a copy from ordinary memory eight
+ * times the bus each time. */
 #include "gpu/gpu_int.h"
 
 #include <stdlib.h>
@@ -189,7 +190,8 @@ static void order_add(struct gpu_cache *cache, struct cached *c) {
 
 static void cache_drop(struct gpu *g, struct cached *c) {
     struct gpu_cache *cache = &g->cache;
-    struct cached **at = &cache->slots[cache_hash(c->tablet_id, c->col) & (u64)(cache->slot_count - 1)];
+    struct cached **at =
+        &cache->slots[cache_hash(c->tablet_id, c->col) & (u64)(cache->slot_count - 1)];
     while (*at != c) {
         at = &(*at)->chain;
     }
@@ -201,8 +203,8 @@ static void cache_drop(struct gpu *g, struct cached *c) {
     mem_free(g->mem, c, (i64)sizeof *c);
 }
 
-wf_status gpu_cache_load(struct gpu *g, const struct tablet *tablet, u32 col, i64 rows, void *stream,
-                     struct cached **out, i64 *moved, struct error *err) {
+wf_status gpu_cache_load(struct gpu *g, const struct tablet *tablet, u32 col, i64 rows,
+                         void *stream, struct cached **out, i64 *moved, struct error *err) {
     struct gpu_cache *cache = &g->cache;
     struct cached *c = gpu_cache_find(g, tablet->id, col);
     if (c) {
@@ -226,13 +228,15 @@ wf_status gpu_cache_load(struct gpu *g, const struct tablet *tablet, u32 col, i6
     *c = (struct cached){.tablet_id = tablet->id, .col = col, .block = block, .run_no = g->run_no};
     c->data = block && seg.data_bytes ? block->addr : 0;
     c->nulls = block && seg.valid_bytes ? block->addr + (u64)data_room : 0;
-    struct cached **slot = &cache->slots[cache_hash(tablet->id, col) & (u64)(cache->slot_count - 1)];
+    struct cached **slot =
+        &cache->slots[cache_hash(tablet->id, col) & (u64)(cache->slot_count - 1)];
     c->chain = *slot;
     *slot = c;
     order_add(cache, c);
     cache->count++;
     cache->bytes += block ? block->bytes : 0;
-    wf_status status = gpu_upload(g, c->data, seg.data, seg.data_bytes, seg.data_buffer, stream, err);
+    wf_status status =
+        gpu_upload(g, c->data, seg.data, seg.data_bytes, seg.data_buffer, stream, err);
     if (!status) {
         status = gpu_upload(g, c->nulls, seg.valid, seg.valid_bytes, seg.valid_buffer, stream, err);
     }

@@ -1,11 +1,12 @@
 /* gpu_code.c: from kernel text to loaded functions.
  *
- * Fixed modules come from the list compiled ahead of time, else from NVRTC on first use. Woven text is
- * compiled by a background thread while the virtual machine serves, or at once when the caller waits. Every
- * cubin is kept in memory for the life of the device, and on disk under a key made of the text, the
- * embedded headers, the options, the chip and NVRTC's version; a file is written whole or not at all, carries a
- * checksum, and one that does not match is as good as absent. Only the thread that holds the gpu's lock
- * loads modules: the background thread never touches the context. */
+ * Fixed modules come from the list compiled ahead of time, else from NVRTC on first use. Woven text
+ * is compiled by a background thread while the virtual machine serves, or at once when the caller
+ * waits. Every cubin is kept in memory for the life of the device, and on disk under a key made of
+ * the text, the embedded headers, the options, the chip and NVRTC's version; a file is written
+ * whole or not at all, carries a checksum, and one that does not match is as good as absent. Only
+ * the thread that holds the gpu's lock loads modules: the background thread never touches the
+ * context. */
 #include "gpu/gpu_int.h"
 
 #include <stdio.h>
@@ -56,7 +57,7 @@ static void keep_log(const struct cu_api *api, void *program, char log[400]) {
 }
 
 bool gpu_compile(const struct cu_api *api, const char *text, const char *const *options,
-                  i32 option_count, char **out_image, i64 *out_bytes, char log[400]) {
+                 i32 option_count, char **out_image, i64 *out_bytes, char log[400]) {
     *out_image = NULL;
     *out_bytes = 0;
     log[0] = 0;
@@ -197,7 +198,7 @@ static void compile_now(struct gpu *g, struct code *code) {
         snprintf(code->log, sizeof code->log, "NVRTC (libnvrtc.so) was not found");
         atomic_store(&code->state, CODE_FAILED);
     } else if (gpu_compile(g->api, code->text, options, code->options[0] ? 5 : 4, &code->image,
-                            &code->image_bytes, code->log)) {
+                           &code->image_bytes, code->log)) {
         g->codes.compile_count++;
         cache_write(g, code);
         atomic_store(&code->state, CODE_COMPILED);
@@ -309,6 +310,7 @@ static FALLIBLE load_module(struct gpu *g, enum module_no no, struct code **out,
         codes->modules[no] = code;
     }
     if (atomic_load(&code->state) == CODE_FAILED) {
+        codes->modules[no] = NULL; /* the next step tries again */
         FAIL(err, GPU, "kernel module %s cannot be compiled: %s", module_texts[no], code->log);
     }
     *out = code;
@@ -342,8 +344,8 @@ wf_status gpu_woven(struct gpu *g, const struct text *text, bool wait, void **ou
     u64 key = code_key(g, text->ptr, text->len, "");
     mutex_lock(&codes->lock);
     struct code *code = codes->list;
-    while (code && code->key != key) {
-        code = code->next;
+    while (code && (code->key != key || (wait && atomic_load(&code->state) == CODE_FAILED))) {
+        code = code->next; /* whoever waits gets another attempt */
     }
     if (!code) {
         code = code_new(g, text->ptr, text->len, "", key);

@@ -1,9 +1,11 @@
-/* gpu_device.c: the CUDA device as the runtime sees it: opening, resetting, entering, launching, describing.
+/* gpu_device.c: the CUDA device as the runtime sees it: opening, resetting, entering, launching,
+ * describing.
  *
- * The device is opened on first use only, so a session that never touches the GPU never initialises CUDA. Every
- * entry takes the lock and makes the context current. An error that poisons the context marks the device
- * broken: the statement fails with the driver's words, and the next entry throws everything away, resets
- * the primary context and starts afresh, with compiled code kept. The process and the database live on. */
+ * The device is opened on first use only, so a session that never touches the GPU never initialises
+ * CUDA. Every entry takes the lock and makes the context current. An error that poisons the context
+ * marks the device broken: the statement fails with the driver's words, and the next entry throws
+ * everything away, resets the primary context and starts afresh, with compiled code kept. The
+ * process and the database live on. */
 #include "gpu/gpu_int.h"
 
 #include <stdio.h>
@@ -99,8 +101,8 @@ static FALLIBLE revive(struct gpu *g, struct error *err) {
 
 wf_status gpu_enter(struct gpu *g, struct error *err) {
     mutex_lock(&g->lock);
-    wf_status status = g->broken ? revive(g, err)
-                                 : gpu_check(g, g->api->ctx_set(g->ctx), "ctx_set", err);
+    wf_status status =
+        g->broken ? revive(g, err) : gpu_check(g, g->api->ctx_set(g->ctx), "ctx_set", err);
     g->run_no++;
     if (status) {
         mutex_unlock(&g->lock);
@@ -108,7 +110,9 @@ wf_status gpu_enter(struct gpu *g, struct error *err) {
     return status;
 }
 
-void gpu_leave(struct gpu *g) { mutex_unlock(&g->lock); }
+void gpu_leave(struct gpu *g) {
+    mutex_unlock(&g->lock);
+}
 
 wf_status gpu_event(struct gpu *g, i64 n, void **out, struct error *err) {
     while (g->event_count <= n) {
@@ -164,7 +168,8 @@ static f64 source_ns(struct gpu *g, struct exec *x, const struct pipeline *pipe,
     if (source->kind == SOURCE_VAR) {
         const struct variable *v = &x->vars[source->ref];
         for (u32 c = 0; c < source->col_count; c++) {
-            f64 bytes = (f64)v->rows * kind_bytes[x->program->vars[source->ref].kinds[source->cols[c]]];
+            f64 bytes =
+                (f64)v->rows * kind_bytes[x->program->vars[source->ref].kinds[source->cols[c]]];
             read += plan->col_used[c] ? bytes : 0;
         }
         moved = v->gpu ? 0 : read;
@@ -292,7 +297,8 @@ struct device *gpu_device_open(struct memory *host_mem, i64 budget_bytes, char w
     wf_status status = find_chip(g, &err);
     if (!status && !has_code(g)) {
         status = error_set(&err, ERR_NO_GPU, -1,
-                           "NVRTC (libnvrtc.so) was not found and no kernels were built for sm_%d", g->chip);
+                           "NVRTC (libnvrtc.so) was not found and no kernels were built for sm_%d",
+                           g->chip);
     }
     status = status ? status : open_context(g, &err);
     if (status) {
@@ -338,7 +344,8 @@ wf_status gpu_cache_table(struct device *dev, struct table *table, struct table_
 }
 
 /* The layout of the first tablet, or of the variable, stands for all. */
-static void explain_cols(const struct exec *x, const struct gpu_plan *plan, struct weave_col *cols) {
+static void explain_cols(const struct exec *x, const struct gpu_plan *plan,
+                         struct weave_col *cols) {
     const struct source *source = &plan->pipe->source;
     for (u32 c = 0; c < source->col_count; c++) {
         cols[c] = (struct weave_col){SEG_I64, NULLS_NONE};
@@ -370,13 +377,14 @@ static void explain_step(struct exec *x, const struct step *step, struct text *o
     }
     struct weave weave = {.plan = &plan, .cols = cols, .indexes = indexes};
     const struct sink *sink = plan.sink;
-    weave.agg_form = sink->kind == SINK_AGG && sink->key != NO_REG && sink->key_bits > 16 ? AGG_HASH
-                                                                                         : AGG_DENSE;
+    weave.agg_form =
+        sink->kind == SINK_AGG && sink->key != NO_REG && sink->key_bits > 16 ? AGG_HASH : AGG_DENSE;
     weave.agg_copies = weave.agg_form == AGG_DENSE && (sink->key == NO_REG || sink->key_bits <= 8);
     gpu_weave_text(&weave, out);
 }
 
-wf_status gpu_explain_cuda(struct device *dev, struct exec *x, struct text *out, struct error *err) {
+wf_status gpu_explain_cuda(struct device *dev, struct exec *x, struct text *out,
+                           struct error *err) {
     UNUSED(dev);
     u32 step_no = 0;
     for (u32 b = 0; b < x->program->block_count; b++) {

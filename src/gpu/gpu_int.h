@@ -1,9 +1,10 @@
 /* gpu_int.h: what the files of gpu/ share.
  *
- * One `gpu` per opened device. Its lock is held for a whole step, so streams, staging memory, the segment
- * cache and loaded code need no locks of their own; the heap has one, because variables are released by
- * whoever ends a statement. After a CUDA error that poisons the context the gpu is `broken`; its next use
- * resets the context, and blocks that were handed out before carry an older epoch and are only forgotten. */
+ * One `gpu` per opened device. Its lock is held for a whole step, so streams, staging memory, the
+ * segment cache and loaded code need no locks of their own; the heap has one, because variables are
+ * released by whoever ends a statement. After a CUDA error that poisons the context the gpu is
+ * `broken`; its next use resets the context, and blocks that were handed out before carry an older
+ * epoch and are only forgotten. */
 #ifndef WF_GPU_GPU_INT_H
 #define WF_GPU_GPU_INT_H
 
@@ -41,17 +42,18 @@ struct gpu_heap {
     struct mutex lock;
     struct gpu_slab *slabs;
     struct gpu_block *free_list;
-    i64 slab_bytes;   /* mapped in */
-    i64 used_bytes;   /* handed out */
+    i64 slab_bytes; /* mapped in */
+    i64 used_bytes; /* handed out */
     i64 budget_bytes;
-    i64 unit_bytes;   /* size of a common slab */
+    i64 unit_bytes; /* size of a common slab */
 };
-/* NULL when the budget or the card refuses; never evicts. 256-byte aligned, at least 64 readable bytes after
- * the end. */
+/* NULL when the budget or the card refuses; never evicts. 256-byte aligned, at least 64 readable
+ * bytes after the end. */
 struct gpu_block *gpu_heap_alloc(struct gpu *g, i64 bytes);
 void gpu_heap_free(struct gpu *g, struct gpu_block *block); /* NULL is fine; from any thread */
 void gpu_heap_fini(struct gpu *g, bool context_alive);
-i64 gpu_heap_available(struct gpu *g); /* bytes that could still be handed out, fragmentation aside */
+i64 gpu_heap_available(
+    struct gpu *g); /* bytes that could still be handed out, fragmentation aside */
 /* Evicts cached segments as needed; ERR_OUT_OF_MEMORY names bytes, budget and gpu_memory. */
 FALLIBLE gpu_alloc(struct gpu *g, i64 bytes, struct gpu_block **out, struct error *err);
 
@@ -91,16 +93,17 @@ struct seg_bytes gpu_segment_bytes(const struct tablet *tablet, u32 col, i64 row
 struct cached *gpu_cache_find(struct gpu *g, u64 tablet_id, u32 col);
 /* The segment on the card, copied there on `stream` when missing. *moved counts bytes. */
 FALLIBLE gpu_cache_load(struct gpu *g, const struct tablet *tablet, u32 col, i64 rows, void *stream,
-                    struct cached **out, i64 *moved, struct error *err);
-i64 gpu_cache_evict(struct gpu *g, i64 bytes); /* least recently used first, not this step's; bytes freed */
+                        struct cached **out, i64 *moved, struct error *err);
+i64 gpu_cache_evict(struct gpu *g,
+                    i64 bytes); /* least recently used first, not this step's; bytes freed */
 i64 gpu_cache_evictable(const struct gpu *g);
 void gpu_cache_fini(struct gpu *g);
 /* Registers a buffer for direct transfer; false when the system refuses. */
 bool gpu_pin(struct gpu *g, struct buffer *buf);
 void gpu_unpin_all(struct gpu *g);
 /* Copies host bytes to the card: directly when pinned, else through staging memory. */
-FALLIBLE gpu_upload(struct gpu *g, u64 dst, const void *src, i64 bytes, struct buffer *in, void *stream,
-                    struct error *err);
+FALLIBLE gpu_upload(struct gpu *g, u64 dst, const void *src, i64 bytes, struct buffer *in,
+                    void *stream, struct error *err);
 
 /* --- compiled code (gpu_code.c) --- */
 
@@ -137,15 +140,17 @@ void gpu_codes_init(struct gpu *g);
 void gpu_codes_fini(struct gpu *g, bool context_alive);
 /* Forgets loaded modules, keeps compiled images: after a reset of the context. */
 void gpu_codes_unload(struct gpu *g);
-/* The kernels of a module compiled ahead of time for this chip, or as PTX for an older one; NULL when there are
- * none. The simt driver always compiles the text. */
+/* The kernels of a module compiled ahead of time for this chip, or as PTX for an older one; NULL
+ * when there are none. The simt driver always compiles the text. */
 const struct gpu_image *gpu_image_find(const struct gpu *g, const char *module);
 FALLIBLE gpu_kernel(struct gpu *g, enum kernel_no kernel, void **out, struct error *err);
-/* Woven code. With wait, compiles now; else queues and returns a NULL function until it is there. */
-FALLIBLE gpu_woven(struct gpu *g, const struct text *text, bool wait, void **out, struct error *err);
+/* Woven code. With wait, compiles now; else queues and returns a NULL function until it is there.
+ */
+FALLIBLE gpu_woven(struct gpu *g, const struct text *text, bool wait, void **out,
+                   struct error *err);
 /* Compiles without a device; for tests and EXPLAIN. `log` says why not. */
 bool gpu_compile(const struct cu_api *api, const char *text, const char *const *options,
-                  i32 option_count, char **out_image, i64 *out_bytes, char log[400]);
+                 i32 option_count, char **out_image, i64 *out_bytes, char log[400]);
 
 /* --- the device (gpu_device.c) --- */
 
@@ -173,9 +178,9 @@ struct gpu {
     void *stage_done[2];    /* events */
     b8 stage_busy[2];
     i32 stage_turn;
-    struct pinned args;    /* the argument block of the step */
-    struct pinned reports; /* what kernels reported */
-    struct pinned rows[GPU_STREAMS]; /* results written straight to the host */
+    struct pinned args;                   /* the argument block of the step */
+    struct pinned reports;                /* what kernels reported */
+    struct pinned rows[GPU_STREAMS];      /* results written straight to the host */
     struct gpu_block *slots[GPU_STREAMS]; /* streamed columns */
 };
 /* Turns a driver code into ERR_GPU (or ERR_OUT_OF_MEMORY); anything but 0 marks the gpu broken. */
@@ -204,10 +209,10 @@ struct gpu_plan {
     struct u32_list luts; /* variables */
     VEC(struct plan_col) cols;
     struct u32_list indexes; /* variables */
-    u16 *op_imm;      /* kernel number of every opcode's literal, table, column or index */
+    u16 *op_imm;             /* kernel number of every opcode's literal, table, column or index */
     VEC(struct kop) ops;
     u32 hoist_count;
-    u16 *places; /* of registers */
+    u16 *places;       /* of registers */
     u32 *first, *last; /* opcode that defines a register first, and the last that needs it */
     i64 slot_bytes;
     i32 max_live;
@@ -218,7 +223,7 @@ struct gpu_plan {
 const char *gpu_plan_make(struct arena *arena, const struct program *program,
                           const struct pipeline *pipe, struct gpu_plan *out);
 
-struct weave_col { /* the layout of a source column */
+struct weave_col {      /* the layout of a source column */
     u8 form, null_form; /* enum seg_form, null_form */
 };
 /* The plan's opcodes with loads that know their form. */
@@ -267,7 +272,7 @@ FALLIBLE gpu_var_index(struct gpu *g, struct exec *x, u32 var, struct kindex *ou
 FALLIBLE gpu_var_fetch(struct gpu *g, struct exec *x, u32 var);
 /* Rows [0, rows) of device or pinned columns into one new chunk of the variable. */
 struct fetch_col {
-    u64 data, nulls;          /* on the card, or 0 */
+    u64 data, nulls;             /* on the card, or 0 */
     const u8 *host, *host_nulls; /* already in pinned memory, or NULL */
 };
 FALLIBLE gpu_rows_to_chunk(struct gpu *g, struct exec *x, u32 var, i64 rows, i64 order,

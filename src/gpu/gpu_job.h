@@ -1,8 +1,9 @@
 /* gpu_job.h: one pipeline being run: its source cut into batches, its sink, its argument block.
  *
- * A part is a tablet, or a whole variable. Parts of equal layout make a signature; a batch is a run of parts of
- * one signature and is one launch. Everything a kernel reaches through pointers, apart from column data, lies
- * in one argument block that is assembled in pinned memory and copied once per step. */
+ * A part is a tablet, or a whole variable. Parts of equal layout make a signature; a batch is a run
+ * of parts of one signature and is one launch. Everything a kernel reaches through pointers, apart
+ * from column data, lies in one argument block that is assembled in pinned memory and copied once
+ * per step. */
 #ifndef WF_GPU_GPU_JOB_H
 #define WF_GPU_GPU_JOB_H
 
@@ -29,7 +30,7 @@ struct sig {
     struct text text; /* woven; empty until it is asked for */
     struct weave weave;
     void *function; /* NULL until compiled */
-    i64 ops_at; /* for the virtual machine, in the argument block */
+    i64 ops_at;     /* for the virtual machine, in the argument block */
 };
 
 struct job {
@@ -48,9 +49,9 @@ struct job {
     struct batch *batches;
     i64 source_rows; /* of all parts */
     i64 source_bytes;
-    i32 place; /* PLACE_CACHED, … */
-    i32 slot_count; /* batches in flight */
-    i64 slot_bytes; /* device memory per slot */
+    i32 place;             /* PLACE_CACHED, … */
+    i32 slot_count;        /* batches in flight */
+    i64 slot_bytes;        /* device memory per slot */
     struct kcol *var_cols; /* SOURCE_VAR: its columns on the card */
     struct kindex *indexes;
     /* sink */
@@ -73,17 +74,18 @@ struct job {
 };
 
 /* gpu_source.c */
-FALLIBLE gpu_job_source(struct job *j);      /* parts and signatures */
-FALLIBLE gpu_job_place(struct job *j);       /* placement, batches, slots */
+FALLIBLE gpu_job_source(struct job *j); /* parts and signatures */
+FALLIBLE gpu_job_place(struct job *j);  /* placement, batches, slots */
 /* Addresses of part p's column; loads it into the cache when that is the placement. */
 FALLIBLE gpu_job_segment(struct job *j, const struct batch *b, i64 p, u32 col, i64 *slot_at,
-                     i32 slot, struct kseg *out);
-FALLIBLE gpu_job_stream(struct job *j, const struct batch *b, i32 slot); /* copies a batch to its slot */
+                         i32 slot, struct kseg *out);
+FALLIBLE gpu_job_stream(struct job *j, const struct batch *b,
+                        i32 slot); /* copies a batch to its slot */
 
 /* gpu_sink.c */
 FALLIBLE gpu_job_sink_begin(struct job *j);
 void gpu_job_sink_outs(struct job *j, i32 slot, struct kout *outs);
-FALLIBLE gpu_job_harvest(struct job *j, i64 batch);      /* to_host: rows of a batch to a chunk */
+FALLIBLE gpu_job_harvest(struct job *j, i64 batch); /* to_host: rows of a batch to a chunk */
 /* Looks at the report of the whole run. *out_again: run it once more, with more room. */
 FALLIBLE gpu_job_sink_end(struct job *j, bool *out_again);
 void gpu_job_sink_drop(struct job *j);

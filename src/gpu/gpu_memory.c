@@ -1,8 +1,9 @@
 /* gpu_memory.c: device memory: a suballocator over slabs, within a budget; pinned host memory.
  *
- * The driver's allocator costs 0.4 ms a call, so memory is taken from it in slabs and cut here: best
- * fit over one list of free blocks, neighbours joined when freed. Slabs that stand empty are given back
- * when they exceed a quarter of the budget, or when the card refuses a new one. Kernels never allocate. */
+ * The driver's allocator costs 0.4 ms a call, so memory is taken from it in slabs and cut here:
+ * best fit over one list of free blocks, neighbours joined when freed. Slabs that stand empty are
+ * given back when they exceed a quarter of the budget, or when the card refuses a new one. Kernels
+ * never allocate. */
 #include "gpu/gpu_int.h"
 
 #define SLAB_BYTES (256LL << 20)
@@ -257,9 +258,8 @@ wf_status gpu_alloc(struct gpu *g, i64 bytes, struct gpu_block **out, struct err
         FAIL(err, GPU, "the driver failed while allocating %lld bytes on the GPU", bytes);
     }
     bool first = err->code == ERR_OK;
-    error_set(err, ERR_OUT_OF_MEMORY, -1,
-              "out of GPU memory: %lld bytes asked, %lld free of %lld", bytes,
-              MAX_OF(gpu_heap_available(g), 0), g->heap.budget_bytes);
+    error_set(err, ERR_OUT_OF_MEMORY, -1, "out of GPU memory: %lld bytes asked, %lld free of %lld",
+              bytes, MAX_OF(gpu_heap_available(g), 0), g->heap.budget_bytes);
     if (first) {
         error_hint(err, "Raise the setting \"gpu_memory\", or SET gpu_placement = streamed.");
     }

@@ -1,26 +1,32 @@
-/* gpu_plan.c: a pipeline made ready for launching: what it refers to, and its opcodes for the virtual machine.
+/* gpu_plan.c: a pipeline made ready for launching: what it refers to, and its opcodes for the
+ * virtual machine.
  *
- * Literals, lookup tables, columns of variables and indexes get small numbers in the order of first use;
- * the virtual machine and the weaver use the same numbers, so both kinds of kernel take the same argument
- * block. Registers get places in shared memory by liveness; constants are filled once per block. MATCH
- * repeats what follows it, hence whatever is alive there stays alive to the end. A pipeline that the card cannot run
- * is found out here, with a reason that names the opcode. */
+ * Literals, lookup tables, columns of variables and indexes get small numbers in the order of first
+ * use; the virtual machine and the weaver use the same numbers, so both kinds of kernel take the
+ * same argument block. Registers get places in shared memory by liveness; constants are filled once
+ * per block. MATCH repeats what follows it, hence whatever is alive there stays alive to the end. A
+ * pipeline that the card cannot run is found out here, with a reason that names the opcode. */
 #include "gpu/gpu_int.h"
 
 enum { MAX_LIVE = 32, MAX_MATCHES = 4, PLACE_UNIT = 16 };
 
 static u32 class_of(u8 kind) { /* log2 of the bytes, four-byte classes merged */
     switch (kind_bytes[kind]) {
-    case 1: return 0;
-    case 4: return 1;
-    case 8: return 2;
-    default: return 3;
+    case 1:
+        return 0;
+    case 4:
+        return 1;
+    case 8:
+        return 2;
+    default:
+        return 3;
     }
 }
 
 static const u32 class_bytes[4] = {1, 4, 8, 16};
 
-/* Opcodes with a short way in the virtual machine: VM_HOT_SCALARS in kernels/vm.h, and loads of known form. */
+/* Opcodes with a short way in the virtual machine: VM_HOT_SCALARS in kernels/vm.h, and loads of
+ * known form. */
 #define HOT(A, name, r, ka, kb, part, cost, expr, text) [OP_##name] = 1,
 static const b8 hot[OP_COUNT] = {WF_OPS_CMP(HOT, , i32, I32, 1) WF_OPS_CMP(HOT, , f32, F32, 1)
                                      WF_OPS_INT2(HOT, , i32, u32, I32, 1)[OP_AND_B8] = 1,
@@ -31,16 +37,17 @@ struct planner {
     struct arena *arena;
     struct gpu_plan *plan;
     const struct pipeline *pipe;
-    u32 *first;                /* opcode that defines a register first */
-    u32 *last;                 /* and the one that uses it last */
-    VEC(u16) free_places[4];   /* by size class */
-    u32 next;                  /* first unused place */
+    u32 *first;              /* opcode that defines a register first */
+    u32 *last;               /* and the one that uses it last */
+    VEC(u16) free_places[4]; /* by size class */
+    u32 next;                /* first unused place */
     i32 live;
 };
 
 /* --- what is refused --- */
 
-static const char *refuse_op(struct arena *arena, const struct pipeline *pipe, const struct op *op) {
+static const char *refuse_op(struct arena *arena, const struct pipeline *pipe,
+                             const struct op *op) {
     const struct op_info *info = &op_infos[op->code];
     if (info->flags & OP_MAKES) {
         return arena_printf(arena, "%s makes strings, which only the CPU does", info->name);
@@ -92,7 +99,8 @@ static const char *refuse_pipe(struct arena *arena, const struct pipeline *pipe)
     }
     for (u32 c = 0; sink->kind == SINK_ROWS && c < sink->col_count; c++) {
         if (pipe->regs[sink->cols[c].reg].kind == KIND_STR) {
-            return arena_printf(arena, "output column %u is text that is not dictionary-coded", c + 1);
+            return arena_printf(arena, "output column %u is text that is not dictionary-coded",
+                                c + 1);
         }
     }
     if (sink->kind == SINK_AGG && sink->word_count > AGG_MAX_WORDS) {
@@ -141,15 +149,26 @@ static void number_op(struct planner *p, u32 i) {
     const struct op *op = &p->pipe->ops[i];
     u16 imm = (u16)op->imm;
     switch (op->code) {
-    case OP_CONST: imm = number_u32(p->arena, &plan->lits, op->imm); break;
-    case OP_LUT: imm = number_u32(p->arena, &plan->luts, op->imm); break;
+    case OP_CONST:
+        imm = number_u32(p->arena, &plan->lits, op->imm);
+        break;
+    case OP_LUT:
+        imm = number_u32(p->arena, &plan->luts, op->imm);
+        break;
     case OP_PROBE:
-    case OP_MATCH: imm = number_u32(p->arena, &plan->indexes, op->imm); break;
+    case OP_MATCH:
+        imm = number_u32(p->arena, &plan->indexes, op->imm);
+        break;
     case OP_LOADV:
-    case OP_LOADVN: imm = number_col(p, op->b, op->imm); break;
+    case OP_LOADVN:
+        imm = number_col(p, op->b, op->imm);
+        break;
     case OP_LOAD:
-    case OP_LOADN: plan->col_used[op->imm] = 1; break;
-    default: break;
+    case OP_LOADN:
+        plan->col_used[op->imm] = 1;
+        break;
+    default:
+        break;
     }
     plan->has_match |= op->code == OP_MATCH;
     plan->op_imm[i] = imm;
@@ -299,13 +318,14 @@ static bool filters_at_once(const struct planner *p, u32 i, u32 depth) {
 static const char *emit_op(struct planner *p, struct emitter *e, u32 i) {
     const struct op *op = &p->pipe->ops[i];
     const struct op_info *info = &op_infos[op->code];
-    if ((op->code == OP_CONST && p->pipe->regs[op->dst].is_const) || filters_at_once(p, i, e->depth)) {
+    if ((op->code == OP_CONST && p->pipe->regs[op->dst].is_const) ||
+        filters_at_once(p, i, e->depth)) {
         release_dead(p, i);
         return NULL;
     }
     struct kop kop = {.code = op->code, .rank = op->rank, .imm = p->plan->op_imm[i]};
-    bool always = op->code == OP_WHEN || op->code == OP_END || op->code == OP_MATCH ||
-                  op->code == OP_EMIT;
+    bool always =
+        op->code == OP_WHEN || op->code == OP_END || op->code == OP_MATCH || op->code == OP_EMIT;
     kop.flags = (u8)((e->depth > 0 ? KOP_MASKED : 0) | (always ? KOP_ALWAYS : 0) |
                      (hot[op->code] ? KOP_HOT : 0));
     if (writes(op)) {

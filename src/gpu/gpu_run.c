@@ -1,10 +1,11 @@
 /* gpu_run.c: STEP_PIPELINE on the card: argument block, code, launches, what they report.
  *
- * Under auto a step starts on the virtual machine while its woven kernel is compiled in the background, and
- * changes over between two launches: both take the same arguments and leave the same state. Batches of
- * a cached source follow each other on one stream; of a streamed or mapped one they take turns on three, so
- * that copies, kernels and the host's own copying overlap. Cancellation is looked at before every
- * launch; a launch covers few enough rows to end within 100 ms. */
+ * Under auto a step starts on the virtual machine while its woven kernel is compiled in the
+ * background, and changes over between two launches: both take the same arguments and leave the
+ * same state. Batches of a cached source follow each other on one stream; of a streamed or mapped
+ * one they take turns on three, so that copies, kernels and the host's own copying overlap.
+ * Cancellation is looked at before every launch; a launch covers few enough rows to end within 100
+ * ms. */
 #include "gpu/gpu_job.h"
 
 #define WEAVE_LEAST_ROWS 65536 /* under auto, less is not worth a compiler's time */
@@ -18,7 +19,9 @@ static i64 take(struct job *j, i64 bytes) {
     return at;
 }
 
-static i64 report_count(const struct job *j) { return j->to_host ? MAX_OF(j->batch_count, 1) : 1; }
+static i64 report_count(const struct job *j) {
+    return j->to_host ? MAX_OF(j->batch_count, 1) : 1;
+}
 
 static void lay_out(struct job *j) {
     const struct gpu_plan *plan = &j->plan;
@@ -68,10 +71,12 @@ static FALLIBLE fill_operands(struct job *j) {
         TRY(gpu_var_lut(j->g, x, plan->luts.items[i], &luts[i], moved));
     }
     for (i64 i = 0; i < plan->cols.count; i++) {
-        TRY(gpu_var_col(j->g, x, plan->cols.items[i].var, plan->cols.items[i].col, &cols[i], moved));
+        TRY(gpu_var_col(j->g, x, plan->cols.items[i].var, plan->cols.items[i].col, &cols[i],
+                        moved));
     }
     if (plan->indexes.count) {
-        memcpy(j->blob + j->indexes_at, j->indexes, sizeof(struct kindex) * (size_t)plan->indexes.count);
+        memcpy(j->blob + j->indexes_at, j->indexes,
+               sizeof(struct kindex) * (size_t)plan->indexes.count);
     }
     for (u32 i = 0; i < j->sig_count; i++) {
         gpu_plan_forms(plan, j->sigs[i].cols, (struct kop *)(void *)(j->blob + j->sigs[i].ops_at));
@@ -106,7 +111,7 @@ static FALLIBLE fill_batch(struct job *j, i64 i) {
     for (u32 c = 0; c < j->col_count; c++) {
         for (i64 p = 0; p < b->count; p++) {
             TRY(gpu_job_segment(j, b, b->first + p, c, &slot_at, (i32)(i % j->slot_count),
-                            &segs[(i64)c * b->count + p]));
+                                &segs[(i64)c * b->count + p]));
         }
     }
     for (i64 p = 0; p < b->count; p++) {
@@ -192,7 +197,8 @@ static FALLIBLE woven_function(struct job *j, struct sig *sig, void **out) {
 
 /* --- launches --- */
 
-static void set_tiles(const struct job *j, const struct batch *b, i64 tile_rows, struct kargs *args) {
+static void set_tiles(const struct job *j, const struct batch *b, i64 tile_rows,
+                      struct kargs *args) {
     i64 most = (b->max_rows + tile_rows - 1) / tile_rows;
     while ((1LL << args->tile_shift) < most) {
         args->tile_shift++;

@@ -1,17 +1,21 @@
-/* gpu_sink.c: where a pipeline's rows go: columns on the card, chunks on the host, or an aggregation.
+/* gpu_sink.c: where a pipeline's rows go: columns on the card, chunks on the host, or an
+ * aggregation.
  *
- * Rows stay on the card unless the placement moves data over the bus anyway and only the host wants them: then
- * every batch writes to pinned memory of its own slot (in whole lines, because tiles are staged in shared
- * memory first) and its rows become a chunk. Room for output on the card is an upper bound where that
- * is affordable; a kernel that runs out of it counts on, and the step runs once more with exact room. An
- * aggregation's table starts at twice the estimated groups and grows in the same way. */
+ * Rows stay on the card unless the placement moves data over the bus anyway and only the host wants
+ * them: then every batch writes to pinned memory of its own slot (in whole lines, because tiles are
+ * staged in shared memory first) and its rows become a chunk. Room for output on the card is an
+ * upper bound where that is affordable; a kernel that runs out of it counts on, and the step runs
+ * once more with exact room. An aggregation's table starts at twice the estimated groups and grows
+ * in the same way. */
 #include "gpu/gpu_job.h"
 
 #define AGG_DENSE_BITS 16
 #define AGG_LEAST_SLOTS 1024
 #define AGG_SHARED_BYTES (64LL << 10)
 
-static const struct sink *job_sink(const struct job *j) { return j->plan.sink; }
+static const struct sink *job_sink(const struct job *j) {
+    return j->plan.sink;
+}
 
 /* True when every reader of the variable is a step that only the host runs. */
 static bool feeds_host(const struct program *program, u32 var) {

@@ -1,14 +1,16 @@
-/* gpu_source.c: where a pipeline's rows come from: parts, layout signatures, pruning, placement, batches.
+/* gpu_source.c: where a pipeline's rows come from: parts, layout signatures, pruning, placement,
+ * batches.
  *
- * Tablets of one launch share a layout (encoding, width, NULLs of every column read), so that the woven text
- * can decode without asking; tablets are therefore taken grouped by layout, not in order. Zone maps drop
- * tablets, and mark zones of 2^14 rows that the kernel skips. Placement decides where a kernel finds
- * column data: in the cache on the card, in pinned host memory (mapped), or in one of a few slots that
- * copies fill while other slots are being computed on (streamed; serial is one slot, one tablet, no overlap). */
+ * Tablets of one launch share a layout (encoding, width, NULLs of every column read), so that the
+ * woven text can decode without asking; tablets are therefore taken grouped by layout, not in
+ * order. Zone maps drop tablets, and mark zones of 2^14 rows that the kernel skips. Placement
+ * decides where a kernel finds column data: in the cache on the card, in pinned host memory
+ * (mapped), or in one of a few slots that copies fill while other slots are being computed on
+ * (streamed; serial is one slot, one tablet, no overlap). */
 #include "gpu/gpu_job.h"
 
-#define LAUNCH_ROWS (1LL << 28)  /* a launch ends well within 100 ms */
-#define STREAM_ROWS (4LL << 20)  /* in flight per slot */
+#define LAUNCH_ROWS (1LL << 28) /* a launch ends well within 100 ms */
+#define STREAM_ROWS (4LL << 20) /* in flight per slot */
 
 /* --- layout --- */
 
@@ -19,11 +21,21 @@ struct weave_col gpu_segment_form(const struct segment *seg, b8 with_nulls) {
     } else if (seg->encoding != ENC_CONST) {
         bool is_signed = seg->encoding == ENC_INT && seg->is_signed;
         switch (seg->width) {
-        case 1: out.form = SEG_U8; break;
-        case 2: out.form = SEG_U16; break;
-        case 4: out.form = is_signed ? SEG_I32 : SEG_U32; break;
-        case 8: out.form = is_signed ? SEG_I64 : SEG_U64; break;
-        default: out.form = SEG_U128; break;
+        case 1:
+            out.form = SEG_U8;
+            break;
+        case 2:
+            out.form = SEG_U16;
+            break;
+        case 4:
+            out.form = is_signed ? SEG_I32 : SEG_U32;
+            break;
+        case 8:
+            out.form = is_signed ? SEG_I64 : SEG_U64;
+            break;
+        default:
+            out.form = SEG_U128;
+            break;
         }
     }
     return out;
@@ -117,7 +129,8 @@ static FALLIBLE table_parts(struct job *j) {
     struct weave_col *cols = NEW_ARRAY(j->x->arena, struct weave_col, j->col_count + 1);
     j->parts = NEW_ARRAY(j->x->arena, struct part, version->tablet_count + 1);
     for (i64 t = 0; t < version->tablet_count; t++) {
-        struct part part = {version->tablets[t], version->tablet_rows[t], version->row_starts[t], 0, NULL};
+        struct part part = {version->tablets[t], version->tablet_rows[t], version->row_starts[t], 0,
+                            NULL};
         i64 left = part.rows ? prune_part(j, &part) : 0;
         if (left == 0) {
             continue;
@@ -234,7 +247,8 @@ static void cut_batches(struct job *j, i64 most_rows, i64 most_parts) {
     for (i64 p = 0; p < j->part_count; p++) {
         const struct part *part = &j->parts[p];
         struct batch *b = j->batch_count ? &j->batches[j->batch_count - 1] : NULL;
-        if (!b || b->sig != part->sig || b->rows + part->rows > most_rows || b->count >= most_parts) {
+        if (!b || b->sig != part->sig || b->rows + part->rows > most_rows ||
+            b->count >= most_parts) {
             b = &j->batches[j->batch_count++];
             *b = (struct batch){.first = p, .sig = part->sig, .zones_at = -1};
         }
@@ -309,17 +323,18 @@ static void set_base(const struct segment *seg, u8 kind, struct kseg *out) {
     }
 }
 
-/* A slot holds the columns of its batch one after the other, in the order gpu_job_stream copies them. */
-static void slot_addrs(struct job *j, const struct seg_bytes *seg, i64 *slot_at, i32 slot, u64 *data,
-                       u64 *nulls) {
+/* A slot holds the columns of its batch one after the other, in the order gpu_job_stream copies
+ * them. */
+static void slot_addrs(struct job *j, const struct seg_bytes *seg, i64 *slot_at, i32 slot,
+                       u64 *data, u64 *nulls) {
     *data = j->g->slots[slot]->addr + (u64)*slot_at;
     *slot_at += ALIGN_UP(seg->data_bytes + 64, 256);
     *nulls = j->g->slots[slot]->addr + (u64)*slot_at;
     *slot_at += ALIGN_UP(seg->valid_bytes, 256);
 }
 
-wf_status gpu_job_segment(struct job *j, const struct batch *b, i64 p, u32 col, i64 *slot_at, i32 slot,
-                      struct kseg *out) {
+wf_status gpu_job_segment(struct job *j, const struct batch *b, i64 p, u32 col, i64 *slot_at,
+                          i32 slot, struct kseg *out) {
     const struct part *part = &j->parts[p];
     const struct weave_col form = j->sigs[b->sig].cols[col];
     memset(out, 0, sizeof *out);

@@ -1,4 +1,5 @@
-/* gpu_text.h: kernel text and, when the build made them, compiled kernels, embedded in the library. */
+/* gpu_text.h: kernel text and, when the build made them, compiled kernels, embedded in the library.
+ */
 #ifndef WF_GPU_GPU_TEXT_H
 #define WF_GPU_GPU_TEXT_H
 

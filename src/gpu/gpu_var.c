@@ -1,9 +1,10 @@
-/* gpu_var.c: relation variables, lookup tables and indexes on the card, and the way back to the host.
+/* gpu_var.c: relation variables, lookup tables and indexes on the card, and the way back to the
+ * host.
  *
- * What a GPU step produces stays on the card until a host step asks for it; what the CPU produced is
- * uploaded column by column when a GPU step first reads it. Both sides may hold the same rows. Results come back
- * through pinned staging memory, one piece in flight while the worker threads copy the one before it into its
- * chunk: the copy, not the bus, is the slow part. */
+ * What a GPU step produces stays on the card until a host step asks for it; what the CPU produced
+ * is uploaded column by column when a GPU step first reads it. Both sides may hold the same rows.
+ * Results come back through pinned staging memory, one piece in flight while the worker threads
+ * copy the one before it into its chunk: the copy, not the bus, is the slow part. */
 #include "gpu/gpu_int.h"
 
 #define STAGE_BYTES (16LL << 20)
@@ -103,7 +104,8 @@ static FALLIBLE upload_column(struct gpu *g, struct exec *x, const struct variab
     return ERR_OK;
 }
 
-wf_status gpu_var_col(struct gpu *g, struct exec *x, u32 var, u32 col, struct kcol *out, i64 *moved) {
+wf_status gpu_var_col(struct gpu *g, struct exec *x, u32 var, u32 col, struct kcol *out,
+                      i64 *moved) {
     struct gpu_var *gv = NULL;
     TRY(var_get(g, x, var, &gv));
     if (!gv->cols[col].addr) {
@@ -145,13 +147,14 @@ wf_status gpu_var_index(struct gpu *g, struct exec *x, u32 var, struct kindex *o
         if (!index->unique) {
             TRY(upload_new(g, x, index->rows, index->row_count * 4, &gv->index_rows, moved));
         }
-        gv->index = (struct kindex){.hashed = hashed,
-                                    .unique = index->unique,
-                                    .key_lo = index->key_lo,
-                                    .slot_count = (u64)index->slot_count,
-                                    .keys = DEV(const i64 *, gv->keys ? gv->keys->addr : 0),
-                                    .heads = DEV(const u32 *, gv->heads->addr),
-                                    .rows = DEV(const u32 *, gv->index_rows ? gv->index_rows->addr : 0)};
+        gv->index =
+            (struct kindex){.hashed = hashed,
+                            .unique = index->unique,
+                            .key_lo = index->key_lo,
+                            .slot_count = (u64)index->slot_count,
+                            .keys = DEV(const i64 *, gv->keys ? gv->keys->addr : 0),
+                            .heads = DEV(const u32 *, gv->heads->addr),
+                            .rows = DEV(const u32 *, gv->index_rows ? gv->index_rows->addr : 0)};
     }
     *out = gv->index;
     return ERR_OK;

@@ -1,13 +1,15 @@
-/* weave_text.c: writes the text of a woven kernel: one pipeline, fused, for one layout of its source.
+/* weave_text.c: writes the text of a woven kernel: one pipeline, fused, for one layout of its
+ * source.
  *
  * A tile is 256 threads times R rows; a thread's rows are groups of four neighbours, R / 4 groups a
- * block's width apart, so that every column, whatever its width, is read with one vector access per group and
- * warps read contiguous lines. Registers are arrays of R that the compiler keeps in registers. Columns loaded
- * before the first filter are read without any condition (groups past the end read group 0 again), later ones
- * only where a group has an active row, which touches exactly the sectors that hold one. Output is
- * compacted through two alternating stages in shared memory, one reservation per tile. Nothing that
- * varies between executions is written here: literals, bases, sizes and addresses come from the arguments,
- * so equal shapes give equal text, and equal text is compiled once. */
+ * block's width apart, so that every column, whatever its width, is read with one vector access per
+ * group and warps read contiguous lines. Registers are arrays of R that the compiler keeps in
+ * registers. Columns loaded before the first filter are read without any condition (groups past the
+ * end read group 0 again), later ones only where a group has an active row, which touches exactly
+ * the sectors that hold one. Output is compacted through two alternating stages in shared memory,
+ * one reservation per tile. Nothing that varies between executions is written here: literals,
+ * bases, sizes and addresses come from the arguments, so equal shapes give equal text, and equal
+ * text is compiled once. */
 #include "gpu/gpu_int.h"
 
 #include <stdarg.h>
@@ -18,7 +20,7 @@ struct weaver {
     const struct gpu_plan *plan;
     const struct pipeline *pipe;
     struct text *out;
-    u32 depth;  /* indentation */
+    u32 depth; /* indentation */
     u32 when_count, when_depth;
     u32 whens[16];
     u32 match_count;
@@ -38,7 +40,9 @@ __attribute__((format(printf, 2, 3))) static void line(struct weaver *v, const c
     text_print(v->out, "%*s%s\n", (int)(4 * v->depth), "", buf);
 }
 
-static const char *kind_text(u8 kind) { return kind_names[kind]; }
+static const char *kind_text(u8 kind) {
+    return kind_names[kind];
+}
 
 /* A register as an operand of row i. */
 static const char *operand(const struct weaver *v, u16 reg, char buf[24]) {
@@ -51,7 +55,9 @@ static const char *operand(const struct weaver *v, u16 reg, char buf[24]) {
 
 /* --- how many rows a thread holds --- */
 
-static i32 kind_words(u8 kind) { return MAX_OF(kind_bytes[kind] / 4, 1); }
+static i32 kind_words(u8 kind) {
+    return MAX_OF(kind_bytes[kind] / 4, 1);
+}
 
 static i32 live_words(const struct gpu_plan *plan) {
     const struct pipeline *pipe = plan->pipe;
@@ -141,7 +147,8 @@ static void put_functions(struct weaver *v) {
         for (u32 k = 0; k < info->arity; k++) {
             text_print(v->out, "%s%s %c", k ? ", " : "", kind_text(info->operands[k]), "abc"[k]);
         }
-        text_print(v->out, "%s) { return %s; }\n", info->flags & OP_FAULTS ? ", u8 *f" : "", info->expr);
+        text_print(v->out, "%s) { return %s; }\n", info->flags & OP_FAULTS ? ", u8 *f" : "",
+                   info->expr);
     }
 }
 
@@ -149,7 +156,7 @@ static void put_functions(struct weaver *v) {
 
 static void put_literal(struct weaver *v, const struct op *op, u16 number) {
     static const char *const heads[KIND_COUNT] = {
-        [KIND_B8] = "(b8)",     [KIND_I32] = "(i32)(u32)",     [KIND_I64] = "(i64)",
+        [KIND_B8] = "(b8)",       [KIND_I32] = "(i32)(u32)",     [KIND_I64] = "(i64)",
         [KIND_I128] = "i128_of(", [KIND_F32] = "bits_f32((u32)", [KIND_F64] = "bits_f64("};
     char tail[40] = "";
     char value[120];
@@ -163,7 +170,8 @@ static void put_literal(struct weaver *v, const struct op *op, u16 number) {
     if (v->pipe->regs[op->dst].is_const) {
         line(v, "const %s r%u = %s;", kind_text(kind), op->dst, value);
     } else {
-        line(v, EACH "{ %sr%u[i] = %s; }", v->when_depth ? "if (act >> i & 1u) " : "", op->dst, value);
+        line(v, EACH "{ %sr%u[i] = %s; }", v->when_depth ? "if (act >> i & 1u) " : "", op->dst,
+             value);
     }
 }
 
@@ -220,7 +228,8 @@ static void put_tile_head(struct weaver *v) {
     line(v, "    continue;");
     line(v, "}");
     if (v->plan->sink->kind == SINK_ROWS && v->plan->sink->limit >= 0) {
-        line(v, "if (b_any(t_id() == 0 && (i64)read_u64(&args.report[REPORT_ROWS]) >= args.limit)) {");
+        line(v,
+             "if (b_any(t_id() == 0 && (i64)read_u64(&args.report[REPORT_ROWS]) >= args.limit)) {");
         line(v, "    break;");
         line(v, "}");
     }
@@ -258,7 +267,8 @@ static const struct raw raws[] = {
 
 static void declare_column(struct weaver *v, u32 col) {
     if (!v->loaded[col]) {
-        line(v, "const struct kseg s%u = args.segs[%u * (u64)args.tablet_count + tablet];", col, col);
+        line(v, "const struct kseg s%u = args.segs[%u * (u64)args.tablet_count + tablet];", col,
+             col);
         v->loaded[col] = 1;
     }
 }
@@ -268,7 +278,8 @@ static void put_raw(struct weaver *v, u32 op, u32 col, const struct raw *raw, i3
     char at[120];
     char read[200];
     const char *hole = strstr(raw->read, "%s");
-    const char *group = v->filtered ? "row + g * SPAN" : "(row + g * SPAN < rows ? row + g * SPAN : first)";
+    const char *group =
+        v->filtered ? "row + g * SPAN" : "(row + g * SPAN < rows ? row + g * SPAN : first)";
     snprintf(at, sizeof at, "s%u.data + (%s) * %d + %d", col, group, raw->width, 16 * piece);
     snprintf(read, sizeof read, "%.*s%s%s", (int)(hole - raw->read), raw->read, at, hole + 2);
     line(v, "%s c%u_%d[R / 4];", raw->type, op, piece);
@@ -288,21 +299,32 @@ static void put_raw(struct weaver *v, u32 op, u32 col, const struct raw *raw, i3
 /* Element i of the raw vectors: its low 32 or 64 bits. */
 static const char *element(u32 op, u8 form, char buf[160]) {
     switch (form) {
-    case SEG_U8: snprintf(buf, 160, "(c%u_0[i / 4] >> (8 * (i %% 4)) & 255u)", op); break;
-    case SEG_U16: snprintf(buf, 160, "((u32)(c%u_0[i / 4] >> (16 * (i %% 4))) & 65535u)", op); break;
+    case SEG_U8:
+        snprintf(buf, 160, "(c%u_0[i / 4] >> (8 * (i %% 4)) & 255u)", op);
+        break;
+    case SEG_U16:
+        snprintf(buf, 160, "((u32)(c%u_0[i / 4] >> (16 * (i %% 4))) & 65535u)", op);
+        break;
     case SEG_U32:
-    case SEG_F32: snprintf(buf, 160, "c%u_0[i / 4].w[i %% 4]", op); break;
-    case SEG_I32: snprintf(buf, 160, "(i32)c%u_0[i / 4].w[i %% 4]", op); break;
+    case SEG_F32:
+        snprintf(buf, 160, "c%u_0[i / 4].w[i %% 4]", op);
+        break;
+    case SEG_I32:
+        snprintf(buf, 160, "(i32)c%u_0[i / 4].w[i %% 4]", op);
+        break;
     case SEG_U64:
     case SEG_F64:
     case SEG_I64:
-        snprintf(buf, 160, "%s(i & 1 ? vec_high(i & 2 ? c%u_1[i / 4] : c%u_0[i / 4]) "
-                           ": vec_low(i & 2 ? c%u_1[i / 4] : c%u_0[i / 4]))",
+        snprintf(buf, 160,
+                 "%s(i & 1 ? vec_high(i & 2 ? c%u_1[i / 4] : c%u_0[i / 4]) "
+                 ": vec_low(i & 2 ? c%u_1[i / 4] : c%u_0[i / 4]))",
                  form == SEG_I64 ? "(i64)" : "", op, op, op, op);
         break;
     default:
-        snprintf(buf, 160, "vec_i128(i %% 4 == 0 ? c%u_0[i / 4] : i %% 4 == 1 ? c%u_1[i / 4] : "
-                           "i %% 4 == 2 ? c%u_2[i / 4] : c%u_3[i / 4])", op, op, op, op);
+        snprintf(buf, 160,
+                 "vec_i128(i %% 4 == 0 ? c%u_0[i / 4] : i %% 4 == 1 ? c%u_1[i / 4] : "
+                 "i %% 4 == 2 ? c%u_2[i / 4] : c%u_3[i / 4])",
+                 op, op, op, op);
         break;
     }
     return buf;
@@ -329,24 +351,34 @@ static void put_load(struct weaver *v, u32 at, const struct op *op) {
     }
     bool is_float = form == SEG_F32 || form == SEG_F64;
     switch (kind) {
-    case KIND_F32: snprintf(value, sizeof value, "bits_f32((u32)(%s))", is_float ? elem : base); break;
-    case KIND_F64: snprintf(value, sizeof value, "bits_f64(%s)", is_float ? elem : base); break;
-    case KIND_I128:
-        snprintf(value, sizeof value, "(i128)((u128)(i128)(%s) + (u128)i128_of(s%u.base, s%u.base_high))",
-                 elem, col, col);
+    case KIND_F32:
+        snprintf(value, sizeof value, "bits_f32((u32)(%s))", is_float ? elem : base);
         break;
-    case KIND_I64: snprintf(value, sizeof value, "(i64)((u64)(i64)(%s) + %s)", elem, base); break;
-    case KIND_I32: snprintf(value, sizeof value, "(i32)((u32)(%s) + (u32)%s)", elem, base); break;
-    default: snprintf(value, sizeof value, "(b8)((u32)(%s) + (u32)%s)", elem, base); break;
+    case KIND_F64:
+        snprintf(value, sizeof value, "bits_f64(%s)", is_float ? elem : base);
+        break;
+    case KIND_I128:
+        snprintf(value, sizeof value,
+                 "(i128)((u128)(i128)(%s) + (u128)i128_of(s%u.base, s%u.base_high))", elem, col,
+                 col);
+        break;
+    case KIND_I64:
+        snprintf(value, sizeof value, "(i64)((u64)(i64)(%s) + %s)", elem, base);
+        break;
+    case KIND_I32:
+        snprintf(value, sizeof value, "(i32)((u32)(%s) + (u32)%s)", elem, base);
+        break;
+    default:
+        snprintf(value, sizeof value, "(b8)((u32)(%s) + (u32)%s)", elem, base);
+        break;
     }
-    line(v, EACH "{ %sr%u[i] = %s; }", v->when_depth && v->seen[op->dst] ? "if (act >> i & 1u) " : "",
-         op->dst, value);
+    line(v, EACH "{ %sr%u[i] = %s; }",
+         v->when_depth && v->seen[op->dst] ? "if (act >> i & 1u) " : "", op->dst, value);
 }
 
 static void put_load_nulls(struct weaver *v, u32 at, const struct op *op) {
-    static const char *const forms[] = {[NULLS_NONE] = "NULLS_NONE",
-                                        [NULLS_BITS] = "NULLS_BITS",
-                                        [NULLS_BYTES] = "NULLS_BYTES"};
+    static const char *const forms[] = {
+        [NULLS_NONE] = "NULLS_NONE", [NULLS_BITS] = "NULLS_BITS", [NULLS_BYTES] = "NULLS_BYTES"};
     u32 col = op->imm;
     const char *only = v->when_depth && v->seen[op->dst] ? "if (act >> i & 1u) " : "";
     if (v->w->cols[col].null_form == NULLS_NONE) {
@@ -388,7 +420,8 @@ static void put_gather(struct weaver *v, const struct op *op, u16 number) {
         } else {
             line(v, "const i64 at = %s < 0 ? (i64)%u : (i64)%s;", key, op->b, key);
         }
-        line(v, "value = at < t%u.len ? ((const %s *)t%u.data)[at] : (%s)0;", number, kind, number, kind);
+        line(v, "value = at < t%u.len ? ((const %s *)t%u.data)[at] : (%s)0;", number, kind, number,
+             kind);
     }
     v->depth--;
     line(v, "}");
@@ -409,7 +442,8 @@ static void put_scalar(struct weaver *v, const struct op *op) {
     char buf[24];
     i32 n = snprintf(call, sizeof call, "op_%s(", info->name);
     for (u32 k = 0; k < info->arity; k++) {
-        n += snprintf(call + n, sizeof call - (size_t)n, "%s%s", k ? ", " : "", operand(v, regs[k], buf));
+        n += snprintf(call + n, sizeof call - (size_t)n, "%s%s", k ? ", " : "",
+                      operand(v, regs[k], buf));
     }
     snprintf(call + n, sizeof call - (size_t)n, "%s)", faults ? ", &f" : "");
     const char *only = keep || heavy ? "if (act >> i & 1u) " : "";
@@ -456,14 +490,17 @@ static void put_probe(struct weaver *v, u32 at, const struct op *op, u16 number)
         line(v, "u64 p%u[R];", at);
         line(v, EACH "{ p%u[i] = hash_key(%s) & (x%u.slot_count - 1); }", at, key, number);
         line(v, EACH "{ h%u[i] = act >> i & 1u ? x%u.heads[p%u[i]] : 0u; }", at, number, at);
-        line(v, EACH "{ h%u[i] = find_hash_from(&x%u, %s, p%u[i], h%u[i]); }", at, number, key, at, at);
+        line(v, EACH "{ h%u[i] = find_hash_from(&x%u, %s, p%u[i], h%u[i]); }", at, number, key, at,
+             at);
     } else if (index->unique) {
-        line(v, EACH "{ h%u[i] = act >> i & 1u ? find_direct_unique(&x%u, %s) : 0u; }", at, number, key);
+        line(v, EACH "{ h%u[i] = act >> i & 1u ? find_direct_unique(&x%u, %s) : 0u; }", at, number,
+             key);
     } else {
         line(v, EACH "{");
         line(v, "    const u64 run = act >> i & 1u ? find_%s_run(&x%u, %s) : 0u;",
              index->hashed ? "hash" : "direct", number, key);
-        line(v, "    h%u[i] = (u32)run != (u32)(run >> 32) ? x%u.rows[(u32)run] + 1u : 0u;", at, number);
+        line(v, "    h%u[i] = (u32)run != (u32)(run >> 32) ? x%u.rows[(u32)run] + 1u : 0u;", at,
+             number);
         line(v, "}");
     }
     line(v, EACH "{");
@@ -501,7 +538,8 @@ static void put_match(struct weaver *v, u32 at, const struct op *op, u16 number)
     if (index->unique) {
         line(v, EACH "{ r%u[i] = act >> i & 1u ? (i64)at%u[i] : 0; }", op->dst, at);
     } else {
-        line(v, EACH "{ r%u[i] = act >> i & 1u ? (i64)x%u.rows[at%u[i]] : 0; }", op->dst, number, at);
+        line(v, EACH "{ r%u[i] = act >> i & 1u ? (i64)x%u.rows[at%u[i]] : 0; }", op->dst, number,
+             at);
     }
     v->matches[v->match_count++] = at;
 }
@@ -595,8 +633,10 @@ static void put_emit_agg(struct weaver *v) {
     } else {
         operand(v, sink->key, key);
         if (v->w->agg_form == AGG_HASH) {
-            line(v, "u64 *at = agg_find(args.agg.state, args.agg.slot_count, args.agg.group_limit, %u,",
-                 sink->word_count);
+            line(
+                v,
+                "u64 *at = agg_find(args.agg.state, args.agg.slot_count, args.agg.group_limit, %u,",
+                sink->word_count);
             line(v, "                   %s, args.report);", key);
         } else {
             line(v, "u64 *at = args.agg.state + (u64)%s * %u;", key, 1 + sink->word_count);
@@ -643,12 +683,20 @@ static void put_op(struct weaver *v, u32 at) {
             put_literal(v, op, number);
         }
         break;
-    case OP_LOAD: put_load(v, at, op); break;
-    case OP_LOADN: put_load_nulls(v, at, op); break;
+    case OP_LOAD:
+        put_load(v, at, op);
+        break;
+    case OP_LOADN:
+        put_load_nulls(v, at, op);
+        break;
     case OP_LOADV:
     case OP_LOADVN:
-    case OP_LUT: put_gather(v, op, number); break;
-    case OP_ROWNO: line(v, EACH "{ r%u[i] = number + ROW(i); }", op->dst); break;
+    case OP_LUT:
+        put_gather(v, op, number);
+        break;
+    case OP_ROWNO:
+        line(v, EACH "{ r%u[i] = number + ROW(i); }", op->dst);
+        break;
     case OP_FILTER:
         put_mask(v, op->a);
         v->filtered = 1;
@@ -659,7 +707,9 @@ static void put_op(struct weaver *v, u32 at) {
         put_mask(v, op->a);
         v->filtered = 1;
         break;
-    case OP_END: line(v, "act = when%u;", v->whens[--v->when_depth]); break;
+    case OP_END:
+        line(v, "act = when%u;", v->whens[--v->when_depth]);
+        break;
     case OP_PROBE:
         put_probe(v, at, op, number);
         v->filtered = 1;
@@ -675,7 +725,9 @@ static void put_op(struct weaver *v, u32 at) {
             put_emit_agg(v);
         }
         break;
-    default: put_scalar(v, op); break;
+    default:
+        put_scalar(v, op);
+        break;
     }
     if (op->dst != NO_REG) {
         v->seen[op->dst] = 1;

@@ -1,8 +1,9 @@
 /* test_gpu.c: the CUDA device on the simt driver against the CPU device, on programs built by hand.
  *
- * Every shape runs on the virtual machine and as a woven kernel, under every placement, over small and
- * large tablets, plain and narrow; the rows must be those of the CPU, whatever their order. Without the
- * simt driver (WARPFOX_CUDA, or libcuda-simt.so beside the test's folder) the tests are skipped. */
+ * Every shape runs on the virtual machine and as a woven kernel, under every placement, over small
+ * and large tablets, plain and narrow; the rows must be those of the CPU, whatever their order.
+ * Without the simt driver (WARPFOX_CUDA, or libcuda-simt.so beside the test's folder) the tests are
+ * skipped. */
 #define _GNU_SOURCE
 #include "test_cpu_fixture.h"
 
@@ -48,11 +49,14 @@ static int make_data(void **state) {
 enum { C_ID, C_SMALL, C_WIDE, C_REAL, C_DBL, C_TEXT, C_FLAG, C_ONE, C_COUNT };
 
 static u32 data_table(struct fix *f, u32 tablet_shift, bool plain, i64 rows) {
-    const struct fix_col cols[C_COUNT] = {
-        {"id", type_of(TYPE_INTEGER), d.id, NULL},     {"small", type_of(TYPE_INTEGER), d.small, NULL},
-        {"wide", type_of(TYPE_BIGINT), d.wide, d.nulls}, {"real", type_of(TYPE_REAL), d.real, NULL},
-        {"dbl", type_of(TYPE_DOUBLE), d.dbl, NULL},    {"text", type_of(TYPE_TEXT), d.text, NULL},
-        {"flag", type_of(TYPE_BOOLEAN), d.flag, NULL}, {"one", type_of(TYPE_INTEGER), d.one, NULL}};
+    const struct fix_col cols[C_COUNT] = {{"id", type_of(TYPE_INTEGER), d.id, NULL},
+                                          {"small", type_of(TYPE_INTEGER), d.small, NULL},
+                                          {"wide", type_of(TYPE_BIGINT), d.wide, d.nulls},
+                                          {"real", type_of(TYPE_REAL), d.real, NULL},
+                                          {"dbl", type_of(TYPE_DOUBLE), d.dbl, NULL},
+                                          {"text", type_of(TYPE_TEXT), d.text, NULL},
+                                          {"flag", type_of(TYPE_BOOLEAN), d.flag, NULL},
+                                          {"one", type_of(TYPE_INTEGER), d.one, NULL}};
     return fix_make_table(f, tablet_shift, plain, rows, C_COUNT, cols);
 }
 
@@ -120,7 +124,9 @@ struct row {
     u8 bytes[160];
 };
 
-static i32 by_bytes(const void *a, const void *b) { return memcmp(a, b, sizeof(struct row)); }
+static i32 by_bytes(const void *a, const void *b) {
+    return memcmp(a, b, sizeof(struct row));
+}
 
 /* The variable's rows as sorted byte strings, NULLs normalised. */
 static struct row *rows_of(const struct fix *f, u32 var, i64 *out_count) {
@@ -216,12 +222,19 @@ static u32 build_filter(struct fix *f, u32 t) {
     u16 small = fix_load(f, C_SMALL, KIND_I32);
     fix_filter(f, fix_scalar(f, OP_GT_I32, small, fix_i32(f, 5), NO_REG));
     u16 real = fix_load(f, C_REAL, KIND_F32);
-    fix_filter(f, fix_scalar(f, OP_LT_F32, real, fix_const(f, KIND_F32, (union lit){.f32 = 30}), NO_REG));
+    fix_filter(
+        f, fix_scalar(f, OP_LT_F32, real, fix_const(f, KIND_F32, (union lit){.f32 = 30}), NO_REG));
     u16 wide = fix_load(f, C_WIDE, KIND_I64);
     u16 null = fix_op(f, OP_LOADN, KIND_B8, NO_REG, NO_REG, NO_REG, C_WIDE);
     u16 row = fix_op(f, OP_ROWNO, KIND_I64, NO_REG, NO_REG, NO_REG, 0);
-    const u16 regs[] = {fix_load(f, C_ID, KIND_I32), small, wide, real, fix_load(f, C_DBL, KIND_F64),
-                        fix_load(f, C_FLAG, KIND_B8), fix_load(f, C_ONE, KIND_I32), row};
+    const u16 regs[] = {fix_load(f, C_ID, KIND_I32),
+                        small,
+                        wide,
+                        real,
+                        fix_load(f, C_DBL, KIND_F64),
+                        fix_load(f, C_FLAG, KIND_B8),
+                        fix_load(f, C_ONE, KIND_I32),
+                        row};
     const u16 nulls[] = {NO_REG, NO_REG, null, NO_REG, NO_REG, NO_REG, NO_REG, NO_REG};
     return fix_emit_rows(f, 8, regs, nulls);
 }
@@ -287,11 +300,21 @@ static u16 key_hash(struct fix *f) { /* some key equals the mark of a free slot 
 static u16 key_many(struct fix *f) { /* more groups than the first table holds */
     return fix_scalar(f, OP_MUL_I64, fix_load(f, C_ID, KIND_I64), fix_i64(f, 977), NO_REG);
 }
-static u32 build_one(struct fix *f, u32 t) { return agg_of(f, t, NULL, 0); }
-static u32 build_tiny(struct fix *f, u32 t) { return agg_of(f, t, key_tiny, 3); }
-static u32 build_dense(struct fix *f, u32 t) { return agg_of(f, t, key_dense, 12); }
-static u32 build_hash(struct fix *f, u32 t) { return agg_of(f, t, key_hash, 64); }
-static u32 build_many(struct fix *f, u32 t) { return agg_of(f, t, key_many, 64); }
+static u32 build_one(struct fix *f, u32 t) {
+    return agg_of(f, t, NULL, 0);
+}
+static u32 build_tiny(struct fix *f, u32 t) {
+    return agg_of(f, t, key_tiny, 3);
+}
+static u32 build_dense(struct fix *f, u32 t) {
+    return agg_of(f, t, key_dense, 12);
+}
+static u32 build_hash(struct fix *f, u32 t) {
+    return agg_of(f, t, key_hash, 64);
+}
+static u32 build_many(struct fix *f, u32 t) {
+    return agg_of(f, t, key_many, 64);
+}
 
 static void test_aggregates(void **state) {
     UNUSED(state);
@@ -320,8 +343,8 @@ static u32 join_side(struct fix *f, u32 t, i64 factor, i32 below) {
     u16 id = fix_load(f, C_ID, KIND_I32);
     fix_filter(f, fix_scalar(f, OP_LT_I32, id, fix_i32(f, below), NO_REG));
     u16 small = fix_load(f, C_SMALL, KIND_I32);
-    u16 key = fix_scalar(f, OP_MUL_I64, fix_scalar(f, OP_I64_I32, id, NO_REG, NO_REG), fix_i64(f, factor),
-                         NO_REG);
+    u16 key = fix_scalar(f, OP_MUL_I64, fix_scalar(f, OP_I64_I32, id, NO_REG, NO_REG),
+                         fix_i64(f, factor), NO_REG);
     u16 null = fix_op(f, OP_LOADN, KIND_B8, NO_REG, NO_REG, NO_REG, C_WIDE);
     const u16 regs[] = {key, small};
     const u16 nulls[] = {NO_REG, null};
@@ -402,7 +425,8 @@ static u32 build_chain(struct fix *f, u32 t) { /* a variable as the source, with
     fix_filter(f, fix_scalar(f, OP_GT_I32, id, fix_i32(f, 100), NO_REG));
     u16 null = fix_op(f, OP_LOADN, KIND_B8, NO_REG, NO_REG, NO_REG, 2);
     u16 row = fix_scalar(f, OP_I64_I32, id, NO_REG, NO_REG);
-    const u16 regs[] = {row, fix_load(f, 2, KIND_I64), fix_load(f, 5, KIND_B8), fix_load(f, 4, KIND_F64)};
+    const u16 regs[] = {row, fix_load(f, 2, KIND_I64), fix_load(f, 5, KIND_B8),
+                        fix_load(f, 4, KIND_F64)};
     const u16 nulls[] = {NO_REG, null, NO_REG, NO_REG};
     return fix_emit_rows(f, 4, regs, nulls);
 }
@@ -542,13 +566,61 @@ static void test_small_budget(void **state) {
     gpu = whole;
 }
 
+/* The n-th driver call fails, for every n: an error or the right rows, then a control query is
+ * right. */
+static void test_failing_calls(void **state) {
+    UNUSED(state);
+    if (!gpu || getenv("WARPFOX_TEST_GPU")) {
+        skip();
+    }
+    struct device *whole = gpu;
+    for (i32 n = 1; n < 250; n += n < 60 ? 1 : 3) {
+        char number[20];
+        char why[300];
+        struct memory mem;
+        memory_init(&mem, NULL, 0, "memory");
+        snprintf(number, sizeof number, "%d", n);
+        setenv("SIMT_FAIL_AT", number, 1);
+        gpu = gpu_device_open(&mem, 0, why);
+        if (!gpu) {
+            assert_true(why[0] != 0);
+            assert_int_equal(atomic_load(&mem.used_bytes), 0);
+            continue;
+        }
+        struct fix f;
+        fix_init(&f, 1);
+        u32 t = data_table(&f, 11, false, 5000);
+        u32 var = n % 2 ? build_filter(&f, t) : build_match_direct(&f, t);
+        fix_result(&f, var);
+        f.settings.gpu_placement = PLACE_CACHED + n % 4;
+        f.settings.gpu_code = CODE_VM;
+        i32 failures = 0;
+        for (i32 k = 0; k < 3; k++) {
+            wf_status status = gpu_try(&f);
+            assert_true(status == ERR_OK || status == ERR_GPU || status == ERR_OUT_OF_MEMORY);
+            failures += status != ERR_OK;
+        }
+        assert_true(failures <= 1);
+        if (failures) { /* else the failing call was one that does not matter, or is still to come
+                         */
+            compare(&f, var, f.settings.gpu_placement, CODE_VM, "control query");
+        }
+        fix_fini(&f);
+        gpu->close(gpu);
+        assert_int_equal(atomic_load(&mem.used_bytes), 0);
+    }
+    unsetenv("SIMT_FAIL_AT");
+    gpu = whole;
+}
+
 int main(int argc, char **argv) {
     self = argc > 0 ? argv[0] : "";
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_filter),     cmocka_unit_test(test_arithmetic),
-        cmocka_unit_test(test_aggregates), cmocka_unit_test(test_joins),
-        cmocka_unit_test(test_variables),  cmocka_unit_test(test_fault),
-        cmocka_unit_test(test_limit),      cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_cache),      cmocka_unit_test(test_small_budget)};
+        cmocka_unit_test(test_filter),       cmocka_unit_test(test_arithmetic),
+        cmocka_unit_test(test_aggregates),   cmocka_unit_test(test_joins),
+        cmocka_unit_test(test_variables),    cmocka_unit_test(test_fault),
+        cmocka_unit_test(test_limit),        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_cache),        cmocka_unit_test(test_small_budget),
+        cmocka_unit_test(test_failing_calls)};
     return cmocka_run_group_tests(tests, open_gpu, close_gpu);
 }

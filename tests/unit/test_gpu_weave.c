@@ -1,7 +1,9 @@
-/* test_gpu_weave.c: kernel text through the real NVRTC, where one is installed: no GPU is needed to compile.
+/* test_gpu_weave.c: kernel text through the real NVRTC, where one is installed: no GPU is needed to
+ * compile.
  *
- * The simt driver runs kernels; this test makes sure that the same text is also CUDA C++: the fixed modules
- * and woven kernels of the shapes that the weaver can write. Skipped when no NVRTC can be found. */
+ * The simt driver runs kernels; this test makes sure that the same text is also CUDA C++: the fixed
+ * modules and woven kernels of the shapes that the weaver can write. Skipped when no NVRTC can be
+ * found. */
 #define _GNU_SOURCE
 #include "test_cpu_fixture.h"
 
@@ -23,11 +25,11 @@ static int open_rtc(void **state) {
         return 0;
     }
     api.has_rtc = 1;
-#define X(A, field, symbol, params)                                                                \
-    do {                                                                                           \
-        void *found = library_find(library, #symbol);                                              \
-        memcpy(&api.field, &found, sizeof found);                                                  \
-        api.has_rtc = api.has_rtc && found;                                                        \
+#define X(A, field, symbol, params)                   \
+    do {                                              \
+        void *found = library_find(library, #symbol); \
+        memcpy(&api.field, &found, sizeof found);     \
+        api.has_rtc = api.has_rtc && found;           \
     } while (0);
     WF_CU_NVRTC(X, )
 #undef X
@@ -77,7 +79,8 @@ static void test_opcodes(void **state) {
     u16 last = NO_REG;
     for (u16 code = 0; code < OP_COUNT; code++) {
         const struct op_info *info = &op_infos[code];
-        bool usable = !(info->flags & (OP_CONTROL | OP_HOST | OP_MAKES)) && info->result != KIND_STR;
+        bool usable =
+            !(info->flags & (OP_CONTROL | OP_HOST | OP_MAKES)) && info->result != KIND_STR;
         u16 regs[3] = {NO_REG, NO_REG, NO_REG};
         for (u32 k = 0; usable && k < info->arity; k++) {
             usable = info->operands[k] != KIND_STR;
@@ -106,9 +109,10 @@ static void test_loads(void **state) {
     }
     static const struct {
         u8 form, kind;
-    } loads[] = {{SEG_CONST, KIND_I32}, {SEG_U8, KIND_I32},   {SEG_U16, KIND_I64},  {SEG_U32, KIND_I32},
-                 {SEG_U64, KIND_I64},   {SEG_U128, KIND_I128}, {SEG_I32, KIND_I128}, {SEG_I64, KIND_I32},
-                 {SEG_F32, KIND_F32},   {SEG_F64, KIND_F64},  {SEG_U8, KIND_B8},    {SEG_CONST, KIND_F64},
+    } loads[] = {{SEG_CONST, KIND_I32}, {SEG_U8, KIND_I32},  {SEG_U16, KIND_I64},
+                 {SEG_U32, KIND_I32},   {SEG_U64, KIND_I64}, {SEG_U128, KIND_I128},
+                 {SEG_I32, KIND_I128},  {SEG_I64, KIND_I32}, {SEG_F32, KIND_F32},
+                 {SEG_F64, KIND_F64},   {SEG_U8, KIND_B8},   {SEG_CONST, KIND_F64},
                  {SEG_U8, KIND_I128},   {SEG_I32, KIND_I64}};
     struct fix f;
     fix_init(&f, 1);
@@ -158,7 +162,8 @@ static void test_no_driver(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_no_driver), cmocka_unit_test(test_fixed),
-                                       cmocka_unit_test(test_opcodes), cmocka_unit_test(test_loads)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_no_driver),
+                                       cmocka_unit_test(test_fixed), cmocka_unit_test(test_opcodes),
+                                       cmocka_unit_test(test_loads)};
     return cmocka_run_group_tests(tests, open_rtc, NULL);
 }

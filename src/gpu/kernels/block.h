@@ -1,9 +1,10 @@
 /* block.h: the words that the virtual machine and woven kernels share: reading groups of four rows,
  * reserving output, searching an index, keeping an aggregation.
  *
- * A thread works on groups of four consecutive rows, so that one vector access serves a group whatever
- * the width of its column, and a group of up to eight-byte elements touches one 32-byte sector: asking
- * "is any row of the group active" decides per sector. Functions that start with b_ contain barriers. */
+ * A thread works on groups of four consecutive rows, so that one vector access serves a group
+ * whatever the width of its column, and a group of up to eight-byte elements touches one 32-byte
+ * sector: asking "is any row of the group active" decides per sector. Functions that start with b_
+ * contain barriers. */
 #ifndef WF_BLOCK_H
 #define WF_BLOCK_H
 
@@ -16,15 +17,21 @@
 
 FN void group_u8(const u8 *p, u32 x[4]) {
     u32 w = *(const u32 *)p;
-    UNROLL for (u32 j = 0; j < 4; j++) { x[j] = w >> (8 * j) & 255u; }
+    UNROLL for (u32 j = 0; j < 4; j++) {
+        x[j] = w >> (8 * j) & 255u;
+    }
 }
 FN void group_u16(const u8 *p, u32 x[4]) {
     u64 w = *(const u64 *)p;
-    UNROLL for (u32 j = 0; j < 4; j++) { x[j] = (u32)(w >> (16 * j)) & 65535u; }
+    UNROLL for (u32 j = 0; j < 4; j++) {
+        x[j] = (u32)(w >> (16 * j)) & 65535u;
+    }
 }
 FN void group_u32(const u8 *p, u32 x[4]) {
     vec16 v = load_once16(p);
-    UNROLL for (u32 j = 0; j < 4; j++) { x[j] = v.w[j]; }
+    UNROLL for (u32 j = 0; j < 4; j++) {
+        x[j] = v.w[j];
+    }
 }
 FN void group_u64(const u8 *p, u64 x[4]) {
     UNROLL for (u32 h = 0; h < 2; h++) {
@@ -33,8 +40,12 @@ FN void group_u64(const u8 *p, u64 x[4]) {
         x[2 * h + 1] = (u64)v.w[3] << 32 | v.w[2];
     }
 }
-FN u64 vec_low(vec16 v) { return (u64)v.w[1] << 32 | v.w[0]; }
-FN u64 vec_high(vec16 v) { return (u64)v.w[3] << 32 | v.w[2]; }
+FN u64 vec_low(vec16 v) {
+    return (u64)v.w[1] << 32 | v.w[0];
+}
+FN u64 vec_high(vec16 v) {
+    return (u64)v.w[3] << 32 | v.w[2];
+}
 FN vec16 vec_of(u64 low, u64 high) {
     vec16 v;
     v.w[0] = (u32)low;
@@ -43,10 +54,18 @@ FN vec16 vec_of(u64 low, u64 high) {
     v.w[3] = (u32)(high >> 32);
     return v;
 }
-FN i128 i128_of(u64 low, u64 high) { return (i128)((u128)high << 64 | low); }
-FN i128 vec_i128(vec16 v) { return i128_of(vec_low(v), vec_high(v)); }
-FN vec16 i128_vec(i128 x) { return vec_of((u64)x, (u64)((u128)x >> 64)); }
-FN f64 f64_of(u64 bits) { return bits_f64(bits); }
+FN i128 i128_of(u64 low, u64 high) {
+    return (i128)((u128)high << 64 | low);
+}
+FN i128 vec_i128(vec16 v) {
+    return i128_of(vec_low(v), vec_high(v));
+}
+FN vec16 i128_vec(i128 x) {
+    return vec_of((u64)x, (u64)((u128)x >> 64));
+}
+FN f64 f64_of(u64 bits) {
+    return bits_f64(bits);
+}
 
 /* NULL flags of the group that starts at `row` (a multiple of four): bit j = row + j is NULL. */
 FN u32 group_nulls(const u8 *nulls, u32 null_form, i64 row) {
@@ -108,7 +127,8 @@ FN struct b_place b_reserve(u32 mine, u32 *s_sums, u64 *s_base, u64 *counter) {
     return place;
 }
 
-/* How many of the block's rows fit; asks for more room when they do not and no limit says to stop. */
+/* How many of the block's rows fit; asks for more room when they do not and no limit says to stop.
+ */
 FN u32 out_fits(struct b_place place, i64 capacity, i64 limit, u64 *report) {
     i64 room = capacity - (i64)place.base;
     u32 fits = room >= (i64)place.total ? place.total : room > 0 ? (u32)room : 0u;
@@ -145,7 +165,8 @@ FN u32 find_hash_unique(const struct kindex *ix, i64 key) {
     }
     return head;
 }
-/* Goes on from a slot whose head is loaded already, so that the first loads of many rows can overlap. */
+/* Goes on from a slot whose head is loaded already, so that the first loads of many rows can
+ * overlap. */
 FN u32 find_hash_from(const struct kindex *ix, i64 key, u64 slot, u32 head) {
     u64 mask = ix->slot_count - 1;
     while (head && ix->keys[slot] != key) {
@@ -179,7 +200,9 @@ FN u64 find_run(const struct kindex *ix, i64 key) {
     }
     return ix->hashed ? find_hash_run(ix, key) : find_direct_run(ix, key);
 }
-FN u32 run_row(const struct kindex *ix, u32 at) { return ix->unique ? at : ix->rows[at]; }
+FN u32 run_row(const struct kindex *ix, u32 at) {
+    return ix->unique ? at : ix->rows[at];
+}
 
 /* --- aggregation --------------------------------------------------------------------------- */
 
@@ -193,34 +216,42 @@ enum word_op { WF_WORDS(X, ) WORD_COUNT };
 
 FN i64 word_identity(u32 op) {
     switch (op) {
-#define X(A, name, identity, expr)                                                                 \
-    case WORD_##name: return identity;
+#define X(A, name, identity, expr) \
+    case WORD_##name:              \
+        return identity;
         WF_WORDS(X, )
 #undef X
-    default: return 0;
+    default:
+        return 0;
     }
 }
 FN i64 word_merge(u32 op, i64 w, i64 x) {
     switch (op) {
-#define X(A, name, identity, expr)                                                                 \
-    case WORD_##name: return (i64)(expr);
+#define X(A, name, identity, expr) \
+    case WORD_##name:              \
+        return (i64)(expr);
         WF_WORDS(X, )
 #undef X
-    default: return 0;
+    default:
+        return 0;
     }
 }
 FN void word_atom(u32 op, u64 *p, i64 x) {
     switch (op) {
-#define X(A, name, identity, expr)                                                                 \
-    case WORD_##name: AGG_ATOM_##name(p, x); break;
+#define X(A, name, identity, expr) \
+    case WORD_##name:              \
+        AGG_ATOM_##name(p, x);     \
+        break;
         WF_WORDS(X, )
 #undef X
-    default: break;
+    default:
+        break;
     }
 }
 
 /* The state of a key, inserted when new; 0 when the table is full, which asks for a larger one. */
-FN u64 *agg_find(u64 *state, u64 slot_count, u64 group_limit, u32 word_count, i64 key, u64 *report) {
+FN u64 *agg_find(u64 *state, u64 slot_count, u64 group_limit, u32 word_count, i64 key,
+                 u64 *report) {
     u64 stride = 1u + word_count;
     if ((u64)key == AGG_EMPTY) {
         u64 *last = state + slot_count * stride;

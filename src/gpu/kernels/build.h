@@ -1,15 +1,17 @@
-/* build.h: kernels that are not pipelines: building an index over rows, exclusive sums, setting up and
- * reading out an aggregation.
+/* build.h: kernels that are not pipelines: building an index over rows, exclusive sums, setting up
+ * and reading out an aggregation.
  *
- * A build first assumes unique keys and one launch; the first duplicate asks for the general form, runs of
- * row numbers: count per slot, exclusive sums, scatter. A hash slot is claimed through its row number, and
- * the claimant's key is read from the rows themselves, so nobody waits for a key to be written. */
+ * A build first assumes unique keys and one launch; the first duplicate asks for the general form,
+ * runs of row numbers: count per slot, exclusive sums, scatter. A hash slot is claimed through its
+ * row number, and the claimant's key is read from the rows themselves, so nobody waits for a key to
+ * be written. */
 #include "block.h"
 
-#define BUILD_ROWS(i, count)                                                                       \
+#define BUILD_ROWS(i, count) \
     for (i64 i = (i64)t_block() * t_count() + t_id(); i < (count); i += (i64)t_blocks() * t_count())
 
-/* The slot of row i's key, claimed in `owner` when new. out_owner: row + 1 that holds it (0: this one). */
+/* The slot of row i's key, claimed in `owner` when new. out_owner: row + 1 that holds it (0: this
+ * one). */
 FN u64 build_claim(const struct kbuild *b, u32 *owner, i64 i, u32 *out_owner) {
     i64 key = b->key[i];
     u64 mask = b->slot_count - 1;
@@ -66,7 +68,8 @@ KERNEL(k_build_count, struct kbuild, 256) {
     }
 }
 
-/* cursor holds exclusive sums, slot_count + 1 of them: writes the starts (DIRECT) or start and end (HASH). */
+/* cursor holds exclusive sums, slot_count + 1 of them: writes the starts (DIRECT) or start and end
+ * (HASH). */
 KERNEL(k_build_starts, struct kbuild, 256) {
     i64 slots = (i64)args.slot_count;
     BUILD_ROWS(i, slots + 1) {
@@ -90,7 +93,8 @@ KERNEL(k_build_scatter, struct kbuild, 256) {
 
 /* --- exclusive sums --------------------------------------------------------------------------- */
 
-/* Exclusive sum of x over the block; *out_total is the whole. s_sums holds 32 words. Two barriers. */
+/* Exclusive sum of x over the block; *out_total is the whole. s_sums holds 32 words. Two barriers.
+ */
 FN u32 b_scan(u32 x, u32 *s_sums, u32 *out_total) {
     u32 upto = x;
     UNROLL for (u32 by = 1; by < 32; by *= 2) {
@@ -165,7 +169,8 @@ KERNEL(k_scan_apply, struct kscan, 256) {
     }
 }
 
-/* --- aggregation state ------------------------------------------------------------------------- */
+/* --- aggregation state -------------------------------------------------------------------------
+ */
 
 KERNEL(k_agg_init, struct kagg_step, 256) {
     u64 stride = 1u + args.agg.word_count;
@@ -199,7 +204,8 @@ KERNEL(k_agg_extract, struct kagg_step, 256) {
     SHARED(u64, s_base, 1);
     u64 stride = 1u + args.agg.word_count;
     u64 slots = args.agg.slot_count + 1;
-    for (u64 first = (u64)t_block() * t_count(); first < slots; first += (u64)t_blocks() * t_count()) {
+    for (u64 first = (u64)t_block() * t_count(); first < slots;
+         first += (u64)t_blocks() * t_count()) {
         u64 slot = first + t_id();
         u32 used = slot < slots && agg_in_use(&args.agg, args.one, slot);
         struct b_place place = b_reserve(used, s_sums, s_base, &args.report[REPORT_ROWS]);

@@ -1,22 +1,29 @@
-/* vm_rows.h: the virtual machine with a row sink. Output rows are reserved once per tile; a list of the
- * kept rows in shared memory lets neighbouring threads write neighbouring elements, straight from the
- * registers' places. */
-#ifndef WF_MIN_BLOCKS
-#define WF_MIN_BLOCKS 5
-#endif
+/* vm_rows.h: the virtual machine with a row sink. Output rows are reserved once per tile; a list of
+ * the kept rows in shared memory lets neighbouring threads write neighbouring elements, straight
+ * from the registers' places. */
+#define WF_MIN_BLOCKS 5 /* 96 registers: with fewer, what spills costs more than the blocks gain \
+                         */
 #include "vm.h"
 
 #define VM_COPY_ROWS for (u32 k = t_id(); k < fits; k += VM_THREADS)
 
 FN void vm_copy(const u8 *s, u32 place, u32 bytes, u8 *data, u64 base, u32 fits, const u16 *list) {
     if (bytes == 4) {
-        VM_COPY_ROWS { ((u32 *)data)[base + k] = *(const u32 *)(s + vm_elem(place, 4, list[k])); }
+        VM_COPY_ROWS {
+            ((u32 *)data)[base + k] = *(const u32 *)(s + vm_elem(place, 4, list[k]));
+        }
     } else if (bytes == 8) {
-        VM_COPY_ROWS { ((u64 *)data)[base + k] = *(const u64 *)(s + vm_elem(place, 8, list[k])); }
+        VM_COPY_ROWS {
+            ((u64 *)data)[base + k] = *(const u64 *)(s + vm_elem(place, 8, list[k]));
+        }
     } else if (bytes == 1) {
-        VM_COPY_ROWS { data[base + k] = s[vm_elem(place, 1, list[k])]; }
+        VM_COPY_ROWS {
+            data[base + k] = s[vm_elem(place, 1, list[k])];
+        }
     } else {
-        VM_COPY_ROWS { store16(data + 16 * (base + k), load16(s + vm_elem(place, 16, list[k]))); }
+        VM_COPY_ROWS {
+            store16(data + 16 * (base + k), load16(s + vm_elem(place, 16, list[k])));
+        }
     }
 }
 
