@@ -116,7 +116,7 @@ struct worker {
     i64 chunk_first; /* position 0 is this row of the chunk */
     i64 morsel_out;  /* rows this morsel gave to a limited sink */
     b8 enough;       /* ... which needs no more of them */
-    u32 expansions;
+    u32 ticks; /* vectors and expansions so far, to look for a cancellation now and then */
     i64 bytes_read, rows_in, rows_out, rows_pruned;
     void **sinks; /* this worker's state of every sink */
 };

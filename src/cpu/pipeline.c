@@ -172,6 +172,8 @@ static bool zone_pruned(const struct worker *w, i64 zone) {
     return false;
 }
 
+enum { VECTORS_PER_CHECK = 8 };
+
 static FALLIBLE run_vectors(struct worker *w, i64 first, i64 end) {
     struct frame *fr = &w->frames[0];
     w->rows_in += end - first;
@@ -187,6 +189,9 @@ static FALLIBLE run_vectors(struct worker *w, i64 first, i64 end) {
             memset(fr->kept, 0, (size_t)fr->n);
         }
         heap_reset(&w->heap);
+        if (++w->ticks % VECTORS_PER_CHECK == 0) { /* interning makes a morsel slow */
+            TRY(exec_check(w->run->x));
+        }
         TRY(ops_run(w, fr, 0));
     }
     return ERR_OK;
@@ -315,7 +320,8 @@ static void finish_task(void *arg, i64 i, i32 number) {
     if (atomic_load_explicit(&run->failed, memory_order_relaxed)) {
         return;
     }
-    wf_status status = run->sinks[run->finishing].class->finish(w, run->finishing, i);
+    wf_status status = exec_check(run->x);
+    status = status ? status : run->sinks[run->finishing].class->finish(w, run->finishing, i);
     if (status) {
         run_fail(run, w, status);
     }

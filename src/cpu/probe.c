@@ -131,7 +131,7 @@ static FALLIBLE match_flush(struct worker *w, struct frame *fr, struct frame *ch
     if (child->n == 0 || w->enough) {
         return ERR_OK;
     }
-    if (++w->expansions % EXPANSIONS_PER_CHECK == 0) {
+    if (++w->ticks % EXPANSIONS_PER_CHECK == 0) {
         wf_status status = exec_check(w->run->x);
         if (status) {
             return error_set(&w->err, status, -1, "statement cancelled");

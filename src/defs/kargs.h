@@ -131,7 +131,7 @@ struct kargs {
     const struct kindex *indexes;
     const struct kout *outs;
     u32 out_count;
-    u32 pad;
+    u32 prefetch; /* columns lie in the card's memory: fetch the next tile's lines ahead */
     i64 capacity; /* rows that fit */
     i64 limit;    /* stop after that many; -1 = never */
     struct kagg agg;

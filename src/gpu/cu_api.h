@@ -31,6 +31,7 @@ enum { /* attribute numbers of the driver's interface */
        CU_OUT_OF_MEMORY = 2,
        CU_NOT_READY = 600,
        CU_STREAM_NON_BLOCKING = 1,
+       CU_LIMIT_FETCH_BYTES = 5, /* CU_LIMIT_MAX_L2_FETCH_GRANULARITY */
        CU_HOST_PORTABLE_MAPPED = 3,
 };
 

@@ -29,6 +29,7 @@ WF_CU_NVRTC(OURS, )
     X(cuDevicePrimaryCtxRelease_v2, (CUdevice))                                                   \
     X(cuDevicePrimaryCtxReset_v2, (CUdevice))                                                     \
     X(cuCtxSetCurrent, (H(CUcontext)))                                                            \
+    X(cuCtxSetLimit, (E(CUlimit), size_t))                                                        \
     X(cuCtxSynchronize, (void))                                                                   \
     X(cuMemGetInfo_v2, (size_t *, size_t *))                                                      \
     X(cuMemAlloc_v2, (CUdeviceptr *, size_t))                                                     \

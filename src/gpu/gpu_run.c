@@ -8,6 +8,8 @@
  * ms. */
 #include "gpu/gpu_job.h"
 
+#include <stdlib.h>
+
 #define WEAVE_LEAST_ROWS 65536 /* under auto, less is not worth a compiler's time */
 #define SYNC_ROWS (1LL << 28)  /* rows in flight before cancellation is looked at again */
 
@@ -231,6 +233,7 @@ static struct kargs batch_args(const struct job *j, i64 i) {
                          .indexes = AT(const struct kindex *, j->indexes_at),
                          .outs = AT(const struct kout *, j->outs_at + outs),
                          .out_count = sink->kind == SINK_ROWS ? sink->col_count : 0,
+                         .prefetch = j->place == PLACE_CACHED && !getenv("WF_TUNE_NOAHEAD"),
                          .capacity = j->capacity,
                          .limit = sink->kind == SINK_ROWS ? sink->limit : -1,
                          .agg = j->agg,

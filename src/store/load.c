@@ -92,10 +92,11 @@ static FALLIBLE load_split(struct load *load, struct part part, struct column_so
     TRY(tablet_seal(&seal, sources, &part.tablet, err));
     mutex_lock(&load->lock);
     bool filed = part_push(load, part);
+    i64 part_bytes = load->part_cap * (i64)sizeof part;
     mutex_unlock(&load->lock);
     if (!filed) {
         tablet_release(part.tablet);
-        return memory_refused(table->mem, err, load->part_cap * (i64)sizeof part);
+        return memory_refused(table->mem, err, part_bytes);
     }
     return ERR_OK;
 }

@@ -97,9 +97,10 @@ static void cancel_later(void *arg) {
     while (!c->over && clock_ns() < until) {
         cond_wait_ns(&c->wake, &c->lock, until - clock_ns());
     }
-    if (!c->over) {
-        c->at_ns = clock_ns();
+    while (!c->over) { /* again and again: one that comes before the statement is forgotten */
+        c->at_ns = c->at_ns ? c->at_ns : clock_ns();
         wf_cancel(c->conn);
+        cond_wait_ns(&c->wake, &c->lock, 5000000);
     }
     mutex_unlock(&c->lock);
 }

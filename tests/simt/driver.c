@@ -332,6 +332,14 @@ int cuCtxSetCurrent(void *ctx) {
     return simt_leave(0);
 }
 
+/* Limits are hints of the real driver's memory system; nothing here depends on them. */
+int cuCtxSetLimit(int limit, size_t value) {
+    int code = simt_enter("cuCtxSetLimit", SIMT_CTX);
+    (void)limit;
+    (void)value;
+    return code != 0 ? code : simt_leave(0);
+}
+
 int cuCtxSynchronize(void) {
     int code = simt_enter("cuCtxSynchronize", SIMT_CTX);
     if (code != 0) {
