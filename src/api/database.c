@@ -26,9 +26,10 @@ static FALLIBLE path_refused(const char *path, struct error *err) {
     }
     error_set(err, ERR_NOT_SUPPORTED, -1,
               "database files do not exist yet: nothing was opened at \"%.300s\"", path);
-    error_hint(err,
-               "Start without a file: the database then lives in memory. CREATE TABLE, then bring "
-               "data in with COPY table FROM 'file.csv' (WITH HEADER).");
+    error_hint(
+        err,
+        "Start without a file: the database then lives in memory. CREATE TABLE and COPY table FROM "
+        "'file.csv' bring data in; warpfox --format csv -c 'SELECT ...' > file.csv takes it out.");
     return err->code;
 }
 

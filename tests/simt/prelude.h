@@ -30,6 +30,9 @@
 #define SHARED_BYTES(name) u8 *const name = (u8 *)simt_shared_bytes()
 #define RESTRICT __restrict__
 #ifdef __clang__
+#ifndef WF_MIN_BLOCKS /* blocks per multiprocessor to aim at; fibers have no register limit */
+#define WF_MIN_BLOCKS 1
+#endif
 #define UNROLL _Pragma("nounroll")
 #define NO_UNROLL _Pragma("nounroll")
 #else
