@@ -178,7 +178,7 @@ static FALLIBLE to_text(const struct conversion *v, union lit *out) {
     i32 len;
     switch (p->form) {
     case PARAM_TEXT:
-        *out = p->value;
+        out->str = str_from(arena_sv(v->arena, sv_of(p->value.str))); /* rows may outlive it */
         return ERR_OK;
     case PARAM_BOOL:
         len = value_print(type_of(TYPE_BOOLEAN), KIND_B8, &p->value.b8, buf);

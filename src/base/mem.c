@@ -19,6 +19,9 @@ void memory_init(struct memory *mem, struct memory *parent, i64 limit_bytes, con
     atomic_init(&mem->peak_bytes, 0);
     mem->limit_bytes = limit_bytes;
     mem->setting = setting;
+    atomic_init(&mem->idle_bytes, 0);
+    mem->give_back = NULL;
+    mem->idle_owner = NULL;
 }
 
 i64 memory_fail_at(i64 nth) {
@@ -37,6 +40,10 @@ static bool reserve_one(struct memory *mem, i64 bytes) {
     if (mem->limit_bytes && used > mem->limit_bytes) {
         atomic_fetch_sub_explicit(&mem->used_bytes, bytes, memory_order_relaxed);
         return false;
+    }
+    i64 idle = atomic_load_explicit(&mem->idle_bytes, memory_order_acquire);
+    if (idle > 0 && mem->limit_bytes && used + idle > mem->limit_bytes) {
+        mem->give_back(mem->idle_owner, used + idle - mem->limit_bytes);
     }
     i64 peak = atomic_load_explicit(&mem->peak_bytes, memory_order_relaxed);
     while (used > peak &&
@@ -320,21 +327,31 @@ void (*buffer_unpin)(struct buffer *buf);
 
 enum { BUFFER_PAD = 64 };
 
-struct buffer *buffer_new(struct memory *mem, i64 bytes) {
+struct buffer *buffer_wrap(struct memory *mem, u8 *data, i64 bytes,
+                           void (*free_data)(struct buffer *buf), void *owner) {
     struct buffer *buf = malloc(sizeof *buf);
     if (!buf) {
         return NULL;
     }
-    buf->data = mem_alloc(mem, bytes + BUFFER_PAD);
-    if (!buf->data) {
-        free(buf);
-        return NULL;
-    }
-    memset(buf->data + bytes, 0, BUFFER_PAD);
     atomic_init(&buf->refs, 1);
     buf->pinned = 0;
+    buf->device_addr = 0;
     buf->mem = mem;
     buf->bytes = bytes;
+    buf->data = data;
+    buf->free_data = free_data;
+    buf->owner = owner;
+    return buf;
+}
+
+struct buffer *buffer_new(struct memory *mem, i64 bytes) {
+    u8 *data = mem_alloc(mem, bytes + BUFFER_PAD);
+    struct buffer *buf = data ? buffer_wrap(mem, data, bytes, NULL, NULL) : NULL;
+    if (!buf) {
+        mem_free(mem, data, bytes + BUFFER_PAD);
+        return NULL;
+    }
+    memset(data + bytes, 0, BUFFER_PAD);
     return buf;
 }
 
@@ -350,7 +367,11 @@ void buffer_release(struct buffer *buf) {
     if (buf->pinned && buffer_unpin) {
         buffer_unpin(buf);
     }
-    mem_free(buf->mem, buf->data, buf->bytes + BUFFER_PAD);
+    if (buf->free_data) {
+        buf->free_data(buf);
+    } else {
+        mem_free(buf->mem, buf->data, buf->bytes + BUFFER_PAD);
+    }
     free(buf);
 }
 
@@ -381,17 +402,22 @@ void text_append(struct text *out, struct sv s) {
     out->ptr[out->len] = 0;
 }
 
+/* Most prints fit into what is left, so formatting is tried there before the length is known. */
 void text_print(struct text *out, const char *format, ...) {
     CHECK(format != NULL);
     va_list args;
     va_start(args, format);
     va_list again;
     va_copy(again, args);
-    int len = vsnprintf(NULL, 0, format, args);
+    i64 room = out->cap - out->len;
+    int len = vsnprintf(out->ptr + out->len, (size_t)room, format, args);
     va_end(args);
     CHECK(len >= 0);
-    text_reserve(out, len);
-    vsnprintf(out->ptr + out->len, (size_t)len + 1, format, again);
+    if (len >= room) {
+        out->ptr[out->len] = 0;
+        text_reserve(out, len);
+        vsnprintf(out->ptr + out->len, (size_t)len + 1, format, again);
+    }
     va_end(again);
     out->len += len;
 }

@@ -16,6 +16,11 @@ struct memory {
     _Atomic i64 peak_bytes;
     i64 limit_bytes;     /* 0 = no limit of its own */
     const char *setting; /* the setting to raise, for the error text ("memory") */
+    /* Memory that somebody keeps for later, outside used_bytes; the owner is asked to give it back
+     * when used and idle bytes together would exceed the limit. */
+    _Atomic i64 idle_bytes;
+    void (*give_back)(void *owner, i64 bytes);
+    void *idle_owner;
 };
 
 void memory_init(struct memory *mem, struct memory *parent, i64 limit_bytes, const char *setting);
@@ -81,12 +86,19 @@ void *vec_grow(struct arena *arena, const void *items, i64 *cap, i64 count, i64 
 /* A counted block of column data: 64-byte aligned, padded by 64 readable bytes. */
 struct buffer {
     _Atomic i32 refs;
-    i32 pinned; /* set by the GPU device while registered for direct transfer */
+    i32 pinned;      /* set by the GPU device while registered for direct transfer */
+    u64 device_addr; /* where the card finds `data` while pinned */
     struct memory *mem;
     i64 bytes;
     u8 *data;
+    void (*free_data)(struct buffer *buf); /* NULL: data came from mem_alloc */
+    void *owner;                           /* for free_data */
 };
 struct buffer *buffer_new(struct memory *mem, i64 bytes); /* NULL when refused; refs = 1 */
+/* A buffer over memory of somebody else, who accounts for it in `mem` and takes it back in
+ * free_data. NULL when refused: the caller then still has the memory. */
+struct buffer *buffer_wrap(struct memory *mem, u8 *data, i64 bytes,
+                           void (*free_data)(struct buffer *buf), void *owner);
 struct buffer *buffer_retain(struct buffer *buf);
 void buffer_release(struct buffer *buf); /* NULL is fine */
 /* Called just before a buffer's memory is freed, so that the GPU device can unpin it. */

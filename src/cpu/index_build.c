@@ -11,7 +11,8 @@ enum {
     DIRECT_PER_ROW = 4,
     PARALLEL_ROWS = 1 << 20,
     PARTS_MAX = 8,
-    AHEAD = 16
+    AHEAD = 16,
+    ROWS_PER_CHECK = 1 << 18
 };
 
 struct build {
@@ -26,6 +27,11 @@ struct build {
 
 static bool is_null(const struct build *b, i64 row) {
     return b->nulls && b->nulls[row];
+}
+
+/* Called for every row: whether the statement was cancelled, now and then. */
+static inline wf_status check_at(const struct build *b, i64 row) {
+    return row % ROWS_PER_CHECK == 0 ? exec_check(b->x) : ERR_OK;
 }
 
 static void key_bounds(const struct build *b, i64 *out_lo, i64 *out_hi) {
@@ -105,6 +111,7 @@ static FALLIBLE direct_runs(struct build *b) {
     TRY(alloc_rows(b));
     memset(heads, 0, (size_t)(index->slot_count + 1) * sizeof(u32));
     for (i64 r = 0; r < b->rows; r++) {
+        TRY(check_at(b, r));
         if (!is_null(b, r)) {
             heads[(u64)b->key[r] - (u64)index->key_lo + 1]++;
         }
@@ -114,6 +121,7 @@ static FALLIBLE direct_runs(struct build *b) {
     }
     /* heads[s + 1] is where run s ends: fill runs from the back, then heads[s + 1] starts run s. */
     for (i64 r = b->rows - 1; r >= 0; r--) {
+        TRY(check_at(b, r));
         if (!is_null(b, r)) {
             index->rows[--heads[(u64)b->key[r] - (u64)index->key_lo + 1]] = (u32)r;
         }
@@ -150,6 +158,7 @@ static FALLIBLE hash_unique(struct build *b) {
     TRY(alloc_heads(b, index->slot_count + 1));
     TRY(alloc_keys(b));
     for (i64 r = 0; r < b->rows; r++) {
+        TRY(check_at(b, r));
         prefetch_row(b, r + AHEAD, 1);
         if (is_null(b, r)) {
             continue;
@@ -173,6 +182,7 @@ static FALLIBLE hash_runs(struct build *b) {
     TRY(alloc_rows(b));
     u32 *heads = index->heads;
     for (i64 r = 0; r < b->rows; r++) { /* heads[2s + 1] counts */
+        TRY(check_at(b, r));
         prefetch_row(b, r + AHEAD, 2);
         if (!is_null(b, r)) {
             i64 slot = find_slot(index, b->key[r], 2, first_slot(index, b->key[r]));
@@ -188,6 +198,7 @@ static FALLIBLE hash_runs(struct build *b) {
         heads[2 * s] = heads[2 * s + 1];
     }
     for (i64 r = b->rows - 1; r >= 0; r--) {
+        TRY(check_at(b, r));
         if (!is_null(b, r)) {
             i64 slot = find_slot(index, b->key[r], 2, first_slot(index, b->key[r]));
             index->rows[--heads[2 * slot]] = (u32)r;

@@ -133,6 +133,8 @@ static FALLIBLE intern(struct worker *w, struct frame *fr, const struct cpu_op *
     return ERR_OK;
 }
 
+enum { INTERNS_PER_CHECK = 64 };
+
 static FALLIBLE intern_pair(struct worker *w, struct frame *fr, const struct cpu_op *op) {
     struct pair_map *pairs = w->run->x->vars[op->op->imm].pairs;
     const i64 *a = frame_read(w, fr, op->a);
@@ -149,6 +151,9 @@ static FALLIBLE intern_pair(struct worker *w, struct frame *fr, const struct cpu
             return memory_refused(w->run->x->mem, &w->err, 16);
         }
         dst[i] = (i32)number;
+        if (j % INTERNS_PER_CHECK == INTERNS_PER_CHECK - 1) { /* each may make a large table grow */
+            TRY(exec_check(w->run->x));
+        }
     }
     return ERR_OK;
 }

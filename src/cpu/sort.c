@@ -8,7 +8,7 @@
  * the input. */
 #include "cpu/cpu_int.h"
 
-enum { PARTS_MAX = 3, RADIX_BITS = 8, RADIX_MIN = 256, HEAP_SHARE = 16 };
+enum { PARTS_MAX = 3, RADIX_BITS = 8, RADIX_MIN = 256, HEAP_SHARE = 16, ROWS_PER_CHECK = 1 << 16 };
 
 struct part { /* one array of numbers */
     u64 *value;
@@ -174,8 +174,8 @@ static bool before(const struct sort *s, const struct entry *a, const struct ent
     return false;
 }
 
-static void merge_runs(const struct sort *s, const struct entry *from, struct entry *to, i64 n,
-                       i64 width) {
+static FALLIBLE merge_runs(const struct sort *s, struct exec *x, const struct entry *from,
+                           struct entry *to, i64 n, i64 width) {
     for (i64 lo = 0; lo < n; lo += 2 * width) {
         i64 mid = MIN_OF(lo + width, n);
         i64 hi = MIN_OF(lo + 2 * width, n);
@@ -184,16 +184,19 @@ static void merge_runs(const struct sort *s, const struct entry *from, struct en
         for (i64 i = lo; i < hi; i++) {
             bool take_b = b < hi && (a >= mid || before(s, &from[b], &from[a]));
             to[i] = from[take_b ? b++ : a++];
+            if (i % ROWS_PER_CHECK == 0) {
+                TRY(exec_check(x));
+            }
         }
     }
+    return ERR_OK;
 }
 
 /* Stable; the result is in *data, which may be either array. */
 static FALLIBLE merge_sort(const struct sort *s, struct exec *x, struct entry **data,
                            struct entry **other, i64 n) {
     for (i64 width = 1; width < n; width *= 2) {
-        TRY(exec_check(x));
-        merge_runs(s, *data, *other, n, width);
+        TRY(merge_runs(s, x, *data, *other, n, width));
         struct entry *swap = *data;
         *data = *other;
         *other = swap;
@@ -362,7 +365,8 @@ wf_status sort_run(struct exec *x, const struct step *step) {
     s.parts = NEW_ARRAY(x->arena, struct part, step->key_count * PARTS_MAX);
     wf_status status = ERR_OK;
     for (u32 k = 0; k < step->key_count && !status; k++) {
-        status = add_key(&s, step->src, &step->keys[k]);
+        status = exec_check(x);
+        status = status ? status : add_key(&s, step->src, &step->keys[k]);
     }
     status = status ? status : sort_all(&s, step, want);
     for (u32 p = 0; p < s.part_count; p++) {

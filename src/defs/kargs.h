@@ -38,25 +38,81 @@ struct kseg {
 };
 
 /* One opcode of the virtual machine. Registers are places in shared memory, in units of 16 bytes;
- * the top bit marks a constant, which all threads share. */
+ * the top bit marks a constant, which all threads share, the next one what lies elsewhere: a
+ * boolean in a thread's hardware register (its number), or, in an output, a source column that is
+ * read when its rows are written. */
 #define KOP_CONST 0x8000u
+#define KOP_ASIDE 0x4000u
+#define KOP_ASIDE_FLAGS 4u /* booleans of eight rows in 32 bits */
 struct kop {
-    u16 code; /* enum op_code, or KOP_NEXT */
-    u16 rank;
+    u16 code; /* enum op_code, KOP_LOAD or KOP_NEXT; with KOP_HOT enum khot */
+    u16 rank; /* of faults; hot: where the boolean goes */
     u16 dst, a, b, c;
     u16 imm;
-    u8 kind;  /* enum kind of dst */
+    u8 kind;  /* enum kind of dst; hot: KHOT_… bits */
     u8 flags; /* KOP_… */
 };
 #define KOP_MASKED 1u  /* inside WHEN: rows that are not active keep their values */
 #define KOP_FILTERS 2u /* the boolean result is not kept: it filters */
-#define KOP_ALWAYS 4u  /* to be executed by threads without active rows, too */
+#define KOP_ALWAYS 4u  /* to be executed by warps without active rows, too */
 #define KOP_HOT 8u     /* frequent: found by the short way */
+#define KOP_MOVES 16u  /* may change which rows are active */
+#define KOP_WIDE_A 32u /* hot: operand a is the four-byte value of an eight-byte operation */
+#define KOP_WIDE_B 64u
 /* LOAD whose form is known: into a register of 4 (class 1) or 8 bytes (class 2). Signed and
  * floating forms of the register's own width are the unsigned one; others stay OP_LOAD. */
 #define KOP_LOAD(class_no, form) (0x4000u + (class_no)*16u + (form))
 /* Ends one MATCH: takes the next match of every row and goes back to c while any row has one. */
 #define KOP_NEXT 0xffffu
+/* Fills a constant with the bounds that comparisons with literals amount to: comparison rank with
+ * literal imm, and, unless c is 0xffff, comparison c with literal b. */
+#define KOP_RANGE 0xfffeu
+
+/* Hot opcodes, outside WHEN only; none can fail. Those that make a four-byte value may test it at
+ * once for bounds; those that make a boolean, by themselves or by such a test, may combine it with
+ * another one (b) and filter with it. */
+#define WF_KHOT_LOADS(X, A) \
+    X(A, LOAD4_ANY)         \
+    X(A, LOAD4_U8)          \
+    X(A, LOAD4_U16)         \
+    X(A, LOAD4_U32)         \
+    X(A, LOAD8_U8)          \
+    X(A, LOAD8_U16)         \
+    X(A, LOAD8_U32)         \
+    X(A, LOAD8_I32)         \
+    X(A, LOAD8_U64)
+#define WF_KHOT_ARITHMETIC(X, A, kind, K) \
+    X(A, ADD_##K, kind)                   \
+    X(A, SUB_##K, kind)                   \
+    X(A, MUL_##K, kind)
+#define WF_KHOT_COMPARISONS(X, A, kind, K) \
+    X(A, EQ_##K, kind)                     \
+    X(A, LT_##K, kind)                     \
+    X(A, LE_##K, kind)
+#define KHOT_NAME(A, name) KHOT_##name,
+#define KHOT_NAME2(A, name, kind) KHOT_##name,
+enum khot {
+    WF_KHOT_LOADS(KHOT_NAME, ) KHOT_GET, /* the value at a */
+    WF_KHOT_ARITHMETIC(KHOT_NAME2, , i32, I32) WF_KHOT_ARITHMETIC(KHOT_NAME2, , f32, F32)
+        WF_KHOT_ARITHMETIC(KHOT_NAME2, , i64, I64) WF_KHOT_ARITHMETIC(KHOT_NAME2, , f64, F64)
+            WF_KHOT_COMPARISONS(KHOT_NAME2, , i32, I32) WF_KHOT_COMPARISONS(KHOT_NAME2, , f32, F32)
+                WF_KHOT_COMPARISONS(KHOT_NAME2, , i64, I64)
+                    WF_KHOT_COMPARISONS(KHOT_NAME2, , f64, F64) KHOT_FLAGS, /* the boolean at a */
+    KHOT_AND,
+    KHOT_OR,
+    KHOT_ANDN,
+    KHOT_ORN
+};
+#undef KHOT_NAME
+#undef KHOT_NAME2
+#define KHOT_STORE 1u     /* the four-byte value is needed later */
+#define KHOT_TEST 2u      /* and tested for the bounds at c */
+#define KHOT_REAL 4u      /* as reals */
+#define KHOT_FLIP 8u      /* the boolean is negated, */
+#define KHOT_ANDED 16u    /* combined with the one at b, */
+#define KHOT_ORED 32u     /* */
+#define KHOT_FILTER 64u   /* and filters */
+#define KHOT_BOOLEAN 128u /* there is one */
 
 struct klit {
     u64 low, high;

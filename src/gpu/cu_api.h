@@ -33,6 +33,7 @@ enum { /* attribute numbers of the driver's interface */
        CU_STREAM_NON_BLOCKING = 1,
        CU_LIMIT_FETCH_BYTES = 5, /* CU_LIMIT_MAX_L2_FETCH_GRANULARITY */
        CU_HOST_PORTABLE_MAPPED = 3,
+       CU_EVENT_NO_TIMING = 2,
 };
 
 /* Loads the libraries once per process; NULL with a reason in `why` when there is no driver. */

@@ -100,6 +100,10 @@ bool gpu_pin(struct gpu *g, struct buffer *buf) {
     mutex_lock(&pins.lock);
     bool done = pins_grow() && g->api->host_register(buf->data, (size_t)buf->bytes,
                                                      CU_HOST_PORTABLE_MAPPED) == CU_OK;
+    if (done && g->api->host_device_ptr(&buf->device_addr, buf->data, 0) != CU_OK) {
+        (void)g->api->host_unregister(buf->data);
+        done = false;
+    }
     if (done) {
         buf->pinned = 1;
         pins.items[pins.count++] = (struct pin){buf, g};

@@ -38,16 +38,18 @@ static FALLIBLE open_context(struct gpu *g, struct error *err) {
     const struct cu_api *api = g->api;
     CU(api->ctx_retain(&g->ctx, g->ordinal));
     CU(api->ctx_set(g->ctx));
-    /* Columns read after a filter touch scattered 32-byte sectors; by default the card fetches them in pairs. */
+    /* Columns read after a filter touch scattered 32-byte sectors; by default the card fetches them
+     * in pairs. */
     if (!getenv("WF_TUNE_PAIRS")) {
         (void)api->ctx_set_limit(CU_LIMIT_FETCH_BYTES, 32);
     }
     for (i32 s = 0; s < GPU_STREAMS; s++) {
         CU(api->stream_create(&g->streams[s], CU_STREAM_NON_BLOCKING));
+        CU(api->event_create(&g->slot_done[s], CU_EVENT_NO_TIMING));
+        CU(api->event_create(&g->slot_down[s], CU_EVENT_NO_TIMING));
     }
-    for (i32 s = 0; s < 2; s++) {
-        CU(api->event_create(&g->stage_done[s], 0));
-    }
+    CU(api->stream_create(&g->down, CU_STREAM_NON_BLOCKING));
+    gpu_host_attach(g->host, g->ctx);
     size_t free_bytes = 0;
     size_t total = 0;
     CU(api->mem_info(&free_bytes, &total));
@@ -56,6 +58,20 @@ static FALLIBLE open_context(struct gpu *g, struct error *err) {
     g->heap.budget_bytes = g->budget_asked > 0 ? MIN_OF(g->budget_asked, most) : most;
     g->heap.unit_bytes = MIN_OF(SLAB_BYTES, ALIGN_UP(g->heap.budget_bytes / 16 + 1, 2 << 20));
     return ERR_OK;
+}
+
+static void drop_event(struct gpu *g, void **event) {
+    if (*event) {
+        (void)g->api->event_destroy(*event);
+    }
+    *event = NULL;
+}
+
+static void drop_stream(struct gpu *g, void **stream) {
+    if (*stream) {
+        (void)g->api->stream_destroy(*stream);
+    }
+    *stream = NULL;
 }
 
 static void close_context(struct gpu *g) {
@@ -68,22 +84,19 @@ static void close_context(struct gpu *g) {
     gpu_codes_unload(g);
     gpu_unpin_all(g);
     gpu_cache_fini(g);
+    gpu_host_detach(g->host);
     for (i32 s = 0; s < GPU_STREAMS; s++) {
         gpu_heap_free(g, g->slots[s]);
-        g->slots[s] = NULL;
-        gpu_pinned_free(g, &g->rows[s]);
-        if (g->streams[s]) {
-            (void)api->stream_destroy(g->streams[s]);
-        }
-        g->streams[s] = NULL;
+        gpu_heap_free(g, g->rows[s]);
+        g->slots[s] = g->rows[s] = NULL;
+        drop_event(g, &g->slot_done[s]);
+        drop_event(g, &g->slot_down[s]);
+        drop_stream(g, &g->streams[s]);
     }
-    for (i32 s = 0; s < 2; s++) {
-        gpu_pinned_free(g, &g->stage[s]);
-        if (g->stage_done[s]) {
-            (void)api->event_destroy(g->stage_done[s]);
-        }
-        g->stage_done[s] = NULL;
-    }
+    drop_stream(g, &g->down);
+    gpu_heap_free(g, g->args_block);
+    g->args_block = NULL;
+    memset(g->fits, 0, sizeof g->fits);
     gpu_pinned_free(g, &g->args);
     gpu_pinned_free(g, &g->reports);
     for (i64 e = 0; e < g->event_count; e++) {
@@ -247,6 +260,7 @@ static void gpu_close(struct device *dev) {
     mutex_fini(&g->heap.lock);
     mutex_fini(&g->lock);
     free(g->events);
+    gpu_host_close(g->host);
     mem_free(g->mem, g, (i64)sizeof *g);
 }
 
@@ -298,7 +312,8 @@ struct device *gpu_device_open(struct memory *host_mem, i64 budget_bytes, char w
     mutex_init(&g->heap.lock);
     struct error err;
     error_reset(&err);
-    wf_status status = find_chip(g, &err);
+    g->host = gpu_host_open(api, host_mem);
+    wf_status status = g->host ? find_chip(g, &err) : memory_refused(host_mem, &err, 256);
     if (!status && !has_code(g)) {
         status = error_set(&err, ERR_NO_GPU, -1,
                            "NVRTC (libnvrtc.so) was not found and no kernels were built for sm_%d",
@@ -308,6 +323,7 @@ struct device *gpu_device_open(struct memory *host_mem, i64 budget_bytes, char w
     if (status) {
         snprintf(why, 300, "%.290s", err.message);
         close_context(g);
+        gpu_host_close(g->host);
         mutex_fini(&g->heap.lock);
         mutex_fini(&g->lock);
         mem_free(host_mem, g, (i64)sizeof *g);

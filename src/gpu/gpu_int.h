@@ -22,7 +22,7 @@ enum module_no { WF_KERNEL_MODULES(X, ) MODULE_COUNT };
 enum kernel_no { WF_KERNELS(X, ) KERNEL_COUNT };
 #undef X
 
-enum { GPU_STREAMS = 3, GPU_ALIGN = 256, VM_TILE_ROWS = 1024, VM_BLOCK = 128, WOVEN_BLOCK = 256 };
+enum { GPU_STREAMS = 4, GPU_ALIGN = 256, VM_TILE_ROWS = 1024, VM_BLOCK = 128, WOVEN_BLOCK = 256 };
 
 /* --- device memory (gpu_memory.c) --- */
 
@@ -62,8 +62,23 @@ struct pinned { /* host memory the card can reach */
     u64 addr;
     i64 bytes;
 };
+/* As gpu_alloc, but NULL and no error when memory is short. */
+struct gpu_block *gpu_alloc_try(struct gpu *g, i64 bytes);
 FALLIBLE gpu_pinned_reserve(struct gpu *g, struct pinned *p, i64 bytes, struct error *err);
 void gpu_pinned_free(struct gpu *g, struct pinned *p);
+
+/* --- host memory of results (gpu_host.c) --- */
+
+struct gpu_host;
+struct gpu_host *gpu_host_open(const struct cu_api *api, struct memory *mem); /* NULL: refused */
+/* Frees the pool, or leaves it to the last buffer that is still out. */
+void gpu_host_close(struct gpu_host *h);
+/* Between attach and detach the memory is registered with the context. */
+void gpu_host_attach(struct gpu_host *h, void *ctx);
+void gpu_host_detach(struct gpu_host *h);
+/* A block the card copies to directly; accounted to the execution. NULL when refused. */
+struct buffer *gpu_host_buffer(struct gpu_host *h, struct exec *x, i64 bytes);
+void gpu_host_give_back(void *host, i64 bytes); /* idle memory, to the system */
 
 /* --- cached segments and pinned buffers (gpu_cache.c) --- */
 
@@ -154,6 +169,14 @@ bool gpu_compile(const struct cu_api *api, const char *text, const char *const *
 
 /* --- the device (gpu_device.c) --- */
 
+enum { GPU_FITS = 64 };
+struct gpu_fit { /* how many blocks of a launch a multiprocessor holds */
+    void *function;
+    u32 threads;
+    i32 per_sm;
+    i64 shared_bytes;
+};
+
 struct gpu {
     struct device device;
     const struct cu_api *api;
@@ -174,14 +197,17 @@ struct gpu {
     struct gpu_heap heap;
     struct gpu_cache cache;
     struct gpu_codes codes;
-    struct pinned stage[2]; /* uploads and downloads */
-    void *stage_done[2];    /* events */
-    b8 stage_busy[2];
-    i32 stage_turn;
+    struct gpu_host *host;
     struct pinned args;                   /* the argument block of the step */
+    struct gpu_block *args_block;         /* and on the card */
     struct pinned reports;                /* what kernels reported */
-    struct pinned rows[GPU_STREAMS];      /* results written straight to the host */
     struct gpu_block *slots[GPU_STREAMS]; /* streamed columns */
+    struct gpu_block *rows[GPU_STREAMS];  /* rows on their way to the host */
+    u64 slots_run_no;                     /* the step that uses both */
+    void *slot_done[GPU_STREAMS];         /* events: a slot's batch is computed and reported */
+    void *slot_down[GPU_STREAMS];         /* and its rows are on the host */
+    void *down;                           /* the stream of rows to the host */
+    struct gpu_fit fits[GPU_FITS];
 };
 /* Turns a driver code into ERR_GPU (or ERR_OUT_OF_MEMORY); anything but 0 marks the gpu broken. */
 FALLIBLE gpu_check(struct gpu *g, int code, const char *what, struct error *err);
@@ -270,13 +296,13 @@ FALLIBLE gpu_var_col(struct gpu *g, struct exec *x, u32 var, u32 col, struct kco
 FALLIBLE gpu_var_lut(struct gpu *g, struct exec *x, u32 var, struct kcol *out, i64 *moved);
 FALLIBLE gpu_var_index(struct gpu *g, struct exec *x, u32 var, struct kindex *out, i64 *moved);
 FALLIBLE gpu_var_fetch(struct gpu *g, struct exec *x, u32 var);
-/* Rows [0, rows) of device or pinned columns into one new chunk of the variable. */
+/* Queues copies of rows [0, rows) of columns on the card into one new chunk of the variable. The
+ * chunk is the variable's at once; its rows are there when the stream is done. */
 struct fetch_col {
-    u64 data, nulls;             /* on the card, or 0 */
-    const u8 *host, *host_nulls; /* already in pinned memory, or NULL */
+    u64 data, nulls; /* nulls 0 = none */
 };
 FALLIBLE gpu_rows_to_chunk(struct gpu *g, struct exec *x, u32 var, i64 rows, i64 order,
-                           const struct fetch_col *cols, i64 *moved);
+                           const struct fetch_col *cols, void *stream, i64 *moved);
 
 /* --- steps (gpu_run.c, gpu_build.c) --- */
 

@@ -58,9 +58,8 @@ struct job {
     b8 to_host; /* rows of every batch go to a chunk of their own */
     struct gpu_var *out;
     i64 capacity;
-    struct gpu_block *serial_rows;
     u64 *out_at, *out_nulls_at; /* to_host: offsets of columns in a slot's rows */
-    i64 out_bytes;
+    struct fetch_col *fetch;
     struct kagg agg;
     struct gpu_block *state;
     i64 groups_wanted;
@@ -68,7 +67,6 @@ struct job {
     u8 *blob;
     i64 blob_bytes;
     i64 lits_at, luts_at, cols_at, indexes_at, outs_at, words_at, word_regs_at, reports_at;
-    struct gpu_block *args;
     i64 event_count;
     b8 used_vm, used_woven;
 };
@@ -81,11 +79,15 @@ FALLIBLE gpu_job_segment(struct job *j, const struct batch *b, i64 p, u32 col, i
                          i32 slot, struct kseg *out);
 FALLIBLE gpu_job_stream(struct job *j, const struct batch *b,
                         i32 slot); /* copies a batch to its slot */
+/* Makes one block per slot, of `bytes` at least; fewer slots where memory is short, but one. */
+FALLIBLE gpu_job_slots(struct job *j, struct gpu_block **slots, i64 bytes);
 
 /* gpu_sink.c */
 FALLIBLE gpu_job_sink_begin(struct job *j);
 void gpu_job_sink_outs(struct job *j, i32 slot, struct kout *outs);
-FALLIBLE gpu_job_harvest(struct job *j, i64 batch); /* to_host: rows of a batch to a chunk */
+/* Waits until a batch is computed; to_host: sends its rows on their way into a chunk. */
+FALLIBLE gpu_job_harvest(struct job *j, i64 batch);
+i64 gpu_job_row_bytes(const struct job *j); /* of an output row */
 /* Looks at the report of the whole run. *out_again: run it once more, with more room. */
 FALLIBLE gpu_job_sink_end(struct job *j, bool *out_again);
 void gpu_job_sink_drop(struct job *j);

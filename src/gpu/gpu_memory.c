@@ -246,11 +246,29 @@ i64 gpu_heap_available(struct gpu *g) {
     return bytes;
 }
 
-wf_status gpu_alloc(struct gpu *g, i64 bytes, struct gpu_block **out, struct error *err) {
-    *out = gpu_heap_alloc(g, bytes);
-    while (!*out && !g->broken && gpu_cache_evict(g, bytes) > 0) {
-        *out = gpu_heap_alloc(g, bytes);
+/* What an earlier step left for the next one over the bus. */
+static void drop_slots(struct gpu *g) {
+    for (i32 s = 0; s < GPU_STREAMS; s++) {
+        gpu_heap_free(g, g->slots[s]);
+        gpu_heap_free(g, g->rows[s]);
+        g->slots[s] = g->rows[s] = NULL;
     }
+}
+
+struct gpu_block *gpu_alloc_try(struct gpu *g, i64 bytes) {
+    struct gpu_block *block = gpu_heap_alloc(g, bytes);
+    if (!block && !g->broken && g->slots_run_no != g->run_no) {
+        drop_slots(g);
+        block = gpu_heap_alloc(g, bytes);
+    }
+    while (!block && !g->broken && gpu_cache_evict(g, bytes) > 0) {
+        block = gpu_heap_alloc(g, bytes);
+    }
+    return block;
+}
+
+wf_status gpu_alloc(struct gpu *g, i64 bytes, struct gpu_block **out, struct error *err) {
+    *out = gpu_alloc_try(g, bytes);
     if (*out) {
         return ERR_OK;
     }

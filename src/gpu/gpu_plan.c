@@ -5,7 +5,14 @@
  * use; the virtual machine and the weaver use the same numbers, so both kinds of kernel take the
  * same argument block. Registers get places in shared memory by liveness; constants are filled once
  * per block. MATCH repeats what follows it, hence whatever is alive there stays alive to the end. A
- * pipeline that the card cannot run is found out here, with a reason that names the opcode. */
+ * pipeline that the card cannot run is found out here, with a reason that names the opcode.
+ *
+ * A dispatch of the virtual machine costs as much as the work of a simple opcode, so frequent
+ * sequences become one: a load or an addition with comparisons of its result with literals, AND or
+ * OR with an earlier boolean, and FILTER; a widening with the operation that wants it. Booleans
+ * that only such opcodes use live outside shared memory, and columns that only the output uses are
+ * read when rows are written. The opcodes that EXPLAIN shows and the weaver reads stay as they are.
+ */
 #include "gpu/gpu_int.h"
 
 enum { MAX_LIVE = 32, MAX_MATCHES = 4, PLACE_UNIT = 16 };
@@ -25,22 +32,58 @@ static u32 class_of(u8 kind) { /* log2 of the bytes, four-byte classes merged */
 
 static const u32 class_bytes[4] = {1, 4, 8, 16};
 
-/* Opcodes with a short way in the virtual machine: VM_HOT_SCALARS in kernels/vm.h, and loads of
- * known form. */
-#define HOT(A, name, r, ka, kb, part, cost, expr, text) [OP_##name] = 1,
-static const b8 hot[OP_COUNT] = {WF_OPS_CMP(HOT, , i32, I32, 1) WF_OPS_CMP(HOT, , f32, F32, 1)
-                                     WF_OPS_INT2(HOT, , i32, u32, I32, 1)[OP_AND_B8] = 1,
-                                 [OP_OR_B8] = 1};
-#undef HOT
+/* Hot opcodes of the virtual machine, plus one; GT and GE are LT and LE with the operands
+ * exchanged, NE is EQ negated. */
+#define HOT_ARITHMETIC(K)                                             \
+    [OP_ADD_##K] = KHOT_ADD_##K + 1, [OP_SUB_##K] = KHOT_SUB_##K + 1, \
+    [OP_MUL_##K] = KHOT_MUL_##K + 1
+#define HOT_COMPARISONS(K)                                                                       \
+    [OP_EQ_##K] = KHOT_EQ_##K + 1, [OP_NE_##K] = KHOT_EQ_##K + 1, [OP_LT_##K] = KHOT_LT_##K + 1, \
+    [OP_LE_##K] = KHOT_LE_##K + 1, [OP_GT_##K] = KHOT_LT_##K + 1, [OP_GE_##K] = KHOT_LE_##K + 1
+static const u8 hot_arithmetic[OP_COUNT] = {HOT_ARITHMETIC(I32), HOT_ARITHMETIC(F32),
+                                            HOT_ARITHMETIC(I64), HOT_ARITHMETIC(F64)};
+static const u8 hot_comparison[OP_COUNT] = {HOT_COMPARISONS(I32), HOT_COMPARISONS(F32),
+                                            HOT_COMPARISONS(I64), HOT_COMPARISONS(F64)};
+static const u8 hot_flags[OP_COUNT] = {
+    [OP_AND_B8] = KHOT_AND + 1, [OP_OR_B8] = KHOT_OR + 1,     [OP_ANDN_B8] = KHOT_ANDN + 1,
+    [OP_ORN_B8] = KHOT_ORN + 1, [OP_NOT_B8] = KHOT_FLAGS + 1, [OP_FILTER] = KHOT_FLAGS + 1};
+enum { FORM_PLAIN, FORM_GREATER, FORM_UNEQUAL };
+#define FORMS(K) [OP_GT_##K] = FORM_GREATER, [OP_GE_##K] = FORM_GREATER, [OP_NE_##K] = FORM_UNEQUAL
+static const u8 comparison_form[OP_COUNT] = {FORMS(I32), FORMS(F32), FORMS(I64), FORMS(F64)};
+#undef FORMS
+#undef HOT_ARITHMETIC
+#undef HOT_COMPARISONS
+/* The same comparison with its operands exchanged. */
+static const u16 exchanged[OP_COUNT] = {
+    [OP_EQ_I32] = OP_EQ_I32, [OP_NE_I32] = OP_NE_I32, [OP_LT_I32] = OP_GT_I32,
+    [OP_LE_I32] = OP_GE_I32, [OP_GT_I32] = OP_LT_I32, [OP_GE_I32] = OP_LE_I32,
+    [OP_EQ_F32] = OP_EQ_F32, [OP_NE_F32] = OP_NE_F32, [OP_LT_F32] = OP_GT_F32,
+    [OP_LE_F32] = OP_GE_F32, [OP_GT_F32] = OP_LT_F32, [OP_GE_F32] = OP_LE_F32};
+
+/* What is known of a register besides its life. */
+struct facts {
+    u32 defs, uses;
+    u32 sink_uses;
+    u16 def_code;
+    u16 wide_of; /* four-byte register that its user widens; NO_REG = none */
+    b8 deep;     /* written inside WHEN */
+    b8 aside;    /* every use reads a boolean that lives outside shared memory */
+    b8 placed;   /* has a place now */
+};
 
 struct planner {
     struct arena *arena;
     struct gpu_plan *plan;
     const struct pipeline *pipe;
-    u32 *first;              /* opcode that defines a register first */
-    u32 *last;               /* and the one that uses it last */
+    u32 *first; /* opcode that defines a register first */
+    u32 *last;  /* and the one that uses it last */
+    struct facts *facts;
+    u16 *const_lit;          /* kernel number of a constant register's literal */
     VEC(u16) free_places[4]; /* by size class */
     u32 next;                /* first unused place */
+    u32 aside_used;          /* bits: booleans outside shared memory */
+    VEC(struct kop) hoists;
+    VEC(struct kop) ops;
     i32 live;
 };
 
@@ -245,12 +288,83 @@ static void find_lives(struct planner *p) {
     }
 }
 
+/* --- what fusing must know --- */
+
+static bool reads_flags(u16 code) {
+    return hot_flags[code] || code == OP_WHEN;
+}
+
+static void note_use(struct planner *p, u16 reg, bool flags) {
+    if (reg != NO_REG) {
+        p->facts[reg].uses++;
+        p->facts[reg].aside = p->facts[reg].aside && flags;
+    }
+}
+
+static void note_sink(struct planner *p, const struct sink *sink) {
+    bool rows = sink->kind == SINK_ROWS;
+    for (u32 c = 0; rows && c < sink->col_count; c++) {
+        note_use(p, sink->cols[c].reg, false);
+        note_use(p, sink->cols[c].null_reg, false);
+        p->facts[sink->cols[c].reg].sink_uses++;
+    }
+    for (u32 w = 0; !rows && w < sink->word_count; w++) {
+        note_use(p, sink->word_regs[w], false);
+    }
+    if (!rows) {
+        note_use(p, sink->key, false);
+    }
+}
+
+static void note_op(struct planner *p, const struct op *op, u32 depth) {
+    const struct op_info *info = &op_infos[op->code];
+    bool flags = reads_flags(op->code) && (depth == 0 || op->code == OP_WHEN);
+    if (op->code == OP_EMIT) {
+        note_sink(p, &p->pipe->sinks[op->imm]);
+    } else if (!(info->flags & OP_CONTROL)) {
+        const u16 operands[3] = {op->a, op->b, op->c};
+        for (u32 i = 0; i < info->arity; i++) {
+            note_use(p, operands[i], flags);
+        }
+    } else if (op->code != OP_CONST && op->code != OP_LOAD && op->code != OP_LOADN &&
+               op->code != OP_ROWNO && op->code != OP_END) {
+        note_use(p, op->a, flags);
+    }
+    if (writes(op)) {
+        struct facts *f = &p->facts[op->dst];
+        f->defs++;
+        f->def_code = op->code;
+        f->deep |= depth > 0;
+    }
+}
+
+static void find_facts(struct planner *p) {
+    p->facts = NEW_ARRAY(p->arena, struct facts, p->pipe->reg_count + 1);
+    p->const_lit = NEW_ARRAY(p->arena, u16, p->pipe->reg_count + 1);
+    for (u32 r = 0; r < p->pipe->reg_count; r++) {
+        p->facts[r].wide_of = NO_REG;
+        p->facts[r].aside = p->pipe->regs[r].kind == KIND_B8;
+    }
+    u32 depth = 0;
+    for (u32 i = 0; i < p->pipe->op_count; i++) {
+        const struct op *op = &p->pipe->ops[i];
+        depth -= op->code == OP_END;
+        note_op(p, op, depth);
+        depth += op->code == OP_WHEN;
+    }
+    for (u32 r = 0; r < p->pipe->reg_count; r++) {
+        struct facts *f = &p->facts[r];
+        bool made = hot_comparison[f->def_code] || hot_flags[f->def_code];
+        f->aside = f->aside && f->defs == 1 && !f->deep && made;
+    }
+}
+
 /* --- places --- */
 
 static u16 take_bytes(struct planner *p, u32 bytes) {
     u32 place = p->next;
     p->next += (bytes + PLACE_UNIT - 1) / PLACE_UNIT;
-    return (u16)(place < KOP_CONST ? place : 0);
+    return (u16)(place < KOP_ASIDE ? place : 0);
 }
 
 static u16 take_place(struct planner *p, u32 class) {
@@ -276,14 +390,30 @@ static void place_consts(struct planner *p) {
         u8 kind = p->pipe->regs[op->dst].kind;
         u16 place = (u16)(take_bytes(p, 4u * kind_bytes[kind]) | KOP_CONST);
         p->plan->places[op->dst] = place;
+        p->const_lit[op->dst] = p->plan->op_imm[i];
         struct kop kop = {.code = OP_CONST, .dst = place, .imm = p->plan->op_imm[i], .kind = kind};
-        VEC_PUSH(p->arena, &p->plan->ops, kop);
+        VEC_PUSH(p->arena, &p->hoists, kop);
     }
-    p->plan->hoist_count = (u32)p->plan->ops.count;
 }
 
 static u16 place_of(const struct planner *p, u16 reg) {
     return reg == NO_REG ? 0 : p->plan->places[reg];
+}
+
+/* The place of a register that an opcode writes, found when it writes for the first time. */
+static u16 place_made(struct planner *p, u16 reg) {
+    struct facts *f = &p->facts[reg];
+    if (f->placed) {
+        return p->plan->places[reg];
+    }
+    f->placed = 1;
+    for (u32 n = 0; f->aside && n < KOP_ASIDE_FLAGS; n++) {
+        if (!(p->aside_used >> n & 1)) {
+            p->aside_used |= 1u << n;
+            return p->plan->places[reg] = (u16)(KOP_ASIDE | n);
+        }
+    }
+    return p->plan->places[reg] = take_place(p, class_of(p->pipe->regs[reg].kind));
 }
 
 /* --- opcodes for the virtual machine --- */
@@ -298,7 +428,14 @@ struct emitter {
 
 static void release_dead(struct planner *p, u32 at) {
     for (u32 r = 0; r < p->pipe->reg_count; r++) {
-        if (p->last[r] == at && p->first[r] <= at && !p->pipe->regs[r].is_const) {
+        struct facts *f = &p->facts[r];
+        if (p->last[r] != at || !f->placed) {
+            continue;
+        }
+        f->placed = 0;
+        if (p->plan->places[r] & KOP_ASIDE) {
+            p->aside_used &= ~(1u << (p->plan->places[r] & (KOP_ASIDE_FLAGS - 1)));
+        } else {
             drop_place(p, class_of(p->pipe->regs[r].kind), p->plan->places[r]);
         }
     }
@@ -326,13 +463,12 @@ static const char *emit_op(struct planner *p, struct emitter *e, u32 i) {
     struct kop kop = {.code = op->code, .rank = op->rank, .imm = p->plan->op_imm[i]};
     bool always =
         op->code == OP_WHEN || op->code == OP_END || op->code == OP_MATCH || op->code == OP_EMIT;
-    kop.flags = (u8)((e->depth > 0 ? KOP_MASKED : 0) | (always ? KOP_ALWAYS : 0) |
-                     (hot[op->code] ? KOP_HOT : 0));
+    bool moves = op->code == OP_WHEN || op->code == OP_END || op->code == OP_PROBE ||
+                 op->code == OP_MATCH || op->code == OP_FILTER;
+    kop.flags =
+        (u8)((e->depth > 0 ? KOP_MASKED : 0) | (always ? KOP_ALWAYS : 0) | (moves ? KOP_MOVES : 0));
     if (writes(op)) {
-        if (p->first[op->dst] == i) {
-            p->plan->places[op->dst] = take_place(p, class_of(p->pipe->regs[op->dst].kind));
-        }
-        kop.dst = place_of(p, op->dst);
+        kop.dst = place_made(p, op->dst);
         kop.kind = p->pipe->regs[op->dst].kind;
     }
     if (!(info->flags & OP_CONTROL)) {
@@ -354,15 +490,241 @@ static const char *emit_op(struct planner *p, struct emitter *e, u32 i) {
     }
     if (op->code == OP_MATCH) { /* cursors and ends, side by side */
         kop.b = take_bytes(p, 2 * 4 * VM_TILE_ROWS);
-        e->match_at[e->match_count] = p->plan->ops.count;
+        e->match_at[e->match_count] = p->ops.count;
         e->matches[e->match_count++] = kop;
     }
     if (i + 1 < p->pipe->op_count && filters_at_once(p, i + 1, e->depth)) {
-        kop.flags |= KOP_FILTERS;
+        kop.flags |= KOP_FILTERS | KOP_MOVES;
     }
-    VEC_PUSH(p->arena, &p->plan->ops, kop);
+    VEC_PUSH(p->arena, &p->ops, kop);
     release_dead(p, i);
     return NULL;
+}
+
+/* --- frequent sequences as one opcode --- */
+
+/* A hot opcode in the making: opcodes up to `end` are part of it. */
+struct fused {
+    struct kop kop;
+    u32 end;
+    u16 value;   /* four-byte register it makes, or tests */
+    u16 boolean; /* register of the boolean it makes */
+    b8 b_free;   /* operand b may hold a boolean to combine with */
+};
+
+static bool used_once(const struct planner *p, u16 reg) {
+    return p->facts[reg].defs == 1 && p->facts[reg].uses == 1;
+}
+
+/* Opcode i compares `value` with a literal: its code with the value on the left, and the literal.
+ */
+static bool literal_test(const struct planner *p, u32 i, u16 value, u16 *code, u16 *lit) {
+    if (i >= p->pipe->op_count) {
+        return false;
+    }
+    const struct op *op = &p->pipe->ops[i];
+    if (!exchanged[op->code] || op->a == op->b) {
+        return false;
+    }
+    bool left = op->a == value;
+    u16 other = left ? op->b : op->a;
+    if ((!left && op->b != value) || !p->pipe->regs[other].is_const) {
+        return false;
+    }
+    *code = left ? op->code : exchanged[op->code];
+    *lit = p->const_lit[other];
+    return true;
+}
+
+static bool is_ne(u16 code) {
+    return comparison_form[code] == FORM_UNEQUAL;
+}
+
+/* Comparisons of f->value with one or two literals from opcode i on become bounds. */
+static bool fuse_test(struct planner *p, struct fused *f, u32 i) {
+    u16 code = 0;
+    u16 lit = 0;
+    if (f->value == NO_REG || !literal_test(p, i, f->value, &code, &lit)) {
+        return false;
+    }
+    const struct op *ops = p->pipe->ops;
+    u8 kind = p->pipe->regs[f->value].kind;
+    struct kop range = {.code = KOP_RANGE, .rank = code, .imm = lit, .c = 0xffff, .kind = kind};
+    f->end = i;
+    f->boolean = ops[i].dst;
+    u16 second = 0;
+    if (i + 2 < p->pipe->op_count && ops[i + 2].code == OP_AND_B8 && !is_ne(code) &&
+        literal_test(p, i + 1, f->value, &second, &range.b) && !is_ne(second) &&
+        used_once(p, ops[i].dst) && used_once(p, ops[i + 1].dst) &&
+        ((ops[i + 2].a == ops[i].dst && ops[i + 2].b == ops[i + 1].dst) ||
+         (ops[i + 2].b == ops[i].dst && ops[i + 2].a == ops[i + 1].dst))) {
+        range.c = second;
+        f->end = i + 2;
+        f->boolean = ops[i + 2].dst;
+    }
+    range.dst = (u16)(take_bytes(p, PLACE_UNIT) | KOP_CONST);
+    VEC_PUSH(p->arena, &p->hoists, range);
+    f->kop.c = range.dst;
+    f->kop.kind |= (u8)(KHOT_TEST | KHOT_BOOLEAN | (kind == KIND_F32 ? KHOT_REAL : 0) |
+                        (is_ne(code) ? KHOT_FLIP : 0));
+    return true;
+}
+
+/* AND or OR with another boolean, then FILTER, where the boolean made so far has no other use. */
+static void fuse_boolean(struct planner *p, struct fused *f) {
+    const struct op *next = &p->pipe->ops[f->end + 1];
+    if (f->b_free && f->end + 1 < p->pipe->op_count && used_once(p, f->boolean) &&
+        (next->code == OP_AND_B8 || next->code == OP_OR_B8) &&
+        (next->a == f->boolean || next->b == f->boolean)) {
+        f->kop.b = place_of(p, next->a == f->boolean ? next->b : next->a);
+        f->kop.kind |= next->code == OP_AND_B8 ? KHOT_ANDED : KHOT_ORED;
+        f->boolean = next->dst;
+        next = &p->pipe->ops[++f->end + 1];
+    }
+    if (f->end + 1 < p->pipe->op_count && next->code == OP_FILTER && next->a == f->boolean &&
+        used_once(p, f->boolean)) {
+        f->kop.kind |= KHOT_FILTER;
+        f->end++;
+    }
+}
+
+/* Operands of an eight-byte operation whose widening was left to it. */
+static u16 wide_operand(const struct planner *p, u16 reg, u8 flag, u8 *flags) {
+    u16 narrow = p->facts[reg].wide_of;
+    if (narrow == NO_REG) {
+        return place_of(p, reg);
+    }
+    *flags |= flag;
+    return place_of(p, narrow);
+}
+
+static void start_comparison(struct planner *p, struct fused *f, const struct op *op) {
+    struct kop *kop = &f->kop;
+    u16 code = 0;
+    u16 lit = 0;
+    f->value = p->pipe->regs[op->a].is_const ? op->b : op->a;
+    if (literal_test(p, f->end, f->value, &code, &lit)) {
+        kop->code = KHOT_GET;
+        kop->a = place_of(p, f->value);
+        f->b_free = 1;
+        fuse_test(p, f, f->end);
+        return;
+    }
+    bool greater = comparison_form[op->code] == FORM_GREATER;
+    kop->code = (u16)(hot_comparison[op->code] - 1);
+    kop->a = wide_operand(p, greater ? op->b : op->a, KOP_WIDE_A, &kop->flags);
+    kop->b = wide_operand(p, greater ? op->a : op->b, KOP_WIDE_B, &kop->flags);
+    bool unequal = comparison_form[op->code] == FORM_UNEQUAL;
+    kop->kind = (u8)(KHOT_BOOLEAN | (unequal ? KHOT_FLIP : 0));
+    f->value = NO_REG;
+    f->boolean = op->dst;
+}
+
+/* Opcode i opens a hot opcode: what it does by itself. False when it cannot. */
+static bool start_fused(struct planner *p, struct fused *f, u32 i) {
+    const struct op *op = &p->pipe->ops[i];
+    struct kop *kop = &f->kop;
+    if (op->code == OP_LOAD && class_of(p->pipe->regs[op->dst].kind) == 1) {
+        kop->code = KHOT_LOAD4_ANY;
+        kop->imm = p->plan->op_imm[i];
+        f->value = op->dst;
+        f->b_free = 1;
+        return true;
+    }
+    if (hot_arithmetic[op->code]) {
+        kop->code = (u16)(hot_arithmetic[op->code] - 1);
+        kop->a = wide_operand(p, op->a, KOP_WIDE_A, &kop->flags);
+        kop->b = wide_operand(p, op->b, KOP_WIDE_B, &kop->flags);
+        if (class_of(p->pipe->regs[op->dst].kind) == 1) {
+            f->value = op->dst;
+        } else {
+            kop->dst = place_made(p, op->dst);
+        }
+        return true;
+    }
+    if (hot_comparison[op->code]) {
+        start_comparison(p, f, op);
+        return true;
+    }
+    if (hot_flags[op->code]) {
+        kop->code = (u16)(hot_flags[op->code] - 1);
+        kop->a = place_of(p, op->a);
+        kop->b = op_infos[op->code].arity > 1 && op->code != OP_FILTER ? place_of(p, op->b) : 0;
+        kop->kind = (u8)(KHOT_BOOLEAN | (op->code == OP_NOT_B8 ? KHOT_FLIP : 0) |
+                         (op->code == OP_FILTER ? KHOT_FILTER : 0));
+        f->boolean = op->code == OP_FILTER ? NO_REG : op->dst;
+        return true;
+    }
+    return false;
+}
+
+/* A source column that nothing but the output uses. */
+static bool load_late(struct planner *p, u32 i) {
+    const struct op *op = &p->pipe->ops[i];
+    const struct facts *f = op->code == OP_LOAD ? &p->facts[op->dst] : NULL;
+    u32 class = f ? class_of(p->pipe->regs[op->dst].kind) : 0;
+    if (!f || f->defs != 1 || f->uses != f->sink_uses || (class != 1 && class != 2) ||
+        op->imm >= KOP_ASIDE) {
+        return false;
+    }
+    p->plan->places[op->dst] = (u16)(KOP_ASIDE | op->imm);
+    return true;
+}
+
+/* A widening whose only use is a hot operation outside WHEN that does it on the way. The narrow
+ * value then lives until there. */
+static bool widen_later(struct planner *p, u32 i) {
+    const struct op *op = &p->pipe->ops[i];
+    if ((op->code != OP_I64_I32 && op->code != OP_F64_F32) || p->plan->has_match ||
+        !used_once(p, op->dst) || p->facts[op->a].defs != 1) {
+        return false;
+    }
+    u32 depth = 0;
+    for (u32 k = i + 1; k < p->pipe->op_count; k++) {
+        const struct op *user = &p->pipe->ops[k];
+        depth -= user->code == OP_END;
+        bool operation = hot_arithmetic[user->code] || hot_comparison[user->code];
+        if (operation && (user->a == op->dst || user->b == op->dst)) {
+            if (depth > 0) {
+                return false;
+            }
+            p->facts[op->dst].wide_of = op->a;
+            p->last[op->a] = MAX_OF(p->last[op->a], k);
+            return true;
+        }
+        depth += user->code == OP_WHEN;
+    }
+    return false;
+}
+
+/* Opcodes from i on as one hot opcode: how many, 0 for none. */
+static u32 emit_fused(struct planner *p, const struct emitter *e, u32 i) {
+    if (e->depth > 0 || filters_at_once(p, i, 0)) {
+        return 0;
+    }
+    if (load_late(p, i) || widen_later(p, i)) {
+        release_dead(p, i);
+        return 1;
+    }
+    struct fused f = {.kop = {.flags = KOP_HOT}, .end = i, .value = NO_REG, .boolean = NO_REG};
+    if (!start_fused(p, &f, i)) {
+        return 0;
+    }
+    if (f.value != NO_REG && !(f.kop.kind & KHOT_BOOLEAN)) {
+        fuse_test(p, &f, i + 1);
+        bool gone = p->last[f.value] <= f.end && p->facts[f.value].defs == 1;
+        f.kop.dst = gone ? 0 : place_made(p, f.value);
+        f.kop.kind |= (u8)(gone ? 0 : KHOT_STORE);
+    }
+    if (f.boolean != NO_REG) {
+        fuse_boolean(p, &f);
+        f.kop.rank = f.kop.kind & KHOT_FILTER ? 0 : place_made(p, f.boolean);
+    }
+    VEC_PUSH(p->arena, &p->ops, f.kop);
+    for (u32 k = i; k <= f.end; k++) {
+        release_dead(p, k);
+    }
+    return f.end + 1 - i;
 }
 
 /* One NEXT per MATCH, innermost first; each MATCH knows where to go when no row has a match. */
@@ -372,32 +734,72 @@ static void emit_nexts(struct planner *p, struct emitter *e) {
         struct kop next = e->matches[e->match_count];
         i64 at = e->match_at[e->match_count];
         next.code = KOP_NEXT;
-        next.flags = KOP_ALWAYS;
+        next.flags = KOP_ALWAYS | KOP_MOVES;
         next.c = (u16)(at + 1);
-        VEC_PUSH(p->arena, &p->plan->ops, next);
-        p->plan->ops.items[at].c = (u16)p->plan->ops.count;
+        VEC_PUSH(p->arena, &p->ops, next);
+        p->ops.items[at].c = (u16)p->ops.count;
+    }
+}
+
+/* Constants first; one opcode at the end that is fetched and never executed. */
+static void put_together(struct planner *p) {
+    struct gpu_plan *plan = p->plan;
+    for (i64 i = 0; i < p->hoists.count; i++) {
+        VEC_PUSH(p->arena, &plan->ops, p->hoists.items[i]);
+    }
+    plan->hoist_count = (u32)p->hoists.count;
+    for (i64 i = 0; i < p->ops.count; i++) {
+        struct kop kop = p->ops.items[i];
+        if (!(kop.flags & KOP_HOT) && (kop.code == OP_MATCH || kop.code == KOP_NEXT)) {
+            kop.c = (u16)(kop.c + plan->hoist_count);
+        }
+        VEC_PUSH(p->arena, &plan->ops, kop);
+    }
+    struct kop last = {.code = OP_CONST};
+    VEC_PUSH(p->arena, &plan->ops, last);
+}
+
+/* The hot opcode of a load, or KHOT_LOAD4_ANY. */
+static u16 hot_load(u32 class, u8 form) {
+    switch (form) {
+    case SEG_U8:
+        return class == 1 ? KHOT_LOAD4_U8 : KHOT_LOAD8_U8;
+    case SEG_U16:
+        return class == 1 ? KHOT_LOAD4_U16 : KHOT_LOAD8_U16;
+    case SEG_U32:
+        return class == 1 ? KHOT_LOAD4_U32 : KHOT_LOAD8_U32;
+    case SEG_I32:
+        return class == 1 ? KHOT_LOAD4_ANY : KHOT_LOAD8_I32;
+    case SEG_U64:
+        return class == 1 ? KHOT_LOAD4_ANY : KHOT_LOAD8_U64;
+    default:
+        return KHOT_LOAD4_ANY;
     }
 }
 
 void gpu_plan_forms(const struct gpu_plan *plan, const struct weave_col *cols, struct kop *ops) {
     for (i64 i = 0; i < plan->ops.count; i++) {
-        ops[i] = plan->ops.items[i];
-        if (ops[i].code != OP_LOAD) {
+        struct kop *op = &ops[i];
+        *op = plan->ops.items[i];
+        bool is_hot = op->flags & KOP_HOT;
+        if (i < plan->hoist_count || op->code != (is_hot ? (u16)KHOT_LOAD4_ANY : (u16)OP_LOAD)) {
             continue;
         }
-        u32 class = class_of(ops[i].kind);
-        u8 form = cols[ops[i].imm].form;
+        u32 class = is_hot ? 1 : class_of(op->kind);
+        u8 form = cols[op->imm].form;
         if (class == 1 && (form == SEG_I32 || form == SEG_F32)) {
             form = SEG_U32;
         }
         if (class == 2 && (form == SEG_I64 || form == SEG_F64)) {
             form = SEG_U64;
         }
-        bool known = form == SEG_U8 || form == SEG_U16 || form == SEG_U32 ||
-                     (class == 2 && (form == SEG_U64 || form == SEG_I32));
-        if (known && (class == 1 || class == 2)) {
-            ops[i].code = (u16)KOP_LOAD(class, form);
-            ops[i].flags |= KOP_HOT;
+        u16 code = class == 1 || class == 2 ? hot_load(class, form) : (u16)KHOT_LOAD4_ANY;
+        if (code != KHOT_LOAD4_ANY && !is_hot && (op->flags & KOP_MASKED)) {
+            op->code = (u16)KOP_LOAD(class, form);
+        } else if (code != KHOT_LOAD4_ANY) {
+            op->code = code;
+            op->kind = is_hot ? op->kind : 0;
+            op->flags |= KOP_HOT;
         }
     }
 }
@@ -422,21 +824,27 @@ const char *gpu_plan_make(struct arena *arena, const struct program *program,
     find_lives(&p);
     out->first = p.first;
     out->last = p.last;
+    p.last = NEW_ARRAY(arena, u32, pipe->reg_count + 1); /* fusing lengthens lives */
+    memcpy(p.last, out->last, sizeof(u32) * pipe->reg_count);
+    find_facts(&p);
     place_consts(&p);
     struct emitter e = {.depth = 0};
     for (u32 i = 0; i < pipe->op_count; i++) {
-        refusal = emit_op(&p, &e, i);
+        u32 fused = emit_fused(&p, &e, i);
+        refusal = fused ? NULL : emit_op(&p, &e, i);
         if (refusal) {
             return refusal;
         }
+        i += fused ? fused - 1 : 0;
     }
     emit_nexts(&p, &e);
+    put_together(&p);
     out->slot_bytes = (i64)p.next * PLACE_UNIT;
     if (out->max_live > MAX_LIVE) {
         return arena_printf(arena, "the pipeline has %d registers alive at once, more than %d",
                             out->max_live, MAX_LIVE);
     }
-    if (p.next >= KOP_CONST || out->ops.count > 0xffff) {
+    if (p.next >= KOP_ASIDE || out->ops.count > 0xffff) {
         return "the pipeline is too long";
     }
     return NULL;

@@ -2,16 +2,19 @@
  *
  * Under auto a step starts on the virtual machine while its woven kernel is compiled in the
  * background, and changes over between two launches: both take the same arguments and leave the
- * same state. Batches of a cached source follow each other on one stream; of a streamed or mapped
- * one they take turns on three, so that copies, kernels and the host's own copying overlap.
- * Cancellation is looked at before every launch; a launch covers few enough rows to end within 100
- * ms. */
+ * same state. Batches of a cached source follow each other on one stream. Those of a streamed or
+ * mapped one take turns on several, and rows go to the host on a stream of their own: while the
+ * host waits for the count of batch i, batches i + 1 to i + 3 are under way, each waiting only for
+ * its own slot, so copies in, kernels and copies out overlap. Cancellation is looked at before
+ * every launch; a launch covers few enough rows to end within 100 ms. */
 #include "gpu/gpu_job.h"
 
 #include <stdlib.h>
 
 #define WEAVE_LEAST_ROWS 65536 /* under auto, less is not worth a compiler's time */
-#define SYNC_ROWS (1LL << 28)  /* rows in flight before cancellation is looked at again */
+#define SHARED_UNASKED (40LL << 10)
+#define ARGS_LEAST_BYTES (64LL << 10)
+#define SYNC_ROWS (1LL << 28) /* rows in flight before cancellation is looked at again */
 
 /* --- the argument block --- */
 
@@ -138,9 +141,13 @@ static FALLIBLE send_args(struct job *j) {
     lay_out(j);
     TRY(gpu_pinned_reserve(g, &g->args, j->blob_bytes, err));
     TRY(gpu_pinned_reserve(g, &g->reports, report_count(j) * REPORT_WORDS * 8, err));
-    gpu_heap_free(g, j->args);
-    j->args = NULL;
-    TRY(gpu_alloc(g, j->blob_bytes, &j->args, err));
+    if (g->args_block && g->args_block->bytes < j->blob_bytes + 64) {
+        gpu_heap_free(g, g->args_block);
+        g->args_block = NULL;
+    }
+    if (!g->args_block) {
+        TRY(gpu_alloc(g, MAX_OF(j->blob_bytes, ARGS_LEAST_BYTES), &g->args_block, err));
+    }
     j->blob = g->args.host;
     memset(j->blob, 0, (size_t)j->blob_bytes);
     TRY(fill_operands(j));
@@ -148,12 +155,22 @@ static FALLIBLE send_args(struct job *j) {
     for (i64 b = 0; b < j->batch_count; b++) {
         TRY(fill_batch(j, b));
     }
-    CU(g->api->copy_to_device(j->args->addr, j->blob, (size_t)j->blob_bytes, g->streams[0]));
-    void *sent = NULL;
-    TRY(gpu_event(g, 0, &sent, err));
-    CU(g->api->event_record(sent, g->streams[0]));
+    CU(g->api->copy_to_device(g->args_block->addr, j->blob, (size_t)j->blob_bytes, g->streams[0]));
+    return ERR_OK;
+}
+
+/* What was queued on the first stream so far comes before everything on the others. */
+static FALLIBLE spread(struct job *j) {
+    struct gpu *g = j->g;
+    struct error *err = j->x->err;
+    void *ready = NULL;
+    if (j->slot_count < 2) {
+        return ERR_OK;
+    }
+    TRY(gpu_event(g, 0, &ready, err));
+    CU(g->api->event_record(ready, g->streams[0]));
     for (i32 s = 1; s < j->slot_count; s++) {
-        CU(g->api->stream_wait_event(g->streams[s], sent, 0));
+        CU(g->api->stream_wait_event(g->streams[s], ready, 0));
     }
     return ERR_OK;
 }
@@ -212,7 +229,7 @@ static void set_tiles(const struct job *j, const struct batch *b, i64 tile_rows,
 
 static struct kargs batch_args(const struct job *j, i64 i) {
     const struct batch *b = &j->batches[i];
-    u64 base = j->args->addr;
+    u64 base = j->g->args_block->addr;
     const struct sink *sink = j->plan.sink;
     i64 outs = (i64)sizeof(struct kout) * sink->col_count * (i % j->slot_count);
     i64 report = j->to_host ? i * REPORT_WORDS * 8 : 0;
@@ -244,6 +261,27 @@ static struct kargs batch_args(const struct job *j, i64 i) {
     return args;
 }
 
+/* How many blocks a multiprocessor holds, asked once per function and shared memory. The limit of
+ * 48 KB without asking counts the kernel's own arrays too, hence the margin. */
+static FALLIBLE blocks_per_sm(struct gpu *g, void *function, u32 threads, i64 shared, i32 *out,
+                              struct error *err) {
+    u64 slot = hash_u64((u64)(size_t)function + (u64)shared * 2 + threads) % GPU_FITS;
+    struct gpu_fit *fit = &g->fits[slot];
+    if (fit->function != function || fit->threads != threads || fit->shared_bytes != shared) {
+        int per_sm = 1;
+        if (shared > SHARED_UNASKED) {
+            int arrays = 0;
+            CU(g->api->func_attribute(&arrays, CU_FUNC_SHARED_BYTES, function));
+            CU(g->api->func_set_attribute(function, CU_FUNC_MAX_DYNAMIC_SHARED,
+                                          g->shared_max - arrays));
+        }
+        CU(g->api->occupancy(&per_sm, function, (int)threads, (size_t)shared));
+        *fit = (struct gpu_fit){function, threads, MAX_OF(per_sm, 1), shared};
+    }
+    *out = fit->per_sm;
+    return ERR_OK;
+}
+
 static FALLIBLE launch_batch(struct job *j, i64 i, void *stream) {
     struct gpu *g = j->g;
     struct error *err = j->x->err;
@@ -265,12 +303,9 @@ static FALLIBLE launch_batch(struct job *j, i64 i, void *stream) {
         set_tiles(j, b, (i64)WOVEN_BLOCK * sig->weave.rows_per_thread, &args);
     }
     shared += gpu_agg_shared(j, threads, shared, &args.agg.copies);
-    int per_sm = 1;
-    if (shared > 48 * 1024) {
-        CU(g->api->func_set_attribute(function, CU_FUNC_MAX_DYNAMIC_SHARED, (int)shared));
-    }
-    CU(g->api->occupancy(&per_sm, function, (int)threads, (size_t)shared));
-    i64 blocks = MIN_OF((i64)args.tile_count, (i64)g->sm_count * MAX_OF(per_sm, 1));
+    i32 per_sm = 1;
+    TRY(blocks_per_sm(g, function, threads, shared, &per_sm, err));
+    i64 blocks = MIN_OF((i64)args.tile_count, (i64)g->sm_count * per_sm);
     void *first = NULL;
     void *last = NULL;
     TRY(gpu_event(g, 1 + j->event_count, &first, err));
@@ -306,33 +341,48 @@ static FALLIBLE run_cached(struct job *j) {
     return ERR_OK;
 }
 
+static FALLIBLE start_batch(struct job *j, i64 b) {
+    struct gpu *g = j->g;
+    struct error *err = j->x->err;
+    i32 slot = (i32)(b % j->slot_count);
+    void *stream = g->streams[slot];
+    if (j->place == PLACE_STREAMED || j->place == PLACE_SERIAL) {
+        TRY(gpu_job_stream(j, &j->batches[b], slot));
+    }
+    if (j->place == PLACE_SERIAL) {
+        CU(g->api->stream_synchronize(stream));
+    }
+    if (j->to_host && b >= j->slot_count) { /* until then the slot's rows are still being copied */
+        CU(g->api->stream_wait_event(stream, g->slot_down[slot], 0));
+    }
+    TRY(launch_batch(j, b, stream));
+    if (j->to_host) {
+        i64 at = b * REPORT_WORDS * 8;
+        CU(g->api->copy_to_host(g->reports.host + at,
+                                g->args_block->addr + (u64)(j->reports_at + at), REPORT_WORDS * 8,
+                                stream));
+    }
+    CU(g->api->event_record(g->slot_done[slot], stream));
+    progress(j, &j->batches[b]);
+    return ERR_OK;
+}
+
 static FALLIBLE run_slots(struct job *j) {
     struct gpu *g = j->g;
     struct error *err = j->x->err;
-    bool copies = j->place == PLACE_STREAMED || j->place == PLACE_SERIAL;
     i64 harvested = 0;
     for (i64 b = 0; b < j->batch_count; b++) {
-        i32 slot = (i32)(b % j->slot_count);
-        if (b >= j->slot_count) {
+        TRY(exec_check(j->x));
+        TRY(start_batch(j, b));
+        if (b + 1 >= j->slot_count) {
             TRY(gpu_job_harvest(j, harvested++));
         }
-        TRY(exec_check(j->x));
-        if (copies) {
-            TRY(gpu_job_stream(j, &j->batches[b], slot));
-        }
-        if (j->place == PLACE_SERIAL) {
-            CU(g->api->stream_synchronize(g->streams[slot]));
-        }
-        TRY(launch_batch(j, b, g->streams[slot]));
-        if (j->to_host) {
-            i64 at = b * REPORT_WORDS * 8;
-            CU(g->api->copy_to_host(g->reports.host + at, j->args->addr + (u64)(j->reports_at + at),
-                                    REPORT_WORDS * 8, g->streams[slot]));
-        }
-        progress(j, &j->batches[b]);
     }
     while (harvested < j->batch_count) {
         TRY(gpu_job_harvest(j, harvested++));
+    }
+    if (j->to_host) {
+        CU(g->api->stream_synchronize(g->down));
     }
     return ERR_OK;
 }
@@ -341,7 +391,7 @@ static FALLIBLE collect(struct job *j) {
     struct gpu *g = j->g;
     struct error *err = j->x->err;
     if (!j->to_host) {
-        CU(g->api->copy_to_host(g->reports.host, j->args->addr + (u64)j->reports_at,
+        CU(g->api->copy_to_host(g->reports.host, j->g->args_block->addr + (u64)j->reports_at,
                                 REPORT_WORDS * 8, g->streams[0]));
         CU(g->api->stream_synchronize(g->streams[0]));
     }
@@ -362,25 +412,18 @@ static FALLIBLE init_state(struct job *j) {
     void *function = NULL;
     TRY(gpu_kernel(g, KERNEL_AGG_INIT, &function, j->x->err));
     struct kagg_step args = {.agg = j->agg};
-    args.agg.word_ops = DEV(const u8 *, j->args->addr + (u64)j->words_at);
+    args.agg.word_ops = DEV(const u8 *, j->g->args_block->addr + (u64)j->words_at);
     i64 words = (i64)((j->agg.slot_count + 1) * (1u + j->agg.word_count));
     i64 blocks = MIN_OF((words + BLOCK_THREADS - 1) / BLOCK_THREADS, g->sm_count * 8LL);
     j->metric->launches++;
-    TRY(gpu_launch(g, function, blocks, BLOCK_THREADS, 0, g->streams[0], &args, j->x->err));
-    struct error *err = j->x->err;
-    void *ready = NULL;
-    TRY(gpu_event(g, 0, &ready, err));
-    CU(g->api->event_record(ready, g->streams[0]));
-    for (i32 s = 1; s < j->slot_count; s++) {
-        CU(g->api->stream_wait_event(g->streams[s], ready, 0));
-    }
-    return ERR_OK;
+    return gpu_launch(g, function, blocks, BLOCK_THREADS, 0, g->streams[0], &args, j->x->err);
 }
 
 static FALLIBLE run_once(struct job *j, bool *out_again) {
     TRY(gpu_job_sink_begin(j));
     TRY(send_args(j));
     TRY(init_state(j));
+    TRY(spread(j));
     if (j->place == PLACE_CACHED) {
         TRY(run_cached(j));
     } else {
@@ -420,7 +463,6 @@ wf_status gpu_run_pipeline(struct gpu *g, struct exec *x, u32 step_no, const str
         (void)g->api->ctx_synchronize();
     }
     gpu_job_sink_drop(&j);
-    gpu_heap_free(g, j.args);
     struct step_metric *metric = j.metric;
     metric->device = !j.used_woven ? "gpu vm" : j.used_vm ? "gpu vm+woven" : "gpu woven";
     metric->rows_in += j.source_rows;

@@ -2,11 +2,11 @@
  * aggregation.
  *
  * Rows stay on the card unless the placement moves data over the bus anyway and only the host wants
- * them: then every batch writes to pinned memory of its own slot (in whole lines, because tiles are
- * staged in shared memory first) and its rows become a chunk. Room for output on the card is an
- * upper bound where that is affordable; a kernel that runs out of it counts on, and the step runs
- * once more with exact room. An aggregation's table starts at twice the estimated groups and grows
- * in the same way. */
+ * them: then every batch writes to its slot's block on the card, and once its count is known its
+ * rows are copied into a chunk, while other batches are read and computed: the bus carries both
+ * directions at once. Room for output on the card is an upper bound where that is affordable; a
+ * kernel that runs out of it counts on, and the step runs once more with exact room. An
+ * aggregation's table starts at twice the estimated groups and grows in the same way. */
 #include "gpu/gpu_job.h"
 
 #define AGG_DENSE_BITS 16
@@ -44,10 +44,10 @@ static i64 col_bytes(const struct job *j, u32 c) {
     return kind_bytes[j->pipe->regs[job_sink(j)->cols[c].reg].kind];
 }
 
-static i64 row_bytes(const struct job *j) {
+i64 gpu_job_row_bytes(const struct job *j) {
     const struct sink *sink = job_sink(j);
     i64 bytes = 0;
-    for (u32 c = 0; c < sink->col_count; c++) {
+    for (u32 c = 0; sink->kind == SINK_ROWS && c < sink->col_count; c++) {
         bytes += col_bytes(j, c) + (sink->cols[c].null_reg != NO_REG);
     }
     return bytes;
@@ -56,14 +56,13 @@ static i64 row_bytes(const struct job *j) {
 /* --- rows --- */
 
 static FALLIBLE rows_on_host(struct job *j) {
-    struct gpu *g = j->g;
-    struct error *err = j->x->err;
     const struct sink *sink = job_sink(j);
     for (i64 b = 0; b < j->batch_count; b++) {
         j->capacity = MAX_OF(j->capacity, j->batches[b].rows);
     }
     j->out_at = NEW_ARRAY(j->x->arena, u64, sink->col_count + 1);
     j->out_nulls_at = NEW_ARRAY(j->x->arena, u64, sink->col_count + 1);
+    j->fetch = NEW_ARRAY(j->x->arena, struct fetch_col, sink->col_count + 1);
     i64 at = 0;
     for (u32 c = 0; c < sink->col_count; c++) {
         j->out_at[c] = (u64)at;
@@ -71,20 +70,13 @@ static FALLIBLE rows_on_host(struct job *j) {
         j->out_nulls_at[c] = (u64)at;
         at += sink->cols[c].null_reg != NO_REG ? ALIGN_UP(j->capacity, 256) : 0;
     }
-    j->out_bytes = at;
-    if (j->place == PLACE_SERIAL) {
-        return gpu_alloc(g, MAX_OF(at, 1), &j->serial_rows, err);
-    }
-    for (i32 s = 0; s < j->slot_count; s++) {
-        TRY(gpu_pinned_reserve(g, &g->rows[s], MAX_OF(at, 1), err));
-    }
-    return ERR_OK;
+    return gpu_job_slots(j, j->g->rows, MAX_OF(at, 1));
 }
 
 static FALLIBLE rows_on_card(struct job *j) {
     struct gpu *g = j->g;
     const struct sink *sink = job_sink(j);
-    i64 width = MAX_OF(row_bytes(j), 1);
+    i64 width = MAX_OF(gpu_job_row_bytes(j), 1);
     if (!j->capacity) {
         i64 bound = j->plan.has_match ? 2 * j->source_rows : j->source_rows;
         i64 room = gpu_heap_available(g) / 4 / width;
@@ -113,7 +105,7 @@ void gpu_job_sink_outs(struct job *j, i32 slot, struct kout *outs) {
         u64 data = j->to_host ? 0 : j->out->cols[c].addr;
         u64 nulls = j->to_host ? 0 : j->out->cols[c].nulls_addr;
         if (j->to_host) {
-            u64 base = j->serial_rows ? j->serial_rows->addr : j->g->rows[slot].addr;
+            u64 base = j->g->rows[slot]->addr;
             data = base + j->out_at[c];
             nulls = col->null_reg != NO_REG ? base + j->out_nulls_at[c] : 0;
         }
@@ -131,14 +123,10 @@ static void take_fault(struct job *j, u64 key) {
     }
 }
 
-wf_status gpu_job_harvest(struct job *j, i64 batch) {
+/* The rows of a computed batch, by their count, to a chunk of their own. */
+static FALLIBLE send_rows(struct job *j, i64 batch, i32 slot) {
     struct gpu *g = j->g;
     struct error *err = j->x->err;
-    i32 slot = (i32)(batch % j->slot_count);
-    CU(g->api->stream_synchronize(g->streams[slot]));
-    if (!j->to_host) {
-        return ERR_OK;
-    }
     const struct sink *sink = job_sink(j);
     u64 report[REPORT_WORDS];
     memcpy(report, g->reports.host + batch * (i64)sizeof report, sizeof report);
@@ -150,18 +138,29 @@ wf_status gpu_job_harvest(struct job *j, i64 batch) {
     if (rows <= 0) {
         return ERR_OK;
     }
-    struct fetch_col *cols = NEW_ARRAY(j->x->arena, struct fetch_col, sink->col_count + 1);
     for (u32 c = 0; c < sink->col_count; c++) {
         bool nulls = sink->cols[c].null_reg != NO_REG;
-        if (j->serial_rows) {
-            cols[c].data = j->serial_rows->addr + j->out_at[c];
-            cols[c].nulls = nulls ? j->serial_rows->addr + j->out_nulls_at[c] : 0;
-        } else {
-            cols[c].host = g->rows[slot].host + j->out_at[c];
-            cols[c].host_nulls = nulls ? g->rows[slot].host + j->out_nulls_at[c] : NULL;
-        }
+        j->fetch[c].data = g->rows[slot]->addr + j->out_at[c];
+        j->fetch[c].nulls = nulls ? g->rows[slot]->addr + j->out_nulls_at[c] : 0;
     }
-    return gpu_rows_to_chunk(g, j->x, sink->var, rows, batch, cols, &j->metric->bytes_moved);
+    TRY(gpu_rows_to_chunk(g, j->x, sink->var, rows, batch, j->fetch, g->down,
+                          &j->metric->bytes_moved));
+    CU(g->api->event_record(g->slot_down[slot], g->down));
+    return ERR_OK;
+}
+
+wf_status gpu_job_harvest(struct job *j, i64 batch) {
+    struct gpu *g = j->g;
+    struct error *err = j->x->err;
+    i32 slot = (i32)(batch % j->slot_count);
+    CU(g->api->event_synchronize(g->slot_done[slot]));
+    if (j->to_host) {
+        TRY(send_rows(j, batch, slot));
+    }
+    if (j->to_host && j->place == PLACE_SERIAL) {
+        CU(g->api->stream_synchronize(g->down));
+    }
+    return ERR_OK;
 }
 
 /* --- aggregation --- */
@@ -232,8 +231,8 @@ static FALLIBLE agg_extract(struct job *j, i64 groups) {
         col->addr = col->data->addr;
         cols[c] = col->addr;
     }
-    u64 cols_addr = j->args->addr;
-    u64 report = j->args->addr + (u64)j->reports_at;
+    u64 cols_addr = j->g->args_block->addr;
+    u64 report = j->g->args_block->addr + (u64)j->reports_at;
     CU(g->api->copy_to_device(cols_addr, cols, col_count * 8, g->streams[0]));
     CU(g->api->set_bytes(report, 0, REPORT_WORDS * 8, g->streams[0]));
     struct kagg_step args = {.agg = j->agg,
@@ -310,6 +309,4 @@ wf_status gpu_job_sink_end(struct job *j, bool *out_again) {
 void gpu_job_sink_drop(struct job *j) {
     gpu_heap_free(j->g, j->state);
     j->state = NULL;
-    gpu_heap_free(j->g, j->serial_rows);
-    j->serial_rows = NULL;
 }

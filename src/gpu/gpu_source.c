@@ -10,7 +10,12 @@
 #include "gpu/gpu_job.h"
 
 #define LAUNCH_ROWS (1LL << 28) /* a launch ends well within 100 ms */
-#define STREAM_ROWS (4LL << 20) /* in flight per slot */
+/* Over the bus: large enough that starting a batch does not show, small enough that the first copy
+ * in and the last one out, which nothing overlaps, do not either. Under the simt driver tables are
+ * small, and so are batches, so that slots are used again. */
+#define BATCH_BYTES (24LL << 20)
+#define BATCH_BYTES_SIMT (16LL << 10)
+#define BATCH_ROWS (16LL << 20)
 
 /* --- layout --- */
 
@@ -258,12 +263,55 @@ static void cut_batches(struct job *j, i64 most_rows, i64 most_parts) {
     }
 }
 
-wf_status gpu_job_place(struct job *j) {
+/* Rows of a batch that crosses the bus, by the wider of its two directions. */
+static i64 batch_rows(const struct job *j) {
+    const struct gpu *g = j->g;
+    i64 rows = MAX_OF(j->source_rows, 1);
+    i64 in = MAX_OF(j->source_bytes / rows, 1);
+    i64 out = gpu_job_row_bytes(j);
+    i64 most = (g->api->is_simt ? BATCH_BYTES_SIMT : BATCH_BYTES) / MAX_OF(in, out);
+    i64 room = g->heap.budget_bytes / 2 / (GPU_STREAMS * (in + out));
+    return MAX_OF(MIN_OF(MIN_OF(most, room), BATCH_ROWS), 1);
+}
+
+/* Blocks of the other direction that an earlier step left and this one does not use yet. */
+static void drop_other_slots(struct job *j, struct gpu_block **slots) {
     struct gpu *g = j->g;
+    bool outward = slots == g->rows;
+    struct gpu_block **other = outward ? g->slots : g->rows;
+    for (i32 s = 0; (!outward || !j->slot_bytes) && s < GPU_STREAMS; s++) {
+        gpu_heap_free(g, other[s]);
+        other[s] = NULL;
+    }
+}
+
+wf_status gpu_job_slots(struct job *j, struct gpu_block **slots, i64 bytes) {
+    struct gpu *g = j->g;
+    g->slots_run_no = g->run_no;
+    for (i32 s = 0; s < j->slot_count; s++) {
+        if (slots[s] && slots[s]->bytes < bytes + 64) {
+            gpu_heap_free(g, slots[s]);
+            slots[s] = NULL;
+        }
+        if (!slots[s] && s > 0) {
+            slots[s] = gpu_alloc_try(g, bytes);
+            j->slot_count = slots[s] ? j->slot_count : s;
+        } else if (!slots[s]) {
+            slots[s] = gpu_alloc_try(g, bytes);
+        }
+        if (!slots[s] && s == 0) {
+            drop_other_slots(j, slots);
+            TRY(gpu_alloc(g, bytes, &slots[s], j->x->err));
+        }
+    }
+    return ERR_OK;
+}
+
+wf_status gpu_job_place(struct job *j) {
     j->place = choose_place(j);
     bool slots = j->place == PLACE_STREAMED || j->place == PLACE_SERIAL;
     j->slot_count = j->place == PLACE_CACHED || j->place == PLACE_SERIAL ? 1 : GPU_STREAMS;
-    cut_batches(j, j->place == PLACE_CACHED ? LAUNCH_ROWS : STREAM_ROWS,
+    cut_batches(j, j->place == PLACE_CACHED ? LAUNCH_ROWS : batch_rows(j),
                 j->place == PLACE_SERIAL ? 1 : I64_MAX);
     for (i64 b = 0; slots && b < j->batch_count; b++) {
         i64 bytes = 0;
@@ -273,27 +321,13 @@ wf_status gpu_job_place(struct job *j) {
         j->slot_bytes = MAX_OF(j->slot_bytes, bytes);
     }
     j->slot_count = (i32)MAX_OF(MIN_OF(j->slot_count, j->batch_count), 1);
-    for (i32 s = 0; s < j->slot_count && j->slot_bytes > 0; s++) {
-        if (g->slots[s] && g->slots[s]->bytes < j->slot_bytes + 64) {
-            gpu_heap_free(g, g->slots[s]);
-            g->slots[s] = NULL;
-        }
-        if (!g->slots[s]) {
-            TRY(gpu_alloc(g, j->slot_bytes, &g->slots[s], j->x->err));
-        }
-    }
-    return ERR_OK;
+    return j->slot_bytes > 0 ? gpu_job_slots(j, j->g->slots, j->slot_bytes) : ERR_OK;
 }
 
 /* --- addresses --- */
 
-static FALLIBLE mapped_addr(struct job *j, const void *data, struct buffer *buf, u64 *out) {
-    struct gpu *g = j->g;
-    struct error *err = j->x->err;
-    u64 base = 0;
-    CU(g->api->host_device_ptr(&base, buf->data, 0));
-    *out = base + (u64)((const u8 *)data - buf->data);
-    return ERR_OK;
+static u64 mapped_addr(const void *data, const struct buffer *buf) {
+    return buf->device_addr + (u64)((const u8 *)data - buf->data);
 }
 
 static bool inside(const struct buffer *buf, const void *data, i64 bytes) {
@@ -357,10 +391,10 @@ wf_status gpu_job_segment(struct job *j, const struct batch *b, i64 p, u32 col, 
         slot_addrs(j, &seg, slot_at, slot, &data, &nulls);
     } else if (j->place == PLACE_MAPPED && can_map(j, &seg)) {
         if (seg.data_bytes) {
-            TRY(mapped_addr(j, seg.data, seg.data_buffer, &data));
+            data = mapped_addr(seg.data, seg.data_buffer);
         }
         if (seg.valid_bytes) {
-            TRY(mapped_addr(j, seg.valid, seg.valid_buffer, &nulls));
+            nulls = mapped_addr(seg.valid, seg.valid_buffer);
         }
     } else {
         struct cached *cached = NULL;

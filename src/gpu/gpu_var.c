@@ -3,12 +3,11 @@
  *
  * What a GPU step produces stays on the card until a host step asks for it; what the CPU produced
  * is uploaded column by column when a GPU step first reads it. Both sides may hold the same rows.
- * Results come back through pinned staging memory, one piece in flight while the worker threads
- * copy the one before it into its chunk: the copy, not the bus, is the slow part. */
+ * Results are copied straight into memory that is registered with the driver and belongs to the
+ * chunk: nothing on the host is copied twice. */
 #include "gpu/gpu_int.h"
 
-#define STAGE_BYTES (16LL << 20)
-#define COPY_BYTES (1LL << 20)
+enum { COLUMN_ALIGN = 256, COLUMN_PAD = 64 };
 
 wf_status gpu_var_new(struct gpu *g, struct exec *x, u32 var, u32 col_count, struct gpu_var **out) {
     struct variable *v = &x->vars[var];
@@ -162,125 +161,85 @@ wf_status gpu_var_index(struct gpu *g, struct exec *x, u32 var, struct kindex *o
 
 /* --- to the host --- */
 
-struct copy {
-    u8 *dst;
-    const u8 *src;
-    i64 bytes;
-};
-
-static void copy_piece(void *arg, i64 i, i32 worker) {
-    const struct copy *copy = arg;
-    UNUSED(worker);
-    i64 at = i * COPY_BYTES;
-    memcpy(copy->dst + at, copy->src + at, (size_t)MIN_OF(COPY_BYTES, copy->bytes - at));
-}
-
-static void copy_wide(struct exec *x, u8 *dst, const u8 *src, i64 bytes) {
-    struct copy copy = {dst, src, bytes};
-    i64 pieces = (bytes + COPY_BYTES - 1) / COPY_BYTES;
-    if (x->pool && pieces > 1) {
-        pool_run(x->pool, pieces, copy_piece, &copy);
-    } else if (bytes > 0) {
-        memcpy(dst, src, (size_t)bytes);
+/* A chunk in one block of the result pool: columns one after the other, each padded. */
+static struct chunk *pinned_chunk(struct gpu *g, struct exec *x, const struct var *def, i64 rows,
+                                  const struct fetch_col *cols, i64 *out_bytes) {
+    i64 *data_at = NEW_ARRAY(x->arena, i64, 2 * def->col_count + 1);
+    i64 at = 0;
+    for (u32 c = 0; c < def->col_count; c++) {
+        data_at[2 * c] = at;
+        at += ALIGN_UP(rows * kind_bytes[def->kinds[c]] + COLUMN_PAD, COLUMN_ALIGN);
+        data_at[2 * c + 1] = at;
+        at += cols[c].nulls ? ALIGN_UP(rows + COLUMN_PAD, COLUMN_ALIGN) : 0;
     }
-}
-
-struct download { /* the piece that is in flight */
-    u8 *dst;
-    i64 bytes;
-    i32 turn;
-};
-
-static FALLIBLE download_end(struct gpu *g, struct exec *x, struct download *d) {
-    struct error *err = x->err;
-    if (d->bytes > 0) {
-        CU(g->api->event_synchronize(g->stage_done[d->turn]));
-        copy_wide(x, d->dst, g->stage[d->turn].host, d->bytes);
-        d->bytes = 0;
+    *out_bytes = at;
+    struct chunk *chunk = chunk_view_new(x, def->col_count);
+    struct buffer *all = chunk ? gpu_host_buffer(g->host, x, at) : NULL;
+    if (!all) {
+        chunk_release(chunk);
+        return NULL;
     }
-    return ERR_OK;
-}
-
-static FALLIBLE download(struct gpu *g, struct exec *x, u8 *dst, u64 src, i64 bytes,
-                         struct download *flying) {
-    struct error *err = x->err;
-    for (i64 at = 0; at < bytes; at += STAGE_BYTES) {
-        i64 n = MIN_OF(STAGE_BYTES, bytes - at);
-        i32 turn = flying->turn ^ 1;
-        TRY(gpu_pinned_reserve(g, &g->stage[turn], n, err));
-        CU(g->api->copy_to_host(g->stage[turn].host, src + (u64)at, (size_t)n, g->streams[0]));
-        CU(g->api->event_record(g->stage_done[turn], g->streams[0]));
-        TRY(download_end(g, x, flying));
-        *flying = (struct download){dst + at, n, turn};
-        TRY(exec_check(x));
-    }
-    return ERR_OK;
-}
-
-static FALLIBLE fill_chunk(struct gpu *g, struct exec *x, struct chunk *chunk,
-                           const struct fetch_col *cols, i64 *moved) {
-    struct download flying = {NULL, 0, 0};
-    for (u32 c = 0; c < chunk->col_count; c++) {
-        i64 bytes = chunk->rows * kind_bytes[chunk->cols[c].kind];
-        u8 *data = chunk->cols[c].data;
-        bool nulls = cols[c].nulls || cols[c].host_nulls;
-        chunk->cols[c].nulls = nulls ? chunk->cols[c].nulls : NULL;
-        *moved += bytes + (nulls ? chunk->rows : 0);
-        if (cols[c].host) {
-            copy_wide(x, data, cols[c].host, bytes);
-            if (nulls) {
-                copy_wide(x, chunk->cols[c].nulls, cols[c].host_nulls, chunk->rows);
-            }
-            continue;
-        }
-        TRY(download(g, x, data, cols[c].data, bytes, &flying));
-        if (nulls) {
-            TRY(download(g, x, chunk->cols[c].nulls, cols[c].nulls, chunk->rows, &flying));
+    chunk->rows = rows;
+    for (u32 c = 0; c < def->col_count; c++) {
+        chunk->cols[c].kind = def->kinds[c];
+        chunk->cols[c].data = all->data + data_at[2 * c];
+        chunk->buffers[2 * c] = buffer_retain(all);
+        if (cols[c].nulls) {
+            chunk->cols[c].nulls = all->data + data_at[2 * c + 1];
+            chunk->buffers[2 * c + 1] = buffer_retain(all);
         }
     }
-    return download_end(g, x, &flying);
+    buffer_release(all);
+    return chunk;
+}
+
+static FALLIBLE fill_chunk(struct gpu *g, struct exec *x, const struct chunk *chunk,
+                           const struct fetch_col *cols, void *stream, i64 *moved) {
+    struct error *err = x->err;
+    for (u32 c = 0; c < chunk->col_count && chunk->rows > 0; c++) {
+        const struct column *to = &chunk->cols[c];
+        i64 bytes = chunk->rows * kind_bytes[to->kind];
+        CU(g->api->copy_to_host(to->data, cols[c].data, (size_t)bytes, stream));
+        if (to->nulls) {
+            CU(g->api->copy_to_host(to->nulls, cols[c].nulls, (size_t)chunk->rows, stream));
+        }
+        *moved += bytes + (to->nulls ? chunk->rows : 0);
+    }
+    return ERR_OK;
 }
 
 wf_status gpu_rows_to_chunk(struct gpu *g, struct exec *x, u32 var, i64 rows, i64 order,
-                            const struct fetch_col *cols, i64 *moved) {
-    const struct var *def = &x->program->vars[var];
-    bool nulls = false;
-    i64 row_bytes = 0;
-    for (u32 c = 0; c < def->col_count; c++) {
-        nulls = nulls || cols[c].nulls || cols[c].host_nulls;
-        row_bytes += kind_bytes[def->kinds[c]];
-    }
-    struct chunk *chunk = chunk_new(x, def, rows, nulls);
+                            const struct fetch_col *cols, void *stream, i64 *moved) {
+    i64 bytes = 0;
+    struct chunk *chunk = pinned_chunk(g, x, &x->program->vars[var], rows, cols, &bytes);
     if (!chunk) {
-        return memory_refused(x->mem, x->err, rows * row_bytes);
+        return memory_refused(x->mem, x->err, bytes);
     }
     chunk->order = order;
-    wf_status status = fill_chunk(g, x, chunk, cols, moved);
-    if (status) {
-        chunk_release(chunk);
-        return status;
-    }
-    variable_append(x, var, chunk);
-    return ERR_OK;
+    variable_append(x, var, chunk); /* even a chunk that fails: a copy into it may be under way */
+    return fill_chunk(g, x, chunk, cols, stream, moved);
 }
 
 wf_status gpu_var_fetch(struct gpu *g, struct exec *x, u32 var) {
     struct variable *v = &x->vars[var];
     struct gpu_var *gv = v->gpu;
+    struct error *err = x->err;
     if (!gv || v->on_host || (v->kind != VAR_ROWS && v->kind != VAR_AGG)) {
         return ERR_OK;
     }
     if (gv->epoch != g->epoch) {
-        FAIL(x->err, GPU, "rows were lost when the GPU was reset");
+        FAIL(err, GPU, "rows were lost when the GPU was reset");
     }
     struct fetch_col *cols = NEW_ARRAY(x->arena, struct fetch_col, gv->col_count + 1);
     for (u32 c = 0; c < gv->col_count; c++) {
-        cols[c] = (struct fetch_col){gv->cols[c].addr, gv->cols[c].nulls_addr, NULL, NULL};
+        cols[c] = (struct fetch_col){gv->cols[c].addr, gv->cols[c].nulls_addr};
     }
     i64 moved = 0;
     i64 rows = v->rows;
     v->rows = 0; /* variable_append counts them again */
-    wf_status status = gpu_rows_to_chunk(g, x, var, rows, 0, cols, &moved);
-    v->rows = status ? rows : v->rows;
-    return status;
+    wf_status status = gpu_rows_to_chunk(g, x, var, rows, 0, cols, g->streams[0], &moved);
+    v->rows = rows;
+    TRY(status);
+    CU(g->api->stream_synchronize(g->streams[0]));
+    return ERR_OK;
 }

@@ -214,8 +214,20 @@ static struct value lower_in(struct builder *b, const struct expr *expr) {
     struct value x = lower_expr(b, expr->args[0]);
     struct value acc = {build_bool(b, false), NO_REG};
     for (i32 i = 1; i < expr->arg_count && !b->l->status; i++) {
-        struct value y = lower_expr(b, expr->args[i]);
-        struct value eq = lower_compare(b, FUNC_EQ, x, y, type, expr->args[i]->type);
+        const struct expr *item = expr->args[i];
+        bool apart = i > 1 && item->kind != EXPR_CONST; /* might raise: as the right side of OR */
+        if (build_is_bool(b, acc.reg, true)) {
+            break;
+        }
+        struct scope scope;
+        if (apart) {
+            scope = build_when(b, build_not(b, acc.reg));
+        }
+        struct value y = lower_expr(b, item);
+        struct value eq = lower_compare(b, FUNC_EQ, x, y, type, item->type);
+        if (apart) {
+            build_end(b, scope);
+        }
         acc = i == 1 ? eq : or_values(b, acc, eq);
     }
     return acc;

@@ -138,6 +138,9 @@ static void bind_scan_col(struct builder *b, const struct scan_col *scan, u32 ta
         }
     } else {
         bind.range = scan_range(scan, type);
+        if (bind.nullable && !type_is_float(type)) { /* plain segments hold 0 for NULL */
+            bind.range = range_exact(MIN_OF(bind.range.lo, 0), MAX_OF(bind.range.hi, 0));
+        }
         bool counted = type_kind(type) == KIND_F32 || type_kind(type) == KIND_F64 ||
                        type_kind(type) == KIND_B8;
         bind.reg_kind = (u8)(counted ? type_kind(type) : range_kind(bind.range));

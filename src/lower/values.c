@@ -68,7 +68,11 @@ static void note_value(struct values *vs, u32 col, u32 lit) {
     struct lower *l = vs->l;
     struct var_info *info = &l->var_infos.items[vs->var];
     if (lit == NO_LIT) {
+        struct type type = l->plan->cols.items[vs->rel->out.items[col]].type;
         info->nullable[col] = 1;
+        if (type_is_exact(type) || type.id == TYPE_DATE) {
+            note_range(vs, col, range_exact(0, 0)); /* what the variable holds for NULL */
+        }
         return;
     }
     union lit v = l->lits.items[lit];

@@ -91,6 +91,20 @@ FALLIBLE bind_coalesce(struct bind *b, struct query *q, const struct json *body,
     return ERR_OK;
 }
 
+/* What NULLIF returns is the operand as its = compares it: beside a float an exact number is a
+ * double, beside a decimal an integer is a decimal. */
+static FALLIBLE promote_compared(struct bind *b, struct expr *left, struct type right,
+                                 struct expr **out) {
+    if (type_is_exact(left->type) && type_is_float(right)) {
+        return coerce_to(b, left, type_of(TYPE_DOUBLE), out);
+    }
+    if (type_is_exact(left->type) && right.id == TYPE_DECIMAL) {
+        return coerce_to(b, left, decimal_of(left->type), out);
+    }
+    *out = left;
+    return ERR_OK;
+}
+
 /* CASE WHEN a = b THEN NULL ELSE a END. */
 FALLIBLE bind_nullif(struct bind *b, struct query *q, const struct json *body, struct expr **out) {
     i32 position = json_position(body);
@@ -99,6 +113,7 @@ FALLIBLE bind_nullif(struct bind *b, struct query *q, const struct json *body, s
     TRY(bind_expr(b, q, json_get(body, "lexpr"), &left));
     TRY(bind_expr(b, q, json_get(body, "rexpr"), &right));
     TRY(coerce_unknown(b, left, right->type, &left));
+    TRY(promote_compared(b, left, right->type, &left));
     TRY(bind_sharable(b, left));
     struct expr *args[3] = {NULL, expr_null(b, left->type, position), left};
     TRY(bind_compare(b, FUNC_EQ, left, right, position, &args[0]));

@@ -164,12 +164,30 @@ static void put(char *out, size_t *len, const char *text, size_t count) {
     }
 }
 
-/* Writes `text` again word by word, with `edits` changes. */
+enum word_class { WORD_NUMBER, WORD_STRING, WORD_NAME, WORD_MARK };
+
+static enum word_class class_of(const char *word) {
+    if (*word >= '0' && *word <= '9') {
+        return WORD_NUMBER;
+    }
+    return *word == '\'' ? WORD_STRING : is_word(*word) ? WORD_NAME : WORD_MARK;
+}
+
+/* A word that can stand where `word` stands, more often than not. */
+static size_t similar_word(const struct words *words, const char *word) {
+    size_t found = below(words->count);
+    for (int tries = 0; tries < 12 && class_of(words->at[found]) != class_of(word); tries++) {
+        found = below(words->count);
+    }
+    return found;
+}
+
+/* Writes `text` again word by word, with a few changes. */
 static void change_words(const char *text, char *out) {
     static struct words mine;
     static struct words other;
     cut_words(text, &mine);
-    size_t edits = below(4) + 1;
+    size_t edits = below(3) ? 1 : 1 + below(4);
     uint32_t odds = (uint32_t)(mine.count / edits + 1);
     size_t len = 0;
     for (size_t i = 0; i < mine.count; i++) {
@@ -179,7 +197,7 @@ static void change_words(const char *text, char *out) {
         }
         const char *spice = spices[below(sizeof spices / sizeof *spices)];
         size_t from = below(mine.count);
-        switch (below(7)) {
+        switch (below(16)) {
         case 0: /* dropped */
             break;
         case 1: /* doubled */
@@ -201,6 +219,23 @@ static void change_words(const char *text, char *out) {
                 put(out, &len, mine.at[k], mine.len[k]);
             }
             put(out, &len, mine.at[i], mine.len[i]);
+            break;
+        case 6: /* a similar word of another statement */
+        case 7:
+            cut_words(random_piece(), &other);
+            if (other.count) {
+                from = similar_word(&other, mine.at[i]);
+                put(out, &len, other.at[from], other.len[from]);
+            }
+            break;
+        case 8: /* a similar word of this one */
+        case 9:
+        case 10:
+        case 11:
+        case 12:
+        case 13:
+            from = similar_word(&mine, mine.at[i]);
+            put(out, &len, mine.at[from], mine.len[from]);
             break;
         default: /* a run of another statement */
             cut_words(random_piece(), &other);
@@ -229,17 +264,82 @@ static void log_statement(const char *sql) {
     }
 }
 
+static void bind_random(wf_statement *statement, int32_t param) {
+    static const int64_t numbers[] = {0, 1, -1, 7, INT64_MAX, INT64_MIN, 1 << 20, 100};
+    static const char *const texts[] = {"", "1", "abc", "2020-02-30", "-0.5", "true", "%", "\xc3\xa9"};
+    wf_int128 wide = {next_random(), (int64_t)below(3) - 1};
+    switch (below(7)) {
+    case 0:
+        wf_bind_null(statement, param);
+        break;
+    case 1:
+        wf_bind_int64(statement, param, numbers[below(8)]);
+        break;
+    case 2:
+        wf_bind_double(statement, param, (double)numbers[below(8)] * 0.7);
+        break;
+    case 3:
+        wf_bind_decimal(statement, param, wide, (int32_t)below(45) - 3);
+        break;
+    case 4:
+        wf_bind_date(statement, param, (int32_t)numbers[below(8)]);
+        break;
+    case 5:
+        wf_bind_bool(statement, param, (int)below(2));
+        break;
+    default:
+        wf_bind_text(statement, param, texts[below(8)], -1);
+    }
+}
+
+/* The statement with some of its numbers and strings as parameters, executed a few times. */
+static wf_status run_prepared(wf_connection *conn, const char *sql, wf_result **out) {
+    static struct words words;
+    static char text[TEXT_MAX];
+    cut_words(sql, &words);
+    size_t len = 0;
+    int32_t params = 0;
+    for (size_t i = 0; i < words.count; i++) {
+        enum word_class class = class_of(words.at[i]);
+        if (class <= WORD_STRING && params < 9 && below(2)) {
+            char name[4] = {'$', (char)('1' + params++), 0, 0};
+            put(text, &len, name, 2);
+        } else {
+            put(text, &len, words.at[i], words.len[i]);
+        }
+    }
+    text[len] = 0;
+    log_statement(text);
+    wf_statement *statement = NULL;
+    wf_status status = wf_prepare(conn, text, &statement);
+    for (size_t again = below(4); !status && again > 0; again--) {
+        for (int32_t p = 1; p <= params; p++) {
+            bind_random(statement, p);
+        }
+        wf_result_close(*out);
+        *out = NULL;
+        status = wf_execute(statement, out);
+    }
+    wf_statement_close(statement);
+    return status;
+}
+
 static void run_one(wf_connection *conn, const char *sql) {
+    static long long answered;
+    static long long refused;
     log_statement(sql);
     int64_t start = clock_ns();
     wf_result *result = NULL;
-    wf_status status = wf_query(conn, sql, &result);
+    bool prepared = below(6) == 0;
+    wf_status status =
+        prepared ? run_prepared(conn, sql, &result) : wf_query(conn, sql, &result);
     int64_t ms = (clock_ns() - start) / 1000000;
     const wf_error *error = wf_connection_error(conn);
     if (status) {
         char text[3000];
         wf_error_text(error, sql, text, sizeof text);
-        assert_true(error->position >= -1 && error->position <= (int64_t)strlen(sql));
+        assert_true(error->position >= -1 &&
+                    (prepared || error->position <= (int64_t)strlen(sql)));
     } else if (result && wf_result_row_count(result) < 5000) {
         static char rows[100000];
         flatten(result, rows, sizeof rows);
@@ -251,6 +351,11 @@ static void run_one(wf_connection *conn, const char *sql) {
         fail();
     }
     wf_result_close(result);
+    answered += !status;
+    refused += status != WF_OK;
+    if ((answered + refused) % 10000 == 0 && getenv("FAULT_VERBOSE")) {
+        fprintf(stderr, "%lld answered, %lld refused\n", answered, refused);
+    }
 }
 
 static void random_settings(wf_connection *conn) {
@@ -281,7 +386,7 @@ static void fuzz_round(int64_t end_ns) {
         const char *sql = script->pieces[i].text;
         bool setup = makes_tables(sql);
         if (setup) {
-            run_one(f.conn, sql);
+            wf_query(f.conn, sql, NULL);
         }
         for (size_t again = setup ? below(2) : 1 + below(3); again > 0; again--) {
             change_words(sql, text);

@@ -401,12 +401,29 @@ static void test_any_order(void **state) {
     wf_statement_close(statement);
 }
 
+/* The text of a parameter in a result is the result's own. */
+static void test_parameter_text(void **state) {
+    (void)state;
+    wf_statement *statement = NULL;
+    wf_result *result = NULL;
+    assert_int_equal(
+        wf_prepare(f.conn, "select coalesce(g, $1), k from control order by k", &statement), WF_OK);
+    assert_int_equal(wf_bind_text(statement, 1, "a text of some length", -1), WF_OK);
+    assert_int_equal(wf_execute(statement, &result), WF_OK);
+    assert_int_equal(wf_bind_text(statement, 1, "another, even longer one than that", -1), WF_OK);
+    wf_statement_close(statement);
+    char got[1000];
+    flatten(result, got, sizeof got);
+    assert_string_equal(got, "a|1;b|2;a|3;a text of some length|4;b|5;");
+    wf_result_close(result);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cancel),    cmocka_unit_test(test_timeout),
         cmocka_unit_test(test_cancel_idle), cmocka_unit_test(test_sessions),
         cmocka_unit_test(test_nuisance),  cmocka_unit_test(test_intruders),
-        cmocka_unit_test(test_any_order),
+        cmocka_unit_test(test_any_order), cmocka_unit_test(test_parameter_text),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

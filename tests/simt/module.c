@@ -131,7 +131,10 @@ static struct simt_function *make_function(struct simt_module *module, const cha
     memcpy(&f->run, &run, sizeof(run));
     f->info = info;
     f->module = module;
-    f->shared_max_bytes = SIMT_STATIC_SHARED_BYTES;
+    /* Without cuFuncSetAttribute 48 KB are for the kernel's own arrays and dynamic memory together:
+     * a GPU refuses a launch with exactly 48 KB of the latter. Arrays are known here only once they
+     * have been met, so 1 KB is set aside for them. */
+    f->shared_max_bytes = SIMT_STATIC_SHARED_BYTES - 1024;
     f->next = module->functions;
     module->functions = f;
     return f;

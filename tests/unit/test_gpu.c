@@ -566,6 +566,63 @@ static void test_small_budget(void **state) {
     gpu = whole;
 }
 
+/* What of a variable lies on the card has to go before the device; its rows on the host stay. */
+static void variable_ungpu(struct variable *v) {
+    if (v->gpu) {
+        v->gpu_release(v->gpu);
+        v->gpu = NULL;
+    }
+}
+
+/* Results lie in memory of the device's pool: a second run allocates nothing, a refusal in the
+ * middle is an error and loses nothing, and rows stay readable when the device is gone. */
+static void test_results(void **state) {
+    UNUSED(state);
+    if (!gpu) {
+        skip();
+    }
+    char why[300];
+    struct device *whole = gpu;
+    for (i64 place = PLACE_CACHED; place <= PLACE_SERIAL; place++) {
+        struct memory mem;
+        memory_init(&mem, NULL, 0, "memory");
+        gpu = gpu_device_open(&mem, 0, why);
+        assert_non_null(gpu);
+        struct fix f;
+        fix_init(&f, 2);
+        u32 t = data_table(&f, 9, true, ROWS);
+        u32 var = build_filter(&f, t);
+        fix_result(&f, var);
+        compare(&f, var, place, CODE_VM, "results");
+        i64 base = atomic_load(&mem.used_bytes);
+        i64 idle = atomic_load(&mem.idle_bytes);
+        assert_int_equal(gpu_try(&f), ERR_OK);
+        assert_int_equal(atomic_load(&mem.used_bytes), base);
+        assert_int_equal(atomic_load(&mem.idle_bytes), idle);
+        for (i64 nth = 1; nth < 40; nth++) {
+            fix_end(&f);
+            memory_fail_at(nth);
+            wf_status status = gpu_try(&f);
+            memory_fail_at(0);
+            assert_true(status == ERR_OK || status == ERR_OUT_OF_MEMORY);
+        }
+        assert_int_equal(gpu_try(&f), ERR_OK);
+        i64 want_count;
+        i64 got_count;
+        struct row *want = rows_of(&f, var, &want_count);
+        variable_ungpu(&f.x.vars[var]);
+        gpu->close(gpu);
+        struct row *got = rows_of(&f, var, &got_count);
+        assert_int_equal(want_count, got_count);
+        assert_memory_equal(want, got, sizeof *want * (size_t)want_count);
+        free(want);
+        free(got);
+        fix_fini(&f);
+        assert_int_equal(atomic_load(&mem.used_bytes), 0);
+    }
+    gpu = whole;
+}
+
 /* The n-th driver call fails, for every n: an error or the right rows, then a control query is
  * right. */
 static void test_failing_calls(void **state) {
@@ -616,11 +673,11 @@ static void test_failing_calls(void **state) {
 int main(int argc, char **argv) {
     self = argc > 0 ? argv[0] : "";
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_filter),       cmocka_unit_test(test_arithmetic),
-        cmocka_unit_test(test_aggregates),   cmocka_unit_test(test_joins),
-        cmocka_unit_test(test_variables),    cmocka_unit_test(test_fault),
-        cmocka_unit_test(test_limit),        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_cache),        cmocka_unit_test(test_small_budget),
-        cmocka_unit_test(test_failing_calls)};
+        cmocka_unit_test(test_filter),     cmocka_unit_test(test_arithmetic),
+        cmocka_unit_test(test_aggregates), cmocka_unit_test(test_joins),
+        cmocka_unit_test(test_variables),  cmocka_unit_test(test_fault),
+        cmocka_unit_test(test_limit),      cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_cache),      cmocka_unit_test(test_small_budget),
+        cmocka_unit_test(test_results),    cmocka_unit_test(test_failing_calls)};
     return cmocka_run_group_tests(tests, open_gpu, close_gpu);
 }

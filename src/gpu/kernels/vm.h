@@ -362,6 +362,35 @@ FN void vm_faults(u32 faults, u32 act, u32 rank, i64 number, u64 *report) {
     }
 }
 
+/* Booleans of a group as bits and as bytes. */
+FN u32 vm_bits_of(u32 bytes) {
+    return (bytes & 0x01010101u) * 0x01020408u >> 24 & 15u;
+}
+FN u32 vm_bytes_of(u32 bits) {
+    return (bits & 15u) * 0x00204081u & 0x01010101u;
+}
+FN u32 vm_mask(const u8 *s, u32 place) {
+    u32 mask = 0;
+    VM_EACH_GROUP {
+        mask |= vm_bits_of(*(const u32 *)(s + vm_byte(place, h))) << (4 * h);
+    }
+    return mask;
+}
+/* A boolean of all rows, wherever it is; `aside` is the hardware register that holds four. */
+FN u32 vm_flags(const u8 *s, u32 aside, u32 place) {
+    return place & KOP_ASIDE ? aside >> 8u * (place & 3u) & 255u : vm_mask(s, place);
+}
+FN u32 vm_put_flags(u8 *s, u32 aside, u32 place, u32 bits) {
+    if (place & KOP_ASIDE) {
+        u32 shift = 8u * (place & 3u);
+        return (aside & ~(255u << shift)) | bits << shift;
+    }
+    VM_EACH_GROUP {
+        *(u32 *)(s + vm_byte(place, h)) = vm_bytes_of(bits >> (4 * h));
+    }
+    return aside;
+}
+
 /* Results. A boolean may filter at once instead of being kept. */
 FN u32 vm_bits(const b8 x[4]) {
     return (u32)(x[0] & 1) | (u32)(x[1] & 1) << 1 | (u32)(x[2] & 1) << 2 | (u32)(x[3] & 1) << 3;
@@ -503,15 +532,6 @@ FN u32 vm_bits(const b8 x[4]) {
     WF_OPS2F(VM_X2F, failing)      \
     WF_OPS3F(VM_X3F, failing)
 
-/* The compiler turns a switch into a tree of comparisons: frequent opcodes have a small tree of
- * their own. The list must be that of gpu_plan.c. */
-#define VM_HOT_SCALARS                                 \
-    WF_OPS_CMP(VM_X2, VM_LIGHT, i32, I32, 1)           \
-    WF_OPS_CMP(VM_X2, VM_LIGHT, f32, F32, 1)           \
-    WF_OPS_INT2(VM_X2, VM_LIGHT, i32, u32, I32, 1)     \
-    VM_X2(VM_LIGHT, AND_B8, b8, b8, b8, core, 1, , "") \
-    VM_X2(VM_LIGHT, OR_B8, b8, b8, b8, core, 1, , "")
-
 /* number: of the thread's first row in the source. Returns the rows still active. */
 FN_SLOW u32 vm_scalar(u8 *s, struct vm_op op, u32 act, i64 number, u64 *report) {
     switch (op_code(op)) {
@@ -543,6 +563,72 @@ FN void vm_const(u8 *s, struct vm_op op, struct klit lit) {
             break;
         }
     }
+}
+
+/* The values that satisfy a comparison with a literal are those from lo to hi; none when lo > hi or
+ * a bound is NaN. NE counts as EQ. */
+FN void vm_bounds_i32(u32 code, i32 literal, i32 bounds[2]) {
+    i32 lo = code == OP_EQ_I32 || code == OP_NE_I32 || code == OP_GE_I32 ? literal : I32_MIN;
+    i32 hi = code == OP_EQ_I32 || code == OP_NE_I32 || code == OP_LE_I32 ? literal : I32_MAX;
+    if (code == OP_LT_I32) {
+        lo = literal == I32_MIN ? I32_MAX : I32_MIN;
+        hi = literal == I32_MIN ? I32_MIN : literal - 1;
+    }
+    if (code == OP_GT_I32) {
+        lo = literal == I32_MAX ? I32_MAX : literal + 1;
+        hi = literal == I32_MAX ? I32_MIN : I32_MAX;
+    }
+    bounds[0] = lo > bounds[0] ? lo : bounds[0];
+    bounds[1] = hi < bounds[1] ? hi : bounds[1];
+}
+/* The bits of the next real above; of infinity, a NaN. */
+FN u32 vm_above(u32 bits) {
+    return (bits & 0x7fffffffu) == 0 ? 1u : bits >> 31 ? bits - 1u : bits + 1u;
+}
+FN f32 vm_tighter(f32 x, f32 y, b8 greater) {
+    return x != x ? x : y != y ? y : greater == (b8)(x > y) ? x : y;
+}
+FN void vm_bounds_f32(u32 code, f32 literal, f32 bounds[2]) {
+    f32 lo = bits_f32(0xff800000u);
+    f32 hi = bits_f32(0x7f800000u);
+    u32 bits = f32_bits(literal);
+    if (code == OP_EQ_F32 || code == OP_NE_F32 || code == OP_GE_F32) {
+        lo = literal;
+    }
+    if (code == OP_EQ_F32 || code == OP_NE_F32 || code == OP_LE_F32) {
+        hi = literal;
+    }
+    if (code == OP_GT_F32) {
+        lo = literal != literal ? literal : bits_f32(vm_above(bits));
+    }
+    if (code == OP_LT_F32) {
+        hi = literal != literal ? literal : bits_f32(vm_above(bits ^ 0x80000000u) ^ 0x80000000u);
+    }
+    bounds[0] = vm_tighter(lo, bounds[0], 1);
+    bounds[1] = vm_tighter(hi, bounds[1], 0);
+}
+FN void vm_range(u8 *s, struct vm_op op, const struct klit *lits) {
+    u32 first = (u32)lits[op_imm(op)].low;
+    u32 second = op_c(op) == 0xffffu ? 0u : (u32)lits[op_b(op)].low;
+    vec16 v = vec_of(0, 0);
+    if (op_kind(op) == KIND_I32) {
+        i32 bounds[2] = {I32_MIN, I32_MAX};
+        vm_bounds_i32(op_rank(op), (i32)first, bounds);
+        if (op_c(op) != 0xffffu) {
+            vm_bounds_i32(op_c(op), (i32)second, bounds);
+        }
+        v.w[0] = (u32)bounds[0];
+        v.w[1] = (u32)bounds[1];
+    } else {
+        f32 bounds[2] = {bits_f32(0xff800000u), bits_f32(0x7f800000u)};
+        vm_bounds_f32(op_rank(op), bits_f32(first), bounds);
+        if (op_c(op) != 0xffffu) {
+            vm_bounds_f32(op_c(op), bits_f32(second), bounds);
+        }
+        v.w[0] = f32_bits(bounds[0]);
+        v.w[1] = f32_bits(bounds[1]);
+    }
+    store16(s + vm_start(op_dst(op)), v);
 }
 
 /* Low words of the group's elements. */
@@ -635,28 +721,34 @@ FN_SLOW void vm_load(u8 *s, struct vm_op op, const struct kseg *seg, i64 row, u3
     }
 }
 
+/* A group of any form into four-byte values. */
+FN_SLOW vec16 vm_any4(const struct kseg *seg, i64 row) {
+    u32 base = seg->form == SEG_F32 || seg->form == SEG_F64 ? 0u : (u32)seg->base;
+    vec16 v;
+    vm_seg32(seg, row, v.w);
+    UNROLL for (u32 j = 0; j < 4; j++) {
+        v.w[j] += base;
+    }
+    return v;
+}
+
 #define VM_SEG const struct kseg *seg = args.segs + (u64)op_imm(op) * args.tablet_count + t.tablet;
 #define VM_ACTIVE (act >> (4 * h) & 15u)
-/* All groups are asked for before the first is used. */
-#define VM_LOAD4(form, width, reader)                               \
-    case KOP_LOAD(1, form): {                                       \
-        VM_SEG u32 x[VM_GROUPS][4];                                 \
-        const u8 *data = seg->data;                                 \
-        VM_EACH_GROUP {                                             \
-            if (VM_ACTIVE) {                                        \
-                reader(data + (t.row + h * VM_SPAN) * width, x[h]); \
-            }                                                       \
-        }                                                           \
-        u32 base = (u32)seg->base;                                  \
-        VM_EACH_GROUP {                                             \
-            if (VM_ACTIVE) {                                        \
-                VM_KEEP UNROLL for (u32 j = 0; j < 4; j++) {        \
-                    x[h][j] += base;                                \
-                }                                                   \
-                vm_store4(s, op_dst(op), h, x[h], keep);            \
-            }                                                       \
-        }                                                           \
-        break;                                                      \
+#define VM_LOAD4(form, width, reader)                            \
+    case KOP_LOAD(1, form): {                                    \
+        VM_SEG const u8 *data = seg->data;                       \
+        u32 base = (u32)seg->base;                               \
+        VM_GROUP_LOOP {                                          \
+            if (VM_ACTIVE) {                                     \
+                u32 x[4];                                        \
+                reader(data + (t.row + h * VM_SPAN) * width, x); \
+                VM_KEEP UNROLL for (u32 j = 0; j < 4; j++) {     \
+                    x[j] += base;                                \
+                }                                                \
+                vm_store4(s, op_dst(op), h, x, keep);            \
+            }                                                    \
+        }                                                        \
+        break;                                                   \
     }
 #define VM_LOAD8(form, width, reader, type, widen)               \
     case KOP_LOAD(2, form): {                                    \
@@ -716,16 +808,6 @@ FN_SLOW void vm_lut(u8 *s, struct vm_op op, const struct kcol *lut, u32 j) {
     }
 }
 
-FN u32 vm_mask(const u8 *s, u32 place) {
-    u32 mask = 0;
-    VM_EACH_GROUP {
-        b8 x[4];
-        get4_b8(s, place, h, x);
-        mask |= vm_bits(x) << (4 * h);
-    }
-    return mask;
-}
-
 FN_SLOW u32 vm_probe(u8 *s, struct vm_op op, const struct kindex *ix, u32 act) {
     VM_EACH_ROW {
         if (act >> i & 1u) {
@@ -770,6 +852,224 @@ FN_SLOW u32 vm_next(u8 *s, struct vm_op op, const struct kindex *ix) {
     return act;
 }
 
+/* --- hot opcodes ------------------------------------------------------------------------------ */
+
+/* All groups are asked for before the first is used. Groups without active rows are not read. */
+#define VM_HOT_LOAD4(name, width, reader)                        \
+    case KHOT_##name: {                                          \
+        VM_SEG const u8 *data = seg->data + t.row * width;       \
+        u32 base = (u32)seg->base;                               \
+        VM_EACH_GROUP {                                          \
+            if (VM_ACTIVE) {                                     \
+                reader(data + h * (VM_SPAN * width), &x[4 * h]); \
+            }                                                    \
+        }                                                        \
+        UNROLL for (u32 i = 0; i < 4u * VM_GROUPS; i++) {        \
+            x[i] += base;                                        \
+        }                                                        \
+        break;                                                   \
+    }
+#define VM_HOT_LOAD8(name, width, reader, type, widen)      \
+    case KHOT_##name: {                                     \
+        VM_SEG const u8 *data = seg->data + t.row * width;  \
+        u64 base = seg->base;                               \
+        type v[VM_GROUPS][4];                               \
+        VM_EACH_GROUP {                                     \
+            UNROLL for (u32 j = 0; j < 4; j++) {            \
+                v[h][j] = 0;                                \
+            }                                               \
+            if (VM_ACTIVE) {                                \
+                reader(data + h * (VM_SPAN * width), v[h]); \
+            }                                               \
+        }                                                   \
+        VM_EACH_GROUP {                                     \
+            if (VM_ACTIVE) {                                \
+                u64 y[4];                                   \
+                UNROLL for (u32 j = 0; j < 4; j++) {        \
+                    y[j] = (u64)(widen)v[h][j] + base;      \
+                }                                           \
+                vm_store8(s, op_dst(op), h, y, 15u);        \
+            }                                               \
+        }                                                   \
+        break;                                              \
+    }
+/* Operands of eight bytes may be widened on the way. */
+FN void vm_wide_i64(const u8 *s, u32 place, u32 h, u32 wide, i64 x[4]) {
+    if (wide) {
+        i32 y[4];
+        get4_i32(s, place, h, y);
+        UNROLL for (u32 j = 0; j < 4; j++) {
+            x[j] = y[j];
+        }
+    } else {
+        get4_i64(s, place, h, x);
+    }
+}
+FN void vm_wide_f64(const u8 *s, u32 place, u32 h, u32 wide, f64 x[4]) {
+    if (wide) {
+        f32 y[4];
+        get4_f32(s, place, h, y);
+        UNROLL for (u32 j = 0; j < 4; j++) {
+            x[j] = (f64)y[j];
+        }
+    } else {
+        get4_f64(s, place, h, x);
+    }
+}
+#define VM_HOT_IN8(kind)                                          \
+    kind v[4];                                                    \
+    kind y[4];                                                    \
+    vm_wide_##kind(s, op_a(op), h, op_flags(op) & KOP_WIDE_A, v); \
+    vm_wide_##kind(s, op_b(op), h, op_flags(op) & KOP_WIDE_B, y);
+#define VM_BITS_i32(z) ((u32)(z))
+#define VM_BITS_f32(z) f32_bits(z)
+#define VM_HOT_OP4(A, name, kind)                                       \
+    case KHOT_##name: {                                                 \
+        VM_EACH_GROUP {                                                 \
+            kind v[4];                                                  \
+            kind y[4];                                                  \
+            get4_##kind(s, op_a(op), h, v);                             \
+            get4_##kind(s, op_b(op), h, y);                             \
+            UNROLL for (u32 j = 0; j < 4; j++) {                        \
+                x[4 * h + j] = VM_BITS_##kind(fast_##name(v[j], y[j])); \
+            }                                                           \
+        }                                                               \
+        break;                                                          \
+    }
+#define VM_HOT_OP8(A, name, kind)                  \
+    case KHOT_##name: {                            \
+        VM_EACH_GROUP {                            \
+            VM_HOT_IN8(kind) kind z[4];            \
+            UNROLL for (u32 j = 0; j < 4; j++) {   \
+                z[j] = fast_##name(v[j], y[j]);    \
+            }                                      \
+            put4_##kind(s, op_dst(op), h, z, 15u); \
+        }                                          \
+        break;                                     \
+    }
+#define VM_HOT_CMP4(A, name, kind)                                        \
+    case KHOT_##name: {                                                   \
+        VM_EACH_GROUP {                                                   \
+            kind v[4];                                                    \
+            kind y[4];                                                    \
+            get4_##kind(s, op_a(op), h, v);                               \
+            get4_##kind(s, op_b(op), h, y);                               \
+            UNROLL for (u32 j = 0; j < 4; j++) {                          \
+                bits |= fast_##name(v[j], y[j]) ? 1u << (4 * h + j) : 0u; \
+            }                                                             \
+        }                                                                 \
+        break;                                                            \
+    }
+#define VM_HOT_CMP8(A, name, kind)                                        \
+    case KHOT_##name: {                                                   \
+        VM_EACH_GROUP {                                                   \
+            VM_HOT_IN8(kind) UNROLL for (u32 j = 0; j < 4; j++) {         \
+                bits |= fast_##name(v[j], y[j]) ? 1u << (4 * h + j) : 0u; \
+            }                                                             \
+        }                                                                 \
+        break;                                                            \
+    }
+#define VM_HOT_FLAGS(name, expr)              \
+    case KHOT_##name: {                       \
+        u32 v = vm_flags(s, aside, op_a(op)); \
+        u32 y = vm_flags(s, aside, op_b(op)); \
+        bits = expr;                          \
+        break;                                \
+    }
+
+FN u32 vm_within_i32(const u32 x[4 * VM_GROUPS], i32 lo, i32 hi) {
+    u32 bits = 0;
+    UNROLL for (u32 i = 0; i < 4u * VM_GROUPS; i++) {
+        bits |= ((i32)x[i] >= lo) & ((i32)x[i] <= hi) ? 1u << i : 0u;
+    }
+    return bits;
+}
+FN u32 vm_within_f32(const u32 x[4 * VM_GROUPS], f32 lo, f32 hi) {
+    u32 bits = 0;
+    UNROLL for (u32 i = 0; i < 4u * VM_GROUPS; i++) {
+        bits |= (bits_f32(x[i]) >= lo) & (bits_f32(x[i]) <= hi) ? 1u << i : 0u;
+    }
+    return bits;
+}
+
+/* The compiler turns a switch into a tree of comparisons: hot opcodes have one of their own. */
+#define VM_HOT                                                                                    \
+    u32 x[4 * VM_GROUPS];                                                                         \
+    UNROLL for (u32 i = 0; i < 4u * VM_GROUPS; i++) {                                             \
+        x[i] = 0; /* what is not set would be kept from opcode to opcode */                       \
+    }                                                                                             \
+    u32 bits = 0;                                                                                 \
+    switch (op_code(op)) {                                                                        \
+        VM_HOT_LOAD4(LOAD4_U8, 1, group_u8)                                                       \
+        VM_HOT_LOAD4(LOAD4_U16, 2, group_u16)                                                     \
+        VM_HOT_LOAD4(LOAD4_U32, 4, group_u32)                                                     \
+        VM_HOT_LOAD8(LOAD8_U8, 1, group_u8, u32, u64)                                             \
+        VM_HOT_LOAD8(LOAD8_U16, 2, group_u16, u32, u64)                                           \
+        VM_HOT_LOAD8(LOAD8_U32, 4, group_u32, u32, u64)                                           \
+        VM_HOT_LOAD8(LOAD8_I32, 4, group_u32, u32, i32)                                           \
+        VM_HOT_LOAD8(LOAD8_U64, 8, group_u64, u64, u64)                                           \
+    case KHOT_LOAD4_ANY: {                                                                        \
+        VM_SEG VM_EACH_GROUP {                                                                    \
+            if (VM_ACTIVE) {                                                                      \
+                vec16 v = vm_any4(seg, t.row + h * VM_SPAN);                                      \
+                UNROLL for (u32 j = 0; j < 4; j++) {                                              \
+                    x[4 * h + j] = v.w[j];                                                        \
+                }                                                                                 \
+            }                                                                                     \
+        }                                                                                         \
+        break;                                                                                    \
+    }                                                                                             \
+    case KHOT_GET: {                                                                              \
+        VM_EACH_GROUP {                                                                           \
+            vec16 v = load16(s + vm_vec(op_a(op), h, 4));                                         \
+            UNROLL for (u32 j = 0; j < 4; j++) {                                                  \
+                x[4 * h + j] = v.w[j];                                                            \
+            }                                                                                     \
+        }                                                                                         \
+        break;                                                                                    \
+    }                                                                                             \
+        WF_KHOT_ARITHMETIC(VM_HOT_OP4, , i32, I32)                                                \
+        WF_KHOT_ARITHMETIC(VM_HOT_OP4, , f32, F32)                                                \
+        WF_KHOT_ARITHMETIC(VM_HOT_OP8, , i64, I64)                                                \
+        WF_KHOT_ARITHMETIC(VM_HOT_OP8, , f64, F64)                                                \
+        WF_KHOT_COMPARISONS(VM_HOT_CMP4, , i32, I32)                                              \
+        WF_KHOT_COMPARISONS(VM_HOT_CMP4, , f32, F32)                                              \
+        WF_KHOT_COMPARISONS(VM_HOT_CMP8, , i64, I64)                                              \
+        WF_KHOT_COMPARISONS(VM_HOT_CMP8, , f64, F64)                                              \
+        VM_HOT_FLAGS(AND, v &y)                                                                   \
+        VM_HOT_FLAGS(OR, v | y)                                                                   \
+        VM_HOT_FLAGS(ANDN, v & ~y)                                                                \
+        VM_HOT_FLAGS(ORN, v | (y ^ 255u))                                                         \
+    default:                                                                                      \
+        bits = vm_flags(s, aside, op_a(op));                                                      \
+        break;                                                                                    \
+    }                                                                                             \
+    if (op_kind(op) & KHOT_STORE) {                                                               \
+        VM_EACH_GROUP {                                                                           \
+            if (VM_ACTIVE) {                                                                      \
+                vm_store4(s, op_dst(op), h, &x[4 * h], 15u);                                      \
+            }                                                                                     \
+        }                                                                                         \
+    }                                                                                             \
+    if (op_kind(op) & KHOT_BOOLEAN) {                                                             \
+        if (op_kind(op) & KHOT_TEST) {                                                            \
+            vec16 r = load16(s + vm_start(op_c(op)));                                             \
+            bits = op_kind(op) & KHOT_REAL ? vm_within_f32(x, bits_f32(r.w[0]), bits_f32(r.w[1])) \
+                                           : vm_within_i32(x, (i32)r.w[0], (i32)r.w[1]);          \
+        }                                                                                         \
+        bits ^= op_kind(op) & KHOT_FLIP ? 255u : 0u;                                              \
+        if (op_kind(op) & (KHOT_ANDED | KHOT_ORED)) {                                             \
+            u32 other = vm_flags(s, aside, op_b(op));                                             \
+            bits = op_kind(op) & KHOT_ANDED ? bits & other : bits | other;                        \
+        }                                                                                         \
+        if (op_kind(op) & KHOT_FILTER) {                                                          \
+            act &= bits;                                                                          \
+            any = w_ballot(act != 0);                                                             \
+        } else {                                                                                  \
+            aside = vm_put_flags(s, aside, op_rank(op), bits);                                    \
+        }                                                                                         \
+    }
+
 /* --- the tile loop, one kernel per kind of sink ----------------------------------------------- */
 
 struct vm_tile {
@@ -807,7 +1107,11 @@ FN i32 vm_tile_open(struct vm_tile *t, const i64 *tablet_rows, const u8 *zones, 
     for (u32 pc = 0; pc < args.hoist_count; pc++) {                                           \
         struct vm_op op = vm_fetch(args.ops, pc);                                             \
         if (t_id() == 0) {                                                                    \
-            vm_const(s, op, args.lits[op_imm(op)]);                                           \
+            if (op_code(op) == KOP_RANGE) {                                                   \
+                vm_range(s, op, args.lits);                                                   \
+            } else {                                                                          \
+                vm_const(s, op, args.lits[op_imm(op)]);                                       \
+            }                                                                                 \
         }                                                                                     \
     }                                                                                         \
     b_sync();                                                                                 \
@@ -822,31 +1126,34 @@ FN i32 vm_tile_open(struct vm_tile *t, const i64 *tablet_rows, const u8 *zones, 
             break;                                                                            \
         }                                                                                     \
         u32 act = t.act;                                                                      \
+        u32 any = 1;   /* whether the warp has active rows */                                 \
+        u32 aside = 0; /* booleans that live here */                                          \
         u32 pc = args.hoist_count;                                                            \
-        while (pc < args.op_count) {                                                          \
-            struct vm_op op = vm_fetch(args.ops, pc);                                         \
+        struct vm_op next = vm_fetch(args.ops, pc);                                           \
+        while (pc + 1u < args.op_count) {                                                     \
+            struct vm_op op = next;                                                           \
             pc++;                                                                             \
-            if (!act && !(op_flags(op) & KOP_ALWAYS)) {                                       \
+            next = vm_fetch(args.ops, pc);                                                    \
+            if (!any && !(op_flags(op) & KOP_ALWAYS)) {                                       \
+                continue;                                                                     \
+            }                                                                                 \
+            if (op_flags(op) & KOP_HOT) {                                                     \
+                VM_HOT                                                                        \
                 continue;                                                                     \
             }                                                                                 \
             u32 heavy = 0;                                                                    \
-            if (op_flags(op) & KOP_HOT) {                                                     \
-                switch (op_code(op)) {                                                        \
-                    VM_LOADS                                                                  \
-                    VM_HOT_SCALARS                                                            \
-                default:                                                                      \
-                    break;                                                                    \
-                }                                                                             \
-            } else {                                                                          \
-                switch (op_code(op)) {                                                        \
-                    VM_CONTROLS(emit)                                                         \
-                    VM_SCALARS(VM_LIGHT, VM_LIGHT_F)                                          \
-                default:                                                                      \
-                    break;                                                                    \
-                }                                                                             \
+            switch (op_code(op)) {                                                            \
+                VM_LOADS                                                                      \
+                VM_CONTROLS(emit)                                                             \
+                VM_SCALARS(VM_LIGHT, VM_LIGHT_F)                                              \
+            default:                                                                          \
+                break;                                                                        \
             }                                                                                 \
             if (heavy) {                                                                      \
                 act = vm_scalar(s, op, act, VM_NUMBER, args.report);                          \
+            }                                                                                 \
+            if (op_flags(op) & KOP_MOVES) {                                                   \
+                any = w_ballot(act != 0);                                                     \
             }                                                                                 \
         }                                                                                     \
     }
@@ -919,7 +1226,7 @@ FN i32 vm_tile_open(struct vm_tile *t, const i64 *tablet_rows, const u8 *zones, 
         break;                                                                                    \
     case OP_WHEN:                                                                                 \
         *(u32 *)(s + vm_byte(op_dst(op), 0)) = act;                                               \
-        act &= vm_mask(s, op_a(op));                                                              \
+        act &= vm_flags(s, aside, op_a(op));                                                      \
         break;                                                                                    \
     case OP_END:                                                                                  \
         act = *(u32 *)(s + vm_byte(op_dst(op), 0));                                               \
@@ -930,10 +1237,12 @@ FN i32 vm_tile_open(struct vm_tile *t, const i64 *tablet_rows, const u8 *zones, 
     case OP_MATCH:                                                                                \
         act = vm_match(s, op, &args.indexes[op_imm(op)], act);                                    \
         pc = b_any((i32)act) ? pc : op_c(op);                                                     \
+        next = vm_fetch(args.ops, pc);                                                            \
         break;                                                                                    \
     case KOP_NEXT:                                                                                \
         act = vm_next(s, op, &args.indexes[op_imm(op)]);                                          \
         pc = b_any((i32)act) ? op_c(op) : pc;                                                     \
+        next = vm_fetch(args.ops, pc);                                                            \
         break;                                                                                    \
     case OP_EMIT:                                                                                 \
         emit;                                                                                     \

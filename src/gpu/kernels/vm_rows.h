@@ -1,16 +1,20 @@
 /* vm_rows.h: the virtual machine with a row sink. Output rows are reserved once per tile; a list of
  * the kept rows in shared memory lets neighbouring threads write neighbouring elements, straight
- * from the registers' places. */
-#define WF_MIN_BLOCKS 5 /* 96 registers: with fewer, what spills costs more than the blocks gain \
-                         */
+ * from the registers' places, or from source columns that nothing but the output needs. */
+#define WF_MIN_BLOCKS                                                          \
+    5 /* 96 registers: with fewer, what spills costs more than the blocks gain \
+       */
 #include "vm.h"
 
 #define VM_COPY_ROWS for (u32 k = t_id(); k < fits; k += VM_THREADS)
 
 FN void vm_copy(const u8 *s, u32 place, u32 bytes, u8 *data, u64 base, u32 fits, const u16 *list) {
     if (bytes == 4) {
+        const u8 *from = s + vm_start(place);
+        u32 step = vm_own(place) & 4u;
+        u32 *to = (u32 *)data + base;
         VM_COPY_ROWS {
-            ((u32 *)data)[base + k] = *(const u32 *)(s + vm_elem(place, 4, list[k]));
+            to[k] = *(const u32 *)(from + list[k] * step);
         }
     } else if (bytes == 8) {
         VM_COPY_ROWS {
@@ -27,23 +31,109 @@ FN void vm_copy(const u8 *s, u32 place, u32 bytes, u8 *data, u64 base, u32 fits,
     }
 }
 
-FN void b_vm_emit(const u8 *s, u16 *list, u32 *s_sums, u64 *s_base, const struct kout *outs,
-                  u32 out_count, i64 capacity, i64 limit, u64 *report, u32 act) {
-    struct b_place place = b_reserve(bits_set_u32(act), s_sums, s_base, &report[REPORT_ROWS]);
+/* One element of any form, its low eight bytes. */
+FN_SLOW u64 vm_fetch_elem(const struct kseg *seg, i64 row) {
+    switch (seg->form) {
+    case SEG_U8:
+        return seg->base + seg->data[row];
+    case SEG_U16:
+        return seg->base + ((const u16 *)seg->data)[row];
+    case SEG_U32:
+        return seg->base + ((const u32 *)seg->data)[row];
+    case SEG_I32:
+        return seg->base + (u64)(i64)((const i32 *)seg->data)[row];
+    case SEG_F32:
+        return ((const u32 *)seg->data)[row];
+    case SEG_I64:
+    case SEG_U64:
+        return seg->base + ((const u64 *)seg->data)[row];
+    case SEG_F64:
+        return ((const u64 *)seg->data)[row];
+    case SEG_U128:
+        return seg->base + ((const u64 *)seg->data)[2 * row];
+    default:
+        return seg->base;
+    }
+}
+
+/* The same from a source column; `first` is the tile's first row. */
+FN void vm_copy_late(const struct kseg *seg, i64 first, u32 bytes, u8 *data, u64 base, u32 fits,
+                     const u16 *list) {
+    u32 form = seg->form;
+    if (bytes == 4 && (form == SEG_U32 || form == SEG_I32 || form == SEG_F32)) {
+        const u32 *from = (const u32 *)seg->data + first;
+        u32 add = form == SEG_F32 ? 0u : (u32)seg->base;
+        u32 *to = (u32 *)data + base;
+        VM_COPY_ROWS {
+            to[k] = from[list[k]] + add;
+        }
+    } else if (bytes == 4) {
+        VM_COPY_ROWS {
+            ((u32 *)data)[base + k] = (u32)vm_fetch_elem(seg, first + list[k]);
+        }
+    } else {
+        VM_COPY_ROWS {
+            ((u64 *)data)[base + k] = vm_fetch_elem(seg, first + list[k]);
+        }
+    }
+}
+
+/* Reserves room and lists the block's active rows. Sums of up to eight rows per thread by ballots;
+ * while one thread reserves, the others list. s_sums holds 16 bits per warp. Two barriers. */
+FN struct b_place b_vm_list(u16 *list, u64 *s_sums, u64 *s_base, u64 *counter, u32 act) {
+    u32 mine = bits_set_u32(act);
+    u32 below = (1u << t_lane()) - 1u;
+    u32 before = 0;
+    u32 sum = 0;
+    UNROLL for (u32 b = 0; b < 4; b++) {
+        u32 votes = w_ballot((i32)(mine >> b & 1u));
+        before += bits_set_u32(votes & below) << b;
+        sum += bits_set_u32(votes) << b;
+    }
+    u32 warp = t_id() >> 5;
+    if (t_lane() == 0) {
+        ((u16 *)s_sums)[warp] = (u16)sum;
+    }
+    b_sync();
+    struct b_place place;
+    place.first = before;
+    place.total = 0;
+    u64 sums = *s_sums;
+    UNROLL for (u32 w = 0; w < VM_THREADS / 32u; w++) {
+        u32 one = (u32)(sums >> (16 * w)) & 0xffffu;
+        place.first += w < warp ? one : 0u;
+        place.total += one;
+    }
+    if (t_id() == 0 && place.total) {
+        *s_base = atom_add_u64(counter, place.total);
+    }
+    u32 at = place.first;
+    UNROLL for (u32 i = 0; i < 4u * VM_GROUPS; i++) {
+        if (act >> i & 1u) {
+            list[at++] = (u16)((i >> 2) * VM_SPAN + t_id() * 4u + (i & 3u));
+        }
+    }
+    b_sync();
+    place.base = place.total ? *s_base : 0;
+    return place;
+}
+
+FN void b_vm_emit(const u8 *s, u16 *list, u64 *s_sums, u64 *s_base, const struct kout *outs,
+                  u32 out_count, const struct kseg *segs, u64 tablet_count, i64 first, i64 capacity,
+                  i64 limit, u64 *report, u32 act) {
+    struct b_place place = b_vm_list(list, s_sums, s_base, &report[REPORT_ROWS], act);
     if (place.total) {
         u32 fits = out_fits(place, capacity, limit, report);
-        u32 at = place.first;
-        UNROLL for (u32 i = 0; i < 4u * VM_GROUPS; i++) {
-            if (act >> i & 1u) {
-                list[at] = (u16)((i >> 2) * VM_SPAN + t_id() * 4u + (i & 3u));
+        NO_UNROLL for (u32 c = 0; c < out_count; c++) {
+            struct kout out = outs[c];
+            if (out.reg & KOP_ASIDE) {
+                vm_copy_late(segs + (out.reg & (KOP_ASIDE - 1u)) * tablet_count, first, out.bytes,
+                             out.data, place.base, fits, list);
+            } else {
+                vm_copy(s, out.reg, out.bytes, out.data, place.base, fits, list);
             }
-            at += act >> i & 1u;
-        }
-        b_sync();
-        for (u32 c = 0; c < out_count; c++) {
-            vm_copy(s, outs[c].reg, outs[c].bytes, outs[c].data, place.base, fits, list);
-            if (outs[c].nulls) {
-                vm_copy(s, outs[c].null_reg, 1, outs[c].nulls, place.base, fits, list);
+            if (out.nulls) {
+                vm_copy(s, out.null_reg, 1, out.nulls, place.base, fits, list);
             }
         }
         b_sync();
@@ -52,9 +142,10 @@ FN void b_vm_emit(const u8 *s, u16 *list, u32 *s_sums, u64 *s_base, const struct
 
 KERNEL(k_vm_rows, struct kargs, 128) {
     SHARED_BYTES(s_slots);
-    SHARED(u32, s_sums, 32);
+    SHARED(u64, s_sums, 1);
     SHARED(u64, s_base, 1);
     u16 *list = (u16 *)(s_slots + args.slot_bytes);
-    VM_BODY(b_vm_emit(s_slots, list, s_sums, s_base, args.outs, args.out_count, args.capacity,
-                      args.limit, args.report, act))
+    VM_BODY(b_vm_emit(s_slots, list, s_sums, s_base, args.outs, args.out_count,
+                      args.segs + t.tablet, args.tablet_count, t.row - (i64)t_id() * 4,
+                      args.capacity, args.limit, args.report, act))
 }
