@@ -87,6 +87,7 @@ void bench_ceilings(struct bench_db *db, struct bench_ceiling *out) {
         out->gpu_read = report_number(report, "device read: ");
         out->gpu_copy = report_number(report, "device copy: ");
         out->bus_in = report_number(report, "host to device: ");
+        out->mapped_read = report_number(report, "mapped read: ");
         out->bus_out = report_number(report, "device to host: ");
         wf_free(report);
     }

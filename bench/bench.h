@@ -55,6 +55,7 @@ struct bench_ceiling {
     double gpu_copy;
     double bus_in;
     double bus_out;
+    double mapped_read;
 };
 void bench_ceilings(struct bench_db *db, struct bench_ceiling *out);
 

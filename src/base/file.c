@@ -19,7 +19,8 @@ static wf_status system_error(struct error *err, const char *verb, const char *p
 wf_status file_view_open(struct file_view *out, const char *path, struct error *err) {
     out->data = "";
     out->bytes = 0;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe without a writer must not wait */
+    int fd =
+        open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe without a writer must not wait */
     if (fd < 0) {
         return system_error(err, "open", path);
     }

@@ -109,8 +109,8 @@ enum khot {
 #define KHOT_TEST 2u      /* and tested for the bounds at c */
 #define KHOT_REAL 4u      /* as reals */
 #define KHOT_FLIP 8u      /* the boolean is negated, */
-#define KHOT_ANDED 16u    /* combined with the one at b, */
-#define KHOT_ORED 32u     /* */
+#define KHOT_ANDED 16u    /* combined with the one at b by AND */
+#define KHOT_ORED 32u     /* or by OR, */
 #define KHOT_FILTER 64u   /* and filters */
 #define KHOT_BOOLEAN 128u /* there is one */
 
@@ -187,7 +187,7 @@ struct kargs {
     const struct kindex *indexes;
     const struct kout *outs;
     u32 out_count;
-    u32 prefetch; /* columns lie in the card's memory: fetch the next tile's lines ahead */
+    u32 pad;
     i64 capacity; /* rows that fit */
     i64 limit;    /* stop after that many; -1 = never */
     struct kagg agg;

@@ -86,6 +86,27 @@ static bool probe_read(struct gpu *g, void *arg) {
     return !gpu_launch(g, p->function, g->sm_count * 4LL, 512, 0, g->streams[0], &args, &err);
 }
 
+/* GB/s of a kernel that reads pinned host memory over the bus; 0 when not measured. */
+static f64 measure_mapped(struct gpu *g) {
+    struct error err;
+    error_reset(&err);
+    struct pinned host = {0};
+    struct gpu_block out = {0};
+    struct gpu_block *word = gpu_heap_alloc(g, 256);
+    struct card_probe p = {.a = &out, .b = word, .bytes = g->api->is_simt ? 1 << 16 : 256LL << 20};
+    f64 rate = 0;
+    if (word && !gpu_pinned_reserve(g, &host, p.bytes, &err) &&
+        !g->api->host_device_ptr(&out.addr, host.host, 0) &&
+        !gpu_kernel(g, KERNEL_PROBE_READ, &p.function, &err)) {
+        memset(host.host, 1, (size_t)p.bytes);
+        f64 seconds = fastest_seconds(g, probe_read, &p);
+        rate = seconds > 0 ? 1e-9 * (f64)p.bytes / seconds : 0;
+    }
+    gpu_pinned_free(g, &host);
+    gpu_heap_free(g, word);
+    return rate;
+}
+
 /* GB/s inside the card: reading, and copying (bytes read and written); 0 when not measured. */
 static void measure_card(struct gpu *g, f64 *out_read, f64 *out_copy) {
     struct error err;
@@ -150,6 +171,10 @@ void gpu_describe(struct text *out) {
                    up, down);
     } else {
         text_print(out, "  pinned copies could not be measured\n");
+    }
+    f64 mapped = measure_mapped(g);
+    if (mapped > 0) {
+        text_print(out, "  mapped read: %.1f GB/s (a kernel reading pinned host memory)\n", mapped);
     }
     f64 read = 0;
     f64 copy = 0;

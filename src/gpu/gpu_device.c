@@ -40,9 +40,7 @@ static FALLIBLE open_context(struct gpu *g, struct error *err) {
     CU(api->ctx_set(g->ctx));
     /* Columns read after a filter touch scattered 32-byte sectors; by default the card fetches them
      * in pairs. */
-    if (!getenv("WF_TUNE_PAIRS")) {
-        (void)api->ctx_set_limit(CU_LIMIT_FETCH_BYTES, 32);
-    }
+    (void)api->ctx_set_limit(CU_LIMIT_FETCH_BYTES, 32);
     for (i32 s = 0; s < GPU_STREAMS; s++) {
         CU(api->stream_create(&g->streams[s], CU_STREAM_NON_BLOCKING));
         CU(api->event_create(&g->slot_done[s], CU_EVENT_NO_TIMING));

@@ -250,7 +250,6 @@ static struct kargs batch_args(const struct job *j, i64 i) {
                          .indexes = AT(const struct kindex *, j->indexes_at),
                          .outs = AT(const struct kout *, j->outs_at + outs),
                          .out_count = sink->kind == SINK_ROWS ? sink->col_count : 0,
-                         .prefetch = j->place == PLACE_CACHED && !getenv("WF_TUNE_NOAHEAD"),
                          .capacity = j->capacity,
                          .limit = sink->kind == SINK_ROWS ? sink->limit : -1,
                          .agg = j->agg,

@@ -273,38 +273,6 @@ static void declare_column(struct weaver *v, u32 col) {
     }
 }
 
-static bool shapes_rows(u16 code) {
-    return code == OP_FILTER || code == OP_PROBE || code == OP_MATCH || code == OP_WHEN;
-}
-
-/* A block waits for memory once per tile before it has anything to do; what every row of its next tile will read is
- * therefore asked for while it works on this one. */
-static void put_prefetch(struct weaver *v) {
-    bool any = false;
-    for (u32 i = 0; i < v->pipe->op_count && !shapes_rows(v->pipe->ops[i].code); i++) {
-        const struct op *op = &v->pipe->ops[i];
-        i32 width = op->code == OP_LOAD ? raws[v->w->cols[op->imm].form].width : 0;
-        if (width == 0) {
-            continue;
-        }
-        if (!any) {
-            line(v, "const u64 ahead = tile + t_blocks();");
-            line(v, "if (args.prefetch && ahead < args.tile_count) {");
-            line(v, "    const u64 at = ahead >> args.tile_shift;");
-            line(v, "    const i64 from = (i64)(ahead & (((u64)1 << args.tile_shift) - 1)) * TILE;");
-            line(v, "    const i64 left = args.tablet_rows[at] - from;");
-            any = true;
-        }
-        line(v, "    for (i64 k = (i64)t_id() * 32; k < (left < TILE ? left : TILE) * %d; k += 8192) {", width);
-        line(v, "        prefetch_line(args.segs[%u * (u64)args.tablet_count + at].data + from * %d + k);", op->imm,
-             width);
-        line(v, "    }");
-    }
-    if (any) {
-        line(v, "}");
-    }
-}
-
 /* `piece` of the group's vectors into c<op>[g], under the right condition. */
 static void put_raw(struct weaver *v, u32 op, u32 col, const struct raw *raw, i32 piece) {
     char at[120];
@@ -781,7 +749,6 @@ void gpu_weave_text(struct weave *w, struct text *out) {
     v.depth = 1;
     put_setup(&v);
     put_tile_head(&v);
-    put_prefetch(&v);
     for (u32 i = 0; i < plan->pipe->op_count; i++) {
         put_op(&v, i);
     }

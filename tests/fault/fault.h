@@ -1,7 +1,8 @@
-/* fault.h: what the fault tests share: a database, statements that must pass or fail in a known way,
- * and the control query that must be right after every failure.
+/* fault.h: what the fault tests share: a database, statements that must pass or fail in a known
+ * way, and the control query that must be right after every failure.
  *
- * Everything goes through the public interface; the sanitizers and the memory counter do the rest. */
+ * Everything goes through the public interface; the sanitizers and the memory counter do the rest.
+ */
 #ifndef WF_TESTS_FAULT_H
 #define WF_TESTS_FAULT_H
 
@@ -111,7 +112,8 @@ UNUSED_FN static void refuse(wf_connection *conn, const char *sql, const char *s
 
 /* Two small tables whose contents no test changes. */
 UNUSED_FN static void make_control(wf_connection *conn) {
-    run(conn, "create table control (k integer not null, g text, x double precision, d decimal(9,2))");
+    run(conn,
+        "create table control (k integer not null, g text, x double precision, d decimal(9,2))");
     run(conn, "insert into control values (1, 'a', 0.5, 1.25), (2, 'b', 1.5, 2.50), (3, 'a', null, "
               "3.75), (4, null, 4.5, -1.00), (5, 'b', 2.0, null)");
     run(conn, "create table control_two (k integer, t text)");
@@ -119,8 +121,7 @@ UNUSED_FN static void make_control(wf_connection *conn) {
 }
 
 UNUSED_FN static void check_control(wf_connection *conn) {
-    expect(conn,
-           "select g, count(*), sum(k), sum(x), min(d) from control group by g order by g",
+    expect(conn, "select g, count(*), sum(k), sum(x), min(d) from control group by g order by g",
            "a|2|4|0.5|1.25;b|2|7|3.5|2.50;~|1|4|4.5|-1.00;");
     expect(conn,
            "select upper(t) || '!', c.k from control c join control_two d on c.k = d.k "

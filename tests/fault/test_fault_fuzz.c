@@ -3,7 +3,8 @@
  * Each round takes one script, opens a fresh database under random settings and runs the script's
  * statements in order, some of them changed: words dropped, doubled, swapped, taken from other
  * scripts, numbers made extreme, bytes flipped. Whatever comes out must end soon with rows or an
- * error that is no internal one, and the control query must be right afterwards. A second loop does
+ * error that is no internal one, also when memory is refused on the way, and the control query must
+ * be right afterwards. A second loop does
  * the same to the bytes of a CSV file: all its rows appear, or none.
  *
  * FUZZ_SECONDS (3) sets how long, FUZZ_SEED where to begin, FUZZ_LOG names a file that holds the
@@ -81,8 +82,8 @@ static void read_corpus(void) {
     char pattern[1000];
     const char *given = getenv("FUZZ_CORPUS");
     const char *slash = strrchr(__FILE__, '/');
-    snprintf(pattern, sizeof pattern, "%.*s/../sql/*/*.test",
-             slash ? (int)(slash - __FILE__) : 1, slash ? __FILE__ : ".");
+    snprintf(pattern, sizeof pattern, "%.*s/../sql/*/*.test", slash ? (int)(slash - __FILE__) : 1,
+             slash ? __FILE__ : ".");
     glob_t found;
     assert_int_equal(glob(given ? given : pattern, 0, NULL, &found), 0);
     script_count = found.gl_pathc;
@@ -144,16 +145,96 @@ static void cut_words(const char *text, struct words *out) {
 }
 
 static const char *const spices[] = {
-    "0", "-1", "1", "2147483647", "-2147483648", "9223372036854775807", "-9223372036854775808",
-    "9223372036854775808", "1e308", "-1e-308", "'NaN'", "0.1", "99999999999999999999999999999999999999",
-    "null", "true", "false", "''", "'%_%'", "'\\'", "'2000-02-29'", "date '5874897-12-31'", "distinct",
-    "not", "and", "or", "case when", "then", "else", "end", "(", ")", ",", "*", "/", "%", "||", "::int",
-    "::text", "::date", "::decimal(18,9)", "::smallint", "::real", "::boolean", "is null", "in (1, 2, null)",
-    "between", "like", "group by 1", "order by 1 desc", "limit 3", "offset 2", "limit 0", "having", "where",
-    "coalesce(", "nullif(", "count(*)", "sum(", "avg(", "min(", "max(", "upper(", "length(", "substring(",
-    "abs(", "cast(", "as", "from", "join", "on", "explain", "explain analyze", "explain (program, opcodes)",
-    "with q as (select 1 as a)", "q", "$1", "default", "values", "1 = 1", "interval '1' month", "+", "-", "=",
-    "<>", "greatest(", "concat(", "trim(", "round(", "extract(year from", "is distinct from",
+    "0",
+    "-1",
+    "1",
+    "2147483647",
+    "-2147483648",
+    "9223372036854775807",
+    "-9223372036854775808",
+    "9223372036854775808",
+    "1e308",
+    "-1e-308",
+    "'NaN'",
+    "0.1",
+    "99999999999999999999999999999999999999",
+    "null",
+    "true",
+    "false",
+    "''",
+    "'%_%'",
+    "'\\'",
+    "'2000-02-29'",
+    "date '5874897-12-31'",
+    "distinct",
+    "not",
+    "and",
+    "or",
+    "case when",
+    "then",
+    "else",
+    "end",
+    "(",
+    ")",
+    ",",
+    "*",
+    "/",
+    "%",
+    "||",
+    "::int",
+    "::text",
+    "::date",
+    "::decimal(18,9)",
+    "::smallint",
+    "::real",
+    "::boolean",
+    "is null",
+    "in (1, 2, null)",
+    "between",
+    "like",
+    "group by 1",
+    "order by 1 desc",
+    "limit 3",
+    "offset 2",
+    "limit 0",
+    "having",
+    "where",
+    "coalesce(",
+    "nullif(",
+    "count(*)",
+    "sum(",
+    "avg(",
+    "min(",
+    "max(",
+    "upper(",
+    "length(",
+    "substring(",
+    "abs(",
+    "cast(",
+    "as",
+    "from",
+    "join",
+    "on",
+    "explain",
+    "explain analyze",
+    "explain (program, opcodes)",
+    "with q as (select 1 as a)",
+    "q",
+    "$1",
+    "default",
+    "values",
+    "1 = 1",
+    "interval '1' month",
+    "+",
+    "-",
+    "=",
+    "<>",
+    "greatest(",
+    "concat(",
+    "trim(",
+    "round(",
+    "extract(year from",
+    "is distinct from",
 };
 
 static void put(char *out, size_t *len, const char *text, size_t count) {
@@ -266,7 +347,8 @@ static void log_statement(const char *sql) {
 
 static void bind_random(wf_statement *statement, int32_t param) {
     static const int64_t numbers[] = {0, 1, -1, 7, INT64_MAX, INT64_MIN, 1 << 20, 100};
-    static const char *const texts[] = {"", "1", "abc", "2020-02-30", "-0.5", "true", "%", "\xc3\xa9"};
+    static const char *const texts[] = {"",     "1",    "abc", "2020-02-30",
+                                        "-0.5", "true", "%",   "\xc3\xa9"};
     wf_int128 wide = {next_random(), (int64_t)below(3) - 1};
     switch (below(7)) {
     case 0:
@@ -331,15 +413,16 @@ static void run_one(wf_connection *conn, const char *sql) {
     int64_t start = clock_ns();
     wf_result *result = NULL;
     bool prepared = below(6) == 0;
-    wf_status status =
-        prepared ? run_prepared(conn, sql, &result) : wf_query(conn, sql, &result);
+    bool starved = below(8) == 0;
+    memory_fail_at(starved ? (int64_t)below(80) + 1 : 0);
+    wf_status status = prepared ? run_prepared(conn, sql, &result) : wf_query(conn, sql, &result);
+    memory_fail_at(0);
     int64_t ms = (clock_ns() - start) / 1000000;
     const wf_error *error = wf_connection_error(conn);
     if (status) {
         char text[3000];
         wf_error_text(error, sql, text, sizeof text);
-        assert_true(error->position >= -1 &&
-                    (prepared || error->position <= (int64_t)strlen(sql)));
+        assert_true(error->position >= -1 && (prepared || error->position <= (int64_t)strlen(sql)));
     } else if (result && wf_result_row_count(result) < 5000) {
         static char rows[100000];
         flatten(result, rows, sizeof rows);
@@ -360,9 +443,9 @@ static void run_one(wf_connection *conn, const char *sql) {
 
 static void random_settings(wf_connection *conn) {
     static const char *const choices[] = {
-        "set vector_rows = 1",   "set vector_rows = 3",    "set morsel_rows = 7",
-        "set tablet_rows = 4",   "set tablet_rows = 64",   "set fusion = off",
-        "set optimizer = off",   "set narrow = off",       "set float_sum = fast",
+        "set vector_rows = 1",    "set vector_rows = 3",  "set morsel_rows = 7",
+        "set tablet_rows = 4",    "set tablet_rows = 64", "set fusion = off",
+        "set optimizer = off",    "set narrow = off",     "set float_sum = fast",
         "set morsel_rows = 1000",
     };
     run(conn, "set statement_timeout = 2000");
@@ -424,10 +507,11 @@ static void fuzz_file(struct fault_db f, const char *path, bool text_format) {
     int64_t lines = (int64_t)below(40);
     char mark = text_format ? '|' : ',';
     for (int64_t i = 0; i < lines; i++) {
-        len += (size_t)snprintf(bytes + len, sizeof bytes - len, "%lld%c%s%lld%s%c%lld.%02lld%c200%lld-01-0%lld\n",
-                                (long long)i, mark, i % 3 || text_format ? "" : "\"", (long long)i,
-                                i % 3 || text_format ? "" : "\"", mark, (long long)i * 7, (long long)i, mark,
-                                (long long)(i % 10), (long long)(i % 9 + 1));
+        len += (size_t)snprintf(bytes + len, sizeof bytes - len,
+                                "%lld%c%s%lld%s%c%lld.%02lld%c200%lld-01-0%lld\n", (long long)i,
+                                mark, i % 3 || text_format ? "" : "\"", (long long)i,
+                                i % 3 || text_format ? "" : "\"", mark, (long long)i * 7,
+                                (long long)i, mark, (long long)(i % 10), (long long)(i % 9 + 1));
     }
     static const char marks[] = ",|\"\n\r\\'\t .-+e0159\xc3\xa9\xff";
     for (size_t edits = below(5); edits > 0 && len > 0; edits--) {

@@ -1,4 +1,5 @@
-/* test_fault_input.c: bad input, one kind after the other: names, syntax, types, values, bytes, files.
+/* test_fault_input.c: bad input, one kind after the other: names, syntax, types, values, bytes,
+ * files.
  *
  * Each is a clear error with its SQLSTATE, its place where there is one and a hint where one helps;
  * afterwards the session answers as before and nothing is lost. Statements that are only too large
@@ -13,8 +14,9 @@ static int setup(void **state) {
     make_control(f.conn);
     run(f.conn, "create table items (id int not null, price decimal(8,2), name text, day date, "
                 "small smallint, big bigint, ok boolean, ratio real)");
-    run(f.conn, "insert into items values (1, 9.99, 'pen', '2020-02-29', 7, 9000000000, true, 0.5), "
-                "(2, 0.00, 'ink', null, 0, -1, false, null)");
+    run(f.conn,
+        "insert into items values (1, 9.99, 'pen', '2020-02-29', 7, 9000000000, true, 0.5), "
+        "(2, 0.00, 'ink', null, 0, -1, false, null)");
     return 0;
 }
 
@@ -99,8 +101,8 @@ static const struct bad values[] = {
     {"select cast(1e300 as bigint)", "22003", NULL},
     {"select cast(1e300 as real)", "22003", NULL},
     {"select 1e308 * ratio * 1e10 from items", "22003", NULL},
-    {"select cast(price as decimal(3,2)) * 2, cast(price + 100 as decimal(3,2)) from items", "22003",
-     NULL},
+    {"select cast(price as decimal(3,2)) * 2, cast(price + 100 as decimal(3,2)) from items",
+     "22003", NULL},
     {"insert into items (id, price) values (3, 1234567.00)", "22003", NULL},
     {"insert into items (id) select id + 2147483646 from items", "22003", NULL},
     {"insert into items (id, small) values (3, 99999)", "22003", NULL},
@@ -188,10 +190,22 @@ static void test_syntax(void **state) {
     syntax_at("select \"open", 1, 8, "^");
     syntax_at("select 1 /* open", 1, 10, "^");
     syntax_at("insert into items values (99, 1, 'lost'); selekt", 1, 43, "^");
-    static const char *const more[] = {";;;select", "select * from", "create table", "create table x ()x",
-                                       "insert into items", "copy items from", ")", "'", "\"", "$$", "\\",
-                                       "select $$open", "select 1 1 1", "with q as (select 1)",
-                                       "select u&'\\zzzz'", "select e'\\u00zz'"};
+    static const char *const more[] = {";;;select",
+                                       "select * from",
+                                       "create table",
+                                       "create table x ()x",
+                                       "insert into items",
+                                       "copy items from",
+                                       ")",
+                                       "'",
+                                       "\"",
+                                       "$$",
+                                       "\\",
+                                       "select $$open",
+                                       "select 1 1 1",
+                                       "with q as (select 1)",
+                                       "select u&'\\zzzz'",
+                                       "select e'\\u00zz'"};
     for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
         wf_result *result = NULL;
         assert_int_equal(wf_query(f.conn, more[i], &result), WF_ERROR);
@@ -203,9 +217,15 @@ static void test_syntax(void **state) {
 static void test_bytes(void **state) {
     (void)state;
     static const char *const texts[] = {
-        "select '\xff'",         "select '\xc3'",          "select '\xc3",
-        "select \"\xe2\x82\"",   "select '\xed\xa0\x80'",  "select '\xf5\x80\x80\x80'",
-        "select '\xc0\x80'",     "select 1 -- \xfe",       "\xef\xbb\xbf\xff select 1",
+        "select '\xff'",
+        "select '\xc3'",
+        "select '\xc3",
+        "select \"\xe2\x82\"",
+        "select '\xed\xa0\x80'",
+        "select '\xf5\x80\x80\x80'",
+        "select '\xc0\x80'",
+        "select 1 -- \xfe",
+        "\xef\xbb\xbf\xff select 1",
         "insert into items (id, name) values (5, '\x80')",
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
@@ -237,16 +257,16 @@ static void test_bytes(void **state) {
     wf_text bad = {"\xc3", 1};
     uint8_t null = 1;
     int64_t zero = 0;
-    wf_input columns[] = {{&key, NULL},  {&zero, NULL}, {&bad, NULL},  {&key, &null},
-                          {&key, NULL},  {&zero, NULL}, {&null, NULL}, {&key, &null}};
+    wf_input columns[] = {{&key, NULL}, {&zero, NULL}, {&bad, NULL},  {&key, &null},
+                          {&key, NULL}, {&zero, NULL}, {&null, NULL}, {&key, &null}};
     assert_int_equal(wf_append(f.conn, "items", 1, 8, columns), WF_ERROR);
     assert_string_equal(wf_connection_error(f.conn)->sqlstate, "22021");
     check_after(NULL);
 }
 
 /* COPY of this text fails at file:line, with the column's name, and loads nothing. */
-static void bad_file(const char *text, size_t len, const char *options, const char *sqlstate, int line,
-                     const char *part) {
+static void bad_file(const char *text, size_t len, const char *options, const char *sqlstate,
+                     int line, const char *part) {
     char path[300];
     FILE *file = fopen(scratch_path(path, "bad.csv"), "wb");
     assert_non_null(file);
@@ -272,12 +292,12 @@ static void bad_file(const char *text, size_t len, const char *options, const ch
 
 static void test_csv(void **state) {
     (void)state;
-    BAD("1,a\n2\n3,c\n", "", "22P04", 2, NULL);                  /* short */
-    BAD("1,a\n2,b,c\n", "", "22P04", 2, NULL);                   /* long */
-    BAD("1,a\n2,b\n,\nx3,c\n", "", "22P02", 4, "k");              /* no number */
+    BAD("1,a\n2\n3,c\n", "", "22P04", 2, NULL);      /* short */
+    BAD("1,a\n2,b,c\n", "", "22P04", 2, NULL);       /* long */
+    BAD("1,a\n2,b\n,\nx3,c\n", "", "22P02", 4, "k"); /* no number */
     BAD("k,t\n1,a\n99999999999,b\n", "with (header)", "22003", 3, "k");
     BAD("1,a\n2,b\n3.5,c\n", "", "22P02", 3, "k");
-    BAD("1,\"a\n2,b\n", "", "22P04", 1, NULL);                   /* open quote */
+    BAD("1,\"a\n2,b\n", "", "22P04", 1, NULL); /* open quote */
     BAD("1,\"a\"\n2,b\"\"b\n3,\"c\n", "", "22P04", 3, NULL);
     BAD("1,ok\n2,\xff\xfe\n", "", "22021", 2, "t");
     BAD("1,\"two\nlines\"\nx,b\n", "", "22P02", 3, "k");
@@ -289,7 +309,8 @@ static void test_csv(void **state) {
 
 static void test_files(void **state) {
     (void)state;
-    refuse(f.conn, "copy items from '/no/such/folder/file.csv'", "58P01", "/no/such/folder/file.csv");
+    refuse(f.conn, "copy items from '/no/such/folder/file.csv'", "58P01",
+           "/no/such/folder/file.csv");
     refuse(f.conn, "copy items from '/tmp'", "58030", "/tmp");
     refuse(f.conn, "copy items from ''", "58P01", NULL);
     refuse(f.conn, "copy items from '/proc/self/mem'", "58030", NULL);
@@ -358,8 +379,8 @@ static void test_unsupported(void **state) {
         wf_status status = wf_query(f.conn, texts[i], &result);
         wf_result_close(result);
         const wf_error *error = wf_connection_error(f.conn);
-        bool known = strcmp(error->sqlstate, "0A000") == 0 || strcmp(error->sqlstate, "42883") == 0 ||
-                     strcmp(error->sqlstate, "42704") == 0;
+        bool known = strcmp(error->sqlstate, "0A000") == 0 ||
+                     strcmp(error->sqlstate, "42883") == 0 || strcmp(error->sqlstate, "42704") == 0;
         if (status && !known) {
             show_error(f.conn, texts[i]);
         }

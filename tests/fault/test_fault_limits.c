@@ -203,7 +203,8 @@ static void test_small_memory(void **state) {
         "select s || i || s || i || s || i || s || i || s || i, s || i || i from big",
         "select distinct i, i * 2, i * 3, s || i from big",
         "insert into big select x.i, y.i, x.s || y.i from big x join big y on x.g = y.g",
-        "create table copied (a text, b text); insert into copied select s || i || s || i, i || s || i from big",
+        "create table copied (a text, b text); insert into copied select s || i || s || i, i || s "
+        "|| i from big",
     };
     for (size_t i = 0; i < sizeof too_large / sizeof *too_large; i++) {
         refuse(s.conn, too_large[i], "53200", NULL);
@@ -285,9 +286,9 @@ static void test_tiny_budgets(void **state) {
         if (!status) {
             status = wf_connect(db, &conn);
         }
-        static const char *const script[] = {
-            "create table t (a int, s text)", "insert into t values (1, 'x'), (2, 'y')",
-            "select s, sum(a) from t group by s order by 1"};
+        static const char *const script[] = {"create table t (a int, s text)",
+                                             "insert into t values (1, 'x'), (2, 'y')",
+                                             "select s, sum(a) from t group by s order by 1"};
         for (size_t i = 0; conn && i < 3 && !status; i++) {
             status = wf_query(conn, script[i], NULL);
         }
@@ -300,10 +301,8 @@ static void test_tiny_budgets(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_giants),
-        cmocka_unit_test(test_small_stack),
-        cmocka_unit_test(test_small_memory),
-        cmocka_unit_test(test_small_memory_load),
+        cmocka_unit_test(test_giants),       cmocka_unit_test(test_small_stack),
+        cmocka_unit_test(test_small_memory), cmocka_unit_test(test_small_memory_load),
         cmocka_unit_test(test_tiny_budgets),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -3,8 +3,8 @@
  * Each statement of the workload runs with its first reservation refused, then with its second, and
  * so on until it passes untouched. Every attempt must succeed or be a plain 53200, give back all
  * its memory, leave the tables as they were, and leave a session whose next answers are right. The
- * leak checker watches what the counter cannot see. A second test does the same to the whole life of
- * a database, from opening to closing. */
+ * leak checker watches what the counter cannot see. A second test does the same to the whole life
+ * of a database, from opening to closing. */
 #include "fault.h"
 
 static char csv_path[300];
@@ -25,19 +25,22 @@ struct piece {
 static const struct piece pieces[] = {
     {"create table made (a int, b text not null, c decimal(10,2))", "drop table if exists made",
      "select count(*) from t", "1500;", "1500;"},
-    {"drop table if exists absent, gone", "create table if not exists gone (a int)", NULL, NULL, NULL},
-    {"insert into u values (7, 'seven'), (8, null), (9, 'seven')", "drop table u; create table u (k int, t text)",
-     "select count(*), min(k) from u", "0|~;", "3|7;"},
+    {"drop table if exists absent, gone", "create table if not exists gone (a int)", NULL, NULL,
+     NULL},
+    {"insert into u values (7, 'seven'), (8, null), (9, 'seven')",
+     "drop table u; create table u (k int, t text)", "select count(*), min(k) from u", "0|~;",
+     "3|7;"},
     {"insert into u select a, 'new ' || s from t where a < 400",
      "drop table u; create table u (k int, t text)", "select count(*), max(t) from u", "0|~;",
      "400|new s9;"},
     {NULL /* COPY, see main */, "drop table loaded; create table loaded (i bigint, j int, s text)",
      "select count(*), sum(i), min(s) from loaded", "0|~|~;", "3000|4498500|text 0;"},
-    {"select a, b, s from t where a > 10 and b < 700.5 and s <> 's3'", NULL, LOOK_T, T_ROWS, T_ROWS},
-    {"select s, b8, count(*), sum(a), avg(b), min(d), max(s) from t group by s, b8", NULL, NULL, NULL,
-     NULL},
-    {"select a % 100, max(s), sum(a) from t group by 1 having count(*) > 3", NULL, NULL,
+    {"select a, b, s from t where a > 10 and b < 700.5 and s <> 's3'", NULL, LOOK_T, T_ROWS,
+     T_ROWS},
+    {"select s, b8, count(*), sum(a), avg(b), min(d), max(s) from t group by s, b8", NULL, NULL,
      NULL, NULL},
+    {"select a % 100, max(s), sum(a) from t group by 1 having count(*) > 3", NULL, NULL, NULL,
+     NULL},
     {"select t.a, v.a, v.s from t join t v on t.g = v.g where t.a < 100", NULL, NULL, NULL, NULL},
     {"select t.s, count(*) from t join t v on t.s = v.s group by t.s", NULL, NULL, NULL, NULL},
     {"select x.a, y.b from t x, t y, w where x.a = y.a and y.g = w.k", NULL, NULL, NULL, NULL},
@@ -75,7 +78,8 @@ static void make_tables(wf_connection *conn) {
     char sql[500];
     snprintf(sql, sizeof sql, "copy seed from '%s'", csv_path);
     run(conn, sql);
-    run(conn, "create table t (a int, g int, b double precision, s text, n text, b8 boolean, d date)");
+    run(conn,
+        "create table t (a int, g int, b double precision, s text, n text, b8 boolean, d date)");
     run(conn,
         "insert into t select i, i % 50, i / 2.0, 's' || (i % 13), case when i % 3 = 0 then s end, "
         "i % 2 = 0, date '2000-01-01' + cast(i as int) from seed where i < 1500");
@@ -251,8 +255,7 @@ static void test_calls(void **state) {
         wf_status status = append_three(f.conn);
         reached = memory_fail_at(0) >= nth;
         assert_true(status == WF_OK || (reached && status == WF_NO_MEMORY));
-        expect(f.conn, "select count(*), max(t) from u",
-               status ? "0|~;" : "3|x;");
+        expect(f.conn, "select count(*), max(t) from u", status ? "0|~;" : "3|x;");
         run(f.conn, "drop table u; create table u (k int, t text)");
         check_control(f.conn);
     }

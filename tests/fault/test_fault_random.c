@@ -39,8 +39,8 @@ enum kind_of { BOOL, INT, BIG, DEC, FLOAT, TEXT, DATE, KINDS };
 
 /* Columns of every table by kind. */
 static const char *const columns[KINDS][3] = {
-    [BOOL] = {"o", "o", "o"},  [INT] = {"i", "j", "s"},  [BIG] = {"b", "b", "i"},
-    [DEC] = {"d", "e", "d"},   [FLOAT] = {"f", "r", "f"}, [TEXT] = {"t", "u", "t"},
+    [BOOL] = {"o", "o", "o"}, [INT] = {"i", "j", "s"},   [BIG] = {"b", "b", "i"},
+    [DEC] = {"d", "e", "d"},  [FLOAT] = {"f", "r", "f"}, [TEXT] = {"t", "u", "t"},
     [DATE] = {"y", "y", "y"},
 };
 
@@ -217,8 +217,8 @@ static void from(void) {
     for (int k = 1; k <= joins; k++) {
         static const char *const keys[] = {"i", "j", "t", "y", "s", "b", "d", "o"};
         const char *key = keys[below(joins > 1 ? 5 : 8)];
-        say(" join %s q%d on q%d.%s = q%d.%s", joins > 1 ? "few" : tables[below(6)], k, below(k), key, k,
-            key);
+        say(" join %s q%d on q%d.%s = q%d.%s", joins > 1 ? "few" : tables[below(6)], k, below(k),
+            key, k, key);
         if (below(4) == 0) {
             say(" and q%d.%s = q%d.%s", below(k), "g", k, "g");
         }
@@ -294,9 +294,9 @@ static void make_query(void) {
     }
 }
 
-static const char *const defs =
-    " (i int, j int not null, s smallint, b bigint, d decimal(9,2), e decimal(18,4), f double precision, "
-    "r real, t text, u text, o boolean, y date, g int)";
+static const char *const defs = " (i int, j int not null, s smallint, b bigint, d decimal(9,2), e "
+                                "decimal(18,4), f double precision, "
+                                "r real, t text, u text, o boolean, y date, g int)";
 
 static void log_statement(const char *text) {
     const char *path = getenv("FUZZ_LOG");
@@ -308,8 +308,8 @@ static void log_statement(const char *text) {
 }
 
 static void fill(wf_connection *conn, const char *table, int rows, bool extremes) {
-    static const char *const words[] = {"'alpha'", "'beta'", "'Zürich'", "''", "'a'", "null", "'x%y_z'",
-                                        "'12'", "'ALPHA'", "'été'"};
+    static const char *const words[] = {"'alpha'", "'beta'",  "'Zürich'", "''",      "'a'",
+                                        "null",    "'x%y_z'", "'12'",     "'ALPHA'", "'été'"};
     static const char *const edges[] = {"2147483647", "-2147483648", "0", "null"};
     static const char *const big[] = {"9223372036854775807", "-9223372036854775808", "0", "null"};
     char text[1000];
@@ -323,10 +323,20 @@ static void fill(wf_connection *conn, const char *table, int rows, bool extremes
         snprintf(text, sizeof text,
                  "insert into %s values (%s, %d, %s, %s, %s, %d.%04d, %s, %d.5, %s, 'u%d', %s, "
                  "%s, %d)",
-                 table, edge ? edges[below(4)] : below(8) ? small : "null", below(1000),
-                 edge ? "32767" : small, edge ? big[below(4)] : small, edge ? "9999999.99" : below(9) ? "12.34" : "null",
-                 below(100000), below(10000), edge ? "1e308" : below(9) ? "0.1" : "null", below(9) - 4,
-                 words[below(10)], below(rows), below(3) ? below(2) ? "true" : "false" : "null",
+                 table,
+                 edge       ? edges[below(4)]
+                 : below(8) ? small
+                            : "null",
+                 below(1000), edge ? "32767" : small, edge ? big[below(4)] : small,
+                 edge       ? "9999999.99"
+                 : below(9) ? "12.34"
+                            : "null",
+                 below(100000), below(10000),
+                 edge       ? "1e308"
+                 : below(9) ? "0.1"
+                            : "null",
+                 below(9) - 4, words[below(10)], below(rows),
+                 below(3) ? below(2) ? "true" : "false" : "null",
                  below(6) ? below(2) ? "'2000-02-29'" : "'1999-12-31'" : "null", below(5));
         run(conn, text);
         log_statement(text);
@@ -413,8 +423,10 @@ static void test_random(void **state) {
         }
         for (int c = 1; c < CELLS; c++) {
             answer(conns[c], other, sizeof other);
-            if (strcmp(first, other) != 0 && strcmp(first, "57014") != 0 && strcmp(other, "57014") != 0) {
-                fprintf(stderr, "with \"%s\":\n%s\n%.300s----\n%.300s\n\n", cells[c], sql, first, other);
+            if (strcmp(first, other) != 0 && strcmp(first, "57014") != 0 &&
+                strcmp(other, "57014") != 0) {
+                fprintf(stderr, "with \"%s\":\n%s\n%.300s----\n%.300s\n\n", cells[c], sql, first,
+                        other);
                 wrong++;
                 break;
             }

@@ -420,10 +420,10 @@ static void test_parameter_text(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cancel),    cmocka_unit_test(test_timeout),
+        cmocka_unit_test(test_cancel),      cmocka_unit_test(test_timeout),
         cmocka_unit_test(test_cancel_idle), cmocka_unit_test(test_sessions),
-        cmocka_unit_test(test_nuisance),  cmocka_unit_test(test_intruders),
-        cmocka_unit_test(test_any_order), cmocka_unit_test(test_parameter_text),
+        cmocka_unit_test(test_nuisance),    cmocka_unit_test(test_intruders),
+        cmocka_unit_test(test_any_order),   cmocka_unit_test(test_parameter_text),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

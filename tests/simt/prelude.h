@@ -168,10 +168,6 @@ SIMT_PUN(bits_f64, f64, u64)
 typedef struct vec16 {
     u32 w[4];
 } vec16;
-FN void prefetch_line(const void *p) {
-    (void)p;
-}
-
 SIMT_RAW vec16 load16(const void *p) {
     vec16 r;
     simt_table->access((u64)p, 16, SIMT_READ | SIMT_SCALAR, __builtin_return_address(0));

@@ -70,11 +70,6 @@ FN f32 bits_f32(u32 x) { return __uint_as_float(x); }
 FN u64 f64_bits(f64 x) { return (u64)__double_as_longlong(x); }
 FN f64 bits_f64(u64 x) { return __longlong_as_double((i64)x); }
 
-/* Asks for a line of the card's memory to be brought nearer; nothing waits for it. */
-FN void prefetch_line(const void *p) {
-    asm volatile("prefetch.global.L2 [%0];" ::"l"(p));
-}
-
 /* Sixteen bytes at once, aligned; `load_once` hints that the line is not needed again. */
 typedef struct vec16 {
     u32 w[4];
