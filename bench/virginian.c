@@ -206,8 +206,8 @@ static void print_summary(const struct series *series, const bool *have, bool na
     printf("\n");
 }
 
-/* A query nobody has run before, with the table cached: the virtual machine answers at once, the woven kernel takes over
- * when its compilation in the background ends. */
+/* A query nobody has run before, with the table cached: the virtual machine answers at once, the woven kernel takes
+ * over when its compilation in the background ends. */
 static void run_first_sight(struct bench_db *db, const struct bench_options *options) {
     const char *sql = "select id + 7, uniformi * 3 - normali5 from test where normali20 % 7 = 3 and "
                       "uniformi > normali5";
@@ -228,7 +228,8 @@ static void run_first_sight(struct bench_db *db, const struct bench_options *opt
         bool woven = strstr(wf_result_devices(result), "woven") != NULL;
         if ((i == 0 || woven) && !options->json) {
             printf("first sight: run %d, %.1f ms after the first began: %.3f ms wall, %lld rows, %s\n", i + 1,
-                   (from - start) * 1e3, wall * 1e3, (long long)wf_result_row_count(result), wf_result_devices(result));
+                   (from - start) * 1e3, wall * 1e3, (long long)wf_result_row_count(result),
+                   wf_result_devices(result));
         }
         wf_result_close(result);
         if (woven) {
@@ -282,7 +283,8 @@ int bench_virginian(const struct bench_options *options) {
         return 1;
     }
     if (!options->json) {
-        printf("ceilings, GB/s: host read %.1f, device read %.1f, device copy %.1f, bus in %.1f, bus out %.1f, mapped %.1f\n",
+        printf("ceilings, GB/s: host read %.1f, device read %.1f, device copy %.1f, bus in %.1f, bus out %.1f, "
+               "mapped %.1f\n",
                ceiling.host_read, ceiling.gpu_read, ceiling.gpu_copy, ceiling.bus_in, ceiling.bus_out,
                ceiling.mapped_read);
         printf("bytes: touched 32-byte sectors of 32-bit columns plus output, once; the share is of host read, "

@@ -4,8 +4,8 @@
  * statements in order, some of them changed: words dropped, doubled, swapped, taken from other
  * scripts, numbers made extreme, bytes flipped. Whatever comes out must end soon with rows or an
  * error that is no internal one, also when memory is refused on the way, and the control query must
- * be right afterwards. A second loop does
- * the same to the bytes of a CSV file: all its rows appear, or none.
+ * be right afterwards. A second loop does the same to the bytes of a CSV file: all its rows appear,
+ * or none.
  *
  * FUZZ_SECONDS (3) sets how long, FUZZ_SEED where to begin, FUZZ_LOG names a file that holds the
  * statement at hand when something breaks, FUZZ_CORPUS a pattern of scripts. */
