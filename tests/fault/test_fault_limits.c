@@ -162,7 +162,7 @@ static void run_giant(void *arg) {
 static void test_small_stack(void **state) {
     (void)state;
     wf_status status = WF_ERROR;
-    assert_true(thread_run_deep(512 << 10, run_giant, &status));
+    assert_true(thread_run_deep(1 << 20, run_giant, &status));
     assert_int_equal(status, WF_OK);
     check_control(f.conn);
 }
@@ -203,8 +203,7 @@ static void test_small_memory(void **state) {
         "select s || i || s || i || s || i || s || i || s || i, s || i || i from big",
         "select distinct i, i * 2, i * 3, s || i from big",
         "insert into big select x.i, y.i, x.s || y.i from big x join big y on x.g = y.g",
-        "create table copied (a text, b text); insert into copied select s || i || s || i, i || s "
-        "|| i from big",
+        "create table copied (a text); insert into copied select s || i || s || i || s from big",
     };
     for (size_t i = 0; i < sizeof too_large / sizeof *too_large; i++) {
         refuse(s.conn, too_large[i], "53200", NULL);

@@ -156,7 +156,8 @@ static void test_cancel(void **state) {
             fprintf(stderr, "%lld ms: %s\n", (long long)(worst / 1000000), sql);
         }
         assert_true(worst < 2000000000);
-        assert_true(wf_memory_used(f.db) <= used + (4 << 20)); /* dictionaries may have grown */
+        run(f.conn, "drop table target; create table target (i bigint, g int, s text)");
+        assert_true(wf_memory_used(f.db) <= used + (4 << 20)); /* ranks of texts may be kept */
         check_control(f.conn);
     }
 }
