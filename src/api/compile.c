@@ -108,7 +108,6 @@ static wf_status plan_to_program(void *arg) {
     struct lower_limits limits = {
         .fusion = c->settings.fusion != 0,
         .max_live = MAX_LIVE_REGISTERS,
-        .fast_float_sum = c->settings.float_sum == FLOAT_SUM_FAST,
     };
     TRY(lower_plan(c->plan, &limits, &c->arena, &c->program, err));
     TRY(arena_check(&c->arena, err));

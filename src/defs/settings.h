@@ -15,7 +15,6 @@ enum { DEVICE_AUTO, DEVICE_CPU, DEVICE_GPU, DEVICE_HYBRID };
 enum { PLACE_AUTO, PLACE_CACHED, PLACE_MAPPED, PLACE_STREAMED, PLACE_SERIAL };
 enum { CODE_AUTO, CODE_VM, CODE_WOVEN };
 enum { RESULT_HOST, RESULT_DEVICE };
-enum { FLOAT_SUM_EXACT, FLOAT_SUM_FAST };
 
 void settings_init(struct settings *settings); /* defaults */
 i32 setting_count(void);

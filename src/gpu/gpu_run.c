@@ -9,7 +9,6 @@
  * every launch; a launch covers few enough rows to end within 100 ms. */
 #include "gpu/gpu_job.h"
 
-#include <stdlib.h>
 
 #define WEAVE_LEAST_ROWS 65536 /* under auto, less is not worth a compiler's time */
 #define SHARED_UNASKED (40LL << 10)

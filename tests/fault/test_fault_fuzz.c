@@ -445,7 +445,7 @@ static void random_settings(wf_connection *conn) {
     static const char *const choices[] = {
         "set vector_rows = 1",    "set vector_rows = 3",  "set morsel_rows = 7",
         "set tablet_rows = 4",    "set tablet_rows = 64", "set fusion = off",
-        "set optimizer = off",    "set narrow = off",     "set float_sum = fast",
+        "set optimizer = off",    "set narrow = off",     "set fusion = off",
         "set morsel_rows = 1000",
     };
     run(conn, "set statement_timeout = 2000");
