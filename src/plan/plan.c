@@ -9,8 +9,11 @@
 #define X(A, name, text, arguments, doc) text,
 const char *const func_names[FUNC_COUNT] = {WF_FUNCS(X, )};
 #undef X
-#define X(A, name, text, arguments) text,
+#define X(A, name, text, arguments, how, doc) text,
 const char *const agg_names[AGG_END] = {WF_AGGS(X, )};
+#undef X
+#define X(A, name, text, fewest, most, doc) text,
+const char *const window_names[WINDOW_END] = {WF_WINDOWS(X, )};
 #undef X
 #define X(A, name, text, inputs) text,
 const char *const rel_names[REL_COUNT] = {WF_RELS(X, )};
@@ -34,11 +37,25 @@ struct rel *rel_new(struct plan *plan, enum rel_kind kind, struct rel *left, str
     rel->inputs[1] = right;
     rel->input_count = (left ? 1 : 0) + (right ? 1 : 0);
     CHECK(rel->input_count == rel_inputs[kind]);
-    bool passes = kind == REL_FILTER || kind == REL_SORT || kind == REL_LIMIT || kind == REL_JOIN;
+    bool passes = kind == REL_FILTER || kind == REL_SORT || kind == REL_LIMIT || kind == REL_JOIN ||
+                  kind == REL_WINDOW;
     for (i32 i = 0; passes && i < rel->input_count; i++) {
         for (i64 k = 0; k < rel->inputs[i]->out.count; k++) {
             VEC_PUSH(plan->arena, &rel->out, rel->inputs[i]->out.items[k]);
         }
+    }
+    return rel;
+}
+
+struct rel *rel_join(struct plan *plan, enum join_kind kind, struct rel *left, struct rel *right) {
+    struct rel *rel = rel_new(plan, REL_JOIN, left, right);
+    rel->join = (u8)kind;
+    if (kind == JOIN_SEMI || kind == JOIN_ANTI || kind == JOIN_MARK) {
+        rel->out.count = left->out.count;
+    }
+    if (kind == JOIN_MARK) {
+        rel->mark_col = plan_col_new(plan, "mark", type_of(TYPE_BOOLEAN), false);
+        VEC_PUSH(plan->arena, &rel->out, rel->mark_col);
     }
     return rel;
 }

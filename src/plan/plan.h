@@ -11,6 +11,7 @@
 #include "defs/func.def"
 #include "defs/ops.h"
 #include "defs/rel.def"
+#include "defs/window.def"
 
 #define X(A, name, text, inputs) REL_##name,
 enum rel_kind { WF_RELS(X, ) REL_COUNT };
@@ -18,12 +19,17 @@ enum rel_kind { WF_RELS(X, ) REL_COUNT };
 #define X(A, name, text, arguments, doc) FUNC_##name,
 enum func { WF_FUNCS(X, ) FUNC_COUNT };
 #undef X
-#define X(A, name, text, arguments) AGG_##name,
+#define X(A, name, text, arguments, how, doc) AGG_##name,
 enum agg { WF_AGGS(X, ) AGG_END };
+#undef X
+
+#define X(A, name, text, fewest, most, doc) WINDOW_##name,
+enum window_func { WF_WINDOWS(X, ) WINDOW_END };
 #undef X
 
 extern const char *const func_names[FUNC_COUNT];
 extern const char *const agg_names[AGG_END];
+extern const char *const window_names[WINDOW_END];
 extern const char *const rel_names[REL_COUNT];
 
 enum expr_kind {
@@ -69,20 +75,70 @@ struct scan_col {       /* what lowering may rely on; each becomes a guard */
     i64 distinct;
 };
 
-struct agg_call {
-    u32 col;          /* result */
-    u8 agg;           /* enum agg */
-    struct expr *arg; /* NULL for count(*) */
-    i32 position;
-};
-
 struct order_key {
     struct expr *expr;
     b8 descending;
     b8 nulls_first;
 };
 
-enum join_kind { JOIN_INNER, JOIN_CROSS };
+struct agg_call {
+    u32 col;                     /* result */
+    u8 agg;                      /* enum agg */
+    b8 distinct;                 /* removed by the pass split_distinct */
+    struct expr *arg;            /* NULL for count(*) */
+    struct expr *arg2;           /* string_agg: delimiter; percentiles: fraction */
+    struct expr *filter;         /* only rows where it is true; NULL = all */
+    VEC(struct order_key) order; /* ORDER BY inside the call; percentiles: the one key is `arg` */
+    i32 position;
+};
+
+/* A frame's end: how far from the current row. */
+enum bound {
+    BOUND_UNBOUNDED_BEFORE,
+    BOUND_BEFORE,
+    BOUND_CURRENT,
+    BOUND_AFTER,
+    BOUND_UNBOUNDED_AFTER
+};
+enum frame_mode { FRAME_ROWS, FRAME_RANGE, FRAME_GROUPS };
+enum frame_exclude { EXCLUDE_NONE, EXCLUDE_CURRENT, EXCLUDE_GROUP, EXCLUDE_TIES };
+struct frame {
+    u8 mode;
+    u8 from, to; /* enum bound */
+    u8 exclude;
+    struct expr *from_offset, *to_offset; /* BEFORE, AFTER: constants or parameters; NULL else */
+};
+
+struct window_call {
+    u32 col;   /* result */
+    b8 is_agg; /* `func` is an enum agg, else an enum window_func */
+    u8 func;
+    i32 arg_count;
+    struct expr *args[3];
+    struct expr *filter; /* aggregates only */
+    struct frame frame;
+    i32 position;
+};
+
+/* RIGHT is LEFT with its sides changed by the front end.
+ *   SEMI, ANTI   left rows with, without a match; `out` has only left columns
+ *   MARK         every left row once, with `mark_col`: true when there is a match, else false,
+ * never NULL. IN and NOT IN get their NULLs by further marks (see sql/subquery.c) SINGLE LEFT,
+ * where a second match of a row raises 21000 (a scalar subquery) FULL         both sides' unmatched
+ * rows once, NULLs for the other side conds (all kinds): part of the match condition, over columns
+ * of both sides. */
+enum join_kind {
+    JOIN_INNER,
+    JOIN_CROSS,
+    JOIN_LEFT,
+    JOIN_FULL,
+    JOIN_SEMI,
+    JOIN_ANTI,
+    JOIN_MARK,
+    JOIN_SINGLE
+};
+
+#define ROWID_COL 0xffffffffu /* scan_col.table_col: the row's 64-bit id, for UPDATE and DELETE */
 
 struct rel {
     u8 kind; /* enum rel_kind */
@@ -106,12 +162,25 @@ struct rel {
     /* AGG */
     VEC(struct agg_call) calls;
     /* JOIN: left_keys[i] = right_keys[i]; the right input is the build side */
-    u8 join;         /* enum join_kind */
-    b8 right_unique; /* proven: at most one match a row */
+    u8 join;           /* enum join_kind */
+    b8 right_unique;   /* proven: at most one match a row */
+    b8 dependent;      /* the right input may use the left's columns; removed by the pass unnest */
+    VEC(b8) null_safe; /* per key: NULL matches NULL; empty = none does */
+    u32 mark_col;      /* MARK */
     VEC(struct expr *) left_keys;
     VEC(struct expr *) right_keys;
     /* SORT */
     VEC(struct order_key) order;
+    /* UNION (all rows of both): out.items[i] is a new column with the values of left_cols.items[i]
+     * and right_cols.items[i], of the same type. SHARED: out.items[i] is a new column with the
+     * values of left_cols.items[i] of the input; several SHARED may have the same input, which is
+     * computed once. */
+    VEC(u32) left_cols;
+    VEC(u32) right_cols;
+    /* WINDOW: exprs partition, `order` orders; out is the input's columns and one per call */
+    VEC(struct window_call) windows;
+    /* FUNC: table function `table_func` (a catalog number) of constant arguments `exprs` */
+    u32 table_func;
     /* LIMIT: constants or parameters of type bigint; NULL = none */
     struct expr *limit;
     struct expr *offset;
@@ -127,8 +196,11 @@ struct plan {
 };
 
 u32 plan_col_new(struct plan *plan, const char *name, struct type type, bool nullable);
-/* FILTER, SORT, LIMIT and JOIN start with their inputs' columns in `out`; others start empty. */
+/* FILTER, SORT, LIMIT, WINDOW and JOIN (SEMI, ANTI, MARK: see rel_join) start with their inputs'
+ * columns in `out`; others start empty. */
 struct rel *rel_new(struct plan *plan, enum rel_kind kind, struct rel *left, struct rel *right);
+/* A join of the given kind with the columns it makes visible; MARK makes mark_col. */
+struct rel *rel_join(struct plan *plan, enum join_kind kind, struct rel *left, struct rel *right);
 struct expr *expr_new(struct arena *arena, enum expr_kind kind, struct type type, i32 position);
 struct expr *expr_col(struct plan *plan, u32 col, i32 position);
 struct expr *expr_call(struct arena *arena, enum func func, struct type type, i32 position,
