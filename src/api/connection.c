@@ -94,6 +94,7 @@ wf_status wf_connect(wf_database *db, wf_connection **out_conn) {
     atomic_init(&conn->refs, 1);
     atomic_init(&conn->busy, 0);
     atomic_init(&conn->cancel, 0);
+    atomic_init(&conn->cancel_count, 0);
     error_reset(&conn->err);
     public_error(&conn->last, &conn->err, (struct sv){NULL, 0});
     watch_init(&conn->watch);
@@ -123,6 +124,7 @@ const wf_error *wf_connection_error(const wf_connection *conn) {
 void wf_cancel(wf_connection *conn) {
     if (conn) {
         atomic_store_explicit(&conn->cancel, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&conn->cancel_count, 1, memory_order_relaxed);
     }
 }
 

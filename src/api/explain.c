@@ -43,10 +43,16 @@ static FALLIBLE explain_cuda(struct wf_connection *conn, struct rowset *rows, st
 
 static FALLIBLE explain_analyze(struct wf_connection *conn, struct rowset *rows, i64 start_ns,
                                 struct text *out) {
-    TRY(rowset_run_exec(conn, rows));
-    i64 row_count = rows->answer.rows;
+    i64 row_count = 0;
     if (rows->compiled->stmt.inner->kind == STATEMENT_INSERT) {
+        TRY(rowset_run_exec(conn, rows));
+        row_count = rows->answer.rows;
         TRY(insert_answer(conn, rows));
+    } else {
+        TRY(rowset_start_exec(conn, rows));
+        TRY(rowset_finish(conn, rows));
+        row_count = rows->answer_first + rows->answer.rows;
+        rows->answer_first = 0;
     }
     exec_print(out, &rows->exec);
     text_print(out, "%lld rows in %.3f ms on %s, peak memory %.1f MiB\n", row_count,

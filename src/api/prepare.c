@@ -200,8 +200,9 @@ static FALLIBLE execute(struct wf_statement *st, wf_result **out_result) {
     struct rowset *rows;
     TRY(statement_run(conn, &request, &rows));
     if (!out_result) {
+        wf_status status = rowset_finish(conn, rows);
         rowset_release(rows);
-        return ERR_OK;
+        return status;
     }
     *out_result = result_take(rows);
     return ERR_OK;

@@ -113,6 +113,9 @@ struct device *cpu_device_open(void) {
                                .refuses = cpu_refuses,
                                .estimate_ns = cpu_estimate_ns,
                                .run = cpu_run,
+                               .slices_open = cpu_slices_open,
+                               .slices_next = cpu_slices_next,
+                               .slices_close = cpu_slices_close,
                                .fetch = cpu_fetch,
                                .close = cpu_close};
 #if defined(__x86_64__)

@@ -4,7 +4,7 @@
  * variable shares the buffers of the one it was cut from. */
 #include "run/run_int.h"
 
-static const struct step *result_step(const struct program *program) {
+const struct step *result_step(const struct program *program) {
     const struct step *found = NULL;
     for (u32 b = 0; b < program->block_count; b++) {
         for (u32 s = 0; s < program->blocks[b].step_count; s++) {
@@ -38,7 +38,7 @@ static bool lit_is_null(const struct exec *x, u32 lit) {
     return false;
 }
 
-static FALLIBLE bounds(struct exec *x, const struct step *step, i64 *offset, i64 *limit) {
+wf_status step_bounds(struct exec *x, const struct step *step, i64 *offset, i64 *limit) {
     *offset = MAX_OF(step->offset, 0);
     *limit = step->limit;
     if (step->offset_lit != NO_LIT && !lit_is_null(x, step->offset_lit)) {
@@ -60,7 +60,7 @@ static FALLIBLE cut(struct exec *x, const struct step *step, struct answer *out)
     memset(out, 0, sizeof *out);
     i64 skip = 0;
     i64 left = -1;
-    TRY(bounds(x, step, &skip, &left));
+    TRY(step_bounds(x, step, &skip, &left));
     const struct variable *var = &x->vars[step->src];
     i64 after_skip = MAX_OF(var->rows - skip, 0);
     left = left < 0 ? after_skip : MIN_OF(left, after_skip);

@@ -39,12 +39,14 @@ struct exec {
     i32 *dict_lens;      /* entries this snapshot may see */
     struct variable *vars;
     struct step_metric *metrics; /* by step number, counted through all blocks */
-    _Atomic i32 *cancel;         /* nonzero: stop with ERR_CANCELLED at the next morsel or launch */
-    i64 deadline_ns;             /* 0 = none */
-    _Atomic i64 rows_done;       /* progress of the statement, in source rows */
+    _Atomic i32 *cancel; /* not cancel_seen: stop with ERR_CANCELLED at the next morsel or launch */
+    i32 cancel_seen;
+    i64 deadline_ns;       /* 0 = none */
+    _Atomic i64 rows_done; /* progress of the statement, in source rows */
     _Atomic i64 rows_total;
-    _Atomic u64 fault; /* the smallest fault met: see fault_key; ~0 = none */
-    struct mutex lock; /* for whatever threads must share */
+    _Atomic u64 fault;     /* the smallest fault met: see fault_key; ~0 = none */
+    struct mutex lock;     /* for whatever threads must share */
+    struct stream *stream; /* the answer is computed as it is read; NULL = it is all there */
 };
 
 /* rank : 16, source row : 40, fault : 8; the smallest wins, whoever meets it first. */
@@ -74,6 +76,7 @@ void variable_reset(struct variable *var);
 void variable_keep_heap(struct exec *x, u32 var, struct buffer *heap);
 struct index *index_new(struct exec *x); /* in the execution's arena; thread-safe */
 
+struct slices; /* a device's own */
 struct device {
     const char *name; /* "cpu", "gpu" */
     void *self;
@@ -84,6 +87,16 @@ struct device {
     f64 (*estimate_ns)(struct device *dev, struct exec *x, const struct step *step);
     /* Runs it; fills the step's metric. Faults go to exec_fault; the runtime raises them. */
     FALLIBLE (*run)(struct device *dev, struct exec *x, u32 step_no, const struct step *step);
+    /* A pipeline whose only sink is rows, a slice of its source at a time; NULL where the device
+     * runs only whole steps. next replaces the sink variable's rows by those of the next slice:
+     * about want_bytes of them, at most `limit` (-1 = all); with `discard` rows are computed and
+     * dropped. Between calls no worker is held. Chunks taken before a call live on by their buffers
+     * only. */
+    FALLIBLE (*slices_open)
+    (struct device *dev, struct exec *x, u32 step_no, const struct step *step, struct slices **out);
+    FALLIBLE (*slices_next)
+    (struct slices *slices, i64 want_bytes, i64 limit, bool discard, bool *out_end);
+    void (*slices_close)(struct slices *slices);
     /* Brings a variable's rows to the host, or an index, table or interner it needs to this device.
      */
     FALLIBLE (*fetch)(struct device *dev, struct exec *x, u32 var);
