@@ -21,8 +21,9 @@ struct cpu_op {
     vec_sel_fn *sel_fn;  /* when it must not touch inactive rows */
     const void *b_value; /* b as a constant, for fn */
     u32 jump;            /* WHEN: its END */
-    u8 compact_at;  /* FILTER, PROBE, MATCH: compact below this share of active rows, in 16ths */
-    u32 live_count; /* FILTER, PROBE, MATCH: registers still needed afterwards */
+    u8 compact_at; /* FILTER, PROBE, MATCH: compact below this share of active rows, in 16ths */
+    u32 mark, mark_end; /* the pipeline's marks that stand before this opcode */
+    u32 live_count;     /* FILTER, PROBE, MATCH: registers still needed afterwards */
     u16 *live;
 };
 
@@ -117,7 +118,10 @@ struct worker {
     i64 morsel_out;  /* rows this morsel gave to a limited sink */
     b8 enough;       /* ... which needs no more of them */
     u32 ticks;       /* vectors and expansions so far, to look for a cancellation now and then */
-    i64 bytes_read, rows_in, rows_out, rows_pruned;
+    i64 bytes_read, bytes_written, rows_in, rows_out, rows_pruned;
+    i64 probes;
+    i64 op_cost;
+    i64 *marks;   /* rows that came by, per mark */
     void **sinks; /* this worker's state of every sink */
 };
 
@@ -232,9 +236,14 @@ FALLIBLE index_build(struct exec *x, const struct step *step);
 FALLIBLE sort_run(struct exec *x, const struct step *step);
 FALLIBLE rank_run(struct exec *x, const struct step *step);
 
+/* rates.c */
+void cpu_rates(struct device *dev, struct exec *x, struct device_rates *out);
+
 struct cpu_device {
     struct device dev;
     const struct vec_table *vec;
+    struct mutex lock; /* guards rates */
+    struct device_rates rates;
 };
 
 #define ROW_AT(fr, i) ((fr)->first + (i64)((fr)->pos ? (fr)->pos[i] : (u32)(i)))

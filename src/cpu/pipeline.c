@@ -138,6 +138,7 @@ static FALLIBLE worker_open(struct pipe_run *run, i32 number, struct worker **ou
     arena_init(&w->arena, run->x->mem);
     w->heap.mem = run->x->mem;
     w->sinks = NEW_ARRAY(&w->arena, void *, run->sink_count + 1);
+    w->marks = NEW_ARRAY(&w->arena, i64, run->pipe.pipe->mark_count + 1);
     w->frames = NEW_ARRAY(&w->arena, struct frame, run->pipe.level_count);
     if (!worker_temps(w) || !worker_consts(w)) {
         return memory_refused(run->x->mem, &w->err, w->temp_bytes + w->const_bytes);
@@ -381,10 +382,18 @@ static void fill_metric(struct pipe_run *run, u32 step_no) {
         struct worker *w = run->workers[i];
         if (w) {
             metric->bytes_read += w->bytes_read;
+            metric->bytes_written += w->bytes_written;
+            metric->probes += w->probes;
+            metric->op_cost += w->op_cost;
+            for (u32 m = 0; m < run->pipe.pipe->mark_count; m++) {
+                metric->marks[m] = MAX_OF(metric->marks[m], 0) + w->marks[m];
+                w->marks[m] = 0;
+            }
             metric->rows_in += w->rows_in;
             metric->rows_out += w->rows_out;
             metric->tablets_pruned_rows += w->rows_pruned;
-            w->bytes_read = w->rows_in = w->rows_out = w->rows_pruned = 0;
+            w->bytes_read = w->bytes_written = w->probes = w->op_cost = 0;
+            w->rows_in = w->rows_out = w->rows_pruned = 0;
         }
     }
 }

@@ -73,6 +73,7 @@ static void direct_runs(struct frame *fr, const struct index *index, const i64 *
 /* The runs of active row j, in the frame's run_lo and run_hi. */
 static void find_runs(struct worker *w, struct frame *fr, const struct index *index, u16 reg) {
     const i64 *key = active_keys(w, fr, reg);
+    w->probes += fr->m;
     if (index->form == INDEX_HASH) {
         hash_runs(w, fr, index, key);
     } else {
@@ -91,6 +92,7 @@ static void find_rows(struct worker *w, struct frame *fr, const struct index *in
         return;
     }
     const i64 *key = active_keys(w, fr, reg);
+    w->probes += fr->m;
     if (index->form == INDEX_HASH) {
         hash_unique(w, index, key, fr->m);
     } else {

@@ -145,6 +145,7 @@ static FALLIBLE copy_rows(struct worker *w, u32 sink_no, struct rows_worker *row
         u8 *dst = block->buffers[2 * c]->data + (block->used << w->run->pipe.width[col->reg]);
         b8 *nulls = NULL;
         copy_register(w, fr, col->reg, from, n, dst);
+        w->bytes_written += n << w->run->pipe.width[col->reg];
         if (col->null_reg != NO_REG) {
             nulls = block->buffers[2 * c + 1]->data + block->used;
             copy_register(w, fr, col->null_reg, from, n, nulls);

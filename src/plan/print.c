@@ -309,7 +309,8 @@ static void print_limit(struct text *out, const struct plan *plan, const struct 
     }
 }
 
-static void print_rel(struct text *out, const struct plan *plan, const struct rel *rel, i32 depth) {
+static void print_rel(struct text *out, const struct plan *plan, const struct rel *rel, i32 depth,
+                      const i64 *actual) {
     text_print(out, "%*s%s", (int)(2 * depth), "", rel_names[rel->kind]);
     switch (rel->kind) {
     case REL_SCAN:
@@ -337,12 +338,20 @@ static void print_rel(struct text *out, const struct plan *plan, const struct re
     default:
         break;
     }
-    text_print(out, "  [~%lld rows]\n", rel->rows);
+    text_print(out, "  [~%lld rows", rel->rows);
+    if (actual && actual[rel->number] >= 0) {
+        text_print(out, ", actual %lld", actual[rel->number]);
+    }
+    text_print(out, "]\n");
     for (i32 i = 0; i < rel->input_count; i++) {
-        print_rel(out, plan, rel->inputs[i], depth + 1);
+        print_rel(out, plan, rel->inputs[i], depth + 1, actual);
     }
 }
 
 void plan_print(struct text *out, const struct plan *plan) {
-    print_rel(out, plan, plan->root, 0);
+    print_rel(out, plan, plan->root, 0, NULL);
+}
+
+void plan_print_actual(struct text *out, const struct plan *plan, const i64 *actual) {
+    print_rel(out, plan, plan->root, 0, actual);
 }

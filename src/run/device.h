@@ -18,10 +18,22 @@ struct step_metric {
     i64 ns;
     i64 device_ns; /* GPU: kernels only */
     i64 rows_in, rows_out;
-    i64 bytes_read;  /* from columns */
-    i64 bytes_moved; /* across the bus */
+    i64 bytes_read;    /* from columns */
+    i64 bytes_written; /* rows handed on */
+    i64 bytes_moved;   /* across the bus */
+    i64 probes;        /* places looked up that lie anywhere in memory */
+    i64 op_cost;       /* opcodes times rows, in units of op.def's cost */
     i64 launches;
     i64 tablets_pruned_rows;
+    i64 *marks; /* rows at each mark of the pipeline; -1 = not counted */
+};
+
+/* What a device does at most, as measured once: all its units together. 0 = not known. */
+struct device_rates {
+    f64 bytes_per_ns;
+    f64 probes_per_ns;
+    f64 cost_per_ns; /* of op.def's units */
+    f64 bus_bytes_per_ns;
 };
 
 /* One execution of a program. Everything in it lives until exec_close. */
@@ -92,14 +104,16 @@ struct device {
      * about want_bytes of them, at most `limit` (-1 = all); with `discard` rows are computed and
      * dropped. Between calls no worker is held. Chunks taken before a call live on by their buffers
      * only. */
-    FALLIBLE (*slices_open)
+    FALLIBLE(*slices_open)
     (struct device *dev, struct exec *x, u32 step_no, const struct step *step, struct slices **out);
-    FALLIBLE (*slices_next)
+    FALLIBLE(*slices_next)
     (struct slices *slices, i64 want_bytes, i64 limit, bool discard, bool *out_end);
     void (*slices_close)(struct slices *slices);
     /* Brings a variable's rows to the host, or an index, table or interner it needs to this device.
      */
     FALLIBLE (*fetch)(struct device *dev, struct exec *x, u32 var);
+    /* Measured on first use, in a few milliseconds; NULL when the device does not know. */
+    void (*rates)(struct device *dev, struct exec *x, struct device_rates *out);
     void (*close)(struct device *dev);
 };
 

@@ -100,6 +100,21 @@ static FALLIBLE open_values(struct exec *x, u32 v) {
     return ERR_OK;
 }
 
+static void open_metrics(struct exec *x) {
+    const struct program *program = x->program;
+    struct step_metric *metric = NEW_ARRAY(x->arena, struct step_metric, step_total(program));
+    x->metrics = metric;
+    for (u32 b = 0; b < program->block_count; b++) {
+        for (u32 s = 0; s < program->blocks[b].step_count; s++, metric++) {
+            const struct pipeline *pipe = program->blocks[b].steps[s].pipeline;
+            metric->marks = NEW_ARRAY(x->arena, i64, pipe ? pipe->mark_count + 1 : 1);
+            for (u32 m = 0; pipe && m < pipe->mark_count; m++) {
+                metric->marks[m] = -1;
+            }
+        }
+    }
+}
+
 wf_status exec_open(struct exec *x, bool *out_stale) {
     const struct program *program = x->program;
     *out_stale = false;
@@ -113,7 +128,7 @@ wf_status exec_open(struct exec *x, bool *out_stale) {
             memcpy(x->lits, program->lits, sizeof(union lit) * program->lit_count);
         }
     }
-    x->metrics = NEW_ARRAY(x->arena, struct step_metric, step_total(program));
+    open_metrics(x);
     x->vars = NEW_ARRAY(x->arena, struct variable, program->var_count);
     for (u32 v = 0; v < program->var_count; v++) {
         x->vars[v].kind = program->vars[v].kind;

@@ -39,7 +39,10 @@ FALLIBLE exec_start(struct exec *x, const struct run_devices *devices, struct an
                     bool *out_end);
 FALLIBLE exec_next(struct exec *x, struct answer *out, bool *out_end);
 
-/* EXPLAIN ANALYZE's table of steps. */
-void exec_print(struct text *out, const struct exec *x);
+/* EXPLAIN ANALYZE's table of steps: what each did, where and why, and the least time its device
+ * would have needed for it. */
+void exec_print(struct text *out, struct exec *x, const struct run_devices *devices);
+/* Rows each operator of the plan gave, by its number; -1 = not known. In the execution's arena. */
+i64 *exec_rel_rows(struct exec *x);
 
 #endif
