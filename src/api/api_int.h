@@ -69,6 +69,7 @@ struct wf_connection {
     struct error err;
     wf_error last;
     _Atomic i32 cancel;       /* the running statement is to stop */
+    i64 deadline_ns;          /* when it must have ended; 0 = never */
     _Atomic i32 cancel_count; /* how often wf_cancel was called: open results compare */
     _Atomic i32 busy;
     _Atomic i32 refs; /* the handle, its statements, and results not computed to their end */
@@ -80,7 +81,9 @@ void connection_release(struct wf_connection *conn);
  * be NULL) and returns the public status. */
 wf_status connection_enter(struct wf_connection *conn);
 wf_status connection_leave(struct wf_connection *conn, wf_status internal, struct sv text);
-/* ERR_CANCELLED when wf_cancel was called. */
+/* A statement starts: its time counts from here. */
+void connection_start(struct wf_connection *conn);
+/* ERR_CANCELLED when wf_cancel was called or the statement's time is over. */
 FALLIBLE connection_check(struct wf_connection *conn);
 wf_status public_status(wf_status internal);
 void public_error(wf_error *out, const struct error *err, struct sv text);

@@ -72,9 +72,17 @@ wf_status connection_leave(struct wf_connection *conn, wf_status internal, struc
     return public_status(internal);
 }
 
+void connection_start(struct wf_connection *conn) {
+    i64 timeout_ms = conn->settings.statement_timeout;
+    conn->deadline_ns = timeout_ms ? clock_ns() + timeout_ms * 1000000 : 0;
+}
+
 FALLIBLE connection_check(struct wf_connection *conn) {
     if (atomic_load_explicit(&conn->cancel, memory_order_relaxed)) {
         FAIL(&conn->err, CANCELLED, "statement cancelled on request");
+    }
+    if (conn->deadline_ns && clock_ns() > conn->deadline_ns) {
+        FAIL(&conn->err, CANCELLED, "statement cancelled: statement_timeout");
     }
     return ERR_OK;
 }

@@ -164,12 +164,11 @@ static FALLIBLE compile_for(struct wf_connection *conn, const struct run_request
 
 FALLIBLE rowset_open_exec(struct wf_connection *conn, const struct run_request *request,
                           struct rowset *rows) {
-    i64 timeout_ms = rows->settings.statement_timeout;
     for (int attempt = 0; attempt < 2; attempt++) {
         bool stale;
         TRY(exec_fill(conn, rows, &stale));
         if (!stale) {
-            rows->exec.deadline_ns = timeout_ms ? clock_ns() + timeout_ms * 1000000 : 0;
+            rows->exec.deadline_ns = conn->deadline_ns;
             wf_status status = exec_open(&rows->exec, &stale);
             rows->exec_is_open = 1;
             TRY(status);

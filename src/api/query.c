@@ -61,6 +61,9 @@ static FALLIBLE run_item(struct wf_connection *conn, struct script *script, i64 
         error_hint(&conn->err, "Parameters need a prepared statement (wf_prepare, wf_bind_…).");
         return conn->err.code;
     }
+    if (i > 0) { /* the first one's time began with the parsing */
+        connection_start(conn);
+    }
     struct run_request request = {.script = script, .parsed = parsed};
     struct rowset *rows;
     TRY(statement_run(conn, &request, &rows));
@@ -102,6 +105,7 @@ static wf_status query(wf_connection *conn, const char *sql, const struct receiv
         return WF_MISUSE;
     }
     atomic_store(&conn->cancel, 0);
+    connection_start(conn);
     watch_begin(&conn->watch);
     struct script *script;
     wf_status status = script_new(conn, sql, &script);
