@@ -547,7 +547,7 @@ static u16 pack_keys(struct agg_state *s) {
         s->layout.fields[i] = key_field_of(s->b, s->keys[i], s->rel->exprs.items[i]->type);
     }
     key_place(l, &s->layout);
-    return key_pack(s->b, &s->layout, s->keys, false);
+    return key_pack(s->b, &s->layout, s->keys, false, NULL);
 }
 
 static u32 agg_sink(struct agg_state *s, u16 key) {

@@ -90,7 +90,7 @@ static struct value load(struct builder *b, const struct binding *bind) {
     struct op op = {.code = from_var ? OP_LOADV : OP_LOAD,
                     .a = from_var ? bind->row_reg : (u16)NO_REG,
                     .b = from_var ? (u16)bind->var : (u16)NO_REG,
-                    .c = NO_REG,
+                    .c = bind->outer ? 1 : NO_REG,
                     .imm = bind->col};
     v.reg = build_ctl(b, op, (enum kind)bind->reg_kind, bind->range, bind->dict);
     if (bind->nullable) {
