@@ -9,7 +9,7 @@
 #include "cpu/cpu.h"
 #include "cpu/vec.h"
 
-enum { FROUND_WORDS_MAX = 256 }; /* a sum over all of double's exponents needs fewer */
+enum { FROUND_WORDS_MAX = 512 }; /* sums over all of double's exponents need fewer */
 
 /* An opcode made ready: operands resolved, loops chosen. */
 struct cpu_op {
@@ -210,6 +210,9 @@ void any_note(struct worker *w, struct frame *child, const struct cpu_op *op);
 
 /* make.c: opcodes that only the host has. */
 FALLIBLE host_run(struct worker *w, struct frame *fr, const struct cpu_op *op, u8 *out_any);
+
+/* variance.c: true when the vector is to be dropped. */
+bool variance_run(struct worker *w, struct frame *fr, const struct cpu_op *op);
 
 /* pipeline.c */
 FALLIBLE pipeline_run(struct device *dev, struct exec *x, u32 step_no, const struct step *step);

@@ -257,6 +257,9 @@ static FALLIBLE control(struct worker *w, struct frame *fr, const struct cpu_op 
     case OP_FROUND:
         *out_stop = round_sum(w, fr, op);
         return ERR_OK;
+    case OP_VARIANCE:
+        *out_stop = variance_run(w, fr, op);
+        return ERR_OK;
     case OP_EMIT:
         w->rows_out += fr->m;
         return w->run->sinks[op->op->imm].class->consume(w, op->op->imm, fr);

@@ -51,6 +51,7 @@ void op_reads(const struct pipeline *pipe, const struct op *op, void (*visit)(vo
         sink_reads(&pipe->sinks[op->imm], visit, arg);
         break;
     case OP_FROUND:
+    case OP_VARIANCE:
         for (u32 i = 0; i < op->b; i++) {
             visit(arg, (u16)(op->a + i));
         }
@@ -302,6 +303,7 @@ static FALLIBLE prepare_ops(struct exec *x, struct cpu_pipe *out, const struct s
             close_each(x, out, spans, each, pc);
             break;
         case OP_FROUND:
+        case OP_VARIANCE:
             if (op->b > FROUND_WORDS_MAX) {
                 FAIL(x->err, INTERNAL, "a sum of %u words at opcode %u", op->b, pc);
             }

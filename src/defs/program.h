@@ -31,7 +31,7 @@ static inline u16 probe_flags(const struct op *op) {
 /* Whether a control opcode can set a fault; of scalar ones op_infos says. */
 static inline bool ctl_may_fault(const struct op *op) {
     bool single = (op->code == OP_PROBE || op->code == OP_ANY) && (probe_flags(op) & PROBE_SINGLE);
-    return op->code == OP_FROUND || single;
+    return op->code == OP_FROUND || op->code == OP_VARIANCE || single;
 }
 
 struct reg {

@@ -157,6 +157,9 @@ static void add_control(struct piece *out, const struct program *program,
         add(out, "r%u .. r%u, %u bits apart, from 2^", op->a, op->a + op->b - 1, op->c);
         add_literal(out, program, op->imm);
         break;
+    case OP_VARIANCE:
+        add(out, "r%u .. r%u, %u words of the sum", op->a, op->a + op->b - 1, op->c);
+        break;
     case OP_EMIT:
         add(out, "sink %u", op->imm);
         break;

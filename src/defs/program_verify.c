@@ -101,14 +101,16 @@ static wf_status check_fround(struct check *c, const struct op *op) {
     NEED(op->imm < c->program->lit_count, "a literal that does not exist is named");
     u8 lit_kind = c->program->lit_kinds[op->imm];
     NEED(lit_kind == KIND_I32 || lit_kind == KIND_I64, "a literal has the wrong kind");
-    NEED(op->c >= 1 && op->c <= 63, "words are too far apart");
+    bool sum = op->code == OP_FROUND;
+    NEED(!sum || (op->c >= 1 && op->c <= 63), "words are too far apart");
+    NEED(sum || op->c < op->b, "a sum has more words than there are");
     NEED(op->b > 0 && (u32)op->a + op->b <= c->pipe->reg_count, "too many words are rounded");
     for (u32 i = 0; i < op->b; i++) {
         TRY(check_read(c, (u16)(op->a + i), KIND_I64));
     }
     NEED(op->dst < c->pipe->reg_count, "the result is no register");
     u8 kind = c->pipe->regs[op->dst].kind;
-    NEED(kind == KIND_F32 || kind == KIND_F64, "the result has the wrong kind");
+    NEED(kind == KIND_F64 || kind == (sum ? KIND_F32 : KIND_I128), "the result has the wrong kind");
     return check_write(c, op, kind);
 }
 
@@ -168,6 +170,7 @@ static wf_status check_control(struct check *c, const struct op *op) {
     case OP_UNPAIR:
         return check_intern(c, op);
     case OP_FROUND:
+    case OP_VARIANCE:
         return check_fround(c, op);
     case OP_EMIT:
         NEED(op->imm < c->pipe->sink_count, "a sink that does not exist is named");

@@ -43,7 +43,8 @@ static void op_uses(const struct uses *u, struct op *op, struct sink *sinks) {
     case OP_EMIT:
         sink_uses(u, &sinks[op->imm]);
         break;
-    case OP_FROUND: {
+    case OP_FROUND:
+    case OP_VARIANCE: {
         u16 first = op->a;
         for (u16 i = op->b; i-- > 0;) { /* the first one last: it becomes the new `a` */
             u16 reg = (u16)(first + i);

@@ -209,6 +209,7 @@ i32 build_max_live(const struct pipeline *pipe);
 struct value lower_expr(struct builder *b, const struct expr *expr);
 struct value lower_col(struct builder *b, u32 col);
 struct value lower_null(struct builder *b, struct type type);
+u16 lower_zero(struct builder *b, enum kind kind); /* a literal to stand for NULL */
 /* `v` where cond (a value of 1), else `w`; both of SQL type `type`. */
 struct value lower_choose(struct builder *b, u16 cond, struct value v, struct value w,
                           struct type type);
