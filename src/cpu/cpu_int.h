@@ -224,6 +224,11 @@ FALLIBLE index_build(struct exec *x, const struct step *step);
 FALLIBLE set_build(struct exec *x, const struct step *step); /* index_set.c */
 FALLIBLE sort_run(struct exec *x, const struct step *step);
 FALLIBLE rank_run(struct exec *x, const struct step *step);
+/* window.c, fold.c */
+FALLIBLE window_run(struct exec *x, const struct step *step);
+FALLIBLE fold_run(struct exec *x, const struct step *step);
+/* Whether two rows of a column are equal, as grouping sees it: NULL equals NULL, NaN equals NaN. */
+bool column_same(const struct column *col, i64 a, i64 b);
 
 struct cpu_device {
     struct device dev;

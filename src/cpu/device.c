@@ -88,6 +88,16 @@ static FALLIBLE cpu_run(struct device *dev, struct exec *x, u32 step_no, const s
         TRY(sort_run(x, step));
         metric->rows_out += x->vars[step->src].rows;
         return ERR_OK;
+    case STEP_WINDOW:
+        metric->rows_in += x->vars[step->src].rows;
+        TRY(window_run(x, step));
+        metric->rows_out += x->vars[step->dst].rows;
+        return ERR_OK;
+    case STEP_FOLD:
+        metric->rows_in += x->vars[step->src].rows;
+        TRY(fold_run(x, step));
+        metric->rows_out += x->vars[step->dst].rows;
+        return ERR_OK;
     case STEP_RANK:
         TRY(rank_run(x, step));
         metric->rows_in = metric->rows_out = x->vars[step->dst].rows;

@@ -235,7 +235,7 @@ static struct value lower_in(struct builder *b, const struct expr *expr) {
 
 /* choices */
 
-static void same_kind(struct builder *b, struct value *x, struct value *y) {
+void lower_same_kind(struct builder *b, struct value *x, struct value *y) {
     enum kind kx = reg_kind(b, x->reg);
     enum kind ky = reg_kind(b, y->reg);
     bool text = kx == KIND_STR || ky == KIND_STR || reg_dict(b, x->reg) || reg_dict(b, y->reg);
@@ -284,7 +284,7 @@ static struct value choose(struct builder *b, u16 cond, struct value v, bool v_m
     if (value_is_null(b, w)) {
         return choose_null(b, cond, v, v_masked);
     }
-    same_kind(b, &v, &w);
+    lower_same_kind(b, &v, &w);
     struct value r = {build_sel(b, cond, v.reg, w.reg), NO_REG};
     if (v.null != NO_REG && w.null != NO_REG) {
         r.null = build_sel(b, cond, v.null, w.null);

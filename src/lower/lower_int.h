@@ -214,6 +214,8 @@ u16 lower_zero(struct builder *b, enum kind kind); /* a literal to stand for NUL
 struct value lower_choose(struct builder *b, u16 cond, struct value v, struct value w,
                           struct type type);
 bool value_is_null(const struct builder *b, struct value v); /* constant NULL */
+void lower_same_kind(struct builder *b, struct value *x,
+                     struct value *y); /* the same kind, dictionary */
 
 /* condition.c */
 void lower_filter(struct builder *b, struct expr *const *conds, i64 count);
@@ -275,7 +277,12 @@ struct builder *lower_shared(struct lower *l, const struct rel *rel);
 struct builder *lower_table_func(struct lower *l, const struct rel *rel);
 void shared_count(struct lower *l, const struct rel *rel);
 
+/* window.c */
+struct builder *lower_window(struct lower *l, const struct rel *rel);
+
 /* aggregate.c, values.c */
+/* A value of a column of the pipeline's source variable, and its NULL flag. */
+struct value lower_source_value(struct builder *b, u32 col);
 struct builder *lower_agg(struct lower *l, const struct rel *rel);
 struct builder *lower_values(struct lower *l, const struct rel *rel);
 

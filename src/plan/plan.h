@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "defs/agg.def"
+#include "defs/frame.h"
 #include "defs/func.def"
 #include "defs/ops.h"
 #include "defs/rel.def"
@@ -19,13 +20,6 @@ enum rel_kind { WF_RELS(X, ) REL_COUNT };
 #undef X
 #define X(A, name, text, arguments, doc) FUNC_##name,
 enum func { WF_FUNCS(X, ) FUNC_COUNT };
-#undef X
-#define X(A, name, text, arguments, how, doc) AGG_##name,
-enum agg { WF_AGGS(X, ) AGG_END };
-#undef X
-
-#define X(A, name, text, fewest, most, doc) WINDOW_##name,
-enum window_func { WF_WINDOWS(X, ) WINDOW_END };
 #undef X
 
 #define X(A, name, text, fewest, most, doc) TABLE_FUNC_##name,
@@ -98,16 +92,6 @@ struct agg_call {
     i32 position;
 };
 
-/* A frame's end: how far from the current row. */
-enum bound {
-    BOUND_UNBOUNDED_BEFORE,
-    BOUND_BEFORE,
-    BOUND_CURRENT,
-    BOUND_AFTER,
-    BOUND_UNBOUNDED_AFTER
-};
-enum frame_mode { FRAME_ROWS, FRAME_RANGE, FRAME_GROUPS };
-enum frame_exclude { EXCLUDE_NONE, EXCLUDE_CURRENT, EXCLUDE_GROUP, EXCLUDE_TIES };
 struct frame {
     u8 mode;
     u8 from, to; /* enum bound */
