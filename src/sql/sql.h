@@ -41,6 +41,7 @@ struct statement {
     u32 col_count;           /* CREATE TABLE */
     struct column_def *cols;
     b8 if_exists; /* DROP IF EXISTS, CREATE IF NOT EXISTS */
+    b8 or_replace; /* CREATE OR REPLACE TABLE */
     i32 name_count;          /* DROP: several names */
     const char **names;
     i32 *positions;
