@@ -1,8 +1,10 @@
 /* vm_agg.h: the virtual machine with an aggregation sink. Small tables live in shared memory, in as
  * many private copies per block as fit, and are merged into the state when the block ends; larger
  * ones are updated where they are. */
-#define WF_MIN_BLOCKS 5 /* 96 registers: with fewer, what spills costs more than the blocks gain \
-                         */
+#define WF_MIN_BLOCKS                                                          \
+    5 /* 96 registers: with fewer, what spills costs more than the blocks gain \
+       */
+#define VM_TILE_ROWS 1024u
 #include "vm.h"
 
 FN void vm_agg_one(const u8 *s, u64 *table, u32 copies, u32 word_count, const u8 *word_ops,
