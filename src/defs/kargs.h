@@ -24,7 +24,9 @@ enum seg_form {
     SEG_I32,
     SEG_I64,
     SEG_F32,
-    SEG_F64
+    SEG_F64,
+    SEG_STR, /* u32 end offsets; `bytes` are the bytes */
+    SEG_VIEW /* views whose addresses are the host's */
 };
 enum null_form { NULLS_NONE, NULLS_BITS, NULLS_BYTES }; /* bit 1 = valid; byte 1 = NULL */
 
@@ -35,6 +37,21 @@ struct kseg {
     u64 base_high;
     u32 form;      /* enum seg_form */
     u32 null_form; /* enum null_form */
+    /* Text. SEG_STR: the bytes, and in `base` their address on the host. Codes that are loaded as
+     * text: the dictionary's views, base_high of them. */
+    const u8 *bytes;
+};
+
+/* Bytes of strings that lie in both memories. Views in registers hold addresses of the device that
+ * executes; those in variables the host's, so that rows can be fetched as they are and what the
+ * card holds may come and go between two steps. Kernels translate by tables ordered by `from`. */
+struct ktext {
+    u64 from, to, bytes;
+};
+struct ktexts {
+    const struct ktext *items;
+    u32 count;
+    u32 pad;
 };
 
 /* One opcode of the virtual machine. Registers are places in shared memory, in units of 16 bytes;
@@ -59,6 +76,9 @@ struct kop {
 #define KOP_MOVES 16u  /* may change which rows are active */
 #define KOP_WIDE_A 32u /* hot: operand a is the four-byte value of an eight-byte operation */
 #define KOP_WIDE_B 64u
+/* c of a LOAD or LOADV of text: nothing but the output uses it, the view keeps the host's address.
+ */
+#define KOP_HOST_TEXT 1u
 /* LOAD whose form is known: into a register of 4 (class 1) or 8 bytes (class 2). Signed and
  * floating forms of the register's own width are the unsigned one; others stay OP_LOAD. */
 #define KOP_LOAD(class_no, form) (0x4000u + (class_no)*16u + (form))
@@ -141,6 +161,7 @@ struct kout {
     u16 reg;   /* virtual machine: where the value and the flag are */
     u16 null_reg;
     u32 bytes;
+    u32 is_text; /* views of this device, to be translated */
 };
 
 enum agg_form { AGG_DENSE, AGG_HASH };
@@ -192,6 +213,8 @@ struct kargs {
     i64 limit;    /* stop after that many; -1 = never */
     struct kagg agg;
     u64 *report;
+    struct ktexts texts_in;  /* host to device: text read from variables */
+    struct ktexts texts_out; /* device to host: text written to variables */
 };
 
 /* Fixed kernels that are not pipelines. */

@@ -89,22 +89,13 @@ struct planner {
 
 /* --- what is refused --- */
 
-static const char *refuse_op(struct arena *arena, const struct pipeline *pipe,
-                             const struct op *op) {
+static const char *refuse_op(struct arena *arena, const struct op *op) {
     const struct op_info *info = &op_infos[op->code];
     if (info->flags & OP_MAKES) {
         return arena_printf(arena, "%s makes strings, which only the CPU does", info->name);
     }
     if (info->flags & OP_HOST) {
         return arena_printf(arena, "%s reads text, which only the CPU does", info->name);
-    }
-    if (op->dst != NO_REG && pipe->regs[op->dst].kind == KIND_STR) {
-        return arena_printf(arena, "%s handles text that is not dictionary-coded", info->name);
-    }
-    for (u32 i = 0; !(info->flags & OP_CONTROL) && i < info->arity; i++) {
-        if (info->operands[i] == KIND_STR) {
-            return arena_printf(arena, "%s handles text that is not dictionary-coded", info->name);
-        }
     }
     if (!(info->flags & OP_CONTROL)) {
         return NULL;
@@ -140,18 +131,12 @@ static const char *refuse_pipe(struct arena *arena, const struct pipeline *pipe)
     if (sink->kind == SINK_LUT) {
         return "lookup tables are filled on the host";
     }
-    for (u32 c = 0; sink->kind == SINK_ROWS && c < sink->col_count; c++) {
-        if (pipe->regs[sink->cols[c].reg].kind == KIND_STR) {
-            return arena_printf(arena, "output column %u is text that is not dictionary-coded",
-                                c + 1);
-        }
-    }
     if (sink->kind == SINK_AGG && sink->word_count > AGG_MAX_WORDS) {
         return arena_printf(arena, "the aggregation has %u words", sink->word_count);
     }
     u32 matches = 0;
     for (u32 i = 0; i < pipe->op_count; i++) {
-        const char *refusal = refuse_op(arena, pipe, &pipe->ops[i]);
+        const char *refusal = refuse_op(arena, &pipe->ops[i]);
         if (refusal) {
             return refusal;
         }
@@ -359,6 +344,24 @@ static void find_facts(struct planner *p) {
     }
 }
 
+/* Text that is loaded and goes straight to rows keeps the host's address. */
+static void find_host_text(struct planner *p) {
+    const struct pipeline *pipe = p->pipe;
+    struct gpu_plan *plan = p->plan;
+    plan->host_text = NEW_ARRAY(p->arena, b8, pipe->reg_count + 1);
+    for (u32 r = 0; r < pipe->reg_count; r++) {
+        bool is_text = pipe->regs[r].kind == KIND_STR;
+        plan->has_text |= is_text;
+        plan->host_text[r] = is_text && p->facts[r].uses == p->facts[r].sink_uses;
+    }
+    for (u32 i = 0; i < pipe->op_count; i++) {
+        const struct op *op = &pipe->ops[i];
+        if (writes(op) && op->code != OP_LOAD && op->code != OP_LOADV) {
+            plan->host_text[op->dst] = 0;
+        }
+    }
+}
+
 /* --- places --- */
 
 static u16 take_bytes(struct planner *p, u32 bytes) {
@@ -487,6 +490,9 @@ static const char *emit_op(struct planner *p, struct emitter *e, u32 i) {
     } else if (op->code != OP_LOAD && op->code != OP_LOADN && op->code != OP_EMIT) {
         kop.a = place_of(p, op->a);
         kop.b = op->code == OP_LUT ? op->b : 0;
+    }
+    if (writes(op) && p->plan->host_text[op->dst]) {
+        kop.c = KOP_HOST_TEXT;
     }
     if (op->code == OP_MATCH) { /* cursors and ends, side by side */
         kop.b = take_bytes(p, 2 * 4 * VM_TILE_ROWS);
@@ -663,8 +669,8 @@ static bool load_late(struct planner *p, u32 i) {
     const struct op *op = &p->pipe->ops[i];
     const struct facts *f = op->code == OP_LOAD ? &p->facts[op->dst] : NULL;
     u32 class = f ? class_of(p->pipe->regs[op->dst].kind) : 0;
-    if (!f || f->defs != 1 || f->uses != f->sink_uses || (class != 1 && class != 2) ||
-        op->imm >= KOP_ASIDE) {
+    bool late = class == 1 || class == 2 || (f && p->plan->host_text[op->dst]);
+    if (!f || f->defs != 1 || f->uses != f->sink_uses || !late || op->imm >= KOP_ASIDE) {
         return false;
     }
     p->plan->places[op->dst] = (u16)(KOP_ASIDE | op->imm);
@@ -827,6 +833,7 @@ const char *gpu_plan_make(struct arena *arena, const struct program *program,
     p.last = NEW_ARRAY(arena, u32, pipe->reg_count + 1); /* fusing lengthens lives */
     memcpy(p.last, out->last, sizeof(u32) * pipe->reg_count);
     find_facts(&p);
+    find_host_text(&p);
     place_consts(&p);
     struct emitter e = {.depth = 0};
     for (u32 i = 0; i < pipe->op_count; i++) {

@@ -9,7 +9,6 @@
  * every launch; a launch covers few enough rows to end within 100 ms. */
 #include "gpu/gpu_job.h"
 
-
 #define WEAVE_LEAST_ROWS 65536 /* under auto, less is not worth a compiler's time */
 #define SHARED_UNASKED (40LL << 10)
 #define ARGS_LEAST_BYTES (64LL << 10)
@@ -39,6 +38,7 @@ static void lay_out(struct job *j) {
     for (u32 i = 0; i < j->sig_count; i++) {
         j->sigs[i].ops_at = take(j, plan->ops.count * (i64)sizeof(struct kop));
     }
+    j->texts_in_at = take(j, gpu_job_text_room(j, NULL));
     i64 outs = sink->kind == SINK_ROWS ? sink->col_count : 0;
     j->outs_at = take(j, outs * j->slot_count * (i64)sizeof(struct kout));
     j->words_at = take(j, sink->word_count);
@@ -49,6 +49,7 @@ static void lay_out(struct job *j) {
         b->segs_at = take(j, b->count * j->col_count * (i64)sizeof(struct kseg));
         b->rows_at = take(j, b->count * 8);
         b->starts_at = take(j, b->count * 8);
+        b->texts_at = take(j, gpu_job_text_room(j, b));
         b->zone_count = (u32)((b->max_rows + ZONE_ROWS - 1) >> ZONE_SHIFT);
         b->zones_at = -1;
         for (i64 p = b->first; p < b->first + b->count && b->zones_at < 0; p++) {
@@ -70,6 +71,9 @@ static FALLIBLE fill_operands(struct job *j) {
         u32 lit = plan->lits.items[i];
         memset(&lits[i], 0, sizeof lits[i]);
         memcpy(&lits[i], &x->lits[lit], kind_bytes[x->program->lit_kinds[lit]]);
+        if (x->program->lit_kinds[lit] == KIND_STR) {
+            memcpy(&lits[i], &j->lit_views[i], sizeof(str));
+        }
     }
     for (i64 i = 0; i < plan->luts.count; i++) {
         TRY(gpu_var_lut(j->g, x, plan->luts.items[i], &luts[i], moved));
@@ -82,6 +86,7 @@ static FALLIBLE fill_operands(struct job *j) {
         memcpy(j->blob + j->indexes_at, j->indexes,
                sizeof(struct kindex) * (size_t)plan->indexes.count);
     }
+    j->text_in_count = gpu_job_texts_in(j, (struct ktext *)(void *)(j->blob + j->texts_in_at));
     for (u32 i = 0; i < j->sig_count; i++) {
         gpu_plan_forms(plan, j->sigs[i].cols, (struct kop *)(void *)(j->blob + j->sigs[i].ops_at));
     }
@@ -107,7 +112,7 @@ static void fill_sink(struct job *j) {
 }
 
 static FALLIBLE fill_batch(struct job *j, i64 i) {
-    const struct batch *b = &j->batches[i];
+    struct batch *b = &j->batches[i];
     struct kseg *segs = (struct kseg *)(void *)(j->blob + b->segs_at);
     i64 *rows = (i64 *)(void *)(j->blob + b->rows_at);
     i64 *starts = (i64 *)(void *)(j->blob + b->starts_at);
@@ -118,6 +123,7 @@ static FALLIBLE fill_batch(struct job *j, i64 i) {
                                 &segs[(i64)c * b->count + p]));
         }
     }
+    b->text_count = gpu_job_texts_out(j, b, segs, (struct ktext *)(void *)(j->blob + b->texts_at));
     for (i64 p = 0; p < b->count; p++) {
         const struct part *part = &j->parts[b->first + p];
         rows[p] = part->rows;
@@ -252,7 +258,9 @@ static struct kargs batch_args(const struct job *j, i64 i) {
                          .capacity = j->capacity,
                          .limit = sink->kind == SINK_ROWS ? sink->limit : -1,
                          .agg = j->agg,
-                         .report = AT(u64 *, j->reports_at + report)};
+                         .report = AT(u64 *, j->reports_at + report),
+                         .texts_in = {AT(const struct ktext *, j->texts_in_at), j->text_in_count},
+                         .texts_out = {AT(const struct ktext *, b->texts_at), b->text_count}};
     args.agg.word_ops = AT(const u8 *, j->words_at);
     args.agg.word_regs = AT(const u16 *, j->word_regs_at);
 #undef AT
@@ -446,6 +454,7 @@ static FALLIBLE run_job(struct job *j) {
     }
     TRY(gpu_job_source(j));
     TRY(gpu_job_place(j));
+    TRY(gpu_job_texts(j));
     bool again = true;
     while (again) {
         TRY(run_once(j, &again));
@@ -461,6 +470,7 @@ wf_status gpu_run_pipeline(struct gpu *g, struct exec *x, u32 step_no, const str
         (void)g->api->ctx_synchronize();
     }
     gpu_job_sink_drop(&j);
+    gpu_job_texts_drop(&j);
     struct step_metric *metric = j.metric;
     metric->device = !j.used_woven ? "gpu vm" : j.used_vm ? "gpu vm+woven" : "gpu woven";
     metric->rows_in += j.source_rows;

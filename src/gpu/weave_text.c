@@ -44,6 +44,10 @@ static const char *kind_text(u8 kind) {
     return kind_names[kind];
 }
 
+static const char *zero_text(u8 kind) {
+    return kind == KIND_STR ? "str_none()" : "0";
+}
+
 /* A register as an operand of row i. */
 static const char *operand(const struct weaver *v, u16 reg, char buf[24]) {
     snprintf(buf, 24, v->pipe->regs[reg].is_const ? "r%u" : "r%u[i]", reg);
@@ -124,10 +128,13 @@ static bool part_used(const struct pipeline *pipe, const char *part) {
 }
 
 static void put_functions(struct weaver *v) {
-    static const char *const parts[] = {"int", "float", "date"};
+    static const char *const parts[] = {"int", "float", "date", "like"};
     line(v, "#define WF_MIN_BLOCKS %d", min_blocks(v->plan));
     line(v, "#include \"block.h\"");
     line(v, "#include \"defs/fault.h\"");
+    if (v->plan->has_text) {
+        line(v, "#include \"text.h\"");
+    }
     for (i32 i = 0; i < COUNT_OF(parts); i++) {
         if (part_used(v->pipe, parts[i])) {
             line(v, "#include \"defs/fn_%s.h\"", parts[i]);
@@ -157,11 +164,12 @@ static void put_functions(struct weaver *v) {
 static void put_literal(struct weaver *v, const struct op *op, u16 number) {
     static const char *const heads[KIND_COUNT] = {
         [KIND_B8] = "(b8)",       [KIND_I32] = "(i32)(u32)",     [KIND_I64] = "(i64)",
-        [KIND_I128] = "i128_of(", [KIND_F32] = "bits_f32((u32)", [KIND_F64] = "bits_f64("};
+        [KIND_I128] = "i128_of(", [KIND_F32] = "bits_f32((u32)", [KIND_F64] = "bits_f64(",
+        [KIND_STR] = "str_of("};
     char tail[40] = "";
     char value[120];
     u8 kind = v->pipe->regs[op->dst].kind;
-    if (kind == KIND_I128) {
+    if (kind == KIND_I128 || kind == KIND_STR) {
         snprintf(tail, sizeof tail, ", args.lits[%u].high)", number);
     } else if (kind == KIND_F32 || kind == KIND_F64) {
         snprintf(tail, sizeof tail, ")");
@@ -330,6 +338,20 @@ static const char *element(u32 op, u8 form, char buf[160]) {
     return buf;
 }
 
+static void put_load_text(struct weaver *v, const struct op *op) {
+    bool keep = v->when_depth && v->seen[op->dst];
+    declare_column(v, op->imm);
+    line(v, EACH "{");
+    if (!keep) {
+        line(v, "    r%u[i] = str_none();", op->dst);
+    }
+    line(v, "    if (act >> i & 1u) {");
+    line(v, "        r%u[i] = text_load(&s%u, row + ROW(i), %du, args.texts_in, args.texts_out);",
+         op->dst, op->imm, v->plan->host_text[op->dst]);
+    line(v, "    }");
+    line(v, "}");
+}
+
 static void put_load(struct weaver *v, u32 at, const struct op *op) {
     u8 form = v->w->cols[op->imm].form;
     u8 kind = v->pipe->regs[op->dst].kind;
@@ -406,12 +428,15 @@ static void put_gather(struct weaver *v, const struct op *op, u16 number) {
     if (v->when_depth && v->seen[op->dst]) {
         line(v, "%s value = r%u[i];", kind, op->dst);
     } else {
-        line(v, "%s value = 0;", kind);
+        line(v, "%s value = %s;", kind, zero_text(v->pipe->regs[op->dst].kind));
     }
     line(v, "if (act >> i & 1u) {");
     v->depth++;
     if (op->code == OP_LOADV) {
         line(v, "value = ((const %s *)v%u.data)[%s];", kind, number, key);
+        if (v->pipe->regs[op->dst].kind == KIND_STR && !v->plan->host_text[op->dst]) {
+            line(v, "value = text_moved(args.texts_in.items, args.texts_in.count, value);");
+        }
     } else if (op->code == OP_LOADVN) {
         line(v, "value = v%u.nulls ? v%u.nulls[%s] : (b8)0;", number, number, key);
     } else {
@@ -420,8 +445,9 @@ static void put_gather(struct weaver *v, const struct op *op, u16 number) {
         } else {
             line(v, "const i64 at = %s < 0 ? (i64)%u : (i64)%s;", key, op->b, key);
         }
-        line(v, "value = at < t%u.len ? ((const %s *)t%u.data)[at] : (%s)0;", number, kind, number,
-             kind);
+        line(v, "value = at < t%u.len ? ((const %s *)t%u.data)[at] : %s%s;", number, kind, number,
+             v->pipe->regs[op->dst].kind == KIND_B8 ? "(b8)" : "",
+             zero_text(v->pipe->regs[op->dst].kind));
     }
     v->depth--;
     line(v, "}");
@@ -435,7 +461,11 @@ static void put_gather(struct weaver *v, const struct op *op, u16 number) {
 static void put_scalar(struct weaver *v, const struct op *op) {
     const struct op_info *info = &op_infos[op->code];
     bool faults = info->flags & OP_FAULTS;
-    bool heavy = info->cost >= 8 && v->filtered;
+    bool text = false; /* views of rows that are not there point nowhere */
+    for (u32 k = 0; k < info->arity; k++) {
+        text = text || info->operands[k] == KIND_STR;
+    }
+    bool heavy = text || (info->cost >= 8 && v->filtered);
     bool keep = v->when_depth > 0 && v->seen[op->dst];
     const u16 regs[3] = {op->a, op->b, op->c};
     char call[200];
@@ -449,13 +479,13 @@ static void put_scalar(struct weaver *v, const struct op *op) {
     const char *only = keep || heavy ? "if (act >> i & 1u) " : "";
     if (!faults) {
         if (heavy && !keep) {
-            line(v, EACH "{ r%u[i] = 0; }", op->dst);
+            line(v, EACH "{ r%u[i] = %s; }", op->dst, zero_text(info->result));
         }
         line(v, EACH "{ %s{ r%u[i] = %s; } }", only, op->dst, call);
         return;
     }
     if (heavy && !keep) {
-        line(v, EACH "{ r%u[i] = 0; }", op->dst);
+        line(v, EACH "{ r%u[i] = %s; }", op->dst, zero_text(info->result));
     }
     line(v, EACH "{");
     line(v, "    u8 f = 0;");
@@ -546,14 +576,16 @@ static void put_match(struct weaver *v, u32 at, const struct op *op, u16 number)
 
 /* --- sinks --- */
 
+#define STAGE_TEXT "str_vec(text_moved(args.texts_out.items, args.texts_out.count, %s))"
 static void put_stage(struct weaver *v, u16 reg, u8 kind, u32 turn, const char *target, u32 c) {
     static const char *const types[17] = {[1] = "u8", [4] = "u32", [8] = "u64", [16] = "vec16"};
     u32 bytes = kind_bytes[kind];
     char buf[24];
-    char value[80];
+    char value[120];
     const char *name = operand(v, reg, buf);
     snprintf(value, sizeof value,
-             kind == KIND_F32   ? "f32_bits(%s)"
+             kind == KIND_STR   ? v->plan->host_text[reg] ? "str_vec(%s)" : STAGE_TEXT
+             : kind == KIND_F32 ? "f32_bits(%s)"
              : kind == KIND_F64 ? "f64_bits(%s)"
              : bytes == 16      ? "i128_vec(%s)"
              : bytes == 8       ? "(u64)%s"
@@ -684,7 +716,11 @@ static void put_op(struct weaver *v, u32 at) {
         }
         break;
     case OP_LOAD:
-        put_load(v, at, op);
+        if (v->pipe->regs[op->dst].kind == KIND_STR) {
+            put_load_text(v, op);
+        } else {
+            put_load(v, at, op);
+        }
         break;
     case OP_LOADN:
         put_load_nulls(v, at, op);
