@@ -155,6 +155,20 @@ struct kindex {
     const u32 *rows;
 };
 
+/* Strings or pairs to dense numbers. An entry is its hash and the pair, or the length of the string and
+ * where in the heap it is: eight bytes to a word, the first one highest. */
+#define INTERN_WORDS 3u
+enum { INTERN_ENTRIES, INTERN_BYTES, INTERN_COUNTS };
+struct kintern {
+    u32 *slots; /* number + 1; 0 = free */
+    u64 *entries;
+    u8 *heap;
+    u64 *counts;     /* entries and bytes in use; both may run past their limits */
+    u64 slot_count;  /* a power of two */
+    u64 entry_limit; /* half of it */
+    u64 heap_bytes;
+};
+
 struct kout {
     u8 *data;
     b8 *nulls; /* 0 = the column has no NULL flags */
@@ -187,7 +201,7 @@ struct kagg {
 
 /* One report per launch or per step, in device memory. */
 enum { REPORT_FAULT, REPORT_RETRY, REPORT_ROWS, REPORT_SPARE, REPORT_WORDS };
-enum { RETRY_OUTPUT = 1, RETRY_TABLE = 2, RETRY_DUPLICATE = 4 }; /* bits */
+enum { RETRY_OUTPUT = 1, RETRY_TABLE = 2, RETRY_DUPLICATE = 4, RETRY_INTERN = 8 }; /* bits */
 
 struct kargs {
     const struct kseg *segs; /* [column * tablet_count + tablet] */
@@ -206,6 +220,7 @@ struct kargs {
     const struct kcol *luts;
     const struct kcol *cols;
     const struct kindex *indexes;
+    const struct kintern *interns;
     const struct kout *outs;
     u32 out_count;
     u32 pad;
@@ -233,6 +248,13 @@ struct kbuild {
     u32 *cursor;
     u32 *rows;
     u64 *report;
+};
+
+struct kintern_fill { /* puts entries that are there already into empty slots */
+    struct kintern intern;
+    i64 count;
+    u32 is_text;
+    u32 pad;
 };
 
 struct kscan { /* exclusive sums of u32 in place, in three launches */

@@ -15,6 +15,7 @@ set(WF_EMBEDDED
   prelude.h=gpu/kernels/prelude.h
   block.h=gpu/kernels/block.h
   text.h=gpu/kernels/text.h
+  intern.h=gpu/kernels/intern.h
   vm.h=gpu/kernels/vm.h
   vm_rows.h=gpu/kernels/vm_rows.h
   vm_agg.h=gpu/kernels/vm_agg.h

@@ -238,6 +238,8 @@ struct gpu_plan {
     struct u32_list luts; /* variables */
     VEC(struct plan_col) cols;
     struct u32_list indexes; /* variables */
+    struct u32_list interns; /* variables */
+    b8 adds_interns;         /* not only finds */
     u16 *op_imm;             /* kernel number of every opcode's literal, table, column or index */
     VEC(struct kop) ops;
     u32 hoist_count;
@@ -253,6 +255,8 @@ struct gpu_plan {
 /* NULL, or why the GPU cannot run it; texts live in `arena`. */
 const char *gpu_plan_make(struct arena *arena, const struct program *program,
                           const struct pipeline *pipe, struct gpu_plan *out);
+
+bool gpu_op_adds(const struct op *op); /* INTERN or INTERN2 that may add */
 
 struct weave_col {      /* the layout of a source column */
     u8 form, null_form; /* enum seg_form, null_form */
@@ -310,7 +314,12 @@ struct gpu_var {
     struct gpu_block *lut;
     i64 lut_len;
     struct gpu_str_list texts; /* in the execution's arena */
+    struct kintern intern;     /* INTERN */
+    struct gpu_block *intern_blocks[4];
+    i64 intern_count, intern_bytes; /* in use */
 };
+/* The variable's record on the card, made when missing. */
+FALLIBLE gpu_var_get(struct gpu *g, struct exec *x, u32 var, struct gpu_var **out);
 FALLIBLE gpu_var_new(struct gpu *g, struct exec *x, u32 var, u32 col_count, struct gpu_var **out);
 void gpu_var_release(void *var);
 /* Column `col` of a variable on the card, uploaded from its chunks when it is not there yet. */
@@ -335,6 +344,16 @@ void gpu_str_add(struct exec *x, struct gpu_str_list *list, struct gpu_str text)
 void gpu_str_drop(struct gpu *g, struct gpu_str_list *list);
 /* The text's address on the card, copied there when missing. */
 FALLIBLE gpu_str_addr(struct gpu *g, struct exec *x, struct gpu_str *text, u64 *out, i64 *moved);
+
+/* --- interners (gpu_intern.c) --- */
+
+/* The table on the card, with everything the host's holds; grow: at least twice as large as it was.
+ */
+FALLIBLE gpu_intern_open(struct gpu *g, struct exec *x, u32 var, bool is_text, bool grow,
+                         struct kintern *out, i64 *moved);
+/* After a step that adds: what it added; brought to the host where results need it. */
+FALLIBLE gpu_intern_close(struct gpu *g, struct exec *x, u32 var, i64 *moved);
+FALLIBLE gpu_intern_fetch(struct gpu *g, struct exec *x, u32 var, i64 *moved);
 
 /* --- steps (gpu_run.c, gpu_build.c) --- */
 

@@ -113,6 +113,9 @@ static const char *refuse_op(struct arena *arena, const struct op *op) {
     case OP_END:
     case OP_PROBE:
     case OP_MATCH:
+    case OP_INTERN:
+    case OP_INTERN2:
+    case OP_UNPAIR:
     case OP_EMIT:
         return NULL;
     default:
@@ -146,6 +149,10 @@ static const char *refuse_pipe(struct arena *arena, const struct pipeline *pipe)
         return arena_printf(arena, "the pipeline has %u MATCH opcodes", matches);
     }
     return NULL;
+}
+
+bool gpu_op_adds(const struct op *op) {
+    return (op->code == OP_INTERN && op->b != 1) || (op->code == OP_INTERN2 && op->c != 1);
 }
 
 /* --- numbering what opcodes refer to --- */
@@ -187,6 +194,11 @@ static void number_op(struct planner *p, u32 i) {
     case OP_MATCH:
         imm = number_u32(p->arena, &plan->indexes, op->imm);
         break;
+    case OP_INTERN:
+    case OP_INTERN2:
+    case OP_UNPAIR:
+        imm = number_u32(p->arena, &plan->interns, op->imm);
+        break;
     case OP_LOADV:
     case OP_LOADVN:
         imm = number_col(p, op->b, op->imm);
@@ -198,6 +210,7 @@ static void number_op(struct planner *p, u32 i) {
     default:
         break;
     }
+    plan->adds_interns |= gpu_op_adds(op);
     plan->has_match |= op->code == OP_MATCH;
     plan->op_imm[i] = imm;
 }
@@ -241,6 +254,7 @@ static void use_op(struct planner *p, u32 at) {
             op->code != OP_ROWNO && op->code != OP_END) {
             use(p, op->a, at);
         }
+        use(p, op->code == OP_INTERN2 ? op->b : NO_REG, at);
     } else {
         const u16 operands[3] = {op->a, op->b, op->c};
         for (u32 i = 0; i < info->arity; i++) {
@@ -314,6 +328,7 @@ static void note_op(struct planner *p, const struct op *op, u32 depth) {
     } else if (op->code != OP_CONST && op->code != OP_LOAD && op->code != OP_LOADN &&
                op->code != OP_ROWNO && op->code != OP_END) {
         note_use(p, op->a, flags);
+        note_use(p, op->code == OP_INTERN2 ? op->b : NO_REG, false);
     }
     if (writes(op)) {
         struct facts *f = &p->facts[op->dst];
@@ -489,7 +504,13 @@ static const char *emit_op(struct planner *p, struct emitter *e, u32 i) {
         drop_place(p, 0, kop.dst);
     } else if (op->code != OP_LOAD && op->code != OP_LOADN && op->code != OP_EMIT) {
         kop.a = place_of(p, op->a);
-        kop.b = op->code == OP_LUT ? op->b : 0;
+        kop.b = op->code == OP_LUT || op->code == OP_UNPAIR ? op->b : 0;
+        if (op->code == OP_INTERN2) {
+            kop.b = place_of(p, op->b);
+        }
+        if (op->code == OP_INTERN || op->code == OP_INTERN2) {
+            kop.c = gpu_op_adds(op) ? 0 : 1;
+        }
     }
     if (writes(op) && p->plan->host_text[op->dst]) {
         kop.c = KOP_HOST_TEXT;

@@ -38,6 +38,7 @@ static void lay_out(struct job *j) {
     for (u32 i = 0; i < j->sig_count; i++) {
         j->sigs[i].ops_at = take(j, plan->ops.count * (i64)sizeof(struct kop));
     }
+    j->interns_at = take(j, plan->interns.count * (i64)sizeof(struct kintern));
     j->texts_in_at = take(j, gpu_job_text_room(j, NULL));
     i64 outs = sink->kind == SINK_ROWS ? sink->col_count : 0;
     j->outs_at = take(j, outs * j->slot_count * (i64)sizeof(struct kout));
@@ -85,6 +86,10 @@ static FALLIBLE fill_operands(struct job *j) {
     if (plan->indexes.count) {
         memcpy(j->blob + j->indexes_at, j->indexes,
                sizeof(struct kindex) * (size_t)plan->indexes.count);
+    }
+    if (plan->interns.count) {
+        memcpy(j->blob + j->interns_at, j->interns,
+               sizeof(struct kintern) * (size_t)plan->interns.count);
     }
     j->text_in_count = gpu_job_texts_in(j, (struct ktext *)(void *)(j->blob + j->texts_in_at));
     for (u32 i = 0; i < j->sig_count; i++) {
@@ -253,6 +258,7 @@ static struct kargs batch_args(const struct job *j, i64 i) {
                          .luts = AT(const struct kcol *, j->luts_at),
                          .cols = AT(const struct kcol *, j->cols_at),
                          .indexes = AT(const struct kindex *, j->indexes_at),
+                         .interns = AT(const struct kintern *, j->interns_at),
                          .outs = AT(const struct kout *, j->outs_at + outs),
                          .out_count = sink->kind == SINK_ROWS ? sink->col_count : 0,
                          .capacity = j->capacity,
@@ -425,7 +431,47 @@ static FALLIBLE init_state(struct job *j) {
     return gpu_launch(g, function, blocks, BLOCK_THREADS, 0, g->streams[0], &args, j->x->err);
 }
 
+/* How the pipeline uses an interner. */
+static void intern_use(const struct job *j, i64 number, bool *out_text, bool *out_adds) {
+    *out_text = *out_adds = false;
+    for (u32 i = 0; i < j->pipe->op_count; i++) {
+        const struct op *op = &j->pipe->ops[i];
+        bool names = op->code == OP_INTERN || op->code == OP_INTERN2 || op->code == OP_UNPAIR;
+        if (names && j->plan.op_imm[i] == number) {
+            *out_text = *out_text || op->code == OP_INTERN;
+            *out_adds = *out_adds || gpu_op_adds(op);
+        }
+    }
+}
+
+static FALLIBLE open_interns(struct job *j) {
+    const struct u32_list *interns = &j->plan.interns;
+    j->interns = NEW_ARRAY(j->x->arena, struct kintern, interns->count + 1);
+    for (i64 i = 0; i < interns->count; i++) {
+        bool is_text;
+        bool adds;
+        intern_use(j, i, &is_text, &adds);
+        TRY(gpu_intern_open(j->g, j->x, interns->items[i], is_text, adds && j->interns_full,
+                            &j->interns[i], &j->metric->bytes_moved));
+    }
+    j->interns_full = 0;
+    return ERR_OK;
+}
+
+static FALLIBLE close_interns(struct job *j) {
+    for (i64 i = 0; i < j->plan.interns.count; i++) {
+        bool is_text;
+        bool adds;
+        intern_use(j, i, &is_text, &adds);
+        if (adds) {
+            TRY(gpu_intern_close(j->g, j->x, j->plan.interns.items[i], &j->metric->bytes_moved));
+        }
+    }
+    return ERR_OK;
+}
+
 static FALLIBLE run_once(struct job *j, bool *out_again) {
+    TRY(open_interns(j));
     TRY(gpu_job_sink_begin(j));
     TRY(send_args(j));
     TRY(init_state(j));
@@ -436,6 +482,7 @@ static FALLIBLE run_once(struct job *j, bool *out_again) {
         TRY(run_slots(j));
     }
     TRY(collect(j));
+    TRY(close_interns(j));
     TRY(gpu_job_sink_end(j, out_again));
     gpu_job_sink_drop(j);
     return ERR_OK;

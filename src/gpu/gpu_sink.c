@@ -259,7 +259,7 @@ wf_status gpu_job_sink_begin(struct job *j) {
     if (sink->kind == SINK_AGG) {
         return agg_begin(j);
     }
-    j->to_host = j->place != PLACE_CACHED && !j->plan.has_match &&
+    j->to_host = j->place != PLACE_CACHED && !j->plan.has_match && !j->plan.adds_interns &&
                  j->x->settings->gpu_result == RESULT_HOST && feeds_host(j->x->program, sink->var);
     if (j->to_host) {
         j->x->vars[sink->var].on_host = 1;
@@ -300,7 +300,10 @@ wf_status gpu_job_sink_end(struct job *j, bool *out_again) {
     if (report[REPORT_FAULT] != ~0ULL) {
         return ERR_OK; /* the runtime raises it; the rows do not matter */
     }
-    if (sink->kind == SINK_ROWS) {
+    if (report[REPORT_RETRY] & RETRY_INTERN) {
+        j->interns_full = 1;
+        *out_again = true;
+    } else if (sink->kind == SINK_ROWS) {
         TRY(rows_end(j, report, out_again));
     } else if (report[REPORT_RETRY] & RETRY_TABLE) {
         j->groups_wanted = MAX_OF((i64)report[REPORT_ROWS], (i64)j->agg.slot_count) * 2;

@@ -44,11 +44,13 @@ void gpu_var_release(void *var) {
     gpu_heap_free(g, gv->index_rows);
     gpu_heap_free(g, gv->lut);
     gpu_str_drop(g, &gv->texts);
+    for (i32 i = 0; i < COUNT_OF(gv->intern_blocks); i++) {
+        gpu_heap_free(g, gv->intern_blocks[i]);
+    }
     mem_free(g->mem, gv, gv->bytes);
 }
 
-/* The variable's record on the card, made when missing. */
-static FALLIBLE var_get(struct gpu *g, struct exec *x, u32 var, struct gpu_var **out) {
+wf_status gpu_var_get(struct gpu *g, struct exec *x, u32 var, struct gpu_var **out) {
     struct variable *v = &x->vars[var];
     struct gpu_var *gv = v->gpu;
     if (gv && gv->epoch == g->epoch) {
@@ -146,7 +148,7 @@ static FALLIBLE upload_column(struct gpu *g, struct exec *x, const struct variab
 wf_status gpu_var_col(struct gpu *g, struct exec *x, u32 var, u32 col, struct kcol *out,
                       i64 *moved) {
     struct gpu_var *gv = NULL;
-    TRY(var_get(g, x, var, &gv));
+    TRY(gpu_var_get(g, x, var, &gv));
     if (!gv->cols[col].addr) {
         TRY(upload_column(g, x, &x->vars[var], gv, col, moved));
     }
@@ -175,7 +177,7 @@ static FALLIBLE upload_views(struct gpu *g, struct exec *x, const struct variabl
 wf_status gpu_var_lut(struct gpu *g, struct exec *x, u32 var, struct kcol *out, i64 *moved) {
     struct variable *v = &x->vars[var];
     struct gpu_var *gv = NULL;
-    TRY(var_get(g, x, var, &gv));
+    TRY(gpu_var_get(g, x, var, &gv));
     if (!gv->lut) {
         i64 bytes = v->lut_len * kind_bytes[x->program->vars[var].lut_kind];
         if (x->program->vars[var].lut_kind == KIND_STR) {
@@ -190,7 +192,7 @@ wf_status gpu_var_lut(struct gpu *g, struct exec *x, u32 var, struct kcol *out, 
 
 wf_status gpu_var_index(struct gpu *g, struct exec *x, u32 var, struct kindex *out, i64 *moved) {
     struct gpu_var *gv = NULL;
-    TRY(var_get(g, x, var, &gv));
+    TRY(gpu_var_get(g, x, var, &gv));
     if (!gv->heads) {
         const struct index *index = x->vars[var].index;
         if (!index) {
@@ -285,6 +287,10 @@ wf_status gpu_var_fetch(struct gpu *g, struct exec *x, u32 var) {
     struct variable *v = &x->vars[var];
     struct gpu_var *gv = v->gpu;
     struct error *err = x->err;
+    if (gv && v->kind == VAR_INTERN) {
+        i64 moved = 0;
+        return gpu_intern_fetch(g, x, var, &moved);
+    }
     if (!gv || v->on_host || (v->kind != VAR_ROWS && v->kind != VAR_AGG)) {
         return ERR_OK;
     }

@@ -132,8 +132,8 @@ static void put_functions(struct weaver *v) {
     line(v, "#define WF_MIN_BLOCKS %d", min_blocks(v->plan));
     line(v, "#include \"block.h\"");
     line(v, "#include \"defs/fault.h\"");
-    if (v->plan->has_text) {
-        line(v, "#include \"text.h\"");
+    if (v->plan->has_text || v->plan->interns.count) {
+        line(v, "#include \"%s.h\"", v->plan->interns.count ? "intern" : "text");
     }
     for (i32 i = 0; i < COUNT_OF(parts); i++) {
         if (part_used(v->pipe, parts[i])) {
@@ -539,6 +539,31 @@ static void put_probe(struct weaver *v, u32 at, const struct op *op, u16 number)
     line(v, "}");
 }
 
+/* INTERN, INTERN2, UNPAIR. */
+static void put_intern(struct weaver *v, const struct op *op, u16 number) {
+    char a[24];
+    char b[24];
+    bool keep = v->when_depth && v->seen[op->dst];
+    operand(v, op->a, a);
+    line(v, EACH "{");
+    if (!keep) {
+        line(v, "    r%u[i] = 0;", op->dst);
+    }
+    line(v, "    if (act >> i & 1u) {");
+    if (op->code == OP_UNPAIR) {
+        line(v, "        r%u[i] = intern_half(&args.interns[%u], %s, %uu);", op->dst, number, a,
+             op->b);
+    } else if (op->code == OP_INTERN) {
+        line(v, "        r%u[i] = intern_text(&args.interns[%u], %s, %du, args.report);", op->dst,
+             number, a, !gpu_op_adds(op));
+    } else {
+        line(v, "        r%u[i] = intern_pair(&args.interns[%u], %s, %s, %du, args.report);",
+             op->dst, number, a, operand(v, op->b, b), !gpu_op_adds(op));
+    }
+    line(v, "    }");
+    line(v, "}");
+}
+
 static void put_match(struct weaver *v, u32 at, const struct op *op, u16 number) {
     const struct weave_index *index = &v->w->indexes[number];
     char key[24];
@@ -729,6 +754,11 @@ static void put_op(struct weaver *v, u32 at) {
     case OP_LOADVN:
     case OP_LUT:
         put_gather(v, op, number);
+        break;
+    case OP_INTERN:
+    case OP_INTERN2:
+    case OP_UNPAIR:
+        put_intern(v, op, number);
         break;
     case OP_ROWNO:
         line(v, EACH "{ r%u[i] = number + ROW(i); }", op->dst);

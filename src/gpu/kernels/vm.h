@@ -14,6 +14,7 @@
 #define WF_VM_H
 
 #include "block.h"
+#include "intern.h"
 #include "text.h"
 
 #include "defs/fault.h"
@@ -856,6 +857,24 @@ FN_SLOW u32 vm_probe(u8 *s, struct vm_op op, const struct kindex *ix, u32 act) {
     return act;
 }
 
+FN_SLOW void vm_intern(u8 *s, struct vm_op op, const struct kintern *t, u32 act, u64 *report) {
+    VM_EACH_ROW {
+        if (act >> i & 1u) {
+            u32 code = op_code(op);
+            if (code == OP_UNPAIR) {
+                put1_i64(s, op_dst(op), i, intern_half(t, get1_i32(s, op_a(op), i), op_b(op)));
+            } else if (code == OP_INTERN) {
+                put1_i32(s, op_dst(op), i,
+                         intern_text(t, get1_str(s, op_a(op), i), op_c(op), report));
+            } else {
+                put1_i32(s, op_dst(op), i,
+                         intern_pair(t, get1_i64(s, op_a(op), i), get1_i64(s, op_b(op), i),
+                                     op_c(op), report));
+            }
+        }
+    }
+}
+
 /* Cursor and end of every row's run live in two places side by side, the first at b. */
 #define VM_END_PLACE(place) ((place) + VM_GROUPS * VM_PLANE / 16u)
 FN_SLOW u32 vm_match(u8 *s, struct vm_op op, const struct kindex *ix, u32 act) {
@@ -1264,6 +1283,11 @@ FN i32 vm_tile_open(struct vm_tile *t, const i64 *tablet_rows, const u8 *zones, 
         }                                                                                         \
         break;                                                                                    \
     }                                                                                             \
+    case OP_INTERN:                                                                               \
+    case OP_INTERN2:                                                                              \
+    case OP_UNPAIR:                                                                               \
+        vm_intern(s, op, &args.interns[op_imm(op)], act, args.report);                            \
+        break;                                                                                    \
     case OP_FILTER:                                                                               \
         act &= vm_mask(s, op_a(op));                                                              \
         break;                                                                                    \
