@@ -155,8 +155,8 @@ struct kindex {
     const u32 *rows;
 };
 
-/* Strings or pairs to dense numbers. An entry is its hash and the pair, or the length of the string and
- * where in the heap it is: eight bytes to a word, the first one highest. */
+/* Strings or pairs to dense numbers. An entry is its hash and the pair, or the length of the string
+ * and where in the heap it is: eight bytes to a word, the first one highest. */
 #define INTERN_WORDS 3u
 enum { INTERN_ENTRIES, INTERN_BYTES, INTERN_COUNTS };
 struct kintern {
@@ -184,7 +184,17 @@ enum agg_form { AGG_DENSE, AGG_HASH };
  * is in use. */
 #define AGG_EMPTY 0xa5a5a5a5a5a5a5a5ULL
 #define AGG_TRIES 512u
-#define AGG_MAX_WORDS 64
+#define AGG_MAX_WORDS 1024
+
+/* Words `word` to word + count - 1 are limbs `first` and on of an exact sum of the double at `reg`,
+ * whose limb 0 starts at bit 2^(the constant at lsb). A value touches few of them, so that they
+ * have no registers: their word_regs are AGG_NO_REG. */
+#define AGG_NO_REG 0xffffu
+struct klimbs {
+    u16 reg, lsb;
+    u16 word, count;
+    i32 first;
+};
 
 struct kagg {
     u64 *state;
@@ -197,6 +207,9 @@ struct kagg {
     u16 has_key;
     const u8 *word_ops;   /* enum word_op */
     const u16 *word_regs; /* virtual machine: places */
+    const struct klimbs *limbs;
+    u32 limb_count;
+    u32 pad;
 };
 
 /* One report per launch or per step, in device memory. */

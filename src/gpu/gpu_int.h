@@ -230,6 +230,11 @@ struct u32_list {
 struct plan_col {
     u32 var, col;
 };
+struct plan_limbs { /* words that are limbs of one exact sum: see struct klimbs */
+    u16 reg, lsb;   /* registers */
+    u32 word, count;
+    i32 first;
+};
 struct gpu_plan {
     const struct program *program;
     const struct pipeline *pipe;
@@ -248,8 +253,10 @@ struct gpu_plan {
     i64 slot_bytes;
     i32 max_live;
     b8 has_match;
-    b8 *col_used;  /* source columns that are loaded */
-    b8 has_text;   /* some register holds text */
+    b8 *col_used; /* source columns that are loaded */
+    b8 has_text;  /* some register holds text */
+    VEC(struct plan_limbs) limbs;
+    b8 *is_limb;   /* registers that are only part of those */
     b8 *host_text; /* registers of text that keep the host's address: only rows take them */
 };
 /* NULL, or why the GPU cannot run it; texts live in `arena`. */

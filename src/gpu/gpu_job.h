@@ -79,6 +79,7 @@ struct job {
     u8 *blob;
     i64 blob_bytes;
     i64 lits_at, luts_at, cols_at, indexes_at, outs_at, words_at, word_regs_at, reports_at;
+    i64 limbs_at;
     i64 interns_at;
     struct kintern *interns;
     b8 interns_full; /* run again with larger ones */

@@ -65,6 +65,7 @@ struct facts {
     u32 defs, uses;
     u32 sink_uses;
     u16 def_code;
+    u32 def_at;  /* the opcode */
     u16 wide_of; /* four-byte register that its user widens; NO_REG = none */
     b8 deep;     /* written inside WHEN */
     b8 aside;    /* every use reads a boolean that lives outside shared memory */
@@ -334,6 +335,7 @@ static void note_op(struct planner *p, const struct op *op, u32 depth) {
         struct facts *f = &p->facts[op->dst];
         f->defs++;
         f->def_code = op->code;
+        f->def_at = (u32)(op - p->pipe->ops);
         f->deep |= depth > 0;
     }
 }
@@ -432,6 +434,63 @@ static u16 place_made(struct planner *p, u16 reg) {
         }
     }
     return p->plan->places[reg] = take_place(p, class_of(p->pipe->regs[reg].kind));
+}
+
+/* --- exact sums --- */
+
+enum { LIMBS_LEAST = 7 }; /* fewer are cheaper as registers, added up per thread first */
+
+static i32 const_i32(const struct planner *p, u16 reg) {
+    return p->plan->program->lits[p->plan->lits.items[p->const_lit[reg]]].i32;
+}
+
+/* The FLIMB that makes word w and serves nothing else; NULL when it is something different. */
+static const struct op *limb_op(const struct planner *p, const struct sink *sink, u32 w) {
+    u16 reg = w < sink->word_count ? sink->word_regs[w] : NO_REG;
+    if (reg == NO_REG || sink->words[w] != WORD_ADD) {
+        return NULL;
+    }
+    const struct facts *f = &p->facts[reg];
+    const struct op *op = &p->pipe->ops[f->def_at];
+    bool plain = f->defs == 1 && f->uses == 1 && !f->deep && f->def_code == OP_FLIMB_F64;
+    return plain && p->pipe->regs[op->b].is_const && p->pipe->regs[op->c].is_const ? op : NULL;
+}
+
+/* Words that are the limbs of one sum from w on. */
+static u32 limb_run(const struct planner *p, const struct sink *sink, u32 w) {
+    const struct op *first = limb_op(p, sink, w);
+    u32 count = first != NULL;
+    while (count) {
+        const struct op *next = limb_op(p, sink, w + count);
+        if (!next || next->a != first->a || const_i32(p, next->b) != const_i32(p, first->b) ||
+            const_i32(p, next->c) != const_i32(p, first->c) + (i32)count) {
+            break;
+        }
+        count++;
+    }
+    return count;
+}
+
+/* A long run of limbs gets no registers: the sink takes them from the value itself. */
+static void find_limbs(struct planner *p) {
+    struct gpu_plan *plan = p->plan;
+    const struct sink *sink = plan->sink;
+    plan->is_limb = NEW_ARRAY(p->arena, b8, p->pipe->reg_count + 1);
+    for (u32 w = 0; sink->kind == SINK_AGG && w < sink->word_count;) {
+        u32 count = limb_run(p, sink, w);
+        if (count >= LIMBS_LEAST) {
+            const struct op *op = limb_op(p, sink, w);
+            struct plan_limbs run = {op->a, op->b, w, count, const_i32(p, op->c)};
+            VEC_PUSH(p->arena, &plan->limbs, run);
+            u32 last = plan->has_match ? p->pipe->op_count : p->pipe->op_count - 1;
+            p->last[op->a] = plan->last[op->a] = last;
+            for (u32 i = 0; i < count; i++) {
+                plan->is_limb[sink->word_regs[w + i]] = 1;
+                plan->first[sink->word_regs[w + i]] = 0xffffffffu;
+            }
+        }
+        w += MAX_OF(count, 1u);
+    }
 }
 
 /* --- opcodes for the virtual machine --- */
@@ -729,7 +788,9 @@ static u32 emit_fused(struct planner *p, const struct emitter *e, u32 i) {
     if (e->depth > 0 || filters_at_once(p, i, 0)) {
         return 0;
     }
-    if (load_late(p, i) || widen_later(p, i)) {
+    const struct op *op = &p->pipe->ops[i];
+    bool limb = writes(op) && p->plan->is_limb[op->dst];
+    if (limb || load_late(p, i) || widen_later(p, i)) {
         release_dead(p, i);
         return 1;
     }
@@ -856,6 +917,7 @@ const char *gpu_plan_make(struct arena *arena, const struct program *program,
     find_facts(&p);
     find_host_text(&p);
     place_consts(&p);
+    find_limbs(&p);
     struct emitter e = {.depth = 0};
     for (u32 i = 0; i < pipe->op_count; i++) {
         u32 fused = emit_fused(&p, &e, i);

@@ -30,7 +30,8 @@ static void lay_out(struct job *j) {
     const struct gpu_plan *plan = &j->plan;
     const struct sink *sink = plan->sink;
     j->blob_bytes = 0;
-    (void)take(j, 8 * (1 + AGG_MAX_WORDS)); /* gpu_job_sink_end puts column addresses here */
+    (void)take(j,
+               8 * (1 + (i64)sink->word_count)); /* gpu_job_sink_end puts column addresses here */
     j->lits_at = take(j, plan->lits.count * (i64)sizeof(struct klit));
     j->luts_at = take(j, plan->luts.count * (i64)sizeof(struct kcol));
     j->cols_at = take(j, plan->cols.count * (i64)sizeof(struct kcol));
@@ -44,6 +45,7 @@ static void lay_out(struct job *j) {
     j->outs_at = take(j, outs * j->slot_count * (i64)sizeof(struct kout));
     j->words_at = take(j, sink->word_count);
     j->word_regs_at = take(j, sink->word_count * (i64)sizeof(u16));
+    j->limbs_at = take(j, plan->limbs.count * (i64)sizeof(struct klimbs));
     j->reports_at = take(j, report_count(j) * REPORT_WORDS * 8);
     for (i64 i = 0; i < j->batch_count; i++) {
         struct batch *b = &j->batches[i];
@@ -103,7 +105,14 @@ static void fill_sink(struct job *j) {
     u16 *regs = (u16 *)(void *)(j->blob + j->word_regs_at);
     for (u32 w = 0; sink->kind == SINK_AGG && w < sink->word_count; w++) {
         j->blob[j->words_at + w] = sink->words[w];
-        regs[w] = j->plan.places[sink->word_regs[w]];
+        u16 reg = sink->word_regs[w];
+        regs[w] = j->plan.is_limb[reg] ? (u16)AGG_NO_REG : j->plan.places[reg];
+    }
+    struct klimbs *limbs = (struct klimbs *)(void *)(j->blob + j->limbs_at);
+    for (i64 i = 0; i < j->plan.limbs.count; i++) {
+        const struct plan_limbs *run = &j->plan.limbs.items[i];
+        limbs[i] = (struct klimbs){j->plan.places[run->reg], j->plan.places[run->lsb],
+                                   (u16)run->word, (u16)run->count, run->first};
     }
     struct kout *outs = (struct kout *)(void *)(j->blob + j->outs_at);
     for (i32 s = 0; s < j->slot_count; s++) {
@@ -269,6 +278,8 @@ static struct kargs batch_args(const struct job *j, i64 i) {
                          .texts_out = {AT(const struct ktext *, b->texts_at), b->text_count}};
     args.agg.word_ops = AT(const u8 *, j->words_at);
     args.agg.word_regs = AT(const u16 *, j->word_regs_at);
+    args.agg.limbs = AT(const struct klimbs *, j->limbs_at);
+    args.agg.limb_count = (u32)j->plan.limbs.count;
 #undef AT
     return args;
 }

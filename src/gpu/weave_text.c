@@ -189,6 +189,22 @@ static const char *const word_names[WORD_COUNT] = {
 #undef X
 };
 
+enum { MOST_ACCUMULATORS = 24 };
+
+static bool is_limb(const struct weaver *v, u32 word) {
+    return v->plan->is_limb[v->plan->sink->word_regs[word]];
+}
+
+/* One group with few words: they are kept in registers until the block ends. */
+static bool accumulates(const struct weaver *v) {
+    const struct sink *sink = v->plan->sink;
+    u32 words = 0;
+    for (u32 w = 0; w < sink->word_count; w++) {
+        words += !is_limb(v, w);
+    }
+    return sink->key == NO_REG && words <= MOST_ACCUMULATORS;
+}
+
 static void put_setup(struct weaver *v) {
     const struct sink *sink = v->plan->sink;
     line(v, "SHARED_BYTES(s_bytes);");
@@ -220,7 +236,10 @@ static void put_setup(struct weaver *v) {
         line(v, "b_agg_begin(table, args.agg.copies, args.agg.slot_count, %u, args.agg.word_ops);",
              sink->word_count);
     }
-    for (u32 w = 0; sink->key == NO_REG && w < sink->word_count; w++) {
+    for (u32 w = 0; accumulates(v) && w < sink->word_count; w++) {
+        if (is_limb(v, w)) {
+            continue;
+        }
         line(v, "i64 acc%u = word_identity(%s);", w, word_names[sink->words[w]]);
     }
 }
@@ -655,10 +674,36 @@ static void put_emit_rows(struct weaver *v) {
     line(v, "}");
 }
 
+/* Long exact sums: the few limbs that a value touches. */
+static void put_agg_limbs(struct weaver *v, bool shared) {
+    char x[24];
+    for (i64 l = 0; l < v->plan->limbs.count; l++) {
+        const struct plan_limbs *run = &v->plan->limbs.items[l];
+        operand(v, run->reg, x);
+        line(v, "for (i32 k = 0, limb = limb_first(%s, r%u); k < (i32)AGG_LIMBS; k++, limb++) {", x,
+             run->lsb);
+        line(v, "    const i64 part = op_FLIMB_F64(%s, r%u, limb);", x, run->lsb);
+        line(v, "    const u32 no = (u32)(limb - %d);", run->first);
+        line(v, "    if (part && no < %uu) {", run->count);
+        if (shared) {
+            line(v,
+                 "        agg_shared_word(table, args.agg.copies, at + %u + no, WORD_ADD, part);",
+                 1 + run->word);
+        } else {
+            line(v, "        atom_add_u64(at + %u + no, (u64)part);", 1 + run->word);
+        }
+        line(v, "    }");
+        line(v, "}");
+    }
+}
+
 static void put_agg_words(struct weaver *v, bool shared) {
     const struct sink *sink = v->plan->sink;
     for (u32 w = 0; w < sink->word_count; w++) {
         char buf[24];
+        if (is_limb(v, w)) {
+            continue;
+        }
         const char *x = operand(v, sink->word_regs[w], buf);
         const char *op = word_names[sink->words[w]];
         if (shared) {
@@ -667,6 +712,7 @@ static void put_agg_words(struct weaver *v, bool shared) {
             line(v, "word_atom(%s, at + %u, %s);", op, 1 + w, x);
         }
     }
+    put_agg_limbs(v, shared);
 }
 
 static void put_emit_agg(struct weaver *v) {
@@ -677,11 +723,21 @@ static void put_emit_agg(struct weaver *v) {
     v->depth++;
     line(v, "if (act >> i & 1u) {");
     v->depth++;
-    if (sink->key == NO_REG) {
+    if (accumulates(v)) {
         for (u32 w = 0; w < sink->word_count; w++) {
+            if (is_limb(v, w)) {
+                continue;
+            }
             line(v, "acc%u = word_merge(%s, acc%u, %s);", w, word_names[sink->words[w]], w,
                  operand(v, sink->word_regs[w], buf));
         }
+        if (v->plan->limbs.count) {
+            line(v, "const u64 at = 0;");
+            put_agg_limbs(v, true);
+        }
+    } else if (sink->key == NO_REG) {
+        line(v, "const u64 at = 0;");
+        put_agg_words(v, true);
     } else if (v->w->agg_copies) {
         operand(v, sink->key, key);
         line(v, "const u64 at = (u64)%s * %u;", key, 1 + sink->word_count);
@@ -716,7 +772,10 @@ static void put_emit_agg(struct weaver *v) {
 static void put_finish(struct weaver *v) {
     const struct sink *sink = v->plan->sink;
     if (sink->kind == SINK_AGG && v->w->agg_copies) {
-        for (u32 w = 0; sink->key == NO_REG && w < sink->word_count; w++) {
+        for (u32 w = 0; accumulates(v) && w < sink->word_count; w++) {
+            if (is_limb(v, w)) {
+                continue;
+            }
             line(v, "agg_shared_word(table, args.agg.copies, %u, %s, acc%u);", 1 + w,
                  word_names[sink->words[w]], w);
         }
@@ -792,7 +851,9 @@ static void put_op(struct weaver *v, u32 at) {
         }
         break;
     default:
-        put_scalar(v, op);
+        if (!v->plan->is_limb[op->dst]) {
+            put_scalar(v, op);
+        }
         break;
     }
     if (op->dst != NO_REG) {
