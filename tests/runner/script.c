@@ -95,13 +95,23 @@ static char *take_sql(struct script *s) {
     return sql;
 }
 
+/* A step that the GPU refuses by name; --verbose lists them. */
+static bool is_refusal(const struct script *s, const wf_error *error) {
+    bool refused = s->cell->gpu && strcmp(error->sqlstate, "0A000") == 0 &&
+                   strstr(error->message, "cannot run on the GPU");
+    if (refused && s->options->verbose) {
+        printf("REFUSED %s:%lld [%s] %s\n", s->path, (long long)s->at, s->cell->name, error->message);
+    }
+    return refused;
+}
+
 /* Outcomes that end a record without a verdict on its rows; true when the record is dealt with. */
 static bool excused(struct script *s, const wf_error *error) {
     if (s->cell->tiny_memory && strcmp(error->sqlstate, "53200") == 0) {
         s->tally->skipped++;
         return true;
     }
-    if (s->cell->gpu && strcmp(error->sqlstate, "0A000") == 0 && strstr(error->message, "cannot run on the GPU")) {
+    if (is_refusal(s, error)) {
         s->tally->refused++;
         return true;
     }
@@ -116,7 +126,7 @@ static bool excused(struct script *s, const wf_error *error) {
  * find its rows. */
 static bool run_elsewhere(struct script *s, const char *sql) {
     const wf_error *error = wf_connection_error(s->conn);
-    if (!s->cell->gpu || strcmp(error->sqlstate, "0A000") != 0 || !strstr(error->message, "cannot run on the GPU")) {
+    if (!is_refusal(s, error)) {
         return false;
     }
     bool fine = wf_set(s->conn, "device", "cpu") == WF_OK && wf_query(s->conn, sql, NULL) == WF_OK;

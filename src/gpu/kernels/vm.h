@@ -15,12 +15,15 @@
 #define WF_VM_H
 
 #include "block.h"
+#include "intern.h"
+#include "text.h"
 
 #include "defs/fault.h"
 #include "defs/op.def"
 #include "defs/fn_int.h"
 #include "defs/fn_float.h"
 #include "defs/fn_date.h"
+#include "defs/fn_like.h"
 
 #define VM_THREADS 128u
 #define VM_GROUPS (VM_TILE_ROWS / (4u * VM_THREADS)) /* of four rows, per thread */
@@ -157,6 +160,9 @@ FN f64 get1_f64(const u8 *s, u32 place, u32 i) {
 FN i128 get1_i128(const u8 *s, u32 place, u32 i) {
     return vec_i128(load16(s + vm_at16(place, i)));
 }
+FN str get1_str(const u8 *s, u32 place, u32 i) {
+    return vec_str(load16(s + vm_at16(place, i)));
+}
 
 FN void vm_put4(u8 *s, u32 place, u32 i, u32 x) {
     *(u32 *)(s + vm_at4(place, i)) = x;
@@ -181,6 +187,9 @@ FN void put1_f64(u8 *s, u32 place, u32 i, f64 x) {
 }
 FN void put1_i128(u8 *s, u32 place, u32 i, i128 x) {
     store16(s + vm_at16(place, i), i128_vec(x));
+}
+FN void put1_str(u8 *s, u32 place, u32 i, str x) {
+    store16(s + vm_at16(place, i), str_vec(x));
 }
 
 /* A group at once. */
@@ -226,6 +235,11 @@ FN void get4_f64(const u8 *s, u32 place, u32 h, f64 x[4]) {
 FN void get4_i128(const u8 *s, u32 place, u32 h, i128 x[4]) {
     UNROLL for (u32 j = 0; j < 4; j++) {
         x[j] = get1_i128(s, place, 4 * h + j);
+    }
+}
+FN void get4_str(const u8 *s, u32 place, u32 h, str x[4]) {
+    UNROLL for (u32 j = 0; j < 4; j++) {
+        x[j] = get1_str(s, place, 4 * h + j);
     }
 }
 
@@ -304,52 +318,64 @@ FN void put4_i128(u8 *s, u32 place, u32 h, const i128 x[4], u32 keep) {
         }
     }
 }
+FN void put4_str(u8 *s, u32 place, u32 h, const str x[4], u32 keep) {
+    UNROLL for (u32 j = 0; j < 4; j++) {
+        if (keep >> j & 1u) {
+            put1_str(s, place, 4 * h + j, x[j]);
+        }
+    }
+}
 
 /* --- scalar opcodes, from the table ---------------------------------------------------------- */
 
-/* Opcodes on strings are left out: the planner of launches refuses them. */
-#define VM_IF_b8(...) __VA_ARGS__
-#define VM_IF_i32(...) __VA_ARGS__
-#define VM_IF_i64(...) __VA_ARGS__
-#define VM_IF_i128(...) __VA_ARGS__
-#define VM_IF_f32(...) __VA_ARGS__
-#define VM_IF_f64(...) __VA_ARGS__
-#define VM_IF_str(...)
-
 #define X1(A, name, r, ka, part, cost, expr, text) \
-    VM_IF_##r(VM_IF_##ka(                          \
-        FN r fast_##name(ka a) { return expr; } FN_SLOW r slow_##name(ka a) { return expr; }))
-#define X2(A, name, r, ka, kb, part, cost, expr, text)                                    \
-    VM_IF_##r(VM_IF_##ka(VM_IF_##kb(                                                      \
-        FN r fast_##name(ka a, kb b) { return expr; } FN_SLOW r slow_##name(ka a, kb b) { \
-            return expr;                                                                  \
-        })))
+    FN r fast_##name(ka a) {                       \
+        return expr;                               \
+    }                                              \
+    FN_SLOW r slow_##name(ka a) {                  \
+        return expr;                               \
+    }
+#define X2(A, name, r, ka, kb, part, cost, expr, text) \
+    FN r fast_##name(ka a, kb b) {                     \
+        return expr;                                   \
+    }                                                  \
+    FN_SLOW r slow_##name(ka a, kb b) {                \
+        return expr;                                   \
+    }
 #define X3(A, name, r, ka, kb, kc, part, cost, expr, text) \
-    VM_IF_##r(VM_IF_##ka(VM_IF_##kb(VM_IF_##kc(            \
-        FN r fast_##name(ka a, kb b, kc c) {               \
-            return expr;                                   \
-        } FN_SLOW r slow_##name(ka a, kb b, kc c) { return expr; }))))
+    FN r fast_##name(ka a, kb b, kc c) {                   \
+        return expr;                                       \
+    }                                                      \
+    FN_SLOW r slow_##name(ka a, kb b, kc c) {              \
+        return expr;                                       \
+    }
 WF_OPS1(X1, )
 WF_OPS2(X2, )
 WF_OPS3(X3, )
 #undef X1
 #undef X2
 #undef X3
-#define X1(A, name, r, ka, part, cost, expr, text)                                          \
-    VM_IF_##r(VM_IF_##ka(                                                                   \
-        FN r fast_##name(ka a, u8 *f) { return expr; } FN_SLOW r slow_##name(ka a, u8 *f) { \
-            return expr;                                                                    \
-        }))
+#define X1(A, name, r, ka, part, cost, expr, text) \
+    FN r fast_##name(ka a, u8 *f) {                \
+        return expr;                               \
+    }                                              \
+    FN_SLOW r slow_##name(ka a, u8 *f) {           \
+        return expr;                               \
+    }
 #define X2(A, name, r, ka, kb, part, cost, expr, text) \
-    VM_IF_##r(VM_IF_##ka(VM_IF_##kb(                   \
-        FN r fast_##name(ka a, kb b, u8 *f) {          \
-            return expr;                               \
-        } FN_SLOW r slow_##name(ka a, kb b, u8 *f) { return expr; })))
+    FN r fast_##name(ka a, kb b, u8 *f) {              \
+        return expr;                                   \
+    }                                                  \
+    FN_SLOW r slow_##name(ka a, kb b, u8 *f) {         \
+        return expr;                                   \
+    }
 #define X3(A, name, r, ka, kb, kc, part, cost, expr, text) \
-    VM_IF_##r(VM_IF_##ka(VM_IF_##kb(VM_IF_##kc(            \
-        FN r fast_##name(ka a, kb b, kc c, u8 *f) {        \
-            return expr;                                   \
-        } FN_SLOW r slow_##name(ka a, kb b, kc c, u8 *f) { return expr; }))))
+    FN r fast_##name(ka a, kb b, kc c, u8 *f) {            \
+        return expr;                                       \
+    }                                                      \
+    FN_SLOW r slow_##name(ka a, kb b, kc c, u8 *f) {       \
+        return expr;                                       \
+    }
 WF_OPS1F(X1, )
 WF_OPS2F(X2, )
 WF_OPS3F(X3, )
@@ -410,6 +436,7 @@ FN u32 vm_bits(const b8 x[4]) {
 #define VM_OUT4_i128(z) put4_i128(s, op_dst(op), h, z, keep);
 #define VM_OUT4_f32(z) put4_f32(s, op_dst(op), h, z, keep);
 #define VM_OUT4_f64(z) put4_f64(s, op_dst(op), h, z, keep);
+#define VM_OUT4_str(z) put4_str(s, op_dst(op), h, z, keep);
 #define VM_OUT1_b8(z)                      \
     if (op_flags(op) & KOP_FILTERS) {      \
         act &= ~((u32)((z ^ 1) & 1) << i); \
@@ -421,6 +448,7 @@ FN u32 vm_bits(const b8 x[4]) {
 #define VM_OUT1_i128(z) put1_i128(s, op_dst(op), i, z);
 #define VM_OUT1_f32(z) put1_f32(s, op_dst(op), i, z);
 #define VM_OUT1_f64(z) put1_f64(s, op_dst(op), i, z);
+#define VM_OUT1_str(z) put1_str(s, op_dst(op), i, z);
 
 #define VM_WIDE(cost, size) ((cost) >= VM_HEAVY_COST || (size) >= 16)
 #define VM_KEEP u32 keep = op_flags(op) & KOP_MASKED ? act >> (4 * h) & 15u : 15u;
@@ -506,28 +534,24 @@ FN u32 vm_bits(const b8 x[4]) {
 #define VM_B(kb) get1_##kb(s, op_b(op), i)
 #define VM_C(kc) get1_##kc(s, op_c(op), i)
 /* A is the case macro: VM_LIGHT or VM_HEAVY, with _F for opcodes that may fail. */
-#define VM_X1(A, name, r, ka, part, cost, expr, text)                                  \
-    VM_IF_##r(VM_IF_##ka(A(name, r, VM_WIDE(cost, sizeof(r) | sizeof(ka)), VM_IN1(ka), \
-                           fast_##name(x[j]), slow_##name(VM_A(ka)))))
-#define VM_X2(A, name, r, ka, kb, part, cost, expr, text)                                         \
-    VM_IF_##r(VM_IF_##ka(                                                                         \
-        VM_IF_##kb(A(name, r, VM_WIDE(cost, sizeof(r) | sizeof(ka) | sizeof(kb)), VM_IN2(ka, kb), \
-                     fast_##name(x[j], y[j]), slow_##name(VM_A(ka), VM_B(kb))))))
-#define VM_X3(A, name, r, ka, kb, kc, part, cost, expr, text)               \
-    VM_IF_##r(VM_IF_##ka(VM_IF_##kb(                                        \
-        VM_IF_##kc(A(name, r, VM_WIDE(cost, sizeof(r)), VM_IN3(ka, kb, kc), \
-                     fast_##name(x[j], y[j], w[j]), slow_##name(VM_A(ka), VM_B(kb), VM_C(kc)))))))
-#define VM_X1F(A, name, r, ka, part, cost, expr, text)                                 \
-    VM_IF_##r(VM_IF_##ka(A(name, r, VM_WIDE(cost, sizeof(r) | sizeof(ka)), VM_IN1(ka), \
-                           fast_##name(x[j], &f), slow_##name(VM_A(ka), &f))))
-#define VM_X2F(A, name, r, ka, kb, part, cost, expr, text)                                        \
-    VM_IF_##r(VM_IF_##ka(                                                                         \
-        VM_IF_##kb(A(name, r, VM_WIDE(cost, sizeof(r) | sizeof(ka) | sizeof(kb)), VM_IN2(ka, kb), \
-                     fast_##name(x[j], y[j], &f), slow_##name(VM_A(ka), VM_B(kb), &f)))))
-#define VM_X3F(A, name, r, ka, kb, kc, part, cost, expr, text)                                     \
-    VM_IF_##r(VM_IF_##ka(                                                                          \
-        VM_IF_##kb(VM_IF_##kc(A(name, r, 1, VM_IN3(ka, kb, kc), fast_##name(x[j], y[j], w[j], &f), \
-                                slow_##name(VM_A(ka), VM_B(kb), VM_C(kc), &f))))))
+#define VM_X1(A, name, r, ka, part, cost, expr, text)                                \
+    A(name, r, VM_WIDE(cost, sizeof(r) | sizeof(ka)), VM_IN1(ka), fast_##name(x[j]), \
+      slow_##name(VM_A(ka)))
+#define VM_X2(A, name, r, ka, kb, part, cost, expr, text)                          \
+    A(name, r, VM_WIDE(cost, sizeof(r) | sizeof(ka) | sizeof(kb)), VM_IN2(ka, kb), \
+      fast_##name(x[j], y[j]), slow_##name(VM_A(ka), VM_B(kb)))
+#define VM_X3(A, name, r, ka, kb, kc, part, cost, expr, text)                               \
+    A(name, r, VM_WIDE(cost, sizeof(r)), VM_IN3(ka, kb, kc), fast_##name(x[j], y[j], w[j]), \
+      slow_##name(VM_A(ka), VM_B(kb), VM_C(kc)))
+#define VM_X1F(A, name, r, ka, part, cost, expr, text)                                   \
+    A(name, r, VM_WIDE(cost, sizeof(r) | sizeof(ka)), VM_IN1(ka), fast_##name(x[j], &f), \
+      slow_##name(VM_A(ka), &f))
+#define VM_X2F(A, name, r, ka, kb, part, cost, expr, text)                         \
+    A(name, r, VM_WIDE(cost, sizeof(r) | sizeof(ka) | sizeof(kb)), VM_IN2(ka, kb), \
+      fast_##name(x[j], y[j], &f), slow_##name(VM_A(ka), VM_B(kb), &f))
+#define VM_X3F(A, name, r, ka, kb, kc, part, cost, expr, text)           \
+    A(name, r, 1, VM_IN3(ka, kb, kc), fast_##name(x[j], y[j], w[j], &f), \
+      slow_##name(VM_A(ka), VM_B(kb), VM_C(kc), &f))
 #define VM_SCALARS(plain, failing) \
     WF_OPS1(VM_X1, plain)          \
     WF_OPS2(VM_X2, plain)          \
@@ -801,6 +825,16 @@ FN void vm_pick(u8 *s, struct vm_op op, const u8 *data, i64 at, u32 j) {
     }
 }
 
+FN_SLOW void vm_load_text(u8 *s, struct vm_op op, const struct kseg *seg, i64 row, u32 act,
+                          struct ktexts in, struct ktexts out) {
+    VM_EACH_ROW {
+        if (act >> i & 1u) {
+            put1_str(s, op_dst(op), i,
+                     text_load(seg, row + (i >> 2) * VM_SPAN + (i & 3u), op_c(op), in, out));
+        }
+    }
+}
+
 /* Codes below zero read entry `other`; what lies outside the table reads as zero. */
 FN_SLOW void vm_lut(u8 *s, struct vm_op op, const struct kcol *lut, u32 j) {
     i64 at = get1_i32(s, op_a(op), j);
@@ -824,6 +858,24 @@ FN_SLOW u32 vm_probe(u8 *s, struct vm_op op, const struct kindex *ix, u32 act) {
         }
     }
     return act;
+}
+
+FN_SLOW void vm_intern(u8 *s, struct vm_op op, const struct kintern *t, u32 act, u64 *report) {
+    VM_EACH_ROW {
+        if (act >> i & 1u) {
+            u32 code = op_code(op);
+            if (code == OP_UNPAIR) {
+                put1_i64(s, op_dst(op), i, intern_half(t, get1_i32(s, op_a(op), i), op_b(op)));
+            } else if (code == OP_INTERN) {
+                put1_i32(s, op_dst(op), i,
+                         intern_text(t, get1_str(s, op_a(op), i), op_c(op), report));
+            } else {
+                put1_i32(s, op_dst(op), i,
+                         intern_pair(t, get1_i64(s, op_a(op), i), get1_i64(s, op_b(op), i),
+                                     op_c(op), report));
+            }
+        }
+    }
 }
 
 /* Cursor and end of every row's run live in two places side by side, the first at b. */
@@ -1166,7 +1218,11 @@ FN i32 vm_tile_open(struct vm_tile *t, const i64 *tablet_rows, const u8 *zones, 
 #define VM_MAY (op_flags(op) & KOP_MASKED ? act : ~0u)
 #define VM_CONTROLS(emit)                                                                         \
     case OP_LOAD: {                                                                               \
-        VM_SEG NO_UNROLL for (u32 h = 0; h < VM_GROUPS; h++) {                                    \
+        VM_SEG if (op_kind(op) == KIND_STR) {                                                     \
+            vm_load_text(s, op, seg, t.row, act, args.texts_in, args.texts_out);                  \
+            break;                                                                                \
+        }                                                                                         \
+        NO_UNROLL for (u32 h = 0; h < VM_GROUPS; h++) {                                           \
             if (VM_ACTIVE) {                                                                      \
                 VM_KEEP vm_load(s, op, seg, t.row + h * VM_SPAN, h, keep);                        \
             }                                                                                     \
@@ -1201,6 +1257,11 @@ FN i32 vm_tile_open(struct vm_tile *t, const i64 *tablet_rows, const u8 *zones, 
                 i64 at = get1_i64(s, op_a(op), i);                                                \
                 if (op_code(op) == OP_LOADV) {                                                    \
                     vm_pick(s, op, args.cols[op_imm(op)].data, at, i);                            \
+                    if (op_kind(op) == KIND_STR && !op_c(op)) {                                   \
+                        put1_str(s, op_dst(op), i,                                                \
+                                 text_moved(args.texts_in.items, args.texts_in.count,             \
+                                            get1_str(s, op_dst(op), i)));                         \
+                    }                                                                             \
                 } else {                                                                          \
                     const b8 *nulls = args.cols[op_imm(op)].nulls;                                \
                     put1_b8(s, op_dst(op), i, nulls ? nulls[at] : (b8)0);                         \
@@ -1225,6 +1286,11 @@ FN i32 vm_tile_open(struct vm_tile *t, const i64 *tablet_rows, const u8 *zones, 
         }                                                                                         \
         break;                                                                                    \
     }                                                                                             \
+    case OP_INTERN:                                                                               \
+    case OP_INTERN2:                                                                              \
+    case OP_UNPAIR:                                                                               \
+        vm_intern(s, op, &args.interns[op_imm(op)], act, args.report);                            \
+        break;                                                                                    \
     case OP_FILTER:                                                                               \
         act &= vm_mask(s, op_a(op));                                                              \
         break;                                                                                    \

@@ -95,6 +95,17 @@ FN void vm_copy_late(const struct kseg *seg, i64 first, u32 bytes, u8 *data, u64
     }
 }
 
+/* Text: views of this device, or rows of a source column, as views of the host. */
+FN_SLOW void vm_copy_text(const u8 *s, const struct kseg *seg, i64 first, struct kout out, u64 base,
+                          u32 fits, const u16 *list, struct ktexts in, struct ktexts moved) {
+    VM_COPY_EACH {
+        str x = seg ? text_load(seg, first + list[k], 1, in, moved)
+                    : text_moved(moved.items, moved.count,
+                                 vec_str(load16(s + vm_elem(out.reg, 16, list[k]))));
+        store16(out.data + 16 * (base + k), str_vec(x));
+    }
+}
+
 /* Reserves room and lists the block's active rows. Sums of up to sixteen rows per thread by
  * ballots; while one thread reserves, the others list. s_sums holds 16 bits per warp. Two barriers.
  */
@@ -138,15 +149,18 @@ FN struct b_place b_vm_list(u16 *list, u64 *s_sums, u64 *s_base, u64 *counter, u
 
 FN void b_vm_emit(const u8 *s, u16 *list, u64 *s_sums, u64 *s_base, const struct kout *outs,
                   u32 out_count, const struct kseg *segs, u64 tablet_count, i64 first, i64 capacity,
-                  i64 limit, u64 *report, u32 act) {
+                  i64 limit, struct ktexts in, struct ktexts moved, u64 *report, u32 act) {
     struct b_place place = b_vm_list(list, s_sums, s_base, &report[REPORT_ROWS], act);
     if (place.total) {
         u32 fits = out_fits(place, capacity, limit, report);
         NO_UNROLL for (u32 c = 0; c < out_count; c++) {
             struct kout out = outs[c];
-            if (out.reg & KOP_ASIDE) {
-                vm_copy_late(segs + (out.reg & (KOP_ASIDE - 1u)) * tablet_count, first, out.bytes,
-                             out.data, place.base, fits, list);
+            const struct kseg *seg = segs + (out.reg & (KOP_ASIDE - 1u)) * tablet_count;
+            if (out.is_text) {
+                vm_copy_text(s, out.reg & KOP_ASIDE ? seg : (const struct kseg *)0, first, out,
+                             place.base, fits, list, in, moved);
+            } else if (out.reg & KOP_ASIDE) {
+                vm_copy_late(seg, first, out.bytes, out.data, place.base, fits, list);
             } else {
                 vm_copy(s, out.reg, out.bytes, out.data, place.base, fits, list);
             }
@@ -165,5 +179,5 @@ KERNEL(k_vm_rows, struct kargs, 128) {
     u16 *list = (u16 *)(s_slots + args.slot_bytes);
     VM_BODY(b_vm_emit(s_slots, list, s_sums, s_base, args.outs, args.out_count,
                       args.segs + t.tablet, args.tablet_count, t.row - (i64)t_id() * 4,
-                      args.capacity, args.limit, args.report, act))
+                      args.capacity, args.limit, args.texts_in, args.texts_out, args.report, act))
 }
