@@ -20,8 +20,11 @@ enum {
 i64 tpch_pool_bytes(void); /* what the pool takes, with room to write the last sentence */
 /* Writes one block of the pool; blocks may be written at once. */
 void tpch_pool_block(char *pool, i64 block);
-/* Reads the whole pool's random numbers and hands out what the marks must be. For tests. */
+/* Reads the whole pool's random numbers and hands out what the marks must be, and what they are.
+ * For tests. */
 void tpch_pool_walk(void (*mark)(void *arg, i64 block, u32 seed, i64 offset), void *arg);
+u32 tpch_pool_seed(i64 block);
+i64 tpch_pool_offset(i64 block);
 
 /* --- the generator ------------------------------------------------------------------------------
  */

@@ -135,6 +135,14 @@ i64 tpch_pool_bytes(void) {
 
 _Static_assert(COUNT_OF(tpch_pool_marks) == TPCH_POOL_BLOCKS, "a mark for every block");
 
+u32 tpch_pool_seed(i64 block) {
+    return tpch_pool_marks[block].seed;
+}
+
+i64 tpch_pool_offset(i64 block) {
+    return tpch_pool_marks[block].offset;
+}
+
 static i64 mark_at(i64 block) {
     return block < TPCH_POOL_BLOCKS ? block * TPCH_POOL_BLOCK_BYTES + tpch_pool_marks[block].offset
                                     : TPCH_POOL_BYTES;

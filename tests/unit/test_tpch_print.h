@@ -1,4 +1,5 @@
-/* test_tpch_print.h: rows of a generator as dbgen prints them: fields ended by '|', a line a row. */
+/* test_tpch_print.h: rows of a generator as dbgen prints them: fields ended by '|', a line a row.
+ */
 #ifndef TEST_TPCH_PRINT_H
 #define TEST_TPCH_PRINT_H
 
