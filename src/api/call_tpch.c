@@ -12,7 +12,8 @@ struct tpch_call {
     struct wf_connection *conn;
     struct rowset *rows;
     i64 millionths;
-    b8 queries_only;    /* columns => 'queries' */
+    b8 queries_only; /* columns => 'queries' */
+    enum tpch_text text;
     const char *schema; /* NULL: where CREATE TABLE puts it */
     const struct gen_table *tables;
     i32 table_count;
@@ -21,7 +22,7 @@ struct tpch_call {
 
 static FALLIBLE bad_call(struct wf_connection *conn, i32 position) {
     error_set(&conn->err, ERR_UNDEFINED_FUNCTION, position,
-              "tpch takes sf, a number, and optionally columns and schema");
+              "tpch takes sf, a number, and optionally columns, schema and text");
     error_hint(&conn->err,
                "As in CALL tpch(sf => 1) or CALL tpch(sf => 10, columns => 'queries').");
     return conn->err.code;
@@ -67,19 +68,24 @@ static FALLIBLE read_scale(struct wf_connection *conn, const struct expr *arg, i
     return value < TPCH_SCALE_MIN ? bad_scale(conn, arg->position) : ERR_OK;
 }
 
-static FALLIBLE read_columns(struct tpch_call *call, const struct expr *arg) {
+/* One of two words; *out is 1 for the second. Absent: the first. */
+static FALLIBLE read_choice(struct wf_connection *conn, const struct expr *arg, const char *name,
+                            const char *first, const char *second, b8 *out) {
+    *out = 0;
+    if (!arg) {
+        return ERR_OK;
+    }
     struct sv text = arg->is_null ? SV("") : sv_of(arg->value.str);
-    call->queries_only = sv_eq_nocase(text, SV("queries"));
-    if (!call->queries_only && !sv_eq_nocase(text, SV("all"))) {
-        FAIL_AT(&call->conn->err, INVALID_PARAMETER, arg->position,
-                "columns must be 'all' or 'queries', not '%.*s'", (int)MIN_OF(text.len, 60),
-                text.ptr);
+    *out = sv_eq_nocase(text, sv_from(second));
+    if (!*out && !sv_eq_nocase(text, sv_from(first))) {
+        FAIL_AT(&conn->err, INVALID_PARAMETER, arg->position, "%s must be '%s' or '%s', not '%.*s'",
+                name, first, second, (int)MIN_OF(text.len, 60), text.ptr);
     }
     return ERR_OK;
 }
 
 static FALLIBLE read_arguments(struct tpch_call *call) {
-    static const char *const names[] = {"sf", "columns", "schema"};
+    static const char *const names[] = {"sf", "columns", "schema", "text"};
     struct wf_connection *conn = call->conn;
     const struct statement *st = &call->rows->compiled->stmt;
     const struct expr *args[COUNT_OF(names)] = {NULL};
@@ -106,7 +112,11 @@ static FALLIBLE read_arguments(struct tpch_call *call) {
     if (args[2] && !args[2]->is_null) {
         call->schema = arena_sv(&call->rows->arena, sv_of(args[2]->value.str)).ptr;
     }
-    return args[1] ? read_columns(call, args[1]) : ERR_OK;
+    b8 duckdb_text;
+    TRY(read_choice(conn, args[1], "columns", "all", "queries", &call->queries_only));
+    TRY(read_choice(conn, args[3], "text", "dbgen", "duckdb", &duckdb_text));
+    call->text = duckdb_text ? TPCH_TEXT_DUCKDB : TPCH_TEXT_DBGEN;
+    return ERR_OK;
 }
 
 /* Runs statements of our own within this one. */
@@ -191,7 +201,7 @@ static FALLIBLE fill_tables(struct tpch_call *call, struct load_progress *progre
     TRY(arena_check(&rows->arena, &conn->err));
     struct generator *gen;
     struct pool *pool = conn->db->pool;
-    TRY(tpch_open(&gen, call->millionths, pool, &rows->mem, progress, &conn->err));
+    TRY(tpch_open(&gen, call->millionths, call->text, pool, &rows->mem, progress, &conn->err));
     wf_status status =
         generate_load(gen, tables, pool, &rows->mem, progress, &rows->rows_affected, &conn->err);
     tpch_close(gen);

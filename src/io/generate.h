@@ -54,10 +54,15 @@ void generate_run(struct pool *pool, i64 count, void (*task)(void *arg, i64 i, i
                   void *arg);
 
 enum { TPCH_SCALE_MIN = 1000, TPCH_SCALE_MAX = 1000000000 }; /* 0.001 and 1,000, in millionths */
+/* Whose addresses and comments: those of the official dbgen, or those of the dbgen in DuckDB, which
+ * cuts comments from the first 10 MiB of the pool and draws an address's letters from a range that
+ * does not wrap. All else is the same. */
+enum tpch_text { TPCH_TEXT_DBGEN, TPCH_TEXT_DUCKDB };
 /* TPC-H at scale factor `millionths` / 10^6: rows as the official dbgen makes them. Takes the
- * memory of the text pool (300 MiB) until it is closed. ERR_CANCELLED as told through progress. */
-FALLIBLE tpch_open(struct generator **out, i64 millionths, struct pool *pool, struct memory *mem,
-                   struct load_progress *progress, struct error *err);
+ * memory of the text pool, 300 MiB or 10, until it is closed. ERR_CANCELLED as told through
+ * progress. */
+FALLIBLE tpch_open(struct generator **out, i64 millionths, enum tpch_text text, struct pool *pool,
+                   struct memory *mem, struct load_progress *progress, struct error *err);
 void tpch_close(struct generator *gen);
 /* The tables, without opening. */
 const struct gen_table *tpch_tables(i32 *out_count);

@@ -199,7 +199,7 @@ static void pool_task(void *arg, i64 i, i32 worker) {
     const struct opening *opening = arg;
     UNUSED(worker);
     if (!load_progress_over(opening->progress)) {
-        tpch_pool_block(opening->tpch->pool, i);
+        tpch_pool_block(opening->tpch->pool, i, opening->tpch->pool_blocks);
     }
 }
 
@@ -222,11 +222,11 @@ static FALLIBLE prepare(struct opening *opening, struct pool *pool, struct error
     if (!tpch->line_starts) {
         return memory_refused(tpch->mem, err, starts_bytes(tpch));
     }
-    tpch->pool = mem_alloc(tpch->mem, tpch_pool_bytes());
+    tpch->pool = mem_alloc(tpch->mem, tpch_pool_bytes(tpch->pool_blocks));
     if (!tpch->pool) {
-        return memory_refused(tpch->mem, err, tpch_pool_bytes());
+        return memory_refused(tpch->mem, err, tpch_pool_bytes(tpch->pool_blocks));
     }
-    generate_run(pool, TPCH_POOL_BLOCKS, pool_task, opening);
+    generate_run(pool, tpch->pool_blocks, pool_task, opening);
     TRY(load_progress_check(opening->progress, err));
     generate_run(pool, tpch->count_count, count_task, opening);
     tpch->line_starts[0] = 0;
@@ -237,8 +237,8 @@ static FALLIBLE prepare(struct opening *opening, struct pool *pool, struct error
     return load_progress_check(opening->progress, err);
 }
 
-wf_status tpch_open(struct generator **out, i64 millionths, struct pool *pool, struct memory *mem,
-                    struct load_progress *progress, struct error *err) {
+wf_status tpch_open(struct generator **out, i64 millionths, enum tpch_text text, struct pool *pool,
+                    struct memory *mem, struct load_progress *progress, struct error *err) {
     CHECK(millionths >= TPCH_SCALE_MIN && millionths <= TPCH_SCALE_MAX);
     struct tpch *tpch = mem_alloc(mem, (i64)sizeof *tpch);
     if (!tpch) {
@@ -246,6 +246,8 @@ wf_status tpch_open(struct generator **out, i64 millionths, struct pool *pool, s
     }
     *tpch = (struct tpch){
         .generator = {.table_count = TPCH_TABLES, .tables = tables, .rows = rows_of, .fill = fill},
+        .pool_blocks = text == TPCH_TEXT_DUCKDB ? 10 : TPCH_POOL_BLOCKS,
+        .letter_sign = text == TPCH_TEXT_DUCKDB ? 1 : -1,
         .mem = mem};
     set_sizes(tpch, millionths);
     struct opening opening = {tpch, progress};
@@ -261,6 +263,6 @@ wf_status tpch_open(struct generator **out, i64 millionths, struct pool *pool, s
 void tpch_close(struct generator *gen) {
     struct tpch *tpch = (struct tpch *)(void *)gen;
     mem_free(tpch->mem, tpch->line_starts, starts_bytes(tpch));
-    mem_free(tpch->mem, tpch->pool, tpch_pool_bytes());
+    mem_free(tpch->mem, tpch->pool, tpch_pool_bytes(tpch->pool_blocks));
     mem_free(tpch->mem, tpch, (i64)sizeof *tpch);
 }

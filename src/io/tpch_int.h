@@ -5,10 +5,9 @@
 #include "io/generate.h"
 #include "io/tpch_rand.h"
 
-#define TPCH_POOL_BYTES (300LL << 20)
 #define TPCH_POOL_BLOCK_BYTES (1LL << 20)
 enum {
-    TPCH_POOL_BLOCKS = 300,
+    TPCH_POOL_BLOCKS = 300, /* of the official pool */
     TPCH_SUPPLIERS_PER_PART = 4,
     TPCH_LINES_MAX = 7,
     TPCH_NAME_BYTES = 56, /* of a part: five of the longest colours and blanks */
@@ -17,9 +16,10 @@ enum {
 };
 
 /* --- tpch_text.c ------------------------------------------------------------------------------ */
-i64 tpch_pool_bytes(void); /* what the pool takes, with room to write the last sentence */
-/* Writes one block of the pool; blocks may be written at once. */
-void tpch_pool_block(char *pool, i64 block);
+/* What a pool of so many blocks takes, with room to write the last sentence. */
+i64 tpch_pool_bytes(i64 blocks);
+/* Writes one block of the pool of `blocks`; blocks may be written at once. */
+void tpch_pool_block(char *pool, i64 block, i64 blocks);
 /* Reads the whole pool's random numbers and hands out what the marks must be, and what they are.
  * For tests. */
 void tpch_pool_walk(void (*mark)(void *arg, i64 block, u32 seed, i64 offset), void *arg);
@@ -47,6 +47,9 @@ struct tpch {
     i32 clerks;
     i64 count_count;  /* of line_starts, less one */
     i64 *line_starts; /* per TPCH_COUNT_ORDERS orders: lines before them */
+    /* Official: a pool of 300 MiB, and letters of addresses drawn from a range that wraps. */
+    i64 pool_blocks;
+    i32 letter_sign;
     char *pool;
     struct memory *mem;
 };
@@ -66,7 +69,7 @@ void tpch_fill_region(const struct tpch *tpch, const struct gen_chunk *chunk);
 
 /* A comment of `least` to `most` bytes: a place in the pool, then a length. */
 static inline str tpch_comment(const struct tpch *tpch, u32 *seed, i32 least, i32 most) {
-    i32 place = rand_draw(seed, (i32)(TPCH_POOL_BYTES - most + 1));
+    i32 place = rand_draw(seed, (i32)(tpch->pool_blocks * TPCH_POOL_BLOCK_BYTES) - most + 1);
     i32 len = least + rand_draw(seed, most - least + 1);
     return str_from((struct sv){tpch->pool + place, len});
 }

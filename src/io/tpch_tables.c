@@ -16,16 +16,17 @@ static str put_label(char *out, const char *label, i32 number) {
     return str_from((struct sv){out, len + 9});
 }
 
-/* 10 to 40 letters, digits, blanks and commas, five to a draw. The draw's range is the one of an
- * int that wraps: negative. */
-static str put_address(char *out, u32 seed) {
+/* 10 to 40 letters, digits, blanks and commas, five to a draw. The draw's range is 2^31, in dbgen
+ * an int that wraps: negative. */
+static str put_address(const struct tpch *tpch, char *out, u32 seed) {
     static const char letters[] =
         "0123456789abcdefghijklmnopqrstuvwxyz ABCDEFGHIJKLMNOPQRSTUVWXYZ,";
     i32 len = 10 + rand_draw(&seed, 31);
     i64 bits = 0;
     for (i32 i = 0; i < len; i++, bits >>= 6) {
         if (i % 5 == 0) {
-            bits = rand_draw(&seed, I32_MIN);
+            seed = rand_mul(seed, TPCH_MULTIPLIER);
+            bits = (i64)((f64)seed / (f64)TPCH_MODULUS * 2147483648.0) * tpch->letter_sign;
         }
         out[i] = letters[bits & 63];
     }
@@ -170,7 +171,7 @@ void tpch_fill_supplier(const struct tpch *tpch, const struct gen_chunk *chunk) 
         ((i32 *)cols[S_SUPPKEY].data)[i] = key;
         ((str *)cols[S_NAME].data)[i] = put_label(cols[S_NAME].text + i * 18, "Supplier#", key);
         ((str *)cols[S_ADDRESS].data)[i] =
-            put_address(cols[S_ADDRESS].text + i * 40, stream_row(&addresses));
+            put_address(tpch, cols[S_ADDRESS].text + i * 40, stream_row(&addresses));
         ((i32 *)cols[S_NATIONKEY].data)[i] = nation;
         ((str *)cols[S_PHONE].data)[i] =
             put_phone(cols[S_PHONE].text + i * 15, nation, stream_row(&phones));
@@ -207,7 +208,7 @@ void tpch_fill_customer(const struct tpch *tpch, const struct gen_chunk *chunk) 
         ((i32 *)cols[C_CUSTKEY].data)[i] = key;
         ((str *)cols[C_NAME].data)[i] = put_label(cols[C_NAME].text + i * 18, "Customer#", key);
         ((str *)cols[C_ADDRESS].data)[i] =
-            put_address(cols[C_ADDRESS].text + i * 40, stream_row(&addresses));
+            put_address(tpch, cols[C_ADDRESS].text + i * 40, stream_row(&addresses));
         ((i32 *)cols[C_NATIONKEY].data)[i] = nation;
         ((str *)cols[C_PHONE].data)[i] =
             put_phone(cols[C_PHONE].text + i * 15, nation, stream_row(&phones));

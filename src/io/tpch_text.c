@@ -129,8 +129,8 @@ static char *put_sentence(char *out, const struct grammar *g, u32 *seed) {
     return out;
 }
 
-i64 tpch_pool_bytes(void) {
-    return TPCH_POOL_BYTES + SENTENCE_BYTES;
+i64 tpch_pool_bytes(i64 blocks) {
+    return blocks * TPCH_POOL_BLOCK_BYTES + SENTENCE_BYTES;
 }
 
 _Static_assert(COUNT_OF(tpch_pool_marks) == TPCH_POOL_BLOCKS, "a mark for every block");
@@ -143,15 +143,14 @@ i64 tpch_pool_offset(i64 block) {
     return tpch_pool_marks[block].offset;
 }
 
-static i64 mark_at(i64 block) {
-    return block < TPCH_POOL_BLOCKS ? block * TPCH_POOL_BLOCK_BYTES + tpch_pool_marks[block].offset
-                                    : TPCH_POOL_BYTES;
+static i64 mark_at(i64 block, i64 blocks) {
+    return block * TPCH_POOL_BLOCK_BYTES + (block < blocks ? tpch_pool_marks[block].offset : 0);
 }
 
-void tpch_pool_block(char *pool, i64 block) {
+void tpch_pool_block(char *pool, i64 block, i64 blocks) {
     struct grammar g;
     char aside[SENTENCE_BYTES];
-    i64 at = mark_at(block), end = mark_at(block + 1);
+    i64 at = mark_at(block, blocks), end = mark_at(block + 1, blocks);
     u32 seed = tpch_pool_marks[block].seed;
     grammar_init(&g);
     while (end - at > SENTENCE_BYTES) {

@@ -50,7 +50,7 @@ static int set_up(void **state) {
     memory_init(&mem, NULL, 0, "memory");
     error_reset(&err);
     pool = pool_open(3);
-    return tpch_open(&gen, 1000, pool, &mem, NULL, &err) == ERR_OK ? 0 : -1;
+    return tpch_open(&gen, 1000, TPCH_TEXT_DBGEN, pool, &mem, NULL, &err) == ERR_OK ? 0 : -1;
 }
 
 static int tear_down(void **state) {
@@ -103,7 +103,7 @@ static void test_rows(void **state) {
         assert_int_equal(sum.hash, sums_thousandth[t].hash);
     }
     struct generator *larger;
-    assert_int_equal(tpch_open(&larger, 10000, NULL, &mem, NULL, &err), ERR_OK);
+    assert_int_equal(tpch_open(&larger, 10000, TPCH_TEXT_DBGEN, NULL, &mem, NULL, &err), ERR_OK);
     for (i32 t = 0; t < TPCH_TABLES; t++) {
         struct sum sum = sum_of(larger, t, I32_MAX);
         assert_int_equal(sum.lines, sums_hundredth[t].lines);
@@ -231,7 +231,8 @@ static void test_refused_memory(void **state) {
     struct generator *other = NULL;
     for (i64 nth = 1; nth <= 3; nth++) {
         memory_fail_at(nth);
-        assert_int_equal(tpch_open(&other, 1000, pool, &mem, NULL, &err), ERR_OUT_OF_MEMORY);
+        assert_int_equal(tpch_open(&other, 1000, TPCH_TEXT_DBGEN, pool, &mem, NULL, &err),
+                         ERR_OUT_OF_MEMORY);
     }
     i64 used = atomic_load(&mem.used_bytes);
     for (i64 nth = 1;; nth += 7) {
@@ -258,7 +259,8 @@ static void test_cancelled(void **state) {
     struct load_progress progress = {.cancel = &cancel};
     open_tables(tables, true, 10);
     assert_int_equal(generate_load(gen, tables, pool, &mem, &progress, &rows, &err), ERR_CANCELLED);
-    assert_int_equal(tpch_open(&other, 1000, pool, &mem, &progress, &err), ERR_CANCELLED);
+    assert_int_equal(tpch_open(&other, 1000, TPCH_TEXT_DBGEN, pool, &mem, &progress, &err),
+                     ERR_CANCELLED);
     for (i32 t = 0; t < TPCH_TABLES; t++) {
         struct table_version *version = table_snapshot(tables[t]);
         assert_int_equal(version->rows, 0);
