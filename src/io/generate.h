@@ -13,8 +13,8 @@ struct gen_column {
     /* Text of few values, which become the column's dictionary in this order: fill writes their
      * numbers. word(i, scratch) is value i, NULL behind the last. */
     const char *(*word)(i32 i, char scratch[64]);
-    i32 text_bytes; /* text that fill writes itself: the most bytes of a value; 0 when it points to
-                       bytes that outlive the load */
+    i32 text_bytes; /* room for text a row, for fill to write to; other text must outlive the load
+                     */
     b8 unread;      /* left out when only the columns that queries read are wanted */
 };
 

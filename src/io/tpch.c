@@ -72,27 +72,32 @@ static const char *container_word(i32 i, char scratch[64]) {
     { name, "text", word, 0, 0 }
 #define TEXT(name, bytes) \
     { name, "text", NULL, bytes, 0 }
-#define COMMENT(name) \
-    { name, "text", NULL, 0, 0 }
-#define UNREAD(name) \
-    { name, "text", NULL, 0, 1 }
+#define COMMENT(name, bytes) \
+    { name, "text", NULL, bytes, 0 }
+
+#define UNREAD(name, bytes) \
+    { name, "text", NULL, bytes, 1 }
 #define KEY "integer"
 #define ORDER_KEY "bigint" /* keys of orders are sparse and pass 2^31 at scale factor 358 */
 #define MONEY "decimal(15,2)"
 
-static const struct gen_column region_cols[] = {NUMBER("r_regionkey", KEY),
-                                                WORD("r_name", region_word), UNREAD("r_comment")};
+static const struct gen_column region_cols[] = {
+    NUMBER("r_regionkey", KEY), WORD("r_name", region_word), UNREAD("r_comment", 0)};
 static const struct gen_column nation_cols[] = {NUMBER("n_nationkey", KEY),
                                                 WORD("n_name", nation_word),
-                                                NUMBER("n_regionkey", KEY), UNREAD("n_comment")};
+                                                NUMBER("n_regionkey", KEY), UNREAD("n_comment", 0)};
 static const struct gen_column supplier_cols[] = {
     NUMBER("s_suppkey", KEY),   TEXT("s_name", 18),  TEXT("s_address", 40),
     NUMBER("s_nationkey", KEY), TEXT("s_phone", 15), NUMBER("s_acctbal", MONEY),
     TEXT("s_comment", 100)};
-static const struct gen_column customer_cols[] = {
-    NUMBER("c_custkey", KEY),           TEXT("c_name", 18),  TEXT("c_address", 40),
-    NUMBER("c_nationkey", KEY),         TEXT("c_phone", 15), NUMBER("c_acctbal", MONEY),
-    WORD("c_mktsegment", segment_word), COMMENT("c_comment")};
+static const struct gen_column customer_cols[] = {NUMBER("c_custkey", KEY),
+                                                  TEXT("c_name", 18),
+                                                  TEXT("c_address", 40),
+                                                  NUMBER("c_nationkey", KEY),
+                                                  TEXT("c_phone", 15),
+                                                  NUMBER("c_acctbal", MONEY),
+                                                  WORD("c_mktsegment", segment_word),
+                                                  COMMENT("c_comment", TPCH_CUSTOMER_COMMENT)};
 static const struct gen_column part_cols[] = {NUMBER("p_partkey", KEY),
                                               TEXT("p_name", TPCH_NAME_BYTES),
                                               WORD("p_mfgr", maker_word),
@@ -101,10 +106,10 @@ static const struct gen_column part_cols[] = {NUMBER("p_partkey", KEY),
                                               NUMBER("p_size", "integer"),
                                               WORD("p_container", container_word),
                                               NUMBER("p_retailprice", MONEY),
-                                              UNREAD("p_comment")};
+                                              UNREAD("p_comment", TPCH_PART_COMMENT)};
 static const struct gen_column partsupp_cols[] = {
     NUMBER("ps_partkey", KEY), NUMBER("ps_suppkey", KEY), NUMBER("ps_availqty", "integer"),
-    NUMBER("ps_supplycost", MONEY), UNREAD("ps_comment")};
+    NUMBER("ps_supplycost", MONEY), UNREAD("ps_comment", TPCH_PARTSUPP_COMMENT)};
 static const struct gen_column orders_cols[] = {NUMBER("o_orderkey", ORDER_KEY),
                                                 NUMBER("o_custkey", KEY),
                                                 WORD("o_orderstatus", status_word),
@@ -113,7 +118,7 @@ static const struct gen_column orders_cols[] = {NUMBER("o_orderkey", ORDER_KEY),
                                                 WORD("o_orderpriority", priority_word),
                                                 TEXT("o_clerk", 15),
                                                 NUMBER("o_shippriority", "integer"),
-                                                COMMENT("o_comment")};
+                                                COMMENT("o_comment", TPCH_ORDER_COMMENT)};
 static const struct gen_column lineitem_cols[] = {
     NUMBER("l_orderkey", ORDER_KEY), NUMBER("l_partkey", KEY),
     NUMBER("l_suppkey", KEY),        NUMBER("l_linenumber", "integer"),
@@ -122,7 +127,7 @@ static const struct gen_column lineitem_cols[] = {
     WORD("l_returnflag", flag_word), WORD("l_linestatus", line_status_word),
     NUMBER("l_shipdate", "date"),    NUMBER("l_commitdate", "date"),
     NUMBER("l_receiptdate", "date"), WORD("l_shipinstruct", instruction_word),
-    WORD("l_shipmode", mode_word),   UNREAD("l_comment")};
+    WORD("l_shipmode", mode_word),   UNREAD("l_comment", TPCH_LINE_COMMENT)};
 
 #define TABLE(name, keys) \
     { #name, COUNT_OF(name##_cols), name##_cols, keys }

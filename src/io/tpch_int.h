@@ -11,6 +11,12 @@ enum {
     TPCH_SUPPLIERS_PER_PART = 4,
     TPCH_LINES_MAX = 7,
     TPCH_NAME_BYTES = 56, /* of a part: five of the longest colours and blanks */
+    /* Bytes of comments, on average. */
+    TPCH_LINE_COMMENT = 27,
+    TPCH_ORDER_COMMENT = 49,
+    TPCH_PARTSUPP_COMMENT = 124,
+    TPCH_PART_COMMENT = 14,
+    TPCH_CUSTOMER_COMMENT = 73,
     /* Orders whose lines are counted together; a row of lineitem is found from there. */
     TPCH_COUNT_ORDERS = 8192,
 };
@@ -71,8 +77,13 @@ void tpch_fill_region(const struct tpch *tpch, const struct gen_chunk *chunk);
 static inline str tpch_comment(const struct tpch *tpch, u32 *seed, i32 least, i32 most) {
     i32 place = rand_draw(seed, (i32)(tpch->pool_blocks * TPCH_POOL_BLOCK_BYTES) - most + 1);
     i32 len = least + rand_draw(seed, most - least + 1);
-    return str_from((struct sv){tpch->pool + place, len});
+    return (str){(u32)len, 0, (u64)(size_t)(tpch->pool + place)}; /* whoever needs it reads it */
 }
+
+/* Comments that were drawn for `rows` rows as views of the pool, copied together: col->text has
+ * room for `text_bytes` a row, their average; what does not fit stays a view. The pool is larger
+ * than any cache, so each comment is asked for some rows ahead. */
+void tpch_pull_comments(const struct gen_target *col, i64 rows, i32 text_bytes);
 
 /* The supplier number `i` (0 to 3) of a part. */
 static inline i32 tpch_supplier_of(const struct tpch *tpch, i32 part, i32 i) {

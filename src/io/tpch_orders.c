@@ -168,6 +168,7 @@ void tpch_fill_orders(const struct tpch *tpch, const struct gen_chunk *chunk) {
         u32 seed = stream_row(&comments);
         ((str *)cols[O_COMMENT].data)[i] = tpch_comment(tpch, &seed, 19, 78);
     }
+    tpch_pull_comments(&cols[O_COMMENT], chunk->rows, TPCH_ORDER_COMMENT);
 }
 
 /* --- lineitem --------------------------------------------------------------------------------- */
@@ -280,5 +281,8 @@ void tpch_fill_lineitem(const struct tpch *tpch, const struct gen_chunk *chunk) 
             ((i64 *)cols[L_ORDERKEY].data)[i] = order_key(order + 1);
             ((i32 *)cols[L_LINENUMBER].data)[i] = line + 1;
         }
+    }
+    if (cols[L_COMMENT].data) {
+        tpch_pull_comments(&cols[L_COMMENT], chunk->rows, TPCH_LINE_COMMENT);
     }
 }

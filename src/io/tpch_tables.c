@@ -108,6 +108,9 @@ void tpch_fill_part(const struct tpch *tpch, const struct gen_chunk *chunk) {
             ((str *)cols[P_COMMENT].data)[i] = tpch_comment(tpch, &seed, 5, 22);
         }
     }
+    if (cols[P_COMMENT].data) {
+        tpch_pull_comments(&cols[P_COMMENT], chunk->rows, TPCH_PART_COMMENT);
+    }
 }
 
 enum { PS_PARTKEY, PS_SUPPKEY, PS_AVAILQTY, PS_SUPPLYCOST, PS_COMMENT };
@@ -130,6 +133,9 @@ void tpch_fill_partsupp(const struct tpch *tpch, const struct gen_chunk *chunk) 
         if (cols[PS_COMMENT].data) {
             ((str *)cols[PS_COMMENT].data)[i] = tpch_comment(tpch, &comment, 49, 198);
         }
+    }
+    if (cols[PS_COMMENT].data) {
+        tpch_pull_comments(&cols[PS_COMMENT], chunk->rows, TPCH_PARTSUPP_COMMENT);
     }
 }
 
@@ -217,6 +223,7 @@ void tpch_fill_customer(const struct tpch *tpch, const struct gen_chunk *chunk) 
         u32 seed = stream_row(&comments);
         ((str *)cols[C_COMMENT].data)[i] = tpch_comment(tpch, &seed, 29, 116);
     }
+    tpch_pull_comments(&cols[C_COMMENT], chunk->rows, TPCH_CUSTOMER_COMMENT);
 }
 
 void tpch_fill_nation(const struct tpch *tpch, const struct gen_chunk *chunk) {

@@ -164,6 +164,25 @@ void tpch_pool_block(char *pool, i64 block, i64 blocks) {
     }
 }
 
+void tpch_pull_comments(const struct gen_target *col, i64 rows, i32 text_bytes) {
+    enum { AHEAD = 24, LINE_BYTES = 64 };
+    str *views = col->data;
+    char *to = col->text, *end = col->text + rows * text_bytes;
+    for (i64 i = -AHEAD; i < rows; i++) {
+        if (i + AHEAD < rows) {
+            const char *next = (const char *)(size_t)views[i + AHEAD].addr;
+            for (u32 at = 0; at < views[i + AHEAD].len + LINE_BYTES - 1; at += LINE_BYTES) {
+                __builtin_prefetch(next + at);
+            }
+        }
+        if (i >= 0 && (i64)views[i].len <= end - to) {
+            memcpy(to, (const char *)(size_t)views[i].addr, views[i].len);
+            views[i].addr = (u64)(size_t)to;
+            to += views[i].len;
+        }
+    }
+}
+
 void tpch_pool_walk(void (*mark)(void *arg, i64 block, u32 seed, i64 offset), void *arg) {
     struct grammar g;
     char aside[SENTENCE_BYTES];
