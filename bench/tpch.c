@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RUNS_MAX = 1000, BAR_CELLS = 32 };
+enum { RUNS_MAX = 1000, BAR_CELLS = 24, TITLE_CELLS = 34 };
 
 struct query_run {
     int number;

@@ -84,4 +84,5 @@ def main():
         file.write("\n".join(out) + "\n")
 
 
-main()
+if __name__ == "__main__":
+    main()
