@@ -124,6 +124,9 @@ static bool seal_codes(const struct seal *seal, const struct column_source *src,
 static i64 text_bytes(const struct column_source *src) {
     b8 scratch[CHUNK_ROWS];
     i64 total = 0;
+    if (src->form == FORM_CODES) {
+        return 0;
+    }
     if (src->form == FORM_ENDS) {
         return src->rows ? (i64)((const u32 *)src->data)[src->rows - 1] - src->start : 0;
     }

@@ -292,8 +292,10 @@ static void run_query(struct script *s, const char *types, const char *mode) {
     free(sql);
 }
 
-static bool skips(const char *verb, const char *who) {
-    bool us = strcmp(who, "warpfox") == 0 || strcmp(who, "postgresql") == 0;
+/* `who` is a database, or tiny-memory: a cell that refuses what takes much. */
+static bool skips(const struct script *s, const char *verb, const char *who) {
+    bool us = strcmp(who, "warpfox") == 0 || strcmp(who, "postgresql") == 0 ||
+              (strcmp(who, "tiny-memory") == 0 && s->cell->tiny_memory);
     return strcmp(verb, "skipif") == 0 ? us : !us;
 }
 
@@ -313,7 +315,7 @@ static void run_records(struct script *s) {
         }
         sscanf(line, "%63s %63s %63s", word[0], word[1], word[2]);
         if (strcmp(word[0], "skipif") == 0 || strcmp(word[0], "onlyif") == 0) {
-            skip = skip || skips(word[0], word[1]);
+            skip = skip || skips(s, word[0], word[1]);
         } else if (strcmp(word[0], "hash-threshold") == 0) {
             continue;
         } else if (strcmp(word[0], "halt") == 0) {
