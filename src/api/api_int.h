@@ -222,6 +222,7 @@ FALLIBLE run_copy(struct wf_connection *conn, struct rowset *rows);
 FALLIBLE run_set(struct wf_connection *conn, struct rowset *rows);
 FALLIBLE run_show(struct wf_connection *conn, struct rowset *rows);
 FALLIBLE run_call(struct wf_connection *conn, struct rowset *rows);
+FALLIBLE call_tpch(struct wf_connection *conn, struct rowset *rows);
 FALLIBLE run_insert(struct wf_connection *conn, const struct run_request *request,
                     struct rowset *rows);
 FALLIBLE insert_answer(struct wf_connection *conn, struct rowset *rows);

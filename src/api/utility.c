@@ -184,8 +184,11 @@ FALLIBLE run_call(struct wf_connection *conn, struct rowset *rows) {
     if (sv_eq_nocase(sv_from(st->procedure), SV("gpu_cache"))) {
         return call_gpu_cache(conn, rows);
     }
+    if (sv_eq_nocase(sv_from(st->procedure), SV("tpch"))) {
+        return call_tpch(conn, rows);
+    }
     error_set(&conn->err, ERR_UNDEFINED_FUNCTION, st->position,
               "procedure \"%.100s\" does not exist", st->procedure);
-    error_hint(&conn->err, "There is one: gpu_cache('table').");
+    error_hint(&conn->err, "There are gpu_cache('table') and tpch(sf => 1).");
     return conn->err.code;
 }

@@ -236,7 +236,7 @@ static FALLIBLE control(struct worker *w, struct frame *fr, const struct cpu_op 
         break;
     case OP_PROBE:
         *out_stop = probe_run(w, fr, op);
-        if (*out_stop) {
+        if (*out_stop || probe_flags(op->op) & PROBE_OUTER) {
             return ERR_OK;
         }
         break;

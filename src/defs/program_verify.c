@@ -303,9 +303,10 @@ static wf_status check_scalar(struct check *c, const struct op *op) {
     return check_write(c, op, info->result);
 }
 
-static bool shapes_rows(u16 code) {
-    return code == OP_FILTER || code == OP_PROBE || code == OP_MATCH || code == OP_EMIT ||
-           code == OP_EACH || code == OP_ANY;
+static bool shapes_rows(const struct op *op) {
+    u16 code = op->code;
+    return code == OP_FILTER || (code == OP_PROBE && probe_flags(op) != PROBE_OUTER) ||
+           code == OP_MATCH || code == OP_EMIT || code == OP_EACH || code == OP_ANY;
 }
 
 static wf_status check_body(struct check *c) {
@@ -315,9 +316,9 @@ static wf_status check_body(struct check *c) {
     for (c->pc = 0; c->pc < c->pipe->op_count; c->pc++) {
         const struct op *op = &c->pipe->ops[c->pc];
         NEED(op->code < OP_COUNT, "an opcode of unknown code");
-        NEED(!depth || !shapes_rows(op->code), "rows change between WHEN and END");
+        NEED(!depth || !shapes_rows(op), "rows change between WHEN and END");
         NEED(op->code != OP_END || depth > 0, "END without WHEN");
-        NEED(!each || op->code == OP_ANY || op->code == OP_FILTER || !shapes_rows(op->code),
+        NEED(!each || op->code == OP_ANY || op->code == OP_FILTER || !shapes_rows(op),
              "rows change between EACH and ANY");
         NEED(op->code != OP_ANY || each, "ANY without EACH");
         each = op->code == OP_EACH || (each && op->code != OP_ANY);

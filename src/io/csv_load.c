@@ -40,21 +40,12 @@ void csv_changed(struct csv_job *job) {
 }
 
 bool csv_stopped(struct csv_job *job) {
-    const struct load_progress *progress = job->progress;
     if (atomic_load(&job->stop)) {
         return true;
     }
-    if (!progress) {
-        return false;
-    }
-    bool cancelled = progress->cancel && atomic_load(progress->cancel);
-    if (cancelled || (progress->deadline_ns && clock_ns() > progress->deadline_ns)) {
-        struct error err;
-        error_reset(&err);
-        wf_status status = error_set(&err, ERR_CANCELLED, -1,
-                                     cancelled ? "statement cancelled"
-                                               : "statement cancelled: it ran past its timeout");
-        UNUSED(status);
+    struct error err;
+    error_reset(&err);
+    if (load_progress_check(job->progress, &err)) {
         csv_stop(job, &err);
         return true;
     }

@@ -82,9 +82,11 @@ static void renumber(void *arg, u16 *reg) {
 }
 
 static bool is_root(const struct builder *b, i64 i) {
-    switch (b->ops.items[i].code) {
-    case OP_FILTER:
+    const struct op *op = &b->ops.items[i];
+    switch (op->code) {
     case OP_PROBE:
+        return probe_flags(op) != PROBE_OUTER;
+    case OP_FILTER:
     case OP_MATCH:
     case OP_EACH:
     case OP_ANY:

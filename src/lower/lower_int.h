@@ -74,6 +74,15 @@ struct shared { /* a subplan with several readers */
     u32 var; /* its rows, columns as input->out */
 };
 
+struct in_set { /* the constants of an IN list as a set made already */
+    const struct expr *expr;
+    u32 index;    /* of keys; NO_VAR: strings */
+    u32 interner; /* of strings */
+    i32 scale;    /* of keys that are decimals */
+    b8 has_null;
+    b8 *member; /* per item: it is in the set */
+};
+
 struct ranks { /* STEP_RANK made already */
     u32 dict;
     u32 rank_var, code_var;
@@ -99,6 +108,7 @@ struct lower {
     VEC(struct lut) luts;
     VEC(struct ranks) ranks;
     VEC(struct shared) shared;
+    VEC(struct in_set) in_sets;
     VEC(const struct rel *) cuts; /* operators after which a pipeline must end */
     const struct rel *wish;       /* next cut the register budget asks for */
     u32 rank;
@@ -219,6 +229,10 @@ struct value lower_choose(struct builder *b, u16 cond, struct value v, struct va
 bool value_is_null(const struct builder *b, struct value v); /* constant NULL */
 void lower_same_kind(struct builder *b, struct value *x,
                      struct value *y); /* the same kind, dictionary */
+
+/* in_list.c: x IN (list). */
+struct value lower_in(struct builder *b, const struct expr *expr);
+struct value lower_or_values(struct builder *b, struct value x, struct value y);
 
 /* condition.c */
 void lower_filter(struct builder *b, struct expr *const *conds, i64 count);

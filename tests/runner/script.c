@@ -95,13 +95,23 @@ static char *take_sql(struct script *s) {
     return sql;
 }
 
+/* A step that the GPU refuses by name; --verbose lists them. */
+static bool is_refusal(const struct script *s, const wf_error *error) {
+    bool refused = s->cell->gpu && strcmp(error->sqlstate, "0A000") == 0 &&
+                   strstr(error->message, "cannot run on the GPU");
+    if (refused && s->options->verbose) {
+        printf("REFUSED %s:%lld [%s] %s\n", s->path, (long long)s->at, s->cell->name, error->message);
+    }
+    return refused;
+}
+
 /* Outcomes that end a record without a verdict on its rows; true when the record is dealt with. */
 static bool excused(struct script *s, const wf_error *error) {
     if (s->cell->tiny_memory && strcmp(error->sqlstate, "53200") == 0) {
         s->tally->skipped++;
         return true;
     }
-    if (s->cell->gpu && strcmp(error->sqlstate, "0A000") == 0 && strstr(error->message, "cannot run on the GPU")) {
+    if (is_refusal(s, error)) {
         s->tally->refused++;
         return true;
     }
@@ -116,7 +126,7 @@ static bool excused(struct script *s, const wf_error *error) {
  * find its rows. */
 static bool run_elsewhere(struct script *s, const char *sql) {
     const wf_error *error = wf_connection_error(s->conn);
-    if (!s->cell->gpu || strcmp(error->sqlstate, "0A000") != 0 || !strstr(error->message, "cannot run on the GPU")) {
+    if (!is_refusal(s, error)) {
         return false;
     }
     bool fine = wf_set(s->conn, "device", "cpu") == WF_OK && wf_query(s->conn, sql, NULL) == WF_OK;
@@ -282,8 +292,10 @@ static void run_query(struct script *s, const char *types, const char *mode) {
     free(sql);
 }
 
-static bool skips(const char *verb, const char *who) {
-    bool us = strcmp(who, "warpfox") == 0 || strcmp(who, "postgresql") == 0;
+/* `who` is a database, or tiny-memory: a cell that refuses what takes much. */
+static bool skips(const struct script *s, const char *verb, const char *who) {
+    bool us = strcmp(who, "warpfox") == 0 || strcmp(who, "postgresql") == 0 ||
+              (strcmp(who, "tiny-memory") == 0 && s->cell->tiny_memory);
     return strcmp(verb, "skipif") == 0 ? us : !us;
 }
 
@@ -303,7 +315,7 @@ static void run_records(struct script *s) {
         }
         sscanf(line, "%63s %63s %63s", word[0], word[1], word[2]);
         if (strcmp(word[0], "skipif") == 0 || strcmp(word[0], "onlyif") == 0) {
-            skip = skip || skips(word[0], word[1]);
+            skip = skip || skips(s, word[0], word[1]);
         } else if (strcmp(word[0], "hash-threshold") == 0) {
             continue;
         } else if (strcmp(word[0], "halt") == 0) {
