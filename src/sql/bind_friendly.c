@@ -200,8 +200,7 @@ static void write_summarize(struct text *out, const struct bind *b,
     }
 }
 
-/* What is said about the statement is said about the place of the call. */
-static void set_positions(struct bind *b, const struct json *statement, i32 position) {
+void bind_place(struct bind *b, const struct json *statement, i32 position) {
     VEC(const struct json *) todo = {0};
     VEC_PUSH(b->arena, &todo, statement);
     while (todo.count > 0) {
@@ -259,7 +258,7 @@ FALLIBLE bind_about(struct bind *b, const struct json *call, const struct cte *c
     struct parsed_list list;
     TRY(sql_parse(b->arena, (struct sv){text.ptr, text.len}, &list, b->err));
     const struct json *statement = list.items.items[0]->node;
-    set_positions(b, statement, json_position(call));
+    bind_place(b, statement, json_position(call));
     if (summarizes) {
         TRY(put_query(b, statement, query));
     }

@@ -233,6 +233,9 @@ const char *output_name(const struct json *node); /* bind_name.c: as PostgreSQL 
 FALLIBLE bind_about(struct bind *b, const struct json *call, const struct cte *ctes,
                     struct query *outer, struct select_out *out, bool *out_is);
 
+/* Everything in a tree of our own making is said to stand at `position` of the user's text. */
+void bind_place(struct bind *b, const struct json *statement, i32 position);
+
 /* bind_from.c */
 FALLIBLE bind_from(struct bind *b, const struct json *from_clause, const struct cte *ctes,
                    struct query *outer, struct scope *out);
