@@ -77,11 +77,7 @@ FALLIBLE run_copy(struct wf_connection *conn, struct rowset *rows) {
         .col_count = copy->col_count,
         .cols = copy->cols,
     };
-    i64 timeout_ms = conn->settings.statement_timeout;
-    struct load_progress progress = {
-        .cancel = &conn->cancel,
-        .deadline_ns = timeout_ms ? clock_ns() + timeout_ms * 1000000 : 0,
-    };
+    struct load_progress progress = {.cancel = &conn->cancel, .deadline_ns = conn->deadline_ns};
     watch_load(&conn->watch, &progress);
     wf_status status = csv_load(target.table, copy->path, &options, conn->db->pool, &rows->mem,
                                 &progress, &rows->rows_affected, &conn->err);

@@ -24,7 +24,9 @@ enum seg_form {
     SEG_I32,
     SEG_I64,
     SEG_F32,
-    SEG_F64
+    SEG_F64,
+    SEG_STR, /* u32 end offsets; `bytes` are the bytes */
+    SEG_VIEW /* views whose addresses are the host's */
 };
 enum null_form { NULLS_NONE, NULLS_BITS, NULLS_BYTES }; /* bit 1 = valid; byte 1 = NULL */
 
@@ -35,6 +37,21 @@ struct kseg {
     u64 base_high;
     u32 form;      /* enum seg_form */
     u32 null_form; /* enum null_form */
+    /* Text. SEG_STR: the bytes, and in `base` their address on the host. Codes that are loaded as
+     * text: the dictionary's views, base_high of them. */
+    const u8 *bytes;
+};
+
+/* Bytes of strings that lie in both memories. Views in registers hold addresses of the device that
+ * executes; those in variables the host's, so that rows can be fetched as they are and what the
+ * card holds may come and go between two steps. Kernels translate by tables ordered by `from`. */
+struct ktext {
+    u64 from, to, bytes;
+};
+struct ktexts {
+    const struct ktext *items;
+    u32 count;
+    u32 pad;
 };
 
 /* One opcode of the virtual machine. Registers are places in shared memory, in units of 16 bytes;
@@ -43,7 +60,7 @@ struct kseg {
  * read when its rows are written. */
 #define KOP_CONST 0x8000u
 #define KOP_ASIDE 0x4000u
-#define KOP_ASIDE_FLAGS 4u /* booleans of eight rows in 32 bits */
+#define KOP_ASIDE_FLAGS 4u /* booleans of sixteen rows in 64 bits */
 struct kop {
     u16 code; /* enum op_code, KOP_LOAD or KOP_NEXT; with KOP_HOT enum khot */
     u16 rank; /* of faults; hot: where the boolean goes */
@@ -59,6 +76,9 @@ struct kop {
 #define KOP_MOVES 16u  /* may change which rows are active */
 #define KOP_WIDE_A 32u /* hot: operand a is the four-byte value of an eight-byte operation */
 #define KOP_WIDE_B 64u
+/* c of a LOAD or LOADV of text: nothing but the output uses it, the view keeps the host's address.
+ */
+#define KOP_HOST_TEXT 1u
 /* LOAD whose form is known: into a register of 4 (class 1) or 8 bytes (class 2). Signed and
  * floating forms of the register's own width are the unsigned one; others stay OP_LOAD. */
 #define KOP_LOAD(class_no, form) (0x4000u + (class_no)*16u + (form))
@@ -135,12 +155,27 @@ struct kindex {
     const u32 *rows;
 };
 
+/* Strings or pairs to dense numbers. An entry is its hash and the pair, or the length of the string
+ * and where in the heap it is: eight bytes to a word, the first one highest. */
+#define INTERN_WORDS 3u
+enum { INTERN_ENTRIES, INTERN_BYTES, INTERN_COUNTS };
+struct kintern {
+    u32 *slots; /* number + 1; 0 = free */
+    u64 *entries;
+    u8 *heap;
+    u64 *counts;     /* entries and bytes in use; both may run past their limits */
+    u64 slot_count;  /* a power of two */
+    u64 entry_limit; /* half of it */
+    u64 heap_bytes;
+};
+
 struct kout {
     u8 *data;
     b8 *nulls; /* 0 = the column has no NULL flags */
     u16 reg;   /* virtual machine: where the value and the flag are */
     u16 null_reg;
     u32 bytes;
+    u32 is_text; /* views of this device, to be translated */
 };
 
 enum agg_form { AGG_DENSE, AGG_HASH };
@@ -149,7 +184,17 @@ enum agg_form { AGG_DENSE, AGG_HASH };
  * is in use. */
 #define AGG_EMPTY 0xa5a5a5a5a5a5a5a5ULL
 #define AGG_TRIES 512u
-#define AGG_MAX_WORDS 64
+#define AGG_MAX_WORDS 1024
+
+/* Words `word` to word + count - 1 are limbs `first` and on of an exact sum of the double at `reg`,
+ * whose limb 0 starts at bit 2^(the constant at lsb). A value touches few of them, so that they
+ * have no registers: their word_regs are AGG_NO_REG. */
+#define AGG_NO_REG 0xffffu
+struct klimbs {
+    u16 reg, lsb;
+    u16 word, count;
+    i32 first;
+};
 
 struct kagg {
     u64 *state;
@@ -162,11 +207,14 @@ struct kagg {
     u16 has_key;
     const u8 *word_ops;   /* enum word_op */
     const u16 *word_regs; /* virtual machine: places */
+    const struct klimbs *limbs;
+    u32 limb_count;
+    u32 pad;
 };
 
 /* One report per launch or per step, in device memory. */
 enum { REPORT_FAULT, REPORT_RETRY, REPORT_ROWS, REPORT_SPARE, REPORT_WORDS };
-enum { RETRY_OUTPUT = 1, RETRY_TABLE = 2, RETRY_DUPLICATE = 4 }; /* bits */
+enum { RETRY_OUTPUT = 1, RETRY_TABLE = 2, RETRY_DUPLICATE = 4, RETRY_INTERN = 8 }; /* bits */
 
 struct kargs {
     const struct kseg *segs; /* [column * tablet_count + tablet] */
@@ -185,6 +233,7 @@ struct kargs {
     const struct kcol *luts;
     const struct kcol *cols;
     const struct kindex *indexes;
+    const struct kintern *interns;
     const struct kout *outs;
     u32 out_count;
     u32 pad;
@@ -192,6 +241,8 @@ struct kargs {
     i64 limit;    /* stop after that many; -1 = never */
     struct kagg agg;
     u64 *report;
+    struct ktexts texts_in;  /* host to device: text read from variables */
+    struct ktexts texts_out; /* device to host: text written to variables */
 };
 
 /* Fixed kernels that are not pipelines. */
@@ -212,6 +263,13 @@ struct kbuild {
     u64 *report;
 };
 
+struct kintern_fill { /* puts entries that are there already into empty slots */
+    struct kintern intern;
+    i64 count;
+    u32 is_text;
+    u32 pad;
+};
+
 struct kscan { /* exclusive sums of u32 in place, in three launches */
     u32 *data;
     i64 count;
@@ -224,6 +282,10 @@ struct kprobe { /* reads `count` 16-byte words */
     u32 *out;
 };
 
+/* Tiles of the virtual machine, of 128 threads: sixteen rows each, or eight where registers would take more
+ * shared memory than leaves room for enough blocks. */
+#define VM_TILE_LARGE 2048
+#define VM_TILE_SMALL 1024
 #define SCAN_TILE 2048
 #define BLOCK_THREADS 256
 

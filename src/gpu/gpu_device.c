@@ -161,6 +161,9 @@ static const char *gpu_refuses(struct device *dev, struct exec *x, const struct 
     struct gpu *g = dev->self;
     if (step->kind == STEP_BUILD) {
         const struct var *rows = &x->program->vars[step->src];
+        if (x->program->vars[step->dst].set) {
+            return "sets of keys are built on the host";
+        }
         return rows->kinds[step->col] == KIND_I64 ? NULL : "the key of the index is not 64-bit";
     }
     if (step->kind != STEP_PIPELINE) {
@@ -194,7 +197,7 @@ static f64 source_ns(struct gpu *g, struct exec *x, const struct pipeline *pipe,
             for (u32 c = 0; c < source->col_count; c++) {
                 struct seg_bytes seg = gpu_segment_bytes(version->tablets[t], source->cols[c],
                                                          version->tablet_rows[t]);
-                f64 bytes = plan->col_used[c] ? (f64)(seg.data_bytes + seg.valid_bytes) : 0;
+                f64 bytes = plan->col_used[c] ? (f64)seg.total_bytes : 0;
                 bool here = gpu_cache_find(g, version->tablets[t]->id, source->cols[c]) != NULL;
                 read += bytes;
                 moved += here ? 0 : bytes;
@@ -349,10 +352,8 @@ wf_status gpu_cache_table(struct device *dev, struct table *table, struct table_
     for (i64 t = 0; !status && t < version->tablet_count; t++) {
         for (u32 c = 0; !status && c < table->col_count; c++) {
             struct cached *cached = NULL;
-            if (version->tablets[t]->cols[c].encoding != ENC_STR) {
-                status = gpu_cache_load(g, version->tablets[t], c, version->tablet_rows[t],
-                                        g->streams[0], &cached, &moved, err);
-            }
+            status = gpu_cache_load(g, version->tablets[t], c, version->tablet_rows[t],
+                                    g->streams[0], &cached, &moved, err);
         }
     }
     int code = g->api->stream_synchronize(g->streams[0]);

@@ -113,6 +113,8 @@ void gpu_job_sink_outs(struct job *j, i32 slot, struct kout *outs) {
                                 .nulls = DEV(b8 *, nulls),
                                 .reg = j->plan.places[col->reg],
                                 .bytes = (u32)col_bytes(j, c)};
+        outs[c].is_text = j->pipe->regs[col->reg].kind == KIND_STR &&
+                          (!j->plan.host_text[col->reg] || (outs[c].reg & KOP_ASIDE));
         outs[c].null_reg = col->null_reg != NO_REG ? j->plan.places[col->null_reg] : 0;
     }
 }
@@ -257,13 +259,18 @@ wf_status gpu_job_sink_begin(struct job *j) {
     if (sink->kind == SINK_AGG) {
         return agg_begin(j);
     }
-    j->to_host = j->place != PLACE_CACHED && !j->plan.has_match &&
+    j->to_host = j->place != PLACE_CACHED && !j->plan.has_match && !j->plan.adds_interns &&
                  j->x->settings->gpu_result == RESULT_HOST && feeds_host(j->x->program, sink->var);
     if (j->to_host) {
         j->x->vars[sink->var].on_host = 1;
-        return rows_on_host(j);
+        TRY(rows_on_host(j));
+    } else {
+        TRY(rows_on_card(j));
     }
-    return rows_on_card(j);
+    if (j->plan.has_text) {
+        gpu_job_texts_pass_on(j, sink->var, j->to_host ? NULL : j->out);
+    }
+    return ERR_OK;
 }
 
 static FALLIBLE rows_end(struct job *j, const u64 *report, bool *out_again) {
@@ -293,7 +300,10 @@ wf_status gpu_job_sink_end(struct job *j, bool *out_again) {
     if (report[REPORT_FAULT] != ~0ULL) {
         return ERR_OK; /* the runtime raises it; the rows do not matter */
     }
-    if (sink->kind == SINK_ROWS) {
+    if (report[REPORT_RETRY] & RETRY_INTERN) {
+        j->interns_full = 1;
+        *out_again = true;
+    } else if (sink->kind == SINK_ROWS) {
         TRY(rows_end(j, report, out_again));
     } else if (report[REPORT_RETRY] & RETRY_TABLE) {
         j->groups_wanted = MAX_OF((i64)report[REPORT_ROWS], (i64)j->agg.slot_count) * 2;

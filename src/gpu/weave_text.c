@@ -44,6 +44,10 @@ static const char *kind_text(u8 kind) {
     return kind_names[kind];
 }
 
+static const char *zero_text(u8 kind) {
+    return kind == KIND_STR ? "str_none()" : "0";
+}
+
 /* A register as an operand of row i. */
 static const char *operand(const struct weaver *v, u16 reg, char buf[24]) {
     snprintf(buf, 24, v->pipe->regs[reg].is_const ? "r%u" : "r%u[i]", reg);
@@ -124,10 +128,13 @@ static bool part_used(const struct pipeline *pipe, const char *part) {
 }
 
 static void put_functions(struct weaver *v) {
-    static const char *const parts[] = {"int", "float", "date"};
+    static const char *const parts[] = {"int", "float", "date", "like"};
     line(v, "#define WF_MIN_BLOCKS %d", min_blocks(v->plan));
     line(v, "#include \"block.h\"");
     line(v, "#include \"defs/fault.h\"");
+    if (v->plan->has_text || v->plan->interns.count) {
+        line(v, "#include \"%s.h\"", v->plan->interns.count ? "intern" : "text");
+    }
     for (i32 i = 0; i < COUNT_OF(parts); i++) {
         if (part_used(v->pipe, parts[i])) {
             line(v, "#include \"defs/fn_%s.h\"", parts[i]);
@@ -157,11 +164,12 @@ static void put_functions(struct weaver *v) {
 static void put_literal(struct weaver *v, const struct op *op, u16 number) {
     static const char *const heads[KIND_COUNT] = {
         [KIND_B8] = "(b8)",       [KIND_I32] = "(i32)(u32)",     [KIND_I64] = "(i64)",
-        [KIND_I128] = "i128_of(", [KIND_F32] = "bits_f32((u32)", [KIND_F64] = "bits_f64("};
+        [KIND_I128] = "i128_of(", [KIND_F32] = "bits_f32((u32)", [KIND_F64] = "bits_f64(",
+        [KIND_STR] = "str_of("};
     char tail[40] = "";
     char value[120];
     u8 kind = v->pipe->regs[op->dst].kind;
-    if (kind == KIND_I128) {
+    if (kind == KIND_I128 || kind == KIND_STR) {
         snprintf(tail, sizeof tail, ", args.lits[%u].high)", number);
     } else if (kind == KIND_F32 || kind == KIND_F64) {
         snprintf(tail, sizeof tail, ")");
@@ -180,6 +188,22 @@ static const char *const word_names[WORD_COUNT] = {
     WF_WORDS(X, )
 #undef X
 };
+
+enum { MOST_ACCUMULATORS = 24 };
+
+static bool is_limb(const struct weaver *v, u32 word) {
+    return v->plan->is_limb[v->plan->sink->word_regs[word]];
+}
+
+/* One group with few words: they are kept in registers until the block ends. */
+static bool accumulates(const struct weaver *v) {
+    const struct sink *sink = v->plan->sink;
+    u32 words = 0;
+    for (u32 w = 0; w < sink->word_count; w++) {
+        words += !is_limb(v, w);
+    }
+    return sink->key == NO_REG && words <= MOST_ACCUMULATORS;
+}
 
 static void put_setup(struct weaver *v) {
     const struct sink *sink = v->plan->sink;
@@ -212,7 +236,10 @@ static void put_setup(struct weaver *v) {
         line(v, "b_agg_begin(table, args.agg.copies, args.agg.slot_count, %u, args.agg.word_ops);",
              sink->word_count);
     }
-    for (u32 w = 0; sink->key == NO_REG && w < sink->word_count; w++) {
+    for (u32 w = 0; accumulates(v) && w < sink->word_count; w++) {
+        if (is_limb(v, w)) {
+            continue;
+        }
         line(v, "i64 acc%u = word_identity(%s);", w, word_names[sink->words[w]]);
     }
 }
@@ -330,6 +357,20 @@ static const char *element(u32 op, u8 form, char buf[160]) {
     return buf;
 }
 
+static void put_load_text(struct weaver *v, const struct op *op) {
+    bool keep = v->when_depth && v->seen[op->dst];
+    declare_column(v, op->imm);
+    line(v, EACH "{");
+    if (!keep) {
+        line(v, "    r%u[i] = str_none();", op->dst);
+    }
+    line(v, "    if (act >> i & 1u) {");
+    line(v, "        r%u[i] = text_load(&s%u, row + ROW(i), %du, args.texts_in, args.texts_out);",
+         op->dst, op->imm, v->plan->host_text[op->dst]);
+    line(v, "    }");
+    line(v, "}");
+}
+
 static void put_load(struct weaver *v, u32 at, const struct op *op) {
     u8 form = v->w->cols[op->imm].form;
     u8 kind = v->pipe->regs[op->dst].kind;
@@ -406,12 +447,15 @@ static void put_gather(struct weaver *v, const struct op *op, u16 number) {
     if (v->when_depth && v->seen[op->dst]) {
         line(v, "%s value = r%u[i];", kind, op->dst);
     } else {
-        line(v, "%s value = 0;", kind);
+        line(v, "%s value = %s;", kind, zero_text(v->pipe->regs[op->dst].kind));
     }
     line(v, "if (act >> i & 1u) {");
     v->depth++;
     if (op->code == OP_LOADV) {
         line(v, "value = ((const %s *)v%u.data)[%s];", kind, number, key);
+        if (v->pipe->regs[op->dst].kind == KIND_STR && !v->plan->host_text[op->dst]) {
+            line(v, "value = text_moved(args.texts_in.items, args.texts_in.count, value);");
+        }
     } else if (op->code == OP_LOADVN) {
         line(v, "value = v%u.nulls ? v%u.nulls[%s] : (b8)0;", number, number, key);
     } else {
@@ -420,8 +464,9 @@ static void put_gather(struct weaver *v, const struct op *op, u16 number) {
         } else {
             line(v, "const i64 at = %s < 0 ? (i64)%u : (i64)%s;", key, op->b, key);
         }
-        line(v, "value = at < t%u.len ? ((const %s *)t%u.data)[at] : (%s)0;", number, kind, number,
-             kind);
+        line(v, "value = at < t%u.len ? ((const %s *)t%u.data)[at] : %s%s;", number, kind, number,
+             v->pipe->regs[op->dst].kind == KIND_B8 ? "(b8)" : "",
+             zero_text(v->pipe->regs[op->dst].kind));
     }
     v->depth--;
     line(v, "}");
@@ -435,7 +480,11 @@ static void put_gather(struct weaver *v, const struct op *op, u16 number) {
 static void put_scalar(struct weaver *v, const struct op *op) {
     const struct op_info *info = &op_infos[op->code];
     bool faults = info->flags & OP_FAULTS;
-    bool heavy = info->cost >= 8 && v->filtered;
+    bool text = false; /* views of rows that are not there point nowhere */
+    for (u32 k = 0; k < info->arity; k++) {
+        text = text || info->operands[k] == KIND_STR;
+    }
+    bool heavy = text || (info->cost >= 8 && v->filtered);
     bool keep = v->when_depth > 0 && v->seen[op->dst];
     const u16 regs[3] = {op->a, op->b, op->c};
     char call[200];
@@ -449,13 +498,13 @@ static void put_scalar(struct weaver *v, const struct op *op) {
     const char *only = keep || heavy ? "if (act >> i & 1u) " : "";
     if (!faults) {
         if (heavy && !keep) {
-            line(v, EACH "{ r%u[i] = 0; }", op->dst);
+            line(v, EACH "{ r%u[i] = %s; }", op->dst, zero_text(info->result));
         }
         line(v, EACH "{ %s{ r%u[i] = %s; } }", only, op->dst, call);
         return;
     }
     if (heavy && !keep) {
-        line(v, EACH "{ r%u[i] = 0; }", op->dst);
+        line(v, EACH "{ r%u[i] = %s; }", op->dst, zero_text(info->result));
     }
     line(v, EACH "{");
     line(v, "    u8 f = 0;");
@@ -509,6 +558,31 @@ static void put_probe(struct weaver *v, u32 at, const struct op *op, u16 number)
     line(v, "}");
 }
 
+/* INTERN, INTERN2, UNPAIR. */
+static void put_intern(struct weaver *v, const struct op *op, u16 number) {
+    char a[24];
+    char b[24];
+    bool keep = v->when_depth && v->seen[op->dst];
+    operand(v, op->a, a);
+    line(v, EACH "{");
+    if (!keep) {
+        line(v, "    r%u[i] = 0;", op->dst);
+    }
+    line(v, "    if (act >> i & 1u) {");
+    if (op->code == OP_UNPAIR) {
+        line(v, "        r%u[i] = intern_half(&args.interns[%u], %s, %uu);", op->dst, number, a,
+             op->b);
+    } else if (op->code == OP_INTERN) {
+        line(v, "        r%u[i] = intern_text(&args.interns[%u], %s, %du, args.report);", op->dst,
+             number, a, !gpu_op_adds(op));
+    } else {
+        line(v, "        r%u[i] = intern_pair(&args.interns[%u], %s, %s, %du, args.report);",
+             op->dst, number, a, operand(v, op->b, b), !gpu_op_adds(op));
+    }
+    line(v, "    }");
+    line(v, "}");
+}
+
 static void put_match(struct weaver *v, u32 at, const struct op *op, u16 number) {
     const struct weave_index *index = &v->w->indexes[number];
     char key[24];
@@ -546,14 +620,16 @@ static void put_match(struct weaver *v, u32 at, const struct op *op, u16 number)
 
 /* --- sinks --- */
 
+#define STAGE_TEXT "str_vec(text_moved(args.texts_out.items, args.texts_out.count, %s))"
 static void put_stage(struct weaver *v, u16 reg, u8 kind, u32 turn, const char *target, u32 c) {
     static const char *const types[17] = {[1] = "u8", [4] = "u32", [8] = "u64", [16] = "vec16"};
     u32 bytes = kind_bytes[kind];
     char buf[24];
-    char value[80];
+    char value[120];
     const char *name = operand(v, reg, buf);
     snprintf(value, sizeof value,
-             kind == KIND_F32   ? "f32_bits(%s)"
+             kind == KIND_STR   ? v->plan->host_text[reg] ? "str_vec(%s)" : STAGE_TEXT
+             : kind == KIND_F32 ? "f32_bits(%s)"
              : kind == KIND_F64 ? "f64_bits(%s)"
              : bytes == 16      ? "i128_vec(%s)"
              : bytes == 8       ? "(u64)%s"
@@ -598,10 +674,36 @@ static void put_emit_rows(struct weaver *v) {
     line(v, "}");
 }
 
+/* Long exact sums: the few limbs that a value touches. */
+static void put_agg_limbs(struct weaver *v, bool shared) {
+    char x[24];
+    for (i64 l = 0; l < v->plan->limbs.count; l++) {
+        const struct plan_limbs *run = &v->plan->limbs.items[l];
+        operand(v, run->reg, x);
+        line(v, "for (i32 k = 0, limb = limb_first(%s, r%u); k < (i32)AGG_LIMBS; k++, limb++) {", x,
+             run->lsb);
+        line(v, "    const i64 part = op_FLIMB_F64(%s, r%u, limb);", x, run->lsb);
+        line(v, "    const u32 no = (u32)(limb - %d);", run->first);
+        line(v, "    if (part && no < %uu) {", run->count);
+        if (shared) {
+            line(v,
+                 "        agg_shared_word(table, args.agg.copies, at + %u + no, WORD_ADD, part);",
+                 1 + run->word);
+        } else {
+            line(v, "        atom_add_u64(at + %u + no, (u64)part);", 1 + run->word);
+        }
+        line(v, "    }");
+        line(v, "}");
+    }
+}
+
 static void put_agg_words(struct weaver *v, bool shared) {
     const struct sink *sink = v->plan->sink;
     for (u32 w = 0; w < sink->word_count; w++) {
         char buf[24];
+        if (is_limb(v, w)) {
+            continue;
+        }
         const char *x = operand(v, sink->word_regs[w], buf);
         const char *op = word_names[sink->words[w]];
         if (shared) {
@@ -610,6 +712,7 @@ static void put_agg_words(struct weaver *v, bool shared) {
             line(v, "word_atom(%s, at + %u, %s);", op, 1 + w, x);
         }
     }
+    put_agg_limbs(v, shared);
 }
 
 static void put_emit_agg(struct weaver *v) {
@@ -620,11 +723,21 @@ static void put_emit_agg(struct weaver *v) {
     v->depth++;
     line(v, "if (act >> i & 1u) {");
     v->depth++;
-    if (sink->key == NO_REG) {
+    if (accumulates(v)) {
         for (u32 w = 0; w < sink->word_count; w++) {
+            if (is_limb(v, w)) {
+                continue;
+            }
             line(v, "acc%u = word_merge(%s, acc%u, %s);", w, word_names[sink->words[w]], w,
                  operand(v, sink->word_regs[w], buf));
         }
+        if (v->plan->limbs.count) {
+            line(v, "const u64 at = 0;");
+            put_agg_limbs(v, true);
+        }
+    } else if (sink->key == NO_REG) {
+        line(v, "const u64 at = 0;");
+        put_agg_words(v, true);
     } else if (v->w->agg_copies) {
         operand(v, sink->key, key);
         line(v, "const u64 at = (u64)%s * %u;", key, 1 + sink->word_count);
@@ -659,7 +772,10 @@ static void put_emit_agg(struct weaver *v) {
 static void put_finish(struct weaver *v) {
     const struct sink *sink = v->plan->sink;
     if (sink->kind == SINK_AGG && v->w->agg_copies) {
-        for (u32 w = 0; sink->key == NO_REG && w < sink->word_count; w++) {
+        for (u32 w = 0; accumulates(v) && w < sink->word_count; w++) {
+            if (is_limb(v, w)) {
+                continue;
+            }
             line(v, "agg_shared_word(table, args.agg.copies, %u, %s, acc%u);", 1 + w,
                  word_names[sink->words[w]], w);
         }
@@ -684,7 +800,11 @@ static void put_op(struct weaver *v, u32 at) {
         }
         break;
     case OP_LOAD:
-        put_load(v, at, op);
+        if (v->pipe->regs[op->dst].kind == KIND_STR) {
+            put_load_text(v, op);
+        } else {
+            put_load(v, at, op);
+        }
         break;
     case OP_LOADN:
         put_load_nulls(v, at, op);
@@ -693,6 +813,11 @@ static void put_op(struct weaver *v, u32 at) {
     case OP_LOADVN:
     case OP_LUT:
         put_gather(v, op, number);
+        break;
+    case OP_INTERN:
+    case OP_INTERN2:
+    case OP_UNPAIR:
+        put_intern(v, op, number);
         break;
     case OP_ROWNO:
         line(v, EACH "{ r%u[i] = number + ROW(i); }", op->dst);
@@ -726,7 +851,9 @@ static void put_op(struct weaver *v, u32 at) {
         }
         break;
     default:
-        put_scalar(v, op);
+        if (!v->plan->is_limb[op->dst]) {
+            put_scalar(v, op);
+        }
         break;
     }
     if (op->dst != NO_REG) {

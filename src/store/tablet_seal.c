@@ -82,7 +82,12 @@ static bool seal_fixed(const struct seal *seal, const struct column_source *src,
         seg->base = none ? 0 : facts.range.lo;
         u128 span = none ? 0 : (u128)facts.range.hi - (u128)facts.range.lo;
         seg->encoding = span ? ENC_INT : ENC_CONST;
+        u8 whole = seg->width;
         seg->width = width_for(span);
+        if (seg->width == whole && (whole == 4 || whole == 8)) { /* a base that saves nothing */
+            seg->base = 0;
+            seg->is_signed = 1;
+        }
     }
     seg->width = seg->encoding == ENC_CONST ? 0 : seg->width;
     struct layout lay = layout_for(src, &facts, seg->width);

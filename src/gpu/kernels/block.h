@@ -293,6 +293,14 @@ FN void agg_shared_word(u64 *table, u32 copies, u64 at, u32 op, i64 x) {
     }
 }
 
+/* Limbs of an exact sum that a value touches: the first, and how many at most (53 bits of 32 each).
+ */
+#define AGG_LIMBS 3u
+FN i32 limb_first(f64 x, i32 lsb) {
+    i32 biased = (i32)(f64_bits(x) >> 52 & 2047u);
+    return ((biased ? biased : 1) - 1075 - lsb) >> 5;
+}
+
 /* Sets the block's tables up; ends with a barrier. */
 FN void b_agg_begin(u64 *table, u32 copies, u64 slot_count, u32 word_count, const u8 *word_ops) {
     u64 stride = 1u + word_count;

@@ -6,6 +6,7 @@
  * row number, and the claimant's key is read from the rows themselves, so nobody waits for a key to
  * be written. */
 #include "block.h"
+#include "intern.h"
 
 #define BUILD_ROWS(i, count) \
     for (i64 i = (i64)t_block() * t_count() + t_id(); i < (count); i += (i64)t_blocks() * t_count())
@@ -216,6 +217,34 @@ KERNEL(k_agg_extract, struct kagg_step, 256) {
             for (u32 w = 1; w < stride; w++) {
                 args.cols[w][to] = row[w];
             }
+        }
+    }
+}
+
+/* --- interners ---------------------------------------------------------------------------------
+ */
+
+/* Entries are distinct, so that nothing is compared. Text from the host has no hash yet. */
+KERNEL(k_intern_fill, struct kintern_fill, 256) {
+    u64 mask = args.intern.slot_count - 1;
+    BUILD_ROWS(i, args.count) {
+        u64 *entry = args.intern.entries + (u64)i * INTERN_WORDS;
+        u64 hash = 0;
+        if (args.is_text) {
+            const u64 *words = (const u64 *)(args.intern.heap + entry[2]);
+            hash = entry[1];
+            for (u32 w = 0; w < ((u32)entry[1] + 7u) >> 3; w++) {
+                hash = (hash ^ words[w]) * 0x9e3779b97f4a7c15ULL;
+                hash ^= hash >> 29;
+            }
+            hash = hash_key((i64)hash);
+        } else {
+            hash = intern_hash_pair((i64)entry[1], (i64)entry[2]);
+        }
+        entry[0] = hash;
+        u64 slot = hash & mask;
+        while (atom_cas_u32(&args.intern.slots[slot], 0, (u32)i + 1u) != 0) {
+            slot = (slot + 1) & mask;
         }
     }
 }
