@@ -161,9 +161,6 @@ static const char *gpu_refuses(struct device *dev, struct exec *x, const struct 
     struct gpu *g = dev->self;
     if (step->kind == STEP_BUILD) {
         const struct var *rows = &x->program->vars[step->src];
-        if (x->program->vars[step->dst].set) {
-            return "sets of keys are built on the host";
-        }
         return rows->kinds[step->col] == KIND_I64 ? NULL : "the key of the index is not 64-bit";
     }
     if (step->kind != STEP_PIPELINE) {
@@ -390,8 +387,8 @@ static void explain_step(struct exec *x, const struct step *step, struct text *o
     explain_cols(x, &plan, cols);
     for (u32 i = 0; i < step->pipeline->op_count; i++) {
         const struct op *op = &step->pipeline->ops[i];
-        if (op->code == OP_PROBE || op->code == OP_MATCH) {
-            indexes[plan.op_imm[i]] = (struct weave_index){1, op->code == OP_PROBE};
+        if (op->code == OP_PROBE || op->code == OP_MATCH || op->code == OP_EACH) {
+            indexes[plan.op_imm[i]] = (struct weave_index){1, op->code == OP_PROBE, 0};
         }
     }
     struct weave weave = {.plan = &plan, .cols = cols, .indexes = indexes};
