@@ -92,6 +92,7 @@ static const b8 *wanted(struct worker *w, struct frame *fr, const struct cpu_op 
 static void find_rows(struct worker *w, struct frame *fr, const struct index *index,
                       const struct cpu_op *op) {
     const i64 *key = active_keys(w, fr, op->a);
+    w->probes += fr->m;
     if (index->form == INDEX_BITS) {
         set_bits(w, index, key, fr->m);
     } else if (!index->unique) {
@@ -129,6 +130,7 @@ static void find_runs(struct worker *w, struct frame *fr, const struct index *in
         return;
     }
     const i64 *key = active_keys(w, fr, op->a);
+    w->probes += fr->m;
     if (index->form == INDEX_HASH) {
         hash_runs(w, fr, index, key);
     } else {

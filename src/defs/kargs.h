@@ -60,7 +60,7 @@ struct ktexts {
  * read when its rows are written. */
 #define KOP_CONST 0x8000u
 #define KOP_ASIDE 0x4000u
-#define KOP_ASIDE_FLAGS 4u /* booleans of eight rows in 32 bits */
+#define KOP_ASIDE_FLAGS 4u /* booleans of sixteen rows in 64 bits */
 struct kop {
     u16 code; /* enum op_code, KOP_LOAD or KOP_NEXT; with KOP_HOT enum khot */
     u16 rank; /* of faults; hot: where the boolean goes */
@@ -295,6 +295,10 @@ struct kprobe { /* reads `count` 16-byte words */
     u32 *out;
 };
 
+/* Tiles of the virtual machine, of 128 threads: sixteen rows each, or eight where registers would take more
+ * shared memory than leaves room for enough blocks. */
+#define VM_TILE_LARGE 2048
+#define VM_TILE_SMALL 1024
 #define SCAN_TILE 2048
 #define BLOCK_THREADS 256
 

@@ -18,6 +18,7 @@ set(WF_EMBEDDED
   intern.h=gpu/kernels/intern.h
   vm.h=gpu/kernels/vm.h
   vm_rows.h=gpu/kernels/vm_rows.h
+  vm_rows_small.h=gpu/kernels/vm_rows_small.h
   vm_agg.h=gpu/kernels/vm_agg.h
   build.h=gpu/kernels/build.h
   probe.h=gpu/kernels/probe.h)

@@ -22,7 +22,7 @@ enum module_no { WF_KERNEL_MODULES(X, ) MODULE_COUNT };
 enum kernel_no { WF_KERNELS(X, ) KERNEL_COUNT };
 #undef X
 
-enum { GPU_STREAMS = 4, GPU_ALIGN = 256, VM_TILE_ROWS = 1024, VM_BLOCK = 128, WOVEN_BLOCK = 256 };
+enum { GPU_STREAMS = 4, GPU_ALIGN = 256, VM_BLOCK = 128, WOVEN_BLOCK = 256 };
 
 /* --- device memory (gpu_memory.c) --- */
 
@@ -251,6 +251,7 @@ struct gpu_plan {
     u16 *places;       /* of registers */
     u32 *first, *last; /* opcode that defines a register first, and the last that needs it */
     i64 slot_bytes;
+    u32 tile_rows; /* VM_TILE_… */
     i32 max_live;
     b8 has_match, has_each;
     b8 *col_used; /* source columns that are loaded */

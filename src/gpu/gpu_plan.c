@@ -16,6 +16,7 @@
 #include "gpu/gpu_int.h"
 
 enum { MAX_LIVE = 32, MAX_MATCHES = 4, PLACE_UNIT = 16 };
+#define LARGE_TILE_BYTES (48 << 10) /* four blocks of it fit a multiprocessor */
 
 static u32 class_of(u8 kind) { /* log2 of the bytes, four-byte classes merged */
     switch (kind_bytes[kind]) {
@@ -436,7 +437,7 @@ static u16 take_place(struct planner *p, u32 class) {
     if (p->free_places[class].count > 0) {
         return p->free_places[class].items[--p->free_places[class].count];
     }
-    return take_bytes(p, class_bytes[class] * VM_TILE_ROWS);
+    return take_bytes(p, class_bytes[class] * p->plan->tile_rows);
 }
 
 static void drop_place(struct planner *p, u32 class, u16 place) {
@@ -595,7 +596,7 @@ static void encode_probe(struct planner *p, struct emitter *e, u32 i, struct kop
         kop->b = where;
     } else if (looks) { /* cursors and ends, side by side; EACH: and the active rows */
         kop->rank = where;
-        kop->b = take_bytes(p, 2 * 4 * VM_TILE_ROWS + (op->code == OP_EACH ? 4 * VM_BLOCK : 0));
+        kop->b = take_bytes(p, 2 * 4 * p->plan->tile_rows + (op->code == OP_EACH ? 4 * VM_BLOCK : 0));
     }
     if (op->code == OP_MATCH) {
         e->match_at[e->match_count] = p->ops.count;
@@ -980,13 +981,10 @@ void gpu_plan_forms(const struct gpu_plan *plan, const struct weave_col *cols, s
     }
 }
 
-const char *gpu_plan_make(struct arena *arena, const struct program *program,
-                          const struct pipeline *pipe, struct gpu_plan *out) {
-    const char *refusal = refuse_pipe(arena, pipe);
-    if (refusal) {
-        return refusal;
-    }
+static const char *plan_tiles(struct arena *arena, const struct program *program,
+                              const struct pipeline *pipe, u32 tile_rows, struct gpu_plan *out) {
     memset(out, 0, sizeof *out);
+    out->tile_rows = tile_rows;
     out->program = program;
     out->pipe = pipe;
     out->sink = main_sink(pipe);
@@ -1009,7 +1007,7 @@ const char *gpu_plan_make(struct arena *arena, const struct program *program,
     struct emitter e = {.depth = 0};
     for (u32 i = 0; i < pipe->op_count; i++) {
         u32 fused = emit_fused(&p, &e, i);
-        refusal = fused ? NULL : emit_op(&p, &e, i);
+        const char *refusal = fused ? NULL : emit_op(&p, &e, i);
         if (refusal) {
             return refusal;
         }
@@ -1026,4 +1024,19 @@ const char *gpu_plan_make(struct arena *arena, const struct program *program,
         return "the pipeline is too long";
     }
     return NULL;
+}
+
+const char *gpu_plan_make(struct arena *arena, const struct program *program,
+                          const struct pipeline *pipe, struct gpu_plan *out) {
+    const char *refusal = refuse_pipe(arena, pipe);
+    if (refusal) {
+        return refusal;
+    }
+    if (main_sink(pipe)->kind == SINK_ROWS) {
+        refusal = plan_tiles(arena, program, pipe, VM_TILE_LARGE, out);
+        if (!refusal && out->slot_bytes <= LARGE_TILE_BYTES) {
+            return NULL;
+        }
+    }
+    return plan_tiles(arena, program, pipe, VM_TILE_SMALL, out);
 }

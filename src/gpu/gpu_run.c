@@ -323,9 +323,14 @@ static FALLIBLE launch_batch(struct job *j, i64 i, void *stream) {
     j->used_woven |= function != NULL;
     j->used_vm |= function == NULL;
     if (!function) {
-        TRY(gpu_kernel(g, rows ? KERNEL_VM_ROWS : KERNEL_VM_AGG, &function, err));
-        shared = j->plan.slot_bytes + (rows ? 2 * VM_TILE_ROWS : 0);
-        set_tiles(j, b, VM_TILE_ROWS, &args);
+        bool large = j->plan.tile_rows == VM_TILE_LARGE;
+        TRY(gpu_kernel(g,
+                       !rows   ? KERNEL_VM_AGG
+                       : large ? KERNEL_VM_ROWS
+                               : KERNEL_VM_ROWS_SMALL,
+                       &function, err));
+        shared = j->plan.slot_bytes + (rows ? 2 * j->plan.tile_rows : 0);
+        set_tiles(j, b, j->plan.tile_rows, &args);
     } else {
         set_tiles(j, b, (i64)WOVEN_BLOCK * sig->weave.rows_per_thread, &args);
     }

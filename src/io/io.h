@@ -20,6 +20,10 @@ struct load_progress { /* what a long load tells, and is told */
     _Atomic i32 *cancel;
     i64 deadline_ns;
 };
+/* Whether the load has been cancelled or is past its deadline, and that as an error. NULL: never. */
+bool load_progress_over(const struct load_progress *progress);
+FALLIBLE load_progress_check(const struct load_progress *progress, struct error *err);
+
 /* Loads a delimited text file into a table, all rows or none, in parallel. A bad line is an error
  * that names file, line (from 1) and column: ERR_BAD_COPY_FORMAT for shape, the value's own error
  * (22P02, 22003, 22007, 22021, 23502) for content. *out_rows = rows loaded. */

@@ -65,6 +65,7 @@ struct table_version *table_snapshot(struct table *table); /* retained */
 struct input_col {
     const void *data; /* elements of type_kind(type) */
     const b8 *nulls;  /* 1 = NULL; NULL pointer = none */
+    b8 codes;         /* load_tablet only: text as u32 codes of the column's dictionary */
 };
 /* Appends all rows or none: fills the tail, seals full tablets. Checks NOT NULL (23502). Parallel
  * loaders use table_load_* instead. */

@@ -167,6 +167,19 @@ rows=$(grep -cE '^│ +[0-9]+ │$' "$tmp/out")
 note $? "first and last 20 rows" "$(cat "$tmp/out")"
 grep -q '^(100 rows, 40 shown, ' "$tmp/out"
 note $? "the total" "$(tail -n 1 "$tmp/out")"
+# 100 rows joined with themselves twice: computed while shown, through a small budget
+million="select x.a * 10000 + y.a * 100 + z.a as v from n x join n y on x.a * 0 = y.a * 0 join n z on y.a * 0 = z.a * 0"
+"$fox" --memory 16MB -f "$tmp/hundred.sql" -c "$million" >"$tmp/out" 2>"$tmp/err"
+[ "$(grep -cE '^│ +[0-9]+ │$' "$tmp/out")" = 40 ] && grep -q '^(1000000 rows, 40 shown, ' "$tmp/out"
+note $? "a long result in a box" "$(cat "$tmp/err"; tail -n 3 "$tmp/out")"
+[ "$("$fox" --memory 16MB --format csv -f "$tmp/hundred.sql" -c "$million" | wc -l)" = 1000001 ]
+note $? "a long result as csv"
+"$fox" --format csv -f "$tmp/hundred.sql" -c "set result_bytes = 40" -c "select 1000 / (a - 90) from n" >"$tmp/out" 2>"$tmp/err"
+[ $? = 1 ] && [ "$(head -n 2 "$tmp/out" | tail -n 1)" = -11 ] && grep -q '^ERROR 22012' "$tmp/err"
+note $? "an error after some rows" "$(cat "$tmp/out" "$tmp/err")"
+timeout 20 bash -c "\"$fox\" --format csv -f '$tmp/hundred.sql' -c '$million' | head -n 2" >"$tmp/out" 2>&1
+[ "$(wc -l <"$tmp/out")" = 2 ]
+note $? "a reader that leaves early" "$(cat "$tmp/out")"
 COLUMNS=40 "$fox" -c "select 'a long text that does not fit into forty columns' as x, 1 as y" >"$tmp/out" 2>&1
 LC_ALL=C.UTF-8 sed 's/[^ -~]/#/g; /^(/d' "$tmp/out" | awk 'length($0) > 40 { bad = 1 } END { exit bad }' && grep -q '…' "$tmp/out"
 note $? "fits the terminal" "$(cat "$tmp/out")"

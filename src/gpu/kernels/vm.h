@@ -1,4 +1,4 @@
-/* vm.h: the tile virtual machine: interprets a pipeline's opcodes, 128 threads times two groups of
+/* vm.h: the tile virtual machine: interprets a pipeline's opcodes, 128 threads times four groups of
  * four rows.
  *
  * Registers are places in shared memory. A thread only touches its own rows of a place, so opcodes
@@ -7,9 +7,10 @@
  * that all threads read. Scalar opcodes come from op.def; those that cost much, or hold 128-bit
  * values, run row by row and out of line. What counts is instructions per dispatch, hence hot
  * opcodes: frequent sequences that the planner of launches made one, with a short way to them, and
- * booleans in a hardware register. Measured on an H200 (256 M rows, two filters, three columns)
- * before there were hot opcodes: one group 3.2 ms, two groups within 64 hardware registers 3.1 ms,
- * within 96 2.1 ms. */
+ * booleans in a hardware register. Measured on an H200 (256 M rows, mean of the ten Virginian
+ * queries, ms): one group 3.2 (before there were hot opcodes), two groups 2.3, four groups 1.7.
+ * Copying the first columns of the next tile to shared memory meanwhile gained one per cent with
+ * two groups. */
 #ifndef WF_VM_H
 #define WF_VM_H
 
@@ -25,13 +26,15 @@
 #include "defs/fn_like.h"
 
 #define VM_THREADS 128u
-#define VM_GROUPS 2u              /* of four rows, per thread */
+#define VM_GROUPS (VM_TILE_ROWS / (4u * VM_THREADS)) /* of four rows, per thread */
+#define VM_ROWS (4u * VM_GROUPS)
+#define VM_ALL ((1u << VM_ROWS) - 1u)
 #define VM_SPAN (VM_THREADS * 4u) /* rows from one group of a thread to its next */
 #define VM_PLANE (VM_THREADS * 16u)
 #define VM_HEAVY_COST 8
 #define VM_EACH_GROUP UNROLL for (u32 h = 0; h < VM_GROUPS; h++)
 #define VM_GROUP_LOOP NO_UNROLL for (u32 h = 0; h < VM_GROUPS; h++)
-#define VM_EACH_ROW NO_UNROLL for (u32 i = 0; i < 4u * VM_GROUPS; i++)
+#define VM_EACH_ROW NO_UNROLL for (u32 i = 0; i < VM_ROWS; i++)
 
 #define X1(A, name, r, a, part, cost, expr, text) OP_##name,
 #define X2(A, name, r, a, b, part, cost, expr, text) OP_##name,
@@ -404,13 +407,13 @@ FN u32 vm_mask(const u8 *s, u32 place) {
     return mask;
 }
 /* A boolean of all rows, wherever it is; `aside` is the hardware register that holds four. */
-FN u32 vm_flags(const u8 *s, u32 aside, u32 place) {
-    return place & KOP_ASIDE ? aside >> 8u * (place & 3u) & 255u : vm_mask(s, place);
+FN u32 vm_flags(const u8 *s, u64 aside, u32 place) {
+    return place & KOP_ASIDE ? (u32)(aside >> VM_ROWS * (place & 3u)) & VM_ALL : vm_mask(s, place);
 }
-FN u32 vm_put_flags(u8 *s, u32 aside, u32 place, u32 bits) {
+FN u64 vm_put_flags(u8 *s, u64 aside, u32 place, u32 bits) {
     if (place & KOP_ASIDE) {
-        u32 shift = 8u * (place & 3u);
-        return (aside & ~(255u << shift)) | bits << shift;
+        u32 shift = VM_ROWS * (place & 3u);
+        return (aside & ~((u64)VM_ALL << shift)) | (u64)bits << shift;
     }
     VM_EACH_GROUP {
         *(u32 *)(s + vm_byte(place, h)) = vm_bytes_of(bits >> (4 * h));
@@ -997,7 +1000,7 @@ FN_SLOW u32 vm_any_end(const u8 *s, struct vm_op op, i64 number, u64 *report) {
                 reader(data + h * (VM_SPAN * width), &x[4 * h]); \
             }                                                    \
         }                                                        \
-        UNROLL for (u32 i = 0; i < 4u * VM_GROUPS; i++) {        \
+        UNROLL for (u32 i = 0; i < VM_ROWS; i++) {               \
             x[i] += base;                                        \
         }                                                        \
         break;                                                   \
@@ -1110,16 +1113,16 @@ FN void vm_wide_f64(const u8 *s, u32 place, u32 h, u32 wide, f64 x[4]) {
         break;                                \
     }
 
-FN u32 vm_within_i32(const u32 x[4 * VM_GROUPS], i32 lo, i32 hi) {
+FN u32 vm_within_i32(const u32 x[VM_ROWS], i32 lo, i32 hi) {
     u32 bits = 0;
-    UNROLL for (u32 i = 0; i < 4u * VM_GROUPS; i++) {
+    UNROLL for (u32 i = 0; i < VM_ROWS; i++) {
         bits |= ((i32)x[i] >= lo) & ((i32)x[i] <= hi) ? 1u << i : 0u;
     }
     return bits;
 }
-FN u32 vm_within_f32(const u32 x[4 * VM_GROUPS], f32 lo, f32 hi) {
+FN u32 vm_within_f32(const u32 x[VM_ROWS], f32 lo, f32 hi) {
     u32 bits = 0;
-    UNROLL for (u32 i = 0; i < 4u * VM_GROUPS; i++) {
+    UNROLL for (u32 i = 0; i < VM_ROWS; i++) {
         bits |= (bits_f32(x[i]) >= lo) & (bits_f32(x[i]) <= hi) ? 1u << i : 0u;
     }
     return bits;
@@ -1127,8 +1130,8 @@ FN u32 vm_within_f32(const u32 x[4 * VM_GROUPS], f32 lo, f32 hi) {
 
 /* The compiler turns a switch into a tree of comparisons: hot opcodes have one of their own. */
 #define VM_HOT                                                                                    \
-    u32 x[4 * VM_GROUPS];                                                                         \
-    UNROLL for (u32 i = 0; i < 4u * VM_GROUPS; i++) {                                             \
+    u32 x[VM_ROWS];                                                                               \
+    UNROLL for (u32 i = 0; i < VM_ROWS; i++) {                                                    \
         x[i] = 0; /* what is not set would be kept from opcode to opcode */                       \
     }                                                                                             \
     u32 bits = 0;                                                                                 \
@@ -1172,7 +1175,7 @@ FN u32 vm_within_f32(const u32 x[4 * VM_GROUPS], f32 lo, f32 hi) {
         VM_HOT_FLAGS(AND, v &y)                                                                   \
         VM_HOT_FLAGS(OR, v | y)                                                                   \
         VM_HOT_FLAGS(ANDN, v & ~y)                                                                \
-        VM_HOT_FLAGS(ORN, v | (y ^ 255u))                                                         \
+        VM_HOT_FLAGS(ORN, v | (y ^ VM_ALL))                                                       \
     default:                                                                                      \
         bits = vm_flags(s, aside, op_a(op));                                                      \
         break;                                                                                    \
@@ -1190,7 +1193,7 @@ FN u32 vm_within_f32(const u32 x[4 * VM_GROUPS], f32 lo, f32 hi) {
             bits = op_kind(op) & KHOT_REAL ? vm_within_f32(x, bits_f32(r.w[0]), bits_f32(r.w[1])) \
                                            : vm_within_i32(x, (i32)r.w[0], (i32)r.w[1]);          \
         }                                                                                         \
-        bits ^= op_kind(op) & KHOT_FLIP ? 255u : 0u;                                              \
+        bits ^= op_kind(op) & KHOT_FLIP ? VM_ALL : 0u;                                            \
         if (op_kind(op) & (KHOT_ANDED | KHOT_ORED)) {                                             \
             u32 other = vm_flags(s, aside, op_b(op));                                             \
             bits = op_kind(op) & KHOT_ANDED ? bits & other : bits | other;                        \
@@ -1260,7 +1263,7 @@ FN i32 vm_tile_open(struct vm_tile *t, const i64 *tablet_rows, const u8 *zones, 
         }                                                                                     \
         u32 act = t.act;                                                                      \
         u32 any = 1;   /* whether the warp has active rows */                                 \
-        u32 aside = 0; /* booleans that live here */                                          \
+        u64 aside = 0; /* booleans that live here */                                          \
         u32 pc = args.hoist_count;                                                            \
         struct vm_op next = vm_fetch(args.ops, pc);                                           \
         while (pc + 1u < args.op_count) {                                                     \

@@ -4,6 +4,7 @@
 #define WF_MIN_BLOCKS                                                          \
     5 /* 96 registers: with fewer, what spills costs more than the blocks gain \
        */
+#define VM_TILE_ROWS 1024u
 #include "vm.h"
 
 /* Row i's limbs into the state whose words start at `at`: in the block's tables, or where it is. */
