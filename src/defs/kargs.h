@@ -25,8 +25,9 @@ enum seg_form {
     SEG_I64,
     SEG_F32,
     SEG_F64,
-    SEG_STR, /* u32 end offsets; `bytes` are the bytes */
-    SEG_VIEW /* views whose addresses are the host's */
+    SEG_STR,   /* u32 end offsets; `bytes` are the bytes */
+    SEG_VIEW,  /* views whose addresses are the host's */
+    SEG_SERIES /* base + base_high * row; no data */
 };
 enum null_form { NULLS_NONE, NULLS_BITS, NULLS_BYTES }; /* bit 1 = valid; byte 1 = NULL */
 
@@ -295,8 +296,8 @@ struct kprobe { /* reads `count` 16-byte words */
     u32 *out;
 };
 
-/* Tiles of the virtual machine, of 128 threads: sixteen rows each, or eight where registers would take more
- * shared memory than leaves room for enough blocks. */
+/* Tiles of the virtual machine, of 128 threads: sixteen rows each, or eight where registers would
+ * take more shared memory than leaves room for enough blocks. */
 #define VM_TILE_LARGE 2048
 #define VM_TILE_SMALL 1024
 #define SCAN_TILE 2048

@@ -368,6 +368,8 @@ static void explain_cols(const struct exec *x, const struct gpu_plan *plan,
         if (source->kind == SOURCE_TABLE && x->versions[source->ref]->tablet_count > 0) {
             const struct tablet *tablet = x->versions[source->ref]->tablets[0];
             cols[c] = gpu_segment_form(&tablet->cols[source->cols[c]], 1);
+        } else if (source->kind == SOURCE_SERIES) {
+            cols[c].form = SEG_SERIES;
         } else if (source->kind == SOURCE_VAR) {
             cols[c] = gpu_kind_form(x->program->vars[source->ref].kinds[source->cols[c]], false);
         }

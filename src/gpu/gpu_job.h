@@ -65,6 +65,7 @@ struct job {
     i32 slot_count;        /* batches in flight */
     i64 slot_bytes;        /* device memory per slot */
     struct kcol *var_cols; /* SOURCE_VAR: its columns on the card */
+    i64 series_start, series_step;
     struct kindex *indexes;
     /* sink */
     b8 to_host; /* rows of every batch go to a chunk of their own */

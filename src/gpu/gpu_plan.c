@@ -145,9 +145,6 @@ static const char *refuse_pipe(struct arena *arena, const struct pipeline *pipe)
     if (pipe->source.kind == SOURCE_DICT) {
         return "a dictionary's entries live on the host";
     }
-    if (pipe->source.kind == SOURCE_SERIES) {
-        return "a series is made on the host";
-    }
     const struct sink *sink = main_sink(pipe);
     if (!sink) {
         return arena_printf(arena, "the pipeline has %u sinks", pipe->sink_count);
@@ -596,7 +593,8 @@ static void encode_probe(struct planner *p, struct emitter *e, u32 i, struct kop
         kop->b = where;
     } else if (looks) { /* cursors and ends, side by side; EACH: and the active rows */
         kop->rank = where;
-        kop->b = take_bytes(p, 2 * 4 * p->plan->tile_rows + (op->code == OP_EACH ? 4 * VM_BLOCK : 0));
+        kop->b =
+            take_bytes(p, 2 * 4 * p->plan->tile_rows + (op->code == OP_EACH ? 4 * VM_BLOCK : 0));
     }
     if (op->code == OP_MATCH) {
         e->match_at[e->match_count] = p->ops.count;

@@ -116,6 +116,9 @@ static FALLIBLE take_old(struct job *j) {
         struct kcol col;
         TRY(gpu_var_col(j->g, x, job_sink(j)->var, c, &col, &j->metric->bytes_moved));
     }
+    /* The rows on the host are about to go: nothing may still be copying them. */
+    int code = j->g->api->stream_synchronize(j->g->streams[0]);
+    TRY(gpu_check(j->g, code, "stream_synchronize", x->err));
     j->old = v->gpu;
     j->old_rows = v->rows;
     v->gpu = NULL;

@@ -283,6 +283,7 @@ struct raw { /* how a group of four lies in memory */
 };
 static const struct raw raws[] = {
     [SEG_CONST] = {NULL, NULL, 0, 0},
+    [SEG_SERIES] = {NULL, NULL, 0, 0},
     [SEG_U8] = {"u32", "*(const u32 *)(%s)", 1, 1},
     [SEG_U16] = {"u64", "*(const u64 *)(%s)", 2, 1},
     [SEG_U32] = {"vec16", "load_once16(%s)", 4, 1},
@@ -382,7 +383,9 @@ static void put_load(struct weaver *v, u32 at, const struct op *op) {
     for (i32 piece = 0; piece < raws[form].pieces; piece++) {
         put_raw(v, at, col, &raws[form], piece);
     }
-    if (form != SEG_CONST) {
+    if (form == SEG_SERIES) {
+        snprintf(elem, sizeof elem, "(u64)(row + ROW(i)) * s%u.base_high", col);
+    } else if (form != SEG_CONST) {
         (void)element(at, form, elem);
     }
     char value[300];

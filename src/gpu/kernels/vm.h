@@ -700,6 +700,10 @@ FN void vm_seg32(const struct kseg *seg, i64 row, u32 x[4]) {
 FN void vm_seg64(const struct kseg *seg, i64 row, u64 x[4]) {
     if (seg->form == SEG_U64 || seg->form == SEG_I64 || seg->form == SEG_F64) {
         group_u64(seg->data + 8 * row, x);
+    } else if (seg->form == SEG_SERIES) {
+        UNROLL for (u32 j = 0; j < 4; j++) {
+            x[j] = (u64)(row + j) * seg->base_high;
+        }
     } else if (seg->form == SEG_U128) {
         UNROLL for (u32 j = 0; j < 4; j++) {
             x[j] = *(const u64 *)(seg->data + 16 * (row + j));
