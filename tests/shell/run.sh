@@ -332,6 +332,19 @@ prints "devices" 'worker threads: [0-9]+' devices
 complains "devices takes nothing" 2 'takes no' devices all
 complains "unknown benchmark" 2 'virginian' bench nonsense
 complains "bench without a name" 2 'virginian' bench
+complains "bench with a bad scale factor" 2 'positive' bench tpch --sf 1x
+complains "bench with a scale factor out of range" 1 '0\.001 to 1000' bench tpch --sf 0.0001 --text duckdb
+prints "bench tpch checks its answers" '^2 right, 0 wrong, 0 not checked, 0 failed$' bench tpch --sf 0.01 --queries 1,6 --runs 1
+prints "bench tpch as JSON" '"query": 6, .*"answer": "right"' bench tpch --sf 0.01 --queries 5-6 --runs 1 --json
+prints "bench tpch at another scale" '^1 right|0 right, 0 wrong, 1 not checked' bench tpch --sf 0.002 --queries 6 --runs 1 --text duckdb
+mkdir -p "$tmp/answers"
+printf 'revenue\n1193053.2253\n' >"$tmp/answers/q06.csv"
+prints "bench tpch against a file" '1 right, 0 wrong' bench tpch --sf 0.01 --queries 6 --runs 1 --answers "$tmp/answers" --text duckdb
+printf 'revenue\n1193053.2254\n' >"$tmp/answers/q06.csv"
+"$fox" bench tpch --sf 0.01 --queries 6 --runs 1 --answers "$tmp/answers" --text duckdb >"$tmp/out" 2>&1
+rc=$?
+[ "$rc" = 1 ] && grep -q "WRONG.*column 1 is '1193053.2253' instead of '1193053.2254'" "$tmp/out"
+note $? "bench tpch says what is wrong" "status $rc; $(cat "$tmp/out")"
 
 # --- a terminal ---
 if command -v script >/dev/null; then
