@@ -95,8 +95,8 @@ static void write_functions(FILE *out) {
     fputs(" |\n", out);
     WF_FUNCS(X, )
 #undef X
-    fputs("\n## Aggregates\n\nAll take FILTER (WHERE ...); DISTINCT where it makes a difference. Percentiles and mode are\n"
-          "written name(...) WITHIN GROUP (ORDER BY a).\n\n| name | arguments | meaning |\n|---|---|---|\n",
+    fputs("\n## Aggregates\n\nAll take FILTER (WHERE ...), and DISTINCT where it makes a difference.\n"
+          "Percentiles and mode are written name(...) WITHIN GROUP (ORDER BY a).\n\n| name | arguments | meaning |\n|---|---|---|\n",
           out);
 #define X(A, name, sql, arguments, how, text)                                                      \
     fprintf(out, "| `%s` | %d | ", sql, arguments);                                                \
@@ -104,7 +104,9 @@ static void write_functions(FILE *out) {
     fputs(" |\n", out);
     WF_AGGS(X, )
 #undef X
-    fputs("\n## Window functions\n\nAggregates too, with OVER.\n\n| name | arguments | meaning |\n|---|---|---|\n", out);
+    fputs("\n## Window functions\n\nAggregates too, with OVER.\n\n"
+          "| name | arguments | meaning |\n|---|---|---|\n",
+          out);
 #define X(A, name, sql, fewest, most, text)                                                        \
     fprintf(out, "| `%s` | %d to %d | ", sql, fewest, most);                                       \
     cell(out, text);                                                                               \
