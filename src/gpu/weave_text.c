@@ -785,10 +785,11 @@ static void put_agg_limbs(struct weaver *v, bool shared) {
     char x[24];
     for (i64 l = 0; l < v->plan->limbs.count; l++) {
         const struct plan_limbs *run = &v->plan->limbs.items[l];
+        int square = run->code == OP_FSQUARE_F64;
         operand(v, run->reg, x);
-        line(v, "for (i32 k = 0, limb = limb_first(%s, r%u); k < (i32)AGG_LIMBS; k++, limb++) {", x,
-             run->lsb);
-        line(v, "    const i64 part = op_FLIMB_F64(%s, r%u, limb);", x, run->lsb);
+        line(v, "for (i32 k = 0, limb = limb_first(%s, r%u, %d); k < (i32)LIMB_COUNT(%d); k++, limb++) {",
+             x, run->lsb, square, square);
+        line(v, "    const i64 part = op_%s(%s, r%u, limb);", op_infos[run->code].name, x, run->lsb);
         line(v, "    const u32 no = (u32)(limb - %d);", run->first);
         line(v, "    if (part && no < %uu) {", run->count);
         if (shared) {
