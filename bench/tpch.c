@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RUNS_MAX = 1000, BAR_CELLS = 24, TITLE_CELLS = 34 };
+enum { RUNS_MAX = 1000, BAR_CELLS = 24, TITLE_CELLS = 33 };
 
 struct query_run {
     int number;
@@ -152,17 +152,24 @@ static const char *verdict_text(const struct query_run *run) {
     return run->verdict == TPCH_RIGHT ? "right" : run->verdict == TPCH_WRONG ? "WRONG" : "unknown";
 }
 
+/* A query's text begins with its title, in a comment, up to a semicolon. */
+static void print_title(int number) {
+    const char *text = bench_texts[number - 1].text + strlen("-- ");
+    printf("%2d  %-*.*s ", number, TITLE_CELLS, (int)strcspn(text, ";\n"), text);
+}
+
 static void print_table(const struct outcome *out, const struct bench_options *options) {
-    printf("%5s %8s %10s %10s %10s  %-8s\n", "query", "rows", "first ms", "best ms", "median ms",
-           "answer");
+    printf("%2s  %-*s %6s %10s %10s %10s  %-7s\n", "", TITLE_CELLS, "query", "rows", "first ms",
+           "best ms", "median ms", "answer");
     for (int i = 0; i < out->count; i++) {
         const struct query_run *run = &out->runs[i];
+        print_title(run->number);
         if (!run->ran) {
-            printf("%5d  failed: %s\n", run->number, run->trouble);
+            printf("failed: %s\n", run->trouble);
             continue;
         }
-        printf("%5d %8lld %10.2f %10.2f %10.2f  %-8s ", run->number, (long long)run->rows,
-               run->first * 1e3, run->best * 1e3, run->median * 1e3, verdict_text(run));
+        printf("%6lld %10.2f %10.2f %10.2f  %-7s ", (long long)run->rows, run->first * 1e3,
+               run->best * 1e3, run->median * 1e3, verdict_text(run));
         print_bar(run->median / out->slowest);
         printf("%s%s\n", run->trouble[0] ? " " : "", run->trouble);
     }
@@ -236,6 +243,7 @@ int bench_tpch(const struct bench_options *options) {
         return 2;
     }
     load(&db, options, &out);
+    bench_run(&db, "set statement_timeout = 300000"); /* a query that goes astray ends */
     for (int number = 1; number <= bench_text_count; number++) {
         if (listed(options->queries, number)) {
             struct query_run *run = &out.runs[out.count++];

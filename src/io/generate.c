@@ -73,7 +73,7 @@ static i64 value_bytes(const struct gen_column *col, struct type type) {
 
 /* Where the wanted columns of `rows` rows lie in a block; cols may be NULL. Returns its bytes. */
 static i64 block_layout(const struct gen_part *part, i64 rows, u8 *block, struct gen_target *cols,
-                        struct input_col *inputs) {
+                        struct input_col *inputs, b8 *coded) {
     i64 at = 0;
     u32 to = 0; /* the table's columns are the wanted ones, in order */
     for (u32 i = 0; i < part->plan->col_count; i++) {
@@ -90,7 +90,8 @@ static i64 block_layout(const struct gen_part *part, i64 rows, u8 *block, struct
         at += ALIGN_UP(rows * value_bytes(col, part->table->cols[to].type), 64);
         if (cols) {
             cols[i] = (struct gen_target){block + data_at, (char *)block + at};
-            inputs[to] = (struct input_col){.data = block + data_at, .codes = col->word != NULL};
+            inputs[to] = (struct input_col){.data = block + data_at};
+            coded[to] = col->word != NULL;
         }
         at += ALIGN_UP(rows * col->text_bytes, 64);
         to++;
@@ -120,9 +121,10 @@ static FALLIBLE make_tablet(struct gen_job *job, struct gen_part *part, i64 tabl
                             struct error *err) {
     struct gen_target cols[COLS_MAX], piece[COLS_MAX];
     struct input_col inputs[COLS_MAX];
+    b8 coded[COLS_MAX];
     i64 tablet_rows = 1LL << part->table->tablet_shift;
     i64 first = tablet * tablet_rows, rows = MIN_OF(tablet_rows, part->rows - first);
-    block_layout(part, rows, block, cols, inputs);
+    block_layout(part, rows, block, cols, inputs, coded);
     for (i64 from = 0, n; from < rows; from += n) {
         TRY(load_progress_check(job->progress, err));
         n = MIN_OF(PIECE_ROWS, rows - from);
@@ -133,7 +135,7 @@ static FALLIBLE make_tablet(struct gen_job *job, struct gen_part *part, i64 tabl
             return ERR_OK; /* somebody else has said why */
         }
     }
-    TRY(load_tablet(part->load, tablet, rows, inputs, err));
+    TRY(load_coded_tablet(part->load, tablet, rows, inputs, coded, err));
     if (job->progress) {
         atomic_fetch_add(&job->progress->bytes_done, rows * (i64)part->table->col_count);
     }
@@ -194,7 +196,8 @@ static FALLIBLE plan_parts(struct gen_job *job, struct table *const *tables, str
         CHECK(part->plan->col_count <= COLS_MAX);
         part->rows = job->gen->rows(job->gen, i);
         part->first_task = job->task_count;
-        part->block_bytes = block_layout(part, MIN_OF(part->rows, tablet_rows), NULL, NULL, NULL);
+        part->block_bytes =
+            block_layout(part, MIN_OF(part->rows, tablet_rows), NULL, NULL, NULL, NULL);
         job->task_count += (part->rows + tablet_rows - 1) / tablet_rows;
         values += part->rows * (i64)part->table->col_count;
         TRY(add_words(part, err));

@@ -177,7 +177,9 @@ static void split(struct rel *rel, void *arg) {
     for (i64 i = 0; i < parts.count; i++) {
         struct part *part = &parts.items[i];
         struct expr **keys = NEW_ARRAY(plan->arena, struct expr *, count + 1);
-        memcpy(keys, rel->exprs.items, sizeof(struct expr *) * (size_t)count);
+        for (i64 k = 0; k < count; k++) {
+            keys[k] = rel->exprs.items[k];
+        }
         struct rel *input = rel->inputs[0];
         input = parts.count > 1 ? use_input(plan, input, part, keys, count) : input;
         struct rel *agg = part_rel(plan, part, input, keys, count);

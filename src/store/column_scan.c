@@ -72,11 +72,10 @@ struct facts segment_facts(const struct segment *seg, struct type type, i64 rows
 struct column_source source_of_input(struct type type, const struct input_col *col, i64 first,
                                      i64 rows) {
     enum kind kind = type_kind(type);
-    i64 value_bytes = col->codes ? (i64)sizeof(u32) : kind_bytes[kind];
     return (struct column_source){.type = type,
                                   .kind = (u8)kind,
-                                  .form = col->codes ? FORM_CODES : FORM_PLAIN,
-                                  .data = (const u8 *)col->data + first * value_bytes,
+                                  .form = FORM_PLAIN,
+                                  .data = (const u8 *)col->data + first * kind_bytes[kind],
                                   .nulls = col->nulls ? col->nulls + first : NULL,
                                   .rows = rows};
 }
