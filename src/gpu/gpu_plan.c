@@ -485,7 +485,8 @@ static i32 const_i32(const struct planner *p, u16 reg) {
     return p->plan->program->lits[p->plan->lits.items[p->const_lit[reg]]].i32;
 }
 
-/* The FLIMB or FSQUARE that makes word w and serves nothing else; NULL when it is something different. */
+/* The FLIMB or FSQUARE that makes word w and serves nothing else; NULL when it is something
+ * different. */
 static const struct op *limb_op(const struct planner *p, const struct sink *sink, u32 w) {
     u16 reg = w < sink->word_count ? sink->word_regs[w] : NO_REG;
     if (reg == NO_REG || sink->words[w] != WORD_ADD) {
@@ -504,7 +505,8 @@ static u32 limb_run(const struct planner *p, const struct sink *sink, u32 w) {
     u32 count = first != NULL;
     while (count) {
         const struct op *next = limb_op(p, sink, w + count);
-        if (!next || next->code != first->code || next->a != first->a || const_i32(p, next->b) != const_i32(p, first->b) ||
+        if (!next || next->code != first->code || next->a != first->a ||
+            const_i32(p, next->b) != const_i32(p, first->b) ||
             const_i32(p, next->c) != const_i32(p, first->c) + (i32)count) {
             break;
         }
