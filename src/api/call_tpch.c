@@ -210,11 +210,7 @@ static FALLIBLE fill_tables(struct tpch_call *call, struct load_progress *progre
 
 FALLIBLE call_tpch(struct wf_connection *conn, struct rowset *rows) {
     struct tpch_call call = {.conn = conn, .rows = rows};
-    i64 timeout_ms = conn->settings.statement_timeout;
-    struct load_progress progress = {
-        .cancel = &conn->cancel,
-        .deadline_ns = timeout_ms ? clock_ns() + timeout_ms * 1000000 : 0,
-    };
+    struct load_progress progress = {.cancel = &conn->cancel, .deadline_ns = conn->deadline_ns};
     call.tables = tpch_tables(&call.table_count);
     call.first_made = call.table_count;
     TRY(read_arguments(&call));
