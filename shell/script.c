@@ -89,6 +89,7 @@ bool run_statement(struct shell *shell, const char *sql, struct origin origin) {
     char *text = with_explain(shell, sql);
     wf_result *result = NULL;
     double start_ms = now_ms();
+    fflush(stdout); /* COPY TO STDOUT writes there by itself */
     terminal_set_running(true);
     bool fine = wf_query(shell->conn, text, &result) == WF_OK;
     double took_ms = now_ms() - start_ms;

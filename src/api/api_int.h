@@ -212,6 +212,8 @@ FALLIBLE rowset_start_exec(struct wf_connection *conn, struct rowset *rows);
 /* Replaces the rows at hand by the next ones; rows->more says whether there can be any after them.
  * The public status; the reason is in rows->failure. */
 wf_status rowset_more(struct rowset *rows);
+/* The same within a call on the connection, whose error slot then has the reason. */
+FALLIBLE rowset_step(struct wf_connection *conn, struct rowset *rows);
 /* Computes what is left and drops it, for statements whose rows nobody wants. */
 FALLIBLE rowset_finish(struct wf_connection *conn, struct rowset *rows);
 
@@ -219,6 +221,8 @@ FALLIBLE rowset_finish(struct wf_connection *conn, struct rowset *rows);
 FALLIBLE run_create_table(struct wf_connection *conn, struct rowset *rows);
 FALLIBLE run_drop_table(struct wf_connection *conn, struct rowset *rows);
 FALLIBLE run_copy(struct wf_connection *conn, struct rowset *rows);
+FALLIBLE run_copy_to(struct wf_connection *conn, const struct run_request *request,
+                     struct rowset *rows);
 FALLIBLE run_set(struct wf_connection *conn, struct rowset *rows);
 FALLIBLE run_show(struct wf_connection *conn, struct rowset *rows);
 FALLIBLE run_call(struct wf_connection *conn, struct rowset *rows);

@@ -334,26 +334,28 @@ wf_status rowset_more(struct rowset *rows) {
     return WF_OK;
 }
 
-FALLIBLE rowset_finish(struct wf_connection *conn, struct rowset *rows) {
+FALLIBLE rowset_step(struct wf_connection *conn, struct rowset *rows) {
     struct exec *x = &rows->exec;
-    wf_status status = ERR_OK;
-    if (rows->more) { /* within a call on the connection, so its error and its flag count */
-        x->err = &conn->err;
-        x->cancel = &conn->cancel;
-        x->cancel_seen = 0;
-        watch_exec(&conn->watch, x);
-    }
-    while (rows->more && !status) {
-        bool end = true;
-        rows->answer_first += rows->answer.rows;
-        status = exec_next(x, &rows->answer, &end);
-        rows->more = !end;
-    }
+    bool end = true;
+    x->err = &conn->err;
+    x->cancel = &conn->cancel;
+    x->cancel_seen = 0;
+    watch_exec(&conn->watch, x);
+    rows->answer_first += rows->answer.rows;
+    wf_status status = exec_next(x, &rows->answer, &end);
+    rows->more = !end;
     watch_exec(&conn->watch, NULL);
-    if (!status && rows->exec_is_open) {
+    if (!status && end) {
         sum_metrics(rows);
     }
     return status;
+}
+
+FALLIBLE rowset_finish(struct wf_connection *conn, struct rowset *rows) {
+    while (rows->more) {
+        TRY(rowset_step(conn, rows));
+    }
+    return ERR_OK;
 }
 
 static FALLIBLE run_select(struct wf_connection *conn, const struct run_request *request,
@@ -380,6 +382,8 @@ static FALLIBLE run_kind(struct wf_connection *conn, const struct run_request *r
         return run_drop_table(conn, rows);
     case STATEMENT_COPY_FROM:
         return run_copy(conn, rows);
+    case STATEMENT_COPY_TO:
+        return run_copy_to(conn, request, rows);
     case STATEMENT_SET:
         return run_set(conn, rows);
     case STATEMENT_SHOW:

@@ -29,6 +29,10 @@ FALLIBLE run_create_table(struct wf_connection *conn, struct rowset *rows) {
     if (st->if_exists && table_exists(rows, st->table_name)) {
         return ERR_OK;
     }
+    if (st->or_replace) {
+        TRY(catalog_drop_tables(conn->db->catalog, 1, &st->table_name, &st->position, true,
+                                &conn->err));
+    }
     wf_status status = catalog_create_table(
         conn->db->catalog, sv_from(st->table_name), st->col_count, st->cols,
         tablet_shift(conn->settings.tablet_rows), !conn->settings.narrow, st->position, &conn->err);

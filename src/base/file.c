@@ -214,6 +214,58 @@ wf_status file_write_all(const char *path, const void *data, i64 bytes, struct e
     return ERR_OK;
 }
 
+/* Only what is nothing yet or a plain file of ours may be replaced by renaming; links, devices and
+ * pipes stay what they are. */
+static bool is_replaceable(const char *path) {
+    struct stat info;
+    if (lstat(path, &info) != 0) {
+        return true;
+    }
+    return S_ISREG(info.st_mode) && access(path, W_OK) == 0;
+}
+
+wf_status file_out_open(struct file_out *out, const char *path, struct error *err) {
+    out->direct = !path || !is_replaceable(path);
+    if (path && strlen(path) >= sizeof out->path) {
+        FAIL(err, IO, "cannot write \"%.300s\": the path is too long", path);
+    }
+    snprintf(out->path, sizeof out->path, "%s", path ? path : "standard output");
+    if (!path) {
+        out->fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+    } else if (out->direct) {
+        out->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    } else {
+        snprintf(out->temp, sizeof out->temp, "%s.%d.XXXXXX", path, (int)getpid());
+        out->fd = mkostemp(out->temp, O_CLOEXEC);
+    }
+    if (out->fd < 0) {
+        return system_error(err, "write", out->path);
+    }
+    if (!out->direct) {
+        mode_t mask = umask(0);
+        umask(mask);
+        (void)!fchmod(out->fd, 0666 & ~mask); /* as any new file, not as a secret one */
+    }
+    return ERR_OK;
+}
+
+wf_status file_out_write(struct file_out *out, const void *data, i64 bytes, struct error *err) {
+    return write_fully(out->fd, data, bytes) ? ERR_OK : system_error(err, "write", out->path);
+}
+
+wf_status file_out_close(struct file_out *out, bool keep, struct error *err) {
+    bool fine = close(out->fd) == 0;
+    if (out->direct) {
+        return fine || !keep ? ERR_OK : system_error(err, "write", out->path);
+    }
+    fine = fine && keep && rename(out->temp, out->path) == 0;
+    wf_status status = fine || !keep ? ERR_OK : system_error(err, "write", out->path);
+    if (!fine) {
+        unlink(out->temp);
+    }
+    return status;
+}
+
 wf_status file_make_dirs(const char *path, struct error *err) {
     char part[4096];
     size_t len = strlen(path);

@@ -18,6 +18,18 @@ void file_view_close(struct file_view *view);
 bool file_view_torn(const struct file_view *view);
 /* Writes to a temporary name in the same folder and renames: a reader sees all or nothing. */
 FALLIBLE file_write_all(const char *path, const void *data, i64 bytes, struct error *err);
+/* A file written piece by piece; kept, it appears under its name all at once, where it can (links,
+ * devices and pipes are written directly). A NULL path is standard output. */
+struct file_out {
+    i32 fd;
+    b8 direct;
+    char path[2000];
+    char temp[2048];
+};
+FALLIBLE file_out_open(struct file_out *out, const char *path, struct error *err);
+FALLIBLE file_out_write(struct file_out *out, const void *data, i64 bytes, struct error *err);
+/* Not kept: as if it had never been there. */
+FALLIBLE file_out_close(struct file_out *out, bool keep, struct error *err);
 FALLIBLE file_make_dirs(const char *path, struct error *err);
 bool file_exists(const char *path);
 

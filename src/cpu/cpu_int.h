@@ -108,6 +108,7 @@ struct worker {
     b8 *found;
     u64 *hash;
     i64 *keys;
+    i64 *passed; /* keys that passed an index's filter */
     i64 *rows;
     u32 *group;
     struct heap heap;
@@ -247,7 +248,9 @@ void cpu_slices_close(struct slices *slices);
 
 /* index_build.c, sort.c */
 FALLIBLE index_build(struct exec *x, const struct step *step);
-FALLIBLE set_build(struct exec *x, const struct step *step); /* index_set.c */
+/* index_set.c: an index of keys only; and a filter in front of any other, where that pays. */
+FALLIBLE set_build(struct exec *x, const struct step *step);
+void index_filter(struct exec *x, const struct step *step);
 FALLIBLE sort_run(struct exec *x, const struct step *step);
 FALLIBLE rank_run(struct exec *x, const struct step *step);
 /* window.c, fold.c */

@@ -119,7 +119,7 @@ static void run_fail(struct pipe_run *run, struct worker *w, wf_status status) {
 /* Temporaries of one vector, in one block. */
 static bool worker_temps(struct worker *w) {
     i64 n = ALIGN_UP(w->run->vector_rows + 64, 64);
-    w->temp_bytes = n * (1 + 1 + 8 + 8 + 8 + 4);
+    w->temp_bytes = n * (1 + 1 + 8 + 8 + 8 + 8 + 4);
     u8 *at = mem_alloc(w->run->x->mem, w->temp_bytes);
     w->temp_memory = at;
     if (!at) {
@@ -129,9 +129,10 @@ static bool worker_temps(struct worker *w) {
     w->hash = (u64 *)(void *)at;
     w->keys = (i64 *)(void *)(at + 8 * n);
     w->rows = (i64 *)(void *)(at + 16 * n);
-    w->group = (u32 *)(void *)(at + 24 * n);
-    w->fault = at + 28 * n;
-    w->found = at + 29 * n;
+    w->passed = (i64 *)(void *)(at + 24 * n);
+    w->group = (u32 *)(void *)(at + 32 * n);
+    w->fault = at + 36 * n;
+    w->found = at + 37 * n;
     return true;
 }
 

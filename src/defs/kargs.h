@@ -25,8 +25,9 @@ enum seg_form {
     SEG_I64,
     SEG_F32,
     SEG_F64,
-    SEG_STR, /* u32 end offsets; `bytes` are the bytes */
-    SEG_VIEW /* views whose addresses are the host's */
+    SEG_STR,   /* u32 end offsets; `bytes` are the bytes */
+    SEG_VIEW,  /* views whose addresses are the host's */
+    SEG_SERIES /* base + base_high * row; no data */
 };
 enum null_form { NULLS_NONE, NULLS_BITS, NULLS_BYTES }; /* bit 1 = valid; byte 1 = NULL */
 
@@ -87,6 +88,15 @@ struct kop {
 /* Fills a constant with the bounds that comparisons with literals amount to: comparison rank with
  * literal imm, and, unless c is 0xffff, comparison c with literal b. */
 #define KOP_RANGE 0xfffeu
+/* EMIT to a mark sink: row a of output out_count + imm. */
+#define KOP_MARK 0xfffdu
+/* kind of PROBE, MATCH, EACH and ANY: PROBE_OUTER and PROBE_SINGLE of program.h, and whether only
+ * some rows look anything up: those at b (PROBE), at rank (MATCH, EACH). */
+#define KPROBE_OUTER 1u
+#define KPROBE_SINGLE 2u
+#define KPROBE_WHERE 4u
+/* c of LOADV and LOADVN: row -1 may occur. */
+#define KOP_OUTER_ROW 2u
 
 /* Hot opcodes, outside WHEN only; none can fail. Those that make a four-byte value may test it at
  * once for bounds; those that make a boolean, by themselves or by such a test, may combine it with
@@ -148,6 +158,8 @@ struct kcol { /* a column of a relation variable or a lookup table */
 struct kindex {
     u32 hashed;
     u32 unique;
+    u32 bits; /* a set: bit `slot` of heads; its members are row 0 */
+    u32 pad;
     i64 key_lo;
     u64 slot_count;
     const i64 *keys;
@@ -247,6 +259,8 @@ struct kargs {
 
 /* Fixed kernels that are not pipelines. */
 struct kbuild {
+    u32 bits;        /* a set as a bitmap */
+    u32 set;         /* duplicates do not matter */
     const i64 *key;  /* of the rows to index */
     const b8 *nulls; /* or 0; rows with a NULL key are left out */
     i64 row_count;
@@ -282,8 +296,8 @@ struct kprobe { /* reads `count` 16-byte words */
     u32 *out;
 };
 
-/* Tiles of the virtual machine, of 128 threads: sixteen rows each, or eight where registers would take more
- * shared memory than leaves room for enough blocks. */
+/* Tiles of the virtual machine, of 128 threads: sixteen rows each, or eight where registers would
+ * take more shared memory than leaves room for enough blocks. */
 #define VM_TILE_LARGE 2048
 #define VM_TILE_SMALL 1024
 #define SCAN_TILE 2048

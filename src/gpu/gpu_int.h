@@ -253,7 +253,7 @@ struct gpu_plan {
     i64 slot_bytes;
     u32 tile_rows; /* VM_TILE_… */
     i32 max_live;
-    b8 has_match;
+    b8 has_match, has_each;
     b8 *col_used; /* source columns that are loaded */
     b8 has_text;  /* some register holds text */
     VEC(struct plan_limbs) limbs;
@@ -275,7 +275,7 @@ void gpu_plan_forms(const struct gpu_plan *plan, const struct weave_col *cols, s
 /* --- the weaver (weave_text.c) --- */
 
 struct weave_index {
-    b8 hashed, unique;
+    b8 hashed, unique, bits;
 };
 struct weave { /* what the text depends on besides the opcodes */
     const struct gpu_plan *plan;

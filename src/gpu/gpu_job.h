@@ -65,6 +65,7 @@ struct job {
     i32 slot_count;        /* batches in flight */
     i64 slot_bytes;        /* device memory per slot */
     struct kcol *var_cols; /* SOURCE_VAR: its columns on the card */
+    i64 series_start, series_step;
     struct kindex *indexes;
     /* sink */
     b8 to_host; /* rows of every batch go to a chunk of their own */
@@ -91,6 +92,10 @@ struct job {
     str *lit_views;                /* per plan literal */
     struct dict_views *dict_views; /* per source column */
     b8 *text_cols;                 /* source columns loaded as text; NULL = none */
+    u32 mark_count;
+    struct gpu_var **marks; /* of mark sinks, in their order */
+    struct gpu_var *old;    /* append: what the variable held */
+    i64 old_rows;
     i64 event_count;
     b8 used_vm, used_woven;
 };
@@ -122,6 +127,7 @@ FALLIBLE gpu_job_sink_begin(struct job *j);
 void gpu_job_sink_outs(struct job *j, i32 slot, struct kout *outs);
 /* Waits until a batch is computed; to_host: sends its rows on their way into a chunk. */
 FALLIBLE gpu_job_harvest(struct job *j, i64 batch);
+i64 gpu_job_out_count(const struct job *j); /* columns of rows */
 i64 gpu_job_row_bytes(const struct job *j); /* of an output row */
 /* Looks at the report of the whole run. *out_again: run it once more, with more room. */
 FALLIBLE gpu_job_sink_end(struct job *j, bool *out_again);

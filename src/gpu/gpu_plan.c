@@ -114,35 +114,43 @@ static const char *refuse_op(struct arena *arena, const struct op *op) {
     case OP_INTERN:
     case OP_INTERN2:
     case OP_UNPAIR:
-    case OP_EMIT:
-        return NULL;
     case OP_LOADV:
     case OP_LOADVN:
-        return op->c == 1 ? "outer joins run on the CPU only" : NULL;
     case OP_PROBE:
     case OP_MATCH:
-        return probe_flags(op) || op->b != NO_REG ? "outer joins run on the CPU only" : NULL;
+    case OP_EACH:
+    case OP_ANY:
+    case OP_EMIT:
+        return NULL;
     default:
         return arena_printf(arena, "%s runs on the CPU only", info->name);
     }
+}
+
+/* The one sink besides marks; NULL when there are several, or none. */
+static const struct sink *main_sink(const struct pipeline *pipe) {
+    const struct sink *found = NULL;
+    for (u32 s = 0; s < pipe->sink_count; s++) {
+        if (pipe->sinks[s].kind != SINK_MARK) {
+            if (found) {
+                return NULL;
+            }
+            found = &pipe->sinks[s];
+        }
+    }
+    return found;
 }
 
 static const char *refuse_pipe(struct arena *arena, const struct pipeline *pipe) {
     if (pipe->source.kind == SOURCE_DICT) {
         return "a dictionary's entries live on the host";
     }
-    if (pipe->source.kind == SOURCE_SERIES) {
-        return "a series is made on the host";
-    }
-    if (pipe->sink_count != 1) {
+    const struct sink *sink = main_sink(pipe);
+    if (!sink) {
         return arena_printf(arena, "the pipeline has %u sinks", pipe->sink_count);
     }
-    const struct sink *sink = &pipe->sinks[0];
     if (sink->kind == SINK_LUT) {
         return "lookup tables are filled on the host";
-    }
-    if (sink->append || sink->kind == SINK_MARK) {
-        return sink->append ? "unions are put together on the host" : "marks are set on the host";
     }
     if (sink->kind == SINK_AGG && sink->word_count > AGG_MAX_WORDS) {
         return arena_printf(arena, "the aggregation has %u words", sink->word_count);
@@ -202,6 +210,7 @@ static void number_op(struct planner *p, u32 i) {
         break;
     case OP_PROBE:
     case OP_MATCH:
+    case OP_EACH:
         imm = number_u32(p->arena, &plan->indexes, op->imm);
         break;
     case OP_INTERN:
@@ -222,6 +231,7 @@ static void number_op(struct planner *p, u32 i) {
     }
     plan->adds_interns |= gpu_op_adds(op);
     plan->has_match |= op->code == OP_MATCH;
+    plan->has_each |= op->code == OP_EACH;
     plan->op_imm[i] = imm;
 }
 
@@ -230,6 +240,20 @@ static void number_op(struct planner *p, u32 i) {
 static bool writes(const struct op *op) {
     return op->dst != NO_REG && op->code != OP_FILTER && op->code != OP_WHEN &&
            op->code != OP_END && op->code != OP_EMIT;
+}
+
+/* The second register that a control opcode reads. */
+static u16 second_of(const struct op *op) {
+    bool reads = op->code == OP_INTERN2 || op->code == OP_PROBE || op->code == OP_MATCH ||
+                 op->code == OP_EACH;
+    return reads ? op->b : (u16)NO_REG;
+}
+
+static u32 closing_any(const struct pipeline *pipe, u32 each) {
+    while (pipe->ops[each].code != OP_ANY) {
+        each++;
+    }
+    return each;
 }
 
 static void use(struct planner *p, u16 reg, u32 at) {
@@ -264,7 +288,7 @@ static void use_op(struct planner *p, u32 at) {
             op->code != OP_ROWNO && op->code != OP_END) {
             use(p, op->a, at);
         }
-        use(p, op->code == OP_INTERN2 ? op->b : NO_REG, at);
+        use(p, second_of(op), at);
     } else {
         const u16 operands[3] = {op->a, op->b, op->c};
         for (u32 i = 0; i < info->arity; i++) {
@@ -284,6 +308,14 @@ static void find_lives(struct planner *p) {
     memset(p->first, 0xff, sizeof(u32) * (pipe->reg_count + 1));
     for (u32 i = 0; i < pipe->op_count; i++) {
         use_op(p, i);
+    }
+    for (u32 e = 0; e < pipe->op_count; e++) { /* the opcodes up to ANY are repeated */
+        u32 any = pipe->ops[e].code == OP_EACH ? closing_any(pipe, e) : e;
+        for (u32 r = 0; any > e && r < pipe->reg_count; r++) {
+            if (p->first[r] <= e && p->last[r] > e) {
+                p->last[r] = MAX_OF(p->last[r], any);
+            }
+        }
     }
     for (u32 m = 0; m < pipe->op_count; m++) {
         if (pipe->ops[m].code != OP_MATCH) {
@@ -338,7 +370,7 @@ static void note_op(struct planner *p, const struct op *op, u32 depth) {
     } else if (op->code != OP_CONST && op->code != OP_LOAD && op->code != OP_LOADN &&
                op->code != OP_ROWNO && op->code != OP_END) {
         note_use(p, op->a, flags);
-        note_use(p, op->code == OP_INTERN2 ? op->b : NO_REG, false);
+        note_use(p, second_of(op), false);
     }
     if (writes(op)) {
         struct facts *f = &p->facts[op->dst];
@@ -510,6 +542,8 @@ struct emitter {
     struct kop matches[MAX_MATCHES];
     i64 match_at[MAX_MATCHES];
     u32 match_count;
+    struct kop each; /* the open one */
+    i64 each_at;
 };
 
 static void release_dead(struct planner *p, u32 at) {
@@ -538,6 +572,44 @@ static bool filters_at_once(const struct planner *p, u32 i, u32 depth) {
            p->first[op->a] == i - 1 && p->last[op->a] == i;
 }
 
+/* Of the pipeline's mark sinks. */
+static u32 mark_number(const struct pipeline *pipe, u32 sink) {
+    u32 number = 0;
+    for (u32 s = 0; s < sink; s++) {
+        number += pipe->sinks[s].kind == SINK_MARK;
+    }
+    return number;
+}
+
+/* What PROBE, MATCH, EACH and ANY hold besides key and index. */
+static void encode_probe(struct planner *p, struct emitter *e, u32 i, struct kop *kop) {
+    const struct op *op = &p->pipe->ops[i];
+    bool looks = op->code == OP_PROBE || op->code == OP_MATCH || op->code == OP_EACH;
+    if (looks || op->code == OP_ANY) {
+        kop->kind = (u8)(probe_flags(op) | (looks && op->b != NO_REG ? KPROBE_WHERE : 0));
+    }
+    u16 where = looks ? place_of(p, op->b) : 0;
+    if (op->code == OP_PROBE) {
+        kop->b = where;
+    } else if (looks) { /* cursors and ends, side by side; EACH: and the active rows */
+        kop->rank = where;
+        kop->b =
+            take_bytes(p, 2 * 4 * p->plan->tile_rows + (op->code == OP_EACH ? 4 * VM_BLOCK : 0));
+    }
+    if (op->code == OP_MATCH) {
+        e->match_at[e->match_count] = p->ops.count;
+        e->matches[e->match_count++] = *kop;
+    } else if (op->code == OP_EACH) {
+        kop->c = place_made(p, p->pipe->ops[closing_any(p->pipe, i)].dst);
+        e->each = *kop;
+        e->each_at = p->ops.count;
+    } else if (op->code == OP_ANY) {
+        kop->b = e->each.b;
+        kop->imm = e->each.imm;
+        kop->c = (u16)(e->each_at + 1);
+    }
+}
+
 static const char *emit_op(struct planner *p, struct emitter *e, u32 i) {
     const struct op *op = &p->pipe->ops[i];
     const struct op_info *info = &op_infos[op->code];
@@ -547,9 +619,10 @@ static const char *emit_op(struct planner *p, struct emitter *e, u32 i) {
         return NULL;
     }
     struct kop kop = {.code = op->code, .rank = op->rank, .imm = p->plan->op_imm[i]};
-    bool always =
-        op->code == OP_WHEN || op->code == OP_END || op->code == OP_MATCH || op->code == OP_EMIT;
-    bool moves = op->code == OP_WHEN || op->code == OP_END || op->code == OP_PROBE ||
+    bool each = op->code == OP_EACH || op->code == OP_ANY;
+    bool always = each || op->code == OP_WHEN || op->code == OP_END || op->code == OP_MATCH ||
+                  op->code == OP_EMIT;
+    bool moves = each || op->code == OP_WHEN || op->code == OP_END || op->code == OP_PROBE ||
                  op->code == OP_MATCH || op->code == OP_FILTER;
     kop.flags =
         (u8)((e->depth > 0 ? KOP_MASKED : 0) | (always ? KOP_ALWAYS : 0) | (moves ? KOP_MOVES : 0));
@@ -583,11 +656,15 @@ static const char *emit_op(struct planner *p, struct emitter *e, u32 i) {
     if (writes(op) && p->plan->host_text[op->dst]) {
         kop.c = KOP_HOST_TEXT;
     }
-    if (op->code == OP_MATCH) { /* cursors and ends, side by side */
-        kop.b = take_bytes(p, 2 * 4 * p->plan->tile_rows);
-        e->match_at[e->match_count] = p->ops.count;
-        e->matches[e->match_count++] = kop;
+    if ((op->code == OP_LOADV || op->code == OP_LOADVN) && op->c == 1) {
+        kop.c |= KOP_OUTER_ROW;
     }
+    if (op->code == OP_EMIT && p->pipe->sinks[op->imm].kind == SINK_MARK) {
+        kop.code = KOP_MARK;
+        kop.a = place_of(p, p->pipe->sinks[op->imm].key);
+        kop.imm = (u16)mark_number(p->pipe, op->imm);
+    }
+    encode_probe(p, e, i, &kop);
     if (i + 1 < p->pipe->op_count && filters_at_once(p, i + 1, e->depth)) {
         kop.flags |= KOP_FILTERS | KOP_MOVES;
     }
@@ -771,7 +848,7 @@ static bool load_late(struct planner *p, u32 i) {
 static bool widen_later(struct planner *p, u32 i) {
     const struct op *op = &p->pipe->ops[i];
     if ((op->code != OP_I64_I32 && op->code != OP_F64_F32) || p->plan->has_match ||
-        !used_once(p, op->dst) || p->facts[op->a].defs != 1) {
+        p->plan->has_each || !used_once(p, op->dst) || p->facts[op->a].defs != 1) {
         return false;
     }
     u32 depth = 0;
@@ -847,7 +924,8 @@ static void put_together(struct planner *p) {
     plan->hoist_count = (u32)p->hoists.count;
     for (i64 i = 0; i < p->ops.count; i++) {
         struct kop kop = p->ops.items[i];
-        if (!(kop.flags & KOP_HOT) && (kop.code == OP_MATCH || kop.code == KOP_NEXT)) {
+        if (!(kop.flags & KOP_HOT) &&
+            (kop.code == OP_MATCH || kop.code == OP_ANY || kop.code == KOP_NEXT)) {
             kop.c = (u16)(kop.c + plan->hoist_count);
         }
         VEC_PUSH(p->arena, &plan->ops, kop);
@@ -907,7 +985,7 @@ static const char *plan_tiles(struct arena *arena, const struct program *program
     out->tile_rows = tile_rows;
     out->program = program;
     out->pipe = pipe;
-    out->sink = &pipe->sinks[0];
+    out->sink = main_sink(pipe);
     out->op_imm = NEW_ARRAY(arena, u16, pipe->op_count + 1);
     out->places = NEW_ARRAY(arena, u16, pipe->reg_count + 1);
     out->col_used = NEW_ARRAY(arena, b8, pipe->source.col_count + 1);
@@ -949,15 +1027,10 @@ static const char *plan_tiles(struct arena *arena, const struct program *program
 const char *gpu_plan_make(struct arena *arena, const struct program *program,
                           const struct pipeline *pipe, struct gpu_plan *out) {
     const char *refusal = refuse_pipe(arena, pipe);
-    for (u32 i = 0; i < pipe->op_count && !refusal; i++) {
-        if (pipe->ops[i].code == OP_PROBE && program->vars[pipe->ops[i].imm].set) {
-            refusal = "sets of keys live on the host";
-        }
-    }
     if (refusal) {
         return refusal;
     }
-    if (pipe->sinks[0].kind == SINK_ROWS) {
+    if (main_sink(pipe)->kind == SINK_ROWS) {
         refusal = plan_tiles(arena, program, pipe, VM_TILE_LARGE, out);
         if (!refusal && out->slot_bytes <= LARGE_TILE_BYTES) {
             return NULL;

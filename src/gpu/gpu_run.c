@@ -41,7 +41,7 @@ static void lay_out(struct job *j) {
     }
     j->interns_at = take(j, plan->interns.count * (i64)sizeof(struct kintern));
     j->texts_in_at = take(j, gpu_job_text_room(j, NULL));
-    i64 outs = sink->kind == SINK_ROWS ? sink->col_count : 0;
+    i64 outs = gpu_job_out_count(j) + j->mark_count;
     j->outs_at = take(j, outs * j->slot_count * (i64)sizeof(struct kout));
     j->words_at = take(j, sink->word_count);
     j->word_regs_at = take(j, sink->word_count * (i64)sizeof(u16));
@@ -115,13 +115,15 @@ static void fill_sink(struct job *j) {
                                    (u16)run->word, (u16)run->count, run->first};
     }
     struct kout *outs = (struct kout *)(void *)(j->blob + j->outs_at);
+    i64 count = gpu_job_out_count(j) + j->mark_count;
     for (i32 s = 0; s < j->slot_count; s++) {
-        gpu_job_sink_outs(j, s, outs + s * (i64)sink->col_count);
+        gpu_job_sink_outs(j, s, outs + s * count);
     }
     u64 *reports = (u64 *)(void *)(j->blob + j->reports_at);
     memset(reports, 0, (size_t)report_count(j) * REPORT_WORDS * 8);
     for (i64 r = 0; r < report_count(j); r++) {
         reports[r * REPORT_WORDS + REPORT_FAULT] = ~0ULL;
+        reports[r * REPORT_WORDS + REPORT_ROWS] = (u64)j->old_rows;
     }
 }
 
@@ -200,7 +202,8 @@ static void make_text(struct job *j, struct sig *sig) {
     struct weave_index *indexes =
         NEW_ARRAY(j->x->arena, struct weave_index, j->plan.indexes.count + 1);
     for (i64 i = 0; i < j->plan.indexes.count; i++) {
-        indexes[i] = (struct weave_index){(b8)j->indexes[i].hashed, (b8)j->indexes[i].unique};
+        indexes[i] = (struct weave_index){(b8)j->indexes[i].hashed, (b8)j->indexes[i].unique,
+                                          (b8)j->indexes[i].bits};
     }
     u32 copies = 0;
     (void)gpu_agg_shared(j, WOVEN_BLOCK, 0, &copies);
@@ -250,7 +253,8 @@ static struct kargs batch_args(const struct job *j, i64 i) {
     const struct batch *b = &j->batches[i];
     u64 base = j->g->args_block->addr;
     const struct sink *sink = j->plan.sink;
-    i64 outs = (i64)sizeof(struct kout) * sink->col_count * (i % j->slot_count);
+    i64 outs =
+        (i64)sizeof(struct kout) * (gpu_job_out_count(j) + j->mark_count) * (i % j->slot_count);
     i64 report = j->to_host ? i * REPORT_WORDS * 8 : 0;
 #define AT(type, at) DEV(type, base + (u64)(at))
     struct kargs args = {.segs = AT(const struct kseg *, b->segs_at),
@@ -269,7 +273,7 @@ static struct kargs batch_args(const struct job *j, i64 i) {
                          .indexes = AT(const struct kindex *, j->indexes_at),
                          .interns = AT(const struct kintern *, j->interns_at),
                          .outs = AT(const struct kout *, j->outs_at + outs),
-                         .out_count = sink->kind == SINK_ROWS ? sink->col_count : 0,
+                         .out_count = (u32)gpu_job_out_count(j),
                          .capacity = j->capacity,
                          .limit = sink->kind == SINK_ROWS ? sink->limit : -1,
                          .agg = j->agg,
@@ -534,6 +538,9 @@ wf_status gpu_run_pipeline(struct gpu *g, struct exec *x, u32 step_no, const str
     }
     gpu_job_sink_drop(&j);
     gpu_job_texts_drop(&j);
+    if (j.old) {
+        gpu_var_release(j.old);
+    }
     struct step_metric *metric = j.metric;
     metric->device = !j.used_woven ? "gpu vm" : j.used_vm ? "gpu vm+woven" : "gpu woven";
     metric->rows_in += j.source_rows;

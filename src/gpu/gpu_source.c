@@ -183,6 +183,38 @@ static FALLIBLE single_part(struct job *j) {
     return ERR_OK;
 }
 
+/* start, stop and step, in the one row of a variable; no rows when one of them is NULL. */
+static FALLIBLE series_part(struct job *j) {
+    struct exec *x = j->x;
+    u32 var = j->pipe->source.ref;
+    TRY(gpu_var_fetch(j->g, x, var));
+    TRY(variable_flatten(x, var));
+    const struct chunk *chunk = x->vars[var].chunks.items[0];
+    i64 bounds[3] = {0, -1, 1};
+    bool is_null = chunk->rows == 0;
+    for (u32 i = 0; i < 3 && !is_null; i++) {
+        is_null = chunk->cols[i].nulls && chunk->cols[i].nulls[0];
+        bounds[i] = ((const i64 *)chunk->cols[i].data)[0];
+    }
+    if (!is_null && bounds[2] == 0) {
+        FAIL(x->err, INVALID_PARAMETER, "step size cannot equal zero");
+    }
+    i128 span = bounds[2] > 0 ? (i128)bounds[1] - bounds[0] : (i128)bounds[0] - bounds[1];
+    i128 step = bounds[2] > 0 ? (i128)bounds[2] : -(i128)bounds[2];
+    i64 rows = is_null || span < 0 ? 0 : (i64)MIN_OF(span / step + 1, (i128)I64_MAX / 2);
+    struct weave_col *cols = NEW_ARRAY(x->arena, struct weave_col, j->col_count + 1);
+    for (u32 c = 0; c < j->col_count; c++) {
+        cols[c] = (struct weave_col){SEG_SERIES, NULLS_NONE};
+    }
+    j->series_start = bounds[0];
+    j->series_step = bounds[2];
+    j->parts = NEW_ARRAY(x->arena, struct part, 1);
+    j->parts[0] = (struct part){NULL, rows, 0, find_sig(j, cols), NULL};
+    j->part_count = rows > 0;
+    j->source_rows = rows;
+    return ERR_OK;
+}
+
 static void group_parts(struct job *j) { /* by signature, in order otherwise */
     struct part *sorted = NEW_ARRAY(j->x->arena, struct part, j->part_count + 1);
     i64 at = 0;
@@ -205,7 +237,7 @@ wf_status gpu_job_source(struct job *j) {
         }
         return ERR_OK;
     }
-    return single_part(j);
+    return j->pipe->source.kind == SOURCE_SERIES ? series_part(j) : single_part(j);
 }
 
 /* --- placement --- */
@@ -405,6 +437,11 @@ wf_status gpu_job_segment(struct job *j, const struct batch *b, i64 p, u32 col, 
     out->form = form.form;
     out->null_form = form.null_form;
     if (!j->plan.col_used[col]) {
+        return ERR_OK;
+    }
+    if (out->form == SEG_SERIES) {
+        out->base = (u64)j->series_start;
+        out->base_high = (u64)j->series_step;
         return ERR_OK;
     }
     if (!part->tablet) {

@@ -293,6 +293,11 @@ void gpu_job_texts_pass_on(struct job *j, u32 var, struct gpu_var *out) {
     for (i64 i = 0; i < j->texts.count; i++) {
         gpu_str_add(x, &all, j->texts.items[i].text);
     }
+    for (i64 i = 0; j->old && i < j->old->texts.count; i++) {
+        struct gpu_str text = j->old->texts.items[i];
+        text.block = NULL;
+        gpu_str_add(x, &all, text);
+    }
     for (i64 p = 0; p < j->part_count; p++) {
         const struct part *part = &j->parts[p];
         for (u32 c = 0; part->tablet && j->text_cols && c < j->col_count; c++) {

@@ -53,7 +53,9 @@ void gpu_var_release(void *var) {
 wf_status gpu_var_get(struct gpu *g, struct exec *x, u32 var, struct gpu_var **out) {
     struct variable *v = &x->vars[var];
     struct gpu_var *gv = v->gpu;
-    if (gv && gv->epoch == g->epoch) {
+    /* The host may have added rows to what was fetched. */
+    bool behind = gv && v->kind == VAR_ROWS && v->on_host && gv->rows != v->rows;
+    if (gv && gv->epoch == g->epoch && !behind) {
         *out = gv;
         return ERR_OK;
     }
@@ -202,6 +204,7 @@ wf_status gpu_var_index(struct gpu *g, struct exec *x, u32 var, struct kindex *o
         i64 heads = hashed && !index->unique ? 2 * index->slot_count : index->slot_count + 1;
         /* The last head of a unique index is padding that nobody sets. */
         heads = index->unique ? index->slot_count : heads;
+        heads = index->form == INDEX_BITS ? index->head_count : heads;
         TRY(upload_new(g, x, index->heads, heads * 4, &gv->heads, moved));
         if (hashed) {
             TRY(upload_new(g, x, index->keys, index->slot_count * 8, &gv->keys, moved));
@@ -212,6 +215,7 @@ wf_status gpu_var_index(struct gpu *g, struct exec *x, u32 var, struct kindex *o
         gv->index =
             (struct kindex){.hashed = hashed,
                             .unique = index->unique,
+                            .bits = index->form == INDEX_BITS,
                             .key_lo = index->key_lo,
                             .slot_count = (u64)index->slot_count,
                             .keys = DEV(const i64 *, gv->keys ? gv->keys->addr : 0),

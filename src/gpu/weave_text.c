@@ -24,10 +24,12 @@ struct weaver {
     u32 when_count, when_depth;
     u32 whens[16];
     u32 match_count;
-    u32 matches[8]; /* opcodes */
-    b8 filtered;    /* rows may be inactive before the tile's end */
-    b8 *seen;       /* registers that have a value */
-    b8 *loaded;     /* columns whose pointers are declared */
+    u32 matches[8];     /* opcodes */
+    b8 filtered;        /* rows may be inactive before the tile's end */
+    b8 *seen;           /* registers that have a value */
+    b8 *loaded;         /* columns whose pointers are declared */
+    b8 *loaded_outside; /* and were so before EACH */
+    u32 each;           /* the open one */
     i32 rows;
 };
 
@@ -281,6 +283,7 @@ struct raw { /* how a group of four lies in memory */
 };
 static const struct raw raws[] = {
     [SEG_CONST] = {NULL, NULL, 0, 0},
+    [SEG_SERIES] = {NULL, NULL, 0, 0},
     [SEG_U8] = {"u32", "*(const u32 *)(%s)", 1, 1},
     [SEG_U16] = {"u64", "*(const u64 *)(%s)", 2, 1},
     [SEG_U32] = {"vec16", "load_once16(%s)", 4, 1},
@@ -380,7 +383,9 @@ static void put_load(struct weaver *v, u32 at, const struct op *op) {
     for (i32 piece = 0; piece < raws[form].pieces; piece++) {
         put_raw(v, at, col, &raws[form], piece);
     }
-    if (form != SEG_CONST) {
+    if (form == SEG_SERIES) {
+        snprintf(elem, sizeof elem, "(u64)(row + ROW(i)) * s%u.base_high", col);
+    } else if (form != SEG_CONST) {
         (void)element(at, form, elem);
     }
     char value[300];
@@ -449,7 +454,15 @@ static void put_gather(struct weaver *v, const struct op *op, u16 number) {
     } else {
         line(v, "%s value = %s;", kind, zero_text(v->pipe->regs[op->dst].kind));
     }
-    line(v, "if (act >> i & 1u) {");
+    bool outer = op->code != OP_LUT && op->c == 1;
+    if (outer) {
+        line(v, "if ((act >> i & 1u) && %s < 0) {", key);
+        line(v, "    value = %s;",
+             op->code == OP_LOADVN ? "1" : zero_text(v->pipe->regs[op->dst].kind));
+        line(v, "}");
+    }
+    line(v, "if ((act >> i & 1u)%s%s%s) {", outer ? " && " : "", outer ? key : "",
+         outer ? " >= 0" : "");
     v->depth++;
     if (op->code == OP_LOADV) {
         line(v, "value = ((const %s *)v%u.data)[%s];", kind, number, key);
@@ -530,31 +543,64 @@ static void put_mask(struct weaver *v, u16 reg) {
     }
 }
 
-static void put_probe(struct weaver *v, u32 at, const struct op *op, u16 number) {
+/* Whether row i looks anything up. */
+static const char *looks_up(const struct weaver *v, const struct op *op, char buf[64]) {
+    char where[24];
+    if (op->b == NO_REG) {
+        snprintf(buf, 64, "(act >> i & 1u)");
+    } else {
+        snprintf(buf, 64, "((act >> i & 1u) && %s)", operand(v, op->b, where));
+    }
+    return buf;
+}
+
+static void put_fault(struct weaver *v, const struct op *op, const char *fault) {
+    line(v, "    const u64 word = fault_word(%u, number + ROW(i), %s);", op->rank, fault);
+    line(v, "    fault = word < fault ? word : fault;");
+}
+
+/* h<at>[i] = row + 1 of row i's match, 0 = none. */
+static void put_heads(struct weaver *v, u32 at, const struct op *op, u16 number) {
     const struct weave_index *index = &v->w->indexes[number];
     char key[24];
+    char looks[64];
     operand(v, op->a, key);
+    looks_up(v, op, looks);
     line(v, "u32 h%u[R];", at);
     if (index->unique && index->hashed) {
         line(v, "u64 p%u[R];", at);
         line(v, EACH "{ p%u[i] = hash_key(%s) & (x%u.slot_count - 1); }", at, key, number);
-        line(v, EACH "{ h%u[i] = act >> i & 1u ? x%u.heads[p%u[i]] : 0u; }", at, number, at);
+        line(v, EACH "{ h%u[i] = %s ? x%u.heads[p%u[i]] : 0u; }", at, looks, number, at);
         line(v, EACH "{ h%u[i] = find_hash_from(&x%u, %s, p%u[i], h%u[i]); }", at, number, key, at,
              at);
     } else if (index->unique) {
-        line(v, EACH "{ h%u[i] = act >> i & 1u ? find_direct_unique(&x%u, %s) : 0u; }", at, number,
-             key);
+        line(v, EACH "{ h%u[i] = %s ? find_%s(&x%u, %s) : 0u; }", at, looks,
+             index->bits ? "bits" : "direct_unique", number, key);
     } else {
         line(v, EACH "{");
-        line(v, "    const u64 run = act >> i & 1u ? find_%s_run(&x%u, %s) : 0u;",
+        line(v, "    const u64 run = %s ? find_%s_run(&x%u, %s) : 0u;", looks,
              index->hashed ? "hash" : "direct", number, key);
         line(v, "    h%u[i] = (u32)run != (u32)(run >> 32) ? x%u.rows[(u32)run] + 1u : 0u;", at,
              number);
+        if (probe_flags(op) & PROBE_SINGLE) {
+            line(v, "    if ((u32)(run >> 32) - (u32)run > 1u) {");
+            put_fault(v, op, "FAULT_MORE_ROWS");
+            line(v, "    }");
+        }
         line(v, "}");
     }
+}
+
+static void put_probe(struct weaver *v, u32 at, const struct op *op, u16 number) {
+    put_heads(v, at, op, number);
     line(v, EACH "{");
-    line(v, "    r%u[i] = h%u[i] ? (i64)h%u[i] - 1 : 0;", op->dst, at, at);
-    line(v, "    act &= h%u[i] ? ~0u : ~(1u << i);", at);
+    if (probe_flags(op) & PROBE_OUTER) {
+        const char *only = v->when_depth && v->seen[op->dst] ? "if (act >> i & 1u) " : "";
+        line(v, "    %sr%u[i] = (i64)h%u[i] - 1;", only, op->dst, at);
+    } else {
+        line(v, "    r%u[i] = h%u[i] ? (i64)h%u[i] - 1 : 0;", op->dst, at, at);
+        line(v, "    act &= h%u[i] ? ~0u : ~(1u << i);", at);
+    }
     line(v, "}");
 }
 
@@ -583,25 +629,39 @@ static void put_intern(struct weaver *v, const struct op *op, u16 number) {
     line(v, "}");
 }
 
-static void put_match(struct weaver *v, u32 at, const struct op *op, u16 number) {
+/* at<at>[i] .. end<at>[i]: the matches of row i. */
+static void put_runs(struct weaver *v, u32 at, const struct op *op, u16 number) {
     const struct weave_index *index = &v->w->indexes[number];
     char key[24];
+    char looks[64];
     operand(v, op->a, key);
+    looks_up(v, op, looks);
     line(v, "u32 at%u[R];", at);
     line(v, "u32 end%u[R];", at);
     line(v, EACH "{");
     if (index->unique) {
-        line(v, "    const u32 head = act >> i & 1u ? find_%s_unique(&x%u, %s) : 0u;",
-             index->hashed ? "hash" : "direct", number, key);
-        line(v, "    at%u[i] = head ? head - 1u : 0u;", at);
-        line(v, "    end%u[i] = head;", at);
+        line(v, "    const u64 run = %s ? find_run(&x%u, %s) : 0u;", looks, number, key);
     } else {
-        line(v, "    const u64 run = act >> i & 1u ? find_%s_run(&x%u, %s) : 0u;",
+        line(v, "    const u64 run = %s ? find_%s_run(&x%u, %s) : 0u;", looks,
              index->hashed ? "hash" : "direct", number, key);
-        line(v, "    at%u[i] = (u32)run;", at);
-        line(v, "    end%u[i] = (u32)(run >> 32);", at);
     }
+    if (probe_flags(op) & PROBE_OUTER) {
+        line(v, "    const u64 some = act >> i & 1u ? run_outer(run) : 0u;");
+    } else {
+        line(v, "    const u64 some = run;");
+    }
+    line(v, "    at%u[i] = (u32)some;", at);
+    line(v, "    end%u[i] = (u32)(some >> 32);", at);
     line(v, "}");
+}
+
+/* The match of every row that has one left, into dst. */
+static void put_matched(struct weaver *v, u32 at, const struct op *op, u16 number) {
+    line(v, EACH "{ r%u[i] = act >> i & 1u ? run_row(&x%u, at%u[i]) : 0; }", op->dst, number, at);
+}
+
+static void put_match(struct weaver *v, u32 at, const struct op *op, u16 number) {
+    put_runs(v, at, op, number);
     line(v, "for (;;) {");
     v->depth++;
     line(v, "act = 0;");
@@ -609,13 +669,59 @@ static void put_match(struct weaver *v, u32 at, const struct op *op, u16 number)
     line(v, "if (!b_any((i32)act)) {");
     line(v, "    break;");
     line(v, "}");
-    if (index->unique) {
-        line(v, EACH "{ r%u[i] = act >> i & 1u ? (i64)at%u[i] : 0; }", op->dst, at);
-    } else {
-        line(v, EACH "{ r%u[i] = act >> i & 1u ? (i64)x%u.rows[at%u[i]] : 0; }", op->dst, number,
-             at);
-    }
+    put_matched(v, at, op, number);
     v->matches[v->match_count++] = at;
+}
+
+/* The matches of a thread's rows one after the other, until ANY; nothing in between is for the
+ * whole block, so that every thread goes round as often as it has to. */
+static void put_each(struct weaver *v, u32 at, const struct op *op, u16 number) {
+    u32 any = at;
+    while (v->pipe->ops[any].code != OP_ANY) {
+        any++;
+    }
+    put_runs(v, at, op, number);
+    line(v, "const u32 each%u = act;", at);
+    line(v, EACH "{ r%u[i] = -1; }", v->pipe->ops[any].dst);
+    line(v, "for (;;) {");
+    v->depth++;
+    line(v, "act = 0;");
+    line(v, EACH "{ act |= (u32)(at%u[i] != end%u[i]) << i; }", at, at);
+    line(v, "if (!act) {");
+    line(v, "    break;");
+    line(v, "}");
+    put_matched(v, at, op, number);
+    v->each = at;
+    memcpy(v->loaded_outside, v->loaded, v->pipe->source.col_count);
+}
+
+static void put_any(struct weaver *v, const struct op *op) {
+    bool single = probe_flags(op) & PROBE_SINGLE;
+    u32 at = v->each;
+    line(v, EACH "{");
+    line(v, "    if (act >> i & 1u) {");
+    if (single) {
+        line(v, "        r%u[i] = r%u[i] == -1 ? r%u[i] : -2;", op->dst, op->dst, op->a);
+    } else {
+        line(v, "        r%u[i] = r%u[i] == -1 ? r%u[i] : r%u[i];", op->dst, op->dst, op->a,
+             op->dst);
+    }
+    line(v, "    }");
+    line(v, "    const u32 open = r%u[i] %s;", op->dst, single ? "!= -2" : "== -1");
+    line(v, "    at%u[i] = open ? at%u[i] + (u32)(at%u[i] != end%u[i]) : end%u[i];", at, at, at, at,
+         at);
+    line(v, "}");
+    v->depth--;
+    line(v, "}");
+    memcpy(v->loaded, v->loaded_outside, v->pipe->source.col_count);
+    line(v, "act = each%u;", at);
+    if (single) {
+        line(v, EACH "{");
+        line(v, "    if ((act >> i & 1u) && r%u[i] == -2) {", op->dst);
+        put_fault(v, op, "FAULT_MORE_ROWS");
+        line(v, "    }");
+        line(v, "}");
+    }
 }
 
 /* --- sinks --- */
@@ -769,6 +875,21 @@ static void put_emit_agg(struct weaver *v) {
     line(v, "}");
 }
 
+/* Sets the byte of every row named. */
+static void put_mark(struct weaver *v, u32 sink) {
+    u32 number = 0;
+    char row[24];
+    for (u32 s = 0; s < sink; s++) {
+        number += v->pipe->sinks[s].kind == SINK_MARK;
+    }
+    operand(v, v->pipe->sinks[sink].key, row);
+    line(v, EACH "{");
+    line(v, "    if ((act >> i & 1u) && %s >= 0) {", row);
+    line(v, "        args.outs[args.out_count + %u].data[%s] = 1;", number, row);
+    line(v, "    }");
+    line(v, "}");
+}
+
 static void put_finish(struct weaver *v) {
     const struct sink *sink = v->plan->sink;
     if (sink->kind == SINK_AGG && v->w->agg_copies) {
@@ -843,8 +964,17 @@ static void put_op(struct weaver *v, u32 at) {
         put_match(v, at, op, number);
         v->filtered = 1;
         break;
+    case OP_EACH:
+        put_each(v, at, op, number);
+        v->filtered = 1;
+        break;
+    case OP_ANY:
+        put_any(v, op);
+        break;
     case OP_EMIT:
-        if (v->plan->sink->kind == SINK_ROWS) {
+        if (v->pipe->sinks[op->imm].kind == SINK_MARK) {
+            put_mark(v, op->imm);
+        } else if (v->plan->sink->kind == SINK_ROWS) {
             put_emit_rows(v);
         } else {
             put_emit_agg(v);
@@ -866,6 +996,7 @@ void gpu_weave_text(struct weave *w, struct text *out) {
     struct weaver v = {.w = w, .plan = plan, .pipe = plan->pipe, .out = out};
     v.seen = NEW_ARRAY(out->arena, b8, plan->pipe->reg_count + 1);
     v.loaded = NEW_ARRAY(out->arena, b8, plan->pipe->source.col_count + 1);
+    v.loaded_outside = NEW_ARRAY(out->arena, b8, plan->pipe->source.col_count + 1);
     v.rows = rows_per_thread(plan);
     w->rows_per_thread = v.rows;
     i64 stage = (i64)WOVEN_BLOCK * v.rows * stage_bytes(plan);

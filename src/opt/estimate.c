@@ -232,6 +232,30 @@ static bool join_unique(const struct plan *plan, const struct rel *rel, const u3
            cols_unique(plan, rel->inputs[1], cols, count, nulls);
 }
 
+/* row_number = 1 within partitions by some of these columns. */
+static bool first_only(const struct rel *rel, const u32 *cols, i64 count) {
+    const struct rel *window = rel->inputs[0];
+    bool first = false;
+    if (rel->kind != REL_FILTER || window->kind != REL_WINDOW || window->windows.count != 1 ||
+        window->windows.items[0].is_agg || window->windows.items[0].func != WINDOW_ROW_NUMBER) {
+        return false;
+    }
+    for (i64 i = 0; i < rel->conds.count; i++) {
+        const struct expr *cond = rel->conds.items[i];
+        first =
+            first || (cond->kind == EXPR_CALL && (cond->func == FUNC_LE || cond->func == FUNC_EQ) &&
+                      cond->args[0]->kind == EXPR_COL &&
+                      cond->args[0]->col == window->windows.items[0].col &&
+                      cond->args[1]->kind == EXPR_CONST && !cond->args[1]->is_null &&
+                      cond->args[1]->value.i64 == 1);
+    }
+    for (i64 i = 0; i < window->exprs.count; i++) {
+        const struct expr *key = window->exprs.items[i];
+        first = first && key->kind == EXPR_COL && has_col(cols, count, key->col);
+    }
+    return first;
+}
+
 static bool cols_unique(const struct plan *plan, const struct rel *rel, const u32 *cols, i64 count,
                         bool nulls) {
     switch (rel->kind) {
@@ -245,6 +269,8 @@ static bool cols_unique(const struct plan *plan, const struct rel *rel, const u3
         }
         return cols_unique(plan, rel->inputs[0], cols, count, nulls);
     case REL_FILTER:
+        return first_only(rel, cols, count) ||
+               cols_unique(plan, rel->inputs[0], cols, count, nulls);
     case REL_SORT:
     case REL_WINDOW:
         return cols_unique(plan, rel->inputs[0], cols, count, nulls);

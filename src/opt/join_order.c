@@ -6,8 +6,8 @@
  * and again. A join costs the rows it reads, builds and makes; the right side is built. Rows of a
  * set are the product of its leaves and of the shares its conditions keep; several equalities
  * between the same two leaves count as a key at most: one match a row of the larger. Products are
- * taken only where nothing connects. Groups in which a condition can raise keep the order they were
- * written in, because that order decides which rows are evaluated. */
+ * taken only where nothing connects. A condition that can raise takes no part: it is tested above
+ * the group, where only rows are left that meet all the others. */
 #include "opt/opt_int.h"
 
 enum { MAX_LEAVES = 64, DP_LEAVES = 11 };
@@ -29,10 +29,10 @@ struct group {
     VEC(struct rel *) leaves;
     VEC(struct edge) edges;
     VEC(struct residual) conds;
-    u8 *leaf_of;          /* column -> leaf + 1 */
-    u64 near[MAX_LEAVES]; /* leaves each is connected to */
+    VEC(struct expr *) late; /* conditions that can raise, as written */
+    u8 *leaf_of;             /* column -> leaf + 1 */
+    u64 near[MAX_LEAVES];    /* leaves each is connected to */
     f64 *share; /* leaves × leaves: of the product, what equalities between the two keep */
-    bool raises;
 };
 
 static void gather(struct group *g, struct rel *rel) {
@@ -46,13 +46,15 @@ static void gather(struct group *g, struct rel *rel) {
     for (i64 i = 0; i < rel->left_keys.count; i++) {
         struct edge edge = {.a = rel->left_keys.items[i], .b = rel->right_keys.items[i]};
         edge.null_safe = i < rel->null_safe.count && rel->null_safe.items[i];
-        g->raises = g->raises || facts_can_raise(g->o, edge.a) || facts_can_raise(g->o, edge.b);
         VEC_PUSH(arena, &g->edges, edge);
     }
     for (i64 i = 0; i < rel->conds.count; i++) {
         struct residual cond = {.expr = rel->conds.items[i]};
-        g->raises = g->raises || facts_can_raise(g->o, cond.expr);
-        VEC_PUSH(arena, &g->conds, cond);
+        if (facts_can_raise(g->o, cond.expr)) {
+            VEC_PUSH(arena, &g->late, cond.expr);
+        } else {
+            VEC_PUSH(arena, &g->conds, cond);
+        }
     }
 }
 
@@ -402,7 +404,7 @@ static struct rel *order(struct opt *o, struct rel *rel);
 static struct rel *order_group(struct opt *o, struct rel *rel) {
     struct group g = {.o = o};
     gather(&g, rel);
-    if (g.raises || g.leaves.count > MAX_LEAVES) {
+    if (g.leaves.count > MAX_LEAVES) {
         rel->inputs[0] = order(o, rel->inputs[0]);
         rel->inputs[1] = order(o, rel->inputs[1]);
         return rel;
@@ -412,7 +414,14 @@ static struct rel *order_group(struct opt *o, struct rel *rel) {
         estimate_rel(o, g.leaves.items[i]);
     }
     prepare(&g);
-    return g.leaves.count <= DP_LEAVES ? order_all(&g) : order_greedy(&g);
+    struct rel *all = g.leaves.count <= DP_LEAVES ? order_all(&g) : order_greedy(&g);
+    if (g.late.count > 0) {
+        all = rel_new(o->plan, REL_FILTER, all, NULL);
+        for (i64 i = 0; i < g.late.count; i++) {
+            VEC_PUSH(o->plan->arena, &all->conds, g.late.items[i]);
+        }
+    }
+    return all;
 }
 
 static bool order_once(struct opt *o, const struct rel *input) {

@@ -187,6 +187,38 @@ COLUMNS=40 "$fox" -c "select 11111 as a, 1 as b, 1 as c, 1 as d, 1 as e, 1 as f,
 grep -Eq '^\(1 row, [0-9] of 7 columns shown, ' "$tmp/out"
 note $? "hidden columns are counted" "$(cat "$tmp/out")"
 
+# --- COPY TO ---
+c="create table c (a int, b boolean, s text, d date); insert into c values (1, true, 'x,y', '2024-01-01'), (2, false, 'q\"z', null), (3, null, '', null), (4, true, null, null)"
+expect "COPY TO STDOUT" 0 '1,t,"x,y",2024-01-01
+2,f,"q""z",
+3,,"",
+4,t,,' -c "$c" -c "copy c to stdout"
+expect "COPY TO with options" 0 's;a
+x,y;1
+"q""z";2
+;3
+NULL;4' -c "$c" -c "copy c (s, a) to stdout (header, delimiter ';', null 'NULL')"
+expect "COPY of a query, quotes forced" 0 '"4";t
+"3";' -c "$c" -c "copy (select a, b from c where a > 2 order by a desc) to stdout (delimiter ';', force_quote (a))"
+expect "COPY there and back" 0 'a,b,s,d
+1,true,"x,y",2024-01-01
+2,false,"q""z",
+3,,"",
+4,true,,' --format csv -c "$c" -c "copy c to '$tmp/c.csv' (header)" -c "create table e (a int, b boolean, s text, d date)" \
+    -c "copy e from '$tmp/c.csv' (header)" -c "select * from e order by a"
+expect "tbl there and back" 0 'n
+2' --format csv -c "$c" -c "copy c (a, d) to '$tmp/c.tbl'" -c "create table e (a int, d date)" \
+    -c "copy e from '$tmp/c.tbl'" -c "select count(*) as n from e join c on e.a = c.a where e.d is null and c.a < 4"
+complains "tbl has no quotes" 1 '^ERROR 22P04' -c "create table v (s text)" -c "insert into v values ('a|b')" -c "copy v to '$tmp/v.tbl'"
+[ ! -e "$tmp/v.tbl" ]
+note $? "a failed COPY TO leaves no file"
+complains "COPY TO nowhere" 1 '^ERROR 58P01' -c "$c" -c "copy c to '$tmp/none/c.csv'"
+complains "COPY TO names its columns" 1 '^ERROR 42703' -c "$c" -c "copy c (zz) to stdout"
+ln -s "$tmp/c.csv" "$tmp/link.csv"
+expect "COPY TO a link writes what it names" 0 '' -c "$c" -c "copy c (a) to '$tmp/link.csv'"
+[ -L "$tmp/link.csv" ] && [ "$(wc -l <"$tmp/c.csv")" = 4 ]
+note $? "the link is still one"
+
 # --- errors ---
 complains "error text" 1 '^ERROR 42703: column "nme" does not exist$' -c "$t" -c "select nme from t"
 complains "line and caret" 1 '^LINE 1: select nme from t$' -c "$t" -c "select nme from t"

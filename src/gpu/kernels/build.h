@@ -32,7 +32,10 @@ KERNEL(k_build_unique, struct kbuild, 256) {
     BUILD_ROWS(i, args.row_count) {
         if (!args.nulls || !args.nulls[i]) {
             u32 held = 0;
-            if (args.hashed) {
+            if (args.bits) {
+                u64 slot = (u64)args.key[i] - (u64)args.key_lo;
+                atom_or_u32(&args.heads[slot >> 5], 1u << (slot & 31u));
+            } else if (args.hashed) {
                 u64 slot = build_claim(&args, args.heads, i, &held);
                 if (!held) {
                     args.keys[slot] = args.key[i];
@@ -44,7 +47,7 @@ KERNEL(k_build_unique, struct kbuild, 256) {
             duplicate |= held;
         }
     }
-    if (duplicate) {
+    if (duplicate && !args.set) {
         atom_or_u32((u32 *)&args.report[REPORT_RETRY], RETRY_DUPLICATE);
     }
 }

@@ -700,6 +700,10 @@ FN void vm_seg32(const struct kseg *seg, i64 row, u32 x[4]) {
 FN void vm_seg64(const struct kseg *seg, i64 row, u64 x[4]) {
     if (seg->form == SEG_U64 || seg->form == SEG_I64 || seg->form == SEG_F64) {
         group_u64(seg->data + 8 * row, x);
+    } else if (seg->form == SEG_SERIES) {
+        UNROLL for (u32 j = 0; j < 4; j++) {
+            x[j] = (u64)(row + j) * seg->base_high;
+        }
     } else if (seg->form == SEG_U128) {
         UNROLL for (u32 j = 0; j < 4; j++) {
             x[j] = *(const u64 *)(seg->data + 16 * (row + j));
@@ -835,6 +839,18 @@ FN_SLOW void vm_load_text(u8 *s, struct vm_op op, const struct kseg *seg, i64 ro
     }
 }
 
+/* A column of a variable; row -1 reads as zero. */
+FN_SLOW void vm_loadv(u8 *s, struct vm_op op, const u8 *data, i64 at, u32 i, struct ktexts in) {
+    if (at < 0) {
+        vm_put_bits(s, op, i, 0, 0);
+        return;
+    }
+    vm_pick(s, op, data, at, i);
+    if (op_kind(op) == KIND_STR && !(op_c(op) & KOP_HOST_TEXT)) {
+        put1_str(s, op_dst(op), i, text_moved(in.items, in.count, get1_str(s, op_dst(op), i)));
+    }
+}
+
 /* Codes below zero read entry `other`; what lies outside the table reads as zero. */
 FN_SLOW void vm_lut(u8 *s, struct vm_op op, const struct kcol *lut, u32 j) {
     i64 at = get1_i32(s, op_a(op), j);
@@ -846,14 +862,26 @@ FN_SLOW void vm_lut(u8 *s, struct vm_op op, const struct kcol *lut, u32 j) {
     }
 }
 
-FN_SLOW u32 vm_probe(u8 *s, struct vm_op op, const struct kindex *ix, u32 act) {
+/* Rows that look something up. */
+FN u32 vm_where(const u8 *s, struct vm_op op, u32 place) {
+    return op_kind(op) & KPROBE_WHERE ? vm_mask(s, place) : ~0u;
+}
+/* number: of the thread's first row in the source. */
+FN_SLOW u32 vm_probe(u8 *s, struct vm_op op, const struct kindex *ix, u32 act, i64 number,
+                     u64 *report) {
+    u32 where = vm_where(s, op, op_b(op));
     VM_EACH_ROW {
         if (act >> i & 1u) {
-            u64 run = find_run(ix, get1_i64(s, op_a(op), i));
-            if ((u32)run == (u32)(run >> 32)) {
+            u64 run = where >> i & 1u ? find_run(ix, get1_i64(s, op_a(op), i)) : 0u;
+            u32 matches = (u32)(run >> 32) - (u32)run;
+            if (!matches && !(op_kind(op) & KPROBE_OUTER)) {
                 act &= ~(1u << i);
-            } else {
-                put1_i64(s, op_dst(op), i, (i64)run_row(ix, (u32)run));
+                continue;
+            }
+            put1_i64(s, op_dst(op), i, matches ? run_row(ix, (u32)run) : -1);
+            if (matches > 1u && (op_kind(op) & KPROBE_SINGLE)) {
+                vm_faults(FAULT_MORE_ROWS, 1u, op_rank(op), number + (i >> 2) * VM_SPAN + (i & 3u),
+                          report);
             }
         }
     }
@@ -880,29 +908,85 @@ FN_SLOW void vm_intern(u8 *s, struct vm_op op, const struct kintern *t, u32 act,
 
 /* Cursor and end of every row's run live in two places side by side, the first at b. */
 #define VM_END_PLACE(place) ((place) + VM_GROUPS * VM_PLANE / 16u)
-FN_SLOW u32 vm_match(u8 *s, struct vm_op op, const struct kindex *ix, u32 act) {
-    VM_EACH_ROW {
-        u64 run = act >> i & 1u ? find_run(ix, get1_i64(s, op_a(op), i)) : 0u;
-        vm_put4(s, op_b(op), i, (u32)run);
-        vm_put4(s, VM_END_PLACE(op_b(op)), i, (u32)(run >> 32));
-        if ((u32)run == (u32)(run >> 32)) {
-            act &= ~(1u << i);
-        } else {
-            put1_i64(s, op_dst(op), i, (i64)run_row(ix, (u32)run));
-        }
+/* Opens a row's run: its cursors, its first match; false when it has none. */
+FN i32 vm_run_open(u8 *s, struct vm_op op, const struct kindex *ix, u32 looks, u32 i) {
+    u64 run = looks & 1u ? find_run(ix, get1_i64(s, op_a(op), i)) : 0u;
+    run = (looks & 2u) && (op_kind(op) & KPROBE_OUTER) ? run_outer(run) : run;
+    vm_put4(s, op_b(op), i, (u32)run);
+    vm_put4(s, VM_END_PLACE(op_b(op)), i, (u32)(run >> 32));
+    if ((u32)run != (u32)(run >> 32)) {
+        put1_i64(s, op_dst(op), i, run_row(ix, (u32)run));
+        return 1;
     }
-    return act;
+    return 0;
+}
+/* Takes row i's next match, into dst; false when there is none. */
+FN i32 vm_run_next(u8 *s, u32 cursors, u32 dst, const struct kindex *ix, u32 i) {
+    u32 at = vm_get4(s, cursors, i);
+    u32 end = vm_get4(s, VM_END_PLACE(cursors), i);
+    at += at != end;
+    vm_put4(s, cursors, i, at);
+    if (at == end) {
+        return 0;
+    }
+    put1_i64(s, dst, i, run_row(ix, at));
+    return 1;
+}
+FN_SLOW u32 vm_match(u8 *s, struct vm_op op, const struct kindex *ix, u32 act) {
+    u32 where = act & vm_where(s, op, op_rank(op));
+    u32 out = 0;
+    VM_EACH_ROW {
+        u32 looks = (where >> i & 1u) | (act >> i & 1u) << 1;
+        out |= vm_run_open(s, op, ix, looks, i) ? 1u << i : 0u;
+    }
+    return out;
 }
 FN_SLOW u32 vm_next(u8 *s, struct vm_op op, const struct kindex *ix) {
     u32 act = 0;
     VM_EACH_ROW {
-        u32 at = vm_get4(s, op_b(op), i);
-        u32 end = vm_get4(s, VM_END_PLACE(op_b(op)), i);
-        at += at != end;
-        vm_put4(s, op_b(op), i, at);
-        if (at != end) {
-            act |= 1u << i;
-            put1_i64(s, op_dst(op), i, (i64)run_row(ix, at));
+        act |= vm_run_next(s, op_b(op), op_dst(op), ix, i) ? 1u << i : 0u;
+    }
+    return act;
+}
+
+/* EACH keeps the active rows behind its cursors; what ANY makes, at c, is -1 at first. */
+#define VM_ACT_PLACE(place) ((place) + 2u * VM_GROUPS * VM_PLANE / 16u)
+FN_SLOW u32 vm_each(u8 *s, struct vm_op op, const struct kindex *ix, u32 act) {
+    u32 out = vm_match(s, op, ix, act);
+    *(u32 *)(s + vm_byte(VM_ACT_PLACE(op_b(op)), 0)) = act;
+    VM_EACH_ROW {
+        if (act >> i & 1u) {
+            put1_i64(s, op_c(op), i, -1);
+        }
+    }
+    return out;
+}
+/* Notes the matches that came this far; returns the rows that have further ones to try. */
+FN_SLOW u32 vm_any(u8 *s, struct vm_op op, const struct kindex *ix, u32 act) {
+    u32 single = op_kind(op) & KPROBE_SINGLE;
+    u32 kept = *(const u32 *)(s + vm_byte(VM_ACT_PLACE(op_b(op)), 0));
+    u32 out = 0;
+    VM_EACH_ROW {
+        if (kept >> i & 1u) {
+            i64 any = get1_i64(s, op_dst(op), i);
+            if (act >> i & 1u) {
+                any = any == -1 ? get1_i64(s, op_a(op), i) : single ? -2 : any;
+                put1_i64(s, op_dst(op), i, any);
+            }
+            u32 open = any == -1 || (single && any >= 0);
+            if (open && vm_run_next(s, op_b(op), op_a(op), ix, i)) {
+                out |= 1u << i;
+            }
+        }
+    }
+    return out;
+}
+FN_SLOW u32 vm_any_end(const u8 *s, struct vm_op op, i64 number, u64 *report) {
+    u32 act = *(const u32 *)(s + vm_byte(VM_ACT_PLACE(op_b(op)), 0));
+    VM_EACH_ROW {
+        if ((act >> i & 1u) && (op_kind(op) & KPROBE_SINGLE) && get1_i64(s, op_dst(op), i) == -2) {
+            vm_faults(FAULT_MORE_ROWS, 1u, op_rank(op), number + (i >> 2) * VM_SPAN + (i & 3u),
+                      report);
         }
     }
     return act;
@@ -1256,15 +1340,10 @@ FN i32 vm_tile_open(struct vm_tile *t, const i64 *tablet_rows, const u8 *zones, 
             if (act >> i & 1u) {                                                                  \
                 i64 at = get1_i64(s, op_a(op), i);                                                \
                 if (op_code(op) == OP_LOADV) {                                                    \
-                    vm_pick(s, op, args.cols[op_imm(op)].data, at, i);                            \
-                    if (op_kind(op) == KIND_STR && !op_c(op)) {                                   \
-                        put1_str(s, op_dst(op), i,                                                \
-                                 text_moved(args.texts_in.items, args.texts_in.count,             \
-                                            get1_str(s, op_dst(op), i)));                         \
-                    }                                                                             \
+                    vm_loadv(s, op, args.cols[op_imm(op)].data, at, i, args.texts_in);            \
                 } else {                                                                          \
                     const b8 *nulls = args.cols[op_imm(op)].nulls;                                \
-                    put1_b8(s, op_dst(op), i, nulls ? nulls[at] : (b8)0);                         \
+                    put1_b8(s, op_dst(op), i, (b8)(at < 0 ? 1 : nulls ? nulls[at] : 0));          \
                 }                                                                                 \
             }                                                                                     \
         }                                                                                         \
@@ -1302,7 +1381,7 @@ FN i32 vm_tile_open(struct vm_tile *t, const i64 *tablet_rows, const u8 *zones, 
         act = *(u32 *)(s + vm_byte(op_dst(op), 0));                                               \
         break;                                                                                    \
     case OP_PROBE:                                                                                \
-        act = vm_probe(s, op, &args.indexes[op_imm(op)], act);                                    \
+        act = vm_probe(s, op, &args.indexes[op_imm(op)], act, VM_NUMBER, args.report);            \
         break;                                                                                    \
     case OP_MATCH:                                                                                \
         act = vm_match(s, op, &args.indexes[op_imm(op)], act);                                    \
@@ -1314,6 +1393,30 @@ FN i32 vm_tile_open(struct vm_tile *t, const i64 *tablet_rows, const u8 *zones, 
         pc = b_any((i32)act) ? op_c(op) : pc;                                                     \
         next = vm_fetch(args.ops, pc);                                                            \
         break;                                                                                    \
+    case OP_EACH:                                                                                 \
+        act = vm_each(s, op, &args.indexes[op_imm(op)], act);                                     \
+        break;                                                                                    \
+    case OP_ANY: { /* nothing inside is for the whole block: every warp goes round by itself */   \
+        u32 more = vm_any(s, op, &args.indexes[op_imm(op)], act);                                 \
+        if (w_ballot(more != 0)) {                                                                \
+            act = more;                                                                           \
+            pc = op_c(op);                                                                        \
+            next = vm_fetch(args.ops, pc);                                                        \
+        } else {                                                                                  \
+            act = vm_any_end(s, op, VM_NUMBER, args.report);                                      \
+        }                                                                                         \
+        break;                                                                                    \
+    }                                                                                             \
+    case KOP_MARK: {                                                                              \
+        u8 *marks = args.outs[args.out_count + op_imm(op)].data;                                  \
+        VM_EACH_ROW {                                                                             \
+            i64 at = act >> i & 1u ? get1_i64(s, op_a(op), i) : -1;                               \
+            if (at >= 0) {                                                                        \
+                marks[at] = 1;                                                                    \
+            }                                                                                     \
+        }                                                                                         \
+        break;                                                                                    \
+    }                                                                                             \
     case OP_EMIT:                                                                                 \
         emit;                                                                                     \
         break;

@@ -70,6 +70,8 @@ FN_SLOW u64 vm_fetch_elem(const struct kseg *seg, i64 row) {
         return ((const u64 *)seg->data)[row];
     case SEG_U128:
         return seg->base + ((const u64 *)seg->data)[2 * row];
+    case SEG_SERIES:
+        return seg->base + (u64)row * seg->base_high;
     default:
         return seg->base;
     }
