@@ -15,6 +15,18 @@ enum statement_kind {
     STATEMENT_SHOW,
     STATEMENT_EXPLAIN,
     STATEMENT_CALL,
+    STATEMENT_UPDATE,
+    STATEMENT_DELETE,
+    STATEMENT_TRUNCATE,
+    STATEMENT_TRANSACTION,
+};
+
+enum tx_kind { TX_BEGIN, TX_COMMIT, TX_ROLLBACK, TX_SAVEPOINT, TX_RELEASE, TX_ROLLBACK_TO };
+
+/* A column that gets the next values of a sequence where its value is NULL. */
+struct fill {
+    u32 col;
+    u32 sequence; /* OID */
 };
 
 struct copy_options {
@@ -34,7 +46,12 @@ enum { EXPLAIN_PLAN = 1, EXPLAIN_PROGRAM = 2, EXPLAIN_OPCODES = 4, EXPLAIN_CUDA 
 struct parsed; /* one statement's syntax tree */
 struct statement {
     u8 kind; /* enum statement_kind */
-    struct plan *plan;       /* SELECT; INSERT: rows to insert, one column per table column, in order */
+    /* SELECT. INSERT: rows to insert, one column per table column, in order. UPDATE: the row's number,
+     * then likewise; DELETE: the row's number; behind them the columns of RETURNING. */
+    struct plan *plan;
+    i32 returning;           /* INSERT, UPDATE, DELETE: columns of RETURNING; 0 = none */
+    i32 fill_count;          /* INSERT */
+    struct fill *fills;
     const char *table_name;
     i32 position;            /* of that name */
     u64 table_id;            /* INSERT, COPY */
@@ -44,6 +61,10 @@ struct statement {
     i32 name_count;          /* DROP: several names */
     const char **names;
     i32 *positions;
+    u8 tx; /* enum tx_kind; a savepoint's name is in table_name */
+    b8 tx_read_only, tx_chain;
+    b8 cascade;
+    b8 restart; /* TRUNCATE RESTART IDENTITY */
     struct copy_options copy;
     const char *setting;     /* SET, SHOW: name; SHOW ALL: "all" */
     const char *value;       /* SET: text; NULL = default */
@@ -70,6 +91,15 @@ i32 parsed_param_count(const struct parsed *parsed);
  * TYPE_UNKNOWN are inferred and filled in. */
 FALLIBLE sql_bind(struct arena *arena, const struct parsed *parsed, struct snapshot *snap,
                   struct type *param_types, struct statement *out, struct error *err);
+
+/* The RETURNING list of an INSERT as a SELECT from its table, of which `snap` holds the new rows. */
+FALLIBLE sql_bind_returning(struct arena *arena, const struct parsed *parsed, struct snapshot *snap,
+                            struct type *param_types, struct statement *out, struct error *err);
+/* SELECT 1 FROM table WHERE NOT (condition). */
+FALLIBLE sql_bind_violations(struct arena *arena, const struct table *table, const char *condition,
+                             struct snapshot *snap, struct statement *out, struct error *err);
+/* BEGIN, COMMIT and their kin. */
+bool parsed_is_transaction(const struct parsed *parsed);
 
 /* Keywords, for completion. */
 extern const char *const sql_keywords[];
