@@ -9,7 +9,7 @@
 #include "cpu/cpu.h"
 #include "cpu/vec.h"
 
-enum { FROUND_WORDS_MAX = 256 }; /* a sum over all of double's exponents needs fewer */
+enum { FROUND_WORDS_MAX = 512 }; /* sums over all of double's exponents need fewer */
 
 /* An opcode made ready: operands resolved, loops chosen. */
 struct cpu_op {
@@ -20,9 +20,9 @@ struct cpu_op {
     vec_fn *fn; /* scalar opcodes: dense loop, or the one with constant b */
     vec_sel_fn *sel_fn;  /* when it must not touch inactive rows */
     const void *b_value; /* b as a constant, for fn */
-    u32 jump;            /* WHEN: its END */
+    u32 jump;            /* WHEN: its END; EACH: its ANY */
     u8 compact_at;  /* FILTER, PROBE, MATCH: compact below this share of active rows, in 16ths */
-    u32 live_count; /* FILTER, PROBE, MATCH: registers still needed afterwards */
+    u32 live_count; /* FILTER, PROBE, MATCH: registers still needed afterwards; EACH: until ANY */
     u16 *live;
 };
 
@@ -39,7 +39,8 @@ struct cpu_pipe {
     const union lit **const_value; /* of constant registers */
     b8 *multi;                     /* the register has several definitions */
     b8 *made;                      /* the register's strings lie in a worker's heap */
-    u32 level_count;               /* MATCH opcodes + 1 */
+    u32 level_count;               /* MATCH and EACH opcodes + 1 */
+    b8 has_each;
     u32 when_depth;
     b8 keeps_faults; /* a LUT sink stores them instead of raising */
 };
@@ -70,6 +71,8 @@ struct frame {
     u8 *kept;  /* kept faults, per row */
     u32 *from; /* MATCH: row of the parent frame */
     u32 *run_lo, *run_hi;
+    i64 *any;  /* EACH: the match that came as far as ANY; -1 none, -2 more than one */
+    b8 scoped; /* the rows of an EACH: never compacted, as `from` names their parents */
     u32 level;
     void *memory;
     i64 memory_bytes;
@@ -117,7 +120,7 @@ struct worker {
     i64 chunk_first; /* position 0 is this row of the chunk */
     i64 morsel_out;  /* rows this morsel gave to a limited sink */
     b8 enough;       /* ... which needs no more of them */
-    u32 ticks; /* vectors and expansions so far, to look for a cancellation now and then */
+    u32 ticks;       /* vectors and expansions so far, to look for a cancellation now and then */
     i64 bytes_read, rows_in, rows_out, rows_pruned;
     void **sinks; /* this worker's state of every sink */
 };
@@ -140,7 +143,7 @@ struct sink_class {
     FALLIBLE (*evict)(struct worker *w, u32 sink_no, i64 partition, i64 bytes);
     void (*close)(struct pipe_run *run, u32 sink_no);
 };
-extern const struct sink_class sink_rows, sink_agg, sink_lut;
+extern const struct sink_class sink_rows, sink_agg, sink_lut, sink_mark;
 
 struct pipe_run {
     struct exec *x;
@@ -151,6 +154,7 @@ struct pipe_run {
     i64 *part_morsels; /* number of the first morsel of each part; part_count + 1 */
     i64 *part_starts;  /* number of the first row of each part */
     i64 morsel_count;
+    i64 series_start, series_step, series_rows; /* SOURCE_SERIES */
     i32 worker_count;
     struct worker **workers; /* NULL until a worker meets its first morsel */
     u32 sink_count;
@@ -195,11 +199,21 @@ void load_variable_nulls(struct worker *w, struct frame *fr, const struct cpu_op
 void load_lut(struct worker *w, struct frame *fr, const struct cpu_op *op);
 
 /* probe.c */
-void probe_run(struct worker *w, struct frame *fr, const struct cpu_op *op);
+/* True when the vector is to be dropped. */
+bool probe_run(struct worker *w, struct frame *fr, const struct cpu_op *op);
+/* MATCH: the rest of the pipeline, once a match. EACH: what lies before its ANY. */
 FALLIBLE match_run(struct worker *w, struct frame *fr, const struct cpu_op *op, u32 pc);
+/* EACH up to ANY. *out_stop: the vector is to be dropped. */
+FALLIBLE each_run(struct worker *w, struct frame *fr, const struct cpu_op *op, u32 pc,
+                  bool *out_stop);
+/* ANY, reached by the matches in `child`. */
+void any_note(struct worker *w, struct frame *child, const struct cpu_op *op);
 
 /* make.c: opcodes that only the host has. */
 FALLIBLE host_run(struct worker *w, struct frame *fr, const struct cpu_op *op, u8 *out_any);
+
+/* variance.c: true when the vector is to be dropped. */
+bool variance_run(struct worker *w, struct frame *fr, const struct cpu_op *op);
 
 /* pipeline.c */
 FALLIBLE pipeline_run(struct device *dev, struct exec *x, u32 step_no, const struct step *step);
@@ -208,6 +222,7 @@ void tasks_run(struct exec *x, i64 count, void (*task)(void *arg, i64 i, i32 wor
 
 /* index_build.c, sort.c */
 FALLIBLE index_build(struct exec *x, const struct step *step);
+FALLIBLE set_build(struct exec *x, const struct step *step); /* index_set.c */
 FALLIBLE sort_run(struct exec *x, const struct step *step);
 FALLIBLE rank_run(struct exec *x, const struct step *step);
 

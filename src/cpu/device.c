@@ -21,6 +21,8 @@ static i64 source_rows(const struct exec *x, const struct source *source) {
         return x->vars[source->ref].rows;
     case SOURCE_DICT:
         return x->dict_lens[source->ref];
+    case SOURCE_SERIES:
+        return source->rows;
     default:
         return 1;
     }
@@ -33,6 +35,7 @@ static f64 row_ns(const struct exec *x, const struct pipeline *pipe) {
         const struct op *op = &pipe->ops[i];
         switch (op->code) {
         case OP_PROBE:
+        case OP_EACH:
         case OP_MATCH: {
             const struct index *index = x->vars[op->imm].index;
             ns += !index || index->bytes > 32 << 20 ? 20 : index->bytes > 1 << 20 ? 5 : 2;
@@ -77,7 +80,7 @@ static FALLIBLE cpu_run(struct device *dev, struct exec *x, u32 step_no, const s
         return pipeline_run(dev, x, step_no, step);
     case STEP_BUILD:
         metric->rows_in += x->vars[step->src].rows;
-        TRY(index_build(x, step));
+        TRY(x->program->vars[step->dst].set ? set_build(x, step) : index_build(x, step));
         metric->rows_out += x->vars[step->dst].index->row_count;
         return ERR_OK;
     case STEP_SORT:

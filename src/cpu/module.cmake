@@ -1,4 +1,4 @@
 set(WF_CPU_SOURCES device.c prepare.c frame.c ops.c load.c make.c probe.c pipeline.c sink_rows.c groups.c
-    sink_agg.c sink_lut.c index_build.c sort.c)
+    sink_agg.c sink_lut.c sink_mark.c index_build.c index_set.c variance.c sort.c)
 # Compiled once per processor level.
 set(WF_CPU_LEVEL_SOURCES vec_ops.c)

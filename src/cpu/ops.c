@@ -91,7 +91,8 @@ static void filter(struct worker *w, struct frame *fr, const struct cpu_op *op) 
 }
 
 static void compact_if_sparse(struct worker *w, struct frame *fr, const struct cpu_op *op) {
-    if (fr->sel && fr->m && fr->m * 16 <= fr->n * op->compact_at && !w->run->pipe.keeps_faults) {
+    if (fr->sel && fr->m && fr->m * 16 <= fr->n * op->compact_at && !fr->scoped &&
+        !w->run->pipe.keeps_faults) {
         frame_compact(w, fr, op);
     }
 }
@@ -234,11 +235,14 @@ static FALLIBLE control(struct worker *w, struct frame *fr, const struct cpu_op 
         filter(w, fr, op);
         break;
     case OP_PROBE:
-        probe_run(w, fr, op);
+        *out_stop = probe_run(w, fr, op);
+        if (*out_stop) {
+            return ERR_OK;
+        }
         break;
     case OP_MATCH:
         if (w->run->x->vars[op->op->imm].index->unique) {
-            probe_run(w, fr, op);
+            *out_stop = probe_run(w, fr, op);
             break;
         }
         *out_stop = true;
@@ -252,6 +256,9 @@ static FALLIBLE control(struct worker *w, struct frame *fr, const struct cpu_op 
         return ERR_OK;
     case OP_FROUND:
         *out_stop = round_sum(w, fr, op);
+        return ERR_OK;
+    case OP_VARIANCE:
+        *out_stop = variance_run(w, fr, op);
         return ERR_OK;
     case OP_EMIT:
         w->rows_out += fr->m;
@@ -290,6 +297,15 @@ wf_status ops_run(struct worker *w, struct frame *fr, u32 pc) {
             depth++;
             pc = fr->m ? pc + 1 : op->jump;
             continue;
+        }
+        if (op->op->code == OP_EACH) {
+            TRY(each_run(w, fr, op, pc, &stop));
+            pc = op->jump + 1;
+            continue;
+        }
+        if (op->op->code == OP_ANY) { /* the rows of an EACH go no further */
+            any_note(w, fr, op);
+            return ERR_OK;
         }
         if (op->op->code == OP_END) {
             depth--;

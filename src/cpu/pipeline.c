@@ -28,9 +28,40 @@ static i64 part_rows(const struct pipe_run *run, i64 part) {
         return run->x->vars[source->ref].chunks.items[part]->rows;
     case SOURCE_DICT:
         return run->x->dict_lens[source->ref];
+    case SOURCE_SERIES:
+        return run->series_rows;
     default:
         return 1;
     }
+}
+
+/* How many numbers the series has; none when one of its bounds is NULL. */
+static FALLIBLE open_series(struct pipe_run *run) {
+    struct exec *x = run->x;
+    const struct source *source = &run->pipe.pipe->source;
+    if (source->kind != SOURCE_SERIES) {
+        return ERR_OK;
+    }
+    TRY(variable_flatten(x, source->ref));
+    const struct chunk *chunk = x->vars[source->ref].chunks.items[0];
+    i64 bounds[3];
+    for (u32 i = 0; i < 3; i++) {
+        if (chunk->rows == 0 || (chunk->cols[i].nulls && chunk->cols[i].nulls[0])) {
+            return ERR_OK;
+        }
+        bounds[i] = ((const i64 *)chunk->cols[i].data)[0];
+    }
+    if (bounds[2] == 0) {
+        FAIL(x->err, INVALID_PARAMETER, "step size cannot equal zero");
+    }
+    run->series_start = bounds[0];
+    run->series_step = bounds[2];
+    i128 span = bounds[2] > 0 ? (i128)bounds[1] - bounds[0] : (i128)bounds[0] - bounds[1];
+    i128 step = bounds[2] > 0 ? (i128)bounds[2] : -(i128)bounds[2];
+    if (span >= 0) {
+        run->series_rows = (i64)MIN_OF(span / step + 1, (i128)I64_MAX / 2);
+    }
+    return ERR_OK;
 }
 
 static FALLIBLE cut_morsels(struct pipe_run *run) {
@@ -358,8 +389,10 @@ static FALLIBLE end_sinks(struct pipe_run *run) {
 }
 
 static FALLIBLE begin_sinks(struct pipe_run *run) {
-    static const struct sink_class *const classes[] = {
-        [SINK_ROWS] = &sink_rows, [SINK_AGG] = &sink_agg, [SINK_LUT] = &sink_lut};
+    static const struct sink_class *const classes[] = {[SINK_ROWS] = &sink_rows,
+                                                       [SINK_AGG] = &sink_agg,
+                                                       [SINK_LUT] = &sink_lut,
+                                                       [SINK_MARK] = &sink_mark};
     const struct pipeline *pipe = run->pipe.pipe;
     run->sinks = NEW_ARRAY(run->x->arena, struct sink_run, pipe->sink_count + 1);
     for (u32 s = 0; s < pipe->sink_count; s++) {
@@ -396,6 +429,7 @@ static void fill_metric(struct pipe_run *run, u32 step_no) {
 
 static FALLIBLE run_all(struct pipe_run *run) {
     TRY(flatten_inputs(run->x, run->pipe.pipe));
+    TRY(open_series(run));
     TRY(cut_morsels(run));
     TRY(begin_sinks(run));
     tasks_run(run->x, run->morsel_count, morsel_task, run);

@@ -3,7 +3,9 @@
  * Keys of a whole vector are hashed first and their slots prefetched, so that the misses of a
  * vector overlap; the comparison loop then finds them in the cache. MATCH fills the child frame
  * with (row, match) pairs, gathers the registers still needed, and runs the rest of the pipeline
- * whenever the child is full. A unique index needs none of that: it only drops rows. */
+ * whenever the child is full. A unique index needs none of that: it only drops rows. EACH does the
+ * same with the opcodes up to its ANY, which notes in the parent's `any` what came through; a row
+ * whose mind is made up takes no further matches. */
 #include "cpu/cpu_int.h"
 
 enum { EXPANSIONS_PER_CHECK = 64 };
@@ -70,39 +72,103 @@ static void direct_runs(struct frame *fr, const struct index *index, const i64 *
     }
 }
 
-/* The runs of active row j, in the frame's run_lo and run_hi. */
-static void find_runs(struct worker *w, struct frame *fr, const struct index *index, u16 reg) {
-    const i64 *key = active_keys(w, fr, reg);
-    if (index->form == INDEX_HASH) {
-        hash_runs(w, fr, index, key);
-    } else {
-        direct_runs(fr, index, key);
+static void set_bits(struct worker *w, const struct index *index, const i64 *key, i64 m) {
+    for (i64 j = 0; j < m; j++) {
+        u64 slot = (u64)key[j] - (u64)index->key_lo;
+        bool inside = slot < (u64)index->slot_count;
+        slot = inside ? slot : 0;
+        w->found[j] = (b8)(inside & (index->heads[slot >> 5] >> (slot & 31)));
+        w->rows[j] = 0;
     }
 }
 
-/* The row of active row j in w->rows, whether there is one in w->found. */
-static void find_rows(struct worker *w, struct frame *fr, const struct index *index, u16 reg) {
-    if (!index->unique) {
-        find_runs(w, fr, index, reg);
+/* Rows whose `b` is 0 look nothing up. */
+static const b8 *wanted(struct worker *w, struct frame *fr, const struct cpu_op *op) {
+    return op->b == NO_REG ? NULL : frame_read(w, fr, op->b);
+}
+
+/* The row of active row j in w->rows, whether there is one in w->found; of an index with duplicates
+ * the first. */
+static void find_rows(struct worker *w, struct frame *fr, const struct index *index,
+                      const struct cpu_op *op) {
+    const i64 *key = active_keys(w, fr, op->a);
+    if (index->form == INDEX_BITS) {
+        set_bits(w, index, key, fr->m);
+    } else if (!index->unique) {
+        if (index->form == INDEX_HASH) {
+            hash_runs(w, fr, index, key);
+        } else {
+            direct_runs(fr, index, key);
+        }
         for (i64 j = 0; j < fr->m; j++) {
             w->found[j] = fr->run_lo[j] != fr->run_hi[j];
             w->rows[j] = w->found[j] ? (i64)index->rows[fr->run_lo[j]] : 0;
         }
-        return;
-    }
-    const i64 *key = active_keys(w, fr, reg);
-    if (index->form == INDEX_HASH) {
+    } else if (index->form == INDEX_HASH) {
         hash_unique(w, index, key, fr->m);
     } else {
         w->run->pipe.vec->probe_direct(w->rows, w->found, key, index->key_lo, index->slot_count,
                                        index->heads, fr->m);
     }
+    const b8 *where = wanted(w, fr, op);
+    for (i64 j = 0; where && j < fr->m; j++) {
+        w->found[j] = (b8)(w->found[j] & where[ACTIVE(fr, j)]);
+    }
 }
 
-void probe_run(struct worker *w, struct frame *fr, const struct cpu_op *op) {
+/* The runs of active row j, in the frame's run_lo and run_hi: of index->rows, or, where the index
+ * is unique, of rows themselves. */
+static void find_runs(struct worker *w, struct frame *fr, const struct index *index,
+                      const struct cpu_op *op) {
+    if (index->unique) {
+        find_rows(w, fr, index, op);
+        for (i64 j = 0; j < fr->m; j++) {
+            fr->run_lo[j] = w->found[j] ? (u32)w->rows[j] : 0;
+            fr->run_hi[j] = fr->run_lo[j] + w->found[j];
+        }
+        return;
+    }
+    const i64 *key = active_keys(w, fr, op->a);
+    if (index->form == INDEX_HASH) {
+        hash_runs(w, fr, index, key);
+    } else {
+        direct_runs(fr, index, key);
+    }
+    const b8 *where = wanted(w, fr, op);
+    for (i64 j = 0; where && j < fr->m; j++) {
+        fr->run_hi[j] = where[ACTIVE(fr, j)] ? fr->run_hi[j] : fr->run_lo[j];
+    }
+}
+
+/* Rows with several matches, where only one is allowed. */
+static bool second_matches(struct worker *w, struct frame *fr, const struct cpu_op *op) {
+    bool any = false;
+    memset(w->fault, 0, (size_t)fr->n);
+    for (i64 j = 0; j < fr->m; j++) {
+        bool more = w->found[j] && fr->run_hi[j] - fr->run_lo[j] > 1;
+        w->fault[ACTIVE(fr, j)] = more ? FAULT_MORE_ROWS : 0;
+        any = any || more;
+    }
+    return any && ops_fault(w, fr, op);
+}
+
+static void keep_outer(struct worker *w, struct frame *fr, i64 *dst) {
+    for (i64 j = 0; j < fr->m; j++) {
+        dst[ACTIVE(fr, j)] = w->found[j] ? w->rows[j] : -1;
+    }
+}
+
+bool probe_run(struct worker *w, struct frame *fr, const struct cpu_op *op) {
     const struct index *index = w->run->x->vars[op->op->imm].index;
-    find_rows(w, fr, index, op->a);
+    find_rows(w, fr, index, op);
+    if ((probe_flags(op->op) & PROBE_SINGLE) && !index->unique && second_matches(w, fr, op)) {
+        return true;
+    }
     i64 *dst = frame_dst(w, fr, op->dst);
+    if (probe_flags(op->op) & PROBE_OUTER) {
+        keep_outer(w, fr, dst);
+        return false;
+    }
     u32 *out = fr->sel_alt;
     i64 kept = 0;
     if (fr->sel) {
@@ -122,6 +188,7 @@ void probe_run(struct worker *w, struct frame *fr, const struct cpu_op *op) {
         fr->m = kept;
         fr->mask_valid = 0;
     }
+    return false;
 }
 
 /* Runs the rest of the pipeline over the pairs collected in the child. */
@@ -156,29 +223,91 @@ static FALLIBLE match_flush(struct worker *w, struct frame *fr, struct frame *ch
     return ops_run(w, child, pc + 1);
 }
 
-wf_status match_run(struct worker *w, struct frame *fr, const struct cpu_op *op, u32 pc) {
-    const struct index *index = w->run->x->vars[op->op->imm].index;
-    struct frame *child = &w->frames[fr->level + 1];
-    find_runs(w, fr, index, op->a);
-    child->n = 0;
-    i64 *match = frame_dst(w, child, op->dst);
-    for (i64 j = 0; j < fr->m; j++) {
-        u32 lo = fr->run_lo[j];
-        u32 hi = fr->run_hi[j];
-        while (lo < hi) {
-            i64 take = MIN_OF((i64)(hi - lo), w->run->vector_rows - child->n);
-            for (i64 k = 0; k < take; k++) {
-                child->from[child->n + k] = ACTIVE(fr, j);
-                match[child->n + k] = (i64)index->rows[lo + k];
-            }
-            child->n += take;
-            lo += (u32)take;
-            if (child->n == w->run->vector_rows) {
-                TRY(match_flush(w, fr, child, op, pc));
-                child->n = 0;
-                match = frame_dst(w, child, op->dst);
-            }
+/* One pair more, or several of one row; hands the child on when it is full. */
+struct expand {
+    struct worker *w;
+    struct frame *fr, *child;
+    const struct cpu_op *op;
+    const struct index *index;
+    u32 pc;
+    i64 *match;
+};
+
+static FALLIBLE expand_flush(struct expand *e) {
+    TRY(match_flush(e->w, e->fr, e->child, e->op, e->pc));
+    e->child->n = 0;
+    e->match = frame_dst(e->w, e->child, e->op->dst);
+    return ERR_OK;
+}
+
+static FALLIBLE expand_run(struct expand *e, u32 row, u32 lo, u32 hi) {
+    struct frame *child = e->child;
+    bool each = child->scoped;
+    bool single = (probe_flags(e->op->op) & PROBE_SINGLE) != 0;
+    while (lo < hi) {
+        if (each && (e->fr->any[row] == -2 || (e->fr->any[row] >= 0 && !single))) {
+            return ERR_OK;
+        }
+        i64 take = MIN_OF((i64)(hi - lo), e->w->run->vector_rows - child->n);
+        for (i64 k = 0; k < take; k++) {
+            child->from[child->n + k] = row;
+            e->match[child->n + k] = e->index->unique ? (i64)lo + k : (i64)e->index->rows[lo + k];
+        }
+        child->n += take;
+        lo += (u32)take;
+        if (child->n == e->w->run->vector_rows) {
+            TRY(expand_flush(e));
         }
     }
-    return match_flush(w, fr, child, op, pc);
+    return ERR_OK;
+}
+
+wf_status match_run(struct worker *w, struct frame *fr, const struct cpu_op *op, u32 pc) {
+    struct expand e = {.w = w, .fr = fr, .child = &w->frames[fr->level + 1], .op = op, .pc = pc};
+    e.index = w->run->x->vars[op->op->imm].index;
+    bool outer = (probe_flags(op->op) & PROBE_OUTER) != 0;
+    find_runs(w, fr, e.index, op);
+    e.child->n = 0;
+    e.child->scoped = op->op->code == OP_EACH;
+    e.match = frame_dst(w, e.child, op->dst);
+    for (i64 j = 0; j < fr->m; j++) {
+        if (outer && fr->run_lo[j] == fr->run_hi[j]) {
+            e.child->from[e.child->n] = ACTIVE(fr, j);
+            e.match[e.child->n++] = -1;
+            if (e.child->n == w->run->vector_rows) {
+                TRY(expand_flush(&e));
+            }
+            continue;
+        }
+        TRY(expand_run(&e, ACTIVE(fr, j), fr->run_lo[j], fr->run_hi[j]));
+    }
+    return match_flush(w, fr, e.child, op, pc);
+}
+
+void any_note(struct worker *w, struct frame *child, const struct cpu_op *op) {
+    i64 *any = w->frames[child->level - 1].any;
+    const i64 *match = frame_read(w, child, op->a);
+    for (i64 j = 0; j < child->m; j++) {
+        u32 i = ACTIVE(child, j);
+        i64 *to = &any[child->from[i]];
+        *to = *to == -1 ? match[i] : (probe_flags(op->op) & PROBE_SINGLE) ? -2 : *to;
+    }
+}
+
+wf_status each_run(struct worker *w, struct frame *fr, const struct cpu_op *op, u32 pc,
+                   bool *out_stop) {
+    const struct cpu_op *close = &w->run->pipe.ops[op->jump];
+    for (i64 i = 0; i < fr->n; i++) {
+        fr->any[i] = -1;
+    }
+    TRY(match_run(w, fr, op, pc));
+    bool several = false;
+    memset(w->fault, 0, (size_t)fr->n);
+    for (i64 i = 0; i < fr->n; i++) {
+        w->fault[i] = fr->any[i] == -2 ? FAULT_MORE_ROWS : 0;
+        several = several || fr->any[i] == -2;
+    }
+    memcpy(frame_dst(w, fr, close->dst), fr->any, (size_t)fr->n * sizeof(i64));
+    *out_stop = several && ops_fault(w, fr, close);
+    return ERR_OK;
 }

@@ -39,7 +39,9 @@ struct rows_worker {
 };
 
 static FALLIBLE rows_begin(struct pipe_run *run, struct sink_run *sink) {
-    variable_reset(&run->x->vars[sink->sink->var]);
+    if (!sink->sink->append) {
+        variable_reset(&run->x->vars[sink->sink->var]);
+    }
     run->x->vars[sink->sink->var].on_host = 1;
     return ERR_OK;
 }

@@ -23,6 +23,17 @@ struct op {
     i32 position; /* in the statement's text, for errors; -1 */
 };
 
+/* c of PROBE, MATCH, EACH and ANY, unless it is NO_REG. */
+enum probe_flag { PROBE_OUTER = 1, PROBE_SINGLE = 2 };
+static inline u16 probe_flags(const struct op *op) {
+    return op->c == NO_REG ? 0 : op->c;
+}
+/* Whether a control opcode can set a fault; of scalar ones op_infos says. */
+static inline bool ctl_may_fault(const struct op *op) {
+    bool single = (op->code == OP_PROBE || op->code == OP_ANY) && (probe_flags(op) & PROBE_SINGLE);
+    return op->code == OP_FROUND || op->code == OP_VARIANCE || single;
+}
+
 struct reg {
     u8 kind; /* enum kind */
     b8 is_const; /* set by CONST only: the same for all rows */
@@ -30,10 +41,12 @@ struct reg {
     u32 dict; /* i32 codes: index into program.dicts + 1, else 0 */
 };
 
-enum source_kind { SOURCE_TABLE, SOURCE_VAR, SOURCE_ONE, SOURCE_DICT };
+/* SERIES: the numbers start, start + step, … up to stop, read from the one row of variable `ref`, whose columns
+ * they are (i64; a NULL in it: no rows). Column 0 is the number. */
+enum source_kind { SOURCE_TABLE, SOURCE_VAR, SOURCE_ONE, SOURCE_DICT, SOURCE_SERIES };
 struct source {
     u8 kind;     /* enum source_kind */
-    u32 ref;     /* TABLE: index into program.tables; VAR: variable; DICT: index into program.dicts */
+    u32 ref;     /* TABLE: index into program.tables; VAR, SERIES: variable; DICT: index into program.dicts */
     i64 rows;    /* ONE: always 1; others: estimate at lowering */
     u32 col_count;
     u32 *cols;   /* LOAD's imm indexes this: the table's, variable's column number; DICT: 0 = the text */
@@ -53,7 +66,9 @@ struct prune {
     b8 is_float;
 };
 
-enum sink_kind { SINK_ROWS, SINK_AGG, SINK_LUT };
+/* MARK: `var` has one b8 column and as many rows as `rows_var`, 0 at first; 1 where register `key` (i64, -1 = no
+ * row) named the row. */
+enum sink_kind { SINK_ROWS, SINK_AGG, SINK_LUT, SINK_MARK };
 struct sink_col {
     u16 reg;
     u16 null_reg; /* NO_REG: never NULL */
@@ -64,9 +79,11 @@ struct sink {
     u8 kind; /* enum sink_kind */
     u32 var; /* ROWS, AGG: the variable filled; LUT: the table */
     i64 limit;        /* ROWS: stop after that many rows; -1 = all */
+    b8 append;        /* ROWS: behind what the variable holds; else the variable starts anew */
+    u32 rows_var;     /* MARK */
     u32 col_count;    /* ROWS: columns; LUT: 1 (value and NULL flag); the fault goes to fault_var */
     struct sink_col *cols;
-    u16 key;          /* AGG: i64 key register, or NO_REG for one group */
+    u16 key;          /* AGG: i64 key register, or NO_REG for one group; MARK: i64 row register */
     u8 key_bits;      /* AGG: keys lie in [0, 2^key_bits); 64 = any value */
     u32 word_count;   /* AGG: the state */
     u8 *words;        /* enum word_op */
@@ -97,6 +114,7 @@ struct var {
     u8 *kinds;       /* enum kind of every column */
     u32 *dicts;      /* as in struct reg, per column; NULL = none */
     u32 rows_var;    /* INDEX: the rows it points into */
+    b8 set;          /* INDEX: which keys there are is all it knows */
     u8 lut_kind;     /* LUT */
     i64 const_rows;  /* ROWS: rows it holds from the start, of literals: exec_open materialises them */
     u32 *const_lits; /* const_rows x col_count literals, row-major; NO_LIT = NULL */

@@ -133,7 +133,16 @@ static void add_control(struct piece *out, const struct program *program,
         break;
     case OP_PROBE:
     case OP_MATCH:
+    case OP_EACH:
         add(out, "v%u with key r%u", op->imm, op->a);
+        if (op->b != NO_REG) {
+            add(out, " where r%u", op->b);
+        }
+        add(out, "%s%s", probe_flags(op) & PROBE_OUTER ? ", outer" : "",
+            probe_flags(op) & PROBE_SINGLE ? ", single" : "");
+        break;
+    case OP_ANY:
+        add(out, "r%u%s", op->a, probe_flags(op) & PROBE_SINGLE ? ", single" : "");
         break;
     case OP_INTERN:
         add(out, "v%u number of r%u%s", op->imm, op->a, op->b == 1 ? ", find" : "");
@@ -147,6 +156,9 @@ static void add_control(struct piece *out, const struct program *program,
     case OP_FROUND:
         add(out, "r%u .. r%u, %u bits apart, from 2^", op->a, op->a + op->b - 1, op->c);
         add_literal(out, program, op->imm);
+        break;
+    case OP_VARIANCE:
+        add(out, "r%u .. r%u, %u words of the sum", op->a, op->a + op->b - 1, op->c);
         break;
     case OP_EMIT:
         add(out, "sink %u", op->imm);
@@ -233,9 +245,9 @@ static void print_ops(struct text *out, const struct program *program,
     i32 depth = 0;
     for (u32 pc = 0; pc < pipe->op_count; pc++) {
         u16 code = pipe->ops[pc].code;
-        depth -= code == OP_END && depth > 0;
+        depth -= (code == OP_END || code == OP_ANY) && depth > 0;
         print_op(out, program, pipe, pc, depth);
-        depth += code == OP_WHEN || code == OP_MATCH;
+        depth += code == OP_WHEN || code == OP_MATCH || code == OP_EACH;
     }
 }
 
@@ -254,6 +266,10 @@ static void print_source(struct text *out, const struct program *program,
         break;
     case SOURCE_DICT:
         add(&p, "dictionary d%u", source->ref);
+        break;
+    case SOURCE_SERIES:
+        add(&p, "series of ");
+        add_var(&p, program, source->ref);
         break;
     }
     for (u32 i = 0; i < source->col_count; i++) {
@@ -316,9 +332,16 @@ static void print_sink(struct text *out, const struct program *program, const st
     };
     const struct sink *sink = &pipe->sinks[number];
     struct piece p = {.len = 0};
-    static const char *const kinds[] = {"rows", "groups", "table"};
-    add(&p, "%s into ", sink->kind <= SINK_LUT ? kinds[sink->kind] : "?");
+    static const char *const kinds[] = {"rows", "groups", "table", "marks"};
+    add(&p, "%s into ", sink->kind <= SINK_MARK ? kinds[sink->kind] : "?");
     add_var(&p, program, sink->var);
+    if (sink->append) {
+        add(&p, ", appended");
+    }
+    if (sink->kind == SINK_MARK) {
+        add(&p, " at row ");
+        add_reg(&p, pipe, sink->key);
+    }
     if (sink->kind == SINK_AGG && sink->key != NO_REG) {
         add(&p, " by ");
         add_reg(&p, pipe, sink->key);
@@ -452,7 +475,7 @@ static void print_var(struct text *out, const struct program *program, u32 numbe
                                                     : kind_names[var->kinds[i]]);
         }
     } else if (var->kind == VAR_INDEX) {
-        add(&p, "into v%u", var->rows_var);
+        add(&p, "into v%u%s", var->rows_var, var->set ? ", a set" : "");
     } else if (var->kind == VAR_LUT) {
         add(&p, "of %s", kind_names[var->lut_kind]);
     }

@@ -161,6 +161,9 @@ static const char *gpu_refuses(struct device *dev, struct exec *x, const struct 
     struct gpu *g = dev->self;
     if (step->kind == STEP_BUILD) {
         const struct var *rows = &x->program->vars[step->src];
+        if (x->program->vars[step->dst].set) {
+            return "sets of keys are built on the host";
+        }
         return rows->kinds[step->col] == KIND_I64 ? NULL : "the key of the index is not 64-bit";
     }
     if (step->kind != STEP_PIPELINE) {

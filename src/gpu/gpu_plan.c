@@ -113,17 +113,19 @@ static const char *refuse_op(struct arena *arena, const struct pipeline *pipe,
     case OP_CONST:
     case OP_LOAD:
     case OP_LOADN:
-    case OP_LOADV:
-    case OP_LOADVN:
     case OP_ROWNO:
     case OP_LUT:
     case OP_FILTER:
     case OP_WHEN:
     case OP_END:
-    case OP_PROBE:
-    case OP_MATCH:
     case OP_EMIT:
         return NULL;
+    case OP_LOADV:
+    case OP_LOADVN:
+        return op->c == 1 ? "outer joins run on the CPU only" : NULL;
+    case OP_PROBE:
+    case OP_MATCH:
+        return probe_flags(op) || op->b != NO_REG ? "outer joins run on the CPU only" : NULL;
     default:
         return arena_printf(arena, "%s runs on the CPU only", info->name);
     }
@@ -133,12 +135,18 @@ static const char *refuse_pipe(struct arena *arena, const struct pipeline *pipe)
     if (pipe->source.kind == SOURCE_DICT) {
         return "a dictionary's entries live on the host";
     }
+    if (pipe->source.kind == SOURCE_SERIES) {
+        return "a series is made on the host";
+    }
     if (pipe->sink_count != 1) {
         return arena_printf(arena, "the pipeline has %u sinks", pipe->sink_count);
     }
     const struct sink *sink = &pipe->sinks[0];
     if (sink->kind == SINK_LUT) {
         return "lookup tables are filled on the host";
+    }
+    if (sink->append || sink->kind == SINK_MARK) {
+        return sink->append ? "unions are put together on the host" : "marks are set on the host";
     }
     for (u32 c = 0; sink->kind == SINK_ROWS && c < sink->col_count; c++) {
         if (pipe->regs[sink->cols[c].reg].kind == KIND_STR) {
@@ -807,6 +815,11 @@ void gpu_plan_forms(const struct gpu_plan *plan, const struct weave_col *cols, s
 const char *gpu_plan_make(struct arena *arena, const struct program *program,
                           const struct pipeline *pipe, struct gpu_plan *out) {
     const char *refusal = refuse_pipe(arena, pipe);
+    for (u32 i = 0; i < pipe->op_count && !refusal; i++) {
+        if (pipe->ops[i].code == OP_PROBE && program->vars[pipe->ops[i].imm].set) {
+            refusal = "sets of keys live on the host";
+        }
+    }
     if (refusal) {
         return refusal;
     }

@@ -22,7 +22,7 @@ static void sink_uses(const struct uses *u, struct sink *sink) {
         use(u, &sink->cols[i].reg);
         use(u, &sink->cols[i].null_reg);
     }
-    if (sink->kind == SINK_AGG) {
+    if (sink->kind == SINK_AGG || sink->kind == SINK_MARK) {
         use(u, &sink->key);
         for (u32 i = 0; i < sink->word_count; i++) {
             use(u, &sink->word_regs[i]);
@@ -43,7 +43,8 @@ static void op_uses(const struct uses *u, struct op *op, struct sink *sinks) {
     case OP_EMIT:
         sink_uses(u, &sinks[op->imm]);
         break;
-    case OP_FROUND: {
+    case OP_FROUND:
+    case OP_VARIANCE: {
         u16 first = op->a;
         for (u16 i = op->b; i-- > 0;) { /* the first one last: it becomes the new `a` */
             u16 reg = (u16)(first + i);
@@ -53,9 +54,9 @@ static void op_uses(const struct uses *u, struct op *op, struct sink *sinks) {
         break;
     }
     case OP_INTERN2:
-        use(u, &op->a);
-        use(u, &op->b);
-        break;
+    case OP_PROBE:
+    case OP_MATCH:
+    case OP_EACH:
     case OP_LUT:
         use(u, &op->a);
         use(u, &op->b);
@@ -85,6 +86,8 @@ static bool is_root(const struct builder *b, i64 i) {
     case OP_FILTER:
     case OP_PROBE:
     case OP_MATCH:
+    case OP_EACH:
+    case OP_ANY:
     case OP_EMIT:
     case OP_WHEN:
     case OP_END:
@@ -140,7 +143,7 @@ struct sinking {
     i64 *op_of; /* register -> opcode that defines it, + 1 */
     i64 *place; /* per opcode: the one it goes right before; its own number when it stays */
     i64 now;    /* opcode whose operands are being looked at */
-    i64 *outer; /* per opcode: the WHEN around it, -1 outside */
+    i64 *outer; /* per opcode: the WHEN or EACH around it, -1 outside */
 };
 
 static bool is_load(u16 code) {
@@ -177,11 +180,11 @@ static i64 *sink_loads(struct builder *b, const u8 *keep) {
     i64 when = -1;
     for (i64 i = 0; i < count; i++) {
         const struct op *op = &b->ops.items[i];
-        if (keep[i] && op->code == OP_END) {
+        if (keep[i] && (op->code == OP_END || op->code == OP_ANY)) {
             when = s.outer[when];
         }
         s.outer[i] = when;
-        when = keep[i] && op->code == OP_WHEN ? i : when;
+        when = keep[i] && (op->code == OP_WHEN || op->code == OP_EACH) ? i : when;
         s.place[i] = i;
         if (op->dst != NO_REG) {
             s.op_of[op->dst] = i + 1;

@@ -18,7 +18,7 @@ struct value lower_bool(struct builder *b, u16 reg, u16 null) {
     return (struct value){build_andn(b, reg, null), null};
 }
 
-static u16 zero_of(struct builder *b, enum kind kind) {
+u16 lower_zero(struct builder *b, enum kind kind) {
     union lit zero;
     memset(&zero, 0, sizeof zero);
     switch (kind) {
@@ -38,7 +38,7 @@ static u16 zero_of(struct builder *b, enum kind kind) {
 struct value lower_null(struct builder *b, struct type type) {
     enum kind kind = type_kind(type);
     bool exact = kind == KIND_I64 || kind == KIND_I128;
-    u16 reg = zero_of(b, exact ? KIND_I32 : kind);
+    u16 reg = lower_zero(b, exact ? KIND_I32 : kind);
     return (struct value){reg, build_bool(b, true)};
 }
 
@@ -90,7 +90,7 @@ static struct value load(struct builder *b, const struct binding *bind) {
     struct op op = {.code = from_var ? OP_LOADV : OP_LOAD,
                     .a = from_var ? bind->row_reg : (u16)NO_REG,
                     .b = from_var ? (u16)bind->var : (u16)NO_REG,
-                    .c = NO_REG,
+                    .c = bind->outer ? 1 : NO_REG,
                     .imm = bind->col};
     v.reg = build_ctl(b, op, (enum kind)bind->reg_kind, bind->range, bind->dict);
     if (bind->nullable) {
@@ -256,7 +256,7 @@ static struct value choose_null(struct builder *b, u16 where, struct value v, bo
     if (reg_kind(b, v.reg) == KIND_B8) {
         r.reg = build_and(b, v.reg, where);
     } else if (masked) {
-        r.reg = build_sel(b, where, v.reg, zero_of(b, reg_kind(b, v.reg)));
+        r.reg = build_sel(b, where, v.reg, lower_zero(b, reg_kind(b, v.reg)));
     }
     if (v.null != NO_REG && masked) {
         u16 null = build_and(b, v.null, where);

@@ -50,12 +50,3 @@ struct rel *rel_with_out(struct plan *plan, struct rel *rel, const struct rel *l
     }
     return filter;
 }
-
-void expr_each_col(const struct expr *expr, void (*fn)(u32 col, void *arg), void *arg) {
-    if (expr->kind == EXPR_COL) {
-        fn(expr->col, arg);
-    }
-    for (i32 i = 0; i < expr->arg_count; i++) {
-        expr_each_col(expr->args[i], fn, arg);
-    }
-}

@@ -39,7 +39,5 @@ i64 estimate_join(const struct opt *o, i64 left_rows, i64 right_rows, struct exp
 
 /* A relation with exactly the columns of `like`, in that order: rel itself when it has them. */
 struct rel *rel_with_out(struct plan *plan, struct rel *rel, const struct rel *like);
-/* Calls fn for every column an expression names. */
-void expr_each_col(const struct expr *expr, void (*fn)(u32 col, void *arg), void *arg);
 
 #endif

@@ -97,26 +97,6 @@ static struct rel *push_join(struct opt *o, struct rel *rel, const expr_list *ab
     return rel;
 }
 
-static struct expr *substitute(struct arena *arena, struct expr *expr, struct expr *const *map) {
-    if (expr->kind == EXPR_COL) {
-        return map[expr->col] ? map[expr->col] : expr;
-    }
-    struct expr *copy = NULL;
-    for (i32 i = 0; i < expr->arg_count; i++) {
-        struct expr *arg = substitute(arena, expr->args[i], map);
-        if (arg != expr->args[i] && !copy) {
-            copy = NEW(arena, struct expr);
-            *copy = *expr;
-            copy->args = NEW_ARRAY(arena, struct expr *, expr->arg_count);
-            memcpy(copy->args, expr->args, sizeof(struct expr *) * (size_t)expr->arg_count);
-        }
-        if (copy) {
-            copy->args[i] = arg;
-        }
-    }
-    return copy ? copy : expr;
-}
-
 /* Whether computing the columns a condition needs below the projection costs next to nothing. */
 struct cheapness {
     struct expr *const *map;
@@ -150,7 +130,7 @@ static struct rel *push_mapped(struct opt *o, struct rel *rel, const expr_list *
         }
         bool raises = facts_can_raise(o, cond);
         bool free = c.cheap && s.found == 0 && !(raises && (stay.count > 0 || blocked));
-        struct expr *moved = free ? substitute(arena, cond, map) : cond;
+        struct expr *moved = free ? expr_map(arena, cond, map) : cond;
         VEC_PUSH(arena, free ? &down : &stay, moved);
     }
     rel->inputs[0] = push(o, rel->inputs[0], &down);

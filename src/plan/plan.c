@@ -15,6 +15,9 @@ const char *const agg_names[AGG_END] = {WF_AGGS(X, )};
 #define X(A, name, text, fewest, most, doc) text,
 const char *const window_names[WINDOW_END] = {WF_WINDOWS(X, )};
 #undef X
+#define X(A, name, text, fewest, most, doc) text,
+const char *const table_func_names[TABLE_FUNC_END] = {WF_TABLE_FUNCS(X, )};
+#undef X
 #define X(A, name, text, inputs) text,
 const char *const rel_names[REL_COUNT] = {WF_RELS(X, )};
 #undef X

@@ -149,7 +149,7 @@ static FALLIBLE raise_fault(struct exec *x, const struct step *step) {
     const struct pipeline *pipe = step->pipeline;
     for (u32 i = 0; pipe && i < pipe->op_count && position < 0; i++) {
         bool may_fail =
-            (op_infos[pipe->ops[i].code].flags & OP_FAULTS) || pipe->ops[i].code == OP_FROUND;
+            (op_infos[pipe->ops[i].code].flags & OP_FAULTS) || ctl_may_fault(&pipe->ops[i]);
         if (pipe->ops[i].rank == rank && may_fail) {
             position = pipe->ops[i].position;
         }

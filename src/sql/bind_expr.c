@@ -242,6 +242,9 @@ static FALLIBLE bind_operator(struct bind *b, struct query *q, const struct json
     bool done = false;
     TRY(operator_name(b, body, &op));
     TRY(bind_shift(b, q, body, op, &done, out));
+    if (!done) {
+        TRY(bind_row_operator(b, q, body, op, &done, out));
+    }
     if (done) {
         return ERR_OK;
     }
@@ -276,7 +279,12 @@ static FALLIBLE bind_in(struct bind *b, struct query *q, const struct json *body
                         struct expr **out) {
     i32 position = json_position(body);
     const char *op = "";
+    bool done = false;
     TRY(operator_name(b, body, &op));
+    TRY(bind_row_in(b, q, body, &done, out));
+    if (done) {
+        return ERR_OK;
+    }
     struct expr *left = NULL;
     TRY(bind_expr(b, q, json_get(body, "lexpr"), &left));
     const struct json *items = json_get(node_body(json_get(body, "rexpr")), "items");
@@ -365,8 +373,8 @@ static const struct handler operator_kinds[] = {
     {"AEXPR_DISTINCT", bind_distinct, ""},
     {"AEXPR_NOT_DISTINCT", bind_distinct, ""},
     {"AEXPR_SIMILAR", NULL, "SIMILAR TO"},
-    {"AEXPR_OP_ANY", NULL, "ANY of an array"},
-    {"AEXPR_OP_ALL", NULL, "ALL of an array"},
+    {"AEXPR_OP_ANY", bind_any_array, ""},
+    {"AEXPR_OP_ALL", bind_any_array, ""},
 };
 
 static FALLIBLE dispatch(struct bind *b, struct query *q, const struct handler *table, i64 count,
@@ -410,12 +418,12 @@ static const struct handler node_kinds[] = {
     {"BooleanTest", bind_bool_test, ""},
     {"CollateClause", bind_collate, ""},
     {"SetToDefault", bind_default, ""},
-    {"SubLink", NULL, "a subquery in an expression"},
+    {"SubLink", bind_sublink, ""},
     {"A_ArrayExpr", NULL, "ARRAY"},
     {"A_Indirection", NULL, "an array subscript or a field of a value"},
     {"RowExpr", NULL, "a row value"},
     {"SQLValueFunction", NULL, "CURRENT_DATE, CURRENT_TIMESTAMP, CURRENT_USER and their kin"},
-    {"GroupingFunc", NULL, "GROUPING"},
+    {"GroupingFunc", bind_grouping, ""},
     {"XmlExpr", NULL, "XML"},
     {"XmlSerialize", NULL, "XML"},
     {"CurrentOfExpr", NULL, "CURRENT OF"},
