@@ -41,12 +41,12 @@ static FALLIBLE explain_cuda(struct wf_connection *conn, struct rowset *rows, st
     return gpu_explain_cuda(gpu, &rows->exec, out, &conn->err);
 }
 
-static FALLIBLE explain_analyze(struct wf_connection *conn, struct rowset *rows, i64 start_ns,
-                                struct text *out) {
+static FALLIBLE explain_analyze(struct wf_connection *conn, const struct run_request *request,
+                                struct rowset *rows, i64 start_ns, struct text *out) {
     TRY(rowset_run_exec(conn, rows));
     i64 row_count = rows->answer.rows;
     if (rows->compiled->stmt.inner->kind == STATEMENT_INSERT) {
-        TRY(insert_answer(conn, rows));
+        TRY(insert_answer(conn, request, rows));
     }
     exec_print(out, &rows->exec);
     text_print(out, "%lld rows in %.3f ms on %s, peak memory %.1f MiB\n", row_count,
@@ -102,7 +102,7 @@ FALLIBLE run_explain(struct wf_connection *conn, const struct run_request *reque
     }
     if (levels & EXPLAIN_ANALYZE) {
         heading(&out, several, "run");
-        TRY(explain_analyze(conn, rows, start_ns, &out));
+        TRY(explain_analyze(conn, request, rows, start_ns, &out));
     }
     set_lines(rows, (struct sv){out.ptr, out.len});
     rows->rows_affected = 0;

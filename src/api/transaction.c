@@ -3,9 +3,9 @@
  * Every statement runs in a transaction: the one BEGIN opened, or one of its own. A transaction is
  * two editions: the one it started from and the one it has made so far; what a statement changes
  * becomes another edition, and going back, for a failed statement, ROLLBACK or ROLLBACK TO, means
- * taking up an older one. Reading inside is reading the transaction's own edition, so one sees one's
- * own writes and nobody else's. Isolation is PostgreSQL's REPEATABLE READ at every level asked for
- * but SERIALIZABLE, which is refused. */
+ * taking up an older one. Reading inside is reading the transaction's own edition, so one sees
+ * one's own writes and nobody else's. Isolation is PostgreSQL's REPEATABLE READ at every level
+ * asked for but SERIALIZABLE, which is refused. */
 #include "api/api_int.h"
 
 struct savepoint {
@@ -117,9 +117,8 @@ FALLIBLE tx_set_version(struct wf_connection *conn, const struct table *table,
 }
 
 bool tx_allows(const struct wf_connection *conn, const struct statement *st) {
-    return !conn->tx.failed ||
-           (st->kind == STATEMENT_TRANSACTION && st->tx != TX_BEGIN && st->tx != TX_SAVEPOINT &&
-            st->tx != TX_RELEASE);
+    return !conn->tx.failed || (st->kind == STATEMENT_TRANSACTION && st->tx != TX_BEGIN &&
+                                st->tx != TX_SAVEPOINT && st->tx != TX_RELEASE);
 }
 
 FALLIBLE tx_refuse(struct wf_connection *conn) {
@@ -137,6 +136,9 @@ static struct savepoint *find_savepoint(struct tx *tx, const char *name) {
 
 static FALLIBLE tx_savepoint(struct wf_connection *conn, const char *name) {
     struct tx *tx = &conn->tx;
+    struct tx_mark mark; /* for its snapshot */
+    TRY(tx_enter(conn, &mark));
+    edition_release(mark.edition);
     i64 bytes = (i64)sizeof(struct savepoint) + (i64)strlen(name) + 1;
     struct savepoint *made = mem_alloc(&conn->db->mem, bytes);
     if (!made) {
@@ -233,4 +235,12 @@ FALLIBLE run_transaction(struct wf_connection *conn, struct rowset *rows) {
     default:
         return run_savepoint(conn, st);
     }
+}
+
+void connection_snapshot(struct wf_connection *conn, struct snapshot *snap) {
+    if (!snap->edition) {
+        snap->edition = edition_retain(conn->tx.mine);
+    }
+    snap->path = conn->search_path[0] ? conn->search_path : NULL;
+    snap->temp_schema = conn->temp_schema;
 }

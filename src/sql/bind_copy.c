@@ -222,8 +222,13 @@ FALLIBLE bind_copy(struct bind *b, const struct json *body, struct statement *ou
         TRY(copy_option(b, node_body(option), copy, &given));
     }
     TRY(copy_defaults(b, copy, &given, position));
-    TRY(snapshot_find(b->snap, sv_from(out->table_name), position, &found, b->err));
+    TRY(bind_table(b, relation, "copy to", &found));
     TRY(copy_columns(b, json_get(body, "attlist"), found.table, position, copy));
+    out->defaults = NEW_ARRAY(b->arena, struct expr *, found.table->col_count + 1);
+    for (u32 i = 0; i < found.table->col_count; i++) {
+        bool fills = false;
+        TRY(bind_default_value(b, &found.table->cols[i], &out->defaults[i], &fills));
+    }
     out->kind = STATEMENT_COPY_FROM;
     out->position = position;
     out->table_id = found.table->id;
