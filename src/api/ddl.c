@@ -463,7 +463,8 @@ static FALLIBLE collect_dependents(struct dropping *d, const struct object *gone
     return ERR_OK;
 }
 
-static FALLIBLE missing(struct wf_connection *conn, const struct statement *st, i32 i) {
+static FALLIBLE missing(struct wf_connection *conn, struct rowset *rows, i32 i) {
+    const struct statement *st = &rows->compiled->stmt;
     const char *word = object_words[st->object_kind];
     if (st->if_exists) {
         notice(conn, "NOTICE", "%s \"%s\" does not exist, skipping", word, st->names[i]);
@@ -472,8 +473,10 @@ static FALLIBLE missing(struct wf_connection *conn, const struct statement *st, 
     wf_status code = st->object_kind == OBJECT_SCHEMA  ? ERR_UNDEFINED_SCHEMA
                      : st->object_kind == OBJECT_INDEX ? ERR_UNDEFINED_OBJECT
                                                        : ERR_UNDEFINED_TABLE;
-    return error_set(&conn->err, code, st->positions[i], "%s \"%.100s\" does not exist", word,
-                     st->names[i]);
+    error_set(&conn->err, code, st->positions[i], "%s \"%.100s\" does not exist", word,
+              st->names[i]);
+    snapshot_hint(&rows->snap, sv_from(st->names[i]), &conn->err);
+    return code;
 }
 
 static FALLIBLE collect_named(struct dropping *d, struct rowset *rows) {
@@ -484,7 +487,7 @@ static FALLIBLE collect_named(struct dropping *d, struct rowset *rows) {
                 ? edition_find(d->conn->tx.mine, 0, sv_from(st->names[i]))
                 : snapshot_lookup(&rows->snap, sv_from(st->schemas[i]), sv_from(st->names[i]));
         if (!entry) {
-            TRY(missing(d->conn, st, i));
+            TRY(missing(d->conn, rows, i));
             continue;
         }
         if (entry->object->kind != st->object_kind) {

@@ -347,7 +347,9 @@ static FALLIBLE run_inside(struct wf_connection *conn, const struct run_request 
 static FALLIBLE run_once(struct wf_connection *conn, const struct run_request *request,
                          struct rowset *rows) {
     if (parsed_is_transaction(request->parsed)) {
-        return run_inside(conn, request, rows);
+        wf_status ended = run_inside(conn, request, rows);
+        conn->tx.failed = ended && conn->tx.open ? 1 : conn->tx.failed;
+        return ended;
     }
     if (conn->tx.failed) {
         return tx_refuse(conn);

@@ -170,6 +170,8 @@ FALLIBLE snapshot_target(struct snapshot *snap, struct sv schema, i32 position, 
 /* 42P01 with the nearest name as a hint. */
 FALLIBLE snapshot_missing(struct snapshot *snap, struct sv schema, struct sv name, i32 position,
                           struct error *err);
+/* Adds the nearest name as a hint to the error at hand. */
+void snapshot_hint(struct snapshot *snap, struct sv name, struct error *err);
 struct snapshot_table snapshot_of(const struct snapshot *snap, const struct edition_entry *entry);
 /* A table; ERR_UNDEFINED_TABLE, with the nearest name as a hint. The entry stays valid until
  * snapshot_fini. */

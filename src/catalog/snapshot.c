@@ -159,25 +159,28 @@ static struct sv next_candidate(void *arg, i64 i) {
     return (struct sv){NULL, 0};
 }
 
+void snapshot_hint(struct snapshot *snap, struct sv name, struct error *err) {
+    struct candidates list = {.edition = snap->edition};
+    list.path_count = snapshot_path(snap, list.path);
+    struct arena scratch;
+    arena_init(&scratch, catalog_memory(snap->catalog));
+    const char *nearest = nearest_name(&scratch, name, next_candidate, &list);
+    if (nearest) {
+        error_hint(err, "Perhaps you meant \"%s\".", nearest);
+    }
+    arena_fini(&scratch);
+}
+
 wf_status snapshot_missing(struct snapshot *snap, struct sv schema, struct sv name, i32 position,
                            struct error *err) {
     if (schema.len) {
         FAIL_AT(err, UNDEFINED_TABLE, position, "relation \"%.*s.%.*s\" does not exist",
                 (int)MIN_OF(schema.len, 100), schema.ptr, (int)MIN_OF(name.len, 100), name.ptr);
     }
-    struct candidates list = {.edition = snap->edition};
-    list.path_count = snapshot_path(snap, list.path);
-    struct arena scratch;
-    arena_init(&scratch, catalog_memory(snap->catalog));
-    const char *nearest = nearest_name(&scratch, name, next_candidate, &list);
-    wf_status status =
-        error_set(err, ERR_UNDEFINED_TABLE, position, "relation \"%.*s\" does not exist",
-                  (int)MIN_OF(name.len, 100), name.ptr);
-    if (nearest) {
-        error_hint(err, "Perhaps you meant \"%s\".", nearest);
-    }
-    arena_fini(&scratch);
-    return status;
+    error_set(err, ERR_UNDEFINED_TABLE, position, "relation \"%.*s\" does not exist",
+              (int)MIN_OF(name.len, 100), name.ptr);
+    snapshot_hint(snap, name, err);
+    return ERR_UNDEFINED_TABLE;
 }
 
 wf_status snapshot_find(struct snapshot *snap, struct sv name, i32 position,

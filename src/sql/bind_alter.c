@@ -57,7 +57,14 @@ static FALLIBLE add_column(struct alter *a, const struct json *cmd) {
     TRY(ddl_column(b, body, a->out, at));
     a->def->col_count = a->out->col_count = at + 1;
     bool fills = false;
-    TRY(bind_default_value(b, &cols[at], &from[at].value, &fills));
+    for (i32 i = 0; i < a->out->seq_count; i++) { /* made when the statement runs */
+        fills = fills || a->out->seqs[i].col == at;
+    }
+    if (fills) {
+        from[at].value = expr_null(b, cols[at].type, -1);
+    } else {
+        TRY(bind_default_value(b, &cols[at], &from[at].value, &fills));
+    }
     from[at].fills = fills;
     return ddl_column_keys(b, body, a->def, NULL);
 }

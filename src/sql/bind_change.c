@@ -98,6 +98,7 @@ FALLIBLE change_open(struct bind *b, const struct json *relation, const struct j
     const struct json *from = json_array_of(b, "fromClause", target, others);
     TRY(bind_from(b, from, out->query.ctes, NULL, &out->scope));
     out->query.scope = &out->scope;
+    out->query.subqueries_allowed = 1;
     out->row_col = bind_col_new(b, NULL, "row", type_of(TYPE_BIGINT), false);
     u32 first = out->scope.tables.items[0].cols[0].col;
     if (!add_row_number(b, out->scope.rel, first, out->row_col)) {

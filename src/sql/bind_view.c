@@ -86,6 +86,7 @@ static FALLIBLE check_sequence(struct bind *b, struct ddl_seq *seq, i32 position
                 s->start, s->start < s->min ? "less than MINVALUE" : "greater than MAXVALUE",
                 s->start < s->min ? s->min : s->max);
     }
+    s->last = s->start;
     if (seq->restart && !seq->has_restart) {
         seq->restart_at = s->start;
     }

@@ -247,6 +247,7 @@ wf_status version_rebase(struct table *table, struct table_version *base,
         status = version_check_keys(table, current, *out, err);
         if (status) {
             version_discard(*out);
+            *out = NULL;
         }
     }
     return status;

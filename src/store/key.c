@@ -352,10 +352,11 @@ static FALLIBLE enter_new(struct table *table, const struct table_key *key,
                 continue;
             }
             u32 hash = hash_key(table, key, &values);
-            if (!known && index_has(index, table, key, mine, hash, &values, 0)) {
+            u64 self = row_id(mine->slots[t], pos) + 1;
+            if (!known && index_has(index, table, key, mine, hash, &values, self)) {
                 return duplicate(table, key, &values, err);
             }
-            index_put(index, hash, row_id(mine->slots[t], pos) + 1);
+            index_put(index, hash, self);
             index->used++;
         }
     }

@@ -168,6 +168,7 @@ wf_status version_reshape(struct table *table, const struct table *old, struct t
         status = version_check_keys(table, empty, *out, err);
         if (status) {
             version_discard(*out);
+            *out = NULL;
         }
     }
     version_release(empty);
