@@ -59,6 +59,9 @@ void watch_begin(struct watch *watch);
 void watch_exec(struct watch *watch, struct exec *exec); /* NULL before the execution ends */
 void watch_load(struct watch *watch, struct load_progress *load);
 void watch_end(struct watch *watch);
+/* For rows computed while they are read, outside of any statement: does nothing while one runs. */
+void watch_read_begin(struct watch *watch, struct exec *exec, i64 started_ns);
+void watch_read_end(struct watch *watch, struct exec *exec);
 
 /* A transaction: the one BEGIN opened, or the one of the statement at hand. */
 struct savepoint;
@@ -66,6 +69,7 @@ struct tx {
     b8 open;   /* by BEGIN */
     b8 failed; /* until ROLLBACK */
     b8 read_only;
+    i32 depth;                    /* statements that run: a CALL may run others */
     struct edition *base, *mine;  /* NULL until something is read */
     struct savepoint *savepoints; /* newest first */
 };
@@ -84,9 +88,11 @@ struct wf_connection {
     void *notice_arg;
     struct error err;
     wf_error last;
-    _Atomic i32 cancel;
+    _Atomic i32 cancel;       /* the running statement is to stop */
+    i64 deadline_ns;          /* when it must have ended; 0 = never */
+    _Atomic i32 cancel_count; /* how often wf_cancel was called: open results compare */
     _Atomic i32 busy;
-    _Atomic i32 refs; /* the handle and its statements */
+    _Atomic i32 refs; /* the handle, its statements, and results not computed to their end */
     struct watch watch;
 };
 void connection_release(struct wf_connection *conn);
@@ -122,7 +128,9 @@ FALLIBLE constraints_after(struct wf_connection *conn, struct table *table,
 wf_status constraints_recheck(void *conn, const struct edition *base, const struct edition *mine,
                               const struct edition *merged, struct error *err);
 
-/* ERR_CANCELLED when wf_cancel was called. */
+/* A statement starts: its time counts from here. */
+void connection_start(struct wf_connection *conn);
+/* ERR_CANCELLED when wf_cancel was called or the statement's time is over. */
 FALLIBLE connection_check(struct wf_connection *conn);
 wf_status public_status(wf_status internal);
 void public_error(wf_error *out, const struct error *err, struct sv text);
@@ -201,6 +209,7 @@ struct rowset_col {
 struct rowset {
     _Atomic i32 refs;
     struct wf_database *db;
+    struct wf_connection *conn; /* while there are rows to compute; else NULL */
     struct memory mem;
     struct arena arena;
     struct snapshot snap;
@@ -214,8 +223,15 @@ struct rowset {
     struct error err;         /* exec.err once the statement has ended */
     u32 col_count;
     struct rowset_col *cols;
-    struct answer answer;
+    struct answer answer; /* the rows at hand: all, or a slice */
+    i64 answer_first;     /* rows before them, gone */
+    b8 more;              /* there may be rows after them */
+    i64 next_row;         /* where reading goes on, counted from the first row of all */
+    i64 slice;            /* hints where next_row lies within the answer */
+    i64 slice_start;
+    wf_error failure; /* why reading ended early; WF_OK while it has not */
     const char *tag;
+    char tag_text[40];
     i64 rows_affected;
     i64 ns;
     const char *devices;
@@ -246,6 +262,15 @@ FALLIBLE statement_run(struct wf_connection *conn, const struct run_request *req
 FALLIBLE rowset_open_exec(struct wf_connection *conn, const struct run_request *request,
                           struct rowset *rows);
 FALLIBLE rowset_run_exec(struct wf_connection *conn, struct rowset *rows);
+/* The same, but only until the first rows are there; rowset_more computes further ones. */
+FALLIBLE rowset_start_exec(struct wf_connection *conn, struct rowset *rows);
+/* Replaces the rows at hand by the next ones; rows->more says whether there can be any after them.
+ * The public status; the reason is in rows->failure. */
+wf_status rowset_more(struct rowset *rows);
+/* The same within a call on the connection, whose error slot then has the reason. */
+FALLIBLE rowset_step(struct wf_connection *conn, struct rowset *rows);
+/* Computes what is left and drops it, for statements whose rows nobody wants. */
+FALLIBLE rowset_finish(struct wf_connection *conn, struct rowset *rows);
 
 /* The kinds of statement. Each fills tag, columns and rows. */
 FALLIBLE run_create_table(struct wf_connection *conn, struct rowset *rows);
@@ -269,9 +294,12 @@ FALLIBLE ddl_put_sequences(struct wf_connection *conn, struct rowset *rows,
 FALLIBLE ddl_redefine(struct wf_connection *conn, u32 oid, const struct table_def *def,
                       const i32 *from, const void *const *values);
 FALLIBLE run_copy(struct wf_connection *conn, struct rowset *rows);
+FALLIBLE run_copy_to(struct wf_connection *conn, const struct run_request *request,
+                     struct rowset *rows);
 FALLIBLE run_set(struct wf_connection *conn, struct rowset *rows);
 FALLIBLE run_show(struct wf_connection *conn, struct rowset *rows);
 FALLIBLE run_call(struct wf_connection *conn, struct rowset *rows);
+FALLIBLE call_tpch(struct wf_connection *conn, struct rowset *rows);
 FALLIBLE run_insert(struct wf_connection *conn, const struct run_request *request,
                     struct rowset *rows);
 FALLIBLE insert_answer(struct wf_connection *conn, const struct run_request *request,
@@ -307,7 +335,7 @@ FALLIBLE change_base(struct wf_connection *conn, const struct table *table,
                      struct table_version **out);
 /* Checks keys, makes `mine` the transaction's version and looks at the other constraints. */
 FALLIBLE change_install(struct wf_connection *conn, struct table *table, struct table_version *base,
-                       struct table_version *mine, bool is_update);
+                        struct table_version *mine, bool is_update);
 /* Answer columns from `first` on as one array a column of the table; where `keep` is given, only
  * the rows it marks. */
 struct gathered {
@@ -329,19 +357,14 @@ struct wf_batch {
     i64 first;
     i64 row_count;
 };
-/* The rows from `row` on that lie in one chunk, at most `most`; false at the end. *slice is a hint
- * where to look, kept between calls (start with 0). */
-bool rowset_batch(const struct rowset *rows, i64 row, i64 most, i64 *slice, i64 *slice_start,
-                  struct wf_batch *out);
+/* The next rows that lie in one chunk, at most `most`; row_count 0 at the end. Public status. */
+wf_status rowset_read(struct rowset *rows, i64 most, struct wf_batch *out);
 struct sv batch_text(const struct wf_batch *batch, i32 col, i64 row);
 enum { BATCH_ROWS = 1 << 16 };
 void type_info(struct type type, wf_type_info *out);
 
 struct wf_result {
     struct rowset *rows;
-    i64 next_row;
-    i64 slice;
-    i64 slice_start;
     struct wf_batch batch;
 };
 struct wf_result *result_take(struct rowset *rows); /* the rowset's handle, which owns it now */

@@ -17,7 +17,7 @@ FALLIBLE change_base(struct wf_connection *conn, const struct table *table,
 }
 
 FALLIBLE change_install(struct wf_connection *conn, struct table *table, struct table_version *base,
-                       struct table_version *mine, bool is_update) {
+                        struct table_version *mine, bool is_update) {
     TRY(version_check_keys(table, base, mine, &conn->err));
     TRY(tx_set_version(conn, table, mine));
     return constraints_after(conn, table, base, mine, is_update);

@@ -245,12 +245,15 @@ static FALLIBLE put_table(struct wf_connection *conn, struct rowset *rows,
     return status;
 }
 
+static FALLIBLE drop_old(struct wf_connection *conn, struct rowset *rows, u32 schema);
+
 FALLIBLE run_create_table(struct wf_connection *conn, struct rowset *rows) {
     const struct statement *st = &rows->compiled->stmt;
     u32 schema = 0;
     bool skip;
     rows->tag = "CREATE TABLE";
     TRY(target_schema(conn, rows, st, &schema));
+    TRY(st->or_replace ? drop_old(conn, rows, schema) : ERR_OK);
     TRY(check_free(conn, st, schema, st->table_name, &skip));
     return skip ? ERR_OK : put_table(conn, rows, st, schema, NULL);
 }
@@ -262,8 +265,10 @@ FALLIBLE run_create_as(struct wf_connection *conn, const struct run_request *req
     bool skip;
     rows->tag = "CREATE TABLE AS";
     TRY(target_schema(conn, rows, st, &schema));
-    TRY(check_free(conn, st, schema, st->table_name, &skip));
-    if (skip) {
+    if (!st->or_replace) {
+        TRY(check_free(conn, st, schema, st->table_name, &skip));
+    }
+    if (!st->or_replace && skip) {
         return ERR_OK;
     }
     if (!st->no_data) {
@@ -272,6 +277,7 @@ FALLIBLE run_create_as(struct wf_connection *conn, const struct run_request *req
     }
     struct table *table = NULL;
     struct gathered all = {0};
+    TRY(st->or_replace ? drop_old(conn, rows, schema) : ERR_OK);
     TRY(put_table(conn, rows, st, schema, &table));
     i64 count = st->no_data ? 0 : rows->answer.rows;
     wf_status status = count ? gather(rows, table, 0, NULL, count, &all, &conn->err) : ERR_OK;
@@ -532,6 +538,24 @@ static FALLIBLE loosen(struct dropping *d, const struct edition_entry *entry) {
     return changed ? ddl_redefine(d->conn, entry->object->oid, &less, NULL, NULL) : ERR_OK;
 }
 
+static FALLIBLE drop_collected(struct dropping *d);
+
+/* CREATE OR REPLACE TABLE. */
+static FALLIBLE drop_old(struct wf_connection *conn, struct rowset *rows, u32 schema) {
+    const struct statement *st = &rows->compiled->stmt;
+    const struct edition_entry *old = edition_find(conn->tx.mine, schema, sv_from(st->table_name));
+    struct dropping d = {.conn = conn, .arena = &rows->arena, .st = st};
+    if (!old) {
+        return ERR_OK;
+    }
+    if (old->object->kind != OBJECT_TABLE) {
+        FAIL_AT(&conn->err, WRONG_OBJECT, st->position, "\"%.100s\" is not a table",
+                st->table_name);
+    }
+    let_go(&d, old->object->oid);
+    return drop_collected(&d);
+}
+
 FALLIBLE run_drop(struct wf_connection *conn, struct rowset *rows) {
     const struct statement *st = &rows->compiled->stmt;
     static const char *const tags[] = {"DROP SCHEMA", "DROP TABLE", "DROP VIEW", "DROP SEQUENCE",
@@ -539,24 +563,29 @@ FALLIBLE run_drop(struct wf_connection *conn, struct rowset *rows) {
     struct dropping d = {.conn = conn, .arena = &rows->arena, .st = st};
     rows->tag = tags[st->object_kind];
     TRY(collect_named(&d, rows));
-    for (i64 i = 0; i < d.oids.count; i++) {
-        const struct edition_entry *entry = edition_find_oid(conn->tx.mine, d.oids.items[i]);
-        TRY(collect_dependents(&d, entry->object));
+    return drop_collected(&d);
+}
+
+static FALLIBLE drop_collected(struct dropping *d) {
+    struct wf_connection *conn = d->conn;
+    for (i64 i = 0; i < d->oids.count; i++) {
+        const struct edition_entry *entry = edition_find_oid(conn->tx.mine, d->oids.items[i]);
+        TRY(collect_dependents(d, entry->object));
     }
     struct edition *edition = edition_retain(conn->tx.mine);
     wf_status status = ERR_OK;
-    for (i64 i = 0; i < edition->count && st->cascade && !status; i++) {
+    for (i64 i = 0; i < edition->count && d->st->cascade && !status; i++) {
         const struct edition_entry *entry = &edition->entries[i];
-        if (entry->object->table && !going(&d, entry->object->oid)) {
-            status = loosen(&d, entry);
+        if (entry->object->table && !going(d, entry->object->oid)) {
+            status = loosen(d, entry);
         }
     }
     edition_release(edition);
     TRY(status);
-    struct edit *edits = NEW_ARRAY(&rows->arena, struct edit, d.oids.count + 1);
-    TRY(arena_check(&rows->arena, &conn->err));
-    for (i64 i = 0; i < d.oids.count; i++) {
-        edits[i].oid = d.oids.items[i];
+    struct edit *edits = NEW_ARRAY(d->arena, struct edit, d->oids.count + 1);
+    TRY(arena_check(d->arena, &conn->err));
+    for (i64 i = 0; i < d->oids.count; i++) {
+        edits[i].oid = d->oids.items[i];
     }
-    return d.oids.count ? tx_apply(conn, edits, d.oids.count) : ERR_OK;
+    return d->oids.count ? tx_apply(conn, edits, d->oids.count) : ERR_OK;
 }

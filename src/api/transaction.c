@@ -55,6 +55,7 @@ FALLIBLE tx_enter(struct wf_connection *conn, struct tx_mark *mark) {
         tx->mine = edition_retain(tx->base);
     }
     mark->edition = edition_retain(tx->mine);
+    tx->depth++;
     return ERR_OK;
 }
 
@@ -75,7 +76,8 @@ static FALLIBLE tx_commit(struct wf_connection *conn) {
 
 FALLIBLE tx_leave(struct wf_connection *conn, struct tx_mark *mark, wf_status status) {
     struct tx *tx = &conn->tx;
-    if (!status && !tx->open) {
+    bool whole = --tx->depth == 0;
+    if (!status && !tx->open && whole) {
         status = tx_commit(conn);
         if (!status) { /* what was made is everybody's now */
             edition_release(tx->base);
@@ -88,7 +90,7 @@ FALLIBLE tx_leave(struct wf_connection *conn, struct tx_mark *mark, wf_status st
     }
     edition_release(mark->edition);
     mark->edition = NULL;
-    if (!tx->open) {
+    if (!tx->open && whole) {
         tx_close(conn);
     }
     return status;
@@ -138,6 +140,7 @@ static FALLIBLE tx_savepoint(struct wf_connection *conn, const char *name) {
     struct tx *tx = &conn->tx;
     struct tx_mark mark; /* for its snapshot */
     TRY(tx_enter(conn, &mark));
+    tx->depth--;
     edition_release(mark.edition);
     i64 bytes = (i64)sizeof(struct savepoint) + (i64)strlen(name) + 1;
     struct savepoint *made = mem_alloc(&conn->db->mem, bytes);

@@ -66,11 +66,7 @@ static FALLIBLE copy_file(struct wf_connection *conn, struct rowset *rows, struc
     const struct copy_options *copy = &rows->compiled->stmt.copy;
     struct copy_arg arg = {conn, options->sequences};
     struct table_version *mine = NULL;
-    i64 timeout_ms = conn->settings.statement_timeout;
-    struct load_progress progress = {
-        .cancel = &conn->cancel,
-        .deadline_ns = timeout_ms ? clock_ns() + timeout_ms * 1000000 : 0,
-    };
+    struct load_progress progress = {.cancel = &conn->cancel, .deadline_ns = conn->deadline_ns};
     options->reserve = reserve_values;
     options->reserve_arg = &arg;
     options->out_version = &mine;
@@ -211,8 +207,11 @@ FALLIBLE run_call(struct wf_connection *conn, struct rowset *rows) {
     if (sv_eq_nocase(sv_from(st->procedure), SV("gpu_cache"))) {
         return call_gpu_cache(conn, rows);
     }
+    if (sv_eq_nocase(sv_from(st->procedure), SV("tpch"))) {
+        return call_tpch(conn, rows);
+    }
     error_set(&conn->err, ERR_UNDEFINED_FUNCTION, st->position,
               "procedure \"%.100s\" does not exist", st->procedure);
-    error_hint(&conn->err, "There is one: gpu_cache('table').");
+    error_hint(&conn->err, "There are gpu_cache('table') and tpch(sf => 1).");
     return conn->err.code;
 }

@@ -1,4 +1,4 @@
-/* index_set.c: STEP_BUILD of a set: which keys there are, for semi-joins.
+/* index_set.c: bitmaps of keys: STEP_BUILD of a set, for semi-joins, and filters before an index.
  *
  * Where the keys' span allows it the set is a bitmap, a bit a key: a few megabytes cover the keys
  * of a large table, and a probe is one load that mostly hits the cache. Otherwise it is a hash
@@ -8,7 +8,11 @@
 enum {
     BITS_MIN = 1 << 20, /* slots that are always affordable */
     BITS_PER_ROW = 256, /* a hash table takes 192 bits a row and more */
-    ROWS_PER_CHECK = 1 << 18
+    ROWS_PER_CHECK = 1 << 18,
+    FILTER_SPARSE = 8,      /* keys in the span to one that is there */
+    FILTER_FEW = 4096,      /* rows of a small index */
+    FILTER_SMALL = 1 << 24, /* bits it may have then, */
+    FILTER_LARGE = 1 << 26  /* and else */
 };
 
 struct keys {
@@ -120,4 +124,32 @@ wf_status set_build(struct exec *x, const struct step *step) {
     TRY(alloc(x, index));
     TRY(insert_all(x, &k, index));
     return ERR_OK;
+}
+
+void index_filter(struct exec *x, const struct step *step) {
+    struct index *index = x->vars[step->dst].index;
+    struct keys k = {.var = &x->vars[step->src], .col = step->col};
+    find_bounds(&k);
+    if (k.lo > k.hi) {
+        return;
+    }
+    u64 span = (u64)k.hi - (u64)k.lo;
+    u64 most = k.rows < FILTER_FEW ? FILTER_SMALL : FILTER_LARGE;
+    bool small = index->form == INDEX_DIRECT && index->bytes < 64 << 10;
+    if (small || span >= most || span < (u64)k.rows * FILTER_SPARSE) {
+        return;
+    }
+    i64 bytes = (i64)(span + 1) / 32 * 4 + 4;
+    struct index bits = {.form = INDEX_BITS, .key_lo = k.lo};
+    bits.heads = mem_alloc(x->mem, bytes);
+    if (!bits.heads) { /* it does without */
+        return;
+    }
+    memset(bits.heads, 0, (size_t)bytes);
+    index->filter = bits.heads;
+    index->filter_lo = k.lo;
+    index->filter_bits = (i64)span + 1;
+    if (insert_all(x, &k, &bits)) {
+        return; /* cancelled; whoever asks next says so */
+    }
 }

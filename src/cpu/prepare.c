@@ -272,6 +272,11 @@ static FALLIBLE prepare_ops(struct exec *x, struct cpu_pipe *out, const struct s
             to->blend = depth > 0 && spans[op->dst].defs > 1;
             mark_made(out, op);
         }
+        to->mark = pc ? out->ops[pc - 1].mark_end : 0;
+        to->mark_end = to->mark;
+        while (to->mark_end < pipe->mark_count && pipe->marks[to->mark_end].op <= pc) {
+            to->mark_end++;
+        }
         choose_loops(out, to);
         switch (op->code) {
         case OP_WHEN:
@@ -288,7 +293,10 @@ static FALLIBLE prepare_ops(struct exec *x, struct cpu_pipe *out, const struct s
         case OP_PROBE:
         case OP_MATCH:
             if (depth > 0) {
-                FAIL(x->err, INTERNAL, "rows dropped inside WHEN at opcode %u", pc);
+                if (op->code != OP_PROBE || probe_flags(op) != PROBE_OUTER) {
+                    FAIL(x->err, INTERNAL, "rows dropped inside WHEN at opcode %u", pc);
+                }
+                break; /* never compacts */
             }
             find_live(x, out, spans, pc);
             to->compact_at = computes_after(pipe, pc) ? COMPACT_COMPUTED : COMPACT_LOADED;

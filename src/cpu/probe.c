@@ -19,6 +19,23 @@ static const i64 *active_keys(struct worker *w, struct frame *fr, u16 reg) {
     return w->keys;
 }
 
+/* The keys that may be in the index, in w->passed, and the rows they belong to in w->group. Without
+ * a filter all of them. */
+static i64 pass_filter(struct worker *w, const struct index *index, const i64 *key, i64 m) {
+    i64 passed = 0;
+    const u32 *bits = index->filter;
+    u64 span = (u64)index->filter_bits;
+    for (i64 j = 0; j < m; j++) {
+        u64 slot = (u64)key[j] - (u64)index->filter_lo;
+        bool inside = slot < span;
+        slot = inside ? slot : 0;
+        w->passed[passed] = key[j];
+        w->group[passed] = (u32)j;
+        passed += (i64)(inside & (bits[slot >> 5] >> (slot & 31)));
+    }
+    return passed;
+}
+
 static void hash_keys(struct worker *w, const struct index *index, const i64 *key, i64 m) {
     w->run->pipe.vec->hash(w->hash, key, m);
     u64 mask = (u64)index->slot_count - 1;
@@ -30,45 +47,82 @@ static void hash_keys(struct worker *w, const struct index *index, const i64 *ke
     }
 }
 
-static void hash_unique(struct worker *w, const struct index *index, const i64 *key, i64 m) {
+static u32 hash_head(const struct index *index, i64 key, i64 slot) {
     i64 mask = index->slot_count - 1;
+    u32 head = index->heads[slot];
+    while (head && index->keys[slot] != key) {
+        slot = (slot + 1) & mask;
+        head = index->heads[slot];
+    }
+    return head;
+}
+
+static void hash_unique(struct worker *w, const struct index *index, const i64 *key, i64 m) {
     hash_keys(w, index, key, m);
     for (i64 j = 0; j < m; j++) {
-        i64 slot = (i64)w->hash[j];
-        u32 head = index->heads[slot];
-        while (head && index->keys[slot] != key[j]) {
-            slot = (slot + 1) & mask;
-            head = index->heads[slot];
-        }
+        u32 head = hash_head(index, key[j], (i64)w->hash[j]);
         w->found[j] = head != 0;
         w->rows[j] = head ? (i64)head - 1 : 0;
     }
 }
 
-static void hash_runs(struct worker *w, struct frame *fr, const struct index *index,
-                      const i64 *key) {
-    i64 mask = index->slot_count - 1;
-    hash_keys(w, index, key, fr->m);
-    for (i64 j = 0; j < fr->m; j++) {
-        i64 slot = (i64)w->hash[j];
-        const u32 *run = &index->heads[2 * slot];
-        while (run[0] != run[1] && index->keys[slot] != key[j]) {
-            slot = (slot + 1) & mask;
-            run = &index->heads[2 * slot];
-        }
-        fr->run_lo[j] = run[0];
-        fr->run_hi[j] = run[1];
-        __builtin_prefetch(&index->rows[run[0]]);
+/* The same behind a filter: few keys are left. */
+static void filtered_unique(struct worker *w, const struct index *index, const i64 *key, i64 m) {
+    i64 passed = pass_filter(w, index, key, m);
+    memset(w->found, 0, (size_t)m);
+    memset(w->rows, 0, (size_t)m * sizeof(i64));
+    if (index->form == INDEX_HASH) {
+        hash_keys(w, index, w->passed, passed);
+    }
+    for (i64 k = 0; k < passed; k++) {
+        u32 head = index->form == INDEX_HASH ? hash_head(index, w->passed[k], (i64)w->hash[k])
+                                             : index->heads[(u64)w->passed[k] - (u64)index->key_lo];
+        w->found[w->group[k]] = head != 0;
+        w->rows[w->group[k]] = head ? (i64)head - 1 : 0;
     }
 }
 
-static void direct_runs(struct frame *fr, const struct index *index, const i64 *key) {
-    for (i64 j = 0; j < fr->m; j++) {
-        u64 slot = (u64)key[j] - (u64)index->key_lo;
-        bool inside = slot < (u64)index->slot_count;
-        fr->run_lo[j] = inside ? index->heads[slot] : 0;
-        fr->run_hi[j] = inside ? index->heads[slot + 1] : 0;
-        __builtin_prefetch(&index->rows[fr->run_lo[j]]);
+static void hash_run(struct frame *fr, const struct index *index, i64 key, i64 slot, i64 j) {
+    i64 mask = index->slot_count - 1;
+    const u32 *run = &index->heads[2 * slot];
+    while (run[0] != run[1] && index->keys[slot] != key) {
+        slot = (slot + 1) & mask;
+        run = &index->heads[2 * slot];
+    }
+    fr->run_lo[j] = run[0];
+    fr->run_hi[j] = run[1];
+    __builtin_prefetch(&index->rows[run[0]]);
+}
+
+static void direct_run(struct frame *fr, const struct index *index, i64 key, i64 j) {
+    u64 slot = (u64)key - (u64)index->key_lo;
+    bool inside = slot < (u64)index->slot_count;
+    fr->run_lo[j] = inside ? index->heads[slot] : 0;
+    fr->run_hi[j] = inside ? index->heads[slot + 1] : 0;
+    __builtin_prefetch(&index->rows[fr->run_lo[j]]);
+}
+
+/* The runs of an index with duplicates. */
+static void plain_runs(struct worker *w, struct frame *fr, const struct index *index,
+                       const i64 *key) {
+    const i64 *wanted = key;
+    i64 count = fr->m;
+    if (index->filter) {
+        count = pass_filter(w, index, key, fr->m);
+        wanted = w->passed;
+        memset(fr->run_lo, 0, (size_t)fr->m * sizeof(u32));
+        memset(fr->run_hi, 0, (size_t)fr->m * sizeof(u32));
+    }
+    if (index->form == INDEX_HASH) {
+        hash_keys(w, index, wanted, count);
+    }
+    for (i64 k = 0; k < count; k++) {
+        i64 j = index->filter ? (i64)w->group[k] : k;
+        if (index->form == INDEX_HASH) {
+            hash_run(fr, index, wanted[k], (i64)w->hash[k], j);
+        } else {
+            direct_run(fr, index, wanted[k], j);
+        }
     }
 }
 
@@ -92,18 +146,17 @@ static const b8 *wanted(struct worker *w, struct frame *fr, const struct cpu_op 
 static void find_rows(struct worker *w, struct frame *fr, const struct index *index,
                       const struct cpu_op *op) {
     const i64 *key = active_keys(w, fr, op->a);
+    w->probes += fr->m;
     if (index->form == INDEX_BITS) {
         set_bits(w, index, key, fr->m);
     } else if (!index->unique) {
-        if (index->form == INDEX_HASH) {
-            hash_runs(w, fr, index, key);
-        } else {
-            direct_runs(fr, index, key);
-        }
+        plain_runs(w, fr, index, key);
         for (i64 j = 0; j < fr->m; j++) {
             w->found[j] = fr->run_lo[j] != fr->run_hi[j];
             w->rows[j] = w->found[j] ? (i64)index->rows[fr->run_lo[j]] : 0;
         }
+    } else if (index->filter) {
+        filtered_unique(w, index, key, fr->m);
     } else if (index->form == INDEX_HASH) {
         hash_unique(w, index, key, fr->m);
     } else {
@@ -128,12 +181,8 @@ static void find_runs(struct worker *w, struct frame *fr, const struct index *in
         }
         return;
     }
-    const i64 *key = active_keys(w, fr, op->a);
-    if (index->form == INDEX_HASH) {
-        hash_runs(w, fr, index, key);
-    } else {
-        direct_runs(fr, index, key);
-    }
+    w->probes += fr->m;
+    plain_runs(w, fr, index, active_keys(w, fr, op->a));
     const b8 *where = wanted(w, fr, op);
     for (i64 j = 0; where && j < fr->m; j++) {
         fr->run_hi[j] = where[ACTIVE(fr, j)] ? fr->run_hi[j] : fr->run_lo[j];

@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "defs/agg.def"
+#include "defs/frame.h"
 #include "defs/ops.h"
 
 #define NO_REG 0xffffu
@@ -93,6 +94,12 @@ struct sink {
     u32 fault_var;    /* LUT: b8 table of fault numbers (faults are kept, not raised), or NO_VAR */
 };
 
+/* EXPLAIN ANALYZE: the rows that reach opcode `op` are what the plan's operator `rel` gave. */
+struct row_mark {
+    u32 op;
+    u32 rel;
+};
+
 struct pipeline {
     struct source source;
     u32 op_count;
@@ -103,6 +110,8 @@ struct pipeline {
     struct sink *sinks;
     u32 prune_count;
     struct prune *prunes;
+    u32 mark_count;
+    struct row_mark *marks; /* in the order of their opcodes */
 };
 
 enum var_kind { VAR_ROWS, VAR_AGG, VAR_INDEX, VAR_LUT, VAR_INTERN };
@@ -128,7 +137,29 @@ struct dict_ref {
     u32 values; /* derived or interned: the VAR_INTERN that holds the strings */
 };
 
-enum step_kind { STEP_PIPELINE, STEP_BUILD, STEP_SORT, STEP_RANK, STEP_RESULT, STEP_LIMIT };
+/* One column that WINDOW appends. A WORD is a word of an aggregation state (agg.def), over the frame; TEXT is
+ * string_agg. */
+enum window_form { WINDOW_FUNC, WINDOW_WORD, WINDOW_TEXT };
+struct window_fn {
+    u8 form;                     /* enum window_form */
+    u8 func;                     /* FUNC: enum window_func; WORD: enum word_op */
+    u8 mode, from, to, exclude;  /* the frame: enum frame_mode, bound, bound, frame_exclude */
+    u32 from_lit, to_lit;        /* ROWS, GROUPS with BEFORE or AFTER: i64 literal, the distance */
+    u32 from_col, to_col, key;   /* RANGE with BEFORE or AFTER: columns of the bound and of what it bounds */
+    u32 args[3];                 /* columns of src; NO_VAR */
+    i32 position;
+};
+
+enum step_kind {
+    STEP_PIPELINE,
+    STEP_BUILD,
+    STEP_SORT,
+    STEP_RANK,
+    STEP_RESULT,
+    STEP_LIMIT,
+    STEP_WINDOW,
+    STEP_FOLD
+};
 struct sort_key {
     u32 col; /* of the sorted variable */
     b8 descending;
@@ -141,6 +172,10 @@ struct step {
     /* BUILD: dst = index over src, key column `col` (i64, within key_range). SORT: src in place; limit
      * (-1 = all) says that only so many first rows are wanted. LIMIT: dst = rows [offset, offset + limit) of src.
      * RANK: dst = LUT (i32) code -> position in byte order, of dictionary `dict`; dst2 = its inverse.
+     * WINDOW: src is sorted by `keys`, the first part_count of which partition it; dst = its columns and one
+     * for every window_fn. FOLD: src is sorted by column `col` (i64) and then as the aggregate asks; dst = one row
+     * for every value of it: that value, and the aggregate `fold` (enum agg) of columns args; distinct: of
+     * neighbours that are equal the first counts.
      * RESULT: src is the answer: rows [offset, offset + limit), first `col_count` columns. */
     u32 src, dst, dst2;
     u32 col;
@@ -148,6 +183,13 @@ struct step {
     struct range key_range;
     u32 key_count;
     struct sort_key *keys;
+    u32 part_count;
+    u32 window_count;
+    struct window_fn *windows;
+    u8 fold;
+    b8 distinct;
+    u32 args[2];
+    i32 position;
     i64 offset, limit; /* limit -1 = all; literals when offset_lit / limit_lit != NO_LIT */
     u32 offset_lit, limit_lit;
     u32 col_count;
@@ -197,6 +239,7 @@ struct program {
     struct block *blocks;
     u32 guard_count;
     struct guard *guards;
+    u32 rel_count; /* operators of the plan, which marks number */
     u32 col_count; /* of the result */
     struct program_col *cols;
 };

@@ -412,6 +412,43 @@ static void add_limits(struct piece *p, const struct program *program, const str
     }
 }
 
+static void add_keys(struct piece *p, const struct sort_key *keys, u32 count, const char *first) {
+    for (u32 i = 0; i < count; i++) {
+        add(p, "%scolumn %u%s%s", i ? ", " : first, keys[i].col, keys[i].descending ? " desc" : "",
+            keys[i].nulls_first ? " nulls first" : "");
+    }
+}
+
+/* One line a function, below the step's own. */
+static void print_windows(struct text *out, const struct step *step) {
+    static const char *const words[] = {
+#define X(A, name, identity, expr) #name,
+        WF_WORDS(X, )
+#undef X
+    };
+    static const char *const funcs[] = {
+#define X(A, name, text, fewest, most, doc) text,
+        WF_WINDOWS(X, )
+#undef X
+    };
+    static const char *const modes[] = {"rows", "range", "groups"};
+    static const char *const bounds[] = {"unbounded preceding", "preceding", "current row",
+                                         "following", "unbounded following"};
+    for (u32 i = 0; i < step->window_count; i++) {
+        const struct window_fn *fn = &step->windows[i];
+        struct piece p = {.len = 0};
+        add(&p, "%s",
+            fn->form == WINDOW_FUNC   ? funcs[fn->func]
+            : fn->form == WINDOW_WORD ? words[fn->func]
+                                      : "string_agg");
+        for (u32 a = 0; a < 3 && fn->args[a] != NO_VAR; a++) {
+            add(&p, "%scolumn %u", a ? ", " : " of ", fn->args[a]);
+        }
+        add(&p, ", %s %s to %s", modes[fn->mode], bounds[fn->from], bounds[fn->to]);
+        text_print(out, "              %s\n", p.text);
+    }
+}
+
 static void print_primitive(struct text *out, const struct program *program,
                             const struct step *step) {
     struct piece p = {.len = 0};
@@ -429,11 +466,7 @@ static void print_primitive(struct text *out, const struct program *program,
     case STEP_SORT:
         add(&p, "sort      ");
         add_var(&p, program, step->src);
-        for (u32 i = 0; i < step->key_count; i++) {
-            const struct sort_key *key = &step->keys[i];
-            add(&p, "%scolumn %u%s%s", i ? ", " : " by ", key->col, key->descending ? " desc" : "",
-                key->nulls_first ? " nulls first" : "");
-        }
+        add_keys(&p, step->keys, step->key_count, " by ");
         if (step->limit >= 0) {
             add(&p, ", first %lld", step->limit);
         }
@@ -457,10 +490,33 @@ static void print_primitive(struct text *out, const struct program *program,
         add(&p, ", %u column%s", step->col_count, step->col_count == 1 ? "" : "s");
         add_limits(&p, program, step);
         break;
+    case STEP_WINDOW:
+        add(&p, "window    ");
+        add_var(&p, program, step->dst);
+        add(&p, " over ");
+        add_var(&p, program, step->src);
+        add_keys(&p, step->keys, step->part_count, " partition ");
+        add_keys(&p, step->keys + step->part_count, step->key_count - step->part_count, " order ");
+        break;
+    case STEP_FOLD: {
+        static const char *const aggs[] = {
+#define X(A, name, text, arguments, how, doc) text,
+            WF_AGGS(X, )
+#undef X
+        };
+        add(&p, "fold      ");
+        add_var(&p, program, step->dst);
+        add(&p, " from ");
+        add_var(&p, program, step->src);
+        add(&p, " by column %u: %s%s of column %u", step->col, aggs[step->fold],
+            step->distinct ? " distinct" : "", step->args[0]);
+        break;
+    }
     case STEP_PIPELINE:
         break;
     }
     text_print(out, "    %s\n", p.text);
+    print_windows(out, step);
 }
 
 static void print_var(struct text *out, const struct program *program, u32 number) {

@@ -303,9 +303,10 @@ static wf_status check_scalar(struct check *c, const struct op *op) {
     return check_write(c, op, info->result);
 }
 
-static bool shapes_rows(u16 code) {
-    return code == OP_FILTER || code == OP_PROBE || code == OP_MATCH || code == OP_EMIT ||
-           code == OP_EACH || code == OP_ANY;
+static bool shapes_rows(const struct op *op) {
+    u16 code = op->code;
+    return code == OP_FILTER || (code == OP_PROBE && probe_flags(op) != PROBE_OUTER) ||
+           code == OP_MATCH || code == OP_EMIT || code == OP_EACH || code == OP_ANY;
 }
 
 static wf_status check_body(struct check *c) {
@@ -315,9 +316,9 @@ static wf_status check_body(struct check *c) {
     for (c->pc = 0; c->pc < c->pipe->op_count; c->pc++) {
         const struct op *op = &c->pipe->ops[c->pc];
         NEED(op->code < OP_COUNT, "an opcode of unknown code");
-        NEED(!depth || !shapes_rows(op->code), "rows change between WHEN and END");
+        NEED(!depth || !shapes_rows(op), "rows change between WHEN and END");
         NEED(op->code != OP_END || depth > 0, "END without WHEN");
-        NEED(!each || op->code == OP_ANY || op->code == OP_FILTER || !shapes_rows(op->code),
+        NEED(!each || op->code == OP_ANY || op->code == OP_FILTER || !shapes_rows(op),
              "rows change between EACH and ANY");
         NEED(op->code != OP_ANY || each, "ANY without EACH");
         each = op->code == OP_EACH || (each && op->code != OP_ANY);
@@ -364,6 +365,39 @@ static wf_status check_literal_limit(struct check *c, u32 lit) {
     return ERR_OK;
 }
 
+static wf_status check_window_fn(struct check *c, const struct step *step,
+                                 const struct window_fn *fn) {
+    u32 cols = c->program->vars[step->src].col_count;
+    const u32 named[6] = {fn->from_col, fn->to_col, fn->key, fn->args[0], fn->args[1], fn->args[2]};
+    for (u32 i = 0; i < 6; i++) {
+        NEED(named[i] == NO_VAR || named[i] < cols, "a window of a column that does not exist");
+    }
+    TRY(check_literal_limit(c, fn->from_lit));
+    TRY(check_literal_limit(c, fn->to_lit));
+    NEED(fn->form != WINDOW_FUNC || fn->func < WINDOW_END, "a window function of unknown number");
+    NEED(fn->form != WINDOW_WORD || fn->func < WORD_COUNT, "a window's word has no operation");
+    NEED(fn->form <= WINDOW_TEXT, "a window of unknown form");
+    return ERR_OK;
+}
+
+static wf_status check_window(struct check *c, const struct step *step) {
+    const struct program *program = c->program;
+    TRY(check_var_read(c, step->src, 1 << VAR_ROWS));
+    TRY(check_var(c, step->dst, 1 << VAR_ROWS));
+    u32 cols = program->vars[step->src].col_count;
+    NEED(program->vars[step->dst].col_count == cols + step->window_count,
+         "a window's columns differ from its variable's");
+    NEED(step->part_count <= step->key_count, "a window has fewer keys than partitions");
+    for (u32 i = 0; i < step->key_count; i++) {
+        NEED(step->keys[i].col < cols, "a window's key does not exist");
+    }
+    for (u32 i = 0; i < step->window_count; i++) {
+        TRY(check_window_fn(c, step, &step->windows[i]));
+    }
+    c->vars_set[step->dst] = 1;
+    return ERR_OK;
+}
+
 static wf_status check_primitive(struct check *c, const struct step *step) {
     const struct program *program = c->program;
     switch (step->kind) {
@@ -400,6 +434,21 @@ static wf_status check_primitive(struct check *c, const struct step *step) {
         TRY(check_literal_limit(c, step->limit_lit));
         NEED(program->vars[step->dst].col_count == program->vars[step->src].col_count,
              "a limit changes the columns");
+        c->vars_set[step->dst] = 1;
+        return ERR_OK;
+    case STEP_WINDOW:
+        return check_window(c, step);
+    case STEP_FOLD:
+        TRY(check_var_read(c, step->src, 1 << VAR_ROWS));
+        TRY(check_var(c, step->dst, 1 << VAR_ROWS));
+        NEED(step->col < program->vars[step->src].col_count &&
+                 program->vars[step->src].kinds[step->col] == KIND_I64,
+             "a group's column is not i64");
+        NEED(program->vars[step->dst].col_count == 2, "a fold makes two columns");
+        for (u32 i = 0; i < 2; i++) {
+            NEED(step->args[i] == NO_VAR || step->args[i] < program->vars[step->src].col_count,
+                 "a fold of a column that does not exist");
+        }
         c->vars_set[step->dst] = 1;
         return ERR_OK;
     case STEP_RESULT:

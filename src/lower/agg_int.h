@@ -33,6 +33,7 @@ struct call_state {
     struct ranks ranks;
     u32 first_col; /* of the finished state: word 0 */
     i32 n1;        /* variance: words of the sum; the other parts are the sum of squares */
+    bool ranked;   /* window.c: numbered strings whose ranks are needed */
     bool grouped;  /* a state exists only where there was a row */
 };
 
@@ -52,6 +53,8 @@ struct agg_state {
     struct value *keys;
     i32 key_count;
     struct call_state *calls;
+    struct ordered *ordered; /* per call; aggregate.c */
+    bool any_ordered;
 };
 
 void words_add(struct words *w, struct call_state *c);

@@ -2,17 +2,66 @@
  *
  * The input pipeline ends in a sink that keeps a row of 64-bit words per key. A second pipeline
  * over the finished groups unpacks the key and turns words into the aggregates' values
- * (agg_words.c). */
+ * (agg_words.c).
+ *
+ * Some aggregates need more than words: the order of strings that are not codes is known only when
+ * all of them are, and string_agg, percentiles and the mode need their rows in order. Then key and
+ * arguments are materialised first and the aggregation starts from there; each ordered aggregate
+ * sorts its own columns by key, is folded to a row a group, and joins the groups by an index. */
 #include "lower/agg_int.h"
 
-/* the whole */
+struct ordered { /* an aggregate that needs its rows in order */
+    const struct agg_call *call;
+    struct value arg, arg2;
+    struct value *order;
+    u32 first_col; /* of the materialised rows: arg, arg2, order */
+    u32 index;
+    struct range range;
+};
+
+static const u8 agg_is_ordered[AGG_END] = {
+#define WORDS 0
+#define ORDERED 1
+#define X(A, name, text, arguments, how, doc) how,
+    WF_AGGS(X, )
+#undef X
+#undef WORDS
+#undef ORDERED
+};
+
+static bool is_ordered(const struct agg_state *s, i64 i) {
+    return s->ordered[i].call != NULL;
+}
+
+/* Least and greatest of numbers beyond 64 bits are found by sorting, too. */
+static bool too_wide(const struct agg_state *s, const struct call_state *c) {
+    bool extreme = c->agg == AGG_MIN || c->agg == AGG_MAX;
+    return extreme && !s->l->status && reg_kind(s->w.b, c->arg.reg) == KIND_I128 &&
+           !range_within(reg_range(s->w.b, c->arg.reg), range_exact(I64_MIN, I64_MAX));
+}
+
+static void order_call(struct agg_state *s, i64 i, const struct agg_call *call) {
+    struct ordered *o = &s->ordered[i];
+    struct builder *b = s->w.b;
+    o->call = call;
+    o->arg = words_input(b, call->arg, call->filter);
+    o->arg2 = (struct value){NO_REG, NO_REG};
+    if (call->arg2) {
+        o->arg2 = words_input(b, call->arg2, call->filter);
+    }
+    o->order = NEW_ARRAY(s->l->arena, struct value, call->order.count + 1);
+    for (i64 k = 0; k < call->order.count; k++) {
+        o->order[k] = words_input(b, call->order.items[k].expr, call->filter);
+    }
+    s->any_ordered = true;
+}
 
 static void lower_inputs(struct agg_state *s) {
     const struct rel *rel = s->rel;
     for (i32 i = 0; i < s->key_count; i++) {
         s->keys[i] = lower_expr(s->w.b, rel->exprs.items[i]);
     }
-    for (i64 i = 0; i < rel->calls.count; i++) {
+    for (i64 i = 0; i < rel->calls.count && !s->l->status; i++) {
         struct call_state *c = &s->calls[i];
         const struct agg_call *call = &rel->calls.items[i];
         c->agg = call->agg;
@@ -20,71 +69,106 @@ static void lower_inputs(struct agg_state *s) {
         c->grouped = s->key_count > 0;
         c->first_col = 1; /* behind the key */
         c->type = s->l->plan->cols.items[call->col].type;
-        c->arg = words_input(s->w.b, call->arg, call->filter);
         c->arg_type = call->arg ? call->arg->type : c->type;
+        if (agg_is_ordered[call->agg]) {
+            order_call(s, i, call);
+            continue;
+        }
+        c->arg = words_input(s->w.b, call->arg, call->filter);
+        if (too_wide(s, c)) {
+            order_call(s, i, call);
+        }
     }
 }
 
 static bool needs_ranks_of_strings(const struct agg_state *s) {
     for (i64 i = 0; i < s->rel->calls.count; i++) {
-        if (words_need_ranks(s->w.b, &s->calls[i])) {
+        if (!is_ordered(s, i) && words_need_ranks(s->w.b, &s->calls[i])) {
             return true;
         }
     }
     return false;
 }
 
-/* least and greatest of strings that are not codes: their order is known only when all of them are.
- * So keys and arguments are materialised first, strings numbered, and the aggregation starts from
- * there. */
-static void materialise_inputs(struct agg_state *s) {
+/* The columns of the materialised rows, and where their values go afterwards. */
+struct columns {
+    VEC(struct out_col) cols;
+    VEC(struct value *) to;
+};
+
+static u32 add_column(struct lower *l, struct columns *cs, struct value *v, struct type type) {
+    struct out_col col = {*v, type};
+    VEC_PUSH(l->arena, &cs->cols, col);
+    VEC_PUSH(l->arena, &cs->to, v);
+    return (u32)cs->cols.count - 1;
+}
+
+static void add_word_column(struct agg_state *s, struct columns *cs, struct call_state *c) {
     struct lower *l = s->l;
-    u32 count = (u32)(s->key_count + s->rel->calls.count);
-    struct out_col *cols = NEW_ARRAY(l->arena, struct out_col, count);
-    struct value **from = NEW_ARRAY(l->arena, struct value *, count);
-    u32 n = 0;
-    for (i32 i = 0; i < s->key_count; i++) {
-        cols[n].type = s->rel->exprs.items[i]->type;
-        from[n++] = &s->keys[i];
+    struct builder *b = s->w.b;
+    if (c->arg.reg == NO_REG && c->arg.null == NO_REG) {
+        return;
     }
-    for (i64 i = 0; i < s->rel->calls.count; i++) {
-        struct call_state *c = &s->calls[i];
-        if (c->arg.reg == NO_REG && c->arg.null == NO_REG) {
-            continue;
-        }
-        if (c->arg.reg == NO_REG) { /* count(*) with a filter */
-            c->arg.reg = build_bool(s->w.b, false);
-            c->arg_type = type_of(TYPE_BOOLEAN);
-        }
-        if (words_need_ranks(s->w.b, c)) {
-            u32 values = lower_var(l, VAR_INTERN, "strings");
-            u32 dict = lower_dict(l, (struct dict_ref){NO_VAR, 0, values});
-            c->arg.reg = string_intern(s->w.b, c->arg.reg, values, false);
-            s->w.b->regs.items[c->arg.reg].dict = l->status ? 0 : dict;
-        }
-        cols[n].type = c->arg_type;
-        from[n++] = &c->arg;
+    if (c->arg.reg == NO_REG) { /* count(*) with a filter */
+        c->arg.reg = build_bool(b, false);
+        c->arg_type = type_of(TYPE_BOOLEAN);
     }
-    for (u32 i = 0; i < n; i++) {
-        cols[i].value = *from[i];
+    if (words_need_ranks(b, c)) {
+        u32 values = lower_var(l, VAR_INTERN, "strings");
+        u32 dict = lower_dict(l, (struct dict_ref){NO_VAR, 0, values});
+        c->arg.reg = string_intern(b, c->arg.reg, values, false);
+        b->regs.items[c->arg.reg].dict = l->status ? 0 : dict;
     }
-    u32 var = lower_rows(s->w.b, "strings", cols, n, false, -1);
+    add_column(l, cs, &c->arg, c->arg_type);
+}
+
+static void add_ordered_columns(struct agg_state *s, struct columns *cs, struct ordered *o) {
+    struct lower *l = s->l;
+    struct builder *b = s->w.b;
+    struct type type = o->call->arg->type;
+    if (o->call->agg == AGG_STRING_AGG) {
+        o->arg.reg = string_view(b, o->arg.reg);
+    } else if (o->call->agg == AGG_PERCENTILE_CONT) {
+        o->arg = lower_cast(b, o->arg, type, type_of(TYPE_DOUBLE));
+        type = type_of(TYPE_DOUBLE);
+    }
+    o->first_col = add_column(l, cs, &o->arg, type);
+    if (o->call->arg2) {
+        struct type type2 = o->call->arg2->type;
+        if (o->call->agg == AGG_STRING_AGG) {
+            o->arg2.reg = string_view(b, o->arg2.reg);
+        } else {
+            o->arg2 = lower_cast(b, o->arg2, type2, type_of(TYPE_DOUBLE));
+            type2 = type_of(TYPE_DOUBLE);
+        }
+        add_column(l, cs, &o->arg2, type2);
+    }
+    for (i64 k = 0; k < o->call->order.count; k++) {
+        add_column(l, cs, &o->order[k], o->call->order.items[k].expr->type);
+    }
+}
+
+/* Ends the input's pipeline with key and arguments in a variable; goes on over that. */
+static u32 materialise_inputs(struct agg_state *s, u16 *key) {
+    struct lower *l = s->l;
+    struct columns cs = {0};
+    struct value packed = {*key == NO_REG ? build_int(s->w.b, KIND_I64, 0) : *key, NO_REG};
+    add_column(l, &cs, &packed, type_of(TYPE_BIGINT));
+    for (i64 i = 0; i < s->rel->calls.count && !l->status; i++) {
+        if (is_ordered(s, i)) {
+            add_ordered_columns(s, &cs, &s->ordered[i]);
+        } else {
+            add_word_column(s, &cs, &s->calls[i]);
+        }
+    }
+    u32 count = (u32)cs.cols.count;
+    u32 var = lower_rows(s->w.b, "inputs", cs.cols.items, count, false, -1);
     s->w.b = lower_over(l, var, s->rel->inputs[0]->rows);
-    for (u32 i = 0; i < n && !l->status; i++) {
-        const struct var *v = &l->vars.items[var];
-        struct op op = {.code = OP_LOAD,
-                        .a = NO_REG,
-                        .b = NO_REG,
-                        .c = NO_REG,
-                        .imm = build_source_col(s->w.b, i)};
-        struct range range = l->var_infos.items[var].ranges[i];
-        from[i]->reg = build_ctl(s->w.b, op, (enum kind)v->kinds[i], range, v->dicts[i]);
-        from[i]->null = NO_REG;
-        if (l->var_infos.items[var].nullable[i]) {
-            op.code = OP_LOADN;
-            from[i]->null = build_ctl(s->w.b, op, KIND_B8, range_bool(), 0);
-        }
+    for (u32 i = 0; i < count && !l->status; i++) {
+        *cs.to.items[i] = lower_source_value(s->w.b, i);
     }
+    *key = *key == NO_REG ? *key : packed.reg;
+    return var;
 }
 
 static u16 pack_keys(struct agg_state *s) {
@@ -136,6 +220,128 @@ static u32 agg_sink(struct agg_state *s, u16 key) {
     return number;
 }
 
+/* ordered aggregates */
+
+/* Its rows by key and order: key, argument, second argument, order keys. */
+static u32 ordered_rows(struct agg_state *s, struct ordered *o, u32 inputs, u32 *out_count) {
+    struct lower *l = s->l;
+    struct builder *b = lower_over(l, inputs, s->rel->inputs[0]->rows);
+    i64 order_count = o->call->order.count;
+    u32 count = 2 + (o->call->arg2 ? 1u : 0u) + (u32)order_count;
+    struct out_col *cols = NEW_ARRAY(l->arena, struct out_col, count);
+    for (u32 i = 0; i < count && !l->status; i++) {
+        u32 from = i == 0 ? 0 : o->first_col + i - 1;
+        cols[i].value = lower_source_value(b, from);
+        cols[i].type = l->vars.items[inputs].types[from];
+    }
+    if (!l->status && cols[1].value.null != NO_REG) {
+        build_plain(b, OP_FILTER, build_not(b, cols[1].value.null), 0);
+        cols[1].value.null = NO_REG;
+    }
+    build_label(b, agg_names[o->call->agg]);
+    *out_count = count;
+    return l->status ? 0 : lower_rows(b, "ordered", cols, count, false, -1);
+}
+
+static void sort_ordered(struct agg_state *s, const struct ordered *o, u32 rows, u32 count) {
+    struct lower *l = s->l;
+    const struct agg_call *call = o->call;
+    struct sort_key *keys = NEW_ARRAY(l->arena, struct sort_key, count + 1);
+    u32 key_count = 1;
+    keys[0] = (struct sort_key){0, 0, 0};
+    u32 first = 2 + (call->arg2 ? 1u : 0u);
+    for (i64 k = 0; k < call->order.count; k++) {
+        const struct order_key *key = &call->order.items[k];
+        keys[key_count++] = (struct sort_key){first + (u32)k, key->descending, key->nulls_first};
+    }
+    bool by_value = call->agg == AGG_MIN || call->agg == AGG_MAX || call->distinct;
+    if (call->order.count == 0 && by_value) {
+        keys[key_count++] = (struct sort_key){1, call->agg == AGG_MAX, 0};
+    }
+    struct step *sort = lower_step(l, STEP_SORT, "Sort");
+    sort->src = rows;
+    sort->key_count = key_count;
+    sort->keys = keys;
+}
+
+static void fold_ordered(struct agg_state *s, struct ordered *o, u32 inputs) {
+    struct lower *l = s->l;
+    u32 count;
+    u32 rows = ordered_rows(s, o, inputs, &count);
+    if (l->status) {
+        return;
+    }
+    sort_ordered(s, o, rows, count);
+    u32 folded = lower_rows_var(l, "folded", 2);
+    struct var *var = &l->vars.items[folded];
+    const struct var *from = &l->vars.items[rows];
+    struct var_info *info = &l->var_infos.items[folded];
+    for (u32 c = 0; c < 2; c++) {
+        var->types[c] = from->types[c];
+        var->kinds[c] = from->kinds[c];
+        var->dicts[c] = from->dicts[c];
+        info->ranges[c] = l->var_infos.items[rows].ranges[c];
+    }
+    info->nullable[1] = 1;
+    info->max_rows = l->var_infos.items[rows].max_rows;
+    struct step *fold = lower_step(l, STEP_FOLD, agg_names[o->call->agg]);
+    fold->src = rows;
+    fold->dst = folded;
+    fold->col = 0;
+    fold->fold = o->call->agg;
+    fold->distinct = o->call->distinct;
+    fold->args[0] = 1;
+    fold->args[1] = o->call->arg2 ? 2 : NO_VAR;
+    fold->position = o->call->position;
+    o->index = lower_var(l, VAR_INDEX, "index");
+    l->vars.items[o->index].rows_var = folded;
+    struct step *build = lower_step(l, STEP_BUILD, "Build");
+    build->src = folded;
+    build->dst = o->index;
+    build->key_range = range_exact(I64_MIN, I64_MAX);
+}
+
+/* The folded value of a group, NULL when it had no rows. */
+static struct value ordered_value(struct builder *f, const struct ordered *o, u16 key) {
+    struct lower *l = f->l;
+    struct op op = {.code = OP_PROBE, .a = key, .b = NO_REG, .c = PROBE_OUTER, .imm = o->index};
+    u16 row = build_ctl_new(f, op, KIND_I64, range_exact(-1, ((i128)1 << 32) - 1), 0);
+    u32 rows = l->vars.items[o->index].rows_var;
+    const struct var *var = &l->vars.items[rows];
+    struct range range = l->var_infos.items[rows].ranges[1];
+    range.lo = MIN_OF(range.lo, 0);
+    range.hi = MAX_OF(range.hi, 0);
+    struct op load = {.code = OP_LOADV, .a = row, .b = (u16)rows, .c = 1, .imm = 1};
+    struct value v;
+    v.reg = build_ctl_new(f, load, (enum kind)var->kinds[1], range, var->dicts[1]);
+    load.code = OP_LOADVN;
+    v.null = build_ctl_new(f, load, KIND_B8, range_bool(), 0);
+    return v;
+}
+
+static void bind_results(struct agg_state *s, struct builder *f, u16 key) {
+    const struct rel *rel = s->rel;
+    struct op op = {.code = OP_LOAD, .a = NO_REG, .b = NO_REG, .c = NO_REG};
+    op.imm = build_source_col(f, 0);
+    i32 bits = key == NO_REG ? 0 : s->layout.bits;
+    struct range range =
+        bits >= 64 ? range_exact(I64_MIN, I64_MAX) : range_exact(0, ((i128)1 << bits) - 1);
+    u16 packed = key != NO_REG || s->any_ordered ? build_ctl(f, op, KIND_I64, range, 0) : 0;
+    if (key != NO_REG) {
+        struct value *out = NEW_ARRAY(s->l->arena, struct value, s->layout.count + 1);
+        key_unpack(f, &s->layout, packed, out);
+        for (i32 i = 0; i < s->key_count; i++) {
+            bind_value(f, rel->out.items[i], out[i]);
+        }
+    }
+    for (i64 i = 0; i < rel->calls.count && !s->l->status; i++) {
+        u32 col = rel->calls.items[i].col;
+        bind_value(f, col,
+                   is_ordered(s, i) ? ordered_value(f, &s->ordered[i], packed)
+                                    : words_finish(f, &s->calls[i], s->w.row_bits));
+    }
+}
+
 struct builder *lower_agg(struct lower *l, const struct rel *rel) {
     struct agg_state s = {.l = l, .rel = rel};
     s.w.l = l;
@@ -143,34 +349,32 @@ struct builder *lower_agg(struct lower *l, const struct rel *rel) {
     s.key_count = (i32)rel->exprs.count;
     s.keys = NEW_ARRAY(l->arena, struct value, s.key_count * 2 + 1);
     s.calls = NEW_ARRAY(l->arena, struct call_state, rel->calls.count + 1);
+    s.ordered = NEW_ARRAY(l->arena, struct ordered, rel->calls.count + 1);
     lower_inputs(&s);
-    if (needs_ranks_of_strings(&s)) {
-        materialise_inputs(&s);
-    }
-    s.w.row_bits = words_row_bits(s.w.b->max_rows);
+    bool ranks = !l->status && needs_ranks_of_strings(&s);
     u16 key = pack_keys(&s);
+    u32 inputs = 0;
+    if (!l->status && (ranks || s.any_ordered)) {
+        inputs = materialise_inputs(&s, &key);
+    }
+    for (i64 i = 0; i < rel->calls.count && !l->status && s.any_ordered; i++) {
+        if (is_ordered(&s, i)) {
+            fold_ordered(&s, &s.ordered[i], inputs);
+        }
+    }
+    s.w.row_bits = l->status ? 0 : words_row_bits(s.w.b->max_rows);
     for (i64 i = 0; i < rel->calls.count && !l->status; i++) {
-        words_add(&s.w, &s.calls[i]);
+        if (!is_ordered(&s, i)) {
+            words_add(&s.w, &s.calls[i]);
+        }
+    }
+    if (l->status) {
+        return s.w.b;
     }
     u32 var = agg_sink(&s, key);
     struct builder *f = lower_over(l, var, rel->rows);
-    if (l->status) {
-        return f;
-    }
-    if (key != NO_REG) {
-        struct op op = {.code = OP_LOAD, .a = NO_REG, .b = NO_REG, .c = NO_REG};
-        op.imm = build_source_col(f, 0);
-        i32 bits = s.layout.bits;
-        struct range range =
-            bits >= 64 ? range_exact(I64_MIN, I64_MAX) : range_exact(0, ((i128)1 << bits) - 1);
-        struct value *out = NEW_ARRAY(l->arena, struct value, s.layout.count + 1);
-        key_unpack(f, &s.layout, build_ctl(f, op, KIND_I64, range, 0), out);
-        for (i32 i = 0; i < s.key_count; i++) {
-            bind_value(f, rel->out.items[i], out[i]);
-        }
-    }
-    for (i64 i = 0; i < rel->calls.count && !l->status; i++) {
-        bind_value(f, rel->calls.items[i].col, words_finish(f, &s.calls[i], s.w.row_bits));
+    if (!l->status) {
+        bind_results(&s, f, key);
     }
     return f;
 }

@@ -82,9 +82,11 @@ static void renumber(void *arg, u16 *reg) {
 }
 
 static bool is_root(const struct builder *b, i64 i) {
-    switch (b->ops.items[i].code) {
-    case OP_FILTER:
+    const struct op *op = &b->ops.items[i];
+    switch (op->code) {
     case OP_PROBE:
+        return probe_flags(op) != PROBE_OUTER;
+    case OP_FILTER:
     case OP_MATCH:
     case OP_EACH:
     case OP_ANY:
@@ -249,8 +251,18 @@ static void copy_ops(struct builder *b, const u8 *keep, const u8 *live, struct p
             copy_op(b, &u, b->consts.items[i], pipe);
         }
     }
-    for (i64 i = 0; i < count; i++) {
-        copy_op(b, &u, b->ops.items[order[i]], pipe);
+    pipe->marks = NEW_ARRAY(arena, struct row_mark, b->marks.count + 1);
+    for (i64 i = 0; i <= count; i++) {
+        /* Loads move down to their readers: a mark stands before the first opcode made after it. */
+        while (pipe->mark_count < b->marks.count &&
+               (i == count || b->marks.items[pipe->mark_count].op <= order[i])) {
+            pipe->marks[pipe->mark_count] =
+                (struct row_mark){pipe->op_count, b->marks.items[pipe->mark_count].rel};
+            pipe->mark_count++;
+        }
+        if (i < count) {
+            copy_op(b, &u, b->ops.items[order[i]], pipe);
+        }
     }
 }
 

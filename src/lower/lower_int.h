@@ -74,6 +74,15 @@ struct shared { /* a subplan with several readers */
     u32 var; /* its rows, columns as input->out */
 };
 
+struct in_set { /* the constants of an IN list as a set made already */
+    const struct expr *expr;
+    u32 index;    /* of keys; NO_VAR: strings */
+    u32 interner; /* of strings */
+    i32 scale;    /* of keys that are decimals */
+    b8 has_null;
+    b8 *member; /* per item: it is in the set */
+};
+
 struct ranks { /* STEP_RANK made already */
     u32 dict;
     u32 rank_var, code_var;
@@ -99,6 +108,7 @@ struct lower {
     VEC(struct lut) luts;
     VEC(struct ranks) ranks;
     VEC(struct shared) shared;
+    VEC(struct in_set) in_sets;
     VEC(const struct rel *) cuts; /* operators after which a pipeline must end */
     const struct rel *wish;       /* next cut the register budget asks for */
     u32 rank;
@@ -116,7 +126,8 @@ struct builder {
     VEC(struct sink) sinks;
     VEC(struct prune) prunes;
     VEC(struct boundary) boundaries;
-    struct binding *binds; /* by plan column */
+    VEC(struct row_mark) marks; /* op: how many opcodes there were */
+    struct binding *binds;  /* by plan column */
     VEC(struct cse) cses;
     u32 *heads;
     u32 head_count;
@@ -194,6 +205,8 @@ void build_undo(struct builder *b, struct mark mark);
 u32 build_sink(struct builder *b, struct sink sink);
 struct step *build_finish(struct builder *b);
 void build_label(struct builder *b, const char *name);
+/* The rows at this point are what the operator gives. */
+void build_row_mark(struct builder *b, const struct rel *rel);
 static inline enum kind reg_kind(const struct builder *b, u16 reg) {
     return (enum kind)b->regs.items[reg].kind;
 }
@@ -214,6 +227,12 @@ u16 lower_zero(struct builder *b, enum kind kind); /* a literal to stand for NUL
 struct value lower_choose(struct builder *b, u16 cond, struct value v, struct value w,
                           struct type type);
 bool value_is_null(const struct builder *b, struct value v); /* constant NULL */
+void lower_same_kind(struct builder *b, struct value *x,
+                     struct value *y); /* the same kind, dictionary */
+
+/* in_list.c: x IN (list). */
+struct value lower_in(struct builder *b, const struct expr *expr);
+struct value lower_or_values(struct builder *b, struct value x, struct value y);
 
 /* condition.c */
 void lower_filter(struct builder *b, struct expr *const *conds, i64 count);
@@ -275,7 +294,12 @@ struct builder *lower_shared(struct lower *l, const struct rel *rel);
 struct builder *lower_table_func(struct lower *l, const struct rel *rel);
 void shared_count(struct lower *l, const struct rel *rel);
 
+/* window.c */
+struct builder *lower_window(struct lower *l, const struct rel *rel);
+
 /* aggregate.c, values.c */
+/* A value of a column of the pipeline's source variable, and its NULL flag. */
+struct value lower_source_value(struct builder *b, u32 col);
 struct builder *lower_agg(struct lower *l, const struct rel *rel);
 struct builder *lower_values(struct lower *l, const struct rel *rel);
 

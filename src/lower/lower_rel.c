@@ -27,6 +27,24 @@ void bind_source(struct builder *b, u32 col, u32 var_col) {
                                      .range = info->ranges[var_col]};
 }
 
+struct value lower_source_value(struct builder *b, u32 col) {
+    struct lower *l = b->l;
+    struct value v = {0, NO_REG};
+    if (l->status) {
+        return v;
+    }
+    const struct var *var = &l->vars.items[b->source.ref];
+    const struct var_info *info = &l->var_infos.items[b->source.ref];
+    struct op op = {.code = OP_LOAD, .a = NO_REG, .b = NO_REG, .c = NO_REG};
+    op.imm = build_source_col(b, col);
+    v.reg = build_ctl(b, op, (enum kind)var->kinds[col], info->ranges[col], var->dicts[col]);
+    if (info->nullable[col]) {
+        op.code = OP_LOADN;
+        v.null = build_ctl(b, op, KIND_B8, range_bool(), 0);
+    }
+    return v;
+}
+
 struct builder *lower_over(struct lower *l, u32 var, i64 rows) {
     i64 most = l->status ? 0 : l->var_infos.items[var].max_rows;
     return build_new(l, SOURCE_VAR, var, rows, most);
@@ -238,6 +256,9 @@ struct builder *lower_rel(struct lower *l, const struct rel *rel) {
     case REL_UNION:
         b = lower_union(l, rel);
         break;
+    case REL_WINDOW:
+        b = lower_window(l, rel);
+        break;
     case REL_SHARED:
         b = lower_shared(l, rel);
         break;
@@ -249,6 +270,7 @@ struct builder *lower_rel(struct lower *l, const struct rel *rel) {
         break;
     }
     build_label(b, rel_names[rel->kind]);
+    build_row_mark(b, rel);
     struct boundary boundary = {rel};
     VEC_PUSH(l->arena, &b->boundaries, boundary);
     return !l->status && weave_cuts_after(l, rel) ? weave_cut(b, rel) : b;
@@ -301,6 +323,9 @@ void lower_root(struct lower *l) {
     for (i64 i = top.projects.count; i-- > 0 && !l->status;) {
         lower_project(b, top.projects.items[i]);
         build_label(b, rel_names[REL_PROJECT]);
+        if (!top.limit) { /* its rows are the limit's then, which come later */
+            build_row_mark(b, top.projects.items[i]);
+        }
     }
     if (!l->status) {
         order_result(b, l->plan->root->out.items, l->plan->root->out.count, top.sort, top.limit);

@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "defs/agg.def"
+#include "defs/frame.h"
 #include "defs/func.def"
 #include "defs/ops.h"
 #include "defs/rel.def"
@@ -19,13 +20,6 @@ enum rel_kind { WF_RELS(X, ) REL_COUNT };
 #undef X
 #define X(A, name, text, arguments, doc) FUNC_##name,
 enum func { WF_FUNCS(X, ) FUNC_COUNT };
-#undef X
-#define X(A, name, text, arguments, how, doc) AGG_##name,
-enum agg { WF_AGGS(X, ) AGG_END };
-#undef X
-
-#define X(A, name, text, fewest, most, doc) WINDOW_##name,
-enum window_func { WF_WINDOWS(X, ) WINDOW_END };
 #undef X
 
 #define X(A, name, text, fewest, most, doc) TABLE_FUNC_##name,
@@ -98,16 +92,6 @@ struct agg_call {
     i32 position;
 };
 
-/* A frame's end: how far from the current row. */
-enum bound {
-    BOUND_UNBOUNDED_BEFORE,
-    BOUND_BEFORE,
-    BOUND_CURRENT,
-    BOUND_AFTER,
-    BOUND_UNBOUNDED_AFTER
-};
-enum frame_mode { FRAME_ROWS, FRAME_RANGE, FRAME_GROUPS };
-enum frame_exclude { EXCLUDE_NONE, EXCLUDE_CURRENT, EXCLUDE_GROUP, EXCLUDE_TIES };
 struct frame {
     u8 mode;
     u8 from, to; /* enum bound */
@@ -153,6 +137,7 @@ struct rel {
     VEC(u32) out; /* columns available above this operator */
     i64 rows;     /* estimate */
     i32 position;
+    u32 number; /* in the order EXPLAIN prints them, given by plan_number */
 
     /* SCAN */
     u64 table_id;
@@ -243,6 +228,10 @@ bool rel_has_out(const struct rel *rel, u32 col);
 
 void expr_print(struct text *out, const struct plan *plan, const struct expr *expr);
 void plan_print(struct text *out, const struct plan *plan); /* EXPLAIN */
+/* EXPLAIN ANALYZE: actual[number] is how many rows an operator gave, -1 = not known. */
+void plan_print_actual(struct text *out, const struct plan *plan, const i64 *actual);
+/* Numbers the operators, once; how many there are. One with several parents has one number. */
+u32 plan_number(struct plan *plan);
 FALLIBLE plan_verify(const struct plan *plan, struct error *err);
 
 #endif

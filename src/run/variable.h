@@ -46,6 +46,9 @@ struct index {
     u32 *heads;
     u32 *rows;
     i64 head_count; /* elements of heads */
+    u32 *filter;    /* or NULL: bit key - filter_lo says whether the key is there at all */
+    i64 filter_lo;
+    i64 filter_bits;
     i64 bytes;
 };
 

@@ -671,6 +671,7 @@ FALLIBLE bind_create(struct bind *b, const struct json *body, struct statement *
     }
     out->kind = STATEMENT_CREATE_TABLE;
     out->if_exists = json_flag(body, "if_not_exists");
+    out->or_replace = b->parsed->or_replace;
     TRY(table_columns(b, elements, out));
     return table_constraints(b, elements, out);
 }

@@ -316,6 +316,7 @@ FALLIBLE ddl_create_as(struct bind *b, const struct json *into, const struct jso
     TRY(bind_select(b, select, NULL, NULL, 0, &result));
     TRY(output_names(b, json_get(into, "colNames"), &result, position, &names));
     out->kind = STATEMENT_CREATE_TABLE_AS;
+    out->or_replace = b->parsed->or_replace;
     out->if_exists = if_not_exists;
     out->no_data = json_flag(into, "skipData");
     out->col_count = (u32)result.rel->out.count;

@@ -196,6 +196,9 @@ FALLIBLE load_open(struct load **out, struct table *table, struct error *err);
 /* Seals `rows` (at most 2^tablet_shift) into one tablet. Thread-safe. */
 FALLIBLE load_tablet(struct load *load, i64 sequence, i64 rows, const struct input_col *cols,
                      struct error *err);
+/* The same; text columns with coded[i] set are given as u32 codes of the column's dictionary. */
+FALLIBLE load_coded_tablet(struct load *load, i64 sequence, i64 rows, const struct input_col *cols,
+                           const b8 *coded, struct error *err);
 /* Closes; a version with the rows behind the base's. Keys are not looked at. */
 FALLIBLE load_finish(struct load *load, struct table_version *base, struct table_version **out,
                      struct error *err);
