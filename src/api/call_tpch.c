@@ -141,22 +141,38 @@ static void print_name(struct text *out, const char *name) {
     text_print(out, "\"");
 }
 
+static void print_schema(struct text *out, const struct tpch_call *call) {
+    if (call->schema) {
+        print_name(out, call->schema);
+        text_print(out, ".");
+    }
+}
+
+/* The constraints: the tables they refer to are in the same schema. */
+static void print_keys(struct text *out, const struct tpch_call *call, const char *keys) {
+    for (const char *at = keys; *at; at++) {
+        if (*at == '@') {
+            print_schema(out, call);
+        } else {
+            text_print(out, "%c", *at);
+        }
+    }
+}
+
 static const char *create_text(const struct tpch_call *call, const struct gen_table *table) {
     struct text out;
     text_init(&out, &call->rows->arena);
     text_print(&out, "create table ");
-    if (call->schema) {
-        print_name(&out, call->schema);
-        text_print(&out, ".");
-    }
+    print_schema(&out, call);
     text_print(&out, "%s (", table->name);
     for (u32 i = 0; i < table->col_count; i++) {
         const struct gen_column *col = &table->cols[i];
         if (!(call->queries_only && col->unread)) {
-            text_print(&out, "%s%s %s not null", i ? ", " : "", col->name, col->type);
+            text_print(&out, "%s %s not null, ", col->name, col->type);
         }
     }
-    text_print(&out, "%s%s)", table->keys ? ", " : "", table->keys ? table->keys : "");
+    print_keys(&out, call, tpch_keys((i32)(table - call->tables), call->millionths));
+    text_print(&out, ")");
     return out.ptr;
 }
 
