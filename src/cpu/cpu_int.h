@@ -117,6 +117,7 @@ struct worker {
     i64 part;      /* tablet or chunk number */
     i64 row_start; /* number of the row at position 0 */
     const struct tablet *tablet;
+    const u64 *deleted; /* of the tablet: bit i is 1 where row i is; NULL = none */
     const struct chunk *chunk;
     i64 chunk_first; /* position 0 is this row of the chunk */
     i64 morsel_out;  /* rows this morsel gave to a limited sink */

@@ -120,6 +120,7 @@ struct bind {
     i32 from_items;
     VEC(struct origin) origins;
     VEC(const struct rel *) materialized; /* inputs of SHARED that stay shared */
+    VEC(u32) deps;                        /* OIDs of what was looked up */
 };
 
 /* lex.c: the scanner. */
@@ -142,8 +143,19 @@ FALLIBLE bind_enter(struct bind *b, i32 cost, i32 position); /* leave: b->depth 
 const char *keep(struct bind *b, const char *text);
 /* First location found in a node; for nodes that carry none. */
 i32 node_position(const struct json *node);
-/* A table's name from a RangeVar body; the schema, when given, must be "main". */
+/* A RangeVar's name; what it means is for bind_relation to find. */
 FALLIBLE bind_table_name(struct bind *b, const struct json *range_var, const char **out);
+/* The object a RangeVar names; 42P01. */
+FALLIBLE bind_relation(struct bind *b, const struct json *range_var,
+                       const struct edition_entry **out);
+/* A table of the user's to change; `what` is for errors: "update". */
+FALLIBLE bind_table(struct bind *b, const struct json *range_var, const char *what,
+                    struct snapshot_table *out);
+/* A column's default; *out_fills when it is the next value of its sequence (*out is NULL then). */
+FALLIBLE bind_default_value(struct bind *b, const struct column_def *col, struct expr **out,
+                            bool *out_fills);
+/* Binds `text` as an expression of its own script over q (may have no scope). */
+FALLIBLE bind_text_expr(struct bind *b, struct query *q, const char *text, struct expr **out);
 FALLIBLE bind_statement(struct bind *b, const struct json *node, struct statement *out);
 const char *nearest_of(struct bind *b, const char *name, const char *const *names, i64 count);
 
@@ -241,6 +253,9 @@ void bind_place(struct bind *b, const struct json *statement, i32 position);
 /* bind_from.c */
 FALLIBLE bind_from(struct bind *b, const struct json *from_clause, const struct cte *ctes,
                    struct query *outer, struct scope *out);
+/* A table as the whole of a FROM clause. */
+FALLIBLE bind_table_scope(struct bind *b, const struct snapshot_table *found, const char *alias,
+                          i32 position, struct scope *out);
 /* Marks columns NULL may come to: the right side of an outer join. */
 void bind_nullable(struct bind *b, const struct rel *rel);
 FALLIBLE bind_column(struct bind *b, struct query *q, const struct json *body, struct expr **out);
@@ -356,7 +371,22 @@ i128 const_exact(const struct expr *expr);           /* of an exact type, date o
 FALLIBLE bind_create(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_drop(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_insert(struct bind *b, const struct json *body, struct statement *out);
+FALLIBLE bind_insert_returning(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_copy(struct bind *b, const struct json *body, struct statement *out);
+FALLIBLE bind_update(struct bind *b, const struct json *body, struct statement *out);
+FALLIBLE bind_delete(struct bind *b, const struct json *body, struct statement *out);
+FALLIBLE bind_truncate(struct bind *b, const struct json *body, struct statement *out);
+FALLIBLE bind_transaction(struct bind *b, const struct json *body, struct statement *out);
+FALLIBLE bind_create_schema(struct bind *b, const struct json *body, struct statement *out);
+FALLIBLE bind_create_view(struct bind *b, const struct json *body, struct statement *out);
+FALLIBLE bind_create_sequence(struct bind *b, const struct json *body, struct statement *out);
+FALLIBLE bind_alter_sequence(struct bind *b, const struct json *body, struct statement *out);
+FALLIBLE bind_create_as(struct bind *b, const struct json *body, struct statement *out);
+FALLIBLE bind_create_index(struct bind *b, const struct json *body, struct statement *out);
+FALLIBLE bind_alter(struct bind *b, const struct json *body, struct statement *out);
+FALLIBLE bind_rename(struct bind *b, const struct json *body, struct statement *out);
+FALLIBLE bind_set_schema(struct bind *b, const struct json *body, struct statement *out);
+FALLIBLE bind_comment(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_set(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_show(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_explain(struct bind *b, const struct json *body, struct statement *out);
