@@ -127,7 +127,7 @@ struct builder {
     VEC(struct prune) prunes;
     VEC(struct boundary) boundaries;
     VEC(struct row_mark) marks; /* op: how many opcodes there were */
-    struct binding *binds;  /* by plan column */
+    struct binding *binds;      /* by plan column */
     VEC(struct cse) cses;
     u32 *heads;
     u32 head_count;
