@@ -605,7 +605,7 @@ static FALLIBLE check_columns(struct bind *b, const struct statement *out, i32 p
 }
 
 static FALLIBLE table_columns(struct bind *b, const struct json *list, struct statement *out) {
-    i32 count = json_count(list), last = -1;
+    i32 count = json_count(list), last = out->position;
     out->cols = NEW_ARRAY(b->arena, struct column_def, count + 1);
     JSON_EACH(node, list) {
         if (node_is(node, "ColumnDef")) {

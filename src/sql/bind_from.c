@@ -745,6 +745,13 @@ static FALLIBLE column_names(struct bind *b, const struct json *body, const char
     JSON_EACH(field, fields) {
         names[i++] = node_is(field, "A_Star") ? NULL : node_string(field);
     }
+    if (count == 3) { /* tables in scope do not remember their schema; it must at least exist */
+        TRY(snapshot_open(b->snap, b->err));
+        if (!names[0] || !edition_find_schema(b->snap->edition, sv_from(names[0]))) {
+            FAIL_AT(b->err, UNDEFINED_TABLE, position,
+                    "missing FROM-clause entry for table \"%.100s\"", names[1] ? names[1] : "");
+        }
+    }
     *out_count = count;
     return ERR_OK;
 }

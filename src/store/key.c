@@ -196,20 +196,24 @@ static bool is_live(const struct table_version *version, i64 t, i64 pos) {
     return !(bits && bits[pos >> 6] >> (pos & 63) & 1);
 }
 
-/* Whether the version has a live row with this key, other than row `self` (0: none). Under the
- * index's lock. */
-static bool index_has(const struct key_index *index, const struct table *table,
-                      const struct table_key *key, const struct table_version *version, u32 hash,
-                      const struct key_values *values, u64 self) {
+/* Whether the version has a live row with this key, other than row `self` (0: none). The key is
+ * `values` or, when that is NULL, that of row `pos` of tablet `t`. Under the index's lock. */
+static bool index_find(const struct key_index *index, const struct table *table,
+                       const struct table_key *key, const struct table_version *version, u32 hash,
+                       const struct key_values *values, i64 own_t, i64 own_pos, u64 self) {
     u64 mask = (u64)index->cap - 1;
+    struct key_values own, other;
     for (u64 at = hash & mask; index->cap && index->rows[at]; at = (at + 1) & mask) {
         u64 id = index->rows[at] - 1;
         if (index->hashes[at] != hash || id + 1 == self) {
             continue;
         }
+        if (!values) {
+            (void)read_key(table, key, version->tablets[own_t], own_pos, &own);
+            values = &own;
+        }
         i64 t = version_find_slot(version, (u32)(id >> 20));
         i64 pos = (i64)(id & 0xfffff);
-        struct key_values other;
         if (t >= 0 && pos < version->tablet_rows[t] && is_live(version, t, pos) &&
             read_key(table, key, version->tablets[t], pos, &other) &&
             compare_key(table, key, values, &other) == 0) {
@@ -217,6 +221,33 @@ static bool index_has(const struct key_index *index, const struct table *table,
         }
     }
     return false;
+}
+
+/* Rows of a tablet on their way into an index: their hashes first, so that the slots they fall into
+ * come from memory together. */
+enum { RUN_ROWS = 64 };
+struct key_run {
+    i32 count;
+    u32 pos[RUN_ROWS];
+    u32 hash[RUN_ROWS];
+};
+
+/* The live rows with a key of [from, to), at most RUN_ROWS positions. */
+static void run_fill(struct key_run *run, const struct key_index *index, const struct table *table,
+                     const struct table_key *key, const struct table_version *version, i64 t,
+                     i64 from, i64 to) {
+    u64 mask = (u64)index->cap - 1;
+    run->count = 0;
+    for (i64 pos = from; pos < to; pos++) {
+        struct key_values values;
+        if (is_live(version, t, pos) && read_key(table, key, version->tablets[t], pos, &values)) {
+            u32 hash = hash_key(table, key, &values);
+            __builtin_prefetch(&index->rows[hash & mask], 1);
+            __builtin_prefetch(&index->hashes[hash & mask], 1);
+            run->pos[run->count] = (u32)pos;
+            run->hash[run->count++] = hash;
+        }
+    }
 }
 
 /* An index of the version's live rows. */
@@ -229,13 +260,14 @@ static FALLIBLE index_build(struct table *table, const struct table_key *key,
         return memory_refused(table->mem, err, version->live_rows * 18);
     }
     for (i64 t = 0; t < version->tablet_count; t++) {
-        for (i64 pos = 0; pos < version->tablet_rows[t]; pos++) {
-            struct key_values values;
-            if (is_live(version, t, pos) &&
-                read_key(table, key, version->tablets[t], pos, &values)) {
-                index_put(index, hash_key(table, key, &values), row_id(version->slots[t], pos) + 1);
-                index->used++;
+        i64 rows = version->tablet_rows[t];
+        for (i64 from = 0; from < rows; from += RUN_ROWS) {
+            struct key_run run;
+            run_fill(&run, index, table, key, version, t, from, MIN_OF(from + RUN_ROWS, rows));
+            for (i32 i = 0; i < run.count; i++) {
+                index_put(index, run.hash[i], row_id(version->slots[t], run.pos[i]) + 1);
             }
+            index->used += run.count;
         }
     }
     *out = index;
@@ -337,27 +369,36 @@ static FALLIBLE duplicate(const struct table *table, const struct table_key *key
     return ERR_UNIQUE;
 }
 
+static FALLIBLE enter_run(struct table *table, const struct table_key *key,
+                          const struct table_version *mine, i64 t, const struct key_run *run,
+                          struct key_index *index, bool known, struct error *err) {
+    for (i32 i = 0; i < run->count; i++) {
+        u64 self = row_id(mine->slots[t], run->pos[i]) + 1;
+        if (!known &&
+            index_find(index, table, key, mine, run->hash[i], NULL, t, run->pos[i], self)) {
+            struct key_values values;
+            (void)read_key(table, key, mine->tablets[t], run->pos[i], &values);
+            return duplicate(table, key, &values, err);
+        }
+        index_put(index, run->hash[i], self);
+        index->used++;
+    }
+    return ERR_OK;
+}
+
 /* Looks every new row up, then enters it. Under the index's lock. */
 static FALLIBLE enter_new(struct table *table, const struct table_key *key,
                           const struct table_version *base, const struct table_version *mine,
                           struct key_index *index, bool known, struct error *err) {
     for (i64 t = 0; t < mine->tablet_count; t++) {
-        i64 from = first_new(base, mine, t);
-        if (!index_reserve(index, mine->tablet_rows[t] - from)) {
+        i64 from = first_new(base, mine, t), rows = mine->tablet_rows[t];
+        if (!index_reserve(index, rows - from)) {
             return memory_refused(table->mem, err, entry_bytes(index->cap * 2));
         }
-        for (i64 pos = from; pos < mine->tablet_rows[t]; pos++) {
-            struct key_values values;
-            if (!is_live(mine, t, pos) || !read_key(table, key, mine->tablets[t], pos, &values)) {
-                continue;
-            }
-            u32 hash = hash_key(table, key, &values);
-            u64 self = row_id(mine->slots[t], pos) + 1;
-            if (!known && index_has(index, table, key, mine, hash, &values, self)) {
-                return duplicate(table, key, &values, err);
-            }
-            index_put(index, hash, self);
-            index->used++;
+        for (; from < rows; from += RUN_ROWS) {
+            struct key_run run;
+            run_fill(&run, index, table, key, mine, t, from, MIN_OF(from + RUN_ROWS, rows));
+            TRY(enter_run(table, key, mine, t, &run, index, known, err));
         }
     }
     return ERR_OK;
@@ -389,6 +430,7 @@ static FALLIBLE check_key(struct table *table, u32 k, struct table_version *base
         key_index_release(index);
         return status;
     }
+    key_index_release(mine->keys[k].index); /* carried over by a delete */
     mine->keys[k].index = index;
     return ERR_OK;
 }
@@ -452,7 +494,8 @@ wf_status version_key_exists(struct table *table, struct table_version *version,
     struct key_index *index;
     TRY(index_of(table, k, version, &index, err));
     mutex_lock(&index->lock);
-    *out = index_has(index, table, key, version, hash_key(table, key, &wanted), &wanted, 0);
+    u32 hash = hash_key(table, key, &wanted);
+    *out = index_find(index, table, key, version, hash, &wanted, 0, 0, 0);
     mutex_unlock(&index->lock);
     key_index_release(index);
     return ERR_OK;

@@ -29,7 +29,7 @@ struct script {
     wf_connection *own;  /* the script's own */
     wf_database *db;
     struct {
-        char name[32];
+        char name[64];
         wf_connection *conn;
     } others[8];
 };
