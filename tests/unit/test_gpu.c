@@ -131,8 +131,8 @@ static struct row *rows_of(const struct fix *f, u32 var, i64 *out_count) {
                 if (!null && chunk->cols[c].kind == KIND_STR) {
                     struct sv s = sv_of(((const str *)chunk->cols[c].data)[i]);
                     u64 told[2] = {(u64)s.len, 0};
-                    for (i64 k = 0; k < s.len; k++) {
-                        told[1] = hash_u64(told[1] + (u8)s.ptr[k]);
+                    for (i64 b = 0; b < s.len; b++) {
+                        told[1] = hash_u64(told[1] + (u8)s.ptr[b]);
                     }
                     memcpy(to, told, sizeof told);
                 } else if (!null) {
