@@ -68,6 +68,7 @@ FALLIBLE run_copy(struct wf_connection *conn, struct rowset *rows) {
         TRY(snapshot_find(&rows->snap, sv_from(st->table_name), st->position, &target, &conn->err));
     }
     struct csv_options options = {
+        .zone = (i32)rows->settings.timezone,
         .delimiter = copy->delimiter,
         .quote = copy->quote,
         .escape = copy->escape,

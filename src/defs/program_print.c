@@ -235,7 +235,7 @@ static void print_ops(struct text *out, const struct program *program,
         u16 code = pipe->ops[pc].code;
         depth -= code == OP_END && depth > 0;
         print_op(out, program, pipe, pc, depth);
-        depth += code == OP_WHEN || code == OP_MATCH;
+        depth += code == OP_WHEN || code == OP_MATCH || code == OP_TRY;
     }
 }
 

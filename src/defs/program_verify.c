@@ -140,6 +140,8 @@ static wf_status check_control(struct check *c, const struct op *op) {
         return check_loadv(c, op);
     case OP_ROWNO:
         return check_write(c, op, KIND_I64);
+    case OP_TRY:
+        return check_write(c, op, KIND_B8);
     case OP_LUT:
         TRY(check_read(c, op->a, KIND_I32));
         TRY(check_var_read(c, op->imm, MASK_LUT));
@@ -285,7 +287,7 @@ static wf_status check_body(struct check *c) {
         NEED(op->code < OP_COUNT, "an opcode of unknown code");
         NEED(!depth || !shapes_rows(op->code), "rows change between WHEN and END");
         NEED(op->code != OP_END || depth > 0, "END without WHEN");
-        depth += op->code == OP_WHEN;
+        depth += op->code == OP_WHEN || op->code == OP_TRY;
         depth -= op->code == OP_END;
         if (op_infos[op->code].flags & OP_CONTROL) {
             TRY(check_control(c, op));

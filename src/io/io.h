@@ -13,6 +13,7 @@ struct csv_options {
     const char *null_text;
     i32 col_count; /* 0 = all table columns in order */
     const u32 *cols;
+    i32 zone; /* of timestamps that name none: seconds east of Greenwich */
 };
 struct load_progress { /* what a long load tells, and is told */
     _Atomic i64 bytes_done;

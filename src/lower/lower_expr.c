@@ -18,7 +18,7 @@ struct value lower_bool(struct builder *b, u16 reg, u16 null) {
     return (struct value){build_andn(b, reg, null), null};
 }
 
-static u16 zero_of(struct builder *b, enum kind kind) {
+u16 lower_zero(struct builder *b, enum kind kind) {
     union lit zero;
     memset(&zero, 0, sizeof zero);
     switch (kind) {
@@ -38,7 +38,7 @@ static u16 zero_of(struct builder *b, enum kind kind) {
 struct value lower_null(struct builder *b, struct type type) {
     enum kind kind = type_kind(type);
     bool exact = kind == KIND_I64 || kind == KIND_I128;
-    u16 reg = zero_of(b, exact ? KIND_I32 : kind);
+    u16 reg = lower_zero(b, exact ? KIND_I32 : kind);
     return (struct value){reg, build_bool(b, true)};
 }
 
@@ -187,7 +187,7 @@ static struct value lower_or(struct builder *b, const struct expr *expr) {
 }
 
 static struct value lower_not(struct builder *b, const struct expr *expr) {
-    static const u8 inverse[FUNC_COUNT] = {
+    static const u16 inverse[FUNC_COUNT] = {
         [FUNC_EQ] = FUNC_NE, [FUNC_NE] = FUNC_EQ, [FUNC_LT] = FUNC_GE,
         [FUNC_GE] = FUNC_LT, [FUNC_GT] = FUNC_LE, [FUNC_LE] = FUNC_GT};
     const struct expr *arg = expr->args[0];
@@ -256,7 +256,7 @@ static struct value choose_null(struct builder *b, u16 where, struct value v, bo
     if (reg_kind(b, v.reg) == KIND_B8) {
         r.reg = build_and(b, v.reg, where);
     } else if (masked) {
-        r.reg = build_sel(b, where, v.reg, zero_of(b, reg_kind(b, v.reg)));
+        r.reg = build_sel(b, where, v.reg, lower_zero(b, reg_kind(b, v.reg)));
     }
     if (v.null != NO_REG && masked) {
         u16 null = build_and(b, v.null, where);
@@ -345,7 +345,7 @@ struct value lower_expr(struct builder *b, const struct expr *expr) {
             v = lower_param(b, expr);
             break;
         case EXPR_CALL:
-            v = lower_call(b, expr);
+            v = expr->func == FUNC_TRY ? lower_try(b, expr) : lower_call(b, expr);
             break;
         case EXPR_CAST:
             v = lower_expr(b, expr->args[0]);
