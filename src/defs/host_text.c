@@ -474,24 +474,11 @@ void mt_utf8(struct made *made, str a, u8 *f) {
 
 /* LIKE */
 
-static bool ends_in_escape(str pattern) {
-    const u8 *p = bytes_of(pattern);
-    u32 slashes = 0;
-    while (slashes < pattern.len && p[pattern.len - 1 - slashes] == '\\') {
-        slashes++;
-    }
-    return slashes & 1;
-}
-
-/* PostgreSQL finds a lone escape only when matching comes to it; here such a pattern is never
- * right.
- */
+/* As in PostgreSQL a lone escape at the pattern's end is an error where matching comes to it. */
 static b8 like_checked(str a, str b, i32 nocase, u8 *f) {
-    if (ends_in_escape(b)) {
-        *f = FAULT_LIKE_ESCAPE;
-        return 0;
-    }
-    return fn_like(a, b, nocase);
+    b8 r = fn_like(a, b, nocase);
+    *f = r == 2 ? FAULT_LIKE_ESCAPE : *f;
+    return r == 1;
 }
 
 b8 fn_like_checked(str a, str b, u8 *f) {

@@ -194,7 +194,8 @@ static bool read_number(struct datetime *t) {
     if (t->p < t->end && *t->p == ':' && digits <= 2) {
         return read_time(t, value);
     }
-    if (t->time_mark && !t->has_time) { /* hhmm, hhmmss */
+    bool after_day = t->number_count == 1 && date_complete(t) && !t->separated;
+    if ((t->time_mark || after_day) && !t->has_time) { /* hhmm, hhmmss */
         i32 us = 0;
         value = digits == 4 ? value * 100 : digits == 2 ? value * 10000 : value;
         if (digits == 6 && t->p < t->end && *t->p == '.') {
@@ -250,7 +251,8 @@ static bool read_tokens(struct datetime *t) {
     while (t->p < t->end) {
         u8 c = *t->p;
         bool separator = c == '-' || c == '/' || c == '.' || c == ',';
-        bool some_date = t->number_count + (t->month != 0) > 0 && !date_complete(t);
+        i32 parts = t->number_count + (t->month != 0);
+        bool some_date = parts > 0 && parts < 3;
         if (is_space(c)) {
             t->p++;
             continue;

@@ -338,7 +338,8 @@ static FALLIBLE format_part(struct bind *b, const struct call *call, struct sv s
                             i32 *io_next, struct expr **out) {
     i64 at = *io_at, number = 0, start = at;
     while (at < s.len && s.ptr[at] >= '0' && s.ptr[at] <= '9') {
-        number = MIN_OF(number * 10 + (s.ptr[at++] - '0'), 10000);
+        number = MIN_OF(number * 10 + (s.ptr[at] - '0'), 10000);
+        at++;
     }
     bool place = at > start && at < s.len && s.ptr[at] == '$';
     if (at > start && !place) {
