@@ -9,7 +9,7 @@
 #include "cpu/cpu.h"
 #include "cpu/vec.h"
 
-enum { FROUND_WORDS_MAX = 256 }; /* a sum over all of double's exponents needs fewer */
+enum { FROUND_WORDS_MAX = 512 }; /* sums over all of double's exponents need fewer */
 
 /* An opcode made ready: operands resolved, loops chosen. */
 struct cpu_op {
@@ -20,9 +20,10 @@ struct cpu_op {
     vec_fn *fn; /* scalar opcodes: dense loop, or the one with constant b */
     vec_sel_fn *sel_fn;  /* when it must not touch inactive rows */
     const void *b_value; /* b as a constant, for fn */
-    u32 jump;            /* WHEN: its END */
-    u8 compact_at;  /* FILTER, PROBE, MATCH: compact below this share of active rows, in 16ths */
-    u32 live_count; /* FILTER, PROBE, MATCH: registers still needed afterwards */
+    u32 jump;            /* WHEN: its END; EACH: its ANY */
+    u8 compact_at; /* FILTER, PROBE, MATCH: compact below this share of active rows, in 16ths */
+    u32 mark, mark_end; /* the pipeline's marks that stand before this opcode */
+    u32 live_count; /* FILTER, PROBE, MATCH: registers still needed afterwards; EACH: until ANY */
     u16 *live;
 };
 
@@ -39,7 +40,8 @@ struct cpu_pipe {
     const union lit **const_value; /* of constant registers */
     b8 *multi;                     /* the register has several definitions */
     b8 *made;                      /* the register's strings lie in a worker's heap */
-    u32 level_count;               /* MATCH opcodes + 1 */
+    u32 level_count;               /* MATCH and EACH opcodes + 1 */
+    b8 has_each;
     u32 when_depth;
     b8 keeps_faults; /* a LUT sink stores them instead of raising */
 };
@@ -72,6 +74,8 @@ struct frame {
     u8 *kept;      /* kept faults, per row */
     u32 *from; /* MATCH: row of the parent frame */
     u32 *run_lo, *run_hi;
+    i64 *any;  /* EACH: the match that came as far as ANY; -1 none, -2 more than one */
+    b8 scoped; /* the rows of an EACH: never compacted, as `from` names their parents */
     u32 level;
     void *memory;
     i64 memory_bytes;
@@ -106,6 +110,7 @@ struct worker {
     b8 *found;
     u64 *hash;
     i64 *keys;
+    i64 *passed; /* keys that passed an index's filter */
     i64 *rows;
     u32 *group;
     struct heap heap;
@@ -118,8 +123,11 @@ struct worker {
     i64 chunk_first; /* position 0 is this row of the chunk */
     i64 morsel_out;  /* rows this morsel gave to a limited sink */
     b8 enough;       /* ... which needs no more of them */
-    u32 ticks; /* vectors and expansions so far, to look for a cancellation now and then */
-    i64 bytes_read, rows_in, rows_out, rows_pruned;
+    u32 ticks;       /* vectors and expansions so far, to look for a cancellation now and then */
+    i64 bytes_read, bytes_written, rows_in, rows_out, rows_pruned;
+    i64 probes;
+    i64 op_cost;
+    i64 *marks;   /* rows that came by, per mark */
     void **sinks; /* this worker's state of every sink */
 };
 
@@ -141,17 +149,22 @@ struct sink_class {
     FALLIBLE (*evict)(struct worker *w, u32 sink_no, i64 partition, i64 bytes);
     void (*close)(struct pipe_run *run, u32 sink_no);
 };
-extern const struct sink_class sink_rows, sink_agg, sink_lut;
+extern const struct sink_class sink_rows, sink_agg, sink_lut, sink_mark;
 
 struct pipe_run {
     struct exec *x;
     struct cpu_pipe pipe;
     i64 vector_rows;
     i64 morsel_rows;
+    i64 window_first; /* the rows of the source that run now: all of them, or a slice */
+    i64 window_end;
     i64 part_count;    /* tablets, chunks, or 1 */
     i64 *part_morsels; /* number of the first morsel of each part; part_count + 1 */
-    i64 *part_starts;  /* number of the first row of each part */
+    i64 *part_starts;  /* number of the first row of each part; part_count + 1 */
+    i64 *part_firsts;  /* first row of the window within each part */
+    i64 *part_ends;    /* end of the window within each part */
     i64 morsel_count;
+    i64 series_start, series_step, series_rows; /* SOURCE_SERIES */
     i32 worker_count;
     struct worker **workers; /* NULL until a worker meets its first morsel */
     u32 sink_count;
@@ -159,6 +172,9 @@ struct pipe_run {
     /* a single limited sink: morsels from stop_from on are not needed */
     i64 limit;
     i64 *morsel_outs; /* -1 = not done yet */
+    i64 morsel_outs_bytes;
+    b8 discard;     /* rows sinks drop what they get */
+    i64 made_bytes; /* heaps of strings the rows sinks kept */
     i64 prefix, prefix_rows;
     _Atomic i64 stop_from;
     _Atomic i32 failed;
@@ -196,25 +212,63 @@ void load_variable_nulls(struct worker *w, struct frame *fr, const struct cpu_op
 void load_lut(struct worker *w, struct frame *fr, const struct cpu_op *op);
 
 /* probe.c */
-void probe_run(struct worker *w, struct frame *fr, const struct cpu_op *op);
+/* True when the vector is to be dropped. */
+bool probe_run(struct worker *w, struct frame *fr, const struct cpu_op *op);
+/* MATCH: the rest of the pipeline, once a match. EACH: what lies before its ANY. */
 FALLIBLE match_run(struct worker *w, struct frame *fr, const struct cpu_op *op, u32 pc);
+/* EACH up to ANY. *out_stop: the vector is to be dropped. */
+FALLIBLE each_run(struct worker *w, struct frame *fr, const struct cpu_op *op, u32 pc,
+                  bool *out_stop);
+/* ANY, reached by the matches in `child`. */
+void any_note(struct worker *w, struct frame *child, const struct cpu_op *op);
 
 /* make.c: opcodes that only the host has. */
 FALLIBLE host_run(struct worker *w, struct frame *fr, const struct cpu_op *op, u8 *out_any);
+
+/* variance.c: true when the vector is to be dropped. */
+bool variance_run(struct worker *w, struct frame *fr, const struct cpu_op *op);
 
 /* pipeline.c */
 FALLIBLE pipeline_run(struct device *dev, struct exec *x, u32 step_no, const struct step *step);
 /* count tasks over the pool; inline when there is no use for it. */
 void tasks_run(struct exec *x, i64 count, void (*task)(void *arg, i64 i, i32 worker), void *arg);
 
+/* The parts of pipeline_run, for pipelines that run slice by slice: open, then any number of
+ * windows of the source [first, end) cut into morsels of `morsel_rows`, then close. A window
+ * replaces what the sinks held. */
+FALLIBLE pipe_open(struct device *dev, struct exec *x, const struct step *step,
+                   struct pipe_run *run);
+FALLIBLE pipe_window(struct pipe_run *run, u32 step_no, i64 first, i64 end, i64 limit);
+void pipe_close(struct pipe_run *run);
+
+/* slices.c */
+FALLIBLE cpu_slices_open(struct device *dev, struct exec *x, u32 step_no, const struct step *step,
+                         struct slices **out);
+FALLIBLE cpu_slices_next(struct slices *slices, i64 want_bytes, i64 limit, bool discard,
+                         bool *out_end);
+void cpu_slices_close(struct slices *slices);
+
 /* index_build.c, sort.c */
 FALLIBLE index_build(struct exec *x, const struct step *step);
+/* index_set.c: an index of keys only; and a filter in front of any other, where that pays. */
+FALLIBLE set_build(struct exec *x, const struct step *step);
+void index_filter(struct exec *x, const struct step *step);
 FALLIBLE sort_run(struct exec *x, const struct step *step);
 FALLIBLE rank_run(struct exec *x, const struct step *step);
+/* window.c, fold.c */
+FALLIBLE window_run(struct exec *x, const struct step *step);
+FALLIBLE fold_run(struct exec *x, const struct step *step);
+/* Whether two rows of a column are equal, as grouping sees it: NULL equals NULL, NaN equals NaN. */
+bool column_same(const struct column *col, i64 a, i64 b);
+
+/* rates.c */
+void cpu_rates(struct device *dev, struct exec *x, struct device_rates *out);
 
 struct cpu_device {
     struct device dev;
     const struct vec_table *vec;
+    struct mutex lock; /* guards rates */
+    struct device_rates rates;
 };
 
 #define ROW_AT(fr, i) ((fr)->first + (i64)((fr)->pos ? (fr)->pos[i] : (u32)(i)))

@@ -54,6 +54,7 @@ static void frame_layout(struct worker *w, struct frame *fr, struct layout *l) {
     fr->from = place(l, n * (i64)sizeof(u32));
     fr->run_lo = place(l, n * (i64)sizeof(u32));
     fr->run_hi = place(l, n * (i64)sizeof(u32));
+    fr->any = pipe->has_each ? place(l, n * (i64)sizeof(i64)) : NULL;
 }
 
 wf_status frame_open(struct worker *w, struct frame *fr, u32 level) {

@@ -9,6 +9,8 @@
 enum {
     DIRECT_MIN = 64 << 10, /* slots that are always affordable */
     DIRECT_PER_ROW = 4,
+    DIRECT_SPARSE = 24, /* the same up to DIRECT_MOST slots: one miss where a hash table has two */
+    DIRECT_MOST = 8 << 20,
     PARALLEL_ROWS = 1 << 20,
     PARTS_MAX = 8,
     AHEAD = 16,
@@ -214,7 +216,8 @@ static FALLIBLE build_form(struct build *b) {
     key_bounds(b, &lo, &hi);
     u64 range = lo <= hi ? (u64)hi - (u64)lo : 0;
     index->key_lo = lo <= hi ? lo : 0;
-    u64 affordable = (u64)MAX_OF(DIRECT_PER_ROW * b->rows, DIRECT_MIN);
+    i64 sparse = MIN_OF(DIRECT_SPARSE * b->rows, DIRECT_MOST);
+    u64 affordable = (u64)MAX_OF(MAX_OF(DIRECT_PER_ROW * b->rows, sparse), DIRECT_MIN);
     index->form = range < affordable ? INDEX_DIRECT : INDEX_HASH;
     if (index->form == INDEX_DIRECT) {
         index->slot_count = (i64)range + 1;

@@ -203,10 +203,20 @@ static void from_dict(struct worker *w, struct frame *fr, const struct cpu_op *o
     load_end(w, fr, op, dst);
 }
 
+static void from_series(struct worker *w, struct frame *fr, const struct cpu_op *op) {
+    i64 *dst = load_begin(w, fr, op);
+    for (i64 i = 0; i < fr->n; i++) {
+        dst[i] = (i64)((u64)w->run->series_start + (u64)ROW_AT(fr, i) * (u64)w->run->series_step);
+    }
+    load_end(w, fr, op, dst);
+}
+
 void load_column(struct worker *w, struct frame *fr, const struct cpu_op *op) {
     const struct source *source = &w->run->pipe.pipe->source;
     if (source->kind == SOURCE_DICT) {
         from_dict(w, fr, op);
+    } else if (source->kind == SOURCE_SERIES) {
+        from_series(w, fr, op);
     } else if (source->kind == SOURCE_TABLE) {
         from_tablet(w, fr, op, source->cols[op->op->imm]);
     } else {
@@ -217,7 +227,9 @@ void load_column(struct worker *w, struct frame *fr, const struct cpu_op *op) {
 void load_nulls(struct worker *w, struct frame *fr, const struct cpu_op *op) {
     const struct source *source = &w->run->pipe.pipe->source;
     const struct vec_table *vec = w->run->pipe.vec;
-    u32 col = source->kind == SOURCE_DICT ? 0 : source->cols[op->op->imm];
+    u32 col = source->kind == SOURCE_DICT || source->kind == SOURCE_SERIES
+                  ? 0
+                  : source->cols[op->op->imm];
     b8 *dst = load_begin(w, fr, op);
     if (source->kind == SOURCE_TABLE && w->tablet->cols[col].valid) {
         const u64 *valid = w->tablet->cols[col].valid;
@@ -255,11 +267,46 @@ static void gather_rows(struct worker *w, struct frame *fr, void *dst, const voi
     }
 }
 
+/* Row -1, of an outer probe, reads as zero. */
+#define OUTER_ROWS(type)                              \
+    do {                                              \
+        type *out = dst;                              \
+        const type *src = from;                       \
+        static const type zero;                       \
+        for (i64 j = 0; j < fr->m; j++) {             \
+            u32 i = ACTIVE(fr, j);                    \
+            out[i] = row[i] < 0 ? zero : src[row[i]]; \
+        }                                             \
+    } while (0)
+
+static void gather_outer(struct frame *fr, void *dst, const void *from, u8 width, const i64 *row) {
+    switch (width) {
+    case 0:
+        OUTER_ROWS(u8);
+        break;
+    case 2:
+        OUTER_ROWS(u32);
+        break;
+    case 3:
+        OUTER_ROWS(u64);
+        break;
+    default:
+        OUTER_ROWS(str);
+        break;
+    }
+}
+#undef OUTER_ROWS
+
 void load_variable(struct worker *w, struct frame *fr, const struct cpu_op *op) {
     const struct variable *var = &w->run->x->vars[op->b];
     const struct column *column = &var->chunks.items[0]->cols[op->op->imm];
     const i64 *row = frame_read(w, fr, op->a);
     void *dst = frame_dst(w, fr, op->dst);
+    if (op->c == 1) {
+        gather_outer(fr, dst, column->data, op->width, row);
+        w->bytes_read += fr->m << op->width;
+        return;
+    }
     gather_rows(w, fr, dst, column->data, op->width, row);
     w->bytes_read += fr->m << op->width;
 }
@@ -269,7 +316,12 @@ void load_variable_nulls(struct worker *w, struct frame *fr, const struct cpu_op
     const struct column *column = &var->chunks.items[0]->cols[op->op->imm];
     const i64 *row = frame_read(w, fr, op->a);
     b8 *dst = frame_dst(w, fr, op->dst);
-    if (column->nulls) {
+    if (op->c == 1) {
+        for (i64 j = 0; j < fr->m; j++) {
+            u32 i = ACTIVE(fr, j);
+            dst[i] = (b8)(row[i] < 0 || (column->nulls && column->nulls[row[i]]));
+        }
+    } else if (column->nulls) {
         gather_rows(w, fr, dst, column->nulls, 0, row);
     } else if (op->blend) {
         for (i64 j = 0; j < fr->m; j++) {

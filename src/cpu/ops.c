@@ -103,7 +103,8 @@ static void filter(struct worker *w, struct frame *fr, const struct cpu_op *op) 
 }
 
 static void compact_if_sparse(struct worker *w, struct frame *fr, const struct cpu_op *op) {
-    if (fr->sel && fr->m && fr->m * 16 <= fr->n * op->compact_at && !w->run->pipe.keeps_faults) {
+    if (fr->sel && fr->m && fr->m * 16 <= fr->n * op->compact_at && !fr->scoped &&
+        !w->run->pipe.keeps_faults) {
         frame_compact(w, fr, op);
     }
 }
@@ -246,11 +247,14 @@ static FALLIBLE control(struct worker *w, struct frame *fr, const struct cpu_op 
         filter(w, fr, op);
         break;
     case OP_PROBE:
-        probe_run(w, fr, op);
+        *out_stop = probe_run(w, fr, op);
+        if (*out_stop || probe_flags(op->op) & PROBE_OUTER) {
+            return ERR_OK;
+        }
         break;
     case OP_MATCH:
         if (w->run->x->vars[op->op->imm].index->unique) {
-            probe_run(w, fr, op);
+            *out_stop = probe_run(w, fr, op);
             break;
         }
         *out_stop = true;
@@ -264,6 +268,9 @@ static FALLIBLE control(struct worker *w, struct frame *fr, const struct cpu_op 
         return ERR_OK;
     case OP_FROUND:
         *out_stop = round_sum(w, fr, op);
+        return ERR_OK;
+    case OP_VARIANCE:
+        *out_stop = variance_run(w, fr, op);
         return ERR_OK;
     case OP_EMIT:
         w->rows_out += fr->m;
@@ -280,6 +287,7 @@ static FALLIBLE control(struct worker *w, struct frame *fr, const struct cpu_op 
 static FALLIBLE value(struct worker *w, struct frame *fr, const struct cpu_op *op, bool *out_stop) {
     const struct op_info *info = &op_infos[op->op->code];
     u8 any = 0;
+    w->op_cost += fr->n * info->cost;
     if (info->flags & (OP_HOST | OP_MAKES)) {
         TRY(host_run(w, fr, op, &any));
     } else {
@@ -296,6 +304,9 @@ wf_status ops_run(struct worker *w, struct frame *fr, u32 pc) {
     bool stop = false;
     while (pc < pipe->op_count && !stop) {
         const struct cpu_op *op = &pipe->ops[pc];
+        for (u32 mark = op->mark; mark < op->mark_end; mark++) {
+            w->marks[mark] += fr->m;
+        }
         if (op->op->code == OP_WHEN) {
             when[depth] = (struct when_level){fr->sel, fr->m, fr->try_flags};
             when_begin(w, fr, op, depth);
@@ -310,6 +321,15 @@ wf_status ops_run(struct worker *w, struct frame *fr, u32 pc) {
             depth++;
             pc++;
             continue;
+        }
+        if (op->op->code == OP_EACH) {
+            TRY(each_run(w, fr, op, pc, &stop));
+            pc = op->jump + 1;
+            continue;
+        }
+        if (op->op->code == OP_ANY) { /* the rows of an EACH go no further */
+            any_note(w, fr, op);
+            return ERR_OK;
         }
         if (op->op->code == OP_END) {
             depth--;

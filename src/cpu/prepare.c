@@ -28,7 +28,7 @@ static void sink_reads(const struct sink *sink, void (*visit)(void *arg, u16 reg
         visit(arg, sink->cols[c].reg);
         visit(arg, sink->cols[c].null_reg);
     }
-    if (sink->kind == SINK_AGG) {
+    if (sink->kind == SINK_AGG || sink->kind == SINK_MARK) {
         visit(arg, sink->key);
         for (u32 w = 0; w < sink->word_count; w++) {
             visit(arg, sink->word_regs[w]);
@@ -51,11 +51,15 @@ void op_reads(const struct pipeline *pipe, const struct op *op, void (*visit)(vo
         sink_reads(&pipe->sinks[op->imm], visit, arg);
         break;
     case OP_FROUND:
+    case OP_VARIANCE:
         for (u32 i = 0; i < op->b; i++) {
             visit(arg, (u16)(op->a + i));
         }
         break;
     case OP_INTERN2:
+    case OP_PROBE:
+    case OP_MATCH:
+    case OP_EACH:
         visit(arg, op->a);
         visit(arg, op->b);
         break;
@@ -172,6 +176,39 @@ static void find_live(struct exec *x, struct cpu_pipe *out, const struct span *s
     }
 }
 
+struct scope_reads {
+    struct cpu_pipe *pipe;
+    const struct span *spans;
+    struct cpu_op *each;
+    i32 pc; /* of EACH */
+};
+
+static void note_scope_read(void *arg, u16 reg) {
+    struct scope_reads *s = arg;
+    bool outside = reg < s->pipe->pipe->reg_count && s->spans[reg].first != NEVER &&
+                   s->spans[reg].first <= s->pc && reg != s->each->dst;
+    if (!outside || s->pipe->is_const[reg]) {
+        return;
+    }
+    for (u32 i = 0; i < s->each->live_count; i++) {
+        if (s->each->live[i] == reg) {
+            return;
+        }
+    }
+    s->each->live[s->each->live_count++] = reg;
+}
+
+/* EACH hands over only what is read before its ANY. */
+static void close_each(struct exec *x, struct cpu_pipe *out, const struct span *spans, u32 from,
+                       u32 to) {
+    struct scope_reads s = {out, spans, &out->ops[from], (i32)from};
+    s.each->jump = to;
+    s.each->live = NEW_ARRAY(x->arena, u16, out->pipe->reg_count + 1);
+    for (u32 pc = from + 1; pc <= to; pc++) {
+        op_reads(out->pipe, &out->pipe->ops[pc], note_scope_read, &s);
+    }
+}
+
 struct made_mark {
     struct cpu_pipe *pipe;
     b8 made;
@@ -226,6 +263,7 @@ static FALLIBLE prepare_ops(struct exec *x, struct cpu_pipe *out, const struct s
     const struct pipeline *pipe = out->pipe;
     u32 *open_when = NEW_ARRAY(x->arena, u32, pipe->op_count + 1);
     u32 depth = 0;
+    u32 each = 0;
     for (u32 pc = 0; pc < pipe->op_count; pc++) {
         const struct op *op = &pipe->ops[pc];
         struct cpu_op *to = &out->ops[pc];
@@ -234,6 +272,11 @@ static FALLIBLE prepare_ops(struct exec *x, struct cpu_pipe *out, const struct s
             to->width = out->width[op->dst];
             to->blend = depth > 0 && spans[op->dst].defs > 1;
             mark_made(out, op);
+        }
+        to->mark = pc ? out->ops[pc - 1].mark_end : 0;
+        to->mark_end = to->mark;
+        while (to->mark_end < pipe->mark_count && pipe->marks[to->mark_end].op <= pc) {
+            to->mark_end++;
         }
         choose_loops(out, to);
         switch (op->code) {
@@ -252,13 +295,25 @@ static FALLIBLE prepare_ops(struct exec *x, struct cpu_pipe *out, const struct s
         case OP_PROBE:
         case OP_MATCH:
             if (depth > 0) {
-                FAIL(x->err, INTERNAL, "rows dropped inside WHEN at opcode %u", pc);
+                if (op->code != OP_PROBE || probe_flags(op) != PROBE_OUTER) {
+                    FAIL(x->err, INTERNAL, "rows dropped inside WHEN at opcode %u", pc);
+                }
+                break; /* never compacts */
             }
             find_live(x, out, spans, pc);
             to->compact_at = computes_after(pipe, pc) ? COMPACT_COMPUTED : COMPACT_LOADED;
             out->level_count += op->code == OP_MATCH;
             break;
+        case OP_EACH:
+            each = pc;
+            out->level_count++;
+            out->has_each = 1;
+            break;
+        case OP_ANY:
+            close_each(x, out, spans, each, pc);
+            break;
         case OP_FROUND:
+        case OP_VARIANCE:
             if (op->b > FROUND_WORDS_MAX) {
                 FAIL(x->err, INTERNAL, "a sum of %u words at opcode %u", op->b, pc);
             }

@@ -3,7 +3,9 @@
  * Keys of a whole vector are hashed first and their slots prefetched, so that the misses of a
  * vector overlap; the comparison loop then finds them in the cache. MATCH fills the child frame
  * with (row, match) pairs, gathers the registers still needed, and runs the rest of the pipeline
- * whenever the child is full. A unique index needs none of that: it only drops rows. */
+ * whenever the child is full. A unique index needs none of that: it only drops rows. EACH does the
+ * same with the opcodes up to its ANY, which notes in the parent's `any` what came through; a row
+ * whose mind is made up takes no further matches. */
 #include "cpu/cpu_int.h"
 
 enum { EXPANSIONS_PER_CHECK = 64 };
@@ -17,6 +19,23 @@ static const i64 *active_keys(struct worker *w, struct frame *fr, u16 reg) {
     return w->keys;
 }
 
+/* The keys that may be in the index, in w->passed, and the rows they belong to in w->group. Without
+ * a filter all of them. */
+static i64 pass_filter(struct worker *w, const struct index *index, const i64 *key, i64 m) {
+    i64 passed = 0;
+    const u32 *bits = index->filter;
+    u64 span = (u64)index->filter_bits;
+    for (i64 j = 0; j < m; j++) {
+        u64 slot = (u64)key[j] - (u64)index->filter_lo;
+        bool inside = slot < span;
+        slot = inside ? slot : 0;
+        w->passed[passed] = key[j];
+        w->group[passed] = (u32)j;
+        passed += (i64)(inside & (bits[slot >> 5] >> (slot & 31)));
+    }
+    return passed;
+}
+
 static void hash_keys(struct worker *w, const struct index *index, const i64 *key, i64 m) {
     w->run->pipe.vec->hash(w->hash, key, m);
     u64 mask = (u64)index->slot_count - 1;
@@ -28,81 +47,177 @@ static void hash_keys(struct worker *w, const struct index *index, const i64 *ke
     }
 }
 
-static void hash_unique(struct worker *w, const struct index *index, const i64 *key, i64 m) {
+static u32 hash_head(const struct index *index, i64 key, i64 slot) {
     i64 mask = index->slot_count - 1;
+    u32 head = index->heads[slot];
+    while (head && index->keys[slot] != key) {
+        slot = (slot + 1) & mask;
+        head = index->heads[slot];
+    }
+    return head;
+}
+
+static void hash_unique(struct worker *w, const struct index *index, const i64 *key, i64 m) {
     hash_keys(w, index, key, m);
     for (i64 j = 0; j < m; j++) {
-        i64 slot = (i64)w->hash[j];
-        u32 head = index->heads[slot];
-        while (head && index->keys[slot] != key[j]) {
-            slot = (slot + 1) & mask;
-            head = index->heads[slot];
-        }
+        u32 head = hash_head(index, key[j], (i64)w->hash[j]);
         w->found[j] = head != 0;
         w->rows[j] = head ? (i64)head - 1 : 0;
     }
 }
 
-static void hash_runs(struct worker *w, struct frame *fr, const struct index *index,
-                      const i64 *key) {
-    i64 mask = index->slot_count - 1;
-    hash_keys(w, index, key, fr->m);
-    for (i64 j = 0; j < fr->m; j++) {
-        i64 slot = (i64)w->hash[j];
-        const u32 *run = &index->heads[2 * slot];
-        while (run[0] != run[1] && index->keys[slot] != key[j]) {
-            slot = (slot + 1) & mask;
-            run = &index->heads[2 * slot];
-        }
-        fr->run_lo[j] = run[0];
-        fr->run_hi[j] = run[1];
-        __builtin_prefetch(&index->rows[run[0]]);
+/* The same behind a filter: few keys are left. */
+static void filtered_unique(struct worker *w, const struct index *index, const i64 *key, i64 m) {
+    i64 passed = pass_filter(w, index, key, m);
+    memset(w->found, 0, (size_t)m);
+    memset(w->rows, 0, (size_t)m * sizeof(i64));
+    if (index->form == INDEX_HASH) {
+        hash_keys(w, index, w->passed, passed);
+    }
+    for (i64 k = 0; k < passed; k++) {
+        u32 head = index->form == INDEX_HASH ? hash_head(index, w->passed[k], (i64)w->hash[k])
+                                             : index->heads[(u64)w->passed[k] - (u64)index->key_lo];
+        w->found[w->group[k]] = head != 0;
+        w->rows[w->group[k]] = head ? (i64)head - 1 : 0;
     }
 }
 
-static void direct_runs(struct frame *fr, const struct index *index, const i64 *key) {
-    for (i64 j = 0; j < fr->m; j++) {
+static void hash_run(struct frame *fr, const struct index *index, i64 key, i64 slot, i64 j) {
+    i64 mask = index->slot_count - 1;
+    const u32 *run = &index->heads[2 * slot];
+    while (run[0] != run[1] && index->keys[slot] != key) {
+        slot = (slot + 1) & mask;
+        run = &index->heads[2 * slot];
+    }
+    fr->run_lo[j] = run[0];
+    fr->run_hi[j] = run[1];
+    __builtin_prefetch(&index->rows[run[0]]);
+}
+
+static void direct_run(struct frame *fr, const struct index *index, i64 key, i64 j) {
+    u64 slot = (u64)key - (u64)index->key_lo;
+    bool inside = slot < (u64)index->slot_count;
+    fr->run_lo[j] = inside ? index->heads[slot] : 0;
+    fr->run_hi[j] = inside ? index->heads[slot + 1] : 0;
+    __builtin_prefetch(&index->rows[fr->run_lo[j]]);
+}
+
+/* The runs of an index with duplicates. */
+static void plain_runs(struct worker *w, struct frame *fr, const struct index *index,
+                       const i64 *key) {
+    const i64 *wanted = key;
+    i64 count = fr->m;
+    if (index->filter) {
+        count = pass_filter(w, index, key, fr->m);
+        wanted = w->passed;
+        memset(fr->run_lo, 0, (size_t)fr->m * sizeof(u32));
+        memset(fr->run_hi, 0, (size_t)fr->m * sizeof(u32));
+    }
+    if (index->form == INDEX_HASH) {
+        hash_keys(w, index, wanted, count);
+    }
+    for (i64 k = 0; k < count; k++) {
+        i64 j = index->filter ? (i64)w->group[k] : k;
+        if (index->form == INDEX_HASH) {
+            hash_run(fr, index, wanted[k], (i64)w->hash[k], j);
+        } else {
+            direct_run(fr, index, wanted[k], j);
+        }
+    }
+}
+
+static void set_bits(struct worker *w, const struct index *index, const i64 *key, i64 m) {
+    for (i64 j = 0; j < m; j++) {
         u64 slot = (u64)key[j] - (u64)index->key_lo;
         bool inside = slot < (u64)index->slot_count;
-        fr->run_lo[j] = inside ? index->heads[slot] : 0;
-        fr->run_hi[j] = inside ? index->heads[slot + 1] : 0;
-        __builtin_prefetch(&index->rows[fr->run_lo[j]]);
+        slot = inside ? slot : 0;
+        w->found[j] = (b8)(inside & (index->heads[slot >> 5] >> (slot & 31)));
+        w->rows[j] = 0;
     }
 }
 
-/* The runs of active row j, in the frame's run_lo and run_hi. */
-static void find_runs(struct worker *w, struct frame *fr, const struct index *index, u16 reg) {
-    const i64 *key = active_keys(w, fr, reg);
-    if (index->form == INDEX_HASH) {
-        hash_runs(w, fr, index, key);
-    } else {
-        direct_runs(fr, index, key);
-    }
+/* Rows whose `b` is 0 look nothing up. */
+static const b8 *wanted(struct worker *w, struct frame *fr, const struct cpu_op *op) {
+    return op->b == NO_REG ? NULL : frame_read(w, fr, op->b);
 }
 
-/* The row of active row j in w->rows, whether there is one in w->found. */
-static void find_rows(struct worker *w, struct frame *fr, const struct index *index, u16 reg) {
-    if (!index->unique) {
-        find_runs(w, fr, index, reg);
+/* The row of active row j in w->rows, whether there is one in w->found; of an index with duplicates
+ * the first. */
+static void find_rows(struct worker *w, struct frame *fr, const struct index *index,
+                      const struct cpu_op *op) {
+    const i64 *key = active_keys(w, fr, op->a);
+    w->probes += fr->m;
+    if (index->form == INDEX_BITS) {
+        set_bits(w, index, key, fr->m);
+    } else if (!index->unique) {
+        plain_runs(w, fr, index, key);
         for (i64 j = 0; j < fr->m; j++) {
             w->found[j] = fr->run_lo[j] != fr->run_hi[j];
             w->rows[j] = w->found[j] ? (i64)index->rows[fr->run_lo[j]] : 0;
         }
-        return;
-    }
-    const i64 *key = active_keys(w, fr, reg);
-    if (index->form == INDEX_HASH) {
+    } else if (index->filter) {
+        filtered_unique(w, index, key, fr->m);
+    } else if (index->form == INDEX_HASH) {
         hash_unique(w, index, key, fr->m);
     } else {
         w->run->pipe.vec->probe_direct(w->rows, w->found, key, index->key_lo, index->slot_count,
                                        index->heads, fr->m);
     }
+    const b8 *where = wanted(w, fr, op);
+    for (i64 j = 0; where && j < fr->m; j++) {
+        w->found[j] = (b8)(w->found[j] & where[ACTIVE(fr, j)]);
+    }
 }
 
-void probe_run(struct worker *w, struct frame *fr, const struct cpu_op *op) {
+/* The runs of active row j, in the frame's run_lo and run_hi: of index->rows, or, where the index
+ * is unique, of rows themselves. */
+static void find_runs(struct worker *w, struct frame *fr, const struct index *index,
+                      const struct cpu_op *op) {
+    if (index->unique) {
+        find_rows(w, fr, index, op);
+        for (i64 j = 0; j < fr->m; j++) {
+            fr->run_lo[j] = w->found[j] ? (u32)w->rows[j] : 0;
+            fr->run_hi[j] = fr->run_lo[j] + w->found[j];
+        }
+        return;
+    }
+    w->probes += fr->m;
+    plain_runs(w, fr, index, active_keys(w, fr, op->a));
+    const b8 *where = wanted(w, fr, op);
+    for (i64 j = 0; where && j < fr->m; j++) {
+        fr->run_hi[j] = where[ACTIVE(fr, j)] ? fr->run_hi[j] : fr->run_lo[j];
+    }
+}
+
+/* Rows with several matches, where only one is allowed. */
+static bool second_matches(struct worker *w, struct frame *fr, const struct cpu_op *op) {
+    bool any = false;
+    memset(w->fault, 0, (size_t)fr->n);
+    for (i64 j = 0; j < fr->m; j++) {
+        bool more = w->found[j] && fr->run_hi[j] - fr->run_lo[j] > 1;
+        w->fault[ACTIVE(fr, j)] = more ? FAULT_MORE_ROWS : 0;
+        any = any || more;
+    }
+    return any && ops_fault(w, fr, op);
+}
+
+static void keep_outer(struct worker *w, struct frame *fr, i64 *dst) {
+    for (i64 j = 0; j < fr->m; j++) {
+        dst[ACTIVE(fr, j)] = w->found[j] ? w->rows[j] : -1;
+    }
+}
+
+bool probe_run(struct worker *w, struct frame *fr, const struct cpu_op *op) {
     const struct index *index = w->run->x->vars[op->op->imm].index;
-    find_rows(w, fr, index, op->a);
+    find_rows(w, fr, index, op);
+    if ((probe_flags(op->op) & PROBE_SINGLE) && !index->unique && second_matches(w, fr, op)) {
+        return true;
+    }
     i64 *dst = frame_dst(w, fr, op->dst);
+    if (probe_flags(op->op) & PROBE_OUTER) {
+        keep_outer(w, fr, dst);
+        return false;
+    }
     u32 *out = fr->sel_alt;
     i64 kept = 0;
     if (fr->sel) {
@@ -122,6 +237,7 @@ void probe_run(struct worker *w, struct frame *fr, const struct cpu_op *op) {
         fr->m = kept;
         fr->mask_valid = 0;
     }
+    return false;
 }
 
 /* Runs the rest of the pipeline over the pairs collected in the child. */
@@ -156,29 +272,91 @@ static FALLIBLE match_flush(struct worker *w, struct frame *fr, struct frame *ch
     return ops_run(w, child, pc + 1);
 }
 
-wf_status match_run(struct worker *w, struct frame *fr, const struct cpu_op *op, u32 pc) {
-    const struct index *index = w->run->x->vars[op->op->imm].index;
-    struct frame *child = &w->frames[fr->level + 1];
-    find_runs(w, fr, index, op->a);
-    child->n = 0;
-    i64 *match = frame_dst(w, child, op->dst);
-    for (i64 j = 0; j < fr->m; j++) {
-        u32 lo = fr->run_lo[j];
-        u32 hi = fr->run_hi[j];
-        while (lo < hi) {
-            i64 take = MIN_OF((i64)(hi - lo), w->run->vector_rows - child->n);
-            for (i64 k = 0; k < take; k++) {
-                child->from[child->n + k] = ACTIVE(fr, j);
-                match[child->n + k] = (i64)index->rows[lo + k];
-            }
-            child->n += take;
-            lo += (u32)take;
-            if (child->n == w->run->vector_rows) {
-                TRY(match_flush(w, fr, child, op, pc));
-                child->n = 0;
-                match = frame_dst(w, child, op->dst);
-            }
+/* One pair more, or several of one row; hands the child on when it is full. */
+struct expand {
+    struct worker *w;
+    struct frame *fr, *child;
+    const struct cpu_op *op;
+    const struct index *index;
+    u32 pc;
+    i64 *match;
+};
+
+static FALLIBLE expand_flush(struct expand *e) {
+    TRY(match_flush(e->w, e->fr, e->child, e->op, e->pc));
+    e->child->n = 0;
+    e->match = frame_dst(e->w, e->child, e->op->dst);
+    return ERR_OK;
+}
+
+static FALLIBLE expand_run(struct expand *e, u32 row, u32 lo, u32 hi) {
+    struct frame *child = e->child;
+    bool each = child->scoped;
+    bool single = (probe_flags(e->op->op) & PROBE_SINGLE) != 0;
+    while (lo < hi) {
+        if (each && (e->fr->any[row] == -2 || (e->fr->any[row] >= 0 && !single))) {
+            return ERR_OK;
+        }
+        i64 take = MIN_OF((i64)(hi - lo), e->w->run->vector_rows - child->n);
+        for (i64 k = 0; k < take; k++) {
+            child->from[child->n + k] = row;
+            e->match[child->n + k] = e->index->unique ? (i64)lo + k : (i64)e->index->rows[lo + k];
+        }
+        child->n += take;
+        lo += (u32)take;
+        if (child->n == e->w->run->vector_rows) {
+            TRY(expand_flush(e));
         }
     }
-    return match_flush(w, fr, child, op, pc);
+    return ERR_OK;
+}
+
+wf_status match_run(struct worker *w, struct frame *fr, const struct cpu_op *op, u32 pc) {
+    struct expand e = {.w = w, .fr = fr, .child = &w->frames[fr->level + 1], .op = op, .pc = pc};
+    e.index = w->run->x->vars[op->op->imm].index;
+    bool outer = (probe_flags(op->op) & PROBE_OUTER) != 0;
+    find_runs(w, fr, e.index, op);
+    e.child->n = 0;
+    e.child->scoped = op->op->code == OP_EACH;
+    e.match = frame_dst(w, e.child, op->dst);
+    for (i64 j = 0; j < fr->m; j++) {
+        if (outer && fr->run_lo[j] == fr->run_hi[j]) {
+            e.child->from[e.child->n] = ACTIVE(fr, j);
+            e.match[e.child->n++] = -1;
+            if (e.child->n == w->run->vector_rows) {
+                TRY(expand_flush(&e));
+            }
+            continue;
+        }
+        TRY(expand_run(&e, ACTIVE(fr, j), fr->run_lo[j], fr->run_hi[j]));
+    }
+    return match_flush(w, fr, e.child, op, pc);
+}
+
+void any_note(struct worker *w, struct frame *child, const struct cpu_op *op) {
+    i64 *any = w->frames[child->level - 1].any;
+    const i64 *match = frame_read(w, child, op->a);
+    for (i64 j = 0; j < child->m; j++) {
+        u32 i = ACTIVE(child, j);
+        i64 *to = &any[child->from[i]];
+        *to = *to == -1 ? match[i] : (probe_flags(op->op) & PROBE_SINGLE) ? -2 : *to;
+    }
+}
+
+wf_status each_run(struct worker *w, struct frame *fr, const struct cpu_op *op, u32 pc,
+                   bool *out_stop) {
+    const struct cpu_op *close = &w->run->pipe.ops[op->jump];
+    for (i64 i = 0; i < fr->n; i++) {
+        fr->any[i] = -1;
+    }
+    TRY(match_run(w, fr, op, pc));
+    bool several = false;
+    memset(w->fault, 0, (size_t)fr->n);
+    for (i64 i = 0; i < fr->n; i++) {
+        w->fault[i] = fr->any[i] == -2 ? FAULT_MORE_ROWS : 0;
+        several = several || fr->any[i] == -2;
+    }
+    memcpy(frame_dst(w, fr, close->dst), fr->any, (size_t)fr->n * sizeof(i64));
+    *out_stop = several && ops_fault(w, fr, close);
+    return ERR_OK;
 }

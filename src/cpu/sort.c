@@ -1,380 +1,603 @@
 /* sort.c: sorts a variable, and ranks a dictionary.
  *
- * Every key column becomes one or two arrays of 64-bit numbers that order like the column (NULLs as
- * a number of their own in front, descending keys complemented). Numbers that together need at most
- * 64 bits, by their actual ranges, are packed into one and sorted by radix with the row number
- * alongside; a small LIMIT keeps a heap instead. Otherwise a merge sort compares number by number,
- * and text beyond its first eight bytes byte by byte. Both are stable, so ties keep the order of
- * the input. */
+ * The sort keys of a row become a list of 64-bit words (sort_key.h), as few as the ranges of the
+ * data allow; text takes part with a few bytes and is asked for more only where rows tie. The first
+ * word of every row is sorted together with the row's place, both in one 64-bit word when they fit;
+ * runs of equal words are then told apart by the next word, run by run. Rows are gathered once, at
+ * the end, by all workers, straight from the chunks of the input: nothing is flattened first. Ties
+ * keep the order of the input. Only the first `limit` rows are put in order when a limit is known.
+ */
 #include "cpu/cpu_int.h"
+#include "cpu/radix.h"
+#include "cpu/sort_key.h"
 
-enum { PARTS_MAX = 3, RADIX_BITS = 8, RADIX_MIN = 256, HEAP_SHARE = 16, ROWS_PER_CHECK = 1 << 16 };
-
-struct part { /* one array of numbers */
-    u64 *value;
-    const str *text; /* compare these where the numbers are equal */
-    b8 descending;
+enum {
+    PARTS_PER_KEY = 3,
+    FILL_ROWS = 1024,
+    GATHER_ROWS = 1 << 15,
+    SAMPLE_ROWS = 64,
+    TEXT_BITS_MIN = 8 + TEXT_LEN_BITS,
+#ifdef WF_HARD
+    RUN_ROWS = 128,
+    LARGE_RUN = 100
+#else
+    RUN_ROWS = 1 << 14, /* rows of one task that looks for ties */
+    LARGE_RUN = 1 << 16 /* ties that all workers sort together */
+#endif
 };
 
-struct entry {
-    u64 key;
-    u64 row;
+struct level {        /* one word */
+    u32 first, count; /* parts */
+    i32 bits;
+    const struct sort_part *text; /* its last part, when that is text */
+};
+
+struct large_run {
+    i64 first, rows;
 };
 
 struct sort {
     struct exec *x;
-    const struct chunk *chunk;
-    i64 n;
-    u32 part_count;
-    struct part *parts;
+    struct chunk **chunks;
+    i64 chunk_count;
+    i64 *starts; /* number of the first row of each chunk */
+    i64 n, want;
+    i32 idx_bits; /* a place is chunk << idx_bits | row of the chunk */
+    i32 row_bits;
+    u32 part_count, level_count;
+    struct sort_part *parts;
+    struct level *levels;
+    /* one of the two */
+    u64 *words;
+    struct sort_pair *pairs;
+    void *temp;
+    i64 bytes;
+    /* runs of equal words: which level they share */
+    u32 level;
+    VEC(struct large_run) large;
+    struct chunk *out;
+    u128 *bounds; /* 2 per chunk */
+    u32 *common;  /* per chunk: bytes that all strings start with */
+    u32 measured; /* column */
+    const i32 *rank;
+    struct sv sample;
 };
 
-static u64 *part_new(struct sort *s) {
-    u64 *value = mem_alloc(s->x->mem, MAX_OF(s->n, 1) * (i64)sizeof(u64));
-    if (value) {
-        s->parts[s->part_count++] = (struct part){.value = value};
-    }
-    return value;
+static inline const struct column *col_at(const struct sort *s, u32 col, u64 row, i64 *out_i) {
+    *out_i = (i64)(row & ((1ULL << s->idx_bits) - 1));
+    return &s->chunks[row >> s->idx_bits]->cols[col];
 }
 
-static u64 order_f64(f64 x) {
-    u64 bits = 0;
-    x = x == 0 ? 0 : x;
-    memcpy(&bits, &x, sizeof bits);
-    if (x != x) {
-        return ~0ULL; /* NaN is greatest */
+static u64 word_of(const struct sort *s, const struct level *level, u64 row) {
+    u64 word = 0;
+    for (u32 p = 0; p < level->count; p++) {
+        const struct sort_part *part = &s->parts[level->first + p];
+        i64 i;
+        const struct column *col = col_at(s, part->col, row, &i);
+        u64 before = part->bits == 64 ? 0 : word << part->bits;
+        word = before | part_value(part, col->data, col->nulls, i);
     }
-    return bits >> 63 ? ~bits : bits | 1ULL << 63;
+    return word;
 }
 
-static u64 text_prefix(str s) {
-    u64 prefix = 0;
-    const u8 *bytes = (const u8 *)(size_t)s.addr;
-    for (u32 i = 0; i < 8; i++) {
-        prefix = prefix << 8 | (i < s.len ? bytes[i] : 0u);
-    }
-    return prefix;
+/* measuring the keys */
+
+static void bounds_task(void *arg, i64 c, i32 worker) {
+    UNUSED(worker);
+    struct sort *s = arg;
+    const struct column *col = &s->chunks[c]->cols[s->measured];
+    order_bounds(col->kind, s->rank, col->data, col->nulls, s->chunks[c]->rows, &s->bounds[2 * c],
+                 &s->bounds[2 * c + 1]);
 }
 
-/* The number that orders like row i of the column; of an i128 its high half. */
-static u64 order_of(const struct column *col, const i32 *rank, i64 i) {
-    const u64 sign = 1ULL << 63;
-    switch (col->kind) {
-    case KIND_B8:
-        return ((const b8 *)col->data)[i];
-    case KIND_I32: {
-        i32 v = ((const i32 *)col->data)[i];
-        return (u64)(i64)(rank ? rank[v] : v) ^ sign;
+static void find_bounds(struct sort *s, struct sort_part *part) {
+    s->measured = part->col;
+    s->rank = part->rank;
+    for (i64 c = 0; c < s->chunk_count; c++) {
+        s->bounds[2 * c] = 1;
+        s->bounds[2 * c + 1] = 0;
     }
-    case KIND_I64:
-        return (u64)((const i64 *)col->data)[i] ^ sign;
-    case KIND_I128:
-        return (u64)((u128)((const i128 *)col->data)[i] >> 64) ^ sign;
-    case KIND_F32:
-        return order_f64((f64)((const f32 *)col->data)[i]);
-    case KIND_F64:
-        return order_f64(((const f64 *)col->data)[i]);
-    default:
-        return text_prefix(((const str *)col->data)[i]);
-    }
-}
-
-static bool add_null_part(struct sort *s, const struct column *col, const struct sort_key *key) {
-    u64 *value = part_new(s);
-    for (i64 i = 0; value && i < s->n; i++) {
-        value[i] = col->nulls[i] ? !key->nulls_first : key->nulls_first;
-    }
-    return value != NULL;
-}
-
-static bool add_value_part(struct sort *s, const struct column *col, const struct sort_key *key,
-                           const i32 *rank, bool low) {
-    u64 *value = part_new(s);
-    if (!value) {
-        return false;
-    }
-    u64 flip = key->descending ? ~0ULL : 0;
-    for (i64 i = 0; i < s->n; i++) {
-        bool is_null = col->nulls && col->nulls[i];
-        u64 v = is_null ? 0 : low ? (u64)((const i128 *)col->data)[i] : order_of(col, rank, i);
-        value[i] = is_null ? 0 : v ^ flip;
-    }
-    return true;
-}
-
-static FALLIBLE add_key(struct sort *s, u32 var, const struct sort_key *key) {
-    struct exec *x = s->x;
-    const struct column *col = &s->chunk->cols[key->col];
-    const struct var *def = &x->program->vars[var];
-    const i32 *rank = NULL;
-    const i32 *code_at = NULL;
-    u32 dict = def->dicts ? def->dicts[key->col] : 0;
-    bool fine = true;
-    if (dict && col->kind == KIND_I32 && x->dicts[dict - 1]) {
-        fine = dict_ranks(x->dicts[dict - 1], x->dict_lens[dict - 1], &rank, &code_at);
-    }
-    fine = fine && (!col->nulls || add_null_part(s, col, key));
-    fine = fine && add_value_part(s, col, key, rank, false);
-    if (fine && col->kind == KIND_I128) {
-        fine = add_value_part(s, col, key, NULL, true);
-    }
-    if (fine && col->kind == KIND_STR) {
-        s->parts[s->part_count - 1].text = col->data;
-        s->parts[s->part_count - 1].descending = key->descending;
-    }
-    return fine ? ERR_OK : memory_refused(x->mem, x->err, s->n * (i64)sizeof(u64));
-}
-
-static i32 bits_needed(u64 range) {
-    return range ? 64 - __builtin_clzll(range) : 0;
-}
-
-/* Packs all parts into entries[].key when they fit 64 bits. */
-static bool pack(struct sort *s, struct entry *entries, i32 *out_bits) {
-    i32 bits = 0;
-    for (u32 p = 0; p < s->part_count; p++) {
-        u64 lo = ~0ULL;
-        u64 hi = 0;
-        for (i64 i = 0; i < s->n; i++) {
-            lo = MIN_OF(lo, s->parts[p].value[i]);
-            hi = MAX_OF(hi, s->parts[p].value[i]);
+    tasks_run(s->x, s->chunk_count, bounds_task, s);
+    part->lo = 1;
+    part->hi = 0;
+    for (i64 c = 0; c < s->chunk_count; c++) {
+        u128 lo = s->bounds[2 * c];
+        u128 hi = s->bounds[2 * c + 1];
+        if (lo <= hi) {
+            bool any = part->lo <= part->hi;
+            part->lo = any ? MIN_OF(part->lo, lo) : lo;
+            part->hi = any ? MAX_OF(part->hi, hi) : hi;
         }
-        i32 more = bits_needed(hi - lo);
-        if (s->parts[p].text || bits + more > 64) {
-            return false;
-        }
-        for (i64 i = 0; i < s->n; i++) {
-            u64 before = more == 64 || p == 0 ? 0 : entries[i].key << more;
-            entries[i].key = before | (s->parts[p].value[i] - lo);
-        }
-        bits += more;
     }
-    *out_bits = bits;
-    return true;
+    if (part->lo > part->hi) {
+        part->lo = part->hi = 0;
+    }
 }
 
-static int text_cmp(str a, str b) {
-    return sv_cmp(sv_of(a), sv_of(b));
+static u32 common_prefix(struct sv a, struct sv b, u32 most) {
+    u32 len = (u32)MIN_OF(MIN_OF(a.len, b.len), (i64)most);
+    u32 i = 0;
+    while (i < len && a.ptr[i] == b.ptr[i]) {
+        i++;
+    }
+    return i;
 }
 
-static bool before(const struct sort *s, const struct entry *a, const struct entry *b) {
-    if (a->key != b->key) {
-        return a->key < b->key;
-    }
-    for (u32 p = 0; s && p < s->part_count; p++) {
-        const struct part *part = &s->parts[p];
-        if (part->value[a->row] != part->value[b->row]) {
-            return part->value[a->row] < part->value[b->row];
+static u32 common_of(const struct column *col, i64 rows, struct sv with, u32 most) {
+    const str *text = col->data;
+    for (i64 i = 0; i < rows && most; i++) {
+        if (!col->nulls || !col->nulls[i]) {
+            most = common_prefix(with, sv_of(text[i]), most);
         }
-        int cmp = part->text ? text_cmp(part->text[a->row], part->text[b->row]) : 0;
-        if (cmp) {
-            return part->descending ? cmp > 0 : cmp < 0;
+    }
+    return most;
+}
+
+static void common_task(void *arg, i64 c, i32 worker) {
+    UNUSED(worker);
+    struct sort *s = arg;
+    s->common[c] =
+        common_of(&s->chunks[c]->cols[s->measured], s->chunks[c]->rows, s->sample, s->common[c]);
+}
+
+/* Bytes that all strings of the column start with; a sample settles most columns at once. */
+static u32 find_common(struct sort *s, u32 col) {
+    bool found = false;
+    for (i64 c = 0; c < s->chunk_count && !found; c++) {
+        const struct column *column = &s->chunks[c]->cols[col];
+        for (i64 i = 0; i < s->chunks[c]->rows && !found; i++) {
+            if (!column->nulls || !column->nulls[i]) {
+                s->sample = sv_of(((const str *)column->data)[i]);
+                found = true;
+            }
+        }
+    }
+    u32 most = found ? (u32)MIN_OF(s->sample.len, 1 << 16) : 0;
+    for (i64 c = 0; c < s->chunk_count; c++) {
+        i64 rows = MIN_OF(s->chunks[c]->rows, SAMPLE_ROWS);
+        most = common_of(&s->chunks[c]->cols[col], rows, s->sample, most);
+    }
+    if (most == 0) {
+        return 0;
+    }
+    s->measured = col;
+    for (i64 c = 0; c < s->chunk_count; c++) {
+        s->common[c] = most;
+    }
+    tasks_run(s->x, s->chunk_count, common_task, s);
+    for (i64 c = 0; c < s->chunk_count; c++) {
+        most = MIN_OF(most, s->common[c]);
+    }
+    return most;
+}
+
+static void add_part(struct sort *s, struct sort_part part, u8 form) {
+    part.form = form;
+    part_measure(&part);
+    s->parts[s->part_count++] = part;
+}
+
+static bool has_nulls(const struct sort *s, u32 col) {
+    for (i64 c = 0; c < s->chunk_count; c++) {
+        if (s->chunks[c]->cols[col].nulls) {
+            return true;
         }
     }
     return false;
 }
 
-static FALLIBLE merge_runs(const struct sort *s, struct exec *x, const struct entry *from,
-                           struct entry *to, i64 n, i64 width) {
-    for (i64 lo = 0; lo < n; lo += 2 * width) {
-        i64 mid = MIN_OF(lo + width, n);
-        i64 hi = MIN_OF(lo + 2 * width, n);
-        i64 a = lo;
-        i64 b = mid;
-        for (i64 i = lo; i < hi; i++) {
-            bool take_b = b < hi && (a >= mid || before(s, &from[b], &from[a]));
-            to[i] = from[take_b ? b++ : a++];
-            if (i % ROWS_PER_CHECK == 0) {
-                TRY(exec_check(x));
+static FALLIBLE add_key(struct sort *s, u32 var, const struct sort_key *key) {
+    struct exec *x = s->x;
+    const struct var *def = &x->program->vars[var];
+    u32 dict = def->dicts ? def->dicts[key->col] : 0;
+    struct sort_part part = {.col = key->col,
+                             .kind = s->chunks[0]->cols[key->col].kind,
+                             .nulls = has_nulls(s, key->col),
+                             .nulls_first = key->nulls_first,
+                             .descending = key->descending};
+    if (dict && part.kind == KIND_I32 && x->dicts[dict - 1]) {
+        const i32 *code_at = NULL;
+        if (!dict_ranks(x->dicts[dict - 1], x->dict_lens[dict - 1], &part.rank, &code_at)) {
+            return memory_refused(x->mem, x->err, (i64)x->dict_lens[dict - 1] * 8);
+        }
+    }
+    if (part.kind != KIND_STR) {
+        find_bounds(s, &part);
+        part_measure(&part);
+        if (part.bits <= 64) {
+            add_part(s, part, PART_WHOLE);
+            return ERR_OK;
+        }
+    }
+    if (part.nulls) {
+        add_part(s, part, PART_NULLS);
+        part.nulls = 0;
+    }
+    if (part.kind == KIND_STR) {
+        part.skip = find_common(s, key->col);
+        part.text_bytes = TEXT_BYTES;
+        add_part(s, part, PART_TEXT);
+    } else if (part.kind == KIND_I128) {
+        add_part(s, part, PART_HIGH);
+        add_part(s, part, PART_LOW);
+    } else {
+        add_part(s, part, PART_WHOLE);
+    }
+    return ERR_OK;
+}
+
+/* Parts into words, in order; text takes what is left of a word and ends it. */
+static void make_levels(struct sort *s) {
+    s->levels = NEW_ARRAY(s->x->arena, struct level, s->part_count + 1);
+    struct level *level = NULL;
+    for (u32 p = 0; p < s->part_count; p++) {
+        struct sort_part *part = &s->parts[p];
+        i32 left = level && !level->text ? 64 - level->bits : 0;
+        if (part->form == PART_TEXT && left >= TEXT_BITS_MIN) {
+            part->text_bytes = (u8)MIN_OF((left - TEXT_LEN_BITS) / 8, TEXT_BYTES);
+            part_measure(part);
+        }
+        if (!level || part->bits > left) {
+            level = &s->levels[s->level_count++];
+            level->first = p;
+        }
+        level->count++;
+        level->bits += part->bits;
+        level->text = part->form == PART_TEXT ? part : NULL;
+    }
+}
+
+/* the first word of every row */
+
+static void fill_task(void *arg, i64 c, i32 worker) {
+    UNUSED(worker);
+    struct sort *s = arg;
+    const struct chunk *chunk = s->chunks[c];
+    const struct level *level = &s->levels[0];
+    u64 key[FILL_ROWS];
+    for (i64 at = 0; at < chunk->rows; at += FILL_ROWS) {
+        i64 n = MIN_OF(chunk->rows - at, FILL_ROWS);
+        memset(key, 0, (size_t)n * sizeof *key);
+        for (u32 p = 0; p < level->count; p++) {
+            const struct sort_part *part = &s->parts[p];
+            const struct column *col = &chunk->cols[part->col];
+            const u8 *data = (const u8 *)col->data + at * kind_bytes[col->kind];
+            part_fill(part, data, col->nulls ? col->nulls + at : NULL, n, key);
+        }
+        u64 row = (u64)c << s->idx_bits | (u64)at;
+        if (s->words) {
+            u64 *out = s->words + s->starts[c] + at;
+            for (i64 i = 0; i < n; i++) {
+                out[i] = key[i] << s->row_bits | (row + (u64)i);
+            }
+        } else {
+            struct sort_pair *out = s->pairs + s->starts[c] + at;
+            for (i64 i = 0; i < n; i++) {
+                out[i] = (struct sort_pair){key[i], row + (u64)i};
             }
         }
     }
+}
+
+/* ties */
+
+static void refine(struct sort *s, i64 first, i64 n, u32 level, u32 offset);
+
+/* Sorts runs of equal keys in [first, first + n) further. */
+static void refine_runs(struct sort *s, i64 first, i64 n, u32 level, u32 offset) {
+    const struct sort_pair *pair = s->pairs + first;
+    for (i64 i = 0; i < n;) {
+        i64 end = i + 1;
+        while (end < n && pair[end].key == pair[i].key) {
+            end++;
+        }
+        if (end - i > 1) {
+            refine(s, first + i, end - i, level, offset);
+        }
+        i = end;
+    }
+}
+
+static str text_at(const struct sort *s, const struct sort_part *part, u64 row) {
+    i64 i;
+    const struct column *col = col_at(s, part->col, row, &i);
+    return ((const str *)col->data)[i];
+}
+
+/* The next piece of the text that a run shares up to `offset`; skips what it shares beyond. */
+static i32 fill_text(struct sort *s, i64 first, i64 n, const struct sort_part *part,
+                     u32 *io_offset) {
+    struct sort_pair *pair = s->pairs + first;
+    str head = text_at(s, part, pair[0].row);
+    struct sv rest = {(const char *)(size_t)head.addr + *io_offset, (i64)(head.len - *io_offset)};
+    u32 common = (u32)rest.len;
+    for (i64 i = 1; i < n && common; i++) {
+        str t = text_at(s, part, pair[i].row);
+        struct sv other = {(const char *)(size_t)t.addr + *io_offset, (i64)(t.len - *io_offset)};
+        common = common_prefix(rest, other, common);
+    }
+    *io_offset += common;
+    for (i64 i = 0; i < n; i++) {
+        pair[i].key =
+            text_piece(text_at(s, part, pair[i].row), *io_offset, TEXT_BYTES, part->descending);
+    }
+    *io_offset += TEXT_BYTES;
+    return 8 * TEXT_BYTES + TEXT_LEN_BITS;
+}
+
+/* New keys for rows that tie at `level`, of whose text they share `offset` bytes. Returns their
+ * bits, 0 when nothing tells the rows apart. */
+static i32 next_keys(struct sort *s, i64 first, i64 n, u32 *io_level, u32 *io_offset) {
+    const struct level *level = &s->levels[*io_level];
+    struct sort_pair *pair = s->pairs + first;
+    if (level->text && piece_goes_on(pair[0].key, level->text->descending)) {
+        return fill_text(s, first, n, level->text, io_offset);
+    }
+    if (++*io_level >= s->level_count) {
+        return 0;
+    }
+    level++;
+    for (i64 i = 0; i < n; i++) {
+        pair[i].key = word_of(s, level, pair[i].row);
+    }
+    *io_offset = level->text ? level->text->skip + level->text->text_bytes : 0;
+    return MAX_OF(level->bits, 1);
+}
+
+static void refine(struct sort *s, i64 first, i64 n, u32 level, u32 offset) {
+    i32 bits = next_keys(s, first, n, &level, &offset);
+    if (bits) {
+        radix_sort_few(s->pairs + first, (struct sort_pair *)s->temp + first, n, bits);
+        refine_runs(s, first, n, level, offset);
+    }
+}
+
+struct ties {
+    struct sort *s;
+    i64 first, n;
+    u32 level, offset;
+};
+
+/* Runs that start in the task's rows; large ones are left for everybody. */
+static void ties_task(void *arg, i64 t, i32 worker) {
+    UNUSED(worker);
+    const struct ties *ties = arg;
+    struct sort *s = ties->s;
+    const struct sort_pair *pair = s->pairs + ties->first;
+    i64 i = t * RUN_ROWS;
+    i64 stop = MIN_OF(i + RUN_ROWS, ties->n);
+    if (exec_check(s->x)) {
+        return;
+    }
+    while (i > 0 && i < stop && pair[i].key == pair[i - 1].key) {
+        i++;
+    }
+    while (i < stop) {
+        i64 end = i + 1;
+        while (end < ties->n && pair[end].key == pair[i].key) {
+            end++;
+        }
+        if (end - i > LARGE_RUN) {
+            mutex_lock(&s->x->lock);
+            struct large_run run = {ties->first + i, end - i};
+            VEC_PUSH(s->x->arena, &s->large, run);
+            mutex_unlock(&s->x->lock);
+        } else if (end - i > 1) {
+            refine(s, ties->first + i, end - i, ties->level, ties->offset);
+        }
+        i = end;
+    }
+}
+
+/* Rows [first, first + n) are sorted by the word of `level`: settles the ties. */
+static FALLIBLE settle(struct sort *s, i64 first, i64 n, u32 level, u32 offset) {
+    struct ties ties = {s, first, n, level, offset};
+    i64 before = s->large.count;
+    i64 wanted = MIN_OF(n, s->want - first); /* a run that starts later is not asked for */
+    tasks_run(s->x, (MAX_OF(wanted, 0) + RUN_ROWS - 1) / RUN_ROWS, ties_task, &ties);
+    TRY(exec_check(s->x));
+    while (s->large.count > before) {
+        struct large_run run = s->large.items[--s->large.count];
+        u32 run_level = level;
+        u32 run_offset = offset;
+        i64 valid;
+        i32 bits = next_keys(s, run.first, run.rows, &run_level, &run_offset);
+        TRY(exec_check(s->x));
+        if (bits) {
+            TRY(radix_sort_pairs(s->x, s->pairs + run.first,
+                                 (struct sort_pair *)s->temp + run.first, run.rows, bits, run.rows,
+                                 &valid));
+            TRY(settle(s, run.first, run.rows, run_level, run_offset));
+        }
+    }
     return ERR_OK;
 }
 
-/* Stable; the result is in *data, which may be either array. */
-static FALLIBLE merge_sort(const struct sort *s, struct exec *x, struct entry **data,
-                           struct entry **other, i64 n) {
-    for (i64 width = 1; width < n; width *= 2) {
-        TRY(merge_runs(s, x, *data, *other, n, width));
-        struct entry *swap = *data;
-        *data = *other;
-        *other = swap;
+static FALLIBLE sort_rows(struct sort *s) {
+    const struct level *level = &s->levels[0];
+    tasks_run(s->x, s->chunk_count, fill_task, s);
+    TRY(exec_check(s->x));
+    if (s->words) {
+        return radix_sort_words(s->x, s->words, s->temp, s->n, s->row_bits,
+                                s->row_bits + level->bits, s->want);
     }
-    return ERR_OK;
+    i64 valid;
+    TRY(radix_sort_pairs(s->x, s->pairs, s->temp, s->n, level->bits, s->want, &valid));
+    u32 offset = level->text ? level->text->skip + level->text->text_bytes : 0;
+    return level->text || s->level_count > 1 ? settle(s, 0, valid, 0, offset) : ERR_OK;
 }
 
-static FALLIBLE radix_sort(struct exec *x, struct entry **data, struct entry **other, i64 n,
-                           i32 bits) {
-    for (i32 shift = 0; shift < bits; shift += RADIX_BITS) {
-        TRY(exec_check(x));
-        i64 at[1 << RADIX_BITS] = {0};
-        const struct entry *from = *data;
-        for (i64 i = 0; i < n; i++) {
-            at[from[i].key >> shift & 0xff]++;
-        }
-        i64 sum = 0;
-        for (i32 d = 0; d < 1 << RADIX_BITS; d++) {
-            i64 count = at[d];
-            at[d] = sum;
-            sum += count;
-        }
-        for (i64 i = 0; i < n; i++) {
-            (*other)[at[from[i].key >> shift & 0xff]++] = from[i];
-        }
-        struct entry *swap = *data;
-        *data = *other;
-        *other = swap;
-    }
-    return ERR_OK;
-}
+/* the rows in their order */
 
-/* Greater in the order (key, row): what a heap of the least keeps on top. */
-static bool greater(const struct entry *a, const struct entry *b) {
-    return a->key != b->key ? a->key > b->key : a->row > b->row;
-}
+#define GATHER(type)                                                              \
+    do {                                                                          \
+        type *out = (type *)to + first;                                           \
+        for (i64 i = 0; i < n; i++) {                                             \
+            out[i] = ((const type *)base[row[i] >> idx_bits])[row[i] & idx_mask]; \
+        }                                                                         \
+    } while (0)
 
-static void sift_down(struct entry *heap, i64 n, i64 at) {
-    for (;;) {
-        i64 big = at;
-        for (i64 child = 2 * at + 1; child <= 2 * at + 2 && child < n; child++) {
-            big = greater(&heap[child], &heap[big]) ? child : big;
-        }
-        if (big == at) {
-            return;
-        }
-        struct entry swap = heap[at];
-        heap[at] = heap[big];
-        heap[big] = swap;
-        at = big;
-    }
-}
-
-/* Moves the `want` least entries to the front, in any order. */
-static void keep_least(struct entry *data, i64 n, i64 want) {
-    for (i64 i = want / 2 - 1; i >= 0; i--) {
-        sift_down(data, want, i);
-    }
-    for (i64 i = want; i < n; i++) {
-        if (greater(&data[0], &data[i])) {
-            data[0] = data[i];
-            sift_down(data, want, 0);
-        }
-    }
-    /* Radix and merge sort are stable by position: rows must ascend among equal keys again. */
-    for (i64 end = want - 1; end > 0; end--) {
-        struct entry swap = data[0];
-        data[0] = data[end];
-        data[end] = swap;
-        sift_down(data, end, 0);
-    }
-}
-
-static FALLIBLE sort_entries(struct sort *s, struct entry **data, struct entry **other, i64 want) {
-    i32 bits = 0;
-    for (i64 i = 0; i < s->n; i++) {
-        (*data)[i] = (struct entry){0, (u64)i};
-    }
-    if (!pack(s, *data, &bits)) {
-        for (i64 i = 0; i < s->n; i++) {
-            (*data)[i].key = s->parts[0].value[i];
-        }
-        return merge_sort(s, s->x, data, other, s->n);
-    }
-    if (want > 0 && want <= s->n / HEAP_SHARE) {
-        keep_least(*data, s->n, want);
-        return ERR_OK;
-    }
-    if (s->n < RADIX_MIN) {
-        return merge_sort(NULL, s->x, data, other, s->n);
-    }
-    return radix_sort(s->x, data, other, s->n, bits);
-}
-
-#define GATHER_ROWS(type)                                     \
-    for (i64 i = 0; i < n; i++) {                             \
-        ((type *)to)[i] = ((const type *)from)[order[i].row]; \
-    }
-
-static void gather_rows(void *to, const void *from, const struct entry *order, i64 n, i64 bytes) {
+static void gather_col(const struct sort *s, void *to, const void *const *base, const u64 *row,
+                       i64 first, i64 n, i64 bytes) {
+    i32 idx_bits = s->idx_bits;
+    u64 idx_mask = (1ULL << idx_bits) - 1;
     switch (bytes) {
     case 1:
-        GATHER_ROWS(u8)
+        GATHER(u8);
         break;
     case 4:
-        GATHER_ROWS(u32)
+        GATHER(u32);
         break;
     case 8:
-        GATHER_ROWS(u64)
+        GATHER(u64);
         break;
     default:
-        GATHER_ROWS(str)
+        GATHER(str);
         break;
     }
 }
-#undef GATHER_ROWS
+#undef GATHER
 
-static FALLIBLE reorder(struct sort *s, u32 var, const struct entry *order, i64 want) {
-    struct exec *x = s->x;
-    const struct chunk *from = s->chunk;
-    struct chunk *out = chunk_new(x, &x->program->vars[var], want, false);
-    if (!out) {
-        return memory_refused(x->mem, x->err, want * 8);
+struct gather {
+    const struct sort *s;
+    const void **base; /* [column][data, nulls][chunk] */
+    i64 rows;
+};
+
+static void gather_nulls(const struct gather *g, u32 c, const u64 *row, i64 first, i64 n) {
+    const struct sort *s = g->s;
+    const void *const *base = g->base + (2 * c + 1) * s->chunk_count;
+    b8 *out = s->out->cols[c].nulls + first;
+    for (i64 i = 0; i < n; i++) {
+        const b8 *from = base[row[i] >> s->idx_bits];
+        out[i] = from ? from[row[i] & ((1ULL << s->idx_bits) - 1)] : 0;
     }
-    for (u32 c = 0; c < from->col_count; c++) {
-        const struct column *col = &from->cols[c];
-        gather_rows(out->cols[c].data, col->data, order, want, kind_bytes[col->kind]);
-        if (col->nulls) {
-            struct buffer *nulls = buffer_new(x->mem, MAX_OF(want, 1));
-            if (!nulls) {
-                chunk_release(out);
-                return memory_refused(x->mem, x->err, want);
+}
+
+static void gather_task(void *arg, i64 t, i32 worker) {
+    UNUSED(worker);
+    const struct gather *g = arg;
+    const struct sort *s = g->s;
+    u64 row[FILL_ROWS];
+    i64 end = MIN_OF((t + 1) * GATHER_ROWS, g->rows);
+    if (exec_check(s->x)) {
+        return;
+    }
+    for (i64 at = t * GATHER_ROWS; at < end; at += FILL_ROWS) {
+        i64 n = MIN_OF(end - at, FILL_ROWS);
+        for (i64 i = 0; i < n; i++) {
+            row[i] =
+                s->words ? s->words[at + i] & ((1ULL << s->row_bits) - 1) : s->pairs[at + i].row;
+        }
+        for (u32 c = 0; c < s->out->col_count; c++) {
+            gather_col(s, s->out->cols[c].data, g->base + 2 * c * s->chunk_count, row, at, n,
+                       kind_bytes[s->out->cols[c].kind]);
+            if (s->out->cols[c].nulls) {
+                gather_nulls(g, c, row, at, n);
             }
-            out->buffers[2 * c + 1] = nulls;
-            out->cols[c].nulls = nulls->data;
-            gather_rows(nulls->data, col->nulls, order, want, 1);
         }
     }
+}
+
+static FALLIBLE open_output(struct sort *s, u32 var) {
+    struct exec *x = s->x;
+    s->out = chunk_new(x, &x->program->vars[var], s->want, false);
+    bool fine = s->out != NULL;
+    for (u32 c = 0; fine && c < s->out->col_count; c++) {
+        s->out->cols[c].kind = s->chunks[0]->cols[c].kind;
+        if (has_nulls(s, c)) {
+            struct buffer *nulls = buffer_new(x->mem, MAX_OF(s->want, 1));
+            fine = nulls != NULL;
+            s->out->buffers[2 * c + 1] = nulls;
+            s->out->cols[c].nulls = nulls ? nulls->data : NULL;
+        }
+    }
+    return fine ? ERR_OK : memory_refused(x->mem, x->err, s->want * 8);
+}
+
+static FALLIBLE reorder(struct sort *s, u32 var) {
+    struct exec *x = s->x;
+    TRY(open_output(s, var));
+    u32 cols = s->out->col_count;
+    struct gather g = {s, NEW_ARRAY(x->arena, const void *, 2 * cols * s->chunk_count + 1),
+                       s->want};
+    for (u32 c = 0; c < cols; c++) {
+        for (i64 k = 0; k < s->chunk_count; k++) {
+            g.base[2 * c * s->chunk_count + k] = s->chunks[k]->cols[c].data;
+            g.base[(2 * c + 1) * s->chunk_count + k] = s->chunks[k]->cols[c].nulls;
+        }
+    }
+    tasks_run(x, (s->want + GATHER_ROWS - 1) / GATHER_ROWS, gather_task, &g);
+    TRY(exec_check(x));
     struct variable *v = &x->vars[var];
-    chunk_release(v->chunks.items[0]);
-    v->chunks.items[0] = out;
-    v->rows = want;
+    for (i64 c = 0; c < v->chunks.count; c++) {
+        chunk_release(v->chunks.items[c]);
+    }
+    v->chunks.count = 0;
+    VEC_PUSH(x->arena, &v->chunks, s->out);
+    s->out = NULL;
+    v->rows = s->want;
     return ERR_OK;
 }
 
-static FALLIBLE sort_all(struct sort *s, const struct step *step, i64 want) {
-    i64 bytes = MAX_OF(s->n, 1) * (i64)sizeof(struct entry);
-    struct entry *data = mem_alloc(s->x->mem, bytes);
-    struct entry *other = data ? mem_alloc(s->x->mem, bytes) : NULL;
-    wf_status status =
-        other ? sort_entries(s, &data, &other, want) : memory_refused(s->x->mem, s->x->err, bytes);
-    mem_free(s->x->mem, other, bytes);
-    status = status ? status : reorder(s, step->src, data, want < 0 ? s->n : want);
-    mem_free(s->x->mem, data, bytes);
+/* life of a sort */
+
+static void list_chunks(struct sort *s, const struct variable *v) {
+    struct arena *arena = s->x->arena;
+    s->chunks = NEW_ARRAY(arena, struct chunk *, v->chunks.count + 1);
+    s->starts = NEW_ARRAY(arena, i64, v->chunks.count + 1);
+    i64 longest = 1;
+    for (i64 c = 0; c < v->chunks.count; c++) {
+        if (v->chunks.items[c]->rows > 0) {
+            s->chunks[s->chunk_count] = v->chunks.items[c];
+            s->starts[s->chunk_count++] = s->n;
+            s->n += v->chunks.items[c]->rows;
+            longest = MAX_OF(longest, v->chunks.items[c]->rows);
+        }
+    }
+    s->bounds = NEW_ARRAY(arena, u128, 2 * s->chunk_count + 1);
+    s->common = NEW_ARRAY(arena, u32, s->chunk_count + 1);
+    while (1LL << s->idx_bits < longest) {
+        s->idx_bits++;
+    }
+    s->row_bits = s->idx_bits;
+    while (1LL << (s->row_bits - s->idx_bits) < s->chunk_count) {
+        s->row_bits++;
+    }
+}
+
+static FALLIBLE sort_all(struct sort *s, u32 var) {
+    bool narrow =
+        s->level_count == 1 && !s->levels[0].text && s->levels[0].bits + s->row_bits <= 64;
+    s->bytes = s->n * (i64)(narrow ? sizeof(u64) : sizeof(struct sort_pair));
+    void *data = mem_alloc(s->x->mem, s->bytes);
+    s->temp = data ? mem_alloc(s->x->mem, s->bytes) : NULL;
+    s->words = narrow ? data : NULL;
+    s->pairs = narrow ? NULL : data;
+    wf_status status = s->temp ? sort_rows(s) : memory_refused(s->x->mem, s->x->err, s->bytes);
+    mem_free(s->x->mem, s->temp, s->bytes);
+    status = status ? status : reorder(s, var);
+    chunk_release(s->out);
+    mem_free(s->x->mem, data, s->bytes);
     return status;
 }
 
 wf_status sort_run(struct exec *x, const struct step *step) {
-    TRY(variable_flatten(x, step->src));
-    struct sort s = {.x = x, .chunk = x->vars[step->src].chunks.items[0]};
-    s.n = s.chunk->rows;
-    i64 want = step->limit >= 0 && step->limit_lit == NO_LIT ? MIN_OF(step->limit, s.n) : -1;
+    struct sort s = {.x = x};
+    list_chunks(&s, &x->vars[step->src]);
+    s.want = step->limit >= 0 && step->limit_lit == NO_LIT ? MIN_OF(step->limit, s.n) : s.n;
     if (s.n <= 1 || step->key_count == 0) {
         return ERR_OK;
     }
-    s.parts = NEW_ARRAY(x->arena, struct part, step->key_count * PARTS_MAX);
-    wf_status status = ERR_OK;
-    for (u32 k = 0; k < step->key_count && !status; k++) {
-        status = exec_check(x);
-        status = status ? status : add_key(&s, step->src, &step->keys[k]);
+    s.parts = NEW_ARRAY(x->arena, struct sort_part, step->key_count * PARTS_PER_KEY);
+    for (u32 k = 0; k < step->key_count; k++) {
+        TRY(exec_check(x));
+        TRY(add_key(&s, step->src, &step->keys[k]));
     }
-    status = status ? status : sort_all(&s, step, want);
-    for (u32 p = 0; p < s.part_count; p++) {
-        mem_free(x->mem, s.parts[p].value, MAX_OF(s.n, 1) * (i64)sizeof(u64));
-    }
-    return status;
+    make_levels(&s);
+    TRY(arena_check(x->arena, x->err));
+    return sort_all(&s, step->src);
 }
-
 static FALLIBLE fill_rank(struct exec *x, u32 var, const i32 *from, i64 len) {
     struct variable *v = &x->vars[var];
     variable_reset(v);

@@ -157,4 +157,16 @@ FN i64 fn_flimb(f64 a, i32 b, i32 c) {
     return (i64)bits < 0 ? -limb : limb;
 }
 
+/* The same of a squared: its 106 bits start at twice the exponent of a's lowest bit. */
+FN i64 fn_fsquare(f64 a, i32 b, i32 c) {
+    u64 bits = f64_bits(a);
+    i32 biased = (i32)(bits >> 52 & 2047);
+    u64 mantissa = (bits & 0xfffffffffffffULL) | (biased ? 1ULL << 52 : 0ULL);
+    u128 square = (u128)mantissa * mantissa;
+    i32 shift = 2 * ((biased ? biased : 1) - 1075) - b - 32 * c;
+    u64 left = shift < 32 ? (u64)square << (shift & 31) : 0u;
+    u64 right = shift > -128 ? (u64)(square >> (-shift & 127)) : 0u;
+    return (i64)((shift >= 0 ? left : right) & 0xffffffffULL);
+}
+
 #endif

@@ -316,7 +316,7 @@ static void put_field(struct writer *w, const struct node *node) {
         put_number(w, node, m->hour, 2);
         break;
     case P_HH12:
-        put_number(w, node, m->hour % 12 == 0 ? (m->is_interval && !m->hour ? 12 : 12) : hour12, 2);
+        put_number(w, node, hour12 ? hour12 : 12, 2);
         break;
     case P_MI:
         put_number(w, node, m->minute, 2);

@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "defs/agg.def"
+#include "defs/frame.h"
 #include "defs/ops.h"
 
 #define NO_REG 0xffffu
@@ -23,6 +24,17 @@ struct op {
     i32 position; /* in the statement's text, for errors; -1 */
 };
 
+/* c of PROBE, MATCH, EACH and ANY, unless it is NO_REG. */
+enum probe_flag { PROBE_OUTER = 1, PROBE_SINGLE = 2 };
+static inline u16 probe_flags(const struct op *op) {
+    return op->c == NO_REG ? 0 : op->c;
+}
+/* Whether a control opcode can set a fault; of scalar ones op_infos says. */
+static inline bool ctl_may_fault(const struct op *op) {
+    bool single = (op->code == OP_PROBE || op->code == OP_ANY) && (probe_flags(op) & PROBE_SINGLE);
+    return op->code == OP_FROUND || op->code == OP_VARIANCE || single;
+}
+
 struct reg {
     u8 kind; /* enum kind */
     b8 is_const; /* set by CONST only: the same for all rows */
@@ -30,10 +42,12 @@ struct reg {
     u32 dict; /* i32 codes: index into program.dicts + 1, else 0 */
 };
 
-enum source_kind { SOURCE_TABLE, SOURCE_VAR, SOURCE_ONE, SOURCE_DICT };
+/* SERIES: the numbers start, start + step, … up to stop, read from the one row of variable `ref`, whose columns
+ * they are (i64; a NULL in it: no rows). Column 0 is the number. */
+enum source_kind { SOURCE_TABLE, SOURCE_VAR, SOURCE_ONE, SOURCE_DICT, SOURCE_SERIES };
 struct source {
     u8 kind;     /* enum source_kind */
-    u32 ref;     /* TABLE: index into program.tables; VAR: variable; DICT: index into program.dicts */
+    u32 ref;     /* TABLE: index into program.tables; VAR, SERIES: variable; DICT: index into program.dicts */
     i64 rows;    /* ONE: always 1; others: estimate at lowering */
     u32 col_count;
     u32 *cols;   /* LOAD's imm indexes this: the table's, variable's column number; DICT: 0 = the text */
@@ -53,7 +67,9 @@ struct prune {
     b8 is_float;
 };
 
-enum sink_kind { SINK_ROWS, SINK_AGG, SINK_LUT };
+/* MARK: `var` has one b8 column and as many rows as `rows_var`, 0 at first; 1 where register `key` (i64, -1 = no
+ * row) named the row. */
+enum sink_kind { SINK_ROWS, SINK_AGG, SINK_LUT, SINK_MARK };
 struct sink_col {
     u16 reg;
     u16 null_reg; /* NO_REG: never NULL */
@@ -64,9 +80,11 @@ struct sink {
     u8 kind; /* enum sink_kind */
     u32 var; /* ROWS, AGG: the variable filled; LUT: the table */
     i64 limit;        /* ROWS: stop after that many rows; -1 = all */
+    b8 append;        /* ROWS: behind what the variable holds; else the variable starts anew */
+    u32 rows_var;     /* MARK */
     u32 col_count;    /* ROWS: columns; LUT: 1 (value and NULL flag); the fault goes to fault_var */
     struct sink_col *cols;
-    u16 key;          /* AGG: i64 key register, or NO_REG for one group */
+    u16 key;          /* AGG: i64 key register, or NO_REG for one group; MARK: i64 row register */
     u8 key_bits;      /* AGG: keys lie in [0, 2^key_bits); 64 = any value */
     u32 word_count;   /* AGG: the state */
     u8 *words;        /* enum word_op */
@@ -74,6 +92,12 @@ struct sink {
     i64 groups;       /* AGG: estimate, 0 = unknown */
     u32 null_var;     /* LUT: b8 table of NULL flags, or NO_VAR */
     u32 fault_var;    /* LUT: b8 table of fault numbers (faults are kept, not raised), or NO_VAR */
+};
+
+/* EXPLAIN ANALYZE: the rows that reach opcode `op` are what the plan's operator `rel` gave. */
+struct row_mark {
+    u32 op;
+    u32 rel;
 };
 
 struct pipeline {
@@ -86,6 +110,8 @@ struct pipeline {
     struct sink *sinks;
     u32 prune_count;
     struct prune *prunes;
+    u32 mark_count;
+    struct row_mark *marks; /* in the order of their opcodes */
 };
 
 enum var_kind { VAR_ROWS, VAR_AGG, VAR_INDEX, VAR_LUT, VAR_INTERN };
@@ -97,6 +123,7 @@ struct var {
     u8 *kinds;       /* enum kind of every column */
     u32 *dicts;      /* as in struct reg, per column; NULL = none */
     u32 rows_var;    /* INDEX: the rows it points into */
+    b8 set;          /* INDEX: which keys there are is all it knows */
     u8 lut_kind;     /* LUT */
     i64 const_rows;  /* ROWS: rows it holds from the start, of literals: exec_open materialises them */
     u32 *const_lits; /* const_rows x col_count literals, row-major; NO_LIT = NULL */
@@ -110,7 +137,29 @@ struct dict_ref {
     u32 values; /* derived or interned: the VAR_INTERN that holds the strings */
 };
 
-enum step_kind { STEP_PIPELINE, STEP_BUILD, STEP_SORT, STEP_RANK, STEP_RESULT, STEP_LIMIT };
+/* One column that WINDOW appends. A WORD is a word of an aggregation state (agg.def), over the frame; TEXT is
+ * string_agg. */
+enum window_form { WINDOW_FUNC, WINDOW_WORD, WINDOW_TEXT };
+struct window_fn {
+    u8 form;                     /* enum window_form */
+    u8 func;                     /* FUNC: enum window_func; WORD: enum word_op */
+    u8 mode, from, to, exclude;  /* the frame: enum frame_mode, bound, bound, frame_exclude */
+    u32 from_lit, to_lit;        /* ROWS, GROUPS with BEFORE or AFTER: i64 literal, the distance */
+    u32 from_col, to_col, key;   /* RANGE with BEFORE or AFTER: columns of the bound and of what it bounds */
+    u32 args[3];                 /* columns of src; NO_VAR */
+    i32 position;
+};
+
+enum step_kind {
+    STEP_PIPELINE,
+    STEP_BUILD,
+    STEP_SORT,
+    STEP_RANK,
+    STEP_RESULT,
+    STEP_LIMIT,
+    STEP_WINDOW,
+    STEP_FOLD
+};
 struct sort_key {
     u32 col; /* of the sorted variable */
     b8 descending;
@@ -123,6 +172,10 @@ struct step {
     /* BUILD: dst = index over src, key column `col` (i64, within key_range). SORT: src in place; limit
      * (-1 = all) says that only so many first rows are wanted. LIMIT: dst = rows [offset, offset + limit) of src.
      * RANK: dst = LUT (i32) code -> position in byte order, of dictionary `dict`; dst2 = its inverse.
+     * WINDOW: src is sorted by `keys`, the first part_count of which partition it; dst = its columns and one
+     * for every window_fn. FOLD: src is sorted by column `col` (i64) and then as the aggregate asks; dst = one row
+     * for every value of it: that value, and the aggregate `fold` (enum agg) of columns args; distinct: of
+     * neighbours that are equal the first counts.
      * RESULT: src is the answer: rows [offset, offset + limit), first `col_count` columns. */
     u32 src, dst, dst2;
     u32 col;
@@ -130,6 +183,13 @@ struct step {
     struct range key_range;
     u32 key_count;
     struct sort_key *keys;
+    u32 part_count;
+    u32 window_count;
+    struct window_fn *windows;
+    u8 fold;
+    b8 distinct;
+    u32 args[2];
+    i32 position;
     i64 offset, limit; /* limit -1 = all; literals when offset_lit / limit_lit != NO_LIT */
     u32 offset_lit, limit_lit;
     u32 col_count;
@@ -181,6 +241,7 @@ struct program {
     struct block *blocks;
     u32 guard_count;
     struct guard *guards;
+    u32 rel_count; /* operators of the plan, which marks number */
     u32 col_count; /* of the result */
     struct program_col *cols;
 };

@@ -133,7 +133,16 @@ static void add_control(struct piece *out, const struct program *program,
         break;
     case OP_PROBE:
     case OP_MATCH:
+    case OP_EACH:
         add(out, "v%u with key r%u", op->imm, op->a);
+        if (op->b != NO_REG) {
+            add(out, " where r%u", op->b);
+        }
+        add(out, "%s%s", probe_flags(op) & PROBE_OUTER ? ", outer" : "",
+            probe_flags(op) & PROBE_SINGLE ? ", single" : "");
+        break;
+    case OP_ANY:
+        add(out, "r%u%s", op->a, probe_flags(op) & PROBE_SINGLE ? ", single" : "");
         break;
     case OP_INTERN:
         add(out, "v%u number of r%u%s", op->imm, op->a, op->b == 1 ? ", find" : "");
@@ -147,6 +156,9 @@ static void add_control(struct piece *out, const struct program *program,
     case OP_FROUND:
         add(out, "r%u .. r%u, %u bits apart, from 2^", op->a, op->a + op->b - 1, op->c);
         add_literal(out, program, op->imm);
+        break;
+    case OP_VARIANCE:
+        add(out, "r%u .. r%u, %u words of the sum", op->a, op->a + op->b - 1, op->c);
         break;
     case OP_EMIT:
         add(out, "sink %u", op->imm);
@@ -233,9 +245,9 @@ static void print_ops(struct text *out, const struct program *program,
     i32 depth = 0;
     for (u32 pc = 0; pc < pipe->op_count; pc++) {
         u16 code = pipe->ops[pc].code;
-        depth -= code == OP_END && depth > 0;
+        depth -= (code == OP_END || code == OP_ANY) && depth > 0;
         print_op(out, program, pipe, pc, depth);
-        depth += code == OP_WHEN || code == OP_MATCH || code == OP_TRY;
+        depth += code == OP_WHEN || code == OP_MATCH || code == OP_EACH || code == OP_TRY;
     }
 }
 
@@ -254,6 +266,10 @@ static void print_source(struct text *out, const struct program *program,
         break;
     case SOURCE_DICT:
         add(&p, "dictionary d%u", source->ref);
+        break;
+    case SOURCE_SERIES:
+        add(&p, "series of ");
+        add_var(&p, program, source->ref);
         break;
     }
     for (u32 i = 0; i < source->col_count; i++) {
@@ -316,9 +332,16 @@ static void print_sink(struct text *out, const struct program *program, const st
     };
     const struct sink *sink = &pipe->sinks[number];
     struct piece p = {.len = 0};
-    static const char *const kinds[] = {"rows", "groups", "table"};
-    add(&p, "%s into ", sink->kind <= SINK_LUT ? kinds[sink->kind] : "?");
+    static const char *const kinds[] = {"rows", "groups", "table", "marks"};
+    add(&p, "%s into ", sink->kind <= SINK_MARK ? kinds[sink->kind] : "?");
     add_var(&p, program, sink->var);
+    if (sink->append) {
+        add(&p, ", appended");
+    }
+    if (sink->kind == SINK_MARK) {
+        add(&p, " at row ");
+        add_reg(&p, pipe, sink->key);
+    }
     if (sink->kind == SINK_AGG && sink->key != NO_REG) {
         add(&p, " by ");
         add_reg(&p, pipe, sink->key);
@@ -389,6 +412,43 @@ static void add_limits(struct piece *p, const struct program *program, const str
     }
 }
 
+static void add_keys(struct piece *p, const struct sort_key *keys, u32 count, const char *first) {
+    for (u32 i = 0; i < count; i++) {
+        add(p, "%scolumn %u%s%s", i ? ", " : first, keys[i].col, keys[i].descending ? " desc" : "",
+            keys[i].nulls_first ? " nulls first" : "");
+    }
+}
+
+/* One line a function, below the step's own. */
+static void print_windows(struct text *out, const struct step *step) {
+    static const char *const words[] = {
+#define X(A, name, identity, expr) #name,
+        WF_WORDS(X, )
+#undef X
+    };
+    static const char *const funcs[] = {
+#define X(A, name, text, fewest, most, doc) text,
+        WF_WINDOWS(X, )
+#undef X
+    };
+    static const char *const modes[] = {"rows", "range", "groups"};
+    static const char *const bounds[] = {"unbounded preceding", "preceding", "current row",
+                                         "following", "unbounded following"};
+    for (u32 i = 0; i < step->window_count; i++) {
+        const struct window_fn *fn = &step->windows[i];
+        struct piece p = {.len = 0};
+        add(&p, "%s",
+            fn->form == WINDOW_FUNC   ? funcs[fn->func]
+            : fn->form == WINDOW_WORD ? words[fn->func]
+                                      : "string_agg");
+        for (u32 a = 0; a < 3 && fn->args[a] != NO_VAR; a++) {
+            add(&p, "%scolumn %u", a ? ", " : " of ", fn->args[a]);
+        }
+        add(&p, ", %s %s to %s", modes[fn->mode], bounds[fn->from], bounds[fn->to]);
+        text_print(out, "              %s\n", p.text);
+    }
+}
+
 static void print_primitive(struct text *out, const struct program *program,
                             const struct step *step) {
     struct piece p = {.len = 0};
@@ -406,11 +466,7 @@ static void print_primitive(struct text *out, const struct program *program,
     case STEP_SORT:
         add(&p, "sort      ");
         add_var(&p, program, step->src);
-        for (u32 i = 0; i < step->key_count; i++) {
-            const struct sort_key *key = &step->keys[i];
-            add(&p, "%scolumn %u%s%s", i ? ", " : " by ", key->col, key->descending ? " desc" : "",
-                key->nulls_first ? " nulls first" : "");
-        }
+        add_keys(&p, step->keys, step->key_count, " by ");
         if (step->limit >= 0) {
             add(&p, ", first %lld", step->limit);
         }
@@ -434,10 +490,33 @@ static void print_primitive(struct text *out, const struct program *program,
         add(&p, ", %u column%s", step->col_count, step->col_count == 1 ? "" : "s");
         add_limits(&p, program, step);
         break;
+    case STEP_WINDOW:
+        add(&p, "window    ");
+        add_var(&p, program, step->dst);
+        add(&p, " over ");
+        add_var(&p, program, step->src);
+        add_keys(&p, step->keys, step->part_count, " partition ");
+        add_keys(&p, step->keys + step->part_count, step->key_count - step->part_count, " order ");
+        break;
+    case STEP_FOLD: {
+        static const char *const aggs[] = {
+#define X(A, name, text, arguments, how, doc) text,
+            WF_AGGS(X, )
+#undef X
+        };
+        add(&p, "fold      ");
+        add_var(&p, program, step->dst);
+        add(&p, " from ");
+        add_var(&p, program, step->src);
+        add(&p, " by column %u: %s%s of column %u", step->col, aggs[step->fold],
+            step->distinct ? " distinct" : "", step->args[0]);
+        break;
+    }
     case STEP_PIPELINE:
         break;
     }
     text_print(out, "    %s\n", p.text);
+    print_windows(out, step);
 }
 
 static void print_var(struct text *out, const struct program *program, u32 number) {
@@ -452,7 +531,7 @@ static void print_var(struct text *out, const struct program *program, u32 numbe
                                                     : kind_names[var->kinds[i]]);
         }
     } else if (var->kind == VAR_INDEX) {
-        add(&p, "into v%u", var->rows_var);
+        add(&p, "into v%u%s", var->rows_var, var->set ? ", a set" : "");
     } else if (var->kind == VAR_LUT) {
         add(&p, "of %s", kind_names[var->lut_kind]);
     }

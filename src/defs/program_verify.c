@@ -83,6 +83,8 @@ static wf_status check_load(struct check *c, const struct op *op) {
         kind = c->program->vars[source->ref].kinds[source->cols[op->imm]];
     } else if (source->kind == SOURCE_DICT) {
         kind = KIND_STR;
+    } else if (source->kind == SOURCE_SERIES) {
+        kind = KIND_I64;
     }
     return check_write(c, op, kind);
 }
@@ -99,14 +101,16 @@ static wf_status check_fround(struct check *c, const struct op *op) {
     NEED(op->imm < c->program->lit_count, "a literal that does not exist is named");
     u8 lit_kind = c->program->lit_kinds[op->imm];
     NEED(lit_kind == KIND_I32 || lit_kind == KIND_I64, "a literal has the wrong kind");
-    NEED(op->c >= 1 && op->c <= 63, "words are too far apart");
+    bool sum = op->code == OP_FROUND;
+    NEED(!sum || (op->c >= 1 && op->c <= 63), "words are too far apart");
+    NEED(sum || op->c < op->b, "a sum has more words than there are");
     NEED(op->b > 0 && (u32)op->a + op->b <= c->pipe->reg_count, "too many words are rounded");
     for (u32 i = 0; i < op->b; i++) {
         TRY(check_read(c, (u16)(op->a + i), KIND_I64));
     }
     NEED(op->dst < c->pipe->reg_count, "the result is no register");
     u8 kind = c->pipe->regs[op->dst].kind;
-    NEED(kind == KIND_F32 || kind == KIND_F64, "the result has the wrong kind");
+    NEED(kind == KIND_F64 || kind == (sum ? KIND_F32 : KIND_I128), "the result has the wrong kind");
     return check_write(c, op, kind);
 }
 
@@ -151,14 +155,24 @@ static wf_status check_control(struct check *c, const struct op *op) {
         return check_read(c, op->a, KIND_B8);
     case OP_PROBE:
     case OP_MATCH:
+    case OP_EACH:
         TRY(check_read(c, op->a, KIND_I64));
         TRY(check_var_read(c, op->imm, MASK_INDEX));
+        if (op->b != NO_REG) {
+            TRY(check_read(c, op->b, KIND_B8));
+        }
+        NEED(probe_flags(op) <= (PROBE_OUTER | PROBE_SINGLE), "a probe of unknown flags");
+        NEED(op->code == OP_PROBE || !c->program->vars[op->imm].set, "rows of a set are asked for");
+        return check_write(c, op, KIND_I64);
+    case OP_ANY:
+        TRY(check_read(c, op->a, KIND_I64));
         return check_write(c, op, KIND_I64);
     case OP_INTERN:
     case OP_INTERN2:
     case OP_UNPAIR:
         return check_intern(c, op);
     case OP_FROUND:
+    case OP_VARIANCE:
         return check_fround(c, op);
     case OP_EMIT:
         NEED(op->imm < c->pipe->sink_count, "a sink that does not exist is named");
@@ -210,8 +224,19 @@ static wf_status check_agg_sink(struct check *c, const struct sink *sink) {
     return ERR_OK;
 }
 
+static wf_status check_mark_sink(struct check *c, const struct sink *sink) {
+    TRY(check_var(c, sink->var, 1 << VAR_ROWS));
+    TRY(check_var_read(c, sink->rows_var, MASK_ROWS));
+    const struct var *var = &c->program->vars[sink->var];
+    NEED(var->col_count == 1 && var->kinds[0] == KIND_B8, "marks are not one column of b8");
+    return check_read(c, sink->key, KIND_I64);
+}
+
 static wf_status check_sink(struct check *c, const struct sink *sink) {
-    NEED(sink->kind <= SINK_LUT, "a sink of unknown kind");
+    NEED(sink->kind <= SINK_MARK, "a sink of unknown kind");
+    if (sink->kind == SINK_MARK) {
+        return check_mark_sink(c, sink);
+    }
     return sink->kind == SINK_AGG ? check_agg_sink(c, sink) : check_rows_sink(c, sink);
 }
 
@@ -232,6 +257,11 @@ static wf_status check_source(struct check *c) {
     case SOURCE_DICT:
         NEED(source->ref < c->program->dict_count,
              "a dictionary that does not exist is the source");
+        limit = 1;
+        break;
+    case SOURCE_SERIES:
+        TRY(check_var_read(c, source->ref, 1 << VAR_ROWS));
+        NEED(c->program->vars[source->ref].col_count == 3, "a series needs three numbers");
         limit = 1;
         break;
     default:
@@ -275,18 +305,25 @@ static wf_status check_scalar(struct check *c, const struct op *op) {
     return check_write(c, op, info->result);
 }
 
-static bool shapes_rows(u16 code) {
-    return code == OP_FILTER || code == OP_PROBE || code == OP_MATCH || code == OP_EMIT;
+static bool shapes_rows(const struct op *op) {
+    u16 code = op->code;
+    return code == OP_FILTER || (code == OP_PROBE && probe_flags(op) != PROBE_OUTER) ||
+           code == OP_MATCH || code == OP_EMIT || code == OP_EACH || code == OP_ANY;
 }
 
 static wf_status check_body(struct check *c) {
     u32 depth = 0;
+    b8 each = 0;
     b8 *emitted = NEW_ARRAY(c->arena, b8, c->pipe->sink_count + 1);
     for (c->pc = 0; c->pc < c->pipe->op_count; c->pc++) {
         const struct op *op = &c->pipe->ops[c->pc];
         NEED(op->code < OP_COUNT, "an opcode of unknown code");
-        NEED(!depth || !shapes_rows(op->code), "rows change between WHEN and END");
+        NEED(!depth || !shapes_rows(op), "rows change between WHEN and END");
         NEED(op->code != OP_END || depth > 0, "END without WHEN");
+        NEED(!each || op->code == OP_ANY || op->code == OP_FILTER || !shapes_rows(op),
+             "rows change between EACH and ANY");
+        NEED(op->code != OP_ANY || each, "ANY without EACH");
+        each = op->code == OP_EACH || (each && op->code != OP_ANY);
         depth += op->code == OP_WHEN || op->code == OP_TRY;
         depth -= op->code == OP_END;
         if (op_infos[op->code].flags & OP_CONTROL) {
@@ -300,6 +337,7 @@ static wf_status check_body(struct check *c) {
     }
     c->pc = NO_VAR;
     NEED(depth == 0, "WHEN without END");
+    NEED(!each, "EACH without ANY");
     NEED(c->pipe->sink_count > 0, "a pipeline without a sink");
     for (u32 i = 0; i < c->pipe->sink_count; i++) {
         const struct sink *sink = &c->pipe->sinks[i];
@@ -326,6 +364,39 @@ static wf_status check_pipeline(struct check *c) {
 static wf_status check_literal_limit(struct check *c, u32 lit) {
     NEED(lit == NO_LIT || lit < c->program->lit_count, "a literal that does not exist is named");
     NEED(lit == NO_LIT || c->program->lit_kinds[lit] == KIND_I64, "a limit's literal is not i64");
+    return ERR_OK;
+}
+
+static wf_status check_window_fn(struct check *c, const struct step *step,
+                                 const struct window_fn *fn) {
+    u32 cols = c->program->vars[step->src].col_count;
+    const u32 named[6] = {fn->from_col, fn->to_col, fn->key, fn->args[0], fn->args[1], fn->args[2]};
+    for (u32 i = 0; i < 6; i++) {
+        NEED(named[i] == NO_VAR || named[i] < cols, "a window of a column that does not exist");
+    }
+    TRY(check_literal_limit(c, fn->from_lit));
+    TRY(check_literal_limit(c, fn->to_lit));
+    NEED(fn->form != WINDOW_FUNC || fn->func < WINDOW_END, "a window function of unknown number");
+    NEED(fn->form != WINDOW_WORD || fn->func < WORD_COUNT, "a window's word has no operation");
+    NEED(fn->form <= WINDOW_TEXT, "a window of unknown form");
+    return ERR_OK;
+}
+
+static wf_status check_window(struct check *c, const struct step *step) {
+    const struct program *program = c->program;
+    TRY(check_var_read(c, step->src, 1 << VAR_ROWS));
+    TRY(check_var(c, step->dst, 1 << VAR_ROWS));
+    u32 cols = program->vars[step->src].col_count;
+    NEED(program->vars[step->dst].col_count == cols + step->window_count,
+         "a window's columns differ from its variable's");
+    NEED(step->part_count <= step->key_count, "a window has fewer keys than partitions");
+    for (u32 i = 0; i < step->key_count; i++) {
+        NEED(step->keys[i].col < cols, "a window's key does not exist");
+    }
+    for (u32 i = 0; i < step->window_count; i++) {
+        TRY(check_window_fn(c, step, &step->windows[i]));
+    }
+    c->vars_set[step->dst] = 1;
     return ERR_OK;
 }
 
@@ -365,6 +436,21 @@ static wf_status check_primitive(struct check *c, const struct step *step) {
         TRY(check_literal_limit(c, step->limit_lit));
         NEED(program->vars[step->dst].col_count == program->vars[step->src].col_count,
              "a limit changes the columns");
+        c->vars_set[step->dst] = 1;
+        return ERR_OK;
+    case STEP_WINDOW:
+        return check_window(c, step);
+    case STEP_FOLD:
+        TRY(check_var_read(c, step->src, 1 << VAR_ROWS));
+        TRY(check_var(c, step->dst, 1 << VAR_ROWS));
+        NEED(step->col < program->vars[step->src].col_count &&
+                 program->vars[step->src].kinds[step->col] == KIND_I64,
+             "a group's column is not i64");
+        NEED(program->vars[step->dst].col_count == 2, "a fold makes two columns");
+        for (u32 i = 0; i < 2; i++) {
+            NEED(step->args[i] == NO_VAR || step->args[i] < program->vars[step->src].col_count,
+                 "a fold of a column that does not exist");
+        }
         c->vars_set[step->dst] = 1;
         return ERR_OK;
     case STEP_RESULT:

@@ -26,6 +26,11 @@ void build_label(struct builder *b, const char *name) {
     text_print(&b->label, "%s%s", b->label.len > 0 ? ", " : "", name);
 }
 
+void build_row_mark(struct builder *b, const struct rel *rel) {
+    struct row_mark mark = {(u32)b->ops.count, rel->number};
+    VEC_PUSH(b->l->arena, &b->marks, mark);
+}
+
 u32 build_source_col(struct builder *b, u32 col) {
     for (i64 i = 0; i < b->cols.count; i++) {
         if (b->cols.items[i] == col) {
@@ -197,7 +202,7 @@ u16 build_ctl_new(struct builder *b, struct op op, enum kind kind, struct range 
         return 0;
     }
     op.dst = build_reg(b, kind, range, dict);
-    push_op(b, op, op.code == OP_FROUND);
+    push_op(b, op, ctl_may_fault(&op));
     if (op.code == OP_LOAD) {
         b->infos.items[op.dst].load_col = op.imm + 1;
     }
@@ -502,6 +507,23 @@ u16 build_try_end(struct builder *b, struct scope scope) {
     }
     remove_op(b, scope.op);
     return NO_REG;
+}
+
+struct scope build_each(struct builder *b, struct op op, u16 *out_row) {
+    struct scope scope = {0, b->cses.count, 0};
+    *out_row = build_ctl_new(b, op, KIND_I64, range_exact(-1, ((i128)1 << 32) - 1), 0);
+    b->depth++;
+    return scope;
+}
+
+u16 build_any(struct builder *b, struct scope scope, u16 row, u16 flags) {
+    b->depth--;
+    if (b->l->status) {
+        return 0;
+    }
+    cse_cut(b, scope.cse);
+    struct op op = {.code = OP_ANY, .a = row, .b = NO_REG, .c = flags};
+    return build_ctl_new(b, op, KIND_I64, range_exact(-1, ((i128)1 << 32) - 1), 0);
 }
 
 u32 build_sink(struct builder *b, struct sink sink) {

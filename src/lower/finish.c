@@ -22,7 +22,7 @@ static void sink_uses(const struct uses *u, struct sink *sink) {
         use(u, &sink->cols[i].reg);
         use(u, &sink->cols[i].null_reg);
     }
-    if (sink->kind == SINK_AGG) {
+    if (sink->kind == SINK_AGG || sink->kind == SINK_MARK) {
         use(u, &sink->key);
         for (u32 i = 0; i < sink->word_count; i++) {
             use(u, &sink->word_regs[i]);
@@ -43,7 +43,8 @@ static void op_uses(const struct uses *u, struct op *op, struct sink *sinks) {
     case OP_EMIT:
         sink_uses(u, &sinks[op->imm]);
         break;
-    case OP_FROUND: {
+    case OP_FROUND:
+    case OP_VARIANCE: {
         u16 first = op->a;
         for (u16 i = op->b; i-- > 0;) { /* the first one last: it becomes the new `a` */
             u16 reg = (u16)(first + i);
@@ -53,9 +54,9 @@ static void op_uses(const struct uses *u, struct op *op, struct sink *sinks) {
         break;
     }
     case OP_INTERN2:
-        use(u, &op->a);
-        use(u, &op->b);
-        break;
+    case OP_PROBE:
+    case OP_MATCH:
+    case OP_EACH:
     case OP_LUT:
         use(u, &op->a);
         use(u, &op->b);
@@ -81,10 +82,14 @@ static void renumber(void *arg, u16 *reg) {
 }
 
 static bool is_root(const struct builder *b, i64 i) {
-    switch (b->ops.items[i].code) {
-    case OP_FILTER:
+    const struct op *op = &b->ops.items[i];
+    switch (op->code) {
     case OP_PROBE:
+        return probe_flags(op) != PROBE_OUTER;
+    case OP_FILTER:
     case OP_MATCH:
+    case OP_EACH:
+    case OP_ANY:
     case OP_EMIT:
     case OP_WHEN:
     case OP_TRY:
@@ -141,7 +146,7 @@ struct sinking {
     i64 *op_of; /* register -> opcode that defines it, + 1 */
     i64 *place; /* per opcode: the one it goes right before; its own number when it stays */
     i64 now;    /* opcode whose operands are being looked at */
-    i64 *outer; /* per opcode: the WHEN around it, -1 outside */
+    i64 *outer; /* per opcode: the WHEN or EACH around it, -1 outside */
 };
 
 static bool is_load(u16 code) {
@@ -178,11 +183,12 @@ static i64 *sink_loads(struct builder *b, const u8 *keep) {
     i64 when = -1;
     for (i64 i = 0; i < count; i++) {
         const struct op *op = &b->ops.items[i];
-        if (keep[i] && op->code == OP_END) {
+        if (keep[i] && (op->code == OP_END || op->code == OP_ANY)) {
             when = s.outer[when];
         }
         s.outer[i] = when;
-        when = keep[i] && (op->code == OP_WHEN || op->code == OP_TRY) ? i : when;
+        bool opens = op->code == OP_WHEN || op->code == OP_EACH || op->code == OP_TRY;
+        when = keep[i] && opens ? i : when;
         s.place[i] = i;
         if (op->dst != NO_REG) {
             s.op_of[op->dst] = i + 1;
@@ -247,8 +253,18 @@ static void copy_ops(struct builder *b, const u8 *keep, const u8 *live, struct p
             copy_op(b, &u, b->consts.items[i], pipe);
         }
     }
-    for (i64 i = 0; i < count; i++) {
-        copy_op(b, &u, b->ops.items[order[i]], pipe);
+    pipe->marks = NEW_ARRAY(arena, struct row_mark, b->marks.count + 1);
+    for (i64 i = 0; i <= count; i++) {
+        /* Loads move down to their readers: a mark stands before the first opcode made after it. */
+        while (pipe->mark_count < b->marks.count &&
+               (i == count || b->marks.items[pipe->mark_count].op <= order[i])) {
+            pipe->marks[pipe->mark_count] =
+                (struct row_mark){pipe->op_count, b->marks.items[pipe->mark_count].rel};
+            pipe->mark_count++;
+        }
+        if (i < count) {
+            copy_op(b, &u, b->ops.items[order[i]], pipe);
+        }
     }
 }
 

@@ -137,16 +137,21 @@ static u16 wide_number(struct builder *b, u32 interner, u16 reg, bool find_only)
     return build_ctl(b, op, KIND_I32, range_exact(find_only ? -1 : 0, I32_MAX), 0);
 }
 
-static void drop_absent(struct builder *b, u16 number) {
+static void drop_absent(struct builder *b, u16 number, u16 *valid) {
     u16 there = build_op(b, OP_GE_I32, number, build_i32(b, 0), NO_REG, range_bool());
-    build_plain(b, OP_FILTER, there, 0);
+    if (valid) {
+        *valid = *valid == NO_REG ? there : build_and(b, *valid, there);
+    } else {
+        build_plain(b, OP_FILTER, there, 0);
+    }
 }
 
 /* A field as an exact register in [0, 2^bits), or the raw 64-bit word. */
 static u16 field_reg(struct builder *b, const struct key_field *f, const struct value *values,
-                     i32 i, bool find_only) {
+                     i32 i, bool find_only, u16 *valid) {
     if (f->form == FIELD_NULL) {
-        return build_kind(b, values[f->source].null, KIND_I32);
+        u16 null = values[f->source].null;
+        return null == NO_REG ? build_i32(b, 0) : build_kind(b, null, KIND_I32);
     }
     struct value v = values[i];
     u16 reg = v.reg;
@@ -171,8 +176,11 @@ static u16 field_reg(struct builder *b, const struct key_field *f, const struct 
         break;
     }
     bool numbered = f->form == FIELD_WIDE || (f->form == FIELD_CODE && f->interner);
-    if (find_only && numbered) {
-        drop_absent(b, reg);
+    if (find_only && numbered && v.null != NO_REG && f->nullable) { /* NULL is never absent */
+        u16 zero = build_int(b, reg_kind(b, reg), 0);
+        drop_absent(b, lower_guard(b, reg, v.null, zero), valid);
+    } else if (find_only && numbered) {
+        drop_absent(b, reg, valid);
     }
     if (b->l->status) {
         return 0;
@@ -217,7 +225,7 @@ static bool is_fixed(const struct key_field *f) {
 }
 
 u16 key_pack(struct builder *b, const struct key_layout *layout, const struct value *values,
-             bool find_only) {
+             bool find_only, u16 *valid) {
     u16 chain = NO_REG;
     i32 at = 0;
     for (u32 word = 0; word < (u32)layout->word_count && !b->l->status; word++) {
@@ -228,7 +236,7 @@ u16 key_pack(struct builder *b, const struct key_layout *layout, const struct va
             if (is_fixed(f)) {
                 continue;
             }
-            u16 reg = field_reg(b, f, values, at, find_only);
+            u16 reg = field_reg(b, f, values, at, find_only, valid);
             acc = acc == NO_REG ? reg : append_field(b, acc, bits, reg, f->bits);
             bits += f->bits;
         }
@@ -244,7 +252,7 @@ u16 key_pack(struct builder *b, const struct key_layout *layout, const struct va
                         .imm = layout->pairs[word]};
         chain = build_ctl(b, op, KIND_I32, range_exact(find_only ? -1 : 0, I32_MAX), 0);
         if (find_only) {
-            drop_absent(b, chain);
+            drop_absent(b, chain, valid);
         }
     }
     return b->l->status ? 0 : build_kind(b, chain, KIND_I64);
@@ -389,9 +397,37 @@ static struct value not_null(struct builder *b, struct value v) {
     return v;
 }
 
+static struct value left_key(struct join_keys *k, struct builder *left, struct value x, bool safe) {
+    if (safe || x.null == NO_REG || left->l->status) {
+        return x;
+    }
+    if (!k->keep_left) {
+        return not_null(left, x);
+    }
+    u16 there = build_not(left, x.null);
+    k->valid = k->valid == NO_REG ? there : build_and(left, k->valid, there);
+    x.null = NO_REG;
+    return x;
+}
+
+static struct value right_key(struct join_keys *k, struct builder *right, struct value y,
+                              bool safe) {
+    if (safe || y.null == NO_REG || right->l->status) {
+        return y;
+    }
+    if (!k->keep_right) {
+        return not_null(right, y);
+    }
+    k->right_null = build_null_or(right, k->right_null, y.null);
+    y.null = NO_REG;
+    return y;
+}
+
 static struct key_field join_field(struct lower *l, struct builder *left, struct value x,
                                    struct builder *right, struct value y, struct type type) {
-    struct key_field f = {.kind = right->regs.items[y.reg].kind, .source = -1};
+    struct key_field f = {.kind = right->regs.items[y.reg].kind,
+                          .nullable = x.null != NO_REG || y.null != NO_REG,
+                          .source = -1};
     f.range = range_union(reg_range(left, x.reg), reg_range(right, y.reg));
     if (type_kind(type) == KIND_STR) {
         f.form = FIELD_CODE;
@@ -426,12 +462,15 @@ void key_join_prepare(struct join_keys *k, struct builder *left, struct builder 
     k->right = NEW_ARRAY(l->arena, struct value, count * 2 + 1);
     k->layout.fields = NEW_ARRAY(l->arena, struct key_field, count + 1);
     k->layout.count = count;
+    k->valid = NO_REG;
+    k->right_null = NO_REG;
     for (i32 i = 0; i < count && !l->status; i++) {
         struct type tx = rel->left_keys.items[i]->type;
         struct type ty = rel->right_keys.items[i]->type;
         i32 scale = MAX_OF(key_scale(tx), key_scale(ty));
-        struct value x = not_null(left, lower_expr(left, rel->left_keys.items[i]));
-        struct value y = not_null(right, lower_expr(right, rel->right_keys.items[i]));
+        bool safe = i < rel->null_safe.count && rel->null_safe.items[i];
+        struct value x = left_key(k, left, lower_expr(left, rel->left_keys.items[i]), safe);
+        struct value y = right_key(k, right, lower_expr(right, rel->right_keys.items[i]), safe);
         x.reg = lower_order(left, x.reg, tx);
         y.reg = lower_order(right, y.reg, ty);
         x.reg = lower_scale(left, x.reg, key_scale(tx), scale);
@@ -447,7 +486,8 @@ void key_join_prepare(struct join_keys *k, struct builder *left, struct builder 
     }
     const struct key_field *first = &k->layout.fields[0];
     bool exact = first->form == FIELD_EXACT || (first->form == FIELD_CODE && !first->interner);
-    k->raw = count == 1 && exact && range_within(first->range, range_exact(I64_MIN, I64_MAX));
+    k->raw = count == 1 && exact && !first->nullable &&
+             range_within(first->range, range_exact(I64_MIN, I64_MAX));
     if (k->raw) {
         k->range = reg_range(right, k->right[0].reg);
         return;
@@ -460,7 +500,7 @@ void key_join_prepare(struct join_keys *k, struct builder *left, struct builder 
     }
 }
 
-u16 key_join_pack(struct builder *b, const struct join_keys *k, bool is_left) {
+u16 key_join_pack(struct builder *b, struct join_keys *k, bool is_left) {
     const struct value *values = is_left ? k->left : k->right;
     if (b->l->status || k->layout.count == 0) {
         return b->l->status ? 0 : build_int(b, KIND_I64, 0);
@@ -468,5 +508,5 @@ u16 key_join_pack(struct builder *b, const struct join_keys *k, bool is_left) {
     if (k->raw) {
         return build_kind(b, values[0].reg, KIND_I64);
     }
-    return key_pack(b, &k->layout, values, is_left);
+    return key_pack(b, &k->layout, values, is_left, is_left && k->keep_left ? &k->valid : NULL);
 }

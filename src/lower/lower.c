@@ -165,7 +165,7 @@ static void touch(struct lower *l, u32 var, u32 step) {
 }
 
 static void touch_pipeline(struct lower *l, const struct pipeline *pipe, u32 step) {
-    if (pipe->source.kind == SOURCE_VAR) {
+    if (pipe->source.kind == SOURCE_VAR || pipe->source.kind == SOURCE_SERIES) {
         touch(l, pipe->source.ref, step);
     }
     for (u32 i = 0; i < pipe->op_count; i++) {
@@ -178,6 +178,7 @@ static void touch_pipeline(struct lower *l, const struct pipeline *pipe, u32 ste
         case OP_LUT:
         case OP_PROBE:
         case OP_MATCH:
+        case OP_EACH:
         case OP_INTERN:
         case OP_INTERN2:
         case OP_UNPAIR:
@@ -190,6 +191,9 @@ static void touch_pipeline(struct lower *l, const struct pipeline *pipe, u32 ste
     for (u32 i = 0; i < pipe->sink_count; i++) {
         const struct sink *sink = &pipe->sinks[i];
         touch(l, sink->var, step);
+        if (sink->kind == SINK_MARK) {
+            touch(l, sink->rows_var, step);
+        }
         if (sink->kind == SINK_LUT) {
             touch(l, sink->null_var, step);
             touch(l, sink->fault_var, step);

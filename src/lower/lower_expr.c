@@ -1,5 +1,4 @@
-/* lower_expr.c: expressions to opcodes: columns, literals, three-valued logic, CASE, IN, and
- * conditions.
+/* lower_expr.c: expressions to opcodes: columns, literals, three-valued logic, CASE.
  *
  * Every value is a register plus an optional NULL register; booleans hold 0 where they are NULL, so
  * that a filter takes the value as it is. Branches are all evaluated and combined by selections;
@@ -90,7 +89,7 @@ static struct value load(struct builder *b, const struct binding *bind) {
     struct op op = {.code = from_var ? OP_LOADV : OP_LOAD,
                     .a = from_var ? bind->row_reg : (u16)NO_REG,
                     .b = from_var ? (u16)bind->var : (u16)NO_REG,
-                    .c = NO_REG,
+                    .c = bind->outer ? 1 : NO_REG,
                     .imm = bind->col};
     v.reg = build_ctl(b, op, (enum kind)bind->reg_kind, bind->range, bind->dict);
     if (bind->nullable) {
@@ -143,7 +142,7 @@ static struct value and_values(struct builder *b, struct value x, struct value y
     return r;
 }
 
-static struct value or_values(struct builder *b, struct value x, struct value y) {
+struct value lower_or_values(struct builder *b, struct value x, struct value y) {
     struct value r = {build_or(b, x.reg, y.reg), NO_REG};
     u16 nulls = build_null_or(b, x.null, y.null);
     if (nulls != NO_REG) {
@@ -181,7 +180,7 @@ static struct value lower_or(struct builder *b, const struct expr *expr) {
         struct scope scope = build_when(b, build_not(b, acc.reg));
         struct value next = lower_expr(b, expr->args[i]);
         build_end(b, scope); /* where it was not evaluated, acc is 1 and decides */
-        acc = or_values(b, acc, next);
+        acc = lower_or_values(b, acc, next);
     }
     return acc;
 }
@@ -209,33 +208,9 @@ static struct value lower_is_null(struct builder *b, const struct expr *expr) {
     return (struct value){v.null == NO_REG ? build_bool(b, false) : v.null, NO_REG};
 }
 
-static struct value lower_in(struct builder *b, const struct expr *expr) {
-    struct type type = expr->args[0]->type;
-    struct value x = lower_expr(b, expr->args[0]);
-    struct value acc = {build_bool(b, false), NO_REG};
-    for (i32 i = 1; i < expr->arg_count && !b->l->status; i++) {
-        const struct expr *item = expr->args[i];
-        bool apart = i > 1 && item->kind != EXPR_CONST; /* might raise: as the right side of OR */
-        if (build_is_bool(b, acc.reg, true)) {
-            break;
-        }
-        struct scope scope;
-        if (apart) {
-            scope = build_when(b, build_not(b, acc.reg));
-        }
-        struct value y = lower_expr(b, item);
-        struct value eq = lower_compare(b, FUNC_EQ, x, y, type, item->type);
-        if (apart) {
-            build_end(b, scope);
-        }
-        acc = i == 1 ? eq : or_values(b, acc, eq);
-    }
-    return acc;
-}
-
 /* choices */
 
-static void same_kind(struct builder *b, struct value *x, struct value *y) {
+void lower_same_kind(struct builder *b, struct value *x, struct value *y) {
     enum kind kx = reg_kind(b, x->reg);
     enum kind ky = reg_kind(b, y->reg);
     bool text = kx == KIND_STR || ky == KIND_STR || reg_dict(b, x->reg) || reg_dict(b, y->reg);
@@ -284,7 +259,7 @@ static struct value choose(struct builder *b, u16 cond, struct value v, bool v_m
     if (value_is_null(b, w)) {
         return choose_null(b, cond, v, v_masked);
     }
-    same_kind(b, &v, &w);
+    lower_same_kind(b, &v, &w);
     struct value r = {build_sel(b, cond, v.reg, w.reg), NO_REG};
     if (v.null != NO_REG && w.null != NO_REG) {
         r.null = build_sel(b, cond, v.null, w.null);

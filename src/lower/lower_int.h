@@ -21,6 +21,7 @@ struct binding {
     u8 kind;
     u8 reg_kind; /* SOURCE, VAR */
     b8 nullable;
+    b8 outer;    /* VAR: the row number may be -1 */
     u16 row_reg; /* VAR: row number */
     u32 var;
     u32 col; /* SOURCE: index into source.cols; VAR: column */
@@ -66,6 +67,22 @@ struct lut { /* a lookup table made already, for reuse */
     u32 result_dict;
 };
 
+struct shared { /* a subplan with several readers */
+    const struct rel *input;
+    i64 uses;
+    bool made;
+    u32 var; /* its rows, columns as input->out */
+};
+
+struct in_set { /* the constants of an IN list as a set made already */
+    const struct expr *expr;
+    u32 index;    /* of keys; NO_VAR: strings */
+    u32 interner; /* of strings */
+    i32 scale;    /* of keys that are decimals */
+    b8 has_null;
+    b8 *member; /* per item: it is in the set */
+};
+
 struct ranks { /* STEP_RANK made already */
     u32 dict;
     u32 rank_var, code_var;
@@ -90,6 +107,8 @@ struct lower {
     VEC(struct step) steps;
     VEC(struct lut) luts;
     VEC(struct ranks) ranks;
+    VEC(struct shared) shared;
+    VEC(struct in_set) in_sets;
     VEC(const struct rel *) cuts; /* operators after which a pipeline must end */
     const struct rel *wish;       /* next cut the register budget asks for */
     u32 rank;
@@ -107,7 +126,8 @@ struct builder {
     VEC(struct sink) sinks;
     VEC(struct prune) prunes;
     VEC(struct boundary) boundaries;
-    struct binding *binds; /* by plan column */
+    VEC(struct row_mark) marks; /* op: how many opcodes there were */
+    struct binding *binds;  /* by plan column */
     VEC(struct cse) cses;
     u32 *heads;
     u32 head_count;
@@ -173,6 +193,10 @@ bool build_end(struct builder *b, struct scope scope);
  * NO_REG when nothing in it can. */
 struct scope build_try(struct builder *b);
 u16 build_try_end(struct builder *b, struct scope scope);
+/* EACH … ANY around what is emitted in between: op is EACH, *out_row the match. build_any closes
+ * the scope and returns a match that came through, or -1. */
+struct scope build_each(struct builder *b, struct op op, u16 *out_row);
+u16 build_any(struct builder *b, struct scope scope, u16 row, u16 flags);
 /* Where a pipeline stands, to go back there. Nothing lowered in between may be remembered: callers
  * raise `depth` meanwhile. */
 struct mark {
@@ -185,6 +209,8 @@ void build_undo(struct builder *b, struct mark mark);
 u32 build_sink(struct builder *b, struct sink sink);
 struct step *build_finish(struct builder *b);
 void build_label(struct builder *b, const char *name);
+/* The rows at this point are what the operator gives. */
+void build_row_mark(struct builder *b, const struct rel *rel);
 static inline enum kind reg_kind(const struct builder *b, u16 reg) {
     return (enum kind)b->regs.items[reg].kind;
 }
@@ -200,10 +226,17 @@ i32 build_max_live(const struct pipeline *pipe);
 struct value lower_expr(struct builder *b, const struct expr *expr);
 struct value lower_col(struct builder *b, u32 col);
 struct value lower_null(struct builder *b, struct type type);
+u16 lower_zero(struct builder *b, enum kind kind); /* a literal to stand for NULL */
 /* `v` where cond (a value of 1), else `w`; both of SQL type `type`. */
 struct value lower_choose(struct builder *b, u16 cond, struct value v, struct value w,
                           struct type type);
 bool value_is_null(const struct builder *b, struct value v); /* constant NULL */
+void lower_same_kind(struct builder *b, struct value *x,
+                     struct value *y); /* the same kind, dictionary */
+
+/* in_list.c: x IN (list). */
+struct value lower_in(struct builder *b, const struct expr *expr);
+struct value lower_or_values(struct builder *b, struct value x, struct value y);
 
 /* condition.c */
 void lower_filter(struct builder *b, struct expr *const *conds, i64 count);
@@ -267,7 +300,27 @@ struct builder *lower_over(struct lower *l, u32 var, i64 rows);
 void bind_source(struct builder *b, u32 col,
                  u32 var_col); /* column var_col of the source variable */
 
+/* An empty ROWS variable of `count` columns, to be described by the caller. */
+u32 lower_rows_var(struct lower *l, const char *name, u32 count);
+
+/* join.c */
+struct builder *lower_join(struct lower *l, const struct rel *rel);
+
+/* union.c: several pipelines into one variable; column i of each is cols[pipeline][i], made alike.
+ */
+u32 union_rows(struct lower *l, struct builder *const *bs, struct out_col *const *cols, i64 count,
+               u32 col_count);
+struct builder *lower_union(struct lower *l, const struct rel *rel);
+struct builder *lower_shared(struct lower *l, const struct rel *rel);
+struct builder *lower_table_func(struct lower *l, const struct rel *rel);
+void shared_count(struct lower *l, const struct rel *rel);
+
+/* window.c */
+struct builder *lower_window(struct lower *l, const struct rel *rel);
+
 /* aggregate.c, values.c */
+/* A value of a column of the pipeline's source variable, and its NULL flag. */
+struct value lower_source_value(struct builder *b, u32 col);
 struct builder *lower_agg(struct lower *l, const struct rel *rel);
 struct builder *lower_values(struct lower *l, const struct rel *rel);
 
@@ -308,8 +361,10 @@ struct key_layout {
     i32 bits;   /* of the final key */
 };
 void key_place(struct lower *l, struct key_layout *layout);
+/* find_only: values that were never numbered drop their row, or, with `valid`, clear that b8
+ * register (NO_REG: always 1). */
 u16 key_pack(struct builder *b, const struct key_layout *layout, const struct value *values,
-             bool find_only);
+             bool find_only, u16 *valid);
 void key_unpack(struct builder *b, const struct key_layout *layout, u16 key, struct value *out);
 struct key_field key_field_of(struct builder *b, struct value v, struct type type);
 struct join_keys { /* both sides of a join, packed alike */
@@ -317,13 +372,17 @@ struct join_keys { /* both sides of a join, packed alike */
     struct value *left, *right;
     struct range range; /* of the right side's key */
     bool raw;           /* one exact key: the key is the value */
+    bool keep_left;     /* left rows that cannot match stay: `valid` is 0 for them */
+    bool keep_right;    /* right rows that cannot match stay: right_null is 1 for them */
+    u16 valid;          /* NO_REG: every row might match */
+    u16 right_null;
 };
-/* Lowers the keys on both sides and drops rows with NULL keys. */
+/* Lowers the keys on both sides; rows with NULL keys are dropped unless they are to stay. */
 void key_join_prepare(struct join_keys *k, struct builder *left, struct builder *right,
                       const struct rel *rel);
 /* The i64 key. The left side's only after the right side's pipeline is finished: it looks up what
  * that one interned. */
-u16 key_join_pack(struct builder *b, const struct join_keys *k, bool is_left);
+u16 key_join_pack(struct builder *b, struct join_keys *k, bool is_left);
 u32 key_bits_of(struct range range); /* bits that hold hi - lo; 0 when equal */
 
 /* prune.c */

@@ -4,7 +4,8 @@
  * follows is appended to it. A column is computed or loaded when it is first used, so columns
  * needed only behind a filter or a probe are loaded behind it; only expressions that might raise
  * are computed where their projection stands. Builds, aggregations, sorts and nested limits end a
- * pipeline in a variable and return a new one over it. */
+ * pipeline in a variable and return a new one over it. Joins, unions, aggregates have files of
+ * their own. */
 #include "lower/lower_int.h"
 
 void bind_value(struct builder *b, u32 col, struct value v) {
@@ -24,6 +25,24 @@ void bind_source(struct builder *b, u32 col, u32 var_col) {
                                      .col = build_source_col(b, var_col),
                                      .dict = var->dicts[var_col],
                                      .range = info->ranges[var_col]};
+}
+
+struct value lower_source_value(struct builder *b, u32 col) {
+    struct lower *l = b->l;
+    struct value v = {0, NO_REG};
+    if (l->status) {
+        return v;
+    }
+    const struct var *var = &l->vars.items[b->source.ref];
+    const struct var_info *info = &l->var_infos.items[b->source.ref];
+    struct op op = {.code = OP_LOAD, .a = NO_REG, .b = NO_REG, .c = NO_REG};
+    op.imm = build_source_col(b, col);
+    v.reg = build_ctl(b, op, (enum kind)var->kinds[col], info->ranges[col], var->dicts[col]);
+    if (info->nullable[col]) {
+        op.code = OP_LOADN;
+        v.null = build_ctl(b, op, KIND_B8, range_bool(), 0);
+    }
+    return v;
 }
 
 struct builder *lower_over(struct lower *l, u32 var, i64 rows) {
@@ -46,11 +65,8 @@ u16 lower_canonical(struct builder *b, struct value v, struct type type) {
     return build_kind(b, reg, want);
 }
 
-u32 lower_rows(struct builder *b, const char *name, const struct out_col *cols, u32 count,
-               bool canonical, i64 limit) {
-    struct lower *l = b->l;
+u32 lower_rows_var(struct lower *l, const char *name, u32 count) {
     u32 number = lower_var(l, VAR_ROWS, name);
-    struct sink_col *out = NEW_ARRAY(l->arena, struct sink_col, count);
     struct var *var = &l->vars.items[number];
     struct var_info *info = &l->var_infos.items[number];
     var->col_count = count;
@@ -59,6 +75,16 @@ u32 lower_rows(struct builder *b, const char *name, const struct out_col *cols, 
     var->dicts = NEW_ARRAY(l->arena, u32, count);
     info->ranges = NEW_ARRAY(l->arena, struct range, count);
     info->nullable = NEW_ARRAY(l->arena, b8, count);
+    return number;
+}
+
+u32 lower_rows(struct builder *b, const char *name, const struct out_col *cols, u32 count,
+               bool canonical, i64 limit) {
+    struct lower *l = b->l;
+    u32 number = lower_rows_var(l, name, count);
+    struct sink_col *out = NEW_ARRAY(l->arena, struct sink_col, count);
+    struct var *var = &l->vars.items[number];
+    struct var_info *info = &l->var_infos.items[number];
     info->max_rows = b->max_rows;
     for (u32 i = 0; i < count && !l->status; i++) {
         struct value v = cols[i].value;
@@ -173,7 +199,7 @@ static struct builder *lower_scan(struct lower *l, const struct rel *rel) {
     return b;
 }
 
-/* projections and joins */
+/* projections */
 
 void lower_project(struct builder *b, const struct rel *rel) {
     for (i64 i = 0; i < rel->exprs.count && !b->l->status; i++) {
@@ -187,103 +213,6 @@ void lower_project(struct builder *b, const struct rel *rel) {
             b->binds[col] = (struct binding){.kind = BIND_EXPR, .expr = expr};
         }
     }
-}
-
-static bool visit_mark(const struct expr *expr, void *arg) {
-    if (expr->kind == EXPR_COL) {
-        ((u8 *)arg)[expr->col] = 1;
-    }
-    return true;
-}
-
-/* The build side's columns that are read behind the probe: not its keys, as a rule. */
-static u32 *payload_cols(struct lower *l, const struct rel *rel, u32 *out_count) {
-    const struct rel *input = rel->inputs[1];
-    u8 *wanted = NEW_ARRAY(l->arena, u8, l->plan->cols.count + 1);
-    u32 *cols = NEW_ARRAY(l->arena, u32, input->out.count + 1);
-    for (i64 i = 0; i < rel->out.count; i++) {
-        wanted[rel->out.items[i]] = 1;
-    }
-    for (i64 i = 0; i < rel->conds.count; i++) {
-        expr_walk(rel->conds.items[i], visit_mark, wanted);
-    }
-    u32 count = 0;
-    for (i64 i = 0; i < input->out.count; i++) {
-        if (wanted[input->out.items[i]]) {
-            cols[count++] = input->out.items[i];
-        }
-    }
-    *out_count = count;
-    return cols;
-}
-
-static u32 build_side(struct builder *right, const u32 *payload, u32 payload_count,
-                      const struct join_keys *k) {
-    struct lower *l = right->l;
-    struct out_col *cols = NEW_ARRAY(l->arena, struct out_col, payload_count + 1);
-    cols[0].value = (struct value){key_join_pack(right, k, false), NO_REG};
-    cols[0].type = type_of(TYPE_BIGINT);
-    u32 count = 1;
-    for (u32 i = 0; i < payload_count && !l->status; i++) {
-        cols[count].value = lower_col(right, payload[i]);
-        cols[count++].type = l->plan->cols.items[payload[i]].type;
-    }
-    build_label(right, "Build");
-    u32 rows = lower_rows(right, "build", cols, count, false, -1);
-    u32 index = lower_var(l, VAR_INDEX, "index");
-    l->vars.items[index].rows_var = rows;
-    struct step *step = lower_step(l, STEP_BUILD, "Build");
-    step->src = rows;
-    step->dst = index;
-    step->col = 0;
-    step->key_range = k->range;
-    return index;
-}
-
-static void bind_build_cols(struct builder *b, const u32 *payload, u32 count, u32 rows,
-                            u16 row_reg) {
-    struct lower *l = b->l;
-    for (u32 i = 0; i < count && !l->status; i++) {
-        const struct var *var = &l->vars.items[rows];
-        const struct var_info *info = &l->var_infos.items[rows];
-        b->binds[payload[i]] = (struct binding){.kind = BIND_VAR,
-                                                .reg_kind = var->kinds[i + 1],
-                                                .nullable = info->nullable[i + 1],
-                                                .row_reg = row_reg,
-                                                .var = rows,
-                                                .col = i + 1,
-                                                .dict = var->dicts[i + 1],
-                                                .range = info->ranges[i + 1]};
-    }
-}
-
-static struct builder *lower_join(struct lower *l, const struct rel *rel) {
-    struct builder *right = lower_rel(l, rel->inputs[1]);
-    struct builder *left = lower_rel(l, rel->inputs[0]);
-    struct join_keys k = {0};
-    if (l->status) {
-        return left;
-    }
-    key_join_prepare(&k, left, right, rel);
-    i64 right_most = right->max_rows;
-    u32 payload_count;
-    u32 *payload = payload_cols(l, rel, &payload_count);
-    u32 index = build_side(right, payload, payload_count, &k);
-    struct op op = {.code = rel->right_unique ? OP_PROBE : OP_MATCH,
-                    .a = key_join_pack(left, &k, true),
-                    .b = NO_REG,
-                    .c = NO_REG,
-                    .imm = index};
-    if (l->status) {
-        return left;
-    }
-    u16 row = build_ctl_new(left, op, KIND_I64, range_exact(0, ((i128)1 << 32) - 1), 0);
-    if (!rel->right_unique) {
-        left->max_rows = rows_mul(left->max_rows, right_most);
-    }
-    bind_build_cols(left, payload, payload_count, l->vars.items[index].rows_var, row);
-    lower_filter(left, rel->conds.items, rel->conds.count);
-    return left;
 }
 
 struct builder *lower_rel(struct lower *l, const struct rel *rel) {
@@ -312,11 +241,24 @@ struct builder *lower_rel(struct lower *l, const struct rel *rel) {
     case REL_SORT:
         b = lower_sort(l, rel);
         break;
+    case REL_UNION:
+        b = lower_union(l, rel);
+        break;
+    case REL_WINDOW:
+        b = lower_window(l, rel);
+        break;
+    case REL_SHARED:
+        b = lower_shared(l, rel);
+        break;
+    case REL_FUNC:
+        b = lower_table_func(l, rel);
+        break;
     default:
         b = lower_limit(l, rel);
         break;
     }
     build_label(b, rel_names[rel->kind]);
+    build_row_mark(b, rel);
     struct boundary boundary = {rel};
     VEC_PUSH(l->arena, &b->boundaries, boundary);
     return !l->status && weave_cuts_after(l, rel) ? weave_cut(b, rel) : b;
@@ -364,10 +306,14 @@ static void find_top(struct lower *l, struct top *top) {
 void lower_root(struct lower *l) {
     struct top top = {0};
     find_top(l, &top);
+    shared_count(l, l->plan->root);
     struct builder *b = lower_rel(l, top.input);
     for (i64 i = top.projects.count; i-- > 0 && !l->status;) {
         lower_project(b, top.projects.items[i]);
         build_label(b, rel_names[REL_PROJECT]);
+        if (!top.limit) { /* its rows are the limit's then, which come later */
+            build_row_mark(b, top.projects.items[i]);
+        }
     }
     if (!l->status) {
         order_result(b, l->plan->root->out.items, l->plan->root->out.count, top.sort, top.limit);

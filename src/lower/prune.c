@@ -92,7 +92,7 @@ static void add_bound(struct builder *b, i64 col, int bounds, u32 lit, bool is_f
 
 void prune_note(struct builder *b, u16 cond) {
     const struct op *op = def_of(b, cond);
-    if (b->l->status || b->source.kind != SOURCE_TABLE || b->raises || !op) {
+    if (b->l->status || b->source.kind != SOURCE_TABLE || b->raises || b->depth > 0 || !op) {
         return;
     }
     if (op->code == OP_AND_B8) {

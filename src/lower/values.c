@@ -129,6 +129,7 @@ static void compute_row(struct values *vs, i64 row) {
     struct sink sink = {.kind = SINK_ROWS,
                         .var = vs->var,
                         .limit = -1,
+                        .append = 1,
                         .col_count = vs->width,
                         .cols = cols,
                         .key = NO_REG,

@@ -11,7 +11,7 @@
 bool weave_cuts_after(const struct lower *l, const struct rel *rel) {
     if (!l->limits->fusion) {
         return rel->kind == REL_FILTER || rel->kind == REL_PROJECT || rel->kind == REL_JOIN ||
-               rel->kind == REL_AGG;
+               rel->kind == REL_AGG || rel->kind == REL_WINDOW;
     }
     for (i64 i = 0; i < l->cuts.count; i++) {
         if (l->cuts.items[i] == rel) {

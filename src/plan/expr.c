@@ -130,6 +130,35 @@ bool expr_walk(const struct expr *expr, bool (*visit)(const struct expr *, void 
     return true;
 }
 
+void expr_each_col(const struct expr *expr, void (*fn)(u32 col, void *arg), void *arg) {
+    if (expr->kind == EXPR_COL) {
+        fn(expr->col, arg);
+    }
+    for (i32 i = 0; i < expr->arg_count; i++) {
+        expr_each_col(expr->args[i], fn, arg);
+    }
+}
+
+struct expr *expr_map(struct arena *arena, struct expr *expr, struct expr *const *map) {
+    if (expr->kind == EXPR_COL) {
+        return map[expr->col] ? map[expr->col] : expr;
+    }
+    struct expr *copy = NULL;
+    for (i32 i = 0; i < expr->arg_count; i++) {
+        struct expr *arg = expr_map(arena, expr->args[i], map);
+        if (arg != expr->args[i] && !copy) {
+            copy = NEW(arena, struct expr);
+            *copy = *expr;
+            copy->args = NEW_ARRAY(arena, struct expr *, expr->arg_count);
+            memcpy(copy->args, expr->args, sizeof(struct expr *) * (size_t)expr->arg_count);
+        }
+        if (copy) {
+            copy->args[i] = arg;
+        }
+    }
+    return copy ? copy : expr;
+}
+
 /* A cast that fits every value of its source. */
 static bool cast_can_raise(struct type from, struct type to) {
     if (from.id == to.id && from.id != TYPE_DECIMAL) {

@@ -20,6 +20,9 @@ const char *const agg_names[AGG_END] = {WF_AGGS(X, )};
 #define X(A, name, text, fewest, most, doc) text,
 const char *const window_names[WINDOW_END] = {WF_WINDOWS(X, )};
 #undef X
+#define X(A, name, text, fewest, most, doc) text,
+const char *const table_func_names[TABLE_FUNC_END] = {WF_TABLE_FUNCS(X, )};
+#undef X
 #define X(A, name, text, inputs) text,
 const char *const rel_names[REL_COUNT] = {WF_RELS(X, )};
 #undef X
@@ -63,4 +66,19 @@ struct rel *rel_join(struct plan *plan, enum join_kind kind, struct rel *left, s
         VEC_PUSH(plan->arena, &rel->out, rel->mark_col);
     }
     return rel;
+}
+
+static u32 rel_number(struct rel *rel, u32 next) {
+    if (rel->number) {
+        return next;
+    }
+    rel->number = next++;
+    for (i32 i = 0; i < rel->input_count; i++) {
+        next = rel_number(rel->inputs[i], next);
+    }
+    return next;
+}
+
+u32 plan_number(struct plan *plan) {
+    return rel_number(plan->root, 0);
 }

@@ -8,9 +8,11 @@
 
 #include "base/mem.h"
 #include "defs/agg.def"
+#include "defs/frame.h"
 #include "defs/func.def"
 #include "defs/ops.h"
 #include "defs/rel.def"
+#include "defs/table_func.def"
 #include "defs/window.def"
 
 #define X(A, name, text, inputs) REL_##name,
@@ -21,12 +23,9 @@ enum rel_kind { WF_RELS(X, ) REL_COUNT };
 enum func { WF_FUNCS(X, ) WF_SCALARS(XS, ) FUNC_COUNT };
 #undef X
 #undef XS
-#define X(A, name, text, arguments, how, doc) AGG_##name,
-enum agg { WF_AGGS(X, ) AGG_END };
-#undef X
 
-#define X(A, name, text, fewest, most, doc) WINDOW_##name,
-enum window_func { WF_WINDOWS(X, ) WINDOW_END };
+#define X(A, name, text, fewest, most, doc) TABLE_FUNC_##name,
+enum table_func { WF_TABLE_FUNCS(X, ) TABLE_FUNC_END };
 #undef X
 
 extern const char *const func_names[FUNC_COUNT];
@@ -39,6 +38,7 @@ struct scalar_info {
 extern const struct scalar_info scalar_infos[FUNC_COUNT];
 extern const char *const agg_names[AGG_END];
 extern const char *const window_names[WINDOW_END];
+extern const char *const table_func_names[TABLE_FUNC_END];
 extern const char *const rel_names[REL_COUNT];
 
 enum expr_kind {
@@ -101,16 +101,6 @@ struct agg_call {
     i32 position;
 };
 
-/* A frame's end: how far from the current row. */
-enum bound {
-    BOUND_UNBOUNDED_BEFORE,
-    BOUND_BEFORE,
-    BOUND_CURRENT,
-    BOUND_AFTER,
-    BOUND_UNBOUNDED_AFTER
-};
-enum frame_mode { FRAME_ROWS, FRAME_RANGE, FRAME_GROUPS };
-enum frame_exclude { EXCLUDE_NONE, EXCLUDE_CURRENT, EXCLUDE_GROUP, EXCLUDE_TIES };
 struct frame {
     u8 mode;
     u8 from, to; /* enum bound */
@@ -156,6 +146,7 @@ struct rel {
     VEC(u32) out; /* columns available above this operator */
     i64 rows;     /* estimate */
     i32 position;
+    u32 number; /* in the order EXPLAIN prints them, given by plan_number */
 
     /* SCAN */
     u64 table_id;
@@ -188,7 +179,8 @@ struct rel {
     VEC(u32) right_cols;
     /* WINDOW: exprs partition, `order` orders; out is the input's columns and one per call */
     VEC(struct window_call) windows;
-    /* FUNC: table function `table_func` (a catalog number) of constant arguments `exprs` */
+    /* FUNC: table function `table_func` (enum table_func) of arguments `exprs` without columns;
+     * `out` are its columns, in the order of its definition */
     u32 table_func;
     /* LIMIT: constants or parameters of type bigint; NULL = none */
     struct expr *limit;
@@ -220,11 +212,36 @@ bool expr_equal(const struct expr *a, const struct expr *b);
 /* Calls visit for every node, parents first; stops early when visit returns false, and returns
  * that. */
 bool expr_walk(const struct expr *expr, bool (*visit)(const struct expr *, void *arg), void *arg);
+/* Calls fn for every column an expression names. */
+void expr_each_col(const struct expr *expr, void (*fn)(u32 col, void *arg), void *arg);
+/* Columns replaced by map[col] where that is not NULL; nodes are rebuilt, never changed. */
+struct expr *expr_map(struct arena *arena, struct expr *expr, struct expr *const *map);
+/* A constant of the same value when the expression has no columns and parameters and is simple
+ * enough to be computed here; expr itself otherwise. Never raises: what would fault stays. */
+struct expr *expr_fold(struct arena *arena, struct expr *expr);
 bool expr_can_raise(const struct expr *expr); /* might fault on some value */
 bool expr_node_can_raise(
     const struct expr *expr); /* the same of the node alone, not its arguments */
+/* walk.c: every expression of one operator, each by its place, so that fn may replace it. */
+typedef void (*expr_slot_fn)(struct expr **slot, void *arg);
+void rel_each_expr(struct rel *rel, expr_slot_fn fn, void *arg);
+void agg_each_expr(struct agg_call *call, expr_slot_fn fn, void *arg);
+/* The columns an operator makes itself, rather than passing on. */
+void rel_each_made(const struct rel *rel, void (*fn)(u32 col, void *arg), void *arg);
+/* Every operator below and including rel once, parents first; fn may replace inputs. */
+typedef void (*rel_fn)(struct rel *rel, void *arg);
+void rel_each(struct arena *arena, struct rel *rel, rel_fn fn, void *arg);
+/* How many columns are used below rel and made elsewhere; marks them in out_free, by column
+ * number, unless that is NULL. */
+i64 rel_free_cols(const struct plan *plan, struct rel *rel, u8 *out_free);
+bool rel_has_out(const struct rel *rel, u32 col);
+
 void expr_print(struct text *out, const struct plan *plan, const struct expr *expr);
 void plan_print(struct text *out, const struct plan *plan); /* EXPLAIN */
+/* EXPLAIN ANALYZE: actual[number] is how many rows an operator gave, -1 = not known. */
+void plan_print_actual(struct text *out, const struct plan *plan, const i64 *actual);
+/* Numbers the operators, once; how many there are. One with several parents has one number. */
+u32 plan_number(struct plan *plan);
 FALLIBLE plan_verify(const struct plan *plan, struct error *err);
 
 #endif

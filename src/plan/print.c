@@ -237,14 +237,22 @@ static void print_scan(struct text *out, const struct plan *plan, const struct r
     text_append(out, SV(")"));
 }
 
+static const char *const join_names[] = {
+    [JOIN_INNER] = "",     [JOIN_CROSS] = "",     [JOIN_LEFT] = " left", [JOIN_FULL] = " full",
+    [JOIN_SEMI] = " semi", [JOIN_ANTI] = " anti", [JOIN_MARK] = " mark", [JOIN_SINGLE] = " single",
+};
+
 static void print_join(struct text *out, const struct plan *plan, const struct rel *rel) {
-    if (rel->left_keys.count == 0 && rel->conds.count == 0) {
+    text_print(out, "%s%s", join_names[rel->join], rel->dependent ? " dependent" : "");
+    bool inner = rel->join == JOIN_INNER || rel->join == JOIN_CROSS;
+    if (inner && rel->left_keys.count == 0 && rel->conds.count == 0) {
         text_append(out, SV(" cross"));
     }
     for (i64 i = 0; i < rel->left_keys.count; i++) {
         text_print(out, "%s", i > 0 ? " AND " : " on ");
         print_in(out, plan, rel->left_keys.items[i], PREC_CMP + 1);
-        text_append(out, SV(" = "));
+        bool null_safe = i < rel->null_safe.count && rel->null_safe.items[i];
+        text_append(out, null_safe ? SV(" is not distinct from ") : SV(" = "));
         print_in(out, plan, rel->right_keys.items[i], PREC_CMP + 1);
     }
     if (rel->conds.count > 0) {
@@ -269,27 +277,11 @@ static void print_project(struct text *out, const struct plan *plan, const struc
     }
 }
 
-static void print_agg(struct text *out, const struct plan *plan, const struct rel *rel) {
-    for (i64 i = 0; i < rel->calls.count; i++) {
-        const struct agg_call *call = &rel->calls.items[i];
-        text_print(out, "%s%s(", i > 0 ? ", " : " ", agg_names[call->agg]);
-        if (call->arg) {
-            print_in(out, plan, call->arg, 0);
-        } else {
-            text_append(out, SV("*"));
-        }
-        text_append(out, SV(")"));
-    }
-    for (i64 i = 0; i < rel->exprs.count; i++) {
-        text_print(out, "%s", i > 0 ? ", " : " by ");
-        print_in(out, plan, rel->exprs.items[i], 0);
-    }
-}
-
-static void print_sort(struct text *out, const struct plan *plan, const struct rel *rel) {
-    for (i64 i = 0; i < rel->order.count; i++) {
-        const struct order_key *key = &rel->order.items[i];
-        text_print(out, "%s", i > 0 ? ", " : " by ");
+static void print_order(struct text *out, const struct plan *plan, const struct order_key *items,
+                        i64 count, const char *before) {
+    for (i64 i = 0; i < count; i++) {
+        const struct order_key *key = &items[i];
+        text_print(out, "%s", i > 0 ? ", " : before);
         print_in(out, plan, key->expr, 0);
         text_print(out, "%s", key->descending ? " desc" : "");
         if (key->nulls_first !=
@@ -297,6 +289,97 @@ static void print_sort(struct text *out, const struct plan *plan, const struct r
             text_print(out, "%s", key->nulls_first ? " nulls first" : " nulls last");
         }
     }
+}
+
+static void print_filter(struct text *out, const struct plan *plan, const struct expr *filter) {
+    if (filter) {
+        text_append(out, SV(" filter ("));
+        print_in(out, plan, filter, 0);
+        text_append(out, SV(")"));
+    }
+}
+
+static void print_agg_call(struct text *out, const struct plan *plan, const struct agg_call *call) {
+    text_print(out, "%s(%s", agg_names[call->agg], call->distinct ? "distinct " : "");
+    if (call->arg) {
+        print_in(out, plan, call->arg, 0);
+    } else {
+        text_append(out, SV("*"));
+    }
+    if (call->arg2) {
+        text_append(out, SV(", "));
+        print_in(out, plan, call->arg2, 0);
+    }
+    print_order(out, plan, call->order.items, call->order.count, " order by ");
+    text_append(out, SV(")"));
+    print_filter(out, plan, call->filter);
+}
+
+static void print_agg(struct text *out, const struct plan *plan, const struct rel *rel) {
+    for (i64 i = 0; i < rel->calls.count; i++) {
+        text_print(out, "%s", i > 0 ? ", " : " ");
+        print_agg_call(out, plan, &rel->calls.items[i]);
+    }
+    for (i64 i = 0; i < rel->exprs.count; i++) {
+        text_print(out, "%s", i > 0 ? ", " : " by ");
+        print_in(out, plan, rel->exprs.items[i], 0);
+    }
+}
+
+static void print_bound(struct text *out, const struct plan *plan, u8 bound,
+                        const struct expr *offset) {
+    static const char *const words[] = {" unbounded preceding", " preceding", " current row",
+                                        " following", " unbounded following"};
+    if (offset) {
+        text_append(out, SV(" "));
+        print_in(out, plan, offset, PREC_ATOM);
+    }
+    text_append(out, sv_from(words[bound]));
+}
+
+/* The frame, unless it is what SQL takes when none is written. */
+static void print_frame(struct text *out, const struct plan *plan, const struct frame *frame) {
+    static const char *const modes[] = {" rows", " range", " groups"};
+    static const char *const excludes[] = {"", " exclude current row", " exclude group",
+                                           " exclude ties"};
+    if (frame->mode == FRAME_RANGE && frame->from == BOUND_UNBOUNDED_BEFORE &&
+        frame->to == BOUND_CURRENT && frame->exclude == EXCLUDE_NONE) {
+        return;
+    }
+    text_print(out, "%s between", modes[frame->mode]);
+    print_bound(out, plan, frame->from, frame->from_offset);
+    text_append(out, SV(" and"));
+    print_bound(out, plan, frame->to, frame->to_offset);
+    text_append(out, sv_from(excludes[frame->exclude]));
+}
+
+static void print_window(struct text *out, const struct plan *plan, const struct rel *rel) {
+    for (i64 i = 0; i < rel->windows.count; i++) {
+        const struct window_call *call = &rel->windows.items[i];
+        text_print(out, "%s%s(", i > 0 ? ", " : " ",
+                   call->is_agg ? agg_names[call->func] : window_names[call->func]);
+        for (i32 k = 0; k < call->arg_count; k++) {
+            text_print(out, "%s", k > 0 ? ", " : "");
+            print_in(out, plan, call->args[k], 0);
+        }
+        text_append(out, call->is_agg && call->func == AGG_COUNT_STAR ? SV("*)") : SV(")"));
+        print_filter(out, plan, call->filter);
+        print_frame(out, plan, &call->frame);
+    }
+    for (i64 i = 0; i < rel->exprs.count; i++) {
+        text_print(out, "%s", i > 0 ? ", " : " partition by ");
+        print_in(out, plan, rel->exprs.items[i], 0);
+    }
+    print_order(out, plan, rel->order.items, rel->order.count, " order by ");
+}
+
+static void print_func(struct text *out, const struct plan *plan, const struct rel *rel) {
+    text_print(out, " %s(", table_func_names[rel->table_func]);
+    for (i64 i = 0; i < rel->exprs.count; i++) {
+        text_print(out, "%s", i > 0 ? ", " : "");
+        print_in(out, plan, rel->exprs.items[i], 0);
+    }
+    text_append(out, SV(")"));
 }
 
 static void print_limit(struct text *out, const struct plan *plan, const struct rel *rel) {
@@ -310,8 +393,26 @@ static void print_limit(struct text *out, const struct plan *plan, const struct 
     }
 }
 
-static void print_rel(struct text *out, const struct plan *plan, const struct rel *rel, i32 depth) {
-    text_print(out, "%*s%s", (int)(2 * depth), "", rel_names[rel->kind]);
+/* Inputs of SHARED, in the order they are first met: the number is their name. */
+struct shared_list {
+    struct arena *arena;
+    const i64 *actual; /* rows of operators, by number; NULL = not known */
+    VEC(const struct rel *) items;
+};
+
+static i64 shared_number(struct shared_list *list, const struct rel *input, bool *out_first) {
+    *out_first = false;
+    for (i64 i = 0; i < list->items.count; i++) {
+        if (list->items.items[i] == input) {
+            return i + 1;
+        }
+    }
+    *out_first = true;
+    VEC_PUSH(list->arena, &list->items, input);
+    return list->items.count;
+}
+
+static void print_detail(struct text *out, const struct plan *plan, const struct rel *rel) {
     switch (rel->kind) {
     case REL_SCAN:
         print_scan(out, plan, rel);
@@ -330,20 +431,46 @@ static void print_rel(struct text *out, const struct plan *plan, const struct re
         print_agg(out, plan, rel);
         break;
     case REL_SORT:
-        print_sort(out, plan, rel);
+        print_order(out, plan, rel->order.items, rel->order.count, " by ");
         break;
     case REL_LIMIT:
         print_limit(out, plan, rel);
         break;
+    case REL_WINDOW:
+        print_window(out, plan, rel);
+        break;
+    case REL_FUNC:
+        print_func(out, plan, rel);
+        break;
     default:
         break;
     }
-    text_print(out, "  [~%lld rows]\n", rel->rows);
-    for (i32 i = 0; i < rel->input_count; i++) {
-        print_rel(out, plan, rel->inputs[i], depth + 1);
+}
+
+static void print_rel(struct text *out, const struct plan *plan, const struct rel *rel, i32 depth,
+                      struct shared_list *list) {
+    bool first = true;
+    text_print(out, "%*s%s", (int)(2 * depth), "", rel_names[rel->kind]);
+    if (rel->kind == REL_SHARED) {
+        text_print(out, " #%lld", shared_number(list, rel->inputs[0], &first));
+    }
+    print_detail(out, plan, rel);
+    text_print(out, "  [~%lld rows", rel->rows);
+    if (list->actual && list->actual[rel->number] >= 0) {
+        text_print(out, ", actual %lld", list->actual[rel->number]);
+    }
+    text_print(out, "]\n");
+    for (i32 i = 0; first && i < rel->input_count; i++) {
+        print_rel(out, plan, rel->inputs[i], depth + 1, list);
     }
 }
 
 void plan_print(struct text *out, const struct plan *plan) {
-    print_rel(out, plan, plan->root, 0);
+    struct shared_list list = {.arena = plan->arena};
+    print_rel(out, plan, plan->root, 0, &list);
+}
+
+void plan_print_actual(struct text *out, const struct plan *plan, const i64 *actual) {
+    struct shared_list list = {.arena = plan->arena, .actual = actual};
+    print_rel(out, plan, plan->root, 0, &list);
 }

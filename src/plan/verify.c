@@ -10,6 +10,8 @@ struct verify {
     u8 *seen;   /* per column: defined by some operator already */
     u32 *scope; /* per column: stamp of the operator whose expressions may use it */
     u32 stamp;
+    u16 *outer; /* per column: how many enclosing dependent joins hand it to their right input */
+    VEC(const struct rel *) shared; /* inputs of SHARED already checked */
     struct error *err;
 };
 
@@ -68,7 +70,7 @@ static FALLIBLE check_expr(struct verify *v, const struct expr *expr) {
         if (expr->col >= v->plan->cols.count) {
             FAIL(v->err, INTERNAL, "plan: no column %u", expr->col);
         }
-        if (v->scope[expr->col] != v->stamp) {
+        if (v->scope[expr->col] != v->stamp && v->outer[expr->col] == 0) {
             FAIL(v->err, INTERNAL, "plan: column %u (%s) is not available here", expr->col,
                  v->plan->cols.items[expr->col].name);
         }
@@ -168,8 +170,19 @@ static FALLIBLE check_join(struct verify *v, const struct rel *rel) {
             FAIL(v->err, INTERNAL, "plan: join keys of different types");
         }
     }
+    if (rel->null_safe.count != 0 && rel->null_safe.count != rel->left_keys.count) {
+        FAIL(v->err, INTERNAL, "plan: join keys with and without NULLs do not pair up");
+    }
     open_scope(v, rel->inputs[0], rel->inputs[1]);
     TRY(check_conds(v, rel));
+    bool left_only = rel->join == JOIN_SEMI || rel->join == JOIN_ANTI || rel->join == JOIN_MARK;
+    if (left_only) {
+        open_scope(v, rel->inputs[0], NULL);
+    }
+    if (rel->join == JOIN_MARK) {
+        TRY(define(v, rel->mark_col));
+        v->scope[rel->mark_col] = v->stamp;
+    }
     return check_passed(v, rel);
 }
 
@@ -202,6 +215,77 @@ static FALLIBLE check_values(struct verify *v, const struct rel *rel) {
     return check_made(v, rel, rel->out.count);
 }
 
+static FALLIBLE check_copies(struct verify *v, const struct rel *rel, const struct rel *input,
+                             const u32 *cols, i64 count) {
+    if (count != rel->out.count) {
+        FAIL(v->err, INTERNAL, "plan: %s of %lld columns makes %lld", rel_names[rel->kind], count,
+             rel->out.count);
+    }
+    open_scope(v, input, NULL);
+    for (i64 i = 0; i < count; i++) {
+        bool known = cols[i] < v->plan->cols.count && rel->out.items[i] < v->plan->cols.count;
+        if (!known || v->scope[cols[i]] != v->stamp) {
+            FAIL(v->err, INTERNAL, "plan: %s takes column %u, which it does not get",
+                 rel_names[rel->kind], cols[i]);
+        }
+        struct type from = v->plan->cols.items[cols[i]].type;
+        struct type to = v->plan->cols.items[rel->out.items[i]].type;
+        if (!type_eq(from, to)) {
+            FAIL(v->err, INTERNAL, "plan: %s changes the type of column %u", rel_names[rel->kind],
+                 cols[i]);
+        }
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE check_union(struct verify *v, const struct rel *rel) {
+    TRY(check_copies(v, rel, rel->inputs[0], rel->left_cols.items, rel->left_cols.count));
+    TRY(check_copies(v, rel, rel->inputs[1], rel->right_cols.items, rel->right_cols.count));
+    return check_made(v, rel, rel->out.count);
+}
+
+static FALLIBLE check_shared(struct verify *v, const struct rel *rel) {
+    TRY(check_copies(v, rel, rel->inputs[0], rel->left_cols.items, rel->left_cols.count));
+    return check_made(v, rel, rel->out.count);
+}
+
+static FALLIBLE check_order(struct verify *v, const struct order_key *items, i64 count) {
+    for (i64 i = 0; i < count; i++) {
+        TRY(check_expr(v, items[i].expr));
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE check_filter(struct verify *v, const struct expr *filter) {
+    if (!filter) {
+        return ERR_OK;
+    }
+    TRY(check_expr(v, filter));
+    if (filter->type.id != TYPE_BOOLEAN) {
+        FAIL(v->err, INTERNAL, "plan: FILTER is not boolean");
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE check_window(struct verify *v, const struct rel *rel) {
+    TRY(check_exprs(v, rel->exprs.items, rel->exprs.count));
+    TRY(check_order(v, rel->order.items, rel->order.count));
+    u32 inner = v->stamp;
+    for (i64 i = 0; i < rel->windows.count; i++) {
+        const struct window_call *call = &rel->windows.items[i];
+        if (call->func >= (call->is_agg ? (i32)AGG_END : (i32)WINDOW_END)) {
+            FAIL(v->err, INTERNAL, "plan: no window function %d", (int)call->func);
+        }
+        TRY(check_exprs(v, call->args, call->arg_count));
+        TRY(check_filter(v, call->filter));
+    }
+    for (i64 i = 0; i < rel->windows.count; i++) {
+        TRY(define(v, rel->windows.items[i].col));
+        v->scope[rel->windows.items[i].col] = inner;
+    }
+    return check_passed(v, rel);
+}
+
 static FALLIBLE check_agg(struct verify *v, const struct rel *rel) {
     TRY(check_exprs(v, rel->exprs.items, rel->exprs.count));
     for (i64 i = 0; i < rel->calls.count; i++) {
@@ -212,6 +296,11 @@ static FALLIBLE check_agg(struct verify *v, const struct rel *rel) {
         if (call->arg) {
             TRY(check_expr(v, call->arg));
         }
+        if (call->arg2) {
+            TRY(check_expr(v, call->arg2));
+        }
+        TRY(check_filter(v, call->filter));
+        TRY(check_order(v, call->order.items, call->order.count));
         i64 at = rel->exprs.count + i;
         if (at < rel->out.count && rel->out.items[at] != call->col) {
             FAIL(v->err, INTERNAL, "plan: aggregate column %u is out of place", call->col);
@@ -227,13 +316,42 @@ static FALLIBLE check_bound(struct verify *v, const struct expr *expr) {
     return ERR_OK;
 }
 
-static FALLIBLE check_rel(struct verify *v, const struct rel *rel) {
+static FALLIBLE check_rel(struct verify *v, const struct rel *rel);
+
+static bool checked_before(struct verify *v, const struct rel *input) {
+    for (i64 i = 0; i < v->shared.count; i++) {
+        if (v->shared.items[i] == input) {
+            return true;
+        }
+    }
+    VEC_PUSH(v->plan->arena, &v->shared, input);
+    return false;
+}
+
+/* Both inputs; the left one's columns are open to the right of a dependent join. */
+static FALLIBLE check_inputs(struct verify *v, const struct rel *rel) {
     for (i32 i = 0; i < rel->input_count; i++) {
-        if (!rel->inputs[i]) {
+        const struct rel *input = rel->inputs[i];
+        if (!input) {
             FAIL(v->err, INTERNAL, "plan: %s without input", rel_names[rel->kind]);
         }
-        TRY(check_rel(v, rel->inputs[i]));
+        if (rel->kind == REL_SHARED && checked_before(v, input)) {
+            continue;
+        }
+        bool open = i == 1 && rel->kind == REL_JOIN && rel->dependent;
+        for (i64 k = 0; open && k < rel->inputs[0]->out.count; k++) {
+            v->outer[rel->inputs[0]->out.items[k]]++;
+        }
+        TRY(check_rel(v, input));
+        for (i64 k = 0; open && k < rel->inputs[0]->out.count; k++) {
+            v->outer[rel->inputs[0]->out.items[k]]--;
+        }
     }
+    return ERR_OK;
+}
+
+static FALLIBLE check_rel(struct verify *v, const struct rel *rel) {
+    TRY(check_inputs(v, rel));
     open_scope(v, rel->inputs[0], NULL);
     switch (rel->kind) {
     case REL_SCAN:
@@ -251,10 +369,17 @@ static FALLIBLE check_rel(struct verify *v, const struct rel *rel) {
     case REL_AGG:
         return check_agg(v, rel);
     case REL_SORT:
-        for (i64 i = 0; i < rel->order.count; i++) {
-            TRY(check_expr(v, rel->order.items[i].expr));
-        }
+        TRY(check_order(v, rel->order.items, rel->order.count));
         return check_passed(v, rel);
+    case REL_UNION:
+        return check_union(v, rel);
+    case REL_SHARED:
+        return check_shared(v, rel);
+    case REL_WINDOW:
+        return check_window(v, rel);
+    case REL_FUNC:
+        TRY(check_exprs(v, rel->exprs.items, rel->exprs.count));
+        return check_made(v, rel, rel->out.count);
     case REL_LIMIT:
         TRY(check_bound(v, rel->limit));
         TRY(check_bound(v, rel->offset));
@@ -275,5 +400,6 @@ FALLIBLE plan_verify(const struct plan *plan, struct error *err) {
     struct verify v = {.plan = plan, .err = err};
     v.seen = NEW_ARRAY(plan->arena, u8, plan->cols.count + 1);
     v.scope = NEW_ARRAY(plan->arena, u32, plan->cols.count + 1);
+    v.outer = NEW_ARRAY(plan->arena, u16, plan->cols.count + 1);
     return check_rel(&v, plan->root);
 }

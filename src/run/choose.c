@@ -84,8 +84,13 @@ wf_status choose_device(struct exec *x, const struct run_devices *devices, const
 
 static void pipeline_inputs(const struct pipeline *pipe, void (*visit)(void *arg, u32 var),
                             void *arg) {
-    if (pipe->source.kind == SOURCE_VAR) {
+    if (pipe->source.kind == SOURCE_VAR || pipe->source.kind == SOURCE_SERIES) {
         visit(arg, pipe->source.ref);
+    }
+    for (u32 i = 0; i < pipe->sink_count; i++) {
+        if (pipe->sinks[i].append) {
+            visit(arg, pipe->sinks[i].var);
+        }
     }
     for (u32 i = 0; i < pipe->op_count; i++) {
         const struct op *op = &pipe->ops[i];
@@ -97,6 +102,7 @@ static void pipeline_inputs(const struct pipeline *pipe, void (*visit)(void *arg
         case OP_LUT:
         case OP_PROBE:
         case OP_MATCH:
+        case OP_EACH:
         case OP_INTERN:
         case OP_INTERN2:
         case OP_UNPAIR:

@@ -159,6 +159,8 @@ static void index_release(struct memory *mem, struct index *index) {
     mem_free(mem, index->keys, index->slot_count * (i64)sizeof(i64));
     mem_free(mem, index->heads, index->head_count * (i64)sizeof(u32));
     mem_free(mem, index->rows, index->row_count * (i64)sizeof(u32));
+    mem_free(mem, index->filter, index->filter_bits / 32 * 4 + 4);
+    index->filter = NULL;
     index->keys = NULL;
     index->heads = NULL;
     index->rows = NULL;

@@ -26,9 +26,10 @@ struct chunk {
     struct memory *mem;
 };
 
-enum index_form { INDEX_DIRECT, INDEX_HASH };
+enum index_form { INDEX_DIRECT, INDEX_HASH, INDEX_BITS };
 /* From a key to rows of a flat variable. Row numbers are 32-bit.
  *   DIRECT  slot = key - key_lo, in [0, slot_count)
+ *   BITS    the same, of a set: bit `slot` of heads says whether the key is there; no rows
  *   HASH    open addressing, linear, slot_count a power of two, start at hash_u64(key) &
  * (slot_count - 1) unique: heads[slot] = row + 1, 0 = free. Otherwise heads[slot] .. heads[slot +
  * 1] (DIRECT) or heads[2 * slot] .. heads[2 * slot + 1] (HASH) is a run of `rows`. HASH slots hold
@@ -37,7 +38,7 @@ enum index_form { INDEX_DIRECT, INDEX_HASH };
  * slot_count), rows (not unique) row_count. */
 struct index {
     u8 form;
-    b8 unique;
+    b8 unique; /* also of a set, which keeps one row a key */
     i64 key_lo;
     i64 slot_count;
     i64 row_count;
@@ -45,6 +46,9 @@ struct index {
     u32 *heads;
     u32 *rows;
     i64 head_count; /* elements of heads */
+    u32 *filter;    /* or NULL: bit key - filter_lo says whether the key is there at all */
+    i64 filter_lo;
+    i64 filter_bits;
     i64 bytes;
 };
 

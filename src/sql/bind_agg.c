@@ -1,30 +1,41 @@
-/* bind_agg.c: aggregates, and the rule that above them only groups exist.
+/* bind_agg.c: aggregate calls: their names, forms, types, and the query they belong to.
  *
  * Part of binding. An aggregate call becomes a column of the AGG operator at once, equal calls the
- * same one; the expression around it is bound as if over the input. When all of a SELECT is bound,
- * bind_grouped rewrites its expressions: what equals a group key becomes the key's column, and a
- * column of the input that is left over is error 42803. Expressions are rebuilt, never changed:
- * keys and select list may share them. */
+ * same one; the expression around it is bound as if over the input and rewritten later
+ * (bind_group.c). A call belongs to the innermost query whose columns its arguments use: within a
+ * subquery, sum(outer.x) is an aggregate of the outer query. */
 #include "sql/sql_int.h"
 
-bool agg_find(const char *name) {
-    for (i32 i = 0; i < AGG_END; i++) {
+static const struct {
+    const char *name;
+    u8 agg;
+} aliases[] = {
+    {"every", AGG_BOOL_AND},
+    {"variance", AGG_VAR_SAMP},
+    {"stddev", AGG_STDDEV_SAMP},
+    {"median", AGG_PERCENTILE_CONT},
+};
+
+static i32 agg_of(const char *name) {
+    for (i32 i = AGG_COUNT; i < AGG_END; i++) {
         if (strcmp(agg_names[i], name) == 0) {
-            return true;
+            return i;
         }
     }
-    return false;
+    for (i64 i = 0; i < COUNT_OF(aliases); i++) {
+        if (strcmp(aliases[i].name, name) == 0) {
+            return aliases[i].agg;
+        }
+    }
+    return -1;
 }
 
-static enum agg agg_of(const char *name, bool star) {
-    if (star) {
-        return AGG_COUNT_STAR;
-    }
-    i32 i = AGG_COUNT;
-    while (strcmp(agg_names[i], name) != 0) {
-        i++;
-    }
-    return (enum agg)i;
+bool agg_find(const char *name) {
+    return agg_of(name) >= 0;
+}
+
+static bool is_ordered_set(i32 agg) {
+    return agg == AGG_PERCENTILE_CONT || agg == AGG_PERCENTILE_DISC || agg == AGG_MODE;
 }
 
 /* The type of the result; false when the aggregate does not take the argument. */
@@ -38,6 +49,20 @@ static bool agg_type(enum agg agg, struct type arg, struct type *out) {
     case AGG_MAX:
         *out = arg;
         return arg.id != TYPE_BOOLEAN;
+    case AGG_MODE:
+    case AGG_PERCENTILE_DISC:
+        *out = arg;
+        return true;
+    case AGG_PERCENTILE_CONT:
+        *out = type_of(TYPE_DOUBLE);
+        return type_is_numeric(arg);
+    case AGG_BOOL_AND:
+    case AGG_BOOL_OR:
+        *out = type_of(TYPE_BOOLEAN);
+        return arg.id == TYPE_BOOLEAN;
+    case AGG_STRING_AGG:
+        *out = type_of(TYPE_TEXT);
+        return arg.id == TYPE_TEXT;
     case AGG_SUM:
         *out = arg.id == TYPE_DECIMAL  ? type_decimal(DECIMAL_DIGITS_MAX, arg.scale)
                : arg.id == TYPE_BIGINT ? type_decimal(DECIMAL_DIGITS_MAX, 0)
@@ -60,15 +85,20 @@ static FALLIBLE check_place(struct bind *b, const struct query *q, i32 position)
     return ERR_OK;
 }
 
-static FALLIBLE check_form(struct bind *b, const char *name, const struct json *body) {
+static FALLIBLE check_form(struct bind *b, const char *name, i32 agg, const struct json *body) {
     i32 position = json_position(body);
-    TRY(bind_only(b, body, "funcname args funcformat agg_star agg_distinct location", position));
-    bool extreme = strcmp(name, "min") == 0 || strcmp(name, "max") == 0;
-    if (json_flag(body, "agg_distinct") && !extreme) {
-        return unsupported(b, position, "DISTINCT in %s", name);
-    }
-    if (json_flag(body, "agg_star") && strcmp(name, "count") != 0) {
+    bool within = json_flag(body, "agg_within_group");
+    TRY(bind_only(b, body,
+                  "funcname args funcformat agg_star agg_distinct agg_filter agg_order "
+                  "agg_within_group over location",
+                  position));
+    if (json_flag(body, "agg_star") && agg != AGG_COUNT) {
         FAIL_AT(b->err, UNDEFINED_FUNCTION, position, "function %s() does not exist", name);
+    }
+    bool plain = strcmp(name, "median") == 0;
+    if (within != (is_ordered_set(agg) && !plain)) {
+        FAIL_AT(b->err, UNDEFINED_FUNCTION, position, "function %s%s does not exist", name,
+                within ? " ... WITHIN GROUP" : " without WITHIN GROUP");
     }
     return ERR_OK;
 }
@@ -79,8 +109,7 @@ static bool count_node(const struct expr *expr, void *arg) {
     return --*left > 0;
 }
 
-/* The expression's own text, for EXPLAIN; what is long goes by `otherwise`. */
-static const char *short_name(struct bind *b, const struct expr *expr, const char *otherwise) {
+const char *bind_short_name(struct bind *b, const struct expr *expr, const char *otherwise) {
     enum { NODES_MAX = 12, TEXT_MAX = 40 };
     i32 left = NODES_MAX;
     if (expr->kind == EXPR_COL) {
@@ -96,126 +125,247 @@ static const char *short_name(struct bind *b, const struct expr *expr, const cha
 }
 
 static const char *call_name(struct bind *b, enum agg agg, const struct expr *arg) {
-    const char *of = arg ? short_name(b, arg, "...") : "*";
+    const char *of = arg ? bind_short_name(b, arg, "...") : "*";
     return arena_printf(b->arena, "%s(%s)", agg_names[agg], of);
 }
 
-static struct agg_call *add_call(struct bind *b, struct query *q, enum agg agg, struct expr *arg,
-                                 struct type type, i32 position) {
-    for (i64 i = 0; i < q->calls.count; i++) {
-        struct agg_call *call = &q->calls.items[i];
-        bool same = call->agg == agg && (arg == NULL || expr_equal(call->arg, arg));
-        if (same) {
-            return call;
-        }
+static bool orders_equal(const struct agg_call *x, const struct agg_call *y) {
+    bool same = x->order.count == y->order.count;
+    for (i64 i = 0; same && i < x->order.count; i++) {
+        const struct order_key *p = &x->order.items[i];
+        const struct order_key *q = &y->order.items[i];
+        same = p->descending == q->descending && p->nulls_first == q->nulls_first &&
+               expr_equal(p->expr, q->expr);
     }
-    struct agg_call call = {.agg = (u8)agg, .arg = arg, .position = position};
-    bool nullable = agg != AGG_COUNT && agg != AGG_COUNT_STAR;
-    call.col = bind_col_new(b, NULL, call_name(b, agg, arg), type, nullable);
-    VEC_PUSH(b->arena, &q->calls, call);
-    return &q->calls.items[q->calls.count - 1];
+    return same;
 }
 
-static FALLIBLE agg_argument(struct bind *b, struct query *q, const char *name, enum agg agg,
-                             const struct json *body, struct expr **out) {
-    struct expr **args = NULL;
-    i32 count = 0;
-    i32 position = json_position(body);
-    q->in_agg = 1;
-    TRY(bind_list(b, q, json_get(body, "args"), &args, &count));
-    q->in_agg = 0;
-    if (count != 1) {
-        return bind_undefined_function(b, name, args, count, position);
+static bool same_expr(const struct expr *x, const struct expr *y) {
+    return x && y ? expr_equal(x, y) : x == y;
+}
+
+static u32 add_call(struct bind *b, struct query *q, struct agg_call *call, struct type type) {
+    for (i64 i = 0; i < q->calls.count; i++) {
+        const struct agg_call *old = &q->calls.items[i];
+        if (old->agg == call->agg && old->distinct == call->distinct &&
+            same_expr(old->arg, call->arg) && same_expr(old->arg2, call->arg2) &&
+            same_expr(old->filter, call->filter) && orders_equal(old, call)) {
+            return old->col;
+        }
     }
-    if (is_unknown(args[0]) && (agg == AGG_SUM || agg == AGG_AVG)) {
-        FAIL_AT(b->err, AMBIGUOUS_FUNCTION, position, "function %s(unknown) is not unique", name);
-    }
-    TRY(coerce_unknown(b, args[0], type_of(TYPE_TEXT), out));
-    struct type type;
-    if (!agg_type(agg, (*out)->type, &type)) {
-        return bind_undefined_function(b, name, args, count, position);
+    bool nullable = call->agg != AGG_COUNT && call->agg != AGG_COUNT_STAR;
+    const char *name = call_name(b, (enum agg)call->agg, call->arg);
+    call->col = bind_col_new(b, NULL, name, type, nullable);
+    VEC_PUSH(b->arena, &q->calls, *call);
+    return call->col;
+}
+
+static FALLIBLE bind_call_order(struct bind *b, struct query *q, const struct json *list,
+                                struct agg_call *call) {
+    JSON_EACH(node, list) {
+        const struct json *sort = node_body(node);
+        struct order_key key = {0};
+        TRY(bind_sort_options(b, sort, &key.descending, &key.nulls_first));
+        TRY(bind_expr(b, q, json_get(sort, "node"), &key.expr));
+        TRY(coerce_unknown(b, key.expr, type_of(TYPE_TEXT), &key.expr));
+        VEC_PUSH(b->arena, &call->order, key);
     }
     return ERR_OK;
+}
+
+/* percentile_cont(f) WITHIN GROUP (ORDER BY x), mode() WITHIN GROUP (ORDER BY x), median(x). */
+static FALLIBLE ordered_set(struct bind *b, const char *name, struct expr **args, i32 count,
+                            i32 position, struct agg_call *call, struct type *out_type) {
+    struct type real = type_of(TYPE_DOUBLE);
+    if (strcmp(name, "median") == 0) {
+        struct order_key key = {.expr = count == 1 ? args[0] : NULL};
+        if (count != 1) {
+            return bind_undefined_function(b, name, args, count, position);
+        }
+        VEC_PUSH(b->arena, &call->order, key);
+        call->arg2 = expr_new(b->arena, EXPR_CONST, real, position);
+        call->arg2->value.f64 = 0.5;
+    } else if (count != (call->agg == AGG_MODE ? 0 : 1) || call->order.count != 1) {
+        return bind_undefined_function(b, name, args, count, position);
+    } else if (call->agg != AGG_MODE) {
+        TRY(coerce_unknown(b, args[0], real, &args[0]));
+        if (!type_is_numeric(args[0]->type)) {
+            return bind_undefined_function(b, name, args, count, position);
+        }
+        if (args[0]->kind != EXPR_CONST && args[0]->kind != EXPR_PARAM) {
+            return unsupported(b, position, "%s of a fraction that is not constant", name);
+        }
+        TRY(coerce_to(b, args[0], real, &call->arg2));
+    }
+    struct expr *arg = call->order.items[0].expr;
+    if (!agg_type((enum agg)call->agg, arg->type, out_type)) {
+        return bind_undefined_function(b, name, &arg, 1, position);
+    }
+    if (call->agg == AGG_PERCENTILE_CONT) {
+        TRY(coerce_to(b, arg, real, &arg));
+    }
+    call->order.items[0].expr = arg;
+    call->arg = arg;
+    return ERR_OK;
+}
+
+static FALLIBLE plain_args(struct bind *b, const char *name, struct expr **args, i32 count,
+                           i32 position, struct agg_call *call, struct type *out_type) {
+    i32 want = call->agg == AGG_STRING_AGG ? 2 : 1;
+    enum agg agg = (enum agg)call->agg;
+    if (count != want) {
+        return bind_undefined_function(b, name, args, count, position);
+    }
+    bool number =
+        agg == AGG_SUM || agg == AGG_AVG || (agg >= AGG_VAR_SAMP && agg <= AGG_STDDEV_POP);
+    if (is_unknown(args[0]) && number) {
+        FAIL_AT(b->err, AMBIGUOUS_FUNCTION, position, "function %s(unknown) is not unique", name);
+    }
+    bool logical = agg == AGG_BOOL_AND || agg == AGG_BOOL_OR;
+    TRY(coerce_unknown(b, args[0], type_of(logical ? TYPE_BOOLEAN : TYPE_TEXT), &args[0]));
+    if (want == 2) {
+        TRY(coerce_unknown(b, args[1], type_of(TYPE_TEXT), &args[1]));
+        call->arg2 = args[1];
+    }
+    bool fits = agg_type(agg, args[0]->type, out_type);
+    if (!fits || (want == 2 && args[1]->type.id != TYPE_TEXT)) {
+        return bind_undefined_function(b, name, args, count, position);
+    }
+    call->arg = args[0];
+    return ERR_OK;
+}
+
+/* What makes no difference to the result is dropped: repeats for min and max, order for sums. */
+static FALLIBLE settle_options(struct bind *b, struct agg_call *call) {
+    enum agg agg = (enum agg)call->agg;
+    bool extreme = agg == AGG_MIN || agg == AGG_MAX || agg == AGG_BOOL_AND || agg == AGG_BOOL_OR;
+    for (i64 i = 0; call->distinct && i < call->order.count; i++) {
+        const struct expr *expr = call->order.items[i].expr;
+        if (!same_expr(expr, call->arg) && !same_expr(expr, call->arg2)) {
+            FAIL_AT(b->err, INVALID_COLUMN_REFERENCE, expr->position,
+                    "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument "
+                    "list");
+        }
+    }
+    call->distinct = call->distinct && !extreme;
+    if (agg < AGG_STRING_AGG) {
+        call->order.count = 0;
+    }
+    return ERR_OK;
+}
+
+FALLIBLE bind_agg_call(struct bind *b, struct query *q, const char *name, const struct json *body,
+                       struct agg_call *out, struct type *out_type) {
+    i32 position = json_position(body);
+    i32 agg = agg_of(name);
+    struct expr **args = NULL;
+    i32 count = 0;
+    TRY(check_form(b, name, agg, body));
+    out->position = position;
+    out->agg = (u8)agg;
+    out->distinct = json_flag(body, "agg_distinct");
+    TRY(bind_list(b, q, json_get(body, "args"), &args, &count));
+    TRY(bind_call_order(b, q, json_get(body, "agg_order"), out));
+    if (json_get(body, "agg_filter")) {
+        TRY(bind_condition(b, q, json_get(body, "agg_filter"), "FILTER", &out->filter));
+    }
+    if (json_flag(body, "agg_star")) {
+        out->agg = AGG_COUNT_STAR;
+        *out_type = type_of(TYPE_BIGINT);
+        return ERR_OK;
+    }
+    if (is_ordered_set(agg)) {
+        TRY(ordered_set(b, name, args, count, position, out, out_type));
+    } else {
+        TRY(plain_args(b, name, args, count, position, out, out_type));
+    }
+    return settle_options(b, out);
+}
+
+/* How far out the query is to which the columns of a call belong; -1: it names none. */
+struct level_walk {
+    const struct query *from;
+    i32 level;
+};
+
+static bool scope_has(const struct scope *scope, u32 col) {
+    for (i64 i = 0; scope && i < scope->tables.count; i++) {
+        const struct scope_table *table = &scope->tables.items[i];
+        for (i64 k = 0; k < table->col_count; k++) {
+            if (table->cols[k].col == col) {
+                return true;
+            }
+        }
+    }
+    for (i64 i = 0; scope && i < scope->cols.count; i++) {
+        if (scope->cols.items[i].col == col) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void note_level(u32 col, void *arg) {
+    struct level_walk *w = arg;
+    i32 level = 0;
+    for (const struct query *q = w->from; q; q = q->outer, level++) {
+        if (scope_has(q->scope, col)) {
+            w->level = w->level < 0 ? level : MIN_OF(w->level, level);
+            return;
+        }
+    }
+    w->level = 0; /* the result of a subquery: it belongs here */
+}
+
+static void note_slot_level(struct expr **slot, void *arg) {
+    expr_each_col(*slot, note_level, arg);
 }
 
 FALLIBLE bind_aggregate(struct bind *b, struct query *q, const char *name, const struct json *body,
                         struct expr **out) {
     i32 position = json_position(body);
-    TRY(check_form(b, name, body));
-    TRY(check_place(b, q, position));
-    enum agg agg = agg_of(name, json_flag(body, "agg_star"));
-    struct expr *arg = NULL;
-    struct type type = type_of(TYPE_BIGINT);
-    if (agg != AGG_COUNT_STAR) {
-        TRY(agg_argument(b, q, name, agg, body, &arg));
-        (void)agg_type(agg, arg->type, &type);
+    struct agg_call call = {0};
+    struct type type;
+    i64 before = q->pending.count;
+    b8 was_in = q->in_agg;
+    q->in_agg = 1;
+    TRY(bind_agg_call(b, q, name, body, &call, &type));
+    q->in_agg = was_in;
+    struct level_walk w = {q, -1};
+    agg_each_expr(&call, note_slot_level, &w);
+    struct query *owner = q;
+    for (i32 i = 0; i < w.level; i++) {
+        owner = owner->outer;
     }
-    *out = expr_col(b->plan, add_call(b, q, agg, arg, type, position)->col, position);
+    if (owner != q && q->pending.count > before) {
+        return unsupported(b, position, "a subquery in an aggregate of an outer query");
+    }
+    TRY(check_place(b, owner, position));
+    for (i64 i = before; i < q->pending.count; i++) {
+        VEC_PUSH(b->arena, &q->below, q->pending.items[i]);
+    }
+    q->pending.count = before;
+    *out = expr_col(b->plan, add_call(b, owner, &call, type), position);
     return ERR_OK;
 }
 
 void bind_count_star(struct bind *b, struct query *q) {
-    (void)add_call(b, q, AGG_COUNT_STAR, NULL, type_of(TYPE_BIGINT), -1);
+    struct agg_call call = {.agg = AGG_COUNT_STAR, .position = -1};
+    (void)add_call(b, q, &call, type_of(TYPE_BIGINT));
 }
 
-struct rel *bind_agg_rel(struct bind *b, struct query *q, struct rel *rel, struct expr **keys,
-                         i64 key_count) {
-    struct rel *agg = rel_new(b->plan, REL_AGG, rel, NULL);
-    for (i64 i = 0; i < key_count; i++) {
-        const char *name = short_name(b, keys[i], "key");
-        if (strchr(name, ' ')) {
-            name = arena_printf(b->arena, "(%s)", name);
-        }
-        u32 col = bind_col_new(b, NULL, name, keys[i]->type, expr_nullable(b->plan, keys[i]));
-        VEC_PUSH(b->arena, &agg->exprs, keys[i]);
-        VEC_PUSH(b->arena, &agg->out, col);
+FALLIBLE bind_grouping(struct bind *b, struct query *q, const struct json *body,
+                       struct expr **out) {
+    struct grouping_call call = {.position = json_position(body)};
+    TRY(bind_only(b, body, "args location", call.position));
+    TRY(check_place(b, q, call.position));
+    TRY(bind_list(b, q, json_get(body, "args"), &call.args, &call.arg_count));
+    if (call.arg_count > 31) {
+        FAIL_AT(b->err, TOO_MANY_COLUMNS, call.position,
+                "GROUPING must have fewer than 32 arguments");
     }
-    for (i64 i = 0; i < q->calls.count; i++) {
-        VEC_PUSH(b->arena, &agg->calls, q->calls.items[i]);
-        VEC_PUSH(b->arena, &agg->out, q->calls.items[i].col);
-    }
-    agg->rows = key_count == 0 ? 1 : MAX_OF(rel->rows / 10, 1);
-    return agg;
-}
-
-static wf_status ungrouped(struct bind *b, const struct expr *expr) {
-    const struct origin *origin = &b->origins.items[expr->col];
-    FAIL_AT(b->err, GROUPING, expr->position,
-            "column \"%.100s%s%.100s\" must appear in the GROUP BY clause or be used in an "
-            "aggregate function",
-            origin->table ? origin->table : "", origin->table ? "." : "", origin->name);
-}
-
-FALLIBLE bind_grouped(struct bind *b, const struct rel *agg, struct expr *expr, struct expr **out) {
-    *out = expr;
-    for (i64 i = 0; i < agg->exprs.count; i++) {
-        if (expr_equal(expr, agg->exprs.items[i])) {
-            *out = expr_col(b->plan, agg->out.items[i], expr->position);
-            return ERR_OK;
-        }
-    }
-    if (expr->kind == EXPR_COL) {
-        for (i64 i = 0; i < agg->out.count; i++) {
-            if (agg->out.items[i] == expr->col) {
-                return ERR_OK;
-            }
-        }
-        return ungrouped(b, expr);
-    }
-    struct expr *copy = NULL;
-    for (i32 i = 0; i < expr->arg_count; i++) {
-        struct expr *arg = NULL;
-        TRY(bind_grouped(b, agg, expr->args[i], &arg));
-        if (arg != expr->args[i] && !copy) {
-            copy = NEW(b->arena, struct expr);
-            *copy = *expr;
-            copy->args = NEW_ARRAY(b->arena, struct expr *, expr->arg_count);
-            memcpy(copy->args, expr->args, sizeof(struct expr *) * (size_t)expr->arg_count);
-        }
-        if (copy) {
-            copy->args[i] = arg;
-        }
-    }
-    *out = copy ? copy : expr;
+    call.col = bind_col_new(b, NULL, "grouping", type_of(TYPE_INTEGER), false);
+    VEC_PUSH(b->arena, &q->groupings, call);
+    *out = expr_col(b->plan, call.col, call.position);
     return ERR_OK;
 }

@@ -228,6 +228,11 @@ static FALLIBLE bind_operator(struct bind *b, struct query *q, const struct json
     i32 position = json_position(body);
     const char *op = "";
     TRY(operator_name(b, body, &op));
+    bool done = false;
+    TRY(bind_row_operator(b, q, body, op, &done, out));
+    if (done) {
+        return ERR_OK;
+    }
     struct expr *left = NULL;
     struct expr *right = NULL;
     if (json_get(body, "lexpr")) {
@@ -259,7 +264,12 @@ static FALLIBLE bind_in(struct bind *b, struct query *q, const struct json *body
                         struct expr **out) {
     i32 position = json_position(body);
     const char *op = "";
+    bool done = false;
     TRY(operator_name(b, body, &op));
+    TRY(bind_row_in(b, q, body, &done, out));
+    if (done) {
+        return ERR_OK;
+    }
     struct expr *left = NULL;
     TRY(bind_expr(b, q, json_get(body, "lexpr"), &left));
     const struct json *items = json_get(node_body(json_get(body, "rexpr")), "items");
@@ -348,8 +358,8 @@ static const struct handler operator_kinds[] = {
     {"AEXPR_DISTINCT", bind_distinct, ""},
     {"AEXPR_NOT_DISTINCT", bind_distinct, ""},
     {"AEXPR_SIMILAR", bind_similar, ""},
-    {"AEXPR_OP_ANY", NULL, "ANY of an array"},
-    {"AEXPR_OP_ALL", NULL, "ALL of an array"},
+    {"AEXPR_OP_ANY", bind_any_array, ""},
+    {"AEXPR_OP_ALL", bind_any_array, ""},
 };
 
 static FALLIBLE dispatch(struct bind *b, struct query *q, const struct handler *table, i64 count,
@@ -393,12 +403,12 @@ static const struct handler node_kinds[] = {
     {"BooleanTest", bind_bool_test, ""},
     {"CollateClause", bind_collate, ""},
     {"SetToDefault", bind_default, ""},
-    {"SubLink", NULL, "a subquery in an expression"},
+    {"SubLink", bind_sublink, ""},
     {"A_ArrayExpr", NULL, "ARRAY"},
     {"A_Indirection", NULL, "an array subscript or a field of a value"},
     {"RowExpr", NULL, "a row value"},
     {"SQLValueFunction", bind_value_function, ""},
-    {"GroupingFunc", NULL, "GROUPING"},
+    {"GroupingFunc", bind_grouping, ""},
     {"XmlExpr", NULL, "XML"},
     {"XmlSerialize", NULL, "XML"},
     {"CurrentOfExpr", NULL, "CURRENT OF"},

@@ -2,10 +2,21 @@
  *
  * Part of binding. A scope lists its tables, for qualified names, and its columns in the order of
  * `*`, for bare ones; JOIN USING and NATURAL merge two columns into one of the second list only.
- * Every occurrence of a table makes fresh plan columns, so a WITH query that is used twice is
- * simply bound twice. Joins leave here with all conditions in `conds`; the optimiser finds the
- * keys. */
+ * Every occurrence of a table makes fresh plan columns. Joins leave here with all conditions in
+ * `conds`; the optimiser finds the keys. RIGHT is LEFT with its sides changed. The merged column of
+ * a FULL join is computed by a projection above it, which gives every column a new number.
+ *
+ * A LATERAL item sees the columns of what stands left of it, as if it were a subquery of a query
+ * over that; its join is dependent. So does the right side of an outer join whose condition
+ * contains subqueries: the condition is then a filter on that side. */
 #include "sql/sql_int.h"
+
+/* Where an item of FROM stands. */
+struct place {
+    const struct cte *ctes;
+    struct query *outer;   /* the query around */
+    struct query *lateral; /* what LATERAL sees: items to the left, then the query around */
+};
 
 u32 bind_col_new(struct bind *b, const char *table, const char *name, struct type type,
                  bool nullable) {
@@ -81,31 +92,19 @@ static struct rel *scan_rel(struct bind *b, const struct snapshot_table *found, 
 }
 
 /* A derived table or WITH query under a name. */
-static FALLIBLE from_select(struct bind *b, const struct json *select, const struct cte *ctes,
-                            const char *name, const struct json *inner_names,
+static FALLIBLE from_result(struct bind *b, const struct select_out *result, const char *name,
                             const struct json *alias, i32 position, struct scope *out) {
-    struct select_out result;
-    TRY(bind_select(b, select, ctes, NULL, 0, &result));
-    i64 count = result.rel->out.count;
+    i64 count = result->rel->out.count;
     struct scope_col *cols = NEW_ARRAY(b->arena, struct scope_col, count + 1);
     const char *table = alias ? keep(b, json_text(alias, "aliasname")) : name;
     for (i64 i = 0; i < count; i++) {
-        cols[i] = (struct scope_col){result.names[i], result.rel->out.items[i]};
+        cols[i] = (struct scope_col){result->names[i], result->rel->out.items[i]};
         b->origins.items[cols[i].col] = (struct origin){table, cols[i].name};
-    }
-    if (json_count(inner_names) > count) {
-        FAIL_AT(b->err, INVALID_COLUMN_REFERENCE, position,
-                "table \"%.100s\" has %lld columns available but %d columns specified", name, count,
-                (int)json_count(inner_names));
-    }
-    i64 i = 0;
-    JSON_EACH(inner, inner_names) {
-        cols[i++].name = keep(b, node_string(inner));
     }
     if (alias) {
         TRY(rename_columns(b, alias, table, cols, count, position));
     }
-    out->rel = result.rel;
+    out->rel = result->rel;
     scope_add_table(b, out, table, cols, count);
     return ERR_OK;
 }
@@ -125,18 +124,17 @@ static bool ends_with(const char *name, const char *end) {
     return len > end_len && strcmp(name + len - end_len, end) == 0;
 }
 
-static FALLIBLE from_table(struct bind *b, const struct json *body, const struct cte *ctes,
+static FALLIBLE from_table(struct bind *b, const struct json *body, const struct place *place,
                            struct scope *out) {
     const char *name = "";
     i32 position = json_position(body);
     TRY(bind_table_name(b, body, &name));
     const struct json *alias = json_get(body, "alias");
-    const struct cte *cte = json_text(body, "schemaname") ? NULL : find_cte(ctes, name);
+    const struct cte *cte = json_text(body, "schemaname") ? NULL : find_cte(place->ctes, name);
     if (cte) {
-        *cte->used = 1;
-        const struct json *query = node_body(json_get(cte->body, "ctequery"));
-        return from_select(b, query, cte->outer, name, json_get(cte->body, "aliascolnames"), alias,
-                           position, out);
+        struct select_out result;
+        TRY(bind_cte_use(b, cte, &result));
+        return from_result(b, &result, name, alias, position, out);
     }
     if (ends_with(name, ".parquet")) {
         return unsupported(b, position, "reading Parquet files (%.100s)", name);
@@ -168,12 +166,19 @@ static FALLIBLE check_aliases(struct bind *b, const struct scope *left, const st
     return ERR_OK;
 }
 
+void bind_nullable(struct bind *b, const struct rel *rel) {
+    for (i64 i = 0; i < rel->out.count; i++) {
+        b->plan->cols.items[rel->out.items[i]].nullable = 1;
+    }
+}
+
 /* Both sides in one scope, joined; columns of `*` are added by the caller. */
 static FALLIBLE join_tables(struct bind *b, const struct scope *left, const struct scope *right,
-                            i32 position, struct scope *out) {
+                            enum join_kind kind, i32 position, struct scope *out) {
     TRY(check_aliases(b, left, right, position));
-    out->rel = rel_new(b->plan, REL_JOIN, left->rel, right->rel);
-    out->rel->join = JOIN_CROSS;
+    bool swapped = out->swapped;
+    out->rel =
+        rel_join(b->plan, kind, swapped ? right->rel : left->rel, swapped ? left->rel : right->rel);
     out->rel->position = position;
     i128 rows = (i128)left->rel->rows * right->rel->rows;
     out->rel->rows = rows > I64_MAX ? I64_MAX : (i64)rows;
@@ -247,18 +252,19 @@ static bool is_merged(const char *const *names, i64 count, const char *name) {
     return false;
 }
 
-/* Joins on equality of the named columns and merges them. */
+/* Joins on equality of the named columns and merges them; `equals` gets the comparisons. */
 static FALLIBLE join_using(struct bind *b, const struct scope *left, const struct scope *right,
-                           const char *const *names, i64 count, i32 position, struct scope *out) {
+                           const char *const *names, i64 count, i32 position, struct scope *out,
+                           struct expr **equals) {
     for (i64 i = 0; i < count; i++) {
         struct expr *l = NULL;
         struct expr *r = NULL;
-        struct expr *equal = NULL;
         TRY(using_column(b, left, names[i], "left", position, &l));
         TRY(using_column(b, right, names[i], "right", position, &r));
-        TRY(bind_compare(b, FUNC_EQ, l, r, position, &equal));
-        add_conds(b, out->rel, equal);
-        bool take_right = equal->args[0] != l && equal->args[1] == r && l->type.id != r->type.id;
+        TRY(bind_compare(b, FUNC_EQ, l, r, position, &equals[i]));
+        add_conds(b, out->rel, equals[i]);
+        bool wider = equals[i]->args[0] != l && equals[i]->args[1] == r && l->type.id != r->type.id;
+        bool take_right = out->swapped || (wider && out->rel->join != JOIN_LEFT);
         struct scope_col merged = {keep(b, names[i]), take_right ? r->col : l->col};
         VEC_PUSH(b->arena, &out->cols, merged);
     }
@@ -271,6 +277,49 @@ static FALLIBLE join_using(struct bind *b, const struct scope *left, const struc
         }
     }
     return ERR_OK;
+}
+
+/* COALESCE of a merged column's two sides. */
+static struct expr *merged_value(struct bind *b, const struct expr *equal) {
+    struct expr *is_null = expr_one(b, EXPR_IS_NULL, equal->args[0], -1);
+    struct expr *args[3] = {expr_one(b, EXPR_NOT, is_null, -1), equal->args[0], equal->args[1]};
+    return expr_many(b, EXPR_CASE, equal->args[0]->type, -1, 3, args);
+}
+
+/* A projection above a FULL join that computes the merged columns; names follow the columns. */
+static void merge_full(struct bind *b, struct scope *out, struct expr *const *equals, i64 count) {
+    struct rel *join = out->rel;
+    struct rel *project = rel_new(b->plan, REL_PROJECT, join, NULL);
+    u32 *to = NEW_ARRAY(b->arena, u32, b->plan->cols.count + 1);
+    for (i64 i = 0; i < join->out.count; i++) {
+        u32 from = join->out.items[i];
+        struct plan_col col = b->plan->cols.items[from];
+        struct origin origin = b->origins.items[from];
+        to[from] = bind_col_new(b, origin.table, col.name, col.type, col.nullable);
+        VEC_PUSH(b->arena, &project->exprs, expr_col(b->plan, from, -1));
+        VEC_PUSH(b->arena, &project->out, to[from]);
+    }
+    for (i64 i = 0; i < out->tables.count; i++) {
+        struct scope_table *table = &out->tables.items[i];
+        struct scope_col *cols = NEW_ARRAY(b->arena, struct scope_col, table->col_count + 1);
+        for (i64 k = 0; k < table->col_count; k++) {
+            cols[k] = (struct scope_col){table->cols[k].name, to[table->cols[k].col]};
+        }
+        table->cols = cols;
+    }
+    for (i64 i = 0; i < out->cols.count; i++) {
+        struct scope_col *col = &out->cols.items[i];
+        if (i >= count) {
+            col->col = to[col->col];
+            continue;
+        }
+        struct expr *value = merged_value(b, equals[i]);
+        col->col = bind_col_new(b, NULL, col->name, value->type, expr_nullable(b->plan, value));
+        VEC_PUSH(b->arena, &project->exprs, value);
+        VEC_PUSH(b->arena, &project->out, col->col);
+    }
+    project->rows = join->rows;
+    out->rel = project;
 }
 
 /* Names both sides have, in the order of the left. */
@@ -289,19 +338,18 @@ static i64 natural_names(struct bind *b, const struct scope *left, const struct 
     return names.count;
 }
 
-static FALLIBLE from_item(struct bind *b, const struct json *node, const struct cte *ctes,
+static FALLIBLE from_item(struct bind *b, const struct json *node, const struct place *place,
                           struct scope *out);
 
-static FALLIBLE join_condition(struct bind *b, const struct json *body, const struct scope *left,
-                               const struct scope *right, const struct cte *ctes, i32 position,
-                               struct scope *out) {
+static FALLIBLE using_names(struct bind *b, const struct json *body, const struct scope *left,
+                            const struct scope *right, i32 position, const char ***out,
+                            i64 *out_count) {
     const struct json *using = json_get(body, "usingClause");
-    const char **names = NULL;
     i64 count = 0;
     if (json_flag(body, "isNatural")) {
-        count = natural_names(b, left, right, &names);
+        count = natural_names(b, left, right, out);
     } else if (using) {
-        names = NEW_ARRAY(b->arena, const char *, json_count(using) + 1);
+        const char **names = NEW_ARRAY(b->arena, const char *, json_count(using) + 1);
         JSON_EACH(name, using) {
             const char *text = node_string(name);
             if (is_merged(names, count, text)) {
@@ -310,41 +358,173 @@ static FALLIBLE join_condition(struct bind *b, const struct json *body, const st
             }
             names[count++] = text;
         }
+        *out = names;
     }
-    TRY(join_using(b, left, right, names, count, position, out));
-    if (json_get(body, "quals")) {
-        struct query q = {.scope = out, .clause = "JOIN conditions", .ctes = ctes};
-        struct expr *cond = NULL;
-        TRY(bind_condition(b, &q, json_get(body, "quals"), "JOIN/ON", &cond));
-        add_conds(b, out->rel, cond);
-    }
-    if (out->rel->conds.count > 0) {
-        out->rel->join = JOIN_INNER;
-        out->rel->rows = MAX_OF(left->rel->rows, right->rel->rows);
+    *out_count = count;
+    return ERR_OK;
+}
+
+/* The ON condition. Where it contains subqueries, an inner join becomes a product below them and a
+ * filter; the right side of an outer join is filtered for each row of the left. */
+static FALLIBLE join_on(struct bind *b, const struct json *quals, const struct place *place,
+                        struct scope *out) {
+    struct query *q = NEW(b->arena, struct query);
+    struct rel *join = out->rel;
+    *q = (struct query){.scope = out,
+                        .outer = place->outer,
+                        .clause = "JOIN conditions",
+                        .subqueries_allowed = 1,
+                        .ctes = place->ctes};
+    struct expr *cond = NULL;
+    TRY(bind_condition(b, q, quals, "JOIN/ON", &cond));
+    if (q->pending.count == 0) {
+        add_conds(b, join, cond);
+    } else if (join->join == JOIN_CROSS) {
+        out->rel = bind_filter(b, bind_attach(b, join, &q->pending), cond);
+    } else if (join->join == JOIN_LEFT) {
+        struct rel *right = bind_attach(b, join->inputs[1], &q->pending);
+        join->inputs[1] = bind_filter(b, right, cond);
+        join->dependent = bind_depends(b, join->inputs[0], join->inputs[1]);
+    } else {
+        return unsupported(b, node_position(quals), "a subquery in the condition of a FULL JOIN");
     }
     return ERR_OK;
 }
 
-static FALLIBLE from_join(struct bind *b, const struct json *body, const struct cte *ctes,
-                          struct scope *out) {
-    i32 position = node_position(json_get(body, "rarg"));
-    TRY(bind_only(b, body, "jointype isNatural larg rarg usingClause quals rtindex", position));
-    if (!json_is(body, "jointype", "JOIN_INNER")) {
-        const char *type = json_text(body, "jointype");
-        return unsupported(b, position, "%s JOIN",
-                           type && strncmp(type, "JOIN_", 5) == 0 ? type + 5 : "this kind of");
+static FALLIBLE join_condition(struct bind *b, const struct json *body, const struct scope *left,
+                               const struct scope *right, const struct place *place, i32 position,
+                               struct scope *out) {
+    const char **names = NULL;
+    i64 count = 0;
+    struct rel *join = out->rel;
+    TRY(using_names(b, body, left, right, position, &names, &count));
+    struct expr **equals = NEW_ARRAY(b->arena, struct expr *, count + 1);
+    TRY(join_using(b, left, right, names, count, position, out, equals));
+    if (json_get(body, "quals")) {
+        TRY(join_on(b, json_get(body, "quals"), place, out));
     }
-    struct scope left = {0};
-    struct scope right = {0};
-    TRY(bind_enter(b, JOIN_DEPTH_COST, position));
-    TRY(from_item(b, json_get(body, "larg"), ctes, &left));
-    TRY(from_item(b, json_get(body, "rarg"), ctes, &right));
-    b->depth -= JOIN_DEPTH_COST;
-    TRY(join_tables(b, &left, &right, position, out));
-    return join_condition(b, body, &left, &right, ctes, position, out);
+    if (join->conds.count > 0) {
+        join->join = join->join == JOIN_CROSS ? JOIN_INNER : join->join;
+        join->rows = MAX_OF(left->rel->rows, right->rel->rows);
+    }
+    if (join->join == JOIN_LEFT || join->join == JOIN_FULL) {
+        bind_nullable(b, join->inputs[1]);
+    }
+    if (join->join == JOIN_FULL) {
+        bind_nullable(b, join->inputs[0]);
+        if (count > 0) {
+            merge_full(b, out, equals, count);
+        }
+    }
+    return ERR_OK;
 }
 
-static FALLIBLE from_item(struct bind *b, const struct json *node, const struct cte *ctes,
+static FALLIBLE join_kind_of(struct bind *b, const struct json *body, i32 position,
+                             enum join_kind *out, b8 *out_swapped) {
+    *out_swapped = json_is(body, "jointype", "JOIN_RIGHT");
+    if (json_is(body, "jointype", "JOIN_INNER")) {
+        *out = JOIN_CROSS; /* until it has a condition */
+    } else if (json_is(body, "jointype", "JOIN_LEFT") || *out_swapped) {
+        *out = JOIN_LEFT;
+    } else if (json_is(body, "jointype", "JOIN_FULL")) {
+        *out = JOIN_FULL;
+    } else {
+        return unsupported(b, position, "this kind of JOIN");
+    }
+    return ERR_OK;
+}
+
+/* An alias of a whole join hides the names inside. */
+static FALLIBLE alias_join(struct bind *b, const struct json *alias, i32 position,
+                           struct scope *io) {
+    i64 count = io->cols.count;
+    struct scope_col *cols = NEW_ARRAY(b->arena, struct scope_col, count + 1);
+    const char *name = keep(b, json_text(alias, "aliasname"));
+    for (i64 i = 0; i < count; i++) {
+        cols[i] = io->cols.items[i];
+    }
+    TRY(rename_columns(b, alias, name, cols, count, position));
+    io->tables.count = 0;
+    io->cols.count = 0;
+    scope_add_table(b, io, name, cols, count);
+    return ERR_OK;
+}
+
+static FALLIBLE from_join(struct bind *b, const struct json *body, const struct place *place,
+                          struct scope *out) {
+    i32 position = node_position(json_get(body, "rarg"));
+    enum join_kind kind = JOIN_CROSS;
+    TRY(bind_only(b, body, "jointype isNatural larg rarg usingClause quals alias rtindex",
+                  position));
+    TRY(join_kind_of(b, body, position, &kind, &out->swapped));
+    struct scope *left = NEW(b->arena, struct scope);
+    struct scope right = {0};
+    TRY(bind_enter(b, JOIN_DEPTH_COST, position));
+    TRY(from_item(b, json_get(body, "larg"), place, left));
+    struct query *seen = NEW(b->arena, struct query);
+    *seen = (struct query){.scope = left, .outer = place->lateral, .clause = "FROM"};
+    struct place inner = {place->ctes, place->outer, seen};
+    TRY(from_item(b, json_get(body, "rarg"), &inner, &right));
+    b->depth -= JOIN_DEPTH_COST;
+    TRY(join_tables(b, left, &right, kind, position, out));
+    if (right.lateral && bind_depends(b, left->rel, right.rel)) {
+        if (out->swapped || kind == JOIN_FULL) {
+            FAIL_AT(b->err, INVALID_COLUMN_REFERENCE, position,
+                    "invalid reference to FROM-clause entry: the combining JOIN type must be INNER "
+                    "or LEFT for a LATERAL reference");
+        }
+        out->rel->dependent = 1;
+    }
+    out->lateral = left->lateral || right.lateral;
+    TRY(join_condition(b, body, left, &right, place, position, out));
+    const struct json *alias = json_get(body, "alias");
+    return alias ? alias_join(b, alias, position, out) : ERR_OK;
+}
+
+/* The function's one column goes by the alias, if it has no name of its own. */
+static FALLIBLE from_function(struct bind *b, const struct json *body, const struct place *place,
+                              struct scope *out) {
+    i32 position = node_position(body);
+    TRY(bind_only(b, body, "functions alias lateral", position));
+    const struct json *items =
+        json_get(node_body(json_first(json_get(body, "functions"))), "items");
+    const struct json *call = json_first(items);
+    if (json_count(json_get(body, "functions")) != 1 || !node_is(call, "FuncCall")) {
+        return unsupported(b, position, "this form of a function in FROM");
+    }
+    struct select_out result;
+    const char *name = "";
+    bool is_about = false;
+    TRY(bind_about(b, node_body(call), place->ctes, place->outer, &result, &is_about));
+    if (is_about) {
+        return from_result(b, &result, "", json_get(body, "alias"), position, out);
+    }
+    TRY(bind_table_func(b, node_body(call), &result.rel, &name));
+    const struct json *alias = json_get(body, "alias");
+    const char *shown = alias ? keep(b, json_text(alias, "aliasname")) : name;
+    result.names = NEW_ARRAY(b->arena, const char *, result.rel->out.count + 1);
+    for (i64 i = 0; i < result.rel->out.count; i++) {
+        u32 col = result.rel->out.items[i];
+        result.names[i] = result.rel->out.count == 1 ? shown : b->plan->cols.items[col].name;
+    }
+    return from_result(b, &result, name, alias, position, out);
+}
+
+static FALLIBLE from_subselect(struct bind *b, const struct json *body, const struct place *place,
+                               i32 position, struct scope *out) {
+    TRY(bind_only(b, body, "subquery alias lateral", position));
+    const struct json *query = json_get(body, "subquery");
+    if (!node_is(query, "SelectStmt")) {
+        return unsupported(b, position, "%s in FROM", node_type(query));
+    }
+    struct select_out result;
+    out->lateral = json_flag(body, "lateral");
+    struct query *outer = out->lateral ? place->lateral : place->outer;
+    TRY(bind_subselect(b, node_body(query), place->ctes, outer, false, &result));
+    return from_result(b, &result, "", json_get(body, "alias"), position, out);
+}
+
+static FALLIBLE from_item(struct bind *b, const struct json *node, const struct place *place,
                           struct scope *out) {
     const struct json *body = node_body(node);
     i32 position = node_position(node);
@@ -354,22 +534,16 @@ static FALLIBLE from_item(struct bind *b, const struct json *node, const struct 
                 (int)FROM_ITEMS_MAX);
     }
     if (node_is(node, "RangeVar")) {
-        return from_table(b, body, ctes, out);
+        return from_table(b, body, place, out);
     }
     if (node_is(node, "JoinExpr")) {
-        return from_join(b, body, ctes, out);
+        return from_join(b, body, place, out);
     }
     if (node_is(node, "RangeSubselect")) {
-        TRY(bind_only(b, body, "subquery alias", position));
-        const struct json *query = json_get(body, "subquery");
-        if (!node_is(query, "SelectStmt")) {
-            return unsupported(b, position, "%s in FROM", node_type(query));
-        }
-        return from_select(b, node_body(query), ctes, "", NULL, json_get(body, "alias"), position,
-                           out);
+        return from_subselect(b, body, place, position, out);
     }
     if (node_is(node, "RangeFunction")) {
-        return unsupported(b, position, "a function in FROM");
+        return from_function(b, body, place, out);
     }
     if (node_is(node, "RangeTableSample")) {
         return unsupported(b, position, "TABLESAMPLE");
@@ -378,17 +552,24 @@ static FALLIBLE from_item(struct bind *b, const struct json *node, const struct 
 }
 
 FALLIBLE bind_from(struct bind *b, const struct json *from_clause, const struct cte *ctes,
-                   struct scope *out) {
+                   struct query *outer, struct scope *out) {
     JSON_EACH(node, from_clause) {
         struct scope item = {0};
-        TRY(from_item(b, node, ctes, &item));
+        struct scope *seen = NEW(b->arena, struct scope);
+        struct query *left = NEW(b->arena, struct query);
+        *seen = *out;
+        *left = (struct query){.scope = seen, .outer = outer, .clause = "FROM"};
+        struct place place = {ctes, outer, left};
+        TRY(from_item(b, node, &place, &item));
         if (!out->rel) {
             *out = item;
             continue;
         }
         struct scope both = {0};
-        TRY(join_tables(b, out, &item, node_position(node), &both));
-        TRY(join_using(b, out, &item, NULL, 0, -1, &both));
+        TRY(join_tables(b, out, &item, JOIN_CROSS, node_position(node), &both));
+        both.rel->dependent = item.lateral && bind_depends(b, out->rel, item.rel);
+        both.lateral = out->lateral || item.lateral;
+        TRY(join_using(b, out, &item, NULL, 0, -1, &both, NULL));
         *out = both;
     }
     return ERR_OK;
@@ -436,7 +617,10 @@ static wf_status no_column(struct bind *b, const char *table, const char *name,
 static FALLIBLE bare_column(struct bind *b, struct query *q, const char *name, i32 position,
                             struct expr **out) {
     const struct scope_col *found = NULL;
-    i64 count = q->scope ? count_named(q->scope, name, &found) : 0;
+    i64 count = 0;
+    for (const struct query *at = q; at && count == 0; at = at->outer) {
+        count = at->scope ? count_named(at->scope, name, &found) : 0;
+    }
     if (count > 1) {
         FAIL_AT(b->err, AMBIGUOUS_COLUMN, position, "column reference \"%.100s\" is ambiguous",
                 name);
@@ -457,7 +641,10 @@ static FALLIBLE bare_column(struct bind *b, struct query *q, const char *name, i
 
 static FALLIBLE need_table(struct bind *b, struct query *q, const char *alias, i32 position,
                            const struct scope_table **out) {
-    *out = find_table(q->scope, alias);
+    *out = NULL;
+    for (const struct query *at = q; at && !*out; at = at->outer) {
+        *out = find_table(at->scope, alias);
+    }
     if (!*out) {
         FAIL_AT(b->err, UNDEFINED_TABLE, position, "missing FROM-clause entry for table \"%.100s\"",
                 alias);

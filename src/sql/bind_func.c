@@ -59,37 +59,13 @@ static const char *const known_functions[] = {
     "version",
     "string_to_array",
     "num_nonnulls",
-    "row_number",
-    "rank",
-    "dense_rank",
-    "percent_rank",
-    "cume_dist",
-    "ntile",
-    "lag",
-    "lead",
-    "first_value",
-    "last_value",
-    "nth_value",
-    "string_agg",
     "array_agg",
-    "bool_and",
-    "bool_or",
-    "every",
-    "stddev",
-    "stddev_pop",
-    "stddev_samp",
-    "variance",
-    "var_pop",
-    "var_samp",
     "corr",
     "covar_pop",
     "covar_samp",
     "regr_slope",
     "bit_and",
     "bit_or",
-    "mode",
-    "percentile_cont",
-    "percentile_disc",
     "json_agg",
     "jsonb_agg",
     "any_value",
@@ -180,8 +156,20 @@ FALLIBLE bind_call(struct bind *b, struct query *q, const struct json *body, str
     JSON_EACH(part, names) {
         call.name = node_string(part);
     }
+    if (json_get(body, "over") && (agg_find(call.name) || window_find(call.name))) {
+        return bind_window_call(b, q, call.name, body, out);
+    }
     if (agg_find(call.name)) {
         return bind_aggregate(b, q, call.name, body, out);
+    }
+    if (window_find(call.name)) {
+        FAIL_AT(b->err, WRONG_OBJECT, call.position, "window function %s requires an OVER clause",
+                call.name);
+    }
+    if (json_get(body, "over")) {
+        FAIL_AT(b->err, WRONG_OBJECT, call.position,
+                "OVER specified, but %s is not a window function nor an aggregate function",
+                call.name);
     }
     TRY(bind_only(b, body, "funcname args funcformat location", call.position));
     if (strcmp(call.name, "wf_try") == 0) {

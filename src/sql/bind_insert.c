@@ -208,7 +208,7 @@ FALLIBLE bind_insert(struct bind *b, const struct json *body, struct statement *
     if (!json_is(body, "override", "OVERRIDING_NOT_SET")) {
         return unsupported(b, position, "OVERRIDING");
     }
-    TRY(bind_with(b, json_get(body, "withClause"), &in.ctes));
+    TRY(bind_with(b, json_get(body, "withClause"), NULL, &in.ctes));
     TRY(bind_table_name(b, relation, &out->table_name));
     if (json_get(relation, "alias")) {
         return unsupported(b, position, "an alias of INSERT's table");

@@ -25,6 +25,26 @@ static const struct {
     {"GroupingFunc", "grouping"},
 };
 
+/* EXISTS is called so; a scalar subquery as its only column. */
+static const char *sublink_name(const struct json *body) {
+    if (json_is(body, "subLinkType", "EXISTS_SUBLINK")) {
+        return "exists";
+    }
+    if (!json_is(body, "subLinkType", "EXPR_SUBLINK")) {
+        return NULL;
+    }
+    const struct json *select = node_body(json_get(body, "subselect"));
+    while (json_get(select, "larg")) {
+        select = json_get(select, "larg");
+    }
+    const struct json *target = node_body(json_first(json_get(select, "targetList")));
+    const char *alias = json_text(target, "name");
+    if (!target) {
+        return json_get(select, "valuesLists") ? "column1" : NULL;
+    }
+    return alias ? alias : output_name(json_get(target, "val"));
+}
+
 /* A name that a cast or CASE around it passes on; NULL when the node has none. */
 static const char *strong_name(const struct json *node) {
     if (node_is(node, "ColumnRef")) {
@@ -38,6 +58,9 @@ static const char *strong_name(const struct json *node) {
     }
     if (node_is(node, "MinMaxExpr")) {
         return json_is(node_body(node), "op", "IS_GREATEST") ? "greatest" : "least";
+    }
+    if (node_is(node, "SubLink")) {
+        return sublink_name(node_body(node));
     }
     for (i64 i = 0; i < COUNT_OF(word_names); i++) {
         if (node_is(node, word_names[i].node)) {

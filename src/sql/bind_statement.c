@@ -265,6 +265,9 @@ static void bind_on_stack(void *arg) {
     if (job->status == ERR_OK) {
         job->status = check_params(b);
     }
+    if (job->status == ERR_OK && b->plan->root) {
+        bind_inline_shared(b, b->plan->root);
+    }
 }
 
 #ifdef WF_HARD

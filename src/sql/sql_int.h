@@ -28,6 +28,7 @@ struct parsed {
     struct sv text;
     i32 depth; /* containers of the tree, nested */
     i32 param_count;
+    b8 or_replace; /* CREATE OR REPLACE TABLE */
 };
 
 struct scope_col {
@@ -44,21 +45,62 @@ struct scope {
     struct rel *rel; /* NULL: no FROM */
     VEC(struct scope_table) tables;
     VEC(struct scope_col) cols; /* without qualification, in the order of * */
+    b8 swapped;                 /* a RIGHT JOIN: the plan's left input is the right side */
+    b8 lateral;                 /* contains LATERAL */
 };
 
+/* What binding a WITH query gave, shared by its uses. */
+struct cte_result {
+    b8 used;
+    struct rel *rel; /* NULL: not bound, or depends on an outer query and is bound at each use */
+    const char **names;
+};
 struct cte {
     const char *name;
-    const struct json *body; /* CommonTableExpr */
-    const struct cte *outer; /* those it may use itself */
-    b8 *used;
+    const struct json *body;   /* CommonTableExpr */
+    const struct cte *outer;   /* those it may use itself */
+    struct query *outer_query; /* whose columns it may use */
+    struct cte_result *result;
+};
+
+/* A subquery of an expression: a join still to be made below the operator that computes the
+ * expression, which names the subquery's column or the mark. */
+struct pending {
+    struct rel *rel;
+    u8 join;                  /* SINGLE or MARK */
+    u32 mark_col;             /* MARK */
+    VEC(struct expr *) conds; /* over the columns of both sides */
+};
+typedef VEC(struct pending) pending_list;
+
+struct window_item {
+    struct window_call call;
+    VEC(struct expr *) partition;
+    VEC(struct order_key) order;
+};
+
+struct grouping_call { /* GROUPING(args) */
+    u32 col;
+    struct expr **args;
+    i32 arg_count;
+    i32 position;
 };
 
 struct query {
+    struct query *outer; /* whose columns it may use too */
     struct scope *scope;
     const char *clause; /* "WHERE": for errors */
     b8 aggs_allowed;
     b8 in_agg;
+    b8 windows_allowed;
+    b8 in_window;
+    b8 subqueries_allowed; /* somebody makes the joins of `pending` */
     VEC(struct agg_call) calls;
+    VEC(struct window_item) windows;
+    VEC(struct grouping_call) groupings;
+    pending_list pending;
+    pending_list below; /* those in arguments of aggregates and in group keys */
+    const struct json *window_clause;
     const struct cte *ctes;
 };
 
@@ -78,6 +120,7 @@ struct bind {
     i32 from_items;
     i32 random_calls;
     VEC(struct origin) origins;
+    VEC(const struct rel *) materialized; /* inputs of SHARED that stay shared */
 };
 
 /* lex.c: the scanner. */
@@ -114,17 +157,91 @@ struct select_out {
 };
 FALLIBLE bind_select(struct bind *b, const struct json *body, const struct cte *ctes,
                      const struct column_def *targets, u32 target_count, struct select_out *out);
-FALLIBLE bind_with(struct bind *b, const struct json *with, const struct cte **io_ctes);
+/* The same inside another query. keep_unknown: quoted literals of the select list stay without a
+ * type where the caller can still give them one (set operations). */
+FALLIBLE bind_subselect(struct bind *b, const struct json *body, const struct cte *ctes,
+                        struct query *outer, bool keep_unknown, struct select_out *out);
+/* VALUES and set operations as a select list of the rel's columns, with ORDER BY and LIMIT. */
+FALLIBLE bind_ordered(struct bind *b, const struct json *body, struct rel *rel, const char **names,
+                      bool fixed, struct select_out *out);
+/* One row without columns: what SELECT without FROM selects from. */
+struct rel *bind_one_row(struct bind *b);
+struct rel *bind_distinct_rel(struct bind *b, struct rel *rel); /* AGG by all columns */
+/* DESC and NULLS of a SortBy. */
+FALLIBLE bind_sort_options(struct bind *b, const struct json *sort, b8 *out_descending,
+                           b8 *out_nulls_first);
+
+/* bind_with.c */
+FALLIBLE bind_with(struct bind *b, const struct json *with, struct query *outer,
+                   const struct cte **io_ctes);
 FALLIBLE bind_with_unused(struct bind *b, const struct cte *ctes, const struct cte *until);
+/* A use of a WITH query: a SHARED over it, with columns of its own. */
+FALLIBLE bind_cte_use(struct bind *b, const struct cte *cte, struct select_out *out);
+/* SHARED with a single user becomes a projection; at the end of a statement. */
+void bind_inline_shared(struct bind *b, struct rel *root);
+/* A SHARED over input with fresh columns. */
+struct rel *bind_shared(struct bind *b, struct rel *input);
+
+/* bind_setop.c: UNION, INTERSECT, EXCEPT. */
+FALLIBLE bind_setop(struct bind *b, const struct json *body, const struct cte *ctes,
+                    struct query *outer, struct select_out *out);
+/* All rows of both; their columns pair up and have the same types. */
+struct rel *bind_union_rel(struct bind *b, struct rel *left, struct rel *right);
+
+/* subquery.c */
+FALLIBLE bind_sublink(struct bind *b, struct query *q, const struct json *body, struct expr **out);
+/* WHERE: filters *io_rel by a condition over q's columns; IN and EXISTS among its conjuncts become
+ * semi and anti joins. */
+FALLIBLE bind_where(struct bind *b, struct query *q, const struct json *node, const char *clause,
+                    struct rel **io_rel);
+/* Makes the joins of a list on top of rel and empties it. */
+struct rel *bind_attach(struct bind *b, struct rel *rel, pending_list *list);
+/* Whether right uses columns of left. */
+bool bind_depends(struct bind *b, struct rel *left, struct rel *right);
+/* The comparison of two rows of values, column by column. */
+FALLIBLE bind_row_compare(struct bind *b, const char *op, struct expr **left, struct expr **right,
+                          i32 count, i32 position, struct expr **out);
+
+/* bind_row.c */
+/* An operator between two row values, or a row value and a subquery; *out_done is false for
+ * others. */
+FALLIBLE bind_row_operator(struct bind *b, struct query *q, const struct json *body, const char *op,
+                           bool *out_done, struct expr **out);
+FALLIBLE bind_row_in(struct bind *b, struct query *q, const struct json *body, bool *out_done,
+                     struct expr **out);
+FALLIBLE bind_any_array(struct bind *b, struct query *q, const struct json *body,
+                        struct expr **out);
+/* The columns of a subquery used as a row. */
+FALLIBLE bind_row_subquery(struct bind *b, struct query *q, const struct json *body,
+                           struct expr ***out, i32 *out_count);
+
+/* bind_window.c */
+bool window_find(const char *name);
+FALLIBLE bind_window_call(struct bind *b, struct query *q, const char *name,
+                          const struct json *body, struct expr **out);
+
+/* bind_table_func.c */
+FALLIBLE bind_table_func(struct bind *b, const struct json *body, struct rel **out,
+                         const char **out_name);
 /* A PROJECT of `count` expressions over rel, with fresh columns. */
 struct rel *bind_project(struct bind *b, struct rel *rel, struct expr **exprs, const char **names,
                          i64 count);
 struct rel *bind_filter(struct bind *b, struct rel *rel, struct expr *cond);
 const char *output_name(const struct json *node); /* bind_name.c: as PostgreSQL names a column */
 
+/* bind_friendly.c: SUMMARIZE and DESCRIBE, at a FuncCall's fields; *out_is tells whether it is one.
+ */
+FALLIBLE bind_about(struct bind *b, const struct json *call, const struct cte *ctes,
+                    struct query *outer, struct select_out *out, bool *out_is);
+
+/* Everything in a tree of our own making is said to stand at `position` of the user's text. */
+void bind_place(struct bind *b, const struct json *statement, i32 position);
+
 /* bind_from.c */
 FALLIBLE bind_from(struct bind *b, const struct json *from_clause, const struct cte *ctes,
-                   struct scope *out);
+                   struct query *outer, struct scope *out);
+/* Marks columns NULL may come to: the right side of an outer join. */
+void bind_nullable(struct bind *b, const struct rel *rel);
 FALLIBLE bind_column(struct bind *b, struct query *q, const struct json *body, struct expr **out);
 /* Columns of `*` or `t.*` at a ColumnRef; *out_count is -1 when the node is no star. */
 FALLIBLE bind_star(struct bind *b, struct query *q, const struct json *node,
@@ -225,12 +342,12 @@ bool agg_find(const char *name);
 FALLIBLE bind_aggregate(struct bind *b, struct query *q, const char *name, const struct json *body,
                         struct expr **out);
 void bind_count_star(struct bind *b, struct query *q); /* adds count(*) to the calls */
-/* Makes the AGG over rel; `keys` are its group keys. */
-struct rel *bind_agg_rel(struct bind *b, struct query *q, struct rel *rel, struct expr **keys,
-                         i64 key_count);
-/* Rewrites an expression above the AGG: keys become its columns, other columns of its input are
- * 42803. */
-FALLIBLE bind_grouped(struct bind *b, const struct rel *agg, struct expr *expr, struct expr **out);
+/* Name, type and arguments of an aggregate that is not yet a column; for windows. */
+FALLIBLE bind_agg_call(struct bind *b, struct query *q, const char *name, const struct json *body,
+                       struct agg_call *out, struct type *out_type);
+FALLIBLE bind_grouping(struct bind *b, struct query *q, const struct json *body, struct expr **out);
+/* The expression's own text, for EXPLAIN; what is long goes by `otherwise`. */
+const char *bind_short_name(struct bind *b, const struct expr *expr, const char *otherwise);
 
 /* bind_type.c */
 struct type_name {
@@ -286,6 +403,6 @@ FALLIBLE bind_column_list(struct bind *b, const struct table *table, const char 
                           const i32 *positions, i32 count, u32 *out);
 /* One row of VALUES as expressions. */
 FALLIBLE bind_values_rel(struct bind *b, const struct json *lists, const struct cte *ctes,
-                         struct rel **out);
+                         struct query *outer, struct rel **out);
 
 #endif

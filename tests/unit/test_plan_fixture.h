@@ -204,7 +204,10 @@ static inline struct rel *fx_agg(struct fixture *fx, struct rel *input, i32 keys
 
 static inline void fx_agg_call(struct fixture *fx, struct rel *rel, const char *name, enum agg agg,
                                struct expr *arg, struct type type) {
-    struct agg_call call = {plan_col_new(&fx->plan, name, type, true), (u8)agg, arg, -1};
+    struct agg_call call = {.col = plan_col_new(&fx->plan, name, type, true),
+                            .agg = (u8)agg,
+                            .arg = arg,
+                            .position = -1};
     VEC_PUSH(&fx->arena, &rel->calls, call);
     VEC_PUSH(&fx->arena, &rel->out, call.col);
 }

@@ -1,0 +1,160 @@
+/* fold.c: STEP_FOLD: aggregates that need the rows of their group in order.
+ *
+ * The source is sorted by the group's key and, within a group, as the aggregate asks; NULL
+ * arguments are gone already. Groups are runs of equal keys; each gives one row of the result. */
+#include "cpu/cpu_int.h"
+
+#include <math.h>
+
+struct folding {
+    struct exec *x;
+    const struct step *step;
+    const struct chunk *chunk;
+    const struct column *args[2];
+    struct chunk *out;
+};
+
+static bool arg_null(const struct column *col, i64 row) {
+    return col->nulls && col->nulls[row];
+}
+
+static void put(struct folding *f, i64 to, i64 row) {
+    struct column *out = &f->out->cols[1];
+    i64 bytes = kind_bytes[out->kind];
+    memcpy((u8 *)out->data + to * bytes, (const u8 *)f->args[0]->data + row * bytes, (size_t)bytes);
+}
+
+/* Whether the row counts; of equal neighbours only the first does when distinct. */
+static bool counts(const struct folding *f, i64 first, i64 row) {
+    return !f->step->distinct || row == first || !column_same(f->args[0], row - 1, row);
+}
+
+static FALLIBLE fold_text(struct folding *f, i64 to, i64 first, i64 end) {
+    const str *texts = f->args[0]->data;
+    const str *commas = f->args[1] ? f->args[1]->data : NULL;
+    i64 bytes = 0;
+    for (i64 r = first; r < end; r++) {
+        bool comma = commas && r > first && !arg_null(f->args[1], r);
+        bytes += counts(f, first, r) ? (i64)texts[r].len + (comma ? (i64)commas[r].len : 0) : 0;
+    }
+    struct buffer *heap = buffer_new(f->x->mem, MAX_OF(bytes, 1));
+    if (!heap) {
+        return memory_refused(f->x->mem, f->x->err, bytes);
+    }
+    u8 *at = heap->data;
+    for (i64 r = first; r < end; r++) {
+        if (!counts(f, first, r)) {
+            continue;
+        }
+        if (commas && r > first && !arg_null(f->args[1], r) && commas[r].len) {
+            memcpy(at, (const void *)(size_t)commas[r].addr, commas[r].len);
+            at += commas[r].len;
+        }
+        if (texts[r].len) {
+            memcpy(at, (const void *)(size_t)texts[r].addr, texts[r].len);
+            at += texts[r].len;
+        }
+    }
+    ((str *)f->out->cols[1].data)[to] = str_from((struct sv){(const char *)heap->data, bytes});
+    variable_keep_heap(f->x, f->step->dst, heap);
+    return ERR_OK;
+}
+
+/* The fraction of the group, from its first row; NULL gives NULL. */
+static FALLIBLE fraction(struct folding *f, i64 to, i64 first, f64 *out, bool *out_null) {
+    *out_null = arg_null(f->args[1], first);
+    f->out->cols[1].nulls[to] = *out_null;
+    *out = *out_null ? 0 : ((const f64 *)f->args[1]->data)[first];
+    if (!(*out >= 0 && *out <= 1)) {
+        return error_set(f->x->err, ERR_OUT_OF_RANGE, f->step->position,
+                         "percentile value %g is not between 0 and 1", *out);
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE fold_percentile(struct folding *f, i64 to, i64 first, i64 end) {
+    f64 share;
+    bool none;
+    TRY(fraction(f, to, first, &share, &none));
+    i64 n = end - first;
+    if (f->step->fold == AGG_PERCENTILE_DISC) {
+        i64 at = (i64)ceil(share * (f64)n);
+        put(f, to, first + MAX_OF(at, 1) - 1);
+        return ERR_OK;
+    }
+    const f64 *x = f->args[0]->data;
+    f64 at = share * (f64)(n - 1);
+    i64 lo = (i64)floor(at);
+    i64 hi = (i64)ceil(at);
+    f64 low = x[first + lo];
+    f64 high = x[first + hi];
+    ((f64 *)f->out->cols[1].data)[to] = lo == hi ? low : low + (at - (f64)lo) * (high - low);
+    return ERR_OK;
+}
+
+static void fold_mode(struct folding *f, i64 to, i64 first, i64 end) {
+    i64 best = first;
+    i64 most = 0;
+    i64 start = first;
+    for (i64 r = first; r < end; r++) {
+        start = r > first && column_same(f->args[0], r - 1, r) ? start : r;
+        if (r - start + 1 > most) {
+            most = r - start + 1;
+            best = start;
+        }
+    }
+    put(f, to, best);
+}
+
+static FALLIBLE fold_group(struct folding *f, i64 to, i64 first, i64 end) {
+    f->out->cols[1].nulls[to] = 0;
+    switch (f->step->fold) {
+    case AGG_STRING_AGG:
+        return fold_text(f, to, first, end);
+    case AGG_PERCENTILE_CONT:
+    case AGG_PERCENTILE_DISC:
+        return fold_percentile(f, to, first, end);
+    case AGG_MODE:
+        fold_mode(f, to, first, end);
+        return ERR_OK;
+    default: /* the least or greatest is the first */
+        put(f, to, first);
+        return ERR_OK;
+    }
+}
+
+wf_status fold_run(struct exec *x, const struct step *step) {
+    TRY(variable_flatten(x, step->src));
+    struct folding f = {.x = x, .step = step, .chunk = x->vars[step->src].chunks.items[0]};
+    const i64 *key = f.chunk->cols[step->col].data;
+    i64 groups = 0;
+    for (i64 r = 0; r < f.chunk->rows; r++) {
+        groups += r == 0 || key[r] != key[r - 1];
+    }
+    for (i32 a = 0; a < 2; a++) {
+        f.args[a] = step->args[a] == NO_VAR ? NULL : &f.chunk->cols[step->args[a]];
+    }
+    variable_reset(&x->vars[step->dst]);
+    f.out = chunk_new(x, &x->program->vars[step->dst], groups, true);
+    if (!f.out) {
+        return memory_refused(x->mem, x->err, groups * 16);
+    }
+    memset(f.out->cols[0].nulls, 0, (size_t)groups);
+    variable_append(x, step->dst, f.out);
+    i64 to = 0;
+    for (i64 first = 0; first < f.chunk->rows; to++) {
+        i64 end = first + 1;
+        while (end < f.chunk->rows && key[end] == key[first]) {
+            end++;
+        }
+        ((i64 *)f.out->cols[0].data)[to] = key[first];
+        TRY(fold_group(&f, to, first, end));
+        TRY(exec_check(x));
+        first = end;
+    }
+    const struct variable *src = &x->vars[step->src];
+    for (i64 i = 0; i < src->heaps.count; i++) {
+        variable_keep_heap(x, step->dst, buffer_retain(src->heaps.items[i]));
+    }
+    return ERR_OK;
+}

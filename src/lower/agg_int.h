@@ -1,0 +1,68 @@
+/* agg_int.h: aggregates as words: what aggregate.c and window.c share.
+ *
+ * words_add turns one call into words of an aggregation state, given its argument in a pipeline;
+ * words_finish turns the totals of those words, columns of a finished state, into the call's value.
+ * Who adds the words up, by group or by frame, is not known here. */
+#ifndef WF_LOWER_AGG_INT_H
+#define WF_LOWER_AGG_INT_H
+
+#include "lower/lower_int.h"
+
+enum { NO_WORD = -1 };
+
+struct part {
+    i32 word;
+    i32 shift; /* its weight is 2^shift */
+};
+
+struct call_state {
+    u8 agg; /* enum agg */
+    i32 position;
+    struct value arg;
+    struct type arg_type;
+    struct type type; /* of the result */
+    VEC(struct part) parts;
+    i32 spacing;    /* float limbs: bits between words */
+    i32 lsb;        /* float limbs: weight of the lowest */
+    i32 count_word; /* non-NULL inputs */
+    i32 nan_word;   /* floats that may be special */
+    i32 plus_word, minus_word;
+    bool may_be_null;
+    struct range range; /* of the inputs */
+    u32 dict;           /* min, max of text */
+    struct ranks ranks;
+    u32 first_col; /* of the finished state: word 0 */
+    i32 n1;        /* variance: words of the sum; the other parts are the sum of squares */
+    bool ranked;   /* window.c: numbered strings whose ranks are needed */
+    bool grouped;  /* a state exists only where there was a row */
+};
+
+struct words {
+    struct lower *l;
+    struct builder *b; /* the pipeline that makes the inputs */
+    VEC(u8) ops;       /* enum word_op */
+    VEC(u16) regs;
+    i32 row_bits; /* 2^row_bits bounds the number of rows */
+};
+
+struct agg_state {
+    struct lower *l;
+    const struct rel *rel;
+    struct words w;
+    struct key_layout layout;
+    struct value *keys;
+    i32 key_count;
+    struct call_state *calls;
+    struct ordered *ordered; /* per call; aggregate.c */
+    bool any_ordered;
+};
+
+void words_add(struct words *w, struct call_state *c);
+struct value words_finish(struct builder *f, const struct call_state *c, i32 row_bits);
+i32 words_row_bits(i64 rows);
+/* The argument of a call, NULL where the filter is not true; evaluated only where it is. */
+struct value words_input(struct builder *b, const struct expr *arg, const struct expr *filter);
+/* Whether the call is the least or greatest of strings that are not codes yet. */
+bool words_need_ranks(const struct builder *b, const struct call_state *c);
+
+#endif

@@ -1,0 +1,321 @@
+/* join.c: joins of every kind.
+ *
+ * The right input ends in a variable with an index on the packed key; the left one's pipeline goes
+ * on. An inner join probes, or matches where a row may have several partners. Semi, anti and mark
+ * joins ask a set of keys. Outer probes keep rows without a partner at row -1, where columns read
+ * as NULL; keys that cannot match (NULL, or never seen) clear the probe's condition instead of
+ * dropping the row.
+ *
+ * A residual condition is part of the match. Where the partner is unique it is computed behind the
+ * probe and turns the row number into -1. Otherwise EACH … ANY tries the partners one after the
+ * other; an outer join with several partners then matches once more, only rows that have one. A
+ * full join marks the right rows it used and appends the others. Joins without keys have the same
+ * key, 0, everywhere: the index is one run, and no more than a vector of pairs exists at a time. */
+#include "lower/lower_int.h"
+
+struct join {
+    struct lower *l;
+    const struct rel *rel;
+    struct builder *left;
+    struct join_keys keys;
+    u32 *payload; /* right columns that are read behind the probe */
+    u32 payload_count;
+    u32 index;
+    u32 rows; /* the right side: key, payload */
+    u16 key;  /* of the left side */
+};
+
+static bool visit_mark(const struct expr *expr, void *arg) {
+    if (expr->kind == EXPR_COL) {
+        ((u8 *)arg)[expr->col] = 1;
+    }
+    return true;
+}
+
+/* The build side's columns that are read behind the probe: not its keys, as a rule. */
+static void find_payload(struct join *j) {
+    struct lower *l = j->l;
+    const struct rel *input = j->rel->inputs[1];
+    u8 *wanted = NEW_ARRAY(l->arena, u8, l->plan->cols.count + 1);
+    j->payload = NEW_ARRAY(l->arena, u32, input->out.count + 1);
+    for (i64 i = 0; i < j->rel->out.count; i++) {
+        wanted[j->rel->out.items[i]] = 1;
+    }
+    for (i64 i = 0; i < j->rel->conds.count; i++) {
+        expr_walk(j->rel->conds.items[i], visit_mark, wanted);
+    }
+    for (i64 i = 0; i < input->out.count; i++) {
+        if (wanted[input->out.items[i]]) {
+            j->payload[j->payload_count++] = input->out.items[i];
+        }
+    }
+}
+
+static bool asks_only(const struct rel *rel) {
+    return rel->conds.count == 0 &&
+           (rel->join == JOIN_SEMI || rel->join == JOIN_ANTI || rel->join == JOIN_MARK);
+}
+
+static void build_side(struct join *j, struct builder *right) {
+    struct lower *l = j->l;
+    struct out_col *cols = NEW_ARRAY(l->arena, struct out_col, j->payload_count + 1);
+    cols[0].value.reg = key_join_pack(right, &j->keys, false);
+    cols[0].value.null = j->keys.right_null;
+    cols[0].type = type_of(TYPE_BIGINT);
+    u32 count = 1;
+    for (u32 i = 0; i < j->payload_count && !l->status; i++) {
+        cols[count].value = lower_col(right, j->payload[i]);
+        cols[count++].type = l->plan->cols.items[j->payload[i]].type;
+    }
+    build_label(right, "Build");
+    j->rows = lower_rows(right, "build", cols, count, false, -1);
+    j->index = lower_var(l, VAR_INDEX, "index");
+    l->vars.items[j->index].rows_var = j->rows;
+    l->vars.items[j->index].set = asks_only(j->rel);
+    struct step *step = lower_step(l, STEP_BUILD, "Build");
+    step->src = j->rows;
+    step->dst = j->index;
+    step->col = 0;
+    step->key_range = j->keys.range;
+}
+
+/* Binds the right columns to row `row` of the build side; outer: it may be -1. */
+static void bind_right(struct join *j, u16 row, bool outer) {
+    struct lower *l = j->l;
+    for (u32 i = 0; i < j->payload_count && !l->status; i++) {
+        const struct var *var = &l->vars.items[j->rows];
+        const struct var_info *info = &l->var_infos.items[j->rows];
+        struct binding bind = {.kind = BIND_VAR,
+                               .reg_kind = var->kinds[i + 1],
+                               .nullable = info->nullable[i + 1] || outer,
+                               .outer = outer,
+                               .row_reg = row,
+                               .var = j->rows,
+                               .col = i + 1,
+                               .dict = var->dicts[i + 1],
+                               .range = info->ranges[i + 1]};
+        bool counted =
+            bind.reg_kind == KIND_I32 || bind.reg_kind == KIND_I64 || bind.reg_kind == KIND_I128;
+        if (outer && counted) { /* what a missing row reads as */
+            bind.range.lo = MIN_OF(bind.range.lo, 0);
+            bind.range.hi = MAX_OF(bind.range.hi, 0);
+        }
+        j->left->binds[j->payload[i]] = bind;
+    }
+}
+
+static u16 probe(struct join *j, enum op_code code, u16 flags, u16 where) {
+    struct op op = {.code = (u16)code,
+                    .a = j->key,
+                    .b = where,
+                    .c = flags ? flags : (u16)NO_REG,
+                    .imm = j->index};
+    i128 least = flags & PROBE_OUTER ? -1 : 0;
+    return build_ctl_new(j->left, op, KIND_I64, range_exact(least, ((i128)1 << 32) - 1), 0);
+}
+
+static u16 is_row(struct builder *b, u16 row) {
+    return build_op(b, OP_GE_I64, row, build_int(b, KIND_I64, 0), NO_REG, range_bool());
+}
+
+/* All conditions at once, 0 where NULL; evaluated only where the match exists. */
+static u16 conditions(struct join *j, u16 there) {
+    struct builder *b = j->left;
+    const struct rel *rel = j->rel;
+    struct expr *all = expr_new(j->l->arena, EXPR_AND, type_of(TYPE_BOOLEAN), -1);
+    all->args = rel->conds.items;
+    all->arg_count = (i32)rel->conds.count;
+    struct scope scope = build_when(b, there);
+    u16 cond = lower_expr(b, all).reg;
+    build_end(b, scope);
+    return build_and(b, cond, there);
+}
+
+/* A partner that satisfies the conditions, or -1. */
+static u16 try_each(struct join *j, u16 flags) {
+    struct op op = {.code = OP_EACH,
+                    .a = j->key,
+                    .b = j->keys.valid,
+                    .c = flags ? flags : (u16)NO_REG,
+                    .imm = j->index};
+    u16 row;
+    struct scope scope = build_each(j->left, op, &row);
+    bind_right(j, row, false);
+    lower_filter(j->left, j->rel->conds.items, j->rel->conds.count);
+    return build_any(j->left, scope, row, flags ? flags : (u16)NO_REG);
+}
+
+/* The one partner of every row, or -1. */
+static u16 only_partner(struct join *j) {
+    struct builder *b = j->left;
+    bool single = j->rel->join == JOIN_SINGLE && !j->rel->right_unique;
+    if (single && j->rel->conds.count > 0) {
+        return try_each(j, PROBE_SINGLE);
+    }
+    u16 flags = (u16)(PROBE_OUTER | (single ? PROBE_SINGLE : 0));
+    u16 row = probe(j, OP_PROBE, flags, j->keys.valid);
+    if (j->rel->conds.count == 0) {
+        return row;
+    }
+    bind_right(j, row, true);
+    u16 holds = conditions(j, is_row(b, row));
+    u16 none = build_int(b, KIND_I64, -1);
+    return build_sel(b, holds, row, none);
+}
+
+/* Every partner of every row; -1 once for a row without. */
+static u16 all_partners(struct join *j, i64 right_most) {
+    struct builder *b = j->left;
+    u16 where = j->keys.valid;
+    if (j->rel->conds.count > 0) {
+        where = is_row(b, try_each(j, 0));
+    }
+    u16 row = probe(j, OP_MATCH, PROBE_OUTER, where);
+    b->max_rows = rows_mul(b->max_rows, MAX_OF(right_most, 1));
+    if (j->rel->conds.count > 0) {
+        bind_right(j, row, true);
+        u16 there = is_row(b, row);
+        u16 holds = conditions(j, there);
+        build_plain(b, OP_FILTER, build_or(b, holds, build_not(b, there)), 0);
+    }
+    return row;
+}
+
+static void join_inner(struct join *j, i64 right_most) {
+    bool one = j->rel->right_unique;
+    u16 row = probe(j, one ? OP_PROBE : OP_MATCH, 0, NO_REG);
+    if (!one) {
+        j->left->max_rows = rows_mul(j->left->max_rows, right_most);
+    }
+    bind_right(j, row, false);
+    lower_filter(j->left, j->rel->conds.items, j->rel->conds.count);
+}
+
+/* SEMI, ANTI, MARK: whether there is a partner. */
+static void join_asking(struct join *j) {
+    struct builder *b = j->left;
+    bool semi = j->rel->join == JOIN_SEMI;
+    if (semi && j->rel->conds.count == 0) {
+        probe(j, OP_PROBE, 0, NO_REG);
+        return;
+    }
+    u16 row;
+    if (j->rel->conds.count > 0) {
+        row = try_each(j, 0);
+    } else {
+        row = probe(j, OP_PROBE, PROBE_OUTER, j->keys.valid);
+    }
+    u16 found = is_row(b, row);
+    if (j->rel->join == JOIN_MARK) {
+        bind_value(b, j->rel->mark_col, (struct value){found, NO_REG});
+    } else if (!b->l->status) {
+        build_plain(b, OP_FILTER, semi ? found : build_not(b, found), 0);
+    }
+}
+
+/* FULL */
+
+static u32 mark_sink(struct join *j, u16 row) {
+    struct lower *l = j->l;
+    u32 marks = lower_rows_var(l, "marks", 1);
+    struct var *var = &l->vars.items[marks];
+    var->types[0] = type_of(TYPE_BOOLEAN);
+    var->kinds[0] = KIND_B8;
+    l->var_infos.items[marks].ranges[0] = range_bool();
+    l->var_infos.items[marks].max_rows = l->var_infos.items[j->rows].max_rows;
+    struct sink sink = {.kind = SINK_MARK,
+                        .var = marks,
+                        .limit = -1,
+                        .rows_var = j->rows,
+                        .key = row,
+                        .null_var = NO_VAR,
+                        .fault_var = NO_VAR};
+    build_sink(j->left, sink);
+    return marks;
+}
+
+/* A pipeline over the right rows that no left row used. */
+static struct builder *unused_rows(struct join *j, u32 marks) {
+    struct lower *l = j->l;
+    struct builder *b = lower_over(l, j->rows, j->rel->inputs[1]->rows);
+    struct op number = {.code = OP_ROWNO, .a = NO_REG, .b = NO_REG, .c = NO_REG};
+    u16 row = build_ctl(b, number, KIND_I64, range_exact(0, ((i128)1 << 32) - 1), 0);
+    struct op load = {.code = OP_LOADV, .a = row, .b = (u16)marks, .c = NO_REG, .imm = 0};
+    u16 used = build_ctl(b, load, KIND_B8, range_bool(), 0);
+    build_plain(b, OP_FILTER, build_not(b, used), 0);
+    for (u32 i = 0; i < j->payload_count && !l->status; i++) {
+        bind_source(b, j->payload[i], i + 1);
+    }
+    build_label(b, "Full join");
+    return b;
+}
+
+static struct builder *join_full(struct join *j, i64 right_most) {
+    struct lower *l = j->l;
+    const struct rel *rel = j->rel;
+    u32 count = (u32)rel->out.count;
+    u16 row = all_partners(j, right_most);
+    bind_right(j, row, true);
+    if (l->status) {
+        return j->left;
+    }
+    u32 marks = mark_sink(j, row);
+    struct builder *bs[2] = {j->left, unused_rows(j, marks)};
+    struct out_col *cols[2];
+    for (u32 s = 0; s < 2; s++) {
+        cols[s] = NEW_ARRAY(l->arena, struct out_col, count + 1);
+        for (u32 i = 0; i < count && !l->status; i++) {
+            u32 col = rel->out.items[i];
+            struct type type = l->plan->cols.items[col].type;
+            bool bound = bs[s]->binds[col].kind != BIND_NONE;
+            cols[s][i].value = bound ? lower_col(bs[s], col) : lower_null(bs[s], type);
+            cols[s][i].type = type;
+        }
+    }
+    build_label(j->left, "Join");
+    u32 var = union_rows(l, bs, cols, 2, count);
+    struct builder *b = lower_over(l, var, rel->rows);
+    for (u32 i = 0; i < count && !l->status; i++) {
+        bind_source(b, rel->out.items[i], i);
+    }
+    return b;
+}
+
+struct builder *lower_join(struct lower *l, const struct rel *rel) {
+    struct builder *right = lower_rel(l, rel->inputs[1]);
+    struct join j = {.l = l, .rel = rel, .left = lower_rel(l, rel->inputs[0])};
+    if (l->status) {
+        return j.left;
+    }
+    enum join_kind kind = (enum join_kind)rel->join;
+    j.keys.keep_left = kind != JOIN_INNER && kind != JOIN_CROSS && kind != JOIN_SEMI;
+    j.keys.keep_right = kind == JOIN_FULL;
+    key_join_prepare(&j.keys, j.left, right, rel);
+    i64 right_most = right->max_rows;
+    find_payload(&j);
+    build_side(&j, right);
+    j.key = key_join_pack(j.left, &j.keys, true);
+    if (l->status) {
+        return j.left;
+    }
+    switch (kind) {
+    case JOIN_INNER:
+    case JOIN_CROSS:
+        join_inner(&j, right_most);
+        break;
+    case JOIN_SEMI:
+    case JOIN_ANTI:
+    case JOIN_MARK:
+        join_asking(&j);
+        break;
+    case JOIN_FULL:
+        return join_full(&j, right_most);
+    case JOIN_LEFT:
+        bind_right(&j, rel->right_unique ? only_partner(&j) : all_partners(&j, right_most), true);
+        break;
+    case JOIN_SINGLE:
+        bind_right(&j, only_partner(&j), true);
+        break;
+    }
+    return j.left;
+}

@@ -1,0 +1,443 @@
+/* window.c: window functions.
+ *
+ * The input ends in a variable with the columns read above, the partition and order keys, and what
+ * the functions read; it is sorted, and STEP_WINDOW appends a column for each function. Aggregates
+ * are words as in grouping (agg_words.c): the step adds them up by frame instead of by group, and
+ * the pipeline behind it turns them into values. The bounds of RANGE frames with an offset are
+ * computed here, a column of the least or greatest key in the frame, so that the step only
+ * compares. */
+#include "lower/agg_int.h"
+
+struct win {
+    struct lower *l;
+    const struct rel *rel;
+    struct words w;
+    VEC(struct out_col) cols;
+    struct sort_key *keys;
+    u32 key_count;
+    struct value *order; /* values of the order keys */
+    u32 *order_cols;
+    struct call_state *calls; /* aggregates */
+    struct value (*args)[3];
+    VEC(struct window_fn) fns;
+    u32 *fn_of; /* per call: its column, counted from the first that the step appends */
+};
+
+static u32 add_col(struct win *s, struct value v, struct type type) {
+    for (i64 i = 0; i < s->cols.count; i++) {
+        const struct value *have = &s->cols.items[i].value;
+        if (have->reg == v.reg && have->null == v.null) {
+            return (u32)i;
+        }
+    }
+    struct out_col col = {v, type};
+    VEC_PUSH(s->l->arena, &s->cols, col);
+    return (u32)s->cols.count - 1;
+}
+
+static void lower_keys(struct win *s) {
+    const struct rel *rel = s->rel;
+    i64 parts = rel->exprs.count;
+    i64 orders = rel->order.count;
+    s->keys = NEW_ARRAY(s->l->arena, struct sort_key, parts + orders + 1);
+    s->order = NEW_ARRAY(s->l->arena, struct value, orders + 1);
+    s->order_cols = NEW_ARRAY(s->l->arena, u32, orders + 1);
+    for (i64 i = 0; i < parts && !s->l->status; i++) {
+        struct value v = lower_expr(s->w.b, rel->exprs.items[i]);
+        s->keys[s->key_count++] = (struct sort_key){add_col(s, v, rel->exprs.items[i]->type), 0, 0};
+    }
+    for (i64 i = 0; i < orders && !s->l->status; i++) {
+        const struct order_key *key = &rel->order.items[i];
+        s->order[i] = lower_expr(s->w.b, key->expr);
+        s->order_cols[i] = add_col(s, s->order[i], key->expr->type);
+        s->keys[s->key_count++] =
+            (struct sort_key){s->order_cols[i], key->descending, key->nulls_first};
+    }
+}
+
+static i32 win_scale(struct type t) {
+    return t.id == TYPE_DECIMAL ? t.scale : 0;
+}
+
+static bool is_offset(u8 bound) {
+    return bound == BOUND_BEFORE || bound == BOUND_AFTER;
+}
+
+/* A constant offset must not be NULL or negative; of a parameter the step finds out. */
+static bool offset_is_bad(const struct expr *expr) {
+    if (!expr || expr->kind != EXPR_CONST) {
+        return !expr;
+    }
+    if (expr->is_null) {
+        return true;
+    }
+    switch (type_kind(expr->type)) {
+    case KIND_I32:
+        return expr->value.i32 < 0;
+    case KIND_I64:
+        return expr->value.i64 < 0;
+    case KIND_I128:
+        return type_is_exact(expr->type) && expr->value.i128 < 0;
+    case KIND_F32:
+        return !(expr->value.f32 >= 0);
+    case KIND_F64:
+        return !(expr->value.f64 >= 0);
+    default:
+        return false;
+    }
+}
+
+static u32 offset_lit(struct win *s, const struct window_call *call, const struct expr *expr) {
+    struct lower *l = s->l;
+    if (expr && expr->kind == EXPR_PARAM) {
+        lower_param_null_lit(l, expr->param);
+        return lower_param_lit(l, expr->param);
+    }
+    if (offset_is_bad(expr)) {
+        lower_fail(l, ERR_FRAME_OFFSET, expr ? expr->position : call->position,
+                   "frame offset must not be null or negative");
+        return NO_LIT;
+    }
+    struct builder *scratch = build_new(l, SOURCE_ONE, 0, 1, 1);
+    struct value v = lower_expr(scratch, expr);
+    union lit lit;
+    if (l->status || !build_is_const(scratch, v.reg, &lit)) {
+        lower_fail(l, ERR_NOT_SUPPORTED, call->position, "frame offset is not a constant");
+        return NO_LIT;
+    }
+    lit.i64 = (i64)MIN_OF(reg_range(scratch, v.reg).lo, (i128)I64_MAX);
+    return lower_lit(l, KIND_I64, lit);
+}
+
+/* Key and offset in the same form; false when they have none. */
+static bool range_operands(struct win *s, const struct expr *offset, struct value *key,
+                           struct value *off) {
+    struct builder *b = s->w.b;
+    struct type type = s->rel->order.items[0].expr->type;
+    *key = s->order[0];
+    *off = lower_expr(b, offset);
+    if (type_is_exact(type) && type_is_exact(offset->type)) {
+        i32 scale = MAX_OF(win_scale(type), win_scale(offset->type));
+        key->reg = lower_scale(b, key->reg, win_scale(type), scale);
+        off->reg = lower_scale(b, off->reg, win_scale(offset->type), scale);
+        return true;
+    }
+    if (type_is_float(type) && (type_is_float(offset->type) || type_is_exact(offset->type))) {
+        struct type wide = type_of(TYPE_DOUBLE);
+        *key = lower_cast(b, *key, type, wide);
+        *off = lower_cast(b, *off, offset->type, wide);
+        return true;
+    }
+    return false;
+}
+
+/* The column of bounds, and that of the keys they are compared with. */
+static void range_bound(struct win *s, const struct window_call *call, u8 bound,
+                        const struct expr *offset, u32 *out_col, u32 *out_key) {
+    struct lower *l = s->l;
+    struct builder *b = s->w.b;
+    struct value key;
+    struct value off;
+    if (s->rel->order.count != 1 || offset_is_bad(offset)) {
+        lower_fail(l, s->rel->order.count != 1 ? ERR_WINDOWING : ERR_FRAME_OFFSET, call->position,
+                   s->rel->order.count != 1
+                       ? "RANGE with offset requires exactly one ORDER BY column"
+                       : "frame offset must not be null or negative");
+        return;
+    }
+    if (!range_operands(s, offset, &key, &off)) {
+        lower_fail(l, ERR_NOT_SUPPORTED, call->position,
+                   "RANGE with offset is not supported for this type");
+        return;
+    }
+    bool up = (bound == BOUND_AFTER) != (bool)s->rel->order.items[0].descending;
+    struct value limit = {0, key.null};
+    if (!l->status && reg_kind(b, key.reg) == KIND_F64) {
+        struct range all = range_of_type(type_of(TYPE_DOUBLE));
+        all.may_special = 1;
+        limit.reg = build_op(b, up ? OP_ADD_F64 : OP_SUB_F64, key.reg, off.reg, NO_REG, all);
+    } else {
+        limit.reg =
+            up ? lower_add_exact(b, key.reg, off.reg) : lower_sub_exact(b, key.reg, off.reg);
+    }
+    if (l->status) {
+        return;
+    }
+    enum kind kind = reg_kind(b, limit.reg);
+    if (kind != KIND_F64) { /* one kind for the bounds of both ends and the keys */
+        limit.reg = build_kind(b, limit.reg, KIND_I128);
+        key.reg = build_kind(b, key.reg, KIND_I128);
+    }
+    *out_col = add_col(s, limit, type_of(TYPE_BIGINT));
+    *out_key = add_col(s, key, type_of(TYPE_BIGINT));
+}
+
+static struct window_fn frame_of(struct win *s, const struct window_call *call) {
+    const struct frame *frame = &call->frame;
+    struct window_fn fn = {.mode = frame->mode,
+                           .from = frame->from,
+                           .to = frame->to,
+                           .exclude = frame->exclude,
+                           .from_lit = NO_LIT,
+                           .to_lit = NO_LIT,
+                           .from_col = NO_VAR,
+                           .to_col = NO_VAR,
+                           .key = NO_VAR,
+                           .args = {NO_VAR, NO_VAR, NO_VAR},
+                           .position = call->position};
+    bool range = frame->mode == FRAME_RANGE;
+    if (is_offset(frame->from) && range) {
+        range_bound(s, call, frame->from, frame->from_offset, &fn.from_col, &fn.key);
+    } else if (is_offset(frame->from)) {
+        fn.from_lit = offset_lit(s, call, frame->from_offset);
+    }
+    if (is_offset(frame->to) && range) {
+        range_bound(s, call, frame->to, frame->to_offset, &fn.to_col, &fn.key);
+    } else if (is_offset(frame->to)) {
+        fn.to_lit = offset_lit(s, call, frame->to_offset);
+    }
+    return fn;
+}
+
+/* Arguments: of an aggregate the one that is summed; else as the step wants them. */
+static void lower_args(struct win *s, i64 i) {
+    const struct window_call *call = &s->rel->windows.items[i];
+    struct builder *b = s->w.b;
+    for (i32 a = 0; a < call->arg_count && !s->l->status; a++) {
+        s->args[i][a] = call->is_agg ? words_input(b, call->args[a], call->filter)
+                                     : lower_expr(b, call->args[a]);
+    }
+    if (s->l->status) {
+        return;
+    }
+    if (call->is_agg) {
+        struct call_state *c = &s->calls[i];
+        c->agg = call->func;
+        c->position = call->position;
+        c->type = s->l->plan->cols.items[call->col].type;
+        c->arg_type = call->arg_count > 0 ? call->args[0]->type : c->type;
+        c->arg = call->arg_count > 0 ? s->args[i][0] : words_input(b, NULL, call->filter);
+        if (words_need_ranks(b, c)) {
+            u32 values = lower_var(s->l, VAR_INTERN, "strings");
+            u32 dict = lower_dict(s->l, (struct dict_ref){NO_VAR, 0, values});
+            c->arg.reg = string_intern(b, c->arg.reg, values, false);
+            b->regs.items[c->arg.reg].dict = s->l->status ? 0 : dict;
+            c->ranked = true;
+        }
+        return;
+    }
+    if (call->arg_count == 3) { /* lag, lead: the default looks like the value */
+        lower_same_kind(b, &s->args[i][0], &s->args[i][2]);
+    }
+    i32 number = call->func == WINDOW_NTILE ? 0 : 1; /* the argument that counts */
+    if (call->arg_count > number && !s->l->status) {
+        struct value *v = &s->args[i][number];
+        v->reg = build_kind(b, v->reg, KIND_I64);
+    }
+}
+
+static void add_func(struct win *s, i64 i) {
+    const struct window_call *call = &s->rel->windows.items[i];
+    struct window_fn fn = frame_of(s, call);
+    fn.form = call->is_agg ? WINDOW_TEXT : WINDOW_FUNC;
+    fn.func = call->func;
+    for (i32 a = 0; a < call->arg_count && !s->l->status; a++) {
+        struct value v = s->args[i][a];
+        if (call->is_agg) {
+            v.reg = string_view(s->w.b, v.reg);
+        }
+        fn.args[a] = add_col(s, v, call->args[a]->type);
+    }
+    s->fn_of[i] = (u32)s->fns.count;
+    VEC_PUSH(s->l->arena, &s->fns, fn);
+}
+
+/* The words of one call become functions of their own, since frames differ between calls. */
+static void add_words(struct win *s, i64 i) {
+    const struct window_call *call = &s->rel->windows.items[i];
+    struct words w = {.l = s->l, .b = s->w.b, .row_bits = s->w.row_bits};
+    words_add(&w, &s->calls[i]);
+    struct window_fn fn = frame_of(s, call);
+    fn.form = WINDOW_WORD;
+    s->fn_of[i] = (u32)s->fns.count;
+    for (i64 k = 0; k < w.ops.count && !s->l->status; k++) {
+        fn.func = w.ops.items[k];
+        fn.args[0] = add_col(s, (struct value){w.regs.items[k], NO_REG}, type_of(TYPE_BIGINT));
+        VEC_PUSH(s->l->arena, &s->fns, fn);
+    }
+}
+
+static bool is_words(const struct window_call *call) {
+    return call->is_agg && call->func != AGG_STRING_AGG;
+}
+
+/* Strings whose least or greatest is asked for are numbered; their ranks are known one pipeline
+ * later. */
+static void cut_for_ranks(struct win *s) {
+    struct lower *l = s->l;
+    const struct rel *rel = s->rel;
+    bool ranked = false;
+    for (i64 i = 0; i < rel->windows.count; i++) {
+        ranked = ranked || s->calls[i].ranked;
+    }
+    if (!ranked || l->status) {
+        return;
+    }
+    VEC(struct value *) to = {0};
+    for (i64 i = 0; i < rel->windows.count; i++) {
+        const struct window_call *call = &rel->windows.items[i];
+        struct value *of[4] = {&s->args[i][0], &s->args[i][1], &s->args[i][2],
+                               is_words(call) ? &s->calls[i].arg : NULL};
+        for (i32 a = 0; a < 4; a++) {
+            bool used = of[a] && (a == 3 || a < call->arg_count) && of[a]->reg != NO_REG;
+            if (used) {
+                VEC_PUSH(l->arena, &to, of[a]);
+            } else if (a == 3 && of[a] && of[a]->null != NO_REG) { /* count(*) with a filter */
+                of[a]->reg = build_bool(s->w.b, false);
+                VEC_PUSH(l->arena, &to, of[a]);
+            }
+        }
+    }
+    for (i64 i = 0; i < rel->order.count; i++) {
+        struct value *v = &s->order[i];
+        VEC_PUSH(l->arena, &to, v);
+    }
+    i64 old = s->cols.count;
+    u32 *at = NEW_ARRAY(l->arena, u32, to.count + 1);
+    for (i64 i = 0; i < to.count; i++) {
+        at[i] = add_col(s, *to.items[i], type_of(TYPE_BIGINT));
+    }
+    u32 count = (u32)s->cols.count;
+    u32 var = lower_rows(s->w.b, "rows", s->cols.items, count, false, -1);
+    s->w.b = lower_over(l, var, rel->inputs[0]->rows);
+    for (u32 i = 0; i < count && !l->status; i++) {
+        s->cols.items[i].value = lower_source_value(s->w.b, i);
+    }
+    for (i64 i = 0; i < to.count && !l->status; i++) {
+        *to.items[i] = s->cols.items[at[i]].value;
+    }
+    s->cols.count = old;
+}
+
+/* The rows with what the step appends to them. */
+static u32 result_var(struct win *s, u32 rows) {
+    struct lower *l = s->l;
+    u32 old = l->vars.items[rows].col_count;
+    u32 dst = lower_rows_var(l, "windows", old + (u32)s->fns.count);
+    struct var *to = &l->vars.items[dst];
+    struct var_info *to_info = &l->var_infos.items[dst];
+    const struct var *from = &l->vars.items[rows];
+    const struct var_info *from_info = &l->var_infos.items[rows];
+    to_info->max_rows = from_info->max_rows;
+    for (u32 c = 0; c < old; c++) {
+        to->types[c] = from->types[c];
+        to->kinds[c] = from->kinds[c];
+        to->dicts[c] = from->dicts[c];
+        to_info->ranges[c] = from_info->ranges[c];
+        to_info->nullable[c] = from_info->nullable[c];
+    }
+    for (u32 i = 0; i < (u32)s->fns.count; i++) {
+        const struct window_fn *fn = &s->fns.items[i];
+        u32 c = old + i;
+        to->types[c] = type_of(TYPE_BIGINT);
+        to->kinds[c] = KIND_I64;
+        to_info->ranges[c] = range_exact(I64_MIN, I64_MAX);
+        if (fn->form == WINDOW_TEXT) {
+            to->types[c] = type_of(TYPE_TEXT);
+            to->kinds[c] = KIND_STR;
+            to_info->nullable[c] = 1;
+        } else if (fn->form == WINDOW_FUNC && fn->func >= WINDOW_LAG) {
+            u32 arg = fn->args[0];
+            to->types[c] = from->types[arg];
+            to->kinds[c] = from->kinds[arg];
+            to->dicts[c] = from->dicts[arg];
+            to_info->ranges[c] = range_union(from_info->ranges[arg], range_exact(0, 0));
+            if (fn->args[2] != NO_VAR) {
+                to_info->ranges[c] =
+                    range_union(to_info->ranges[c], from_info->ranges[fn->args[2]]);
+            }
+            to_info->nullable[c] = 1;
+        } else if (fn->form == WINDOW_FUNC) {
+            bool share = fn->func == WINDOW_PERCENT_RANK || fn->func == WINDOW_CUME_DIST;
+            bool tile = fn->func == WINDOW_NTILE;
+            to->kinds[c] = share ? KIND_F64 : tile ? KIND_I32 : KIND_I64;
+            to->types[c] = type_of(share ? TYPE_DOUBLE : tile ? TYPE_INTEGER : TYPE_BIGINT);
+            to_info->ranges[c] = share  ? range_float(1, -1074, false)
+                                 : tile ? range_exact(0, I32_MAX)
+                                        : range_exact(0, to_info->max_rows);
+            to_info->nullable[c] = tile;
+        }
+    }
+    return dst;
+}
+
+static u32 window_step(struct win *s, u32 rows) {
+    struct lower *l = s->l;
+    struct step *sort = lower_step(l, STEP_SORT, "Sort");
+    sort->src = rows;
+    sort->key_count = s->key_count;
+    sort->keys = s->keys;
+    u32 dst = result_var(s, rows);
+    struct step *step = lower_step(l, STEP_WINDOW, rel_names[REL_WINDOW]);
+    step->src = rows;
+    step->dst = dst;
+    step->key_count = s->key_count;
+    step->keys = s->keys;
+    step->part_count = (u32)s->rel->exprs.count;
+    step->window_count = (u32)s->fns.count;
+    step->windows = s->fns.items;
+    return dst;
+}
+
+struct builder *lower_window(struct lower *l, const struct rel *rel) {
+    struct win s = {.l = l, .rel = rel};
+    const struct rel *input = rel->inputs[0];
+    i64 count = rel->windows.count;
+    s.w.l = l;
+    s.w.b = lower_rel(l, input);
+    s.calls = NEW_ARRAY(l->arena, struct call_state, count + 1);
+    s.args = arena_alloc(l->arena, (i64)sizeof *s.args * (count + 1));
+    s.fn_of = NEW_ARRAY(l->arena, u32, count + 1);
+    u32 *out_cols = NEW_ARRAY(l->arena, u32, input->out.count + 1);
+    for (i64 i = 0; i < input->out.count && !l->status; i++) {
+        u32 col = input->out.items[i];
+        out_cols[i] = add_col(&s, lower_col(s.w.b, col), l->plan->cols.items[col].type);
+    }
+    lower_keys(&s);
+    for (i64 i = 0; i < count && !l->status; i++) {
+        lower_args(&s, i);
+    }
+    cut_for_ranks(&s);
+    s.w.row_bits = l->status ? 0 : words_row_bits(s.w.b->max_rows);
+    for (i64 i = 0; i < count && !l->status; i++) {
+        if (is_words(&rel->windows.items[i])) {
+            add_words(&s, i);
+        } else {
+            add_func(&s, i);
+        }
+    }
+    if (l->status) {
+        return s.w.b;
+    }
+    if (s.cols.count == 0) {
+        add_col(&s, (struct value){build_bool(s.w.b, false), NO_REG}, type_of(TYPE_BOOLEAN));
+    }
+    u32 width = (u32)s.cols.count;
+    build_label(s.w.b, rel_names[REL_WINDOW]);
+    u32 rows = lower_rows(s.w.b, "rows", s.cols.items, width, false, -1);
+    u32 var = l->status ? 0 : window_step(&s, rows);
+    struct builder *f = lower_over(l, var, rel->rows);
+    for (i64 i = 0; i < input->out.count && !l->status; i++) {
+        bind_source(f, input->out.items[i], out_cols[i]);
+    }
+    for (i64 i = 0; i < count && !l->status; i++) {
+        const struct window_call *call = &rel->windows.items[i];
+        if (is_words(call)) {
+            s.calls[i].first_col = width + s.fn_of[i];
+            bind_value(f, call->col, words_finish(f, &s.calls[i], s.w.row_bits));
+        } else {
+            bind_source(f, call->col, width + s.fn_of[i]);
+        }
+    }
+    return f;
+}

@@ -1,0 +1,298 @@
+/* fold.c: expressions without columns computed ahead of time.
+ *
+ * Covers what queries are written with and rewritings leave behind: logic, NULL tests, CASE,
+ * comparisons and integer arithmetic. The rest, and whatever would fault, is left to run time,
+ * where a branch that is not taken raises nothing. Arguments are folded first; nodes are rebuilt,
+ * never changed. */
+#include "plan/plan.h"
+
+static bool is_const(const struct expr *expr) {
+    return expr->kind == EXPR_CONST;
+}
+
+static bool is_bool_const(const struct expr *expr, bool value) {
+    return is_const(expr) && !expr->is_null && expr->type.id == TYPE_BOOLEAN &&
+           (expr->value.b8 != 0) == value;
+}
+
+static struct expr *make_bool(struct arena *arena, bool value, i32 position) {
+    struct expr *expr = expr_new(arena, EXPR_CONST, type_of(TYPE_BOOLEAN), position);
+    expr->value.b8 = value;
+    return expr;
+}
+
+static struct expr *make_null(struct arena *arena, struct type type, i32 position) {
+    struct expr *expr = expr_new(arena, EXPR_CONST, type, position);
+    expr->is_null = 1;
+    return expr;
+}
+
+/* Whether constants of the type are whole numbers that compare as such. */
+static bool is_whole(struct type type) {
+    return type_is_exact(type) || type.id == TYPE_DATE || type.id == TYPE_BOOLEAN;
+}
+
+static i128 whole(const struct expr *expr) {
+    switch (type_kind(expr->type)) {
+    case KIND_B8:
+        return expr->value.b8;
+    case KIND_I32:
+        return expr->value.i32;
+    case KIND_I64:
+        return expr->value.i64;
+    default:
+        return expr->value.i128;
+    }
+}
+
+/* The constant of a whole number; NULL when it does not fit the type. */
+static struct expr *make_whole(struct arena *arena, struct type type, i128 value, i32 position) {
+    struct range all = range_of_type(type);
+    if (value < all.lo || value > all.hi) {
+        return NULL;
+    }
+    struct expr *expr = expr_new(arena, EXPR_CONST, type, position);
+    switch (type_kind(type)) {
+    case KIND_B8:
+        expr->value.b8 = value != 0;
+        break;
+    case KIND_I32:
+        expr->value.i32 = (i32)value;
+        break;
+    case KIND_I64:
+        expr->value.i64 = (i64)value;
+        break;
+    default:
+        expr->value.i128 = value;
+        break;
+    }
+    return expr;
+}
+
+static bool compared(const struct expr *a, const struct expr *b, i32 *out) {
+    if (is_whole(a->type) && a->type.id == b->type.id && a->type.scale == b->type.scale) {
+        i128 x = whole(a);
+        i128 y = whole(b);
+        *out = x < y ? -1 : x > y;
+        return true;
+    }
+    if (a->type.id == TYPE_TEXT && b->type.id == TYPE_TEXT) {
+        struct sv x = sv_of(a->value.str);
+        struct sv y = sv_of(b->value.str);
+        i64 least = MIN_OF(x.len, y.len);
+        i32 c = least > 0 ? memcmp(x.ptr, y.ptr, (size_t)least) : 0;
+        *out = c != 0 ? c : x.len < y.len ? -1 : x.len > y.len;
+        return true;
+    }
+    return false;
+}
+
+static struct expr *fold_compare(struct arena *arena, struct expr *expr) {
+    i32 c = 0;
+    if (!compared(expr->args[0], expr->args[1], &c)) {
+        return expr;
+    }
+    bool holds = false;
+    switch (expr->func) {
+    case FUNC_EQ:
+        holds = c == 0;
+        break;
+    case FUNC_NE:
+        holds = c != 0;
+        break;
+    case FUNC_LT:
+        holds = c < 0;
+        break;
+    case FUNC_LE:
+        holds = c <= 0;
+        break;
+    case FUNC_GT:
+        holds = c > 0;
+        break;
+    default:
+        holds = c >= 0;
+        break;
+    }
+    return make_bool(arena, holds, expr->position);
+}
+
+static struct expr *fold_arithmetic(struct arena *arena, struct expr *expr) {
+    i128 x = whole(expr->args[0]);
+    i128 y = expr->arg_count > 1 ? whole(expr->args[1]) : 0;
+    i128 value = 0;
+    switch (expr->func) {
+    case FUNC_ADD:
+        value = x + y;
+        break;
+    case FUNC_SUB:
+        value = x - y;
+        break;
+    case FUNC_MUL:
+        value = x * y;
+        break;
+    case FUNC_NEG:
+        value = -x;
+        break;
+    case FUNC_ABS:
+        value = x < 0 ? -x : x;
+        break;
+    default:
+        if (y == 0) {
+            return expr;
+        }
+        value = expr->func == FUNC_DIV ? x / y : x % y;
+        break;
+    }
+    struct expr *folded = make_whole(arena, expr->type, value, expr->position);
+    return folded ? folded : expr;
+}
+
+static bool is_arithmetic(u16 func) {
+    return func == FUNC_ADD || func == FUNC_SUB || func == FUNC_MUL || func == FUNC_DIV ||
+           func == FUNC_MOD || func == FUNC_NEG || func == FUNC_ABS;
+}
+
+static struct expr *fold_call(struct arena *arena, struct expr *expr) {
+    bool compares = expr->func >= FUNC_EQ && expr->func <= FUNC_GE;
+    bool computes = is_arithmetic(expr->func);
+    bool integers = type_is_integer(expr->type);
+    bool all = true;
+    if (!compares && !computes) {
+        return expr;
+    }
+    for (i32 i = 0; i < expr->arg_count; i++) {
+        if (is_const(expr->args[i]) && expr->args[i]->is_null) {
+            return make_null(arena, expr->type, expr->position);
+        }
+        all = all && is_const(expr->args[i]);
+        integers = integers && type_is_integer(expr->args[i]->type);
+    }
+    if (!all) {
+        return expr;
+    }
+    return compares ? fold_compare(arena, expr) : integers ? fold_arithmetic(arena, expr) : expr;
+}
+
+static struct expr *fold_cast(struct arena *arena, struct expr *expr) {
+    const struct expr *arg = expr->args[0];
+    if (!is_const(arg)) {
+        return expr;
+    }
+    if (arg->is_null) {
+        return make_null(arena, expr->type, expr->position);
+    }
+    struct expr *folded = NULL;
+    if (type_is_integer(arg->type) && type_is_integer(expr->type)) {
+        folded = make_whole(arena, expr->type, whole(arg), expr->position);
+    }
+    return folded ? folded : expr;
+}
+
+/* AND without its TRUEs, FALSE when one is; OR the other way round. */
+static struct expr *fold_logic(struct arena *arena, struct expr *expr) {
+    bool neutral = expr->kind == EXPR_AND;
+    i32 kept = 0;
+    struct expr **args = NEW_ARRAY(arena, struct expr *, expr->arg_count);
+    for (i32 i = 0; i < expr->arg_count; i++) {
+        if (is_bool_const(expr->args[i], !neutral)) {
+            return expr->args[i];
+        }
+        if (!is_bool_const(expr->args[i], neutral)) {
+            args[kept++] = expr->args[i];
+        }
+    }
+    if (kept == 0) {
+        return make_bool(arena, neutral, expr->position);
+    }
+    if (kept == 1) {
+        return args[0];
+    }
+    if (kept == expr->arg_count) {
+        return expr;
+    }
+    struct expr *copy = NEW(arena, struct expr);
+    *copy = *expr;
+    copy->args = args;
+    copy->arg_count = kept;
+    return copy;
+}
+
+/* Branches that are never taken go; what follows one that always is, too. */
+static struct expr *fold_case(struct arena *arena, struct expr *expr) {
+    i32 kept = 0;
+    struct expr **args = NEW_ARRAY(arena, struct expr *, expr->arg_count);
+    struct expr *otherwise = expr->args[expr->arg_count - 1];
+    for (i32 i = 0; i + 1 < expr->arg_count; i += 2) {
+        struct expr *when = expr->args[i];
+        if (is_bool_const(when, true)) {
+            otherwise = expr->args[i + 1];
+            break;
+        }
+        if (!is_const(when)) {
+            args[kept++] = when;
+            args[kept++] = expr->args[i + 1];
+        }
+    }
+    if (kept == 0) {
+        return type_eq(otherwise->type, expr->type) ? otherwise : expr;
+    }
+    if (kept + 1 == expr->arg_count) {
+        return expr;
+    }
+    args[kept++] = otherwise;
+    struct expr *copy = NEW(arena, struct expr);
+    *copy = *expr;
+    copy->args = args;
+    copy->arg_count = kept;
+    return copy;
+}
+
+static struct expr *fold_not(struct arena *arena, struct expr *expr) {
+    const struct expr *arg = expr->args[0];
+    if (arg->kind == EXPR_NOT) {
+        return arg->args[0];
+    }
+    if (!is_const(arg)) {
+        return expr;
+    }
+    return arg->is_null ? make_null(arena, expr->type, expr->position)
+                        : make_bool(arena, !arg->value.b8, expr->position);
+}
+
+static struct expr *fold_node(struct arena *arena, struct expr *expr) {
+    switch (expr->kind) {
+    case EXPR_CALL:
+        return fold_call(arena, expr);
+    case EXPR_CAST:
+        return fold_cast(arena, expr);
+    case EXPR_AND:
+    case EXPR_OR:
+        return fold_logic(arena, expr);
+    case EXPR_NOT:
+        return fold_not(arena, expr);
+    case EXPR_IS_NULL:
+        return is_const(expr->args[0]) ? make_bool(arena, expr->args[0]->is_null, expr->position)
+                                       : expr;
+    case EXPR_CASE:
+        return fold_case(arena, expr);
+    default:
+        return expr;
+    }
+}
+
+struct expr *expr_fold(struct arena *arena, struct expr *expr) {
+    struct expr *copy = NULL;
+    for (i32 i = 0; i < expr->arg_count; i++) {
+        struct expr *arg = expr_fold(arena, expr->args[i]);
+        if (arg != expr->args[i] && !copy) {
+            copy = NEW(arena, struct expr);
+            *copy = *expr;
+            copy->args = NEW_ARRAY(arena, struct expr *, expr->arg_count);
+            memcpy(copy->args, expr->args, sizeof(struct expr *) * (size_t)expr->arg_count);
+        }
+        if (copy) {
+            copy->args[i] = arg;
+        }
+    }
+    return fold_node(arena, copy ? copy : expr);
+}

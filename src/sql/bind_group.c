@@ -1,0 +1,551 @@
+/* bind_group.c: GROUP BY, grouping sets, and the rule that above groups only groups exist.
+ *
+ * Part of binding. A GROUP BY clause is a list of sets of keys: one for plain keys, several for
+ * ROLLUP, CUBE and GROUPING SETS (the product of what its items stand for). One set is one AGG.
+ * Several are one AGG each over the same shared input, with NULL for the keys a set leaves out, and
+ * a UNION of them.
+ *
+ * Expressions above are bound over the input and rewritten here: what equals a key becomes the
+ * key's column, and a column of the input that is left over is error 42803; the plans of subqueries
+ * that stand above the groups too. Expressions are rebuilt, never changed: keys and select list may
+ * share them. */
+#include "sql/select_int.h"
+
+enum { SETS_MAX = 4096, CUBE_MAX = 12 };
+
+static bool visit_no_agg(const struct expr *expr, void *arg) {
+    const struct query *q = arg;
+    for (i64 i = 0; expr->kind == EXPR_COL && i < q->calls.count; i++) {
+        if (q->calls.items[i].col == expr->col) {
+            return false;
+        }
+    }
+    for (i64 i = 0; expr->kind == EXPR_COL && i < q->groupings.count; i++) {
+        if (q->groupings.items[i].col == expr->col) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool visit_no_window(const struct expr *expr, void *arg) {
+    const struct query *q = arg;
+    for (i64 i = 0; expr->kind == EXPR_COL && i < q->windows.count; i++) {
+        if (q->windows.items[i].call.col == expr->col) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static FALLIBLE check_key(struct bind *b, struct select *s, const struct expr *key) {
+    if (!expr_walk(key, visit_no_agg, &s->query)) {
+        FAIL_AT(b->err, GROUPING, key->position, "aggregate functions are not allowed in GROUP BY");
+    }
+    if (!expr_walk(key, visit_no_window, &s->query)) {
+        FAIL_AT(b->err, WINDOWING, key->position, "window functions are not allowed in GROUP BY");
+    }
+    return ERR_OK;
+}
+
+static bool uses_rel(struct expr *key, const struct rel *rel, u32 mark_col) {
+    if (key->kind == EXPR_COL) {
+        return key->col == mark_col || rel_has_out(rel, key->col);
+    }
+    for (i32 i = 0; i < key->arg_count; i++) {
+        if (uses_rel(key->args[i], rel, mark_col)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Subqueries that a key needs stand below the groups. */
+static void sink_pending(struct bind *b, struct query *q, struct expr *key) {
+    i64 kept = 0;
+    for (i64 i = 0; i < q->pending.count; i++) {
+        const struct pending p = q->pending.items[i];
+        if (uses_rel(key, p.rel, p.join == JOIN_MARK ? p.mark_col : ROWID_COL)) {
+            VEC_PUSH(b->arena, &q->below, p);
+        } else {
+            q->pending.items[kept++] = p;
+        }
+    }
+    q->pending.count = kept;
+}
+
+static i64 add_key(struct bind *b, struct select *s, struct expr *key) {
+    sink_pending(b, &s->query, key);
+    for (i64 i = 0; i < s->keys.count; i++) {
+        if (expr_equal(s->keys.items[i], key)) {
+            return i;
+        }
+    }
+    VEC_PUSH(b->arena, &s->keys, key);
+    return s->keys.count - 1;
+}
+
+/* The number of a key, which is added when it is new. */
+static FALLIBLE bind_key(struct bind *b, struct select *s, const struct json *node, i64 *out) {
+    i64 target = -1;
+    const char *name = bare_name(node);
+    bool in_scope = name && scope_find(&s->scope, name) != NULL;
+    TRY(select_numbered(b, s, node, "GROUP BY", &target));
+    if (name && !in_scope) { /* a column of FROM comes before an alias */
+        TRY(select_named(b, s, name, "GROUP BY", node_position(node), &target));
+    }
+    struct expr *key = NULL;
+    if (target >= 0) {
+        key = s->exprs.items[target];
+        TRY(check_key(b, s, key));
+    } else {
+        TRY(bind_expr(b, &s->query, node, &key));
+        TRY(coerce_unknown(b, key, type_of(TYPE_TEXT), &key));
+    }
+    *out = add_key(b, s, key);
+    return ERR_OK;
+}
+
+static void set_add(struct bind *b, struct key_set *set, i64 key) {
+    i64 at = 0;
+    while (at < set->keys.count && set->keys.items[at] < key) {
+        at++;
+    }
+    if (at < set->keys.count && set->keys.items[at] == key) {
+        return;
+    }
+    VEC_PUSH(b->arena, &set->keys, key);
+    memmove(&set->keys.items[at + 1], &set->keys.items[at],
+            sizeof(i64) * (size_t)(set->keys.count - 1 - at));
+    set->keys.items[at] = key;
+}
+
+static struct key_set set_union(struct bind *b, const struct key_set *x, const struct key_set *y) {
+    struct key_set both = {0};
+    for (i64 i = 0; i < x->keys.count; i++) {
+        set_add(b, &both, x->keys.items[i]);
+    }
+    for (i64 i = 0; i < y->keys.count; i++) {
+        set_add(b, &both, y->keys.items[i]);
+    }
+    return both;
+}
+
+/* An expression, or several in parentheses: the keys of one step of ROLLUP or CUBE. */
+static FALLIBLE bind_key_list(struct bind *b, struct select *s, const struct json *node,
+                              struct key_set *out) {
+    i64 key = 0;
+    if (!node_is(node, "RowExpr")) {
+        TRY(bind_key(b, s, node, &key));
+        set_add(b, out, key);
+        return ERR_OK;
+    }
+    JSON_EACH(item, json_get(node_body(node), "args")) {
+        TRY(bind_key(b, s, item, &key));
+        set_add(b, out, key);
+    }
+    return ERR_OK;
+}
+
+/* GROUP BY ALL: the select items without aggregates. */
+static void bind_all_keys(struct bind *b, struct select *s, struct key_set *out) {
+    for (i64 i = 0; i < s->shown; i++) {
+        struct expr *key = s->exprs.items[i];
+        if (expr_walk(key, visit_no_agg, &s->query) && expr_walk(key, visit_no_window, &s->query)) {
+            set_add(b, out, add_key(b, s, key));
+        }
+    }
+}
+
+static FALLIBLE too_many(struct bind *b, i64 count, i32 position) {
+    if (count > SETS_MAX) {
+        FAIL_AT(b->err, TOO_COMPLEX, position, "too many grouping sets present (maximum %d)",
+                (int)SETS_MAX);
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE bind_item(struct bind *b, struct select *s, const struct json *node, key_sets *out);
+
+/* ROLLUP (a, b): (a, b), (a), (). CUBE: every subset. */
+static FALLIBLE bind_steps(struct bind *b, struct select *s, const struct json *body, bool cube,
+                           key_sets *out) {
+    const struct json *content = json_get(body, "content");
+    i32 count = json_count(content);
+    i32 position = json_position(body);
+    struct key_set *steps = NEW_ARRAY(b->arena, struct key_set, count + 1);
+    i32 n = 0;
+    if (cube && count > CUBE_MAX) {
+        FAIL_AT(b->err, TOO_MANY_COLUMNS, position, "CUBE is limited to %d elements",
+                (int)CUBE_MAX);
+    }
+    JSON_EACH(node, content) {
+        TRY(bind_key_list(b, s, node, &steps[n++]));
+    }
+    i64 sets = cube ? (i64)1 << count : count + 1;
+    TRY(too_many(b, sets, position));
+    for (i64 k = 0; k < sets; k++) {
+        struct key_set set = {0};
+        for (i32 i = 0; i < count; i++) {
+            bool in = cube ? !(k >> (count - 1 - i) & 1) : i < count - k;
+            set = in ? set_union(b, &set, &steps[i]) : set;
+        }
+        VEC_PUSH(b->arena, out, set);
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE bind_grouping_set(struct bind *b, struct select *s, const struct json *body,
+                                  key_sets *out) {
+    if (json_is(body, "kind", "GROUPING_SET_EMPTY")) {
+        struct key_set none = {0};
+        VEC_PUSH(b->arena, out, none);
+        return ERR_OK;
+    }
+    bool cube = json_is(body, "kind", "GROUPING_SET_CUBE");
+    if (cube || json_is(body, "kind", "GROUPING_SET_ROLLUP")) {
+        return bind_steps(b, s, body, cube, out);
+    }
+    JSON_EACH(node, json_get(body, "content")) {
+        TRY(bind_item(b, s, node, out));
+        TRY(too_many(b, out->count, json_position(body)));
+    }
+    return ERR_OK;
+}
+
+/* The sets one item of GROUP BY stands for. */
+static FALLIBLE bind_item(struct bind *b, struct select *s, const struct json *node,
+                          key_sets *out) {
+    if (node_is(node, "GroupingSet")) {
+        TRY(bind_enter(b, 1, node_position(node)));
+        TRY(bind_grouping_set(b, s, node_body(node), out));
+        b->depth--;
+        return ERR_OK;
+    }
+    struct key_set set = {0};
+    if (bind_is_all(node)) {
+        bind_all_keys(b, s, &set);
+    } else {
+        TRY(bind_key_list(b, s, node, &set));
+    }
+    VEC_PUSH(b->arena, out, set);
+    return ERR_OK;
+}
+
+FALLIBLE bind_groups(struct bind *b, struct select *s) {
+    const struct json *clause = json_get(s->body, "groupClause");
+    s->query.clause = "GROUP BY";
+    JSON_EACH(node, clause) {
+        key_sets item = {0};
+        TRY(bind_item(b, s, node, &item));
+        TRY(too_many(b, MAX_OF(s->sets.count, 1) * item.count, node_position(node)));
+        if (s->sets.count == 0) {
+            s->sets = item;
+            continue;
+        }
+        key_sets product = {0};
+        for (i64 i = 0; i < s->sets.count; i++) {
+            for (i64 k = 0; k < item.count; k++) {
+                struct key_set both = set_union(b, &s->sets.items[i], &item.items[k]);
+                VEC_PUSH(b->arena, &product, both);
+            }
+        }
+        s->sets = product;
+    }
+    return ERR_OK;
+}
+
+/* What is above the groups sees keys under these columns. */
+struct groups {
+    struct bind *b;
+    struct expr **keys;
+    const u32 *cols;
+    i64 count;
+    const u8 *input; /* by column: made below the groups */
+    bool in_subquery;
+    wf_status status;
+};
+
+static wf_status ungrouped(const struct groups *g, const struct expr *expr) {
+    const struct origin *origin = &g->b->origins.items[expr->col];
+    if (g->in_subquery) {
+        FAIL_AT(g->b->err, GROUPING, expr->position,
+                "subquery uses ungrouped column \"%.100s%s%.100s\" from outer query",
+                origin->table ? origin->table : "", origin->table ? "." : "", origin->name);
+    }
+    FAIL_AT(g->b->err, GROUPING, expr->position,
+            "column \"%.100s%s%.100s\" must appear in the GROUP BY clause or be used in an "
+            "aggregate function",
+            origin->table ? origin->table : "", origin->table ? "." : "", origin->name);
+}
+
+static FALLIBLE grouped(const struct groups *g, struct expr *expr, struct expr **out) {
+    struct bind *b = g->b;
+    *out = expr;
+    for (i64 i = 0; i < g->count; i++) {
+        if (expr_equal(expr, g->keys[i])) {
+            *out = expr_col(b->plan, g->cols[i], expr->position);
+            return ERR_OK;
+        }
+    }
+    if (expr->kind == EXPR_COL) {
+        return g->input[expr->col] ? ungrouped(g, expr) : ERR_OK;
+    }
+    struct expr *copy = NULL;
+    for (i32 i = 0; i < expr->arg_count; i++) {
+        struct expr *arg = NULL;
+        TRY(grouped(g, expr->args[i], &arg));
+        if (arg != expr->args[i] && !copy) {
+            copy = NEW(b->arena, struct expr);
+            *copy = *expr;
+            copy->args = NEW_ARRAY(b->arena, struct expr *, expr->arg_count);
+            memcpy(copy->args, expr->args, sizeof(struct expr *) * (size_t)expr->arg_count);
+        }
+        if (copy) {
+            copy->args[i] = arg;
+        }
+    }
+    *out = copy ? copy : expr;
+    return ERR_OK;
+}
+
+static void group_slot(struct expr **slot, void *arg) {
+    struct groups *g = arg;
+    if (g->status == ERR_OK) {
+        g->status = grouped(g, *slot, slot);
+    }
+}
+
+static void group_rel(struct rel *rel, void *arg) {
+    rel_each_expr(rel, group_slot, arg);
+}
+
+static FALLIBLE group_pending(struct groups *g, pending_list *list) {
+    g->in_subquery = true;
+    for (i64 i = 0; i < list->count; i++) {
+        rel_each(g->b->arena, list->items[i].rel, group_rel, g);
+        for (i64 k = 0; k < list->items[i].conds.count; k++) {
+            group_slot(&list->items[i].conds.items[k], g);
+        }
+    }
+    g->in_subquery = false;
+    return g->status;
+}
+
+static FALLIBLE group_windows(struct groups *g, struct query *q) {
+    for (i64 i = 0; i < q->windows.count; i++) {
+        struct window_item *item = &q->windows.items[i];
+        struct rel holder = {.input_count = 0};
+        holder.windows.items = &item->call;
+        holder.windows.count = 1;
+        holder.exprs.items = item->partition.items;
+        holder.exprs.count = item->partition.count;
+        holder.order.items = item->order.items;
+        holder.order.count = item->order.count;
+        rel_each_expr(&holder, group_slot, g);
+    }
+    return g->status;
+}
+
+static const char *key_name(struct bind *b, const struct expr *key) {
+    const char *name = bind_short_name(b, key, "key");
+    return strchr(name, ' ') ? arena_printf(b->arena, "(%s)", name) : name;
+}
+
+/* An aggregate call over other columns, with a result of its own. */
+static struct agg_call copy_call(struct bind *b, const struct agg_call *from,
+                                 struct expr *const *map) {
+    struct agg_call call = *from;
+    struct plan_col col = b->plan->cols.items[from->col];
+    call.col = bind_col_new(b, NULL, col.name, col.type, col.nullable);
+    call.arg = from->arg ? expr_map(b->arena, from->arg, map) : NULL;
+    call.arg2 = from->arg2 ? expr_map(b->arena, from->arg2, map) : NULL;
+    call.filter = from->filter ? expr_map(b->arena, from->filter, map) : NULL;
+    memset(&call.order, 0, sizeof call.order);
+    for (i64 i = 0; i < from->order.count; i++) {
+        struct order_key key = from->order.items[i];
+        key.expr = expr_map(b->arena, key.expr, map);
+        VEC_PUSH(b->arena, &call.order, key);
+    }
+    return call;
+}
+
+/* The AGG of one set over its own copy of the input: all keys, all calls, all GROUPINGs. */
+static struct rel *set_rel(struct bind *b, struct select *s, const struct key_set *set,
+                           struct rel *input, struct expr *const *map) {
+    struct rel *agg = rel_new(b->plan, REL_AGG, input, NULL);
+    struct rel *project = NULL;
+    i64 key_count = s->keys.count;
+    struct expr **shown = NEW_ARRAY(b->arena, struct expr *, key_count + 1);
+    for (i64 i = 0; i < key_count; i++) {
+        shown[i] = expr_null(b, s->keys.items[i]->type, -1);
+    }
+    for (i64 i = 0; i < set->keys.count; i++) {
+        i64 at = set->keys.items[i];
+        struct expr *key = expr_map(b->arena, s->keys.items[at], map);
+        u32 col = bind_col_new(b, NULL, key_name(b, key), key->type, expr_nullable(b->plan, key));
+        VEC_PUSH(b->arena, &agg->exprs, key);
+        VEC_PUSH(b->arena, &agg->out, col);
+        shown[at] = expr_col(b->plan, col, -1);
+    }
+    for (i64 i = 0; i < s->query.calls.count; i++) {
+        struct agg_call call = copy_call(b, &s->query.calls.items[i], map);
+        VEC_PUSH(b->arena, &agg->calls, call);
+        VEC_PUSH(b->arena, &agg->out, call.col);
+    }
+    agg->rows = set->keys.count == 0 ? 1 : MAX_OF(input->rows / 10, 1);
+    project = rel_new(b->plan, REL_PROJECT, agg, NULL);
+    for (i64 i = 0; i < key_count; i++) {
+        VEC_PUSH(b->arena, &project->exprs, shown[i]);
+    }
+    for (i64 i = 0; i < agg->calls.count; i++) {
+        VEC_PUSH(b->arena, &project->exprs, expr_col(b->plan, agg->calls.items[i].col, -1));
+    }
+    project->rows = agg->rows;
+    return project;
+}
+
+static FALLIBLE grouping_value(struct bind *b, struct select *s, const struct key_set *set,
+                               const struct grouping_call *call, i32 *out) {
+    *out = 0;
+    for (i32 i = 0; i < call->arg_count; i++) {
+        i64 key = 0;
+        while (key < s->keys.count && !expr_equal(s->keys.items[key], call->args[i])) {
+            key++;
+        }
+        if (key == s->keys.count) {
+            FAIL_AT(b->err, GROUPING, call->args[i]->position,
+                    "arguments to GROUPING must be grouping expressions of the associated query "
+                    "level");
+        }
+        bool in = false;
+        for (i64 k = 0; k < set->keys.count; k++) {
+            in = in || set->keys.items[k] == key;
+        }
+        *out = *out * 2 + (in ? 0 : 1);
+    }
+    return ERR_OK;
+}
+
+/* Columns of a set's projection; the last operator gets those the expressions above name. */
+static void name_set(struct bind *b, struct select *s, struct rel *rel, const u32 *key_cols,
+                     bool last) {
+    for (i64 i = 0; i < rel->exprs.count; i++) {
+        i64 call = i - s->keys.count;
+        i64 grouping = call - s->query.calls.count;
+        u32 final = call < 0       ? key_cols[i]
+                    : grouping < 0 ? s->query.calls.items[call].col
+                                   : s->query.groupings.items[grouping].col;
+        struct plan_col col = b->plan->cols.items[final];
+        u32 own = last ? final
+                       : bind_col_new(b, NULL, col.name, col.type,
+                                      expr_nullable(b->plan, rel->exprs.items[i]));
+        VEC_PUSH(b->arena, &rel->out, own);
+    }
+}
+
+static struct rel *union_sets(struct bind *b, struct rel **rels, i64 count) {
+    while (count > 1) { /* pairwise, so that the tree stays shallow */
+        i64 made = 0;
+        for (i64 i = 0; i < count; i += 2) {
+            rels[made++] = i + 1 < count ? bind_union_rel(b, rels[i], rels[i + 1]) : rels[i];
+        }
+        count = made;
+    }
+    return rels[0];
+}
+
+static FALLIBLE set_rels(struct bind *b, struct select *s, const u32 *key_cols, struct rel **out) {
+    i64 count = s->sets.count;
+    struct rel *input = s->rel;
+    struct rel **rels = NEW_ARRAY(b->arena, struct rel *, count);
+    for (i64 i = 0; i < count; i++) {
+        struct rel *own = count > 1 ? bind_shared(b, input) : input;
+        struct expr **map = NEW_ARRAY(b->arena, struct expr *, b->plan->cols.count + 1);
+        for (i64 k = 0; count > 1 && k < input->out.count; k++) {
+            map[input->out.items[k]] = expr_col(b->plan, own->out.items[k], -1);
+        }
+        rels[i] = set_rel(b, s, &s->sets.items[i], own, map);
+        for (i64 k = 0; k < s->query.groupings.count; k++) {
+            i32 value = 0;
+            TRY(grouping_value(b, s, &s->sets.items[i], &s->query.groupings.items[k], &value));
+            VEC_PUSH(b->arena, &rels[i]->exprs, expr_int(b, value, -1));
+        }
+        name_set(b, s, rels[i], key_cols, count == 1);
+    }
+    *out = union_sets(b, rels, count);
+    for (i64 i = 0; count > 1 && i < (*out)->out.count; i++) {
+        i64 call = i - s->keys.count;
+        i64 grouping = call - s->query.calls.count;
+        (*out)->out.items[i] = call < 0       ? key_cols[i]
+                               : grouping < 0 ? s->query.calls.items[call].col
+                                              : s->query.groupings.items[grouping].col;
+    }
+    return ERR_OK;
+}
+
+static struct rel *plain_agg(struct bind *b, struct select *s, const u32 *key_cols) {
+    struct rel *agg = rel_new(b->plan, REL_AGG, s->rel, NULL);
+    for (i64 i = 0; i < s->keys.count; i++) {
+        VEC_PUSH(b->arena, &agg->exprs, s->keys.items[i]);
+        VEC_PUSH(b->arena, &agg->out, key_cols[i]);
+    }
+    for (i64 i = 0; i < s->query.calls.count; i++) {
+        VEC_PUSH(b->arena, &agg->calls, s->query.calls.items[i]);
+        VEC_PUSH(b->arena, &agg->out, s->query.calls.items[i].col);
+    }
+    agg->rows = s->keys.count == 0 ? 1 : MAX_OF(s->rel->rows / 10, 1);
+    return agg;
+}
+
+static FALLIBLE rewrite_above(struct groups *g, struct select *s) {
+    for (i64 i = 0; i < s->exprs.count; i++) {
+        group_slot(&s->exprs.items[i], g);
+    }
+    if (s->having) {
+        group_slot(&s->having, g);
+    }
+    TRY(g->status);
+    TRY(group_windows(g, &s->query));
+    TRY(group_pending(g, &s->having_pending));
+    return group_pending(g, &s->query.pending);
+}
+
+FALLIBLE build_groups(struct bind *b, struct select *s) {
+    struct query *q = &s->query;
+    s->rel = bind_attach(b, s->rel, &q->below);
+    if (s->sets.count == 0 && q->calls.count == 0 && q->groupings.count == 0 && !s->having) {
+        return ERR_OK;
+    }
+    bool one_set = s->sets.count == 0 || (s->sets.count == 1 && q->groupings.count == 0);
+    if (s->sets.count == 0) {
+        struct key_set none = {0};
+        VEC_PUSH(b->arena, &s->sets, none);
+    }
+    if (one_set && s->keys.count == 0 && q->calls.count == 0) {
+        bind_count_star(b, q); /* a group of everything must have a column */
+    }
+    u32 *cols = NEW_ARRAY(b->arena, u32, s->keys.count + 1);
+    for (i64 i = 0; i < s->keys.count; i++) {
+        struct expr *key = s->keys.items[i];
+        bool nullable = s->sets.count > 1 || expr_nullable(b->plan, key);
+        cols[i] = bind_col_new(b, NULL, key_name(b, key), key->type, nullable);
+    }
+    u8 *input = NEW_ARRAY(b->arena, u8, b->plan->cols.count + 1);
+    for (i64 i = 0; i < s->rel->out.count; i++) {
+        input[s->rel->out.items[i]] = 1;
+    }
+    if (one_set && q->groupings.count == 0) {
+        s->rel = plain_agg(b, s, cols);
+    } else {
+        TRY(set_rels(b, s, cols, &s->rel));
+    }
+    struct groups g = {
+        .b = b, .keys = s->keys.items, .cols = cols, .count = s->keys.count, .input = input};
+    TRY(rewrite_above(&g, s));
+    s->rel = bind_attach(b, s->rel, &s->having_pending);
+    if (s->having) {
+        s->rel = bind_filter(b, s->rel, s->having);
+    }
+    return ERR_OK;
+}

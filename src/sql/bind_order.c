@@ -1,0 +1,299 @@
+/* bind_order.c: DISTINCT, DISTINCT ON, ORDER BY, LIMIT and FETCH.
+ *
+ * Part of binding. ORDER BY names an output column by position or name, or is an expression, which
+ * rides along behind the select list until a last PROJECT drops it. DISTINCT ON and WITH TIES are
+ * conditions on the row_number and the rank of a row within its group. */
+#include "sql/select_int.h"
+
+FALLIBLE bind_sort_options(struct bind *b, const struct json *sort, b8 *out_descending,
+                           b8 *out_nulls_first) {
+    i32 position = node_position(json_get(sort, "node"));
+    TRY(bind_only(b, sort, "node sortby_dir sortby_nulls location", position));
+    if (json_is(sort, "sortby_dir", "SORTBY_USING")) {
+        return unsupported(b, position, "ORDER BY ... USING");
+    }
+    *out_descending = json_is(sort, "sortby_dir", "SORTBY_DESC");
+    *out_nulls_first = *out_descending;
+    if (!json_is(sort, "sortby_nulls", "SORTBY_NULLS_DEFAULT")) {
+        *out_nulls_first = json_is(sort, "sortby_nulls", "SORTBY_NULLS_FIRST");
+    }
+    return ERR_OK;
+}
+
+/* The select item equal to an ORDER BY or ON expression, added behind them when there is none. */
+static FALLIBLE find_target(struct bind *b, struct select *s, const struct json *node,
+                            const char *clause, i64 *out) {
+    const char *name = bare_name(node);
+    TRY(select_numbered(b, s, node, clause, out));
+    if (name && *out < 0) {
+        TRY(select_named(b, s, name, clause, node_position(node), out));
+    }
+    if (*out >= 0) {
+        return ERR_OK;
+    }
+    struct expr *expr = NULL;
+    TRY(bind_expr(b, &s->query, node, &expr));
+    TRY(coerce_unknown(b, expr, type_of(TYPE_TEXT), &expr));
+    for (i64 i = 0; i < s->exprs.count; i++) {
+        if (expr_equal(s->exprs.items[i], expr)) {
+            *out = i;
+            return ERR_OK;
+        }
+    }
+    if (s->distinct) {
+        FAIL_AT(b->err, INVALID_COLUMN_REFERENCE, node_position(node),
+                "for SELECT DISTINCT, ORDER BY expressions must appear in select list");
+    }
+    if (s->fixed) {
+        FAIL_AT(b->err, NOT_SUPPORTED, node_position(node),
+                "invalid UNION/INTERSECT/EXCEPT ORDER BY clause");
+    }
+    *out = s->exprs.count;
+    select_add_target(b, s, expr,
+                      expr->kind == EXPR_COL ? b->plan->cols.items[expr->col].name : "sort");
+    return ERR_OK;
+}
+
+FALLIBLE bind_order(struct bind *b, struct select *s) {
+    s->query.clause = "ORDER BY";
+    s->query.aggs_allowed = 1;
+    s->query.windows_allowed = 1;
+    JSON_EACH(node, json_get(s->body, "sortClause")) {
+        const struct json *sort = node_body(node);
+        struct order_item item = {0};
+        TRY(bind_sort_options(b, sort, &item.descending, &item.nulls_first));
+        bool all = bind_is_all(json_get(sort, "node"));
+        for (; all && item.target < s->shown; item.target++) {
+            VEC_PUSH(b->arena, &s->order, item);
+        }
+        if (!all) {
+            TRY(find_target(b, s, json_get(sort, "node"), "ORDER BY", &item.target));
+            VEC_PUSH(b->arena, &s->order, item);
+        }
+    }
+    s->query.aggs_allowed = 0;
+    s->query.windows_allowed = 0;
+    return ERR_OK;
+}
+
+static bool is_on(const struct select *s, i64 target) {
+    for (i64 i = 0; i < s->on.count; i++) {
+        if (s->on.items[i] == target) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ON's expressions must come first in ORDER BY, in any order. */
+static FALLIBLE check_on(struct bind *b, struct select *s, i32 position) {
+    i64 leading = 0;
+    while (leading < s->order.count && is_on(s, s->order.items[leading].target)) {
+        leading++;
+    }
+    i64 covered = 0;
+    for (i64 i = 0; i < s->on.count; i++) {
+        bool found = false;
+        for (i64 k = 0; k < leading; k++) {
+            found = found || s->order.items[k].target == s->on.items[i];
+        }
+        covered += found;
+    }
+    if (leading < s->order.count && covered < s->on.count) {
+        FAIL_AT(b->err, INVALID_COLUMN_REFERENCE, position,
+                "SELECT DISTINCT ON expressions must match initial ORDER BY expressions");
+    }
+    return ERR_OK;
+}
+
+/* DISTINCT is an array with one empty node; DISTINCT ON has expressions. Comes after ORDER BY. */
+FALLIBLE bind_distinct_clause(struct bind *b, struct select *s) {
+    const struct json *clause = json_get(s->body, "distinctClause");
+    i32 position = -1;
+    s->query.clause = "DISTINCT ON";
+    s->query.aggs_allowed = 1;
+    s->query.windows_allowed = 1;
+    JSON_EACH(node, clause) {
+        i64 target = -1;
+        if (!node_body(node)) {
+            continue;
+        }
+        position = node_position(node);
+        TRY(find_target(b, s, node, "DISTINCT ON", &target));
+        if (!is_on(s, target)) {
+            VEC_PUSH(b->arena, &s->on, target);
+        }
+    }
+    s->query.aggs_allowed = 0;
+    s->query.windows_allowed = 0;
+    return check_on(b, s, position);
+}
+
+struct rel *bind_distinct_rel(struct bind *b, struct rel *rel) {
+    struct rel *agg = rel_new(b->plan, REL_AGG, rel, NULL);
+    for (i64 i = 0; i < rel->out.count; i++) {
+        u32 from = rel->out.items[i];
+        struct plan_col col = b->plan->cols.items[from];
+        VEC_PUSH(b->arena, &agg->exprs, expr_col(b->plan, from, -1));
+        u32 to = bind_col_new(b, NULL, col.name, col.type, col.nullable);
+        VEC_PUSH(b->arena, &agg->out, to);
+    }
+    agg->rows = MAX_OF(rel->rows / 10, 1);
+    return agg;
+}
+
+static struct order_key sort_key(struct bind *b, const struct rel *rel,
+                                 const struct order_item *item) {
+    struct expr *expr = expr_col(b->plan, rel->out.items[item->target], -1);
+    return (struct order_key){expr, item->descending, item->nulls_first};
+}
+
+/* Adds the function's result over all rows in the query's order; partitioned by DISTINCT ON. */
+static struct rel *number_rows(struct bind *b, struct select *s, enum window_func func,
+                               bool by_on) {
+    struct rel *window = rel_new(b->plan, REL_WINDOW, s->rel, NULL);
+    struct window_call call = {.func = (u8)func, .position = -1};
+    call.frame =
+        (struct frame){.mode = FRAME_RANGE, .from = BOUND_UNBOUNDED_BEFORE, .to = BOUND_CURRENT};
+    call.col = bind_col_new(b, NULL, window_names[func], type_of(TYPE_BIGINT), false);
+    for (i64 i = 0; by_on && i < s->on.count; i++) {
+        VEC_PUSH(b->arena, &window->exprs,
+                 expr_col(b->plan, s->rel->out.items[s->on.items[i]], -1));
+    }
+    for (i64 i = 0; i < s->order.count; i++) {
+        if (!by_on || !is_on(s, s->order.items[i].target)) {
+            VEC_PUSH(b->arena, &window->order, sort_key(b, s->rel, &s->order.items[i]));
+        }
+    }
+    VEC_PUSH(b->arena, &window->windows, call);
+    VEC_PUSH(b->arena, &window->out, call.col);
+    window->rows = s->rel->rows;
+    return window;
+}
+
+static struct expr *big(struct bind *b, i64 value) {
+    struct expr *expr = expr_new(b->arena, EXPR_CONST, type_of(TYPE_BIGINT), -1);
+    expr->value.i64 = value;
+    return expr;
+}
+
+static struct expr *compare_big(struct bind *b, enum func func, u32 col, struct expr *with) {
+    return expr_call(b->arena, func, type_of(TYPE_BOOLEAN), -1, 2, expr_col(b->plan, col, -1),
+                     with);
+}
+
+static u32 last_out(const struct rel *rel) {
+    return rel->out.items[rel->out.count - 1];
+}
+
+static void build_distinct_on(struct bind *b, struct select *s) {
+    s->rel = number_rows(b, s, WINDOW_ROW_NUMBER, true);
+    s->rel = bind_filter(b, s->rel, compare_big(b, FUNC_EQ, last_out(s->rel), big(b, 1)));
+}
+
+/* LIMIT or OFFSET: a constant or a parameter, as bigint; NULL means none. */
+static FALLIBLE bind_bound(struct bind *b, const struct json *node, const char *clause,
+                           struct expr **out) {
+    struct query q = {.clause = clause};
+    struct expr *expr = NULL;
+    *out = NULL;
+    if (!node) {
+        return ERR_OK;
+    }
+    TRY(bind_expr(b, &q, node, &expr));
+    TRY(coerce_unknown(b, expr, type_of(TYPE_BIGINT), &expr));
+    if (!coerce_allowed(expr->type, type_of(TYPE_BIGINT), COERCE_ASSIGN)) {
+        char name[32];
+        FAIL_AT(b->err, DATATYPE_MISMATCH, expr->position,
+                "argument of %s must be type bigint, not type %s", clause,
+                type_print(expr->type, name));
+    }
+    TRY(coerce_to(b, expr, type_of(TYPE_BIGINT), &expr));
+    expr = expr_fold(b->arena, expr);
+    if (expr->kind != EXPR_CONST && expr->kind != EXPR_PARAM) {
+        return unsupported(b, node_position(node), "an expression in %s", clause);
+    }
+    if (expr->kind == EXPR_CONST && !expr->is_null && expr->value.i64 < 0) {
+        bool limit = strcmp(clause, "LIMIT") == 0;
+        return error_set(b->err, limit ? ERR_INVALID_LIMIT : ERR_INVALID_OFFSET, expr->position,
+                         "%s must not be negative", clause);
+    }
+    *out = expr->is_null ? NULL : expr;
+    return ERR_OK;
+}
+
+/* Rows behind the offset that are among the first, or tie with the last of those. */
+static FALLIBLE build_ties(struct bind *b, struct select *s, struct expr *limit,
+                           struct expr *offset) {
+    i32 position = node_position(json_get(s->body, "limitCount"));
+    if (s->order.count == 0) {
+        FAIL_AT(b->err, SYNTAX, position, "WITH TIES cannot be specified without ORDER BY clause");
+    }
+    bool known = limit && limit->kind == EXPR_CONST && (!offset || offset->kind == EXPR_CONST);
+    i64 skip = offset && known ? offset->value.i64 : 0;
+    i64 last = 0;
+    if (!known || __builtin_add_overflow(skip, limit->value.i64, &last)) {
+        return unsupported(b, position, "WITH TIES of a count that is not constant");
+    }
+    if (skip > 0) {
+        s->rel = number_rows(b, s, WINDOW_ROW_NUMBER, false);
+        u32 number = last_out(s->rel);
+        s->rel = number_rows(b, s, WINDOW_RANK, false);
+        s->rel = bind_filter(b, s->rel, compare_big(b, FUNC_GT, number, big(b, skip)));
+        s->rel = bind_filter(b, s->rel, compare_big(b, FUNC_LE, last_out(s->rel), big(b, last)));
+        return ERR_OK;
+    }
+    s->rel = number_rows(b, s, WINDOW_RANK, false);
+    s->rel = bind_filter(b, s->rel, compare_big(b, FUNC_LE, last_out(s->rel), big(b, last)));
+    return ERR_OK;
+}
+
+static void build_sort(struct bind *b, struct select *s) {
+    struct rel *sort = rel_new(b->plan, REL_SORT, s->rel, NULL);
+    for (i64 i = 0; i < s->order.count; i++) {
+        VEC_PUSH(b->arena, &sort->order, sort_key(b, s->rel, &s->order.items[i]));
+    }
+    sort->rows = s->rel->rows;
+    s->rel = sort;
+}
+
+static void build_limit(struct bind *b, struct select *s, struct expr *limit, struct expr *offset) {
+    struct rel *rel = rel_new(b->plan, REL_LIMIT, s->rel, NULL);
+    rel->limit = limit;
+    rel->offset = offset;
+    rel->rows = s->rel->rows;
+    if (limit && limit->kind == EXPR_CONST) {
+        rel->rows = MIN_OF(rel->rows, limit->value.i64);
+    }
+    s->rel = rel;
+}
+
+FALLIBLE build_order(struct bind *b, struct select *s) {
+    struct expr *limit = NULL;
+    struct expr *offset = NULL;
+    TRY(bind_bound(b, json_get(s->body, "limitCount"), "LIMIT", &limit));
+    TRY(bind_bound(b, json_get(s->body, "limitOffset"), "OFFSET", &offset));
+    bool ties = json_is(s->body, "limitOption", "LIMIT_OPTION_WITH_TIES");
+    if (s->distinct) {
+        s->rel = bind_distinct_rel(b, s->rel);
+    } else if (s->on.count > 0) {
+        build_distinct_on(b, s);
+    }
+    if (ties) {
+        TRY(build_ties(b, s, limit, offset));
+    }
+    if (s->order.count > 0) {
+        build_sort(b, s);
+    }
+    if (!ties && (limit || offset)) {
+        build_limit(b, s, limit, offset);
+    }
+    if (s->rel->out.count > s->shown) {
+        struct expr **shown = NEW_ARRAY(b->arena, struct expr *, s->shown);
+        for (i64 i = 0; i < s->shown; i++) {
+            shown[i] = expr_col(b->plan, s->rel->out.items[i], -1);
+        }
+        s->rel = bind_project(b, s->rel, shown, s->names.items, s->shown);
+    }
+    return ERR_OK;
+}

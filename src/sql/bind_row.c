@@ -1,0 +1,171 @@
+/* bind_row.c: row values: (a, b) = (c, d), (a, b) IN ((1, 2), (3, 4)), (a, b) = (SELECT …), and
+ * lists written as arrays after ANY and ALL.
+ *
+ * Part of binding. Rows exist only as operands of comparisons, which come apart into comparisons of
+ * their fields: = and <> are AND and OR of them, < and its kin compare the first fields that
+ * differ. So neither plan nor execution knows rows. */
+#include "sql/sql_int.h"
+
+static FALLIBLE fields_ordered(struct bind *b, const char *op, struct expr **left,
+                               struct expr **right, i32 count, i32 position, struct expr **out) {
+    struct type boolean = type_of(TYPE_BOOLEAN);
+    char strict[2] = {op[0], '\0'};
+    TRY(bind_binary(b, op, left[count - 1], right[count - 1], position, out));
+    for (i32 i = count - 2; i >= 0; i--) { /* a < c OR (a = c AND rest) */
+        struct expr *both[2] = {NULL, *out};
+        struct expr *either[2] = {NULL, NULL};
+        TRY(bind_binary(b, "=", left[i], right[i], position, &both[0]));
+        TRY(bind_binary(b, strict, left[i], right[i], position, &either[0]));
+        either[1] = expr_many(b, EXPR_AND, boolean, position, 2, both);
+        *out = expr_many(b, EXPR_OR, boolean, position, 2, either);
+    }
+    return ERR_OK;
+}
+
+FALLIBLE bind_row_compare(struct bind *b, const char *op, struct expr **left, struct expr **right,
+                          i32 count, i32 position, struct expr **out) {
+    bool equal = strcmp(op, "=") == 0;
+    if (count == 1) {
+        if (strcmp(op, "~~") == 0 || strcmp(op, "!~~") == 0) {
+            TRY(coerce_to(b, left[0], type_of(TYPE_TEXT), &left[0]));
+            *out = expr_call(b->arena, FUNC_LIKE, type_of(TYPE_BOOLEAN), position, 2, left[0],
+                             right[0]);
+            *out = op[0] == '!' ? expr_one(b, EXPR_NOT, *out, position) : *out;
+            return ERR_OK;
+        }
+        return bind_binary(b, op, left[0], right[0], position, out);
+    }
+    if (op[0] == '<' || op[0] == '>' || equal) {
+        if (!equal && strcmp(op, "<>") != 0) {
+            return fields_ordered(b, op, left, right, count, position, out);
+        }
+        struct expr **parts = NEW_ARRAY(b->arena, struct expr *, count);
+        for (i32 i = 0; i < count; i++) {
+            TRY(bind_binary(b, op, left[i], right[i], position, &parts[i]));
+        }
+        *out =
+            expr_many(b, equal ? EXPR_AND : EXPR_OR, type_of(TYPE_BOOLEAN), position, count, parts);
+        return ERR_OK;
+    }
+    return unsupported(b, position, "operator %s on rows", op);
+}
+
+static bool is_scalar_sublink(const struct json *node) {
+    return node_is(node, "SubLink") && json_is(node_body(node), "subLinkType", "EXPR_SUBLINK");
+}
+
+static FALLIBLE row_fields(struct bind *b, struct query *q, const struct json *node,
+                           struct expr ***out, i32 *out_count) {
+    if (is_scalar_sublink(node)) {
+        return bind_row_subquery(b, q, node_body(node), out, out_count);
+    }
+    return bind_list(b, q, json_get(node_body(node), "args"), out, out_count);
+}
+
+static FALLIBLE compare_rows(struct bind *b, const char *op, struct expr **left, i32 left_count,
+                             struct expr **right, i32 right_count, i32 position,
+                             struct expr **out) {
+    if (left_count != right_count) {
+        FAIL_AT(b->err, SYNTAX, position, "unequal number of entries in row expressions");
+    }
+    if (left_count == 0) {
+        return unsupported(b, position, "a row without fields");
+    }
+    for (i32 i = 0; i < left_count; i++) {
+        TRY(bind_sharable(b, left[i]));
+    }
+    return bind_row_compare(b, op, left, right, left_count, position, out);
+}
+
+FALLIBLE bind_row_operator(struct bind *b, struct query *q, const struct json *body, const char *op,
+                           bool *out_done, struct expr **out) {
+    const struct json *left = json_get(body, "lexpr");
+    const struct json *right = json_get(body, "rexpr");
+    bool left_row = node_is(left, "RowExpr");
+    bool right_row = node_is(right, "RowExpr");
+    *out_done = (left_row && (right_row || is_scalar_sublink(right))) ||
+                (right_row && is_scalar_sublink(left));
+    if (!*out_done) {
+        return ERR_OK;
+    }
+    struct expr **lefts = NULL;
+    struct expr **rights = NULL;
+    i32 left_count = 0;
+    i32 right_count = 0;
+    TRY(row_fields(b, q, left, &lefts, &left_count));
+    TRY(row_fields(b, q, right, &rights, &right_count));
+    i32 position = json_position(body);
+    if (!right_row && right_count != left_count) {
+        FAIL_AT(b->err, SYNTAX, position, "subquery has too %s columns",
+                right_count > left_count ? "many" : "few");
+    }
+    return compare_rows(b, op, lefts, left_count, rights, right_count, position, out);
+}
+
+FALLIBLE bind_row_in(struct bind *b, struct query *q, const struct json *body, bool *out_done,
+                     struct expr **out) {
+    const struct json *left = json_get(body, "lexpr");
+    const struct json *items = json_get(node_body(json_get(body, "rexpr")), "items");
+    i32 position = json_position(body);
+    *out_done = node_is(left, "RowExpr");
+    if (!*out_done) {
+        return ERR_OK;
+    }
+    struct expr **lefts = NULL;
+    i32 left_count = 0;
+    TRY(row_fields(b, q, left, &lefts, &left_count));
+    i32 count = 0;
+    struct expr **tests = NEW_ARRAY(b->arena, struct expr *, json_count(items) + 1);
+    JSON_EACH(item, items) {
+        struct expr **rights = NULL;
+        i32 right_count = 0;
+        if (!node_is(item, "RowExpr")) {
+            return unsupported(b, node_position(item), "IN of a row and something else");
+        }
+        TRY(row_fields(b, q, item, &rights, &right_count));
+        TRY(compare_rows(b, "=", lefts, left_count, rights, right_count, position,
+                         &tests[count++]));
+    }
+    *out = count == 1 ? tests[0]
+                      : expr_many(b, EXPR_OR, type_of(TYPE_BOOLEAN), position, count, tests);
+    bool negated = strcmp(node_string(json_first(json_get(body, "name"))), "=") != 0;
+    *out = negated ? expr_one(b, EXPR_NOT, *out, position) : *out;
+    return ERR_OK;
+}
+
+/* x op ANY (ARRAY[a, b]): OR of the comparisons; ALL: AND. */
+FALLIBLE bind_any_array(struct bind *b, struct query *q, const struct json *body,
+                        struct expr **out) {
+    i32 position = json_position(body);
+    bool any = json_is(body, "kind", "AEXPR_OP_ANY");
+    const struct json *array = json_get(body, "rexpr");
+    if (!node_is(array, "A_ArrayExpr")) {
+        return unsupported(b, position, "%s of an array that is not written as ARRAY[...]",
+                           any ? "ANY" : "ALL");
+    }
+    const char *op = "";
+    JSON_EACH(part, json_get(body, "name")) {
+        op = node_string(part);
+    }
+    struct expr *left = NULL;
+    struct expr **items = NULL;
+    i32 count = 0;
+    TRY(bind_expr(b, q, json_get(body, "lexpr"), &left));
+    TRY(bind_sharable(b, left));
+    TRY(bind_list(b, q, json_get(node_body(array), "elements"), &items, &count));
+    for (i32 i = 0; i < count; i++) {
+        TRY(bind_row_compare(b, op, &left, &items[i], 1, position, &items[i]));
+        if (items[i]->type.id != TYPE_BOOLEAN) {
+            FAIL_AT(b->err, WRONG_OBJECT, position,
+                    "op ANY/ALL (array) requires operator to yield boolean");
+        }
+    }
+    if (count == 0) {
+        *out = expr_bool(b, !any, position);
+        return ERR_OK;
+    }
+    *out = count == 1 ? items[0]
+                      : expr_many(b, any ? EXPR_OR : EXPR_AND, type_of(TYPE_BOOLEAN), position,
+                                  count, items);
+    return ERR_OK;
+}

@@ -1,0 +1,383 @@
+/* bind_window.c: window functions: OVER, the WINDOW clause, frames.
+ *
+ * Part of binding. A call becomes a column at once and waits in the query's list; when the select
+ * list is complete, calls with equal partitions and orders share one WINDOW operator, which stands
+ * above groups and HAVING. The frame belongs to the call. Aggregates inside a window's expressions
+ * are those of the query's groups: sum(sum(x)) OVER () is fine, a window within a window is not. */
+#include "sql/select_int.h"
+
+/* PostgreSQL's frame option bits, as its parser hands them over. */
+enum {
+    OPTION_NONDEFAULT = 0x1,
+    OPTION_RANGE = 0x2,
+    OPTION_ROWS = 0x4,
+    OPTION_GROUPS = 0x8,
+    OPTION_FROM_FIRST = 0x20,
+    OPTION_TO_LAST = 0x100,
+    OPTION_FROM_CURRENT = 0x200,
+    OPTION_TO_CURRENT = 0x400,
+    OPTION_FROM_BEFORE = 0x800,
+    OPTION_TO_BEFORE = 0x1000,
+    OPTION_FROM_AFTER = 0x2000,
+    OPTION_TO_AFTER = 0x4000,
+    OPTION_NO_CURRENT = 0x8000,
+    OPTION_NO_GROUP = 0x10000,
+    OPTION_NO_TIES = 0x20000,
+};
+
+static i32 window_of(const char *name) {
+    for (i32 i = 0; i < WINDOW_END; i++) {
+        if (strcmp(window_names[i], name) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+bool window_find(const char *name) {
+    return window_of(name) >= 0;
+}
+
+static const struct json *named_window(const struct query *q, const char *name) {
+    JSON_EACH(node, q->window_clause) {
+        const char *own = json_text(node_body(node), "name");
+        if (own && strcmp(own, name) == 0) {
+            return node_body(node);
+        }
+    }
+    return NULL;
+}
+
+static FALLIBLE bind_partition(struct bind *b, struct query *q, const struct json *def,
+                               struct window_item *item) {
+    JSON_EACH(node, json_get(def, "partitionClause")) {
+        struct expr *expr = NULL;
+        TRY(bind_expr(b, q, node, &expr));
+        TRY(coerce_unknown(b, expr, type_of(TYPE_TEXT), &expr));
+        if (expr->kind != EXPR_CONST) {
+            VEC_PUSH(b->arena, &item->partition, expr);
+        }
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE bind_window_order(struct bind *b, struct query *q, const struct json *def,
+                                  struct window_item *item) {
+    JSON_EACH(node, json_get(def, "orderClause")) {
+        const struct json *sort = node_body(node);
+        struct order_key key = {0};
+        TRY(bind_sort_options(b, sort, &key.descending, &key.nulls_first));
+        TRY(bind_expr(b, q, json_get(sort, "node"), &key.expr));
+        TRY(coerce_unknown(b, key.expr, type_of(TYPE_TEXT), &key.expr));
+        VEC_PUSH(b->arena, &item->order, key);
+    }
+    return ERR_OK;
+}
+
+/* Partition and order of a definition, with those of the window it refers to. */
+static FALLIBLE bind_definition(struct bind *b, struct query *q, const struct json *def,
+                                struct window_item *item) {
+    i32 position = json_position(def);
+    const char *ref = json_text(def, "refname");
+    TRY(bind_only(b, def,
+                  "name refname partitionClause orderClause frameOptions startOffset endOffset "
+                  "location",
+                  position));
+    if (ref) {
+        const struct json *base = named_window(q, ref);
+        if (!base) {
+            FAIL_AT(b->err, UNDEFINED_OBJECT, position, "window \"%.100s\" does not exist", ref);
+        }
+        TRY(bind_enter(b, 1, position));
+        TRY(bind_definition(b, q, base, item));
+        b->depth--;
+        if (json_get(def, "partitionClause")) {
+            FAIL_AT(b->err, WINDOWING, position,
+                    "cannot override PARTITION BY clause of window \"%.100s\"", ref);
+        }
+        if (json_get(def, "orderClause") && json_get(base, "orderClause")) {
+            FAIL_AT(b->err, WINDOWING, position,
+                    "cannot override ORDER BY clause of window \"%.100s\"", ref);
+        }
+        if (json_number(base, "frameOptions") & OPTION_NONDEFAULT) {
+            FAIL_AT(b->err, WINDOWING, position,
+                    "cannot copy window \"%.100s\" because it has a frame clause", ref);
+        }
+    }
+    TRY(bind_partition(b, q, def, item));
+    return bind_window_order(b, q, def, item);
+}
+
+static FALLIBLE bind_offset(struct bind *b, struct query *q, const struct json *node,
+                            struct type type, const char *which, struct expr **out) {
+    i32 position = node_position(node);
+    TRY(bind_expr(b, q, node, out));
+    TRY(coerce_unknown(b, *out, type, out));
+    if (!coerce_allowed((*out)->type, type, COERCE_ASSIGN)) {
+        char name[32];
+        char want[32];
+        FAIL_AT(b->err, DATATYPE_MISMATCH, position, "argument of %s must be type %s, not type %s",
+                which, type_print(type, want), type_print((*out)->type, name));
+    }
+    TRY(coerce_to(b, *out, type, out));
+    *out = expr_fold(b->arena, *out);
+    if ((*out)->kind != EXPR_CONST && (*out)->kind != EXPR_PARAM) {
+        return unsupported(b, position, "a frame offset that is not constant");
+    }
+    return ERR_OK;
+}
+
+/* The type an offset has: rows and groups are counted, RANGE measures the order's values. */
+static FALLIBLE offset_type(struct bind *b, const struct window_item *item, i32 position,
+                            struct type *out) {
+    *out = type_of(TYPE_BIGINT);
+    if (item->call.frame.mode != FRAME_RANGE) {
+        return ERR_OK;
+    }
+    if (item->order.count != 1) {
+        FAIL_AT(b->err, WINDOWING, position,
+                "RANGE with offset PRECEDING/FOLLOWING requires exactly one ORDER BY column");
+    }
+    *out = item->order.items[0].expr->type;
+    if (!type_is_numeric(*out)) {
+        char name[32];
+        return unsupported(b, position, "RANGE with an offset over type %s",
+                           type_print(*out, name));
+    }
+    return ERR_OK;
+}
+
+static void set_bounds(struct frame *frame, i64 options) {
+    frame->mode = options & OPTION_ROWS     ? FRAME_ROWS
+                  : options & OPTION_GROUPS ? FRAME_GROUPS
+                                            : FRAME_RANGE;
+    frame->from = options & OPTION_FROM_CURRENT  ? BOUND_CURRENT
+                  : options & OPTION_FROM_BEFORE ? BOUND_BEFORE
+                  : options & OPTION_FROM_AFTER  ? BOUND_AFTER
+                                                 : BOUND_UNBOUNDED_BEFORE;
+    frame->to = options & OPTION_TO_LAST     ? BOUND_UNBOUNDED_AFTER
+                : options & OPTION_TO_BEFORE ? BOUND_BEFORE
+                : options & OPTION_TO_AFTER  ? BOUND_AFTER
+                                             : BOUND_CURRENT;
+    frame->exclude = options & OPTION_NO_CURRENT ? EXCLUDE_CURRENT
+                     : options & OPTION_NO_GROUP ? EXCLUDE_GROUP
+                     : options & OPTION_NO_TIES  ? EXCLUDE_TIES
+                                                 : EXCLUDE_NONE;
+}
+
+static FALLIBLE bind_frame(struct bind *b, struct query *q, const struct json *def,
+                           struct window_item *item) {
+    struct frame *frame = &item->call.frame;
+    const struct json *start = json_get(def, "startOffset");
+    const struct json *end = json_get(def, "endOffset");
+    i32 position = json_position(def);
+    struct type type;
+    set_bounds(frame, json_number(def, "frameOptions"));
+    if (frame->mode == FRAME_GROUPS && item->order.count == 0) {
+        FAIL_AT(b->err, WINDOWING, position, "GROUPS mode requires an ORDER BY clause");
+    }
+    static const char *const words[] = {"ROWS", "RANGE", "GROUPS"};
+    if (start || end) {
+        TRY(offset_type(b, item, position, &type));
+    }
+    if (start) {
+        TRY(bind_offset(b, q, start, type, words[frame->mode], &frame->from_offset));
+    }
+    if (end) {
+        TRY(bind_offset(b, q, end, type, words[frame->mode], &frame->to_offset));
+    }
+    return ERR_OK;
+}
+
+/* lag and lead: value, offset (integer), default of the value's type. */
+static FALLIBLE shift_args(struct bind *b, struct expr **args, i32 count) {
+    struct type type;
+    if (count == 3) {
+        struct expr *pair[2] = {args[0], args[2]};
+        TRY(coerce_common(b, pair, 2, "lag", &type));
+        args[0] = pair[0];
+        args[2] = pair[1];
+    }
+    TRY(coerce_unknown(b, args[0], type_of(TYPE_TEXT), &args[0]));
+    if (count >= 2) {
+        TRY(coerce_unknown(b, args[1], type_of(TYPE_INTEGER), &args[1]));
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE window_type(struct bind *b, const char *name, struct expr **args, i32 count,
+                            i32 func, i32 position, struct type *out) {
+    i32 integer = -1; /* the argument that must be one */
+    switch (func) {
+    case WINDOW_PERCENT_RANK:
+    case WINDOW_CUME_DIST:
+        *out = type_of(TYPE_DOUBLE);
+        return ERR_OK;
+    case WINDOW_NTILE:
+        *out = type_of(TYPE_INTEGER);
+        integer = 0;
+        break;
+    case WINDOW_LAG:
+    case WINDOW_LEAD:
+        TRY(shift_args(b, args, count));
+        *out = args[0]->type;
+        integer = count >= 2 ? 1 : -1;
+        break;
+    case WINDOW_FIRST_VALUE:
+    case WINDOW_LAST_VALUE:
+    case WINDOW_NTH_VALUE:
+        TRY(coerce_unknown(b, args[0], type_of(TYPE_TEXT), &args[0]));
+        *out = args[0]->type;
+        integer = func == WINDOW_NTH_VALUE ? 1 : -1;
+        break;
+    default:
+        *out = type_of(TYPE_BIGINT);
+        return ERR_OK;
+    }
+    if (integer < 0) {
+        return ERR_OK;
+    }
+    if (!coerce_allowed(args[integer]->type, type_of(TYPE_INTEGER), COERCE_IMPLICIT)) {
+        return bind_undefined_function(b, name, args, count, position);
+    }
+    return coerce_to(b, args[integer], type_of(TYPE_INTEGER), &args[integer]);
+}
+
+static FALLIBLE plain_call(struct bind *b, struct query *q, const char *name,
+                           const struct json *body, struct window_item *item,
+                           struct type *out_type) {
+#define X(A, word, text, fewest, most, doc) {fewest, most},
+    static const i32 bounds[WINDOW_END][2] = {WF_WINDOWS(X, )};
+#undef X
+    i32 position = json_position(body);
+    i32 func = window_of(name);
+    struct expr **args = NULL;
+    i32 count = 0;
+    TRY(bind_only(b, body, "funcname args funcformat over location agg_filter", position));
+    if (json_get(body, "agg_filter")) {
+        FAIL_AT(b->err, NOT_SUPPORTED, position,
+                "FILTER is not implemented for non-aggregate window functions");
+    }
+    TRY(bind_list(b, q, json_get(body, "args"), &args, &count));
+    if (count < bounds[func][0] || count > bounds[func][1]) {
+        return bind_undefined_function(b, name, args, count, position);
+    }
+    TRY(window_type(b, name, args, count, func, position, out_type));
+    item->call.func = (u8)func;
+    item->call.arg_count = count;
+    for (i32 i = 0; i < count; i++) {
+        item->call.args[i] = args[i];
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE agg_window(struct bind *b, struct query *q, const char *name,
+                           const struct json *body, struct window_item *item,
+                           struct type *out_type) {
+    struct agg_call call = {0};
+    i32 position = json_position(body);
+    if (json_flag(body, "agg_distinct")) {
+        FAIL_AT(b->err, NOT_SUPPORTED, position,
+                "DISTINCT is not implemented for window functions");
+    }
+    if (json_flag(body, "agg_within_group")) {
+        FAIL_AT(b->err, NOT_SUPPORTED, position,
+                "OVER is not supported for ordered-set aggregate %s", name);
+    }
+    if (json_get(body, "agg_order")) {
+        FAIL_AT(b->err, NOT_SUPPORTED, position,
+                "aggregate ORDER BY is not implemented for window functions");
+    }
+    TRY(bind_agg_call(b, q, name, body, &call, out_type));
+    item->call.is_agg = 1;
+    item->call.func = call.agg;
+    item->call.filter = call.filter;
+    item->call.args[0] = call.arg;
+    item->call.args[1] = call.arg2;
+    item->call.arg_count = (call.arg != NULL) + (call.arg2 != NULL);
+    return ERR_OK;
+}
+
+static bool never_null(const struct window_item *item) {
+    if (item->call.is_agg) {
+        return item->call.func == AGG_COUNT || item->call.func == AGG_COUNT_STAR;
+    }
+    return item->call.func < WINDOW_NTILE;
+}
+
+FALLIBLE bind_window_call(struct bind *b, struct query *q, const char *name,
+                          const struct json *body, struct expr **out) {
+    i32 position = json_position(body);
+    const struct json *over = json_get(body, "over");
+    if (q->in_window) {
+        FAIL_AT(b->err, WINDOWING, position, "window function calls cannot be nested");
+    }
+    if (q->in_agg) {
+        FAIL_AT(b->err, GROUPING, position,
+                "aggregate function calls cannot contain window function calls");
+    }
+    if (!q->windows_allowed) {
+        FAIL_AT(b->err, WINDOWING, position, "window functions are not allowed in %s", q->clause);
+    }
+    struct window_item item = {.call = {.position = position}};
+    struct type type;
+    q->in_window = 1;
+    TRY(window_find(name) ? plain_call(b, q, name, body, &item, &type)
+                          : agg_window(b, q, name, body, &item, &type));
+    const char *given = json_text(over, "name");
+    const struct json *def = given ? named_window(q, given) : over;
+    if (!def) {
+        FAIL_AT(b->err, UNDEFINED_OBJECT, json_position(over), "window \"%.100s\" does not exist",
+                given);
+    }
+    TRY(bind_definition(b, q, def, &item));
+    TRY(bind_frame(b, q, def, &item));
+    q->in_window = 0;
+    item.call.col = bind_col_new(b, NULL, keep(b, name), type, !never_null(&item));
+    VEC_PUSH(b->arena, &q->windows, item);
+    *out = expr_col(b->plan, item.call.col, position);
+    return ERR_OK;
+}
+
+static bool same_window(const struct window_item *a, const struct window_item *c) {
+    bool same = a->partition.count == c->partition.count && a->order.count == c->order.count;
+    for (i64 i = 0; same && i < a->partition.count; i++) {
+        same = expr_equal(a->partition.items[i], c->partition.items[i]);
+    }
+    for (i64 i = 0; same && i < a->order.count; i++) {
+        const struct order_key *x = &a->order.items[i];
+        const struct order_key *y = &c->order.items[i];
+        same = expr_equal(x->expr, y->expr) && x->descending == y->descending &&
+               x->nulls_first == y->nulls_first;
+    }
+    return same;
+}
+
+FALLIBLE build_windows(struct bind *b, struct select *s) {
+    i64 count = s->query.windows.count;
+    u8 *done = NEW_ARRAY(b->arena, u8, count + 1);
+    for (i64 i = 0; i < count; i++) {
+        const struct window_item *first = &s->query.windows.items[i];
+        if (done[i]) {
+            continue;
+        }
+        struct rel *rel = rel_new(b->plan, REL_WINDOW, s->rel, NULL);
+        rel->rows = s->rel->rows;
+        for (i64 k = 0; k < first->partition.count; k++) {
+            VEC_PUSH(b->arena, &rel->exprs, first->partition.items[k]);
+        }
+        for (i64 k = 0; k < first->order.count; k++) {
+            VEC_PUSH(b->arena, &rel->order, first->order.items[k]);
+        }
+        for (i64 k = i; k < count; k++) {
+            const struct window_item *item = &s->query.windows.items[k];
+            if (!done[k] && same_window(first, item)) {
+                done[k] = 1;
+                VEC_PUSH(b->arena, &rel->windows, item->call);
+                VEC_PUSH(b->arena, &rel->out, item->call.col);
+            }
+        }
+        s->rel = rel;
+    }
+    return ERR_OK;
+}

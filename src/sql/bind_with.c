@@ -1,0 +1,161 @@
+/* bind_with.c: WITH queries and the subplans that several places share.
+ *
+ * Part of binding. A WITH query is bound at its first use; every use is a SHARED operator over that
+ * one plan, with columns of its own. When the statement is complete, a plan with a single user is
+ * not shared after all (unless MATERIALIZED says so) and its SHARED becomes a projection, through
+ * which the optimiser can see. A WITH query that uses columns of an outer query cannot be computed
+ * once; it is bound anew at each use. */
+#include "sql/sql_int.h"
+
+static FALLIBLE check_name(struct bind *b, const struct cte *ctes, const struct cte *until,
+                           const char *name, i32 position) {
+    for (; ctes != until; ctes = ctes->outer) {
+        if (strcmp(ctes->name, name) == 0) {
+            FAIL_AT(b->err, DUPLICATE_ALIAS, position,
+                    "WITH query name \"%.100s\" specified more than once", name);
+        }
+    }
+    return ERR_OK;
+}
+
+FALLIBLE bind_with(struct bind *b, const struct json *with, struct query *outer,
+                   const struct cte **io_ctes) {
+    if (!with) {
+        return ERR_OK;
+    }
+    const struct cte *outside = *io_ctes;
+    TRY(bind_only(b, with, "ctes location", json_position(with)));
+    JSON_EACH(node, json_get(with, "ctes")) {
+        const struct json *body = node_body(node);
+        i32 position = json_position(body);
+        TRY(bind_only(b, body,
+                      "ctename aliascolnames ctematerialized ctequery location cterecursive",
+                      position));
+        const struct json *query = json_get(body, "ctequery");
+        if (!node_is(query, "SelectStmt")) {
+            return unsupported(b, position, "WITH of anything but SELECT");
+        }
+        const char *name = json_text(body, "ctename");
+        name = name ? name : "";
+        TRY(check_name(b, *io_ctes, outside, name, position));
+        struct cte *cte = NEW(b->arena, struct cte);
+        *cte = (struct cte){.name = name,
+                            .body = body,
+                            .outer = *io_ctes,
+                            .outer_query = outer,
+                            .result = NEW(b->arena, struct cte_result)};
+        *io_ctes = cte;
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE bind_body(struct bind *b, const struct cte *cte, struct select_out *out) {
+    const struct json *query = node_body(json_get(cte->body, "ctequery"));
+    TRY(bind_subselect(b, query, cte->outer, cte->outer_query, false, out));
+    const struct json *names = json_get(cte->body, "aliascolnames");
+    i64 count = out->rel->out.count;
+    if (json_count(names) > count) {
+        FAIL_AT(b->err, INVALID_COLUMN_REFERENCE, json_position(cte->body),
+                "WITH query \"%.100s\" has %lld columns available but %d columns specified",
+                cte->name, count, (int)json_count(names));
+    }
+    const char **given = NEW_ARRAY(b->arena, const char *, count + 1);
+    memcpy(given, out->names, sizeof(char *) * (size_t)count);
+    i64 i = 0;
+    JSON_EACH(name, names) {
+        given[i++] = keep(b, node_string(name));
+    }
+    out->names = given;
+    return ERR_OK;
+}
+
+/* A WITH query that nobody uses is still checked. */
+FALLIBLE bind_with_unused(struct bind *b, const struct cte *ctes, const struct cte *until) {
+    for (; ctes != until; ctes = ctes->outer) {
+        struct select_out ignored;
+        if (!ctes->result->used) {
+            TRY(bind_body(b, ctes, &ignored));
+        }
+    }
+    return ERR_OK;
+}
+
+struct rel *bind_shared(struct bind *b, struct rel *input) {
+    struct rel *shared = rel_new(b->plan, REL_SHARED, input, NULL);
+    shared->rows = input->rows;
+    for (i64 i = 0; i < input->out.count; i++) {
+        struct plan_col col = b->plan->cols.items[input->out.items[i]];
+        u32 to = bind_col_new(b, NULL, col.name, col.type, col.nullable);
+        VEC_PUSH(b->arena, &shared->left_cols, input->out.items[i]);
+        VEC_PUSH(b->arena, &shared->out, to);
+    }
+    return shared;
+}
+
+FALLIBLE bind_cte_use(struct bind *b, const struct cte *cte, struct select_out *out) {
+    struct cte_result *result = cte->result;
+    result->used = 1;
+    if (!result->rel) {
+        TRY(bind_body(b, cte, out));
+        if (rel_free_cols(b->plan, out->rel, NULL) > 0) {
+            return ERR_OK;
+        }
+        result->rel = out->rel;
+        result->names = out->names;
+        if (json_is(cte->body, "ctematerialized", "CTEMaterializeAlways")) {
+            VEC_PUSH(b->arena, &b->materialized, (const struct rel *)out->rel);
+        }
+    }
+    out->names = result->names;
+    out->rel = bind_shared(b, result->rel);
+    return ERR_OK;
+}
+
+struct shared_use {
+    const struct rel *input;
+    struct rel *user;
+    i64 users;
+};
+struct use_list {
+    struct bind *b;
+    VEC(struct shared_use) items;
+};
+
+static void count_use(struct rel *rel, void *arg) {
+    struct use_list *list = arg;
+    if (rel->kind != REL_SHARED) {
+        return;
+    }
+    for (i64 i = 0; i < list->items.count; i++) {
+        if (list->items.items[i].input == rel->inputs[0]) {
+            list->items.items[i].users++;
+            return;
+        }
+    }
+    struct shared_use use = {rel->inputs[0], rel, 1};
+    VEC_PUSH(list->b->arena, &list->items, use);
+}
+
+static bool stays_shared(const struct bind *b, const struct shared_use *use) {
+    bool stays = use->users > 1;
+    for (i64 i = 0; i < b->materialized.count; i++) {
+        stays = stays || b->materialized.items[i] == use->input;
+    }
+    return stays;
+}
+
+void bind_inline_shared(struct bind *b, struct rel *root) {
+    struct use_list list = {.b = b};
+    rel_each(b->arena, root, count_use, &list);
+    for (i64 i = 0; i < list.items.count; i++) {
+        struct rel *rel = list.items.items[i].user;
+        if (stays_shared(b, &list.items.items[i])) {
+            continue;
+        }
+        rel->kind = REL_PROJECT;
+        for (i64 k = 0; k < rel->left_cols.count; k++) {
+            VEC_PUSH(b->arena, &rel->exprs, expr_col(b->plan, rel->left_cols.items[k], -1));
+        }
+        rel->left_cols.count = 0;
+    }
+}
