@@ -110,6 +110,7 @@ static wf_status plan_to_program(void *arg) {
     struct lower_limits limits = {
         .fusion = c->settings.fusion != 0,
         .max_live = MAX_LIVE_REGISTERS,
+        .zone = (i32)c->settings.timezone,
     };
     TRY(lower_plan(c->plan, &limits, &c->arena, &c->program, err));
     c->program->rel_count = rel_count;

@@ -133,7 +133,8 @@ static FALLIBLE exec_fill_params(struct rowset *rows, const struct param *params
         u32 lit = program->param_lits[i];
         if (lit != NO_LIT && params[i].form != PARAM_NULL) {
             TRY(param_convert(x->arena, &params[i], (i32)i + 1, program->param_types[i],
-                              (enum kind)program->lit_kinds[lit], &x->lits[lit], x->err));
+                              (enum kind)program->lit_kinds[lit], (i32)rows->settings.timezone,
+                              &x->lits[lit], x->err));
         }
     }
     return arena_check(x->arena, x->err);

@@ -25,6 +25,7 @@ struct csv_options {
      * version, and published. Keys are not looked at when base is given. */
     struct table_version *base;
     struct table_version **out_version;
+    i32 zone; /* of timestamps that name none: seconds east of Greenwich */
 };
 struct load_progress { /* what a long load tells, and is told */
     _Atomic i64 bytes_done;

@@ -173,11 +173,11 @@ static void render(const wf_batch *batch, int32_t col, int64_t row, char type, s
         return;
     }
     wf_text text = wf_batch_text(batch, col, row);
-    if (text.ptr) {
+    size_t shown = wf_value_text(batch, col, row, buf, sizeof buf);
+    if (text.ptr && shown == (size_t)text.len) { /* bytes are shown otherwise */
         lines_push(out, text.len ? text.ptr : "(empty)", text.len ? (size_t)text.len : 7);
         return;
     }
-    wf_value_text(batch, col, row, buf, sizeof buf);
     if (type == 'R') {
         double value = strtod(buf, NULL);
         snprintf(buf, sizeof buf, "%.3f", value);
