@@ -96,6 +96,9 @@ static const char *refuse_op(struct arena *arena, const struct op *op) {
     if (info->flags & OP_MAKES) {
         return arena_printf(arena, "%s makes strings, which only the CPU does", info->name);
     }
+    if (info->flags & OP_RARE) {
+        return arena_printf(arena, "%s runs on the CPU only", info->name);
+    }
     if (info->flags & OP_HOST) {
         return arena_printf(arena, "%s reads text, which only the CPU does", info->name);
     }

@@ -13,6 +13,19 @@ struct csv_options {
     const char *null_text;
     i32 col_count; /* 0 = all table columns in order */
     const u32 *cols;
+    /* Columns the file does not fill, by table column: a value of the column's kind, or NULL. */
+    const void *const *defaults;
+    /* Likewise the values of a sequence: *out_first for the first row of `rows`, then steps. The
+     * array may be NULL; entries that are 0 mean none. */
+    const u32 *sequences;
+    wf_status (*reserve)(void *arg, u32 col, i64 rows, i64 *out_first, i64 *out_step,
+                         struct error *err);
+    void *reserve_arg;
+    /* Where the rows go: behind those of `base`, as a new version; NULL = the table's current
+     * version, and published. Keys are not looked at when base is given. */
+    struct table_version *base;
+    struct table_version **out_version;
+    i32 zone; /* of timestamps that name none: seconds east of Greenwich */
 };
 struct load_progress { /* what a long load tells, and is told */
     _Atomic i64 bytes_done;

@@ -59,8 +59,13 @@ static void note_slot(struct expr **slot, void *arg) {
     expr_each_col(*slot, note_outer, arg);
 }
 
+/* A shared plan that was changed already no longer names outer columns, but has their values. */
 static void note_rel(struct rel *rel, void *arg) {
+    struct outer_walk *w = arg;
     rel_each_expr(rel, note_slot, arg);
+    for (i64 i = 0; rel->kind == REL_SHARED && i < w->u->shared_from.count; i++) {
+        w->found = w->found || w->u->shared_from.items[i] == rel->inputs[0];
+    }
 }
 
 static bool own_uses_outer(const struct unnest *u, struct rel *rel) {

@@ -331,9 +331,14 @@ FALLIBLE bind_copy(struct bind *b, const struct json *body, struct statement *ou
         return copy_to(b, body, position, out);
     }
     struct snapshot_table found;
-    TRY(bind_table_name(b, relation, &out->table_name));
-    TRY(snapshot_find(b->snap, sv_from(out->table_name), position, &found, b->err));
+    TRY(bind_table(b, relation, "copy to", &found));
+    out->table_name = keep(b, found.table->name);
     TRY(copy_columns(b, json_get(body, "attlist"), found.table, position, copy));
+    out->defaults = NEW_ARRAY(b->arena, struct expr *, found.table->col_count + 1);
+    for (u32 i = 0; i < found.table->col_count; i++) {
+        bool fills = false;
+        TRY(bind_default_value(b, &found.table->cols[i], &out->defaults[i], &fills));
+    }
     out->kind = STATEMENT_COPY_FROM;
     out->position = position;
     out->table_id = found.table->id;
