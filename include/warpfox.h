@@ -125,6 +125,12 @@ typedef void (*wf_progress)(void *arg, double fraction, int64_t elapsed_ns);
 WF_API wf_status wf_set_progress(wf_connection *conn, wf_progress report, void *arg,
                                  int32_t interval_ms);
 
+/* Messages that are no errors: "NOTICE" or "WARNING" and a text, which lives only during the call.
+ * Called by the thread that runs the statement; it must not call the library. A NULL callback, the
+ * default, drops them. */
+typedef void (*wf_notice)(void *arg, const char *severity, const char *text);
+WF_API wf_status wf_set_notice(wf_connection *conn, wf_notice report, void *arg);
+
 /* ------------------------------------------------------------------------------------------------
  */
 /* Running statements */

@@ -16,6 +16,8 @@
 #include "defs/func.def"
 #include "defs/op.def"
 #include "defs/setting.def"
+#include "defs/table_func.def"
+#include "defs/window.def"
 
 static const char made[] = "<!-- Generated from src/defs by `make docs`; do not edit. -->\n";
 
@@ -152,7 +154,26 @@ static void write_functions(FILE *out) {
     WF_SCALARS(X, )
 #undef X
     fputs(also, out);
-    fputs("\nAggregates: count(*), count(x), sum(x), min(x), max(x), avg(x).\n", out);
+    fputs("\n## Aggregates\n\nAll take FILTER (WHERE ...), and DISTINCT where it makes a difference.\n"
+          "Percentiles and mode are written name(...) WITHIN GROUP (ORDER BY a).\n\n| name | arguments | meaning |\n|---|---|---|\n",
+          out);
+#define X(A, name, sql, arguments, how, text)                                                      \
+    fprintf(out, "| `%s` | %d | ", sql, arguments);                                                \
+    cell(out, text);                                                                               \
+    fputs(" |\n", out);
+    WF_AGGS(X, )
+#undef X
+    fputs("\n## Window functions\n\nAggregates too, with OVER.\n\n"
+          "| name | arguments | meaning |\n|---|---|---|\n",
+          out);
+#define X(A, name, sql, fewest, most, text)                                                        \
+    fprintf(out, "| `%s` | %d to %d | ", sql, fewest, most);                                       \
+    cell(out, text);                                                                               \
+    fputs(" |\n", out);
+    WF_WINDOWS(X, )
+    fputs("\n## Table functions\n\nIn FROM.\n\n| name | arguments | meaning |\n|---|---|---|\n", out);
+    WF_TABLE_FUNCS(X, )
+#undef X
 }
 
 static void write_settings(FILE *out) {

@@ -66,6 +66,8 @@ void watch_read_end(struct watch *watch, struct exec *exec);
 struct wf_connection {
     struct wf_database *db;
     struct settings settings;
+    wf_notice notice;
+    void *notice_arg;
     struct error err;
     wf_error last;
     _Atomic i32 cancel;       /* the running statement is to stop */
@@ -81,6 +83,10 @@ void connection_release(struct wf_connection *conn);
  * be NULL) and returns the public status. */
 wf_status connection_enter(struct wf_connection *conn);
 wf_status connection_leave(struct wf_connection *conn, wf_status internal, struct sv text);
+/* Tells the client something that is no error. */
+void notice(struct wf_connection *conn, const char *severity, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
 /* A statement starts: its time counts from here. */
 void connection_start(struct wf_connection *conn);
 /* ERR_CANCELLED when wf_cancel was called or the statement's time is over. */

@@ -8,6 +8,7 @@
  * Parameters that are NULL are compiled in as NULL constants: a program's literals have no NULL,
  * and a plan that knows folds most of the expression away. */
 #include "api/api_int.h"
+#include "api/read_file.h"
 
 #include "lower/lower.h"
 #include "opt/opt.h"
@@ -120,7 +121,11 @@ static wf_status plan_to_program(void *arg) {
 static FALLIBLE compile_stages(struct wf_connection *conn, struct compiled *c,
                                const struct parsed *parsed, struct snapshot *snap) {
     struct error *err = &conn->err;
-    TRY(sql_bind(&c->arena, parsed, snap, c->param_types, &c->stmt, err));
+    struct file_reading files = {{file_read}, conn};
+    snap->files = &files.reader;
+    wf_status status = sql_bind(&c->arena, parsed, snap, c->param_types, &c->stmt, err);
+    snap->files = NULL;
+    TRY(status);
     TRY(arena_check(&c->arena, err));
     TRY(arena_check(snap->arena, err));
     TRY(connection_check(conn));

@@ -5,6 +5,7 @@
  * connection_leave, which reset the error slot and publish it. */
 #include "api/api_int.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 
 wf_status public_status(wf_status internal) {
@@ -123,6 +124,26 @@ void wf_disconnect(wf_connection *conn) {
     if (conn) {
         connection_release(conn);
     }
+}
+
+void notice(struct wf_connection *conn, const char *severity, const char *format, ...) {
+    char text[600];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    if (conn->notice) {
+        conn->notice(conn->notice_arg, severity, text);
+    }
+}
+
+wf_status wf_set_notice(wf_connection *conn, wf_notice report, void *arg) {
+    if (connection_enter(conn)) {
+        return WF_MISUSE;
+    }
+    conn->notice = report;
+    conn->notice_arg = arg;
+    return connection_leave(conn, ERR_OK, (struct sv){NULL, 0});
 }
 
 const wf_error *wf_connection_error(const wf_connection *conn) {

@@ -205,6 +205,11 @@ void snapshot_init(struct snapshot *snap, struct catalog *catalog, struct arena 
     snap->catalog = catalog;
 }
 
+void snapshot_put(struct snapshot *snap, struct table *table, struct table_version *version) {
+    struct snapshot_table entry = {table_retain(table), version_retain(version)};
+    VEC_PUSH(snap->arena, &snap->tables, entry);
+}
+
 void snapshot_fini(struct snapshot *snap) {
     for (i64 i = 0; i < snap->tables.count; i++) {
         version_release(snap->tables.items[i].version);

@@ -31,12 +31,29 @@ struct snapshot_table {
     struct table *table;
     struct table_version *version;
 };
+/* Files as tables: whoever compiles a statement can read them, and is asked by the binder. */
+struct file_request {
+    const char *path;
+    const char *delimiter, *quote, *escape, *null_text; /* NULL = to be found out */
+    i32 header;                                         /* 0, 1; -1 = to be found out */
+    i32 position;
+};
+struct file_reader {
+    /* A table with the file's rows; the caller closes it. */
+    FALLIBLE (*read)
+    (struct file_reader *reader, const struct file_request *request, struct table **out,
+     struct error *err);
+};
+
 struct snapshot {
+    struct file_reader *files; /* NULL: no statement is being compiled */
     struct arena *arena;
     struct catalog *catalog;
     VEC(struct snapshot_table) tables;
 };
 void snapshot_init(struct snapshot *snap, struct catalog *catalog, struct arena *arena);
+/* The statement reads this version of the table, whoever else may know it; retains both. */
+void snapshot_put(struct snapshot *snap, struct table *table, struct table_version *version);
 void snapshot_fini(struct snapshot *snap); /* releases tables and versions */
 /* ERR_UNDEFINED_TABLE, with the nearest name as a hint. The entry stays valid until snapshot_fini.
  */

@@ -22,18 +22,8 @@ static const i64 *active_keys(struct worker *w, struct frame *fr, u16 reg) {
 /* The keys that may be in the index, in w->passed, and the rows they belong to in w->group. Without
  * a filter all of them. */
 static i64 pass_filter(struct worker *w, const struct index *index, const i64 *key, i64 m) {
-    i64 passed = 0;
-    const u32 *bits = index->filter;
-    u64 span = (u64)index->filter_bits;
-    for (i64 j = 0; j < m; j++) {
-        u64 slot = (u64)key[j] - (u64)index->filter_lo;
-        bool inside = slot < span;
-        slot = inside ? slot : 0;
-        w->passed[passed] = key[j];
-        w->group[passed] = (u32)j;
-        passed += (i64)(inside & (bits[slot >> 5] >> (slot & 31)));
-    }
-    return passed;
+    return w->run->pipe.vec->filter_keys(w->passed, w->group, key, index->filter_lo,
+                                         (u64)index->filter_bits, index->filter, m);
 }
 
 static void hash_keys(struct worker *w, const struct index *index, const i64 *key, i64 m) {
@@ -127,12 +117,12 @@ static void plain_runs(struct worker *w, struct frame *fr, const struct index *i
 }
 
 static void set_bits(struct worker *w, const struct index *index, const i64 *key, i64 m) {
-    for (i64 j = 0; j < m; j++) {
-        u64 slot = (u64)key[j] - (u64)index->key_lo;
-        bool inside = slot < (u64)index->slot_count;
-        slot = inside ? slot : 0;
-        w->found[j] = (b8)(inside & (index->heads[slot >> 5] >> (slot & 31)));
-        w->rows[j] = 0;
+    i64 passed = w->run->pipe.vec->filter_keys(w->passed, w->group, key, index->key_lo,
+                                               (u64)index->slot_count, index->heads, m);
+    memset(w->found, 0, (size_t)m);
+    memset(w->rows, 0, (size_t)m * sizeof(i64));
+    for (i64 k = 0; k < passed; k++) {
+        w->found[w->group[k]] = 1;
     }
 }
 

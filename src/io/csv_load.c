@@ -255,8 +255,9 @@ static FALLIBLE tablet_store(struct csv_job *job, i64 tablet_no, struct error *e
         return memory_refused(job->mem, err, bytes);
     }
     for (u32 i = 0; i < table->col_count; i++) {
-        cols[i].data = tablet->block + job->data_at[i];
-        cols[i].nulls = table->cols[i].not_null ? NULL : tablet->block + job->nulls_at[i];
+        cols[i] = (struct input_col){
+            .data = tablet->block + job->data_at[i],
+            .nulls = table->cols[i].not_null ? NULL : tablet->block + job->nulls_at[i]};
     }
     wf_status status = job->load ? load_tablet(job->load, tablet_no, tablet->rows, cols, err)
                                  : table_append(table, tablet->rows, cols, err);

@@ -33,6 +33,23 @@ FALLIBLE csv_load(struct table *table, const char *path, const struct csv_option
                   struct pool *pool, struct memory *mem, struct load_progress *progress,
                   i64 *out_rows, struct error *err);
 
+/* --- looking at a file -------------------------------------------------------------------------
+ */
+
+struct csv_given { /* what the user said; the rest is found out */
+    struct csv_options options;
+    b8 has_delimiter, has_quote, has_escape, has_header;
+};
+struct csv_sniffed {
+    struct csv_options options;
+    u32 col_count;
+    struct column_def *cols; /* in the arena, names too */
+};
+/* Finds out how the file is written and what columns it has, from its first megabyte or, with
+ * `whole`, from all of it. */
+FALLIBLE csv_sniff(struct arena *arena, const char *path, const struct csv_given *given, bool whole,
+                   struct csv_sniffed *out, struct error *err);
+
 /* --- writing ---------------------------------------------------------------------------------- */
 
 /* Appends one value and, unless it is the line's first, the delimiter before it; csv_put_end ends
