@@ -155,7 +155,8 @@ static void write_functions(FILE *out) {
 #undef X
     fputs(also, out);
     fputs("\n## Aggregates\n\nAll take FILTER (WHERE ...), and DISTINCT where it makes a difference.\n"
-          "Percentiles and mode are written name(...) WITHIN GROUP (ORDER BY a).\n\n| name | arguments | meaning |\n|---|---|---|\n",
+          "Percentiles and mode are written name(...) WITHIN GROUP (ORDER BY a).\n\n"
+          "| name | arguments | meaning |\n|---|---|---|\n",
           out);
 #define X(A, name, sql, arguments, how, text)                                                      \
     fprintf(out, "| `%s` | %d | ", sql, arguments);                                                \
