@@ -42,7 +42,9 @@ struct cpu_pipe {
     u32 level_count;               /* MATCH and EACH opcodes + 1 */
     b8 has_each;
     u32 when_depth;
-    b8 keeps_faults; /* a LUT sink stores them instead of raising */
+    u32 top_at;           /* the opcode before which top_filter runs; NO_VAR = it does not */
+    struct cpu_op top_op; /* what compaction needs to know there */
+    b8 keeps_faults;      /* a LUT sink stores them instead of raising */
 };
 
 struct when_level { /* what was active before WHEN */
@@ -90,6 +92,8 @@ void heap_reset(struct heap *heap);
 void heap_fini(struct heap *heap);
 
 struct pipe_run;
+struct top;
+struct top_worker;
 
 struct worker {
     struct pipe_run *run;
@@ -121,6 +125,7 @@ struct worker {
     b8 enough;       /* ... which needs no more of them */
     u32 ticks;       /* vectors and expansions so far, to look for a cancellation now and then */
     i64 bytes_read, rows_in, rows_out, rows_pruned;
+    struct top_worker *top;
     void **sinks; /* this worker's state of every sink */
 };
 
@@ -158,6 +163,7 @@ struct pipe_run {
     struct worker **workers; /* NULL until a worker meets its first morsel */
     u32 sink_count;
     struct sink_run *sinks;
+    struct top *top; /* a single sink that wants the first rows of an order */
     /* a single limited sink: morsels from stop_from on are not needed */
     i64 limit;
     i64 *morsel_outs; /* -1 = not done yet */
@@ -207,6 +213,12 @@ FALLIBLE each_run(struct worker *w, struct frame *fr, const struct cpu_op *op, u
                   bool *out_stop);
 /* ANY, reached by the matches in `child`. */
 void any_note(struct worker *w, struct frame *child, const struct cpu_op *op);
+
+/* sink_top.c: the pipeline with what sort keys do not need moved behind *out_at, where rows that
+ * cannot be among the first of the order are dropped; begin returns NULL when no key can tell. */
+const struct pipeline *top_reorder(struct exec *x, const struct pipeline *pipe, u32 *out_at);
+void *top_begin(struct pipe_run *run, const struct sink *sink);
+FALLIBLE top_filter(struct worker *w, struct frame *fr);
 
 /* make.c: opcodes that only the host has. */
 FALLIBLE host_run(struct worker *w, struct frame *fr, const struct cpu_op *op, u8 *out_any);

@@ -291,6 +291,13 @@ wf_status ops_run(struct worker *w, struct frame *fr, u32 pc) {
     bool stop = false;
     while (pc < pipe->op_count && !stop) {
         const struct cpu_op *op = &pipe->ops[pc];
+        if (pc == pipe->top_at && w->run->top) {
+            TRY(top_filter(w, fr));
+            if (fr->m == 0) {
+                return ERR_OK;
+            }
+            compact_if_sparse(w, fr, &pipe->top_op);
+        }
         if (op->op->code == OP_WHEN) {
             when[depth] = (struct when_level){fr->sel, fr->m};
             when_begin(w, fr, op, depth);

@@ -162,9 +162,9 @@ static void assign_slots(struct exec *x, struct cpu_pipe *out, const struct span
     }
 }
 
-static void find_live(struct exec *x, struct cpu_pipe *out, const struct span *spans, u32 pc) {
+static void find_live(struct exec *x, const struct cpu_pipe *out, const struct span *spans,
+                      struct cpu_op *op, u32 pc) {
     const struct pipeline *pipe = out->pipe;
-    struct cpu_op *op = &out->ops[pc];
     op->live = NEW_ARRAY(x->arena, u16, pipe->reg_count + 1);
     for (u32 r = 0; r < pipe->reg_count; r++) {
         bool is_live =
@@ -293,7 +293,7 @@ static FALLIBLE prepare_ops(struct exec *x, struct cpu_pipe *out, const struct s
                 }
                 break; /* never compacts */
             }
-            find_live(x, out, spans, pc);
+            find_live(x, out, spans, to, pc);
             to->compact_at = computes_after(pipe, pc) ? COMPACT_COMPUTED : COMPACT_LOADED;
             out->level_count += op->code == OP_MATCH;
             break;
@@ -344,8 +344,11 @@ static FALLIBLE open_interners(struct exec *x, const struct pipeline *pipe) {
 
 wf_status pipe_prepare(struct exec *x, const struct pipeline *pipe, const struct vec_table *vec,
                        struct cpu_pipe *out) {
+    u32 top_at;
+    pipe = top_reorder(x, pipe, &top_at);
     *out =
         (struct cpu_pipe){.pipe = pipe, .vec = vec, .op_count = pipe->op_count, .level_count = 1};
+    out->top_at = top_at;
     out->ops = NEW_ARRAY(x->arena, struct cpu_op, pipe->op_count + 1);
     out->width = NEW_ARRAY(x->arena, u8, pipe->reg_count + 1);
     out->made = NEW_ARRAY(x->arena, b8, pipe->reg_count + 1);
@@ -364,5 +367,9 @@ wf_status pipe_prepare(struct exec *x, const struct pipeline *pipe, const struct
     find_consts(x, out, spans);
     assign_slots(x, out, spans);
     TRY(prepare_ops(x, out, spans));
+    if (top_at != NO_VAR) {
+        find_live(x, out, spans, &out->top_op, top_at - 1);
+        out->top_op.compact_at = COMPACT_LOADED;
+    }
     return open_interners(x, pipe);
 }
