@@ -22,43 +22,61 @@ static const i64 *active_keys(struct worker *w, struct frame *fr, u16 reg) {
 static void hash_keys(struct worker *w, const struct index *index, const i64 *key, i64 m) {
     w->run->pipe.vec->hash(w->hash, key, m);
     u64 mask = (u64)index->slot_count - 1;
-    i64 heads_per_slot = index->unique ? 1 : 2;
     for (i64 j = 0; j < m; j++) {
         w->hash[j] &= mask;
-        __builtin_prefetch(&index->keys[w->hash[j]]);
-        __builtin_prefetch(&index->heads[(i64)w->hash[j] * heads_per_slot]);
+        __builtin_prefetch(&index->slots[w->hash[j]]);
     }
 }
 
+static inline const struct hash_slot *hash_find(const struct index *index, i64 key, u64 slot) {
+    u64 mask = (u64)index->slot_count - 1;
+    const struct hash_slot *at = &index->slots[slot];
+    while (at->key != key && at->lo != at->hi) {
+        slot = (slot + 1) & mask;
+        at = &index->slots[slot];
+    }
+    return at;
+}
+
 static void hash_unique(struct worker *w, const struct index *index, const i64 *key, i64 m) {
-    i64 mask = index->slot_count - 1;
     hash_keys(w, index, key, m);
     for (i64 j = 0; j < m; j++) {
-        i64 slot = (i64)w->hash[j];
-        u32 head = index->heads[slot];
-        while (head && index->keys[slot] != key[j]) {
-            slot = (slot + 1) & mask;
-            head = index->heads[slot];
-        }
-        w->found[j] = head != 0;
-        w->rows[j] = head ? (i64)head - 1 : 0;
+        const struct hash_slot *at = hash_find(index, key[j], w->hash[j]);
+        w->found[j] = at->lo != at->hi;
+        w->rows[j] = at->lo;
     }
 }
 
 static void hash_runs(struct worker *w, struct frame *fr, const struct index *index,
                       const i64 *key) {
-    i64 mask = index->slot_count - 1;
     hash_keys(w, index, key, fr->m);
     for (i64 j = 0; j < fr->m; j++) {
-        i64 slot = (i64)w->hash[j];
-        const u32 *run = &index->heads[2 * slot];
-        while (run[0] != run[1] && index->keys[slot] != key[j]) {
-            slot = (slot + 1) & mask;
-            run = &index->heads[2 * slot];
-        }
-        fr->run_lo[j] = run[0];
-        fr->run_hi[j] = run[1];
-        __builtin_prefetch(&index->rows[run[0]]);
+        const struct hash_slot *at = hash_find(index, key[j], w->hash[j]);
+        fr->run_lo[j] = at->lo;
+        fr->run_hi[j] = at->hi;
+        __builtin_prefetch(&index->rows[at->lo]);
+    }
+}
+
+static void rank_unique(struct worker *w, const struct index *index, const i64 *key, i64 m) {
+    w->run->pipe.vec->probe_rank(w->rows, w->found, key, index->key_lo, index->slot_count,
+                                 index->blocks, m);
+    if (!index->rows || index->row_count == 0) {
+        return;
+    }
+    for (i64 j = 0; j < m; j++) { /* number 0 stands for those not found: harmless */
+        w->rows[j] = index->rows[w->rows[j]];
+    }
+}
+
+static void rank_runs(struct worker *w, struct frame *fr, const struct index *index,
+                      const i64 *key) {
+    w->run->pipe.vec->probe_rank(w->rows, w->found, key, index->key_lo, index->slot_count,
+                                 index->blocks, fr->m);
+    for (i64 j = 0; j < fr->m; j++) {
+        const u32 *head = &index->heads[w->rows[j]];
+        fr->run_lo[j] = w->found[j] ? head[0] : 0;
+        fr->run_hi[j] = w->found[j] ? head[1] : 0;
     }
 }
 
@@ -69,6 +87,17 @@ static void direct_runs(struct frame *fr, const struct index *index, const i64 *
         fr->run_lo[j] = inside ? index->heads[slot] : 0;
         fr->run_hi[j] = inside ? index->heads[slot + 1] : 0;
         __builtin_prefetch(&index->rows[fr->run_lo[j]]);
+    }
+}
+
+static void key_runs(struct worker *w, struct frame *fr, const struct index *index,
+                     const i64 *key) {
+    if (index->form == INDEX_HASH) {
+        hash_runs(w, fr, index, key);
+    } else if (index->form == INDEX_RANK) {
+        rank_runs(w, fr, index, key);
+    } else {
+        direct_runs(fr, index, key);
     }
 }
 
@@ -95,17 +124,16 @@ static void find_rows(struct worker *w, struct frame *fr, const struct index *in
     if (index->form == INDEX_BITS) {
         set_bits(w, index, key, fr->m);
     } else if (!index->unique) {
-        if (index->form == INDEX_HASH) {
-            hash_runs(w, fr, index, key);
-        } else {
-            direct_runs(fr, index, key);
-        }
+        key_runs(w, fr, index, key);
         for (i64 j = 0; j < fr->m; j++) {
-            w->found[j] = fr->run_lo[j] != fr->run_hi[j];
-            w->rows[j] = w->found[j] ? (i64)index->rows[fr->run_lo[j]] : 0;
+            u32 lo = fr->run_lo[j];
+            w->found[j] = lo != fr->run_hi[j];
+            w->rows[j] = !w->found[j] ? 0 : index->rows ? (i64)index->rows[lo] : (i64)lo;
         }
     } else if (index->form == INDEX_HASH) {
         hash_unique(w, index, key, fr->m);
+    } else if (index->form == INDEX_RANK) {
+        rank_unique(w, index, key, fr->m);
     } else {
         w->run->pipe.vec->probe_direct(w->rows, w->found, key, index->key_lo, index->slot_count,
                                        index->heads, fr->m);
@@ -117,7 +145,7 @@ static void find_rows(struct worker *w, struct frame *fr, const struct index *in
 }
 
 /* The runs of active row j, in the frame's run_lo and run_hi: of index->rows, or, where the index
- * is unique, of rows themselves. */
+ * is unique or has none, of rows themselves. */
 static void find_runs(struct worker *w, struct frame *fr, const struct index *index,
                       const struct cpu_op *op) {
     if (index->unique) {
@@ -129,11 +157,7 @@ static void find_runs(struct worker *w, struct frame *fr, const struct index *in
         return;
     }
     const i64 *key = active_keys(w, fr, op->a);
-    if (index->form == INDEX_HASH) {
-        hash_runs(w, fr, index, key);
-    } else {
-        direct_runs(fr, index, key);
-    }
+    key_runs(w, fr, index, key);
     const b8 *where = wanted(w, fr, op);
     for (i64 j = 0; where && j < fr->m; j++) {
         fr->run_hi[j] = where[ACTIVE(fr, j)] ? fr->run_hi[j] : fr->run_lo[j];
@@ -251,7 +275,8 @@ static FALLIBLE expand_run(struct expand *e, u32 row, u32 lo, u32 hi) {
         i64 take = MIN_OF((i64)(hi - lo), e->w->run->vector_rows - child->n);
         for (i64 k = 0; k < take; k++) {
             child->from[child->n + k] = row;
-            e->match[child->n + k] = e->index->unique ? (i64)lo + k : (i64)e->index->rows[lo + k];
+            bool plain = e->index->unique || !e->index->rows;
+            e->match[child->n + k] = plain ? (i64)lo + k : (i64)e->index->rows[lo + k];
         }
         child->n += take;
         lo += (u32)take;

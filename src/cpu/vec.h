@@ -8,6 +8,7 @@
 
 #include "defs/ops.h"
 #include "defs/program.h"
+#include "run/variable.h"
 
 /* n dense rows. May-fail opcodes write one fault byte per row and return the OR of them. */
 typedef u8 vec_fn(void *restrict dst, const void *restrict a, const void *restrict b,
@@ -59,6 +60,9 @@ struct vec_table {
     void (*strings_at)(str *restrict dst, const u32 *restrict end, const u8 *restrict bytes,
                        i64 first, const u32 *restrict pos, i64 n);
     void (*hash)(u64 *restrict out, const i64 *restrict key, i64 n);
+    /* RANK index: dst = the key's number among the keys there, or 0 with found 0. */
+    void (*probe_rank)(i64 *restrict dst, b8 *restrict found, const i64 *restrict key, i64 key_lo,
+                       i64 slot_count, const struct rank_block *restrict blocks, i64 n);
     /* Unique direct index: dst = row, or 0 with found 0. */
     void (*probe_direct)(i64 *restrict dst, b8 *restrict found, const i64 *restrict key, i64 key_lo,
                          i64 slot_count, const u32 *restrict heads, i64 n);

@@ -353,6 +353,21 @@ static void probe_direct(i64 *restrict dst, b8 *restrict found, const i64 *restr
     }
 }
 
+static void probe_rank(i64 *restrict dst, b8 *restrict found, const i64 *restrict key, i64 key_lo,
+                       i64 slot_count, const struct rank_block *restrict blocks, i64 n) {
+    for (i64 i = 0; i < n; i++) {
+        u64 slot = (u64)key[i] - (u64)key_lo;
+        u64 inside = slot < (u64)slot_count;
+        slot = inside ? slot : 0;
+        const struct rank_block *block = &blocks[slot >> 6];
+        u64 there = inside & block->bits >> (slot & 63);
+        u64 below = block->bits & ((1ULL << (slot & 63)) - 1);
+        u64 rank = block->before + (u64)__builtin_popcountll(below);
+        found[i] = (b8)(there & 1);
+        dst[i] = (i64)(rank & (0 - (there & 1)));
+    }
+}
+
 #define TABLE_NAME_(level) vec_table_##level
 #define TABLE_NAME(level) TABLE_NAME_(level)
 #define HEAVY_FN(cost, fn) ((cost) >= HEAVY ? fn : NULL)
@@ -407,5 +422,6 @@ const struct vec_table TABLE_NAME(WF_LEVEL) = {
     .strings = strings,
     .strings_at = strings_at,
     .hash = hash,
+    .probe_rank = probe_rank,
     .probe_direct = probe_direct,
 };
