@@ -20,7 +20,8 @@ void bench_open(struct bench_db *out, int threads, const struct bench_options *o
     if (options->memory) {
         list[1] = (wf_option){"memory", options->memory};
     }
-    if (wf_open(NULL, list, &out->db, &error) != WF_OK || wf_connect(out->db, &out->conn) != WF_OK) {
+    if (wf_open(NULL, list, &out->db, &error) != WF_OK ||
+        wf_connect(out->db, &out->conn) != WF_OK) {
         fprintf(stderr, "bench: cannot open a database: %s\n", error.message);
         exit(1);
     }
@@ -49,6 +50,18 @@ static void record(struct bench_time *out, wf_result *result, double seconds) {
     snprintf(out->device, sizeof out->device, "%s", wf_result_devices(result));
 }
 
+/* Rows are computed as they are read: reading them is part of the time. */
+static bool read_all(wf_result *result, struct bench_time *out) {
+    const wf_batch *batch;
+    wf_status status;
+    while ((status = wf_result_next_batch(result, &batch)) == WF_OK && batch) {
+    }
+    if (status) {
+        snprintf(out->error, sizeof out->error, "%s", wf_result_error(result)->message);
+    }
+    return status == WF_OK;
+}
+
 void bench_measure(struct bench_db *db, const char *sql, int runs, struct bench_time *out) {
     memset(out, 0, sizeof *out);
     double best_device = 1e30;
@@ -57,6 +70,10 @@ void bench_measure(struct bench_db *db, const char *sql, int runs, struct bench_
         double start = bench_now();
         if (wf_query(db->conn, sql, &result) != WF_OK) {
             snprintf(out->error, sizeof out->error, "%s", wf_connection_error(db->conn)->message);
+            return;
+        }
+        if (!read_all(result, out)) {
+            wf_result_close(result);
             return;
         }
         double seconds = bench_now() - start;
@@ -119,6 +136,10 @@ static const struct {
     {"virginian", bench_virginian,
      "ten filter queries on CPU and GPU, every placement "
      "(--rows N --growth --no-gpu --only NAME --encoding plain|narrow --memory SIZE)"},
+    {"tpch", bench_tpch,
+     "the 22 queries of TPC-H, answers checked (--sf X --device D --threads N --queries 1,3,5-9 "
+     "--memory SIZE "
+     "--answers DIR --text dbgen|duckdb)"},
 };
 
 static int usage(const char *problem) {
@@ -129,8 +150,47 @@ static int usage(const char *problem) {
     return 2;
 }
 
+/* Options that take a value; false when `name` is none of them. */
+static bool take_value(struct bench_options *options, const char *name, const char *value) {
+    const struct {
+        const char *name;
+        const char **to;
+    } texts[] = {
+        {"--only", &options->only},         {"--memory", &options->memory},
+        {"--encoding", &options->encoding}, {"--sf", &options->sf},
+        {"--device", &options->device},     {"--queries", &options->queries},
+        {"--answers", &options->answers},   {"--text", &options->text},
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        if (strcmp(texts[i].name, name) == 0) {
+            *texts[i].to = value;
+            return true;
+        }
+    }
+    if (strcmp(name, "--rows") == 0) {
+        options->rows = parse_rows(value);
+    } else if (strcmp(name, "--runs") == 0) {
+        options->runs = atoi(value);
+    } else if (strcmp(name, "--threads") == 0) {
+        options->threads = atoi(value);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* What becomes part of a statement must be what it claims to be. */
+static bool options_sound(const struct bench_options *options) {
+    char *end;
+    double sf = strtod(options->sf, &end);
+    bool known_text = !options->text || strcmp(options->text, "dbgen") == 0 ||
+                      strcmp(options->text, "duckdb") == 0;
+    return options->rows > 0 && options->runs > 0 && options->threads >= 0 && sf > 0 && !*end &&
+           options->sf[strspn(options->sf, "0123456789.")] == 0 && known_text;
+}
+
 int bench_main(int argc, char **argv) {
-    struct bench_options options = {.rows = 8000000, .runs = 5};
+    struct bench_options options = {.rows = 8000000, .runs = 5, .sf = "1"};
     const char *name = NULL;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--json") == 0) {
@@ -139,24 +199,16 @@ int bench_main(int argc, char **argv) {
             options.growth = true;
         } else if (strcmp(argv[i], "--no-gpu") == 0) {
             options.no_gpu = true;
-        } else if (strcmp(argv[i], "--only") == 0 && i + 1 < argc) {
-            options.only = argv[++i];
-        } else if (strcmp(argv[i], "--memory") == 0 && i + 1 < argc) {
-            options.memory = argv[++i];
-        } else if (strcmp(argv[i], "--encoding") == 0 && i + 1 < argc) {
-            options.encoding = argv[++i];
-        } else if (strcmp(argv[i], "--rows") == 0 && i + 1 < argc) {
-            options.rows = parse_rows(argv[++i]);
-        } else if (strcmp(argv[i], "--runs") == 0 && i + 1 < argc) {
-            options.runs = atoi(argv[++i]);
+        } else if (i + 1 < argc && take_value(&options, argv[i], argv[i + 1])) {
+            i++;
         } else if (argv[i][0] != '-' && !name) {
             name = argv[i];
         } else {
             return usage("bench: unknown option");
         }
     }
-    if (!name || options.rows < 1 || options.runs < 1) {
-        return usage("bench: name an experiment; rows and runs must be positive");
+    if (!name || !options_sound(&options)) {
+        return usage("bench: name an experiment; numbers must be positive, text dbgen or duckdb");
     }
     for (size_t i = 0; i < sizeof experiments / sizeof *experiments; i++) {
         if (strcmp(experiments[i].name, name) == 0) {

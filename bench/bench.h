@@ -17,13 +17,21 @@ struct bench_options {
     const char *only;     /* configurations whose name contains this */
     const char *memory;   /* host budget, as for --memory; NULL = the default */
     const char *encoding; /* "plain", "narrow" or NULL for both */
+    const char *sf;       /* TPC-H: scale factor, as written */
+    const char *device;   /* as for SET device; NULL = the default */
+    int threads;          /* 0 = all */
+    const char *queries;  /* "1,3,5-9"; NULL = all */
+    const char *answers;  /* folder of answer files; NULL = the answers known here */
+    const char *text;     /* TPC-H: "dbgen" or "duckdb"; NULL = dbgen */
 };
 
 /* `warpfox bench NAME …`: runs an experiment; returns the exit status. */
 int bench_main(int argc, char **argv);
 int bench_virginian(const struct bench_options *options);
+int bench_tpch(const struct bench_options *options);
 
-/* A database with one connection; exits with a message when it cannot be opened. `threads`: 0 = all. */
+/* A database with one connection; exits with a message when it cannot be opened. `threads`: 0 =
+ * all. */
 struct bench_db {
     wf_database *db;
     wf_connection *conn;

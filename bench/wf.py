@@ -60,15 +60,19 @@ class Connection:
     def run(self, sql):
         self.check(self.lib.wf_query(self.conn, sql.encode(), None))
 
-    def arrow(self, sql):
+    def arrow_reader(self, sql):
+        """The rows as a stream of batches."""
         result = C.c_void_p()
         self.check(self.lib.wf_query(self.conn, sql.encode(), C.byref(result)))
         stream = ArrowArrayStream()
         try:
             self.check(self.lib.wf_result_arrow_stream(result, C.addressof(stream)))
-            return pa.RecordBatchReader._import_from_c(C.addressof(stream)).read_all()
+            return pa.RecordBatchReader._import_from_c(C.addressof(stream))
         finally:
             self.lib.wf_result_close(result)
+
+    def arrow(self, sql):
+        return self.arrow_reader(sql).read_all()
 
     def append(self, table, columns):
         arrays = [np.ascontiguousarray(c) for c in columns]

@@ -29,7 +29,8 @@ static void run(const char *sql) {
 static void print_rows(wf_result *result) {
     int32_t columns = wf_result_column_count(result);
     const wf_batch *batch;
-    while (wf_result_next_batch(result, &batch) == WF_OK && batch) {
+    wf_status status;
+    while ((status = wf_result_next_batch(result, &batch)) == WF_OK && batch) {
         for (int64_t row = 0; row < wf_batch_rows(batch); row++) {
             for (int32_t c = 0; c < columns; c++) {
                 char text[100];
@@ -39,15 +40,19 @@ static void print_rows(wf_result *result) {
             printf("\n");
         }
     }
+    if (status) { /* rows are computed while they are read, so this can fail too */
+        fprintf(stderr, "%s\n", wf_result_error(result)->message);
+        exit(1);
+    }
 }
 
 static void show_query(void) {
     const char *sql = "select city, count(*), sum(price) from sales group by city order by city";
     wf_result *result;
     must(wf_query(conn, sql, &result), sql);
-    printf("%s: %" PRId64 " rows, ran on %s\n", wf_result_tag(result), wf_result_row_count(result),
-           wf_result_devices(result));
     print_rows(result);
+    printf("%s: %" PRId64 " rows, ran on %s\n", wf_result_tag(result), wf_result_row_count(result),
+           wf_result_devices(result)); /* the number of rows is known once they are read */
     wf_result_close(result);
 }
 

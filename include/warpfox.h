@@ -13,6 +13,13 @@
  * to NULL or left alone, the reason is in wf_connection_error(), and the connection can be used at
  * once. A failed statement changes nothing.
  *
+ * Rows come as they are read. A statement whose rows need no sorting or grouping at the end is
+ * computed a slice at a time, while its result is read: wf_query returns with the first rows, and
+ * an open result holds a snapshot of its tables and the rows of one slice, but no thread. It does
+ * not mind what its connection does meanwhile: other statements, the end of its transaction,
+ * wf_disconnect. An error that comes up while rows are read is the result's, not the connection's
+ * (wf_result_error); rows read before it are then void. Closing a result early costs nothing.
+ *
  * Threads. A wf_database may be used by any number of threads. A connection, with its statements,
  * belongs to one thread at a time; a second one that enters meanwhile is told WF_MISUSE. wf_cancel
  * may be called from any thread and from a signal handler. A result belongs to one thread at a
@@ -104,8 +111,10 @@ WF_API const wf_error *wf_connection_error(const wf_connection *conn);
 /* SET name = value, for this connection. */
 WF_API wf_status wf_set(wf_connection *conn, const char *name, const char *value);
 
-/* Asks the running statement to stop: within 100 ms it fails with 57014. Does nothing when none
- * runs. Callable from any thread and from signal handlers, as long as the connection is open. */
+/* Asks the running statement to stop: within 100 ms it fails with 57014. So do results of the
+ * connection that are open and not computed to their end, as soon as more of their rows are asked
+ * for. Otherwise it does nothing. Callable from any thread and from signal handlers, as long as the
+ * connection is open. */
 WF_API void wf_cancel(wf_connection *conn);
 
 /* Progress of a running statement: the share done in [0, 1], or -1 when it is not known, and the
@@ -121,8 +130,10 @@ WF_API wf_status wf_set_progress(wf_connection *conn, wf_progress report, void *
 /* Running statements */
 
 /* Runs every statement of `sql` in order, stopping at the first error, and returns the result of
- * the last one (NULL for an empty text). A syntax error anywhere runs nothing. `out_result` may be
- * NULL. Closed by wf_result_close. */
+ * the last one (NULL for an empty text). A syntax error anywhere runs nothing. Rows nobody receives
+ * (of earlier statements, or all when `out_result` is NULL) are computed to their end and dropped.
+ * statement_timeout counts the time spent computing, in this call and while rows are read. Closed
+ * by wf_result_close. */
 WF_API wf_status wf_query(wf_connection *conn, const char *sql, wf_result **out_result);
 
 /* The same, handing over the result of each statement as it comes; the callee owns it. A return
@@ -215,20 +226,28 @@ wf_result_column_count(const wf_result *result); /* 0: the statement returns no 
 WF_API const char *wf_result_name(const wf_result *result, int32_t column);
 /* WF_MISUSE when there is no such column. */
 WF_API wf_status wf_result_type(const wf_result *result, int32_t column, wf_type_info *out);
+/* -1 until the last row has been computed; small results know it at once. */
 WF_API int64_t wf_result_row_count(const wf_result *result);
 WF_API int64_t wf_result_rows_affected(const wf_result *result); /* INSERT, COPY; else 0 */
-WF_API const char *wf_result_tag(const wf_result *result);       /* "SELECT 3", "CREATE TABLE" */
+WF_API const char *
+wf_result_tag(const wf_result *result); /* "SELECT 3" ("SELECT" until the number is known), … */
 WF_API const char *
 wf_result_devices(const wf_result *result); /* where it ran: "cpu", "cpu, gpu woven" */
-WF_API int64_t wf_result_time_ns(const wf_result *result); /* from text to rows */
+WF_API int64_t
+wf_result_time_ns(const wf_result *result); /* from text to rows, as far as they are computed */
 /* A number about the execution, summed over its steps: "device_ns", "bytes_read", "bytes_moved",
  * "launches", … (src/defs/metric.def); -1 for an unknown name. */
 WF_API int64_t wf_result_metric(const wf_result *result, const char *name);
 
 /* The next rows, or *out_batch = NULL at the end. The batch and every pointer taken from it stay
- * valid until the result is closed or moves on. */
+ * valid until the result is closed or moves on. Computes rows when those at hand are read: it may
+ * take time and fail like a statement; the reason is in wf_result_error. */
 WF_API wf_status wf_result_next_batch(wf_result *result, const wf_batch **out_batch);
-/* The next batch starts at this row (0 = the first). WF_MISUSE beyond the end. */
+/* Why reading ended early; its status is WF_OK when it did not. Lives as long as the result. */
+WF_API const wf_error *wf_result_error(const wf_result *result);
+/* The next batch starts at this row (0 = the first). Forwards to any row; backwards only to rows at
+ * hand, which is all of them when the row count was known before anything was read. WF_MISUSE when
+ * the row is gone or beyond the end. */
 WF_API wf_status wf_result_seek(wf_result *result, int64_t row);
 
 WF_API int64_t wf_batch_rows(const wf_batch *batch);
@@ -297,12 +316,12 @@ struct ArrowArrayStream {
 
 #endif
 
-/* All rows of the result as an Arrow stream of struct arrays, from the first row on; the result's
- * own position does not matter and does not move. integer, bigint, real, double precision and date
- * are shared without copying; the others are converted batch by batch (smallint to int16, decimal
- * to decimal128, boolean to bits, text to utf8, or large utf8 when a batch exceeds 2 GiB). The
- * stream and each array keep the rows alive by themselves: the result may be closed first. Released
- * by its release callback. */
+/* The rows of the result not read yet, as an Arrow stream of struct arrays. Result and stream read
+ * the same rows: each goes to whoever asks first, and both belong to one thread at a time. integer,
+ * bigint, real, double precision and date are shared without copying; the others are converted
+ * batch by batch (smallint to int16, decimal to decimal128, boolean to bits, text to utf8). The
+ * stream and each array keep their rows alive by themselves: the result may be closed first.
+ * Released by its release callback. */
 WF_API wf_status wf_result_arrow_stream(wf_result *result, struct ArrowArrayStream *out);
 
 /* ------------------------------------------------------------------------------------------------

@@ -3,8 +3,8 @@
  * Names with their types under them, then the rows: all of them up to 40, else the first and
  * last 20. The box fits the terminal: wide columns are cut with an ellipsis, widest first, and when
  * every column is at its least width the columns that do not fit are hidden and counted in the
- * footer. Widths are display widths, so CJK text lines up. Only the cells shown are ever fetched.
- */
+ * footer. Widths are display widths, so CJK text lines up. Rows are read as they come: only the
+ * first ones and a ring of the last ones are kept, whatever the size of the result. */
 #include "shell.h"
 
 #include <stdlib.h>
@@ -25,7 +25,7 @@ struct box {
     int64_t row_count;  /* of the result */
     int64_t shown;      /* rows shown */
     int64_t head;       /* of those, before the gap */
-    struct cell *cells; /* 2 + shown rows: names, types, values */
+    struct cell *cells; /* 2 + 2 * EDGE_ROWS rows: names, types, first rows, ring of last rows */
     int64_t *widths;
     bool *right;     /* aligned to the right */
     int32_t visible; /* columns that fit */
@@ -84,22 +84,48 @@ static void fill_value(struct cell *cell, const wf_batch *batch, int32_t col, in
     free(large);
 }
 
-static void fill_rows(struct box *box, int64_t first, int64_t count, int64_t at) {
-    (void)!wf_result_seek(box->result, first);
-    const wf_batch *batch = NULL;
-    while (count > 0 && wf_result_next_batch(box->result, &batch) == WF_OK && batch) {
-        int64_t rows = wf_batch_rows(batch) < count ? wf_batch_rows(batch) : count;
-        for (int64_t r = 0; r < rows; r++, at++) {
-            for (int32_t c = 0; c < box->col_count; c++) {
-                fill_value(cell_at(box, at, c), batch, c, r);
-            }
-        }
-        count -= rows;
+/* Where row number `row` of the result is kept: the first ones in order, then a ring. */
+static int64_t place_of(int64_t row) {
+    return row < EDGE_ROWS ? 2 + row : 2 + EDGE_ROWS + (row - EDGE_ROWS) % EDGE_ROWS;
+}
+
+static void keep_row(struct box *box, const wf_batch *batch, int64_t at, int64_t row) {
+    for (int32_t c = 0; c < box->col_count; c++) {
+        struct cell *cell = cell_at(box, place_of(row), c);
+        free(cell->text);
+        *cell = (struct cell){0};
+        fill_value(cell, batch, c, at);
     }
 }
 
-static void box_fill(struct box *box) {
-    int64_t total = 2 + box->shown;
+/* Of a batch only its first and last rows can end up in the box. */
+static bool read_rows(struct box *box) {
+    bool fine;
+    const wf_batch *batch;
+    int64_t seen = 0;
+    while ((batch = next_rows(box->result, &fine))) {
+        int64_t rows = wf_batch_rows(batch);
+        for (int64_t r = 0; r < rows; r++) {
+            if (seen + r >= EDGE_ROWS && r < rows - EDGE_ROWS) {
+                r = rows - EDGE_ROWS;
+            }
+            keep_row(box, batch, r, seen + r);
+        }
+        seen += rows;
+    }
+    box->row_count = fine ? wf_result_row_count(box->result) : 0;
+    box->shown = seen > 2 * EDGE_ROWS ? 2 * EDGE_ROWS : seen;
+    box->head = seen > EDGE_ROWS ? EDGE_ROWS : seen;
+    return fine;
+}
+
+/* Row number i of those shown. */
+static int64_t shown_place(const struct box *box, int64_t i) {
+    return place_of(i < box->head ? i : box->row_count - box->shown + i);
+}
+
+static bool box_fill(struct box *box) {
+    int64_t total = 2 + 2 * EDGE_ROWS;
     box->cells = shell_alloc(sizeof(struct cell) * (size_t)(total * box->col_count));
     box->widths = shell_alloc(sizeof(int64_t) * (size_t)box->col_count);
     box->right = shell_alloc(sizeof(bool) * (size_t)box->col_count);
@@ -111,15 +137,14 @@ static void box_fill(struct box *box) {
         cell_set(cell_at(box, 1, c), info.text, strlen(info.text));
         box->right[c] = info.type >= WF_TYPE_SMALLINT && info.type <= WF_TYPE_DOUBLE;
     }
-    fill_rows(box, 0, box->head, 2);
-    fill_rows(box, box->row_count - (box->shown - box->head), box->shown - box->head,
-              2 + box->head);
+    bool fine = read_rows(box);
     for (int64_t r = 0; r < total; r++) {
         for (int32_t c = 0; c < box->col_count; c++) {
             int64_t width = cell_at(box, r, c)->width;
             box->widths[c] = width > box->widths[c] ? width : box->widths[c];
         }
     }
+    return fine;
 }
 
 static int64_t box_width(const struct box *box, int32_t cols) {
@@ -251,48 +276,50 @@ static void put_footer(const struct box *box) {
 }
 
 /* EXPLAIN's lines as they are: a box would cut the long ones and hide the middle of the list. */
-static void render_lines(wf_result *result) {
+static bool render_lines(wf_result *result) {
     const wf_batch *batch;
-    while (wf_result_next_batch(result, &batch) == WF_OK && batch) {
+    bool fine;
+    while ((batch = next_rows(result, &fine))) {
         for (int64_t r = 0; r < wf_batch_rows(batch); r++) {
             wf_text line = wf_batch_text(batch, 0, r);
             printf("%.*s\n", (int)line.len, line.ptr);
         }
     }
+    return fine;
 }
 
-void render_box(const struct shell *shell, wf_result *result) {
+static void put_box(const struct box *box) {
+    put_rule(box, 0);
+    put_row(box, 0, false);
+    put_row(box, 1, false);
+    put_rule(box, 1);
+    for (int64_t r = 0; r < box->shown; r++) {
+        if (r == box->head && box->shown < box->row_count) {
+            put_row(box, 0, true);
+        }
+        put_row(box, shown_place(box, r), false);
+    }
+    put_rule(box, 2);
+    put_footer(box);
+}
+
+bool render_box(const struct shell *shell, wf_result *result) {
     if (strcmp(wf_result_tag(result), "EXPLAIN") == 0) {
-        render_lines(result);
-        return;
+        return render_lines(result);
     }
     struct box box = {.shell = shell, .result = result};
     box.col_count = wf_result_column_count(result);
-    box.row_count = wf_result_row_count(result);
-    bool has_gap = box.row_count > 2 * EDGE_ROWS;
-    const wf_batch *first = NULL;
-    bool is_here = wf_result_next_batch(result, &first) == WF_OK && first;
-    has_gap = has_gap && is_here;
-    box.shown = has_gap ? 2 * EDGE_ROWS : is_here ? box.row_count : 0;
-    box.head = has_gap ? EDGE_ROWS : box.shown;
-    box_fill(&box);
-    box_fit(&box, terminal_columns());
-    put_rule(&box, 0);
-    put_row(&box, 0, false);
-    put_row(&box, 1, false);
-    put_rule(&box, 1);
-    for (int64_t r = 0; r < box.shown; r++) {
-        if (has_gap && r == box.head) {
-            put_row(&box, 0, true);
-        }
-        put_row(&box, 2 + r, false);
+    bool fine = box_fill(&box);
+    if (fine) {
+        progress_clear();
+        box_fit(&box, terminal_columns());
+        put_box(&box);
     }
-    put_rule(&box, 2);
-    put_footer(&box);
-    for (int64_t i = 0; i < (2 + box.shown) * box.col_count; i++) {
+    for (int64_t i = 0; i < (2 + 2 * EDGE_ROWS) * box.col_count; i++) {
         free(box.cells[i].text);
     }
     free(box.cells);
     free(box.widths);
     free(box.right);
+    return fine;
 }

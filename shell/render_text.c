@@ -291,9 +291,12 @@ static const struct {
     [FORMAT_LINE] = {nothing, line_row, nothing},
 };
 
-void render_text(enum format format, wf_result *result) {
+bool render_text(enum format format, wf_result *result) {
+    bool fine = true;
     if (!writers[format].row) {
-        return;
+        while (next_rows(result, &fine)) {
+        }
+        return fine;
     }
     struct writer w = {.result = result, .col_count = wf_result_column_count(result)};
     w.types = shell_alloc(sizeof(wf_type_info) * (size_t)w.col_count);
@@ -303,13 +306,16 @@ void render_text(enum format format, wf_result *result) {
         (void)!wf_result_type(result, c, &w.types[c]);
     }
     writers[format].begin(&w);
-    while (wf_result_next_batch(result, &w.batch) == WF_OK && w.batch) {
+    while ((w.batch = next_rows(result, &fine))) {
         int64_t rows = wf_batch_rows(w.batch);
         for (w.row = 0; w.row < rows; w.row++, w.row_no++) {
             writers[format].row(&w);
         }
     }
-    writers[format].end(&w);
+    if (fine) {
+        writers[format].end(&w);
+    }
     free(w.types);
     free(w.scratch);
+    return fine;
 }

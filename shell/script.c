@@ -18,23 +18,25 @@ static double now_ms(void) {
     return (double)ts.tv_sec * 1e3 + (double)ts.tv_nsec / 1e6;
 }
 
-void render(const struct shell *shell, wf_result *result) {
+const wf_batch *next_rows(wf_result *result, bool *out_ok) {
+    const wf_batch *batch = NULL;
+    *out_ok = wf_result_next_batch(result, &batch) == WF_OK && !terminal_cancelled();
+    return *out_ok ? batch : NULL;
+}
+
+bool render(const struct shell *shell, wf_result *result) {
     if (wf_result_column_count(result) == 0) {
         if (shell->interactive) {
             fprintf(stderr, "%s (%.3f ms)\n", wf_result_tag(result),
                     (double)wf_result_time_ns(result) / 1e6);
         }
-        return;
+        return true;
     }
-    if (shell->format == FORMAT_BOX) {
-        render_box(shell, result);
-    } else {
-        render_text(shell->format, result);
-    }
+    return shell->format == FORMAT_BOX ? render_box(shell, result)
+                                       : render_text(shell->format, result);
 }
 
-static void print_error(struct shell *shell, const char *sql, struct origin origin) {
-    const wf_error *error = wf_connection_error(shell->conn);
+static void print_error(const wf_error *error, const char *sql, struct origin origin) {
     size_t len = wf_error_text(error, sql, NULL, 0);
     char *text = shell_alloc(len + 1);
     wf_error_text(error, sql, text, len + 1);
@@ -67,27 +69,46 @@ static char *with_explain(const struct shell *shell, const char *sql) {
     return out.ptr;
 }
 
+/* Shows the rows, which may still have to be computed. */
+static bool show_result(struct shell *shell, wf_result *result, const char *sql,
+                        struct origin origin) {
+    bool fine = render(shell, result);
+    if (!fine) {
+        progress_clear();
+        const wf_error *error = wf_result_error(result);
+        wf_error stopped = {.status = WF_CANCELLED,
+                            .sqlstate = "57014",
+                            .message = "output stopped on request",
+                            .position = -1};
+        print_error(error->status ? error : &stopped, sql, origin);
+    }
+    return fine;
+}
+
 bool run_statement(struct shell *shell, const char *sql, struct origin origin) {
     char *text = with_explain(shell, sql);
     wf_result *result = NULL;
     double start_ms = now_ms();
+    fflush(stdout); /* COPY TO STDOUT writes there by itself */
     terminal_set_running(true);
-    wf_status status = wf_query(shell->conn, text, &result);
-    terminal_set_running(false);
+    bool fine = wf_query(shell->conn, text, &result) == WF_OK;
     double took_ms = now_ms() - start_ms;
     progress_clear();
-    if (status) {
-        print_error(shell, text, origin);
+    if (!fine) {
+        print_error(wf_connection_error(shell->conn), text, origin);
     } else if (result) {
-        render(shell, result);
+        took_ms -= (double)wf_result_time_ns(result) / 1e6;
+        fine = show_result(shell, result, text, origin);
+        took_ms += (double)wf_result_time_ns(result) / 1e6; /* without the time for output */
         wf_result_close(result);
     }
+    terminal_set_running(false);
     if (shell->timer) {
         fflush(stdout);
         fprintf(stderr, "time %.3f ms\n", took_ms);
     }
     free(text);
-    return status == WF_OK;
+    return fine;
 }
 
 bool is_command(const char *line, size_t len) {

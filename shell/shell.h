@@ -94,10 +94,13 @@ bool run_command(struct shell *shell, const char *line, size_t len);
 /* Name of command number i, with its dot, or NULL at the end. */
 const char *command_name(int i);
 
-/* render_box.c, render_text.c: write to stdout. */
-void render_box(const struct shell *shell, wf_result *result);
-void render_text(enum format format, wf_result *result);
-void render(const struct shell *shell, wf_result *result);
+/* render_box.c, render_text.c: read the result and write it to stdout. False when it could not be
+ * read to its end: because of an error, which wf_result_error has, or of Ctrl-C. */
+bool render_box(const struct shell *shell, wf_result *result);
+bool render_text(enum format format, wf_result *result);
+bool render(const struct shell *shell, wf_result *result);
+/* The next rows, or NULL at the end, on errors, and after Ctrl-C; *out_ok tells these apart. */
+const wf_batch *next_rows(wf_result *result, bool *out_ok);
 
 /* complete.c: the ways to go on from `word`, the text between the last break and the cursor. */
 struct candidates {
@@ -122,6 +125,7 @@ int terminal_columns(void); /* of stdout; 0 = unlimited */
 void terminal_watch_interrupt(wf_connection *conn);
 void terminal_set_running(bool running); /* Ctrl-C cancels the statement while set */
 bool terminal_interrupted(void);         /* Ctrl-C came while nothing ran; clears it */
+bool terminal_cancelled(void);           /* Ctrl-C came since a statement was set running */
 
 /* bench/: `warpfox bench NAME …`, with argv[0] = "bench". Returns the exit status. */
 int bench_main(int argc, char **argv);

@@ -14,6 +14,7 @@
 static wf_connection *_Atomic watched;
 static atomic_int running;
 static atomic_int interrupted;
+static atomic_int cancelled;
 
 bool terminal_is_tty(int fd) {
     struct termios state;
@@ -33,6 +34,7 @@ int terminal_columns(void) {
 static void on_interrupt(int signal_no) {
     (void)signal_no;
     if (atomic_load(&running)) {
+        atomic_store(&cancelled, 1);
         wf_cancel(atomic_load(&watched));
     } else {
         atomic_store(&interrupted, 1);
@@ -47,7 +49,14 @@ void terminal_watch_interrupt(wf_connection *conn) {
 }
 
 void terminal_set_running(bool on) {
+    if (on) {
+        atomic_store(&cancelled, 0);
+    }
     atomic_store(&running, on);
+}
+
+bool terminal_cancelled(void) {
+    return atomic_load(&cancelled) != 0;
 }
 
 bool terminal_interrupted(void) {

@@ -59,15 +59,20 @@ void watch_begin(struct watch *watch);
 void watch_exec(struct watch *watch, struct exec *exec); /* NULL before the execution ends */
 void watch_load(struct watch *watch, struct load_progress *load);
 void watch_end(struct watch *watch);
+/* For rows computed while they are read, outside of any statement: does nothing while one runs. */
+void watch_read_begin(struct watch *watch, struct exec *exec, i64 started_ns);
+void watch_read_end(struct watch *watch, struct exec *exec);
 
 struct wf_connection {
     struct wf_database *db;
     struct settings settings;
     struct error err;
     wf_error last;
-    _Atomic i32 cancel;
+    _Atomic i32 cancel;       /* the running statement is to stop */
+    i64 deadline_ns;          /* when it must have ended; 0 = never */
+    _Atomic i32 cancel_count; /* how often wf_cancel was called: open results compare */
     _Atomic i32 busy;
-    _Atomic i32 refs; /* the handle and its statements */
+    _Atomic i32 refs; /* the handle, its statements, and results not computed to their end */
     struct watch watch;
 };
 void connection_release(struct wf_connection *conn);
@@ -76,7 +81,9 @@ void connection_release(struct wf_connection *conn);
  * be NULL) and returns the public status. */
 wf_status connection_enter(struct wf_connection *conn);
 wf_status connection_leave(struct wf_connection *conn, wf_status internal, struct sv text);
-/* ERR_CANCELLED when wf_cancel was called. */
+/* A statement starts: its time counts from here. */
+void connection_start(struct wf_connection *conn);
+/* ERR_CANCELLED when wf_cancel was called or the statement's time is over. */
 FALLIBLE connection_check(struct wf_connection *conn);
 wf_status public_status(wf_status internal);
 void public_error(wf_error *out, const struct error *err, struct sv text);
@@ -115,7 +122,8 @@ FALLIBLE compile(struct wf_connection *conn, struct script *script, const struct
 /* Whether it still holds: same definitions, same settings, same parameters NULL. */
 bool compiled_fits(const struct compiled *compiled, const struct wf_connection *conn,
                    const b8 *nulls);
-/* Runs what recurses over the plan of a statement of this text, on a stack as deep as that takes. */
+/* Runs what recurses over the plan of a statement of this text, on a stack as deep as that takes.
+ */
 FALLIBLE run_deep(struct wf_connection *conn, struct sv text, wf_status (*run)(void *arg),
                   void *arg);
 struct compiled *compiled_retain(struct compiled *compiled);
@@ -147,6 +155,7 @@ struct rowset_col {
 struct rowset {
     _Atomic i32 refs;
     struct wf_database *db;
+    struct wf_connection *conn; /* while there are rows to compute; else NULL */
     struct memory mem;
     struct arena arena;
     struct snapshot snap;
@@ -156,11 +165,18 @@ struct rowset {
     b8 exec_is_open;
     b8 took_effect;           /* tables or settings changed: from here on nothing may fail */
     struct wf_result *result; /* made beforehand, until it is handed out */
-    struct error err; /* exec.err once the statement has ended */
+    struct error err;         /* exec.err once the statement has ended */
     u32 col_count;
     struct rowset_col *cols;
-    struct answer answer;
+    struct answer answer; /* the rows at hand: all, or a slice */
+    i64 answer_first;     /* rows before them, gone */
+    b8 more;              /* there may be rows after them */
+    i64 next_row;         /* where reading goes on, counted from the first row of all */
+    i64 slice;            /* hints where next_row lies within the answer */
+    i64 slice_start;
+    wf_error failure; /* why reading ended early; WF_OK while it has not */
     const char *tag;
+    char tag_text[40];
     i64 rows_affected;
     i64 ns;
     const char *devices;
@@ -191,14 +207,26 @@ FALLIBLE statement_run(struct wf_connection *conn, const struct run_request *req
 FALLIBLE rowset_open_exec(struct wf_connection *conn, const struct run_request *request,
                           struct rowset *rows);
 FALLIBLE rowset_run_exec(struct wf_connection *conn, struct rowset *rows);
+/* The same, but only until the first rows are there; rowset_more computes further ones. */
+FALLIBLE rowset_start_exec(struct wf_connection *conn, struct rowset *rows);
+/* Replaces the rows at hand by the next ones; rows->more says whether there can be any after them.
+ * The public status; the reason is in rows->failure. */
+wf_status rowset_more(struct rowset *rows);
+/* The same within a call on the connection, whose error slot then has the reason. */
+FALLIBLE rowset_step(struct wf_connection *conn, struct rowset *rows);
+/* Computes what is left and drops it, for statements whose rows nobody wants. */
+FALLIBLE rowset_finish(struct wf_connection *conn, struct rowset *rows);
 
 /* The kinds of statement. Each fills tag, columns and rows. */
 FALLIBLE run_create_table(struct wf_connection *conn, struct rowset *rows);
 FALLIBLE run_drop_table(struct wf_connection *conn, struct rowset *rows);
 FALLIBLE run_copy(struct wf_connection *conn, struct rowset *rows);
+FALLIBLE run_copy_to(struct wf_connection *conn, const struct run_request *request,
+                     struct rowset *rows);
 FALLIBLE run_set(struct wf_connection *conn, struct rowset *rows);
 FALLIBLE run_show(struct wf_connection *conn, struct rowset *rows);
 FALLIBLE run_call(struct wf_connection *conn, struct rowset *rows);
+FALLIBLE call_tpch(struct wf_connection *conn, struct rowset *rows);
 FALLIBLE run_insert(struct wf_connection *conn, const struct run_request *request,
                     struct rowset *rows);
 FALLIBLE insert_answer(struct wf_connection *conn, struct rowset *rows);
@@ -214,19 +242,14 @@ struct wf_batch {
     i64 first;
     i64 row_count;
 };
-/* The rows from `row` on that lie in one chunk, at most `most`; false at the end. *slice is a hint
- * where to look, kept between calls (start with 0). */
-bool rowset_batch(const struct rowset *rows, i64 row, i64 most, i64 *slice, i64 *slice_start,
-                  struct wf_batch *out);
+/* The next rows that lie in one chunk, at most `most`; row_count 0 at the end. Public status. */
+wf_status rowset_read(struct rowset *rows, i64 most, struct wf_batch *out);
 struct sv batch_text(const struct wf_batch *batch, i32 col, i64 row);
 enum { BATCH_ROWS = 1 << 16 };
 void type_info(struct type type, wf_type_info *out);
 
 struct wf_result {
     struct rowset *rows;
-    i64 next_row;
-    i64 slice;
-    i64 slice_start;
     struct wf_batch batch;
 };
 struct wf_result *result_take(struct rowset *rows); /* the rowset's handle, which owns it now */

@@ -261,7 +261,7 @@ static FALLIBLE append_input(struct wf_connection *conn, struct rowset *rows, st
         if (!in[c].values && count > 0) {
             FAIL(&conn->err, MISUSE, "column \"%s\" has no values", col->name);
         }
-        cols[c] = (struct input_col){in[c].values, in[c].nulls};
+        cols[c] = (struct input_col){.data = in[c].values, .nulls = in[c].nulls};
         if (type_kind(col->type) == KIND_STR) {
             TRY(text_views(rows, col, count, &in[c], &buffers[c], &conn->err));
             cols[c].data = buffers[c]->data;

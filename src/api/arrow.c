@@ -3,8 +3,10 @@
  * A stream, each schema and each array own a holder, which counts on the rowset: the rows live as
  * long as anything exported does. Children count on their parent's holder too, because a consumer
  * may move a child out of its parent and release it last. Columns whose layout is Arrow's (32- and
- * 64-bit integers, floats, dates, 128-bit decimals) are handed out where they lie; the others are
- * converted into buffers of the holder. */
+ * 64-bit integers, floats, dates, 128-bit decimals) are handed out where they lie, the holder
+ * counting on their buffers; the others are converted into buffers of the holder. Rows are computed
+ * as the consumer asks for them; a batch ends early where its texts would need offsets of 64 bits.
+ */
 #include "api/api_int.h"
 
 #include <errno.h>
@@ -21,11 +23,7 @@ struct holder {
 
 struct stream {
     struct rowset *rows;
-    i64 next_row;
-    i64 slice;
-    i64 slice_start;
-    b8 *large; /* per column: text needs 64-bit offsets */
-    char error[200];
+    char error[sizeof(((wf_error *)0)->message) + 20];
 };
 
 static struct holder *holder_new(struct rowset *rows) {
@@ -72,14 +70,14 @@ static void release_array(struct ArrowArray *array) {
     holder_release(array->private_data);
 }
 
-static const char *format_of(struct holder *holder, struct type type, bool large) {
+static const char *format_of(struct holder *holder, struct type type) {
 #define X(A, name, text, oid, kind, arrow) arrow,
     static const char *const formats[] = {WF_TYPES(X, )};
 #undef X
     if (type.id == TYPE_DECIMAL) {
         return arena_printf(&holder->arena, "d:%d,%d", type.precision, type.scale);
     }
-    return large ? "U" : formats[type.id];
+    return formats[type.id];
 }
 
 static bool column_is_text(const struct rowset *rows, u32 c) {
@@ -94,22 +92,21 @@ static i64 batch_text_bytes(const struct wf_batch *batch, u32 c) {
     return bytes;
 }
 
-/* One schema serves all batches, so the longest decides. */
-static bool column_needs_large(const struct rowset *rows, u32 c) {
-    i64 slice = 0;
-    i64 slice_start = 0;
-    struct wf_batch batch;
-    const struct dict *dict = rows->cols[c].dict;
-    if (!column_is_text(rows, c) || (dict && dict_bytes(dict) <= I32_MAX / ARROW_ROWS)) {
-        return false;
-    }
-    for (i64 row = 0; rowset_batch(rows, row, ARROW_ROWS, &slice, &slice_start, &batch);
-         row += batch.row_count) {
-        if (batch_text_bytes(&batch, c) > I32_MAX) {
-            return true;
+/* As many rows of the batch as 32-bit offsets allow, the same for all columns; 0 when a single text
+ * is too long. */
+static i64 fitting_rows(const struct wf_batch *batch) {
+    i64 rows = batch->row_count;
+    for (u32 c = 0; c < batch->rows->col_count; c++) {
+        i64 bytes = 0;
+        if (!column_is_text(batch->rows, c)) {
+            continue;
+        }
+        for (i64 i = 0; i < rows; i++) {
+            bytes += wf_batch_is_null(batch, (i32)c, i) ? 0 : batch_text(batch, (i32)c, i).len;
+            rows = bytes > I32_MAX ? i : rows;
         }
     }
-    return false;
+    return rows;
 }
 
 static int stream_failed(struct stream *stream, int code, const char *message) {
@@ -130,7 +127,7 @@ static int get_schema(struct ArrowArrayStream *self, struct ArrowSchema *out) {
     for (u32 c = 0; c < count; c++) {
         const struct rowset_col *col = &stream->rows->cols[c];
         cols[c] = (struct ArrowSchema){
-            .format = format_of(holder, col->type, stream->large[c]),
+            .format = format_of(holder, col->type),
             .name = col->name,
             .flags = ARROW_FLAG_NULLABLE,
             .release = release_schema,
@@ -167,21 +164,17 @@ static i64 pack_bits(u8 *out, const b8 *flags, i64 count, bool inverted) {
     return zeros;
 }
 
-static bool fill_text(struct holder *holder, const struct wf_batch *batch, u32 c, bool large,
+static bool fill_text(struct holder *holder, const struct wf_batch *batch, u32 c,
                       struct ArrowArray *out) {
     i64 rows = batch->row_count;
-    struct buffer *offsets = holder_buffer(holder, (rows + 1) * (large ? 8 : 4));
+    struct buffer *offsets = holder_buffer(holder, (rows + 1) * (i64)sizeof(i32));
     struct buffer *bytes = offsets ? holder_buffer(holder, batch_text_bytes(batch, c)) : NULL;
     if (!bytes) {
         return false;
     }
     i64 at = 0;
     for (i64 i = 0; i <= rows; i++) {
-        if (large) {
-            ((i64 *)(void *)offsets->data)[i] = at;
-        } else {
-            ((i32 *)(void *)offsets->data)[i] = (i32)at;
-        }
+        ((i32 *)(void *)offsets->data)[i] = (i32)at;
         if (i < rows && !wf_batch_is_null(batch, (i32)c, i)) {
             struct sv text = batch_text(batch, (i32)c, i);
             if (text.len) {
@@ -220,7 +213,7 @@ static bool fill_converted(struct holder *holder, struct type type, const void *
     return true;
 }
 
-static bool fill_column(struct holder *holder, const struct wf_batch *batch, u32 c, bool large,
+static bool fill_column(struct holder *holder, const struct wf_batch *batch, u32 c,
                         struct ArrowArray *out) {
     const struct rowset *rows = batch->rows;
     const struct column *col = &batch->chunk->cols[c];
@@ -240,7 +233,7 @@ static bool fill_column(struct holder *holder, const struct wf_batch *batch, u32
         out->buffers[0] = valid->data;
     }
     if (column_is_text(rows, c)) {
-        return fill_text(holder, batch, c, large, out);
+        return fill_text(holder, batch, c, out);
     }
     struct type type = rows->cols[c].type;
     const void *values = (const u8 *)col->data + batch->first * kind_bytes[col->kind];
@@ -249,7 +242,32 @@ static bool fill_column(struct holder *holder, const struct wf_batch *batch, u32
         return fill_converted(holder, type, values, batch->row_count, out);
     }
     out->buffers[1] = values;
+    struct buffer *shared = batch->chunk->buffers ? batch->chunk->buffers[2 * c] : NULL;
+    if (shared) { /* the result moves on, the array stays */
+        VEC_PUSH(&holder->arena, &holder->buffers, buffer_retain(shared));
+    }
     return true;
+}
+
+/* The next rows; none at the end. */
+static int next_rows(struct stream *stream, struct wf_batch *batch) {
+    struct rowset *rows = stream->rows;
+    wf_status status = rowset_read(rows, ARROW_ROWS, batch);
+    if (status) {
+        snprintf(stream->error, sizeof stream->error, "%s: %s", rows->failure.sqlstate,
+                 rows->failure.message);
+        return status == WF_NO_MEMORY ? ENOMEM : status == WF_CANCELLED ? ECANCELED : EIO;
+    }
+    if (batch->row_count == 0) {
+        return 0;
+    }
+    i64 fit = fitting_rows(batch);
+    if (fit == 0) {
+        return stream_failed(stream, EOVERFLOW, "a text exceeds the 2 GiB an Arrow array can hold");
+    }
+    rows->next_row -= batch->row_count - fit;
+    batch->row_count = fit;
+    return 0;
 }
 
 static int get_next(struct ArrowArrayStream *self, struct ArrowArray *out) {
@@ -257,9 +275,9 @@ static int get_next(struct ArrowArrayStream *self, struct ArrowArray *out) {
     struct rowset *rows = stream->rows;
     struct wf_batch batch;
     memset(out, 0, sizeof *out);
-    if (!rowset_batch(rows, stream->next_row, ARROW_ROWS, &stream->slice, &stream->slice_start,
-                      &batch)) {
-        return 0;
+    int failed = next_rows(stream, &batch);
+    if (failed || batch.row_count == 0) {
+        return failed;
     }
     struct holder *holder = holder_new(rows);
     if (!holder) {
@@ -275,12 +293,11 @@ static int get_next(struct ArrowArrayStream *self, struct ArrowArray *out) {
     for (u32 c = 0; c < rows->col_count; c++) {
         out->children[c] = &cols[c];
         out->n_children = c + 1;
-        if (!fill_column(holder, &batch, c, stream->large[c], &cols[c])) {
+        if (!fill_column(holder, &batch, c, &cols[c])) {
             release_array(out);
             return stream_failed(stream, ENOMEM, "the memory budget refused a converted column");
         }
     }
-    stream->next_row += batch.row_count;
     return 0;
 }
 
@@ -293,7 +310,6 @@ static void release_stream(struct ArrowArrayStream *self) {
     struct stream *stream = self->private_data;
     struct rowset *rows = stream->rows;
     self->release = NULL;
-    mem_free(&rows->db->mem, stream->large, rows->col_count + 1);
     mem_free(&rows->db->mem, stream, (i64)sizeof *stream);
     rowset_release(rows);
 }
@@ -304,20 +320,12 @@ wf_status wf_result_arrow_stream(wf_result *result, struct ArrowArrayStream *out
     }
     memset(out, 0, sizeof *out);
     struct rowset *rows = result->rows;
-    struct memory *mem = &rows->db->mem;
-    struct stream *stream = mem_alloc(mem, (i64)sizeof *stream);
-    b8 *large = mem_alloc(mem, rows->col_count + 1);
-    if (!stream || !large) {
-        mem_free(mem, stream, (i64)sizeof *stream);
-        mem_free(mem, large, rows->col_count + 1);
+    struct stream *stream = mem_alloc(&rows->db->mem, (i64)sizeof *stream);
+    if (!stream) {
         return WF_NO_MEMORY;
     }
     memset(stream, 0, sizeof *stream);
     stream->rows = rowset_retain(rows);
-    stream->large = large;
-    for (u32 c = 0; c < rows->col_count; c++) {
-        large[c] = column_needs_large(rows, c);
-    }
     *out = (struct ArrowArrayStream){get_schema, get_next, get_last_error, release_stream, stream};
     return WF_OK;
 }

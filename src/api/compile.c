@@ -105,11 +105,13 @@ static wf_status plan_to_program(void *arg) {
 #ifdef WF_HARD
     TRY(plan_verify(c->plan, err));
 #endif
+    u32 rel_count = plan_number(c->plan);
     struct lower_limits limits = {
         .fusion = c->settings.fusion != 0,
         .max_live = MAX_LIVE_REGISTERS,
     };
     TRY(lower_plan(c->plan, &limits, &c->arena, &c->program, err));
+    c->program->rel_count = rel_count;
     TRY(arena_check(&c->arena, err));
     return connection_check(conn);
 }

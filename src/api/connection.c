@@ -72,9 +72,17 @@ wf_status connection_leave(struct wf_connection *conn, wf_status internal, struc
     return public_status(internal);
 }
 
+void connection_start(struct wf_connection *conn) {
+    i64 timeout_ms = conn->settings.statement_timeout;
+    conn->deadline_ns = timeout_ms ? clock_ns() + timeout_ms * 1000000 : 0;
+}
+
 FALLIBLE connection_check(struct wf_connection *conn) {
     if (atomic_load_explicit(&conn->cancel, memory_order_relaxed)) {
         FAIL(&conn->err, CANCELLED, "statement cancelled on request");
+    }
+    if (conn->deadline_ns && clock_ns() > conn->deadline_ns) {
+        FAIL(&conn->err, CANCELLED, "statement cancelled: statement_timeout");
     }
     return ERR_OK;
 }
@@ -94,6 +102,7 @@ wf_status wf_connect(wf_database *db, wf_connection **out_conn) {
     atomic_init(&conn->refs, 1);
     atomic_init(&conn->busy, 0);
     atomic_init(&conn->cancel, 0);
+    atomic_init(&conn->cancel_count, 0);
     error_reset(&conn->err);
     public_error(&conn->last, &conn->err, (struct sv){NULL, 0});
     watch_init(&conn->watch);
@@ -123,6 +132,7 @@ const wf_error *wf_connection_error(const wf_connection *conn) {
 void wf_cancel(wf_connection *conn) {
     if (conn) {
         atomic_store_explicit(&conn->cancel, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&conn->cancel_count, 1, memory_order_relaxed);
     }
 }
 

@@ -31,6 +31,7 @@ FALLIBLE rowset_new(struct wf_connection *conn, struct rowset **out) {
     rows->tag = "";
     rows->devices = "";
     error_reset(&rows->err);
+    public_error(&rows->failure, &rows->err, (struct sv){NULL, 0});
     *out = rows;
     return ERR_OK;
 }
@@ -47,12 +48,22 @@ static void rowset_close_exec(struct rowset *rows) {
     }
 }
 
+/* All rows are computed, or no more will be. */
+static void rowset_end(struct rowset *rows) {
+    rows->more = 0;
+    if (rows->conn) {
+        connection_release(rows->conn);
+        rows->conn = NULL;
+    }
+}
+
 void rowset_release(struct rowset *rows) {
     if (!rows || atomic_fetch_sub(&rows->refs, 1) != 1) {
         return;
     }
     struct wf_database *db = rows->db;
     rowset_close_exec(rows);
+    rowset_end(rows);
     snapshot_fini(&rows->snap);
     compiled_release(rows->compiled);
     arena_fini(&rows->arena);
@@ -153,12 +164,11 @@ static FALLIBLE compile_for(struct wf_connection *conn, const struct run_request
 
 FALLIBLE rowset_open_exec(struct wf_connection *conn, const struct run_request *request,
                           struct rowset *rows) {
-    i64 timeout_ms = rows->settings.statement_timeout;
     for (int attempt = 0; attempt < 2; attempt++) {
         bool stale;
         TRY(exec_fill(conn, rows, &stale));
         if (!stale) {
-            rows->exec.deadline_ns = timeout_ms ? clock_ns() + timeout_ms * 1000000 : 0;
+            rows->exec.deadline_ns = conn->deadline_ns;
             wf_status status = exec_open(&rows->exec, &stale);
             rows->exec_is_open = 1;
             TRY(status);
@@ -220,6 +230,7 @@ static const char *device_summary(const struct exec *x) {
 static void sum_metrics(struct rowset *rows) {
     u32 steps = step_total(rows->exec.program);
     i64 *sums = rows->metrics;
+    memset(sums, 0, sizeof rows->metrics);
     for (u32 i = 0; i < steps; i++) {
         const struct step_metric *m = &rows->exec.metrics[i];
         sums[METRIC_ns] += m->ns;
@@ -254,26 +265,107 @@ static FALLIBLE collect_columns(struct rowset *rows) {
     return ERR_OK;
 }
 
-FALLIBLE rowset_run_exec(struct wf_connection *conn, struct rowset *rows) {
+/* `all`: runs to the end; else until the first rows are there. */
+static FALLIBLE run_exec(struct wf_connection *conn, struct rowset *rows, bool all) {
     struct exec *x = &rows->exec;
     struct run_devices devices;
+    bool end = true;
     database_devices(conn->db, &rows->settings, exec_source_rows(x), &devices);
     watch_exec(&conn->watch, x);
-    wf_status status = exec_run(x, &devices);
+    wf_status status = all ? exec_run(x, &devices) : exec_start(x, &devices, &rows->answer, &end);
     watch_exec(&conn->watch, NULL);
     TRY(status);
-    TRY(exec_answer(x, &rows->answer));
+    if (all) {
+        TRY(exec_answer(x, &rows->answer));
+    }
     TRY(collect_columns(rows));
     rows->devices = device_summary(x);
+    rows->more = !end;
     sum_metrics(rows);
     return arena_check(&rows->arena, &conn->err);
+}
+
+FALLIBLE rowset_run_exec(struct wf_connection *conn, struct rowset *rows) {
+    return run_exec(conn, rows, true);
+}
+
+FALLIBLE rowset_start_exec(struct wf_connection *conn, struct rowset *rows) {
+    return run_exec(conn, rows, false);
+}
+
+static void set_tag(struct rowset *rows) {
+    snprintf(rows->tag_text, sizeof rows->tag_text, "SELECT %lld",
+             rows->answer_first + rows->answer.rows);
+    rows->tag = rows->tag_text;
+}
+
+/* Time the statement has left: what it spent waiting for its reader does not count. */
+static void set_deadline(struct rowset *rows) {
+    i64 timeout_ns = rows->settings.statement_timeout * 1000000;
+    rows->exec.deadline_ns = timeout_ns ? clock_ns() + MAX_OF(timeout_ns - rows->ns, 1) : 0;
+}
+
+wf_status rowset_more(struct rowset *rows) {
+    if (rows->failure.status || !rows->more) {
+        return rows->failure.status;
+    }
+    struct exec *x = &rows->exec;
+    i64 start_ns = clock_ns();
+    bool end = true;
+    rows->answer_first += rows->answer.rows;
+    rows->slice = 0;
+    rows->slice_start = 0;
+    set_deadline(rows);
+    watch_read_begin(&rows->conn->watch, x, start_ns - rows->ns);
+    wf_status status = exec_next(x, &rows->answer, &end);
+    watch_read_end(&rows->conn->watch, x);
+    rows->ns += clock_ns() - start_ns;
+    sum_metrics(rows);
+    if (status) {
+        rows->answer = (struct answer){0, 0, NULL};
+        public_error(&rows->failure, &rows->err, rows->compiled->script->text);
+        rowset_end(rows);
+        return rows->failure.status;
+    }
+    if (end) {
+        set_tag(rows);
+        rowset_end(rows);
+    }
+    return WF_OK;
+}
+
+FALLIBLE rowset_step(struct wf_connection *conn, struct rowset *rows) {
+    struct exec *x = &rows->exec;
+    bool end = true;
+    x->err = &conn->err;
+    x->cancel = &conn->cancel;
+    x->cancel_seen = 0;
+    watch_exec(&conn->watch, x);
+    rows->answer_first += rows->answer.rows;
+    wf_status status = exec_next(x, &rows->answer, &end);
+    rows->more = !end;
+    watch_exec(&conn->watch, NULL);
+    if (!status && end) {
+        sum_metrics(rows);
+    }
+    return status;
+}
+
+FALLIBLE rowset_finish(struct wf_connection *conn, struct rowset *rows) {
+    while (rows->more) {
+        TRY(rowset_step(conn, rows));
+    }
+    return ERR_OK;
 }
 
 static FALLIBLE run_select(struct wf_connection *conn, const struct run_request *request,
                            struct rowset *rows) {
     TRY(rowset_open_exec(conn, request, rows));
-    TRY(rowset_run_exec(conn, rows));
-    rows->tag = arena_printf(&rows->arena, "SELECT %lld", rows->answer.rows);
+    TRY(rowset_start_exec(conn, rows));
+    rows->tag = "SELECT";
+    if (!rows->more) {
+        set_tag(rows);
+    }
     return ERR_OK;
 }
 
@@ -290,6 +382,8 @@ static FALLIBLE run_kind(struct wf_connection *conn, const struct run_request *r
         return run_drop_table(conn, rows);
     case STATEMENT_COPY_FROM:
         return run_copy(conn, rows);
+    case STATEMENT_COPY_TO:
+        return run_copy_to(conn, request, rows);
     case STATEMENT_SET:
         return run_set(conn, rows);
     case STATEMENT_SHOW:
@@ -306,6 +400,7 @@ FALLIBLE statement_run(struct wf_connection *conn, const struct run_request *req
                        struct rowset **out) {
     static _Atomic i32 never_cancel;
     i64 start_ns = clock_ns();
+    i32 cancels = atomic_load_explicit(&conn->cancel_count, memory_order_relaxed);
     struct rowset *rows;
     TRY(rowset_new(conn, &rows));
     wf_status status = connection_check(conn);
@@ -324,6 +419,12 @@ FALLIBLE statement_run(struct wf_connection *conn, const struct run_request *req
     }
     rows->exec.err = &rows->err; /* the connection may go away before the rows do */
     rows->exec.cancel = &never_cancel;
+    if (rows->more) {
+        atomic_fetch_add(&conn->refs, 1);
+        rows->conn = conn;
+        rows->exec.cancel = &conn->cancel_count;
+        rows->exec.cancel_seen = cancels;
+    }
     rows->ns = clock_ns() - start_ns;
     *out = rows;
     return ERR_OK;

@@ -2,7 +2,7 @@
  *
  * The text is made by the modules that own the levels; here it becomes rows of one column "plan", a
  * row a line. With several levels each has a heading. ANALYZE runs the statement first, inserts
- * included. */
+ * included, and drops its rows; the plan then shows actual rows beside the estimates. */
 #include "api/api_int.h"
 
 #include "gpu/gpu.h"
@@ -41,28 +41,63 @@ static FALLIBLE explain_cuda(struct wf_connection *conn, struct rowset *rows, st
     return gpu_explain_cuda(gpu, &rows->exec, out, &conn->err);
 }
 
-static FALLIBLE explain_analyze(struct wf_connection *conn, struct rowset *rows, i64 start_ns,
-                                struct text *out) {
-    TRY(rowset_run_exec(conn, rows));
-    i64 row_count = rows->answer.rows;
-    if (rows->compiled->stmt.inner->kind == STATEMENT_INSERT) {
+/* What ANALYZE learnt by running the statement. */
+struct analysis {
+    i64 row_count;
+    i64 ns;
+    i64 peak_bytes;
+    const i64 *actual; /* rows of each operator */
+};
+
+static FALLIBLE analyze(struct wf_connection *conn, struct rowset *rows, i64 start_ns,
+                        struct analysis *out) {
+    const struct compiled *c = rows->compiled;
+    bool inserts = c->stmt.inner->kind == STATEMENT_INSERT;
+    if (inserts) {
+        TRY(rowset_run_exec(conn, rows));
+    } else {
+        TRY(rowset_start_exec(conn, rows));
+        TRY(rowset_finish(conn, rows));
+    }
+    out->row_count = rows->answer_first + rows->answer.rows;
+    if (inserts) {
         TRY(insert_answer(conn, rows));
     }
-    exec_print(out, &rows->exec);
-    text_print(out, "%lld rows in %.3f ms on %s, peak memory %.1f MiB\n", row_count,
-               (double)(clock_ns() - start_ns) / 1e6, rows->devices,
-               (double)atomic_load(&rows->mem.peak_bytes) / (1 << 20));
+    out->ns = clock_ns() - start_ns;
+    out->peak_bytes = atomic_load(&rows->mem.peak_bytes);
+    i64 *actual = exec_rel_rows(&rows->exec);
+    if (c->program->rel_count > 0 && actual[c->plan->root->number] < 0) {
+        actual[c->plan->root->number] = out->row_count;
+    }
+    out->actual = actual;
+    rows->answer_first = 0;
     return ERR_OK;
+}
+
+static void print_analysis(struct wf_connection *conn, struct rowset *rows,
+                           const struct analysis *a, struct text *out) {
+    struct run_devices devices = {.cpu = conn->db->cpu};
+    mutex_lock(&conn->db->lock);
+    devices.gpu = conn->db->gpu;
+    mutex_unlock(&conn->db->lock);
+    exec_print(out, &rows->exec, &devices);
+    text_print(out, "%lld rows in %.3f ms on %s, peak memory %.1f MiB\n", a->row_count,
+               (double)a->ns / 1e6, rows->devices, (double)a->peak_bytes / (1 << 20));
 }
 
 struct print_job {
     struct text *out;
     const struct plan *plan;
+    const i64 *actual;
 };
 
 static wf_status print_plan(void *arg) {
     struct print_job *job = arg;
-    plan_print(job->out, job->plan);
+    if (job->actual) {
+        plan_print_actual(job->out, job->plan, job->actual);
+    } else {
+        plan_print(job->out, job->plan);
+    }
     return ERR_OK;
 }
 
@@ -81,11 +116,15 @@ FALLIBLE run_explain(struct wf_connection *conn, const struct run_request *reque
         TRY(rowset_open_exec(conn, request, rows));
     }
     const struct compiled *c = rows->compiled;
+    struct analysis analysis = {0};
+    if (levels & EXPLAIN_ANALYZE) {
+        TRY(analyze(conn, rows, start_ns, &analysis));
+    }
     struct text out;
     text_init(&out, &rows->arena);
     if (levels & EXPLAIN_PLAN) {
         heading(&out, several, "plan");
-        struct print_job job = {&out, c->plan};
+        struct print_job job = {&out, c->plan, analysis.actual};
         TRY(run_deep(conn, parsed_text(request->parsed), print_plan, &job));
     }
     if (levels & EXPLAIN_PROGRAM) {
@@ -102,7 +141,7 @@ FALLIBLE run_explain(struct wf_connection *conn, const struct run_request *reque
     }
     if (levels & EXPLAIN_ANALYZE) {
         heading(&out, several, "run");
-        TRY(explain_analyze(conn, rows, start_ns, &out));
+        print_analysis(conn, rows, &analysis, &out);
     }
     set_lines(rows, (struct sv){out.ptr, out.len});
     rows->rows_affected = 0;

@@ -53,6 +53,7 @@ wf_status wf_prepare(wf_connection *conn, const char *sql, wf_statement **out_st
     }
     *out_statement = NULL;
     atomic_store(&conn->cancel, 0);
+    connection_start(conn);
     wf_status status = prepare_new(conn, sql, out_statement);
     return connection_leave(conn, status, sql ? sv_from(sql) : (struct sv){NULL, 0});
 }
@@ -200,8 +201,9 @@ static FALLIBLE execute(struct wf_statement *st, wf_result **out_result) {
     struct rowset *rows;
     TRY(statement_run(conn, &request, &rows));
     if (!out_result) {
+        wf_status status = rowset_finish(conn, rows);
         rowset_release(rows);
-        return ERR_OK;
+        return status;
     }
     *out_result = result_take(rows);
     return ERR_OK;
@@ -216,6 +218,7 @@ wf_status wf_execute(wf_statement *st, wf_result **out_result) {
     }
     struct wf_connection *conn = st->conn;
     atomic_store(&conn->cancel, 0);
+    connection_start(conn);
     watch_begin(&conn->watch);
     wf_status status = execute(st, out_result);
     watch_end(&conn->watch);

@@ -51,7 +51,8 @@ void script_release(struct script *script) {
     }
 }
 
-static FALLIBLE run_item(struct wf_connection *conn, struct script *script, i64 i,
+/* `keep`: the rows are handed out; else they are computed for their errors only. */
+static FALLIBLE run_item(struct wf_connection *conn, struct script *script, i64 i, bool keep,
                          struct wf_result **out) {
     const struct parsed *parsed = script->list.items.items[i];
     if (parsed_param_count(parsed) > 0) {
@@ -60,36 +61,56 @@ static FALLIBLE run_item(struct wf_connection *conn, struct script *script, i64 
         error_hint(&conn->err, "Parameters need a prepared statement (wf_prepare, wf_bind_…).");
         return conn->err.code;
     }
+    if (i > 0) { /* the first one's time began with the parsing */
+        connection_start(conn);
+    }
     struct run_request request = {.script = script, .parsed = parsed};
     struct rowset *rows;
     TRY(statement_run(conn, &request, &rows));
     rows->ns += i == 0 ? script->parse_ns : 0;
-    *out = result_take(rows);
-    return ERR_OK;
+    if (keep) {
+        *out = result_take(rows);
+        return ERR_OK;
+    }
+    wf_status status = rowset_finish(conn, rows);
+    rowset_release(rows);
+    return status;
 }
 
-static FALLIBLE run_all(struct wf_connection *conn, struct script *script, wf_each_result each,
-                        void *arg) {
+/* Who receives the results; `last` NULL and `each` NULL: nobody. */
+struct receiver {
+    wf_each_result each;
+    void *arg;
+    struct wf_result **last; /* of the last statement only */
+};
+
+static FALLIBLE run_all(struct wf_connection *conn, struct script *script,
+                        const struct receiver *to) {
     for (i64 i = 0; i < script->list.items.count; i++) {
         struct wf_result *result = NULL;
-        TRY(run_item(conn, script, i, &result));
-        if (each(arg, result)) {
+        bool is_last = i == script->list.items.count - 1;
+        TRY(run_item(conn, script, i, to->each || (to->last && is_last), &result));
+        if (to->each && to->each(to->arg, result)) {
             break;
+        }
+        if (to->last && is_last) {
+            *to->last = result;
         }
     }
     return ERR_OK;
 }
 
-wf_status wf_query_each(wf_connection *conn, const char *sql, wf_each_result each, void *arg) {
-    if (!each || connection_enter(conn)) {
+static wf_status query(wf_connection *conn, const char *sql, const struct receiver *to) {
+    if (connection_enter(conn)) {
         return WF_MISUSE;
     }
     atomic_store(&conn->cancel, 0);
+    connection_start(conn);
     watch_begin(&conn->watch);
     struct script *script;
     wf_status status = script_new(conn, sql, &script);
     if (!status) {
-        status = run_all(conn, script, each, arg);
+        status = run_all(conn, script, to);
     }
     watch_end(&conn->watch);
     status = connection_leave(conn, status, sql ? sv_from(sql) : (struct sv){NULL, 0});
@@ -97,22 +118,13 @@ wf_status wf_query_each(wf_connection *conn, const char *sql, wf_each_result eac
     return status;
 }
 
-static int keep_last(void *arg, wf_result *result) {
-    wf_result **last = arg;
-    wf_result_close(*last);
-    *last = result;
-    return 0;
+wf_status wf_query_each(wf_connection *conn, const char *sql, wf_each_result each, void *arg) {
+    return each ? query(conn, sql, &(struct receiver){.each = each, .arg = arg}) : WF_MISUSE;
 }
 
 wf_status wf_query(wf_connection *conn, const char *sql, wf_result **out_result) {
-    wf_result *last = NULL;
-    wf_status status = wf_query_each(conn, sql, keep_last, &last);
-    if (status || !out_result) {
-        wf_result_close(last);
-        last = NULL;
-    }
     if (out_result) {
-        *out_result = last;
+        *out_result = NULL;
     }
-    return status;
+    return query(conn, sql, &(struct receiver){.last = out_result});
 }

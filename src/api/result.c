@@ -2,7 +2,8 @@
  *
  * A batch is a window on one chunk of the answer; making one costs nothing, whatever its size,
  * because values are handed out where they lie. Text is the exception: a column may hold codes of a
- * dictionary, so text is asked for value by value. */
+ * dictionary, so text is asked for value by value. When the rows at hand are read, the next ones
+ * are computed (rowset_more) and take their place. */
 #include "api/api_int.h"
 
 struct wf_result *result_take(struct rowset *rows) {
@@ -58,7 +59,15 @@ wf_status wf_result_type(const wf_result *result, int32_t column, wf_type_info *
 }
 
 int64_t wf_result_row_count(const wf_result *result) {
-    return result ? (int64_t)result->rows->answer.rows : 0;
+    if (!result) {
+        return 0;
+    }
+    const struct rowset *rows = result->rows;
+    return rows->more ? -1 : (int64_t)(rows->answer_first + rows->answer.rows);
+}
+
+const wf_error *wf_result_error(const wf_result *result) {
+    return result ? &result->rows->failure : NULL;
 }
 
 int64_t wf_result_rows_affected(const wf_result *result) {
@@ -89,23 +98,39 @@ int64_t wf_result_metric(const wf_result *result, const char *name) {
     return -1;
 }
 
-bool rowset_batch(const struct rowset *rows, i64 row, i64 most, i64 *slice, i64 *slice_start,
-                  struct wf_batch *out) {
-    if (row < *slice_start) {
-        *slice = 0;
-        *slice_start = 0;
+/* The rows from next_row on that lie in one chunk of the answer at hand. */
+static bool read_slice(struct rowset *rows, i64 most, struct wf_batch *out) {
+    i64 row = rows->next_row - rows->answer_first;
+    if (row < rows->slice_start) {
+        rows->slice = 0;
+        rows->slice_start = 0;
     }
-    for (; *slice < rows->answer.slice_count; ++*slice) {
-        const struct slice *s = &rows->answer.slices[*slice];
-        i64 within = row - *slice_start;
+    for (; rows->slice < rows->answer.slice_count; rows->slice++) {
+        const struct slice *s = &rows->answer.slices[rows->slice];
+        i64 within = row - rows->slice_start;
         if (within < s->rows) {
             *out = (struct wf_batch){rows, s->chunk, s->first + within,
                                      MIN_OF(s->rows - within, most)};
             return true;
         }
-        *slice_start += s->rows;
+        rows->slice_start += s->rows;
     }
     return false;
+}
+
+wf_status rowset_read(struct rowset *rows, i64 most, struct wf_batch *out) {
+    memset(out, 0, sizeof *out);
+    while (!read_slice(rows, most, out)) {
+        if (!rows->more) {
+            return rows->failure.status;
+        }
+        wf_status status = rowset_more(rows);
+        if (status) {
+            return status;
+        }
+    }
+    rows->next_row += out->row_count;
+    return WF_OK;
 }
 
 wf_status wf_result_next_batch(wf_result *result, const wf_batch **out_batch) {
@@ -113,19 +138,28 @@ wf_status wf_result_next_batch(wf_result *result, const wf_batch **out_batch) {
         return WF_MISUSE;
     }
     *out_batch = NULL;
-    if (rowset_batch(result->rows, result->next_row, BATCH_ROWS, &result->slice,
-                     &result->slice_start, &result->batch)) {
-        result->next_row += result->batch.row_count;
+    wf_status status = rowset_read(result->rows, BATCH_ROWS, &result->batch);
+    if (!status && result->batch.row_count > 0) {
         *out_batch = &result->batch;
     }
-    return WF_OK;
+    return status;
 }
 
 wf_status wf_result_seek(wf_result *result, int64_t row) {
-    if (!result || row < 0 || row > result->rows->answer.rows) {
+    if (!result || row < result->rows->answer_first) {
         return WF_MISUSE;
     }
-    result->next_row = row;
+    struct rowset *rows = result->rows;
+    while (row > rows->answer_first + rows->answer.rows && rows->more) {
+        wf_status status = rowset_more(rows);
+        if (status) {
+            return status;
+        }
+    }
+    if (row > rows->answer_first + rows->answer.rows) {
+        return WF_MISUSE;
+    }
+    rows->next_row = row;
     return WF_OK;
 }
 

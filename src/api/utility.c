@@ -29,6 +29,10 @@ FALLIBLE run_create_table(struct wf_connection *conn, struct rowset *rows) {
     if (st->if_exists && table_exists(rows, st->table_name)) {
         return ERR_OK;
     }
+    if (st->or_replace) {
+        TRY(catalog_drop_tables(conn->db->catalog, 1, &st->table_name, &st->position, true,
+                                &conn->err));
+    }
     wf_status status = catalog_create_table(
         conn->db->catalog, sv_from(st->table_name), st->col_count, st->cols,
         tablet_shift(conn->settings.tablet_rows), !conn->settings.narrow, st->position, &conn->err);
@@ -77,11 +81,7 @@ FALLIBLE run_copy(struct wf_connection *conn, struct rowset *rows) {
         .col_count = copy->col_count,
         .cols = copy->cols,
     };
-    i64 timeout_ms = conn->settings.statement_timeout;
-    struct load_progress progress = {
-        .cancel = &conn->cancel,
-        .deadline_ns = timeout_ms ? clock_ns() + timeout_ms * 1000000 : 0,
-    };
+    struct load_progress progress = {.cancel = &conn->cancel, .deadline_ns = conn->deadline_ns};
     watch_load(&conn->watch, &progress);
     wf_status status = csv_load(target.table, copy->path, &options, conn->db->pool, &rows->mem,
                                 &progress, &rows->rows_affected, &conn->err);
@@ -184,8 +184,11 @@ FALLIBLE run_call(struct wf_connection *conn, struct rowset *rows) {
     if (sv_eq_nocase(sv_from(st->procedure), SV("gpu_cache"))) {
         return call_gpu_cache(conn, rows);
     }
+    if (sv_eq_nocase(sv_from(st->procedure), SV("tpch"))) {
+        return call_tpch(conn, rows);
+    }
     error_set(&conn->err, ERR_UNDEFINED_FUNCTION, st->position,
               "procedure \"%.100s\" does not exist", st->procedure);
-    error_hint(&conn->err, "There is one: gpu_cache('table').");
+    error_hint(&conn->err, "There are gpu_cache('table') and tpch(sf => 1).");
     return conn->err.code;
 }

@@ -100,6 +100,29 @@ void watch_end(struct watch *watch) {
     }
 }
 
+void watch_read_begin(struct watch *watch, struct exec *exec, i64 started_ns) {
+    if (watch->thread) {
+        mutex_lock(&watch->lock);
+        if (!watch->started_ns) {
+            watch->started_ns = started_ns;
+            watch->exec = exec;
+            cond_broadcast(&watch->wake);
+        }
+        mutex_unlock(&watch->lock);
+    }
+}
+
+void watch_read_end(struct watch *watch, struct exec *exec) {
+    if (watch->thread) {
+        mutex_lock(&watch->lock);
+        if (watch->exec == exec) {
+            watch->started_ns = 0;
+            watch->exec = NULL;
+        }
+        mutex_unlock(&watch->lock);
+    }
+}
+
 wf_status wf_set_progress(wf_connection *conn, wf_progress report, void *arg, int32_t interval_ms) {
     if (connection_enter(conn)) {
         return WF_MISUSE;

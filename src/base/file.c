@@ -1,10 +1,21 @@
-/* file.c: files, folders and shared libraries: the one file that includes fcntl.h and dlfcn.h. */
+/* file.c: files, folders and shared libraries: the one file that includes fcntl.h and dlfcn.h.
+ *
+ * Files are read through mappings: nothing is copied and the system decides what stays in memory.
+ * The price is that a file which somebody else cuts short answers a read behind its new end with
+ * SIGBUS. So while mappings are open a handler is installed that puts a page of zeros in the place
+ * of the missing one and marks the mapping as torn; its reader finds out and reports an error.
+ * Faults elsewhere go to whoever handled the signal before. Reading in blocks instead would copy
+ * every byte and need memory for all texts of a tablet under construction; only small files are
+ * copied. */
 #define _GNU_SOURCE
 #include "base/file.h"
+
+#include "base/thread.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -16,9 +27,123 @@ static wf_status system_error(struct error *err, const char *verb, const char *p
     return error_set(err, code, -1, "cannot %s \"%s\": %s", verb, path, strerror(errno));
 }
 
+enum { GUARDS = 64, SMALL_BYTES = 16 << 20 };
+static struct guarded {
+    _Atomic u64 begin, end; /* addresses; 0 = free */
+    _Atomic i32 torn;
+} guards[GUARDS];
+static _Atomic i32 guard_count; /* mappings open; the handler is installed while there are any */
+static _Atomic i32 guard_lock;  /* spins: held for two system calls at most */
+static struct sigaction previous_handler;
+
+static void on_bus_error(int number, siginfo_t *info, void *context) {
+    u64 address = (u64)(size_t)info->si_addr;
+    for (i32 i = 0; i < GUARDS; i++) {
+        if (address >= atomic_load(&guards[i].begin) && address < atomic_load(&guards[i].end)) {
+            size_t page = (size_t)sysconf(_SC_PAGESIZE);
+            void *at = (void *)(size_t)(address & ~(u64)(page - 1));
+            atomic_store(&guards[i].torn, 1);
+            if (mmap(at, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == at) {
+                return;
+            }
+        }
+    }
+    if (previous_handler.sa_flags & SA_SIGINFO) {
+        previous_handler.sa_sigaction(number, info, context);
+    } else if (previous_handler.sa_handler != SIG_DFL && previous_handler.sa_handler != SIG_IGN) {
+        previous_handler.sa_handler(number);
+    } else {
+        signal(number, SIG_DFL); /* the instruction faults again and ends the program */
+    }
+}
+
+static void lock_guards(void) {
+    i32 expected = 0;
+    while (!atomic_compare_exchange_weak(&guard_lock, &expected, 1)) {
+        expected = 0;
+    }
+}
+
+/* Takes a place in the list; without one the mapping is as fragile as any. */
+static void guard_open(struct file_view *view) {
+    lock_guards();
+    if (atomic_fetch_add(&guard_count, 1) == 0) {
+        struct sigaction action = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO};
+        sigemptyset(&action.sa_mask);
+        sigaction(SIGBUS, &action, &previous_handler);
+    }
+    view->guard = -1;
+    for (i32 i = 0; i < GUARDS && view->guard < 0; i++) {
+        if (!atomic_load(&guards[i].begin)) {
+            view->guard = i;
+            atomic_store(&guards[i].torn, 0);
+            atomic_store(&guards[i].begin, (u64)(size_t)view->data);
+            atomic_store(&guards[i].end, (u64)(size_t)view->data + (u64)view->bytes);
+        }
+    }
+    atomic_store(&guard_lock, 0);
+}
+
+static void guard_close(struct file_view *view) {
+    lock_guards();
+    if (view->guard >= 0) {
+        atomic_store(&guards[view->guard].end, 0);
+        atomic_store(&guards[view->guard].begin, 0);
+    }
+    if (atomic_fetch_sub(&guard_count, 1) == 1) {
+        sigaction(SIGBUS, &previous_handler, NULL);
+    }
+    atomic_store(&guard_lock, 0);
+}
+
+bool file_view_torn(const struct file_view *view) {
+    return view->bytes > 0 && view->guard >= 0 && atomic_load(&guards[view->guard].torn) != 0;
+}
+
+static FALLIBLE view_map(struct file_view *out, int fd, i64 bytes, const char *path,
+                         struct error *err) {
+    void *data = mmap(NULL, (size_t)bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (data == MAP_FAILED) {
+        return system_error(err, "map", path);
+    }
+    madvise(data, (size_t)bytes, MADV_SEQUENTIAL);
+    out->data = data;
+    out->bytes = bytes;
+    guard_open(out);
+    return ERR_OK;
+}
+
+/* A copy of a small file, which nobody can change. */
+static FALLIBLE view_read(struct file_view *out, int fd, i64 bytes, const char *path,
+                          struct error *err) {
+    char *data =
+        mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (data == MAP_FAILED) {
+        return system_error(err, "read", path);
+    }
+    out->data = data;
+    out->bytes = bytes;
+    for (i64 at = 0; at < bytes;) {
+        ssize_t n = pread(fd, data + at, (size_t)(bytes - at), (off_t)at);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            wf_status status =
+                n < 0 ? system_error(err, "read", path)
+                      : error_set(err, ERR_IO, -1, "cannot read \"%s\": it was cut short", path);
+            file_view_close(out);
+            return status;
+        }
+        at += n;
+    }
+    return ERR_OK;
+}
+
 wf_status file_view_open(struct file_view *out, const char *path, struct error *err) {
     out->data = "";
     out->bytes = 0;
+    out->guard = -1;
     int fd =
         open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe without a writer must not wait */
     if (fd < 0) {
@@ -31,15 +156,10 @@ wf_status file_view_open(struct file_view *out, const char *path, struct error *
         status = system_error(err, "examine", path);
     } else if (!S_ISREG(info.st_mode)) {
         status = error_set(err, ERR_IO, -1, "cannot read \"%s\": not a regular file", path);
+    } else if (info.st_size > SMALL_BYTES) {
+        status = view_map(out, fd, (i64)info.st_size, path, err);
     } else if (info.st_size > 0) {
-        void *data = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-        if (data == MAP_FAILED) {
-            status = system_error(err, "map", path);
-        } else {
-            madvise(data, (size_t)info.st_size, MADV_SEQUENTIAL);
-            out->data = data;
-            out->bytes = (i64)info.st_size;
-        }
+        status = view_read(out, fd, (i64)info.st_size, path, err);
     } else if (read(fd, &first, 1) != 0) { /* files of /proc have bytes, but no size */
         status = error_set(err, ERR_IO, -1, "cannot read \"%s\": its size is unknown", path);
     }
@@ -49,6 +169,9 @@ wf_status file_view_open(struct file_view *out, const char *path, struct error *
 
 void file_view_close(struct file_view *view) {
     if (view->bytes) {
+        if (view->bytes > SMALL_BYTES) {
+            guard_close(view);
+        }
         munmap((void *)(size_t)view->data, (size_t)view->bytes);
     }
     view->data = "";
@@ -89,6 +212,58 @@ wf_status file_write_all(const char *path, const void *data, i64 bytes, struct e
         return status;
     }
     return ERR_OK;
+}
+
+/* Only what is nothing yet or a plain file of ours may be replaced by renaming; links, devices and
+ * pipes stay what they are. */
+static bool is_replaceable(const char *path) {
+    struct stat info;
+    if (lstat(path, &info) != 0) {
+        return true;
+    }
+    return S_ISREG(info.st_mode) && access(path, W_OK) == 0;
+}
+
+wf_status file_out_open(struct file_out *out, const char *path, struct error *err) {
+    out->direct = !path || !is_replaceable(path);
+    if (path && strlen(path) >= sizeof out->path) {
+        FAIL(err, IO, "cannot write \"%.300s\": the path is too long", path);
+    }
+    snprintf(out->path, sizeof out->path, "%s", path ? path : "standard output");
+    if (!path) {
+        out->fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+    } else if (out->direct) {
+        out->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    } else {
+        snprintf(out->temp, sizeof out->temp, "%s.%d.XXXXXX", path, (int)getpid());
+        out->fd = mkostemp(out->temp, O_CLOEXEC);
+    }
+    if (out->fd < 0) {
+        return system_error(err, "write", out->path);
+    }
+    if (!out->direct) {
+        mode_t mask = umask(0);
+        umask(mask);
+        (void)!fchmod(out->fd, 0666 & ~mask); /* as any new file, not as a secret one */
+    }
+    return ERR_OK;
+}
+
+wf_status file_out_write(struct file_out *out, const void *data, i64 bytes, struct error *err) {
+    return write_fully(out->fd, data, bytes) ? ERR_OK : system_error(err, "write", out->path);
+}
+
+wf_status file_out_close(struct file_out *out, bool keep, struct error *err) {
+    bool fine = close(out->fd) == 0;
+    if (out->direct) {
+        return fine || !keep ? ERR_OK : system_error(err, "write", out->path);
+    }
+    fine = fine && keep && rename(out->temp, out->path) == 0;
+    wf_status status = fine || !keep ? ERR_OK : system_error(err, "write", out->path);
+    if (!fine) {
+        unlink(out->temp);
+    }
+    return status;
 }
 
 wf_status file_make_dirs(const char *path, struct error *err) {

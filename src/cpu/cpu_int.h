@@ -21,7 +21,8 @@ struct cpu_op {
     vec_sel_fn *sel_fn;  /* when it must not touch inactive rows */
     const void *b_value; /* b as a constant, for fn */
     u32 jump;            /* WHEN: its END; EACH: its ANY */
-    u8 compact_at;  /* FILTER, PROBE, MATCH: compact below this share of active rows, in 16ths */
+    u8 compact_at; /* FILTER, PROBE, MATCH: compact below this share of active rows, in 16ths */
+    u32 mark, mark_end; /* the pipeline's marks that stand before this opcode */
     u32 live_count; /* FILTER, PROBE, MATCH: registers still needed afterwards; EACH: until ANY */
     u16 *live;
 };
@@ -111,6 +112,7 @@ struct worker {
     b8 *found;
     u64 *hash;
     i64 *keys;
+    i64 *passed; /* keys that passed an index's filter */
     i64 *rows;
     u32 *group;
     struct heap heap;
@@ -124,8 +126,11 @@ struct worker {
     i64 morsel_out;  /* rows this morsel gave to a limited sink */
     b8 enough;       /* ... which needs no more of them */
     u32 ticks;       /* vectors and expansions so far, to look for a cancellation now and then */
-    i64 bytes_read, rows_in, rows_out, rows_pruned;
+    i64 bytes_read, bytes_written, rows_in, rows_out, rows_pruned;
+    i64 probes;
+    i64 op_cost;
     struct top_worker *top;
+    i64 *marks;   /* rows that came by, per mark */
     void **sinks; /* this worker's state of every sink */
 };
 
@@ -154,9 +159,13 @@ struct pipe_run {
     struct cpu_pipe pipe;
     i64 vector_rows;
     i64 morsel_rows;
+    i64 window_first; /* the rows of the source that run now: all of them, or a slice */
+    i64 window_end;
     i64 part_count;    /* tablets, chunks, or 1 */
     i64 *part_morsels; /* number of the first morsel of each part; part_count + 1 */
-    i64 *part_starts;  /* number of the first row of each part */
+    i64 *part_starts;  /* number of the first row of each part; part_count + 1 */
+    i64 *part_firsts;  /* first row of the window within each part */
+    i64 *part_ends;    /* end of the window within each part */
     i64 morsel_count;
     i64 series_start, series_step, series_rows; /* SOURCE_SERIES */
     i32 worker_count;
@@ -167,6 +176,9 @@ struct pipe_run {
     /* a single limited sink: morsels from stop_from on are not needed */
     i64 limit;
     i64 *morsel_outs; /* -1 = not done yet */
+    i64 morsel_outs_bytes;
+    b8 discard;     /* rows sinks drop what they get */
+    i64 made_bytes; /* heaps of strings the rows sinks kept */
     i64 prefix, prefix_rows;
     _Atomic i64 stop_from;
     _Atomic i32 failed;
@@ -231,6 +243,21 @@ FALLIBLE pipeline_run(struct device *dev, struct exec *x, u32 step_no, const str
 /* count tasks over the pool; inline when there is no use for it. */
 void tasks_run(struct exec *x, i64 count, void (*task)(void *arg, i64 i, i32 worker), void *arg);
 
+/* The parts of pipeline_run, for pipelines that run slice by slice: open, then any number of
+ * windows of the source [first, end) cut into morsels of `morsel_rows`, then close. A window
+ * replaces what the sinks held. */
+FALLIBLE pipe_open(struct device *dev, struct exec *x, const struct step *step,
+                   struct pipe_run *run);
+FALLIBLE pipe_window(struct pipe_run *run, u32 step_no, i64 first, i64 end, i64 limit);
+void pipe_close(struct pipe_run *run);
+
+/* slices.c */
+FALLIBLE cpu_slices_open(struct device *dev, struct exec *x, u32 step_no, const struct step *step,
+                         struct slices **out);
+FALLIBLE cpu_slices_next(struct slices *slices, i64 want_bytes, i64 limit, bool discard,
+                         bool *out_end);
+void cpu_slices_close(struct slices *slices);
+
 /* index_build.c, sort.c */
 FALLIBLE index_build(struct exec *x, const struct step *step);
 FALLIBLE set_build(struct exec *x, const struct step *step); /* index_set.c */
@@ -242,9 +269,14 @@ FALLIBLE fold_run(struct exec *x, const struct step *step);
 /* Whether two rows of a column are equal, as grouping sees it: NULL equals NULL, NaN equals NaN. */
 bool column_same(const struct column *col, i64 a, i64 b);
 
+/* rates.c */
+void cpu_rates(struct device *dev, struct exec *x, struct device_rates *out);
+
 struct cpu_device {
     struct device dev;
     const struct vec_table *vec;
+    struct mutex lock; /* guards rates */
+    struct device_rates rates;
 };
 
 #define ROW_AT(fr, i) ((fr)->first + (i64)((fr)->pos ? (fr)->pos[i] : (u32)(i)))

@@ -73,6 +73,14 @@ static f64 cpu_estimate_ns(struct device *dev, struct exec *x, const struct step
     return 1e3 + rows * (step->kind == STEP_SORT ? 60 : 15);
 }
 
+static i64 row_bytes(const struct exec *x, u32 var) {
+    i64 bytes = 0;
+    for (u32 c = 0; c < x->program->vars[var].col_count; c++) {
+        bytes += kind_bytes[x->program->vars[var].kinds[c]];
+    }
+    return bytes;
+}
+
 static FALLIBLE cpu_run(struct device *dev, struct exec *x, u32 step_no, const struct step *step) {
     struct step_metric *metric = &x->metrics[step_no];
     switch (step->kind) {
@@ -82,11 +90,15 @@ static FALLIBLE cpu_run(struct device *dev, struct exec *x, u32 step_no, const s
         metric->rows_in += x->vars[step->src].rows;
         TRY(x->program->vars[step->dst].set ? set_build(x, step) : index_build(x, step));
         metric->rows_out += x->vars[step->dst].index->row_count;
+        metric->bytes_read += x->vars[step->src].rows * (i64)sizeof(i64);
+        metric->probes += x->vars[step->src].rows;
         return ERR_OK;
     case STEP_SORT:
         metric->rows_in += x->vars[step->src].rows;
+        metric->bytes_read += x->vars[step->src].rows * row_bytes(x, step->src);
         TRY(sort_run(x, step));
         metric->rows_out += x->vars[step->src].rows;
+        metric->bytes_written += x->vars[step->src].rows * row_bytes(x, step->src);
         return ERR_OK;
     case STEP_WINDOW:
         metric->rows_in += x->vars[step->src].rows;
@@ -115,7 +127,9 @@ static FALLIBLE cpu_fetch(struct device *dev, struct exec *x, u32 var) {
 }
 
 static void cpu_close(struct device *dev) {
-    free(dev->self);
+    struct cpu_device *cpu = dev->self;
+    mutex_fini(&cpu->lock);
+    free(cpu);
 }
 
 struct device *cpu_device_open(void) {
@@ -126,8 +140,13 @@ struct device *cpu_device_open(void) {
                                .refuses = cpu_refuses,
                                .estimate_ns = cpu_estimate_ns,
                                .run = cpu_run,
+                               .slices_open = cpu_slices_open,
+                               .slices_next = cpu_slices_next,
+                               .slices_close = cpu_slices_close,
                                .fetch = cpu_fetch,
+                               .rates = cpu_rates,
                                .close = cpu_close};
+    mutex_init(&cpu->lock);
 #if defined(__x86_64__)
     enum cpu_level level = cpu_level();
     cpu->vec = level == CPU_AVX512 ? &vec_table_avx512

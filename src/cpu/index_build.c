@@ -14,6 +14,8 @@ enum {
     RANK_MIN = 1 << 20, /* a span that is always affordable: 256 KiB */
     RANK_PER_KEY = 64,
     DIRECT_PER_KEY = 4,
+    FILTER_BITS_MAX = 1 << 26, /* before a hash table */
+    FILTER_KEYS_MIN = 4096,    /* smaller tables are in the cache themselves */
     PARALLEL_ROWS = 1 << 20,
     PARTS_MAX = 8,
     ROWS_PER_CHECK = 1 << 18
@@ -306,11 +308,40 @@ static FALLIBLE direct_build(struct build *b) {
     return b->index->unique ? ERR_OK : direct_runs(b);
 }
 
+/* A bitmap before a hash table: keys that are not there go no further. Without memory for it the
+ * index does without. */
+static FALLIBLE add_filter(struct build *b, u64 span) {
+    struct index *index = b->index;
+    if (span >= FILTER_BITS_MAX || b->keys < FILTER_KEYS_MIN) {
+        return ERR_OK;
+    }
+    index->filter_lo = b->lo;
+    index->filter_bits = (i64)span + 1;
+    index->filter = mem_alloc(b->x->mem, index_filter_bytes(index));
+    if (!index->filter) {
+        return ERR_OK;
+    }
+    memset(index->filter, 0, (size_t)index_filter_bytes(index));
+    for (i64 c = 0; c < b->chunk_count; c++) {
+        const b8 *nulls;
+        const i64 *key = build_keys(b, c, &nulls);
+        TRY(exec_check(b->x));
+        for (i64 i = 0; i < b->chunks[c]->rows; i++) {
+            if (!nulls || !nulls[i]) {
+                u64 bit = (u64)key[i] - (u64)b->lo;
+                index->filter[bit >> 5] |= 1u << (bit & 31);
+            }
+        }
+    }
+    return ERR_OK;
+}
+
 static FALLIBLE build_form(struct build *b) {
     u64 span = b->lo <= b->hi ? (u64)b->hi - (u64)b->lo : 0;
     b->index->key_lo = b->lo <= b->hi ? b->lo : 0;
     if (span >= (u64)MAX_OF(RANK_PER_KEY * b->keys, (i64)RANK_MIN)) {
-        return hash_build(b, false);
+        TRY(hash_build(b, false));
+        return add_filter(b, span);
     }
     b->index->slot_count = (i64)span + 1;
     bool dense = span < (u64)(DIRECT_PER_KEY * b->keys);

@@ -275,6 +275,7 @@ static FALLIBLE control(struct worker *w, struct frame *fr, const struct cpu_op 
 static FALLIBLE value(struct worker *w, struct frame *fr, const struct cpu_op *op, bool *out_stop) {
     const struct op_info *info = &op_infos[op->op->code];
     u8 any = 0;
+    w->op_cost += fr->n * info->cost;
     if (info->flags & (OP_HOST | OP_MAKES)) {
         TRY(host_run(w, fr, op, &any));
     } else {
@@ -291,6 +292,9 @@ wf_status ops_run(struct worker *w, struct frame *fr, u32 pc) {
     bool stop = false;
     while (pc < pipe->op_count && !stop) {
         const struct cpu_op *op = &pipe->ops[pc];
+        for (u32 mark = op->mark; mark < op->mark_end; mark++) {
+            w->marks[mark] += fr->m;
+        }
         if (pc == pipe->top_at && w->run->top) {
             TRY(top_filter(w, fr));
             if (fr->m == 0) {

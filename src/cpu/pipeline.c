@@ -64,29 +64,40 @@ static FALLIBLE open_series(struct pipe_run *run) {
     return ERR_OK;
 }
 
-static FALLIBLE cut_morsels(struct pipe_run *run) {
+static void find_parts(struct pipe_run *run) {
     const struct source *source = &run->pipe.pipe->source;
+    struct arena *arena = run->x->arena;
     run->part_count = source->kind == SOURCE_TABLE ? run->x->versions[source->ref]->tablet_count
                       : source->kind == SOURCE_VAR ? run->x->vars[source->ref].chunks.count
                                                    : 1;
-    run->part_morsels = NEW_ARRAY(run->x->arena, i64, run->part_count + 1);
-    run->part_starts = NEW_ARRAY(run->x->arena, i64, run->part_count + 1);
+    run->part_morsels = NEW_ARRAY(arena, i64, run->part_count + 1);
+    run->part_starts = NEW_ARRAY(arena, i64, run->part_count + 1);
+    run->part_firsts = NEW_ARRAY(arena, i64, run->part_count + 1);
+    run->part_ends = NEW_ARRAY(arena, i64, run->part_count + 1);
     for (i64 p = 0; p < run->part_count; p++) {
-        i64 rows = part_rows(run, p);
-        i64 morsels = (rows + run->morsel_rows - 1) / run->morsel_rows;
+        run->part_starts[p + 1] = run->part_starts[p] + part_rows(run, p);
+    }
+}
+
+static FALLIBLE cut_morsels(struct pipe_run *run) {
+    for (i64 p = 0; p < run->part_count; p++) {
+        i64 start = run->part_starts[p];
+        i64 rows = run->part_starts[p + 1] - start;
+        i64 first = MIN_OF(MAX_OF(run->window_first - start, 0), rows);
+        i64 end = MAX_OF(MIN_OF(run->window_end - start, rows), first);
+        run->part_firsts[p] = first;
+        run->part_ends[p] = end;
+        i64 morsels = (end - first + run->morsel_rows - 1) / run->morsel_rows;
         run->part_morsels[p + 1] = run->part_morsels[p] + morsels;
-        run->part_starts[p + 1] = run->part_starts[p] + rows;
     }
     run->morsel_count = run->part_morsels[run->part_count];
-    if (run->pipe.pipe->sink_count == 1 && run->pipe.pipe->sinks[0].kind == SINK_ROWS) {
-        run->limit = run->pipe.pipe->sinks[0].limit;
-    }
     if (run->limit >= 0) {
         i64 bytes = MAX_OF(run->morsel_count, 1) * (i64)sizeof(i64);
         run->morsel_outs = mem_alloc(run->x->mem, bytes);
         if (!run->morsel_outs) {
             return memory_refused(run->x->mem, run->x->err, bytes);
         }
+        run->morsel_outs_bytes = bytes;
         memset(run->morsel_outs, 0xff, (size_t)bytes);
     }
     return ERR_OK;
@@ -108,7 +119,7 @@ static void run_fail(struct pipe_run *run, struct worker *w, wf_status status) {
 /* Temporaries of one vector, in one block. */
 static bool worker_temps(struct worker *w) {
     i64 n = ALIGN_UP(w->run->vector_rows + 64, 64);
-    w->temp_bytes = n * (1 + 1 + 8 + 8 + 8 + 4);
+    w->temp_bytes = n * (1 + 1 + 8 + 8 + 8 + 8 + 4);
     u8 *at = mem_alloc(w->run->x->mem, w->temp_bytes);
     w->temp_memory = at;
     if (!at) {
@@ -118,9 +129,10 @@ static bool worker_temps(struct worker *w) {
     w->hash = (u64 *)(void *)at;
     w->keys = (i64 *)(void *)(at + 8 * n);
     w->rows = (i64 *)(void *)(at + 16 * n);
-    w->group = (u32 *)(void *)(at + 24 * n);
-    w->fault = at + 28 * n;
-    w->found = at + 29 * n;
+    w->passed = (i64 *)(void *)(at + 24 * n);
+    w->group = (u32 *)(void *)(at + 32 * n);
+    w->fault = at + 36 * n;
+    w->found = at + 37 * n;
     return true;
 }
 
@@ -158,6 +170,7 @@ static FALLIBLE worker_open(struct pipe_run *run, i32 number, struct worker **ou
     arena_init(&w->arena, run->x->mem);
     w->heap.mem = run->x->mem;
     w->sinks = NEW_ARRAY(&w->arena, void *, run->sink_count + 1);
+    w->marks = NEW_ARRAY(&w->arena, i64, run->pipe.pipe->mark_count + 1);
     w->frames = NEW_ARRAY(&w->arena, struct frame, run->pipe.level_count);
     if (!worker_temps(w) || !worker_consts(w)) {
         return memory_refused(run->x->mem, &w->err, w->temp_bytes + w->const_bytes);
@@ -297,8 +310,8 @@ static void note_output(struct pipe_run *run, const struct worker *w, i64 morsel
 static FALLIBLE run_morsel(struct worker *w, i64 morsel) {
     struct pipe_run *run = w->run;
     i64 part = part_of(run, morsel);
-    i64 first = (morsel - run->part_morsels[part]) * run->morsel_rows;
-    i64 rows = MIN_OF(run->morsel_rows, part_rows(run, part) - first);
+    i64 first = run->part_firsts[part] + (morsel - run->part_morsels[part]) * run->morsel_rows;
+    i64 rows = MIN_OF(run->morsel_rows, run->part_ends[part] - first);
     set_source(w, part, first);
     w->morsel = morsel;
     w->morsel_out = 0;
@@ -376,8 +389,8 @@ static FALLIBLE begin_sinks(struct pipe_run *run) {
                                                        [SINK_LUT] = &sink_lut,
                                                        [SINK_MARK] = &sink_mark};
     const struct pipeline *pipe = run->pipe.pipe;
-    run->sinks = NEW_ARRAY(run->x->arena, struct sink_run, pipe->sink_count + 1);
     for (u32 s = 0; s < pipe->sink_count; s++) {
+        run->sinks[s] = (struct sink_run){0};
         run->sinks[s].sink = &pipe->sinks[s];
         run->sinks[s].class = classes[pipe->sinks[s].kind];
         run->sink_count = s + 1;
@@ -396,22 +409,30 @@ static FALLIBLE flatten_inputs(struct exec *x, const struct pipeline *pipe) {
     return ERR_OK;
 }
 
+/* Hands the workers' counts over. */
 static void fill_metric(struct pipe_run *run, u32 step_no) {
     struct step_metric *metric = &run->x->metrics[step_no];
     for (i32 i = 0; i < run->worker_count; i++) {
-        const struct worker *w = run->workers[i];
+        struct worker *w = run->workers[i];
         if (w) {
             metric->bytes_read += w->bytes_read;
+            metric->bytes_written += w->bytes_written;
+            metric->probes += w->probes;
+            metric->op_cost += w->op_cost;
+            for (u32 m = 0; m < run->pipe.pipe->mark_count; m++) {
+                metric->marks[m] = MAX_OF(metric->marks[m], 0) + w->marks[m];
+                w->marks[m] = 0;
+            }
             metric->rows_in += w->rows_in;
             metric->rows_out += w->rows_out;
             metric->tablets_pruned_rows += w->rows_pruned;
+            w->bytes_read = w->bytes_written = w->probes = w->op_cost = 0;
+            w->rows_in = w->rows_out = w->rows_pruned = 0;
         }
     }
 }
 
 static FALLIBLE run_all(struct pipe_run *run) {
-    TRY(flatten_inputs(run->x, run->pipe.pipe));
-    TRY(open_series(run));
     TRY(cut_morsels(run));
     TRY(begin_sinks(run));
     tasks_run(run->x, run->morsel_count, morsel_task, run);
@@ -426,25 +447,63 @@ static FALLIBLE run_all(struct pipe_run *run) {
     return end_sinks(run);
 }
 
-wf_status pipeline_run(struct device *dev, struct exec *x, u32 step_no, const struct step *step) {
-    struct pipe_run run = {.x = x, .limit = -1};
-    run.vector_rows = MAX_OF(MIN_OF(x->settings->vector_rows, 4096), 1);
-    run.morsel_rows = MAX_OF(x->settings->morsel_rows, 1);
-    run.worker_count = x->pool ? pool_worker_count(x->pool) : 1;
-    run.workers = NEW_ARRAY(x->arena, struct worker *, run.worker_count);
-    atomic_init(&run.stop_from, I64_MAX);
-    atomic_init(&run.failed, 0);
-    TRY(pipe_prepare(x, step->pipeline, ((struct cpu_device *)dev->self)->vec, &run.pipe));
-    wf_status status = run_all(&run);
-    fill_metric(&run, step_no);
-    for (u32 s = 0; s < run.sink_count; s++) {
-        run.sinks[s].class->close(&run, s);
+wf_status pipe_open(struct device *dev, struct exec *x, const struct step *step,
+                    struct pipe_run *run) {
+    *run = (struct pipe_run){.x = x, .limit = -1};
+    run->vector_rows = MAX_OF(MIN_OF(x->settings->vector_rows, 4096), 1);
+    run->morsel_rows = MAX_OF(x->settings->morsel_rows, 1);
+    run->worker_count = x->pool ? pool_worker_count(x->pool) : 1;
+    run->workers = NEW_ARRAY(x->arena, struct worker *, run->worker_count);
+    run->sinks = NEW_ARRAY(x->arena, struct sink_run, step->pipeline->sink_count + 1);
+    atomic_init(&run->stop_from, I64_MAX);
+    atomic_init(&run->failed, 0);
+    TRY(pipe_prepare(x, step->pipeline, ((struct cpu_device *)dev->self)->vec, &run->pipe));
+    TRY(flatten_inputs(x, step->pipeline));
+    TRY(open_series(run));
+    find_parts(run);
+    return arena_check(x->arena, x->err);
+}
+
+static void close_sinks(struct pipe_run *run) {
+    for (u32 s = 0; s < run->sink_count; s++) {
+        run->sinks[s].class->close(run, s);
     }
-    for (i32 i = 0; i < run.worker_count; i++) {
-        if (run.workers[i]) {
-            worker_close(run.workers[i]);
+    run->sink_count = 0;
+    mem_free(run->x->mem, run->morsel_outs, run->morsel_outs_bytes);
+    run->morsel_outs = NULL;
+    run->morsel_outs_bytes = 0;
+}
+
+wf_status pipe_window(struct pipe_run *run, u32 step_no, i64 first, i64 end, i64 limit) {
+    run->window_first = first;
+    run->window_end = end;
+    run->limit = limit;
+    run->prefix = 0;
+    run->prefix_rows = 0;
+    run->made_bytes = 0;
+    atomic_store_explicit(&run->stop_from, I64_MAX, memory_order_relaxed);
+    wf_status status = run_all(run);
+    fill_metric(run, step_no);
+    close_sinks(run);
+    return status;
+}
+
+void pipe_close(struct pipe_run *run) {
+    close_sinks(run);
+    for (i32 i = 0; i < run->worker_count; i++) {
+        if (run->workers[i]) {
+            worker_close(run->workers[i]);
+            run->workers[i] = NULL;
         }
     }
-    mem_free(x->mem, run.morsel_outs, MAX_OF(run.morsel_count, 1) * (i64)sizeof(i64));
+}
+
+wf_status pipeline_run(struct device *dev, struct exec *x, u32 step_no, const struct step *step) {
+    struct pipe_run run;
+    TRY(pipe_open(dev, x, step, &run));
+    const struct pipeline *pipe = step->pipeline;
+    bool limited = pipe->sink_count == 1 && pipe->sinks[0].kind == SINK_ROWS;
+    wf_status status = pipe_window(&run, step_no, 0, I64_MAX, limited ? pipe->sinks[0].limit : -1);
+    pipe_close(&run);
     return status;
 }

@@ -272,6 +272,11 @@ static FALLIBLE prepare_ops(struct exec *x, struct cpu_pipe *out, const struct s
             to->blend = depth > 0 && spans[op->dst].defs > 1;
             mark_made(out, op);
         }
+        to->mark = pc ? out->ops[pc - 1].mark_end : 0;
+        to->mark_end = to->mark;
+        while (to->mark_end < pipe->mark_count && pipe->marks[to->mark_end].op <= pc) {
+            to->mark_end++;
+        }
         choose_loops(out, to);
         switch (op->code) {
         case OP_WHEN:

@@ -38,7 +38,29 @@ static inline const struct hash_slot *hash_find(const struct index *index, i64 k
     return at;
 }
 
+/* The keys that may be in the index, in w->passed, and the rows they belong to in w->group. */
+static i64 pass_filter(struct worker *w, const struct index *index, const i64 *key, i64 m) {
+    return w->run->pipe.vec->filter_keys(w->passed, w->group, key, index->filter_lo,
+                                         (u64)index->filter_bits, index->filter, m);
+}
+
+static void filtered_unique(struct worker *w, const struct index *index, const i64 *key, i64 m) {
+    i64 passed = pass_filter(w, index, key, m);
+    memset(w->found, 0, (size_t)m);
+    memset(w->rows, 0, (size_t)m * sizeof(i64));
+    hash_keys(w, index, w->passed, passed);
+    for (i64 k = 0; k < passed; k++) {
+        const struct hash_slot *at = hash_find(index, w->passed[k], w->hash[k]);
+        w->found[w->group[k]] = at->lo != at->hi;
+        w->rows[w->group[k]] = at->lo;
+    }
+}
+
 static void hash_unique(struct worker *w, const struct index *index, const i64 *key, i64 m) {
+    if (index->filter) {
+        filtered_unique(w, index, key, m);
+        return;
+    }
     hash_keys(w, index, key, m);
     for (i64 j = 0; j < m; j++) {
         const struct hash_slot *at = hash_find(index, key[j], w->hash[j]);
@@ -49,9 +71,18 @@ static void hash_unique(struct worker *w, const struct index *index, const i64 *
 
 static void hash_runs(struct worker *w, struct frame *fr, const struct index *index,
                       const i64 *key) {
-    hash_keys(w, index, key, fr->m);
-    for (i64 j = 0; j < fr->m; j++) {
-        const struct hash_slot *at = hash_find(index, key[j], w->hash[j]);
+    const i64 *wanted = key;
+    i64 count = fr->m;
+    if (index->filter) {
+        count = pass_filter(w, index, key, fr->m);
+        wanted = w->passed;
+        memset(fr->run_lo, 0, (size_t)fr->m * sizeof(u32));
+        memset(fr->run_hi, 0, (size_t)fr->m * sizeof(u32));
+    }
+    hash_keys(w, index, wanted, count);
+    for (i64 k = 0; k < count; k++) {
+        const struct hash_slot *at = hash_find(index, wanted[k], w->hash[k]);
+        i64 j = index->filter ? (i64)w->group[k] : k;
         fr->run_lo[j] = at->lo;
         fr->run_hi[j] = at->hi;
         __builtin_prefetch(&index->rows[at->lo]);
@@ -102,12 +133,12 @@ static void key_runs(struct worker *w, struct frame *fr, const struct index *ind
 }
 
 static void set_bits(struct worker *w, const struct index *index, const i64 *key, i64 m) {
-    for (i64 j = 0; j < m; j++) {
-        u64 slot = (u64)key[j] - (u64)index->key_lo;
-        bool inside = slot < (u64)index->slot_count;
-        slot = inside ? slot : 0;
-        w->found[j] = (b8)(inside & (index->heads[slot >> 5] >> (slot & 31)));
-        w->rows[j] = 0;
+    i64 passed = w->run->pipe.vec->filter_keys(w->passed, w->group, key, index->key_lo,
+                                               (u64)index->slot_count, index->heads, m);
+    memset(w->found, 0, (size_t)m);
+    memset(w->rows, 0, (size_t)m * sizeof(i64));
+    for (i64 k = 0; k < passed; k++) {
+        w->found[w->group[k]] = 1;
     }
 }
 
@@ -121,6 +152,7 @@ static const b8 *wanted(struct worker *w, struct frame *fr, const struct cpu_op 
 static void find_rows(struct worker *w, struct frame *fr, const struct index *index,
                       const struct cpu_op *op) {
     const i64 *key = active_keys(w, fr, op->a);
+    w->probes += fr->m;
     if (index->form == INDEX_BITS) {
         set_bits(w, index, key, fr->m);
     } else if (!index->unique) {
@@ -156,8 +188,8 @@ static void find_runs(struct worker *w, struct frame *fr, const struct index *in
         }
         return;
     }
-    const i64 *key = active_keys(w, fr, op->a);
-    key_runs(w, fr, index, key);
+    w->probes += fr->m;
+    key_runs(w, fr, index, active_keys(w, fr, op->a));
     const b8 *where = wanted(w, fr, op);
     for (i64 j = 0; where && j < fr->m; j++) {
         fr->run_hi[j] = where[ACTIVE(fr, j)] ? fr->run_hi[j] : fr->run_lo[j];

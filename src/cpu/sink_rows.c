@@ -33,6 +33,8 @@ struct rows_run {
 
 struct rows_worker {
     struct rows_block *block; /* current one first */
+    struct rows_block *spare; /* structs of earlier slices, without buffers */
+    i64 last_rows;            /* how many the slice before gave */
     VEC(struct rows_run) runs;
     VEC(struct buffer *) heaps;
     i64 heap_used; /* of the last heap */
@@ -57,10 +59,17 @@ static FALLIBLE rows_evict(struct worker *w, u32 sink_no, i64 partition, i64 byt
 
 static FALLIBLE add_block(struct worker *w, u32 sink_no, struct rows_worker *rows) {
     const struct sink *sink = w->run->sinks[sink_no].sink;
-    i64 cap = rows->block ? MIN_OF(rows->block->cap * 2, BLOCK_ROWS_MAX) : BLOCK_ROWS_MIN;
-    struct rows_block *block = NEW(&w->arena, struct rows_block);
+    i64 cap = MAX_OF(rows->block ? rows->block->cap * 2 : rows->last_rows, BLOCK_ROWS_MIN);
+    cap = MIN_OF(cap, BLOCK_ROWS_MAX);
+    struct rows_block *block = rows->spare;
+    if (block) {
+        rows->spare = block->next;
+    } else {
+        block = NEW(&w->arena, struct rows_block);
+        block->buffers = NEW_ARRAY(&w->arena, struct buffer *, 2 * sink->col_count + 1);
+    }
     block->cap = cap;
-    block->buffers = NEW_ARRAY(&w->arena, struct buffer *, 2 * sink->col_count + 1);
+    block->used = 0;
     block->next = rows->block;
     rows->block = block;
     for (u32 c = 0; c < sink->col_count; c++) {
@@ -141,6 +150,7 @@ static FALLIBLE copy_rows(struct worker *w, u32 sink_no, struct rows_worker *row
         u8 *dst = block->buffers[2 * c]->data + (block->used << w->run->pipe.width[col->reg]);
         b8 *nulls = NULL;
         copy_register(w, fr, col->reg, from, n, dst);
+        w->bytes_written += n << w->run->pipe.width[col->reg];
         if (col->null_reg != NO_REG) {
             nulls = block->buffers[2 * c + 1]->data + block->used;
             copy_register(w, fr, col->null_reg, from, n, nulls);
@@ -161,6 +171,9 @@ static FALLIBLE copy_rows(struct worker *w, u32 sink_no, struct rows_worker *row
 }
 
 static FALLIBLE rows_consume(struct worker *w, u32 sink_no, struct frame *fr) {
+    if (w->run->discard) {
+        return ERR_OK;
+    }
     if (!w->sinks[sink_no]) {
         w->sinks[sink_no] = NEW(&w->arena, struct rows_worker);
     }
@@ -225,7 +238,12 @@ static FALLIBLE add_joined(struct pipe_run *run, const struct sink *sink,
     struct rows_block block = {.cap = rows, .used = rows};
     struct rows_run joined = {.rows = rows, .block = &block};
     wf_status status = ERR_OK;
-    block.buffers = NEW_ARRAY(x->arena, struct buffer *, 2 * sink->col_count + 1);
+    i64 array_bytes = (i64)sizeof(struct buffer *) * (2 * sink->col_count + 1);
+    block.buffers = mem_alloc(x->mem, array_bytes);
+    if (!block.buffers) {
+        return memory_refused(x->mem, x->err, array_bytes);
+    }
+    memset(block.buffers, 0, (size_t)array_bytes);
     for (u32 b = 0; b < 2 * sink->col_count && !status; b++) {
         if (!from[0].block->buffers[b]) {
             continue;
@@ -247,6 +265,7 @@ static FALLIBLE add_joined(struct pipe_run *run, const struct sink *sink,
     for (u32 b = 0; b < 2 * sink->col_count; b++) {
         buffer_release(block.buffers[b]);
     }
+    mem_free(x->mem, block.buffers, array_bytes);
     return status;
 }
 
@@ -293,6 +312,7 @@ static void keep_heaps(struct pipe_run *run, u32 sink_no, const struct sink *sin
     for (i32 i = 0; i < run->worker_count; i++) {
         struct rows_worker *rows = run->workers[i] ? run->workers[i]->sinks[sink_no] : NULL;
         for (i64 h = 0; rows && h < rows->heaps.count; h++) {
+            run->made_bytes += rows->heaps.items[h]->bytes;
             variable_keep_heap(run->x, sink->var, buffer_retain(rows->heaps.items[h]));
         }
     }
@@ -317,8 +337,8 @@ static FALLIBLE rows_combine(struct pipe_run *run, u32 sink_no) {
     }
     collect_runs(run, sink_no, runs);
     qsort(runs, (size_t)count, sizeof *runs, by_morsel);
-    if (sink->limit >= 0) {
-        i64 left = sink->limit;
+    if (run->limit >= 0) {
+        i64 left = run->limit;
         for (i64 i = 0; i < count; i++) {
             runs[i].rows = MIN_OF(runs[i].rows, left);
             left -= runs[i].rows;
@@ -340,17 +360,31 @@ static FALLIBLE rows_finish(struct worker *w, u32 sink_no, i64 partition) {
     return ERR_OK;
 }
 
-static void rows_close(struct pipe_run *run, u32 sink_no) {
-    u32 col_count = run->sinks[sink_no].sink->col_count;
-    for (i32 i = 0; i < run->worker_count; i++) {
-        struct rows_worker *rows = run->workers[i] ? run->workers[i]->sinks[sink_no] : NULL;
-        for (struct rows_block *block = rows ? rows->block : NULL; block; block = block->next) {
-            for (u32 b = 0; b < 2 * col_count; b++) {
-                buffer_release(block->buffers[b]);
-            }
+/* Keeps the structs, so that a pipeline of many slices needs no more memory than one. */
+static void close_worker(struct rows_worker *rows, u32 col_count) {
+    rows->last_rows = 0;
+    while (rows->block) {
+        struct rows_block *block = rows->block;
+        rows->block = block->next;
+        rows->last_rows += block->used;
+        for (u32 b = 0; b < 2 * col_count; b++) {
+            buffer_release(block->buffers[b]);
+            block->buffers[b] = NULL;
         }
-        for (i64 h = 0; rows && h < rows->heaps.count; h++) {
-            buffer_release(rows->heaps.items[h]);
+        block->next = rows->spare;
+        rows->spare = block;
+    }
+    for (i64 h = 0; h < rows->heaps.count; h++) {
+        buffer_release(rows->heaps.items[h]);
+    }
+    rows->heaps.count = 0;
+    rows->runs.count = 0;
+}
+
+static void rows_close(struct pipe_run *run, u32 sink_no) {
+    for (i32 i = 0; i < run->worker_count; i++) {
+        if (run->workers[i] && run->workers[i]->sinks[sink_no]) {
+            close_worker(run->workers[i]->sinks[sink_no], run->sinks[sink_no].sink->col_count);
         }
     }
 }

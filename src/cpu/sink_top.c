@@ -82,6 +82,11 @@ const struct pipeline *top_reorder(struct exec *x, const struct pipeline *pipe, 
     struct pipeline *out = NEW(x->arena, struct pipeline);
     *out = *pipe;
     out->ops = NEW_ARRAY(x->arena, struct op, pipe->op_count);
+    out->marks = NEW_ARRAY(x->arena, struct row_mark, pipe->mark_count + 1);
+    for (u32 m = 0; m < pipe->mark_count; m++) { /* what is moved drops no rows */
+        out->marks[m] = pipe->marks[m];
+        out->marks[m].op = MIN_OF(out->marks[m].op, start);
+    }
     memcpy(out->ops, pipe->ops, sizeof(struct op) * start);
     u32 at = start;
     for (i32 pass = 1; pass >= 0; pass--) {

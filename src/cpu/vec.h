@@ -60,6 +60,10 @@ struct vec_table {
     void (*strings_at)(str *restrict dst, const u32 *restrict end, const u8 *restrict bytes,
                        i64 first, const u32 *restrict pos, i64 n);
     void (*hash)(u64 *restrict out, const i64 *restrict key, i64 n);
+    /* The keys whose bit key - lo, below span, is set, and which ones they are; returns how many.
+     * The arrays have room for a vector more than n. */
+    i64 (*filter_keys)(i64 *restrict out, u32 *restrict at, const i64 *restrict key, i64 lo,
+                       u64 span, const u32 *restrict bits, i64 n);
     /* RANK index: dst = the key's number among the keys there, or 0 with found 0. */
     void (*probe_rank)(i64 *restrict dst, b8 *restrict found, const i64 *restrict key, i64 key_lo,
                        i64 slot_count, const struct rank_block *restrict blocks, i64 n);

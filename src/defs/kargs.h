@@ -24,7 +24,10 @@ enum seg_form {
     SEG_I32,
     SEG_I64,
     SEG_F32,
-    SEG_F64
+    SEG_F64,
+    SEG_STR,   /* u32 end offsets; `bytes` are the bytes */
+    SEG_VIEW,  /* views whose addresses are the host's */
+    SEG_SERIES /* base + base_high * row; no data */
 };
 enum null_form { NULLS_NONE, NULLS_BITS, NULLS_BYTES }; /* bit 1 = valid; byte 1 = NULL */
 
@@ -35,6 +38,21 @@ struct kseg {
     u64 base_high;
     u32 form;      /* enum seg_form */
     u32 null_form; /* enum null_form */
+    /* Text. SEG_STR: the bytes, and in `base` their address on the host. Codes that are loaded as
+     * text: the dictionary's views, base_high of them. */
+    const u8 *bytes;
+};
+
+/* Bytes of strings that lie in both memories. Views in registers hold addresses of the device that
+ * executes; those in variables the host's, so that rows can be fetched as they are and what the
+ * card holds may come and go between two steps. Kernels translate by tables ordered by `from`. */
+struct ktext {
+    u64 from, to, bytes;
+};
+struct ktexts {
+    const struct ktext *items;
+    u32 count;
+    u32 pad;
 };
 
 /* One opcode of the virtual machine. Registers are places in shared memory, in units of 16 bytes;
@@ -43,7 +61,7 @@ struct kseg {
  * read when its rows are written. */
 #define KOP_CONST 0x8000u
 #define KOP_ASIDE 0x4000u
-#define KOP_ASIDE_FLAGS 4u /* booleans of eight rows in 32 bits */
+#define KOP_ASIDE_FLAGS 4u /* booleans of sixteen rows in 64 bits */
 struct kop {
     u16 code; /* enum op_code, KOP_LOAD or KOP_NEXT; with KOP_HOT enum khot */
     u16 rank; /* of faults; hot: where the boolean goes */
@@ -59,6 +77,9 @@ struct kop {
 #define KOP_MOVES 16u  /* may change which rows are active */
 #define KOP_WIDE_A 32u /* hot: operand a is the four-byte value of an eight-byte operation */
 #define KOP_WIDE_B 64u
+/* c of a LOAD or LOADV of text: nothing but the output uses it, the view keeps the host's address.
+ */
+#define KOP_HOST_TEXT 1u
 /* LOAD whose form is known: into a register of 4 (class 1) or 8 bytes (class 2). Signed and
  * floating forms of the register's own width are the unsigned one; others stay OP_LOAD. */
 #define KOP_LOAD(class_no, form) (0x4000u + (class_no)*16u + (form))
@@ -67,6 +88,15 @@ struct kop {
 /* Fills a constant with the bounds that comparisons with literals amount to: comparison rank with
  * literal imm, and, unless c is 0xffff, comparison c with literal b. */
 #define KOP_RANGE 0xfffeu
+/* EMIT to a mark sink: row a of output out_count + imm. */
+#define KOP_MARK 0xfffdu
+/* kind of PROBE, MATCH, EACH and ANY: PROBE_OUTER and PROBE_SINGLE of program.h, and whether only
+ * some rows look anything up: those at b (PROBE), at rank (MATCH, EACH). */
+#define KPROBE_OUTER 1u
+#define KPROBE_SINGLE 2u
+#define KPROBE_WHERE 4u
+/* c of LOADV and LOADVN: row -1 may occur. */
+#define KOP_OUTER_ROW 2u
 
 /* Hot opcodes, outside WHEN only; none can fail. Those that make a four-byte value may test it at
  * once for bounds; those that make a boolean, by themselves or by such a test, may combine it with
@@ -128,11 +158,27 @@ struct kcol { /* a column of a relation variable or a lookup table */
 struct kindex {
     u32 hashed;
     u32 unique;
+    u32 bits; /* a set: bit `slot` of heads; its members are row 0 */
+    u32 pad;
     i64 key_lo;
     u64 slot_count;
     const i64 *keys;
     const u32 *heads;
     const u32 *rows;
+};
+
+/* Strings or pairs to dense numbers. An entry is its hash and the pair, or the length of the string
+ * and where in the heap it is: eight bytes to a word, the first one highest. */
+#define INTERN_WORDS 3u
+enum { INTERN_ENTRIES, INTERN_BYTES, INTERN_COUNTS };
+struct kintern {
+    u32 *slots; /* number + 1; 0 = free */
+    u64 *entries;
+    u8 *heap;
+    u64 *counts;     /* entries and bytes in use; both may run past their limits */
+    u64 slot_count;  /* a power of two */
+    u64 entry_limit; /* half of it */
+    u64 heap_bytes;
 };
 
 struct kout {
@@ -141,6 +187,7 @@ struct kout {
     u16 reg;   /* virtual machine: where the value and the flag are */
     u16 null_reg;
     u32 bytes;
+    u32 is_text; /* views of this device, to be translated */
 };
 
 enum agg_form { AGG_DENSE, AGG_HASH };
@@ -149,7 +196,17 @@ enum agg_form { AGG_DENSE, AGG_HASH };
  * is in use. */
 #define AGG_EMPTY 0xa5a5a5a5a5a5a5a5ULL
 #define AGG_TRIES 512u
-#define AGG_MAX_WORDS 64
+#define AGG_MAX_WORDS 1024
+
+/* Words `word` to word + count - 1 are limbs `first` and on of an exact sum of the double at `reg`,
+ * whose limb 0 starts at bit 2^(the constant at lsb). A value touches few of them, so that they
+ * have no registers: their word_regs are AGG_NO_REG. */
+#define AGG_NO_REG 0xffffu
+struct klimbs {
+    u16 reg, lsb;
+    u16 word, count;
+    i32 first;
+};
 
 struct kagg {
     u64 *state;
@@ -162,11 +219,14 @@ struct kagg {
     u16 has_key;
     const u8 *word_ops;   /* enum word_op */
     const u16 *word_regs; /* virtual machine: places */
+    const struct klimbs *limbs;
+    u32 limb_count;
+    u32 pad;
 };
 
 /* One report per launch or per step, in device memory. */
 enum { REPORT_FAULT, REPORT_RETRY, REPORT_ROWS, REPORT_SPARE, REPORT_WORDS };
-enum { RETRY_OUTPUT = 1, RETRY_TABLE = 2, RETRY_DUPLICATE = 4 }; /* bits */
+enum { RETRY_OUTPUT = 1, RETRY_TABLE = 2, RETRY_DUPLICATE = 4, RETRY_INTERN = 8 }; /* bits */
 
 struct kargs {
     const struct kseg *segs; /* [column * tablet_count + tablet] */
@@ -185,6 +245,7 @@ struct kargs {
     const struct kcol *luts;
     const struct kcol *cols;
     const struct kindex *indexes;
+    const struct kintern *interns;
     const struct kout *outs;
     u32 out_count;
     u32 pad;
@@ -192,10 +253,14 @@ struct kargs {
     i64 limit;    /* stop after that many; -1 = never */
     struct kagg agg;
     u64 *report;
+    struct ktexts texts_in;  /* host to device: text read from variables */
+    struct ktexts texts_out; /* device to host: text written to variables */
 };
 
 /* Fixed kernels that are not pipelines. */
 struct kbuild {
+    u32 bits;        /* a set as a bitmap */
+    u32 set;         /* duplicates do not matter */
     const i64 *key;  /* of the rows to index */
     const b8 *nulls; /* or 0; rows with a NULL key are left out */
     i64 row_count;
@@ -212,6 +277,13 @@ struct kbuild {
     u64 *report;
 };
 
+struct kintern_fill { /* puts entries that are there already into empty slots */
+    struct kintern intern;
+    i64 count;
+    u32 is_text;
+    u32 pad;
+};
+
 struct kscan { /* exclusive sums of u32 in place, in three launches */
     u32 *data;
     i64 count;
@@ -224,6 +296,10 @@ struct kprobe { /* reads `count` 16-byte words */
     u32 *out;
 };
 
+/* Tiles of the virtual machine, of 128 threads: sixteen rows each, or eight where registers would
+ * take more shared memory than leaves room for enough blocks. */
+#define VM_TILE_LARGE 2048
+#define VM_TILE_SMALL 1024
 #define SCAN_TILE 2048
 #define BLOCK_THREADS 256
 

@@ -104,6 +104,12 @@ struct sink {
     u32 fault_var;    /* LUT: b8 table of fault numbers (faults are kept, not raised), or NO_VAR */
 };
 
+/* EXPLAIN ANALYZE: the rows that reach opcode `op` are what the plan's operator `rel` gave. */
+struct row_mark {
+    u32 op;
+    u32 rel;
+};
+
 struct pipeline {
     struct source source;
     u32 op_count;
@@ -114,6 +120,8 @@ struct pipeline {
     struct sink *sinks;
     u32 prune_count;
     struct prune *prunes;
+    u32 mark_count;
+    struct row_mark *marks; /* in the order of their opcodes */
 };
 
 enum var_kind { VAR_ROWS, VAR_AGG, VAR_INDEX, VAR_LUT, VAR_INTERN };
@@ -236,6 +244,7 @@ struct program {
     struct block *blocks;
     u32 guard_count;
     struct guard *guards;
+    u32 rel_count; /* operators of the plan, which marks number */
     u32 col_count; /* of the result */
     struct program_col *cols;
 };

@@ -14,8 +14,11 @@ set(WF_EMBEDDED
   defs/fn_like.h=defs/fn_like.h
   prelude.h=gpu/kernels/prelude.h
   block.h=gpu/kernels/block.h
+  text.h=gpu/kernels/text.h
+  intern.h=gpu/kernels/intern.h
   vm.h=gpu/kernels/vm.h
   vm_rows.h=gpu/kernels/vm_rows.h
+  vm_rows_small.h=gpu/kernels/vm_rows_small.h
   vm_agg.h=gpu/kernels/vm_agg.h
   build.h=gpu/kernels/build.h
   probe.h=gpu/kernels/probe.h)

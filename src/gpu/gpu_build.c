@@ -7,6 +7,8 @@
 #include "gpu/gpu_int.h"
 
 #define DIRECT_LEAST_SLOTS (1LL << 16)
+#define BITS_LEAST_SLOTS (1LL << 20)
+#define BITS_PER_ROW 256
 
 struct build {
     struct gpu *g;
@@ -38,9 +40,16 @@ static FALLIBLE start(struct build *b, enum kernel_no kernel, i64 blocks, const 
 static void choose_form(struct build *b, const struct step *step) {
     i128 span = step->key_range.hi - step->key_range.lo + 1;
     i64 most = MAX_OF(4 * b->rows, DIRECT_LEAST_SLOTS);
-    if (span > 0 && span <= most && step->key_range.lo >= I64_MIN) {
+    if (!b->args.set && span > 0 && span <= most && step->key_range.lo >= I64_MIN) {
         b->args.key_lo = (i64)step->key_range.lo;
         b->args.slot_count = (u64)span;
+        return;
+    }
+    if (b->args.set && span > 0 && span <= MAX_OF(BITS_PER_ROW * b->rows, BITS_LEAST_SLOTS) &&
+        step->key_range.lo >= I64_MIN) {
+        b->args.key_lo = (i64)step->key_range.lo;
+        b->args.slot_count = (u64)span;
+        b->args.bits = 1;
         return;
     }
     b->args.hashed = 1;
@@ -55,7 +64,7 @@ static FALLIBLE build_unique(struct build *b, bool *out_duplicate) {
     struct error *err = b->x->err;
     i64 slots = (i64)b->args.slot_count;
     TRY(zeroed(b, REPORT_WORDS * 8, &b->temps[0]));
-    TRY(zeroed(b, slots * 4, &b->gv->heads));
+    TRY(zeroed(b, (b->args.bits ? slots / 32 + 1 : slots) * 4, &b->gv->heads));
     if (b->args.hashed) {
         TRY(gpu_alloc(g, slots * 8, &b->gv->keys, err));
         b->args.keys = DEV(i64 *, b->gv->keys->addr);
@@ -118,6 +127,7 @@ static FALLIBLE build_all(struct build *b, const struct step *step, struct step_
     b->args.key = (const i64 *)(const void *)key.data;
     b->args.nulls = key.nulls;
     b->args.row_count = b->rows;
+    b->args.set = b->x->program->vars[step->dst].set;
     b->blocks = MAX_OF(MIN_OF((b->rows + BLOCK_THREADS - 1) / BLOCK_THREADS, g->sm_count * 8LL), 1);
     choose_form(b, step);
     void *first = NULL;
@@ -138,6 +148,7 @@ static FALLIBLE build_all(struct build *b, const struct step *step, struct step_
     b->gv->rows = b->rows;
     b->gv->index = (struct kindex){.hashed = b->args.hashed,
                                    .unique = !duplicate,
+                                   .bits = b->args.bits,
                                    .key_lo = b->args.key_lo,
                                    .slot_count = b->args.slot_count,
                                    .keys = b->args.keys,

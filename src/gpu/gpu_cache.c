@@ -128,16 +128,22 @@ wf_status gpu_upload(struct gpu *g, u64 dst, const void *src, i64 bytes, struct 
 struct seg_bytes gpu_segment_bytes(const struct tablet *tablet, u32 col, i64 rows) {
     const struct segment *seg = &tablet->cols[col];
     struct seg_bytes out = {0};
-    if (seg->encoding != ENC_CONST && seg->encoding != ENC_STR) {
+    if (seg->encoding != ENC_CONST) {
         out.data = seg->data;
-        out.data_bytes = rows * seg->width;
+        out.data_bytes = rows * (seg->encoding == ENC_STR ? 4 : seg->width);
         out.data_buffer = tablet->buffers[col];
+    }
+    if (seg->encoding == ENC_STR && rows > 0) {
+        out.text = seg->bytes;
+        out.text_bytes = ((const u32 *)seg->data)[rows - 1];
+        out.text_buffer = tablet->buffers[tablet->tail ? 2 * tablet->col_count + col : col];
     }
     if (seg->valid) {
         out.valid = seg->valid;
         out.valid_bytes = (rows + 63) / 64 * 8;
         out.valid_buffer = tablet->buffers[tablet->tail ? tablet->col_count + col : col];
     }
+    out.total_bytes = out.data_bytes + out.valid_bytes + out.text_bytes;
     return out;
 }
 
@@ -220,9 +226,10 @@ wf_status gpu_cache_load(struct gpu *g, const struct tablet *tablet, u32 col, i6
     }
     struct seg_bytes seg = gpu_segment_bytes(tablet, col, rows);
     i64 data_room = ALIGN_UP(seg.data_bytes + 64, 64);
+    i64 valid_room = ALIGN_UP(seg.valid_bytes, 64);
     struct gpu_block *block = NULL;
-    if (seg.data_bytes + seg.valid_bytes > 0) {
-        TRY(gpu_alloc(g, data_room + seg.valid_bytes, &block, err));
+    if (seg.total_bytes > 0) {
+        TRY(gpu_alloc(g, data_room + valid_room + seg.text_bytes, &block, err));
     }
     c = cache_grow(g) ? mem_alloc(g->mem, (i64)sizeof *c) : NULL;
     if (!c) {
@@ -232,6 +239,7 @@ wf_status gpu_cache_load(struct gpu *g, const struct tablet *tablet, u32 col, i6
     *c = (struct cached){.tablet_id = tablet->id, .col = col, .block = block, .run_no = g->run_no};
     c->data = block && seg.data_bytes ? block->addr : 0;
     c->nulls = block && seg.valid_bytes ? block->addr + (u64)data_room : 0;
+    c->text = block && seg.text_bytes ? block->addr + (u64)(data_room + valid_room) : 0;
     struct cached **slot =
         &cache->slots[cache_hash(tablet->id, col) & (u64)(cache->slot_count - 1)];
     c->chain = *slot;
@@ -244,11 +252,14 @@ wf_status gpu_cache_load(struct gpu *g, const struct tablet *tablet, u32 col, i6
     if (!status) {
         status = gpu_upload(g, c->nulls, seg.valid, seg.valid_bytes, seg.valid_buffer, stream, err);
     }
+    if (!status) {
+        status = gpu_upload(g, c->text, seg.text, seg.text_bytes, seg.text_buffer, stream, err);
+    }
     if (status) {
         cache_drop(g, c);
         return status;
     }
-    *moved += seg.data_bytes + seg.valid_bytes;
+    *moved += seg.total_bytes;
     *out = c;
     return ERR_OK;
 }

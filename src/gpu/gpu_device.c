@@ -161,9 +161,6 @@ static const char *gpu_refuses(struct device *dev, struct exec *x, const struct 
     struct gpu *g = dev->self;
     if (step->kind == STEP_BUILD) {
         const struct var *rows = &x->program->vars[step->src];
-        if (x->program->vars[step->dst].set) {
-            return "sets of keys are built on the host";
-        }
         return rows->kinds[step->col] == KIND_I64 ? NULL : "the key of the index is not 64-bit";
     }
     if (step->kind != STEP_PIPELINE) {
@@ -197,7 +194,7 @@ static f64 source_ns(struct gpu *g, struct exec *x, const struct pipeline *pipe,
             for (u32 c = 0; c < source->col_count; c++) {
                 struct seg_bytes seg = gpu_segment_bytes(version->tablets[t], source->cols[c],
                                                          version->tablet_rows[t]);
-                f64 bytes = plan->col_used[c] ? (f64)(seg.data_bytes + seg.valid_bytes) : 0;
+                f64 bytes = plan->col_used[c] ? (f64)seg.total_bytes : 0;
                 bool here = gpu_cache_find(g, version->tablets[t]->id, source->cols[c]) != NULL;
                 read += bytes;
                 moved += here ? 0 : bytes;
@@ -352,10 +349,8 @@ wf_status gpu_cache_table(struct device *dev, struct table *table, struct table_
     for (i64 t = 0; !status && t < version->tablet_count; t++) {
         for (u32 c = 0; !status && c < table->col_count; c++) {
             struct cached *cached = NULL;
-            if (version->tablets[t]->cols[c].encoding != ENC_STR) {
-                status = gpu_cache_load(g, version->tablets[t], c, version->tablet_rows[t],
-                                        g->streams[0], &cached, &moved, err);
-            }
+            status = gpu_cache_load(g, version->tablets[t], c, version->tablet_rows[t],
+                                    g->streams[0], &cached, &moved, err);
         }
     }
     int code = g->api->stream_synchronize(g->streams[0]);
@@ -373,6 +368,8 @@ static void explain_cols(const struct exec *x, const struct gpu_plan *plan,
         if (source->kind == SOURCE_TABLE && x->versions[source->ref]->tablet_count > 0) {
             const struct tablet *tablet = x->versions[source->ref]->tablets[0];
             cols[c] = gpu_segment_form(&tablet->cols[source->cols[c]], 1);
+        } else if (source->kind == SOURCE_SERIES) {
+            cols[c].form = SEG_SERIES;
         } else if (source->kind == SOURCE_VAR) {
             cols[c] = gpu_kind_form(x->program->vars[source->ref].kinds[source->cols[c]], false);
         }
@@ -392,8 +389,8 @@ static void explain_step(struct exec *x, const struct step *step, struct text *o
     explain_cols(x, &plan, cols);
     for (u32 i = 0; i < step->pipeline->op_count; i++) {
         const struct op *op = &step->pipeline->ops[i];
-        if (op->code == OP_PROBE || op->code == OP_MATCH) {
-            indexes[plan.op_imm[i]] = (struct weave_index){1, op->code == OP_PROBE};
+        if (op->code == OP_PROBE || op->code == OP_MATCH || op->code == OP_EACH) {
+            indexes[plan.op_imm[i]] = (struct weave_index){1, op->code == OP_PROBE, 0};
         }
     }
     struct weave weave = {.plan = &plan, .cols = cols, .indexes = indexes};

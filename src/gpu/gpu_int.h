@@ -22,7 +22,7 @@ enum module_no { WF_KERNEL_MODULES(X, ) MODULE_COUNT };
 enum kernel_no { WF_KERNELS(X, ) KERNEL_COUNT };
 #undef X
 
-enum { GPU_STREAMS = 4, GPU_ALIGN = 256, VM_TILE_ROWS = 1024, VM_BLOCK = 128, WOVEN_BLOCK = 256 };
+enum { GPU_STREAMS = 4, GPU_ALIGN = 256, VM_BLOCK = 128, WOVEN_BLOCK = 256 };
 
 /* --- device memory (gpu_memory.c) --- */
 
@@ -86,8 +86,8 @@ struct cached {
     u64 tablet_id;
     u32 col;
     struct gpu_block *block;
-    u64 data, nulls; /* addresses; 0 = none */
-    u64 run_no;      /* last step that used it */
+    u64 data, nulls, text; /* addresses; 0 = none */
+    u64 run_no;            /* last step that used it */
     struct cached *chain;
     struct cached *newer, *older;
 };
@@ -102,7 +102,10 @@ struct seg_bytes {
     i64 data_bytes;
     const void *valid;
     i64 valid_bytes;
-    struct buffer *data_buffer, *valid_buffer; /* what they lie in; NULL when unknown */
+    const void *text; /* of ENC_STR */
+    i64 text_bytes;
+    i64 total_bytes;
+    struct buffer *data_buffer, *valid_buffer, *text_buffer; /* what they lie in; NULL: unknown */
 };
 struct seg_bytes gpu_segment_bytes(const struct tablet *tablet, u32 col, i64 rows);
 struct cached *gpu_cache_find(struct gpu *g, u64 tablet_id, u32 col);
@@ -227,6 +230,11 @@ struct u32_list {
 struct plan_col {
     u32 var, col;
 };
+struct plan_limbs { /* words that are limbs of one exact sum: see struct klimbs */
+    u16 reg, lsb;   /* registers */
+    u32 word, count;
+    i32 first;
+};
 struct gpu_plan {
     const struct program *program;
     const struct pipeline *pipe;
@@ -235,19 +243,28 @@ struct gpu_plan {
     struct u32_list luts; /* variables */
     VEC(struct plan_col) cols;
     struct u32_list indexes; /* variables */
+    struct u32_list interns; /* variables */
+    b8 adds_interns;         /* not only finds */
     u16 *op_imm;             /* kernel number of every opcode's literal, table, column or index */
     VEC(struct kop) ops;
     u32 hoist_count;
     u16 *places;       /* of registers */
     u32 *first, *last; /* opcode that defines a register first, and the last that needs it */
     i64 slot_bytes;
+    u32 tile_rows; /* VM_TILE_… */
     i32 max_live;
-    b8 has_match;
+    b8 has_match, has_each;
     b8 *col_used; /* source columns that are loaded */
+    b8 has_text;  /* some register holds text */
+    VEC(struct plan_limbs) limbs;
+    b8 *is_limb;   /* registers that are only part of those */
+    b8 *host_text; /* registers of text that keep the host's address: only rows take them */
 };
 /* NULL, or why the GPU cannot run it; texts live in `arena`. */
 const char *gpu_plan_make(struct arena *arena, const struct program *program,
                           const struct pipeline *pipe, struct gpu_plan *out);
+
+bool gpu_op_adds(const struct op *op); /* INTERN or INTERN2 that may add */
 
 struct weave_col {      /* the layout of a source column */
     u8 form, null_form; /* enum seg_form, null_form */
@@ -258,7 +275,7 @@ void gpu_plan_forms(const struct gpu_plan *plan, const struct weave_col *cols, s
 /* --- the weaver (weave_text.c) --- */
 
 struct weave_index {
-    b8 hashed, unique;
+    b8 hashed, unique, bits;
 };
 struct weave { /* what the text depends on besides the opcodes */
     const struct gpu_plan *plan;
@@ -277,6 +294,22 @@ struct gpu_col {
     struct gpu_block *data, *nulls;
     u64 addr, nulls_addr;
 };
+/* Bytes that views in a variable point to: a tablet's, or others that stay where they are on the
+ * host as long as the statement, or as long as `heap`. */
+struct gpu_str {
+    const struct tablet *tablet; /* or NULL */
+    u32 col;
+    i64 rows;
+    const u8 *host;
+    i64 bytes;
+    struct buffer *heap;     /* or NULL; counted */
+    struct gpu_block *block; /* no tablet: the copy on the card, made when it is needed */
+};
+struct gpu_str_list {
+    struct gpu_str *items;
+    i64 count, cap;
+};
+
 struct gpu_var {
     struct gpu *g;
     u64 epoch;
@@ -288,7 +321,13 @@ struct gpu_var {
     struct gpu_block *keys, *heads, *index_rows;
     struct gpu_block *lut;
     i64 lut_len;
+    struct gpu_str_list texts; /* in the execution's arena */
+    struct kintern intern;     /* INTERN */
+    struct gpu_block *intern_blocks[4];
+    i64 intern_count, intern_bytes; /* in use */
 };
+/* The variable's record on the card, made when missing. */
+FALLIBLE gpu_var_get(struct gpu *g, struct exec *x, u32 var, struct gpu_var **out);
 FALLIBLE gpu_var_new(struct gpu *g, struct exec *x, u32 var, u32 col_count, struct gpu_var **out);
 void gpu_var_release(void *var);
 /* Column `col` of a variable on the card, uploaded from its chunks when it is not there yet. */
@@ -303,6 +342,26 @@ struct fetch_col {
 };
 FALLIBLE gpu_rows_to_chunk(struct gpu *g, struct exec *x, u32 var, i64 rows, i64 order,
                            const struct fetch_col *cols, void *stream, i64 *moved);
+
+/* --- text (gpu_str.c) --- */
+
+/* Copies the bytes of n views into one buffer and lets the views point there. */
+FALLIBLE gpu_str_gather(struct exec *x, str *views, i64 n, struct buffer **out);
+/* Takes the reference to the heap. */
+void gpu_str_add(struct exec *x, struct gpu_str_list *list, struct gpu_str text);
+void gpu_str_drop(struct gpu *g, struct gpu_str_list *list);
+/* The text's address on the card, copied there when missing. */
+FALLIBLE gpu_str_addr(struct gpu *g, struct exec *x, struct gpu_str *text, u64 *out, i64 *moved);
+
+/* --- interners (gpu_intern.c) --- */
+
+/* The table on the card, with everything the host's holds; grow: at least twice as large as it was.
+ */
+FALLIBLE gpu_intern_open(struct gpu *g, struct exec *x, u32 var, bool is_text, bool grow,
+                         struct kintern *out, i64 *moved);
+/* After a step that adds: what it added; brought to the host where results need it. */
+FALLIBLE gpu_intern_close(struct gpu *g, struct exec *x, u32 var, i64 *moved);
+FALLIBLE gpu_intern_fetch(struct gpu *g, struct exec *x, u32 var, i64 *moved);
 
 /* --- steps (gpu_run.c, gpu_build.c) --- */
 

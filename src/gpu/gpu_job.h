@@ -22,6 +22,8 @@ struct batch {
     i64 rows, max_rows;
     u32 sig;
     i64 segs_at, rows_at, starts_at, zones_at; /* in the argument block; zones -1 = none */
+    i64 texts_at;                              /* device to host */
+    u32 text_count;
     u32 zone_count;
 };
 
@@ -31,6 +33,16 @@ struct sig {
     struct weave weave;
     void *function; /* NULL until compiled */
     i64 ops_at;     /* for the virtual machine, in the argument block */
+};
+
+struct job_text { /* a text that the step's views may point to */
+    struct gpu_str text;
+    u64 addr; /* on the card; 0: no opcode looks at its bytes */
+};
+
+struct dict_views { /* of a source column whose codes are loaded as text */
+    struct gpu_block *block;
+    i64 len;
 };
 
 struct job {
@@ -53,6 +65,7 @@ struct job {
     i32 slot_count;        /* batches in flight */
     i64 slot_bytes;        /* device memory per slot */
     struct kcol *var_cols; /* SOURCE_VAR: its columns on the card */
+    i64 series_start, series_step;
     struct kindex *indexes;
     /* sink */
     b8 to_host; /* rows of every batch go to a chunk of their own */
@@ -67,6 +80,22 @@ struct job {
     u8 *blob;
     i64 blob_bytes;
     i64 lits_at, luts_at, cols_at, indexes_at, outs_at, words_at, word_regs_at, reports_at;
+    i64 limbs_at;
+    i64 interns_at;
+    struct kintern *interns;
+    b8 interns_full; /* run again with larger ones */
+    i64 texts_in_at;
+    u32 text_in_count;
+    /* text */
+    VEC(struct job_text) texts;    /* of variables, dictionaries and literals */
+    struct gpu_str_list own_texts; /* those that only this step holds */
+    str *lit_views;                /* per plan literal */
+    struct dict_views *dict_views; /* per source column */
+    b8 *text_cols;                 /* source columns loaded as text; NULL = none */
+    u32 mark_count;
+    struct gpu_var **marks; /* of mark sinks, in their order */
+    struct gpu_var *old;    /* append: what the variable held */
+    i64 old_rows;
     i64 event_count;
     b8 used_vm, used_woven;
 };
@@ -82,11 +111,23 @@ FALLIBLE gpu_job_stream(struct job *j, const struct batch *b,
 /* Makes one block per slot, of `bytes` at least; fewer slots where memory is short, but one. */
 FALLIBLE gpu_job_slots(struct job *j, struct gpu_block **slots, i64 bytes);
 
+/* gpu_str.c */
+FALLIBLE gpu_job_texts(struct job *j); /* finds and uploads what the step's text points to */
+void gpu_job_texts_drop(struct job *j);
+i64 gpu_job_text_room(const struct job *j, const struct batch *b); /* bytes of a table */
+u32 gpu_job_texts_in(const struct job *j, struct ktext *out);
+u32 gpu_job_texts_out(const struct job *j, const struct batch *b, const struct kseg *segs,
+                      struct ktext *out);
+/* The variable's views may point to any of the step's texts. out: its record on the card, or NULL.
+ */
+void gpu_job_texts_pass_on(struct job *j, u32 var, struct gpu_var *out);
+
 /* gpu_sink.c */
 FALLIBLE gpu_job_sink_begin(struct job *j);
 void gpu_job_sink_outs(struct job *j, i32 slot, struct kout *outs);
 /* Waits until a batch is computed; to_host: sends its rows on their way into a chunk. */
 FALLIBLE gpu_job_harvest(struct job *j, i64 batch);
+i64 gpu_job_out_count(const struct job *j); /* columns of rows */
 i64 gpu_job_row_bytes(const struct job *j); /* of an output row */
 /* Looks at the report of the whole run. *out_again: run it once more, with more room. */
 FALLIBLE gpu_job_sink_end(struct job *j, bool *out_again);

@@ -16,6 +16,7 @@
 #include "gpu/gpu_int.h"
 
 enum { MAX_LIVE = 32, MAX_MATCHES = 4, PLACE_UNIT = 16 };
+#define LARGE_TILE_BYTES (48 << 10) /* four blocks of it fit a multiprocessor */
 
 static u32 class_of(u8 kind) { /* log2 of the bytes, four-byte classes merged */
     switch (kind_bytes[kind]) {
@@ -65,6 +66,7 @@ struct facts {
     u32 defs, uses;
     u32 sink_uses;
     u16 def_code;
+    u32 def_at;  /* the opcode */
     u16 wide_of; /* four-byte register that its user widens; NO_REG = none */
     b8 deep;     /* written inside WHEN */
     b8 aside;    /* every use reads a boolean that lives outside shared memory */
@@ -89,22 +91,13 @@ struct planner {
 
 /* --- what is refused --- */
 
-static const char *refuse_op(struct arena *arena, const struct pipeline *pipe,
-                             const struct op *op) {
+static const char *refuse_op(struct arena *arena, const struct op *op) {
     const struct op_info *info = &op_infos[op->code];
     if (info->flags & OP_MAKES) {
         return arena_printf(arena, "%s makes strings, which only the CPU does", info->name);
     }
     if (info->flags & OP_HOST) {
         return arena_printf(arena, "%s reads text, which only the CPU does", info->name);
-    }
-    if (op->dst != NO_REG && pipe->regs[op->dst].kind == KIND_STR) {
-        return arena_printf(arena, "%s handles text that is not dictionary-coded", info->name);
-    }
-    for (u32 i = 0; !(info->flags & OP_CONTROL) && i < info->arity; i++) {
-        if (info->operands[i] == KIND_STR) {
-            return arena_printf(arena, "%s handles text that is not dictionary-coded", info->name);
-        }
     }
     if (!(info->flags & OP_CONTROL)) {
         return NULL;
@@ -118,48 +111,53 @@ static const char *refuse_op(struct arena *arena, const struct pipeline *pipe,
     case OP_FILTER:
     case OP_WHEN:
     case OP_END:
-    case OP_EMIT:
-        return NULL;
+    case OP_INTERN:
+    case OP_INTERN2:
+    case OP_UNPAIR:
     case OP_LOADV:
     case OP_LOADVN:
-        return op->c == 1 ? "outer joins run on the CPU only" : NULL;
     case OP_PROBE:
     case OP_MATCH:
-        return probe_flags(op) || op->b != NO_REG ? "outer joins run on the CPU only" : NULL;
+    case OP_EACH:
+    case OP_ANY:
+    case OP_EMIT:
+        return NULL;
     default:
         return arena_printf(arena, "%s runs on the CPU only", info->name);
     }
+}
+
+/* The one sink besides marks; NULL when there are several, or none. */
+static const struct sink *main_sink(const struct pipeline *pipe) {
+    const struct sink *found = NULL;
+    for (u32 s = 0; s < pipe->sink_count; s++) {
+        if (pipe->sinks[s].kind != SINK_MARK) {
+            if (found) {
+                return NULL;
+            }
+            found = &pipe->sinks[s];
+        }
+    }
+    return found;
 }
 
 static const char *refuse_pipe(struct arena *arena, const struct pipeline *pipe) {
     if (pipe->source.kind == SOURCE_DICT) {
         return "a dictionary's entries live on the host";
     }
-    if (pipe->source.kind == SOURCE_SERIES) {
-        return "a series is made on the host";
-    }
-    if (pipe->sink_count != 1) {
+    const struct sink *sink = main_sink(pipe);
+    if (!sink) {
         return arena_printf(arena, "the pipeline has %u sinks", pipe->sink_count);
     }
-    const struct sink *sink = &pipe->sinks[0];
     if (sink->kind == SINK_LUT) {
         return "lookup tables are filled on the host";
-    }
-    if (sink->append || sink->kind == SINK_MARK) {
-        return sink->append ? "unions are put together on the host" : "marks are set on the host";
-    }
-    for (u32 c = 0; sink->kind == SINK_ROWS && c < sink->col_count; c++) {
-        if (pipe->regs[sink->cols[c].reg].kind == KIND_STR) {
-            return arena_printf(arena, "output column %u is text that is not dictionary-coded",
-                                c + 1);
-        }
     }
     if (sink->kind == SINK_AGG && sink->word_count > AGG_MAX_WORDS) {
         return arena_printf(arena, "the aggregation has %u words", sink->word_count);
     }
     u32 matches = 0;
     for (u32 i = 0; i < pipe->op_count; i++) {
-        const char *refusal = refuse_op(arena, pipe, &pipe->ops[i]);
+        const char *refusal = refuse_op(arena, &pipe->ops[i]);
         if (refusal) {
             return refusal;
         }
@@ -169,6 +167,10 @@ static const char *refuse_pipe(struct arena *arena, const struct pipeline *pipe)
         return arena_printf(arena, "the pipeline has %u MATCH opcodes", matches);
     }
     return NULL;
+}
+
+bool gpu_op_adds(const struct op *op) {
+    return (op->code == OP_INTERN && op->b != 1) || (op->code == OP_INTERN2 && op->c != 1);
 }
 
 /* --- numbering what opcodes refer to --- */
@@ -208,7 +210,13 @@ static void number_op(struct planner *p, u32 i) {
         break;
     case OP_PROBE:
     case OP_MATCH:
+    case OP_EACH:
         imm = number_u32(p->arena, &plan->indexes, op->imm);
+        break;
+    case OP_INTERN:
+    case OP_INTERN2:
+    case OP_UNPAIR:
+        imm = number_u32(p->arena, &plan->interns, op->imm);
         break;
     case OP_LOADV:
     case OP_LOADVN:
@@ -221,7 +229,9 @@ static void number_op(struct planner *p, u32 i) {
     default:
         break;
     }
+    plan->adds_interns |= gpu_op_adds(op);
     plan->has_match |= op->code == OP_MATCH;
+    plan->has_each |= op->code == OP_EACH;
     plan->op_imm[i] = imm;
 }
 
@@ -230,6 +240,20 @@ static void number_op(struct planner *p, u32 i) {
 static bool writes(const struct op *op) {
     return op->dst != NO_REG && op->code != OP_FILTER && op->code != OP_WHEN &&
            op->code != OP_END && op->code != OP_EMIT;
+}
+
+/* The second register that a control opcode reads. */
+static u16 second_of(const struct op *op) {
+    bool reads = op->code == OP_INTERN2 || op->code == OP_PROBE || op->code == OP_MATCH ||
+                 op->code == OP_EACH;
+    return reads ? op->b : (u16)NO_REG;
+}
+
+static u32 closing_any(const struct pipeline *pipe, u32 each) {
+    while (pipe->ops[each].code != OP_ANY) {
+        each++;
+    }
+    return each;
 }
 
 static void use(struct planner *p, u16 reg, u32 at) {
@@ -264,6 +288,7 @@ static void use_op(struct planner *p, u32 at) {
             op->code != OP_ROWNO && op->code != OP_END) {
             use(p, op->a, at);
         }
+        use(p, second_of(op), at);
     } else {
         const u16 operands[3] = {op->a, op->b, op->c};
         for (u32 i = 0; i < info->arity; i++) {
@@ -283,6 +308,14 @@ static void find_lives(struct planner *p) {
     memset(p->first, 0xff, sizeof(u32) * (pipe->reg_count + 1));
     for (u32 i = 0; i < pipe->op_count; i++) {
         use_op(p, i);
+    }
+    for (u32 e = 0; e < pipe->op_count; e++) { /* the opcodes up to ANY are repeated */
+        u32 any = pipe->ops[e].code == OP_EACH ? closing_any(pipe, e) : e;
+        for (u32 r = 0; any > e && r < pipe->reg_count; r++) {
+            if (p->first[r] <= e && p->last[r] > e) {
+                p->last[r] = MAX_OF(p->last[r], any);
+            }
+        }
     }
     for (u32 m = 0; m < pipe->op_count; m++) {
         if (pipe->ops[m].code != OP_MATCH) {
@@ -337,11 +370,13 @@ static void note_op(struct planner *p, const struct op *op, u32 depth) {
     } else if (op->code != OP_CONST && op->code != OP_LOAD && op->code != OP_LOADN &&
                op->code != OP_ROWNO && op->code != OP_END) {
         note_use(p, op->a, flags);
+        note_use(p, second_of(op), false);
     }
     if (writes(op)) {
         struct facts *f = &p->facts[op->dst];
         f->defs++;
         f->def_code = op->code;
+        f->def_at = (u32)(op - p->pipe->ops);
         f->deep |= depth > 0;
     }
 }
@@ -367,6 +402,24 @@ static void find_facts(struct planner *p) {
     }
 }
 
+/* Text that is loaded and goes straight to rows keeps the host's address. */
+static void find_host_text(struct planner *p) {
+    const struct pipeline *pipe = p->pipe;
+    struct gpu_plan *plan = p->plan;
+    plan->host_text = NEW_ARRAY(p->arena, b8, pipe->reg_count + 1);
+    for (u32 r = 0; r < pipe->reg_count; r++) {
+        bool is_text = pipe->regs[r].kind == KIND_STR;
+        plan->has_text |= is_text;
+        plan->host_text[r] = is_text && p->facts[r].uses == p->facts[r].sink_uses;
+    }
+    for (u32 i = 0; i < pipe->op_count; i++) {
+        const struct op *op = &pipe->ops[i];
+        if (writes(op) && op->code != OP_LOAD && op->code != OP_LOADV) {
+            plan->host_text[op->dst] = 0;
+        }
+    }
+}
+
 /* --- places --- */
 
 static u16 take_bytes(struct planner *p, u32 bytes) {
@@ -381,7 +434,7 @@ static u16 take_place(struct planner *p, u32 class) {
     if (p->free_places[class].count > 0) {
         return p->free_places[class].items[--p->free_places[class].count];
     }
-    return take_bytes(p, class_bytes[class] * VM_TILE_ROWS);
+    return take_bytes(p, class_bytes[class] * p->plan->tile_rows);
 }
 
 static void drop_place(struct planner *p, u32 class, u16 place) {
@@ -424,6 +477,63 @@ static u16 place_made(struct planner *p, u16 reg) {
     return p->plan->places[reg] = take_place(p, class_of(p->pipe->regs[reg].kind));
 }
 
+/* --- exact sums --- */
+
+enum { LIMBS_LEAST = 7 }; /* fewer are cheaper as registers, added up per thread first */
+
+static i32 const_i32(const struct planner *p, u16 reg) {
+    return p->plan->program->lits[p->plan->lits.items[p->const_lit[reg]]].i32;
+}
+
+/* The FLIMB that makes word w and serves nothing else; NULL when it is something different. */
+static const struct op *limb_op(const struct planner *p, const struct sink *sink, u32 w) {
+    u16 reg = w < sink->word_count ? sink->word_regs[w] : NO_REG;
+    if (reg == NO_REG || sink->words[w] != WORD_ADD) {
+        return NULL;
+    }
+    const struct facts *f = &p->facts[reg];
+    const struct op *op = &p->pipe->ops[f->def_at];
+    bool plain = f->defs == 1 && f->uses == 1 && !f->deep && f->def_code == OP_FLIMB_F64;
+    return plain && p->pipe->regs[op->b].is_const && p->pipe->regs[op->c].is_const ? op : NULL;
+}
+
+/* Words that are the limbs of one sum from w on. */
+static u32 limb_run(const struct planner *p, const struct sink *sink, u32 w) {
+    const struct op *first = limb_op(p, sink, w);
+    u32 count = first != NULL;
+    while (count) {
+        const struct op *next = limb_op(p, sink, w + count);
+        if (!next || next->a != first->a || const_i32(p, next->b) != const_i32(p, first->b) ||
+            const_i32(p, next->c) != const_i32(p, first->c) + (i32)count) {
+            break;
+        }
+        count++;
+    }
+    return count;
+}
+
+/* A long run of limbs gets no registers: the sink takes them from the value itself. */
+static void find_limbs(struct planner *p) {
+    struct gpu_plan *plan = p->plan;
+    const struct sink *sink = plan->sink;
+    plan->is_limb = NEW_ARRAY(p->arena, b8, p->pipe->reg_count + 1);
+    for (u32 w = 0; sink->kind == SINK_AGG && w < sink->word_count;) {
+        u32 count = limb_run(p, sink, w);
+        if (count >= LIMBS_LEAST) {
+            const struct op *op = limb_op(p, sink, w);
+            struct plan_limbs run = {op->a, op->b, w, count, const_i32(p, op->c)};
+            VEC_PUSH(p->arena, &plan->limbs, run);
+            u32 last = plan->has_match ? p->pipe->op_count : p->pipe->op_count - 1;
+            p->last[op->a] = plan->last[op->a] = last;
+            for (u32 i = 0; i < count; i++) {
+                plan->is_limb[sink->word_regs[w + i]] = 1;
+                plan->first[sink->word_regs[w + i]] = 0xffffffffu;
+            }
+        }
+        w += MAX_OF(count, 1u);
+    }
+}
+
 /* --- opcodes for the virtual machine --- */
 
 struct emitter {
@@ -432,6 +542,8 @@ struct emitter {
     struct kop matches[MAX_MATCHES];
     i64 match_at[MAX_MATCHES];
     u32 match_count;
+    struct kop each; /* the open one */
+    i64 each_at;
 };
 
 static void release_dead(struct planner *p, u32 at) {
@@ -460,6 +572,44 @@ static bool filters_at_once(const struct planner *p, u32 i, u32 depth) {
            p->first[op->a] == i - 1 && p->last[op->a] == i;
 }
 
+/* Of the pipeline's mark sinks. */
+static u32 mark_number(const struct pipeline *pipe, u32 sink) {
+    u32 number = 0;
+    for (u32 s = 0; s < sink; s++) {
+        number += pipe->sinks[s].kind == SINK_MARK;
+    }
+    return number;
+}
+
+/* What PROBE, MATCH, EACH and ANY hold besides key and index. */
+static void encode_probe(struct planner *p, struct emitter *e, u32 i, struct kop *kop) {
+    const struct op *op = &p->pipe->ops[i];
+    bool looks = op->code == OP_PROBE || op->code == OP_MATCH || op->code == OP_EACH;
+    if (looks || op->code == OP_ANY) {
+        kop->kind = (u8)(probe_flags(op) | (looks && op->b != NO_REG ? KPROBE_WHERE : 0));
+    }
+    u16 where = looks ? place_of(p, op->b) : 0;
+    if (op->code == OP_PROBE) {
+        kop->b = where;
+    } else if (looks) { /* cursors and ends, side by side; EACH: and the active rows */
+        kop->rank = where;
+        kop->b =
+            take_bytes(p, 2 * 4 * p->plan->tile_rows + (op->code == OP_EACH ? 4 * VM_BLOCK : 0));
+    }
+    if (op->code == OP_MATCH) {
+        e->match_at[e->match_count] = p->ops.count;
+        e->matches[e->match_count++] = *kop;
+    } else if (op->code == OP_EACH) {
+        kop->c = place_made(p, p->pipe->ops[closing_any(p->pipe, i)].dst);
+        e->each = *kop;
+        e->each_at = p->ops.count;
+    } else if (op->code == OP_ANY) {
+        kop->b = e->each.b;
+        kop->imm = e->each.imm;
+        kop->c = (u16)(e->each_at + 1);
+    }
+}
+
 static const char *emit_op(struct planner *p, struct emitter *e, u32 i) {
     const struct op *op = &p->pipe->ops[i];
     const struct op_info *info = &op_infos[op->code];
@@ -469,9 +619,10 @@ static const char *emit_op(struct planner *p, struct emitter *e, u32 i) {
         return NULL;
     }
     struct kop kop = {.code = op->code, .rank = op->rank, .imm = p->plan->op_imm[i]};
-    bool always =
-        op->code == OP_WHEN || op->code == OP_END || op->code == OP_MATCH || op->code == OP_EMIT;
-    bool moves = op->code == OP_WHEN || op->code == OP_END || op->code == OP_PROBE ||
+    bool each = op->code == OP_EACH || op->code == OP_ANY;
+    bool always = each || op->code == OP_WHEN || op->code == OP_END || op->code == OP_MATCH ||
+                  op->code == OP_EMIT;
+    bool moves = each || op->code == OP_WHEN || op->code == OP_END || op->code == OP_PROBE ||
                  op->code == OP_MATCH || op->code == OP_FILTER;
     kop.flags =
         (u8)((e->depth > 0 ? KOP_MASKED : 0) | (always ? KOP_ALWAYS : 0) | (moves ? KOP_MOVES : 0));
@@ -494,13 +645,26 @@ static const char *emit_op(struct planner *p, struct emitter *e, u32 i) {
         drop_place(p, 0, kop.dst);
     } else if (op->code != OP_LOAD && op->code != OP_LOADN && op->code != OP_EMIT) {
         kop.a = place_of(p, op->a);
-        kop.b = op->code == OP_LUT ? op->b : 0;
+        kop.b = op->code == OP_LUT || op->code == OP_UNPAIR ? op->b : 0;
+        if (op->code == OP_INTERN2) {
+            kop.b = place_of(p, op->b);
+        }
+        if (op->code == OP_INTERN || op->code == OP_INTERN2) {
+            kop.c = gpu_op_adds(op) ? 0 : 1;
+        }
     }
-    if (op->code == OP_MATCH) { /* cursors and ends, side by side */
-        kop.b = take_bytes(p, 2 * 4 * VM_TILE_ROWS);
-        e->match_at[e->match_count] = p->ops.count;
-        e->matches[e->match_count++] = kop;
+    if (writes(op) && p->plan->host_text[op->dst]) {
+        kop.c = KOP_HOST_TEXT;
     }
+    if ((op->code == OP_LOADV || op->code == OP_LOADVN) && op->c == 1) {
+        kop.c |= KOP_OUTER_ROW;
+    }
+    if (op->code == OP_EMIT && p->pipe->sinks[op->imm].kind == SINK_MARK) {
+        kop.code = KOP_MARK;
+        kop.a = place_of(p, p->pipe->sinks[op->imm].key);
+        kop.imm = (u16)mark_number(p->pipe, op->imm);
+    }
+    encode_probe(p, e, i, &kop);
     if (i + 1 < p->pipe->op_count && filters_at_once(p, i + 1, e->depth)) {
         kop.flags |= KOP_FILTERS | KOP_MOVES;
     }
@@ -671,8 +835,8 @@ static bool load_late(struct planner *p, u32 i) {
     const struct op *op = &p->pipe->ops[i];
     const struct facts *f = op->code == OP_LOAD ? &p->facts[op->dst] : NULL;
     u32 class = f ? class_of(p->pipe->regs[op->dst].kind) : 0;
-    if (!f || f->defs != 1 || f->uses != f->sink_uses || (class != 1 && class != 2) ||
-        op->imm >= KOP_ASIDE) {
+    bool late = class == 1 || class == 2 || (f && p->plan->host_text[op->dst]);
+    if (!f || f->defs != 1 || f->uses != f->sink_uses || !late || op->imm >= KOP_ASIDE) {
         return false;
     }
     p->plan->places[op->dst] = (u16)(KOP_ASIDE | op->imm);
@@ -684,7 +848,7 @@ static bool load_late(struct planner *p, u32 i) {
 static bool widen_later(struct planner *p, u32 i) {
     const struct op *op = &p->pipe->ops[i];
     if ((op->code != OP_I64_I32 && op->code != OP_F64_F32) || p->plan->has_match ||
-        !used_once(p, op->dst) || p->facts[op->a].defs != 1) {
+        p->plan->has_each || !used_once(p, op->dst) || p->facts[op->a].defs != 1) {
         return false;
     }
     u32 depth = 0;
@@ -710,7 +874,9 @@ static u32 emit_fused(struct planner *p, const struct emitter *e, u32 i) {
     if (e->depth > 0 || filters_at_once(p, i, 0)) {
         return 0;
     }
-    if (load_late(p, i) || widen_later(p, i)) {
+    const struct op *op = &p->pipe->ops[i];
+    bool limb = writes(op) && p->plan->is_limb[op->dst];
+    if (limb || load_late(p, i) || widen_later(p, i)) {
         release_dead(p, i);
         return 1;
     }
@@ -758,7 +924,8 @@ static void put_together(struct planner *p) {
     plan->hoist_count = (u32)p->hoists.count;
     for (i64 i = 0; i < p->ops.count; i++) {
         struct kop kop = p->ops.items[i];
-        if (!(kop.flags & KOP_HOT) && (kop.code == OP_MATCH || kop.code == KOP_NEXT)) {
+        if (!(kop.flags & KOP_HOT) &&
+            (kop.code == OP_MATCH || kop.code == OP_ANY || kop.code == KOP_NEXT)) {
             kop.c = (u16)(kop.c + plan->hoist_count);
         }
         VEC_PUSH(p->arena, &plan->ops, kop);
@@ -812,21 +979,13 @@ void gpu_plan_forms(const struct gpu_plan *plan, const struct weave_col *cols, s
     }
 }
 
-const char *gpu_plan_make(struct arena *arena, const struct program *program,
-                          const struct pipeline *pipe, struct gpu_plan *out) {
-    const char *refusal = refuse_pipe(arena, pipe);
-    for (u32 i = 0; i < pipe->op_count && !refusal; i++) {
-        if (pipe->ops[i].code == OP_PROBE && program->vars[pipe->ops[i].imm].set) {
-            refusal = "sets of keys live on the host";
-        }
-    }
-    if (refusal) {
-        return refusal;
-    }
+static const char *plan_tiles(struct arena *arena, const struct program *program,
+                              const struct pipeline *pipe, u32 tile_rows, struct gpu_plan *out) {
     memset(out, 0, sizeof *out);
+    out->tile_rows = tile_rows;
     out->program = program;
     out->pipe = pipe;
-    out->sink = &pipe->sinks[0];
+    out->sink = main_sink(pipe);
     out->op_imm = NEW_ARRAY(arena, u16, pipe->op_count + 1);
     out->places = NEW_ARRAY(arena, u16, pipe->reg_count + 1);
     out->col_used = NEW_ARRAY(arena, b8, pipe->source.col_count + 1);
@@ -840,11 +999,13 @@ const char *gpu_plan_make(struct arena *arena, const struct program *program,
     p.last = NEW_ARRAY(arena, u32, pipe->reg_count + 1); /* fusing lengthens lives */
     memcpy(p.last, out->last, sizeof(u32) * pipe->reg_count);
     find_facts(&p);
+    find_host_text(&p);
     place_consts(&p);
+    find_limbs(&p);
     struct emitter e = {.depth = 0};
     for (u32 i = 0; i < pipe->op_count; i++) {
         u32 fused = emit_fused(&p, &e, i);
-        refusal = fused ? NULL : emit_op(&p, &e, i);
+        const char *refusal = fused ? NULL : emit_op(&p, &e, i);
         if (refusal) {
             return refusal;
         }
@@ -861,4 +1022,19 @@ const char *gpu_plan_make(struct arena *arena, const struct program *program,
         return "the pipeline is too long";
     }
     return NULL;
+}
+
+const char *gpu_plan_make(struct arena *arena, const struct program *program,
+                          const struct pipeline *pipe, struct gpu_plan *out) {
+    const char *refusal = refuse_pipe(arena, pipe);
+    if (refusal) {
+        return refusal;
+    }
+    if (main_sink(pipe)->kind == SINK_ROWS) {
+        refusal = plan_tiles(arena, program, pipe, VM_TILE_LARGE, out);
+        if (!refusal && out->slot_bytes <= LARGE_TILE_BYTES) {
+            return NULL;
+        }
+    }
+    return plan_tiles(arena, program, pipe, VM_TILE_SMALL, out);
 }

@@ -9,7 +9,6 @@
  * every launch; a launch covers few enough rows to end within 100 ms. */
 #include "gpu/gpu_job.h"
 
-
 #define WEAVE_LEAST_ROWS 65536 /* under auto, less is not worth a compiler's time */
 #define SHARED_UNASKED (40LL << 10)
 #define ARGS_LEAST_BYTES (64LL << 10)
@@ -31,7 +30,8 @@ static void lay_out(struct job *j) {
     const struct gpu_plan *plan = &j->plan;
     const struct sink *sink = plan->sink;
     j->blob_bytes = 0;
-    (void)take(j, 8 * (1 + AGG_MAX_WORDS)); /* gpu_job_sink_end puts column addresses here */
+    (void)take(j,
+               8 * (1 + (i64)sink->word_count)); /* gpu_job_sink_end puts column addresses here */
     j->lits_at = take(j, plan->lits.count * (i64)sizeof(struct klit));
     j->luts_at = take(j, plan->luts.count * (i64)sizeof(struct kcol));
     j->cols_at = take(j, plan->cols.count * (i64)sizeof(struct kcol));
@@ -39,16 +39,20 @@ static void lay_out(struct job *j) {
     for (u32 i = 0; i < j->sig_count; i++) {
         j->sigs[i].ops_at = take(j, plan->ops.count * (i64)sizeof(struct kop));
     }
-    i64 outs = sink->kind == SINK_ROWS ? sink->col_count : 0;
+    j->interns_at = take(j, plan->interns.count * (i64)sizeof(struct kintern));
+    j->texts_in_at = take(j, gpu_job_text_room(j, NULL));
+    i64 outs = gpu_job_out_count(j) + j->mark_count;
     j->outs_at = take(j, outs * j->slot_count * (i64)sizeof(struct kout));
     j->words_at = take(j, sink->word_count);
     j->word_regs_at = take(j, sink->word_count * (i64)sizeof(u16));
+    j->limbs_at = take(j, plan->limbs.count * (i64)sizeof(struct klimbs));
     j->reports_at = take(j, report_count(j) * REPORT_WORDS * 8);
     for (i64 i = 0; i < j->batch_count; i++) {
         struct batch *b = &j->batches[i];
         b->segs_at = take(j, b->count * j->col_count * (i64)sizeof(struct kseg));
         b->rows_at = take(j, b->count * 8);
         b->starts_at = take(j, b->count * 8);
+        b->texts_at = take(j, gpu_job_text_room(j, b));
         b->zone_count = (u32)((b->max_rows + ZONE_ROWS - 1) >> ZONE_SHIFT);
         b->zones_at = -1;
         for (i64 p = b->first; p < b->first + b->count && b->zones_at < 0; p++) {
@@ -70,6 +74,9 @@ static FALLIBLE fill_operands(struct job *j) {
         u32 lit = plan->lits.items[i];
         memset(&lits[i], 0, sizeof lits[i]);
         memcpy(&lits[i], &x->lits[lit], kind_bytes[x->program->lit_kinds[lit]]);
+        if (x->program->lit_kinds[lit] == KIND_STR) {
+            memcpy(&lits[i], &j->lit_views[i], sizeof(str));
+        }
     }
     for (i64 i = 0; i < plan->luts.count; i++) {
         TRY(gpu_var_lut(j->g, x, plan->luts.items[i], &luts[i], moved));
@@ -82,6 +89,11 @@ static FALLIBLE fill_operands(struct job *j) {
         memcpy(j->blob + j->indexes_at, j->indexes,
                sizeof(struct kindex) * (size_t)plan->indexes.count);
     }
+    if (plan->interns.count) {
+        memcpy(j->blob + j->interns_at, j->interns,
+               sizeof(struct kintern) * (size_t)plan->interns.count);
+    }
+    j->text_in_count = gpu_job_texts_in(j, (struct ktext *)(void *)(j->blob + j->texts_in_at));
     for (u32 i = 0; i < j->sig_count; i++) {
         gpu_plan_forms(plan, j->sigs[i].cols, (struct kop *)(void *)(j->blob + j->sigs[i].ops_at));
     }
@@ -93,21 +105,30 @@ static void fill_sink(struct job *j) {
     u16 *regs = (u16 *)(void *)(j->blob + j->word_regs_at);
     for (u32 w = 0; sink->kind == SINK_AGG && w < sink->word_count; w++) {
         j->blob[j->words_at + w] = sink->words[w];
-        regs[w] = j->plan.places[sink->word_regs[w]];
+        u16 reg = sink->word_regs[w];
+        regs[w] = j->plan.is_limb[reg] ? (u16)AGG_NO_REG : j->plan.places[reg];
+    }
+    struct klimbs *limbs = (struct klimbs *)(void *)(j->blob + j->limbs_at);
+    for (i64 i = 0; i < j->plan.limbs.count; i++) {
+        const struct plan_limbs *run = &j->plan.limbs.items[i];
+        limbs[i] = (struct klimbs){j->plan.places[run->reg], j->plan.places[run->lsb],
+                                   (u16)run->word, (u16)run->count, run->first};
     }
     struct kout *outs = (struct kout *)(void *)(j->blob + j->outs_at);
+    i64 count = gpu_job_out_count(j) + j->mark_count;
     for (i32 s = 0; s < j->slot_count; s++) {
-        gpu_job_sink_outs(j, s, outs + s * (i64)sink->col_count);
+        gpu_job_sink_outs(j, s, outs + s * count);
     }
     u64 *reports = (u64 *)(void *)(j->blob + j->reports_at);
     memset(reports, 0, (size_t)report_count(j) * REPORT_WORDS * 8);
     for (i64 r = 0; r < report_count(j); r++) {
         reports[r * REPORT_WORDS + REPORT_FAULT] = ~0ULL;
+        reports[r * REPORT_WORDS + REPORT_ROWS] = (u64)j->old_rows;
     }
 }
 
 static FALLIBLE fill_batch(struct job *j, i64 i) {
-    const struct batch *b = &j->batches[i];
+    struct batch *b = &j->batches[i];
     struct kseg *segs = (struct kseg *)(void *)(j->blob + b->segs_at);
     i64 *rows = (i64 *)(void *)(j->blob + b->rows_at);
     i64 *starts = (i64 *)(void *)(j->blob + b->starts_at);
@@ -118,6 +139,7 @@ static FALLIBLE fill_batch(struct job *j, i64 i) {
                                 &segs[(i64)c * b->count + p]));
         }
     }
+    b->text_count = gpu_job_texts_out(j, b, segs, (struct ktext *)(void *)(j->blob + b->texts_at));
     for (i64 p = 0; p < b->count; p++) {
         const struct part *part = &j->parts[b->first + p];
         rows[p] = part->rows;
@@ -180,7 +202,8 @@ static void make_text(struct job *j, struct sig *sig) {
     struct weave_index *indexes =
         NEW_ARRAY(j->x->arena, struct weave_index, j->plan.indexes.count + 1);
     for (i64 i = 0; i < j->plan.indexes.count; i++) {
-        indexes[i] = (struct weave_index){(b8)j->indexes[i].hashed, (b8)j->indexes[i].unique};
+        indexes[i] = (struct weave_index){(b8)j->indexes[i].hashed, (b8)j->indexes[i].unique,
+                                          (b8)j->indexes[i].bits};
     }
     u32 copies = 0;
     (void)gpu_agg_shared(j, WOVEN_BLOCK, 0, &copies);
@@ -230,7 +253,8 @@ static struct kargs batch_args(const struct job *j, i64 i) {
     const struct batch *b = &j->batches[i];
     u64 base = j->g->args_block->addr;
     const struct sink *sink = j->plan.sink;
-    i64 outs = (i64)sizeof(struct kout) * sink->col_count * (i % j->slot_count);
+    i64 outs =
+        (i64)sizeof(struct kout) * (gpu_job_out_count(j) + j->mark_count) * (i % j->slot_count);
     i64 report = j->to_host ? i * REPORT_WORDS * 8 : 0;
 #define AT(type, at) DEV(type, base + (u64)(at))
     struct kargs args = {.segs = AT(const struct kseg *, b->segs_at),
@@ -247,14 +271,19 @@ static struct kargs batch_args(const struct job *j, i64 i) {
                          .luts = AT(const struct kcol *, j->luts_at),
                          .cols = AT(const struct kcol *, j->cols_at),
                          .indexes = AT(const struct kindex *, j->indexes_at),
+                         .interns = AT(const struct kintern *, j->interns_at),
                          .outs = AT(const struct kout *, j->outs_at + outs),
-                         .out_count = sink->kind == SINK_ROWS ? sink->col_count : 0,
+                         .out_count = (u32)gpu_job_out_count(j),
                          .capacity = j->capacity,
                          .limit = sink->kind == SINK_ROWS ? sink->limit : -1,
                          .agg = j->agg,
-                         .report = AT(u64 *, j->reports_at + report)};
+                         .report = AT(u64 *, j->reports_at + report),
+                         .texts_in = {AT(const struct ktext *, j->texts_in_at), j->text_in_count},
+                         .texts_out = {AT(const struct ktext *, b->texts_at), b->text_count}};
     args.agg.word_ops = AT(const u8 *, j->words_at);
     args.agg.word_regs = AT(const u16 *, j->word_regs_at);
+    args.agg.limbs = AT(const struct klimbs *, j->limbs_at);
+    args.agg.limb_count = (u32)j->plan.limbs.count;
 #undef AT
     return args;
 }
@@ -294,9 +323,14 @@ static FALLIBLE launch_batch(struct job *j, i64 i, void *stream) {
     j->used_woven |= function != NULL;
     j->used_vm |= function == NULL;
     if (!function) {
-        TRY(gpu_kernel(g, rows ? KERNEL_VM_ROWS : KERNEL_VM_AGG, &function, err));
-        shared = j->plan.slot_bytes + (rows ? 2 * VM_TILE_ROWS : 0);
-        set_tiles(j, b, VM_TILE_ROWS, &args);
+        bool large = j->plan.tile_rows == VM_TILE_LARGE;
+        TRY(gpu_kernel(g,
+                       !rows   ? KERNEL_VM_AGG
+                       : large ? KERNEL_VM_ROWS
+                               : KERNEL_VM_ROWS_SMALL,
+                       &function, err));
+        shared = j->plan.slot_bytes + (rows ? 2 * j->plan.tile_rows : 0);
+        set_tiles(j, b, j->plan.tile_rows, &args);
     } else {
         set_tiles(j, b, (i64)WOVEN_BLOCK * sig->weave.rows_per_thread, &args);
     }
@@ -417,7 +451,47 @@ static FALLIBLE init_state(struct job *j) {
     return gpu_launch(g, function, blocks, BLOCK_THREADS, 0, g->streams[0], &args, j->x->err);
 }
 
+/* How the pipeline uses an interner. */
+static void intern_use(const struct job *j, i64 number, bool *out_text, bool *out_adds) {
+    *out_text = *out_adds = false;
+    for (u32 i = 0; i < j->pipe->op_count; i++) {
+        const struct op *op = &j->pipe->ops[i];
+        bool names = op->code == OP_INTERN || op->code == OP_INTERN2 || op->code == OP_UNPAIR;
+        if (names && j->plan.op_imm[i] == number) {
+            *out_text = *out_text || op->code == OP_INTERN;
+            *out_adds = *out_adds || gpu_op_adds(op);
+        }
+    }
+}
+
+static FALLIBLE open_interns(struct job *j) {
+    const struct u32_list *interns = &j->plan.interns;
+    j->interns = NEW_ARRAY(j->x->arena, struct kintern, interns->count + 1);
+    for (i64 i = 0; i < interns->count; i++) {
+        bool is_text;
+        bool adds;
+        intern_use(j, i, &is_text, &adds);
+        TRY(gpu_intern_open(j->g, j->x, interns->items[i], is_text, adds && j->interns_full,
+                            &j->interns[i], &j->metric->bytes_moved));
+    }
+    j->interns_full = 0;
+    return ERR_OK;
+}
+
+static FALLIBLE close_interns(struct job *j) {
+    for (i64 i = 0; i < j->plan.interns.count; i++) {
+        bool is_text;
+        bool adds;
+        intern_use(j, i, &is_text, &adds);
+        if (adds) {
+            TRY(gpu_intern_close(j->g, j->x, j->plan.interns.items[i], &j->metric->bytes_moved));
+        }
+    }
+    return ERR_OK;
+}
+
 static FALLIBLE run_once(struct job *j, bool *out_again) {
+    TRY(open_interns(j));
     TRY(gpu_job_sink_begin(j));
     TRY(send_args(j));
     TRY(init_state(j));
@@ -428,6 +502,7 @@ static FALLIBLE run_once(struct job *j, bool *out_again) {
         TRY(run_slots(j));
     }
     TRY(collect(j));
+    TRY(close_interns(j));
     TRY(gpu_job_sink_end(j, out_again));
     gpu_job_sink_drop(j);
     return ERR_OK;
@@ -446,6 +521,7 @@ static FALLIBLE run_job(struct job *j) {
     }
     TRY(gpu_job_source(j));
     TRY(gpu_job_place(j));
+    TRY(gpu_job_texts(j));
     bool again = true;
     while (again) {
         TRY(run_once(j, &again));
@@ -461,6 +537,10 @@ wf_status gpu_run_pipeline(struct gpu *g, struct exec *x, u32 step_no, const str
         (void)g->api->ctx_synchronize();
     }
     gpu_job_sink_drop(&j);
+    gpu_job_texts_drop(&j);
+    if (j.old) {
+        gpu_var_release(j.old);
+    }
     struct step_metric *metric = j.metric;
     metric->device = !j.used_woven ? "gpu vm" : j.used_vm ? "gpu vm+woven" : "gpu woven";
     metric->rows_in += j.source_rows;

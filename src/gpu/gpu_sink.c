@@ -53,6 +53,37 @@ i64 gpu_job_row_bytes(const struct job *j) {
     return bytes;
 }
 
+i64 gpu_job_out_count(const struct job *j) {
+    return job_sink(j)->kind == SINK_ROWS ? job_sink(j)->col_count : 0;
+}
+
+/* --- marks --- */
+
+/* One byte a row of another variable, zero at first. */
+static FALLIBLE marks_begin(struct job *j) {
+    struct gpu *g = j->g;
+    struct exec *x = j->x;
+    struct error *err = x->err;
+    j->marks = NEW_ARRAY(x->arena, struct gpu_var *, j->pipe->sink_count + 1);
+    j->mark_count = 0;
+    for (u32 s = 0; s < j->pipe->sink_count; s++) {
+        const struct sink *sink = &j->pipe->sinks[s];
+        if (sink->kind != SINK_MARK) {
+            continue;
+        }
+        struct gpu_var *gv = NULL;
+        i64 rows = x->vars[sink->rows_var].rows;
+        variable_reset(&x->vars[sink->var]);
+        TRY(gpu_var_new(g, x, sink->var, 1, &gv));
+        TRY(gpu_alloc(g, MAX_OF(rows, 1), &gv->cols[0].data, err));
+        gv->cols[0].addr = gv->cols[0].data->addr;
+        CU(g->api->set_bytes(gv->cols[0].addr, 0, (size_t)MAX_OF(rows, 1), g->streams[0]));
+        gv->rows = x->vars[sink->var].rows = rows;
+        j->marks[j->mark_count++] = gv;
+    }
+    return ERR_OK;
+}
+
 /* --- rows --- */
 
 static FALLIBLE rows_on_host(struct job *j) {
@@ -73,12 +104,52 @@ static FALLIBLE rows_on_host(struct job *j) {
     return gpu_job_slots(j, j->g->rows, MAX_OF(at, 1));
 }
 
+/* An append keeps what the variable holds: on the card, until the new columns have it. A second try
+ * finds it kept already. */
+static FALLIBLE take_old(struct job *j) {
+    struct exec *x = j->x;
+    struct variable *v = &x->vars[job_sink(j)->var];
+    if (j->old || v->rows == 0) {
+        return ERR_OK;
+    }
+    for (u32 c = 0; c < job_sink(j)->col_count; c++) {
+        struct kcol col;
+        TRY(gpu_var_col(j->g, x, job_sink(j)->var, c, &col, &j->metric->bytes_moved));
+    }
+    /* The rows on the host are about to go: nothing may still be copying them. */
+    int code = j->g->api->stream_synchronize(j->g->streams[0]);
+    TRY(gpu_check(j->g, code, "stream_synchronize", x->err));
+    j->old = v->gpu;
+    j->old_rows = v->rows;
+    v->gpu = NULL;
+    return ERR_OK;
+}
+
+static FALLIBLE copy_old(struct job *j) {
+    struct gpu *g = j->g;
+    struct error *err = j->x->err;
+    size_t rows = (size_t)j->old_rows;
+    for (u32 c = 0; c < job_sink(j)->col_count; c++) {
+        const struct gpu_col *from = &j->old->cols[c];
+        const struct gpu_col *to = &j->out->cols[c];
+        CU(g->api->copy_device(to->addr, from->addr, rows * (size_t)col_bytes(j, c),
+                               g->streams[0]));
+        if (to->nulls_addr && from->nulls_addr) {
+            CU(g->api->copy_device(to->nulls_addr, from->nulls_addr, rows, g->streams[0]));
+        } else if (to->nulls_addr) {
+            CU(g->api->set_bytes(to->nulls_addr, 0, rows, g->streams[0]));
+        }
+    }
+    return ERR_OK;
+}
+
 static FALLIBLE rows_on_card(struct job *j) {
     struct gpu *g = j->g;
+    struct error *err = j->x->err;
     const struct sink *sink = job_sink(j);
     i64 width = MAX_OF(gpu_job_row_bytes(j), 1);
     if (!j->capacity) {
-        i64 bound = j->plan.has_match ? 2 * j->source_rows : j->source_rows;
+        i64 bound = j->old_rows + (j->plan.has_match ? 2 : 1) * j->source_rows;
         i64 room = gpu_heap_available(g) / 4 / width;
         j->capacity = MAX_OF(MIN_OF(bound, room), 1);
     }
@@ -90,12 +161,16 @@ static FALLIBLE rows_on_card(struct job *j) {
         struct gpu_col *col = &j->out->cols[c];
         TRY(gpu_alloc(g, j->capacity * col_bytes(j, c), &col->data, j->x->err));
         col->addr = col->data->addr;
-        if (sink->cols[c].null_reg != NO_REG) {
+        bool had_nulls = j->old && j->old->cols[c].nulls_addr;
+        if (sink->cols[c].null_reg != NO_REG || had_nulls) {
             TRY(gpu_alloc(g, j->capacity, &col->nulls, j->x->err));
             col->nulls_addr = col->nulls->addr;
+            if (had_nulls) { /* this pipeline may have none */
+                CU(g->api->set_bytes(col->nulls_addr, 0, (size_t)j->capacity, g->streams[0]));
+            }
         }
     }
-    return ERR_OK;
+    return j->old_rows ? copy_old(j) : ERR_OK;
 }
 
 void gpu_job_sink_outs(struct job *j, i32 slot, struct kout *outs) {
@@ -103,7 +178,8 @@ void gpu_job_sink_outs(struct job *j, i32 slot, struct kout *outs) {
     for (u32 c = 0; sink->kind == SINK_ROWS && c < sink->col_count; c++) {
         const struct sink_col *col = &sink->cols[c];
         u64 data = j->to_host ? 0 : j->out->cols[c].addr;
-        u64 nulls = j->to_host ? 0 : j->out->cols[c].nulls_addr;
+        bool with_nulls = col->null_reg != NO_REG && !j->to_host;
+        u64 nulls = with_nulls ? j->out->cols[c].nulls_addr : 0;
         if (j->to_host) {
             u64 base = j->g->rows[slot]->addr;
             data = base + j->out_at[c];
@@ -113,7 +189,13 @@ void gpu_job_sink_outs(struct job *j, i32 slot, struct kout *outs) {
                                 .nulls = DEV(b8 *, nulls),
                                 .reg = j->plan.places[col->reg],
                                 .bytes = (u32)col_bytes(j, c)};
+        outs[c].is_text = j->pipe->regs[col->reg].kind == KIND_STR &&
+                          (!j->plan.host_text[col->reg] || (outs[c].reg & KOP_ASIDE));
         outs[c].null_reg = col->null_reg != NO_REG ? j->plan.places[col->null_reg] : 0;
+    }
+    for (u32 m = 0; m < j->mark_count; m++) {
+        outs[gpu_job_out_count(j) + m] =
+            (struct kout){.data = DEV(u8 *, j->marks[m]->cols[0].addr), .bytes = 1};
     }
 }
 
@@ -253,17 +335,27 @@ static FALLIBLE agg_extract(struct job *j, i64 groups) {
 
 wf_status gpu_job_sink_begin(struct job *j) {
     const struct sink *sink = job_sink(j);
+    TRY(marks_begin(j));
+    if (sink->append) {
+        TRY(take_old(j));
+    }
     variable_reset(&j->x->vars[sink->var]);
     if (sink->kind == SINK_AGG) {
         return agg_begin(j);
     }
-    j->to_host = j->place != PLACE_CACHED && !j->plan.has_match &&
-                 j->x->settings->gpu_result == RESULT_HOST && feeds_host(j->x->program, sink->var);
+    j->to_host = j->place != PLACE_CACHED && !j->plan.has_match && !j->plan.adds_interns &&
+                 !sink->append && j->x->settings->gpu_result == RESULT_HOST &&
+                 feeds_host(j->x->program, sink->var);
     if (j->to_host) {
         j->x->vars[sink->var].on_host = 1;
-        return rows_on_host(j);
+        TRY(rows_on_host(j));
+    } else {
+        TRY(rows_on_card(j));
     }
-    return rows_on_card(j);
+    if (j->plan.has_text) {
+        gpu_job_texts_pass_on(j, sink->var, j->to_host ? NULL : j->out);
+    }
+    return ERR_OK;
 }
 
 static FALLIBLE rows_end(struct job *j, const u64 *report, bool *out_again) {
@@ -293,7 +385,10 @@ wf_status gpu_job_sink_end(struct job *j, bool *out_again) {
     if (report[REPORT_FAULT] != ~0ULL) {
         return ERR_OK; /* the runtime raises it; the rows do not matter */
     }
-    if (sink->kind == SINK_ROWS) {
+    if (report[REPORT_RETRY] & RETRY_INTERN) {
+        j->interns_full = 1;
+        *out_again = true;
+    } else if (sink->kind == SINK_ROWS) {
         TRY(rows_end(j, report, out_again));
     } else if (report[REPORT_RETRY] & RETRY_TABLE) {
         j->groups_wanted = MAX_OF((i64)report[REPORT_ROWS], (i64)j->agg.slot_count) * 2;

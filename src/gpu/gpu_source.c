@@ -21,7 +21,9 @@
 
 struct weave_col gpu_segment_form(const struct segment *seg, b8 with_nulls) {
     struct weave_col out = {SEG_CONST, with_nulls && seg->valid ? NULLS_BITS : NULLS_NONE};
-    if (seg->encoding == ENC_FLOAT) {
+    if (seg->encoding == ENC_STR) {
+        out.form = SEG_STR;
+    } else if (seg->encoding == ENC_FLOAT) {
         out.form = seg->width == 4 ? SEG_F32 : SEG_F64;
     } else if (seg->encoding != ENC_CONST) {
         bool is_signed = seg->encoding == ENC_INT && seg->is_signed;
@@ -48,8 +50,8 @@ struct weave_col gpu_segment_form(const struct segment *seg, b8 with_nulls) {
 
 struct weave_col gpu_kind_form(u8 kind, bool nulls) {
     static const u8 forms[KIND_COUNT] = {
-        [KIND_B8] = SEG_U8,     [KIND_I32] = SEG_I32, [KIND_I64] = SEG_I64,
-        [KIND_I128] = SEG_U128, [KIND_F32] = SEG_F32, [KIND_F64] = SEG_F64};
+        [KIND_B8] = SEG_U8,   [KIND_I32] = SEG_I32, [KIND_I64] = SEG_I64, [KIND_I128] = SEG_U128,
+        [KIND_F32] = SEG_F32, [KIND_F64] = SEG_F64, [KIND_STR] = SEG_VIEW};
     return (struct weave_col){forms[kind], nulls ? NULLS_BYTES : NULLS_NONE};
 }
 
@@ -68,9 +70,10 @@ static FALLIBLE check_form(struct job *j, u32 col, u8 form) {
     u8 kind = loaded_kind(j, col);
     bool is_float = kind == KIND_F32 || kind == KIND_F64;
     bool float_form = form == SEG_F32 || form == SEG_F64;
+    bool text_form = form == SEG_STR || form == SEG_VIEW;
     if (form != SEG_CONST && kind != KIND_NONE &&
-        (is_float != float_form || (form == SEG_F32 && kind != KIND_F32) ||
-         (form == SEG_F64 && kind != KIND_F64))) {
+        (is_float != float_form || (text_form && kind != KIND_STR) ||
+         (form == SEG_F32 && kind != KIND_F32) || (form == SEG_F64 && kind != KIND_F64))) {
         FAIL(j->x->err, INTERNAL, "column %u does not have the form of its register", col);
     }
     return ERR_OK;
@@ -147,7 +150,7 @@ static FALLIBLE table_parts(struct job *j) {
                 cols[c] = gpu_segment_form(&part.tablet->cols[col], 1);
                 TRY(check_form(j, c, cols[c].form));
                 struct seg_bytes bytes = gpu_segment_bytes(part.tablet, col, part.rows);
-                j->source_bytes += bytes.data_bytes + bytes.valid_bytes;
+                j->source_bytes += bytes.total_bytes;
             }
         }
         part.sig = find_sig(j, cols);
@@ -180,6 +183,38 @@ static FALLIBLE single_part(struct job *j) {
     return ERR_OK;
 }
 
+/* start, stop and step, in the one row of a variable; no rows when one of them is NULL. */
+static FALLIBLE series_part(struct job *j) {
+    struct exec *x = j->x;
+    u32 var = j->pipe->source.ref;
+    TRY(gpu_var_fetch(j->g, x, var));
+    TRY(variable_flatten(x, var));
+    const struct chunk *chunk = x->vars[var].chunks.items[0];
+    i64 bounds[3] = {0, -1, 1};
+    bool is_null = chunk->rows == 0;
+    for (u32 i = 0; i < 3 && !is_null; i++) {
+        is_null = chunk->cols[i].nulls && chunk->cols[i].nulls[0];
+        bounds[i] = ((const i64 *)chunk->cols[i].data)[0];
+    }
+    if (!is_null && bounds[2] == 0) {
+        FAIL(x->err, INVALID_PARAMETER, "step size cannot equal zero");
+    }
+    i128 span = bounds[2] > 0 ? (i128)bounds[1] - bounds[0] : (i128)bounds[0] - bounds[1];
+    i128 step = bounds[2] > 0 ? (i128)bounds[2] : -(i128)bounds[2];
+    i64 rows = is_null || span < 0 ? 0 : (i64)MIN_OF(span / step + 1, (i128)I64_MAX / 2);
+    struct weave_col *cols = NEW_ARRAY(x->arena, struct weave_col, j->col_count + 1);
+    for (u32 c = 0; c < j->col_count; c++) {
+        cols[c] = (struct weave_col){SEG_SERIES, NULLS_NONE};
+    }
+    j->series_start = bounds[0];
+    j->series_step = bounds[2];
+    j->parts = NEW_ARRAY(x->arena, struct part, 1);
+    j->parts[0] = (struct part){NULL, rows, 0, find_sig(j, cols), NULL};
+    j->part_count = rows > 0;
+    j->source_rows = rows;
+    return ERR_OK;
+}
+
 static void group_parts(struct job *j) { /* by signature, in order otherwise */
     struct part *sorted = NEW_ARRAY(j->x->arena, struct part, j->part_count + 1);
     i64 at = 0;
@@ -202,7 +237,7 @@ wf_status gpu_job_source(struct job *j) {
         }
         return ERR_OK;
     }
-    return single_part(j);
+    return j->pipe->source.kind == SOURCE_SERIES ? series_part(j) : single_part(j);
 }
 
 /* --- placement --- */
@@ -214,7 +249,7 @@ static i64 missing_bytes(const struct job *j) {
         for (u32 c = 0; part->tablet && c < j->col_count; c++) {
             u32 col = j->pipe->source.cols[c];
             struct seg_bytes seg = gpu_segment_bytes(part->tablet, col, part->rows);
-            i64 size = seg.data_bytes + seg.valid_bytes;
+            i64 size = seg.total_bytes;
             if (j->plan.col_used[c] && size && !gpu_cache_find(j->g, part->tablet->id, col)) {
                 bytes += ALIGN_UP(size + 256, GPU_ALIGN);
             }
@@ -241,7 +276,8 @@ static i64 part_slot_bytes(const struct job *j, const struct part *part) {
         if (j->plan.col_used[c]) {
             struct seg_bytes seg =
                 gpu_segment_bytes(part->tablet, j->pipe->source.cols[c], part->rows);
-            bytes += ALIGN_UP(seg.data_bytes + 64, 256) + ALIGN_UP(seg.valid_bytes, 256);
+            bytes += ALIGN_UP(seg.data_bytes + 64, 256) + ALIGN_UP(seg.valid_bytes, 256) +
+                     ALIGN_UP(seg.text_bytes, 256);
         }
     }
     return bytes;
@@ -340,7 +376,9 @@ static bool can_map(struct job *j, const struct seg_bytes *seg) {
                                      gpu_pin(j->g, seg->data_buffer));
     bool valid = !seg->valid_bytes || (inside(seg->valid_buffer, seg->valid, seg->valid_bytes) &&
                                        gpu_pin(j->g, seg->valid_buffer));
-    return data && valid;
+    bool text = !seg->text_bytes || (inside(seg->text_buffer, seg->text, seg->text_bytes) &&
+                                     gpu_pin(j->g, seg->text_buffer));
+    return data && valid && text;
 }
 
 static void set_base(const struct segment *seg, u8 kind, struct kseg *out) {
@@ -357,14 +395,38 @@ static void set_base(const struct segment *seg, u8 kind, struct kseg *out) {
     }
 }
 
-/* A slot holds the columns of its batch one after the other, in the order gpu_job_stream copies
- * them. */
-static void slot_addrs(struct job *j, const struct seg_bytes *seg, i64 *slot_at, i32 slot,
-                       u64 *data, u64 *nulls) {
-    *data = j->g->slots[slot]->addr + (u64)*slot_at;
-    *slot_at += ALIGN_UP(seg->data_bytes + 64, 256);
-    *nulls = j->g->slots[slot]->addr + (u64)*slot_at;
-    *slot_at += ALIGN_UP(seg->valid_bytes, 256);
+/* Where a part's column is. A slot holds the columns of its batch one after the other, in the order
+ * gpu_job_stream copies them. */
+struct addrs {
+    u64 data, nulls, text;
+};
+static struct addrs slot_addrs(struct job *j, const struct seg_bytes *seg, i64 *slot_at, i32 slot) {
+    u64 base = j->g->slots[slot]->addr + (u64)*slot_at;
+    i64 data = ALIGN_UP(seg->data_bytes + 64, 256);
+    i64 valid = ALIGN_UP(seg->valid_bytes, 256);
+    *slot_at += data + valid + ALIGN_UP(seg->text_bytes, 256);
+    return (struct addrs){base, base + (u64)data, base + (u64)(data + valid)};
+}
+
+static struct addrs mapped_addrs(const struct seg_bytes *seg) {
+    struct addrs at = {0};
+    at.data = seg->data_bytes ? mapped_addr(seg->data, seg->data_buffer) : 0;
+    at.nulls = seg->valid_bytes ? mapped_addr(seg->valid, seg->valid_buffer) : 0;
+    at.text = seg->text_bytes ? mapped_addr(seg->text, seg->text_buffer) : 0;
+    return at;
+}
+
+/* What makes text of a column: its bytes, or its dictionary's views. */
+static void set_text(const struct job *j, u32 col, const struct seg_bytes *seg, u64 text,
+                     struct kseg *out) {
+    if (out->form == SEG_STR) {
+        out->bytes = DEV(const u8 *, text);
+        out->base = (u64)(size_t)seg->text;
+    } else if (j->text_cols && j->text_cols[col]) {
+        const struct dict_views *dict = &j->dict_views[col];
+        out->bytes = DEV(const u8 *, dict->block ? dict->block->addr : 0);
+        out->base_high = (u64)dict->len;
+    }
 }
 
 wf_status gpu_job_segment(struct job *j, const struct batch *b, i64 p, u32 col, i64 *slot_at,
@@ -377,6 +439,11 @@ wf_status gpu_job_segment(struct job *j, const struct batch *b, i64 p, u32 col, 
     if (!j->plan.col_used[col]) {
         return ERR_OK;
     }
+    if (out->form == SEG_SERIES) {
+        out->base = (u64)j->series_start;
+        out->base_high = (u64)j->series_step;
+        return ERR_OK;
+    }
     if (!part->tablet) {
         out->data = j->var_cols[col].data;
         out->nulls = j->var_cols[col].nulls;
@@ -385,44 +452,38 @@ wf_status gpu_job_segment(struct job *j, const struct batch *b, i64 p, u32 col, 
     u32 table_col = j->pipe->source.cols[col];
     set_base(&part->tablet->cols[table_col], loaded_kind(j, col), out);
     struct seg_bytes seg = gpu_segment_bytes(part->tablet, table_col, part->rows);
-    u64 data = 0;
-    u64 nulls = 0;
+    struct addrs at;
     if (j->place == PLACE_STREAMED || j->place == PLACE_SERIAL) {
-        slot_addrs(j, &seg, slot_at, slot, &data, &nulls);
+        at = slot_addrs(j, &seg, slot_at, slot);
     } else if (j->place == PLACE_MAPPED && can_map(j, &seg)) {
-        if (seg.data_bytes) {
-            data = mapped_addr(seg.data, seg.data_buffer);
-        }
-        if (seg.valid_bytes) {
-            nulls = mapped_addr(seg.valid, seg.valid_buffer);
-        }
+        at = mapped_addrs(&seg);
     } else {
         struct cached *cached = NULL;
         TRY(gpu_cache_load(j->g, part->tablet, table_col, part->rows, j->g->streams[0], &cached,
                            &j->metric->bytes_moved, j->x->err));
-        data = cached->data;
-        nulls = cached->nulls;
+        at = (struct addrs){cached->data, cached->nulls, cached->text};
     }
-    out->data = DEV(const u8 *, data);
-    out->nulls = DEV(const u8 *, nulls);
+    out->data = DEV(const u8 *, at.data);
+    out->nulls = DEV(const u8 *, at.nulls);
+    set_text(j, col, &seg, at.text, out);
     return ERR_OK;
 }
 
 wf_status gpu_job_stream(struct job *j, const struct batch *b, i32 slot) {
+    struct gpu *g = j->g;
+    void *stream = g->streams[slot];
+    struct error *err = j->x->err;
     i64 slot_at = 0;
     for (u32 c = 0; c < j->col_count; c++) {
         for (i64 p = b->first; j->plan.col_used[c] && p < b->first + b->count; p++) {
             const struct part *part = &j->parts[p];
             struct seg_bytes seg =
                 gpu_segment_bytes(part->tablet, j->pipe->source.cols[c], part->rows);
-            u64 data = 0;
-            u64 nulls = 0;
-            slot_addrs(j, &seg, &slot_at, slot, &data, &nulls);
-            TRY(gpu_upload(j->g, data, seg.data, seg.data_bytes, seg.data_buffer,
-                           j->g->streams[slot], j->x->err));
-            TRY(gpu_upload(j->g, nulls, seg.valid, seg.valid_bytes, seg.valid_buffer,
-                           j->g->streams[slot], j->x->err));
-            j->metric->bytes_moved += seg.data_bytes + seg.valid_bytes;
+            struct addrs at = slot_addrs(j, &seg, &slot_at, slot);
+            TRY(gpu_upload(g, at.data, seg.data, seg.data_bytes, seg.data_buffer, stream, err));
+            TRY(gpu_upload(g, at.nulls, seg.valid, seg.valid_bytes, seg.valid_buffer, stream, err));
+            TRY(gpu_upload(g, at.text, seg.text, seg.text_bytes, seg.text_buffer, stream, err));
+            j->metric->bytes_moved += seg.total_bytes;
         }
     }
     return ERR_OK;

@@ -43,14 +43,19 @@ void gpu_var_release(void *var) {
     gpu_heap_free(g, gv->heads);
     gpu_heap_free(g, gv->index_rows);
     gpu_heap_free(g, gv->lut);
+    gpu_str_drop(g, &gv->texts);
+    for (i32 i = 0; i < COUNT_OF(gv->intern_blocks); i++) {
+        gpu_heap_free(g, gv->intern_blocks[i]);
+    }
     mem_free(g->mem, gv, gv->bytes);
 }
 
-/* The variable's record on the card, made when missing. */
-static FALLIBLE var_get(struct gpu *g, struct exec *x, u32 var, struct gpu_var **out) {
+wf_status gpu_var_get(struct gpu *g, struct exec *x, u32 var, struct gpu_var **out) {
     struct variable *v = &x->vars[var];
     struct gpu_var *gv = v->gpu;
-    if (gv && gv->epoch == g->epoch) {
+    /* The host may have added rows to what was fetched. */
+    bool behind = gv && v->kind == VAR_ROWS && v->on_host && gv->rows != v->rows;
+    if (gv && gv->epoch == g->epoch && !behind) {
         *out = gv;
         return ERR_OK;
     }
@@ -70,6 +75,42 @@ static FALLIBLE upload_new(struct gpu *g, struct exec *x, const void *src, i64 b
     return gpu_upload(g, (*out)->addr, src, bytes, NULL, g->streams[0], x->err);
 }
 
+/* Text of the host lies anywhere: its bytes are gathered, and views point to the copy. */
+static FALLIBLE upload_text(struct gpu *g, struct exec *x, const struct variable *v,
+                            struct gpu_var *gv, u32 col, bool with_nulls, i64 *moved) {
+    struct gpu_col *to = &gv->cols[col];
+    str *views = mem_alloc(x->mem, MAX_OF(v->rows, 1) * (i64)sizeof(str));
+    b8 *nulls = mem_alloc(x->mem, MAX_OF(v->rows, 1));
+    wf_status status = views && nulls ? ERR_OK : memory_refused(x->mem, x->err, v->rows * 17);
+    i64 at = 0;
+    for (i64 i = 0; !status && i < v->chunks.count; i++) {
+        const struct chunk *chunk = v->chunks.items[i];
+        for (i64 r = 0; r < chunk->rows; r++, at++) {
+            nulls[at] = chunk->cols[col].nulls ? chunk->cols[col].nulls[r] : 0;
+            views[at] = nulls[at] ? str_from(SV("")) : ((const str *)chunk->cols[col].data)[r];
+        }
+    }
+    struct buffer *heap = NULL;
+    status = status ? status : gpu_str_gather(x, views, v->rows, &heap);
+    if (!status) {
+        struct gpu_str text = {.host = heap->data, .bytes = heap->bytes, .heap = heap};
+        gpu_str_add(x, &gv->texts, text);
+        status = upload_new(g, x, views, MAX_OF(v->rows, 1) * (i64)sizeof(str), &to->data, moved);
+    }
+    if (!status && with_nulls) {
+        status = upload_new(g, x, nulls, v->rows, &to->nulls, moved);
+    }
+    if (!status) { /* the driver may still be reading */
+        status =
+            gpu_check(g, g->api->stream_synchronize(g->streams[0]), "stream_synchronize", x->err);
+    }
+    mem_free(x->mem, views, MAX_OF(v->rows, 1) * (i64)sizeof(str));
+    mem_free(x->mem, nulls, MAX_OF(v->rows, 1));
+    to->addr = !status && to->data ? to->data->addr : 0;
+    to->nulls_addr = !status && to->nulls ? to->nulls->addr : 0;
+    return status;
+}
+
 static FALLIBLE upload_column(struct gpu *g, struct exec *x, const struct variable *v,
                               struct gpu_var *gv, u32 col, i64 *moved) {
     struct error *err = x->err;
@@ -77,6 +118,9 @@ static FALLIBLE upload_column(struct gpu *g, struct exec *x, const struct variab
     bool nulls = false;
     for (i64 i = 0; i < v->chunks.count; i++) {
         nulls = nulls || v->chunks.items[i]->cols[col].nulls;
+    }
+    if (v->chunks.count && v->chunks.items[0]->cols[col].kind == KIND_STR) {
+        return upload_text(g, x, v, gv, col, nulls, moved);
     }
     i64 width = v->chunks.count ? kind_bytes[v->chunks.items[0]->cols[col].kind] : 8;
     TRY(gpu_alloc(g, MAX_OF(v->rows * width, 1), &to->data, err));
@@ -106,7 +150,7 @@ static FALLIBLE upload_column(struct gpu *g, struct exec *x, const struct variab
 wf_status gpu_var_col(struct gpu *g, struct exec *x, u32 var, u32 col, struct kcol *out,
                       i64 *moved) {
     struct gpu_var *gv = NULL;
-    TRY(var_get(g, x, var, &gv));
+    TRY(gpu_var_get(g, x, var, &gv));
     if (!gv->cols[col].addr) {
         TRY(upload_column(g, x, &x->vars[var], gv, col, moved));
     }
@@ -115,13 +159,34 @@ wf_status gpu_var_col(struct gpu *g, struct exec *x, u32 var, u32 col, struct kc
     return ERR_OK;
 }
 
+/* A table of text: its views hold addresses of the card. */
+static FALLIBLE upload_views(struct gpu *g, struct exec *x, const struct variable *v,
+                             struct gpu_var *gv, i64 *moved) {
+    str *views = NEW_ARRAY(x->arena, str, v->lut_len + 1);
+    memcpy(views, v->lut, (size_t)v->lut_len * sizeof *views);
+    struct buffer *heap = NULL;
+    TRY(gpu_str_gather(x, views, v->lut_len, &heap));
+    struct gpu_str text = {.host = heap->data, .bytes = heap->bytes, .heap = heap};
+    gpu_str_add(x, &gv->texts, text);
+    u64 addr = 0;
+    TRY(gpu_str_addr(g, x, &gv->texts.items[gv->texts.count - 1], &addr, moved));
+    for (i64 i = 0; i < v->lut_len; i++) {
+        views[i].addr += addr - (u64)(size_t)heap->data;
+    }
+    return upload_new(g, x, views, MAX_OF(v->lut_len, 1) * (i64)sizeof(str), &gv->lut, moved);
+}
+
 wf_status gpu_var_lut(struct gpu *g, struct exec *x, u32 var, struct kcol *out, i64 *moved) {
     struct variable *v = &x->vars[var];
     struct gpu_var *gv = NULL;
-    TRY(var_get(g, x, var, &gv));
+    TRY(gpu_var_get(g, x, var, &gv));
     if (!gv->lut) {
         i64 bytes = v->lut_len * kind_bytes[x->program->vars[var].lut_kind];
-        TRY(upload_new(g, x, v->lut, bytes, &gv->lut, moved));
+        if (x->program->vars[var].lut_kind == KIND_STR) {
+            TRY(upload_views(g, x, v, gv, moved));
+        } else {
+            TRY(upload_new(g, x, v->lut, bytes, &gv->lut, moved));
+        }
     }
     *out = (struct kcol){DEV(const u8 *, gv->lut->addr), NULL, v->lut_len};
     return ERR_OK;
@@ -129,7 +194,7 @@ wf_status gpu_var_lut(struct gpu *g, struct exec *x, u32 var, struct kcol *out, 
 
 wf_status gpu_var_index(struct gpu *g, struct exec *x, u32 var, struct kindex *out, i64 *moved) {
     struct gpu_var *gv = NULL;
-    TRY(var_get(g, x, var, &gv));
+    TRY(gpu_var_get(g, x, var, &gv));
     if (!gv->heads) {
         struct index *index = x->vars[var].index;
         if (!index) {
@@ -140,6 +205,7 @@ wf_status gpu_var_index(struct gpu *g, struct exec *x, u32 var, struct kindex *o
         i64 heads = hashed && !index->unique ? 2 * index->slot_count : index->slot_count + 1;
         /* The last head of a unique index is padding that nobody sets. */
         heads = index->unique ? index->slot_count : heads;
+        heads = index->form == INDEX_BITS ? index->head_count : heads;
         TRY(upload_new(g, x, index->heads, heads * 4, &gv->heads, moved));
         if (hashed) {
             TRY(upload_new(g, x, index->keys, index->slot_count * 8, &gv->keys, moved));
@@ -150,6 +216,7 @@ wf_status gpu_var_index(struct gpu *g, struct exec *x, u32 var, struct kindex *o
         gv->index =
             (struct kindex){.hashed = hashed,
                             .unique = index->unique,
+                            .bits = index->form == INDEX_BITS,
                             .key_lo = index->key_lo,
                             .slot_count = (u64)index->slot_count,
                             .keys = DEV(const i64 *, gv->keys ? gv->keys->addr : 0),
@@ -225,6 +292,10 @@ wf_status gpu_var_fetch(struct gpu *g, struct exec *x, u32 var) {
     struct variable *v = &x->vars[var];
     struct gpu_var *gv = v->gpu;
     struct error *err = x->err;
+    if (gv && v->kind == VAR_INTERN) {
+        i64 moved = 0;
+        return gpu_intern_fetch(g, x, var, &moved);
+    }
     if (!gv || v->on_host || (v->kind != VAR_ROWS && v->kind != VAR_AGG)) {
         return ERR_OK;
     }

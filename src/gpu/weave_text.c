@@ -24,10 +24,12 @@ struct weaver {
     u32 when_count, when_depth;
     u32 whens[16];
     u32 match_count;
-    u32 matches[8]; /* opcodes */
-    b8 filtered;    /* rows may be inactive before the tile's end */
-    b8 *seen;       /* registers that have a value */
-    b8 *loaded;     /* columns whose pointers are declared */
+    u32 matches[8];     /* opcodes */
+    b8 filtered;        /* rows may be inactive before the tile's end */
+    b8 *seen;           /* registers that have a value */
+    b8 *loaded;         /* columns whose pointers are declared */
+    b8 *loaded_outside; /* and were so before EACH */
+    u32 each;           /* the open one */
     i32 rows;
 };
 
@@ -42,6 +44,10 @@ __attribute__((format(printf, 2, 3))) static void line(struct weaver *v, const c
 
 static const char *kind_text(u8 kind) {
     return kind_names[kind];
+}
+
+static const char *zero_text(u8 kind) {
+    return kind == KIND_STR ? "str_none()" : "0";
 }
 
 /* A register as an operand of row i. */
@@ -124,10 +130,13 @@ static bool part_used(const struct pipeline *pipe, const char *part) {
 }
 
 static void put_functions(struct weaver *v) {
-    static const char *const parts[] = {"int", "float", "date"};
+    static const char *const parts[] = {"int", "float", "date", "like"};
     line(v, "#define WF_MIN_BLOCKS %d", min_blocks(v->plan));
     line(v, "#include \"block.h\"");
     line(v, "#include \"defs/fault.h\"");
+    if (v->plan->has_text || v->plan->interns.count) {
+        line(v, "#include \"%s.h\"", v->plan->interns.count ? "intern" : "text");
+    }
     for (i32 i = 0; i < COUNT_OF(parts); i++) {
         if (part_used(v->pipe, parts[i])) {
             line(v, "#include \"defs/fn_%s.h\"", parts[i]);
@@ -157,11 +166,12 @@ static void put_functions(struct weaver *v) {
 static void put_literal(struct weaver *v, const struct op *op, u16 number) {
     static const char *const heads[KIND_COUNT] = {
         [KIND_B8] = "(b8)",       [KIND_I32] = "(i32)(u32)",     [KIND_I64] = "(i64)",
-        [KIND_I128] = "i128_of(", [KIND_F32] = "bits_f32((u32)", [KIND_F64] = "bits_f64("};
+        [KIND_I128] = "i128_of(", [KIND_F32] = "bits_f32((u32)", [KIND_F64] = "bits_f64(",
+        [KIND_STR] = "str_of("};
     char tail[40] = "";
     char value[120];
     u8 kind = v->pipe->regs[op->dst].kind;
-    if (kind == KIND_I128) {
+    if (kind == KIND_I128 || kind == KIND_STR) {
         snprintf(tail, sizeof tail, ", args.lits[%u].high)", number);
     } else if (kind == KIND_F32 || kind == KIND_F64) {
         snprintf(tail, sizeof tail, ")");
@@ -180,6 +190,22 @@ static const char *const word_names[WORD_COUNT] = {
     WF_WORDS(X, )
 #undef X
 };
+
+enum { MOST_ACCUMULATORS = 24 };
+
+static bool is_limb(const struct weaver *v, u32 word) {
+    return v->plan->is_limb[v->plan->sink->word_regs[word]];
+}
+
+/* One group with few words: they are kept in registers until the block ends. */
+static bool accumulates(const struct weaver *v) {
+    const struct sink *sink = v->plan->sink;
+    u32 words = 0;
+    for (u32 w = 0; w < sink->word_count; w++) {
+        words += !is_limb(v, w);
+    }
+    return sink->key == NO_REG && words <= MOST_ACCUMULATORS;
+}
 
 static void put_setup(struct weaver *v) {
     const struct sink *sink = v->plan->sink;
@@ -212,7 +238,10 @@ static void put_setup(struct weaver *v) {
         line(v, "b_agg_begin(table, args.agg.copies, args.agg.slot_count, %u, args.agg.word_ops);",
              sink->word_count);
     }
-    for (u32 w = 0; sink->key == NO_REG && w < sink->word_count; w++) {
+    for (u32 w = 0; accumulates(v) && w < sink->word_count; w++) {
+        if (is_limb(v, w)) {
+            continue;
+        }
         line(v, "i64 acc%u = word_identity(%s);", w, word_names[sink->words[w]]);
     }
 }
@@ -254,6 +283,7 @@ struct raw { /* how a group of four lies in memory */
 };
 static const struct raw raws[] = {
     [SEG_CONST] = {NULL, NULL, 0, 0},
+    [SEG_SERIES] = {NULL, NULL, 0, 0},
     [SEG_U8] = {"u32", "*(const u32 *)(%s)", 1, 1},
     [SEG_U16] = {"u64", "*(const u64 *)(%s)", 2, 1},
     [SEG_U32] = {"vec16", "load_once16(%s)", 4, 1},
@@ -330,6 +360,20 @@ static const char *element(u32 op, u8 form, char buf[160]) {
     return buf;
 }
 
+static void put_load_text(struct weaver *v, const struct op *op) {
+    bool keep = v->when_depth && v->seen[op->dst];
+    declare_column(v, op->imm);
+    line(v, EACH "{");
+    if (!keep) {
+        line(v, "    r%u[i] = str_none();", op->dst);
+    }
+    line(v, "    if (act >> i & 1u) {");
+    line(v, "        r%u[i] = text_load(&s%u, row + ROW(i), %du, args.texts_in, args.texts_out);",
+         op->dst, op->imm, v->plan->host_text[op->dst]);
+    line(v, "    }");
+    line(v, "}");
+}
+
 static void put_load(struct weaver *v, u32 at, const struct op *op) {
     u8 form = v->w->cols[op->imm].form;
     u8 kind = v->pipe->regs[op->dst].kind;
@@ -339,7 +383,9 @@ static void put_load(struct weaver *v, u32 at, const struct op *op) {
     for (i32 piece = 0; piece < raws[form].pieces; piece++) {
         put_raw(v, at, col, &raws[form], piece);
     }
-    if (form != SEG_CONST) {
+    if (form == SEG_SERIES) {
+        snprintf(elem, sizeof elem, "(u64)(row + ROW(i)) * s%u.base_high", col);
+    } else if (form != SEG_CONST) {
         (void)element(at, form, elem);
     }
     char value[300];
@@ -406,12 +452,23 @@ static void put_gather(struct weaver *v, const struct op *op, u16 number) {
     if (v->when_depth && v->seen[op->dst]) {
         line(v, "%s value = r%u[i];", kind, op->dst);
     } else {
-        line(v, "%s value = 0;", kind);
+        line(v, "%s value = %s;", kind, zero_text(v->pipe->regs[op->dst].kind));
     }
-    line(v, "if (act >> i & 1u) {");
+    bool outer = op->code != OP_LUT && op->c == 1;
+    if (outer) {
+        line(v, "if ((act >> i & 1u) && %s < 0) {", key);
+        line(v, "    value = %s;",
+             op->code == OP_LOADVN ? "1" : zero_text(v->pipe->regs[op->dst].kind));
+        line(v, "}");
+    }
+    line(v, "if ((act >> i & 1u)%s%s%s) {", outer ? " && " : "", outer ? key : "",
+         outer ? " >= 0" : "");
     v->depth++;
     if (op->code == OP_LOADV) {
         line(v, "value = ((const %s *)v%u.data)[%s];", kind, number, key);
+        if (v->pipe->regs[op->dst].kind == KIND_STR && !v->plan->host_text[op->dst]) {
+            line(v, "value = text_moved(args.texts_in.items, args.texts_in.count, value);");
+        }
     } else if (op->code == OP_LOADVN) {
         line(v, "value = v%u.nulls ? v%u.nulls[%s] : (b8)0;", number, number, key);
     } else {
@@ -420,8 +477,9 @@ static void put_gather(struct weaver *v, const struct op *op, u16 number) {
         } else {
             line(v, "const i64 at = %s < 0 ? (i64)%u : (i64)%s;", key, op->b, key);
         }
-        line(v, "value = at < t%u.len ? ((const %s *)t%u.data)[at] : (%s)0;", number, kind, number,
-             kind);
+        line(v, "value = at < t%u.len ? ((const %s *)t%u.data)[at] : %s%s;", number, kind, number,
+             v->pipe->regs[op->dst].kind == KIND_B8 ? "(b8)" : "",
+             zero_text(v->pipe->regs[op->dst].kind));
     }
     v->depth--;
     line(v, "}");
@@ -435,7 +493,11 @@ static void put_gather(struct weaver *v, const struct op *op, u16 number) {
 static void put_scalar(struct weaver *v, const struct op *op) {
     const struct op_info *info = &op_infos[op->code];
     bool faults = info->flags & OP_FAULTS;
-    bool heavy = info->cost >= 8 && v->filtered;
+    bool text = false; /* views of rows that are not there point nowhere */
+    for (u32 k = 0; k < info->arity; k++) {
+        text = text || info->operands[k] == KIND_STR;
+    }
+    bool heavy = text || (info->cost >= 8 && v->filtered);
     bool keep = v->when_depth > 0 && v->seen[op->dst];
     const u16 regs[3] = {op->a, op->b, op->c};
     char call[200];
@@ -449,13 +511,13 @@ static void put_scalar(struct weaver *v, const struct op *op) {
     const char *only = keep || heavy ? "if (act >> i & 1u) " : "";
     if (!faults) {
         if (heavy && !keep) {
-            line(v, EACH "{ r%u[i] = 0; }", op->dst);
+            line(v, EACH "{ r%u[i] = %s; }", op->dst, zero_text(info->result));
         }
         line(v, EACH "{ %s{ r%u[i] = %s; } }", only, op->dst, call);
         return;
     }
     if (heavy && !keep) {
-        line(v, EACH "{ r%u[i] = 0; }", op->dst);
+        line(v, EACH "{ r%u[i] = %s; }", op->dst, zero_text(info->result));
     }
     line(v, EACH "{");
     line(v, "    u8 f = 0;");
@@ -481,53 +543,125 @@ static void put_mask(struct weaver *v, u16 reg) {
     }
 }
 
-static void put_probe(struct weaver *v, u32 at, const struct op *op, u16 number) {
+/* Whether row i looks anything up. */
+static const char *looks_up(const struct weaver *v, const struct op *op, char buf[64]) {
+    char where[24];
+    if (op->b == NO_REG) {
+        snprintf(buf, 64, "(act >> i & 1u)");
+    } else {
+        snprintf(buf, 64, "((act >> i & 1u) && %s)", operand(v, op->b, where));
+    }
+    return buf;
+}
+
+static void put_fault(struct weaver *v, const struct op *op, const char *fault) {
+    line(v, "    const u64 word = fault_word(%u, number + ROW(i), %s);", op->rank, fault);
+    line(v, "    fault = word < fault ? word : fault;");
+}
+
+/* h<at>[i] = row + 1 of row i's match, 0 = none. */
+static void put_heads(struct weaver *v, u32 at, const struct op *op, u16 number) {
     const struct weave_index *index = &v->w->indexes[number];
     char key[24];
+    char looks[64];
     operand(v, op->a, key);
+    looks_up(v, op, looks);
     line(v, "u32 h%u[R];", at);
     if (index->unique && index->hashed) {
         line(v, "u64 p%u[R];", at);
         line(v, EACH "{ p%u[i] = hash_key(%s) & (x%u.slot_count - 1); }", at, key, number);
-        line(v, EACH "{ h%u[i] = act >> i & 1u ? x%u.heads[p%u[i]] : 0u; }", at, number, at);
+        line(v, EACH "{ h%u[i] = %s ? x%u.heads[p%u[i]] : 0u; }", at, looks, number, at);
         line(v, EACH "{ h%u[i] = find_hash_from(&x%u, %s, p%u[i], h%u[i]); }", at, number, key, at,
              at);
     } else if (index->unique) {
-        line(v, EACH "{ h%u[i] = act >> i & 1u ? find_direct_unique(&x%u, %s) : 0u; }", at, number,
-             key);
+        line(v, EACH "{ h%u[i] = %s ? find_%s(&x%u, %s) : 0u; }", at, looks,
+             index->bits ? "bits" : "direct_unique", number, key);
     } else {
         line(v, EACH "{");
-        line(v, "    const u64 run = act >> i & 1u ? find_%s_run(&x%u, %s) : 0u;",
+        line(v, "    const u64 run = %s ? find_%s_run(&x%u, %s) : 0u;", looks,
              index->hashed ? "hash" : "direct", number, key);
         line(v, "    h%u[i] = (u32)run != (u32)(run >> 32) ? x%u.rows[(u32)run] + 1u : 0u;", at,
              number);
+        if (probe_flags(op) & PROBE_SINGLE) {
+            line(v, "    if ((u32)(run >> 32) - (u32)run > 1u) {");
+            put_fault(v, op, "FAULT_MORE_ROWS");
+            line(v, "    }");
+        }
         line(v, "}");
     }
+}
+
+static void put_probe(struct weaver *v, u32 at, const struct op *op, u16 number) {
+    put_heads(v, at, op, number);
     line(v, EACH "{");
-    line(v, "    r%u[i] = h%u[i] ? (i64)h%u[i] - 1 : 0;", op->dst, at, at);
-    line(v, "    act &= h%u[i] ? ~0u : ~(1u << i);", at);
+    if (probe_flags(op) & PROBE_OUTER) {
+        const char *only = v->when_depth && v->seen[op->dst] ? "if (act >> i & 1u) " : "";
+        line(v, "    %sr%u[i] = (i64)h%u[i] - 1;", only, op->dst, at);
+    } else {
+        line(v, "    r%u[i] = h%u[i] ? (i64)h%u[i] - 1 : 0;", op->dst, at, at);
+        line(v, "    act &= h%u[i] ? ~0u : ~(1u << i);", at);
+    }
     line(v, "}");
 }
 
-static void put_match(struct weaver *v, u32 at, const struct op *op, u16 number) {
+/* INTERN, INTERN2, UNPAIR. */
+static void put_intern(struct weaver *v, const struct op *op, u16 number) {
+    char a[24];
+    char b[24];
+    bool keep = v->when_depth && v->seen[op->dst];
+    operand(v, op->a, a);
+    line(v, EACH "{");
+    if (!keep) {
+        line(v, "    r%u[i] = 0;", op->dst);
+    }
+    line(v, "    if (act >> i & 1u) {");
+    if (op->code == OP_UNPAIR) {
+        line(v, "        r%u[i] = intern_half(&args.interns[%u], %s, %uu);", op->dst, number, a,
+             op->b);
+    } else if (op->code == OP_INTERN) {
+        line(v, "        r%u[i] = intern_text(&args.interns[%u], %s, %du, args.report);", op->dst,
+             number, a, !gpu_op_adds(op));
+    } else {
+        line(v, "        r%u[i] = intern_pair(&args.interns[%u], %s, %s, %du, args.report);",
+             op->dst, number, a, operand(v, op->b, b), !gpu_op_adds(op));
+    }
+    line(v, "    }");
+    line(v, "}");
+}
+
+/* at<at>[i] .. end<at>[i]: the matches of row i. */
+static void put_runs(struct weaver *v, u32 at, const struct op *op, u16 number) {
     const struct weave_index *index = &v->w->indexes[number];
     char key[24];
+    char looks[64];
     operand(v, op->a, key);
+    looks_up(v, op, looks);
     line(v, "u32 at%u[R];", at);
     line(v, "u32 end%u[R];", at);
     line(v, EACH "{");
     if (index->unique) {
-        line(v, "    const u32 head = act >> i & 1u ? find_%s_unique(&x%u, %s) : 0u;",
-             index->hashed ? "hash" : "direct", number, key);
-        line(v, "    at%u[i] = head ? head - 1u : 0u;", at);
-        line(v, "    end%u[i] = head;", at);
+        line(v, "    const u64 run = %s ? find_run(&x%u, %s) : 0u;", looks, number, key);
     } else {
-        line(v, "    const u64 run = act >> i & 1u ? find_%s_run(&x%u, %s) : 0u;",
+        line(v, "    const u64 run = %s ? find_%s_run(&x%u, %s) : 0u;", looks,
              index->hashed ? "hash" : "direct", number, key);
-        line(v, "    at%u[i] = (u32)run;", at);
-        line(v, "    end%u[i] = (u32)(run >> 32);", at);
     }
+    if (probe_flags(op) & PROBE_OUTER) {
+        line(v, "    const u64 some = act >> i & 1u ? run_outer(run) : 0u;");
+    } else {
+        line(v, "    const u64 some = run;");
+    }
+    line(v, "    at%u[i] = (u32)some;", at);
+    line(v, "    end%u[i] = (u32)(some >> 32);", at);
     line(v, "}");
+}
+
+/* The match of every row that has one left, into dst. */
+static void put_matched(struct weaver *v, u32 at, const struct op *op, u16 number) {
+    line(v, EACH "{ r%u[i] = act >> i & 1u ? run_row(&x%u, at%u[i]) : 0; }", op->dst, number, at);
+}
+
+static void put_match(struct weaver *v, u32 at, const struct op *op, u16 number) {
+    put_runs(v, at, op, number);
     line(v, "for (;;) {");
     v->depth++;
     line(v, "act = 0;");
@@ -535,25 +669,73 @@ static void put_match(struct weaver *v, u32 at, const struct op *op, u16 number)
     line(v, "if (!b_any((i32)act)) {");
     line(v, "    break;");
     line(v, "}");
-    if (index->unique) {
-        line(v, EACH "{ r%u[i] = act >> i & 1u ? (i64)at%u[i] : 0; }", op->dst, at);
-    } else {
-        line(v, EACH "{ r%u[i] = act >> i & 1u ? (i64)x%u.rows[at%u[i]] : 0; }", op->dst, number,
-             at);
-    }
+    put_matched(v, at, op, number);
     v->matches[v->match_count++] = at;
+}
+
+/* The matches of a thread's rows one after the other, until ANY; nothing in between is for the
+ * whole block, so that every thread goes round as often as it has to. */
+static void put_each(struct weaver *v, u32 at, const struct op *op, u16 number) {
+    u32 any = at;
+    while (v->pipe->ops[any].code != OP_ANY) {
+        any++;
+    }
+    put_runs(v, at, op, number);
+    line(v, "const u32 each%u = act;", at);
+    line(v, EACH "{ r%u[i] = -1; }", v->pipe->ops[any].dst);
+    line(v, "for (;;) {");
+    v->depth++;
+    line(v, "act = 0;");
+    line(v, EACH "{ act |= (u32)(at%u[i] != end%u[i]) << i; }", at, at);
+    line(v, "if (!act) {");
+    line(v, "    break;");
+    line(v, "}");
+    put_matched(v, at, op, number);
+    v->each = at;
+    memcpy(v->loaded_outside, v->loaded, v->pipe->source.col_count);
+}
+
+static void put_any(struct weaver *v, const struct op *op) {
+    bool single = probe_flags(op) & PROBE_SINGLE;
+    u32 at = v->each;
+    line(v, EACH "{");
+    line(v, "    if (act >> i & 1u) {");
+    if (single) {
+        line(v, "        r%u[i] = r%u[i] == -1 ? r%u[i] : -2;", op->dst, op->dst, op->a);
+    } else {
+        line(v, "        r%u[i] = r%u[i] == -1 ? r%u[i] : r%u[i];", op->dst, op->dst, op->a,
+             op->dst);
+    }
+    line(v, "    }");
+    line(v, "    const u32 open = r%u[i] %s;", op->dst, single ? "!= -2" : "== -1");
+    line(v, "    at%u[i] = open ? at%u[i] + (u32)(at%u[i] != end%u[i]) : end%u[i];", at, at, at, at,
+         at);
+    line(v, "}");
+    v->depth--;
+    line(v, "}");
+    memcpy(v->loaded, v->loaded_outside, v->pipe->source.col_count);
+    line(v, "act = each%u;", at);
+    if (single) {
+        line(v, EACH "{");
+        line(v, "    if ((act >> i & 1u) && r%u[i] == -2) {", op->dst);
+        put_fault(v, op, "FAULT_MORE_ROWS");
+        line(v, "    }");
+        line(v, "}");
+    }
 }
 
 /* --- sinks --- */
 
+#define STAGE_TEXT "str_vec(text_moved(args.texts_out.items, args.texts_out.count, %s))"
 static void put_stage(struct weaver *v, u16 reg, u8 kind, u32 turn, const char *target, u32 c) {
     static const char *const types[17] = {[1] = "u8", [4] = "u32", [8] = "u64", [16] = "vec16"};
     u32 bytes = kind_bytes[kind];
     char buf[24];
-    char value[80];
+    char value[120];
     const char *name = operand(v, reg, buf);
     snprintf(value, sizeof value,
-             kind == KIND_F32   ? "f32_bits(%s)"
+             kind == KIND_STR   ? v->plan->host_text[reg] ? "str_vec(%s)" : STAGE_TEXT
+             : kind == KIND_F32 ? "f32_bits(%s)"
              : kind == KIND_F64 ? "f64_bits(%s)"
              : bytes == 16      ? "i128_vec(%s)"
              : bytes == 8       ? "(u64)%s"
@@ -598,10 +780,36 @@ static void put_emit_rows(struct weaver *v) {
     line(v, "}");
 }
 
+/* Long exact sums: the few limbs that a value touches. */
+static void put_agg_limbs(struct weaver *v, bool shared) {
+    char x[24];
+    for (i64 l = 0; l < v->plan->limbs.count; l++) {
+        const struct plan_limbs *run = &v->plan->limbs.items[l];
+        operand(v, run->reg, x);
+        line(v, "for (i32 k = 0, limb = limb_first(%s, r%u); k < (i32)AGG_LIMBS; k++, limb++) {", x,
+             run->lsb);
+        line(v, "    const i64 part = op_FLIMB_F64(%s, r%u, limb);", x, run->lsb);
+        line(v, "    const u32 no = (u32)(limb - %d);", run->first);
+        line(v, "    if (part && no < %uu) {", run->count);
+        if (shared) {
+            line(v,
+                 "        agg_shared_word(table, args.agg.copies, at + %u + no, WORD_ADD, part);",
+                 1 + run->word);
+        } else {
+            line(v, "        atom_add_u64(at + %u + no, (u64)part);", 1 + run->word);
+        }
+        line(v, "    }");
+        line(v, "}");
+    }
+}
+
 static void put_agg_words(struct weaver *v, bool shared) {
     const struct sink *sink = v->plan->sink;
     for (u32 w = 0; w < sink->word_count; w++) {
         char buf[24];
+        if (is_limb(v, w)) {
+            continue;
+        }
         const char *x = operand(v, sink->word_regs[w], buf);
         const char *op = word_names[sink->words[w]];
         if (shared) {
@@ -610,6 +818,7 @@ static void put_agg_words(struct weaver *v, bool shared) {
             line(v, "word_atom(%s, at + %u, %s);", op, 1 + w, x);
         }
     }
+    put_agg_limbs(v, shared);
 }
 
 static void put_emit_agg(struct weaver *v) {
@@ -620,11 +829,21 @@ static void put_emit_agg(struct weaver *v) {
     v->depth++;
     line(v, "if (act >> i & 1u) {");
     v->depth++;
-    if (sink->key == NO_REG) {
+    if (accumulates(v)) {
         for (u32 w = 0; w < sink->word_count; w++) {
+            if (is_limb(v, w)) {
+                continue;
+            }
             line(v, "acc%u = word_merge(%s, acc%u, %s);", w, word_names[sink->words[w]], w,
                  operand(v, sink->word_regs[w], buf));
         }
+        if (v->plan->limbs.count) {
+            line(v, "const u64 at = 0;");
+            put_agg_limbs(v, true);
+        }
+    } else if (sink->key == NO_REG) {
+        line(v, "const u64 at = 0;");
+        put_agg_words(v, true);
     } else if (v->w->agg_copies) {
         operand(v, sink->key, key);
         line(v, "const u64 at = (u64)%s * %u;", key, 1 + sink->word_count);
@@ -656,10 +875,28 @@ static void put_emit_agg(struct weaver *v) {
     line(v, "}");
 }
 
+/* Sets the byte of every row named. */
+static void put_mark(struct weaver *v, u32 sink) {
+    u32 number = 0;
+    char row[24];
+    for (u32 s = 0; s < sink; s++) {
+        number += v->pipe->sinks[s].kind == SINK_MARK;
+    }
+    operand(v, v->pipe->sinks[sink].key, row);
+    line(v, EACH "{");
+    line(v, "    if ((act >> i & 1u) && %s >= 0) {", row);
+    line(v, "        args.outs[args.out_count + %u].data[%s] = 1;", number, row);
+    line(v, "    }");
+    line(v, "}");
+}
+
 static void put_finish(struct weaver *v) {
     const struct sink *sink = v->plan->sink;
     if (sink->kind == SINK_AGG && v->w->agg_copies) {
-        for (u32 w = 0; sink->key == NO_REG && w < sink->word_count; w++) {
+        for (u32 w = 0; accumulates(v) && w < sink->word_count; w++) {
+            if (is_limb(v, w)) {
+                continue;
+            }
             line(v, "agg_shared_word(table, args.agg.copies, %u, %s, acc%u);", 1 + w,
                  word_names[sink->words[w]], w);
         }
@@ -684,7 +921,11 @@ static void put_op(struct weaver *v, u32 at) {
         }
         break;
     case OP_LOAD:
-        put_load(v, at, op);
+        if (v->pipe->regs[op->dst].kind == KIND_STR) {
+            put_load_text(v, op);
+        } else {
+            put_load(v, at, op);
+        }
         break;
     case OP_LOADN:
         put_load_nulls(v, at, op);
@@ -693,6 +934,11 @@ static void put_op(struct weaver *v, u32 at) {
     case OP_LOADVN:
     case OP_LUT:
         put_gather(v, op, number);
+        break;
+    case OP_INTERN:
+    case OP_INTERN2:
+    case OP_UNPAIR:
+        put_intern(v, op, number);
         break;
     case OP_ROWNO:
         line(v, EACH "{ r%u[i] = number + ROW(i); }", op->dst);
@@ -718,15 +964,26 @@ static void put_op(struct weaver *v, u32 at) {
         put_match(v, at, op, number);
         v->filtered = 1;
         break;
+    case OP_EACH:
+        put_each(v, at, op, number);
+        v->filtered = 1;
+        break;
+    case OP_ANY:
+        put_any(v, op);
+        break;
     case OP_EMIT:
-        if (v->plan->sink->kind == SINK_ROWS) {
+        if (v->pipe->sinks[op->imm].kind == SINK_MARK) {
+            put_mark(v, op->imm);
+        } else if (v->plan->sink->kind == SINK_ROWS) {
             put_emit_rows(v);
         } else {
             put_emit_agg(v);
         }
         break;
     default:
-        put_scalar(v, op);
+        if (!v->plan->is_limb[op->dst]) {
+            put_scalar(v, op);
+        }
         break;
     }
     if (op->dst != NO_REG) {
@@ -739,6 +996,7 @@ void gpu_weave_text(struct weave *w, struct text *out) {
     struct weaver v = {.w = w, .plan = plan, .pipe = plan->pipe, .out = out};
     v.seen = NEW_ARRAY(out->arena, b8, plan->pipe->reg_count + 1);
     v.loaded = NEW_ARRAY(out->arena, b8, plan->pipe->source.col_count + 1);
+    v.loaded_outside = NEW_ARRAY(out->arena, b8, plan->pipe->source.col_count + 1);
     v.rows = rows_per_thread(plan);
     w->rows_per_thread = v.rows;
     i64 stage = (i64)WOVEN_BLOCK * v.rows * stage_bytes(plan);

@@ -92,6 +92,7 @@ struct csv_job {
     u32 field_count;
     i64 null_len;
 
+    const struct file_view *file;
     const char *data, *start, *end; /* the file; its records */
     i64 block_bytes, block_count;
     struct csv_block *blocks; /* one more than block_count */
@@ -122,6 +123,7 @@ FALLIBLE csv_load_blocks(struct table *table, const char *path, const struct csv
 bool csv_stopped(struct csv_job *job); /* also notices cancellation and the deadline */
 void csv_stop(struct csv_job *job, const struct error *err);
 void csv_refused(struct csv_job *job, i64 bytes); /* stops the job for want of memory */
+void csv_changed(struct csv_job *job);            /* stops it: the file is not what it was */
 /* The columns of a tablet; NULL when memory was refused and the job stopped. */
 u8 *csv_tablet_block(struct csv_job *job, struct csv_tablet *tablet);
 void csv_tablet_parsed(struct csv_job *job, i64 tablet_no, i64 rows);

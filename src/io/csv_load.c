@@ -29,22 +29,23 @@ void csv_refused(struct csv_job *job, i64 bytes) {
     csv_stop(job, &err);
 }
 
+void csv_changed(struct csv_job *job) {
+    struct error err;
+    error_reset(&err);
+    wf_status status =
+        error_set(&err, ERR_IO, -1,
+                  "cannot read \"%.300s\": another program changed the file meanwhile", job->path);
+    UNUSED(status);
+    csv_stop(job, &err);
+}
+
 bool csv_stopped(struct csv_job *job) {
-    const struct load_progress *progress = job->progress;
     if (atomic_load(&job->stop)) {
         return true;
     }
-    if (!progress) {
-        return false;
-    }
-    bool cancelled = progress->cancel && atomic_load(progress->cancel);
-    if (cancelled || (progress->deadline_ns && clock_ns() > progress->deadline_ns)) {
-        struct error err;
-        error_reset(&err);
-        wf_status status = error_set(&err, ERR_CANCELLED, -1,
-                                     cancelled ? "statement cancelled"
-                                               : "statement cancelled: it ran past its timeout");
-        UNUSED(status);
+    struct error err;
+    error_reset(&err);
+    if (load_progress_check(job->progress, &err)) {
         csv_stop(job, &err);
         return true;
     }
@@ -166,6 +167,7 @@ static bool is_listed(const struct csv_job *job, u32 col) {
 
 /* Skips a byte order mark and the header; an empty last line is no record of several columns. */
 static void find_records(struct csv_job *job, const struct file_view *file) {
+    job->file = file;
     job->data = file->bytes ? file->data : "";
     job->start = job->data;
     job->end = job->data + file->bytes;
@@ -312,6 +314,10 @@ static FALLIBLE load_file(struct csv_job *job, struct pool *pool, struct error *
         TRY(check_unlisted(job, err));
         TRY(plan_tablets(job, err));
         run(pool, job->block_count, parse_task, job);
+    }
+    if (file_view_torn(job->file)) {
+        csv_changed(job);
+        atomic_store(&job->bad_record, I64_MAX); /* a line of zeros says nothing to the user */
     }
     if (atomic_load(&job->bad_record) != I64_MAX) {
         return report_bad(job, err);

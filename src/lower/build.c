@@ -26,6 +26,11 @@ void build_label(struct builder *b, const char *name) {
     text_print(&b->label, "%s%s", b->label.len > 0 ? ", " : "", name);
 }
 
+void build_row_mark(struct builder *b, const struct rel *rel) {
+    struct row_mark mark = {(u32)b->ops.count, rel->number};
+    VEC_PUSH(b->l->arena, &b->marks, mark);
+}
+
 u32 build_source_col(struct builder *b, u32 col) {
     for (i64 i = 0; i < b->cols.count; i++) {
         if (b->cols.items[i] == col) {

@@ -251,8 +251,18 @@ static void copy_ops(struct builder *b, const u8 *keep, const u8 *live, struct p
             copy_op(b, &u, b->consts.items[i], pipe);
         }
     }
-    for (i64 i = 0; i < count; i++) {
-        copy_op(b, &u, b->ops.items[order[i]], pipe);
+    pipe->marks = NEW_ARRAY(arena, struct row_mark, b->marks.count + 1);
+    for (i64 i = 0; i <= count; i++) {
+        /* Loads move down to their readers: a mark stands before the first opcode made after it. */
+        while (pipe->mark_count < b->marks.count &&
+               (i == count || b->marks.items[pipe->mark_count].op <= order[i])) {
+            pipe->marks[pipe->mark_count] =
+                (struct row_mark){pipe->op_count, b->marks.items[pipe->mark_count].rel};
+            pipe->mark_count++;
+        }
+        if (i < count) {
+            copy_op(b, &u, b->ops.items[order[i]], pipe);
+        }
     }
 }
 

@@ -126,7 +126,8 @@ struct builder {
     VEC(struct sink) sinks;
     VEC(struct prune) prunes;
     VEC(struct boundary) boundaries;
-    struct binding *binds; /* by plan column */
+    VEC(struct row_mark) marks; /* op: how many opcodes there were */
+    struct binding *binds;  /* by plan column */
     VEC(struct cse) cses;
     u32 *heads;
     u32 head_count;
@@ -204,6 +205,8 @@ void build_undo(struct builder *b, struct mark mark);
 u32 build_sink(struct builder *b, struct sink sink);
 struct step *build_finish(struct builder *b);
 void build_label(struct builder *b, const char *name);
+/* The rows at this point are what the operator gives. */
+void build_row_mark(struct builder *b, const struct rel *rel);
 static inline enum kind reg_kind(const struct builder *b, u16 reg) {
     return (enum kind)b->regs.items[reg].kind;
 }

@@ -258,6 +258,7 @@ struct builder *lower_rel(struct lower *l, const struct rel *rel) {
         break;
     }
     build_label(b, rel_names[rel->kind]);
+    build_row_mark(b, rel);
     struct boundary boundary = {rel};
     VEC_PUSH(l->arena, &b->boundaries, boundary);
     return !l->status && weave_cuts_after(l, rel) ? weave_cut(b, rel) : b;
@@ -310,6 +311,9 @@ void lower_root(struct lower *l) {
     for (i64 i = top.projects.count; i-- > 0 && !l->status;) {
         lower_project(b, top.projects.items[i]);
         build_label(b, rel_names[REL_PROJECT]);
+        if (!top.limit) { /* its rows are the limit's then, which come later */
+            build_row_mark(b, top.projects.items[i]);
+        }
     }
     if (!l->status) {
         order_result(b, l->plan->root->out.items, l->plan->root->out.count, top.sort, top.limit);

@@ -85,6 +85,7 @@ static u32 sorted_rows(struct builder *b, const char *name, struct out_col *cols
         }
     }
     build_label(b, rel_names[REL_SORT]);
+    build_row_mark(b, sort);
     u32 var = lower_rows(b, name, cols, count, canonical, -1);
     mark_top(l, var, keys, key_count, limit);
     struct step *step = lower_step(l, STEP_SORT, "Sort");

@@ -3,7 +3,7 @@
  * Simple rules from column ranges and distinct counts, independent predicates; good enough to tell
  * large from small, which is all that join order and sizes of tables need. Uniqueness is not an
  * estimate: it comes from the store, is guarded, and passes only through operators that cannot
- * repeat a row. */
+ * repeat a row; a group occurs once, and so does the one row of an aggregate without keys. */
 #include "opt/opt_int.h"
 
 static f64 clamp_share(f64 share) {
@@ -61,21 +61,21 @@ static f64 compare_share(const struct opt *o, const struct expr *expr) {
     return less != swapped ? below : 1.0 - below;
 }
 
-static f64 share_of(const struct opt *o, const struct expr *expr) {
+f64 estimate_share(const struct opt *o, const struct expr *expr) {
     f64 share = 1.0;
     switch (expr->kind) {
     case EXPR_AND:
         for (i32 i = 0; i < expr->arg_count; i++) {
-            share *= share_of(o, expr->args[i]);
+            share *= estimate_share(o, expr->args[i]);
         }
         return clamp_share(share);
     case EXPR_OR:
         for (i32 i = 0; i < expr->arg_count; i++) {
-            share *= 1.0 - share_of(o, expr->args[i]);
+            share *= 1.0 - estimate_share(o, expr->args[i]);
         }
         return clamp_share(1.0 - share);
     case EXPR_NOT:
-        return clamp_share(1.0 - share_of(o, expr->args[0]));
+        return clamp_share(1.0 - estimate_share(o, expr->args[0]));
     case EXPR_IS_NULL:
         return 0.1;
     case EXPR_IN: {
@@ -100,10 +100,40 @@ static i64 to_rows(f64 rows) {
     return rows < 1.0 ? 1 : rows > 1e18 ? (i64)1e18 : (i64)rows;
 }
 
+/* +1 for a lower bound on *out, -1 for an upper one, 0 for anything else. */
+static i32 bound_on(const struct expr *cond, u32 *out) {
+    if (cond->kind != EXPR_CALL || cond->func < FUNC_LT || cond->func > FUNC_GE) {
+        return 0;
+    }
+    const struct expr *left = plain_col(cond->args[0]);
+    const struct expr *right = plain_col(cond->args[1]);
+    bool less = cond->func == FUNC_LT || cond->func == FUNC_LE;
+    if ((left != NULL) == (right != NULL)) {
+        return 0;
+    }
+    *out = left ? left->col : right->col;
+    return less == (left != NULL) ? -1 : 1;
+}
+
+/* Two bounds of one column make a range, not two independent conditions. */
+static f64 range_share(const struct opt *o, struct expr *const *conds, i64 count, i64 at) {
+    u32 col = 0;
+    u32 other = 0;
+    i32 sign = bound_on(conds[at], &col);
+    f64 own = estimate_share(o, conds[at]);
+    for (i64 i = 0; sign != 0 && i < count; i++) {
+        if (i != at && bound_on(conds[i], &other) == -sign && other == col) {
+            f64 both = own + estimate_share(o, conds[i]) - 1.0;
+            return sign > 0 ? (both < 0.001 ? 0.001 : both) : 1.0; /* counted once */
+        }
+    }
+    return own;
+}
+
 static i64 filtered(const struct opt *o, const struct rel *rel, i64 rows) {
     f64 left = (f64)rows;
     for (i64 i = 0; i < rel->conds.count; i++) {
-        left *= share_of(o, rel->conds.items[i]);
+        left *= range_share(o, rel->conds.items, rel->conds.count, i);
     }
     return rel->conds.count > 0 ? to_rows(left) : rows;
 }
@@ -134,44 +164,140 @@ i64 estimate_join(const struct opt *o, i64 left_rows, i64 right_rows, struct exp
     return to_rows(rows);
 }
 
-/* Whether no two rows of rel share a value of column `col` (NULLs aside). */
-static bool col_unique(const struct rel *rel, u32 col) {
+/* Whether no two rows of rel agree in all of `cols`; `nulls`: NULL counts as a value. */
+static bool cols_unique(const struct plan *plan, const struct rel *rel, const u32 *cols, i64 count,
+                        bool nulls);
+
+static bool has_col(const u32 *cols, i64 count, u32 col) {
+    for (i64 i = 0; i < count; i++) {
+        if (cols[i] == col) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool scan_unique(const struct plan *plan, const struct rel *rel, const u32 *cols, i64 count,
+                        bool nulls) {
+    for (i64 i = 0; i < rel->scan_cols.count; i++) {
+        const struct scan_col *col = &rel->scan_cols.items[i];
+        bool whole = !nulls || col->no_nulls || !plan->cols.items[col->col].nullable;
+        if (col->unique && whole && has_col(cols, count, col->col)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Columns that are copies, as columns of the input. */
+static bool copies_unique(const struct plan *plan, const struct rel *rel, const u32 *cols,
+                          i64 count, bool nulls) {
+    u32 *below = NEW_ARRAY(plan->arena, u32, rel->out.count + 1);
+    i64 found = 0;
+    for (i64 i = 0; i < rel->out.count; i++) {
+        if (!has_col(cols, count, rel->out.items[i])) {
+            continue;
+        }
+        if (rel->kind == REL_SHARED) {
+            below[found++] = rel->left_cols.items[i];
+        } else if (rel->exprs.items[i]->kind == EXPR_COL) {
+            below[found++] = rel->exprs.items[i]->col;
+        }
+    }
+    return cols_unique(plan, rel->inputs[0], below, found, nulls);
+}
+
+static bool agg_unique(const struct rel *rel, const u32 *cols, i64 count) {
+    for (i64 i = 0; i < rel->exprs.count; i++) {
+        if (!has_col(cols, count, rel->out.items[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool join_unique(const struct plan *plan, const struct rel *rel, const u32 *cols, i64 count,
+                        bool nulls) {
+    bool left_once = rel->right_unique || rel->join == JOIN_SEMI || rel->join == JOIN_ANTI ||
+                     rel->join == JOIN_MARK || rel->join == JOIN_SINGLE;
+    if (rel->join == JOIN_FULL) {
+        return false;
+    }
+    if (left_once) {
+        return cols_unique(plan, rel->inputs[0], cols, count, nulls);
+    }
+    return opt_is_inner(rel) &&
+           estimate_unique(plan, rel->inputs[0], rel->left_keys.items, rel->null_safe.items,
+                           rel->left_keys.count) &&
+           cols_unique(plan, rel->inputs[1], cols, count, nulls);
+}
+
+/* row_number = 1 within partitions by some of these columns. */
+static bool first_only(const struct rel *rel, const u32 *cols, i64 count) {
+    const struct rel *window = rel->inputs[0];
+    bool first = false;
+    if (rel->kind != REL_FILTER || window->kind != REL_WINDOW || window->windows.count != 1 ||
+        window->windows.items[0].is_agg || window->windows.items[0].func != WINDOW_ROW_NUMBER) {
+        return false;
+    }
+    for (i64 i = 0; i < rel->conds.count; i++) {
+        const struct expr *cond = rel->conds.items[i];
+        first =
+            first || (cond->kind == EXPR_CALL && (cond->func == FUNC_LE || cond->func == FUNC_EQ) &&
+                      cond->args[0]->kind == EXPR_COL &&
+                      cond->args[0]->col == window->windows.items[0].col &&
+                      cond->args[1]->kind == EXPR_CONST && !cond->args[1]->is_null &&
+                      cond->args[1]->value.i64 == 1);
+    }
+    for (i64 i = 0; i < window->exprs.count; i++) {
+        const struct expr *key = window->exprs.items[i];
+        first = first && key->kind == EXPR_COL && has_col(cols, count, key->col);
+    }
+    return first;
+}
+
+static bool cols_unique(const struct plan *plan, const struct rel *rel, const u32 *cols, i64 count,
+                        bool nulls) {
     switch (rel->kind) {
     case REL_SCAN:
-        for (i64 i = 0; i < rel->scan_cols.count; i++) {
-            if (rel->scan_cols.items[i].col == col) {
-                return rel->scan_cols.items[i].unique;
-            }
-        }
-        return false;
-    case REL_FILTER:
-    case REL_SORT:
+        return scan_unique(plan, rel, cols, count, nulls);
+    case REL_VALUES:
+        return rel->rows <= 1 && rel->exprs.count <= rel->out.count;
     case REL_LIMIT:
-        return col_unique(rel->inputs[0], col);
-    case REL_PROJECT:
-        for (i64 i = 0; i < rel->exprs.count; i++) {
-            if (rel->out.items[i] == col) {
-                const struct expr *expr = rel->exprs.items[i];
-                return expr->kind == EXPR_COL && col_unique(rel->inputs[0], expr->col);
-            }
+        if (rel->limit && rel->limit->kind == EXPR_CONST && rel->limit->value.i64 <= 1) {
+            return true;
         }
-        return false;
+        return cols_unique(plan, rel->inputs[0], cols, count, nulls);
+    case REL_FILTER:
+        return first_only(rel, cols, count) ||
+               cols_unique(plan, rel->inputs[0], cols, count, nulls);
+    case REL_SORT:
+    case REL_WINDOW:
+        return cols_unique(plan, rel->inputs[0], cols, count, nulls);
+    case REL_PROJECT:
+    case REL_SHARED:
+        return copies_unique(plan, rel, cols, count, nulls);
     case REL_AGG:
-        return rel->exprs.count == 1 && rel->out.items[0] == col;
-    case REL_JOIN: /* a unique right side repeats no left row */
-        return rel->right_unique && col_unique(rel->inputs[0], col);
+        return agg_unique(rel, cols, count);
+    case REL_JOIN:
+        return join_unique(plan, rel, cols, count, nulls);
     default:
         return false;
     }
 }
 
-static bool keys_unique(const struct rel *right, struct expr *const *keys, i64 count) {
+bool estimate_unique(const struct plan *plan, const struct rel *rel, struct expr *const *keys,
+                     const b8 *null_safe, i64 count) {
+    u32 *cols = NEW_ARRAY(plan->arena, u32, count + 1);
+    i64 found = 0;
+    bool nulls = false;
     for (i64 i = 0; i < count; i++) {
-        if (keys[i]->kind == EXPR_COL && col_unique(right, keys[i]->col)) {
-            return true;
+        nulls = nulls || (null_safe && null_safe[i]);
+        if (keys[i]->kind == EXPR_COL) {
+            cols[found++] = keys[i]->col;
         }
     }
-    return false;
+    return cols_unique(plan, rel, cols, found, nulls);
 }
 
 static i64 agg_rows(const struct opt *o, const struct rel *rel) {
@@ -191,9 +317,50 @@ static i64 limit_rows(const struct rel *rel) {
     return in;
 }
 
-void estimate_rel(struct opt *o, struct rel *rel) {
+/* Share of the left's rows with a match. */
+static f64 match_share(const struct opt *o, const struct rel *rel) {
+    f64 share = 1.0;
+    for (i64 i = 0; i < rel->left_keys.count; i++) {
+        i64 a = estimate_distinct(o, rel->left_keys.items[i], rel->inputs[0]->rows);
+        i64 b = estimate_distinct(o, rel->right_keys.items[i], rel->inputs[1]->rows);
+        share *= clamp_share((f64)b / (f64)a);
+    }
+    for (i64 i = 0; i < rel->conds.count; i++) {
+        f64 one = estimate_share(o, rel->conds.items[i]);
+        share *= rel->left_keys.count > 0 ? clamp_share(one * 2.0) : 1.0;
+    }
+    return clamp_share(share);
+}
+
+static i64 join_rows(const struct opt *o, const struct rel *rel) {
+    i64 left = rel->inputs[0]->rows;
+    i64 right = rel->inputs[1]->rows;
+    i64 inner = 0;
+    switch (rel->join) {
+    case JOIN_SEMI:
+        return to_rows((f64)left * match_share(o, rel));
+    case JOIN_ANTI:
+        return to_rows((f64)left * MAX_OF(1.0 - match_share(o, rel), 0.05));
+    case JOIN_MARK:
+    case JOIN_SINGLE:
+        return left;
+    default:
+        inner = filtered(o, rel,
+                         estimate_join(o, left, right, rel->left_keys.items, rel->right_keys.items,
+                                       rel->left_keys.count));
+        break;
+    }
+    if (rel->join == JOIN_LEFT) {
+        return MAX_OF(inner, left);
+    }
+    return rel->join == JOIN_FULL ? MAX_OF(inner, MAX_OF(left, right)) : inner;
+}
+
+static void estimate_walk(struct opt *o, struct rel *rel) {
     for (i32 i = 0; i < rel->input_count; i++) {
-        estimate_rel(o, rel->inputs[i]);
+        if (rel->kind != REL_SHARED || opt_first_visit(o, rel->inputs[i])) {
+            estimate_walk(o, rel->inputs[i]);
+        }
     }
     i64 in = rel->input_count > 0 ? rel->inputs[0]->rows : 0;
     switch (rel->kind) {
@@ -203,18 +370,21 @@ void estimate_rel(struct opt *o, struct rel *rel) {
     case REL_VALUES:
         rel->rows = rel->out.count > 0 ? rel->exprs.count / rel->out.count : 1;
         break;
+    case REL_FUNC:
+        break;
     case REL_FILTER:
         rel->rows = filtered(o, rel, in);
         break;
     case REL_JOIN:
-        rel->right_unique =
-            keys_unique(rel->inputs[1], rel->right_keys.items, rel->right_keys.count);
-        rel->rows = estimate_join(o, in, rel->inputs[1]->rows, rel->left_keys.items,
-                                  rel->right_keys.items, rel->left_keys.count);
-        rel->rows = filtered(o, rel, rel->rows);
+        rel->right_unique = estimate_unique(o->plan, rel->inputs[1], rel->right_keys.items,
+                                            rel->null_safe.items, rel->right_keys.count);
+        rel->rows = join_rows(o, rel);
         break;
     case REL_AGG:
         rel->rows = rel->exprs.count > 0 ? agg_rows(o, rel) : 1;
+        break;
+    case REL_UNION:
+        rel->rows = to_rows((f64)in + (f64)rel->inputs[1]->rows);
         break;
     case REL_LIMIT:
         rel->rows = limit_rows(rel);
@@ -223,6 +393,11 @@ void estimate_rel(struct opt *o, struct rel *rel) {
         rel->rows = in;
         break;
     }
+}
+
+void estimate_rel(struct opt *o, struct rel *rel) {
+    o->visited.count = 0;
+    estimate_walk(o, rel);
 }
 
 FALLIBLE pass_estimate(struct opt *o) {

@@ -108,19 +108,40 @@ static void set_range(struct opt *o, u32 col, struct range range) {
     }
 }
 
-void facts_collect(struct opt *o, const struct rel *rel) {
-    for (i32 i = 0; i < rel->input_count; i++) {
-        facts_collect(o, rel->inputs[i]);
+static void copy_facts(struct opt *o, const struct rel *rel, const u32 *from) {
+    for (i64 i = 0; i < rel->out.count; i++) {
+        o->facts[rel->out.items[i]] = o->facts[from[i]];
     }
-    for (i64 i = 0; rel->kind == REL_SCAN && i < rel->scan_cols.count; i++) {
+}
+
+static void union_facts(struct opt *o, const struct rel *rel) {
+    for (i64 i = 0; i < rel->out.count; i++) {
+        const struct col_fact *a = &o->facts[rel->left_cols.items[i]];
+        const struct col_fact *b = &o->facts[rel->right_cols.items[i]];
+        struct col_fact *to = &o->facts[rel->out.items[i]];
+        if (a->has_range && b->has_range) {
+            to->has_range = 1;
+            to->range = a->range;
+            to->range.lo = MIN_OF(a->range.lo, b->range.lo);
+            to->range.hi = MAX_OF(a->range.hi, b->range.hi);
+        }
+        if (a->has_distinct && b->has_distinct) {
+            to->has_distinct = 1;
+            to->distinct = a->distinct + b->distinct;
+        }
+    }
+}
+
+static void scan_facts(struct opt *o, const struct rel *rel) {
+    for (i64 i = 0; i < rel->scan_cols.count; i++) {
         const struct scan_col *scan = &rel->scan_cols.items[i];
         o->facts[scan->col].distinct = scan->distinct;
         o->facts[scan->col].has_distinct = scan->distinct > 0;
         set_range(o, scan->col, scan->range);
     }
-    if (rel->kind != REL_PROJECT && rel->kind != REL_AGG) {
-        return;
-    }
+}
+
+static void computed_facts(struct opt *o, const struct rel *rel) {
     for (i64 i = 0; i < rel->exprs.count; i++) {
         const struct expr *expr = rel->exprs.items[i];
         bool raises = false;
@@ -130,5 +151,30 @@ void facts_collect(struct opt *o, const struct rel *rel) {
         } else if (has_exact_range(expr->type)) {
             set_range(o, rel->out.items[i], range);
         }
+    }
+}
+
+void facts_collect(struct opt *o, const struct rel *rel) {
+    for (i32 i = 0; i < rel->input_count; i++) {
+        if (rel->kind != REL_SHARED || opt_first_visit(o, rel->inputs[i])) {
+            facts_collect(o, rel->inputs[i]);
+        }
+    }
+    switch (rel->kind) {
+    case REL_SCAN:
+        scan_facts(o, rel);
+        break;
+    case REL_PROJECT:
+    case REL_AGG:
+        computed_facts(o, rel);
+        break;
+    case REL_SHARED:
+        copy_facts(o, rel, rel->left_cols.items);
+        break;
+    case REL_UNION:
+        union_facts(o, rel);
+        break;
+    default:
+        break;
     }
 }

@@ -1,41 +1,43 @@
 /* join_order.c: the order in which a group of inner joins is carried out.
  *
- * A group is a tree of joins with nothing between them. Its largest input drives the pipeline; the
- * others become build sides, each time the one that leaves the fewest rows among those an equality
- * connects to what is already joined. A cross product is taken only when nothing connects. The
- * result is left-deep, so the whole group is one pipeline of probes. Groups in which a condition
- * can raise keep the order they were written in, because that order decides which rows are
- * evaluated. */
+ * A group is a tree of inner joins with nothing between them; its leaves are whatever else there
+ * is. Up to DP_LEAVES leaves every split of every connected set is tried (dynamic programming over
+ * subsets) and the cheapest kept; beyond that the pair that leaves the fewest rows is joined, again
+ * and again. A join costs the rows it reads, builds and makes; the right side is built. Rows of a
+ * set are the product of its leaves and of the shares its conditions keep; several equalities
+ * between the same two leaves count as a key at most: one match a row of the larger. Products are
+ * taken only where nothing connects. A condition that can raise takes no part: it is tested above
+ * the group, where only rows are left that meet all the others. */
 #include "opt/opt_int.h"
 
-struct edge {
+enum { MAX_LEAVES = 64, DP_LEAVES = 11 };
+
+struct edge { /* an equality between two sets of leaves */
     struct expr *a, *b;
-    u64 a_mask, b_mask; /* leaves they need */
-    bool placed;
+    u64 a_mask, b_mask;
+    b8 null_safe;
+    b8 placed;
 };
 struct residual {
     struct expr *expr;
     u64 mask;
-    bool placed;
+    f64 share;
+    b8 placed;
 };
 struct group {
     struct opt *o;
     VEC(struct rel *) leaves;
     VEC(struct edge) edges;
     VEC(struct residual) conds;
-    u8 *leaf_of; /* column -> leaf + 1 */
-    bool raises;
+    VEC(struct expr *) late; /* conditions that can raise, as written */
+    u8 *leaf_of;             /* column -> leaf + 1 */
+    u64 near[MAX_LEAVES];    /* leaves each is connected to */
+    f64 *share; /* leaves × leaves: of the product, what equalities between the two keep */
 };
-
-enum { MAX_LEAVES = 60 };
-
-static bool is_inner(const struct rel *rel) {
-    return rel->kind == REL_JOIN;
-}
 
 static void gather(struct group *g, struct rel *rel) {
     struct arena *arena = g->o->plan->arena;
-    if (!is_inner(rel)) {
+    if (!opt_is_inner(rel)) {
         VEC_PUSH(arena, &g->leaves, rel);
         return;
     }
@@ -43,13 +45,16 @@ static void gather(struct group *g, struct rel *rel) {
     gather(g, rel->inputs[1]);
     for (i64 i = 0; i < rel->left_keys.count; i++) {
         struct edge edge = {.a = rel->left_keys.items[i], .b = rel->right_keys.items[i]};
-        g->raises = g->raises || facts_can_raise(g->o, edge.a) || facts_can_raise(g->o, edge.b);
+        edge.null_safe = i < rel->null_safe.count && rel->null_safe.items[i];
         VEC_PUSH(arena, &g->edges, edge);
     }
     for (i64 i = 0; i < rel->conds.count; i++) {
         struct residual cond = {.expr = rel->conds.items[i]};
-        g->raises = g->raises || facts_can_raise(g->o, cond.expr);
-        VEC_PUSH(arena, &g->conds, cond);
+        if (facts_can_raise(g->o, cond.expr)) {
+            VEC_PUSH(arena, &g->late, cond.expr);
+        } else {
+            VEC_PUSH(arena, &g->conds, cond);
+        }
     }
 }
 
@@ -71,139 +76,376 @@ static u64 expr_mask(const struct group *g, const struct expr *expr) {
     return w.mask;
 }
 
-static void find_masks(struct group *g) {
-    g->leaf_of = NEW_ARRAY(g->o->plan->arena, u8, g->o->plan->cols.count + 1);
+static i64 leaf_number(u64 mask) {
+    return __builtin_ctzll(mask);
+}
+
+static bool is_single(u64 mask) {
+    return mask != 0 && (mask & (mask - 1)) == 0;
+}
+
+static f64 *share_of(const struct group *g, i64 i, i64 k) {
+    return &g->share[i * g->leaves.count + k];
+}
+
+/* The largest table below: what a filter leaves of a key is still a key of all of it. */
+static i64 base_rows(const struct rel *rel) {
+    i64 rows = rel->kind == REL_SCAN ? rel->table_rows : rel->rows;
+    bool passes = rel->kind == REL_FILTER || rel->kind == REL_PROJECT;
+    for (i32 i = 0; passes && i < rel->input_count; i++) {
+        rows = MAX_OF(rows, base_rows(rel->inputs[i]));
+    }
+    return MAX_OF(rows, 1);
+}
+
+static void note_edge(struct group *g, const struct edge *e) {
+    u64 all = e->a_mask | e->b_mask;
     for (i64 i = 0; i < g->leaves.count; i++) {
+        if (all >> i & 1) {
+            g->near[i] |= all & ~(1ULL << i);
+        }
+    }
+    if (!is_single(e->a_mask) || !is_single(e->b_mask) || e->a_mask == e->b_mask) {
+        return;
+    }
+    i64 x = leaf_number(e->a_mask);
+    i64 y = leaf_number(e->b_mask);
+    const struct rel *a = g->leaves.items[x];
+    const struct rel *b = g->leaves.items[y];
+    i64 values =
+        MAX_OF(estimate_distinct(g->o, e->a, a->rows), estimate_distinct(g->o, e->b, b->rows));
+    f64 most = 1.0 / (f64)MAX_OF(base_rows(a), base_rows(b));
+    f64 share = *share_of(g, x, y) / (f64)values;
+    share = MAX_OF(share, MIN_OF(most, *share_of(g, x, y)));
+    *share_of(g, x, y) = share;
+    *share_of(g, y, x) = share;
+}
+
+/* Leaves that nothing connects to the others get a neighbour, so that every set has a plan. */
+static void connect_all(struct group *g) {
+    u64 all = g->leaves.count == 64 ? ~0ULL : (1ULL << g->leaves.count) - 1;
+    u64 seen = 1;
+    for (;;) {
+        u64 grown = seen;
+        for (i64 i = 0; i < g->leaves.count; i++) {
+            grown |= seen >> i & 1 ? g->near[i] : 0;
+        }
+        if (grown != seen) {
+            seen = grown;
+            continue;
+        }
+        if (seen == all) {
+            return;
+        }
+        i64 in = -1;
+        i64 out = -1;
+        for (i64 i = 0; i < g->leaves.count; i++) {
+            i64 *best = seen >> i & 1 ? &in : &out;
+            if (*best < 0 || g->leaves.items[i]->rows < g->leaves.items[*best]->rows) {
+                *best = i;
+            }
+        }
+        g->near[in] |= 1ULL << out;
+        g->near[out] |= 1ULL << in;
+    }
+}
+
+static void prepare(struct group *g) {
+    i64 n = g->leaves.count;
+    g->leaf_of = NEW_ARRAY(g->o->plan->arena, u8, g->o->plan->cols.count + 1);
+    g->share = NEW_ARRAY(g->o->plan->arena, f64, n * n);
+    for (i64 i = 0; i < n; i++) {
         for (i64 k = 0; k < g->leaves.items[i]->out.count; k++) {
             g->leaf_of[g->leaves.items[i]->out.items[k]] = (u8)(i + 1);
         }
-    }
-    for (i64 i = 0; i < g->edges.count; i++) {
-        g->edges.items[i].a_mask = expr_mask(g, g->edges.items[i].a);
-        g->edges.items[i].b_mask = expr_mask(g, g->edges.items[i].b);
-    }
-    for (i64 i = 0; i < g->conds.count; i++) {
-        g->conds.items[i].mask = expr_mask(g, g->conds.items[i].expr);
-    }
-}
-
-typedef VEC(struct expr *) expr_list;
-
-/* The keys that would join `leaf` to the set of leaves `done`. */
-static void keys_between(const struct group *g, u64 done, u64 leaf, expr_list *left,
-                         expr_list *right) {
-    struct arena *arena = g->o->plan->arena;
-    left->count = 0;
-    right->count = 0;
-    for (i64 i = 0; i < g->edges.count; i++) {
-        const struct edge *e = &g->edges.items[i];
-        bool forth = (e->a_mask & ~done) == 0 && e->b_mask == leaf;
-        bool back = (e->b_mask & ~done) == 0 && e->a_mask == leaf;
-        if (!e->placed && (forth || back)) {
-            VEC_PUSH(arena, left, forth ? e->a : e->b);
-            VEC_PUSH(arena, right, forth ? e->b : e->a);
+        for (i64 k = 0; k < n; k++) {
+            *share_of(g, i, k) = 1.0;
         }
     }
-}
-
-static i64 choose_next(struct group *g, const struct rel *cur, u64 done) {
-    i64 best = -1;
-    bool best_connected = false;
-    i64 best_rows = 0;
-    expr_list left = {0};
-    expr_list right = {0};
-    for (i64 i = 0; i < g->leaves.count; i++) {
-        const struct rel *leaf = g->leaves.items[i];
-        if (done >> i & 1) {
-            continue;
-        }
-        keys_between(g, done, 1ULL << i, &left, &right);
-        bool connected = left.count > 0;
-        i64 rows = estimate_join(g->o, cur->rows, leaf->rows, left.items, right.items, left.count);
-        bool fewer = rows < best_rows ||
-                     (rows == best_rows && leaf->rows < g->leaves.items[MAX_OF(best, 0)]->rows);
-        if (best < 0 || (connected && !best_connected) || (connected == best_connected && fewer)) {
-            best = i;
-            best_connected = connected;
-            best_rows = rows;
-        }
-    }
-    return best;
-}
-
-/* Conditions whose columns are all there now. */
-static void place_conds(struct group *g, struct rel *join, u64 done) {
-    struct arena *arena = g->o->plan->arena;
     for (i64 i = 0; i < g->edges.count; i++) {
         struct edge *e = &g->edges.items[i];
-        if (!e->placed && ((e->a_mask | e->b_mask) & ~done) == 0) {
-            e->placed = true;
-            VEC_PUSH(
-                arena, &join->conds,
-                expr_call(arena, FUNC_EQ, type_of(TYPE_BOOLEAN), e->a->position, 2, e->a, e->b));
-        }
+        e->a_mask = expr_mask(g, e->a);
+        e->b_mask = expr_mask(g, e->b);
+        note_edge(g, e);
     }
     for (i64 i = 0; i < g->conds.count; i++) {
-        if (!g->conds.items[i].placed && (g->conds.items[i].mask & ~done) == 0) {
-            g->conds.items[i].placed = true;
-            VEC_PUSH(arena, &join->conds, g->conds.items[i].expr);
+        struct residual *cond = &g->conds.items[i];
+        cond->mask = expr_mask(g, cond->expr);
+        cond->share = estimate_share(g->o, cond->expr);
+        struct edge as_edge = {.a_mask = cond->mask, .b_mask = cond->mask};
+        note_edge(g, &as_edge);
+    }
+    connect_all(g);
+}
+
+/* building what was chosen */
+
+static struct expr *make(struct arena *arena, enum expr_kind kind, i32 count, struct expr *a,
+                         struct expr *b, struct expr *c, struct expr *d, struct expr *e) {
+    struct expr *expr = expr_new(arena, kind, type_of(TYPE_BOOLEAN), -1);
+    struct expr *args[5] = {a, b, c, d, e};
+    expr->arg_count = count;
+    expr->args = NEW_ARRAY(arena, struct expr *, count);
+    memcpy(expr->args, args, sizeof(struct expr *) * (size_t)count);
+    return expr;
+}
+
+/* An equality that is no key here. */
+static struct expr *edge_cond(struct arena *arena, const struct edge *e) {
+    struct expr *equal =
+        expr_call(arena, FUNC_EQ, type_of(TYPE_BOOLEAN), e->a->position, 2, e->a, e->b);
+    if (!e->null_safe) {
+        return equal;
+    }
+    struct expr *a_null = make(arena, EXPR_IS_NULL, 1, e->a, NULL, NULL, NULL, NULL);
+    struct expr *b_null = make(arena, EXPR_IS_NULL, 1, e->b, NULL, NULL, NULL, NULL);
+    struct expr *no = expr_new(arena, EXPR_CONST, type_of(TYPE_BOOLEAN), -1);
+    return make(arena, EXPR_CASE, 5, a_null, b_null, b_null, no, equal);
+}
+
+static void place(struct group *g, struct rel *join, u64 left, u64 right) {
+    struct arena *arena = g->o->plan->arena;
+    u64 both = left | right;
+    bool safe = false;
+    for (i64 i = 0; i < g->edges.count; i++) {
+        struct edge *e = &g->edges.items[i];
+        if (e->placed || ((e->a_mask | e->b_mask) & ~both) != 0) {
+            continue;
+        }
+        bool forth = e->a_mask && e->b_mask && !(e->a_mask & ~left) && !(e->b_mask & ~right);
+        bool back = e->a_mask && e->b_mask && !(e->b_mask & ~left) && !(e->a_mask & ~right);
+        e->placed = 1;
+        if (!forth && !back) {
+            VEC_PUSH(arena, &join->conds, edge_cond(arena, e));
+            continue;
+        }
+        VEC_PUSH(arena, &join->left_keys, forth ? e->a : e->b);
+        VEC_PUSH(arena, &join->right_keys, forth ? e->b : e->a);
+        VEC_PUSH(arena, &join->null_safe, e->null_safe);
+        safe = safe || e->null_safe;
+    }
+    if (!safe) {
+        join->null_safe.count = 0;
+    }
+    for (i64 i = 0; i < g->conds.count; i++) {
+        struct residual *cond = &g->conds.items[i];
+        if (!cond->placed && (cond->mask & ~both) == 0) {
+            cond->placed = 1;
+            VEC_PUSH(arena, &join->conds, cond->expr);
         }
     }
 }
 
-static struct rel *join_next(struct group *g, struct rel *cur, u64 done, i64 next) {
-    struct arena *arena = g->o->plan->arena;
-    struct rel *join = rel_new(g->o->plan, REL_JOIN, cur, g->leaves.items[next]);
-    expr_list left = {0};
-    expr_list right = {0};
-    keys_between(g, done, 1ULL << next, &left, &right);
-    for (i64 i = 0; i < left.count; i++) {
-        VEC_PUSH(arena, &join->left_keys, left.items[i]);
-        VEC_PUSH(arena, &join->right_keys, right.items[i]);
-        for (i64 k = 0; k < g->edges.count; k++) {
-            struct edge *e = &g->edges.items[k];
-            bool same = (e->a == left.items[i] && e->b == right.items[i]) ||
-                        (e->b == left.items[i] && e->a == right.items[i]);
-            e->placed = e->placed || same;
-        }
-    }
-    place_conds(g, join, done | 1ULL << next);
+static struct rel *make_join(struct group *g, struct rel *left, struct rel *right, u64 left_mask,
+                             u64 right_mask, f64 rows) {
+    struct rel *join = rel_new(g->o->plan, REL_JOIN, left, right);
+    place(g, join, left_mask, right_mask);
     join->join = join->left_keys.count + join->conds.count > 0 ? JOIN_INNER : JOIN_CROSS;
-    join->rows = estimate_join(g->o, cur->rows, g->leaves.items[next]->rows, left.items,
-                               right.items, left.count);
+    join->rows = rows < 1.0 ? 1 : rows > 1e18 ? (i64)1e18 : (i64)rows;
     return join;
 }
+
+/* What it costs to join, building the right side. */
+static f64 join_cost(f64 left, f64 right, f64 out, bool connected) {
+    f64 cost = left + 2.0 * right + out;
+    return connected ? cost : cost + left * right;
+}
+
+/* dynamic programming */
+
+struct state {
+    f64 cost; /* below 0: none yet */
+    f64 rows;
+    u32 left; /* leaves of the left input; 0 for a leaf */
+};
+
+static u64 neighbours(const struct group *g, u64 set) {
+    u64 near = 0;
+    for (u64 rest = set; rest; rest &= rest - 1) {
+        near |= g->near[leaf_number(rest)];
+    }
+    return near & ~set;
+}
+
+/* Rows of a set, from those of the set without its highest leaf. */
+static f64 set_rows(const struct group *g, const struct state *states, u64 set) {
+    i64 top = 63 - __builtin_clzll(set);
+    u64 rest = set & ~(1ULL << top);
+    f64 rows = (f64)MAX_OF(g->leaves.items[top]->rows, 1);
+    if (rest) {
+        rows *= states[rest].rows;
+    }
+    for (u64 at = rest; at; at &= at - 1) {
+        rows *= *share_of(g, top, leaf_number(at));
+    }
+    for (i64 i = 0; i < g->conds.count; i++) {
+        u64 mask = g->conds.items[i].mask;
+        if ((mask & ~set) == 0 && (mask >> top & 1)) {
+            rows *= g->conds.items[i].share;
+        }
+    }
+    return rows;
+}
+
+static bool has_edge(const struct group *g, u64 left, u64 right) {
+    for (u64 rest = left; rest; rest &= rest - 1) {
+        i64 i = leaf_number(rest);
+        for (u64 other = right & g->near[i]; other; other &= other - 1) {
+            if (*share_of(g, i, leaf_number(other)) < 1.0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static void try_splits(const struct group *g, struct state *states, u64 set) {
+    struct state *best = &states[set];
+    for (u64 left = (set - 1) & set; left; left = (left - 1) & set) {
+        u64 right = set & ~left;
+        const struct state *a = &states[left];
+        const struct state *b = &states[right];
+        if (a->cost < 0 || b->cost < 0 || !(neighbours(g, left) & right)) {
+            continue;
+        }
+        f64 cost =
+            a->cost + b->cost + join_cost(a->rows, b->rows, best->rows, has_edge(g, left, right));
+        if (best->cost < 0 || cost < best->cost) {
+            best->cost = cost;
+            best->left = (u32)left;
+        }
+    }
+}
+
+static struct rel *build_set(struct group *g, const struct state *states, u64 set) {
+    u64 left = states[set].left;
+    if (left == 0) {
+        return g->leaves.items[leaf_number(set)];
+    }
+    u64 right = set & ~left;
+    struct rel *a = build_set(g, states, left);
+    struct rel *b = build_set(g, states, right);
+    return make_join(g, a, b, left, right, states[set].rows);
+}
+
+static struct rel *order_all(struct group *g) {
+    u64 end = 1ULL << g->leaves.count;
+    struct state *states = NEW_ARRAY(g->o->plan->arena, struct state, end);
+    for (u64 set = 1; set < end; set++) {
+        states[set].rows = set_rows(g, states, set);
+        states[set].cost = is_single(set) ? 0.0 : -1.0;
+        if (!is_single(set)) {
+            try_splits(g, states, set);
+        }
+    }
+    return build_set(g, states, end - 1);
+}
+
+/* greedy */
+
+struct part {
+    struct rel *rel; /* NULL: joined into another */
+    u64 mask;
+    u64 near;
+    f64 rows;
+};
+
+static void merge_parts(struct group *g, struct part *parts, i64 x, i64 y, f64 rows) {
+    i64 n = g->leaves.count;
+    i64 left = parts[x].rows >= parts[y].rows ? x : y;
+    i64 right = left == x ? y : x;
+    parts[x].rel =
+        make_join(g, parts[left].rel, parts[right].rel, parts[left].mask, parts[right].mask, rows);
+    parts[x].mask |= parts[y].mask;
+    parts[x].near = (parts[x].near | parts[y].near) & ~parts[x].mask;
+    parts[x].rows = rows;
+    parts[y].rel = NULL;
+    for (i64 i = 0; i < n; i++) {
+        *share_of(g, x, i) *= *share_of(g, y, i);
+        *share_of(g, i, x) = *share_of(g, x, i);
+    }
+}
+
+static struct rel *order_greedy(struct group *g) {
+    i64 n = g->leaves.count;
+    struct part *parts = NEW_ARRAY(g->o->plan->arena, struct part, n);
+    for (i64 i = 0; i < n; i++) {
+        struct rel *leaf = g->leaves.items[i];
+        parts[i] = (struct part){leaf, 1ULL << i, g->near[i], (f64)MAX_OF(leaf->rows, 1)};
+    }
+    i64 last = 0;
+    for (i64 step = 1; step < n; step++) {
+        i64 best_x = -1;
+        i64 best_y = -1;
+        f64 best = 0;
+        for (i64 x = 0; x < n; x++) {
+            for (i64 y = x + 1; y < n; y++) {
+                if (!parts[x].rel || !parts[y].rel || !(parts[x].near & parts[y].mask)) {
+                    continue;
+                }
+                f64 rows = parts[x].rows * parts[y].rows * *share_of(g, x, y);
+                if (best_x < 0 || rows < best) {
+                    best_x = x;
+                    best_y = y;
+                    best = rows;
+                }
+            }
+        }
+        merge_parts(g, parts, best_x, best_y, best);
+        last = best_x;
+    }
+    return parts[last].rel;
+}
+
+/* the plan */
 
 static struct rel *order(struct opt *o, struct rel *rel);
 
 static struct rel *order_group(struct opt *o, struct rel *rel) {
     struct group g = {.o = o};
     gather(&g, rel);
-    if (g.raises || g.leaves.count > MAX_LEAVES) {
+    if (g.leaves.count > MAX_LEAVES) {
         rel->inputs[0] = order(o, rel->inputs[0]);
         rel->inputs[1] = order(o, rel->inputs[1]);
         return rel;
     }
-    i64 driver = 0;
     for (i64 i = 0; i < g.leaves.count; i++) {
         g.leaves.items[i] = order(o, g.leaves.items[i]);
         estimate_rel(o, g.leaves.items[i]);
-        driver = g.leaves.items[i]->rows > g.leaves.items[driver]->rows ? i : driver;
     }
-    find_masks(&g);
-    struct rel *cur = g.leaves.items[driver];
-    u64 done = 1ULL << driver;
-    for (i64 i = 1; i < g.leaves.count; i++) {
-        i64 next = choose_next(&g, cur, done);
-        cur = join_next(&g, cur, done, next);
-        done |= 1ULL << next;
+    prepare(&g);
+    struct rel *all = g.leaves.count <= DP_LEAVES ? order_all(&g) : order_greedy(&g);
+    if (g.late.count > 0) {
+        all = rel_new(o->plan, REL_FILTER, all, NULL);
+        for (i64 i = 0; i < g.late.count; i++) {
+            VEC_PUSH(o->plan->arena, &all->conds, g.late.items[i]);
+        }
     }
-    return cur;
+    return all;
+}
+
+static bool order_once(struct opt *o, const struct rel *input) {
+    for (i64 i = 0; i < o->ordered.count; i++) {
+        if (o->ordered.items[i] == input) {
+            return false;
+        }
+    }
+    VEC_PUSH(o->plan->arena, &o->ordered, input);
+    return true;
 }
 
 static struct rel *order(struct opt *o, struct rel *rel) {
-    if (is_inner(rel)) {
+    if (opt_is_inner(rel)) {
         return order_group(o, rel);
+    }
+    if (rel->kind == REL_SHARED) {
+        struct rel *input = rel->inputs[0];
+        if (order_once(o, input)) {
+            struct rel *body = NEW(o->plan->arena, struct rel);
+            *body = *input; /* users hold the operator itself, so its place must stay */
+            *input = *rel_with_out(o->plan, order(o, body), input);
+        }
+        return rel;
     }
     for (i32 i = 0; i < rel->input_count; i++) {
         rel->inputs[i] = order(o, rel->inputs[i]);
@@ -213,6 +455,7 @@ static struct rel *order(struct opt *o, struct rel *rel) {
 
 FALLIBLE pass_join_order(struct opt *o) {
     struct rel *old = o->plan->root;
+    o->ordered.count = 0;
     o->plan->root = rel_with_out(o->plan, order(o, old), old);
     return ERR_OK;
 }

@@ -26,6 +26,7 @@ FALLIBLE opt_run(struct plan *plan, const struct settings *settings, struct erro
         }
         o.facts = NEW_ARRAY(plan->arena, struct col_fact, plan->cols.count + 1);
         o.fact_count = plan->cols.count;
+        o.visited.count = 0;
         facts_collect(&o, plan->root);
         TRY(passes[i].run(&o));
 #ifdef WF_HARD
@@ -49,4 +50,19 @@ struct rel *rel_with_out(struct plan *plan, struct rel *rel, const struct rel *l
         VEC_PUSH(plan->arena, &filter->out, like->out.items[i]);
     }
     return filter;
+}
+
+bool opt_first_visit(struct opt *o, const struct rel *input) {
+    for (i64 i = 0; i < o->visited.count; i++) {
+        if (o->visited.items[i] == input) {
+            return false;
+        }
+    }
+    VEC_PUSH(o->plan->arena, &o->visited, input);
+    return true;
+}
+
+bool opt_is_inner(const struct rel *rel) {
+    return rel->kind == REL_JOIN && !rel->dependent &&
+           (rel->join == JOIN_INNER || rel->join == JOIN_CROSS);
 }

@@ -19,6 +19,8 @@ struct opt {
     struct error *err;
     struct col_fact *facts; /* by column number */
     i64 fact_count;
+    VEC(const struct rel *) visited; /* see opt_first_visit */
+    VEC(const struct rel *) ordered; /* join_order: inputs of SHARED that are done */
 };
 
 #define X(A, name, need, text) FALLIBLE pass_##name(struct opt *o);
@@ -30,13 +32,22 @@ void facts_collect(struct opt *o, const struct rel *rel);
 /* As expr_can_raise, but knows the columns' ranges. */
 bool facts_can_raise(const struct opt *o, const struct expr *expr);
 
-/* Sets rows (and right_unique) of rel and everything below it. */
+/* Sets rows (and right_unique) of rel and everything below it. Empties `visited`. */
 void estimate_rel(struct opt *o, struct rel *rel);
 /* Distinct values of expr among `rows` rows. */
 i64 estimate_distinct(const struct opt *o, const struct expr *expr, i64 rows);
+/* Share of rows a condition keeps. */
+f64 estimate_share(const struct opt *o, const struct expr *cond);
+/* Whether no two rows of rel agree in all of these expressions. */
+bool estimate_unique(const struct plan *plan, const struct rel *rel, struct expr *const *keys,
+                     const b8 *null_safe, i64 count);
 i64 estimate_join(const struct opt *o, i64 left_rows, i64 right_rows, struct expr *const *left_keys,
                   struct expr *const *right_keys, i64 key_count);
 
+/* True the first time an input of SHARED is asked for since `visited` was emptied. */
+bool opt_first_visit(struct opt *o, const struct rel *input);
+/* Whether a join is one that may change places with others like it. */
+bool opt_is_inner(const struct rel *rel);
 /* A relation with exactly the columns of `like`, in that order: rel itself when it has them. */
 struct rel *rel_with_out(struct plan *plan, struct rel *rel, const struct rel *like);
 

@@ -2,17 +2,13 @@
  *
  * Column numbers are unique in a plan, so one table of marks serves the whole tree: walking down,
  * an operator first narrows its own output by the marks its consumers left, then marks what its
- * expressions need, then visits its inputs. */
+ * expressions need, then visits its inputs. The input of SHARED is visited after the last of its
+ * users. Windows and marks that nobody reads disappear, and so does a join that neither drops nor
+ * repeats rows of the left and whose right side is not used. */
 #include "opt/opt_int.h"
 
 static void mark(u32 col, void *arg) {
     ((u8 *)arg)[col] = 1;
-}
-
-static void mark_exprs(struct expr *const *items, i64 count, u8 *used) {
-    for (i64 i = 0; i < count; i++) {
-        expr_each_col(items[i], mark, used);
-    }
 }
 
 static void narrow_out(struct rel *rel, const u8 *used) {
@@ -71,7 +67,11 @@ static void narrow_values(struct rel *rel, const u8 *used) {
     }
 }
 
-static void narrow_agg(struct rel *rel, u8 *used) {
+static void mark_slot(struct expr **slot, void *arg) {
+    expr_each_col(*slot, mark, arg);
+}
+
+static void narrow_agg(struct rel *rel, const u8 *used) {
     i64 kept = 0;
     i64 keys = rel->exprs.count;
     for (i64 i = 0; i < rel->calls.count; i++) {
@@ -80,52 +80,196 @@ static void narrow_agg(struct rel *rel, u8 *used) {
             rel->calls.items[kept++] = rel->calls.items[i];
         }
     }
+    if (keys + kept == 0) { /* the one row must have a column */
+        kept = 1;
+    }
     rel->calls.count = kept;
     rel->out.count = keys + kept;
-    mark_exprs(rel->exprs.items, keys, used);
-    for (i64 i = 0; i < kept; i++) {
-        if (rel->calls.items[i].arg) {
-            expr_each_col(rel->calls.items[i].arg, mark, used);
+}
+
+/* UNION and SHARED: one column stays, for the same reason as in VALUES. */
+static void narrow_copies(struct rel *rel, u8 *used) {
+    i64 kept = 0;
+    bool any = false;
+    for (i64 i = 0; i < rel->out.count; i++) {
+        any = any || used[rel->out.items[i]];
+    }
+    if (!any && rel->out.count > 0) {
+        used[rel->out.items[0]] = 1;
+    }
+    for (i64 i = 0; i < rel->out.count; i++) {
+        if (!used[rel->out.items[i]]) {
+            continue;
+        }
+        used[rel->left_cols.items[i]] = 1;
+        rel->left_cols.items[kept] = rel->left_cols.items[i];
+        if (rel->kind == REL_UNION) {
+            used[rel->right_cols.items[i]] = 1;
+            rel->right_cols.items[kept] = rel->right_cols.items[i];
+        }
+        rel->out.items[kept++] = rel->out.items[i];
+    }
+    rel->out.count = kept;
+    rel->left_cols.count = kept;
+    rel->right_cols.count = rel->kind == REL_UNION ? kept : 0;
+}
+
+static void narrow_window(struct rel *rel, const u8 *used) {
+    i64 kept = 0;
+    for (i64 i = 0; i < rel->windows.count; i++) {
+        if (used[rel->windows.items[i].col]) {
+            rel->windows.items[kept++] = rel->windows.items[i];
+        }
+    }
+    rel->windows.count = kept;
+}
+
+struct prune {
+    struct opt *o;
+    u8 *used;
+    VEC(struct rel *) inputs; /* of SHARED, with the users still to come */
+    VEC(i64) left;
+    VEC(b8) live; /* a user stays */
+};
+
+static bool any_used(const struct rel *rel, const u8 *used) {
+    for (i64 i = 0; i < rel->out.count; i++) {
+        if (used[rel->out.items[i]]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether the operator does nothing that is seen above. */
+static bool is_idle(const struct prune *p, const struct rel *rel) {
+    if (rel->kind == REL_WINDOW) {
+        return rel->windows.count == 0;
+    }
+    if (rel->kind != REL_JOIN) {
+        return false;
+    }
+    if (rel->join == JOIN_MARK) {
+        return !p->used[rel->mark_col];
+    }
+    bool once = rel->join == JOIN_SINGLE || (rel->join == JOIN_LEFT && rel->right_unique);
+    return once && !any_used(rel->inputs[1], p->used);
+}
+
+static void narrow(struct prune *p, struct rel *rel) {
+    switch (rel->kind) {
+    case REL_SCAN:
+        narrow_out(rel, p->used);
+        narrow_scan(rel, p->used);
+        return;
+    case REL_VALUES:
+        narrow_values(rel, p->used);
+        return;
+    case REL_PROJECT:
+        narrow_project(rel, p->used);
+        return;
+    case REL_AGG:
+        narrow_agg(rel, p->used);
+        return;
+    case REL_UNION:
+    case REL_SHARED:
+        narrow_copies(rel, p->used);
+        return;
+    case REL_FUNC:
+        return;
+    default:
+        narrow_out(rel, p->used);
+        return;
+    }
+}
+
+static i64 input_number(const struct prune *p, const struct rel *input) {
+    i64 at = 0;
+    while (p->inputs.items[at] != input) {
+        at++;
+    }
+    return at;
+}
+
+static struct rel *prune(struct prune *p, struct rel *rel);
+
+/* One user of an input is done, staying or not; after the last the input is narrowed. */
+static void end_use(struct prune *p, struct rel *input, bool stays);
+
+/* What is below an operator that disappears. */
+static void forget(struct prune *p, struct rel *rel) {
+    for (i32 i = 0; i < rel->input_count; i++) {
+        if (rel->kind == REL_SHARED) {
+            end_use(p, rel->inputs[i], false);
+        } else {
+            forget(p, rel->inputs[i]);
         }
     }
 }
 
-static void prune(struct rel *rel, u8 *used) {
-    switch (rel->kind) {
-    case REL_SCAN:
-        narrow_out(rel, used);
-        narrow_scan(rel, used);
-        break;
-    case REL_VALUES:
-        narrow_values(rel, used);
-        break;
-    case REL_PROJECT:
-        narrow_project(rel, used);
-        mark_exprs(rel->exprs.items, rel->exprs.count, used);
-        break;
-    case REL_AGG:
-        narrow_agg(rel, used);
-        break;
-    default:
-        narrow_out(rel, used);
-        mark_exprs(rel->conds.items, rel->conds.count, used);
-        mark_exprs(rel->left_keys.items, rel->left_keys.count, used);
-        mark_exprs(rel->right_keys.items, rel->right_keys.count, used);
-        for (i64 i = 0; i < rel->order.count; i++) {
-            expr_each_col(rel->order.items[i].expr, mark, used);
+static void end_use(struct prune *p, struct rel *input, bool stays) {
+    i64 at = input_number(p, input);
+    p->live.items[at] = p->live.items[at] || stays;
+    if (--p->left.items[at] > 0) {
+        return;
+    }
+    if (!p->live.items[at]) {
+        forget(p, input);
+        return;
+    }
+    struct rel *body = NEW(p->o->plan->arena, struct rel);
+    *body = *input; /* users hold the operator itself, so its place must stay */
+    *input = *prune(p, body);
+}
+
+static struct rel *prune(struct prune *p, struct rel *rel) {
+    if (rel->kind == REL_WINDOW) {
+        narrow_window(rel, p->used);
+    }
+    if (is_idle(p, rel)) {
+        if (rel->kind == REL_JOIN) {
+            forget(p, rel->inputs[1]);
         }
-        break;
+        return prune(p, rel->inputs[0]);
     }
+    narrow(p, rel);
+    rel_each_expr(rel, mark_slot, p->used);
     for (i32 i = 0; i < rel->input_count; i++) {
-        prune(rel->inputs[i], used);
+        if (rel->kind == REL_SHARED) {
+            end_use(p, rel->inputs[i], true);
+        } else {
+            rel->inputs[i] = prune(p, rel->inputs[i]);
+        }
     }
+    return rel;
+}
+
+static void count_user(struct rel *rel, void *arg) {
+    struct prune *p = arg;
+    if (rel->kind != REL_SHARED) {
+        return;
+    }
+    for (i64 i = 0; i < p->inputs.count; i++) {
+        if (p->inputs.items[i] == rel->inputs[0]) {
+            p->left.items[i]++;
+            return;
+        }
+    }
+    VEC_PUSH(p->o->plan->arena, &p->inputs, rel->inputs[0]);
+    VEC_PUSH(p->o->plan->arena, &p->left, (i64)1);
+    VEC_PUSH(p->o->plan->arena, &p->live, (b8)0);
 }
 
 FALLIBLE pass_prune_columns(struct opt *o) {
-    u8 *used = NEW_ARRAY(o->plan->arena, u8, o->plan->cols.count + 1);
-    for (i64 i = 0; i < o->plan->root->out.count; i++) {
-        used[o->plan->root->out.items[i]] = 1;
+    struct rel *old = o->plan->root;
+    struct prune p = {.o = o, .used = NEW_ARRAY(o->plan->arena, u8, o->plan->cols.count + 1)};
+    rel_each(o->plan->arena, old, count_user, &p);
+    for (i64 i = 0; i < old->out.count; i++) {
+        p.used[old->out.items[i]] = 1;
     }
-    prune(o->plan->root, used);
+    struct rel like = *old;
+    like.out.items = NEW_ARRAY(o->plan->arena, u32, old->out.count + 1);
+    memcpy(like.out.items, old->out.items, sizeof(u32) * (size_t)old->out.count);
+    o->plan->root = rel_with_out(o->plan, prune(&p, old), &like);
     return ERR_OK;
 }

@@ -5,7 +5,8 @@
  * evaluated for rows that the join drops) and never overtakes a conjunct written before it. An
  * equality between the two sides of a join becomes a pair of keys; as in PostgreSQL, a key is
  * evaluated for every row of its own side, so a raising one is taken only when nothing written
- * before it is still to be tested. */
+ * before it is still to be tested. Joins that are not inner let pass only what cannot change which
+ * rows are extended by NULLs (struct rules). */
 #include "opt/opt_int.h"
 
 typedef VEC(struct expr *) expr_list;
@@ -61,40 +62,97 @@ static bool take_keys(struct opt *o, struct rel *join, u8 *side, struct expr *co
     }
     VEC_PUSH(o->plan->arena, &join->left_keys, cond->args[a == 1 ? 0 : 1]);
     VEC_PUSH(o->plan->arena, &join->right_keys, cond->args[a == 1 ? 1 : 0]);
-    join->join = JOIN_INNER;
+    join->join = join->join == JOIN_CROSS ? JOIN_INNER : join->join;
     return true;
+}
+
+/* Where the parts of a join let conditions go. Those of the join itself (`own`) and those above it
+ * may sink to the left, to the right; a condition above that may not sink stays above, unless the
+ * join is inner and takes it over. */
+struct rules {
+    b8 own_left, own_right;
+    b8 above_left, above_right;
+    b8 takes; /* conditions above become the join's own */
+};
+
+static struct rules rules_of(const struct rel *rel) {
+    switch (rel->join) {
+    case JOIN_INNER:
+    case JOIN_CROSS:
+        return (struct rules){1, 1, 1, 1, 1};
+    case JOIN_SEMI:
+        return (struct rules){1, 1, 1, 0, 0};
+    case JOIN_FULL:
+        return (struct rules){0, 0, 0, 0, 0};
+    default: /* LEFT, SINGLE, ANTI, MARK: rows of the left never depend on their own condition */
+        return (struct rules){0, 1, 1, 0, 0};
+    }
+}
+
+struct pushing {
+    struct opt *o;
+    struct rel *rel;
+    struct rules rules;
+    u8 *side;
+    expr_list down[2];
+    expr_list stay; /* above */
+};
+
+static void place_own(struct pushing *p, struct expr *cond) {
+    struct arena *arena = p->o->plan->arena;
+    bool raises = facts_can_raise(p->o, cond);
+    u8 needs = expr_sides(p->side, cond);
+    bool sinks = !raises && ((needs == 2 && p->rules.own_right) ||
+                             ((needs == 1 || needs == 0) && p->rules.own_left));
+    if (sinks) {
+        VEC_PUSH(arena, &p->down[needs == 2 ? 1 : 0], cond);
+    } else if ((raises && p->rel->conds.count > 0) || !take_keys(p->o, p->rel, p->side, cond)) {
+        VEC_PUSH(arena, &p->rel->conds, cond);
+    }
+}
+
+static void place_above(struct pushing *p, struct expr *cond) {
+    struct arena *arena = p->o->plan->arena;
+    u8 needs = expr_sides(p->side, cond);
+    bool raises = facts_can_raise(p->o, cond);
+    if (p->rules.takes) {
+        place_own(p, cond);
+    } else if (!raises && needs < 2 && p->rules.above_left) {
+        VEC_PUSH(arena, &p->down[0], cond);
+    } else {
+        VEC_PUSH(arena, &p->stay, cond);
+    }
 }
 
 static struct rel *push_join(struct opt *o, struct rel *rel, const expr_list *above) {
     struct arena *arena = o->plan->arena;
-    u8 *side = NEW_ARRAY(arena, u8, o->plan->cols.count + 1);
+    struct pushing p = {.o = o, .rel = rel, .rules = rules_of(rel)};
+    p.side = NEW_ARRAY(arena, u8, o->plan->cols.count + 1);
     for (i32 k = 0; k < 2; k++) {
         for (i64 i = 0; i < rel->inputs[k]->out.count; i++) {
-            side[rel->inputs[k]->out.items[i]] = (u8)(1 << k);
+            p.side[rel->inputs[k]->out.items[i]] = (u8)(1 << k);
         }
     }
-    expr_list all = {0};
+    if (rel->join == JOIN_MARK) {
+        p.side[rel->mark_col] = 2; /* not the left's: conditions on it stay above */
+    }
+    expr_list own = {0};
     for (i64 i = 0; i < rel->conds.count; i++) {
-        split(arena, &all, rel->conds.items[i]);
+        split(arena, &own, rel->conds.items[i]);
+    }
+    rel->conds.count = 0;
+    for (i64 i = 0; i < own.count; i++) {
+        place_own(&p, own.items[i]);
     }
     for (i64 i = 0; i < above->count; i++) {
-        VEC_PUSH(arena, &all, above->items[i]);
+        place_above(&p, above->items[i]);
     }
-    expr_list down[2] = {{0}, {0}};
-    rel->conds.count = 0;
-    for (i64 i = 0; i < all.count; i++) {
-        struct expr *cond = all.items[i];
-        bool raises = facts_can_raise(o, cond);
-        u8 needs = expr_sides(side, cond);
-        if (!raises && needs != 3) {
-            VEC_PUSH(arena, &down[needs == 2 ? 1 : 0], cond);
-        } else if ((raises && rel->conds.count > 0) || !take_keys(o, rel, side, cond)) {
-            VEC_PUSH(arena, &rel->conds, cond);
-        }
+    while (rel->null_safe.count > 0 && rel->null_safe.count < rel->left_keys.count) {
+        VEC_PUSH(arena, &rel->null_safe, (b8)0);
     }
-    rel->inputs[0] = push(o, rel->inputs[0], &down[0]);
-    rel->inputs[1] = push(o, rel->inputs[1], &down[1]);
-    return rel;
+    rel->inputs[0] = push(o, rel->inputs[0], &p.down[0]);
+    rel->inputs[1] = push(o, rel->inputs[1], &p.down[1]);
+    return with_filter(o, rel, &p.stay);
 }
 
 /* Whether computing the columns a condition needs below the projection costs next to nothing. */
@@ -163,6 +221,57 @@ static struct rel *push_agg(struct opt *o, struct rel *rel, const expr_list *con
     return push_mapped(o, rel, conds, map, blocked);
 }
 
+/* The same condition on both sides of a union: each row meets it once, as before. */
+static struct rel *push_union(struct opt *o, struct rel *rel, const expr_list *conds) {
+    struct plan *plan = o->plan;
+    for (i32 side = 0; side < 2; side++) {
+        const u32 *cols = side == 0 ? rel->left_cols.items : rel->right_cols.items;
+        struct expr **map = NEW_ARRAY(plan->arena, struct expr *, plan->cols.count + 1);
+        expr_list down = {0};
+        for (i64 i = 0; i < rel->out.count; i++) {
+            map[rel->out.items[i]] = expr_col(plan, cols[i], -1);
+        }
+        for (i64 i = 0; i < conds->count; i++) {
+            VEC_PUSH(plan->arena, &down, expr_map(plan->arena, conds->items[i], map));
+        }
+        rel->inputs[side] = push(o, rel->inputs[side], &down);
+    }
+    return rel;
+}
+
+/* Conditions on a window's partition columns keep or drop whole partitions. */
+static struct rel *push_window(struct opt *o, struct rel *rel, const expr_list *conds) {
+    struct arena *arena = o->plan->arena;
+    u8 *blocked = NEW_ARRAY(arena, u8, o->plan->cols.count + 1);
+    memset(blocked, 1, (size_t)o->plan->cols.count);
+    for (i64 i = 0; i < rel->exprs.count; i++) {
+        if (rel->exprs.items[i]->kind == EXPR_COL) {
+            blocked[rel->exprs.items[i]->col] = 0;
+        }
+    }
+    expr_list down = {0};
+    expr_list stay = {0};
+    for (i64 i = 0; i < conds->count; i++) {
+        struct expr *cond = conds->items[i];
+        bool free = expr_sides(blocked, cond) == 0 && !facts_can_raise(o, cond);
+        VEC_PUSH(arena, free ? &down : &stay, cond);
+    }
+    rel->inputs[0] = push(o, rel->inputs[0], &down);
+    return with_filter(o, rel, &stay);
+}
+
+/* A shared plan is pushed into once, and conditions of one user stay with it. */
+static struct rel *push_shared(struct opt *o, struct rel *rel, const expr_list *conds) {
+    expr_list none = {0};
+    if (opt_first_visit(o, rel->inputs[0])) {
+        struct rel *old = rel->inputs[0];
+        struct rel *body = NEW(o->plan->arena, struct rel);
+        *body = *old; /* all users hold the operator itself, so its place must stay */
+        *old = *rel_with_out(o->plan, push(o, body, &none), old);
+    }
+    return with_filter(o, rel, conds);
+}
+
 static struct rel *push(struct opt *o, struct rel *rel, const expr_list *conds) {
     expr_list list = {0};
     switch (rel->kind) {
@@ -180,6 +289,12 @@ static struct rel *push(struct opt *o, struct rel *rel, const expr_list *conds) 
         return push_agg(o, rel, conds);
     case REL_JOIN:
         return push_join(o, rel, conds);
+    case REL_UNION:
+        return push_union(o, rel, conds);
+    case REL_WINDOW:
+        return push_window(o, rel, conds);
+    case REL_SHARED:
+        return push_shared(o, rel, conds);
     case REL_SORT:
         rel->inputs[0] = push(o, rel->inputs[0], conds);
         return rel;
@@ -192,21 +307,25 @@ static struct rel *push(struct opt *o, struct rel *rel, const expr_list *conds) 
 }
 
 /* Front ends may list an input's column twice; one is enough. */
-static void drop_repeats(struct rel *rel, u32 *stamps, u32 *stamp) {
-    for (i32 i = 0; i < rel->input_count; i++) {
-        drop_repeats(rel->inputs[i], stamps, stamp);
-    }
+struct repeats {
+    const struct rel *root;
+    u32 *stamps;
+    u32 stamp;
+};
+
+static void drop_repeats(struct rel *rel, void *arg) {
+    struct repeats *r = arg;
     bool passes = rel->kind == REL_FILTER || rel->kind == REL_SORT || rel->kind == REL_LIMIT ||
-                  rel->kind == REL_JOIN;
-    if (!passes) {
+                  rel->kind == REL_JOIN || rel->kind == REL_WINDOW;
+    if (!passes || rel == r->root) { /* the root's list is the answer's, as written */
         return;
     }
     i64 kept = 0;
-    ++*stamp;
+    r->stamp++;
     for (i64 i = 0; i < rel->out.count; i++) {
         u32 col = rel->out.items[i];
-        if (stamps[col] != *stamp) {
-            stamps[col] = *stamp;
+        if (r->stamps[col] != r->stamp) {
+            r->stamps[col] = r->stamp;
             rel->out.items[kept++] = col;
         }
     }
@@ -214,13 +333,11 @@ static void drop_repeats(struct rel *rel, u32 *stamps, u32 *stamp) {
 }
 
 FALLIBLE pass_push_filter(struct opt *o) {
-    u32 *stamps = NEW_ARRAY(o->plan->arena, u32, o->plan->cols.count + 1);
-    u32 stamp = 0;
     struct rel *old = o->plan->root;
-    for (i32 i = 0; i < old->input_count; i++) { /* the root's list is the answer's, as written */
-        drop_repeats(old->inputs[i], stamps, &stamp);
-    }
+    struct repeats r = {old, NEW_ARRAY(o->plan->arena, u32, o->plan->cols.count + 1), 0};
+    rel_each(o->plan->arena, old, drop_repeats, &r);
     expr_list none = {0};
+    o->visited.count = 0;
     struct rel *root = push(o, old, &none);
     o->plan->root = rel_with_out(o->plan, root, old);
     return ERR_OK;

@@ -62,3 +62,18 @@ struct rel *rel_join(struct plan *plan, enum join_kind kind, struct rel *left, s
     }
     return rel;
 }
+
+static u32 rel_number(struct rel *rel, u32 next) {
+    if (rel->number) {
+        return next;
+    }
+    rel->number = next++;
+    for (i32 i = 0; i < rel->input_count; i++) {
+        next = rel_number(rel->inputs[i], next);
+    }
+    return next;
+}
+
+u32 plan_number(struct plan *plan) {
+    return rel_number(plan->root, 0);
+}

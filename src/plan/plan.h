@@ -137,6 +137,7 @@ struct rel {
     VEC(u32) out; /* columns available above this operator */
     i64 rows;     /* estimate */
     i32 position;
+    u32 number; /* in the order EXPLAIN prints them, given by plan_number */
 
     /* SCAN */
     u64 table_id;
@@ -227,6 +228,10 @@ bool rel_has_out(const struct rel *rel, u32 col);
 
 void expr_print(struct text *out, const struct plan *plan, const struct expr *expr);
 void plan_print(struct text *out, const struct plan *plan); /* EXPLAIN */
+/* EXPLAIN ANALYZE: actual[number] is how many rows an operator gave, -1 = not known. */
+void plan_print_actual(struct text *out, const struct plan *plan, const i64 *actual);
+/* Numbers the operators, once; how many there are. One with several parents has one number. */
+u32 plan_number(struct plan *plan);
 FALLIBLE plan_verify(const struct plan *plan, struct error *err);
 
 #endif

@@ -395,6 +395,7 @@ static void print_limit(struct text *out, const struct plan *plan, const struct 
 /* Inputs of SHARED, in the order they are first met: the number is their name. */
 struct shared_list {
     struct arena *arena;
+    const i64 *actual; /* rows of operators, by number; NULL = not known */
     VEC(const struct rel *) items;
 };
 
@@ -453,7 +454,11 @@ static void print_rel(struct text *out, const struct plan *plan, const struct re
         text_print(out, " #%lld", shared_number(list, rel->inputs[0], &first));
     }
     print_detail(out, plan, rel);
-    text_print(out, "  [~%lld rows]\n", rel->rows);
+    text_print(out, "  [~%lld rows", rel->rows);
+    if (list->actual && list->actual[rel->number] >= 0) {
+        text_print(out, ", actual %lld", list->actual[rel->number]);
+    }
+    text_print(out, "]\n");
     for (i32 i = 0; first && i < rel->input_count; i++) {
         print_rel(out, plan, rel->inputs[i], depth + 1, list);
     }
@@ -461,5 +466,10 @@ static void print_rel(struct text *out, const struct plan *plan, const struct re
 
 void plan_print(struct text *out, const struct plan *plan) {
     struct shared_list list = {.arena = plan->arena};
+    print_rel(out, plan, plan->root, 0, &list);
+}
+
+void plan_print_actual(struct text *out, const struct plan *plan, const i64 *actual) {
+    struct shared_list list = {.arena = plan->arena, .actual = actual};
     print_rel(out, plan, plan->root, 0, &list);
 }

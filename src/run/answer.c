@@ -1,10 +1,10 @@
-/* answer.c: what a run leaves behind: the rows of the result, and the table of EXPLAIN ANALYZE.
+/* answer.c: what a run leaves behind: the rows of the result.
  *
  * OFFSET and LIMIT never copy rows: the answer is a list of slices of chunks, and a limited
  * variable shares the buffers of the one it was cut from. */
 #include "run/run_int.h"
 
-static const struct step *result_step(const struct program *program) {
+const struct step *result_step(const struct program *program) {
     const struct step *found = NULL;
     for (u32 b = 0; b < program->block_count; b++) {
         for (u32 s = 0; s < program->blocks[b].step_count; s++) {
@@ -38,7 +38,7 @@ static bool lit_is_null(const struct exec *x, u32 lit) {
     return false;
 }
 
-static FALLIBLE bounds(struct exec *x, const struct step *step, i64 *offset, i64 *limit) {
+wf_status step_bounds(struct exec *x, const struct step *step, i64 *offset, i64 *limit) {
     *offset = MAX_OF(step->offset, 0);
     *limit = step->limit;
     if (step->offset_lit != NO_LIT && !lit_is_null(x, step->offset_lit)) {
@@ -60,7 +60,7 @@ static FALLIBLE cut(struct exec *x, const struct step *step, struct answer *out)
     memset(out, 0, sizeof *out);
     i64 skip = 0;
     i64 left = -1;
-    TRY(bounds(x, step, &skip, &left));
+    TRY(step_bounds(x, step, &skip, &left));
     const struct variable *var = &x->vars[step->src];
     i64 after_skip = MAX_OF(var->rows - skip, 0);
     left = left < 0 ? after_skip : MIN_OF(left, after_skip);
@@ -122,41 +122,4 @@ wf_status limit_run(struct exec *x, const struct step *step) {
         variable_keep_heap(x, step->dst, buffer_retain(src->heaps.items[i]));
     }
     return ERR_OK;
-}
-
-static void print_row(struct text *out, u32 no, i32 label_width, const struct step *step,
-                      const struct step_metric *m) {
-    i64 ns = m->device_ns > 0 ? m->device_ns : m->ns;
-    f64 rate = ns > 0 ? (f64)m->bytes_read / (f64)ns : 0.0;
-    text_print(out, "%4u  %-*s %-10s %10.3f %14lld %14lld %10.1f %8.2f  %s", no, label_width,
-               step_label(step), m->device ? m->device : "-", (f64)m->ns / 1e6, m->rows_in,
-               m->rows_out, (f64)m->bytes_read / 1e6, rate, m->why ? m->why : "not run");
-    if (m->tablets_pruned_rows > 0) {
-        text_print(out, "; %lld rows skipped by zone maps", m->tablets_pruned_rows);
-    }
-    if (m->bytes_moved > 0) {
-        text_print(out, "; %.1f MB moved", (f64)m->bytes_moved / 1e6);
-    }
-    if (m->launches > 0) {
-        text_print(out, "; %lld launches", m->launches);
-    }
-    text_print(out, "\n");
-}
-
-void exec_print(struct text *out, const struct exec *x) {
-    const struct program *program = x->program;
-    i32 width = 10;
-    for (u32 b = 0; b < program->block_count; b++) {
-        for (u32 s = 0; s < program->blocks[b].step_count; s++) {
-            width = MAX_OF(width, (i32)strlen(step_label(&program->blocks[b].steps[s])));
-        }
-    }
-    text_print(out, "%4s  %-*s %-10s %10s %14s %14s %10s %8s  %s\n", "step", width, "operators",
-               "device", "ms", "rows in", "rows out", "MB read", "GB/s", "why there");
-    u32 step_no = 0;
-    for (u32 b = 0; b < program->block_count; b++) {
-        for (u32 s = 0; s < program->blocks[b].step_count; s++, step_no++) {
-            print_row(out, step_no, width, &program->blocks[b].steps[s], &x->metrics[step_no]);
-        }
-    }
 }

@@ -18,10 +18,22 @@ struct step_metric {
     i64 ns;
     i64 device_ns; /* GPU: kernels only */
     i64 rows_in, rows_out;
-    i64 bytes_read;  /* from columns */
-    i64 bytes_moved; /* across the bus */
+    i64 bytes_read;    /* from columns */
+    i64 bytes_written; /* rows handed on */
+    i64 bytes_moved;   /* across the bus */
+    i64 probes;        /* places looked up that lie anywhere in memory */
+    i64 op_cost;       /* opcodes times rows, in units of op.def's cost */
     i64 launches;
     i64 tablets_pruned_rows;
+    i64 *marks; /* rows at each mark of the pipeline; -1 = not counted */
+};
+
+/* What a device does at most, as measured once: all its units together. 0 = not known. */
+struct device_rates {
+    f64 bytes_per_ns;
+    f64 probes_per_ns;
+    f64 cost_per_ns; /* of op.def's units */
+    f64 bus_bytes_per_ns;
 };
 
 /* One execution of a program. Everything in it lives until exec_close. */
@@ -39,12 +51,14 @@ struct exec {
     i32 *dict_lens;      /* entries this snapshot may see */
     struct variable *vars;
     struct step_metric *metrics; /* by step number, counted through all blocks */
-    _Atomic i32 *cancel;         /* nonzero: stop with ERR_CANCELLED at the next morsel or launch */
-    i64 deadline_ns;             /* 0 = none */
-    _Atomic i64 rows_done;       /* progress of the statement, in source rows */
+    _Atomic i32 *cancel; /* not cancel_seen: stop with ERR_CANCELLED at the next morsel or launch */
+    i32 cancel_seen;
+    i64 deadline_ns;       /* 0 = none */
+    _Atomic i64 rows_done; /* progress of the statement, in source rows */
     _Atomic i64 rows_total;
-    _Atomic u64 fault; /* the smallest fault met: see fault_key; ~0 = none */
-    struct mutex lock; /* for whatever threads must share */
+    _Atomic u64 fault;     /* the smallest fault met: see fault_key; ~0 = none */
+    struct mutex lock;     /* for whatever threads must share */
+    struct stream *stream; /* the answer is computed as it is read; NULL = it is all there */
 };
 
 /* rank : 16, source row : 40, fault : 8; the smallest wins, whoever meets it first. */
@@ -76,6 +90,7 @@ struct index *index_new(struct exec *x); /* in the execution's arena; thread-saf
 /* Only keys, heads and rows, as kernels read them; see struct index. */
 FALLIBLE index_plain(struct exec *x, struct index *index);
 
+struct slices; /* a device's own */
 struct device {
     const char *name; /* "cpu", "gpu" */
     void *self;
@@ -86,9 +101,21 @@ struct device {
     f64 (*estimate_ns)(struct device *dev, struct exec *x, const struct step *step);
     /* Runs it; fills the step's metric. Faults go to exec_fault; the runtime raises them. */
     FALLIBLE (*run)(struct device *dev, struct exec *x, u32 step_no, const struct step *step);
+    /* A pipeline whose only sink is rows, a slice of its source at a time; NULL where the device
+     * runs only whole steps. next replaces the sink variable's rows by those of the next slice:
+     * about want_bytes of them, at most `limit` (-1 = all); with `discard` rows are computed and
+     * dropped. Between calls no worker is held. Chunks taken before a call live on by their buffers
+     * only. */
+    FALLIBLE(*slices_open)
+    (struct device *dev, struct exec *x, u32 step_no, const struct step *step, struct slices **out);
+    FALLIBLE(*slices_next)
+    (struct slices *slices, i64 want_bytes, i64 limit, bool discard, bool *out_end);
+    void (*slices_close)(struct slices *slices);
     /* Brings a variable's rows to the host, or an index, table or interner it needs to this device.
      */
     FALLIBLE (*fetch)(struct device *dev, struct exec *x, u32 var);
+    /* Measured on first use, in a few milliseconds; NULL when the device does not know. */
+    void (*rates)(struct device *dev, struct exec *x, struct device_rates *out);
     void (*close)(struct device *dev);
 };
 

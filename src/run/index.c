@@ -10,7 +10,8 @@ void index_measure(struct index *index) {
                    index->block_count * (i64)sizeof(struct rank_block) +
                    (index->keys ? index->slot_count * (i64)sizeof(i64) : 0) +
                    (index->heads ? index->head_count * (i64)sizeof(u32) : 0) +
-                   (index->rows ? index->row_count * (i64)sizeof(u32) : 0);
+                   (index->rows ? index->row_count * (i64)sizeof(u32) : 0) +
+                   (index->filter ? index_filter_bytes(index) : 0);
 }
 
 static void release_blocks(struct memory *mem, struct index *index) {
@@ -26,6 +27,8 @@ void index_release(struct memory *mem, struct index *index) {
     mem_free(mem, index->keys, index->slot_count * (i64)sizeof(i64));
     mem_free(mem, index->heads, index->head_count * (i64)sizeof(u32));
     mem_free(mem, index->rows, index->row_count * (i64)sizeof(u32));
+    mem_free(mem, index->filter, index_filter_bytes(index));
+    index->filter = NULL;
     index->keys = NULL;
     index->heads = NULL;
     index->rows = NULL;

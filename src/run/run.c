@@ -16,7 +16,8 @@ void exec_fault(struct exec *x, u64 key) {
 }
 
 wf_status exec_check(struct exec *x) {
-    bool stop = x->cancel && atomic_load_explicit(x->cancel, memory_order_relaxed) != 0;
+    bool stop =
+        x->cancel && atomic_load_explicit(x->cancel, memory_order_relaxed) != x->cancel_seen;
     bool late = x->deadline_ns && clock_ns() > x->deadline_ns;
     if (!stop && !late) {
         return ERR_OK;
@@ -56,7 +57,7 @@ static void open_dicts(struct exec *x) {
 }
 
 /* Dictionaries that interners made so far; they grow with every step that interns. */
-static void refresh_dicts(struct exec *x) {
+void refresh_dicts(struct exec *x) {
     for (u32 i = 0; i < x->program->dict_count; i++) {
         const struct dict_ref *ref = &x->program->dicts[i];
         struct dict *dict = ref->table == NO_VAR ? x->vars[ref->values].dict : NULL;
@@ -99,6 +100,21 @@ static FALLIBLE open_values(struct exec *x, u32 v) {
     return ERR_OK;
 }
 
+static void open_metrics(struct exec *x) {
+    const struct program *program = x->program;
+    struct step_metric *metric = NEW_ARRAY(x->arena, struct step_metric, step_total(program));
+    x->metrics = metric;
+    for (u32 b = 0; b < program->block_count; b++) {
+        for (u32 s = 0; s < program->blocks[b].step_count; s++, metric++) {
+            const struct pipeline *pipe = program->blocks[b].steps[s].pipeline;
+            metric->marks = NEW_ARRAY(x->arena, i64, pipe ? pipe->mark_count + 1 : 1);
+            for (u32 m = 0; pipe && m < pipe->mark_count; m++) {
+                metric->marks[m] = -1;
+            }
+        }
+    }
+}
+
 wf_status exec_open(struct exec *x, bool *out_stale) {
     const struct program *program = x->program;
     *out_stale = false;
@@ -112,7 +128,7 @@ wf_status exec_open(struct exec *x, bool *out_stale) {
             memcpy(x->lits, program->lits, sizeof(union lit) * program->lit_count);
         }
     }
-    x->metrics = NEW_ARRAY(x->arena, struct step_metric, step_total(program));
+    open_metrics(x);
     x->vars = NEW_ARRAY(x->arena, struct variable, program->var_count);
     for (u32 v = 0; v < program->var_count; v++) {
         x->vars[v].kind = program->vars[v].kind;
@@ -131,6 +147,7 @@ wf_status exec_open(struct exec *x, bool *out_stale) {
 }
 
 void exec_close(struct exec *x) {
+    stream_close(x);
     for (u32 v = 0; x->vars && v < x->program->var_count; v++) {
         variable_release(&x->vars[v]);
     }
@@ -138,7 +155,7 @@ void exec_close(struct exec *x) {
     mutex_fini(&x->lock);
 }
 
-static FALLIBLE raise_fault(struct exec *x, const struct step *step) {
+wf_status raise_fault(struct exec *x, const struct step *step) {
     u64 key = atomic_load_explicit(&x->fault, memory_order_relaxed);
     if (key == ~0ULL) {
         return ERR_OK;
@@ -196,8 +213,28 @@ static void fetch_input(void *arg, u32 var) {
     }
 }
 
+static FALLIBLE run_on(struct exec *x, struct device *device, u32 step_no, const struct step *step,
+                       bool streams) {
+    struct step_metric *metric = &x->metrics[step_no];
+    switch (step->kind) {
+    case STEP_RESULT:
+        metric->rows_in = metric->rows_out = x->vars[step->src].rows;
+        return ERR_OK;
+    case STEP_LIMIT:
+        metric->rows_in = x->vars[step->src].rows;
+        TRY(limit_run(x, step));
+        metric->rows_out = x->vars[step->dst].rows;
+        return ERR_OK;
+    default:
+        if (streams && device->slices_open) {
+            return stream_open(x, device, step_no, step);
+        }
+        return device->run(device, x, step_no, step);
+    }
+}
+
 static FALLIBLE run_step(struct exec *x, const struct run_devices *devices, u32 step_no,
-                         const struct step *step) {
+                         const struct step *step, bool streams) {
     TRY(exec_check(x));
     struct device *device = devices->cpu;
     const char *why = NULL;
@@ -213,15 +250,7 @@ static FALLIBLE run_step(struct exec *x, const struct run_devices *devices, u32 
         step_inputs(step, fetch_input, &f);
         TRY(f.status);
     }
-    if (step->kind == STEP_RESULT) {
-        metric->rows_in = metric->rows_out = x->vars[step->src].rows;
-    } else if (step->kind == STEP_LIMIT) {
-        metric->rows_in = x->vars[step->src].rows;
-        TRY(limit_run(x, step));
-        metric->rows_out = x->vars[step->dst].rows;
-    } else {
-        TRY(device->run(device, x, step_no, step));
-    }
+    TRY(run_on(x, device, step_no, step, streams));
     metric->ns += clock_ns() - start;
     TRY(raise_fault(x, step));
     refresh_dicts(x);
@@ -251,7 +280,7 @@ static void count_total(struct exec *x) {
     atomic_store(&x->rows_total, rows);
 }
 
-wf_status exec_run(struct exec *x, const struct run_devices *devices) {
+static FALLIBLE run_blocks(struct exec *x, const struct run_devices *devices, bool streams) {
     const struct program *program = x->program;
     count_total(x);
     u32 *first_step = NEW_ARRAY(x->arena, u32, program->block_count + 1);
@@ -265,10 +294,11 @@ wf_status exec_run(struct exec *x, const struct run_devices *devices) {
         const struct block *block = &program->blocks[b];
         for (u32 s = 0; s < block->step_count; s++) {
             u32 step_no = first_step[b] + s;
-            TRY(run_step(x, devices, step_no, &block->steps[s]));
-            /* A step of a loop may run again and need what it read before; the answer stays until
-             * exec_close. */
-            if (!loops && block->steps[s].kind != STEP_RESULT) {
+            TRY(run_step(x, devices, step_no, &block->steps[s],
+                         streams && stream_fits(program, step_no)));
+            /* A step of a loop may run again and need what it read before, and so does one that is
+             * still running; the answer stays until exec_close. */
+            if (!loops && !x->stream && block->steps[s].kind != STEP_RESULT) {
                 release_after(x, step_no);
             }
         }
@@ -276,4 +306,15 @@ wf_status exec_run(struct exec *x, const struct run_devices *devices) {
         b = again ? block->loop : block->next;
     }
     return ERR_OK;
+}
+
+wf_status exec_run(struct exec *x, const struct run_devices *devices) {
+    return run_blocks(x, devices, false);
+}
+
+wf_status exec_start(struct exec *x, const struct run_devices *devices, struct answer *out,
+                     bool *out_end) {
+    *out_end = true;
+    TRY(run_blocks(x, devices, true));
+    return x->stream ? exec_next(x, out, out_end) : exec_answer(x, out);
 }

@@ -30,7 +30,19 @@ struct answer {
 };
 FALLIBLE exec_answer(struct exec *x, struct answer *out);
 
-/* EXPLAIN ANALYZE's table of steps. */
-void exec_print(struct text *out, const struct exec *x);
+/* The same as exec_run and exec_answer, but a program whose last pipeline feeds the answer directly
+ * is run only so far that the answer's first rows are there; exec_next computes more, replacing the
+ * rows handed out before. *out_end: there are no more. The rows of an answer may be few or none
+ * before the end. Of all faults of the last pipeline the smallest still wins: when one is met, the
+ * rest of the source is evaluated without output. */
+FALLIBLE exec_start(struct exec *x, const struct run_devices *devices, struct answer *out,
+                    bool *out_end);
+FALLIBLE exec_next(struct exec *x, struct answer *out, bool *out_end);
+
+/* EXPLAIN ANALYZE's table of steps: what each did, where and why, and the least time its device
+ * would have needed for it. */
+void exec_print(struct text *out, struct exec *x, const struct run_devices *devices);
+/* Rows each operator of the plan gave, by its number; -1 = not known. In the execution's arena. */
+i64 *exec_rel_rows(struct exec *x);
 
 #endif

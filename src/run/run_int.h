@@ -9,6 +9,20 @@
 FALLIBLE choose_device(struct exec *x, const struct run_devices *devices, const struct step *step,
                        struct device **out, const char **out_why);
 
+/* The step that hands over the answer; NULL when there is none. */
+const struct step *result_step(const struct program *program);
+/* OFFSET and LIMIT (-1 = none) of a step, literals and parameters looked up. */
+FALLIBLE step_bounds(struct exec *x, const struct step *step, i64 *out_offset, i64 *out_limit);
+/* Turns the smallest fault met so far into the error. */
+FALLIBLE raise_fault(struct exec *x, const struct step *step);
+/* Makes dictionaries known that interners made or let grow. */
+void refresh_dicts(struct exec *x);
+
+/* Whether the step may be computed as the answer is read. */
+bool stream_fits(const struct program *program, u32 step_no);
+FALLIBLE stream_open(struct exec *x, struct device *device, u32 step_no, const struct step *step);
+void stream_close(struct exec *x);
+
 /* STEP_LIMIT: the rows kept are slices of the source's chunks. */
 FALLIBLE limit_run(struct exec *x, const struct step *step);
 

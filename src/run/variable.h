@@ -62,9 +62,15 @@ struct index {
     u32 *heads;
     u32 *rows;
     i64 head_count; /* elements of heads */
+    u32 *filter;    /* or NULL: bit key - filter_lo says whether the key is there at all */
+    i64 filter_lo;
+    i64 filter_bits;
     i64 bytes;
 };
 void index_measure(struct index *index); /* sets bytes */
+static inline i64 index_filter_bytes(const struct index *index) {
+    return index->filter_bits / 32 * (i64)sizeof(u32) + (i64)sizeof(u32);
+}
 
 /* Strings or pairs to dense numbers, shared by all threads. dict serves the strings; pairs have
  * their own table (INTERN2). Numbers count from 0; a number's pair never changes. Thread-safe. */

@@ -96,13 +96,9 @@ static FALLIBLE check_form(struct bind *b, const char *name, i32 agg, const stru
         FAIL_AT(b->err, UNDEFINED_FUNCTION, position, "function %s() does not exist", name);
     }
     bool plain = strcmp(name, "median") == 0;
-    if (is_ordered_set(agg) && !within && !plain) {
-        FAIL_AT(b->err, WRONG_OBJECT, position,
-                "WITHIN GROUP is required for ordered-set aggregate %s", name);
-    }
-    if (within && (!is_ordered_set(agg) || plain)) {
-        FAIL_AT(b->err, WRONG_OBJECT, position,
-                "%s is not an ordered-set aggregate, so it cannot have WITHIN GROUP", name);
+    if (within != (is_ordered_set(agg) && !plain)) {
+        FAIL_AT(b->err, UNDEFINED_FUNCTION, position, "function %s%s does not exist", name,
+                within ? " ... WITHIN GROUP" : " without WITHIN GROUP");
     }
     return ERR_OK;
 }

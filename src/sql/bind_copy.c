@@ -1,4 +1,5 @@
-/* bind_copy.c: COPY table FROM 'file' and its options, in the new and the old writing.
+/* bind_copy.c: COPY table FROM 'file', COPY table or query TO 'file', and their options, in the new
+ * and the old writing.
  *
  * Part of binding. The grammar brings both writings to one list of options. The format is csv or
  * tbl (dbgen's: '|' between and after fields, no quotes); without FORMAT the file's name decides,
@@ -7,7 +8,7 @@
 
 struct copy_given { /* which options were written */
     const char *format;
-    b8 delimiter, quote, escape, null_text, header, format_given;
+    b8 delimiter, quote, escape, null_text, header, format_given, force_quote;
 };
 
 const char *option_text(struct bind *b, const struct json *def_elem, bool *out_given) {
@@ -96,9 +97,25 @@ static wf_status redundant(struct bind *b, b8 *seen, i32 position) {
     return ERR_OK;
 }
 
+/* A list of columns, or a star. */
+static FALLIBLE copy_force_quote(struct bind *b, const struct json *option,
+                                 struct copy_options *copy) {
+    const struct json *arg = json_get(option, "arg");
+    if (node_is(arg, "A_Star")) {
+        copy->quote_all = 1;
+        return ERR_OK;
+    }
+    const struct json *items = json_get(node_body(arg), "items");
+    copy->quote_names = NEW_ARRAY(b->arena, const char *, json_count(items) + 1);
+    JSON_EACH(item, items) {
+        copy->quote_names[copy->quote_count++] = keep(b, node_string(item));
+    }
+    return ERR_OK;
+}
+
 static FALLIBLE copy_option(struct bind *b, const struct json *option, struct copy_options *copy,
                             struct copy_given *given) {
-    static const char *const others[] = {"freeze", "force_quote", "force_not_null", "force_null"};
+    static const char *const others[] = {"freeze", "force_not_null", "force_null"};
     const char *name = json_text(option, "defname");
     i32 position = json_position(option);
     bool has_value = false;
@@ -131,6 +148,10 @@ static FALLIBLE copy_option(struct bind *b, const struct json *option, struct co
     if (strcmp(name, "encoding") == 0) {
         return copy_encoding(b, text, position);
     }
+    if (strcmp(name, "force_quote") == 0) {
+        TRY(redundant(b, &given->force_quote, position));
+        return copy_force_quote(b, option, copy);
+    }
     for (i64 i = 0; i < COUNT_OF(others); i++) {
         if (strcmp(others[i], name) == 0) {
             return unsupported(b, position, "COPY option %s", name);
@@ -147,7 +168,8 @@ static bool path_ends(const char *path, const char *end) {
 
 static FALLIBLE copy_defaults(struct bind *b, struct copy_options *copy,
                               const struct copy_given *given, i32 position) {
-    bool tbl = given->format ? strcmp(given->format, "tbl") == 0 : path_ends(copy->path, ".tbl");
+    bool tbl = given->format ? strcmp(given->format, "tbl") == 0
+                             : copy->path && path_ends(copy->path, ".tbl");
     if (!given->delimiter) {
         copy->delimiter = tbl ? '|' : ',';
     }
@@ -191,37 +213,124 @@ static FALLIBLE copy_columns(struct bind *b, const struct json *list, const stru
 }
 
 static FALLIBLE check_copy_form(struct bind *b, const struct json *body, i32 position) {
-    if (json_get(body, "query") || !json_flag(body, "is_from")) {
-        return unsupported(b, position, "COPY TO");
-    }
+    bool from = json_flag(body, "is_from");
+    const char *path = json_text(body, "filename");
     if (json_flag(body, "is_program")) {
-        return unsupported(b, position, "COPY FROM PROGRAM");
+        return unsupported(b, position, "COPY %s PROGRAM", from ? "FROM" : "TO");
     }
-    if (!json_text(body, "filename")) {
+    if (from && !path) {
         wf_status status = unsupported(b, position, "COPY FROM STDIN");
         error_hint(b->err, "Name a file: COPY table FROM 'file.csv'.");
         return status;
     }
-    if (path_ends(json_text(body, "filename"), ".parquet")) {
-        return unsupported(b, position, "COPY from a Parquet file");
+    if (path && path_ends(path, ".parquet")) {
+        return unsupported(b, position, "COPY %s a Parquet file", from ? "from" : "to");
     }
-    return bind_only(b, body, "relation attlist is_from filename options", position);
+    if (json_get(body, "whereClause")) {
+        return unsupported(b, position, "COPY FROM with WHERE");
+    }
+    return bind_only(b, body, "relation query attlist is_from filename options", position);
+}
+
+static FALLIBLE copy_options(struct bind *b, const struct json *body, i32 position,
+                             struct copy_options *copy) {
+    struct copy_given given = {0};
+    copy->path = keep(b, json_text(body, "filename"));
+    JSON_EACH(option, json_get(body, "options")) {
+        TRY(copy_option(b, node_body(option), copy, &given));
+    }
+    TRY(copy_defaults(b, copy, &given, position));
+    bool quotes = copy->quote_all || copy->quote_count;
+    if (quotes && (json_flag(body, "is_from") || !copy->quote)) {
+        FAIL_AT(b->err, INVALID_PARAMETER, position,
+                "COPY FORCE_QUOTE needs COPY TO in the format csv");
+    }
+    return ERR_OK;
+}
+
+static void put_name(struct text *out, const char *name) {
+    text_print(out, "\"");
+    for (; *name; name++) {
+        text_print(out, *name == '"' ? "\"\"" : "%c", *name);
+    }
+    text_print(out, "\"");
+}
+
+/* COPY t (a, b) TO is COPY (SELECT a, b FROM t) TO. */
+static FALLIBLE table_query(struct bind *b, const struct json *body, i32 position,
+                            const struct json **out) {
+    const struct json *relation = json_get(body, "relation");
+    const char *schema = json_text(relation, "schemaname");
+    struct text text;
+    text_init(&text, b->arena);
+    text_print(&text, "SELECT ");
+    i32 i = 0;
+    JSON_EACH(name, json_get(body, "attlist")) {
+        text_print(&text, "%s", i++ ? ", " : "");
+        put_name(&text, node_string(name));
+    }
+    text_print(&text, "%s FROM ", i ? "" : "*");
+    if (schema) {
+        put_name(&text, schema);
+        text_print(&text, ".");
+    }
+    put_name(&text, json_text(relation, "relname"));
+    struct parsed_list list;
+    TRY(sql_parse(b->arena, (struct sv){text.ptr, text.len}, &list, b->err));
+    *out = list.items.items[0]->node;
+    bind_place(b, *out, position);
+    return ERR_OK;
+}
+
+static FALLIBLE force_quotes(struct bind *b, const struct plan *plan, struct copy_options *copy,
+                             i32 position) {
+    i64 count = plan->root->out.count;
+    copy->quote_cols = NEW_ARRAY(b->arena, b8, count + 1);
+    for (i32 i = 0; i < copy->quote_count; i++) {
+        bool found = false;
+        for (i64 c = 0; c < count; c++) {
+            if (strcmp(plan->names.items[c], copy->quote_names[i]) == 0) {
+                copy->quote_cols[c] = 1;
+                found = true;
+            }
+        }
+        if (!found) {
+            FAIL_AT(b->err, UNDEFINED_COLUMN, position,
+                    "FORCE_QUOTE column \"%.100s\" is not copied", copy->quote_names[i]);
+        }
+    }
+    for (i64 c = 0; copy->quote_all && c < count; c++) {
+        copy->quote_cols[c] = 1;
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE copy_to(struct bind *b, const struct json *body, i32 position,
+                        struct statement *out) {
+    const struct json *query = json_get(body, "query");
+    if (!query) {
+        TRY(table_query(b, body, position, &query));
+    }
+    if (!node_is(query, "SelectStmt")) {
+        return unsupported(b, position, "COPY of %s", node_type(query));
+    }
+    TRY(bind_statement(b, query, out));
+    out->kind = STATEMENT_COPY_TO;
+    return force_quotes(b, out->plan, &out->copy, position);
 }
 
 FALLIBLE bind_copy(struct bind *b, const struct json *body, struct statement *out) {
     const struct json *relation = json_get(body, "relation");
     i32 position =
         relation ? json_position(relation) : (i32)(b->parsed->text.ptr - b->parsed->script.ptr);
-    struct copy_given given = {0};
     struct copy_options *copy = &out->copy;
-    struct snapshot_table found;
     TRY(check_copy_form(b, body, position));
-    TRY(bind_table_name(b, relation, &out->table_name));
-    copy->path = keep(b, json_text(body, "filename"));
-    JSON_EACH(option, json_get(body, "options")) {
-        TRY(copy_option(b, node_body(option), copy, &given));
+    TRY(copy_options(b, body, position, copy));
+    if (!json_flag(body, "is_from")) {
+        return copy_to(b, body, position, out);
     }
-    TRY(copy_defaults(b, copy, &given, position));
+    struct snapshot_table found;
+    TRY(bind_table_name(b, relation, &out->table_name));
     TRY(snapshot_find(b->snap, sv_from(out->table_name), position, &found, b->err));
     TRY(copy_columns(b, json_get(body, "attlist"), found.table, position, copy));
     out->kind = STATEMENT_COPY_FROM;

@@ -122,6 +122,7 @@ FALLIBLE bind_create(struct bind *b, const struct json *body, struct statement *
     out->kind = STATEMENT_CREATE_TABLE;
     out->position = position;
     out->if_exists = json_flag(body, "if_not_exists");
+    out->or_replace = b->parsed->or_replace;
     TRY(bind_column_defs(b, json_get(body, "tableElts"), out));
     if (out->col_count == 0) {
         return unsupported(b, position, "a table without columns");

@@ -482,7 +482,8 @@ static FALLIBLE from_join(struct bind *b, const struct json *body, const struct 
 }
 
 /* The function's one column goes by the alias, if it has no name of its own. */
-static FALLIBLE from_function(struct bind *b, const struct json *body, struct scope *out) {
+static FALLIBLE from_function(struct bind *b, const struct json *body, const struct place *place,
+                              struct scope *out) {
     i32 position = node_position(body);
     TRY(bind_only(b, body, "functions alias lateral", position));
     const struct json *items =
@@ -493,6 +494,11 @@ static FALLIBLE from_function(struct bind *b, const struct json *body, struct sc
     }
     struct select_out result;
     const char *name = "";
+    bool is_about = false;
+    TRY(bind_about(b, node_body(call), place->ctes, place->outer, &result, &is_about));
+    if (is_about) {
+        return from_result(b, &result, "", json_get(body, "alias"), position, out);
+    }
     TRY(bind_table_func(b, node_body(call), &result.rel, &name));
     const struct json *alias = json_get(body, "alias");
     const char *shown = alias ? keep(b, json_text(alias, "aliasname")) : name;
@@ -537,7 +543,7 @@ static FALLIBLE from_item(struct bind *b, const struct json *node, const struct 
         return from_subselect(b, body, place, position, out);
     }
     if (node_is(node, "RangeFunction")) {
-        return from_function(b, body, out);
+        return from_function(b, body, place, out);
     }
     if (node_is(node, "RangeTableSample")) {
         return unsupported(b, position, "TABLESAMPLE");

@@ -74,6 +74,17 @@ static void sink_pending(struct bind *b, struct query *q, struct expr *key) {
     q->pending.count = kept;
 }
 
+static i64 add_key(struct bind *b, struct select *s, struct expr *key) {
+    sink_pending(b, &s->query, key);
+    for (i64 i = 0; i < s->keys.count; i++) {
+        if (expr_equal(s->keys.items[i], key)) {
+            return i;
+        }
+    }
+    VEC_PUSH(b->arena, &s->keys, key);
+    return s->keys.count - 1;
+}
+
 /* The number of a key, which is added when it is new. */
 static FALLIBLE bind_key(struct bind *b, struct select *s, const struct json *node, i64 *out) {
     i64 target = -1;
@@ -91,15 +102,7 @@ static FALLIBLE bind_key(struct bind *b, struct select *s, const struct json *no
         TRY(bind_expr(b, &s->query, node, &key));
         TRY(coerce_unknown(b, key, type_of(TYPE_TEXT), &key));
     }
-    sink_pending(b, &s->query, key);
-    for (i64 i = 0; i < s->keys.count; i++) {
-        if (expr_equal(s->keys.items[i], key)) {
-            *out = i;
-            return ERR_OK;
-        }
-    }
-    *out = s->keys.count;
-    VEC_PUSH(b->arena, &s->keys, key);
+    *out = add_key(b, s, key);
     return ERR_OK;
 }
 
@@ -142,6 +145,16 @@ static FALLIBLE bind_key_list(struct bind *b, struct select *s, const struct jso
         set_add(b, out, key);
     }
     return ERR_OK;
+}
+
+/* GROUP BY ALL: the select items without aggregates. */
+static void bind_all_keys(struct bind *b, struct select *s, struct key_set *out) {
+    for (i64 i = 0; i < s->shown; i++) {
+        struct expr *key = s->exprs.items[i];
+        if (expr_walk(key, visit_no_agg, &s->query) && expr_walk(key, visit_no_window, &s->query)) {
+            set_add(b, out, add_key(b, s, key));
+        }
+    }
 }
 
 static FALLIBLE too_many(struct bind *b, i64 count, i32 position) {
@@ -210,7 +223,11 @@ static FALLIBLE bind_item(struct bind *b, struct select *s, const struct json *n
         return ERR_OK;
     }
     struct key_set set = {0};
-    TRY(bind_key_list(b, s, node, &set));
+    if (bind_is_all(node)) {
+        bind_all_keys(b, s, &set);
+    } else {
+        TRY(bind_key_list(b, s, node, &set));
+    }
     VEC_PUSH(b->arena, out, set);
     return ERR_OK;
 }

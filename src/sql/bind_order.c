@@ -62,8 +62,14 @@ FALLIBLE bind_order(struct bind *b, struct select *s) {
         const struct json *sort = node_body(node);
         struct order_item item = {0};
         TRY(bind_sort_options(b, sort, &item.descending, &item.nulls_first));
-        TRY(find_target(b, s, json_get(sort, "node"), "ORDER BY", &item.target));
-        VEC_PUSH(b->arena, &s->order, item);
+        bool all = bind_is_all(json_get(sort, "node"));
+        for (; all && item.target < s->shown; item.target++) {
+            VEC_PUSH(b->arena, &s->order, item);
+        }
+        if (!all) {
+            TRY(find_target(b, s, json_get(sort, "node"), "ORDER BY", &item.target));
+            VEC_PUSH(b->arena, &s->order, item);
+        }
     }
     s->query.aggs_allowed = 0;
     s->query.windows_allowed = 0;

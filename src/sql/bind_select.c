@@ -31,6 +31,11 @@ static FALLIBLE bind_target(struct bind *b, struct select *s, const struct json 
     const struct json *val = json_get(target, "val");
     const struct scope_col *cols = NULL;
     i64 count = -1;
+    bool done = false;
+    TRY(bind_star_but(b, s, val, &done));
+    if (done) {
+        return ERR_OK;
+    }
     TRY(bind_star(b, &s->query, val, &cols, &count));
     for (i64 i = 0; i < count; i++) {
         select_add_target(b, s, expr_col(b->plan, cols[i].col, position), cols[i].name);

@@ -1,26 +1,37 @@
 /* parse.c: SQL text to statements: PostgreSQL's own grammar, through libpg_query.
  *
- * First step in the life of a query. The parser recurses over what it reads, so it runs on a thread
- * whose stack is reserved by a bound on the nesting (lex.c); what would need more than a gibibyte
- * is refused before it starts. The tree arrives as JSON and is read into the caller's arena
- * (json.c) on the way. The library counts error positions in characters and everything else in
- * bytes; here all become bytes from the start of the script. Its errors carry no SQLSTATE: 42601
- * unless the table below knows better. */
+ * First step in the life of a query. The parser recurses over what it reads, so what nests deeply
+ * runs on a thread whose stack is reserved by a bound on the nesting (lex.c); what would need more
+ * than a gibibyte is refused before it starts. The tree arrives as JSON and is read into the
+ * caller's arena (json.c) on the way. The library counts error positions in characters and
+ * everything else in bytes; here all become bytes from the start of the script. Its errors carry no
+ * SQLSTATE: 42601 unless the table below knows better. */
 #include <pg_query.h>
+
+#include <stdio.h>
 
 #include "base/thread.h"
 #include "defs/value.h"
+#include "sql/friendly_int.h"
 #include "sql/sql_int.h"
 
-enum { STACK_PER_TOKEN = 2048, STACK_BASE = 1 << 20 };
+enum { STACK_PER_TOKEN = 2048, STACK_BASE = 1 << 20, REWRITES_MAX = 100 };
+#ifdef WF_HARD
+enum { SHALLOW = 4 }; /* most statements of the tests go through the thread */
+#else
+enum { SHALLOW = 128 }; /* nesting that any caller's stack has room for: 256 KiB */
+#endif
 #define STACK_MAX ((i64)1 << 30)
 
 struct parse_job {
     struct arena *arena;
-    struct sv script; /* NUL-terminated */
+    struct sv script;   /* the user's, NUL-terminated */
+    struct draft draft; /* what is parsed: the script, or a rewriting of it */
     struct json *tree;
     i32 depth;
     wf_status status;
+    char message[500]; /* of a syntax error, with its place in the draft */
+    i64 error_at;
     struct error *err;
 };
 
@@ -80,35 +91,88 @@ static wf_status file_in_from(struct parse_job *job, i32 position, struct sv tok
     return ERR_OK;
 }
 
-static wf_status syntax_error(struct parse_job *job, const PgQueryError *error) {
-    const char *message = error->message ? error->message : "syntax error";
-    i32 position = byte_position(job->script, error->cursorpos);
+/* The error, in terms of the user's text. */
+static wf_status syntax_error(struct parse_job *job) {
+    bool known = job->error_at >= 0;
+    i32 position = known ? (i32)draft_position(&job->draft, job->error_at) : -1;
     i64 at = MAX_OF(position, 0);
     struct sv token = {NULL, 0};
-    if (position >= 0 && lex_next(job->script, &at, &token) && token.ptr[0] == '\'') {
+    if (known && lex_next(job->script, &at, &token) && token.ptr[0] == '\'') {
         TRY(file_in_from(job, position, token));
     }
-    wf_status code = message_code(message);
+    wf_status code = message_code(job->message);
     if (code == ERR_TOO_COMPLEX) {
         return error_set(job->err, code, position, "the statement nests too deeply to be parsed");
     }
-    error_set(job->err, code, position, "%.500s", message);
-    if (token_ends(token, SV(".csv'")) || token_ends(token, SV(".tbl'"))) {
-        error_hint(job->err, "To read a file, create a table and load it: COPY table FROM 'file'.");
-    }
-    return code;
+    return error_set(job->err, code, position, "%s", job->message);
 }
 
 static void parse_on_stack(void *arg) {
     struct parse_job *job = arg;
-    PgQueryParseResult result = pg_query_parse(job->script.ptr);
+    PgQueryParseResult result = pg_query_parse(job->draft.text.ptr);
+    job->message[0] = 0;
     if (result.error) {
-        job->status = syntax_error(job, result.error);
+        const char *message = result.error->message ? result.error->message : "syntax error";
+        snprintf(job->message, sizeof job->message, "%s", message);
+        job->error_at = byte_position(job->draft.text, result.error->cursorpos);
     } else {
         job->status =
             json_read(job->arena, sv_from(result.parse_tree), &job->tree, &job->depth, job->err);
     }
     pg_query_free_parse_result(result);
+}
+
+static FALLIBLE parse_draft(struct parse_job *job) {
+    i64 stack_bytes = STACK_BASE + (i64)lex_depth(job->arena, job->draft.text) * STACK_PER_TOKEN;
+    if (stack_bytes > STACK_MAX) {
+        FAIL(job->err, TOO_COMPLEX, "statement too complex: an expression of more than %lld tokens",
+             (STACK_MAX - STACK_BASE) / STACK_PER_TOKEN);
+    }
+    if (stack_bytes <= STACK_BASE + SHALLOW * STACK_PER_TOKEN) {
+        parse_on_stack(job); /* starting a thread would cost more than the parsing */
+    } else if (!thread_run_deep(stack_bytes, parse_on_stack, job)) {
+        FAIL(job->err, OUT_OF_MEMORY,
+             "out of memory: no thread with %lld bytes of stack for the parser", stack_bytes);
+    }
+    return job->status;
+}
+
+/* Parses; while the grammar refuses, lets a rule rewrite the place and tries again. A rewriting
+ * that leads to the same error is forgotten. */
+static FALLIBLE parse_friendly(struct parse_job *job) {
+    TRY(parse_draft(job));
+    for (i32 round = 0; job->message[0] && round < REWRITES_MAX; round++) {
+        struct parse_job next = *job;
+        bool syntax = message_code(job->message) == ERR_SYNTAX && job->error_at >= 0;
+        if (!syntax || !friendly_rewrite(&next.draft, job->error_at, job->message)) {
+            break;
+        }
+        TRY(arena_check(job->arena, job->err));
+        TRY(parse_draft(&next));
+        bool stuck = draft_position(&next.draft, next.error_at) ==
+                     draft_position(&job->draft, job->error_at);
+        if (next.message[0] && stuck && strcmp(next.message, job->message) == 0) {
+            break;
+        }
+        *job = next;
+    }
+    return job->message[0] ? syntax_error(job) : ERR_OK;
+}
+
+/* Positions in the tree become the user's. */
+static void restore_positions(struct parse_job *job) {
+    VEC(struct json *) todo = {0};
+    VEC_PUSH(job->arena, &todo, job->tree);
+    while (todo.count > 0) {
+        struct json *node = todo.items[--todo.count];
+        if (node->kind == JSON_NUMBER && node->number >= 0 && strcmp(node->key, "location") == 0) {
+            node->number = draft_position(&job->draft, node->number);
+        } else if (node->kind >= JSON_ARRAY) {
+            for (struct json *child = node->first; child; child = child->next) {
+                VEC_PUSH(job->arena, &todo, child);
+            }
+        }
+    }
 }
 
 /* Highest $n below a node; the walk keeps its own stack, for the tree may be deep. */
@@ -155,13 +219,31 @@ static struct sv statement_text(struct sv script, i64 start, i64 len) {
     return (struct sv){first, last - first};
 }
 
+/* Where a statement of the draft lies in the user's text: from its first to its last byte. */
+static struct sv users_text(const struct parse_job *job, const struct json *raw) {
+    struct sv text = statement_text(job->draft.text, json_number(raw, "stmt_location"),
+                                    json_number(raw, "stmt_len"));
+    i64 first = text.ptr - job->draft.text.ptr;
+    i64 lo = draft_position(&job->draft, first);
+    i64 hi = lo;
+    for (i64 i = 0; i < text.len && job->draft.pieces.count > 1; i++) { /* clauses may have moved */
+        i64 at = draft_position(&job->draft, first + i);
+        lo = MIN_OF(lo, at);
+        hi = MAX_OF(hi, at + 1);
+    }
+    return (struct sv){job->script.ptr + lo, job->draft.pieces.count > 1 ? hi - lo : text.len};
+}
+
 static FALLIBLE make_parsed(struct parse_job *job, const struct json *raw, struct parsed **out) {
     struct parsed *parsed = NEW(job->arena, struct parsed);
     parsed->node = json_get(raw, "stmt");
     parsed->script = job->script;
     parsed->depth = job->depth;
-    parsed->text = statement_text(job->script, json_number(raw, "stmt_location"),
-                                  json_number(raw, "stmt_len"));
+    parsed->text = users_text(job, raw);
+    for (i64 i = 0; i < job->draft.replaced.count; i++) {
+        const char *at = job->script.ptr + job->draft.replaced.items[i];
+        parsed->or_replace |= at >= parsed->text.ptr && at < parsed->text.ptr + parsed->text.len;
+    }
     if (!node_body(parsed->node)) {
         FAIL(job->err, INTERNAL, "the parse tree is malformed");
     }
@@ -191,16 +273,11 @@ FALLIBLE sql_parse(struct arena *arena, struct sv text, struct parsed_list *out,
     memset(out, 0, sizeof *out);
     TRY(check_text(text, err));
     struct parse_job job = {.arena = arena, .script = arena_sv(arena, text), .err = err};
-    i64 stack_bytes = STACK_BASE + (i64)lex_depth(arena, job.script) * STACK_PER_TOKEN;
-    if (stack_bytes > STACK_MAX) {
-        FAIL(err, TOO_COMPLEX, "statement too complex: an expression of more than %lld tokens",
-             (STACK_MAX - STACK_BASE) / STACK_PER_TOKEN);
+    draft_init(&job.draft, arena, job.script);
+    TRY(parse_friendly(&job));
+    if (job.draft.pieces.count > 1) {
+        restore_positions(&job);
     }
-    if (!thread_run_deep(stack_bytes, parse_on_stack, &job)) {
-        FAIL(err, OUT_OF_MEMORY, "out of memory: no thread with %lld bytes of stack for the parser",
-             stack_bytes);
-    }
-    TRY(job.status);
     JSON_EACH(raw, json_get(job.tree, "stmts")) {
         struct parsed *parsed = NULL;
         TRY(make_parsed(&job, raw, &parsed));

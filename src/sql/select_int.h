@@ -48,6 +48,11 @@ FALLIBLE select_named(struct bind *b, struct select *s, const char *name, const 
 /* The one name of a bare column reference, or NULL. */
 const char *bare_name(const struct json *node);
 
+/* bind_friendly.c */
+/* `* EXCLUDE … REPLACE …` at a select item; *out_is tells whether it is one. */
+FALLIBLE bind_star_but(struct bind *b, struct select *s, const struct json *node, bool *out_is);
+bool bind_is_all(const struct json *node); /* GROUP BY ALL, ORDER BY ALL */
+
 /* bind_group.c */
 FALLIBLE bind_groups(struct bind *b, struct select *s);  /* the GROUP BY clause */
 FALLIBLE build_groups(struct bind *b, struct select *s); /* AGG, HAVING; rewrites what is above */

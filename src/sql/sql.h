@@ -11,6 +11,7 @@ enum statement_kind {
     STATEMENT_CREATE_TABLE,
     STATEMENT_DROP_TABLE,
     STATEMENT_COPY_FROM,
+    STATEMENT_COPY_TO,
     STATEMENT_SET,
     STATEMENT_SHOW,
     STATEMENT_EXPLAIN,
@@ -18,13 +19,17 @@ enum statement_kind {
 };
 
 struct copy_options {
-    const char *path;
+    const char *path; /* NULL: standard output */
     char delimiter; /* ',' for csv, '|' for tbl */
     char quote;     /* '"'; 0 = none (tbl) */
     char escape;    /* as quote unless given */
     b8 header;
     b8 trailing_delimiter; /* tbl: a line may end with the delimiter */
     const char *null_text; /* csv: "", tbl: "" */
+    b8 quote_all;          /* TO: FORCE_QUOTE * */
+    b8 *quote_cols;        /* TO: FORCE_QUOTE, by column of the answer; NULL = none */
+    const char **quote_names; /* until the columns are known */
+    i32 quote_count;
     i32 col_count;         /* 0 = all, in order */
     u32 *cols;
 };
@@ -41,6 +46,7 @@ struct statement {
     u32 col_count;           /* CREATE TABLE */
     struct column_def *cols;
     b8 if_exists; /* DROP IF EXISTS, CREATE IF NOT EXISTS */
+    b8 or_replace; /* CREATE OR REPLACE TABLE */
     i32 name_count;          /* DROP: several names */
     const char **names;
     i32 *positions;

@@ -28,6 +28,7 @@ struct parsed {
     struct sv text;
     i32 depth; /* containers of the tree, nested */
     i32 param_count;
+    b8 or_replace; /* CREATE OR REPLACE TABLE */
 };
 
 struct scope_col {
@@ -226,6 +227,14 @@ struct rel *bind_project(struct bind *b, struct rel *rel, struct expr **exprs, c
                          i64 count);
 struct rel *bind_filter(struct bind *b, struct rel *rel, struct expr *cond);
 const char *output_name(const struct json *node); /* bind_name.c: as PostgreSQL names a column */
+
+/* bind_friendly.c: SUMMARIZE and DESCRIBE, at a FuncCall's fields; *out_is tells whether it is one.
+ */
+FALLIBLE bind_about(struct bind *b, const struct json *call, const struct cte *ctes,
+                    struct query *outer, struct select_out *out, bool *out_is);
+
+/* Everything in a tree of our own making is said to stand at `position` of the user's text. */
+void bind_place(struct bind *b, const struct json *statement, i32 position);
 
 /* bind_from.c */
 FALLIBLE bind_from(struct bind *b, const struct json *from_clause, const struct cte *ctes,

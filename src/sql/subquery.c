@@ -376,6 +376,13 @@ FALLIBLE bind_where(struct bind *b, struct query *q, const struct json *node, co
     struct expr *cond = NULL;
     TRY(bind_condition(b, q, node, clause, &cond));
     *io_rel = bind_attach(b, *io_rel, &q->pending);
+    if ((*io_rel)->kind == REL_FILTER) { /* of the conjunct before */
+        struct rel *more = bind_filter(b, (*io_rel)->inputs[0], cond);
+        for (i64 i = 0; i < more->conds.count; i++) {
+            VEC_PUSH(b->arena, &(*io_rel)->conds, more->conds.items[i]);
+        }
+        return ERR_OK;
+    }
     *io_rel = bind_filter(b, *io_rel, cond);
     return ERR_OK;
 }

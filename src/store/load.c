@@ -101,8 +101,22 @@ static FALLIBLE load_split(struct load *load, struct part part, struct column_so
     return ERR_OK;
 }
 
+static struct column_source source_of_codes(struct type type, const struct input_col *col,
+                                            i64 first, i64 rows) {
+    struct column_source src = source_of_input(type, col, 0, rows);
+    src.form = FORM_CODES;
+    src.data = (const u32 *)col->data + first;
+    src.nulls = col->nulls ? col->nulls + first : NULL;
+    return src;
+}
+
 wf_status load_tablet(struct load *load, i64 sequence, i64 rows, const struct input_col *cols,
                       struct error *err) {
+    return load_coded_tablet(load, sequence, rows, cols, NULL, err);
+}
+
+wf_status load_coded_tablet(struct load *load, i64 sequence, i64 rows, const struct input_col *cols,
+                            const b8 *coded, struct error *err) {
     struct table *table = load->table;
     CHECK(rows <= 1LL << table->tablet_shift);
     TRY(check_not_null(table, rows, cols, err));
@@ -119,7 +133,9 @@ wf_status load_tablet(struct load *load, i64 sequence, i64 rows, const struct in
     for (i64 first = 0, n = 0; status == ERR_OK && first < rows; first += n, part.split++) {
         n = rows - first;
         for (u32 i = 0; i < table->col_count; i++) {
-            sources[i] = source_of_input(table->cols[i].type, &cols[i], first, n);
+            struct type type = table->cols[i].type;
+            sources[i] = coded && coded[i] ? source_of_codes(type, &cols[i], first, n)
+                                           : source_of_input(type, &cols[i], first, n);
         }
         status = load_split(load, part, sources, sketches, &n, err);
     }

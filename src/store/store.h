@@ -78,6 +78,9 @@ FALLIBLE load_open(struct load **out, struct table *table, struct error *err);
 /* Seals `rows` (at most 2^tablet_shift) into one tablet. Thread-safe. */
 FALLIBLE load_tablet(struct load *load, i64 sequence, i64 rows, const struct input_col *cols,
                      struct error *err);
+/* The same; text columns with coded[i] set are given as u32 codes of the column's dictionary. */
+FALLIBLE load_coded_tablet(struct load *load, i64 sequence, i64 rows, const struct input_col *cols,
+                           const b8 *coded, struct error *err);
 FALLIBLE load_commit(struct load *load, struct error *err); /* closes; on error nothing changed */
 void load_abort(struct load *load);                         /* closes */
 

@@ -82,7 +82,12 @@ static bool seal_fixed(const struct seal *seal, const struct column_source *src,
         seg->base = none ? 0 : facts.range.lo;
         u128 span = none ? 0 : (u128)facts.range.hi - (u128)facts.range.lo;
         seg->encoding = span ? ENC_INT : ENC_CONST;
+        u8 whole = seg->width;
         seg->width = width_for(span);
+        if (seg->width == whole && (whole == 4 || whole == 8)) { /* a base that saves nothing */
+            seg->base = 0;
+            seg->is_signed = 1;
+        }
     }
     seg->width = seg->encoding == ENC_CONST ? 0 : seg->width;
     struct layout lay = layout_for(src, &facts, seg->width);
@@ -119,6 +124,9 @@ static bool seal_codes(const struct seal *seal, const struct column_source *src,
 static i64 text_bytes(const struct column_source *src) {
     b8 scratch[CHUNK_ROWS];
     i64 total = 0;
+    if (src->form == FORM_CODES) {
+        return 0;
+    }
     if (src->form == FORM_ENDS) {
         return src->rows ? (i64)((const u32 *)src->data)[src->rows - 1] - src->start : 0;
     }

@@ -365,8 +365,13 @@ static void answer(wf_connection *conn, char *out, size_t cap) {
         snprintf(out, cap, "%s", wf_connection_error(conn)->sqlstate);
         return;
     }
-    int64_t row_count = wf_result_row_count(result);
     flatten(result, rows, sizeof rows);
+    int64_t row_count = wf_result_row_count(result);
+    if (wf_result_error(result)->status) {
+        snprintf(out, cap, "%s", wf_result_error(result)->sqlstate);
+        wf_result_close(result);
+        return;
+    }
     wf_result_close(result);
     if (row_count > MOST_LINES || strlen(rows) + 1000 > sizeof rows) {
         snprintf(out, cap, "%lld rows", (long long)row_count);

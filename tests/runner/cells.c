@@ -14,16 +14,19 @@
 #define WOVEN {"gpu_code", "woven"}
 #define PLACE(x) {"gpu_placement", x}
 #define MORSEL(n) {"morsel_rows", n}
+#define SLICE(n) {"result_bytes", n}
 #define WIDE {"narrow", "off"}
 
 const struct cell cells[] = {
     {"cpu", true, false, false, {THREADS("1")}, {CPU}},
-    {"cpu v1 tiny-tablets", true, false, false, {THREADS("2")}, {CPU, VEC("1"), TAB("16"), OPT("off"), MORSEL("4")}},
+    {"cpu v1 tiny-tablets", true, false, false, {THREADS("2")},
+     {CPU, VEC("1"), TAB("16"), OPT("off"), MORSEL("4"), SLICE("24")}},
     {"cpu v3 unfused", true, false, false, {THREADS("1")}, {CPU, VEC("3"), FUSE("off"), TAB("16")}},
     {"cpu unfused unoptimised", true, false, false, {THREADS("2")}, {CPU, FUSE("off"), OPT("off"), TAB("16")}},
     {"cpu v3 tiny-memory", true, false, true, {THREADS("2"), TINY}, {CPU, VEC("3"), OPT("off"), MORSEL("7")}},
     {"cpu v1 unfused tiny-memory", true, false, true, {THREADS("1"), TINY}, {CPU, VEC("1"), FUSE("off")}},
-    {"cpu wide tiny-memory", true, false, true, {THREADS("2"), TINY}, {CPU, TAB("16"), WIDE, MORSEL("16")}},
+    {"cpu wide tiny-memory", true, false, true, {THREADS("2"), TINY},
+     {CPU, TAB("16"), WIDE, MORSEL("16"), SLICE("100")}},
     {"gpu vm", true, true, false, {THREADS("1")}, {GPU, VM}},
     {"gpu vm tiny-tablets", true, true, false, {THREADS("2")}, {GPU, VM, OPT("off"), TAB("16"), VEC("1")}},
     {"gpu vm unfused", true, true, false, {THREADS("1")}, {GPU, VM, FUSE("off"), TAB("16"), VEC("3"), WIDE}},

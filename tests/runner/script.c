@@ -95,13 +95,23 @@ static char *take_sql(struct script *s) {
     return sql;
 }
 
+/* A step that the GPU refuses by name; --verbose lists them. */
+static bool is_refusal(const struct script *s, const wf_error *error) {
+    bool refused = s->cell->gpu && strcmp(error->sqlstate, "0A000") == 0 &&
+                   strstr(error->message, "cannot run on the GPU");
+    if (refused && s->options->verbose) {
+        printf("REFUSED %s:%lld [%s] %s\n", s->path, (long long)s->at, s->cell->name, error->message);
+    }
+    return refused;
+}
+
 /* Outcomes that end a record without a verdict on its rows; true when the record is dealt with. */
 static bool excused(struct script *s, const wf_error *error) {
     if (s->cell->tiny_memory && strcmp(error->sqlstate, "53200") == 0) {
         s->tally->skipped++;
         return true;
     }
-    if (s->cell->gpu && strcmp(error->sqlstate, "0A000") == 0 && strstr(error->message, "cannot run on the GPU")) {
+    if (is_refusal(s, error)) {
         s->tally->refused++;
         return true;
     }
@@ -116,7 +126,7 @@ static bool excused(struct script *s, const wf_error *error) {
  * find its rows. */
 static bool run_elsewhere(struct script *s, const char *sql) {
     const wf_error *error = wf_connection_error(s->conn);
-    if (!s->cell->gpu || strcmp(error->sqlstate, "0A000") != 0 || !strstr(error->message, "cannot run on the GPU")) {
+    if (!is_refusal(s, error)) {
         return false;
     }
     bool fine = wf_set(s->conn, "device", "cpu") == WF_OK && wf_query(s->conn, sql, NULL) == WF_OK;
@@ -126,8 +136,7 @@ static bool run_elsewhere(struct script *s, const char *sql) {
 static void run_statement(struct script *s, const char *expect, const char *state) {
     int64_t line = s->at + 1;
     char *sql = take_sql(s);
-    wf_result *result = NULL;
-    wf_status status = wf_query(s->conn, sql, &result);
+    wf_status status = wf_query(s->conn, sql, NULL);
     const wf_error *error = wf_connection_error(s->conn);
     char what[1000];
     if (strcmp(expect, "ok") == 0) {
@@ -147,7 +156,6 @@ static void run_statement(struct script *s, const char *expect, const char *stat
         snprintf(what, sizeof what, "expected SQLSTATE %s, got %s: %s", state, error->sqlstate, error->message);
         report(s, line, sql, what);
     }
-    wf_result_close(result);
     free(sql);
 }
 
@@ -172,16 +180,18 @@ static void render(const wf_batch *batch, int32_t col, int64_t row, char type, s
     lines_push(out, buf, strlen(buf));
 }
 
-static void collect(wf_result *result, const char *types, struct lines *out) {
+static wf_status collect(wf_result *result, const char *types, struct lines *out) {
     int32_t cols = wf_result_column_count(result);
     const wf_batch *batch;
-    while (wf_result_next_batch(result, &batch) == WF_OK && batch) {
+    wf_status status;
+    while ((status = wf_result_next_batch(result, &batch)) == WF_OK && batch) {
         for (int64_t row = 0; row < wf_batch_rows(batch); row++) {
             for (int32_t col = 0; col < cols; col++) {
                 render(batch, col, row, types[col], out);
             }
         }
     }
+    return status;
 }
 
 static int32_t sort_cols;
@@ -245,6 +255,14 @@ static bool matches(const struct lines *got, const struct lines *want, char *wha
     return got->count == want->count;
 }
 
+static void failed(struct script *s, int64_t line, const char *sql, const wf_error *error) {
+    char what[1000];
+    if (!excused(s, error)) {
+        snprintf(what, sizeof what, "%s: %s", error->sqlstate, error->message);
+        report(s, line, sql, what);
+    }
+}
+
 static void run_query(struct script *s, const char *types, const char *mode) {
     int64_t line = s->at + 1;
     char *sql = take_sql(s);
@@ -253,17 +271,14 @@ static void run_query(struct script *s, const char *types, const char *mode) {
     wf_result *result = NULL;
     char what[1000];
     if (wf_query(s->conn, sql, &result) != WF_OK) {
-        const wf_error *error = wf_connection_error(s->conn);
-        if (!excused(s, error)) {
-            snprintf(what, sizeof what, "%s: %s", error->sqlstate, error->message);
-            report(s, line, sql, what);
-        }
+        failed(s, line, sql, wf_connection_error(s->conn));
     } else if (!result || wf_result_column_count(result) != (int32_t)strlen(types)) {
         snprintf(what, sizeof what, "expected %d columns, got %d", (int)strlen(types),
                  result ? (int)wf_result_column_count(result) : 0);
         report(s, line, sql, what);
+    } else if (collect(result, types, &got) != WF_OK) {
+        failed(s, line, sql, wf_result_error(result));
     } else {
-        collect(result, types, &got);
         sort_values(&got, mode, (int32_t)strlen(types));
         if (matches(&got, &want, what, sizeof what)) {
             s->tally->passed++;
@@ -277,8 +292,10 @@ static void run_query(struct script *s, const char *types, const char *mode) {
     free(sql);
 }
 
-static bool skips(const char *verb, const char *who) {
-    bool us = strcmp(who, "warpfox") == 0 || strcmp(who, "postgresql") == 0;
+/* `who` is a database, or tiny-memory: a cell that refuses what takes much. */
+static bool skips(const struct script *s, const char *verb, const char *who) {
+    bool us = strcmp(who, "warpfox") == 0 || strcmp(who, "postgresql") == 0 ||
+              (strcmp(who, "tiny-memory") == 0 && s->cell->tiny_memory);
     return strcmp(verb, "skipif") == 0 ? us : !us;
 }
 
@@ -298,7 +315,7 @@ static void run_records(struct script *s) {
         }
         sscanf(line, "%63s %63s %63s", word[0], word[1], word[2]);
         if (strcmp(word[0], "skipif") == 0 || strcmp(word[0], "onlyif") == 0) {
-            skip = skip || skips(word[0], word[1]);
+            skip = skip || skips(s, word[0], word[1]);
         } else if (strcmp(word[0], "hash-threshold") == 0) {
             continue;
         } else if (strcmp(word[0], "halt") == 0) {

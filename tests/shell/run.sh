@@ -167,12 +167,57 @@ rows=$(grep -cE '^│ +[0-9]+ │$' "$tmp/out")
 note $? "first and last 20 rows" "$(cat "$tmp/out")"
 grep -q '^(100 rows, 40 shown, ' "$tmp/out"
 note $? "the total" "$(tail -n 1 "$tmp/out")"
+# 100 rows joined with themselves twice: computed while shown, through a small budget
+million="select x.a * 10000 + y.a * 100 + z.a as v from n x join n y on x.a * 0 = y.a * 0 join n z on y.a * 0 = z.a * 0"
+"$fox" --memory 16MB -f "$tmp/hundred.sql" -c "$million" >"$tmp/out" 2>"$tmp/err"
+[ "$(grep -cE '^│ +[0-9]+ │$' "$tmp/out")" = 40 ] && grep -q '^(1000000 rows, 40 shown, ' "$tmp/out"
+note $? "a long result in a box" "$(cat "$tmp/err"; tail -n 3 "$tmp/out")"
+[ "$("$fox" --memory 16MB --format csv -f "$tmp/hundred.sql" -c "$million" | wc -l)" = 1000001 ]
+note $? "a long result as csv"
+"$fox" --format csv -f "$tmp/hundred.sql" -c "set result_bytes = 40" -c "select 1000 / (a - 90) from n" >"$tmp/out" 2>"$tmp/err"
+[ $? = 1 ] && [ "$(head -n 2 "$tmp/out" | tail -n 1)" = -11 ] && grep -q '^ERROR 22012' "$tmp/err"
+note $? "an error after some rows" "$(cat "$tmp/out" "$tmp/err")"
+timeout 20 bash -c "\"$fox\" --format csv -f '$tmp/hundred.sql' -c '$million' | head -n 2" >"$tmp/out" 2>&1
+[ "$(wc -l <"$tmp/out")" = 2 ]
+note $? "a reader that leaves early" "$(cat "$tmp/out")"
 COLUMNS=40 "$fox" -c "select 'a long text that does not fit into forty columns' as x, 1 as y" >"$tmp/out" 2>&1
 LC_ALL=C.UTF-8 sed 's/[^ -~]/#/g; /^(/d' "$tmp/out" | awk 'length($0) > 40 { bad = 1 } END { exit bad }' && grep -q '…' "$tmp/out"
 note $? "fits the terminal" "$(cat "$tmp/out")"
 COLUMNS=40 "$fox" -c "select 11111 as a, 1 as b, 1 as c, 1 as d, 1 as e, 1 as f, 1 as g" >"$tmp/out" 2>&1
 grep -Eq '^\(1 row, [0-9] of 7 columns shown, ' "$tmp/out"
 note $? "hidden columns are counted" "$(cat "$tmp/out")"
+
+# --- COPY TO ---
+c="create table c (a int, b boolean, s text, d date); insert into c values (1, true, 'x,y', '2024-01-01'), (2, false, 'q\"z', null), (3, null, '', null), (4, true, null, null)"
+expect "COPY TO STDOUT" 0 '1,t,"x,y",2024-01-01
+2,f,"q""z",
+3,,"",
+4,t,,' -c "$c" -c "copy c to stdout"
+expect "COPY TO with options" 0 's;a
+x,y;1
+"q""z";2
+;3
+NULL;4' -c "$c" -c "copy c (s, a) to stdout (header, delimiter ';', null 'NULL')"
+expect "COPY of a query, quotes forced" 0 '"4";t
+"3";' -c "$c" -c "copy (select a, b from c where a > 2 order by a desc) to stdout (delimiter ';', force_quote (a))"
+expect "COPY there and back" 0 'a,b,s,d
+1,true,"x,y",2024-01-01
+2,false,"q""z",
+3,,"",
+4,true,,' --format csv -c "$c" -c "copy c to '$tmp/c.csv' (header)" -c "create table e (a int, b boolean, s text, d date)" \
+    -c "copy e from '$tmp/c.csv' (header)" -c "select * from e order by a"
+expect "tbl there and back" 0 'n
+2' --format csv -c "$c" -c "copy c (a, d) to '$tmp/c.tbl'" -c "create table e (a int, d date)" \
+    -c "copy e from '$tmp/c.tbl'" -c "select count(*) as n from e join c on e.a = c.a where e.d is null and c.a < 4"
+complains "tbl has no quotes" 1 '^ERROR 22P04' -c "create table v (s text)" -c "insert into v values ('a|b')" -c "copy v to '$tmp/v.tbl'"
+[ ! -e "$tmp/v.tbl" ]
+note $? "a failed COPY TO leaves no file"
+complains "COPY TO nowhere" 1 '^ERROR 58P01' -c "$c" -c "copy c to '$tmp/none/c.csv'"
+complains "COPY TO names its columns" 1 '^ERROR 42703' -c "$c" -c "copy c (zz) to stdout"
+ln -s "$tmp/c.csv" "$tmp/link.csv"
+expect "COPY TO a link writes what it names" 0 '' -c "$c" -c "copy c (a) to '$tmp/link.csv'"
+[ -L "$tmp/link.csv" ] && [ "$(wc -l <"$tmp/c.csv")" = 4 ]
+note $? "the link is still one"
 
 # --- errors ---
 complains "error text" 1 '^ERROR 42703: column "nme" does not exist$' -c "$t" -c "select nme from t"
@@ -250,6 +295,19 @@ prints "devices" 'worker threads: [0-9]+' devices
 complains "devices takes nothing" 2 'takes no' devices all
 complains "unknown benchmark" 2 'virginian' bench nonsense
 complains "bench without a name" 2 'virginian' bench
+complains "bench with a bad scale factor" 2 'positive' bench tpch --sf 1x
+complains "bench with a scale factor out of range" 1 '0\.001 to 1000' bench tpch --sf 0.0001 --text duckdb
+prints "bench tpch checks its answers" '^2 right, 0 wrong, 0 not checked, 0 failed$' bench tpch --sf 0.01 --queries 1,6 --runs 1
+prints "bench tpch as JSON" '"query": 6, .*"answer": "right"' bench tpch --sf 0.01 --queries 5-6 --runs 1 --json
+prints "bench tpch at another scale" '^1 right|0 right, 0 wrong, 1 not checked' bench tpch --sf 0.002 --queries 6 --runs 1 --text duckdb
+mkdir -p "$tmp/answers"
+printf 'revenue\n1193053.2253\n' >"$tmp/answers/q06.csv"
+prints "bench tpch against a file" '1 right, 0 wrong' bench tpch --sf 0.01 --queries 6 --runs 1 --answers "$tmp/answers" --text duckdb
+printf 'revenue\n1193053.2254\n' >"$tmp/answers/q06.csv"
+"$fox" bench tpch --sf 0.01 --queries 6 --runs 1 --answers "$tmp/answers" --text duckdb >"$tmp/out" 2>&1
+rc=$?
+[ "$rc" = 1 ] && grep -q "WRONG.*column 1 is '1193053.2253' instead of '1193053.2254'" "$tmp/out"
+note $? "bench tpch says what is wrong" "status $rc; $(cat "$tmp/out")"
 
 # --- a terminal ---
 if command -v script >/dev/null; then

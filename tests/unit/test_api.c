@@ -505,6 +505,17 @@ static void test_explain(void **state) {
         free(text);
         wf_result_close(result);
     }
+    wf_result *analyzed = query("explain analyze select a from e where b > 2");
+    char *lines = flat(analyzed);
+    assert_non_null(strstr(lines, "Filter b > 2  [~"));
+    assert_non_null(strstr(lines, "rows, actual 1]"));
+    assert_non_null(strstr(lines, "floor ms"));
+    assert_non_null(strstr(lines, "floors: cpu "));
+    assert_non_null(strstr(lines, "device = cpu"));
+    assert_non_null(strstr(lines, "1 rows in "));
+    assert_non_null(strstr(lines, "peak memory"));
+    free(lines);
+    wf_result_close(analyzed);
     run("explain insert into e values (5, 6)");
     expect("select count(*) from e", "2\n");
     run("explain analyze insert into e values (5, 6)");

@@ -39,7 +39,7 @@ static wf_status create(const char *name) {
 
 static void add_row(struct table *table, i32 k, const char *text) {
     str s = str_from(sv_from(text));
-    struct input_col cols[] = {{&k, NULL}, {&s, NULL}};
+    struct input_col cols[] = {{.data = &k}, {.data = &s}};
     assert_int_equal(table_append(table, 1, cols, &err), ERR_OK);
 }
 
@@ -147,7 +147,7 @@ static void crowd(void *arg, i64 i, i32 worker) {
         snapshot_init(&snap, catalog, &scratch);
         error_reset(&own);
         if (snapshot_find(&snap, sv_from(name), 0, &found, &own) == ERR_OK) {
-            struct input_col in = {&round, NULL};
+            struct input_col in = {.data = &round};
             atomic_fetch_add(wrong, table_append(found.table, 1, &in, &own) != ERR_OK);
         }
         error_reset(&own);

@@ -1,10 +1,12 @@
 /* test_csv.c: reading delimited files: what rows come out, with blocks so small that everything
  * straddles a boundary; what errors say; and how fast it is (printed, not judged). */
+#define _POSIX_C_SOURCE 200809L
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -334,6 +336,14 @@ static void test_refused(void **state) {
     }
 }
 
+static void cut_file(void *arg) {
+    struct load_progress *progress = arg;
+    i64 until = clock_ns() + 3000000000;
+    while (atomic_load(&progress->bytes_done) == 0 && clock_ns() < until) {
+    }
+    assert_int_equal(truncate(path, 4096), 0);
+}
+
 static void test_cancel_and_progress(void **state) {
     (void)state;
     write_file(SV("1,a\n2,b\n3,c\n"));
@@ -355,6 +365,41 @@ static void test_cancel_and_progress(void **state) {
     assert_int_equal(atomic_load(&progress.bytes_done), 12);
     assert_int_equal(progress.bytes_total, 12);
     table_close(table);
+}
+
+/* Another program cuts the file short under the reader. */
+static void test_torn(void **state) {
+    (void)state;
+    enum { LINES = 1200000 };
+    char *text = malloc((size_t)LINES * 16);
+    for (i64 i = 0; i < LINES; i++) {
+        memcpy(text + i * 16, "1234567,abcdefg\n", 16);
+    }
+    write_file((struct sv){text, (i64)LINES * 16});
+    struct file_view view;
+    assert_int_equal(file_view_open(&view, path, &err), ERR_OK);
+    assert_int_equal(view.data[view.bytes - 1], '\n');
+    assert_int_equal(truncate(path, 1 << 20), 0);
+    assert_false(file_view_torn(&view));
+    assert_int_equal(view.data[0], '1');
+    assert_int_equal(view.data[view.bytes - 5000], 0);
+    assert_true(file_view_torn(&view));
+    file_view_close(&view);
+    struct table *table = table_of("it", 10);
+    for (i32 round = 0; round < 6; round++) {
+        write_file((struct sv){text, (i64)LINES * 16});
+        struct load_progress progress = {.bytes_total = 0};
+        struct thread *thread = thread_start(cut_file, &progress);
+        assert_non_null(thread);
+        i64 rows = 0;
+        wf_status status = csv_load(table, path, &csv, pool, &mem, &progress, &rows, &err);
+        thread_join(thread);
+        assert_true(status == ERR_OK ? rows == LINES : status == ERR_IO && rows == 0);
+        assert_true(!status || strstr(err.message, "changed the file"));
+        error_reset(&err);
+    }
+    table_close(table);
+    free(text);
 }
 
 /* Records like TPC-H's lineitem: the speed to compare with 150 MB/s on one core. */
@@ -412,6 +457,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_random, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_cancel_and_progress, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_torn, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_speed, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

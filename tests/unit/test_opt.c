@@ -69,13 +69,16 @@ static void raising_conditions_stay(void **state) {
                 fx_cmp(fx, FUNC_EQ, overflow, fx_col(fx, "b_v")));
     fx_root(fx, fx_project(fx, fx_filter(fx, join, cond), 1, fx_col(fx, "a_k")));
     fx_opt(fx, true);
-    const struct rel *top = fx->plan.root->inputs[0];
+    const struct rel *late = fx->plan.root->inputs[0];
+    assert_int_equal(late->kind, REL_FILTER); /* tested where only rows are left that meet the rest */
+    assert_int_equal(late->conds.count, 2);
+    const struct rel *top = late->inputs[0];
     assert_int_equal(top->kind, REL_JOIN);
     assert_int_equal(top->left_keys.count,
                      1); /* the raising equality must not overtake the quotient */
-    assert_int_equal(top->conds.count, 2);
+    assert_int_equal(top->conds.count, 0);
     assert_int_equal(top->inputs[0]->kind, REL_FILTER);
-    assert_int_equal(top->inputs[1]->kind, REL_SCAN);
+    assert_int_equal(top->inputs[1]->kind, REL_FILTER); /* b_k = a_v, so b_k + 1 < 10 too */
     fx_close(fx);
 }
 
@@ -93,10 +96,11 @@ static void joins_are_ordered(void **state) {
     fx_root(fx, fx_project(fx, fx_filter(fx, join, cond), 1, fx_col(fx, "l_k")));
     fx_opt(fx, true);
     const struct rel *top = fx->plan.root->inputs[0];
-    assert_string_equal(top->inputs[1]->table_name, "s");
-    assert_string_equal(top->inputs[0]->inputs[1]->table_name, "m");
-    assert_string_equal(top->inputs[0]->inputs[0]->table_name, "l");
+    assert_string_equal(top->inputs[0]->table_name, "l"); /* the largest drives */
+    assert_string_equal(top->inputs[1]->inputs[0]->table_name, "m");
+    assert_string_equal(top->inputs[1]->inputs[1]->table_name, "s");
     assert_int_equal(top->left_keys.count, 1);
+    assert_int_equal(top->inputs[1]->left_keys.count, 1);
     fx_close(fx);
 }
 
@@ -127,7 +131,7 @@ static void having_on_keys_sinks(void **state) {
                 fx_cmp(fx, FUNC_GT, fx_col(fx, "n"), fx_cast(fx, fx_int(fx, 1), BIG)));
     fx_root(fx, fx_filter(fx, agg, cond));
     fx_opt(fx, true);
-    assert_non_null(strstr(print(fx), "Filter n > CAST(1 AS bigint)"));
+    assert_non_null(strstr(print(fx), "Filter n > 1"));
     assert_non_null(strstr(print(fx), "    Filter a_v < 5"));
     fx_close(fx);
 }

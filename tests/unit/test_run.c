@@ -627,7 +627,7 @@ static void test_device_choice(void **state) {
     assert_string_equal(f.x.metrics[0].device, "gpu");
     struct text out;
     text_init(&out, &f.arena);
-    exec_print(&out, &f.x);
+    exec_print(&out, &f.x, &(struct run_devices){.gpu = &gpu.dev});
     assert_non_null(strstr(out.ptr, "estimated: cpu"));
     assert_int_equal(run_on(&f, NULL), ERR_OK);
     assert_string_equal(f.x.metrics[0].why, "no card in this machine");

@@ -59,8 +59,8 @@ static const struct {
     {"select z + 1 from (select a as z from u where a > 0) q",
      "Project z + 1 as ?column?\n  Project a as z\n    Filter a > 0\n      " SCAN_U},
     {"with q(k) as (select a from u), r as (select k from q) select r.k from r, q",
-     "Project k\n  Join cross\n    Project a as k\n      Project a\n        " SCAN_U
-     "    Project a\n      " SCAN_U},
+     "Project k\n  Join cross\n    Project k\n      Project a as k\n        Shared #1\n"
+     "          Project a\n            " SCAN_U "    Shared #1\n"},
     {"select a, sum(c) from t group by a",
      "Project a, sum(c) as sum\n  Aggregate sum(c) by a\n    " SCAN_T},
     {"select a + 1 as k, count(*), count(b) from t where i group by k having sum(c) > 3 and "

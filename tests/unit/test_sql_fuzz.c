@@ -155,7 +155,8 @@ static const struct {
     {"select ", "nullif(", "a", ", 1)", " from t", 60, ERR_TOO_COMPLEX},
     {"select ", "coalesce(", "a", ", 1)", " from t", 60, ERR_TOO_COMPLEX},
     {"select ", "greatest(", "a", ", g)", " from t", 60, ERR_TOO_COMPLEX},
-    {"select 1, 2", " union select 1, 2", "", "", "", 20000, ERR_NOT_SUPPORTED},
+    {"select 1, 2", " union select 1, 2", "", "", "", 400, ERR_OK},
+    {"select 1, 2", " union select 1, 2", "", "", "", 20000, ERR_TOO_COMPLEX},
     {"insert into u (a) values ", "(1), ", "(2)", "", "", 100000, ERR_OK},
     {"select 1", "; select 1", "", "", "", 5000, ERR_OK},
 };
@@ -173,7 +174,8 @@ static void test_deep(void **state) {
     }
 }
 
-/* A WITH query used twice by the next, thirty times over, would be a thousand million scans. */
+/* A WITH query used twice by the next, thirty times over: bound once each, not a thousand million
+ * times. */
 static void test_doubling(void **state) {
     struct fixture *f = *state;
     struct arena arena;
@@ -185,7 +187,7 @@ static void test_doubling(void **state) {
         text_print(&sql, ", c%d as (select p.a from c%d p, c%d q)", i, i - 1, i - 1);
     }
     text_print(&sql, " select * from c30");
-    assert_int_equal(fixture_bind(f, (struct sv){sql.ptr, sql.len}), ERR_TOO_COMPLEX);
+    assert_int_equal(fixture_bind(f, (struct sv){sql.ptr, sql.len}), ERR_OK);
     arena_fini(&arena);
 }
 

@@ -164,7 +164,7 @@ static void test_float_facts(void **state) {
     struct column_def def = {.name = "x", .type = type_of(TYPE_DOUBLE)};
     struct table *table = table_open(&mem, 1, "t", 1, &def, 4, false);
     const f64 values[] = {0.0, 3.0, -12.5, 0.375, 1024.0};
-    struct input_col col = {values, NULL};
+    struct input_col col = {.data = values};
     struct error err;
     error_reset(&err);
     assert_int_equal(table_append(table, 5, &col, &err), ERR_OK);
@@ -221,7 +221,7 @@ static void test_not_null(void **state) {
     struct table *table = table_open(&mem, 1, "t", 1, defs, 4, false);
     const i32 values[] = {1, 2, 3};
     const b8 nulls[] = {0, 0, 1};
-    struct input_col col = {values, nulls};
+    struct input_col col = {.data = values, .nulls = nulls};
     struct error err;
     error_reset(&err);
     assert_int_equal(table_append(table, 3, &col, &err), ERR_NOT_NULL);

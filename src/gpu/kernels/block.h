@@ -165,6 +165,11 @@ FN u32 find_hash_unique(const struct kindex *ix, i64 key) {
     }
     return head;
 }
+/* A set: members are row 0. */
+FN u32 find_bits(const struct kindex *ix, i64 key) {
+    u64 slot = (u64)key - (u64)ix->key_lo;
+    return slot < ix->slot_count ? ix->heads[slot >> 5] >> (slot & 31u) & 1u : 0u;
+}
 /* Goes on from a slot whose head is loaded already, so that the first loads of many rows can
  * overlap. */
 FN u32 find_hash_from(const struct kindex *ix, i64 key, u64 slot, u32 head) {
@@ -195,13 +200,20 @@ FN u64 find_hash_run(const struct kindex *ix, i64 key) {
 /* A run whatever the form. Unique keys give the run [row, row + 1) of row numbers themselves. */
 FN u64 find_run(const struct kindex *ix, i64 key) {
     if (ix->unique) {
-        u32 head = ix->hashed ? find_hash_unique(ix, key) : find_direct_unique(ix, key);
+        u32 head = ix->bits     ? find_bits(ix, key)
+                   : ix->hashed ? find_hash_unique(ix, key)
+                                : find_direct_unique(ix, key);
         return head ? (u64)head << 32 | (head - 1u) : 0u;
     }
     return ix->hashed ? find_hash_run(ix, key) : find_direct_run(ix, key);
 }
-FN u32 run_row(const struct kindex *ix, u32 at) {
-    return ix->unique ? at : ix->rows[at];
+/* The run of a row that has no match and stays nonetheless: one row, number -1. */
+#define RUN_NONE 0xfffffffeu
+FN u64 run_outer(u64 run) {
+    return (u32)run == (u32)(run >> 32) ? 0xfffffffffffffffeULL : run;
+}
+FN i64 run_row(const struct kindex *ix, u32 at) {
+    return at == RUN_NONE ? -1 : (i64)(ix->unique ? at : ix->rows[at]);
 }
 
 /* --- aggregation --------------------------------------------------------------------------- */
@@ -291,6 +303,14 @@ FN void agg_shared_word(u64 *table, u32 copies, u64 at, u32 op, i64 x) {
     } else {
         word_atom(op, p, x);
     }
+}
+
+/* Limbs of an exact sum that a value touches: the first, and how many at most (53 bits of 32 each).
+ */
+#define AGG_LIMBS 3u
+FN i32 limb_first(f64 x, i32 lsb) {
+    i32 biased = (i32)(f64_bits(x) >> 52 & 2047u);
+    return ((biased ? biased : 1) - 1075 - lsb) >> 5;
 }
 
 /* Sets the block's tables up; ends with a barrier. */

@@ -6,6 +6,7 @@
  * row number, and the claimant's key is read from the rows themselves, so nobody waits for a key to
  * be written. */
 #include "block.h"
+#include "intern.h"
 
 #define BUILD_ROWS(i, count) \
     for (i64 i = (i64)t_block() * t_count() + t_id(); i < (count); i += (i64)t_blocks() * t_count())
@@ -31,7 +32,10 @@ KERNEL(k_build_unique, struct kbuild, 256) {
     BUILD_ROWS(i, args.row_count) {
         if (!args.nulls || !args.nulls[i]) {
             u32 held = 0;
-            if (args.hashed) {
+            if (args.bits) {
+                u64 slot = (u64)args.key[i] - (u64)args.key_lo;
+                atom_or_u32(&args.heads[slot >> 5], 1u << (slot & 31u));
+            } else if (args.hashed) {
                 u64 slot = build_claim(&args, args.heads, i, &held);
                 if (!held) {
                     args.keys[slot] = args.key[i];
@@ -43,7 +47,7 @@ KERNEL(k_build_unique, struct kbuild, 256) {
             duplicate |= held;
         }
     }
-    if (duplicate) {
+    if (duplicate && !args.set) {
         atom_or_u32((u32 *)&args.report[REPORT_RETRY], RETRY_DUPLICATE);
     }
 }
@@ -216,6 +220,34 @@ KERNEL(k_agg_extract, struct kagg_step, 256) {
             for (u32 w = 1; w < stride; w++) {
                 args.cols[w][to] = row[w];
             }
+        }
+    }
+}
+
+/* --- interners ---------------------------------------------------------------------------------
+ */
+
+/* Entries are distinct, so that nothing is compared. Text from the host has no hash yet. */
+KERNEL(k_intern_fill, struct kintern_fill, 256) {
+    u64 mask = args.intern.slot_count - 1;
+    BUILD_ROWS(i, args.count) {
+        u64 *entry = args.intern.entries + (u64)i * INTERN_WORDS;
+        u64 hash = 0;
+        if (args.is_text) {
+            const u64 *words = (const u64 *)(args.intern.heap + entry[2]);
+            hash = entry[1];
+            for (u32 w = 0; w < ((u32)entry[1] + 7u) >> 3; w++) {
+                hash = (hash ^ words[w]) * 0x9e3779b97f4a7c15ULL;
+                hash ^= hash >> 29;
+            }
+            hash = hash_key((i64)hash);
+        } else {
+            hash = intern_hash_pair((i64)entry[1], (i64)entry[2]);
+        }
+        entry[0] = hash;
+        u64 slot = hash & mask;
+        while (atom_cas_u32(&args.intern.slots[slot], 0, (u32)i + 1u) != 0) {
+            slot = (slot + 1) & mask;
         }
     }
 }

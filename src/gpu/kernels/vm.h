@@ -1,4 +1,4 @@
-/* vm.h: the tile virtual machine: interprets a pipeline's opcodes, 128 threads times two groups of
+/* vm.h: the tile virtual machine: interprets a pipeline's opcodes, 128 threads times four groups of
  * four rows.
  *
  * Registers are places in shared memory. A thread only touches its own rows of a place, so opcodes
@@ -7,28 +7,34 @@
  * that all threads read. Scalar opcodes come from op.def; those that cost much, or hold 128-bit
  * values, run row by row and out of line. What counts is instructions per dispatch, hence hot
  * opcodes: frequent sequences that the planner of launches made one, with a short way to them, and
- * booleans in a hardware register. Measured on an H200 (256 M rows, two filters, three columns)
- * before there were hot opcodes: one group 3.2 ms, two groups within 64 hardware registers 3.1 ms,
- * within 96 2.1 ms. */
+ * booleans in a hardware register. Measured on an H200 (256 M rows, mean of the ten Virginian
+ * queries, ms): one group 3.2 (before there were hot opcodes), two groups 2.3, four groups 1.7.
+ * Copying the first columns of the next tile to shared memory meanwhile gained one per cent with
+ * two groups. */
 #ifndef WF_VM_H
 #define WF_VM_H
 
 #include "block.h"
+#include "intern.h"
+#include "text.h"
 
 #include "defs/fault.h"
 #include "defs/op.def"
 #include "defs/fn_int.h"
 #include "defs/fn_float.h"
 #include "defs/fn_date.h"
+#include "defs/fn_like.h"
 
 #define VM_THREADS 128u
-#define VM_GROUPS 2u              /* of four rows, per thread */
+#define VM_GROUPS (VM_TILE_ROWS / (4u * VM_THREADS)) /* of four rows, per thread */
+#define VM_ROWS (4u * VM_GROUPS)
+#define VM_ALL ((1u << VM_ROWS) - 1u)
 #define VM_SPAN (VM_THREADS * 4u) /* rows from one group of a thread to its next */
 #define VM_PLANE (VM_THREADS * 16u)
 #define VM_HEAVY_COST 8
 #define VM_EACH_GROUP UNROLL for (u32 h = 0; h < VM_GROUPS; h++)
 #define VM_GROUP_LOOP NO_UNROLL for (u32 h = 0; h < VM_GROUPS; h++)
-#define VM_EACH_ROW NO_UNROLL for (u32 i = 0; i < 4u * VM_GROUPS; i++)
+#define VM_EACH_ROW NO_UNROLL for (u32 i = 0; i < VM_ROWS; i++)
 
 #define X1(A, name, r, a, part, cost, expr, text) OP_##name,
 #define X2(A, name, r, a, b, part, cost, expr, text) OP_##name,
@@ -154,6 +160,9 @@ FN f64 get1_f64(const u8 *s, u32 place, u32 i) {
 FN i128 get1_i128(const u8 *s, u32 place, u32 i) {
     return vec_i128(load16(s + vm_at16(place, i)));
 }
+FN str get1_str(const u8 *s, u32 place, u32 i) {
+    return vec_str(load16(s + vm_at16(place, i)));
+}
 
 FN void vm_put4(u8 *s, u32 place, u32 i, u32 x) {
     *(u32 *)(s + vm_at4(place, i)) = x;
@@ -178,6 +187,9 @@ FN void put1_f64(u8 *s, u32 place, u32 i, f64 x) {
 }
 FN void put1_i128(u8 *s, u32 place, u32 i, i128 x) {
     store16(s + vm_at16(place, i), i128_vec(x));
+}
+FN void put1_str(u8 *s, u32 place, u32 i, str x) {
+    store16(s + vm_at16(place, i), str_vec(x));
 }
 
 /* A group at once. */
@@ -223,6 +235,11 @@ FN void get4_f64(const u8 *s, u32 place, u32 h, f64 x[4]) {
 FN void get4_i128(const u8 *s, u32 place, u32 h, i128 x[4]) {
     UNROLL for (u32 j = 0; j < 4; j++) {
         x[j] = get1_i128(s, place, 4 * h + j);
+    }
+}
+FN void get4_str(const u8 *s, u32 place, u32 h, str x[4]) {
+    UNROLL for (u32 j = 0; j < 4; j++) {
+        x[j] = get1_str(s, place, 4 * h + j);
     }
 }
 
@@ -301,52 +318,64 @@ FN void put4_i128(u8 *s, u32 place, u32 h, const i128 x[4], u32 keep) {
         }
     }
 }
+FN void put4_str(u8 *s, u32 place, u32 h, const str x[4], u32 keep) {
+    UNROLL for (u32 j = 0; j < 4; j++) {
+        if (keep >> j & 1u) {
+            put1_str(s, place, 4 * h + j, x[j]);
+        }
+    }
+}
 
 /* --- scalar opcodes, from the table ---------------------------------------------------------- */
 
-/* Opcodes on strings are left out: the planner of launches refuses them. */
-#define VM_IF_b8(...) __VA_ARGS__
-#define VM_IF_i32(...) __VA_ARGS__
-#define VM_IF_i64(...) __VA_ARGS__
-#define VM_IF_i128(...) __VA_ARGS__
-#define VM_IF_f32(...) __VA_ARGS__
-#define VM_IF_f64(...) __VA_ARGS__
-#define VM_IF_str(...)
-
 #define X1(A, name, r, ka, part, cost, expr, text) \
-    VM_IF_##r(VM_IF_##ka(                          \
-        FN r fast_##name(ka a) { return expr; } FN_SLOW r slow_##name(ka a) { return expr; }))
-#define X2(A, name, r, ka, kb, part, cost, expr, text)                                    \
-    VM_IF_##r(VM_IF_##ka(VM_IF_##kb(                                                      \
-        FN r fast_##name(ka a, kb b) { return expr; } FN_SLOW r slow_##name(ka a, kb b) { \
-            return expr;                                                                  \
-        })))
+    FN r fast_##name(ka a) {                       \
+        return expr;                               \
+    }                                              \
+    FN_SLOW r slow_##name(ka a) {                  \
+        return expr;                               \
+    }
+#define X2(A, name, r, ka, kb, part, cost, expr, text) \
+    FN r fast_##name(ka a, kb b) {                     \
+        return expr;                                   \
+    }                                                  \
+    FN_SLOW r slow_##name(ka a, kb b) {                \
+        return expr;                                   \
+    }
 #define X3(A, name, r, ka, kb, kc, part, cost, expr, text) \
-    VM_IF_##r(VM_IF_##ka(VM_IF_##kb(VM_IF_##kc(            \
-        FN r fast_##name(ka a, kb b, kc c) {               \
-            return expr;                                   \
-        } FN_SLOW r slow_##name(ka a, kb b, kc c) { return expr; }))))
+    FN r fast_##name(ka a, kb b, kc c) {                   \
+        return expr;                                       \
+    }                                                      \
+    FN_SLOW r slow_##name(ka a, kb b, kc c) {              \
+        return expr;                                       \
+    }
 WF_OPS1(X1, )
 WF_OPS2(X2, )
 WF_OPS3(X3, )
 #undef X1
 #undef X2
 #undef X3
-#define X1(A, name, r, ka, part, cost, expr, text)                                          \
-    VM_IF_##r(VM_IF_##ka(                                                                   \
-        FN r fast_##name(ka a, u8 *f) { return expr; } FN_SLOW r slow_##name(ka a, u8 *f) { \
-            return expr;                                                                    \
-        }))
+#define X1(A, name, r, ka, part, cost, expr, text) \
+    FN r fast_##name(ka a, u8 *f) {                \
+        return expr;                               \
+    }                                              \
+    FN_SLOW r slow_##name(ka a, u8 *f) {           \
+        return expr;                               \
+    }
 #define X2(A, name, r, ka, kb, part, cost, expr, text) \
-    VM_IF_##r(VM_IF_##ka(VM_IF_##kb(                   \
-        FN r fast_##name(ka a, kb b, u8 *f) {          \
-            return expr;                               \
-        } FN_SLOW r slow_##name(ka a, kb b, u8 *f) { return expr; })))
+    FN r fast_##name(ka a, kb b, u8 *f) {              \
+        return expr;                                   \
+    }                                                  \
+    FN_SLOW r slow_##name(ka a, kb b, u8 *f) {         \
+        return expr;                                   \
+    }
 #define X3(A, name, r, ka, kb, kc, part, cost, expr, text) \
-    VM_IF_##r(VM_IF_##ka(VM_IF_##kb(VM_IF_##kc(            \
-        FN r fast_##name(ka a, kb b, kc c, u8 *f) {        \
-            return expr;                                   \
-        } FN_SLOW r slow_##name(ka a, kb b, kc c, u8 *f) { return expr; }))))
+    FN r fast_##name(ka a, kb b, kc c, u8 *f) {            \
+        return expr;                                       \
+    }                                                      \
+    FN_SLOW r slow_##name(ka a, kb b, kc c, u8 *f) {       \
+        return expr;                                       \
+    }
 WF_OPS1F(X1, )
 WF_OPS2F(X2, )
 WF_OPS3F(X3, )
@@ -378,13 +407,13 @@ FN u32 vm_mask(const u8 *s, u32 place) {
     return mask;
 }
 /* A boolean of all rows, wherever it is; `aside` is the hardware register that holds four. */
-FN u32 vm_flags(const u8 *s, u32 aside, u32 place) {
-    return place & KOP_ASIDE ? aside >> 8u * (place & 3u) & 255u : vm_mask(s, place);
+FN u32 vm_flags(const u8 *s, u64 aside, u32 place) {
+    return place & KOP_ASIDE ? (u32)(aside >> VM_ROWS * (place & 3u)) & VM_ALL : vm_mask(s, place);
 }
-FN u32 vm_put_flags(u8 *s, u32 aside, u32 place, u32 bits) {
+FN u64 vm_put_flags(u8 *s, u64 aside, u32 place, u32 bits) {
     if (place & KOP_ASIDE) {
-        u32 shift = 8u * (place & 3u);
-        return (aside & ~(255u << shift)) | bits << shift;
+        u32 shift = VM_ROWS * (place & 3u);
+        return (aside & ~((u64)VM_ALL << shift)) | (u64)bits << shift;
     }
     VM_EACH_GROUP {
         *(u32 *)(s + vm_byte(place, h)) = vm_bytes_of(bits >> (4 * h));
@@ -407,6 +436,7 @@ FN u32 vm_bits(const b8 x[4]) {
 #define VM_OUT4_i128(z) put4_i128(s, op_dst(op), h, z, keep);
 #define VM_OUT4_f32(z) put4_f32(s, op_dst(op), h, z, keep);
 #define VM_OUT4_f64(z) put4_f64(s, op_dst(op), h, z, keep);
+#define VM_OUT4_str(z) put4_str(s, op_dst(op), h, z, keep);
 #define VM_OUT1_b8(z)                      \
     if (op_flags(op) & KOP_FILTERS) {      \
         act &= ~((u32)((z ^ 1) & 1) << i); \
@@ -418,6 +448,7 @@ FN u32 vm_bits(const b8 x[4]) {
 #define VM_OUT1_i128(z) put1_i128(s, op_dst(op), i, z);
 #define VM_OUT1_f32(z) put1_f32(s, op_dst(op), i, z);
 #define VM_OUT1_f64(z) put1_f64(s, op_dst(op), i, z);
+#define VM_OUT1_str(z) put1_str(s, op_dst(op), i, z);
 
 #define VM_WIDE(cost, size) ((cost) >= VM_HEAVY_COST || (size) >= 16)
 #define VM_KEEP u32 keep = op_flags(op) & KOP_MASKED ? act >> (4 * h) & 15u : 15u;
@@ -503,28 +534,24 @@ FN u32 vm_bits(const b8 x[4]) {
 #define VM_B(kb) get1_##kb(s, op_b(op), i)
 #define VM_C(kc) get1_##kc(s, op_c(op), i)
 /* A is the case macro: VM_LIGHT or VM_HEAVY, with _F for opcodes that may fail. */
-#define VM_X1(A, name, r, ka, part, cost, expr, text)                                  \
-    VM_IF_##r(VM_IF_##ka(A(name, r, VM_WIDE(cost, sizeof(r) | sizeof(ka)), VM_IN1(ka), \
-                           fast_##name(x[j]), slow_##name(VM_A(ka)))))
-#define VM_X2(A, name, r, ka, kb, part, cost, expr, text)                                         \
-    VM_IF_##r(VM_IF_##ka(                                                                         \
-        VM_IF_##kb(A(name, r, VM_WIDE(cost, sizeof(r) | sizeof(ka) | sizeof(kb)), VM_IN2(ka, kb), \
-                     fast_##name(x[j], y[j]), slow_##name(VM_A(ka), VM_B(kb))))))
-#define VM_X3(A, name, r, ka, kb, kc, part, cost, expr, text)               \
-    VM_IF_##r(VM_IF_##ka(VM_IF_##kb(                                        \
-        VM_IF_##kc(A(name, r, VM_WIDE(cost, sizeof(r)), VM_IN3(ka, kb, kc), \
-                     fast_##name(x[j], y[j], w[j]), slow_##name(VM_A(ka), VM_B(kb), VM_C(kc)))))))
-#define VM_X1F(A, name, r, ka, part, cost, expr, text)                                 \
-    VM_IF_##r(VM_IF_##ka(A(name, r, VM_WIDE(cost, sizeof(r) | sizeof(ka)), VM_IN1(ka), \
-                           fast_##name(x[j], &f), slow_##name(VM_A(ka), &f))))
-#define VM_X2F(A, name, r, ka, kb, part, cost, expr, text)                                        \
-    VM_IF_##r(VM_IF_##ka(                                                                         \
-        VM_IF_##kb(A(name, r, VM_WIDE(cost, sizeof(r) | sizeof(ka) | sizeof(kb)), VM_IN2(ka, kb), \
-                     fast_##name(x[j], y[j], &f), slow_##name(VM_A(ka), VM_B(kb), &f)))))
-#define VM_X3F(A, name, r, ka, kb, kc, part, cost, expr, text)                                     \
-    VM_IF_##r(VM_IF_##ka(                                                                          \
-        VM_IF_##kb(VM_IF_##kc(A(name, r, 1, VM_IN3(ka, kb, kc), fast_##name(x[j], y[j], w[j], &f), \
-                                slow_##name(VM_A(ka), VM_B(kb), VM_C(kc), &f))))))
+#define VM_X1(A, name, r, ka, part, cost, expr, text)                                \
+    A(name, r, VM_WIDE(cost, sizeof(r) | sizeof(ka)), VM_IN1(ka), fast_##name(x[j]), \
+      slow_##name(VM_A(ka)))
+#define VM_X2(A, name, r, ka, kb, part, cost, expr, text)                          \
+    A(name, r, VM_WIDE(cost, sizeof(r) | sizeof(ka) | sizeof(kb)), VM_IN2(ka, kb), \
+      fast_##name(x[j], y[j]), slow_##name(VM_A(ka), VM_B(kb)))
+#define VM_X3(A, name, r, ka, kb, kc, part, cost, expr, text)                               \
+    A(name, r, VM_WIDE(cost, sizeof(r)), VM_IN3(ka, kb, kc), fast_##name(x[j], y[j], w[j]), \
+      slow_##name(VM_A(ka), VM_B(kb), VM_C(kc)))
+#define VM_X1F(A, name, r, ka, part, cost, expr, text)                                   \
+    A(name, r, VM_WIDE(cost, sizeof(r) | sizeof(ka)), VM_IN1(ka), fast_##name(x[j], &f), \
+      slow_##name(VM_A(ka), &f))
+#define VM_X2F(A, name, r, ka, kb, part, cost, expr, text)                         \
+    A(name, r, VM_WIDE(cost, sizeof(r) | sizeof(ka) | sizeof(kb)), VM_IN2(ka, kb), \
+      fast_##name(x[j], y[j], &f), slow_##name(VM_A(ka), VM_B(kb), &f))
+#define VM_X3F(A, name, r, ka, kb, kc, part, cost, expr, text)           \
+    A(name, r, 1, VM_IN3(ka, kb, kc), fast_##name(x[j], y[j], w[j], &f), \
+      slow_##name(VM_A(ka), VM_B(kb), VM_C(kc), &f))
 #define VM_SCALARS(plain, failing) \
     WF_OPS1(VM_X1, plain)          \
     WF_OPS2(VM_X2, plain)          \
@@ -673,6 +700,10 @@ FN void vm_seg32(const struct kseg *seg, i64 row, u32 x[4]) {
 FN void vm_seg64(const struct kseg *seg, i64 row, u64 x[4]) {
     if (seg->form == SEG_U64 || seg->form == SEG_I64 || seg->form == SEG_F64) {
         group_u64(seg->data + 8 * row, x);
+    } else if (seg->form == SEG_SERIES) {
+        UNROLL for (u32 j = 0; j < 4; j++) {
+            x[j] = (u64)(row + j) * seg->base_high;
+        }
     } else if (seg->form == SEG_U128) {
         UNROLL for (u32 j = 0; j < 4; j++) {
             x[j] = *(const u64 *)(seg->data + 16 * (row + j));
@@ -798,6 +829,28 @@ FN void vm_pick(u8 *s, struct vm_op op, const u8 *data, i64 at, u32 j) {
     }
 }
 
+FN_SLOW void vm_load_text(u8 *s, struct vm_op op, const struct kseg *seg, i64 row, u32 act,
+                          struct ktexts in, struct ktexts out) {
+    VM_EACH_ROW {
+        if (act >> i & 1u) {
+            put1_str(s, op_dst(op), i,
+                     text_load(seg, row + (i >> 2) * VM_SPAN + (i & 3u), op_c(op), in, out));
+        }
+    }
+}
+
+/* A column of a variable; row -1 reads as zero. */
+FN_SLOW void vm_loadv(u8 *s, struct vm_op op, const u8 *data, i64 at, u32 i, struct ktexts in) {
+    if (at < 0) {
+        vm_put_bits(s, op, i, 0, 0);
+        return;
+    }
+    vm_pick(s, op, data, at, i);
+    if (op_kind(op) == KIND_STR && !(op_c(op) & KOP_HOST_TEXT)) {
+        put1_str(s, op_dst(op), i, text_moved(in.items, in.count, get1_str(s, op_dst(op), i)));
+    }
+}
+
 /* Codes below zero read entry `other`; what lies outside the table reads as zero. */
 FN_SLOW void vm_lut(u8 *s, struct vm_op op, const struct kcol *lut, u32 j) {
     i64 at = get1_i32(s, op_a(op), j);
@@ -809,45 +862,131 @@ FN_SLOW void vm_lut(u8 *s, struct vm_op op, const struct kcol *lut, u32 j) {
     }
 }
 
-FN_SLOW u32 vm_probe(u8 *s, struct vm_op op, const struct kindex *ix, u32 act) {
+/* Rows that look something up. */
+FN u32 vm_where(const u8 *s, struct vm_op op, u32 place) {
+    return op_kind(op) & KPROBE_WHERE ? vm_mask(s, place) : ~0u;
+}
+/* number: of the thread's first row in the source. */
+FN_SLOW u32 vm_probe(u8 *s, struct vm_op op, const struct kindex *ix, u32 act, i64 number,
+                     u64 *report) {
+    u32 where = vm_where(s, op, op_b(op));
     VM_EACH_ROW {
         if (act >> i & 1u) {
-            u64 run = find_run(ix, get1_i64(s, op_a(op), i));
-            if ((u32)run == (u32)(run >> 32)) {
+            u64 run = where >> i & 1u ? find_run(ix, get1_i64(s, op_a(op), i)) : 0u;
+            u32 matches = (u32)(run >> 32) - (u32)run;
+            if (!matches && !(op_kind(op) & KPROBE_OUTER)) {
                 act &= ~(1u << i);
-            } else {
-                put1_i64(s, op_dst(op), i, (i64)run_row(ix, (u32)run));
+                continue;
+            }
+            put1_i64(s, op_dst(op), i, matches ? run_row(ix, (u32)run) : -1);
+            if (matches > 1u && (op_kind(op) & KPROBE_SINGLE)) {
+                vm_faults(FAULT_MORE_ROWS, 1u, op_rank(op), number + (i >> 2) * VM_SPAN + (i & 3u),
+                          report);
             }
         }
     }
     return act;
 }
 
-/* Cursor and end of every row's run live in two places side by side, the first at b. */
-#define VM_END_PLACE(place) ((place) + VM_GROUPS * VM_PLANE / 16u)
-FN_SLOW u32 vm_match(u8 *s, struct vm_op op, const struct kindex *ix, u32 act) {
+FN_SLOW void vm_intern(u8 *s, struct vm_op op, const struct kintern *t, u32 act, u64 *report) {
     VM_EACH_ROW {
-        u64 run = act >> i & 1u ? find_run(ix, get1_i64(s, op_a(op), i)) : 0u;
-        vm_put4(s, op_b(op), i, (u32)run);
-        vm_put4(s, VM_END_PLACE(op_b(op)), i, (u32)(run >> 32));
-        if ((u32)run == (u32)(run >> 32)) {
-            act &= ~(1u << i);
-        } else {
-            put1_i64(s, op_dst(op), i, (i64)run_row(ix, (u32)run));
+        if (act >> i & 1u) {
+            u32 code = op_code(op);
+            if (code == OP_UNPAIR) {
+                put1_i64(s, op_dst(op), i, intern_half(t, get1_i32(s, op_a(op), i), op_b(op)));
+            } else if (code == OP_INTERN) {
+                put1_i32(s, op_dst(op), i,
+                         intern_text(t, get1_str(s, op_a(op), i), op_c(op), report));
+            } else {
+                put1_i32(s, op_dst(op), i,
+                         intern_pair(t, get1_i64(s, op_a(op), i), get1_i64(s, op_b(op), i),
+                                     op_c(op), report));
+            }
         }
     }
-    return act;
+}
+
+/* Cursor and end of every row's run live in two places side by side, the first at b. */
+#define VM_END_PLACE(place) ((place) + VM_GROUPS * VM_PLANE / 16u)
+/* Opens a row's run: its cursors, its first match; false when it has none. */
+FN i32 vm_run_open(u8 *s, struct vm_op op, const struct kindex *ix, u32 looks, u32 i) {
+    u64 run = looks & 1u ? find_run(ix, get1_i64(s, op_a(op), i)) : 0u;
+    run = (looks & 2u) && (op_kind(op) & KPROBE_OUTER) ? run_outer(run) : run;
+    vm_put4(s, op_b(op), i, (u32)run);
+    vm_put4(s, VM_END_PLACE(op_b(op)), i, (u32)(run >> 32));
+    if ((u32)run != (u32)(run >> 32)) {
+        put1_i64(s, op_dst(op), i, run_row(ix, (u32)run));
+        return 1;
+    }
+    return 0;
+}
+/* Takes row i's next match, into dst; false when there is none. */
+FN i32 vm_run_next(u8 *s, u32 cursors, u32 dst, const struct kindex *ix, u32 i) {
+    u32 at = vm_get4(s, cursors, i);
+    u32 end = vm_get4(s, VM_END_PLACE(cursors), i);
+    at += at != end;
+    vm_put4(s, cursors, i, at);
+    if (at == end) {
+        return 0;
+    }
+    put1_i64(s, dst, i, run_row(ix, at));
+    return 1;
+}
+FN_SLOW u32 vm_match(u8 *s, struct vm_op op, const struct kindex *ix, u32 act) {
+    u32 where = act & vm_where(s, op, op_rank(op));
+    u32 out = 0;
+    VM_EACH_ROW {
+        u32 looks = (where >> i & 1u) | (act >> i & 1u) << 1;
+        out |= vm_run_open(s, op, ix, looks, i) ? 1u << i : 0u;
+    }
+    return out;
 }
 FN_SLOW u32 vm_next(u8 *s, struct vm_op op, const struct kindex *ix) {
     u32 act = 0;
     VM_EACH_ROW {
-        u32 at = vm_get4(s, op_b(op), i);
-        u32 end = vm_get4(s, VM_END_PLACE(op_b(op)), i);
-        at += at != end;
-        vm_put4(s, op_b(op), i, at);
-        if (at != end) {
-            act |= 1u << i;
-            put1_i64(s, op_dst(op), i, (i64)run_row(ix, at));
+        act |= vm_run_next(s, op_b(op), op_dst(op), ix, i) ? 1u << i : 0u;
+    }
+    return act;
+}
+
+/* EACH keeps the active rows behind its cursors; what ANY makes, at c, is -1 at first. */
+#define VM_ACT_PLACE(place) ((place) + 2u * VM_GROUPS * VM_PLANE / 16u)
+FN_SLOW u32 vm_each(u8 *s, struct vm_op op, const struct kindex *ix, u32 act) {
+    u32 out = vm_match(s, op, ix, act);
+    *(u32 *)(s + vm_byte(VM_ACT_PLACE(op_b(op)), 0)) = act;
+    VM_EACH_ROW {
+        if (act >> i & 1u) {
+            put1_i64(s, op_c(op), i, -1);
+        }
+    }
+    return out;
+}
+/* Notes the matches that came this far; returns the rows that have further ones to try. */
+FN_SLOW u32 vm_any(u8 *s, struct vm_op op, const struct kindex *ix, u32 act) {
+    u32 single = op_kind(op) & KPROBE_SINGLE;
+    u32 kept = *(const u32 *)(s + vm_byte(VM_ACT_PLACE(op_b(op)), 0));
+    u32 out = 0;
+    VM_EACH_ROW {
+        if (kept >> i & 1u) {
+            i64 any = get1_i64(s, op_dst(op), i);
+            if (act >> i & 1u) {
+                any = any == -1 ? get1_i64(s, op_a(op), i) : single ? -2 : any;
+                put1_i64(s, op_dst(op), i, any);
+            }
+            u32 open = any == -1 || (single && any >= 0);
+            if (open && vm_run_next(s, op_b(op), op_a(op), ix, i)) {
+                out |= 1u << i;
+            }
+        }
+    }
+    return out;
+}
+FN_SLOW u32 vm_any_end(const u8 *s, struct vm_op op, i64 number, u64 *report) {
+    u32 act = *(const u32 *)(s + vm_byte(VM_ACT_PLACE(op_b(op)), 0));
+    VM_EACH_ROW {
+        if ((act >> i & 1u) && (op_kind(op) & KPROBE_SINGLE) && get1_i64(s, op_dst(op), i) == -2) {
+            vm_faults(FAULT_MORE_ROWS, 1u, op_rank(op), number + (i >> 2) * VM_SPAN + (i & 3u),
+                      report);
         }
     }
     return act;
@@ -865,7 +1004,7 @@ FN_SLOW u32 vm_next(u8 *s, struct vm_op op, const struct kindex *ix) {
                 reader(data + h * (VM_SPAN * width), &x[4 * h]); \
             }                                                    \
         }                                                        \
-        UNROLL for (u32 i = 0; i < 4u * VM_GROUPS; i++) {        \
+        UNROLL for (u32 i = 0; i < VM_ROWS; i++) {               \
             x[i] += base;                                        \
         }                                                        \
         break;                                                   \
@@ -978,16 +1117,16 @@ FN void vm_wide_f64(const u8 *s, u32 place, u32 h, u32 wide, f64 x[4]) {
         break;                                \
     }
 
-FN u32 vm_within_i32(const u32 x[4 * VM_GROUPS], i32 lo, i32 hi) {
+FN u32 vm_within_i32(const u32 x[VM_ROWS], i32 lo, i32 hi) {
     u32 bits = 0;
-    UNROLL for (u32 i = 0; i < 4u * VM_GROUPS; i++) {
+    UNROLL for (u32 i = 0; i < VM_ROWS; i++) {
         bits |= ((i32)x[i] >= lo) & ((i32)x[i] <= hi) ? 1u << i : 0u;
     }
     return bits;
 }
-FN u32 vm_within_f32(const u32 x[4 * VM_GROUPS], f32 lo, f32 hi) {
+FN u32 vm_within_f32(const u32 x[VM_ROWS], f32 lo, f32 hi) {
     u32 bits = 0;
-    UNROLL for (u32 i = 0; i < 4u * VM_GROUPS; i++) {
+    UNROLL for (u32 i = 0; i < VM_ROWS; i++) {
         bits |= (bits_f32(x[i]) >= lo) & (bits_f32(x[i]) <= hi) ? 1u << i : 0u;
     }
     return bits;
@@ -995,8 +1134,8 @@ FN u32 vm_within_f32(const u32 x[4 * VM_GROUPS], f32 lo, f32 hi) {
 
 /* The compiler turns a switch into a tree of comparisons: hot opcodes have one of their own. */
 #define VM_HOT                                                                                    \
-    u32 x[4 * VM_GROUPS];                                                                         \
-    UNROLL for (u32 i = 0; i < 4u * VM_GROUPS; i++) {                                             \
+    u32 x[VM_ROWS];                                                                               \
+    UNROLL for (u32 i = 0; i < VM_ROWS; i++) {                                                    \
         x[i] = 0; /* what is not set would be kept from opcode to opcode */                       \
     }                                                                                             \
     u32 bits = 0;                                                                                 \
@@ -1040,7 +1179,7 @@ FN u32 vm_within_f32(const u32 x[4 * VM_GROUPS], f32 lo, f32 hi) {
         VM_HOT_FLAGS(AND, v &y)                                                                   \
         VM_HOT_FLAGS(OR, v | y)                                                                   \
         VM_HOT_FLAGS(ANDN, v & ~y)                                                                \
-        VM_HOT_FLAGS(ORN, v | (y ^ 255u))                                                         \
+        VM_HOT_FLAGS(ORN, v | (y ^ VM_ALL))                                                       \
     default:                                                                                      \
         bits = vm_flags(s, aside, op_a(op));                                                      \
         break;                                                                                    \
@@ -1058,7 +1197,7 @@ FN u32 vm_within_f32(const u32 x[4 * VM_GROUPS], f32 lo, f32 hi) {
             bits = op_kind(op) & KHOT_REAL ? vm_within_f32(x, bits_f32(r.w[0]), bits_f32(r.w[1])) \
                                            : vm_within_i32(x, (i32)r.w[0], (i32)r.w[1]);          \
         }                                                                                         \
-        bits ^= op_kind(op) & KHOT_FLIP ? 255u : 0u;                                              \
+        bits ^= op_kind(op) & KHOT_FLIP ? VM_ALL : 0u;                                            \
         if (op_kind(op) & (KHOT_ANDED | KHOT_ORED)) {                                             \
             u32 other = vm_flags(s, aside, op_b(op));                                             \
             bits = op_kind(op) & KHOT_ANDED ? bits & other : bits | other;                        \
@@ -1128,7 +1267,7 @@ FN i32 vm_tile_open(struct vm_tile *t, const i64 *tablet_rows, const u8 *zones, 
         }                                                                                     \
         u32 act = t.act;                                                                      \
         u32 any = 1;   /* whether the warp has active rows */                                 \
-        u32 aside = 0; /* booleans that live here */                                          \
+        u64 aside = 0; /* booleans that live here */                                          \
         u32 pc = args.hoist_count;                                                            \
         struct vm_op next = vm_fetch(args.ops, pc);                                           \
         while (pc + 1u < args.op_count) {                                                     \
@@ -1163,7 +1302,11 @@ FN i32 vm_tile_open(struct vm_tile *t, const i64 *tablet_rows, const u8 *zones, 
 #define VM_MAY (op_flags(op) & KOP_MASKED ? act : ~0u)
 #define VM_CONTROLS(emit)                                                                         \
     case OP_LOAD: {                                                                               \
-        VM_SEG NO_UNROLL for (u32 h = 0; h < VM_GROUPS; h++) {                                    \
+        VM_SEG if (op_kind(op) == KIND_STR) {                                                     \
+            vm_load_text(s, op, seg, t.row, act, args.texts_in, args.texts_out);                  \
+            break;                                                                                \
+        }                                                                                         \
+        NO_UNROLL for (u32 h = 0; h < VM_GROUPS; h++) {                                           \
             if (VM_ACTIVE) {                                                                      \
                 VM_KEEP vm_load(s, op, seg, t.row + h * VM_SPAN, h, keep);                        \
             }                                                                                     \
@@ -1197,10 +1340,10 @@ FN i32 vm_tile_open(struct vm_tile *t, const i64 *tablet_rows, const u8 *zones, 
             if (act >> i & 1u) {                                                                  \
                 i64 at = get1_i64(s, op_a(op), i);                                                \
                 if (op_code(op) == OP_LOADV) {                                                    \
-                    vm_pick(s, op, args.cols[op_imm(op)].data, at, i);                            \
+                    vm_loadv(s, op, args.cols[op_imm(op)].data, at, i, args.texts_in);            \
                 } else {                                                                          \
                     const b8 *nulls = args.cols[op_imm(op)].nulls;                                \
-                    put1_b8(s, op_dst(op), i, nulls ? nulls[at] : (b8)0);                         \
+                    put1_b8(s, op_dst(op), i, (b8)(at < 0 ? 1 : nulls ? nulls[at] : 0));          \
                 }                                                                                 \
             }                                                                                     \
         }                                                                                         \
@@ -1222,6 +1365,11 @@ FN i32 vm_tile_open(struct vm_tile *t, const i64 *tablet_rows, const u8 *zones, 
         }                                                                                         \
         break;                                                                                    \
     }                                                                                             \
+    case OP_INTERN:                                                                               \
+    case OP_INTERN2:                                                                              \
+    case OP_UNPAIR:                                                                               \
+        vm_intern(s, op, &args.interns[op_imm(op)], act, args.report);                            \
+        break;                                                                                    \
     case OP_FILTER:                                                                               \
         act &= vm_mask(s, op_a(op));                                                              \
         break;                                                                                    \
@@ -1233,7 +1381,7 @@ FN i32 vm_tile_open(struct vm_tile *t, const i64 *tablet_rows, const u8 *zones, 
         act = *(u32 *)(s + vm_byte(op_dst(op), 0));                                               \
         break;                                                                                    \
     case OP_PROBE:                                                                                \
-        act = vm_probe(s, op, &args.indexes[op_imm(op)], act);                                    \
+        act = vm_probe(s, op, &args.indexes[op_imm(op)], act, VM_NUMBER, args.report);            \
         break;                                                                                    \
     case OP_MATCH:                                                                                \
         act = vm_match(s, op, &args.indexes[op_imm(op)], act);                                    \
@@ -1245,6 +1393,30 @@ FN i32 vm_tile_open(struct vm_tile *t, const i64 *tablet_rows, const u8 *zones, 
         pc = b_any((i32)act) ? op_c(op) : pc;                                                     \
         next = vm_fetch(args.ops, pc);                                                            \
         break;                                                                                    \
+    case OP_EACH:                                                                                 \
+        act = vm_each(s, op, &args.indexes[op_imm(op)], act);                                     \
+        break;                                                                                    \
+    case OP_ANY: { /* nothing inside is for the whole block: every warp goes round by itself */   \
+        u32 more = vm_any(s, op, &args.indexes[op_imm(op)], act);                                 \
+        if (w_ballot(more != 0)) {                                                                \
+            act = more;                                                                           \
+            pc = op_c(op);                                                                        \
+            next = vm_fetch(args.ops, pc);                                                        \
+        } else {                                                                                  \
+            act = vm_any_end(s, op, VM_NUMBER, args.report);                                      \
+        }                                                                                         \
+        break;                                                                                    \
+    }                                                                                             \
+    case KOP_MARK: {                                                                              \
+        u8 *marks = args.outs[args.out_count + op_imm(op)].data;                                  \
+        VM_EACH_ROW {                                                                             \
+            i64 at = act >> i & 1u ? get1_i64(s, op_a(op), i) : -1;                               \
+            if (at >= 0) {                                                                        \
+                marks[at] = 1;                                                                    \
+            }                                                                                     \
+        }                                                                                         \
+        break;                                                                                    \
+    }                                                                                             \
     case OP_EMIT:                                                                                 \
         emit;                                                                                     \
         break;

@@ -1,14 +1,40 @@
 /* vm_agg.h: the virtual machine with an aggregation sink. Small tables live in shared memory, in as
  * many private copies per block as fit, and are merged into the state when the block ends; larger
  * ones are updated where they are. */
-#define WF_MIN_BLOCKS 5 /* 96 registers: with fewer, what spills costs more than the blocks gain \
-                         */
+#define WF_MIN_BLOCKS                                                          \
+    5 /* 96 registers: with fewer, what spills costs more than the blocks gain \
+       */
+#define VM_TILE_ROWS 1024u
 #include "vm.h"
+
+/* Row i's limbs into the state whose words start at `at`: in the block's tables, or where it is. */
+FN_SLOW void vm_agg_limbs(const u8 *s, u64 *table, const struct kagg *agg, u64 at, u32 i) {
+    NO_UNROLL for (u32 l = 0; l < agg->limb_count; l++) {
+        struct klimbs run = agg->limbs[l];
+        f64 x = get1_f64(s, run.reg, i);
+        i32 lsb = get1_i32(s, run.lsb, 0);
+        i32 limb = limb_first(x, lsb);
+        NO_UNROLL for (u32 k = 0; k < AGG_LIMBS; k++, limb++) {
+            i64 part = fn_flimb(x, lsb, limb);
+            u32 no = (u32)(limb - run.first);
+            if (part && no < run.count) {
+                if (agg->copies) {
+                    agg_shared_word(table, agg->copies, at + run.word + no, WORD_ADD, part);
+                } else {
+                    atom_add_u64(&table[at + run.word + no], (u64)part);
+                }
+            }
+        }
+    }
+}
 
 FN void vm_agg_one(const u8 *s, u64 *table, u32 copies, u32 word_count, const u8 *word_ops,
                    const u16 *word_regs, u32 act) {
     for (u32 w = 0; w < word_count; w++) {
         u32 op = word_ops[w];
+        if (word_regs[w] == AGG_NO_REG) {
+            continue;
+        }
         i64 sum = word_identity(op);
         VM_EACH_GROUP {
             i64 x[4];
@@ -33,6 +59,9 @@ FN void vm_agg_shared(const u8 *s, u64 *table, struct kagg agg, u32 act, u32 h) 
         }
     }
     for (u32 w = 0; w < agg.word_count; w++) {
+        if (agg.word_regs[w] == AGG_NO_REG) {
+            continue;
+        }
         i64 x[4];
         get4_i64(s, agg.word_regs[w], h, x);
         u32 op = agg.word_ops[w];
@@ -40,6 +69,11 @@ FN void vm_agg_shared(const u8 *s, u64 *table, struct kagg agg, u32 act, u32 h) 
             if (act >> j & 1u) {
                 agg_shared_word(table, agg.copies, at[j] + 1u + w, op, x[j]);
             }
+        }
+    }
+    for (u32 j = 0; agg.limb_count && j < 4; j++) {
+        if (act >> j & 1u) {
+            vm_agg_limbs(s, table, &agg, at[j] + 1u, 4 * h + j);
         }
     }
 }
@@ -62,6 +96,9 @@ FN void vm_agg_global(const u8 *s, struct kagg agg, u32 act, u32 h, u64 *report)
         }
     }
     for (u32 w = 0; w < agg.word_count; w++) {
+        if (agg.word_regs[w] == AGG_NO_REG) {
+            continue;
+        }
         i64 x[4];
         get4_i64(s, agg.word_regs[w], h, x);
         u32 op = agg.word_ops[w];
@@ -71,11 +108,21 @@ FN void vm_agg_global(const u8 *s, struct kagg agg, u32 act, u32 h, u64 *report)
             }
         }
     }
+    for (u32 j = 0; agg.limb_count && j < 4; j++) {
+        if (at[j]) {
+            vm_agg_limbs(s, at[j], &agg, 1u, 4 * h + j);
+        }
+    }
 }
 
 FN void vm_agg(const u8 *s, u64 *table, struct kagg agg, u32 act, u64 *report) {
     if (!agg.has_key) {
         vm_agg_one(s, table, agg.copies, agg.word_count, agg.word_ops, agg.word_regs, act);
+        for (u32 i = 0; agg.limb_count && i < 4u * VM_GROUPS; i++) {
+            if (act >> i & 1u) {
+                vm_agg_limbs(s, table, &agg, 1u, i);
+            }
+        }
         return;
     }
     NO_UNROLL for (u32 h = 0; h < VM_GROUPS; h++) {

@@ -1,31 +1,50 @@
 /* vm_rows.h: the virtual machine with a row sink. Output rows are reserved once per tile; a list of
  * the kept rows in shared memory lets neighbouring threads write neighbouring elements, straight
  * from the registers' places, or from source columns that nothing but the output needs. */
-#define WF_MIN_BLOCKS                                                          \
-    5 /* 96 registers: with fewer, what spills costs more than the blocks gain \
-       */
+#ifndef VM_TILE_ROWS
+#define VM_TILE_ROWS 2048u
+#define WF_MIN_BLOCKS 4 /* 128 registers: with five, what spills costs more in long pipelines */
+#endif
 #include "vm.h"
 
-#define VM_COPY_ROWS for (u32 k = t_id(); k < fits; k += VM_THREADS)
+#define VM_COUNT_BITS 5u /* of a thread's kept rows */
+
+/* Copies kept rows: `load` is the value of row list[k]. Several loads are under way at once, for
+ * one at a time would make the tile wait for memory once per 128 rows. */
+#define VM_COPY_BATCH 4u
+#define VM_COPY_ROWS(type, to, load)                                               \
+    NO_UNROLL for (u32 k0 = t_id(); k0 < fits; k0 += VM_COPY_BATCH * VM_THREADS) { \
+        type v[VM_COPY_BATCH];                                                     \
+        UNROLL for (u32 b = 0; b < VM_COPY_BATCH; b++) {                           \
+            u32 k = k0 + b * VM_THREADS;                                           \
+            if (k < fits) {                                                        \
+                v[b] = load;                                                       \
+            }                                                                      \
+        }                                                                          \
+        UNROLL for (u32 b = 0; b < VM_COPY_BATCH; b++) {                           \
+            u32 k = k0 + b * VM_THREADS;                                           \
+            if (k < fits) {                                                        \
+                (to)[k] = v[b];                                                    \
+            }                                                                      \
+        }                                                                          \
+    }
+#define VM_COPY_EACH for (u32 k = t_id(); k < fits; k += VM_THREADS)
 
 FN void vm_copy(const u8 *s, u32 place, u32 bytes, u8 *data, u64 base, u32 fits, const u16 *list) {
     if (bytes == 4) {
         const u8 *from = s + vm_start(place);
         u32 step = vm_own(place) & 4u;
         u32 *to = (u32 *)data + base;
-        VM_COPY_ROWS {
-            to[k] = *(const u32 *)(from + list[k] * step);
-        }
+        VM_COPY_ROWS(u32, to, *(const u32 *)(from + list[k] * step))
     } else if (bytes == 8) {
-        VM_COPY_ROWS {
-            ((u64 *)data)[base + k] = *(const u64 *)(s + vm_elem(place, 8, list[k]));
-        }
+        u64 *to = (u64 *)data + base;
+        VM_COPY_ROWS(u64, to, *(const u64 *)(s + vm_elem(place, 8, list[k])))
     } else if (bytes == 1) {
-        VM_COPY_ROWS {
+        VM_COPY_EACH {
             data[base + k] = s[vm_elem(place, 1, list[k])];
         }
     } else {
-        VM_COPY_ROWS {
+        VM_COPY_EACH {
             store16(data + 16 * (base + k), load16(s + vm_elem(place, 16, list[k])));
         }
     }
@@ -51,6 +70,8 @@ FN_SLOW u64 vm_fetch_elem(const struct kseg *seg, i64 row) {
         return ((const u64 *)seg->data)[row];
     case SEG_U128:
         return seg->base + ((const u64 *)seg->data)[2 * row];
+    case SEG_SERIES:
+        return seg->base + (u64)row * seg->base_high;
     default:
         return seg->base;
     }
@@ -64,28 +85,38 @@ FN void vm_copy_late(const struct kseg *seg, i64 first, u32 bytes, u8 *data, u64
         const u32 *from = (const u32 *)seg->data + first;
         u32 add = form == SEG_F32 ? 0u : (u32)seg->base;
         u32 *to = (u32 *)data + base;
-        VM_COPY_ROWS {
-            to[k] = from[list[k]] + add;
-        }
+        VM_COPY_ROWS(u32, to, from[list[k]] + add)
     } else if (bytes == 4) {
-        VM_COPY_ROWS {
+        VM_COPY_EACH {
             ((u32 *)data)[base + k] = (u32)vm_fetch_elem(seg, first + list[k]);
         }
     } else {
-        VM_COPY_ROWS {
+        VM_COPY_EACH {
             ((u64 *)data)[base + k] = vm_fetch_elem(seg, first + list[k]);
         }
     }
 }
 
-/* Reserves room and lists the block's active rows. Sums of up to eight rows per thread by ballots;
- * while one thread reserves, the others list. s_sums holds 16 bits per warp. Two barriers. */
+/* Text: views of this device, or rows of a source column, as views of the host. */
+FN_SLOW void vm_copy_text(const u8 *s, const struct kseg *seg, i64 first, struct kout out, u64 base,
+                          u32 fits, const u16 *list, struct ktexts in, struct ktexts moved) {
+    VM_COPY_EACH {
+        str x = seg ? text_load(seg, first + list[k], 1, in, moved)
+                    : text_moved(moved.items, moved.count,
+                                 vec_str(load16(s + vm_elem(out.reg, 16, list[k]))));
+        store16(out.data + 16 * (base + k), str_vec(x));
+    }
+}
+
+/* Reserves room and lists the block's active rows. Sums of up to sixteen rows per thread by
+ * ballots; while one thread reserves, the others list. s_sums holds 16 bits per warp. Two barriers.
+ */
 FN struct b_place b_vm_list(u16 *list, u64 *s_sums, u64 *s_base, u64 *counter, u32 act) {
     u32 mine = bits_set_u32(act);
     u32 below = (1u << t_lane()) - 1u;
     u32 before = 0;
     u32 sum = 0;
-    UNROLL for (u32 b = 0; b < 4; b++) {
+    UNROLL for (u32 b = 0; b < VM_COUNT_BITS; b++) {
         u32 votes = w_ballot((i32)(mine >> b & 1u));
         before += bits_set_u32(votes & below) << b;
         sum += bits_set_u32(votes) << b;
@@ -108,7 +139,7 @@ FN struct b_place b_vm_list(u16 *list, u64 *s_sums, u64 *s_base, u64 *counter, u
         *s_base = atom_add_u64(counter, place.total);
     }
     u32 at = place.first;
-    UNROLL for (u32 i = 0; i < 4u * VM_GROUPS; i++) {
+    UNROLL for (u32 i = 0; i < VM_ROWS; i++) {
         if (act >> i & 1u) {
             list[at++] = (u16)((i >> 2) * VM_SPAN + t_id() * 4u + (i & 3u));
         }
@@ -120,15 +151,18 @@ FN struct b_place b_vm_list(u16 *list, u64 *s_sums, u64 *s_base, u64 *counter, u
 
 FN void b_vm_emit(const u8 *s, u16 *list, u64 *s_sums, u64 *s_base, const struct kout *outs,
                   u32 out_count, const struct kseg *segs, u64 tablet_count, i64 first, i64 capacity,
-                  i64 limit, u64 *report, u32 act) {
+                  i64 limit, struct ktexts in, struct ktexts moved, u64 *report, u32 act) {
     struct b_place place = b_vm_list(list, s_sums, s_base, &report[REPORT_ROWS], act);
     if (place.total) {
         u32 fits = out_fits(place, capacity, limit, report);
         NO_UNROLL for (u32 c = 0; c < out_count; c++) {
             struct kout out = outs[c];
-            if (out.reg & KOP_ASIDE) {
-                vm_copy_late(segs + (out.reg & (KOP_ASIDE - 1u)) * tablet_count, first, out.bytes,
-                             out.data, place.base, fits, list);
+            const struct kseg *seg = segs + (out.reg & (KOP_ASIDE - 1u)) * tablet_count;
+            if (out.is_text) {
+                vm_copy_text(s, out.reg & KOP_ASIDE ? seg : (const struct kseg *)0, first, out,
+                             place.base, fits, list, in, moved);
+            } else if (out.reg & KOP_ASIDE) {
+                vm_copy_late(seg, first, out.bytes, out.data, place.base, fits, list);
             } else {
                 vm_copy(s, out.reg, out.bytes, out.data, place.base, fits, list);
             }
@@ -147,5 +181,5 @@ KERNEL(k_vm_rows, struct kargs, 128) {
     u16 *list = (u16 *)(s_slots + args.slot_bytes);
     VM_BODY(b_vm_emit(s_slots, list, s_sums, s_base, args.outs, args.out_count,
                       args.segs + t.tablet, args.tablet_count, t.row - (i64)t_id() * 4,
-                      args.capacity, args.limit, args.report, act))
+                      args.capacity, args.limit, args.texts_in, args.texts_out, args.report, act))
 }

@@ -1,0 +1,309 @@
+#!/usr/bin/env python3
+"""Warpfox and DuckDB on the same rows in one process; results fetched as Arrow, hot.
+
+    bench/compare.py [virginian] [tpch] [load] [--threads 2 1] [--runs 7] [--json FILE] [--record FILE.md]
+
+virginian  the ten filter queries of the Virginian paper over --rows rows, best times
+tpch       the 22 queries at each --sf, median times; DuckDB's tables are filled from Warpfox's, through Arrow
+load       COPY of lineitem.tbl at the first --sf, and what CALL tpch takes; the file comes from tpchgen-cli
+Without a name: all three. --record writes what is printed with commit, date, command and hardware, as bench/results has it."""
+import argparse
+import datetime
+import json
+import math
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+import tpch_answers
+import tpch_tables
+import wf
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+printed = []
+report = []
+
+
+def say(line=""):
+    printed.append(line)
+    print(line, flush=True)
+
+
+def times_of(run, runs):
+    """The times of `runs` runs after one that does not count, and the last answer."""
+    times, out = [], run()
+    for _ in range(runs):
+        out = None
+        start = time.perf_counter()
+        out = run()
+        times.append(time.perf_counter() - start)
+    return times, out
+
+
+def threads_text(threads):
+    return f"{threads} thread{'s' if threads > 1 else ''}"
+
+
+def ratio_line(ratios, what):
+    mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+    say(f"geometric mean of {what}: DuckDB takes {mean:.2f} times as long; least {min(ratios):.2f}")
+
+
+# --- virginian ---------------------------------------------------------------------------------------------------
+
+INTEGER = [
+    "select id, uniformi, normali5 from test where uniformi > 60 and normali5 < 0",
+    "select id, uniformi, normali5 from test where uniformi > -60 and normali5 < 5",
+    "select id, uniformi, normali20 from test where (normali20 + 40) > (uniformi - 10)",
+    "select id, normali5, normali20 from test where normali5 * normali20 >= -5 and normali5 * normali20 <= 5",
+    "select id, uniformi, normali5, normali20 from test where uniformi >= -1 and uniformi <= 1 or "
+    "normali5 >= -1 and normali5 <= 1 or normali20 >= -1 and normali20 <= 1",
+]
+FLOAT = [
+    "select id, uniformf, normalf5 from test where uniformf > 60.0 and normalf5 < 0.0",
+    "select id, uniformf, normalf5 from test where uniformf > -60.0 and normalf5 < 5.0",
+    "select id, uniformf, normalf20 from test where (normalf20 + 40.0) > (uniformf - 10.0)",
+    "select id, normalf5, normalf20 from test where normalf5 * normalf20 >= -5.0 and normalf5 * normalf20 <= 5.0",
+    "select id, uniformf, normalf5, normalf20 from test where uniformf >= -1.0 and uniformf <= 1.0 or "
+    "normalf5 >= -1.0 and normalf5 <= 1.0 or normalf20 >= -1.0 and normalf20 <= 1.0",
+]
+QUERIES = [q for pair in zip(INTEGER, FLOAT) for q in pair]
+NAMES = ["id", "uniformi", "uniformf", "normali5", "normalf5", "normali20", "normalf20"]
+
+
+def make(rows, seed=7):
+    rng = np.random.default_rng(seed)
+    return [np.arange(rows, dtype=np.int32),
+            rng.integers(-100, 101, rows, dtype=np.int32),
+            rng.uniform(-100, 100, rows).astype(np.float32),
+            np.rint(rng.normal(0, 5, rows)).astype(np.int32),
+            rng.normal(0, 5, rows).astype(np.float32),
+            np.rint(rng.normal(0, 20, rows)).astype(np.int32),
+            rng.normal(0, 20, rows).astype(np.float32)]
+
+
+def same(ours, theirs):
+    a = ours.sort_by("id") if ours.num_rows else ours
+    b = theirs.sort_by("id") if theirs.num_rows else theirs
+    return a.num_rows == b.num_rows and all(
+        a.column(i).to_numpy().tolist() == b.column(i).to_numpy().tolist() for i in range(a.num_columns))
+
+
+def virginian(args):
+    columns = make(args.rows)
+    table = pa.table(dict(zip(NAMES, columns)))
+    for threads in args.threads:
+        duck = duckdb.connect()
+        duck.execute(f"set threads = {threads}")
+        duck.register("source", table)
+        duck.execute("create table test as select * from source")
+        ours = wf.Connection(threads=threads)
+        ours.run("create table test (id integer, uniformi integer, uniformf real, normali5 integer, normalf5 real, "
+                 "normali20 integer, normalf20 real)")
+        for at in range(0, args.rows, 1 << 20):
+            ours.append("test", [c[at:at + (1 << 20)] for c in columns])
+        say(f"{threads_text(threads)}, {args.rows:,} rows, DuckDB {duckdb.__version__}")
+        say(f"{'query':>5} {'rows':>10} {'warpfox ms':>11} {'duckdb ms':>11} {'ratio':>7}  answers")
+        ratios = []
+        for number, sql in enumerate(QUERIES, 1):
+            mine, a = times_of(lambda: ours.arrow(sql), args.runs)
+            theirs, b = times_of(lambda: duck.sql(sql).to_arrow_table(), args.runs)
+            mine, theirs = min(mine), min(theirs)
+            ratios.append(theirs / mine)
+            equal = same(a, b)
+            say(f"{number:>5} {a.num_rows:>10} {mine * 1e3:>11.2f} {theirs * 1e3:>11.2f} {theirs / mine:>7.2f}  "
+                f"{'equal' if equal else 'DIFFERENT'}")
+            report.append({"experiment": "virginian", "threads": threads, "query": number, "rows": a.num_rows,
+                           "warpfox_ms": mine * 1e3, "duckdb_ms": theirs * 1e3, "equal": equal})
+        ratio_line(ratios, "the best times")
+        say()
+        ours.close()
+
+
+# --- tpch --------------------------------------------------------------------------------------------------------
+
+def copy_tables(ours, duck):
+    for table in tpch_tables.TABLES:
+        duck.register("source", ours.arrow_reader(f"select * from {table}"))
+        duck.execute(f"create table {table} as select * from source")
+        duck.unregister("source")
+
+
+def rows_of(table):
+    columns = [column.to_pylist() for column in table.columns]
+    return list(zip(*columns))
+
+
+def tpch_query(ours, duck, number, runs):
+    """One line of the table, as a dict; `error` when Warpfox cannot answer."""
+    sql = open(f"{HERE}/tpch/q{number:02}.sql").read()
+    kinds = tpch_answers.KINDS[number - 1]
+    line = {"experiment": "tpch", "query": number}
+    theirs, b = times_of(lambda: duck.sql(sql).to_arrow_table(), runs)
+    line["duckdb_ms"] = statistics.median(theirs) * 1e3
+    try:
+        mine, a = times_of(lambda: ours.arrow(sql), runs)
+    except RuntimeError as error:
+        line["error"] = str(error)
+        return line
+    line["rows"] = a.num_rows
+    line["warpfox_ms"] = statistics.median(mine) * 1e3
+    line["ratio"] = line["duckdb_ms"] / line["warpfox_ms"]
+    line["equal"] = tpch_answers.checksums(rows_of(a), kinds) == tpch_answers.checksums(rows_of(b), kinds)
+    return line
+
+
+def tpch_scale(args, scale, threads):
+    ours = wf.Connection(threads=threads, **({"memory": args.memory} if args.memory else {}))
+    duck = duckdb.connect()
+    duck.execute(f"set threads = {threads}")
+    ours.run(f"call tpch(sf => {scale}, columns => 'queries')")
+    copy_tables(ours, duck)
+    say(f"TPC-H at scale factor {scale}, {threads_text(threads)}, medians of {args.runs}, DuckDB {duckdb.__version__}")
+    say(f"{'query':>5} {'rows':>8} {'warpfox ms':>11} {'duckdb ms':>11} {'ratio':>7}  answers")
+    ratios = []
+    for number in args.queries or range(1, 23):
+        line = tpch_query(ours, duck, number, args.runs)
+        report.append(dict(line, threads=threads, sf=scale))
+        if "error" in line:
+            say(f"{number:>5} {'':>8} {'':>11} {line['duckdb_ms']:>11.2f} {'':>7}  {line['error'][:90]}")
+            continue
+        ratios.append(line["ratio"])
+        say(f"{number:>5} {line['rows']:>8} {line['warpfox_ms']:>11.2f} {line['duckdb_ms']:>11.2f} {line['ratio']:>7.2f}  "
+            f"{'equal' if line['equal'] else 'DIFFERENT'}")
+    if ratios:
+        ratio_line(ratios, f"{len(ratios)} medians")
+    say()
+    duck.close()
+    ours.close()
+
+
+def tpch(args):
+    for scale in args.sf:
+        for threads in args.threads:
+            tpch_scale(args, scale, threads)
+
+
+# --- load --------------------------------------------------------------------------------------------------------
+
+def lineitem_file(scale, folder):
+    tool = shutil.which("tpchgen-cli") or os.path.join(os.path.dirname(sys.executable), "tpchgen-cli")
+    subprocess.run([tool, "tbl", "-s", scale, "--tables", "lineitem", f"--output-dir={folder}"], check=True,
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return os.path.join(folder, "lineitem.tbl")
+
+
+def load_once(threads, path):
+    """Seconds of one COPY of each, into tables made anew."""
+    columns = tpch_tables.TABLES["lineitem"]
+    ours = wf.Connection(threads=threads)
+    ours.run(f"create table lineitem ({columns.replace('varchar', 'text')})")
+    start = time.perf_counter()
+    ours.run(f"copy lineitem from '{path}' (format tbl)")
+    mine = time.perf_counter() - start
+    ours.close()
+    duck = duckdb.connect()
+    duck.execute(f"set threads = {threads}")
+    duck.execute(f"create table lineitem ({columns})")
+    start = time.perf_counter()
+    duck.execute(tpch_tables.copy_text("lineitem", path))
+    theirs = time.perf_counter() - start
+    duck.close()
+    return mine, theirs
+
+
+def generate_once(scale, threads, more):
+    ours = wf.Connection(threads=threads)
+    start = time.perf_counter()
+    ours.run(f"call tpch(sf => {scale}{more})")
+    seconds = time.perf_counter() - start
+    rows = ours.arrow("select count(*) from lineitem").column(0)[0].as_py()
+    ours.close()
+    return seconds, rows
+
+
+def load(args):
+    scale = args.sf[0]
+    folder = tempfile.mkdtemp(prefix="compare_")
+    try:
+        path = args.lineitem or lineitem_file(scale, folder)
+        for threads in args.threads:
+            pairs = [load_once(threads, path) for _ in range(max(args.runs // 2, 1))]
+            mine, theirs = (statistics.median(column) for column in zip(*pairs))
+            say(f"COPY of lineitem.tbl, {os.path.getsize(path) / 1e6:.0f} MB, {threads_text(threads)}: "
+                f"warpfox {mine:.2f} s, duckdb {theirs:.2f} s, ratio {theirs / mine:.2f}")
+            report.append({"experiment": "copy", "threads": threads, "warpfox_ms": mine * 1e3, "duckdb_ms": theirs * 1e3})
+            for name, more in (("all columns", ""), ("columns => 'queries'", ", columns => 'queries'")):
+                seconds, rows = generate_once(scale, threads, more)
+                say(f"CALL tpch(sf => {scale}), {name}, {threads_text(threads)}: {seconds:.2f} s for all tables, "
+                    f"{rows / seconds / 1e6:.2f} million lineitem rows a second")
+                report.append({"experiment": "generate", "threads": threads, "columns": name, "ms": seconds * 1e3})
+        say()
+    finally:
+        shutil.rmtree(folder)
+
+
+# --- the whole ---------------------------------------------------------------------------------------------------
+
+def command_output(*command):
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
+def hardware():
+    model = ""
+    for line in open("/proc/cpuinfo"):
+        if line.startswith("model name"):
+            model = line.split(":", 1)[1].strip()
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return f"{len(os.sched_getaffinity(0))} cores of {model or 'an unnamed processor'}, {memory:.0f} GB"
+
+
+def record(path, names):
+    commit = command_output("git", "-C", HERE, "describe", "--always", "--dirty")
+    with open(path, "w") as out:
+        out.write(f"# {', '.join(names)} against DuckDB on the CPU, {datetime.date.today()}\n\n"
+                  f"Hardware: {hardware()}. Command: `bench/compare {' '.join(sys.argv[1:])}`, commit {commit}: both databases\n"
+                  "in one process on the same rows, in memory, results fetched as Arrow tables.\n\n```\n")
+        out.write("\n".join(printed).rstrip() + "\n```\n")
+
+
+def main():
+    experiments = {"virginian": virginian, "tpch": tpch, "load": load}
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("name", nargs="*", help="; ".join(experiments))
+    parser.add_argument("--rows", type=int, default=8_000_000)
+    parser.add_argument("--sf", nargs="+", default=["1", "10"])
+    parser.add_argument("--queries", nargs="+", type=int)
+    parser.add_argument("--threads", nargs="+", type=int, default=[2, 1])
+    parser.add_argument("--runs", type=int, default=7)
+    parser.add_argument("--memory", help="Warpfox's budget, as for --memory")
+    parser.add_argument("--lineitem", help="lineitem.tbl, when there is one")
+    parser.add_argument("--json")
+    parser.add_argument("--record")
+    args = parser.parse_args()
+    names = args.name or list(experiments)
+    for name in names:
+        if name not in experiments:
+            parser.error(f"no experiment {name}")
+        experiments[name](args)
+    if args.json:
+        with open(args.json, "w") as out:
+            json.dump(report, out, indent=1)
+    if args.record:
+        record(args.record, names)
+    if any(not line.get("equal", True) for line in report):
+        sys.exit("answers differ")
+
+
+main()

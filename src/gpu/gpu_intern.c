@@ -1,0 +1,295 @@
+/* gpu_intern.c: interners on the card: tables that number strings or pairs (kernels/intern.h).
+ *
+ * Numbers mean the same on both sides: an entry's number is its place in the order of adding. Going
+ * to the card, the host's entries are copied and a kernel files them; coming back, entries that the
+ * host does not have are added there in their order, at once where the numbers are codes of a
+ * dictionary that results refer to, else when a host step asks. A step that runs out of room is run
+ * again with a larger table: what it added until then are keys of its rows and stays. */
+#include "gpu/gpu_int.h"
+
+enum { BLOCK_SLOTS, BLOCK_ENTRIES, BLOCK_HEAP, BLOCK_COUNTS };
+#define ENTRIES_FIRST (1LL << 17)
+#define ENTRIES_FIRST_SIMT 32
+#define ENTRIES_MOST (1LL << 30)
+#define ENTRY_BYTES ((i64)(INTERN_WORDS * 8))
+#define TEXT_BYTES 24 /* room per entry at first */
+
+static bool is_dictionary(const struct exec *x, u32 var) {
+    for (u32 i = 0; i < x->program->dict_count; i++) {
+        const struct dict_ref *ref = &x->program->dicts[i];
+        if (ref->table == NO_VAR && ref->values == var) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static FALLIBLE open_host(struct exec *x, u32 var, bool is_text, i64 *out_len) {
+    struct variable *v = &x->vars[var];
+    if (is_text && !v->dict) {
+        v->dict = dict_open(x->mem);
+    } else if (!is_text && !v->pairs) {
+        v->pairs = pair_map_open(x->mem);
+    }
+    if (is_text ? !v->dict : !v->pairs) {
+        return memory_refused(x->mem, x->err, 65536);
+    }
+    *out_len = is_text ? dict_len(v->dict) : pair_map_len(v->pairs);
+    return ERR_OK;
+}
+
+/* --- tables --- */
+
+static FALLIBLE new_table(struct gpu *g, struct exec *x, i64 entries, i64 heap_bytes,
+                          struct gpu_block *blocks[4], struct kintern *out) {
+    struct error *err = x->err;
+    if (entries > ENTRIES_MOST) {
+        FAIL(err, OUT_OF_MEMORY, "more than %lld distinct keys on the GPU", ENTRIES_MOST);
+    }
+    i64 slots = 2;
+    while (slots < 2 * entries) {
+        slots *= 2;
+    }
+    TRY(gpu_alloc(g, slots * 4, &blocks[BLOCK_SLOTS], err));
+    TRY(gpu_alloc(g, entries * ENTRY_BYTES, &blocks[BLOCK_ENTRIES], err));
+    TRY(gpu_alloc(g, heap_bytes, &blocks[BLOCK_HEAP], err));
+    TRY(gpu_alloc(g, INTERN_COUNTS * 8, &blocks[BLOCK_COUNTS], err));
+    CU(g->api->set_bytes(blocks[BLOCK_SLOTS]->addr, 0, (size_t)slots * 4, g->streams[0]));
+    *out = (struct kintern){.slots = DEV(u32 *, blocks[BLOCK_SLOTS]->addr),
+                            .entries = DEV(u64 *, blocks[BLOCK_ENTRIES]->addr),
+                            .heap = DEV(u8 *, blocks[BLOCK_HEAP]->addr),
+                            .counts = DEV(u64 *, blocks[BLOCK_COUNTS]->addr),
+                            .slot_count = (u64)slots,
+                            .entry_limit = (u64)entries,
+                            .heap_bytes = (u64)heap_bytes};
+    return ERR_OK;
+}
+
+/* Files the entries and sets the counts. */
+static FALLIBLE fill(struct gpu *g, struct exec *x, struct gpu_var *gv, bool is_text) {
+    struct error *err = x->err;
+    struct kintern_fill args = {gv->intern, gv->intern_count, is_text, 0};
+    u64 counts[INTERN_COUNTS] = {(u64)gv->intern_count, (u64)gv->intern_bytes};
+    u64 addr = gv->intern_blocks[BLOCK_COUNTS]->addr;
+    CU(g->api->copy_to_device(addr, counts, sizeof counts, g->streams[0]));
+    if (gv->intern_count) {
+        void *function = NULL;
+        TRY(gpu_kernel(g, KERNEL_INTERN_FILL, &function, err));
+        i64 blocks =
+            MIN_OF((gv->intern_count + BLOCK_THREADS - 1) / BLOCK_THREADS, (i64)g->sm_count * 8);
+        TRY(gpu_launch(g, function, blocks, BLOCK_THREADS, 0, g->streams[0], &args, err));
+    }
+    CU(g->api->stream_synchronize(g->streams[0])); /* the counts lie on this stack */
+    return ERR_OK;
+}
+
+static void drop_blocks(struct gpu *g, struct gpu_block *blocks[4]) {
+    for (i32 i = 0; i < 4; i++) {
+        gpu_heap_free(g, blocks[i]);
+        blocks[i] = NULL;
+    }
+}
+
+/* A table of another size with the same entries. */
+static FALLIBLE resize(struct gpu *g, struct exec *x, struct gpu_var *gv, bool is_text, i64 entries,
+                       i64 heap_bytes) {
+    struct error *err = x->err;
+    struct gpu_block *old[4];
+    memcpy(old, gv->intern_blocks, sizeof old);
+    memset(gv->intern_blocks, 0, sizeof gv->intern_blocks);
+    wf_status status = new_table(g, x, entries, heap_bytes, gv->intern_blocks, &gv->intern);
+    if (!status && gv->intern_count) {
+        int code =
+            g->api->copy_device(gv->intern_blocks[BLOCK_ENTRIES]->addr, old[BLOCK_ENTRIES]->addr,
+                                (size_t)(gv->intern_count * ENTRY_BYTES), g->streams[0]);
+        status = gpu_check(g, code, "copy_device", err);
+    }
+    if (!status && gv->intern_bytes) {
+        int code = g->api->copy_device(gv->intern_blocks[BLOCK_HEAP]->addr, old[BLOCK_HEAP]->addr,
+                                       (size_t)gv->intern_bytes, g->streams[0]);
+        status = gpu_check(g, code, "copy_device", err);
+    }
+    status = status ? status : fill(g, x, gv, is_text);
+    drop_blocks(g, old);
+    return status;
+}
+
+/* --- from the host --- */
+
+static u64 word_of(const char *p, i64 left) {
+    u64 x = 0;
+    for (i64 i = 0; i < MIN_OF(left, 8); i++) {
+        x |= (u64)(u8)p[i] << (56 - 8 * i);
+    }
+    return x;
+}
+
+/* Everything the host holds, as entries and heap. */
+static void host_entries(const struct variable *v, bool is_text, i64 len, u64 *entries, u64 *heap) {
+    u64 at = 0;
+    for (i64 i = 0; i < len; i++) {
+        u64 *entry = entries + i * INTERN_WORDS;
+        if (!is_text) {
+            i64 a;
+            i64 b;
+            pair_map_get(v->pairs, i, &a, &b);
+            entry[1] = (u64)a;
+            entry[2] = (u64)b;
+            continue;
+        }
+        struct sv s = dict_get(v->dict, (i32)i);
+        entry[1] = (u64)s.len;
+        entry[2] = at;
+        for (i64 k = 0; k < s.len; k += 8, at += 8) {
+            heap[at / 8] = word_of(s.ptr + k, s.len - k);
+        }
+    }
+}
+
+static FALLIBLE from_host(struct gpu *g, struct exec *x, const struct variable *v,
+                          struct gpu_var *gv, bool is_text, i64 len, i64 *moved) {
+    i64 bytes = 0;
+    for (i64 i = 0; is_text && i < len; i++) {
+        bytes += ALIGN_UP(dict_get(v->dict, (i32)i).len, 8);
+    }
+    drop_blocks(g, gv->intern_blocks);
+    TRY(new_table(g, x, 2 * len, 2 * bytes + 8, gv->intern_blocks, &gv->intern));
+    i64 all = len * ENTRY_BYTES + bytes;
+    u64 *copy = mem_alloc(x->mem, all);
+    if (!copy) {
+        return memory_refused(x->mem, x->err, all);
+    }
+    memset(copy, 0, (size_t)all);
+    u64 *heap = copy + len * INTERN_WORDS;
+    host_entries(v, is_text, len, copy, heap);
+    gv->intern_count = len;
+    gv->intern_bytes = bytes;
+    wf_status status = gpu_upload(g, gv->intern_blocks[BLOCK_ENTRIES]->addr, copy,
+                                  len * ENTRY_BYTES, NULL, g->streams[0], x->err);
+    if (!status) {
+        status = gpu_upload(g, gv->intern_blocks[BLOCK_HEAP]->addr, heap, bytes, NULL,
+                            g->streams[0], x->err);
+    }
+    status = status ? status : fill(g, x, gv, is_text);
+    if (status) {
+        (void)g->api->stream_synchronize(g->streams[0]);
+    }
+    mem_free(x->mem, copy, all);
+    *moved += all;
+    return status;
+}
+
+wf_status gpu_intern_open(struct gpu *g, struct exec *x, u32 var, bool is_text, bool grow,
+                          struct kintern *out, i64 *moved) {
+    struct variable *v = &x->vars[var];
+    struct gpu_var *gv = NULL;
+    i64 len = 0;
+    TRY(open_host(x, var, is_text, &len));
+    TRY(gpu_var_get(g, x, var, &gv));
+    i64 first = g->api->is_simt ? ENTRIES_FIRST_SIMT : ENTRIES_FIRST;
+    if (len > gv->intern_count) {
+        TRY(from_host(g, x, v, gv, is_text, len, moved));
+    } else if (!gv->intern_blocks[BLOCK_COUNTS]) {
+        TRY(new_table(g, x, first, is_text ? first * TEXT_BYTES : 8, gv->intern_blocks,
+                      &gv->intern));
+        TRY(fill(g, x, gv, is_text));
+    } else if (grow) {
+        TRY(resize(g, x, gv, is_text, (i64)gv->intern.entry_limit * 4,
+                   (i64)gv->intern.heap_bytes * (is_text ? 4 : 1)));
+    }
+    *out = gv->intern;
+    return ERR_OK;
+}
+
+/* --- to the host --- */
+
+/* An entry's string, out of the heap's words. */
+static FALLIBLE add_text(struct exec *x, struct dict *dict, const u64 *words, i64 len,
+                         i64 *out_number) {
+    char small[64];
+    char *text = len <= (i64)sizeof small ? small : mem_alloc(x->mem, len);
+    if (!text) {
+        return memory_refused(x->mem, x->err, len);
+    }
+    for (i64 k = 0; k < len; k++) {
+        text[k] = (char)(words[k / 8] >> (56 - 8 * (k % 8)));
+    }
+    *out_number = dict_add(dict, (struct sv){text, len});
+    if (text != small) {
+        mem_free(x->mem, text, len);
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE add_to_host(struct exec *x, struct variable *v, bool is_text, i64 have, i64 count,
+                            const u64 *entries, const u64 *heap) {
+    for (i64 i = have; i < count; i++) {
+        const u64 *entry = entries + (i - have) * INTERN_WORDS;
+        i64 number = -1;
+        if (is_text) {
+            TRY(add_text(x, v->dict, heap + entry[2] / 8, (i64)entry[1], &number));
+        } else {
+            number = pair_map_add(v->pairs, (i64)entry[1], (i64)entry[2]);
+        }
+        if (number < 0) {
+            return memory_refused(x->mem, x->err, 64);
+        }
+        CHECK(number == i);
+    }
+    return ERR_OK;
+}
+
+wf_status gpu_intern_fetch(struct gpu *g, struct exec *x, u32 var, i64 *moved) {
+    struct variable *v = &x->vars[var];
+    struct gpu_var *gv = v->gpu;
+    struct error *err = x->err;
+    bool is_text = v->dict != NULL;
+    if (gv->epoch != g->epoch) {
+        FAIL(err, GPU, "keys were lost when the GPU was reset");
+    }
+    i64 have = is_text ? dict_len(v->dict) : pair_map_len(v->pairs);
+    i64 rest = gv->intern_count - have;
+    if (rest > 0) {
+        i64 entry_bytes = rest * ENTRY_BYTES;
+        i64 heap_bytes = is_text ? gv->intern_bytes : 0;
+        u64 *copy = mem_alloc(x->mem, entry_bytes + heap_bytes);
+        if (!copy) {
+            return memory_refused(x->mem, err, entry_bytes + heap_bytes);
+        }
+        u64 from = gv->intern_blocks[BLOCK_ENTRIES]->addr + (u64)(have * ENTRY_BYTES);
+        int code = g->api->copy_to_host(copy, from, (size_t)entry_bytes, g->streams[0]);
+        if (!code && heap_bytes) {
+            code = g->api->copy_to_host(copy + rest * INTERN_WORDS,
+                                        gv->intern_blocks[BLOCK_HEAP]->addr, (size_t)heap_bytes,
+                                        g->streams[0]);
+        }
+        int done = g->api->stream_synchronize(g->streams[0]);
+        wf_status status = gpu_check(g, code ? code : done, "copy_to_host", err);
+        if (!status) {
+            status = add_to_host(x, v, is_text, have, gv->intern_count, copy,
+                                 copy + rest * INTERN_WORDS);
+        }
+        mem_free(x->mem, copy, entry_bytes + heap_bytes);
+        *moved += entry_bytes + heap_bytes;
+        TRY(status);
+    }
+    v->on_host = 1;
+    return ERR_OK;
+}
+
+wf_status gpu_intern_close(struct gpu *g, struct exec *x, u32 var, i64 *moved) {
+    struct error *err = x->err;
+    struct variable *v = &x->vars[var];
+    struct gpu_var *gv = v->gpu;
+    TRY(gpu_pinned_reserve(g, &g->reports, REPORT_WORDS * 8 + INTERN_COUNTS * 8, err));
+    u8 *at = g->reports.host + g->reports.bytes - INTERN_COUNTS * 8;
+    CU(g->api->copy_to_host(at, gv->intern_blocks[BLOCK_COUNTS]->addr, INTERN_COUNTS * 8,
+                            g->streams[0]));
+    CU(g->api->stream_synchronize(g->streams[0]));
+    u64 counts[INTERN_COUNTS];
+    memcpy(counts, at, sizeof counts);
+    gv->intern_count = (i64)MIN_OF(counts[INTERN_ENTRIES], gv->intern.entry_limit);
+    gv->intern_bytes = (i64)MIN_OF(counts[INTERN_BYTES], gv->intern.heap_bytes);
+    v->on_host = 0;
+    return is_dictionary(x, var) ? gpu_intern_fetch(g, x, var, moved) : ERR_OK;
+}

@@ -1,0 +1,155 @@
+/* intern.h: strings and pairs to dense numbers: a hash table that rows of all blocks share.
+ *
+ * Whoever finds a free slot marks it busy, writes the entry and its bytes, and publishes the
+ * number; others that meet a busy slot wait for it, which is short and never in a circle, since the
+ * writer waits for nobody. The table is at most half full, so that a search ends. A full one makes
+ * the step run again with a larger table; until then new keys get number 0, and nobody looks at
+ * what comes of it. Entries are read around the first cache, which other blocks' writes do not
+ * reach. */
+#ifndef WF_INTERN_H
+#define WF_INTERN_H
+
+#include "text.h"
+
+#define INTERN_BUSY 0xffffffffu
+
+FN u64 intern_word(const u8 *p, u32 left) { /* up to eight bytes */
+    u64 x = 0;
+    if (left >= 8u) {
+        return fn_load8(p);
+    }
+    for (u32 i = 0; i < left; i++) {
+        x |= (u64)p[i] << (56u - 8u * i);
+    }
+    return x;
+}
+
+FN u64 intern_hash_text(str s) {
+    const u8 *p = fn_str_ptr(s);
+    u64 h = s.len;
+    for (u32 i = 0; i < s.len; i += 8u) {
+        h = (h ^ intern_word(p + i, s.len - i)) * 0x9e3779b97f4a7c15ULL;
+        h ^= h >> 29;
+    }
+    return hash_key((i64)h);
+}
+FN u64 intern_hash_pair(i64 a, i64 b) {
+    return hash_key((i64)(hash_key(a) + (u64)b));
+}
+
+/* A key on its way into the table: a string, or (a, b). */
+struct intern_key {
+    u64 hash;
+    u64 a, b;        /* a string: its length, anything */
+    const u8 *bytes; /* 0: a pair */
+};
+FN struct intern_key intern_key_text(str s) {
+    struct intern_key k;
+    k.hash = intern_hash_text(s);
+    k.a = s.len;
+    k.b = 0;
+    k.bytes = fn_str_ptr(s);
+    return k;
+}
+FN struct intern_key intern_key_pair(i64 a, i64 b) {
+    struct intern_key k;
+    k.hash = intern_hash_pair(a, b);
+    k.a = (u64)a;
+    k.b = (u64)b;
+    k.bytes = (const u8 *)0;
+    return k;
+}
+
+FN i32 intern_same(const struct kintern *t, u32 number, const struct intern_key *k, u32 is_text) {
+    const u64 *entry = t->entries + (u64)number * INTERN_WORDS;
+    if (read_u64(entry) != k->hash || read_u64(entry + 1) != k->a) {
+        return 0;
+    }
+    u64 b = read_u64(entry + 2);
+    if (!is_text) {
+        return b == k->b;
+    }
+    const u64 *words = (const u64 *)(t->heap + b);
+    u32 len = (u32)k->a;
+    for (u32 i = 0; i < len; i += 8u) {
+        if (read_u64(words + (i >> 3)) != intern_word(k->bytes + i, len - i)) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* The slot is ours. */
+FN i32 intern_insert(const struct kintern *t, u32 *slot, struct intern_key k, u32 is_text,
+                     u64 *report) {
+    u64 room = is_text ? (k.a + 7u) & ~7ULL : 0u;
+    u64 at = is_text ? atom_add_u64(&t->counts[INTERN_BYTES], room) : 0u;
+    u64 number = t->entry_limit;
+    if (at + room <= t->heap_bytes) {
+        number = atom_add_u64(&t->counts[INTERN_ENTRIES], 1);
+    }
+    if (number >= t->entry_limit) {
+        atom_or_u32((u32 *)&report[REPORT_RETRY], RETRY_INTERN);
+        atom_exch_u32(slot, 0);
+        return 0;
+    }
+    u64 *entry = t->entries + number * INTERN_WORDS;
+    entry[0] = k.hash;
+    entry[1] = k.a;
+    entry[2] = is_text ? at : k.b;
+    u64 *words = (u64 *)(t->heap + at);
+    for (u32 i = 0; is_text && i < (u32)k.a; i += 8u) {
+        words[i >> 3] = intern_word(k.bytes + i, (u32)k.a - i);
+    }
+    mem_fence();
+    atom_exch_u32(slot, (u32)number + 1u);
+    return (i32)number;
+}
+
+/* The key's number, given to it when new; find: -1 instead. */
+FN_SLOW i32 intern_number(const struct kintern *t, struct intern_key k, u32 is_text, u32 find,
+                          u64 *report) {
+    u64 mask = t->slot_count - 1;
+    u64 slot = k.hash & mask;
+    for (;;) {
+        u32 held = read_u32(&t->slots[slot]);
+        if (held == 0) {
+            if (find) {
+                return -1;
+            }
+            if (read_u64(&t->counts[INTERN_ENTRIES]) >= t->entry_limit) {
+                atom_or_u32((u32 *)&report[REPORT_RETRY], RETRY_INTERN);
+                return 0;
+            }
+            held = atom_cas_u32(&t->slots[slot], 0, INTERN_BUSY);
+            if (held == 0) {
+                return intern_insert(t, &t->slots[slot], k, is_text, report);
+            }
+        }
+        while (held == INTERN_BUSY) {
+            spin_wait();
+            held = read_u32(&t->slots[slot]);
+        }
+        if (held && intern_same(t, held - 1u, &k, is_text)) {
+            return (i32)(held - 1u);
+        }
+        slot = held ? (slot + 1) & mask : slot; /* given back: look again */
+    }
+}
+
+FN i32 intern_text(const struct kintern *t, str s, u32 find, u64 *report) {
+    return intern_number(t, intern_key_text(s), 1u, find, report);
+}
+FN i32 intern_pair(const struct kintern *t, i64 a, i64 b, u32 find, u64 *report) {
+    return intern_number(t, intern_key_pair(a, b), 0u, find, report);
+}
+
+/* Half 0 or 1 of a pair; of a number that nobody has, 0. */
+FN i64 intern_half(const struct kintern *t, i32 number, u32 half) {
+    if (number < 0 || (u64)number >= t->counts[INTERN_ENTRIES] || (u64)number >= t->entry_limit) {
+        return 0;
+    }
+    return (i64)t->entries[(u64)number * INTERN_WORDS + 1u + half];
+}
+
+#endif

@@ -1,0 +1,97 @@
+/* text.h: strings on the card: views loaded from columns, and their addresses translated.
+ *
+ * A view in a register points into memory of the card, one in a variable into memory of the host.
+ * The bytes of a column are on the card where its placement put them; a table of what lies where
+ * leads from one address to the other. Text that only passes through keeps the host's address and
+ * is never touched, but for the first four bytes that a view holds. */
+#ifndef WF_TEXT_H
+#define WF_TEXT_H
+
+#include "block.h"
+
+#include "defs/fault.h"
+#include "defs/fn_str.h"
+
+FN str str_none(void) {
+    str s;
+    s.len = 0;
+    s.prefix = 0;
+    s.addr = 0;
+    return s;
+}
+FN str str_of(u64 low, u64 high) {
+    str s;
+    s.len = (u32)low;
+    s.prefix = (u32)(low >> 32);
+    s.addr = high;
+    return s;
+}
+FN str vec_str(vec16 v) {
+    return str_of(vec_low(v), vec_high(v));
+}
+FN vec16 str_vec(str s) {
+    return vec_of((u64)s.prefix << 32 | s.len, s.addr);
+}
+
+/* The same string in the other memory. What lies in none of the places is empty: the value of a
+ * NULL, or of a row that was never active. */
+FN_SLOW str text_moved(const struct ktext *texts, u32 count, str s) {
+    u32 lo = 0;
+    u32 hi = count;
+    while (lo + 1u < hi) {
+        u32 mid = (lo + hi) / 2u;
+        if (texts[mid].from <= s.addr) {
+            lo = mid;
+        } else {
+            hi = mid;
+        }
+    }
+    if (!count) {
+        return str_none();
+    }
+    u64 at = s.addr - texts[lo].from;
+    if (at > texts[lo].bytes || s.len > texts[lo].bytes - at) {
+        s = str_none();
+        at = 0;
+    }
+    s.addr = texts[lo].to + at;
+    return s;
+}
+
+/* Row `row` of a column; `host`: with the host's address. */
+FN_SLOW str text_load(const struct kseg *seg, i64 row, u32 host, struct ktexts in,
+                      struct ktexts out) {
+    str s = str_none();
+    if (seg->form == SEG_VIEW) {
+        s = vec_str(load16(seg->data + 16 * row));
+        return host ? s : text_moved(in.items, in.count, s);
+    }
+    if (seg->form == SEG_STR) {
+        const u32 *ends = (const u32 *)seg->data;
+        u32 first = row ? ends[row - 1] : 0u;
+        s.len = ends[row] - first;
+        s.prefix = fn_prefix(seg->bytes + first, s.len);
+        s.addr = (host ? seg->base : (u64)seg->bytes) + first;
+        return s;
+    }
+    u64 code = seg->base;
+    switch (seg->form) {
+    case SEG_U8:
+        code += seg->data[row];
+        break;
+    case SEG_U16:
+        code += ((const u16 *)seg->data)[row];
+        break;
+    case SEG_U32:
+        code += ((const u32 *)seg->data)[row];
+        break;
+    default:
+        break;
+    }
+    if (code < seg->base_high) {
+        s = ((const str *)seg->bytes)[code];
+    }
+    return host ? text_moved(out.items, out.count, s) : s;
+}
+
+#endif

@@ -1,0 +1,273 @@
+/* tpch.c: the eight tables of TPC-H: their columns, keys and sizes, and what rows are made from.
+ *
+ * Rows are those of the official dbgen, byte for byte: each column's stream of random numbers, the
+ * share of it a row has, the order of draws and the vocabulary are its. What it prints as text is
+ * here made straight into columns, and any run of rows on its own. The scale factor may be any
+ * decimal; sizes are rounded down.
+ *
+ * Text of few values goes in as dictionary codes. Of the columns, `unread` marks the comments that
+ * none of the 22 queries reads: those of lineitem, part, partsupp, nation and region. */
+#include "io/tpch_int.h"
+
+#include <stdio.h>
+
+/* --- words ------------------------------------------------------------------------------------ */
+
+/* A list of words as a column's vocabulary. */
+#define WORDS(name, ...)                                 \
+    static const char *name(i32 i, char scratch[64]) {   \
+        static const char *const list[] = {__VA_ARGS__}; \
+        UNUSED(scratch);                                 \
+        return i < COUNT_OF(list) ? list[i] : NULL;      \
+    }
+WORDS(status_word, "F", "O", "P")
+WORDS(priority_word, "1-URGENT", "2-HIGH", "3-MEDIUM", "4-NOT SPECIFIED", "5-LOW")
+WORDS(flag_word, "R", "A", "N")
+WORDS(line_status_word, "F", "O")
+WORDS(instruction_word, "DELIVER IN PERSON", "COLLECT COD", "TAKE BACK RETURN", "NONE")
+WORDS(mode_word, "REG AIR", "AIR", "RAIL", "TRUCK", "MAIL", "FOB", "SHIP")
+WORDS(segment_word, "AUTOMOBILE", "BUILDING", "FURNITURE", "HOUSEHOLD", "MACHINERY")
+WORDS(region_word, "AFRICA", "AMERICA", "ASIA", "EUROPE", "MIDDLE EAST")
+WORDS(nation_word, "ALGERIA", "ARGENTINA", "BRAZIL", "CANADA", "EGYPT", "ETHIOPIA", "FRANCE",
+      "GERMANY", "INDIA", "INDONESIA", "IRAN", "IRAQ", "JAPAN", "JORDAN", "KENYA", "MOROCCO",
+      "MOZAMBIQUE", "PERU", "CHINA", "ROMANIA", "SAUDI ARABIA", "VIETNAM", "RUSSIA",
+      "UNITED KINGDOM", "UNITED STATES")
+
+static const char *maker_word(i32 i, char scratch[64]) {
+    snprintf(scratch, 64, "Manufacturer#%d", i + 1);
+    return i < 5 ? scratch : NULL;
+}
+
+static const char *brand_word(i32 i, char scratch[64]) {
+    snprintf(scratch, 64, "Brand#%d%d", i / 5 + 1, i % 5 + 1);
+    return i < 25 ? scratch : NULL;
+}
+
+static const char *type_word(i32 i, char scratch[64]) {
+    static const char *const first[] = {"STANDARD", "SMALL", "MEDIUM", "LARGE", "ECONOMY", "PROMO"};
+    static const char *const second[] = {"ANODIZED", "BURNISHED", "PLATED", "POLISHED", "BRUSHED"};
+    static const char *const third[] = {"TIN", "NICKEL", "BRASS", "STEEL", "COPPER"};
+    if (i >= 150) {
+        return NULL;
+    }
+    snprintf(scratch, 64, "%s %s %s", first[i / 25], second[i / 5 % 5], third[i % 5]);
+    return scratch;
+}
+
+static const char *container_word(i32 i, char scratch[64]) {
+    static const char *const first[] = {"SM", "LG", "MED", "JUMBO", "WRAP"};
+    static const char *const second[] = {"CASE", "BOX", "BAG", "JAR", "PACK", "PKG", "CAN", "DRUM"};
+    if (i >= 40) {
+        return NULL;
+    }
+    snprintf(scratch, 64, "%s %s", first[i / 8], second[i % 8]);
+    return scratch;
+}
+
+/* --- tables ----------------------------------------------------------------------------------- */
+
+#define NUMBER(name, type) \
+    { name, type, NULL, 0, 0 }
+#define WORD(name, word) \
+    { name, "text", word, 0, 0 }
+#define TEXT(name, bytes) \
+    { name, "text", NULL, bytes, 0 }
+#define COMMENT(name, bytes) \
+    { name, "text", NULL, bytes, 0 }
+
+#define UNREAD(name, bytes) \
+    { name, "text", NULL, bytes, 1 }
+#define KEY "integer"
+#define ORDER_KEY "bigint" /* keys of orders are sparse and pass 2^31 at scale factor 358 */
+#define MONEY "decimal(15,2)"
+
+static const struct gen_column region_cols[] = {
+    NUMBER("r_regionkey", KEY), WORD("r_name", region_word), UNREAD("r_comment", 0)};
+static const struct gen_column nation_cols[] = {NUMBER("n_nationkey", KEY),
+                                                WORD("n_name", nation_word),
+                                                NUMBER("n_regionkey", KEY), UNREAD("n_comment", 0)};
+static const struct gen_column supplier_cols[] = {
+    NUMBER("s_suppkey", KEY),   TEXT("s_name", 18),  TEXT("s_address", 40),
+    NUMBER("s_nationkey", KEY), TEXT("s_phone", 15), NUMBER("s_acctbal", MONEY),
+    TEXT("s_comment", 100)};
+static const struct gen_column customer_cols[] = {NUMBER("c_custkey", KEY),
+                                                  TEXT("c_name", 18),
+                                                  TEXT("c_address", 40),
+                                                  NUMBER("c_nationkey", KEY),
+                                                  TEXT("c_phone", 15),
+                                                  NUMBER("c_acctbal", MONEY),
+                                                  WORD("c_mktsegment", segment_word),
+                                                  COMMENT("c_comment", TPCH_CUSTOMER_COMMENT)};
+static const struct gen_column part_cols[] = {NUMBER("p_partkey", KEY),
+                                              TEXT("p_name", TPCH_NAME_BYTES),
+                                              WORD("p_mfgr", maker_word),
+                                              WORD("p_brand", brand_word),
+                                              WORD("p_type", type_word),
+                                              NUMBER("p_size", "integer"),
+                                              WORD("p_container", container_word),
+                                              NUMBER("p_retailprice", MONEY),
+                                              UNREAD("p_comment", TPCH_PART_COMMENT)};
+static const struct gen_column partsupp_cols[] = {
+    NUMBER("ps_partkey", KEY), NUMBER("ps_suppkey", KEY), NUMBER("ps_availqty", "integer"),
+    NUMBER("ps_supplycost", MONEY), UNREAD("ps_comment", TPCH_PARTSUPP_COMMENT)};
+static const struct gen_column orders_cols[] = {NUMBER("o_orderkey", ORDER_KEY),
+                                                NUMBER("o_custkey", KEY),
+                                                WORD("o_orderstatus", status_word),
+                                                NUMBER("o_totalprice", MONEY),
+                                                NUMBER("o_orderdate", "date"),
+                                                WORD("o_orderpriority", priority_word),
+                                                TEXT("o_clerk", 15),
+                                                NUMBER("o_shippriority", "integer"),
+                                                COMMENT("o_comment", TPCH_ORDER_COMMENT)};
+static const struct gen_column lineitem_cols[] = {
+    NUMBER("l_orderkey", ORDER_KEY), NUMBER("l_partkey", KEY),
+    NUMBER("l_suppkey", KEY),        NUMBER("l_linenumber", "integer"),
+    NUMBER("l_quantity", MONEY),     NUMBER("l_extendedprice", MONEY),
+    NUMBER("l_discount", MONEY),     NUMBER("l_tax", MONEY),
+    WORD("l_returnflag", flag_word), WORD("l_linestatus", line_status_word),
+    NUMBER("l_shipdate", "date"),    NUMBER("l_commitdate", "date"),
+    NUMBER("l_receiptdate", "date"), WORD("l_shipinstruct", instruction_word),
+    WORD("l_shipmode", mode_word),   UNREAD("l_comment", TPCH_LINE_COMMENT)};
+
+#define TABLE(name, keys) \
+    { #name, COUNT_OF(name##_cols), name##_cols, keys }
+static const struct gen_table tables[TPCH_TABLES] = {
+    [TPCH_LINEITEM] = TABLE(lineitem, "primary key (l_orderkey, l_linenumber), "
+                                      "foreign key (l_orderkey) references orders, "
+                                      "foreign key (l_partkey, l_suppkey) references partsupp"),
+    [TPCH_ORDERS] = TABLE(orders, "primary key (o_orderkey), "
+                                  "foreign key (o_custkey) references customer"),
+    [TPCH_PARTSUPP] = TABLE(partsupp, "primary key (ps_partkey, ps_suppkey), "
+                                      "foreign key (ps_partkey) references part, "
+                                      "foreign key (ps_suppkey) references supplier"),
+    [TPCH_PART] = TABLE(part, "primary key (p_partkey)"),
+    [TPCH_CUSTOMER] = TABLE(customer, "primary key (c_custkey), "
+                                      "foreign key (c_nationkey) references nation"),
+    [TPCH_SUPPLIER] = TABLE(supplier, "primary key (s_suppkey), "
+                                      "foreign key (s_nationkey) references nation"),
+    [TPCH_NATION] = TABLE(nation, "primary key (n_nationkey), "
+                                  "foreign key (n_regionkey) references region"),
+    [TPCH_REGION] = TABLE(region, "primary key (r_regionkey)"),
+};
+
+const struct gen_table *tpch_tables(i32 *out_count) {
+    *out_count = TPCH_TABLES;
+    return tables;
+}
+
+static i64 rows_of(const struct generator *gen, i32 table) {
+    const struct tpch *tpch = (const struct tpch *)(const void *)gen;
+    switch ((enum tpch_table)table) {
+    case TPCH_LINEITEM:
+        return tpch->lines;
+    case TPCH_ORDERS:
+        return tpch->orders;
+    case TPCH_PARTSUPP:
+        return (i64)tpch->parts * TPCH_SUPPLIERS_PER_PART;
+    case TPCH_PART:
+        return tpch->parts;
+    case TPCH_CUSTOMER:
+        return tpch->customers;
+    case TPCH_SUPPLIER:
+        return tpch->suppliers;
+    case TPCH_NATION:
+        return 25;
+    default:
+        return 5;
+    }
+}
+
+static void fill(const struct generator *gen, i32 table, const struct gen_chunk *chunk) {
+    static void (*const fills[TPCH_TABLES])(const struct tpch *, const struct gen_chunk *) = {
+        [TPCH_LINEITEM] = tpch_fill_lineitem, [TPCH_ORDERS] = tpch_fill_orders,
+        [TPCH_PARTSUPP] = tpch_fill_partsupp, [TPCH_PART] = tpch_fill_part,
+        [TPCH_CUSTOMER] = tpch_fill_customer, [TPCH_SUPPLIER] = tpch_fill_supplier,
+        [TPCH_NATION] = tpch_fill_nation,     [TPCH_REGION] = tpch_fill_region,
+    };
+    fills[table]((const struct tpch *)(const void *)gen, chunk);
+}
+
+/* --- opening ---------------------------------------------------------------------------------- */
+
+struct opening {
+    struct tpch *tpch;
+    struct load_progress *progress;
+};
+
+static void count_task(void *arg, i64 i, i32 worker) {
+    const struct opening *opening = arg;
+    UNUSED(worker);
+    tpch_count_lines(opening->tpch, i);
+}
+
+static void pool_task(void *arg, i64 i, i32 worker) {
+    const struct opening *opening = arg;
+    UNUSED(worker);
+    if (!load_progress_over(opening->progress)) {
+        tpch_pool_block(opening->tpch->pool, i, opening->tpch->pool_blocks);
+    }
+}
+
+static i64 starts_bytes(const struct tpch *tpch) {
+    return (tpch->count_count + 1) * (i64)sizeof *tpch->line_starts;
+}
+
+static void set_sizes(struct tpch *tpch, i64 millionths) {
+    tpch->suppliers = (i32)(10000 * millionths / 1000000);
+    tpch->customers = (i32)(150000 * millionths / 1000000);
+    tpch->parts = (i32)(200000 * millionths / 1000000);
+    tpch->orders = 1500000 * millionths / 1000000;
+    tpch->clerks = (i32)MAX_OF(1000 * millionths / 1000000, 1000);
+    tpch->count_count = (tpch->orders + TPCH_COUNT_ORDERS - 1) / TPCH_COUNT_ORDERS;
+}
+
+static FALLIBLE prepare(struct opening *opening, struct pool *pool, struct error *err) {
+    struct tpch *tpch = opening->tpch;
+    tpch->line_starts = mem_alloc(tpch->mem, starts_bytes(tpch));
+    if (!tpch->line_starts) {
+        return memory_refused(tpch->mem, err, starts_bytes(tpch));
+    }
+    tpch->pool = mem_alloc(tpch->mem, tpch_pool_bytes(tpch->pool_blocks));
+    if (!tpch->pool) {
+        return memory_refused(tpch->mem, err, tpch_pool_bytes(tpch->pool_blocks));
+    }
+    generate_run(pool, tpch->pool_blocks, pool_task, opening);
+    TRY(load_progress_check(opening->progress, err));
+    generate_run(pool, tpch->count_count, count_task, opening);
+    tpch->line_starts[0] = 0;
+    for (i64 i = 0; i < tpch->count_count; i++) {
+        tpch->line_starts[i + 1] += tpch->line_starts[i];
+    }
+    tpch->lines = tpch->line_starts[tpch->count_count];
+    return load_progress_check(opening->progress, err);
+}
+
+wf_status tpch_open(struct generator **out, i64 millionths, enum tpch_text text, struct pool *pool,
+                    struct memory *mem, struct load_progress *progress, struct error *err) {
+    CHECK(millionths >= TPCH_SCALE_MIN && millionths <= TPCH_SCALE_MAX);
+    struct tpch *tpch = mem_alloc(mem, (i64)sizeof *tpch);
+    if (!tpch) {
+        return memory_refused(mem, err, (i64)sizeof *tpch);
+    }
+    *tpch = (struct tpch){
+        .generator = {.table_count = TPCH_TABLES, .tables = tables, .rows = rows_of, .fill = fill},
+        .pool_blocks = text == TPCH_TEXT_DUCKDB ? 10 : TPCH_POOL_BLOCKS,
+        .letter_sign = text == TPCH_TEXT_DUCKDB ? 1 : -1,
+        .mem = mem};
+    set_sizes(tpch, millionths);
+    struct opening opening = {tpch, progress};
+    wf_status status = prepare(&opening, pool, err);
+    if (status) {
+        tpch_close(&tpch->generator);
+        return status;
+    }
+    *out = &tpch->generator;
+    return ERR_OK;
+}
+
+void tpch_close(struct generator *gen) {
+    struct tpch *tpch = (struct tpch *)(void *)gen;
+    mem_free(tpch->mem, tpch->line_starts, starts_bytes(tpch));
+    mem_free(tpch->mem, tpch->pool, tpch_pool_bytes(tpch->pool_blocks));
+    mem_free(tpch->mem, tpch, (i64)sizeof *tpch);
+}

@@ -1,0 +1,166 @@
+/* infer.c: conditions that follow from equalities between columns.
+ *
+ * Where a = b and b < 5 both hold, a < 5 does; it can sink to a's table. Works on regions: inner
+ * joins and filters with nothing else between them, whose conditions all hold for every row that
+ * leaves the region. Equal columns form classes; what a condition says of one column of a class is
+ * said of the others too, by a filter on top of the region, from where push_filter takes it. */
+#include "opt/opt_int.h"
+
+enum { CONDS_MAX = 200 };
+
+typedef VEC(struct expr *) expr_list;
+
+struct region {
+    struct opt *o;
+    expr_list conds;
+    u32 *parent;   /* by column: union-find, 0 = itself, else column + 1 */
+    VEC(u32) cols; /* in some class */
+};
+
+static u32 find(const struct region *r, u32 col) {
+    while (r->parent[col]) {
+        col = r->parent[col] - 1;
+    }
+    return col;
+}
+
+static void unite(struct region *r, const struct expr *a, const struct expr *b) {
+    if (a->kind != EXPR_COL || b->kind != EXPR_COL || !type_eq(a->type, b->type)) {
+        return;
+    }
+    u32 x = find(r, a->col);
+    u32 y = find(r, b->col);
+    VEC_PUSH(r->o->plan->arena, &r->cols, a->col);
+    VEC_PUSH(r->o->plan->arena, &r->cols, b->col);
+    if (x != y) {
+        r->parent[x] = y + 1;
+    }
+}
+
+static void split_and(struct arena *arena, expr_list *out, struct expr *expr) {
+    if (expr->kind != EXPR_AND) {
+        VEC_PUSH(arena, out, expr);
+        return;
+    }
+    for (i32 i = 0; i < expr->arg_count; i++) {
+        split_and(arena, out, expr->args[i]);
+    }
+}
+
+static void gather(struct region *r, struct rel *rel) {
+    if (rel->kind != REL_FILTER && !opt_is_inner(rel)) {
+        return;
+    }
+    for (i64 i = 0; i < rel->conds.count; i++) {
+        split_and(r->o->plan->arena, &r->conds, rel->conds.items[i]);
+    }
+    for (i64 i = 0; i < rel->left_keys.count; i++) {
+        if (i >= rel->null_safe.count || !rel->null_safe.items[i]) {
+            unite(r, rel->left_keys.items[i], rel->right_keys.items[i]);
+        }
+    }
+    for (i32 i = 0; i < rel->input_count; i++) {
+        gather(r, rel->inputs[i]);
+    }
+}
+
+struct one_col {
+    u32 col;
+    bool any;
+    bool several;
+};
+
+static void note_col(u32 col, void *arg) {
+    struct one_col *c = arg;
+    c->several = c->several || (c->any && c->col != col);
+    c->any = true;
+    c->col = col;
+}
+
+static bool is_known(const struct region *r, const struct expr *expr) {
+    for (i64 i = 0; i < r->conds.count; i++) {
+        if (expr_equal(r->conds.items[i], expr)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The condition on one column, said of every other column of its class. */
+static void spread(struct region *r, struct expr *cond, expr_list *out) {
+    struct plan *plan = r->o->plan;
+    struct one_col c = {0};
+    expr_each_col(cond, note_col, &c);
+    if (!c.any || c.several || facts_can_raise(r->o, cond)) {
+        return;
+    }
+    for (i64 i = 0; i < r->cols.count; i++) {
+        u32 col = r->cols.items[i];
+        if (col == c.col || find(r, col) != find(r, c.col)) {
+            continue;
+        }
+        struct expr **map = NEW_ARRAY(plan->arena, struct expr *, plan->cols.count + 1);
+        map[c.col] = expr_col(plan, col, -1);
+        struct expr *same = expr_map(plan->arena, cond, map);
+        if (!is_known(r, same)) {
+            VEC_PUSH(plan->arena, &r->conds, same);
+            VEC_PUSH(plan->arena, out, same);
+        }
+    }
+}
+
+static struct rel *infer(struct opt *o, struct rel *rel);
+
+/* What stands below a region starts regions of its own. */
+static void infer_below(struct opt *o, struct rel *rel) {
+    bool inside = rel->kind == REL_FILTER || opt_is_inner(rel);
+    for (i32 i = 0; i < rel->input_count; i++) {
+        struct rel *input = rel->inputs[i];
+        if (inside && (input->kind == REL_FILTER || opt_is_inner(input))) {
+            infer_below(o, input);
+        } else if (rel->kind != REL_SHARED) {
+            rel->inputs[i] = infer(o, input);
+        } else if (opt_first_visit(o, input)) {
+            struct rel *body = NEW(o->plan->arena, struct rel);
+            *body = *input; /* users hold the operator itself, so its place must stay */
+            *input = *infer(o, body);
+        }
+    }
+}
+
+static struct rel *infer(struct opt *o, struct rel *rel) {
+    struct plan *plan = o->plan;
+    infer_below(o, rel);
+    if (rel->kind != REL_FILTER && !opt_is_inner(rel)) {
+        return rel;
+    }
+    struct region r = {.o = o};
+    r.parent = NEW_ARRAY(plan->arena, u32, plan->cols.count + 1);
+    gather(&r, rel);
+    i64 count = r.conds.count;
+    for (i64 i = 0; i < count; i++) {
+        const struct expr *cond = r.conds.items[i];
+        if (cond->kind == EXPR_CALL && cond->func == FUNC_EQ) {
+            unite(&r, cond->args[0], cond->args[1]);
+        }
+    }
+    expr_list added = {0};
+    for (i64 i = 0; r.cols.count > 0 && count <= CONDS_MAX && i < count; i++) {
+        spread(&r, r.conds.items[i], &added);
+    }
+    if (added.count == 0) {
+        return rel;
+    }
+    struct rel *filter = rel_new(plan, REL_FILTER, rel, NULL);
+    for (i64 i = 0; i < added.count; i++) {
+        VEC_PUSH(plan->arena, &filter->conds, added.items[i]);
+    }
+    return filter;
+}
+
+FALLIBLE pass_infer(struct opt *o) {
+    struct rel *old = o->plan->root;
+    o->visited.count = 0;
+    o->plan->root = rel_with_out(o->plan, infer(o, old), old);
+    return ERR_OK;
+}

@@ -1,0 +1,95 @@
+/* push_semi.c: semi joins that drop many rows go below the inner joins they stand on.
+ *
+ * A semi join reads like a filter on the columns of its keys. If these all come from one input of
+ * the join below, it may run on that input first; it pays when it keeps less than half of the rows.
+ * Semi joins with conditions that can raise stay, because more rows would meet them. */
+#include "opt/opt_int.h"
+
+static const f64 WORTH = 0.5;
+
+struct side_walk {
+    const struct rel *join;
+    u8 sides; /* bit 0, 1: the inputs that columns come from */
+};
+
+static void note_side(u32 col, void *arg) {
+    struct side_walk *w = arg;
+    for (i32 i = 0; i < 2; i++) {
+        if (rel_has_out(w->join->inputs[i], col)) {
+            w->sides |= (u8)(1 << i);
+        }
+    }
+}
+
+/* The inputs of the join below that a semi join needs. */
+static u8 sides_of(const struct rel *semi, const struct rel *below) {
+    struct side_walk w = {below, 0};
+    for (i64 i = 0; i < semi->left_keys.count; i++) {
+        expr_each_col(semi->left_keys.items[i], note_side, &w);
+    }
+    for (i64 i = 0; i < semi->conds.count; i++) {
+        expr_each_col(semi->conds.items[i], note_side, &w);
+    }
+    return w.sides;
+}
+
+static bool is_worth(struct opt *o, struct rel *semi) {
+    if (semi->kind != REL_JOIN || semi->join != JOIN_SEMI || semi->left_keys.count == 0) {
+        return false;
+    }
+    for (i64 i = 0; i < semi->conds.count; i++) {
+        if (facts_can_raise(o, semi->conds.items[i])) {
+            return false;
+        }
+    }
+    for (i64 i = 0; i < semi->left_keys.count; i++) {
+        if (facts_can_raise(o, semi->left_keys.items[i])) {
+            return false;
+        }
+    }
+    return (f64)semi->rows < WORTH * (f64)semi->inputs[0]->rows;
+}
+
+/* Moves a semi join down as far as it goes; returns what stands in its place. */
+static struct rel *sink(struct opt *o, struct rel *semi) {
+    struct rel *below = semi->inputs[0];
+    if (below->kind == REL_FILTER) {
+        semi->inputs[0] = below->inputs[0];
+        below->inputs[0] = sink(o, semi);
+        return below;
+    }
+    u8 sides = opt_is_inner(below) ? sides_of(semi, below) : 0;
+    if (sides != 1 && sides != 2) {
+        semi->out.count = 0;
+        for (i64 i = 0; i < below->out.count; i++) {
+            VEC_PUSH(o->plan->arena, &semi->out, below->out.items[i]);
+        }
+        return semi;
+    }
+    semi->inputs[0] = below->inputs[sides - 1];
+    below->inputs[sides - 1] = sink(o, semi);
+    return below;
+}
+
+static struct rel *walk(struct opt *o, struct rel *rel) {
+    for (i32 i = 0; i < rel->input_count; i++) {
+        if (rel->kind != REL_SHARED) {
+            rel->inputs[i] = walk(o, rel->inputs[i]);
+        } else if (opt_first_visit(o, rel->inputs[i])) {
+            struct rel *input = rel->inputs[i];
+            struct rel *body = NEW(o->plan->arena, struct rel);
+            *body = *input; /* users hold the operator itself, so its place must stay */
+            *input = *rel_with_out(o->plan, walk(o, body), input);
+        }
+    }
+    bool stands_on_joins = rel->kind == REL_JOIN && rel->inputs[0]->kind != REL_SCAN;
+    return stands_on_joins && is_worth(o, rel) ? sink(o, rel) : rel;
+}
+
+FALLIBLE pass_push_semi(struct opt *o) {
+    struct rel *old = o->plan->root;
+    estimate_rel(o, old);
+    o->visited.count = 0;
+    o->plan->root = rel_with_out(o->plan, walk(o, old), old);
+    return ERR_OK;
+}

@@ -1,0 +1,761 @@
+/* unnest.c: takes the dependence out of dependent joins (Neumann and Kemper, "Unnesting arbitrary
+ * queries", BTW 2015).
+ *
+ * The right side of a dependent join is written as if it ran once for each row of the left. Inner
+ * joins first, each is rewritten in one of two ways:
+ *  - When outer columns stand only in conditions that can be tested later (filters below
+ *    projections and inner joins), those conditions move up and become conditions of the join.
+ *  - Otherwise the right side is changed to compute its rows for all values of the outer columns at
+ *    once: every operator carries columns that say for which values a row is, aggregates and
+ *    windows have them as further keys, LIMIT becomes a condition on row_number; and the join
+ *    compares them with the left. A filter that equates each outer column with one of its input's
+ *    supplies these columns itself, if nothing on the right can raise (values that the left does
+ *    not have are then computed in vain). Where there is no such filter the values come from the
+ *    left: the distinct outer columns of the left, which is then shared.
+ *
+ * An aggregate without keys has a row for an empty input too. Directly under a SINGLE or LEFT join,
+ * the missing row is NULL, which all aggregates but count want; expressions over them move above
+ * the join, with 0 for a missing count. Elsewhere the values are joined with the aggregate. */
+#include "opt/unnest_int.h"
+
+/* columns */
+
+static struct plan *plan_of(const struct unnest *u) {
+    return u->o->plan;
+}
+
+static struct arena *arena_of(const struct unnest *u) {
+    return u->o->plan->arena;
+}
+
+static u32 col_like(struct plan *plan, u32 col) {
+    struct plan_col like = plan->cols.items[col];
+    return plan_col_new(plan, like.name, like.type, like.nullable);
+}
+
+static bool is_outer(const struct unnest *u, u32 col) {
+    return col < u->is_outer_count && u->is_outer[col];
+}
+
+struct outer_walk {
+    const struct unnest *u;
+    bool found;
+    bool other;
+};
+
+static void note_outer(u32 col, void *arg) {
+    struct outer_walk *w = arg;
+    w->found = w->found || is_outer(w->u, col);
+    w->other = w->other || !is_outer(w->u, col);
+}
+
+bool unnest_uses_outer(const struct unnest *u, const struct expr *expr) {
+    struct outer_walk w = {.u = u};
+    expr_each_col(expr, note_outer, &w);
+    return w.found;
+}
+
+static void note_slot(struct expr **slot, void *arg) {
+    expr_each_col(*slot, note_outer, arg);
+}
+
+static void note_rel(struct rel *rel, void *arg) {
+    rel_each_expr(rel, note_slot, arg);
+}
+
+static bool own_uses_outer(const struct unnest *u, struct rel *rel) {
+    struct outer_walk w = {.u = u};
+    rel_each_expr(rel, note_slot, &w);
+    return w.found;
+}
+
+bool unnest_below_uses_outer(const struct unnest *u, struct rel *rel) {
+    struct outer_walk w = {.u = u};
+    rel_each(arena_of(u), rel, note_rel, &w);
+    return w.found;
+}
+
+/* Outer columns in the operator's expressions become `cols`. */
+struct remap {
+    struct arena *arena;
+    struct expr **map;
+};
+
+static void remap_slot(struct expr **slot, void *arg) {
+    struct remap *r = arg;
+    *slot = expr_map(r->arena, *slot, r->map);
+}
+
+static struct expr **map_to(const struct unnest *u, const u32 *cols) {
+    struct plan *plan = plan_of(u);
+    struct expr **map = NEW_ARRAY(plan->arena, struct expr *, plan->cols.count + 1);
+    for (i64 i = 0; i < u->count; i++) {
+        map[u->outer[i]] = expr_col(plan, cols[i], -1);
+    }
+    return map;
+}
+
+static void remap_rel(const struct unnest *u, struct rel *rel, const u32 *cols) {
+    struct remap r = {arena_of(u), map_to(u, cols)};
+    rel_each_expr(rel, remap_slot, &r);
+}
+
+static void add_out(const struct unnest *u, struct rel *rel, const u32 *cols) {
+    for (i64 i = 0; i < u->count; i++) {
+        if (!rel_has_out(rel, cols[i])) {
+            VEC_PUSH(arena_of(u), &rel->out, cols[i]);
+        }
+    }
+}
+
+/* the domain */
+
+static struct rel *shared_of(struct plan *plan, struct rel *input, const u32 *cols, i64 count) {
+    struct rel *shared = rel_new(plan, REL_SHARED, input, NULL);
+    for (i64 i = 0; i < count; i++) {
+        VEC_PUSH(plan->arena, &shared->left_cols, cols[i]);
+        u32 to = col_like(plan, cols[i]);
+        VEC_PUSH(plan->arena, &shared->out, to);
+    }
+    shared->rows = input->rows;
+    return shared;
+}
+
+/* One more use of the outer columns' distinct values; cols gets its columns. */
+static struct rel *use_domain(struct unnest *u, u32 *cols) {
+    struct plan *plan = plan_of(u);
+    if (!u->domain) {
+        u->left = u->join->inputs[0];
+        struct rel *values = shared_of(plan, u->left, u->outer, u->count);
+        u->domain = rel_new(plan, REL_AGG, values, NULL);
+        for (i64 i = 0; i < u->count; i++) {
+            VEC_PUSH(plan->arena, &u->domain->exprs, expr_col(plan, values->out.items[i], -1));
+            u32 key = col_like(plan, u->outer[i]);
+            VEC_PUSH(plan->arena, &u->domain->out, key);
+        }
+        u->domain->rows = u->left->rows;
+    }
+    struct rel *use = shared_of(plan, u->domain, u->domain->out.items, u->count);
+    memcpy(cols, use->out.items, sizeof(u32) * (size_t)u->count);
+    return use;
+}
+
+/* Everything above the left side sees its columns under new numbers. */
+struct renaming {
+    struct plan *plan;
+    struct rel *stop;
+    struct expr **map;
+    u32 *to;
+    i64 to_count;
+    VEC(const struct rel *) seen;
+};
+
+static void rename_list(const struct renaming *r, u32 *items, i64 count) {
+    for (i64 i = 0; i < count; i++) {
+        if (items[i] < r->to_count && r->to[items[i]]) {
+            items[i] = r->to[items[i]] - 1;
+        }
+    }
+}
+
+static void rename_rel(struct renaming *r, struct rel *rel) {
+    if (rel == r->stop) {
+        return;
+    }
+    for (i64 i = 0; rel->kind == REL_SHARED && i < r->seen.count; i++) {
+        if (r->seen.items[i] == rel) {
+            return;
+        }
+    }
+    if (rel->kind == REL_SHARED) {
+        VEC_PUSH(r->plan->arena, &r->seen, (const struct rel *)rel);
+    }
+    bool of_left = rel->input_count == 1 && rel->inputs[0] == r->stop;
+    struct remap m = {r->plan->arena, r->map};
+    rel_each_expr(rel, remap_slot, &m);
+    bool passes = rel->kind == REL_FILTER || rel->kind == REL_SORT || rel->kind == REL_LIMIT ||
+                  rel->kind == REL_JOIN || rel->kind == REL_WINDOW;
+    if (passes) {
+        rename_list(r, rel->out.items, rel->out.count);
+    }
+    if (!of_left) {
+        rename_list(r, rel->left_cols.items, rel->left_cols.count);
+        rename_list(r, rel->right_cols.items, rel->right_cols.count);
+    }
+    for (i32 i = 0; i < rel->input_count; i++) {
+        rename_rel(r, rel->inputs[i]);
+    }
+}
+
+/* The left side is used by the join and by the domain. */
+static void share_left(struct unnest *u) {
+    struct plan *plan = plan_of(u);
+    struct rel *left = u->left;
+    struct rel *use = shared_of(plan, left, left->out.items, left->out.count);
+    struct renaming r = {.plan = plan, .stop = left};
+    r.to_count = plan->cols.count;
+    r.to = NEW_ARRAY(plan->arena, u32, plan->cols.count + 1);
+    r.map = NEW_ARRAY(plan->arena, struct expr *, plan->cols.count + 1);
+    for (i64 i = 0; i < left->out.count; i++) {
+        r.to[left->out.items[i]] = use->out.items[i] + 1;
+        r.map[left->out.items[i]] = expr_col(plan, use->out.items[i], -1);
+    }
+    u->join->inputs[0] = use;
+    rename_rel(&r, plan->root);
+}
+
+/* the right side, for all values at once */
+
+static struct rel *push(struct unnest *u, struct rel *rel, u32 *cols);
+
+static void split_conds(struct arena *arena, struct rel *to, struct expr *cond) {
+    if (cond->kind != EXPR_AND) {
+        VEC_PUSH(arena, &to->conds, cond);
+        return;
+    }
+    for (i32 i = 0; i < cond->arg_count; i++) {
+        split_conds(arena, to, cond->args[i]);
+    }
+}
+
+/* One filter for a stack of them. */
+static struct rel *merge_filters(const struct unnest *u, struct rel *rel) {
+    struct rel *bottom = rel;
+    VEC(struct rel *) stack = {0};
+    while (bottom->kind == REL_FILTER) {
+        VEC_PUSH(arena_of(u), &stack, bottom);
+        bottom = bottom->inputs[0];
+    }
+    struct rel *merged = rel_new(plan_of(u), REL_FILTER, bottom, NULL);
+    for (i64 i = stack.count; i-- > 0;) { /* the lowest is tested first */
+        for (i64 k = 0; k < stack.items[i]->conds.count; k++) {
+            split_conds(arena_of(u), merged, stack.items[i]->conds.items[k]);
+        }
+    }
+    merged->position = rel->position;
+    merged->rows = rel->rows;
+    return merged;
+}
+
+/* The input's column that a condition equates with outer column `outer`; false when none does. */
+static bool equal_to(const struct rel *filter, const struct expr *cond, u32 outer, u32 *out) {
+    if (cond->kind != EXPR_CALL || cond->func != FUNC_EQ) {
+        return false;
+    }
+    for (i32 i = 0; i < 2; i++) {
+        const struct expr *a = cond->args[i];
+        const struct expr *c = cond->args[1 - i];
+        if (a->kind == EXPR_COL && a->col == outer && c->kind == EXPR_COL &&
+            rel_has_out(filter->inputs[0], c->col) && type_eq(a->type, c->type)) {
+            *out = c->col;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether the filter gives every outer column a value of its own input's. */
+static bool own_values(const struct unnest *u, const struct rel *filter, u32 *cols) {
+    for (i64 i = 0; i < u->count; i++) {
+        bool found = false;
+        for (i64 k = 0; !found && k < filter->conds.count; k++) {
+            found = equal_to(filter, filter->conds.items[k], u->outer[i], &cols[i]);
+        }
+        if (!found) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool says_itself(const struct expr *cond) {
+    return cond->kind == EXPR_CALL && cond->func == FUNC_EQ && cond->args[0]->kind == EXPR_COL &&
+           cond->args[1]->kind == EXPR_COL && cond->args[0]->col == cond->args[1]->col;
+}
+
+/* k = k says that k is not NULL. */
+static struct expr *not_null(const struct unnest *u, const struct expr *cond) {
+    struct expr *test = expr_new(arena_of(u), EXPR_IS_NULL, type_of(TYPE_BOOLEAN), cond->position);
+    struct expr *negated = expr_new(arena_of(u), EXPR_NOT, type_of(TYPE_BOOLEAN), cond->position);
+    test->arg_count = 1;
+    test->args = cond->args;
+    negated->arg_count = 1;
+    negated->args = NEW_ARRAY(arena_of(u), struct expr *, 1);
+    negated->args[0] = test;
+    return negated;
+}
+
+static struct rel *push_filter(struct unnest *u, struct rel *rel, u32 *cols) {
+    struct rel *filter = merge_filters(u, rel);
+    if (!u->widen || unnest_below_uses_outer(u, filter->inputs[0]) ||
+        !own_values(u, filter, cols)) {
+        filter->inputs[0] = push(u, filter->inputs[0], cols);
+        remap_rel(u, filter, cols);
+        add_out(u, filter, cols);
+        return filter;
+    }
+    remap_rel(u, filter, cols);
+    i64 kept = 0;
+    for (i64 i = 0; i < filter->conds.count; i++) {
+        struct expr *cond = filter->conds.items[i];
+        if (says_itself(cond) && !expr_nullable(plan_of(u), cond->args[0])) {
+            continue;
+        }
+        filter->conds.items[kept++] = says_itself(cond) ? not_null(u, cond) : cond;
+    }
+    filter->conds.count = kept;
+    return filter;
+}
+
+static struct rel *push_project(struct unnest *u, struct rel *rel, u32 *cols) {
+    rel->inputs[0] = push(u, rel->inputs[0], cols);
+    remap_rel(u, rel, cols);
+    for (i64 i = 0; i < u->count; i++) {
+        VEC_PUSH(arena_of(u), &rel->exprs, expr_col(plan_of(u), cols[i], -1));
+        cols[i] = col_like(plan_of(u), cols[i]);
+        VEC_PUSH(arena_of(u), &rel->out, cols[i]);
+    }
+    return rel;
+}
+
+/* left[i] and right[i] are the values on both sides: NULL equals NULL. */
+static void join_values(struct unnest *u, struct rel *rel, const u32 *left, const u32 *right) {
+    struct arena *arena = arena_of(u);
+    while (rel->null_safe.count < rel->left_keys.count) {
+        VEC_PUSH(arena, &rel->null_safe, (b8)0);
+    }
+    for (i64 i = 0; i < u->count; i++) {
+        VEC_PUSH(arena, &rel->left_keys, expr_col(plan_of(u), left[i], -1));
+        VEC_PUSH(arena, &rel->right_keys, expr_col(plan_of(u), right[i], -1));
+        VEC_PUSH(arena, &rel->null_safe, (b8)1);
+    }
+    rel->join = rel->join == JOIN_CROSS ? JOIN_INNER : rel->join;
+}
+
+/* Conditions of an inner join that name outer columns, as a filter above it. */
+static struct rel *lift_conds(struct unnest *u, struct rel *rel) {
+    struct rel *filter = rel_new(plan_of(u), REL_FILTER, rel, NULL);
+    i64 kept = 0;
+    for (i64 i = 0; i < rel->conds.count; i++) {
+        struct expr *cond = rel->conds.items[i];
+        if (unnest_uses_outer(u, cond)) {
+            VEC_PUSH(arena_of(u), &filter->conds, cond);
+        } else {
+            rel->conds.items[kept++] = cond;
+        }
+    }
+    rel->conds.count = kept;
+    filter->rows = rel->rows;
+    return filter;
+}
+
+static struct rel *push_inner(struct unnest *u, struct rel *rel, u32 *cols) {
+    if (own_uses_outer(u, rel)) {
+        return push_filter(u, lift_conds(u, rel), cols);
+    }
+    bool left = unnest_below_uses_outer(u, rel->inputs[0]);
+    bool right = unnest_below_uses_outer(u, rel->inputs[1]);
+    u32 *other = NEW_ARRAY(arena_of(u), u32, u->count);
+    if (left) {
+        rel->inputs[0] = push(u, rel->inputs[0], cols);
+    }
+    if (right) {
+        rel->inputs[1] = push(u, rel->inputs[1], left ? other : cols);
+    }
+    if (left && right) {
+        join_values(u, rel, cols, other);
+    }
+    add_out(u, rel, cols);
+    return rel;
+}
+
+/* Kinds that keep all rows of the left, or choose among them. */
+static struct rel *push_outer(struct unnest *u, struct rel *rel, u32 *cols) {
+    u32 *other = NEW_ARRAY(arena_of(u), u32, u->count);
+    bool right = unnest_below_uses_outer(u, rel->inputs[1]);
+    rel->inputs[0] = push(u, rel->inputs[0], cols);
+    if (right) {
+        rel->inputs[1] = push(u, rel->inputs[1], other);
+    }
+    remap_rel(u, rel, cols);
+    if (right) {
+        join_values(u, rel, cols, other);
+    }
+    add_out(u, rel, cols);
+    return rel;
+}
+
+struct expr *unnest_zero_if_null(struct plan *plan, u32 col) {
+    struct expr *value = expr_col(plan, col, -1);
+    struct expr *test = expr_new(plan->arena, EXPR_IS_NULL, type_of(TYPE_BOOLEAN), -1);
+    test->arg_count = 1;
+    test->args = NEW_ARRAY(plan->arena, struct expr *, 1);
+    test->args[0] = value;
+    struct expr *zero = expr_new(plan->arena, EXPR_CONST, value->type, -1);
+    struct expr *choice = expr_new(plan->arena, EXPR_CASE, value->type, -1);
+    choice->arg_count = 3;
+    choice->args = NEW_ARRAY(plan->arena, struct expr *, 3);
+    choice->args[0] = test;
+    choice->args[1] = zero;
+    choice->args[2] = value;
+    return choice;
+}
+
+static bool is_count(const struct agg_call *call) {
+    return call->agg == AGG_COUNT || call->agg == AGG_COUNT_STAR;
+}
+
+/* The row of an empty input, for values that have none: the domain with the aggregate's results. */
+static struct rel *fill_groups(struct unnest *u, struct rel *agg, u32 *cols) {
+    struct plan *plan = plan_of(u);
+    u32 *own = NEW_ARRAY(plan->arena, u32, u->count);
+    struct rel *project = rel_new(plan, REL_PROJECT, agg, NULL); /* its input comes below */
+    for (i64 i = 0; i < agg->calls.count; i++) {
+        struct agg_call *call = &agg->calls.items[i];
+        u32 old = call->col;
+        call->col = col_like(plan, old);
+        plan->cols.items[call->col].nullable = 1;
+        agg->out.items[agg->exprs.count + i] = call->col;
+        struct expr *value =
+            is_count(call) ? unnest_zero_if_null(plan, call->col) : expr_col(plan, call->col, -1);
+        VEC_PUSH(plan->arena, &project->exprs, value);
+        VEC_PUSH(plan->arena, &project->out, old);
+    }
+    struct rel *domain = use_domain(u, own);
+    struct rel *join = rel_join(plan, JOIN_LEFT, domain, agg);
+    join_values(u, join, own, cols);
+    for (i64 i = 0; i < u->count; i++) {
+        VEC_PUSH(plan->arena, &project->exprs, expr_col(plan, own[i], -1));
+        cols[i] = col_like(plan, own[i]);
+        VEC_PUSH(plan->arena, &project->out, cols[i]);
+    }
+    project->inputs[0] = join;
+    return project;
+}
+
+static struct rel *push_agg(struct unnest *u, struct rel *rel, u32 *cols, bool fill) {
+    struct plan *plan = plan_of(u);
+    bool scalar = rel->exprs.count == 0;
+    rel->inputs[0] = push(u, rel->inputs[0], cols);
+    remap_rel(u, rel, cols);
+    i64 keys = rel->exprs.count;
+    struct rel old = *rel;
+    memset(&rel->out, 0, sizeof rel->out);
+    for (i64 i = 0; i < keys; i++) {
+        VEC_PUSH(plan->arena, &rel->out, old.out.items[i]);
+    }
+    for (i64 i = 0; i < u->count; i++) {
+        VEC_PUSH(plan->arena, &rel->exprs, expr_col(plan, cols[i], -1));
+        cols[i] = col_like(plan, cols[i]);
+        VEC_PUSH(plan->arena, &rel->out, cols[i]);
+    }
+    for (i64 i = keys; i < old.out.count; i++) {
+        VEC_PUSH(plan->arena, &rel->out, old.out.items[i]);
+    }
+    return scalar && fill ? fill_groups(u, rel, cols) : rel;
+}
+
+static struct rel *push_window(struct unnest *u, struct rel *rel, u32 *cols) {
+    rel->inputs[0] = push(u, rel->inputs[0], cols);
+    remap_rel(u, rel, cols);
+    for (i64 i = 0; i < u->count; i++) {
+        VEC_PUSH(arena_of(u), &rel->exprs, expr_col(plan_of(u), cols[i], -1));
+    }
+    add_out(u, rel, cols);
+    return rel;
+}
+
+static struct expr *call_of(struct arena *arena, enum func func, enum type_id type, struct expr *a,
+                            struct expr *b) {
+    return expr_call(arena, func, type_of(type), -1, 2, a, b);
+}
+
+/* A bound that is NULL is none. */
+static struct expr *unless_null(struct arena *arena, struct expr *bound, struct expr *cond) {
+    if (bound->kind == EXPR_CONST) {
+        return cond;
+    }
+    struct expr *test = expr_new(arena, EXPR_IS_NULL, type_of(TYPE_BOOLEAN), -1);
+    test->arg_count = 1;
+    test->args = NEW_ARRAY(arena, struct expr *, 1);
+    test->args[0] = bound;
+    struct expr *either = expr_new(arena, EXPR_OR, type_of(TYPE_BOOLEAN), -1);
+    either->arg_count = 2;
+    either->args = NEW_ARRAY(arena, struct expr *, 2);
+    either->args[0] = test;
+    either->args[1] = cond;
+    return either;
+}
+
+/* LIMIT for each value: the row's number among those of its value. */
+static struct rel *push_limit(struct unnest *u, struct rel *rel, u32 *cols) {
+    struct plan *plan = plan_of(u);
+    struct arena *arena = plan->arena;
+    struct rel *sort = rel->inputs[0]->kind == REL_SORT ? rel->inputs[0] : NULL;
+    struct rel *input = push(u, sort ? sort->inputs[0] : rel->inputs[0], cols);
+    struct rel *window = rel_new(plan, REL_WINDOW, input, NULL);
+    struct window_call call = {.func = WINDOW_ROW_NUMBER, .position = -1};
+    call.frame =
+        (struct frame){.mode = FRAME_ROWS, .from = BOUND_UNBOUNDED_BEFORE, .to = BOUND_CURRENT};
+    call.col = plan_col_new(plan, "row_number", type_of(TYPE_BIGINT), false);
+    if (sort) {
+        remap_rel(u, sort, cols);
+        for (i64 i = 0; i < sort->order.count; i++) {
+            VEC_PUSH(arena, &window->order, sort->order.items[i]);
+        }
+    }
+    for (i64 i = 0; i < u->count; i++) {
+        VEC_PUSH(arena, &window->exprs, expr_col(plan, cols[i], -1));
+    }
+    VEC_PUSH(arena, &window->windows, call);
+    VEC_PUSH(arena, &window->out, call.col);
+    struct rel *filter = rel_new(plan, REL_FILTER, window, NULL);
+    struct expr *number = expr_col(plan, call.col, -1);
+    if (rel->offset) {
+        struct expr *cond = call_of(arena, FUNC_GT, TYPE_BOOLEAN, number, rel->offset);
+        VEC_PUSH(arena, &filter->conds, unless_null(arena, rel->offset, cond));
+        struct expr *past = call_of(arena, FUNC_SUB, TYPE_BIGINT, number, rel->offset);
+        number = rel->offset->kind == EXPR_CONST ? past : number;
+    }
+    if (rel->limit) {
+        struct expr *cond = call_of(arena, FUNC_LE, TYPE_BOOLEAN, number, rel->limit);
+        VEC_PUSH(arena, &filter->conds, unless_null(arena, rel->limit, cond));
+    }
+    return filter;
+}
+
+static struct rel *push_union(struct unnest *u, struct rel *rel, u32 *cols) {
+    u32 *other = NEW_ARRAY(arena_of(u), u32, u->count);
+    rel->inputs[0] = push(u, rel->inputs[0], cols);
+    rel->inputs[1] = push(u, rel->inputs[1], other);
+    for (i64 i = 0; i < u->count; i++) {
+        VEC_PUSH(arena_of(u), &rel->left_cols, cols[i]);
+        VEC_PUSH(arena_of(u), &rel->right_cols, other[i]);
+        cols[i] = col_like(plan_of(u), cols[i]);
+        VEC_PUSH(arena_of(u), &rel->out, cols[i]);
+    }
+    return rel;
+}
+
+/* All users of a shared plan are on this right side, so it is changed once for all. */
+static struct rel *push_shared(struct unnest *u, struct rel *rel, u32 *cols) {
+    i64 at = 0;
+    while (at < u->shared_from.count && u->shared_from.items[at] != rel->inputs[0]) {
+        at++;
+    }
+    if (at == u->shared_from.count) {
+        u32 *made = NEW_ARRAY(arena_of(u), u32, u->count);
+        struct rel *old = rel->inputs[0];
+        struct rel *body = NEW(arena_of(u), struct rel);
+        *body = *old; /* users hold the operator itself, so its place must stay */
+        *old = *push(u, body, made);
+        VEC_PUSH(arena_of(u), &u->shared_from, old);
+        VEC_PUSH(arena_of(u), &u->shared_cols, made);
+    }
+    const u32 *made = u->shared_cols.items[at];
+    for (i64 i = 0; i < u->count; i++) {
+        VEC_PUSH(arena_of(u), &rel->left_cols, made[i]);
+        cols[i] = col_like(plan_of(u), made[i]);
+        VEC_PUSH(arena_of(u), &rel->out, cols[i]);
+    }
+    return rel;
+}
+
+/* Rows of VALUES that name outer columns: a projection each. */
+static struct rel *push_values(struct unnest *u, struct rel *rel, u32 *cols) {
+    struct plan *plan = plan_of(u);
+    i64 width = rel->out.count;
+    i64 rows = rel->exprs.count / width;
+    struct rel *all = NULL;
+    for (i64 r = 0; r < rows; r++) {
+        struct rel *one = rel_new(plan, REL_VALUES, NULL, NULL);
+        one->rows = 1;
+        struct rel *row = rel_new(plan, REL_PROJECT, one, NULL);
+        for (i64 c = 0; c < width; c++) {
+            VEC_PUSH(plan->arena, &row->exprs, rel->exprs.items[r * width + c]);
+            u32 to = rows == 1 ? rel->out.items[c] : col_like(plan, rel->out.items[c]);
+            VEC_PUSH(plan->arena, &row->out, to);
+        }
+        if (!all) {
+            all = row;
+            continue;
+        }
+        struct rel *both = rel_new(plan, REL_UNION, all, row);
+        for (i64 c = 0; c < width; c++) {
+            VEC_PUSH(plan->arena, &both->left_cols, all->out.items[c]);
+            VEC_PUSH(plan->arena, &both->right_cols, row->out.items[c]);
+            u32 to = r == rows - 1 ? rel->out.items[c] : col_like(plan, rel->out.items[c]);
+            VEC_PUSH(plan->arena, &both->out, to);
+        }
+        all = both;
+    }
+    return push(u, all, cols);
+}
+
+static struct rel *push_plain(struct unnest *u, struct rel *rel, u32 *cols) {
+    struct rel *domain = use_domain(u, cols);
+    struct rel *join = rel_join(plan_of(u), JOIN_CROSS, rel, domain);
+    join->rows = rel->rows;
+    return join;
+}
+
+static struct rel *push(struct unnest *u, struct rel *rel, u32 *cols) {
+    if (!unnest_below_uses_outer(u, rel)) {
+        return push_plain(u, rel, cols);
+    }
+    switch (rel->kind) {
+    case REL_FILTER:
+        return push_filter(u, rel, cols);
+    case REL_PROJECT:
+        return push_project(u, rel, cols);
+    case REL_JOIN:
+        if (rel->join == JOIN_FULL && u->o->err->code == ERR_OK) {
+            error_set(u->o->err, ERR_NOT_SUPPORTED, rel->position,
+                      "not supported yet: FULL JOIN in a subquery that uses outer columns");
+            return push_plain(u, rel, cols);
+        }
+        return rel->join == JOIN_INNER || rel->join == JOIN_CROSS ? push_inner(u, rel, cols)
+                                                                  : push_outer(u, rel, cols);
+    case REL_AGG:
+        return push_agg(u, rel, cols, true);
+    case REL_WINDOW:
+        return push_window(u, rel, cols);
+    case REL_SORT: /* the order of a subquery's rows means nothing without LIMIT */
+        return push(u, rel->inputs[0], cols);
+    case REL_LIMIT:
+        return push_limit(u, rel, cols);
+    case REL_UNION:
+        return push_union(u, rel, cols);
+    case REL_SHARED:
+        return push_shared(u, rel, cols);
+    case REL_VALUES:
+        return push_values(u, rel, cols);
+    default:
+        return push_plain(u, rel, cols);
+    }
+}
+
+/* one join */
+
+struct raise_walk {
+    struct opt *o;
+    bool raises;
+};
+
+static void note_raising(struct expr **slot, void *arg) {
+    struct raise_walk *w = arg;
+    w->raises = w->raises || facts_can_raise(w->o, *slot);
+}
+
+static void note_raising_rel(struct rel *rel, void *arg) {
+    rel_each_expr(rel, note_raising, arg);
+}
+
+static bool may_raise(struct opt *o, struct rel *rel) {
+    struct raise_walk w = {o, false};
+    rel_each(o->plan->arena, rel, note_raising_rel, &w);
+    return w.raises;
+}
+
+/* The left columns that the right side uses; false when there are none. */
+static bool find_outer(struct unnest *u) {
+    struct plan *plan = u->o->plan;
+    const struct rel *left = u->join->inputs[0];
+    u8 *is_free = NEW_ARRAY(plan->arena, u8, plan->cols.count + 1);
+    u8 *flags = NEW_ARRAY(plan->arena, u8, plan->cols.count + 1);
+    u->is_outer = flags;
+    u->is_outer_count = plan->cols.count;
+    u->count = 0;
+    u->outer = NEW_ARRAY(plan->arena, u32, left->out.count + 1);
+    if (rel_free_cols(plan, u->join->inputs[1], is_free) == 0) {
+        return false;
+    }
+    for (i64 i = 0; i < left->out.count; i++) {
+        u32 col = left->out.items[i];
+        if (is_free[col] && !flags[col]) {
+            flags[col] = 1;
+            u->outer[u->count++] = col;
+        }
+    }
+    return u->count > 0;
+}
+
+/* A SHARED made here that nobody else uses is a projection. */
+struct user_count {
+    const struct rel *input;
+    struct rel *user;
+    i64 count;
+};
+
+static void count_user(struct rel *rel, void *arg) {
+    struct user_count *c = arg;
+    if (rel->kind == REL_SHARED && rel->inputs[0] == c->input) {
+        c->user = rel;
+        c->count++;
+    }
+}
+
+static void inline_single(struct plan *plan, const struct rel *input) {
+    struct user_count c = {.input = input};
+    rel_each(plan->arena, plan->root, count_user, &c);
+    if (c.count != 1) {
+        return;
+    }
+    c.user->kind = REL_PROJECT;
+    for (i64 i = 0; i < c.user->left_cols.count; i++) {
+        VEC_PUSH(plan->arena, &c.user->exprs, expr_col(plan, c.user->left_cols.items[i], -1));
+    }
+    c.user->left_cols.count = 0;
+}
+
+static void rewrite(struct unnest *u) {
+    struct plan *plan = plan_of(u);
+    struct rel *join = u->join;
+    u32 *cols = NEW_ARRAY(plan->arena, u32, u->count);
+    bool top = unnest_agg_top(u);
+    u->widen = !may_raise(u->o, join->inputs[1]);
+    join->inputs[1] =
+        top ? push_agg(u, join->inputs[1], cols, false) : push(u, join->inputs[1], cols);
+    join_values(u, join, u->outer, cols);
+    if (u->domain) {
+        share_left(u);
+        inline_single(plan, u->domain);
+    } else {
+        for (i64 i = 0; i < join->null_safe.count; i++) {
+            join->null_safe.items[i] = 0;
+        }
+    }
+}
+
+static void unnest_join(struct opt *o, struct rel *join) {
+    struct unnest u = {.o = o, .join = join};
+    if (find_outer(&u)) {
+        unnest_lift(&u);
+    }
+    if (find_outer(&u) && !unnest_pull(&u)) {
+        rewrite(&u);
+    }
+    join->dependent = 0;
+}
+
+struct join_list {
+    struct arena *arena;
+    VEC(struct rel *) items;
+};
+
+static void note_dependent(struct rel *rel, void *arg) {
+    struct join_list *list = arg;
+    if (rel->kind == REL_JOIN && rel->dependent) {
+        VEC_PUSH(list->arena, &list->items, rel);
+    }
+}
+
+FALLIBLE pass_unnest(struct opt *o) {
+    struct join_list list = {.arena = o->plan->arena};
+    rel_each(o->plan->arena, o->plan->root, note_dependent, &list);
+    for (i64 i = list.items.count; i-- > 0;) { /* parents come first in the list */
+        unnest_join(o, list.items.items[i]);
+        TRY(o->err->code);
+    }
+    return ERR_OK;
+}

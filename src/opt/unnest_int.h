@@ -1,0 +1,37 @@
+/* unnest_int.h: what the two files of the pass unnest share. */
+#ifndef WF_OPT_UNNEST_INT_H
+#define WF_OPT_UNNEST_INT_H
+
+#include "opt/opt_int.h"
+
+struct unnest {
+    struct opt *o;
+    struct rel *join;
+    u32 *outer; /* columns of the left that the right uses */
+    i64 count;
+    const u8 *is_outer; /* by column */
+    i64 is_outer_count;
+    b8 widen;           /* nothing on the right can raise: values may come from its own columns */
+    struct rel *domain; /* distinct outer columns; NULL until it is needed */
+    struct rel *left;   /* shared then */
+    VEC(struct rel *) shared_from; /* inputs of SHARED already done, with their columns */
+    VEC(u32 *) shared_cols;
+};
+
+bool unnest_uses_outer(const struct unnest *u, const struct expr *expr);
+bool unnest_below_uses_outer(const struct unnest *u, struct rel *rel);
+struct expr *unnest_zero_if_null(struct plan *plan, u32 col);
+
+/* unnest_simple.c */
+/* SINGLE and LEFT: rows of the left without a match stay. */
+bool unnest_keeps_left(const struct rel *join);
+/* Moves projections from the top of the right side above the join. */
+void unnest_lift(struct unnest *u);
+/* Moves all conditions that name outer columns into the join; false, and nothing is changed, when
+ * outer columns stand elsewhere too. */
+bool unnest_pull(struct unnest *u);
+/* Whether the right side is an aggregate without keys whose missing groups the join supplies; the
+ * counts above are changed accordingly. */
+bool unnest_agg_top(struct unnest *u);
+
+#endif

@@ -1,0 +1,324 @@
+/* unnest_simple.c: what makes the general rewriting of a dependent join unnecessary or cheaper.
+ *
+ * Part of the pass unnest. Conditions that name outer columns move from the right side into the
+ * join; projections move above it, so that they are computed only for rows the join finds, as the
+ * query is written. Columns have plan-wide numbers, so a projection is moved by putting its
+ * expressions wherever its columns are named; the operators on the way hand on what these need. */
+#include "opt/unnest_int.h"
+
+/* moving projections */
+
+static bool listed(const u32 *items, i64 count, u32 col) {
+    for (i64 i = 0; i < count; i++) {
+        if (items[i] == col) {
+            return true;
+        }
+    }
+    return false;
+}
+
+struct substitution {
+    struct plan *plan;
+    const struct rel *stop; /* its expressions stay */
+    const struct rel *from; /* the projection whose columns go */
+    struct expr *const *map;
+    bool pinned; /* a column must stay a column */
+};
+
+static void note_pinned(struct rel *rel, void *arg) {
+    struct substitution *s = arg;
+    for (i64 i = 0; i < s->from->out.count; i++) {
+        u32 col = s->from->out.items[i];
+        s->pinned = s->pinned || listed(rel->left_cols.items, rel->left_cols.count, col) ||
+                    listed(rel->right_cols.items, rel->right_cols.count, col);
+    }
+}
+
+static bool is_pinned(struct plan *plan, const struct rel *project) {
+    struct substitution s = {.plan = plan, .from = project};
+    rel_each(plan->arena, plan->root, note_pinned, &s);
+    for (i64 i = 0; i < project->out.count; i++) {
+        s.pinned = s.pinned || rel_has_out(plan->root, project->out.items[i]);
+    }
+    return s.pinned;
+}
+
+struct out_walk {
+    struct plan *plan;
+    struct rel *rel;
+};
+
+static void hand_on(u32 col, void *arg) {
+    struct out_walk *w = arg;
+    if (!rel_has_out(w->rel, col)) {
+        VEC_PUSH(w->plan->arena, &w->rel->out, col);
+    }
+}
+
+static void substitute_slot(struct expr **slot, void *arg) {
+    struct substitution *s = arg;
+    *slot = expr_map(s->plan->arena, *slot, s->map);
+}
+
+static void substitute_rel(struct rel *rel, void *arg) {
+    struct substitution *s = arg;
+    bool passes = rel->kind == REL_FILTER || rel->kind == REL_SORT || rel->kind == REL_LIMIT ||
+                  rel->kind == REL_JOIN || rel->kind == REL_WINDOW;
+    if (rel == s->stop) {
+        return;
+    }
+    rel_each_expr(rel, substitute_slot, s);
+    for (i64 i = 0; passes && i < s->from->out.count; i++) {
+        u32 col = s->from->out.items[i];
+        i64 kept = 0;
+        bool had = rel_has_out(rel, col);
+        for (i64 k = 0; k < rel->out.count; k++) {
+            if (rel->out.items[k] != col) {
+                rel->out.items[kept++] = rel->out.items[k];
+            }
+        }
+        rel->out.count = kept;
+        struct out_walk w = {s->plan, rel};
+        if (had) {
+            expr_each_col(s->map[col], hand_on, &w);
+        }
+    }
+}
+
+/* Whether the expression is NULL when all columns of `rel` are. */
+static bool null_of_null(struct plan *plan, const struct rel *rel, struct expr *expr) {
+    struct expr **map = NEW_ARRAY(plan->arena, struct expr *, plan->cols.count + 1);
+    for (i64 i = 0; i < rel->out.count; i++) {
+        u32 col = rel->out.items[i];
+        map[col] = expr_new(plan->arena, EXPR_CONST, plan->cols.items[col].type, -1);
+        map[col]->is_null = 1;
+    }
+    const struct expr *folded = expr_fold(plan->arena, expr_map(plan->arena, expr, map));
+    return folded->kind == EXPR_CONST && folded->is_null;
+}
+
+static bool is_scalar_agg(const struct rel *rel) {
+    return rel->kind == REL_AGG && rel->exprs.count == 0;
+}
+
+bool unnest_keeps_left(const struct rel *join) {
+    return join->join == JOIN_SINGLE || join->join == JOIN_LEFT;
+}
+
+static bool may_lift(struct unnest *u, const struct rel *join, const struct rel *project) {
+    struct plan *plan = u->o->plan;
+    const struct rel *input = project->inputs[0];
+    bool needed = is_scalar_agg(input);
+    for (i64 i = 0; i < project->exprs.count; i++) {
+        needed = needed || facts_can_raise(u->o, project->exprs.items[i]) ||
+                 unnest_uses_outer(u, project->exprs.items[i]);
+    }
+    if (!needed || join->join == JOIN_FULL) {
+        return false;
+    }
+    bool counted = is_scalar_agg(input) && join->conds.count == 0;
+    for (i64 i = 0; unnest_keeps_left(join) && !counted && i < project->exprs.count; i++) {
+        if (!null_of_null(plan, input, project->exprs.items[i])) {
+            return false;
+        }
+    }
+    return !is_pinned(plan, project);
+}
+
+/* Takes the projection at the top of the right side out of it; false when it must stay. */
+static bool lift_project(struct unnest *u) {
+    struct plan *plan = u->o->plan;
+    struct rel *join = u->join;
+    struct rel *project = join->inputs[1];
+    bool tests = join->join == JOIN_SEMI || join->join == JOIN_ANTI || join->join == JOIN_MARK;
+    if (project->kind != REL_PROJECT || (!tests && !may_lift(u, join, project))) {
+        return false;
+    }
+    struct expr **map = NEW_ARRAY(plan->arena, struct expr *, plan->cols.count + 1);
+    for (i64 i = 0; i < project->out.count; i++) {
+        map[project->out.items[i]] = project->exprs.items[i];
+    }
+    struct substitution s = {.plan = plan, .stop = project, .from = project, .map = map};
+    join->inputs[1] = project->inputs[0];
+    if (tests) {
+        rel_each_expr(join, substitute_slot, &s);
+        return true;
+    }
+    for (i64 i = 0; unnest_keeps_left(join) && i < join->inputs[1]->out.count; i++) {
+        plan->cols.items[join->inputs[1]->out.items[i]].nullable = 1;
+    }
+    rel_each(plan->arena, plan->root, substitute_rel, &s);
+    return true;
+}
+
+/* Counts of a missing group are 0 above the join. */
+static void zero_counts(struct unnest *u, struct rel *agg) {
+    struct plan *plan = u->o->plan;
+    struct expr **map = NEW_ARRAY(plan->arena, struct expr *, plan->cols.count + 1);
+    struct rel counts = {.kind = REL_PROJECT};
+    for (i64 i = 0; i < agg->calls.count; i++) {
+        const struct agg_call *call = &agg->calls.items[i];
+        if (call->agg == AGG_COUNT || call->agg == AGG_COUNT_STAR) {
+            plan->cols.items[call->col].nullable = 1;
+            map[call->col] = unnest_zero_if_null(plan, call->col);
+            VEC_PUSH(plan->arena, &counts.out, call->col);
+        }
+    }
+    struct substitution s = {.plan = plan, .stop = agg, .from = &counts, .map = map};
+    if (counts.out.count > 0) {
+        rel_each(plan->arena, plan->root, substitute_rel, &s);
+    }
+}
+
+bool unnest_agg_top(struct unnest *u) {
+    struct rel *join = u->join;
+    if (!is_scalar_agg(join->inputs[1]) || join->conds.count > 0) {
+        return false;
+    }
+    if (join->join == JOIN_CROSS || join->join == JOIN_INNER) {
+        join->join = JOIN_LEFT; /* there is always the one row */
+    }
+    if (!unnest_keeps_left(join) || is_pinned(u->o->plan, join->inputs[1])) {
+        return false;
+    }
+    zero_counts(u, join->inputs[1]);
+    return true;
+}
+
+void unnest_lift(struct unnest *u) {
+    for (;;) {
+        struct rel *right = u->join->inputs[1];
+        if (right->kind == REL_SORT) { /* without LIMIT its order means nothing */
+            u->join->inputs[1] = right->inputs[0];
+        } else if (!lift_project(u)) {
+            return;
+        }
+    }
+}
+
+/* moving conditions */
+
+static bool can_pull(struct unnest *u, struct rel *rel) {
+    if (!unnest_below_uses_outer(u, rel)) {
+        return true;
+    }
+    switch (rel->kind) {
+    case REL_FILTER:
+    case REL_SORT:
+        return can_pull(u, rel->inputs[0]);
+    case REL_PROJECT:
+        for (i64 i = 0; i < rel->exprs.count; i++) {
+            if (unnest_uses_outer(u, rel->exprs.items[i]) ||
+                facts_can_raise(u->o, rel->exprs.items[i])) {
+                return false;
+            }
+        }
+        return can_pull(u, rel->inputs[0]);
+    case REL_JOIN:
+        for (i64 i = 0; i < rel->left_keys.count; i++) {
+            if (unnest_uses_outer(u, rel->left_keys.items[i]) ||
+                unnest_uses_outer(u, rel->right_keys.items[i])) {
+                return false;
+            }
+        }
+        if (rel->join == JOIN_INNER || rel->join == JOIN_CROSS) {
+            return can_pull(u, rel->inputs[0]) && can_pull(u, rel->inputs[1]);
+        }
+        for (i64 i = 0; i < rel->conds.count; i++) {
+            if (unnest_uses_outer(u, rel->conds.items[i])) {
+                return false;
+            }
+        }
+        return rel->join != JOIN_FULL && !unnest_below_uses_outer(u, rel->inputs[1]) &&
+               can_pull(u, rel->inputs[0]);
+    default:
+        return false;
+    }
+}
+
+typedef VEC(struct expr *) expr_list;
+
+static void take_conds(struct unnest *u, struct rel *rel, expr_list *out) {
+    i64 kept = 0;
+    for (i64 i = 0; i < rel->conds.count; i++) {
+        struct expr *cond = rel->conds.items[i];
+        if (unnest_uses_outer(u, cond)) {
+            VEC_PUSH(u->o->plan->arena, out, cond);
+        } else {
+            rel->conds.items[kept++] = cond;
+        }
+    }
+    rel->conds.count = kept;
+}
+
+struct export_walk {
+    struct plan *plan;
+    struct rel *project;
+    struct expr **map;
+};
+
+/* A column that a moved condition needs from below a projection gets a number above it. */
+static void export_col(u32 col, void *arg) {
+    struct export_walk *w = arg;
+    if (w->map[col] || !rel_has_out(w->project->inputs[0], col)) {
+        return;
+    }
+    struct plan_col like = w->plan->cols.items[col];
+    VEC_PUSH(w->plan->arena, &w->project->exprs, expr_col(w->plan, col, -1));
+    u32 to = plan_col_new(w->plan, like.name, like.type, like.nullable);
+    VEC_PUSH(w->plan->arena, &w->project->out, to);
+    w->map[col] = expr_col(w->plan, to, -1);
+}
+
+static void export_conds(struct unnest *u, struct rel *project, expr_list *conds, i64 first) {
+    struct plan *plan = u->o->plan;
+    /* as many columns may be added as there are now */
+    struct expr **map = NEW_ARRAY(plan->arena, struct expr *, 2 * plan->cols.count + 1);
+    struct export_walk w = {plan, project, map};
+    for (i64 i = first; i < conds->count; i++) {
+        expr_each_col(conds->items[i], export_col, &w);
+        conds->items[i] = expr_map(plan->arena, conds->items[i], map);
+    }
+}
+
+static void pull(struct unnest *u, struct rel *rel, expr_list *out) {
+    i64 first = out->count;
+    if (!unnest_below_uses_outer(u, rel)) {
+        return;
+    }
+    for (i32 i = 0; i < rel->input_count; i++) {
+        pull(u, rel->inputs[i], out);
+    }
+    bool passes = rel->kind == REL_FILTER || rel->kind == REL_SORT || rel->kind == REL_JOIN;
+    if (rel->kind == REL_PROJECT) {
+        export_conds(u, rel, out, first);
+    }
+    for (i32 i = 0; passes && i < rel->input_count; i++) { /* what projections below exported */
+        bool left_only =
+            rel->kind == REL_JOIN && i == 1 &&
+            (rel->join == JOIN_SEMI || rel->join == JOIN_ANTI || rel->join == JOIN_MARK);
+        for (i64 k = 0; !left_only && k < rel->inputs[i]->out.count; k++) {
+            struct out_walk w = {u->o->plan, rel};
+            hand_on(rel->inputs[i]->out.items[k], &w);
+        }
+    }
+    if (rel->kind == REL_FILTER || rel->kind == REL_JOIN) {
+        take_conds(u, rel, out);
+    }
+}
+
+bool unnest_pull(struct unnest *u) {
+    struct rel *join = u->join;
+    expr_list conds = {0};
+    if (!can_pull(u, join->inputs[1])) {
+        return false;
+    }
+    pull(u, join->inputs[1], &conds);
+    for (i64 i = 0; i < conds.count; i++) {
+        VEC_PUSH(u->o->plan->arena, &join->conds, conds.items[i]);
+    }
+    if (join->join == JOIN_CROSS && conds.count > 0) {
+        join->join = JOIN_INNER;
+    }
+    return true;
+}

@@ -1,0 +1,165 @@
+/* report.c: what a run did, for EXPLAIN ANALYZE: a table of steps, and the rows of the plan's
+ * operators.
+ *
+ * Every step is shown beside its floor: the least time its device would need for the bytes it read
+ * and wrote, the places it looked up, the opcodes it ran and the bytes it sent over the bus, each
+ * over the rate measured on this machine; the largest of them bounds the step. The share is floor
+ * over time. It says how far a step is from what the hardware allows, not from what a better plan
+ * would. */
+#include "run/run_int.h"
+
+struct floor {
+    f64 ns;
+    const char *by;
+};
+
+static void at_least(struct floor *floor, f64 amount, f64 per_ns, const char *by) {
+    if (amount > 0 && per_ns > 0 && amount / per_ns > floor->ns) {
+        *floor = (struct floor){amount / per_ns, by};
+    }
+}
+
+static struct floor floor_of(const struct step_metric *m, const struct device_rates *rates) {
+    struct floor floor = {0, "-"};
+    at_least(&floor, (f64)(m->bytes_read + m->bytes_written), rates->bytes_per_ns, "memory");
+    at_least(&floor, (f64)m->probes, rates->probes_per_ns, "probes");
+    at_least(&floor, (f64)m->op_cost, rates->cost_per_ns, "opcodes");
+    at_least(&floor, (f64)m->bytes_moved, rates->bus_bytes_per_ns, "bus");
+    return floor;
+}
+
+struct report {
+    struct device_rates cpu, gpu;
+    i32 label_width;
+};
+
+static void print_floor(struct text *out, const struct report *report,
+                        const struct step_metric *m) {
+    bool is_gpu = m->device && strncmp(m->device, "gpu", 3) == 0;
+    struct floor floor = floor_of(m, is_gpu ? &report->gpu : &report->cpu);
+    if (floor.ns > 0 && m->ns > 0) {
+        f64 share = 100 * floor.ns / (f64)m->ns;
+        text_print(out, " %9.3f %-7s %5.0f%%", floor.ns / 1e6, floor.by, MIN_OF(share, 100));
+    } else {
+        text_print(out, " %9s %-7s %6s", "-", "-", "-");
+    }
+}
+
+static void print_row(struct text *out, const struct report *report, u32 no,
+                      const struct step *step, const struct step_metric *m) {
+    i64 ns = m->device_ns > 0 ? m->device_ns : m->ns;
+    f64 rate = ns > 0 ? (f64)m->bytes_read / (f64)ns : 0.0;
+    text_print(out, "%4u  %-*s %-10s %10.3f", no, report->label_width, step_label(step),
+               m->device ? m->device : "-", (f64)m->ns / 1e6);
+    print_floor(out, report, m);
+    text_print(out, " %12lld %12lld %9.1f %7.2f  %s", m->rows_in, m->rows_out,
+               (f64)m->bytes_read / 1e6, rate, m->why ? m->why : "not run");
+    if (m->tablets_pruned_rows > 0) {
+        text_print(out, "; %lld rows skipped by zone maps", m->tablets_pruned_rows);
+    }
+    if (m->bytes_moved > 0) {
+        text_print(out, "; %.1f MB moved", (f64)m->bytes_moved / 1e6);
+    }
+    if (m->launches > 0) {
+        text_print(out, "; %lld launches", m->launches);
+    }
+    text_print(out, "\n");
+}
+
+static void print_rates(struct text *out, const char *name, const struct device_rates *rates) {
+    if (rates->bytes_per_ns > 0) {
+        text_print(out, "floors: %s %.1f GB/s", name, rates->bytes_per_ns);
+        if (rates->probes_per_ns > 0) {
+            text_print(out, ", %.3g probes/ns", rates->probes_per_ns);
+        }
+        if (rates->cost_per_ns > 0) {
+            text_print(out, ", %.3g opcodes/ns", rates->cost_per_ns);
+        }
+        if (rates->bus_bytes_per_ns > 0) {
+            text_print(out, ", bus %.1f GB/s", rates->bus_bytes_per_ns);
+        }
+        text_print(out, "\n");
+    }
+}
+
+static bool ran_on(const struct exec *x, u32 steps, const char *name) {
+    bool ran = false;
+    for (u32 i = 0; i < steps; i++) {
+        const char *device = x->metrics[i].device;
+        ran = ran || (device && strncmp(device, name, strlen(name)) == 0);
+    }
+    return ran;
+}
+
+static void get_rates(struct exec *x, struct device *device, u32 steps, struct device_rates *out) {
+    memset(out, 0, sizeof *out);
+    if (device && device->rates && ran_on(x, steps, device->name)) {
+        device->rates(device, x, out);
+    }
+}
+
+void exec_print(struct text *out, struct exec *x, const struct run_devices *devices) {
+    const struct program *program = x->program;
+    struct report report = {.label_width = 10};
+    u32 steps = 0;
+    for (u32 b = 0; b < program->block_count; b++) {
+        for (u32 s = 0; s < program->blocks[b].step_count; s++, steps++) {
+            i32 width = (i32)strlen(step_label(&program->blocks[b].steps[s]));
+            report.label_width = MAX_OF(report.label_width, width);
+        }
+    }
+    get_rates(x, devices->cpu, steps, &report.cpu);
+    get_rates(x, devices->gpu, steps, &report.gpu);
+    text_print(out, "%4s  %-*s %-10s %10s %9s %-7s %6s %12s %12s %9s %7s  %s\n", "step",
+               report.label_width, "operators", "device", "ms", "floor ms", "by", "share",
+               "rows in", "rows out", "MB read", "GB/s", "why there");
+    u32 no = 0;
+    for (u32 b = 0; b < program->block_count; b++) {
+        for (u32 s = 0; s < program->blocks[b].step_count; s++, no++) {
+            print_row(out, &report, no, &program->blocks[b].steps[s], &x->metrics[no]);
+        }
+    }
+    print_rates(out, "cpu", &report.cpu);
+    print_rates(out, "gpu", &report.gpu);
+}
+
+/* A device that does not count at marks still knows what entered and left the pipeline. */
+static i64 rows_at(const struct pipeline *pipe, const struct step_metric *m, u32 mark) {
+    if (m->marks[mark] >= 0 || !m->device) {
+        return m->marks[mark];
+    }
+    for (u32 i = pipe->marks[mark].op; i < pipe->op_count; i++) {
+        switch (pipe->ops[i].code) {
+        case OP_FILTER:
+        case OP_PROBE:
+        case OP_MATCH:
+            return -1;
+        case OP_EMIT:
+            return pipe->sink_count == 1 ? m->rows_out : -1;
+        default:
+            break;
+        }
+    }
+    return -1;
+}
+
+i64 *exec_rel_rows(struct exec *x) {
+    const struct program *program = x->program;
+    i64 *rows = NEW_ARRAY(x->arena, i64, program->rel_count + 1);
+    for (u32 i = 0; i < program->rel_count; i++) {
+        rows[i] = -1;
+    }
+    u32 no = 0;
+    for (u32 b = 0; b < program->block_count; b++) {
+        for (u32 s = 0; s < program->blocks[b].step_count; s++, no++) {
+            const struct pipeline *pipe = program->blocks[b].steps[s].pipeline;
+            for (u32 m = 0; pipe && m < pipe->mark_count; m++) {
+                u32 rel = pipe->marks[m].rel;
+                if (rel < program->rel_count && rows[rel] < 0) {
+                    rows[rel] = rows_at(pipe, &x->metrics[no], m);
+                }
+            }
+        }
+    }
+    return rows;
+}
