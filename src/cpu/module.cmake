@@ -3,4 +3,4 @@ set(WF_CPU_SOURCES device.c prepare.c frame.c ops.c load.c make.c probe.c pipeli
     window_frame.c window_fn.c
     fold.c sort.c sort_key.c radix.c)
 # Compiled once per processor level.
-set(WF_CPU_LEVEL_SOURCES vec_ops.c)
+set(WF_CPU_LEVEL_SOURCES vec_ops.c vec_like.c)

@@ -238,7 +238,11 @@ static void choose_loops(struct cpu_pipe *out, struct cpu_op *op) {
     }
     op->fn = out->vec->dense[op->op->code];
     op->sel_fn = out->vec->sel[op->op->code];
-    if (info->arity == 2 && out->is_const[op->b] && out->vec->dense_const[op->op->code]) {
+    if (op->op->code == OP_LIKE_STR && out->is_const[op->b]) {
+        op->fn = out->vec->like;
+        op->sel_fn = out->vec->like_sel;
+        op->b_value = out->const_value[op->b];
+    } else if (info->arity == 2 && out->is_const[op->b] && out->vec->dense_const[op->op->code]) {
         op->fn = out->vec->dense_const[op->op->code];
         op->b_value = out->const_value[op->b];
     }

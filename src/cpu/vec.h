@@ -49,6 +49,9 @@ struct vec_table {
     vec_tiny_fn
         *tiny[WORD_COUNT]; /* state has VEC_REPLICAS copies `replica` words apart, or 1 at 0 */
     vec_group_fn *group[WORD_COUNT];
+    /* LIKE whose pattern is the first element of b, for all rows (vec_like.c). */
+    vec_fn *like;
+    vec_sel_fn *like_sel;
     i64 (*sel_build)(u32 *restrict sel, const b8 *restrict mask, i64 n);
     i64 (*sel_refine)(u32 *restrict out, const u32 *restrict sel, i64 m, const b8 *restrict mask);
     void (*mask_and)(b8 *restrict mask, const b8 *restrict with, i64 n);

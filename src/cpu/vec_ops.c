@@ -412,6 +412,11 @@ static i64 filter_keys(i64 *restrict out, u32 *restrict at, const i64 *restrict 
 }
 #endif
 
+#define LIKE_NAME_(what, level) what##_##level
+#define LIKE_NAME(what, level) LIKE_NAME_(what, level)
+vec_fn LIKE_NAME(vec_like, WF_LEVEL);
+vec_sel_fn LIKE_NAME(vec_like_sel, WF_LEVEL);
+
 #define TABLE_NAME_(level) vec_table_##level
 #define TABLE_NAME(level) TABLE_NAME_(level)
 #define HEAVY_FN(cost, fn) ((cost) >= HEAVY ? fn : NULL)
@@ -458,6 +463,8 @@ const struct vec_table TABLE_NAME(WF_LEVEL) = {
 #define X(A, name, identity, expr) [WORD_##name] = group_##name,
     .group = {WF_WORDS(X, )},
 #undef X
+    .like = LIKE_NAME(vec_like, WF_LEVEL),
+    .like_sel = LIKE_NAME(vec_like_sel, WF_LEVEL),
     .sel_build = sel_build,
     .sel_refine = sel_refine,
     .mask_and = mask_and,
