@@ -8,6 +8,8 @@
 
 #include "run/device.h"
 
+#include "run/run_int.h"
+
 #include <stdlib.h>
 
 static i64 chunk_bytes(u32 col_count) {
@@ -153,17 +155,6 @@ wf_status variable_flatten(struct exec *x, u32 var) {
     v->chunks.count = 0;
     VEC_PUSH(x->arena, &v->chunks, out);
     return ERR_OK;
-}
-
-static void index_release(struct memory *mem, struct index *index) {
-    mem_free(mem, index->keys, index->slot_count * (i64)sizeof(i64));
-    mem_free(mem, index->heads, index->head_count * (i64)sizeof(u32));
-    mem_free(mem, index->rows, index->row_count * (i64)sizeof(u32));
-    mem_free(mem, index->filter, index->filter_bits / 32 * 4 + 4);
-    index->filter = NULL;
-    index->keys = NULL;
-    index->heads = NULL;
-    index->rows = NULL;
 }
 
 void variable_reset(struct variable *var) {
