@@ -159,9 +159,9 @@ static const char *create_text(const struct tpch_call *call, const struct gen_ta
         }
     }
     /* With ten suppliers dbgen gives a part the same one twice: partsupp then has no key. */
-    bool keys = table->keys && (call->millionths >= KEYS_FROM ||
-                                (strcmp(table->name, "partsupp") != 0 &&
-                                 !strstr(table->keys, "partsupp")));
+    bool keys =
+        table->keys && (call->millionths >= KEYS_FROM ||
+                        (strcmp(table->name, "partsupp") != 0 && !strstr(table->keys, "partsupp")));
     text_print(&out, "%s%s)", keys ? ", " : "", keys ? table->keys : "");
     return out.ptr;
 }
