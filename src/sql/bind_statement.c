@@ -198,12 +198,18 @@ static const struct {
     const char *node;
     FALLIBLE (*bind)(struct bind *b, const struct json *body, struct statement *out);
 } handlers[] = {
-    {"SelectStmt", bind_query},      {"InsertStmt", bind_insert},
-    {"CreateStmt", bind_create},     {"DropStmt", bind_drop},
-    {"CopyStmt", bind_copy},         {"VariableSetStmt", bind_set},
-    {"VariableShowStmt", bind_show}, {"ExplainStmt", bind_explain},
-    {"CallStmt", bind_procedure},    {"TransactionStmt", bind_transaction},
-    {"UpdateStmt", bind_update},     {"DeleteStmt", bind_delete},
+    {"SelectStmt", bind_query},
+    {"InsertStmt", bind_insert},
+    {"CreateStmt", bind_create},
+    {"DropStmt", bind_drop},
+    {"CopyStmt", bind_copy},
+    {"VariableSetStmt", bind_set},
+    {"VariableShowStmt", bind_show},
+    {"ExplainStmt", bind_explain},
+    {"CallStmt", bind_procedure},
+    {"TransactionStmt", bind_transaction},
+    {"UpdateStmt", bind_update},
+    {"DeleteStmt", bind_delete},
     {"TruncateStmt", bind_truncate},
     {"CreateSchemaStmt", bind_create_schema},
     {"ViewStmt", bind_create_view},
@@ -222,8 +228,9 @@ static const struct {
     const char *node;
     const char *words;
 } odd_names[] = {
-    {"VacuumStmt", "VACUUM and ANALYZE"}, 
-    {"CompositeTypeStmt", "CREATE TYPE"}, {"DefineStmt", "CREATE of this object"},
+    {"VacuumStmt", "VACUUM and ANALYZE"},
+    {"CompositeTypeStmt", "CREATE TYPE"},
+    {"DefineStmt", "CREATE of this object"},
     {"RuleStmt", "CREATE RULE"},
 };
 
@@ -281,6 +288,14 @@ static FALLIBLE bind_all(struct bind_job *job) {
 
 static FALLIBLE bind_its_returning(struct bind_job *job) {
     return bind_insert_returning(&job->bind, node_body(job->bind.parsed->node), job->out);
+}
+
+static FALLIBLE bind_its_conflict(struct bind_job *job) {
+    struct snapshot_table excluded;
+    if (!snapshot_find_id(job->bind.snap, job->table->id, &excluded)) {
+        FAIL(job->bind.err, INTERNAL, "the rows in conflict are gone");
+    }
+    return bind_conflict_update(&job->bind, node_body(job->bind.parsed->node), &excluded, job->out);
 }
 
 /* The script is SELECT (condition). */
@@ -362,6 +377,13 @@ FALLIBLE sql_bind(struct arena *arena, const struct parsed *parsed, struct snaps
 FALLIBLE sql_bind_returning(struct arena *arena, const struct parsed *parsed, struct snapshot *snap,
                             struct type *param_types, struct statement *out, struct error *err) {
     struct bind_job job = {.run = bind_its_returning, .out = out};
+    return bind_job_run(&job, arena, parsed, snap, param_types, err);
+}
+
+FALLIBLE sql_bind_conflict(struct arena *arena, const struct parsed *parsed, struct snapshot *snap,
+                           const struct table *excluded, struct type *param_types,
+                           struct statement *out, struct error *err) {
+    struct bind_job job = {.run = bind_its_conflict, .out = out, .table = excluded};
     return bind_job_run(&job, arena, parsed, snap, param_types, err);
 }
 

@@ -83,6 +83,8 @@ struct statement {
      * then likewise; DELETE: the row's number; behind them the columns of RETURNING. */
     struct plan *plan;
     i32 returning;           /* INSERT, UPDATE, DELETE: columns of RETURNING; 0 = none */
+    u8 conflict;             /* INSERT: 'n' DO NOTHING, 'u' DO UPDATE, 0 none */
+    i32 conflict_key;        /* number of the table's key; -1 = any */
     i32 fill_count;          /* INSERT */
     struct fill *fills;
     const char *table_name;
@@ -144,6 +146,11 @@ FALLIBLE sql_bind(struct arena *arena, const struct parsed *parsed, struct snaps
 /* The RETURNING list of an INSERT as a SELECT from its table, of which `snap` holds the new rows. */
 FALLIBLE sql_bind_returning(struct arena *arena, const struct parsed *parsed, struct snapshot *snap,
                             struct type *param_types, struct statement *out, struct error *err);
+/* ON CONFLICT DO UPDATE as an UPDATE of the table from `excluded`, whose last column is the number of
+ * the row in conflict: row numbers and new rows. Both tables are in `snap`. */
+FALLIBLE sql_bind_conflict(struct arena *arena, const struct parsed *parsed, struct snapshot *snap,
+                           const struct table *excluded, struct type *param_types,
+                           struct statement *out, struct error *err);
 /* SELECT 1 FROM table WHERE NOT (condition). */
 FALLIBLE sql_bind_violations(struct arena *arena, const struct table *table, const char *condition,
                              struct snapshot *snap, struct statement *out, struct error *err);

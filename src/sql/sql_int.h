@@ -410,6 +410,8 @@ i128 const_exact(const struct expr *expr);           /* of an exact type, date o
 FALLIBLE bind_create(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_drop(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_insert(struct bind *b, const struct json *body, struct statement *out);
+FALLIBLE bind_conflict_update(struct bind *b, const struct json *body,
+                              const struct snapshot_table *excluded, struct statement *out);
 FALLIBLE bind_insert_returning(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_copy(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_update(struct bind *b, const struct json *body, struct statement *out);
