@@ -7,7 +7,6 @@
 
 #include "io/generate.h"
 
-
 struct tpch_call {
     struct wf_connection *conn;
     struct rowset *rows;
