@@ -125,6 +125,12 @@ typedef void (*wf_progress)(void *arg, double fraction, int64_t elapsed_ns);
 WF_API wf_status wf_set_progress(wf_connection *conn, wf_progress report, void *arg,
                                  int32_t interval_ms);
 
+/* Messages that are no errors: "NOTICE" or "WARNING" and a text, which lives only during the call.
+ * Called by the thread that runs the statement; it must not call the library. A NULL callback, the
+ * default, drops them. */
+typedef void (*wf_notice)(void *arg, const char *severity, const char *text);
+WF_API wf_status wf_set_notice(wf_connection *conn, wf_notice report, void *arg);
+
 /* ------------------------------------------------------------------------------------------------
  */
 /* Running statements */
@@ -154,7 +160,14 @@ typedef enum wf_type {
     WF_TYPE_REAL,     /* float */
     WF_TYPE_DOUBLE,   /* double */
     WF_TYPE_DATE,     /* int32_t: days since 1970-01-01 */
-    WF_TYPE_TEXT      /* wf_text: UTF-8 */
+    WF_TYPE_TEXT,     /* wf_text: UTF-8 */
+    WF_TYPE_CHAR,     /* wf_text: UTF-8, filled up with blanks */
+    WF_TYPE_TIMESTAMP,   /* int64_t: microseconds since 1970-01-01 00:00; least and greatest are infinities */
+    WF_TYPE_TIMESTAMPTZ, /* the same, UTC */
+    WF_TYPE_TIME,        /* int64_t: microseconds since midnight */
+    WF_TYPE_INTERVAL,    /* wf_int128, opaque: read it as text or through Arrow */
+    WF_TYPE_BLOB,        /* wf_text: bytes */
+    WF_TYPE_UUID         /* wf_int128: its bits as a big-endian number, the highest one inverted */
 } wf_type;
 
 typedef struct wf_type_info {

@@ -63,9 +63,29 @@ void watch_end(struct watch *watch);
 void watch_read_begin(struct watch *watch, struct exec *exec, i64 started_ns);
 void watch_read_end(struct watch *watch, struct exec *exec);
 
+/* A transaction: the one BEGIN opened, or the one of the statement at hand. */
+struct savepoint;
+struct tx {
+    b8 open;   /* by BEGIN */
+    b8 failed; /* until ROLLBACK */
+    b8 read_only;
+    i32 depth;                    /* statements that run: a CALL may run others */
+    struct edition *base, *mine;  /* NULL until something is read */
+    struct savepoint *savepoints; /* newest first */
+};
+/* Where a statement began. */
+struct tx_mark {
+    struct edition *edition;
+};
+
 struct wf_connection {
     struct wf_database *db;
     struct settings settings;
+    struct tx tx;
+    char search_path[400];
+    u32 temp_schema; /* OID of the schema of temporary objects; 0 = none yet */
+    wf_notice notice;
+    void *notice_arg;
     struct error err;
     wf_error last;
     _Atomic i32 cancel;       /* the running statement is to stop */
@@ -81,6 +101,33 @@ void connection_release(struct wf_connection *conn);
  * be NULL) and returns the public status. */
 wf_status connection_enter(struct wf_connection *conn);
 wf_status connection_leave(struct wf_connection *conn, wf_status internal, struct sv text);
+/* Tells the client something that is no error. */
+void notice(struct wf_connection *conn, const char *severity, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* transaction.c. A statement lies between enter and leave, which commits unless BEGIN was there
+ * before, or undoes what a failed one did. */
+FALLIBLE tx_enter(struct wf_connection *conn, struct tx_mark *mark);
+FALLIBLE tx_leave(struct wf_connection *conn, struct tx_mark *mark, wf_status status);
+void tx_undo(struct wf_connection *conn, const struct tx_mark *mark);
+void tx_close(struct wf_connection *conn); /* rolls back */
+/* Makes the edits part of the transaction. */
+FALLIBLE tx_apply(struct wf_connection *conn, const struct edit *edits, i64 count);
+FALLIBLE tx_set_version(struct wf_connection *conn, const struct table *table,
+                        struct table_version *version);
+bool tx_allows(const struct wf_connection *conn, const struct statement *st);
+FALLIBLE tx_refuse(struct wf_connection *conn); /* 25P02 */
+/* What the connection's next statement reads. */
+void connection_snapshot(struct wf_connection *conn, struct snapshot *snap);
+
+/* constraint.c: the table's rows went from base to mine in the connection's transaction: looks at
+ * CHECK and REFERENCES, both ways, and does what ON DELETE says. */
+FALLIBLE constraints_after(struct wf_connection *conn, struct table *table,
+                           struct table_version *base, struct table_version *mine, bool is_update);
+/* commit_check: the same for what others have committed meanwhile. */
+wf_status constraints_recheck(void *conn, const struct edition *base, const struct edition *mine,
+                              const struct edition *merged, struct error *err);
+
 /* A statement starts: its time counts from here. */
 void connection_start(struct wf_connection *conn);
 /* ERR_CANCELLED when wf_cancel was called or the statement's time is over. */
@@ -108,7 +155,8 @@ struct compiled {
     struct script *script;
     struct arena arena;
     struct settings settings;
-    u64 catalog_version;
+    u64 catalog_version; /* definitions it was bound to */
+    const char *path;    /* likewise the search path */
     i32 param_count;
     struct type *param_types;
     b8 *param_nulls; /* compiled for NULL there */
@@ -119,9 +167,15 @@ struct compiled {
 /* `nulls` may be NULL (none). The snapshot gains the tables the statement names. */
 FALLIBLE compile(struct wf_connection *conn, struct script *script, const struct parsed *parsed,
                  struct snapshot *snap, i32 param_count, const b8 *nulls, struct compiled **out);
+/* Statements that the system makes by itself: binds by `bind`, which gets `arg`. */
+typedef wf_status (*bind_fn)(void *arg, struct arena *arena, struct snapshot *snap,
+                             struct type *param_types, struct statement *out, struct error *err);
+FALLIBLE compile_with(struct wf_connection *conn, struct script *script, struct sv text,
+                      bind_fn bind, void *arg, struct snapshot *snap, i32 param_count,
+                      const b8 *nulls, struct compiled **out);
 /* Whether it still holds: same definitions, same settings, same parameters NULL. */
 bool compiled_fits(const struct compiled *compiled, const struct wf_connection *conn,
-                   const b8 *nulls);
+                   const struct snapshot *snap, const b8 *nulls);
 /* Runs what recurses over the plan of a statement of this text, on a stack as deep as that takes.
  */
 FALLIBLE run_deep(struct wf_connection *conn, struct sv text, wf_status (*run)(void *arg),
@@ -140,7 +194,7 @@ struct param {
 };
 /* Converts to `type`, as held in `kind`. Strings it makes live in `arena`. */
 FALLIBLE param_convert(struct arena *arena, const struct param *param, i32 number, struct type type,
-                       enum kind kind, union lit *out, struct error *err);
+                       enum kind kind, i32 zone, union lit *out, struct error *err);
 
 #define X(A, name, how, text) METRIC_##name,
 enum metric { WF_METRICS(X, ) METRIC_COUNT };
@@ -165,6 +219,7 @@ struct rowset {
     b8 exec_is_open;
     b8 took_effect;           /* tables or settings changed: from here on nothing may fail */
     struct wf_result *result; /* made beforehand, until it is handed out */
+    struct rowset *instead;   /* INSERT … RETURNING: the rows to hand out */
     struct error err;         /* exec.err once the statement has ended */
     u32 col_count;
     struct rowset_col *cols;
@@ -219,7 +274,25 @@ FALLIBLE rowset_finish(struct wf_connection *conn, struct rowset *rows);
 
 /* The kinds of statement. Each fills tag, columns and rows. */
 FALLIBLE run_create_table(struct wf_connection *conn, struct rowset *rows);
-FALLIBLE run_drop_table(struct wf_connection *conn, struct rowset *rows);
+FALLIBLE run_create_as(struct wf_connection *conn, const struct run_request *request,
+                       struct rowset *rows);
+FALLIBLE run_create_schema(struct wf_connection *conn, struct rowset *rows);
+FALLIBLE run_create_view(struct wf_connection *conn, struct rowset *rows);
+FALLIBLE run_create_sequence(struct wf_connection *conn, struct rowset *rows);
+FALLIBLE run_alter_sequence(struct wf_connection *conn, struct rowset *rows);
+FALLIBLE run_create_index(struct wf_connection *conn, struct rowset *rows);
+FALLIBLE run_comment(struct wf_connection *conn, struct rowset *rows);
+FALLIBLE run_alter(struct wf_connection *conn, const struct run_request *request,
+                   struct rowset *rows);
+FALLIBLE run_rename(struct wf_connection *conn, struct rowset *rows);
+FALLIBLE run_drop(struct wf_connection *conn, struct rowset *rows);
+/* ddl.c, alter.c: a definition that may be changed; sequences of new columns; an object's table
+ * under another definition: column i is from[i] (NULL: i) or the constant values[i]. */
+struct table_def ddl_copy_def(struct arena *arena, const struct table_def *def);
+FALLIBLE ddl_put_sequences(struct wf_connection *conn, struct rowset *rows,
+                           const struct statement *st, struct table_def *def, u32 schema, u32 oid);
+FALLIBLE ddl_redefine(struct wf_connection *conn, u32 oid, const struct table_def *def,
+                      const i32 *from, const void *const *values);
 FALLIBLE run_copy(struct wf_connection *conn, struct rowset *rows);
 FALLIBLE run_copy_to(struct wf_connection *conn, const struct run_request *request,
                      struct rowset *rows);
@@ -229,12 +302,61 @@ FALLIBLE run_call(struct wf_connection *conn, struct rowset *rows);
 FALLIBLE call_tpch(struct wf_connection *conn, struct rowset *rows);
 FALLIBLE run_insert(struct wf_connection *conn, const struct run_request *request,
                     struct rowset *rows);
-FALLIBLE insert_answer(struct wf_connection *conn, struct rowset *rows);
+FALLIBLE insert_answer(struct wf_connection *conn, const struct run_request *request,
+                       struct rowset *rows);
+FALLIBLE run_update(struct wf_connection *conn, const struct run_request *request,
+                    struct rowset *rows);
+FALLIBLE run_delete(struct wf_connection *conn, const struct run_request *request,
+                    struct rowset *rows);
+FALLIBLE run_truncate(struct wf_connection *conn, struct rowset *rows);
+FALLIBLE run_transaction(struct wf_connection *conn, struct rowset *rows);
+/* A SELECT of the system's own over the transaction's state, where `table` shows `version`. */
+struct inner_select {
+    struct script *script;
+    struct sv text;
+    bind_fn bind;
+    void *arg;
+    struct table *table;
+    struct table_version *version;
+    const struct run_request *request; /* parameters; NULL = none */
+};
+FALLIBLE inner_run(struct wf_connection *conn, const struct inner_select *select,
+                   struct rowset **out);
 FALLIBLE run_explain(struct wf_connection *conn, const struct run_request *request,
                      struct rowset *rows);
-/* Appends to a table, all or none; in parallel when there are enough rows. */
-FALLIBLE append_rows(struct wf_connection *conn, struct table *table, i64 row_count,
-                     const struct input_col *cols);
+/* Answer columns from `first` on as one array a column of the table; where `keep` is given, only
+ * the rows it marks. */
+struct gathered {
+    struct buffer **buffers; /* 2 per column; some NULL */
+    struct input_col *cols;
+    i64 rows;
+};
+/* A version with these rows; in parallel when there are enough. Keys are not looked at. */
+FALLIBLE append_rows(struct wf_connection *conn, struct table *table, struct table_version *base,
+                     i64 row_count, const struct input_col *cols, struct table_version **out);
+/* The same as a change of the transaction's table, constraints and all. */
+FALLIBLE change_append(struct wf_connection *conn, struct table *table, i64 row_count,
+                       const struct input_col *cols);
+/* The same under ON CONFLICT; *out_count = rows inserted or updated. */
+FALLIBLE change_conflict(struct wf_connection *conn, const struct run_request *request,
+                         struct rowset *rows, struct table *table, const struct gathered *all,
+                         i64 *out_count);
+/* The first column of an answer: numbers of rows; in the rowset's arena. */
+FALLIBLE change_row_numbers(struct rowset *rows, i64 **out, struct error *err);
+/* The version the transaction has of a table; borrowed. */
+FALLIBLE change_base(struct wf_connection *conn, const struct table *table,
+                     struct table_version **out);
+/* Checks keys, makes `mine` the transaction's version and looks at the other constraints. */
+FALLIBLE change_install(struct wf_connection *conn, struct table *table, struct table_version *base,
+                        struct table_version *mine, bool is_update);
+/* Fills it. */
+FALLIBLE gather(struct rowset *rows, const struct table *table, u32 first, const b8 *keep, i64 kept,
+                struct gathered *out, struct error *err);
+/* The next values of a sequence where a column is NULL. */
+FALLIBLE fill_from_sequence(struct wf_connection *conn, struct rowset *rows,
+                            const struct table *table, const struct fill *fill,
+                            struct gathered *all);
+void gather_free(const struct table *table, struct gathered *all);
 
 struct wf_batch {
     const struct rowset *rows;

@@ -1,9 +1,9 @@
 /* append.c: rows on their way into a table: INSERT and wf_append.
  *
  * Both end in append_rows: a small number of rows goes to the table's tail, many become sealed
- * tablets made by all workers and published together. Either way all rows appear or none. INSERT
- * first lays its answer out as one array a column, which costs a copy only where the answer has
- * several chunks or holds codes. */
+ * tablets made by all workers. Either way the outcome is a version of the transaction's own, so all
+ * rows appear or none. INSERT first lays its answer out as one array a column, which costs a copy
+ * only where the answer has several chunks or holds codes. */
 #include "api/api_int.h"
 
 enum { PARALLEL_ROWS = 1 << 18 }; /* fewer rows are not worth waking the workers */
@@ -28,8 +28,9 @@ static void load_one_tablet(void *arg, i64 i, i32 worker) {
     error_reset(&err);
     for (u32 c = 0; c < job->table->col_count; c++) {
         i64 width = kind_bytes[type_kind(job->table->cols[c].type)];
-        cols[c].data = (const u8 *)job->cols[c].data + first * width;
-        cols[c].nulls = job->cols[c].nulls ? job->cols[c].nulls + first : NULL;
+        cols[c] =
+            (struct input_col){.data = (const u8 *)job->cols[c].data + first * width,
+                               .nulls = job->cols[c].nulls ? job->cols[c].nulls + first : NULL};
     }
     if (load_tablet(job->load, i, rows, cols, &err)) {
         mutex_lock(&job->lock);
@@ -40,8 +41,9 @@ static void load_one_tablet(void *arg, i64 i, i32 worker) {
     }
 }
 
-static FALLIBLE append_parallel(struct wf_connection *conn, struct table *table, i64 row_count,
-                                const struct input_col *cols) {
+static FALLIBLE append_parallel(struct wf_connection *conn, struct table *table,
+                                struct table_version *base, i64 row_count,
+                                const struct input_col *cols, struct table_version **out) {
     struct tablet_job job = {.table = table,
                              .row_count = row_count,
                              .tablet_rows = 1LL << table->tablet_shift,
@@ -57,142 +59,120 @@ static FALLIBLE append_parallel(struct wf_connection *conn, struct table *table,
         conn->err = job.err;
         return job.err.code;
     }
-    return load_commit(job.load, &conn->err);
+    return load_finish(job.load, base, out, &conn->err);
 }
 
-FALLIBLE append_rows(struct wf_connection *conn, struct table *table, i64 row_count,
-                     const struct input_col *cols) {
+FALLIBLE append_rows(struct wf_connection *conn, struct table *table, struct table_version *base,
+                     i64 row_count, const struct input_col *cols, struct table_version **out) {
     if (row_count >= PARALLEL_ROWS && row_count >> table->tablet_shift >= 2 &&
         table->col_count <= 1600) {
-        return append_parallel(conn, table, row_count, cols);
+        return append_parallel(conn, table, base, row_count, cols, out);
     }
-    return row_count ? table_append(table, row_count, cols, &conn->err) : ERR_OK;
+    return version_append_unchecked(table, base, row_count, cols, out, &conn->err);
 }
 
-/* Copies one slice of a column to out, as elements of `kind`. */
-static void copy_values(const struct rowset_col *meta, const struct column *col, i64 first,
-                        i64 count, enum kind kind, u8 *out) {
-    i64 width = kind_bytes[kind];
-    if (col->kind == kind) {
-        memcpy(out, (const u8 *)col->data + first * width, (size_t)(count * width));
-        return;
-    }
-    const i32 *codes = (const i32 *)col->data + first;
-    for (i64 i = 0; i < count; i++) {
-        bool is_null = col->nulls && col->nulls[first + i];
-        str view = str_from(is_null ? SV("") : dict_get(meta->dict, codes[i]));
-        memcpy(out + i * width, &view, sizeof view);
-    }
-}
-
-struct gathered {
-    struct buffer **buffers; /* 2 per column; some NULL */
-    struct input_col *cols;
+/* One column of the answer on its way into an array. */
+struct copying {
+    const struct rowset_col *meta;
+    enum kind kind;
+    u8 *to;
+    b8 *nulls;
+    const b8 *keep; /* by answer row; NULL = all */
+    i64 at;
 };
 
-static FALLIBLE gather_column(struct rowset *rows, u32 c, enum kind kind, struct gathered *out,
-                              struct error *err) {
-    const struct rowset_col *meta = &rows->cols[c];
+/* Copies rows [from, from + count) of a chunk's column, the first of them answer row `row`. */
+static void copy_values(struct copying *c, const struct column *col, i64 from, i64 count, i64 row) {
+    i64 width = kind_bytes[c->kind];
+    if (!c->keep && col->kind == c->kind) {
+        memcpy(c->to + c->at * width, (const u8 *)col->data + from * width,
+               (size_t)(count * width));
+        if (c->nulls && col->nulls) {
+            memcpy(c->nulls + c->at, col->nulls + from, (size_t)count);
+        } else if (c->nulls) {
+            memset(c->nulls + c->at, 0, (size_t)count);
+        }
+        c->at += count;
+        return;
+    }
+    const i32 *codes = col->data;
+    for (i64 i = 0; i < count; i++) {
+        if (c->keep && !c->keep[row + i]) {
+            continue;
+        }
+        bool is_null = col->nulls && col->nulls[from + i];
+        if (col->kind == c->kind) {
+            memcpy(c->to + c->at * width, (const u8 *)col->data + (from + i) * width,
+                   (size_t)width);
+        } else {
+            str view = str_from(is_null ? SV("") : dict_get(c->meta->dict, codes[from + i]));
+            memcpy(c->to + c->at * width, &view, sizeof view);
+        }
+        if (c->nulls) {
+            c->nulls[c->at] = is_null;
+        }
+        c->at++;
+    }
+}
+
+static FALLIBLE gather_column(struct rowset *rows, u32 source, u32 c, enum kind kind,
+                              const b8 *keep, struct gathered *out, struct error *err) {
     const struct answer *answer = &rows->answer;
+    struct copying copying = {.meta = &rows->cols[source], .kind = kind, .keep = keep};
     bool has_nulls = false;
     for (i64 s = 0; s < answer->slice_count; s++) {
-        const struct column *col = &answer->slices[s].chunk->cols[c];
+        const struct column *col = &answer->slices[s].chunk->cols[source];
         has_nulls = has_nulls || col->nulls != NULL;
-        if (col->kind != kind && !(kind == KIND_STR && meta->dict)) {
+        if (col->kind != kind && !(kind == KIND_STR && copying.meta->dict)) {
             FAIL(err, INTERNAL, "column %u of the rows to insert has the wrong kind", c + 1);
         }
     }
-    i64 bytes = answer->rows * kind_bytes[kind];
+    i64 bytes = MAX_OF(out->rows, 1) * kind_bytes[kind];
     struct buffer *data = out->buffers[2 * c] = buffer_new(&rows->mem, bytes);
     if (!data) {
         return memory_refused(&rows->mem, err, bytes);
     }
-    out->cols[c].data = data->data;
-    b8 *nulls = NULL;
+    out->cols[c].data = copying.to = data->data;
     if (has_nulls) {
-        struct buffer *buf = out->buffers[2 * c + 1] = buffer_new(&rows->mem, answer->rows);
+        struct buffer *buf = out->buffers[2 * c + 1] = buffer_new(&rows->mem, MAX_OF(out->rows, 1));
         if (!buf) {
-            return memory_refused(&rows->mem, err, answer->rows);
+            return memory_refused(&rows->mem, err, out->rows);
         }
-        nulls = buf->data;
-        out->cols[c].nulls = nulls;
+        out->cols[c].nulls = copying.nulls = buf->data;
     }
-    i64 at = 0;
+    i64 row = 0;
     for (i64 s = 0; s < answer->slice_count; s++) {
         const struct slice *slice = &answer->slices[s];
-        const struct column *col = &slice->chunk->cols[c];
-        if (slice->rows == 0) {
-            continue;
+        if (slice->rows > 0) {
+            copy_values(&copying, &slice->chunk->cols[source], slice->first, slice->rows, row);
+            row += slice->rows;
         }
-        copy_values(meta, col, slice->first, slice->rows, kind, data->data + at * kind_bytes[kind]);
-        if (nulls && col->nulls) {
-            memcpy(nulls + at, col->nulls + slice->first, (size_t)slice->rows);
-        } else if (nulls) {
-            memset(nulls + at, 0, (size_t)slice->rows);
-        }
-        at += slice->rows;
     }
     return ERR_OK;
 }
 
-/* One array a column: where the answer lies in one piece, that piece itself. */
-static FALLIBLE gather(struct rowset *rows, const struct table *table, struct gathered *out,
-                       struct error *err) {
+FALLIBLE gather(struct rowset *rows, const struct table *table, u32 first, const b8 *keep, i64 kept,
+                struct gathered *out, struct error *err) {
+    *out = (struct gathered){NEW_ARRAY(&rows->arena, struct buffer *, 2 * table->col_count),
+                             NEW_ARRAY(&rows->arena, struct input_col, table->col_count), kept};
     for (u32 c = 0; c < table->col_count; c++) {
         enum kind kind = type_kind(table->cols[c].type);
         const struct slice *only = rows->answer.slices;
-        const struct column *col = &only->chunk->cols[c];
-        if (rows->answer.slice_count == 1 && col->kind == kind) {
+        const struct column *col = rows->answer.slice_count ? &only->chunk->cols[first + c] : NULL;
+        if (!keep && rows->answer.slice_count == 1 && col->kind == kind) {
             out->cols[c].data = (const u8 *)col->data + only->first * kind_bytes[kind];
             out->cols[c].nulls = col->nulls ? col->nulls + only->first : NULL;
         } else {
-            TRY(gather_column(rows, c, kind, out, err));
+            TRY(gather_column(rows, first + c, c, kind, keep, out, err));
         }
     }
-    return ERR_OK;
+    return arena_check(&rows->arena, err);
 }
 
-FALLIBLE insert_answer(struct wf_connection *conn, struct rowset *rows) {
-    const struct statement *st = &rows->compiled->stmt;
-    st = st->kind == STATEMENT_EXPLAIN ? st->inner : st;
-    struct snapshot_table target;
-    if (!snapshot_find_id(&rows->snap, st->table_id, &target)) {
-        TRY(snapshot_find(&rows->snap, sv_from(st->table_name), st->position, &target, &conn->err));
+void gather_free(const struct table *table, struct gathered *all) {
+    for (u32 i = 0; all->buffers && i < 2 * table->col_count; i++) {
+        buffer_release(all->buffers[i]);
     }
-    struct table *table = target.table;
-    if (rows->col_count != table->col_count) {
-        FAIL(&conn->err, INTERNAL, "%u columns to insert, %u in the table", rows->col_count,
-             table->col_count);
-    }
-    i64 count = rows->answer.rows;
-    if (count > 0) {
-        struct gathered all = {NEW_ARRAY(&rows->arena, struct buffer *, 2 * table->col_count),
-                               NEW_ARRAY(&rows->arena, struct input_col, table->col_count)};
-        wf_status status = gather(rows, table, &all, &conn->err);
-        if (!status) {
-            status = arena_check(&rows->arena, &conn->err);
-        }
-        if (!status) {
-            status = append_rows(conn, table, count, all.cols);
-            rows->took_effect = !status;
-        }
-        for (u32 i = 0; i < 2 * table->col_count; i++) {
-            buffer_release(all.buffers[i]);
-        }
-        TRY(status);
-    }
-    rows->rows_affected = count;
-    rows->tag = arena_printf(&rows->arena, "INSERT 0 %lld", count);
-    rows->col_count = 0;
-    rows->answer = (struct answer){0, 0, NULL};
-    return ERR_OK;
-}
-
-FALLIBLE run_insert(struct wf_connection *conn, const struct run_request *request,
-                    struct rowset *rows) {
-    TRY(rowset_open_exec(conn, request, rows));
-    TRY(rowset_run_exec(conn, rows));
-    return insert_answer(conn, rows);
 }
 
 static FALLIBLE value_refused(const struct column_def *col, i64 row, struct error *err) {
@@ -270,12 +250,13 @@ static FALLIBLE append_input(struct wf_connection *conn, struct rowset *rows, st
         }
     }
     TRY(arena_check(&rows->arena, &conn->err));
-    return append_rows(conn, table, count, cols);
+    return change_append(conn, table, count, cols);
 }
 
 static FALLIBLE append_named(struct wf_connection *conn, struct rowset *rows, const char *name,
                              i64 count, i32 column_count, const wf_input *in) {
     struct snapshot_table target;
+    connection_snapshot(conn, &rows->snap);
     TRY(snapshot_find(&rows->snap, sv_from(name), -1, &target, &conn->err));
     if (column_count != (i32)target.table->col_count) {
         FAIL(&conn->err, MISUSE, "table \"%s\" has %u columns, %d were given", name,
@@ -289,16 +270,28 @@ static FALLIBLE append_named(struct wf_connection *conn, struct rowset *rows, co
     return status;
 }
 
+static FALLIBLE append_inside(struct wf_connection *conn, const char *name, i64 count,
+                              i32 column_count, const wf_input *in) {
+    if (conn->tx.failed) {
+        return tx_refuse(conn);
+    }
+    struct rowset *scratch; /* for its snapshot and budget */
+    struct tx_mark mark;
+    TRY(rowset_new(conn, &scratch));
+    wf_status status = tx_enter(conn, &mark);
+    if (!status) {
+        status = append_named(conn, scratch, name, count, column_count, in);
+        status = tx_leave(conn, &mark, status);
+    }
+    rowset_release(scratch);
+    return status;
+}
+
 wf_status wf_append(wf_connection *conn, const char *table, int64_t rows, int32_t column_count,
                     const wf_input *columns) {
     if (!table || !columns || rows < 0 || connection_enter(conn)) {
         return WF_MISUSE;
     }
-    struct rowset *scratch; /* for its snapshot and budget */
-    wf_status status = rowset_new(conn, &scratch);
-    if (!status) {
-        status = append_named(conn, scratch, table, rows, column_count, columns);
-        rowset_release(scratch);
-    }
+    wf_status status = append_inside(conn, table, rows, column_count, columns);
     return connection_leave(conn, status, (struct sv){NULL, 0});
 }

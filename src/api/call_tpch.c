@@ -1,9 +1,8 @@
 /* call_tpch.c: CALL tpch(sf => 1): creates the eight TPC-H tables and fills them.
  *
  * The tables are created as anybody would, by CREATE TABLE statements made from the generator's
- * description, referenced ones first; then the generator fills all of them in parallel (io/). When
- * anything fails, a name that is taken included, the tables created here are dropped again, so that
- * a CALL leaves all eight or none. */
+ * description, referenced ones first; then the generator fills all of them in parallel (io/). All
+ * of it is one transaction, so that a CALL leaves all eight tables or none. */
 #include "api/api_int.h"
 
 #include "io/generate.h"
@@ -142,21 +141,37 @@ static void print_name(struct text *out, const char *name) {
     text_print(out, "\"");
 }
 
+static void print_schema(struct text *out, const struct tpch_call *call) {
+    if (call->schema) {
+        print_name(out, call->schema);
+        text_print(out, ".");
+    }
+}
+
+/* The constraints: the tables they refer to are in the same schema. */
+static void print_keys(struct text *out, const struct tpch_call *call, const char *keys) {
+    for (const char *at = keys; *at; at++) {
+        if (*at == '@') {
+            print_schema(out, call);
+        } else {
+            text_print(out, "%c", *at);
+        }
+    }
+}
+
 static const char *create_text(const struct tpch_call *call, const struct gen_table *table) {
     struct text out;
     text_init(&out, &call->rows->arena);
     text_print(&out, "create table ");
-    if (call->schema) {
-        print_name(&out, call->schema);
-        text_print(&out, ".");
-    }
+    print_schema(&out, call);
     text_print(&out, "%s (", table->name);
     for (u32 i = 0; i < table->col_count; i++) {
         const struct gen_column *col = &table->cols[i];
         if (!(call->queries_only && col->unread)) {
-            text_print(&out, "%s%s %s not null", i ? ", " : "", col->name, col->type);
+            text_print(&out, "%s %s not null, ", col->name, col->type);
         }
     }
+    print_keys(&out, call, tpch_keys((i32)(table - call->tables), call->millionths));
     text_print(&out, ")");
     return out.ptr;
 }
@@ -175,28 +190,20 @@ static FALLIBLE create_tables(struct tpch_call *call) {
     return ERR_OK;
 }
 
-/* The error that led here stays. */
-static void drop_tables(struct tpch_call *call) {
-    struct error ignored;
-    const char *names[16];
-    i32 positions[16] = {0}, count = call->table_count - call->first_made;
-    for (i32 i = 0; i < count; i++) {
-        names[i] = call->tables[call->first_made + i].name;
-    }
-    error_reset(&ignored);
-    wf_status status =
-        catalog_drop_tables(call->conn->db->catalog, count, names, positions, true, &ignored);
-    UNUSED(status);
-}
-
 static FALLIBLE fill_tables(struct tpch_call *call, struct load_progress *progress) {
     struct wf_connection *conn = call->conn;
     struct rowset *rows = call->rows;
     struct table **tables = NEW_ARRAY(&rows->arena, struct table *, call->table_count);
+    snapshot_fini(&rows->snap); /* it was taken before the tables were there */
+    connection_snapshot(conn, &rows->snap);
     for (i32 i = 0; i < call->table_count; i++) {
-        struct snapshot_table found;
-        TRY(snapshot_find(&rows->snap, sv_from(call->tables[i].name), -1, &found, &conn->err));
-        tables[i] = found.table;
+        struct sv schema = call->schema ? sv_from(call->schema) : (struct sv){NULL, 0};
+        const struct edition_entry *entry =
+            snapshot_lookup(&rows->snap, schema, sv_from(call->tables[i].name));
+        if (!entry || !entry->object->table) {
+            FAIL(&conn->err, INTERNAL, "table \"%s\" was not made", call->tables[i].name);
+        }
+        tables[i] = entry->object->table;
     }
     TRY(arena_check(&rows->arena, &conn->err));
     struct generator *gen;
@@ -205,16 +212,17 @@ static FALLIBLE fill_tables(struct tpch_call *call, struct load_progress *progre
     wf_status status =
         generate_load(gen, tables, pool, &rows->mem, progress, &rows->rows_affected, &conn->err);
     tpch_close(gen);
+    for (i32 i = 0; i < call->table_count && !status; i++) {
+        struct table_version *filled = table_snapshot(tables[i]);
+        status = tx_set_version(conn, tables[i], filled);
+        version_release(filled);
+    }
     return status;
 }
 
 FALLIBLE call_tpch(struct wf_connection *conn, struct rowset *rows) {
     struct tpch_call call = {.conn = conn, .rows = rows};
-    i64 timeout_ms = conn->settings.statement_timeout;
-    struct load_progress progress = {
-        .cancel = &conn->cancel,
-        .deadline_ns = timeout_ms ? clock_ns() + timeout_ms * 1000000 : 0,
-    };
+    struct load_progress progress = {.cancel = &conn->cancel, .deadline_ns = conn->deadline_ns};
     call.tables = tpch_tables(&call.table_count);
     call.first_made = call.table_count;
     TRY(read_arguments(&call));
@@ -224,10 +232,5 @@ FALLIBLE call_tpch(struct wf_connection *conn, struct rowset *rows) {
         status = fill_tables(&call, &progress);
         watch_load(&conn->watch, NULL);
     }
-    if (status) {
-        drop_tables(&call);
-        return status;
-    }
-    rows->took_effect = 1;
-    return ERR_OK;
+    return status;
 }

@@ -8,6 +8,7 @@
  * Parameters that are NULL are compiled in as NULL constants: a program's literals have no NULL,
  * and a plan that knows folds most of the expression away. */
 #include "api/api_int.h"
+#include "api/read_file.h"
 
 #include "lower/lower.h"
 #include "opt/opt.h"
@@ -109,6 +110,7 @@ static wf_status plan_to_program(void *arg) {
     struct lower_limits limits = {
         .fusion = c->settings.fusion != 0,
         .max_live = MAX_LIVE_REGISTERS,
+        .zone = (i32)c->settings.timezone,
     };
     TRY(lower_plan(c->plan, &limits, &c->arena, &c->program, err));
     c->program->rel_count = rel_count;
@@ -116,20 +118,36 @@ static wf_status plan_to_program(void *arg) {
     return connection_check(conn);
 }
 
+struct compile_job {
+    struct script *script;
+    struct sv text;
+    bind_fn bind;
+    void *arg;
+    struct snapshot *snap;
+};
+
 static FALLIBLE compile_stages(struct wf_connection *conn, struct compiled *c,
-                               const struct parsed *parsed, struct snapshot *snap) {
+                               const struct compile_job *job) {
     struct error *err = &conn->err;
-    TRY(sql_bind(&c->arena, parsed, snap, c->param_types, &c->stmt, err));
+    TRY(snapshot_open(job->snap, err));
+    c->catalog_version = job->snap->edition->definitions;
+    c->path = arena_printf(&c->arena, "%s", job->snap->path ? job->snap->path : "");
+    struct file_reading files = {{file_read}, conn};
+    job->snap->files = &files.reader;
+    wf_status status = job->bind(job->arg, &c->arena, job->snap, c->param_types, &c->stmt, err);
+    job->snap->files = NULL;
+    TRY(status);
     TRY(arena_check(&c->arena, err));
-    TRY(arena_check(snap->arena, err));
+    TRY(arena_check(job->snap->arena, err));
     TRY(connection_check(conn));
     c->plan = c->stmt.kind == STATEMENT_EXPLAIN ? c->stmt.inner->plan : c->stmt.plan;
-    struct plan_job job = {conn, c};
-    return c->plan ? run_deep(conn, parsed_text(parsed), plan_to_program, &job) : ERR_OK;
+    struct plan_job plan = {conn, c};
+    return c->plan ? run_deep(conn, job->text, plan_to_program, &plan) : ERR_OK;
 }
 
-FALLIBLE compile(struct wf_connection *conn, struct script *script, const struct parsed *parsed,
-                 struct snapshot *snap, i32 param_count, const b8 *nulls, struct compiled **out) {
+FALLIBLE compile_with(struct wf_connection *conn, struct script *script, struct sv text,
+                      bind_fn bind, void *arg, struct snapshot *snap, i32 param_count,
+                      const b8 *nulls, struct compiled **out) {
     struct wf_database *db = conn->db;
     struct compiled *c = mem_alloc(&db->mem, (i64)sizeof *c);
     if (!c) {
@@ -138,10 +156,9 @@ FALLIBLE compile(struct wf_connection *conn, struct script *script, const struct
     memset(c, 0, sizeof *c);
     atomic_init(&c->refs, 1);
     c->db = database_retain(db);
-    c->script = script_retain(script);
+    c->script = script ? script_retain(script) : NULL;
     arena_init(&c->arena, &db->mem);
     c->settings = conn->settings;
-    c->catalog_version = catalog_version(db->catalog);
     c->param_count = param_count;
     c->param_types = NEW_ARRAY(&c->arena, struct type, param_count + 1);
     c->param_nulls = NEW_ARRAY(&c->arena, b8, param_count + 1);
@@ -149,7 +166,8 @@ FALLIBLE compile(struct wf_connection *conn, struct script *script, const struct
         c->param_types[i] = type_of(TYPE_UNKNOWN);
         c->param_nulls[i] = nulls ? nulls[i] : 0;
     }
-    wf_status status = compile_stages(conn, c, parsed, snap);
+    struct compile_job job = {script, text, bind, arg, snap};
+    wf_status status = compile_stages(conn, c, &job);
     if (status) {
         compiled_release(c);
         return status;
@@ -158,8 +176,21 @@ FALLIBLE compile(struct wf_connection *conn, struct script *script, const struct
     return ERR_OK;
 }
 
-bool compiled_fits(const struct compiled *c, const struct wf_connection *conn, const b8 *nulls) {
-    return c->catalog_version == catalog_version(conn->db->catalog) &&
+static wf_status bind_parsed(void *arg, struct arena *arena, struct snapshot *snap,
+                             struct type *param_types, struct statement *out, struct error *err) {
+    return sql_bind(arena, arg, snap, param_types, out, err);
+}
+
+FALLIBLE compile(struct wf_connection *conn, struct script *script, const struct parsed *parsed,
+                 struct snapshot *snap, i32 param_count, const b8 *nulls, struct compiled **out) {
+    return compile_with(conn, script, parsed_text(parsed), bind_parsed,
+                        (struct parsed *)(size_t)parsed, snap, param_count, nulls, out);
+}
+
+bool compiled_fits(const struct compiled *c, const struct wf_connection *conn,
+                   const struct snapshot *snap, const b8 *nulls) {
+    return c->catalog_version == snap->edition->definitions &&
+           strcmp(c->path, snap->path ? snap->path : "") == 0 &&
            memcmp(&c->settings, &conn->settings, sizeof c->settings) == 0 &&
            (c->param_count == 0 || memcmp(c->param_nulls, nulls, (size_t)c->param_count) == 0);
 }

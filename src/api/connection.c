@@ -5,6 +5,7 @@
  * connection_leave, which reset the error slot and publish it. */
 #include "api/api_int.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 
 wf_status public_status(wf_status internal) {
@@ -113,6 +114,7 @@ wf_status wf_connect(wf_database *db, wf_connection **out_conn) {
 void connection_release(struct wf_connection *conn) {
     if (atomic_fetch_sub(&conn->refs, 1) == 1) {
         struct wf_database *db = conn->db;
+        tx_close(conn);
         watch_fini(&conn->watch);
         mem_free(&db->mem, conn, (i64)sizeof *conn);
         database_release(db);
@@ -121,8 +123,32 @@ void connection_release(struct wf_connection *conn) {
 
 void wf_disconnect(wf_connection *conn) {
     if (conn) {
+        if (connection_enter(conn) == WF_OK) { /* statements may keep it; its transaction ends */
+            tx_close(conn);
+            atomic_store(&conn->busy, 0);
+        }
         connection_release(conn);
     }
+}
+
+void notice(struct wf_connection *conn, const char *severity, const char *format, ...) {
+    char text[600];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    if (conn->notice) {
+        conn->notice(conn->notice_arg, severity, text);
+    }
+}
+
+wf_status wf_set_notice(wf_connection *conn, wf_notice report, void *arg) {
+    if (connection_enter(conn)) {
+        return WF_MISUSE;
+    }
+    conn->notice = report;
+    conn->notice_arg = arg;
+    return connection_leave(conn, ERR_OK, (struct sv){NULL, 0});
 }
 
 const wf_error *wf_connection_error(const wf_connection *conn) {
@@ -178,6 +204,7 @@ static FALLIBLE each_column(struct wf_connection *conn, const char *table, wf_ea
     arena_init(&arena, &conn->db->mem);
     struct snapshot snap;
     snapshot_init(&snap, conn->db->catalog, &arena);
+    connection_snapshot(conn, &snap);
     struct snapshot_table found;
     wf_status status = snapshot_find(&snap, sv_from(table), -1, &found, &conn->err);
     for (u32 i = 0; !status && i < found.table->col_count; i++) {

@@ -66,6 +66,7 @@ void rowset_release(struct rowset *rows) {
     rowset_end(rows);
     snapshot_fini(&rows->snap);
     compiled_release(rows->compiled);
+    rowset_release(rows->instead);
     arena_fini(&rows->arena);
     mem_free(&db->mem, rows->result, (i64)sizeof *rows->result);
     mem_free(&db->mem, rows, (i64)sizeof *rows);
@@ -132,7 +133,8 @@ static FALLIBLE exec_fill_params(struct rowset *rows, const struct param *params
         u32 lit = program->param_lits[i];
         if (lit != NO_LIT && params[i].form != PARAM_NULL) {
             TRY(param_convert(x->arena, &params[i], (i32)i + 1, program->param_types[i],
-                              (enum kind)program->lit_kinds[lit], &x->lits[lit], x->err));
+                              (enum kind)program->lit_kinds[lit], (i32)rows->settings.timezone,
+                              &x->lits[lit], x->err));
         }
     }
     return arena_check(x->arena, x->err);
@@ -145,7 +147,9 @@ static FALLIBLE compile_for(struct wf_connection *conn, const struct run_request
         nulls[i] = request->params[i].form == PARAM_NULL;
     }
     struct compiled **cache = request->cache;
-    if (cache && *cache && rows->compiled != *cache && compiled_fits(*cache, conn, nulls)) {
+    TRY(snapshot_open(&rows->snap, &conn->err));
+    if (cache && *cache && rows->compiled != *cache &&
+        compiled_fits(*cache, conn, &rows->snap, nulls)) {
         rows->compiled = compiled_retain(*cache);
         return ERR_OK;
     }
@@ -379,7 +383,7 @@ static FALLIBLE run_kind(struct wf_connection *conn, const struct run_request *r
     case STATEMENT_CREATE_TABLE:
         return run_create_table(conn, rows);
     case STATEMENT_DROP_TABLE:
-        return run_drop_table(conn, rows);
+        return run_drop(conn, rows);
     case STATEMENT_COPY_FROM:
         return run_copy(conn, rows);
     case STATEMENT_COPY_TO:
@@ -392,31 +396,108 @@ static FALLIBLE run_kind(struct wf_connection *conn, const struct run_request *r
         return run_explain(conn, request, rows);
     case STATEMENT_CALL:
         return run_call(conn, rows);
+    case STATEMENT_UPDATE:
+        return run_update(conn, request, rows);
+    case STATEMENT_DELETE:
+        return run_delete(conn, request, rows);
+    case STATEMENT_TRUNCATE:
+        return run_truncate(conn, rows);
+    case STATEMENT_TRANSACTION:
+        return run_transaction(conn, rows);
+    case STATEMENT_CREATE_SCHEMA:
+        return run_create_schema(conn, rows);
+    case STATEMENT_CREATE_VIEW:
+        return run_create_view(conn, rows);
+    case STATEMENT_CREATE_SEQUENCE:
+        return run_create_sequence(conn, rows);
+    case STATEMENT_ALTER_SEQUENCE:
+        return run_alter_sequence(conn, rows);
+    case STATEMENT_CREATE_TABLE_AS:
+        return run_create_as(conn, request, rows);
+    case STATEMENT_CREATE_INDEX:
+        return run_create_index(conn, rows);
+    case STATEMENT_COMMENT:
+        return run_comment(conn, rows);
+    case STATEMENT_ALTER_TABLE:
+        return run_alter(conn, request, rows);
+    case STATEMENT_RENAME:
+        return run_rename(conn, rows);
     }
     FAIL(&conn->err, INTERNAL, "unknown kind of statement");
 }
+
+/* Compiles and runs inside the transaction. */
+static FALLIBLE run_inside(struct wf_connection *conn, const struct run_request *request,
+                           struct rowset *rows) {
+    connection_snapshot(conn, &rows->snap);
+    TRY(connection_check(conn));
+    TRY(compile_for(conn, request, rows));
+    if (!tx_allows(conn, &rows->compiled->stmt)) {
+        return tx_refuse(conn);
+    }
+    TRY(run_kind(conn, request, rows));
+    return rows->took_effect ? ERR_OK : arena_check(&rows->arena, &conn->err);
+}
+
+static FALLIBLE run_once(struct wf_connection *conn, const struct run_request *request,
+                         struct rowset *rows) {
+    if (parsed_is_transaction(request->parsed)) {
+        wf_status ended = run_inside(conn, request, rows);
+        conn->tx.failed = ended && conn->tx.open ? 1 : conn->tx.failed;
+        return ended;
+    }
+    if (conn->tx.failed) {
+        return tx_refuse(conn);
+    }
+    struct tx_mark mark;
+    TRY(tx_enter(conn, &mark));
+    wf_status status = run_inside(conn, request, rows);
+    if (!status && rows->instead) {
+        status = arena_check(&rows->instead->arena, &conn->err);
+    }
+    return tx_leave(conn, &mark, status);
+}
+
+/* What the client gets: the statement's own rows, or those of its RETURNING. */
+static struct rowset *take_rows(struct rowset *rows) {
+    struct rowset *instead = rows->instead;
+    if (!instead) {
+        return rows;
+    }
+    rows->instead = NULL;
+    instead->tag = arena_printf(&instead->arena, "%s", rows->tag);
+    instead->rows_affected = rows->rows_affected;
+    rowset_release(rows);
+    return instead;
+}
+
+/* A statement of its own that loses against another transaction is simply run again; inside BEGIN
+ * that is for the client to decide. */
+enum { MOST_ATTEMPTS = 20 };
 
 FALLIBLE statement_run(struct wf_connection *conn, const struct run_request *request,
                        struct rowset **out) {
     static _Atomic i32 never_cancel;
     i64 start_ns = clock_ns();
     i32 cancels = atomic_load_explicit(&conn->cancel_count, memory_order_relaxed);
-    struct rowset *rows;
-    TRY(rowset_new(conn, &rows));
-    wf_status status = connection_check(conn);
-    if (!status) {
-        status = compile_for(conn, request, rows);
+    struct rowset *rows = NULL;
+    wf_status status = ERR_SERIALIZATION;
+    for (int attempt = 0; status == ERR_SERIALIZATION && attempt < MOST_ATTEMPTS; attempt++) {
+        if (attempt > 0) {
+            error_reset(&conn->err);
+        }
+        TRY(rowset_new(conn, &rows));
+        bool alone = !conn->tx.open && conn->tx.depth == 0;
+        status = run_once(conn, request, rows);
+        if (status) {
+            rowset_release(rows);
+        }
+        if (!alone) {
+            break;
+        }
     }
-    if (!status) {
-        status = run_kind(conn, request, rows);
-    }
-    if (!status && !rows->took_effect) {
-        status = arena_check(&rows->arena, &conn->err);
-    }
-    if (status) {
-        rowset_release(rows);
-        return status;
-    }
+    TRY(status);
+    rows = take_rows(rows);
     rows->exec.err = &rows->err; /* the connection may go away before the rows do */
     rows->exec.cancel = &never_cancel;
     if (rows->more) {
@@ -426,6 +507,34 @@ FALLIBLE statement_run(struct wf_connection *conn, const struct run_request *req
         rows->exec.cancel_seen = cancels;
     }
     rows->ns = clock_ns() - start_ns;
+    *out = rows;
+    return ERR_OK;
+}
+
+FALLIBLE inner_run(struct wf_connection *conn, const struct inner_select *select,
+                   struct rowset **out) {
+    const struct run_request none = {.script = select->script};
+    const struct run_request *request = select->request ? select->request : &none;
+    struct rowset *rows;
+    TRY(rowset_new(conn, &rows));
+    connection_snapshot(conn, &rows->snap);
+    snapshot_put(&rows->snap, select->table, select->version);
+    b8 *nulls = NEW_ARRAY(&rows->arena, b8, request->param_count + 1);
+    for (i32 i = 0; i < request->param_count; i++) {
+        nulls[i] = request->params[i].form == PARAM_NULL;
+    }
+    wf_status status = compile_with(conn, select->script, select->text, select->bind, select->arg,
+                                    &rows->snap, request->param_count, nulls, &rows->compiled);
+    if (!status) {
+        status = rowset_open_exec(conn, request, rows);
+    }
+    if (!status) {
+        status = rowset_run_exec(conn, rows);
+    }
+    if (status) {
+        rowset_release(rows);
+        return status;
+    }
     *out = rows;
     return ERR_OK;
 }

@@ -49,8 +49,8 @@ struct analysis {
     const i64 *actual; /* rows of each operator */
 };
 
-static FALLIBLE analyze(struct wf_connection *conn, struct rowset *rows, i64 start_ns,
-                        struct analysis *out) {
+static FALLIBLE analyze(struct wf_connection *conn, const struct run_request *request,
+                        struct rowset *rows, i64 start_ns, struct analysis *out) {
     const struct compiled *c = rows->compiled;
     bool inserts = c->stmt.inner->kind == STATEMENT_INSERT;
     if (inserts) {
@@ -61,7 +61,7 @@ static FALLIBLE analyze(struct wf_connection *conn, struct rowset *rows, i64 sta
     }
     out->row_count = rows->answer_first + rows->answer.rows;
     if (inserts) {
-        TRY(insert_answer(conn, rows));
+        TRY(insert_answer(conn, request, rows));
     }
     out->ns = clock_ns() - start_ns;
     out->peak_bytes = atomic_load(&rows->mem.peak_bytes);
@@ -118,7 +118,7 @@ FALLIBLE run_explain(struct wf_connection *conn, const struct run_request *reque
     const struct compiled *c = rows->compiled;
     struct analysis analysis = {0};
     if (levels & EXPLAIN_ANALYZE) {
-        TRY(analyze(conn, rows, start_ns, &analysis));
+        TRY(analyze(conn, request, rows, start_ns, &analysis));
     }
     struct text out;
     text_init(&out, &rows->arena);

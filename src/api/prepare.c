@@ -16,6 +16,7 @@ static FALLIBLE prepare(struct wf_connection *conn, const char *sql, struct wf_s
     st->param_count = parsed_param_count(parsed);
     struct rowset *rows; /* for its snapshot only */
     TRY(rowset_new(conn, &rows));
+    connection_snapshot(conn, &rows->snap);
     wf_status status =
         compile(conn, st->script, parsed, &rows->snap, st->param_count, NULL, &st->compiled);
     rowset_release(rows);

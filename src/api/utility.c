@@ -7,55 +7,82 @@
 #include "gpu/gpu.h"
 #include "io/io.h"
 
-static u32 tablet_shift(i64 tablet_rows) { /* the setting accepts powers of two only */
-    u32 shift = 0;
-    while (1LL << shift < tablet_rows) {
-        shift++;
-    }
-    return shift;
-}
-
-/* Whether the name is a table's; its absence is no error. */
-static bool table_exists(struct rowset *rows, const char *name) {
-    struct error ignored;
-    error_reset(&ignored);
-    struct snapshot_table found;
-    return snapshot_find(&rows->snap, sv_from(name), -1, &found, &ignored) == ERR_OK;
-}
-
-FALLIBLE run_create_table(struct wf_connection *conn, struct rowset *rows) {
-    const struct statement *st = &rows->compiled->stmt;
-    rows->tag = "CREATE TABLE";
-    if (st->if_exists && table_exists(rows, st->table_name)) {
-        return ERR_OK;
-    }
-    if (st->or_replace) {
-        TRY(catalog_drop_tables(conn->db->catalog, 1, &st->table_name, &st->position, true,
-                                &conn->err));
-    }
-    wf_status status = catalog_create_table(
-        conn->db->catalog, sv_from(st->table_name), st->col_count, st->cols,
-        tablet_shift(conn->settings.tablet_rows), !conn->settings.narrow, st->position, &conn->err);
-    if (status == ERR_DUPLICATE_TABLE && st->if_exists) { /* somebody was faster */
-        error_reset(&conn->err);
-        status = ERR_OK;
-    }
-    rows->took_effect = !status;
-    return status;
-}
-
-FALLIBLE run_drop_table(struct wf_connection *conn, struct rowset *rows) {
-    const struct statement *st = &rows->compiled->stmt;
-    rows->tag = "DROP TABLE";
-    TRY(catalog_drop_tables(conn->db->catalog, st->name_count, st->names, st->positions,
-                            st->if_exists, &conn->err));
-    rows->took_effect = 1;
-    return ERR_OK;
-}
-
 static bool is_parquet(const char *path) {
     i64 len = (i64)strlen(path);
     return len >= 8 && sv_eq_nocase((struct sv){path + len - 8, 8}, SV(".parquet"));
+}
+
+struct copy_arg {
+    struct wf_connection *conn;
+    const u32 *sequences;
+};
+
+static wf_status reserve_values(void *arg, u32 col, i64 rows, i64 *out_first, i64 *out_step,
+                                struct error *err) {
+    const struct copy_arg *copy = arg;
+    const struct edition_entry *entry = edition_find_oid(copy->conn->tx.mine, copy->sequences[col]);
+    if (!entry || !entry->object->sequence) {
+        FAIL(err, UNDEFINED_OBJECT, "the sequence of column %u is gone", col + 1);
+    }
+    *out_step = entry->object->sequence->increment;
+    return sequence_next(entry->object->sequence, entry->object->name, rows, out_first, err);
+}
+
+static bool is_listed(const struct copy_options *copy, u32 col) {
+    for (i32 i = 0; i < copy->col_count; i++) {
+        if (copy->cols[i] == col) {
+            return true;
+        }
+    }
+    return copy->col_count == 0;
+}
+
+/* Columns that the file has not: constants and sequences; other defaults are computed nowhere. */
+static FALLIBLE copy_defaults(struct wf_connection *conn, struct rowset *rows,
+                              const struct table *table, struct csv_options *options) {
+    const struct statement *st = &rows->compiled->stmt;
+    const void **values = NEW_ARRAY(&rows->arena, const void *, table->col_count + 1);
+    u32 *sequences = NEW_ARRAY(&rows->arena, u32, table->col_count + 1);
+    for (u32 c = 0; c < table->col_count; c++) {
+        const struct expr *value = st->defaults ? st->defaults[c] : NULL;
+        if (is_listed(&st->copy, c)) {
+            continue;
+        }
+        sequences[c] = table->cols[c].sequence;
+        if (value && value->kind != EXPR_CONST) {
+            FAIL(&conn->err, NOT_SUPPORTED,
+                 "not supported yet: COPY without column \"%s\", whose default is not constant",
+                 table->cols[c].name);
+        }
+        values[c] = value && !value->is_null ? (const void *)&value->value : NULL;
+    }
+    options->defaults = values;
+    options->sequences = sequences;
+    return arena_check(&rows->arena, &conn->err);
+}
+
+static FALLIBLE copy_file(struct wf_connection *conn, struct rowset *rows, struct table *table,
+                          struct csv_options *options) {
+    const struct copy_options *copy = &rows->compiled->stmt.copy;
+    struct copy_arg arg = {conn, options->sequences};
+    struct table_version *mine = NULL;
+    struct load_progress progress = {.cancel = &conn->cancel, .deadline_ns = conn->deadline_ns};
+    options->reserve = reserve_values;
+    options->reserve_arg = &arg;
+    options->out_version = &mine;
+    watch_load(&conn->watch, &progress);
+    wf_status status = csv_load(table, copy->path, options, conn->db->pool, &rows->mem, &progress,
+                                &rows->rows_affected, &conn->err);
+    watch_load(&conn->watch, NULL);
+    if (!status && mine) {
+        status = change_install(conn, table, options->base, mine, false);
+    }
+    if (status && mine) {
+        version_discard(mine);
+    } else {
+        version_release(mine);
+    }
+    return status;
 }
 
 FALLIBLE run_copy(struct wf_connection *conn, struct rowset *rows) {
@@ -69,9 +96,10 @@ FALLIBLE run_copy(struct wf_connection *conn, struct rowset *rows) {
     }
     struct snapshot_table target;
     if (!snapshot_find_id(&rows->snap, st->table_id, &target)) {
-        TRY(snapshot_find(&rows->snap, sv_from(st->table_name), st->position, &target, &conn->err));
+        FAIL(&conn->err, UNDEFINED_TABLE, "table \"%s\" is gone", st->table_name);
     }
     struct csv_options options = {
+        .zone = (i32)rows->settings.timezone,
         .delimiter = copy->delimiter,
         .quote = copy->quote,
         .escape = copy->escape,
@@ -80,14 +108,10 @@ FALLIBLE run_copy(struct wf_connection *conn, struct rowset *rows) {
         .null_text = copy->null_text,
         .col_count = copy->col_count,
         .cols = copy->cols,
+        .base = target.version,
     };
-    struct load_progress progress = {.cancel = &conn->cancel, .deadline_ns = conn->deadline_ns};
-    watch_load(&conn->watch, &progress);
-    wf_status status = csv_load(target.table, copy->path, &options, conn->db->pool, &rows->mem,
-                                &progress, &rows->rows_affected, &conn->err);
-    watch_load(&conn->watch, NULL);
-    TRY(status);
-    rows->took_effect = 1;
+    TRY(copy_defaults(conn, rows, target.table, &options));
+    TRY(copy_file(conn, rows, target.table, &options));
     rows->tag = arena_printf(&rows->arena, "COPY %lld", rows->rows_affected);
     return ERR_OK;
 }
@@ -129,7 +153,7 @@ static void show_all(struct wf_connection *conn, struct rowset *rows) {
 static void show_tables(struct wf_connection *conn, struct rowset *rows) {
     static const char *const names[] = {"name"};
     struct sv *tables = NULL;
-    i64 count = catalog_table_names(conn->db->catalog, &rows->arena, &tables);
+    i64 count = edition_table_names(conn->tx.mine, OBJECT_TABLE, &rows->arena, &tables);
     rowset_set_texts(rows, 1, names, count, tables);
 }
 

@@ -1,19 +1,77 @@
-/* catalog.c: names to tables, and the snapshots through which statements see them.
+/* catalog.c: the current edition, and commits.
  *
- * Tables lie in one array ordered by name, under one lock: definitions change rarely and are few.
- * A statement's snapshot retains every table it names and the version it reads, so a table that is
- * dropped meanwhile stays readable for it and goes with its last snapshot. Names arrive folded by
- * the parser and are compared byte by byte. */
+ * A commit compares three editions: the one the transaction started from, the one it made, and the
+ * current one. What the transaction changed and nobody else did is taken over; what both changed is
+ * brought together where that is possible (rows of a table: see version_rebase) and is 40001 where
+ * it is not. All of it happens under one lock, and ends with one pointer: so transactions take
+ * effect one after the other, completely, and the first one to commit wins.
+ *
+ * Tables may also be published on their own (table_publish: tests, generators). They count an epoch
+ * of the catalog then, by which the current edition is known to be out of date. */
 #include "catalog/catalog.h"
+
+#include "catalog/catalog_int.h"
 
 struct catalog {
     struct memory *mem;
-    struct mutex lock; /* tables, count, cap, last_id */
-    struct table **tables;
-    i64 count, cap;
-    u64 last_id;
-    _Atomic u64 version;
+    struct mutex lock; /* edition */
+    struct edition *edition;
+    _Atomic u64 epoch;
+    _Atomic u64 last_id;
+    _Atomic u64 definitions;
+    _Atomic u32 last_oid;
 };
+
+struct memory *catalog_memory(const struct catalog *catalog) {
+    return catalog->mem;
+}
+
+_Atomic u64 *catalog_epoch(struct catalog *catalog) {
+    return &catalog->epoch;
+}
+
+u32 catalog_new_oid(struct catalog *catalog) {
+    return atomic_fetch_add(&catalog->last_oid, 1) + 1;
+}
+
+u64 catalog_new_id(struct catalog *catalog) {
+    return atomic_fetch_add(&catalog->last_id, 1) + 1;
+}
+
+u64 catalog_new_definitions(struct catalog *catalog) {
+    return atomic_fetch_add(&catalog->definitions, 1) + 1;
+}
+
+static struct edition *first_edition(struct memory *mem) {
+    static const struct {
+        u32 oid;
+        const char *name;
+    } schemas[] = {{OID_PG_CATALOG, "pg_catalog"},
+                   {OID_PUBLIC, "public"},
+                   {OID_INFORMATION, "information_schema"}};
+    struct edition *edition = edition_alloc(mem, COUNT_OF(schemas));
+    if (!edition) {
+        return NULL;
+    }
+    edition->count = 0;
+    for (i64 i = 0; i < COUNT_OF(schemas); i++) {
+        struct object like = {.kind = OBJECT_SCHEMA,
+                              .oid = schemas[i].oid,
+                              .name = schemas[i].name,
+                              .hidden = schemas[i].oid != OID_PUBLIC};
+        struct object *object = object_new(mem, &like);
+        if (!object) {
+            edition->count = COUNT_OF(schemas); /* the block's true size */
+            edition_release(edition);
+            return NULL;
+        }
+        edition_set(edition, edition->count++, object, NULL);
+        object_release(object);
+    }
+    edition_index(edition);
+    edition->definitions = 1;
+    return edition;
+}
 
 struct catalog *catalog_open(struct memory *mem) {
     struct catalog *catalog = mem_alloc(mem, (i64)sizeof *catalog);
@@ -23,6 +81,13 @@ struct catalog *catalog_open(struct memory *mem) {
     memset(catalog, 0, sizeof *catalog);
     catalog->mem = mem;
     mutex_init(&catalog->lock);
+    atomic_init(&catalog->last_oid, OID_FIRST - 1);
+    atomic_init(&catalog->definitions, 1);
+    catalog->edition = first_edition(mem);
+    if (!catalog->edition) {
+        catalog_close(catalog);
+        return NULL;
+    }
     return catalog;
 }
 
@@ -30,259 +95,298 @@ void catalog_close(struct catalog *catalog) {
     if (!catalog) {
         return;
     }
-    for (i64 i = 0; i < catalog->count; i++) {
-        table_close(catalog->tables[i]);
-    }
-    mem_free(catalog->mem, catalog->tables, catalog->cap * (i64)sizeof *catalog->tables);
+    edition_release(catalog->edition);
     mutex_fini(&catalog->lock);
     mem_free(catalog->mem, catalog, (i64)sizeof *catalog);
 }
 
-u64 catalog_version(const struct catalog *catalog) {
-    return atomic_load(&catalog->version);
+/* Under the lock: the current edition with the versions tables have now. */
+static FALLIBLE refresh(struct catalog *catalog, struct error *err) {
+    u64 epoch = atomic_load(&catalog->epoch);
+    struct edition *old = catalog->edition;
+    if (old->epoch == epoch) {
+        return ERR_OK;
+    }
+    struct edition *fresh = edition_alloc(catalog->mem, old->count);
+    if (!fresh) {
+        return memory_refused(catalog->mem, err, old->count * 16);
+    }
+    for (i64 i = 0; i < old->count; i++) {
+        struct object *object = old->entries[i].object;
+        fresh->entries[i].object = object_retain(object);
+        fresh->entries[i].version = object->table ? table_snapshot(object->table) : NULL;
+        fresh->by_name[i] = old->by_name[i];
+    }
+    fresh->epoch = epoch;
+    fresh->definitions = old->definitions;
+    catalog->edition = fresh;
+    edition_release(old);
+    return ERR_OK;
 }
 
-/* Where the name is or belongs. Under the lock. */
-static i64 place_of(const struct catalog *catalog, struct sv name, bool *out_found) {
-    i64 low = 0, high = catalog->count;
-    while (low < high) {
-        i64 middle = (low + high) / 2;
-        if (sv_cmp(sv_from(catalog->tables[middle]->name), name) < 0) {
-            low = middle + 1;
-        } else {
-            high = middle;
+wf_status catalog_edition(struct catalog *catalog, struct edition **out, struct error *err) {
+    mutex_lock(&catalog->lock);
+    wf_status status = refresh(catalog, err);
+    *out = status ? NULL : edition_retain(catalog->edition);
+    mutex_unlock(&catalog->lock);
+    return status;
+}
+
+u64 catalog_version(struct catalog *catalog) {
+    mutex_lock(&catalog->lock);
+    u64 version = catalog->edition->definitions;
+    mutex_unlock(&catalog->lock);
+    return version;
+}
+
+static FALLIBLE lost(const struct object *object, const char *what, struct error *err) {
+    error_set(err, ERR_SERIALIZATION, -1, "could not serialize access due to concurrent update");
+    error_hint(err, "Another transaction %s %s \"%s\"; try again.", what,
+               object_words[object->kind], object->name);
+    return ERR_SERIALIZATION;
+}
+
+struct merge {
+    struct catalog *catalog;
+    const struct edition *base, *mine, *now;
+    struct edit *edits;
+    i64 count;
+    struct error *err;
+};
+
+static void note(struct merge *m, u32 oid, struct object *object, struct table_version *version) {
+    m->edits[m->count++] = (struct edit){oid, object ? object_retain(object) : NULL,
+                                         version ? version_retain(version) : NULL};
+}
+
+/* An object this transaction made: its name must still be free, its schema there. */
+static FALLIBLE merge_created(struct merge *m, const struct edition_entry *mine) {
+    const struct object *object = mine->object;
+    if (object->schema && !edition_find_oid(m->now, object->schema)) {
+        return lost(object, "dropped the schema of", m->err);
+    }
+    const struct edition_entry *taken = edition_find(m->now, object->schema, sv_from(object->name));
+    if (taken) {
+        const struct edition_entry *left = edition_find_oid(m->mine, taken->object->oid);
+        bool makes_room = edition_find_oid(m->base, taken->object->oid) &&
+                          (!left || strcmp(left->object->name, object->name) != 0);
+        if (!makes_room) {
+            bool schema = object->kind == OBJECT_SCHEMA;
+            return error_set(m->err, schema ? ERR_DUPLICATE_SCHEMA : ERR_DUPLICATE_TABLE, -1,
+                             "%s \"%.100s\" already exists", schema ? "schema" : "relation",
+                             object->name);
         }
     }
-    *out_found = low < catalog->count && sv_eq(sv_from(catalog->tables[low]->name), name);
-    return low;
-}
-
-static bool make_room(struct catalog *catalog) {
-    if (catalog->count < catalog->cap) {
-        return true;
-    }
-    i64 cap = MAX_OF(catalog->cap * 2, 16), item = (i64)sizeof *catalog->tables;
-    struct table **grown = mem_alloc(catalog->mem, cap * item);
-    if (!grown) {
-        return false;
-    }
-    if (catalog->count) {
-        memcpy(grown, catalog->tables, (size_t)(catalog->count * item));
-    }
-    mem_free(catalog->mem, catalog->tables, catalog->cap * item);
-    catalog->tables = grown;
-    catalog->cap = cap;
-    return true;
-}
-
-static FALLIBLE already_there(struct sv name, i32 position, struct error *err) {
-    FAIL_AT(err, DUPLICATE_TABLE, position, "table \"%.*s\" already exists", (int)name.len,
-            name.ptr);
-}
-
-static FALLIBLE create_locked(struct catalog *catalog, struct sv name, u32 col_count,
-                              const struct column_def *cols, u32 tablet_shift, bool plain,
-                              i32 position, struct error *err) {
-    bool found;
-    i64 place = place_of(catalog, name, &found);
-    if (found) {
-        return already_there(name, position, err);
-    }
-    if (col_count == 0) {
-        FAIL_AT(err, INVALID_DEFINITION, position, "a table needs at least one column");
-    }
-    i64 name_bytes = name.len + 1;
-    char *c_name = mem_alloc(catalog->mem, name_bytes); /* the table makes its own copy */
-    struct table *table = NULL;
-    if (c_name && make_room(catalog)) {
-        memcpy(c_name, name.ptr, (size_t)name.len);
-        c_name[name.len] = 0;
-        table = table_open(catalog->mem, catalog->last_id + 1, c_name, col_count, cols,
-                           tablet_shift, plain);
-    }
-    mem_free(catalog->mem, c_name, name_bytes);
-    if (!table) {
-        return memory_refused(catalog->mem, err, (i64)sizeof *table);
-    }
-    catalog->last_id++;
-    memmove(catalog->tables + place + 1, catalog->tables + place,
-            (size_t)(catalog->count - place) * sizeof *catalog->tables);
-    catalog->tables[place] = table;
-    catalog->count++;
-    atomic_fetch_add(&catalog->version, 1);
+    note(m, object->oid, mine->object, mine->version);
     return ERR_OK;
+}
+
+static FALLIBLE merge_version(struct merge *m, const struct edition_entry *base,
+                              const struct edition_entry *mine, const struct edition_entry *now) {
+    struct table *table = mine->object->table;
+    if (now->version == base->version) {
+        note(m, mine->object->oid, mine->object, mine->version);
+        return ERR_OK;
+    }
+    struct table_version *merged;
+    TRY(version_rebase(table, base->version, mine->version, now->version, &merged, m->err));
+    note(m, mine->object->oid, now->object, merged);
+    version_release(merged);
+    return ERR_OK;
+}
+
+/* An object both the base and this transaction have. */
+static FALLIBLE merge_kept(struct merge *m, const struct edition_entry *base,
+                           const struct edition_entry *mine) {
+    bool altered = base->object != mine->object, rows = base->version != mine->version;
+    if (!altered && !rows) {
+        return ERR_OK;
+    }
+    const struct edition_entry *now = edition_find_oid(m->now, mine->object->oid);
+    if (!now) {
+        return lost(mine->object, "dropped", m->err);
+    }
+    if (now->object != base->object) {
+        return lost(mine->object, "altered", m->err);
+    }
+    if (!altered) {
+        return merge_version(m, base, mine, now);
+    }
+    if (now->version != base->version) {
+        return lost(mine->object, "changed", m->err);
+    }
+    if (strcmp(base->object->name, mine->object->name) != 0) {
+        return merge_created(m, mine);
+    }
+    note(m, mine->object->oid, mine->object, mine->version);
+    return ERR_OK;
+}
+
+static FALLIBLE merge_all(struct merge *m) {
+    for (i64 i = 0; i < m->base->count; i++) {
+        const struct edition_entry *base = &m->base->entries[i];
+        if (!edition_find_oid(m->mine, base->object->oid)) {
+            const struct edition_entry *now = edition_find_oid(m->now, base->object->oid);
+            if (!now || now->object != base->object) {
+                return lost(base->object, now ? "altered" : "dropped", m->err);
+            }
+            note(m, base->object->oid, NULL, NULL);
+        }
+    }
+    for (i64 i = 0; i < m->mine->count; i++) {
+        const struct edition_entry *mine = &m->mine->entries[i];
+        const struct edition_entry *base = edition_find_oid(m->base, mine->object->oid);
+        TRY(base ? merge_kept(m, base, mine) : merge_created(m, mine));
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE merge(struct catalog *catalog, struct edition *base, struct edition *mine,
+                      struct edition **out, struct error *err) {
+    struct edition *now = catalog->edition;
+    if (now == base) {
+        *out = edition_retain(mine);
+        return ERR_OK;
+    }
+    i64 bytes = (base->count + mine->count + 1) * (i64)sizeof(struct edit);
+    struct merge m = {.catalog = catalog, .base = base, .mine = mine, .now = now, .err = err};
+    m.edits = mem_alloc(catalog->mem, bytes);
+    if (!m.edits) {
+        return memory_refused(catalog->mem, err, bytes);
+    }
+    wf_status status = merge_all(&m);
+    if (!status) {
+        status = edition_change(catalog, now, m.edits, m.count, out, err);
+    }
+    for (i64 i = 0; i < m.count; i++) {
+        version_release(m.edits[i].version);
+        object_release(m.edits[i].object);
+    }
+    mem_free(catalog->mem, m.edits, bytes);
+    return status;
+}
+
+/* Under the lock: from here on nothing fails. */
+static void publish(struct catalog *catalog, struct edition *next) {
+    struct edition *old = catalog->edition;
+    u64 epoch = old->epoch;
+    for (i64 i = 0; i < next->count; i++) {
+        const struct edition_entry *entry = &next->entries[i];
+        const struct edition_entry *before = edition_find_oid(old, entry->object->oid);
+        if (entry->version && (!before || before->version != entry->version)) {
+            if (!before || before->object->table != entry->object->table) {
+                table_set_epoch(entry->object->table, &catalog->epoch);
+            }
+            table_publish(entry->object->table, version_retain(entry->version));
+            epoch++;
+        }
+    }
+    next->epoch = epoch;
+    catalog->edition = next;
+    edition_release(old);
+}
+
+wf_status catalog_commit(struct catalog *catalog, struct edition *base, struct edition *mine,
+                         commit_check recheck, void *arg, struct error *err) {
+    if (base == mine) {
+        return ERR_OK;
+    }
+    struct edition *next = NULL;
+    mutex_lock(&catalog->lock);
+    wf_status status = refresh(catalog, err);
+    if (!status) {
+        status = merge(catalog, base, mine, &next, err);
+    }
+    if (!status && next != mine && recheck) {
+        status = recheck(arg, base, mine, next, err);
+    }
+    if (!status) {
+        publish(catalog, next);
+    } else {
+        edition_release(next);
+    }
+    mutex_unlock(&catalog->lock);
+    return status;
+}
+
+struct object *catalog_table_object(struct catalog *catalog, u32 schema, const char *name, u32 oid,
+                                    struct table *table) {
+    struct object like = {
+        .kind = OBJECT_TABLE, .oid = oid, .schema = schema, .name = name, .table = table};
+    struct object *object = object_new(catalog->mem, &like);
+    table_close(table);
+    return object;
+}
+
+static FALLIBLE commit_edit(struct catalog *catalog, struct edition *base, const struct edit *edit,
+                            struct error *err) {
+    struct edition *mine = NULL;
+    TRY(edition_change(catalog, base, edit, 1, &mine, err));
+    wf_status status = catalog_commit(catalog, base, mine, NULL, NULL, err);
+    edition_release(mine);
+    return status;
+}
+
+static FALLIBLE create_table(struct catalog *catalog, struct edition *base, const char *name,
+                             struct table *table, i32 position, struct error *err) {
+    if (edition_find(base, OID_PUBLIC, sv_from(name))) {
+        table_close(table);
+        FAIL_AT(err, DUPLICATE_TABLE, position, "relation \"%.100s\" already exists", name);
+    }
+    struct table_version *version = table_snapshot(table);
+    struct object *object =
+        catalog_table_object(catalog, OID_PUBLIC, name, catalog_new_oid(catalog), table);
+    struct edit edit = {object ? object->oid : 0, object, version};
+    wf_status status = object ? commit_edit(catalog, base, &edit, err)
+                              : memory_refused(catalog->mem, err, (i64)sizeof *object);
+    object_release(object);
+    version_release(version);
+    return status;
 }
 
 wf_status catalog_create_table(struct catalog *catalog, struct sv name, u32 col_count,
                                const struct column_def *cols, u32 tablet_shift, bool plain,
                                i32 position, struct error *err) {
-    mutex_lock(&catalog->lock);
-    wf_status status =
-        create_locked(catalog, name, col_count, cols, tablet_shift, plain, position, err);
-    mutex_unlock(&catalog->lock);
-    return status;
-}
-
-static struct sv name_at(void *catalog, i64 i) {
-    const struct catalog *c = catalog;
-    return i < c->count ? sv_from(c->tables[i]->name) : (struct sv){NULL, 0};
-}
-
-/* Under the lock; so the candidates stay while they are compared. */
-static FALLIBLE not_there(struct catalog *catalog, struct sv name, i32 position,
-                          struct error *err) {
+    if (col_count == 0) {
+        FAIL_AT(err, INVALID_DEFINITION, position, "a table needs at least one column");
+    }
+    struct edition *base = NULL;
+    TRY(catalog_edition(catalog, &base, err));
     struct arena scratch;
     arena_init(&scratch, catalog->mem);
-    const char *nearest = nearest_name(&scratch, name, name_at, catalog);
-    wf_status status = error_set(err, ERR_UNDEFINED_TABLE, position,
-                                 "table \"%.*s\" does not exist", (int)name.len, name.ptr);
-    if (nearest) {
-        error_hint(err, "Perhaps you meant \"%s\".", nearest);
+    const char *c_name = arena_sv(&scratch, name).ptr;
+    wf_status status = arena_check(&scratch, err);
+    struct table *table = status ? NULL
+                                 : table_open(catalog->mem, catalog_new_id(catalog), c_name,
+                                              col_count, cols, tablet_shift, plain);
+    if (table) {
+        status = create_table(catalog, base, c_name, table, position, err);
+    } else if (!status) {
+        status = memory_refused(catalog->mem, err, (i64)sizeof *table);
     }
     arena_fini(&scratch);
+    edition_release(base);
     return status;
-}
-
-/* Takes the table out of the list; the caller closes it without the lock. */
-static struct table *take_out(struct catalog *catalog, i64 place) {
-    struct table *table = catalog->tables[place];
-    catalog->count--;
-    memmove(catalog->tables + place, catalog->tables + place + 1,
-            (size_t)(catalog->count - place) * sizeof *catalog->tables);
-    atomic_fetch_add(&catalog->version, 1);
-    return table;
 }
 
 wf_status catalog_drop_table(struct catalog *catalog, struct sv name, i32 position,
                              struct error *err) {
-    bool found;
-    struct table *table = NULL;
-    wf_status status = ERR_OK;
-    mutex_lock(&catalog->lock);
-    i64 place = place_of(catalog, name, &found);
-    if (found) {
-        table = take_out(catalog, place);
-    } else {
-        status = not_there(catalog, name, position, err);
-    }
-    mutex_unlock(&catalog->lock);
-    table_close(table);
+    struct edition *base = NULL;
+    TRY(catalog_edition(catalog, &base, err));
+    const struct edition_entry *entry = edition_find(base, OID_PUBLIC, name);
+    struct edit edit = {entry ? entry->object->oid : 0, NULL, NULL};
+    wf_status status = entry ? commit_edit(catalog, base, &edit, err)
+                             : error_set(err, ERR_UNDEFINED_TABLE, position,
+                                         "table \"%.*s\" does not exist", (int)name.len, name.ptr);
+    edition_release(base);
     return status;
-}
-
-wf_status catalog_drop_tables(struct catalog *catalog, i32 count, const char *const *names,
-                              const i32 *positions, bool if_exists, struct error *err) {
-    bool found;
-    i64 bytes = MAX_OF(count, 1) * (i64)sizeof(struct table *);
-    struct table **taken = mem_alloc(catalog->mem, bytes);
-    if (!taken) {
-        return memory_refused(catalog->mem, err, bytes);
-    }
-    i32 taken_count = 0;
-    wf_status status = ERR_OK;
-    mutex_lock(&catalog->lock);
-    for (i32 i = 0; i < count && !if_exists && !status; i++) {
-        place_of(catalog, sv_from(names[i]), &found);
-        status = found ? ERR_OK : not_there(catalog, sv_from(names[i]), positions[i], err);
-    }
-    for (i32 i = 0; i < count && !status; i++) {
-        i64 place = place_of(catalog, sv_from(names[i]), &found);
-        if (found) {
-            taken[taken_count++] = take_out(catalog, place);
-        }
-    }
-    mutex_unlock(&catalog->lock);
-    for (i32 i = 0; i < taken_count; i++) {
-        table_close(taken[i]);
-    }
-    mem_free(catalog->mem, taken, bytes);
-    return status;
-}
-
-void snapshot_init(struct snapshot *snap, struct catalog *catalog, struct arena *arena) {
-    memset(snap, 0, sizeof *snap);
-    snap->arena = arena;
-    snap->catalog = catalog;
-}
-
-void snapshot_fini(struct snapshot *snap) {
-    for (i64 i = 0; i < snap->tables.count; i++) {
-        version_release(snap->tables.items[i].version);
-        table_close(snap->tables.items[i].table);
-    }
-    snap->tables.count = 0;
-}
-
-/* The statement's entry for a table; takes the reference to it. */
-static struct snapshot_table snapshot_add(struct snapshot *snap, struct table *table) {
-    for (i64 i = 0; i < snap->tables.count; i++) {
-        if (snap->tables.items[i].table == table) {
-            table_close(table);
-            return snap->tables.items[i];
-        }
-    }
-    struct snapshot_table entry = {table, table_snapshot(table)};
-    VEC_PUSH(snap->arena, &snap->tables, entry);
-    return entry;
-}
-
-wf_status snapshot_find(struct snapshot *snap, struct sv name, i32 position,
-                        struct snapshot_table *out, struct error *err) {
-    struct catalog *catalog = snap->catalog;
-    for (i64 i = 0; i < snap->tables.count; i++) { /* one statement, one meaning of a name */
-        if (sv_eq(sv_from(snap->tables.items[i].table->name), name)) {
-            *out = snap->tables.items[i];
-            return ERR_OK;
-        }
-    }
-    bool found;
-    wf_status status = ERR_OK;
-    struct table *table = NULL;
-    mutex_lock(&catalog->lock);
-    i64 place = place_of(catalog, name, &found);
-    if (found) {
-        table = table_retain(catalog->tables[place]);
-    } else {
-        status = not_there(catalog, name, position, err);
-    }
-    mutex_unlock(&catalog->lock);
-    if (table) {
-        *out = snapshot_add(snap, table);
-    }
-    return status;
-}
-
-bool snapshot_find_id(struct snapshot *snap, u64 table_id, struct snapshot_table *out) {
-    struct catalog *catalog = snap->catalog;
-    for (i64 i = 0; i < snap->tables.count; i++) {
-        if (snap->tables.items[i].table->id == table_id) {
-            *out = snap->tables.items[i];
-            return true;
-        }
-    }
-    struct table *table = NULL;
-    mutex_lock(&catalog->lock);
-    for (i64 i = 0; i < catalog->count && !table; i++) {
-        if (catalog->tables[i]->id == table_id) {
-            table = table_retain(catalog->tables[i]);
-        }
-    }
-    mutex_unlock(&catalog->lock);
-    if (!table) {
-        return false;
-    }
-    *out = snapshot_add(snap, table);
-    return true;
 }
 
 i64 catalog_table_names(struct catalog *catalog, struct arena *arena, struct sv **out_names) {
     mutex_lock(&catalog->lock);
-    i64 count = catalog->count;
-    struct sv *names = NEW_ARRAY(arena, struct sv, count);
-    for (i64 i = 0; i < count; i++) {
-        names[i] = arena_sv(arena, sv_from(catalog->tables[i]->name));
-    }
+    struct edition *edition = edition_retain(catalog->edition);
     mutex_unlock(&catalog->lock);
-    *out_names = names;
+    i64 count = edition_table_names(edition, OBJECT_TABLE, arena, out_names);
+    edition_release(edition);
     return count;
 }

@@ -1,51 +1,203 @@
-/* catalog.h: names to objects. One catalog per database; thread-safe.
+/* catalog.h: names to objects, the states of the database, and bringing changes together. One
+ * catalog per database; thread-safe.
  *
- * Objects live in schemas and have 32-bit OIDs; until schemas are user-made there is one, "main".
- */
+ * Objects (schemas, tables, views, sequences, indexes) live in schemas and have 32-bit OIDs; an
+ * object never changes, ALTER makes another one with the same OID. An edition is an immutable state
+ * of the whole database: its objects and, for tables, their versions. A statement reads one
+ * edition; a transaction makes editions of its own, one from the other, that nobody else sees; a
+ * commit brings what it changed together with what others have committed since it began, and makes
+ * the result the current edition. */
 #ifndef WF_CATALOG_CATALOG_H
 #define WF_CATALOG_CATALOG_H
 
 #include "base/map.h"
 #include "store/store.h"
 
+enum {
+    OID_PG_CATALOG = 11,
+    OID_PUBLIC = 2200, /* the schema where names go by default */
+    OID_INFORMATION = 13000,
+    OID_FIRST = 16384, /* of objects that users make */
+};
+
+enum object_kind { OBJECT_SCHEMA, OBJECT_TABLE, OBJECT_VIEW, OBJECT_SEQUENCE, OBJECT_INDEX };
+extern const char *const object_words[]; /* "table" */
+
+/* A sequence's place; shared by all editions and never rolled back, as nobody must get a number
+ * twice. Thread-safe. */
+struct sequence {
+    _Atomic i32 refs;
+    struct memory *mem;
+    i64 start, increment, min, max;
+    b8 cycle;
+    struct type type;
+    struct mutex lock;
+    i64 last;
+    b8 called; /* `last` was handed out */
+};
+struct sequence *sequence_open(struct memory *mem, const struct sequence *like); /* NULL: refused */
+void sequence_close(struct sequence *seq);
+/* The next `count` values: the first of them; they follow at `increment`. 2200H at the end. */
+FALLIBLE sequence_next(struct sequence *seq, const char *name, i64 count, i64 *out,
+                       struct error *err);
+
+struct object {
+    _Atomic i32 refs;
+    struct memory *mem;
+    u8 kind; /* enum object_kind */
+    u32 oid;
+    u32 schema; /* OID; 0 for schemas */
+    b8 hidden;  /* made by the system: not dumped or listed with the user's */
+    b8 temp;
+    const char *name;
+    const char *comment; /* NULL = none */
+    struct table *table;
+    struct sequence *sequence;
+    u32 owner;        /* table that a sequence or an index belongs to; 0 = none */
+    u32 owner_col;    /* + 1 */
+    const char *text; /* VIEW: its query. INDEX: its columns */
+    const char *path; /* VIEW: the search path it was made under */
+    u32 col_count;    /* VIEW: names of its columns; 0 = the query's own */
+    const char **col_names;
+    u32 dep_count; /* OIDs of what a view reads */
+    u32 *deps;
+    struct arena arena;
+};
+/* A copy of `like`, strings included, with references to its table and sequence; NULL: refused. */
+struct object *object_new(struct memory *mem, const struct object *like);
+struct object *object_retain(struct object *object);
+void object_release(struct object *object);
+
+struct edition_entry {
+    struct object *object;
+    struct table_version *version; /* TABLE */
+};
+struct edition {
+    _Atomic i32 refs;
+    struct memory *mem;
+    u64 epoch;       /* of the catalog when the versions were taken */
+    u64 definitions; /* changes with the objects, and with nothing else */
+    i64 count;
+    struct edition_entry *entries; /* by OID, ascending */
+    u32 *by_name;                  /* numbers of entries, by schema and name */
+};
+struct edition *edition_retain(struct edition *edition);
+void edition_release(struct edition *edition);
+/* The same for an edition of a transaction that goes back to `keep`. */
+void edition_discard(struct edition *edition, const struct edition *keep);
+/* NULL when there is none. Tables, views, sequences and indexes share a schema's names. */
+const struct edition_entry *edition_find(const struct edition *edition, u32 schema, struct sv name);
+const struct edition_entry *edition_find_oid(const struct edition *edition, u32 oid);
+const struct edition_entry *edition_find_schema(const struct edition *edition, struct sv name);
+const struct edition_entry *edition_find_table(const struct edition *edition, u64 table_id);
+
 struct catalog;
 struct catalog *catalog_open(struct memory *mem);
 void catalog_close(struct catalog *catalog);
+/* The current edition; retained. */
+FALLIBLE catalog_edition(struct catalog *catalog, struct edition **out, struct error *err);
+u32 catalog_new_oid(struct catalog *catalog);
+u64 catalog_new_id(struct catalog *catalog); /* of tables; never used again */
+struct memory *catalog_memory(const struct catalog *catalog);
+_Atomic u64 *catalog_epoch(struct catalog *catalog);
+
+/* One difference between two editions: an object that is new, another, or gone (object NULL), or
+ * only another version of it. References are the caller's. */
+struct edit {
+    u32 oid;
+    struct object *object;
+    struct table_version *version;
+};
+/* `from` with the edits. */
+FALLIBLE edition_change(struct catalog *catalog, const struct edition *from,
+                        const struct edit *edits, i64 count, struct edition **out,
+                        struct error *err);
+/* Makes what led from base to mine part of the current edition. 40001 when somebody else was faster
+ * with something that excludes it; 42P07 and its kin for a name taken meanwhile. `recheck` is
+ * called when the outcome is not simply `mine`, before anybody sees it; it may refuse it. */
+typedef wf_status (*commit_check)(void *arg, const struct edition *base, const struct edition *mine,
+                                  const struct edition *merged, struct error *err);
+FALLIBLE catalog_commit(struct catalog *catalog, struct edition *base, struct edition *mine,
+                        commit_check recheck, void *arg, struct error *err);
 
 /* Counts every change of definition; part of every plan-cache key. */
-u64 catalog_version(const struct catalog *catalog);
+u64 catalog_version(struct catalog *catalog);
 
-/* ERR_DUPLICATE_TABLE when the name is taken. `position` is of the name in the statement. */
+/* Each a transaction of its own. ERR_DUPLICATE_TABLE when the name is taken. `position` is of the
+ * name in the statement. */
 FALLIBLE catalog_create_table(struct catalog *catalog, struct sv name, u32 col_count,
                               const struct column_def *cols, u32 tablet_shift, bool plain,
                               i32 position, struct error *err);
 FALLIBLE catalog_drop_table(struct catalog *catalog, struct sv name, i32 position,
                             struct error *err);
-/* Drops all of them or, when one is missing and `if_exists` is false, none. A name may come twice.
- */
-FALLIBLE catalog_drop_tables(struct catalog *catalog, i32 count, const char *const *names,
-                             const i32 *positions, bool if_exists, struct error *err);
+/* A table's object for edition_change; takes one reference to the table. NULL: refused. */
+struct object *catalog_table_object(struct catalog *catalog, u32 schema, const char *name, u32 oid,
+                                    struct table *table);
 
-/* A statement's view: every table it names, retained once, with the version it reads. */
+/* A statement's view: one edition, and the tables it names with the versions it reads. */
 struct snapshot_table {
     struct table *table;
     struct table_version *version;
 };
+/* Files as tables: whoever compiles a statement can read them, and is asked by the binder. */
+struct file_request {
+    const char *path;
+    const char *delimiter, *quote, *escape, *null_text; /* NULL = to be found out */
+    i32 header;                                         /* 0, 1; -1 = to be found out */
+    i32 position;
+};
+struct file_reader {
+    /* A table with the file's rows; the caller closes it. */
+    FALLIBLE (*read)
+    (struct file_reader *reader, const struct file_request *request, struct table **out,
+     struct error *err);
+};
+
+enum { PATH_MAX_SCHEMAS = 16 };
 struct snapshot {
+    struct file_reader *files; /* NULL: no statement is being compiled */
     struct arena *arena;
     struct catalog *catalog;
-    VEC(struct snapshot_table) tables;
+    struct edition *edition;           /* NULL until first needed */
+    const char *path;                  /* names of schemas, separated by commas; NULL = public */
+    u32 temp_schema;                   /* looked at first; 0 = none */
+    VEC(struct snapshot_table) tables; /* versions that differ from the edition's */
 };
 void snapshot_init(struct snapshot *snap, struct catalog *catalog, struct arena *arena);
-void snapshot_fini(struct snapshot *snap); /* releases tables and versions */
-/* ERR_UNDEFINED_TABLE, with the nearest name as a hint. The entry stays valid until snapshot_fini.
- */
+/* The same over a given edition, which is retained. */
+void snapshot_init_edition(struct snapshot *snap, struct catalog *catalog, struct edition *edition,
+                           struct arena *arena);
+void snapshot_fini(struct snapshot *snap); /* releases what it holds */
+/* Gets the current edition, unless there is one already. */
+FALLIBLE snapshot_open(struct snapshot *snap, struct error *err);
+/* The statement reads this version of the table instead of the edition's; retains both. */
+void snapshot_put(struct snapshot *snap, struct table *table, struct table_version *version);
+
+/* The object a name means: in the schema, or, when that is empty, along the search path. NULL when
+ * there is none. Call snapshot_open first. */
+const struct edition_entry *snapshot_lookup(struct snapshot *snap, struct sv schema,
+                                            struct sv name);
+/* OIDs of the schemas of the path, temporary first. */
+i32 snapshot_path(struct snapshot *snap, u32 out[PATH_MAX_SCHEMAS]);
+/* Where a new object goes that names no schema: the first schema of the path that exists. 3F000. */
+FALLIBLE snapshot_target(struct snapshot *snap, struct sv schema, i32 position, u32 *out,
+                         struct error *err);
+/* 42P01 with the nearest name as a hint. */
+FALLIBLE snapshot_missing(struct snapshot *snap, struct sv schema, struct sv name, i32 position,
+                          struct error *err);
+/* Adds the nearest name as a hint to the error at hand. */
+void snapshot_hint(struct snapshot *snap, struct sv name, struct error *err);
+struct snapshot_table snapshot_of(const struct snapshot *snap, const struct edition_entry *entry);
+/* A table; ERR_UNDEFINED_TABLE, with the nearest name as a hint. The entry stays valid until
+ * snapshot_fini. */
 FALLIBLE snapshot_find(struct snapshot *snap, struct sv name, i32 position,
                        struct snapshot_table *out, struct error *err);
 /* By id, for programs; false when the table is gone. */
 bool snapshot_find_id(struct snapshot *snap, u64 table_id, struct snapshot_table *out);
 
-/* Names in order, for .tables and completion; views in `arena`. */
+/* Names of tables along the path in order, for .tables and completion; views in `arena`. */
 i64 catalog_table_names(struct catalog *catalog, struct arena *arena, struct sv **out_names);
+i64 edition_table_names(const struct edition *edition, u32 kind, struct arena *arena,
+                        struct sv **out_names);
 
 #endif

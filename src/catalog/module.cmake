@@ -1,1 +1,1 @@
-set(WF_CATALOG_SOURCES catalog.c)
+set(WF_CATALOG_SOURCES catalog.c edition.c object.c snapshot.c)

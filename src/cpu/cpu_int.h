@@ -48,9 +48,10 @@ struct cpu_pipe {
     b8 keeps_faults;      /* a LUT sink stores them instead of raising */
 };
 
-struct when_level { /* what was active before WHEN */
+struct when_level { /* what was active before WHEN or TRY */
     const u32 *sel;
     i64 m;
+    b8 *try_flags;
 };
 
 /* One vector. sel == NULL: all n rows are active, m == n. Row i came from position first + pos[i]
@@ -71,7 +72,8 @@ struct frame {
     void *spare[VEC_WIDTHS];
     u32 **when_sel; /* per depth */
     struct when_level *when;
-    u8 *kept;  /* kept faults, per row */
+    b8 *try_flags; /* inside TRY: where faults are noted; NULL outside */
+    u8 *kept;      /* kept faults, per row */
     u32 *from; /* MATCH: row of the parent frame */
     u32 *run_lo, *run_hi;
     i64 *any;  /* EACH: the match that came as far as ANY; -1 none, -2 more than one */
@@ -121,6 +123,7 @@ struct worker {
     i64 part;      /* tablet or chunk number */
     i64 row_start; /* number of the row at position 0 */
     const struct tablet *tablet;
+    const u64 *deleted; /* of the tablet: bit i is 1 where row i is; NULL = none */
     const struct chunk *chunk;
     i64 chunk_first; /* position 0 is this row of the chunk */
     i64 morsel_out;  /* rows this morsel gave to a limited sink */

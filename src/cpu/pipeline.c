@@ -218,6 +218,20 @@ static bool zone_pruned(const struct worker *w, i64 zone) {
 
 enum { VECTORS_PER_CHECK = 8 };
 
+/* The rows of the vector that are not deleted; false when there are none. */
+static bool select_live(struct worker *w, struct frame *fr) {
+    const u64 *gone = w->deleted;
+    i64 m = 0;
+    for (i64 i = 0; i < fr->n; i++) {
+        i64 pos = fr->first + i;
+        fr->sel_mem[m] = (u32)i;
+        m += !(gone[pos >> 6] >> (pos & 63) & 1);
+    }
+    fr->m = m;
+    fr->sel = m < fr->n ? fr->sel_mem : NULL;
+    return m > 0;
+}
+
 static FALLIBLE run_vectors(struct worker *w, i64 first, i64 end) {
     struct frame *fr = &w->frames[0];
     w->rows_in += end - first;
@@ -236,7 +250,9 @@ static FALLIBLE run_vectors(struct worker *w, i64 first, i64 end) {
         if (++w->ticks % VECTORS_PER_CHECK == 0) { /* interning makes a morsel slow */
             TRY(exec_check(w->run->x));
         }
-        TRY(ops_run(w, fr, 0));
+        if (!w->deleted || select_live(w, fr)) {
+            TRY(ops_run(w, fr, 0));
+        }
     }
     return ERR_OK;
 }
@@ -267,10 +283,12 @@ static void set_source(struct worker *w, i64 part, i64 first) {
     const struct source *source = &w->run->pipe.pipe->source;
     w->part = part;
     w->tablet = NULL;
+    w->deleted = NULL;
     w->chunk = NULL;
     w->row_start = 0;
     if (source->kind == SOURCE_TABLE) {
         w->tablet = x->versions[source->ref]->tablets[part];
+        w->deleted = version_deleted(x->versions[source->ref], part);
         w->row_start = x->versions[source->ref]->row_starts[part];
     } else if (source->kind == SOURCE_VAR) {
         w->chunk = x->vars[source->ref].chunks.items[part];

@@ -67,7 +67,7 @@ void op_reads(const struct pipeline *pipe, const struct op *op, void (*visit)(vo
     case OP_LOAD:
     case OP_LOADN:
     case OP_ROWNO:
-    case OP_END:
+    case OP_TRY:
         break;
     default:
         visit(arg, op->a);
@@ -81,6 +81,7 @@ struct spans {
     i32 pc;
 };
 
+/* END of a TRY names its register, so that it lives through the scope; NO_REG is beyond all. */
 static void note_read(void *arg, u16 reg) {
     struct spans *spans = arg;
     if (reg < spans->count) {
@@ -284,12 +285,13 @@ static FALLIBLE prepare_ops(struct exec *x, struct cpu_pipe *out, const struct s
         choose_loops(out, to);
         switch (op->code) {
         case OP_WHEN:
+        case OP_TRY:
             open_when[depth++] = pc;
             out->when_depth = MAX_OF(out->when_depth, depth);
             break;
         case OP_END:
             if (depth == 0) {
-                FAIL(x->err, INTERNAL, "END without WHEN at opcode %u", pc);
+                FAIL(x->err, INTERNAL, "END without WHEN or TRY at opcode %u", pc);
             }
             out->ops[open_when[--depth]].jump = pc;
             break;

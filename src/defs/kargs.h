@@ -206,6 +206,7 @@ struct klimbs {
     u16 reg, lsb;
     u16 word, count;
     i32 first;
+    u32 square; /* of the double's square */
 };
 
 struct kagg {

@@ -247,7 +247,7 @@ static void print_ops(struct text *out, const struct program *program,
         u16 code = pipe->ops[pc].code;
         depth -= (code == OP_END || code == OP_ANY) && depth > 0;
         print_op(out, program, pipe, pc, depth);
-        depth += code == OP_WHEN || code == OP_MATCH || code == OP_EACH;
+        depth += code == OP_WHEN || code == OP_MATCH || code == OP_EACH || code == OP_TRY;
     }
 }
 

@@ -111,8 +111,12 @@ static void fill_sink(struct job *j) {
     struct klimbs *limbs = (struct klimbs *)(void *)(j->blob + j->limbs_at);
     for (i64 i = 0; i < j->plan.limbs.count; i++) {
         const struct plan_limbs *run = &j->plan.limbs.items[i];
-        limbs[i] = (struct klimbs){j->plan.places[run->reg], j->plan.places[run->lsb],
-                                   (u16)run->word, (u16)run->count, run->first};
+        limbs[i] = (struct klimbs){j->plan.places[run->reg],
+                                   j->plan.places[run->lsb],
+                                   (u16)run->word,
+                                   (u16)run->count,
+                                   run->first,
+                                   run->code == OP_FSQUARE_F64};
     }
     struct kout *outs = (struct kout *)(void *)(j->blob + j->outs_at);
     i64 count = gpu_job_out_count(j) + j->mark_count;

@@ -83,6 +83,7 @@ struct csv_tablet { /* one being filled: plain columns for its rows */
 };
 
 struct csv_job {
+    i64 *seq_first, *seq_step; /* of columns that a sequence fills */
     struct table *table;
     const char *path;
     const struct csv_options *options;

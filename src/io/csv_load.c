@@ -212,6 +212,39 @@ static FALLIBLE plan_tablets(struct csv_job *job, struct error *err) {
     return small ? ERR_OK : load_open(&job->load, job->table, err);
 }
 
+/* A column without a field: its default, or NULL. */
+static void fill_unlisted(struct csv_job *job, const struct csv_tablet *tablet, u32 col) {
+    const struct csv_options *options = job->options;
+    i64 width = kind_bytes[type_kind(job->table->cols[col].type)];
+    u8 *data = tablet->block + job->data_at[col];
+    const void *value = options->defaults ? options->defaults[col] : NULL;
+    bool counts = options->sequences && options->sequences[col];
+    memset(tablet->block + job->nulls_at[col], !value && !counts, (size_t)tablet->rows);
+    for (i64 i = 0; i < tablet->rows && (value || counts); i++) {
+        i128 number =
+            counts ? (i128)job->seq_first[col] + (i128)job->seq_step[col] * (tablet->first_row + i)
+                   : 0;
+        memcpy(data + i * width, counts ? (const void *)&number : value, (size_t)width);
+    }
+}
+
+static FALLIBLE reserve_sequences(struct csv_job *job, struct error *err) {
+    const struct csv_options *options = job->options;
+    i64 bytes = (i64)job->table->col_count * 2 * (i64)sizeof(i64);
+    if (!options->sequences) {
+        return ERR_OK;
+    }
+    TRY(alloc(job, &job->seq_first, bytes, err));
+    job->seq_step = job->seq_first + job->table->col_count;
+    for (u32 i = 0; i < job->table->col_count; i++) {
+        if (options->sequences[i] && !is_listed(job, i) && job->total_rows) {
+            TRY(options->reserve(options->reserve_arg, i, job->total_rows, &job->seq_first[i],
+                                 &job->seq_step[i], err));
+        }
+    }
+    return ERR_OK;
+}
+
 u8 *csv_tablet_block(struct csv_job *job, struct csv_tablet *tablet) {
     mutex_lock(&job->lock);
     if (!tablet->block) {
@@ -219,7 +252,7 @@ u8 *csv_tablet_block(struct csv_job *job, struct csv_tablet *tablet) {
         job->spare = NULL;
         for (u32 i = 0; tablet->block && i < job->table->col_count; i++) {
             if (!is_listed(job, i)) {
-                memset(tablet->block + job->nulls_at[i], 1, (size_t)tablet->rows);
+                fill_unlisted(job, tablet, i);
             }
         }
     }
@@ -255,11 +288,16 @@ static FALLIBLE tablet_store(struct csv_job *job, i64 tablet_no, struct error *e
         return memory_refused(job->mem, err, bytes);
     }
     for (u32 i = 0; i < table->col_count; i++) {
-        cols[i].data = tablet->block + job->data_at[i];
-        cols[i].nulls = table->cols[i].not_null ? NULL : tablet->block + job->nulls_at[i];
+        cols[i] = (struct input_col){
+            .data = tablet->block + job->data_at[i],
+            .nulls = table->cols[i].not_null ? NULL : tablet->block + job->nulls_at[i]};
     }
+    const struct csv_options *options = job->options;
     wf_status status = job->load ? load_tablet(job->load, tablet_no, tablet->rows, cols, err)
-                                 : table_append(table, tablet->rows, cols, err);
+                       : options->base
+                           ? version_append_unchecked(table, options->base, tablet->rows, cols,
+                                                      options->out_version, err)
+                           : table_append(table, tablet->rows, cols, err);
     mem_free(job->mem, cols, bytes);
     return status;
 }
@@ -296,7 +334,9 @@ static FALLIBLE report_bad(struct csv_job *job, struct error *err) {
 /* A column that the file does not fill and that forbids NULL. */
 static FALLIBLE check_unlisted(struct csv_job *job, struct error *err) {
     for (u32 i = 0; job->total_rows && i < job->table->col_count; i++) {
-        if (job->table->cols[i].not_null && !is_listed(job, i)) {
+        bool fills = (job->options->defaults && job->options->defaults[i]) ||
+                     (job->options->sequences && job->options->sequences[i]);
+        if (job->table->cols[i].not_null && !is_listed(job, i) && !fills) {
             FAIL(err, NOT_NULL, "%s, line %lld: no value for column \"%s\", which is NOT NULL",
                  job->path, csv_newlines(job->data, job->start - job->data) + 1,
                  job->table->cols[i].name);
@@ -312,6 +352,7 @@ static FALLIBLE load_file(struct csv_job *job, struct pool *pool, struct error *
     if (!atomic_load(&job->stop)) {
         place_blocks(job);
         TRY(check_unlisted(job, err));
+        TRY(reserve_sequences(job, err));
         TRY(plan_tablets(job, err));
         run(pool, job->block_count, parse_task, job);
     }
@@ -329,7 +370,9 @@ static FALLIBLE load_file(struct csv_job *job, struct pool *pool, struct error *
     if (job->load) {
         struct load *load = job->load;
         job->load = NULL;
-        return load_commit(load, err);
+        const struct csv_options *options = job->options;
+        return options->base ? load_finish(load, options->base, options->out_version, err)
+                             : load_commit(load, err);
     }
     return job->total_rows ? tablet_store(job, 0, err) : ERR_OK;
 }
@@ -346,6 +389,7 @@ static void job_fini(struct csv_job *job) {
     mem_free(mem, job->data_at, (i64)job->table->col_count * 2 * (i64)sizeof(i64));
     mem_free(mem, job->tablets, (i64)sizeof *job->tablets * MAX_OF(job->tablet_count, 1));
     mem_free(mem, job->blocks, (job->block_count + 1) * (i64)sizeof *job->blocks);
+    mem_free(mem, job->seq_first, (i64)job->table->col_count * 2 * (i64)sizeof(i64));
     mem_free(mem, job->fields, (i64)job->field_count * (i64)sizeof *job->fields);
     mutex_fini(&job->lock);
 }

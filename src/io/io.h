@@ -13,6 +13,19 @@ struct csv_options {
     const char *null_text;
     i32 col_count; /* 0 = all table columns in order */
     const u32 *cols;
+    /* Columns the file does not fill, by table column: a value of the column's kind, or NULL. */
+    const void *const *defaults;
+    /* Likewise the values of a sequence: *out_first for the first row of `rows`, then steps. The
+     * array may be NULL; entries that are 0 mean none. */
+    const u32 *sequences;
+    wf_status (*reserve)(void *arg, u32 col, i64 rows, i64 *out_first, i64 *out_step,
+                         struct error *err);
+    void *reserve_arg;
+    /* Where the rows go: behind those of `base`, as a new version; NULL = the table's current
+     * version, and published. Keys are not looked at when base is given. */
+    struct table_version *base;
+    struct table_version **out_version;
+    i32 zone; /* of timestamps that name none: seconds east of Greenwich */
 };
 struct load_progress { /* what a long load tells, and is told */
     _Atomic i64 bytes_done;
@@ -31,6 +44,23 @@ FALLIBLE load_progress_check(const struct load_progress *progress, struct error 
 FALLIBLE csv_load(struct table *table, const char *path, const struct csv_options *options,
                   struct pool *pool, struct memory *mem, struct load_progress *progress,
                   i64 *out_rows, struct error *err);
+
+/* --- looking at a file -------------------------------------------------------------------------
+ */
+
+struct csv_given { /* what the user said; the rest is found out */
+    struct csv_options options;
+    b8 has_delimiter, has_quote, has_escape, has_header;
+};
+struct csv_sniffed {
+    struct csv_options options;
+    u32 col_count;
+    struct column_def *cols; /* in the arena, names too */
+};
+/* Finds out how the file is written and what columns it has, from its first megabyte or, with
+ * `whole`, from all of it. */
+FALLIBLE csv_sniff(struct arena *arena, const char *path, const struct csv_given *given, bool whole,
+                   struct csv_sniffed *out, struct error *err);
 
 /* --- writing ---------------------------------------------------------------------------------- */
 

@@ -175,6 +175,13 @@ static void bind_scan_col(struct builder *b, const struct scan_col *scan, u32 ta
     b->binds[scan->col] = bind;
 }
 
+/* The row's number, made where the rows are: behind a join it would be that of another row. */
+static void bind_row_number(struct builder *b, const struct scan_col *scan) {
+    struct op op = {.code = OP_ROWNO, .dst = NO_REG, .a = NO_REG, .b = NO_REG, .c = NO_REG};
+    struct range range = range_exact(0, (i128)1 << 52);
+    bind_value(b, scan->col, (struct value){build_ctl_new(b, op, KIND_I64, range, 0), NO_REG});
+}
+
 static struct builder *lower_scan(struct lower *l, const struct rel *rel) {
     u32 table = lower_table(l, rel->table_id);
     i64 most = (i64)1 << 20;
@@ -182,8 +189,13 @@ static struct builder *lower_scan(struct lower *l, const struct rel *rel) {
         most *= 2;
     }
     struct builder *b = build_new(l, SOURCE_TABLE, table, rel->table_rows, most);
+    i64 before = l->guards.count;
     for (i64 i = 0; i < rel->scan_cols.count; i++) {
         const struct scan_col *scan = &rel->scan_cols.items[i];
+        if (scan->table_col == ROWID_COL) {
+            bind_row_number(b, scan);
+            continue;
+        }
         struct guard guard = {.table = table,
                               .col = scan->table_col,
                               .no_nulls = scan->no_nulls,
@@ -192,7 +204,7 @@ static struct builder *lower_scan(struct lower *l, const struct rel *rel) {
         bind_scan_col(b, scan, table, &guard);
         VEC_PUSH(l->arena, &l->guards, guard);
     }
-    if (rel->scan_cols.count == 0) {
+    if (l->guards.count == before) {
         struct guard guard = {.table = table, .range = whole_range(), .max_rows = most};
         VEC_PUSH(l->arena, &l->guards, guard);
     }

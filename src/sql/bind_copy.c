@@ -226,8 +226,9 @@ static FALLIBLE check_copy_form(struct bind *b, const struct json *body, i32 pos
     if (path && path_ends(path, ".parquet")) {
         return unsupported(b, position, "COPY %s a Parquet file", from ? "from" : "to");
     }
-    if (json_get(body, "whereClause")) {
-        return unsupported(b, position, "COPY FROM with WHERE");
+    const struct json *where = json_get(body, "whereClause");
+    if (where) {
+        return unsupported(b, node_position(where), "COPY FROM with WHERE");
     }
     return bind_only(b, body, "relation query attlist is_from filename options", position);
 }
@@ -330,9 +331,14 @@ FALLIBLE bind_copy(struct bind *b, const struct json *body, struct statement *ou
         return copy_to(b, body, position, out);
     }
     struct snapshot_table found;
-    TRY(bind_table_name(b, relation, &out->table_name));
-    TRY(snapshot_find(b->snap, sv_from(out->table_name), position, &found, b->err));
+    TRY(bind_table(b, relation, "copy to", &found));
+    out->table_name = keep(b, found.table->name);
     TRY(copy_columns(b, json_get(body, "attlist"), found.table, position, copy));
+    out->defaults = NEW_ARRAY(b->arena, struct expr *, found.table->col_count + 1);
+    for (u32 i = 0; i < found.table->col_count; i++) {
+        bool fills = false;
+        TRY(bind_default_value(b, &found.table->cols[i], &out->defaults[i], &fills));
+    }
     out->kind = STATEMENT_COPY_FROM;
     out->position = position;
     out->table_id = found.table->id;

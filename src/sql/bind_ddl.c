@@ -1,38 +1,498 @@
-/* bind_ddl.c: CREATE TABLE and DROP TABLE.
+/* bind_ddl.c: CREATE TABLE: columns and constraints.
  *
- * Part of binding. Definitions are checked here as far as the statement alone allows; whether a
- * name is taken or missing is for the catalog to say when the statement runs. Constraints other
- * than NOT NULL would change what a table accepts, so until they are enforced each is 0A000. */
+ * Part of binding. Definitions are checked here as far as the statement and the snapshot allow;
+ * whether a name is taken is for the catalog to say when the statement runs. Expressions (DEFAULT,
+ * CHECK) are bound once, for their errors, and kept as the text they were written in, which is
+ * bound again whenever it is needed. Constraints without a name get PostgreSQL's. */
 #include "base/map.h"
-#include "sql/sql_int.h"
+#include "sql/ddl_int.h"
+
+#include <stdio.h>
 
 static const struct {
-    const char *type;
-    const char *words;
-} constraints[] = {
-    {"CONSTR_PRIMARY", "PRIMARY KEY"},
-    {"CONSTR_UNIQUE", "UNIQUE"},
-    {"CONSTR_CHECK", "CHECK"},
-    {"CONSTR_DEFAULT", "DEFAULT"},
-    {"CONSTR_FOREIGN", "REFERENCES"},
-    {"CONSTR_EXCLUSION", "EXCLUDE"},
-    {"CONSTR_IDENTITY", "GENERATED AS IDENTITY"},
-    {"CONSTR_GENERATED", "GENERATED columns"},
+    const char *name;
+    u8 id;
+} serials[] = {
+    {"serial", TYPE_INTEGER}, {"serial4", TYPE_INTEGER},  {"bigserial", TYPE_BIGINT},
+    {"serial8", TYPE_BIGINT}, {"serial2", TYPE_SMALLINT}, {"smallserial", TYPE_SMALLINT},
 };
 
-static wf_status unsupported_constraint(struct bind *b, const struct json *body) {
-    const char *type = json_text(body, "contype");
-    i32 position = json_position(body);
-    for (i64 i = 0; type && i < COUNT_OF(constraints); i++) {
-        if (strcmp(constraints[i].type, type) == 0) {
-            return unsupported(b, position, "%s", constraints[i].words);
+static bool serial_type(const struct json *type, struct type *out) {
+    const struct json *names = json_get(type, "names");
+    for (i64 i = 0; json_count(names) == 1 && i < COUNT_OF(serials); i++) {
+        if (strcmp(serials[i].name, node_string(json_first(names))) == 0) {
+            *out = type_of((enum type_id)serials[i].id);
+            return true;
         }
     }
-    return unsupported(b, position, "constraint %s", type ? type : "");
+    return false;
 }
 
-static FALLIBLE bind_constraints(struct bind *b, const struct json *list, const char *table,
-                                 struct column_def *col) {
+FALLIBLE ddl_column_type(struct bind *b, const struct json *body, struct type *out) {
+    struct type_name name;
+    TRY(bind_type(b, body, &name));
+    *out = name.type;
+    if (out->id == TYPE_INTERVAL && out->length) {
+        return unsupported(b, name.position, "an interval column of certain fields");
+    }
+    if (name.open_decimal) {
+        wf_status status = unsupported(b, name.position, "decimal without precision and scale");
+        error_hint(b->err, "Say how many digits: decimal(18,3).");
+        return status;
+    }
+    return ERR_OK;
+}
+
+/* Text */
+
+const char *ddl_text(struct bind *b, i64 from, i64 to) {
+    struct sv script = b->parsed->script;
+    while (from < to && (script.ptr[from] == ' ' || script.ptr[from] == '\n')) {
+        from++;
+    }
+    while (to > from &&
+           (script.ptr[to - 1] == ' ' || script.ptr[to - 1] == '\n' || script.ptr[to - 1] == ';')) {
+        to--;
+    }
+    return arena_sv(b->arena, (struct sv){script.ptr + from, to - from}).ptr;
+}
+
+i64 ddl_after_word(struct bind *b, i64 at, const char *word) {
+    struct sv token;
+    while (lex_next(b->parsed->script, &at, &token)) {
+        if (sv_eq_nocase(token, sv_from(word))) {
+            return at;
+        }
+    }
+    return -1;
+}
+
+i64 ddl_item_end(struct bind *b, i64 at) {
+    struct sv script = b->parsed->script, token;
+    i64 end = b->parsed->text.ptr + b->parsed->text.len - script.ptr;
+    i32 depth = 0;
+    while (at < end && lex_next(script, &at, &token)) {
+        i64 start = token.ptr - script.ptr;
+        if (start >= end) {
+            break;
+        }
+        char c = token.ptr[0];
+        if (depth == 0 && (c == ',' || c == ')' || c == ';')) {
+            return start;
+        }
+        depth += c == '(' || c == '[' ? 1 : c == ')' || c == ']' ? -1 : 0;
+    }
+    return end;
+}
+
+/* CHECK ( … ): what is between the parentheses. */
+const char *ddl_check_text(struct bind *b, i32 location) {
+    i64 at = ddl_after_word(b, location, "check");
+    at = at < 0 ? -1 : ddl_after_word(b, at, "(");
+    return at < 0 ? "" : ddl_text(b, at, ddl_item_end(b, at));
+}
+
+/* DEFAULT …: up to the next constraint of the column or its end. */
+static const char *default_text(struct bind *b, const struct json *constraints, i32 location) {
+    i64 at = ddl_after_word(b, location, "default");
+    if (at < 0) {
+        return "NULL";
+    }
+    i64 end = ddl_item_end(b, at);
+    JSON_EACH(node, constraints) {
+        i32 other = json_position(node_body(node));
+        if (other > location && other < end) {
+            end = other;
+        }
+    }
+    return ddl_text(b, at, end);
+}
+
+/* Names */
+
+const char *ddl_new_name(struct bind *b, const struct table_def *def, const char *base) {
+    const char *name = base;
+    for (i32 n = 0;; n++) {
+        bool taken = false;
+        name = n == 0 ? base : arena_printf(b->arena, "%s%d", base, n);
+        for (u32 i = 0; i < def->key_count; i++) {
+            taken = taken || strcmp(def->keys[i].name, name) == 0;
+        }
+        for (u32 i = 0; i < def->check_count; i++) {
+            taken = taken || strcmp(def->checks[i].name, name) == 0;
+        }
+        for (u32 i = 0; i < def->foreign_count; i++) {
+            taken = taken || strcmp(def->foreigns[i].name, name) == 0;
+        }
+        if (!taken) {
+            return name;
+        }
+    }
+}
+
+static const char *columns_name(struct bind *b, const struct table_def *def, u32 count,
+                                const u32 *cols, const char *end) {
+    struct text out;
+    text_init(&out, b->arena);
+    text_print(&out, "%s", def->name);
+    for (u32 i = 0; i < count; i++) {
+        text_print(&out, "_%s", def->cols[cols[i]].name);
+    }
+    text_print(&out, "_%s", end);
+    return ddl_new_name(b, def, out.ptr);
+}
+
+static FALLIBLE given_name(struct bind *b, const struct table_def *def, const struct json *body,
+                           const char **out) {
+    const char *name = json_text(body, "conname");
+    *out = NULL;
+    if (name && strcmp(ddl_new_name(b, def, name), name) != 0) {
+        FAIL_AT(b->err, DUPLICATE_OBJECT, json_position(body),
+                "constraint \"%.100s\" for relation \"%.100s\" already exists", name, def->name);
+    }
+    *out = keep(b, name);
+    return ERR_OK;
+}
+
+static FALLIBLE ddl_find_column(struct bind *b, const struct table_def *def, const char *name,
+                         i32 position, u32 *out) {
+    for (u32 i = 0; i < def->col_count; i++) {
+        if (strcmp(def->cols[i].name, name) == 0) {
+            *out = i;
+            return ERR_OK;
+        }
+    }
+    FAIL_AT(b->err, UNDEFINED_COLUMN, position, "column \"%.100s\" named in key does not exist",
+            name);
+}
+
+static FALLIBLE column_numbers(struct bind *b, const struct table_def *def,
+                               const struct json *names, i32 position, u32 *out_count, u32 **out) {
+    *out = NEW_ARRAY(b->arena, u32, json_count(names) + 1);
+    *out_count = 0;
+    if (json_count(names) > 32) {
+        FAIL_AT(b->err, TOO_MANY_COLUMNS, position, "cannot use more than 32 columns in a key");
+    }
+    JSON_EACH(name, names) {
+        u32 col = 0;
+        TRY(ddl_find_column(b, def, node_string(name), position, &col));
+        for (u32 i = 0; i < *out_count; i++) {
+            if ((*out)[i] == col) {
+                FAIL_AT(b->err, DUPLICATE_COLUMN, position,
+                        "column \"%.100s\" appears twice in a constraint", node_string(name));
+            }
+        }
+        (*out)[(*out_count)++] = col;
+    }
+    return ERR_OK;
+}
+
+/* Constraints; lists in the definition grow by one. */
+
+#define GROW(b, list, count, type)                                  \
+    do {                                                            \
+        type *grown_ = NEW_ARRAY((b)->arena, type, (count) + 2);    \
+        if (count) {                                                \
+            memcpy(grown_, (list), (size_t)(count) * sizeof(type)); \
+        }                                                           \
+        (list) = grown_;                                            \
+    } while (0)
+
+static FALLIBLE add_key(struct bind *b, struct table_def *def, const struct json *body,
+                        const char *column) {
+    bool primary = json_is(body, "contype", "CONSTR_PRIMARY");
+    i32 position = json_position(body);
+    struct table_key key = {.primary = primary};
+    TRY(bind_only(b, body, "contype conname location keys", position));
+    if (column) {
+        key.cols = NEW_ARRAY(b->arena, u32, 1);
+        key.col_count = 1;
+        TRY(ddl_find_column(b, def, column, position, key.cols));
+    } else {
+        TRY(column_numbers(b, def, json_get(body, "keys"), position, &key.col_count, &key.cols));
+    }
+    for (u32 i = 0; primary && i < def->key_count; i++) {
+        if (def->keys[i].primary) {
+            FAIL_AT(b->err, INVALID_DEFINITION, position,
+                    "multiple primary keys for table \"%.100s\" are not allowed", def->name);
+        }
+    }
+    TRY(given_name(b, def, body, &key.name));
+    if (!key.name) {
+        key.name = primary ? ddl_new_name(b, def, arena_printf(b->arena, "%s_pkey", def->name))
+                           : columns_name(b, def, key.col_count, key.cols, "key");
+    }
+    for (u32 i = 0; primary && i < key.col_count; i++) {
+        def->cols[key.cols[i]].not_null = 1;
+    }
+    GROW(b, def->keys, def->key_count, struct table_key);
+    def->keys[def->key_count++] = key;
+    return ERR_OK;
+}
+
+/* The columns of the table being defined, as a scope of their own. */
+void ddl_scope(struct bind *b, const struct table_def *def, struct scope *out) {
+    struct scope_table table = {keep(b, def->name), def->col_count,
+                                NEW_ARRAY(b->arena, struct scope_col, def->col_count + 1)};
+    for (u32 i = 0; i < def->col_count; i++) {
+        const char *name = keep(b, def->cols[i].name);
+        table.cols[i] =
+            (struct scope_col){name, bind_col_new(b, table.alias, name, def->cols[i].type, true)};
+        VEC_PUSH(b->arena, &out->cols, table.cols[i]);
+    }
+    VEC_PUSH(b->arena, &out->tables, table);
+}
+
+struct one_col {
+    u32 col;
+    i32 count;
+};
+
+static bool count_cols(const struct expr *expr, void *arg) {
+    struct one_col *one = arg;
+    if (expr->kind == EXPR_COL && !(one->count && one->col == expr->col)) {
+        one->col = expr->col;
+        one->count++;
+    }
+    return true;
+}
+
+static FALLIBLE add_check(struct bind *b, struct table_def *def, const struct json *body) {
+    i32 position = json_position(body);
+    struct table_check check = {0};
+    TRY(bind_only(b, body, "contype conname location raw_expr initially_valid skip_validation",
+                  position));
+    struct scope scope = {0};
+    ddl_scope(b, def, &scope);
+    struct query q = {.scope = &scope, .clause = "check constraints"};
+    struct expr *cond = NULL;
+    TRY(bind_condition(b, &q, json_get(body, "raw_expr"), "CHECK", &cond));
+    check.text = ddl_check_text(b, position);
+    TRY(given_name(b, def, body, &check.name));
+    if (!check.name) {
+        struct one_col one = {0};
+        expr_walk(cond, count_cols, &one);
+        u32 col = one.count == 1 ? one.col - scope.tables.items[0].cols[0].col : 0;
+        check.name = columns_name(b, def, one.count == 1 ? 1 : 0, &col, "check");
+    }
+    GROW(b, def->checks, def->check_count, struct table_check);
+    def->checks[def->check_count++] = check;
+    return ERR_OK;
+}
+
+static FALLIBLE fk_action_of(struct bind *b, const struct json *body, const char *field, u8 *out) {
+    static const struct {
+        const char *letter;
+        u8 action;
+    } actions[] = {{"a", FK_NO_ACTION},
+                   {"r", FK_RESTRICT},
+                   {"c", FK_CASCADE},
+                   {"n", FK_SET_NULL},
+                   {"d", FK_SET_DEFAULT}};
+    for (i64 i = 0; i < COUNT_OF(actions); i++) {
+        if (json_is(body, field, actions[i].letter)) {
+            *out = actions[i].action;
+        }
+    }
+    bool update = strcmp(field, "fk_upd_action") == 0;
+    if (*out == FK_SET_DEFAULT || (update && *out > FK_RESTRICT)) {
+        return unsupported(b, json_position(body), "ON %s %s", update ? "UPDATE" : "DELETE",
+                           *out == FK_CASCADE    ? "CASCADE"
+                           : *out == FK_SET_NULL ? "SET NULL"
+                                                 : "SET DEFAULT");
+    }
+    return ERR_OK;
+}
+
+/* The columns referred to: named, or the primary key; they must be a key. */
+static FALLIBLE referred_columns(struct bind *b, const struct table_def *parent,
+                                 const struct json *names, i32 position, u32 *out_count,
+                                 u32 **out) {
+    TRY(column_numbers(b, parent, names, position, out_count, out));
+    for (u32 k = 0; k < parent->key_count; k++) {
+        const struct table_key *key = &parent->keys[k];
+        u32 found = 0;
+        if (!names && key->primary) {
+            *out = key->cols;
+            *out_count = key->col_count;
+            return ERR_OK;
+        }
+        for (u32 i = 0; i < key->col_count; i++) {
+            for (u32 c = 0; c < *out_count; c++) {
+                found += (*out)[c] == key->cols[i];
+            }
+        }
+        if (names && found == key->col_count && found == *out_count) {
+            return ERR_OK;
+        }
+    }
+    if (!names) {
+        FAIL_AT(b->err, UNDEFINED_OBJECT, position,
+                "there is no primary key for referenced table \"%.100s\"", parent->name);
+    }
+    FAIL_AT(b->err, INVALID_FOREIGN_KEY, position,
+            "there is no unique constraint matching given keys for referenced table \"%.100s\"",
+            parent->name);
+}
+
+static FALLIBLE check_pairs(struct bind *b, const struct table_def *def,
+                            const struct table_foreign *fk, const struct table_def *parent,
+                            i32 position) {
+    for (u32 i = 0; i < fk->col_count; i++) {
+        const struct column_def *own = &def->cols[fk->cols[i]];
+        const struct column_def *other = &parent->cols[fk->ref_cols[i]];
+        bool same = type_kind(own->type) == type_kind(other->type) &&
+                    own->type.scale == other->type.scale &&
+                    (type_kind(own->type) != KIND_I32 ||
+                     (own->type.id == TYPE_DATE) == (other->type.id == TYPE_DATE));
+        if (!same) {
+            FAIL_AT(b->err, DATATYPE_MISMATCH, position,
+                    "key columns \"%.60s\" and \"%.60s\" are of incompatible types", own->name,
+                    other->name);
+        }
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE add_foreign(struct bind *b, struct table_def *def, const struct json *body,
+                            const char *column, const char *schema) {
+    i32 position = json_position(body);
+    const struct json *pk = json_get(body, "pktable");
+    struct table_foreign fk = {0};
+    TRY(bind_only(b, body,
+                  "contype conname location pktable fk_attrs pk_attrs fk_matchtype fk_upd_action "
+                  "fk_del_action initially_valid skip_validation",
+                  position));
+    if (!json_is(body, "fk_matchtype", "s")) {
+        return unsupported(b, position, "MATCH FULL and MATCH PARTIAL");
+    }
+    TRY(fk_action_of(b, body, "fk_del_action", &fk.on_delete));
+    TRY(fk_action_of(b, body, "fk_upd_action", &fk.on_update));
+    if (column) {
+        fk.cols = NEW_ARRAY(b->arena, u32, 1);
+        fk.col_count = 1;
+        TRY(ddl_find_column(b, def, column, position, fk.cols));
+    } else {
+        TRY(column_numbers(b, def, json_get(body, "fk_attrs"), position, &fk.col_count, &fk.cols));
+    }
+    const char *name = json_text(pk, "relname"), *in = json_text(pk, "schemaname");
+    bool own = name && strcmp(name, def->name) == 0 && (!in || (schema && !strcmp(in, schema)));
+    struct table_def parent = *def;
+    if (!own) {
+        const struct edition_entry *entry = NULL;
+        TRY(bind_relation(b, pk, &entry));
+        if (entry->object->kind != OBJECT_TABLE) {
+            FAIL_AT(b->err, WRONG_OBJECT, json_position(pk),
+                    "referenced relation \"%.100s\" is not a table", entry->object->name);
+        }
+        fk.ref_oid = entry->object->oid;
+        parent = table_def_view(entry->object->table);
+    }
+    u32 count = 0;
+    TRY(referred_columns(b, &parent, json_get(body, "pk_attrs"), position, &count, &fk.ref_cols));
+    if (count != fk.col_count) {
+        FAIL_AT(b->err, INVALID_FOREIGN_KEY, position,
+                "number of referencing and referenced columns for foreign key disagree");
+    }
+    TRY(check_pairs(b, def, &fk, &parent, position));
+    TRY(given_name(b, def, body, &fk.name));
+    fk.name = fk.name ? fk.name : columns_name(b, def, fk.col_count, fk.cols, "fkey");
+    GROW(b, def->foreigns, def->foreign_count, struct table_foreign);
+    def->foreigns[def->foreign_count++] = fk;
+    return ERR_OK;
+}
+
+FALLIBLE ddl_add_constraint(struct bind *b, struct table_def *def, const struct json *body,
+                            const char *column, const char *schema) {
+    static const struct {
+        const char *type;
+        const char *words;
+    } others[] = {{"CONSTR_EXCLUSION", "EXCLUDE"},
+                  {"CONSTR_GENERATED", "GENERATED columns"},
+                  {"CONSTR_ATTR_DEFERRABLE", "DEFERRABLE"},
+                  {"CONSTR_ATTR_DEFERRED", "INITIALLY DEFERRED"}};
+    const char *type = json_text(body, "contype");
+    type = type ? type : "";
+    if (strcmp(type, "CONSTR_PRIMARY") == 0 || strcmp(type, "CONSTR_UNIQUE") == 0) {
+        return add_key(b, def, body, column);
+    }
+    if (strcmp(type, "CONSTR_CHECK") == 0) {
+        return add_check(b, def, body);
+    }
+    if (strcmp(type, "CONSTR_FOREIGN") == 0) {
+        return add_foreign(b, def, body, column, schema);
+    }
+    if (strcmp(type, "CONSTR_ATTR_NOT_DEFERRABLE") == 0 ||
+        strcmp(type, "CONSTR_ATTR_IMMEDIATE") == 0) {
+        return ERR_OK;
+    }
+    for (i64 i = 0; i < COUNT_OF(others); i++) {
+        if (strcmp(others[i].type, type) == 0) {
+            return unsupported(b, json_position(body), "%s", others[i].words);
+        }
+    }
+    return unsupported(b, json_position(body), "constraint %s", type);
+}
+
+/* Columns */
+
+struct ddl_seq *ddl_add_sequence(struct bind *b, struct statement *out, const char *table,
+                                 const char *column, u32 col, struct type type) {
+    GROW(b, out->seqs, out->seq_count, struct ddl_seq);
+    struct ddl_seq *seq = &out->seqs[out->seq_count++];
+    seq->name = arena_printf(b->arena, "%s_%s_seq", table, column);
+    seq->col = col;
+    seq->owned = 1;
+    struct range range = range_of_type(type);
+    seq->like = (struct sequence){
+        .start = 1, .last = 1, .increment = 1, .min = 1, .max = (i64)range.hi, .type = type};
+    return seq;
+}
+
+FALLIBLE ddl_default(struct bind *b, const struct json *expr, const char *text,
+                     struct column_def *col) {
+    struct query q = {.clause = "DEFAULT expressions"};
+    const struct edition_entry *sequence = NULL;
+    TRY(bind_nextval_of(b, expr, &sequence));
+    col->default_text = text;
+    if (sequence) {
+        col->sequence = sequence->object->oid;
+        return ERR_OK;
+    }
+    struct expr *value = NULL;
+    TRY(bind_expr(b, &q, expr, &value));
+    return coerce_assign(b, value, col, &value);
+}
+
+static FALLIBLE add_identity(struct bind *b, const struct json *body, struct statement *out,
+                             u32 col) {
+    struct column_def *def = &out->cols[col];
+    i32 position = json_position(body);
+    TRY(bind_only(b, body, "contype conname location generated_when options", position));
+    if (def->type.id != TYPE_INTEGER && def->type.id != TYPE_BIGINT &&
+        def->type.id != TYPE_SMALLINT) {
+        FAIL_AT(b->err, INVALID_PARAMETER, position,
+                "identity column type must be smallint, integer, or bigint");
+    }
+    if (def->default_text || out->seq_count > 0) {
+        for (i32 i = 0; i < out->seq_count; i++) {
+            if (out->seqs[i].col == col) {
+                FAIL_AT(b->err, SYNTAX, position,
+                        "both default and identity specified for column \"%.100s\"", def->name);
+            }
+        }
+    }
+    def->identity = json_is(body, "generated_when", "a") ? 'a' : 'd';
+    def->not_null = 1;
+    struct ddl_seq *seq = ddl_add_sequence(b, out, out->table_name, def->name, col, def->type);
+    return bind_sequence_options(b, json_get(body, "options"), seq);
+}
+
+/* What a column's own list says of it alone; keys and references come when all columns are known.
+ */
+static FALLIBLE column_constraints(struct bind *b, const struct json *list, struct statement *out,
+                                   u32 number) {
+    struct column_def *col = &out->cols[number];
     bool nullable = false;
     JSON_EACH(node, list) {
         const struct json *body = node_body(node);
@@ -40,149 +500,174 @@ static FALLIBLE bind_constraints(struct bind *b, const struct json *list, const 
             col->not_null = 1;
         } else if (json_is(body, "contype", "CONSTR_NULL")) {
             nullable = true;
-        } else {
-            return unsupported_constraint(b, body);
+        } else if (json_is(body, "contype", "CONSTR_DEFAULT")) {
+            if (col->default_text) {
+                FAIL_AT(b->err, SYNTAX, json_position(body),
+                        "multiple default values specified for column \"%.100s\" of table "
+                        "\"%.100s\"",
+                        col->name, out->table_name);
+            }
+            const char *text = default_text(b, list, json_position(body));
+            TRY(ddl_default(b, json_get(body, "raw_expr"), text, col));
+        } else if (json_is(body, "contype", "CONSTR_IDENTITY")) {
+            TRY(add_identity(b, body, out, number));
         }
         if (nullable && col->not_null) {
             FAIL_AT(b->err, SYNTAX, json_position(body),
                     "conflicting NULL/NOT NULL declarations for column \"%.100s\" of table "
                     "\"%.100s\"",
-                    col->name, table);
+                    col->name, out->table_name);
         }
     }
     return ERR_OK;
 }
 
-static FALLIBLE column_type(struct bind *b, const struct json *body, struct type *out) {
-    struct type_name name;
-    TRY(bind_type(b, body, &name));
-    *out = name.type;
-    if (name.is_interval) {
-        return unsupported(b, name.position, "type interval");
+FALLIBLE ddl_column(struct bind *b, const struct json *body, struct statement *out, u32 number) {
+    i32 position = json_position(body);
+    struct column_def *col = &out->cols[number];
+    TRY(bind_only(b, body, "colname typeName is_local constraints location", position));
+    col->name = json_text(body, "colname");
+    col->name = keep(b, col->name ? col->name : "");
+    const struct json *type = json_get(body, "typeName");
+    if (serial_type(type, &col->type)) {
+        struct ddl_seq *seq =
+            ddl_add_sequence(b, out, out->table_name, col->name, number, col->type);
+        col->not_null = 1;
+        col->default_text = arena_printf(b->arena, "nextval('%s'::regclass)", seq->name);
+    } else {
+        TRY(ddl_column_type(b, type, &col->type));
     }
-    if (name.open_decimal) {
-        wf_status status = unsupported(b, name.position, "decimal without precision and scale");
-        error_hint(b->err, "Say how many digits: decimal(18,3).");
-        return status;
-    }
-    if (out->id == TYPE_DECIMAL && out->precision > COLUMN_DIGITS_MAX) {
-        return unsupported(b, name.position, "a decimal column of more than %d digits",
-                           (int)COLUMN_DIGITS_MAX);
+    return column_constraints(b, json_get(body, "constraints"), out, number);
+}
+
+/* Keys, checks and references of a column. */
+FALLIBLE ddl_column_keys(struct bind *b, const struct json *body, struct table_def *def,
+                         const char *schema) {
+    static const char *const own[] = {"CONSTR_NOTNULL", "CONSTR_NULL", "CONSTR_DEFAULT",
+                                      "CONSTR_IDENTITY"};
+    JSON_EACH(node, json_get(body, "constraints")) {
+        const struct json *constraint = node_body(node);
+        bool done = false;
+        for (i64 i = 0; i < COUNT_OF(own); i++) {
+            done = done || json_is(constraint, "contype", own[i]);
+        }
+        if (!done) {
+            TRY(ddl_add_constraint(b, def, constraint, json_text(body, "colname"), schema));
+        }
     }
     return ERR_OK;
 }
 
-static FALLIBLE bind_column_def(struct bind *b, const struct json *body, const char *table,
-                                struct column_def *out) {
-    i32 position = json_position(body);
-    TRY(bind_only(b, body, "colname typeName is_local constraints location", position));
-    out->name = json_text(body, "colname");
-    out->name = keep(b, out->name ? out->name : "");
-    TRY(column_type(b, json_get(body, "typeName"), &out->type));
-    return bind_constraints(b, json_get(body, "constraints"), table, out);
+/* LIKE other: its columns, without what hangs on them. */
+static FALLIBLE like_columns(struct bind *b, const struct json *body, struct statement *out) {
+    const struct json *relation = json_get(body, "relation");
+    const struct edition_entry *entry = NULL;
+    if (json_number(body, "options") != 0) {
+        return unsupported(b, json_position(relation), "LIKE … INCLUDING");
+    }
+    TRY(bind_relation(b, relation, &entry));
+    if (entry->object->kind != OBJECT_TABLE) {
+        FAIL_AT(b->err, WRONG_OBJECT, json_position(relation), "\"%.100s\" is not a table",
+                entry->object->name);
+    }
+    const struct table *table = entry->object->table;
+    GROW(b, out->cols, out->col_count + table->col_count, struct column_def);
+    for (u32 i = 0; i < table->col_count; i++) {
+        out->cols[out->col_count++] = (struct column_def){.name = keep(b, table->cols[i].name),
+                                                          .type = table->cols[i].type,
+                                                          .not_null = table->cols[i].not_null};
+    }
+    return ERR_OK;
 }
 
-static FALLIBLE bind_column_defs(struct bind *b, const struct json *list, struct statement *out) {
+static FALLIBLE check_columns(struct bind *b, const struct statement *out, i32 position) {
     struct map names;
     map_init(&names, b->arena);
-    i32 count = json_count(list);
+    if (out->col_count == 0) {
+        return unsupported(b, position, "a table without columns");
+    }
+    if (out->col_count > COLUMNS_MAX) {
+        FAIL_AT(b->err, TOO_MANY_COLUMNS, position, "tables can have at most %d columns",
+                (int)COLUMNS_MAX);
+    }
+    for (u32 i = 0; i < out->col_count; i++) {
+        if (map_find(&names, sv_from(out->cols[i].name))) {
+            FAIL_AT(b->err, DUPLICATE_COLUMN, position,
+                    "column \"%.100s\" specified more than once", out->cols[i].name);
+        }
+        map_set(&names, sv_from(out->cols[i].name), &names);
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE table_columns(struct bind *b, const struct json *list, struct statement *out) {
+    i32 count = json_count(list), last = out->position;
     out->cols = NEW_ARRAY(b->arena, struct column_def, count + 1);
     JSON_EACH(node, list) {
-        const struct json *body = node_body(node);
-        i32 position = node_position(node);
-        if (node_is(node, "Constraint")) {
-            return unsupported_constraint(b, body);
+        if (node_is(node, "ColumnDef")) {
+            last = node_position(node);
+            TRY(ddl_column(b, node_body(node), out, out->col_count));
+            out->col_count++;
+            TRY(check_columns(b, out, last));
+        } else if (node_is(node, "TableLikeClause")) {
+            GROW(b, out->cols, out->col_count + (u32)count, struct column_def);
+            TRY(like_columns(b, node_body(node), out));
         }
-        if (!node_is(node, "ColumnDef")) {
-            return unsupported(b, position, "LIKE in CREATE TABLE");
+    }
+    return check_columns(b, out, last);
+}
+
+static FALLIBLE table_constraints(struct bind *b, const struct json *list, struct statement *out) {
+    struct table_def *def = &out->def;
+    *def =
+        (struct table_def){.name = out->table_name, .col_count = out->col_count, .cols = out->cols};
+    for (int pass = 0; pass < 2; pass++) { /* keys first: a table may refer to itself */
+        JSON_EACH(node, list) {
+            const struct json *body = node_body(node);
+            bool foreign = json_is(body, "contype", "CONSTR_FOREIGN");
+            if (node_is(node, "Constraint") && foreign == (pass == 1)) {
+                TRY(ddl_add_constraint(b, def, body, NULL, out->schema_name));
+            } else if (node_is(node, "ColumnDef") && pass == 0) {
+                TRY(ddl_column_keys(b, body, def, out->schema_name));
+            }
         }
-        struct column_def *col = &out->cols[out->col_count];
-        TRY(bind_column_def(b, body, out->table_name, col));
-        if (map_find(&names, sv_from(col->name))) {
-            FAIL_AT(b->err, DUPLICATE_COLUMN, position,
-                    "column \"%.100s\" specified more than once", col->name);
-        }
-        map_set(&names, sv_from(col->name), col);
-        if (++out->col_count > COLUMNS_MAX) {
-            FAIL_AT(b->err, TOO_MANY_COLUMNS, position, "tables can have at most %d columns",
-                    (int)COLUMNS_MAX);
-        }
+    }
+    return ERR_OK;
+}
+
+FALLIBLE ddl_target(struct bind *b, const struct json *relation, struct statement *out) {
+    TRY(bind_only(b, relation, "schemaname relname inh relpersistence location",
+                  json_position(relation)));
+    out->table_name = keep(b, json_text(relation, "relname"));
+    out->schema_name = keep(b, json_text(relation, "schemaname"));
+    out->position = json_position(relation);
+    out->temp = json_is(relation, "relpersistence", "t") ||
+                (out->schema_name && strcmp(out->schema_name, "pg_temp") == 0);
+    if (out->temp && out->schema_name && strcmp(out->schema_name, "pg_temp") != 0) {
+        FAIL_AT(b->err, INVALID_DEFINITION, out->position,
+                "cannot create temporary relation in non-temporary schema");
+    }
+    if (out->temp) {
+        out->schema_name = NULL;
+    }
+    if (!out->table_name) {
+        out->table_name = "";
     }
     return ERR_OK;
 }
 
 FALLIBLE bind_create(struct bind *b, const struct json *body, struct statement *out) {
     const struct json *relation = json_get(body, "relation");
+    const struct json *elements = json_get(body, "tableElts");
     i32 position = json_position(relation);
     TRY(bind_only(b, body, "relation tableElts oncommit if_not_exists", position));
-    TRY(bind_table_name(b, relation, &out->table_name));
+    TRY(ddl_target(b, relation, out));
     if (!json_is(body, "oncommit", "ONCOMMIT_NOOP")) {
         return unsupported(b, position, "ON COMMIT");
     }
     out->kind = STATEMENT_CREATE_TABLE;
-    out->position = position;
     out->if_exists = json_flag(body, "if_not_exists");
     out->or_replace = b->parsed->or_replace;
-    TRY(bind_column_defs(b, json_get(body, "tableElts"), out));
-    if (out->col_count == 0) {
-        return unsupported(b, position, "a table without columns");
-    }
-    return ERR_OK;
-}
-
-/* The tree keeps no positions of DROP's names: they are found in the text, in order. */
-static void drop_positions(struct bind *b, struct statement *out) {
-    struct sv script = b->parsed->script;
-    i64 at = b->parsed->text.ptr - script.ptr;
-    i64 end = at + b->parsed->text.len;
-    struct sv token;
-    i32 i = 0;
-    bool after_table = false;
-    bool at_name = false;
-    while (at < end && i < out->name_count && lex_next(script, &at, &token)) {
-        bool word = sv_eq_nocase(token, SV("if")) || sv_eq_nocase(token, SV("exists"));
-        if (!after_table) {
-            after_table = at_name = sv_eq_nocase(token, SV("table"));
-        } else if (token.ptr[0] == ',') {
-            at_name = true;
-        } else if (at_name && !(word && out->if_exists && i == 0)) {
-            out->positions[i++] = (i32)(token.ptr - script.ptr);
-            at_name = false;
-        }
-    }
-}
-
-FALLIBLE bind_drop(struct bind *b, const struct json *body, struct statement *out) {
-    i32 position = (i32)(b->parsed->text.ptr - b->parsed->script.ptr);
-    TRY(bind_only(b, body, "objects removeType behavior missing_ok", position));
-    if (!json_is(body, "removeType", "OBJECT_TABLE")) {
-        const char *type = json_text(body, "removeType");
-        return unsupported(b, position, "DROP %s",
-                           type && strncmp(type, "OBJECT_", 7) == 0 ? type + 7 : "");
-    }
-    const struct json *objects = json_get(body, "objects");
-    out->kind = STATEMENT_DROP_TABLE;
-    out->if_exists = json_flag(body, "missing_ok");
-    out->name_count = json_count(objects);
-    out->names = NEW_ARRAY(b->arena, const char *, out->name_count + 1);
-    out->positions = NEW_ARRAY(b->arena, i32, out->name_count + 1);
-    drop_positions(b, out);
-    i32 i = 0;
-    JSON_EACH(object, objects) {
-        const struct json *parts = json_get(node_body(object), "items");
-        const char *schema = "main";
-        const char *name = "";
-        JSON_EACH(part, parts) {
-            schema = part->next ? node_string(part) : schema;
-            name = node_string(part);
-        }
-        if (json_count(parts) > 2 || strcmp(schema, "main") != 0) {
-            FAIL_AT(b->err, UNDEFINED_TABLE, out->positions[i],
-                    "table \"%.100s.%.100s\" does not exist", schema, name);
-        }
-        out->names[i++] = keep(b, name);
-    }
-    out->table_name = out->names[0];
-    out->position = out->positions[0];
-    return ERR_OK;
+    TRY(table_columns(b, elements, out));
+    return table_constraints(b, elements, out);
 }

@@ -66,7 +66,7 @@ static struct rel *scan_rel(struct bind *b, const struct snapshot_table *found, 
     scan->table_name = arena_sv(b->arena, sv_from(table->name)).ptr;
     scan->alias = alias;
     scan->table_rows = version->rows;
-    scan->rows = version->rows;
+    scan->rows = version->live_rows;
     for (u32 i = 0; i < table->col_count; i++) {
         const struct column_stats *stats = &version->stats[i];
         bool no_nulls = stats->null_count == 0;
@@ -124,6 +124,56 @@ static bool ends_with(const char *name, const char *end) {
     return len > end_len && strcmp(name + len - end_len, end) == 0;
 }
 
+static FALLIBLE from_found(struct bind *b, const struct snapshot_table *found, const char *name,
+                           const struct json *alias, i32 position, struct scope *out) {
+    const char *shown = alias ? keep(b, json_text(alias, "aliasname")) : name;
+    i64 count = found->table->col_count;
+    struct scope_col *cols = NEW_ARRAY(b->arena, struct scope_col, count + 1);
+    out->rel = scan_rel(b, found, shown, position, cols);
+    if (alias) {
+        TRY(rename_columns(b, alias, shown, cols, count, position));
+    }
+    scope_add_table(b, out, shown, cols, count);
+    return ERR_OK;
+}
+
+FALLIBLE bind_table_scope(struct bind *b, const struct snapshot_table *found, const char *alias,
+                          i32 position, struct scope *out) {
+    i64 count = found->table->col_count;
+    struct scope_col *cols = NEW_ARRAY(b->arena, struct scope_col, count + 1);
+    out->rel = scan_rel(b, found, alias, position, cols);
+    scope_add_table(b, out, alias, cols, count);
+    return ERR_OK;
+}
+
+/* A view: its text bound as a subquery, under the search path it was made under. */
+static FALLIBLE from_view(struct bind *b, const struct object *view, const struct json *alias,
+                          i32 position, struct scope *out) {
+    const struct parsed *outer = b->parsed;
+    const char *path = b->snap->path;
+    struct parsed_list list;
+    struct select_out result;
+    const char *text = arena_sv(b->arena, sv_from(view->text)).ptr;
+    TRY(bind_enter(b, SELECT_DEPTH_COST, position));
+    wf_status status = sql_parse(b->arena, sv_from(text), &list, b->err);
+    if (!status) {
+        b->parsed = list.items.items[0];
+        b->snap->path = view->path && *view->path ? view->path : NULL;
+        status = bind_select(b, node_body(b->parsed->node), NULL, NULL, 0, &result);
+        b->parsed = outer;
+        b->snap->path = path;
+    }
+    if (status) { /* positions are those of the view's text */
+        b->err->position = position;
+        return status;
+    }
+    b->depth -= SELECT_DEPTH_COST;
+    for (u32 i = 0; i < view->col_count && i < result.rel->out.count; i++) {
+        result.names[i] = keep(b, view->col_names[i]);
+    }
+    return from_result(b, &result, keep(b, view->name), alias, position, out);
+}
+
 static FALLIBLE from_table(struct bind *b, const struct json *body, const struct place *place,
                            struct scope *out) {
     const char *name = "";
@@ -139,17 +189,16 @@ static FALLIBLE from_table(struct bind *b, const struct json *body, const struct
     if (ends_with(name, ".parquet")) {
         return unsupported(b, position, "reading Parquet files (%.100s)", name);
     }
-    struct snapshot_table found;
-    TRY(snapshot_find(b->snap, sv_from(name), position, &found, b->err));
-    const char *shown = alias ? keep(b, json_text(alias, "aliasname")) : name;
-    i64 count = found.table->col_count;
-    struct scope_col *cols = NEW_ARRAY(b->arena, struct scope_col, count + 1);
-    out->rel = scan_rel(b, &found, shown, position, cols);
-    if (alias) {
-        TRY(rename_columns(b, alias, shown, cols, count, position));
+    const struct edition_entry *entry = NULL;
+    TRY(bind_relation(b, body, &entry));
+    if (entry->object->kind == OBJECT_VIEW) {
+        return from_view(b, entry->object, alias, position, out);
     }
-    scope_add_table(b, out, shown, cols, count);
-    return ERR_OK;
+    if (entry->object->kind != OBJECT_TABLE) {
+        FAIL_AT(b->err, WRONG_OBJECT, position, "\"%.100s\" is not a table or view", name);
+    }
+    struct snapshot_table found = snapshot_of(b->snap, entry);
+    return from_found(b, &found, name, alias, position, out);
 }
 
 static FALLIBLE check_aliases(struct bind *b, const struct scope *left, const struct scope *right,
@@ -499,6 +548,14 @@ static FALLIBLE from_function(struct bind *b, const struct json *body, const str
     if (is_about) {
         return from_result(b, &result, "", json_get(body, "alias"), position, out);
     }
+    JSON_EACH(part, json_get(node_body(call), "funcname")) {
+        name = node_string(part);
+    }
+    if (strcmp(name, "read_csv") == 0) {
+        struct snapshot_table found;
+        TRY(bind_file(b, node_body(call), &found));
+        return from_found(b, &found, keep(b, name), json_get(body, "alias"), position, out);
+    }
     TRY(bind_table_func(b, node_body(call), &result.rel, &name));
     const struct json *alias = json_get(body, "alias");
     const char *shown = alias ? keep(b, json_text(alias, "aliasname")) : name;
@@ -688,9 +745,12 @@ static FALLIBLE column_names(struct bind *b, const struct json *body, const char
     JSON_EACH(field, fields) {
         names[i++] = node_is(field, "A_Star") ? NULL : node_string(field);
     }
-    if (count == 3 && strcmp(names[0] ? names[0] : "", "main") != 0) {
-        FAIL_AT(b->err, UNDEFINED_TABLE, position, "missing FROM-clause entry for table \"%.100s\"",
-                names[1] ? names[1] : "");
+    if (count == 3) { /* tables in scope do not remember their schema; it must at least exist */
+        TRY(snapshot_open(b->snap, b->err));
+        if (!names[0] || !edition_find_schema(b->snap->edition, sv_from(names[0]))) {
+            FAIL_AT(b->err, UNDEFINED_TABLE, position,
+                    "missing FROM-clause entry for table \"%.100s\"", names[1] ? names[1] : "");
+        }
     }
     *out_count = count;
     return ERR_OK;

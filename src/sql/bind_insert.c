@@ -2,9 +2,10 @@
  *
  * Part of binding. Rows written as VALUES go straight into a VALUES operator, every literal read as
  * its column's type at once, so that a list of a million rows costs one pass; a SELECT is bound as
- * ever and a PROJECT on top casts by the rules of assignment. Columns that are not named are NULL,
- * and so is DEFAULT. */
-#include "sql/sql_int.h"
+ * ever and a PROJECT on top casts by the rules of assignment. Columns that are not named get their
+ * default. Where that is the next value of a sequence the plan says NULL, and the statement's list
+ * of fills says what to put there when the rows are known. */
+#include "sql/change_int.h"
 
 struct insert {
     const struct table *table;
@@ -12,6 +13,8 @@ struct insert {
     i32 col_count;
     b8 listed;                  /* INSERT INTO t (a, b) */
     struct column_def *targets; /* their definitions */
+    b8 overriding;              /* SYSTEM VALUE 's', USER VALUE 'u' */
+    b8 *fills; /* columns that get the next value of their sequence where they are NULL */
     const struct cte *ctes;
 };
 
@@ -101,13 +104,35 @@ static FALLIBLE check_row(struct bind *b, const struct insert *in, const struct 
     return check_width(b, in, json_count(items), node_position(extra), node_position(items));
 }
 
+static FALLIBLE check_identity(struct bind *b, const struct insert *in,
+                               const struct column_def *def, i32 position) {
+    if (def->identity == 'a' && in->overriding != 's') {
+        error_set(b->err, ERR_GENERATED_ALWAYS, position,
+                  "cannot insert a non-DEFAULT value into column \"%.100s\"", def->name);
+        error_hint(b->err, "Use OVERRIDING SYSTEM VALUE to override.");
+        return ERR_GENERATED_ALWAYS;
+    }
+    return ERR_OK;
+}
+
+/* What a column gets that the statement gives no value. */
+static FALLIBLE insert_default(struct bind *b, const struct insert *in, u32 col,
+                               struct expr **out) {
+    bool fills = false;
+    TRY(bind_default_value(b, &in->table->cols[col], out, &fills));
+    in->fills[col] |= fills;
+    return ERR_OK;
+}
+
 static FALLIBLE insert_row(struct bind *b, struct query *q, const struct insert *in,
                            const struct json *items, struct expr **row) {
     i32 i = 0;
     TRY(check_row(b, in, items));
     JSON_EACH(item, items) {
-        if (!node_is(item, "SetToDefault")) {
+        const struct column_def *def = &in->targets[i];
+        if (!node_is(item, "SetToDefault") && !(in->overriding == 'u' && def->identity)) {
             struct expr *expr = NULL;
+            TRY(check_identity(b, in, def, node_position(item)));
             TRY(bind_expr(b, q, item, &expr));
             TRY(coerce_assign(b, expr, &in->targets[i], &row[in->cols[i]]));
         }
@@ -115,7 +140,7 @@ static FALLIBLE insert_row(struct bind *b, struct query *q, const struct insert 
     }
     for (u32 col = 0; col < in->table->col_count; col++) {
         if (!row[col]) {
-            row[col] = expr_null(b, in->table->cols[col].type, -1);
+            TRY(insert_default(b, in, col, &row[col]));
         }
     }
     return ERR_OK;
@@ -136,7 +161,7 @@ static void values_columns(struct bind *b, const struct table *table, struct rel
     }
 }
 
-/* `lists` is NULL for DEFAULT VALUES: one row of NULLs. */
+/* `lists` is NULL for DEFAULT VALUES. */
 static FALLIBLE insert_values(struct bind *b, const struct insert *in, const struct json *lists,
                               struct rel **out) {
     i64 width = in->table->col_count;
@@ -160,7 +185,7 @@ static FALLIBLE insert_values(struct bind *b, const struct insert *in, const str
         at += width;
     }
     for (; at < rows * width; at++) {
-        rel->exprs.items[at] = expr_null(b, in->table->cols[at % width].type, -1);
+        TRY(insert_default(b, in, (u32)(at % width), &rel->exprs.items[at]));
     }
     values_columns(b, in->table, rel, rows);
     *out = rel;
@@ -179,12 +204,16 @@ static FALLIBLE insert_select(struct bind *b, const struct insert *in, const str
     const char **names = NEW_ARRAY(b->arena, const char *, width + 1);
     for (i64 i = 0; i < count; i++) {
         struct expr *expr = expr_col(b->plan, result.rel->out.items[i], position);
+        if (in->overriding == 'u' && in->targets[i].identity) {
+            continue;
+        }
+        TRY(check_identity(b, in, &in->targets[i], position));
         TRY(coerce_assign(b, expr, &in->targets[i], &exprs[in->cols[i]]));
     }
     for (u32 c = 0; c < width; c++) {
         names[c] = arena_sv(b->arena, sv_from(in->table->cols[c].name)).ptr;
         if (!exprs[c]) {
-            exprs[c] = expr_null(b, in->table->cols[c].type, -1);
+            TRY(insert_default(b, in, c, &exprs[c]));
         }
     }
     *out = bind_project(b, result.rel, exprs, names, width);
@@ -198,24 +227,96 @@ static bool is_plain_values(const struct json *select) {
            !json_get(select, "withClause");
 }
 
-FALLIBLE bind_insert(struct bind *b, const struct json *body, struct statement *out) {
+/* The key that ON CONFLICT (columns) or ON CONSTRAINT name means. */
+static FALLIBLE conflict_key(struct bind *b, const struct table *table, const struct json *infer,
+                             i32 position, i32 *out) {
+    const struct json *elems = json_get(infer, "indexElems");
+    const char *name = json_text(infer, "conname");
+    TRY(bind_only(b, infer, "indexElems conname location", position));
+    for (u32 k = 0; k < table->key_count; k++) {
+        const struct table_key *key = &table->keys[k];
+        u32 found = 0;
+        JSON_EACH(node, elems) {
+            const char *col = json_text(node_body(node), "name");
+            for (u32 i = 0; i < key->col_count; i++) {
+                found += col && strcmp(table->cols[key->cols[i]].name, col) == 0;
+            }
+        }
+        bool columns = elems && found == key->col_count && json_count(elems) == (i32)found;
+        if (name ? strcmp(key->name, name) == 0 : columns) {
+            *out = (i32)k;
+            return ERR_OK;
+        }
+    }
+    JSON_EACH(node, elems) { /* a column that is not there comes first */
+        const char *col = json_text(node_body(node), "name");
+        u32 number = 0;
+        if (col) {
+            TRY(find_column(b, table, col, position, &number));
+        }
+    }
+    if (name) {
+        FAIL_AT(b->err, UNDEFINED_OBJECT, position,
+                "constraint \"%.100s\" for table \"%.100s\" does not exist", name, table->name);
+    }
+    FAIL_AT(b->err, INVALID_COLUMN_REFERENCE, position,
+            "there is no unique or exclusion constraint matching the ON CONFLICT specification");
+}
+
+static FALLIBLE insert_conflict(struct bind *b, const struct json *clause, const struct insert *in,
+                                struct statement *out) {
+    const struct json *infer = json_get(clause, "infer");
+    i32 position = json_position(clause);
+    out->conflict_key = -1;
+    if (!clause) {
+        return ERR_OK;
+    }
+    TRY(bind_only(b, clause, "action infer targetList whereClause location", position));
+    out->conflict = json_is(clause, "action", "ONCONFLICT_UPDATE") ? 'u' : 'n';
+    if (infer) {
+        return conflict_key(b, in->table, infer, position, &out->conflict_key);
+    }
+    if (out->conflict == 'u') {
+        FAIL_AT(b->err, SYNTAX, position,
+                "ON CONFLICT DO UPDATE requires inference specification or constraint name");
+    }
+    return ERR_OK;
+}
+
+static void insert_fills(struct bind *b, const struct insert *in, struct statement *out) {
+    out->fills = NEW_ARRAY(b->arena, struct fill, in->table->col_count + 1);
+    for (u32 i = 0; i < in->table->col_count; i++) {
+        if (in->fills[i]) {
+            out->fills[out->fill_count++] = (struct fill){i, in->table->cols[i].sequence};
+        }
+    }
+}
+
+static FALLIBLE insert_open(struct bind *b, const struct json *body, struct insert *in,
+                            struct statement *out) {
     const struct json *relation = json_get(body, "relation");
-    const struct json *select = node_body(json_get(body, "selectStmt"));
     i32 position = json_position(relation);
-    struct insert in = {0};
     struct snapshot_table found;
-    TRY(bind_only(b, body, "relation cols selectStmt override withClause", position));
-    if (!json_is(body, "override", "OVERRIDING_NOT_SET")) {
-        return unsupported(b, position, "OVERRIDING");
-    }
-    TRY(bind_with(b, json_get(body, "withClause"), NULL, &in.ctes));
-    TRY(bind_table_name(b, relation, &out->table_name));
-    if (json_get(relation, "alias")) {
-        return unsupported(b, position, "an alias of INSERT's table");
-    }
-    TRY(snapshot_find(b->snap, sv_from(out->table_name), position, &found, b->err));
-    in.table = found.table;
-    TRY(bind_insert_columns(b, json_get(body, "cols"), &in));
+    TRY(bind_only(b, body,
+                  "relation cols selectStmt override withClause returningList onConflictClause",
+                  position));
+    in->overriding = json_is(body, "override", "OVERRIDING_SYSTEM_VALUE") ? 's'
+                     : json_is(body, "override", "OVERRIDING_USER_VALUE") ? 'u'
+                                                                          : 0;
+    TRY(bind_with(b, json_get(body, "withClause"), NULL, &in->ctes));
+    TRY(bind_table(b, relation, "insert into", &found));
+    in->table = found.table;
+    in->fills = NEW_ARRAY(b->arena, b8, in->table->col_count + 1);
+    out->table_id = found.table->id;
+    out->table_name = keep(b, found.table->name);
+    out->position = position;
+    return bind_insert_columns(b, json_get(body, "cols"), in);
+}
+
+FALLIBLE bind_insert(struct bind *b, const struct json *body, struct statement *out) {
+    const struct json *select = node_body(json_get(body, "selectStmt"));
+    struct insert in = {0};
+    TRY(insert_open(b, body, &in, out));
     if (!select || is_plain_values(select)) {
         TRY(insert_values(b, &in, json_get(select, "valuesLists"), &b->plan->root));
     } else {
@@ -226,9 +327,36 @@ FALLIBLE bind_insert(struct bind *b, const struct json *body, struct statement *
         const char *name = arena_sv(b->arena, sv_from(in.table->cols[i].name)).ptr;
         VEC_PUSH(b->arena, &b->plan->names, name);
     }
+    insert_fills(b, &in, out);
+    TRY(insert_conflict(b, json_get(body, "onConflictClause"), &in, out));
+    out->returning = json_count(json_get(body, "returningList"));
     out->kind = STATEMENT_INSERT;
     out->plan = b->plan;
-    out->position = position;
-    out->table_id = found.table->id;
+    return ERR_OK;
+}
+
+/* SELECT returningList FROM relation. */
+FALLIBLE bind_insert_returning(struct bind *b, const struct json *body, struct statement *out) {
+    const struct json *target = json_object_of(b, "RangeVar", json_get(body, "relation"));
+    struct json *from = (struct json *)(size_t)json_array_of(b, "fromClause", target, NULL);
+    struct json *list = NEW(b->arena, struct json);
+    *list = *json_get(body, "returningList");
+    struct json *op = NEW(b->arena, struct json), *limit = NEW(b->arena, struct json);
+    *op = (struct json){.key = "op", .kind = JSON_STRING, .text = "SETOP_NONE", .len = 10};
+    *limit = (struct json){
+        .key = "limitOption", .kind = JSON_STRING, .text = "LIMIT_OPTION_DEFAULT", .len = 20};
+    list->key = "targetList";
+    list->next = from;
+    from->next = op;
+    op->next = limit;
+    struct json select = {.key = "SelectStmt", .kind = JSON_OBJECT, .first = list, .len = 4};
+    struct select_out result;
+    TRY(bind_select(b, &select, NULL, NULL, 0, &result));
+    out->kind = STATEMENT_SELECT;
+    out->plan = b->plan;
+    b->plan->root = result.rel;
+    for (i64 i = 0; i < result.rel->out.count; i++) {
+        VEC_PUSH(b->arena, &b->plan->names, result.names[i]);
+    }
     return ERR_OK;
 }

@@ -12,7 +12,7 @@
 #include <stdio.h>
 
 #include "base/thread.h"
-#include "sql/sql_int.h"
+#include "sql/ddl_int.h"
 
 /* Fields that change a node's meaning, and what to call them. */
 static const struct {
@@ -139,7 +139,6 @@ i32 node_position(const struct json *node) {
 FALLIBLE bind_table_name(struct bind *b, const struct json *range_var, const char **out) {
     i32 position = json_position(range_var);
     TRY(bind_only(b, range_var, "schemaname relname inh relpersistence alias location", position));
-    const char *schema = json_text(range_var, "schemaname");
     const char *name = json_text(range_var, "relname");
     *out = keep(b, name ? name : "");
     if (!json_is(range_var, "relpersistence", "p")) {
@@ -147,10 +146,6 @@ FALLIBLE bind_table_name(struct bind *b, const struct json *range_var, const cha
     }
     if (!json_flag(range_var, "inh")) {
         return unsupported(b, position, "ONLY");
-    }
-    if (schema && strcmp(schema, "main") != 0) {
-        FAIL_AT(b->err, UNDEFINED_TABLE, position, "relation \"%.100s.%.100s\" does not exist",
-                schema, *out);
     }
     return ERR_OK;
 }
@@ -171,10 +166,27 @@ const char *nearest_of(struct bind *b, const char *name, const char *const *name
 }
 
 static FALLIBLE bind_query(struct bind *b, const struct json *body, struct statement *out) {
+    const struct json *into = json_get(body, "intoClause");
+    if (into) {
+        struct json select = *body;
+        select.first = NULL;
+        struct json **tail = &select.first;
+        JSON_EACH(field, body) { /* the same without INTO */
+            if (field != into) {
+                struct json *copy = NEW(b->arena, struct json);
+                *copy = *field;
+                *tail = copy;
+                tail = &copy->next;
+            }
+        }
+        *tail = NULL;
+        return ddl_create_as(b, into, &select, false, out);
+    }
     struct select_out select;
     TRY(bind_select(b, body, NULL, NULL, 0, &select));
     out->kind = STATEMENT_SELECT;
     out->plan = b->plan;
+    b->plan->shown = 1;
     b->plan->root = select.rel;
     for (i64 i = 0; i < select.rel->out.count; i++) {
         VEC_PUSH(b->arena, &b->plan->names, select.names[i]);
@@ -182,22 +194,33 @@ static FALLIBLE bind_query(struct bind *b, const struct json *body, struct state
     return ERR_OK;
 }
 
-static FALLIBLE bind_transaction(struct bind *b, const struct json *body, struct statement *out) {
-    UNUSED(body);
-    UNUSED(out);
-    return unsupported(b, (i32)(b->parsed->text.ptr - b->parsed->script.ptr),
-                       "a transaction of several statements");
-}
-
 static const struct {
     const char *node;
     FALLIBLE (*bind)(struct bind *b, const struct json *body, struct statement *out);
 } handlers[] = {
-    {"SelectStmt", bind_query},      {"InsertStmt", bind_insert},
-    {"CreateStmt", bind_create},     {"DropStmt", bind_drop},
-    {"CopyStmt", bind_copy},         {"VariableSetStmt", bind_set},
-    {"VariableShowStmt", bind_show}, {"ExplainStmt", bind_explain},
-    {"CallStmt", bind_procedure},    {"TransactionStmt", bind_transaction},
+    {"SelectStmt", bind_query},
+    {"InsertStmt", bind_insert},
+    {"CreateStmt", bind_create},
+    {"DropStmt", bind_drop},
+    {"CopyStmt", bind_copy},
+    {"VariableSetStmt", bind_set},
+    {"VariableShowStmt", bind_show},
+    {"ExplainStmt", bind_explain},
+    {"CallStmt", bind_procedure},
+    {"TransactionStmt", bind_transaction},
+    {"UpdateStmt", bind_update},
+    {"DeleteStmt", bind_delete},
+    {"TruncateStmt", bind_truncate},
+    {"CreateSchemaStmt", bind_create_schema},
+    {"ViewStmt", bind_create_view},
+    {"CreateSeqStmt", bind_create_sequence},
+    {"AlterSeqStmt", bind_alter_sequence},
+    {"CreateTableAsStmt", bind_create_as},
+    {"IndexStmt", bind_create_index},
+    {"CommentStmt", bind_comment},
+    {"AlterTableStmt", bind_alter},
+    {"RenameStmt", bind_rename},
+    {"AlterObjectSchemaStmt", bind_set_schema},
 };
 
 /* Statements whose node is not named after the command. */
@@ -205,9 +228,9 @@ static const struct {
     const char *node;
     const char *words;
 } odd_names[] = {
-    {"ViewStmt", "CREATE VIEW"},          {"IndexStmt", "CREATE INDEX"},
-    {"VacuumStmt", "VACUUM and ANALYZE"}, {"RenameStmt", "ALTER ... RENAME"},
-    {"CompositeTypeStmt", "CREATE TYPE"}, {"DefineStmt", "CREATE of this object"},
+    {"VacuumStmt", "VACUUM and ANALYZE"},
+    {"CompositeTypeStmt", "CREATE TYPE"},
+    {"DefineStmt", "CREATE of this object"},
     {"RuleStmt", "CREATE RULE"},
 };
 
@@ -253,14 +276,55 @@ static FALLIBLE check_params(struct bind *b) {
 
 struct bind_job {
     struct bind bind;
+    FALLIBLE (*run)(struct bind_job *job);
     struct statement *out;
+    const struct table *table; /* violations */
     wf_status status;
 };
+
+static FALLIBLE bind_all(struct bind_job *job) {
+    return bind_statement(&job->bind, job->bind.parsed->node, job->out);
+}
+
+static FALLIBLE bind_its_returning(struct bind_job *job) {
+    return bind_insert_returning(&job->bind, node_body(job->bind.parsed->node), job->out);
+}
+
+static FALLIBLE bind_its_conflict(struct bind_job *job) {
+    struct snapshot_table excluded;
+    if (!snapshot_find_id(job->bind.snap, job->table->id, &excluded)) {
+        FAIL(job->bind.err, INTERNAL, "the rows in conflict are gone");
+    }
+    return bind_conflict_update(&job->bind, node_body(job->bind.parsed->node), &excluded, job->out);
+}
+
+/* The script is SELECT (condition). */
+static FALLIBLE bind_its_violations(struct bind_job *job) {
+    struct bind *b = &job->bind;
+    struct snapshot_table found;
+    if (!snapshot_find_id(b->snap, job->table->id, &found)) {
+        FAIL(b->err, INTERNAL, "the table of a CHECK is gone");
+    }
+    struct scope scope = {0};
+    TRY(bind_table_scope(b, &found, keep(b, found.table->name), -1, &scope));
+    struct query q = {.scope = &scope, .clause = "CHECK"};
+    const struct json *targets = json_get(node_body(b->parsed->node), "targetList");
+    struct expr *cond = NULL;
+    TRY(bind_condition(b, &q, json_get(node_body(json_first(targets)), "val"), "CHECK", &cond));
+    struct rel *filter = bind_filter(b, scope.rel, expr_one(b, EXPR_NOT, cond, -1));
+    struct expr *one = expr_int(b, 1, -1);
+    const char *name = "violation";
+    b->plan->root = bind_project(b, filter, &one, &name, 1);
+    VEC_PUSH(b->arena, &b->plan->names, name);
+    job->out->kind = STATEMENT_SELECT;
+    job->out->plan = b->plan;
+    return ERR_OK;
+}
 
 static void bind_on_stack(void *arg) {
     struct bind_job *job = arg;
     struct bind *b = &job->bind;
-    job->status = bind_statement(b, b->parsed->node, job->out);
+    job->status = job->run(job);
     if (job->status == ERR_OK) {
         job->status = check_params(b);
     }
@@ -276,31 +340,94 @@ enum { STACK_PER_LEVEL = 2048 };
 #endif
 enum { LEVELS_ON_CALLER = 96, LEVELS_MAX = 8 * EXPR_DEPTH_MAX };
 
-FALLIBLE sql_bind(struct arena *arena, const struct parsed *parsed, struct snapshot *snap,
-                  struct type *param_types, struct statement *out, struct error *err) {
-    memset(out, 0, sizeof *out);
-    out->position = -1;
-    struct bind_job job = {.out = out};
-    job.bind = (struct bind){
+static FALLIBLE bind_job_run(struct bind_job *job, struct arena *arena, const struct parsed *parsed,
+                             struct snapshot *snap, struct type *param_types, struct error *err) {
+    memset(job->out, 0, sizeof *job->out);
+    job->out->position = -1;
+    job->bind = (struct bind){
         .arena = arena, .parsed = parsed, .snap = snap, .param_types = param_types, .err = err};
     struct plan *plan = NEW(arena, struct plan);
     plan->arena = arena;
     plan->param_count = (u32)parsed->param_count;
     plan->param_types = param_types;
-    job.bind.plan = plan;
+    job->bind.plan = plan;
     if (parsed->depth <= LEVELS_ON_CALLER) {
-        bind_on_stack(&job);
+        bind_on_stack(job);
     } else {
         i64 stack_bytes = (i64)MIN_OF(parsed->depth, LEVELS_MAX) * STACK_PER_LEVEL + (1 << 20);
-        if (!thread_run_deep(stack_bytes, bind_on_stack, &job)) {
+        if (!thread_run_deep(stack_bytes, bind_on_stack, job)) {
             FAIL(err, OUT_OF_MEMORY, "out of memory: no thread with %lld bytes of stack",
                  stack_bytes);
         }
     }
-    TRY(job.status);
+    TRY(job->status);
     plan->param_types = NEW_ARRAY(arena, struct type, parsed->param_count + 1);
     if (parsed->param_count > 0) {
         memcpy(plan->param_types, param_types, sizeof(struct type) * plan->param_count);
     }
     return arena_check(arena, err);
+}
+
+FALLIBLE sql_bind(struct arena *arena, const struct parsed *parsed, struct snapshot *snap,
+                  struct type *param_types, struct statement *out, struct error *err) {
+    struct bind_job job = {.run = bind_all, .out = out};
+    return bind_job_run(&job, arena, parsed, snap, param_types, err);
+}
+
+FALLIBLE sql_bind_returning(struct arena *arena, const struct parsed *parsed, struct snapshot *snap,
+                            struct type *param_types, struct statement *out, struct error *err) {
+    struct bind_job job = {.run = bind_its_returning, .out = out};
+    return bind_job_run(&job, arena, parsed, snap, param_types, err);
+}
+
+FALLIBLE sql_bind_conflict(struct arena *arena, const struct parsed *parsed, struct snapshot *snap,
+                           const struct table *excluded, struct type *param_types,
+                           struct statement *out, struct error *err) {
+    struct bind_job job = {.run = bind_its_conflict, .out = out, .table = excluded};
+    return bind_job_run(&job, arena, parsed, snap, param_types, err);
+}
+
+FALLIBLE sql_bind_violations(struct arena *arena, const struct table *table, const char *condition,
+                             struct snapshot *snap, struct statement *out, struct error *err) {
+    struct bind_job job = {.run = bind_its_violations, .out = out, .table = table};
+    struct parsed_list list;
+    const char *text = arena_printf(arena, "SELECT (%s)", condition);
+    TRY(sql_parse(arena, sv_from(text), &list, err));
+    return bind_job_run(&job, arena, list.items.items[0], snap, NULL, err);
+}
+
+static bool no_position(const struct expr *expr, void *arg) {
+    UNUSED(arg);
+    ((struct expr *)(size_t)expr)->position = -1;
+    return true;
+}
+
+FALLIBLE bind_text_expr(struct bind *b, struct query *q, const char *text, struct expr **out) {
+    const struct parsed *outer = b->parsed;
+    struct parsed_list list;
+    const char *script = arena_printf(b->arena, "SELECT %s", text);
+    TRY(sql_parse(b->arena, sv_from(script), &list, b->err));
+    b->parsed = list.items.items[0];
+    const struct json *targets = json_get(node_body(b->parsed->node), "targetList");
+    wf_status status = bind_expr(b, q, json_get(node_body(json_first(targets)), "val"), out);
+    b->parsed = outer;
+    if (status) { /* a position there means nothing here */
+        b->err->position = -1;
+        return status;
+    }
+    expr_walk(*out, no_position, NULL);
+    return ERR_OK;
+}
+
+FALLIBLE bind_default_value(struct bind *b, const struct column_def *col, struct expr **out,
+                            bool *out_fills) {
+    *out_fills = col->sequence != 0;
+    if (col->sequence || !col->default_text) {
+        *out = expr_null(b, col->type, -1);
+        return ERR_OK;
+    }
+    struct query q = {.clause = "DEFAULT"};
+    struct expr *expr = NULL;
+    TRY(bind_text_expr(b, &q, col->default_text, &expr));
+    return coerce_assign(b, expr, col, out);
 }

@@ -9,13 +9,53 @@ enum statement_kind {
     STATEMENT_SELECT,
     STATEMENT_INSERT,
     STATEMENT_CREATE_TABLE,
-    STATEMENT_DROP_TABLE,
+    STATEMENT_DROP_TABLE, /* and everything else that DROP drops */
     STATEMENT_COPY_FROM,
     STATEMENT_COPY_TO,
     STATEMENT_SET,
     STATEMENT_SHOW,
     STATEMENT_EXPLAIN,
     STATEMENT_CALL,
+    STATEMENT_UPDATE,
+    STATEMENT_DELETE,
+    STATEMENT_TRUNCATE,
+    STATEMENT_TRANSACTION,
+    STATEMENT_CREATE_SCHEMA,
+    STATEMENT_CREATE_VIEW,
+    STATEMENT_CREATE_SEQUENCE,
+    STATEMENT_ALTER_SEQUENCE,
+    STATEMENT_CREATE_TABLE_AS,
+    STATEMENT_CREATE_INDEX,
+    STATEMENT_COMMENT,
+    STATEMENT_ALTER_TABLE,
+    STATEMENT_RENAME, /* and SET SCHEMA */
+};
+
+enum tx_kind { TX_BEGIN, TX_COMMIT, TX_ROLLBACK, TX_SAVEPOINT, TX_RELEASE, TX_ROLLBACK_TO };
+
+/* A column that gets the next values of a sequence where its value is NULL. */
+struct fill {
+    u32 col;
+    u32 sequence; /* OID */
+};
+
+/* A sequence to be made: by itself, or for a column of the new table. */
+struct ddl_seq {
+    const char *name;
+    u32 col;
+    b8 owned; /* by column `col` of the statement's table */
+    u32 owner; /* OWNED BY: OID of the table */
+    struct sequence like; /* its options; no lock */
+    b8 has_min, has_max, has_start, restart, has_restart;
+    bool cycle;
+    i64 restart_at;
+};
+
+/* Where a column of an altered table comes from. */
+struct alter_col {
+    i32 old;            /* number in the old table; -1 = new */
+    b8 fills;           /* from its sequence */
+    struct expr *value; /* when not simply the old column */
 };
 
 struct copy_options {
@@ -39,18 +79,44 @@ enum { EXPLAIN_PLAN = 1, EXPLAIN_PROGRAM = 2, EXPLAIN_OPCODES = 4, EXPLAIN_CUDA 
 struct parsed; /* one statement's syntax tree */
 struct statement {
     u8 kind; /* enum statement_kind */
-    struct plan *plan;       /* SELECT; INSERT: rows to insert, one column per table column, in order */
+    /* SELECT. INSERT: rows to insert, one column per table column, in order. UPDATE: the row's number,
+     * then likewise; DELETE: the row's number; behind them the columns of RETURNING. */
+    struct plan *plan;
+    i32 returning;           /* INSERT, UPDATE, DELETE: columns of RETURNING; 0 = none */
+    u8 conflict;             /* INSERT: 'n' DO NOTHING, 'u' DO UPDATE, 0 none */
+    i32 conflict_key;        /* number of the table's key; -1 = any */
+    i32 fill_count;          /* INSERT */
+    struct fill *fills;
     const char *table_name;
     i32 position;            /* of that name */
     u64 table_id;            /* INSERT, COPY */
     u32 col_count;           /* CREATE TABLE */
     struct column_def *cols;
     b8 if_exists; /* DROP IF EXISTS, CREATE IF NOT EXISTS */
+    u64 *ids;                /* TRUNCATE: name_count tables */
     b8 or_replace; /* CREATE OR REPLACE TABLE */
     i32 name_count;          /* DROP: several names */
     const char **names;
     i32 *positions;
+    u8 tx; /* enum tx_kind; a savepoint's name is in table_name */
+    b8 tx_read_only, tx_chain;
+    b8 cascade;
+    struct table_def def; /* CREATE TABLE: columns as in cols, and constraints */
+    const char *schema_name; /* of a new object; NULL = along the search path */
+    b8 temp, replace, no_data;
+    i32 seq_count;
+    struct ddl_seq *seqs;
+    u8 object_kind;       /* DROP: enum object_kind */
+    const char **schemas; /* DROP: of the names; "" = along the search path */
+    const char *text;     /* VIEW: its query; INDEX: columns; COMMENT: NULL = none */
+    struct alter_col *from; /* ALTER TABLE: by column of def; `plan` when rows must be computed */
+    b8 rewrite;
+    u32 oid;              /* ALTER SEQUENCE, COMMENT: the object; 0 = one we keep no comments of */
+    i32 dep_count;        /* VIEW: what it reads */
+    u32 *deps;
+    b8 restart; /* TRUNCATE RESTART IDENTITY */
     struct copy_options copy;
+    struct expr **defaults;  /* COPY: by table column; NULL = none */
     const char *setting;     /* SET, SHOW: name; SHOW ALL: "all" */
     const char *value;       /* SET: text; NULL = default */
     u32 explain;             /* EXPLAIN_… bits */
@@ -76,6 +142,20 @@ i32 parsed_param_count(const struct parsed *parsed);
  * TYPE_UNKNOWN are inferred and filled in. */
 FALLIBLE sql_bind(struct arena *arena, const struct parsed *parsed, struct snapshot *snap,
                   struct type *param_types, struct statement *out, struct error *err);
+
+/* The RETURNING list of an INSERT as a SELECT from its table, of which `snap` holds the new rows. */
+FALLIBLE sql_bind_returning(struct arena *arena, const struct parsed *parsed, struct snapshot *snap,
+                            struct type *param_types, struct statement *out, struct error *err);
+/* ON CONFLICT DO UPDATE as an UPDATE of the table from `excluded`, whose last column is the number of
+ * the row in conflict: row numbers and new rows. Both tables are in `snap`. */
+FALLIBLE sql_bind_conflict(struct arena *arena, const struct parsed *parsed, struct snapshot *snap,
+                           const struct table *excluded, struct type *param_types,
+                           struct statement *out, struct error *err);
+/* SELECT 1 FROM table WHERE NOT (condition). */
+FALLIBLE sql_bind_violations(struct arena *arena, const struct table *table, const char *condition,
+                             struct snapshot *snap, struct statement *out, struct error *err);
+/* BEGIN, COMMIT and their kin. */
+bool parsed_is_transaction(const struct parsed *parsed);
 
 /* Keywords, for completion. */
 extern const char *const sql_keywords[];

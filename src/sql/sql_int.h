@@ -19,7 +19,7 @@ enum {
     PARAM_MAX = 65535,
     COLUMNS_MAX = 1600,
     DECIMAL_DIGITS_MAX = 38,
-    COLUMN_DIGITS_MAX = 18,
+    PARAM_DIGITS = 18, /* of a decimal parameter whose type its context leaves open */
 };
 
 struct parsed {
@@ -118,8 +118,10 @@ struct bind {
     struct error *err;
     i32 depth;
     i32 from_items;
+    i32 random_calls;
     VEC(struct origin) origins;
     VEC(const struct rel *) materialized; /* inputs of SHARED that stay shared */
+    VEC(u32) deps;                        /* OIDs of what was looked up */
 };
 
 /* lex.c: the scanner. */
@@ -142,8 +144,19 @@ FALLIBLE bind_enter(struct bind *b, i32 cost, i32 position); /* leave: b->depth 
 const char *keep(struct bind *b, const char *text);
 /* First location found in a node; for nodes that carry none. */
 i32 node_position(const struct json *node);
-/* A table's name from a RangeVar body; the schema, when given, must be "main". */
+/* A RangeVar's name; what it means is for bind_relation to find. */
 FALLIBLE bind_table_name(struct bind *b, const struct json *range_var, const char **out);
+/* The object a RangeVar names; 42P01. */
+FALLIBLE bind_relation(struct bind *b, const struct json *range_var,
+                       const struct edition_entry **out);
+/* A table of the user's to change; `what` is for errors: "update". */
+FALLIBLE bind_table(struct bind *b, const struct json *range_var, const char *what,
+                    struct snapshot_table *out);
+/* A column's default; *out_fills when it is the next value of its sequence (*out is NULL then). */
+FALLIBLE bind_default_value(struct bind *b, const struct column_def *col, struct expr **out,
+                            bool *out_fills);
+/* Binds `text` as an expression of its own script over q (may have no scope). */
+FALLIBLE bind_text_expr(struct bind *b, struct query *q, const char *text, struct expr **out);
 FALLIBLE bind_statement(struct bind *b, const struct json *node, struct statement *out);
 const char *nearest_of(struct bind *b, const char *name, const char *const *names, i64 count);
 
@@ -193,6 +206,10 @@ FALLIBLE bind_sublink(struct bind *b, struct query *q, const struct json *body, 
  * semi and anti joins. */
 FALLIBLE bind_where(struct bind *b, struct query *q, const struct json *node, const char *clause,
                     struct rel **io_rel);
+/* Scalar subqueries pending since `first` matter only where a branch of CASE is taken: elsewhere a
+ * second row raises nothing. `whens` are the conditions up to and including the branch's own; the
+ * last is NULL for ELSE. */
+void bind_guard(struct bind *b, struct query *q, i64 first, struct expr **whens, i32 count);
 /* Makes the joins of a list on top of rel and empties it. */
 struct rel *bind_attach(struct bind *b, struct rel *rel, pending_list *list);
 /* Whether right uses columns of left. */
@@ -233,12 +250,17 @@ const char *output_name(const struct json *node); /* bind_name.c: as PostgreSQL 
 FALLIBLE bind_about(struct bind *b, const struct json *call, const struct cte *ctes,
                     struct query *outer, struct select_out *out, bool *out_is);
 
+/* bind_file.c: read_csv at a FuncCall's fields: the table it reads into, known to the snapshot. */
+FALLIBLE bind_file(struct bind *b, const struct json *call, struct snapshot_table *out);
 /* Everything in a tree of our own making is said to stand at `position` of the user's text. */
 void bind_place(struct bind *b, const struct json *statement, i32 position);
 
 /* bind_from.c */
 FALLIBLE bind_from(struct bind *b, const struct json *from_clause, const struct cte *ctes,
                    struct query *outer, struct scope *out);
+/* A table as the whole of a FROM clause. */
+FALLIBLE bind_table_scope(struct bind *b, const struct snapshot_table *found, const char *alias,
+                          i32 position, struct scope *out);
 /* Marks columns NULL may come to: the right side of an outer join. */
 void bind_nullable(struct bind *b, const struct rel *rel);
 FALLIBLE bind_column(struct bind *b, struct query *q, const struct json *body, struct expr **out);
@@ -285,6 +307,52 @@ FALLIBLE bind_arithmetic(struct bind *b, enum func func, struct expr *left, stru
                          i32 position, struct expr **out);
 FALLIBLE bind_like(struct bind *b, struct query *q, const struct json *body, struct expr **out);
 bool literal_text(const struct expr *expr, struct sv *out); /* a text or unknown constant */
+/* SIMILAR TO. */
+FALLIBLE bind_similar(struct bind *b, struct query *q, const struct json *body, struct expr **out);
+wf_status no_operator(struct bind *b, const char *op, struct expr *left, struct expr *right,
+                      i32 position);
+
+/* A call of a function by name, its arguments bound. */
+struct call {
+    const char *name;
+    struct expr **args;
+    i32 count;
+    i32 position;
+    u16 func; /* enum func, from the table that named it */
+};
+typedef FALLIBLE (*func_handler)(struct bind *b, const struct call *call, struct expr **out);
+/* A line of a table of functions whose arguments need more than their types said (bind_func.c). */
+struct func_entry {
+    const char *name;
+    i32 least, most; /* arguments */
+    func_handler bind;
+    u16 func;
+};
+const struct func_entry *time_functions(i64 *out_count);          /* bind_time.c */
+const struct func_entry *text_functions(i64 *out_count);          /* bind_text.c */
+const struct func_entry *math_functions(i64 *out_count);          /* bind_math.c */
+wf_status call_mismatch(struct bind *b, const struct call *call); /* 42883 */
+/* Argument i as `type`, to which it must come by itself. */
+FALLIBLE call_argument(struct bind *b, const struct call *call, i32 i, struct type type,
+                       struct expr **out);
+
+/* bind_scalar.c: functions and operators of WF_SCALARS. */
+/* Chooses among the overloads of a name as PostgreSQL does; *out_found is false when none takes
+ * these arguments. Ambiguity is 42725. */
+FALLIBLE bind_scalar(struct bind *b, const struct call *call, bool *out_found, struct expr **out);
+bool scalar_named(const char *name);
+/* One overload, its arguments already of the right types. */
+struct expr *scalar_call(struct bind *b, enum func func, i32 position, i32 count, ...);
+/* SQLValueFunction: CURRENT_DATE and its kin. */
+FALLIBLE bind_value_function(struct bind *b, struct query *q, const struct json *body,
+                             struct expr **out);
+FALLIBLE bind_try(struct bind *b, struct query *q, const struct json *body, struct expr **out);
+/* make_interval's arguments, by place and by name. */
+FALLIBLE bind_make_interval(struct bind *b, struct query *q, const struct json *body,
+                            struct expr **out);
+struct expr *expr_text(struct bind *b, struct sv text, i32 position);
+/* As text, a char(n) with its blanks. */
+FALLIBLE coerce_padded(struct bind *b, struct expr *expr, struct expr **out);
 
 /* bind_func.c, bind_agg.c */
 FALLIBLE bind_call(struct bind *b, struct query *q, const struct json *body, struct expr **out);
@@ -305,22 +373,10 @@ const char *bind_short_name(struct bind *b, const struct expr *expr, const char 
 /* bind_type.c */
 struct type_name {
     struct type type;
-    b8 is_interval;
     b8 open_decimal; /* decimal without (p,s) */
-    i32 interval_fields;
     i32 position;
 };
 FALLIBLE bind_type(struct bind *b, const struct json *body, struct type_name *out);
-
-/* bind_interval.c */
-/* A constant interval from a TypeCast node; false in *out_is when the node is none. */
-struct interval {
-    i64 months;
-    i64 days;
-};
-FALLIBLE bind_interval(struct bind *b, const struct json *node, bool *out_is, struct interval *out);
-FALLIBLE bind_date_shift(struct bind *b, struct expr *date, struct interval by, bool minus,
-                         i32 position, struct expr **out);
 
 /* coerce.c */
 enum coercion { COERCE_IMPLICIT, COERCE_ASSIGN, COERCE_EXPLICIT };
@@ -354,7 +410,24 @@ i128 const_exact(const struct expr *expr);           /* of an exact type, date o
 FALLIBLE bind_create(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_drop(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_insert(struct bind *b, const struct json *body, struct statement *out);
+FALLIBLE bind_conflict_update(struct bind *b, const struct json *body,
+                              const struct snapshot_table *excluded, struct statement *out);
+FALLIBLE bind_insert_returning(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_copy(struct bind *b, const struct json *body, struct statement *out);
+FALLIBLE bind_update(struct bind *b, const struct json *body, struct statement *out);
+FALLIBLE bind_delete(struct bind *b, const struct json *body, struct statement *out);
+FALLIBLE bind_truncate(struct bind *b, const struct json *body, struct statement *out);
+FALLIBLE bind_transaction(struct bind *b, const struct json *body, struct statement *out);
+FALLIBLE bind_create_schema(struct bind *b, const struct json *body, struct statement *out);
+FALLIBLE bind_create_view(struct bind *b, const struct json *body, struct statement *out);
+FALLIBLE bind_create_sequence(struct bind *b, const struct json *body, struct statement *out);
+FALLIBLE bind_alter_sequence(struct bind *b, const struct json *body, struct statement *out);
+FALLIBLE bind_create_as(struct bind *b, const struct json *body, struct statement *out);
+FALLIBLE bind_create_index(struct bind *b, const struct json *body, struct statement *out);
+FALLIBLE bind_alter(struct bind *b, const struct json *body, struct statement *out);
+FALLIBLE bind_rename(struct bind *b, const struct json *body, struct statement *out);
+FALLIBLE bind_set_schema(struct bind *b, const struct json *body, struct statement *out);
+FALLIBLE bind_comment(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_set(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_show(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_explain(struct bind *b, const struct json *body, struct statement *out);

@@ -1,8 +1,8 @@
 /* load.c: bulk load: many threads seal tablets, one commit publishes them in order.
  *
  * Tablets are sealed against the table's dictionaries, which take entries from anyone at any time;
- * everything else a load changes is its own until load_commit, which puts the open tail (sealed
- * short) before the new tablets and publishes one version. Whether text still goes to the
+ * everything else a load changes is its own until load_finish, which puts the open tail (sealed
+ * short) before the new tablets and makes one version. Whether text still goes to the
  * dictionary is shared by all threads of a load: the first that finds it too varied stops it. */
 #include "store/store_int.h"
 
@@ -37,12 +37,12 @@ wf_status load_open(struct load **out, struct table *table, struct error *err) {
     load->dict_on = (_Atomic i32 *)(load + 1);
     load->sketches = (struct sketch *)(void *)(load->dict_on + table->col_count);
     mutex_init(&load->lock);
-    mutex_lock(&table->state->write_lock);
-    atomic_init(&load->rows, table->state->current->rows);
+    struct table_version *now = table_snapshot(table);
+    atomic_init(&load->rows, now->rows);
     for (u32 i = 0; i < table->col_count; i++) {
-        atomic_init(&load->dict_on[i], table->state->draft->cols[i].dict_on);
+        atomic_init(&load->dict_on[i], now->draft->cols[i].dict_on);
     }
-    mutex_unlock(&table->state->write_lock);
+    version_release(now);
     *out = load;
     return ERR_OK;
 }
@@ -184,13 +184,8 @@ static FALLIBLE commit_parts(struct load *load, struct writer *writer, struct er
     sort_parts(load->parts, load->part_count);
     for (i64 p = 0; p < load->part_count; p++) {
         struct tablet *tablet = load->parts[p].tablet;
-        for (u32 i = 0; i < table->col_count; i++) {
-            struct type type = table->cols[i].type;
-            struct facts facts = segment_facts(&tablet->cols[i], type, tablet->rows);
-            facts_merge(&writer->draft->cols[i].all, &facts, type);
-            writer->draft->cols[i].has_str |= tablet->cols[i].encoding == ENC_STR;
-        }
-        TRY(writer_add(writer, tablet_retain(tablet), err));
+        writer_count(writer, tablet);
+        TRY(writer_add(writer, tablet_retain(tablet), writer->next_slot++, NULL, err));
     }
     for (u32 i = 0; i < table->col_count; i++) {
         struct col_draft *col = &writer->draft->cols[i];
@@ -200,19 +195,24 @@ static FALLIBLE commit_parts(struct load *load, struct writer *writer, struct er
             writer_stop_dict(writer, i);
         }
     }
-    return writer_publish(writer, err);
+    return ERR_OK;
 }
 
-wf_status load_commit(struct load *load, struct error *err) {
-    wf_status status = ERR_OK;
-    if (load->part_count) {
-        struct writer writer;
-        status = writer_begin(&writer, load->table, err);
-        if (status == ERR_OK) {
-            status = commit_parts(load, &writer, err);
-        }
-        writer_end(&writer);
+struct table *load_table(struct load *load) {
+    return table_retain(load->table);
+}
+
+wf_status load_finish(struct load *load, struct table_version *base, struct table_version **out,
+                      struct error *err) {
+    struct writer writer;
+    wf_status status = writer_begin(&writer, load->table, base, err);
+    if (status == ERR_OK && load->part_count) {
+        status = commit_parts(load, &writer, err);
     }
+    if (status == ERR_OK) {
+        status = writer_finish(&writer, out, err);
+    }
+    writer_end(&writer);
     load_abort(load);
     return status;
 }

@@ -1,8 +1,10 @@
-/* store.h: tables, their versions, and appending to them.
+/* store.h: tables, their versions, and changing them.
  *
- * A table version is immutable: sealed tablets, plus the published length of one open tail. A
- * statement reads one snapshot of versions; writers make new versions and publish them under the
- * table's lock with a commit number. An append that fails publishes nothing. */
+ * A table version is immutable: sealed tablets, the published length of one open tail, and a bitmap
+ * of deleted rows for those tablets that have any. Every change (append, load, delete, truncate)
+ * makes a new version from an old one and touches neither; who makes versions visible to others is
+ * the catalog's business (editions and transactions), or table_publish's for a table on its own.
+ * Two versions made from the same base are brought together by version_rebase. */
 #ifndef WF_STORE_STORE_H
 #define WF_STORE_STORE_H
 
@@ -13,6 +15,45 @@ struct column_def {
     const char *name;
     struct type type;
     b8 not_null;
+    u8 identity;              /* 'a' ALWAYS, 'd' BY DEFAULT, 0 none */
+    const char *default_text; /* an SQL expression; NULL = none */
+    u32 sequence;             /* oid of the sequence it owns (identity, serial); 0 = none */
+};
+
+/* Constraints. Keys are enforced here, when a version is made; the others by those who can evaluate
+ * expressions and see other tables. */
+struct table_key { /* PRIMARY KEY, UNIQUE */
+    const char *name;
+    u32 oid;
+    b8 primary;
+    u32 col_count;
+    u32 *cols;
+};
+struct table_check {
+    const char *name;
+    u32 oid;
+    const char *text; /* an SQL condition */
+};
+enum fk_action { FK_NO_ACTION, FK_RESTRICT, FK_CASCADE, FK_SET_NULL, FK_SET_DEFAULT };
+struct table_foreign { /* REFERENCES */
+    const char *name;
+    u32 oid;
+    u32 col_count;
+    u32 *cols;
+    u32 ref_oid; /* the table referred to, by its object's oid; 0 = this one */
+    u32 *ref_cols;
+    u8 on_delete, on_update; /* enum fk_action */
+};
+struct table_def {
+    const char *name;
+    u32 col_count;
+    struct column_def *cols;
+    u32 key_count;
+    struct table_key *keys;
+    u32 check_count;
+    struct table_check *checks;
+    u32 foreign_count;
+    struct table_foreign *foreigns;
 };
 
 /* Statistics of a column in one version: what lowering and the optimiser may rely on. */
@@ -22,21 +63,43 @@ struct column_stats {
     b8 all_dict; /* every tablet, tail included, holds codes */
     i32 dict_len;
     i64 distinct; /* estimate, at least 1 unless empty */
-    b8 unique;    /* known to hold no duplicates (strictly ascending through all tablets) */
+    b8 unique;    /* known to hold no duplicates: strictly ascending, or a declared key, no NULLs */
+};
+
+/* What a version knows of one of its table's keys. `index` is made when first needed. */
+struct key_index;
+struct key_state {
+    struct key_index *index; /* counted; NULL = not made yet */
+    b8 strict;               /* keys ascend strictly from row to row, without NULLs */
 };
 
 struct table_version {
     _Atomic i32 refs;
     i64 commit_no;
-    i64 rows;         /* tail included */
+    i64 rows;         /* tail and deleted rows included */
+    i64 live_rows;    /* without the deleted ones */
     i64 tablet_count; /* sealed, then the tail when tail_rows > 0 */
     struct tablet **tablets;
     u32 *tablet_rows; /* rows to read of each */
     i64 *row_starts;  /* number of the first row of each */
+    u32 *slots;       /* ascending; a tablet keeps its slot in later versions, sealed or not */
+    struct buffer **deleted; /* bit i is 1 where row i is deleted; NULL = no row is */
+    u32 *deleted_counts;
+    u32 next_slot;
+    b8 is_delta; /* shows only a change's new rows, see version_delta */
     struct column_stats *stats;
+    struct key_state *keys; /* by the table's keys */
+    struct draft *draft;    /* insiders: where an append goes on */
 };
 struct table_version *version_retain(struct table_version *version);
 void version_release(struct table_version *version);
+/* The same for a version that is not and will not be visible to anybody else: what it wrote behind
+ * its base's tail can then be written again. */
+void version_discard(struct table_version *version);
+/* The deleted rows of tablet t, one bit a row; NULL when there are none. */
+static inline const u64 *version_deleted(const struct table_version *version, i64 t) {
+    return version->deleted[t] ? (const u64 *)(const void *)version->deleted[t]->data : NULL;
+}
 
 struct table {
     _Atomic i32 refs;
@@ -44,21 +107,37 @@ struct table {
     char *name;
     u32 col_count;
     struct column_def *cols;
+    u32 key_count; /* PRIMARY KEY and UNIQUE: no two live rows agree in all columns of a key */
+    struct table_key *keys;
+    u32 check_count;
+    struct table_check *checks;
+    u32 foreign_count;
+    struct table_foreign *foreigns;
     struct dict **dicts; /* per column; NULL for non-text */
     u32 tablet_shift;    /* log2 of rows per tablet */
     b8 plain; /* SET narrow = off at creation: integers at their type's width, for comparison */
     struct memory *mem;
-    struct table_state *state; /* insiders: lock, current version, tail */
+    struct table_state *state; /* insiders: lock, current version */
 };
 
 struct table *table_open(struct memory *mem, u64 id, const char *name, u32 col_count,
                          const struct column_def *cols, u32 tablet_shift,
                          bool plain); /* names are copied; NULL when memory is refused */
+/* The same with constraints. `dicts` may be NULL; where it has an entry, that dictionary is used
+ * (and retained) instead of a new one. */
+struct table *table_open_def(struct memory *mem, u64 id, const struct table_def *def,
+                             struct dict *const *dicts, u32 tablet_shift, bool plain);
+/* The definition, borrowed from the table. */
+struct table_def table_def_view(const struct table *table);
 struct table *table_retain(struct table *table);
 /* Drops one reference; the last frees. Versions in use by readers stay valid until released, but
  * read text through the table's dictionaries only while the table is retained. */
 void table_close(struct table *table);
-struct table_version *table_snapshot(struct table *table); /* retained */
+/* The version published last; retained. */
+struct table_version *table_snapshot(struct table *table);
+/* Makes a version the table's current one; takes it. *table_epoch, when there is one, counts. */
+void table_publish(struct table *table, struct table_version *version);
+void table_set_epoch(struct table *table, _Atomic u64 *epoch);
 
 /* Values on their way in: column-major, plain, `rows` of them. Text as str views; their prefixes
  * are not looked at. Data of NULL rows may be anything. */
@@ -66,12 +145,54 @@ struct input_col {
     const void *data; /* elements of type_kind(type) */
     const b8 *nulls;  /* 1 = NULL; NULL pointer = none */
 };
-/* Appends all rows or none: fills the tail, seals full tablets. Checks NOT NULL (23502). Parallel
- * loaders use table_load_* instead. */
+/* A version with these rows behind the base's: fills the tail, seals full tablets. Checks NOT NULL
+ * (23502) and keys (23505). Parallel loaders use load_* instead. */
+FALLIBLE version_append(struct table *table, struct table_version *base, i64 rows,
+                        const struct input_col *cols, struct table_version **out,
+                        struct error *err);
+/* The same, without a look at the keys, which version_check_keys does at the end of a change. */
+FALLIBLE version_append_unchecked(struct table *table, struct table_version *base, i64 rows,
+                                  const struct input_col *cols, struct table_version **out,
+                                  struct error *err);
+/* 23505 when a row that `mine` has and `base` has not agrees in a key with another one of `mine`.
+ * Keeps what it learns in `mine`, which nobody else may see yet. */
+FALLIBLE version_check_keys(struct table *table, struct table_version *base,
+                            struct table_version *mine, struct error *err);
+/* Whether a live row has these values in the key's columns (elements of their kinds, none NULL). */
+FALLIBLE version_key_exists(struct table *table, struct table_version *version, u32 key,
+                            const void *const *values, bool *out, struct error *err);
+/* The same; the row's number in the version, or -1. */
+FALLIBLE version_key_row(struct table *table, struct table_version *version, u32 key,
+                         const void *const *values, i64 *out_row, struct error *err);
+/* Appends to the current version and publishes. */
 FALLIBLE table_append(struct table *table, i64 rows, const struct input_col *cols,
                       struct error *err);
 
-/* Bulk load: tablets are made by several threads, then published together in the order of their
+/* A version without the rows of these numbers (as ROWNO counts them in `base`); a number may come
+ * twice. fresh[i], when given, tells whether rows[i] is the first mention of a live row. Tablets
+ * without live rows go. */
+FALLIBLE version_delete(struct table *table, struct table_version *base, i64 count, const i64 *rows,
+                        struct table_version **out, b8 *fresh, i64 *out_deleted, struct error *err);
+FALLIBLE version_truncate(struct table *table, struct table_version *base,
+                          struct table_version **out, struct error *err);
+/* What led from base to mine, applied to current: 40001 when both took the same row. */
+FALLIBLE version_rebase(struct table *table, struct table_version *base, struct table_version *mine,
+                        struct table_version *current, struct table_version **out,
+                        struct error *err);
+/* A version that shows only those live rows of `mine` that `base` has not. */
+FALLIBLE version_delta(struct table *table, struct table_version *base, struct table_version *mine,
+                       struct table_version **out, struct error *err);
+/* A version that shows only those live rows of `base` that `mine` has no more. */
+FALLIBLE version_removed(struct table *table, struct table_version *base,
+                         struct table_version *mine, struct table_version **out, struct error *err);
+/* The rows of `from`, a version of `old`, as a version of `table`: column i is from[i] of the old
+ * table, or, where that is negative, new and the constant const_values[i] (NULL pointer = NULL). No
+ * column data are copied; deleted rows stay deleted. */
+FALLIBLE version_reshape(struct table *table, const struct table *old, struct table_version *from,
+                         const i32 *cols, const void *const *const_values,
+                         struct table_version **out, struct error *err);
+
+/* Bulk load: tablets are made by several threads, then put together in the order of their
  * sequence numbers. Every part but those the loader marks may be short; short tablets are legal. */
 struct load;
 FALLIBLE load_open(struct load **out, struct table *table, struct error *err);
@@ -81,8 +202,12 @@ FALLIBLE load_tablet(struct load *load, i64 sequence, i64 rows, const struct inp
 /* The same; text columns with coded[i] set are given as u32 codes of the column's dictionary. */
 FALLIBLE load_coded_tablet(struct load *load, i64 sequence, i64 rows, const struct input_col *cols,
                            const b8 *coded, struct error *err);
-FALLIBLE load_commit(struct load *load, struct error *err); /* closes; on error nothing changed */
-void load_abort(struct load *load);                         /* closes */
+/* Closes; a version with the rows behind the base's. Keys are not looked at. */
+FALLIBLE load_finish(struct load *load, struct table_version *base, struct table_version **out,
+                     struct error *err);
+/* Closes; appends to the current version and publishes; on error nothing changed. */
+FALLIBLE load_commit(struct load *load, struct error *err);
+void load_abort(struct load *load); /* closes */
 
 /* Row i of a segment, decoded to the kind of its type; for tests, results and single look-ups. */
 bool segment_get(const struct segment *seg, const struct dict *dict, struct type type, i64 i,

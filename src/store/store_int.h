@@ -2,8 +2,8 @@
  *
  * Rows come in as `column_source`s, whatever their form (plain input, or the parts of a tail).
  * column_scan learns the facts that encodings and statistics need, segment_seal writes a segment.
- * A `draft` is everything of a table that changes with an append, tail included: a writer works on
- * a copy and publishing swaps it in, so that a failed append leaves nothing behind. */
+ * A `draft` is everything of a version that an append goes on from, tail included: a writer works
+ * on a copy of its base's, which becomes the new version's. */
 #ifndef WF_STORE_STORE_INT_H
 #define WF_STORE_STORE_INT_H
 
@@ -158,34 +158,66 @@ struct col_draft {
     i64 bytes_used;
     b8 valid_private; /* not in any published version: may be written anywhere */
 };
+/* The buffers of a tail as a place to write: versions that share them share this. Rows from
+ * `claimed` on are nobody's. Who wants to add behind its own tail_rows moves claimed on from there;
+ * when somebody else has done so before, it copies the tail. */
+struct tail_room {
+    _Atomic i32 refs;
+    _Atomic u32 claimed;
+    struct memory *mem;
+};
+struct tail_room *room_new(struct memory *mem, u32 claimed); /* NULL when refused */
+void room_release(struct tail_room *room);
+
 struct draft {
     i64 sealed_count; /* tablets before the tail */
     u32 tail_rows, tail_cap;
+    u32 tail_slot;
+    u32 claim_from; /* tail_rows before this version's own claims of room */
+    struct tail_room *room;
     struct col_draft cols[];
 };
 
 struct table_state {
-    struct mutex write_lock; /* one writer at a time */
-    struct mutex lock;       /* current */
+    struct mutex write_lock; /* one table_append or load_commit at a time */
+    struct mutex lock;       /* current; indexes of keys in versions */
     struct table_version *current;
-    struct draft *draft; /* writer's */
-    i64 str_limit;       /* STR_LIMIT; tests lower it */
-    i64 name_bytes;
+    _Atomic u64 *epoch; /* counted at every publishing; may be NULL */
+    i64 str_limit;      /* STR_LIMIT; tests lower it */
+    struct arena arena; /* names and constraints */
 };
 
-/* A writer between begin and end: its draft and the tablets it has sealed. */
+/* A writer between begin and end: its draft, the tablets it has sealed, the bitmaps it has changed.
+ */
 struct writer {
     struct table *table;
+    struct table_version *base;
     struct draft *draft;
     struct tablet_list sealed;
+    u32 *sealed_slots;              /* of the sealed list's capacity */
+    struct buffer **sealed_deleted; /* likewise; NULL entries = none */
+    u32 next_slot;
     _Atomic i32 *dict_on;          /* per column, for tablet_seal */
     struct column_source *sources; /* per column, for tablet_seal */
+    struct buffer *
+        *deleted; /* by tablet of base: what replaces its bitmap; NULL array = none does */
+    u32 *deleted_counts;
+    b8 *deleted_own; /* made by this writer: may be written */
 };
-FALLIBLE writer_begin(struct writer *writer, struct table *table, struct error *err);
-FALLIBLE writer_publish(struct writer *writer, struct error *err);
-void writer_end(struct writer *writer); /* after publish, or to give up */
-/* Puts a sealed tablet behind the others; takes it. */
-FALLIBLE writer_add(struct writer *writer, struct tablet *tablet, struct error *err);
+FALLIBLE writer_begin(struct writer *writer, struct table *table, struct table_version *base,
+                      struct error *err);
+/* The new version. */
+FALLIBLE writer_finish(struct writer *writer, struct table_version **out, struct error *err);
+void writer_end(struct writer *writer); /* after finish, or to give up */
+/* Marks row `pos` of the base's tablet t deleted; *out_fresh = it was live. */
+FALLIBLE writer_delete(struct writer *writer, i64 t, u32 pos, bool *out_fresh, struct error *err);
+/* Puts a sealed tablet behind the others; takes it and the bitmap (may be NULL). */
+FALLIBLE writer_add(struct writer *writer, struct tablet *tablet, u32 slot, struct buffer *deleted,
+                    struct error *err);
+/* The facts of a tablet that comes as a whole. */
+void writer_count(struct writer *writer, const struct tablet *tablet);
+FALLIBLE writer_rows(struct writer *writer, i64 rows, const struct input_col *cols,
+                     struct error *err);
 /* From here on new text of column col is plain. */
 void writer_stop_dict(struct writer *writer, u32 col);
 
@@ -196,11 +228,31 @@ FALLIBLE tail_append(struct writer *writer, const struct input_col *cols, i64 fi
 FALLIBLE tail_seal(struct writer *writer, struct error *err); /* does nothing when it is empty */
 /* The tail's rows as an immutable tablet. */
 FALLIBLE tail_view(struct writer *writer, struct tablet **out, struct error *err);
-void draft_free(struct table *table, struct draft *draft);
+void tail_reset(struct writer *writer); /* without rows */
+i64 draft_bytes(const struct table *table);
+struct draft *draft_new(const struct table *table);
+struct draft *draft_copy(const struct table *table, const struct draft *from);
+void draft_free(struct memory *mem, u32 col_count, struct draft *draft);
+void draft_unclaim(struct draft *draft); /* gives back the room it claimed, when it was the last */
 
-/* A version of the table: its sealed tablets, the new ones, the tail (may be NULL); takes the tail.
- */
+/* A version of the writer's table: the base's tablets, the new ones, the tail (may be NULL); takes
+ * the tail and, on success, the draft. */
 struct table_version *version_new(struct writer *writer, struct tablet *tail);
+struct table_version *version_empty(struct table *table, u32 next_slot); /* NULL when refused */
+/* A block for `tablet_count` tablets with no tablet in it yet. */
+struct table_version *version_alloc(const struct table *table, i64 tablet_count);
+/* Takes the tablet and the bitmap. */
+void version_push(struct table_version *version, struct tablet *tablet, u32 slot,
+                  struct buffer *deleted, u32 deleted_count);
+i64 version_find_slot(const struct table_version *version, u32 slot); /* tablet number or -1 */
+void version_stats(struct table_version *version, const struct table *table);
+i64 bits_count(const u64 *words, i64 rows);
+struct buffer *bits_new(struct memory *mem, i64 rows, const struct buffer *from);
+
+struct table *load_table(struct load *load); /* retained */
+
+struct key_index *key_index_retain(struct key_index *index);
+void key_index_release(struct key_index *index);
 FALLIBLE check_not_null(const struct table *table, i64 rows, const struct input_col *cols,
                         struct error *err);
 

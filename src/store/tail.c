@@ -1,9 +1,10 @@
 /* tail.c: the open end of a table: rows that do not fill a tablet yet, plainly encoded.
  *
- * A tail has room for more rows than it holds. Appending writes behind the published rows, then
- * publishes a new tablet that shares the same buffers and is longer; readers of older versions
- * never look at what was added. When room runs out, the buffers are replaced by larger copies and
- * the old ones live on in old versions.
+ * A tail has room for more rows than it holds. Appending writes behind the rows of the base's, then
+ * makes a new tablet that shares the same buffers and is longer; readers of older versions never
+ * look at what was added. Two writers that start from the same version cannot both write there: the
+ * first claims the room (struct tail_room), the other copies the tail. When room runs out, the
+ * buffers are replaced by larger copies and the old ones live on in old versions.
  *
  * NULL bits need care, since a word holds rows of several appends: a word that readers may be
  * looking at is never written. When an append has to change bits in the last, partly published
@@ -51,25 +52,46 @@ static FALLIBLE valid_own(struct writer *writer, struct col_draft *col, struct e
     return ERR_OK;
 }
 
-static FALLIBLE tail_reserve(struct writer *writer, i64 rows, struct error *err) {
+/* All buffers of the tail copied, with room for `cap` rows and a room of their own. */
+static FALLIBLE tail_copy(struct writer *writer, u32 cap, struct error *err) {
     struct table *table = writer->table;
     struct draft *draft = writer->draft;
-    i64 most = 1LL << table->tablet_shift;
-    i64 cap = MAX_OF(MAX_OF(rows, 2LL * draft->tail_cap), FIRST_CAP);
-    cap = MIN_OF(cap, most);
-    if (rows <= draft->tail_cap) {
-        return ERR_OK;
+    struct tail_room *room = room_new(table->mem, draft->tail_rows);
+    if (!room) {
+        return memory_refused(table->mem, err, (i64)sizeof *room);
     }
+    draft_unclaim(draft);
+    room_release(draft->room);
+    draft->room = room;
+    draft->claim_from = draft->tail_rows;
+    draft->tail_cap = cap;
     for (u32 i = 0; i < table->col_count; i++) {
         struct col_draft *col = &draft->cols[i];
         i64 width = tail_width(table->cols[i].type);
         TRY(regrow(table->mem, &col->data, draft->tail_rows * width, cap * width, err));
-    }
-    draft->tail_cap = (u32)cap;
-    for (u32 i = 0; i < table->col_count; i++) {
-        if (draft->cols[i].valid) {
-            TRY(valid_own(writer, &draft->cols[i], err));
+        if (col->bytes) {
+            TRY(regrow(table->mem, &col->bytes, col->bytes_used, col->bytes->bytes, err));
         }
+        if (col->valid) {
+            TRY(valid_own(writer, col, err));
+        }
+    }
+    return ERR_OK;
+}
+
+/* Room for tail_rows + `rows` rows, `now` of them claimed. */
+static FALLIBLE tail_reserve(struct writer *writer, i64 rows, u32 now, struct error *err) {
+    struct draft *draft = writer->draft;
+    i64 most = 1LL << writer->table->tablet_shift;
+    i64 cap = MAX_OF(MAX_OF(rows, 2LL * draft->tail_cap), FIRST_CAP);
+    cap = MIN_OF(cap, most);
+    if (rows > draft->tail_cap || !draft->room) {
+        TRY(tail_copy(writer, (u32)cap, err));
+    }
+    u32 expected = draft->tail_rows;
+    if (!atomic_compare_exchange_strong(&draft->room->claimed, &expected, expected + now)) {
+        TRY(tail_copy(writer, draft->tail_cap, err));
+        atomic_store(&draft->room->claimed, draft->tail_rows + now);
     }
     return ERR_OK;
 }
@@ -223,7 +245,10 @@ wf_status tail_append(struct writer *writer, const struct input_col *cols, i64 f
         TRY(tail_seal(writer, err));
         n = MAX_OF(rows_that_fit(writer, cols, first, MIN_OF(rows, MIN_OF(PIECE_ROWS, most))), 1);
     }
-    TRY(tail_reserve(writer, MIN_OF(draft->tail_rows + MAX_OF(n, rows), most), err));
+    if (draft->tail_rows == 0) {
+        draft->tail_slot = writer->next_slot++;
+    }
+    TRY(tail_reserve(writer, MIN_OF(draft->tail_rows + MAX_OF(n, rows), most), (u32)n, err));
     for (u32 i = 0; i < table->col_count; i++) {
         struct column_source src = source_of_input(table->cols[i].type, &cols[i], first, n);
         TRY(append_column(writer, i, &src, err));
@@ -233,7 +258,7 @@ wf_status tail_append(struct writer *writer, const struct input_col *cols, i64 f
     return draft->tail_rows == most ? tail_seal(writer, err) : ERR_OK;
 }
 
-static void tail_reset(struct writer *writer) {
+void tail_reset(struct writer *writer) {
     struct draft *draft = writer->draft;
     for (u32 i = 0; i < writer->table->col_count; i++) {
         struct col_draft *col = &draft->cols[i];
@@ -245,7 +270,10 @@ static void tail_reset(struct writer *writer) {
         col->valid_private = 0;
         facts_init(&col->tail, writer->table->cols[i].type);
     }
-    draft->tail_rows = draft->tail_cap = 0;
+    draft_unclaim(draft);
+    room_release(draft->room);
+    draft->room = NULL;
+    draft->tail_rows = draft->tail_cap = draft->claim_from = 0;
 }
 
 wf_status tail_seal(struct writer *writer, struct error *err) {
@@ -270,7 +298,7 @@ wf_status tail_seal(struct writer *writer, struct error *err) {
     struct seal seal = {.table = writer->table, .dict_on = writer->dict_on};
     struct tablet *tablet;
     TRY(tablet_seal(&seal, writer->sources, &tablet, err));
-    TRY(writer_add(writer, tablet, err));
+    TRY(writer_add(writer, tablet, draft->tail_slot, NULL, err));
     tail_reset(writer);
     return ERR_OK;
 }

@@ -318,7 +318,8 @@ static void test_files(void **state) {
     refuse(f.conn, "copy items from '/dev/null' with (format parquet)", "0A000", "Parquet");
     refuse(f.conn, "copy items from '/dev/null' with (delimiter 'ab')", "22023", NULL);
     refuse(f.conn, "copy items from '/dev/null' with (wibble 3)", "42601", NULL);
-    refuse(f.conn, "copy items to '/tmp/x.csv'", "0A000", NULL);
+    refuse(f.conn, "copy items to '/no/such/folder/x.csv'", "58P01", "/no/such/folder");
+    refuse(f.conn, "copy items to program 'cat'", "0A000", NULL);
     refuse(f.conn, "copy items from stdin", "0A000", NULL);
     char path[300];
     char sql[400];
@@ -328,7 +329,7 @@ static void test_files(void **state) {
     remove(path);
     refuse(f.conn, sql, "58P01", NULL);
     refuse(f.conn, "select * from 'data.parquet'", "0A000", "Parquet");
-    refuse(f.conn, "select * from 'data.csv'", "42601", "COPY");
+    refuse(f.conn, "select * from 'no such data.csv'", "58P01", "no such data.csv");
     wf_database *db = NULL;
     wf_error error;
     assert_int_equal(wf_open("file.wf", NULL, &db, &error), WF_ERROR);
@@ -339,34 +340,22 @@ static void test_files(void **state) {
 static void test_unsupported(void **state) {
     (void)state;
     static const char *const texts[] = {
-        "update items set id = 3",
-        "delete from items",
         "select 1 union select 2",
         "select id from items where exists (select 1)",
         "select (select 1)",
         "select row_number() over () from items",
-        "create index i on items (id)",
-        "create view v as select 1",
-        "alter table items add column z int",
         "select array[1, 2]",
         "with recursive r as (select 1) select * from r",
         "select * from items left join control on id = k",
         "select count(*) filter (where ok) from items",
-        "begin",
-        "truncate items",
         "select name collate \"en_US\" from items",
         "select * from generate_series(1, 3)",
         "select id from items for update",
         "grant select on items to public",
         "vacuum",
-        "create table q as select 1",
-        "insert into items (id) values (3) returning id",
         "insert into items (id) values (3) on conflict do nothing",
         "select now()",
         "select * from items tablesample system (10)",
-        "create table p (a int primary key, b int references items)",
-        "create table p (a int check (a > 0))",
-        "create temporary table p (a int)",
         "select interval '1 day'",
         "select '{}'::json",
         "declare c cursor for select 1",

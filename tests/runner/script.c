@@ -2,7 +2,9 @@
  *
  * Records: `statement ok`, `statement error [SQLSTATE]`, `query TYPES [nosort|rowsort|valuesort] [label]` with the
  * expected values after `----`, one per line, or one row per line with tabs between values, or `N values hashing to
- * MD5`. Also skipif / onlyif (we answer to "warpfox" and "postgresql"), hash-threshold, halt and comments.
+ * MD5`. `connection NAME` before a record runs it, and only it, on a connection of that name (made on first use); other
+ * records run on the script's own. Also skipif / onlyif (we answer to "warpfox" and
+ * "postgresql"), hash-threshold, halt and comments.
  * TYPES: I prints integers, R with three decimals, T and everything else as the shell prints it; NULL as NULL, the
  * empty text as (empty). */
 #define _GNU_SOURCE
@@ -24,7 +26,13 @@ struct script {
     struct lines text;
     int64_t at; /* next line */
     int reports;
-    wf_connection *conn;
+    wf_connection *conn; /* of the record at hand */
+    wf_connection *own;  /* the script's own */
+    wf_database *db;
+    struct {
+        char name[64];
+        wf_connection *conn;
+    } others[8];
 };
 
 static void lines_push(struct lines *lines, const char *text, size_t len) {
@@ -166,11 +174,11 @@ static void render(const wf_batch *batch, int32_t col, int64_t row, char type, s
         return;
     }
     wf_text text = wf_batch_text(batch, col, row);
-    if (text.ptr) {
+    size_t shown = wf_value_text(batch, col, row, buf, sizeof buf);
+    if (text.ptr && shown == (size_t)text.len) { /* bytes are shown otherwise */
         lines_push(out, text.len ? text.ptr : "(empty)", text.len ? (size_t)text.len : 7);
         return;
     }
-    wf_value_text(batch, col, row, buf, sizeof buf);
     if (type == 'R') {
         double value = strtod(buf, NULL);
         snprintf(buf, sizeof buf, "%.3f", value);
@@ -305,6 +313,34 @@ static void skip_record(struct script *s) {
     }
 }
 
+static wf_connection *open_connection(struct script *s) {
+    wf_connection *conn = NULL;
+    if (wf_connect(s->db, &conn) != WF_OK) {
+        report(s, s->at, "", "cannot connect");
+        return NULL;
+    }
+    for (int i = 0; i < 10 && s->cell->set[i][0]; i++) {
+        if (wf_set(conn, s->cell->set[i][0], s->cell->set[i][1]) != WF_OK) {
+            report(s, 0, s->cell->set[i][0], wf_connection_error(conn)->message);
+        }
+    }
+    return conn;
+}
+
+static void use_connection(struct script *s, const char *name) {
+    for (int i = 0; i < 8; i++) {
+        if (!s->others[i].conn) {
+            snprintf(s->others[i].name, sizeof s->others[i].name, "%s", name);
+            s->others[i].conn = open_connection(s);
+        }
+        if (strcmp(s->others[i].name, name) == 0) {
+            s->conn = s->others[i].conn;
+            return;
+        }
+    }
+    report(s, s->at, name, "too many connections");
+}
+
 static void run_records(struct script *s) {
     bool skip = false;
     while (s->at < s->text.count) {
@@ -328,8 +364,12 @@ static void run_records(struct script *s) {
             skip = false;
         } else if (strcmp(word[0], "statement") == 0) {
             run_statement(s, word[1], word[2]);
+            s->conn = s->own;
         } else if (strcmp(word[0], "query") == 0) {
             run_query(s, word[1], word[2][0] ? word[2] : "nosort");
+            s->conn = s->own;
+        } else if (strcmp(word[0], "connection") == 0) {
+            use_connection(s, word[1]);
         } else {
             report(s, s->at, line, "unknown record");
             skip_record(s);
@@ -345,23 +385,18 @@ void script_run(const char *path, const struct cell *cell, const struct run_opti
         open[i] = (wf_option){cell->open[i][0], cell->open[i][1]};
         open[i + 1] = (wf_option){NULL, NULL};
     }
-    wf_database *db = NULL;
     wf_error error;
     if (!read_lines(path, &s.text)) {
         report(&s, 0, "", "cannot read the script");
-    } else if (wf_open(NULL, open, &db, &error) != WF_OK) {
+    } else if (wf_open(NULL, open, &s.db, &error) != WF_OK) {
         report(&s, 0, "", error.message);
-    } else if (wf_connect(db, &s.conn) != WF_OK) {
-        report(&s, 0, "", "cannot connect");
-    } else {
-        for (int i = 0; i < 10 && cell->set[i][0]; i++) {
-            if (wf_set(s.conn, cell->set[i][0], cell->set[i][1]) != WF_OK) {
-                report(&s, 0, cell->set[i][0], wf_connection_error(s.conn)->message);
-            }
-        }
+    } else if ((s.own = s.conn = open_connection(&s)) != NULL) {
         run_records(&s);
     }
-    wf_disconnect(s.conn);
-    wf_close(db);
+    for (int i = 0; i < 8; i++) {
+        wf_disconnect(s.others[i].conn);
+    }
+    wf_disconnect(s.own);
+    wf_close(s.db);
     lines_free(&s.text);
 }

@@ -305,12 +305,13 @@ FN void agg_shared_word(u64 *table, u32 copies, u64 at, u32 op, i64 x) {
     }
 }
 
-/* Limbs of an exact sum that a value touches: the first, and how many at most (53 bits of 32 each).
- */
-#define AGG_LIMBS 3u
-FN i32 limb_first(f64 x, i32 lsb) {
+/* Limbs of an exact sum that a value or its square touches: the first, and how many at most (53 or
+ * 106 bits of 32 each). */
+#define LIMB_COUNT(square) ((square) ? 5u : 3u)
+FN i32 limb_first(f64 x, i32 lsb, u32 square) {
     i32 biased = (i32)(f64_bits(x) >> 52 & 2047u);
-    return ((biased ? biased : 1) - 1075 - lsb) >> 5;
+    i32 low = (biased ? biased : 1) - 1075;
+    return ((square ? 2 * low : low) - lsb) >> 5;
 }
 
 /* Sets the block's tables up; ends with a barrier. */

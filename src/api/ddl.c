@@ -1,0 +1,591 @@
+/* ddl.c: definitions: CREATE and DROP of schemas, tables, views, sequences and indexes; comments.
+ *
+ * Each is a set of edits of the transaction's edition, made in one step, so it succeeds or changes
+ * nothing and rolls back like everything else. Dropping first collects everything that would go
+ * with the object: without CASCADE, what the user did not make as part of it is 2BP01. */
+#include "api/api_int.h"
+
+#include <stdio.h>
+
+static u32 tablet_shift(i64 tablet_rows) { /* the setting accepts powers of two only */
+    u32 shift = 0;
+    while (1LL << shift < tablet_rows) {
+        shift++;
+    }
+    return shift;
+}
+
+static FALLIBLE refused(struct wf_connection *conn, i64 bytes) {
+    return memory_refused(&conn->db->mem, &conn->err, bytes);
+}
+
+/* Makes one object part of the transaction; takes it. NULL: it was refused. */
+static FALLIBLE put_object(struct wf_connection *conn, struct object *object,
+                           struct table_version *version) {
+    if (!object) {
+        return refused(conn, (i64)sizeof *object);
+    }
+    struct edit edit = {object->oid, object, version};
+    wf_status status = tx_apply(conn, &edit, 1);
+    object_release(object);
+    return status;
+}
+
+/* The connection's own schema for temporary objects. */
+static FALLIBLE temp_schema(struct wf_connection *conn, u32 *out) {
+    if (conn->temp_schema && edition_find_oid(conn->tx.mine, conn->temp_schema)) {
+        *out = conn->temp_schema;
+        return ERR_OK;
+    }
+    u32 oid = catalog_new_oid(conn->db->catalog);
+    char name[40];
+    snprintf(name, sizeof name, "pg_temp_%u", oid);
+    struct object like = {.kind = OBJECT_SCHEMA, .oid = oid, .name = name, .hidden = 1, .temp = 1};
+    TRY(put_object(conn, object_new(&conn->db->mem, &like), NULL));
+    *out = conn->temp_schema = oid;
+    return ERR_OK;
+}
+
+/* Where a new object goes. */
+static FALLIBLE target_schema(struct wf_connection *conn, struct rowset *rows,
+                              const struct statement *st, u32 *out) {
+    if (st->temp) {
+        return temp_schema(conn, out);
+    }
+    struct sv schema = st->schema_name ? sv_from(st->schema_name) : (struct sv){NULL, 0};
+    TRY(snapshot_target(&rows->snap, schema, st->position, out, &conn->err));
+    if (*out == OID_PG_CATALOG || *out == OID_INFORMATION) {
+        FAIL_AT(&conn->err, WRONG_OBJECT, st->position,
+                "cannot create anything in a system schema");
+    }
+    return ERR_OK;
+}
+
+/* *out_skip: the name is taken and the statement does not mind. */
+static FALLIBLE check_free(struct wf_connection *conn, const struct statement *st, u32 schema,
+                           const char *name, bool *out_skip) {
+    *out_skip = false;
+    if (!edition_find(conn->tx.mine, schema, sv_from(name))) {
+        return ERR_OK;
+    }
+    if (st->if_exists) {
+        notice(conn, "NOTICE", "relation \"%s\" already exists, skipping", name);
+        *out_skip = true;
+        return ERR_OK;
+    }
+    FAIL_AT(&conn->err, DUPLICATE_TABLE, st->position, "relation \"%.100s\" already exists", name);
+}
+
+FALLIBLE run_create_schema(struct wf_connection *conn, struct rowset *rows) {
+    const struct statement *st = &rows->compiled->stmt;
+    rows->tag = "CREATE SCHEMA";
+    if (edition_find(conn->tx.mine, 0, sv_from(st->table_name))) {
+        if (st->if_exists) {
+            notice(conn, "NOTICE", "schema \"%s\" already exists, skipping", st->table_name);
+            return ERR_OK;
+        }
+        FAIL_AT(&conn->err, DUPLICATE_SCHEMA, st->position, "schema \"%.100s\" already exists",
+                st->table_name);
+    }
+    if (strncmp(st->table_name, "pg_", 3) == 0) {
+        FAIL_AT(&conn->err, WRONG_OBJECT, st->position, "unacceptable schema name \"%.100s\"",
+                st->table_name);
+    }
+    struct object like = {
+        .kind = OBJECT_SCHEMA, .oid = catalog_new_oid(conn->db->catalog), .name = st->table_name};
+    return put_object(conn, object_new(&conn->db->mem, &like), NULL);
+}
+
+/* Sequences */
+
+static const char *free_name(struct wf_connection *conn, struct arena *arena, u32 schema,
+                             const char *base) {
+    const char *name = base;
+    for (i32 n = 1; edition_find(conn->tx.mine, schema, sv_from(name)); n++) {
+        name = arena_printf(arena, "%s%d", base, n);
+    }
+    return name;
+}
+
+static FALLIBLE put_sequence(struct wf_connection *conn, const struct ddl_seq *def, u32 schema,
+                             const char *name, u32 oid, u32 owner, bool temp) {
+    struct sequence *seq = sequence_open(&conn->db->mem, &def->like);
+    if (!seq) {
+        return refused(conn, (i64)sizeof *seq);
+    }
+    struct object like = {.kind = OBJECT_SEQUENCE,
+                          .oid = oid,
+                          .schema = schema,
+                          .name = name,
+                          .sequence = seq,
+                          .owner = owner,
+                          .owner_col = owner ? def->col + 1 : 0,
+                          .temp = temp};
+    struct object *object = object_new(&conn->db->mem, &like);
+    sequence_close(seq);
+    return put_object(conn, object, NULL);
+}
+
+FALLIBLE run_create_sequence(struct wf_connection *conn, struct rowset *rows) {
+    const struct statement *st = &rows->compiled->stmt;
+    u32 schema = 0;
+    bool skip;
+    rows->tag = "CREATE SEQUENCE";
+    TRY(target_schema(conn, rows, st, &schema));
+    TRY(check_free(conn, st, schema, st->table_name, &skip));
+    return skip ? ERR_OK
+                : put_sequence(conn, st->seqs, schema, st->table_name,
+                               catalog_new_oid(conn->db->catalog), st->seqs->owner, st->temp);
+}
+
+FALLIBLE run_alter_sequence(struct wf_connection *conn, struct rowset *rows) {
+    const struct statement *st = &rows->compiled->stmt;
+    const struct edition_entry *entry = edition_find_oid(conn->tx.mine, st->oid);
+    rows->tag = "ALTER SEQUENCE";
+    if (!entry) {
+        FAIL(&conn->err, UNDEFINED_TABLE, "the sequence is gone");
+    }
+    struct sequence like = st->seqs->like, *now = entry->object->sequence;
+    mutex_lock(&now->lock);
+    like.last = st->seqs->restart ? st->seqs->restart_at : now->last;
+    like.called = st->seqs->restart ? 0 : now->called;
+    mutex_unlock(&now->lock);
+    struct sequence *seq = sequence_open(&conn->db->mem, &like);
+    if (!seq) {
+        return refused(conn, (i64)sizeof *seq);
+    }
+    struct object object = *entry->object;
+    object.sequence = seq;
+    object.owner = st->seqs->owner ? st->seqs->owner : object.owner;
+    struct object *made = object_new(&conn->db->mem, &object);
+    sequence_close(seq);
+    return put_object(conn, made, NULL);
+}
+
+/* Tables */
+
+static void give_oids(struct catalog *catalog, struct table_def *def) {
+    for (u32 i = 0; i < def->key_count; i++) {
+        def->keys[i].oid = catalog_new_oid(catalog);
+    }
+    for (u32 i = 0; i < def->check_count; i++) {
+        def->checks[i].oid = catalog_new_oid(catalog);
+    }
+    for (u32 i = 0; i < def->foreign_count; i++) {
+        def->foreigns[i].oid = catalog_new_oid(catalog);
+    }
+}
+
+FALLIBLE ddl_put_sequences(struct wf_connection *conn, struct rowset *rows,
+                           const struct statement *st, struct table_def *def, u32 schema, u32 oid) {
+    for (i32 i = 0; i < st->seq_count; i++) {
+        const struct ddl_seq *seq = &st->seqs[i];
+        u32 seq_oid = catalog_new_oid(conn->db->catalog);
+        const char *name = free_name(conn, &rows->arena, schema, seq->name);
+        TRY(put_sequence(conn, seq, schema, name, seq_oid, oid, st->temp));
+        struct column_def *col = &def->cols[seq->col];
+        col->sequence = seq_oid;
+        if (!col->identity) {
+            col->default_text = arena_printf(&rows->arena, "nextval('%s'::regclass)", name);
+        }
+    }
+    return ERR_OK;
+}
+
+/* A copy of the definition that may be changed: a compiled statement is used more than once. */
+struct table_def ddl_copy_def(struct arena *arena, const struct table_def *def) {
+    struct table_def copy = *def;
+    copy.cols = NEW_ARRAY(arena, struct column_def, def->col_count + 1);
+    copy.keys = NEW_ARRAY(arena, struct table_key, def->key_count + 1);
+    copy.checks = NEW_ARRAY(arena, struct table_check, def->check_count + 1);
+    copy.foreigns = NEW_ARRAY(arena, struct table_foreign, def->foreign_count + 1);
+    memcpy(copy.cols, def->cols, def->col_count * sizeof *copy.cols);
+    if (def->key_count) {
+        memcpy(copy.keys, def->keys, def->key_count * sizeof *copy.keys);
+    }
+    if (def->check_count) {
+        memcpy(copy.checks, def->checks, def->check_count * sizeof *copy.checks);
+    }
+    if (def->foreign_count) {
+        memcpy(copy.foreigns, def->foreigns, def->foreign_count * sizeof *copy.foreigns);
+    }
+    return copy;
+}
+
+static FALLIBLE put_table(struct wf_connection *conn, struct rowset *rows,
+                          const struct statement *st, u32 schema, struct table **out) {
+    struct catalog *catalog = conn->db->catalog;
+    struct table_def def = ddl_copy_def(&rows->arena, &st->def);
+    u32 oid = catalog_new_oid(catalog);
+    TRY(arena_check(&rows->arena, &conn->err));
+    give_oids(catalog, &def);
+    TRY(ddl_put_sequences(conn, rows, st, &def, schema, oid));
+    struct table *table =
+        table_open_def(&conn->db->mem, catalog_new_id(catalog), &def, NULL,
+                       tablet_shift(conn->settings.tablet_rows), !conn->settings.narrow);
+    if (!table) {
+        return refused(conn, (i64)sizeof *table);
+    }
+    struct table_version *version = table_snapshot(table);
+    struct object like = {.kind = OBJECT_TABLE,
+                          .oid = oid,
+                          .schema = schema,
+                          .name = st->table_name,
+                          .table = table,
+                          .temp = st->temp};
+    wf_status status = put_object(conn, object_new(&conn->db->mem, &like), version);
+    version_release(version);
+    if (status) {
+        table_close(table);
+    } else if (out) {
+        *out = table;
+    } else {
+        table_close(table);
+    }
+    return status;
+}
+
+static FALLIBLE drop_old(struct wf_connection *conn, struct rowset *rows, u32 schema);
+
+FALLIBLE run_create_table(struct wf_connection *conn, struct rowset *rows) {
+    const struct statement *st = &rows->compiled->stmt;
+    u32 schema = 0;
+    bool skip;
+    rows->tag = "CREATE TABLE";
+    TRY(target_schema(conn, rows, st, &schema));
+    TRY(st->or_replace ? drop_old(conn, rows, schema) : ERR_OK);
+    TRY(check_free(conn, st, schema, st->table_name, &skip));
+    return skip ? ERR_OK : put_table(conn, rows, st, schema, NULL);
+}
+
+FALLIBLE run_create_as(struct wf_connection *conn, const struct run_request *request,
+                       struct rowset *rows) {
+    const struct statement *st = &rows->compiled->stmt;
+    u32 schema = 0;
+    bool skip;
+    rows->tag = "CREATE TABLE AS";
+    TRY(target_schema(conn, rows, st, &schema));
+    if (!st->or_replace) {
+        TRY(check_free(conn, st, schema, st->table_name, &skip));
+    }
+    if (!st->or_replace && skip) {
+        return ERR_OK;
+    }
+    if (!st->no_data) {
+        TRY(rowset_open_exec(conn, request, rows));
+        TRY(rowset_run_exec(conn, rows));
+    }
+    struct table *table = NULL;
+    struct gathered all = {0};
+    TRY(st->or_replace ? drop_old(conn, rows, schema) : ERR_OK);
+    TRY(put_table(conn, rows, st, schema, &table));
+    i64 count = st->no_data ? 0 : rows->answer.rows;
+    wf_status status = count ? gather(rows, table, 0, NULL, count, &all, &conn->err) : ERR_OK;
+    if (!status) {
+        status = change_append(conn, table, count, all.cols);
+    }
+    gather_free(table, &all);
+    table_close(table);
+    TRY(status);
+    rows->rows_affected = count;
+    rows->tag = st->no_data ? "CREATE TABLE AS" : arena_printf(&rows->arena, "SELECT %lld", count);
+    rows->col_count = 0;
+    rows->answer = (struct answer){0, 0, NULL};
+    return ERR_OK;
+}
+
+/* Views, indexes, comments */
+
+/* CREATE OR REPLACE VIEW may only add columns at the end. */
+static FALLIBLE check_replaced(struct wf_connection *conn, const struct statement *st,
+                               const struct object *old) {
+    if (old->kind != OBJECT_VIEW) {
+        FAIL_AT(&conn->err, WRONG_OBJECT, st->position, "\"%.100s\" is not a view", old->name);
+    }
+    if (st->col_count < old->col_count) {
+        FAIL_AT(&conn->err, INVALID_DEFINITION, st->position, "cannot drop columns from view");
+    }
+    for (u32 i = 0; i < old->col_count; i++) {
+        if (strcmp(old->col_names[i], st->names[i]) != 0) {
+            FAIL_AT(&conn->err, INVALID_DEFINITION, st->position,
+                    "cannot change name of view column \"%.100s\" to \"%.100s\"", old->col_names[i],
+                    st->names[i]);
+        }
+    }
+    return ERR_OK;
+}
+
+FALLIBLE run_create_view(struct wf_connection *conn, struct rowset *rows) {
+    const struct statement *st = &rows->compiled->stmt;
+    u32 schema = 0;
+    rows->tag = "CREATE VIEW";
+    TRY(target_schema(conn, rows, st, &schema));
+    const struct edition_entry *old = edition_find(conn->tx.mine, schema, sv_from(st->table_name));
+    if (old && st->replace) {
+        TRY(check_replaced(conn, st, old->object));
+        for (i32 i = 0; i < st->dep_count; i++) {
+            if (st->deps[i] == old->object->oid) {
+                FAIL_AT(&conn->err, INVALID_DEFINITION, st->position,
+                        "view \"%.100s\" cannot read itself", st->table_name);
+            }
+        }
+    } else if (old) {
+        FAIL_AT(&conn->err, DUPLICATE_TABLE, st->position, "relation \"%.100s\" already exists",
+                st->table_name);
+    }
+    struct object like = {.kind = OBJECT_VIEW,
+                          .oid = old ? old->object->oid : catalog_new_oid(conn->db->catalog),
+                          .schema = schema,
+                          .name = st->table_name,
+                          .text = st->text,
+                          .path = conn->search_path,
+                          .col_count = (u32)st->name_count,
+                          .col_names = st->names,
+                          .dep_count = (u32)st->dep_count,
+                          .deps = st->deps,
+                          .temp = st->temp};
+    return put_object(conn, object_new(&conn->db->mem, &like), NULL);
+}
+
+FALLIBLE run_create_index(struct wf_connection *conn, struct rowset *rows) {
+    const struct statement *st = &rows->compiled->stmt;
+    const struct edition_entry *table = edition_find_table(conn->tx.mine, st->table_id);
+    bool skip;
+    rows->tag = "CREATE INDEX";
+    if (!table) {
+        FAIL(&conn->err, UNDEFINED_TABLE, "the table is gone");
+    }
+    TRY(check_free(conn, st, table->object->schema, st->table_name, &skip));
+    if (skip) {
+        return ERR_OK;
+    }
+    struct object like = {.kind = OBJECT_INDEX,
+                          .oid = catalog_new_oid(conn->db->catalog),
+                          .schema = table->object->schema,
+                          .name = st->table_name,
+                          .owner = table->object->oid,
+                          .text = st->text,
+                          .temp = table->object->temp};
+    notice(conn, "NOTICE", "index \"%s\" is recorded but not built: scans need none",
+           st->table_name);
+    return put_object(conn, object_new(&conn->db->mem, &like), NULL);
+}
+
+FALLIBLE run_comment(struct wf_connection *conn, struct rowset *rows) {
+    const struct statement *st = &rows->compiled->stmt;
+    const struct edition_entry *entry = edition_find_oid(conn->tx.mine, st->oid);
+    rows->tag = "COMMENT";
+    if (!entry) {
+        return ERR_OK;
+    }
+    struct object like = *entry->object;
+    like.comment = st->text;
+    return put_object(conn, object_new(&conn->db->mem, &like), entry->version);
+}
+
+/* DROP */
+
+struct dropping {
+    struct wf_connection *conn;
+    struct arena *arena;
+    const struct statement *st;
+    VEC(u32) oids; /* to go, in the order found */
+    i64 asked;     /* of them, those the statement names */
+};
+
+static bool going(const struct dropping *d, u32 oid) {
+    for (i64 i = 0; i < d->oids.count; i++) {
+        if (d->oids.items[i] == oid) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void let_go(struct dropping *d, u32 oid) {
+    if (!going(d, oid)) {
+        VEC_PUSH(d->arena, &d->oids, oid);
+    }
+}
+
+static FALLIBLE depends(struct dropping *d, const struct object *on, const struct object *other,
+                        const char *how) {
+    if (d->st->cascade) {
+        notice(d->conn, "NOTICE", "drop cascades to %s %s", object_words[other->kind], other->name);
+        return ERR_OK;
+    }
+    error_set(&d->conn->err, ERR_DEPENDENT_OBJECTS, d->st->position,
+              "cannot drop %s %.100s because other objects depend on it", object_words[on->kind],
+              on->name);
+    error_hint(&d->conn->err, "%s \"%.60s\" %s it; use DROP … CASCADE to drop that too.",
+               object_words[other->kind], other->name, how);
+    return ERR_DEPENDENT_OBJECTS;
+}
+
+static bool refers_to(const struct object *object, u32 oid) {
+    for (u32 f = 0; object->table && f < object->table->foreign_count; f++) {
+        if (object->table->foreigns[f].ref_oid == oid) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool uses_sequence(const struct object *object, u32 oid) {
+    for (u32 c = 0; object->table && c < object->table->col_count; c++) {
+        if (object->table->cols[c].sequence == oid) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What goes, or must be asked about, when `gone` goes. */
+static FALLIBLE collect_dependents(struct dropping *d, const struct object *gone) {
+    const struct edition *edition = d->conn->tx.mine;
+    for (i64 i = 0; i < edition->count; i++) {
+        const struct object *other = edition->entries[i].object;
+        if (going(d, other->oid)) {
+            continue;
+        }
+        bool reads = false;
+        for (u32 k = 0; k < other->dep_count; k++) {
+            reads = reads || other->deps[k] == gone->oid;
+        }
+        if (gone->kind == OBJECT_SCHEMA && other->schema == gone->oid) {
+            TRY(depends(d, gone, other, "is in"));
+            let_go(d, other->oid);
+        } else if (reads) {
+            TRY(depends(d, gone, other, "reads"));
+            let_go(d, other->oid);
+        } else if (gone->kind == OBJECT_TABLE && other->owner == gone->oid) {
+            let_go(d, other->oid);
+        } else if (gone->kind == OBJECT_TABLE && refers_to(other, gone->oid)) {
+            TRY(depends(d, gone, other, "refers to"));
+        } else if (gone->kind == OBJECT_SEQUENCE && uses_sequence(other, gone->oid)) {
+            TRY(depends(d, gone, other, "takes values from"));
+        }
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE missing(struct wf_connection *conn, struct rowset *rows, i32 i) {
+    const struct statement *st = &rows->compiled->stmt;
+    const char *word = object_words[st->object_kind];
+    if (st->if_exists) {
+        notice(conn, "NOTICE", "%s \"%s\" does not exist, skipping", word, st->names[i]);
+        return ERR_OK;
+    }
+    wf_status code = st->object_kind == OBJECT_SCHEMA  ? ERR_UNDEFINED_SCHEMA
+                     : st->object_kind == OBJECT_INDEX ? ERR_UNDEFINED_OBJECT
+                                                       : ERR_UNDEFINED_TABLE;
+    error_set(&conn->err, code, st->positions[i], "%s \"%.100s\" does not exist", word,
+              st->names[i]);
+    snapshot_hint(&rows->snap, sv_from(st->names[i]), &conn->err);
+    return code;
+}
+
+static FALLIBLE collect_named(struct dropping *d, struct rowset *rows) {
+    const struct statement *st = d->st;
+    for (i32 i = 0; i < st->name_count; i++) {
+        const struct edition_entry *entry =
+            st->object_kind == OBJECT_SCHEMA
+                ? edition_find(d->conn->tx.mine, 0, sv_from(st->names[i]))
+                : snapshot_lookup(&rows->snap, sv_from(st->schemas[i]), sv_from(st->names[i]));
+        if (!entry) {
+            TRY(missing(d->conn, rows, i));
+            continue;
+        }
+        if (entry->object->kind != st->object_kind) {
+            error_set(&d->conn->err, ERR_WRONG_OBJECT, st->positions[i], "\"%.100s\" is not a %s",
+                      st->names[i], object_words[st->object_kind]);
+            error_hint(&d->conn->err, "Use DROP %s to remove it.",
+                       object_words[entry->object->kind]);
+            return ERR_WRONG_OBJECT;
+        }
+        if (entry->object->hidden) {
+            FAIL_AT(&d->conn->err, DEPENDENT_OBJECTS, st->positions[i],
+                    "cannot drop %s %.100s because it is required by the database system",
+                    object_words[entry->object->kind], st->names[i]);
+        }
+        let_go(d, entry->object->oid);
+    }
+    d->asked = d->oids.count;
+    return ERR_OK;
+}
+
+/* CASCADE: a table that stays loses its references to tables that go, and its columns the defaults
+ * of sequences that go. */
+static FALLIBLE loosen(struct dropping *d, const struct edition_entry *entry) {
+    struct table *table = entry->object->table;
+    struct table_def def = table_def_view(table), less = ddl_copy_def(d->arena, &def);
+    less.foreign_count = 0;
+    bool changed = false;
+    for (u32 f = 0; f < def.foreign_count; f++) {
+        if (going(d, def.foreigns[f].ref_oid)) {
+            changed = true;
+        } else {
+            less.foreigns[less.foreign_count++] = def.foreigns[f];
+        }
+    }
+    for (u32 c = 0; c < def.col_count; c++) {
+        if (def.cols[c].sequence && going(d, def.cols[c].sequence)) {
+            less.cols[c].sequence = 0;
+            less.cols[c].default_text = NULL;
+            changed = true;
+        }
+    }
+    return changed ? ddl_redefine(d->conn, entry->object->oid, &less, NULL, NULL) : ERR_OK;
+}
+
+static FALLIBLE drop_collected(struct dropping *d);
+
+/* CREATE OR REPLACE TABLE. */
+static FALLIBLE drop_old(struct wf_connection *conn, struct rowset *rows, u32 schema) {
+    const struct statement *st = &rows->compiled->stmt;
+    const struct edition_entry *old = edition_find(conn->tx.mine, schema, sv_from(st->table_name));
+    struct dropping d = {.conn = conn, .arena = &rows->arena, .st = st};
+    if (!old) {
+        return ERR_OK;
+    }
+    if (old->object->kind != OBJECT_TABLE) {
+        FAIL_AT(&conn->err, WRONG_OBJECT, st->position, "\"%.100s\" is not a table",
+                st->table_name);
+    }
+    let_go(&d, old->object->oid);
+    return drop_collected(&d);
+}
+
+FALLIBLE run_drop(struct wf_connection *conn, struct rowset *rows) {
+    const struct statement *st = &rows->compiled->stmt;
+    static const char *const tags[] = {"DROP SCHEMA", "DROP TABLE", "DROP VIEW", "DROP SEQUENCE",
+                                       "DROP INDEX"};
+    struct dropping d = {.conn = conn, .arena = &rows->arena, .st = st};
+    rows->tag = tags[st->object_kind];
+    TRY(collect_named(&d, rows));
+    return drop_collected(&d);
+}
+
+static FALLIBLE drop_collected(struct dropping *d) {
+    struct wf_connection *conn = d->conn;
+    for (i64 i = 0; i < d->oids.count; i++) {
+        const struct edition_entry *entry = edition_find_oid(conn->tx.mine, d->oids.items[i]);
+        TRY(collect_dependents(d, entry->object));
+    }
+    struct edition *edition = edition_retain(conn->tx.mine);
+    wf_status status = ERR_OK;
+    for (i64 i = 0; i < edition->count && d->st->cascade && !status; i++) {
+        const struct edition_entry *entry = &edition->entries[i];
+        if (entry->object->table && !going(d, entry->object->oid)) {
+            status = loosen(d, entry);
+        }
+    }
+    edition_release(edition);
+    TRY(status);
+    struct edit *edits = NEW_ARRAY(d->arena, struct edit, d->oids.count + 1);
+    TRY(arena_check(d->arena, &conn->err));
+    for (i64 i = 0; i < d->oids.count; i++) {
+        edits[i].oid = d->oids.items[i];
+    }
+    return d->oids.count ? tx_apply(conn, edits, d->oids.count) : ERR_OK;
+}

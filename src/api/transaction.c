@@ -1,0 +1,249 @@
+/* transaction.c: a connection's transaction: editions, savepoints, statements that fail.
+ *
+ * Every statement runs in a transaction: the one BEGIN opened, or one of its own. A transaction is
+ * two editions: the one it started from and the one it has made so far; what a statement changes
+ * becomes another edition, and going back, for a failed statement, ROLLBACK or ROLLBACK TO, means
+ * taking up an older one. Reading inside is reading the transaction's own edition, so one sees
+ * one's own writes and nobody else's. Isolation is PostgreSQL's REPEATABLE READ at every level
+ * asked for but SERIALIZABLE, which is refused. */
+#include "api/api_int.h"
+
+struct savepoint {
+    struct savepoint *next; /* older */
+    struct edition *edition;
+    i64 bytes;
+    char name[];
+};
+
+/* Takes up another edition, which is the caller's to give. */
+static void tx_move(struct tx *tx, struct edition *edition) {
+    struct edition *old = tx->mine;
+    tx->mine = edition;
+    if (old && edition) {
+        edition_discard(old, edition);
+    } else {
+        edition_release(old);
+    }
+}
+
+static void drop_savepoints(struct wf_connection *conn, struct savepoint *until) {
+    struct tx *tx = &conn->tx;
+    while (tx->savepoints != until) {
+        struct savepoint *gone = tx->savepoints;
+        tx->savepoints = gone->next;
+        edition_release(gone->edition);
+        mem_free(&conn->db->mem, gone, gone->bytes);
+    }
+}
+
+void tx_close(struct wf_connection *conn) {
+    struct tx *tx = &conn->tx;
+    drop_savepoints(conn, NULL);
+    if (tx->base) {
+        tx_move(tx, edition_retain(tx->base));
+    }
+    edition_release(tx->mine);
+    edition_release(tx->base);
+    *tx = (struct tx){0};
+}
+
+FALLIBLE tx_enter(struct wf_connection *conn, struct tx_mark *mark) {
+    struct tx *tx = &conn->tx;
+    *mark = (struct tx_mark){NULL};
+    if (!tx->base) {
+        TRY(catalog_edition(conn->db->catalog, &tx->base, &conn->err));
+        tx->mine = edition_retain(tx->base);
+    }
+    mark->edition = edition_retain(tx->mine);
+    tx->depth++;
+    return ERR_OK;
+}
+
+void tx_undo(struct wf_connection *conn, const struct tx_mark *mark) {
+    if (mark->edition && conn->tx.mine != mark->edition) {
+        tx_move(&conn->tx, edition_retain(mark->edition));
+    }
+}
+
+static FALLIBLE tx_commit(struct wf_connection *conn) {
+    struct tx *tx = &conn->tx;
+    if (!tx->base || tx->base == tx->mine) {
+        return ERR_OK;
+    }
+    return catalog_commit(conn->db->catalog, tx->base, tx->mine, constraints_recheck, conn,
+                          &conn->err);
+}
+
+FALLIBLE tx_leave(struct wf_connection *conn, struct tx_mark *mark, wf_status status) {
+    struct tx *tx = &conn->tx;
+    bool whole = --tx->depth == 0;
+    if (!status && !tx->open && whole) {
+        status = tx_commit(conn);
+        if (!status) { /* what was made is everybody's now */
+            edition_release(tx->base);
+            tx->base = edition_retain(tx->mine);
+        }
+    }
+    if (status) {
+        tx_undo(conn, mark);
+        tx->failed = tx->open;
+    }
+    edition_release(mark->edition);
+    mark->edition = NULL;
+    if (!tx->open && whole) {
+        tx_close(conn);
+    }
+    return status;
+}
+
+FALLIBLE tx_apply(struct wf_connection *conn, const struct edit *edits, i64 count) {
+    struct tx *tx = &conn->tx;
+    if (tx->read_only) {
+        FAIL(&conn->err, READ_ONLY, "cannot change anything in a read-only transaction");
+    }
+    struct edition *next;
+    TRY(edition_change(conn->db->catalog, tx->mine, edits, count, &next, &conn->err));
+    edition_release(tx->mine);
+    tx->mine = next;
+    return ERR_OK;
+}
+
+FALLIBLE tx_set_version(struct wf_connection *conn, const struct table *table,
+                        struct table_version *version) {
+    const struct edition_entry *entry = edition_find_table(conn->tx.mine, table->id);
+    if (!entry) {
+        FAIL(&conn->err, INTERNAL, "table \"%s\" is not part of the transaction", table->name);
+    }
+    struct edit edit = {entry->object->oid, entry->object, version};
+    return tx_apply(conn, &edit, 1);
+}
+
+bool tx_allows(const struct wf_connection *conn, const struct statement *st) {
+    return !conn->tx.failed || (st->kind == STATEMENT_TRANSACTION && st->tx != TX_BEGIN &&
+                                st->tx != TX_SAVEPOINT && st->tx != TX_RELEASE);
+}
+
+FALLIBLE tx_refuse(struct wf_connection *conn) {
+    FAIL(&conn->err, FAILED_TRANSACTION,
+         "current transaction is aborted, commands ignored until end of transaction block");
+}
+
+static struct savepoint *find_savepoint(struct tx *tx, const char *name) {
+    struct savepoint *at = tx->savepoints;
+    while (at && strcmp(at->name, name) != 0) {
+        at = at->next;
+    }
+    return at;
+}
+
+static FALLIBLE tx_savepoint(struct wf_connection *conn, const char *name) {
+    struct tx *tx = &conn->tx;
+    struct tx_mark mark; /* for its snapshot */
+    TRY(tx_enter(conn, &mark));
+    tx->depth--;
+    edition_release(mark.edition);
+    i64 bytes = (i64)sizeof(struct savepoint) + (i64)strlen(name) + 1;
+    struct savepoint *made = mem_alloc(&conn->db->mem, bytes);
+    if (!made) {
+        return memory_refused(&conn->db->mem, &conn->err, bytes);
+    }
+    made->next = tx->savepoints;
+    made->edition = edition_retain(tx->mine);
+    made->bytes = bytes;
+    memcpy(made->name, name, strlen(name) + 1);
+    tx->savepoints = made;
+    return ERR_OK;
+}
+
+/* SAVEPOINT, RELEASE, ROLLBACK TO. */
+static FALLIBLE run_savepoint(struct wf_connection *conn, const struct statement *st) {
+    struct tx *tx = &conn->tx;
+    static const char *const words[] = {
+        [TX_SAVEPOINT] = "SAVEPOINT",
+        [TX_RELEASE] = "RELEASE SAVEPOINT",
+        [TX_ROLLBACK_TO] = "ROLLBACK TO SAVEPOINT",
+    };
+    if (!tx->open) {
+        FAIL_AT(&conn->err, NO_TRANSACTION, st->position,
+                "%s can only be used in transaction blocks", words[st->tx]);
+    }
+    if (st->tx == TX_SAVEPOINT) {
+        return tx_savepoint(conn, st->table_name);
+    }
+    struct savepoint *found = find_savepoint(tx, st->table_name);
+    if (!found) {
+        FAIL_AT(&conn->err, NO_SAVEPOINT, st->position, "savepoint \"%.100s\" does not exist",
+                st->table_name);
+    }
+    if (st->tx == TX_RELEASE) {
+        drop_savepoints(conn, found->next);
+        return ERR_OK;
+    }
+    drop_savepoints(conn, found);
+    tx_move(tx, edition_retain(found->edition));
+    tx->failed = 0;
+    return ERR_OK;
+}
+
+static FALLIBLE run_begin(struct wf_connection *conn, const struct statement *st) {
+    struct tx *tx = &conn->tx;
+    if (tx->open) {
+        notice(conn, "WARNING", "there is already a transaction in progress");
+        return ERR_OK;
+    }
+    tx->open = 1;
+    tx->read_only = st->tx_read_only;
+    /* The snapshot is taken by the first statement that reads. */
+    edition_release(tx->mine);
+    edition_release(tx->base);
+    tx->mine = tx->base = NULL;
+    return ERR_OK;
+}
+
+static FALLIBLE run_end(struct wf_connection *conn, const struct statement *st,
+                        struct rowset *rows) {
+    struct tx *tx = &conn->tx;
+    bool commit = st->tx == TX_COMMIT && !tx->failed;
+    rows->tag = commit ? "COMMIT" : "ROLLBACK";
+    if (!tx->open) {
+        notice(conn, "WARNING", "there is no transaction in progress");
+        return ERR_OK;
+    }
+    wf_status status = commit ? tx_commit(conn) : ERR_OK;
+    if (commit && !status) {
+        edition_release(tx->base);
+        tx->base = edition_retain(tx->mine);
+    }
+    bool chain = st->tx_chain, read_only = tx->read_only;
+    tx_close(conn);
+    tx->open = chain;
+    tx->read_only = chain && read_only;
+    rows->took_effect = 1;
+    return status;
+}
+
+FALLIBLE run_transaction(struct wf_connection *conn, struct rowset *rows) {
+    const struct statement *st = &rows->compiled->stmt;
+    static const char *const tags[] = {
+        [TX_BEGIN] = "BEGIN",         [TX_COMMIT] = "COMMIT",   [TX_ROLLBACK] = "ROLLBACK",
+        [TX_SAVEPOINT] = "SAVEPOINT", [TX_RELEASE] = "RELEASE", [TX_ROLLBACK_TO] = "ROLLBACK",
+    };
+    rows->tag = tags[st->tx];
+    switch ((enum tx_kind)st->tx) {
+    case TX_BEGIN:
+        return run_begin(conn, st);
+    case TX_COMMIT:
+    case TX_ROLLBACK:
+        return run_end(conn, st, rows);
+    default:
+        return run_savepoint(conn, st);
+    }
+}
+
+void connection_snapshot(struct wf_connection *conn, struct snapshot *snap) {
+    if (!snap->edition) {
+        snap->edition = edition_retain(conn->tx.mine);
+    }
+    snap->path = conn->search_path[0] ? conn->search_path : NULL;
+    snap->temp_schema = conn->temp_schema;
+}

@@ -1,0 +1,589 @@
+/* bind_alter.c: ALTER TABLE and its kin.
+ *
+ * Part of binding. The commands of one statement are applied one after the other to a copy of the
+ * table's definition, so that each sees what those before it did; the outcome is a new definition
+ * and, for every column of it, where its values come from: a column of the old table, a constant,
+ * or an expression over the old row. What that means for the rows is for the statement's execution.
+ */
+#include "sql/change_int.h"
+#include "sql/ddl_int.h"
+
+struct alter {
+    struct bind *b;
+    struct statement *out;
+    struct table_def *def;
+    const struct object *object;
+    struct scope scope; /* of the old table */
+    i64 at;             /* in the text: behind what was looked at so far */
+    char word[32];
+};
+
+static FALLIBLE find_column(struct alter *a, const char *name, u32 *out) {
+    for (u32 i = 0; i < a->def->col_count; i++) {
+        if (strcmp(a->def->cols[i].name, name) == 0) {
+            *out = i;
+            return ERR_OK;
+        }
+    }
+    FAIL_AT(a->b->err, UNDEFINED_COLUMN, a->out->position,
+            "column \"%.100s\" of relation \"%.100s\" does not exist", name, a->def->name);
+}
+
+static FALLIBLE add_column(struct alter *a, const struct json *cmd) {
+    const struct json *body = node_body(json_get(cmd, "def"));
+    const char *name = json_text(body, "colname");
+    struct bind *b = a->b;
+    u32 at = a->def->col_count;
+    for (u32 i = 0; name && i < at; i++) {
+        if (strcmp(a->def->cols[i].name, name) == 0) {
+            if (json_flag(cmd, "missing_ok")) {
+                return ERR_OK;
+            }
+            FAIL_AT(b->err, DUPLICATE_COLUMN, a->out->position,
+                    "column \"%.100s\" of relation \"%.100s\" already exists", name, a->def->name);
+        }
+    }
+    if (at >= COLUMNS_MAX) {
+        FAIL_AT(b->err, TOO_MANY_COLUMNS, a->out->position, "tables can have at most %d columns",
+                (int)COLUMNS_MAX);
+    }
+    struct column_def *cols = NEW_ARRAY(b->arena, struct column_def, at + 2);
+    struct alter_col *from = NEW_ARRAY(b->arena, struct alter_col, at + 2);
+    memcpy(cols, a->def->cols, at * sizeof *cols);
+    memcpy(from, a->out->from, at * sizeof *from);
+    a->out->cols = a->def->cols = cols;
+    a->out->from = from;
+    from[at].old = -1;
+    TRY(ddl_column(b, body, a->out, at));
+    a->def->col_count = a->out->col_count = at + 1;
+    bool fills = false;
+    for (i32 i = 0; i < a->out->seq_count; i++) { /* made when the statement runs */
+        fills = fills || a->out->seqs[i].col == at;
+    }
+    if (fills) {
+        from[at].value = expr_null(b, cols[at].type, -1);
+    } else {
+        TRY(bind_default_value(b, &cols[at], &from[at].value, &fills));
+    }
+    from[at].fills = fills;
+    return ddl_column_keys(b, body, a->def, NULL);
+}
+
+static bool key_uses(u32 count, const u32 *cols, u32 col) {
+    for (u32 i = 0; i < count; i++) {
+        if (cols[i] == col) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether a condition names the column. */
+static bool text_names(struct bind *b, const char *text, const char *name) {
+    i64 at = 0;
+    struct sv token, script = sv_from(text);
+    UNUSED(b);
+    while (lex_next(script, &at, &token)) {
+        struct sv bare = token.len > 2 && token.ptr[0] == '"'
+                             ? (struct sv){token.ptr + 1, token.len - 2}
+                             : token;
+        if (bare.ptr == token.ptr ? sv_eq_nocase(bare, sv_from(name))
+                                  : sv_eq(bare, sv_from(name))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void renumber(u32 count, u32 **cols, u32 gone, struct arena *arena) {
+    u32 *next = NEW_ARRAY(arena, u32, count + 1);
+    for (u32 i = 0; i < count; i++) {
+        next[i] = (*cols)[i] - ((*cols)[i] > gone);
+    }
+    *cols = next;
+}
+
+/* Constraints that name the column go with it. */
+static void drop_its_constraints(struct alter *a, u32 col) {
+    struct table_def *def = a->def;
+    struct arena *arena = a->b->arena;
+    u32 kept = 0;
+    for (u32 i = 0; i < def->key_count; i++) {
+        struct table_key key = def->keys[i];
+        if (!key_uses(key.col_count, key.cols, col)) {
+            renumber(key.col_count, &key.cols, col, arena);
+            def->keys[kept++] = key;
+        }
+    }
+    def->key_count = kept;
+    kept = 0;
+    for (u32 i = 0; i < def->check_count; i++) {
+        if (!text_names(a->b, def->checks[i].text, def->cols[col].name)) {
+            def->checks[kept++] = def->checks[i];
+        }
+    }
+    def->check_count = kept;
+    kept = 0;
+    for (u32 i = 0; i < def->foreign_count; i++) {
+        struct table_foreign fk = def->foreigns[i];
+        if (!key_uses(fk.col_count, fk.cols, col)) {
+            renumber(fk.col_count, &fk.cols, col, arena);
+            if (!fk.ref_oid) {
+                renumber(fk.col_count, &fk.ref_cols, col, arena);
+            }
+            def->foreigns[kept++] = fk;
+        }
+    }
+    def->foreign_count = kept;
+}
+
+/* Other tables that refer to the key `col` is part of; a view that reads the table. */
+static FALLIBLE check_dependents(struct alter *a, const char *what, bool keys_only) {
+    const struct edition *edition = a->b->snap->edition;
+    for (i64 i = 0; i < edition->count; i++) {
+        const struct object *other = edition->entries[i].object;
+        bool depends = false;
+        for (u32 d = 0; d < other->dep_count && !keys_only; d++) {
+            depends = depends || other->deps[d] == a->object->oid;
+        }
+        for (u32 f = 0; other->table && f < other->table->foreign_count && keys_only; f++) {
+            depends = depends || other->table->foreigns[f].ref_oid == a->object->oid;
+        }
+        if (depends) {
+            error_set(a->b->err, ERR_DEPENDENT_OBJECTS, a->out->position,
+                      "cannot %s of table %.100s because other objects depend on it", what,
+                      a->def->name);
+            error_hint(a->b->err, "%s \"%s\" depends on it; drop that first.",
+                       object_words[other->kind], other->name);
+            return ERR_DEPENDENT_OBJECTS;
+        }
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE drop_column(struct alter *a, const struct json *cmd) {
+    const char *name = json_text(cmd, "name");
+    u32 col = 0;
+    for (u32 i = 0; i < a->def->col_count; i++) {
+        col += strcmp(a->def->cols[i].name, name) == 0;
+    }
+    if (col == 0 && json_flag(cmd, "missing_ok")) {
+        return ERR_OK;
+    }
+    TRY(find_column(a, name, &col));
+    if (a->def->col_count == 1) {
+        return unsupported(a->b, a->out->position, "a table without columns");
+    }
+    TRY(check_dependents(a, "drop a column", false));
+    for (u32 i = 0; i < a->def->key_count; i++) {
+        if (key_uses(a->def->keys[i].col_count, a->def->keys[i].cols, col)) {
+            TRY(check_dependents(a, "drop a key", true));
+        }
+    }
+    drop_its_constraints(a, col);
+    u32 after = a->def->col_count - col - 1;
+    memmove(a->def->cols + col, a->def->cols + col + 1, after * sizeof *a->def->cols);
+    memmove(a->out->from + col, a->out->from + col + 1, after * sizeof *a->out->from);
+    a->out->col_count = --a->def->col_count;
+    return ERR_OK;
+}
+
+static FALLIBLE column_default(struct alter *a, const struct json *cmd) {
+    struct bind *b = a->b;
+    u32 col = 0;
+    TRY(find_column(a, json_text(cmd, "name"), &col));
+    struct column_def *def = &a->def->cols[col];
+    if (def->identity) {
+        FAIL_AT(b->err, SYNTAX, a->out->position,
+                "column \"%.100s\" of relation \"%.100s\" is an identity column", def->name,
+                a->def->name);
+    }
+    def->default_text = NULL;
+    def->sequence = 0;
+    const struct json *expr = json_get(cmd, "def");
+    if (!expr) {
+        return ERR_OK;
+    }
+    i64 at = ddl_after_word(b, a->at, "default");
+    at = at < 0 ? a->at : at;
+    a->at = at;
+    return ddl_default(b, expr, ddl_text(b, at, ddl_item_end(b, at)), def);
+}
+
+static FALLIBLE set_not_null(struct alter *a, const struct json *cmd, bool on) {
+    u32 col = 0;
+    TRY(find_column(a, json_text(cmd, "name"), &col));
+    for (u32 i = 0; !on && i < a->def->key_count; i++) {
+        const struct table_key *key = &a->def->keys[i];
+        if (key->primary && key_uses(key->col_count, key->cols, col)) {
+            FAIL_AT(a->b->err, INVALID_DEFINITION, a->out->position,
+                    "column \"%.100s\" is in a primary key", a->def->cols[col].name);
+        }
+    }
+    if (!on && a->def->cols[col].identity) {
+        FAIL_AT(a->b->err, SYNTAX, a->out->position,
+                "column \"%.100s\" of relation \"%.100s\" is an identity column",
+                a->def->cols[col].name, a->def->name);
+    }
+    a->def->cols[col].not_null = on;
+    return ERR_OK;
+}
+
+static FALLIBLE drop_constraint(struct alter *a, const struct json *cmd) {
+    const char *name = json_text(cmd, "name");
+    struct table_def *def = a->def;
+    u32 before = def->key_count + def->check_count + def->foreign_count, kept = 0;
+    for (u32 i = 0; i < def->key_count; i++) {
+        if (strcmp(def->keys[i].name, name) != 0) {
+            def->keys[kept++] = def->keys[i];
+        } else {
+            TRY(check_dependents(a, "drop a key", true));
+        }
+    }
+    def->key_count = kept;
+    kept = 0;
+    for (u32 i = 0; i < def->check_count; i++) {
+        if (strcmp(def->checks[i].name, name) != 0) {
+            def->checks[kept++] = def->checks[i];
+        }
+    }
+    def->check_count = kept;
+    kept = 0;
+    for (u32 i = 0; i < def->foreign_count; i++) {
+        if (strcmp(def->foreigns[i].name, name) != 0) {
+            def->foreigns[kept++] = def->foreigns[i];
+        }
+    }
+    def->foreign_count = kept;
+    if (before == def->key_count + def->check_count + def->foreign_count &&
+        !json_flag(cmd, "missing_ok")) {
+        FAIL_AT(a->b->err, UNDEFINED_OBJECT, a->out->position,
+                "constraint \"%.100s\" of relation \"%.100s\" does not exist", name, def->name);
+    }
+    return ERR_OK;
+}
+
+/* ALTER COLUMN TYPE: the column's values become an expression over the old row. */
+static FALLIBLE column_type(struct alter *a, const struct json *cmd) {
+    struct bind *b = a->b;
+    const struct json *def = node_body(json_get(cmd, "def"));
+    u32 col = 0;
+    TRY(find_column(a, json_text(cmd, "name"), &col));
+    TRY(check_dependents(a, "change a column", false));
+    for (u32 i = 0; i < a->def->key_count; i++) {
+        if (key_uses(a->def->keys[i].col_count, a->def->keys[i].cols, col)) {
+            TRY(check_dependents(a, "change a key", true));
+        }
+    }
+    struct column_def *column = &a->def->cols[col];
+    if (column->identity || a->out->from[col].old < 0) {
+        return unsupported(b, a->out->position, "ALTER COLUMN TYPE of this column");
+    }
+    struct type_name name;
+    struct type type;
+    TRY(ddl_column_type(b, json_get(def, "typeName"), &type));
+    TRY(bind_type(b, json_get(def, "typeName"), &name));
+    struct query q = {.scope = &a->scope, .clause = "USING"};
+    const struct json *using = json_get(def, "raw_default");
+    struct expr *value = NULL;
+    if (using) {
+        TRY(bind_expr(b, &q, using, &value));
+    } else {
+        value = expr_col(b->plan, a->scope.tables.items[0].cols[a->out->from[col].old].col, -1);
+        if (!coerce_allowed(value->type, type, COERCE_ASSIGN)) {
+            error_set(b->err, ERR_DATATYPE_MISMATCH, a->out->position,
+                      "column \"%.100s\" cannot be cast automatically to type %.40s", column->name,
+                      type_print(type, a->word));
+            error_hint(b->err, "You might need to specify \"USING %s::%s\".", column->name,
+                       a->word);
+            return ERR_DATATYPE_MISMATCH;
+        }
+    }
+    column->type = type;
+    a->out->rewrite = 1;
+    return coerce_assign(b, value, column, &a->out->from[col].value);
+}
+
+static FALLIBLE alter_command(struct alter *a, const struct json *cmd) {
+    const char *kind = json_text(cmd, "subtype");
+    struct bind *b = a->b;
+    kind = kind ? kind : "";
+    if (strcmp(kind, "AT_AddColumn") == 0) {
+        return add_column(a, cmd);
+    }
+    if (strcmp(kind, "AT_DropColumn") == 0) {
+        return drop_column(a, cmd);
+    }
+    if (strcmp(kind, "AT_ColumnDefault") == 0) {
+        return column_default(a, cmd);
+    }
+    if (strcmp(kind, "AT_SetNotNull") == 0 || strcmp(kind, "AT_DropNotNull") == 0) {
+        return set_not_null(a, cmd, kind[3] == 'S');
+    }
+    if (strcmp(kind, "AT_AddConstraint") == 0) {
+        const struct json *body = node_body(json_get(cmd, "def"));
+        return ddl_add_constraint(b, a->def, body, NULL, NULL);
+    }
+    if (strcmp(kind, "AT_DropConstraint") == 0) {
+        return drop_constraint(a, cmd);
+    }
+    if (strcmp(kind, "AT_AlterColumnType") == 0) {
+        return column_type(a, cmd);
+    }
+    if (strcmp(kind, "AT_ChangeOwner") == 0) {
+        return ERR_OK;
+    }
+    return unsupported(b, a->out->position, "ALTER TABLE command %s",
+                       strncmp(kind, "AT_", 3) == 0 ? kind + 3 : kind);
+}
+
+/* The definition as lists that may be changed; every column comes from itself. */
+static void start_from(struct alter *a, const struct table *table) {
+    struct bind *b = a->b;
+    struct table_def *def = a->def = &a->out->def;
+    *def = table_def_view(table);
+    struct table_def old = *def;
+    def->cols = NEW_ARRAY(b->arena, struct column_def, old.col_count + 1);
+    memcpy(def->cols, old.cols, old.col_count * sizeof *def->cols);
+    def->keys = NEW_ARRAY(b->arena, struct table_key, old.key_count + 1);
+    def->checks = NEW_ARRAY(b->arena, struct table_check, old.check_count + 1);
+    def->foreigns = NEW_ARRAY(b->arena, struct table_foreign, old.foreign_count + 1);
+    if (old.key_count) {
+        memcpy(def->keys, old.keys, old.key_count * sizeof *def->keys);
+    }
+    if (old.check_count) {
+        memcpy(def->checks, old.checks, old.check_count * sizeof *def->checks);
+    }
+    if (old.foreign_count) {
+        memcpy(def->foreigns, old.foreigns, old.foreign_count * sizeof *def->foreigns);
+    }
+    a->out->cols = def->cols;
+    a->out->col_count = def->col_count;
+    a->out->from = NEW_ARRAY(b->arena, struct alter_col, old.col_count + 1);
+    for (u32 i = 0; i < old.col_count; i++) {
+        a->out->from[i].old = (i32)i;
+    }
+}
+
+/* Rows that must be computed anew: a PROJECT over the old table. */
+static void rewrite_plan(struct alter *a) {
+    struct bind *b = a->b;
+    u32 count = a->def->col_count;
+    struct expr **exprs = NEW_ARRAY(b->arena, struct expr *, count + 1);
+    const char **names = NEW_ARRAY(b->arena, const char *, count + 1);
+    for (u32 i = 0; i < count; i++) {
+        const struct alter_col *from = &a->out->from[i];
+        names[i] = keep(b, a->def->cols[i].name);
+        exprs[i] = from->value
+                       ? from->value
+                       : expr_col(b->plan, a->scope.tables.items[0].cols[from->old].col, -1);
+        VEC_PUSH(b->arena, &b->plan->names, names[i]);
+    }
+    b->plan->root = bind_project(b, a->scope.rel, exprs, names, count);
+    a->out->plan = b->plan;
+}
+
+/* A new column whose default is not a constant is computed row by row too. */
+static bool needs_rewrite(const struct statement *out) {
+    for (u32 i = 0; i < out->col_count; i++) {
+        const struct alter_col *from = &out->from[i];
+        if (from->old < 0 && (from->fills || from->value->kind != EXPR_CONST)) {
+            return true;
+        }
+    }
+    return out->rewrite;
+}
+
+static void alter_fills(struct alter *a) {
+    struct statement *out = a->out;
+    out->fills = NEW_ARRAY(a->b->arena, struct fill, out->col_count + 1);
+    for (u32 i = 0; i < out->col_count; i++) {
+        if (out->from[i].fills) {
+            out->fills[out->fill_count++] = (struct fill){i, out->cols[i].sequence};
+        }
+    }
+}
+
+FALLIBLE bind_alter(struct bind *b, const struct json *body, struct statement *out) {
+    const struct json *relation = json_get(body, "relation");
+    const struct edition_entry *entry = NULL;
+    struct alter a = {.b = b, .out = out};
+    TRY(bind_only(b, body, "relation cmds objtype missing_ok", json_position(relation)));
+    out->kind = STATEMENT_ALTER_TABLE;
+    out->position = json_position(relation);
+    a.at = out->position;
+    TRY(snapshot_open(b->snap, b->err));
+    const char *schema = json_text(relation, "schemaname");
+    if (json_flag(body, "missing_ok") &&
+        !snapshot_lookup(b->snap, sv_from(schema ? schema : ""),
+                         sv_from(json_text(relation, "relname")))) {
+        return ERR_OK;
+    }
+    TRY(bind_relation(b, relation, &entry));
+    if (entry->object->kind != OBJECT_TABLE || entry->object->hidden) {
+        FAIL_AT(b->err, WRONG_OBJECT, out->position, "\"%.100s\" is not a table",
+                entry->object->name);
+    }
+    a.object = entry->object;
+    out->oid = entry->object->oid;
+    out->table_name = keep(b, entry->object->name);
+    out->temp = entry->object->temp;
+    struct snapshot_table found = snapshot_of(b->snap, entry);
+    start_from(&a, found.table);
+    TRY(bind_table_scope(b, &found, out->table_name, out->position, &a.scope));
+    JSON_EACH(node, json_get(body, "cmds")) {
+        TRY(alter_command(&a, node_body(node)));
+    }
+    alter_fills(&a);
+    if (needs_rewrite(out)) {
+        rewrite_plan(&a);
+    }
+    return ERR_OK;
+}
+
+static const struct {
+    const char *type;
+    u8 kind;
+} rename_kinds[] = {
+    {"OBJECT_TABLE", OBJECT_TABLE},   {"OBJECT_VIEW", OBJECT_VIEW},
+    {"OBJECT_INDEX", OBJECT_INDEX},   {"OBJECT_SEQUENCE", OBJECT_SEQUENCE},
+    {"OBJECT_SCHEMA", OBJECT_SCHEMA},
+};
+
+static FALLIBLE rename_object(struct bind *b, const struct json *body, struct statement *out) {
+    const struct json *relation = json_get(body, "relation");
+    const struct edition_entry *entry = NULL;
+    for (i64 i = 0; i < COUNT_OF(rename_kinds); i++) {
+        if (json_is(body, "renameType", rename_kinds[i].type)) {
+            out->object_kind = rename_kinds[i].kind;
+        }
+    }
+    TRY(snapshot_open(b->snap, b->err));
+    if (out->object_kind == OBJECT_SCHEMA) {
+        const char *name = json_text(body, "subname");
+        entry = edition_find(b->snap->edition, 0, sv_from(name ? name : ""));
+        if (!entry || entry->object->hidden) {
+            FAIL_AT(b->err, UNDEFINED_SCHEMA, out->position, "schema \"%.100s\" does not exist",
+                    name ? name : "");
+        }
+    } else {
+        out->position = json_position(relation);
+        TRY(bind_relation(b, relation, &entry));
+    }
+    out->oid = entry->object->oid;
+    return ERR_OK;
+}
+
+/* Identifiers of a condition that name the old column name the new one. */
+static const char *renamed_text(struct bind *b, const char *text, const char *from,
+                                const char *to) {
+    struct text out;
+    struct sv script = sv_from(text), token;
+    i64 at = 0, done = 0;
+    text_init(&out, b->arena);
+    while (lex_next(script, &at, &token)) {
+        bool quoted = token.len > 2 && token.ptr[0] == '"';
+        struct sv bare = quoted ? (struct sv){token.ptr + 1, token.len - 2} : token;
+        if (quoted ? sv_eq(bare, sv_from(from)) : sv_eq_nocase(bare, sv_from(from))) {
+            text_append(&out, (struct sv){text + done, token.ptr - (text + done)});
+            text_print(&out, "\"%s\"", to);
+            done = at;
+        }
+    }
+    text_append(&out, (struct sv){text + done, script.len - done});
+    return out.ptr;
+}
+
+static FALLIBLE rename_part(struct bind *b, const struct json *body, struct statement *out) {
+    const struct json *relation = json_get(body, "relation");
+    const char *from = json_text(body, "subname"), *to = keep(b, json_text(body, "newname"));
+    const struct edition_entry *entry = NULL;
+    struct alter a = {.b = b, .out = out};
+    TRY(bind_relation(b, relation, &entry));
+    if (entry->object->kind != OBJECT_TABLE || entry->object->hidden) {
+        return unsupported(b, json_position(relation), "RENAME COLUMN of a view");
+    }
+    out->kind = STATEMENT_ALTER_TABLE;
+    out->position = json_position(relation);
+    out->oid = entry->object->oid;
+    out->table_name = keep(b, entry->object->name);
+    a.object = entry->object;
+    start_from(&a, entry->object->table);
+    if (json_is(body, "renameType", "OBJECT_TABCONSTRAINT")) {
+        bool found = false;
+        for (u32 i = 0; i < a.def->key_count; i++) {
+            if (strcmp(a.def->keys[i].name, from) == 0) {
+                a.def->keys[i].name = to;
+                found = true;
+            }
+        }
+        for (u32 i = 0; i < a.def->check_count; i++) {
+            if (strcmp(a.def->checks[i].name, from) == 0) {
+                a.def->checks[i].name = to;
+                found = true;
+            }
+        }
+        for (u32 i = 0; i < a.def->foreign_count; i++) {
+            if (strcmp(a.def->foreigns[i].name, from) == 0) {
+                a.def->foreigns[i].name = to;
+                found = true;
+            }
+        }
+        if (!found) {
+            FAIL_AT(b->err, UNDEFINED_OBJECT, out->position,
+                    "constraint \"%.100s\" for table \"%.100s\" does not exist", from, a.def->name);
+        }
+        return ERR_OK;
+    }
+    u32 col = 0, taken = 0;
+    TRY(find_column(&a, from, &col));
+    for (u32 i = 0; i < a.def->col_count; i++) {
+        taken += strcmp(a.def->cols[i].name, to) == 0;
+    }
+    if (taken) {
+        FAIL_AT(b->err, DUPLICATE_COLUMN, out->position,
+                "column \"%.100s\" of relation \"%.100s\" already exists", to, a.def->name);
+    }
+    TRY(check_dependents(&a, "rename a column", false));
+    a.def->cols[col].name = to;
+    for (u32 i = 0; i < a.def->check_count; i++) {
+        a.def->checks[i].text = renamed_text(b, a.def->checks[i].text, from, to);
+    }
+    return ERR_OK;
+}
+
+FALLIBLE bind_rename(struct bind *b, const struct json *body, struct statement *out) {
+    i32 position = (i32)(b->parsed->text.ptr - b->parsed->script.ptr);
+    TRY(bind_only(b, body,
+                  "renameType relationType relation subname newname behavior missing_ok object",
+                  position));
+    out->position = position;
+    if (json_is(body, "renameType", "OBJECT_COLUMN") ||
+        json_is(body, "renameType", "OBJECT_TABCONSTRAINT")) {
+        return rename_part(b, body, out);
+    }
+    bool known = false;
+    for (i64 i = 0; i < COUNT_OF(rename_kinds); i++) {
+        known = known || json_is(body, "renameType", rename_kinds[i].type);
+    }
+    if (!known) {
+        return unsupported(b, position, "RENAME of this object");
+    }
+    out->kind = STATEMENT_RENAME;
+    out->table_name = keep(b, json_text(body, "newname"));
+    return rename_object(b, body, out);
+}
+
+FALLIBLE bind_set_schema(struct bind *b, const struct json *body, struct statement *out) {
+    const struct edition_entry *entry = NULL;
+    const struct json *relation = json_get(body, "relation");
+    TRY(bind_only(b, body, "objectType relation newschema missing_ok", json_position(relation)));
+    TRY(bind_relation(b, relation, &entry));
+    out->kind = STATEMENT_RENAME;
+    out->position = json_position(relation);
+    out->oid = entry->object->oid;
+    out->object_kind = entry->object->kind;
+    out->table_name = keep(b, entry->object->name);
+    out->schema_name = keep(b, json_text(body, "newschema"));
+    return ERR_OK;
+}

@@ -1,0 +1,123 @@
+/* bind_update.c: UPDATE: a plan of row numbers and whole new rows.
+ *
+ * Part of binding. A row that changes is deleted and appended, so the plan computes all its
+ * columns: those of SET by the rules of assignment, the others as they are. When FROM offers a row
+ * several matches the first one counts, as in PostgreSQL; that is decided when the rows are known.
+ */
+#include "sql/change_int.h"
+
+/* One value of SET (a, b) = (x, y). */
+static FALLIBLE multi_value(struct bind *b, const struct json *ref, const struct json **out) {
+    const struct json *source = json_get(ref, "source");
+    i32 position = node_position(ref);
+    i64 number = json_number(ref, "colno");
+    if (!node_is(source, "RowExpr")) {
+        return unsupported(b, position, "SET of several columns from a subquery");
+    }
+    const struct json *args = json_get(node_body(source), "args");
+    if (json_count(args) != json_number(ref, "ncolumns")) {
+        FAIL_AT(b->err, SYNTAX, position, "number of columns does not match number of values");
+    }
+    const struct json *value = json_first(args);
+    for (i64 i = 1; i < number && value; i++) {
+        value = value->next;
+    }
+    *out = value;
+    return ERR_OK;
+}
+
+static FALLIBLE set_column(struct bind *b, struct change *c, const struct json *target,
+                           struct expr **values, b8 *given) {
+    const struct table *table = c->target.table;
+    const char *name = json_text(target, "name");
+    i32 position = json_position(target);
+    u32 col = 0;
+    TRY(bind_only(b, target, "name val location", position));
+    name = name ? name : "";
+    TRY(bind_column_list(b, table, &name, &position, 1, &col));
+    if (given[col]) {
+        FAIL_AT(b->err, SYNTAX, position, "multiple assignments to same column \"%.100s\"", name);
+    }
+    given[col] = 1;
+    const struct json *value = json_get(target, "val");
+    if (node_is(value, "MultiAssignRef")) {
+        TRY(multi_value(b, node_body(value), &value));
+    }
+    const struct column_def *def = &table->cols[col];
+    if (node_is(value, "SetToDefault")) {
+        bool fills = false;
+        TRY(bind_default_value(b, def, &values[col], &fills));
+        return fills ? unsupported(b, position, "SET of a column to the next value of its sequence")
+                     : ERR_OK;
+    }
+    if (def->identity == 'a') {
+        FAIL_AT(b->err, GENERATED_ALWAYS, position,
+                "column \"%.100s\" can only be updated to DEFAULT", name);
+    }
+    struct expr *expr = NULL;
+    TRY(bind_expr(b, &c->query, value, &expr));
+    return coerce_assign(b, expr, def, &values[col]);
+}
+
+FALLIBLE change_set(struct bind *b, struct change *c, const struct json *list,
+                    struct expr ***out_values) {
+    u32 count = c->target.table->col_count;
+    struct expr **values = NEW_ARRAY(b->arena, struct expr *, count + 1);
+    b8 *given = NEW_ARRAY(b->arena, b8, count + 1);
+    c->query.clause = "UPDATE";
+    JSON_EACH(node, list) {
+        TRY(set_column(b, c, node_body(node), values, given));
+    }
+    for (u32 i = 0; i < count; i++) {
+        if (!values[i]) {
+            values[i] = expr_col(b->plan, c->scope.tables.items[0].cols[i].col, -1);
+        }
+    }
+    c->rel = bind_attach(b, c->rel, &c->query.pending);
+    *out_values = values;
+    return ERR_OK;
+}
+
+FALLIBLE bind_update(struct bind *b, const struct json *body, struct statement *out) {
+    const struct json *relation = json_get(body, "relation");
+    struct change c;
+    struct expr **values = NULL;
+    out->kind = STATEMENT_UPDATE;
+    out->position = json_position(relation);
+    TRY(bind_only(b, body, "relation targetList whereClause fromClause returningList withClause",
+                  out->position));
+    TRY(change_open(b, relation, json_get(body, "fromClause"), json_get(body, "withClause"),
+                    "update", &c));
+    TRY(change_where(b, &c, json_get(body, "whereClause")));
+    TRY(change_set(b, &c, json_get(body, "targetList"), &values));
+    change_project(b, &c, values);
+    return change_finish(b, &c, json_get(body, "returningList"), out);
+}
+
+/* INSERT INTO target … ON CONFLICT DO UPDATE: `excluded` can only be named with its name. */
+FALLIBLE bind_conflict_update(struct bind *b, const struct json *body,
+                              const struct snapshot_table *excluded, struct statement *out) {
+    const struct json *clause = json_get(body, "onConflictClause");
+    struct change c;
+    struct scope other = {0};
+    struct expr **values = NULL, *same = NULL;
+    TRY(change_open(b, json_get(body, "relation"), NULL, NULL, "insert into", &c));
+    TRY(bind_table_scope(b, excluded, "excluded", -1, &other));
+    const struct scope_table *table = &other.tables.items[0];
+    struct expr *row = expr_col(b->plan, c.row_col, -1);
+    struct expr *its = expr_col(b->plan, table->cols[table->col_count - 1].col, -1);
+    TRY(bind_compare(b, FUNC_EQ, row, its, -1, &same));
+    c.rel = rel_join(b->plan, JOIN_INNER, c.rel, other.rel);
+    c.rel->rows = other.rel->rows;
+    VEC_PUSH(b->arena, &c.rel->conds, same);
+    struct scope_table visible = *table;
+    visible.col_count--;
+    VEC_PUSH(b->arena, &c.scope.tables, visible);
+    TRY(change_where(b, &c, json_get(clause, "whereClause")));
+    TRY(change_set(b, &c, json_get(clause, "targetList"), &values));
+    c.scope.tables.count--;
+    change_project(b, &c, values);
+    TRY(change_finish(b, &c, NULL, out));
+    out->kind = STATEMENT_SELECT;
+    return ERR_OK;
+}

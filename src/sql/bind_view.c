@@ -1,0 +1,489 @@
+/* bind_view.c: definitions other than tables: schemas, views, sequences, indexes, comments; CREATE
+ * TABLE AS; DROP.
+ *
+ * Part of binding. A view is kept as the text of its query and bound at every use under the search
+ * path it was made under; binding it here finds its errors, its columns and what it depends on. An
+ * index is accepted and kept by name only, since scans need none; a unique one is a constraint and
+ * refused in favour of ALTER TABLE. */
+#include "sql/change_int.h"
+#include "sql/ddl_int.h"
+
+static i32 start_position(const struct bind *b) {
+    return (i32)(b->parsed->text.ptr - b->parsed->script.ptr);
+}
+
+static i64 statement_end(const struct bind *b) {
+    return b->parsed->text.ptr + b->parsed->text.len - b->parsed->script.ptr;
+}
+
+FALLIBLE bind_create_schema(struct bind *b, const struct json *body, struct statement *out) {
+    TRY(bind_only(b, body, "schemaname if_not_exists", start_position(b)));
+    out->kind = STATEMENT_CREATE_SCHEMA;
+    out->position = start_position(b);
+    out->table_name = keep(b, json_text(body, "schemaname"));
+    out->if_exists = json_flag(body, "if_not_exists");
+    if (!out->table_name) {
+        return unsupported(b, out->position, "CREATE SCHEMA AUTHORIZATION");
+    }
+    return ERR_OK;
+}
+
+/* Sequences */
+
+static FALLIBLE option_number(struct bind *b, const struct json *option, i64 *out) {
+    const struct json *node = json_get(option, "arg");
+    const struct json *body = node_body(node);
+    i32 position = json_position(option);
+    if (node_is(node, "Integer")) {
+        const struct json *value = json_get(body, "ival");
+        *out = value ? value->number : lex_integer(b->parsed->script, position);
+        return ERR_OK;
+    }
+    const char *text = node_is(node, "Float") ? json_text(body, "fval") : NULL;
+    bool minus = text && *text == '-';
+    i128 value = 0;
+    for (const char *at = text ? text + minus : ""; *at && value < ((i128)1 << 70); at++) {
+        if (*at < '0' || *at > '9') {
+            text = NULL;
+            break;
+        }
+        value = value * 10 + (*at - '0');
+    }
+    value = minus ? -value : value;
+    if (!text || value > I64_MAX || value < I64_MIN) {
+        FAIL_AT(b->err, INVALID_PARAMETER, position, "a sequence's options are 64-bit integers");
+    }
+    *out = (i64)value;
+    return ERR_OK;
+}
+
+static FALLIBLE sequence_type(struct bind *b, const struct json *option, struct ddl_seq *io) {
+    struct type type;
+    TRY(ddl_column_type(b, node_body(json_get(option, "arg")), &type));
+    if (type.id != TYPE_SMALLINT && type.id != TYPE_INTEGER && type.id != TYPE_BIGINT) {
+        FAIL_AT(b->err, INVALID_PARAMETER, json_position(option),
+                "sequence type must be smallint, integer, or bigint");
+    }
+    io->like.type = type;
+    return ERR_OK;
+}
+
+static FALLIBLE check_sequence(struct bind *b, struct ddl_seq *seq, i32 position) {
+    struct sequence *s = &seq->like;
+    struct range range = range_of_type(s->type);
+    if (s->increment == 0) {
+        FAIL_AT(b->err, INVALID_PARAMETER, position, "INCREMENT must not be zero");
+    }
+    s->max = seq->has_max ? s->max : s->increment > 0 ? (i64)range.hi : -1;
+    s->min = seq->has_min ? s->min : s->increment > 0 ? 1 : (i64)range.lo;
+    if (s->min >= s->max) {
+        FAIL_AT(b->err, INVALID_PARAMETER, position,
+                "MINVALUE (%lld) must be less than MAXVALUE (%lld)", s->min, s->max);
+    }
+    s->start = seq->has_start ? s->start : s->increment > 0 ? s->min : s->max;
+    if (s->start < s->min || s->start > s->max) {
+        FAIL_AT(b->err, INVALID_PARAMETER, position, "START value (%lld) cannot be %s (%lld)",
+                s->start, s->start < s->min ? "less than MINVALUE" : "greater than MAXVALUE",
+                s->start < s->min ? s->min : s->max);
+    }
+    s->last = s->start;
+    if (seq->restart && !seq->has_restart) {
+        seq->restart_at = s->start;
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE owned_by(struct bind *b, const struct json *option, struct ddl_seq *io) {
+    const struct json *names = json_get(node_body(json_get(option, "arg")), "items");
+    const char *parts[3] = {NULL, NULL, NULL};
+    i32 count = 0;
+    JSON_EACH(name, names) {
+        if (count < 3) {
+            parts[count++] = node_string(name);
+        }
+    }
+    if (count == 1 && strcmp(parts[0], "none") == 0) {
+        return ERR_OK;
+    }
+    if (count < 2) {
+        FAIL_AT(b->err, SYNTAX, json_position(option), "invalid OWNED BY option");
+    }
+    TRY(snapshot_open(b->snap, b->err));
+    struct sv schema = count == 3 ? sv_from(parts[0]) : (struct sv){NULL, 0};
+    const struct edition_entry *entry = snapshot_lookup(b->snap, schema, sv_from(parts[count - 2]));
+    if (!entry || entry->object->kind != OBJECT_TABLE) {
+        return snapshot_missing(b->snap, schema, sv_from(parts[count - 2]), json_position(option),
+                                b->err);
+    }
+    io->owner = entry->object->oid;
+    return ERR_OK;
+}
+
+FALLIBLE bind_sequence_options(struct bind *b, const struct json *options, struct ddl_seq *io) {
+    struct sequence *s = &io->like;
+    i32 position = node_position(options);
+    JSON_EACH(node, options) {
+        const struct json *option = node_body(node);
+        const char *name = json_text(option, "defname");
+        bool given = json_get(option, "arg") != NULL;
+        name = name ? name : "";
+        if (strcmp(name, "increment") == 0) {
+            TRY(option_number(b, option, &s->increment));
+        } else if (strcmp(name, "minvalue") == 0) {
+            io->has_min = given;
+            TRY(given ? option_number(b, option, &s->min) : ERR_OK);
+        } else if (strcmp(name, "maxvalue") == 0) {
+            io->has_max = given;
+            TRY(given ? option_number(b, option, &s->max) : ERR_OK);
+        } else if (strcmp(name, "start") == 0) {
+            io->has_start = 1;
+            TRY(option_number(b, option, &s->start));
+        } else if (strcmp(name, "restart") == 0) {
+            io->restart = 1;
+            io->has_restart = given;
+            TRY(given ? option_number(b, option, &io->restart_at) : ERR_OK);
+        } else if (strcmp(name, "cycle") == 0) {
+            TRY(option_bool(b, option, &io->cycle));
+            s->cycle = io->cycle;
+        } else if (strcmp(name, "as") == 0) {
+            TRY(sequence_type(b, option, io));
+        } else if (strcmp(name, "owned_by") == 0) {
+            TRY(owned_by(b, option, io));
+        } else if (strcmp(name, "cache") != 0) {
+            return unsupported(b, json_position(option), "sequence option %s", name);
+        }
+    }
+    return check_sequence(b, io, position);
+}
+
+FALLIBLE bind_create_sequence(struct bind *b, const struct json *body, struct statement *out) {
+    TRY(bind_only(b, body, "sequence options if_not_exists", start_position(b)));
+    TRY(ddl_target(b, json_get(body, "sequence"), out));
+    out->kind = STATEMENT_CREATE_SEQUENCE;
+    out->if_exists = json_flag(body, "if_not_exists");
+    out->seqs = NEW(b->arena, struct ddl_seq);
+    out->seq_count = 1;
+    out->seqs->name = out->table_name;
+    out->seqs->like.increment = 1;
+    out->seqs->like.type = type_of(TYPE_BIGINT);
+    TRY(bind_sequence_options(b, json_get(body, "options"), out->seqs));
+    out->seqs->like.last = out->seqs->like.start;
+    return ERR_OK;
+}
+
+FALLIBLE bind_alter_sequence(struct bind *b, const struct json *body, struct statement *out) {
+    const struct json *relation = json_get(body, "sequence");
+    const struct edition_entry *entry = NULL;
+    TRY(bind_only(b, body, "sequence options missing_ok", start_position(b)));
+    TRY(bind_relation(b, relation, &entry));
+    if (entry->object->kind != OBJECT_SEQUENCE) {
+        FAIL_AT(b->err, WRONG_OBJECT, json_position(relation), "\"%.100s\" is not a sequence",
+                entry->object->name);
+    }
+    const struct sequence *now = entry->object->sequence;
+    out->kind = STATEMENT_ALTER_SEQUENCE;
+    out->oid = entry->object->oid;
+    out->seqs = NEW(b->arena, struct ddl_seq);
+    out->seqs->like = (struct sequence){.start = now->start,
+                                        .increment = now->increment,
+                                        .min = now->min,
+                                        .max = now->max,
+                                        .cycle = now->cycle,
+                                        .type = now->type};
+    out->seqs->has_min = out->seqs->has_max = out->seqs->has_start = 1;
+    return bind_sequence_options(b, json_get(body, "options"), out->seqs);
+}
+
+/* The text of a constant, behind casts. */
+static const char *constant_text(const struct json *node) {
+    while (node_is(node, "TypeCast")) {
+        node = json_get(node_body(node), "arg");
+    }
+    const struct json *text = node_is(node, "A_Const") ? json_get(node_body(node), "sval") : NULL;
+    return text ? json_text(text, "sval") : NULL;
+}
+
+FALLIBLE bind_sequence_name(struct bind *b, const char *text, i32 position,
+                            const struct edition_entry **out) {
+    const char *dot = strchr(text, '.');
+    struct sv schema = {text, dot ? dot - text : 0};
+    struct sv name = sv_from(dot ? dot + 1 : text);
+    if (name.len > 1 && name.ptr[0] == '"') {
+        name = (struct sv){name.ptr + 1, name.len - 2};
+    }
+    TRY(snapshot_open(b->snap, b->err));
+    *out = snapshot_lookup(b->snap, schema, name);
+    if (!*out) {
+        return snapshot_missing(b->snap, schema, name, position, b->err);
+    }
+    if ((*out)->object->kind != OBJECT_SEQUENCE) {
+        FAIL_AT(b->err, WRONG_OBJECT, position, "\"%.100s\" is not a sequence", text);
+    }
+    return ERR_OK;
+}
+
+FALLIBLE bind_nextval_of(struct bind *b, const struct json *node,
+                         const struct edition_entry **out) {
+    const struct json *body = node_body(node);
+    const struct json *names = json_get(body, "funcname"), *args = json_get(body, "args");
+    *out = NULL;
+    if (!node_is(node, "FuncCall") || json_count(args) != 1 ||
+        strcmp(node_string(json_first(names)), "nextval") != 0) {
+        return ERR_OK;
+    }
+    const char *text = constant_text(json_first(args));
+    return text ? bind_sequence_name(b, text, json_position(body), out) : ERR_OK;
+}
+
+/* Views and CREATE TABLE AS */
+
+static FALLIBLE output_names(struct bind *b, const struct json *given, const struct select_out *in,
+                             i32 position, const char ***out) {
+    i64 count = in->rel->out.count, i = 0;
+    if (json_count(given) > count) {
+        FAIL_AT(b->err, SYNTAX, position, "more column names specified than columns");
+    }
+    *out = NEW_ARRAY(b->arena, const char *, count + 1);
+    memcpy(*out, in->names, (size_t)count * sizeof **out);
+    JSON_EACH(name, given) {
+        (*out)[i++] = keep(b, node_string(name));
+    }
+    for (i = 0; i < count; i++) {
+        for (i64 k = 0; k < i; k++) {
+            if (strcmp((*out)[i], (*out)[k]) == 0) {
+                FAIL_AT(b->err, DUPLICATE_COLUMN, position,
+                        "column \"%.100s\" specified more than once", (*out)[i]);
+            }
+        }
+    }
+    return ERR_OK;
+}
+
+/* OIDs of the tables and views that binding looked up. */
+static void note_deps(struct bind *b, struct statement *out) {
+    out->deps = NEW_ARRAY(b->arena, u32, b->deps.count + 1);
+    for (i64 i = 0; i < b->deps.count; i++) {
+        bool seen = false;
+        for (i32 k = 0; k < out->dep_count; k++) {
+            seen = seen || out->deps[k] == b->deps.items[i];
+        }
+        if (!seen) {
+            out->deps[out->dep_count++] = b->deps.items[i];
+        }
+    }
+}
+
+FALLIBLE bind_create_view(struct bind *b, const struct json *body, struct statement *out) {
+    const struct json *query = json_get(body, "query"), *view = json_get(body, "view");
+    TRY(bind_only(b, body, "view aliases query replace withCheckOption", start_position(b)));
+    if (!json_is(body, "withCheckOption", "NO_CHECK_OPTION")) {
+        return unsupported(b, start_position(b), "WITH CHECK OPTION");
+    }
+    TRY(ddl_target(b, view, out));
+    if (b->parsed->param_count > 0) {
+        FAIL_AT(b->err, UNDEFINED_PARAMETER, out->position, "there is no parameter in a view");
+    }
+    struct select_out result;
+    TRY(bind_select(b, node_body(query), NULL, NULL, 0, &result));
+    TRY(output_names(b, json_get(body, "aliases"), &result, out->position, &out->names));
+    out->kind = STATEMENT_CREATE_VIEW;
+    out->name_count = (i32)result.rel->out.count;
+    out->replace = json_flag(body, "replace");
+    out->cols = NEW_ARRAY(b->arena, struct column_def, out->name_count + 1);
+    out->col_count = (u32)out->name_count;
+    for (i32 i = 0; i < out->name_count; i++) {
+        out->cols[i] = (struct column_def){
+            .name = out->names[i], .type = b->plan->cols.items[result.rel->out.items[i]].type};
+    }
+    i64 at = ddl_after_word(b, out->position, "as");
+    out->text = at < 0 ? "" : ddl_text(b, at, statement_end(b));
+    note_deps(b, out);
+    b->plan->root = NULL;
+    return ERR_OK;
+}
+
+FALLIBLE ddl_create_as(struct bind *b, const struct json *into, const struct json *select,
+                       bool if_not_exists, struct statement *out) {
+    const struct json *relation = json_get(into, "rel");
+    i32 position = json_position(relation);
+    TRY(bind_only(b, into, "rel colNames onCommit skipData", position));
+    TRY(ddl_target(b, relation, out));
+    if (!json_is(into, "onCommit", "ONCOMMIT_NOOP")) {
+        return unsupported(b, position, "ON COMMIT");
+    }
+    struct select_out result;
+    const char **names = NULL;
+    TRY(bind_select(b, select, NULL, NULL, 0, &result));
+    TRY(output_names(b, json_get(into, "colNames"), &result, position, &names));
+    out->kind = STATEMENT_CREATE_TABLE_AS;
+    out->or_replace = b->parsed->or_replace;
+    out->if_exists = if_not_exists;
+    out->no_data = json_flag(into, "skipData");
+    out->col_count = (u32)result.rel->out.count;
+    out->cols = NEW_ARRAY(b->arena, struct column_def, out->col_count + 1);
+    for (u32 i = 0; i < out->col_count; i++) {
+        struct type type = b->plan->cols.items[result.rel->out.items[i]].type;
+        out->cols[i] = (struct column_def){.name = names[i], .type = type};
+        VEC_PUSH(b->arena, &b->plan->names, names[i]);
+    }
+    out->def =
+        (struct table_def){.name = out->table_name, .col_count = out->col_count, .cols = out->cols};
+    b->plan->root = result.rel;
+    out->plan = b->plan;
+    return ERR_OK;
+}
+
+FALLIBLE bind_create_as(struct bind *b, const struct json *body, struct statement *out) {
+    const struct json *query = json_get(body, "query");
+    TRY(bind_only(b, body, "query into objtype is_select_into if_not_exists", start_position(b)));
+    if (!json_is(body, "objtype", "OBJECT_TABLE")) {
+        return unsupported(b, start_position(b), "CREATE MATERIALIZED VIEW");
+    }
+    if (!node_is(query, "SelectStmt")) {
+        return unsupported(b, start_position(b), "CREATE TABLE AS EXECUTE");
+    }
+    return ddl_create_as(b, json_get(body, "into"), node_body(query),
+                         json_flag(body, "if_not_exists"), out);
+}
+
+/* Indexes and comments */
+
+FALLIBLE bind_create_index(struct bind *b, const struct json *body, struct statement *out) {
+    struct snapshot_table found;
+    i32 position = start_position(b);
+    TRY(bind_only(b, body,
+                  "idxname relation accessMethod indexParams unique if_not_exists concurrent "
+                  "whereClause indexIncludingParams",
+                  position));
+    TRY(bind_table(b, json_get(body, "relation"), "index", &found));
+    out->kind = STATEMENT_CREATE_INDEX;
+    out->position = position;
+    out->table_id = found.table->id;
+    out->if_exists = json_flag(body, "if_not_exists");
+    if (json_flag(body, "unique")) {
+        wf_status status = unsupported(b, position, "CREATE UNIQUE INDEX");
+        error_hint(b->err, "Use ALTER TABLE … ADD UNIQUE (…).");
+        return status;
+    }
+    struct text name, cols;
+    text_init(&name, b->arena);
+    text_init(&cols, b->arena);
+    text_print(&name, "%s", found.table->name);
+    JSON_EACH(node, json_get(body, "indexParams")) {
+        const char *col = json_text(node_body(node), "name");
+        u32 number = 0;
+        if (col) {
+            TRY(bind_column_list(b, found.table, &col, &position, 1, &number));
+        }
+        text_print(&name, "_%s", col ? col : "expr");
+        text_print(&cols, "%s%s", cols.len ? ", " : "", col ? col : "(expression)");
+    }
+    text_print(&name, "_idx");
+    out->table_name = keep(b, json_text(body, "idxname"));
+    out->table_name = out->table_name ? out->table_name : name.ptr;
+    out->text = cols.ptr;
+    return ERR_OK;
+}
+
+FALLIBLE bind_comment(struct bind *b, const struct json *body, struct statement *out) {
+    i32 position = start_position(b);
+    TRY(bind_only(b, body, "objtype object comment", position));
+    out->kind = STATEMENT_COMMENT;
+    out->position = position;
+    out->text = keep(b, json_text(body, "comment"));
+    const struct json *items = json_get(node_body(json_get(body, "object")), "items");
+    bool relation = json_is(body, "objtype", "OBJECT_TABLE") ||
+                    json_is(body, "objtype", "OBJECT_VIEW") ||
+                    json_is(body, "objtype", "OBJECT_SEQUENCE");
+    if (relation) {
+        const char *schema = "", *name = "";
+        JSON_EACH(item, items) {
+            schema = item->next ? node_string(item) : schema;
+            name = node_string(item);
+        }
+        TRY(snapshot_open(b->snap, b->err));
+        const struct edition_entry *entry =
+            snapshot_lookup(b->snap, sv_from(schema), sv_from(name));
+        if (!entry) {
+            return snapshot_missing(b->snap, sv_from(schema), sv_from(name), position, b->err);
+        }
+        out->oid = entry->object->oid;
+    }
+    return ERR_OK;
+}
+
+/* DROP */
+
+static const struct {
+    const char *type;
+    u8 kind;
+} drop_kinds[] = {
+    {"OBJECT_TABLE", OBJECT_TABLE},       {"OBJECT_VIEW", OBJECT_VIEW},
+    {"OBJECT_SEQUENCE", OBJECT_SEQUENCE}, {"OBJECT_SCHEMA", OBJECT_SCHEMA},
+    {"OBJECT_INDEX", OBJECT_INDEX},
+};
+
+/* The tree keeps no positions of DROP's names: they are found in the text, in order. */
+static void drop_positions(struct bind *b, struct statement *out) {
+    struct sv script = b->parsed->script;
+    i64 at = b->parsed->text.ptr - script.ptr;
+    i64 end = at + b->parsed->text.len;
+    struct sv token;
+    i32 i = 0;
+    bool after_kind = false;
+    bool at_name = false;
+    while (at < end && i < out->name_count && lex_next(script, &at, &token)) {
+        bool word = sv_eq_nocase(token, SV("if")) || sv_eq_nocase(token, SV("exists"));
+        if (!after_kind) {
+            after_kind = at_name = sv_eq_nocase(token, sv_from(object_words[out->object_kind]));
+        } else if (token.ptr[0] == ',') {
+            at_name = true;
+        } else if (at_name && !(word && out->if_exists && i == 0)) {
+            out->positions[i++] = (i32)(token.ptr - script.ptr);
+            at_name = false;
+        }
+    }
+}
+
+FALLIBLE bind_drop(struct bind *b, const struct json *body, struct statement *out) {
+    i32 position = start_position(b);
+    const char *type = json_text(body, "removeType");
+    bool known = false;
+    TRY(bind_only(b, body, "objects removeType behavior missing_ok", position));
+    for (i64 i = 0; i < COUNT_OF(drop_kinds); i++) {
+        if (type && strcmp(drop_kinds[i].type, type) == 0) {
+            out->object_kind = drop_kinds[i].kind;
+            known = true;
+        }
+    }
+    if (!known) {
+        return unsupported(b, position, "DROP %s",
+                           type && strncmp(type, "OBJECT_", 7) == 0 ? type + 7 : "");
+    }
+    const struct json *objects = json_get(body, "objects");
+    out->kind = STATEMENT_DROP_TABLE;
+    out->if_exists = json_flag(body, "missing_ok");
+    out->cascade = json_is(body, "behavior", "DROP_CASCADE");
+    out->name_count = json_count(objects);
+    out->names = NEW_ARRAY(b->arena, const char *, out->name_count + 1);
+    out->schemas = NEW_ARRAY(b->arena, const char *, out->name_count + 1);
+    out->positions = NEW_ARRAY(b->arena, i32, out->name_count + 1);
+    drop_positions(b, out);
+    i32 i = 0;
+    JSON_EACH(object, objects) {
+        const struct json *parts = json_get(node_body(object), "items");
+        const char *schema = "", *name = node_string(object);
+        JSON_EACH(part, parts) {
+            schema = part->next ? node_string(part) : schema;
+            name = node_string(part);
+        }
+        if (json_count(parts) > 2) {
+            return unsupported(b, out->positions[i], "a database name before a table");
+        }
+        out->schemas[i] = keep(b, schema);
+        out->names[i++] = keep(b, name);
+    }
+    out->table_name = out->names[0];
+    out->position = out->positions[0];
+    return ERR_OK;
+}

@@ -1,0 +1,35 @@
+/* change_int.h: the binding of statements that change rows; shared by the files that bind them. */
+#ifndef WF_SQL_CHANGE_INT_H
+#define WF_SQL_CHANGE_INT_H
+
+#include "sql/sql_int.h"
+
+/* An UPDATE or DELETE while it is bound. */
+struct change {
+    struct snapshot_table target;
+    struct scope scope; /* the target, then FROM or USING */
+    struct query query;
+    struct rel *rel;
+    u32 row_col;              /* the row's number */
+    VEC(struct expr *) exprs; /* outputs: row number, new values, RETURNING */
+    VEC(const char *) names;
+};
+/* `what` is for errors: "update". */
+FALLIBLE change_open(struct bind *b, const struct json *relation, const struct json *others,
+                     const struct json *with, const char *what, struct change *out);
+FALLIBLE change_where(struct bind *b, struct change *c, const struct json *where);
+/* Row number and new values (NULL: none); from here on names mean the new values. */
+void change_project(struct bind *b, struct change *c, struct expr **values);
+/* SET: the new row, columns that are not named as they were. */
+FALLIBLE change_set(struct bind *b, struct change *c, const struct json *list,
+                    struct expr ***out_values);
+/* RETURNING, and the plan. */
+FALLIBLE change_finish(struct bind *b, struct change *c, const struct json *returning,
+                       struct statement *out);
+
+/* Nodes made here: {key: body}, [first, rest …]. */
+const struct json *json_object_of(struct bind *b, const char *key, const struct json *body);
+const struct json *json_array_of(struct bind *b, const char *key, const struct json *first,
+                                 const struct json *rest);
+
+#endif

@@ -1,0 +1,45 @@
+/* ddl_int.h: the binding of definitions; shared by the files that bind them. */
+#ifndef WF_SQL_DDL_INT_H
+#define WF_SQL_DDL_INT_H
+
+#include "sql/sql_int.h"
+
+/* The name of a new object: table_name, schema_name, temp, position. */
+FALLIBLE ddl_target(struct bind *b, const struct json *relation, struct statement *out);
+FALLIBLE ddl_column_type(struct bind *b, const struct json *body, struct type *out);
+/* A ColumnDef into out->cols[number]. */
+FALLIBLE ddl_column(struct bind *b, const struct json *body, struct statement *out, u32 number);
+/* The keys, checks and references of a ColumnDef, whose column is part of def already. */
+FALLIBLE ddl_column_keys(struct bind *b, const struct json *body, struct table_def *def,
+                         const char *schema);
+FALLIBLE ddl_add_constraint(struct bind *b, struct table_def *def, const struct json *body,
+                            const char *column, const char *schema);
+/* DEFAULT expr, checked against the column and kept as text. */
+FALLIBLE ddl_default(struct bind *b, const struct json *expr, const char *text,
+                     struct column_def *col);
+struct ddl_seq *ddl_add_sequence(struct bind *b, struct statement *out, const char *table,
+                                 const char *column, u32 col, struct type type);
+/* The columns of a definition as a scope. */
+void ddl_scope(struct bind *b, const struct table_def *def, struct scope *out);
+/* A constraint's name that is free in def: base, base1, … */
+const char *ddl_new_name(struct bind *b, const struct table_def *def, const char *base);
+
+/* The script's text between two positions, trimmed. */
+const char *ddl_text(struct bind *b, i64 from, i64 to);
+/* The position behind the next token equal to `word`; -1 when there is none. */
+i64 ddl_after_word(struct bind *b, i64 at, const char *word);
+/* Where the item of a list that starts at `at` ends: a comma, a closing parenthesis, the end. */
+i64 ddl_item_end(struct bind *b, i64 at);
+const char *ddl_check_text(struct bind *b, i32 location);
+
+/* bind_view.c */
+/* CREATE TABLE AS, SELECT INTO. */
+FALLIBLE ddl_create_as(struct bind *b, const struct json *into, const struct json *select,
+                       bool if_not_exists, struct statement *out);
+FALLIBLE bind_sequence_name(struct bind *b, const char *text, i32 position,
+                            const struct edition_entry **out);
+FALLIBLE bind_sequence_options(struct bind *b, const struct json *options, struct ddl_seq *io);
+/* The sequence of nextval('…'); NULL when the node is something else. */
+FALLIBLE bind_nextval_of(struct bind *b, const struct json *node, const struct edition_entry **out);
+
+#endif
