@@ -127,6 +127,26 @@ static u32 find_or_add(struct groups *g, i64 key, u64 slot) {
     }
 }
 
+static i64 changes(const i64 *key, i64 n) {
+    i64 count = 1;
+    for (i64 i = 1; i < n; i++) {
+        count += key[i] != key[i - 1];
+    }
+    return count;
+}
+
+/* Keys that come in runs: one lookup a run. */
+static void find_runs(struct groups *g, const i64 *key, i64 n, u32 *out) {
+    u64 mask = (u64)g->slot_count - 1;
+    u32 group = 0;
+    for (i64 i = 0; i < n; i++) {
+        if (i == 0 || key[i] != key[i - 1]) {
+            group = find_or_add(g, key[i], hash_u64((u64)key[i]) & mask);
+        }
+        out[i] = group;
+    }
+}
+
 bool groups_find(struct groups *g, const struct vec_table *vec, const i64 *key, i64 n, u64 *hash,
                  u32 *out) {
     if (!groups_reserve(g, n)) {
@@ -141,6 +161,10 @@ bool groups_find(struct groups *g, const struct vec_table *vec, const i64 *key, 
             }
             out[i] = head - 1;
         }
+        return true;
+    }
+    if (n > 0 && changes(key, n) <= n / 2) {
+        find_runs(g, key, n, out);
         return true;
     }
     u64 mask = (u64)g->slot_count - 1;

@@ -14,8 +14,9 @@ enum {
     RANK_MIN = 1 << 20, /* a span that is always affordable: 256 KiB */
     RANK_PER_KEY = 64,
     DIRECT_PER_KEY = 4,
-    FILTER_BITS_MAX = 1 << 26, /* before a hash table */
-    FILTER_KEYS_MIN = 4096,    /* smaller tables are in the cache themselves */
+    FILTER_KEYS_FEW = 4096, /* a bitmap before a hash table of so few keys */
+    FILTER_BITS_FEW = 1 << 24,
+    FILTER_BITS_MAX = 1 << 26, /* ... and before others */
     PARALLEL_ROWS = 1 << 20,
     PARTS_MAX = 8,
     ROWS_PER_CHECK = 1 << 18
@@ -42,13 +43,17 @@ static void scan_task(void *arg, i64 c, i32 worker) {
     struct key_facts f = {I64_MAX, I64_MIN, rows, 1, 1};
     i64 falls = 0;
     i64 repeats = 0;
-    for (i64 i = 0; i < rows && !nulls; i++) {
-        f.lo = MIN_OF(f.lo, key[i]);
-        f.hi = MAX_OF(f.hi, key[i]);
-    }
     for (i64 i = 1; i < rows && !nulls; i++) {
         falls += key[i] < key[i - 1];
         repeats += key[i] == key[i - 1];
+    }
+    if (!nulls && rows > 0) {
+        f.lo = key[0];
+        f.hi = key[rows - 1];
+    }
+    for (i64 i = 0; i < rows && !nulls && falls; i++) {
+        f.lo = MIN_OF(f.lo, key[i]);
+        f.hi = MAX_OF(f.hi, key[i]);
     }
     for (i64 i = 0; i < rows && nulls; i++) {
         f.keys -= nulls[i];
@@ -111,9 +116,46 @@ static FALLIBLE alloc_rows(struct build *b) {
     return b->index->rows ? ERR_OK : memory_refused(b->x->mem, b->x->err, bytes);
 }
 
+/* Keys that ascend: bits gather in a register; only a chunk's first and last block have neighbours.
+ */
+static void bits_task(void *arg, i64 c, i32 worker) {
+    UNUSED(worker);
+    const struct build *b = arg;
+    const b8 *nulls;
+    const i64 *key = build_keys(b, c, &nulls);
+    struct rank_block *blocks = b->index->blocks;
+    i64 rows = b->chunks[c]->rows;
+    if (rows == 0) {
+        return;
+    }
+    u64 lo = (u64)b->index->key_lo;
+    u64 first = ((u64)key[0] - lo) >> 6;
+    u64 at = first;
+    u64 bits = 0;
+    for (i64 i = 0; i < rows; i++) {
+        u64 slot = (u64)key[i] - lo;
+        if (slot >> 6 != at) {
+            if (at == first) {
+                __atomic_fetch_or(&blocks[at].bits, bits, __ATOMIC_RELAXED);
+            } else {
+                blocks[at].bits = bits;
+            }
+            at = slot >> 6;
+            bits = 0;
+        }
+        bits |= 1ULL << (slot & 63);
+    }
+    __atomic_fetch_or(&blocks[at].bits, bits, __ATOMIC_RELAXED);
+}
+
 /* Sets the bits; true when a key occurred twice. */
 static FALLIBLE set_bits(struct build *b, bool *out_twice) {
     struct rank_block *blocks = b->index->blocks;
+    if (b->ascending) {
+        tasks_run(b->x, b->chunk_count, bits_task, b);
+        *out_twice = !b->strict;
+        return exec_check(b->x);
+    }
     u64 twice = 0;
     for (i64 c = 0; c < b->chunk_count; c++) {
         const b8 *nulls;
@@ -133,7 +175,14 @@ static FALLIBLE set_bits(struct build *b, bool *out_twice) {
     return ERR_OK;
 }
 
-static inline u32 rank_at(const struct index *index, i64 key) {
+/* Every level of this device has the instruction; the rest of this file asks for less. */
+#if defined(__x86_64__)
+#define COUNTS_BITS __attribute__((target("popcnt")))
+#else
+#define COUNTS_BITS
+#endif
+
+COUNTS_BITS static inline u32 rank_at(const struct index *index, i64 key) {
     u64 slot = (u64)key - (u64)index->key_lo;
     const struct rank_block *block = &index->blocks[slot >> 6];
     u64 below = block->bits & ((1ULL << (slot & 63)) - 1);
@@ -141,7 +190,7 @@ static inline u32 rank_at(const struct index *index, i64 key) {
 }
 
 /* The row of every count, where rows are not in the order of their keys. */
-static void order_task(void *arg, i64 c, i32 worker) {
+COUNTS_BITS static void order_task(void *arg, i64 c, i32 worker) {
     UNUSED(worker);
     struct build *b = arg;
     const b8 *nulls;
@@ -157,10 +206,45 @@ static void order_task(void *arg, i64 c, i32 worker) {
     }
 }
 
-/* Runs of rows per key: heads by count; rows only where they are not in order. */
-static FALLIBLE rank_runs(struct build *b, i64 distinct) {
+/* Keys that ascend: a run starts where the key changes, and rows are in order already. */
+COUNTS_BITS static void ascending_task(void *arg, i64 c, i32 worker) {
+    UNUSED(worker);
+    const struct build *b = arg;
+    const b8 *nulls;
+    const i64 *key = build_keys(b, c, &nulls);
+    i64 rows = b->chunks[c]->rows;
+    if (rows == 0) {
+        return;
+    }
+    i64 last = 0;
+    bool begun = false; /* an earlier chunk has the first key too */
+    for (i64 before = c; before-- > 0;) {
+        i64 count = b->chunks[before]->rows;
+        if (count > 0) {
+            last = build_keys(b, before, &nulls)[count - 1];
+            begun = last == key[0];
+            break;
+        }
+    }
+    u32 *head = b->index->heads + rank_at(b->index, key[0]) + begun;
+    for (i64 i = 0; i < rows; i++) {
+        if (!begun || key[i] != last) {
+            *head++ = (u32)(b->starts[c] + i);
+            last = key[i];
+            begun = true;
+        }
+    }
+}
+
+/* Runs of rows per key: counts, then ends, then every row to its place from the back. */
+COUNTS_BITS static FALLIBLE rank_runs(struct build *b, i64 distinct) {
     struct index *index = b->index;
     TRY(alloc_heads(b, distinct + 1));
+    if (b->ascending) {
+        tasks_run(b->x, b->chunk_count, ascending_task, b);
+        index->heads[distinct] = (u32)index->row_count;
+        return exec_check(b->x);
+    }
     u32 *heads = index->heads;
     for (i64 c = 0; c < b->chunk_count; c++) {
         const b8 *nulls;
@@ -175,11 +259,8 @@ static FALLIBLE rank_runs(struct build *b, i64 distinct) {
     for (i64 d = 0; d < distinct; d++) {
         heads[d + 1] += heads[d];
     }
-    if (b->ascending) {
-        return ERR_OK;
-    }
     TRY(alloc_rows(b));
-    for (i64 c = b->chunk_count; c-- > 0;) { /* from the back: heads[d + 1] becomes the start */
+    for (i64 c = b->chunk_count; c-- > 0;) { /* heads[d + 1] becomes the start */
         const b8 *nulls;
         const i64 *key = build_keys(b, c, &nulls);
         TRY(exec_check(b->x));
@@ -194,7 +275,7 @@ static FALLIBLE rank_runs(struct build *b, i64 distinct) {
     return ERR_OK;
 }
 
-static FALLIBLE rank_build(struct build *b) {
+COUNTS_BITS static FALLIBLE rank_build(struct build *b) {
     struct index *index = b->index;
     index->form = INDEX_RANK;
     index->block_count = index->slot_count / 64 + 1;
@@ -312,7 +393,7 @@ static FALLIBLE direct_build(struct build *b) {
  * index does without. */
 static FALLIBLE add_filter(struct build *b, u64 span) {
     struct index *index = b->index;
-    if (span >= FILTER_BITS_MAX || b->keys < FILTER_KEYS_MIN) {
+    if (span >= (b->keys < FILTER_KEYS_FEW ? FILTER_BITS_FEW : FILTER_BITS_MAX)) {
         return ERR_OK;
     }
     index->filter_lo = b->lo;

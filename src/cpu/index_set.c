@@ -6,7 +6,7 @@
 #include "cpu/index_int.h"
 
 enum {
-    BITS_MIN = 1 << 20, /* slots that are always affordable */
+    BITS_MIN = 1 << 24, /* slots that are always affordable: 2 MiB */
     BITS_PER_ROW = 256  /* a hash table takes 192 bits a row and more */
 };
 
