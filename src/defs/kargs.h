@@ -234,8 +234,6 @@ struct kargs {
     const i64 *tablet_rows;
     const i64 *row_starts;
     const u8 *zones; /* 0 = all; [tablet * zone_count + zone]: 0 = no row of these 2^14 can pass */
-    const u8 *gone;  /* 0 = no row is deleted; else per tablet the offset from here of its bitmap, 0
-                        = none */
     u32 zone_count;
     u32 tablet_count;
     u32 tile_shift;

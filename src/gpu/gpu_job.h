@@ -14,17 +14,15 @@ struct part {
     i64 rows;
     i64 row_start;
     u32 sig;
-    u8 *keep;        /* per zone: 0 = no row can pass; NULL = keep all */
-    const u64 *gone; /* bitmap of deleted rows; NULL = none */
+    u8 *keep; /* per zone: 0 = no row can pass; NULL = keep all */
 };
 
 struct batch {
     i64 first, count; /* parts */
     i64 rows, max_rows;
     u32 sig;
-    i64 segs_at, rows_at, starts_at;
-    i64 zones_at, gone_at; /* in the argument block; -1 = none */
-    i64 texts_at;          /* device to host */
+    i64 segs_at, rows_at, starts_at, zones_at; /* in the argument block; zones -1 = none */
+    i64 texts_at;                              /* device to host */
     u32 text_count;
     u32 zone_count;
 };

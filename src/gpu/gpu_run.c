@@ -26,19 +26,6 @@ static i64 report_count(const struct job *j) {
     return j->to_host ? MAX_OF(j->batch_count, 1) : 1;
 }
 
-static i64 gone_bytes(const struct part *part) {
-    return (part->rows + 63) / 64 * 8;
-}
-
-/* Room for the offsets and bitmaps of a batch's deleted rows; -1 when there are none. */
-static i64 gone_room(struct job *j, const struct batch *b) {
-    i64 bytes = 0;
-    for (i64 p = b->first; p < b->first + b->count; p++) {
-        bytes += j->parts[p].gone ? gone_bytes(&j->parts[p]) : 0;
-    }
-    return bytes ? take(j, b->count * 8 + bytes) : -1;
-}
-
 static void lay_out(struct job *j) {
     const struct gpu_plan *plan = &j->plan;
     const struct sink *sink = plan->sink;
@@ -66,7 +53,6 @@ static void lay_out(struct job *j) {
         b->rows_at = take(j, b->count * 8);
         b->starts_at = take(j, b->count * 8);
         b->texts_at = take(j, gpu_job_text_room(j, b));
-        b->gone_at = gone_room(j, b);
         b->zone_count = (u32)((b->max_rows + ZONE_ROWS - 1) >> ZONE_SHIFT);
         b->zones_at = -1;
         for (i64 p = b->first; p < b->first + b->count && b->zones_at < 0; p++) {
@@ -145,28 +131,12 @@ static void fill_sink(struct job *j) {
     }
 }
 
-/* Deleted rows of part p, `at` bytes behind the batch's offsets; returns where the next go. */
-static i64 put_gone(struct job *j, const struct batch *b, i64 p, i64 at) {
-    const struct part *part = &j->parts[b->first + p];
-    if (b->gone_at < 0) {
-        return at;
-    }
-    u8 *gone = j->blob + b->gone_at;
-    ((u64 *)(void *)gone)[p] = part->gone ? (u64)at : 0;
-    if (part->gone) {
-        memcpy(gone + at, part->gone, (size_t)gone_bytes(part));
-        at += gone_bytes(part);
-    }
-    return at;
-}
-
 static FALLIBLE fill_batch(struct job *j, i64 i) {
     struct batch *b = &j->batches[i];
     struct kseg *segs = (struct kseg *)(void *)(j->blob + b->segs_at);
     i64 *rows = (i64 *)(void *)(j->blob + b->rows_at);
     i64 *starts = (i64 *)(void *)(j->blob + b->starts_at);
     i64 slot_at = 0;
-    i64 gone_at = b->count * 8;
     for (u32 c = 0; c < j->col_count; c++) {
         for (i64 p = 0; p < b->count; p++) {
             TRY(gpu_job_segment(j, b, b->first + p, c, &slot_at, (i32)(i % j->slot_count),
@@ -178,7 +148,6 @@ static FALLIBLE fill_batch(struct job *j, i64 i) {
         const struct part *part = &j->parts[b->first + p];
         rows[p] = part->rows;
         starts[p] = part->row_start;
-        gone_at = put_gone(j, b, p, gone_at);
         if (b->zones_at >= 0) {
             u8 *zones = j->blob + b->zones_at + p * b->zone_count;
             i64 count = (part->rows + ZONE_ROWS - 1) >> ZONE_SHIFT;
@@ -295,7 +264,6 @@ static struct kargs batch_args(const struct job *j, i64 i) {
     struct kargs args = {.segs = AT(const struct kseg *, b->segs_at),
                          .tablet_rows = AT(const i64 *, b->rows_at),
                          .row_starts = AT(const i64 *, b->starts_at),
-                         .gone = b->gone_at < 0 ? NULL : AT(const u8 *, b->gone_at),
                          .zones = b->zones_at < 0 ? NULL : AT(const u8 *, b->zones_at),
                          .zone_count = b->zone_count,
                          .tablet_count = (u32)b->count,

@@ -137,9 +137,8 @@ static FALLIBLE table_parts(struct job *j) {
     struct weave_col *cols = NEW_ARRAY(j->x->arena, struct weave_col, j->col_count + 1);
     j->parts = NEW_ARRAY(j->x->arena, struct part, version->tablet_count + 1);
     for (i64 t = 0; t < version->tablet_count; t++) {
-        struct part part = {
-            version->tablets[t],        version->tablet_rows[t], version->row_starts[t], 0, NULL,
-            version_deleted(version, t)};
+        struct part part = {version->tablets[t], version->tablet_rows[t], version->row_starts[t], 0,
+                            NULL};
         i64 left = part.rows ? prune_part(j, &part) : 0;
         if (left == 0) {
             continue;
@@ -178,7 +177,7 @@ static FALLIBLE single_part(struct job *j) {
         }
     }
     j->parts = NEW_ARRAY(x->arena, struct part, 1);
-    j->parts[0] = (struct part){NULL, rows, 0, find_sig(j, cols), NULL, NULL};
+    j->parts[0] = (struct part){NULL, rows, 0, find_sig(j, cols), NULL};
     j->part_count = rows > 0;
     j->source_rows = rows;
     return ERR_OK;
@@ -210,7 +209,7 @@ static FALLIBLE series_part(struct job *j) {
     j->series_start = bounds[0];
     j->series_step = bounds[2];
     j->parts = NEW_ARRAY(x->arena, struct part, 1);
-    j->parts[0] = (struct part){NULL, rows, 0, find_sig(j, cols), NULL, NULL};
+    j->parts[0] = (struct part){NULL, rows, 0, find_sig(j, cols), NULL};
     j->part_count = rows > 0;
     j->source_rows = rows;
     return ERR_OK;
@@ -292,7 +291,7 @@ static void cut_batches(struct job *j, i64 most_rows, i64 most_parts) {
         if (!b || b->sig != part->sig || b->rows + part->rows > most_rows ||
             b->count >= most_parts) {
             b = &j->batches[j->batch_count++];
-            *b = (struct batch){.first = p, .sig = part->sig, .zones_at = -1, .gone_at = -1};
+            *b = (struct batch){.first = p, .sig = part->sig, .zones_at = -1};
         }
         b->count++;
         b->rows += part->rows;

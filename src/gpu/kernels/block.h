@@ -85,16 +85,6 @@ FN u32 group_rows(i64 row, i64 rows) {
     return left >= 4 ? 15u : left <= 0 ? 0u : (1u << left) - 1u;
 }
 
-/* The same without deleted rows: see kargs.gone. */
-FN u32 group_live(i64 row, i64 rows, const u8 *gone, u64 tablet) {
-    u32 bits = group_rows(row, rows);
-    u64 at = gone && bits ? ((const u64 *)gone)[tablet] : 0u;
-    if (at) {
-        bits &= ~(u32)(((const u64 *)(gone + at))[row >> 6] >> (row & 63));
-    }
-    return bits;
-}
-
 /* --- faults -------------------------------------------------------------------------------- */
 
 FN u64 fault_word(u32 rank, i64 row, u32 fault) {
