@@ -343,6 +343,11 @@ FALLIBLE bind_call(struct bind *b, struct query *q, const struct json *body, str
                 call.name);
     }
     TRY(bind_only(b, body, "funcname args funcformat location", call.position));
+    bool late = false;
+    TRY(bind_late_call(b, q, call.name, body, &late, out));
+    if (late) {
+        return ERR_OK;
+    }
     TRY(bind_list(b, q, json_get(body, "args"), &call.args, &call.count));
     return bind_scalar(b, &call, out);
 }
