@@ -86,6 +86,12 @@ struct wf_connection {
     u32 temp_schema; /* OID of the schema of temporary objects; 0 = none yet */
     wf_notice notice;
     void *notice_arg;
+    struct named_statement *prepared; /* by PREPARE */
+    struct {
+        u32 oid;
+        i64 value;
+    } values[32]; /* what currval says; the last one is lastval's */
+    i32 value_count;
     struct error err;
     wf_error last;
     _Atomic i32 cancel;       /* the running statement is to stop */
@@ -286,6 +292,15 @@ FALLIBLE run_alter(struct wf_connection *conn, const struct run_request *request
                    struct rowset *rows);
 FALLIBLE run_rename(struct wf_connection *conn, struct rowset *rows);
 FALLIBLE run_drop(struct wf_connection *conn, struct rowset *rows);
+/* session.c: PREPARE and its kin; what nextval and its kin give now. */
+FALLIBLE run_prepare(struct wf_connection *conn, const struct run_request *request,
+                     struct rowset *rows);
+FALLIBLE run_execute(struct wf_connection *conn, struct rowset *rows);
+FALLIBLE run_deallocate(struct wf_connection *conn, struct rowset *rows);
+FALLIBLE late_value(struct wf_connection *conn, struct rowset *rows, const struct late *late,
+                    struct param *out);
+void session_note_value(struct wf_connection *conn, u32 sequence, i64 value);
+void session_close(struct wf_connection *conn);
 /* ddl.c, alter.c: a definition that may be changed; sequences of new columns; an object's table
  * under another definition: column i is from[i] (NULL: i) or the constant values[i]. */
 struct table_def ddl_copy_def(struct arena *arena, const struct table_def *def);
@@ -324,18 +339,6 @@ FALLIBLE inner_run(struct wf_connection *conn, const struct inner_select *select
                    struct rowset **out);
 FALLIBLE run_explain(struct wf_connection *conn, const struct run_request *request,
                      struct rowset *rows);
-/* A version with these rows; in parallel when there are enough. Keys are not looked at. */
-FALLIBLE append_rows(struct wf_connection *conn, struct table *table, struct table_version *base,
-                     i64 row_count, const struct input_col *cols, struct table_version **out);
-/* The same as a change of the transaction's table, constraints and all. */
-FALLIBLE change_append(struct wf_connection *conn, struct table *table, i64 row_count,
-                       const struct input_col *cols);
-/* The version the transaction has of a table; borrowed. */
-FALLIBLE change_base(struct wf_connection *conn, const struct table *table,
-                     struct table_version **out);
-/* Checks keys, makes `mine` the transaction's version and looks at the other constraints. */
-FALLIBLE change_install(struct wf_connection *conn, struct table *table, struct table_version *base,
-                        struct table_version *mine, bool is_update);
 /* Answer columns from `first` on as one array a column of the table; where `keep` is given, only
  * the rows it marks. */
 struct gathered {
@@ -343,6 +346,25 @@ struct gathered {
     struct input_col *cols;
     i64 rows;
 };
+/* A version with these rows; in parallel when there are enough. Keys are not looked at. */
+FALLIBLE append_rows(struct wf_connection *conn, struct table *table, struct table_version *base,
+                     i64 row_count, const struct input_col *cols, struct table_version **out);
+/* The same as a change of the transaction's table, constraints and all. */
+FALLIBLE change_append(struct wf_connection *conn, struct table *table, i64 row_count,
+                       const struct input_col *cols);
+/* The same under ON CONFLICT; *out_count = rows inserted or updated. */
+FALLIBLE change_conflict(struct wf_connection *conn, const struct run_request *request,
+                         struct rowset *rows, struct table *table, const struct gathered *all,
+                         i64 *out_count);
+/* The first column of an answer: numbers of rows; in the rowset's arena. */
+FALLIBLE change_row_numbers(struct rowset *rows, i64 **out, struct error *err);
+/* The version the transaction has of a table; borrowed. */
+FALLIBLE change_base(struct wf_connection *conn, const struct table *table,
+                     struct table_version **out);
+/* Checks keys, makes `mine` the transaction's version and looks at the other constraints. */
+FALLIBLE change_install(struct wf_connection *conn, struct table *table, struct table_version *base,
+                        struct table_version *mine, bool is_update);
+/* Fills it. */
 FALLIBLE gather(struct rowset *rows, const struct table *table, u32 first, const b8 *keep, i64 kept,
                 struct gathered *out, struct error *err);
 /* The next values of a sequence where a column is NULL. */

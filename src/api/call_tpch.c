@@ -7,8 +7,6 @@
 
 #include "io/generate.h"
 
-enum { KEYS_FROM = 10000 }; /* scale factor 0.01, in millionths */
-
 struct tpch_call {
     struct wf_connection *conn;
     struct rowset *rows;

@@ -79,6 +79,7 @@ FALLIBLE fill_from_sequence(struct wf_connection *conn, struct rowset *rows,
                 buffer_release(data);
                 return status;
             }
+            session_note_value(conn, fill->sequence, value);
             i128 wide = value;
             memcpy(data->data + i * width, &wide, (size_t)width); /* little-endian, exact kinds */
         }
@@ -132,7 +133,8 @@ FALLIBLE insert_answer(struct wf_connection *conn, const struct run_request *req
         status = fill_from_sequence(conn, rows, table, &st->fills[i], &all);
     }
     if (!status) {
-        status = change_append(conn, table, count, all.cols);
+        status = st->conflict ? change_conflict(conn, request, rows, table, &all, &count)
+                              : change_append(conn, table, count, all.cols);
     }
     gather_free(table, &all);
     TRY(status);
@@ -195,8 +197,7 @@ static FALLIBLE keep_returning(struct rowset *rows, u32 first, i32 count, const 
     return arena_check(arena, err);
 }
 
-/* The first column of the answer: numbers of rows. */
-static FALLIBLE row_numbers(struct rowset *rows, i64 **out, struct error *err) {
+FALLIBLE change_row_numbers(struct rowset *rows, i64 **out, struct error *err) {
     i64 *ids = NEW_ARRAY(&rows->arena, i64, rows->answer.rows + 1), at = 0;
     for (i64 s = 0; s < rows->answer.slice_count; s++) {
         const struct slice *slice = &rows->answer.slices[s];
@@ -216,7 +217,7 @@ static FALLIBLE take_rows(struct wf_connection *conn, struct rowset *rows, struc
                           struct table_version *base, struct table_version **out, b8 **fresh,
                           i64 *out_count) {
     i64 *ids = NULL;
-    TRY(row_numbers(rows, &ids, &conn->err));
+    TRY(change_row_numbers(rows, &ids, &conn->err));
     *fresh = NEW_ARRAY(&rows->arena, b8, rows->answer.rows + 1);
     TRY(arena_check(&rows->arena, &conn->err));
     return version_delete(table, base, rows->answer.rows, ids, out, *fresh, out_count, &conn->err);

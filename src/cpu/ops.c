@@ -307,6 +307,13 @@ wf_status ops_run(struct worker *w, struct frame *fr, u32 pc) {
         for (u32 mark = op->mark; mark < op->mark_end; mark++) {
             w->marks[mark] += fr->m;
         }
+        if (pc == pipe->top_at && w->run->top) {
+            TRY(top_filter(w, fr));
+            if (fr->m == 0) {
+                return ERR_OK;
+            }
+            compact_if_sparse(w, fr, &pipe->top_op);
+        }
         if (op->op->code == OP_WHEN) {
             when[depth] = (struct when_level){fr->sel, fr->m, fr->try_flags};
             when_begin(w, fr, op, depth);

@@ -163,9 +163,9 @@ static void assign_slots(struct exec *x, struct cpu_pipe *out, const struct span
     }
 }
 
-static void find_live(struct exec *x, struct cpu_pipe *out, const struct span *spans, u32 pc) {
+static void find_live(struct exec *x, const struct cpu_pipe *out, const struct span *spans,
+                      struct cpu_op *op, u32 pc) {
     const struct pipeline *pipe = out->pipe;
-    struct cpu_op *op = &out->ops[pc];
     op->live = NEW_ARRAY(x->arena, u16, pipe->reg_count + 1);
     for (u32 r = 0; r < pipe->reg_count; r++) {
         bool is_live =
@@ -239,7 +239,11 @@ static void choose_loops(struct cpu_pipe *out, struct cpu_op *op) {
     }
     op->fn = out->vec->dense[op->op->code];
     op->sel_fn = out->vec->sel[op->op->code];
-    if (info->arity == 2 && out->is_const[op->b] && out->vec->dense_const[op->op->code]) {
+    if (op->op->code == OP_LIKE_STR && out->is_const[op->b]) {
+        op->fn = out->vec->like;
+        op->sel_fn = out->vec->like_sel;
+        op->b_value = out->const_value[op->b];
+    } else if (info->arity == 2 && out->is_const[op->b] && out->vec->dense_const[op->op->code]) {
         op->fn = out->vec->dense_const[op->op->code];
         op->b_value = out->const_value[op->b];
     }
@@ -300,7 +304,7 @@ static FALLIBLE prepare_ops(struct exec *x, struct cpu_pipe *out, const struct s
                 }
                 break; /* never compacts */
             }
-            find_live(x, out, spans, pc);
+            find_live(x, out, spans, to, pc);
             to->compact_at = computes_after(pipe, pc) ? COMPACT_COMPUTED : COMPACT_LOADED;
             out->level_count += op->code == OP_MATCH;
             break;
@@ -351,8 +355,11 @@ static FALLIBLE open_interners(struct exec *x, const struct pipeline *pipe) {
 
 wf_status pipe_prepare(struct exec *x, const struct pipeline *pipe, const struct vec_table *vec,
                        struct cpu_pipe *out) {
+    u32 top_at;
+    pipe = top_reorder(x, pipe, &top_at);
     *out =
         (struct cpu_pipe){.pipe = pipe, .vec = vec, .op_count = pipe->op_count, .level_count = 1};
+    out->top_at = top_at;
     out->ops = NEW_ARRAY(x->arena, struct cpu_op, pipe->op_count + 1);
     out->width = NEW_ARRAY(x->arena, u8, pipe->reg_count + 1);
     out->made = NEW_ARRAY(x->arena, b8, pipe->reg_count + 1);
@@ -371,5 +378,9 @@ wf_status pipe_prepare(struct exec *x, const struct pipeline *pipe, const struct
     find_consts(x, out, spans);
     assign_slots(x, out, spans);
     TRY(prepare_ops(x, out, spans));
+    if (top_at != NO_VAR) {
+        find_live(x, out, spans, &out->top_op, top_at - 1);
+        out->top_op.compact_at = COMPACT_LOADED;
+    }
     return open_interners(x, pipe);
 }

@@ -353,6 +353,21 @@ static void probe_direct(i64 *restrict dst, b8 *restrict found, const i64 *restr
     }
 }
 
+static void probe_rank(i64 *restrict dst, b8 *restrict found, const i64 *restrict key, i64 key_lo,
+                       i64 slot_count, const struct rank_block *restrict blocks, i64 n) {
+    for (i64 i = 0; i < n; i++) {
+        u64 slot = (u64)key[i] - (u64)key_lo;
+        u64 inside = slot < (u64)slot_count;
+        slot = inside ? slot : 0;
+        const struct rank_block *block = &blocks[slot >> 6];
+        u64 there = inside & block->bits >> (slot & 63);
+        u64 below = block->bits & ((1ULL << (slot & 63)) - 1);
+        u64 rank = block->before + (u64)__builtin_popcountll(below);
+        found[i] = (b8)(there & 1);
+        dst[i] = (i64)(rank & (0 - (there & 1)));
+    }
+}
+
 static i64 filter_tail(i64 *restrict out, u32 *restrict at, const i64 *restrict key, i64 lo,
                        u64 span, const u32 *restrict bits, i64 i, i64 n, i64 m) {
     for (; i < n; i++) {
@@ -396,6 +411,11 @@ static i64 filter_keys(i64 *restrict out, u32 *restrict at, const i64 *restrict 
     return filter_tail(out, at, key, lo, span, bits, 0, n, 0);
 }
 #endif
+
+#define LIKE_NAME_(what, level) what##_##level
+#define LIKE_NAME(what, level) LIKE_NAME_(what, level)
+vec_fn LIKE_NAME(vec_like, WF_LEVEL);
+vec_sel_fn LIKE_NAME(vec_like_sel, WF_LEVEL);
 
 #define TABLE_NAME_(level) vec_table_##level
 #define TABLE_NAME(level) TABLE_NAME_(level)
@@ -443,6 +463,8 @@ const struct vec_table TABLE_NAME(WF_LEVEL) = {
 #define X(A, name, identity, expr) [WORD_##name] = group_##name,
     .group = {WF_WORDS(X, )},
 #undef X
+    .like = LIKE_NAME(vec_like, WF_LEVEL),
+    .like_sel = LIKE_NAME(vec_like_sel, WF_LEVEL),
     .sel_build = sel_build,
     .sel_refine = sel_refine,
     .mask_and = mask_and,
@@ -451,6 +473,7 @@ const struct vec_table TABLE_NAME(WF_LEVEL) = {
     .strings = strings,
     .strings_at = strings_at,
     .hash = hash,
+    .probe_rank = probe_rank,
     .filter_keys = filter_keys,
     .probe_direct = probe_direct,
 };

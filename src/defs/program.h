@@ -69,6 +69,11 @@ struct prune {
 
 /* MARK: `var` has one b8 column and as many rows as `rows_var`, 0 at first; 1 where register `key` (i64, -1 = no
  * row) named the row. */
+struct sort_key {
+    u32 col; /* of the sorted variable */
+    b8 descending;
+    b8 nulls_first;
+};
 enum sink_kind { SINK_ROWS, SINK_AGG, SINK_LUT, SINK_MARK };
 struct sink_col {
     u16 reg;
@@ -82,6 +87,11 @@ struct sink {
     i64 limit;        /* ROWS: stop after that many rows; -1 = all */
     b8 append;        /* ROWS: behind what the variable holds; else the variable starts anew */
     u32 rows_var;     /* MARK */
+    /* ROWS: the variable is sorted next by top_keys (their col: a column of the sink) and only the first `top` rows of
+     * that order matter; a device may drop the others. 0 keys: all rows matter. */
+    u32 top_key_count;
+    struct sort_key *top_keys;
+    i64 top;
     u32 col_count;    /* ROWS: columns; LUT: 1 (value and NULL flag); the fault goes to fault_var */
     struct sink_col *cols;
     u16 key;          /* AGG: i64 key register, or NO_REG for one group; MARK: i64 row register */
@@ -159,11 +169,6 @@ enum step_kind {
     STEP_LIMIT,
     STEP_WINDOW,
     STEP_FOLD
-};
-struct sort_key {
-    u32 col; /* of the sorted variable */
-    b8 descending;
-    b8 nulls_first;
 };
 struct step {
     u8 kind; /* enum step_kind */

@@ -353,6 +353,9 @@ static void print_sink(struct text *out, const struct program *program, const st
     if (sink->kind == SINK_ROWS && sink->limit >= 0) {
         add(&p, ", first %lld", sink->limit);
     }
+    if (sink->kind == SINK_ROWS && sink->top_key_count) {
+        add(&p, ", of which the first %lld are sorted for", sink->top);
+    }
     if (sink->kind == SINK_LUT && sink->null_var != NO_VAR) {
         add(&p, ", NULLs in v%u", sink->null_var);
     }

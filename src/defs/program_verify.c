@@ -342,6 +342,9 @@ static wf_status check_body(struct check *c) {
     for (u32 i = 0; i < c->pipe->sink_count; i++) {
         const struct sink *sink = &c->pipe->sinks[i];
         NEED(emitted[i], "a sink that receives nothing");
+        for (u32 k = 0; k < sink->top_key_count; k++) {
+            NEED(sink->top_keys[k].col < sink->col_count, "a sink's sort key does not exist");
+        }
         c->vars_set[sink->var] = 1;
         if (sink->kind == SINK_LUT && sink->null_var != NO_VAR) {
             c->vars_set[sink->null_var] = 1;

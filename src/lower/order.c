@@ -49,6 +49,22 @@ static u32 find_col(const struct out_col *cols, u32 count, struct value v) {
     return count;
 }
 
+/* Tells the sink that fills `var` which rows the sort behind it will keep. */
+static void mark_top(struct lower *l, u32 var, struct sort_key *keys, u32 count, i64 limit) {
+    struct step *last = l->steps.count ? &l->steps.items[l->steps.count - 1] : NULL;
+    if (l->status || limit < 0 || !last || last->kind != STEP_PIPELINE) {
+        return;
+    }
+    for (u32 s = 0; s < last->pipeline->sink_count; s++) {
+        struct sink *sink = &last->pipeline->sinks[s];
+        if (sink->kind == SINK_ROWS && sink->var == var) {
+            sink->top_keys = keys;
+            sink->top_key_count = count;
+            sink->top = limit;
+        }
+    }
+}
+
 /* Ends b with columns `cols` (room for the keys behind them), sorted. Returns the variable. */
 static u32 sorted_rows(struct builder *b, const char *name, struct out_col *cols, u32 count,
                        const struct rel *sort, bool canonical, i64 limit) {
@@ -73,6 +89,7 @@ static u32 sorted_rows(struct builder *b, const char *name, struct out_col *cols
     build_label(b, rel_names[REL_SORT]);
     build_row_mark(b, sort);
     u32 var = lower_rows(b, name, cols, count, canonical, -1);
+    mark_top(l, var, keys, key_count, limit);
     struct step *step = lower_step(l, STEP_SORT, "Sort");
     step->src = var;
     step->key_count = key_count;

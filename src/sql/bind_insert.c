@@ -227,6 +227,62 @@ static bool is_plain_values(const struct json *select) {
            !json_get(select, "withClause");
 }
 
+/* The key that ON CONFLICT (columns) or ON CONSTRAINT name means. */
+static FALLIBLE conflict_key(struct bind *b, const struct table *table, const struct json *infer,
+                             i32 position, i32 *out) {
+    const struct json *elems = json_get(infer, "indexElems");
+    const char *name = json_text(infer, "conname");
+    TRY(bind_only(b, infer, "indexElems conname location", position));
+    for (u32 k = 0; k < table->key_count; k++) {
+        const struct table_key *key = &table->keys[k];
+        u32 found = 0;
+        JSON_EACH(node, elems) {
+            const char *col = json_text(node_body(node), "name");
+            for (u32 i = 0; i < key->col_count; i++) {
+                found += col && strcmp(table->cols[key->cols[i]].name, col) == 0;
+            }
+        }
+        bool columns = elems && found == key->col_count && json_count(elems) == (i32)found;
+        if (name ? strcmp(key->name, name) == 0 : columns) {
+            *out = (i32)k;
+            return ERR_OK;
+        }
+    }
+    JSON_EACH(node, elems) { /* a column that is not there comes first */
+        const char *col = json_text(node_body(node), "name");
+        u32 number = 0;
+        if (col) {
+            TRY(find_column(b, table, col, position, &number));
+        }
+    }
+    if (name) {
+        FAIL_AT(b->err, UNDEFINED_OBJECT, position,
+                "constraint \"%.100s\" for table \"%.100s\" does not exist", name, table->name);
+    }
+    FAIL_AT(b->err, INVALID_COLUMN_REFERENCE, position,
+            "there is no unique or exclusion constraint matching the ON CONFLICT specification");
+}
+
+static FALLIBLE insert_conflict(struct bind *b, const struct json *clause, const struct insert *in,
+                                struct statement *out) {
+    const struct json *infer = json_get(clause, "infer");
+    i32 position = json_position(clause);
+    out->conflict_key = -1;
+    if (!clause) {
+        return ERR_OK;
+    }
+    TRY(bind_only(b, clause, "action infer targetList whereClause location", position));
+    out->conflict = json_is(clause, "action", "ONCONFLICT_UPDATE") ? 'u' : 'n';
+    if (infer) {
+        return conflict_key(b, in->table, infer, position, &out->conflict_key);
+    }
+    if (out->conflict == 'u') {
+        FAIL_AT(b->err, SYNTAX, position,
+                "ON CONFLICT DO UPDATE requires inference specification or constraint name");
+    }
+    return ERR_OK;
+}
+
 static void insert_fills(struct bind *b, const struct insert *in, struct statement *out) {
     out->fills = NEW_ARRAY(b->arena, struct fill, in->table->col_count + 1);
     for (u32 i = 0; i < in->table->col_count; i++) {
@@ -241,7 +297,9 @@ static FALLIBLE insert_open(struct bind *b, const struct json *body, struct inse
     const struct json *relation = json_get(body, "relation");
     i32 position = json_position(relation);
     struct snapshot_table found;
-    TRY(bind_only(b, body, "relation cols selectStmt override withClause returningList", position));
+    TRY(bind_only(b, body,
+                  "relation cols selectStmt override withClause returningList onConflictClause",
+                  position));
     in->overriding = json_is(body, "override", "OVERRIDING_SYSTEM_VALUE") ? 's'
                      : json_is(body, "override", "OVERRIDING_USER_VALUE") ? 'u'
                                                                           : 0;
@@ -270,6 +328,7 @@ FALLIBLE bind_insert(struct bind *b, const struct json *body, struct statement *
         VEC_PUSH(b->arena, &b->plan->names, name);
     }
     insert_fills(b, &in, out);
+    TRY(insert_conflict(b, json_get(body, "onConflictClause"), &in, out));
     out->returning = json_count(json_get(body, "returningList"));
     out->kind = STATEMENT_INSERT;
     out->plan = b->plan;

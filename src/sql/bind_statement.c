@@ -198,12 +198,18 @@ static const struct {
     const char *node;
     FALLIBLE (*bind)(struct bind *b, const struct json *body, struct statement *out);
 } handlers[] = {
-    {"SelectStmt", bind_query},      {"InsertStmt", bind_insert},
-    {"CreateStmt", bind_create},     {"DropStmt", bind_drop},
-    {"CopyStmt", bind_copy},         {"VariableSetStmt", bind_set},
-    {"VariableShowStmt", bind_show}, {"ExplainStmt", bind_explain},
-    {"CallStmt", bind_procedure},    {"TransactionStmt", bind_transaction},
-    {"UpdateStmt", bind_update},     {"DeleteStmt", bind_delete},
+    {"SelectStmt", bind_query},
+    {"InsertStmt", bind_insert},
+    {"CreateStmt", bind_create},
+    {"DropStmt", bind_drop},
+    {"CopyStmt", bind_copy},
+    {"VariableSetStmt", bind_set},
+    {"VariableShowStmt", bind_show},
+    {"ExplainStmt", bind_explain},
+    {"CallStmt", bind_procedure},
+    {"TransactionStmt", bind_transaction},
+    {"UpdateStmt", bind_update},
+    {"DeleteStmt", bind_delete},
     {"TruncateStmt", bind_truncate},
     {"CreateSchemaStmt", bind_create_schema},
     {"ViewStmt", bind_create_view},
@@ -212,6 +218,9 @@ static const struct {
     {"CreateTableAsStmt", bind_create_as},
     {"IndexStmt", bind_create_index},
     {"CommentStmt", bind_comment},
+    {"PrepareStmt", bind_prepare},
+    {"ExecuteStmt", bind_execute},
+    {"DeallocateStmt", bind_deallocate},
     {"AlterTableStmt", bind_alter},
     {"RenameStmt", bind_rename},
     {"AlterObjectSchemaStmt", bind_set_schema},
@@ -222,8 +231,9 @@ static const struct {
     const char *node;
     const char *words;
 } odd_names[] = {
-    {"VacuumStmt", "VACUUM and ANALYZE"}, 
-    {"CompositeTypeStmt", "CREATE TYPE"}, {"DefineStmt", "CREATE of this object"},
+    {"VacuumStmt", "VACUUM and ANALYZE"},
+    {"CompositeTypeStmt", "CREATE TYPE"},
+    {"DefineStmt", "CREATE of this object"},
     {"RuleStmt", "CREATE RULE"},
 };
 
@@ -283,6 +293,14 @@ static FALLIBLE bind_its_returning(struct bind_job *job) {
     return bind_insert_returning(&job->bind, node_body(job->bind.parsed->node), job->out);
 }
 
+static FALLIBLE bind_its_conflict(struct bind_job *job) {
+    struct snapshot_table excluded;
+    if (!snapshot_find_id(job->bind.snap, job->table->id, &excluded)) {
+        FAIL(job->bind.err, INTERNAL, "the rows in conflict are gone");
+    }
+    return bind_conflict_update(&job->bind, node_body(job->bind.parsed->node), &excluded, job->out);
+}
+
 /* The script is SELECT (condition). */
 static FALLIBLE bind_its_violations(struct bind_job *job) {
     struct bind *b = &job->bind;
@@ -331,6 +349,7 @@ static FALLIBLE bind_job_run(struct bind_job *job, struct arena *arena, const st
     job->out->position = -1;
     job->bind = (struct bind){
         .arena = arena, .parsed = parsed, .snap = snap, .param_types = param_types, .err = err};
+    job->bind.param_base = parsed->param_count;
     struct plan *plan = NEW(arena, struct plan);
     plan->arena = arena;
     plan->param_count = (u32)parsed->param_count;
@@ -346,10 +365,18 @@ static FALLIBLE bind_job_run(struct bind_job *job, struct arena *arena, const st
         }
     }
     TRY(job->status);
-    plan->param_types = NEW_ARRAY(arena, struct type, parsed->param_count + 1);
-    if (parsed->param_count > 0) {
-        memcpy(plan->param_types, param_types, sizeof(struct type) * plan->param_count);
+    i32 own = parsed->param_count, lates = (i32)job->bind.lates.count;
+    plan->param_types = NEW_ARRAY(arena, struct type, own + lates + 1);
+    if (own > 0) {
+        memcpy(plan->param_types, param_types, sizeof(struct type) * (size_t)own);
     }
+    for (i32 i = 0; i < lates; i++) {
+        bool number = job->bind.lates.items[i].kind <= LATE_SETVAL;
+        plan->param_types[own + i] = type_of(number ? TYPE_BIGINT : TYPE_TEXT);
+    }
+    plan->param_count = (u32)(own + lates);
+    job->out->late_count = lates;
+    job->out->lates = job->bind.lates.items;
     return arena_check(arena, err);
 }
 
@@ -362,6 +389,13 @@ FALLIBLE sql_bind(struct arena *arena, const struct parsed *parsed, struct snaps
 FALLIBLE sql_bind_returning(struct arena *arena, const struct parsed *parsed, struct snapshot *snap,
                             struct type *param_types, struct statement *out, struct error *err) {
     struct bind_job job = {.run = bind_its_returning, .out = out};
+    return bind_job_run(&job, arena, parsed, snap, param_types, err);
+}
+
+FALLIBLE sql_bind_conflict(struct arena *arena, const struct parsed *parsed, struct snapshot *snap,
+                           const struct table *excluded, struct type *param_types,
+                           struct statement *out, struct error *err) {
+    struct bind_job job = {.run = bind_its_conflict, .out = out, .table = excluded};
     return bind_job_run(&job, arena, parsed, snap, param_types, err);
 }
 

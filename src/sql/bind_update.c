@@ -59,9 +59,29 @@ static FALLIBLE set_column(struct bind *b, struct change *c, const struct json *
     return coerce_assign(b, expr, def, &values[col]);
 }
 
+FALLIBLE change_set(struct bind *b, struct change *c, const struct json *list,
+                    struct expr ***out_values) {
+    u32 count = c->target.table->col_count;
+    struct expr **values = NEW_ARRAY(b->arena, struct expr *, count + 1);
+    b8 *given = NEW_ARRAY(b->arena, b8, count + 1);
+    c->query.clause = "UPDATE";
+    JSON_EACH(node, list) {
+        TRY(set_column(b, c, node_body(node), values, given));
+    }
+    for (u32 i = 0; i < count; i++) {
+        if (!values[i]) {
+            values[i] = expr_col(b->plan, c->scope.tables.items[0].cols[i].col, -1);
+        }
+    }
+    c->rel = bind_attach(b, c->rel, &c->query.pending);
+    *out_values = values;
+    return ERR_OK;
+}
+
 FALLIBLE bind_update(struct bind *b, const struct json *body, struct statement *out) {
     const struct json *relation = json_get(body, "relation");
     struct change c;
+    struct expr **values = NULL;
     out->kind = STATEMENT_UPDATE;
     out->position = json_position(relation);
     TRY(bind_only(b, body, "relation targetList whereClause fromClause returningList withClause",
@@ -69,20 +89,35 @@ FALLIBLE bind_update(struct bind *b, const struct json *body, struct statement *
     TRY(change_open(b, relation, json_get(body, "fromClause"), json_get(body, "withClause"),
                     "update", &c));
     TRY(change_where(b, &c, json_get(body, "whereClause")));
-    u32 count = c.target.table->col_count;
-    struct expr **values = NEW_ARRAY(b->arena, struct expr *, count + 1);
-    b8 *given = NEW_ARRAY(b->arena, b8, count + 1);
-    c.query.clause = "UPDATE";
-    c.query.subqueries_allowed = 1;
-    JSON_EACH(node, json_get(body, "targetList")) {
-        TRY(set_column(b, &c, node_body(node), values, given));
-    }
-    for (u32 i = 0; i < count; i++) {
-        if (!values[i]) {
-            values[i] = expr_col(b->plan, c.scope.tables.items[0].cols[i].col, -1);
-        }
-    }
-    c.rel = bind_attach(b, c.rel, &c.query.pending);
+    TRY(change_set(b, &c, json_get(body, "targetList"), &values));
     change_project(b, &c, values);
     return change_finish(b, &c, json_get(body, "returningList"), out);
+}
+
+/* INSERT INTO target … ON CONFLICT DO UPDATE: `excluded` can only be named with its name. */
+FALLIBLE bind_conflict_update(struct bind *b, const struct json *body,
+                              const struct snapshot_table *excluded, struct statement *out) {
+    const struct json *clause = json_get(body, "onConflictClause");
+    struct change c;
+    struct scope other = {0};
+    struct expr **values = NULL, *same = NULL;
+    TRY(change_open(b, json_get(body, "relation"), NULL, NULL, "insert into", &c));
+    TRY(bind_table_scope(b, excluded, "excluded", -1, &other));
+    const struct scope_table *table = &other.tables.items[0];
+    struct expr *row = expr_col(b->plan, c.row_col, -1);
+    struct expr *its = expr_col(b->plan, table->cols[table->col_count - 1].col, -1);
+    TRY(bind_compare(b, FUNC_EQ, row, its, -1, &same));
+    c.rel = rel_join(b->plan, JOIN_INNER, c.rel, other.rel);
+    c.rel->rows = other.rel->rows;
+    VEC_PUSH(b->arena, &c.rel->conds, same);
+    struct scope_table visible = *table;
+    visible.col_count--;
+    VEC_PUSH(b->arena, &c.scope.tables, visible);
+    TRY(change_where(b, &c, json_get(clause, "whereClause")));
+    TRY(change_set(b, &c, json_get(clause, "targetList"), &values));
+    c.scope.tables.count--;
+    change_project(b, &c, values);
+    TRY(change_finish(b, &c, NULL, out));
+    out->kind = STATEMENT_SELECT;
+    return ERR_OK;
 }

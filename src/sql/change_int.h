@@ -20,6 +20,9 @@ FALLIBLE change_open(struct bind *b, const struct json *relation, const struct j
 FALLIBLE change_where(struct bind *b, struct change *c, const struct json *where);
 /* Row number and new values (NULL: none); from here on names mean the new values. */
 void change_project(struct bind *b, struct change *c, struct expr **values);
+/* SET: the new row, columns that are not named as they were. */
+FALLIBLE change_set(struct bind *b, struct change *c, const struct json *list,
+                    struct expr ***out_values);
 /* RETURNING, and the plan. */
 FALLIBLE change_finish(struct bind *b, struct change *c, const struct json *returning,
                        struct statement *out);

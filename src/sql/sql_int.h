@@ -122,6 +122,8 @@ struct bind {
     VEC(struct origin) origins;
     VEC(const struct rel *) materialized; /* inputs of SHARED that stay shared */
     VEC(u32) deps;                        /* OIDs of what was looked up */
+    VEC(struct late) lates;
+    i32 param_base; /* parameters of the statement itself */
 };
 
 /* lex.c: the scanner. */
@@ -356,6 +358,9 @@ FALLIBLE coerce_padded(struct bind *b, struct expr *expr, struct expr **out);
 
 /* bind_func.c, bind_agg.c */
 FALLIBLE bind_call(struct bind *b, struct query *q, const struct json *body, struct expr **out);
+/* nextval and its kin, current_schema and its kin; *out_is is false for other names. */
+FALLIBLE bind_late_call(struct bind *b, struct query *q, const char *name, const struct json *body,
+                        bool *out_is, struct expr **out);
 FALLIBLE bind_undefined_function(struct bind *b, const char *name, struct expr **args, i32 count,
                                  i32 position);
 /* True when `name` is an aggregate. */
@@ -410,6 +415,8 @@ i128 const_exact(const struct expr *expr);           /* of an exact type, date o
 FALLIBLE bind_create(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_drop(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_insert(struct bind *b, const struct json *body, struct statement *out);
+FALLIBLE bind_conflict_update(struct bind *b, const struct json *body,
+                              const struct snapshot_table *excluded, struct statement *out);
 FALLIBLE bind_insert_returning(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_copy(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_update(struct bind *b, const struct json *body, struct statement *out);
@@ -426,6 +433,9 @@ FALLIBLE bind_alter(struct bind *b, const struct json *body, struct statement *o
 FALLIBLE bind_rename(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_set_schema(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_comment(struct bind *b, const struct json *body, struct statement *out);
+FALLIBLE bind_prepare(struct bind *b, const struct json *body, struct statement *out);
+FALLIBLE bind_execute(struct bind *b, const struct json *body, struct statement *out);
+FALLIBLE bind_deallocate(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_set(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_show(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_explain(struct bind *b, const struct json *body, struct statement *out);

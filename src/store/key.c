@@ -196,11 +196,12 @@ static bool is_live(const struct table_version *version, i64 t, i64 pos) {
     return !(bits && bits[pos >> 6] >> (pos & 63) & 1);
 }
 
-/* Whether the version has a live row with this key, other than row `self` (0: none). The key is
- * `values` or, when that is NULL, that of row `pos` of tablet `t`. Under the index's lock. */
-static bool index_find(const struct key_index *index, const struct table *table,
-                       const struct table_key *key, const struct table_version *version, u32 hash,
-                       const struct key_values *values, i64 own_t, i64 own_pos, u64 self) {
+/* The number of a live row of the version with this key, other than row `self` (0: none), or -1.
+ * The key is `values` or, when that is NULL, that of row `pos` of tablet `t`. Under the index's
+ * lock. */
+static i64 index_find(const struct key_index *index, const struct table *table,
+                      const struct table_key *key, const struct table_version *version, u32 hash,
+                      const struct key_values *values, i64 own_t, i64 own_pos, u64 self) {
     u64 mask = (u64)index->cap - 1;
     struct key_values own, other;
     for (u64 at = hash & mask; index->cap && index->rows[at]; at = (at + 1) & mask) {
@@ -217,10 +218,10 @@ static bool index_find(const struct key_index *index, const struct table *table,
         if (t >= 0 && pos < version->tablet_rows[t] && is_live(version, t, pos) &&
             read_key(table, key, version->tablets[t], pos, &other) &&
             compare_key(table, key, values, &other) == 0) {
-            return true;
+            return version->row_starts[t] + pos;
         }
     }
-    return false;
+    return -1;
 }
 
 /* Rows of a tablet on their way into an index: their hashes first, so that the slots they fall into
@@ -375,7 +376,7 @@ static FALLIBLE enter_run(struct table *table, const struct table_key *key,
     for (i32 i = 0; i < run->count; i++) {
         u64 self = row_id(mine->slots[t], run->pos[i]) + 1;
         if (!known &&
-            index_find(index, table, key, mine, run->hash[i], NULL, t, run->pos[i], self)) {
+            index_find(index, table, key, mine, run->hash[i], NULL, t, run->pos[i], self) >= 0) {
             struct key_values values;
             (void)read_key(table, key, mine->tablets[t], run->pos[i], &values);
             return duplicate(table, key, &values, err);
@@ -448,8 +449,8 @@ wf_status version_check_keys(struct table *table, struct table_version *base,
 }
 
 /* In a version whose keys ascend: binary search for the row. */
-static bool search_strict(const struct table *table, const struct table_key *key,
-                          const struct table_version *version, const struct key_values *values) {
+static i64 search_strict(const struct table *table, const struct table_key *key,
+                         const struct table_version *version, const struct key_values *values) {
     i64 low = 0, high = version->rows, t = 0;
     struct key_values at;
     while (low < high) {
@@ -464,20 +465,28 @@ static bool search_strict(const struct table *table, const struct table_key *key
         }
         t = first;
         if (!read_key(table, key, version->tablets[t], middle - version->row_starts[t], &at)) {
-            return false;
+            return -1;
         }
         int order = compare_key(table, key, &at, values);
         if (order == 0) {
-            return is_live(version, t, middle - version->row_starts[t]);
+            return is_live(version, t, middle - version->row_starts[t]) ? middle : -1;
         }
         low = order < 0 ? middle + 1 : low;
         high = order < 0 ? high : middle;
     }
-    return false;
+    return -1;
 }
 
 wf_status version_key_exists(struct table *table, struct table_version *version, u32 k,
                              const void *const *values, bool *out, struct error *err) {
+    i64 row = -1;
+    TRY(version_key_row(table, version, k, values, &row, err));
+    *out = row >= 0;
+    return ERR_OK;
+}
+
+wf_status version_key_row(struct table *table, struct table_version *version, u32 k,
+                          const void *const *values, i64 *out_row, struct error *err) {
     const struct table_key *key = &table->keys[k];
     struct key_values wanted;
     for (u32 i = 0; i < key->col_count; i++) {
@@ -488,14 +497,14 @@ wf_status version_key_exists(struct table *table, struct table_version *version,
     bool has_index = version->keys[k].index != NULL;
     mutex_unlock(&table->state->lock);
     if (!has_index && version->keys[k].strict) {
-        *out = search_strict(table, key, version, &wanted);
+        *out_row = search_strict(table, key, version, &wanted);
         return ERR_OK;
     }
     struct key_index *index;
     TRY(index_of(table, k, version, &index, err));
     mutex_lock(&index->lock);
     u32 hash = hash_key(table, key, &wanted);
-    *out = index_find(index, table, key, version, hash, &wanted, 0, 0, 0);
+    *out_row = index_find(index, table, key, version, hash, &wanted, 0, 0, 0);
     mutex_unlock(&index->lock);
     key_index_release(index);
     return ERR_OK;

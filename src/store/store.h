@@ -161,6 +161,9 @@ FALLIBLE version_check_keys(struct table *table, struct table_version *base,
 /* Whether a live row has these values in the key's columns (elements of their kinds, none NULL). */
 FALLIBLE version_key_exists(struct table *table, struct table_version *version, u32 key,
                             const void *const *values, bool *out, struct error *err);
+/* The same; the row's number in the version, or -1. */
+FALLIBLE version_key_row(struct table *table, struct table_version *version, u32 key,
+                         const void *const *values, i64 *out_row, struct error *err);
 /* Appends to the current version and publishes. */
 FALLIBLE table_append(struct table *table, i64 rows, const struct input_col *cols,
                       struct error *err);
