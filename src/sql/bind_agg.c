@@ -167,6 +167,11 @@ static FALLIBLE bind_call_order(struct bind *b, struct query *q, const struct js
         struct order_key key = {0};
         TRY(bind_sort_options(b, sort, &key.descending, &key.nulls_first));
         TRY(bind_expr(b, q, json_get(sort, "node"), &key.expr));
+        bool any = call->agg == AGG_PERCENTILE_DISC || call->agg == AGG_MODE;
+        if (any && is_unknown(key.expr)) {
+            FAIL_AT(b->err, DATATYPE_MISMATCH, key.expr->position,
+                    "could not determine polymorphic type because input has type unknown");
+        }
         TRY(coerce_unknown(b, key.expr, type_of(TYPE_TEXT), &key.expr));
         VEC_PUSH(b->arena, &call->order, key);
     }
