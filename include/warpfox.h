@@ -160,7 +160,14 @@ typedef enum wf_type {
     WF_TYPE_REAL,     /* float */
     WF_TYPE_DOUBLE,   /* double */
     WF_TYPE_DATE,     /* int32_t: days since 1970-01-01 */
-    WF_TYPE_TEXT      /* wf_text: UTF-8 */
+    WF_TYPE_TEXT,     /* wf_text: UTF-8 */
+    WF_TYPE_CHAR,     /* wf_text: UTF-8, filled up with blanks */
+    WF_TYPE_TIMESTAMP,   /* int64_t: microseconds since 1970-01-01 00:00; least and greatest are infinities */
+    WF_TYPE_TIMESTAMPTZ, /* the same, UTC */
+    WF_TYPE_TIME,        /* int64_t: microseconds since midnight */
+    WF_TYPE_INTERVAL,    /* wf_int128, opaque: read it as text or through Arrow */
+    WF_TYPE_BLOB,        /* wf_text: bytes */
+    WF_TYPE_UUID         /* wf_int128: its bits as a big-endian number, the highest one inverted */
 } wf_type;
 
 typedef struct wf_type_info {

@@ -117,6 +117,13 @@ static int run_session(struct shell *shell, const struct options *options) {
     return run_stream(shell, stdin, NULL) ? 0 : EXIT_ERROR;
 }
 
+static void print_notice(void *arg, const char *severity, const char *text) {
+    (void)arg;
+    progress_clear();
+    fflush(stdout);
+    fprintf(stderr, "%s:  %s\n", severity, text);
+}
+
 static int shell_main(const struct options *options) {
     wf_error error;
     struct shell shell = {
@@ -139,6 +146,7 @@ static int shell_main(const struct options *options) {
         fprintf(stderr, "warpfox: out of memory\n");
     } else {
         terminal_watch_interrupt(shell.conn);
+        (void)!wf_set_notice(shell.conn, print_notice, NULL);
         progress_start(&shell);
         status = run_session(&shell, options);
         terminal_watch_interrupt(NULL);

@@ -22,7 +22,7 @@ struct writer {
 
 /* The text of a value that is not NULL. */
 static wf_text value(struct writer *w, int32_t col) {
-    if (w->types[col].type == WF_TYPE_TEXT) {
+    if (w->types[col].type == WF_TYPE_TEXT || w->types[col].type == WF_TYPE_CHAR) {
         return wf_batch_text(w->batch, col, w->row);
     }
     size_t len = wf_value_text(w->batch, col, w->row, w->scratch, w->scratch_cap);

@@ -16,6 +16,8 @@
 #include "defs/func.def"
 #include "defs/op.def"
 #include "defs/setting.def"
+#include "defs/table_func.def"
+#include "defs/window.def"
 
 static const char made[] = "<!-- Generated from src/defs by `make docs`; do not edit. -->\n";
 
@@ -77,13 +79,67 @@ static void write_opcodes(FILE *out) {
     WF_OPS3F(X, )
 #undef X
     op_head(out, "CPU only", "The GPU reaches these through lookup tables over dictionaries.");
-#define X(A, name, r, a, b, c, fn, text) op_row(out, #name, #r " &larr; " #a ", " #b, text, #fn);
+#define X(A, name, r, a, b, c, fn, text) op_row(out, #name, #r " &larr; " #a ", " #b ", " #c, text, #fn);
     WF_OPS_HOST(X, )
+#undef X
+#define X(A, name, a, b, c, fn, text) op_row(out, #name, "str &larr; " #a ", " #b ", " #c, text, #fn);
+    WF_OPS_TEXT(X, )
 #undef X
 #define X(A, name, a, b, body, text) op_row(out, #name, "str &larr; " #a ", " #b, text, "mk_" #body);
     WF_OPS_MAKE(X, )
 #undef X
+    op_head(out, "Rare", "One loop over the active rows on the CPU; outside the GPU's virtual machine.");
+#define X(A, name, fails, r, a, b, c, part, expr, text)                                            \
+    op_row(out, #name, #r " &larr; " #a ", " #b ", " #c, text, #expr);
+    WF_OPS_RARE(X, )
+#undef X
 }
+
+/* The types a row of WF_SCALARS takes, by their letters. */
+static void scalar_types(FILE *out, const char *letters) {
+    static const char *const names[] = {"bboolean", "2smallint",  "iinteger",     "lbigint", "ndecimal",
+                                        "Ndecimal", "rreal",      "fdouble",      "ddate",   "Mtime",
+                                        "Ttimestamp", "Ztimestamptz", "Iinterval", "ttext",  "xblob",
+                                        "uuuid"};
+    for (const char *c = letters; *c && *c != '@' && *c != '#'; c++) {
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+            if (names[i][0] == *c) {
+                fprintf(out, "%s%s", c == letters ? "" : ", ", names[i] + 1);
+            }
+        }
+    }
+}
+
+static void scalar_row(FILE *out, const char *sql, const char *args, char result, const char *text) {
+    char letter[2] = {result, 0};
+    if (strncmp(sql, "wf_", 3) == 0) {
+        return; /* written by the binder only; the function it serves is in its text */
+    }
+    fputs("| `", out);
+    cell(out, sql);
+    fputs("` | ", out);
+    scalar_types(out, args);
+    fputs(" | ", out);
+    scalar_types(out, letter);
+    fputs(" | ", out);
+    cell(out, text);
+    fputs(" |\n", out);
+}
+
+/* Functions whose arguments are of any type or may be left out (sql/bind_*.c). */
+static const char also[] =
+    "\nFurther: round(x[, n]), trunc(x[, n]), ceil, ceiling, floor, sign, abs, div, mod, pi(), random(),\n"
+    "gen_random_uuid(), scale, min_scale, trim_scale, width_bucket(x, low, high, count), to_hex; length,\n"
+    "char_length, octet_length, bit_length, upper, lower, substring (from / for, regular expression,\n"
+    "SIMILAR), substr, overlay, position, trim / ltrim / rtrim / btrim, lpad, rpad, concat, concat_ws,\n"
+    "format (%s %I %L), quote_literal, quote_nullable, regexp_like, regexp_count, regexp_instr,\n"
+    "regexp_substr, regexp_replace, convert_from, convert_to, to_number; extract, date_part, date_trunc,\n"
+    "age, make_timestamp, make_timestamptz, make_interval, timezone (AT TIME ZONE), now() and its kin,\n"
+    "current_date, current_timestamp, localtime, localtimestamp, to_char; `~ ~* !~ !~*`, LIKE, ILIKE,\n"
+    "SIMILAR TO; try_cast(x as t).\n\n"
+    "Decimals: sqrt, exp, ln, log, power and trigonometry of decimals are computed as double precision.\n"
+    "An interval has at most 134,217,727 months; a timestamp ends with the year 294246. A char(n) that meets\n"
+    "another length loses its blanks. Years of infinite dates are NULL. Named time zones are not known.\n";
 
 static void write_functions(FILE *out) {
     fprintf(out, "# Functions and operators\n\n%s\n| name | arguments | meaning |\n|---|---|---|\n", made);
@@ -93,7 +149,32 @@ static void write_functions(FILE *out) {
     fputs(" |\n", out);
     WF_FUNCS(X, )
 #undef X
-    fputs("\nAggregates: count(*), count(x), sum(x), min(x), max(x), avg(x).\n", out);
+    fputs("\n| name | arguments | result | meaning |\n|---|---|---|---|\n", out);
+#define X(A, name, sql, arguments, result, op, text) scalar_row(out, sql, arguments, result, text);
+    WF_SCALARS(X, )
+#undef X
+    fputs(also, out);
+    fputs("\n## Aggregates\n\nAll take FILTER (WHERE ...), and DISTINCT where it makes a difference.\n"
+          "Percentiles and mode are written name(...) WITHIN GROUP (ORDER BY a).\n\n"
+          "| name | arguments | meaning |\n|---|---|---|\n",
+          out);
+#define X(A, name, sql, arguments, how, text)                                                      \
+    fprintf(out, "| `%s` | %d | ", sql, arguments);                                                \
+    cell(out, text);                                                                               \
+    fputs(" |\n", out);
+    WF_AGGS(X, )
+#undef X
+    fputs("\n## Window functions\n\nAggregates too, with OVER.\n\n"
+          "| name | arguments | meaning |\n|---|---|---|\n",
+          out);
+#define X(A, name, sql, fewest, most, text)                                                        \
+    fprintf(out, "| `%s` | %d to %d | ", sql, fewest, most);                                       \
+    cell(out, text);                                                                               \
+    fputs(" |\n", out);
+    WF_WINDOWS(X, )
+    fputs("\n## Table functions\n\nIn FROM.\n\n| name | arguments | meaning |\n|---|---|---|\n", out);
+    WF_TABLE_FUNCS(X, )
+#undef X
 }
 
 static void write_settings(FILE *out) {

@@ -28,8 +28,9 @@ static void load_one_tablet(void *arg, i64 i, i32 worker) {
     error_reset(&err);
     for (u32 c = 0; c < job->table->col_count; c++) {
         i64 width = kind_bytes[type_kind(job->table->cols[c].type)];
-        cols[c].data = (const u8 *)job->cols[c].data + first * width;
-        cols[c].nulls = job->cols[c].nulls ? job->cols[c].nulls + first : NULL;
+        cols[c] =
+            (struct input_col){.data = (const u8 *)job->cols[c].data + first * width,
+                               .nulls = job->cols[c].nulls ? job->cols[c].nulls + first : NULL};
     }
     if (load_tablet(job->load, i, rows, cols, &err)) {
         mutex_lock(&job->lock);

@@ -8,6 +8,10 @@
  * as the consumer asks for them; a batch ends early where its texts would need offsets of 64 bits.
  */
 #include "api/api_int.h"
+#include "defs/host_words.h"
+/* after the words they are written in */
+#include "defs/fn_date.h"
+#include "defs/fn_time.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -71,7 +75,7 @@ static void release_array(struct ArrowArray *array) {
 }
 
 static const char *format_of(struct holder *holder, struct type type) {
-#define X(A, name, text, oid, kind, arrow) arrow,
+#define X(A, name, text, oid, kind, arrow, category) arrow,
     static const char *const formats[] = {WF_TYPES(X, )};
 #undef X
     if (type.id == TYPE_DECIMAL) {
@@ -81,7 +85,7 @@ static const char *format_of(struct holder *holder, struct type type) {
 }
 
 static bool column_is_text(const struct rowset *rows, u32 c) {
-    return rows->cols[c].type.id == TYPE_TEXT || rows->cols[c].type.id == TYPE_UNKNOWN;
+    return type_kind(rows->cols[c].type) == KIND_STR;
 }
 
 static i64 batch_text_bytes(const struct wf_batch *batch, u32 c) {
@@ -189,7 +193,43 @@ static bool fill_text(struct holder *holder, const struct wf_batch *batch, u32 c
     return true;
 }
 
-/* Types whose values Arrow holds otherwise: bits, 16-bit and 128-bit integers. */
+/* Arrow's interval: months, days, nanoseconds; those beyond its range stop at its ends. */
+struct arrow_interval {
+    i32 months, days;
+    i64 ns;
+};
+
+static void put_value(struct type type, const void *values, i64 i, void *out) {
+    switch (type.id) {
+    case TYPE_SMALLINT:
+        ((i16 *)out)[i] = (i16)((const i32 *)values)[i];
+        break;
+    case TYPE_INTERVAL: {
+        fn_span x = fn_iv_parts(((const i128 *)values)[i]);
+        i64 most = I64_MAX / 1000;
+        i64 us = MAX_OF(MIN_OF(x.us, most), -most);
+        ((struct arrow_interval *)out)[i] = (struct arrow_interval){x.months, x.days, us * 1000};
+        break;
+    }
+    case TYPE_UUID: {
+        u128 bits = (u128)((const i128 *)values)[i] ^ (u128)1 << 127;
+        for (i32 k = 0; k < 16; k++) {
+            ((u8 *)out)[16 * i + k] = (u8)(bits >> (120 - 8 * k));
+        }
+        break;
+    }
+    default:
+        ((i128 *)out)[i] = ((const i64 *)values)[i];
+        break;
+    }
+}
+
+/* Types whose values Arrow holds otherwise: bits, 16-bit and 128-bit integers, intervals, UUIDs. */
+static bool is_converted(struct type type, u8 kind) {
+    return type.id == TYPE_BOOLEAN || type.id == TYPE_SMALLINT || type.id == TYPE_INTERVAL ||
+           type.id == TYPE_UUID || (type.id == TYPE_DECIMAL && kind == KIND_I64);
+}
+
 static bool fill_converted(struct holder *holder, struct type type, const void *values, i64 rows,
                            struct ArrowArray *out) {
     i64 bytes =
@@ -200,14 +240,9 @@ static bool fill_converted(struct holder *holder, struct type type, const void *
     }
     if (type.id == TYPE_BOOLEAN) {
         pack_bits(data->data, values, rows, false);
-    } else if (type.id == TYPE_SMALLINT) {
-        for (i64 i = 0; i < rows; i++) {
-            ((i16 *)(void *)data->data)[i] = (i16)((const i32 *)values)[i];
-        }
-    } else {
-        for (i64 i = 0; i < rows; i++) {
-            ((i128 *)(void *)data->data)[i] = ((const i64 *)values)[i];
-        }
+    }
+    for (i64 i = 0; type.id != TYPE_BOOLEAN && i < rows; i++) {
+        put_value(type, values, i, data->data);
     }
     out->buffers[1] = data->data;
     return true;
@@ -237,8 +272,7 @@ static bool fill_column(struct holder *holder, const struct wf_batch *batch, u32
     }
     struct type type = rows->cols[c].type;
     const void *values = (const u8 *)col->data + batch->first * kind_bytes[col->kind];
-    if (type.id == TYPE_BOOLEAN || type.id == TYPE_SMALLINT ||
-        (type.id == TYPE_DECIMAL && col->kind == KIND_I64)) {
+    if (is_converted(type, col->kind)) {
         return fill_converted(holder, type, values, batch->row_count, out);
     }
     out->buffers[1] = values;

@@ -7,8 +7,6 @@
 
 #include "io/generate.h"
 
-enum { KEYS_FROM = 10000 }; /* scale factor 0.01, in millionths */
-
 struct tpch_call {
     struct wf_connection *conn;
     struct rowset *rows;
@@ -143,26 +141,38 @@ static void print_name(struct text *out, const char *name) {
     text_print(out, "\"");
 }
 
+static void print_schema(struct text *out, const struct tpch_call *call) {
+    if (call->schema) {
+        print_name(out, call->schema);
+        text_print(out, ".");
+    }
+}
+
+/* The constraints: the tables they refer to are in the same schema. */
+static void print_keys(struct text *out, const struct tpch_call *call, const char *keys) {
+    for (const char *at = keys; *at; at++) {
+        if (*at == '@') {
+            print_schema(out, call);
+        } else {
+            text_print(out, "%c", *at);
+        }
+    }
+}
+
 static const char *create_text(const struct tpch_call *call, const struct gen_table *table) {
     struct text out;
     text_init(&out, &call->rows->arena);
     text_print(&out, "create table ");
-    if (call->schema) {
-        print_name(&out, call->schema);
-        text_print(&out, ".");
-    }
+    print_schema(&out, call);
     text_print(&out, "%s (", table->name);
     for (u32 i = 0; i < table->col_count; i++) {
         const struct gen_column *col = &table->cols[i];
         if (!(call->queries_only && col->unread)) {
-            text_print(&out, "%s%s %s not null", i ? ", " : "", col->name, col->type);
+            text_print(&out, "%s %s not null, ", col->name, col->type);
         }
     }
-    /* With ten suppliers dbgen gives a part the same one twice: partsupp then has no key. */
-    bool keys =
-        table->keys && (call->millionths >= KEYS_FROM ||
-                        (strcmp(table->name, "partsupp") != 0 && !strstr(table->keys, "partsupp")));
-    text_print(&out, "%s%s)", keys ? ", " : "", keys ? table->keys : "");
+    print_keys(&out, call, tpch_keys((i32)(table - call->tables), call->millionths));
+    text_print(&out, ")");
     return out.ptr;
 }
 
@@ -212,11 +222,7 @@ static FALLIBLE fill_tables(struct tpch_call *call, struct load_progress *progre
 
 FALLIBLE call_tpch(struct wf_connection *conn, struct rowset *rows) {
     struct tpch_call call = {.conn = conn, .rows = rows};
-    i64 timeout_ms = conn->settings.statement_timeout;
-    struct load_progress progress = {
-        .cancel = &conn->cancel,
-        .deadline_ns = timeout_ms ? clock_ns() + timeout_ms * 1000000 : 0,
-    };
+    struct load_progress progress = {.cancel = &conn->cancel, .deadline_ns = conn->deadline_ns};
     call.tables = tpch_tables(&call.table_count);
     call.first_made = call.table_count;
     TRY(read_arguments(&call));

@@ -8,6 +8,7 @@
  * Parameters that are NULL are compiled in as NULL constants: a program's literals have no NULL,
  * and a plan that knows folds most of the expression away. */
 #include "api/api_int.h"
+#include "api/read_file.h"
 
 #include "lower/lower.h"
 #include "opt/opt.h"
@@ -109,6 +110,7 @@ static wf_status plan_to_program(void *arg) {
     struct lower_limits limits = {
         .fusion = c->settings.fusion != 0,
         .max_live = MAX_LIVE_REGISTERS,
+        .zone = (i32)c->settings.timezone,
     };
     TRY(lower_plan(c->plan, &limits, &c->arena, &c->program, err));
     c->program->rel_count = rel_count;
@@ -130,7 +132,11 @@ static FALLIBLE compile_stages(struct wf_connection *conn, struct compiled *c,
     TRY(snapshot_open(job->snap, err));
     c->catalog_version = job->snap->edition->definitions;
     c->path = arena_printf(&c->arena, "%s", job->snap->path ? job->snap->path : "");
-    TRY(job->bind(job->arg, &c->arena, job->snap, c->param_types, &c->stmt, err));
+    struct file_reading files = {{file_read}, conn};
+    job->snap->files = &files.reader;
+    wf_status status = job->bind(job->arg, &c->arena, job->snap, c->param_types, &c->stmt, err);
+    job->snap->files = NULL;
+    TRY(status);
     TRY(arena_check(&c->arena, err));
     TRY(arena_check(job->snap->arena, err));
     TRY(connection_check(conn));

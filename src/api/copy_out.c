@@ -6,6 +6,7 @@
 #include "api/api_int.h"
 
 #include "base/file.h"
+#include "defs/value.h"
 #include "io/io.h"
 
 enum { BUFFER_BYTES = 1 << 18 };
@@ -57,8 +58,27 @@ static struct sv value_text(const struct wf_batch *batch, u32 col, i64 row, char
     if (type.id == TYPE_BOOLEAN) {
         return *value ? SV("t") : SV("f"); /* as PostgreSQL copies it */
     }
-    i32 len = value_print(type, (enum kind)column->kind, value, scratch);
+    i32 zone = (i32)batch->rows->settings.timezone;
+    i32 len = value_print_zone(type, (enum kind)column->kind, value, zone, scratch);
     return (struct sv){scratch, len};
+}
+
+/* Bytes as \x and hexadecimal digits. */
+static FALLIBLE write_bytes(struct copy_out *c, struct sv bytes, bool first, bool quoted) {
+    struct memory *mem = &c->conn->db->mem;
+    i64 len = 2 + 2 * bytes.len;
+    char *text = mem_alloc(mem, len);
+    if (!text) {
+        return memory_refused(mem, &c->conn->err, len);
+    }
+    value_format_bytes(bytes, text);
+    wf_status status = make_room(c, len);
+    if (!status) {
+        struct sv value = {text, len};
+        status = csv_put(&c->out, &c->csv, first, false, value, quoted, &c->conn->err);
+    }
+    mem_free(mem, text, len);
+    return status;
 }
 
 static FALLIBLE write_row(struct copy_out *c, const struct wf_batch *batch, i64 row) {
@@ -68,6 +88,10 @@ static FALLIBLE write_row(struct copy_out *c, const struct wf_batch *batch, i64 
         struct sv value = is_null ? SV("") : value_text(batch, col, row, scratch);
         TRY(make_room(c, value.len));
         bool quoted = c->copy->quote_cols && c->copy->quote_cols[col];
+        if (!is_null && c->rows->cols[col].type.id == TYPE_BLOB) {
+            TRY(write_bytes(c, value, col == 0, quoted));
+            continue;
+        }
         TRY(csv_put(&c->out, &c->csv, col == 0, is_null, value, quoted, &c->conn->err));
     }
     csv_put_end(&c->out, &c->csv);

@@ -15,6 +15,7 @@ struct conversion {
     i32 number;
     struct type type;
     struct error *err;
+    i32 zone;
 };
 
 static FALLIBLE cannot(const struct conversion *v) {
@@ -211,6 +212,24 @@ static FALLIBLE to_bool(const struct conversion *v, union lit *out) {
     return ERR_OK;
 }
 
+/* A time, interval, UUID or byte string comes as text; a date may come as a number of days. */
+static FALLIBLE from_text(const struct conversion *v, union lit *out) {
+    if (v->param->form != PARAM_TEXT) {
+        return cannot(v);
+    }
+    union lit none = {0};
+    if (v->type.id == TYPE_BLOB) {
+        return parse_text(v, OP_PARSE_BYTES, none, out);
+    }
+    struct sv text = sv_of(v->param->value.str);
+    u8 fault = value_parse(v->type, text, v->zone, out);
+    if (fault) {
+        FAIL(v->err, INVALID_TEXT, "parameter $%d: %s: \"%.*s\"", v->number, fault_message(fault),
+             (int)MIN_OF(text.len, 100), text.ptr);
+    }
+    return ERR_OK;
+}
+
 static FALLIBLE to_date(const struct conversion *v, i128 *out) {
     union lit none = {0};
     union lit got = v->param->value;
@@ -239,8 +258,8 @@ static void store_exact(i128 value, enum kind kind, union lit *out) {
 }
 
 FALLIBLE param_convert(struct arena *arena, const struct param *param, i32 number, struct type type,
-                       enum kind kind, union lit *out, struct error *err) {
-    struct conversion v = {arena, param, number, type, err};
+                       enum kind kind, i32 zone, union lit *out, struct error *err) {
+    struct conversion v = {arena, param, number, type, err, zone};
     i128 exact = 0;
     memset(out, 0, sizeof *out);
     switch ((enum type_id)type.id) {
@@ -260,6 +279,13 @@ FALLIBLE param_convert(struct arena *arena, const struct param *param, i32 numbe
     case TYPE_DATE:
         TRY(to_date(&v, &exact));
         break;
+    case TYPE_TIMESTAMP:
+    case TYPE_TIMESTAMPTZ:
+    case TYPE_TIME:
+    case TYPE_INTERVAL:
+    case TYPE_UUID:
+    case TYPE_BLOB:
+        return from_text(&v, out);
     default:
         return to_text(&v, out);
     }

@@ -36,7 +36,9 @@ const char *wf_result_name(const wf_result *result, int32_t column) {
 void type_info(struct type type, wf_type_info *out) {
     memset(out, 0, sizeof *out);
     out->type = (wf_type)type.id;
-    out->precision = type.id == TYPE_DECIMAL ? type.precision : 0;
+    out->precision = type.id == TYPE_DECIMAL ? type.precision
+                     : type.precision        ? type.precision - 1
+                                             : 0;
     out->scale = type.id == TYPE_DECIMAL ? type.scale : 0;
     out->oid = type_oid(type);
     type_print(type, out->text);
@@ -47,7 +49,10 @@ _Static_assert((int)WF_TYPE_UNKNOWN == TYPE_UNKNOWN && (int)WF_TYPE_BOOLEAN == T
                    (int)WF_TYPE_BIGINT == TYPE_BIGINT && (int)WF_TYPE_DECIMAL == TYPE_DECIMAL &&
                    (int)WF_TYPE_REAL == TYPE_REAL && (int)WF_TYPE_DOUBLE == TYPE_DOUBLE &&
                    (int)WF_TYPE_DATE == TYPE_DATE && (int)WF_TYPE_TEXT == TYPE_TEXT &&
-                   (int)WF_TYPE_TEXT + 1 == TYPE_COUNT,
+                   (int)WF_TYPE_CHAR == TYPE_CHAR && (int)WF_TYPE_TIMESTAMP == TYPE_TIMESTAMP &&
+                   (int)WF_TYPE_TIMESTAMPTZ == TYPE_TIMESTAMPTZ && (int)WF_TYPE_TIME == TYPE_TIME &&
+                   (int)WF_TYPE_INTERVAL == TYPE_INTERVAL && (int)WF_TYPE_BLOB == TYPE_BLOB &&
+                   (int)WF_TYPE_UUID == TYPE_UUID && (int)WF_TYPE_UUID + 1 == TYPE_COUNT,
                "wf_type lists the types of type.def in their order");
 
 wf_status wf_result_type(const wf_result *result, int32_t column, wf_type_info *out) {
@@ -187,7 +192,8 @@ int wf_batch_is_null(const wf_batch *batch, int32_t column, int64_t row) {
 /* The values, when the column is held in `kind`; codes of text are nobody's business. */
 static const void *values_of(const wf_batch *batch, int32_t column, enum kind kind) {
     const struct column *col = batch_column(batch, column);
-    if (!col || col->kind != kind || !col->data || batch->rows->cols[column].type.id == TYPE_TEXT) {
+    if (!col || col->kind != kind || !col->data ||
+        type_kind(batch->rows->cols[column].type) == KIND_STR) {
         return NULL;
     }
     return (const u8 *)col->data + batch->first * kind_bytes[kind];
@@ -227,8 +233,7 @@ struct sv batch_text(const struct wf_batch *batch, i32 column, i64 row) {
 }
 
 static bool is_text(const wf_batch *batch, int32_t column) {
-    u8 id = batch->rows->cols[column].type.id;
-    return id == TYPE_TEXT || id == TYPE_UNKNOWN;
+    return type_kind(batch->rows->cols[column].type) == KIND_STR;
 }
 
 wf_text wf_batch_text(const wf_batch *batch, int32_t column, int64_t row) {
@@ -241,17 +246,35 @@ wf_text wf_batch_text(const wf_batch *batch, int32_t column, int64_t row) {
     return (wf_text){text.len ? text.ptr : "", text.len};
 }
 
+/* \\x and hexadecimal digits, as many as fit. */
+static size_t bytes_text(struct sv bytes, char *buf, size_t cap) {
+    static const char digits[] = "0123456789abcdef";
+    size_t need = 2 + 2 * (size_t)bytes.len;
+    for (size_t i = 0; cap > 0 && i < need && i < cap - 1; i++) {
+        u8 byte = i < 2 ? 0 : (u8)bytes.ptr[(i - 2) / 2];
+        buf[i] = i == 0 ? '\\' : i == 1 ? 'x' : digits[i & 1 ? byte & 15 : byte >> 4];
+    }
+    if (cap > 0) {
+        buf[MIN_OF(need, cap - 1)] = 0;
+    }
+    return need;
+}
+
 size_t wf_value_text(const wf_batch *batch, int32_t column, int64_t row, char *buf, size_t cap) {
     const struct column *col = batch_column(batch, column);
     char number[96];
     struct sv text = {"", 0};
+    if (col && !wf_batch_is_null(batch, column, row) &&
+        batch->rows->cols[column].type.id == TYPE_BLOB) {
+        return bytes_text(batch_text(batch, column, row), buf, cap);
+    }
     if (col && !wf_batch_is_null(batch, column, row)) {
         if (is_text(batch, column)) {
             text = batch_text(batch, column, row);
         } else {
             const u8 *value = (const u8 *)col->data + (batch->first + row) * kind_bytes[col->kind];
-            i32 len =
-                value_print(batch->rows->cols[column].type, (enum kind)col->kind, value, number);
+            i32 len = value_print_zone(batch->rows->cols[column].type, (enum kind)col->kind, value,
+                                       (i32)batch->rows->settings.timezone, number);
             text = (struct sv){number, len};
         }
     }

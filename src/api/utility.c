@@ -101,6 +101,7 @@ FALLIBLE run_copy(struct wf_connection *conn, struct rowset *rows) {
         FAIL(&conn->err, UNDEFINED_TABLE, "table \"%s\" is gone", st->table_name);
     }
     struct csv_options options = {
+        .zone = (i32)rows->settings.timezone,
         .delimiter = copy->delimiter,
         .quote = copy->quote,
         .escape = copy->escape,

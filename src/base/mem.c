@@ -124,6 +124,8 @@ static struct {
     atomic_flag busy;
     i64 bytes;
     struct kept *lists[KEEP_CLASSES];
+    u64 used[KEEP_CLASSES]; /* when a block was last taken or put, by `ticks` */
+    u64 ticks;
 } keep = {.busy = ATOMIC_FLAG_INIT};
 
 static void keep_lock(void) {
@@ -152,9 +154,15 @@ static i32 keep_class(i64 bytes, i64 *out_size) {
     return class;
 }
 
+static i64 class_size(i32 class) {
+    i64 power = 1LL << (class / 4 + KEEP_MIN_SHIFT);
+    return power + (class % 4 + 1) * (power / 4);
+}
+
 static void *keep_take(i32 class, i64 size) {
     keep_lock();
     struct kept *block = keep.lists[class];
+    keep.used[class] = ++keep.ticks;
     if (block) {
         keep.lists[class] = block->next;
         keep.bytes -= size;
@@ -163,16 +171,51 @@ static void *keep_take(i32 class, i64 size) {
     return block;
 }
 
+/* A block of the size that was wanted least recently, out of the lists; NULL when there is none but
+ * of `class`. Under the lock. */
+static struct kept *keep_oldest(i32 class) {
+    i32 oldest = -1;
+    for (i32 c = 0; c < KEEP_CLASSES; c++) {
+        if (c != class && keep.lists[c] && (oldest < 0 || keep.used[c] < keep.used[oldest])) {
+            oldest = c;
+        }
+    }
+    struct kept *block = oldest < 0 ? NULL : keep.lists[oldest];
+    if (block) {
+        keep.lists[oldest] = block->next;
+        keep.bytes -= class_size(oldest);
+    }
+    return block;
+}
+
+/* Makes room by giving up sizes that nobody asked for lately: what a load left behind must not keep
+ * the blocks of queries out. */
 static bool keep_put(i32 class, i64 size, void *ptr) {
     struct kept *block = ptr;
+    struct kept *gone = NULL;
     keep_lock();
+    keep.used[class] = ++keep.ticks;
     bool room = keep.bytes + size <= keep_bytes_max;
+    while (!room) {
+        struct kept *old = size <= keep_bytes_max ? keep_oldest(class) : NULL;
+        if (!old) {
+            break;
+        }
+        old->next = gone;
+        gone = old;
+        room = keep.bytes + size <= keep_bytes_max;
+    }
     if (room) {
         block->next = keep.lists[class];
         keep.lists[class] = block;
         keep.bytes += size;
     }
     keep_unlock();
+    while (gone) {
+        struct kept *next = gone->next;
+        free(gone);
+        gone = next;
+    }
     return room;
 }
 

@@ -305,6 +305,12 @@ enum cpu_level cpu_level(void) {
     return found;
 }
 
+i64 clock_real_us(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (i64)now.tv_sec * 1000000 + (i64)now.tv_nsec / 1000;
+}
+
 i64 clock_ns(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);

@@ -46,5 +46,6 @@ i64 machine_memory_bytes(void);
 enum cpu_level { CPU_BASELINE, CPU_AVX2, CPU_AVX512 };
 enum cpu_level cpu_level(void); /* WARPFOX_CPU=baseline|avx2|avx512 lowers it */
 i64 clock_ns(void);             /* monotonic */
+i64 clock_real_us(void);        /* microseconds since 1970, UTC */
 
 #endif

@@ -8,6 +8,8 @@
  *
  * Tables may also be published on their own (table_publish: tests, generators). They count an epoch
  * of the catalog then, by which the current edition is known to be out of date. */
+#include "catalog/catalog.h"
+
 #include "catalog/catalog_int.h"
 
 struct catalog {

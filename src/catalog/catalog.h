@@ -139,8 +139,23 @@ struct snapshot_table {
     struct table *table;
     struct table_version *version;
 };
+/* Files as tables: whoever compiles a statement can read them, and is asked by the binder. */
+struct file_request {
+    const char *path;
+    const char *delimiter, *quote, *escape, *null_text; /* NULL = to be found out */
+    i32 header;                                         /* 0, 1; -1 = to be found out */
+    i32 position;
+};
+struct file_reader {
+    /* A table with the file's rows; the caller closes it. */
+    FALLIBLE (*read)
+    (struct file_reader *reader, const struct file_request *request, struct table **out,
+     struct error *err);
+};
+
 enum { PATH_MAX_SCHEMAS = 16 };
 struct snapshot {
+    struct file_reader *files; /* NULL: no statement is being compiled */
     struct arena *arena;
     struct catalog *catalog;
     struct edition *edition;           /* NULL until first needed */

@@ -43,12 +43,15 @@ struct cpu_pipe {
     u32 level_count;               /* MATCH and EACH opcodes + 1 */
     b8 has_each;
     u32 when_depth;
-    b8 keeps_faults; /* a LUT sink stores them instead of raising */
+    u32 top_at;           /* the opcode before which top_filter runs; NO_VAR = it does not */
+    struct cpu_op top_op; /* what compaction needs to know there */
+    b8 keeps_faults;      /* a LUT sink stores them instead of raising */
 };
 
-struct when_level { /* what was active before WHEN */
+struct when_level { /* what was active before WHEN or TRY */
     const u32 *sel;
     i64 m;
+    b8 *try_flags;
 };
 
 /* One vector. sel == NULL: all n rows are active, m == n. Row i came from position first + pos[i]
@@ -69,7 +72,8 @@ struct frame {
     void *spare[VEC_WIDTHS];
     u32 **when_sel; /* per depth */
     struct when_level *when;
-    u8 *kept;  /* kept faults, per row */
+    b8 *try_flags; /* inside TRY: where faults are noted; NULL outside */
+    u8 *kept;      /* kept faults, per row */
     u32 *from; /* MATCH: row of the parent frame */
     u32 *run_lo, *run_hi;
     i64 *any;  /* EACH: the match that came as far as ANY; -1 none, -2 more than one */
@@ -91,6 +95,8 @@ void heap_reset(struct heap *heap);
 void heap_fini(struct heap *heap);
 
 struct pipe_run;
+struct top;
+struct top_worker;
 
 struct worker {
     struct pipe_run *run;
@@ -126,6 +132,7 @@ struct worker {
     i64 bytes_read, bytes_written, rows_in, rows_out, rows_pruned;
     i64 probes;
     i64 op_cost;
+    struct top_worker *top;
     i64 *marks;   /* rows that came by, per mark */
     void **sinks; /* this worker's state of every sink */
 };
@@ -168,6 +175,7 @@ struct pipe_run {
     struct worker **workers; /* NULL until a worker meets its first morsel */
     u32 sink_count;
     struct sink_run *sinks;
+    struct top *top; /* a single sink that wants the first rows of an order */
     /* a single limited sink: morsels from stop_from on are not needed */
     i64 limit;
     i64 *morsel_outs; /* -1 = not done yet */
@@ -221,6 +229,12 @@ FALLIBLE each_run(struct worker *w, struct frame *fr, const struct cpu_op *op, u
 /* ANY, reached by the matches in `child`. */
 void any_note(struct worker *w, struct frame *child, const struct cpu_op *op);
 
+/* sink_top.c: the pipeline with what sort keys do not need moved behind *out_at, where rows that
+ * cannot be among the first of the order are dropped; begin returns NULL when no key can tell. */
+const struct pipeline *top_reorder(struct exec *x, const struct pipeline *pipe, u32 *out_at);
+void *top_begin(struct pipe_run *run, const struct sink *sink);
+FALLIBLE top_filter(struct worker *w, struct frame *fr);
+
 /* make.c: opcodes that only the host has. */
 FALLIBLE host_run(struct worker *w, struct frame *fr, const struct cpu_op *op, u8 *out_any);
 
@@ -249,9 +263,7 @@ void cpu_slices_close(struct slices *slices);
 
 /* index_build.c, sort.c */
 FALLIBLE index_build(struct exec *x, const struct step *step);
-/* index_set.c: an index of keys only; and a filter in front of any other, where that pays. */
-FALLIBLE set_build(struct exec *x, const struct step *step);
-void index_filter(struct exec *x, const struct step *step);
+FALLIBLE set_build(struct exec *x, const struct step *step); /* index_set.c */
 FALLIBLE sort_run(struct exec *x, const struct step *step);
 FALLIBLE rank_run(struct exec *x, const struct step *step);
 /* window.c, fold.c */

@@ -88,12 +88,7 @@ static FALLIBLE cpu_run(struct device *dev, struct exec *x, u32 step_no, const s
         return pipeline_run(dev, x, step_no, step);
     case STEP_BUILD:
         metric->rows_in += x->vars[step->src].rows;
-        if (x->program->vars[step->dst].set) {
-            TRY(set_build(x, step));
-        } else {
-            TRY(index_build(x, step));
-            index_filter(x, step);
-        }
+        TRY(x->program->vars[step->dst].set ? set_build(x, step) : index_build(x, step));
         metric->rows_out += x->vars[step->dst].index->row_count;
         metric->bytes_read += x->vars[step->src].rows * (i64)sizeof(i64);
         metric->probes += x->vars[step->src].rows;

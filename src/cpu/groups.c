@@ -127,6 +127,26 @@ static u32 find_or_add(struct groups *g, i64 key, u64 slot) {
     }
 }
 
+static i64 changes(const i64 *key, i64 n) {
+    i64 count = 1;
+    for (i64 i = 1; i < n; i++) {
+        count += key[i] != key[i - 1];
+    }
+    return count;
+}
+
+/* Keys that come in runs: one lookup a run. */
+static void find_runs(struct groups *g, const i64 *key, i64 n, u32 *out) {
+    u64 mask = (u64)g->slot_count - 1;
+    u32 group = 0;
+    for (i64 i = 0; i < n; i++) {
+        if (i == 0 || key[i] != key[i - 1]) {
+            group = find_or_add(g, key[i], hash_u64((u64)key[i]) & mask);
+        }
+        out[i] = group;
+    }
+}
+
 bool groups_find(struct groups *g, const struct vec_table *vec, const i64 *key, i64 n, u64 *hash,
                  u32 *out) {
     if (!groups_reserve(g, n)) {
@@ -141,6 +161,10 @@ bool groups_find(struct groups *g, const struct vec_table *vec, const i64 *key, 
             }
             out[i] = head - 1;
         }
+        return true;
+    }
+    if (n > 0 && changes(key, n) <= n / 2) {
+        find_runs(g, key, n, out);
         return true;
     }
     u64 mask = (u64)g->slot_count - 1;
@@ -159,14 +183,59 @@ bool groups_find(struct groups *g, const struct vec_table *vec, const i64 *key, 
     return true;
 }
 
-bool groups_merge(struct groups *g, const i64 *row) {
-    if (!groups_reserve(g, 1)) {
-        return false;
+void groups_reset(struct groups *g) {
+    memset(g->slots, 0, (size_t)g->slot_count * sizeof(u32));
+    g->count = 0;
+}
+
+enum { MERGE_BATCH = 64 };
+
+static void merge_word(struct groups *g, u32 word, const u32 *group, const i64 *rows, i64 n) {
+    i64 *state = g->rows + 1 + word;
+    const i64 *x = rows + 1 + word;
+    i64 stride = g->stride;
+    switch (g->words[word]) {
+    case WORD_MIN:
+        for (i64 i = 0; i < n; i++) {
+            i64 *w = &state[group[i] * stride];
+            *w = MIN_OF(*w, x[i * stride]);
+        }
+        break;
+    case WORD_MAX:
+        for (i64 i = 0; i < n; i++) {
+            i64 *w = &state[group[i] * stride];
+            *w = MAX_OF(*w, x[i * stride]);
+        }
+        break;
+    default:
+        for (i64 i = 0; i < n; i++) {
+            i64 *w = &state[group[i] * stride];
+            *w = (i64)((u64)*w + (u64)x[i * stride]);
+        }
+        break;
     }
-    u32 group = find_or_add(g, row[0], hash_u64((u64)row[0]) & ((u64)g->slot_count - 1));
-    i64 *to = g->rows + (i64)group * g->stride;
-    for (u32 w = 0; w < g->word_count; w++) {
-        to[1 + w] = word_apply(g->words[w], to[1 + w], row[1 + w]);
+}
+
+bool groups_merge(struct groups *g, const i64 *rows, i64 n) {
+    u64 slot[MERGE_BATCH];
+    u32 group[MERGE_BATCH];
+    for (i64 at = 0; at < n; at += MERGE_BATCH) {
+        i64 count = MIN_OF(n - at, MERGE_BATCH);
+        const i64 *batch = rows + at * g->stride;
+        if (!groups_reserve(g, count)) {
+            return false;
+        }
+        u64 mask = (u64)g->slot_count - 1;
+        for (i64 i = 0; i < count; i++) {
+            slot[i] = hash_u64((u64)batch[i * g->stride]) & mask;
+            __builtin_prefetch(&g->slots[slot[i]]);
+        }
+        for (i64 i = 0; i < count; i++) {
+            group[i] = find_or_add(g, batch[i * g->stride], slot[i]);
+        }
+        for (u32 w = 0; w < g->word_count; w++) {
+            merge_word(g, w, group, batch, count);
+        }
     }
     return true;
 }

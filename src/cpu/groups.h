@@ -26,8 +26,10 @@ void groups_fini(struct groups *g);
 /* The groups of n keys, made where new. `hash` has room for n words. */
 bool groups_find(struct groups *g, const struct vec_table *vec, const i64 *key, i64 n, u64 *hash,
                  u32 *out);
-/* Adds a row of the same layout (a partial state) to the group of its key. */
-bool groups_merge(struct groups *g, const i64 *row);
+/* Adds n rows of the same layout (partial states) to the groups of their keys. */
+bool groups_merge(struct groups *g, const i64 *rows, i64 n);
+/* No groups, the same room. Not for direct tables. */
+void groups_reset(struct groups *g);
 
 i64 word_identity(u8 word);
 i64 word_apply(u8 word, i64 w, i64 x);

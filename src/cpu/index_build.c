@@ -1,53 +1,104 @@
-/* index_build.c: from a key to rows: direct address where the keys are dense, else a hash table.
+/* index_build.c: from a key to rows: STEP_BUILD.
  *
- * A build assumes that keys are unique and starts over with runs on the first duplicate: most
- * builds are over keys, and a unique index is half the size and one step shorter to probe. Rows
- * whose key is NULL match nothing and are left out. Inserts of a direct index are spread over the
- * pool by range of slots. */
-#include "cpu/cpu_int.h"
+ * One look at the keys, chunk by chunk, tells their span, whether they ascend, and how many are
+ * there; that decides the form. Where the span allows it, an index is a bitmap with counts (a bit a
+ * key, and for every 64 of them how many came before): 2 bits a key of the span, so that the keys
+ * of millions of rows stay in a core's cache; the count is the row itself when the keys ascend, as
+ * they do when a table is scanned in the order of its key. Keys in no order whose span is hardly
+ * more than their number get an array indexed by the key, which is one load instead of two. All
+ * others are hashed (index_hash.c). A build assumes unique keys and starts over with runs on the
+ * first duplicate. Rows whose key is NULL match nothing and are left out. */
+#include "cpu/index_int.h"
 
 enum {
-    DIRECT_MIN = 64 << 10, /* slots that are always affordable */
-    DIRECT_PER_ROW = 4,
-    DIRECT_SPARSE = 24, /* the same up to DIRECT_MOST slots: one miss where a hash table has two */
-    DIRECT_MOST = 8 << 20,
+    RANK_MIN = 1 << 20, /* a span that is always affordable: 256 KiB */
+    RANK_PER_KEY = 64,
+    DIRECT_PER_KEY = 4,
+    FILTER_KEYS_FEW = 4096, /* a bitmap before a hash table of so few keys */
+    FILTER_BITS_FEW = 1 << 24,
+    FILTER_BITS_MAX = 1 << 26, /* ... and before others */
     PARALLEL_ROWS = 1 << 20,
     PARTS_MAX = 8,
-    AHEAD = 16,
     ROWS_PER_CHECK = 1 << 18
 };
 
-struct build {
-    struct exec *x;
-    struct index *index;
-    const i64 *key;
-    const b8 *nulls;
-    i64 rows;
-    i64 parts;
-    _Atomic i32 duplicate;
+/* looking at the keys */
+
+struct key_facts {
+    i64 lo, hi, keys;
+    b8 ascending, strict;
 };
 
-static bool is_null(const struct build *b, i64 row) {
-    return b->nulls && b->nulls[row];
-}
+struct scan {
+    const struct build *b;
+    struct key_facts *facts;
+};
 
-/* Called for every row: whether the statement was cancelled, now and then. */
-static inline wf_status check_at(const struct build *b, i64 row) {
-    return row % ROWS_PER_CHECK == 0 ? exec_check(b->x) : ERR_OK;
-}
-
-static void key_bounds(const struct build *b, i64 *out_lo, i64 *out_hi) {
-    i64 lo = I64_MAX;
-    i64 hi = I64_MIN;
-    for (i64 i = 0; i < b->rows; i++) {
-        if (!is_null(b, i)) {
-            lo = MIN_OF(lo, b->key[i]);
-            hi = MAX_OF(hi, b->key[i]);
+static void scan_task(void *arg, i64 c, i32 worker) {
+    UNUSED(worker);
+    const struct scan *scan = arg;
+    const b8 *nulls;
+    const i64 *key = build_keys(scan->b, c, &nulls);
+    i64 rows = scan->b->chunks[c]->rows;
+    struct key_facts f = {I64_MAX, I64_MIN, rows, 1, 1};
+    i64 falls = 0;
+    i64 repeats = 0;
+    for (i64 i = 1; i < rows && !nulls; i++) {
+        falls += key[i] < key[i - 1];
+        repeats += key[i] == key[i - 1];
+    }
+    if (!nulls && rows > 0) {
+        f.lo = key[0];
+        f.hi = key[rows - 1];
+    }
+    for (i64 i = 0; i < rows && !nulls && falls; i++) {
+        f.lo = MIN_OF(f.lo, key[i]);
+        f.hi = MAX_OF(f.hi, key[i]);
+    }
+    for (i64 i = 0; i < rows && nulls; i++) {
+        f.keys -= nulls[i];
+        falls += nulls[i];
+        if (!nulls[i]) {
+            falls += f.lo <= f.hi && key[i] < f.hi; /* hi is the last one while they ascend */
+            repeats += f.lo <= f.hi && key[i] == f.hi;
+            f.lo = MIN_OF(f.lo, key[i]);
+            f.hi = MAX_OF(f.hi, key[i]);
         }
     }
-    *out_lo = lo;
-    *out_hi = hi;
+    f.ascending = falls == 0;
+    f.strict = f.ascending && repeats == 0;
+    scan->facts[c] = f;
 }
+
+wf_status build_scan(struct build *b, struct exec *x, const struct step *step) {
+    const struct variable *v = &x->vars[step->src];
+    *b = (struct build){.x = x, .col = step->col, .lo = I64_MAX, .hi = I64_MIN};
+    b->chunks = v->chunks.items;
+    b->chunk_count = v->chunks.count;
+    b->starts = NEW_ARRAY(x->arena, i64, b->chunk_count + 1);
+    struct scan scan = {b, NEW_ARRAY(x->arena, struct key_facts, b->chunk_count + 1)};
+    for (i64 c = 0; c < b->chunk_count; c++) {
+        b->starts[c + 1] = b->starts[c] + b->chunks[c]->rows;
+    }
+    b->rows = b->starts[b->chunk_count];
+    tasks_run(x, b->chunk_count, scan_task, &scan);
+    b->ascending = b->strict = 1;
+    for (i64 c = 0; c < b->chunk_count; c++) {
+        const struct key_facts *f = &scan.facts[c];
+        if (f->keys == 0 && b->chunks[c]->rows == 0) {
+            continue;
+        }
+        bool first = b->lo > b->hi;
+        b->ascending = b->ascending && f->ascending && (first || f->lo >= b->hi);
+        b->strict = b->strict && b->ascending && f->strict && (first || f->lo > b->hi);
+        b->lo = MIN_OF(b->lo, f->lo);
+        b->hi = MAX_OF(b->hi, f->hi);
+        b->keys += f->keys;
+    }
+    return exec_check(x);
+}
+
+/* a bitmap with counts */
 
 static FALLIBLE alloc_heads(struct build *b, i64 count) {
     b->index->heads = mem_alloc(b->x->mem, count * (i64)sizeof(u32));
@@ -59,51 +110,234 @@ static FALLIBLE alloc_heads(struct build *b, i64 count) {
     return ERR_OK;
 }
 
-static FALLIBLE alloc_keys(struct build *b) {
-    i64 bytes = b->index->slot_count * (i64)sizeof(i64);
-    b->index->keys = mem_alloc(b->x->mem, bytes);
-    if (!b->index->keys) {
-        return memory_refused(b->x->mem, b->x->err, bytes);
-    }
-    memset(b->index->keys, 0, (size_t)bytes);
-    return ERR_OK;
-}
-
 static FALLIBLE alloc_rows(struct build *b) {
     i64 bytes = b->index->row_count * (i64)sizeof(u32);
     b->index->rows = mem_alloc(b->x->mem, bytes);
     return b->index->rows ? ERR_OK : memory_refused(b->x->mem, b->x->err, bytes);
 }
 
-/* Inserts the rows whose slot lies in part i's range. */
-static void direct_part(void *arg, i64 i, i32 worker) {
+/* Keys that ascend: bits gather in a register; only a chunk's first and last block have neighbours.
+ */
+static void bits_task(void *arg, i64 c, i32 worker) {
+    UNUSED(worker);
+    const struct build *b = arg;
+    const b8 *nulls;
+    const i64 *key = build_keys(b, c, &nulls);
+    struct rank_block *blocks = b->index->blocks;
+    i64 rows = b->chunks[c]->rows;
+    if (rows == 0) {
+        return;
+    }
+    u64 lo = (u64)b->index->key_lo;
+    u64 first = ((u64)key[0] - lo) >> 6;
+    u64 at = first;
+    u64 bits = 0;
+    for (i64 i = 0; i < rows; i++) {
+        u64 slot = (u64)key[i] - lo;
+        if (slot >> 6 != at) {
+            if (at == first) {
+                __atomic_fetch_or(&blocks[at].bits, bits, __ATOMIC_RELAXED);
+            } else {
+                blocks[at].bits = bits;
+            }
+            at = slot >> 6;
+            bits = 0;
+        }
+        bits |= 1ULL << (slot & 63);
+    }
+    __atomic_fetch_or(&blocks[at].bits, bits, __ATOMIC_RELAXED);
+}
+
+/* Sets the bits; true when a key occurred twice. */
+static FALLIBLE set_bits(struct build *b, bool *out_twice) {
+    struct rank_block *blocks = b->index->blocks;
+    if (b->ascending) {
+        tasks_run(b->x, b->chunk_count, bits_task, b);
+        *out_twice = !b->strict;
+        return exec_check(b->x);
+    }
+    u64 twice = 0;
+    for (i64 c = 0; c < b->chunk_count; c++) {
+        const b8 *nulls;
+        const i64 *key = build_keys(b, c, &nulls);
+        TRY(exec_check(b->x));
+        for (i64 i = 0; i < b->chunks[c]->rows; i++) {
+            if (nulls && nulls[i]) {
+                continue;
+            }
+            u64 slot = (u64)key[i] - (u64)b->index->key_lo;
+            u64 bit = 1ULL << (slot & 63);
+            twice |= blocks[slot >> 6].bits & bit;
+            blocks[slot >> 6].bits |= bit;
+        }
+    }
+    *out_twice = twice != 0;
+    return ERR_OK;
+}
+
+/* Every level of this device has the instruction; the rest of this file asks for less. */
+#if defined(__x86_64__)
+#define COUNTS_BITS __attribute__((target("popcnt")))
+#else
+#define COUNTS_BITS
+#endif
+
+COUNTS_BITS static inline u32 rank_at(const struct index *index, i64 key) {
+    u64 slot = (u64)key - (u64)index->key_lo;
+    const struct rank_block *block = &index->blocks[slot >> 6];
+    u64 below = block->bits & ((1ULL << (slot & 63)) - 1);
+    return (u32)(block->before + (u64)__builtin_popcountll(below));
+}
+
+/* The row of every count, where rows are not in the order of their keys. */
+COUNTS_BITS static void order_task(void *arg, i64 c, i32 worker) {
     UNUSED(worker);
     struct build *b = arg;
-    u32 *heads = b->index->heads;
-    u64 lo = (u64)(b->index->slot_count / b->parts * i);
-    u64 hi = i == b->parts - 1 ? (u64)b->index->slot_count
-                               : (u64)(b->index->slot_count / b->parts * (i + 1));
-    for (i64 r = 0; r < b->rows; r++) {
-        u64 slot = (u64)b->key[r] - (u64)b->index->key_lo;
-        if (slot < lo || slot >= hi || is_null(b, r)) {
-            continue;
+    const b8 *nulls;
+    const i64 *key = build_keys(b, c, &nulls);
+    if (exec_check(b->x)) {
+        atomic_store_explicit(&b->stopped, 1, memory_order_relaxed);
+        return;
+    }
+    for (i64 i = 0; i < b->chunks[c]->rows; i++) {
+        if (!nulls || !nulls[i]) {
+            b->index->rows[rank_at(b->index, key[i])] = (u32)(b->starts[c] + i);
         }
-        if (heads[slot]) {
-            atomic_store_explicit(&b->duplicate, 1, memory_order_relaxed);
-            return;
-        }
-        heads[slot] = (u32)r + 1;
     }
 }
 
-static FALLIBLE direct_unique(struct build *b) {
-    TRY(alloc_heads(b, b->index->slot_count + 1));
-    b->parts = 1;
-    if (b->rows >= PARALLEL_ROWS && b->x->pool) {
-        b->parts = MIN_OF(pool_worker_count(b->x->pool), PARTS_MAX);
+/* Keys that ascend: a run starts where the key changes, and rows are in order already. */
+COUNTS_BITS static void ascending_task(void *arg, i64 c, i32 worker) {
+    UNUSED(worker);
+    const struct build *b = arg;
+    const b8 *nulls;
+    const i64 *key = build_keys(b, c, &nulls);
+    i64 rows = b->chunks[c]->rows;
+    if (rows == 0) {
+        return;
     }
-    tasks_run(b->x, b->parts, direct_part, b);
+    i64 last = 0;
+    bool begun = false; /* an earlier chunk has the first key too */
+    for (i64 before = c; before-- > 0;) {
+        i64 count = b->chunks[before]->rows;
+        if (count > 0) {
+            last = build_keys(b, before, &nulls)[count - 1];
+            begun = last == key[0];
+            break;
+        }
+    }
+    u32 *head = b->index->heads + rank_at(b->index, key[0]) + begun;
+    for (i64 i = 0; i < rows; i++) {
+        if (!begun || key[i] != last) {
+            *head++ = (u32)(b->starts[c] + i);
+            last = key[i];
+            begun = true;
+        }
+    }
+}
+
+/* Runs of rows per key: counts, then ends, then every row to its place from the back. */
+COUNTS_BITS static FALLIBLE rank_runs(struct build *b, i64 distinct) {
+    struct index *index = b->index;
+    TRY(alloc_heads(b, distinct + 1));
+    if (b->ascending) {
+        tasks_run(b->x, b->chunk_count, ascending_task, b);
+        index->heads[distinct] = (u32)index->row_count;
+        return exec_check(b->x);
+    }
+    u32 *heads = index->heads;
+    for (i64 c = 0; c < b->chunk_count; c++) {
+        const b8 *nulls;
+        const i64 *key = build_keys(b, c, &nulls);
+        TRY(exec_check(b->x));
+        for (i64 i = 0; i < b->chunks[c]->rows; i++) {
+            if (!nulls || !nulls[i]) {
+                heads[rank_at(index, key[i]) + 1]++;
+            }
+        }
+    }
+    for (i64 d = 0; d < distinct; d++) {
+        heads[d + 1] += heads[d];
+    }
+    TRY(alloc_rows(b));
+    for (i64 c = b->chunk_count; c-- > 0;) { /* heads[d + 1] becomes the start */
+        const b8 *nulls;
+        const i64 *key = build_keys(b, c, &nulls);
+        TRY(exec_check(b->x));
+        for (i64 i = b->chunks[c]->rows; i-- > 0;) {
+            if (!nulls || !nulls[i]) {
+                index->rows[--heads[rank_at(index, key[i]) + 1]] = (u32)(b->starts[c] + i);
+            }
+        }
+    }
+    memmove(heads, heads + 1, (size_t)distinct * sizeof(u32));
+    heads[distinct] = (u32)index->row_count;
     return ERR_OK;
+}
+
+COUNTS_BITS static FALLIBLE rank_build(struct build *b) {
+    struct index *index = b->index;
+    index->form = INDEX_RANK;
+    index->block_count = index->slot_count / 64 + 1;
+    i64 bytes = index->block_count * (i64)sizeof(struct rank_block);
+    index->blocks = mem_alloc(b->x->mem, bytes);
+    if (!index->blocks) {
+        return memory_refused(b->x->mem, b->x->err, bytes);
+    }
+    memset(index->blocks, 0, (size_t)bytes);
+    bool twice = false;
+    TRY(set_bits(b, &twice));
+    u64 before = 0;
+    for (i64 i = 0; i < index->block_count; i++) {
+        index->blocks[i].before = before;
+        before += (u64)__builtin_popcountll(index->blocks[i].bits);
+    }
+    if (twice) {
+        return rank_runs(b, (i64)before);
+    }
+    index->unique = 1;
+    if (b->ascending) {
+        return ERR_OK;
+    }
+    TRY(alloc_rows(b));
+    tasks_run(b->x, b->chunk_count, order_task, b);
+    return exec_check(b->x);
+}
+
+/* an array indexed by the key */
+
+struct direct {
+    struct build *b;
+    i64 parts;
+};
+
+/* Inserts the rows whose slot lies in part i's range. */
+static void direct_part(void *arg, i64 p, i32 worker) {
+    UNUSED(worker);
+    const struct direct *d = arg;
+    struct build *b = d->b;
+    u32 *heads = b->index->heads;
+    u64 per = (u64)(b->index->slot_count / d->parts);
+    u64 lo = per * (u64)p;
+    u64 hi = p == d->parts - 1 ? (u64)b->index->slot_count : per * (u64)(p + 1);
+    for (i64 c = 0; c < b->chunk_count; c++) {
+        const b8 *nulls;
+        const i64 *key = build_keys(b, c, &nulls);
+        if (atomic_load_explicit(&b->duplicate, memory_order_relaxed) || exec_check(b->x)) {
+            return;
+        }
+        for (i64 i = 0; i < b->chunks[c]->rows; i++) {
+            u64 slot = (u64)key[i] - (u64)b->index->key_lo;
+            if (slot < lo || slot >= hi || (nulls && nulls[i])) {
+                continue;
+            }
+            if (heads[slot]) {
+                atomic_store_explicit(&b->duplicate, 1, memory_order_relaxed);
+                return;
+            }
+            heads[slot] = (u32)(b->starts[c] + i) + 1;
+        }
+    }
 }
 
 /* Counts per slot, shifted by one; prefix sums; then every row to its place. */
@@ -112,20 +346,29 @@ static FALLIBLE direct_runs(struct build *b) {
     u32 *heads = index->heads;
     TRY(alloc_rows(b));
     memset(heads, 0, (size_t)(index->slot_count + 1) * sizeof(u32));
-    for (i64 r = 0; r < b->rows; r++) {
-        TRY(check_at(b, r));
-        if (!is_null(b, r)) {
-            heads[(u64)b->key[r] - (u64)index->key_lo + 1]++;
+    for (i64 c = 0; c < b->chunk_count; c++) {
+        const b8 *nulls;
+        const i64 *key = build_keys(b, c, &nulls);
+        TRY(exec_check(b->x));
+        for (i64 i = 0; i < b->chunks[c]->rows; i++) {
+            if (!nulls || !nulls[i]) {
+                heads[(u64)key[i] - (u64)index->key_lo + 1]++;
+            }
         }
     }
     for (i64 s = 0; s < index->slot_count; s++) {
         heads[s + 1] += heads[s];
     }
     /* heads[s + 1] is where run s ends: fill runs from the back, then heads[s + 1] starts run s. */
-    for (i64 r = b->rows - 1; r >= 0; r--) {
-        TRY(check_at(b, r));
-        if (!is_null(b, r)) {
-            index->rows[--heads[(u64)b->key[r] - (u64)index->key_lo + 1]] = (u32)r;
+    for (i64 c = b->chunk_count; c-- > 0;) {
+        const b8 *nulls;
+        const i64 *key = build_keys(b, c, &nulls);
+        TRY(exec_check(b->x));
+        for (i64 i = b->chunks[c]->rows; i-- > 0;) {
+            if (!nulls || !nulls[i]) {
+                u32 *end = &heads[(u64)key[i] - (u64)index->key_lo + 1];
+                index->rows[--*end] = (u32)(b->starts[c] + i);
+            }
         }
     }
     memmove(heads, heads + 1, (size_t)index->slot_count * sizeof(u32));
@@ -133,126 +376,72 @@ static FALLIBLE direct_runs(struct build *b) {
     return ERR_OK;
 }
 
-/* The slot of a key in a table with `per` heads a slot; a slot is taken when any of its heads is
- * not 0. */
-static i64 find_slot(const struct index *index, i64 key, i64 per, i64 slot) {
-    i64 mask = index->slot_count - 1;
-    while (index->heads[slot * per + per - 1] && index->keys[slot] != key) {
-        slot = (slot + 1) & mask;
+static FALLIBLE direct_build(struct build *b) {
+    b->index->form = INDEX_DIRECT;
+    TRY(alloc_heads(b, b->index->slot_count + 1));
+    struct direct d = {b, 1};
+    if (b->rows >= PARALLEL_ROWS && b->x->pool) {
+        d.parts = MIN_OF(pool_worker_count(b->x->pool), PARTS_MAX);
     }
-    return slot;
+    tasks_run(b->x, d.parts, direct_part, &d);
+    TRY(exec_check(b->x));
+    b->index->unique = !atomic_load(&b->duplicate);
+    return b->index->unique ? ERR_OK : direct_runs(b);
 }
 
-static i64 first_slot(const struct index *index, i64 key) {
-    return (i64)(hash_u64((u64)key) & ((u64)index->slot_count - 1));
-}
-
-static void prefetch_row(const struct build *b, i64 row, i64 per) {
-    if (row < b->rows) {
-        i64 slot = first_slot(b->index, b->key[row]);
-        __builtin_prefetch(&b->index->heads[slot * per], 1);
-        __builtin_prefetch(&b->index->keys[slot], 1);
-    }
-}
-
-static FALLIBLE hash_unique(struct build *b) {
+/* A bitmap before a hash table: keys that are not there go no further. Without memory for it the
+ * index does without. */
+static FALLIBLE add_filter(struct build *b, u64 span) {
     struct index *index = b->index;
-    TRY(alloc_heads(b, index->slot_count + 1));
-    TRY(alloc_keys(b));
-    for (i64 r = 0; r < b->rows; r++) {
-        TRY(check_at(b, r));
-        prefetch_row(b, r + AHEAD, 1);
-        if (is_null(b, r)) {
-            continue;
-        }
-        i64 slot = find_slot(index, b->key[r], 1, first_slot(index, b->key[r]));
-        if (index->heads[slot]) {
-            atomic_store_explicit(&b->duplicate, 1, memory_order_relaxed);
-            return ERR_OK;
-        }
-        index->keys[slot] = b->key[r];
-        index->heads[slot] = (u32)r + 1;
+    if (span >= (b->keys < FILTER_KEYS_FEW ? FILTER_BITS_FEW : FILTER_BITS_MAX)) {
+        return ERR_OK;
     }
-    return ERR_OK;
-}
-
-static FALLIBLE hash_runs(struct build *b) {
-    struct index *index = b->index;
-    mem_free(b->x->mem, index->heads, index->head_count * (i64)sizeof(u32));
-    index->heads = NULL;
-    TRY(alloc_heads(b, 2 * index->slot_count));
-    TRY(alloc_rows(b));
-    u32 *heads = index->heads;
-    for (i64 r = 0; r < b->rows; r++) { /* heads[2s + 1] counts */
-        TRY(check_at(b, r));
-        prefetch_row(b, r + AHEAD, 2);
-        if (!is_null(b, r)) {
-            i64 slot = find_slot(index, b->key[r], 2, first_slot(index, b->key[r]));
-            index->keys[slot] = b->key[r];
-            heads[2 * slot + 1]++;
-        }
+    index->filter_lo = b->lo;
+    index->filter_bits = (i64)span + 1;
+    index->filter = mem_alloc(b->x->mem, index_filter_bytes(index));
+    if (!index->filter) {
+        return ERR_OK;
     }
-    u32 at = 0;
-    for (i64 s = 0; s < index->slot_count; s++) { /* ends of runs, to be filled from the back */
-        u32 count = heads[2 * s + 1];
-        at += count;
-        heads[2 * s + 1] = count ? at : 0;
-        heads[2 * s] = heads[2 * s + 1];
-    }
-    for (i64 r = b->rows - 1; r >= 0; r--) {
-        TRY(check_at(b, r));
-        if (!is_null(b, r)) {
-            i64 slot = find_slot(index, b->key[r], 2, first_slot(index, b->key[r]));
-            index->rows[--heads[2 * slot]] = (u32)r;
+    memset(index->filter, 0, (size_t)index_filter_bytes(index));
+    for (i64 c = 0; c < b->chunk_count; c++) {
+        const b8 *nulls;
+        const i64 *key = build_keys(b, c, &nulls);
+        TRY(exec_check(b->x));
+        for (i64 i = 0; i < b->chunks[c]->rows; i++) {
+            if (!nulls || !nulls[i]) {
+                u64 bit = (u64)key[i] - (u64)b->lo;
+                index->filter[bit >> 5] |= 1u << (bit & 31);
+            }
         }
     }
     return ERR_OK;
 }
 
 static FALLIBLE build_form(struct build *b) {
-    struct index *index = b->index;
-    i64 lo = 0;
-    i64 hi = 0;
-    key_bounds(b, &lo, &hi);
-    u64 range = lo <= hi ? (u64)hi - (u64)lo : 0;
-    index->key_lo = lo <= hi ? lo : 0;
-    i64 sparse = MIN_OF(DIRECT_SPARSE * b->rows, DIRECT_MOST);
-    u64 affordable = (u64)MAX_OF(MAX_OF(DIRECT_PER_ROW * b->rows, sparse), DIRECT_MIN);
-    index->form = range < affordable ? INDEX_DIRECT : INDEX_HASH;
-    if (index->form == INDEX_DIRECT) {
-        index->slot_count = (i64)range + 1;
-        TRY(direct_unique(b));
-    } else {
-        index->slot_count = 64;
-        while (index->slot_count < 2 * b->rows) {
-            index->slot_count *= 2;
-        }
-        TRY(hash_unique(b));
+    u64 span = b->lo <= b->hi ? (u64)b->hi - (u64)b->lo : 0;
+    b->index->key_lo = b->lo <= b->hi ? b->lo : 0;
+    if (span >= (u64)MAX_OF(RANK_PER_KEY * b->keys, (i64)RANK_MIN)) {
+        TRY(hash_build(b, false));
+        return add_filter(b, span);
     }
-    if (!atomic_load(&b->duplicate)) {
-        index->unique = 1;
-        return ERR_OK;
-    }
-    return index->form == INDEX_DIRECT ? direct_runs(b) : hash_runs(b);
+    b->index->slot_count = (i64)span + 1;
+    bool dense = span < (u64)(DIRECT_PER_KEY * b->keys);
+    return dense && !b->ascending ? direct_build(b) : rank_build(b);
 }
 
 wf_status index_build(struct exec *x, const struct step *step) {
-    TRY(variable_flatten(x, step->src));
-    variable_reset(&x->vars[step->dst]);
-    const struct chunk *chunk = x->vars[step->src].chunks.items[0];
-    if (chunk->rows >= 0xffffffffLL) {
+    struct build b;
+    if (x->vars[step->src].rows >= 0xffffffffLL) {
         FAIL(x->err, NOT_SUPPORTED, "an index over 2^32 rows or more");
     }
-    const struct column *column = &chunk->cols[step->col];
-    struct build b = {.x = x, .key = column->data, .nulls = column->nulls, .rows = chunk->rows};
+    variable_reset(&x->vars[step->dst]);
+    TRY(build_scan(&b, x, step));
     b.index = index_new(x);
     x->vars[step->dst].index = b.index;
-    for (i64 r = 0; r < b.rows; r++) {
-        b.index->row_count += !is_null(&b, r);
-    }
+    b.index->row_count = b.keys;
     wf_status status = build_form(&b);
-    b.index->bytes = b.index->slot_count * 12 + b.index->row_count * 4;
+    index_measure(b.index);
     x->vars[step->dst].on_host = 1;
-    x->vars[step->dst].rows = chunk->rows;
+    x->vars[step->dst].rows = b.rows;
     return status;
 }

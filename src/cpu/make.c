@@ -1,4 +1,5 @@
-/* make.c: opcodes that exist on the host only: parsing text, and making strings.
+/* make.c: opcodes that exist on the host only: parsing text, making strings, and what is too rare
+ * for vector loops.
  *
  * Made strings lie in the worker's heap, in blocks that are reused from vector to vector; sinks
  * copy what they keep. Both kinds run over the active rows alone, as their operands are undefined
@@ -6,6 +7,15 @@
 #include "cpu/cpu_int.h"
 
 #include "defs/host_ops.h"
+#include "defs/host_words.h"
+/* after the words they are written in */
+#include "defs/fn_int.h"
+#include "defs/fn_date.h"
+#include "defs/fn_float.h"
+#include "defs/fn_math.h"
+#include "defs/fn_str.h"
+#include "defs/fn_str2.h"
+#include "defs/fn_time.h"
 
 enum { HEAP_BLOCK_MIN = 16 << 10 };
 
@@ -66,6 +76,7 @@ typedef u8 no;
 #define PASS_f32(x) , x
 #define PASS_f64(x) , x
 #define PASS_str(x) , x
+/* Values of a register are as aligned as the vector: 128-bit ones too. */
 #define TAKE(k, x)                    \
     const k x = ((const k *)p##x)[i]; \
     UNUSED(x)
@@ -78,15 +89,45 @@ typedef u8 no;
 #define REST_f64(x) TAKE(f64, x)
 #define REST_str(x) TAKE(str, x)
 
-#define XH(A, name, r, ka, kb, kc, fn, text)                  \
-    case OP_##name:                                           \
-        for (i64 j = 0; j < fr->m; j++) {                     \
-            u32 i = ACTIVE(fr, j);                            \
-            TAKE(ka, a);                                      \
-            REST_##kb(b);                                     \
-            ((r *)dst)[i] = fn(a PASS_##kb(b), &w->fault[i]); \
-            any |= w->fault[i];                               \
-        }                                                     \
+#define XH(A, name, r, ka, kb, kc, fn, text)                               \
+    case OP_##name:                                                        \
+        for (i64 j = 0; j < fr->m; j++) {                                  \
+            u32 i = ACTIVE(fr, j);                                         \
+            TAKE(ka, a);                                                   \
+            REST_##kb(b);                                                  \
+            REST_##kc(c);                                                  \
+            ((r *)dst)[i] = fn(a PASS_##kb(b) PASS_##kc(c), &w->fault[i]); \
+            any |= w->fault[i];                                            \
+        }                                                                  \
+        break;
+#define XR(A, name, fails, r, ka, kb, kc, part, expr, text) \
+    case OP_##name:                                         \
+        for (i64 j = 0; j < fr->m; j++) {                   \
+            u32 i = ACTIVE(fr, j);                          \
+            u8 *f = &w->fault[i];                           \
+            TAKE(ka, a);                                    \
+            REST_##kb(b);                                   \
+            REST_##kc(c);                                   \
+            ((r *)dst)[i] = expr;                           \
+            any |= *f;                                      \
+        }                                                   \
+        break;
+#define XT(A, name, ka, kb, kc, fn, text)                                                \
+    case OP_##name:                                                                      \
+        for (i64 j = 0; j < fr->m; j++) {                                                \
+            u32 i = ACTIVE(fr, j);                                                       \
+            TAKE(ka, a);                                                                 \
+            REST_##kb(b);                                                                \
+            REST_##kc(c);                                                                \
+            made.bytes = (const u8 *)"";                                                 \
+            made.len = 0;                                                                \
+            fn(&made, a PASS_##kb(b) PASS_##kc(c), &w->fault[i]);                        \
+            if (made.asked) {                                                            \
+                return memory_refused(w->heap.mem, &w->err, made.asked);                 \
+            }                                                                            \
+            ((str *)dst)[i] = str_from((struct sv){(const char *)made.bytes, made.len}); \
+            any |= w->fault[i];                                                          \
+        }                                                                                \
         break;
 #define XM(A, name, ka, kb, body, text)                                       \
     case OP_##name:                                                           \
@@ -104,15 +145,22 @@ typedef u8 no;
         }                                                                     \
         break;
 
-wf_status host_run(struct worker *w, struct frame *fr, const struct cpu_op *op, u8 *out_any) {
+static u8 *heap_room(void *heap, i64 bytes) {
+    return heap_alloc(heap, bytes);
+}
+
+/* Numbers and parts of text. */
+static FALLIBLE rare_run(struct worker *w, struct frame *fr, const struct cpu_op *op, u8 *out_any) {
+    u32 arity = op_infos[op->op->code].arity;
     const void *pa = frame_read(w, fr, op->a);
-    const void *pb = op_infos[op->op->code].arity > 1 ? frame_read(w, fr, op->b) : NULL;
+    const void *pb = arity > 1 ? frame_read(w, fr, op->b) : NULL;
+    const void *pc = arity > 2 ? frame_read(w, fr, op->c) : NULL;
     void *dst = frame_dst(w, fr, op->dst);
     u8 any = 0;
     memset(w->fault, 0, (size_t)fr->n);
     switch (op->op->code) {
         WF_OPS_HOST(XH, )
-        WF_OPS_MAKE(XM, )
+        WF_OPS_RARE(XR, )
     default:
         return error_set(&w->err, ERR_INTERNAL, -1, "opcode %s has no host body",
                          op_infos[op->op->code].name);
@@ -120,5 +168,33 @@ wf_status host_run(struct worker *w, struct frame *fr, const struct cpu_op *op, 
     *out_any = any;
     return ERR_OK;
 }
+
+static FALLIBLE make_run(struct worker *w, struct frame *fr, const struct cpu_op *op, u8 *out_any) {
+    u32 arity = op_infos[op->op->code].arity;
+    const void *pa = frame_read(w, fr, op->a);
+    const void *pb = arity > 1 ? frame_read(w, fr, op->b) : NULL;
+    const void *pc = arity > 2 ? frame_read(w, fr, op->c) : NULL;
+    void *dst = frame_dst(w, fr, op->dst);
+    struct made made = {.room = heap_room, .from = &w->heap};
+    u8 any = 0;
+    memset(w->fault, 0, (size_t)fr->n);
+    switch (op->op->code) {
+        WF_OPS_MAKE(XM, )
+        WF_OPS_TEXT(XT, )
+    default:
+        return error_set(&w->err, ERR_INTERNAL, -1, "opcode %s makes no text",
+                         op_infos[op->op->code].name);
+    }
+    UNUSED(pc);
+    *out_any = any;
+    return ERR_OK;
+}
 #undef XH
 #undef XM
+#undef XR
+#undef XT
+
+wf_status host_run(struct worker *w, struct frame *fr, const struct cpu_op *op, u8 *out_any) {
+    bool makes = op_infos[op->op->code].flags & OP_MAKES;
+    return makes ? make_run(w, fr, op, out_any) : rare_run(w, fr, op, out_any);
+}

@@ -10,8 +10,20 @@
 
 #include "defs/fn_fround.h"
 
+/* Inside TRY a fault only marks its row. */
+static bool try_fault(struct worker *w, struct frame *fr) {
+    for (i64 j = 0; j < fr->m; j++) {
+        u32 i = ACTIVE(fr, j);
+        fr->try_flags[i] = (b8)(fr->try_flags[i] | (w->fault[i] != 0));
+    }
+    return false;
+}
+
 bool ops_fault(struct worker *w, struct frame *fr, const struct cpu_op *op) {
     u64 least = ~0ULL;
+    if (fr->try_flags) {
+        return try_fault(w, fr);
+    }
     for (i64 j = 0; j < fr->m; j++) {
         u32 i = ACTIVE(fr, j);
         if (w->fault[i] == 0) {
@@ -295,11 +307,26 @@ wf_status ops_run(struct worker *w, struct frame *fr, u32 pc) {
         for (u32 mark = op->mark; mark < op->mark_end; mark++) {
             w->marks[mark] += fr->m;
         }
+        if (pc == pipe->top_at && w->run->top) {
+            TRY(top_filter(w, fr));
+            if (fr->m == 0) {
+                return ERR_OK;
+            }
+            compact_if_sparse(w, fr, &pipe->top_op);
+        }
         if (op->op->code == OP_WHEN) {
-            when[depth] = (struct when_level){fr->sel, fr->m};
+            when[depth] = (struct when_level){fr->sel, fr->m, fr->try_flags};
             when_begin(w, fr, op, depth);
             depth++;
             pc = fr->m ? pc + 1 : op->jump;
+            continue;
+        }
+        if (op->op->code == OP_TRY) {
+            when[depth] = (struct when_level){fr->sel, fr->m, fr->try_flags};
+            fr->try_flags = frame_dst(w, fr, op->dst);
+            memset(fr->try_flags, 0, (size_t)fr->n);
+            depth++;
+            pc++;
             continue;
         }
         if (op->op->code == OP_EACH) {
@@ -315,6 +342,7 @@ wf_status ops_run(struct worker *w, struct frame *fr, u32 pc) {
             depth--;
             fr->sel = when[depth].sel;
             fr->m = when[depth].m;
+            fr->try_flags = when[depth].try_flags;
         } else if (op_infos[op->op->code].flags & OP_CONTROL) {
             TRY(control(w, fr, op, pc, &stop));
         } else {

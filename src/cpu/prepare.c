@@ -67,7 +67,7 @@ void op_reads(const struct pipeline *pipe, const struct op *op, void (*visit)(vo
     case OP_LOAD:
     case OP_LOADN:
     case OP_ROWNO:
-    case OP_END:
+    case OP_TRY:
         break;
     default:
         visit(arg, op->a);
@@ -81,6 +81,7 @@ struct spans {
     i32 pc;
 };
 
+/* END of a TRY names its register, so that it lives through the scope; NO_REG is beyond all. */
 static void note_read(void *arg, u16 reg) {
     struct spans *spans = arg;
     if (reg < spans->count) {
@@ -162,9 +163,9 @@ static void assign_slots(struct exec *x, struct cpu_pipe *out, const struct span
     }
 }
 
-static void find_live(struct exec *x, struct cpu_pipe *out, const struct span *spans, u32 pc) {
+static void find_live(struct exec *x, const struct cpu_pipe *out, const struct span *spans,
+                      struct cpu_op *op, u32 pc) {
     const struct pipeline *pipe = out->pipe;
-    struct cpu_op *op = &out->ops[pc];
     op->live = NEW_ARRAY(x->arena, u16, pipe->reg_count + 1);
     for (u32 r = 0; r < pipe->reg_count; r++) {
         bool is_live =
@@ -238,7 +239,11 @@ static void choose_loops(struct cpu_pipe *out, struct cpu_op *op) {
     }
     op->fn = out->vec->dense[op->op->code];
     op->sel_fn = out->vec->sel[op->op->code];
-    if (info->arity == 2 && out->is_const[op->b] && out->vec->dense_const[op->op->code]) {
+    if (op->op->code == OP_LIKE_STR && out->is_const[op->b]) {
+        op->fn = out->vec->like;
+        op->sel_fn = out->vec->like_sel;
+        op->b_value = out->const_value[op->b];
+    } else if (info->arity == 2 && out->is_const[op->b] && out->vec->dense_const[op->op->code]) {
         op->fn = out->vec->dense_const[op->op->code];
         op->b_value = out->const_value[op->b];
     }
@@ -280,12 +285,13 @@ static FALLIBLE prepare_ops(struct exec *x, struct cpu_pipe *out, const struct s
         choose_loops(out, to);
         switch (op->code) {
         case OP_WHEN:
+        case OP_TRY:
             open_when[depth++] = pc;
             out->when_depth = MAX_OF(out->when_depth, depth);
             break;
         case OP_END:
             if (depth == 0) {
-                FAIL(x->err, INTERNAL, "END without WHEN at opcode %u", pc);
+                FAIL(x->err, INTERNAL, "END without WHEN or TRY at opcode %u", pc);
             }
             out->ops[open_when[--depth]].jump = pc;
             break;
@@ -298,7 +304,7 @@ static FALLIBLE prepare_ops(struct exec *x, struct cpu_pipe *out, const struct s
                 }
                 break; /* never compacts */
             }
-            find_live(x, out, spans, pc);
+            find_live(x, out, spans, to, pc);
             to->compact_at = computes_after(pipe, pc) ? COMPACT_COMPUTED : COMPACT_LOADED;
             out->level_count += op->code == OP_MATCH;
             break;
@@ -349,8 +355,11 @@ static FALLIBLE open_interners(struct exec *x, const struct pipeline *pipe) {
 
 wf_status pipe_prepare(struct exec *x, const struct pipeline *pipe, const struct vec_table *vec,
                        struct cpu_pipe *out) {
+    u32 top_at;
+    pipe = top_reorder(x, pipe, &top_at);
     *out =
         (struct cpu_pipe){.pipe = pipe, .vec = vec, .op_count = pipe->op_count, .level_count = 1};
+    out->top_at = top_at;
     out->ops = NEW_ARRAY(x->arena, struct cpu_op, pipe->op_count + 1);
     out->width = NEW_ARRAY(x->arena, u8, pipe->reg_count + 1);
     out->made = NEW_ARRAY(x->arena, b8, pipe->reg_count + 1);
@@ -369,5 +378,9 @@ wf_status pipe_prepare(struct exec *x, const struct pipeline *pipe, const struct
     find_consts(x, out, spans);
     assign_slots(x, out, spans);
     TRY(prepare_ops(x, out, spans));
+    if (top_at != NO_VAR) {
+        find_live(x, out, spans, &out->top_op, top_at - 1);
+        out->top_op.compact_at = COMPACT_LOADED;
+    }
     return open_interners(x, pipe);
 }

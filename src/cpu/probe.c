@@ -19,92 +19,58 @@ static const i64 *active_keys(struct worker *w, struct frame *fr, u16 reg) {
     return w->keys;
 }
 
-/* The keys that may be in the index, in w->passed, and the rows they belong to in w->group. Without
- * a filter all of them. */
-static i64 pass_filter(struct worker *w, const struct index *index, const i64 *key, i64 m) {
-    i64 passed = 0;
-    const u32 *bits = index->filter;
-    u64 span = (u64)index->filter_bits;
-    for (i64 j = 0; j < m; j++) {
-        u64 slot = (u64)key[j] - (u64)index->filter_lo;
-        bool inside = slot < span;
-        slot = inside ? slot : 0;
-        w->passed[passed] = key[j];
-        w->group[passed] = (u32)j;
-        passed += (i64)(inside & (bits[slot >> 5] >> (slot & 31)));
-    }
-    return passed;
-}
-
 static void hash_keys(struct worker *w, const struct index *index, const i64 *key, i64 m) {
     w->run->pipe.vec->hash(w->hash, key, m);
     u64 mask = (u64)index->slot_count - 1;
-    i64 heads_per_slot = index->unique ? 1 : 2;
     for (i64 j = 0; j < m; j++) {
         w->hash[j] &= mask;
-        __builtin_prefetch(&index->keys[w->hash[j]]);
-        __builtin_prefetch(&index->heads[(i64)w->hash[j] * heads_per_slot]);
+        __builtin_prefetch(&index->slots[w->hash[j]]);
     }
 }
 
-static u32 hash_head(const struct index *index, i64 key, i64 slot) {
-    i64 mask = index->slot_count - 1;
-    u32 head = index->heads[slot];
-    while (head && index->keys[slot] != key) {
+static inline const struct hash_slot *hash_find(const struct index *index, i64 key, u64 slot) {
+    u64 mask = (u64)index->slot_count - 1;
+    const struct hash_slot *at = &index->slots[slot];
+    while (at->key != key && at->lo != at->hi) {
         slot = (slot + 1) & mask;
-        head = index->heads[slot];
+        at = &index->slots[slot];
     }
-    return head;
+    return at;
 }
 
-static void hash_unique(struct worker *w, const struct index *index, const i64 *key, i64 m) {
-    hash_keys(w, index, key, m);
-    for (i64 j = 0; j < m; j++) {
-        u32 head = hash_head(index, key[j], (i64)w->hash[j]);
-        w->found[j] = head != 0;
-        w->rows[j] = head ? (i64)head - 1 : 0;
-    }
+/* The keys that may be in the index, in w->passed, and the rows they belong to in w->group. */
+static i64 pass_filter(struct worker *w, const struct index *index, const i64 *key, i64 m) {
+    return w->run->pipe.vec->filter_keys(w->passed, w->group, key, index->filter_lo,
+                                         (u64)index->filter_bits, index->filter, m);
 }
 
-/* The same behind a filter: few keys are left. */
 static void filtered_unique(struct worker *w, const struct index *index, const i64 *key, i64 m) {
     i64 passed = pass_filter(w, index, key, m);
     memset(w->found, 0, (size_t)m);
     memset(w->rows, 0, (size_t)m * sizeof(i64));
-    if (index->form == INDEX_HASH) {
-        hash_keys(w, index, w->passed, passed);
-    }
+    hash_keys(w, index, w->passed, passed);
     for (i64 k = 0; k < passed; k++) {
-        u32 head = index->form == INDEX_HASH ? hash_head(index, w->passed[k], (i64)w->hash[k])
-                                             : index->heads[(u64)w->passed[k] - (u64)index->key_lo];
-        w->found[w->group[k]] = head != 0;
-        w->rows[w->group[k]] = head ? (i64)head - 1 : 0;
+        const struct hash_slot *at = hash_find(index, w->passed[k], w->hash[k]);
+        w->found[w->group[k]] = at->lo != at->hi;
+        w->rows[w->group[k]] = at->lo;
     }
 }
 
-static void hash_run(struct frame *fr, const struct index *index, i64 key, i64 slot, i64 j) {
-    i64 mask = index->slot_count - 1;
-    const u32 *run = &index->heads[2 * slot];
-    while (run[0] != run[1] && index->keys[slot] != key) {
-        slot = (slot + 1) & mask;
-        run = &index->heads[2 * slot];
+static void hash_unique(struct worker *w, const struct index *index, const i64 *key, i64 m) {
+    if (index->filter) {
+        filtered_unique(w, index, key, m);
+        return;
     }
-    fr->run_lo[j] = run[0];
-    fr->run_hi[j] = run[1];
-    __builtin_prefetch(&index->rows[run[0]]);
+    hash_keys(w, index, key, m);
+    for (i64 j = 0; j < m; j++) {
+        const struct hash_slot *at = hash_find(index, key[j], w->hash[j]);
+        w->found[j] = at->lo != at->hi;
+        w->rows[j] = at->lo;
+    }
 }
 
-static void direct_run(struct frame *fr, const struct index *index, i64 key, i64 j) {
-    u64 slot = (u64)key - (u64)index->key_lo;
-    bool inside = slot < (u64)index->slot_count;
-    fr->run_lo[j] = inside ? index->heads[slot] : 0;
-    fr->run_hi[j] = inside ? index->heads[slot + 1] : 0;
-    __builtin_prefetch(&index->rows[fr->run_lo[j]]);
-}
-
-/* The runs of an index with duplicates. */
-static void plain_runs(struct worker *w, struct frame *fr, const struct index *index,
-                       const i64 *key) {
+static void hash_runs(struct worker *w, struct frame *fr, const struct index *index,
+                      const i64 *key) {
     const i64 *wanted = key;
     i64 count = fr->m;
     if (index->filter) {
@@ -113,26 +79,66 @@ static void plain_runs(struct worker *w, struct frame *fr, const struct index *i
         memset(fr->run_lo, 0, (size_t)fr->m * sizeof(u32));
         memset(fr->run_hi, 0, (size_t)fr->m * sizeof(u32));
     }
-    if (index->form == INDEX_HASH) {
-        hash_keys(w, index, wanted, count);
-    }
+    hash_keys(w, index, wanted, count);
     for (i64 k = 0; k < count; k++) {
+        const struct hash_slot *at = hash_find(index, wanted[k], w->hash[k]);
         i64 j = index->filter ? (i64)w->group[k] : k;
-        if (index->form == INDEX_HASH) {
-            hash_run(fr, index, wanted[k], (i64)w->hash[k], j);
-        } else {
-            direct_run(fr, index, wanted[k], j);
-        }
+        fr->run_lo[j] = at->lo;
+        fr->run_hi[j] = at->hi;
+        __builtin_prefetch(&index->rows[at->lo]);
+    }
+}
+
+static void rank_unique(struct worker *w, const struct index *index, const i64 *key, i64 m) {
+    w->run->pipe.vec->probe_rank(w->rows, w->found, key, index->key_lo, index->slot_count,
+                                 index->blocks, m);
+    if (!index->rows || index->row_count == 0) {
+        return;
+    }
+    for (i64 j = 0; j < m; j++) { /* number 0 stands for those not found: harmless */
+        w->rows[j] = index->rows[w->rows[j]];
+    }
+}
+
+static void rank_runs(struct worker *w, struct frame *fr, const struct index *index,
+                      const i64 *key) {
+    w->run->pipe.vec->probe_rank(w->rows, w->found, key, index->key_lo, index->slot_count,
+                                 index->blocks, fr->m);
+    for (i64 j = 0; j < fr->m; j++) {
+        const u32 *head = &index->heads[w->rows[j]];
+        fr->run_lo[j] = w->found[j] ? head[0] : 0;
+        fr->run_hi[j] = w->found[j] ? head[1] : 0;
+    }
+}
+
+static void direct_runs(struct frame *fr, const struct index *index, const i64 *key) {
+    for (i64 j = 0; j < fr->m; j++) {
+        u64 slot = (u64)key[j] - (u64)index->key_lo;
+        bool inside = slot < (u64)index->slot_count;
+        fr->run_lo[j] = inside ? index->heads[slot] : 0;
+        fr->run_hi[j] = inside ? index->heads[slot + 1] : 0;
+        __builtin_prefetch(&index->rows[fr->run_lo[j]]);
+    }
+}
+
+static void key_runs(struct worker *w, struct frame *fr, const struct index *index,
+                     const i64 *key) {
+    if (index->form == INDEX_HASH) {
+        hash_runs(w, fr, index, key);
+    } else if (index->form == INDEX_RANK) {
+        rank_runs(w, fr, index, key);
+    } else {
+        direct_runs(fr, index, key);
     }
 }
 
 static void set_bits(struct worker *w, const struct index *index, const i64 *key, i64 m) {
-    for (i64 j = 0; j < m; j++) {
-        u64 slot = (u64)key[j] - (u64)index->key_lo;
-        bool inside = slot < (u64)index->slot_count;
-        slot = inside ? slot : 0;
-        w->found[j] = (b8)(inside & (index->heads[slot >> 5] >> (slot & 31)));
-        w->rows[j] = 0;
+    i64 passed = w->run->pipe.vec->filter_keys(w->passed, w->group, key, index->key_lo,
+                                               (u64)index->slot_count, index->heads, m);
+    memset(w->found, 0, (size_t)m);
+    memset(w->rows, 0, (size_t)m * sizeof(i64));
+    for (i64 k = 0; k < passed; k++) {
+        w->found[w->group[k]] = 1;
     }
 }
 
@@ -150,15 +156,16 @@ static void find_rows(struct worker *w, struct frame *fr, const struct index *in
     if (index->form == INDEX_BITS) {
         set_bits(w, index, key, fr->m);
     } else if (!index->unique) {
-        plain_runs(w, fr, index, key);
+        key_runs(w, fr, index, key);
         for (i64 j = 0; j < fr->m; j++) {
-            w->found[j] = fr->run_lo[j] != fr->run_hi[j];
-            w->rows[j] = w->found[j] ? (i64)index->rows[fr->run_lo[j]] : 0;
+            u32 lo = fr->run_lo[j];
+            w->found[j] = lo != fr->run_hi[j];
+            w->rows[j] = !w->found[j] ? 0 : index->rows ? (i64)index->rows[lo] : (i64)lo;
         }
-    } else if (index->filter) {
-        filtered_unique(w, index, key, fr->m);
     } else if (index->form == INDEX_HASH) {
         hash_unique(w, index, key, fr->m);
+    } else if (index->form == INDEX_RANK) {
+        rank_unique(w, index, key, fr->m);
     } else {
         w->run->pipe.vec->probe_direct(w->rows, w->found, key, index->key_lo, index->slot_count,
                                        index->heads, fr->m);
@@ -170,7 +177,7 @@ static void find_rows(struct worker *w, struct frame *fr, const struct index *in
 }
 
 /* The runs of active row j, in the frame's run_lo and run_hi: of index->rows, or, where the index
- * is unique, of rows themselves. */
+ * is unique or has none, of rows themselves. */
 static void find_runs(struct worker *w, struct frame *fr, const struct index *index,
                       const struct cpu_op *op) {
     if (index->unique) {
@@ -182,7 +189,7 @@ static void find_runs(struct worker *w, struct frame *fr, const struct index *in
         return;
     }
     w->probes += fr->m;
-    plain_runs(w, fr, index, active_keys(w, fr, op->a));
+    key_runs(w, fr, index, active_keys(w, fr, op->a));
     const b8 *where = wanted(w, fr, op);
     for (i64 j = 0; where && j < fr->m; j++) {
         fr->run_hi[j] = where[ACTIVE(fr, j)] ? fr->run_hi[j] : fr->run_lo[j];
@@ -300,7 +307,8 @@ static FALLIBLE expand_run(struct expand *e, u32 row, u32 lo, u32 hi) {
         i64 take = MIN_OF((i64)(hi - lo), e->w->run->vector_rows - child->n);
         for (i64 k = 0; k < take; k++) {
             child->from[child->n + k] = row;
-            e->match[child->n + k] = e->index->unique ? (i64)lo + k : (i64)e->index->rows[lo + k];
+            bool plain = e->index->unique || !e->index->rows;
+            e->match[child->n + k] = plain ? (i64)lo + k : (i64)e->index->rows[lo + k];
         }
         child->n += take;
         lo += (u32)take;

@@ -1,23 +1,37 @@
 /* sink_agg.c: aggregation into rows of 64-bit words.
  *
- * Three forms, chosen by what is known of the key. No key: one row of words per worker. Keys below
- * 2^12: arrays per word, indexed by the key, in four replicas while small so that equal
- * neighbouring keys do not wait for each other's store. Otherwise a table of groups per worker;
- * when several workers have many groups, the tables are split by hash bits and the parts merged in
- * parallel. Partial states have one layout (key, words) and merge by each word's operation, in any
- * order. */
+ * By the domain of the key. No key: one row of words per worker. Few possible keys: arrays per
+ * word, indexed by the key, in four replicas while small so that equal neighbouring keys do not
+ * wait for each other's store. Otherwise a table of groups per worker, as long as it reduces its
+ * input or fits the cache. A table that does neither is emptied into partitions by hash bits
+ * (agg_parts.h) and a small one takes its place, which still catches keys that come in runs; when
+ * that reduces nothing either, rows go straight to the partitions. Partitions are then merged one
+ * by one, in tables that fit the cache, by all workers. Partial states have one layout (key, words)
+ * and merge by each word's operation, in any order. */
+#include "cpu/agg_parts.h"
 #include "cpu/cpu_int.h"
-#include "cpu/groups.h"
 
 enum {
     TINY_BITS = 12,
+    TINY_BITS_MAX = 17, /* when there are many rows for each key, and the arrays fit the cache */
+    TINY_BYTES_MAX = 1 << 20,
+    TINY_ROWS_PER_KEY = 4,
     REPLICA_BITS = 8,
     DIRECT_BITS = 20,
-    PARTITION_BITS = 6,
-    MERGE_ROWS = 16 << 10 /* groups of all workers from which merging in parallel pays */
+    GROWN_SHARE = 8, /* rows per group from which a large table is worth its misses */
+#ifdef WF_HARD
+    GROWN_GROUPS = 64,
+    SMALL_GROUPS = 32,
+    MERGE_ROWS = 16
+#else
+    GROWN_GROUPS = 128 << 10, /* groups beyond which a table leaves the cache */
+    SMALL_GROUPS = 16 << 10,  /* of the table before the partitions */
+    MERGE_ROWS = 16 << 10     /* groups of all workers from which merging in parallel pays */
+#endif
 };
 
 enum agg_form { AGG_ONE, AGG_TINY, AGG_GROUPS };
+enum agg_mode { AGG_GROWS, AGG_FLUSHES, AGG_SCATTERS };
 
 struct agg_worker {
     i64 *words; /* ONE: word_count; TINY: [word][replica][key] */
@@ -25,23 +39,41 @@ struct agg_worker {
     b8 *seen; /* TINY: per key */
     i64 seen_bytes;
     struct groups groups;
-    u32 *order; /* GROUPS: rows sorted by partition */
-    i64 order_bytes;
-    i64 starts[(1 << PARTITION_BITS) + 1];
+    u8 mode;   /* enum agg_mode */
+    i64 rows;  /* since the table was empty */
+    i64 bound; /* GROWS: groups at which to look again */
+    struct agg_parts *parts;
 };
 
 struct agg_state {
     u8 form;
     i64 keys;     /* TINY */
     i64 replicas; /* TINY */
+    /* GROUPS: whoever consumed rows, as finishing may open workers that did not */
+    struct agg_worker **active;
+    i32 active_count;
 };
+
+static u8 choose_form(const struct pipe_run *run, const struct sink *def) {
+    if (def->key == NO_REG) {
+        return AGG_ONE;
+    }
+    if (def->key_bits <= TINY_BITS) {
+        return AGG_TINY;
+    }
+    i64 rows = run->part_starts[run->part_count];
+    i64 words = MAX_OF((i64)def->word_count, 1);
+    bool wide = def->key_bits <= TINY_BITS_MAX && rows >> def->key_bits >= TINY_ROWS_PER_KEY &&
+                words << def->key_bits <= TINY_BYTES_MAX / (i64)sizeof(i64);
+    return wide ? AGG_TINY : AGG_GROUPS;
+}
 
 static FALLIBLE agg_begin(struct pipe_run *run, struct sink_run *sink) {
     struct agg_state *state = NEW(run->x->arena, struct agg_state);
     const struct sink *def = sink->sink;
     variable_reset(&run->x->vars[def->var]);
     run->x->vars[def->var].on_host = 1;
-    state->form = def->key == NO_REG ? AGG_ONE : def->key_bits <= TINY_BITS ? AGG_TINY : AGG_GROUPS;
+    state->form = choose_form(run, def);
     state->keys = state->form == AGG_TINY ? 1LL << def->key_bits : 1;
     state->replicas = state->form == AGG_TINY && def->key_bits <= REPLICA_BITS ? VEC_REPLICAS : 1;
     sink->state = state;
@@ -67,6 +99,9 @@ static FALLIBLE open_worker(struct worker *w, u32 sink_no, struct agg_worker *ag
         if (!groups_init(&agg->groups, mem, sink->word_count, sink->words, direct, 0)) {
             return agg_evict(w, sink_no, 0, 1 << 16);
         }
+        /* A key that is its own slot costs one miss less: measured, such tables are best left to
+         * grow. */
+        agg->bound = direct ? I64_MAX : GROWN_GROUPS;
         return ERR_OK;
     }
     agg->words_bytes = tiny_bytes(state, sink);
@@ -125,6 +160,62 @@ static void consume_tiny(struct worker *w, const struct sink *sink, const struct
     }
 }
 
+/* Rows straight to their partitions. */
+static FALLIBLE scatter(struct worker *w, u32 sink_no, const struct sink *sink,
+                        struct agg_worker *agg, struct frame *fr, const i64 *key) {
+    i64 **to = (i64 **)(void *)w->rows; /* a pointer a row */
+    _Static_assert(sizeof(i64 *) <= sizeof(i64), "room for a pointer a row");
+    w->run->pipe.vec->hash(w->hash, key, fr->m);
+    for (i64 j = 0; j < fr->m; j++) {
+        to[j] = parts_row(agg->parts, w->hash[j]);
+        if (!to[j]) {
+            return agg_evict(w, sink_no, 0, agg->parts->row_count * agg->parts->stride * 8);
+        }
+        to[j][0] = key[j];
+    }
+    for (u32 i = 0; i < sink->word_count; i++) {
+        const i64 *x = frame_read(w, fr, sink->word_regs[i]);
+        for (i64 j = 0; j < fr->m; j++) {
+            to[j][1 + i] = x[ACTIVE(fr, j)];
+        }
+    }
+    return ERR_OK;
+}
+
+/* The table's groups to the partitions; a table that caught few repeats is not filled again. */
+static FALLIBLE flush_groups(struct worker *w, u32 sink_no, struct agg_worker *agg) {
+    struct groups *g = &agg->groups;
+    if (!parts_add_groups(agg->parts, g)) {
+        return agg_evict(w, sink_no, 0, g->count * g->stride * (i64)sizeof(i64));
+    }
+    if (agg->mode == AGG_FLUSHES) {
+        agg->mode = agg->rows * 2 < g->count * 3 ? AGG_SCATTERS : AGG_FLUSHES;
+        groups_reset(g);
+    }
+    agg->rows = 0;
+    return ERR_OK;
+}
+
+/* A table about to leave the cache stays when most rows find their group in it. */
+static FALLIBLE look_again(struct worker *w, u32 sink_no, const struct sink *sink,
+                           struct agg_worker *agg) {
+    struct groups *g = &agg->groups;
+    if (agg->rows >= GROWN_SHARE * g->count) {
+        agg->bound = 2 * g->count;
+        return ERR_OK;
+    }
+    agg->parts = NEW(&w->arena, struct agg_parts);
+    parts_init(agg->parts, w->run->x->mem, g->stride);
+    TRY(flush_groups(w, sink_no, agg));
+    groups_fini(g);
+    agg->mode = AGG_FLUSHES;
+    if (!groups_init(g, w->run->x->mem, sink->word_count, sink->words, 0,
+                     SMALL_GROUPS + w->run->vector_rows)) {
+        return agg_evict(w, sink_no, 0, SMALL_GROUPS * g->stride * (i64)sizeof(i64));
+    }
+    return ERR_OK;
+}
+
 static FALLIBLE consume_groups(struct worker *w, u32 sink_no, const struct sink *sink,
                                struct agg_worker *agg, struct frame *fr) {
     const struct vec_table *vec = w->run->pipe.vec;
@@ -134,6 +225,15 @@ static FALLIBLE consume_groups(struct worker *w, u32 sink_no, const struct sink 
         vec->gather[3](w->keys, key, fr->sel, fr->m);
         key = w->keys;
     }
+    if (agg->mode == AGG_GROWS && g->count >= agg->bound) {
+        TRY(look_again(w, sink_no, sink, agg));
+    } else if (agg->mode == AGG_FLUSHES && g->count >= SMALL_GROUPS) {
+        TRY(flush_groups(w, sink_no, agg));
+    }
+    if (agg->mode == AGG_SCATTERS) {
+        return scatter(w, sink_no, sink, agg, fr, key);
+    }
+    agg->rows += fr->m;
     if (!groups_find(g, vec, key, fr->m, w->hash, w->group)) {
         return agg_evict(w, sink_no, 0, g->cap * g->stride * 16);
     }
@@ -242,54 +342,46 @@ static FALLIBLE combine_tiny(struct pipe_run *run, u32 sink_no) {
     return ERR_OK;
 }
 
-static i64 partition_of(i64 key) {
-    return (i64)(hash_u64((u64)key) >> (64 - PARTITION_BITS));
-}
-
 struct split_task {
     struct pipe_run *run;
     u32 sink_no;
     _Atomic i32 refused;
 };
 
-/* Sorts one worker's rows by partition. */
+/* What is left in a worker's table to its partitions. */
 static void split_worker(void *arg, i64 i, i32 number) {
     UNUSED(number);
     struct split_task *task = arg;
     struct agg_worker *agg = agg_of(task->run, (i32)i, task->sink_no);
-    if (!agg) {
+    if (!agg || agg->groups.count == 0) {
         return;
     }
-    const struct groups *g = &agg->groups;
-    agg->order_bytes = MAX_OF(g->count, 1) * (i64)sizeof(u32);
-    agg->order = mem_alloc(task->run->x->mem, agg->order_bytes);
-    if (!agg->order) {
+    if (!agg->parts) {
+        agg->parts = NEW(&task->run->workers[i]->arena, struct agg_parts);
+        parts_init(agg->parts, task->run->x->mem, agg->groups.stride);
+    }
+    if (!parts_add_groups(agg->parts, &agg->groups)) {
         atomic_store(&task->refused, 1);
         return;
     }
-    for (i64 r = 0; r < g->count; r++) {
-        agg->starts[partition_of(g->rows[r * g->stride]) + 1]++;
-    }
-    i64 next[1 << PARTITION_BITS];
-    for (i64 p = 0; p < 1 << PARTITION_BITS; p++) {
-        agg->starts[p + 1] += agg->starts[p];
-        next[p] = agg->starts[p];
-    }
-    for (i64 r = 0; r < g->count; r++) {
-        agg->order[next[partition_of(g->rows[r * g->stride])]++] = (u32)r;
-    }
+    groups_fini(&agg->groups);
 }
 
 static FALLIBLE combine_groups(struct pipe_run *run, u32 sink_no) {
+    struct agg_state *state = run->sinks[sink_no].state;
     i64 total = 0;
-    i32 active = 0;
+    bool parted = false;
+    state->active = NEW_ARRAY(run->x->arena, struct agg_worker *, run->worker_count + 1);
     for (i32 k = 0; k < run->worker_count; k++) {
-        const struct agg_worker *agg = agg_of(run, k, sink_no);
-        total += agg ? agg->groups.count : 0;
-        active += agg != NULL;
+        struct agg_worker *agg = agg_of(run, k, sink_no);
+        if (agg) {
+            state->active[state->active_count++] = agg;
+            total += agg->groups.count;
+            parted = parted || agg->parts;
+        }
     }
     run->sinks[sink_no].partitions = 1;
-    if (active <= 1 || total < MERGE_ROWS) {
+    if (!parted && (state->active_count <= 1 || total < MERGE_ROWS)) {
         return ERR_OK;
     }
     struct split_task task = {.run = run, .sink_no = sink_no};
@@ -297,7 +389,7 @@ static FALLIBLE combine_groups(struct pipe_run *run, u32 sink_no) {
     if (atomic_load(&task.refused)) {
         return memory_refused(run->x->mem, run->x->err, total * (i64)sizeof(u32));
     }
-    run->sinks[sink_no].partitions = 1 << PARTITION_BITS;
+    run->sinks[sink_no].partitions = AGG_PARTS;
     return ERR_OK;
 }
 
@@ -333,17 +425,23 @@ static FALLIBLE emit_groups(struct worker *w, const struct sink *sink, const str
     return ERR_OK;
 }
 
-static bool merge_worker(struct groups *into, const struct agg_worker *agg, i64 partition) {
-    const struct groups *g = &agg->groups;
-    bool fine = true;
-    if (!agg->order) {
-        for (i64 r = 0; r < g->count && fine; r++) {
-            fine = groups_merge(into, g->rows + r * g->stride);
+static i64 part_rows(const struct agg_state *state, i64 partition) {
+    i64 rows = 0;
+    for (i32 k = 0; k < state->active_count; k++) {
+        const struct agg_parts *parts = state->active[k]->parts;
+        const struct part_block *block = parts ? parts->heads[partition] : NULL;
+        for (; block; block = block->next) {
+            rows += block->count;
         }
-        return fine;
     }
-    for (i64 i = agg->starts[partition]; i < agg->starts[partition + 1] && fine; i++) {
-        fine = groups_merge(into, g->rows + (i64)agg->order[i] * g->stride);
+    return rows;
+}
+
+static bool merge_worker(struct groups *into, const struct agg_worker *agg, i64 partition) {
+    bool fine = groups_merge(into, agg->groups.rows, agg->groups.count);
+    const struct part_block *block = agg->parts ? agg->parts->heads[partition] : NULL;
+    for (; block && fine; block = block->next) {
+        fine = groups_merge(into, block->rows, block->count);
     }
     return fine;
 }
@@ -351,25 +449,19 @@ static bool merge_worker(struct groups *into, const struct agg_worker *agg, i64 
 static FALLIBLE agg_finish(struct worker *w, u32 sink_no, i64 partition) {
     struct pipe_run *run = w->run;
     const struct sink *sink = run->sinks[sink_no].sink;
-    struct agg_worker *only = NULL;
-    i32 active = 0;
-    for (i32 k = 0; k < run->worker_count; k++) {
-        struct agg_worker *agg = agg_of(run, k, sink_no);
-        only = agg ? agg : only;
-        active += agg != NULL;
-    }
-    if (active <= 1) {
-        return only ? emit_groups(w, sink, &only->groups) : ERR_OK;
+    const struct agg_state *state = run->sinks[sink_no].state;
+    if (state->active_count <= 1 && run->sinks[sink_no].partitions == 1) {
+        return state->active_count ? emit_groups(w, sink, &state->active[0]->groups) : ERR_OK;
     }
     struct groups merged;
-    if (!groups_init(&merged, run->x->mem, sink->word_count, sink->words, 0, 0)) {
+    i64 expected = part_rows(state, partition) / 2;
+    if (!groups_init(&merged, run->x->mem, sink->word_count, sink->words, 0, expected)) {
         groups_fini(&merged);
         return agg_evict(w, sink_no, partition, 1 << 16);
     }
     bool fine = true;
-    for (i32 k = 0; k < run->worker_count && fine; k++) {
-        const struct agg_worker *agg = agg_of(run, k, sink_no);
-        fine = !agg || merge_worker(&merged, agg, partition);
+    for (i32 k = 0; k < state->active_count && fine; k++) {
+        fine = merge_worker(&merged, state->active[k], partition);
     }
     wf_status status = fine ? emit_groups(w, sink, &merged)
                             : agg_evict(w, sink_no, partition, merged.cap * merged.stride * 16);
@@ -384,7 +476,9 @@ static void agg_close(struct pipe_run *run, u32 sink_no) {
         if (agg) {
             mem_free(mem, agg->words, agg->words_bytes);
             mem_free(mem, agg->seen, agg->seen_bytes);
-            mem_free(mem, agg->order, agg->order_bytes);
+            if (agg->parts) {
+                parts_fini(agg->parts);
+            }
             groups_fini(&agg->groups);
         }
     }

@@ -45,6 +45,9 @@ static FALLIBLE rows_begin(struct pipe_run *run, struct sink_run *sink) {
         variable_reset(&run->x->vars[sink->sink->var]);
     }
     run->x->vars[sink->sink->var].on_host = 1;
+    if (run->pipe.top_at != NO_VAR) {
+        run->top = top_begin(run, sink->sink);
+    }
     return ERR_OK;
 }
 

@@ -44,7 +44,15 @@ wf_status cpu_slices_open(struct device *dev, struct exec *x, u32 step_no, const
 static i64 first_slice(const struct slices *slices, i64 want_bytes) {
     i64 workers = slices->run.worker_count;
     i64 rows = MAX_OF(want_bytes / slices->row_bytes, workers);
-    return slices->run.pipe.level_count > 1 ? MIN_OF(rows, MATCH_START * workers) : rows;
+    const struct pipeline *pipe = slices->run.pipe.pipe;
+    for (u32 i = 0; i < pipe->op_count; i++) {
+        const struct index *index =
+            pipe->ops[i].code == OP_MATCH ? slices->run.x->vars[pipe->ops[i].imm].index : NULL;
+        if (index && !index->unique) { /* a row may match every row of the other side */
+            rows = MIN_OF(rows / MAX_OF(index->row_count, 1), MATCH_START * workers);
+        }
+    }
+    return MAX_OF(rows, 1);
 }
 
 /* The next slice, after one of `rows` source rows that gave `bytes`. */

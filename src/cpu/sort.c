@@ -356,25 +356,35 @@ struct ties {
     struct sort *s;
     i64 first, n;
     u32 level, offset;
+    i64 *starts; /* per task: where its first run starts; then tasks + 1 bounds, ascending */
 };
 
-/* Runs that start in the task's rows; large ones are left for everybody. */
+/* Settling a run changes its keys: where runs start is found before anybody does. */
+static void starts_task(void *arg, i64 t, i32 worker) {
+    UNUSED(worker);
+    const struct ties *ties = arg;
+    const struct sort_pair *pair = ties->s->pairs + ties->first;
+    i64 i = t * RUN_ROWS;
+    i64 stop = MIN_OF(i + RUN_ROWS, ties->n);
+    while (i > 0 && i < stop && pair[i].key == pair[i - 1].key) {
+        i++;
+    }
+    ties->starts[t] = i < stop ? i : -1;
+}
+
+/* The runs between the task's bounds; large ones are left for everybody. */
 static void ties_task(void *arg, i64 t, i32 worker) {
     UNUSED(worker);
     const struct ties *ties = arg;
     struct sort *s = ties->s;
     const struct sort_pair *pair = s->pairs + ties->first;
-    i64 i = t * RUN_ROWS;
-    i64 stop = MIN_OF(i + RUN_ROWS, ties->n);
+    i64 stop = ties->starts[t + 1];
     if (exec_check(s->x)) {
         return;
     }
-    while (i > 0 && i < stop && pair[i].key == pair[i - 1].key) {
-        i++;
-    }
-    while (i < stop) {
+    for (i64 i = ties->starts[t]; i < stop;) {
         i64 end = i + 1;
-        while (end < ties->n && pair[end].key == pair[i].key) {
+        while (end < stop && pair[end].key == pair[i].key) {
             end++;
         }
         if (end - i > LARGE_RUN) {
@@ -389,13 +399,30 @@ static void ties_task(void *arg, i64 t, i32 worker) {
     }
 }
 
+static FALLIBLE settle_small(struct sort *s, struct ties *ties) {
+    i64 wanted = MIN_OF(ties->n, s->want - ties->first); /* later runs are not asked for */
+    i64 tasks = (MAX_OF(wanted, 0) + RUN_ROWS - 1) / RUN_ROWS;
+    i64 all = (ties->n + RUN_ROWS - 1) / RUN_ROWS;
+    i64 bytes = (all + 1) * (i64)sizeof(i64);
+    ties->starts = mem_alloc(s->x->mem, bytes);
+    if (!ties->starts) {
+        return memory_refused(s->x->mem, s->x->err, bytes);
+    }
+    tasks_run(s->x, all, starts_task, ties);
+    ties->starts[all] = ties->n;
+    for (i64 t = all; t-- > 0;) { /* a task without a start has nothing to do */
+        ties->starts[t] = ties->starts[t] < 0 ? ties->starts[t + 1] : ties->starts[t];
+    }
+    tasks_run(s->x, tasks, ties_task, ties);
+    mem_free(s->x->mem, ties->starts, bytes);
+    return exec_check(s->x);
+}
+
 /* Rows [first, first + n) are sorted by the word of `level`: settles the ties. */
 static FALLIBLE settle(struct sort *s, i64 first, i64 n, u32 level, u32 offset) {
-    struct ties ties = {s, first, n, level, offset};
+    struct ties ties = {.s = s, .first = first, .n = n, .level = level, .offset = offset};
     i64 before = s->large.count;
-    i64 wanted = MIN_OF(n, s->want - first); /* a run that starts later is not asked for */
-    tasks_run(s->x, (MAX_OF(wanted, 0) + RUN_ROWS - 1) / RUN_ROWS, ties_task, &ties);
-    TRY(exec_check(s->x));
+    TRY(settle_small(s, &ties));
     while (s->large.count > before) {
         struct large_run run = s->large.items[--s->large.count];
         u32 run_level = level;

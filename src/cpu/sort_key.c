@@ -10,24 +10,21 @@
 
 #define SIGN64 (1ULL << 63)
 
+/* Without branches, so that loops over it vectorise. */
 static inline u64 order_f64(f64 x) {
-    u64 bits = 0;
-    x = x == 0 ? 0 : x;
-    memcpy(&bits, &x, sizeof bits);
-    if (x != x) {
-        return ~0ULL; /* NaN is greatest */
-    }
-    return bits >> 63 ? ~bits : bits | SIGN64;
+    i64 bits = 0;
+    f64 plain = x + 0.0; /* one zero */
+    memcpy(&bits, &plain, sizeof bits);
+    u64 order = (u64)bits ^ ((u64)(bits >> 63) | SIGN64);
+    return x != x ? ~0ULL : order; /* NaN is greatest */
 }
 
 static inline u64 order_f32(f32 x) {
-    u32 bits = 0;
-    x = x == 0 ? 0 : x;
-    memcpy(&bits, &x, sizeof bits);
-    if (x != x) {
-        return ~0u;
-    }
-    return bits >> 31 ? ~bits : bits | 1u << 31;
+    i32 bits = 0;
+    f32 plain = x + 0.0f;
+    memcpy(&bits, &plain, sizeof bits);
+    u32 order = (u32)bits ^ ((u32)(bits >> 31) | 1u << 31);
+    return x != x ? ~0u : order;
 }
 
 static inline u64 order_i32(i32 x) {

@@ -8,6 +8,7 @@
 
 #include "defs/ops.h"
 #include "defs/program.h"
+#include "run/variable.h"
 
 /* n dense rows. May-fail opcodes write one fault byte per row and return the OR of them. */
 typedef u8 vec_fn(void *restrict dst, const void *restrict a, const void *restrict b,
@@ -48,6 +49,9 @@ struct vec_table {
     vec_tiny_fn
         *tiny[WORD_COUNT]; /* state has VEC_REPLICAS copies `replica` words apart, or 1 at 0 */
     vec_group_fn *group[WORD_COUNT];
+    /* LIKE whose pattern is the first element of b, for all rows (vec_like.c). */
+    vec_fn *like;
+    vec_sel_fn *like_sel;
     i64 (*sel_build)(u32 *restrict sel, const b8 *restrict mask, i64 n);
     i64 (*sel_refine)(u32 *restrict out, const u32 *restrict sel, i64 m, const b8 *restrict mask);
     void (*mask_and)(b8 *restrict mask, const b8 *restrict with, i64 n);
@@ -59,6 +63,13 @@ struct vec_table {
     void (*strings_at)(str *restrict dst, const u32 *restrict end, const u8 *restrict bytes,
                        i64 first, const u32 *restrict pos, i64 n);
     void (*hash)(u64 *restrict out, const i64 *restrict key, i64 n);
+    /* The keys whose bit key - lo, below span, is set, and which ones they are; returns how many.
+     * The arrays have room for a vector more than n. */
+    i64 (*filter_keys)(i64 *restrict out, u32 *restrict at, const i64 *restrict key, i64 lo,
+                       u64 span, const u32 *restrict bits, i64 n);
+    /* RANK index: dst = the key's number among the keys there, or 0 with found 0. */
+    void (*probe_rank)(i64 *restrict dst, b8 *restrict found, const i64 *restrict key, i64 key_lo,
+                       i64 slot_count, const struct rank_block *restrict blocks, i64 n);
     /* Unique direct index: dst = row, or 0 with found 0. */
     void (*probe_direct)(i64 *restrict dst, b8 *restrict found, const i64 *restrict key, i64 key_lo,
                          i64 slot_count, const u32 *restrict heads, i64 n);

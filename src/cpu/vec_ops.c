@@ -353,6 +353,70 @@ static void probe_direct(i64 *restrict dst, b8 *restrict found, const i64 *restr
     }
 }
 
+static void probe_rank(i64 *restrict dst, b8 *restrict found, const i64 *restrict key, i64 key_lo,
+                       i64 slot_count, const struct rank_block *restrict blocks, i64 n) {
+    for (i64 i = 0; i < n; i++) {
+        u64 slot = (u64)key[i] - (u64)key_lo;
+        u64 inside = slot < (u64)slot_count;
+        slot = inside ? slot : 0;
+        const struct rank_block *block = &blocks[slot >> 6];
+        u64 there = inside & block->bits >> (slot & 63);
+        u64 below = block->bits & ((1ULL << (slot & 63)) - 1);
+        u64 rank = block->before + (u64)__builtin_popcountll(below);
+        found[i] = (b8)(there & 1);
+        dst[i] = (i64)(rank & (0 - (there & 1)));
+    }
+}
+
+static i64 filter_tail(i64 *restrict out, u32 *restrict at, const i64 *restrict key, i64 lo,
+                       u64 span, const u32 *restrict bits, i64 i, i64 n, i64 m) {
+    for (; i < n; i++) {
+        u64 slot = (u64)key[i] - (u64)lo;
+        u32 inside = slot < span;
+        slot = inside ? slot : 0;
+        out[m] = key[i];
+        at[m] = (u32)i;
+        m += (i64)(inside & (bits[slot >> 5] >> (slot & 31)));
+    }
+    return m;
+}
+
+#if defined(__AVX512F__) && defined(__AVX512VL__)
+static i64 filter_keys(i64 *restrict out, u32 *restrict at, const i64 *restrict key, i64 lo,
+                       u64 span, const u32 *restrict bits, i64 n) {
+    i64 m = 0;
+    i64 i = 0;
+    __m256i index = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    const __m512i base = _mm512_set1_epi64(lo);
+    const __m512i limit = _mm512_set1_epi64((long long)span);
+    for (; i + 8 <= n; i += 8) {
+        __m512i k = _mm512_loadu_si512((const void *)(key + i));
+        __m512i slot = _mm512_sub_epi64(k, base);
+        __mmask8 inside = _mm512_cmplt_epu64_mask(slot, limit);
+        __m256i word = _mm512_mask_i64gather_epi32(_mm256_setzero_si256(), inside,
+                                                   _mm512_srli_epi64(slot, 5), bits, 4);
+        __m256i low = _mm512_cvtepi64_epi32(_mm512_and_si512(slot, _mm512_set1_epi64(31)));
+        __m256i bit = _mm256_sllv_epi32(_mm256_set1_epi32(1), low);
+        __mmask8 hit = _mm256_test_epi32_mask(word, bit);
+        _mm512_storeu_si512((void *)(out + m), _mm512_maskz_compress_epi64(hit, k));
+        _mm256_storeu_si256((__m256i *)(void *)(at + m), _mm256_maskz_compress_epi32(hit, index));
+        m += __builtin_popcount((unsigned)hit);
+        index = _mm256_add_epi32(index, _mm256_set1_epi32(8));
+    }
+    return filter_tail(out, at, key, lo, span, bits, i, n, m);
+}
+#else
+static i64 filter_keys(i64 *restrict out, u32 *restrict at, const i64 *restrict key, i64 lo,
+                       u64 span, const u32 *restrict bits, i64 n) {
+    return filter_tail(out, at, key, lo, span, bits, 0, n, 0);
+}
+#endif
+
+#define LIKE_NAME_(what, level) what##_##level
+#define LIKE_NAME(what, level) LIKE_NAME_(what, level)
+vec_fn LIKE_NAME(vec_like, WF_LEVEL);
+vec_sel_fn LIKE_NAME(vec_like_sel, WF_LEVEL);
+
 #define TABLE_NAME_(level) vec_table_##level
 #define TABLE_NAME(level) TABLE_NAME_(level)
 #define HEAVY_FN(cost, fn) ((cost) >= HEAVY ? fn : NULL)
@@ -399,6 +463,8 @@ const struct vec_table TABLE_NAME(WF_LEVEL) = {
 #define X(A, name, identity, expr) [WORD_##name] = group_##name,
     .group = {WF_WORDS(X, )},
 #undef X
+    .like = LIKE_NAME(vec_like, WF_LEVEL),
+    .like_sel = LIKE_NAME(vec_like_sel, WF_LEVEL),
     .sel_build = sel_build,
     .sel_refine = sel_refine,
     .mask_and = mask_and,
@@ -407,5 +473,7 @@ const struct vec_table TABLE_NAME(WF_LEVEL) = {
     .strings = strings,
     .strings_at = strings_at,
     .hash = hash,
+    .probe_rank = probe_rank,
+    .filter_keys = filter_keys,
     .probe_direct = probe_direct,
 };

@@ -18,7 +18,7 @@ FN u32 fn_like_fold(u32 byte, i32 nocase) {
     return byte | (nocase && byte >= 'A' && byte <= 'Z' ? 32u : 0u);
 }
 
-/* A pattern that ends in a lone escape matches nothing. */
+/* 1, 0, or 2 when matching came to a lone escape at the pattern's end. */
 FN_SLOW b8 fn_like(str text, str pattern, i32 nocase) {
     const u8 *t = (const u8 *)text.addr;
     const u8 *p = (const u8 *)pattern.addr;
@@ -33,6 +33,9 @@ FN_SLOW b8 fn_like(str text, str pattern, i32 nocase) {
             if (pi == pattern.len) {
                 return 1;
             }
+            if (p[pi] == '\\' && pi + 1 == pattern.len) {
+                return 2;
+            }
             lead = p[pi] == '%' || p[pi] == '_' || p[pi] == '\\' ? 0u : fn_like_fold(p[pi], nocase);
             back_p = pi;
             back_t = ti;
@@ -45,6 +48,9 @@ FN_SLOW b8 fn_like(str text, str pattern, i32 nocase) {
                 continue;
             }
             u32 escape = (u32)(pi < pattern.len && p[pi] == '\\');
+            if (escape && pi + 1 == pattern.len) {
+                return 2;
+            }
             if (pi + escape < pattern.len &&
                 fn_like_fold(p[pi + escape], nocase) == fn_like_fold(t[ti], nocase)) {
                 ti++;

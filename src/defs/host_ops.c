@@ -6,6 +6,7 @@
  * memory has to be kept in between. */
 #include "defs/host_ops.h"
 
+#include "defs/types.h"
 #include "defs/value.h"
 
 #define PARSE(name, r)                                   \
@@ -20,7 +21,75 @@ PARSE(f32, f32)
 PARSE(f64, f64)
 PARSE(bool, b8)
 PARSE(date, i32)
+PARSE(timestamp, i64)
+PARSE(time, i64)
+PARSE(uuid, i128)
+PARSE(zone, i32)
 #undef PARSE
+
+i64 fn_parse_timestamptz(str a, i32 zone, u8 *f) {
+    i64 value = 0;
+    u8 fault = value_parse_timestamptz(sv_of(a), zone, &value);
+    *f = fault ? fault : *f;
+    return value;
+}
+
+i128 fn_parse_interval(str a, i32 fields, u8 *f) {
+    i128 value = 0;
+    u8 fault = value_parse_interval(sv_of(a), fields, &value);
+    *f = fault ? fault : *f;
+    return value;
+}
+
+u8 *made_room(struct made *made, i64 bytes, u8 *f) {
+    enum { TEXT_BYTES_MAX = 1 << 30 };
+    made->len = 0;
+    if (bytes > TEXT_BYTES_MAX) {
+        *f = FAULT_TEXT_SIZE;
+        return NULL;
+    }
+    u8 *room = made->room(made->from, MAX_OF(bytes, 1));
+    made->asked = room ? 0 : bytes;
+    made->bytes = room ? room : made->bytes;
+    made->len = room ? bytes : 0;
+    return room;
+}
+
+#define FORMAT(name, k)                                         \
+    void mt_##name(struct made *made, k a, u8 *f) {             \
+        char *out = (char *)made_room(made, VALUE_TEXT_MAX, f); \
+        if (out) {                                              \
+            made->len = value_format_##name(a, out);            \
+        }                                                       \
+    }
+FORMAT(timestamp, i64)
+FORMAT(time, i64)
+FORMAT(interval, i128)
+FORMAT(uuid, i128)
+#undef FORMAT
+
+void mt_timestamptz(struct made *made, i64 a, i32 b, u8 *f) {
+    char *out = (char *)made_room(made, VALUE_TEXT_MAX, f);
+    if (out) {
+        made->len = value_format_timestamptz(a, b, out);
+    }
+}
+
+void mt_bytes(struct made *made, str a, u8 *f) {
+    char *out = (char *)made_room(made, 2 + 2 * (i64)a.len, f);
+    if (out) {
+        value_format_bytes(sv_of(a), out);
+    }
+}
+
+void mt_parse_bytes(struct made *made, str a, u8 *f) {
+    u8 *out = made_room(made, a.len, f);
+    if (out) {
+        u8 fault = value_parse_bytes(sv_of(a), out, &made->len);
+        made->len = fault ? 0 : made->len;
+        *f = fault ? fault : *f;
+    }
+}
 
 i128 fn_parse_dec(str a, i32 scale, u8 *f) {
     i128 value = 0;
@@ -60,11 +129,11 @@ void mk_concat_write(u8 *out, str a, str b) {
 
 #define FORMAT(name, k)                        \
     i64 mk_##name##_size(k a) {                \
-        char buf[64];                          \
+        char buf[VALUE_TEXT_MAX];              \
         return value_format_##name(a, buf);    \
     }                                          \
     void mk_##name##_write(u8 *out, k a) {     \
-        char buf[64];                          \
+        char buf[VALUE_TEXT_MAX];              \
         i32 len = value_format_##name(a, buf); \
         memcpy(out, buf, (size_t)len);         \
     }

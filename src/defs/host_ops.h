@@ -2,11 +2,13 @@
  * op.def.
  *
  * A parse body returns the value and sets *f to a fault number when there is none. A make body is a
- * pair: the size says how many bytes write will write, exactly. */
+ * pair: the size says how many bytes write will write, exactly. A text body (WF_OPS_TEXT) asks for
+ * room, writes, and says how many bytes it used; when room is refused it returns at once. */
 #ifndef WF_DEFS_HOST_OPS_H
 #define WF_DEFS_HOST_OPS_H
 
 #include "base/base.h"
+#include "defs/op.def"
 
 i64 fn_parse_int(str a, u8 *f);
 f32 fn_parse_f32(str a, u8 *f);
@@ -14,6 +16,53 @@ f64 fn_parse_f64(str a, u8 *f);
 i128 fn_parse_dec(str a, i32 scale, u8 *f);
 b8 fn_parse_bool(str a, u8 *f);
 i32 fn_parse_date(str a, u8 *f);
+
+i64 fn_parse_timestamp(str a, u8 *f);
+i64 fn_parse_timestamptz(str a, i32 zone, u8 *f);
+i64 fn_parse_time(str a, u8 *f);
+i128 fn_parse_interval(str a, i32 fields, u8 *f);
+i128 fn_parse_uuid(str a, u8 *f);
+i32 fn_parse_zone(str a, u8 *f);
+i32 fn_to_date(str a, str format, u8 *f);
+i64 fn_to_timestamp(str a, str format, i32 zone, u8 *f);
+i128 fn_to_number(str a, str format, i32 scale, u8 *f);
+b8 fn_like_checked(str a, str b, u8 *f);
+b8 fn_ilike_checked(str a, str b, u8 *f);
+/* A pattern may begin with options between two bytes 1: letters, then ;start;number;part;end. */
+b8 fn_regex(str a, str b, u8 *f);
+i32 fn_regex_count(str a, str b, u8 *f);
+i32 fn_regex_instr(str a, str b, u8 *f);
+str fn_regex_substr(str a, str b, u8 *f); /* a part of a; REGEX_INSTR says whether there is one */
+
+struct made {
+    u8 *(*room)(void *from, i64 bytes); /* NULL: refused */
+    void *from;
+    const u8 *bytes;
+    i64 len;
+    i64 asked; /* bytes refused; 0 = none were */
+};
+/* Room for the result, which is then at most `bytes` long; the body lowers made->len to what it
+ * used. NULL when refused, or (FAULT_TEXT_SIZE) when no text may be that long. */
+u8 *made_room(struct made *made, i64 bytes, u8 *f);
+
+#define X_no(name)
+#define X_b8(name) b8 name,
+#define X_i32(name) i32 name,
+#define X_i64(name) i64 name,
+#define X_i128(name) i128 name,
+#define X_f64(name) f64 name,
+#define X_str(name) str name,
+#define X(A, name, ka, kb, kc, fn, text) \
+    void fn(struct made *made, X_##ka(a) X_##kb(b) X_##kc(c) u8 *f);
+WF_OPS_TEXT(X, )
+#undef X
+#undef X_no
+#undef X_b8
+#undef X_i32
+#undef X_i64
+#undef X_i128
+#undef X_f64
+#undef X_str
 
 i64 mk_upper_size(str a);
 void mk_upper_write(u8 *out, str a);

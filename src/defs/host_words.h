@@ -39,6 +39,12 @@ FN f64 bits_f64(u64 bits) {
     return x;
 }
 
+FN f64 sqrt_f64(f64 x) { /* x >= 0; IEEE 754's, rounded to nearest */
+    return __builtin_sqrt(x);
+}
+
+#define UNUSED_WORD(x) ((void)(x))
+
 FN u32 bits_set_u32(u32 x) {
     return (u32)__builtin_popcount(x);
 }

@@ -12,6 +12,9 @@
 #include "defs/fn_date.h"
 #include "defs/fn_str.h"
 #include "defs/fn_like.h"
+#include "defs/fn_math.h"
+#include "defs/fn_str2.h"
+#include "defs/fn_time.h"
 
 /* From an operand's C name in op.def to its kind; `no` means no operand. */
 #define X(A, c_name, name, bytes) KIND_OF_##c_name = KIND_##name,
@@ -43,6 +46,11 @@ enum { COST_HOST = 100, COST_CONTROL = 1 };
     ROW(name, OP_FAULTS | OP_HOST, r, ka, kb, kc, COST_HOST, "host", NULL, text)
 #define XM(F, name, ka, kb, body, text) \
     ROW(name, OP_HOST | OP_MAKES, str, ka, kb, no, COST_HOST, "host", NULL, text)
+#define XR(F, name, fails, r, ka, kb, kc, part, expr, text)                                       \
+    ROW(name, OP_HOST | OP_RARE | (fails ? OP_FAULTS : 0), r, ka, kb, kc, COST_HOST, #part, #expr, \
+        text)
+#define XT(F, name, ka, kb, kc, fn, text) \
+    ROW(name, OP_FAULTS | OP_HOST | OP_MAKES, str, ka, kb, kc, COST_HOST, "host", NULL, text)
 #define XC(F, name, operands, text)                                                                \
     ROW(name, OP_CONTROL | (OP_##name == OP_FROUND ? OP_FAULTS : 0), no, no, no, no, COST_CONTROL, \
         "control", operands, text)
@@ -52,7 +60,7 @@ const struct op_info op_infos[OP_COUNT] = {
     WF_CTLS(XC, )
     WF_OPS1(X1, 0) WF_OPS2(X2, 0) WF_OPS3(X3, 0)
     WF_OPS1F(X1, OP_FAULTS) WF_OPS2F(X2, OP_FAULTS) WF_OPS3F(X3, OP_FAULTS)
-    WF_OPS_HOST(XH, ) WF_OPS_MAKE(XM, )
+    WF_OPS_HOST(XH, ) WF_OPS_MAKE(XM, ) WF_OPS_RARE(XR, ) WF_OPS_TEXT(XT, )
     /* clang-format on */
 };
 #undef X1
@@ -60,6 +68,8 @@ const struct op_info op_infos[OP_COUNT] = {
 #undef X3
 #undef XH
 #undef XM
+#undef XR
+#undef XT
 #undef XC
 #undef ROW
 #undef OPERAND_COUNT
@@ -67,9 +77,20 @@ const struct op_info op_infos[OP_COUNT] = {
 _Static_assert(OP_COUNT < 65535, "struct op holds the code in 16 bits");
 
 /* Calls of host and make bodies by their number of operands: `no` operands are left out. */
+#define ARG_b8(which) l##which.b8,
 #define ARG_str(which) l##which.str,
 #define ARG_i32(which) l##which.i32,
+#define ARG_i64(which) l##which.i64,
+#define ARG_i128(which) l##which.i128,
+#define ARG_f64(which) l##which.f64,
 #define ARG_no(which)
+#define OPERAND_no(which)
+#define OPERAND_b8(which) const b8 which = l##which.b8;
+#define OPERAND_str(which) const str which = l##which.str;
+#define OPERAND_i32(which) const i32 which = l##which.i32;
+#define OPERAND_i64(which) const i64 which = l##which.i64;
+#define OPERAND_i128(which) const i128 which = l##which.i128;
+#define OPERAND_f64(which) const f64 which = l##which.f64;
 #define SIZE_str_no(body) mk_##body##_size(la.str)
 #define SIZE_str_str(body) mk_##body##_size(la.str, lb.str)
 #define SIZE_i64_no(body) mk_##body##_size(la.i64)
@@ -108,9 +129,20 @@ _Static_assert(OP_COUNT < 65535, "struct op holds the code in 16 bits");
         out->r = expr;                                     \
         break;                                             \
     }
-#define XH(A, name, r, ka, kb, kc, fn, text)    \
-    case OP_##name:                             \
-        out->r = fn(ARG_##ka(a) ARG_##kb(b) f); \
+#define XH(A, name, r, ka, kb, kc, fn, text)                \
+    case OP_##name:                                         \
+        out->r = fn(ARG_##ka(a) ARG_##kb(b) ARG_##kc(c) f); \
+        break;
+#define XR(A, name, fails, r, ka, kb, kc, part, expr, text) \
+    case OP_##name: {                                       \
+        OPERAND_##ka(a) OPERAND_##kb(b) OPERAND_##kc(c)     \
+        out->r = expr;                                      \
+        break;                                              \
+    }
+#define XT(A, name, ka, kb, kc, fn, text)                                       \
+    case OP_##name:                                                             \
+        fn(&made, ARG_##ka(a) ARG_##kb(b) ARG_##kc(c) f);                       \
+        out->str = str_from((struct sv){(const char *)made.bytes, made.len});   \
         break;
 #define XM(A, name, ka, kb, body, text)                             \
     case OP_##name: {                                               \
@@ -121,16 +153,21 @@ _Static_assert(OP_COUNT < 65535, "struct op holds the code in 16 bits");
         break;                                                      \
     }
 
+static u8 *arena_room(void *arena, i64 bytes) {
+    return arena_alloc(arena, bytes);
+}
+
 u8 op_eval(enum op_code code, union lit *out, union lit la, union lit lb, union lit lc,
            struct arena *arena) {
     u8 fault = FAULT_NONE;
     u8 *f = &fault;
+    struct made made = {.room = arena_room, .from = arena, .bytes = (const u8 *)""};
     memset(out, 0, sizeof *out);
     switch ((i32)code) {
         /* clang-format off */
         WF_OPS1(X1, ) WF_OPS2(X2, ) WF_OPS3(X3, )
         WF_OPS1F(X1, ) WF_OPS2F(X2, ) WF_OPS3F(X3, )
-        WF_OPS_HOST(XH, ) WF_OPS_MAKE(XM, )
+        WF_OPS_HOST(XH, ) WF_OPS_MAKE(XM, ) WF_OPS_RARE(XR, ) WF_OPS_TEXT(XT, )
             /* clang-format on */
             default : /* a control opcode has no value of its own */
                       check_failed(__FILE__, __LINE__, "a scalar opcode");

@@ -11,19 +11,24 @@
 #define X3(A, name, r, a, b, c, part, cost, expr, text) OP_##name,
 #define XH(A, name, r, a, b, c, fn, text) OP_##name,
 #define XM(A, name, a, b, body, text) OP_##name,
+#define XR(A, name, fails, r, a, b, c, part, expr, text) OP_##name,
+#define XT(A, name, a, b, c, fn, text) OP_##name,
 #define XC(A, name, operands, text) OP_##name,
 enum op_code {
     WF_CTLS(XC, ) WF_OPS1(X1, ) WF_OPS2(X2, ) WF_OPS3(X3, ) WF_OPS1F(X1, ) WF_OPS2F(X2, ) WF_OPS3F(X3, )
-    WF_OPS_HOST(XH, ) WF_OPS_MAKE(XM, ) OP_COUNT
+    WF_OPS_HOST(XH, ) WF_OPS_MAKE(XM, ) WF_OPS_RARE(XR, ) WF_OPS_TEXT(XT, ) OP_COUNT
 };
 #undef X1
 #undef X2
 #undef X3
 #undef XH
 #undef XM
+#undef XR
+#undef XT
 #undef XC
 
-enum { OP_CONTROL = 1, OP_FAULTS = 2, OP_HOST = 4, OP_MAKES = 8 }; /* flags */
+/* Flags. RARE opcodes are HOST ones as well, but have an expression a woven kernel could use. */
+enum { OP_CONTROL = 1, OP_FAULTS = 2, OP_HOST = 4, OP_MAKES = 8, OP_RARE = 16 };
 enum { KIND_NONE = 255 };
 
 struct op_info {

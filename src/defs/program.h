@@ -69,6 +69,11 @@ struct prune {
 
 /* MARK: `var` has one b8 column and as many rows as `rows_var`, 0 at first; 1 where register `key` (i64, -1 = no
  * row) named the row. */
+struct sort_key {
+    u32 col; /* of the sorted variable */
+    b8 descending;
+    b8 nulls_first;
+};
 enum sink_kind { SINK_ROWS, SINK_AGG, SINK_LUT, SINK_MARK };
 struct sink_col {
     u16 reg;
@@ -82,6 +87,11 @@ struct sink {
     i64 limit;        /* ROWS: stop after that many rows; -1 = all */
     b8 append;        /* ROWS: behind what the variable holds; else the variable starts anew */
     u32 rows_var;     /* MARK */
+    /* ROWS: the variable is sorted next by top_keys (their col: a column of the sink) and only the first `top` rows of
+     * that order matter; a device may drop the others. 0 keys: all rows matter. */
+    u32 top_key_count;
+    struct sort_key *top_keys;
+    i64 top;
     u32 col_count;    /* ROWS: columns; LUT: 1 (value and NULL flag); the fault goes to fault_var */
     struct sink_col *cols;
     u16 key;          /* AGG: i64 key register, or NO_REG for one group; MARK: i64 row register */
@@ -160,11 +170,6 @@ enum step_kind {
     STEP_WINDOW,
     STEP_FOLD
 };
-struct sort_key {
-    u32 col; /* of the sorted variable */
-    b8 descending;
-    b8 nulls_first;
-};
 struct step {
     u8 kind; /* enum step_kind */
     const char *label; /* operators it came from, for EXPLAIN and errors: "Filter, Project" */
@@ -235,6 +240,8 @@ struct program {
     u32 *param_lits; /* literal filled from parameter i before running; NO_LIT when unused */
     u32 *param_null_lits; /* b8 literal that says whether parameter i is NULL; NO_LIT when unused */
     struct type *param_types;
+    u32 now_lit;  /* literal + 1 that takes the time a statement started, in microseconds; 0 = none */
+    u32 seed_lit; /* literal + 1 that takes a random seed; 0 = none */
     u32 block_count;
     struct block *blocks;
     u32 guard_count;

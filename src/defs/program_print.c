@@ -247,7 +247,7 @@ static void print_ops(struct text *out, const struct program *program,
         u16 code = pipe->ops[pc].code;
         depth -= (code == OP_END || code == OP_ANY) && depth > 0;
         print_op(out, program, pipe, pc, depth);
-        depth += code == OP_WHEN || code == OP_MATCH || code == OP_EACH;
+        depth += code == OP_WHEN || code == OP_MATCH || code == OP_EACH || code == OP_TRY;
     }
 }
 
@@ -352,6 +352,9 @@ static void print_sink(struct text *out, const struct program *program, const st
     }
     if (sink->kind == SINK_ROWS && sink->limit >= 0) {
         add(&p, ", first %lld", sink->limit);
+    }
+    if (sink->kind == SINK_ROWS && sink->top_key_count) {
+        add(&p, ", of which the first %lld are sorted for", sink->top);
     }
     if (sink->kind == SINK_LUT && sink->null_var != NO_VAR) {
         add(&p, ", NULLs in v%u", sink->null_var);

@@ -144,6 +144,8 @@ static wf_status check_control(struct check *c, const struct op *op) {
         return check_loadv(c, op);
     case OP_ROWNO:
         return check_write(c, op, KIND_I64);
+    case OP_TRY:
+        return check_write(c, op, KIND_B8);
     case OP_LUT:
         TRY(check_read(c, op->a, KIND_I32));
         TRY(check_var_read(c, op->imm, MASK_LUT));
@@ -322,7 +324,7 @@ static wf_status check_body(struct check *c) {
              "rows change between EACH and ANY");
         NEED(op->code != OP_ANY || each, "ANY without EACH");
         each = op->code == OP_EACH || (each && op->code != OP_ANY);
-        depth += op->code == OP_WHEN;
+        depth += op->code == OP_WHEN || op->code == OP_TRY;
         depth -= op->code == OP_END;
         if (op_infos[op->code].flags & OP_CONTROL) {
             TRY(check_control(c, op));
@@ -340,6 +342,9 @@ static wf_status check_body(struct check *c) {
     for (u32 i = 0; i < c->pipe->sink_count; i++) {
         const struct sink *sink = &c->pipe->sinks[i];
         NEED(emitted[i], "a sink that receives nothing");
+        for (u32 k = 0; k < sink->top_key_count; k++) {
+            NEED(sink->top_keys[k].col < sink->col_count, "a sink's sort key does not exist");
+        }
         c->vars_set[sink->var] = 1;
         if (sink->kind == SINK_LUT && sink->null_var != NO_VAR) {
             c->vars_set[sink->null_var] = 1;

@@ -9,7 +9,7 @@
 #include "base/map.h"
 #include "defs/value.h"
 
-enum setting_kind { SETTING_INT, SETTING_SIZE, SETTING_BOOL, SETTING_ENUM };
+enum setting_kind { SETTING_INT, SETTING_SIZE, SETTING_BOOL, SETTING_ENUM, SETTING_ZONE };
 enum setting_scope { SCOPE_SESSION, SCOPE_DATABASE };
 
 struct setting {
@@ -114,6 +114,33 @@ static bool parse_size(struct sv value, i64 *out) {
     return false;
 }
 
+/* A zone's seconds east of Greenwich; a plain number counts hours. */
+static bool parse_zone(struct sv value, i64 *out) {
+    i32 east = 0;
+    f64 hours = 0;
+    if (value_parse_f64(value, &hours) == 0 && hours > -16 && hours < 16 && value.len > 0 &&
+        value.ptr[0] != '+') {
+        *out = (i64)(hours * 3600);
+        return true;
+    }
+    u8 fault = value_parse_zone(value, &east);
+    *out = east;
+    return fault == 0;
+}
+
+/* As PostgreSQL shows an offset: <+05:30>-05:30. */
+static i32 print_zone(i64 zone, char *buf, i32 cap) {
+    i64 size = zone < 0 ? -zone : zone;
+    char text[16];
+    if (zone == 0) {
+        return snprintf(buf, (size_t)cap, "UTC");
+    }
+    snprintf(text, sizeof text, size % 3600 ? "%02lld:%02lld" : "%02lld", size / 3600,
+             size / 60 % 60);
+    return snprintf(buf, (size_t)cap, "<%s%s>%s%s", zone < 0 ? "-" : "+", text,
+                    zone < 0 ? "+" : "-", text);
+}
+
 static bool parse_value(const struct setting *setting, struct sv value, i64 *out) {
     b8 flag;
     i64 most;
@@ -126,6 +153,8 @@ static bool parse_value(const struct setting *setting, struct sv value, i64 *out
         }
         *out = flag;
         return true;
+    case SETTING_ZONE:
+        return parse_zone(value, out);
     case SETTING_SIZE:
         return parse_size(value, out) && *out >= setting->least;
     case SETTING_INT:
@@ -147,6 +176,9 @@ static void hint_allowed(const struct setting *setting, struct error *err) {
         break;
     case SETTING_BOOL:
         error_hint(err, "Use on or off.");
+        break;
+    case SETTING_ZONE:
+        error_hint(err, "Use UTC, an abbreviation such as CET, or hours east of Greenwich.");
         break;
     case SETTING_SIZE:
         error_hint(err, "Use a size such as 512MB or 8GB; 0 = automatic.");
@@ -238,6 +270,8 @@ i32 setting_print(const struct settings *settings, i32 i, char *buf, i32 cap) {
         struct sv text = choice(setting->most, value);
         return snprintf(buf, (size_t)cap, "%.*s", (int)text.len, text.ptr);
     }
+    case SETTING_ZONE:
+        return print_zone(value, buf, cap);
     case SETTING_SIZE:
         return print_size(value, buf, cap);
     case SETTING_INT:

@@ -10,6 +10,7 @@
 #include "defs/host_words.h"
 #include "defs/fn_date.h"
 #include "defs/fn_int.h"
+#include "defs/fn_time.h"
 #include "defs/value.h"
 
 #define X(A, c_name, name, bytes) [KIND_##name] = bytes,
@@ -31,8 +32,10 @@ struct type_row {
     const char *text;
     i32 oid;
     u8 kind;
+    char category;
 };
-#define X(A, name, text, oid, kind, arrow) [TYPE_##name] = {text, oid, KIND_##kind},
+#define X(A, name, text, oid, kind, arrow, category) \
+    [TYPE_##name] = {text, oid, KIND_##kind, category},
 static const struct type_row type_rows[TYPE_COUNT] = {WF_TYPES(X, )};
 #undef X
 
@@ -87,6 +90,20 @@ bool type_is_numeric(struct type t) {
     return type_is_exact(t) || type_is_float(t);
 }
 
+bool type_is_string(struct type t) {
+    return t.id == TYPE_TEXT || t.id == TYPE_CHAR;
+}
+
+bool type_is_whole(struct type t) {
+    enum kind kind = type_kind(t);
+    return kind == KIND_I32 || kind == KIND_I64 || kind == KIND_I128;
+}
+
+char type_category(struct type t) {
+    ASSERT(t.id < TYPE_COUNT);
+    return type_rows[t.id].category;
+}
+
 enum kind type_kind(struct type t) {
     ASSERT(t.id < TYPE_COUNT);
     if (t.id == TYPE_DECIMAL && t.precision >= 1 && t.precision <= 18) {
@@ -101,10 +118,14 @@ i32 type_oid(struct type t) {
 
 const char *type_print(struct type t, char buf[32]) {
     const char *text = t.id < TYPE_COUNT ? type_rows[t.id].text : "?";
+    bool timed = t.id < TYPE_COUNT && (type_category(t) == 'D' || type_category(t) == 'T');
     if (t.id == TYPE_DECIMAL && t.precision) {
         snprintf(buf, 32, "%s(%d,%d)", text, t.precision, t.scale);
-    } else if (t.id == TYPE_TEXT && t.length) {
-        snprintf(buf, 32, "varchar(%u)", t.length);
+    } else if (t.length) {
+        snprintf(buf, 32, "%s(%u)", t.id == TYPE_TEXT ? "varchar" : text, t.length);
+    } else if (timed && t.precision) {
+        i32 words = t.id == TYPE_TIMESTAMPTZ ? 9 : (i32)strlen(text); /* timestamp(3) with … */
+        snprintf(buf, 32, "%.*s(%d)%s", (int)words, text, t.precision - 1, text + words);
     } else {
         snprintf(buf, 32, "%s", text);
     }
@@ -116,20 +137,9 @@ static const struct {
     u8 id;
     u8 length;
 } type_aliases[] = {
-    {"bool", TYPE_BOOLEAN, 0},      {"boolean", TYPE_BOOLEAN, 0},
-    {"int2", TYPE_SMALLINT, 0},     {"smallint", TYPE_SMALLINT, 0},
-    {"int4", TYPE_INTEGER, 0},      {"int", TYPE_INTEGER, 0},
-    {"integer", TYPE_INTEGER, 0},   {"int8", TYPE_BIGINT, 0},
-    {"bigint", TYPE_BIGINT, 0},     {"numeric", TYPE_DECIMAL, 0},
-    {"decimal", TYPE_DECIMAL, 0},   {"dec", TYPE_DECIMAL, 0},
-    {"float4", TYPE_REAL, 0},       {"real", TYPE_REAL, 0},
-    {"float8", TYPE_DOUBLE, 0},     {"double precision", TYPE_DOUBLE, 0},
-    {"double", TYPE_DOUBLE, 0},     {"float", TYPE_DOUBLE, 0},
-    {"date", TYPE_DATE, 0},         {"text", TYPE_TEXT, 0},
-    {"varchar", TYPE_TEXT, 0},      {"character varying", TYPE_TEXT, 0},
-    {"char varying", TYPE_TEXT, 0}, {"bpchar", TYPE_TEXT, 0},
-    {"char", TYPE_TEXT, 1},         {"character", TYPE_TEXT, 1},
-    {"string", TYPE_TEXT, 0},       {"unknown", TYPE_UNKNOWN, 0},
+#define X(A, name, type, length) {name, TYPE_##type, length},
+    WF_TYPE_NAMES(X, )
+#undef X
 };
 
 static struct sv trim(struct sv s) {
@@ -170,6 +180,11 @@ static bool parse_modifiers(struct sv text, struct type *out) {
         *out = type_decimal((i32)numbers[0], (i32)numbers[1]);
         return true;
     }
+    bool timed = type_category(*out) == 'D' || type_category(*out) == 'T';
+    if (count == 1 && timed && out->id != TYPE_DATE) {
+        out->precision = (u8)(numbers[0] < 6 ? numbers[0] + 1 : 0);
+        return numbers[0] >= 0 && numbers[0] <= 6;
+    }
     if (count != 1 || numbers[0] < 1) {
         return false;
     }
@@ -178,7 +193,7 @@ static bool parse_modifiers(struct sv text, struct type *out) {
         return numbers[0] <= 53;
     }
     out->length = (u32)MIN_OF(numbers[0], 10485760);
-    return out->id == TYPE_TEXT && numbers[0] <= 10485760;
+    return type_is_string(*out) && numbers[0] <= 10485760;
 }
 
 bool type_parse(struct sv name, struct type *out) {
@@ -217,32 +232,31 @@ static struct range range_exact(i128 lo, i128 hi) {
     return r;
 }
 
+#define ALL_I64 \
+    { .lo = I64_MIN, .hi = I64_MAX }
+#define ALL_I128 \
+    { .lo = I128_MIN, .hi = I128_MAX }
+static const struct range type_ranges[TYPE_COUNT] = {
+    [TYPE_BOOLEAN] = {.lo = 0, .hi = 1},
+    [TYPE_SMALLINT] = {.lo = -32768, .hi = 32767},
+    [TYPE_INTEGER] = {.lo = I32_MIN, .hi = I32_MAX},
+    [TYPE_BIGINT] = ALL_I64,
+    [TYPE_REAL] = {.abs_max = FLT_MAX, .lsb = -149, .may_special = 1},
+    [TYPE_DOUBLE] = {.abs_max = DBL_MAX, .lsb = -1074, .may_special = 1},
+    [TYPE_DATE] = {.lo = DATE_NEG_INF, .hi = DATE_INF},
+    [TYPE_TIMESTAMP] = ALL_I64,
+    [TYPE_TIMESTAMPTZ] = ALL_I64,
+    [TYPE_TIME] = {.lo = 0, .hi = DAY_US},
+    [TYPE_INTERVAL] = ALL_I128,
+    [TYPE_UUID] = ALL_I128,
+};
+
 struct range range_of_type(struct type t) {
-    switch ((enum type_id)t.id) {
-    case TYPE_BOOLEAN:
-        return range_exact(0, 1);
-    case TYPE_SMALLINT:
-        return range_exact(-32768, 32767);
-    case TYPE_INTEGER:
-        return range_exact(I32_MIN, I32_MAX);
-    case TYPE_BIGINT:
-        return range_exact(I64_MIN, I64_MAX);
-    case TYPE_DATE:
-        return range_exact(DATE_MIN, DATE_MAX);
-    case TYPE_DECIMAL: {
+    if (t.id == TYPE_DECIMAL) {
         i128 most = pow10_i128(t.precision ? t.precision : 38) - 1;
         return range_exact(-most, most);
     }
-    case TYPE_REAL:
-        return (struct range){.abs_max = FLT_MAX, .lsb = -149, .may_special = 1};
-    case TYPE_DOUBLE:
-        return (struct range){.abs_max = DBL_MAX, .lsb = -1074, .may_special = 1};
-    case TYPE_UNKNOWN:
-    case TYPE_TEXT:
-    case TYPE_COUNT:
-        break;
-    }
-    return range_exact(0, 0);
+    return type_ranges[t.id];
 }
 
 struct range range_of_value(i128 value) {
@@ -275,40 +289,4 @@ enum kind range_kind(struct range r) {
         return KIND_I32;
     }
     return r.lo >= I64_MIN && r.hi <= I64_MAX ? KIND_I64 : KIND_I128;
-}
-
-/* An integer register of any width. */
-static i128 read_exact(enum kind kind, const void *value) {
-    switch (kind) {
-    case KIND_B8:
-        return *(const b8 *)value;
-    case KIND_I32:
-        return *(const i32 *)value;
-    case KIND_I64:
-        return *(const i64 *)value;
-    case KIND_I128: {
-        i128 wide;
-        memcpy(&wide, value, sizeof wide);
-        return wide;
-    }
-    default:
-        return 0;
-    }
-}
-
-i32 value_print(struct type t, enum kind kind, const void *value, char *buf) {
-    if (kind == KIND_F32) {
-        return value_format_f32(*(const f32 *)value, buf);
-    }
-    if (kind == KIND_F64) {
-        return value_format_f64(*(const f64 *)value, buf);
-    }
-    i128 exact = read_exact(kind, value);
-    if (t.id == TYPE_BOOLEAN) {
-        return value_format_bool(exact != 0, buf);
-    }
-    if (t.id == TYPE_DATE) {
-        return value_format_date((i32)exact, buf);
-    }
-    return value_format_dec(exact, t.id == TYPE_DECIMAL ? t.scale : 0, buf);
 }

@@ -1,8 +1,9 @@
 /* value.h: text to values and back: one implementation for casts, literals and COPY. Host only.
  *
  * A parser returns a fault number, 0 when it succeeded, and leaves *out alone otherwise. Spaces
- * around the value are allowed, as in PostgreSQL. A formatter writes at most 64 bytes, no NUL, and
- * returns how many. */
+ * around the value are allowed, as in PostgreSQL. A formatter writes at most VALUE_TEXT_MAX (96)
+ * bytes, no NUL, and returns how many. value_parse and value_print (types.h) choose among them by
+ * type. */
 #ifndef WF_DEFS_VALUE_H
 #define WF_DEFS_VALUE_H
 
@@ -22,9 +23,21 @@ u8 value_parse_f64(struct sv s, f64 *out);
 /* true, false, yes, no, on, off and their unique beginnings, 1, 0. FAULT_TEXT_BOOL. */
 u8 value_parse_bool(struct sv s, b8 *out);
 /* Days since 1970-01-01. Reads 1999-01-08, 19990108, 1/8/1999, January 8, 1999, 8 Jan 1999, with
- * BC, and drops a time of day. FAULT_TEXT_DATE, or FAULT_DATE_RANGE when a field does not exist in
- * the calendar. */
+ * BC, infinity, and drops a time of day. FAULT_TEXT_DATE, or FAULT_DATE_RANGE when a field does not
+ * exist in the calendar. */
 u8 value_parse_date(struct sv s, i32 *out);
+/* Microseconds since 1970-01-01 00:00, of the day, … as fn_time.h has them. A zone in the text of a
+ * timestamp is dropped; `zone` (seconds east) is that of a timestamptz that names none. */
+u8 value_parse_timestamp(struct sv s, i64 *out);
+u8 value_parse_timestamptz(struct sv s, i32 zone, i64 *out);
+u8 value_parse_time(struct sv s, i64 *out);
+u8 value_parse_interval(struct sv s, i32 fields,
+                        i128 *out); /* fields: the grammar's bits, 0 = all */
+/* A zone as SET TimeZone and AT TIME ZONE take it: UTC, an abbreviation, or an offset in which, as
+ * POSIX has it, west is positive. FAULT_ZONE. */
+u8 value_parse_zone(struct sv s, i32 *out_seconds_east);
+u8 value_parse_uuid(struct sv s, i128 *out);
+u8 value_parse_bytes(struct sv s, u8 *out, i64 *out_len); /* bytea; out holds s.len bytes */
 
 i32 value_format_i64(i64 value, char *out);
 i32 value_format_dec(i128 value, i32 scale, char *out); /* exactly `scale` digits after the point */
@@ -32,6 +45,13 @@ i32 value_format_f32(f32 value, char *out);             /* shortest that reads b
 i32 value_format_f64(f64 value, char *out);
 i32 value_format_date(i32 value, char *out); /* 1999-01-08, 0044-03-15 BC */
 i32 value_format_bool(b8 value, char *out);  /* true, false */
+i32 value_format_timestamp(i64 value, char *out);
+i32 value_format_timestamptz(i64 value, i32 zone, char *out);
+i32 value_format_time(i64 value, char *out);
+i32 value_format_clock(i64 us, i32 hour_width, char *out); /* hh:mm:ss.f */
+i32 value_format_interval(i128 value, char *out);
+i32 value_format_uuid(i128 value, char *out);
+void value_format_bytes(struct sv s, char *out); /* 2 + 2 * s.len bytes */
 
 /* False at the first byte that is not part of valid UTF-8 (its offset is stored unless NULL); a NUL
  * byte is not valid in text. */

@@ -234,6 +234,7 @@ struct plan_limbs { /* words that are limbs of one exact sum: see struct klimbs 
     u16 reg, lsb;   /* registers */
     u32 word, count;
     i32 first;
+    u16 code; /* FLIMB_F64 or FSQUARE_F64 */
 };
 struct gpu_plan {
     const struct program *program;

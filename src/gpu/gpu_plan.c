@@ -96,6 +96,9 @@ static const char *refuse_op(struct arena *arena, const struct op *op) {
     if (info->flags & OP_MAKES) {
         return arena_printf(arena, "%s makes strings, which only the CPU does", info->name);
     }
+    if (info->flags & OP_RARE) {
+        return arena_printf(arena, "%s runs on the CPU only", info->name);
+    }
     if (info->flags & OP_HOST) {
         return arena_printf(arena, "%s reads text, which only the CPU does", info->name);
     }
@@ -485,7 +488,8 @@ static i32 const_i32(const struct planner *p, u16 reg) {
     return p->plan->program->lits[p->plan->lits.items[p->const_lit[reg]]].i32;
 }
 
-/* The FLIMB that makes word w and serves nothing else; NULL when it is something different. */
+/* The FLIMB or FSQUARE that makes word w and serves nothing else; NULL when it is something
+ * different. */
 static const struct op *limb_op(const struct planner *p, const struct sink *sink, u32 w) {
     u16 reg = w < sink->word_count ? sink->word_regs[w] : NO_REG;
     if (reg == NO_REG || sink->words[w] != WORD_ADD) {
@@ -493,7 +497,8 @@ static const struct op *limb_op(const struct planner *p, const struct sink *sink
     }
     const struct facts *f = &p->facts[reg];
     const struct op *op = &p->pipe->ops[f->def_at];
-    bool plain = f->defs == 1 && f->uses == 1 && !f->deep && f->def_code == OP_FLIMB_F64;
+    bool plain = f->defs == 1 && f->uses == 1 && !f->deep &&
+                 (f->def_code == OP_FLIMB_F64 || f->def_code == OP_FSQUARE_F64);
     return plain && p->pipe->regs[op->b].is_const && p->pipe->regs[op->c].is_const ? op : NULL;
 }
 
@@ -503,7 +508,8 @@ static u32 limb_run(const struct planner *p, const struct sink *sink, u32 w) {
     u32 count = first != NULL;
     while (count) {
         const struct op *next = limb_op(p, sink, w + count);
-        if (!next || next->a != first->a || const_i32(p, next->b) != const_i32(p, first->b) ||
+        if (!next || next->code != first->code || next->a != first->a ||
+            const_i32(p, next->b) != const_i32(p, first->b) ||
             const_i32(p, next->c) != const_i32(p, first->c) + (i32)count) {
             break;
         }
@@ -521,7 +527,7 @@ static void find_limbs(struct planner *p) {
         u32 count = limb_run(p, sink, w);
         if (count >= LIMBS_LEAST) {
             const struct op *op = limb_op(p, sink, w);
-            struct plan_limbs run = {op->a, op->b, w, count, const_i32(p, op->c)};
+            struct plan_limbs run = {op->a, op->b, w, count, const_i32(p, op->c), op->code};
             VEC_PUSH(p->arena, &plan->limbs, run);
             u32 last = plan->has_match ? p->pipe->op_count : p->pipe->op_count - 1;
             p->last[op->a] = plan->last[op->a] = last;

@@ -196,10 +196,11 @@ wf_status gpu_var_index(struct gpu *g, struct exec *x, u32 var, struct kindex *o
     struct gpu_var *gv = NULL;
     TRY(gpu_var_get(g, x, var, &gv));
     if (!gv->heads) {
-        const struct index *index = x->vars[var].index;
+        struct index *index = x->vars[var].index;
         if (!index) {
             FAIL(x->err, INTERNAL, "variable %u has no index", var);
         }
+        TRY(index_plain(x, index));
         bool hashed = index->form == INDEX_HASH;
         i64 heads = hashed && !index->unique ? 2 * index->slot_count : index->slot_count + 1;
         /* The last head of a unique index is padding that nobody sets. */

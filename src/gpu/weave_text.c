@@ -265,7 +265,10 @@ static void put_tile_head(struct weaver *v) {
     line(v, "const i64 row = first + (i64)t_id() * 4;");
     line(v, "const i64 number = args.row_starts[tablet] + row;");
     line(v, "u32 act = 0;");
-    line(v, EACH_GROUP "{ act |= group_rows(row + g * SPAN, rows) << (4 * g); }");
+    bool is_table = v->pipe->source.kind == SOURCE_TABLE;
+    line(v, "const u64 *const gone = %s;",
+         is_table ? "args.gone ? args.gone[tablet] : (const u64 *)0" : "(const u64 *)0");
+    line(v, EACH_GROUP "{ act |= group_live(row + g * SPAN, rows, gone) << (4 * g); }");
     for (u32 r = 0; r < v->pipe->reg_count; r++) {
         if (!v->pipe->regs[r].is_const && v->plan->first[r] <= v->plan->last[r] &&
             v->plan->first[r] != 0xffffffffu) {
@@ -375,6 +378,10 @@ static void put_load_text(struct weaver *v, const struct op *op) {
 }
 
 static void put_load(struct weaver *v, u32 at, const struct op *op) {
+    if (v->pipe->regs[op->dst].kind == KIND_STR) {
+        put_load_text(v, op);
+        return;
+    }
     u8 form = v->w->cols[op->imm].form;
     u8 kind = v->pipe->regs[op->dst].kind;
     u32 col = op->imm;
@@ -785,10 +792,14 @@ static void put_agg_limbs(struct weaver *v, bool shared) {
     char x[24];
     for (i64 l = 0; l < v->plan->limbs.count; l++) {
         const struct plan_limbs *run = &v->plan->limbs.items[l];
+        int square = run->code == OP_FSQUARE_F64;
         operand(v, run->reg, x);
-        line(v, "for (i32 k = 0, limb = limb_first(%s, r%u); k < (i32)AGG_LIMBS; k++, limb++) {", x,
+        line(v,
+             "for (i32 k = 0, limb = limb_first(%s, r%u, %d); k < (i32)LIMB_COUNT(%d); k++, "
+             "limb++) {",
+             x, run->lsb, square, square);
+        line(v, "    const i64 part = op_%s(%s, r%u, limb);", op_infos[run->code].name, x,
              run->lsb);
-        line(v, "    const i64 part = op_FLIMB_F64(%s, r%u, limb);", x, run->lsb);
         line(v, "    const u32 no = (u32)(limb - %d);", run->first);
         line(v, "    if (part && no < %uu) {", run->count);
         if (shared) {
@@ -890,6 +901,16 @@ static void put_mark(struct weaver *v, u32 sink) {
     line(v, "}");
 }
 
+static void put_emit(struct weaver *v, u32 sink) {
+    if (v->pipe->sinks[sink].kind == SINK_MARK) {
+        put_mark(v, sink);
+    } else if (v->plan->sink->kind == SINK_ROWS) {
+        put_emit_rows(v);
+    } else {
+        put_emit_agg(v);
+    }
+}
+
 static void put_finish(struct weaver *v) {
     const struct sink *sink = v->plan->sink;
     if (sink->kind == SINK_AGG && v->w->agg_copies) {
@@ -921,11 +942,7 @@ static void put_op(struct weaver *v, u32 at) {
         }
         break;
     case OP_LOAD:
-        if (v->pipe->regs[op->dst].kind == KIND_STR) {
-            put_load_text(v, op);
-        } else {
-            put_load(v, at, op);
-        }
+        put_load(v, at, op);
         break;
     case OP_LOADN:
         put_load_nulls(v, at, op);
@@ -972,13 +989,7 @@ static void put_op(struct weaver *v, u32 at) {
         put_any(v, op);
         break;
     case OP_EMIT:
-        if (v->pipe->sinks[op->imm].kind == SINK_MARK) {
-            put_mark(v, op->imm);
-        } else if (v->plan->sink->kind == SINK_ROWS) {
-            put_emit_rows(v);
-        } else {
-            put_emit_agg(v);
-        }
+        put_emit(v, op->imm);
         break;
     default:
         if (!v->plan->is_limb[op->dst]) {

@@ -288,8 +288,9 @@ static FALLIBLE tablet_store(struct csv_job *job, i64 tablet_no, struct error *e
         return memory_refused(job->mem, err, bytes);
     }
     for (u32 i = 0; i < table->col_count; i++) {
-        cols[i].data = tablet->block + job->data_at[i];
-        cols[i].nulls = table->cols[i].not_null ? NULL : tablet->block + job->nulls_at[i];
+        cols[i] = (struct input_col){
+            .data = tablet->block + job->data_at[i],
+            .nulls = table->cols[i].not_null ? NULL : tablet->block + job->nulls_at[i]};
     }
     const struct csv_options *options = job->options;
     wf_status status = job->load ? load_tablet(job->load, tablet_no, tablet->rows, cols, err)

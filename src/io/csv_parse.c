@@ -257,7 +257,26 @@ static bool store_text(struct parser *p, i64 i, const char *at, struct sv s, voi
     if (field->type.length && s.len > (i64)field->type.length && !check_length(p, i, &s)) {
         return false;
     }
+    while (field->type.id == TYPE_CHAR && s.len > 0 && s.ptr[s.len - 1] == ' ') {
+        s.len--;
+    }
     ((str *)data)[p->row] = (str){(u32)s.len, 0, (u64)(size_t)s.ptr};
+    return true;
+}
+
+static bool store_bytes(struct parser *p, i64 i, const char *at, struct sv s, void *data) {
+    char *to = heap_reserve(p, s.len);
+    i64 len = 0;
+    if (!to) {
+        return false;
+    }
+    u8 fault = value_parse_bytes(s, (u8 *)to, &len);
+    if (fault) {
+        UNUSED(at);
+        return bad_value(p, i, s, fault);
+    }
+    p->heap->used += len;
+    ((str *)data)[p->row] = (str){(u32)len, 0, (u64)(size_t)to};
     return true;
 }
 
@@ -312,11 +331,15 @@ static bool store_value(struct parser *p, i64 i, const char *at, struct sv s) {
     case TYPE_REAL:
         fault = value_parse_f32(s, (f32 *)data + p->row);
         break;
-    case TYPE_BOOLEAN:
-        fault = value_parse_bool(s, (b8 *)data + p->row);
-        break;
-    default:
+    case TYPE_TEXT:
+    case TYPE_CHAR:
         return store_text(p, i, at, s, data);
+    case TYPE_BLOB:
+        return store_bytes(p, i, at, s, data);
+    default:
+        fault = value_parse(field->type, s, job->options->zone,
+                            (u8 *)data + p->row * kind_bytes[field->kind]);
+        break;
     }
     if (fault) { /* the bytes may be a copy: the line is that of the field itself */
         i64 record = p->record - job->data;

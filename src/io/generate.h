@@ -22,7 +22,7 @@ struct gen_table {
     const char *name;
     u32 col_count;
     const struct gen_column *cols;
-    const char *keys; /* table constraints, as CREATE TABLE has them */
+    const char *keys; /* table constraints, as CREATE TABLE has them; @ before names of tables */
 };
 
 /* Where a run of rows goes. */
@@ -66,5 +66,7 @@ FALLIBLE tpch_open(struct generator **out, i64 millionths, enum tpch_text text, 
 void tpch_close(struct generator *gen);
 /* The tables, without opening. */
 const struct gen_table *tpch_tables(i32 *out_count);
+/* The table's keys at this scale: those of the table, unless dbgen's own rows break them. */
+const char *tpch_keys(i32 table, i64 millionths);
 
 #endif

@@ -25,6 +25,7 @@ struct csv_options {
      * version, and published. Keys are not looked at when base is given. */
     struct table_version *base;
     struct table_version **out_version;
+    i32 zone; /* of timestamps that name none: seconds east of Greenwich */
 };
 struct load_progress { /* what a long load tells, and is told */
     _Atomic i64 bytes_done;
@@ -43,6 +44,23 @@ FALLIBLE load_progress_check(const struct load_progress *progress, struct error 
 FALLIBLE csv_load(struct table *table, const char *path, const struct csv_options *options,
                   struct pool *pool, struct memory *mem, struct load_progress *progress,
                   i64 *out_rows, struct error *err);
+
+/* --- looking at a file -------------------------------------------------------------------------
+ */
+
+struct csv_given { /* what the user said; the rest is found out */
+    struct csv_options options;
+    b8 has_delimiter, has_quote, has_escape, has_header;
+};
+struct csv_sniffed {
+    struct csv_options options;
+    u32 col_count;
+    struct column_def *cols; /* in the arena, names too */
+};
+/* Finds out how the file is written and what columns it has, from its first megabyte or, with
+ * `whole`, from all of it. */
+FALLIBLE csv_sniff(struct arena *arena, const char *path, const struct csv_given *given, bool whole,
+                   struct csv_sniffed *out, struct error *err);
 
 /* --- writing ---------------------------------------------------------------------------------- */
 

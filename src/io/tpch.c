@@ -133,26 +133,55 @@ static const struct gen_column lineitem_cols[] = {
     { #name, COUNT_OF(name##_cols), name##_cols, keys }
 static const struct gen_table tables[TPCH_TABLES] = {
     [TPCH_LINEITEM] = TABLE(lineitem, "primary key (l_orderkey, l_linenumber), "
-                                      "foreign key (l_orderkey) references orders, "
-                                      "foreign key (l_partkey, l_suppkey) references partsupp"),
+                                      "foreign key (l_orderkey) references @orders, "
+                                      "foreign key (l_partkey, l_suppkey) references @partsupp"),
     [TPCH_ORDERS] = TABLE(orders, "primary key (o_orderkey), "
-                                  "foreign key (o_custkey) references customer"),
+                                  "foreign key (o_custkey) references @customer"),
     [TPCH_PARTSUPP] = TABLE(partsupp, "primary key (ps_partkey, ps_suppkey), "
-                                      "foreign key (ps_partkey) references part, "
-                                      "foreign key (ps_suppkey) references supplier"),
+                                      "foreign key (ps_partkey) references @part, "
+                                      "foreign key (ps_suppkey) references @supplier"),
     [TPCH_PART] = TABLE(part, "primary key (p_partkey)"),
     [TPCH_CUSTOMER] = TABLE(customer, "primary key (c_custkey), "
-                                      "foreign key (c_nationkey) references nation"),
+                                      "foreign key (c_nationkey) references @nation"),
     [TPCH_SUPPLIER] = TABLE(supplier, "primary key (s_suppkey), "
-                                      "foreign key (s_nationkey) references nation"),
+                                      "foreign key (s_nationkey) references @nation"),
     [TPCH_NATION] = TABLE(nation, "primary key (n_nationkey), "
-                                  "foreign key (n_regionkey) references region"),
+                                  "foreign key (n_regionkey) references @region"),
     [TPCH_REGION] = TABLE(region, "primary key (r_regionkey)"),
 };
 
 const struct gen_table *tpch_tables(i32 *out_count) {
     *out_count = TPCH_TABLES;
     return tables;
+}
+
+/* With few suppliers, the four of a part are not always four: steps of a quarter of them, plus one
+ * for every so many parts before it, may come back to where they began. */
+static bool partsupp_is_unique(i64 suppliers) {
+    i64 parts = suppliers * 20;
+    for (i64 more = 0; more <= (parts - 1) / suppliers; more++) {
+        for (i64 i = 1; i < TPCH_SUPPLIERS_PER_PART; i++) {
+            if (i * (suppliers / TPCH_SUPPLIERS_PER_PART + more) % suppliers == 0) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+const char *tpch_keys(i32 table, i64 millionths) {
+    bool unique = partsupp_is_unique(10000 * millionths / 1000000);
+    if (!unique && table == TPCH_PARTSUPP) {
+        return "foreign key (ps_partkey) references @part, "
+               "foreign key (ps_suppkey) references @supplier";
+    }
+    if (!unique && table == TPCH_LINEITEM) {
+        return "primary key (l_orderkey, l_linenumber), "
+               "foreign key (l_orderkey) references @orders, "
+               "foreign key (l_partkey) references @part, "
+               "foreign key (l_suppkey) references @supplier";
+    }
+    return tables[table].keys;
 }
 
 static i64 rows_of(const struct generator *gen, i32 table) {

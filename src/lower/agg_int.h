@@ -53,11 +53,15 @@ struct agg_state {
     struct value *keys;
     i32 key_count;
     struct call_state *calls;
+    i32 *place;              /* per key: its field, or -1: it depends on another key */
+    struct binding *depends; /* per key: where its value is found again */
+    i32 *row_words;          /* per key that depends: the word with the row */
     struct ordered *ordered; /* per call; aggregate.c */
     bool any_ordered;
 };
 
 void words_add(struct words *w, struct call_state *c);
+i32 words_least(struct words *w, u16 reg); /* a word of its own: the least of an i64 register */
 struct value words_finish(struct builder *f, const struct call_state *c, i32 row_bits);
 i32 words_row_bits(i64 rows);
 /* The argument of a call, NULL where the filter is not true; evaluated only where it is. */

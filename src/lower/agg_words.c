@@ -304,6 +304,10 @@ struct value words_input(struct builder *b, const struct expr *arg, const struct
     return v;
 }
 
+i32 words_least(struct words *s, u16 reg) {
+    return add_word(s, WORD_MIN, reg);
+}
+
 void words_add(struct words *s, struct call_state *c) {
     c->count_word = NO_WORD;
     c->nan_word = NO_WORD;

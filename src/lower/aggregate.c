@@ -4,6 +4,10 @@
  * over the finished groups unpacks the key and turns words into the aggregates' values
  * (agg_words.c).
  *
+ * A key that depends on another one (both are columns of a table in which the other is unique) is
+ * not packed: a word keeps the row of the joined variable it was read from, and the value is read
+ * there again. So grouping by a customer's number, name and address never looks at the texts.
+ *
  * Some aggregates need more than words: the order of strings that are not codes is known only when
  * all of them are, and string_agg, percentiles and the mode need their rows in order. Then key and
  * arguments are materialised first and the aggregation starts from there; each ordered aggregate
@@ -59,7 +63,9 @@ static void order_call(struct agg_state *s, i64 i, const struct agg_call *call) 
 static void lower_inputs(struct agg_state *s) {
     const struct rel *rel = s->rel;
     for (i32 i = 0; i < s->key_count; i++) {
-        s->keys[i] = lower_expr(s->w.b, rel->exprs.items[i]);
+        if (s->place[i] >= 0) {
+            s->keys[i] = lower_expr(s->w.b, rel->exprs.items[i]);
+        }
     }
     for (i64 i = 0; i < rel->calls.count && !s->l->status; i++) {
         struct call_state *c = &s->calls[i];
@@ -171,16 +177,114 @@ static u32 materialise_inputs(struct agg_state *s, u16 *key) {
     return var;
 }
 
+/* keys that depend on others */
+
+/* The scan that makes a column, if it comes from one unchanged. */
+static const struct scan_col *find_scan(const struct rel *rel, u32 col, const struct rel **out) {
+    if (rel->kind == REL_SCAN) {
+        for (i64 i = 0; i < rel->scan_cols.count; i++) {
+            if (rel->scan_cols.items[i].col == col) {
+                *out = rel;
+                return &rel->scan_cols.items[i];
+            }
+        }
+        return NULL;
+    }
+    if (rel->kind == REL_PROJECT) {
+        for (i64 i = 0; i < rel->out.count; i++) {
+            const struct expr *expr = rel->exprs.items[i];
+            if (rel->out.items[i] == col && expr->kind == EXPR_COL) {
+                return find_scan(rel->inputs[0], expr->col, out);
+            }
+        }
+        return NULL;
+    }
+    bool passes = rel->kind == REL_FILTER || rel->kind == REL_JOIN || rel->kind == REL_LIMIT ||
+                  rel->kind == REL_SORT || rel->kind == REL_WINDOW;
+    const struct scan_col *found = NULL;
+    for (i32 i = 0; passes && i < rel->input_count && !found; i++) {
+        found = find_scan(rel->inputs[i], col, out);
+    }
+    return found;
+}
+
+/* Whether key i is a column of a table of which another key is the unique, never NULL column. */
+static bool key_depends(const struct agg_state *s, i32 i) {
+    const struct rel *input = s->rel->inputs[0];
+    const struct expr *expr = s->rel->exprs.items[i];
+    const struct rel *scan = NULL;
+    if (expr->kind != EXPR_COL || s->w.b->binds[expr->col].kind != BIND_VAR) {
+        return false;
+    }
+    const struct scan_col *mine = find_scan(input, expr->col, &scan);
+    for (i32 k = 0; mine && k < s->key_count; k++) {
+        const struct expr *other = s->rel->exprs.items[k];
+        const struct rel *other_scan = NULL;
+        const struct scan_col *key =
+            k != i && other->kind == EXPR_COL ? find_scan(input, other->col, &other_scan) : NULL;
+        if (key && other_scan == scan && key->unique && key->no_nulls && key != mine &&
+            s->place[k] >= 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Before any key is lowered, so that nobody loads what is not needed. */
+static void find_dependent(struct agg_state *s) {
+    const struct rel *rel = s->rel;
+    bool plain = true;
+    for (i64 i = 0; i < rel->calls.count; i++) {
+        const struct agg_call *call = &rel->calls.items[i];
+        bool text = call->arg && type_kind(call->arg->type) == KIND_STR;
+        plain = plain && !agg_is_ordered[call->agg] && !text && !s->l->status;
+    }
+    for (i32 i = 0; i < s->key_count; i++) {
+        s->place[i] = 0;
+    }
+    for (i32 i = 0; i < s->key_count && plain; i++) {
+        if (key_depends(s, i)) {
+            s->place[i] = -1;
+            s->depends[i] = s->w.b->binds[rel->exprs.items[i]->col];
+        }
+    }
+}
+
+static void keep_rows(struct agg_state *s) {
+    for (i32 i = 0; i < s->key_count && !s->l->status; i++) {
+        if (s->place[i] < 0) {
+            s->row_words[i] = words_least(&s->w, s->depends[i].row_reg);
+        }
+    }
+}
+
+/* The value of a key at the row its group kept. */
+static struct value dependent_value(struct agg_state *s, struct builder *f, i32 i) {
+    u32 col = s->rel->exprs.items[i]->col;
+    struct op op = {.code = OP_LOAD, .a = NO_REG, .b = NO_REG, .c = NO_REG};
+    op.imm = build_source_col(f, (u32)s->row_words[i] + 1);
+    struct binding bind = s->depends[i];
+    bind.row_reg = build_ctl(f, op, KIND_I64, range_exact(-1, ((i128)1 << 32) - 1), 0);
+    f->binds[col] = bind;
+    return lower_col(f, col);
+}
+
 static u16 pack_keys(struct agg_state *s) {
     struct lower *l = s->l;
+    i32 count = 0;
     if (s->key_count == 0 || l->status) {
         return NO_REG;
     }
-    s->layout.count = s->key_count;
     s->layout.fields = NEW_ARRAY(l->arena, struct key_field, s->key_count);
     for (i32 i = 0; i < s->key_count; i++) {
-        s->layout.fields[i] = key_field_of(s->w.b, s->keys[i], s->rel->exprs.items[i]->type);
+        if (s->place[i] < 0) {
+            continue;
+        }
+        s->layout.fields[count] = key_field_of(s->w.b, s->keys[i], s->rel->exprs.items[i]->type);
+        s->keys[count] = s->keys[i];
+        s->place[i] = count++;
     }
+    s->layout.count = count;
     key_place(l, &s->layout);
     return key_pack(s->w.b, &s->layout, s->keys, false, NULL);
 }
@@ -330,8 +434,9 @@ static void bind_results(struct agg_state *s, struct builder *f, u16 key) {
     if (key != NO_REG) {
         struct value *out = NEW_ARRAY(s->l->arena, struct value, s->layout.count + 1);
         key_unpack(f, &s->layout, packed, out);
-        for (i32 i = 0; i < s->key_count; i++) {
-            bind_value(f, rel->out.items[i], out[i]);
+        for (i32 i = 0; i < s->key_count && !s->l->status; i++) {
+            bind_value(f, rel->out.items[i],
+                       s->place[i] < 0 ? dependent_value(s, f, i) : out[s->place[i]]);
         }
     }
     for (i64 i = 0; i < rel->calls.count && !s->l->status; i++) {
@@ -350,6 +455,10 @@ struct builder *lower_agg(struct lower *l, const struct rel *rel) {
     s.keys = NEW_ARRAY(l->arena, struct value, s.key_count * 2 + 1);
     s.calls = NEW_ARRAY(l->arena, struct call_state, rel->calls.count + 1);
     s.ordered = NEW_ARRAY(l->arena, struct ordered, rel->calls.count + 1);
+    s.place = NEW_ARRAY(l->arena, i32, s.key_count + 1);
+    s.row_words = NEW_ARRAY(l->arena, i32, s.key_count + 1);
+    s.depends = NEW_ARRAY(l->arena, struct binding, s.key_count + 1);
+    find_dependent(&s);
     lower_inputs(&s);
     bool ranks = !l->status && needs_ranks_of_strings(&s);
     u16 key = pack_keys(&s);
@@ -363,6 +472,7 @@ struct builder *lower_agg(struct lower *l, const struct rel *rel) {
         }
     }
     s.w.row_bits = l->status ? 0 : words_row_bits(s.w.b->max_rows);
+    keep_rows(&s);
     for (i64 i = 0; i < rel->calls.count && !l->status; i++) {
         if (!is_ordered(&s, i)) {
             words_add(&s.w, &s.calls[i]);

@@ -188,7 +188,9 @@ static u16 add_op(struct builder *b, enum op_code code, u16 x, u16 y, u16 z, str
 }
 
 u16 build_op(struct builder *b, enum op_code code, u16 a, u16 b_, u16 c, struct range range) {
-    return add_op(b, code, a, b_, c, range, (op_infos[code].flags & (OP_FAULTS | OP_HOST)) != 0);
+    u8 flags = op_infos[code].flags;
+    bool raises = (flags & OP_FAULTS) || ((flags & OP_HOST) && !(flags & OP_RARE));
+    return add_op(b, code, a, b_, c, range, raises);
 }
 
 u16 build_safe(struct builder *b, enum op_code code, u16 a, u16 b_, u16 c, struct range range) {
@@ -455,6 +457,18 @@ static bool worth_masking(const struct builder *b, i64 from) {
     return false;
 }
 
+static void remove_op(struct builder *b, i64 at) {
+    for (i64 i = at + 1; i < b->ops.count; i++) {
+        b->ops.items[i - 1] = b->ops.items[i];
+        b->faults.items[i - 1] = b->faults.items[i];
+        if (b->ops.items[i].dst != NO_REG) {
+            b->infos.items[b->ops.items[i].dst].def = (u32)i;
+        }
+    }
+    b->ops.count--;
+    b->faults.count--;
+}
+
 bool build_end(struct builder *b, struct scope scope) {
     b->depth--;
     if (b->l->status) {
@@ -465,16 +479,34 @@ bool build_end(struct builder *b, struct scope scope) {
         build_plain(b, OP_END, NO_REG, 0);
         return true;
     }
-    for (i64 i = scope.op + 1; i < b->ops.count; i++) {
-        b->ops.items[i - 1] = b->ops.items[i];
-        b->faults.items[i - 1] = b->faults.items[i];
-        if (b->ops.items[i].dst != NO_REG) {
-            b->infos.items[b->ops.items[i].dst].def = (u32)i;
-        }
-    }
-    b->ops.count--;
-    b->faults.count--;
+    remove_op(b, scope.op);
     return false;
+}
+
+struct scope build_try(struct builder *b) {
+    struct scope scope = {b->ops.count, b->cses.count, NO_REG};
+    struct op op = {.code = OP_TRY, .a = NO_REG, .b = NO_REG, .c = NO_REG};
+    scope.cond = build_ctl_new(b, op, KIND_B8, range_bool(), 0);
+    b->depth++;
+    return scope;
+}
+
+u16 build_try_end(struct builder *b, struct scope scope) {
+    b->depth--;
+    bool raises = false;
+    for (i64 i = scope.op + 1; i < b->ops.count && !b->l->status; i++) {
+        raises = raises || b->faults.items[i];
+    }
+    if (b->l->status) {
+        return NO_REG;
+    }
+    if (raises) {
+        cse_cut(b, scope.cse);
+        build_plain(b, OP_END, scope.cond, 0);
+        return scope.cond;
+    }
+    remove_op(b, scope.op);
+    return NO_REG;
 }
 
 struct scope build_each(struct builder *b, struct op op, u16 *out_row) {

@@ -136,56 +136,125 @@ static u16 float_to_float(struct builder *b, struct value v, enum kind kind) {
     return op1(b, OP_F32_F64, safe, out);
 }
 
+/* The digits of a second a type keeps, as microseconds; 0 = all. */
+static i64 kept_us(struct type t) {
+    i64 unit = 1;
+    for (i32 digits = t.precision - 1; t.precision && digits < 6; digits++) {
+        unit *= 10;
+    }
+    return unit > 1 ? unit : 0;
+}
+
+static u16 round_us(struct builder *b, u16 reg, u16 null, struct type to) {
+    i64 unit = type_category(to) == 'D' || type_category(to) == 'T' ? kept_us(to) : 0;
+    if (!unit || b->l->status) {
+        return reg;
+    }
+    bool interval = to.id == TYPE_INTERVAL;
+    u16 regs[3] = {build_kind(b, reg, interval ? KIND_I128 : KIND_I64),
+                   build_int(b, KIND_I64, unit), NO_REG};
+    return lower_masked(b, interval ? OP_ROUND_IV : OP_ROUND_US, regs, null, range_of_type(to));
+}
+
+/* Opcodes that read and write the text of a type; decimals and integers have a second operand or a
+ * check of their own. */
+static const struct {
+    u16 parse, format;
+} text_ops[TYPE_COUNT] = {
+    [TYPE_BOOLEAN] = {OP_PARSE_BOOL, OP_FORMAT_BOOL},
+    [TYPE_REAL] = {OP_PARSE_F32, OP_FORMAT_F32},
+    [TYPE_DOUBLE] = {OP_PARSE_F64, OP_FORMAT_F64},
+    [TYPE_DATE] = {OP_PARSE_DATE, OP_FORMAT_DATE},
+    [TYPE_TIMESTAMP] = {OP_PARSE_TS, OP_FORMAT_TS},
+    [TYPE_TIMESTAMPTZ] = {OP_PARSE_TSTZ, OP_FORMAT_TSTZ},
+    [TYPE_TIME] = {OP_PARSE_TIME, OP_FORMAT_TIME},
+    [TYPE_INTERVAL] = {OP_PARSE_IV, OP_FORMAT_IV},
+    [TYPE_UUID] = {OP_PARSE_UUID, OP_FORMAT_UUID},
+    [TYPE_BLOB] = {OP_PARSE_BYTES, OP_FORMAT_BYTES},
+};
+
 static u16 text_to(struct builder *b, struct value v, struct type to) {
-    u16 s = string_view(b, v.reg);
+    u16 regs[3] = {string_view(b, v.reg), NO_REG, NO_REG};
+    enum op_code code = (enum op_code)text_ops[to.id].parse;
     struct range all = range_of_type(to);
-    struct sv safe = to.id == TYPE_BOOLEAN ? SV("f")
-                     : to.id == TYPE_DATE  ? SV("2000-01-01")
-                                           : SV("0");
-    s = lower_guard(b, s, v.null, build_str(b, safe));
-    switch (to.id) {
-    case TYPE_BOOLEAN:
-        return op1(b, OP_PARSE_BOOL, s, range_bool());
-    case TYPE_DATE:
-        return op1(b, OP_PARSE_DATE, s, all);
-    case TYPE_REAL:
-        return op1(b, OP_PARSE_F32, s, all);
-    case TYPE_DOUBLE:
-        return op1(b, OP_PARSE_F64, s, all);
-    case TYPE_DECIMAL: {
-        u16 reg = build_op(b, OP_PARSE_DEC, s, build_i32(b, to.scale), NO_REG,
-                           range_of_type(type_decimal(38, 0)));
+    if (to.id == TYPE_DECIMAL) {
+        regs[1] = build_i32(b, to.scale);
+        u16 reg = lower_masked(b, OP_PARSE_DEC, regs, v.null, range_of_type(type_decimal(38, 0)));
         return lower_check(b, reg, v.null, to);
     }
-    default: {
-        u16 reg = op1(b, OP_PARSE_INT, s, range_exact(I64_MIN, I64_MAX));
+    if (type_is_integer(to)) {
+        u16 reg = lower_masked(b, OP_PARSE_INT, regs, v.null, range_exact(I64_MIN, I64_MAX));
         return lower_check(b, reg, v.null, to);
     }
+    if (to.id == TYPE_TIMESTAMPTZ || to.id == TYPE_INTERVAL) {
+        regs[1] = build_i32(b, to.id == TYPE_INTERVAL ? (i32)to.length : b->l->limits->zone);
     }
+    all = to.id == TYPE_BOOLEAN ? range_bool() : all;
+    return round_us(b, lower_masked(b, code, regs, v.null, all), v.null, to);
 }
 
 static u16 to_text(struct builder *b, struct value v, struct type from) {
-    switch (from.id) {
-    case TYPE_BOOLEAN:
-        return op1(b, OP_FORMAT_BOOL, v.reg, range_none());
-    case TYPE_DATE:
-        return op1(b, OP_FORMAT_DATE, build_kind(b, v.reg, KIND_I32), range_none());
-    case TYPE_REAL:
-        return op1(b, OP_FORMAT_F32, v.reg, range_none());
-    case TYPE_DOUBLE:
-        return op1(b, OP_FORMAT_F64, v.reg, range_none());
-    default:
+    if (type_is_exact(from)) {
         return format_exact(b, v.reg, from);
     }
+    enum op_code code = (enum op_code)text_ops[from.id].format;
+    enum kind kind = (enum kind)op_infos[code].operands[0];
+    bool whole = type_is_whole(from);
+    u16 regs[3] = {whole              ? build_kind(b, v.reg, kind)
+                   : kind == KIND_STR ? string_view(b, v.reg)
+                                      : v.reg,
+                   NO_REG, NO_REG};
+    if (from.id == TYPE_TIMESTAMPTZ) {
+        regs[1] = build_i32(b, b->l->limits->zone);
+    }
+    return lower_masked(b, code, regs, v.null, range_none());
+}
+
+/* Between dates and times: the opcode, and whether it takes the session's zone. */
+static const struct {
+    u8 from, to;
+    u16 op;
+    b8 zone;
+} time_casts[] = {
+    {TYPE_DATE, TYPE_TIMESTAMP, OP_TS_DATE, 0},
+    {TYPE_DATE, TYPE_TIMESTAMPTZ, OP_TS_DATE, 1},
+    {TYPE_TIMESTAMP, TYPE_DATE, OP_DATE_TS, 0},
+    {TYPE_TIMESTAMPTZ, TYPE_DATE, OP_DATE_TS, 1},
+    {TYPE_TIMESTAMP, TYPE_TIME, OP_TIME_TS, 0},
+    {TYPE_TIMESTAMPTZ, TYPE_TIME, OP_TIME_TS, 1},
+    {TYPE_TIMESTAMP, TYPE_TIMESTAMPTZ, OP_UNZONE_TS, 1},
+    {TYPE_TIMESTAMPTZ, TYPE_TIMESTAMP, OP_ZONE_TS, 1},
+    {TYPE_TIME, TYPE_INTERVAL, OP_IV_TIME, 0},
+    {TYPE_INTERVAL, TYPE_TIME, OP_TIME_IV, 0},
+};
+
+static bool time_cast(struct builder *b, struct value v, struct type from, struct type to,
+                      u16 *out) {
+    for (i64 i = 0; i < COUNT_OF(time_casts); i++) {
+        if (time_casts[i].from != from.id || time_casts[i].to != to.id) {
+            continue;
+        }
+        const struct op_info *op = &op_infos[time_casts[i].op];
+        u16 regs[3] = {build_kind(b, v.reg, (enum kind)op->operands[0]), NO_REG, NO_REG};
+        if (op->arity > 1) {
+            regs[1] = build_i32(b, time_casts[i].zone ? b->l->limits->zone : 0);
+        }
+        *out = lower_masked(b, (enum op_code)time_casts[i].op, regs, v.null, range_of_type(to));
+        *out = round_us(b, *out, v.null, to);
+        return true;
+    }
+    return false;
 }
 
 /* varchar(n): a cast cuts to n characters without complaint. */
 static u16 cut_text(struct builder *b, u16 reg, struct type to) {
-    if (to.length == 0) {
-        return reg;
+    if (to.length) {
+        reg = build_safe(b, OP_SUBSTR_STR, string_view(b, reg), build_int(b, KIND_I64, 1),
+                         build_int(b, KIND_I64, to.length), range_none());
     }
-    return build_safe(b, OP_SUBSTR_STR, string_view(b, reg), build_int(b, KIND_I64, 1),
-                      build_int(b, KIND_I64, to.length), range_none());
+    return to.id == TYPE_CHAR
+               ? build_op(b, OP_UNPAD_STR, string_view(b, reg), NO_REG, NO_REG, range_none())
+               : reg;
 }
 
 static struct value bool_cast(struct builder *b, struct value v, struct type from, struct type to) {
@@ -206,18 +275,21 @@ struct value lower_cast(struct builder *b, struct value v, struct type from, str
     if (value_is_null(b, v)) {
         return lower_null(b, to);
     }
-    bool from_text = type_kind(from) == KIND_STR;
-    bool to_string = type_kind(to) == KIND_STR;
+    bool from_text = type_is_string(from) || from.id == TYPE_UNKNOWN;
+    bool to_string = type_is_string(to);
     struct value r = {v.reg, v.null};
     if (from_text && to_string) {
-        r.reg = to.length && to.length != from.length ? cut_text(b, v.reg, to) : v.reg;
+        bool cuts = (to.length && to.length != from.length) || to.id == TYPE_CHAR;
+        r.reg = cuts && !(from.id == to.id && to.length == 0) ? cut_text(b, v.reg, to) : v.reg;
     } else if (to_string) {
         r.reg = cut_text(b, to_text(b, v, from), to);
     } else if (from_text) {
         r.reg = text_to(b, v, to);
         r = to.id == TYPE_BOOLEAN ? lower_bool(b, r.reg, r.null) : r;
     } else if (from.id == to.id && from.id != TYPE_DECIMAL) {
-        return v;
+        r.reg = round_us(b, v.reg, v.null, to);
+    } else if (time_cast(b, v, from, to, &r.reg)) {
+        return r;
     } else if (from.id == TYPE_BOOLEAN || to.id == TYPE_BOOLEAN) {
         return bool_cast(b, v, from, to);
     } else if (type_is_exact(from) && type_is_exact(to)) {

@@ -38,7 +38,7 @@ static void op_uses(const struct uses *u, struct op *op, struct sink *sinks) {
     case OP_LOAD:
     case OP_LOADN:
     case OP_ROWNO:
-    case OP_END:
+    case OP_TRY:
         break;
     case OP_EMIT:
         sink_uses(u, &sinks[op->imm]);
@@ -92,6 +92,7 @@ static bool is_root(const struct builder *b, i64 i) {
     case OP_ANY:
     case OP_EMIT:
     case OP_WHEN:
+    case OP_TRY:
     case OP_END:
         return true;
     default:
@@ -108,7 +109,7 @@ static void drop_empty_whens(struct builder *b, u8 *keep) {
         if (!keep[i]) {
             continue;
         }
-        if (b->ops.items[i].code == OP_WHEN) {
+        if (b->ops.items[i].code == OP_WHEN || b->ops.items[i].code == OP_TRY) {
             stack[depth++] = i;
         } else if (b->ops.items[i].code == OP_END && last == stack[--depth]) {
             keep[i] = 0;
@@ -186,7 +187,8 @@ static i64 *sink_loads(struct builder *b, const u8 *keep) {
             when = s.outer[when];
         }
         s.outer[i] = when;
-        when = keep[i] && (op->code == OP_WHEN || op->code == OP_EACH) ? i : when;
+        bool opens = op->code == OP_WHEN || op->code == OP_EACH || op->code == OP_TRY;
+        when = keep[i] && opens ? i : when;
         s.place[i] = i;
         if (op->dst != NO_REG) {
             s.op_of[op->dst] = i + 1;

@@ -39,6 +39,11 @@ struct key_field key_field_of(struct builder *b, struct value v, struct type typ
     } else {
         f.form = FIELD_EXACT;
     }
+    if (type.id == TYPE_INTERVAL) { /* equal ones may look different: which would be shown? */
+        lower_fail(b->l, ERR_NOT_SUPPORTED, b->position,
+                   "grouping by an interval is not supported");
+    }
+    f.whole = f.range;
     return f;
 }
 
@@ -264,7 +269,7 @@ static u16 unpair(struct builder *b, u32 interner, u16 number, u16 half) {
     return build_ctl(b, op, KIND_I64, range_exact(I64_MIN, I64_MAX), 0);
 }
 
-static u16 wide_value(struct builder *b, u32 interner, u16 number) {
+static u16 wide_value(struct builder *b, u32 interner, u16 number, struct range all) {
     struct range r32 = range_exact(0, ((i128)1 << 32) - 1);
     u16 word = unpair(b, interner, number, 0);
     u16 high = unpair(b, interner, number, 1);
@@ -272,7 +277,6 @@ static u16 wide_value(struct builder *b, u32 interner, u16 number) {
     u16 mid = build_op(b, OP_SHR_I64, word, build_int(b, KIND_I64, 32), NO_REG, r32);
     u16 top =
         build_op(b, OP_JOIN_I64, high, mid, NO_REG, range_exact(-((i128)1 << 95), (i128)1 << 95));
-    struct range all = range_of_type(type_decimal(38, 0));
     u16 scaled = build_op(b, OP_MUL_I128, top, build_int(b, KIND_I128, (i128)1 << 32), NO_REG, all);
     return build_op(b, OP_ADD_I128, scaled, build_kind(b, low, KIND_I128), NO_REG, all);
 }
@@ -301,7 +305,7 @@ static u16 field_value(struct builder *b, const struct key_field *f, u16 field) 
         return build_op(b, OP_UNKEY_F64, field, NO_REG, NO_REG,
                         range_of_type(type_of(TYPE_DOUBLE)));
     case FIELD_WIDE:
-        return wide_value(b, f->interner, field);
+        return wide_value(b, f->interner, field, f->whole);
     default: {
         narrow_range(b, field, range_exact(0, f->range.hi - f->range.lo));
         u16 reg = field;
@@ -467,6 +471,8 @@ void key_join_prepare(struct join_keys *k, struct builder *left, struct builder 
         bool safe = i < rel->null_safe.count && rel->null_safe.items[i];
         struct value x = left_key(k, left, lower_expr(left, rel->left_keys.items[i]), safe);
         struct value y = right_key(k, right, lower_expr(right, rel->right_keys.items[i]), safe);
+        x.reg = lower_order(left, x.reg, tx);
+        y.reg = lower_order(right, y.reg, ty);
         x.reg = lower_scale(left, x.reg, key_scale(tx), scale);
         y.reg = lower_scale(right, y.reg, key_scale(ty), scale);
         k->left[i] = x;

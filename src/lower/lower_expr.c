@@ -186,7 +186,7 @@ static struct value lower_or(struct builder *b, const struct expr *expr) {
 }
 
 static struct value lower_not(struct builder *b, const struct expr *expr) {
-    static const u8 inverse[FUNC_COUNT] = {
+    static const u16 inverse[FUNC_COUNT] = {
         [FUNC_EQ] = FUNC_NE, [FUNC_NE] = FUNC_EQ, [FUNC_LT] = FUNC_GE,
         [FUNC_GE] = FUNC_LT, [FUNC_GT] = FUNC_LE, [FUNC_LE] = FUNC_GT};
     const struct expr *arg = expr->args[0];
@@ -320,7 +320,7 @@ struct value lower_expr(struct builder *b, const struct expr *expr) {
             v = lower_param(b, expr);
             break;
         case EXPR_CALL:
-            v = lower_call(b, expr);
+            v = expr->func == FUNC_TRY ? lower_try(b, expr) : lower_call(b, expr);
             break;
         case EXPR_CAST:
             v = lower_expr(b, expr->args[0]);

@@ -142,7 +142,7 @@ static i32 scale_of(struct type t) {
     return t.id == TYPE_DECIMAL ? t.scale : 0;
 }
 
-static u16 divide_rounded(struct builder *b, u16 reg, i32 digits) {
+u16 lower_divide_rounded(struct builder *b, u16 reg, i32 digits) {
     static by_kind codes = BY_KIND(ROUNDDIV);
     if (b->l->status || digits <= 0) {
         return reg;
@@ -169,7 +169,7 @@ static u16 exact_arith(struct builder *b, const struct expr *expr, struct value 
             wide = type_decimal(38, 0);
         }
         u16 reg = exact_op(b, func, x.reg, y.reg, null, wide);
-        return extra > 0 ? lower_check(b, divide_rounded(b, reg, extra), null, expr->type)
+        return extra > 0 ? lower_check(b, lower_divide_rounded(b, reg, extra), null, expr->type)
                          : lower_scale(b, reg, sx + sy, scale);
     }
     i32 common = MAX_OF(sx, sy);
@@ -177,7 +177,7 @@ static u16 exact_arith(struct builder *b, const struct expr *expr, struct value 
     y.reg = lower_scale(b, y.reg, sy, common);
     if (common > scale) {
         u16 reg = exact_op(b, func, x.reg, y.reg, null, type_decimal(38, 0));
-        return lower_check(b, divide_rounded(b, reg, common - scale), null, expr->type);
+        return lower_check(b, lower_divide_rounded(b, reg, common - scale), null, expr->type);
     }
     x.reg = lower_scale(b, x.reg, common, scale);
     y.reg = lower_scale(b, y.reg, common, scale);
@@ -464,6 +464,14 @@ static u16 compare_text(struct builder *b, enum func func, u16 x, u16 y) {
     return compare_three(b, func, OP_EQ_STR, OP_LT_STR, OP_LE_STR, x, y);
 }
 
+u16 lower_order(struct builder *b, u16 reg, struct type type) {
+    if (type.id != TYPE_INTERVAL || b->l->status) {
+        return reg;
+    }
+    return build_op(b, OP_IV_ORDER, build_kind(b, reg, KIND_I128), NO_REG, NO_REG,
+                    range_exact(-((i128)1 << 72), (i128)1 << 72));
+}
+
 struct value lower_compare(struct builder *b, enum func func, struct value x, struct value y,
                            struct type tx, struct type ty) {
     struct value r = {0, build_null_or(b, x.null, y.null)};
@@ -473,7 +481,9 @@ struct value lower_compare(struct builder *b, enum func func, struct value x, st
     if (value_is_null(b, x) || value_is_null(b, y)) {
         return lower_null(b, type_of(TYPE_BOOLEAN));
     }
-    if (type_kind(tx) == KIND_STR) {
+    if (tx.id == TYPE_INTERVAL) {
+        r.reg = compare_exact(b, func, lower_order(b, x.reg, tx), lower_order(b, y.reg, ty));
+    } else if (type_kind(tx) == KIND_STR) {
         r.reg = compare_text(b, func, x.reg, y.reg);
     } else if (type_is_float(tx)) {
         r.reg = compare_float(b, func, x.reg, y.reg);
@@ -552,9 +562,13 @@ static struct value lower_strings(struct builder *b, const struct expr *expr, st
         break;
     }
     default: {
-        enum op_code code = expr->func == FUNC_ILIKE ? OP_ILIKE_STR : OP_LIKE_STR;
-        u16 reg = build_op(b, code, a, string_view(b, v[1].reg), NO_REG, range_bool());
-        return lower_bool(b, reg, build_null_or(b, v[0].null, v[1].null));
+        u16 null = build_null_or(b, v[0].null, v[1].null);
+        u16 regs[3] = {a, string_view(b, v[1].reg), NO_REG};
+        bool known = build_is_const(b, regs[1], NULL); /* then the binder has looked at its end */
+        bool nocase = expr->func == FUNC_ILIKE;
+        enum op_code code =
+            known ? (nocase ? OP_ILIKE_STR : OP_LIKE_STR) : (nocase ? OP_ILIKE_ANY : OP_LIKE_ANY);
+        return lower_bool(b, lower_masked(b, code, regs, null, range_bool()), null);
     }
     }
     return r;
@@ -570,6 +584,8 @@ static struct range year_range(struct builder *b, struct range dates) {
     union lit c = none;
     a.i32 = (i32)dates.lo;
     c.i32 = (i32)dates.hi;
+    a.i32 = MAX_OF(a.i32, -2440588); /* infinities have no year, and are taken care of */
+    c.i32 = MIN_OF(c.i32, 2145042905);
     op_eval(OP_YEAR_I32, &lo, a, none, none, b->l->arena);
     op_eval(OP_YEAR_I32, &hi, c, none, none, b->l->arena);
     return lo.i32 <= hi.i32 ? range_exact(lo.i32, hi.i32) : range_exact(I32_MIN, I32_MAX);
@@ -581,7 +597,13 @@ static struct value lower_date_part(struct builder *b, const struct expr *expr, 
                                                    : OP_DAY_I32;
     struct range r = expr->func == FUNC_YEAR ? year_range(b, reg_range(b, v.reg))
                                              : range_exact(1, expr->func == FUNC_MONTH ? 12 : 31);
-    v.reg = build_op(b, code, build_kind(b, v.reg, KIND_I32), NO_REG, NO_REG, r);
+    struct range dates = reg_range(b, v.reg);
+    u16 date = build_kind(b, v.reg, KIND_I32);
+    if (dates.lo <= I32_MIN || dates.hi >= I32_MAX) { /* an infinity has no fields */
+        u16 finite = build_op(b, OP_FINITE_DATE, date, NO_REG, NO_REG, range_bool());
+        v.null = build_null_or(b, v.null, build_not(b, finite));
+    }
+    v.reg = build_op(b, code, date, NO_REG, NO_REG, r);
     v.reg = lower_scale(b, v.reg, 0, scale_of(expr->type));
     return v;
 }
@@ -601,13 +623,32 @@ struct value lower_call(struct builder *b, const struct expr *expr) {
     if (b->l->status) {
         return v[0];
     }
+    if (scalar_infos[expr->func].args) {
+        return lower_scalar(b, expr, v);
+    }
     if (compares) {
         return lower_compare(b, (enum func)expr->func, v[0], v[1], expr->args[0]->type,
                              expr->args[1]->type);
     }
     switch (expr->func) {
+    case FUNC_ROUND:
+    case FUNC_TRUNC:
+        return lower_round(b, expr, v);
+    case FUNC_FLOOR:
+        return lower_floor(b, expr, v[0]);
+    case FUNC_NOW:
+        return lower_now(b);
+    case FUNC_RANDOM:
+    case FUNC_RANDOM_UUID:
+        return lower_random(b, expr);
+    case FUNC_TO_NUMBER:
+        return lower_to_number(b, expr, v);
     case FUNC_ADD:
     case FUNC_SUB:
+        if (expr->args[0]->type.id == TYPE_DATE) {
+            return lower_dates(b, expr, v);
+        }
+        return lower_arith(b, expr, v[0], v[1]);
     case FUNC_MUL:
     case FUNC_DIV:
     case FUNC_MOD:

@@ -127,7 +127,7 @@ struct builder {
     VEC(struct prune) prunes;
     VEC(struct boundary) boundaries;
     VEC(struct row_mark) marks; /* op: how many opcodes there were */
-    struct binding *binds;  /* by plan column */
+    struct binding *binds;      /* by plan column */
     VEC(struct cse) cses;
     u32 *heads;
     u32 head_count;
@@ -189,6 +189,10 @@ struct scope {
 };
 struct scope build_when(struct builder *b, u16 cond);
 bool build_end(struct builder *b, struct scope scope);
+/* TRY … END around what is emitted in between. Returns the register that is 1 where it faulted, or
+ * NO_REG when nothing in it can. */
+struct scope build_try(struct builder *b);
+u16 build_try_end(struct builder *b, struct scope scope);
 /* EACH … ANY around what is emitted in between: op is EACH, *out_row the match. build_any closes
  * the scope and returns a match that came through, or -1. */
 struct scope build_each(struct builder *b, struct op op, u16 *out_row);
@@ -253,6 +257,23 @@ u16 lower_check(struct builder *b, u16 reg, u16 null, struct type type);
 /* `reg`, replaced by the literal where null is 1, so that a faulting opcode cannot fault for a
  * NULL. */
 u16 lower_guard(struct builder *b, u16 reg, u16 null, u16 safe);
+
+/* lower_scalar.c */
+struct value lower_scalar(struct builder *b, const struct expr *expr, const struct value *v);
+/* An opcode whose operands may be those of a NULL: it cannot raise for them. */
+u16 lower_masked(struct builder *b, enum op_code code, const u16 *regs, u16 null,
+                 struct range range);
+u16 lower_zero(struct builder *b, enum kind kind);                /* lower_expr.c */
+u16 lower_divide_rounded(struct builder *b, u16 reg, i32 digits); /* lower_func.c */
+struct value lower_round(struct builder *b, const struct expr *expr, const struct value *v);
+struct value lower_floor(struct builder *b, const struct expr *expr, struct value v);
+struct value lower_now(struct builder *b);
+struct value lower_random(struct builder *b, const struct expr *expr);
+struct value lower_try(struct builder *b, const struct expr *expr);
+struct value lower_to_number(struct builder *b, const struct expr *expr, const struct value *v);
+struct value lower_dates(struct builder *b, const struct expr *expr, const struct value *v);
+/* What equal intervals share, and what they order by; other types as they are. */
+u16 lower_order(struct builder *b, u16 reg, struct type type);
 
 /* lower_string.c */
 bool string_lut(struct builder *b, const struct expr *expr, struct value *out);
@@ -327,9 +348,10 @@ struct key_field {
     i32 bits; /* 64: the word is the value */
     u32 word;
     struct range range;
-    u32 dict;     /* CODE */
-    u32 interner; /* WIDE: pairs; CODE of strings: their interner + 1 */
-    i32 source;   /* NULL: flag of that field */
+    struct range whole; /* WIDE: of the value itself */
+    u32 dict;           /* CODE */
+    u32 interner;       /* WIDE: pairs; CODE of strings: their interner + 1 */
+    i32 source;         /* NULL: flag of that field */
 };
 struct key_layout {
     struct key_field *fields;

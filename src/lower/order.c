@@ -49,6 +49,22 @@ static u32 find_col(const struct out_col *cols, u32 count, struct value v) {
     return count;
 }
 
+/* Tells the sink that fills `var` which rows the sort behind it will keep. */
+static void mark_top(struct lower *l, u32 var, struct sort_key *keys, u32 count, i64 limit) {
+    struct step *last = l->steps.count ? &l->steps.items[l->steps.count - 1] : NULL;
+    if (l->status || limit < 0 || !last || last->kind != STEP_PIPELINE) {
+        return;
+    }
+    for (u32 s = 0; s < last->pipeline->sink_count; s++) {
+        struct sink *sink = &last->pipeline->sinks[s];
+        if (sink->kind == SINK_ROWS && sink->var == var) {
+            sink->top_keys = keys;
+            sink->top_key_count = count;
+            sink->top = limit;
+        }
+    }
+}
+
 /* Ends b with columns `cols` (room for the keys behind them), sorted. Returns the variable. */
 static u32 sorted_rows(struct builder *b, const char *name, struct out_col *cols, u32 count,
                        const struct rel *sort, bool canonical, i64 limit) {
@@ -61,16 +77,19 @@ static u32 sorted_rows(struct builder *b, const char *name, struct out_col *cols
     for (u32 i = 0; i < key_count && !l->status; i++) {
         const struct order_key *key = &sort->order.items[i];
         struct value v = lower_expr(b, key->expr);
+        v.reg = lower_order(b, v.reg, key->expr->type);
         u32 at = find_col(cols, count, v);
         keys[i] = (struct sort_key){at, key->descending, key->nulls_first};
         if (at == count) {
             cols[count].value = v;
-            cols[count++].type = key->expr->type;
+            cols[count++].type =
+                key->expr->type.id == TYPE_INTERVAL ? type_decimal(38, 0) : key->expr->type;
         }
     }
     build_label(b, rel_names[REL_SORT]);
     build_row_mark(b, sort);
     u32 var = lower_rows(b, name, cols, count, canonical, -1);
+    mark_top(l, var, keys, key_count, limit);
     struct step *step = lower_step(l, STEP_SORT, "Sort");
     step->src = var;
     step->key_count = key_count;
@@ -79,14 +98,26 @@ static u32 sorted_rows(struct builder *b, const char *name, struct out_col *cols
     return var;
 }
 
+/* char(n) as a client sees it: with blanks at its end. */
+static struct value padded(struct builder *b, u32 col, struct type type) {
+    struct arena *arena = b->l->arena;
+    struct expr *args[2] = {expr_new(arena, EXPR_COL, type, -1),
+                            expr_new(arena, EXPR_CONST, type_of(TYPE_INTEGER), -1)};
+    args[0]->col = col;
+    args[1]->value.i32 = (i32)type.length;
+    return lower_expr(b, expr_call(arena, FUNC_PAD, type_of(TYPE_TEXT), -1, 2, args[0], args[1]));
+}
+
 /* The output columns, with room for `extra` more; rows without columns get one to be counted by. */
-static struct out_col *out_cols(struct builder *b, const u32 *out, i64 count, i64 extra,
+static struct out_col *out_cols(struct builder *b, const u32 *out, i64 count, i64 extra, bool shown,
                                 u32 *out_count) {
     struct lower *l = b->l;
     struct out_col *cols = NEW_ARRAY(l->arena, struct out_col, count + extra + 1);
     for (i64 i = 0; i < count && !l->status; i++) {
-        cols[i].value = lower_col(b, out[i]);
         cols[i].type = l->plan->cols.items[out[i]].type;
+        cols[i].value = shown && cols[i].type.id == TYPE_CHAR && cols[i].type.length
+                            ? padded(b, out[i], cols[i].type)
+                            : lower_col(b, out[i]);
     }
     *out_count = (u32)count;
     if (count == 0 && !l->status) {
@@ -101,7 +132,8 @@ void order_result(struct builder *b, const u32 *out, i64 count, const struct rel
                   const struct rel *limit) {
     struct lower *l = b->l;
     u32 col_count;
-    struct out_col *cols = out_cols(b, out, count, sort ? sort->order.count : 0, &col_count);
+    struct out_col *cols =
+        out_cols(b, out, count, sort ? sort->order.count : 0, l->plan->shown, &col_count);
     u32 var = sorted_rows(b, "result", cols, col_count, sort, true, first_rows(l, limit));
     struct step *step = lower_step(l, STEP_RESULT, "Result");
     step->src = var;
@@ -117,8 +149,8 @@ static u32 rows_of(struct lower *l, const struct rel *input, i64 limit) {
     if (l->status) {
         return 0;
     }
-    struct out_col *cols =
-        out_cols(b, input->out.items, input->out.count, sort ? sort->order.count : 0, &count);
+    struct out_col *cols = out_cols(b, input->out.items, input->out.count,
+                                    sort ? sort->order.count : 0, false, &count);
     return sorted_rows(b, "rows", cols, count, sort, false, limit);
 }
 

@@ -70,7 +70,7 @@ static void note_value(struct values *vs, u32 col, u32 lit) {
     if (lit == NO_LIT) {
         struct type type = l->plan->cols.items[vs->rel->out.items[col]].type;
         info->nullable[col] = 1;
-        if (type_is_exact(type) || type.id == TYPE_DATE) {
+        if (type_is_whole(type)) {
             note_range(vs, col, range_exact(0, 0)); /* what the variable holds for NULL */
         }
         return;
@@ -155,7 +155,7 @@ static void make_var(struct values *vs) {
         struct type type = l->plan->cols.items[vs->rel->out.items[c]].type;
         var->types[c] = type;
         var->kinds[c] = (u8)type_kind(type);
-        bool exact = type_is_exact(type) || type.id == TYPE_DATE;
+        bool exact = type_is_whole(type);
         info->ranges[c] = exact ? range_exact(1, 0) : range_of_type(type);
     }
 }

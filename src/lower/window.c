@@ -44,11 +44,13 @@ static void lower_keys(struct win *s) {
     s->order_cols = NEW_ARRAY(s->l->arena, u32, orders + 1);
     for (i64 i = 0; i < parts && !s->l->status; i++) {
         struct value v = lower_expr(s->w.b, rel->exprs.items[i]);
+        v.reg = lower_order(s->w.b, v.reg, rel->exprs.items[i]->type);
         s->keys[s->key_count++] = (struct sort_key){add_col(s, v, rel->exprs.items[i]->type), 0, 0};
     }
     for (i64 i = 0; i < orders && !s->l->status; i++) {
         const struct order_key *key = &rel->order.items[i];
         s->order[i] = lower_expr(s->w.b, key->expr);
+        s->order[i].reg = lower_order(s->w.b, s->order[i].reg, key->expr->type);
         s->order_cols[i] = add_col(s, s->order[i], key->expr->type);
         s->keys[s->key_count++] =
             (struct sort_key){s->order_cols[i], key->descending, key->nulls_first};

@@ -161,6 +161,11 @@ i64 estimate_join(const struct opt *o, i64 left_rows, i64 right_rows, struct exp
         i64 b = estimate_distinct(o, right_keys[i], right_rows);
         rows /= (f64)MAX_OF(a, b);
     }
+    if (key_count > 1) { /* a key of several columns has no more values than rows */
+        rows = MAX_OF(
+            rows, (f64)MIN_OF(MAX_OF(left_rows, right_rows),
+                              estimate_join(o, left_rows, right_rows, left_keys, right_keys, 1)));
+    }
     return to_rows(rows);
 }
 

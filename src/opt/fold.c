@@ -2,6 +2,8 @@
  *
  * First of all passes: what the query's writer or a program that made it left as 1 = 1 or CASE over
  * constants is gone before anybody looks at conditions. expr_fold never computes what would raise.
+ * It runs even with optimizer = off, because it decides which errors a query has: x / 0 + NULL is
+ * NULL.
  */
 #include "opt/opt_int.h"
 

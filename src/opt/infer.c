@@ -12,6 +12,7 @@ typedef VEC(struct expr *) expr_list;
 
 struct region {
     struct opt *o;
+    const struct rel *top;
     expr_list conds;
     u32 *parent;   /* by column: union-find, 0 = itself, else column + 1 */
     VEC(u32) cols; /* in some class */
@@ -96,7 +97,8 @@ static void spread(struct region *r, struct expr *cond, expr_list *out) {
     }
     for (i64 i = 0; i < r->cols.count; i++) {
         u32 col = r->cols.items[i];
-        if (col == c.col || find(r, col) != find(r, c.col)) {
+        bool visible = rel_has_out(r->top, col);
+        if (col == c.col || !visible || find(r, col) != find(r, c.col)) {
             continue;
         }
         struct expr **map = NEW_ARRAY(plan->arena, struct expr *, plan->cols.count + 1);
@@ -134,7 +136,7 @@ static struct rel *infer(struct opt *o, struct rel *rel) {
     if (rel->kind != REL_FILTER && !opt_is_inner(rel)) {
         return rel;
     }
-    struct region r = {.o = o};
+    struct region r = {.o = o, .top = rel};
     r.parent = NEW_ARRAY(plan->arena, u32, plan->cols.count + 1);
     gather(&r, rel);
     i64 count = r.conds.count;

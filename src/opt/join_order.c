@@ -5,7 +5,7 @@
  * subsets) and the cheapest kept; beyond that the pair that leaves the fewest rows is joined, again
  * and again. A join costs the rows it reads, builds and makes; the right side is built. Rows of a
  * set are the product of its leaves and of the shares its conditions keep; several equalities
- * between the same two leaves count as a key at most: one match a row of the larger. Products are
+ * between the same two leaves count as a key of the smaller at most. Products are
  * taken only where nothing connects. A condition that can raise takes no part: it is tested above
  * the group, where only rows are left that meet all the others. */
 #include "opt/opt_int.h"
@@ -114,9 +114,11 @@ static void note_edge(struct group *g, const struct edge *e) {
     const struct rel *b = g->leaves.items[y];
     i64 values =
         MAX_OF(estimate_distinct(g->o, e->a, a->rows), estimate_distinct(g->o, e->b, b->rows));
-    f64 most = 1.0 / (f64)MAX_OF(base_rows(a), base_rows(b));
+    f64 most = 1.0 / (f64)MIN_OF(base_rows(a), base_rows(b));
     f64 share = *share_of(g, x, y) / (f64)values;
-    share = MAX_OF(share, MIN_OF(most, *share_of(g, x, y)));
+    if (*share_of(g, x, y) < 1.0) { /* several columns: no more values than rows */
+        share = MAX_OF(share, MIN_OF(most, *share_of(g, x, y)));
+    }
     *share_of(g, x, y) = share;
     *share_of(g, y, x) = share;
 }

@@ -46,6 +46,11 @@ i64 estimate_join(const struct opt *o, i64 left_rows, i64 right_rows, struct exp
 
 /* True the first time an input of SHARED is asked for since `visited` was emptied. */
 bool opt_first_visit(struct opt *o, const struct rel *input);
+/* A SHARED over the given columns of input. */
+struct rel *opt_shared(struct plan *plan, struct rel *input, const u32 *cols, i64 count);
+/* Puts a SHARED between parent and one of its inputs, which others may then use too; everything
+ * above sees the columns under new numbers. */
+void opt_share(struct plan *plan, struct rel *parent, i32 which);
 /* Whether a join is one that may change places with others like it. */
 bool opt_is_inner(const struct rel *rel);
 /* A relation with exactly the columns of `like`, in that order: rel itself when it has them. */

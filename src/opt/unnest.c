@@ -59,8 +59,13 @@ static void note_slot(struct expr **slot, void *arg) {
     expr_each_col(*slot, note_outer, arg);
 }
 
+/* A shared plan that was changed already no longer names outer columns, but has their values. */
 static void note_rel(struct rel *rel, void *arg) {
+    struct outer_walk *w = arg;
     rel_each_expr(rel, note_slot, arg);
+    for (i64 i = 0; rel->kind == REL_SHARED && i < w->u->shared_from.count; i++) {
+        w->found = w->found || w->u->shared_from.items[i] == rel->inputs[0];
+    }
 }
 
 static bool own_uses_outer(const struct unnest *u, struct rel *rel) {
@@ -110,23 +115,12 @@ static void add_out(const struct unnest *u, struct rel *rel, const u32 *cols) {
 
 /* the domain */
 
-static struct rel *shared_of(struct plan *plan, struct rel *input, const u32 *cols, i64 count) {
-    struct rel *shared = rel_new(plan, REL_SHARED, input, NULL);
-    for (i64 i = 0; i < count; i++) {
-        VEC_PUSH(plan->arena, &shared->left_cols, cols[i]);
-        u32 to = col_like(plan, cols[i]);
-        VEC_PUSH(plan->arena, &shared->out, to);
-    }
-    shared->rows = input->rows;
-    return shared;
-}
-
 /* One more use of the outer columns' distinct values; cols gets its columns. */
 static struct rel *use_domain(struct unnest *u, u32 *cols) {
     struct plan *plan = plan_of(u);
     if (!u->domain) {
         u->left = u->join->inputs[0];
-        struct rel *values = shared_of(plan, u->left, u->outer, u->count);
+        struct rel *values = opt_shared(plan, u->left, u->outer, u->count);
         u->domain = rel_new(plan, REL_AGG, values, NULL);
         for (i64 i = 0; i < u->count; i++) {
             VEC_PUSH(plan->arena, &u->domain->exprs, expr_col(plan, values->out.items[i], -1));
@@ -135,73 +129,9 @@ static struct rel *use_domain(struct unnest *u, u32 *cols) {
         }
         u->domain->rows = u->left->rows;
     }
-    struct rel *use = shared_of(plan, u->domain, u->domain->out.items, u->count);
+    struct rel *use = opt_shared(plan, u->domain, u->domain->out.items, u->count);
     memcpy(cols, use->out.items, sizeof(u32) * (size_t)u->count);
     return use;
-}
-
-/* Everything above the left side sees its columns under new numbers. */
-struct renaming {
-    struct plan *plan;
-    struct rel *stop;
-    struct expr **map;
-    u32 *to;
-    i64 to_count;
-    VEC(const struct rel *) seen;
-};
-
-static void rename_list(const struct renaming *r, u32 *items, i64 count) {
-    for (i64 i = 0; i < count; i++) {
-        if (items[i] < r->to_count && r->to[items[i]]) {
-            items[i] = r->to[items[i]] - 1;
-        }
-    }
-}
-
-static void rename_rel(struct renaming *r, struct rel *rel) {
-    if (rel == r->stop) {
-        return;
-    }
-    for (i64 i = 0; rel->kind == REL_SHARED && i < r->seen.count; i++) {
-        if (r->seen.items[i] == rel) {
-            return;
-        }
-    }
-    if (rel->kind == REL_SHARED) {
-        VEC_PUSH(r->plan->arena, &r->seen, (const struct rel *)rel);
-    }
-    bool of_left = rel->input_count == 1 && rel->inputs[0] == r->stop;
-    struct remap m = {r->plan->arena, r->map};
-    rel_each_expr(rel, remap_slot, &m);
-    bool passes = rel->kind == REL_FILTER || rel->kind == REL_SORT || rel->kind == REL_LIMIT ||
-                  rel->kind == REL_JOIN || rel->kind == REL_WINDOW;
-    if (passes) {
-        rename_list(r, rel->out.items, rel->out.count);
-    }
-    if (!of_left) {
-        rename_list(r, rel->left_cols.items, rel->left_cols.count);
-        rename_list(r, rel->right_cols.items, rel->right_cols.count);
-    }
-    for (i32 i = 0; i < rel->input_count; i++) {
-        rename_rel(r, rel->inputs[i]);
-    }
-}
-
-/* The left side is used by the join and by the domain. */
-static void share_left(struct unnest *u) {
-    struct plan *plan = plan_of(u);
-    struct rel *left = u->left;
-    struct rel *use = shared_of(plan, left, left->out.items, left->out.count);
-    struct renaming r = {.plan = plan, .stop = left};
-    r.to_count = plan->cols.count;
-    r.to = NEW_ARRAY(plan->arena, u32, plan->cols.count + 1);
-    r.map = NEW_ARRAY(plan->arena, struct expr *, plan->cols.count + 1);
-    for (i64 i = 0; i < left->out.count; i++) {
-        r.to[left->out.items[i]] = use->out.items[i] + 1;
-        r.map[left->out.items[i]] = expr_col(plan, use->out.items[i], -1);
-    }
-    u->join->inputs[0] = use;
-    rename_rel(&r, plan->root);
 }
 
 /* the right side, for all values at once */
@@ -718,7 +648,7 @@ static void rewrite(struct unnest *u) {
         top ? push_agg(u, join->inputs[1], cols, false) : push(u, join->inputs[1], cols);
     join_values(u, join, u->outer, cols);
     if (u->domain) {
-        share_left(u);
+        opt_share(plan, join, 0);
         inline_single(plan, u->domain);
     } else {
         for (i64 i = 0; i < join->null_safe.count; i++) {

@@ -24,7 +24,7 @@ struct expr *expr_col(struct plan *plan, u32 col, i32 position) {
 struct expr *expr_call(struct arena *arena, enum func func, struct type type, i32 position,
                        i32 arg_count, ...) {
     struct expr *expr = expr_new(arena, EXPR_CALL, type, position);
-    expr->func = (u8)func;
+    expr->func = (u16)func;
     expr->arg_count = arg_count;
     expr->args = NEW_ARRAY(arena, struct expr *, arg_count);
     va_list list;
@@ -37,6 +37,9 @@ struct expr *expr_call(struct arena *arena, enum func func, struct type type, i3
 }
 
 bool expr_nullable(const struct plan *plan, const struct expr *expr) {
+    if (expr->kind == EXPR_CALL && expr->func == FUNC_TRY) {
+        return true;
+    }
     switch (expr->kind) {
     case EXPR_COL:
         return plan->cols.items[expr->col].nullable;
@@ -161,11 +164,17 @@ static bool cast_can_raise(struct type from, struct type to) {
     if (from.id == to.id && from.id != TYPE_DECIMAL) {
         return false;
     }
-    if (to.id == TYPE_TEXT || from.id == TYPE_UNKNOWN) {
+    if (type_is_string(to) || from.id == TYPE_UNKNOWN) {
+        return false;
+    }
+    bool infallible = (type_category(from) == 'D' && to.id == TYPE_DATE) ||
+                      (from.id == TYPE_TIME && to.id == TYPE_INTERVAL) ||
+                      (from.id == TYPE_INTERVAL && to.id == TYPE_TIME);
+    if (infallible) {
         return false;
     }
     if (from.id == TYPE_BOOLEAN || to.id == TYPE_BOOLEAN) {
-        return from.id == TYPE_TEXT;
+        return type_is_string(from);
     }
     if (type_is_exact(from) && to.id == TYPE_DOUBLE) {
         return false;
@@ -224,9 +233,14 @@ bool expr_node_can_raise(const struct expr *expr) {
     case FUNC_DIV:
     case FUNC_MOD:
     case FUNC_SUBSTRING:
+    case FUNC_ROUND:
         return true;
+    case FUNC_LIKE:
+    case FUNC_ILIKE: /* a pattern may end in its escape character; constant ones were checked */
+        return expr->args[1]->kind != EXPR_CONST;
     default:
-        return false;
+        return scalar_infos[expr->func].args &&
+               (op_infos[scalar_infos[expr->func].op].flags & OP_FAULTS) != 0;
     }
 }
 

@@ -147,7 +147,7 @@ static struct expr *fold_arithmetic(struct arena *arena, struct expr *expr) {
     return folded ? folded : expr;
 }
 
-static bool is_arithmetic(u8 func) {
+static bool is_arithmetic(u16 func) {
     return func == FUNC_ADD || func == FUNC_SUB || func == FUNC_MUL || func == FUNC_DIV ||
            func == FUNC_MOD || func == FUNC_NEG || func == FUNC_ABS;
 }

@@ -19,14 +19,23 @@
 enum rel_kind { WF_RELS(X, ) REL_COUNT };
 #undef X
 #define X(A, name, text, arguments, doc) FUNC_##name,
-enum func { WF_FUNCS(X, ) FUNC_COUNT };
+#define XS(A, name, text, arguments, result, op, doc) FUNC_##name,
+enum func { WF_FUNCS(X, ) WF_SCALARS(XS, ) FUNC_COUNT };
 #undef X
+#undef XS
 
 #define X(A, name, text, fewest, most, doc) TABLE_FUNC_##name,
 enum table_func { WF_TABLE_FUNCS(X, ) TABLE_FUNC_END };
 #undef X
 
 extern const char *const func_names[FUNC_COUNT];
+/* Functions that are one opcode (WF_SCALARS); args is NULL for the others. */
+struct scalar_info {
+    const char *args;
+    char result;
+    u16 op;
+};
+extern const struct scalar_info scalar_infos[FUNC_COUNT];
 extern const char *const agg_names[AGG_END];
 extern const char *const window_names[WINDOW_END];
 extern const char *const table_func_names[TABLE_FUNC_END];
@@ -48,8 +57,8 @@ enum expr_kind {
 
 struct expr {
     u8 kind; /* enum expr_kind */
-    u8 func; /* CALL: enum func */
     b8 is_null;
+    u16 func; /* CALL: enum func */
     struct type type;
     i32 position; /* in the statement's text; -1 */
     u32 col;
@@ -185,6 +194,7 @@ struct plan {
     VEC(const char *) names; /* of the root's out columns, as the user sees them */
     u32 param_count;
     struct type *param_types;
+    b8 shown; /* the rows go to a client: char(n) gets its blanks back */
 };
 
 u32 plan_col_new(struct plan *plan, const char *name, struct type type, bool nullable);

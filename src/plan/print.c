@@ -18,7 +18,7 @@ enum {
     PREC_ATOM
 };
 
-static i32 func_prec(u8 func) {
+static i32 func_prec(u16 func) {
     switch (func) {
     case FUNC_ADD:
     case FUNC_SUB:
@@ -87,8 +87,9 @@ static void print_const(struct text *out, const struct expr *expr) {
     }
     char buf[128];
     i32 len = value_print(expr->type, type_kind(expr->type), &expr->value, buf);
-    if (expr->type.id == TYPE_DATE) {
-        text_print(out, "date '%.*s'", (int)len, buf);
+    char name[32];
+    if (type_is_whole(expr->type) && !type_is_exact(expr->type)) {
+        text_print(out, "%s '%.*s'", type_print(expr->type, name), (int)len, buf);
     } else {
         text_append(out, (struct sv){buf, len});
     }

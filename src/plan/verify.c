@@ -46,6 +46,10 @@ static FALLIBLE check_call(struct verify *v, const struct expr *expr) {
         FAIL(v->err, INTERNAL, "plan: no function %d", (int)expr->func);
     }
     i32 want = func_args[expr->func];
+    const char *scalar = scalar_infos[expr->func].args;
+    if (scalar) {
+        want = (i32)strcspn(scalar, "@#");
+    }
     bool fewer = expr->func == FUNC_SUBSTRING && expr->arg_count == 2;
     if (want >= 0 && expr->arg_count != want && !fewer) {
         FAIL(v->err, INTERNAL, "plan: %s has %d arguments", func_names[expr->func],

@@ -87,6 +87,8 @@ void variable_reset(struct variable *var);
 /* Keeps a heap alive as long as the variable; takes the reference. Thread-safe. */
 void variable_keep_heap(struct exec *x, u32 var, struct buffer *heap);
 struct index *index_new(struct exec *x); /* in the execution's arena; thread-safe */
+/* Only keys, heads and rows, as kernels read them; see struct index. */
+FALLIBLE index_plain(struct exec *x, struct index *index);
 
 struct slices; /* a device's own */
 struct device {

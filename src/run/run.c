@@ -128,6 +128,12 @@ wf_status exec_open(struct exec *x, bool *out_stale) {
             memcpy(x->lits, program->lits, sizeof(union lit) * program->lit_count);
         }
     }
+    if (program->now_lit) {
+        x->lits[program->now_lit - 1].i64 = clock_real_us();
+    }
+    if (program->seed_lit) {
+        x->lits[program->seed_lit - 1].i64 = clock_ns() ^ clock_real_us() << 20;
+    }
     open_metrics(x);
     x->vars = NEW_ARRAY(x->arena, struct variable, program->var_count);
     for (u32 v = 0; v < program->var_count; v++) {

@@ -8,7 +8,11 @@
 
 #include "run/device.h"
 
+#include "run/run_int.h"
+
 #include <stdlib.h>
+
+enum { PARALLEL_ROWS = 1 << 17 };
 
 static i64 chunk_bytes(u32 col_count) {
     return (i64)sizeof(struct chunk) + (i64)sizeof(struct column) * col_count +
@@ -105,22 +109,41 @@ static bool column_has_nulls(const struct variable *v, u32 col) {
     return false;
 }
 
-static void flatten_column(const struct variable *v, struct chunk *out, u32 c) {
-    i64 at = 0;
-    i64 width = kind_bytes[out->cols[c].kind];
+struct flatten {
+    const struct variable *v;
+    struct chunk *out;
+    i64 *starts; /* where each chunk goes */
+};
+
+/* All columns of one chunk to their place. */
+static void flatten_chunk(void *arg, i64 i, i32 worker) {
+    UNUSED(worker);
+    const struct flatten *f = arg;
+    const struct chunk *from = f->v->chunks.items[i];
+    for (u32 c = 0; c < f->out->col_count && from->rows > 0; c++) {
+        const struct column *to = &f->out->cols[c];
+        i64 width = kind_bytes[to->kind];
+        memcpy((u8 *)to->data + f->starts[i] * width, from->cols[c].data,
+               (size_t)(from->rows * width));
+        if (to->nulls && from->cols[c].nulls) {
+            memcpy(to->nulls + f->starts[i], from->cols[c].nulls, (size_t)from->rows);
+        } else if (to->nulls) {
+            memset(to->nulls + f->starts[i], 0, (size_t)from->rows);
+        }
+    }
+}
+
+static void flatten_chunks(struct exec *x, const struct variable *v, struct chunk *out) {
+    struct flatten f = {v, out, NEW_ARRAY(x->arena, i64, v->chunks.count + 1)};
     for (i64 i = 0; i < v->chunks.count; i++) {
-        const struct chunk *from = v->chunks.items[i];
-        if (from->rows == 0) {
-            continue;
-        }
-        const struct column *col = &from->cols[c];
-        memcpy((u8 *)out->cols[c].data + at * width, col->data, (size_t)(from->rows * width));
-        if (out->cols[c].nulls && col->nulls) {
-            memcpy(out->cols[c].nulls + at, col->nulls, (size_t)from->rows);
-        } else if (out->cols[c].nulls) {
-            memset(out->cols[c].nulls + at, 0, (size_t)from->rows);
-        }
-        at += from->rows;
+        f.starts[i + 1] = f.starts[i] + v->chunks.items[i]->rows;
+    }
+    if (x->pool && v->rows >= PARALLEL_ROWS) {
+        pool_run(x->pool, v->chunks.count, flatten_chunk, &f);
+        return;
+    }
+    for (i64 i = 0; i < v->chunks.count; i++) {
+        flatten_chunk(&f, i, 0);
     }
 }
 
@@ -144,26 +167,13 @@ wf_status variable_flatten(struct exec *x, u32 var) {
         chunk_release(out);
         return memory_refused(x->mem, x->err, MAX_OF(v->rows, 1) * 8);
     }
-    for (u32 c = 0; c < def->col_count; c++) {
-        flatten_column(v, out, c);
-    }
+    flatten_chunks(x, v, out);
     for (i64 i = 0; i < v->chunks.count; i++) {
         chunk_release(v->chunks.items[i]);
     }
     v->chunks.count = 0;
     VEC_PUSH(x->arena, &v->chunks, out);
     return ERR_OK;
-}
-
-static void index_release(struct memory *mem, struct index *index) {
-    mem_free(mem, index->keys, index->slot_count * (i64)sizeof(i64));
-    mem_free(mem, index->heads, index->head_count * (i64)sizeof(u32));
-    mem_free(mem, index->rows, index->row_count * (i64)sizeof(u32));
-    mem_free(mem, index->filter, index->filter_bits / 32 * 4 + 4);
-    index->filter = NULL;
-    index->keys = NULL;
-    index->heads = NULL;
-    index->rows = NULL;
 }
 
 void variable_reset(struct variable *var) {

@@ -26,22 +26,38 @@ struct chunk {
     struct memory *mem;
 };
 
-enum index_form { INDEX_DIRECT, INDEX_HASH, INDEX_BITS };
+enum index_form { INDEX_DIRECT, INDEX_HASH, INDEX_BITS, INDEX_RANK };
+struct rank_block { /* 64 keys: which are there, and how many keys are there before them */
+    u64 bits;
+    u64 before;
+};
+struct hash_slot { /* lo == hi: free */
+    i64 key;
+    u32 lo, hi;
+};
 /* From a key to rows of a flat variable. Row numbers are 32-bit.
- *   DIRECT  slot = key - key_lo, in [0, slot_count)
+ *   DIRECT  slot = key - key_lo, in [0, slot_count). unique: heads[slot] = row + 1, 0 = none;
+ *           otherwise the key's run is heads[slot] .. heads[slot + 1]
+ *   RANK    the same slots; blocks say whether the key is there and which number r among the
+ *           keys it has. unique: the row is rows[r], or r without rows; otherwise the run is
+ * heads[r]
+ *           .. heads[r + 1]
  *   BITS    the same, of a set: bit `slot` of heads says whether the key is there; no rows
- *   HASH    open addressing, linear, slot_count a power of two, start at hash_u64(key) &
- * (slot_count - 1) unique: heads[slot] = row + 1, 0 = free. Otherwise heads[slot] .. heads[slot +
- * 1] (DIRECT) or heads[2 * slot] .. heads[2 * slot + 1] (HASH) is a run of `rows`. HASH slots hold
- * keys[slot]; a slot whose head (unique) or run (otherwise) is empty is free. Arrays come from
- * mem_alloc: keys (HASH) has slot_count elements, heads slot_count + 1 (HASH with runs: 2 *
- * slot_count), rows (not unique) row_count. */
+ *   HASH    slots: open addressing, linear, slot_count a power of two, from hash_u64(key) &
+ *           (slot_count - 1). unique: lo is the row; otherwise lo .. hi is the run
+ * A run is of elements of `rows`, or of rows themselves when an index that is not unique has none.
+ * index_plain turns RANK into DIRECT and slots into keys and heads, which is what the GPU knows:
+ * keys[slot], and heads[slot] = row + 1 (unique) or heads[2 * slot] .. heads[2 * slot + 1].
+ * Arrays come from mem_alloc: heads has head_count elements, rows row_count. */
 struct index {
     u8 form;
     b8 unique; /* also of a set, which keeps one row a key */
     i64 key_lo;
     i64 slot_count;
     i64 row_count;
+    struct hash_slot *slots;
+    struct rank_block *blocks;
+    i64 block_count;
     i64 *keys;
     u32 *heads;
     u32 *rows;
@@ -51,6 +67,10 @@ struct index {
     i64 filter_bits;
     i64 bytes;
 };
+void index_measure(struct index *index); /* sets bytes */
+static inline i64 index_filter_bytes(const struct index *index) {
+    return index->filter_bits / 32 * (i64)sizeof(u32) + (i64)sizeof(u32);
+}
 
 /* Strings or pairs to dense numbers, shared by all threads. dict serves the strings; pairs have
  * their own table (INTERN2). Numbers count from 0; a number's pair never changes. Thread-safe. */

@@ -43,6 +43,7 @@ FALLIBLE bind_case(struct bind *b, struct query *q, const struct json *body, str
     const struct json *whens = json_get(body, "args");
     i32 count = 2 * json_count(whens) + 1;
     struct expr **args = NEW_ARRAY(b->arena, struct expr *, count);
+    struct expr **tests = NEW_ARRAY(b->arena, struct expr *, count);
     struct expr *operand = NULL;
     if (json_get(body, "arg")) {
         TRY(bind_expr(b, q, json_get(body, "arg"), &operand));
@@ -54,11 +55,16 @@ FALLIBLE bind_case(struct bind *b, struct query *q, const struct json *body, str
         const struct json *when = node_body(node);
         TRY(bind_only(b, when, "expr result location", json_position(when)));
         TRY(bind_when(b, q, operand, when, &args[i]));
+        i64 first = q->pending.count;
         TRY(bind_expr(b, q, json_get(when, "result"), &args[i + 1]));
+        tests[i / 2] = args[i];
+        bind_guard(b, q, first, tests, i / 2 + 1);
         i += 2;
     }
     if (json_get(body, "defresult")) {
+        i64 first = q->pending.count;
         TRY(bind_expr(b, q, json_get(body, "defresult"), &args[i]));
+        bind_guard(b, q, first, tests, i / 2 + 1);
     } else {
         args[i] = expr_null(b, type_of(TYPE_UNKNOWN), position);
     }

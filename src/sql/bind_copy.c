@@ -226,8 +226,9 @@ static FALLIBLE check_copy_form(struct bind *b, const struct json *body, i32 pos
     if (path && path_ends(path, ".parquet")) {
         return unsupported(b, position, "COPY %s a Parquet file", from ? "from" : "to");
     }
-    if (json_get(body, "whereClause")) {
-        return unsupported(b, position, "COPY FROM with WHERE");
+    const struct json *where = json_get(body, "whereClause");
+    if (where) {
+        return unsupported(b, node_position(where), "COPY FROM with WHERE");
     }
     return bind_only(b, body, "relation query attlist is_from filename options", position);
 }

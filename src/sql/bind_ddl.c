@@ -32,17 +32,13 @@ FALLIBLE ddl_column_type(struct bind *b, const struct json *body, struct type *o
     struct type_name name;
     TRY(bind_type(b, body, &name));
     *out = name.type;
-    if (name.is_interval) {
-        return unsupported(b, name.position, "type interval");
+    if (out->id == TYPE_INTERVAL && out->length) {
+        return unsupported(b, name.position, "an interval column of certain fields");
     }
     if (name.open_decimal) {
         wf_status status = unsupported(b, name.position, "decimal without precision and scale");
         error_hint(b->err, "Say how many digits: decimal(18,3).");
         return status;
-    }
-    if (out->id == TYPE_DECIMAL && out->precision > COLUMN_DIGITS_MAX) {
-        return unsupported(b, name.position, "a decimal column of more than %d digits",
-                           (int)COLUMN_DIGITS_MAX);
     }
     return ERR_OK;
 }

@@ -168,6 +168,27 @@ static FALLIBLE bind_type_cast(struct bind *b, struct query *q, const struct jso
     return coerce_cast(b, arg, &type, position >= 0 ? position : type.position, out);
 }
 
+/* wf_try(x::t): a cast whose faults are NULL. The friendly layer writes it for TRY_CAST(x AS t). A
+ * literal stays text until it runs, so that it does not raise here. */
+FALLIBLE bind_try(struct bind *b, struct query *q, const struct json *body, struct expr **out) {
+    i32 position = json_position(body);
+    const struct json *node = json_first(json_get(body, "args"));
+    if (json_count(json_get(body, "args")) != 1 || !node_is(node, "TypeCast")) {
+        return unsupported(b, position, "wf_try of anything but a cast");
+    }
+    struct type_name type;
+    struct expr *arg = NULL;
+    TRY(bind_type(b, json_get(node_body(node), "typeName"), &type));
+    TRY(bind_expr(b, q, json_get(node_body(node), "arg"), &arg));
+    TRY(coerce_unknown(b, arg, type_of(TYPE_TEXT), &arg));
+    TRY(coerce_cast(b, arg, &type, position, &arg));
+    *out = arg;
+    if (arg->kind == EXPR_CAST) {
+        *out = expr_call(b->arena, FUNC_TRY, arg->type, position, 1, arg);
+    }
+    return ERR_OK;
+}
+
 static FALLIBLE bind_collate(struct bind *b, struct query *q, const struct json *body,
                              struct expr **out) {
     i32 position = json_position(body);
@@ -181,7 +202,7 @@ static FALLIBLE bind_collate(struct bind *b, struct query *q, const struct json 
     }
     TRY(bind_expr(b, q, json_get(body, "arg"), out));
     TRY(coerce_unknown(b, *out, type_of(TYPE_TEXT), out));
-    if ((*out)->type.id != TYPE_TEXT) {
+    if (!type_is_string((*out)->type)) {
         char type[32];
         FAIL_AT(b->err, DATATYPE_MISMATCH, position, "collations are not supported by type %s",
                 type_print((*out)->type, type));
@@ -202,49 +223,13 @@ static FALLIBLE operator_name(struct bind *b, const struct json *body, const cha
     return ERR_OK;
 }
 
-/* date ± interval, the one place an interval may stand. */
-static FALLIBLE bind_shift(struct bind *b, struct query *q, const struct json *body, const char *op,
-                           bool *out_done, struct expr **out) {
-    i32 position = json_position(body);
-    const struct json *left = json_get(body, "lexpr");
-    const struct json *right = json_get(body, "rexpr");
-    bool minus = strcmp(op, "-") == 0;
-    *out_done = false;
-    if ((!minus && strcmp(op, "+") != 0) || !left) {
-        return ERR_OK;
-    }
-    struct interval by;
-    TRY(bind_interval(b, right, out_done, &by));
-    const struct json *date_node = left;
-    if (!*out_done && !minus) {
-        TRY(bind_interval(b, left, out_done, &by));
-        date_node = right;
-    }
-    if (!*out_done) {
-        return ERR_OK;
-    }
-    struct expr *date = NULL;
-    TRY(bind_expr(b, q, date_node, &date));
-    if (date->kind != EXPR_CONST || date->type.id != TYPE_DATE) {
-        wf_status status = unsupported(b, position,
-                                       "interval arithmetic on anything but a "
-                                       "constant date");
-        error_hint(b->err, "A date column takes days as an integer: d + 90.");
-        return status;
-    }
-    return bind_date_shift(b, date, by, minus, position, out);
-}
-
 static FALLIBLE bind_operator(struct bind *b, struct query *q, const struct json *body,
                               struct expr **out) {
     i32 position = json_position(body);
     const char *op = "";
-    bool done = false;
     TRY(operator_name(b, body, &op));
-    TRY(bind_shift(b, q, body, op, &done, out));
-    if (!done) {
-        TRY(bind_row_operator(b, q, body, op, &done, out));
-    }
+    bool done = false;
+    TRY(bind_row_operator(b, q, body, op, &done, out));
     if (done) {
         return ERR_OK;
     }
@@ -372,7 +357,7 @@ static const struct handler operator_kinds[] = {
     {"AEXPR_NULLIF", bind_nullif, ""},
     {"AEXPR_DISTINCT", bind_distinct, ""},
     {"AEXPR_NOT_DISTINCT", bind_distinct, ""},
-    {"AEXPR_SIMILAR", NULL, "SIMILAR TO"},
+    {"AEXPR_SIMILAR", bind_similar, ""},
     {"AEXPR_OP_ANY", bind_any_array, ""},
     {"AEXPR_OP_ALL", bind_any_array, ""},
 };
@@ -422,7 +407,7 @@ static const struct handler node_kinds[] = {
     {"A_ArrayExpr", NULL, "ARRAY"},
     {"A_Indirection", NULL, "an array subscript or a field of a value"},
     {"RowExpr", NULL, "a row value"},
-    {"SQLValueFunction", NULL, "CURRENT_DATE, CURRENT_TIMESTAMP, CURRENT_USER and their kin"},
+    {"SQLValueFunction", bind_value_function, ""},
     {"GroupingFunc", bind_grouping, ""},
     {"XmlExpr", NULL, "XML"},
     {"XmlSerialize", NULL, "XML"},

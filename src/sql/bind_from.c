@@ -124,6 +124,19 @@ static bool ends_with(const char *name, const char *end) {
     return len > end_len && strcmp(name + len - end_len, end) == 0;
 }
 
+static FALLIBLE from_found(struct bind *b, const struct snapshot_table *found, const char *name,
+                           const struct json *alias, i32 position, struct scope *out) {
+    const char *shown = alias ? keep(b, json_text(alias, "aliasname")) : name;
+    i64 count = found->table->col_count;
+    struct scope_col *cols = NEW_ARRAY(b->arena, struct scope_col, count + 1);
+    out->rel = scan_rel(b, found, shown, position, cols);
+    if (alias) {
+        TRY(rename_columns(b, alias, shown, cols, count, position));
+    }
+    scope_add_table(b, out, shown, cols, count);
+    return ERR_OK;
+}
+
 FALLIBLE bind_table_scope(struct bind *b, const struct snapshot_table *found, const char *alias,
                           i32 position, struct scope *out) {
     i64 count = found->table->col_count;
@@ -191,15 +204,7 @@ static FALLIBLE from_table(struct bind *b, const struct json *body, const struct
         FAIL_AT(b->err, WRONG_OBJECT, position, "\"%.100s\" is not a table or view", name);
     }
     struct snapshot_table found = snapshot_of(b->snap, entry);
-    const char *shown = alias ? keep(b, json_text(alias, "aliasname")) : name;
-    i64 count = found.table->col_count;
-    struct scope_col *cols = NEW_ARRAY(b->arena, struct scope_col, count + 1);
-    out->rel = scan_rel(b, &found, shown, position, cols);
-    if (alias) {
-        TRY(rename_columns(b, alias, shown, cols, count, position));
-    }
-    scope_add_table(b, out, shown, cols, count);
-    return ERR_OK;
+    return from_found(b, &found, name, alias, position, out);
 }
 
 static FALLIBLE check_aliases(struct bind *b, const struct scope *left, const struct scope *right,
@@ -548,6 +553,14 @@ static FALLIBLE from_function(struct bind *b, const struct json *body, const str
     TRY(bind_about(b, node_body(call), place->ctes, place->outer, &result, &is_about));
     if (is_about) {
         return from_result(b, &result, "", json_get(body, "alias"), position, out);
+    }
+    JSON_EACH(part, json_get(node_body(call), "funcname")) {
+        name = node_string(part);
+    }
+    if (strcmp(name, "read_csv") == 0) {
+        struct snapshot_table found;
+        TRY(bind_file(b, node_body(call), &found));
+        return from_found(b, &found, keep(b, name), json_get(body, "alias"), position, out);
     }
     TRY(bind_table_func(b, node_body(call), &result.rel, &name));
     const struct json *alias = json_get(body, "alias");

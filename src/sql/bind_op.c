@@ -4,6 +4,10 @@
  * real stays real only beside another real. Arguments of + - % and comparisons leave here with one
  * common type; those of * and / on decimals keep their own scales, which add (the product's type
  * holds both) or are for lowering to align (a quotient is always decimal(38,16)). */
+#include "defs/host_words.h"
+/* after the words they are written in */
+#include "defs/fn_date.h"
+#include "defs/fn_time.h"
 #include "sql/sql_int.h"
 
 static const struct {
@@ -21,13 +25,12 @@ static const struct {
 };
 /* PostgreSQL has them; we do not. */
 static const char *const known_ops[] = {
-    "^",   "|",  "&",  "#",   "~",   "~*",   "!~",  "!~*",  "<<",  ">>", "|/",
-    "||/", "@",  "^@", "->",  "->>", "#>",   "#>>", "@>",   "<@",  "?",  "?|",
-    "?&",  "&&", "@@", "-|-", "~<~", "~<=~", "~>~", "~>=~", "<->", "!!",
+    "->", "->>", "#>",  "#>>", "@>",   "<@",  "?",    "?|",  "?&",
+    "&&", "@@",  "-|-", "~<~", "~<=~", "~>~", "~>=~", "<->", "!!",
 };
 
-static wf_status no_operator(struct bind *b, const char *op, struct expr *left, struct expr *right,
-                             i32 position) {
+wf_status no_operator(struct bind *b, const char *op, struct expr *left, struct expr *right,
+                      i32 position) {
     char left_name[32] = "";
     char right_name[32] = "";
     for (i64 i = 0; i < COUNT_OF(known_ops); i++) {
@@ -73,16 +76,42 @@ static FALLIBLE to_pair(struct bind *b, struct expr **left, struct expr **right,
     return coerce_to(b, *right, type, right);
 }
 
+/* A date beside a constant midnight is compared as a date: both stay what they are, and a scan can
+ * use the constant. */
+static bool midnight_as_date(struct bind *b, struct expr *date, struct expr **io_other) {
+    const struct expr *other = *io_other;
+    bool constant = date->type.id == TYPE_DATE && other->type.id == TYPE_TIMESTAMP &&
+                    other->kind == EXPR_CONST && !other->is_null;
+    if (!constant || fn_ts_infinite(other->value.i64) || other->value.i64 % DAY_US != 0) {
+        return false;
+    }
+    *io_other = expr_new(b->arena, EXPR_CONST, type_of(TYPE_DATE), other->position);
+    (*io_other)->value.i32 = (i32)(other->value.i64 / DAY_US);
+    return true;
+}
+
 FALLIBLE bind_compare(struct bind *b, enum func func, struct expr *left, struct expr *right,
                       i32 position, struct expr **out) {
     struct type type;
     TRY(settle_pair(b, &left, &right));
+    bool dates = midnight_as_date(b, left, &right) || midnight_as_date(b, right, &left);
+    UNUSED(dates);
     if (!coerce_compared(left->type, right->type, &type)) {
         return no_operator(b, func_names[func], left, right, position);
     }
     TRY(to_pair(b, &left, &right, type));
     *out = expr_call(b->arena, func, type_of(TYPE_BOOLEAN), position, 2, left, right);
     return ERR_OK;
+}
+
+/* An operator that is a row of WF_SCALARS. */
+static FALLIBLE bind_by_name(struct bind *b, const char *op, struct expr *left, struct expr *right,
+                             i32 position, struct expr **out) {
+    struct expr *args[2] = {left ? left : right, right};
+    struct call call = {op, args, left ? 2 : 1, position, 0};
+    bool found;
+    TRY(bind_scalar(b, &call, &found, out));
+    return found ? ERR_OK : no_operator(b, op, left, right, position);
 }
 
 static bool is_date(const struct expr *expr) {
@@ -161,6 +190,13 @@ FALLIBLE bind_arithmetic(struct bind *b, enum func func, struct expr *left, stru
                          i32 position, struct expr **out) {
     const char *op = func_names[func];
     struct type type;
+    bool days = (is_date(left) && (is_days(right) || is_date(right) || is_unknown(right))) ||
+                (is_date(right) && (is_days(left) || is_unknown(left)));
+    bool timed =
+        strchr("DT", type_category(left->type)) || strchr("DT", type_category(right->type));
+    if (timed && !days) {
+        return bind_by_name(b, op, left, right, position, out);
+    }
     bool date_plus = func == FUNC_ADD && (is_date(left) || is_date(right));
     bool both_unknown = is_unknown(left) && is_unknown(right);
     if (both_unknown || (date_plus && (is_unknown(left) || is_unknown(right)))) {
@@ -193,13 +229,26 @@ FALLIBLE bind_arithmetic(struct bind *b, enum func func, struct expr *left, stru
 static FALLIBLE bind_concat(struct bind *b, struct expr *left, struct expr *right, i32 position,
                             struct expr **out) {
     struct type text = type_of(TYPE_TEXT);
-    bool textual = left->type.id == TYPE_TEXT || right->type.id == TYPE_TEXT || is_unknown(left) ||
+    bool textual = type_is_string(left->type) || type_is_string(right->type) || is_unknown(left) ||
                    is_unknown(right);
-    if (!textual) {
-        return no_operator(b, "||", left, right, position);
+    if (left->type.id == TYPE_BLOB || right->type.id == TYPE_BLOB || !textual) {
+        return bind_by_name(b, "||", left, right, position, out);
     }
     TRY(to_pair(b, &left, &right, text));
     *out = expr_call(b->arena, FUNC_CONCAT, text, position, 2, left, right);
+    return ERR_OK;
+}
+
+/* ~* and the negations of ~: the option travels in front of the pattern. */
+static FALLIBLE bind_regex(struct bind *b, struct expr *left, struct expr *right, bool nocase,
+                           bool negated, i32 position, struct expr **out) {
+    if (nocase) {
+        struct expr *option = expr_text(b, SV("\001i\001"), position);
+        TRY(bind_concat(b, option, right, position, &right));
+    }
+    TRY(coerce_padded(b, left, &left));
+    TRY(bind_by_name(b, "~", left, right, position, out));
+    *out = negated ? expr_one(b, EXPR_NOT, *out, position) : *out;
     return ERR_OK;
 }
 
@@ -219,7 +268,11 @@ FALLIBLE bind_binary(struct bind *b, const char *op, struct expr *left, struct e
     if (strcmp(op, "||") == 0) {
         return bind_concat(b, left, right, position, out);
     }
-    return no_operator(b, op, left, right, position);
+    bool nocase = strcmp(op, "~*") == 0 || strcmp(op, "!~*") == 0;
+    if (nocase || strcmp(op, "!~") == 0) {
+        return bind_regex(b, left, right, nocase, op[0] == '!', position, out);
+    }
+    return bind_by_name(b, op, left, right, position, out);
 }
 
 FALLIBLE bind_unary(struct bind *b, const char *op, struct expr *arg, i32 position,
@@ -229,15 +282,24 @@ FALLIBLE bind_unary(struct bind *b, const char *op, struct expr *arg, i32 positi
     if ((minus || plus) && is_unknown(arg)) {
         return not_unique(b, op, NULL, arg, position);
     }
-    if ((!minus && !plus) || !type_is_numeric(arg->type)) {
+    if (strcmp(op, "@") == 0) {
+        struct call call = {"abs", &arg, 1, position, FUNC_ABS};
+        return type_is_numeric(arg->type)
+                   ? (*out = expr_call(b->arena, FUNC_ABS, arg->type, position, 1, arg), ERR_OK)
+                   : call_mismatch(b, &call);
+    }
+    if (plus && arg->type.id == TYPE_INTERVAL) {
         return no_operator(b, op, NULL, arg, position);
+    }
+    if ((!minus && !plus) || !type_is_numeric(arg->type)) {
+        return bind_by_name(b, op, NULL, arg, position, out);
     }
     *out = plus ? arg : expr_call(b->arena, FUNC_NEG, arg->type, position, 1, arg);
     return ERR_OK;
 }
 
 bool literal_text(const struct expr *expr, struct sv *out) {
-    bool text = expr->type.id == TYPE_TEXT || expr->type.id == TYPE_UNKNOWN;
+    bool text = type_is_string(expr->type) || expr->type.id == TYPE_UNKNOWN;
     if (expr->kind != EXPR_CONST || expr->is_null || !text) {
         return false;
     }
@@ -288,10 +350,13 @@ static FALLIBLE bind_escape(struct bind *b, struct query *q, const struct json *
     i32 count = 0;
     i32 position = json_position(body);
     TRY(bind_list(b, q, json_get(body, "args"), &args, &count));
-    struct sv pattern;
-    struct sv escape;
-    if (count != 2 || !literal_text(args[0], &pattern) || !literal_text(args[1], &escape)) {
-        return unsupported(b, position, "ESCAPE with anything but constants");
+    struct sv pattern = {"", 0};
+    struct sv escape = {"", 0};
+    if (count == 2 && !(literal_text(args[0], &pattern) && literal_text(args[1], &escape))) {
+        struct call call = {"like_escape", args, 2, position, 0};
+        bool found;
+        TRY(bind_scalar(b, &call, &found, out));
+        return found ? ERR_OK : call_mismatch(b, &call);
     }
     if (char_count(escape) > 1) {
         error_set(b->err, ERR_INVALID_ESCAPE, args[1]->position, "invalid escape string");
@@ -335,12 +400,13 @@ FALLIBLE bind_like(struct bind *b, struct query *q, const struct json *body, str
     TRY(bind_expr(b, q, json_get(body, "lexpr"), &left));
     TRY(is_like_escape(right_node) ? bind_escape(b, q, node_body(right_node), &right)
                                    : bind_expr(b, q, right_node, &right));
-    bool textual = (is_unknown(left) || left->type.id == TYPE_TEXT) &&
-                   (is_unknown(right) || right->type.id == TYPE_TEXT);
+    bool textual = (is_unknown(left) || type_is_string(left->type)) &&
+                   (is_unknown(right) || type_is_string(right->type));
     if (!textual) {
         return no_operator(b, op, left, right, position);
     }
-    TRY(to_pair(b, &left, &right, text));
+    TRY(coerce_padded(b, left, &left));
+    TRY(coerce_to(b, right, text, &right));
     TRY(check_pattern(b, right));
     enum func func = json_is(body, "kind", "AEXPR_ILIKE") ? FUNC_ILIKE : FUNC_LIKE;
     *out = expr_call(b->arena, func, type_of(TYPE_BOOLEAN), position, 2, left, right);
@@ -348,4 +414,31 @@ FALLIBLE bind_like(struct bind *b, struct query *q, const struct json *body, str
         *out = expr_one(b, EXPR_NOT, *out, position);
     }
     return ERR_OK;
+}
+
+/* left SIMILAR TO pattern [ESCAPE e]: the pattern arrives as similar_to_escape(pattern[, e]). */
+FALLIBLE bind_similar(struct bind *b, struct query *q, const struct json *body, struct expr **out) {
+    i32 position = json_position(body);
+    const struct json *call = node_body(json_get(body, "rexpr"));
+    struct expr **args = NULL;
+    struct expr *left = NULL;
+    i32 count = 0;
+    const char *op = "";
+    JSON_EACH(part, json_get(body, "name")) {
+        op = node_string(part);
+    }
+    TRY(bind_expr(b, q, json_get(body, "lexpr"), &left));
+    TRY(bind_list(b, q, json_get(call, "args"), &args, &count));
+    struct type text = type_of(TYPE_TEXT);
+    struct expr *pattern = NULL;
+    struct expr *escape = expr_text(b, SV("\\"), position);
+    if (count < 1 || !coerce_allowed(args[0]->type, text, COERCE_IMPLICIT)) {
+        return no_operator(b, "similar to", left, count ? args[0] : left, position);
+    }
+    TRY(coerce_to(b, args[0], text, &pattern));
+    if (count > 1) {
+        TRY(coerce_to(b, args[1], text, &escape));
+    }
+    pattern = scalar_call(b, FUNC_SIMILAR_REGEX, position, 2, pattern, escape);
+    return bind_regex(b, left, pattern, false, op[0] == '!', position, out);
 }

@@ -186,6 +186,7 @@ static FALLIBLE bind_query(struct bind *b, const struct json *body, struct state
     TRY(bind_select(b, body, NULL, NULL, 0, &select));
     out->kind = STATEMENT_SELECT;
     out->plan = b->plan;
+    b->plan->shown = 1;
     b->plan->root = select.rel;
     for (i64 i = 0; i < select.rel->out.count; i++) {
         VEC_PUSH(b->arena, &b->plan->names, select.names[i]);

@@ -9,22 +9,18 @@
 static const struct {
     const char *name;
     u8 id;
+    u8 length;
 } type_names[] = {
-    {"bool", TYPE_BOOLEAN},      {"boolean", TYPE_BOOLEAN}, {"int2", TYPE_SMALLINT},
-    {"smallint", TYPE_SMALLINT}, {"int4", TYPE_INTEGER},    {"integer", TYPE_INTEGER},
-    {"int", TYPE_INTEGER},       {"int8", TYPE_BIGINT},     {"bigint", TYPE_BIGINT},
-    {"numeric", TYPE_DECIMAL},   {"decimal", TYPE_DECIMAL}, {"float4", TYPE_REAL},
-    {"real", TYPE_REAL},         {"float8", TYPE_DOUBLE},   {"double", TYPE_DOUBLE},
-    {"float", TYPE_DOUBLE},      {"date", TYPE_DATE},       {"text", TYPE_TEXT},
-    {"varchar", TYPE_TEXT},      {"string", TYPE_TEXT},
+#define X(A, name, type, length) {name, TYPE_##type, length},
+    WF_TYPE_NAMES(X, )
+#undef X
 };
 
 static const char *const known_types[] = {
-    "time",    "timetz",  "timestamp", "timestamptz", "interval",  "uuid",        "bytea",
-    "blob",    "json",    "jsonb",     "xml",         "money",     "inet",        "cidr",
-    "bit",     "varbit",  "point",     "name",        "char",      "bpchar",      "oid",
-    "serial",  "serial2", "serial4",   "serial8",     "bigserial", "smallserial", "tsvector",
-    "macaddr", "box",     "line",      "circle",      "path",      "polygon",     "regclass",
+    "timetz",  "json",    "jsonb",   "xml",       "money",       "inet",     "cidr",
+    "bit",     "varbit",  "point",   "name",      "oid",         "serial",   "serial2",
+    "serial4", "serial8", "tsquery", "bigserial", "smallserial", "tsvector", "regtype",
+    "macaddr", "box",     "line",    "circle",    "path",        "polygon",  "regclass",
 };
 
 static wf_status unknown_type(struct bind *b, const char *name, i32 position) {
@@ -73,7 +69,7 @@ static FALLIBLE decimal_digits(struct bind *b, const struct json *mods, i32 posi
     }
     if (count == 0) {
         out->open_decimal = 1;
-        out->type = type_decimal(COLUMN_DIGITS_MAX, 3);
+        out->type = type_decimal(PARAM_DIGITS, 3);
         return ERR_OK;
     }
     if (digits[0] < 1 || digits[0] > 1000) {
@@ -92,24 +88,42 @@ static FALLIBLE decimal_digits(struct bind *b, const struct json *mods, i32 posi
     return ERR_OK;
 }
 
+enum { ALL_FIELDS = 0x7fff, LENGTH_MAX = 10485760, DIGITS_MAX = 6 };
+
+/* interval, its fields (kept in the length until a literal is read) and digits of a second. */
 static FALLIBLE interval_fields(struct bind *b, const struct json *mods, struct type_name *out) {
-    out->is_interval = 1;
-    i64 fields = 0;
-    if (json_count(mods) > 1) {
-        return unsupported(b, out->position, "an interval's precision");
-    }
+    i64 numbers[2] = {ALL_FIELDS, DIGITS_MAX};
+    i32 count = 0;
     JSON_EACH(mod, mods) {
-        TRY(modifier(b, mod, &fields));
+        TRY(modifier(b, mod, &numbers[MIN_OF(count, 1)]));
+        count++;
     }
-    out->interval_fields = (i32)fields;
+    out->type.length = numbers[0] == ALL_FIELDS ? 0 : (u32)numbers[0];
+    out->type.precision = numbers[1] < DIGITS_MAX ? (u8)(numbers[1] + 1) : 0;
     return ERR_OK;
 }
 
-static FALLIBLE sized_text(struct bind *b, const char *name, i32 position) {
-    wf_status status = unsupported(b, position, "type %s with a length",
-                                   strcmp(name, "bpchar") == 0 ? "char" : name);
-    error_hint(b->err, "Use text.");
-    return status;
+/* varchar(n), char(n), timestamp(p), time(p). */
+static FALLIBLE one_modifier(struct bind *b, const char *name, const struct json *mods,
+                             struct type_name *out) {
+    i64 number = 0;
+    bool text = type_is_string(out->type);
+    bool timed = type_category(out->type) == 'D' && out->type.id != TYPE_DATE;
+    if (json_count(mods) != 1 || (!text && !timed) || strcmp(name, "text") == 0) {
+        FAIL_AT(b->err, SYNTAX, out->position, "type modifier is not allowed for type \"%s\"",
+                name);
+    }
+    TRY(modifier(b, json_first(mods), &number));
+    if (text && (number < 1 || number > LENGTH_MAX)) {
+        FAIL_AT(b->err, INVALID_PARAMETER, out->position,
+                "length for type %s must be between 1 and %d", name, (int)LENGTH_MAX);
+    }
+    if (timed && number < 0) {
+        FAIL_AT(b->err, INVALID_PARAMETER, out->position, "a precision must not be negative");
+    }
+    out->type.length = text ? (u32)number : 0;
+    out->type.precision = timed && number < DIGITS_MAX ? (u8)(number + 1) : 0;
+    return ERR_OK;
 }
 
 FALLIBLE bind_type(struct bind *b, const struct json *body, struct type_name *out) {
@@ -128,25 +142,21 @@ FALLIBLE bind_type(struct bind *b, const struct json *body, struct type_name *ou
         FAIL_AT(b->err, UNDEFINED_OBJECT, out->position, "type \"%.100s.%.100s\" does not exist",
                 schema, name);
     }
-    if (strcmp(name, "interval") == 0) {
-        return interval_fields(b, mods, out);
-    }
-    bool sized = strcmp(name, "varchar") == 0 || strcmp(name, "bpchar") == 0;
-    if (sized && json_count(mods) > 0) {
-        return sized_text(b, name, out->position);
-    }
     for (i64 i = 0; i < COUNT_OF(type_names); i++) {
         if (strcmp(type_names[i].name, name) != 0) {
             continue;
         }
-        if (type_names[i].id == TYPE_DECIMAL) {
+        out->type = type_of((enum type_id)type_names[i].id);
+        if (out->type.id == TYPE_DECIMAL) {
             return decimal_digits(b, mods, out->position, out);
         }
-        if (json_count(mods) > 0) {
-            FAIL_AT(b->err, SYNTAX, out->position, "type modifier is not allowed for type \"%s\"",
-                    name);
+        if (out->type.id == TYPE_INTERVAL) {
+            return interval_fields(b, mods, out);
         }
-        out->type = type_of((enum type_id)type_names[i].id);
+        if (json_count(mods) > 0) {
+            return one_modifier(b, name, mods, out);
+        }
+        out->type.length = strcmp(name, "bpchar") == 0 ? 0 : type_names[i].length;
         return ERR_OK;
     }
     return unknown_type(b, name, out->position);

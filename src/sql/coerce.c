@@ -259,46 +259,47 @@ static FALLIBLE read_decimal(struct bind *b, const struct expr *literal, struct 
     return ERR_OK;
 }
 
-/* Text as a value of any type but decimal and text; returns the fault. */
-static u8 parse_value(struct sv text, struct type type, union lit *out) {
-    switch (type.id) {
-    case TYPE_BOOLEAN:
-        return value_parse_bool(text, &out->b8);
-    case TYPE_REAL:
-        return value_parse_f32(text, &out->f32);
-    case TYPE_DOUBLE:
-        return value_parse_f64(text, &out->f64);
-    case TYPE_DATE:
-        return value_parse_date(text, &out->i32);
-    default:
-        return value_parse_int(text, &out->i64);
-    }
+/* Text as bytes, in the arena. */
+static u8 read_bytes(struct bind *b, struct sv text, struct expr *out) {
+    u8 *bytes = arena_alloc(b->arena, text.len + 1);
+    i64 len = 0;
+    u8 fault = value_parse_bytes(text, bytes, &len);
+    out->value.str = str_from((struct sv){(const char *)bytes, fault ? 0 : len});
+    return fault;
 }
 
-/* An unknown literal's text as a value of `type`. */
+static struct sv without_blanks(struct sv s) {
+    while (s.len > 0 && s.ptr[s.len - 1] == ' ') {
+        s.len--;
+    }
+    return s;
+}
+
+/* An unknown literal's text as a value of `type`, whose length, if any, is for the caller to see
+ * to.
+ */
 static FALLIBLE read_literal(struct bind *b, const struct expr *literal, struct type type,
                              struct expr **out) {
     if (type.id == TYPE_DECIMAL) {
         return read_decimal(b, literal, out);
     }
+    struct sv text = sv_of(literal->value.str);
     struct expr *expr = expr_new(b->arena, EXPR_CONST, type, literal->position);
+    expr->type.length = 0;
     *out = expr;
-    if (type.id == TYPE_TEXT) {
-        expr->value = literal->value;
+    if (type_is_string(type)) {
+        expr->value.str = str_from(type.id == TYPE_CHAR ? without_blanks(text) : text);
         return ERR_OK;
     }
-    union lit result = {0};
-    struct sv text = sv_of(literal->value.str);
-    u8 fault = parse_value(text, type, &result);
+    u8 fault =
+        type.id == TYPE_BLOB ? read_bytes(b, text, expr) : value_parse(type, text, 0, &expr->value);
     if (fault != FAULT_NONE) {
         return bad_literal(b, text, type, fault_error(fault), literal->position);
     }
-    expr->value = result;
-    if (type_is_integer(type)) {
-        if (!range_within(range_of_value(result.i64), range_of_type(type))) {
-            return bad_literal(b, text, type, ERR_OUT_OF_RANGE, literal->position);
-        }
-        const_set_exact(expr, result.i64);
+    if (type.id == TYPE_TIMESTAMPTZ) { /* which zone is known when the plan is lowered */
+        struct expr *string = expr_new(b->arena, EXPR_CONST, type_of(TYPE_TEXT), literal->position);
+        string->value = literal->value;
+        *out = expr_many(b, EXPR_CAST, type, literal->position, 1, &string);
     }
     return ERR_OK;
 }
@@ -310,8 +311,8 @@ static struct type param_type(struct type like) {
     }
     enum { PARAM_SCALE = 6 };
     i32 scale = MAX_OF(like.scale, PARAM_SCALE);
-    bool fits = like.precision - like.scale + scale <= COLUMN_DIGITS_MAX;
-    return type_decimal(fits ? COLUMN_DIGITS_MAX : DECIMAL_DIGITS_MAX, scale);
+    bool fits = like.precision - like.scale + scale <= PARAM_DIGITS;
+    return type_decimal(fits ? PARAM_DIGITS : DECIMAL_DIGITS_MAX, scale);
 }
 
 FALLIBLE coerce_unknown(struct bind *b, struct expr *expr, struct type like, struct expr **out) {
@@ -377,7 +378,7 @@ static bool exact_to_exact(const struct expr *from, struct expr *to) {
 static bool exact_to_float(const struct expr *from, struct expr *to) {
     char buf[128];
     i32 len = value_print(from->type, type_kind(from->type), &from->value, buf);
-    return parse_value((struct sv){buf, len}, to->type, &to->value) == FAULT_NONE;
+    return value_parse(to->type, (struct sv){buf, len}, 0, &to->value) == FAULT_NONE;
 }
 
 /* A constant as another type; false when that could fail or is left to run time. */
@@ -398,7 +399,8 @@ static bool const_convert(const struct expr *from, struct expr *to) {
 FALLIBLE coerce_to(struct bind *b, struct expr *expr, struct type to, struct expr **out) {
     TRY(coerce_unknown(b, expr, to, &expr));
     *out = expr;
-    if (type_eq(expr->type, to)) {
+    bool no_shorter = type_is_string(to) && expr->type.id == to.id && to.length == 0;
+    if (type_eq(expr->type, to) || no_shorter) {
         return ERR_OK;
     }
     if (expr->kind == EXPR_CONST) {
@@ -420,7 +422,7 @@ static FALLIBLE coerce_literal(struct bind *b, struct expr *expr, struct type to
                                struct expr **out) {
     bool literal = is_unknown(expr) && expr->kind == EXPR_CONST && !expr->is_null;
     TRY(coerce_to(b, expr, to, out));
-    if (literal && (*out)->kind == EXPR_CAST) {
+    if (literal && (*out)->kind == EXPR_CAST && to.id == TYPE_DECIMAL) {
         char name[32];
         FAIL_AT(b->err, OUT_OF_RANGE, expr->position, "value \"%.*s\" does not fit %s",
                 (int)MIN_OF(expr->value.str.len, 100), sv_of(expr->value.str).ptr,
@@ -448,22 +450,25 @@ static i32 numeric_rank(struct type t) {
     }
 }
 
+/* How one type comes to another: i by itself, a in assignments, e by a written cast, - not at all.
+ * Rows are from, columns to, in the order of type.def. */
+static const char *const casts[TYPE_COUNT] = {
+    /*               ?B24LNRFDtcTZMIxu */
+    [TYPE_UNKNOWN] = "iiiiiiiiiiiiiiiii",     [TYPE_BOOLEAN] = "-i-e-----aa------",
+    [TYPE_SMALLINT] = "--iiiiii-aa------",    [TYPE_INTEGER] = "-eaiiiii-aa------",
+    [TYPE_BIGINT] = "--aaiiii-aa------",      [TYPE_DECIMAL] = "--aaaiii-aa------",
+    [TYPE_REAL] = "--aaaaii-aa------",        [TYPE_DOUBLE] = "--aaaaai-aa------",
+    [TYPE_DATE] = "--------iaaii----",        [TYPE_TEXT] = "-eeeeeeeeiieeeeee",
+    [TYPE_CHAR] = "-eeeeeeeeiieeeeee",        [TYPE_TIMESTAMP] = "--------aaaiia---",
+    [TYPE_TIMESTAMPTZ] = "--------aaaaia---", [TYPE_TIME] = "---------aa--ii--",
+    [TYPE_INTERVAL] = "---------aa--ai--",    [TYPE_BLOB] = "---------aa----i-",
+    [TYPE_UUID] = "---------aa-----i",
+};
+
 bool coerce_allowed(struct type from, struct type to, enum coercion how) {
-    if (from.id == to.id || from.id == TYPE_UNKNOWN) {
-        return true;
-    }
-    if (type_is_numeric(from) && type_is_numeric(to)) {
-        return numeric_rank(from) <= numeric_rank(to) || how != COERCE_IMPLICIT;
-    }
-    if (to.id == TYPE_TEXT) {
-        return how != COERCE_IMPLICIT;
-    }
-    if (from.id == TYPE_TEXT) {
-        return how == COERCE_EXPLICIT;
-    }
-    bool logical = (from.id == TYPE_BOOLEAN && to.id == TYPE_INTEGER) ||
-                   (from.id == TYPE_INTEGER && to.id == TYPE_BOOLEAN);
-    return logical && how == COERCE_EXPLICIT;
+    char cast = casts[from.id][to.id];
+    return cast == 'i' || (cast == 'a' && how != COERCE_IMPLICIT) ||
+           (cast == 'e' && how == COERCE_EXPLICIT);
 }
 
 /* decimal without (p,s): the source decides, where it can. */
@@ -492,8 +497,9 @@ static FALLIBLE open_decimal(struct bind *b, struct expr *expr, i32 position, st
 FALLIBLE coerce_cast(struct bind *b, struct expr *expr, const struct type_name *to, i32 position,
                      struct expr **out) {
     struct type type = to->type;
-    if (to->is_interval) {
-        return unsupported(b, to->position, "type interval here");
+    bool literal = is_unknown(expr) && expr->kind == EXPR_CONST;
+    if (type.id == TYPE_INTERVAL && type.length && !literal) {
+        return unsupported(b, to->position, "a cast to an interval of certain fields");
     }
     char from_name[32];
     char to_name[32];
@@ -504,10 +510,27 @@ FALLIBLE coerce_cast(struct bind *b, struct expr *expr, const struct type_name *
     if (to->open_decimal) {
         TRY(open_decimal(b, expr, position, &type));
     }
+    if (type.id == TYPE_INTERVAL && literal) {
+        return coerce_unknown(b, expr, type, out);
+    }
     TRY(coerce_literal(b, expr, type, out));
     if ((*out)->kind == EXPR_CAST && position >= 0) {
         (*out)->position = position;
     }
+    return ERR_OK;
+}
+
+/* To varchar(n) or char(n) of a column: longer text is an error, not cut. */
+static FALLIBLE coerce_fitted(struct bind *b, struct expr *expr, struct type to,
+                              struct expr **out) {
+    struct type base = type_of((enum type_id)to.id);
+    TRY(coerce_to(b, expr, base, out));
+    if (expr->type.id == to.id && expr->type.length && expr->type.length <= to.length) {
+        return ERR_OK;
+    }
+    *out = scalar_call(b, FUNC_FIT, expr->position, 2, *out,
+                       expr_int(b, (i32)to.length, expr->position));
+    (*out)->type = to;
     return ERR_OK;
 }
 
@@ -522,13 +545,35 @@ FALLIBLE coerce_assign(struct bind *b, struct expr *expr, const struct column_de
         error_hint(b->err, "You will need to rewrite or cast the expression.");
         return ERR_DATATYPE_MISMATCH;
     }
+    if (type_is_string(to->type) && to->type.length) {
+        return coerce_fitted(b, expr, to->type, out);
+    }
     return coerce_literal(b, expr, to->type, out);
+}
+
+/* Types that are not numbers: the same, or the one the other comes to by itself. */
+static bool compared_others(struct type a, struct type b, struct type *out) {
+    out->length = 0;
+    out->precision = 0;
+    if (a.id == b.id) {
+        return true;
+    }
+    if (type_is_string(a) && type_is_string(b)) {
+        *out = type_of(TYPE_TEXT);
+        return true;
+    }
+    bool times = type_category(a) == 'D' && type_category(b) == 'D';
+    if (times && coerce_allowed(a, b, COERCE_IMPLICIT)) {
+        *out = type_of((enum type_id)b.id);
+        return true;
+    }
+    return times && coerce_allowed(b, a, COERCE_IMPLICIT);
 }
 
 bool coerce_compared(struct type a, struct type b, struct type *out) {
     *out = a;
     if (!type_is_numeric(a) || !type_is_numeric(b)) {
-        return a.id == b.id;
+        return compared_others(a, b, out);
     }
     if (type_is_float(a) || type_is_float(b)) {
         *out = type_of(a.id == TYPE_REAL && b.id == TYPE_REAL ? TYPE_REAL : TYPE_DOUBLE);

@@ -19,7 +19,7 @@ enum {
     PARAM_MAX = 65535,
     COLUMNS_MAX = 1600,
     DECIMAL_DIGITS_MAX = 38,
-    COLUMN_DIGITS_MAX = 18,
+    PARAM_DIGITS = 18, /* of a decimal parameter whose type its context leaves open */
 };
 
 struct parsed {
@@ -118,6 +118,7 @@ struct bind {
     struct error *err;
     i32 depth;
     i32 from_items;
+    i32 random_calls;
     VEC(struct origin) origins;
     VEC(const struct rel *) materialized; /* inputs of SHARED that stay shared */
     VEC(u32) deps;                        /* OIDs of what was looked up */
@@ -207,6 +208,10 @@ FALLIBLE bind_sublink(struct bind *b, struct query *q, const struct json *body, 
  * semi and anti joins. */
 FALLIBLE bind_where(struct bind *b, struct query *q, const struct json *node, const char *clause,
                     struct rel **io_rel);
+/* Scalar subqueries pending since `first` matter only where a branch of CASE is taken: elsewhere a
+ * second row raises nothing. `whens` are the conditions up to and including the branch's own; the
+ * last is NULL for ELSE. */
+void bind_guard(struct bind *b, struct query *q, i64 first, struct expr **whens, i32 count);
 /* Makes the joins of a list on top of rel and empties it. */
 struct rel *bind_attach(struct bind *b, struct rel *rel, pending_list *list);
 /* Whether right uses columns of left. */
@@ -247,6 +252,8 @@ const char *output_name(const struct json *node); /* bind_name.c: as PostgreSQL 
 FALLIBLE bind_about(struct bind *b, const struct json *call, const struct cte *ctes,
                     struct query *outer, struct select_out *out, bool *out_is);
 
+/* bind_file.c: read_csv at a FuncCall's fields: the table it reads into, known to the snapshot. */
+FALLIBLE bind_file(struct bind *b, const struct json *call, struct snapshot_table *out);
 /* Everything in a tree of our own making is said to stand at `position` of the user's text. */
 void bind_place(struct bind *b, const struct json *statement, i32 position);
 
@@ -306,6 +313,52 @@ FALLIBLE bind_arithmetic(struct bind *b, enum func func, struct expr *left, stru
                          i32 position, struct expr **out);
 FALLIBLE bind_like(struct bind *b, struct query *q, const struct json *body, struct expr **out);
 bool literal_text(const struct expr *expr, struct sv *out); /* a text or unknown constant */
+/* SIMILAR TO. */
+FALLIBLE bind_similar(struct bind *b, struct query *q, const struct json *body, struct expr **out);
+wf_status no_operator(struct bind *b, const char *op, struct expr *left, struct expr *right,
+                      i32 position);
+
+/* A call of a function by name, its arguments bound. */
+struct call {
+    const char *name;
+    struct expr **args;
+    i32 count;
+    i32 position;
+    u16 func; /* enum func, from the table that named it */
+};
+typedef FALLIBLE (*func_handler)(struct bind *b, const struct call *call, struct expr **out);
+/* A line of a table of functions whose arguments need more than their types said (bind_func.c). */
+struct func_entry {
+    const char *name;
+    i32 least, most; /* arguments */
+    func_handler bind;
+    u16 func;
+};
+const struct func_entry *time_functions(i64 *out_count);          /* bind_time.c */
+const struct func_entry *text_functions(i64 *out_count);          /* bind_text.c */
+const struct func_entry *math_functions(i64 *out_count);          /* bind_math.c */
+wf_status call_mismatch(struct bind *b, const struct call *call); /* 42883 */
+/* Argument i as `type`, to which it must come by itself. */
+FALLIBLE call_argument(struct bind *b, const struct call *call, i32 i, struct type type,
+                       struct expr **out);
+
+/* bind_scalar.c: functions and operators of WF_SCALARS. */
+/* Chooses among the overloads of a name as PostgreSQL does; *out_found is false when none takes
+ * these arguments. Ambiguity is 42725. */
+FALLIBLE bind_scalar(struct bind *b, const struct call *call, bool *out_found, struct expr **out);
+bool scalar_named(const char *name);
+/* One overload, its arguments already of the right types. */
+struct expr *scalar_call(struct bind *b, enum func func, i32 position, i32 count, ...);
+/* SQLValueFunction: CURRENT_DATE and its kin. */
+FALLIBLE bind_value_function(struct bind *b, struct query *q, const struct json *body,
+                             struct expr **out);
+FALLIBLE bind_try(struct bind *b, struct query *q, const struct json *body, struct expr **out);
+/* make_interval's arguments, by place and by name. */
+FALLIBLE bind_make_interval(struct bind *b, struct query *q, const struct json *body,
+                            struct expr **out);
+struct expr *expr_text(struct bind *b, struct sv text, i32 position);
+/* As text, a char(n) with its blanks. */
+FALLIBLE coerce_padded(struct bind *b, struct expr *expr, struct expr **out);
 
 /* bind_func.c, bind_agg.c */
 FALLIBLE bind_call(struct bind *b, struct query *q, const struct json *body, struct expr **out);
@@ -329,22 +382,10 @@ const char *bind_short_name(struct bind *b, const struct expr *expr, const char 
 /* bind_type.c */
 struct type_name {
     struct type type;
-    b8 is_interval;
     b8 open_decimal; /* decimal without (p,s) */
-    i32 interval_fields;
     i32 position;
 };
 FALLIBLE bind_type(struct bind *b, const struct json *body, struct type_name *out);
-
-/* bind_interval.c */
-/* A constant interval from a TypeCast node; false in *out_is when the node is none. */
-struct interval {
-    i64 months;
-    i64 days;
-};
-FALLIBLE bind_interval(struct bind *b, const struct json *node, bool *out_is, struct interval *out);
-FALLIBLE bind_date_shift(struct bind *b, struct expr *date, struct interval by, bool minus,
-                         i32 position, struct expr **out);
 
 /* coerce.c */
 enum coercion { COERCE_IMPLICIT, COERCE_ASSIGN, COERCE_EXPLICIT };

@@ -116,6 +116,37 @@ FALLIBLE bind_row_subquery(struct bind *b, struct query *q, const struct json *b
     return ERR_OK;
 }
 
+static bool one_row(const struct rel *rel) {
+    while (rel->kind == REL_PROJECT || rel->kind == REL_FILTER) {
+        rel = rel->inputs[0];
+    }
+    return (rel->kind == REL_AGG && rel->exprs.count == 0) ||
+           (rel->kind == REL_VALUES && rel->rows <= 1) ||
+           (rel->kind == REL_LIMIT && rel->limit && rel->limit->kind == EXPR_CONST &&
+            rel->limit->value.i64 <= 1);
+}
+
+void bind_guard(struct bind *b, struct query *q, i64 first, struct expr **whens, i32 count) {
+    struct expr *guard = NULL;
+    for (i64 i = first; i < q->pending.count; i++) {
+        struct pending *p = &q->pending.items[i];
+        if (p->join != JOIN_SINGLE || one_row(p->rel)) {
+            continue;
+        }
+        if (!guard) { /* CASE WHEN earlier THEN false WHEN own THEN true ELSE false END */
+            struct expr **args = NEW_ARRAY(b->arena, struct expr *, 2 * count + 1);
+            i32 n = 0;
+            for (i32 k = 0; k < count && whens[k]; k++) {
+                args[n++] = whens[k];
+                args[n++] = expr_bool(b, k == count - 1, -1);
+            }
+            args[n++] = expr_bool(b, !whens[count - 1], -1);
+            guard = n == 1 ? args[0] : expr_many(b, EXPR_CASE, type_of(TYPE_BOOLEAN), -1, n, args);
+        }
+        VEC_PUSH(b->arena, &p->conds, guard);
+    }
+}
+
 /* x op ANY (q), or with ALL its negation: what is needed to make marks or joins of it. */
 struct quantified {
     const struct json *body;

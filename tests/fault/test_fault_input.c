@@ -318,6 +318,8 @@ static void test_files(void **state) {
     refuse(f.conn, "copy items from '/dev/null' with (format parquet)", "0A000", "Parquet");
     refuse(f.conn, "copy items from '/dev/null' with (delimiter 'ab')", "22023", NULL);
     refuse(f.conn, "copy items from '/dev/null' with (wibble 3)", "42601", NULL);
+    refuse(f.conn, "copy items to '/no/such/folder/x.csv'", "58P01", "/no/such/folder");
+    refuse(f.conn, "copy items to program 'cat'", "0A000", NULL);
     refuse(f.conn, "copy items from stdin", "0A000", NULL);
     char path[300];
     char sql[400];
@@ -327,7 +329,7 @@ static void test_files(void **state) {
     remove(path);
     refuse(f.conn, sql, "58P01", NULL);
     refuse(f.conn, "select * from 'data.parquet'", "0A000", "Parquet");
-    refuse(f.conn, "select * from 'data.csv'", "42601", "COPY");
+    refuse(f.conn, "select * from 'no such data.csv'", "58P01", "no such data.csv");
     wf_database *db = NULL;
     wf_error error;
     assert_int_equal(wf_open("file.wf", NULL, &db, &error), WF_ERROR);

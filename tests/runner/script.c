@@ -3,7 +3,8 @@
  * Records: `statement ok`, `statement error [SQLSTATE]`, `query TYPES [nosort|rowsort|valuesort] [label]` with the
  * expected values after `----`, one per line, or one row per line with tabs between values, or `N values hashing to
  * MD5`. `connection NAME` before a record runs it, and only it, on a connection of that name (made on first use); other
- * records run on the script's own. Also skipif / onlyif (we answer to "warpfox" and "postgresql"), hash-threshold, halt and comments.
+ * records run on the script's own. Also skipif / onlyif (we answer to "warpfox" and
+ * "postgresql"), hash-threshold, halt and comments.
  * TYPES: I prints integers, R with three decimals, T and everything else as the shell prints it; NULL as NULL, the
  * empty text as (empty). */
 #define _GNU_SOURCE
@@ -173,11 +174,11 @@ static void render(const wf_batch *batch, int32_t col, int64_t row, char type, s
         return;
     }
     wf_text text = wf_batch_text(batch, col, row);
-    if (text.ptr) {
+    size_t shown = wf_value_text(batch, col, row, buf, sizeof buf);
+    if (text.ptr && shown == (size_t)text.len) { /* bytes are shown otherwise */
         lines_push(out, text.len ? text.ptr : "(empty)", text.len ? (size_t)text.len : 7);
         return;
     }
-    wf_value_text(batch, col, row, buf, sizeof buf);
     if (type == 'R') {
         double value = strtod(buf, NULL);
         snprintf(buf, sizeof buf, "%.3f", value);

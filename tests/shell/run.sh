@@ -219,6 +219,43 @@ expect "COPY TO a link writes what it names" 0 '' -c "$c" -c "copy c (a) to '$tm
 [ -L "$tmp/link.csv" ] && [ "$(wc -l <"$tmp/c.csv")" = 4 ]
 note $? "the link is still one"
 
+# --- files in FROM ---
+printf 'id,name,price,day\n1,ann,1.5,2024-01-01\n2,"bob, jr",2,2024-02-01\n3,,,\n' >"$tmp/people.csv"
+printf '1|a b|\n2|c|\n' >"$tmp/pairs.tbl"
+printf 'x;y\nfoo;bar\nbaz;qux\n' >"$tmp/words.csv"
+printf '5\t6\n7\t8\n' >"$tmp/tabs.tsv"
+{ echo "n,t"; seq 1 200000 | sed 's/.*/&,w&/'; echo "4.5,w"; } >"$tmp/late.csv"
+: >"$tmp/empty.csv"
+expect "a file in FROM" 0 'id,name,price,day
+1,ann,1.5,2024-01-01
+2,"bob, jr",2,2024-02-01
+3,,,' --format csv -c "from '$tmp/people.csv'"
+complains "what was found out about it" 0 \
+    "^NOTICE:  .*people.csv: \(FORMAT csv, DELIMITER ',', QUOTE '\"', HEADER true\), columns \(\"id\" integer, \"name\" text, \"price\" double precision, \"day\" date\)" \
+    -c "from '$tmp/people.csv'"
+expect "tbl and header by themselves" 0 'column0,column1,y
+1,a b,bar
+1,a b,qux' --format csv -c "select p.*, w.y from '$tmp/pairs.tbl' p, '$tmp/words.csv' w where p.column0 = 1 order by y"
+expect "tabs, no header" 0 'sum
+12' --format csv -c "select sum(column0) from '$tmp/tabs.tsv'"
+expect "types follow the whole file" 0 'count,max
+200001,200000' --format csv -c "select count(*), max(n) from '$tmp/late.csv'"
+expect "read_csv with options" 0 'column0
+x
+foo
+baz' --format csv -c "select column0 from read_csv('$tmp/words.csv', header => false, delimiter => ';')"
+expect "DESCRIBE a file" 0 'column_name,column_type
+id,integer
+name,text
+price,double precision
+day,date' --format csv -c "describe '$tmp/people.csv'"
+expect "SUMMARIZE" 0 'column_name,min,max,distinct_count,count,null_percentage
+id,1,3,3,3,0.00
+name,ann,"bob, jr",2,3,33.33' --format csv -c "select * exclude (column_type, avg, std) from (summarize select id, name from '$tmp/people.csv')"
+complains "an empty file" 1 '^ERROR 22P04' -c "from '$tmp/empty.csv'"
+complains "a missing file" 1 '^ERROR 58P01' -c "from '$tmp/nothing.csv'"
+complains "an unknown option" 1 '^ERROR 22023' -c "from read_csv('$tmp/words.csv', colour => 'red')"
+
 # --- errors ---
 complains "error text" 1 '^ERROR 42703: column "nme" does not exist$' -c "$t" -c "select nme from t"
 complains "line and caret" 1 '^LINE 1: select nme from t$' -c "$t" -c "select nme from t"

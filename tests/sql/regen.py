@@ -93,7 +93,7 @@ class TextLoader(psycopg.adapt.Loader):
 
 def main():
     with psycopg.connect(sys.argv[1], autocommit=True) as conn:
-        for oid in (16, 20, 21, 23, 25, 700, 701, 1042, 1043, 1082, 1700):
+        for oid in (16, 17, 20, 21, 23, 25, 700, 701, 1042, 1043, 1082, 1083, 1114, 1184, 1186, 1700, 2950):
             conn.adapters.register_loader(oid, TextLoader)
         for path in sys.argv[2:]:
             regen(conn, path)

@@ -217,7 +217,8 @@ static UNUSED_FN void fix_result(struct fix *f, u32 var) {
     step->col_count = f->program.vars[var].col_count;
 }
 
-static UNUSED_FN wf_status fix_try(struct fix *f) {
+/* Runs the program anew, on what there is of devices. */
+static UNUSED_FN wf_status fix_try_on(struct fix *f, const struct run_devices *devices) {
     fix_end(f);
     memset(&f->x, 0, sizeof f->x);
     f->x.program = &f->program;
@@ -233,8 +234,12 @@ static UNUSED_FN wf_status fix_try(struct fix *f) {
     f->open = true;
     wf_status status = exec_open(&f->x, &stale);
     assert_false(stale);
+    return status ? status : exec_run(&f->x, devices);
+}
+
+static UNUSED_FN wf_status fix_try(struct fix *f) {
     struct run_devices devices = {.cpu = f->cpu, .no_gpu = "none in this test"};
-    return status ? status : exec_run(&f->x, &devices);
+    return fix_try_on(f, &devices);
 }
 
 static UNUSED_FN void fix_run(struct fix *f) {

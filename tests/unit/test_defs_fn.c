@@ -626,13 +626,13 @@ static void test_like(void **state) {
         i32 nocase = (i32)(next() & 1);
         bool want = naive_like((const u8 *)t, (const u8 *)p, nocase);
         matches += want;
-        if (fn_like(text(t), text(p), nocase) != want) {
+        if ((fn_like(text(t), text(p), nocase) == 1) != want) {
             fail_msg("'%s' like '%s' (%d) is not %d", t, p, nocase, want);
         }
     }
     assert_true(matches > 10000);
     assert_true(fn_like(text("special packages requests"), text("%special%requests%"), 0));
-    assert_false(fn_like(text("a%"), text("a\\"), 0));
+    assert_int_equal(fn_like(text("a%"), text("a\\"), 0), 2);
     assert_true(fn_like(text("a%"), text("a\\%"), 0));
     assert_true(fn_like(text("PROMO brushed"), text("promo%"), 1));
     assert_true(fn_like(text(""), text(""), 0) && fn_like(text(""), text("%%"), 0));

@@ -596,8 +596,54 @@ static void unused_columns_need_no_opcodes(void **state) {
     fx_close(fx);
 }
 
+/* What a join of a kind becomes: its steps, and how the left side asks the right one. */
+static void check_join(enum join_kind kind, bool residual, bool unique, const char *steps,
+                       enum op_code asks, i32 eachs) {
+    struct fixture *fx = fx_open();
+    const struct fx_col left[] = {{.name = "a", .type = INT, .lo = 0, .hi = 99, .nullable = 1},
+                                  {.name = "b", .type = INT, .lo = 0, .hi = 99}};
+    const struct fx_col right[] = {{.name = "c", .type = INT, .lo = 0, .hi = 99},
+                                   {.name = "d", .type = INT, .lo = 0, .hi = 99}};
+    struct rel *l = fx_scan(fx, 1, "l", 100, left, COUNT_OF(left));
+    struct rel *r = fx_scan(fx, 2, "r", 100, right, COUNT_OF(right));
+    struct rel *join = rel_join(&fx->plan, kind, l, r);
+    struct expr *a = fx_col(fx, "a");
+    struct expr *c = fx_col(fx, "c");
+    VEC_PUSH(&fx->arena, &join->left_keys, a);
+    VEC_PUSH(&fx->arena, &join->right_keys, c);
+    join->right_unique = unique;
+    if (residual) {
+        struct expr *cond = fx_cmp(fx, FUNC_LT, fx_col(fx, "b"), fx_col(fx, "d"));
+        VEC_PUSH(&fx->arena, &join->conds, cond);
+    }
+    struct expr *b = fx_col(fx, "b");
+    fx_root(fx, fx_project(fx, join, 1, b));
+    fx_check(fx, fx_try_lower(fx, true)); /* as written: passes would drop some of these */
+    assert_string_equal(fx_steps(fx), steps);
+    assert_int_equal(fx_count_op(fx, OP_EACH), eachs);
+    assert_int_equal(fx_count_op(fx, OP_ANY), eachs);
+    assert_true(fx_count_op(fx, asks) > 0);
+    fx_close(fx);
+}
+
+static void joins_by_kind(void **state) {
+    (void)state;
+    check_join(JOIN_INNER, false, false, "PBPR", OP_MATCH, 0);
+    check_join(JOIN_LEFT, false, true, "PBPR", OP_LOAD, 0); /* nobody reads the right side */
+    check_join(JOIN_LEFT, false, false, "PBPR", OP_MATCH, 0);
+    check_join(JOIN_LEFT, true, false, "PBPR", OP_MATCH, 1);
+    check_join(JOIN_SEMI, false, false, "PBPR", OP_PROBE, 0);
+    check_join(JOIN_ANTI, false, false, "PBPR", OP_PROBE, 0);
+    check_join(JOIN_ANTI, true, false, "PBPR", OP_EACH, 1);
+    check_join(JOIN_MARK, true, false, "PBPR", OP_EACH, 1);
+    check_join(JOIN_SINGLE, false, false, "PBPR", OP_PROBE, 0);
+    check_join(JOIN_SINGLE, true, false, "PBPR", OP_EACH, 1);
+    check_join(JOIN_FULL, false, false, "PBPPPR", OP_MATCH, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(joins_by_kind),
         cmocka_unit_test(filter_is_minimal),
         cmocka_unit_test(floats_compare_as_reals),
         cmocka_unit_test(arithmetic_by_range),

@@ -85,6 +85,12 @@ FN u32 group_rows(i64 row, i64 rows) {
     return left >= 4 ? 15u : left <= 0 ? 0u : (1u << left) - 1u;
 }
 
+/* The same without those that are deleted: bit r of `gone` is row r. */
+FN u32 group_live(i64 row, i64 rows, const u64 *gone) {
+    u32 live = group_rows(row, rows);
+    return live && gone ? live & ~(u32)(gone[row >> 6] >> (row & 63)) : live;
+}
+
 /* --- faults -------------------------------------------------------------------------------- */
 
 FN u64 fault_word(u32 rank, i64 row, u32 fault) {
@@ -305,12 +311,13 @@ FN void agg_shared_word(u64 *table, u32 copies, u64 at, u32 op, i64 x) {
     }
 }
 
-/* Limbs of an exact sum that a value touches: the first, and how many at most (53 bits of 32 each).
- */
-#define AGG_LIMBS 3u
-FN i32 limb_first(f64 x, i32 lsb) {
+/* Limbs of an exact sum that a value or its square touches: the first, and how many at most (53 or
+ * 106 bits of 32 each). */
+#define LIMB_COUNT(square) ((square) ? 5u : 3u)
+FN i32 limb_first(f64 x, i32 lsb, u32 square) {
     i32 biased = (i32)(f64_bits(x) >> 52 & 2047u);
-    return ((biased ? biased : 1) - 1075 - lsb) >> 5;
+    i32 low = (biased ? biased : 1) - 1075;
+    return ((square ? 2 * low : low) - lsb) >> 5;
 }
 
 /* Sets the block's tables up; ends with a barrier. */

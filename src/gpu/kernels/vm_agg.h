@@ -13,9 +13,10 @@ FN_SLOW void vm_agg_limbs(const u8 *s, u64 *table, const struct kagg *agg, u64 a
         struct klimbs run = agg->limbs[l];
         f64 x = get1_f64(s, run.reg, i);
         i32 lsb = get1_i32(s, run.lsb, 0);
-        i32 limb = limb_first(x, lsb);
-        NO_UNROLL for (u32 k = 0; k < AGG_LIMBS; k++, limb++) {
-            i64 part = fn_flimb(x, lsb, limb);
+        i32 limb = limb_first(x, lsb, run.square);
+        u32 limbs = LIMB_COUNT(run.square);
+        NO_UNROLL for (u32 k = 0; k < limbs; k++, limb++) {
+            i64 part = run.square ? fn_fsquare(x, lsb, limb) : fn_flimb(x, lsb, limb);
             u32 no = (u32)(limb - run.first);
             if (part && no < run.count) {
                 if (agg->copies) {

@@ -1,0 +1,106 @@
+/* read_file.c: files named in FROM: found out about, loaded into a table of the statement's own,
+ * and reported in the words of COPY, so that the user can say the same next time.
+ *
+ * The types come from a sample. When a value further down does not fit them, the whole file is
+ * looked at and loaded again. */
+#include "api/read_file.h"
+
+#include "io/io.h"
+
+static _Atomic u64 next_id = 1ULL << 62; /* far from those of the catalog */
+
+static void print_char(struct text *out, const char *name, char c) {
+    if (c == '\t') {
+        text_print(out, ", %s E'\\t'", name);
+    } else if (c == '\'') {
+        text_print(out, ", %s ''''", name);
+    } else if (c) {
+        text_print(out, ", %s '%c'", name, c);
+    }
+}
+
+static void tell(struct wf_connection *conn, struct arena *arena, const char *path,
+                 const struct csv_sniffed *found) {
+    const struct csv_options *o = &found->options;
+    struct text out;
+    text_init(&out, arena);
+    text_print(&out, "%s: (FORMAT %s", path, o->trailing_delimiter ? "tbl" : "csv");
+    print_char(&out, "DELIMITER", o->delimiter);
+    print_char(&out, "QUOTE", o->quote);
+    if (o->escape != o->quote) {
+        print_char(&out, "ESCAPE", o->escape);
+    }
+    if (o->null_text[0]) {
+        text_print(&out, ", NULL '%s'", o->null_text);
+    }
+    text_print(&out, ", HEADER %s), columns (", o->header ? "true" : "false");
+    for (u32 i = 0; i < found->col_count; i++) {
+        char type[32];
+        text_print(&out, "%s\"%s\" %s", i ? ", " : "", found->cols[i].name,
+                   type_print(found->cols[i].type, type));
+    }
+    text_print(&out, ")");
+    notice(conn, "NOTICE", "%s", out.ptr);
+}
+
+static FALLIBLE load(struct wf_connection *conn, const char *path, struct csv_sniffed *found,
+                     struct table **out, struct error *err) {
+    enum { TABLET_SHIFT = 20 };
+    struct wf_database *db = conn->db;
+    struct table *table = table_open(&db->mem, atomic_fetch_add(&next_id, 1), "read_csv",
+                                     found->col_count, found->cols, TABLET_SHIFT, false);
+    if (!table) {
+        return memory_refused(&db->mem, err, 4096);
+    }
+    struct load_progress progress = {.cancel = &conn->cancel, .deadline_ns = conn->deadline_ns};
+    i64 rows = 0;
+    watch_load(&conn->watch, &progress);
+    wf_status status =
+        csv_load(table, path, &found->options, db->pool, &db->mem, &progress, &rows, err);
+    watch_load(&conn->watch, NULL);
+    if (status) {
+        table_close(table);
+        return status;
+    }
+    *out = table;
+    return ERR_OK;
+}
+
+static bool is_value_error(wf_status status) {
+    return status == ERR_INVALID_TEXT || status == ERR_OUT_OF_RANGE ||
+           status == ERR_INVALID_DATETIME || status == ERR_DATETIME_OVERFLOW;
+}
+
+wf_status file_read(struct file_reader *reader, const struct file_request *request,
+                    struct table **out, struct error *err) {
+    struct wf_connection *conn = ((struct file_reading *)reader)->conn;
+    struct csv_given given = {.has_header = request->header >= 0,
+                              .has_delimiter = request->delimiter != NULL,
+                              .has_quote = request->quote != NULL,
+                              .has_escape = request->escape != NULL};
+    given.options.header = request->header > 0;
+    given.options.delimiter = request->delimiter ? request->delimiter[0] : 0;
+    given.options.quote = request->quote ? request->quote[0] : 0;
+    given.options.escape = request->escape ? request->escape[0] : 0;
+    given.options.null_text = request->null_text;
+    struct arena arena;
+    arena_init(&arena, &conn->db->mem);
+    struct csv_sniffed found;
+    wf_status status = ERR_OK;
+    for (int whole = 0; whole < 2; whole++) {
+        memset(&found, 0, sizeof found);
+        error_reset(err);
+        status = csv_sniff(&arena, request->path, &given, whole != 0, &found, err);
+        status = status ? status : load(conn, request->path, &found, out, err);
+        if (!is_value_error(status)) {
+            break;
+        }
+    }
+    if (!status) {
+        tell(conn, &arena, request->path, &found);
+    } else if (err->position < 0) {
+        err->position = request->position;
+    }
+    arena_fini(&arena);
+    return status;
+}

@@ -1,0 +1,14 @@
+/* read_file.h: the reader of files that a statement's snapshot is given while it is compiled. */
+#ifndef WF_API_READ_FILE_H
+#define WF_API_READ_FILE_H
+
+#include "api/api_int.h"
+
+struct file_reading {
+    struct file_reader reader; /* first: the binder knows only this */
+    struct wf_connection *conn;
+};
+wf_status file_read(struct file_reader *reader, const struct file_request *request,
+                    struct table **out, struct error *err);
+
+#endif

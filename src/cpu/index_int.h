@@ -1,0 +1,39 @@
+/* index_int.h: insiders of STEP_BUILD: the keys of a variable, and the forms an index can take. */
+#ifndef WF_CPU_INDEX_INT_H
+#define WF_CPU_INDEX_INT_H
+
+#include "cpu/cpu_int.h"
+
+/* The key column as it lies in the variable's chunks; rows count through all of them. */
+struct build {
+    struct exec *x;
+    struct index *index;
+    struct chunk **chunks;
+    i64 chunk_count;
+    i64 *starts; /* number of the first row of each chunk; chunk_count + 1 */
+    u32 col;
+    i64 rows;
+    i64 keys; /* rows whose key is not NULL */
+    i64 lo, hi;
+    b8 ascending; /* keys never fall, and none is NULL */
+    b8 strict;    /* ... and never repeat */
+    _Atomic i32 duplicate;
+    _Atomic i32 stopped; /* a task was told to stop */
+};
+
+static inline const i64 *build_keys(const struct build *b, i64 chunk, const b8 **out_nulls) {
+    const struct column *col = &b->chunks[chunk]->cols[b->col];
+    *out_nulls = col->nulls;
+    return col->data;
+}
+
+/* index_build.c: lists chunks, finds bounds, NULLs and order of the keys. */
+FALLIBLE build_scan(struct build *b, struct exec *x, const struct step *step);
+/* index_hash.c: with `set` one row a key is kept and duplicates are no matter. */
+FALLIBLE hash_build(struct build *b, bool set);
+
+static inline u64 slot_of(const struct index *index, i64 key) {
+    return hash_u64((u64)key) & ((u64)index->slot_count - 1);
+}
+
+#endif

@@ -1,0 +1,302 @@
+/* sink_top.c: rows that cannot be among the first of an order are dropped before they are
+ * materialised.
+ *
+ * A ROWS sink whose variable is sorted next, with a limit of k, needs no row that k others precede.
+ * Every worker keeps the k least keys it has met in a heap; the greatest of them is its bar, and
+ * the least bar of all workers holds for everybody. Keys are the packed words of the sort, over the
+ * ranges the program proves; a key too wide for one word takes part with its upper bits. Rows that
+ * tie with the bar stay unless the key is the whole order and the bar the worker's own, whose rows
+ * came before: so the rows that survive give the same answer on any number of threads.
+ *
+ * The filter runs as soon as the keys are known: opcodes that only fetch or compute other columns
+ * move behind it (top_reorder), so that a column which no surviving row needs is not read. */
+#include "cpu/cpu_int.h"
+#include "cpu/sort_key.h"
+
+enum { TOP_MAX = 1 << 16 };
+
+struct top_part {
+    struct sort_part part;
+    u16 reg, null_reg;
+    u8 cut; /* low bits that found no room */
+};
+
+struct top {
+    i64 k;
+    u32 part_count;
+    struct top_part *parts;
+    b8 exact; /* the key is the whole order */
+    _Atomic u64 bar;
+};
+
+struct top_worker {
+    u64 *heap; /* greatest first */
+    i64 count;
+};
+
+/* preparing */
+
+static bool only_fetches(u16 code) {
+    return code == OP_CONST || code == OP_LOAD || code == OP_LOADN || code == OP_LOADV ||
+           code == OP_LOADVN || code == OP_ROWNO || code == OP_LUT;
+}
+
+static void note_needed(void *arg, u16 reg) {
+    if (reg != NO_REG) {
+        ((b8 *)arg)[reg] = 1;
+    }
+}
+
+/* Whether the opcode stays before the filter: a key needs it, or it may raise. */
+static bool stays(const struct op *op, const b8 *needed) {
+    return (op->dst != NO_REG && needed[op->dst]) || op->code == OP_CONST ||
+           (op_infos[op->code].flags & (OP_FAULTS | OP_HOST)) != 0;
+}
+
+const struct pipeline *top_reorder(struct exec *x, const struct pipeline *pipe, u32 *out_at) {
+    const struct sink *sink = pipe->sinks;
+    *out_at = NO_VAR;
+    if (pipe->sink_count != 1 || sink->kind != SINK_ROWS || sink->top_key_count == 0 ||
+        sink->top > TOP_MAX || sink->top <= 0 || pipe->op_count == 0 ||
+        pipe->ops[pipe->op_count - 1].code != OP_EMIT) {
+        return pipe;
+    }
+    u32 end = pipe->op_count - 1;
+    u32 start = end;
+    while (start > 0 && (!(op_infos[pipe->ops[start - 1].code].flags & OP_CONTROL) ||
+                         only_fetches(pipe->ops[start - 1].code))) {
+        start--;
+    }
+    b8 *needed = NEW_ARRAY(x->arena, b8, pipe->reg_count + 1);
+    b8 *first = NEW_ARRAY(x->arena, b8, pipe->op_count + 1);
+    for (u32 k = 0; k < sink->top_key_count; k++) {
+        note_needed(needed, sink->cols[sink->top_keys[k].col].reg);
+        note_needed(needed, sink->cols[sink->top_keys[k].col].null_reg);
+    }
+    for (u32 i = end; i-- > start;) {
+        first[i] = stays(&pipe->ops[i], needed);
+        if (first[i]) {
+            op_reads(pipe, &pipe->ops[i], note_needed, needed);
+        }
+    }
+    struct pipeline *out = NEW(x->arena, struct pipeline);
+    *out = *pipe;
+    out->ops = NEW_ARRAY(x->arena, struct op, pipe->op_count);
+    out->marks = NEW_ARRAY(x->arena, struct row_mark, pipe->mark_count + 1);
+    for (u32 m = 0; m < pipe->mark_count; m++) { /* what is moved drops no rows */
+        out->marks[m] = pipe->marks[m];
+        out->marks[m].op = MIN_OF(out->marks[m].op, start);
+    }
+    memcpy(out->ops, pipe->ops, sizeof(struct op) * start);
+    u32 at = start;
+    for (i32 pass = 1; pass >= 0; pass--) {
+        for (u32 i = start; i < end; i++) {
+            if (first[i] == pass) {
+                out->ops[at++] = pipe->ops[i];
+            }
+        }
+        *out_at = pass ? at : *out_at;
+    }
+    out->ops[at] = pipe->ops[end];
+    *out_at = *out_at > 0 ? *out_at : NO_VAR;
+    return out;
+}
+
+/* begin */
+
+static void order_range(struct sort_part *part, const struct reg *reg, i32 rank_len) {
+    i128 lo = part->rank ? 0 : reg->range.lo;
+    i128 hi = part->rank ? rank_len : reg->range.hi;
+    switch (part->kind) {
+    case KIND_F32:
+        part->hi = ~0u;
+        break;
+    case KIND_F64:
+        part->hi = ~0ULL;
+        break;
+    case KIND_B8:
+        part->hi = 1;
+        break;
+    case KIND_I128:
+        part->lo = order_number(KIND_I128, NULL, &lo, 0);
+        part->hi = order_number(KIND_I128, NULL, &hi, 0);
+        break;
+    default: {
+        i64 ends[2] = {(i64)MAX_OF(lo, (i128)I64_MIN), (i64)MIN_OF(hi, (i128)I64_MAX)};
+        part->lo = order_number(KIND_I64, NULL, ends, 0);
+        part->hi = order_number(KIND_I64, NULL, ends, 1);
+        break;
+    }
+    }
+}
+
+/* False when the key cannot take part at all. */
+static bool make_part(struct pipe_run *run, const struct sink *sink, const struct sort_key *key,
+                      struct top_part *out) {
+    struct exec *x = run->x;
+    const struct sink_col *col = &sink->cols[key->col];
+    const struct reg *reg = &run->pipe.pipe->regs[col->reg];
+    *out = (struct top_part){.reg = col->reg, .null_reg = col->null_reg};
+    out->part = (struct sort_part){.kind = reg->kind,
+                                   .nulls = col->null_reg != NO_REG,
+                                   .nulls_first = key->nulls_first,
+                                   .descending = key->descending};
+    i32 len = 0;
+    if (col->dict) {
+        const struct dict_ref *ref = &x->program->dicts[col->dict - 1];
+        const i32 *code_at;
+        len = x->dict_lens[col->dict - 1];
+        if (ref->table == NO_VAR || !x->dicts[col->dict - 1] ||
+            !dict_ranks(x->dicts[col->dict - 1], len, &out->part.rank, &code_at)) {
+            return false;
+        }
+    }
+    if (reg->kind != KIND_STR) {
+        order_range(&out->part, reg, len);
+        return out->part.lo <= out->part.hi;
+    }
+    out->part.form = PART_TEXT;
+    out->part.text_bytes = TEXT_BYTES;
+    return !out->part.nulls; /* the flag would need a part of its own */
+}
+
+void *top_begin(struct pipe_run *run, const struct sink *sink) {
+    struct top *top = NEW(run->x->arena, struct top);
+    top->k = sink->top;
+    top->parts = NEW_ARRAY(run->x->arena, struct top_part, sink->top_key_count + 1);
+    atomic_init(&top->bar, ~0ULL);
+    i32 left = 64;
+    top->exact = 1;
+    for (u32 k = 0; k < sink->top_key_count && left > 0; k++) {
+        struct top_part *part = &top->parts[top->part_count];
+        if (!make_part(run, sink, &sink->top_keys[k], part)) {
+            top->exact = 0;
+            break;
+        }
+        part_measure(&part->part);
+        if (part->part.bits > 64) {
+            top->exact = 0;
+            break;
+        }
+        part->cut = (u8)MAX_OF(part->part.bits - left, 0);
+        top->exact = top->exact && !part->cut && part->part.form != PART_TEXT;
+        top->exact = top->exact && (k + 1 == sink->top_key_count || part->part.bits < left);
+        left -= part->part.bits - part->cut;
+        top->part_count++;
+        if (part->part.form == PART_TEXT) {
+            top->exact = 0;
+            break;
+        }
+    }
+    top->exact = top->exact && top->part_count == sink->top_key_count;
+    return top->part_count ? top : NULL;
+}
+
+/* filtering */
+
+/* A register's active rows, dense. */
+static const void *active(struct worker *w, struct frame *fr, u16 reg, void *to) {
+    const void *from = frame_read(w, fr, reg);
+    if (!fr->sel) {
+        return from;
+    }
+    u8 width = w->run->pipe.width[reg];
+    w->run->pipe.vec->gather[width](to ? to : fr->spare[width], from, fr->sel, fr->m);
+    return to ? to : fr->spare[width];
+}
+
+static void make_keys(struct worker *w, struct frame *fr, const struct top *top) {
+    u64 *key = w->hash;
+    memset(key, 0, (size_t)fr->m * sizeof *key);
+    for (u32 p = 0; p < top->part_count; p++) {
+        const struct top_part *part = &top->parts[p];
+        const b8 *nulls = part->null_reg == NO_REG ? NULL : active(w, fr, part->null_reg, w->found);
+        const void *data = active(w, fr, part->reg, NULL);
+        if (!part->cut) {
+            part_fill(&part->part, data, nulls, fr->m, key);
+            continue;
+        }
+        u64 *wide = (u64 *)(void *)w->keys;
+        memset(wide, 0, (size_t)fr->m * sizeof *wide);
+        part_fill(&part->part, data, nulls, fr->m, wide);
+        for (i64 j = 0; j < fr->m; j++) {
+            key[j] = key[j] << (part->part.bits - part->cut) | wide[j] >> part->cut;
+        }
+    }
+}
+
+static void sift_down(u64 *heap, i64 n, u64 key) {
+    i64 at = 0;
+    for (i64 child = 1; child < n; child = 2 * at + 1) {
+        child += child + 1 < n && heap[child + 1] > heap[child];
+        if (heap[child] <= key) {
+            break;
+        }
+        heap[at] = heap[child];
+        at = child;
+    }
+    heap[at] = key;
+}
+
+static void push(struct top_worker *t, i64 k, u64 key) {
+    if (t->count == k) {
+        if (key < t->heap[0]) {
+            sift_down(t->heap, k, key);
+        }
+        return;
+    }
+    i64 at = t->count++;
+    while (at > 0 && t->heap[(at - 1) / 2] < key) {
+        t->heap[at] = t->heap[(at - 1) / 2];
+        at = (at - 1) / 2;
+    }
+    t->heap[at] = key;
+}
+
+static void lower_bar(struct top *top, u64 bar) {
+    u64 old = atomic_load_explicit(&top->bar, memory_order_relaxed);
+    while (bar < old && !atomic_compare_exchange_weak_explicit(
+                            &top->bar, &old, bar, memory_order_relaxed, memory_order_relaxed)) {
+    }
+}
+
+wf_status top_filter(struct worker *w, struct frame *fr) {
+    struct top *top = w->run->top;
+    struct top_worker *t = w->top;
+    if (!t) {
+        t = w->top = NEW(&w->arena, struct top_worker);
+        t->heap = NEW_ARRAY(&w->arena, u64, top->k);
+    }
+    make_keys(w, fr, top);
+    const u64 *key = w->hash;
+    bool full = t->count == top->k;
+    u64 bar = atomic_load_explicit(&top->bar, memory_order_relaxed);
+    u64 own = full ? t->heap[0] : ~0ULL;
+    if (full && top->exact && own <= bar) {
+        bar = own ? own - 1 : 0;
+    } else {
+        bar = MIN_OF(bar, own);
+    }
+    bool none = full && top->exact && own == 0;
+    u32 *out = fr->sel_alt;
+    i64 kept = 0;
+    for (i64 j = 0; j < fr->m && !none; j++) {
+        out[kept] = ACTIVE(fr, j);
+        w->group[kept] = (u32)j;
+        kept += key[j] <= bar;
+    }
+    for (i64 j = 0; j < kept; j++) {
+        push(t, top->k, key[w->group[j]]);
+    }
+    if (kept && t->count == top->k) {
+        lower_bar(top, t->heap[0]);
+    }
+    if (kept < fr->m) {
+        fr->sel_alt = fr->sel_mem;
+        fr->sel_mem = out;
+        fr->sel = out;
+        fr->m = kept;
+        fr->mask_valid = 0;
+    }
+    return ERR_OK;
+}

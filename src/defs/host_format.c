@@ -1,0 +1,667 @@
+/* host_format.c: to_char, to_date and to_timestamp of dates, times and intervals.
+ *
+ * A template is read pattern by pattern, the longest first, so that MONTH is not MON and TH; what
+ * is no pattern stands for itself, as does quoted text. The case of a name's pattern is the case of
+ * the name. Reading goes by the same table: numbers take as many digits as their pattern has, or
+ * all there are when a separator follows. */
+#include "defs/host_ops.h"
+
+#include "defs/types.h"
+#include "defs/value.h"
+#include "defs/host_words.h"
+/* after the words they are written in */
+#include "defs/fn_date.h"
+#include "defs/fn_time.h"
+
+enum pattern {
+    P_NONE,
+    P_AD,
+    P_AM,
+    P_AD_DOTS,
+    P_AM_DOTS,
+    P_CC,
+    P_DAY,
+    P_DDD,
+    P_DD,
+    P_DY,
+    P_D,
+    P_HH24,
+    P_HH12,
+    P_IDDD,
+    P_ID,
+    P_IW,
+    P_IYYY,
+    P_IYY,
+    P_IY,
+    P_I,
+    P_J,
+    P_MI,
+    P_MM,
+    P_MONTH,
+    P_MON,
+    P_MS,
+    P_OF,
+    P_Q,
+    P_RM,
+    P_SSSS,
+    P_SS,
+    P_TZH,
+    P_TZM,
+    P_TZ,
+    P_US,
+    P_WW,
+    P_W,
+    P_Y_YYY,
+    P_YYYY,
+    P_YYY,
+    P_YY,
+    P_Y
+};
+
+static const struct {
+    const char *text;
+    u8 pattern;
+    u8 digits; /* a number of so many; 0 = no number */
+} patterns[] = {
+    {"A.D.", P_AD_DOTS, 0}, {"A.M.", P_AM_DOTS, 0}, {"B.C.", P_AD_DOTS, 0}, {"P.M.", P_AM_DOTS, 0},
+    {"AD", P_AD, 0},        {"AM", P_AM, 0},        {"BC", P_AD, 0},        {"PM", P_AM, 0},
+    {"CC", P_CC, 2},        {"DAY", P_DAY, 0},      {"DDD", P_DDD, 3},      {"DD", P_DD, 2},
+    {"DY", P_DY, 0},        {"D", P_D, 1},          {"HH24", P_HH24, 2},    {"HH12", P_HH12, 2},
+    {"HH", P_HH12, 2},      {"IDDD", P_IDDD, 3},    {"ID", P_ID, 1},        {"IW", P_IW, 2},
+    {"IYYY", P_IYYY, 4},    {"IYY", P_IYY, 3},      {"IY", P_IY, 2},        {"I", P_I, 1},
+    {"J", P_J, 7},          {"MI", P_MI, 2},        {"MM", P_MM, 2},        {"MONTH", P_MONTH, 0},
+    {"MON", P_MON, 0},      {"MS", P_MS, 3},        {"OF", P_OF, 0},        {"Q", P_Q, 1},
+    {"RM", P_RM, 0},        {"SSSSS", P_SSSS, 5},   {"SSSS", P_SSSS, 5},    {"SS", P_SS, 2},
+    {"TZH", P_TZH, 2},      {"TZM", P_TZM, 2},      {"TZ", P_TZ, 0},        {"US", P_US, 6},
+    {"WW", P_WW, 2},        {"W", P_W, 1},          {"Y,YYY", P_Y_YYY, 4},  {"YYYY", P_YYYY, 4},
+    {"YYY", P_YYY, 3},      {"YY", P_YY, 2},        {"Y", P_Y, 1},
+};
+
+static const char *const month_names[12] = {"January",   "February", "March",    "April",
+                                            "May",       "June",     "July",     "August",
+                                            "September", "October",  "November", "December"};
+static const char *const day_names[7] = {"Sunday",   "Monday", "Tuesday", "Wednesday",
+                                         "Thursday", "Friday", "Saturday"};
+
+struct template {
+    struct sv s;
+    i64 at;
+};
+struct node { /* what comes next in a template */
+    u8 pattern;
+    i32 index; /* into patterns */
+    b8 fill;   /* FM */
+    b8 th;     /* 1 = TH, 2 = th */
+    struct sv text;
+};
+
+static bool prefix_nocase(struct sv s, i64 at, const char *word) {
+    i64 len = (i64)strlen(word);
+    return s.len - at >= len && sv_eq_nocase((struct sv){s.ptr + at, len}, sv_from(word));
+}
+
+static bool next_node(struct template *t, struct node *out) {
+    *out = (struct node){.pattern = P_NONE};
+    while (prefix_nocase(t->s, t->at, "FM") || prefix_nocase(t->s, t->at, "FX") ||
+           prefix_nocase(t->s, t->at, "TM")) {
+        out->fill |= (t->s.ptr[t->at] | 32) == 'f' && (t->s.ptr[t->at + 1] | 32) == 'm';
+        t->at += 2;
+    }
+    if (t->at >= t->s.len) {
+        return false;
+    }
+    for (i32 i = 0; i < (i32)COUNT_OF(patterns); i++) {
+        if (prefix_nocase(t->s, t->at, patterns[i].text)) {
+            i64 len = (i64)strlen(patterns[i].text);
+            out->pattern = patterns[i].pattern;
+            out->index = i;
+            out->text = (struct sv){t->s.ptr + t->at, len};
+            t->at += len;
+            if (patterns[i].digits && prefix_nocase(t->s, t->at, "TH")) {
+                out->th = t->s.ptr[t->at] == 'T' ? 1 : 2;
+                t->at += 2;
+            }
+            return true;
+        }
+    }
+    if (t->s.ptr[t->at] == '"') {
+        i64 end = t->at + 1;
+        while (end < t->s.len && t->s.ptr[end] != '"') {
+            end++;
+        }
+        out->text = (struct sv){t->s.ptr + t->at + 1, end - t->at - 1};
+        t->at = MIN_OF(end + 1, t->s.len);
+        return true;
+    }
+    t->at += t->s.ptr[t->at] == '\\' && t->at + 1 < t->s.len;
+    i64 end = t->at + 1;
+    while (end < t->s.len && ((u8)t->s.ptr[end] & 0xc0) == 0x80) {
+        end++;
+    }
+    out->text = (struct sv){t->s.ptr + t->at, end - t->at};
+    t->at = end;
+    return true;
+}
+
+/* writing */
+
+struct moment {
+    i64 year; /* 0 = 1 BC */
+    i32 month, day, hour, minute, second, us;
+    i32 date; /* days; for week and day names */
+    bool is_interval;
+};
+
+struct writer {
+    u8 *out;
+    i64 n;
+    const struct moment *m;
+};
+
+static void put_number(struct writer *w, const struct node *node, i64 value, i32 width) {
+    char digits[24];
+    i32 len = value_format_i64(value < 0 ? -value : value, digits);
+    if (value < 0) {
+        w->out[w->n++] = '-';
+    }
+    for (i32 i = len; i < width && !node->fill; i++) {
+        w->out[w->n++] = '0';
+    }
+    memcpy(w->out + w->n, digits, (size_t)len);
+    w->n += len;
+    if (node->th) {
+        i64 size = value < 0 ? -value : value;
+        bool teen = size % 100 >= 11 && size % 100 <= 13;
+        static const char *const ends[] = {"th", "st", "nd", "rd"};
+        const char *end = teen || size % 10 > 3 ? ends[0] : ends[size % 10];
+        for (i32 i = 0; i < 2; i++) {
+            w->out[w->n++] = (u8)(node->th == 1 ? end[i] - 32 : end[i]);
+        }
+    }
+}
+
+/* A name in the case of its pattern, filled up with blanks unless FM. */
+static void put_name(struct writer *w, const struct node *node, const char *name, i32 cut,
+                     i32 width) {
+    i32 len = cut ? cut : (i32)strlen(name);
+    bool upper = (node->text.ptr[0] & 32) == 0 && (node->text.ptr[1] & 32) == 0;
+    bool lower = (node->text.ptr[0] & 32) != 0;
+    for (i32 i = 0; i < MAX_OF(len, node->fill ? 0 : width); i++) {
+        u8 c = i < len ? (u8)name[i] : ' ';
+        bool letter = (u8)((c | 32) - 'a') < 26;
+        w->out[w->n++] = (u8)(!letter ? c : upper ? c & ~32 : lower ? c | 32 : c);
+    }
+}
+
+static void put_year(struct writer *w, const struct node *node, i64 year) {
+    i64 shown = year > 0 ? year : w->m->is_interval ? year : 1 - year;
+    switch (node->pattern) {
+    case P_Y_YYY: {
+        struct node plain = *node;
+        plain.th = 0;
+        put_number(w, &plain, shown / 1000, 1);
+        w->out[w->n++] = ',';
+        put_number(w, &(struct node){.th = node->th}, shown % 1000, 3);
+        break;
+    }
+    case P_YYYY:
+    case P_IYYY:
+        put_number(w, node, shown, 4);
+        break;
+    case P_YYY:
+    case P_IYY:
+        put_number(w, node, shown % 1000, 3);
+        break;
+    case P_YY:
+    case P_IY:
+        put_number(w, node, shown % 100, 2);
+        break;
+    default:
+        put_number(w, node, shown % 10, 1);
+        break;
+    }
+}
+
+static void put_day_field(struct writer *w, const struct node *node) {
+    const struct moment *m = w->m;
+    i32 dow = fn_isodow(m->date) % 7;
+    i32 doy = m->is_interval ? (i32)(m->year * 12 + m->month) * 30 + m->day
+                             : m->date - fn_days((i32)m->year, 1, 1) + 1;
+    switch (node->pattern) {
+    case P_DAY:
+        put_name(w, node, day_names[dow], 0, 9);
+        break;
+    case P_DY:
+        put_name(w, node, day_names[dow], 3, 3);
+        break;
+    case P_DDD:
+        put_number(w, node, doy, 3);
+        break;
+    case P_DD:
+        put_number(w, node, m->day, 2);
+        break;
+    case P_D:
+        put_number(w, node, dow + 1, 1);
+        break;
+    case P_ID:
+        put_number(w, node, dow ? dow : 7, 1);
+        break;
+    case P_IDDD:
+        put_number(w, node, (fn_isoweek(m->date) - 1) * 7 + (dow ? dow : 7), 3);
+        break;
+    case P_IW:
+        put_number(w, node, fn_isoweek(m->date), 2);
+        break;
+    case P_WW:
+        put_number(w, node, (doy - 1) / 7 + 1, 2);
+        break;
+    case P_W:
+        put_number(w, node, (m->day - 1) / 7 + 1, 1);
+        break;
+    case P_J:
+        put_number(w, node, (i64)m->date + 2440588, 1);
+        break;
+    case P_Q:
+        put_number(w, node, (m->month - 1) / 3 + 1, 1);
+        break;
+    default: /* CC */
+        put_number(w, node, m->is_interval ? m->year / 100 : fn_era_year((i32)m->year, 100), 2);
+        break;
+    }
+}
+
+static void put_text_field(struct writer *w, const struct node *node) {
+    static const char *const roman[12] = {"XII", "XI", "X",  "IX",  "VIII", "VII",
+                                          "VI",  "V",  "IV", "III", "II",   "I"};
+    const struct moment *m = w->m;
+    switch (node->pattern) {
+    case P_AM:
+        put_name(w, node, m->hour % 24 >= 12 ? "PM" : "AM", 0, 0);
+        break;
+    case P_AM_DOTS:
+        put_name(w, &(struct node){.text = {node->text.ptr[0] & 32 ? "aa" : "AA", 2}},
+                 m->hour % 24 >= 12 ? "P.M." : "A.M.", 0, 0);
+        break;
+    case P_AD:
+        put_name(w, node, m->year > 0 ? "AD" : "BC", 0, 0);
+        break;
+    case P_AD_DOTS:
+        put_name(w, &(struct node){.text = {node->text.ptr[0] & 32 ? "aa" : "AA", 2}},
+                 m->year > 0 ? "A.D." : "B.C.", 0, 0);
+        break;
+    case P_MONTH:
+        put_name(w, node, m->month ? month_names[m->month - 1] : "", 0, 9);
+        break;
+    case P_MON:
+        put_name(w, node, m->month ? month_names[m->month - 1] : "   ", 3, 3);
+        break;
+    case P_RM:
+        put_name(w, node, m->month ? roman[12 - m->month] : "", 0, 4);
+        break;
+    case P_TZ:
+        put_name(w, node, "UTC", 0, 0);
+        break;
+    default: /* OF, TZH, TZM */
+        memcpy(w->out + w->n, node->pattern == P_TZM ? "00" : "+00", 3);
+        w->n += node->pattern == P_TZM ? 2 : 3;
+        break;
+    }
+}
+
+static void put_field(struct writer *w, const struct node *node) {
+    const struct moment *m = w->m;
+    i32 hour12 = m->hour % 12;
+    switch (node->pattern) {
+    case P_HH24:
+        put_number(w, node, m->hour, 2);
+        break;
+    case P_HH12:
+        put_number(w, node, hour12 ? hour12 : 12, 2);
+        break;
+    case P_MI:
+        put_number(w, node, m->minute, 2);
+        break;
+    case P_SS:
+        put_number(w, node, m->second, 2);
+        break;
+    case P_MS:
+        put_number(w, &(struct node){.th = node->th}, m->us / 1000, 3);
+        break;
+    case P_US:
+        put_number(w, &(struct node){.th = node->th}, m->us, 6);
+        break;
+    case P_SSSS:
+        put_number(w, node, m->hour * 3600 + m->minute * 60 + m->second, 1);
+        break;
+    case P_MM:
+        put_number(w, node, m->month, 2);
+        break;
+    case P_Y_YYY:
+    case P_YYYY:
+    case P_YYY:
+    case P_YY:
+    case P_Y:
+        put_year(w, node, m->year);
+        break;
+    case P_IYYY:
+    case P_IYY:
+    case P_IY:
+    case P_I:
+        put_year(w, node, m->is_interval ? m->year : fn_isoyear(m->date));
+        break;
+    default:
+        if (patterns[node->index].digits && node->pattern != P_TZH && node->pattern != P_TZM) {
+            put_day_field(w, node);
+        } else if (node->pattern == P_DAY || node->pattern == P_DY) {
+            put_day_field(w, node);
+        } else {
+            put_text_field(w, node);
+        }
+    }
+}
+
+static void write_moment(struct made *made, const struct moment *m, str format, u8 *f) {
+    struct template t = {sv_of(format), 0};
+    struct writer w = {made_room(made, 16 * (i64)format.len + 32, f), 0, m};
+    struct node node;
+    while (w.out && next_node(&t, &node)) {
+        if (node.pattern == P_NONE) {
+            memcpy(w.out + w.n, node.text.ptr, (size_t)node.text.len);
+            w.n += node.text.len;
+        } else {
+            put_field(&w, &node);
+        }
+    }
+    made->len = w.n;
+}
+
+void mt_to_char_ts(struct made *made, i64 a, str b, u8 *f) {
+    if (fn_ts_infinite(a)) {
+        u8 *out = made_room(made, 9, f);
+        if (out) {
+            memcpy(out, a < 0 ? "-infinity" : "infinity", a < 0 ? 9 : 8);
+            made->len = a < 0 ? 9 : 8;
+        }
+        return;
+    }
+    i64 day = fn_floor_div(a, DAY_US), us = a - day * DAY_US;
+    fn_civil c = fn_civil_of((i32)day);
+    struct moment m = {.year = c.year,
+                       .month = c.month,
+                       .day = c.day,
+                       .hour = (i32)(us / HOUR_US),
+                       .minute = (i32)(us / MINUTE_US % 60),
+                       .second = (i32)(us / SECOND_US % 60),
+                       .us = (i32)(us % SECOND_US),
+                       .date = (i32)day};
+    write_moment(made, &m, b, f);
+}
+
+void mt_to_char_iv(struct made *made, i128 a, str b, u8 *f) {
+    fn_span x = fn_iv_parts(a);
+    struct moment m = {.year = x.months / 12,
+                       .month = x.months % 12,
+                       .day = x.days,
+                       .hour = (i32)(x.us / HOUR_US),
+                       .minute = (i32)(x.us / MINUTE_US % 60),
+                       .second = (i32)(x.us / SECOND_US % 60),
+                       .us = (i32)(x.us % SECOND_US),
+                       .is_interval = true};
+    m.month = m.month < 0 ? 0 : m.month;
+    write_moment(made, &m, b, f);
+}
+
+/* reading */
+
+struct reader {
+    struct sv s;
+    i64 at;
+    i32 year, month, day, doy, hour, minute, second, us, century, julian, half;
+    i32 year_digits;
+    bool bc, has_julian, hour12, seconds_of_day;
+    i32 zone_hours, zone_minutes;
+    bool has_zone;
+};
+
+static bool digit_at(const struct reader *r, i64 at) {
+    return at < r->s.len && (u8)(r->s.ptr[at] - '0') < 10;
+}
+
+static bool read_number(struct reader *r, i32 width, i32 *out, i32 *out_digits) {
+    i64 value = 0;
+    i32 digits = 0;
+    while (r->at < r->s.len && r->s.ptr[r->at] == ' ') {
+        r->at++;
+    }
+    bool minus = r->at < r->s.len && (r->s.ptr[r->at] == '-' || r->s.ptr[r->at] == '+');
+    i64 sign = minus && r->s.ptr[r->at] == '-' ? -1 : 1;
+    r->at += minus;
+    for (; digit_at(r, r->at) && digits < width; r->at++, digits++) {
+        value = MIN_OF(value * 10 + (r->s.ptr[r->at] - '0'), I32_MAX);
+    }
+    *out = (i32)(sign * value);
+    *out_digits = digits;
+    return digits > 0;
+}
+
+static bool read_name(struct reader *r, const char *const *names, i32 count, bool whole, i32 *out) {
+    while (r->at < r->s.len && r->s.ptr[r->at] == ' ') {
+        r->at++;
+    }
+    for (i32 i = 0; i < count; i++) {
+        i64 len = whole ? (i64)strlen(names[i]) : 3;
+        if (r->s.len - r->at >= len &&
+            sv_eq_nocase((struct sv){r->s.ptr + r->at, len}, (struct sv){names[i], len})) {
+            r->at += len;
+            *out = i + 1;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool read_mark(struct reader *r, u8 pattern) {
+    static const char *const marks[] = {"A.D.", "B.C.", "A.M.", "P.M.", "AD", "BC", "AM", "PM"};
+    for (i32 i = 0; i < 8; i++) {
+        if (prefix_nocase(r->s, r->at, marks[i])) {
+            r->at += (i64)strlen(marks[i]);
+            bool era = pattern == P_AD || pattern == P_AD_DOTS;
+            if (era) {
+                r->bc = i % 2 == 1;
+            } else {
+                r->half = i % 2 + 1;
+            }
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A number into its field. */
+static void set_number(struct reader *r, u8 pattern, i32 value, i32 digits) {
+    switch (pattern) {
+    case P_YYYY:
+    case P_Y_YYY:
+    case P_YYY:
+    case P_YY:
+    case P_Y:
+        r->year = value;
+        r->year_digits = digits;
+        break;
+    case P_MM:
+        r->month = value;
+        break;
+    case P_DD:
+        r->day = value;
+        break;
+    case P_DDD:
+        r->doy = value;
+        break;
+    case P_HH24:
+    case P_HH12:
+        r->hour = value;
+        r->hour12 = pattern == P_HH12;
+        break;
+    case P_MI:
+        r->minute = value;
+        break;
+    case P_SS:
+        r->second = value;
+        break;
+    case P_MS:
+    case P_US:
+        for (; digits < 6; digits++) {
+            value *= 10;
+        }
+        r->us = value;
+        break;
+    case P_SSSS:
+        r->hour = value / 3600;
+        r->minute = value / 60 % 60;
+        r->second = value % 60;
+        break;
+    case P_J:
+        r->julian = value;
+        r->has_julian = true;
+        break;
+    case P_CC:
+        r->century = value;
+        break;
+    case P_TZH:
+        r->zone_hours = value;
+        r->has_zone = true;
+        break;
+    case P_TZM:
+        r->zone_minutes = value;
+        break;
+    default:
+        break; /* weeks and quarters are read and not used */
+    }
+}
+
+static u8 read_node(struct reader *r, const struct node *node, bool adjacent) {
+    i32 value, digits, width = patterns[node->index].digits;
+    switch (node->pattern) {
+    case P_MONTH:
+    case P_MON:
+        return read_name(r, month_names, 12, true, &r->month) ||
+                       read_name(r, month_names, 12, false, &r->month)
+                   ? FAULT_NONE
+                   : FAULT_TO_DATE;
+    case P_DAY:
+    case P_DY:
+        return read_name(r, day_names, 7, true, &value) || read_name(r, day_names, 7, false, &value)
+                   ? FAULT_NONE
+                   : FAULT_TO_DATE;
+    case P_AD:
+    case P_AM:
+    case P_AD_DOTS:
+    case P_AM_DOTS:
+        return read_mark(r, node->pattern) ? FAULT_NONE : FAULT_TO_DATE;
+    default:
+        break;
+    }
+    if (!width) {
+        return FAULT_TO_CHAR;
+    }
+    bool fixed = adjacent || node->pattern == P_MS || node->pattern == P_US;
+    if (!read_number(r, fixed ? width : 9, &value, &digits)) {
+        return FAULT_TO_DATE;
+    }
+    set_number(r, node->pattern, value, digits);
+    if (node->th && r->s.len - r->at >= 2) {
+        r->at += 2;
+    }
+    return FAULT_NONE;
+}
+
+/* Anything between fields: one character of the text for one of the template, letters or not; more
+ * separators in the text are stepped over. */
+static void skip_text(struct reader *r, struct sv text) {
+    bool separator =
+        text.len == 1 && (u8)((text.ptr[0] | 32) - 'a') >= 26 && (u8)(text.ptr[0] - '0') >= 10;
+    if (!separator) {
+        r->at = MIN_OF(r->at + text.len, r->s.len);
+        return;
+    }
+    while (r->at < r->s.len && (u8)((r->s.ptr[r->at] | 32) - 'a') >= 26 && !digit_at(r, r->at)) {
+        r->at++;
+    }
+}
+
+static u8 read_template(struct reader *r, str format) {
+    struct template t = {sv_of(format), 0};
+    struct node node;
+    while (next_node(&t, &node)) {
+        if (r->at >= r->s.len) {
+            break;
+        }
+        if (node.pattern == P_NONE) {
+            skip_text(r, node.text);
+            continue;
+        }
+        struct template ahead = t;
+        struct node next;
+        bool adjacent = next_node(&ahead, &next) && next.pattern && patterns[next.index].digits;
+        u8 fault = read_node(r, &node, adjacent);
+        if (fault) {
+            return fault;
+        }
+    }
+    return FAULT_NONE;
+}
+
+static u8 read_moment(str a, str format, struct reader *r, i32 *date, i64 *us) {
+    *r = (struct reader){.s = sv_of(a), .month = 1, .day = 1, .year = 0, .year_digits = -1};
+    u8 fault = read_template(r, format);
+    if (fault) {
+        return fault;
+    }
+    i32 year = r->year;
+    if (r->year_digits >= 0 && r->year_digits <= 2) {
+        year += year < 70 ? 2000 : 1900;
+    } else if (r->year_digits == 3) {
+        year += year < 100 ? 2000 : year >= 520 ? 1000 : 2000;
+    } else if (r->year_digits < 0) {
+        year = r->century ? (r->century - 1) * 100 + 1 : 0;
+    }
+    year = r->bc ? 1 - year : year;
+    if (r->half) {
+        if (r->hour < 1 || r->hour > 12) {
+            return FAULT_TO_DATE;
+        }
+        r->hour = r->hour % 12 + (r->half == 2 ? 12 : 0);
+    } else if (r->hour12 && (r->hour < 1 || r->hour > 12)) {
+        return FAULT_TO_DATE;
+    }
+    bool fine = r->hour < 24 && r->minute < 60 && r->second < 60 && r->hour >= 0 &&
+                fn_date_exists(year, r->month, r->day);
+    if (!fine) {
+        return FAULT_FIELD_RANGE;
+    }
+    *date = r->has_julian ? r->julian - 2440588 : fn_days(year, r->month, r->day);
+    *date = r->doy ? fn_days(year, 1, 1) + r->doy - 1 : *date;
+    *us = r->hour * HOUR_US + r->minute * MINUTE_US + r->second * SECOND_US + r->us;
+    return FAULT_NONE;
+}
+
+i32 fn_to_date(str a, str format, u8 *f) {
+    struct reader r;
+    i32 date = 0;
+    i64 us;
+    u8 fault = read_moment(a, format, &r, &date, &us);
+    *f = fault ? fault : *f;
+    return date;
+}
+
+i64 fn_to_timestamp(str a, str format, i32 zone, u8 *f) {
+    struct reader r;
+    i32 date = 0;
+    i64 us = 0;
+    u8 fault = read_moment(a, format, &r, &date, &us);
+    *f = fault ? fault : *f;
+    i64 east = r.has_zone
+                   ? r.zone_hours * 3600LL + (r.zone_hours < 0 ? -60LL : 60LL) * r.zone_minutes
+                   : zone;
+    return fault ? 0 : fn_ts_check((i128)date * DAY_US + us - east * SECOND_US, f);
+}

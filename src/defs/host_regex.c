@@ -1,0 +1,317 @@
+/* host_regex.c: the functions on regular expressions, over regex.h.
+ *
+ * Patterns are mostly the same from row to row: each thread keeps the last one it compiled.
+ * Functions with options write them in front of the pattern, between two bytes 1, as
+ * letters;start;number;part;end, so that an opcode needs no more than three operands. */
+#include "defs/host_ops.h"
+
+#include "defs/fault.h"
+#include "defs/regex.h"
+#include "defs/value.h"
+#include "defs/host_words.h"
+/* after the words they are written in */
+#include "defs/fn_str.h"
+#include "defs/fn_str2.h"
+
+struct call {
+    const struct regex *re;
+    struct sv flags;
+    i64 start;  /* character to begin at, from 1 */
+    i64 number; /* which match; 0 = all (replace) */
+    i64 part;   /* parenthesised part */
+    i64 end;    /* instr: 1 = behind the match */
+    bool numbered;
+};
+
+enum { KEPT_BYTES = 512 };
+
+static i64 read_option(struct sv s, i64 *at, i64 otherwise) {
+    i64 value = 0, digits = 0;
+    if (*at < s.len && s.ptr[*at] == ';') {
+        ++*at;
+    }
+    bool minus = *at < s.len && s.ptr[*at] == '-';
+    *at += minus;
+    for (; *at < s.len && (u8)(s.ptr[*at] - '0') < 10; ++*at, digits++) {
+        value = MIN_OF(value * 10 + (s.ptr[*at] - '0'), I32_MAX);
+    }
+    return digits ? (minus ? -value : value) : otherwise;
+}
+
+/* Splits options from the pattern; returns the pattern. */
+static struct sv read_options(struct sv s, struct call *call) {
+    *call = (struct call){.start = 1, .number = 1, .part = 0, .flags = {"", 0}};
+    const char *close =
+        s.len > 1 && s.ptr[0] == 1 ? memchr(s.ptr + 1, 1, (size_t)(s.len - 1)) : NULL;
+    if (!close) {
+        return s;
+    }
+    struct sv options = {s.ptr + 1, close - s.ptr - 1};
+    i64 at = 0;
+    while (at < options.len && options.ptr[at] != ';') {
+        at++;
+    }
+    call->flags = (struct sv){options.ptr, at};
+    call->start = read_option(options, &at, 1);
+    call->number = read_option(options, &at, -1);
+    call->numbered = call->number >= 0;
+    call->number = call->numbered ? call->number : 1;
+    call->part = read_option(options, &at, 0);
+    call->end = read_option(options, &at, 0);
+    return (struct sv){close + 1, s.ptr + s.len - close - 1};
+}
+
+static bool prepare(str pattern, struct call *call, u8 *f) {
+    static _Thread_local struct regex re;
+    static _Thread_local char kept[KEPT_BYTES];
+    static _Thread_local i64 kept_len = -1;
+    struct sv s = sv_of(pattern);
+    struct sv text = read_options(s, call);
+    call->re = &re;
+    if (kept_len == s.len && memcmp(kept, s.ptr, (size_t)s.len) == 0) {
+        return true;
+    }
+    kept_len = -1;
+    u8 fault = regex_compile(&re, text, call->flags);
+    if (fault) {
+        *f = fault;
+        return false;
+    }
+    if (s.len <= KEPT_BYTES && s.len > 0) {
+        memcpy(kept, s.ptr, (size_t)s.len);
+        kept_len = s.len;
+    }
+    return true;
+}
+
+b8 fn_regex(str a, str b, u8 *f) {
+    struct call call;
+    return prepare(b, &call, f) && regex_search(call.re, sv_of(a), 0, NULL);
+}
+
+/* Where to go on after a match. */
+static i64 after(struct sv s, const i64 *slots) {
+    i64 at = slots[1];
+    if (slots[1] == slots[0]) { /* nothing was taken: one character further */
+        at++;
+        while (at < s.len && ((u8)s.ptr[at] & 0xc0) == 0x80) {
+            at++;
+        }
+    }
+    return at;
+}
+
+/* The byte the search starts at; past the end when it is beyond. */
+static i64 start_byte(struct sv s, i64 start) {
+    i64 at = 0;
+    for (; start > 1 && at <= s.len; start--) {
+        at++;
+        while (at < s.len && ((u8)s.ptr[at] & 0xc0) == 0x80) {
+            at++;
+        }
+    }
+    return at;
+}
+
+/* Match number call->number; false when there are not so many. */
+static bool find_match(const struct call *call, struct sv s, i64 *slots) {
+    i64 from = start_byte(s, call->start);
+    for (i64 i = 1; from <= s.len && regex_search(call->re, s, from, slots); i++) {
+        if (i == call->number) {
+            return true;
+        }
+        from = after(s, slots);
+    }
+    return false;
+}
+
+static bool options_bad(const struct call *call, u8 *f) {
+    bool bad =
+        call->start < 1 || call->number < 1 || call->part < 0 || call->end < 0 || call->end > 1;
+    *f = bad ? FAULT_REGEX_START : *f;
+    return bad;
+}
+
+i32 fn_regex_count(str a, str b, u8 *f) {
+    struct call call;
+    i64 slots[2 * REGEX_GROUPS_MAX];
+    struct sv s = sv_of(a);
+    i32 count = 0;
+    if (!prepare(b, &call, f) || options_bad(&call, f)) {
+        return 0;
+    }
+    for (i64 from = start_byte(s, call.start);
+         from <= s.len && regex_search(call.re, s, from, slots); from = after(s, slots)) {
+        count++;
+    }
+    return count;
+}
+
+/* Part of a match as bytes of the text; false when it took no part. */
+static bool match_part(const struct call *call, const i64 *slots, i64 part, i64 *first, i64 *last) {
+    if (part >= REGEX_GROUPS_MAX || part > call->re->group_count) {
+        return false;
+    }
+    *first = slots[2 * part];
+    *last = slots[2 * part + 1];
+    return *first >= 0 && *last >= *first;
+}
+
+i32 fn_regex_instr(str a, str b, u8 *f) {
+    struct call call;
+    i64 slots[2 * REGEX_GROUPS_MAX], first, last;
+    if (!prepare(b, &call, f) || options_bad(&call, f) || !find_match(&call, sv_of(a), slots) ||
+        !match_part(&call, slots, call.part, &first, &last)) {
+        return 0;
+    }
+    return fn_length(fn_part(a, 0, (u32)(call.end ? last : first))) + 1;
+}
+
+/* Part -1 (substring) means the first parenthesised part if there is one. */
+str fn_regex_substr(str a, str b, u8 *f) {
+    struct call call;
+    i64 slots[2 * REGEX_GROUPS_MAX], first, last;
+    if (!prepare(b, &call, f) || options_bad(&call, f) || !find_match(&call, sv_of(a), slots)) {
+        return fn_part(a, 0, 0);
+    }
+    bool whole = !match_part(&call, slots, call.part, &first, &last);
+    return whole ? fn_part(a, 0, 0) : fn_part(a, (u32)first, (u32)last);
+}
+
+struct replacing {
+    u8 *out; /* NULL: only count */
+    i64 n;
+};
+
+static void put(struct replacing *r, const char *from, i64 len) {
+    if (r->out && len > 0) {
+        memcpy(r->out + r->n, from, (size_t)len);
+    }
+    r->n += MAX_OF(len, 0);
+}
+
+static void put_replacement(struct replacing *r, const struct call *call, struct sv text, str c,
+                            const i64 *slots) {
+    struct sv s = sv_of(c);
+    for (i64 i = 0; i < s.len; i++) {
+        bool escape = s.ptr[i] == '\\' && i + 1 < s.len;
+        char next = escape ? s.ptr[i + 1] : 0;
+        i64 part = next == '&' ? 0 : (u8)(next - '1') < 9 ? next - '0' : -1;
+        i64 first, last;
+        if (!escape) {
+            put(r, s.ptr + i, 1);
+            continue;
+        }
+        if (part >= 0 && match_part(call, slots, part, &first, &last)) {
+            put(r, text.ptr + first, last - first);
+        } else if (part < 0) { /* no such escape: as written */
+            put(r, next == '\\' ? "\\" : s.ptr + i, next == '\\' ? 1 : 2);
+        }
+        i++;
+    }
+}
+
+static void replace_all(struct replacing *r, const struct call *call, struct sv s, str c) {
+    i64 slots[2 * REGEX_GROUPS_MAX];
+    bool global = memchr(call->flags.ptr, 'g', (size_t)call->flags.len) != NULL;
+    bool all = call->numbered ? call->number == 0 : global;
+    i64 from = start_byte(s, call->start), copied = 0;
+    for (i64 i = 1; from <= s.len && regex_search(call->re, s, from, slots); i++) {
+        if (all || i == call->number) {
+            put(r, s.ptr + copied, slots[0] - copied);
+            put_replacement(r, call, s, c, slots);
+            copied = slots[1];
+            if (!all) {
+                break;
+            }
+        }
+        from = after(s, slots);
+    }
+    put(r, s.ptr + copied, s.len - copied);
+}
+
+void mt_regex_replace(struct made *made, str a, str b, str c, u8 *f) {
+    struct call call;
+    struct replacing count = {NULL, 0};
+    if (!prepare(b, &call, f)) {
+        return;
+    }
+    if (call.start < 1 || call.number < 0) {
+        *f = FAULT_REGEX_START;
+        return;
+    }
+    replace_all(&count, &call, sv_of(a), c);
+    struct replacing write = {made_room(made, count.n, f), 0};
+    if (write.out) {
+        replace_all(&write, &call, sv_of(a), c);
+    }
+}
+
+/* SIMILAR TO as a regular expression: % is .*, _ is ., what is special elsewhere is not here. Three
+ * parts around two escaped quotes are those of SUBSTRING … SIMILAR: the middle one is captured. */
+void mt_similar_regex(struct made *made, str a, str b, u8 *f) {
+    const u8 *p = (const u8 *)(size_t)a.addr, *e = (const u8 *)(size_t)b.addr;
+    u8 *out = made_room(made, 4 * (i64)a.len + 32, f);
+    i64 n = 0;
+    i32 quotes = 0;
+    bool bracket = false;
+    if (!out) {
+        return;
+    }
+    made->len = 0;
+    if (fn_length(b) > 1) {
+        *f = FAULT_ESCAPE;
+        return;
+    }
+#define PUT(text) (memcpy(out + n, text, sizeof(text) - 1), n += (i64)sizeof(text) - 1)
+    PUT("^(?:");
+    for (u32 i = 0; i < a.len; i++) {
+        bool escape = b.len > 0 && i + b.len <= a.len && memcmp(p + i, e, b.len) == 0;
+        u8 c = p[i];
+        if (escape && i + b.len >= a.len) {
+            *f = FAULT_LIKE_ESCAPE;
+            return;
+        }
+        if (escape) {
+            i += b.len;
+            c = p[i];
+            if (c == '"' && !bracket) {
+                if (quotes == 0) {
+                    memcpy(out, "^(?:", 4);
+                    PUT("){1,1}?(");
+                } else {
+                    PUT("){1,1}(?:");
+                }
+                quotes++;
+                continue;
+            }
+            out[n++] = '\\';
+            out[n++] = c;
+        } else if (bracket) {
+            if (c == '\\') {
+                out[n++] = '\\';
+            }
+            bracket = c != ']';
+            out[n++] = c;
+        } else if (c == '[') {
+            bracket = true;
+            out[n++] = c;
+        } else if (c == '%') {
+            PUT(".*");
+        } else if (c == '_') {
+            out[n++] = '.';
+        } else {
+            if (c == '\\' || c == '.' || c == '^' || c == '$') {
+                out[n++] = '\\';
+            }
+            if (c == '(') {
+                PUT("(?:");
+            } else {
+                out[n++] = c;
+            }
+        }
+    }
+    PUT(")$");
+#undef PUT
+    made->len = n;
+}

@@ -1,0 +1,37 @@
+/* regex.h: regular expressions: PostgreSQL's advanced ones without back references and look-around.
+ *
+ * A pattern is compiled into a small program without pointers, for a machine that follows all ways
+ * through it at once: time is linear in the text, whatever the pattern. */
+#ifndef WF_DEFS_REGEX_H
+#define WF_DEFS_REGEX_H
+
+#include "base/base.h"
+
+enum { REGEX_INSTS_MAX = 1500, REGEX_RANGES_MAX = 600, REGEX_GROUPS_MAX = 10 };
+
+struct regex_inst {
+    u8 op;      /* enum regex_op, regex.c */
+    u8 negated; /* CLASS */
+    i16 x, y;   /* SPLIT, JUMP: relative; the first way is preferred. CLASS: ranges [x, y) */
+    u32 c;      /* CHAR: code point; SAVE: slot */
+};
+
+struct regex {
+    i32 inst_count, range_count, group_count;
+    b8 nocase;      /* characters were folded */
+    b8 newline;     /* . and [^…] stop at a line's end */
+    b8 line_anchor; /* ^ and $ match at a line's end too */
+    b8 shortest;    /* the first quantifier is a lazy one */
+    struct regex_inst insts[REGEX_INSTS_MAX];
+    u32 ranges[REGEX_RANGES_MAX][2];
+};
+
+/* Flags: i nocase, c case, n m newline-sensitive, p partly (.), w inversely (^ $), x expanded,
+ * q literal, s t default, g ignored. Returns the fault (REGEX, REGEX_OPTION, NO_REGEX). */
+u8 regex_compile(struct regex *out, struct sv pattern, struct sv flags);
+/* The leftmost match at or after byte `from`, the longest unless `shortest`. Byte offsets of group
+ * i go to slots[2 i], slots[2 i + 1] (-1 = took no part); slots may be NULL. */
+bool regex_search(const struct regex *re, struct sv text, i64 from,
+                  i64 slots[2 * REGEX_GROUPS_MAX]);
+
+#endif

@@ -1,0 +1,250 @@
+/* lower_scalar.c: calls that are one opcode (WF_SCALARS), and those beside them that need a little
+ * more: rounding of decimals, the statement's time, random numbers, TRY.
+ *
+ * Arguments go to the opcode's operand kinds; operands that are no arguments (the session's zone, a
+ * scale) are literals. An opcode that may fault runs inside WHEN where an argument may be NULL, and
+ * its result is read through a selection, so that a NULL never raises. */
+#include "lower/lower_int.h"
+
+static struct range full_range(enum kind kind) {
+    switch (kind) {
+    case KIND_B8:
+        return range_bool();
+    case KIND_I32:
+        return range_exact(I32_MIN, I32_MAX);
+    case KIND_I64:
+        return range_exact(I64_MIN, I64_MAX);
+    case KIND_I128:
+        return range_exact(I128_MIN, I128_MAX);
+    case KIND_F32:
+        return range_of_type(type_of(TYPE_REAL));
+    case KIND_F64:
+        return range_of_type(type_of(TYPE_DOUBLE));
+    default:
+        return range_none();
+    }
+}
+
+u16 lower_masked(struct builder *b, enum op_code code, const u16 *regs, u16 null,
+                 struct range range) {
+    bool faults = op_infos[code].flags & OP_FAULTS;
+    if (b->l->status) {
+        return 0;
+    }
+    if (!faults || null == NO_REG) {
+        return build_op(b, code, regs[0], regs[1], regs[2], range);
+    }
+    u16 there = build_not(b, null);
+    struct scope scope = build_when(b, there);
+    u16 reg = build_op(b, code, regs[0], regs[1], regs[2], range);
+    if (build_end(b, scope)) {
+        u16 zero = lower_zero(b, reg_kind(b, reg));
+        reg = build_sel(b, there, reg, zero);
+    }
+    return reg;
+}
+
+static u16 as_operand(struct builder *b, u16 reg, enum kind kind) {
+    if (kind == KIND_STR) {
+        return string_view(b, reg);
+    }
+    if (b->l->status || kind == KIND_F64 || kind == KIND_F32 || kind == KIND_B8) {
+        return reg;
+    }
+    return build_kind(b, reg, kind);
+}
+
+/* A result in the kind its type's range asks for. */
+static struct value finish(struct builder *b, u16 reg, u16 null, const struct expr *expr) {
+    struct value v = {reg, null};
+    enum kind kind = b->l->status ? KIND_B8 : reg_kind(b, reg);
+    if (b->l->status) {
+        return v;
+    }
+    if (kind == KIND_B8) {
+        return lower_bool(b, reg, null);
+    }
+    bool whole = kind == KIND_I32 || kind == KIND_I64 || kind == KIND_I128;
+    bool checked = expr->func == FUNC_GCD_I || expr->func == FUNC_LCM_I;
+    if (checked) {
+        v.reg = lower_check(b, reg, null, expr->type);
+    } else if (whole && !build_is_const(b, reg, NULL)) {
+        b->regs.items[reg].range = range_cut(reg_range(b, reg), range_of_type(expr->type));
+    }
+    v.reg = whole ? build_kind(b, v.reg, range_kind(reg_range(b, v.reg))) : v.reg;
+    return v;
+}
+
+struct value lower_scalar(struct builder *b, const struct expr *expr, const struct value *v) {
+    const struct scalar_info *info = &scalar_infos[expr->func];
+    const struct op_info *op = &op_infos[info->op];
+    u16 regs[3] = {NO_REG, NO_REG, NO_REG};
+    u16 null = NO_REG;
+    for (i32 i = 0; i < (i32)op->arity; i++) {
+        const char *hidden = info->args + expr->arg_count;
+        if (i < expr->arg_count) {
+            regs[i] = as_operand(b, v[i].reg, (enum kind)op->operands[i]);
+            null = build_null_or(b, null, v[i].null);
+        } else {
+            i32 zone = hidden[1] == '0' ? 0 : b->l->limits->zone;
+            regs[i] = build_i32(b, *hidden == '#' ? expr->args[0]->type.scale : zone);
+        }
+    }
+    u16 reg =
+        lower_masked(b, (enum op_code)info->op, regs, null, full_range((enum kind)op->result));
+    return finish(b, reg, null, expr);
+}
+
+/* round and trunc of decimals */
+
+static u16 cut_digits(struct builder *b, u16 reg, i32 digits) {
+    static const u16 codes[KIND_COUNT] = {
+        [KIND_I32] = OP_DIV_I32, [KIND_I64] = OP_DIV_I64, [KIND_I128] = OP_DIV_I128};
+    i128 power = pow10_i128(MIN_OF(digits, 38));
+    struct range r = reg_range(b, reg);
+    struct range q = range_exact(r.lo / power, r.hi / power);
+    enum kind kind = kind_wider(reg_kind(b, reg), range_kind(range_exact(power, power)));
+    reg = build_safe(b, (enum op_code)codes[kind], build_kind(b, reg, kind),
+                     build_int(b, kind, power), NO_REG, q);
+    return build_kind(b, reg, range_kind(q));
+}
+
+/* The last `digits` (a register or, when that is NO_REG, the number) digits become zeros. */
+static u16 zero_digits(struct builder *b, u16 reg, u16 digits, bool round) {
+    struct range r = reg_range(b, reg);
+    struct range wide = range_add(range_mul(r, range_exact(2, 2)), range_exact(-1, 1));
+    wide = range_union(range_fits_i128(wide) ? wide : full_range(KIND_I128), range_exact(0, 0));
+    return build_op(b, round ? OP_ROUND_AT : OP_TRUNC_AT, build_kind(b, reg, KIND_I128), digits,
+                    NO_REG, round ? full_range(KIND_I128) : wide);
+}
+
+struct value lower_round(struct builder *b, const struct expr *expr, const struct value *v) {
+    bool round = expr->func == FUNC_ROUND;
+    i32 from = expr->args[0]->type.scale;
+    i32 to = expr->type.scale;
+    const struct expr *digits = expr->args[1];
+    struct value r = {v[0].reg, build_null_or(b, v[0].null, v[1].null)};
+    if (b->l->status) {
+        return r;
+    }
+    if (digits->kind == EXPR_CONST && digits->value.i32 >= 0) {
+        i32 n = MIN_OF(digits->value.i32, to);
+        if (n >= from) {
+            r.reg = lower_scale(b, r.reg, from, n);
+        } else {
+            r.reg =
+                round ? lower_divide_rounded(b, r.reg, from - n) : cut_digits(b, r.reg, from - n);
+        }
+        r.reg = lower_scale(b, r.reg, MAX_OF(n, MIN_OF(from, n)), to);
+    } else if (digits->kind == EXPR_CONST) {
+        i32 n = MAX_OF(digits->value.i32, -38);
+        r.reg = zero_digits(b, r.reg, build_i32(b, from - n), round);
+        r.reg = cut_digits(b, r.reg, from);
+    } else {
+        u16 place = lower_sub_exact(b, build_i32(b, from), v[1].reg);
+        struct range small = range_exact(-100, 100);
+        u16 low = build_kind(b, build_int(b, KIND_I64, -100), KIND_I64);
+        u16 wide = build_kind(b, place, KIND_I64);
+        u16 over = build_op(b, OP_GT_I64, wide, build_int(b, KIND_I64, 100), NO_REG, range_bool());
+        u16 under = build_op(b, OP_LT_I64, wide, low, NO_REG, range_bool());
+        wide = build_sel(b, over, build_int(b, KIND_I64, 100), wide);
+        wide = build_sel(b, under, low, wide);
+        if (!b->l->status && !build_is_const(b, wide, NULL)) {
+            b->regs.items[wide].range = small;
+        }
+        r.reg = zero_digits(b, r.reg, build_kind(b, wide, KIND_I32), round);
+    }
+    r.reg = lower_check(b, r.reg, r.null, expr->type);
+    return r;
+}
+
+struct value lower_floor(struct builder *b, const struct expr *expr, struct value v) {
+    i32 scale = expr->args[0]->type.scale;
+    i128 power = pow10_i128(scale);
+    struct range r = reg_range(b, v.reg);
+    struct range q = range_exact(r.lo / power - 1, r.hi / power);
+    if (scale > 0) {
+        v.reg = build_op(b, OP_FLOOR_I128, build_kind(b, v.reg, KIND_I128),
+                         build_int(b, KIND_I128, power), NO_REG, q);
+        v.reg = build_kind(b, v.reg, range_kind(q));
+    }
+    return v;
+}
+
+/* values an execution brings: its time, a seed */
+
+static u16 special(struct builder *b, u32 *slot) {
+    if (*slot == 0) {
+        union lit none;
+        memset(&none, 0, sizeof none);
+        *slot = lower_lit_new(b->l, KIND_I64, none) + 1;
+    }
+    return build_param(b, *slot - 1, KIND_I64, range_exact(I64_MIN, I64_MAX));
+}
+
+struct value lower_now(struct builder *b) {
+    struct value v = {special(b, &b->l->program->now_lit), NO_REG};
+    return v;
+}
+
+struct value lower_random(struct builder *b, const struct expr *expr) {
+    struct op rowno = {.code = OP_ROWNO, .a = NO_REG, .b = NO_REG, .c = NO_REG};
+    u16 seed = special(b, &b->l->program->seed_lit);
+    u16 row = build_ctl(b, rowno, KIND_I64, range_exact(0, I64_MAX), 0);
+    u16 call = build_i32(b, expr->args[0]->value.i32);
+    bool uuid = expr->func == FUNC_RANDOM_UUID;
+    struct range r = uuid ? full_range(KIND_I128) : range_float(1, -53, false);
+    struct value v = {build_op(b, uuid ? OP_RANDOM_UUID : OP_RANDOM, seed, row, call, r), NO_REG};
+    return v;
+}
+
+struct value lower_try(struct builder *b, const struct expr *expr) {
+    const struct expr *cast = expr->args[0];
+    struct value v = lower_expr(b, cast->args[0]);
+    struct scope scope = build_try(b);
+    v = lower_cast(b, v, cast->args[0]->type, cast->type);
+    u16 failed = build_try_end(b, scope);
+    if (b->l->status || failed == NO_REG) {
+        return v;
+    }
+    u16 zero = reg_dict(b, v.reg) ? build_i32(b, 0) : lower_zero(b, reg_kind(b, v.reg));
+    v.reg = build_sel(b, failed, zero, v.reg);
+    v.null = build_null_or(b, v.null, failed);
+    return reg_kind(b, v.reg) == KIND_B8 ? lower_bool(b, v.reg, v.null) : v;
+}
+
+struct value lower_to_number(struct builder *b, const struct expr *expr, const struct value *v) {
+    u16 regs[3] = {string_view(b, v[0].reg), string_view(b, v[1].reg),
+                   build_i32(b, expr->type.scale)};
+    struct value r = {0, build_null_or(b, v[0].null, v[1].null)};
+    r.reg = lower_masked(b, OP_TO_NUMBER, regs, r.null, range_of_type(type_decimal(38, 0)));
+    r.reg = lower_check(b, r.reg, r.null, expr->type);
+    return r;
+}
+
+/* date + days, date - days, date - date */
+
+struct value lower_dates(struct builder *b, const struct expr *expr, const struct value *v) {
+    struct value r = {0, build_null_or(b, v[0].null, v[1].null)};
+    struct range finite = range_exact(-2440588, 2145042905);
+    struct range x = reg_range(b, v[0].reg);
+    struct range y = reg_range(b, v[1].reg);
+    bool minus = expr->func == FUNC_SUB;
+    bool gap = expr->args[1]->type.id == TYPE_DATE;
+    struct range sum = minus ? range_sub(x, y) : range_add(x, y);
+    bool plain = range_within(x, finite) && range_within(gap ? y : sum, finite);
+    if (plain) {
+        r.reg =
+            minus ? lower_sub_exact(b, v[0].reg, v[1].reg) : lower_add_exact(b, v[0].reg, v[1].reg);
+        r.reg = build_kind(b, r.reg, KIND_I32);
+        return r;
+    }
+    u16 days = build_kind(b, v[1].reg, gap ? KIND_I32 : KIND_I64);
+    if (!gap && minus) {
+        days = lower_sub_exact(b, build_int(b, KIND_I64, 0), days);
+        days = build_kind(b, days, KIND_I64);
+    }
+    u16 regs[3] = {build_kind(b, v[0].reg, KIND_I32), days, NO_REG};
+    r.reg = lower_masked(b, gap ? OP_DATE_GAP : OP_DATE_SHIFT, regs, r.null, full_range(KIND_I32));
+    return r;
+}

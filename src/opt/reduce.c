@@ -1,0 +1,149 @@
+/* reduce.c: a large side of a join is cut down to the keys that a small side has.
+ *
+ * The right input of a join is built: expensive when it is large, and so is an aggregate over all
+ * groups when the join asks for a few. If the other side has far fewer rows than the large one has
+ * keys, it is shared, and the large one passes a semi join with its keys first: rows that match
+ * nothing would not have been seen above anyway. The semi join goes below projections and filters,
+ * and below an aggregate whose group keys it tests. Inner joins of plain inputs need none of this,
+ * because their small side is the one that is built. */
+#include "opt/opt_int.h"
+
+#ifdef WF_HARD
+enum { ROWS_MIN = 4 }; /* tests have small tables */
+#else
+enum { ROWS_MIN = 20000 }; /* of the large side, to be worth a thought */
+#endif
+static const f64 WORTH = 0.25; /* share of the keys that the small side has */
+
+struct target {
+    struct rel *rel; /* the semi join goes onto its input `which` */
+    i32 which;
+    struct expr **keys; /* of the large side, over that input's columns */
+    b8 below_agg;
+};
+
+/* Keys over a projection's or aggregate's columns, over its input's; false when they are not. */
+static bool keys_below(struct plan *plan, const struct rel *rel, struct expr **keys, i64 count) {
+    struct expr **map = NEW_ARRAY(plan->arena, struct expr *, plan->cols.count + 1);
+    for (i64 i = 0; i < rel->exprs.count; i++) {
+        map[rel->out.items[i]] = rel->exprs.items[i];
+    }
+    for (i64 i = 0; i < count; i++) {
+        if (keys[i]->kind != EXPR_COL || !map[keys[i]->col]) {
+            return false;
+        }
+        keys[i] = map[keys[i]->col];
+    }
+    return true;
+}
+
+/* The lowest place on the large side where all keys can be computed. */
+static bool find_target(struct opt *o, struct rel *join, i32 side, struct target *out) {
+    struct plan *plan = o->plan;
+    i64 count = join->left_keys.count;
+    struct expr **from = side == 0 ? join->left_keys.items : join->right_keys.items;
+    *out = (struct target){.rel = join, .which = side};
+    out->keys = NEW_ARRAY(plan->arena, struct expr *, count + 1);
+    for (i64 i = 0; i < count; i++) {
+        out->keys[i] = from[i];
+    }
+    for (;;) {
+        struct rel *at = out->rel->inputs[out->which];
+        if (at->kind == REL_PROJECT || (at->kind == REL_AGG && at->exprs.count > 0)) {
+            struct expr **keys = NEW_ARRAY(plan->arena, struct expr *, count + 1);
+            memcpy(keys, out->keys, sizeof(struct expr *) * (size_t)count);
+            if (!keys_below(plan, at, keys, count)) {
+                return at->kind != REL_AGG;
+            }
+            out->keys = keys;
+            out->below_agg = out->below_agg || at->kind == REL_AGG;
+        } else if (at->kind != REL_FILTER) {
+            return at->kind != REL_SHARED && at->kind != REL_LIMIT;
+        }
+        if (at->kind == REL_FILTER && at->inputs[0]->kind == REL_SCAN) {
+            return true; /* conditions on the table itself come first */
+        }
+        out->rel = at;
+        out->which = 0;
+    }
+}
+
+static bool is_worth(struct opt *o, const struct rel *join, i32 side, const struct target *target) {
+    const struct rel *small = join->inputs[1 - side];
+    i64 rows = target->rel->inputs[target->which]->rows;
+    if (rows < ROWS_MIN || small->rows > rows / 4) {
+        return false;
+    }
+    f64 share = 1.0;
+    for (i64 i = 0; i < join->left_keys.count; i++) {
+        i64 values = estimate_distinct(o, target->keys[i], rows);
+        f64 one = (f64)small->rows / (f64)MAX_OF(values, 1);
+        share = MIN_OF(share, one);
+        if (facts_can_raise(o, target->keys[i])) {
+            return false;
+        }
+    }
+    return share < WORTH;
+}
+
+static void reduce_side(struct opt *o, struct rel *join, i32 side, const struct target *target) {
+    struct plan *plan = o->plan;
+    i64 count = join->left_keys.count;
+    struct rel *small = join->inputs[1 - side];
+    struct expr **keys = side == 0 ? join->right_keys.items : join->left_keys.items;
+    struct rel *use = opt_shared(plan, small, small->out.items, small->out.count);
+    struct expr **map = NEW_ARRAY(plan->arena, struct expr *, plan->cols.count + 1);
+    for (i64 i = 0; i < small->out.count; i++) {
+        map[small->out.items[i]] = expr_col(plan, use->out.items[i], -1);
+    }
+    struct rel *semi = rel_join(plan, JOIN_SEMI, target->rel->inputs[target->which], use);
+    for (i64 i = 0; i < count; i++) {
+        VEC_PUSH(plan->arena, &semi->left_keys, target->keys[i]);
+        VEC_PUSH(plan->arena, &semi->right_keys, expr_map(plan->arena, keys[i], map));
+        if (join->null_safe.count > 0) {
+            VEC_PUSH(plan->arena, &semi->null_safe, join->null_safe.items[i]);
+        }
+    }
+    target->rel->inputs[target->which] = semi;
+    opt_share(plan, join, 1 - side);
+}
+
+static void consider(struct opt *o, struct rel *join) {
+    struct target target;
+    bool inner = opt_is_inner(join);
+    if (join->left_keys.count == 0 || join->join == JOIN_FULL || join->dependent) {
+        return;
+    }
+    for (i32 side = 1; side >= (inner ? 0 : 1); side--) {
+        if (join->inputs[1 - side]->kind == REL_SHARED || !find_target(o, join, side, &target)) {
+            continue;
+        }
+        if ((!inner || target.below_agg) && is_worth(o, join, side, &target)) {
+            reduce_side(o, join, side, &target);
+            return;
+        }
+    }
+}
+
+struct join_list {
+    struct arena *arena;
+    VEC(struct rel *) items;
+};
+
+static void note_join(struct rel *rel, void *arg) {
+    struct join_list *list = arg;
+    if (rel->kind == REL_JOIN) {
+        VEC_PUSH(list->arena, &list->items, rel);
+    }
+}
+
+FALLIBLE pass_reduce(struct opt *o) {
+    struct join_list list = {.arena = o->plan->arena};
+    estimate_rel(o, o->plan->root);
+    rel_each(o->plan->arena, o->plan->root, note_join, &list);
+    for (i64 i = 0; i < list.items.count;
+         i++) { /* from the top: joins below may have changed sides */
+        consider(o, list.items.items[i]);
+    }
+    return ERR_OK;
+}

@@ -1,0 +1,115 @@
+/* index.c: what every device may ask of an index: its size, its end, and the plain form.
+ *
+ * The CPU builds forms that suit its caches (a bitmap with counts, slots in one cache line). A
+ * kernel knows two: an array indexed by the key, and open addressing with keys and heads apart. An
+ * index that was built on the host and is wanted on a card is turned into one of those first. */
+#include "run/run_int.h"
+
+void index_measure(struct index *index) {
+    index->bytes = (index->slots ? index->slot_count * (i64)sizeof(struct hash_slot) : 0) +
+                   index->block_count * (i64)sizeof(struct rank_block) +
+                   (index->keys ? index->slot_count * (i64)sizeof(i64) : 0) +
+                   (index->heads ? index->head_count * (i64)sizeof(u32) : 0) +
+                   (index->rows ? index->row_count * (i64)sizeof(u32) : 0) +
+                   (index->filter ? index_filter_bytes(index) : 0);
+}
+
+static void release_blocks(struct memory *mem, struct index *index) {
+    mem_free(mem, index->blocks, index->block_count * (i64)sizeof(struct rank_block));
+    index->blocks = NULL;
+    index->block_count = 0;
+}
+
+void index_release(struct memory *mem, struct index *index) {
+    mem_free(mem, index->slots, index->slot_count * (i64)sizeof(struct hash_slot));
+    index->slots = NULL;
+    release_blocks(mem, index);
+    mem_free(mem, index->keys, index->slot_count * (i64)sizeof(i64));
+    mem_free(mem, index->heads, index->head_count * (i64)sizeof(u32));
+    mem_free(mem, index->rows, index->row_count * (i64)sizeof(u32));
+    mem_free(mem, index->filter, index_filter_bytes(index));
+    index->filter = NULL;
+    index->keys = NULL;
+    index->heads = NULL;
+    index->rows = NULL;
+}
+
+static FALLIBLE plain_hash(struct exec *x, struct index *index) {
+    i64 count = index->unique ? index->slot_count + 1 : 2 * index->slot_count;
+    i64 *keys = mem_alloc(x->mem, index->slot_count * (i64)sizeof(i64));
+    u32 *heads = mem_alloc(x->mem, count * (i64)sizeof(u32));
+    if (!keys || !heads) {
+        mem_free(x->mem, keys, index->slot_count * (i64)sizeof(i64));
+        mem_free(x->mem, heads, count * (i64)sizeof(u32));
+        return memory_refused(x->mem, x->err, index->slot_count * 16);
+    }
+    heads[count - 1] = 0;
+    for (i64 s = 0; s < index->slot_count; s++) {
+        const struct hash_slot *slot = &index->slots[s];
+        keys[s] = slot->key;
+        if (index->unique) {
+            heads[s] = slot->lo == slot->hi ? 0 : slot->lo + 1;
+        } else {
+            heads[2 * s] = slot->lo;
+            heads[2 * s + 1] = slot->hi;
+        }
+    }
+    index->keys = keys;
+    index->heads = heads;
+    index->head_count = count;
+    return ERR_OK; /* slots stay, for a later step of the CPU */
+}
+
+/* Rows in the order of their keys have no list: kernels want one. */
+static FALLIBLE plain_rows(struct exec *x, struct index *index) {
+    if (index->unique || index->rows) {
+        return ERR_OK;
+    }
+    i64 bytes = index->row_count * (i64)sizeof(u32);
+    index->rows = mem_alloc(x->mem, bytes);
+    if (!index->rows) {
+        return memory_refused(x->mem, x->err, bytes);
+    }
+    for (i64 i = 0; i < index->row_count; i++) {
+        index->rows[i] = (u32)i;
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE plain_rank(struct exec *x, struct index *index) {
+    i64 count = index->slot_count + 1;
+    u32 *heads = mem_alloc(x->mem, count * (i64)sizeof(u32));
+    if (!heads) {
+        return memory_refused(x->mem, x->err, count * (i64)sizeof(u32));
+    }
+    u32 rank = 0;
+    for (i64 s = 0; s < count; s++) {
+        bool there = s < index->slot_count && (index->blocks[s >> 6].bits >> (s & 63) & 1);
+        if (index->unique) {
+            u32 row = there && index->rows ? index->rows[rank] : rank;
+            heads[s] = there ? row + 1 : 0;
+        } else {
+            heads[s] = index->heads[rank];
+        }
+        rank += there;
+    }
+    mem_free(x->mem, index->heads, index->head_count * (i64)sizeof(u32));
+    index->heads = heads;
+    index->head_count = count;
+    release_blocks(x->mem, index);
+    index->form = INDEX_DIRECT;
+    return plain_rows(x, index);
+}
+
+wf_status index_plain(struct exec *x, struct index *index) {
+    if (index->form == INDEX_BITS) {
+        FAIL(x->err, INTERNAL, "a set has no plain form");
+    }
+    if (index->slots && !index->keys) {
+        TRY(plain_hash(x, index));
+    } else if (index->blocks) {
+        TRY(plain_rank(x, index));
+    }
+    index_measure(index);
+    return ERR_OK;
+}

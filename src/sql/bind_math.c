@@ -1,0 +1,234 @@
+/* bind_math.c: functions on numbers whose result type depends on more than their arguments' types.
+ *
+ * Part of binding. A decimal's result has a static type: round(x, 2) of a decimal is one with two
+ * digits after the point when the 2 is constant, and one of x's own scale otherwise. Doubles and
+ * integers go to the rows of WF_SCALARS. */
+#include "sql/sql_int.h"
+
+static bool const_int(const struct expr *expr, i64 *out) {
+    if (expr->kind != EXPR_CONST || expr->is_null || !type_is_integer(expr->type)) {
+        return false;
+    }
+    *out = (i64)const_exact(expr);
+    return true;
+}
+
+/* Argument 0 as a decimal when it is exact; others are left to the scalars. */
+static FALLIBLE decimal_argument(struct bind *b, const struct call *call, bool *out_exact,
+                                 struct expr **out) {
+    *out = call->args[0];
+    *out_exact = (*out)->type.id == TYPE_DECIMAL;
+    if (call->count == 2 && type_is_exact((*out)->type)) {
+        *out_exact = true;
+    }
+    return *out_exact ? coerce_to(b, *out, decimal_of((*out)->type), out) : ERR_OK;
+}
+
+static FALLIBLE as_scalar(struct bind *b, const struct call *call, struct expr **out) {
+    bool found;
+    TRY(bind_scalar(b, call, &found, out));
+    return found ? ERR_OK : call_mismatch(b, call);
+}
+
+/* round(x), round(x, n), trunc(x), trunc(x, n) */
+static FALLIBLE call_round(struct bind *b, const struct call *call, struct expr **out) {
+    struct expr *x = NULL;
+    bool exact;
+    TRY(decimal_argument(b, call, &exact, &x));
+    if (!exact) {
+        return as_scalar(b, call, out);
+    }
+    struct expr *digits = expr_int(b, 0, call->position);
+    if (call->count == 2) {
+        TRY(call_argument(b, call, 1, type_of(TYPE_INTEGER), &digits));
+    }
+    i64 n = x->type.scale;
+    bool known = const_int(digits, &n);
+    i32 scale = (i32)(known ? MIN_OF(MAX_OF(n, 0), DECIMAL_DIGITS_MAX) : x->type.scale);
+    i32 whole = x->type.precision - x->type.scale;
+    bool carries = call->func == FUNC_ROUND && scale < x->type.scale;
+    whole += carries || (known && n < 0);
+    struct type type = type_decimal(MIN_OF(MAX_OF(whole + scale, 1), DECIMAL_DIGITS_MAX), scale);
+    *out = expr_call(b->arena, (enum func)call->func, type, call->position, 2, x, digits);
+    return ERR_OK;
+}
+
+/* floor and ceil; ceil(x) is -floor(-x) */
+static FALLIBLE call_floor(struct bind *b, const struct call *call, struct expr **out) {
+    struct expr *x = NULL;
+    bool exact;
+    TRY(decimal_argument(b, call, &exact, &x));
+    if (!exact) {
+        return as_scalar(b, call, out);
+    }
+    bool ceil = call->func == FUNC_NEG;
+    i32 whole = MIN_OF(x->type.precision - x->type.scale + 1, DECIMAL_DIGITS_MAX);
+    struct type type = type_decimal(whole, 0);
+    if (ceil) {
+        x = expr_call(b->arena, FUNC_NEG, x->type, call->position, 1, x);
+    }
+    *out = expr_call(b->arena, FUNC_FLOOR, type, call->position, 1, x);
+    if (ceil) {
+        *out = expr_call(b->arena, FUNC_NEG, type, call->position, 1, *out);
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE call_sign(struct bind *b, const struct call *call, struct expr **out) {
+    struct expr *x = NULL;
+    bool exact;
+    TRY(decimal_argument(b, call, &exact, &x));
+    if (!exact) {
+        return as_scalar(b, call, out);
+    }
+    struct type type = type_decimal(1, 0);
+    struct expr *zero = NULL;
+    TRY(bind_sharable(b, x));
+    TRY(coerce_to(b, expr_int(b, 0, call->position), x->type, &zero));
+    struct expr *args[7] = {NULL};
+    static const i32 results[3] = {-1, 1, 0};
+    static const u16 tests[2] = {FUNC_LT, FUNC_GT};
+    for (i32 i = 0; i < 3; i++) {
+        struct expr *value = expr_int(b, results[i], call->position);
+        TRY(coerce_to(b, value, type, &args[i < 2 ? 2 * i + 1 : 4]));
+        if (i < 2) {
+            args[2 * i] = expr_call(b->arena, (enum func)tests[i], type_of(TYPE_BOOLEAN),
+                                    call->position, 2, x, zero);
+        }
+    }
+    struct expr *cases[3] = {expr_one(b, EXPR_IS_NULL, x, call->position),
+                             expr_null(b, type, call->position),
+                             expr_many(b, EXPR_CASE, type, call->position, 5, args)};
+    *out = expr_many(b, EXPR_CASE, type, call->position, 3, cases);
+    return ERR_OK;
+}
+
+static FALLIBLE call_abs(struct bind *b, const struct call *call, struct expr **out) {
+    struct expr *arg = NULL;
+    TRY(coerce_unknown(b, call->args[0], type_of(TYPE_DOUBLE), &arg));
+    if (!type_is_numeric(arg->type)) {
+        return call_mismatch(b, call);
+    }
+    *out = expr_call(b->arena, FUNC_ABS, arg->type, call->position, 1, arg);
+    return ERR_OK;
+}
+
+static FALLIBLE call_mod(struct bind *b, const struct call *call, struct expr **out) {
+    for (i32 i = 0; i < 2; i++) {
+        if (!is_unknown(call->args[i]) && !type_is_exact(call->args[i]->type)) {
+            return call_mismatch(b, call);
+        }
+    }
+    return bind_arithmetic(b, FUNC_MOD, call->args[0], call->args[1], call->position, out);
+}
+
+/* The whole part of a quotient: (a - a % b) / b, exactly. */
+static FALLIBLE call_div(struct bind *b, const struct call *call, struct expr **out) {
+    struct expr *rest = NULL;
+    struct expr *whole = NULL;
+    struct expr *args[2];
+    for (i32 i = 0; i < 2; i++) {
+        TRY(coerce_unknown(b, call->args[i], type_of(TYPE_INTEGER), &args[i]));
+        if (!type_is_exact(args[i]->type)) {
+            return call_mismatch(b, call);
+        }
+        TRY(coerce_to(b, args[i], decimal_of(args[i]->type), &args[i]));
+        TRY(bind_sharable(b, args[i]));
+    }
+    TRY(bind_arithmetic(b, FUNC_MOD, args[0], args[1], call->position, &rest));
+    TRY(bind_arithmetic(b, FUNC_SUB, args[0], rest, call->position, &whole));
+    TRY(bind_arithmetic(b, FUNC_DIV, whole, args[1], call->position, out));
+    *out = expr_call(b->arena, FUNC_ROUND, type_decimal(DECIMAL_DIGITS_MAX, 0), call->position, 2,
+                     *out, expr_int(b, 0, call->position));
+    return ERR_OK;
+}
+
+static FALLIBLE call_pi(struct bind *b, const struct call *call, struct expr **out) {
+    *out = expr_new(b->arena, EXPR_CONST, type_of(TYPE_DOUBLE), call->position);
+    (*out)->value.f64 = 3.141592653589793;
+    return ERR_OK;
+}
+
+/* Every call has a number of its own, so that two of them differ in one row. */
+static FALLIBLE call_random(struct bind *b, const struct call *call, struct expr **out) {
+    struct type type = type_of(call->func == FUNC_RANDOM ? TYPE_DOUBLE : TYPE_UUID);
+    *out = expr_call(b->arena, (enum func)call->func, type, call->position, 1,
+                     expr_int(b, b->random_calls++, call->position));
+    return ERR_OK;
+}
+
+/* The digits after the point are the type's. */
+static FALLIBLE call_scale(struct bind *b, const struct call *call, struct expr **out) {
+    struct expr *x = NULL;
+    TRY(coerce_unknown(b, call->args[0], type_decimal(DECIMAL_DIGITS_MAX, 0), &x));
+    if (!type_is_exact(x->type)) {
+        return call_mismatch(b, call);
+    }
+    i32 scale = x->type.id == TYPE_DECIMAL ? x->type.scale : 0;
+    TRY(bind_sharable(b, x));
+    if (call->func == FUNC_TRUNC) { /* trim_scale: the value is the same */
+        *out = x;
+        return ERR_OK;
+    }
+    struct expr *args[3] = {expr_one(b, EXPR_IS_NULL, x, call->position),
+                            expr_null(b, type_of(TYPE_INTEGER), call->position),
+                            expr_int(b, scale, call->position)};
+    *out = expr_many(b, EXPR_CASE, type_of(TYPE_INTEGER), call->position, 3, args);
+    return ERR_OK;
+}
+
+static FALLIBLE call_bucket(struct bind *b, const struct call *call, struct expr **out) {
+    struct expr *args[4];
+    struct type number = type_of(TYPE_DOUBLE);
+    for (i32 i = 0; i < 4; i++) {
+        TRY(call_argument(b, call, i, i < 3 ? number : type_of(TYPE_INTEGER), &args[i]));
+    }
+    TRY(bind_sharable(b, args[1]));
+    struct expr *from = NULL;
+    struct expr *span = NULL;
+    TRY(bind_arithmetic(b, FUNC_SUB, args[0], args[1], call->position, &from));
+    TRY(bind_arithmetic(b, FUNC_SUB, args[2], args[1], call->position, &span));
+    *out = scalar_call(b, FUNC_BUCKET, call->position, 3, from, span, args[3]);
+    return ERR_OK;
+}
+
+/* to_hex of an integer shows 32 bits. */
+static FALLIBLE call_to_hex(struct bind *b, const struct call *call, struct expr **out) {
+    struct expr *x = NULL;
+    if (!coerce_allowed(call->args[0]->type, type_of(TYPE_BIGINT), COERCE_IMPLICIT)) {
+        return call_mismatch(b, call);
+    }
+    bool wide = call->args[0]->type.id == TYPE_BIGINT;
+    TRY(coerce_to(b, call->args[0], type_of(TYPE_BIGINT), &x));
+    if (!wide) {
+        struct expr *mask = expr_new(b->arena, EXPR_CONST, type_of(TYPE_BIGINT), call->position);
+        mask->value.i64 = 0xffffffffLL;
+        x = scalar_call(b, FUNC_BITAND_L, call->position, 2, x, mask);
+    }
+    *out = scalar_call(b, FUNC_TO_HEX_L, call->position, 1, x);
+    return ERR_OK;
+}
+
+static const struct func_entry entries[] = {
+    {"round", 1, 2, call_round, FUNC_ROUND},
+    {"trunc", 1, 2, call_round, FUNC_TRUNC},
+    {"floor", 1, 1, call_floor, FUNC_FLOOR},
+    {"ceil", 1, 1, call_floor, FUNC_NEG},
+    {"ceiling", 1, 1, call_floor, FUNC_NEG},
+    {"sign", 1, 1, call_sign, FUNC_FLOOR},
+    {"abs", 1, 1, call_abs, FUNC_ABS},
+    {"mod", 2, 2, call_mod, FUNC_MOD},
+    {"div", 2, 2, call_div, FUNC_DIV},
+    {"pi", 0, 0, call_pi, FUNC_ABS},
+    {"random", 0, 0, call_random, FUNC_RANDOM},
+    {"gen_random_uuid", 0, 0, call_random, FUNC_RANDOM_UUID},
+    {"scale", 1, 1, call_scale, FUNC_ROUND},
+    {"trim_scale", 1, 1, call_scale, FUNC_TRUNC},
+    {"width_bucket", 4, 4, call_bucket, FUNC_BUCKET},
+    {"to_hex", 1, 1, call_to_hex, FUNC_TO_HEX_L},
+};
+
+const struct func_entry *math_functions(i64 *out_count) {
+    *out_count = COUNT_OF(entries);
+    return entries;
+}

@@ -1,0 +1,475 @@
+/* bind_text.c: functions on text whose arguments may be left out, are of any type, or choose among
+ * several meanings.
+ *
+ * Part of binding. Options of regular expressions travel in front of the pattern (see host_ops.h);
+ * concat, concat_ws and format become chains of ||. A char(n) shows its blanks where PostgreSQL
+ * passes it on as it is stored (LIKE, octet_length, concat), and loses them elsewhere. */
+#include "sql/sql_int.h"
+
+struct expr *expr_text(struct bind *b, struct sv text, i32 position) {
+    struct expr *expr = expr_new(b->arena, EXPR_CONST, type_of(TYPE_TEXT), position);
+    expr->value.str = str_from(arena_sv(b->arena, text));
+    return expr;
+}
+
+static struct expr *join(struct bind *b, struct expr *left, struct expr *right, i32 position) {
+    return !left ? right
+                 : expr_call(b->arena, FUNC_CONCAT, type_of(TYPE_TEXT), position, 2, left, right);
+}
+
+FALLIBLE coerce_padded(struct bind *b, struct expr *expr, struct expr **out) {
+    struct type type = expr->type;
+    i32 position = expr->position;
+    TRY(coerce_to(b, expr, type_of(TYPE_TEXT), out));
+    if (type.id == TYPE_CHAR && type.length) {
+        *out = scalar_call(b, FUNC_PAD, position, 2, *out, expr_int(b, (i32)type.length, position));
+    }
+    return ERR_OK;
+}
+
+/* length and its kin */
+
+static FALLIBLE text_argument(struct bind *b, const struct call *call, i32 i, struct expr **out) {
+    return call_argument(b, call, i, type_of(TYPE_TEXT), out);
+}
+
+static FALLIBLE as_scalar(struct bind *b, const struct call *call, struct expr **out) {
+    bool found;
+    TRY(bind_scalar(b, call, &found, out));
+    return found ? ERR_OK : call_mismatch(b, call);
+}
+
+static FALLIBLE call_length(struct bind *b, const struct call *call, struct expr **out) {
+    struct expr *arg = call->args[0];
+    if (arg->type.id == TYPE_BLOB) {
+        struct call bytes = {"octet_length", call->args, 1, call->position, 0};
+        return as_scalar(b, &bytes, out);
+    }
+    TRY(text_argument(b, call, 0, &arg));
+    if (call->func == FUNC_OCTET_LENGTH) {
+        TRY(coerce_padded(b, call->args[0], &arg));
+    }
+    *out =
+        expr_call(b->arena, (enum func)call->func, type_of(TYPE_INTEGER), call->position, 1, arg);
+    return ERR_OK;
+}
+
+static FALLIBLE call_bit_length(struct bind *b, const struct call *call, struct expr **out) {
+    struct call bytes = {"octet_length", call->args, 1, call->position, FUNC_OCTET_LENGTH};
+    TRY(call_length(b, &bytes, out));
+    return bind_arithmetic(b, FUNC_MUL, *out, expr_int(b, 8, call->position), call->position, out);
+}
+
+static FALLIBLE call_case(struct bind *b, const struct call *call, struct expr **out) {
+    struct expr *arg = NULL;
+    TRY(text_argument(b, call, 0, &arg));
+    *out = expr_call(b->arena, (enum func)call->func, type_of(TYPE_TEXT), call->position, 1, arg);
+    return ERR_OK;
+}
+
+/* An argument that may be left out: the blank of trims and pads. */
+static FALLIBLE call_with_blank(struct bind *b, const struct call *call, struct expr **out) {
+    i32 count = (i32)strlen(scalar_infos[call->func].args);
+    struct expr *args[3] = {NULL, NULL, expr_text(b, SV(" "), call->position)};
+    for (i32 i = 0; i < call->count; i++) {
+        args[i] = call->args[i];
+    }
+    if (call->count < count) {
+        args[count - 1] = expr_text(b, SV(" "), call->position);
+    }
+    struct call whole = {call->name, args, count, call->position, call->func};
+    return as_scalar(b, &whole, out);
+}
+
+/* regular expressions */
+
+/* The pattern with options before it; `parts` may hold NULLs for those left out. */
+static FALLIBLE with_options(struct bind *b, struct expr *pattern, struct expr **parts, i32 count,
+                             i32 position, struct expr **out) {
+    struct expr *options = expr_text(b, SV("\001"), position);
+    bool any = false;
+    for (i32 i = 0; i < count; i++) {
+        if (i > 0) {
+            options = join(b, options, expr_text(b, SV(";"), position), position);
+        }
+        if (parts[i]) {
+            struct expr *text = NULL;
+            any = true;
+            TRY(coerce_to(b, parts[i], type_of(TYPE_TEXT), &text));
+            options = join(b, options, text, position);
+        }
+    }
+    options = join(b, options, expr_text(b, SV("\001"), position), position);
+    TRY(coerce_to(b, pattern, type_of(TYPE_TEXT), out));
+    *out = any ? join(b, options, *out, position) : *out;
+    return ERR_OK;
+}
+
+static struct expr *argument_or_null(const struct call *call, i32 i) {
+    return i >= 0 && i < call->count ? call->args[i] : NULL;
+}
+
+enum { OPTION_FLAGS, OPTION_START, OPTION_NUMBER, OPTION_PART, OPTION_END, OPTION_COUNT };
+
+/* Where each function has its options among its arguments; -1 = it has none. */
+static FALLIBLE regex_call(struct bind *b, const struct call *call, const i8 *places,
+                           struct expr **out_text, struct expr **out_pattern) {
+    struct expr *parts[OPTION_COUNT];
+    for (i32 i = 0; i < OPTION_COUNT; i++) {
+        parts[i] = argument_or_null(call, places[i]);
+        if (parts[i]) {
+            struct type type = type_of(i == OPTION_FLAGS ? TYPE_TEXT : TYPE_INTEGER);
+            TRY(call_argument(b, call, places[i], type, &parts[i]));
+        }
+    }
+    TRY(text_argument(b, call, 0, out_text));
+    struct expr *pattern = NULL;
+    TRY(text_argument(b, call, 1, &pattern));
+    return with_options(b, pattern, parts, OPTION_COUNT, call->position, out_pattern);
+}
+
+static FALLIBLE call_regexp_like(struct bind *b, const struct call *call, struct expr **out) {
+    static const i8 places[OPTION_COUNT] = {2, -1, -1, -1, -1};
+    struct expr *text, *pattern;
+    TRY(regex_call(b, call, places, &text, &pattern));
+    *out = scalar_call(b, FUNC_REGEX, call->position, 2, text, pattern);
+    return ERR_OK;
+}
+
+static FALLIBLE call_regexp_count(struct bind *b, const struct call *call, struct expr **out) {
+    static const i8 places[OPTION_COUNT] = {3, 2, -1, -1, -1};
+    struct expr *text, *pattern;
+    TRY(regex_call(b, call, places, &text, &pattern));
+    *out = scalar_call(b, FUNC_REGEX_COUNT, call->position, 2, text, pattern);
+    return ERR_OK;
+}
+
+static FALLIBLE call_regexp_instr(struct bind *b, const struct call *call, struct expr **out) {
+    static const i8 places[OPTION_COUNT] = {5, 2, 3, 6, 4};
+    struct expr *text, *pattern;
+    TRY(regex_call(b, call, places, &text, &pattern));
+    *out = scalar_call(b, FUNC_REGEX_INSTR, call->position, 2, text, pattern);
+    return ERR_OK;
+}
+
+/* What matched, or NULL when nothing did. */
+static FALLIBLE matched_part(struct bind *b, struct expr *text, struct expr *pattern, i32 position,
+                             struct expr **out) {
+    TRY(bind_sharable(b, text));
+    TRY(bind_sharable(b, pattern));
+    struct expr *where = scalar_call(b, FUNC_REGEX_INSTR, position, 2, text, pattern);
+    struct expr *args[3] = {NULL, scalar_call(b, FUNC_REGEX_SUBSTR, position, 2, text, pattern),
+                            expr_null(b, type_of(TYPE_TEXT), position)};
+    TRY(bind_compare(b, FUNC_GT, where, expr_int(b, 0, position), position, &args[0]));
+    *out = expr_many(b, EXPR_CASE, type_of(TYPE_TEXT), position, 3, args);
+    return ERR_OK;
+}
+
+static FALLIBLE call_regexp_substr(struct bind *b, const struct call *call, struct expr **out) {
+    static const i8 places[OPTION_COUNT] = {4, 2, 3, 5, -1};
+    struct expr *text, *pattern;
+    TRY(regex_call(b, call, places, &text, &pattern));
+    return matched_part(b, text, pattern, call->position, out);
+}
+
+static FALLIBLE call_regexp_replace(struct bind *b, const struct call *call, struct expr **out) {
+    static const i8 by_number[OPTION_COUNT] = {5, 3, 4, -1, -1};
+    static const i8 by_flags[OPTION_COUNT] = {3, -1, -1, -1, -1};
+    struct expr *text, *pattern, *with;
+    bool flags = call->count == 4 && !type_is_integer(call->args[3]->type);
+    TRY(regex_call(b, call, flags ? by_flags : by_number, &text, &pattern));
+    TRY(text_argument(b, call, 2, &with));
+    *out = scalar_call(b, FUNC_REGEX_REPLACE, call->position, 3, text, pattern, with);
+    return ERR_OK;
+}
+
+/* Whether a constant pattern has a parenthesised part that counts. */
+static bool has_group(struct sv s) {
+    bool bracket = false;
+    for (i64 i = 0; i < s.len; i++) {
+        if (s.ptr[i] == '\\') {
+            i++;
+        } else if (bracket) {
+            bracket = s.ptr[i] != ']';
+        } else if (s.ptr[i] == '[') {
+            bracket = true;
+        } else if (s.ptr[i] == '(' && !(i + 1 < s.len && s.ptr[i + 1] == '?')) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* substring(x from pattern): the first parenthesised part, else the whole match. */
+static FALLIBLE regex_substring(struct bind *b, const struct call *call, struct expr **out) {
+    struct expr *text, *pattern;
+    struct expr *parts[OPTION_COUNT] = {NULL};
+    struct sv constant;
+    TRY(text_argument(b, call, 0, &text));
+    TRY(text_argument(b, call, 1, &pattern));
+    if (call->count == 3) { /* SIMILAR pattern ESCAPE escape */
+        struct expr *escape;
+        TRY(text_argument(b, call, 2, &escape));
+        pattern = scalar_call(b, FUNC_SIMILAR_REGEX, call->position, 2, pattern, escape);
+    } else if (!literal_text(pattern, &constant)) {
+        return unsupported(b, call->position, "substring with a pattern that is not constant");
+    }
+    bool part = call->count == 3 || has_group(constant);
+    parts[OPTION_PART] = part ? expr_int(b, 1, call->position) : NULL;
+    TRY(with_options(b, pattern, parts, OPTION_COUNT, call->position, &pattern));
+    return matched_part(b, text, pattern, call->position, out);
+}
+
+static FALLIBLE call_substring(struct bind *b, const struct call *call, struct expr **out) {
+    struct expr *args[3] = {NULL, NULL, expr_int(b, I32_MAX, call->position)}; /* to the end */
+    struct sv literal;
+    bool quoted = literal_text(call->args[1], &literal) && strcmp(call->name, "substring") == 0;
+    if (call->args[0]->type.id == TYPE_BLOB) {
+        for (i32 i = 0; i < call->count; i++) {
+            args[i] = call->args[i];
+        }
+        struct call bytes = {"substring", args, 3, call->position, 0};
+        return as_scalar(b, &bytes, out);
+    }
+    if (quoted || type_is_string(call->args[1]->type)) {
+        return regex_substring(b, call, out);
+    }
+    TRY(text_argument(b, call, 0, &args[0]));
+    for (i32 i = 1; i < call->count; i++) {
+        TRY(call_argument(b, call, i, type_of(TYPE_INTEGER), &args[i]));
+    }
+    *out = expr_call(b->arena, FUNC_SUBSTRING, type_of(TYPE_TEXT), call->position, 3, args[0],
+                     args[1], args[2]);
+    return ERR_OK;
+}
+
+/* overlay(a placing b from n for m): what is before n, b, what is behind the m characters. */
+static FALLIBLE call_overlay(struct bind *b, const struct call *call, struct expr **out) {
+    struct expr *args[4] = {NULL};
+    i32 position = call->position;
+    for (i32 i = 0; i < call->count; i++) {
+        TRY(call_argument(b, call, i, type_of(i < 2 ? TYPE_TEXT : TYPE_INTEGER), &args[i]));
+        TRY(bind_sharable(b, args[i]));
+    }
+    if (!args[3]) {
+        args[3] = expr_call(b->arena, FUNC_LENGTH, type_of(TYPE_INTEGER), position, 1, args[1]);
+    }
+    struct expr *one = expr_int(b, 1, position), *before = NULL, *behind = NULL;
+    TRY(bind_arithmetic(b, FUNC_SUB, args[2], one, position, &before));
+    TRY(bind_arithmetic(b, FUNC_ADD, args[2], args[3], position, &behind));
+    struct type text = type_of(TYPE_TEXT);
+    struct expr *head =
+        expr_call(b->arena, FUNC_SUBSTRING, text, position, 3, args[0], one, before);
+    struct expr *tail = expr_call(b->arena, FUNC_SUBSTRING, text, position, 3, args[0], behind,
+                                  expr_int(b, I32_MAX, position));
+    *out = join(b, join(b, head, args[1], position), tail, position);
+    return ERR_OK;
+}
+
+/* Text of any argument, with NULL as `none`. */
+static FALLIBLE text_or(struct bind *b, struct expr *arg, struct expr *none, i32 position,
+                        struct expr **out) {
+    TRY(coerce_padded(b, arg, out));
+    if (expr_nullable(b->plan, *out)) {
+        TRY(bind_sharable(b, *out));
+        struct expr *args[3] = {expr_one(b, EXPR_IS_NULL, *out, position), none, *out};
+        *out = expr_many(b, EXPR_CASE, type_of(TYPE_TEXT), position, 3, args);
+    }
+    return ERR_OK;
+}
+
+/* concat(a, …) takes NULL for empty text. */
+static FALLIBLE call_concat(struct bind *b, const struct call *call, struct expr **out) {
+    struct expr *all = NULL;
+    for (i32 i = 0; i < call->count; i++) {
+        struct expr *arg = NULL;
+        TRY(text_or(b, call->args[i], expr_text(b, SV(""), call->position), call->position, &arg));
+        all = join(b, all, arg, call->position);
+    }
+    *out = all;
+    return ERR_OK;
+}
+
+/* Every argument that is not NULL after the separator; then the first separator is cut off. */
+static FALLIBLE call_concat_ws(struct bind *b, const struct call *call, struct expr **out) {
+    i32 position = call->position;
+    struct expr *separator = NULL, *all = NULL, *start = NULL;
+    struct expr *empty = expr_text(b, SV(""), position);
+    struct type text = type_of(TYPE_TEXT);
+    TRY(text_argument(b, call, 0, &separator));
+    TRY(bind_sharable(b, separator));
+    for (i32 i = 1; i < call->count; i++) {
+        struct expr *arg = NULL;
+        TRY(coerce_padded(b, call->args[i], &arg));
+        TRY(bind_sharable(b, arg));
+        struct expr *args[3] = {expr_one(b, EXPR_IS_NULL, arg, position), empty,
+                                join(b, separator, arg, position)};
+        all = join(b, all, expr_many(b, EXPR_CASE, text, position, 3, args), position);
+    }
+    struct expr *length =
+        expr_call(b->arena, FUNC_LENGTH, type_of(TYPE_INTEGER), position, 1, separator);
+    TRY(bind_arithmetic(b, FUNC_ADD, length, expr_int(b, 1, position), position, &start));
+    *out = all ? expr_call(b->arena, FUNC_SUBSTRING, text, position, 3, all, start,
+                           expr_int(b, I32_MAX, position))
+               : empty;
+    return ERR_OK;
+}
+
+static FALLIBLE call_quote_nullable(struct bind *b, const struct call *call, struct expr **out) {
+    struct expr *arg = NULL;
+    TRY(coerce_to(b, call->args[0], type_of(TYPE_TEXT), &arg));
+    TRY(bind_sharable(b, arg));
+    struct expr *args[3] = {expr_one(b, EXPR_IS_NULL, arg, call->position),
+                            expr_text(b, SV("NULL"), call->position),
+                            scalar_call(b, FUNC_QUOTE_LITERAL, call->position, 1, arg)};
+    *out = expr_many(b, EXPR_CASE, type_of(TYPE_TEXT), call->position, 3, args);
+    return ERR_OK;
+}
+
+static FALLIBLE call_quote_literal(struct bind *b, const struct call *call, struct expr **out) {
+    struct expr *arg = NULL;
+    TRY(coerce_to(b, call->args[0], type_of(TYPE_TEXT), &arg));
+    *out = scalar_call(b, FUNC_QUOTE_LITERAL, call->position, 1, arg);
+    return ERR_OK;
+}
+
+/* One %… of format(); at is behind the percent sign. */
+static FALLIBLE format_part(struct bind *b, const struct call *call, struct sv s, i64 *io_at,
+                            i32 *io_next, struct expr **out) {
+    i64 at = *io_at, number = 0, start = at;
+    while (at < s.len && s.ptr[at] >= '0' && s.ptr[at] <= '9') {
+        number = MIN_OF(number * 10 + (s.ptr[at] - '0'), 10000);
+        at++;
+    }
+    bool place = at > start && at < s.len && s.ptr[at] == '$';
+    if (at > start && !place) {
+        return unsupported(b, call->position, "a width in format()");
+    }
+    at += place;
+    char kind = at < s.len ? s.ptr[at] : 0;
+    i32 index = place ? (i32)number : (*io_next)++;
+    *io_next = place ? (i32)number + 1 : *io_next;
+    *io_at = at + 1;
+    if (!kind || !strchr("sIL", kind)) {
+        FAIL_AT(b->err, INVALID_PARAMETER, call->position,
+                "unrecognized or unterminated format() type specifier");
+    }
+    if (index < 1 || index >= call->count) {
+        FAIL_AT(b->err, INVALID_PARAMETER, call->position, "too few arguments for format()");
+    }
+    struct call one = {"format", &call->args[index], 1, call->position, 0};
+    if (kind == 'L') {
+        return call_quote_nullable(b, &one, out);
+    }
+    TRY(text_or(b, call->args[index], expr_text(b, SV(""), call->position), call->position, out));
+    if (kind == 'I') {
+        *out = scalar_call(b, FUNC_QUOTE_IDENT, call->position, 1, *out);
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE call_format(struct bind *b, const struct call *call, struct expr **out) {
+    struct sv s;
+    if (!literal_text(call->args[0], &s)) {
+        return unsupported(b, call->position, "format() with a format that is not constant");
+    }
+    struct expr *all = expr_text(b, SV(""), call->position);
+    i32 next = 1;
+    for (i64 at = 0; at < s.len;) {
+        const char *percent = memchr(s.ptr + at, '%', (size_t)(s.len - at));
+        i64 end = percent ? percent - s.ptr : s.len;
+        if (end > at) {
+            struct sv piece = {s.ptr + at, end - at};
+            all = join(b, all, expr_text(b, piece, call->position), call->position);
+        }
+        at = end + 1;
+        if (percent && at < s.len && s.ptr[at] == '%') {
+            all = join(b, all, expr_text(b, SV("%"), call->position), call->position);
+            at++;
+        } else if (percent) {
+            struct expr *part = NULL;
+            TRY(format_part(b, call, s, &at, &next, &part));
+            all = join(b, all, part, call->position);
+        }
+    }
+    *out = all;
+    return ERR_OK;
+}
+
+/* The digits of a constant template are those of the result's type. */
+static FALLIBLE call_to_number(struct bind *b, const struct call *call, struct expr **out) {
+    struct sv s;
+    i32 whole = 0, scale = 0;
+    bool point = false;
+    if (!literal_text(call->args[1], &s)) {
+        return unsupported(b, call->position, "to_number with a template that is not constant");
+    }
+    for (i64 i = 0; i < s.len; i++) {
+        bool digit = s.ptr[i] == '9' || s.ptr[i] == '0';
+        point = point || s.ptr[i] == '.' || (s.ptr[i] | 32) == 'd';
+        whole += digit && !point;
+        scale += digit && point;
+    }
+    struct expr *text, *template;
+    TRY(text_argument(b, call, 0, &text));
+    TRY(text_argument(b, call, 1, &template));
+    struct type type = type_decimal(MIN_OF(MAX_OF(whole + scale, 1), DECIMAL_DIGITS_MAX),
+                                    MIN_OF(scale, DECIMAL_DIGITS_MAX));
+    *out = expr_call(b->arena, FUNC_TO_NUMBER, type, call->position, 2, text, template);
+    return ERR_OK;
+}
+
+static bool is_utf8(const struct expr *expr) {
+    struct sv name;
+    return literal_text(expr, &name) &&
+           (sv_eq_nocase(name, SV("utf8")) || sv_eq_nocase(name, SV("utf-8")));
+}
+
+static FALLIBLE call_convert(struct bind *b, const struct call *call, struct expr **out) {
+    if (!is_utf8(call->args[1])) {
+        return unsupported(b, call->position, "an encoding other than UTF8");
+    }
+    bool from = strcmp(call->name, "convert_from") == 0;
+    struct expr *arg = NULL;
+    TRY(call_argument(b, call, 0, type_of(from ? TYPE_BLOB : TYPE_TEXT), &arg));
+    *out = from ? scalar_call(b, FUNC_CONVERT_FROM, call->position, 1, arg)
+                : scalar_call(b, FUNC_SUBSTR_X, call->position, 3, arg,
+                              expr_int(b, 1, call->position), expr_int(b, I32_MAX, call->position));
+    return ERR_OK;
+}
+
+static const struct func_entry entries[] = {
+    {"length", 1, 1, call_length, FUNC_LENGTH},
+    {"char_length", 1, 1, call_length, FUNC_LENGTH},
+    {"character_length", 1, 1, call_length, FUNC_LENGTH},
+    {"octet_length", 1, 1, call_length, FUNC_OCTET_LENGTH},
+    {"bit_length", 1, 1, call_bit_length, FUNC_OCTET_LENGTH},
+    {"upper", 1, 1, call_case, FUNC_UPPER},
+    {"lower", 1, 1, call_case, FUNC_LOWER},
+    {"substring", 2, 3, call_substring, FUNC_SUBSTRING},
+    {"substr", 2, 3, call_substring, FUNC_SUBSTRING},
+    {"concat", 1, 1000, call_concat, FUNC_CONCAT},
+    {"concat_ws", 2, 1000, call_concat_ws, FUNC_CONCAT},
+    {"ltrim", 1, 2, call_with_blank, FUNC_LTRIM},
+    {"rtrim", 1, 2, call_with_blank, FUNC_RTRIM},
+    {"btrim", 1, 2, call_with_blank, FUNC_BTRIM},
+    {"lpad", 2, 3, call_with_blank, FUNC_LPAD},
+    {"rpad", 2, 3, call_with_blank, FUNC_RPAD},
+    {"overlay", 3, 4, call_overlay, FUNC_CONCAT},
+    {"quote_nullable", 1, 1, call_quote_nullable, FUNC_QUOTE_LITERAL},
+    {"quote_literal", 1, 1, call_quote_literal, FUNC_QUOTE_LITERAL},
+    {"format", 1, 1000, call_format, FUNC_CONCAT},
+    {"to_number", 2, 2, call_to_number, FUNC_TO_NUMBER},
+    {"regexp_like", 2, 3, call_regexp_like, FUNC_REGEX},
+    {"regexp_count", 2, 4, call_regexp_count, FUNC_REGEX_COUNT},
+    {"regexp_instr", 2, 7, call_regexp_instr, FUNC_REGEX_INSTR},
+    {"regexp_substr", 2, 6, call_regexp_substr, FUNC_REGEX_SUBSTR},
+    {"regexp_replace", 3, 6, call_regexp_replace, FUNC_REGEX_REPLACE},
+    {"convert_from", 2, 2, call_convert, FUNC_CONVERT_FROM},
+    {"convert_to", 2, 2, call_convert, FUNC_SUBSTR_X},
+};
+
+const struct func_entry *text_functions(i64 *out_count) {
+    *out_count = COUNT_OF(entries);
+    return entries;
+}

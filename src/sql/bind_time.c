@@ -1,0 +1,372 @@
+/* bind_time.c: functions on dates, times and intervals that need more than their arguments' types:
+ * fields named by text, zones, the statement's own time.
+ *
+ * Part of binding. EXTRACT returns a decimal whose scale follows from the field (a second has six
+ * digits after its point), date_part the same as a double. now() and its kin are one value per
+ * execution, filled in when a program starts. */
+#include "defs/host_words.h"
+/* after the words they are written in */
+#include "defs/fn_date.h"
+#include "defs/fn_time.h"
+#include "sql/sql_int.h"
+
+static const struct {
+    const char *names; /* separated by spaces */
+    u8 field;
+} field_names[] = {
+    {"microsecond microseconds us usec usecs useconds", FIELD_MICROSECOND},
+    {"millisecond milliseconds ms msec msecs mseconds", FIELD_MILLISECOND},
+    {"second seconds s sec secs", FIELD_SECOND},
+    {"minute minutes m min mins", FIELD_MINUTE},
+    {"hour hours h hr hrs", FIELD_HOUR},
+    {"day days d", FIELD_DAY},
+    {"week weeks w", FIELD_WEEK},
+    {"month months mon mons", FIELD_MONTH},
+    {"quarter quarters qtr", FIELD_QUARTER},
+    {"year years y yr yrs", FIELD_YEAR},
+    {"decade decades dec decs", FIELD_DECADE},
+    {"century centuries c cent", FIELD_CENTURY},
+    {"millennium millennia mil mils", FIELD_MILLENNIUM},
+    {"epoch", FIELD_EPOCH},
+    {"dow", FIELD_DOW},
+    {"isodow", FIELD_ISODOW},
+    {"doy", FIELD_DOY},
+    {"isoyear", FIELD_ISOYEAR},
+    {"julian j jd", FIELD_JULIAN},
+};
+
+static bool names_has(const char *names, struct sv word) {
+    while (*names) {
+        const char *end = strchr(names, ' ');
+        i64 len = end ? end - names : (i64)strlen(names);
+        if (sv_eq_nocase(word, (struct sv){names, len})) {
+            return true;
+        }
+        names += len + (end != NULL);
+    }
+    return false;
+}
+
+/* Which fields a type has. */
+static bool has_field(struct type type, i32 field) {
+    switch (type.id) {
+    case TYPE_DATE:
+        return field >= FIELD_DAY;
+    case TYPE_TIME:
+        return field <= FIELD_HOUR || field == FIELD_EPOCH;
+    case TYPE_INTERVAL:
+        return field <= FIELD_EPOCH && field != FIELD_WEEK;
+    default:
+        return true;
+    }
+}
+
+static FALLIBLE find_field(struct bind *b, const struct expr *field, struct type of, i32 *out) {
+    struct sv name;
+    char type[32];
+    if (!literal_text(field, &name)) {
+        return unsupported(b, field->position, "a date field that is not constant");
+    }
+    if (sv_eq_nocase(name, SV("timezone")) || sv_eq_nocase(name, SV("timezone_hour")) ||
+        sv_eq_nocase(name, SV("timezone_minute"))) {
+        return unsupported(b, field->position, "field timezone");
+    }
+    for (i64 i = 0; i < COUNT_OF(field_names); i++) {
+        if (names_has(field_names[i].names, name)) {
+            *out = field_names[i].field;
+            if (has_field(of, *out)) {
+                return ERR_OK;
+            }
+            FAIL_AT(b->err, NOT_SUPPORTED, field->position,
+                    "unit \"%.*s\" not supported for type %s", (int)MIN_OF(name.len, 60), name.ptr,
+                    type_print(of, type));
+        }
+    }
+    FAIL_AT(b->err, INVALID_PARAMETER, field->position, "unit \"%.*s\" not recognized for type %s",
+            (int)MIN_OF(name.len, 60), name.ptr, type_print(of, type));
+}
+
+/* The decimal a field is extracted as. */
+static struct type field_type(struct type of, i32 field) {
+    switch (field) {
+    case FIELD_MILLISECOND:
+        return type_decimal(of.id == TYPE_INTERVAL ? 38 : 8, 3);
+    case FIELD_SECOND:
+        return type_decimal(of.id == TYPE_INTERVAL ? 38 : 8, 6);
+    case FIELD_EPOCH:
+        return of.id == TYPE_DATE ? type_decimal(18, 0)
+                                  : type_decimal(of.id == TYPE_INTERVAL ? 38 : 19, 6);
+    default:
+        return type_decimal(of.id == TYPE_INTERVAL ? 38 : 10, 0);
+    }
+}
+
+/* NULL for an infinity, which has no such field. */
+static FALLIBLE finite_only(struct bind *b, struct expr *source, struct expr *part,
+                            struct expr **out) {
+    enum func func = source->type.id == TYPE_DATE        ? FUNC_FINITE_DATE
+                     : source->type.id == TYPE_TIMESTAMP ? FUNC_FINITE_TS
+                                                         : FUNC_FINITE_TSTZ;
+    bool never = source->type.id == TYPE_TIME || source->type.id == TYPE_INTERVAL;
+    *out = part;
+    if (never || source->kind == EXPR_CONST) {
+        return ERR_OK;
+    }
+    TRY(bind_sharable(b, source));
+    struct expr *args[3] = {scalar_call(b, func, part->position, 1, source), part,
+                            expr_null(b, part->type, part->position)};
+    *out = expr_many(b, EXPR_CASE, part->type, part->position, 3, args);
+    return ERR_OK;
+}
+
+/* extract returns decimal, date_part double precision, as in PostgreSQL. */
+static FALLIBLE call_extract(struct bind *b, const struct call *call, struct expr **out) {
+    struct expr *source = call->args[1];
+    i32 field;
+    if (is_unknown(source) && source->kind == EXPR_CONST) {
+        FAIL_AT(b->err, AMBIGUOUS_FUNCTION, call->position,
+                "function %s(unknown, unknown) is not unique", call->name);
+    }
+    TRY(coerce_unknown(b, source, type_of(TYPE_TIMESTAMP), &source));
+    char category = type_category(source->type);
+    if (category != 'D' && category != 'T') {
+        return call_mismatch(b, call);
+    }
+    TRY(find_field(b, call->args[0], source->type, &field));
+    bool day = source->type.id == TYPE_DATE &&
+               (field == FIELD_YEAR || field == FIELD_MONTH || field == FIELD_DAY);
+    bool extract = strcmp(call->name, "extract") == 0;
+    struct expr *part = NULL;
+    if (field == FIELD_JULIAN && source->type.id != TYPE_DATE) {
+        return unsupported(b, call->position, "field julian of a timestamp");
+    }
+    if (day) {
+        enum func func = field == FIELD_YEAR    ? FUNC_YEAR
+                         : field == FIELD_MONTH ? FUNC_MONTH
+                                                : FUNC_DAY;
+        part = expr_call(b->arena, func, type_of(TYPE_INTEGER), call->position, 1, source);
+        return coerce_to(b, part, extract ? type_decimal(10, 0) : type_of(TYPE_DOUBLE), out);
+    }
+    struct expr *args[2] = {source, expr_int(b, field, call->position)};
+    struct call inner = {"wf_part", args, 2, call->position, 0};
+    bool found;
+    TRY(bind_scalar(b, &inner, &found, &part));
+    if (!found) {
+        return call_mismatch(b, call);
+    }
+    part->type = field_type(source->type, field);
+    TRY(finite_only(b, source, part, &part));
+    return extract ? (*out = part, ERR_OK) : coerce_to(b, part, type_of(TYPE_DOUBLE), out);
+}
+
+static FALLIBLE call_date_trunc(struct bind *b, const struct call *call, struct expr **out) {
+    struct type type = call->args[1]->type;
+    i32 field;
+    type = type.id == TYPE_UNKNOWN ? type_of(TYPE_TIMESTAMPTZ) : type;
+    struct type of = type.id == TYPE_INTERVAL ? type : type_of(TYPE_TIMESTAMP);
+    TRY(find_field(b, call->args[0], of, &field));
+    if (field > FIELD_MILLENNIUM) {
+        FAIL_AT(b->err, NOT_SUPPORTED, call->position, "date_trunc has no such unit");
+    }
+    struct expr *source = NULL;
+    TRY(coerce_unknown(b, call->args[1], type, &source));
+    struct expr *args[2] = {source, expr_int(b, field, call->position)};
+    struct call inner = {"wf_date_trunc", args, 2, call->position, 0};
+    bool found;
+    TRY(bind_scalar(b, &inner, &found, out));
+    return found ? ERR_OK : call_mismatch(b, call);
+}
+
+static struct expr *now(struct bind *b, i32 position) {
+    return expr_call(b->arena, FUNC_NOW, type_of(TYPE_TIMESTAMPTZ), position, 0);
+}
+
+static FALLIBLE call_now(struct bind *b, const struct call *call, struct expr **out) {
+    *out = now(b, call->position);
+    return ERR_OK;
+}
+
+/* age(x): from x to this day's midnight. */
+static FALLIBLE call_age(struct bind *b, const struct call *call, struct expr **out) {
+    struct expr *args[2] = {call->args[0], call->args[call->count - 1]};
+    if (call->count == 1) {
+        struct type type =
+            type_of(args[1]->type.id == TYPE_TIMESTAMPTZ ? TYPE_TIMESTAMPTZ : TYPE_TIMESTAMP);
+        TRY(coerce_to(b, now(b, call->position), type_of(TYPE_DATE), &args[0]));
+        TRY(coerce_to(b, args[0], type, &args[0]));
+    }
+    struct call inner = {"age", args, 2, call->position, 0};
+    bool found;
+    TRY(bind_scalar(b, &inner, &found, out));
+    return found ? ERR_OK : call_mismatch(b, call);
+}
+
+/* make_timestamp(year, month, day, hour, minute, second) */
+static FALLIBLE call_make_timestamp(struct bind *b, const struct call *call, struct expr **out) {
+    struct expr *args[6];
+    for (i32 i = 0; i < 6; i++) {
+        TRY(call_argument(b, call, i, type_of(i < 5 ? TYPE_INTEGER : TYPE_DOUBLE), &args[i]));
+    }
+    struct expr *date =
+        scalar_call(b, FUNC_MAKE_DATE, call->position, 3, args[0], args[1], args[2]);
+    struct expr *time =
+        scalar_call(b, FUNC_MAKE_TIME, call->position, 3, args[3], args[4], args[5]);
+    *out = scalar_call(b, FUNC_DATE_TIME, call->position, 2, date, time);
+    if (strcmp(call->name, "make_timestamptz") == 0) {
+        return coerce_to(b, *out, type_of(TYPE_TIMESTAMPTZ), out);
+    }
+    return ERR_OK;
+}
+
+/* A zone's seconds east of Greenwich: named by text, or an interval. */
+static FALLIBLE zone_argument(struct bind *b, const struct call *call, struct expr **out) {
+    struct expr *zone = call->args[0];
+    if (zone->type.id == TYPE_INTERVAL) {
+        struct expr *field = expr_int(b, FIELD_EPOCH, call->position);
+        *out = scalar_call(b, FUNC_PART_IV, call->position, 2, zone, field);
+        (*out)->type = type_decimal(DECIMAL_DIGITS_MAX, 6);
+        return coerce_to(b, *out, type_of(TYPE_INTEGER), out);
+    }
+    TRY(call_argument(b, call, 0, type_of(TYPE_TEXT), &zone));
+    *out = scalar_call(b, FUNC_ZONE_OF, call->position, 1, zone);
+    return ERR_OK;
+}
+
+/* x AT TIME ZONE z is timezone(z, x). */
+static FALLIBLE call_timezone(struct bind *b, const struct call *call, struct expr **out) {
+    struct expr *zone = NULL;
+    struct expr *source = NULL;
+    TRY(zone_argument(b, call, &zone));
+    TRY(coerce_unknown(b, call->args[1], type_of(TYPE_TIMESTAMPTZ), &source));
+    bool local = source->type.id == TYPE_TIMESTAMP;
+    if (!local && !coerce_allowed(source->type, type_of(TYPE_TIMESTAMPTZ), COERCE_IMPLICIT)) {
+        return call_mismatch(b, call);
+    }
+    if (!local) {
+        TRY(coerce_to(b, source, type_of(TYPE_TIMESTAMPTZ), &source));
+    }
+    *out = scalar_call(b, local ? FUNC_ZONE_IN : FUNC_ZONE_OUT, call->position, 2, source, zone);
+    return ERR_OK;
+}
+
+/* to_char of a date or timestamptz shows the session's local time. */
+static FALLIBLE call_to_char(struct bind *b, const struct call *call, struct expr **out) {
+    struct expr *args[2] = {call->args[0], call->args[1]};
+    if (args[0]->type.id == TYPE_DATE || args[0]->type.id == TYPE_TIMESTAMPTZ) {
+        TRY(coerce_to(b, args[0], type_of(TYPE_TIMESTAMP), &args[0]));
+    } else if (args[0]->type.id == TYPE_TIME) {
+        TRY(coerce_to(b, args[0], type_of(TYPE_INTERVAL), &args[0]));
+    }
+    struct call inner = {"to_char", args, 2, call->position, 0};
+    bool found;
+    TRY(bind_scalar(b, &inner, &found, out));
+    return found ? ERR_OK : call_mismatch(b, call);
+}
+
+static const struct func_entry entries[] = {
+    {"extract", 2, 2, call_extract, FUNC_YEAR},
+    {"date_part", 2, 2, call_extract, FUNC_YEAR},
+    {"date_trunc", 2, 2, call_date_trunc, FUNC_TRUNC_TS},
+    {"age", 1, 2, call_age, FUNC_AGE_TS},
+    {"make_timestamp", 6, 6, call_make_timestamp, FUNC_DATE_TIME},
+    {"make_timestamptz", 6, 6, call_make_timestamp, FUNC_DATE_TIME},
+    {"timezone", 2, 2, call_timezone, FUNC_ZONE_IN},
+    {"now", 0, 0, call_now, FUNC_NOW},
+    {"transaction_timestamp", 0, 0, call_now, FUNC_NOW},
+    {"statement_timestamp", 0, 0, call_now, FUNC_NOW},
+    {"clock_timestamp", 0, 0, call_now, FUNC_NOW},
+    {"to_char", 2, 2, call_to_char, FUNC_TO_CHAR_TS},
+};
+
+const struct func_entry *time_functions(i64 *out_count) {
+    *out_count = COUNT_OF(entries);
+    return entries;
+}
+
+FALLIBLE bind_value_function(struct bind *b, struct query *q, const struct json *body,
+                             struct expr **out) {
+    UNUSED(q);
+    static const struct {
+        const char *op;
+        u8 type;
+    } kinds[] = {{"SVFOP_CURRENT_DATE", TYPE_DATE},
+                 {"SVFOP_CURRENT_TIMESTAMP", TYPE_TIMESTAMPTZ},
+                 {"SVFOP_CURRENT_TIMESTAMP_N", TYPE_TIMESTAMPTZ},
+                 {"SVFOP_LOCALTIMESTAMP", TYPE_TIMESTAMP},
+                 {"SVFOP_LOCALTIMESTAMP_N", TYPE_TIMESTAMP},
+                 {"SVFOP_LOCALTIME", TYPE_TIME},
+                 {"SVFOP_LOCALTIME_N", TYPE_TIME}};
+    i32 position = json_position(body);
+    const char *op = json_text(body, "op");
+    for (i64 i = 0; i < COUNT_OF(kinds); i++) {
+        if (op && strcmp(kinds[i].op, op) == 0) {
+            struct type type = type_of((enum type_id)kinds[i].type);
+            i64 digits = json_number(body, "typmod");
+            bool rounded = op[strlen(op) - 1] == 'N' && digits < 6;
+            type.precision = rounded ? (u8)(digits + 1) : 0;
+            return coerce_to(b, now(b, position), type, out);
+        }
+    }
+    return unsupported(b, position, "%s", op ? op + 6 : "this function");
+}
+
+static const char *const interval_args[7] = {"years", "months", "weeks", "days",
+                                             "hours", "mins",   "secs"};
+
+static FALLIBLE interval_place(struct bind *b, const struct json *node, i32 *io_place) {
+    const char *name = json_text(node_body(node), "name");
+    if (!node_is(node, "NamedArgExpr")) {
+        ++*io_place;
+        return ERR_OK;
+    }
+    for (i32 i = 0; i < 7; i++) {
+        if (strcmp(interval_args[i], name) == 0) {
+            *io_place = i;
+            return ERR_OK;
+        }
+    }
+    FAIL_AT(b->err, UNDEFINED_FUNCTION, node_position(node),
+            "make_interval has no argument \"%.60s\"", name);
+}
+
+/* left * factor + right, all of one type */
+static FALLIBLE times_plus(struct bind *b, struct expr *left, i64 factor, struct expr *right,
+                           i32 position, struct expr **out) {
+    struct expr *number = expr_new(b->arena, EXPR_CONST, type_of(TYPE_BIGINT), position);
+    number->value.i64 = factor;
+    TRY(bind_arithmetic(b, FUNC_MUL, left, number, position, out));
+    return right ? bind_arithmetic(b, FUNC_ADD, *out, right, position, out) : ERR_OK;
+}
+
+FALLIBLE bind_make_interval(struct bind *b, struct query *q, const struct json *body,
+                            struct expr **out) {
+    i32 position = json_position(body);
+    struct expr *args[7] = {NULL};
+    i32 place = -1;
+    JSON_EACH(node, json_get(body, "args")) {
+        bool named = node_is(node, "NamedArgExpr");
+        TRY(interval_place(b, node, &place));
+        if (place > 6 || args[place]) {
+            FAIL_AT(b->err, UNDEFINED_FUNCTION, position, "make_interval takes 7 arguments");
+        }
+        TRY(bind_expr(b, q, named ? json_get(node_body(node), "arg") : node, &args[place]));
+    }
+    for (i32 i = 0; i < 7; i++) {
+        struct type type = type_of(i < 6 ? TYPE_INTEGER : TYPE_DOUBLE);
+        args[i] = args[i] ? args[i] : expr_int(b, 0, position);
+        struct call call = {"make_interval", args, 7, position, 0};
+        TRY(call_argument(b, &call, i, type, &args[i]));
+        TRY(i < 6 ? coerce_to(b, args[i], type_of(TYPE_BIGINT), &args[i]) : ERR_OK);
+    }
+    struct expr *parts[3] = {NULL, NULL, NULL};
+    struct expr *scale = expr_new(b->arena, EXPR_CONST, type_of(TYPE_DOUBLE), position);
+    scale->value.f64 = 1e6;
+    TRY(bind_arithmetic(b, FUNC_MUL, args[6], scale, position, &args[6]));
+    TRY(coerce_to(b, args[6], type_of(TYPE_BIGINT), &args[6]));
+    TRY(times_plus(b, args[0], 12, args[1], position, &parts[0]));
+    TRY(times_plus(b, args[2], 7, args[3], position, &parts[1]));
+    TRY(times_plus(b, args[5], MINUTE_US, args[6], position, &parts[2]));
+    TRY(times_plus(b, args[4], HOUR_US, parts[2], position, &parts[2]));
+    *out = scalar_call(b, FUNC_MAKE_IV, position, 3, parts[0], parts[1], parts[2]);
+    return ERR_OK;
+}

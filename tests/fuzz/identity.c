@@ -1,0 +1,232 @@
+/* identity.c: what must hold of any answers, without another system to ask.
+ *
+ * The matrix: a query gives the same rows, or the same SQLSTATE, with and without optimiser and
+ * fusion, at any vector, morsel and tablet size and number of threads. Ternary logic partitioning
+ * (TLP): the rows of a query are those where a condition holds, those where its negation holds and
+ * those where it is NULL; with DISTINCT and aggregates likewise. NoREC: as many rows pass a
+ * condition as a sum over it counts. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fuzz.h"
+#include "warpfox.h"
+
+enum { CELLS = 5 };
+static const char *const settings[CELLS] = {
+    "",
+    "set optimizer = off",
+    "set fusion = off; set vector_rows = 3; set morsel_rows = 5",
+    "",
+    "set optimizer = off; set fusion = off; set vector_rows = 7; set morsel_rows = 16",
+};
+
+struct cells {
+    wf_database *dbs[2]; /* the last two cells use the second */
+    wf_connection *conns[CELLS];
+    struct answer first;
+    struct answer other;
+    int cell; /* where the matrix differed */
+};
+
+static bool run_ours(void *conn, const char *sql) {
+    if (wf_query(conn, sql, NULL)) {
+        fprintf(stderr, "%.300s\n%s\n", sql, wf_connection_error(conn)->message);
+        return false;
+    }
+    return true;
+}
+
+struct cells *cells_open(struct gen *g) {
+    struct cells *c = calloc(1, sizeof *c);
+    bool good = c != NULL;
+    uint64_t rng = g->rng;
+    for (int d = 0; good && d < 2; d++) {
+        wf_option options[] = {{"device", "cpu"},
+                               {"threads", d ? "4" : "1"},
+                               {"tablet_rows", d ? "16" : "1048576"},
+                               {"memory", "2GB"},
+                               {NULL, NULL}};
+        wf_error error;
+        good = wf_open(NULL, options, &c->dbs[d], &error) == WF_OK;
+        for (int k = d ? 3 : 0; good && k < (d ? CELLS : 3); k++) {
+            good = wf_connect(c->dbs[d], &c->conns[k]) == WF_OK &&
+                   run_ours(c->conns[k], settings[k]) &&
+                   run_ours(c->conns[k], "set statement_timeout = 5000");
+        }
+        g->rng = rng;
+        good = good && schema_statements(g, run_ours, c->conns[d ? 3 : 0]);
+    }
+    if (!good) {
+        cells_close(c);
+        return NULL;
+    }
+    return c;
+}
+
+void cells_close(struct cells *c) {
+    if (!c) {
+        return;
+    }
+    for (int k = 0; k < CELLS; k++) {
+        wf_disconnect(c->conns[k]);
+    }
+    wf_close(c->dbs[0]);
+    wf_close(c->dbs[1]);
+    answer_free(&c->first);
+    answer_free(&c->other);
+    free(c);
+}
+
+wf_connection *cells_first(struct cells *c) {
+    return c->conns[0];
+}
+
+static bool open_end(const struct answer *a) { /* timed out, out of memory, too large */
+    return strncmp(a->state, "57", 2) == 0 || strncmp(a->state, "53", 2) == 0 || a->huge;
+}
+
+struct showing {
+    struct cells *cells;
+    int cell;
+    char first[6];
+    char other[6];
+};
+
+static bool differs(void *arg, const char *sql) {
+    struct showing *s = arg;
+    ours_ask(s->cells->conns[0], sql, NULL, &s->cells->first);
+    ours_ask(s->cells->conns[s->cell], sql, NULL, &s->cells->other);
+    return !open_end(&s->cells->first) && !open_end(&s->cells->other) &&
+           strcmp(s->first, s->cells->first.state) == 0 &&
+           strcmp(s->other, s->cells->other.state) == 0 &&
+           !answer_same(&s->cells->first, &s->cells->other);
+}
+
+int matrix_check(struct cells *c, struct gen *g, bool reduces) {
+    bool ordered = g->ordered;
+    ours_ask(c->conns[0], g->text.buf, NULL, &c->first);
+    if (strcmp(c->first.state, "XX000") == 0) {
+        printf("internal error: %s\n%s\n", c->first.message, g->text.buf);
+        return 1;
+    }
+    for (int k = 1; k < CELLS; k++) {
+        ours_ask(c->conns[k], g->text.buf, NULL, &c->other);
+        if (open_end(&c->first) || open_end(&c->other) || answer_same(&c->first, &c->other)) {
+            continue;
+        }
+        struct showing s = {.cells = c, .cell = k};
+        snprintf(s.first, sizeof s.first, "%s", c->first.state);
+        snprintf(s.other, sizeof s.other, "%s", c->other.state);
+        if (reduces && differs(&s, g->text.buf)) {
+            reduce(&g->text, differs, &s);
+            (void)differs(&s, g->text.buf);
+        }
+        printf("cell \"%s\" (%s) differs:\n%s\n", settings[k],
+               k >= 3 ? "4 threads, tiny tablets" : "1 thread", g->text.buf);
+        answer_print(&c->first, 5);
+        answer_print(&c->other, 5);
+        g->ordered = ordered;
+        return 1;
+    }
+    return 0;
+}
+
+/* ---- identities ---- */
+
+enum { PART_MAX = 12000 };
+struct parts {
+    char from[PART_MAX];
+    char items[PART_MAX];
+    char totals[PART_MAX];
+    char merged[400];
+    char cond[PART_MAX];
+};
+
+static void take(struct gen *g, char *out) {
+    snprintf(out, PART_MAX, "%.*s", PART_MAX - 1, g->text.buf);
+    text_reset(&g->text);
+}
+
+static void make_parts(struct gen *g, struct parts *p) {
+    static const enum sort sorts[] = {INT, DEC, TXT, DAY, BOOL, BIG, DBL};
+    struct scope s = {.outer = NULL};
+    struct place at = {&s, NULL, false, false};
+    struct place totals = {&s, &s, false, false};
+    g->risky = false;
+    g->ordered = false;
+    g->cte_count = 0;
+    g->alias_count = 0;
+    text_reset(&g->text);
+    from_make(g, &s, 1 + below(g, 3));
+    take(g, p->from);
+    int count = 1 + below(g, 3);
+    for (int i = 0; i < count; i++) {
+        enum sort sort = sorts[below(g, 7)];
+        text_say(&g->text, i ? ", " : "");
+        expr_make(g, &at, sort, below(g, 3), sort_max(sort));
+    }
+    take(g, p->items);
+    (void)totals;
+    text_say(&g->text, "count(*) as a0, sum(");
+    expr_make(g, &at, INT, 1, 1000);
+    text_say(&g->text, ") as a1, min(");
+    expr_make(g, &at, TXT, 1, 100);
+    text_say(&g->text, ") as a2, max(");
+    expr_make(g, &at, DEC, 1, 1000);
+    text_say(&g->text, ") as a3, sum(");
+    expr_make(g, &at, DBL, 1, 1000);
+    text_say(&g->text, ") as a4, bool_or(");
+    expr_make(g, &at, BOOL, 1, 1);
+    text_say(&g->text, ") as a5");
+    take(g, p->totals);
+    snprintf(p->merged, sizeof p->merged,
+             "sum(a0), sum(a1), min(a2), max(a3), sum(a4), bool_or(a5)");
+    cond_make(g, &at, 1 + below(g, 3));
+    take(g, p->cond);
+}
+
+/* Asks both; reports when they differ. */
+static int must_agree(struct cells *c, const char *name, const char *one, const char *two) {
+    ours_ask(c->conns[0], one, NULL, &c->first);
+    ours_ask(c->conns[0], two, NULL, &c->other);
+    if (open_end(&c->first) || open_end(&c->other) || answer_same(&c->first, &c->other) ||
+        strcmp(c->first.state, "0A000") == 0 || strcmp(c->other.state, "0A000") == 0) {
+        return 0;
+    }
+    printf("%s:\n%s\n", name, one);
+    answer_print(&c->first, 5);
+    printf("%s\n", two);
+    answer_print(&c->other, 5);
+    return 1;
+}
+
+int identity_check(struct cells *c, struct gen *g) {
+    static struct parts p;
+    static char one[TEXT_MAX];
+    static char two[TEXT_MAX * 2];
+    make_parts(g, &p);
+    int form = below(g, 4);
+    bool distinct = form == 1;
+    const char *list = form == 2 ? p.totals : p.items;
+    const char *all = distinct ? "union" : "union all";
+    if (form == 3) {
+        snprintf(one, sizeof one, "select count(*)%s where %s", p.from, p.cond);
+        snprintf(two, sizeof two, "select coalesce(sum(case when %s then 1 else 0 end), 0)%s",
+                 p.cond, p.from);
+        return must_agree(c, "NoREC", one, two);
+    }
+    snprintf(one, sizeof one, "select %s%s%s", distinct ? "distinct " : "", list, p.from);
+    snprintf(two, sizeof two,
+             "%s%s(select %s%s where %s) %s (select %s%s where not %s) %s (select %s%s where (%s) "
+             "is null)%s",
+             form == 2 ? "select " : "", form == 2 ? p.merged : "", list, p.from, p.cond, all, list,
+             p.from, p.cond, all, list, p.from, p.cond, form == 2 ? ") v" : "");
+    if (form == 2) { /* the parts as a derived table */
+        snprintf(two, sizeof two,
+                 "select %s from ((select %s%s where %s) union all (select %s%s where not %s) "
+                 "union all (select %s%s where (%s) is null)) v",
+                 p.merged, list, p.from, p.cond, list, p.from, p.cond, list, p.from, p.cond);
+    }
+    return must_agree(c, distinct ? "TLP distinct" : form == 2 ? "TLP aggregate" : "TLP", one, two);
+}

@@ -1,0 +1,276 @@
+/* test_cpu_index.c: STEP_BUILD: every form of index, against a plain list of keys.
+ *
+ * Keys in order, shuffled, spread, random over 64 bits; unique or repeated, a few with very many
+ * rows; with NULLs, in one chunk, many, none. Each index must give, for every key there is and for
+ * keys that are not there, exactly its rows, ascending; and so must its plain form, which kernels
+ * read. */
+#include "test_cpu_fixture.h"
+
+enum { ROWS_MAX = 40000 };
+
+static i64 key[ROWS_MAX];
+static b8 is_null[ROWS_MAX];
+
+static u64 next(u64 *seed) {
+    *seed = *seed * 6364136223846793005ULL + 1442695040888963407ULL;
+    return hash_u64(*seed);
+}
+
+enum shape {
+    IN_ORDER,
+    SHUFFLED,
+    SPREAD_IN_ORDER,
+    SPREAD,
+    FAR,
+    REPEATED,
+    REPEATED_IN_ORDER,
+    REPEATED_FAR,
+    ONE_KEY,
+    SHAPES
+};
+
+static i64 key_of(i32 shape, i64 i, i64 rows, u64 r) {
+    switch (shape) {
+    case IN_ORDER:
+        return i - 500;
+    case SHUFFLED:
+        return i * 7919 % 40009;
+    case SPREAD_IN_ORDER:
+        return i * 37;
+    case SPREAD:
+        return i * 7919 % 40009 * 41;
+    case FAR:
+        return (i64)hash_u64((u64)i);
+    case REPEATED:
+        return (i64)(r % (u64)(rows / 4 + 1)) * 17;
+    case REPEATED_IN_ORDER:
+        return i / 3;
+    case REPEATED_FAR:
+        return (i64)hash_u64(r % 5 ? r % (u64)(rows / 3 + 1) : 7);
+    default:
+        return I64_MIN;
+    }
+}
+
+static void open_exec(struct fix *f) {
+    f->x =
+        (struct exec){.program = &f->program, .arena = &f->arena, .mem = &f->mem, .err = &f->err};
+    f->x.pool = f->pool;
+    f->x.settings = &f->settings;
+    f->x.cancel = &f->cancel;
+    bool stale;
+    f->open = true;
+    assert_int_equal(exec_open(&f->x, &stale), ERR_OK);
+}
+
+static void fill(struct fix *f, u32 var, i64 rows, i64 chunk_rows, bool nulls) {
+    for (i64 at = 0; at < rows; at += chunk_rows) {
+        i64 n = MIN_OF(chunk_rows, rows - at);
+        struct chunk *chunk = chunk_new(&f->x, &f->program.vars[var], n, nulls);
+        memcpy(chunk->cols[0].data, key + at, (size_t)n * sizeof *key);
+        if (nulls) {
+            memcpy(chunk->cols[0].nulls, is_null + at, (size_t)n);
+        }
+        variable_append(&f->x, var, chunk);
+    }
+}
+
+/* The run of a key: of elements of *out_list, or of rows when that is NULL. */
+static void find(const struct index *index, i64 k, u32 *lo, u32 *hi, const u32 **out_list) {
+    u64 slot = (u64)k - (u64)index->key_lo;
+    bool inside = slot < (u64)index->slot_count;
+    *lo = *hi = 0;
+    *out_list = index->unique ? NULL : index->rows;
+    if (index->form == INDEX_HASH) {
+        u64 at = hash_u64((u64)k) & ((u64)index->slot_count - 1);
+        while (index->slots[at].lo != index->slots[at].hi && index->slots[at].key != k) {
+            at = (at + 1) & ((u64)index->slot_count - 1);
+        }
+        *lo = index->slots[at].lo;
+        *hi = index->slots[at].hi;
+    } else if (index->form == INDEX_RANK && inside) {
+        const struct rank_block *block = &index->blocks[slot >> 6];
+        u64 below = block->bits & ((1ULL << (slot & 63)) - 1);
+        u64 r = block->before + (u64)__builtin_popcountll(below);
+        if (block->bits >> (slot & 63) & 1) {
+            *lo = !index->unique ? index->heads[r] : index->rows ? index->rows[r] : (u32)r;
+            *hi = !index->unique ? index->heads[r + 1] : *lo + 1;
+        }
+    } else if (index->form == INDEX_DIRECT && inside) {
+        *lo = index->unique ? index->heads[slot] - 1 : index->heads[slot];
+        *hi = index->unique ? *lo + (index->heads[slot] != 0) : index->heads[slot + 1];
+    }
+}
+
+static void find_plain(const struct index *index, i64 k, u32 *lo, u32 *hi, const u32 **out_list) {
+    if (index->form != INDEX_HASH) {
+        find(index, k, lo, hi, out_list);
+        return;
+    }
+    u64 at = hash_u64((u64)k) & ((u64)index->slot_count - 1);
+    for (;; at = (at + 1) & ((u64)index->slot_count - 1)) {
+        *lo = index->unique ? index->heads[at] - 1 : index->heads[2 * at];
+        *hi = index->unique ? *lo + (index->heads[at] != 0) : index->heads[2 * at + 1];
+        if (*lo == *hi || index->keys[at] == k) {
+            break;
+        }
+    }
+    *out_list = index->unique ? NULL : index->rows;
+}
+
+struct entry {
+    i64 key;
+    i64 row;
+};
+
+static int by_key(const void *a, const void *b) {
+    const struct entry *ea = a;
+    const struct entry *eb = b;
+    return ea->key != eb->key ? (ea->key < eb->key ? -1 : 1) : ea->row < eb->row ? -1 : 1;
+}
+
+static void check(const struct index *index, i64 rows, bool nulls, bool plain) {
+    static struct entry sorted[ROWS_MAX];
+    i64 n = 0;
+    for (i64 i = 0; i < rows; i++) {
+        if (!nulls || !is_null[i]) {
+            sorted[n++] = (struct entry){key[i], i};
+        }
+    }
+    qsort(sorted, (size_t)n, sizeof *sorted, by_key);
+    assert_int_equal(index->row_count, n);
+    u32 lo;
+    u32 hi;
+    const u32 *list;
+    for (i64 i = 0; i < n;) {
+        i64 end = i;
+        (plain ? find_plain : find)(index, sorted[i].key, &lo, &hi, &list);
+        for (; end < n && sorted[end].key == sorted[i].key; end++) {
+            u32 at = lo + (u32)(end - i);
+            assert_true(at < hi);
+            assert_int_equal(list ? list[at] : at, sorted[end].row);
+        }
+        assert_int_equal(hi - lo, end - i);
+        i64 gap = (i64)((u64)sorted[end - 1].key + 1); /* not there, unless it is the next one */
+        if (end == n || sorted[end].key != gap) {
+            (plain ? find_plain : find)(index, gap, &lo, &hi, &list);
+            assert_int_equal(lo, hi);
+        }
+        i = end;
+    }
+}
+
+static void build_and_check(i32 shape, i64 rows, i64 chunk_rows, bool nulls, i32 threads) {
+    u64 seed = 11;
+    for (i64 i = 0; i < rows; i++) {
+        u64 r = next(&seed);
+        key[i] = key_of(shape, i, rows, r);
+        is_null[i] = (r >> 33) % 6 == 0;
+    }
+    struct fix f;
+    fix_init(&f, threads);
+    const u8 kinds[1] = {KIND_I64};
+    u32 var = fix_var(&f, VAR_ROWS, 1, kinds);
+    u32 dst = fix_var(&f, VAR_INDEX, 0, NULL);
+    f.program.vars[dst].rows_var = var;
+    struct step *step = fix_step(&f, STEP_BUILD);
+    step->src = var;
+    step->dst = dst;
+    open_exec(&f);
+    fill(&f, var, rows, chunk_rows, nulls);
+    struct run_devices devices = {.cpu = f.cpu};
+    assert_int_equal(exec_run(&f.x, &devices), ERR_OK);
+    struct index *index = f.x.vars[dst].index;
+    check(index, rows, nulls, false);
+    assert_int_equal(index_plain(&f.x, index), ERR_OK);
+    check(index, rows, nulls, true);
+    fix_fini(&f);
+}
+
+static void test_forms(void **state) {
+    UNUSED(state);
+    for (i32 shape = 0; shape < SHAPES; shape++) {
+        for (i32 nulls = 0; nulls < 2; nulls++) {
+            build_and_check(shape, 0, 100, nulls, 2);
+            build_and_check(shape, 1, 100, nulls, 1);
+            build_and_check(shape, 70, 9, nulls, 2);
+            build_and_check(shape, 5000, 5000, nulls, 1);
+            build_and_check(shape, ROWS_MAX, 3000, nulls, 4);
+        }
+    }
+}
+
+static void test_choice(void **state) {
+    UNUSED(state);
+    static const struct {
+        i32 shape;
+        u8 form;
+        b8 unique;
+    } cases[] = {{IN_ORDER, INDEX_RANK, 1}, {SHUFFLED, INDEX_DIRECT, 1},
+                 {SPREAD, INDEX_RANK, 1},   {FAR, INDEX_HASH, 1},
+                 {REPEATED, INDEX_RANK, 0}, {REPEATED_FAR, INDEX_HASH, 0}};
+    for (i64 c = 0; c < COUNT_OF(cases); c++) {
+        struct fix f;
+        fix_init(&f, 2);
+        const u8 kinds[1] = {KIND_I64};
+        u32 var = fix_var(&f, VAR_ROWS, 1, kinds);
+        u32 dst = fix_var(&f, VAR_INDEX, 0, NULL);
+        struct step *step = fix_step(&f, STEP_BUILD);
+        step->src = var;
+        step->dst = dst;
+        u64 seed = 3;
+        for (i64 i = 0; i < ROWS_MAX; i++) {
+            key[i] = key_of(cases[c].shape, i, ROWS_MAX, next(&seed));
+        }
+        open_exec(&f);
+        fill(&f, var, ROWS_MAX, 10000, false);
+        struct run_devices devices = {.cpu = f.cpu};
+        assert_int_equal(exec_run(&f.x, &devices), ERR_OK);
+        assert_int_equal(f.x.vars[dst].index->form, cases[c].form);
+        assert_int_equal(f.x.vars[dst].index->unique, cases[c].unique);
+        assert_true(f.x.vars[dst].index->bytes > 0);
+        fix_fini(&f);
+    }
+}
+
+/* Every allocation of a build may be refused: 53200, and nothing leaks. */
+static void test_refusals(void **state) {
+    UNUSED(state);
+    static const i32 shapes[] = {SHUFFLED, SPREAD, FAR, REPEATED, REPEATED_FAR};
+    for (i64 s = 0; s < COUNT_OF(shapes); s++) {
+        bool done = false;
+        for (i64 nth = 1; !done && nth < 60; nth++) {
+            struct fix f;
+            fix_init(&f, 2);
+            const u8 kinds[1] = {KIND_I64};
+            u32 var = fix_var(&f, VAR_ROWS, 1, kinds);
+            u32 dst = fix_var(&f, VAR_INDEX, 0, NULL);
+            struct step *step = fix_step(&f, STEP_BUILD);
+            step->src = var;
+            step->dst = dst;
+            u64 seed = 3;
+            for (i64 i = 0; i < ROWS_MAX; i++) {
+                key[i] = key_of(shapes[s], i, ROWS_MAX, next(&seed));
+            }
+            open_exec(&f);
+            fill(&f, var, ROWS_MAX, 10000, false);
+            struct run_devices devices = {.cpu = f.cpu};
+            memory_fail_at(nth);
+            wf_status status = exec_run(&f.x, &devices);
+            memory_fail_at(0);
+            assert_true(status == ERR_OK || status == ERR_OUT_OF_MEMORY);
+            done = status == ERR_OK;
+            fix_fini(&f);
+        }
+        assert_true(done);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_choice),
+        cmocka_unit_test(test_refusals),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,92 @@
+/* test_cpu_like.c: LIKE over vectors against the walk of fn_like, at every processor level this
+ * machine has.
+ *
+ * Texts and patterns of few letters, so that near misses abound; lengths around the block sizes;
+ * texts that end where their memory ends, so that a read beyond them is seen by the sanitizer. */
+#include "test_cpu_fixture.h"
+
+#include "cpu/vec.h"
+
+#include "defs/host_words.h"
+
+#include "defs/fn_like.h"
+
+enum { TEXTS = 200, ROUNDS = 400 };
+
+static u64 next(u64 *seed) {
+    *seed = *seed * 6364136223846793005ULL + 1442695040888963407ULL;
+    return hash_u64(*seed);
+}
+
+static char *make_text(u64 *seed, i64 len, const char *letters, u64 count) {
+    char *bytes = malloc((size_t)MAX_OF(len, 1));
+    for (i64 i = 0; i < len; i++) {
+        bytes[i] = letters[next(seed) % count];
+    }
+    return bytes;
+}
+
+static void check_level(const struct vec_table *vec) {
+    static str text[TEXTS];
+    static b8 got[TEXTS];
+    static u32 sel[TEXTS];
+    char *bytes[TEXTS];
+    u64 seed = 77;
+    for (i64 i = 0; i < TEXTS; i++) {
+        i64 len = (i64)(next(&seed) % (i % 4 == 0 ? 200 : 30));
+        bytes[i] = make_text(&seed, len, "aab", 3);
+        text[i] = str_from((struct sv){bytes[i], len});
+    }
+    for (i64 round = 0; round < ROUNDS; round++) {
+        i64 len = (i64)(next(&seed) % 12);
+        const char *letters = round % 5 == 0 ? "ab%_\\" : "aab%%";
+        char *p = make_text(&seed, len, letters, 5);
+        str pattern = str_from((struct sv){p, len});
+        vec->like(got, text, &pattern, NULL, TEXTS, NULL);
+        for (i64 i = 0; i < TEXTS; i++) {
+            assert_int_equal(got[i], fn_like(text[i], pattern, 0));
+        }
+        memset(got, 9, sizeof got);
+        i64 m = 0;
+        for (u32 i = 0; i < TEXTS; i += 1 + (u32)(round % 7)) {
+            sel[m++] = i;
+        }
+        vec->like_sel(got, text, &pattern, NULL, sel, m, NULL);
+        for (i64 j = 0; j < m; j++) {
+            assert_int_equal(got[sel[j]], fn_like(text[sel[j]], pattern, 0));
+        }
+        free(p);
+    }
+    for (i64 i = 0; i < TEXTS; i++) {
+        free(bytes[i]);
+    }
+}
+
+static void test_levels(void **state) {
+    UNUSED(state);
+    check_level(&vec_table_baseline);
+#if defined(__x86_64__)
+    if (cpu_level() >= CPU_AVX2) {
+        check_level(&vec_table_avx2);
+    }
+    if (cpu_level() >= CPU_AVX512) {
+        check_level(&vec_table_avx512);
+    }
+#endif
+}
+
+static void test_many_pieces(void **state) {
+    UNUSED(state);
+    str pattern = str_from(SV("%a%b%a%b%a%b%a%b%a%b%a%b%a%b%a%b%a%b%a%"));
+    str text[2] = {str_from(SV("abababababababababa")), str_from(SV("abababababababab"))};
+    b8 got[2];
+    vec_table_baseline.like(got, text, &pattern, NULL, 2, NULL);
+    assert_int_equal(got[0], 1);
+    assert_int_equal(got[1], 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_levels),
+                                       cmocka_unit_test(test_many_pieces)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
