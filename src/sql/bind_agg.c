@@ -272,7 +272,13 @@ FALLIBLE bind_agg_call(struct bind *b, struct query *q, const char *name, const 
     TRY(bind_list(b, q, json_get(body, "args"), &args, &count));
     TRY(bind_call_order(b, q, json_get(body, "agg_order"), out));
     if (json_get(body, "agg_filter")) {
+        b8 allowed = q->aggs_allowed; /* of a window's aggregate, whose arguments may have some */
+        const char *clause = q->clause;
+        q->aggs_allowed = 0;
+        q->clause = "FILTER";
         TRY(bind_condition(b, q, json_get(body, "agg_filter"), "FILTER", &out->filter));
+        q->aggs_allowed = allowed;
+        q->clause = clause;
     }
     if (json_flag(body, "agg_star")) {
         out->agg = AGG_COUNT_STAR;

@@ -68,6 +68,10 @@ static bool column_of(struct gen *g, const struct scope *s, bool outer, enum sor
 }
 
 static void leaf(struct gen *g, const struct place *p, enum sort sort, double max) {
+    if (p->rows && sort == INT && p->scope->col_count > 0 && max >= 1 && one_in(g, 8)) {
+        text_say(&g->text, "grouping(%s)", p->scope->cols[below(g, p->scope->col_count)].text);
+        return;
+    }
     if (p->rows && !one_in(g, 3)) {
         aggregate_make(g, p, sort, max);
         return;
