@@ -154,7 +154,12 @@ static FALLIBLE call_extract(struct bind *b, const struct call *call, struct exp
     if (!found) {
         return call_mismatch(b, call);
     }
+    bool computed = part->kind == EXPR_CONST && !part->is_null;
+    i128 value = computed ? const_exact(part) : 0;
     part->type = field_type(source->type, field);
+    if (computed) { /* the decimal may be wider than what the value came in */
+        const_set_exact(part, value);
+    }
     TRY(finite_only(b, source, part, &part));
     return extract ? (*out = part, ERR_OK) : coerce_to(b, part, type_of(TYPE_DOUBLE), out);
 }
