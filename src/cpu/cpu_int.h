@@ -74,7 +74,7 @@ struct frame {
     struct when_level *when;
     b8 *try_flags; /* inside TRY: where faults are noted; NULL outside */
     u8 *kept;      /* kept faults, per row */
-    u32 *from; /* MATCH: row of the parent frame */
+    u32 *from;     /* MATCH: row of the parent frame */
     u32 *run_lo, *run_hi;
     i64 *any;  /* EACH: the match that came as far as ANY; -1 none, -2 more than one */
     b8 scoped; /* the rows of an EACH: never compacted, as `from` names their parents */
@@ -274,6 +274,8 @@ bool column_same(const struct column *col, i64 a, i64 b);
 
 /* rates.c */
 void cpu_rates(struct device *dev, struct exec *x, struct device_rates *out);
+
+extern const struct prim_class cpu_prims; /* prims.c */
 
 struct cpu_device {
     struct device dev;

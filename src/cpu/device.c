@@ -137,6 +137,7 @@ struct device *cpu_device_open(void) {
     CHECK(cpu != NULL);
     cpu->dev = (struct device){.name = "cpu",
                                .self = cpu,
+                               .prims = &cpu_prims,
                                .refuses = cpu_refuses,
                                .estimate_ns = cpu_estimate_ns,
                                .run = cpu_run,

@@ -70,11 +70,10 @@ static void scan_task(void *arg, i64 c, i32 worker) {
     scan->facts[c] = f;
 }
 
-wf_status build_scan(struct build *b, struct exec *x, const struct step *step) {
-    const struct variable *v = &x->vars[step->src];
-    *b = (struct build){.x = x, .col = step->col, .lo = I64_MAX, .hi = I64_MIN};
-    b->chunks = v->chunks.items;
-    b->chunk_count = v->chunks.count;
+wf_status build_scan(struct build *b, struct exec *x, struct chunk **chunks, i64 count, u32 col) {
+    *b = (struct build){.x = x, .col = col, .lo = I64_MAX, .hi = I64_MIN};
+    b->chunks = chunks;
+    b->chunk_count = count;
     b->starts = NEW_ARRAY(x->arena, i64, b->chunk_count + 1);
     struct scan scan = {b, NEW_ARRAY(x->arena, struct key_facts, b->chunk_count + 1)};
     for (i64 c = 0; c < b->chunk_count; c++) {
@@ -429,19 +428,26 @@ static FALLIBLE build_form(struct build *b) {
     return dense && !b->ascending ? direct_build(b) : rank_build(b);
 }
 
-wf_status index_build(struct exec *x, const struct step *step) {
+wf_status index_over(struct exec *x, struct index *index, struct chunk **chunks, i64 count,
+                     u32 col) {
     struct build b;
-    if (x->vars[step->src].rows >= 0xffffffffLL) {
+    TRY(build_scan(&b, x, chunks, count, col));
+    if (b.rows >= 0xffffffffLL) {
         FAIL(x->err, NOT_SUPPORTED, "an index over 2^32 rows or more");
     }
-    variable_reset(&x->vars[step->dst]);
-    TRY(build_scan(&b, x, step));
-    b.index = index_new(x);
-    x->vars[step->dst].index = b.index;
-    b.index->row_count = b.keys;
+    b.index = index;
+    index->row_count = b.keys;
     wf_status status = build_form(&b);
-    index_measure(b.index);
-    x->vars[step->dst].on_host = 1;
-    x->vars[step->dst].rows = b.rows;
+    index_measure(index);
     return status;
+}
+
+wf_status index_build(struct exec *x, const struct step *step) {
+    struct variable *from = &x->vars[step->src];
+    struct variable *to = &x->vars[step->dst];
+    variable_reset(to);
+    to->index = index_new(x);
+    to->on_host = 1;
+    to->rows = from->rows;
+    return index_over(x, to->index, from->chunks.items, from->chunks.count, step->col);
 }

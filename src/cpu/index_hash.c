@@ -26,7 +26,7 @@ struct hash_build {
     bool set, runs;
     i32 shift; /* a part is slot >> shift */
     i64 parts;
-    struct sort_pair *pairs; /* key and row, by part */
+    struct prim_pair *pairs; /* key and row, by part */
     i64 *places;             /* per chunk and part */
     i64 *starts;             /* per part; parts + 1 */
     VEC(i64) late;           /* pairs that found no room in their part; under the lock */
@@ -104,7 +104,7 @@ static void split_task(void *arg, i64 c, i32 worker) {
     for (i64 i = 0; i < h->b->chunks[c]->rows; i++) {
         if (!nulls || !nulls[i]) {
             u64 part = slot_of(h->b->index, key[i]) >> h->shift;
-            h->pairs[place[part]++] = (struct sort_pair){(u64)key[i], (u64)(h->b->starts[c] + i)};
+            h->pairs[place[part]++] = (struct prim_pair){(u64)key[i], (u64)(h->b->starts[c] + i)};
         }
     }
 }
@@ -138,7 +138,7 @@ static void insert_task(void *arg, i64 p, i32 worker) {
         return;
     }
     for (i64 i = h->starts[p]; i < h->starts[p + 1]; i++) {
-        struct sort_pair pair = h->pairs[i];
+        struct prim_pair pair = h->pairs[i];
         u64 at = slot_of(index, (i64)pair.key);
         while (at < end && !slot_free(&index->slots[at]) && index->slots[at].key != (i64)pair.key) {
             at++;
@@ -159,7 +159,7 @@ static FALLIBLE insert_many(struct hash_build *h) {
     tasks_run(b->x, h->parts, insert_task, h);
     TRY(exec_check(b->x));
     for (i64 i = 0; i < h->late.count && !atomic_load(&b->duplicate); i++) {
-        const struct sort_pair *pair = &h->pairs[h->late.items[i]];
+        const struct prim_pair *pair = &h->pairs[h->late.items[i]];
         if (!insert_anywhere(h, (i64)pair->key, (u32)pair->row)) {
             atomic_store_explicit(&b->duplicate, 1, memory_order_relaxed);
         }
@@ -275,7 +275,7 @@ static FALLIBLE build_table(struct hash_build *h) {
     if (b->keys < PARALLEL_KEYS) {
         return fill_table(h);
     }
-    i64 bytes = b->keys * (i64)sizeof(struct sort_pair);
+    i64 bytes = b->keys * (i64)sizeof(struct prim_pair);
     i64 place_bytes = b->chunk_count * h->parts * (i64)sizeof(i64);
     h->pairs = mem_alloc(b->x->mem, bytes);
     h->places = mem_alloc(b->x->mem, place_bytes);

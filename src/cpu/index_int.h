@@ -28,7 +28,8 @@ static inline const i64 *build_keys(const struct build *b, i64 chunk, const b8 *
 }
 
 /* index_build.c: lists chunks, finds bounds, NULLs and order of the keys. */
-FALLIBLE build_scan(struct build *b, struct exec *x, const struct step *step);
+FALLIBLE build_scan(struct build *b, struct exec *x, struct chunk **chunks, i64 count, u32 col);
+FALLIBLE index_over(struct exec *x, struct index *index, struct chunk **chunks, i64 count, u32 col);
 /* index_hash.c: with `set` one row a key is kept and duplicates are no matter. */
 FALLIBLE hash_build(struct build *b, bool set);
 

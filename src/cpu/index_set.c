@@ -41,7 +41,8 @@ wf_status set_build(struct exec *x, const struct step *step) {
         FAIL(x->err, NOT_SUPPORTED, "a set of 2^32 rows or more");
     }
     variable_reset(&x->vars[step->dst]);
-    TRY(build_scan(&b, x, step));
+    TRY(build_scan(&b, x, x->vars[step->src].chunks.items, x->vars[step->src].chunks.count,
+                   step->col));
     b.index = index_new(x);
     x->vars[step->dst].index = b.index;
     x->vars[step->dst].on_host = 1;

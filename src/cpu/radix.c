@@ -206,7 +206,7 @@ static void places(i64 *counts, i64 *starts, i64 blocks, i32 bits) {
 #define PAIR_KEY(x) ((x).key)
 #define PAIR_LESS(a, b) ((a).key < (b).key)
 RADIX_SORT(words, u64, WORD_KEY, WORD_LESS)
-RADIX_SORT(pairs, struct sort_pair, PAIR_KEY, PAIR_LESS)
+RADIX_SORT(pairs, struct prim_pair, PAIR_KEY, PAIR_LESS)
 
 wf_status radix_sort_words(struct exec *x, u64 *data, u64 *temp, i64 n, i32 low, i32 high,
                            i64 want) {
@@ -214,12 +214,37 @@ wf_status radix_sort_words(struct exec *x, u64 *data, u64 *temp, i64 n, i32 low,
     return words_all(x, data, temp, n, low, high, want, false, &valid);
 }
 
-wf_status radix_sort_pairs(struct exec *x, struct sort_pair *data, struct sort_pair *temp, i64 n,
+wf_status radix_sort_pairs(struct exec *x, struct prim_pair *data, struct prim_pair *temp, i64 n,
                            i32 high, i64 want, i64 *out_valid) {
     *out_valid = 0;
     return pairs_all(x, data, temp, n, 0, high, want, false, out_valid);
 }
 
-void radix_sort_few(struct sort_pair *data, struct sort_pair *temp, i64 n, i32 high) {
+void radix_sort_few(struct prim_pair *data, struct prim_pair *temp, i64 n, i32 high) {
     pairs_local(data, temp, n, 0, high, false);
+}
+
+wf_status radix_split(struct exec *x, struct prim_pair *out, const struct prim_pair *in, i64 n,
+                      i32 shift, i32 bits, i64 *starts) {
+    struct pairs_split s = {.x = x, .data = (struct prim_pair *)(size_t)in, .other = out, .n = n};
+    s.want = n;
+    s.bits = bits;
+    s.shift = shift;
+    s.starts = starts;
+    s.block_rows = MAX_OF(BLOCK_ROWS, n / BLOCKS_MAX + 1);
+    i64 blocks = (n + s.block_rows - 1) / s.block_rows;
+    i64 bytes = MAX_OF(blocks << bits, 1) * (i64)sizeof(i64);
+    s.counts = mem_alloc(x->mem, bytes);
+    if (!s.counts) {
+        return memory_refused(x->mem, x->err, bytes);
+    }
+    memset(s.counts, 0, (size_t)bytes);
+    tasks_run(x, blocks, pairs_count, &s);
+    places(s.counts, s.starts, blocks, s.bits);
+    wf_status status = exec_check(x);
+    if (!status) {
+        tasks_run(x, blocks, pairs_scatter, &s);
+    }
+    mem_free(x->mem, s.counts, bytes);
+    return status;
 }

@@ -2,12 +2,7 @@
 #ifndef WF_CPU_RADIX_H
 #define WF_CPU_RADIX_H
 
-#include "run/device.h"
-
-struct sort_pair {
-    u64 key;
-    u64 row;
-};
+#include "prim/prim.h"
 
 /* Sorts data[0..n) by bits [low, high) of the key, stably, with `temp` as room for as many; only
  * the first `want` elements need to be in place afterwards. Words compare by all their bits at
@@ -16,9 +11,12 @@ struct sort_pair {
 FALLIBLE radix_sort_words(struct exec *x, u64 *data, u64 *temp, i64 n, i32 low, i32 high, i64 want);
 /* *out_valid: how many elements are in place, `want` or a few more; what follows them is not data.
  */
-FALLIBLE radix_sort_pairs(struct exec *x, struct sort_pair *data, struct sort_pair *temp, i64 n,
+FALLIBLE radix_sort_pairs(struct exec *x, struct prim_pair *data, struct prim_pair *temp, i64 n,
                           i32 high, i64 want, i64 *out_valid);
+/* Scatters by `bits` bits from `shift` on, stably; starts has 2^bits + 1 places. */
+FALLIBLE radix_split(struct exec *x, struct prim_pair *out, const struct prim_pair *in, i64 n,
+                     i32 shift, i32 bits, i64 *starts);
 /* The same for few elements, on the calling thread. */
-void radix_sort_few(struct sort_pair *data, struct sort_pair *temp, i64 n, i32 high);
+void radix_sort_few(struct prim_pair *data, struct prim_pair *temp, i64 n, i32 high);
 
 #endif

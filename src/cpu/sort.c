@@ -49,7 +49,7 @@ struct sort {
     struct level *levels;
     /* one of the two */
     u64 *words;
-    struct sort_pair *pairs;
+    struct prim_pair *pairs;
     void *temp;
     i64 bytes;
     /* runs of equal words: which level they share */
@@ -243,7 +243,9 @@ static void make_levels(struct sort *s) {
         }
         level->count++;
         level->bits += part->bits;
-        level->text = part->form == PART_TEXT ? part : NULL;
+        if (part->form == PART_TEXT) { /* parts of no bits may still follow */
+            level->text = part;
+        }
     }
 }
 
@@ -271,9 +273,9 @@ static void fill_task(void *arg, i64 c, i32 worker) {
                 out[i] = key[i] << s->row_bits | (row + (u64)i);
             }
         } else {
-            struct sort_pair *out = s->pairs + s->starts[c] + at;
+            struct prim_pair *out = s->pairs + s->starts[c] + at;
             for (i64 i = 0; i < n; i++) {
-                out[i] = (struct sort_pair){key[i], row + (u64)i};
+                out[i] = (struct prim_pair){key[i], row + (u64)i};
             }
         }
     }
@@ -285,7 +287,7 @@ static void refine(struct sort *s, i64 first, i64 n, u32 level, u32 offset);
 
 /* Sorts runs of equal keys in [first, first + n) further. */
 static void refine_runs(struct sort *s, i64 first, i64 n, u32 level, u32 offset) {
-    const struct sort_pair *pair = s->pairs + first;
+    const struct prim_pair *pair = s->pairs + first;
     for (i64 i = 0; i < n;) {
         i64 end = i + 1;
         while (end < n && pair[end].key == pair[i].key) {
@@ -307,7 +309,7 @@ static str text_at(const struct sort *s, const struct sort_part *part, u64 row) 
 /* The next piece of the text that a run shares up to `offset`; skips what it shares beyond. */
 static i32 fill_text(struct sort *s, i64 first, i64 n, const struct sort_part *part,
                      u32 *io_offset) {
-    struct sort_pair *pair = s->pairs + first;
+    struct prim_pair *pair = s->pairs + first;
     str head = text_at(s, part, pair[0].row);
     struct sv rest = {(const char *)(size_t)head.addr + *io_offset, (i64)(head.len - *io_offset)};
     u32 common = (u32)rest.len;
@@ -329,7 +331,7 @@ static i32 fill_text(struct sort *s, i64 first, i64 n, const struct sort_part *p
  * bits, 0 when nothing tells the rows apart. */
 static i32 next_keys(struct sort *s, i64 first, i64 n, u32 *io_level, u32 *io_offset) {
     const struct level *level = &s->levels[*io_level];
-    struct sort_pair *pair = s->pairs + first;
+    struct prim_pair *pair = s->pairs + first;
     if (level->text && piece_goes_on(pair[0].key, level->text->descending)) {
         return fill_text(s, first, n, level->text, io_offset);
     }
@@ -347,7 +349,7 @@ static i32 next_keys(struct sort *s, i64 first, i64 n, u32 *io_level, u32 *io_of
 static void refine(struct sort *s, i64 first, i64 n, u32 level, u32 offset) {
     i32 bits = next_keys(s, first, n, &level, &offset);
     if (bits) {
-        radix_sort_few(s->pairs + first, (struct sort_pair *)s->temp + first, n, bits);
+        radix_sort_few(s->pairs + first, (struct prim_pair *)s->temp + first, n, bits);
         refine_runs(s, first, n, level, offset);
     }
 }
@@ -363,7 +365,7 @@ struct ties {
 static void starts_task(void *arg, i64 t, i32 worker) {
     UNUSED(worker);
     const struct ties *ties = arg;
-    const struct sort_pair *pair = ties->s->pairs + ties->first;
+    const struct prim_pair *pair = ties->s->pairs + ties->first;
     i64 i = t * RUN_ROWS;
     i64 stop = MIN_OF(i + RUN_ROWS, ties->n);
     while (i > 0 && i < stop && pair[i].key == pair[i - 1].key) {
@@ -377,7 +379,7 @@ static void ties_task(void *arg, i64 t, i32 worker) {
     UNUSED(worker);
     const struct ties *ties = arg;
     struct sort *s = ties->s;
-    const struct sort_pair *pair = s->pairs + ties->first;
+    const struct prim_pair *pair = s->pairs + ties->first;
     i64 stop = ties->starts[t + 1];
     if (exec_check(s->x)) {
         return;
@@ -432,7 +434,7 @@ static FALLIBLE settle(struct sort *s, i64 first, i64 n, u32 level, u32 offset) 
         TRY(exec_check(s->x));
         if (bits) {
             TRY(radix_sort_pairs(s->x, s->pairs + run.first,
-                                 (struct sort_pair *)s->temp + run.first, run.rows, bits, run.rows,
+                                 (struct prim_pair *)s->temp + run.first, run.rows, bits, run.rows,
                                  &valid));
             TRY(settle(s, run.first, run.rows, run_level, run_offset));
         }
@@ -596,7 +598,7 @@ static void list_chunks(struct sort *s, const struct variable *v) {
 static FALLIBLE sort_all(struct sort *s, u32 var) {
     bool narrow =
         s->level_count == 1 && !s->levels[0].text && s->levels[0].bits + s->row_bits <= 64;
-    s->bytes = s->n * (i64)(narrow ? sizeof(u64) : sizeof(struct sort_pair));
+    s->bytes = s->n * (i64)(narrow ? sizeof(u64) : sizeof(struct prim_pair));
     void *data = mem_alloc(s->x->mem, s->bytes);
     s->temp = data ? mem_alloc(s->x->mem, s->bytes) : NULL;
     s->words = narrow ? data : NULL;

@@ -219,7 +219,8 @@ static void make_text(struct job *j, struct sig *sig) {
                                 .cols = sig->cols,
                                 .indexes = indexes,
                                 .agg_form = j->agg.form,
-                                .agg_copies = copies > 0};
+                                .agg_copies = copies > 0,
+                                .gone = j->gone != NULL};
     text_init(&sig->text, j->x->arena);
     gpu_weave_text(&sig->weave, &sig->text);
 }

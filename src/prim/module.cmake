@@ -1,1 +1,1 @@
-set(WF_PRIM_SOURCES)
+set(WF_PRIM_SOURCES prim.c)

@@ -87,13 +87,17 @@ void variable_reset(struct variable *var);
 /* Keeps a heap alive as long as the variable; takes the reference. Thread-safe. */
 void variable_keep_heap(struct exec *x, u32 var, struct buffer *heap);
 struct index *index_new(struct exec *x); /* in the execution's arena; thread-safe */
+void index_release(struct memory *mem, struct index *index);
 /* Only keys, heads and rows, as kernels read them; see struct index. */
 FALLIBLE index_plain(struct exec *x, struct index *index);
 
 struct slices; /* a device's own */
+struct prim_class; /* prim/prim.h */
+
 struct device {
     const char *name; /* "cpu", "gpu" */
     void *self;
+    const struct prim_class *prims; /* on plain arrays; NULL = none */
     /* NULL when the device can run the step, else why not ("UPPER makes strings, which only the CPU
      * does"); the text lives in x->arena. */
     const char *(*refuses)(struct device *dev, struct exec *x, const struct step *step);

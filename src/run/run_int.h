@@ -26,7 +26,6 @@ void stream_close(struct exec *x);
 /* STEP_LIMIT: the rows kept are slices of the source's chunks. */
 FALLIBLE limit_run(struct exec *x, const struct step *step);
 
-void index_release(struct memory *mem, struct index *index);
 
 /* Calls visit(arg, var) for every variable the step reads; a variable may come twice. */
 void step_inputs(const struct step *step, void (*visit)(void *arg, u32 var), void *arg);

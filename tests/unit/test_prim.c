@@ -1,0 +1,109 @@
+/* test_prim.c: the primitives on plain arrays, on the CPU, against plain loops. */
+#include "test_cpu_fixture.h"
+
+#include "prim/prim.h"
+
+enum { ROWS = 50000 };
+
+static struct fix f;
+
+static int open_all(void **state) {
+    UNUSED(state);
+    fix_init(&f, 3);
+    f.x = (struct exec){.program = &f.program, .arena = &f.arena, .mem = &f.mem, .err = &f.err};
+    f.x.pool = f.pool;
+    f.x.settings = &f.settings;
+    f.x.cancel = &f.cancel;
+    bool stale;
+    f.open = true;
+    return exec_open(&f.x, &stale) != ERR_OK;
+}
+
+static int close_all(void **state) {
+    UNUSED(state);
+    fix_fini(&f);
+    return 0;
+}
+
+static void test_sort_and_split(void **state) {
+    UNUSED(state);
+    static struct prim_pair in[ROWS];
+    static struct prim_pair out[ROWS];
+    static i64 starts[(1 << 6) + 1];
+    u64 seed = 1;
+    for (i64 i = 0; i < ROWS; i++) {
+        in[i] = (struct prim_pair){fix_random(&seed) & 0xfff, (u64)i};
+    }
+    assert_int_equal(prim_split(f.cpu, &f.x, out, in, ROWS, 6, 6, starts), ERR_OK);
+    assert_int_equal(starts[0], 0);
+    assert_int_equal(starts[64], ROWS);
+    for (i64 d = 0; d < 64; d++) {
+        for (i64 i = starts[d]; i < starts[d + 1]; i++) {
+            assert_int_equal(out[i].key >> 6, d);
+            assert_true(i == starts[d] || out[i].row > out[i - 1].row);
+        }
+    }
+    assert_int_equal(prim_sort(f.cpu, &f.x, in, out, ROWS, 12), ERR_OK);
+    for (i64 i = 1; i < ROWS; i++) {
+        bool tie = in[i].key == in[i - 1].key;
+        assert_true(tie ? in[i].row > in[i - 1].row : in[i].key > in[i - 1].key);
+    }
+}
+
+static void test_scan(void **state) {
+    UNUSED(state);
+    static i64 data[200000];
+    for (i64 n = 0; n <= COUNT_OF(data); n = n * 3 + 1) {
+        for (i64 i = 0; i < n; i++) {
+            data[i] = i % 7 - 3;
+        }
+        i64 total;
+        assert_int_equal(prim_scan(f.cpu, &f.x, data, n, &total), ERR_OK);
+        i64 sum = 0;
+        for (i64 i = 0; i < n; i++) {
+            assert_int_equal(data[i], sum);
+            sum += i % 7 - 3;
+        }
+        assert_int_equal(total, sum);
+    }
+}
+
+static void test_build_and_probe(void **state) {
+    UNUSED(state);
+    static i64 key[ROWS];
+    static i64 ask[ROWS];
+    static i64 row[ROWS];
+    static const i64 steps[] = {1, 3, 41, 1000003, 0};
+    for (i64 s = 0; s < COUNT_OF(steps); s++) {
+        for (i32 repeats = 1; repeats <= 3; repeats += 2) {
+            i64 distinct = ROWS / repeats;
+            for (i64 i = 0; i < ROWS; i++) { /* the key's first row is i % distinct */
+                i64 at = s % 2 ? i % distinct : i % distinct * 7919 % distinct;
+                key[i] = steps[s] ? at * steps[s] : (i64)hash_u64((u64)at);
+                ask[i] = i % 2 ? key[i] : key[i] + 1;
+            }
+            struct index *index = index_new(&f.x);
+            assert_int_equal(prim_build(f.cpu, &f.x, index, key, NULL, ROWS), ERR_OK);
+            assert_int_equal(prim_probe(f.cpu, &f.x, row, index, ask, ROWS), ERR_OK);
+            for (i64 i = 0; i < ROWS; i++) {
+                assert_true(i % 2 ? row[i] == i % distinct : row[i] == -1 || key[row[i]] == ask[i]);
+            }
+            index_release(&f.mem, index);
+        }
+    }
+}
+
+static void test_refusal(void **state) {
+    UNUSED(state);
+    struct device none = {.name = "none"};
+    i64 total;
+    assert_int_equal(prim_scan(&none, &f.x, NULL, 0, &total), ERR_NOT_SUPPORTED);
+    error_reset(&f.err);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sort_and_split), cmocka_unit_test(test_scan),
+        cmocka_unit_test(test_build_and_probe), cmocka_unit_test(test_refusal)};
+    return cmocka_run_group_tests(tests, open_all, close_all);
+}
