@@ -64,8 +64,9 @@ static void rename_rel(struct renaming *r, struct rel *rel) {
         rename_list(r, rel->right_cols.items, rel->right_cols.count);
     }
     for (i32 i = 0; i < rel->input_count; i++) {
-        if (rel->kind != REL_SHARED || !seen_before(r, rel->inputs[i])) {
-            rename_rel(r, rel->inputs[i]);
+        struct rel *input = rel->inputs[i]; /* a SHARED one is looked up by rename_rel itself */
+        if (rel->kind != REL_SHARED || input->kind == REL_SHARED || !seen_before(r, input)) {
+            rename_rel(r, input);
         }
     }
 }

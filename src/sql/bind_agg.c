@@ -167,6 +167,11 @@ static FALLIBLE bind_call_order(struct bind *b, struct query *q, const struct js
         struct order_key key = {0};
         TRY(bind_sort_options(b, sort, &key.descending, &key.nulls_first));
         TRY(bind_expr(b, q, json_get(sort, "node"), &key.expr));
+        bool any = call->agg == AGG_PERCENTILE_DISC || call->agg == AGG_MODE;
+        if (any && is_unknown(key.expr)) {
+            FAIL_AT(b->err, DATATYPE_MISMATCH, key.expr->position,
+                    "could not determine polymorphic type because input has type unknown");
+        }
         TRY(coerce_unknown(b, key.expr, type_of(TYPE_TEXT), &key.expr));
         VEC_PUSH(b->arena, &call->order, key);
     }
@@ -267,7 +272,13 @@ FALLIBLE bind_agg_call(struct bind *b, struct query *q, const char *name, const 
     TRY(bind_list(b, q, json_get(body, "args"), &args, &count));
     TRY(bind_call_order(b, q, json_get(body, "agg_order"), out));
     if (json_get(body, "agg_filter")) {
+        b8 allowed = q->aggs_allowed; /* of a window's aggregate, whose arguments may have some */
+        const char *clause = q->clause;
+        q->aggs_allowed = 0;
+        q->clause = "FILTER";
         TRY(bind_condition(b, q, json_get(body, "agg_filter"), "FILTER", &out->filter));
+        q->aggs_allowed = allowed;
+        q->clause = clause;
     }
     if (json_flag(body, "agg_star")) {
         out->agg = AGG_COUNT_STAR;

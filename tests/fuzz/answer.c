@@ -42,7 +42,9 @@ void answer_free(struct answer *a) {
 static void canonical(const char *text, bool inexact, char *out, size_t cap) {
     double value = strtod(text, NULL);
     bool plain = strspn(text, "-0123456789.") == strlen(text);
-    if (inexact) {
+    if (inexact) { /* 16 digits behind the point first: more of them could round the other way */
+        snprintf(out, cap, "%.16f", value);
+        value = strtod(out, NULL) * (1 + 3e-12); /* off the ties that quarters often hit */
         snprintf(out, cap, "%.8g", fabs(value) < 1e-9 ? 0.0 : value);
     } else if (!plain) {
         snprintf(out, cap, "%.17g", value);

@@ -24,8 +24,9 @@ static double root(const struct gen *g, double max) {
 static void literal(struct gen *g, enum sort sort, double max) {
     static const char *const words[] = {"'alpha'", "'a'", "''", "'Zürich'", "'12'", "'b%'"};
     static const char *const days[] = {"2000-02-29", "1999-12-31", "2024-01-01", "1970-01-01"};
-    static const char *const names[SORTS] = {
-        "integer", "bigint", "decimal(9,2)", "double precision", "text", "date", "boolean"};
+    static const char *const names[SORTS] = {"integer",          "bigint",   "decimal(9,2)",
+                                             "double precision", "text",     "date",
+                                             "boolean",          "timestamp"};
     struct text *t = &g->text;
     int n = max >= 5 ? below(g, 8) - 2 : max >= 1 ? below(g, 2) : 0;
     if (one_in(g, 8)) {
@@ -42,6 +43,8 @@ static void literal(struct gen *g, enum sort sort, double max) {
         text_say(t, "%s", words[below(g, 6)]);
     } else if (sort == DAY) {
         text_say(t, "date '%s'", days[below(g, 4)]);
+    } else if (sort == MOM) {
+        text_say(t, "timestamp '%s 12:30:00'", days[below(g, 4)]);
     } else {
         text_say(t, one_in(g, 2) ? "true" : "false");
     }
@@ -65,6 +68,10 @@ static bool column_of(struct gen *g, const struct scope *s, bool outer, enum sor
 }
 
 static void leaf(struct gen *g, const struct place *p, enum sort sort, double max) {
+    if (p->rows && sort == INT && p->scope->col_count > 0 && max >= 1 && one_in(g, 8)) {
+        text_say(&g->text, "grouping(%s)", p->scope->cols[below(g, p->scope->col_count)].text);
+        return;
+    }
     if (p->rows && !one_in(g, 3)) {
         aggregate_make(g, p, sort, max);
         return;
@@ -114,6 +121,9 @@ static void number(struct gen *g, const struct place *p, enum sort sort, int dep
 
 static void plain_operator(struct gen *g, const struct place *p, enum sort sort, int depth,
                            double max) {
+    static const char *const intervals[] = {
+        " + interval '1 day')", " - interval '1 month')", " + interval '90 minutes')",
+        " + interval '1 year 2 days 03:04:05')", " - interval '36 hours')"};
     if (sort == TXT) {
         both(g, p, TXT, "||", depth, max / 2);
     } else if (sort == DAY) {
@@ -122,6 +132,10 @@ static void plain_operator(struct gen *g, const struct place *p, enum sort sort,
         text_say(&g->text, one_in(g, 2) ? " + " : " - ");
         expr_make(g, p, INT, depth - 1, 100);
         text_say(&g->text, ")");
+    } else if (sort == MOM) {
+        text_say(&g->text, "(");
+        expr_make(g, p, MOM, depth - 1, max);
+        text_say(&g->text, "%s", intervals[below(g, 5)]);
     } else if (sort == BOOL) {
         cond_make(g, p, depth);
     } else {
@@ -130,7 +144,7 @@ static void plain_operator(struct gen *g, const struct place *p, enum sort sort,
 }
 
 static enum sort sort_of_letter(char letter) {
-    static const char letters[] = "ibdftyo";
+    static const char letters[] = "ibdftyom";
     return (enum sort)(strchr(letters, letter) - letters);
 }
 
@@ -349,6 +363,11 @@ void aggregate_make(struct gen *g, const struct place *p, enum sort sort, double
         char arg[200];
         snprintf(arg, sizeof arg, "%s", t->buf + at);
         text_say(t, ", ',' order by %s%s)", arg, one_in(g, 2) ? " desc" : "");
+    } else if (form == 3 && one_in(g, 4) && sort != DBL) {
+        text_say(t, one_in(g, 3) ? "mode() within group (order by "
+                                 : "percentile_disc(0.5) within group (order by ");
+        expr_make(g, &in, sort, 1, max);
+        text_say(t, ")");
     } else {
         text_say(t, one_in(g, 2) ? "min(" : "max(");
         expr_make(g, &in, sort, 2, max);

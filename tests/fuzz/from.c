@@ -55,7 +55,7 @@ static void random_out(struct gen *g, struct col *out, int count) {
     for (int i = 0; i < count; i++) {
         out[i].sort = i == 0 ? INT : any_sort(g);
         out[i].max = one_in(g, 2) ? sort_max(out[i].sort) : 50;
-        if (out[i].sort == TXT || out[i].sort == DAY || out[i].sort == BOOL) {
+        if (out[i].sort >= TXT) {
             out[i].max = out[i].sort == TXT ? 200 : sort_max(out[i].sort);
         }
     }

@@ -1,7 +1,7 @@
 /* function.c: the functions random expressions use, one line each.
  *
  * In a form a letter between # is an argument of a sort: #i integer, #b bigint, #d decimal, #f
- * double, #t text, #y date, #o boolean; #n is a small literal count. A form the engine does not
+ * double, #t text, #y date, #o boolean, #m timestamp. A form the engine does not
  * have is found out by one query at the start and left out, so that the table may run ahead. */
 #include <stdio.h>
 #include <string.h>
@@ -78,6 +78,23 @@ static const struct function table[] = {
     {DAY, "cast(date_trunc('month', #y) as date)", 0},
     {DAY, "cast(#y + interval '1 month' as date)", 0},
     {DAY, "greatest(#y, #y)", 0},
+    {DAY, "cast(#m as date)", 0},
+    {INT, "cast(extract(hour from #m) as integer)", 24},
+    {INT, "cast(extract(week from #m) as integer)", 60},
+    {INT, "cast(extract(doy from #m) as integer)", 400},
+    {INT, "cast(extract(epoch from #m) / 86400 as integer)", 400000},
+    {DEC, "extract(second from #m)", 60},
+    {TXT, "cast(#m as text)", 2000},
+    {TXT, "cast(#m - #m as text)", 2000},
+    {TXT, "to_char(#m, 'YYYY-MM-DD HH24:MI:SS')", 2000},
+    {MOM, "cast(#y as timestamp)", 0},
+    {MOM, "date_trunc('month', #m)", 0},
+    {MOM, "date_trunc('hour', #m)", 0},
+    {MOM, "date_trunc('week', #m)", 0},
+    {MOM, "greatest(#m, #m)", 0},
+    {BOOL, "(#m < #y)", 0},
+    {BOOL, "(#m - #m > interval '1 day')", 0},
+    {BOOL, "(#m + #i * interval '1 hour' <= #m)", 0},
     {BOOL, "(#t like 'a%%')", 0},
     {BOOL, "(#t like '%%a_')", 0},
     {BOOL, "(#t not like '%%b%%')", 0},
@@ -114,6 +131,8 @@ static const char *sample(char letter) {
         return "'a'::text";
     case 'y':
         return "date '2000-01-01'";
+    case 'm':
+        return "timestamp '2000-01-01 12:00:00'";
     default:
         return "true";
     }

@@ -18,7 +18,7 @@
 #include "fuzz.h"
 #include "warpfox.h"
 
-enum { QUERIES_PER_SCHEMA = 400, RULES = 8, REASONS = 60 };
+enum { QUERIES_PER_SCHEMA = 400, CHANGES = 12, RULES = 8, REASONS = 60 };
 
 char now_running[TEXT_MAX];
 static long long now_number;
@@ -126,6 +126,40 @@ static bool open_schema(struct session *s, uint64_t number) {
     return true;
 }
 
+/* Changes the tables; all must agree on what they hold afterwards. */
+static void change(struct session *s, uint64_t schema) {
+    struct gen *g = &s->gen;
+    const char *rule = "";
+    gen_seed(g, s->options.seed, ((uint64_t)1 << 41) + schema);
+    for (int i = 0; i < CHANGES; i++) {
+        static char sql[TEXT_MAX];
+        char select[40];
+        const struct table *t = dml_make(g, i);
+        snprintf(sql, sizeof sql, "%s", g->text.buf);
+        snprintf(select, sizeof select, "select * from %s", t->name);
+        snprintf(s->ours.state, sizeof s->ours.state, "%s", cells_change(s->cells, sql));
+        bool good = strncmp(s->ours.state, "XX", 2) != 0;
+        text_reset(&g->text);
+        text_say(&g->text, "%s", select);
+        if (s->pg && good) {
+            char state[6];
+            snprintf(state, sizeof state, "%s", s->ours.state);
+            postgres_ask(s->pg, sql, g, &s->theirs);
+            good = strcmp(state, s->theirs.state) == 0;
+            ours_ask(cells_first(s->cells), select, g, &s->ours);
+            postgres_ask(s->pg, select, g, &s->theirs);
+            good = good && compare(g, &s->ours, &s->theirs, &rule) == SAME;
+        } else if (good) {
+            good = matrix_check(s->cells, g, false) == 0;
+        }
+        if (!good) {
+            printf("change %d of schema %llu of seed %llu:\n%s\n", i, (unsigned long long)schema,
+                   (unsigned long long)s->options.seed, sql);
+            s->totals.failed++;
+        }
+    }
+}
+
 static bool still_differs(void *arg, const char *sql) {
     struct session *s = arg;
     const char *rule;
@@ -168,10 +202,16 @@ static void against_postgres(struct session *s, long long number) {
     t->verdicts[verdict]++;
     t->answered += strcmp(s->ours.state, "00000") == 0;
     t->rows += s->ours.line_count;
-    if (verdict == EXPLAINED) {
+    if (verdict == SAME && strcmp(s->ours.state, "00000") != 0) {
+        char text[120];
+        snprintf(text, sizeof text, "both refused: %s %.80s", s->ours.state, s->theirs.message);
+        count_reason(t, text);
+    } else if (verdict == EXPLAINED) {
         count_rule(t, rule);
     } else if (verdict == UNSUPPORTED) {
-        count_reason(t, s->ours.message);
+        char text[120];
+        snprintf(text, sizeof text, "unsupported: %.100s", s->ours.message);
+        count_reason(t, text);
     } else if (verdict == DIFFERENT) {
         report(s, number);
         t->failed++;
@@ -245,7 +285,7 @@ static void print_totals(const struct totals *t, bool pg) {
         printf("  explained: %lld %s\n", t->rules[i].count, t->rules[i].rule);
     }
     for (int i = 0; i < REASONS && t->reasons[i].count; i++) {
-        printf("  unsupported: %lld %s\n", t->reasons[i].count, t->reasons[i].text);
+        printf("  %6lld %s\n", t->reasons[i].count, t->reasons[i].text);
     }
 }
 
@@ -268,12 +308,18 @@ int main(int argc, char **argv) {
     long long first = s.options.only >= 0 ? s.options.only : s.options.first;
     long long last = s.options.only >= 0 ? first + 1 : first + s.options.count;
     long long schema = -1;
+    bool changed = false;
     for (long long n = first; n < last && now_s() < end; n++) {
         if (n / QUERIES_PER_SCHEMA != schema) {
             schema = n / QUERIES_PER_SCHEMA;
+            changed = false;
             if (!open_schema(&s, (uint64_t)schema)) {
                 return 2;
             }
+        }
+        if (!changed && n % QUERIES_PER_SCHEMA >= QUERIES_PER_SCHEMA / 2) {
+            changed = true;
+            change(&s, (uint64_t)schema);
         }
         one(&s, n);
     }

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 /* What an expression can be. */
-enum sort { INT, BIG, DEC, DBL, TXT, DAY, BOOL, SORTS };
+enum sort { INT, BIG, DEC, DBL, TXT, DAY, BOOL, MOM, SORTS }; /* MOM: a moment, a timestamp */
 
 /* ---- text.c: text with spans ---- */
 enum { TEXT_MAX = 1 << 16, SPAN_MAX = 8192 };
@@ -42,7 +42,7 @@ bool text_splice(struct text *t, int start, int end, const char *with);
 bool text_shrink(struct text *t, int start, int end, int keep, int keep_end);
 
 /* ---- schema.c: tables ---- */
-enum { TABLES = 6, COLS_MAX = 14, ROWS_SMALL = 50 };
+enum { TABLES = 6, COLS_MAX = 15, ROWS_SMALL = 50 };
 struct column {
     const char *name;
     const char *type;
@@ -53,7 +53,7 @@ struct table {
     char name[16];
     struct column cols[COLS_MAX];
     int col_count;
-    char id[16];/* its unique column, one of cols */
+    char id[16]; /* its unique column, one of cols */
     int rows;
 };
 
@@ -123,10 +123,13 @@ void query_make(struct gen *g, const struct scope *outer, const struct col *out,
                 int depth);
 void statement_make(struct gen *g); /* the whole of a test */
 
+/* ---- dml.c: the statement of a number that changes a table, which is returned ---- */
+const struct table *dml_make(struct gen *g, int number);
+
 /* ---- function.c: functions as a table; those the engine lacks are left out ---- */
 struct function {
     enum sort sort;
-    const char *form; /* a letter per argument: i b d f t y o */
+    const char *form; /* a letter per argument: i b d f t y o m */
     double max;       /* of the result; 0: that of its first argument */
 };
 /* Asks `works` about every form; returns how many are left out. */
@@ -169,6 +172,8 @@ struct cells;
 struct cells *cells_open(struct gen *g);
 void cells_close(struct cells *c);
 struct wf_connection *cells_first(struct cells *c);
+/* Runs it in all databases; their SQLSTATE, or XX000 when they differ. */
+const char *cells_change(struct cells *c, const char *sql);
 int matrix_check(struct cells *c, struct gen *g, bool reduce);
 int identity_check(struct cells *c, struct gen *g);
 

@@ -84,7 +84,7 @@ void postgres_ask(struct postgres *pg, const char *sql, const struct gen *g, str
         if (!g->ordered) {
             answer_sort(out);
         }
-    } else {
+    } else if (PQresultStatus(result) != PGRES_COMMAND_OK) {
         const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
         const char *message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
         snprintf(out->state, sizeof out->state, "%s", state ? state : "08000");

@@ -84,7 +84,15 @@ static void select_make(struct gen *g, const struct scope *outer, const struct c
     struct place p = {shape.grouped ? &gs : &s, shape.grouped ? &s : NULL, false,
                       top && !shape.grouped && !shape.distinct && !g->ordered};
     int mid = t->len;
-    text_say(t, shape.distinct ? "select distinct " : "select ");
+    const char *first = NULL; /* the first row of each value of this column */
+    if (top && !g->ordered && !shape.grouped && !shape.windows && s.order[0] != '!' &&
+        one_in(g, 12)) {
+        first = s.cols[below(g, s.col_count)].text;
+        shape.distinct = false;
+        text_say(t, "select distinct on (%s) ", first);
+    } else {
+        text_say(t, shape.distinct ? "select distinct " : "select ");
+    }
     for (int i = 0; i < count; i++) {
         int part = i ? text_open(t, SPAN_OPTIONAL) : -1;
         text_say(t, i ? ", " : "");
@@ -105,6 +113,9 @@ static void select_make(struct gen *g, const struct scope *outer, const struct c
             struct place having = {&gs, &s, false, false};
             clause(g, "having", &having, depth > 1 ? 1 : depth);
         }
+    }
+    if (first) {
+        text_say(t, " order by %s, %s", first, s.order);
     }
     text_close(t, span);
 }
@@ -192,21 +203,30 @@ void subquery_cond_make(struct gen *g, const struct place *p, int depth) {
     static const char *const ops[] = {"=", "<>", "<", ">="};
     struct scope outer = outer_of(p);
     struct text *t = &g->text;
-    struct col out = {.sort = any_sort(g)};
-    out.max = sort_max(out.sort);
-    int form = below(g, 4);
-    if (form == 0) {
+    struct col out[2] = {{.sort = any_sort(g)}, {.sort = any_sort(g)}};
+    int count = 1;
+    out[0].max = sort_max(out[0].sort);
+    out[1].max = sort_max(out[1].sort);
+    int form = below(g, 5);
+    if (form == 4) {
+        count = 2;
+        text_say(t, "((");
+        expr_make(g, p, out[0].sort, 0, out[0].max);
+        text_say(t, ", ");
+        expr_make(g, p, out[1].sort, 0, out[1].max);
+        text_say(t, one_in(g, 2) ? ") in (" : ") not in (");
+    } else if (form == 0) {
         text_say(t, one_in(g, 3) ? "(not exists (" : "(exists (");
     } else {
         text_say(t, "(");
-        expr_make(g, p, out.sort, one_in(g, 3) ? depth : 0, out.max);
+        expr_make(g, p, out[0].sort, one_in(g, 3) ? depth : 0, out[0].max);
         if (form <= 2) {
             text_say(t, one_in(g, 2) ? " in (" : " not in (");
         } else {
             text_say(t, " %s %s (", ops[below(g, 4)], one_in(g, 2) ? "any" : "all");
         }
     }
-    query_make(g, &outer, &out, 1, depth);
+    query_make(g, &outer, out, count, depth);
     text_say(t, "))");
 }
 

@@ -2,7 +2,8 @@
  *
  * Six tables of 0, 1, 5, 12, 50 and about 3,000 rows. Columns come from one pool, a name having the
  * same type everywhere, so that natural joins have something to join; each table leaves some out.
- * Values are few and NULLs many: joins match, groups have members. x and z hold the extremes of
+ * Values are few and NULLs many: joins match, groups have members. Every other table declares its
+ * identifier a primary key. x and z hold the extremes of
  * their types; their bound keeps them out of arithmetic that must not raise. Doubles are multiples
  * of a quarter: their sums are exact in any order. */
 #include <stdio.h>
@@ -24,6 +25,7 @@ static const struct column pool[] = {
     {"u", "text", TXT, 30},
     {"y", "date", DAY, 40000},
     {"o", "boolean", BOOL, 1},
+    {"m", "timestamp", MOM, 40000},
 };
 enum { POOL = sizeof pool / sizeof *pool };
 
@@ -54,7 +56,7 @@ enum sort any_sort(struct gen *g) {
 double sort_max(enum sort sort) {
     static const double most[SORTS] = {
         [INT] = 2147483648.0, [BIG] = 9.3e18, [DEC] = 1e12, [DBL] = 1e9,
-        [TXT] = 2000,         [DAY] = 300000, [BOOL] = 1};
+        [TXT] = 2000,         [DAY] = 300000, [BOOL] = 1,   [MOM] = 300000};
     return most[sort];
 }
 
@@ -66,7 +68,7 @@ void schema_make(struct gen *g) {
         snprintf(t->name, sizeof t->name, "t%d", n);
         snprintf(t->id, sizeof t->id, "id%d", n);
         t->rows = rows[n];
-        t->cols[t->col_count++] = (struct column){t->id, "integer", INT, 3000};
+        t->cols[t->col_count++] = (struct column){t->id, "integer", INT, 2.5e7};
         for (int c = 0; c < POOL; c++) {
             if (c < 2 || !one_in(g, 5)) {
                 t->cols[t->col_count++] = pool[c];
@@ -84,6 +86,9 @@ static void make_value(struct gen *g, const struct table *t, const struct column
                                        "-3"};
     static const char *const days[] = {"'2000-02-29'", "'1999-12-31'", "'2024-01-01'",
                                        "'1970-01-01'", "'2000-03-01'"};
+    static const char *const moments[] = {"'2000-02-29 00:00:00'", "'1999-12-31 23:59:59.999999'",
+                                          "'2024-01-01 12:30:00'", "'1970-01-01 00:00:00.5'",
+                                          "'2000-02-29 13:14:15'"};
     struct text *out = &g->text;
     int wide = t->rows > ROWS_SMALL ? 4 : 1; /* large tables have more values */
     if (strcmp(c->name, t->id) == 0) {
@@ -104,6 +109,8 @@ static void make_value(struct gen *g, const struct table *t, const struct column
         text_say(out, "%s", words[below(g, c->name[0] == 't' ? 12 : 4)]);
     } else if (c->sort == DAY) {
         text_say(out, "%s", days[below(g, 5)]);
+    } else if (c->sort == MOM) {
+        text_say(out, "%s", moments[below(g, 5)]);
     } else {
         text_say(out, one_in(g, 2) ? "true" : "false");
     }
@@ -136,7 +143,9 @@ bool schema_statements(struct gen *g, bool (*run)(void *arg, const char *sql), v
         text_say(&g->text, "create table %s (", t->name);
         for (int c = 0; c < t->col_count; c++) {
             text_say(&g->text, "%s%s %s%s", c ? ", " : "", t->cols[c].name, t->cols[c].type,
-                     c ? "" : " not null");
+                     c       ? ""
+                     : n % 2 ? " not null"
+                             : " primary key");
         }
         text_say(&g->text, ")");
         if (!run(arg, g->text.buf) || !fill(g, t, run, arg)) {

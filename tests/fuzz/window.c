@@ -34,9 +34,12 @@ static void frame(struct gen *g, bool total) {
         "range between unbounded preceding and unbounded following",
         "groups between 1 preceding and current row",
     };
+    static const char *const exclude[9] = {
+        " exclude current row", " exclude ties", " exclude group", "", "", "", "", "", ""};
     int span = text_open(&g->text, SPAN_OPTIONAL);
     if (total && one_in(g, 2)) {
         text_say(&g->text, " %s", rows[below(g, 7)]);
+        text_say(&g->text, "%s", exclude[below(g, 9)]);
     } else if (one_in(g, 3)) {
         text_say(&g->text, " %s", peers[below(g, 4)]);
     }
@@ -58,6 +61,15 @@ static bool order(struct gen *g, const struct place *p) {
 }
 
 static void over(struct gen *g, const struct place *p, bool frames) {
+    if (one_in(g, 6)) {
+        struct place plain = *p;
+        plain.rows = NULL; /* no aggregates there */
+        int span = text_open(&g->text, SPAN_OPTIONAL);
+        text_say(&g->text, " filter (where ");
+        cond_make(g, &plain, 1);
+        text_say(&g->text, ")");
+        text_close(&g->text, span);
+    }
     text_say(&g->text, " over (");
     partition(g, p);
     if (!one_in(g, 4)) {
