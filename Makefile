@@ -1,5 +1,5 @@
 # Two commands set everything up: `make demo` and `make test`. The build itself is CMakeLists.txt.
-.PHONY: all setup demo test test-full test-tsan tidy docs bench compare format clean
+.PHONY: all setup demo test test-full test-tsan fuzz tidy docs bench compare format clean
 
 all: build/build.ninja
 	@cmake --build build
@@ -39,6 +39,9 @@ bench: all
 
 compare: all
 	@bench/compare
+
+fuzz: build/build.ninja
+	@tests/fuzz/run
 
 format:
 	@git ls-files '*.c' '*.h' | xargs clang-format -i

@@ -353,6 +353,8 @@ typedef int (*wf_each_table)(void *arg, const char *name);
 typedef int (*wf_each_column)(void *arg, const char *name, const char *type_text, int not_null);
 WF_API wf_status wf_tables(wf_connection *conn, wf_each_table each, void *arg);
 WF_API wf_status wf_columns(wf_connection *conn, const char *table, wf_each_column each, void *arg);
+/* The statement that would make a table or view: columns, defaults, constraints. Freed by wf_free. */
+WF_API wf_status wf_describe(wf_connection *conn, const char *name, char **out_text);
 /* SQL keyword number i, or NULL at the end. Static text. */
 WF_API const char *wf_keyword(int32_t i);
 

@@ -1,9 +1,9 @@
 /* commands.c: the shell's own commands: .help .tables .schema .timer .mode .read .devices .explain
  * .quit.
  *
- * A command is one line. psql's \q, \d and \? and the bare words help, exit and quit are other
- * names for the same functions. To add a command: one function, one line in the table, a test in
- * tests/shell. */
+ * A command is one line. psql's \q, \d, \dt, \dv and \? and the bare words help, exit and quit are
+ * other names for the same functions. To add a command: one function, one line in the table, a test
+ * in tests/shell. */
 #include "shell.h"
 
 #include <ctype.h>
@@ -31,48 +31,16 @@ static bool command_tables(struct shell *shell, const char *arg) {
     return wf_tables(shell->conn, print_table, NULL) == WF_OK;
 }
 
-static bool is_plain_name(const char *name) {
-    bool plain = islower((unsigned char)name[0]) || name[0] == '_';
-    for (const char *p = name; *p; p++) {
-        plain = plain && (islower((unsigned char)*p) || isdigit((unsigned char)*p) || *p == '_');
-    }
-    for (int32_t i = 0; plain && wf_keyword(i); i++) {
-        plain = strcasecmp(wf_keyword(i), name) != 0;
-    }
-    return plain;
-}
-
-static void print_name(const char *name) {
-    if (is_plain_name(name)) {
-        fputs(name, stdout);
-        return;
-    }
-    putchar('"');
-    for (const char *p = name; *p; p++) {
-        if (*p == '"') {
-            putchar('"');
-        }
-        putchar(*p);
-    }
-    putchar('"');
-}
-
-static int print_column(void *arg, const char *name, const char *type_text, int not_null) {
-    int *count = arg;
-    fputs((*count)++ ? ",\n    " : "    ", stdout);
-    print_name(name);
-    printf(" %s%s", type_text, not_null ? " NOT NULL" : "");
-    return 0;
-}
-
 static bool print_schema(struct shell *shell, const char *table) {
-    int count = 0;
-    printf("CREATE TABLE ");
-    print_name(table);
-    printf(" (\n");
-    wf_status status = wf_columns(shell->conn, table, print_column, &count);
-    printf("\n);\n");
-    return status == WF_OK;
+    char *text = NULL;
+    if (wf_describe(shell->conn, table, &text) != WF_OK) {
+        char error[2000];
+        wf_error_text(wf_connection_error(shell->conn), NULL, error, sizeof error);
+        return complain("%s", error);
+    }
+    fputs(text, stdout);
+    wf_free(text);
+    return true;
 }
 
 static int collect_name(void *arg, const char *name) {
@@ -86,21 +54,8 @@ static int collect_name(void *arg, const char *name) {
     return 0;
 }
 
-static int ignore_column(void *arg, const char *name, const char *type_text, int not_null) {
-    (void)arg;
-    (void)name;
-    (void)type_text;
-    (void)not_null;
-    return 1;
-}
-
 static bool command_schema(struct shell *shell, const char *arg) {
     if (arg[0]) {
-        if (wf_columns(shell->conn, arg, ignore_column, NULL)) {
-            char text[2000];
-            wf_error_text(wf_connection_error(shell->conn), NULL, text, sizeof text);
-            return complain("%s", text);
-        }
         return print_schema(shell, arg);
     }
     struct candidates tables = {0};
@@ -114,6 +69,23 @@ static bool command_schema(struct shell *shell, const char *arg) {
 
 static bool command_describe(struct shell *shell, const char *arg) {
     return arg[0] ? command_schema(shell, arg) : command_tables(shell, arg);
+}
+
+static bool command_views(struct shell *shell, const char *arg) {
+    wf_result *result = NULL;
+    const wf_batch *batch = NULL;
+    (void)arg;
+    if (wf_query(shell->conn, "select viewname from pg_catalog.pg_views order by 1", &result)) {
+        return complain("%s", wf_connection_error(shell->conn)->message);
+    }
+    while (wf_result_next_batch(result, &batch) == WF_OK && batch) {
+        for (int64_t i = 0; i < wf_batch_rows(batch); i++) {
+            wf_text name = wf_batch_text(batch, 0, i);
+            printf("%.*s\n", (int)name.len, name.ptr);
+        }
+    }
+    wf_result_close(result);
+    return true;
 }
 
 static bool command_timer(struct shell *shell, const char *arg) {
@@ -204,6 +176,8 @@ static const struct command commands[] = {
     {".exit", NULL, command_quit, NULL},
     {"\\q", NULL, command_quit, NULL},
     {"\\d", NULL, command_describe, NULL},
+    {"\\dt", NULL, command_tables, NULL},
+    {"\\dv", NULL, command_views, NULL},
     {"\\?", NULL, command_help, NULL},
     {"help", NULL, command_help, NULL},
     {"exit", NULL, command_quit, NULL},
@@ -222,7 +196,8 @@ static bool command_help(struct shell *shell, const char *arg) {
             printf("  %-26s %s\n", left, commands[i].help);
         }
     }
-    printf("Also \\d [TABLE], \\? and \\q. SHOW ALL lists the settings; SET name = value changes "
+    printf("Also \\d [TABLE], \\dt, \\dv, \\? and \\q. SHOW ALL lists the settings; SET name = "
+           "value changes "
            "one.\n");
     return true;
 }

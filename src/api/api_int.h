@@ -86,6 +86,12 @@ struct wf_connection {
     u32 temp_schema; /* OID of the schema of temporary objects; 0 = none yet */
     wf_notice notice;
     void *notice_arg;
+    struct named_statement *prepared; /* by PREPARE */
+    struct {
+        u32 oid;
+        i64 value;
+    } values[32]; /* what currval says; the last one is lastval's */
+    i32 value_count;
     struct error err;
     wf_error last;
     _Atomic i32 cancel;       /* the running statement is to stop */
@@ -286,6 +292,15 @@ FALLIBLE run_alter(struct wf_connection *conn, const struct run_request *request
                    struct rowset *rows);
 FALLIBLE run_rename(struct wf_connection *conn, struct rowset *rows);
 FALLIBLE run_drop(struct wf_connection *conn, struct rowset *rows);
+/* session.c: PREPARE and its kin; what nextval and its kin give now. */
+FALLIBLE run_prepare(struct wf_connection *conn, const struct run_request *request,
+                     struct rowset *rows);
+FALLIBLE run_execute(struct wf_connection *conn, struct rowset *rows);
+FALLIBLE run_deallocate(struct wf_connection *conn, struct rowset *rows);
+FALLIBLE late_value(struct wf_connection *conn, struct rowset *rows, const struct late *late,
+                    struct param *out);
+void session_note_value(struct wf_connection *conn, u32 sequence, i64 value);
+void session_close(struct wf_connection *conn);
 /* ddl.c, alter.c: a definition that may be changed; sequences of new columns; an object's table
  * under another definition: column i is from[i] (NULL: i) or the constant values[i]. */
 struct table_def ddl_copy_def(struct arena *arena, const struct table_def *def);

@@ -79,6 +79,7 @@ FALLIBLE fill_from_sequence(struct wf_connection *conn, struct rowset *rows,
                 buffer_release(data);
                 return status;
             }
+            session_note_value(conn, fill->sequence, value);
             i128 wide = value;
             memcpy(data->data + i * width, &wide, (size_t)width); /* little-endian, exact kinds */
         }

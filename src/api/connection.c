@@ -114,7 +114,7 @@ wf_status wf_connect(wf_database *db, wf_connection **out_conn) {
 void connection_release(struct wf_connection *conn) {
     if (atomic_fetch_sub(&conn->refs, 1) == 1) {
         struct wf_database *db = conn->db;
-        tx_close(conn);
+        session_close(conn);
         watch_fini(&conn->watch);
         mem_free(&db->mem, conn, (i64)sizeof *conn);
         database_release(db);
@@ -124,7 +124,7 @@ void connection_release(struct wf_connection *conn) {
 void wf_disconnect(wf_connection *conn) {
     if (conn) {
         if (connection_enter(conn) == WF_OK) { /* statements may keep it; its transaction ends */
-            tx_close(conn);
+            session_close(conn);
             atomic_store(&conn->busy, 0);
         }
         connection_release(conn);

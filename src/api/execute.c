@@ -126,13 +126,21 @@ static FALLIBLE exec_fill(struct wf_connection *conn, struct rowset *rows, bool 
     return arena_check(x->arena, x->err);
 }
 
-static FALLIBLE exec_fill_params(struct rowset *rows, const struct param *params) {
+static FALLIBLE exec_fill_params(struct wf_connection *conn, const struct run_request *request,
+                                 struct rowset *rows) {
     struct exec *x = &rows->exec;
     const struct program *program = x->program;
     for (u32 i = 0; i < program->param_count; i++) {
         u32 lit = program->param_lits[i];
-        if (lit != NO_LIT && params[i].form != PARAM_NULL) {
-            TRY(param_convert(x->arena, &params[i], (i32)i + 1, program->param_types[i],
+        struct param late, *param = &late;
+        if (i >= (u32)request->param_count) {
+            TRY(late_value(conn, rows, &rows->compiled->stmt.lates[i - (u32)request->param_count],
+                           &late));
+        } else {
+            param = (struct param *)(size_t)&request->params[i];
+        }
+        if (lit != NO_LIT && param->form != PARAM_NULL) {
+            TRY(param_convert(x->arena, param, (i32)i + 1, program->param_types[i],
                               (enum kind)program->lit_kinds[lit], (i32)rows->settings.timezone,
                               &x->lits[lit], x->err));
         }
@@ -178,7 +186,7 @@ FALLIBLE rowset_open_exec(struct wf_connection *conn, const struct run_request *
             TRY(status);
         }
         if (!stale) {
-            return exec_fill_params(rows, request->params);
+            return exec_fill_params(conn, request, rows);
         }
         rowset_close_exec(rows);
         TRY(compile_for(conn, request, rows));
@@ -422,6 +430,12 @@ static FALLIBLE run_kind(struct wf_connection *conn, const struct run_request *r
         return run_alter(conn, request, rows);
     case STATEMENT_RENAME:
         return run_rename(conn, rows);
+    case STATEMENT_PREPARE:
+        return run_prepare(conn, request, rows);
+    case STATEMENT_EXECUTE:
+        return run_execute(conn, rows);
+    case STATEMENT_DEALLOCATE:
+        return run_deallocate(conn, rows);
     }
     FAIL(&conn->err, INTERNAL, "unknown kind of statement");
 }
@@ -500,7 +514,7 @@ FALLIBLE statement_run(struct wf_connection *conn, const struct run_request *req
     rows = take_rows(rows);
     rows->exec.err = &rows->err; /* the connection may go away before the rows do */
     rows->exec.cancel = &never_cancel;
-    if (rows->more) {
+    if (rows->more && !rows->conn) {
         atomic_fetch_add(&conn->refs, 1);
         rows->conn = conn;
         rows->exec.cancel = &conn->cancel_count;

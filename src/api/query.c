@@ -55,7 +55,8 @@ void script_release(struct script *script) {
 static FALLIBLE run_item(struct wf_connection *conn, struct script *script, i64 i, bool keep,
                          struct wf_result **out) {
     const struct parsed *parsed = script->list.items.items[i];
-    if (parsed_param_count(parsed) > 0) {
+    bool prepare = parsed_is_prepare(parsed);
+    if (parsed_param_count(parsed) > 0 && !prepare) {
         error_set(&conn->err, ERR_UNDEFINED_PARAMETER, -1, "there is no parameter $%d",
                   parsed_param_count(parsed));
         error_hint(&conn->err, "Parameters need a prepared statement (wf_prepare, wf_bind_…).");
@@ -65,6 +66,11 @@ static FALLIBLE run_item(struct wf_connection *conn, struct script *script, i64 
         connection_start(conn);
     }
     struct run_request request = {.script = script, .parsed = parsed};
+    if (prepare) { /* its parameters have types but no values */
+        request.param_count = parsed_param_count(parsed);
+        request.params = NEW_ARRAY(&script->arena, struct param, request.param_count + 1);
+        TRY(arena_check(&script->arena, &conn->err));
+    }
     struct rowset *rows;
     TRY(statement_run(conn, &request, &rows));
     rows->ns += i == 0 ? script->parse_ns : 0;

@@ -79,6 +79,12 @@ FALLIBLE tx_leave(struct wf_connection *conn, struct tx_mark *mark, wf_status st
     bool whole = --tx->depth == 0;
     if (!status && !tx->open && whole) {
         status = tx_commit(conn);
+        if (status == ERR_UNIQUE || status == ERR_FOREIGN_KEY || status == ERR_DUPLICATE_TABLE) {
+            /* Somebody was faster: run again, the statement meets it on its own terms. */
+            error_reset(&conn->err);
+            status = error_set(&conn->err, ERR_SERIALIZATION, -1,
+                               "could not serialize access due to concurrent update");
+        }
         if (!status) { /* what was made is everybody's now */
             edition_release(tx->base);
             tx->base = edition_retain(tx->mine);

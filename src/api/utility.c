@@ -7,6 +7,8 @@
 #include "gpu/gpu.h"
 #include "io/io.h"
 
+#include <stdio.h>
+
 static bool is_parquet(const char *path) {
     i64 len = (i64)strlen(path);
     return len >= 8 && sv_eq_nocase((struct sv){path + len - 8, 8}, SV(".parquet"));
@@ -120,12 +122,21 @@ FALLIBLE run_set(struct wf_connection *conn, struct rowset *rows) {
     const struct statement *st = &rows->compiled->stmt;
     rows->tag = st->value ? "SET" : "RESET";
     rows->took_effect = 1;
+    if (sv_eq_nocase(sv_from(st->setting), SV("search_path"))) {
+        const char *path = st->value ? st->value : "";
+        if (strlen(path) >= sizeof conn->search_path) {
+            FAIL(&conn->err, INVALID_PARAMETER, "the search path is too long");
+        }
+        snprintf(conn->search_path, sizeof conn->search_path, "%s", path);
+        return ERR_OK;
+    }
     if (st->value) {
         return setting_set(&conn->settings, sv_from(st->setting), sv_from(st->value), false,
                            &conn->err);
     }
     if (sv_eq_nocase(sv_from(st->setting), SV("all"))) {
         conn->settings = conn->db->defaults;
+        conn->search_path[0] = 0;
         return ERR_OK;
     }
     i32 i = setting_find(sv_from(st->setting));
@@ -166,6 +177,13 @@ FALLIBLE run_show(struct wf_connection *conn, struct rowset *rows) {
     }
     if (sv_eq_nocase(setting, SV("tables"))) {
         show_tables(conn, rows);
+        return ERR_OK;
+    }
+    if (sv_eq_nocase(setting, SV("search_path"))) {
+        static const char *const path_name[] = {"search_path"};
+        struct sv path = sv_from(conn->search_path[0] ? conn->search_path : "public");
+        path = arena_sv(&rows->arena, path);
+        rowset_set_texts(rows, 1, path_name, 1, &path);
         return ERR_OK;
     }
     i32 i = setting_find(setting);

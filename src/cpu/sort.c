@@ -243,7 +243,9 @@ static void make_levels(struct sort *s) {
         }
         level->count++;
         level->bits += part->bits;
-        level->text = part->form == PART_TEXT ? part : NULL;
+        if (part->form == PART_TEXT) { /* parts of no bits may still follow */
+            level->text = part;
+        }
     }
 }
 

@@ -234,6 +234,7 @@ struct kargs {
     const i64 *tablet_rows;
     const i64 *row_starts;
     const u8 *zones; /* 0 = all; [tablet * zone_count + zone]: 0 = no row of these 2^14 can pass */
+    const u64 *const *gone; /* 0 = none; [tablet]: 0, or bits of rows that are deleted */
     u32 zone_count;
     u32 tablet_count;
     u32 tile_shift;

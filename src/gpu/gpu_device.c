@@ -166,12 +166,6 @@ static const char *gpu_refuses(struct device *dev, struct exec *x, const struct 
     if (step->kind != STEP_PIPELINE) {
         return step->kind == STEP_SORT ? "sorting runs on the CPU" : "this step runs on the CPU";
     }
-    const struct source *source = &step->pipeline->source;
-    if (source->kind == SOURCE_TABLE &&
-        x->versions[source->ref]->live_rows < x->versions[source->ref]->rows) {
-        return arena_printf(x->arena, "table %s has deleted rows, which only the CPU skips",
-                            x->tables[source->ref]->name);
-    }
     struct gpu_plan plan;
     const char *refusal = gpu_plan_make(x->arena, x->program, step->pipeline, &plan);
     if (!refusal && plan.slot_bytes + 4096 > g->shared_max) {

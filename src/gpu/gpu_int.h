@@ -284,6 +284,7 @@ struct weave { /* what the text depends on besides the opcodes */
     const struct weave_index *indexes; /* per plan index */
     u32 agg_form;
     b8 agg_copies;
+    b8 gone; /* the source has deleted rows */
     i32 rows_per_thread; /* out */
     i64 shared_bytes;    /* out: dynamic, without the aggregation's tables */
 };

@@ -14,7 +14,9 @@ struct part {
     i64 rows;
     i64 row_start;
     u32 sig;
-    u8 *keep; /* per zone: 0 = no row can pass; NULL = keep all */
+    u8 *keep;            /* per zone: 0 = no row can pass; NULL = keep all */
+    struct buffer *gone; /* bits of deleted rows; NULL = none */
+    u64 gone_addr;       /* on the card */
 };
 
 struct batch {
@@ -22,6 +24,7 @@ struct batch {
     i64 rows, max_rows;
     u32 sig;
     i64 segs_at, rows_at, starts_at, zones_at; /* in the argument block; zones -1 = none */
+    i64 gone_at;                               /* addresses of bits of deleted rows; -1 = none */
     i64 texts_at;                              /* device to host */
     u32 text_count;
     u32 zone_count;
@@ -92,6 +95,7 @@ struct job {
     str *lit_views;                /* per plan literal */
     struct dict_views *dict_views; /* per source column */
     b8 *text_cols;                 /* source columns loaded as text; NULL = none */
+    struct gpu_block *gone;        /* bits of deleted rows, of all parts */
     u32 mark_count;
     struct gpu_var **marks; /* of mark sinks, in their order */
     struct gpu_var *old;    /* append: what the variable held */
@@ -103,6 +107,7 @@ struct job {
 /* gpu_source.c */
 FALLIBLE gpu_job_source(struct job *j); /* parts and signatures */
 FALLIBLE gpu_job_place(struct job *j);  /* placement, batches, slots */
+FALLIBLE gpu_job_gone(struct job *j);   /* deleted rows, to the card */
 /* Addresses of part p's column; loads it into the cache when that is the placement. */
 FALLIBLE gpu_job_segment(struct job *j, const struct batch *b, i64 p, u32 col, i64 *slot_at,
                          i32 slot, struct kseg *out);

@@ -16,7 +16,7 @@
 #include "gpu/gpu_int.h"
 
 enum { MAX_LIVE = 32, MAX_MATCHES = 4, PLACE_UNIT = 16 };
-#define LARGE_TILE_BYTES (48 << 10) /* four blocks of it fit a multiprocessor */
+#define LARGE_TILE_BYTES (51 << 10) /* four blocks of it fit a multiprocessor */
 
 static u32 class_of(u8 kind) { /* log2 of the bytes, four-byte classes merged */
     switch (kind_bytes[kind]) {

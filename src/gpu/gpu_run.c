@@ -55,6 +55,7 @@ static void lay_out(struct job *j) {
         b->texts_at = take(j, gpu_job_text_room(j, b));
         b->zone_count = (u32)((b->max_rows + ZONE_ROWS - 1) >> ZONE_SHIFT);
         b->zones_at = -1;
+        b->gone_at = j->gone ? take(j, b->count * 8) : -1;
         for (i64 p = b->first; p < b->first + b->count && b->zones_at < 0; p++) {
             if (j->parts[p].keep) {
                 b->zones_at = take(j, b->count * b->zone_count);
@@ -147,6 +148,9 @@ static FALLIBLE fill_batch(struct job *j, i64 i) {
     for (i64 p = 0; p < b->count; p++) {
         const struct part *part = &j->parts[b->first + p];
         rows[p] = part->rows;
+        if (b->gone_at >= 0) {
+            ((u64 *)(void *)(j->blob + b->gone_at))[p] = part->gone_addr;
+        }
         starts[p] = part->row_start;
         if (b->zones_at >= 0) {
             u8 *zones = j->blob + b->zones_at + p * b->zone_count;
@@ -215,7 +219,8 @@ static void make_text(struct job *j, struct sig *sig) {
                                 .cols = sig->cols,
                                 .indexes = indexes,
                                 .agg_form = j->agg.form,
-                                .agg_copies = copies > 0};
+                                .agg_copies = copies > 0,
+                                .gone = j->gone != NULL};
     text_init(&sig->text, j->x->arena);
     gpu_weave_text(&sig->weave, &sig->text);
 }
@@ -261,29 +266,31 @@ static struct kargs batch_args(const struct job *j, i64 i) {
         (i64)sizeof(struct kout) * (gpu_job_out_count(j) + j->mark_count) * (i % j->slot_count);
     i64 report = j->to_host ? i * REPORT_WORDS * 8 : 0;
 #define AT(type, at) DEV(type, base + (u64)(at))
-    struct kargs args = {.segs = AT(const struct kseg *, b->segs_at),
-                         .tablet_rows = AT(const i64 *, b->rows_at),
-                         .row_starts = AT(const i64 *, b->starts_at),
-                         .zones = b->zones_at < 0 ? NULL : AT(const u8 *, b->zones_at),
-                         .zone_count = b->zone_count,
-                         .tablet_count = (u32)b->count,
-                         .op_count = (u32)j->plan.ops.count,
-                         .ops = AT(const struct kop *, j->sigs[b->sig].ops_at),
-                         .hoist_count = j->plan.hoist_count,
-                         .slot_bytes = (u32)j->plan.slot_bytes,
-                         .lits = AT(const struct klit *, j->lits_at),
-                         .luts = AT(const struct kcol *, j->luts_at),
-                         .cols = AT(const struct kcol *, j->cols_at),
-                         .indexes = AT(const struct kindex *, j->indexes_at),
-                         .interns = AT(const struct kintern *, j->interns_at),
-                         .outs = AT(const struct kout *, j->outs_at + outs),
-                         .out_count = (u32)gpu_job_out_count(j),
-                         .capacity = j->capacity,
-                         .limit = sink->kind == SINK_ROWS ? sink->limit : -1,
-                         .agg = j->agg,
-                         .report = AT(u64 *, j->reports_at + report),
-                         .texts_in = {AT(const struct ktext *, j->texts_in_at), j->text_in_count},
-                         .texts_out = {AT(const struct ktext *, b->texts_at), b->text_count}};
+    struct kargs args = {
+        .segs = AT(const struct kseg *, b->segs_at),
+        .tablet_rows = AT(const i64 *, b->rows_at),
+        .row_starts = AT(const i64 *, b->starts_at),
+        .zones = b->zones_at < 0 ? NULL : AT(const u8 *, b->zones_at),
+        .gone = b->gone_at < 0 ? NULL : AT(const u64 *const *, b->gone_at),
+        .zone_count = b->zone_count,
+        .tablet_count = (u32)b->count,
+        .op_count = (u32)j->plan.ops.count,
+        .ops = AT(const struct kop *, j->sigs[b->sig].ops_at),
+        .hoist_count = j->plan.hoist_count,
+        .slot_bytes = (u32)j->plan.slot_bytes,
+        .lits = AT(const struct klit *, j->lits_at),
+        .luts = AT(const struct kcol *, j->luts_at),
+        .cols = AT(const struct kcol *, j->cols_at),
+        .indexes = AT(const struct kindex *, j->indexes_at),
+        .interns = AT(const struct kintern *, j->interns_at),
+        .outs = AT(const struct kout *, j->outs_at + outs),
+        .out_count = (u32)gpu_job_out_count(j),
+        .capacity = j->capacity,
+        .limit = sink->kind == SINK_ROWS ? sink->limit : -1,
+        .agg = j->agg,
+        .report = AT(u64 *, j->reports_at + report),
+        .texts_in = {.items = AT(const struct ktext *, j->texts_in_at), .count = j->text_in_count},
+        .texts_out = {.items = AT(const struct ktext *, b->texts_at), .count = b->text_count}};
     args.agg.word_ops = AT(const u8 *, j->words_at);
     args.agg.word_regs = AT(const u16 *, j->word_regs_at);
     args.agg.limbs = AT(const struct klimbs *, j->limbs_at);
@@ -525,6 +532,7 @@ static FALLIBLE run_job(struct job *j) {
     }
     TRY(gpu_job_source(j));
     TRY(gpu_job_place(j));
+    TRY(gpu_job_gone(j));
     TRY(gpu_job_texts(j));
     bool again = true;
     while (again) {
@@ -542,6 +550,7 @@ wf_status gpu_run_pipeline(struct gpu *g, struct exec *x, u32 step_no, const str
     }
     gpu_job_sink_drop(&j);
     gpu_job_texts_drop(&j);
+    gpu_heap_free(g, j.gone);
     if (j.old) {
         gpu_var_release(j.old);
     }

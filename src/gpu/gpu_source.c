@@ -137,8 +137,10 @@ static FALLIBLE table_parts(struct job *j) {
     struct weave_col *cols = NEW_ARRAY(j->x->arena, struct weave_col, j->col_count + 1);
     j->parts = NEW_ARRAY(j->x->arena, struct part, version->tablet_count + 1);
     for (i64 t = 0; t < version->tablet_count; t++) {
-        struct part part = {version->tablets[t], version->tablet_rows[t], version->row_starts[t], 0,
-                            NULL};
+        struct part part = {.tablet = version->tablets[t],
+                            .rows = version->tablet_rows[t],
+                            .row_start = version->row_starts[t],
+                            .gone = version->deleted[t]};
         i64 left = part.rows ? prune_part(j, &part) : 0;
         if (left == 0) {
             continue;
@@ -177,7 +179,7 @@ static FALLIBLE single_part(struct job *j) {
         }
     }
     j->parts = NEW_ARRAY(x->arena, struct part, 1);
-    j->parts[0] = (struct part){NULL, rows, 0, find_sig(j, cols), NULL};
+    j->parts[0] = (struct part){.rows = rows, .sig = find_sig(j, cols)};
     j->part_count = rows > 0;
     j->source_rows = rows;
     return ERR_OK;
@@ -209,7 +211,7 @@ static FALLIBLE series_part(struct job *j) {
     j->series_start = bounds[0];
     j->series_step = bounds[2];
     j->parts = NEW_ARRAY(x->arena, struct part, 1);
-    j->parts[0] = (struct part){NULL, rows, 0, find_sig(j, cols), NULL};
+    j->parts[0] = (struct part){.rows = rows, .sig = find_sig(j, cols)};
     j->part_count = rows > 0;
     j->source_rows = rows;
     return ERR_OK;
@@ -238,6 +240,31 @@ wf_status gpu_job_source(struct job *j) {
         return ERR_OK;
     }
     return j->pipe->source.kind == SOURCE_SERIES ? series_part(j) : single_part(j);
+}
+
+/* Bits change with every version of the table, so they are not cached: a few per cent of a column.
+ */
+wf_status gpu_job_gone(struct job *j) {
+    i64 bytes = 0;
+    for (i64 p = 0; p < j->part_count; p++) {
+        bytes += j->parts[p].gone ? ALIGN_UP(j->parts[p].rows, 2048) / 8 : 0;
+    }
+    if (!bytes) {
+        return ERR_OK;
+    }
+    TRY(gpu_alloc(j->g, bytes, &j->gone, j->x->err));
+    u64 at = j->gone->addr;
+    for (i64 p = 0; p < j->part_count; p++) {
+        struct part *part = &j->parts[p];
+        if (part->gone) {
+            i64 size = (part->rows + 63) / 64 * 8;
+            part->gone_addr = at;
+            TRY(gpu_upload(j->g, at, part->gone->data, size, NULL, j->g->streams[0], j->x->err));
+            j->metric->bytes_moved += size;
+            at += (u64)ALIGN_UP(part->rows, 2048) / 8;
+        }
+    }
+    return ERR_OK;
 }
 
 /* --- placement --- */

@@ -265,7 +265,12 @@ static void put_tile_head(struct weaver *v) {
     line(v, "const i64 row = first + (i64)t_id() * 4;");
     line(v, "const i64 number = args.row_starts[tablet] + row;");
     line(v, "u32 act = 0;");
-    line(v, EACH_GROUP "{ act |= group_rows(row + g * SPAN, rows) << (4 * g); }");
+    if (v->w->gone) {
+        line(v, "const u64 *const gone = args.gone ? args.gone[tablet] : (const u64 *)0;");
+        line(v, EACH_GROUP "{ act |= group_live(row + g * SPAN, rows, gone) << (4 * g); }");
+    } else {
+        line(v, EACH_GROUP "{ act |= group_rows(row + g * SPAN, rows) << (4 * g); }");
+    }
     for (u32 r = 0; r < v->pipe->reg_count; r++) {
         if (!v->pipe->regs[r].is_const && v->plan->first[r] <= v->plan->last[r] &&
             v->plan->first[r] != 0xffffffffu) {

@@ -297,7 +297,7 @@ struct value words_input(struct builder *b, const struct expr *arg, const struct
         return v;
     }
     if (arg && masked) { /* what was not computed must still be a value */
-        v.reg = build_sel(b, keep, v.reg, lower_zero(b, reg_kind(b, v.reg)));
+        v.reg = lower_where(b, keep, v.reg);
         v.null = v.null == NO_REG ? v.null : build_and(b, v.null, keep);
     }
     v.null = build_null_or(b, v.null, build_not(b, keep));

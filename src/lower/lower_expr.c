@@ -34,6 +34,13 @@ u16 lower_zero(struct builder *b, enum kind kind) {
     }
 }
 
+u16 lower_where(struct builder *b, u16 where, u16 reg) {
+    if (!b->l->status && reg_dict(b, reg) && build_is_bool(b, where, false)) {
+        return lower_zero(b, KIND_STR); /* a literal code would belong to no dictionary */
+    }
+    return build_sel(b, where, reg, lower_zero(b, reg_kind(b, reg)));
+}
+
 struct value lower_null(struct builder *b, struct type type) {
     enum kind kind = type_kind(type);
     bool exact = kind == KIND_I64 || kind == KIND_I128;
@@ -231,7 +238,7 @@ static struct value choose_null(struct builder *b, u16 where, struct value v, bo
     if (reg_kind(b, v.reg) == KIND_B8) {
         r.reg = build_and(b, v.reg, where);
     } else if (masked) {
-        r.reg = build_sel(b, where, v.reg, lower_zero(b, reg_kind(b, v.reg)));
+        r.reg = lower_where(b, where, v.reg);
     }
     if (v.null != NO_REG && masked) {
         u16 null = build_and(b, v.null, where);

@@ -129,6 +129,10 @@ static u16 exact_op(struct builder *b, enum func func, u16 x, u16 y, u16 null, s
     }
     x = build_kind(b, x, kind);
     y = lower_guard(b, build_kind(b, y, kind), null, build_int(b, kind, 0));
+    if (b->l->status) {
+        return 0;
+    }
+    r = func_range(func, reg_range(b, x), reg_range(b, y)); /* NULL rows add 0, too */
     if (func == FUNC_SUB || func == FUNC_MUL || null == NO_REG) {
         r = range_cut(r, kind == KIND_I128 ? range_of_type(type_decimal(38, 0)) : all);
     } else {
@@ -230,8 +234,11 @@ static u16 exact_divide(struct builder *b, const struct expr *expr, struct value
         i128 most = MIN_OF(range_abs(ra), MAX_OF(range_abs(reg_range(b, d)) - 1, 0));
         r = range_exact(ra.lo < 0 ? -most : 0, ra.hi > 0 ? most : 0);
     }
-    enum kind kind = kind_wider(range_kind(r), kind_wider(reg_kind(b, a), reg_kind(b, d)));
     bool nonzero = !range_has(reg_range(b, d), 0);
+    if (!nonzero && !mod && null != NO_REG) {
+        r = range_union(r, ra); /* NULL rows are divided by 1 */
+    }
+    enum kind kind = kind_wider(range_kind(r), kind_wider(reg_kind(b, a), reg_kind(b, d)));
     a = build_kind(b, a, kind);
     d = build_kind(b, d, kind);
     enum op_code code = (enum op_code)(mod ? mod_codes[kind] : div_codes[kind]);

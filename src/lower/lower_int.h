@@ -227,6 +227,8 @@ struct value lower_expr(struct builder *b, const struct expr *expr);
 struct value lower_col(struct builder *b, u32 col);
 struct value lower_null(struct builder *b, struct type type);
 u16 lower_zero(struct builder *b, enum kind kind); /* a literal to stand for NULL */
+/* reg where it was computed, a literal elsewhere. */
+u16 lower_where(struct builder *b, u16 where, u16 reg);
 /* `v` where cond (a value of 1), else `w`; both of SQL type `type`. */
 struct value lower_choose(struct builder *b, u16 cond, struct value v, struct value w,
                           struct type type);
@@ -263,7 +265,6 @@ struct value lower_scalar(struct builder *b, const struct expr *expr, const stru
 /* An opcode whose operands may be those of a NULL: it cannot raise for them. */
 u16 lower_masked(struct builder *b, enum op_code code, const u16 *regs, u16 null,
                  struct range range);
-u16 lower_zero(struct builder *b, enum kind kind);                /* lower_expr.c */
 u16 lower_divide_rounded(struct builder *b, u16 reg, i32 digits); /* lower_func.c */
 struct value lower_round(struct builder *b, const struct expr *expr, const struct value *v);
 struct value lower_floor(struct builder *b, const struct expr *expr, struct value v);

@@ -60,7 +60,7 @@ static struct rel *sink(struct opt *o, struct rel *semi) {
     }
     u8 sides = opt_is_inner(below) ? sides_of(semi, below) : 0;
     if (sides != 1 && sides != 2) {
-        semi->out.count = 0;
+        memset(&semi->out, 0, sizeof semi->out); /* a copy of the operator may hold the old list */
         for (i64 i = 0; i < below->out.count; i++) {
             VEC_PUSH(o->plan->arena, &semi->out, below->out.items[i]);
         }

@@ -479,6 +479,7 @@ static struct rel *push_shared(struct unnest *u, struct rel *rel, u32 *cols) {
         struct rel *body = NEW(arena_of(u), struct rel);
         *body = *old; /* users hold the operator itself, so its place must stay */
         *old = *push(u, body, made);
+        at = u->shared_from.count; /* shared plans within have come before */
         VEC_PUSH(arena_of(u), &u->shared_from, old);
         VEC_PUSH(arena_of(u), &u->shared_cols, made);
     }

@@ -189,6 +189,12 @@ static FALLIBLE from_table(struct bind *b, const struct json *body, const struct
     if (ends_with(name, ".parquet")) {
         return unsupported(b, position, "reading Parquet files (%.100s)", name);
     }
+    bool system = false;
+    struct select_out listed;
+    TRY(bind_system(b, json_text(body, "schemaname"), name, &system, &listed));
+    if (system) {
+        return from_result(b, &listed, name, alias, position, out);
+    }
     const struct edition_entry *entry = NULL;
     TRY(bind_relation(b, body, &entry));
     if (entry->object->kind == OBJECT_VIEW) {

@@ -178,6 +178,11 @@ FALLIBLE bind_call(struct bind *b, struct query *q, const struct json *body, str
     if (strcmp(call.name, "make_interval") == 0) {
         return bind_make_interval(b, q, body, out);
     }
+    bool late = false;
+    TRY(bind_late_call(b, q, call.name, body, &late, out));
+    if (late) {
+        return ERR_OK;
+    }
     TRY(bind_list(b, q, json_get(body, "args"), &call.args, &call.count));
     return bind_named(b, &call, out);
 }

@@ -522,8 +522,10 @@ FALLIBLE build_groups(struct bind *b, struct select *s) {
         struct key_set none = {0};
         VEC_PUSH(b->arena, &s->sets, none);
     }
-    if (one_set && s->keys.count == 0 && q->calls.count == 0) {
-        bind_count_star(b, q); /* a group of everything must have a column */
+    for (i64 i = 0; i < s->sets.count && q->calls.count == 0; i++) {
+        if (s->sets.items[i].keys.count == 0) {
+            bind_count_star(b, q); /* a group of everything must have a column */
+        }
     }
     u32 *cols = NEW_ARRAY(b->arena, u32, s->keys.count + 1);
     for (i64 i = 0; i < s->keys.count; i++) {

@@ -33,6 +33,23 @@ static FALLIBLE setting_text_of(struct bind *b, const struct json *node, const c
     return ERR_OK;
 }
 
+/* SET search_path = a, "B": the list again, every name quoted. */
+static FALLIBLE set_path(struct bind *b, const struct json *args, struct statement *out) {
+    struct text path;
+    text_init(&path, b->arena);
+    JSON_EACH(node, args) {
+        const char *name = "";
+        TRY(setting_text_of(b, node, &name));
+        text_print(&path, "%s\"", path.len ? ", " : "");
+        for (; *name; name++) {
+            text_print(&path, *name == '"' ? "\"\"" : "%c", *name);
+        }
+        text_print(&path, "\"");
+    }
+    out->value = path.ptr ? path.ptr : "";
+    return ERR_OK;
+}
+
 FALLIBLE bind_set(struct bind *b, const struct json *body, struct statement *out) {
     i32 position = start_position(b);
     TRY(bind_only(b, body, "kind name args", position));
@@ -50,6 +67,9 @@ FALLIBLE bind_set(struct bind *b, const struct json *body, struct statement *out
         return unsupported(b, position, "this form of SET");
     }
     const struct json *args = json_get(body, "args");
+    if (strcmp(out->setting, "search_path") == 0) {
+        return set_path(b, args, out);
+    }
     if (json_count(args) != 1) {
         return unsupported(b, node_position(args), "a setting with several values");
     }

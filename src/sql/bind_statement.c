@@ -218,6 +218,9 @@ static const struct {
     {"CreateTableAsStmt", bind_create_as},
     {"IndexStmt", bind_create_index},
     {"CommentStmt", bind_comment},
+    {"PrepareStmt", bind_prepare},
+    {"ExecuteStmt", bind_execute},
+    {"DeallocateStmt", bind_deallocate},
     {"AlterTableStmt", bind_alter},
     {"RenameStmt", bind_rename},
     {"AlterObjectSchemaStmt", bind_set_schema},
@@ -346,6 +349,7 @@ static FALLIBLE bind_job_run(struct bind_job *job, struct arena *arena, const st
     job->out->position = -1;
     job->bind = (struct bind){
         .arena = arena, .parsed = parsed, .snap = snap, .param_types = param_types, .err = err};
+    job->bind.param_base = parsed->param_count;
     struct plan *plan = NEW(arena, struct plan);
     plan->arena = arena;
     plan->param_count = (u32)parsed->param_count;
@@ -361,10 +365,18 @@ static FALLIBLE bind_job_run(struct bind_job *job, struct arena *arena, const st
         }
     }
     TRY(job->status);
-    plan->param_types = NEW_ARRAY(arena, struct type, parsed->param_count + 1);
-    if (parsed->param_count > 0) {
-        memcpy(plan->param_types, param_types, sizeof(struct type) * plan->param_count);
+    i32 own = parsed->param_count, lates = (i32)job->bind.lates.count;
+    plan->param_types = NEW_ARRAY(arena, struct type, own + lates + 1);
+    if (own > 0) {
+        memcpy(plan->param_types, param_types, sizeof(struct type) * (size_t)own);
     }
+    for (i32 i = 0; i < lates; i++) {
+        bool number = job->bind.lates.items[i].kind <= LATE_SETVAL;
+        plan->param_types[own + i] = type_of(number ? TYPE_BIGINT : TYPE_TEXT);
+    }
+    plan->param_count = (u32)(own + lates);
+    job->out->late_count = lates;
+    job->out->lates = job->bind.lates.items;
     return arena_check(arena, err);
 }
 

@@ -266,10 +266,24 @@ static FALLIBLE call_overlay(struct bind *b, const struct call *call, struct exp
     return ERR_OK;
 }
 
+/* A value as PostgreSQL's output shows it, which is its cast to text except for booleans. */
+static FALLIBLE output_text(struct bind *b, struct expr *arg, struct expr **out) {
+    if (arg->type.id != TYPE_BOOLEAN) {
+        return coerce_padded(b, arg, out);
+    }
+    i32 position = arg->position;
+    TRY(bind_sharable(b, arg));
+    struct expr *args[5] = {arg, expr_text(b, SV("t"), position),
+                            expr_one(b, EXPR_NOT, arg, position), expr_text(b, SV("f"), position),
+                            expr_null(b, type_of(TYPE_TEXT), position)};
+    *out = expr_many(b, EXPR_CASE, type_of(TYPE_TEXT), position, 5, args);
+    return ERR_OK;
+}
+
 /* Text of any argument, with NULL as `none`. */
 static FALLIBLE text_or(struct bind *b, struct expr *arg, struct expr *none, i32 position,
                         struct expr **out) {
-    TRY(coerce_padded(b, arg, out));
+    TRY(output_text(b, arg, out));
     if (expr_nullable(b->plan, *out)) {
         TRY(bind_sharable(b, *out));
         struct expr *args[3] = {expr_one(b, EXPR_IS_NULL, *out, position), none, *out};
@@ -300,7 +314,7 @@ static FALLIBLE call_concat_ws(struct bind *b, const struct call *call, struct e
     TRY(bind_sharable(b, separator));
     for (i32 i = 1; i < call->count; i++) {
         struct expr *arg = NULL;
-        TRY(coerce_padded(b, call->args[i], &arg));
+        TRY(output_text(b, call->args[i], &arg));
         TRY(bind_sharable(b, arg));
         struct expr *args[3] = {expr_one(b, EXPR_IS_NULL, arg, position), empty,
                                 join(b, separator, arg, position)};

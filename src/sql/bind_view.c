@@ -30,13 +30,24 @@ FALLIBLE bind_create_schema(struct bind *b, const struct json *body, struct stat
 
 /* Sequences */
 
+/* The tree has no value for numbers that are not above zero: the next one in the text. */
+static i64 written_number(const struct bind *b, i64 at) {
+    struct sv script = b->parsed->script, token;
+    while (lex_next(script, &at, &token)) {
+        if (token.ptr[0] == '-' || (token.ptr[0] >= '0' && token.ptr[0] <= '9')) {
+            return lex_integer(script, token.ptr - script.ptr);
+        }
+    }
+    return 0;
+}
+
 static FALLIBLE option_number(struct bind *b, const struct json *option, i64 *out) {
     const struct json *node = json_get(option, "arg");
     const struct json *body = node_body(node);
     i32 position = json_position(option);
     if (node_is(node, "Integer")) {
         const struct json *value = json_get(body, "ival");
-        *out = value ? value->number : lex_integer(b->parsed->script, position);
+        *out = value ? value->number : written_number(b, position);
         return ERR_OK;
     }
     const char *text = node_is(node, "Float") ? json_text(body, "fval") : NULL;

@@ -208,6 +208,13 @@ static FALLIBLE shift_args(struct bind *b, struct expr **args, i32 count) {
 static FALLIBLE window_type(struct bind *b, const char *name, struct expr **args, i32 count,
                             i32 func, i32 position, struct type *out) {
     i32 integer = -1; /* the argument that must be one */
+    bool any = func == WINDOW_FIRST_VALUE || func == WINDOW_LAST_VALUE ||
+               func == WINDOW_NTH_VALUE ||
+               ((func == WINDOW_LAG || func == WINDOW_LEAD) && count < 3);
+    if (any && is_unknown(args[0])) { /* with a default, lag and lead find a common type */
+        FAIL_AT(b->err, DATATYPE_MISMATCH, position,
+                "could not determine polymorphic type because input has type unknown");
+    }
     switch (func) {
     case WINDOW_PERCENT_RANK:
     case WINDOW_CUME_DIST:
@@ -226,7 +233,6 @@ static FALLIBLE window_type(struct bind *b, const char *name, struct expr **args
     case WINDOW_FIRST_VALUE:
     case WINDOW_LAST_VALUE:
     case WINDOW_NTH_VALUE:
-        TRY(coerce_unknown(b, args[0], type_of(TYPE_TEXT), &args[0]));
         *out = args[0]->type;
         integer = func == WINDOW_NTH_VALUE ? 1 : -1;
         break;

@@ -29,6 +29,9 @@ enum statement_kind {
     STATEMENT_COMMENT,
     STATEMENT_ALTER_TABLE,
     STATEMENT_RENAME, /* and SET SCHEMA */
+    STATEMENT_PREPARE, /* table_name; the statement is parsed_inner's */
+    STATEMENT_EXECUTE, /* table_name, args */
+    STATEMENT_DEALLOCATE, /* table_name; NULL = all */
 };
 
 enum tx_kind { TX_BEGIN, TX_COMMIT, TX_ROLLBACK, TX_SAVEPOINT, TX_RELEASE, TX_ROLLBACK_TO };
@@ -37,6 +40,25 @@ enum tx_kind { TX_BEGIN, TX_COMMIT, TX_ROLLBACK, TX_SAVEPOINT, TX_RELEASE, TX_RO
 struct fill {
     u32 col;
     u32 sequence; /* OID */
+};
+
+/* A value that is known when the statement starts: parameter number parsed_param_count + i. */
+enum late_kind {
+    LATE_NEXTVAL,
+    LATE_CURRVAL,
+    LATE_LASTVAL,
+    LATE_SETVAL,
+    LATE_SCHEMA,   /* current_schema() */
+    LATE_DATABASE, /* current_database() */
+    LATE_USER,
+    LATE_VERSION
+};
+struct late {
+    u8 kind; /* enum late_kind */
+    b8 called;     /* SETVAL */
+    u32 sequence;  /* OID */
+    i64 value;     /* SETVAL */
+    const char *name;
 };
 
 /* A sequence to be made: by itself, or for a column of the new table. */
@@ -85,6 +107,8 @@ struct statement {
     i32 returning;           /* INSERT, UPDATE, DELETE: columns of RETURNING; 0 = none */
     u8 conflict;             /* INSERT: 'n' DO NOTHING, 'u' DO UPDATE, 0 none */
     i32 conflict_key;        /* number of the table's key; -1 = any */
+    i32 late_count;
+    struct late *lates;
     i32 fill_count;          /* INSERT */
     struct fill *fills;
     const char *table_name;
@@ -154,8 +178,11 @@ FALLIBLE sql_bind_conflict(struct arena *arena, const struct parsed *parsed, str
 /* SELECT 1 FROM table WHERE NOT (condition). */
 FALLIBLE sql_bind_violations(struct arena *arena, const struct table *table, const char *condition,
                              struct snapshot *snap, struct statement *out, struct error *err);
+/* The statement that PREPARE prepares, in `arena`; it borrows the tree. */
+struct parsed *parsed_inner(struct arena *arena, const struct parsed *parsed);
 /* BEGIN, COMMIT and their kin. */
 bool parsed_is_transaction(const struct parsed *parsed);
+bool parsed_is_prepare(const struct parsed *parsed);
 
 /* Keywords, for completion. */
 extern const char *const sql_keywords[];

@@ -122,6 +122,8 @@ struct bind {
     VEC(struct origin) origins;
     VEC(const struct rel *) materialized; /* inputs of SHARED that stay shared */
     VEC(u32) deps;                        /* OIDs of what was looked up */
+    VEC(struct late) lates;
+    i32 param_base; /* parameters of the statement itself */
 };
 
 /* lex.c: the scanner. */
@@ -255,6 +257,10 @@ FALLIBLE bind_file(struct bind *b, const struct json *call, struct snapshot_tabl
 /* Everything in a tree of our own making is said to stand at `position` of the user's text. */
 void bind_place(struct bind *b, const struct json *statement, i32 position);
 
+/* bind_system.c: a relation of information_schema or pg_catalog; *out_is is false for others. */
+FALLIBLE bind_system(struct bind *b, const char *schema, const char *name, bool *out_is,
+                     struct select_out *out);
+
 /* bind_from.c */
 FALLIBLE bind_from(struct bind *b, const struct json *from_clause, const struct cte *ctes,
                    struct query *outer, struct scope *out);
@@ -356,6 +362,9 @@ FALLIBLE coerce_padded(struct bind *b, struct expr *expr, struct expr **out);
 
 /* bind_func.c, bind_agg.c */
 FALLIBLE bind_call(struct bind *b, struct query *q, const struct json *body, struct expr **out);
+/* nextval and its kin, current_schema and its kin; *out_is is false for other names. */
+FALLIBLE bind_late_call(struct bind *b, struct query *q, const char *name, const struct json *body,
+                        bool *out_is, struct expr **out);
 FALLIBLE bind_undefined_function(struct bind *b, const char *name, struct expr **args, i32 count,
                                  i32 position);
 /* True when `name` is an aggregate. */
@@ -428,6 +437,9 @@ FALLIBLE bind_alter(struct bind *b, const struct json *body, struct statement *o
 FALLIBLE bind_rename(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_set_schema(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_comment(struct bind *b, const struct json *body, struct statement *out);
+FALLIBLE bind_prepare(struct bind *b, const struct json *body, struct statement *out);
+FALLIBLE bind_execute(struct bind *b, const struct json *body, struct statement *out);
+FALLIBLE bind_deallocate(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_set(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_show(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_explain(struct bind *b, const struct json *body, struct statement *out);

@@ -22,6 +22,13 @@ struct piece {
 #define LOOK_T "select count(*), sum(a), min(s) from t"
 #define T_ROWS "1500|1124250|s0;"
 
+/* A table with a key and one that refers to it, as they were. */
+#define KEYED                                                                                   \
+    "drop table if exists child, keyed cascade; create table keyed (k int primary key, v text " \
+    "check (length(v) < 90)); insert into keyed select a, s from t where a < 200; "             \
+    "create table child (k int references keyed)"
+#define KEYED_ROWS "200|19900|s9;"
+
 static const struct piece pieces[] = {
     {"create table made (a int, b text not null, c decimal(10,2))", "drop table if exists made",
      "select count(*) from t", "1500;", "1500;"},
@@ -35,6 +42,23 @@ static const struct piece pieces[] = {
      "400|new s9;"},
     {NULL /* COPY, see main */, "drop table loaded; create table loaded (i bigint, j int, s text)",
      "select count(*), sum(i), min(s) from loaded", "0|~|~;", "3000|4498500|text 0;"},
+    {"update keyed set k = k + 1000, v = v || 'x' where k % 2 = 0 returning v", KEYED,
+     "select count(*), sum(k), max(v) from keyed", KEYED_ROWS, "200|119900|s9x;"},
+    {"delete from keyed where k < 5 returning k, v", KEYED,
+     "select count(*), sum(k), max(v) from keyed", KEYED_ROWS, "195|19890|s9;"},
+    {"insert into keyed values (3, 'three'), (500, 'zoo') on conflict (k) do update set v = "
+     "excluded.v returning k",
+     KEYED, "select count(*), sum(k), max(v) from keyed", KEYED_ROWS, "201|20400|zoo;"},
+    {"insert into child select a from t where a < 20", KEYED, "select count(*) from child", "0;",
+     "20;"},
+    {"alter table keyed add column w integer default 5", KEYED,
+     "select count(*), sum(k), max(v) from keyed", KEYED_ROWS, KEYED_ROWS},
+    {"alter table child alter column k type bigint", KEYED, NULL, NULL, NULL},
+    {"create view seen as select k from keyed where k > 3", KEYED,
+     "select count(*), sum(k), max(v) from keyed", KEYED_ROWS, KEYED_ROWS},
+    {"create table copied (id serial, k int references keyed)",
+     "drop table if exists copied; " KEYED, NULL, NULL, NULL},
+    {"truncate child, keyed", KEYED, "select count(*) from child", "0;", "0;"},
     {"select a, b, s from t where a > 10 and b < 700.5 and s <> 's3'", NULL, LOOK_T, T_ROWS,
      T_ROWS},
     {"select s, b8, count(*), sum(a), avg(b), min(d), max(s) from t group by s, b8", NULL, NULL,
@@ -83,6 +107,7 @@ static void make_tables(wf_connection *conn) {
     run(conn,
         "insert into t select i, i % 50, i / 2.0, 's' || (i % 13), case when i % 3 = 0 then s end, "
         "i % 2 = 0, date '2000-01-01' + cast(i as int) from seed where i < 1500");
+    run(conn, KEYED);
     expect(conn, LOOK_T, T_ROWS);
 }
 

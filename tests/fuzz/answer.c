@@ -154,6 +154,9 @@ void ours_ask(wf_connection *conn, const char *sql, const struct gen *g, struct 
         failed(out, wf_connection_error(conn));
         return;
     }
+    if (!result) { /* nothing was asked */
+        return;
+    }
     int32_t cols = wf_result_column_count(result);
     for (int32_t c = 0; c < cols && c < 32; c++) {
         (void)wf_result_type(result, c, &types[c]);

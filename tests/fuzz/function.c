@@ -57,7 +57,7 @@ static const struct function table[] = {
     {TXT, "cast(#b as text)", 2000},
     {TXT, "cast(#y as text)", 2000},
     {TXT, "cast(#o as text)", 2000},
-    {TXT, "cast(#f as text)", 2000},
+    {TXT, "cast(#f + 0 as text)", 2000},
     {TXT, "trim(#t)", 0},
     {TXT, "ltrim(#t, 'a')", 0},
     {TXT, "replace(#t, 'a', 'ö')", 0},

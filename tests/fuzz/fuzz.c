@@ -1,6 +1,7 @@
 /* fuzz.c: runs random queries and says what came out.
  *
- *   fuzz [--seed S] [--count N] [--seconds T] [--only K] [--postgres DSN] [--no-reduce] [--trace]
+ *   fuzz [--seed S] [--count N] [--seconds T] [--first K] [--only K] [--postgres DSN] [--no-reduce]
+ * [--trace]
  *
  * Without --postgres: the matrix and the identities of identity.c. With it: PostgreSQL answers the
  * same queries over the same tables, in a database that may be scribbled on. Tables change every
@@ -20,10 +21,12 @@
 enum { QUERIES_PER_SCHEMA = 400, RULES = 8, REASONS = 60 };
 
 char now_running[TEXT_MAX];
+static long long now_number;
 
 struct options {
     uint64_t seed;
     long long count;
+    long long first;
     long long only;
     double seconds;
     const char *dsn;
@@ -60,8 +63,9 @@ struct session {
 };
 
 static void crashed(int number) {
-    static const char head[] = "\ncrashed while running:\n";
-    ssize_t n = write(2, head, sizeof head - 1);
+    char head[60];
+    int len = snprintf(head, sizeof head, "\nquery %lld crashed while running:\n", now_number);
+    ssize_t n = write(2, head, (size_t)len);
     n += write(2, now_running, strlen(now_running));
     n += write(2, "\n", 1);
     (void)n;
@@ -175,6 +179,7 @@ static void against_postgres(struct session *s, long long number) {
 }
 
 static void one(struct session *s, long long number) {
+    now_number = number;
     gen_seed(&s->gen, s->options.seed, (uint64_t)number);
     statement_make(&s->gen);
     if (s->options.trace) {
@@ -210,6 +215,8 @@ static bool parse(int argc, char **argv, struct options *out) {
             out->seed = strtoull(next, NULL, 10);
         } else if (strcmp(arg, "--count") == 0) {
             out->count = atoll(next);
+        } else if (strcmp(arg, "--first") == 0) {
+            out->first = atoll(next);
         } else if (strcmp(arg, "--only") == 0) {
             out->only = atoll(next);
         } else if (strcmp(arg, "--seconds") == 0) {
@@ -217,8 +224,9 @@ static bool parse(int argc, char **argv, struct options *out) {
         } else if (strcmp(arg, "--postgres") == 0) {
             out->dsn = next;
         } else {
-            fprintf(stderr, "usage: fuzz [--seed S] [--count N] [--seconds T] [--only K] "
-                            "[--postgres DSN] [--no-reduce] [--trace]\n");
+            fprintf(stderr,
+                    "usage: fuzz [--seed S] [--count N] [--seconds T] [--first K] [--only K] "
+                    "[--postgres DSN] [--no-reduce] [--trace]\n");
             return false;
         }
         i++;
@@ -257,8 +265,8 @@ int main(int argc, char **argv) {
         }
     }
     double end = now_s() + s.options.seconds;
-    long long first = s.options.only >= 0 ? s.options.only : 0;
-    long long last = s.options.only >= 0 ? first + 1 : s.options.count;
+    long long first = s.options.only >= 0 ? s.options.only : s.options.first;
+    long long last = s.options.only >= 0 ? first + 1 : first + s.options.count;
     long long schema = -1;
     for (long long n = first; n < last && now_s() < end; n++) {
         if (n / QUERIES_PER_SCHEMA != schema) {

@@ -53,7 +53,7 @@ struct table {
     char name[16];
     struct column cols[COLS_MAX];
     int col_count;
-    char id[8]; /* its unique column, one of cols */
+    char id[16];/* its unique column, one of cols */
     int rows;
 };
 

@@ -93,26 +93,41 @@ struct showing {
     char other[6];
 };
 
+static bool breaks(void *arg, const char *sql) {
+    struct cells *c = arg;
+    ours_ask(c->conns[0], sql, NULL, &c->first);
+    return strcmp(c->first.state, "XX000") == 0;
+}
+
+/* The optimiser may do without what would raise, but never the other way round. */
+static bool agree(const struct cells *c, int cell) {
+    bool data = strncmp(c->other.state, "22", 2) == 0 || strncmp(c->other.state, "21", 2) == 0;
+    bool plain = strstr(settings[cell], "optimizer = off") != NULL;
+    return open_end(&c->first) || open_end(&c->other) || answer_same(&c->first, &c->other) ||
+           (data && plain && strcmp(c->first.state, "00000") == 0);
+}
+
 static bool differs(void *arg, const char *sql) {
     struct showing *s = arg;
     ours_ask(s->cells->conns[0], sql, NULL, &s->cells->first);
     ours_ask(s->cells->conns[s->cell], sql, NULL, &s->cells->other);
-    return !open_end(&s->cells->first) && !open_end(&s->cells->other) &&
-           strcmp(s->first, s->cells->first.state) == 0 &&
-           strcmp(s->other, s->cells->other.state) == 0 &&
-           !answer_same(&s->cells->first, &s->cells->other);
+    return strcmp(s->first, s->cells->first.state) == 0 &&
+           strcmp(s->other, s->cells->other.state) == 0 && !agree(s->cells, s->cell);
 }
 
 int matrix_check(struct cells *c, struct gen *g, bool reduces) {
     bool ordered = g->ordered;
     ours_ask(c->conns[0], g->text.buf, NULL, &c->first);
     if (strcmp(c->first.state, "XX000") == 0) {
+        if (reduces) {
+            reduce(&g->text, breaks, c);
+        }
         printf("internal error: %s\n%s\n", c->first.message, g->text.buf);
         return 1;
     }
     for (int k = 1; k < CELLS; k++) {
         ours_ask(c->conns[k], g->text.buf, NULL, &c->other);
-        if (open_end(&c->first) || open_end(&c->other) || answer_same(&c->first, &c->other)) {
+        if (agree(c, k)) {
             continue;
         }
         struct showing s = {.cells = c, .cell = k};

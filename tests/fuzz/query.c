@@ -171,8 +171,12 @@ void scalar_make(struct gen *g, const struct place *p, enum sort sort, int depth
         from_make(g, &s, depth);
         int mid = t->len;
         text_say(t, "select ");
-        if (one_in(g, 4)) {
+        if (one_in(g, 4)) { /* an aggregate keeps it to one row */
+            text_say(t, "coalesce(");
+            aggregate_make(g, &in, sort, max);
+            text_say(t, ", ");
             expr_make(g, &in, sort, depth, max);
+            text_say(t, ")");
         } else {
             aggregate_make(g, &in, sort, max);
         }

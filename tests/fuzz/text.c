@@ -80,8 +80,8 @@ bool text_splice(struct text *t, int start, int end, const char *with) {
         if (within && by != 0) {
             continue;
         }
-        s.start += s.start >= end ? by : 0;
-        s.end += s.end >= end ? by : 0;
+        s.start = s.start >= end ? s.start + by : s.start > start ? start + n : s.start;
+        s.end = s.end >= end ? s.end + by : s.end > start ? start : s.end;
         t->spans[kept++] = s;
     }
     t->span_count = kept;

@@ -85,6 +85,12 @@ FN u32 group_rows(i64 row, i64 rows) {
     return left >= 4 ? 15u : left <= 0 ? 0u : (1u << left) - 1u;
 }
 
+/* The same without those that are deleted: bit r of `gone` is row r. */
+FN u32 group_live(i64 row, i64 rows, const u64 *gone) {
+    u32 live = group_rows(row, rows);
+    return live && gone ? live & ~(u32)(gone[row >> 6] >> (row & 63)) : live;
+}
+
 /* --- faults -------------------------------------------------------------------------------- */
 
 FN u64 fault_word(u32 rank, i64 row, u32 fault) {

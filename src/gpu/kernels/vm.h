@@ -1219,8 +1219,8 @@ struct vm_tile {
 };
 
 /* False when the tile holds no row that could pass. */
-FN i32 vm_tile_open(struct vm_tile *t, const i64 *tablet_rows, const u8 *zones, u32 zone_count,
-                    u32 tile_shift, u64 tile) {
+FN i32 vm_tile_open(struct vm_tile *t, const i64 *tablet_rows, const u8 *zones,
+                    const u64 *const *gone, u32 zone_count, u32 tile_shift, u64 tile) {
     u64 tablet = tile >> tile_shift;
     i64 first = (i64)(tile & (((u64)1 << tile_shift) - 1)) * (i64)(VM_SPAN * VM_GROUPS);
     i64 rows = tablet_rows[tablet];
@@ -1231,71 +1231,72 @@ FN i32 vm_tile_open(struct vm_tile *t, const i64 *tablet_rows, const u8 *zones, 
     t->row = first + (i64)t_id() * 4;
     t->act = 0;
     VM_EACH_GROUP {
-        t->act |= group_rows(t->row + h * VM_SPAN, rows) << (4 * h);
+        t->act |= group_live(t->row + h * VM_SPAN, rows, gone ? gone[tablet] : (const u64 *)0)
+                  << (4 * h);
     }
     return 1;
 }
 /* The source's number of the thread's first row. */
 #define VM_NUMBER (args.row_starts[t.tablet] + t.row)
 
-#define VM_BODY(emit)                                                                         \
-    u8 *s = s_slots;                                                                          \
-    for (u32 at = t_id() * 16u; at < args.slot_bytes; at += VM_PLANE) {                       \
-        store16(s + at, vec_of(0, 0)); /* rows that are never active are read, too */         \
-    }                                                                                         \
-    b_sync();                                                                                 \
-    for (u32 pc = 0; pc < args.hoist_count; pc++) {                                           \
-        struct vm_op op = vm_fetch(args.ops, pc);                                             \
-        if (t_id() == 0) {                                                                    \
-            if (op_code(op) == KOP_RANGE) {                                                   \
-                vm_range(s, op, args.lits);                                                   \
-            } else {                                                                          \
-                vm_const(s, op, args.lits[op_imm(op)]);                                       \
-            }                                                                                 \
-        }                                                                                     \
-    }                                                                                         \
-    b_sync();                                                                                 \
-    for (u64 tile = t_block(); tile < args.tile_count; tile += t_blocks()) {                  \
-        struct vm_tile t;                                                                     \
-        if (!vm_tile_open(&t, args.tablet_rows, args.zones, args.zone_count, args.tile_shift, \
-                          tile)) {                                                            \
-            continue;                                                                         \
-        }                                                                                     \
-        if (args.limit >= 0 &&                                                                \
-            b_any(t_id() == 0 && (i64)read_u64(&args.report[REPORT_ROWS]) >= args.limit)) {   \
-            break;                                                                            \
-        }                                                                                     \
-        u32 act = t.act;                                                                      \
-        u32 any = 1;   /* whether the warp has active rows */                                 \
-        u64 aside = 0; /* booleans that live here */                                          \
-        u32 pc = args.hoist_count;                                                            \
-        struct vm_op next = vm_fetch(args.ops, pc);                                           \
-        while (pc + 1u < args.op_count) {                                                     \
-            struct vm_op op = next;                                                           \
-            pc++;                                                                             \
-            next = vm_fetch(args.ops, pc);                                                    \
-            if (!any && !(op_flags(op) & KOP_ALWAYS)) {                                       \
-                continue;                                                                     \
-            }                                                                                 \
-            if (op_flags(op) & KOP_HOT) {                                                     \
-                VM_HOT                                                                        \
-                continue;                                                                     \
-            }                                                                                 \
-            u32 heavy = 0;                                                                    \
-            switch (op_code(op)) {                                                            \
-                VM_LOADS                                                                      \
-                VM_CONTROLS(emit)                                                             \
-                VM_SCALARS(VM_LIGHT, VM_LIGHT_F)                                              \
-            default:                                                                          \
-                break;                                                                        \
-            }                                                                                 \
-            if (heavy) {                                                                      \
-                act = vm_scalar(s, op, act, VM_NUMBER, args.report);                          \
-            }                                                                                 \
-            if (op_flags(op) & KOP_MOVES) {                                                   \
-                any = w_ballot(act != 0);                                                     \
-            }                                                                                 \
-        }                                                                                     \
+#define VM_BODY(emit)                                                                       \
+    u8 *s = s_slots;                                                                        \
+    for (u32 at = t_id() * 16u; at < args.slot_bytes; at += VM_PLANE) {                     \
+        store16(s + at, vec_of(0, 0)); /* rows that are never active are read, too */       \
+    }                                                                                       \
+    b_sync();                                                                               \
+    for (u32 pc = 0; pc < args.hoist_count; pc++) {                                         \
+        struct vm_op op = vm_fetch(args.ops, pc);                                           \
+        if (t_id() == 0) {                                                                  \
+            if (op_code(op) == KOP_RANGE) {                                                 \
+                vm_range(s, op, args.lits);                                                 \
+            } else {                                                                        \
+                vm_const(s, op, args.lits[op_imm(op)]);                                     \
+            }                                                                               \
+        }                                                                                   \
+    }                                                                                       \
+    b_sync();                                                                               \
+    for (u64 tile = t_block(); tile < args.tile_count; tile += t_blocks()) {                \
+        struct vm_tile t;                                                                   \
+        if (!vm_tile_open(&t, args.tablet_rows, args.zones, args.gone, args.zone_count,     \
+                          args.tile_shift, tile)) {                                         \
+            continue;                                                                       \
+        }                                                                                   \
+        if (args.limit >= 0 &&                                                              \
+            b_any(t_id() == 0 && (i64)read_u64(&args.report[REPORT_ROWS]) >= args.limit)) { \
+            break;                                                                          \
+        }                                                                                   \
+        u32 act = t.act;                                                                    \
+        u32 any = 1;   /* whether the warp has active rows */                               \
+        u64 aside = 0; /* booleans that live here */                                        \
+        u32 pc = args.hoist_count;                                                          \
+        struct vm_op next = vm_fetch(args.ops, pc);                                         \
+        while (pc + 1u < args.op_count) {                                                   \
+            struct vm_op op = next;                                                         \
+            pc++;                                                                           \
+            next = vm_fetch(args.ops, pc);                                                  \
+            if (!any && !(op_flags(op) & KOP_ALWAYS)) {                                     \
+                continue;                                                                   \
+            }                                                                               \
+            if (op_flags(op) & KOP_HOT) {                                                   \
+                VM_HOT                                                                      \
+                continue;                                                                   \
+            }                                                                               \
+            u32 heavy = 0;                                                                  \
+            switch (op_code(op)) {                                                          \
+                VM_LOADS                                                                    \
+                VM_CONTROLS(emit)                                                           \
+                VM_SCALARS(VM_LIGHT, VM_LIGHT_F)                                            \
+            default:                                                                        \
+                break;                                                                      \
+            }                                                                               \
+            if (heavy) {                                                                    \
+                act = vm_scalar(s, op, act, VM_NUMBER, args.report);                        \
+            }                                                                               \
+            if (op_flags(op) & KOP_MOVES) {                                                 \
+                any = w_ballot(act != 0);                                                   \
+            }                                                                               \
+        }                                                                                   \
     }
 
 /* Every row that the opcode may write: all of them, or inside WHEN the active ones. */

@@ -1,0 +1,154 @@
+/* describe.c: an object's definition as the statement that would make it, for shells and dumps.
+ *
+ * Columns with their defaults first, then constraints under their names, then whatever comments
+ * there are. A sequence that a column owns is part of the column (serial, identity) and not written
+ * out. */
+#include "api/api_int.h"
+
+#include <stdlib.h>
+
+static bool is_plain(const char *name) {
+    bool plain = (*name >= 'a' && *name <= 'z') || *name == '_';
+    for (const char *p = name; *p; p++) {
+        plain = plain && ((*p >= 'a' && *p <= 'z') || (*p >= '0' && *p <= '9') || *p == '_');
+    }
+    for (i32 i = 0; plain && sql_keywords[i]; i++) {
+        plain = !sv_eq_nocase(sv_from(sql_keywords[i]), sv_from(name));
+    }
+    return plain;
+}
+
+static void print_name(struct text *out, const char *name) {
+    if (is_plain(name)) {
+        text_print(out, "%s", name);
+        return;
+    }
+    text_print(out, "\"");
+    for (; *name; name++) {
+        text_print(out, *name == '"' ? "\"\"" : "%c", *name);
+    }
+    text_print(out, "\"");
+}
+
+static void print_names(struct text *out, const struct table *table, u32 count, const u32 *cols) {
+    text_print(out, "(");
+    for (u32 i = 0; i < count; i++) {
+        text_print(out, "%s", i ? ", " : "");
+        print_name(out, table->cols[cols[i]].name);
+    }
+    text_print(out, ")");
+}
+
+static void print_column(struct text *out, const struct column_def *col) {
+    char type[32];
+    print_name(out, col->name);
+    text_print(out, " %s%s", type_print(col->type, type), col->not_null ? " NOT NULL" : "");
+    if (col->identity) {
+        text_print(out, " GENERATED %s AS IDENTITY",
+                   col->identity == 'a' ? "ALWAYS" : "BY DEFAULT");
+    } else if (col->default_text) {
+        text_print(out, " DEFAULT %s", col->default_text);
+    }
+}
+
+static void print_foreign(struct text *out, const struct edition *edition, u32 own,
+                          const struct table *table, const struct table_foreign *fk) {
+    static const char *const actions[] = {"", " ON DELETE RESTRICT", " ON DELETE CASCADE",
+                                          " ON DELETE SET NULL", " ON DELETE SET DEFAULT"};
+    const struct edition_entry *parent = edition_find_oid(edition, fk->ref_oid ? fk->ref_oid : own);
+    text_print(out, "FOREIGN KEY ");
+    print_names(out, table, fk->col_count, fk->cols);
+    text_print(out, " REFERENCES ");
+    if (parent) {
+        print_name(out, parent->object->name);
+        text_print(out, " ");
+        print_names(out, parent->object->table, fk->col_count, fk->ref_cols);
+    }
+    text_print(out, "%s", actions[fk->on_delete]);
+}
+
+static void print_constraints(struct text *out, const struct edition *edition,
+                              const struct object *object) {
+    const struct table *table = object->table;
+    for (u32 i = 0; i < table->key_count; i++) {
+        text_print(out, ",\n    CONSTRAINT ");
+        print_name(out, table->keys[i].name);
+        text_print(out, table->keys[i].primary ? " PRIMARY KEY " : " UNIQUE ");
+        print_names(out, table, table->keys[i].col_count, table->keys[i].cols);
+    }
+    for (u32 i = 0; i < table->check_count; i++) {
+        text_print(out, ",\n    CONSTRAINT ");
+        print_name(out, table->checks[i].name);
+        text_print(out, " CHECK (%s)", table->checks[i].text);
+    }
+    for (u32 i = 0; i < table->foreign_count; i++) {
+        text_print(out, ",\n    CONSTRAINT ");
+        print_name(out, table->foreigns[i].name);
+        text_print(out, " ");
+        print_foreign(out, edition, object->oid, table, &table->foreigns[i]);
+    }
+}
+
+static void print_object(struct text *out, const struct edition *edition,
+                         const struct object *object) {
+    if (object->kind == OBJECT_VIEW) {
+        text_print(out, "CREATE VIEW ");
+        print_name(out, object->name);
+        text_print(out, " AS %s;\n", object->text);
+    } else if (object->kind == OBJECT_TABLE) {
+        text_print(out, "CREATE %sTABLE ", object->temp ? "TEMPORARY " : "");
+        print_name(out, object->name);
+        text_print(out, " (\n    ");
+        for (u32 i = 0; i < object->table->col_count; i++) {
+            text_print(out, "%s", i ? ",\n    " : "");
+            print_column(out, &object->table->cols[i]);
+        }
+        print_constraints(out, edition, object);
+        text_print(out, "\n);\n");
+    } else {
+        text_print(out, "-- %s %s\n", object_words[object->kind], object->name);
+    }
+    if (object->comment) {
+        text_print(out, "-- %s\n", object->comment);
+    }
+}
+
+static FALLIBLE describe(struct wf_connection *conn, const char *name, char **out_text) {
+    struct arena arena;
+    struct snapshot snap;
+    struct text out;
+    arena_init(&arena, &conn->db->mem);
+    snapshot_init(&snap, conn->db->catalog, &arena);
+    connection_snapshot(conn, &snap);
+    text_init(&out, &arena);
+    const char *dot = strchr(name, '.');
+    struct sv schema = {name, dot ? dot - name : 0}, rest = sv_from(dot ? dot + 1 : name);
+    wf_status status = snapshot_open(&snap, &conn->err);
+    const struct edition_entry *entry = status ? NULL : snapshot_lookup(&snap, schema, rest);
+    if (!status && !entry) {
+        status = snapshot_missing(&snap, schema, rest, -1, &conn->err);
+    }
+    if (!status) {
+        print_object(&out, snap.edition, entry->object);
+        status = arena_check(&arena, &conn->err);
+    }
+    if (!status) {
+        *out_text = malloc((size_t)out.len + 1);
+        if (*out_text) {
+            memcpy(*out_text, out.ptr, (size_t)out.len + 1);
+        } else {
+            status = error_set(&conn->err, ERR_OUT_OF_MEMORY, -1, "out of memory");
+        }
+    }
+    snapshot_fini(&snap);
+    arena_fini(&arena);
+    return status;
+}
+
+wf_status wf_describe(wf_connection *conn, const char *name, char **out_text) {
+    if (!name || !out_text || connection_enter(conn)) {
+        return WF_MISUSE;
+    }
+    *out_text = NULL;
+    return connection_leave(conn, describe(conn, name, out_text), (struct sv){NULL, 0});
+}

@@ -1,0 +1,266 @@
+/* session.c: what belongs to a connection: prepared statements by name, the last values of
+ * sequences.
+ *
+ * PREPARE keeps the script and the tree of the statement, and the compiled statement once it has
+ * run; EXECUTE runs it like a statement of the API, so a plan is used again as long as definitions,
+ * settings and the facts it was compiled from hold. */
+#include "api/api_int.h"
+
+#include <stdio.h>
+
+struct named_statement {
+    struct named_statement *next;
+    struct script *script; /* of the PREPARE */
+    struct arena arena;
+    struct parsed *parsed;
+    struct compiled *compiled;
+    i64 compile_count;
+    i32 param_count;
+    const char *name;
+};
+
+static void statement_free(struct wf_connection *conn, struct named_statement *st) {
+    compiled_release(st->compiled);
+    script_release(st->script);
+    arena_fini(&st->arena);
+    mem_free(&conn->db->mem, st, (i64)sizeof *st);
+}
+
+static void drop_temp_schema(struct wf_connection *conn) {
+    if (!conn->temp_schema) {
+        return;
+    }
+    struct tx_mark mark;
+    wf_status status = tx_enter(conn, &mark);
+    const struct edition *edition = status ? NULL : conn->tx.mine;
+    for (i64 i = edition ? edition->count : 0; i-- > 0 && !status;) {
+        const struct object *object = edition->entries[i].object;
+        if (object->schema == conn->temp_schema || object->oid == conn->temp_schema) {
+            struct edit edit = {.oid = object->oid};
+            status = tx_apply(conn, &edit, 1);
+            edition = conn->tx.mine;
+            i = edition->count;
+        }
+    }
+    if (mark.edition) {
+        status = tx_leave(conn, &mark, status);
+    }
+    conn->temp_schema = 0;
+}
+
+void session_close(struct wf_connection *conn) {
+    tx_close(conn);
+    while (conn->prepared) {
+        struct named_statement *gone = conn->prepared;
+        conn->prepared = gone->next;
+        statement_free(conn, gone);
+    }
+    drop_temp_schema(conn);
+}
+
+static struct named_statement **find_statement(struct wf_connection *conn, const char *name) {
+    struct named_statement **at = &conn->prepared;
+    while (*at && strcmp((*at)->name, name) != 0) {
+        at = &(*at)->next;
+    }
+    return at;
+}
+
+FALLIBLE run_prepare(struct wf_connection *conn, const struct run_request *request,
+                     struct rowset *rows) {
+    const struct statement *st = &rows->compiled->stmt;
+    rows->tag = "PREPARE";
+    if (*find_statement(conn, st->table_name)) {
+        FAIL_AT(&conn->err, DUPLICATE_STATEMENT, st->position,
+                "prepared statement \"%.100s\" already exists", st->table_name);
+    }
+    struct named_statement *made = mem_alloc(&conn->db->mem, (i64)sizeof *made);
+    if (!made) {
+        return memory_refused(&conn->db->mem, &conn->err, (i64)sizeof *made);
+    }
+    memset(made, 0, sizeof *made);
+    arena_init(&made->arena, &conn->db->mem);
+    made->script = script_retain(request->script);
+    made->parsed = parsed_inner(&made->arena, request->parsed);
+    made->param_count = parsed_param_count(request->parsed);
+    made->name = arena_printf(&made->arena, "%s", st->table_name);
+    wf_status status = arena_check(&made->arena, &conn->err);
+    if (status) {
+        statement_free(conn, made);
+        return status;
+    }
+    made->next = conn->prepared;
+    conn->prepared = made;
+    rows->took_effect = 1;
+    return ERR_OK;
+}
+
+/* A constant as a bound value. */
+static struct param param_of(const struct expr *arg) {
+    struct param param = {.form = PARAM_NULL};
+    if (arg->is_null) {
+        return param;
+    }
+    param.value = arg->value;
+    switch (arg->type.id) {
+    case TYPE_BOOLEAN:
+        param.form = PARAM_BOOL;
+        break;
+    case TYPE_DATE:
+        param.form = PARAM_DATE;
+        break;
+    case TYPE_REAL:
+        param.form = PARAM_DOUBLE;
+        param.value.f64 = arg->value.f32;
+        break;
+    case TYPE_DOUBLE:
+        param.form = PARAM_DOUBLE;
+        break;
+    case TYPE_TEXT:
+        param.form = PARAM_TEXT;
+        break;
+    default:
+        param.form = PARAM_EXACT;
+        param.scale = arg->type.id == TYPE_DECIMAL ? arg->type.scale : 0;
+        param.value.i128 = type_kind(arg->type) == KIND_I32   ? arg->value.i32
+                           : type_kind(arg->type) == KIND_I64 ? arg->value.i64
+                                                              : arg->value.i128;
+    }
+    return param;
+}
+
+FALLIBLE run_execute(struct wf_connection *conn, struct rowset *rows) {
+    const struct statement *st = &rows->compiled->stmt;
+    struct named_statement *found = *find_statement(conn, st->table_name);
+    if (!found) {
+        FAIL_AT(&conn->err, UNDEFINED_STATEMENT, st->position,
+                "prepared statement \"%.100s\" does not exist", st->table_name);
+    }
+    if (st->arg_count != found->param_count) {
+        FAIL_AT(&conn->err, SYNTAX, st->position,
+                "wrong number of parameters for prepared statement \"%.100s\": %d, it has %d",
+                st->table_name, st->arg_count, found->param_count);
+    }
+    struct param *params = NEW_ARRAY(&rows->arena, struct param, st->arg_count + 1);
+    for (i32 i = 0; i < st->arg_count; i++) {
+        params[i] = param_of(st->args[i]);
+    }
+    TRY(arena_check(&rows->arena, &conn->err));
+    struct run_request request = {.script = found->script,
+                                  .parsed = found->parsed,
+                                  .param_count = found->param_count,
+                                  .params = params,
+                                  .cache = &found->compiled,
+                                  .compile_count = &found->compile_count};
+    TRY(statement_run(conn, &request, &rows->instead));
+    rows->tag = rows->instead->tag;
+    rows->rows_affected = rows->instead->rows_affected;
+    return ERR_OK;
+}
+
+FALLIBLE run_deallocate(struct wf_connection *conn, struct rowset *rows) {
+    const struct statement *st = &rows->compiled->stmt;
+    rows->tag = st->table_name ? "DEALLOCATE" : "DEALLOCATE ALL";
+    rows->took_effect = 1;
+    while (conn->prepared && !st->table_name) {
+        struct named_statement *gone = conn->prepared;
+        conn->prepared = gone->next;
+        statement_free(conn, gone);
+    }
+    if (!st->table_name) {
+        return ERR_OK;
+    }
+    struct named_statement **at = find_statement(conn, st->table_name), *gone = *at;
+    if (!gone) {
+        FAIL_AT(&conn->err, UNDEFINED_STATEMENT, st->position,
+                "prepared statement \"%.100s\" does not exist", st->table_name);
+    }
+    *at = gone->next;
+    statement_free(conn, gone);
+    return ERR_OK;
+}
+
+/* Sequences */
+
+void session_note_value(struct wf_connection *conn, u32 sequence, i64 value) {
+    i32 at = 0;
+    while (at < conn->value_count && conn->values[at].oid != sequence) {
+        at++;
+    }
+    if (at == COUNT_OF(conn->values)) {
+        at = 0; /* the one used longest ago */
+    }
+    i32 count = MAX_OF(conn->value_count, MIN_OF(at + 1, (i32)COUNT_OF(conn->values)));
+    memmove(&conn->values[at], &conn->values[at + 1],
+            (size_t)(MAX_OF(count - at - 1, 0)) * sizeof conn->values[0]);
+    conn->values[count - 1].oid = sequence;
+    conn->values[count - 1].value = value;
+    conn->value_count = count;
+}
+
+static FALLIBLE sequence_value(struct wf_connection *conn, const struct late *late, i64 *out) {
+    const struct edition_entry *entry = edition_find_oid(conn->tx.mine, late->sequence);
+    struct sequence *seq = entry ? entry->object->sequence : NULL;
+    if (!seq) {
+        FAIL(&conn->err, UNDEFINED_TABLE, "sequence \"%s\" is gone", late->name);
+    }
+    if (late->kind == LATE_NEXTVAL) {
+        TRY(sequence_next(seq, late->name, 1, out, &conn->err));
+        session_note_value(conn, late->sequence, *out);
+        return ERR_OK;
+    }
+    if (late->kind == LATE_SETVAL) {
+        if (late->value < seq->min || late->value > seq->max) {
+            FAIL(&conn->err, OUT_OF_RANGE,
+                 "setval: value %lld is out of bounds for sequence \"%s\" (%lld..%lld)",
+                 late->value, late->name, seq->min, seq->max);
+        }
+        mutex_lock(&seq->lock);
+        seq->last = late->value;
+        seq->called = late->called;
+        mutex_unlock(&seq->lock);
+        *out = late->value;
+        return ERR_OK;
+    }
+    for (i32 i = 0; i < conn->value_count; i++) {
+        if (conn->values[i].oid == late->sequence) {
+            *out = conn->values[i].value;
+            return ERR_OK;
+        }
+    }
+    FAIL(&conn->err, WRONG_STATE, "currval of sequence \"%s\" is not yet defined in this session",
+         late->name);
+}
+
+static FALLIBLE text_value(struct wf_connection *conn, struct rowset *rows, u8 kind,
+                           struct param *out) {
+    u32 schema = 0;
+    const char *text = kind == LATE_VERSION ? "Warpfox " WF_VERSION_TEXT : "memory";
+    out->form = PARAM_TEXT;
+    if (kind == LATE_SCHEMA) {
+        TRY(snapshot_target(&rows->snap, (struct sv){NULL, 0}, -1, &schema, &conn->err));
+        const struct edition_entry *entry = edition_find_oid(rows->snap.edition, schema);
+        text = entry->object->name;
+    }
+    out->value.str = str_from(arena_sv(&rows->arena, sv_from(text)));
+    return ERR_OK;
+}
+
+FALLIBLE late_value(struct wf_connection *conn, struct rowset *rows, const struct late *late,
+                    struct param *out) {
+    i64 value = 0;
+    *out = (struct param){.form = PARAM_EXACT};
+    if (late->kind > LATE_SETVAL) {
+        return text_value(conn, rows, late->kind, out);
+    }
+    if (late->kind == LATE_LASTVAL) {
+        if (conn->value_count == 0) {
+            FAIL(&conn->err, WRONG_STATE, "lastval is not yet defined in this session");
+        }
+        value = conn->values[conn->value_count - 1].value;
+    } else {
+        TRY(sequence_value(conn, late, &value));
+    }
+    out->value.i128 = value;
+    return ERR_OK;
+}
