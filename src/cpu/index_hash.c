@@ -12,6 +12,8 @@
 enum {
     PART_SHIFT = 15, /* slots of a part: 512 KiB */
     PARTS_BITS_MAX = 10,
+    FEW_KEYS = 4096,
+    FEW_ROOM = 8,
 #ifdef WF_HARD
     PARALLEL_KEYS = 1 << 9,
     HARD_SHIFT = 4,
@@ -296,7 +298,10 @@ wf_status hash_build(struct build *b, bool set) {
     struct index *index = b->index;
     index->form = INDEX_HASH;
     i32 bits = 6;
-    while (1LL << bits < b->keys + b->keys / 2) {
+    /* A small table has room to spare: a key that is not there then mostly meets a free slot at
+     * once. */
+    i64 room = b->keys < FEW_KEYS ? FEW_ROOM * b->keys : b->keys + b->keys / 2;
+    while (1LL << bits < room) {
         bits++;
     }
     index->slot_count = 1LL << bits;

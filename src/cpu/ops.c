@@ -132,16 +132,14 @@ static FALLIBLE intern(struct worker *w, struct frame *fr, const struct cpu_op *
     struct dict *dict = w->run->x->vars[op->op->imm].dict;
     const str *s = frame_read(w, fr, op->a);
     i32 *dst = frame_dst(w, fr, op->dst);
+    if (op->b != 1) {
+        return dict_add_many(dict, s, fr->sel, fr->m, dst)
+                   ? ERR_OK
+                   : memory_refused(w->run->x->mem, &w->err, dict_bytes(dict));
+    }
     for (i64 j = 0; j < fr->m; j++) {
         u32 i = ACTIVE(fr, j);
-        if (op->b == 1) {
-            dst[i] = dict_find(dict, sv_of(s[i]), dict_len(dict));
-            continue;
-        }
-        dst[i] = dict_add(dict, sv_of(s[i]));
-        if (dst[i] < 0) {
-            return memory_refused(w->run->x->mem, &w->err, (i64)s[i].len);
-        }
+        dst[i] = dict_find(dict, sv_of(s[i]), dict_len(dict));
     }
     return ERR_OK;
 }

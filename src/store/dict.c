@@ -272,8 +272,8 @@ static i32 add_locked(struct dict *dict, struct sv s, u64 hash) {
     return len;
 }
 
-i32 dict_add(struct dict *dict, struct sv s) {
-    u64 unused, hash = text_hash(s);
+static i32 add_hashed(struct dict *dict, struct sv s, u64 hash) {
+    u64 unused;
     const struct slots *slots = atomic_load_explicit(&dict->slots, memory_order_acquire);
     i32 code = slots_find(dict, slots, s, hash, &unused);
     if (code < 0) {
@@ -282,6 +282,52 @@ i32 dict_add(struct dict *dict, struct sv s) {
         mutex_unlock(&dict->lock);
     }
     return code;
+}
+
+i32 dict_add(struct dict *dict, struct sv s) {
+    return add_hashed(dict, s, text_hash(s));
+}
+
+enum { ADD_BATCH = 32 };
+
+/* What a batch of strings will need, a step ahead of needing it: slots, then entries, then bytes.
+ */
+static void fetch_ahead(const struct dict *dict, const struct slots *slots, const u64 *hash,
+                        i64 n) {
+    for (i64 i = 0; i < n; i++) {
+        __builtin_prefetch(&slots->at[hash[i] & slots->mask]);
+    }
+    const struct entry *entries[ADD_BATCH];
+    for (i64 i = 0; i < n; i++) {
+        u64 slot = atomic_load_explicit(&slots->at[hash[i] & slots->mask], memory_order_acquire);
+        bool likely = slot && slot >> 32 == hash[i] >> 32;
+        entries[i] = likely ? entry_at(dict, (i32)((slot & 0xffffffffu) - 1)) : NULL;
+        __builtin_prefetch(entries[i]);
+    }
+    for (i64 i = 0; i < n; i++) {
+        if (entries[i]) {
+            __builtin_prefetch(entries[i]->ptr);
+        }
+    }
+}
+
+bool dict_add_many(struct dict *dict, const str *s, const u32 *sel, i64 n, i32 *out) {
+    u64 hash[ADD_BATCH];
+    for (i64 at = 0; at < n; at += ADD_BATCH) {
+        i64 count = MIN_OF(n - at, ADD_BATCH);
+        for (i64 i = 0; i < count; i++) {
+            hash[i] = text_hash(sv_of(s[sel ? (i64)sel[at + i] : at + i]));
+        }
+        fetch_ahead(dict, atomic_load_explicit(&dict->slots, memory_order_acquire), hash, count);
+        for (i64 i = 0; i < count; i++) {
+            i64 row = sel ? (i64)sel[at + i] : at + i;
+            out[row] = add_hashed(dict, sv_of(s[row]), hash[i]);
+            if (out[row] < 0) {
+                return false;
+            }
+        }
+    }
+    return true;
 }
 
 void dict_sketch(const struct dict *dict, struct sketch *sketch) {

@@ -405,6 +405,13 @@ static FALLIBLE enter_new(struct table *table, const struct table_key *key,
     return ERR_OK;
 }
 
+static i64 index_used(struct key_index *index) {
+    mutex_lock(&index->lock);
+    i64 used = index->used;
+    mutex_unlock(&index->lock);
+    return used;
+}
+
 static FALLIBLE check_key(struct table *table, u32 k, struct table_version *base,
                           struct table_version *mine, struct error *err) {
     const struct table_key *key = &table->keys[k];
@@ -417,7 +424,7 @@ static FALLIBLE check_key(struct table *table, u32 k, struct table_version *base
     if (strict && !index) {
         return ERR_OK;
     }
-    if (index && index->used > 4 * mine->live_rows + 1024) { /* mostly rows that are gone */
+    if (index && index_used(index) > 4 * mine->live_rows + 1024) { /* mostly rows that are gone */
         key_index_release(index);
         index = NULL;
         TRY(index_build(table, key, base, &index, err));
