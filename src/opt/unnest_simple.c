@@ -21,6 +21,7 @@ struct substitution {
     struct plan *plan;
     const struct rel *stop; /* its expressions stay */
     const struct rel *from; /* the projection whose columns go */
+    const struct rel *join; /* above which it goes; NULL: it stays */
     struct expr *const *map;
     bool pinned; /* a column must stay a column */
 };
@@ -45,13 +46,21 @@ static bool is_pinned(struct plan *plan, const struct rel *project) {
 
 struct out_walk {
     struct plan *plan;
+    const struct rel *join;
     struct rel *rel;
 };
 
-static void hand_on(u32 col, void *arg) {
+static void hand_on(struct plan *plan, struct rel *rel, u32 col) {
+    if (!rel_has_out(rel, col)) {
+        VEC_PUSH(plan->arena, &rel->out, col);
+    }
+}
+
+/* Columns of queries further out are no rows' columns here. */
+static void hand_on_own(u32 col, void *arg) {
     struct out_walk *w = arg;
-    if (!rel_has_out(w->rel, col)) {
-        VEC_PUSH(w->plan->arena, &w->rel->out, col);
+    if (rel_has_out(w->join->inputs[0], col) || rel_has_out(w->join->inputs[1], col)) {
+        hand_on(w->plan, w->rel, col);
     }
 }
 
@@ -78,9 +87,9 @@ static void substitute_rel(struct rel *rel, void *arg) {
             }
         }
         rel->out.count = kept;
-        struct out_walk w = {s->plan, rel};
+        struct out_walk w = {s->plan, s->join, rel};
         if (had) {
-            expr_each_col(s->map[col], hand_on, &w);
+            expr_each_col(s->map[col], hand_on_own, &w);
         }
     }
 }
@@ -138,7 +147,8 @@ static bool lift_project(struct unnest *u) {
     for (i64 i = 0; i < project->out.count; i++) {
         map[project->out.items[i]] = project->exprs.items[i];
     }
-    struct substitution s = {.plan = plan, .stop = project, .from = project, .map = map};
+    struct substitution s = {
+        .plan = plan, .stop = project, .from = project, .join = join, .map = map};
     join->inputs[1] = project->inputs[0];
     if (tests) {
         rel_each_expr(join, substitute_slot, &s);
@@ -164,7 +174,8 @@ static void zero_counts(struct unnest *u, struct rel *agg) {
             VEC_PUSH(plan->arena, &counts.out, call->col);
         }
     }
-    struct substitution s = {.plan = plan, .stop = agg, .from = &counts, .map = map};
+    struct substitution s = {
+        .plan = plan, .stop = agg, .from = &counts, .join = u->join, .map = map};
     if (counts.out.count > 0) {
         rel_each(plan->arena, plan->root, substitute_rel, &s);
     }
@@ -298,8 +309,7 @@ static void pull(struct unnest *u, struct rel *rel, expr_list *out) {
             rel->kind == REL_JOIN && i == 1 &&
             (rel->join == JOIN_SEMI || rel->join == JOIN_ANTI || rel->join == JOIN_MARK);
         for (i64 k = 0; !left_only && k < rel->inputs[i]->out.count; k++) {
-            struct out_walk w = {u->o->plan, rel};
-            hand_on(rel->inputs[i]->out.items[k], &w);
+            hand_on(u->o->plan, rel, rel->inputs[i]->out.items[k]);
         }
     }
     if (rel->kind == REL_FILTER || rel->kind == REL_JOIN) {
