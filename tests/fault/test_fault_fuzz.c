@@ -487,7 +487,8 @@ static void fuzz_round(int64_t end_ns) {
             run_one(f.conn, text);
         }
     }
-    run(f.conn, "set fusion = on; set optimizer = on");
+    wf_query(f.conn, "rollback", NULL); /* the script may have left a transaction open, or failed */
+    run(f.conn, "set fusion = on; set optimizer = on; set search_path = public");
     check_control(f.conn);
     int64_t results_closed = wf_memory_used(f.db);
     assert_true(results_closed > 0 && results_closed <= 64 << 20);

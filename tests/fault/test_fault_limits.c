@@ -73,7 +73,7 @@ static const struct giant {
     {"select ", "case when a = # then ", "1", " end", " from t", 100000, "54001"},
     {"select ", "case when a = # then ", "1", " end", " from t", 1000, NULL},
     {"select case ", "when a = # then # + 1 ", "end from t", "", "", 10000, NULL},
-    {"select a from t where a in (", "#, ", "7", "", ")", 100000, "54001"},
+    {"select a from t where a in (", "#, ", "7", "", ")", 100000, NULL},
     {"select a from t where a in (", "#, ", "7", "", ")", 10000, NULL},
     {"select a from t where b in (", "'s#', ", "'x'", "", ")", 10000, NULL},
     {"select a from t where a in (", "g + #, ", "7", "", ")", 3000, NULL},
