@@ -299,7 +299,7 @@ FN_SLOW f64 fn_log10(f64 a, u8 *f) {
 
 FN_SLOW f64 fn_log(f64 base, f64 a, u8 *f) {
     if (fn_log_bad(base, f) | fn_log_bad(a, f)) {
-        return (base != base) | (a != a) ? base + a : 0.0;
+        return (base != base || a != a) ? base + a : 0.0;
     }
     fn_dd divisor = fn_ln_dd(fn_dd_of(base));
     if (divisor.hi == 0.0) {
@@ -352,7 +352,7 @@ FN_SLOW f64 fn_power(f64 a, f64 b, u8 *f) {
         *f = FAULT_POWER_COMPLEX;
         return 0.0;
     }
-    if ((a == 0.0) | (a == 1.0) | (b == 0.0) | !fn_finite(a) | !fn_finite(b)) {
+    if (a == 0.0 || a == 1.0 || b == 0.0 || !fn_finite(a) || !fn_finite(b)) {
         return fn_power_special(a, b, odd);
     }
     fn_dd exponent = fn_dd_mul(fn_ln_dd(fn_dd_of(a < 0 ? -a : a)), fn_dd_of(b));
@@ -393,7 +393,7 @@ FN_SLOW fn_dd fn_reduce_large(f64 a, i32 *quadrant) {
     u128 window = 0;                  /* 2 bits before it, 126 behind */
     for (i32 i = 0; i < 128; i++) {
         i32 bit = point + 1 - i;
-        u32 value = (bit >= 0) & (bit < 320) ? product[bit >> 5] >> (bit & 31) & 1u : 0u;
+        u32 value = (bit >= 0 && bit < 320) ? product[bit >> 5] >> (bit & 31) & 1u : 0u;
         window = window << 1 | value;
     }
     u128 near = window + ((u128)1 << 125); /* to the nearest quadrant */
@@ -533,7 +533,7 @@ FN_SLOW f64 fn_atan2(f64 y, f64 x) {
     f64 r;
     if (ys == 0.0) {
         r = left ? FN_PI_HI : 0.0;
-    } else if (!fn_finite(ys) | !fn_finite(xs)) {
+    } else if (!fn_finite(ys) || !fn_finite(xs)) {
         f64 slope = !fn_finite(ys) ? (fn_finite(xs) ? fn_half_pi[0] : fn_half_pi[0] / 2) : 0.0;
         r = left ? FN_PI_HI - slope : slope;
     } else if (xs == 0.0 || ys / xs > 1e300) {

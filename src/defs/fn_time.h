@@ -146,7 +146,7 @@ FN_SLOW i128 fn_iv_scaled(f64 months, f64 days, f64 us, u8 *f) {
     f64 month_days = fn_us_round((m - whole_m) * 30.0);
     f64 rest_s = fn_us_round((d - whole_d + month_days - fn_trunc_small(month_days)) * 86400.0);
     f64 more_days =
-        (rest_s >= 86400.0) | (rest_s <= -86400.0) ? fn_trunc_small(rest_s / 86400.0) : 0.0;
+        ((rest_s >= 86400.0) | (rest_s <= -86400.0)) ? fn_trunc_small(rest_s / 86400.0) : 0.0;
     rest_s -= more_days * 86400.0;
     f64 total = us + rest_s * 1000000.0;
     b8 us_fits = (b8)((total < 9.2233720368547e18) & (total > -9.2233720368547e18));
@@ -188,7 +188,7 @@ FN_SLOW i128 fn_justify(i128 a, i32 hours, i32 days, u8 *f) {
         m -= fix;
     }
     if (hours) {
-        i64 fix = (d > 0) & (us < 0) ? 1 : (d < 0) & (us > 0) ? -1 : 0;
+        i64 fix = ((d > 0) & (us < 0)) ? 1 : ((d < 0) & (us > 0)) ? -1 : 0;
         us += DAY_US * fix;
         d -= fix;
     }
@@ -246,7 +246,7 @@ FN i32 fn_date_shift(i32 a, i64 b, u8 *f) {
 FN i32 fn_date_gap(i32 a, i32 b, u8 *f) {
     i64 r = (i64)a - b;
     *f = (u8)(fn_date_infinite(a) | fn_date_infinite(b) ? FAULT_INFINITE : *f);
-    *f = (u8)((r < -2147483648LL) | (r > 2147483647LL) ? FAULT_DATE_RANGE : *f);
+    *f = (u8)(((r < -2147483648LL) | (r > 2147483647LL)) ? FAULT_DATE_RANGE : *f);
     return (i32)r;
 }
 
