@@ -388,6 +388,21 @@ static FALLIBLE direct_build(struct build *b) {
     return b->index->unique ? ERR_OK : direct_runs(b);
 }
 
+wf_status build_bits(const struct build *b, u32 *bits, i64 lo) {
+    for (i64 c = 0; c < b->chunk_count; c++) {
+        const b8 *nulls;
+        const i64 *key = build_keys(b, c, &nulls);
+        TRY(exec_check(b->x));
+        for (i64 i = 0; i < b->chunks[c]->rows; i++) {
+            if (!nulls || !nulls[i]) {
+                u64 bit = (u64)key[i] - (u64)lo;
+                bits[bit >> 5] |= 1u << (bit & 31);
+            }
+        }
+    }
+    return ERR_OK;
+}
+
 /* A bitmap before a hash table: keys that are not there go no further. Without memory for it the
  * index does without. */
 static FALLIBLE add_filter(struct build *b, u64 span) {
@@ -402,18 +417,7 @@ static FALLIBLE add_filter(struct build *b, u64 span) {
         return ERR_OK;
     }
     memset(index->filter, 0, (size_t)index_filter_bytes(index));
-    for (i64 c = 0; c < b->chunk_count; c++) {
-        const b8 *nulls;
-        const i64 *key = build_keys(b, c, &nulls);
-        TRY(exec_check(b->x));
-        for (i64 i = 0; i < b->chunks[c]->rows; i++) {
-            if (!nulls || !nulls[i]) {
-                u64 bit = (u64)key[i] - (u64)b->lo;
-                index->filter[bit >> 5] |= 1u << (bit & 31);
-            }
-        }
-    }
-    return ERR_OK;
+    return build_bits(b, index->filter, b->lo);
 }
 
 static FALLIBLE build_form(struct build *b) {

@@ -37,4 +37,7 @@ static inline u64 slot_of(const struct index *index, i64 key) {
     return hash_u64((u64)key) & ((u64)index->slot_count - 1);
 }
 
+/* Sets the bit key - lo of every key. */
+FALLIBLE build_bits(const struct build *b, u32 *bits, i64 lo);
+
 #endif

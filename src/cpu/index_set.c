@@ -21,18 +21,7 @@ static FALLIBLE bits_build(struct build *b) {
         return memory_refused(b->x->mem, b->x->err, bytes);
     }
     memset(index->heads, 0, (size_t)bytes);
-    for (i64 c = 0; c < b->chunk_count; c++) {
-        const b8 *nulls;
-        const i64 *key = build_keys(b, c, &nulls);
-        TRY(exec_check(b->x));
-        for (i64 i = 0; i < b->chunks[c]->rows; i++) {
-            if (!nulls || !nulls[i]) {
-                u64 slot = (u64)key[i] - (u64)index->key_lo;
-                index->heads[slot >> 5] |= 1u << (slot & 31);
-            }
-        }
-    }
-    return ERR_OK;
+    return build_bits(b, index->heads, index->key_lo);
 }
 
 wf_status set_build(struct exec *x, const struct step *step) {

@@ -40,27 +40,6 @@ static struct expr *join_list(struct arena *arena, enum expr_kind kind, const ex
     return expr;
 }
 
-struct one_col {
-    u32 col;
-    bool any;
-    bool several;
-};
-
-static void note_col(u32 col, void *arg) {
-    struct one_col *c = arg;
-    c->several = c->several || (c->any && c->col != col);
-    c->any = true;
-    c->col = col;
-}
-
-/* The only column of a condition; false when there are none or several. */
-static bool only_col(const struct expr *expr, u32 *out) {
-    struct one_col c = {0};
-    expr_each_col(expr, note_col, &c);
-    *out = c.col;
-    return c.any && !c.several;
-}
-
 /* OR over the arms of what each says about `col`; NULL when one says nothing. */
 static struct expr *implied(struct opt *o, const expr_list *arms, i64 count, u32 col) {
     struct arena *arena = o->plan->arena;
@@ -70,7 +49,7 @@ static struct expr *implied(struct opt *o, const expr_list *arms, i64 count, u32
         u32 of = 0;
         for (i64 k = 0; k < arms[i].count; k++) {
             struct expr *cond = arms[i].items[k];
-            if (only_col(cond, &of) && of == col && !facts_can_raise(o, cond)) {
+            if (expr_only_col(cond, &of) && of == col && !facts_can_raise(o, cond)) {
                 VEC_PUSH(arena, &own, cond);
             }
         }
@@ -88,7 +67,7 @@ static struct expr *implied(struct opt *o, const expr_list *arms, i64 count, u32
 static void add_implied(struct opt *o, const expr_list *arms, i64 count, expr_list *out) {
     for (i64 k = 0; k < arms[0].count; k++) {
         u32 col = 0;
-        if (only_col(arms[0].items[k], &col)) {
+        if (expr_only_col(arms[0].items[k], &col)) {
             struct expr *test = implied(o, arms, count, col);
             if (test && !has_equal(out, test)) {
                 VEC_PUSH(o->plan->arena, out, test);

@@ -65,19 +65,6 @@ static void gather(struct region *r, struct rel *rel) {
     }
 }
 
-struct one_col {
-    u32 col;
-    bool any;
-    bool several;
-};
-
-static void note_col(u32 col, void *arg) {
-    struct one_col *c = arg;
-    c->several = c->several || (c->any && c->col != col);
-    c->any = true;
-    c->col = col;
-}
-
 static bool is_known(const struct region *r, const struct expr *expr) {
     for (i64 i = 0; i < r->conds.count; i++) {
         if (expr_equal(r->conds.items[i], expr)) {
@@ -90,19 +77,18 @@ static bool is_known(const struct region *r, const struct expr *expr) {
 /* The condition on one column, said of every other column of its class. */
 static void spread(struct region *r, struct expr *cond, expr_list *out) {
     struct plan *plan = r->o->plan;
-    struct one_col c = {0};
-    expr_each_col(cond, note_col, &c);
-    if (!c.any || c.several || facts_can_raise(r->o, cond)) {
+    u32 said = 0;
+    if (!expr_only_col(cond, &said) || facts_can_raise(r->o, cond)) {
         return;
     }
     for (i64 i = 0; i < r->cols.count; i++) {
         u32 col = r->cols.items[i];
         bool visible = rel_has_out(r->top, col);
-        if (col == c.col || !visible || find(r, col) != find(r, c.col)) {
+        if (col == said || !visible || find(r, col) != find(r, said)) {
             continue;
         }
         struct expr **map = NEW_ARRAY(plan->arena, struct expr *, plan->cols.count + 1);
-        map[c.col] = expr_col(plan, col, -1);
+        map[said] = expr_col(plan, col, -1);
         struct expr *same = expr_map(plan->arena, cond, map);
         if (!is_known(r, same)) {
             VEC_PUSH(plan->arena, &r->conds, same);

@@ -252,3 +252,23 @@ static bool visit_safe(const struct expr *expr, void *arg) {
 bool expr_can_raise(const struct expr *expr) {
     return !expr_walk(expr, visit_safe, NULL);
 }
+
+struct one_col {
+    u32 col;
+    bool any;
+    bool several;
+};
+
+static void note_col(u32 col, void *arg) {
+    struct one_col *c = arg;
+    c->several = c->several || (c->any && c->col != col);
+    c->any = true;
+    c->col = col;
+}
+
+bool expr_only_col(const struct expr *expr, u32 *out) {
+    struct one_col c = {0};
+    expr_each_col(expr, note_col, &c);
+    *out = c.col;
+    return c.any && !c.several;
+}

@@ -32,7 +32,7 @@ static bool is_whole(struct type type) {
     return type_is_exact(type) || type.id == TYPE_DATE || type.id == TYPE_BOOLEAN;
 }
 
-static i128 whole(const struct expr *expr) {
+i128 const_exact(const struct expr *expr) {
     switch (type_kind(expr->type)) {
     case KIND_B8:
         return expr->value.b8;
@@ -45,14 +45,8 @@ static i128 whole(const struct expr *expr) {
     }
 }
 
-/* The constant of a whole number; NULL when it does not fit the type. */
-static struct expr *make_whole(struct arena *arena, struct type type, i128 value, i32 position) {
-    struct range all = range_of_type(type);
-    if (value < all.lo || value > all.hi) {
-        return NULL;
-    }
-    struct expr *expr = expr_new(arena, EXPR_CONST, type, position);
-    switch (type_kind(type)) {
+void const_set_exact(struct expr *expr, i128 value) {
+    switch (type_kind(expr->type)) {
     case KIND_B8:
         expr->value.b8 = value != 0;
         break;
@@ -66,13 +60,23 @@ static struct expr *make_whole(struct arena *arena, struct type type, i128 value
         expr->value.i128 = value;
         break;
     }
+}
+
+/* The constant of a whole number; NULL when it does not fit the type. */
+static struct expr *make_whole(struct arena *arena, struct type type, i128 value, i32 position) {
+    struct range all = range_of_type(type);
+    if (value < all.lo || value > all.hi) {
+        return NULL;
+    }
+    struct expr *expr = expr_new(arena, EXPR_CONST, type, position);
+    const_set_exact(expr, value);
     return expr;
 }
 
 static bool compared(const struct expr *a, const struct expr *b, i32 *out) {
     if (is_whole(a->type) && a->type.id == b->type.id && a->type.scale == b->type.scale) {
-        i128 x = whole(a);
-        i128 y = whole(b);
+        i128 x = const_exact(a);
+        i128 y = const_exact(b);
         *out = x < y ? -1 : x > y;
         return true;
     }
@@ -117,8 +121,8 @@ static struct expr *fold_compare(struct arena *arena, struct expr *expr) {
 }
 
 static struct expr *fold_arithmetic(struct arena *arena, struct expr *expr) {
-    i128 x = whole(expr->args[0]);
-    i128 y = expr->arg_count > 1 ? whole(expr->args[1]) : 0;
+    i128 x = const_exact(expr->args[0]);
+    i128 y = expr->arg_count > 1 ? const_exact(expr->args[1]) : 0;
     i128 value = 0;
     switch (expr->func) {
     case FUNC_ADD:
@@ -183,7 +187,7 @@ static struct expr *fold_cast(struct arena *arena, struct expr *expr) {
     }
     struct expr *folded = NULL;
     if (type_is_integer(arg->type) && type_is_integer(expr->type)) {
-        folded = make_whole(arena, expr->type, whole(arg), expr->position);
+        folded = make_whole(arena, expr->type, const_exact(arg), expr->position);
     }
     return folded ? folded : expr;
 }

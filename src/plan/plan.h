@@ -212,6 +212,11 @@ bool expr_equal(const struct expr *a, const struct expr *b);
 /* Calls visit for every node, parents first; stops early when visit returns false, and returns
  * that. */
 bool expr_walk(const struct expr *expr, bool (*visit)(const struct expr *, void *arg), void *arg);
+/* Sets the value of a constant of an exact type, date or boolean, by type_kind. */
+void const_set_exact(struct expr *expr, i128 value);
+i128 const_exact(const struct expr *expr);
+/* The only column an expression names; false when there are none or several. */
+bool expr_only_col(const struct expr *expr, u32 *out);
 /* Calls fn for every column an expression names. */
 void expr_each_col(const struct expr *expr, void (*fn)(u32 col, void *arg), void *arg);
 /* Columns replaced by map[col] where that is not NULL; nodes are rebuilt, never changed. */

@@ -14,36 +14,6 @@ bool is_unknown(const struct expr *expr) {
     return expr->type.id == TYPE_UNKNOWN;
 }
 
-i128 const_exact(const struct expr *expr) {
-    switch (type_kind(expr->type)) {
-    case KIND_B8:
-        return expr->value.b8;
-    case KIND_I32:
-        return expr->value.i32;
-    case KIND_I64:
-        return expr->value.i64;
-    default:
-        return expr->value.i128;
-    }
-}
-
-void const_set_exact(struct expr *expr, i128 value) {
-    switch (type_kind(expr->type)) {
-    case KIND_B8:
-        expr->value.b8 = value != 0;
-        break;
-    case KIND_I32:
-        expr->value.i32 = (i32)value;
-        break;
-    case KIND_I64:
-        expr->value.i64 = (i64)value;
-        break;
-    default:
-        expr->value.i128 = value;
-        break;
-    }
-}
-
 struct type decimal_of(struct type exact) {
     switch (exact.id) {
     case TYPE_SMALLINT:

@@ -412,8 +412,6 @@ struct type decimal_common(struct type a, struct type b);
 bool is_unknown(const struct expr *expr);
 /* A numeric literal as written: integer, bigint or decimal. */
 FALLIBLE literal_number(struct bind *b, const char *text, i32 position, struct expr **out);
-void const_set_exact(struct expr *expr, i128 value); /* by type_kind */
-i128 const_exact(const struct expr *expr);           /* of an exact type, date or boolean */
 
 /* The other statements. */
 FALLIBLE bind_create(struct bind *b, const struct json *body, struct statement *out);
