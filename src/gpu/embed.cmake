@@ -25,4 +25,17 @@ set(WF_EMBEDDED
   defs/kprim.h=defs/kprim.h
   fold.h=gpu/kernels/fold.h
   lookback.h=gpu/kernels/lookback.h
+  defs/fn_math.h=defs/fn_math.h
+  defs/fn_time.h=defs/fn_time.h
+  defs/fn_str2.h=defs/fn_str2.h
+  rows4.h=gpu/kernels/rows4.h
+  map.h=gpu/kernels/map.h
+  series.h=gpu/kernels/series.h
+  reduce.h=gpu/kernels/reduce.h
+  fsum.h=gpu/kernels/fsum.h
+  foldback.h=gpu/kernels/foldback.h
+  segments.h=gpu/kernels/segments.h
+  compact.h=gpu/kernels/compact.h
+  gather.h=gpu/kernels/gather.h
+  histogram.h=gpu/kernels/histogram.h
   scan.h=gpu/kernels/scan.h)
