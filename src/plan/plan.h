@@ -29,6 +29,11 @@ enum table_func { WF_TABLE_FUNCS(X, ) TABLE_FUNC_END };
 #undef X
 
 extern const char *const func_names[FUNC_COUNT];
+/* NULL where an argument is NULL. */
+static inline bool func_is_strict(u16 func) {
+    return func != FUNC_TRY && func != FUNC_GREATEST && func != FUNC_LEAST &&
+           func != FUNC_COALESCE && func != FUNC_NULLIF;
+}
 /* Functions that are one opcode (WF_SCALARS); args is NULL for the others. */
 struct scalar_info {
     const char *args;
@@ -45,7 +50,7 @@ enum expr_kind {
     EXPR_COL,   /* column `col` */
     EXPR_CONST, /* `value`, or NULL when is_null */
     EXPR_PARAM, /* parameter `param` (0 is $1) */
-    EXPR_CALL,  /* func(args); strict: NULL in, NULL out, unless the function says otherwise */
+    EXPR_CALL,  /* func(args); NULL in, NULL out, where func_is_strict */
     EXPR_CAST,  /* args[0] to `type` */
     EXPR_AND,   /* args, left to right, three-valued */
     EXPR_OR,
