@@ -1,1 +1,2 @@
-set(WF_API_SOURCES alter.c append.c arrow.c call_tpch.c change.c compile.c conflict.c connection.c constraint.c copy_out.c database.c ddl.c describe.c devices.c error_text.c execute.c explain.c param.c prepare.c query.c read_file.c result.c scan.c session.c transaction.c utility.c watch.c)
+set(WF_API_SOURCES alter.c append.c arrow.c call_tpch.c change.c compile.c conflict.c connection.c constraint.c
+    reference.c copy_out.c database.c ddl.c describe.c devices.c error_text.c execute.c explain.c param.c prepare.c query.c read_file.c result.c scan.c session.c transaction.c utility.c watch.c)
