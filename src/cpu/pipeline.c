@@ -170,6 +170,7 @@ static FALLIBLE worker_open(struct pipe_run *run, i32 number, struct worker **ou
     arena_init(&w->arena, run->x->mem);
     w->heap.mem = run->x->mem;
     w->sinks = NEW_ARRAY(&w->arena, void *, run->sink_count + 1);
+    w->counts = NEW_ARRAY(&w->arena, struct lookup_count, run->pipe.op_count + 1);
     w->marks = NEW_ARRAY(&w->arena, i64, run->pipe.pipe->mark_count + 1);
     w->frames = NEW_ARRAY(&w->arena, struct frame, run->pipe.level_count);
     if (!worker_temps(w) || !worker_consts(w)) {
@@ -391,6 +392,9 @@ static void finish_task(void *arg, i64 i, i32 number) {
 
 static FALLIBLE end_sinks(struct pipe_run *run) {
     for (u32 s = 0; s < run->sink_count; s++) {
+        if (!run->sinks[s].class->combine) {
+            continue;
+        }
         TRY(run->sinks[s].class->combine(run, s));
         run->finishing = s;
         tasks_run(run->x, run->sinks[s].partitions, finish_task, run);
@@ -484,7 +488,9 @@ wf_status pipe_open(struct device *dev, struct exec *x, const struct step *step,
 
 static void close_sinks(struct pipe_run *run) {
     for (u32 s = 0; s < run->sink_count; s++) {
-        run->sinks[s].class->close(run, s);
+        if (run->sinks[s].class->close) {
+            run->sinks[s].class->close(run, s);
+        }
     }
     run->sink_count = 0;
     mem_free(run->x->mem, run->morsel_outs, run->morsel_outs_bytes);

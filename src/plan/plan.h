@@ -165,6 +165,7 @@ struct rel {
      * group keys; the first exprs.count columns of `out` are their results, then one per call. */
     VEC(struct expr *) exprs;
     /* AGG */
+    VEC(b8) implied; /* per group key: those that are not decide it; empty = none is */
     VEC(struct agg_call) calls;
     /* JOIN: left_keys[i] = right_keys[i]; the right input is the build side */
     u8 join;           /* enum join_kind */
@@ -192,11 +193,17 @@ struct rel {
     struct expr *offset;
 };
 
+struct relied { /* a column whose uniqueness shaped the plan */
+    u64 table_id;
+    u32 table_col;
+};
+
 struct plan {
     struct arena *arena;
     VEC(struct plan_col) cols;
     struct rel *root;
     VEC(const char *) names; /* of the root's out columns, as the user sees them */
+    VEC(struct relied) relied; /* guarded though nothing may read them any more */
     u32 param_count;
     struct type *param_types;
     b8 shown; /* the rows go to a client: char(n) gets its blanks back */
