@@ -224,6 +224,7 @@ static const struct {
     {"AlterTableStmt", bind_alter},
     {"RenameStmt", bind_rename},
     {"AlterObjectSchemaStmt", bind_set_schema},
+    {"ConstraintsSetStmt", bind_set_constraints},
 };
 
 /* Statements whose node is not named after the command. */

@@ -299,6 +299,7 @@ struct expr *expr_int(struct bind *b, i32 value, i32 position);
 struct expr *expr_one(struct bind *b, enum expr_kind kind, struct expr *arg, i32 position);
 struct expr *expr_many(struct bind *b, enum expr_kind kind, struct type type, i32 position,
                        i32 count, struct expr **args);
+bool bind_function_known(const char *name); /* to PostgreSQL, that we know of */
 FALLIBLE bind_sharable(struct bind *b, const struct expr *expr); /* may be used twice */
 
 /* bind_case.c: CASE, COALESCE, NULLIF, GREATEST, LEAST, IS DISTINCT FROM, IS TRUE. */
@@ -431,6 +432,7 @@ FALLIBLE bind_insert_returning(struct bind *b, const struct json *body, struct s
 FALLIBLE bind_copy(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_update(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_delete(struct bind *b, const struct json *body, struct statement *out);
+FALLIBLE bind_set_constraints(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_truncate(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_transaction(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_create_schema(struct bind *b, const struct json *body, struct statement *out);
