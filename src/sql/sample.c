@@ -1,9 +1,9 @@
 /* sample.c: a few texts of a column, for the optimiser's estimates.
  *
- * What share of the rows a LIKE keeps cannot be told from a range or a count of distinct values, and
- * a guess that is off by ten turns join orders around. So the estimate tries the pattern on texts
- * taken at even distances from the version the statement reads. It costs a few dozen microseconds
- * where the query has such a condition, and nothing where it has none. */
+ * What share of the rows a LIKE keeps cannot be told from a range or a count of distinct values,
+ * and a guess that is off by ten turns join orders around. So the estimate tries the pattern on
+ * texts taken at even distances from the version the statement reads. It costs a few dozen
+ * microseconds where the query has such a condition, and nothing where it has none. */
 #include "sql/sql_int.h"
 
 i64 sample_texts(const struct snapshot_table *source, u32 col, str *out, i64 max) {
