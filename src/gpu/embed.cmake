@@ -21,4 +21,8 @@ set(WF_EMBEDDED
   vm_rows_small.h=gpu/kernels/vm_rows_small.h
   vm_agg.h=gpu/kernels/vm_agg.h
   build.h=gpu/kernels/build.h
-  probe.h=gpu/kernels/probe.h)
+  probe.h=gpu/kernels/probe.h
+  defs/kprim.h=defs/kprim.h
+  fold.h=gpu/kernels/fold.h
+  lookback.h=gpu/kernels/lookback.h
+  scan.h=gpu/kernels/scan.h)

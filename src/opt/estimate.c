@@ -343,7 +343,9 @@ static i64 agg_rows(const struct opt *o, const struct rel *rel) {
     i64 in = rel->inputs[0]->rows;
     f64 groups = 1.0;
     for (i64 i = 0; i < rel->exprs.count; i++) {
-        groups *= (f64)estimate_distinct(o, rel->exprs.items[i], in);
+        if (rel->implied.count == 0 || !rel->implied.items[i]) {
+            groups *= (f64)estimate_distinct(o, rel->exprs.items[i], in);
+        }
     }
     return to_rows(MIN_OF(groups, (f64)MAX_OF(in, 1)));
 }

@@ -62,6 +62,10 @@ struct rel *opt_shared(struct plan *plan, struct rel *input, const u32 *cols, i6
 /* Puts a SHARED between parent and one of its inputs, which others may then use too; everything
  * above sees the columns under new numbers. */
 void opt_share(struct plan *plan, struct rel *parent, i32 which);
+/* Notes the unique columns below rel, whose uniqueness was made use of. */
+void opt_rely(struct opt *o, struct rel *rel);
+/* Whether two evaluations may differ. */
+bool opt_is_volatile(const struct expr *expr);
 /* Whether a join is one that may change places with others like it. */
 bool opt_is_inner(const struct rel *rel);
 /* A relation with exactly the columns of `like`, in that order: rel itself when it has them. */

@@ -109,6 +109,13 @@ struct origin { /* of a plan column, for errors */
     const char *name;
 };
 
+struct scan_key { /* a table in FROM that has a primary key */
+    u32 first;    /* its columns are first .. first + count - 1 */
+    u32 count;
+    u32 key_count;
+    const u32 *keys; /* numbers of the table's columns */
+};
+
 struct bind {
     struct arena *arena;
     const struct parsed *parsed;
@@ -120,6 +127,7 @@ struct bind {
     i32 from_items;
     i32 random_calls;
     VEC(struct origin) origins;
+    VEC(struct scan_key) scan_keys;
     VEC(const struct rel *) materialized; /* inputs of SHARED that stay shared */
     VEC(u32) deps;                        /* OIDs of what was looked up */
     VEC(struct late) lates;

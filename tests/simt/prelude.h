@@ -127,6 +127,7 @@ SIMT_ATOM(atom_max_i64, i64, x > old ? x : old)
 SIMT_ATOM(atom_max_u32, u32, x > old ? x : old)
 SIMT_ATOM(atom_or_u32, u32, old | x)
 SIMT_ATOM(atom_exch_u32, u32, x)
+SIMT_ATOM(atom_exch_u64, u64, x)
 SIMT_CAS(atom_cas_u32, u32)
 SIMT_CAS(atom_cas_u64, u64)
 
@@ -147,6 +148,9 @@ FN u32 bits_set_u32(u32 x) {
 }
 FN u32 bits_set_u64(u64 x) {
     return (u32)__builtin_popcountll(x);
+}
+FN u32 first_set_u32(u32 x) {
+    return (u32)__builtin_ffs((int)x) - 1u;
 }
 FN u32 zeros_above_u64(u64 x) {
     return x == 0 ? 64u : (u32)__builtin_clzll(x);

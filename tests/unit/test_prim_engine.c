@@ -1,4 +1,4 @@
-/* test_prim.c: the primitives on plain arrays, on the CPU, against plain loops. */
+/* test_prim_engine.c: the primitives on plain arrays, on the CPU, against plain loops. */
 #include "test_cpu_fixture.h"
 
 #include "prim/prim.h"

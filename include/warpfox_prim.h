@@ -1,0 +1,120 @@
+/* warpfox_prim.h: data-parallel primitives, joins and relational algebra on plain arrays.
+ *
+ * Arrays. A wf_array names elements in memory of the host, or in memory of the GPU obtained from
+ * wf_prim_alloc; the library knows its own blocks by their addresses, so both are plain pointers.
+ * Host arrays given to the GPU are copied there and back within the call. The CPU takes host
+ * memory only. Unless said otherwise arrays of one call must not overlap, an output may have more
+ * room than is filled, and what lies behind the filled part is left alone.
+ *
+ * Devices. Every operation takes the device it runs on. The answer is the same on both, whatever
+ * the number of threads; where the order of an output is free, the entry says so. Nothing runs
+ * elsewhere in silence: what a device does not have is 0A000 by name.
+ *
+ * Workspace. Every operation takes a wf_work. NULL: the library takes what it needs from its budget
+ * for the length of the call. With data NULL nothing runs and `needed` is set. Otherwise `data`
+ * lies on the device of the operation and has `bytes` bytes; too few are 22023, with `needed` set.
+ * What an operation needs depends on counts and types only, never on the values.
+ *
+ * Errors. Calls return a wf_status, 0 is success; the reason is in wf_prim_error(). A failed call
+ * leaves outputs unspecified and everything else usable. A count below zero, a type an operation
+ * does not have, arrays that overlap or lie on the wrong device: 22023, 42804 or 0A000, checked
+ * before anything runs. More results than an output has room for: 54000, and the number is told.
+ *
+ * Threads. A wf_prim belongs to one thread at a time; several of one database share its workers,
+ * its memory budgets and its GPU. wf_prim_cancel may be called from any thread.
+ *
+ * Cost. n is the number of input elements, p the workers or multiprocessors; "moves" counts bytes
+ * read and written in units of the input. */
+#ifndef WARPFOX_PRIM_H
+#define WARPFOX_PRIM_H
+
+#include "warpfox.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct wf_prim wf_prim;
+
+typedef enum wf_place { WF_ON_CPU, WF_ON_GPU } wf_place;
+
+/* Elements. Floats order by value: -0 equals 0, NaN equals NaN and is greater than all others. */
+typedef enum wf_elem {
+    WF_ELEM_U32,
+    WF_ELEM_I32,
+    WF_ELEM_F32,
+    WF_ELEM_U64,
+    WF_ELEM_I64,
+    WF_ELEM_F64,
+    WF_ELEM_U128, /* two 64-bit words, the low one first: a tuple packed into one word */
+    WF_ELEM_TEXT, /* wf_span: bytes of the array's `bytes`; ordered bytewise */
+    WF_ELEM_BOOL  /* one byte: 0 is false, everything else true; written as 0 and 1 */
+} wf_elem;
+
+typedef struct wf_span {
+    uint64_t offset;
+    uint64_t length;
+} wf_span;
+
+typedef struct wf_array {
+    wf_elem type;
+    void *data;
+    int64_t count;     /* elements; of an output: the room there is */
+    const void *bytes; /* WF_ELEM_TEXT: what the spans refer to; else NULL */
+    int64_t byte_count;
+} wf_array;
+
+typedef struct wf_work {
+    void *data;
+    int64_t bytes;
+    int64_t needed; /* out */
+} wf_work;
+
+/* --------------------------------------------------------------------------------------------- */
+/* The library, memory, measurements */
+
+/* Uses the database's workers, budgets and devices, and keeps it alive. Closed by wf_prim_close,
+ * which frees what wf_prim_alloc handed out. */
+WF_API wf_status wf_prim_open(wf_database *db, wf_prim **out_prim);
+WF_API void wf_prim_close(wf_prim *prim);
+/* The error of the last failed call; its status is WF_OK when the last call succeeded. */
+WF_API const wf_error *wf_prim_error(const wf_prim *prim);
+/* The operation that runs, if any, ends with 57014. */
+WF_API void wf_prim_cancel(wf_prim *prim);
+
+/* Memory of a device, aligned to 256 bytes, with unspecified contents. 53200 when the budget
+ * (memory, gpu_memory) refuses. Freed by wf_prim_free or with the library. */
+WF_API wf_status wf_prim_alloc(wf_prim *prim, wf_place place, int64_t bytes, void **out_data);
+WF_API void wf_prim_free(wf_prim *prim, void *data); /* NULL is fine */
+/* Copies between any two places. */
+WF_API wf_status wf_prim_copy(wf_prim *prim, void *dst, const void *src, int64_t bytes);
+
+/* About the last operation: "ns" from call to return, "device_ns" on the device without copies of
+ * host arrays, "launches" of kernels, "bytes_moved" across the bus; -1 for an unknown name. */
+WF_API int64_t wf_prim_metric(const wf_prim *prim, const char *name);
+
+/* --------------------------------------------------------------------------------------------- */
+/* Scan */
+
+/* Associative operators (src/defs/fold.def). Addition and multiplication wrap. Floats have MIN and
+ * MAX only: their sums depend on the order of addition. U128 and TEXT have none. */
+typedef enum wf_fold {
+    WF_FOLD_ADD,
+    WF_FOLD_MUL,
+    WF_FOLD_AND,
+    WF_FOLD_OR,
+    WF_FOLD_XOR,
+    WF_FOLD_MIN,
+    WF_FOLD_MAX
+} wf_fold;
+
+/* out[i] = in[0] op … op in[i - 1] (exclusive; out[0] is the operator's identity) or up to in[i]
+ * (inclusive). Both of one type; `out` may be `in`. O(n / p), moves 2n. */
+WF_API wf_status wf_prim_scan(wf_prim *prim, wf_place place, wf_fold fold, int inclusive,
+                              wf_array out, wf_array in, wf_work *work);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
