@@ -47,7 +47,8 @@ typedef enum wf_elem {
     WF_ELEM_I64,
     WF_ELEM_F64,
     WF_ELEM_U128, /* two 64-bit words, the low one first: a tuple packed into one word */
-    WF_ELEM_TEXT  /* wf_span: bytes of the array's `bytes`; ordered bytewise */
+    WF_ELEM_TEXT, /* wf_span: bytes of the array's `bytes`; ordered bytewise */
+    WF_ELEM_BOOL  /* one byte: 0 is false, everything else true; written as 0 and 1 */
 } wf_elem;
 
 typedef struct wf_span {

@@ -27,6 +27,7 @@ wf_status wf_prim_scan(wf_prim *prim, wf_place place, wf_fold fold, int inclusiv
         CALL_NEED(&c, out.count >= in.count, INVALID_PARAMETER, "out has room for %lld of %lld",
                   (i64)out.count, (i64)in.count);
         call_apart(&c, "out", "in");
+        call_filled(&c, a.out, in.count);
         call_run(&c, scan_body, &a);
     }
     return call_close(&c);

@@ -31,7 +31,7 @@ enum fold { WF_FOLDS(X, ) FOLD_COUNT };
 
 extern const char *const elem_names[ELEM_COUNT];
 extern const i8 elem_bytes[ELEM_COUNT];
-extern const char elem_kinds[ELEM_COUNT]; /* 'U', 'I', 'F', 'W', 'T': see elem.def */
+extern const char elem_kinds[ELEM_COUNT]; /* 'U', 'I', 'F', 'W', 'T', 'B': see elem.def */
 extern const char *const fold_names[FOLD_COUNT];
 bool fold_has(enum fold fold, enum elem type);
 
