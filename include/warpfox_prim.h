@@ -208,6 +208,56 @@ WF_API wf_status wf_prim_scatter(wf_prim *prim, wf_place place, wf_array out, wf
 WF_API wf_status wf_prim_histogram(wf_prim *prim, wf_place place, wf_array out, wf_array in,
                                    int64_t first, int64_t width, wf_work *work);
 
+/* --------------------------------------------------------------------------------------------- */
+/* Split and sort
+ *
+ * Keys are of any type but BOOL, unless said otherwise. Payload arrays travel with the keys: at
+ * most two, of any type of 4, 8 or 16 bytes, as many elements as keys; each has an output of its
+ * type. Text as payload or key moves as spans: outputs refer to the same bytes as the input. */
+
+typedef enum wf_split_by {
+    WF_SPLIT_RADIX, /* bits `shift` .. `shift + bits` of the key as it lies in memory */
+    WF_SPLIT_HASH,  /* the same bits of its hash, which is the same on every device */
+    WF_SPLIT_RANGE  /* how many of the ascending splitters are not greater than the key */
+} wf_split_by;
+
+typedef struct wf_split {
+    wf_split_by by;
+    int shift, bits; /* RADIX, HASH: bits is 0 .. 24; hashes have 32 bits for keys of 4 bytes, else
+                      * 64 */
+    wf_array splitters; /* RANGE: of the keys' type, fewer than 2^24; on the host or the device */
+} wf_split;
+
+/* Puts elements of one partition together, partitions ascending; within a partition elements keep
+ * their order. out_starts (U64, or count 0 and data NULL when not wanted) has room for partitions
+ * + 1 and gets where each one starts; there are 2^bits partitions, or splitters + 1. Not TEXT.
+ * O(n / p) per pass; the GPU makes one pass per 8 bits, the CPU per 11. Moves 2n per pass. */
+WF_API wf_status wf_prim_split(wf_prim *prim, wf_place place, const wf_split *how,
+                               wf_array out_keys, wf_array out_starts, wf_array keys,
+                               const wf_array *out_payloads, const wf_array *payloads,
+                               int payload_count, wf_work *work);
+
+typedef enum wf_sort_by {
+    WF_SORT_AUTO,    /* radix; text: its first bytes by radix, then by comparison */
+    WF_SORT_RADIX,   /* one pass per 8 bits on the GPU, from the highest bits down on the CPU; not
+                      * TEXT */
+    WF_SORT_MERGE,   /* O(n log n / p) */
+    WF_SORT_BITONIC, /* O(n log^2 n / p), not stable */
+    WF_SORT_QUICK    /* splits until parts fit the cache, which are sorted there; not stable */
+} wf_sort_by;
+
+typedef struct wf_sort {
+    wf_sort_by by;
+    int descending;
+    int low_bit, high_bit; /* RADIX of unsigned keys: bits low .. high - 1 decide; 0, 0 = all */
+} wf_sort;
+
+/* Sorts by key, stably unless the algorithm says otherwise (then the order among equal keys is
+ * free, and may differ between devices). `how` NULL: AUTO, ascending. */
+WF_API wf_status wf_prim_sort(wf_prim *prim, wf_place place, const wf_sort *how, wf_array out_keys,
+                              wf_array keys, const wf_array *out_payloads, const wf_array *payloads,
+                              int payload_count, wf_work *work);
+
 #ifdef __cplusplus
 }
 #endif

@@ -23,6 +23,11 @@ set(WF_EMBEDDED
   build.h=gpu/kernels/build.h
   probe.h=gpu/kernels/probe.h
   defs/kprim.h=defs/kprim.h
+  defs/korder.h=defs/korder.h
+  defs/fn_order.h=defs/fn_order.h
+  order.h=gpu/kernels/order.h
+  split.h=gpu/kernels/split.h
+  spans.h=gpu/kernels/spans.h
   fold.h=gpu/kernels/fold.h
   lookback.h=gpu/kernels/lookback.h
   defs/fn_math.h=defs/fn_math.h

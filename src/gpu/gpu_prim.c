@@ -4,6 +4,7 @@
 #include "gpu/gpu_prim.h"
 
 #include "prim/move.h"
+#include "prim/order.h"
 
 enum { EVENT_FIRST, EVENT_LAST };
 
@@ -173,4 +174,5 @@ const struct prim_class gpu_prims = {.alloc = prim_alloc,
                                      .copy = prim_copy,
                                      .begin = job_begin,
                                      .end = job_end,
-                                     .move = &gpu_prim_move_class};
+                                     .move = &gpu_prim_move_class,
+                                     .order = &gpu_prim_order_class};

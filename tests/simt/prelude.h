@@ -88,6 +88,7 @@ SIMT_RAW void simt_spin(const char *file, int line) {
 #define w_up_u64(x, by) simt_w(SIMT_W_UP, (u64)(x), by, __FILE__, __LINE__)
 #define w_xor_u32(x, mask) ((u32)simt_w(SIMT_W_XOR, (u32)(x), mask, __FILE__, __LINE__))
 #define w_xor_u64(x, mask) simt_w(SIMT_W_XOR, (u64)(x), mask, __FILE__, __LINE__)
+#define w_match(x) ((u32)simt_w(SIMT_W_MATCH, (u32)(x), 0, __FILE__, __LINE__))
 #define spin_wait() simt_spin(__FILE__, __LINE__)
 
 /* Checks an access that is meant to meet others; the caller's caller is the line of kernel text. */
@@ -137,6 +138,10 @@ FN void mem_fence(void) {
 SIMT_RAW u32 read_u32(const u32 *p) {
     SIMT_TOUCH(p, SIMT_ATOMIC_READ);
     return *(const volatile u32 *)p;
+}
+SIMT_RAW void write_u32(u32 *p, u32 x) {
+    SIMT_TOUCH(p, SIMT_ATOMIC);
+    *(volatile u32 *)p = x;
 }
 SIMT_RAW u64 read_u64(const u64 *p) {
     SIMT_TOUCH(p, SIMT_ATOMIC_READ);
