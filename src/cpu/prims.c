@@ -4,6 +4,7 @@
  * keys as tasks, each a batch whose slots are asked for before any is read. */
 #include "cpu/index_int.h"
 #include "cpu/radix.h"
+#include "prim/algebra.h"
 #include "prim/move.h"
 
 enum { SCAN_ROWS = 1 << 16, PROBE_ROWS = 1 << 14, BATCH = 256 };
@@ -181,4 +182,5 @@ const struct prim_class cpu_prims = {.alloc = memory_alloc,
                                      .free = memory_free,
                                      .copy = memory_copy,
                                      .move = &cpu_prim_move,
+                                     .algebra = &cpu_prim_algebra,
                                      .engine = &engine};

@@ -25,4 +25,11 @@ set(WF_EMBEDDED
   defs/kprim.h=defs/kprim.h
   fold.h=gpu/kernels/fold.h
   lookback.h=gpu/kernels/lookback.h
-  scan.h=gpu/kernels/scan.h)
+  scan.h=gpu/kernels/scan.h
+  defs/kalgebra.h=defs/kalgebra.h
+  tuple.h=gpu/kernels/tuple.h
+  relmap.h=gpu/kernels/relmap.h
+  relselect.h=gpu/kernels/relselect.h
+  relreduce.h=gpu/kernels/relreduce.h
+  ctajoin.h=gpu/kernels/ctajoin.h
+  reljoin.h=gpu/kernels/reljoin.h)
