@@ -43,4 +43,11 @@ set(WF_EMBEDDED
   compact.h=gpu/kernels/compact.h
   gather.h=gpu/kernels/gather.h
   histogram.h=gpu/kernels/histogram.h
-  scan.h=gpu/kernels/scan.h)
+  scan.h=gpu/kernels/scan.h
+  defs/kalgebra.h=defs/kalgebra.h
+  tuple.h=gpu/kernels/tuple.h
+  relmap.h=gpu/kernels/relmap.h
+  relselect.h=gpu/kernels/relselect.h
+  relreduce.h=gpu/kernels/relreduce.h
+  ctajoin.h=gpu/kernels/ctajoin.h
+  reljoin.h=gpu/kernels/reljoin.h)
