@@ -218,7 +218,7 @@ wf_status cpu_split(struct prim_job *job, const struct prim_split *how, struct p
     i32 passes = MAX_OF((bits + SPLIT_PASS_BITS - 1) / SPLIT_PASS_BITS, 1);
     i32 pass_bits = (bits + passes - 1) / passes;
     struct split s = {.x = job->x, .how = how, .n = keys.count, .arrays = 1 + payload->count};
-    s.order = order_of(keys.type, false);
+    s.order = order_of(keys.type, how->descending);
     s.block_rows = MAX_OF(BLOCK_ROWS, s.n / BLOCKS_MAX + 1);
     i64 mark = prim_mark(job);
     s.counts = prim_take(job, (block_count(&s) * (i64)sizeof(i64)) << pass_bits);
@@ -253,4 +253,9 @@ wf_status cpu_split(struct prim_job *job, const struct prim_split *how, struct p
     return ERR_OK;
 }
 
-const struct prim_order cpu_prim_order = {.split = cpu_split, .sort = cpu_sort};
+const struct prim_order cpu_prim_order = {.split = cpu_split,
+                                          .sort = cpu_sort,
+                                          .merge = cpu_merge,
+                                          .search = cpu_search,
+                                          .runs = cpu_runs,
+                                          .sets = cpu_sets};
