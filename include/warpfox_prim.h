@@ -94,10 +94,33 @@ WF_API wf_status wf_prim_copy(wf_prim *prim, void *dst, const void *src, int64_t
 WF_API int64_t wf_prim_metric(const wf_prim *prim, const char *name);
 
 /* --------------------------------------------------------------------------------------------- */
-/* Scan */
+/* Map: a computation per element */
 
-/* Associative operators (src/defs/fold.def). Addition and multiplication wrap. Floats have MIN and
- * MAX only: their sums depend on the order of addition. U128 and TEXT have none. */
+/* Operands one to three, out[i] = opcode(in[0][i], in[1][i], in[2][i]). `opcode` is a scalar opcode
+ * of docs/opcodes.md, such as "ADDX_I64" or "LT_F32"; it decides the types: b8 is BOOL, i32 is I32
+ * or U32, i64 is I64 or U64, i128 is U128, f32, f64, str is TEXT (operands only). The number of
+ * elements is that of the longest operand; an operand of one element serves all. An element the
+ * opcode refuses (overflow, division by zero, a span outside its bytes) is the opcode's SQL error,
+ * of the smallest index. `out` may be an operand of the same width. An unknown opcode is 42883,
+ * another type 42804; opcodes that make text or need the host have no map: 0A000. O(n / p), moves
+ * operands and result once. */
+WF_API wf_status wf_prim_map(wf_prim *prim, wf_place place, const char *opcode, wf_array out,
+                             const wf_array *in, int32_t in_count, wf_work *work);
+
+/* All elements of `out` become *value, an element of its type (not TEXT) in host memory. */
+WF_API wf_status wf_prim_fill(wf_prim *prim, wf_place place, wf_array out, const void *value,
+                              wf_work *work);
+
+/* out[i] = first + i * step, of integers; wraps around at the width of the type. */
+WF_API wf_status wf_prim_sequence(wf_prim *prim, wf_place place, wf_array out, int64_t first,
+                                  int64_t step, wf_work *work);
+
+/* --------------------------------------------------------------------------------------------- */
+/* Reduction and scan */
+
+/* Associative operators (src/defs/fold.def). Addition and multiplication of integers wrap. Floats
+ * have MIN and MAX, and in wf_prim_reduce ADD: other sums of floats depend on the order of
+ * addition. U128, TEXT and BOOL have none. */
 typedef enum wf_fold {
     WF_FOLD_ADD,
     WF_FOLD_MUL,
@@ -108,10 +131,82 @@ typedef enum wf_fold {
     WF_FOLD_MAX
 } wf_fold;
 
+/* out[0] = in[0] op … op in[n - 1], the operator's identity for n = 0. Both of one type. The sum of
+ * floats is exact and rounded once: the same on every device; 22003 when it is too large. O(n / p),
+ * moves n. */
+WF_API wf_status wf_prim_reduce(wf_prim *prim, wf_place place, wf_fold fold, wf_array out,
+                                wf_array in, wf_work *work);
+
+/* out[s] = in[offsets[s]] op … op in[offsets[s + 1] - 1]: offsets (U64 or I64) are ascending and
+ * number one more than the segments; equal ones make an empty segment, which gives the identity.
+ * Offsets that descend or leave the array are 22023. Work is balanced whatever the segments'
+ * lengths. O((n + segments) / p), moves n + 2 segments. */
+WF_API wf_status wf_prim_reduce_segments(wf_prim *prim, wf_place place, wf_fold fold, wf_array out,
+                                         wf_array in, wf_array offsets, wf_work *work);
+
+/* A run is as many neighbours with equal keys as there are. out_keys gets each run's key, out its
+ * reduction, *out_count the number of runs; 54000 when they are more than out or out_keys have room
+ * for. Keys of any type but TEXT. */
+WF_API wf_status wf_prim_reduce_runs(wf_prim *prim, wf_place place, wf_fold fold, wf_array out_keys,
+                                     wf_array out, wf_array keys, wf_array in, int64_t *out_count,
+                                     wf_work *work);
+
 /* out[i] = in[0] op … op in[i - 1] (exclusive; out[0] is the operator's identity) or up to in[i]
  * (inclusive). Both of one type; `out` may be `in`. O(n / p), moves 2n. */
 WF_API wf_status wf_prim_scan(wf_prim *prim, wf_place place, wf_fold fold, int inclusive,
                               wf_array out, wf_array in, wf_work *work);
+
+/* --------------------------------------------------------------------------------------------- */
+/* Compaction */
+
+typedef enum wf_compare {
+    WF_COMPARE_EQ,
+    WF_COMPARE_NE,
+    WF_COMPARE_LT,
+    WF_COMPARE_LE,
+    WF_COMPARE_GT,
+    WF_COMPARE_GE
+} wf_compare;
+
+enum { WF_COMPACT_COLUMNS = 8 }; /* at most so many columns at once */
+
+/* Keeps the rows of `in` (columns of any types, in_count of them, as long as `flags`) whose flag
+ * (BOOL) is not 0, in the columns `out` of the same types. *out_count: how many they are; 54000
+ * when that is more than an output has room for. A column of type U32 or U64 with data NULL and
+ * count 0 stands for the numbers of the rows. With `ordered` rows keep their order, else the order
+ * is free and differs from run to run; that is faster on the GPU. Outputs of TEXT are spans of
+ * the same bytes. O(n / p), moves all columns and the flags once. */
+WF_API wf_status wf_prim_compact(wf_prim *prim, wf_place place, int ordered, const wf_array *out,
+                                 const wf_array *in, int32_t in_count, wf_array flags,
+                                 int64_t *out_count, wf_work *work);
+
+/* The same for the rows whose `key` compares so with *value, an element of key's type (not TEXT) in
+ * host memory. `key` may be one of the columns of `in`, and is then read once. */
+WF_API wf_status wf_prim_compact_compare(wf_prim *prim, wf_place place, int ordered,
+                                         const wf_array *out, const wf_array *in, int32_t in_count,
+                                         wf_array key, wf_compare compare, const void *value,
+                                         int64_t *out_count, wf_work *work);
+
+/* --------------------------------------------------------------------------------------------- */
+/* Gather, scatter, histogram */
+
+/* out[i] = in[index[i]], of one type; index is U32, U64 or I64. An index outside `in` is 22023,
+ * naming the first. With `passes` above 1 the source is visited in so many ranges one after the
+ * other, each small enough for the cache; 0 lets the library choose. O(n / p), moves 2n and the
+ * index, the source by cache lines. */
+WF_API wf_status wf_prim_gather(wf_prim *prim, wf_place place, wf_array out, wf_array in,
+                                wf_array index, int32_t passes, wf_work *work);
+
+/* out[index[i]] = in[i]; what no index names stays. Of several elements with one index any may end
+ * up there. */
+WF_API wf_status wf_prim_scatter(wf_prim *prim, wf_place place, wf_array out, wf_array in,
+                                 wf_array index, int32_t passes, wf_work *work);
+
+/* out[b] (U64) = how many elements x of `in` (integers) have first + b * width <= x < first + (b +
+ * 1) * width; elements that no bin holds are not counted. width is at least 1, there are as many
+ * bins as `out` has room for; bounds beyond the type's range are fine. O(n / p + bins). */
+WF_API wf_status wf_prim_histogram(wf_prim *prim, wf_place place, wf_array out, wf_array in,
+                                   int64_t first, int64_t width, wf_work *work);
 
 /* --------------------------------------------------------------------------------------------- */
 /* Split and sort
@@ -215,6 +310,119 @@ typedef struct wf_set_how {
  * is written. */
 WF_API wf_status wf_prim_set(wf_prim *prim, wf_place place, const wf_set_how *how, wf_array out,
                              wf_array a, wf_array b, int64_t *out_count, wf_work *work);
+
+/* --------------------------------------------------------------------------------------------- */
+/* Relational algebra on packed tuples */
+
+/* A relation holds tuples, each packed into one word: U32, U64 or U128. Fields are unsigned, of 1
+ * to 64 bits, and lie from the top bit down in their order, so that words order like tuples; the
+ * bits below the last field have no meaning. The first `key_count` fields are the key.
+ *
+ * DENSE: an array of `count` tuples. PAGED: `page_count` pages of `page_rows` tuples each (a
+ * multiple of 16), one behind the other at `data`; the first fills[p] tuples of page p count, the
+ * rest is room. Tuples of a paged relation have an order as well: that of pages, then of places.
+ *
+ * An output gives its word, form, memory and `room` (tuples, or pages of page_rows); the operation
+ * sets fields, key, count and page_count. Where there is too little room the error is 54000 and
+ * `count` is the number of tuples needed. Outputs overlap nothing. */
+enum { WF_FIELDS = 16 };
+typedef enum wf_form { WF_DENSE, WF_PAGED } wf_form;
+typedef struct wf_relation {
+    wf_elem word;
+    wf_form form;
+    int field_count;
+    int key_count;
+    unsigned char bits[WF_FIELDS]; /* width of each field */
+    void *data;
+    int64_t count; /* tuples; of a paged input only passed on, the fills count */
+    int64_t room;  /* of an output */
+    int64_t page_rows, page_count;
+    uint32_t *fills; /* in the same memory as data */
+} wf_relation;
+
+/* Every tuple with the fields `fields[0 .. field_count)` of it, in that order; they must fit the
+ * output's word. Tuples stay in order; the key is as much of the input's as leads the fields. A
+ * paged output has the input's pages (of a dense input: its tuples, cut into pages). O(n / p),
+ * moves once in and out. */
+WF_API wf_status wf_prim_rel_project(wf_prim *prim, wf_place place, wf_relation *out,
+                                     const wf_relation *in, const int *fields, int field_count,
+                                     wf_work *work);
+
+/* A comparison of a field with a value. Those of one `clause` are joined by AND, clauses by OR;
+ * clause numbers ascend. */
+typedef struct wf_term {
+    int field;
+    wf_compare compare;
+    uint64_t value;
+    int clause;
+} wf_term;
+enum { WF_TERMS = 16 };
+
+/* The tuples that satisfy the terms (none: all of them). In order, or with `unordered` and a dense
+ * output in any order. A paged output keeps the input's pages, each with what is kept of it, and
+ * needs no gather. The output's word is the input's. O(n / p). */
+WF_API wf_status wf_prim_rel_select(wf_prim *prim, wf_place place, wf_relation *out,
+                                    const wf_relation *in, const wf_term *terms, int term_count,
+                                    int unordered, wf_work *work);
+/* The same tuples in the output's form; paged to paged fills pages up. */
+WF_API wf_status wf_prim_rel_convert(wf_prim *prim, wf_place place, wf_relation *out,
+                                     const wf_relation *in, wf_work *work);
+
+/* Every tuple of x with every one of y, x in the outer loop: the fields of x, then those of y. The
+ * key is that of x. x and y have one word; the output's must have the bits. O(n m / p). */
+WF_API wf_status wf_prim_rel_product(wf_prim *prim, wf_place place, wf_relation *out,
+                                     const wf_relation *x, const wf_relation *y, wf_work *work);
+
+/* Set operations by key (a key of all fields: by tuple) on relations sorted by their keys, with
+ * keys of the same number of bits. UNION: the tuples of x, and those of y whose keys x does not
+ * have, in key order; INTERSECTION and DIFFERENCE: the tuples of x whose keys y has or has not.
+ * Inputs that are sets give sets. y may have another layout behind its key, except in a union. O((n
+ * + m) / p), one pass. Unsorted inputs give an unspecified answer. */
+typedef enum wf_rel_set { WF_UNION, WF_INTERSECTION, WF_DIFFERENCE } wf_rel_set;
+WF_API wf_status wf_prim_rel_set(wf_prim *prim, wf_place place, wf_rel_set set, wf_relation *out,
+                                 const wf_relation *x, const wf_relation *y, wf_work *work);
+
+/* Join of relations sorted by key: for equal keys every tuple of x with every one of y: the key,
+ * the other fields of x, the other fields of y; in the order of x, then y. Outer joins add, in key
+ * order, the tuples without a partner, whose missing fields have all bits `missing` (0 or 1).
+ *
+ * `stage` is how a block joins its tiles on the GPU; the answer does not depend on it. MERGE is for
+ * all kinds and what runs unless asked; the others, the paper's, are for INNER and LEFT. On the
+ * CPU there is MERGE only. O((n + m + out) / p), one pass over inputs and output. */
+typedef enum wf_rel_kind { WF_REL_INNER, WF_REL_LEFT, WF_REL_RIGHT, WF_REL_FULL } wf_rel_kind;
+typedef enum wf_join_stage {
+    WF_STAGE_MERGE,   /* a serial merge per thread, between cuts of the merge path */
+    WF_STAGE_BINARY,  /* both bounds of every tuple by binary search */
+    WF_STAGE_BLOCKED, /* a thread's run of tuples in registers, bounds of the run searched */
+    WF_STAGE_BRUTE,   /* every tuple against every other */
+    WF_STAGE_HASH,    /* a hash table in shared memory */
+    WF_STAGE_NETWORK  /* halves routed to halves, with side exits to a search */
+} wf_join_stage;
+typedef struct wf_rel_join {
+    wf_rel_kind kind;
+    wf_join_stage stage;
+    int missing;
+    int profile; /* the metrics below are taken, which costs a little */
+} wf_rel_join;
+/* After a profiled join: wf_prim_metric "partition_ns", and cycles of all blocks together:
+ * "load_cycles", "compute_cycles", "place_cycles" (waiting for what comes before), "gather_cycles".
+ * On the CPU they are 0. */
+WF_API wf_status wf_prim_rel_join(wf_prim *prim, wf_place place, const wf_rel_join *join,
+                                  wf_relation *out, const wf_relation *x, const wf_relation *y,
+                                  wf_work *work);
+/* The same over arrays of sorted keys (U32 or U64), by position: out_x and out_y, U32 or U64 both,
+ * take the places of partners, all ones for a missing one. *out_count: pairs. */
+WF_API wf_status wf_prim_join_sorted(wf_prim *prim, wf_place place, const wf_rel_join *join,
+                                     wf_array out_x, wf_array out_y, wf_array x, wf_array y,
+                                     int64_t *out_count, wf_work *work);
+
+/* For every key of a relation sorted by it: the key alone (a dense relation of the same word whose
+ * fields are the key's), and in `values` (U64) the number of its tuples or the sum (modulo 2^64),
+ * least or greatest of a field. O(n / p), one pass. */
+typedef enum wf_reduce { WF_REDUCE_COUNT, WF_REDUCE_SUM, WF_REDUCE_MIN, WF_REDUCE_MAX } wf_reduce;
+WF_API wf_status wf_prim_rel_reduce(wf_prim *prim, wf_place place, wf_reduce reduce, int field,
+                                    wf_relation *out, wf_array values, const wf_relation *in,
+                                    wf_work *work);
 
 #ifdef __cplusplus
 }

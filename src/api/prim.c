@@ -74,6 +74,13 @@ int64_t wf_prim_metric(const wf_prim *prim, const char *name) {
     if (!prim || !name) {
         return -1;
     }
+    static const char *const stages[PRIM_STAGES] = {"partition_ns", "load_cycles", "compute_cycles",
+                                                    "place_cycles", "gather_cycles"};
+    for (i32 s = 0; s < PRIM_STAGES; s++) {
+        if (!strcmp(name, stages[s])) {
+            return prim->stages[s];
+        }
+    }
     return !strcmp(name, "ns")            ? prim->ns
            : !strcmp(name, "device_ns")   ? prim->device_ns
            : !strcmp(name, "launches")    ? prim->launches
@@ -466,5 +473,6 @@ wf_status call_close(struct call *call) {
     prim->ns = clock_ns() - call->started_ns;
     prim->device_ns = call->job.device_ns;
     prim->launches = call->job.launches;
+    memcpy(prim->stages, call->job.stages, sizeof prim->stages);
     return prim_leave(prim, call->status);
 }

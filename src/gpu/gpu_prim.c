@@ -3,6 +3,7 @@
  * Time on the device is taken by two events around the job, the lock is held between them. */
 #include "gpu/gpu_prim.h"
 
+#include "prim/algebra.h"
 #include "prim/move.h"
 #include "prim/order.h"
 
@@ -175,4 +176,5 @@ const struct prim_class gpu_prims = {.alloc = prim_alloc,
                                      .begin = job_begin,
                                      .end = job_end,
                                      .move = &gpu_prim_move_class,
-                                     .order = &gpu_prim_order_class};
+                                     .order = &gpu_prim_order_class,
+                                     .algebra = &gpu_prim_algebra_class};
