@@ -264,6 +264,59 @@ WF_API wf_status wf_prim_sort(wf_prim *prim, wf_place place, const wf_sort *how,
                               int payload_count, wf_work *work);
 
 /* --------------------------------------------------------------------------------------------- */
+/* Ascending arrays: merge, search, runs, sets
+ *
+ * Inputs called ascending are not checked for it: of others the result is unspecified. Text of two
+ * inputs must refer to the same bytes. */
+
+/* The elements of a and b together, ascending; of equal ones those of a come first, each in their
+ * order. Payload (of one type of 4, 8 or 16 bytes each, or count 0 and data NULL: none) travels
+ * along. O(n / p), moves 2n. */
+WF_API wf_status wf_prim_merge(wf_prim *prim, wf_place place, wf_array out, wf_array a, wf_array b,
+                               wf_array out_payload, wf_array a_payload, wf_array b_payload,
+                               wf_work *work);
+
+/* out[i] (U32, I32, U64 or I64) = how many elements of the ascending `among` are less than
+ * needles[i], or with `upper` not greater. `sorted` says that the needles ascend, which makes it
+ * one pass over both. O(needles log among / p), sorted O((needles + among) / p). */
+WF_API wf_status wf_prim_search(wf_prim *prim, wf_place place, int upper, int sorted, wf_array out,
+                                wf_array needles, wf_array among, wf_work *work);
+
+/* The load-balancing search: `starts` (U32, I32, U64 or I64) ascends and says where the work of
+ * each segment starts, as an exclusive scan of their sizes does; out[i] (of the same kinds, i in
+ * 0 .. count) = the last segment that starts at or before i; segments of no work are never named.
+ * starts[0] must be 0. O((count + segments) / p). */
+WF_API wf_status wf_prim_balance(wf_prim *prim, wf_place place, wf_array out, int64_t count,
+                                 wf_array starts, wf_work *work);
+
+/* Runs of equal neighbours (of a sorted array: its distinct elements): the key of each, where it
+ * starts, how long it is (U32 or U64); outputs with count 0 and data NULL are not wanted.
+ * *out_count gets the number of runs, also when the outputs have no room for them (54000). O(n /
+ * p), moves n and what is written. */
+WF_API wf_status wf_prim_runs(wf_prim *prim, wf_place place, wf_array out_keys, wf_array out_starts,
+                              wf_array out_counts, wf_array keys, int64_t *out_count,
+                              wf_work *work);
+
+typedef enum wf_set_op {
+    WF_SET_UNION,        /* max(m, n) of what a has m times and b n times */
+    WF_SET_INTERSECTION, /* min(m, n) */
+    WF_SET_DIFFERENCE,   /* max(m - n, 0) */
+    WF_SET_SYMMETRIC     /* |m - n| */
+} wf_set_op;
+
+typedef struct wf_set_how {
+    wf_set_op op;
+    int distinct;    /* m and n count as at most 1 */
+    int ignore_bits; /* unsigned types: so many low bits do not count */
+} wf_set_how;
+
+/* A set operation on two ascending arrays, ascending; what is in both comes from a. *out_count gets
+ * the number of elements, also when `out` has no room for them (54000). O(n / p), moves n and what
+ * is written. */
+WF_API wf_status wf_prim_set(wf_prim *prim, wf_place place, const wf_set_how *how, wf_array out,
+                             wf_array a, wf_array b, int64_t *out_count, wf_work *work);
+
+/* --------------------------------------------------------------------------------------------- */
 /* Relational algebra on packed tuples */
 
 /* A relation holds tuples, each packed into one word: U32, U64 or U128. Fields are unsigned, of 1

@@ -28,6 +28,13 @@ set(WF_EMBEDDED
   order.h=gpu/kernels/order.h
   split.h=gpu/kernels/split.h
   spans.h=gpu/kernels/spans.h
+  path.h=gpu/kernels/path.h
+  merge.h=gpu/kernels/merge.h
+  bitonic.h=gpu/kernels/bitonic.h
+  rows.h=gpu/kernels/rows.h
+  search.h=gpu/kernels/search.h
+  runs.h=gpu/kernels/runs.h
+  sets.h=gpu/kernels/sets.h
   fold.h=gpu/kernels/fold.h
   lookback.h=gpu/kernels/lookback.h
   defs/fn_math.h=defs/fn_math.h

@@ -45,10 +45,10 @@ wf_status order_check_text(struct prim_job *job, struct prim_array text) {
     u32 *flag = prim_take(job, 4);
     u32 bad = 0;
     struct kspans args = {.spans = text.data,
-                         .count = text.count,
-                         .bytes = text.bytes,
-                         .byte_count = (u64)text.byte_count,
-                         .flag = flag};
+                          .count = text.count,
+                          .bytes = text.bytes,
+                          .byte_count = (u64)text.byte_count,
+                          .flag = flag};
     struct gpu_template code = {"spans", "k_text_check", ""};
     TRY(gpu_prim_fill(job, flag, 0, 4));
     TRY(gpu_prim_launch(job, &code, text.count / TEXT_PREFIX_THREADS + 1, TEXT_PREFIX_THREADS, 0,
@@ -318,7 +318,7 @@ wf_status gpu_split(struct prim_job *job, const struct prim_split *how, struct p
                     const struct prim_payload *payload) {
     struct split_run r = {.job = job, .by = how->by, .shift = how->shift, .bits = how->bits};
     i64 parts = split_parts(how);
-    r.order = order_of(keys.type, false);
+    r.order = order_of(keys.type, how->descending);
     if (how->by == SPLIT_RANGE) {
         r.shift = 0;
         r.bits = bits_for(parts);
@@ -333,9 +333,9 @@ wf_status gpu_split(struct prim_job *job, const struct prim_split *how, struct p
 }
 
 /* By the bits that order the keys. */
-static FALLIBLE radix_sort(struct prim_job *job, const struct prim_sort *how,
-                           struct prim_array out_keys, struct prim_array keys,
-                           const struct prim_payload *payload) {
+wf_status gpu_radix_sort(struct prim_job *job, const struct prim_sort *how,
+                         struct prim_array out_keys, struct prim_array keys,
+                         const struct prim_payload *payload) {
     struct split_run r = {.job = job, .by = SPLIT_RADIX, .shift = how->low_bit};
     r.order = order_of(keys.type, how->descending);
     r.bits = (how->high_bit ? how->high_bit : 8 * r.order.bytes) - how->low_bit;
@@ -343,10 +343,3 @@ static FALLIBLE radix_sort(struct prim_job *job, const struct prim_sort *how,
     set_arrays(&r, out_keys, keys, payload);
     return split_all(&r, (struct prim_array){.type = ELEM_U64}, 0);
 }
-
-wf_status gpu_sort(struct prim_job *job, const struct prim_sort *how, struct prim_array out_keys,
-                   struct prim_array keys, const struct prim_payload *payload) {
-    return radix_sort(job, how, out_keys, keys, payload);
-}
-
-const struct prim_order gpu_prim_order_class = {.split = gpu_split, .sort = gpu_sort};
