@@ -4,6 +4,7 @@
  * A build is STEP_BUILD's over one chunk. A probe looks up blocks of keys as tasks, each a batch
  * whose slots are asked for before any is read. */
 #include "cpu/index_int.h"
+#include "prim/match.h"
 #include "prim/move.h"
 #include "prim/order.h"
 
@@ -126,6 +127,7 @@ static FALLIBLE memory_copy(const struct device *dev, struct exec *x, void *dst,
 const struct prim_class cpu_prims = {.alloc = memory_alloc,
                                      .free = memory_free,
                                      .copy = memory_copy,
+                                     .match = &cpu_prim_match,
                                      .move = &cpu_prim_move,
                                      .order = &cpu_prim_order,
                                      .engine = &engine};

@@ -30,4 +30,11 @@ set(WF_EMBEDDED
   spans.h=gpu/kernels/spans.h
   fold.h=gpu/kernels/fold.h
   lookback.h=gpu/kernels/lookback.h
-  scan.h=gpu/kernels/scan.h)
+  scan.h=gpu/kernels/scan.h
+  defs/kmatch.h=defs/kmatch.h
+  reserve.h=gpu/kernels/reserve.h
+  match.h=gpu/kernels/match.h
+  match_table.h=gpu/kernels/match_table.h
+  match_parts.h=gpu/kernels/match_parts.h
+  match_runs.h=gpu/kernels/match_runs.h
+  match_loop.h=gpu/kernels/match_loop.h)
