@@ -78,6 +78,7 @@ int64_t wf_prim_metric(const wf_prim *prim, const char *name) {
            : !strcmp(name, "device_ns")   ? prim->device_ns
            : !strcmp(name, "launches")    ? prim->launches
            : !strcmp(name, "bytes_moved") ? prim->bytes_moved
+           : !strcmp(name, "cub")         ? prim->cub
                                           : -1;
 }
 
@@ -89,6 +90,16 @@ static wf_status prim_enter(struct wf_prim *prim) {
     error_reset(&prim->err);
     atomic_store(&prim->cancel, 0);
     return WF_OK;
+}
+
+static wf_status prim_leave(struct wf_prim *prim, wf_status internal);
+
+wf_status wf_prim_set(wf_prim *prim, const char *name, const char *value) {
+    if (!name || !value || prim_enter(prim)) {
+        return WF_MISUSE;
+    }
+    return prim_leave(
+        prim, setting_set(&prim->settings, sv_from(name), sv_from(value), false, &prim->err));
 }
 
 static wf_status prim_leave(struct wf_prim *prim, wf_status internal) {
@@ -464,6 +475,7 @@ wf_status call_rest(struct call *call) {
     prim->ns = clock_ns() - call->started_ns;
     prim->device_ns = call->job.device_ns;
     prim->launches = call->job.launches;
+    prim->cub = call->job.cub;
     return prim_leave(prim, call->status);
 }
 

@@ -59,6 +59,7 @@ struct prim_job {
     i64 device_ns;
     i64 launches;
     i64 bytes_moved;
+    i64 cub; /* 1: CUB did the work */
 };
 enum { PRIM_ALIGN = 256 };
 /* A piece of the workspace, aligned to PRIM_ALIGN; NULL while measuring, and only then: a body

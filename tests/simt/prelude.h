@@ -163,6 +163,10 @@ FN u32 zeros_above_u64(u64 x) {
 FN u64 mul_high_u64(u64 a, u64 b) {
     return (u64)(((u128)a * b) >> 64);
 }
+FN f64 sqrt_f64(f64 x) {
+    return __builtin_sqrt(x);
+}
+#define UNUSED_WORD(x) ((void)(x))
 #define SIMT_PUN(word, to, from)             \
     FN to word(from x) {                     \
         to r;                                \

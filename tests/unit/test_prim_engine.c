@@ -51,6 +51,29 @@ static void test_build_and_probe(void **state) {
     }
 }
 
+/* Few of the keys asked for are there: the filter before the table keeps looking. */
+static void test_probe_misses(void **state) {
+    UNUSED(state);
+    static i64 key[ROWS];
+    static i64 ask[4 * ROWS];
+    static i64 row[4 * ROWS];
+    for (i32 repeats = 1; repeats <= 2; repeats++) {
+        for (i64 i = 0; i < ROWS; i++) {
+            key[i] = (i64)hash_u64((u64)(i / repeats));
+        }
+        for (i64 i = 0; i < 4 * ROWS; i++) {
+            ask[i] = i % 50 ? (i64)hash_u64((u64)(ROWS + i)) : key[i % ROWS];
+        }
+        struct index *index = index_new(&f.x);
+        assert_int_equal(prim_build(f.cpu, &f.x, index, key, NULL, ROWS), ERR_OK);
+        assert_int_equal(prim_probe(f.cpu, &f.x, row, index, ask, 4 * ROWS), ERR_OK);
+        for (i64 i = 0; i < 4 * ROWS; i++) {
+            assert_int_equal(row[i], i % 50 ? -1 : i % ROWS / repeats * repeats);
+        }
+        index_release(&f.mem, index);
+    }
+}
+
 static void test_refusal(void **state) {
     UNUSED(state);
     struct device none = {.name = "none"};
@@ -60,6 +83,7 @@ static void test_refusal(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_build_and_probe),
+                                       cmocka_unit_test(test_probe_misses),
                                        cmocka_unit_test(test_refusal)};
     return cmocka_run_group_tests(tests, open_all, close_all);
 }

@@ -149,6 +149,10 @@ FN u32 first_set_u32(u32 x) {
 FN u64 mul_high_u64(u64 a, u64 b) {
     return __umul64hi(a, b);
 }
+FN f64 sqrt_f64(f64 x) {
+    return __dsqrt_rn(x);
+} /* x >= 0; IEEE 754's, rounded to nearest */
+#define UNUSED_WORD(x) ((void)(x))
 FN u32 f32_bits(f32 x) {
     return __float_as_uint(x);
 }
