@@ -91,7 +91,7 @@ WF_API wf_status wf_prim_copy(wf_prim *prim, void *dst, const void *src, int64_t
 
 /* A setting of docs/settings.md for this library's operations, such as gpu_cub; those of scope
  * database cannot be changed. Errors as those of SET. */
-WF_API wf_status wf_prim_set(wf_prim *prim, const char *name, const char *value);
+WF_API wf_status wf_prim_setting(wf_prim *prim, const char *name, const char *value);
 
 /* About the last operation: "ns" from call to return, "device_ns" on the device without copies of
  * host arrays, "launches" of kernels, "bytes_moved" across the bus, "cub" 1 when CUB did the work;

@@ -101,7 +101,7 @@ static wf_status prim_enter(struct wf_prim *prim) {
 
 static wf_status prim_leave(struct wf_prim *prim, wf_status internal);
 
-wf_status wf_prim_set(wf_prim *prim, const char *name, const char *value) {
+wf_status wf_prim_setting(wf_prim *prim, const char *name, const char *value) {
     if (!name || !value || prim_enter(prim)) {
         return WF_MISUSE;
     }
