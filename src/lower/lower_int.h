@@ -311,6 +311,9 @@ struct builder *lower_join(struct lower *l, const struct rel *rel);
  */
 u32 union_rows(struct lower *l, struct builder *const *bs, struct out_col *const *cols, i64 count,
                u32 col_count);
+/* The answer of a union with only projections above it, the lowest last; returns its variable. */
+u32 union_answer(struct lower *l, const struct rel *rel, const struct rel *const *projects,
+                 i64 project_count, bool limited);
 struct builder *lower_union(struct lower *l, const struct rel *rel);
 struct builder *lower_shared(struct lower *l, const struct rel *rel);
 struct builder *lower_table_func(struct lower *l, const struct rel *rel);
@@ -331,6 +334,11 @@ struct builder *lower_limit(struct lower *l, const struct rel *rel);
 /* Ends b with the answer: columns `out`, sorted and limited as told (either may be NULL). */
 void order_result(struct builder *b, const u32 *out, i64 count, const struct rel *sort,
                   const struct rel *limit);
+/* The output columns, with room for `extra` more; rows without columns get one to be counted by. */
+struct out_col *order_cols(struct builder *b, const u32 *out, i64 count, i64 extra, bool shown,
+                           u32 *out_count);
+/* The first `count` columns of the variable are the answer. */
+void order_answer(struct lower *l, u32 var, i64 count, const struct rel *limit);
 
 /* key.c */
 enum field_form {
