@@ -237,6 +237,9 @@ void any_note(struct worker *w, struct frame *child, const struct cpu_op *op);
 const struct pipeline *top_reorder(struct exec *x, const struct pipeline *pipe, u32 *out_at);
 void *top_begin(struct pipe_run *run, const struct sink *sink);
 FALLIBLE top_filter(struct worker *w, struct frame *fr);
+/* Whether zones of the source may be left out, and whether this one is, now. */
+bool top_zones(const struct pipe_run *run);
+bool top_excludes(const struct worker *w, i64 zone);
 
 /* make.c: opcodes that only the host has. */
 FALLIBLE host_run(struct worker *w, struct frame *fr, const struct cpu_op *op, u8 *out_any);

@@ -214,7 +214,7 @@ static bool zone_pruned(const struct worker *w, i64 zone) {
             return true;
         }
     }
-    return false;
+    return top_zones(w->run) && top_excludes(w, zone);
 }
 
 enum { VECTORS_PER_CHECK = 8 };
@@ -259,13 +259,14 @@ static FALLIBLE run_vectors(struct worker *w, i64 first, i64 end) {
 }
 
 static FALLIBLE run_range(struct worker *w, i64 first, i64 end) {
-    if (!w->tablet || w->run->pipe.pipe->prune_count == 0) {
+    bool learns = top_zones(w->run); /* what a zone gave may exclude the next */
+    if (!w->tablet || (w->run->pipe.pipe->prune_count == 0 && !learns)) {
         return run_vectors(w, first, end);
     }
     i64 at = first;
     while (at < end) {
         i64 stop = at;
-        while (stop < end && !zone_pruned(w, stop >> ZONE_SHIFT)) {
+        while (stop < end && !zone_pruned(w, stop >> ZONE_SHIFT) && !(learns && stop > at)) {
             stop = MIN_OF(((stop >> ZONE_SHIFT) + 1) << ZONE_SHIFT, end);
         }
         TRY(run_vectors(w, at, stop));

@@ -1,67 +1,15 @@
-/* prims.c: the CPU's bodies of the primitives (prim/prim.h), over the code its own steps use.
+/* prims.c: memory of the CPU for primitives, and the primitives that work on the engine's own
+ * indexes.
  *
- * Sort and split are radix.c's, a build is STEP_BUILD's over one chunk. A probe looks up blocks of
- * keys as tasks, a batch at a time (lookup.c). */
+ * A build is STEP_BUILD's over one chunk. A probe looks up blocks of keys as tasks, a batch at a
+ * time (lookup.c). */
 #include "cpu/index_int.h"
-#include "cpu/radix.h"
+#include "prim/algebra.h"
+#include "prim/match.h"
 #include "prim/move.h"
+#include "prim/order.h"
 
-enum { SCAN_ROWS = 1 << 16, PROBE_ROWS = 1 << 14, BATCH = 512 };
-
-static FALLIBLE sort(struct exec *x, struct prim_pair *data, struct prim_pair *temp, i64 n,
-                     i32 bits) {
-    i64 valid;
-    return radix_sort_pairs(x, data, temp, n, bits, n, &valid);
-}
-
-struct scan {
-    i64 *data;
-    i64 n;
-    i64 *sums; /* per block; then what comes before it */
-};
-
-static void sum_task(void *arg, i64 b, i32 worker) {
-    UNUSED(worker);
-    const struct scan *s = arg;
-    i64 end = MIN_OF((b + 1) * SCAN_ROWS, s->n);
-    u64 sum = 0;
-    for (i64 i = b * SCAN_ROWS; i < end; i++) {
-        sum += (u64)s->data[i];
-    }
-    s->sums[b] = (i64)sum;
-}
-
-static void scan_task(void *arg, i64 b, i32 worker) {
-    UNUSED(worker);
-    const struct scan *s = arg;
-    i64 end = MIN_OF((b + 1) * SCAN_ROWS, s->n);
-    u64 sum = (u64)s->sums[b];
-    for (i64 i = b * SCAN_ROWS; i < end; i++) {
-        u64 value = (u64)s->data[i];
-        s->data[i] = (i64)sum;
-        sum += value;
-    }
-}
-
-static FALLIBLE scan(struct exec *x, i64 *data, i64 n, i64 *out_total) {
-    i64 blocks = (n + SCAN_ROWS - 1) / SCAN_ROWS;
-    i64 bytes = MAX_OF(blocks, 1) * (i64)sizeof(i64);
-    struct scan s = {data, n, mem_alloc(x->mem, bytes)};
-    if (!s.sums) {
-        return memory_refused(x->mem, x->err, bytes);
-    }
-    tasks_run(x, blocks, sum_task, &s);
-    u64 total = 0;
-    for (i64 b = 0; b < blocks; b++) {
-        u64 sum = (u64)s.sums[b];
-        s.sums[b] = (i64)total;
-        total += sum;
-    }
-    tasks_run(x, blocks, scan_task, &s);
-    mem_free(x->mem, s.sums, bytes);
-    *out_total = (i64)total;
-    return exec_check(x);
-}
+enum { PROBE_ROWS = 1 << 14, BATCH = 512 };
 
 static FALLIBLE build(struct exec *x, struct index *index, const i64 *key, const b8 *nulls, i64 n) {
     struct column col = {KIND_I64, (void *)(size_t)key, (b8 *)(size_t)nulls};
@@ -114,7 +62,7 @@ static FALLIBLE probe(struct exec *x, i64 *out_row, const struct index *index, c
     return exec_check(x);
 }
 
-static const struct prim_engine engine = {sort, radix_split, scan, build, probe};
+static const struct prim_engine engine = {build, probe};
 
 static FALLIBLE memory_alloc(const struct device *dev, struct exec *x, i64 bytes,
                              struct prim_block *out) {
@@ -148,5 +96,8 @@ static FALLIBLE memory_copy(const struct device *dev, struct exec *x, void *dst,
 const struct prim_class cpu_prims = {.alloc = memory_alloc,
                                      .free = memory_free,
                                      .copy = memory_copy,
+                                     .match = &cpu_prim_match,
                                      .move = &cpu_prim_move,
+                                     .order = &cpu_prim_order,
+                                     .algebra = &cpu_prim_algebra,
                                      .engine = &engine};

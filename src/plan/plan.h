@@ -79,6 +79,8 @@ struct plan_col {
     b8 nullable;
 };
 
+struct snapshot_table;
+
 struct scan_col {       /* what lowering may rely on; each becomes a guard */
     u32 col;            /* the plan's number for it */
     u32 table_col;      /* the table's number */
@@ -158,6 +160,7 @@ struct rel {
     const char *table_name;
     const char *alias;
     i64 table_rows;
+    const struct snapshot_table *source; /* for plan.sample, while the statement is compiled */
     VEC(struct scan_col) scan_cols;
     /* FILTER, JOIN (residual): conjuncts */
     VEC(struct expr *) conds;
@@ -207,6 +210,9 @@ struct plan {
     u32 param_count;
     struct type *param_types;
     b8 shown; /* the rows go to a client: char(n) gets its blanks back */
+    /* At most `max` texts of a column of a scan's table, an empty one for NULL; returns how many.
+     * NULL: there are none to be had. */
+    i64 (*sample)(const struct snapshot_table *source, u32 table_col, str *out, i64 max);
 };
 
 u32 plan_col_new(struct plan *plan, const char *name, struct type type, bool nullable);

@@ -49,6 +49,7 @@ struct prim_block { /* memory of a device */
     void *handle;
 };
 
+enum { PRIM_STAGES = 5 };
 struct prim_job {
     struct exec *x;
     const struct device *dev;
@@ -59,6 +60,8 @@ struct prim_job {
     i64 device_ns;
     i64 launches;
     i64 bytes_moved;
+    i64 stages[PRIM_STAGES]; /* of a profiled join: see api/prim.c */
+    i64 cub; /* 1: CUB did the work */
 };
 enum { PRIM_ALIGN = 256 };
 /* A piece of the workspace, aligned to PRIM_ALIGN; NULL while measuring, and only then: a body
@@ -101,32 +104,12 @@ FALLIBLE prim_refuse(const struct prim_job *job, const char *what);
 
 /* --- what only the engine uses, over its own structs --- */
 
-struct prim_pair {
-    u64 key;
-    u64 row;
-};
-
 struct prim_engine {
-    FALLIBLE(*sort)
-    (struct exec *x, struct prim_pair *data, struct prim_pair *temp, i64 n, i32 bits);
-    FALLIBLE(*split)
-    (struct exec *x, struct prim_pair *out, const struct prim_pair *in, i64 n, i32 shift, i32 bits,
-     i64 *out_starts);
-    FALLIBLE (*scan)(struct exec *x, i64 *data, i64 n, i64 *out_total);
     FALLIBLE (*build)(struct exec *x, struct index *index, const i64 *key, const b8 *nulls, i64 n);
     FALLIBLE(*probe)
     (struct exec *x, i64 *out_row, const struct index *index, const i64 *key, i64 n);
 };
 
-/* Stable, by the low `bits` bits of the key; `temp` has room for n. */
-FALLIBLE prim_sort(const struct device *dev, struct exec *x, struct prim_pair *data,
-                   struct prim_pair *temp, i64 n, i32 bits);
-/* Stable: elements with equal digits (key >> shift, `bits` bits) end up together, digits ascending;
- * out_starts has 2^bits + 1 places for where each digit starts. */
-FALLIBLE prim_split(const struct device *dev, struct exec *x, struct prim_pair *out,
-                    const struct prim_pair *in, i64 n, i32 shift, i32 bits, i64 *out_starts);
-/* Every element becomes the sum of those before it. */
-FALLIBLE prim_scan(const struct device *dev, struct exec *x, i64 *data, i64 n, i64 *out_total);
 /* An index over n keys, in whatever form suits them; NULL keys are left out. `index` comes zeroed
  * (index_new) and is released with the variable it is put in, or by index_release. */
 FALLIBLE prim_build(const struct device *dev, struct exec *x, struct index *index, const i64 *key,

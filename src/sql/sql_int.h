@@ -469,4 +469,7 @@ FALLIBLE bind_column_list(struct bind *b, const struct table *table, const char 
 FALLIBLE bind_values_rel(struct bind *b, const struct json *lists, const struct cte *ctes,
                          struct query *outer, struct rel **out);
 
+/* sample.c: as plan.sample. */
+i64 sample_texts(const struct snapshot_table *source, u32 col, str *out, i64 max);
+
 #endif
