@@ -261,6 +261,9 @@ u16 lower_check(struct builder *b, u16 reg, u16 null, struct type type);
 u16 lower_guard(struct builder *b, u16 reg, u16 null, u16 safe);
 
 /* lower_scalar.c */
+/* A timestamptz to what clocks of the session's zone show, and back. */
+u16 lower_local(struct builder *b, u16 reg, u16 null);
+u16 lower_global(struct builder *b, u16 reg, u16 null);
 struct value lower_scalar(struct builder *b, const struct expr *expr, const struct value *v);
 /* An opcode whose operands may be those of a NULL: it cannot raise for them. */
 u16 lower_masked(struct builder *b, enum op_code code, const u16 *regs, u16 null,
