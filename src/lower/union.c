@@ -223,8 +223,7 @@ static u32 shared_rows(struct lower *l, const struct rel *input) {
     i64 count = input->out.count;
     struct out_col *cols = NEW_ARRAY(l->arena, struct out_col, count + 1);
     for (i64 i = 0; i < count && !l->status; i++) {
-        cols[i].value = lower_col(b, input->out.items[i]);
-        cols[i].type = l->plan->cols.items[input->out.items[i]].type;
+        cols[i] = lower_carry(b, input->out.items[i]);
     }
     if (count == 0) {
         cols[0].value = (struct value){build_bool(b, false), NO_REG};
@@ -232,6 +231,16 @@ static u32 shared_rows(struct lower *l, const struct rel *input) {
     }
     build_label(b, rel_names[REL_SHARED]);
     return l->status ? 0 : lower_rows(b, "shared", cols, (u32)MAX_OF(count, 1), false, -1);
+}
+
+void shared_make(struct lower *l, const struct rel *input, i64 uses) {
+    struct shared *shared = find_shared(l, input);
+    if (shared && !shared->made && shared->uses > uses) {
+        u32 var = shared_rows(l, input);
+        shared = find_shared(l, input); /* more of them may have come */
+        shared->var = var;
+        shared->made = true;
+    }
 }
 
 static u32 position_in(const struct rel *rel, u32 col) {
@@ -252,12 +261,8 @@ struct builder *lower_shared(struct lower *l, const struct rel *rel) {
         }
         return b;
     }
-    if (!shared->made) {
-        u32 var = shared_rows(l, input);
-        shared = find_shared(l, input);
-        shared->var = var;
-        shared->made = true;
-    }
+    shared_make(l, input, 1);
+    shared = find_shared(l, input);
     struct builder *b = lower_over(l, shared->var, input->rows);
     for (i64 i = 0; i < rel->out.count && !l->status; i++) {
         u32 at = position_in(input, rel->left_cols.items[i]);
@@ -295,7 +300,7 @@ struct builder *lower_table_func(struct lower *l, const struct rel *rel) {
             v.reg = lower_check(one, v.reg, v.null, type_of(TYPE_BIGINT));
         }
         v.reg = build_kind(one, v.reg, KIND_I64);
-        cols[i] = (struct out_col){v, type_of(TYPE_BIGINT)};
+        cols[i] = (struct out_col){.value = v, .type = type_of(TYPE_BIGINT)};
     }
     build_label(one, rel_names[REL_FUNC]);
     u32 bounds = lower_rows(one, "bounds", cols, 3, false, -1);
