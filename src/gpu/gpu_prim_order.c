@@ -7,6 +7,7 @@
  *
  * WARPFOX_SPLIT=threads,items,rank,bits overrides the shape of the kernel, for measuring. */
 #include "gpu/gpu_prim_order.h"
+#include "gpu/gpu_cub.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,10 +46,10 @@ wf_status order_check_text(struct prim_job *job, struct prim_array text) {
     u32 *flag = prim_take(job, 4);
     u32 bad = 0;
     struct kspans args = {.spans = text.data,
-                         .count = text.count,
-                         .bytes = text.bytes,
-                         .byte_count = (u64)text.byte_count,
-                         .flag = flag};
+                          .count = text.count,
+                          .bytes = text.bytes,
+                          .byte_count = (u64)text.byte_count,
+                          .flag = flag};
     struct gpu_template code = {"spans", "k_text_check", ""};
     TRY(gpu_prim_fill(job, flag, 0, 4));
     TRY(gpu_prim_launch(job, &code, text.count / TEXT_PREFIX_THREADS + 1, TEXT_PREFIX_THREADS, 0,
@@ -346,6 +347,15 @@ static FALLIBLE radix_sort(struct prim_job *job, const struct prim_sort *how,
 
 wf_status gpu_sort(struct prim_job *job, const struct prim_sort *how, struct prim_array out_keys,
                    struct prim_array keys, const struct prim_payload *payload) {
+    struct prim_array none = {.type = ELEM_U32};
+    i32 width = elem_bytes[keys.type];
+    bool narrow = payload->count == 0 || elem_bytes[payload->in[0].type] < 16;
+    if (elem_kinds[keys.type] == 'U' && !how->descending && payload->count < 2 && narrow &&
+        gpu_cub_picks(job, payload->count ? CUB_SORT_PAIRS : CUB_SORT_KEYS, width, keys.count)) {
+        return gpu_cub_sort(job, out_keys, keys, payload->count ? payload->out[0] : none,
+                            payload->count ? payload->in[0] : none, how->low_bit,
+                            how->high_bit ? how->high_bit : 8 * width);
+    }
     return radix_sort(job, how, out_keys, keys, payload);
 }
 
