@@ -1,12 +1,12 @@
 /* gpu_prim_move.c: the card's primitives that compute or move elements: series, reductions, scan,
  * gather and scatter, histogram. Maps and compactions have files of their own. */
-#include "gpu/gpu_prim.h"
+#include "gpu/gpu_prim_move.h"
 
 #include <stdio.h>
 
 #include "defs/kprim.h"
 #include "gpu/gpu_cub.h"
-#include "gpu/gpu_prim_move.h"
+#include "gpu/gpu_prim.h"
 #include "prim/fold.h"
 
 static i64 parts_of(i64 count, i64 size) {
