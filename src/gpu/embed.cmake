@@ -37,6 +37,13 @@ set(WF_EMBEDDED
   sets.h=gpu/kernels/sets.h
   fold.h=gpu/kernels/fold.h
   lookback.h=gpu/kernels/lookback.h
+  defs/kmatch.h=defs/kmatch.h
+  reserve.h=gpu/kernels/reserve.h
+  match.h=gpu/kernels/match.h
+  match_table.h=gpu/kernels/match_table.h
+  match_parts.h=gpu/kernels/match_parts.h
+  match_runs.h=gpu/kernels/match_runs.h
+  match_loop.h=gpu/kernels/match_loop.h
   defs/fn_math.h=defs/fn_math.h
   defs/fn_time.h=defs/fn_time.h
   defs/fn_str2.h=defs/fn_str2.h
