@@ -47,7 +47,8 @@ typedef enum wf_elem {
     WF_ELEM_I64,
     WF_ELEM_F64,
     WF_ELEM_U128, /* two 64-bit words, the low one first: a tuple packed into one word */
-    WF_ELEM_TEXT  /* wf_span: bytes of the array's `bytes`; ordered bytewise */
+    WF_ELEM_TEXT, /* wf_span: bytes of the array's `bytes`; ordered bytewise */
+    WF_ELEM_BOOL  /* one byte: 0 is false, everything else true; written as 0 and 1 */
 } wf_elem;
 
 typedef struct wf_span {
@@ -93,10 +94,33 @@ WF_API wf_status wf_prim_copy(wf_prim *prim, void *dst, const void *src, int64_t
 WF_API int64_t wf_prim_metric(const wf_prim *prim, const char *name);
 
 /* --------------------------------------------------------------------------------------------- */
-/* Scan */
+/* Map: a computation per element */
 
-/* Associative operators (src/defs/fold.def). Addition and multiplication wrap. Floats have MIN and
- * MAX only: their sums depend on the order of addition. U128 and TEXT have none. */
+/* Operands one to three, out[i] = opcode(in[0][i], in[1][i], in[2][i]). `opcode` is a scalar opcode
+ * of docs/opcodes.md, such as "ADDX_I64" or "LT_F32"; it decides the types: b8 is BOOL, i32 is I32
+ * or U32, i64 is I64 or U64, i128 is U128, f32, f64, str is TEXT (operands only). The number of
+ * elements is that of the longest operand; an operand of one element serves all. An element the
+ * opcode refuses (overflow, division by zero, a span outside its bytes) is the opcode's SQL error,
+ * of the smallest index. `out` may be an operand of the same width. An unknown opcode is 42883,
+ * another type 42804; opcodes that make text or need the host have no map: 0A000. O(n / p), moves
+ * operands and result once. */
+WF_API wf_status wf_prim_map(wf_prim *prim, wf_place place, const char *opcode, wf_array out,
+                             const wf_array *in, int32_t in_count, wf_work *work);
+
+/* All elements of `out` become *value, an element of its type (not TEXT) in host memory. */
+WF_API wf_status wf_prim_fill(wf_prim *prim, wf_place place, wf_array out, const void *value,
+                              wf_work *work);
+
+/* out[i] = first + i * step, of integers; wraps around at the width of the type. */
+WF_API wf_status wf_prim_sequence(wf_prim *prim, wf_place place, wf_array out, int64_t first,
+                                  int64_t step, wf_work *work);
+
+/* --------------------------------------------------------------------------------------------- */
+/* Reduction and scan */
+
+/* Associative operators (src/defs/fold.def). Addition and multiplication of integers wrap. Floats
+ * have MIN and MAX, and in wf_prim_reduce ADD: other sums of floats depend on the order of
+ * addition. U128, TEXT and BOOL have none. */
 typedef enum wf_fold {
     WF_FOLD_ADD,
     WF_FOLD_MUL,
@@ -107,10 +131,132 @@ typedef enum wf_fold {
     WF_FOLD_MAX
 } wf_fold;
 
+/* out[0] = in[0] op … op in[n - 1], the operator's identity for n = 0. Both of one type. The sum of
+ * floats is exact and rounded once: the same on every device; 22003 when it is too large. O(n / p),
+ * moves n. */
+WF_API wf_status wf_prim_reduce(wf_prim *prim, wf_place place, wf_fold fold, wf_array out,
+                                wf_array in, wf_work *work);
+
+/* out[s] = in[offsets[s]] op … op in[offsets[s + 1] - 1]: offsets (U64 or I64) are ascending and
+ * number one more than the segments; equal ones make an empty segment, which gives the identity.
+ * Offsets that descend or leave the array are 22023. Work is balanced whatever the segments'
+ * lengths. O((n + segments) / p), moves n + 2 segments. */
+WF_API wf_status wf_prim_reduce_segments(wf_prim *prim, wf_place place, wf_fold fold, wf_array out,
+                                         wf_array in, wf_array offsets, wf_work *work);
+
+/* A run is as many neighbours with equal keys as there are. out_keys gets each run's key, out its
+ * reduction, *out_count the number of runs; 54000 when they are more than out or out_keys have room
+ * for. Keys of any type but TEXT. */
+WF_API wf_status wf_prim_reduce_runs(wf_prim *prim, wf_place place, wf_fold fold, wf_array out_keys,
+                                     wf_array out, wf_array keys, wf_array in, int64_t *out_count,
+                                     wf_work *work);
+
 /* out[i] = in[0] op … op in[i - 1] (exclusive; out[0] is the operator's identity) or up to in[i]
  * (inclusive). Both of one type; `out` may be `in`. O(n / p), moves 2n. */
 WF_API wf_status wf_prim_scan(wf_prim *prim, wf_place place, wf_fold fold, int inclusive,
                               wf_array out, wf_array in, wf_work *work);
+
+/* --------------------------------------------------------------------------------------------- */
+/* Compaction */
+
+typedef enum wf_compare {
+    WF_COMPARE_EQ,
+    WF_COMPARE_NE,
+    WF_COMPARE_LT,
+    WF_COMPARE_LE,
+    WF_COMPARE_GT,
+    WF_COMPARE_GE
+} wf_compare;
+
+enum { WF_COMPACT_COLUMNS = 8 }; /* at most so many columns at once */
+
+/* Keeps the rows of `in` (columns of any types, in_count of them, as long as `flags`) whose flag
+ * (BOOL) is not 0, in the columns `out` of the same types. *out_count: how many they are; 54000
+ * when that is more than an output has room for. A column of type U32 or U64 with data NULL and
+ * count 0 stands for the numbers of the rows. With `ordered` rows keep their order, else the order
+ * is free and differs from run to run; that is faster on the GPU. Outputs of TEXT are spans of
+ * the same bytes. O(n / p), moves all columns and the flags once. */
+WF_API wf_status wf_prim_compact(wf_prim *prim, wf_place place, int ordered, const wf_array *out,
+                                 const wf_array *in, int32_t in_count, wf_array flags,
+                                 int64_t *out_count, wf_work *work);
+
+/* The same for the rows whose `key` compares so with *value, an element of key's type (not TEXT) in
+ * host memory. `key` may be one of the columns of `in`, and is then read once. */
+WF_API wf_status wf_prim_compact_compare(wf_prim *prim, wf_place place, int ordered,
+                                         const wf_array *out, const wf_array *in, int32_t in_count,
+                                         wf_array key, wf_compare compare, const void *value,
+                                         int64_t *out_count, wf_work *work);
+
+/* --------------------------------------------------------------------------------------------- */
+/* Gather, scatter, histogram */
+
+/* out[i] = in[index[i]], of one type; index is U32, U64 or I64. An index outside `in` is 22023,
+ * naming the first. With `passes` above 1 the source is visited in so many ranges one after the
+ * other, each small enough for the cache; 0 lets the library choose. O(n / p), moves 2n and the
+ * index, the source by cache lines. */
+WF_API wf_status wf_prim_gather(wf_prim *prim, wf_place place, wf_array out, wf_array in,
+                                wf_array index, int32_t passes, wf_work *work);
+
+/* out[index[i]] = in[i]; what no index names stays. Of several elements with one index any may end
+ * up there. */
+WF_API wf_status wf_prim_scatter(wf_prim *prim, wf_place place, wf_array out, wf_array in,
+                                 wf_array index, int32_t passes, wf_work *work);
+
+/* out[b] (U64) = how many elements x of `in` (integers) have first + b * width <= x < first + (b +
+ * 1) * width; elements that no bin holds are not counted. width is at least 1, there are as many
+ * bins as `out` has room for; bounds beyond the type's range are fine. O(n / p + bins). */
+WF_API wf_status wf_prim_histogram(wf_prim *prim, wf_place place, wf_array out, wf_array in,
+                                   int64_t first, int64_t width, wf_work *work);
+
+/* --------------------------------------------------------------------------------------------- */
+/* Split and sort
+ *
+ * Keys are of any type but BOOL, unless said otherwise. Payload arrays travel with the keys: at
+ * most two, of any type of 4, 8 or 16 bytes, as many elements as keys; each has an output of its
+ * type. Text as payload or key moves as spans: outputs refer to the same bytes as the input. */
+
+typedef enum wf_split_by {
+    WF_SPLIT_RADIX, /* bits `shift` .. `shift + bits` of the key as it lies in memory */
+    WF_SPLIT_HASH,  /* the same bits of its hash, which is the same on every device */
+    WF_SPLIT_RANGE  /* how many of the ascending splitters are not greater than the key */
+} wf_split_by;
+
+typedef struct wf_split {
+    wf_split_by by;
+    int shift, bits; /* RADIX, HASH: bits is 0 .. 24; hashes have 32 bits for keys of 4 bytes, else
+                      * 64 */
+    wf_array splitters; /* RANGE: of the keys' type, fewer than 2^24; on the host or the device */
+} wf_split;
+
+/* Puts elements of one partition together, partitions ascending; within a partition elements keep
+ * their order. out_starts (U64, or count 0 and data NULL when not wanted) has room for partitions
+ * + 1 and gets where each one starts; there are 2^bits partitions, or splitters + 1. Not TEXT.
+ * O(n / p) per pass; the GPU makes one pass per 8 bits, the CPU per 11. Moves 2n per pass. */
+WF_API wf_status wf_prim_split(wf_prim *prim, wf_place place, const wf_split *how,
+                               wf_array out_keys, wf_array out_starts, wf_array keys,
+                               const wf_array *out_payloads, const wf_array *payloads,
+                               int payload_count, wf_work *work);
+
+typedef enum wf_sort_by {
+    WF_SORT_AUTO,    /* radix; text: its first bytes by radix, then by comparison */
+    WF_SORT_RADIX,   /* one pass per 8 bits on the GPU, from the highest bits down on the CPU; not
+                      * TEXT */
+    WF_SORT_MERGE,   /* O(n log n / p) */
+    WF_SORT_BITONIC, /* O(n log^2 n / p), not stable */
+    WF_SORT_QUICK    /* splits until parts fit the cache, which are sorted there; not stable */
+} wf_sort_by;
+
+typedef struct wf_sort {
+    wf_sort_by by;
+    int descending;
+    int low_bit, high_bit; /* RADIX of unsigned keys: bits low .. high - 1 decide; 0, 0 = all */
+} wf_sort;
+
+/* Sorts by key, stably unless the algorithm says otherwise (then the order among equal keys is
+ * free, and may differ between devices). `how` NULL: AUTO, ascending. */
+WF_API wf_status wf_prim_sort(wf_prim *prim, wf_place place, const wf_sort *how, wf_array out_keys,
+                              wf_array keys, const wf_array *out_payloads, const wf_array *payloads,
+                              int payload_count, wf_work *work);
 
 /* --------------------------------------------------------------------------------------------- */
 /* Relational algebra on packed tuples */
@@ -149,7 +295,6 @@ WF_API wf_status wf_prim_rel_project(wf_prim *prim, wf_place place, wf_relation 
                                      const wf_relation *in, const int *fields, int field_count,
                                      wf_work *work);
 
-typedef enum wf_compare { WF_EQ, WF_NE, WF_LT, WF_LE, WF_GT, WF_GE } wf_compare;
 /* A comparison of a field with a value. Those of one `clause` are joined by AND, clauses by OR;
  * clause numbers ascend. */
 typedef struct wf_term {

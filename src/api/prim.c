@@ -268,7 +268,7 @@ static FALLIBLE check_array(struct call *call, const char *name, const wf_array 
         FAIL(err, INVALID_PARAMETER, "%s: %s has %lld elements and no memory", call->what, name,
              (i64)a->count);
     }
-    if ((size_t)a->data % (elem_bytes[a->type] < 8 ? 4 : 8)) {
+    if ((size_t)a->data % (size_t)MIN_OF(elem_bytes[a->type], 8)) {
         FAIL(err, INVALID_PARAMETER, "%s: %s is not aligned for its type", call->what, name);
     }
     return ERR_OK;
@@ -324,6 +324,7 @@ static FALLIBLE add_array(struct call *call, const char *name, const wf_array *a
     struct call_array *slot = &call->arrays[call->array_count++];
     *slot = (struct call_array){.name = name, .is_in = is_in, .is_out = is_out};
     slot->bytes = a->count * elem_bytes[a->type];
+    slot->filled = slot->bytes;
     TRY(place(call, name, a->data, slot->bytes, is_in, &slot->block, &slot->host, &slot->at));
     void *text_host = NULL;
     void *text = (void *)(size_t)a->bytes;
@@ -354,6 +355,15 @@ struct prim_array call_out(struct call *call, const char *name, wf_array array, 
 struct prim_array call_inout(struct call *call, const char *name, wf_array array,
                              const char *types) {
     return take_array(call, name, &array, types, true, true);
+}
+
+void call_filled(struct call *call, struct prim_array array, i64 count) {
+    for (i32 i = 0; i < call->array_count; i++) {
+        struct call_array *a = &call->arrays[i];
+        if (a->is_out && a->at == array.data) {
+            a->filled = MIN_OF(a->bytes, count * elem_bytes[array.type]);
+        }
+    }
 }
 
 static const u8 *array_start(const struct call_array *a) {
@@ -436,10 +446,10 @@ void call_run(struct call *call, call_body body, void *arg) {
 static FALLIBLE bring_back(struct call *call) {
     for (i32 i = 0; i < call->array_count; i++) {
         struct call_array *a = &call->arrays[i];
-        if (a->is_out && a->host && a->bytes > 0) {
+        if (a->is_out && a->host && a->filled > 0) {
             TRY(call->dev->prims->copy(call->dev, &call->prim->x, a->host, false, a->block.addr,
-                                       true, a->bytes));
-            call->prim->bytes_moved += a->bytes;
+                                       true, a->filled));
+            call->prim->bytes_moved += a->filled;
         }
     }
     return ERR_OK;

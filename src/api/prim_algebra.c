@@ -248,10 +248,10 @@ static wf_status select_body(struct prim_job *job, void *arg) {
 static struct rel_term plan_term(const wf_relation *in, const wf_term *t) {
     struct rel_term term = {.mask = (u64)ones(in->bits[t->field]),
                             .shift = field_shift(in, t->field)};
-    bool equality = t->compare == WF_EQ || t->compare == WF_NE;
-    bool strict = t->compare == WF_LT || t->compare == WF_GE;
+    bool equality = t->compare == WF_COMPARE_EQ || t->compare == WF_COMPARE_NE;
+    bool strict = t->compare == WF_COMPARE_LT || t->compare == WF_COMPARE_GE;
     bool never = (equality && t->value > term.mask) || (strict && t->value == 0);
-    term.inverted = t->compare == WF_NE || t->compare == WF_GT || t->compare == WF_GE;
+    term.inverted = t->compare == WF_COMPARE_NE || t->compare == WF_COMPARE_GT || t->compare == WF_COMPARE_GE;
     term.low = equality ? t->value : 0;
     term.span = equality ? 0 : strict ? t->value - 1 : t->value;
     if (never) {
@@ -271,7 +271,7 @@ static void plan_terms(struct call *c, const wf_relation *in, const wf_term *ter
         const wf_term *t = &terms[i];
         CALL_NEED(c, t->field >= 0 && t->field < in->field_count, INVALID_PARAMETER,
                   "in has no field %d", t->field);
-        CALL_NEED(c, (i32)t->compare >= 0 && t->compare <= WF_GE, INVALID_PARAMETER,
+        CALL_NEED(c, (i32)t->compare >= 0 && t->compare <= WF_COMPARE_GE, INVALID_PARAMETER,
                   "there is no comparison number %d", (int)t->compare);
         CALL_NEED(c, i == 0 || t->clause >= terms[i - 1].clause, INVALID_PARAMETER,
                   "clauses of the terms do not ascend");

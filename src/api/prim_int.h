@@ -41,8 +41,9 @@ struct call_array {
     void *host;              /* NULL: the array lies on the device */
     struct prim_block block; /* its copy there */
     struct prim_block text;
-    void *at;  /* where the body finds it, */
-    i64 bytes; /* and how many */
+    void *at;   /* where the body finds it, */
+    i64 bytes;  /* and how many */
+    i64 filled; /* of an output: bytes that go back to the host */
     b8 is_in, is_out;
 };
 
@@ -69,6 +70,9 @@ struct prim_array call_in(struct call *call, const char *name, wf_array array, c
 struct prim_array call_out(struct call *call, const char *name, wf_array array, const char *types);
 struct prim_array call_inout(struct call *call, const char *name, wf_array array,
                              const char *types);
+/* The operation fills no more than the first `count` elements of this output: the rest is not
+ * brought back to the host. Before call_run when it is known, else after. */
+void call_filled(struct call *call, struct prim_array array, i64 count);
 /* Records the error unless one is there already. */
 void call_fail(struct call *call, wf_status code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

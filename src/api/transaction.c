@@ -36,9 +36,47 @@ static void drop_savepoints(struct wf_connection *conn, struct savepoint *until)
     }
 }
 
+static void drop_deferrals(struct wf_connection *conn) {
+    while (conn->tx.deferrals) {
+        struct deferral *gone = conn->tx.deferrals;
+        conn->tx.deferrals = gone->next;
+        mem_free(&conn->db->mem, gone, (i64)sizeof *gone);
+    }
+}
+
+static FALLIBLE put_deferral(struct wf_connection *conn, u32 oid, bool deferred) {
+    struct deferral *d = mem_alloc(&conn->db->mem, (i64)sizeof *d);
+    if (!d) {
+        return memory_refused(&conn->db->mem, &conn->err, (i64)sizeof *d);
+    }
+    *d = (struct deferral){conn->tx.deferrals, oid, deferred};
+    conn->tx.deferrals = d;
+    return ERR_OK;
+}
+
+FALLIBLE run_set_constraints(struct wf_connection *conn, struct rowset *rows) {
+    const struct statement *st = &rows->compiled->stmt;
+    rows->tag = "SET CONSTRAINTS";
+    if (!conn->tx.open) {
+        notice(conn, "WARNING", "SET CONSTRAINTS can only be used in transaction blocks");
+        return ERR_OK;
+    }
+    if (st->cascade) { /* ALL: what was said before does not count any more */
+        TRY(st->deferred ? ERR_OK : constraints_deferred(conn, 0));
+        drop_deferrals(conn);
+        return put_deferral(conn, 0, st->deferred);
+    }
+    for (i32 i = 0; i < st->name_count; i++) {
+        TRY(st->deferred ? ERR_OK : constraints_deferred(conn, (u32)st->ids[i]));
+        TRY(put_deferral(conn, (u32)st->ids[i], st->deferred));
+    }
+    return ERR_OK;
+}
+
 void tx_close(struct wf_connection *conn) {
     struct tx *tx = &conn->tx;
     drop_savepoints(conn, NULL);
+    drop_deferrals(conn);
     if (tx->base) {
         tx_move(tx, edition_retain(tx->base));
     }
@@ -77,6 +115,9 @@ static FALLIBLE tx_commit(struct wf_connection *conn) {
 FALLIBLE tx_leave(struct wf_connection *conn, struct tx_mark *mark, wf_status status) {
     struct tx *tx = &conn->tx;
     bool whole = --tx->depth == 0;
+    if (!status && !tx->open && whole) {
+        status = constraints_deferred(conn, 0);
+    }
     if (!status && !tx->open && whole) {
         status = tx_commit(conn);
         if (status == ERR_UNIQUE || status == ERR_FOREIGN_KEY || status == ERR_DUPLICATE_TABLE) {
@@ -215,7 +256,8 @@ static FALLIBLE run_end(struct wf_connection *conn, const struct statement *st,
         notice(conn, "WARNING", "there is no transaction in progress");
         return ERR_OK;
     }
-    wf_status status = commit ? tx_commit(conn) : ERR_OK;
+    wf_status status = commit ? constraints_deferred(conn, 0) : ERR_OK;
+    status = commit && !status ? tx_commit(conn) : status;
     if (commit && !status) {
         edition_release(tx->base);
         tx->base = edition_retain(tx->mine);

@@ -77,7 +77,7 @@ static FALLIBLE copy_file(struct wf_connection *conn, struct rowset *rows, struc
                                 &rows->rows_affected, &conn->err);
     watch_load(&conn->watch, NULL);
     if (!status && mine) {
-        status = change_install(conn, table, options->base, mine, false);
+        status = change_install(conn, table, options->base, mine, NULL);
     }
     if (status && mine) {
         version_discard(mine);

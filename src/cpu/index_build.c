@@ -14,9 +14,6 @@ enum {
     RANK_MIN = 1 << 20, /* a span that is always affordable: 256 KiB */
     RANK_PER_KEY = 64,
     DIRECT_PER_KEY = 4,
-    FILTER_KEYS_FEW = 4096, /* a bitmap before a hash table of so few keys */
-    FILTER_BITS_FEW = 1 << 24,
-    FILTER_BITS_MAX = 1 << 26, /* ... and before others */
     PARALLEL_ROWS = 1 << 20,
     PARTS_MAX = 8,
     ROWS_PER_CHECK = 1 << 18
@@ -403,29 +400,11 @@ wf_status build_bits(const struct build *b, u32 *bits, i64 lo) {
     return ERR_OK;
 }
 
-/* A bitmap before a hash table: keys that are not there go no further. Without memory for it the
- * index does without. */
-static FALLIBLE add_filter(struct build *b, u64 span) {
-    struct index *index = b->index;
-    if (span >= (b->keys < FILTER_KEYS_FEW ? FILTER_BITS_FEW : FILTER_BITS_MAX)) {
-        return ERR_OK;
-    }
-    index->filter_lo = b->lo;
-    index->filter_bits = (i64)span + 1;
-    index->filter = mem_alloc(b->x->mem, index_filter_bytes(index));
-    if (!index->filter) {
-        return ERR_OK;
-    }
-    memset(index->filter, 0, (size_t)index_filter_bytes(index));
-    return build_bits(b, index->filter, b->lo);
-}
-
 static FALLIBLE build_form(struct build *b) {
     u64 span = b->lo <= b->hi ? (u64)b->hi - (u64)b->lo : 0;
     b->index->key_lo = b->lo <= b->hi ? b->lo : 0;
     if (span >= (u64)MAX_OF(RANK_PER_KEY * b->keys, (i64)RANK_MIN)) {
-        TRY(hash_build(b, false));
-        return add_filter(b, span);
+        return hash_build(b, false);
     }
     b->index->slot_count = (i64)span + 1;
     bool dense = span < (u64)(DIRECT_PER_KEY * b->keys);

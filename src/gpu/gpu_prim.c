@@ -5,6 +5,7 @@
 
 #include "prim/algebra.h"
 #include "prim/move.h"
+#include "prim/order.h"
 
 enum { EVENT_FIRST, EVENT_LAST };
 
@@ -175,4 +176,5 @@ const struct prim_class gpu_prims = {.alloc = prim_alloc,
                                      .begin = job_begin,
                                      .end = job_end,
                                      .move = &gpu_prim_move_class,
+                                     .order = &gpu_prim_order_class,
                                      .algebra = &gpu_prim_algebra_class};

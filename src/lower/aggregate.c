@@ -4,9 +4,9 @@
  * over the finished groups unpacks the key and turns words into the aggregates' values
  * (agg_words.c).
  *
- * A key that depends on another one (both are columns of a table in which the other is unique) is
- * not packed: a word keeps the row of the joined variable it was read from, and the value is read
- * there again. So grouping by a customer's number, name and address never looks at the texts.
+ * A key that others decide (the plan says so) and that is read from a joined variable is not
+ * packed: a word keeps the row of the variable, and the value is read there again. So grouping by a
+ * customer's number, name and address never looks at the texts.
  *
  * Some aggregates need more than words: the order of strings that are not codes is known only when
  * all of them are, and string_agg, percentiles and the mode need their rows in order. Then key and
@@ -179,55 +179,11 @@ static u32 materialise_inputs(struct agg_state *s, u16 *key) {
 
 /* keys that depend on others */
 
-/* The scan that makes a column, if it comes from one unchanged. */
-static const struct scan_col *find_scan(const struct rel *rel, u32 col, const struct rel **out) {
-    if (rel->kind == REL_SCAN) {
-        for (i64 i = 0; i < rel->scan_cols.count; i++) {
-            if (rel->scan_cols.items[i].col == col) {
-                *out = rel;
-                return &rel->scan_cols.items[i];
-            }
-        }
-        return NULL;
-    }
-    if (rel->kind == REL_PROJECT) {
-        for (i64 i = 0; i < rel->out.count; i++) {
-            const struct expr *expr = rel->exprs.items[i];
-            if (rel->out.items[i] == col && expr->kind == EXPR_COL) {
-                return find_scan(rel->inputs[0], expr->col, out);
-            }
-        }
-        return NULL;
-    }
-    bool passes = rel->kind == REL_FILTER || rel->kind == REL_JOIN || rel->kind == REL_LIMIT ||
-                  rel->kind == REL_SORT || rel->kind == REL_WINDOW;
-    const struct scan_col *found = NULL;
-    for (i32 i = 0; passes && i < rel->input_count && !found; i++) {
-        found = find_scan(rel->inputs[i], col, out);
-    }
-    return found;
-}
-
-/* Whether key i is a column of a table of which another key is the unique, never NULL column. */
+/* Whether key i is decided by others and found again at a row of a joined variable. */
 static bool key_depends(const struct agg_state *s, i32 i) {
-    const struct rel *input = s->rel->inputs[0];
     const struct expr *expr = s->rel->exprs.items[i];
-    const struct rel *scan = NULL;
-    if (expr->kind != EXPR_COL || s->w.b->binds[expr->col].kind != BIND_VAR) {
-        return false;
-    }
-    const struct scan_col *mine = find_scan(input, expr->col, &scan);
-    for (i32 k = 0; mine && k < s->key_count; k++) {
-        const struct expr *other = s->rel->exprs.items[k];
-        const struct rel *other_scan = NULL;
-        const struct scan_col *key =
-            k != i && other->kind == EXPR_COL ? find_scan(input, other->col, &other_scan) : NULL;
-        if (key && other_scan == scan && key->unique && key->no_nulls && key != mine &&
-            s->place[k] >= 0) {
-            return true;
-        }
-    }
-    return false;
+    return s->rel->implied.count > 0 && s->rel->implied.items[i] && expr->kind == EXPR_COL &&
+           s->w.b->binds[expr->col].kind == BIND_VAR;
 }
 
 /* Before any key is lowered, so that nobody loads what is not needed. */

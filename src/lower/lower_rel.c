@@ -315,8 +315,21 @@ static void find_top(struct lower *l, struct top *top) {
     top->input = rel;
 }
 
+/* The optimiser made use of it, whether or not the column is still read. */
+static void guard_relied(struct lower *l) {
+    for (i64 i = 0; i < l->plan->relied.count; i++) {
+        const struct relied *relied = &l->plan->relied.items[i];
+        struct guard guard = {.table = lower_table(l, relied->table_id),
+                              .col = relied->table_col,
+                              .range = whole_range(),
+                              .unique = 1};
+        VEC_PUSH(l->arena, &l->guards, guard);
+    }
+}
+
 void lower_root(struct lower *l) {
     struct top top = {0};
+    guard_relied(l);
     find_top(l, &top);
     shared_count(l, l->plan->root);
     struct builder *b = lower_rel(l, top.input);

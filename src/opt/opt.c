@@ -66,3 +66,26 @@ bool opt_is_inner(const struct rel *rel) {
     return rel->kind == REL_JOIN && !rel->dependent &&
            (rel->join == JOIN_INNER || rel->join == JOIN_CROSS);
 }
+
+static void rely_on(struct rel *rel, void *arg) {
+    struct plan *plan = arg;
+    for (i64 i = 0; rel->kind == REL_SCAN && i < rel->scan_cols.count; i++) {
+        const struct scan_col *col = &rel->scan_cols.items[i];
+        if (col->unique && col->table_col != ROWID_COL) {
+            VEC_PUSH(plan->arena, &plan->relied, ((struct relied){rel->table_id, col->table_col}));
+        }
+    }
+}
+
+void opt_rely(struct opt *o, struct rel *rel) {
+    rel_each(o->plan->arena, rel, rely_on, o->plan);
+}
+
+static bool visit_stable(const struct expr *expr, void *arg) {
+    UNUSED(arg);
+    return expr->kind != EXPR_CALL || (expr->func != FUNC_RANDOM && expr->func != FUNC_RANDOM_UUID);
+}
+
+bool opt_is_volatile(const struct expr *expr) {
+    return !expr_walk(expr, visit_stable, NULL);
+}

@@ -11,6 +11,16 @@ struct col_fact {
     b8 has_distinct;
     struct range range;
     i64 distinct;
+    const struct rel *scan; /* text of a table's column: where it is scanned; NULL otherwise */
+    u32 table_col;
+};
+
+/* What a pattern kept of a sample. */
+struct like_share {
+    u32 col;
+    u16 func;
+    str pattern;
+    f64 share;
 };
 
 struct opt {
@@ -20,6 +30,7 @@ struct opt {
     struct col_fact *facts; /* by column number */
     i64 fact_count;
     VEC(const struct rel *) visited; /* see opt_first_visit */
+    VEC(struct like_share) likes;    /* estimates made so far */
     VEC(const struct rel *) ordered; /* join_order: inputs of SHARED that are done */
 };
 
@@ -37,7 +48,7 @@ void estimate_rel(struct opt *o, struct rel *rel);
 /* Distinct values of expr among `rows` rows. */
 i64 estimate_distinct(const struct opt *o, const struct expr *expr, i64 rows);
 /* Share of rows a condition keeps. */
-f64 estimate_share(const struct opt *o, const struct expr *cond);
+f64 estimate_share(struct opt *o, const struct expr *cond);
 /* Whether no two rows of rel agree in all of these expressions. */
 bool estimate_unique(const struct plan *plan, const struct rel *rel, struct expr *const *keys,
                      const b8 *null_safe, i64 count);
@@ -51,6 +62,10 @@ struct rel *opt_shared(struct plan *plan, struct rel *input, const u32 *cols, i6
 /* Puts a SHARED between parent and one of its inputs, which others may then use too; everything
  * above sees the columns under new numbers. */
 void opt_share(struct plan *plan, struct rel *parent, i32 which);
+/* Notes the unique columns below rel, whose uniqueness was made use of. */
+void opt_rely(struct opt *o, struct rel *rel);
+/* Whether two evaluations may differ. */
+bool opt_is_volatile(const struct expr *expr);
 /* Whether a join is one that may change places with others like it. */
 bool opt_is_inner(const struct rel *rel);
 /* A relation with exactly the columns of `like`, in that order: rel itself when it has them. */

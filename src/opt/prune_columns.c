@@ -71,7 +71,26 @@ static void mark_slot(struct expr **slot, void *arg) {
     expr_each_col(*slot, mark, arg);
 }
 
+/* Keys that others decide go when nobody reads them. */
+static void narrow_keys(struct rel *rel, const u8 *used) {
+    i64 kept = 0;
+    i64 count = rel->implied.count;
+    for (i64 i = 0; i < count; i++) {
+        if (rel->implied.items[i] && !used[rel->out.items[i]]) {
+            continue;
+        }
+        rel->exprs.items[kept] = rel->exprs.items[i];
+        rel->implied.items[kept] = rel->implied.items[i];
+        rel->out.items[kept++] = rel->out.items[i];
+    }
+    if (count > 0) {
+        rel->exprs.count = kept;
+        rel->implied.count = kept;
+    }
+}
+
 static void narrow_agg(struct rel *rel, const u8 *used) {
+    narrow_keys(rel, used);
     i64 kept = 0;
     i64 keys = rel->exprs.count;
     for (i64 i = 0; i < rel->calls.count; i++) {
@@ -228,6 +247,7 @@ static struct rel *prune(struct prune *p, struct rel *rel) {
     }
     if (is_idle(p, rel)) {
         if (rel->kind == REL_JOIN) {
+            opt_rely(p->o, rel->inputs[1]);
             forget(p, rel->inputs[1]);
         }
         return prune(p, rel->inputs[0]);

@@ -320,9 +320,15 @@ static void print_agg(struct text *out, const struct plan *plan, const struct re
         text_print(out, "%s", i > 0 ? ", " : " ");
         print_agg_call(out, plan, &rel->calls.items[i]);
     }
-    for (i64 i = 0; i < rel->exprs.count; i++) {
-        text_print(out, "%s", i > 0 ? ", " : " by ");
-        print_in(out, plan, rel->exprs.items[i], 0);
+    for (i32 implied = 0; implied < 2; implied++) {
+        const char *before = implied ? ", which implies " : " by ";
+        for (i64 i = 0; i < rel->exprs.count; i++) {
+            if (implied == (rel->implied.count > 0 && rel->implied.items[i])) {
+                text_print(out, "%s", before);
+                print_in(out, plan, rel->exprs.items[i], 0);
+                before = ", ";
+            }
+        }
     }
 }
 

@@ -287,6 +287,13 @@ static FALLIBLE check_window(struct verify *v, const struct rel *rel) {
 }
 
 static FALLIBLE check_agg(struct verify *v, const struct rel *rel) {
+    bool decides = rel->implied.count == 0;
+    for (i64 i = 0; i < rel->implied.count; i++) {
+        decides = decides || !rel->implied.items[i];
+    }
+    if (!decides || (rel->implied.count > 0 && rel->implied.count != rel->exprs.count)) {
+        FAIL(v->err, INTERNAL, "plan: group keys that nothing decides");
+    }
     TRY(check_exprs(v, rel->exprs.items, rel->exprs.count));
     for (i64 i = 0; i < rel->calls.count; i++) {
         const struct agg_call *call = &rel->calls.items[i];

@@ -1,1 +1,1 @@
-set(WF_PRIM_SOURCES algebra.c fold.c move.c prim.c)
+set(WF_PRIM_SOURCES fold.c move.c order.c prim.c algebra.c)

@@ -53,24 +53,6 @@ static FALLIBLE refuse(const struct device *dev, struct exec *x, const char *wha
     FAIL(x->err, NOT_SUPPORTED, "%s on device %s", what, dev->name);
 }
 
-wf_status prim_sort(const struct device *dev, struct exec *x, struct prim_pair *data,
-                    struct prim_pair *temp, i64 n, i32 bits) {
-    return dev->prims && dev->prims->engine->sort ? dev->prims->engine->sort(x, data, temp, n, bits)
-                                                  : refuse(dev, x, "sort");
-}
-
-wf_status prim_split(const struct device *dev, struct exec *x, struct prim_pair *out,
-                     const struct prim_pair *in, i64 n, i32 shift, i32 bits, i64 *out_starts) {
-    return dev->prims && dev->prims->engine->split
-               ? dev->prims->engine->split(x, out, in, n, shift, bits, out_starts)
-               : refuse(dev, x, "split");
-}
-
-wf_status prim_scan(const struct device *dev, struct exec *x, i64 *data, i64 n, i64 *out_total) {
-    return dev->prims && dev->prims->engine->scan ? dev->prims->engine->scan(x, data, n, out_total)
-                                                  : refuse(dev, x, "scan");
-}
-
 wf_status prim_build(const struct device *dev, struct exec *x, struct index *index, const i64 *key,
                      const b8 *nulls, i64 n) {
     return dev->prims && dev->prims->engine->build

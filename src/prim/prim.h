@@ -31,7 +31,7 @@ enum fold { WF_FOLDS(X, ) FOLD_COUNT };
 
 extern const char *const elem_names[ELEM_COUNT];
 extern const i8 elem_bytes[ELEM_COUNT];
-extern const char elem_kinds[ELEM_COUNT]; /* 'U', 'I', 'F', 'W', 'T': see elem.def */
+extern const char elem_kinds[ELEM_COUNT]; /* 'U', 'I', 'F', 'W', 'T', 'B': see elem.def */
 extern const char *const fold_names[FOLD_COUNT];
 bool fold_has(enum fold fold, enum elem type);
 
@@ -103,32 +103,12 @@ FALLIBLE prim_refuse(const struct prim_job *job, const char *what);
 
 /* --- what only the engine uses, over its own structs --- */
 
-struct prim_pair {
-    u64 key;
-    u64 row;
-};
-
 struct prim_engine {
-    FALLIBLE(*sort)
-    (struct exec *x, struct prim_pair *data, struct prim_pair *temp, i64 n, i32 bits);
-    FALLIBLE(*split)
-    (struct exec *x, struct prim_pair *out, const struct prim_pair *in, i64 n, i32 shift, i32 bits,
-     i64 *out_starts);
-    FALLIBLE (*scan)(struct exec *x, i64 *data, i64 n, i64 *out_total);
     FALLIBLE (*build)(struct exec *x, struct index *index, const i64 *key, const b8 *nulls, i64 n);
     FALLIBLE(*probe)
     (struct exec *x, i64 *out_row, const struct index *index, const i64 *key, i64 n);
 };
 
-/* Stable, by the low `bits` bits of the key; `temp` has room for n. */
-FALLIBLE prim_sort(const struct device *dev, struct exec *x, struct prim_pair *data,
-                   struct prim_pair *temp, i64 n, i32 bits);
-/* Stable: elements with equal digits (key >> shift, `bits` bits) end up together, digits ascending;
- * out_starts has 2^bits + 1 places for where each digit starts. */
-FALLIBLE prim_split(const struct device *dev, struct exec *x, struct prim_pair *out,
-                    const struct prim_pair *in, i64 n, i32 shift, i32 bits, i64 *out_starts);
-/* Every element becomes the sum of those before it. */
-FALLIBLE prim_scan(const struct device *dev, struct exec *x, i64 *data, i64 n, i64 *out_total);
 /* An index over n keys, in whatever form suits them; NULL keys are left out. `index` comes zeroed
  * (index_new) and is released with the variable it is put in, or by index_release. */
 FALLIBLE prim_build(const struct device *dev, struct exec *x, struct index *index, const i64 *key,

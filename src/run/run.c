@@ -132,7 +132,7 @@ wf_status exec_open(struct exec *x, bool *out_stale) {
         x->lits[program->now_lit - 1].i64 = clock_real_us();
     }
     if (program->seed_lit) {
-        x->lits[program->seed_lit - 1].i64 = clock_ns() ^ clock_real_us() << 20;
+        x->lits[program->seed_lit - 1].i64 = clock_ns() ^ (i64)((u64)clock_real_us() << 20);
     }
     open_metrics(x);
     x->vars = NEW_ARRAY(x->arena, struct variable, program->var_count);

@@ -96,9 +96,13 @@ static FALLIBLE check_form(struct bind *b, const char *name, i32 agg, const stru
         FAIL_AT(b->err, UNDEFINED_FUNCTION, position, "function %s() does not exist", name);
     }
     bool plain = strcmp(name, "median") == 0;
+    if (!within && agg == AGG_MODE) {
+        FAIL_AT(b->err, WRONG_OBJECT, position,
+                "WITHIN GROUP is required for ordered-set aggregate %s", name);
+    }
     if (within != (is_ordered_set(agg) && !plain)) {
-        FAIL_AT(b->err, UNDEFINED_FUNCTION, position, "function %s%s does not exist", name,
-                within ? " ... WITHIN GROUP" : " without WITHIN GROUP");
+        FAIL_AT(b->err, UNDEFINED_FUNCTION, position, "function %s ... WITHIN GROUP does not exist",
+                name);
     }
     return ERR_OK;
 }

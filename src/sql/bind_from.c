@@ -66,6 +66,9 @@ static struct rel *scan_rel(struct bind *b, const struct snapshot_table *found, 
     scan->table_name = arena_sv(b->arena, sv_from(table->name)).ptr;
     scan->alias = alias;
     scan->table_rows = version->rows;
+    struct snapshot_table *source = NEW(b->arena, struct snapshot_table);
+    *source = *found;
+    scan->source = source;
     scan->rows = version->live_rows;
     for (u32 i = 0; i < table->col_count; i++) {
         const struct column_stats *stats = &version->stats[i];
@@ -87,6 +90,16 @@ static struct rel *scan_rel(struct bind *b, const struct snapshot_table *found, 
         VEC_PUSH(b->arena, &scan->scan_cols, scan_col);
         VEC_PUSH(b->arena, &scan->out, col);
         cols[i] = (struct scope_col){name, col};
+    }
+    for (u32 i = 0; i < table->key_count; i++) {
+        const struct table_key *key = &table->keys[i];
+        if (key->primary) {
+            struct scan_key known = {cols[0].col, table->col_count, key->col_count, NULL};
+            u32 *numbers = NEW_ARRAY(b->arena, u32, key->col_count + 1);
+            memcpy(numbers, key->cols, sizeof(u32) * key->col_count);
+            known.keys = numbers;
+            VEC_PUSH(b->arena, &b->scan_keys, known);
+        }
     }
     return scan;
 }

@@ -527,6 +527,7 @@ FALLIBLE build_groups(struct bind *b, struct select *s) {
             bind_count_star(b, q); /* a group of everything must have a column */
         }
     }
+    bind_dependents(b, s);
     u32 *cols = NEW_ARRAY(b->arena, u32, s->keys.count + 1);
     for (i64 i = 0; i < s->keys.count; i++) {
         struct expr *key = s->keys.items[i];

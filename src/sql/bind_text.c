@@ -4,6 +4,7 @@
  * Part of binding. Options of regular expressions travel in front of the pattern (see host_ops.h);
  * concat, concat_ws and format become chains of ||. A char(n) shows its blanks where PostgreSQL
  * passes it on as it is stored (LIKE, octet_length, concat), and loses them elsewhere. */
+#include "defs/value.h"
 #include "sql/sql_int.h"
 
 struct expr *expr_text(struct bind *b, struct sv text, i32 position) {
@@ -285,9 +286,7 @@ static FALLIBLE text_or(struct bind *b, struct expr *arg, struct expr *none, i32
                         struct expr **out) {
     TRY(output_text(b, arg, out));
     if (expr_nullable(b->plan, *out)) {
-        TRY(bind_sharable(b, *out));
-        struct expr *args[3] = {expr_one(b, EXPR_IS_NULL, *out, position), none, *out};
-        *out = expr_many(b, EXPR_CASE, type_of(TYPE_TEXT), position, 3, args);
+        *out = expr_call(b->arena, FUNC_COALESCE, type_of(TYPE_TEXT), position, 2, *out, none);
     }
     return ERR_OK;
 }
@@ -375,9 +374,11 @@ static FALLIBLE format_part(struct bind *b, const struct call *call, struct sv s
     if (kind == 'L') {
         return call_quote_nullable(b, &one, out);
     }
-    TRY(text_or(b, call->args[index], expr_text(b, SV(""), call->position), call->position, out));
+    const char *none = kind == 'I' ? NO_NAME : "";
+    TRY(text_or(b, call->args[index], expr_text(b, sv_from(none), call->position), call->position,
+                out));
     if (kind == 'I') {
-        *out = scalar_call(b, FUNC_QUOTE_IDENT, call->position, 1, *out);
+        *out = scalar_call(b, FUNC_QUOTE_NAME, call->position, 1, *out);
     }
     return ERR_OK;
 }

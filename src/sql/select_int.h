@@ -57,6 +57,10 @@ bool bind_is_all(const struct json *node); /* GROUP BY ALL, ORDER BY ALL */
 FALLIBLE bind_groups(struct bind *b, struct select *s);  /* the GROUP BY clause */
 FALLIBLE build_groups(struct bind *b, struct select *s); /* AGG, HAVING; rewrites what is above */
 
+/* bind_depend.c */
+/* Columns that depend on a primary key among the group keys become keys, too. */
+void bind_dependents(struct bind *b, struct select *s);
+
 /* bind_order.c */
 FALLIBLE bind_distinct_clause(struct bind *b, struct select *s);
 FALLIBLE bind_order(struct bind *b, struct select *s);

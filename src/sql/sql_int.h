@@ -109,6 +109,13 @@ struct origin { /* of a plan column, for errors */
     const char *name;
 };
 
+struct scan_key { /* a table in FROM that has a primary key */
+    u32 first;    /* its columns are first .. first + count - 1 */
+    u32 count;
+    u32 key_count;
+    const u32 *keys; /* numbers of the table's columns */
+};
+
 struct bind {
     struct arena *arena;
     const struct parsed *parsed;
@@ -120,6 +127,7 @@ struct bind {
     i32 from_items;
     i32 random_calls;
     VEC(struct origin) origins;
+    VEC(struct scan_key) scan_keys;
     VEC(const struct rel *) materialized; /* inputs of SHARED that stay shared */
     VEC(u32) deps;                        /* OIDs of what was looked up */
     VEC(struct late) lates;
@@ -291,6 +299,7 @@ struct expr *expr_int(struct bind *b, i32 value, i32 position);
 struct expr *expr_one(struct bind *b, enum expr_kind kind, struct expr *arg, i32 position);
 struct expr *expr_many(struct bind *b, enum expr_kind kind, struct type type, i32 position,
                        i32 count, struct expr **args);
+bool bind_function_known(const char *name); /* to PostgreSQL, that we know of */
 FALLIBLE bind_sharable(struct bind *b, const struct expr *expr); /* may be used twice */
 
 /* bind_case.c: CASE, COALESCE, NULLIF, GREATEST, LEAST, IS DISTINCT FROM, IS TRUE. */
@@ -423,6 +432,7 @@ FALLIBLE bind_insert_returning(struct bind *b, const struct json *body, struct s
 FALLIBLE bind_copy(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_update(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_delete(struct bind *b, const struct json *body, struct statement *out);
+FALLIBLE bind_set_constraints(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_truncate(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_transaction(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_create_schema(struct bind *b, const struct json *body, struct statement *out);
@@ -452,5 +462,8 @@ FALLIBLE bind_column_list(struct bind *b, const struct table *table, const char 
 /* One row of VALUES as expressions. */
 FALLIBLE bind_values_rel(struct bind *b, const struct json *lists, const struct cte *ctes,
                          struct query *outer, struct rel **out);
+
+/* sample.c: as plan.sample. */
+i64 sample_texts(const struct snapshot_table *source, u32 col, str *out, i64 max);
 
 #endif

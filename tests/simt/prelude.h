@@ -88,6 +88,7 @@ SIMT_RAW void simt_spin(const char *file, int line) {
 #define w_up_u64(x, by) simt_w(SIMT_W_UP, (u64)(x), by, __FILE__, __LINE__)
 #define w_xor_u32(x, mask) ((u32)simt_w(SIMT_W_XOR, (u32)(x), mask, __FILE__, __LINE__))
 #define w_xor_u64(x, mask) simt_w(SIMT_W_XOR, (u64)(x), mask, __FILE__, __LINE__)
+#define w_match(x) ((u32)simt_w(SIMT_W_MATCH, (u32)(x), 0, __FILE__, __LINE__))
 #define spin_wait() simt_spin(__FILE__, __LINE__)
 
 /* Checks an access that is meant to meet others; the caller's caller is the line of kernel text. */
@@ -139,6 +140,10 @@ SIMT_RAW u32 read_u32(const u32 *p) {
     SIMT_TOUCH(p, SIMT_ATOMIC_READ);
     return *(const volatile u32 *)p;
 }
+SIMT_RAW void write_u32(u32 *p, u32 x) {
+    SIMT_TOUCH(p, SIMT_ATOMIC);
+    *(volatile u32 *)p = x;
+}
 SIMT_RAW u64 read_u64(const u64 *p) {
     SIMT_TOUCH(p, SIMT_ATOMIC_READ);
     return *(const volatile u64 *)p;
@@ -162,6 +167,10 @@ FN u32 zeros_above_u64(u64 x) {
 FN u64 mul_high_u64(u64 a, u64 b) {
     return (u64)(((u128)a * b) >> 64);
 }
+FN f64 sqrt_f64(f64 x) {
+    return __builtin_sqrt(x);
+}
+#define UNUSED_WORD(x) ((void)(x))
 #define SIMT_PUN(word, to, from)             \
     FN to word(from x) {                     \
         to r;                                \

@@ -216,15 +216,15 @@ static void test_project(void **state) {
 
 static int holds(const wf_term *t, uint64_t v) {
     switch (t->compare) {
-    case WF_EQ:
+    case WF_COMPARE_EQ:
         return v == t->value;
-    case WF_NE:
+    case WF_COMPARE_NE:
         return v != t->value;
-    case WF_LT:
+    case WF_COMPARE_LT:
         return v < t->value;
-    case WF_LE:
+    case WF_COMPARE_LE:
         return v <= t->value;
-    case WF_GT:
+    case WF_COMPARE_GT:
         return v > t->value;
     default:
         return v >= t->value;
@@ -709,8 +709,8 @@ static void test_refusals(void **state) {
         in2.data = b;
         wf_relation out = {.word = WF_ELEM_U32, .data = b, .room = 64};
         wf_relation wide = {.word = WF_ELEM_U64, .data = c, .room = 256};
-        const wf_term bad_field[] = {{7, WF_EQ, 1, 0}};
-        const wf_term bad_clause[] = {{0, WF_EQ, 1, 1}, {0, WF_EQ, 1, 0}};
+        const wf_term bad_field[] = {{7, WF_COMPARE_EQ, 1, 0}};
+        const wf_term bad_clause[] = {{0, WF_COMPARE_EQ, 1, 1}, {0, WF_COMPARE_EQ, 1, 0}};
         assert_prim_error(wf_prim_rel_project(prim, at, NULL, &in, fields, 2, NULL), "22023");
         assert_prim_error(wf_prim_rel_project(prim, at, &out, NULL, fields, 2, NULL), "22023");
         assert_prim_error(wf_prim_rel_project(prim, at, &out, &in, NULL, 2, NULL), "22023");

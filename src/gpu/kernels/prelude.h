@@ -76,6 +76,11 @@ FN u64 w_xor_u64(u64 x, u32 mask) {
     return __shfl_xor_sync(0xffffffffu, x, (int)mask);
 }
 
+/* Lanes that have the same value. */
+FN u32 w_match(u32 x) {
+    return __match_any_sync(0xffffffffu, x);
+}
+
 /* Atomics return the old value. Global or shared memory. */
 FN u32 atom_add_u32(u32 *p, u32 x) {
     return atomicAdd(p, x);
@@ -123,6 +128,10 @@ FN u32 read_u32(const u32 *p) {
 FN u64 read_u64(const u64 *p) {
     return *(const volatile u64 *)p;
 }
+/* A word that other blocks read with read_u32. */
+FN void write_u32(u32 *p, u32 x) {
+    *(volatile u32 *)p = x;
+}
 /* Call inside a loop that waits for a lower ticket; yields in simt. */
 FN void spin_wait(void) {
     __nanosleep(40);
@@ -148,6 +157,10 @@ FN u32 first_set_u32(u32 x) {
 FN u64 mul_high_u64(u64 a, u64 b) {
     return __umul64hi(a, b);
 }
+FN f64 sqrt_f64(f64 x) {
+    return __dsqrt_rn(x);
+} /* x >= 0; IEEE 754's, rounded to nearest */
+#define UNUSED_WORD(x) ((void)(x))
 FN u32 f32_bits(f32 x) {
     return __float_as_uint(x);
 }

@@ -1,0 +1,185 @@
+/* push_limit.c: who wants few rows says so early.
+ *
+ * A LIMIT goes down through projections into both arms of UNION ALL, and to the left side of a join
+ * that gives every left row exactly once (left joins with a unique right side, scalar subqueries,
+ * marks). The same with ORDER BY below it: an arm need only give its own first rows, and a side
+ * whose columns decide the order need only give those. The LIMIT above stays, since arms together
+ * have too many rows; it counts from the first row, so below it limit and offset are added up.
+ *
+ * Only where something was passed, and where more rows are expected than are wanted, a LIMIT is
+ * added: over a plain scan the sink itself stops early. Nothing below a shared plan is limited, as
+ * its other users may want more. */
+#include "opt/opt_int.h"
+
+typedef VEC(struct order_key) order_list;
+
+struct wish {
+    struct opt *o;
+    struct expr *limit; /* constant or parameter */
+    order_list order;   /* over the columns of the place; none = any rows will do */
+    i64 rows;           /* wanted; of a parameter: unknown, taken as few */
+};
+
+static void add_limit(const struct wish *w, struct rel *parent, i32 which) {
+    struct plan *plan = w->o->plan;
+    struct rel *at = parent->inputs[which];
+    if (at->rows <= w->rows || at->kind == REL_LIMIT || at->kind == REL_VALUES) {
+        return;
+    }
+    if (w->order.count > 0) {
+        struct rel *sort = rel_new(plan, REL_SORT, at, NULL);
+        sort->order.items = w->order.items;
+        sort->order.count = w->order.count;
+        sort->order.cap = w->order.count;
+        sort->rows = at->rows;
+        at = sort;
+    }
+    struct rel *limit = rel_new(plan, REL_LIMIT, at, NULL);
+    limit->limit = w->limit;
+    limit->rows = w->rows;
+    parent->inputs[which] = limit;
+}
+
+/* The order over other columns; false when a key could raise there, or is not one value. */
+static bool map_order(const struct wish *w, struct expr *const *map, order_list *out) {
+    memset(out, 0, sizeof *out);
+    for (i64 i = 0; i < w->order.count; i++) {
+        struct order_key key = w->order.items[i];
+        key.expr = expr_map(w->o->plan->arena, key.expr, map);
+        if (facts_can_raise(w->o, key.expr) || opt_is_volatile(key.expr)) {
+            return false;
+        }
+        VEC_PUSH(w->o->plan->arena, out, key);
+    }
+    return true;
+}
+
+static bool below_project(struct wish *w, const struct rel *rel) {
+    struct plan *plan = w->o->plan;
+    struct expr **map = NEW_ARRAY(plan->arena, struct expr *, plan->cols.count + 1);
+    order_list order;
+    for (i64 i = 0; i < rel->exprs.count; i++) {
+        map[rel->out.items[i]] = rel->exprs.items[i];
+    }
+    if (!map_order(w, map, &order)) {
+        return false;
+    }
+    w->order.items = order.items;
+    w->order.count = order.count;
+    return true;
+}
+
+static bool visit_left(const struct expr *expr, void *arg) {
+    return expr->kind != EXPR_COL || rel_has_out(arg, expr->col);
+}
+
+/* Whether every left row comes out once, and the left side decides the order. */
+static bool below_join(const struct wish *w, const struct rel *rel) {
+    bool once = rel->join == JOIN_MARK || rel->join == JOIN_SINGLE ||
+                (rel->join == JOIN_LEFT && rel->right_unique);
+    if (!once || rel->dependent) {
+        return false;
+    }
+    for (i64 i = 0; i < w->order.count; i++) {
+        const struct expr *key = w->order.items[i].expr;
+        if (!expr_walk(key, visit_left, rel->inputs[0]) || facts_can_raise(w->o, key) ||
+            opt_is_volatile(key)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void push(struct wish w, struct rel *parent, i32 which, bool passed);
+
+static void push_arms(const struct wish *w, struct rel *rel) {
+    struct plan *plan = w->o->plan;
+    for (i32 arm = 0; arm < 2; arm++) {
+        const u32 *from = arm == 0 ? rel->left_cols.items : rel->right_cols.items;
+        struct expr **map = NEW_ARRAY(plan->arena, struct expr *, plan->cols.count + 1);
+        for (i64 i = 0; i < rel->out.count; i++) {
+            map[rel->out.items[i]] = expr_col(plan, from[i], -1);
+        }
+        struct wish own = *w;
+        order_list order;
+        if (map_order(w, map, &order)) {
+            own.order.items = order.items;
+            own.order.count = order.count;
+            push(own, rel, arm, true);
+        }
+    }
+}
+
+static void push(struct wish w, struct rel *parent, i32 which, bool passed) {
+    for (;;) {
+        struct rel *at = parent->inputs[which];
+        if (at->kind == REL_UNION) {
+            push_arms(&w, at);
+            return;
+        }
+        bool sort = at->kind == REL_SORT && !passed && w.order.count == 0;
+        if (sort) {
+            w.order.items = at->order.items;
+            w.order.count = at->order.count;
+        }
+        bool goes = sort || (at->kind == REL_FILTER && at->conds.count == 0) ||
+                    (at->kind == REL_PROJECT && below_project(&w, at)) ||
+                    (at->kind == REL_JOIN && below_join(&w, at));
+        if (!goes) {
+            break;
+        }
+        passed = passed || at->kind == REL_JOIN;
+        parent = at;
+        which = 0;
+    }
+    if (passed) {
+        add_limit(&w, parent, which);
+    }
+}
+
+/* Limit and offset as one number. */
+static bool wanted(struct opt *o, const struct rel *rel, struct wish *out) {
+    const struct expr *limit = rel->limit;
+    const struct expr *offset = rel->offset;
+    *out = (struct wish){.o = o, .limit = rel->limit};
+    if (!limit || (offset && (limit->kind != EXPR_CONST || offset->kind != EXPR_CONST))) {
+        return false;
+    }
+    if (limit->kind == EXPR_PARAM) {
+        return true;
+    }
+    i64 rows = limit->is_null ? -1 : limit->value.i64;
+    i64 skipped = offset && !offset->is_null ? offset->value.i64 : 0;
+    if (rows < 0 || skipped < 0 || rows > I64_MAX - skipped) {
+        return false;
+    }
+    out->rows = rows + skipped;
+    out->limit = expr_new(o->plan->arena, EXPR_CONST, limit->type, limit->position);
+    out->limit->value.i64 = out->rows;
+    return true;
+}
+
+struct limit_list {
+    struct arena *arena;
+    VEC(struct rel *) items;
+};
+
+static void note_limit(struct rel *rel, void *arg) {
+    struct limit_list *list = arg;
+    if (rel->kind == REL_LIMIT) {
+        VEC_PUSH(list->arena, &list->items, rel);
+    }
+}
+
+FALLIBLE pass_push_limit(struct opt *o) {
+    struct limit_list list = {.arena = o->plan->arena};
+    struct wish w;
+    estimate_rel(o, o->plan->root);
+    rel_each(o->plan->arena, o->plan->root, note_limit, &list);
+    for (i64 i = 0; i < list.items.count; i++) {
+        if (wanted(o, list.items.items[i], &w)) {
+            push(w, list.items.items[i], 0, false);
+        }
+    }
+    return ERR_OK;
+}
