@@ -89,8 +89,13 @@ WF_API void wf_prim_free(wf_prim *prim, void *data); /* NULL is fine */
 /* Copies between any two places. */
 WF_API wf_status wf_prim_copy(wf_prim *prim, void *dst, const void *src, int64_t bytes);
 
+/* A setting of docs/settings.md for this library's operations, such as gpu_cub; those of scope
+ * database cannot be changed. Errors as those of SET. */
+WF_API wf_status wf_prim_set(wf_prim *prim, const char *name, const char *value);
+
 /* About the last operation: "ns" from call to return, "device_ns" on the device without copies of
- * host arrays, "launches" of kernels, "bytes_moved" across the bus; -1 for an unknown name. */
+ * host arrays, "launches" of kernels, "bytes_moved" across the bus, "cub" 1 when CUB did the work;
+ * -1 for an unknown name. */
 WF_API int64_t wf_prim_metric(const wf_prim *prim, const char *name);
 
 /* --------------------------------------------------------------------------------------------- */

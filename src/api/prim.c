@@ -85,6 +85,7 @@ int64_t wf_prim_metric(const wf_prim *prim, const char *name) {
            : !strcmp(name, "device_ns")   ? prim->device_ns
            : !strcmp(name, "launches")    ? prim->launches
            : !strcmp(name, "bytes_moved") ? prim->bytes_moved
+           : !strcmp(name, "cub")         ? prim->cub
                                           : -1;
 }
 
@@ -96,6 +97,16 @@ static wf_status prim_enter(struct wf_prim *prim) {
     error_reset(&prim->err);
     atomic_store(&prim->cancel, 0);
     return WF_OK;
+}
+
+static wf_status prim_leave(struct wf_prim *prim, wf_status internal);
+
+wf_status wf_prim_set(wf_prim *prim, const char *name, const char *value) {
+    if (!name || !value || prim_enter(prim)) {
+        return WF_MISUSE;
+    }
+    return prim_leave(
+        prim, setting_set(&prim->settings, sv_from(name), sv_from(value), false, &prim->err));
 }
 
 static wf_status prim_leave(struct wf_prim *prim, wf_status internal) {
@@ -474,5 +485,6 @@ wf_status call_close(struct call *call) {
     prim->device_ns = call->job.device_ns;
     prim->launches = call->job.launches;
     memcpy(prim->stages, call->job.stages, sizeof prim->stages);
+    prim->cub = call->job.cub;
     return prim_leave(prim, call->status);
 }
