@@ -3,8 +3,8 @@
  * Two passes over the data, in blocks that the second pass mostly finds in the cache when there are
  * few workers; with one worker, or one block, the first pass is left out. */
 #include "cpu/cpu_int.h"
+#include "cpu/prim_int.h"
 #include "prim/fold.h"
-#include "prim/move.h"
 
 enum { SCAN_ROWS = 1 << 15 };
 
@@ -35,8 +35,8 @@ static void scan_task(void *arg, i64 b, i32 worker) {
                    s->inclusive);
 }
 
-static FALLIBLE scan_array(struct prim_job *job, enum fold fold, bool inclusive,
-                           struct prim_array out, struct prim_array in) {
+wf_status prim_cpu_scan(struct prim_job *job, enum fold fold, bool inclusive, struct prim_array out,
+                        struct prim_array in) {
     i64 blocks = (in.count + SCAN_ROWS - 1) / SCAN_ROWS;
     struct scan s = {.loops = fold_loops(fold, in.type),
                      .out = out.data,
@@ -64,5 +64,3 @@ static FALLIBLE scan_array(struct prim_job *job, enum fold fold, bool inclusive,
     tasks_run(job->x, blocks, scan_task, &s);
     return exec_check(job->x);
 }
-
-const struct prim_move cpu_prim_move = {.scan = scan_array};

@@ -108,15 +108,20 @@ static struct value padded(struct builder *b, u32 col, struct type type) {
     return lower_expr(b, expr_call(arena, FUNC_PAD, type_of(TYPE_TEXT), -1, 2, args[0], args[1]));
 }
 
-struct out_col *order_cols(struct builder *b, const u32 *out, i64 count, i64 extra, bool shown,
+struct out_col *order_cols(struct builder *b, const u32 *out, i64 count, i64 extra, bool last,
                            u32 *out_count) {
     struct lower *l = b->l;
+    bool shown = last && l->plan->shown;
     struct out_col *cols = NEW_ARRAY(l->arena, struct out_col, count + extra + 1);
     for (i64 i = 0; i < count && !l->status; i++) {
-        cols[i].type = l->plan->cols.items[out[i]].type;
-        cols[i].value = shown && cols[i].type.id == TYPE_CHAR && cols[i].type.length
-                            ? padded(b, out[i], cols[i].type)
-                            : lower_col(b, out[i]);
+        struct type type = l->plan->cols.items[out[i]].type;
+        bool pads = shown && type.id == TYPE_CHAR && type.length;
+        if (!last) {
+            cols[i] = lower_carry(b, out[i]);
+            continue;
+        }
+        cols[i].type = type;
+        cols[i].value = pads ? padded(b, out[i], type) : lower_col(b, out[i]);
     }
     *out_count = (u32)count;
     if (count == 0 && !l->status) {
@@ -132,7 +137,7 @@ void order_result(struct builder *b, const u32 *out, i64 count, const struct rel
     struct lower *l = b->l;
     u32 col_count;
     struct out_col *cols =
-        order_cols(b, out, count, sort ? sort->order.count : 0, l->plan->shown, &col_count);
+        order_cols(b, out, count, sort ? sort->order.count : 0, true, &col_count);
     u32 var = sorted_rows(b, "result", cols, col_count, sort, true, first_rows(l, limit));
     order_answer(l, var, count, limit);
 }

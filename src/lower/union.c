@@ -230,7 +230,7 @@ u32 union_answer(struct lower *l, const struct rel *rel, const struct rel *const
                 build_row_mark(b, projects[p]);
             }
         }
-        cols[i] = order_cols(b, root->out.items, root->out.count, 0, l->plan->shown, &col_count);
+        cols[i] = order_cols(b, root->out.items, root->out.count, 0, true, &col_count);
         for (u32 c = 0; c < col_count && !l->status; c++) {
             cols[i][c].value.reg = lower_canonical(b, cols[i][c].value, cols[i][c].type);
         }
@@ -269,8 +269,7 @@ static u32 shared_rows(struct lower *l, const struct rel *input) {
     i64 count = input->out.count;
     struct out_col *cols = NEW_ARRAY(l->arena, struct out_col, count + 1);
     for (i64 i = 0; i < count && !l->status; i++) {
-        cols[i].value = lower_col(b, input->out.items[i]);
-        cols[i].type = l->plan->cols.items[input->out.items[i]].type;
+        cols[i] = lower_carry(b, input->out.items[i]);
     }
     if (count == 0) {
         cols[0].value = (struct value){build_bool(b, false), NO_REG};
@@ -278,6 +277,16 @@ static u32 shared_rows(struct lower *l, const struct rel *input) {
     }
     build_label(b, rel_names[REL_SHARED]);
     return l->status ? 0 : lower_rows(b, "shared", cols, (u32)MAX_OF(count, 1), false, -1);
+}
+
+void shared_make(struct lower *l, const struct rel *input, i64 uses) {
+    struct shared *shared = find_shared(l, input);
+    if (shared && !shared->made && shared->uses > uses) {
+        u32 var = shared_rows(l, input);
+        shared = find_shared(l, input); /* more of them may have come */
+        shared->var = var;
+        shared->made = true;
+    }
 }
 
 static u32 position_in(const struct rel *rel, u32 col) {
@@ -298,12 +307,8 @@ struct builder *lower_shared(struct lower *l, const struct rel *rel) {
         }
         return b;
     }
-    if (!shared->made) {
-        u32 var = shared_rows(l, input);
-        shared = find_shared(l, input);
-        shared->var = var;
-        shared->made = true;
-    }
+    shared_make(l, input, 1);
+    shared = find_shared(l, input);
     struct builder *b = lower_over(l, shared->var, input->rows);
     for (i64 i = 0; i < rel->out.count && !l->status; i++) {
         u32 at = position_in(input, rel->left_cols.items[i]);
@@ -341,7 +346,7 @@ struct builder *lower_table_func(struct lower *l, const struct rel *rel) {
             v.reg = lower_check(one, v.reg, v.null, type_of(TYPE_BIGINT));
         }
         v.reg = build_kind(one, v.reg, KIND_I64);
-        cols[i] = (struct out_col){v, type_of(TYPE_BIGINT)};
+        cols[i] = (struct out_col){.value = v, .type = type_of(TYPE_BIGINT)};
     }
     build_label(one, rel_names[REL_FUNC]);
     u32 bounds = lower_rows(one, "bounds", cols, 3, false, -1);

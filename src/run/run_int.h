@@ -15,6 +15,17 @@ const struct step *result_step(const struct program *program);
 FALLIBLE step_bounds(struct exec *x, const struct step *step, i64 *out_offset, i64 *out_limit);
 /* Turns the smallest fault met so far into the error. */
 FALLIBLE raise_fault(struct exec *x, const struct step *step);
+/* Where in the text the smallest fault met so far was set. */
+i32 fault_position(const struct exec *x, const struct step *step);
+
+/* defer.c: see struct deferral */
+void defer_open(struct exec *x);
+/* Whether the step need not run, since its deferral or one around it has a fault. */
+bool defer_skips(struct exec *x, const struct step *step);
+/* Keeps the fault of a step that belongs to a deferral; false when it must be raised. */
+bool defer_fault(struct exec *x, const struct step *step);
+/* The place of a fault that a pipeline raised by `op`: of one that was kept, where it was met. */
+i32 defer_position(const struct exec *x, const struct pipeline *pipe, const struct op *op);
 /* Makes dictionaries known that interners made or let grow. */
 void refresh_dicts(struct exec *x);
 

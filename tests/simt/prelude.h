@@ -126,6 +126,7 @@ SIMT_ATOM(atom_min_u64, u64, x < old ? x : old)
 SIMT_ATOM(atom_min_i64, i64, x < old ? x : old)
 SIMT_ATOM(atom_max_i64, i64, x > old ? x : old)
 SIMT_ATOM(atom_max_u32, u32, x > old ? x : old)
+SIMT_ATOM(atom_max_u64, u64, x > old ? x : old)
 SIMT_ATOM(atom_or_u32, u32, old | x)
 SIMT_ATOM(atom_exch_u32, u32, x)
 SIMT_ATOM(atom_exch_u64, u64, x)
@@ -148,6 +149,9 @@ SIMT_RAW u64 read_u64(const u64 *p) {
     return *(const volatile u64 *)p;
 }
 
+FN u64 clock_cycles(void) {
+    return 0;
+}
 FN u32 bits_set_u32(u32 x) {
     return (u32)__builtin_popcount(x);
 }
@@ -163,6 +167,10 @@ FN u32 zeros_above_u64(u64 x) {
 FN u64 mul_high_u64(u64 a, u64 b) {
     return (u64)(((u128)a * b) >> 64);
 }
+FN f64 sqrt_f64(f64 x) {
+    return __builtin_sqrt(x);
+}
+#define UNUSED_WORD(x) ((void)(x))
 #define SIMT_PUN(word, to, from)             \
     FN to word(from x) {                     \
         to r;                                \

@@ -100,6 +100,9 @@ FN i64 atom_max_i64(i64 *p, i64 x) {
 FN u32 atom_max_u32(u32 *p, u32 x) {
     return atomicMax(p, x);
 }
+FN u64 atom_max_u64(u64 *p, u64 x) {
+    return atomicMax(p, x);
+}
 FN u32 atom_or_u32(u32 *p, u32 x) {
     return atomicOr(p, x);
 }
@@ -134,6 +137,11 @@ FN void spin_wait(void) {
     __nanosleep(40);
 }
 
+/* Cycles of this multiprocessor, for measurements; no time passes in simt. */
+FN u64 clock_cycles(void) {
+    return (u64)clock64();
+}
+
 FN u32 bits_set_u32(u32 x) {
     return (u32)__popc((int)x);
 }
@@ -149,6 +157,10 @@ FN u32 first_set_u32(u32 x) {
 FN u64 mul_high_u64(u64 a, u64 b) {
     return __umul64hi(a, b);
 }
+FN f64 sqrt_f64(f64 x) {
+    return __dsqrt_rn(x);
+} /* x >= 0; IEEE 754's, rounded to nearest */
+#define UNUSED_WORD(x) ((void)(x))
 FN u32 f32_bits(f32 x) {
     return __float_as_uint(x);
 }

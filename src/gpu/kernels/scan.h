@@ -3,72 +3,14 @@
  * A thread holds SCAN_VECS vectors of 16 bytes, a block's width apart, so that every access is
  * whole sectors; the vectors of one number form a row of the tile. Rows are scanned side by side:
  * within the thread, the warp, the rows' warps, then what lies before the tile is found by looking
- * back. Unlike counts, values need all their bits: a state is a flag and a value, in one word where
- * the value has 32 bits, else in a word each of two, the value written before its flag. */
-#include "fold.h"
-#include "lookback.h"
+ * back. While that goes on the vectors of the block's next tile are on their way: its ticket is
+ * drawn one tile ahead. Shared memory comes in two sets that take turns, so that two barriers a
+ * tile are enough. */
+#include "foldback.h"
 
 #include "defs/kprim.h"
 
 #define SCAN_WARPS (SCAN_THREADS / 32)
-
-FN void state_put(u64 *state, i64 tile, u32 flag, T value) {
-#if T_BYTES == 8
-    atom_exch_u64(&state[4 * tile + flag], t_bits(value));
-    mem_fence();
-    atom_exch_u64(&state[4 * tile], flag);
-#else
-    atom_exch_u64(&state[tile], (u64)flag << 32 | t_bits(value));
-#endif
-}
-/* The flag; 0 when nothing is there yet. */
-FN u32 state_get(const u64 *state, i64 tile, T *out) {
-    if (tile < 0) {
-        *out = FOLD_IDENTITY;
-        return LOOK_UPTO;
-    }
-#if T_BYTES == 8
-    u32 flag = (u32)read_u64(&state[4 * tile]);
-    mem_fence();
-    *out = flag ? t_of(read_u64(&state[4 * tile + flag])) : FOLD_IDENTITY;
-    return flag;
-#else
-    u64 word = read_u64(&state[tile]);
-    *out = t_of((u32)word);
-    return (u32)(word >> 32);
-#endif
-}
-
-/* The fold of all earlier tiles; lanes further up hold earlier tiles. */
-FN T w_fold_back(u64 *state, i64 tile, T own) {
-    if (t_lane() == 0) {
-        state_put(state, tile, tile == 0 ? LOOK_UPTO : LOOK_OWN, own);
-    }
-    T before = FOLD_IDENTITY;
-    i64 from = tile - 1;
-    u32 known = tile == 0;
-    while (!known) {
-        T value;
-        u32 flag = state_get(state, from - (i64)t_lane(), &value);
-        while (w_ballot(flag == 0)) {
-            spin_wait();
-            flag = state_get(state, from - (i64)t_lane(), &value);
-        }
-        known = w_ballot(flag == LOOK_UPTO);
-        u32 last = known ? first_set_u32(known) : 31u;
-        value = t_lane() <= last ? value : FOLD_IDENTITY;
-        UNROLL for (u32 mask = 1; mask < 32; mask *= 2) {
-            T other = t_of(W_XOR(t_bits(value), mask));
-            value = t_lane() & mask ? FOLD(value, other) : FOLD(other, value);
-        }
-        before = FOLD(value, before);
-        from -= 32;
-    }
-    if (t_lane() == 0 && tile > 0) {
-        state_put(state, tile, LOOK_UPTO, FOLD(before, own));
-    }
-    return before;
-}
 
 /* Exclusive over the warp; *out_all is the whole. */
 FN T w_scan(T x, T *out_all) {
@@ -102,47 +44,70 @@ FN T w_scan_rows(T *s_rows) {
     return carry;
 }
 
+FN void tile_read(vec16 *v, const T *in, i64 tile, i64 count) {
+    i64 first = (tile * SCAN_VECS * SCAN_THREADS + t_id()) * T_VEC;
+    UNROLL for (u32 k = 0; k < SCAN_VECS; k++) {
+        v[k] = vec_read(in, first + (i64)k * SCAN_THREADS * T_VEC, count, FOLD_IDENTITY);
+    }
+}
+
+FN vec16 vec_scan(vec16 v, T upto, u32 inclusive) {
+    vec16 to;
+    UNROLL for (u32 j = 0; j < T_VEC; j++) {
+        T next = FOLD(upto, vec_elem(v, j));
+        vec_set(&to, j, inclusive ? next : upto);
+        upto = next;
+    }
+    return to;
+}
+
 KERNEL(k_scan, struct kscan_array, SCAN_THREADS) {
-    SHARED(u32, s_ticket, 1);
-    SHARED(T, s_rows, SCAN_VECS * SCAN_WARPS);
-    SHARED(T, s_before, 1);
+    SHARED(u32, s_ticket, 2);
+    SHARED(T, s_rows, 2 * SCAN_VECS * SCAN_WARPS);
+    SHARED(T, s_before, 2);
     const T *in = (const T *)args.in;
     T *out = (T *)args.out;
     i64 tile_rows = (i64)SCAN_THREADS * SCAN_VECS * T_VEC;
     i64 tiles = (args.count + tile_rows - 1) / tile_rows;
-    for (i64 tile = b_ticket(args.ticket, s_ticket); tile < tiles;
-         tile = b_ticket(args.ticket, s_ticket)) {
-        i64 first = tile * tile_rows + (i64)t_id() * T_VEC;
-        vec16 v[SCAN_VECS];
+    u32 turn = 0;
+    vec16 v[SCAN_VECS];
+    i64 tile = b_ticket(args.ticket, s_ticket + 1);
+    tile_read(v, in, tile, args.count);
+    while (tile < tiles) {
+        T *s_mine = s_rows + turn * SCAN_VECS * SCAN_WARPS;
         T before[SCAN_VECS];
-        UNROLL for (u32 k = 0; k < SCAN_VECS; k++) {
-            v[k] = vec_read(in, first + (i64)k * SCAN_THREADS * T_VEC, args.count, FOLD_IDENTITY);
+        if (t_id() == 0) {
+            s_ticket[turn] = atom_add_u32(args.ticket, 1);
         }
         UNROLL for (u32 k = 0; k < SCAN_VECS; k++) {
             T all;
             before[k] = w_scan(vec_fold(v[k]), &all);
             if (t_lane() == 0) {
-                s_rows[k * SCAN_WARPS + (t_id() >> 5)] = all;
+                s_mine[k * SCAN_WARPS + (t_id() >> 5)] = all;
             }
         }
         b_sync();
+        i64 next = s_ticket[turn];
+        vec16 ahead[SCAN_VECS];
+        tile_read(ahead, in, next, args.count);
         if (t_id() < 32u) {
-            T all = w_scan_rows(s_rows);
-            T earlier = w_fold_back(args.state, tile, all);
+            T all = w_scan_rows(s_mine);
+            T earlier = w_fold_back(args.state, tile, all, 0);
             if (t_id() == 0) {
-                *s_before = earlier;
+                s_before[turn] = earlier;
             }
         }
         b_sync();
+        i64 first = tile * tile_rows + (i64)t_id() * T_VEC;
         UNROLL for (u32 k = 0; k < SCAN_VECS; k++) {
-            T upto = FOLD(FOLD(*s_before, s_rows[k * SCAN_WARPS + (t_id() >> 5)]), before[k]);
-            vec16 to;
-            UNROLL for (u32 j = 0; j < T_VEC; j++) {
-                T next = FOLD(upto, vec_elem(v[k], j));
-                vec_set(&to, j, args.inclusive ? next : upto);
-                upto = next;
-            }
-            vec_write(out, first + (i64)k * SCAN_THREADS * T_VEC, args.count, to);
+            T upto = FOLD(FOLD(s_before[turn], s_mine[k * SCAN_WARPS + (t_id() >> 5)]), before[k]);
+            vec_write(out, first + (i64)k * SCAN_THREADS * T_VEC, args.count,
+                      vec_scan(v[k], upto, args.inclusive));
         }
+        UNROLL for (u32 k = 0; k < SCAN_VECS; k++) {
+            v[k] = ahead[k];
+        }
+        tile = next;
+        turn ^= 1u;
     }
 }
