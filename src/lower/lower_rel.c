@@ -325,6 +325,7 @@ static void guard_relied(struct lower *l) {
         struct guard guard = {.table = lower_table(l, relied->table_id),
                               .col = relied->table_col,
                               .range = whole_range(),
+                              .no_nulls = relied->no_nulls,
                               .unique = 1};
         VEC_PUSH(l->arena, &l->guards, guard);
     }

@@ -200,13 +200,14 @@ struct rel {
 struct relied { /* a column whose uniqueness shaped the plan */
     u64 table_id;
     u32 table_col;
+    b8 no_nulls; /* NULLs are equal where groups are made */
 };
 
 struct plan {
     struct arena *arena;
     VEC(struct plan_col) cols;
     struct rel *root;
-    VEC(const char *) names; /* of the root's out columns, as the user sees them */
+    VEC(const char *) names;   /* of the root's out columns, as the user sees them */
     VEC(struct relied) relied; /* guarded though nothing may read them any more */
     u32 param_count;
     struct type *param_types;
