@@ -72,6 +72,11 @@ struct deferral {
     u32 oid;
     b8 deferred;
 };
+/* What SET changes. */
+struct session_state {
+    struct settings settings;
+    char search_path[400];
+};
 struct tx {
     b8 open;   /* by BEGIN */
     b8 failed; /* until ROLLBACK */
@@ -80,6 +85,8 @@ struct tx {
     struct edition *base, *mine;  /* NULL until something is read */
     struct savepoint *savepoints; /* newest first */
     struct deferral *deferrals;
+    /* Since BEGIN: what ROLLBACK goes back to, and what COMMIT leaves: without SET LOCAL. */
+    struct session_state before, after;
 };
 /* Where a statement began. */
 struct tx_mark {
