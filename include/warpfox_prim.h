@@ -91,7 +91,7 @@ WF_API wf_status wf_prim_copy(wf_prim *prim, void *dst, const void *src, int64_t
 
 /* A setting of docs/settings.md for this library's operations, such as gpu_cub; those of scope
  * database cannot be changed. Errors as those of SET. */
-WF_API wf_status wf_prim_set(wf_prim *prim, const char *name, const char *value);
+WF_API wf_status wf_prim_setting(wf_prim *prim, const char *name, const char *value);
 
 /* About the last operation: "ns" from call to return, "device_ns" on the device without copies of
  * host arrays, "launches" of kernels, "bytes_moved" across the bus, "cub" 1 when CUB did the work;
@@ -346,6 +346,172 @@ WF_API void wf_prim_join_close(wf_join *join);                        /* NULL is
  * Metrics cover the whole. */
 WF_API wf_status wf_prim_join(wf_prim *prim, wf_place place, const wf_join_spec *spec,
                               const wf_join_out *out, int64_t *out_count);
+
+/* --------------------------------------------------------------------------------------------- */
+/* Ascending arrays: merge, search, runs, sets
+ *
+ * Inputs called ascending are not checked for it: of others the result is unspecified. Text of two
+ * inputs must refer to the same bytes. */
+
+/* The elements of a and b together, ascending; of equal ones those of a come first, each in their
+ * order. Payload (of one type of 4, 8 or 16 bytes each, or count 0 and data NULL: none) travels
+ * along. O(n / p), moves 2n. */
+WF_API wf_status wf_prim_merge(wf_prim *prim, wf_place place, wf_array out, wf_array a, wf_array b,
+                               wf_array out_payload, wf_array a_payload, wf_array b_payload,
+                               wf_work *work);
+
+/* out[i] (U32, I32, U64 or I64) = how many elements of the ascending `among` are less than
+ * needles[i], or with `upper` not greater. `sorted` says that the needles ascend, which makes it
+ * one pass over both. O(needles log among / p), sorted O((needles + among) / p). */
+WF_API wf_status wf_prim_search(wf_prim *prim, wf_place place, int upper, int sorted, wf_array out,
+                                wf_array needles, wf_array among, wf_work *work);
+
+/* The load-balancing search: `starts` (U32, I32, U64 or I64) ascends and says where the work of
+ * each segment starts, as an exclusive scan of their sizes does; out[i] (of the same kinds, i in
+ * 0 .. count) = the last segment that starts at or before i; segments of no work are never named.
+ * starts[0] must be 0. O((count + segments) / p). */
+WF_API wf_status wf_prim_balance(wf_prim *prim, wf_place place, wf_array out, int64_t count,
+                                 wf_array starts, wf_work *work);
+
+/* Runs of equal neighbours (of a sorted array: its distinct elements): the key of each, where it
+ * starts, how long it is (U32 or U64); outputs with count 0 and data NULL are not wanted.
+ * *out_count gets the number of runs, also when the outputs have no room for them (54000). O(n /
+ * p), moves n and what is written. */
+WF_API wf_status wf_prim_runs(wf_prim *prim, wf_place place, wf_array out_keys, wf_array out_starts,
+                              wf_array out_counts, wf_array keys, int64_t *out_count,
+                              wf_work *work);
+
+typedef enum wf_set_op {
+    WF_SET_UNION,        /* max(m, n) of what a has m times and b n times */
+    WF_SET_INTERSECTION, /* min(m, n) */
+    WF_SET_DIFFERENCE,   /* max(m - n, 0) */
+    WF_SET_SYMMETRIC     /* |m - n| */
+} wf_set_op;
+
+typedef struct wf_set_how {
+    wf_set_op op;
+    int distinct;    /* m and n count as at most 1 */
+    int ignore_bits; /* unsigned types: so many low bits do not count */
+} wf_set_how;
+
+/* A set operation on two ascending arrays, ascending; what is in both comes from a. *out_count gets
+ * the number of elements, also when `out` has no room for them (54000). O(n / p), moves n and what
+ * is written. */
+WF_API wf_status wf_prim_set(wf_prim *prim, wf_place place, const wf_set_how *how, wf_array out,
+                             wf_array a, wf_array b, int64_t *out_count, wf_work *work);
+
+/* --------------------------------------------------------------------------------------------- */
+/* Relational algebra on packed tuples */
+
+/* A relation holds tuples, each packed into one word: U32, U64 or U128. Fields are unsigned, of 1
+ * to 64 bits, and lie from the top bit down in their order, so that words order like tuples; the
+ * bits below the last field have no meaning. The first `key_count` fields are the key.
+ *
+ * DENSE: an array of `count` tuples. PAGED: `page_count` pages of `page_rows` tuples each (a
+ * multiple of 16), one behind the other at `data`; the first fills[p] tuples of page p count, the
+ * rest is room. Tuples of a paged relation have an order as well: that of pages, then of places.
+ *
+ * An output gives its word, form, memory and `room` (tuples, or pages of page_rows); the operation
+ * sets fields, key, count and page_count. Where there is too little room the error is 54000 and
+ * `count` is the number of tuples needed. Outputs overlap nothing. */
+enum { WF_FIELDS = 16 };
+typedef enum wf_form { WF_DENSE, WF_PAGED } wf_form;
+typedef struct wf_relation {
+    wf_elem word;
+    wf_form form;
+    int field_count;
+    int key_count;
+    unsigned char bits[WF_FIELDS]; /* width of each field */
+    void *data;
+    int64_t count; /* tuples; of a paged input only passed on, the fills count */
+    int64_t room;  /* of an output */
+    int64_t page_rows, page_count;
+    uint32_t *fills; /* in the same memory as data */
+} wf_relation;
+
+/* Every tuple with the fields `fields[0 .. field_count)` of it, in that order; they must fit the
+ * output's word. Tuples stay in order; the key is as much of the input's as leads the fields. A
+ * paged output has the input's pages (of a dense input: its tuples, cut into pages). O(n / p),
+ * moves once in and out. */
+WF_API wf_status wf_prim_rel_project(wf_prim *prim, wf_place place, wf_relation *out,
+                                     const wf_relation *in, const int *fields, int field_count,
+                                     wf_work *work);
+
+/* A comparison of a field with a value. Those of one `clause` are joined by AND, clauses by OR;
+ * clause numbers ascend. */
+typedef struct wf_term {
+    int field;
+    wf_compare compare;
+    uint64_t value;
+    int clause;
+} wf_term;
+enum { WF_TERMS = 16 };
+
+/* The tuples that satisfy the terms (none: all of them). In order, or with `unordered` and a dense
+ * output in any order. A paged output keeps the input's pages, each with what is kept of it, and
+ * needs no gather. The output's word is the input's. O(n / p). */
+WF_API wf_status wf_prim_rel_select(wf_prim *prim, wf_place place, wf_relation *out,
+                                    const wf_relation *in, const wf_term *terms, int term_count,
+                                    int unordered, wf_work *work);
+/* The same tuples in the output's form; paged to paged fills pages up. */
+WF_API wf_status wf_prim_rel_convert(wf_prim *prim, wf_place place, wf_relation *out,
+                                     const wf_relation *in, wf_work *work);
+
+/* Every tuple of x with every one of y, x in the outer loop: the fields of x, then those of y. The
+ * key is that of x. x and y have one word; the output's must have the bits. O(n m / p). */
+WF_API wf_status wf_prim_rel_product(wf_prim *prim, wf_place place, wf_relation *out,
+                                     const wf_relation *x, const wf_relation *y, wf_work *work);
+
+/* Set operations by key (a key of all fields: by tuple) on relations sorted by their keys, with
+ * keys of the same number of bits. UNION: the tuples of x, and those of y whose keys x does not
+ * have, in key order; INTERSECTION and DIFFERENCE: the tuples of x whose keys y has or has not.
+ * Inputs that are sets give sets. y may have another layout behind its key, except in a union. O((n
+ * + m) / p), one pass. Unsorted inputs give an unspecified answer. */
+typedef enum wf_rel_set { WF_UNION, WF_INTERSECTION, WF_DIFFERENCE } wf_rel_set;
+WF_API wf_status wf_prim_rel_set(wf_prim *prim, wf_place place, wf_rel_set set, wf_relation *out,
+                                 const wf_relation *x, const wf_relation *y, wf_work *work);
+
+/* Join of relations sorted by key: for equal keys every tuple of x with every one of y: the key,
+ * the other fields of x, the other fields of y; in the order of x, then y. Outer joins add, in key
+ * order, the tuples without a partner, whose missing fields have all bits `missing` (0 or 1).
+ *
+ * `stage` is how a block joins its tiles on the GPU; the answer does not depend on it. MERGE is for
+ * all kinds and what runs unless asked; the others, the paper's, are for INNER and LEFT. On the
+ * CPU there is MERGE only. O((n + m + out) / p), one pass over inputs and output. */
+typedef enum wf_rel_kind { WF_REL_INNER, WF_REL_LEFT, WF_REL_RIGHT, WF_REL_FULL } wf_rel_kind;
+typedef enum wf_join_stage {
+    WF_STAGE_MERGE,   /* a serial merge per thread, between cuts of the merge path */
+    WF_STAGE_BINARY,  /* both bounds of every tuple by binary search */
+    WF_STAGE_BLOCKED, /* a thread's run of tuples in registers, bounds of the run searched */
+    WF_STAGE_BRUTE,   /* every tuple against every other */
+    WF_STAGE_HASH,    /* a hash table in shared memory */
+    WF_STAGE_NETWORK  /* halves routed to halves, with side exits to a search */
+} wf_join_stage;
+typedef struct wf_rel_join {
+    wf_rel_kind kind;
+    wf_join_stage stage;
+    int missing;
+    int profile; /* the metrics below are taken, which costs a little */
+} wf_rel_join;
+/* After a profiled join: wf_prim_metric "partition_ns", and cycles of all blocks together:
+ * "load_cycles", "compute_cycles", "place_cycles" (waiting for what comes before), "gather_cycles".
+ * On the CPU they are 0. */
+WF_API wf_status wf_prim_rel_join(wf_prim *prim, wf_place place, const wf_rel_join *join,
+                                  wf_relation *out, const wf_relation *x, const wf_relation *y,
+                                  wf_work *work);
+/* The same over arrays of sorted keys (U32 or U64), by position: out_x and out_y, U32 or U64 both,
+ * take the places of partners, all ones for a missing one. *out_count: pairs. */
+WF_API wf_status wf_prim_join_sorted(wf_prim *prim, wf_place place, const wf_rel_join *join,
+                                     wf_array out_x, wf_array out_y, wf_array x, wf_array y,
+                                     int64_t *out_count, wf_work *work);
+
+/* For every key of a relation sorted by it: the key alone (a dense relation of the same word whose
+ * fields are the key's), and in `values` (U64) the number of its tuples or the sum (modulo 2^64),
+ * least or greatest of a field. O(n / p), one pass. */
+typedef enum wf_reduce { WF_REDUCE_COUNT, WF_REDUCE_SUM, WF_REDUCE_MIN, WF_REDUCE_MAX } wf_reduce;
+WF_API wf_status wf_prim_rel_reduce(wf_prim *prim, wf_place place, wf_reduce reduce, int field,
+                                    wf_relation *out, wf_array values, const wf_relation *in,
+                                    wf_work *work);
 
 #ifdef __cplusplus
 }

@@ -74,6 +74,13 @@ int64_t wf_prim_metric(const wf_prim *prim, const char *name) {
     if (!prim || !name) {
         return -1;
     }
+    static const char *const stages[PRIM_STAGES] = {"partition_ns", "load_cycles", "compute_cycles",
+                                                    "place_cycles", "gather_cycles"};
+    for (i32 s = 0; s < PRIM_STAGES; s++) {
+        if (!strcmp(name, stages[s])) {
+            return prim->stages[s];
+        }
+    }
     return !strcmp(name, "ns")            ? prim->ns
            : !strcmp(name, "device_ns")   ? prim->device_ns
            : !strcmp(name, "launches")    ? prim->launches
@@ -94,7 +101,7 @@ static wf_status prim_enter(struct wf_prim *prim) {
 
 static wf_status prim_leave(struct wf_prim *prim, wf_status internal);
 
-wf_status wf_prim_set(wf_prim *prim, const char *name, const char *value) {
+wf_status wf_prim_setting(wf_prim *prim, const char *name, const char *value) {
     if (!name || !value || prim_enter(prim)) {
         return WF_MISUSE;
     }
@@ -475,6 +482,7 @@ wf_status call_rest(struct call *call) {
     prim->ns = clock_ns() - call->started_ns;
     prim->device_ns = call->job.device_ns;
     prim->launches = call->job.launches;
+    memcpy(prim->stages, call->job.stages, sizeof prim->stages);
     prim->cub = call->job.cub;
     return prim_leave(prim, call->status);
 }

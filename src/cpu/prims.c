@@ -4,6 +4,7 @@
  * A build is STEP_BUILD's over one chunk. A probe looks up blocks of keys as tasks, a batch at a
  * time (lookup.c). */
 #include "cpu/index_int.h"
+#include "prim/algebra.h"
 #include "prim/match.h"
 #include "prim/move.h"
 #include "prim/order.h"
@@ -98,4 +99,5 @@ const struct prim_class cpu_prims = {.alloc = memory_alloc,
                                      .match = &cpu_prim_match,
                                      .move = &cpu_prim_move,
                                      .order = &cpu_prim_order,
+                                     .algebra = &cpu_prim_algebra,
                                      .engine = &engine};

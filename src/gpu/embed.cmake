@@ -28,6 +28,13 @@ set(WF_EMBEDDED
   order.h=gpu/kernels/order.h
   split.h=gpu/kernels/split.h
   spans.h=gpu/kernels/spans.h
+  path.h=gpu/kernels/path.h
+  merge.h=gpu/kernels/merge.h
+  bitonic.h=gpu/kernels/bitonic.h
+  rows.h=gpu/kernels/rows.h
+  search.h=gpu/kernels/search.h
+  runs.h=gpu/kernels/runs.h
+  sets.h=gpu/kernels/sets.h
   fold.h=gpu/kernels/fold.h
   lookback.h=gpu/kernels/lookback.h
   defs/kmatch.h=defs/kmatch.h
@@ -50,4 +57,11 @@ set(WF_EMBEDDED
   compact.h=gpu/kernels/compact.h
   gather.h=gpu/kernels/gather.h
   histogram.h=gpu/kernels/histogram.h
-  scan.h=gpu/kernels/scan.h)
+  scan.h=gpu/kernels/scan.h
+  defs/kalgebra.h=defs/kalgebra.h
+  tuple.h=gpu/kernels/tuple.h
+  relmap.h=gpu/kernels/relmap.h
+  relselect.h=gpu/kernels/relselect.h
+  relreduce.h=gpu/kernels/relreduce.h
+  ctajoin.h=gpu/kernels/ctajoin.h
+  reljoin.h=gpu/kernels/reljoin.h)

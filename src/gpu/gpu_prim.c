@@ -3,6 +3,7 @@
  * Time on the device is taken by two events around the job, the lock is held between them. */
 #include "gpu/gpu_prim.h"
 
+#include "prim/algebra.h"
 #include "prim/match.h"
 #include "prim/move.h"
 #include "prim/order.h"
@@ -177,4 +178,5 @@ const struct prim_class gpu_prims = {.alloc = prim_alloc,
                                      .end = job_end,
                                      .match = &gpu_prim_match_class,
                                      .move = &gpu_prim_move_class,
-                                     .order = &gpu_prim_order_class};
+                                     .order = &gpu_prim_order_class,
+                                     .algebra = &gpu_prim_algebra_class};

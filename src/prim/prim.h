@@ -49,6 +49,7 @@ struct prim_block { /* memory of a device */
     void *handle;
 };
 
+enum { PRIM_STAGES = 5 };
 struct prim_job {
     struct exec *x;
     const struct device *dev;
@@ -59,6 +60,7 @@ struct prim_job {
     i64 device_ns;
     i64 launches;
     i64 bytes_moved;
+    i64 stages[PRIM_STAGES]; /* of a profiled join: see api/prim.c */
     i64 cub; /* 1: CUB did the work */
 };
 enum { PRIM_ALIGN = 256 };

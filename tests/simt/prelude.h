@@ -126,6 +126,7 @@ SIMT_ATOM(atom_min_u64, u64, x < old ? x : old)
 SIMT_ATOM(atom_min_i64, i64, x < old ? x : old)
 SIMT_ATOM(atom_max_i64, i64, x > old ? x : old)
 SIMT_ATOM(atom_max_u32, u32, x > old ? x : old)
+SIMT_ATOM(atom_max_u64, u64, x > old ? x : old)
 SIMT_ATOM(atom_or_u32, u32, old | x)
 SIMT_ATOM(atom_exch_u32, u32, x)
 SIMT_ATOM(atom_exch_u64, u64, x)
@@ -148,6 +149,9 @@ SIMT_RAW u64 read_u64(const u64 *p) {
     return *(const volatile u64 *)p;
 }
 
+FN u64 clock_cycles(void) {
+    return 0;
+}
 FN u32 bits_set_u32(u32 x) {
     return (u32)__builtin_popcount(x);
 }

@@ -100,6 +100,9 @@ FN i64 atom_max_i64(i64 *p, i64 x) {
 FN u32 atom_max_u32(u32 *p, u32 x) {
     return atomicMax(p, x);
 }
+FN u64 atom_max_u64(u64 *p, u64 x) {
+    return atomicMax(p, x);
+}
 FN u32 atom_or_u32(u32 *p, u32 x) {
     return atomicOr(p, x);
 }
@@ -132,6 +135,11 @@ FN void write_u32(u32 *p, u32 x) {
 /* Call inside a loop that waits for a lower ticket; yields in simt. */
 FN void spin_wait(void) {
     __nanosleep(40);
+}
+
+/* Cycles of this multiprocessor, for measurements; no time passes in simt. */
+FN u64 clock_cycles(void) {
+    return (u64)clock64();
 }
 
 FN u32 bits_set_u32(u32 x) {
