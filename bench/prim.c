@@ -245,12 +245,12 @@ static void run_experiment(struct bench_run *r, const struct prim_experiment *e,
     bool cub = false;
     for (int s = 0; s < 2; s++) {
         if (r->side[s].used) {
-            must(r, wf_prim_set(r->prim, "gpu_cub", "off"), "gpu_cub");
+            must(r, wf_prim_setting(r->prim, "gpu_cub", "off"), "gpu_cub");
             f.seconds[s] = measure(r, &r->side[s], e, &cub);
         }
     }
     if (f.seconds[1] > 0) {
-        must(r, wf_prim_set(r->prim, "gpu_cub", "on"), "gpu_cub");
+        must(r, wf_prim_setting(r->prim, "gpu_cub", "on"), "gpu_cub");
         double seconds = measure(r, &r->side[1], e, &cub);
         f.cub = cub ? seconds : 0;
     }
@@ -303,7 +303,7 @@ static void check_all(struct bench_run *r) {
         for (int s = 0; s < 2; s++) {
             for (int cub = 0; cub <= s && r->side[s].used && wanted(r, &prim_experiments[e]);
                  cub++) {
-                must(r, wf_prim_set(r->prim, "gpu_cub", cub ? "on" : "off"), "gpu_cub");
+                must(r, wf_prim_setting(r->prim, "gpu_cub", cub ? "on" : "off"), "gpu_cub");
                 check(r, &r->side[s], &prim_experiments[e], &small);
             }
         }

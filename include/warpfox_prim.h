@@ -91,7 +91,7 @@ WF_API wf_status wf_prim_copy(wf_prim *prim, void *dst, const void *src, int64_t
 
 /* A setting of docs/settings.md for this library's operations, such as gpu_cub; those of scope
  * database cannot be changed. Errors as those of SET. */
-WF_API wf_status wf_prim_set(wf_prim *prim, const char *name, const char *value);
+WF_API wf_status wf_prim_setting(wf_prim *prim, const char *name, const char *value);
 
 /* About the last operation: "ns" from call to return, "device_ns" on the device without copies of
  * host arrays, "launches" of kernels, "bytes_moved" across the bus, "cub" 1 when CUB did the work;
@@ -262,6 +262,143 @@ typedef struct wf_sort {
 WF_API wf_status wf_prim_sort(wf_prim *prim, wf_place place, const wf_sort *how, wf_array out_keys,
                               wf_array keys, const wf_array *out_payloads, const wf_array *payloads,
                               int payload_count, wf_work *work);
+/* Joins */
+
+/* R JOIN S over keys of one integer type. All algorithms give the same rows; their order is free.
+ *
+ *   NINLJ             nested loops over blocks; n * m comparisons, no memory but the counts
+ *   INLJ              S sorted, a CSS-tree over it; every row of R descends it
+ *   SMJ               both sorted, then merged
+ *   RADIX_HASH        both split by hash until a part of S fits the cache or shared memory, where
+ *                     it is sorted and searched, or with `sequential` looked through
+ *   PARTITIONED_HASH  the same split, then a hash table a part; columns are split along
+ *   PLAIN_HASH        one hash table over all of S
+ *   DIRECT            one place for every value between the smallest and the largest key of S;
+ * 54000 when there are more than 16 for a row AUTO              chosen by sizes, widths, the keys'
+ * range and a sample
+ *
+ * An inner join by equality is symmetric: where one side is built on, the smaller one is.
+ * Band joins exist for NINLJ, INLJ and SMJ (0A000 else). */
+typedef enum wf_join_algorithm {
+    WF_JOIN_AUTO,
+    WF_JOIN_NINLJ,
+    WF_JOIN_INLJ,
+    WF_JOIN_SMJ,
+    WF_JOIN_RADIX_HASH,
+    WF_JOIN_PARTITIONED_HASH,
+    WF_JOIN_PLAIN_HASH,
+    WF_JOIN_DIRECT
+} wf_join_algorithm;
+
+typedef enum wf_join_kind {
+    WF_JOIN_INNER,
+    WF_JOIN_LEFT, /* rows of R without a match come once, with zeros for columns of S */
+    WF_JOIN_SEMI, /* rows of R that have a match, once */
+    WF_JOIN_ANTI  /* rows of R that have none */
+} wf_join_kind;
+
+enum { WF_JOIN_COLUMNS = 8 };
+
+/* A side: keys of type U32, I32, U64 or I64 (both sides the same; 42804 else), fewer than 2^32 - 1
+ * (54000), and up to 8 columns of 4- or 8-byte elements, as long as the keys. */
+typedef struct wf_join_side {
+    wf_array keys;
+    const wf_array *columns;
+    int column_count;
+} wf_join_side;
+
+typedef struct wf_join_spec {
+    wf_join_algorithm algorithm;
+    wf_join_kind kind;
+    int band;       /* 0: R.key = S.key; else R.key <= S.key <= R.key + width, which does not */
+    uint64_t width; /* wrap at the end of the type */
+    int sequential; /* INLJ, SMJ, RADIX_HASH: search nodes and parts one by one, not by halving */
+    int want_rows;  /* row numbers will be asked for */
+    int64_t memory_limit; /* bytes of the device beyond the arrays; 0 = what the budget allows */
+    wf_join_side r, s;
+} wf_join_spec;
+
+/* Where rows go; arrays with data NULL are not wanted, at least one is, and the smallest says how
+ * many rows there is room for. Columns are of the types of the spec, keys (R's) of the keys'; row
+ * numbers are integers of 4 or 8 bytes, counted from 0, -1 (all bits set) for no row; they
+ * need want_rows (22023 else). Semi and anti joins give nothing of S (22023). */
+typedef struct wf_join_out {
+    wf_array keys;
+    const wf_array *r_columns, *s_columns; /* as many as the spec has; NULL = none wanted */
+    wf_array r_rows, s_rows;
+} wf_join_out;
+
+typedef struct wf_join wf_join;
+
+/* Builds what the algorithm needs: O(n + m), of n log n for the sorts. The arrays of the spec must
+ * stay as they are until the join is closed, which must happen before the library is. Host arrays
+ * given to the GPU are copied there once. 53200 when memory_limit or the budget is too small. */
+WF_API wf_status wf_prim_join_open(wf_prim *prim, wf_place place, const wf_join_spec *spec,
+                                   wf_join **out_join);
+/* The rows that follow those given so far; *out_count = 0 at the end. One pass when everything fits
+ * into the first call's room; else matches are counted first, and every call writes its share. */
+WF_API wf_status wf_prim_join_next(wf_join *join, const wf_join_out *out, int64_t *out_count);
+/* The number of rows of the whole result. */
+WF_API wf_status wf_prim_join_count(wf_join *join, int64_t *out_count);
+WF_API wf_join_algorithm wf_prim_join_algorithm(const wf_join *join); /* what AUTO chose */
+WF_API void wf_prim_join_close(wf_join *join);                        /* NULL is fine */
+/* All at once: 54000 when `out` has not room for everything; *out_count tells the number then, too.
+ * Metrics cover the whole. */
+WF_API wf_status wf_prim_join(wf_prim *prim, wf_place place, const wf_join_spec *spec,
+                              const wf_join_out *out, int64_t *out_count);
+
+/* --------------------------------------------------------------------------------------------- */
+/* Ascending arrays: merge, search, runs, sets
+ *
+ * Inputs called ascending are not checked for it: of others the result is unspecified. Text of two
+ * inputs must refer to the same bytes. */
+
+/* The elements of a and b together, ascending; of equal ones those of a come first, each in their
+ * order. Payload (of one type of 4, 8 or 16 bytes each, or count 0 and data NULL: none) travels
+ * along. O(n / p), moves 2n. */
+WF_API wf_status wf_prim_merge(wf_prim *prim, wf_place place, wf_array out, wf_array a, wf_array b,
+                               wf_array out_payload, wf_array a_payload, wf_array b_payload,
+                               wf_work *work);
+
+/* out[i] (U32, I32, U64 or I64) = how many elements of the ascending `among` are less than
+ * needles[i], or with `upper` not greater. `sorted` says that the needles ascend, which makes it
+ * one pass over both. O(needles log among / p), sorted O((needles + among) / p). */
+WF_API wf_status wf_prim_search(wf_prim *prim, wf_place place, int upper, int sorted, wf_array out,
+                                wf_array needles, wf_array among, wf_work *work);
+
+/* The load-balancing search: `starts` (U32, I32, U64 or I64) ascends and says where the work of
+ * each segment starts, as an exclusive scan of their sizes does; out[i] (of the same kinds, i in
+ * 0 .. count) = the last segment that starts at or before i; segments of no work are never named.
+ * starts[0] must be 0. O((count + segments) / p). */
+WF_API wf_status wf_prim_balance(wf_prim *prim, wf_place place, wf_array out, int64_t count,
+                                 wf_array starts, wf_work *work);
+
+/* Runs of equal neighbours (of a sorted array: its distinct elements): the key of each, where it
+ * starts, how long it is (U32 or U64); outputs with count 0 and data NULL are not wanted.
+ * *out_count gets the number of runs, also when the outputs have no room for them (54000). O(n /
+ * p), moves n and what is written. */
+WF_API wf_status wf_prim_runs(wf_prim *prim, wf_place place, wf_array out_keys, wf_array out_starts,
+                              wf_array out_counts, wf_array keys, int64_t *out_count,
+                              wf_work *work);
+
+typedef enum wf_set_op {
+    WF_SET_UNION,        /* max(m, n) of what a has m times and b n times */
+    WF_SET_INTERSECTION, /* min(m, n) */
+    WF_SET_DIFFERENCE,   /* max(m - n, 0) */
+    WF_SET_SYMMETRIC     /* |m - n| */
+} wf_set_op;
+
+typedef struct wf_set_how {
+    wf_set_op op;
+    int distinct;    /* m and n count as at most 1 */
+    int ignore_bits; /* unsigned types: so many low bits do not count */
+} wf_set_how;
+
+/* A set operation on two ascending arrays, ascending; what is in both comes from a. *out_count gets
+ * the number of elements, also when `out` has no room for them (54000). O(n / p), moves n and what
+ * is written. */
+WF_API wf_status wf_prim_set(wf_prim *prim, wf_place place, const wf_set_how *how, wf_array out,
+                             wf_array a, wf_array b, int64_t *out_count, wf_work *work);
 
 /* --------------------------------------------------------------------------------------------- */
 /* Relational algebra on packed tuples */

@@ -67,10 +67,15 @@ void watch_read_end(struct watch *watch, struct exec *exec);
 struct savepoint;
 struct rowset;
 /* SET CONSTRAINTS, the latest first: of one reference, or of all (oid 0). */
-struct deferral {
-    struct deferral *next;
+struct set_constraints {
+    struct set_constraints *next;
     u32 oid;
     b8 deferred;
+};
+/* What SET changes. */
+struct session_state {
+    struct settings settings;
+    char search_path[400];
 };
 struct tx {
     b8 open;   /* by BEGIN */
@@ -79,7 +84,9 @@ struct tx {
     i32 depth;                    /* statements that run: a CALL may run others */
     struct edition *base, *mine;  /* NULL until something is read */
     struct savepoint *savepoints; /* newest first */
-    struct deferral *deferrals;
+    struct set_constraints *deferrals;
+    /* Since BEGIN: what ROLLBACK goes back to, and what COMMIT leaves: without SET LOCAL. */
+    struct session_state before, after;
 };
 /* Where a statement began. */
 struct tx_mark {

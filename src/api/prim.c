@@ -101,7 +101,7 @@ static wf_status prim_enter(struct wf_prim *prim) {
 
 static wf_status prim_leave(struct wf_prim *prim, wf_status internal);
 
-wf_status wf_prim_set(wf_prim *prim, const char *name, const char *value) {
+wf_status wf_prim_setting(wf_prim *prim, const char *name, const char *value) {
     if (!name || !value || prim_enter(prim)) {
         return WF_MISUSE;
     }
@@ -466,14 +466,8 @@ static FALLIBLE bring_back(struct call *call) {
     return ERR_OK;
 }
 
-wf_status call_close(struct call *call) {
+void call_drop(struct call *call) {
     struct wf_prim *prim = call->prim;
-    if (!call->entered) {
-        return WF_MISUSE;
-    }
-    if (!call->status && !call->only_size) {
-        call->status = bring_back(call);
-    }
     for (i32 i = 0; i < call->array_count; i++) {
         call->dev->prims->free(call->dev, &prim->x, &call->arrays[i].block);
         call->dev->prims->free(call->dev, &prim->x, &call->arrays[i].text);
@@ -481,10 +475,25 @@ wf_status call_close(struct call *call) {
     if (call->dev) {
         call->dev->prims->free(call->dev, &prim->x, &call->work_block);
     }
+}
+
+wf_status call_rest(struct call *call) {
+    struct wf_prim *prim = call->prim;
     prim->ns = clock_ns() - call->started_ns;
     prim->device_ns = call->job.device_ns;
     prim->launches = call->job.launches;
     memcpy(prim->stages, call->job.stages, sizeof prim->stages);
     prim->cub = call->job.cub;
     return prim_leave(prim, call->status);
+}
+
+wf_status call_close(struct call *call) {
+    if (!call->entered) {
+        return WF_MISUSE;
+    }
+    if (!call->status && !call->only_size) {
+        call->status = bring_back(call);
+    }
+    call_drop(call);
+    return call_rest(call);
 }

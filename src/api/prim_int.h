@@ -91,5 +91,9 @@ void call_apart(struct call *call, const char *same_a, const char *same_b);
 typedef wf_status (*call_body)(struct prim_job *job, void *arg);
 void call_run(struct call *call, call_body body, void *arg);
 wf_status call_close(struct call *call); /* the public status */
+/* Leaves arrays and workspace as they are, for later calls that work on them; call_drop frees them
+ * at last. */
+wf_status call_rest(struct call *call);
+void call_drop(struct call *call);
 
 #endif

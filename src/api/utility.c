@@ -118,25 +118,23 @@ FALLIBLE run_copy(struct wf_connection *conn, struct rowset *rows) {
     return ERR_OK;
 }
 
-FALLIBLE run_set(struct wf_connection *conn, struct rowset *rows) {
-    const struct statement *st = &rows->compiled->stmt;
-    rows->tag = st->value ? "SET" : "RESET";
-    rows->took_effect = 1;
+/* SET and RESET of these settings and this path (of the same size as the connection's). */
+static FALLIBLE apply_set(struct wf_connection *conn, const struct statement *st,
+                          struct settings *settings, char *search_path) {
     if (sv_eq_nocase(sv_from(st->setting), SV("search_path"))) {
         const char *path = st->value ? st->value : "";
         if (strlen(path) >= sizeof conn->search_path) {
             FAIL(&conn->err, INVALID_PARAMETER, "the search path is too long");
         }
-        snprintf(conn->search_path, sizeof conn->search_path, "%s", path);
+        snprintf(search_path, sizeof conn->search_path, "%s", path);
         return ERR_OK;
     }
     if (st->value) {
-        return setting_set(&conn->settings, sv_from(st->setting), sv_from(st->value), false,
-                           &conn->err);
+        return setting_set(settings, sv_from(st->setting), sv_from(st->value), false, &conn->err);
     }
     if (sv_eq_nocase(sv_from(st->setting), SV("all"))) {
-        conn->settings = conn->db->defaults;
-        conn->search_path[0] = 0;
+        *settings = conn->db->defaults;
+        search_path[0] = 0;
         return ERR_OK;
     }
     i32 i = setting_find(sv_from(st->setting));
@@ -144,7 +142,23 @@ FALLIBLE run_set(struct wf_connection *conn, struct rowset *rows) {
     if (i >= 0) {
         setting_print(&conn->db->defaults, i, value, (i32)sizeof value);
     }
-    return setting_set(&conn->settings, sv_from(st->setting), sv_from(value), false, &conn->err);
+    return setting_set(settings, sv_from(st->setting), sv_from(value), false, &conn->err);
+}
+
+FALLIBLE run_set(struct wf_connection *conn, struct rowset *rows) {
+    const struct statement *st = &rows->compiled->stmt;
+    struct tx *tx = &conn->tx;
+    rows->tag = st->value ? "SET" : "RESET";
+    rows->took_effect = 1;
+    if (st->local && !tx->open) {
+        notice(conn, "WARNING", "SET LOCAL can only be used in transaction blocks");
+        struct session_state ignored = {.settings = conn->settings};
+        return apply_set(conn, st, &ignored.settings, ignored.search_path);
+    }
+    TRY(apply_set(conn, st, &conn->settings, conn->search_path));
+    return tx->open && !st->local
+               ? apply_set(conn, st, &tx->after.settings, tx->after.search_path)
+               : ERR_OK;
 }
 
 static void show_all(struct wf_connection *conn, struct rowset *rows) {

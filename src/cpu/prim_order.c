@@ -46,19 +46,23 @@ static u64 word_at(const u8 *keys, i32 bytes, i64 i) {
     return bytes == 4 ? ((const u32 *)(const void *)keys)[i] : ((const u64 *)(const void *)keys)[i];
 }
 
+static u128 wide_at(const struct order *o, const void *keys, i64 i) {
+    const u64 *word = (const u64 *)keys + 2 * i;
+    return (u128)(word[1] ^ o->flip_high) << 64 | (word[0] ^ o->flip_low);
+}
+
 static u64 range_of(const struct split *s, const u8 *keys, i64 i) {
     const struct prim_array *splitters = &s->how->splitters;
     i64 low = 0;
     i64 high = splitters->count;
     bool wide = s->order.bytes == 16;
-    const u64 *key = (const u64 *)(const void *)keys + 2 * i;
-    u64 rank = wide ? 0 : ordered(&s->order, word_at(keys, s->order.bytes, i));
+    u128 rank =
+        wide ? wide_at(&s->order, keys, i) : ordered(&s->order, word_at(keys, s->order.bytes, i));
     while (low < high) {
         i64 mid = low + (high - low) / 2;
-        const u64 *at = (const u64 *)splitters->data + 2 * mid;
-        bool below =
-            wide ? at[1] < key[1] || (at[1] == key[1] && at[0] <= key[0])
-                 : ordered(&s->order, word_at(splitters->data, s->order.bytes, mid)) <= rank;
+        u128 at = wide ? wide_at(&s->order, splitters->data, mid)
+                       : ordered(&s->order, word_at(splitters->data, s->order.bytes, mid));
+        bool below = at <= rank;
         low = below ? mid + 1 : low;
         high = below ? high : mid;
     }
@@ -218,7 +222,7 @@ wf_status cpu_split(struct prim_job *job, const struct prim_split *how, struct p
     i32 passes = MAX_OF((bits + SPLIT_PASS_BITS - 1) / SPLIT_PASS_BITS, 1);
     i32 pass_bits = (bits + passes - 1) / passes;
     struct split s = {.x = job->x, .how = how, .n = keys.count, .arrays = 1 + payload->count};
-    s.order = order_of(keys.type, false);
+    s.order = order_of(keys.type, how->descending);
     s.block_rows = MAX_OF(BLOCK_ROWS, s.n / BLOCKS_MAX + 1);
     i64 mark = prim_mark(job);
     s.counts = prim_take(job, (block_count(&s) * (i64)sizeof(i64)) << pass_bits);
@@ -253,4 +257,9 @@ wf_status cpu_split(struct prim_job *job, const struct prim_split *how, struct p
     return ERR_OK;
 }
 
-const struct prim_order cpu_prim_order = {.split = cpu_split, .sort = cpu_sort};
+const struct prim_order cpu_prim_order = {.split = cpu_split,
+                                          .sort = cpu_sort,
+                                          .merge = cpu_merge,
+                                          .search = cpu_search,
+                                          .runs = cpu_runs,
+                                          .sets = cpu_sets};

@@ -43,4 +43,14 @@ FALLIBLE cpu_split(struct prim_job *job, const struct prim_split *how, struct pr
                    struct prim_array out_starts, struct prim_array keys,
                    const struct prim_payload *payload);
 
+FALLIBLE cpu_merge(struct prim_job *job, struct prim_array out, struct prim_array a,
+                   struct prim_array b, struct prim_array out_payload, struct prim_array a_payload,
+                   struct prim_array b_payload);
+FALLIBLE cpu_search(struct prim_job *job, struct prim_search how, struct prim_array out,
+                    struct prim_array needles, struct prim_array among);
+FALLIBLE cpu_runs(struct prim_job *job, struct prim_array out_keys, struct prim_array out_starts,
+                  struct prim_array out_counts, struct prim_array keys, i64 *out_count);
+FALLIBLE cpu_sets(struct prim_job *job, struct prim_set how, struct prim_array out,
+                  struct prim_array a, struct prim_array b, i64 *out_count);
+
 #endif

@@ -5,6 +5,7 @@
  * time (lookup.c). */
 #include "cpu/index_int.h"
 #include "prim/algebra.h"
+#include "prim/match.h"
 #include "prim/move.h"
 #include "prim/order.h"
 
@@ -95,6 +96,7 @@ static FALLIBLE memory_copy(const struct device *dev, struct exec *x, void *dst,
 const struct prim_class cpu_prims = {.alloc = memory_alloc,
                                      .free = memory_free,
                                      .copy = memory_copy,
+                                     .match = &cpu_prim_match,
                                      .move = &cpu_prim_move,
                                      .order = &cpu_prim_order,
                                      .algebra = &cpu_prim_algebra,

@@ -5,6 +5,7 @@
  * the name. Reading goes by the same table: numbers take as many digits as their pattern has, or
  * all there are when a separator follows. */
 #include "defs/host_ops.h"
+#include "base/zone.h"
 
 #include "defs/types.h"
 #include "defs/value.h"
@@ -662,6 +663,16 @@ i64 fn_to_timestamp(str a, str format, i32 zone, u8 *f) {
     *f = fault ? fault : *f;
     i64 east = r.has_zone
                    ? r.zone_hours * 3600LL + (r.zone_hours < 0 ? -60LL : 60LL) * r.zone_minutes
-                   : zone;
+                   : zone_offset_local(zone, date * (DAY_US / SECOND_US) + us / SECOND_US);
     return fault ? 0 : fn_ts_check((i128)date * DAY_US + us - east * SECOND_US, f);
+}
+
+i64 fn_ts_local(i64 a, i32 zone, u8 *f) {
+    return fn_ts_infinite(a) ? a : fn_ts_zone(a, zone_offset(zone, fn_floor_div(a, SECOND_US)), f);
+}
+
+i64 fn_ts_global(i64 a, i32 zone, u8 *f) {
+    return fn_ts_infinite(a)
+               ? a
+               : fn_ts_zone(a, -zone_offset_local(zone, fn_floor_div(a, SECOND_US)), f);
 }

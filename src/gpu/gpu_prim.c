@@ -4,6 +4,7 @@
 #include "gpu/gpu_prim.h"
 
 #include "prim/algebra.h"
+#include "prim/match.h"
 #include "prim/move.h"
 #include "prim/order.h"
 
@@ -175,6 +176,7 @@ const struct prim_class gpu_prims = {.alloc = prim_alloc,
                                      .copy = prim_copy,
                                      .begin = job_begin,
                                      .end = job_end,
+                                     .match = &gpu_prim_match_class,
                                      .move = &gpu_prim_move_class,
                                      .order = &gpu_prim_order_class,
                                      .algebra = &gpu_prim_algebra_class};

@@ -173,6 +173,7 @@ struct rel {
     /* JOIN: left_keys[i] = right_keys[i]; the right input is the build side */
     u8 join;           /* enum join_kind */
     b8 right_unique;   /* proven: at most one match a row */
+    b8 lazy;           /* SINGLE, MARK: what the right side raises counts where its columns are used */
     b8 dependent;      /* the right input may use the left's columns; removed by the pass unnest */
     VEC(b8) null_safe; /* per key: NULL matches NULL; empty = none does */
     u32 mark_col;      /* MARK */

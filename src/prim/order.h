@@ -30,6 +30,7 @@ struct prim_split {
     u8 by;                       /* enum split_by */
     i32 shift, bits;             /* RADIX, HASH: which bits of the key or its hash */
     struct prim_array splitters; /* RANGE: ascending, of the keys' type */
+    b8 descending;               /* RANGE: splitters and partitions descend */
 };
 i64 split_parts(const struct prim_split *how); /* its fan-out */
 
