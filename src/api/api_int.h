@@ -67,8 +67,8 @@ void watch_read_end(struct watch *watch, struct exec *exec);
 struct savepoint;
 struct rowset;
 /* SET CONSTRAINTS, the latest first: of one reference, or of all (oid 0). */
-struct deferral {
-    struct deferral *next;
+struct set_constraints {
+    struct set_constraints *next;
     u32 oid;
     b8 deferred;
 };
@@ -84,7 +84,7 @@ struct tx {
     i32 depth;                    /* statements that run: a CALL may run others */
     struct edition *base, *mine;  /* NULL until something is read */
     struct savepoint *savepoints; /* newest first */
-    struct deferral *deferrals;
+    struct set_constraints *deferrals;
     /* Since BEGIN: what ROLLBACK goes back to, and what COMMIT leaves: without SET LOCAL. */
     struct session_state before, after;
 };

@@ -49,18 +49,18 @@ static void drop_savepoints(struct wf_connection *conn, struct savepoint *until)
 
 static void drop_deferrals(struct wf_connection *conn) {
     while (conn->tx.deferrals) {
-        struct deferral *gone = conn->tx.deferrals;
+        struct set_constraints *gone = conn->tx.deferrals;
         conn->tx.deferrals = gone->next;
         mem_free(&conn->db->mem, gone, (i64)sizeof *gone);
     }
 }
 
 static FALLIBLE put_deferral(struct wf_connection *conn, u32 oid, bool deferred) {
-    struct deferral *d = mem_alloc(&conn->db->mem, (i64)sizeof *d);
+    struct set_constraints *d = mem_alloc(&conn->db->mem, (i64)sizeof *d);
     if (!d) {
         return memory_refused(&conn->db->mem, &conn->err, (i64)sizeof *d);
     }
-    *d = (struct deferral){conn->tx.deferrals, oid, deferred};
+    *d = (struct set_constraints){conn->tx.deferrals, oid, deferred};
     conn->tx.deferrals = d;
     return ERR_OK;
 }

@@ -27,6 +27,8 @@ struct ksplit_count {
     const void *keys;
     i64 count;
     u64 *counts; /* [pass][digit]; zeroed */
+    u32 passes;
+    u32 pad;
     u32 shifts[SPLIT_PASSES];
     u32 masks[SPLIT_PASSES];
 };

@@ -7,6 +7,7 @@
  *
  * WARPFOX_SPLIT=threads,items,rank,bits overrides the shape of the kernel, for measuring. */
 #include "gpu/gpu_prim_order.h"
+#include "gpu/gpu_cub.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -160,11 +161,10 @@ static void write_defines(struct split_run *r) {
     i32 used = order_text(&r->order, r->defines, ORDER_DEFINES);
     snprintf(r->defines + used, (size_t)(ORDER_DEFINES - used),
              "#define RADIX_BITS %d\n#define SPLIT_THREADS %d\n#define SPLIT_ITEMS %d\n"
-             "#define COUNT_PASSES %d\n#define PAYLOAD1 %d\n#define PAYLOAD2 %d\n#define RANK %d\n"
+             "#define PAYLOAD1 %d\n#define PAYLOAD2 %d\n#define RANK %d\n"
              "#define WF_MIN_BLOCKS %d\n%s",
-             r->radix_bits, r->shape.threads, r->shape.items, r->passes,
-             r->arrays > 1 ? r->bytes[1] : 0, r->arrays > 2 ? r->bytes[2] : 0, r->shape.rank,
-             r->shape.threads <= 512 ? 2 : 1,
+             r->radix_bits, r->shape.threads, r->shape.items, r->arrays > 1 ? r->bytes[1] : 0,
+             r->arrays > 2 ? r->bytes[2] : 0, r->shape.rank, r->shape.threads <= 512 ? 2 : 1,
              r->by == SPLIT_HASH    ? "#define PART_HASH 1\n"
              : r->by == SPLIT_RANGE ? "#define PART_RANGE 1\n"
                                     : "");
@@ -176,6 +176,7 @@ static FALLIBLE count_digits(struct split_run *r, struct prim_array starts, i64 
     i64 bytes = (i64)r->passes * 8 << r->radix_bits;
     struct ksplit_count args = {
         .parts = r->parts, .keys = r->in[0], .count = r->count, .counts = r->counts};
+    args.passes = (u32)r->passes;
     for (i32 p = 0; p < r->passes; p++) {
         args.shifts[p] = (u32)r->pass_shift[p];
         args.masks[p] = mask_of(r->pass_bits[p]);
@@ -185,7 +186,7 @@ static FALLIBLE count_digits(struct split_run *r, struct prim_array starts, i64 
     struct gpu_template bins = {"split", "k_split_bins", r->defines};
     struct ksplit_bins places = {r->counts, r->passes == 1 ? starts.data : NULL, parts};
     TRY(gpu_prim_fill(job, r->counts, 0, bytes));
-    TRY(gpu_prim_launch(job, &count, r->count / round + 1, SPLIT_COUNT_THREADS, 0, &args));
+    TRY(gpu_prim_launch(job, &count, r->count / round + 1, SPLIT_COUNT_THREADS, bytes / 2, &args));
     return gpu_prim_launch_all(job, &bins, r->passes, SPLIT_COUNT_THREADS, 0, &places);
 }
 
@@ -333,13 +334,28 @@ wf_status gpu_split(struct prim_job *job, const struct prim_split *how, struct p
 }
 
 /* By the bits that order the keys. */
-wf_status gpu_radix_sort(struct prim_job *job, const struct prim_sort *how,
-                         struct prim_array out_keys, struct prim_array keys,
-                         const struct prim_payload *payload) {
+static FALLIBLE radix_sort(struct prim_job *job, const struct prim_sort *how,
+                           struct prim_array out_keys, struct prim_array keys,
+                           const struct prim_payload *payload) {
     struct split_run r = {.job = job, .by = SPLIT_RADIX, .shift = how->low_bit};
     r.order = order_of(keys.type, how->descending);
     r.bits = (how->high_bit ? how->high_bit : 8 * r.order.bytes) - how->low_bit;
     r.parts.order = korder_of(&r.order, &keys);
     set_arrays(&r, out_keys, keys, payload);
     return split_all(&r, (struct prim_array){.type = ELEM_U64}, 0);
+}
+
+wf_status gpu_radix_sort(struct prim_job *job, const struct prim_sort *how,
+                         struct prim_array out_keys, struct prim_array keys,
+                         const struct prim_payload *payload) {
+    struct prim_array none = {.type = ELEM_U32};
+    i32 width = elem_bytes[keys.type];
+    bool narrow = payload->count == 0 || elem_bytes[payload->in[0].type] < 16;
+    if (elem_kinds[keys.type] == 'U' && !how->descending && payload->count < 2 && narrow &&
+        gpu_cub_picks(job, payload->count ? CUB_SORT_PAIRS : CUB_SORT_KEYS, width, keys.count)) {
+        return gpu_cub_sort(job, out_keys, keys, payload->count ? payload->out[0] : none,
+                            payload->count ? payload->in[0] : none, how->low_bit,
+                            how->high_bit ? how->high_bit : 8 * width);
+    }
+    return radix_sort(job, how, out_keys, keys, payload);
 }

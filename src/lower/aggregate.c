@@ -131,7 +131,7 @@ struct columns {
 };
 
 static u32 add_column(struct lower *l, struct columns *cs, struct value *v, struct type type) {
-    struct out_col col = {*v, type};
+    struct out_col col = {.value = *v, .type = type};
     VEC_PUSH(l->arena, &cs->cols, col);
     VEC_PUSH(l->arena, &cs->to, v);
     return (u32)cs->cols.count - 1;

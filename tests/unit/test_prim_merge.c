@@ -500,7 +500,7 @@ static void test_sets(void **state) {
     for (int place = 0; place < prim_places(); place++) {
         for (int op = 0; op < 4; op++) {
             for (int p = 0; p < PAIRS; p++) {
-                wf_set_how how = {(wf_set_op)op, (op + p) & 1, 0};
+                wf_set_how how = {(wf_set_op)op, op == WF_SET_DIFFERENCE, 0};
                 check_set((wf_place)place, how, op & 1 ? WF_ELEM_U64 : WF_ELEM_U32,
                           (enum prim_shape)((p + op) % SHAPE_COUNT), pairs[p][0], pairs[p][1],
                           ranges[(p + op) % 3]);

@@ -185,41 +185,50 @@ static void check_sort(const struct cell *c, wf_sort how) {
     arrays_free(&a);
 }
 
-static const wf_elem payload_kinds[] = {WF_ELEM_U32, WF_ELEM_U64, WF_ELEM_U128};
+/* What travels with keys of each type: few combinations, because each is compiled. */
+static struct cell cell_of(int place, int type, enum prim_shape shape, int64_t n) {
+    static const struct {
+        int count;
+        wf_elem types[PAYLOADS];
+    } payloads[] = {
+        [WF_ELEM_U32] = {1, {WF_ELEM_U32}},
+        [WF_ELEM_I32] = {1, {WF_ELEM_U32}},
+        [WF_ELEM_F32] = {1, {WF_ELEM_U64}},
+        [WF_ELEM_U64] = {0, {0}},
+        [WF_ELEM_I64] = {0, {0}},
+        [WF_ELEM_F64] = {2, {WF_ELEM_U32, WF_ELEM_U128}},
+        [WF_ELEM_U128] = {1, {WF_ELEM_U64}},
+    };
+    return (struct cell){(wf_place)place,
+                         (wf_elem)type,
+                         shape,
+                         n,
+                         payloads[type].count,
+                         {payloads[type].types[0], payloads[type].types[1]}};
+}
 
 static void test_sort_radix(void **state) {
     (void)state;
     for (int place = 0; place < prim_places(); place++) {
         for (int s = 0; s < PRIM_SIZES; s++) {
-            struct cell c = {.place = (wf_place)place, .n = prim_sizes[s]};
-            c.type = (wf_elem)(s % 7);
-            c.shape = (enum prim_shape)(s % SHAPE_COUNT);
-            c.payload_count = s % 3;
-            c.payload_types[0] = payload_kinds[s % 2];
-            c.payload_types[1] = payload_kinds[(s + 1) % 3];
+            struct cell c =
+                cell_of(place, s % 7, (enum prim_shape)(s % SHAPE_COUNT), prim_sizes[s]);
             check_sort(&c, (wf_sort){WF_SORT_AUTO, s & 1, 0, 0});
         }
         for (int type = 0; type < 7; type++) {
             for (int shape = type & 1; shape < SHAPE_COUNT; shape += 2) {
-                struct cell c = {.place = (wf_place)place, .n = 9001, .type = (wf_elem)type};
-                c.shape = (enum prim_shape)shape;
-                c.payload_count = shape % 4 == 0;
-                c.payload_types[0] = payload_kinds[(shape + type) % 3];
+                struct cell c = cell_of(place, type, (enum prim_shape)shape, 4001);
                 check_sort(&c, (wf_sort){WF_SORT_RADIX, shape > 3, 0, 0});
             }
         }
     }
 }
 
+/* Large enough that a sort asks which passes do nothing; more where PRIM_TEST_MAX says so. */
 static void test_sort_large(void **state) {
     (void)state;
     for (int place = 0; place < prim_places(); place++) {
-        struct cell c = {(wf_place)place,        WF_ELEM_U32, SHAPE_RANDOM,
-                         prim_test_max(1000000), 1,           {WF_ELEM_U32}};
-        check_sort(&c, (wf_sort){WF_SORT_RADIX, 0, 0, 0});
-        c.type = WF_ELEM_U64; /* most passes do nothing */
-        c.shape = SHAPE_PARETO;
-        c.n = 300000;
+        struct cell c = cell_of(place, WF_ELEM_U64, SHAPE_PARETO, prim_test_max(270000));
         check_sort(&c, (wf_sort){WF_SORT_RADIX, 0, 0, 0});
     }
 }
@@ -229,8 +238,10 @@ static void test_sort_bits(void **state) {
     static const int bits[][2] = {{0, 1}, {3, 10}, {4, 24}, {17, 32}, {5, 64}, {60, 128}, {64, 80}};
     for (int place = 0; place < prim_places(); place++) {
         for (int b = 0; b < 7; b++) {
-            struct cell c = {(wf_place)place, WF_ELEM_U128, SHAPE_RANDOM, 3000, 1, {WF_ELEM_U32}};
-            c.type = bits[b][1] <= 32 ? WF_ELEM_U32 : bits[b][1] <= 64 ? WF_ELEM_U64 : c.type;
+            int type = bits[b][1] <= 32   ? WF_ELEM_U32
+                       : bits[b][1] <= 64 ? WF_ELEM_U64
+                                          : WF_ELEM_U128;
+            struct cell c = cell_of(place, type, SHAPE_RANDOM, 3000);
             check_sort(&c, (wf_sort){WF_SORT_RADIX, b & 1, bits[b][0], bits[b][1]});
         }
     }
@@ -316,22 +327,19 @@ static void check_split(const struct cell *c, const wf_split *how) {
 static void test_split_bits(void **state) {
     (void)state;
     static const int bits[] = {0, 1, 4, 6, 8, 11, 13};
+    static const int types[] = {WF_ELEM_I64, WF_ELEM_U128, WF_ELEM_U32, WF_ELEM_U32};
     for (int place = 0; place < prim_places(); place++) {
         for (int s = 0; s < PRIM_SIZES; s++) {
-            struct cell c = {.place = (wf_place)place, .n = prim_sizes[s]};
-            c.type = s % 4 == 0 ? WF_ELEM_I64 : s % 4 == 1 ? WF_ELEM_U128 : WF_ELEM_U32;
-            c.shape = (enum prim_shape)(s * 3 % SHAPE_COUNT);
-            c.payload_count = s % 3;
-            c.payload_types[0] = payload_kinds[s % 3];
-            c.payload_types[1] = payload_kinds[s % 2];
-            bool hash = s % 2 && c.type != WF_ELEM_U128;
-            wf_split how = {.by = hash ? WF_SPLIT_HASH : WF_SPLIT_RADIX, .bits = bits[s % 7]};
+            struct cell c =
+                cell_of(place, types[s % 4], (enum prim_shape)(s * 3 % SHAPE_COUNT), prim_sizes[s]);
+            wf_split how = {.by = s % 4 == 3 ? WF_SPLIT_HASH : WF_SPLIT_RADIX, .bits = bits[s % 7]};
             how.shift = s % 5 * 4;
             check_split(&c, &how);
         }
-        struct cell c = {(wf_place)place,       WF_ELEM_U32, SHAPE_ZIPF,
-                         prim_test_max(300000), 1,           {WF_ELEM_U32}};
+        struct cell c = cell_of(place, WF_ELEM_U32, SHAPE_ZIPF, prim_test_max(1000000));
         check_split(&c, &(wf_split){.by = WF_SPLIT_RADIX, .bits = 6});
+        c = cell_of(place, WF_ELEM_U64, SHAPE_RANDOM, 5000);
+        check_split(&c, &(wf_split){.by = WF_SPLIT_HASH, .bits = 7, .shift = 40});
     }
 }
 
@@ -340,9 +348,7 @@ static void test_split_range(void **state) {
     static const int counts[] = {0, 1, 2, 31, 256, 700};
     for (int place = 0; place < prim_places(); place++) {
         for (int type = 0; type < 7; type++) {
-            struct cell c = {
-                (wf_place)place, (wf_elem)type, (enum prim_shape)(type % SHAPE_COUNT), 3001,
-                type & 1,        {WF_ELEM_U32}};
+            struct cell c = cell_of(place, type, (enum prim_shape)(type % SHAPE_COUNT), 3001);
             int n = counts[type % 6];
             uint64_t splitters[2 * 700];
             uint64_t sorted[2 * 700];

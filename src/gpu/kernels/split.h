@@ -7,7 +7,7 @@
  * is a word per digit: two bits that tell what the other thirty count.
  *
  * Beside what order.h wants the text defines RADIX_BITS, SPLIT_THREADS, SPLIT_ITEMS (elements per
- * thread), COUNT_PASSES, PAYLOAD1 and PAYLOAD2 (bytes, 0 = none), and RANK: how lanes meet:
+ * thread), PAYLOAD1 and PAYLOAD2 (bytes, 0 = none), and RANK: how lanes meet:
  * 0 by one ballot per bit, 1 by the match instruction, 2 by bits set in shared memory. */
 #include "order.h"
 #include "lookback.h"
@@ -35,7 +35,7 @@ FN K vec_key(vec16 v, u32 j) {
 
 /* Neighbours with one digit are added together: few values would else meet in few words. */
 FN void count_vecs(const struct ksplit_count *a, u32 *s_counts, const vec16 *v) {
-    UNROLL for (u32 p = 0; p < COUNT_PASSES; p++) {
+    NO_UNROLL for (u32 p = 0; p < a->passes; p++) {
         u32 *counts = s_counts + p * RADIX;
         u32 digit = key_part(vec_key(v[0], 0), &a->parts, a->shifts[p]) & a->masks[p];
         u32 n = 0;
@@ -54,8 +54,9 @@ FN void count_vecs(const struct ksplit_count *a, u32 *s_counts, const vec16 *v) 
 }
 
 KERNEL(k_split_count, struct ksplit_count, SPLIT_COUNT_THREADS) {
-    SHARED(u32, s_counts, COUNT_PASSES * RADIX);
-    for (u32 i = t_id(); i < COUNT_PASSES * RADIX; i += t_count()) {
+    SHARED_BYTES(s_room); /* counts [pass][digit] */
+    u32 *s_counts = (u32 *)(void *)s_room;
+    for (u32 i = t_id(); i < args.passes * RADIX; i += t_count()) {
         s_counts[i] = 0;
     }
     b_sync();
@@ -71,14 +72,14 @@ KERNEL(k_split_count, struct ksplit_count, SPLIT_COUNT_THREADS) {
     }
     if (t_block() == 0) {
         for (i64 i = rounds * round + t_id(); i < args.count; i += t_count()) {
-            for (u32 p = 0; p < COUNT_PASSES; p++) {
+            for (u32 p = 0; p < args.passes; p++) {
                 u32 digit = key_part(keys[i], &args.parts, args.shifts[p]) & args.masks[p];
                 atom_add_u32(&s_counts[p * RADIX + digit], 1);
             }
         }
     }
     b_sync();
-    for (u32 i = t_id(); i < COUNT_PASSES * RADIX; i += t_count()) {
+    for (u32 i = t_id(); i < args.passes * RADIX; i += t_count()) {
         u32 n = s_counts[i];
         if (n) {
             atom_add_u64(&args.counts[i], n);
