@@ -45,7 +45,6 @@ static const struct {
     {"whereClause", "WHERE in this statement"},
     {"groupDistinct", "GROUP BY DISTINCT"},
     {"is_local", "SET LOCAL"},
-    {"recursive", "WITH RECURSIVE"},
     {"search_clause", "SEARCH in WITH"},
     {"cycle_clause", "CYCLE in WITH"},
     {"arrayBounds", "array types"},
