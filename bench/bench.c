@@ -140,6 +140,16 @@ static const struct {
      "the 22 queries of TPC-H, answers checked (--sf X --device D --threads N --queries 1,3,5-9 "
      "--memory SIZE "
      "--answers DIR --text dbgen|duckdb)"},
+    {"prim", bench_prim,
+     "primitives on plain arrays against a copy of the same bytes, and against CUB "
+     "(--rows N --device cpu|gpu|both --only NAME --threads N --plot FILE.svg)"},
+    {"ops", bench_ops,
+     "relational algebra on packed tuples against a copy of the same bytes "
+     "(--rows N --device cpu|gpu|both --only NAME --threads N --plot FILE.svg)"},
+    {"join", bench_join,
+     "joins of plain arrays: every algorithm over sizes, selectivity, duplicates, bands, payloads "
+     "and "
+     "skew (--rows N --device cpu|gpu|both --only NAME --threads N --plot FILE.svg)"},
 };
 
 static int usage(const char *problem) {
@@ -160,6 +170,7 @@ static bool take_value(struct bench_options *options, const char *name, const ch
         {"--encoding", &options->encoding}, {"--sf", &options->sf},
         {"--device", &options->device},     {"--queries", &options->queries},
         {"--answers", &options->answers},   {"--text", &options->text},
+        {"--plot", &options->plot},
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         if (strcmp(texts[i].name, name) == 0) {
@@ -185,12 +196,12 @@ static bool options_sound(const struct bench_options *options) {
     double sf = strtod(options->sf, &end);
     bool known_text = !options->text || strcmp(options->text, "dbgen") == 0 ||
                       strcmp(options->text, "duckdb") == 0;
-    return options->rows > 0 && options->runs > 0 && options->threads >= 0 && sf > 0 && !*end &&
+    return options->rows >= 0 && options->runs > 0 && options->threads >= 0 && sf > 0 && !*end &&
            options->sf[strspn(options->sf, "0123456789.")] == 0 && known_text;
 }
 
 int bench_main(int argc, char **argv) {
-    struct bench_options options = {.rows = 8000000, .runs = 5, .sf = "1"};
+    struct bench_options options = {.runs = 5, .sf = "1"};
     const char *name = NULL;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--json") == 0) {

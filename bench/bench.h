@@ -9,7 +9,7 @@
 #include "warpfox.h"
 
 struct bench_options {
-    int64_t rows;
+    int64_t rows; /* 0: the experiment's own choice */
     int runs;
     bool json;
     bool growth;
@@ -23,12 +23,16 @@ struct bench_options {
     const char *queries;  /* "1,3,5-9"; NULL = all */
     const char *answers;  /* folder of answer files; NULL = the answers known here */
     const char *text;     /* TPC-H: "dbgen" or "duckdb"; NULL = dbgen */
+    const char *plot;     /* SVG file to draw; NULL = none */
 };
 
 /* `warpfox bench NAME …`: runs an experiment; returns the exit status. */
 int bench_main(int argc, char **argv);
 int bench_virginian(const struct bench_options *options);
 int bench_tpch(const struct bench_options *options);
+int bench_prim(const struct bench_options *options);
+int bench_ops(const struct bench_options *options);
+int bench_join(const struct bench_options *options);
 
 /* A database with one connection; exits with a message when it cannot be opened. `threads`: 0 =
  * all. */
@@ -66,6 +70,17 @@ struct bench_ceiling {
     double mapped_read;
 };
 void bench_ceilings(struct bench_db *db, struct bench_ceiling *out);
+
+/* A line chart of several series as SVG; x is logarithmic. False, with a message on stderr, when
+ * the file cannot be written. */
+enum { PLOT_POINTS = 32 };
+struct plot_series {
+    char name[64];
+    int count;
+    double x[PLOT_POINTS], y[PLOT_POINTS]; /* x ascending, above 0 */
+};
+bool plot_write(const char *path, const char *title, const char *x_label, const char *y_label,
+                const struct plot_series *series, int count);
 
 /* The Virginian table, in memory: seven 32-bit columns, reproducible. */
 struct virginian_data {

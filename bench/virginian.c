@@ -290,8 +290,9 @@ int bench_virginian(const struct bench_options *options) {
         printf("bytes: touched 32-byte sectors of 32-bit columns plus output, once; the share is of host read, "
                "device read, bus in (serial, streamed) or mapped read\n\n");
     }
-    int64_t start = options->growth ? 1000000 : options->rows;
-    for (int64_t rows = start; rows <= options->rows; rows *= options->growth ? 10 : 2) {
+    int64_t most = options->rows ? options->rows : 8000000;
+    int64_t start = options->growth ? 1000000 : most;
+    for (int64_t rows = start; rows <= most; rows *= options->growth ? 10 : 2) {
         for (int narrow = 0; narrow < 2; narrow++) {
             if (!options->encoding || strcmp(options->encoding, narrow ? "narrow" : "plain") == 0) {
                 run_rows(rows, narrow == 1, options, &ceiling, &sample, gpu);

@@ -63,7 +63,7 @@ static FALLIBLE check_all(struct wf_connection *conn, struct table *table,
         }
     }
     struct table_version *empty = table_snapshot(table);
-    wf_status status = constraints_after(conn, table, empty, version, false);
+    wf_status status = constraints_after(conn, table, empty, version, NULL);
     version_release(empty);
     return status;
 }
@@ -192,6 +192,14 @@ FALLIBLE run_alter(struct wf_connection *conn, const struct run_request *request
     for (u32 i = 0; i < def.key_count; i++) {
         def.keys[i].oid = def.keys[i].oid ? def.keys[i].oid : catalog_new_oid(conn->db->catalog);
     }
+    for (u32 i = 0; i < def.check_count; i++) {
+        struct table_check *check = &def.checks[i];
+        check->oid = check->oid ? check->oid : catalog_new_oid(conn->db->catalog);
+    }
+    for (u32 i = 0; i < def.foreign_count; i++) {
+        struct table_foreign *fk = &def.foreigns[i];
+        fk->oid = fk->oid ? fk->oid : catalog_new_oid(conn->db->catalog);
+    }
     for (u32 i = 0; i < def.col_count; i++) {
         const struct alter_col *col = &st->from[i];
         from[i] = col->old;
@@ -206,6 +214,22 @@ FALLIBLE run_alter(struct wf_connection *conn, const struct run_request *request
     rows->col_count = 0;
     rows->answer = (struct answer){0, 0, NULL};
     return moved ? renumber_referrers(conn, &rows->arena, st) : ERR_OK;
+}
+
+/* The key of a unique index has its name. */
+static FALLIBLE rename_index(struct wf_connection *conn, struct rowset *rows,
+                             const struct object *index) {
+    const struct edition_entry *owner = edition_find_oid(conn->tx.mine, index->owner);
+    struct table *table = owner ? owner->object->table : NULL;
+    for (u32 k = 0; table && k < table->key_count; k++) {
+        if (table->keys[k].index && table->keys[k].oid == index->oid) {
+            struct table_def old = table_def_view(table), def = ddl_copy_def(&rows->arena, &old);
+            def.keys[k].name = index->name;
+            TRY(arena_check(&rows->arena, &conn->err));
+            return ddl_redefine(conn, index->owner, &def, NULL, NULL);
+        }
+    }
+    return ERR_OK;
 }
 
 FALLIBLE run_rename(struct wf_connection *conn, struct rowset *rows) {
@@ -245,6 +269,9 @@ FALLIBLE run_rename(struct wf_connection *conn, struct rowset *rows) {
     wf_status status = tx_apply(conn, &edit, 1);
     object_release(object);
     TRY(status);
+    if (like.kind == OBJECT_INDEX) {
+        return rename_index(conn, rows, &like);
+    }
     if (like.table && strcmp(like.table->name, like.name) != 0) { /* errors name it */
         struct table_def def = table_def_view(like.table);
         def.name = st->table_name;

@@ -65,6 +65,18 @@ void watch_read_end(struct watch *watch, struct exec *exec);
 
 /* A transaction: the one BEGIN opened, or the one of the statement at hand. */
 struct savepoint;
+struct rowset;
+/* SET CONSTRAINTS, the latest first: of one reference, or of all (oid 0). */
+struct set_constraints {
+    struct set_constraints *next;
+    u32 oid;
+    b8 deferred;
+};
+/* What SET changes. */
+struct session_state {
+    struct settings settings;
+    char search_path[400];
+};
 struct tx {
     b8 open;   /* by BEGIN */
     b8 failed; /* until ROLLBACK */
@@ -72,6 +84,9 @@ struct tx {
     i32 depth;                    /* statements that run: a CALL may run others */
     struct edition *base, *mine;  /* NULL until something is read */
     struct savepoint *savepoints; /* newest first */
+    struct set_constraints *deferrals;
+    /* Since BEGIN: what ROLLBACK goes back to, and what COMMIT leaves: without SET LOCAL. */
+    struct session_state before, after;
 };
 /* Where a statement began. */
 struct tx_mark {
@@ -126,10 +141,25 @@ FALLIBLE tx_refuse(struct wf_connection *conn); /* 25P02 */
 /* What the connection's next statement reads. */
 void connection_snapshot(struct wf_connection *conn, struct snapshot *snap);
 
+/* What an UPDATE did: the i-th row that is new was row old_rows[i] of the base. Rows that are new
+ * behind those are inserted ones. */
+struct row_pairs {
+    i64 count;
+    const i64 *old_rows;
+};
 /* constraint.c: the table's rows went from base to mine in the connection's transaction: looks at
- * CHECK and REFERENCES, both ways, and does what ON DELETE says. */
+ * CHECK and REFERENCES, both ways, and does what ON DELETE says, or ON UPDATE when there are pairs.
+ */
 FALLIBLE constraints_after(struct wf_connection *conn, struct table *table,
-                           struct table_version *base, struct table_version *mine, bool is_update);
+                           struct table_version *base, struct table_version *mine,
+                           const struct row_pairs *pairs);
+/* DEFERRABLE references from where the transaction began to what it is; `only` one, or all (0). */
+FALLIBLE constraints_deferred(struct wf_connection *conn, u32 only);
+FALLIBLE run_set_constraints(struct wf_connection *conn, struct rowset *rows);
+/* reference.c: a column's DEFAULT, computed now; text is the arena's. */
+FALLIBLE default_value(struct wf_connection *conn, struct arena *arena, const struct table *child,
+                       u32 col, union lit *out, b8 *out_null);
+bool reference_is_deferred(const struct wf_connection *conn, const struct table_foreign *fk);
 /* commit_check: the same for what others have committed meanwhile. */
 wf_status constraints_recheck(void *conn, const struct edition *base, const struct edition *mine,
                               const struct edition *merged, struct error *err);
@@ -363,7 +393,7 @@ FALLIBLE change_base(struct wf_connection *conn, const struct table *table,
                      struct table_version **out);
 /* Checks keys, makes `mine` the transaction's version and looks at the other constraints. */
 FALLIBLE change_install(struct wf_connection *conn, struct table *table, struct table_version *base,
-                        struct table_version *mine, bool is_update);
+                        struct table_version *mine, const struct row_pairs *pairs);
 /* Fills it. */
 FALLIBLE gather(struct rowset *rows, const struct table *table, u32 first, const b8 *keep, i64 kept,
                 struct gathered *out, struct error *err);

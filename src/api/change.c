@@ -17,10 +17,10 @@ FALLIBLE change_base(struct wf_connection *conn, const struct table *table,
 }
 
 FALLIBLE change_install(struct wf_connection *conn, struct table *table, struct table_version *base,
-                        struct table_version *mine, bool is_update) {
+                        struct table_version *mine, const struct row_pairs *pairs) {
     TRY(version_check_keys(table, base, mine, &conn->err));
     TRY(tx_set_version(conn, table, mine));
-    return constraints_after(conn, table, base, mine, is_update);
+    return constraints_after(conn, table, base, mine, pairs);
 }
 
 FALLIBLE change_append(struct wf_connection *conn, struct table *table, i64 row_count,
@@ -33,7 +33,7 @@ FALLIBLE change_append(struct wf_connection *conn, struct table *table, i64 row_
     base = version_retain(base);
     wf_status status = append_rows(conn, table, base, row_count, cols, &mine);
     if (!status) {
-        status = change_install(conn, table, base, mine, false);
+        status = change_install(conn, table, base, mine, NULL);
         if (status) {
             version_discard(mine);
         } else {
@@ -247,7 +247,7 @@ FALLIBLE run_delete(struct wf_connection *conn, const struct run_request *reques
     i64 count = 0;
     TRY(take_rows(conn, rows, target.table, target.version, &mine, &fresh, &count));
     wf_status status =
-        count ? change_install(conn, target.table, target.version, mine, false) : ERR_OK;
+        count ? change_install(conn, target.table, target.version, mine, NULL) : ERR_OK;
     version_release(mine);
     TRY(status);
     return finish_change(conn, rows, 1, "DELETE", fresh, count);
@@ -265,7 +265,14 @@ static FALLIBLE append_changed(struct wf_connection *conn, struct rowset *rows, 
     }
     gather_free(table, &all);
     TRY(status);
-    status = change_install(conn, table, base, mine, true);
+    i64 *ids = NULL, kept = 0;
+    status = change_row_numbers(rows, &ids, &conn->err);
+    for (i64 i = 0; !status && i < rows->answer.rows; i++) {
+        ids[kept] = ids[i];
+        kept += fresh[i];
+    }
+    struct row_pairs pairs = {count, ids};
+    status = status ? status : change_install(conn, table, base, mine, &pairs);
     if (status) {
         version_discard(mine);
     } else {

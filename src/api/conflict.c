@@ -18,7 +18,8 @@ struct conflict {
     b8 *insert;  /* by row: no conflict */
     i64 *target; /* by row: the row in conflict, -1 = none */
     i64 inserted, updated;
-    struct map *seen; /* by key: those of rows this statement inserts */
+    struct row_pairs pairs; /* of the updated rows */
+    struct map *seen;       /* by key: those of rows this statement inserts */
 };
 
 static bool key_values(const struct conflict *c, const struct table_key *key, i64 row,
@@ -200,6 +201,9 @@ static FALLIBLE apply_updates(struct conflict *c, struct rowset *changed,
     TRY(change_row_numbers(changed, &ids, err));
     TRY(version_delete(c->table, c->base, changed->answer.rows, ids, &less, NULL, &deleted, err));
     c->updated = changed->answer.rows;
+    i64 *kept = NEW_ARRAY(&c->rows->arena, i64, c->updated + 1);
+    memcpy(kept, ids, (size_t)c->updated * sizeof *kept);
+    c->pairs = (struct row_pairs){c->updated, kept};
     wf_status status = gather(changed, c->table, 1, NULL, changed->answer.rows, &all, err);
     if (!status) {
         status = append_rows(c->conn, c->table, less, changed->answer.rows, all.cols, out);
@@ -265,7 +269,7 @@ FALLIBLE change_conflict(struct wf_connection *conn, const struct run_request *r
         status = make_version(&c, request, &mine);
     }
     if (!status && mine != c.base) {
-        status = change_install(conn, table, c.base, mine, c.update);
+        status = change_install(conn, table, c.base, mine, c.pairs.count ? &c.pairs : NULL);
     }
     version_release(mine);
     version_release(c.base);

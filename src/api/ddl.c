@@ -3,7 +3,7 @@
  * Each is a set of edits of the transaction's edition, made in one step, so it succeeds or changes
  * nothing and rolls back like everything else. Dropping first collects everything that would go
  * with the object: without CASCADE, what the user did not make as part of it is 2BP01. */
-#include "api/api_int.h"
+#include "api/constraint_int.h"
 
 #include <stdio.h>
 
@@ -88,7 +88,7 @@ FALLIBLE run_create_schema(struct wf_connection *conn, struct rowset *rows) {
                 st->table_name);
     }
     if (strncmp(st->table_name, "pg_", 3) == 0) {
-        FAIL_AT(&conn->err, WRONG_OBJECT, st->position, "unacceptable schema name \"%.100s\"",
+        FAIL_AT(&conn->err, RESERVED_NAME, st->position, "unacceptable schema name \"%.100s\"",
                 st->table_name);
     }
     struct object like = {
@@ -366,9 +366,26 @@ FALLIBLE run_create_index(struct wf_connection *conn, struct rowset *rows) {
                           .owner = table->object->oid,
                           .text = st->text,
                           .temp = table->object->temp};
-    notice(conn, "NOTICE", "index \"%s\" is recorded but not built: scans need none",
-           st->table_name);
-    return put_object(conn, object_new(&conn->db->mem, &like), NULL);
+    if (st->def.key_count == 0) {
+        notice(conn, "NOTICE", "index \"%s\" is recorded but not built: scans need none",
+               st->table_name);
+    }
+    u32 owner = table->object->oid;
+    struct table_def old = table_def_view(table->object->table);
+    TRY(put_object(conn, object_new(&conn->db->mem, &like), NULL));
+    if (st->def.key_count == 0) {
+        return ERR_OK;
+    }
+    struct table_def def = ddl_copy_def(&rows->arena, &old); /* UNIQUE: a key of the table */
+    def.keys[def.key_count] = st->def.keys[0];
+    def.keys[def.key_count++].oid = like.oid;
+    TRY(arena_check(&rows->arena, &conn->err));
+    wf_status status = ddl_redefine(conn, owner, &def, NULL, NULL);
+    if (status == ERR_UNIQUE) {
+        error_reset(&conn->err);
+        FAIL(&conn->err, UNIQUE, "could not create unique index \"%.100s\"", st->table_name);
+    }
+    return status;
 }
 
 FALLIBLE run_comment(struct wf_connection *conn, struct rowset *rows) {
@@ -431,6 +448,23 @@ static bool refers_to(const struct object *object, u32 oid) {
     return false;
 }
 
+/* Whether a reference of the object rests on this unique index. */
+static bool needs_index(const struct edition *edition, const struct object *object,
+                        const struct object *index) {
+    const struct edition_entry *owner = edition_find_oid(edition, index->owner);
+    const struct table *parent = owner ? owner->object->table : NULL;
+    for (u32 f = 0; parent && object->table && f < object->table->foreign_count; f++) {
+        const struct table_foreign *fk = &object->table->foreigns[f];
+        u32 key = 0, order[32];
+        struct error none = {0};
+        if ((fk->ref_oid ? fk->ref_oid : object->oid) == index->owner &&
+            !reference_key(parent, fk, &key, order, &none) && parent->keys[key].oid == index->oid) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool uses_sequence(const struct object *object, u32 oid) {
     for (u32 c = 0; object->table && c < object->table->col_count; c++) {
         if (object->table->cols[c].sequence == oid) {
@@ -462,6 +496,8 @@ static FALLIBLE collect_dependents(struct dropping *d, const struct object *gone
             let_go(d, other->oid);
         } else if (gone->kind == OBJECT_TABLE && refers_to(other, gone->oid)) {
             TRY(depends(d, gone, other, "refers to"));
+        } else if (gone->kind == OBJECT_INDEX && needs_index(edition, other, gone)) {
+            TRY(depends(d, gone, other, "refers to the columns of"));
         } else if (gone->kind == OBJECT_SEQUENCE && uses_sequence(other, gone->oid)) {
             TRY(depends(d, gone, other, "takes values from"));
         }
@@ -514,8 +550,8 @@ static FALLIBLE collect_named(struct dropping *d, struct rowset *rows) {
     return ERR_OK;
 }
 
-/* CASCADE: a table that stays loses its references to tables that go, and its columns the defaults
- * of sequences that go. */
+/* A table that stays loses the keys of unique indexes that go; after CASCADE its references to
+ * tables that go, and its columns the defaults of sequences that go, too. */
 static FALLIBLE loosen(struct dropping *d, const struct edition_entry *entry) {
     struct table *table = entry->object->table;
     struct table_def def = table_def_view(table), less = ddl_copy_def(d->arena, &def);
@@ -533,6 +569,14 @@ static FALLIBLE loosen(struct dropping *d, const struct edition_entry *entry) {
             less.cols[c].sequence = 0;
             less.cols[c].default_text = NULL;
             changed = true;
+        }
+    }
+    less.key_count = 0;
+    for (u32 k = 0; k < def.key_count; k++) {
+        if (def.keys[k].index && going(d, def.keys[k].oid)) {
+            changed = true;
+        } else {
+            less.keys[less.key_count++] = def.keys[k];
         }
     }
     return changed ? ddl_redefine(d->conn, entry->object->oid, &less, NULL, NULL) : ERR_OK;
@@ -574,7 +618,7 @@ static FALLIBLE drop_collected(struct dropping *d) {
     }
     struct edition *edition = edition_retain(conn->tx.mine);
     wf_status status = ERR_OK;
-    for (i64 i = 0; i < edition->count && d->st->cascade && !status; i++) {
+    for (i64 i = 0; i < edition->count && !status; i++) {
         const struct edition_entry *entry = &edition->entries[i];
         if (entry->object->table && !going(d, entry->object->oid)) {
             status = loosen(d, entry);

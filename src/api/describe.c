@@ -53,8 +53,7 @@ static void print_column(struct text *out, const struct column_def *col) {
 
 static void print_foreign(struct text *out, const struct edition *edition, u32 own,
                           const struct table *table, const struct table_foreign *fk) {
-    static const char *const actions[] = {"", " ON DELETE RESTRICT", " ON DELETE CASCADE",
-                                          " ON DELETE SET NULL", " ON DELETE SET DEFAULT"};
+    static const char *const actions[] = {"", "RESTRICT", "CASCADE", "SET NULL", "SET DEFAULT"};
     const struct edition_entry *parent = edition_find_oid(edition, fk->ref_oid ? fk->ref_oid : own);
     text_print(out, "FOREIGN KEY ");
     print_names(out, table, fk->col_count, fk->cols);
@@ -64,17 +63,28 @@ static void print_foreign(struct text *out, const struct edition *edition, u32 o
         text_print(out, " ");
         print_names(out, parent->object->table, fk->col_count, fk->ref_cols);
     }
-    text_print(out, "%s", actions[fk->on_delete]);
+    if (fk->on_update) {
+        text_print(out, " ON UPDATE %s", actions[fk->on_update]);
+    }
+    if (fk->on_delete) {
+        text_print(out, " ON DELETE %s", actions[fk->on_delete]);
+    }
+    text_print(out, "%s%s", fk->deferrable ? " DEFERRABLE" : "",
+               fk->deferred ? " INITIALLY DEFERRED" : "");
 }
 
 static void print_constraints(struct text *out, const struct edition *edition,
                               const struct object *object) {
     const struct table *table = object->table;
     for (u32 i = 0; i < table->key_count; i++) {
+        if (table->keys[i].index) {
+            continue;
+        }
         text_print(out, ",\n    CONSTRAINT ");
         print_name(out, table->keys[i].name);
         text_print(out, table->keys[i].primary ? " PRIMARY KEY " : " UNIQUE ");
         print_names(out, table, table->keys[i].col_count, table->keys[i].cols);
+        text_print(out, "%s", table->keys[i].deferrable ? " DEFERRABLE" : "");
     }
     for (u32 i = 0; i < table->check_count; i++) {
         text_print(out, ",\n    CONSTRAINT ");

@@ -430,6 +430,8 @@ static FALLIBLE run_kind(struct wf_connection *conn, const struct run_request *r
         return run_alter(conn, request, rows);
     case STATEMENT_RENAME:
         return run_rename(conn, rows);
+    case STATEMENT_SET_CONSTRAINTS:
+        return run_set_constraints(conn, rows);
     case STATEMENT_PREPARE:
         return run_prepare(conn, request, rows);
     case STATEMENT_EXECUTE:
@@ -532,7 +534,9 @@ FALLIBLE inner_run(struct wf_connection *conn, const struct inner_select *select
     struct rowset *rows;
     TRY(rowset_new(conn, &rows));
     connection_snapshot(conn, &rows->snap);
-    snapshot_put(&rows->snap, select->table, select->version);
+    if (select->table) {
+        snapshot_put(&rows->snap, select->table, select->version);
+    }
     b8 *nulls = NEW_ARRAY(&rows->arena, b8, request->param_count + 1);
     for (i32 i = 0; i < request->param_count; i++) {
         nulls[i] = request->params[i].form == PARAM_NULL;

@@ -9,11 +9,22 @@
 #include "api/api_int.h"
 
 struct savepoint {
-    struct savepoint *next; /* older */
+    struct savepoint *next;           /* older */
+    struct session_state now, after; /* settings */
     struct edition *edition;
     i64 bytes;
     char name[];
 };
+
+static void session_keep(const struct wf_connection *conn, struct session_state *out) {
+    out->settings = conn->settings;
+    memcpy(out->search_path, conn->search_path, sizeof out->search_path);
+}
+
+static void session_restore(struct wf_connection *conn, const struct session_state *from) {
+    conn->settings = from->settings;
+    memcpy(conn->search_path, from->search_path, sizeof conn->search_path);
+}
 
 /* Takes up another edition, which is the caller's to give. */
 static void tx_move(struct tx *tx, struct edition *edition) {
@@ -36,9 +47,47 @@ static void drop_savepoints(struct wf_connection *conn, struct savepoint *until)
     }
 }
 
+static void drop_deferrals(struct wf_connection *conn) {
+    while (conn->tx.deferrals) {
+        struct set_constraints *gone = conn->tx.deferrals;
+        conn->tx.deferrals = gone->next;
+        mem_free(&conn->db->mem, gone, (i64)sizeof *gone);
+    }
+}
+
+static FALLIBLE put_deferral(struct wf_connection *conn, u32 oid, bool deferred) {
+    struct set_constraints *d = mem_alloc(&conn->db->mem, (i64)sizeof *d);
+    if (!d) {
+        return memory_refused(&conn->db->mem, &conn->err, (i64)sizeof *d);
+    }
+    *d = (struct set_constraints){conn->tx.deferrals, oid, deferred};
+    conn->tx.deferrals = d;
+    return ERR_OK;
+}
+
+FALLIBLE run_set_constraints(struct wf_connection *conn, struct rowset *rows) {
+    const struct statement *st = &rows->compiled->stmt;
+    rows->tag = "SET CONSTRAINTS";
+    if (!conn->tx.open) {
+        notice(conn, "WARNING", "SET CONSTRAINTS can only be used in transaction blocks");
+        return ERR_OK;
+    }
+    if (st->cascade) { /* ALL: what was said before does not count any more */
+        TRY(st->deferred ? ERR_OK : constraints_deferred(conn, 0));
+        drop_deferrals(conn);
+        return put_deferral(conn, 0, st->deferred);
+    }
+    for (i32 i = 0; i < st->name_count; i++) {
+        TRY(st->deferred ? ERR_OK : constraints_deferred(conn, (u32)st->ids[i]));
+        TRY(put_deferral(conn, (u32)st->ids[i], st->deferred));
+    }
+    return ERR_OK;
+}
+
 void tx_close(struct wf_connection *conn) {
     struct tx *tx = &conn->tx;
     drop_savepoints(conn, NULL);
+    drop_deferrals(conn);
     if (tx->base) {
         tx_move(tx, edition_retain(tx->base));
     }
@@ -77,6 +126,9 @@ static FALLIBLE tx_commit(struct wf_connection *conn) {
 FALLIBLE tx_leave(struct wf_connection *conn, struct tx_mark *mark, wf_status status) {
     struct tx *tx = &conn->tx;
     bool whole = --tx->depth == 0;
+    if (!status && !tx->open && whole) {
+        status = constraints_deferred(conn, 0);
+    }
     if (!status && !tx->open && whole) {
         status = tx_commit(conn);
         if (status == ERR_UNIQUE || status == ERR_FOREIGN_KEY || status == ERR_DUPLICATE_TABLE) {
@@ -157,6 +209,8 @@ static FALLIBLE tx_savepoint(struct wf_connection *conn, const char *name) {
     made->edition = edition_retain(tx->mine);
     made->bytes = bytes;
     memcpy(made->name, name, strlen(name) + 1);
+    session_keep(conn, &made->now);
+    made->after = tx->after;
     tx->savepoints = made;
     return ERR_OK;
 }
@@ -187,6 +241,8 @@ static FALLIBLE run_savepoint(struct wf_connection *conn, const struct statement
     }
     drop_savepoints(conn, found);
     tx_move(tx, edition_retain(found->edition));
+    session_restore(conn, &found->now);
+    tx->after = found->after;
     tx->failed = 0;
     return ERR_OK;
 }
@@ -198,6 +254,8 @@ static FALLIBLE run_begin(struct wf_connection *conn, const struct statement *st
         return ERR_OK;
     }
     tx->open = 1;
+    session_keep(conn, &tx->before);
+    tx->after = tx->before;
     tx->read_only = st->tx_read_only;
     /* The snapshot is taken by the first statement that reads. */
     edition_release(tx->mine);
@@ -215,13 +273,17 @@ static FALLIBLE run_end(struct wf_connection *conn, const struct statement *st,
         notice(conn, "WARNING", "there is no transaction in progress");
         return ERR_OK;
     }
-    wf_status status = commit ? tx_commit(conn) : ERR_OK;
+    wf_status status = commit ? constraints_deferred(conn, 0) : ERR_OK;
+    status = commit && !status ? tx_commit(conn) : status;
     if (commit && !status) {
         edition_release(tx->base);
         tx->base = edition_retain(tx->mine);
     }
     bool chain = st->tx_chain, read_only = tx->read_only;
+    session_restore(conn, commit && !status ? &tx->after : &tx->before);
     tx_close(conn);
+    session_keep(conn, &tx->before);
+    tx->after = tx->before;
     tx->open = chain;
     tx->read_only = chain && read_only;
     rows->took_effect = 1;

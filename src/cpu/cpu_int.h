@@ -7,6 +7,7 @@
 #define WF_CPU_CPU_INT_H
 
 #include "cpu/cpu.h"
+#include "cpu/lookup.h"
 #include "cpu/vec.h"
 
 enum { FROUND_WORDS_MAX = 512 }; /* sums over all of double's exponents need fewer */
@@ -131,6 +132,7 @@ struct worker {
     u32 ticks;       /* vectors and expansions so far, to look for a cancellation now and then */
     i64 bytes_read, bytes_written, rows_in, rows_out, rows_pruned;
     i64 probes;
+    struct lookup_count *counts; /* of each opcode */
     i64 op_cost;
     struct top_worker *top;
     i64 *marks;   /* rows that came by, per mark */
@@ -140,7 +142,8 @@ struct worker {
 /* The five calls of a sink. begin: once. consume: a worker's vector. combine: once all input is
  * seen; says how many partitions finish. finish: one partition, in parallel. evict: gives memory
  * back when the budget refuses; without spilling there is nowhere to put it. close: frees whatever
- * is left, always called. */
+ * is left, always called. A sink that has everything in place once its input is consumed has only
+ * the first two; the others are NULL. */
 struct sink_run {
     const struct sink *sink;
     const struct sink_class *class;
@@ -180,6 +183,7 @@ struct pipe_run {
     i64 limit;
     i64 *morsel_outs; /* -1 = not done yet */
     i64 morsel_outs_bytes;
+    b8 sliced;      /* every window's rows replace those before */
     b8 discard;     /* rows sinks drop what they get */
     i64 made_bytes; /* heaps of strings the rows sinks kept */
     i64 prefix, prefix_rows;
@@ -234,6 +238,9 @@ void any_note(struct worker *w, struct frame *child, const struct cpu_op *op);
 const struct pipeline *top_reorder(struct exec *x, const struct pipeline *pipe, u32 *out_at);
 void *top_begin(struct pipe_run *run, const struct sink *sink);
 FALLIBLE top_filter(struct worker *w, struct frame *fr);
+/* Whether zones of the source may be left out, and whether this one is, now. */
+bool top_zones(const struct pipe_run *run);
+bool top_excludes(const struct worker *w, i64 zone);
 
 /* make.c: opcodes that only the host has. */
 FALLIBLE host_run(struct worker *w, struct frame *fr, const struct cpu_op *op, u8 *out_any);
@@ -275,7 +282,8 @@ bool column_same(const struct column *col, i64 a, i64 b);
 /* rates.c */
 void cpu_rates(struct device *dev, struct exec *x, struct device_rates *out);
 
-extern const struct prim_class cpu_prims; /* prims.c */
+extern const struct prim_class cpu_prims;     /* prims.c */
+const struct vec_table *vec_table_best(void); /* device.c: the loops for this processor */
 
 struct cpu_device {
     struct device dev;

@@ -132,6 +132,17 @@ static void cpu_close(struct device *dev) {
     free(cpu);
 }
 
+const struct vec_table *vec_table_best(void) {
+#if defined(__x86_64__)
+    enum cpu_level level = cpu_level();
+    return level == CPU_AVX512 ? &vec_table_avx512
+           : level == CPU_AVX2 ? &vec_table_avx2
+                               : &vec_table_baseline;
+#else
+    return &vec_table_baseline;
+#endif
+}
+
 struct device *cpu_device_open(void) {
     struct cpu_device *cpu = calloc(1, sizeof *cpu);
     CHECK(cpu != NULL);
@@ -148,13 +159,6 @@ struct device *cpu_device_open(void) {
                                .rates = cpu_rates,
                                .close = cpu_close};
     mutex_init(&cpu->lock);
-#if defined(__x86_64__)
-    enum cpu_level level = cpu_level();
-    cpu->vec = level == CPU_AVX512 ? &vec_table_avx512
-               : level == CPU_AVX2 ? &vec_table_avx2
-                                   : &vec_table_baseline;
-#else
-    cpu->vec = &vec_table_baseline;
-#endif
+    cpu->vec = vec_table_best();
     return &cpu->dev;
 }

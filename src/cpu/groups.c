@@ -3,10 +3,16 @@
  * Rows are dense and in order of first appearance; slots are a separate array of 32-bit numbers, so
  * that growing moves little and a probe touches one slot and one row, which the update needs
  * anyway. Keys of a vector are hashed together and their slots prefetched before any is compared.
- */
+ * Keys that turn out to be small numbers, such as those of interned text, are slots themselves: a
+ * hundred thousand texts among ten million rows took a quarter less time that way. */
 #include "cpu/groups.h"
 
-enum { FIRST_ROWS = 1024, PREFETCH_ROWS = 16 };
+enum {
+    FIRST_ROWS = 1024,
+    PREFETCH_ROWS = 16,
+    DENSE_ALWAYS = 1 << 12, /* keys below are dense, however few there are */
+    DENSE_PER_GROUP = 8
+};
 #define GROUPS_MAX 0xfffffff0LL
 
 i64 word_identity(u8 word) {
@@ -53,7 +59,10 @@ static bool grow_slots(struct groups *g, i64 slot_count) {
     g->slots = slots;
     g->slot_count = slot_count;
     u64 mask = (u64)slot_count - 1;
-    for (i64 i = 0; i < g->count && !g->direct; i++) {
+    for (i64 i = 0; i < g->count && g->dense; i++) {
+        slots[g->rows[i * g->stride]] = (u32)i + 1;
+    }
+    for (i64 i = 0; i < g->count && !g->direct && !g->dense; i++) {
         u64 slot = hash_u64((u64)g->rows[i * g->stride]) & mask;
         while (slots[slot]) {
             slot = (slot + 1) & mask;
@@ -96,7 +105,7 @@ static bool groups_reserve(struct groups *g, i64 more) {
         return false;
     }
     i64 slot_count = g->slot_count;
-    while (!g->direct && slot_count < 2 * need) {
+    while (!g->direct && !g->dense && slot_count < 2 * need) {
         slot_count *= 2;
     }
     return slot_count == g->slot_count || grow_slots(g, slot_count);
@@ -147,12 +156,41 @@ static void find_runs(struct groups *g, const i64 *key, i64 n, u32 *out) {
     }
 }
 
+void groups_try_dense(struct groups *g) {
+    ASSERT(g->count == 0);
+    g->dense = !g->direct;
+}
+
+/* Room for the slots of these keys, or, if that would be too much, an end to keys as slots. */
+static bool check_dense(struct groups *g, const i64 *key, i64 n) {
+    u64 all = 0;
+    for (i64 i = 0; i < n; i++) {
+        all |= (u64)key[i];
+    }
+    if (all < (u64)g->slot_count) {
+        return true;
+    }
+    i64 slot_count = g->slot_count;
+    if (all < (u64)MAX_OF((i64)DENSE_ALWAYS, DENSE_PER_GROUP * (g->count + n))) {
+        while ((u64)slot_count <= all) {
+            slot_count *= 2;
+        }
+        return grow_slots(g, slot_count);
+    }
+    g->dense = 0;
+    slot_count = 2 * FIRST_ROWS;
+    while (slot_count < 2 * (g->count + n)) {
+        slot_count *= 2;
+    }
+    return grow_slots(g, slot_count);
+}
+
 bool groups_find(struct groups *g, const struct vec_table *vec, const i64 *key, i64 n, u64 *hash,
                  u32 *out) {
-    if (!groups_reserve(g, n)) {
+    if (!groups_reserve(g, n) || (g->dense && !check_dense(g, key, n))) {
         return false;
     }
-    if (g->direct) {
+    if (g->direct || g->dense) {
         for (i64 i = 0; i < n; i++) {
             u32 head = g->slots[key[i]];
             if (!head) {

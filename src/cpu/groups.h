@@ -6,7 +6,9 @@
 #include "run/device.h"
 
 /* Row g is rows[g * stride .. ): the key, then the words. A slot holds group + 1, 0 = free. With
- * `direct` the key is the slot; otherwise linear probing from the key's hash. */
+ * `direct` the key is the slot, for good; with `dense`, too, as long as the keys seen are not many
+ * more than the groups, as numbers of an interner never are; otherwise linear probing from the
+ * key's hash. */
 struct groups {
     struct memory *mem;
     i64 stride;
@@ -14,7 +16,7 @@ struct groups {
     i64 *rows;
     u32 *slots;
     i64 slot_count;
-    b8 direct;
+    b8 direct, dense;
     u32 word_count;
     const u8 *words; /* enum word_op */
 };
@@ -22,6 +24,8 @@ struct groups {
 /* direct_bits: keys lie in [0, 2^direct_bits); 0 = hash them. False when memory is refused. */
 bool groups_init(struct groups *g, struct memory *mem, u32 word_count, const u8 *words,
                  u32 direct_bits, i64 expected);
+/* An empty table that hashes tries the keys themselves as slots first; only for groups_find. */
+void groups_try_dense(struct groups *g);
 void groups_fini(struct groups *g);
 /* The groups of n keys, made where new. `hash` has room for n words. */
 bool groups_find(struct groups *g, const struct vec_table *vec, const i64 *key, i64 n, u64 *hash,

@@ -5,7 +5,9 @@
  * part is filled by one worker while it stays in the cache; the few keys that would run over the
  * end of their part are put in last. With unique keys the run is the row itself. On the first
  * duplicate the build starts over with runs: count, prefix sums, fill. Inserting straight into a
- * table of 10 M keys took four times as long. */
+ * table of 10 M keys took four times as long. A filter stands before the table: TPC-H's second
+ * query at scale factor 10 looks 8 M keys up among 5,000, which took 115 ms without and 20 ms with
+ * it. */
 #include "cpu/index_int.h"
 #include "cpu/radix.h"
 
@@ -14,6 +16,12 @@ enum {
     PARTS_BITS_MAX = 10,
     FEW_KEYS = 4096,
     FEW_ROOM = 8,
+    FILTER_KEYS_FEW = 4096, /* a bitmap before a table of so few keys */
+    FILTER_BITS_FEW = 1 << 24,
+    FILTER_BITS_MAX = 1 << 26, /* ... and before others */
+    FILTER_PER_KEY = 8,        /* bits of hashes */
+    FILTER_HASHED_MIN = 1 << 10,
+    FILTER_HASHED_MAX = 1 << 24, /* 2 MiB: what a core's cache holds */
 #ifdef WF_HARD
     PARALLEL_KEYS = 1 << 9,
     HARD_SHIFT = 4,
@@ -294,6 +302,60 @@ static FALLIBLE build_table(struct hash_build *h) {
     return status;
 }
 
+/* a filter before the table */
+
+static FALLIBLE filter_alloc(struct build *b, i64 bits) {
+    struct index *index = b->index;
+    index->filter_bits = bits;
+    index->filter = mem_alloc(b->x->mem, index_filter_bytes(index));
+    if (index->filter) {
+        memset(index->filter, 0, (size_t)index_filter_bytes(index));
+    }
+    return exec_check(b->x);
+}
+
+static FALLIBLE filter_hashed(struct build *b) {
+    struct index *index = b->index;
+    i32 shift = 64;
+    for (i64 size = 1; size < index->filter_bits; size *= 2) {
+        shift--;
+    }
+    for (i64 c = 0; c < b->chunk_count; c++) {
+        const b8 *nulls;
+        const i64 *key = build_keys(b, c, &nulls);
+        TRY(exec_check(b->x));
+        for (i64 i = 0; i < b->chunks[c]->rows; i++) {
+            if (!nulls || !nulls[i]) {
+                u64 bit = hash_u64((u64)key[i]) >> shift;
+                index->filter[bit >> 5] |= 1u << (bit & 31);
+            }
+        }
+    }
+    return ERR_OK;
+}
+
+/* Keys that are not there go no further: a bit a key where their span allows it, otherwise a few
+ * bits a hash. Without memory for it the index does without. */
+static FALLIBLE add_filter(struct build *b) {
+    struct index *index = b->index;
+    u64 span = b->lo <= b->hi ? (u64)b->hi - (u64)b->lo : 0;
+    if (span < (b->keys < FILTER_KEYS_FEW ? FILTER_BITS_FEW : FILTER_BITS_MAX)) {
+        TRY(filter_alloc(b, (i64)span + 1));
+        index->filter_lo = b->lo;
+        return index->filter ? build_bits(b, index->filter, b->lo) : ERR_OK;
+    }
+    i64 bits = FILTER_HASHED_MIN;
+    while (bits < FILTER_PER_KEY * b->keys) {
+        bits *= 2;
+    }
+    if (bits > FILTER_HASHED_MAX) {
+        return ERR_OK;
+    }
+    index->filter_hashed = 1;
+    TRY(filter_alloc(b, bits));
+    return index->filter ? filter_hashed(b) : ERR_OK;
+}
+
 wf_status hash_build(struct build *b, bool set) {
     struct index *index = b->index;
     index->form = INDEX_HASH;
@@ -315,5 +377,5 @@ wf_status hash_build(struct build *b, bool set) {
     h.parts = 1LL << (bits - h.shift);
     TRY(build_table(&h));
     index->unique = !h.runs;
-    return ERR_OK;
+    return add_filter(b);
 }

@@ -170,6 +170,7 @@ static FALLIBLE worker_open(struct pipe_run *run, i32 number, struct worker **ou
     arena_init(&w->arena, run->x->mem);
     w->heap.mem = run->x->mem;
     w->sinks = NEW_ARRAY(&w->arena, void *, run->sink_count + 1);
+    w->counts = NEW_ARRAY(&w->arena, struct lookup_count, run->pipe.op_count + 1);
     w->marks = NEW_ARRAY(&w->arena, i64, run->pipe.pipe->mark_count + 1);
     w->frames = NEW_ARRAY(&w->arena, struct frame, run->pipe.level_count);
     if (!worker_temps(w) || !worker_consts(w)) {
@@ -213,7 +214,7 @@ static bool zone_pruned(const struct worker *w, i64 zone) {
             return true;
         }
     }
-    return false;
+    return top_zones(w->run) && top_excludes(w, zone);
 }
 
 enum { VECTORS_PER_CHECK = 8 };
@@ -258,13 +259,14 @@ static FALLIBLE run_vectors(struct worker *w, i64 first, i64 end) {
 }
 
 static FALLIBLE run_range(struct worker *w, i64 first, i64 end) {
-    if (!w->tablet || w->run->pipe.pipe->prune_count == 0) {
+    bool learns = top_zones(w->run); /* what a zone gave may exclude the next */
+    if (!w->tablet || (w->run->pipe.pipe->prune_count == 0 && !learns)) {
         return run_vectors(w, first, end);
     }
     i64 at = first;
     while (at < end) {
         i64 stop = at;
-        while (stop < end && !zone_pruned(w, stop >> ZONE_SHIFT)) {
+        while (stop < end && !zone_pruned(w, stop >> ZONE_SHIFT) && !(learns && stop > at)) {
             stop = MIN_OF(((stop >> ZONE_SHIFT) + 1) << ZONE_SHIFT, end);
         }
         TRY(run_vectors(w, at, stop));
@@ -391,6 +393,9 @@ static void finish_task(void *arg, i64 i, i32 number) {
 
 static FALLIBLE end_sinks(struct pipe_run *run) {
     for (u32 s = 0; s < run->sink_count; s++) {
+        if (!run->sinks[s].class->combine) {
+            continue;
+        }
         TRY(run->sinks[s].class->combine(run, s));
         run->finishing = s;
         tasks_run(run->x, run->sinks[s].partitions, finish_task, run);
@@ -484,7 +489,9 @@ wf_status pipe_open(struct device *dev, struct exec *x, const struct step *step,
 
 static void close_sinks(struct pipe_run *run) {
     for (u32 s = 0; s < run->sink_count; s++) {
-        run->sinks[s].class->close(run, s);
+        if (run->sinks[s].class->close) {
+            run->sinks[s].class->close(run, s);
+        }
     }
     run->sink_count = 0;
     mem_free(run->x->mem, run->morsel_outs, run->morsel_outs_bytes);

@@ -1,8 +1,7 @@
 /* probe.c: index lookups: PROBE keeps the rows that match, MATCH repeats them once per match.
  *
- * Keys of a whole vector are hashed first and their slots prefetched, so that the misses of a
- * vector overlap; the comparison loop then finds them in the cache. MATCH fills the child frame
- * with (row, match) pairs, gathers the registers still needed, and runs the rest of the pipeline
+ * The keys of a whole vector are looked up at once (lookup.c). MATCH fills the child frame with
+ * (row, match) pairs, gathers the registers still needed, and runs the rest of the pipeline
  * whenever the child is full. A unique index needs none of that: it only drops rows. EACH does the
  * same with the opcodes up to its ANY, which notes in the parent's `any` what came through; a row
  * whose mind is made up takes no further matches. */
@@ -19,127 +18,12 @@ static const i64 *active_keys(struct worker *w, struct frame *fr, u16 reg) {
     return w->keys;
 }
 
-static void hash_keys(struct worker *w, const struct index *index, const i64 *key, i64 m) {
-    w->run->pipe.vec->hash(w->hash, key, m);
-    u64 mask = (u64)index->slot_count - 1;
-    for (i64 j = 0; j < m; j++) {
-        w->hash[j] &= mask;
-        __builtin_prefetch(&index->slots[w->hash[j]]);
-    }
+static struct lookup lookup_of(const struct worker *w) {
+    return (struct lookup){w->run->pipe.vec, w->hash, w->passed, w->group};
 }
 
-static inline const struct hash_slot *hash_find(const struct index *index, i64 key, u64 slot) {
-    u64 mask = (u64)index->slot_count - 1;
-    const struct hash_slot *at = &index->slots[slot];
-    while (at->key != key && at->lo != at->hi) {
-        slot = (slot + 1) & mask;
-        at = &index->slots[slot];
-    }
-    return at;
-}
-
-/* The keys that may be in the index, in w->passed, and the rows they belong to in w->group. */
-static i64 pass_filter(struct worker *w, const struct index *index, const i64 *key, i64 m) {
-    return w->run->pipe.vec->filter_keys(w->passed, w->group, key, index->filter_lo,
-                                         (u64)index->filter_bits, index->filter, m);
-}
-
-static void filtered_unique(struct worker *w, const struct index *index, const i64 *key, i64 m) {
-    i64 passed = pass_filter(w, index, key, m);
-    memset(w->found, 0, (size_t)m);
-    memset(w->rows, 0, (size_t)m * sizeof(i64));
-    hash_keys(w, index, w->passed, passed);
-    for (i64 k = 0; k < passed; k++) {
-        const struct hash_slot *at = hash_find(index, w->passed[k], w->hash[k]);
-        w->found[w->group[k]] = at->lo != at->hi;
-        w->rows[w->group[k]] = at->lo;
-    }
-}
-
-static void hash_unique(struct worker *w, const struct index *index, const i64 *key, i64 m) {
-    if (index->filter) {
-        filtered_unique(w, index, key, m);
-        return;
-    }
-    hash_keys(w, index, key, m);
-    for (i64 j = 0; j < m; j++) {
-        const struct hash_slot *at = hash_find(index, key[j], w->hash[j]);
-        w->found[j] = at->lo != at->hi;
-        w->rows[j] = at->lo;
-    }
-}
-
-static void hash_runs(struct worker *w, struct frame *fr, const struct index *index,
-                      const i64 *key) {
-    const i64 *wanted = key;
-    i64 count = fr->m;
-    if (index->filter) {
-        count = pass_filter(w, index, key, fr->m);
-        wanted = w->passed;
-        memset(fr->run_lo, 0, (size_t)fr->m * sizeof(u32));
-        memset(fr->run_hi, 0, (size_t)fr->m * sizeof(u32));
-    }
-    hash_keys(w, index, wanted, count);
-    for (i64 k = 0; k < count; k++) {
-        const struct hash_slot *at = hash_find(index, wanted[k], w->hash[k]);
-        i64 j = index->filter ? (i64)w->group[k] : k;
-        fr->run_lo[j] = at->lo;
-        fr->run_hi[j] = at->hi;
-        __builtin_prefetch(&index->rows[at->lo]);
-    }
-}
-
-static void rank_unique(struct worker *w, const struct index *index, const i64 *key, i64 m) {
-    w->run->pipe.vec->probe_rank(w->rows, w->found, key, index->key_lo, index->slot_count,
-                                 index->blocks, m);
-    if (!index->rows || index->row_count == 0) {
-        return;
-    }
-    for (i64 j = 0; j < m; j++) { /* number 0 stands for those not found: harmless */
-        w->rows[j] = index->rows[w->rows[j]];
-    }
-}
-
-static void rank_runs(struct worker *w, struct frame *fr, const struct index *index,
-                      const i64 *key) {
-    w->run->pipe.vec->probe_rank(w->rows, w->found, key, index->key_lo, index->slot_count,
-                                 index->blocks, fr->m);
-    for (i64 j = 0; j < fr->m; j++) {
-        const u32 *head = &index->heads[w->rows[j]];
-        fr->run_lo[j] = w->found[j] ? head[0] : 0;
-        fr->run_hi[j] = w->found[j] ? head[1] : 0;
-    }
-}
-
-static void direct_runs(struct frame *fr, const struct index *index, const i64 *key) {
-    for (i64 j = 0; j < fr->m; j++) {
-        u64 slot = (u64)key[j] - (u64)index->key_lo;
-        bool inside = slot < (u64)index->slot_count;
-        fr->run_lo[j] = inside ? index->heads[slot] : 0;
-        fr->run_hi[j] = inside ? index->heads[slot + 1] : 0;
-        __builtin_prefetch(&index->rows[fr->run_lo[j]]);
-    }
-}
-
-static void key_runs(struct worker *w, struct frame *fr, const struct index *index,
-                     const i64 *key) {
-    if (index->form == INDEX_HASH) {
-        hash_runs(w, fr, index, key);
-    } else if (index->form == INDEX_RANK) {
-        rank_runs(w, fr, index, key);
-    } else {
-        direct_runs(fr, index, key);
-    }
-}
-
-static void set_bits(struct worker *w, const struct index *index, const i64 *key, i64 m) {
-    i64 passed = w->run->pipe.vec->filter_keys(w->passed, w->group, key, index->key_lo,
-                                               (u64)index->slot_count, index->heads, m);
-    memset(w->found, 0, (size_t)m);
-    memset(w->rows, 0, (size_t)m * sizeof(i64));
-    for (i64 k = 0; k < passed; k++) {
-        w->found[w->group[k]] = 1;
-    }
+static struct lookup_count *count_of(const struct worker *w, const struct cpu_op *op) {
+    return &w->counts[op - w->run->pipe.ops];
 }
 
 /* Rows whose `b` is 0 look nothing up. */
@@ -153,22 +37,15 @@ static void find_rows(struct worker *w, struct frame *fr, const struct index *in
                       const struct cpu_op *op) {
     const i64 *key = active_keys(w, fr, op->a);
     w->probes += fr->m;
-    if (index->form == INDEX_BITS) {
-        set_bits(w, index, key, fr->m);
-    } else if (!index->unique) {
-        key_runs(w, fr, index, key);
-        for (i64 j = 0; j < fr->m; j++) {
-            u32 lo = fr->run_lo[j];
-            w->found[j] = lo != fr->run_hi[j];
-            w->rows[j] = !w->found[j] ? 0 : index->rows ? (i64)index->rows[lo] : (i64)lo;
-        }
-    } else if (index->form == INDEX_HASH) {
-        hash_unique(w, index, key, fr->m);
-    } else if (index->form == INDEX_RANK) {
-        rank_unique(w, index, key, fr->m);
+    struct lookup l = lookup_of(w);
+    if (index->unique) {
+        lookup_rows(&l, count_of(w, op), index, key, fr->m, w->rows, w->found);
     } else {
-        w->run->pipe.vec->probe_direct(w->rows, w->found, key, index->key_lo, index->slot_count,
-                                       index->heads, fr->m);
+        lookup_runs(&l, count_of(w, op), index, key, fr->m, fr->run_lo, fr->run_hi);
+        for (i64 j = 0; j < fr->m; j++) {
+            w->found[j] = fr->run_lo[j] != fr->run_hi[j];
+            w->rows[j] = w->found[j] ? lookup_first(index, fr->run_lo[j]) : 0;
+        }
     }
     const b8 *where = wanted(w, fr, op);
     for (i64 j = 0; where && j < fr->m; j++) {
@@ -189,7 +66,9 @@ static void find_runs(struct worker *w, struct frame *fr, const struct index *in
         return;
     }
     w->probes += fr->m;
-    key_runs(w, fr, index, active_keys(w, fr, op->a));
+    const i64 *key = active_keys(w, fr, op->a);
+    struct lookup l = lookup_of(w);
+    lookup_runs(&l, count_of(w, op), index, key, fr->m, fr->run_lo, fr->run_hi);
     const b8 *where = wanted(w, fr, op);
     for (i64 j = 0; where && j < fr->m; j++) {
         fr->run_hi[j] = where[ACTIVE(fr, j)] ? fr->run_hi[j] : fr->run_lo[j];

@@ -1,4 +1,5 @@
-/* radix.c: stable parallel radix sort of words, and of words with a number alongside.
+/* radix.c: stable parallel radix sort of words of 32, 64 and 128 bits, and of words with a number
+ * alongside.
  *
  * From the most significant bits down. A large input is split once by all workers: blocks are
  * counted, the counts become places, blocks are scattered. The parts, a few thousand elements each,
@@ -67,13 +68,13 @@ static i32 digit_bits(i64 n, i32 low, i32 high, i32 most) {
         u32 at[BUCKETS_MAX + 1];                                                                  \
         memset(at, 0, ((size_t)mask + 2) * sizeof(u32));                                          \
         for (i64 i = 0; i < n; i++) {                                                             \
-            at[(KEY(data[i]) >> shift & mask) + 1]++;                                             \
+            at[((u64)(KEY(data[i]) >> shift) & mask) + 1]++;                                      \
         }                                                                                         \
         for (u64 d = 1; d <= mask; d++) {                                                         \
             at[d + 1] += at[d];                                                                   \
         }                                                                                         \
         for (i64 i = 0; i < n; i++) {                                                             \
-            other[at[KEY(data[i]) >> shift & mask]++] = data[i];                                  \
+            other[at[(u64)(KEY(data[i]) >> shift) & mask]++] = data[i];                           \
         }                                                                                         \
         i64 first = 0; /* at[d] is now the end of bucket d */                                     \
         for (u64 d = 0; d <= mask; d++) {                                                         \
@@ -101,7 +102,7 @@ static i32 digit_bits(i64 n, i32 low, i32 high, i32 most) {
         i64 *count = s->counts + (b << s->bits);                                                  \
         i64 end = MIN_OF((b + 1) * s->block_rows, s->n);                                          \
         for (i64 i = b * s->block_rows; i < end; i++) {                                           \
-            count[KEY(s->data[i]) >> s->shift & mask]++;                                          \
+            count[(u64)(KEY(s->data[i]) >> s->shift) & mask]++;                                   \
         }                                                                                         \
     }                                                                                             \
     static void name##_scatter(void *arg, i64 b, i32 worker) {                                    \
@@ -115,7 +116,7 @@ static i32 digit_bits(i64 n, i32 low, i32 high, i32 most) {
             last--;                                                                               \
         }                                                                                         \
         for (i64 i = b * s->block_rows; i < end; i++) {                                           \
-            u64 d = KEY(s->data[i]) >> s->shift & mask;                                           \
+            u64 d = (u64)(KEY(s->data[i]) >> s->shift) & mask;                                    \
             if (d <= last) {                                                                      \
                 s->other[at[d]++] = s->data[i];                                                   \
             }                                                                                     \
@@ -205,8 +206,13 @@ static void places(i64 *counts, i64 *starts, i64 blocks, i32 bits) {
 #define WORD_LESS(a, b) ((a) < (b))
 #define PAIR_KEY(x) ((x).key)
 #define PAIR_LESS(a, b) ((a).key < (b).key)
+#define ITEM_KEY(x) ((u128)(x).high << 64 | (x).low)
+#define ITEM_LESS(a, b) ((a).high < (b).high || ((a).high == (b).high && (a).low < (b).low))
 RADIX_SORT(words, u64, WORD_KEY, WORD_LESS)
 RADIX_SORT(pairs, struct prim_pair, PAIR_KEY, PAIR_LESS)
+RADIX_SORT(halves, u32, WORD_KEY, WORD_LESS)
+RADIX_SORT(half_pairs, struct radix_half, PAIR_KEY, PAIR_LESS)
+RADIX_SORT(items, struct radix_item, ITEM_KEY, ITEM_LESS)
 
 wf_status radix_sort_words(struct exec *x, u64 *data, u64 *temp, i64 n, i32 low, i32 high,
                            i64 want) {
@@ -220,31 +226,23 @@ wf_status radix_sort_pairs(struct exec *x, struct prim_pair *data, struct prim_p
     return pairs_all(x, data, temp, n, 0, high, want, false, out_valid);
 }
 
-void radix_sort_few(struct prim_pair *data, struct prim_pair *temp, i64 n, i32 high) {
-    pairs_local(data, temp, n, 0, high, false);
+wf_status radix_sort_halves(struct exec *x, u32 *data, u32 *temp, i64 n) {
+    i64 valid = 0;
+    return halves_all(x, data, temp, n, 0, 32, n, false, &valid);
 }
 
-wf_status radix_split(struct exec *x, struct prim_pair *out, const struct prim_pair *in, i64 n,
-                      i32 shift, i32 bits, i64 *starts) {
-    struct pairs_split s = {.x = x, .data = (struct prim_pair *)(size_t)in, .other = out, .n = n};
-    s.want = n;
-    s.bits = bits;
-    s.shift = shift;
-    s.starts = starts;
-    s.block_rows = MAX_OF(BLOCK_ROWS, n / BLOCKS_MAX + 1);
-    i64 blocks = (n + s.block_rows - 1) / s.block_rows;
-    i64 bytes = MAX_OF(blocks << bits, 1) * (i64)sizeof(i64);
-    s.counts = mem_alloc(x->mem, bytes);
-    if (!s.counts) {
-        return memory_refused(x->mem, x->err, bytes);
-    }
-    memset(s.counts, 0, (size_t)bytes);
-    tasks_run(x, blocks, pairs_count, &s);
-    places(s.counts, s.starts, blocks, s.bits);
-    wf_status status = exec_check(x);
-    if (!status) {
-        tasks_run(x, blocks, pairs_scatter, &s);
-    }
-    mem_free(x->mem, s.counts, bytes);
-    return status;
+wf_status radix_sort_half_pairs(struct exec *x, struct radix_half *data, struct radix_half *temp,
+                                i64 n) {
+    i64 valid = 0;
+    return half_pairs_all(x, data, temp, n, 0, 32, n, false, &valid);
+}
+
+wf_status radix_sort_items(struct exec *x, struct radix_item *data, struct radix_item *temp,
+                           i64 n) {
+    i64 valid = 0;
+    return items_all(x, data, temp, n, 0, 128, n, false, &valid);
+}
+
+void radix_sort_few(struct prim_pair *data, struct prim_pair *temp, i64 n, i32 high) {
+    pairs_local(data, temp, n, 0, high, false);
 }

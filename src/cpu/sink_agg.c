@@ -99,6 +99,7 @@ static FALLIBLE open_worker(struct worker *w, u32 sink_no, struct agg_worker *ag
         if (!groups_init(&agg->groups, mem, sink->word_count, sink->words, direct, 0)) {
             return agg_evict(w, sink_no, 0, 1 << 16);
         }
+        groups_try_dense(&agg->groups);
         /* A key that is its own slot costs one miss less: measured, such tables are best left to
          * grow. */
         agg->bound = direct ? I64_MAX : GROWN_GROUPS;

@@ -76,29 +76,4 @@ static FALLIBLE lut_consume(struct worker *w, u32 sink_no, struct frame *fr) {
     return ERR_OK;
 }
 
-static FALLIBLE lut_combine(struct pipe_run *run, u32 sink_no) {
-    UNUSED(run);
-    UNUSED(sink_no);
-    return ERR_OK;
-}
-
-static FALLIBLE lut_finish(struct worker *w, u32 sink_no, i64 partition) {
-    UNUSED(w);
-    UNUSED(sink_no);
-    UNUSED(partition);
-    return ERR_OK;
-}
-
-static FALLIBLE lut_evict(struct worker *w, u32 sink_no, i64 partition, i64 bytes) {
-    UNUSED(sink_no);
-    UNUSED(partition);
-    return memory_refused(w->run->x->mem, &w->err, bytes);
-}
-
-static void lut_close(struct pipe_run *run, u32 sink_no) {
-    UNUSED(run);
-    UNUSED(sink_no);
-}
-
-const struct sink_class sink_lut = {lut_begin,  lut_consume, lut_combine,
-                                    lut_finish, lut_evict,   lut_close};
+const struct sink_class sink_lut = {.begin = lut_begin, .consume = lut_consume};

@@ -32,29 +32,4 @@ static FALLIBLE mark_consume(struct worker *w, u32 sink_no, struct frame *fr) {
     return ERR_OK;
 }
 
-static FALLIBLE mark_combine(struct pipe_run *run, u32 sink_no) {
-    UNUSED(run);
-    UNUSED(sink_no);
-    return ERR_OK;
-}
-
-static FALLIBLE mark_finish(struct worker *w, u32 sink_no, i64 partition) {
-    UNUSED(w);
-    UNUSED(sink_no);
-    UNUSED(partition);
-    return ERR_OK;
-}
-
-static FALLIBLE mark_evict(struct worker *w, u32 sink_no, i64 partition, i64 bytes) {
-    UNUSED(sink_no);
-    UNUSED(partition);
-    return memory_refused(w->run->x->mem, &w->err, bytes);
-}
-
-static void mark_close(struct pipe_run *run, u32 sink_no) {
-    UNUSED(run);
-    UNUSED(sink_no);
-}
-
-const struct sink_class sink_mark = {mark_begin,  mark_consume, mark_combine,
-                                     mark_finish, mark_evict,   mark_close};
+const struct sink_class sink_mark = {.begin = mark_begin, .consume = mark_consume};

@@ -67,6 +67,10 @@ struct vec_table {
      * The arrays have room for a vector more than n. */
     i64 (*filter_keys)(i64 *restrict out, u32 *restrict at, const i64 *restrict key, i64 lo,
                        u64 span, const u32 *restrict bits, i64 n);
+    /* The same for the highest bits of hashes, of which there are `size`, a power of two; the
+     * hashes move together with their keys. */
+    i64 (*filter_hashes)(i64 *restrict out, u32 *restrict at, u64 *restrict hash,
+                         const i64 *restrict key, i64 size, const u32 *restrict bits, i64 n);
     /* RANK index: dst = the key's number among the keys there, or 0 with found 0. */
     void (*probe_rank)(i64 *restrict dst, b8 *restrict found, const i64 *restrict key, i64 key_lo,
                        i64 slot_count, const struct rank_block *restrict blocks, i64 n);

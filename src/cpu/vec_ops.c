@@ -412,6 +412,54 @@ static i64 filter_keys(i64 *restrict out, u32 *restrict at, const i64 *restrict 
 }
 #endif
 
+static inline i32 hash_shift(i64 size) {
+    return size > 1 ? 64 - __builtin_ctzll((u64)size) : 63;
+}
+
+static i64 filter_hashes_from(i64 *restrict out, u32 *restrict at, u64 *restrict hash,
+                              const i64 *restrict key, i32 shift, const u32 *restrict bits, i64 i,
+                              i64 n, i64 m) {
+    for (; i < n; i++) {
+        u64 h = hash[i];
+        u64 slot = h >> shift;
+        out[m] = key[i];
+        at[m] = (u32)i;
+        hash[m] = h;
+        m += (i64)(bits[slot >> 5] >> (slot & 31) & 1);
+    }
+    return m;
+}
+
+#if defined(__AVX512F__) && defined(__AVX512VL__)
+static i64 filter_hashes(i64 *restrict out, u32 *restrict at, u64 *restrict hash,
+                         const i64 *restrict key, i64 size, const u32 *restrict bits, i64 n) {
+    i64 m = 0;
+    i64 i = 0;
+    i32 shift = hash_shift(size);
+    __m256i index = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    const __m128i by = _mm_cvtsi32_si128(shift);
+    for (; i + 8 <= n; i += 8) {
+        __m512i h = _mm512_loadu_si512((const void *)(hash + i));
+        __m512i k = _mm512_loadu_si512((const void *)(key + i));
+        __m512i slot = _mm512_srl_epi64(h, by);
+        __m256i word = _mm512_i64gather_epi32(_mm512_srli_epi64(slot, 5), bits, 4);
+        __m256i low = _mm512_cvtepi64_epi32(_mm512_and_si512(slot, _mm512_set1_epi64(31)));
+        __mmask8 hit = _mm256_test_epi32_mask(word, _mm256_sllv_epi32(_mm256_set1_epi32(1), low));
+        _mm512_storeu_si512((void *)(out + m), _mm512_maskz_compress_epi64(hit, k));
+        _mm512_storeu_si512((void *)(hash + m), _mm512_maskz_compress_epi64(hit, h));
+        _mm256_storeu_si256((__m256i *)(void *)(at + m), _mm256_maskz_compress_epi32(hit, index));
+        m += __builtin_popcount((unsigned)hit);
+        index = _mm256_add_epi32(index, _mm256_set1_epi32(8));
+    }
+    return filter_hashes_from(out, at, hash, key, shift, bits, i, n, m);
+}
+#else
+static i64 filter_hashes(i64 *restrict out, u32 *restrict at, u64 *restrict hash,
+                         const i64 *restrict key, i64 size, const u32 *restrict bits, i64 n) {
+    return filter_hashes_from(out, at, hash, key, hash_shift(size), bits, 0, n, 0);
+}
+#endif
+
 #define LIKE_NAME_(what, level) what##_##level
 #define LIKE_NAME(what, level) LIKE_NAME_(what, level)
 vec_fn LIKE_NAME(vec_like, WF_LEVEL);
@@ -475,5 +523,6 @@ const struct vec_table TABLE_NAME(WF_LEVEL) = {
     .hash = hash,
     .probe_rank = probe_rank,
     .filter_keys = filter_keys,
+    .filter_hashes = filter_hashes,
     .probe_direct = probe_direct,
 };

@@ -181,8 +181,25 @@ FN_SLOW str fn_subbytes(str a, i64 from, i64 count, u8 *f) {
 
 FN i32 fn_get_byte(str a, i32 n, u8 *f) {
     b8 there = (b8)(n >= 0 && (u32)n < a.len);
-    *f = (u8)(there ? *f : FAULT_SUBSTRING);
+    *f = (u8)(there ? *f : FAULT_SUBSCRIPT);
     return there ? fn_str_ptr(a)[n] : 0;
+}
+
+FN i32 fn_get_bit(str a, i64 n, u8 *f) {
+    b8 there = (b8)(n >= 0 && n < (i64)a.len * 8);
+    *f = (u8)(there ? *f : FAULT_SUBSCRIPT);
+    return there ? fn_str_ptr(a)[n >> 3] >> (n & 7) & 1 : 0;
+}
+
+FN i64 fn_bit_count(str a) {
+    i64 count = 0;
+    for (u32 i = 0; i < a.len; i++) {
+        u32 byte = fn_str_ptr(a)[i];
+        for (; byte; byte &= byte - 1) {
+            count++;
+        }
+    }
+    return count;
 }
 
 #endif

@@ -20,7 +20,7 @@ struct layout {
     u8 sign;
     b8 fill; /* FM */
     b8 point;
-    b8 bad;
+    b8 bad, points; /* several points */
 };
 
 static bool begins(struct sv s, i64 at, const char *word) {
@@ -53,7 +53,7 @@ static struct layout read_layout(struct sv s) {
                 l.whole++;
             }
         } else if (c == '.' || c == 'd' || c == 'D') {
-            l.bad |= l.point;
+            l.points |= l.point;
             l.point = 1;
         } else if (c == 'v' || c == 'V' || begins(s, i, "EEEE") || begins(s, i, "RN")) {
             l.bad = 1;
@@ -217,8 +217,8 @@ static void write_number(struct made *made, const struct layout *l, const struct
 void mt_to_char_dec(struct made *made, i128 a, str b, i32 scale, u8 *f) {
     struct layout l = read_layout(sv_of(b));
     struct number_text t = {.minus = a < 0};
-    if (l.bad || l.decimals > 38) {
-        *f = FAULT_TO_CHAR;
+    if (l.bad || l.points || l.decimals > 38) {
+        *f = l.points ? FAULT_TO_CHAR_POINTS : FAULT_TO_CHAR;
         return;
     }
     u128 size = fn_abs_i128(a);
@@ -277,9 +277,10 @@ i128 fn_to_number(str a, str format, i32 scale, u8 *f) {
         }
     }
     i128 value = 0;
-    u8 fault = l.bad ? FAULT_TO_CHAR
-               : any ? value_parse_dec((struct sv){digits, n}, scale, &value)
-                     : FAULT_TEXT_NUM;
+    u8 fault = l.points ? FAULT_TO_CHAR_POINTS
+               : l.bad  ? FAULT_TO_CHAR
+               : any    ? value_parse_dec((struct sv){digits, n}, scale, &value)
+                        : FAULT_TEXT_NUM;
     *f = fault ? fault : *f;
     return minus ? -value : value;
 }

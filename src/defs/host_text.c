@@ -177,7 +177,7 @@ void mt_chr(struct made *made, i32 a, u8 *f) {
     u8 *out = made_room(made, 4, f);
     bool surrogate = a >= 0xd800 && a <= 0xdfff;
     if (!out || a <= 0 || a > 0x10ffff || surrogate) {
-        *f = a == 0 ? FAULT_CHR_NULL : out ? FAULT_CHR_RANGE : *f;
+        *f = a == 0 ? FAULT_CHR_NULL : a < 0 ? FAULT_CHR_NEGATIVE : out ? FAULT_CHR_RANGE : *f;
         made->len = 0;
         return;
     }
@@ -334,6 +334,43 @@ void mt_quote_ident(struct made *made, str a, u8 *f) {
     }
     out[n++] = '"';
     made->len = n;
+}
+
+void mt_quote_name(struct made *made, str a, u8 *f) {
+    if (a.len == 1 && bytes_of(a)[0] == (u8)NO_NAME[0]) {
+        *f = FAULT_NULL_NAME;
+        return;
+    }
+    mt_quote_ident(made, a, f);
+}
+
+/* A copy of the bytes, of which byte `at` is to change; NULL when there is none. */
+static u8 *copy_to_change(struct made *made, str a, i64 at, u8 *f) {
+    u8 *out = made_room(made, a.len, f);
+    if (!out || at < 0 || at >= (i64)a.len) {
+        *f = out ? FAULT_SUBSCRIPT : *f;
+        return NULL;
+    }
+    memcpy(out, bytes_of(a), a.len);
+    made->len = a.len;
+    return out;
+}
+
+void mt_set_byte(struct made *made, str a, i32 at, i32 value, u8 *f) {
+    u8 *out = copy_to_change(made, a, at, f);
+    if (out) {
+        out[at] = (u8)value;
+    }
+}
+
+void mt_set_bit(struct made *made, str a, i64 at, i32 value, u8 *f) {
+    u8 *out = copy_to_change(made, a, at < 0 ? -1 : at >> 3, f);
+    if (out && (value == 0 || value == 1)) {
+        u8 bit = (u8)(1 << (at & 7));
+        out[at >> 3] = (u8)(value ? out[at >> 3] | bit : out[at >> 3] & ~bit);
+    } else if (out) {
+        *f = FAULT_BIT_VALUE;
+    }
 }
 
 /* hex, base64, escape */

@@ -10,6 +10,9 @@
 #include "base/base.h"
 #include "defs/fault.h"
 
+/* Stands for NULL where QUOTE_NAME is to make it an error: no text holds this byte. */
+#define NO_NAME "\xff"
+
 /* FAULT_TEXT_INT, or FAULT_BIGINT when it needs more than 64 bits; the caller checks narrower
  * types. */
 u8 value_parse_int(struct sv s, i64 *out);

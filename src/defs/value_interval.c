@@ -144,11 +144,11 @@ static bool read_clock(struct interval_text *t, i128 first, bool negative) {
         parts[0] = 0;
     }
     if ((count == 3 || !short_form) && parts[1] >= 60 * (i128)1000000) {
-        t->fault = FAULT_FIELD_RANGE;
+        t->fault = FAULT_INTERVAL_FIELD;
         return false;
     }
     if (parts[2] >= 61 * (i128)1000000) {
-        t->fault = FAULT_FIELD_RANGE;
+        t->fault = FAULT_INTERVAL_FIELD;
         return false;
     }
     i128 us = parts[0] * 3600 + parts[1] * 60 + parts[2];
@@ -174,7 +174,7 @@ static bool read_number(struct interval_text *t) {
         i128 months;
         t->p++;
         if (!read_millionths(t, &months, &fraction) || fraction || months >= 12 * (i128)1000000) {
-            t->fault = months >= 12 * (i128)1000000 ? FAULT_FIELD_RANGE : FAULT_NONE;
+            t->fault = months >= 12 * (i128)1000000 ? FAULT_INTERVAL_FIELD : FAULT_NONE;
             return false;
         }
         t->months_u += (negative ? -1 : 1) * (value * 12 + months);
@@ -280,8 +280,11 @@ u8 value_parse_interval(struct sv s, i32 fields, i128 *out) {
         return t.fault ? t.fault : FAULT_TEXT_INTERVAL;
     }
     i128 limit = (i128)1 << 70;
-    if (t.months_u > limit || t.months_u < -limit || t.days_u > limit || t.days_u < -limit) {
-        return FAULT_INTERVAL_RANGE;
+    i128 years = t.months_u / 12000000;
+    i128 whole = t.days_u / 1000000;
+    if (t.months_u > limit || t.months_u < -limit || t.days_u > limit || t.days_u < -limit ||
+        years > I32_MAX || years < I32_MIN || whole > I32_MAX || whole < I32_MIN) {
+        return FAULT_INTERVAL_FIELD;
     }
     i64 months = (i64)(t.months_u / 1000000);
     t.days_u += t.months_u % 1000000 * 30;

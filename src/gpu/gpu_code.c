@@ -329,6 +329,69 @@ wf_status gpu_kernel(struct gpu *g, enum kernel_no kernel, void **out, struct er
     return ERR_OK;
 }
 
+static struct gpu_made *made_find(struct gpu *g, u64 key) {
+    struct gpu_made *made = g->codes.made;
+    while (made && made->key != key) {
+        made = made->next;
+    }
+    return made;
+}
+
+static struct code *code_find(struct gpu *g, u64 key) {
+    struct code *code = g->codes.list;
+    while (code && (code->key != key || atomic_load(&code->state) == CODE_FAILED)) {
+        code = code->next;
+    }
+    return code;
+}
+
+static FALLIBLE make_template(struct gpu *g, const char *module, const char *defines,
+                              struct code **out, struct error *err) {
+    char text[2000];
+    i32 bytes = snprintf(text, sizeof text, "%s#include \"%s.h\"\n", defines, module);
+    CHECK(bytes < (i32)sizeof text);
+    u64 key = code_key(g, text, bytes, "");
+    mutex_lock(&g->codes.lock);
+    struct code *code = code_find(g, key);
+    bool is_new = !code;
+    code = code ? code : code_new(g, text, bytes, "", key);
+    mutex_unlock(&g->codes.lock);
+    if (!code) {
+        return memory_refused(g->mem, err, bytes);
+    }
+    if (is_new) {
+        compile_now(g, code);
+    }
+    if (atomic_load(&code->state) == CODE_FAILED) {
+        FAIL(err, GPU, "kernel module %s cannot be compiled: %s", module, code->log);
+    }
+    *out = code;
+    return ERR_OK;
+}
+
+wf_status gpu_template_function(struct gpu *g, const char *module, const char *defines,
+                                const char *kernel, void **out, struct error *err) {
+    u64 key = XXH3_64bits_withSeed(defines, strlen(defines), XXH3_64bits(module, strlen(module)));
+    key = XXH3_64bits_withSeed(kernel, strlen(kernel), key);
+    struct gpu_made *made = made_find(g, key);
+    if (!made) {
+        struct code *code = NULL;
+        TRY(make_template(g, module, defines, &code, err));
+        made = calloc(1, sizeof *made);
+        if (!made) {
+            return memory_refused(g->mem, err, (i64)sizeof *made);
+        }
+        *made = (struct gpu_made){key, code, NULL, g->codes.made};
+        g->codes.made = made;
+    }
+    if (!made->function) {
+        TRY(code_load(g, made->code, err));
+        CU(g->api->module_function(&made->function, made->code->module, kernel));
+    }
+    *out = made->function;
+    return ERR_OK;
+}
+
 static void wait_for(struct gpu *g, struct code *code) {
     mutex_lock(&g->codes.lock);
     while (atomic_load(&code->state) == CODE_QUEUED) {
@@ -392,6 +455,9 @@ void gpu_codes_unload(struct gpu *g) {
         code->function = NULL;
     }
     memset(g->codes.kernels, 0, sizeof g->codes.kernels);
+    for (struct gpu_made *made = g->codes.made; made; made = made->next) {
+        made->function = NULL;
+    }
 }
 
 void gpu_codes_fini(struct gpu *g, bool context_alive) {
@@ -405,6 +471,10 @@ void gpu_codes_fini(struct gpu *g, bool context_alive) {
     }
     if (context_alive) {
         gpu_codes_unload(g);
+    }
+    for (struct gpu_made *made = codes->made, *next; made; made = next) {
+        next = made->next;
+        free(made);
     }
     for (struct code *code = codes->list, *next; code; code = next) {
         next = code->next;

@@ -7,6 +7,7 @@
  * everything away, resets the primary context and starts afresh, with compiled code kept. The
  * process and the database live on. */
 #include "gpu/gpu_int.h"
+#include "gpu/gpu_prim.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include "gpu/gpu_text.h"
 
 #define SLAB_BYTES (256LL << 20)
+#define SHARED_UNASKED (40LL << 10)
 
 wf_status gpu_check(struct gpu *g, int code, const char *what, struct error *err) {
     if (code == CU_OK) {
@@ -152,6 +154,25 @@ wf_status gpu_launch(struct gpu *g, void *function, i64 blocks, u32 threads, i64
     void *params[1] = {(void *)(size_t)args};
     CU(g->api->launch(function, (unsigned)MAX_OF(blocks, 1), 1, 1, threads, 1, 1,
                       (unsigned)shared_bytes, stream, params, NULL));
+    return ERR_OK;
+}
+
+wf_status gpu_blocks_per_sm(struct gpu *g, void *function, u32 threads, i64 shared, i32 *out,
+                            struct error *err) {
+    u64 slot = hash_u64((u64)(size_t)function + (u64)shared * 2 + threads) % GPU_FITS;
+    struct gpu_fit *fit = &g->fits[slot];
+    if (fit->function != function || fit->threads != threads || fit->shared_bytes != shared) {
+        int per_sm = 1;
+        if (shared > SHARED_UNASKED) {
+            int arrays = 0;
+            CU(g->api->func_attribute(&arrays, CU_FUNC_SHARED_BYTES, function));
+            CU(g->api->func_set_attribute(function, CU_FUNC_MAX_DYNAMIC_SHARED,
+                                          g->shared_max - arrays));
+        }
+        CU(g->api->occupancy(&per_sm, function, (int)threads, (size_t)shared));
+        *fit = (struct gpu_fit){function, threads, MAX_OF(per_sm, 1), shared};
+    }
+    *out = fit->per_sm;
     return ERR_OK;
 }
 
@@ -330,6 +351,7 @@ struct device *gpu_device_open(struct memory *host_mem, i64 budget_bytes, char w
     gpu_codes_init(g);
     g->device = (struct device){.name = "gpu",
                                 .self = g,
+                                .prims = &gpu_prims,
                                 .refuses = gpu_refuses,
                                 .estimate_ns = gpu_estimate,
                                 .run = gpu_run,

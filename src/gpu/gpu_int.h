@@ -141,6 +141,12 @@ struct code {
     struct code *next;
     struct code *queue_next;
 };
+struct gpu_made { /* a kernel of a template */
+    u64 key;
+    struct code *code;
+    void *function;
+    struct gpu_made *next;
+};
 struct gpu_codes {
     struct mutex lock;
     struct cond ready; /* state changes and new work */
@@ -151,6 +157,7 @@ struct gpu_codes {
     u64 base_key; /* of everything that goes into a cubin besides its text */
     struct code *modules[MODULE_COUNT];
     void *kernels[KERNEL_COUNT];
+    struct gpu_made *made;
     _Atomic i64 compile_count;
     _Atomic i64 disk_hits;
 };
@@ -162,6 +169,9 @@ void gpu_codes_unload(struct gpu *g);
  * when there are none. The simt driver always compiles the text. */
 const struct gpu_image *gpu_image_find(const struct gpu *g, const char *module);
 FALLIBLE gpu_kernel(struct gpu *g, enum kernel_no kernel, void **out, struct error *err);
+/* A kernel of kernels/<module>.h, compiled after the lines `defines`; kept like woven code. */
+FALLIBLE gpu_template_function(struct gpu *g, const char *module, const char *defines,
+                               const char *kernel, void **out, struct error *err);
 /* Woven code. With wait, compiles now; else queues and returns a NULL function until it is there.
  */
 FALLIBLE gpu_woven(struct gpu *g, const struct text *text, bool wait, void **out,
@@ -218,6 +228,10 @@ FALLIBLE gpu_check(struct gpu *g, int code, const char *what, struct error *err)
 FALLIBLE gpu_enter(struct gpu *g, struct error *err); /* locks; context current and sound */
 void gpu_leave(struct gpu *g);
 FALLIBLE gpu_event(struct gpu *g, i64 n, void **out, struct error *err); /* event number n */
+/* How many blocks a multiprocessor holds, asked once per function and shared memory. The limit of
+ * 48 KB without asking counts the kernel's own arrays too, hence the margin. */
+FALLIBLE gpu_blocks_per_sm(struct gpu *g, void *function, u32 threads, i64 shared, i32 *out,
+                           struct error *err);
 FALLIBLE gpu_launch(struct gpu *g, void *function, i64 blocks, u32 threads, i64 shared_bytes,
                     void *stream, const void *args, struct error *err);
 
@@ -284,7 +298,7 @@ struct weave { /* what the text depends on besides the opcodes */
     const struct weave_index *indexes; /* per plan index */
     u32 agg_form;
     b8 agg_copies;
-    b8 gone; /* the source has deleted rows */
+    b8 gone;             /* the source has deleted rows */
     i32 rows_per_thread; /* out */
     i64 shared_bytes;    /* out: dynamic, without the aggregation's tables */
 };

@@ -10,7 +10,7 @@
 #include "gpu/gpu_job.h"
 
 #define WEAVE_LEAST_ROWS 65536 /* under auto, less is not worth a compiler's time */
-#define SHARED_UNASKED (40LL << 10)
+
 #define ARGS_LEAST_BYTES (64LL << 10)
 #define SYNC_ROWS (1LL << 28) /* rows in flight before cancellation is looked at again */
 
@@ -299,27 +299,6 @@ static struct kargs batch_args(const struct job *j, i64 i) {
     return args;
 }
 
-/* How many blocks a multiprocessor holds, asked once per function and shared memory. The limit of
- * 48 KB without asking counts the kernel's own arrays too, hence the margin. */
-static FALLIBLE blocks_per_sm(struct gpu *g, void *function, u32 threads, i64 shared, i32 *out,
-                              struct error *err) {
-    u64 slot = hash_u64((u64)(size_t)function + (u64)shared * 2 + threads) % GPU_FITS;
-    struct gpu_fit *fit = &g->fits[slot];
-    if (fit->function != function || fit->threads != threads || fit->shared_bytes != shared) {
-        int per_sm = 1;
-        if (shared > SHARED_UNASKED) {
-            int arrays = 0;
-            CU(g->api->func_attribute(&arrays, CU_FUNC_SHARED_BYTES, function));
-            CU(g->api->func_set_attribute(function, CU_FUNC_MAX_DYNAMIC_SHARED,
-                                          g->shared_max - arrays));
-        }
-        CU(g->api->occupancy(&per_sm, function, (int)threads, (size_t)shared));
-        *fit = (struct gpu_fit){function, threads, MAX_OF(per_sm, 1), shared};
-    }
-    *out = fit->per_sm;
-    return ERR_OK;
-}
-
 static FALLIBLE launch_batch(struct job *j, i64 i, void *stream) {
     struct gpu *g = j->g;
     struct error *err = j->x->err;
@@ -347,7 +326,7 @@ static FALLIBLE launch_batch(struct job *j, i64 i, void *stream) {
     }
     shared += gpu_agg_shared(j, threads, shared, &args.agg.copies);
     i32 per_sm = 1;
-    TRY(blocks_per_sm(g, function, threads, shared, &per_sm, err));
+    TRY(gpu_blocks_per_sm(g, function, threads, shared, &per_sm, err));
     i64 blocks = MIN_OF((i64)args.tile_count, (i64)g->sm_count * per_sm);
     void *first = NULL;
     void *last = NULL;

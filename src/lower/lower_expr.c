@@ -309,6 +309,70 @@ static struct value lower_case(struct builder *b, const struct expr *expr, i32 f
     return choose(b, cond.reg, then, then_masked, rest, rest_masked);
 }
 
+static struct value lower_coalesce(struct builder *b, const struct expr *expr, i32 from) {
+    struct value v = lower_expr(b, expr->args[from]);
+    if (b->l->status || v.null == NO_REG || from == expr->arg_count - 1) {
+        return v;
+    }
+    if (value_is_null(b, v)) {
+        return lower_coalesce(b, expr, from + 1);
+    }
+    struct scope scope = build_when(b, v.null);
+    struct value rest = lower_coalesce(b, expr, from + 1);
+    bool masked = build_end(b, scope);
+    u16 here = build_not(b, v.null);
+    v.null = NO_REG; /* where it is taken */
+    return choose(b, here, v, false, rest, masked);
+}
+
+/* GREATEST and LEAST of two: a NULL gives way to the other. */
+static struct value lower_extreme(struct builder *b, const struct expr *expr) {
+    struct value x = lower_expr(b, expr->args[0]);
+    struct value y = lower_expr(b, expr->args[1]);
+    if (b->l->status || value_is_null(b, x)) {
+        return y;
+    }
+    if (value_is_null(b, y)) {
+        return x;
+    }
+    u16 null = x.null == NO_REG || y.null == NO_REG ? (u16)NO_REG : build_and(b, x.null, y.null);
+    struct value p = {x.reg, NO_REG};
+    struct value q = {y.reg, NO_REG};
+    enum func func = expr->func == FUNC_GREATEST ? FUNC_GE : FUNC_LE;
+    u16 first = lower_compare(b, func, p, q, expr->args[0]->type, expr->args[1]->type).reg;
+    first = y.null == NO_REG ? first : build_or(b, first, y.null);
+    first = x.null == NO_REG ? first : build_andn(b, first, x.null);
+    struct value r = choose(b, first, p, false, q, false);
+    r.null = null;
+    return r;
+}
+
+static struct value lower_nullif(struct builder *b, const struct expr *expr) {
+    struct value x = lower_expr(b, expr->args[0]);
+    struct value y = lower_expr(b, expr->args[1]);
+    if (b->l->status || value_is_null(b, x) || value_is_null(b, y)) {
+        return x;
+    }
+    struct value same = lower_compare(b, FUNC_EQ, x, y, expr->args[0]->type, expr->args[1]->type);
+    return choose(b, same.reg, lower_null(b, expr->type), false, x, false);
+}
+
+static struct value lower_function(struct builder *b, const struct expr *expr) {
+    switch (expr->func) {
+    case FUNC_TRY:
+        return lower_try(b, expr);
+    case FUNC_COALESCE:
+        return lower_coalesce(b, expr, 0);
+    case FUNC_GREATEST:
+    case FUNC_LEAST:
+        return lower_extreme(b, expr);
+    case FUNC_NULLIF:
+        return lower_nullif(b, expr);
+    default:
+        return lower_call(b, expr);
+    }
+}
+
 struct value lower_expr(struct builder *b, const struct expr *expr) {
     struct value v = {0, NO_REG};
     if (b->l->status) {
@@ -328,7 +392,7 @@ struct value lower_expr(struct builder *b, const struct expr *expr) {
             v = lower_param(b, expr);
             break;
         case EXPR_CALL:
-            v = expr->func == FUNC_TRY ? lower_try(b, expr) : lower_call(b, expr);
+            v = lower_function(b, expr);
             break;
         case EXPR_CAST:
             v = lower_expr(b, expr->args[0]);

@@ -278,6 +278,9 @@ u16 lower_check(struct builder *b, u16 reg, u16 null, struct type type);
 u16 lower_guard(struct builder *b, u16 reg, u16 null, u16 safe);
 
 /* lower_scalar.c */
+/* A timestamptz to what clocks of the session's zone show, and back. */
+u16 lower_local(struct builder *b, u16 reg, u16 null);
+u16 lower_global(struct builder *b, u16 reg, u16 null);
 struct value lower_scalar(struct builder *b, const struct expr *expr, const struct value *v);
 /* An opcode whose operands may be those of a NULL: it cannot raise for them. */
 u16 lower_masked(struct builder *b, enum op_code code, const u16 *regs, u16 null,
@@ -345,6 +348,9 @@ struct builder *lower_join(struct lower *l, const struct rel *rel);
  */
 u32 union_rows(struct lower *l, struct builder *const *bs, struct out_col *const *cols, i64 count,
                u32 col_count);
+/* The answer of a union with only projections above it, the lowest last; returns its variable. */
+u32 union_answer(struct lower *l, const struct rel *rel, const struct rel *const *projects,
+                 i64 project_count, bool limited);
 struct builder *lower_union(struct lower *l, const struct rel *rel);
 struct builder *lower_shared(struct lower *l, const struct rel *rel);
 struct builder *lower_table_func(struct lower *l, const struct rel *rel);
@@ -371,6 +377,12 @@ struct builder *lower_limit(struct lower *l, const struct rel *rel);
 /* Ends b with the answer: columns `out`, sorted and limited as told (either may be NULL). */
 void order_result(struct builder *b, const u32 *out, i64 count, const struct rel *sort,
                   const struct rel *limit);
+/* The output columns, of the answer (last) or another variable, with room for `extra` more; rows
+ * without columns get one to be counted by. */
+struct out_col *order_cols(struct builder *b, const u32 *out, i64 count, i64 extra, bool last,
+                           u32 *out_count);
+/* The first `count` columns of the variable are the answer. */
+void order_answer(struct lower *l, u32 var, i64 count, const struct rel *limit);
 
 /* key.c */
 enum field_form {

@@ -331,6 +331,7 @@ static void guard_relied(struct lower *l) {
         struct guard guard = {.table = lower_table(l, relied->table_id),
                               .col = relied->table_col,
                               .range = whole_range(),
+                              .no_nulls = relied->no_nulls,
                               .unique = 1};
         VEC_PUSH(l->arena, &l->guards, guard);
     }
@@ -341,6 +342,13 @@ void lower_root(struct lower *l) {
     guard_relied(l);
     find_top(l, &top);
     shared_count(l, l->plan->root);
+    if (!top.sort && top.input->kind == REL_UNION && !weave_cuts_after(l, top.input)) {
+        u32 var = union_answer(l, top.input, top.projects.items, top.projects.count, top.limit);
+        if (!l->status) {
+            order_answer(l, var, l->plan->root->out.count, top.limit);
+        }
+        return;
+    }
     struct builder *b = lower_rel(l, top.input);
     for (i64 i = top.projects.count; i-- > 0 && !l->status;) {
         lower_project(b, top.projects.items[i]);

@@ -54,6 +54,9 @@ static bool is_strict(const struct builder *b, const struct expr *expr) {
     case EXPR_CALL:
     case EXPR_CAST:
     case EXPR_NOT:
+        if (expr->kind == EXPR_CALL && !func_is_strict(expr->func)) {
+            return false;
+        }
         for (i32 i = 0; i < expr->arg_count; i++) {
             if (is_strict(b, expr->args[i])) {
                 return true;

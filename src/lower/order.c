@@ -108,10 +108,8 @@ static struct value padded(struct builder *b, u32 col, struct type type) {
     return lower_expr(b, expr_call(arena, FUNC_PAD, type_of(TYPE_TEXT), -1, 2, args[0], args[1]));
 }
 
-/* The output columns, of the answer (last) or another variable, with room for `extra` more; rows
- * without columns get one to be counted by. */
-static struct out_col *out_cols(struct builder *b, const u32 *out, i64 count, i64 extra, bool last,
-                                u32 *out_count) {
+struct out_col *order_cols(struct builder *b, const u32 *out, i64 count, i64 extra, bool last,
+                           u32 *out_count) {
     struct lower *l = b->l;
     bool shown = last && l->plan->shown;
     struct out_col *cols = NEW_ARRAY(l->arena, struct out_col, count + extra + 1);
@@ -138,8 +136,13 @@ void order_result(struct builder *b, const u32 *out, i64 count, const struct rel
                   const struct rel *limit) {
     struct lower *l = b->l;
     u32 col_count;
-    struct out_col *cols = out_cols(b, out, count, sort ? sort->order.count : 0, true, &col_count);
+    struct out_col *cols =
+        order_cols(b, out, count, sort ? sort->order.count : 0, true, &col_count);
     u32 var = sorted_rows(b, "result", cols, col_count, sort, true, first_rows(l, limit));
+    order_answer(l, var, count, limit);
+}
+
+void order_answer(struct lower *l, u32 var, i64 count, const struct rel *limit) {
     struct step *step = lower_step(l, STEP_RESULT, "Result");
     step->src = var;
     step->col_count = (u32)count;
@@ -154,8 +157,8 @@ static u32 rows_of(struct lower *l, const struct rel *input, i64 limit) {
     if (l->status) {
         return 0;
     }
-    struct out_col *cols = out_cols(b, input->out.items, input->out.count,
-                                    sort ? sort->order.count : 0, false, &count);
+    struct out_col *cols = order_cols(b, input->out.items, input->out.count,
+                                      sort ? sort->order.count : 0, false, &count);
     return sorted_rows(b, "rows", cols, count, sort, false, limit);
 }
 

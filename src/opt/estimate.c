@@ -61,7 +61,41 @@ static f64 compare_share(const struct opt *o, const struct expr *expr) {
     return less != swapped ? below : 1.0 - below;
 }
 
-f64 estimate_share(const struct opt *o, const struct expr *expr) {
+/* LIKE: the pattern is tried on a sample of the column. */
+static f64 like_share(struct opt *o, const struct expr *expr) {
+    enum { SAMPLE = 256 };
+    const struct expr *col = plain_col(expr->args[0]);
+    const struct expr *pattern = expr->args[1];
+    bool known = col && col->col < o->fact_count && o->facts[col->col].scan && o->plan->sample &&
+                 pattern->kind == EXPR_CONST && !pattern->is_null;
+    if (!known || !o->facts[col->col].scan->source) {
+        return 0.1;
+    }
+    for (i64 i = 0; i < o->likes.count; i++) {
+        const struct like_share *old = &o->likes.items[i];
+        if (old->col == col->col && old->func == expr->func &&
+            sv_eq(sv_of(old->pattern), sv_of(pattern->value.str))) {
+            return old->share;
+        }
+    }
+    const struct col_fact *fact = &o->facts[col->col];
+    str texts[SAMPLE];
+    i64 count = o->plan->sample(fact->scan->source, fact->table_col, texts, SAMPLE);
+    enum op_code code = expr->func == FUNC_LIKE ? OP_LIKE_STR : OP_ILIKE_STR;
+    i64 hits = 0;
+    for (i64 i = 0; i < count; i++) {
+        union lit a = {.str = texts[i]};
+        union lit b = {.str = pattern->value.str};
+        union lit out = {0};
+        hits += op_eval(code, &out, a, b, b, o->plan->arena) == 0 && out.b8;
+    }
+    f64 share = ((f64)hits + 0.5) / ((f64)count + 1.0);
+    struct like_share made = {col->col, (u16)expr->func, pattern->value.str, share};
+    VEC_PUSH(o->plan->arena, &o->likes, made);
+    return share;
+}
+
+f64 estimate_share(struct opt *o, const struct expr *expr) {
     f64 share = 1.0;
     switch (expr->kind) {
     case EXPR_AND:
@@ -88,7 +122,7 @@ f64 estimate_share(const struct opt *o, const struct expr *expr) {
         if (expr->func >= FUNC_EQ && expr->func <= FUNC_GE) {
             return clamp_share(compare_share(o, expr));
         }
-        return expr->func == FUNC_LIKE || expr->func == FUNC_ILIKE ? 0.1 : 0.33;
+        return expr->func == FUNC_LIKE || expr->func == FUNC_ILIKE ? like_share(o, expr) : 0.33;
     case EXPR_CONST:
         return clamp_share(!expr->is_null && expr->value.b8 ? 1.0 : 0.0);
     default:
@@ -116,7 +150,7 @@ static i32 bound_on(const struct expr *cond, u32 *out) {
 }
 
 /* Two bounds of one column make a range, not two independent conditions. */
-static f64 range_share(const struct opt *o, struct expr *const *conds, i64 count, i64 at) {
+static f64 range_share(struct opt *o, struct expr *const *conds, i64 count, i64 at) {
     u32 col = 0;
     u32 other = 0;
     i32 sign = bound_on(conds[at], &col);
@@ -130,7 +164,7 @@ static f64 range_share(const struct opt *o, struct expr *const *conds, i64 count
     return own;
 }
 
-static i64 filtered(const struct opt *o, const struct rel *rel, i64 rows) {
+static i64 filtered(struct opt *o, const struct rel *rel, i64 rows) {
     f64 left = (f64)rows;
     for (i64 i = 0; i < rel->conds.count; i++) {
         left *= range_share(o, rel->conds.items, rel->conds.count, i);
@@ -325,7 +359,7 @@ static i64 limit_rows(const struct rel *rel) {
 }
 
 /* Share of the left's rows with a match. */
-static f64 match_share(const struct opt *o, const struct rel *rel) {
+static f64 match_share(struct opt *o, const struct rel *rel) {
     f64 share = 1.0;
     for (i64 i = 0; i < rel->left_keys.count; i++) {
         i64 a = estimate_distinct(o, rel->left_keys.items[i], rel->inputs[0]->rows);
@@ -339,7 +373,7 @@ static f64 match_share(const struct opt *o, const struct rel *rel) {
     return clamp_share(share);
 }
 
-static i64 join_rows(const struct opt *o, const struct rel *rel) {
+static i64 join_rows(struct opt *o, const struct rel *rel) {
     i64 left = rel->inputs[0]->rows;
     i64 right = rel->inputs[1]->rows;
     i64 inner = 0;

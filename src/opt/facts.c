@@ -138,6 +138,10 @@ static void scan_facts(struct opt *o, const struct rel *rel) {
         o->facts[scan->col].distinct = scan->distinct;
         o->facts[scan->col].has_distinct = scan->distinct > 0;
         set_range(o, scan->col, scan->range);
+        if (type_kind(o->plan->cols.items[scan->col].type) == KIND_STR) {
+            o->facts[scan->col].scan = rel;
+            o->facts[scan->col].table_col = scan->table_col;
+        }
     }
 }
 

@@ -11,6 +11,16 @@ struct col_fact {
     b8 has_distinct;
     struct range range;
     i64 distinct;
+    const struct rel *scan; /* text of a table's column: where it is scanned; NULL otherwise */
+    u32 table_col;
+};
+
+/* What a pattern kept of a sample. */
+struct like_share {
+    u32 col;
+    u16 func;
+    str pattern;
+    f64 share;
 };
 
 struct opt {
@@ -20,6 +30,7 @@ struct opt {
     struct col_fact *facts; /* by column number */
     i64 fact_count;
     VEC(const struct rel *) visited; /* see opt_first_visit */
+    VEC(struct like_share) likes;    /* estimates made so far */
     VEC(const struct rel *) ordered; /* join_order: inputs of SHARED that are done */
 };
 
@@ -37,7 +48,7 @@ void estimate_rel(struct opt *o, struct rel *rel);
 /* Distinct values of expr among `rows` rows. */
 i64 estimate_distinct(const struct opt *o, const struct expr *expr, i64 rows);
 /* Share of rows a condition keeps. */
-f64 estimate_share(const struct opt *o, const struct expr *cond);
+f64 estimate_share(struct opt *o, const struct expr *cond);
 /* Whether no two rows of rel agree in all of these expressions. */
 bool estimate_unique(const struct plan *plan, const struct rel *rel, struct expr *const *keys,
                      const b8 *null_safe, i64 count);

@@ -36,9 +36,22 @@ struct expr *expr_call(struct arena *arena, enum func func, struct type type, i3
     return expr;
 }
 
-bool expr_nullable(const struct plan *plan, const struct expr *expr) {
-    if (expr->kind == EXPR_CALL && expr->func == FUNC_TRY) {
+/* Of a function that may be NULL otherwise than by an argument, or be none in spite of one. */
+static bool call_nullable(const struct plan *plan, const struct expr *expr) {
+    if (expr->func == FUNC_TRY || expr->func == FUNC_NULLIF) {
         return true;
+    }
+    for (i32 i = 0; i < expr->arg_count; i++) {
+        if (!expr_nullable(plan, expr->args[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool expr_nullable(const struct plan *plan, const struct expr *expr) {
+    if (expr->kind == EXPR_CALL && !func_is_strict(expr->func)) {
+        return call_nullable(plan, expr);
     }
     switch (expr->kind) {
     case EXPR_COL:

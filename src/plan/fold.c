@@ -156,7 +156,69 @@ static bool is_arithmetic(u16 func) {
            func == FUNC_MOD || func == FUNC_NEG || func == FUNC_ABS;
 }
 
+static bool is_null_const(const struct expr *expr) {
+    return is_const(expr) && expr->is_null;
+}
+
+/* COALESCE without its NULLs, and without what follows a constant. */
+static struct expr *fold_coalesce(struct arena *arena, struct expr *expr) {
+    i32 kept = 0;
+    struct expr **args = NEW_ARRAY(arena, struct expr *, expr->arg_count);
+    for (i32 i = 0; i < expr->arg_count; i++) {
+        if (!is_null_const(expr->args[i])) {
+            args[kept++] = expr->args[i];
+            if (is_const(expr->args[i])) {
+                break;
+            }
+        }
+    }
+    if (kept == 0) {
+        return make_null(arena, expr->type, expr->position);
+    }
+    if (kept == 1 && type_eq(args[0]->type, expr->type)) {
+        return args[0];
+    }
+    if (kept == expr->arg_count || kept == 1) {
+        return expr;
+    }
+    struct expr *copy = NEW(arena, struct expr);
+    *copy = *expr;
+    copy->args = args;
+    copy->arg_count = kept;
+    return copy;
+}
+
+/* GREATEST, LEAST and NULLIF of two. */
+static struct expr *fold_pair(struct arena *arena, struct expr *expr) {
+    struct expr *x = expr->args[0];
+    struct expr *y = expr->args[1];
+    bool nullif = expr->func == FUNC_NULLIF;
+    if (!type_eq(x->type, expr->type) || (!nullif && !type_eq(y->type, expr->type))) {
+        return expr;
+    }
+    if (is_null_const(y) || (nullif && is_null_const(x))) {
+        return x;
+    }
+    if (is_null_const(x)) {
+        return y;
+    }
+    i32 c = 0;
+    if (!is_const(x) || !is_const(y) || !compared(x, y, &c)) {
+        return expr;
+    }
+    if (nullif) {
+        return c == 0 ? make_null(arena, expr->type, expr->position) : x;
+    }
+    return (expr->func == FUNC_GREATEST ? c >= 0 : c <= 0) ? x : y;
+}
+
 static struct expr *fold_call(struct arena *arena, struct expr *expr) {
+    if (expr->func == FUNC_COALESCE) {
+        return fold_coalesce(arena, expr);
+    }
+    if (expr->func == FUNC_GREATEST || expr->func == FUNC_LEAST || expr->func == FUNC_NULLIF) {
+        return fold_pair(arena, expr);
+    }
     bool compares = expr->func >= FUNC_EQ && expr->func <= FUNC_GE;
     bool computes = is_arithmetic(expr->func);
     bool integers = type_is_integer(expr->type);

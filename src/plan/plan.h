@@ -29,6 +29,11 @@ enum table_func { WF_TABLE_FUNCS(X, ) TABLE_FUNC_END };
 #undef X
 
 extern const char *const func_names[FUNC_COUNT];
+/* NULL where an argument is NULL. */
+static inline bool func_is_strict(u16 func) {
+    return func != FUNC_TRY && func != FUNC_GREATEST && func != FUNC_LEAST &&
+           func != FUNC_COALESCE && func != FUNC_NULLIF;
+}
 /* Functions that are one opcode (WF_SCALARS); args is NULL for the others. */
 struct scalar_info {
     const char *args;
@@ -45,7 +50,7 @@ enum expr_kind {
     EXPR_COL,   /* column `col` */
     EXPR_CONST, /* `value`, or NULL when is_null */
     EXPR_PARAM, /* parameter `param` (0 is $1) */
-    EXPR_CALL,  /* func(args); strict: NULL in, NULL out, unless the function says otherwise */
+    EXPR_CALL,  /* func(args); NULL in, NULL out, where func_is_strict */
     EXPR_CAST,  /* args[0] to `type` */
     EXPR_AND,   /* args, left to right, three-valued */
     EXPR_OR,
@@ -73,6 +78,8 @@ struct plan_col {
     struct type type;
     b8 nullable;
 };
+
+struct snapshot_table;
 
 struct scan_col {       /* what lowering may rely on; each becomes a guard */
     u32 col;            /* the plan's number for it */
@@ -153,6 +160,7 @@ struct rel {
     const char *table_name;
     const char *alias;
     i64 table_rows;
+    const struct snapshot_table *source; /* for plan.sample, while the statement is compiled */
     VEC(struct scan_col) scan_cols;
     /* FILTER, JOIN (residual): conjuncts */
     VEC(struct expr *) conds;
@@ -198,17 +206,21 @@ struct rel {
 struct relied { /* a column whose uniqueness shaped the plan */
     u64 table_id;
     u32 table_col;
+    b8 no_nulls; /* NULLs are equal where groups are made */
 };
 
 struct plan {
     struct arena *arena;
     VEC(struct plan_col) cols;
     struct rel *root;
-    VEC(const char *) names; /* of the root's out columns, as the user sees them */
+    VEC(const char *) names;   /* of the root's out columns, as the user sees them */
     VEC(struct relied) relied; /* guarded though nothing may read them any more */
     u32 param_count;
     struct type *param_types;
     b8 shown; /* the rows go to a client: char(n) gets its blanks back */
+    /* At most `max` texts of a column of a scan's table, an empty one for NULL; returns how many.
+     * NULL: there are none to be had. */
+    i64 (*sample)(const struct snapshot_table *source, u32 table_col, str *out, i64 max);
 };
 
 u32 plan_col_new(struct plan *plan, const char *name, struct type type, bool nullable);

@@ -3,36 +3,66 @@
  * A device without one says so: nothing runs elsewhere in silence. */
 #include "prim/prim.h"
 
+const char *const elem_names[ELEM_COUNT] = {
+#define X(A, name, type, bytes, kind) #name,
+    WF_ELEMS(X, )
+#undef X
+};
+const i8 elem_bytes[ELEM_COUNT] = {
+#define X(A, name, type, bytes, kind) bytes,
+    WF_ELEMS(X, )
+#undef X
+};
+const char elem_kinds[ELEM_COUNT] = {
+#define X(A, name, type, bytes, kind) kind,
+    WF_ELEMS(X, )
+#undef X
+};
+#define X(A, name, type, bytes, kind) \
+    _Static_assert(sizeof(type) == (bytes), "bytes of an element");
+WF_ELEMS(X, )
+#undef X
+
+const char *const fold_names[FOLD_COUNT] = {
+#define X(A, name, identity, expr) #name,
+    WF_FOLDS(X, )
+#undef X
+};
+
+bool fold_has(enum fold fold, enum elem type) {
+    char kind = elem_kinds[type];
+    return kind == 'U' || kind == 'I' || (kind == 'F' && (fold == FOLD_MIN || fold == FOLD_MAX));
+}
+
+void *prim_take(struct prim_job *job, i64 bytes) {
+    i64 at = job->work_used;
+    job->work_used += ALIGN_UP(MAX_OF(bytes, 1), PRIM_ALIGN);
+    job->work_peak = MAX_OF(job->work_peak, job->work_used);
+    if (job->measuring) {
+        return NULL;
+    }
+    CHECK(job->work_used <= job->work_bytes);
+    return job->work + at;
+}
+
+wf_status prim_refuse(const struct prim_job *job, const char *what) {
+    FAIL(job->x->err, NOT_SUPPORTED, "%s on device %s", what, job->dev->name);
+}
+
 static FALLIBLE refuse(const struct device *dev, struct exec *x, const char *what) {
     FAIL(x->err, NOT_SUPPORTED, "%s on device %s", what, dev->name);
 }
 
-wf_status prim_sort(const struct device *dev, struct exec *x, struct prim_pair *data,
-                    struct prim_pair *temp, i64 n, i32 bits) {
-    return dev->prims && dev->prims->sort ? dev->prims->sort(x, data, temp, n, bits)
-                                          : refuse(dev, x, "sort");
-}
-
-wf_status prim_split(const struct device *dev, struct exec *x, struct prim_pair *out,
-                     const struct prim_pair *in, i64 n, i32 shift, i32 bits, i64 *out_starts) {
-    return dev->prims && dev->prims->split
-               ? dev->prims->split(x, out, in, n, shift, bits, out_starts)
-               : refuse(dev, x, "split");
-}
-
-wf_status prim_scan(const struct device *dev, struct exec *x, i64 *data, i64 n, i64 *out_total) {
-    return dev->prims && dev->prims->scan ? dev->prims->scan(x, data, n, out_total)
-                                          : refuse(dev, x, "scan");
-}
-
 wf_status prim_build(const struct device *dev, struct exec *x, struct index *index, const i64 *key,
                      const b8 *nulls, i64 n) {
-    return dev->prims && dev->prims->build ? dev->prims->build(x, index, key, nulls, n)
-                                           : refuse(dev, x, "build");
+    return dev->prims && dev->prims->engine->build
+               ? dev->prims->engine->build(x, index, key, nulls, n)
+               : refuse(dev, x, "build");
 }
 
 wf_status prim_probe(const struct device *dev, struct exec *x, i64 *out_row,
                      const struct index *index, const i64 *key, i64 n) {
-    return dev->prims && dev->prims->probe ? dev->prims->probe(x, out_row, index, key, n)
-                                           : refuse(dev, x, "probe");
+    return dev->prims && dev->prims->engine->probe
+               ? dev->prims->engine->probe(x, out_row, index, key, n)
+               : refuse(dev, x, "probe");
 }

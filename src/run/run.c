@@ -239,7 +239,7 @@ static FALLIBLE run_on(struct exec *x, struct device *device, u32 step_no, const
         metric->rows_out = x->vars[step->dst].rows;
         return ERR_OK;
     default:
-        if (streams && device->slices_open) {
+        if (streams) {
             return stream_open(x, device, step_no, step);
         }
         return device->run(device, x, step_no, step);
@@ -318,8 +318,12 @@ static FALLIBLE run_blocks(struct exec *x, const struct run_devices *devices, bo
         const struct block *block = &program->blocks[b];
         for (u32 s = 0; s < block->step_count; s++) {
             u32 step_no = first_step[b] + s;
-            TRY(run_step(x, devices, step_no, &block->steps[s],
-                         streams && stream_fits(program, step_no)));
+            bool flows = streams && stream_fits(program, step_no);
+            if (flows && !x->stream) {
+                TRY(stream_possible(x, devices, step_no, &flows));
+                streams = flows;
+            }
+            TRY(run_step(x, devices, step_no, &block->steps[s], flows));
             /* A step of a loop may run again and need what it read before, and so does one that is
              * still running; the answer stays until exec_close. */
             if (!loops && !x->stream && block->steps[s].kind != STEP_RESULT) {

@@ -33,12 +33,14 @@ void refresh_dicts(struct exec *x);
 
 /* Whether the step may be computed as the answer is read. */
 bool stream_fits(const struct program *program, u32 step_no);
+/* Whether the devices of this and all later pipelines can cut them into slices. */
+FALLIBLE stream_possible(struct exec *x, const struct run_devices *devices, u32 step_no, bool *out);
+/* Opens the stream, or adds the next pipeline to it. */
 FALLIBLE stream_open(struct exec *x, struct device *device, u32 step_no, const struct step *step);
 void stream_close(struct exec *x);
 
 /* STEP_LIMIT: the rows kept are slices of the source's chunks. */
 FALLIBLE limit_run(struct exec *x, const struct step *step);
-
 
 /* Calls visit(arg, var) for every variable the step reads; a variable may come twice. */
 void step_inputs(const struct step *step, void (*visit)(void *arg, u32 var), void *arg);

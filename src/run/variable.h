@@ -62,7 +62,10 @@ struct index {
     u32 *heads;
     u32 *rows;
     i64 head_count; /* elements of heads */
-    u32 *filter;    /* or NULL: bit key - filter_lo says whether the key is there at all */
+    u32 *filter; /* or NULL: bit key - filter_lo says whether the key is there at all, or, hashed,
+                    the highest bits of hash_u64(key), of which filter_bits, a power of two, are
+                    told apart, say that it may be */
+    b8 filter_hashed;
     i64 filter_lo;
     i64 filter_bits;
     i64 bytes;

@@ -150,12 +150,13 @@ static FALLIBLE check_dependents(struct alter *a, const char *what, bool keys_on
             depends = depends || other->table->foreigns[f].ref_oid == a->object->oid;
         }
         if (depends) {
-            error_set(a->b->err, ERR_DEPENDENT_OBJECTS, a->out->position,
-                      "cannot %s of table %.100s because other objects depend on it", what,
-                      a->def->name);
+            bool drops = strncmp(what, "drop", 4) == 0 || keys_only;
+            error_set(
+                a->b->err, drops ? ERR_DEPENDENT_OBJECTS : ERR_NOT_SUPPORTED, a->out->position,
+                "cannot %s of table %.100s because other objects depend on it", what, a->def->name);
             error_hint(a->b->err, "%s \"%s\" depends on it; drop that first.",
                        object_words[other->kind], other->name);
-            return ERR_DEPENDENT_OBJECTS;
+            return a->b->err->code;
         }
     }
     return ERR_OK;
@@ -234,7 +235,7 @@ static FALLIBLE drop_constraint(struct alter *a, const struct json *cmd) {
     struct table_def *def = a->def;
     u32 before = def->key_count + def->check_count + def->foreign_count, kept = 0;
     for (u32 i = 0; i < def->key_count; i++) {
-        if (strcmp(def->keys[i].name, name) != 0) {
+        if (strcmp(def->keys[i].name, name) != 0 || def->keys[i].index) {
             def->keys[kept++] = def->keys[i];
         } else {
             TRY(check_dependents(a, "drop a key", true));
@@ -269,12 +270,6 @@ static FALLIBLE column_type(struct alter *a, const struct json *cmd) {
     const struct json *def = node_body(json_get(cmd, "def"));
     u32 col = 0;
     TRY(find_column(a, json_text(cmd, "name"), &col));
-    TRY(check_dependents(a, "change a column", false));
-    for (u32 i = 0; i < a->def->key_count; i++) {
-        if (key_uses(a->def->keys[i].col_count, a->def->keys[i].cols, col)) {
-            TRY(check_dependents(a, "change a key", true));
-        }
-    }
     struct column_def *column = &a->def->cols[col];
     if (column->identity || a->out->from[col].old < 0) {
         return unsupported(b, a->out->position, "ALTER COLUMN TYPE of this column");
@@ -297,6 +292,12 @@ static FALLIBLE column_type(struct alter *a, const struct json *cmd) {
             error_hint(b->err, "You might need to specify \"USING %s::%s\".", column->name,
                        a->word);
             return ERR_DATATYPE_MISMATCH;
+        }
+    }
+    TRY(check_dependents(a, "change a column", false));
+    for (u32 i = 0; i < a->def->key_count; i++) {
+        if (key_uses(a->def->keys[i].col_count, a->def->keys[i].cols, col)) {
+            TRY(check_dependents(a, "change a key", true));
         }
     }
     column->type = type;
@@ -469,6 +470,10 @@ static FALLIBLE rename_object(struct bind *b, const struct json *body, struct st
     } else {
         out->position = json_position(relation);
         TRY(bind_relation(b, relation, &entry));
+        if (out->object_kind != OBJECT_TABLE && out->object_kind != entry->object->kind) {
+            FAIL_AT(b->err, WRONG_OBJECT, out->position, "\"%.100s\" is not a %s",
+                    entry->object->name, object_words[out->object_kind]);
+        }
     }
     out->oid = entry->object->oid;
     return ERR_OK;
@@ -512,7 +517,7 @@ static FALLIBLE rename_part(struct bind *b, const struct json *body, struct stat
     if (json_is(body, "renameType", "OBJECT_TABCONSTRAINT")) {
         bool found = false;
         for (u32 i = 0; i < a.def->key_count; i++) {
-            if (strcmp(a.def->keys[i].name, from) == 0) {
+            if (strcmp(a.def->keys[i].name, from) == 0 && !a.def->keys[i].index) {
                 a.def->keys[i].name = to;
                 found = true;
             }
@@ -572,6 +577,68 @@ FALLIBLE bind_rename(struct bind *b, const struct json *body, struct statement *
     out->kind = STATEMENT_RENAME;
     out->table_name = keep(b, json_text(body, "newname"));
     return rename_object(b, body, out);
+}
+
+/* SET CONSTRAINTS: names are those of references; keys are looked at when a statement ends. */
+static FALLIBLE named_constraint(struct bind *b, const struct json *name, bool deferred,
+                                 struct statement *out) {
+    const char *text = json_text(name, "relname");
+    i32 position = json_position(name);
+    const struct edition *edition = b->snap->edition;
+    bool found = false;
+    for (i64 i = 0; text && i < edition->count; i++) {
+        const struct table *table = edition->entries[i].object->table;
+        for (u32 f = 0; table && f < table->foreign_count; f++) {
+            const struct table_foreign *fk = &table->foreigns[f];
+            if (strcmp(fk->name, text) == 0) {
+                if (!fk->deferrable) {
+                    FAIL_AT(b->err, WRONG_OBJECT, position,
+                            "constraint \"%.100s\" is not deferrable", text);
+                }
+                out->ids[out->name_count++] = fk->oid;
+                found = true;
+            }
+        }
+        for (u32 k = 0; table && k < table->key_count; k++) {
+            const struct table_key *key = &table->keys[k];
+            if (strcmp(key->name, text) == 0 && !key->index) {
+                if (!key->deferrable) {
+                    FAIL_AT(b->err, WRONG_OBJECT, position,
+                            "constraint \"%.100s\" is not deferrable", text);
+                }
+                TRY(deferred ? unsupported(b, position, "SET CONSTRAINTS DEFERRED of a key")
+                             : ERR_OK);
+                found = true;
+            }
+        }
+    }
+    if (!found) {
+        FAIL_AT(b->err, UNDEFINED_OBJECT, position, "constraint \"%.100s\" does not exist",
+                text ? text : "");
+    }
+    return ERR_OK;
+}
+
+FALLIBLE bind_set_constraints(struct bind *b, const struct json *body, struct statement *out) {
+    const struct json *names = json_get(body, "constraints");
+    i32 position = (i32)(b->parsed->text.ptr - b->parsed->script.ptr);
+    TRY(bind_only(b, body, "constraints deferred", position));
+    TRY(snapshot_open(b->snap, b->err));
+    const struct edition *edition = b->snap->edition;
+    i64 most = json_count(names);
+    for (i64 i = 0; i < edition->count; i++) {
+        const struct table *table = edition->entries[i].object->table;
+        most += table ? table->foreign_count : 0;
+    }
+    out->kind = STATEMENT_SET_CONSTRAINTS;
+    out->position = position;
+    out->deferred = (b8)json_flag(body, "deferred");
+    out->ids = NEW_ARRAY(b->arena, u64, most + 1);
+    JSON_EACH(node, names) {
+        TRY(named_constraint(b, node_body(node), out->deferred, out));
+    }
+    out->cascade = !names; /* ALL */
+    return ERR_OK;
 }
 
 FALLIBLE bind_set_schema(struct bind *b, const struct json *body, struct statement *out) {

@@ -1,9 +1,10 @@
 /* bind_case.c: CASE and everything that is written as one.
  *
- * Part of binding. COALESCE, NULLIF, GREATEST, LEAST, IS DISTINCT FROM and IS TRUE have no operator
- * of their own in the plan: each becomes a CASE over comparisons and IS NULL. Where an operand is
- * needed twice the same expression is shared, and bind_sharable keeps the tree that this unfolds to
- * within bounds. */
+ * Part of binding. COALESCE, NULLIF, GREATEST and LEAST are functions that lowering knows, so that
+ * their operands are computed once however deep they nest. IS DISTINCT FROM and IS TRUE have no
+ * operator of their own in the plan: each becomes a CASE over comparisons and IS NULL. Where an
+ * operand is needed twice the same expression is shared, and bind_sharable keeps the tree that this
+ * unfolds to within bounds. */
 #include "sql/sql_int.h"
 
 /* args: when, then, …, else; the results come to one type. */
@@ -84,16 +85,8 @@ FALLIBLE bind_coalesce(struct bind *b, struct query *q, const struct json *body,
         *out = items[0];
         return ERR_OK;
     }
-    i32 count = 2 * (item_count - 1) + 1;
-    struct expr **args = NEW_ARRAY(b->arena, struct expr *, count);
-    for (i32 i = 0; i < item_count - 1; i++) {
-        TRY(bind_sharable(b, items[i]));
-        struct expr *is_null = expr_one(b, EXPR_IS_NULL, items[i], position);
-        args[2 * i] = expr_one(b, EXPR_NOT, is_null, position);
-        args[2 * i + 1] = items[i];
-    }
-    args[count - 1] = items[item_count - 1];
-    *out = expr_many(b, EXPR_CASE, type, position, count, args);
+    *out = expr_many(b, EXPR_CALL, type, position, item_count, items);
+    (*out)->func = FUNC_COALESCE;
     return ERR_OK;
 }
 
@@ -111,7 +104,6 @@ static FALLIBLE promote_compared(struct bind *b, struct expr *left, struct type 
     return ERR_OK;
 }
 
-/* CASE WHEN a = b THEN NULL ELSE a END. */
 FALLIBLE bind_nullif(struct bind *b, struct query *q, const struct json *body, struct expr **out) {
     i32 position = json_position(body);
     struct expr *left = NULL;
@@ -120,14 +112,19 @@ FALLIBLE bind_nullif(struct bind *b, struct query *q, const struct json *body, s
     TRY(bind_expr(b, q, json_get(body, "rexpr"), &right));
     TRY(coerce_unknown(b, left, right->type, &left));
     TRY(promote_compared(b, left, right->type, &left));
-    TRY(bind_sharable(b, left));
-    struct expr *args[3] = {NULL, expr_null(b, left->type, position), left};
-    TRY(bind_compare(b, FUNC_EQ, left, right, position, &args[0]));
+    struct expr *equal = NULL;
+    TRY(bind_compare(b, FUNC_EQ, left, right, position, &equal));
+    if (equal->kind == EXPR_CALL && equal->func == FUNC_EQ && equal->args[0] == left) {
+        *out = expr_call(b->arena, FUNC_NULLIF, left->type, position, 2, equal->args[0],
+                         equal->args[1]);
+        return ERR_OK;
+    }
+    TRY(bind_sharable(b, left)); /* compared as another type than it is handed on as */
+    struct expr *args[3] = {equal, expr_null(b, left->type, position), left};
     *out = expr_many(b, EXPR_CASE, left->type, position, 3, args);
     return ERR_OK;
 }
 
-/* CASE WHEN a IS NULL THEN b WHEN b IS NULL THEN a WHEN a >= b THEN a ELSE b END. */
 FALLIBLE bind_min_max(struct bind *b, struct query *q, const struct json *body, struct expr **out) {
     i32 position = json_position(body);
     TRY(bind_only(b, body, "op args location", position));
@@ -140,19 +137,8 @@ FALLIBLE bind_min_max(struct bind *b, struct query *q, const struct json *body, 
     TRY(coerce_common(b, items, count, word, &type));
     *out = items[0];
     for (i32 i = 1; i < count; i++) {
-        struct expr *so_far = *out;
-        struct expr *args[7];
-        TRY(bind_sharable(b, so_far));
-        TRY(bind_sharable(b, items[i]));
-        args[0] = expr_one(b, EXPR_IS_NULL, so_far, position);
-        args[1] = items[i];
-        args[2] = expr_one(b, EXPR_IS_NULL, items[i], position);
-        args[3] = so_far;
-        args[4] = expr_call(b->arena, greatest ? FUNC_GE : FUNC_LE, type_of(TYPE_BOOLEAN), position,
-                            2, so_far, items[i]);
-        args[5] = so_far;
-        args[6] = items[i];
-        *out = expr_many(b, EXPR_CASE, type, position, 7, args);
+        *out = expr_call(b->arena, greatest ? FUNC_GREATEST : FUNC_LEAST, type, position, 2, *out,
+                         items[i]);
     }
     return ERR_OK;
 }

@@ -49,8 +49,11 @@ FALLIBLE bind_table(struct bind *b, const struct json *range_var, const char *wh
     i32 position = json_position(range_var);
     TRY(bind_relation(b, range_var, &entry));
     if (entry->object->kind == OBJECT_VIEW) {
-        FAIL_AT(b->err, WRONG_STATE, position, "cannot %s view \"%.100s\"", what,
-                entry->object->name);
+        bool rows = strcmp(what, "insert into") == 0 || strcmp(what, "update") == 0 ||
+                    strcmp(what, "delete from") == 0;
+        error_set(b->err, rows ? ERR_WRONG_STATE : ERR_WRONG_OBJECT, position,
+                  "cannot %s view \"%.100s\"", what, entry->object->name);
+        return b->err->code;
     }
     if (entry->object->kind != OBJECT_TABLE) {
         FAIL_AT(b->err, WRONG_OBJECT, position, "\"%.100s\" is not a table", entry->object->name);

@@ -147,15 +147,22 @@ static FALLIBLE given_name(struct bind *b, const struct table_def *def, const st
     const char *name = json_text(body, "conname");
     *out = NULL;
     if (name && strcmp(ddl_new_name(b, def, name), name) != 0) {
-        FAIL_AT(b->err, DUPLICATE_OBJECT, json_position(body),
-                "constraint \"%.100s\" for relation \"%.100s\" already exists", name, def->name);
+        bool key = false; /* keys share their names with relations */
+        for (u32 i = 0; i < def->key_count; i++) {
+            key = key || strcmp(def->keys[i].name, name) == 0;
+        }
+        key = key && (json_is(body, "contype", "CONSTR_UNIQUE") ||
+                      json_is(body, "contype", "CONSTR_PRIMARY"));
+        return error_set(
+            b->err, key ? ERR_DUPLICATE_TABLE : ERR_DUPLICATE_OBJECT, json_position(body),
+            "constraint \"%.100s\" for relation \"%.100s\" already exists", name, def->name);
     }
     *out = keep(b, name);
     return ERR_OK;
 }
 
 static FALLIBLE ddl_find_column(struct bind *b, const struct table_def *def, const char *name,
-                         i32 position, u32 *out) {
+                                i32 position, u32 *out) {
     for (u32 i = 0; i < def->col_count; i++) {
         if (strcmp(def->cols[i].name, name) == 0) {
             *out = i;
@@ -203,7 +210,11 @@ static FALLIBLE add_key(struct bind *b, struct table_def *def, const struct json
     bool primary = json_is(body, "contype", "CONSTR_PRIMARY");
     i32 position = json_position(body);
     struct table_key key = {.primary = primary};
-    TRY(bind_only(b, body, "contype conname location keys", position));
+    TRY(bind_only(b, body, "contype conname location keys deferrable initdeferred", position));
+    if (json_flag(body, "initdeferred")) {
+        return unsupported(b, position, "INITIALLY DEFERRED of a key");
+    }
+    key.deferrable = (b8)json_flag(body, "deferrable");
     if (column) {
         key.cols = NEW_ARRAY(b->arena, u32, 1);
         key.col_count = 1;
@@ -280,7 +291,7 @@ static FALLIBLE add_check(struct bind *b, struct table_def *def, const struct js
     return ERR_OK;
 }
 
-static FALLIBLE fk_action_of(struct bind *b, const struct json *body, const char *field, u8 *out) {
+static void fk_action_of(const struct json *body, const char *field, u8 *out) {
     static const struct {
         const char *letter;
         u8 action;
@@ -294,14 +305,29 @@ static FALLIBLE fk_action_of(struct bind *b, const struct json *body, const char
             *out = actions[i].action;
         }
     }
-    bool update = strcmp(field, "fk_upd_action") == 0;
-    if (*out == FK_SET_DEFAULT || (update && *out > FK_RESTRICT)) {
-        return unsupported(b, json_position(body), "ON %s %s", update ? "UPDATE" : "DELETE",
-                           *out == FK_CASCADE    ? "CASCADE"
-                           : *out == FK_SET_NULL ? "SET NULL"
-                                                 : "SET DEFAULT");
+}
+
+/* DEFERRABLE and INITIALLY DEFERRED behind a constraint of a column, where they are nodes of their
+ * own. */
+static FALLIBLE column_deferrable(struct bind *b, struct table_def *def, const struct json *before,
+                                  const struct json *body) {
+    bool deferred = json_is(body, "contype", "CONSTR_ATTR_DEFERRED");
+    bool off = json_is(body, "contype", "CONSTR_ATTR_NOT_DEFERRABLE") ||
+               json_is(body, "contype", "CONSTR_ATTR_IMMEDIATE");
+    if (before && json_is(before, "contype", "CONSTR_FOREIGN")) {
+        struct table_foreign *fk = &def->foreigns[def->foreign_count - 1];
+        fk->deferrable = fk->deferrable || !off;
+        fk->deferred = fk->deferred || deferred;
+        return ERR_OK;
     }
-    return ERR_OK;
+    if (before && (json_is(before, "contype", "CONSTR_PRIMARY") ||
+                   json_is(before, "contype", "CONSTR_UNIQUE"))) {
+        def->keys[def->key_count - 1].deferrable |= !off;
+        return deferred ? unsupported(b, json_position(body), "INITIALLY DEFERRED of a key")
+                        : ERR_OK;
+    }
+    FAIL_AT(b->err, SYNTAX, json_position(body), "misplaced %s clause",
+            deferred ? "INITIALLY DEFERRED" : "DEFERRABLE");
 }
 
 /* The columns referred to: named, or the primary key; they must be a key. */
@@ -361,13 +387,15 @@ static FALLIBLE add_foreign(struct bind *b, struct table_def *def, const struct 
     struct table_foreign fk = {0};
     TRY(bind_only(b, body,
                   "contype conname location pktable fk_attrs pk_attrs fk_matchtype fk_upd_action "
-                  "fk_del_action initially_valid skip_validation",
+                  "fk_del_action initially_valid skip_validation deferrable initdeferred",
                   position));
     if (!json_is(body, "fk_matchtype", "s")) {
         return unsupported(b, position, "MATCH FULL and MATCH PARTIAL");
     }
-    TRY(fk_action_of(b, body, "fk_del_action", &fk.on_delete));
-    TRY(fk_action_of(b, body, "fk_upd_action", &fk.on_update));
+    fk_action_of(body, "fk_del_action", &fk.on_delete);
+    fk_action_of(body, "fk_upd_action", &fk.on_update);
+    fk.deferred = (b8)json_flag(body, "initdeferred");
+    fk.deferrable = fk.deferred || json_flag(body, "deferrable");
     if (column) {
         fk.cols = NEW_ARRAY(b->arena, u32, 1);
         fk.col_count = 1;
@@ -407,10 +435,7 @@ FALLIBLE ddl_add_constraint(struct bind *b, struct table_def *def, const struct 
     static const struct {
         const char *type;
         const char *words;
-    } others[] = {{"CONSTR_EXCLUSION", "EXCLUDE"},
-                  {"CONSTR_GENERATED", "GENERATED columns"},
-                  {"CONSTR_ATTR_DEFERRABLE", "DEFERRABLE"},
-                  {"CONSTR_ATTR_DEFERRED", "INITIALLY DEFERRED"}};
+    } others[] = {{"CONSTR_EXCLUSION", "EXCLUDE"}, {"CONSTR_GENERATED", "GENERATED columns"}};
     const char *type = json_text(body, "contype");
     type = type ? type : "";
     if (strcmp(type, "CONSTR_PRIMARY") == 0 || strcmp(type, "CONSTR_UNIQUE") == 0) {
@@ -421,10 +446,6 @@ FALLIBLE ddl_add_constraint(struct bind *b, struct table_def *def, const struct 
     }
     if (strcmp(type, "CONSTR_FOREIGN") == 0) {
         return add_foreign(b, def, body, column, schema);
-    }
-    if (strcmp(type, "CONSTR_ATTR_NOT_DEFERRABLE") == 0 ||
-        strcmp(type, "CONSTR_ATTR_IMMEDIATE") == 0) {
-        return ERR_OK;
     }
     for (i64 i = 0; i < COUNT_OF(others); i++) {
         if (strcmp(others[i].type, type) == 0) {
@@ -460,7 +481,14 @@ FALLIBLE ddl_default(struct bind *b, const struct json *expr, const char *text,
         return ERR_OK;
     }
     struct expr *value = NULL;
-    TRY(bind_expr(b, &q, expr, &value));
+    wf_status status = bind_expr(b, &q, expr, &value);
+    if (status == ERR_UNDEFINED_COLUMN) {
+        i32 position = b->err->position;
+        error_reset(b->err);
+        FAIL_AT(b->err, NOT_SUPPORTED, position,
+                "cannot use column reference in DEFAULT expression");
+    }
+    TRY(status);
     return coerce_assign(b, value, col, &value);
 }
 
@@ -507,6 +535,10 @@ static FALLIBLE column_constraints(struct bind *b, const struct json *list, stru
                         "\"%.100s\"",
                         col->name, out->table_name);
             }
+            if (col->identity) {
+                FAIL_AT(b->err, SYNTAX, json_position(body),
+                        "both default and identity specified for column \"%.100s\"", col->name);
+            }
             const char *text = default_text(b, list, json_position(body));
             TRY(ddl_default(b, json_get(body, "raw_expr"), text, col));
         } else if (json_is(body, "contype", "CONSTR_IDENTITY")) {
@@ -545,12 +577,19 @@ FALLIBLE ddl_column_keys(struct bind *b, const struct json *body, struct table_d
                          const char *schema) {
     static const char *const own[] = {"CONSTR_NOTNULL", "CONSTR_NULL", "CONSTR_DEFAULT",
                                       "CONSTR_IDENTITY"};
+    const struct json *before = NULL;
     JSON_EACH(node, json_get(body, "constraints")) {
         const struct json *constraint = node_body(node);
         bool done = false;
         for (i64 i = 0; i < COUNT_OF(own); i++) {
             done = done || json_is(constraint, "contype", own[i]);
         }
+        const char *type = json_text(constraint, "contype");
+        if (type && strncmp(type, "CONSTR_ATTR_", 12) == 0) {
+            TRY(column_deferrable(b, def, before, constraint));
+            continue;
+        }
+        before = constraint;
         if (!done) {
             TRY(ddl_add_constraint(b, def, constraint, json_text(body, "colname"), schema));
         }

@@ -66,6 +66,9 @@ static struct rel *scan_rel(struct bind *b, const struct snapshot_table *found, 
     scan->table_name = arena_sv(b->arena, sv_from(table->name)).ptr;
     scan->alias = alias;
     scan->table_rows = version->rows;
+    struct snapshot_table *source = NEW(b->arena, struct snapshot_table);
+    *source = *found;
+    scan->source = source;
     scan->rows = version->live_rows;
     for (u32 i = 0; i < table->col_count; i++) {
         const struct column_stats *stats = &version->stats[i];

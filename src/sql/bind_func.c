@@ -55,10 +55,8 @@ static const char *const known_functions[] = {
     "generate_series",
     "unnest",
     "array_length",
-    "pg_typeof",
     "version",
     "string_to_array",
-    "num_nonnulls",
     "array_agg",
     "corr",
     "covar_pop",
@@ -72,36 +70,31 @@ static const char *const known_functions[] = {
     "regexp_split_to_array",
     "regexp_split_to_table",
     "setseed",
-    "date_bin",
-    "make_timestamptz",
-    "sha256",
-    "sha224",
-    "sha384",
-    "sha512",
-    "set_byte",
-    "get_bit",
-    "set_bit",
     "unistr",
     "normalize",
     "parse_ident",
     "to_ascii",
-    "sind",
-    "cosd",
-    "tand",
-    "cotd",
-    "asind",
-    "acosd",
-    "atand",
-    "atan2d",
     "current_date",
     "timeofday",
 };
 
-static FALLIBLE unknown_function(struct bind *b, const struct call *call) {
+static bool is_missing(const char *name) {
     for (i64 i = 0; i < COUNT_OF(known_functions); i++) {
-        if (strcmp(known_functions[i], call->name) == 0) {
-            return unsupported(b, call->position, "function %s", call->name);
+        if (strcmp(known_functions[i], name) == 0) {
+            return true;
         }
+    }
+    return false;
+}
+
+bool bind_function_known(const char *name) {
+    return find_entry(name) || scalar_named(name) || agg_find(name) || window_find(name) ||
+           is_missing(name);
+}
+
+static FALLIBLE unknown_function(struct bind *b, const struct call *call) {
+    if (is_missing(call->name)) {
+        return unsupported(b, call->position, "function %s", call->name);
     }
     wf_status status =
         bind_undefined_function(b, call->name, call->args, call->count, call->position);
@@ -170,6 +163,17 @@ FALLIBLE bind_call(struct bind *b, struct query *q, const struct json *body, str
         FAIL_AT(b->err, WRONG_OBJECT, call.position,
                 "OVER specified, but %s is not a window function nor an aggregate function",
                 call.name);
+    }
+    const char *aggregates_only[][2] = {{"agg_distinct", "DISTINCT"},
+                                        {"agg_filter", "FILTER"},
+                                        {"agg_order", "ORDER BY"},
+                                        {"agg_within_group", "WITHIN GROUP"}};
+    for (i64 i = 0; i < COUNT_OF(aggregates_only) && bind_function_known(call.name); i++) {
+        if (json_get(body, aggregates_only[i][0])) {
+            FAIL_AT(b->err, WRONG_OBJECT, call.position,
+                    "%s specified, but %s is not an aggregate function", aggregates_only[i][1],
+                    call.name);
+        }
     }
     TRY(bind_only(b, body, "funcname args funcformat location", call.position));
     if (strcmp(call.name, "wf_try") == 0) {

@@ -243,7 +243,7 @@ static FALLIBLE conflict_key(struct bind *b, const struct table *table, const st
             }
         }
         bool columns = elems && found == key->col_count && json_count(elems) == (i32)found;
-        if (name ? strcmp(key->name, name) == 0 : columns) {
+        if (name ? strcmp(key->name, name) == 0 && !key->index : columns) {
             *out = (i32)k;
             return ERR_OK;
         }

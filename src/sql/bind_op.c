@@ -279,8 +279,11 @@ FALLIBLE bind_unary(struct bind *b, const char *op, struct expr *arg, i32 positi
                     struct expr **out) {
     bool minus = strcmp(op, "-") == 0;
     bool plus = strcmp(op, "+") == 0;
-    if ((minus || plus) && is_unknown(arg)) {
+    if (minus && is_unknown(arg)) {
         return not_unique(b, op, NULL, arg, position);
+    }
+    if (is_unknown(arg) && (plus || strcmp(op, "@") == 0)) {
+        TRY(coerce_unknown(b, arg, type_of(TYPE_DOUBLE), &arg));
     }
     if (strcmp(op, "@") == 0) {
         struct call call = {"abs", &arg, 1, position, FUNC_ABS};

@@ -44,7 +44,6 @@ static const struct {
     {"catalogname", "a database name before a table"},
     {"whereClause", "WHERE in this statement"},
     {"groupDistinct", "GROUP BY DISTINCT"},
-    {"is_local", "SET LOCAL"},
     {"search_clause", "SEARCH in WITH"},
     {"cycle_clause", "CYCLE in WITH"},
     {"arrayBounds", "array types"},
@@ -223,6 +222,7 @@ static const struct {
     {"AlterTableStmt", bind_alter},
     {"RenameStmt", bind_rename},
     {"AlterObjectSchemaStmt", bind_set_schema},
+    {"ConstraintsSetStmt", bind_set_constraints},
 };
 
 /* Statements whose node is not named after the command. */
@@ -351,6 +351,7 @@ static FALLIBLE bind_job_run(struct bind_job *job, struct arena *arena, const st
     job->bind.param_base = parsed->param_count;
     struct plan *plan = NEW(arena, struct plan);
     plan->arena = arena;
+    plan->sample = sample_texts;
     plan->param_count = (u32)parsed->param_count;
     plan->param_types = param_types;
     job->bind.plan = plan;

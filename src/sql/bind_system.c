@@ -166,8 +166,10 @@ static void table_constraints(struct sys *s) {
     EACH(s, object, OBJECT_TABLE) {
         const struct table *table = object->table;
         for (u32 i = 0; i < table->key_count; i++) {
-            put_constraint(s, object, table->keys[i].name,
-                           table->keys[i].primary ? "PRIMARY KEY" : "UNIQUE");
+            if (!table->keys[i].index) {
+                put_constraint(s, object, table->keys[i].name,
+                               table->keys[i].primary ? "PRIMARY KEY" : "UNIQUE");
+            }
         }
         for (u32 i = 0; i < table->check_count; i++) {
             put_constraint(s, object, table->checks[i].name, "CHECK");
@@ -200,8 +202,10 @@ static void key_column_usage(struct sys *s) {
     EACH(s, object, OBJECT_TABLE) {
         const struct table *table = object->table;
         for (u32 i = 0; i < table->key_count; i++) {
-            put_usage(s, object, table->keys[i].name, table->keys[i].col_count,
-                      table->keys[i].cols);
+            if (!table->keys[i].index) {
+                put_usage(s, object, table->keys[i].name, table->keys[i].col_count,
+                          table->keys[i].cols);
+            }
         }
         for (u32 i = 0; i < table->foreign_count; i++) {
             put_usage(s, object, table->foreigns[i].name, table->foreigns[i].col_count,
@@ -346,7 +350,11 @@ static void pg_indexes(struct sys *s) {
     }
     EACH(s, index, OBJECT_INDEX) {
         const struct edition_entry *table = edition_find_oid(s->edition, index->owner);
-        if (table) {
+        bool listed = false; /* as a key */
+        for (u32 k = 0; table && table->object->table && k < table->object->table->key_count; k++) {
+            listed = listed || table->object->table->keys[k].oid == index->oid;
+        }
+        if (table && !listed) {
             put_index(s, table->object, index->name, "", index->text ? index->text : "");
         }
     }

@@ -76,5 +76,6 @@ FALLIBLE bind_table_func(struct bind *b, const struct json *body, struct rel **o
         *out_name = table_func_names[i];
         return bind_series(b, args, count, position, *out);
     }
-    return unsupported(b, position, "function %.60s in FROM", name);
+    return bind_function_known(name) ? unsupported(b, position, "function %.60s in FROM", name)
+                                     : bind_undefined_function(b, name, args, count, position);
 }

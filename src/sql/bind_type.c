@@ -80,6 +80,10 @@ static FALLIBLE decimal_digits(struct bind *b, const struct json *mods, i32 posi
     if (digits[0] > DECIMAL_DIGITS_MAX) {
         return unsupported(b, position, "a decimal precision above %d", (int)DECIMAL_DIGITS_MAX);
     }
+    if (digits[1] < -1000 || digits[1] > 1000) {
+        FAIL_AT(b->err, INVALID_PARAMETER, position,
+                "decimal scale %lld must be between -1000 and 1000", digits[1]);
+    }
     if (digits[1] < 0 || digits[1] > digits[0]) {
         return unsupported(b, position, "a decimal scale outside 0 to the precision (%lld)",
                            digits[0]);

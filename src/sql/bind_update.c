@@ -12,7 +12,7 @@ static FALLIBLE multi_value(struct bind *b, const struct json *ref, const struct
     i32 position = node_position(ref);
     i64 number = json_number(ref, "colno");
     if (!node_is(source, "RowExpr")) {
-        return unsupported(b, position, "SET of several columns from a subquery");
+        return unsupported(b, position, "SET of several columns from this expression");
     }
     const struct json *args = json_get(node_body(source), "args");
     if (json_count(args) != json_number(ref, "ncolumns")) {
@@ -26,24 +26,49 @@ static FALLIBLE multi_value(struct bind *b, const struct json *ref, const struct
     return ERR_OK;
 }
 
+/* One value of SET (a, b) = (SELECT x, y …): the first brings the subquery, the others use it. */
+static FALLIBLE multi_subquery(struct bind *b, struct change *c, const struct json *ref,
+                               struct expr **out) {
+    const struct json *source = json_get(ref, "source");
+    i64 number = json_number(ref, "colno");
+    if (number == 1) {
+        TRY(bind_row_subquery(b, &c->query, node_body(source), &c->multi, &c->multi_count));
+        if (c->multi_count != json_number(ref, "ncolumns")) {
+            FAIL_AT(b->err, SYNTAX, node_position(source),
+                    "number of columns does not match number of values");
+        }
+    }
+    *out = c->multi[number - 1];
+    return ERR_OK;
+}
+
 static FALLIBLE set_column(struct bind *b, struct change *c, const struct json *target,
                            struct expr **values, b8 *given) {
     const struct table *table = c->target.table;
     const char *name = json_text(target, "name");
     i32 position = json_position(target);
     u32 col = 0;
-    TRY(bind_only(b, target, "name val location", position));
+    TRY(bind_only(b, target, "name val location indirection", position));
     name = name ? name : "";
+    if (json_get(target, "indirection") && strcmp(name, table->name) == 0) {
+        FAIL_AT(b->err, UNDEFINED_COLUMN, position,
+                "column \"%.100s\" of relation \"%.100s\" does not exist", name, table->name);
+    }
+    TRY(bind_only(b, target, "name val location", position));
     TRY(bind_column_list(b, table, &name, &position, 1, &col));
     if (given[col]) {
         FAIL_AT(b->err, SYNTAX, position, "multiple assignments to same column \"%.100s\"", name);
     }
     given[col] = 1;
     const struct json *value = json_get(target, "val");
-    if (node_is(value, "MultiAssignRef")) {
+    const struct column_def *def = &table->cols[col];
+    struct expr *expr = NULL;
+    if (node_is(value, "MultiAssignRef") &&
+        node_is(json_get(node_body(value), "source"), "SubLink")) {
+        TRY(multi_subquery(b, c, node_body(value), &expr));
+    } else if (node_is(value, "MultiAssignRef")) {
         TRY(multi_value(b, node_body(value), &value));
     }
-    const struct column_def *def = &table->cols[col];
     if (node_is(value, "SetToDefault")) {
         bool fills = false;
         TRY(bind_default_value(b, def, &values[col], &fills));
@@ -54,8 +79,9 @@ static FALLIBLE set_column(struct bind *b, struct change *c, const struct json *
         FAIL_AT(b->err, GENERATED_ALWAYS, position,
                 "column \"%.100s\" can only be updated to DEFAULT", name);
     }
-    struct expr *expr = NULL;
-    TRY(bind_expr(b, &c->query, value, &expr));
+    if (!expr) {
+        TRY(bind_expr(b, &c->query, value, &expr));
+    }
     return coerce_assign(b, expr, def, &values[col]);
 }
 

@@ -160,7 +160,14 @@ FALLIBLE bind_sequence_options(struct bind *b, const struct json *options, struc
             TRY(sequence_type(b, option, io));
         } else if (strcmp(name, "owned_by") == 0) {
             TRY(owned_by(b, option, io));
-        } else if (strcmp(name, "cache") != 0) {
+        } else if (strcmp(name, "cache") == 0) {
+            i64 cached = 1;
+            TRY(option_number(b, option, &cached));
+            if (cached < 1) {
+                FAIL_AT(b->err, INVALID_PARAMETER, json_position(option),
+                        "CACHE (%lld) must be greater than zero", cached);
+            }
+        } else {
             return unsupported(b, json_position(option), "sequence option %s", name);
         }
     }
@@ -359,6 +366,26 @@ FALLIBLE bind_create_as(struct bind *b, const struct json *body, struct statemen
 
 /* Indexes and comments */
 
+static FALLIBLE index_method(struct bind *b, const char *method, i32 position) {
+    static const char *const methods[] = {"btree", "hash", "gin", "gist", "spgist", "brin"};
+    for (i64 i = 0; i < COUNT_OF(methods); i++) {
+        if (!method || strcmp(method, methods[i]) == 0) {
+            return ERR_OK;
+        }
+    }
+    FAIL_AT(b->err, UNDEFINED_OBJECT, position, "access method \"%.100s\" does not exist", method);
+}
+
+/* Only for what is wrong with it. */
+static FALLIBLE index_expression(struct bind *b, const struct snapshot_table *table,
+                                 const struct json *elem, i32 position) {
+    struct scope scope = {0};
+    struct expr *expr = NULL;
+    TRY(bind_table_scope(b, table, table->table->name, position, &scope));
+    struct query q = {.scope = &scope, .clause = "index expressions"};
+    return bind_expr(b, &q, json_get(elem, "expr"), &expr);
+}
+
 FALLIBLE bind_create_index(struct bind *b, const struct json *body, struct statement *out) {
     struct snapshot_table found;
     i32 position = start_position(b);
@@ -371,11 +398,10 @@ FALLIBLE bind_create_index(struct bind *b, const struct json *body, struct state
     out->position = position;
     out->table_id = found.table->id;
     out->if_exists = json_flag(body, "if_not_exists");
-    if (json_flag(body, "unique")) {
-        wf_status status = unsupported(b, position, "CREATE UNIQUE INDEX");
-        error_hint(b->err, "Use ALTER TABLE … ADD UNIQUE (…).");
-        return status;
-    }
+    TRY(index_method(b, json_text(body, "accessMethod"), position));
+    struct table_key *key = NEW(b->arena, struct table_key);
+    key->cols = NEW_ARRAY(b->arena, u32, json_count(json_get(body, "indexParams")) + 1);
+    key->index = 1;
     struct text name, cols;
     text_init(&name, b->arena);
     text_init(&cols, b->arena);
@@ -385,6 +411,9 @@ FALLIBLE bind_create_index(struct bind *b, const struct json *body, struct state
         u32 number = 0;
         if (col) {
             TRY(bind_column_list(b, found.table, &col, &position, 1, &number));
+            key->cols[key->col_count++] = number;
+        } else {
+            TRY(index_expression(b, &found, node_body(node), position));
         }
         text_print(&name, "_%s", col ? col : "expr");
         text_print(&cols, "%s%s", cols.len ? ", " : "", col ? col : "(expression)");
@@ -393,6 +422,16 @@ FALLIBLE bind_create_index(struct bind *b, const struct json *body, struct state
     out->table_name = keep(b, json_text(body, "idxname"));
     out->table_name = out->table_name ? out->table_name : name.ptr;
     out->text = cols.ptr;
+    if (!json_flag(body, "unique")) {
+        return ERR_OK;
+    }
+    if (json_get(body, "whereClause") ||
+        key->col_count != (u32)json_count(json_get(body, "indexParams"))) {
+        return unsupported(b, position, "CREATE UNIQUE INDEX of expressions or with WHERE");
+    }
+    key->name = out->table_name;
+    out->def.keys = key;
+    out->def.key_count = 1;
     return ERR_OK;
 }
 
@@ -406,10 +445,15 @@ FALLIBLE bind_comment(struct bind *b, const struct json *body, struct statement 
     bool relation = json_is(body, "objtype", "OBJECT_TABLE") ||
                     json_is(body, "objtype", "OBJECT_VIEW") ||
                     json_is(body, "objtype", "OBJECT_SEQUENCE");
-    if (relation) {
-        const char *schema = "", *name = "";
+    bool column = json_is(body, "objtype", "OBJECT_COLUMN");
+    if (relation || column) {
+        const char *schema = "", *name = "", *part = NULL;
         JSON_EACH(item, items) {
-            schema = item->next ? node_string(item) : schema;
+            if (column && !item->next) {
+                part = node_string(item);
+                break;
+            }
+            schema = name;
             name = node_string(item);
         }
         TRY(snapshot_open(b->snap, b->err));
@@ -418,7 +462,11 @@ FALLIBLE bind_comment(struct bind *b, const struct json *body, struct statement 
         if (!entry) {
             return snapshot_missing(b->snap, sv_from(schema), sv_from(name), position, b->err);
         }
-        out->oid = entry->object->oid;
+        if (part && entry->object->table) {
+            u32 number = 0;
+            TRY(bind_column_list(b, entry->object->table, &part, &position, 1, &number));
+        }
+        out->oid = relation ? entry->object->oid : 0;
     }
     return ERR_OK;
 }

@@ -6,6 +6,8 @@
 
 /* An UPDATE or DELETE while it is bound. */
 struct change {
+    struct expr **multi; /* SET (a, b) = (SELECT …): what the subquery gives */
+    i32 multi_count;
     struct snapshot_table target;
     struct scope scope; /* the target, then FROM or USING */
     struct query query;

@@ -208,6 +208,10 @@ static wf_status bad_literal(struct bind *b, struct sv text, struct type type, w
         return error_set(b->err, code, position, "value \"%.*s\" is out of range for type %s",
                          shown, text.ptr, name);
     }
+    if (code == ERR_INTERVAL_OVERFLOW) {
+        return error_set(b->err, code, position, "interval field value out of range: \"%.*s\"",
+                         shown, text.ptr);
+    }
     if (code == ERR_DATETIME_OVERFLOW) {
         return error_set(b->err, code, position, "date/time field value out of range: \"%.*s\"",
                          shown, text.ptr);

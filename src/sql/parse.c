@@ -49,6 +49,8 @@ static const struct {
     {"is not supported", ERR_NOT_SUPPORTED},
     {"invalid Unicode escape", ERR_INVALID_ESCAPE},
     {"invalid byte sequence", ERR_INVALID_ENCODING},
+    {"frame start", ERR_WINDOWING},
+    {"frame end", ERR_WINDOWING},
 };
 
 static wf_status message_code(const char *message) {

@@ -29,6 +29,7 @@ enum statement_kind {
     STATEMENT_COMMENT,
     STATEMENT_ALTER_TABLE,
     STATEMENT_RENAME, /* and SET SCHEMA */
+    STATEMENT_SET_CONSTRAINTS, /* ids: of references, none = all; deferred */
     STATEMENT_PREPARE, /* table_name; the statement is parsed_inner's */
     STATEMENT_EXECUTE, /* table_name, args */
     STATEMENT_DEALLOCATE, /* table_name; NULL = all */
@@ -118,6 +119,7 @@ struct statement {
     struct column_def *cols;
     b8 if_exists; /* DROP IF EXISTS, CREATE IF NOT EXISTS */
     u64 *ids;                /* TRUNCATE: name_count tables */
+    b8 deferred;
     b8 or_replace; /* CREATE OR REPLACE TABLE */
     i32 name_count;          /* DROP: several names */
     const char **names;
@@ -142,6 +144,7 @@ struct statement {
     struct copy_options copy;
     struct expr **defaults;  /* COPY: by table column; NULL = none */
     const char *setting;     /* SET, SHOW: name; SHOW ALL: "all" */
+    b8 local;                /* SET LOCAL */
     const char *value;       /* SET: text; NULL = default */
     u32 explain;             /* EXPLAIN_… bits */
     struct statement *inner; /* EXPLAIN */

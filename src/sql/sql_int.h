@@ -313,6 +313,13 @@ struct expr *expr_int(struct bind *b, i32 value, i32 position);
 struct expr *expr_one(struct bind *b, enum expr_kind kind, struct expr *arg, i32 position);
 struct expr *expr_many(struct bind *b, enum expr_kind kind, struct type type, i32 position,
                        i32 count, struct expr **args);
+bool agg_is_of_parts(const struct agg_call *call);
+/* Part 0 to 3 of such a call (the last is the count), and the value they make. */
+void agg_part(struct bind *b, const struct agg_call *call, i32 part, struct agg_call *out,
+              struct type *out_type);
+FALLIBLE agg_of_parts(struct bind *b, enum agg agg, struct expr **sums, i32 position,
+                      struct expr **out);
+bool bind_function_known(const char *name); /* to PostgreSQL, that we know of */
 FALLIBLE bind_sharable(struct bind *b, const struct expr *expr); /* may be used twice */
 
 /* bind_case.c: CASE, COALESCE, NULLIF, GREATEST, LEAST, IS DISTINCT FROM, IS TRUE. */
@@ -445,6 +452,7 @@ FALLIBLE bind_insert_returning(struct bind *b, const struct json *body, struct s
 FALLIBLE bind_copy(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_update(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_delete(struct bind *b, const struct json *body, struct statement *out);
+FALLIBLE bind_set_constraints(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_truncate(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_transaction(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_create_schema(struct bind *b, const struct json *body, struct statement *out);
@@ -474,5 +482,8 @@ FALLIBLE bind_column_list(struct bind *b, const struct table *table, const char 
 /* One row of VALUES as expressions. */
 FALLIBLE bind_values_rel(struct bind *b, const struct json *lists, const struct cte *ctes,
                          struct query *outer, struct rel **out);
+
+/* sample.c: as plan.sample. */
+i64 sample_texts(const struct snapshot_table *source, u32 col, str *out, i64 max);
 
 #endif

@@ -2,10 +2,11 @@
  *
  * Entries live in chunks that double in size and never move, their bytes in blocks that never move,
  * so a code is readable without a lock once it was handed out. The hash table maps to codes; a slot
- * holds 32 bits of the hash and code + 1. Finding an entry takes no lock: slots are published after
- * the entry they name, and a table that was outgrown stays until the dictionary is released, since
- * a reader may still be in it (all outgrown tables together are smaller than the current one).
- * Adding takes the dictionary's lock; parallel loads mostly find what they look for. */
+ * holds the text itself when it has at most 16 bytes, so that finding one is a single miss, and the
+ * whole hash of a longer one. Finding an entry takes no lock: slots are published after the entry
+ * they name, and a table that was outgrown stays until the dictionary is released, since a reader
+ * may still be in it (all outgrown tables together are smaller than the current one). Adding takes
+ * the dictionary's lock; parallel loads mostly find what they look for. */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -25,10 +26,24 @@ struct entry {
     i64 len;
 };
 
+/* What is compared instead of the text: a text of at most SHORT_BYTES is (len, a, b) and nothing
+ * else is; of a longer one a is the hash and b the length. */
+struct sign {
+    u64 hash;
+    u64 top; /* 27 bits of the hash, 5 of the length: the upper half of a slot's `code` */
+    u64 a, b;
+};
+enum { SHORT_BYTES = 16, LONG = 17 };
+
+struct slot {
+    _Atomic u64 code; /* top << 32 | code + 1; 0 = free. Published after a and b */
+    u64 a, b;
+};
+
 struct slots {
     struct slots *outgrown; /* the smaller table before this one */
     u64 mask;
-    _Atomic u64 at[]; /* hash >> 32 << 32 | code + 1; 0 = free */
+    struct slot at[];
 };
 
 struct block {
@@ -57,7 +72,7 @@ struct dict {
 };
 
 static i64 slots_bytes(u64 count) {
-    return (i64)sizeof(struct slots) + (i64)(count * sizeof(_Atomic u64));
+    return (i64)sizeof(struct slots) + (i64)(count * sizeof(struct slot));
 }
 
 static struct slots *slots_new(struct dict *dict, u64 count) {
@@ -156,31 +171,68 @@ u64 text_hash(struct sv s) {
     return XXH3_64bits(s.ptr, (size_t)s.len);
 }
 
+static inline u64 word_at(const char *p, i64 bytes) {
+    u64 w = 0;
+    u32 h = 0;
+    if (bytes == 8) {
+        memcpy(&w, p, 8);
+        return w;
+    }
+    memcpy(&h, p, 4);
+    return h;
+}
+
+static inline struct sign sign_of(u64 a, u64 b, i64 len) {
+    struct sign g = {.a = a, .b = b};
+    bool is_long = len > SHORT_BYTES;
+    g.hash = is_long ? a : hash_u64(a ^ hash_u64(b + (u64)len));
+    g.top = g.hash >> 37 << 5 | (u64)(is_long ? LONG : len);
+    return g;
+}
+
+/* Loads overlap where a text does not fill them: bytes count twice, and none is left out. */
+static inline struct sign sign(struct sv s) {
+    if (s.len > SHORT_BYTES) {
+        return sign_of(text_hash(s), (u64)s.len, s.len);
+    }
+    if (s.len >= 8) {
+        return sign_of(word_at(s.ptr, 8), word_at(s.ptr + s.len - 8, 8), s.len);
+    }
+    if (s.len >= 4) {
+        return sign_of(word_at(s.ptr, 4), word_at(s.ptr + s.len - 4, 4), s.len);
+    }
+    u64 a = 0;
+    for (i64 i = 0; i < s.len; i++) {
+        a = a << 8 | (u8)s.ptr[i];
+    }
+    return sign_of(a, 0, s.len);
+}
+
 /* The code of s in these slots, or -1 with the free slot where it belongs. */
-static i32 slots_find(const struct dict *dict, const struct slots *slots, struct sv s, u64 hash,
-                      u64 *out_free) {
-    u64 tag = hash >> 32;
-    for (u64 i = hash & slots->mask;; i = (i + 1) & slots->mask) {
-        u64 slot = atomic_load_explicit(&slots->at[i], memory_order_acquire);
-        if (!slot) {
+static inline i32 slots_find(const struct dict *dict, const struct slots *slots, struct sv s,
+                             const struct sign *g, u64 *out_free) {
+    for (u64 i = g->hash & slots->mask;; i = (i + 1) & slots->mask) {
+        const struct slot *slot = &slots->at[i];
+        u64 code = atomic_load_explicit(&slot->code, memory_order_acquire);
+        if (!code) {
             *out_free = i;
             return -1;
         }
-        if (slot >> 32 != tag) {
+        if (code >> 32 != g->top || slot->a != g->a || slot->b != g->b) {
             continue;
         }
-        i32 code = (i32)((slot & 0xffffffffu) - 1);
-        const struct entry *entry = entry_at(dict, code);
-        if (entry->len == s.len && bytes_equal(entry->ptr, s.ptr, s.len)) {
-            return code;
+        i32 found = (i32)((code & 0xffffffffu) - 1);
+        if (s.len <= SHORT_BYTES || bytes_equal(entry_at(dict, found)->ptr, s.ptr, s.len)) {
+            return found;
         }
     }
 }
 
 i32 dict_find(const struct dict *dict, struct sv s, i32 len) {
-    u64 unused;
+    u64 unused = 0;
+    struct sign g = sign(s);
     const struct slots *slots = atomic_load_explicit(&dict->slots, memory_order_acquire);
-    i32 code = slots_find(dict, slots, s, text_hash(s), &unused);
+    i32 code = slots_find(dict, slots, s, &g, &unused);
     return code < len ? code : -1;
 }
 
@@ -212,15 +264,20 @@ static struct slots *slots_grow(struct dict *dict, struct slots *slots, i32 len)
     if (!grown) {
         return NULL;
     }
-    for (i32 code = 0; code < len; code++) {
-        const struct entry *entry = entry_at(dict, code);
-        u64 hash = text_hash((struct sv){entry->ptr, entry->len});
-        u64 i = hash & grown->mask;
-        while (atomic_load_explicit(&grown->at[i], memory_order_relaxed)) {
+    for (u64 from = 0; from <= slots->mask; from++) {
+        const struct slot *old = &slots->at[from];
+        u64 code = atomic_load_explicit(&old->code, memory_order_relaxed);
+        if (!code) {
+            continue;
+        }
+        i64 bytes = (i64)(code >> 32 & 31);
+        u64 i = sign_of(old->a, old->b, bytes).hash & grown->mask;
+        while (atomic_load_explicit(&grown->at[i].code, memory_order_relaxed)) {
             i = (i + 1) & grown->mask;
         }
-        u64 slot = hash >> 32 << 32 | ((u64)code + 1);
-        atomic_store_explicit(&grown->at[i], slot, memory_order_relaxed);
+        grown->at[i].a = old->a;
+        grown->at[i].b = old->b;
+        atomic_store_explicit(&grown->at[i].code, code, memory_order_relaxed);
     }
     grown->outgrown = slots;
     atomic_store_explicit(&dict->slots, grown, memory_order_release);
@@ -242,10 +299,10 @@ static struct entry *entry_reserve(struct dict *dict, i32 code) {
 }
 
 /* Adds s unless another thread did meanwhile. Under the lock. */
-static i32 add_locked(struct dict *dict, struct sv s, u64 hash) {
-    u64 place;
+static i32 add_locked(struct dict *dict, struct sv s, const struct sign *g) {
+    u64 place = 0;
     struct slots *slots = atomic_load_explicit(&dict->slots, memory_order_relaxed);
-    i32 code = slots_find(dict, slots, s, hash, &place);
+    i32 code = slots_find(dict, slots, s, g, &place);
     if (code >= 0) {
         return code;
     }
@@ -257,7 +314,7 @@ static i32 add_locked(struct dict *dict, struct sv s, u64 hash) {
         return -1;
     }
     if (roomy != slots) {
-        code = slots_find(dict, roomy, s, hash, &place);
+        code = slots_find(dict, roomy, s, g, &place);
         ASSERT(code < 0);
     }
     if (s.len) {
@@ -267,61 +324,45 @@ static i32 add_locked(struct dict *dict, struct sv s, u64 hash) {
     *entry = (struct entry){bytes, s.len};
     atomic_fetch_add_explicit(&dict->text_bytes, s.len, memory_order_relaxed);
     atomic_store_explicit(&dict->len, len + 1, memory_order_release);
-    u64 slot = hash >> 32 << 32 | ((u64)len + 1);
-    atomic_store_explicit(&roomy->at[place], slot, memory_order_release);
+    struct slot *slot = &roomy->at[place];
+    slot->a = g->a;
+    slot->b = g->b;
+    atomic_store_explicit(&slot->code, g->top << 32 | ((u64)len + 1), memory_order_release);
     return len;
 }
 
-static i32 add_hashed(struct dict *dict, struct sv s, u64 hash) {
-    u64 unused;
-    const struct slots *slots = atomic_load_explicit(&dict->slots, memory_order_acquire);
-    i32 code = slots_find(dict, slots, s, hash, &unused);
+static inline i32 add_signed(struct dict *dict, const struct slots *slots, struct sv s,
+                             const struct sign *g) {
+    u64 unused = 0;
+    i32 code = slots_find(dict, slots, s, g, &unused);
     if (code < 0) {
         mutex_lock(&dict->lock);
-        code = add_locked(dict, s, hash);
+        code = add_locked(dict, s, g);
         mutex_unlock(&dict->lock);
     }
     return code;
 }
 
 i32 dict_add(struct dict *dict, struct sv s) {
-    return add_hashed(dict, s, text_hash(s));
+    struct sign g = sign(s);
+    return add_signed(dict, atomic_load_explicit(&dict->slots, memory_order_acquire), s, &g);
 }
 
 enum { ADD_BATCH = 32 };
 
-/* What a batch of strings will need, a step ahead of needing it: slots, then entries, then bytes.
- */
-static void fetch_ahead(const struct dict *dict, const struct slots *slots, const u64 *hash,
-                        i64 n) {
-    for (i64 i = 0; i < n; i++) {
-        __builtin_prefetch(&slots->at[hash[i] & slots->mask]);
-    }
-    const struct entry *entries[ADD_BATCH];
-    for (i64 i = 0; i < n; i++) {
-        u64 slot = atomic_load_explicit(&slots->at[hash[i] & slots->mask], memory_order_acquire);
-        bool likely = slot && slot >> 32 == hash[i] >> 32;
-        entries[i] = likely ? entry_at(dict, (i32)((slot & 0xffffffffu) - 1)) : NULL;
-        __builtin_prefetch(entries[i]);
-    }
-    for (i64 i = 0; i < n; i++) {
-        if (entries[i]) {
-            __builtin_prefetch(entries[i]->ptr);
-        }
-    }
-}
-
+/* Slots of a batch are asked for before any is needed. */
 bool dict_add_many(struct dict *dict, const str *s, const u32 *sel, i64 n, i32 *out) {
-    u64 hash[ADD_BATCH];
+    struct sign signs[ADD_BATCH];
     for (i64 at = 0; at < n; at += ADD_BATCH) {
         i64 count = MIN_OF(n - at, ADD_BATCH);
+        const struct slots *slots = atomic_load_explicit(&dict->slots, memory_order_acquire);
         for (i64 i = 0; i < count; i++) {
-            hash[i] = text_hash(sv_of(s[sel ? (i64)sel[at + i] : at + i]));
+            signs[i] = sign(sv_of(s[sel ? (i64)sel[at + i] : at + i]));
+            __builtin_prefetch(&slots->at[signs[i].hash & slots->mask]);
         }
-        fetch_ahead(dict, atomic_load_explicit(&dict->slots, memory_order_acquire), hash, count);
         for (i64 i = 0; i < count; i++) {
             i64 row = sel ? (i64)sel[at + i] : at + i;
-            out[row] = add_hashed(dict, sv_of(s[row]), hash[i]);
+            out[row] = add_signed(dict, slots, sv_of(s[row]), &signs[i]);
             if (out[row] < 0) {
                 return false;
             }

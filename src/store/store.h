@@ -26,6 +26,8 @@ struct table_key { /* PRIMARY KEY, UNIQUE */
     const char *name;
     u32 oid;
     b8 primary;
+    b8 index;      /* made by CREATE UNIQUE INDEX: no constraint; oid is the index's */
+    b8 deferrable; /* nothing else: keys are looked at when a statement ends in any case */
     u32 col_count;
     u32 *cols;
 };
@@ -43,6 +45,7 @@ struct table_foreign { /* REFERENCES */
     u32 ref_oid; /* the table referred to, by its object's oid; 0 = this one */
     u32 *ref_cols;
     u8 on_delete, on_update; /* enum fk_action */
+    b8 deferrable, deferred; /* may wait for the end of a transaction; does unless told otherwise */
 };
 struct table_def {
     const char *name;

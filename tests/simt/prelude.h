@@ -88,6 +88,7 @@ SIMT_RAW void simt_spin(const char *file, int line) {
 #define w_up_u64(x, by) simt_w(SIMT_W_UP, (u64)(x), by, __FILE__, __LINE__)
 #define w_xor_u32(x, mask) ((u32)simt_w(SIMT_W_XOR, (u32)(x), mask, __FILE__, __LINE__))
 #define w_xor_u64(x, mask) simt_w(SIMT_W_XOR, (u64)(x), mask, __FILE__, __LINE__)
+#define w_match(x) ((u32)simt_w(SIMT_W_MATCH, (u32)(x), 0, __FILE__, __LINE__))
 #define spin_wait() simt_spin(__FILE__, __LINE__)
 
 /* Checks an access that is meant to meet others; the caller's caller is the line of kernel text. */
@@ -125,8 +126,10 @@ SIMT_ATOM(atom_min_u64, u64, x < old ? x : old)
 SIMT_ATOM(atom_min_i64, i64, x < old ? x : old)
 SIMT_ATOM(atom_max_i64, i64, x > old ? x : old)
 SIMT_ATOM(atom_max_u32, u32, x > old ? x : old)
+SIMT_ATOM(atom_max_u64, u64, x > old ? x : old)
 SIMT_ATOM(atom_or_u32, u32, old | x)
 SIMT_ATOM(atom_exch_u32, u32, x)
+SIMT_ATOM(atom_exch_u64, u64, x)
 SIMT_CAS(atom_cas_u32, u32)
 SIMT_CAS(atom_cas_u64, u64)
 
@@ -137,16 +140,26 @@ SIMT_RAW u32 read_u32(const u32 *p) {
     SIMT_TOUCH(p, SIMT_ATOMIC_READ);
     return *(const volatile u32 *)p;
 }
+SIMT_RAW void write_u32(u32 *p, u32 x) {
+    SIMT_TOUCH(p, SIMT_ATOMIC);
+    *(volatile u32 *)p = x;
+}
 SIMT_RAW u64 read_u64(const u64 *p) {
     SIMT_TOUCH(p, SIMT_ATOMIC_READ);
     return *(const volatile u64 *)p;
 }
 
+FN u64 clock_cycles(void) {
+    return 0;
+}
 FN u32 bits_set_u32(u32 x) {
     return (u32)__builtin_popcount(x);
 }
 FN u32 bits_set_u64(u64 x) {
     return (u32)__builtin_popcountll(x);
+}
+FN u32 first_set_u32(u32 x) {
+    return (u32)__builtin_ffs((int)x) - 1u;
 }
 FN u32 zeros_above_u64(u64 x) {
     return x == 0 ? 64u : (u32)__builtin_clzll(x);
@@ -154,6 +167,10 @@ FN u32 zeros_above_u64(u64 x) {
 FN u64 mul_high_u64(u64 a, u64 b) {
     return (u64)(((u128)a * b) >> 64);
 }
+FN f64 sqrt_f64(f64 x) {
+    return __builtin_sqrt(x);
+}
+#define UNUSED_WORD(x) ((void)(x))
 #define SIMT_PUN(word, to, from)             \
     FN to word(from x) {                     \
         to r;                                \

@@ -229,6 +229,7 @@ static void test_choice(void **state) {
         assert_int_equal(f.x.vars[dst].index->form, cases[c].form);
         assert_int_equal(f.x.vars[dst].index->unique, cases[c].unique);
         assert_true(f.x.vars[dst].index->bytes > 0);
+        assert_int_equal(f.x.vars[dst].index->filter_hashed, cases[c].form == INDEX_HASH);
         fix_fini(&f);
     }
 }

@@ -9,6 +9,7 @@
 #define WF_BLOCK_H
 
 #include "prelude.h"
+#include "reserve.h"
 
 #include "defs/agg.def"
 #include "defs/kargs.h"
@@ -98,40 +99,6 @@ FN u64 fault_word(u32 rank, i64 row, u32 fault) {
 }
 
 /* --- output -------------------------------------------------------------------------------- */
-
-struct b_place {
-    u64 base;  /* first output row of the block */
-    u32 first; /* this thread's first row, counted from base */
-    u32 total; /* rows of the block */
-};
-
-/* Reserves `mine` rows for every thread. s_sums holds 32 words, s_base one. Two barriers. */
-FN struct b_place b_reserve(u32 mine, u32 *s_sums, u64 *s_base, u64 *counter) {
-    u32 upto = mine;
-    UNROLL for (u32 by = 1; by < 32; by *= 2) {
-        u32 other = w_up_u32(upto, by);
-        upto += t_lane() >= by ? other : 0u;
-    }
-    u32 warp = t_id() >> 5;
-    if (t_lane() == 31u) {
-        s_sums[warp] = upto;
-    }
-    b_sync();
-    struct b_place place;
-    place.first = upto - mine;
-    place.total = 0;
-    for (u32 w = 0; w < t_count() >> 5; w++) {
-        u32 sum = s_sums[w];
-        place.first += w < warp ? sum : 0u;
-        place.total += sum;
-    }
-    if (t_id() == 0 && place.total) {
-        *s_base = atom_add_u64(counter, place.total);
-    }
-    b_sync();
-    place.base = place.total ? *s_base : 0;
-    return place;
-}
 
 /* How many of the block's rows fit; asks for more room when they do not and no limit says to stop.
  */

@@ -1,4 +1,5 @@
-/* test_prim.c: the primitives on plain arrays, on the CPU, against plain loops. */
+/* test_prim_engine.c: the primitives on the engine's own indexes, on the CPU, against plain loops.
+ */
 #include "test_cpu_fixture.h"
 
 #include "prim/prim.h"
@@ -23,49 +24,6 @@ static int close_all(void **state) {
     UNUSED(state);
     fix_fini(&f);
     return 0;
-}
-
-static void test_sort_and_split(void **state) {
-    UNUSED(state);
-    static struct prim_pair in[ROWS];
-    static struct prim_pair out[ROWS];
-    static i64 starts[(1 << 6) + 1];
-    u64 seed = 1;
-    for (i64 i = 0; i < ROWS; i++) {
-        in[i] = (struct prim_pair){fix_random(&seed) & 0xfff, (u64)i};
-    }
-    assert_int_equal(prim_split(f.cpu, &f.x, out, in, ROWS, 6, 6, starts), ERR_OK);
-    assert_int_equal(starts[0], 0);
-    assert_int_equal(starts[64], ROWS);
-    for (i64 d = 0; d < 64; d++) {
-        for (i64 i = starts[d]; i < starts[d + 1]; i++) {
-            assert_int_equal(out[i].key >> 6, d);
-            assert_true(i == starts[d] || out[i].row > out[i - 1].row);
-        }
-    }
-    assert_int_equal(prim_sort(f.cpu, &f.x, in, out, ROWS, 12), ERR_OK);
-    for (i64 i = 1; i < ROWS; i++) {
-        bool tie = in[i].key == in[i - 1].key;
-        assert_true(tie ? in[i].row > in[i - 1].row : in[i].key > in[i - 1].key);
-    }
-}
-
-static void test_scan(void **state) {
-    UNUSED(state);
-    static i64 data[200000];
-    for (i64 n = 0; n <= COUNT_OF(data); n = n * 3 + 1) {
-        for (i64 i = 0; i < n; i++) {
-            data[i] = i % 7 - 3;
-        }
-        i64 total;
-        assert_int_equal(prim_scan(f.cpu, &f.x, data, n, &total), ERR_OK);
-        i64 sum = 0;
-        for (i64 i = 0; i < n; i++) {
-            assert_int_equal(data[i], sum);
-            sum += i % 7 - 3;
-        }
-        assert_int_equal(total, sum);
-    }
 }
 
 static void test_build_and_probe(void **state) {
@@ -93,17 +51,39 @@ static void test_build_and_probe(void **state) {
     }
 }
 
+/* Few of the keys asked for are there: the filter before the table keeps looking. */
+static void test_probe_misses(void **state) {
+    UNUSED(state);
+    static i64 key[ROWS];
+    static i64 ask[4 * ROWS];
+    static i64 row[4 * ROWS];
+    for (i32 repeats = 1; repeats <= 2; repeats++) {
+        for (i64 i = 0; i < ROWS; i++) {
+            key[i] = (i64)hash_u64((u64)(i / repeats));
+        }
+        for (i64 i = 0; i < 4 * ROWS; i++) {
+            ask[i] = i % 50 ? (i64)hash_u64((u64)(ROWS + i)) : key[i % ROWS];
+        }
+        struct index *index = index_new(&f.x);
+        assert_int_equal(prim_build(f.cpu, &f.x, index, key, NULL, ROWS), ERR_OK);
+        assert_int_equal(prim_probe(f.cpu, &f.x, row, index, ask, 4 * ROWS), ERR_OK);
+        for (i64 i = 0; i < 4 * ROWS; i++) {
+            assert_int_equal(row[i], i % 50 ? -1 : i % ROWS / repeats * repeats);
+        }
+        index_release(&f.mem, index);
+    }
+}
+
 static void test_refusal(void **state) {
     UNUSED(state);
     struct device none = {.name = "none"};
-    i64 total;
-    assert_int_equal(prim_scan(&none, &f.x, NULL, 0, &total), ERR_NOT_SUPPORTED);
+    assert_int_equal(prim_probe(&none, &f.x, NULL, NULL, NULL, 0), ERR_NOT_SUPPORTED);
     error_reset(&f.err);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sort_and_split), cmocka_unit_test(test_scan),
-        cmocka_unit_test(test_build_and_probe), cmocka_unit_test(test_refusal)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_build_and_probe),
+                                       cmocka_unit_test(test_probe_misses),
+                                       cmocka_unit_test(test_refusal)};
     return cmocka_run_group_tests(tests, open_all, close_all);
 }

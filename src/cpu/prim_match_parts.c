@@ -1,0 +1,228 @@
+/* prim_match_parts.c: the CPU's joins of sides that were split by hash, a part at a time.
+ *
+ * A task is a part, or of a part with many probing rows a chunk of those. The built rows of a part
+ * are chained by hash in a table that stays in the cache; chains hold equal keys as well, so no
+ * key is too frequent, only a part can be too large. The radix join sorts parts and searches. */
+#include "cpu/prim_match.h"
+#include "cpu/radix.h"
+
+#include "defs/host_words.h"
+
+#include "defs/fn_order.h"
+
+enum {
+#ifdef WF_HARD
+    PART_MAX = 1 << 10,
+    UNIT_ROWS = 1 << 10,
+#else
+    PART_MAX = 1 << 14, /* rows of the built side */
+    UNIT_ROWS = 1 << 16,
+#endif
+    PART_SLOTS = 2 * PART_MAX
+};
+
+struct unit {
+    u32 part, chunk;
+};
+
+/* What a worker needs for a part. */
+struct scratch {
+    u32 heads[PART_SLOTS];
+    u32 next[PART_MAX];
+};
+
+/* The list of units, then a scratch per worker. */
+struct units {
+    i64 count;
+    i64 room;
+    struct scratch *scratch;
+    struct unit unit[];
+};
+
+wf_status cpu_match_share_out(struct prim_job *job, struct prim_join *join) {
+    i64 parts = 1LL << join->part_bits;
+    i64 room = parts + join->keys[join->probe].count / UNIT_ROWS + 1;
+    struct units *u = prim_take(job, (i64)sizeof(struct units) + room * (i64)sizeof(struct unit));
+    i64 workers = job->x->pool ? pool_worker_count(job->x->pool) : 1;
+    struct scratch *scratch = prim_take(job, workers * (i64)sizeof(struct scratch));
+    join->units = u;
+    if (job->measuring) {
+        return ERR_OK;
+    }
+    u->scratch = scratch;
+    u->count = 0;
+    u->room = room;
+    bool keeps = join->kind == KEEP_LEFT || join->kind == KEEP_ANTI;
+    const u64 *probe = join->parts[join->probe];
+    const u64 *built = join->parts[JOIN_BUILT(join)];
+    for (i64 p = 0; p < parts; p++) {
+        u64 rows = built[p + 1] > built[p] || keeps ? probe[p + 1] - probe[p] : 0;
+        for (u64 first = 0; first < rows; first += UNIT_ROWS) {
+            u->unit[u->count++] = (struct unit){(u32)p, (u32)(first / UNIT_ROWS)};
+        }
+    }
+    CHECK(u->count <= room);
+    return ERR_OK;
+}
+
+struct reach {
+    i64 row, row_end, first, end;
+};
+static struct reach reach_of(const struct match *m, i64 n) {
+    const struct units *u = m->join->units;
+    struct unit at = u->unit[n];
+    const u64 *probe = m->join->parts[m->join->probe];
+    const u64 *built = m->join->parts[JOIN_BUILT(m->join)];
+    struct reach r = {.row = (i64)probe[at.part] + (i64)at.chunk * UNIT_ROWS,
+                      .first = (i64)built[at.part],
+                      .end = (i64)built[at.part + 1]};
+    r.row_end = MIN_OF(r.row + UNIT_ROWS, (i64)probe[at.part + 1]);
+    return r;
+}
+
+/* Loops of one width of key: the table of a part, and its probing rows. */
+#define PART_LOOPS(type, hash)                                                       \
+    static u32 chain_##type(struct scratch *s, const type *keys, i64 n, i32 shift) { \
+        u32 slots = 64;                                                              \
+        while (slots < n * 2) {                                                      \
+            slots *= 2;                                                              \
+        }                                                                            \
+        memset(s->heads, 0, slots * sizeof *s->heads);                               \
+        for (i64 i = n; i-- > 0;) {                                                  \
+            u32 slot = (u32)(hash(keys[i]) >> shift) & (slots - 1);                  \
+            s->next[i] = s->heads[slot];                                             \
+            s->heads[slot] = (u32)i + 1;                                             \
+        }                                                                            \
+        return slots - 1;                                                            \
+    }                                                                                \
+    static void join_##type(struct match *m, struct scratch *s, struct reach r) {    \
+        const type *built = (const type *)m->built->keys + r.first;                  \
+        const type *probe = m->probe->keys;                                          \
+        i32 shift = m->join->part_bits;                                              \
+        u32 mask = chain_##type(s, built, r.end - r.first, shift);                   \
+        u32 kind = m->join->kind;                                                    \
+        struct pairs pairs;                                                          \
+        pairs.m = m;                                                                 \
+        pairs.count = 0;                                                             \
+        for (i64 i = r.row; i < r.row_end; i++) {                                    \
+            type key = probe[i];                                                     \
+            u32 at = s->heads[(u32)(hash(key) >> shift) & mask];                     \
+            bool found = false;                                                      \
+            for (; at; at = s->next[at - 1]) {                                       \
+                if (built[at - 1] == key) {                                          \
+                    found = true;                                                    \
+                    if (kind >= KEEP_SEMI) {                                         \
+                        break;                                                       \
+                    }                                                                \
+                    pairs_add(&pairs, i, (u32)r.first + at - 1, 0);                  \
+                }                                                                    \
+            }                                                                        \
+            if ((kind == KEEP_SEMI && found) ||                                      \
+                (kind != KEEP_SEMI && kind != KEEP_INNER && !found)) {               \
+                pairs_add(&pairs, i, JOIN_NONE, 0);                                  \
+            }                                                                        \
+        }                                                                            \
+        pairs_flush(&pairs);                                                         \
+    }
+PART_LOOPS(u32, hash_32)
+PART_LOOPS(u64, hash_64)
+#undef PART_LOOPS
+
+static void rush_task(void *arg, i64 n, i32 worker) {
+    struct match *m = arg;
+    const struct units *u = m->join->units;
+    struct reach r = reach_of(m, n);
+    if (r.end - r.first > PART_MAX) {
+        atomic_store(&m->flag, 1);
+        return;
+    }
+    if (atomic_load_explicit(&m->flag, memory_order_relaxed) || exec_check(m->x)) {
+        return;
+    }
+    if (m->bytes == 8) {
+        join_u64(m, &u->scratch[worker], r);
+    } else {
+        join_u32(m, &u->scratch[worker], r);
+    }
+}
+
+void cpu_match_rush_parts(struct match *m) {
+    const struct units *u = m->join->units;
+    tasks_run(m->x, u->count, rush_task, m);
+}
+
+/* --- the radix join --- */
+
+static void sort_task(void *arg, i64 part, i32 worker) {
+    struct match *m = arg;
+    struct prim_join *join = m->join;
+    const struct units *u = join->units;
+    const u64 *starts = join->parts[JOIN_BUILT(join)];
+    i64 first = (i64)starts[part];
+    i64 n = (i64)starts[part + 1] - first;
+    struct prim_pair *data = (struct prim_pair *)(void *)&u->scratch[worker];
+    i64 room = (i64)sizeof(struct scratch) / (i64)sizeof(struct prim_pair) / 2;
+    if (n > room) {
+        atomic_store(&m->flag, 1);
+        return;
+    }
+    for (i64 i = 0; i < n; i++) {
+        data[i] = (struct prim_pair){key_at(m->built->keys, m->bytes, first + i) ^ m->flip,
+                                     (u64)(first + i)};
+    }
+    radix_sort_few(data, data + room, n, 8 * m->bytes);
+    for (i64 i = 0; i < n; i++) {
+        u64 key = data[i].key ^ m->flip;
+        if (m->bytes == 8) {
+            ((u64 *)join->sorted)[first + i] = key;
+        } else {
+            ((u32 *)join->sorted)[first + i] = (u32)key;
+        }
+        join->list[first + i] = (u32)data[i].row;
+    }
+}
+
+wf_status cpu_match_sort_parts(struct prim_job *job, struct prim_join *join, bool *out_too_large) {
+    if (job->measuring) {
+        return ERR_OK;
+    }
+    struct match m;
+    match_init(&m, job, join, NULL, false);
+    tasks_run(job->x, 1LL << join->part_bits, sort_task, &m);
+    *out_too_large = atomic_load(&m.flag);
+    return exec_check(job->x);
+}
+
+static void runs_task(void *arg, i64 n, i32 worker) {
+    UNUSED(worker);
+    const struct match *m = arg;
+    struct reach r = reach_of(m, n);
+    for (i64 i = r.row; i < r.row_end; i++) {
+        u64 word = probe_word(m, i);
+        i64 low = r.first;
+        i64 high = r.end;
+        while (low < high) {
+            i64 mid = (low + high) / 2;
+            bool below = (key_at(m->join->sorted, m->bytes, mid) ^ m->flip) < word;
+            low = below ? mid + 1 : low;
+            high = below ? high : mid;
+        }
+        i64 end = low;
+        while (end < r.end && (key_at(m->join->sorted, m->bytes, end) ^ m->flip) == word) {
+            end++;
+        }
+        run_put(m, i, low, end);
+    }
+}
+
+wf_status cpu_match_runs_parts(struct prim_job *job, struct prim_join *join) {
+    if (job->measuring) {
+        return ERR_OK;
+    }
+    struct match m;
+    const struct units *u = join->units;
+    match_init(&m, job, join, NULL, false);
+    memset(join->offset, 0, (size_t)(m.probe_count + 1) * 8);
+    tasks_run(job->x, u->count, runs_task, &m);
+    return exec_check(job->x);
+}

@@ -1,0 +1,75 @@
+/* rel_int.h: what the CPU's operators on packed tuples share. */
+#ifndef WF_CPU_REL_INT_H
+#define WF_CPU_REL_INT_H
+
+#include "cpu/cpu_int.h"
+#include "prim/algebra.h"
+
+/* The public interface promises eight bytes of alignment. */
+typedef u128 w128 __attribute__((aligned(8)));
+
+enum { REL_BLOCK = 1024 }; /* rows that loops work on at a time */
+
+/* A range of the merge of two relations, and the pairs found in it. */
+struct rel_range {
+    i64 x_first, x_end, y_first, y_end, x_count;
+    i64 back; /* how far before y_first the run starts that the first x matches */
+    u32 shift;
+    u8 kind;
+    i64 count;                     /* so far, without what is held */
+    const struct rel_join *target; /* NULL: only count */
+    i64 at;                        /* where the pairs held go */
+    i32 held;
+    i64 x[REL_BLOCK], y[REL_BLOCK]; /* -1: alone */
+};
+void range_flush(struct rel_range *r); /* what is held goes out, if it is wanted */
+
+/* The pair at the end of what is held is given out `count` times: 0 or 1. */
+static inline void range_hold(struct rel_range *r, i64 count) {
+    r->held += (i32)count;
+    if (r->held == REL_BLOCK) {
+        range_flush(r);
+    }
+}
+static inline void range_pair(struct rel_range *r, i64 x, i64 y) {
+    r->x[r->held] = x;
+    r->y[r->held] = y;
+    range_hold(r, 1);
+}
+
+static inline void range_match(struct rel_range *r, i64 x, i64 lo, i64 hi) {
+    bool matched = hi > lo;
+    if (matched && r->kind & REL_PAIRS) {
+        if (!r->target) {
+            r->count += hi - lo;
+            return;
+        }
+        for (i64 y = lo; y < hi; y++) {
+            range_pair(r, x, y);
+        }
+    } else if (matched ? r->kind & REL_X_ONCE : r->kind & REL_X_ALONE) {
+        range_pair(r, x, -1);
+    }
+}
+
+static inline void range_lone_y(struct rel_range *r, i64 first, i64 end, bool wanted) {
+    for (i64 y = first; wanted && y < end; y++) {
+        range_pair(r, -1, y);
+    }
+}
+
+static inline u64 reduce_identity(u8 reduce) {
+    return reduce == REDUCE_MIN ? ~0ULL : 0;
+}
+static inline u64 reduce_join(u8 reduce, u64 a, u64 b) {
+    return reduce == REDUCE_MIN ? MIN_OF(a, b) : reduce == REDUCE_MAX ? MAX_OF(a, b) : a + b;
+}
+
+/* Bits of a word moved to another. */
+static inline u128 word_move(u128 x, const struct rel_move *m) {
+    return ((x >> m->from) & ((u128)m->mask_high << 64 | m->mask_low)) << m->to;
+}
+
+FALLIBLE cpu_rel_join(struct prim_job *job, const struct rel_join *join, i64 *out_count);
+
+#endif

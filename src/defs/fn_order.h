@@ -1,0 +1,39 @@
+/* fn_order.h: the bits that order and spread keys, the same on every device.
+ *
+ * Kernel text: compiles as C11 and as CUDA C and is written in the words of the prelude
+ * (host_words.h on the CPU). Unsigned words order as they are; signed ones once their highest bit
+ * is flipped, which the caller does, as it does for descending order. Floats go through order_f32
+ * and order_f64: -0 and 0 become one, every NaN the greatest. */
+#ifndef WF_DEFS_FN_ORDER_H
+#define WF_DEFS_FN_ORDER_H
+
+FN u32 order_f32(u32 bits) {
+    bits = (bits & 0x7fffffffu) > 0x7f800000u ? 0x7fffffffu : bits == 0x80000000u ? 0u : bits;
+    return bits >> 31 ? ~bits : bits | 0x80000000u;
+}
+FN u64 order_f64(u64 bits) {
+    bits = (bits & 0x7fffffffffffffffULL) > 0x7ff0000000000000ULL ? 0x7fffffffffffffffULL
+           : bits == 0x8000000000000000ULL                        ? 0ULL
+                                                                  : bits;
+    return bits >> 63 ? ~bits : bits | 0x8000000000000000ULL;
+}
+
+FN u32 hash_32(u32 x) {
+    x ^= x >> 16;
+    x *= 0x85ebca6bu;
+    x ^= x >> 13;
+    x *= 0xc2b2ae35u;
+    return x ^ x >> 16;
+}
+FN u64 hash_64(u64 x) {
+    x ^= x >> 32;
+    x *= 0xd6e8feb86659fd93ULL;
+    x ^= x >> 32;
+    x *= 0xd6e8feb86659fd93ULL;
+    return x ^ x >> 32;
+}
+FN u64 hash_128(u64 low, u64 high) {
+    return hash_64(low ^ hash_64(high));
+}
+
+#endif

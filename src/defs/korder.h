@@ -1,0 +1,139 @@
+/* korder.h: arguments of the kernels that order elements; compiles as C11 and as CUDA C. Pointers
+ * are addresses on the device. */
+#ifndef WF_DEFS_KORDER_H
+#define WF_DEFS_KORDER_H
+
+#include "base/word.h"
+
+/* How keys compare: see struct order in prim/order.h. */
+struct korder {
+    u64 flip_low, flip_high;
+    const u8 *bytes; /* TEXT */
+    u32 ignore_bits; /* low bits that do not count */
+    u32 descending;  /* TEXT */
+};
+
+enum { SPLIT_PASSES = 16, SPLIT_COUNT_THREADS = 256, SPLIT_COUNT_VECS = 4 };
+
+/* Partition numbers: the bits of a key, of its hash, or a search among splitters. */
+struct kparts {
+    struct korder order;
+    const void *splitters;
+    i64 splitter_count;
+};
+
+struct ksplit_count {
+    struct kparts parts;
+    const void *keys;
+    i64 count;
+    u64 *counts; /* [pass][digit]; zeroed */
+    u32 passes;
+    u32 pad;
+    u32 shifts[SPLIT_PASSES];
+    u32 masks[SPLIT_PASSES];
+};
+
+struct ksplit_bins {
+    u64 *counts; /* [pass][digit] become places */
+    u64 *starts; /* NULL, or of the first pass's digits up to and with `parts` */
+    i64 parts;
+};
+
+struct ksplit {
+    struct kparts parts;
+    const void *keys, *payload1, *payload2;
+    void *out_keys, *out_payload1, *out_payload2;
+    i64 count;
+    const u64 *bins; /* where each digit goes */
+    u64 *next_bins;  /* where it goes on after these rows; NULL = there are no more */
+    u32 *state;      /* [tile][digit] */
+    u32 *ticket;
+    u32 shift, mask;
+};
+
+struct ksplit_starts {
+    struct kparts parts;
+    const void *keys;
+    i64 count;
+    u64 *starts;
+    i64 part_count;
+    u32 shift;
+    u32 mask;
+};
+
+enum { TEXT_PREFIX_THREADS = 256 };
+struct kspans {
+    const void *spans;
+    i64 count;
+    const u8 *bytes;
+    u64 byte_count;
+    u64 *prefixes; /* of k_text_prefix: out, of k_text_ties: in */
+    u32 *flag;
+};
+
+/* --- merges, searches, runs, sets ----------------------------------------------------------- */
+
+enum { PATH_THREADS = 256, BITONIC_THREADS = 512, BITONIC_TILE = 2048 };
+
+/* A merge of a and b; or with `run`, of neighbouring runs of so many elements of a, pair by pair.
+ */
+struct kmerge {
+    struct korder order;
+    const void *a, *b, *a_payload, *b_payload;
+    void *out, *out_payload;
+    i64 a_count, b_count;
+    i64 run;
+    i64 *cuts; /* per tile: how many elements of its pair's first run come before it */
+};
+
+struct ksearch {
+    struct korder order;
+    const void *needles, *among;
+    void *out;
+    i64 needle_count, among_count;
+    i64 *cuts;
+    i64 add; /* to every answer */
+};
+
+struct kruns {
+    struct korder order;
+    const void *keys;
+    i64 count;
+    void *out_keys, *out_starts, *out_counts;
+    i64 room;
+    u32 starts_wide, counts_wide; /* 64 bits rather than 32 */
+    u64 *state;
+    u32 *ticket;
+    u64 *total;
+};
+
+struct kset {
+    struct korder order;
+    const void *a, *b;
+    void *out;
+    i64 a_count, b_count, room;
+    i64 *cuts; /* per tile: elements of a before it * 2 + one more of b than fits the diagonal */
+    u64 *state;
+    u32 *ticket;
+    u64 *total;
+};
+
+struct kbitonic {
+    struct korder order;
+    void *keys, *payload;
+    i64 count;
+    const u64 *starts; /* NULL, or of parts that are sorted each by one block */
+    i64 parts;
+    i64 run, step; /* of k_bitonic_step; step 0 = mirrored */
+};
+
+/* Row numbers: written, followed, drawn. */
+struct krows {
+    const void *in;
+    const u64 *rows;
+    void *out;
+    i64 count, from_count;
+    i64 stride; /* of k_rows_pick */
+};
+
+#endif

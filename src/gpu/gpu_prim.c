@@ -1,0 +1,206 @@
+/* gpu_prim.c: primitives on the card: memory, the frame of a job, launches of templates.
+ *
+ * Time on the device is taken by two events around the job, the lock is held between them. */
+#include "gpu/gpu_prim.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "prim/algebra.h"
+#include "prim/match.h"
+#include "prim/move.h"
+#include "prim/order.h"
+
+enum { EVENT_FIRST, EVENT_LAST };
+
+static FALLIBLE prim_alloc(const struct device *dev, struct exec *x, i64 bytes,
+                           struct prim_block *out) {
+    struct gpu *g = dev->self;
+    struct gpu_block *block = NULL;
+    TRY(gpu_enter(g, x->err));
+    wf_status status = gpu_alloc(g, bytes, &block, x->err);
+    gpu_leave(g);
+    if (!status) {
+        *out = (struct prim_block){DEV(void *, block->addr), bytes, block};
+    }
+    return status;
+}
+
+static void prim_free(const struct device *dev, struct exec *x, struct prim_block *block) {
+    UNUSED(x);
+    gpu_heap_free(dev->self, block->handle);
+    block->handle = NULL;
+}
+
+static FALLIBLE copy(struct gpu *g, void *dst, bool dst_there, const void *src, bool src_there,
+                     i64 bytes, struct error *err) {
+    void *stream = g->streams[0];
+    if (dst_there && src_there) {
+        CU(g->api->copy_device((u64)(size_t)dst, (u64)(size_t)src, (size_t)bytes, stream));
+    } else if (dst_there) {
+        CU(g->api->copy_to_device((u64)(size_t)dst, src, (size_t)bytes, stream));
+    } else {
+        CU(g->api->copy_to_host(dst, (u64)(size_t)src, (size_t)bytes, stream));
+    }
+    CU(g->api->stream_synchronize(stream));
+    return ERR_OK;
+}
+
+static FALLIBLE prim_copy(const struct device *dev, struct exec *x, void *dst, bool dst_there,
+                          const void *src, bool src_there, i64 bytes) {
+    struct gpu *g = dev->self;
+    TRY(gpu_enter(g, x->err));
+    wf_status status = copy(g, dst, dst_there, src, src_there, bytes, x->err);
+    gpu_leave(g);
+    return status;
+}
+
+static FALLIBLE job_begin(struct prim_job *job) {
+    struct gpu *g = gpu_of(job);
+    struct error *err = job->x->err;
+    TRY(gpu_enter(g, err));
+    void *first = NULL;
+    wf_status status = gpu_event(g, EVENT_FIRST, &first, err);
+    if (!status && !job->measuring) {
+        status = gpu_check(g, g->api->event_record(first, g->streams[0]), "event_record", err);
+    }
+    if (status) {
+        gpu_leave(g);
+    }
+    return status;
+}
+
+static FALLIBLE take_time(struct prim_job *job) {
+    struct gpu *g = gpu_of(job);
+    struct error *err = job->x->err;
+    void *first = NULL;
+    void *last = NULL;
+    float ms = 0;
+    TRY(gpu_event(g, EVENT_FIRST, &first, err));
+    TRY(gpu_event(g, EVENT_LAST, &last, err));
+    CU(g->api->event_record(last, g->streams[0]));
+    CU(g->api->event_synchronize(last));
+    CU(g->api->event_elapsed(&ms, first, last));
+    job->device_ns = (i64)((f64)ms * 1e6);
+    return ERR_OK;
+}
+
+static wf_status job_end(struct prim_job *job, wf_status status) {
+    struct gpu *g = gpu_of(job);
+    if (!job->measuring) {
+        status = status ? status : take_time(job);
+        if (status) { /* whatever is queued still reads the arrays */
+            (void)g->api->stream_synchronize(g->streams[0]);
+        }
+    }
+    gpu_leave(g);
+    return status;
+}
+
+static FALLIBLE launch(struct prim_job *job, void *function, i64 blocks, u32 threads,
+                       i64 shared_bytes, const void *args) {
+    struct gpu *g = gpu_of(job);
+    TRY(exec_check(job->x));
+    job->launches++;
+    return gpu_launch(g, function, blocks, threads, shared_bytes, g->streams[0], args, job->x->err);
+}
+
+/* Lines before a template's own, for measuring variants of it: WARPFOX_PRIM_DEFINES is a list such
+ * as "AHEAD=0,WF_MIN_BLOCKS=3". */
+static FALLIBLE find_function(struct prim_job *job, const struct gpu_template *code, void **out) {
+    const char *given = getenv("WARPFOX_PRIM_DEFINES");
+    char lines[1900];
+    size_t used = 0;
+    while (given && *given && used < sizeof lines / 2) {
+        size_t word = strcspn(given, ",");
+        size_t name = strcspn(given, "=,");
+        used += (size_t)snprintf(lines + used, sizeof lines - used, "#define %.*s %.*s\n",
+                                 (int)name, given, name < word ? (int)(word - name - 1) : 0,
+                                 given + name + (name < word));
+        given += word + (given[word] == ',');
+    }
+    const char *defines = code->defines;
+    if (used && used + strlen(defines) < sizeof lines) {
+        snprintf(lines + used, sizeof lines - used, "%s", defines);
+        defines = lines;
+    }
+    return gpu_template_function(gpu_of(job), code->module, defines, code->kernel, out,
+                                 job->x->err);
+}
+
+wf_status gpu_prim_launch(struct prim_job *job, const struct gpu_template *code, i64 most,
+                          u32 threads, i64 shared_bytes, const void *args) {
+    if (job->measuring) {
+        return ERR_OK;
+    }
+    struct gpu *g = gpu_of(job);
+    void *function = NULL;
+    i32 fit = 0;
+    TRY(find_function(job, code, &function));
+    TRY(gpu_blocks_per_sm(g, function, threads, shared_bytes, &fit, job->x->err));
+    return launch(job, function, MIN_OF(most, (i64)fit * g->sm_count), threads, shared_bytes, args);
+}
+
+wf_status gpu_prim_launch_all(struct prim_job *job, const struct gpu_template *code, i64 blocks,
+                              u32 threads, i64 shared_bytes, const void *args) {
+    if (job->measuring) {
+        return ERR_OK;
+    }
+    struct gpu *g = gpu_of(job);
+    void *function = NULL;
+    i32 fit = 0;
+    TRY(find_function(job, code, &function));
+    TRY(gpu_blocks_per_sm(g, function, threads, shared_bytes, &fit, job->x->err));
+    return launch(job, function, blocks, threads, shared_bytes, args);
+}
+
+wf_status gpu_prim_fill(struct prim_job *job, void *dst, u8 value, i64 bytes) {
+    struct gpu *g = gpu_of(job);
+    struct error *err = job->x->err;
+    if (!job->measuring && bytes > 0) {
+        CU(g->api->set_bytes((u64)(size_t)dst, value, (size_t)bytes, g->streams[0]));
+    }
+    return ERR_OK;
+}
+
+wf_status gpu_prim_move(struct prim_job *job, void *dst, const void *src, i64 bytes) {
+    struct gpu *g = gpu_of(job);
+    struct error *err = job->x->err;
+    if (!job->measuring && bytes > 0) {
+        CU(g->api->copy_device((u64)(size_t)dst, (u64)(size_t)src, (size_t)bytes, g->streams[0]));
+    }
+    return ERR_OK;
+}
+
+wf_status gpu_prim_fetch(struct prim_job *job, void *host, const void *src, i64 bytes) {
+    struct gpu *g = gpu_of(job);
+    struct error *err = job->x->err;
+    memset(host, 0, (size_t)bytes);
+    if (!job->measuring && bytes > 0) {
+        TRY(gpu_pinned_reserve(g, &g->reports, bytes, err));
+        CU(g->api->copy_to_host(g->reports.host, (u64)(size_t)src, (size_t)bytes, g->streams[0]));
+        CU(g->api->stream_synchronize(g->streams[0]));
+        memcpy(host, g->reports.host, (size_t)bytes);
+    }
+    return ERR_OK;
+}
+
+wf_status gpu_prim_send(struct prim_job *job, void *dst, const void *host, i64 bytes) {
+    struct gpu *g = gpu_of(job);
+    struct error *err = job->x->err;
+    if (!job->measuring && bytes > 0) {
+        CU(g->api->copy_to_device((u64)(size_t)dst, host, (size_t)bytes, g->streams[0]));
+        CU(g->api->stream_synchronize(g->streams[0]));
+    }
+    return ERR_OK;
+}
+
+const struct prim_class gpu_prims = {.alloc = prim_alloc,
+                                     .free = prim_free,
+                                     .copy = prim_copy,
+                                     .begin = job_begin,
+                                     .end = job_end,
+                                     .match = &gpu_prim_match_class,
+                                     .move = &gpu_prim_move_class,
+                                     .order = &gpu_prim_order_class,
+                                     .algebra = &gpu_prim_algebra_class};

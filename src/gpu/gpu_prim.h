@@ -1,0 +1,39 @@
+/* gpu_prim.h: what the card's bodies of primitives share.
+ *
+ * A job runs on stream 0 between begin and end, which hold the gpu's lock; its launches queue up,
+ * and only gpu_prim_fetch waits. While a job is measured, launches, fills and fetches do nothing
+ * (a fetch gives zeros), so a body is written once. */
+#ifndef WF_GPU_GPU_PRIM_H
+#define WF_GPU_GPU_PRIM_H
+
+#include "gpu/gpu_int.h"
+#include "prim/prim.h"
+
+static inline struct gpu *gpu_of(const struct prim_job *job) {
+    return job->dev->self;
+}
+
+/* A kernel of kernels/<module>.h, compiled with the lines `defines` before it (on first use; kept
+ * in memory and on disk). */
+struct gpu_template {
+    const char *module, *kernel;
+    const char *defines; /* lines; "" = none */
+};
+/* Blocks so many as the device holds at once, but at most `most`; for kernels that share out tiles
+ * themselves. */
+FALLIBLE gpu_prim_launch(struct prim_job *job, const struct gpu_template *code, i64 most,
+                         u32 threads, i64 shared_bytes, const void *args);
+/* Exactly so many blocks. */
+FALLIBLE gpu_prim_launch_all(struct prim_job *job, const struct gpu_template *code, i64 blocks,
+                             u32 threads, i64 shared_bytes, const void *args);
+FALLIBLE gpu_prim_fill(struct prim_job *job, void *dst, u8 value, i64 bytes);
+FALLIBLE gpu_prim_move(struct prim_job *job, void *dst, const void *src,
+                       i64 bytes); /* on the card */
+/* To the host, waiting; small things. */
+FALLIBLE gpu_prim_fetch(struct prim_job *job, void *host, const void *src, i64 bytes);
+/* From the host, small things; copied before it returns. */
+FALLIBLE gpu_prim_send(struct prim_job *job, void *dst, const void *host, i64 bytes);
+
+extern const struct prim_class gpu_prims;
+
+#endif

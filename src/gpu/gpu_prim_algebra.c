@@ -1,0 +1,249 @@
+/* gpu_prim_algebra.c: the card's operators on packed tuples.
+ *
+ * What varies by word, kind and stage is text; layouts are arguments. Every operation has a few
+ * counters in workspace, cleared first; its total is fetched once, at the end, which is the only
+ * wait. */
+#include "gpu/gpu_prim.h"
+
+#include "prim/algebra.h"
+
+#include <stdio.h>
+
+static i64 blocks_of(i64 count, i64 each) {
+    return (count + each - 1) / each;
+}
+
+/* Rows in tiles: pages as they are, or of page_rows; an array is one page when page_rows is 0. */
+static struct krel_rows tiled(struct rel_rows rows, i64 page_rows, i64 tile_rows) {
+    struct krel_rows k = {.data = rows.data, .fills = rows.paged ? rows.fills : NULL};
+    k.count = rows.count;
+    k.page_rows = rows.paged ? rows.page_rows : page_rows ? page_rows : rows.count;
+    k.page_count = rows.paged ? rows.page_count : page_rows ? blocks_of(rows.count, page_rows) : 1;
+    k.page_tiles = blocks_of(k.page_rows, tile_rows);
+    return k;
+}
+
+static u64 *take_counters(struct prim_job *job) {
+    return prim_take(job, REL_COUNTERS * 8);
+}
+
+/* --- project, product, fills --- */
+
+static FALLIBLE project(struct prim_job *job, struct rel_rows out, struct rel_rows in,
+                        const struct rel_moves *moves) {
+    i32 from = elem_bytes[in.type];
+    i32 to = elem_bytes[out.type];
+    i64 unit = 16 / MIN_OF(from, to);
+    struct krel_project args = {
+        .in = tiled(in, out.paged ? out.page_rows : 0, MAP_THREADS * MAP_VECS * unit),
+        .out = out.data,
+        .out_fills = out.paged ? out.fills : NULL,
+        .moves = *moves};
+    i64 tiles = args.in.page_tiles * args.in.page_count;
+    char defines[200];
+    snprintf(defines, sizeof defines,
+             "#define IN_BYTES %d\n#define OUT_BYTES %d\n#define MOVES %u\n", from, to,
+             moves->count);
+    struct gpu_template code = {"relmap", "k_project", defines};
+    return tiles ? gpu_prim_launch_all(job, &code, MIN_OF(tiles, I32_MAX), MAP_THREADS, 0, &args)
+                 : ERR_OK;
+}
+
+static FALLIBLE product(struct prim_job *job, struct rel_rows out, struct rel_rows x,
+                        struct rel_rows y, const struct rel_combine *combine) {
+    i32 to = elem_bytes[out.type];
+    i64 tiles = blocks_of(out.count, MAP_THREADS * MAP_VECS * 16 / to);
+    struct krel_product args = {x.data, y.data, out.data, x.count, y.count, out.count, *combine};
+    char defines[200];
+    snprintf(defines, sizeof defines,
+             "#define IN_BYTES %d\n#define OUT_BYTES %d\n#define MOVES 1\n#define PRODUCT 1\n",
+             elem_bytes[x.type], to);
+    struct gpu_template code = {"relmap", "k_product", defines};
+    return out.count
+               ? gpu_prim_launch_all(job, &code, MIN_OF(tiles, I32_MAX), MAP_THREADS, 0, &args)
+               : ERR_OK;
+}
+
+static FALLIBLE fill(struct prim_job *job, u32 *fills, i64 page_rows, i64 pages, i64 count) {
+    struct krel_fill args = {fills, page_rows, pages, count};
+    struct gpu_template code = {"relmap", "k_fill",
+                                "#define IN_BYTES 4\n#define OUT_BYTES 4\n#define MOVES 1\n"};
+    return pages ? gpu_prim_launch(job, &code, blocks_of(pages, MAP_THREADS), MAP_THREADS, 0, &args)
+                 : ERR_OK;
+}
+
+/* --- select --- */
+
+static FALLIBLE select_rows(struct prim_job *job, struct rel_rows out, struct rel_rows in,
+                            const struct rel_terms *terms, bool unordered, i64 *out_count) {
+    i32 bytes = elem_bytes[in.type];
+    struct krel_select args = {
+        .in = tiled(in, out.paged ? out.page_rows : 0, SELECT_THREADS * SELECT_VECS * 16 / bytes),
+        .out = out.data,
+        .out_fills = out.paged ? out.fills : NULL,
+        .room = out.count,
+        .terms = *terms};
+    i64 tiles = args.in.page_tiles * args.in.page_count;
+    bool look = !out.paged && !unordered;
+    args.counters = take_counters(job);
+    args.state = prim_take(job, look ? tiles * 8 : 0);
+    TRY(gpu_prim_fill(job, args.counters, 0, REL_COUNTERS * 8));
+    TRY(gpu_prim_fill(job, args.state, 0, look ? tiles * 8 : 0));
+    char defines[200];
+    snprintf(defines, sizeof defines,
+             "#define IN_BYTES %d\n#define OUT_BYTES %d\n#define TERMS %u\n%s", bytes, bytes,
+             terms->count,
+             out.paged   ? "#define PAGES 1\n"
+             : unordered ? "#define UNORDERED 1\n"
+                         : "");
+    struct gpu_template code = {"relselect", "k_select", defines};
+    if (tiles) {
+        TRY(gpu_prim_launch(job, &code, out.paged ? args.in.page_count : tiles, SELECT_THREADS, 0,
+                            &args));
+    }
+    return gpu_prim_fetch(job, out_count, &args.counters[REL_TOTAL], 8);
+}
+
+/* --- joins --- */
+
+static i64 words_of_thread(i32 bytes) { /* TUPLE_VT of kernels/tuple.h */
+    return bytes == 4 ? 15 : bytes == 8 ? 11 : 5;
+}
+
+enum { EVENT_PARTITION = 2, EVENT_PARTED, HASH_BYTES = 8192 * 4 };
+
+/* Notes the time between two stages; only where a profile is taken. */
+static FALLIBLE note_time(struct prim_job *job, i32 number) {
+    struct gpu *g = gpu_of(job);
+    struct error *err = job->x->err;
+    void *event = NULL;
+    if (!job->measuring) {
+        TRY(gpu_event(g, number, &event, err));
+        CU(g->api->event_record(event, g->streams[0]));
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE take_profile(struct prim_job *job, const u64 *cycles) {
+    struct gpu *g = gpu_of(job);
+    struct error *err = job->x->err;
+    void *first = NULL;
+    void *last = NULL;
+    float ms = 0;
+    if (!job->measuring) {
+        TRY(gpu_event(g, EVENT_PARTITION, &first, err));
+        TRY(gpu_event(g, EVENT_PARTED, &last, err));
+        CU(g->api->event_elapsed(&ms, first, last));
+        job->stages[0] = (i64)((f64)ms * 1e6);
+        for (i32 s = 0; s < PRIM_STAGES - 1; s++) {
+            job->stages[s + 1] = (i64)cycles[s];
+        }
+    }
+    return ERR_OK;
+}
+
+/* The launches: partition; join; what tiles with much output left. */
+static FALLIBLE join_launches(struct prim_job *job, const struct rel_join *join,
+                              const struct krel_join *args) {
+    char defines[300];
+    i32 bytes = elem_bytes[join->x.type];
+    i32 out_bytes = join->indexes ? bytes : elem_bytes[join->out.type];
+    i32 used = snprintf(defines, sizeof defines,
+                        "#define IN_BYTES %d\n#define OUT_BYTES %d\n#define KIND %u\n#define STAGE "
+                        "%u\n%s",
+                        bytes, out_bytes, join->kind, join->stage,
+                        join->profile ? "#define PROFILE 1\n" : "");
+    if (join->indexes) {
+        snprintf(defines + used, sizeof defines - (size_t)used, "#define INDEX_BYTES %d\n",
+                 elem_bytes[join->out_x.type]);
+    }
+    struct gpu_template code = {"reljoin", "k_partition", defines};
+    if (join->profile) {
+        TRY(note_time(job, EVENT_PARTITION));
+    }
+    TRY(gpu_prim_launch_all(job, &code, blocks_of(args->tiles + 1, JOIN_THREADS), JOIN_THREADS, 0,
+                            args));
+    if (join->profile) {
+        TRY(note_time(job, EVENT_PARTED));
+    }
+    code.kernel = "k_join";
+    TRY(gpu_prim_launch(job, &code, args->tiles, JOIN_THREADS,
+                        join->stage == REL_STAGE_HASH ? HASH_BYTES : 0, args));
+    if (!(join->kind & REL_PAIRS)) {
+        return ERR_OK; /* no element gives more than one row */
+    }
+    code.kernel = "k_expand";
+    return gpu_prim_launch(job, &code, I32_MAX, JOIN_THREADS,
+                           join->stage == REL_STAGE_HASH ? HASH_BYTES : 0, args);
+}
+
+static FALLIBLE join_rows(struct prim_job *job, const struct rel_join *join, i64 *out_count) {
+    i64 total = join->x.count + join->y.count;
+    i64 tiles = blocks_of(total, JOIN_THREADS * words_of_thread(elem_bytes[join->x.type]));
+    struct krel_join args = {.x = join->x.data,
+                             .y = join->y.data,
+                             .x_count = join->x.count,
+                             .y_count = join->y.count,
+                             .tiles = tiles,
+                             .out = join->indexes ? join->out_x.data : join->out.data,
+                             .out_y = join->out_y.data,
+                             .room = join->out.count,
+                             .combine = join->combine};
+    if (tiles >= 1 << 24) {
+        FAIL(job->x->err, PROGRAM_LIMIT, "%lld rows are too many for one join", total);
+    }
+    args.counters = take_counters(job);
+    args.splits = prim_take(job, (tiles + 1) * 8);
+    args.backs = prim_take(job, (tiles + 1) * 8);
+    args.state = prim_take(job, tiles * 8);
+    args.heavy = prim_take(job, tiles * (i64)sizeof(struct krel_heavy));
+    u64 counters[REL_COUNTERS];
+    TRY(gpu_prim_fill(job, args.counters, 0, sizeof counters));
+    TRY(gpu_prim_fill(job, args.state, 0, tiles * 8));
+    if (tiles) {
+        TRY(join_launches(job, join, &args));
+    }
+    TRY(gpu_prim_fetch(job, counters, args.counters, sizeof counters));
+    *out_count = (i64)counters[REL_TOTAL];
+    return join->profile && tiles ? take_profile(job, &counters[REL_CYCLES]) : ERR_OK;
+}
+
+/* --- reduction --- */
+
+static FALLIBLE reduce(struct prim_job *job, const struct rel_reduce *r, i64 *out_count) {
+    i32 bytes = elem_bytes[r->in.type];
+    i64 tiles = blocks_of(r->in.count, REDUCE_THREADS * words_of_thread(bytes));
+    struct krel_reduce args = {.in = r->in.data,
+                               .count = r->in.count,
+                               .out = r->out.data,
+                               .values = r->values,
+                               .room = MIN_OF(r->out.count, r->value_room),
+                               .field_mask = r->field_mask,
+                               .field_shift = r->field_shift,
+                               .key_shift = r->key_shift};
+    args.counters = take_counters(job);
+    args.state = prim_take(job, tiles * 8);
+    args.parts = prim_take(job, tiles * 8);
+    args.group = prim_take(job, tiles * 8);
+    TRY(gpu_prim_fill(job, args.counters, 0, REL_COUNTERS * 8));
+    TRY(gpu_prim_fill(job, args.state, 0, tiles * 8));
+    char defines[200];
+    snprintf(defines, sizeof defines,
+             "#define IN_BYTES %d\n#define OUT_BYTES %d\n#define REDUCE %u\n", bytes, bytes,
+             r->reduce);
+    struct gpu_template code = {"relreduce", "k_reduce", defines};
+    if (tiles) {
+        TRY(gpu_prim_launch(job, &code, tiles, REDUCE_THREADS, 0, &args));
+        code.kernel = "k_reduce_parts";
+        TRY(gpu_prim_launch(job, &code, blocks_of(tiles, REDUCE_THREADS), REDUCE_THREADS, 0,
+                            &args));
+    }
+    return gpu_prim_fetch(job, out_count, &args.counters[REL_TOTAL], 8);
+}
+
+const struct prim_algebra gpu_prim_algebra_class = {.project = project,
+                                                    .select = select_rows,
+                                                    .product = product,
+                                                    .join = join_rows,
+                                                    .reduce = reduce,
+                                                    .fill = fill};

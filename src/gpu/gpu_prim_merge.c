@@ -1,0 +1,193 @@
+/* gpu_prim_merge.c: merge, sorted search, runs and set operations on the card.
+ *
+ * Where two ascending arrays meet, a small launch first finds where every tile begins in both: one
+ * thread per tile, all at once, because a tile that searched for itself would wait for some sixty
+ * dependent reads. */
+#include "gpu/gpu_prim_order.h"
+
+#include <stdio.h>
+
+enum { FAR = 8 }; /* so many elements per needle: rather search than read all */
+
+/* --- merge --- */
+
+static FALLIBLE gpu_merge(struct prim_job *job, struct prim_array out, struct prim_array a,
+                          struct prim_array b, struct prim_array out_payload,
+                          struct prim_array a_payload, struct prim_array b_payload) {
+    struct order o = order_of(a.type, false);
+    bool has_payload = out_payload.data != NULL;
+    i64 tile = PATH_THREADS * path_items(o.bytes);
+    i64 tiles = (a.count + b.count + tile - 1) / tile;
+    i64 mark = prim_mark(job);
+    struct kmerge args = {.order = korder_of(&o, &a),
+                          .a = a.data,
+                          .b = b.data,
+                          .a_payload = a_payload.data,
+                          .b_payload = b_payload.data,
+                          .out = out.data,
+                          .out_payload = out_payload.data,
+                          .a_count = a.count,
+                          .b_count = b.count,
+                          .cuts = prim_take(job, (tiles + 1) * 8)};
+    char defines[ORDER_DEFINES];
+    i32 used = order_text(&o, defines, ORDER_DEFINES);
+    snprintf(defines + used, (size_t)(ORDER_DEFINES - used),
+             "#define PATH_ITEMS %d\n#define PAYLOAD %d\n", path_items(o.bytes),
+             has_payload ? elem_bytes[out_payload.type] : 0);
+    TRY(order_check_text(job, a));
+    TRY(order_check_text(job, b));
+    if (tiles) {
+        struct gpu_template cut = {"merge", "k_merge_cuts", defines};
+        struct gpu_template merge = {"merge", "k_merge", defines};
+        TRY(gpu_prim_launch_all(job, &cut, tiles / PATH_THREADS + 1, PATH_THREADS, 0, &args));
+        TRY(gpu_prim_launch_all(job, &merge, tiles, PATH_THREADS, 0, &args));
+    }
+    prim_back(job, mark);
+    return ERR_OK;
+}
+
+/* --- search --- */
+
+static FALLIBLE gpu_search(struct prim_job *job, struct prim_search how, struct prim_array out,
+                           struct prim_array needles, struct prim_array among) {
+    struct order o = order_of(among.type, false);
+    i64 tile = PATH_THREADS * path_items(o.bytes);
+    i64 tiles = (needles.count + among.count + tile - 1) / tile;
+    i64 mark = prim_mark(job);
+    struct ksearch args = {.order = korder_of(&o, &among),
+                           .needles = needles.data,
+                           .among = among.data,
+                           .out = out.data,
+                           .needle_count = needles.count,
+                           .among_count = among.count,
+                           .cuts = prim_take(job, (tiles + 2) * 8),
+                           .add = how.minus_one ? -1 : 0};
+    char defines[ORDER_DEFINES];
+    i32 used = order_text(&o, defines, ORDER_DEFINES);
+    snprintf(defines + used, (size_t)(ORDER_DEFINES - used),
+             "#define PATH_ITEMS %d\n#define UPPER %d\n#define COUNTING %d\n#define OUT_BYTES %d\n",
+             path_items(o.bytes), how.upper, how.counting, elem_bytes[out.type]);
+    TRY(how.counting ? ERR_OK : order_check_text(job, needles));
+    TRY(order_check_text(job, among));
+    if (needles.count && (!how.sorted || among.count / FAR > needles.count)) {
+        struct gpu_template any = {"search", "k_search_any", defines};
+        TRY(gpu_prim_launch(job, &any, needles.count / PATH_THREADS + 1, PATH_THREADS, 0, &args));
+    } else if (needles.count) {
+        struct gpu_template cut = {"search", "k_search_cuts", defines};
+        struct gpu_template search = {"search", "k_search", defines};
+        TRY(gpu_prim_launch_all(job, &cut, (tiles + 1) / PATH_THREADS + 1, PATH_THREADS, 0, &args));
+        TRY(gpu_prim_launch_all(job, &search, tiles, PATH_THREADS, 0, &args));
+    }
+    prim_back(job, mark);
+    return ERR_OK;
+}
+
+/* --- one-pass outputs --- */
+
+struct tile_states { /* of look-back, with ticket and total behind them */
+    u64 *state;
+    u32 *ticket;
+    u64 *total;
+};
+
+static FALLIBLE take_states(struct prim_job *job, i64 tiles, struct tile_states *out) {
+    out->state = prim_take(job, tiles * 8 + 16);
+    out->total = out->state + tiles;
+    out->ticket = (u32 *)(void *)(out->state + tiles + 1);
+    return gpu_prim_fill(job, out->state, 0, tiles * 8 + 16);
+}
+
+static FALLIBLE gpu_runs(struct prim_job *job, struct prim_array out_keys,
+                         struct prim_array out_starts, struct prim_array out_counts,
+                         struct prim_array keys, i64 *out_count) {
+    struct order o = order_of(keys.type, false);
+    i64 tile = PATH_THREADS * path_items(o.bytes);
+    i64 tiles = (keys.count + tile - 1) / tile;
+    i64 mark = prim_mark(job);
+    struct tile_states states;
+    TRY(take_states(job, tiles, &states));
+    i64 room = keys.count;
+    room = out_keys.data ? MIN_OF(room, out_keys.count) : room;
+    room = out_starts.data ? MIN_OF(room, out_starts.count) : room;
+    room = out_counts.data ? MIN_OF(room, out_counts.count) : room;
+    if (!out_starts.data && (out_counts.data || job->measuring)) {
+        out_starts = order_take(job, ELEM_U64, keys.count);
+    }
+    struct kruns args = {.order = korder_of(&o, &keys),
+                         .keys = keys.data,
+                         .count = keys.count,
+                         .out_keys = out_keys.data,
+                         .out_starts = out_starts.data,
+                         .out_counts = out_counts.data,
+                         .room = room,
+                         .starts_wide = elem_bytes[out_starts.type] == 8,
+                         .counts_wide = elem_bytes[out_counts.type] == 8,
+                         .state = states.state,
+                         .ticket = states.ticket,
+                         .total = states.total};
+    char defines[ORDER_DEFINES];
+    i32 used = order_text(&o, defines, ORDER_DEFINES);
+    snprintf(defines + used, (size_t)(ORDER_DEFINES - used), "#define PATH_ITEMS %d\n",
+             path_items(o.bytes));
+    TRY(order_check_text(job, keys));
+    if (keys.count) {
+        struct gpu_template runs = {"runs", "k_runs", defines};
+        struct gpu_template counts = {"runs", "k_run_counts", defines};
+        u64 total = 0;
+        TRY(gpu_prim_launch(job, &runs, tiles, PATH_THREADS, 0, &args));
+        if (out_counts.data) {
+            TRY(gpu_prim_launch(job, &counts, tiles, PATH_THREADS, 0, &args));
+        }
+        TRY(gpu_prim_fetch(job, &total, states.total, 8));
+        *out_count = (i64)total;
+    }
+    prim_back(job, mark);
+    return prim_room(job, "runs", *out_count, room);
+}
+
+static FALLIBLE gpu_sets(struct prim_job *job, struct prim_set how, struct prim_array out,
+                         struct prim_array a, struct prim_array b, i64 *out_count) {
+    struct order o = order_of(a.type, false);
+    i64 tile = PATH_THREADS * path_items(o.bytes);
+    i64 tiles = (a.count + b.count + tile - 1) / tile;
+    i64 mark = prim_mark(job);
+    struct tile_states states;
+    TRY(take_states(job, tiles, &states));
+    struct kset args = {.order = korder_of(&o, &a),
+                        .a = a.data,
+                        .b = b.data,
+                        .out = out.data,
+                        .a_count = a.count,
+                        .b_count = b.count,
+                        .room = out.count,
+                        .cuts = prim_take(job, (tiles + 2) * 8),
+                        .state = states.state,
+                        .ticket = states.ticket,
+                        .total = states.total};
+    args.order.ignore_bits = (u32)how.ignore_bits;
+    char defines[ORDER_DEFINES];
+    i32 used = order_text(&o, defines, ORDER_DEFINES);
+    snprintf(defines + used, (size_t)(ORDER_DEFINES - used),
+             "#define PATH_ITEMS %d\n#define SET_OP %d\n#define SET_DISTINCT %d\n",
+             path_items(o.bytes), how.op, how.distinct);
+    TRY(order_check_text(job, a));
+    TRY(order_check_text(job, b));
+    if (tiles) {
+        struct gpu_template cut = {"sets", "k_set_cuts", defines};
+        struct gpu_template set = {"sets", "k_set", defines};
+        u64 total = 0;
+        TRY(gpu_prim_launch_all(job, &cut, (tiles + 1) / PATH_THREADS + 1, PATH_THREADS, 0, &args));
+        TRY(gpu_prim_launch(job, &set, tiles, PATH_THREADS, 0, &args));
+        TRY(gpu_prim_fetch(job, &total, states.total, 8));
+        *out_count = (i64)total;
+    }
+    prim_back(job, mark);
+    return prim_room(job, "set operation", *out_count, out.count);
+}
+
+const struct prim_order gpu_prim_order_class = {.split = gpu_split,
+                                                .sort = gpu_sort,
+                                                .merge = gpu_merge,
+                                                .search = gpu_search,
+                                                .runs = gpu_runs,
+                                                .sets = gpu_sets};

@@ -1,0 +1,238 @@
+/* gpu_prim_move.c: the card's primitives that compute or move elements: series, reductions, scan,
+ * gather and scatter, histogram. Maps and compactions have files of their own. */
+#include "gpu/gpu_prim_move.h"
+
+#include <stdio.h>
+
+#include "defs/kprim.h"
+#include "gpu/gpu_cub.h"
+#include "gpu/gpu_prim.h"
+#include "prim/fold.h"
+
+static i64 parts_of(i64 count, i64 size) {
+    return (count + size - 1) / size;
+}
+
+/* --- series --- */
+
+static FALLIBLE series(struct prim_job *job, const struct prim_series *s) {
+    i32 width = elem_bytes[s->out.type];
+    char defines[60];
+    snprintf(defines, sizeof defines, "#define SERIES_BYTES %d\n", width);
+    struct gpu_template code = {"series", "k_series", defines};
+    struct kseries args = {s->out.data, s->out.count, s->first, s->wide, s->step};
+    if (!s->out.count) {
+        return ERR_OK;
+    }
+    i64 blocks = parts_of(s->out.count * width, SERIES_THREADS * SERIES_VECS * 16);
+    return gpu_prim_launch(job, &code, blocks, SERIES_THREADS, 0, &args);
+}
+
+/* --- reduction --- */
+
+static FALLIBLE reduce_floats(struct prim_job *job, struct prim_array out, struct prim_array in) {
+    i64 words[FSUM_WORDS] = {0};
+    u64 value = 0;
+    u64 *parts = prim_take(job, sizeof words);
+    struct kreduce args = {.in = in.data, .count = in.count, .parts = parts};
+    struct gpu_template code = {"fsum", "k_fsum",
+                                in.type == ELEM_F64
+                                    ? "#define T f64\n#define T_BYTES 8\n#define T_F64 1\n"
+                                    : "#define T f32\n#define T_BYTES 4\n#define T_F32 1\n"};
+    i64 blocks = parts_of(in.count * elem_bytes[in.type], REDUCE_THREADS * REDUCE_VECS * 16);
+    TRY(gpu_prim_fill(job, parts, 0, sizeof words));
+    if (in.count) {
+        TRY(gpu_prim_launch(job, &code, blocks, REDUCE_THREADS, 0, &args));
+    }
+    TRY(gpu_prim_fetch(job, words, parts, sizeof words));
+    TRY(prim_fsum_round(job, words, in.type, &value));
+    return gpu_prim_send(job, out.data, &value, elem_bytes[in.type]);
+}
+
+static FALLIBLE reduce(struct prim_job *job, enum fold fold, struct prim_array out,
+                       struct prim_array in) {
+    if (!fold_has(fold, in.type)) {
+        return reduce_floats(job, out, in);
+    }
+    if (gpu_cub_folds(fold, in.type) &&
+        gpu_cub_picks(job, CUB_REDUCE, elem_bytes[in.type], in.count)) {
+        return gpu_cub_reduce(job, fold, out, in);
+    }
+    i64 blocks = parts_of(in.count * elem_bytes[in.type], REDUCE_THREADS * REDUCE_VECS * 16);
+    i64 parts_bytes = MAX_OF(blocks, 1) * 8;
+    u8 *parts = prim_take(job, parts_bytes + 16);
+    char defines[400];
+    fold_text(fold, in.type, defines, sizeof defines);
+    struct gpu_template code = {"reduce", "k_reduce", defines};
+    struct kreduce args = {.in = in.data,
+                           .out = out.data,
+                           .count = in.count,
+                           .parts = (u64 *)(void *)parts,
+                           .finished = (u32 *)(void *)(parts + parts_bytes)};
+    TRY(gpu_prim_fill(job, parts + parts_bytes, 0, 16));
+    return gpu_prim_launch(job, &code, MAX_OF(blocks, 1), REDUCE_THREADS, 0, &args);
+}
+
+static FALLIBLE segments(struct prim_job *job, const struct prim_segments *s) {
+    i64 tiles = parts_of(s->in.count + s->segment_count, SEGMENT_TILE);
+    i64 state_bytes = tiles * (elem_bytes[s->in.type] == 8 ? 32 : 8);
+    i64 *splits = prim_take(job, (tiles + 1) * 8);
+    u8 *state = prim_take(job, state_bytes + 16);
+    if (!s->segment_count) {
+        return ERR_OK;
+    }
+    struct ksegments args = {.in = s->in.data,
+                             .out = s->out.data,
+                             .offsets = s->offsets,
+                             .count = s->in.count,
+                             .segment_count = s->segment_count,
+                             .splits = splits,
+                             .state = (u64 *)(void *)state,
+                             .ticket = (u32 *)(void *)(state + state_bytes),
+                             .bad = (u32 *)(void *)(state + state_bytes + 8)};
+    char defines[400];
+    fold_text(s->fold, s->in.type, defines, sizeof defines);
+    struct gpu_template check = {"segments", "k_segment_check", defines};
+    struct gpu_template split = {"segments", "k_segment_split", defines};
+    struct gpu_template run = {"segments", "k_segments", defines};
+    u32 bad = 0;
+    TRY(gpu_prim_fill(job, state, 0, state_bytes + 16));
+    TRY(gpu_prim_launch(job, &check, parts_of(s->segment_count, SEGMENT_THREADS), SEGMENT_THREADS,
+                        0, &args));
+    TRY(gpu_prim_launch(job, &split, parts_of(tiles + 1, SEGMENT_THREADS), SEGMENT_THREADS, 0,
+                        &args));
+    TRY(gpu_prim_launch(job, &run, tiles, SEGMENT_THREADS, 0, &args));
+    TRY(gpu_prim_fetch(job, &bad, args.bad, 4));
+    if (bad) {
+        FAIL(job->x->err, INVALID_PARAMETER,
+             "offsets of segments must ascend and stay within %lld elements", s->in.count);
+    }
+    return ERR_OK;
+}
+
+/* --- scan --- */
+
+static FALLIBLE scan_array(struct prim_job *job, enum fold fold, bool inclusive,
+                           struct prim_array out, struct prim_array in) {
+    i32 width = elem_bytes[in.type];
+    if (fold == FOLD_ADD && gpu_cub_picks(job, CUB_SCAN, width, in.count)) {
+        return gpu_cub_scan(job, inclusive, out, in);
+    }
+    i64 tiles = parts_of(in.count, SCAN_THREADS * SCAN_VECS * 16 / width);
+    i64 state_bytes = tiles * (width == 8 ? 32 : 8);
+    u8 *state = prim_take(job, state_bytes + 16);
+    if (!in.count) {
+        return ERR_OK;
+    }
+    char defines[400];
+    fold_text(fold, in.type, defines, sizeof defines);
+    struct gpu_template code = {"scan", "k_scan", defines};
+    TRY(gpu_prim_fill(job, state, 0, state_bytes + 16));
+    struct kscan_array args = {.in = in.data,
+                               .out = out.data,
+                               .count = in.count,
+                               .state = (u64 *)(void *)state,
+                               .ticket = (u32 *)(void *)(state + state_bytes),
+                               .inclusive = inclusive};
+    return gpu_prim_launch(job, &code, tiles, SCAN_THREADS, 0, &args);
+}
+
+/* --- gather and scatter --- */
+
+/* One pass unless more are asked for: reading the index again for every range of the cache's size
+ * costs as much as the misses it saves. */
+static FALLIBLE indexed(struct prim_job *job, struct prim_array out, struct prim_array in,
+                        struct prim_array index, i32 passes, bool scatter) {
+    u64 *bad = prim_take(job, 8);
+    u64 first_bad = 0;
+    if (!index.count) {
+        return ERR_OK;
+    }
+    passes = MAX_OF(passes, 1);
+    char defines[200];
+    snprintf(
+        defines, sizeof defines,
+        "#define ELEM_BYTES %d\n#define INDEX_BYTES %d\n#define SCATTER %d\n#define RANGED %d\n",
+        elem_bytes[in.type], elem_bytes[index.type], scatter, passes > 1);
+    struct gpu_template code = {"gather", "k_gather", defines};
+    struct kgather args = {.in = in.data,
+                           .out = out.data,
+                           .index = index.data,
+                           .count = index.count,
+                           .limit = (u64)(scatter ? out.count : in.count),
+                           .bad = bad};
+    i64 blocks = parts_of(index.count, GATHER_THREADS * GATHER_GROUPS * 4);
+    u64 step = args.limit / (u64)passes + 1;
+    TRY(gpu_prim_fill(job, bad, 255, 8));
+    for (i32 p = 0; p < passes && (p == 0 || (u64)p * step < args.limit); p++) {
+        args.lo = (u64)p * step;
+        args.hi = MIN_OF(args.lo + step, args.limit);
+        TRY(gpu_prim_launch(job, &code, blocks, GATHER_THREADS, 0, &args));
+    }
+    TRY(gpu_prim_fetch(job, &first_bad, bad, 8));
+    return job->measuring || first_bad == ~0ULL
+               ? ERR_OK
+               : prim_bad_index(job, (i64)first_bad, (i64)args.limit);
+}
+
+static FALLIBLE gather(struct prim_job *job, struct prim_array out, struct prim_array in,
+                       struct prim_array index, i32 passes) {
+    return indexed(job, out, in, index, passes, false);
+}
+
+static FALLIBLE scatter(struct prim_job *job, struct prim_array out, struct prim_array in,
+                        struct prim_array index, i32 passes) {
+    return indexed(job, out, in, index, passes, true);
+}
+
+/* --- histogram --- */
+
+enum { TABLE_BYTES = 32 << 10, TABLE_MOST_BYTES = 192 << 10, COPIES_MOST = 32 };
+
+static FALLIBLE histogram(struct prim_job *job, const struct prim_bins *bins) {
+    i64 count = bins->out.count;
+    i32 width = elem_bytes[bins->in.type];
+    bool in_shared = count * 4 <= TABLE_MOST_BYTES;
+    if (gpu_cub_bins(bins) && gpu_cub_picks(job, CUB_HISTOGRAM, width, bins->in.count)) {
+        return gpu_cub_histogram(job, bins);
+    }
+    struct prim_binning by = prim_binning(bins);
+    struct khistogram args = {.in = bins->in.data,
+                              .count = bins->in.count,
+                              .flip = prim_order_flip(bins->in.type),
+                              .start = by.start,
+                              .width = by.width,
+                              .low = by.low,
+                              .base = by.base,
+                              .bins = (u64)count,
+                              .out = bins->out.data,
+                              .copies = 1,
+                              .shift = 64};
+    while (args.copies < COPIES_MOST && (i64)args.copies * 2 * count * 4 <= TABLE_BYTES) {
+        args.copies *= 2;
+    }
+    if ((by.width & (by.width - 1)) == 0) {
+        args.shift = (u32)__builtin_ctzll(by.width);
+    }
+    char defines[100];
+    snprintf(defines, sizeof defines, "#define WORD_BYTES %d\n#define IN_SHARED %d\n", width,
+             in_shared);
+    struct gpu_template code = {"histogram", "k_histogram", defines};
+    TRY(gpu_prim_fill(job, bins->out.data, 0, count * 8));
+    if (!count || !bins->in.count) {
+        return ERR_OK;
+    }
+    return gpu_prim_launch(job, &code,
+                           parts_of(bins->in.count, HISTOGRAM_THREADS * HISTOGRAM_VECS * 4),
+                           HISTOGRAM_THREADS, in_shared ? count * 4 * args.copies : 0, &args);
+}
+
+const struct prim_move gpu_prim_move_class = {.map = gpu_map,
+                                              .series = series,
+                                              .reduce = reduce,
+                                              .segments = segments,
+                                              .scan = scan_array,
+                                              .compact = gpu_compact,
+                                              .gather = gather,
+                                              .scatter = scatter,
+                                              .histogram = histogram};

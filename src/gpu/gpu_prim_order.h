@@ -1,0 +1,33 @@
+/* gpu_prim_order.h: what the card's primitives that order elements share. */
+#ifndef WF_GPU_GPU_PRIM_ORDER_H
+#define WF_GPU_GPU_PRIM_ORDER_H
+
+#include "defs/korder.h"
+#include "gpu/gpu_prim.h"
+#include "prim/order.h"
+
+enum { ORDER_DEFINES = 400 };
+
+struct korder korder_of(const struct order *o, const struct prim_array *keys);
+/* The lines that say what kind of key it is. */
+i32 order_text(const struct order *o, char *out, i32 cap);
+/* Elements per thread where threads walk along a merge: odd, so that threads meet different banks
+ * of shared memory. */
+static inline i32 path_items(i32 key_bytes) {
+    return key_bytes == 4 ? 15 : key_bytes == 8 ? 11 : 7;
+}
+/* A piece of the workspace as an array. */
+struct prim_array order_take(struct prim_job *job, enum elem type, i64 count);
+/* ERR_INVALID_PARAMETER when spans point outside their bytes; waits. Nothing for other types. */
+FALLIBLE order_check_text(struct prim_job *job, struct prim_array text);
+
+FALLIBLE gpu_split(struct prim_job *job, const struct prim_split *how, struct prim_array out_keys,
+                   struct prim_array out_starts, struct prim_array keys,
+                   const struct prim_payload *payload);
+FALLIBLE gpu_radix_sort(struct prim_job *job, const struct prim_sort *how,
+                        struct prim_array out_keys, struct prim_array keys,
+                        const struct prim_payload *payload);
+FALLIBLE gpu_sort(struct prim_job *job, const struct prim_sort *how, struct prim_array out_keys,
+                  struct prim_array keys, const struct prim_payload *payload);
+
+#endif

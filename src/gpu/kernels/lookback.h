@@ -1,0 +1,68 @@
+/* lookback.h: what lies before a tile, found by looking back at what earlier tiles have published.
+ *
+ * Tiles are handed out by a ticket counter, so that a block waits only for tiles that blocks
+ * already run work on. A tile publishes its own count at once and, when it knows, the count of
+ * everything up to its end; a warp looks at 32 earlier tiles at a time until one of them knows. A
+ * state word is count * 4 + flag; the host clears words and counter before the launch. */
+#ifndef WF_LOOKBACK_H
+#define WF_LOOKBACK_H
+
+#include "prelude.h"
+
+#define LOOK_OWN 1u  /* the tile's own */
+#define LOOK_UPTO 2u /* everything up to its end */
+
+/* The next tile. s_word: one word of shared memory. Two barriers. */
+FN u32 b_ticket(u32 *counter, u32 *s_word) {
+    b_sync();
+    if (t_id() == 0) {
+        *s_word = atom_add_u32(counter, 1);
+    }
+    b_sync();
+    return *s_word;
+}
+
+/* The sum over all earlier tiles, which this warp publishes with `own` added. */
+FN u64 w_look_back(u64 *state, i64 tile, u64 own) {
+    if (t_lane() == 0) {
+        atom_exch_u64(&state[tile], own << 2 | (tile == 0 ? LOOK_UPTO : LOOK_OWN));
+    }
+    u64 before = 0;
+    i64 from = tile - 1;
+    u32 known = tile == 0;
+    while (!known) {
+        i64 at = from - (i64)t_lane();
+        u64 word = at >= 0 ? read_u64(&state[at]) : (u64)LOOK_UPTO;
+        while (w_ballot((word & 3u) == 0)) {
+            spin_wait();
+            word = at >= 0 ? read_u64(&state[at]) : (u64)LOOK_UPTO;
+        }
+        known = w_ballot((word & 3u) == LOOK_UPTO);
+        u32 last = known ? first_set_u32(known) : 31u;
+        u64 sum = t_lane() <= last ? word >> 2 : 0u;
+        UNROLL for (u32 mask = 16; mask; mask >>= 1) {
+            sum += w_xor_u64(sum, mask);
+        }
+        before += sum;
+        from -= 32;
+    }
+    if (t_lane() == 0 && tile > 0) {
+        atom_exch_u64(&state[tile], (before + own) << 2 | LOOK_UPTO);
+    }
+    return before;
+}
+
+/* The same for the block: `own` as thread 0 has it; s_before: one word. One barrier, after which
+ * all have the answer; another before s_before is used again is the caller's. */
+FN u64 b_look_back(u64 *state, i64 tile, u64 own, u64 *s_before) {
+    if (t_id() < 32u) {
+        u64 before = w_look_back(state, tile, w_from_u64(own, 0));
+        if (t_id() == 0) {
+            *s_before = before;
+        }
+    }
+    b_sync();
+    return *s_before;
+}
+
+#endif

@@ -1,0 +1,231 @@
+/* match_table.h: joins through one table over all of the built side.
+ *
+ * DIRECT: a bit a key says whether it is there, its value lies at its place. Else slots of key and
+ * value side by side, one sector a look, emptiness marked by a key that does not occur. Keys of a
+ * table are all different: k_build notices when they are not, and the host then sorts the rows and
+ * puts the first place of every run of equal keys into the table (k_group). Values are VALUE_BYTES
+ * wide: positions, or the one column there is. */
+#include "match.h"
+#include "reserve.h"
+
+#if VALUE_BYTES == 8
+typedef u64 V;
+#else
+typedef u32 V;
+#endif
+
+/* 1: the key was there already. */
+FN u32 table_put(const struct kmatch *a, K key, V value) {
+    K word = key ^ (K)a->flip;
+#ifdef DIRECT
+    u64 slot = (u64)word - a->lo;
+    u32 bit = 1u << (slot & 31u);
+    u32 held = atom_or_u32(&a->bits[slot >> 5], bit) & bit;
+    if (!held) {
+        ((V *)a->slots)[slot] = value;
+    }
+    return held != 0;
+#else
+    u64 mask = a->slot_count - 1;
+    u64 slot = key_hash(key) & mask;
+    u64 *slots = (u64 *)a->slots;
+    for (;;) {
+#if KEY_BYTES == 8
+        u64 held = atom_cas_u64(&slots[2 * slot], a->empty, word);
+        if (held == a->empty) {
+            slots[2 * slot + 1] = value;
+            return 0;
+        }
+        if (held == word) {
+            return 1;
+        }
+#else
+        u64 none = a->empty ? ~0ULL : 0ULL;
+        u64 held = atom_cas_u64(&slots[slot], none, (u64)value << 32 | word);
+        if (held == none) {
+            return 0;
+        }
+        if ((u32)held == word) {
+            return 1;
+        }
+#endif
+        slot = (slot + 1) & mask;
+    }
+#endif
+}
+
+/* The values of several keys; bit k of the answer: found. The first looks of all overlap. */
+FN u32 table_find(const struct kmatch *a, const K *key, u32 live, V *out) {
+    u32 found = 0;
+#ifdef DIRECT
+    u32 bits[MATCH_ITEMS];
+    UNROLL for (u32 k = 0; k < MATCH_ITEMS; k++) {
+        u64 slot = (u64)(K)(key[k] ^ (K)a->flip) - a->lo;
+        u32 in = (live >> k & 1u) && slot < a->slot_count;
+        bits[k] = in ? (a->dense ? 1u : a->bits[slot >> 5] >> (slot & 31u) & 1u) : 0u;
+    }
+    UNROLL for (u32 k = 0; k < MATCH_ITEMS; k++) {
+        u64 slot = (u64)(K)(key[k] ^ (K)a->flip) - a->lo;
+        out[k] = bits[k] ? ((const V *)a->slots)[slot] : 0u;
+        found |= bits[k] << k;
+    }
+#else
+    u64 mask = a->slot_count - 1;
+#if KEY_BYTES == 8
+    vec16 first[MATCH_ITEMS];
+    UNROLL for (u32 k = 0; k < MATCH_ITEMS; k++) {
+        first[k] = load16((const u64 *)a->slots + 2 * (key_hash(key[k]) & mask));
+    }
+    UNROLL for (u32 k = 0; k < MATCH_ITEMS; k++) {
+        K word = key[k] ^ (K)a->flip;
+        u64 slot = key_hash(key[k]) & mask;
+        vec16 v = first[k];
+        u64 held = (u64)v.w[1] << 32 | v.w[0];
+        while ((live >> k & 1u) && held != a->empty && held != word) {
+            slot = (slot + 1) & mask;
+            v = load16((const u64 *)a->slots + 2 * slot);
+            held = (u64)v.w[1] << 32 | v.w[0];
+        }
+        out[k] = (u64)v.w[3] << 32 | v.w[2];
+        found |= (u32)((live >> k & 1u) && held != a->empty) << k;
+    }
+#else
+    u64 first[MATCH_ITEMS];
+    UNROLL for (u32 k = 0; k < MATCH_ITEMS; k++) {
+        first[k] = ((const u64 *)a->slots)[key_hash(key[k]) & mask];
+    }
+    UNROLL for (u32 k = 0; k < MATCH_ITEMS; k++) {
+        K word = key[k] ^ (K)a->flip;
+        u64 slot = key_hash(key[k]) & mask;
+        u64 held = first[k];
+        while ((live >> k & 1u) && (u32)held != (u32)a->empty && (u32)held != word) {
+            slot = (slot + 1) & mask;
+            held = ((const u64 *)a->slots)[slot];
+        }
+        out[k] = (u32)(held >> 32);
+        found |= (u32)((live >> k & 1u) && (u32)held != (u32)a->empty) << k;
+    }
+#endif
+#endif
+    return found;
+}
+
+KERNEL(k_build, struct kmatch, MATCH_THREADS) {
+    const K *keys = (const K *)args.built;
+    u32 twice = 0;
+    for (i64 i = (i64)t_block() * t_count() + t_id(); i < args.built_count && !twice;
+         i += (i64)t_blocks() * t_count()) {
+        V value = (V)i;
+        if (args.values) {
+            value = args.values_wide ? (V)((const u64 *)args.values)[i]
+                                     : (V)((const u32 *)args.values)[i];
+        }
+        /* a set keeps any; else one pair of equal keys says enough */
+        twice = table_put(&args, keys[i], value) && args.kind < KIND_SEMI;
+    }
+    if (twice && !read_u32((const u32 *)&args.report[MATCH_DUPLICATE])) {
+        atom_or_u32((u32 *)&args.report[MATCH_DUPLICATE], 1);
+    }
+}
+
+/* The last row of every run of sorted keys finds the first by steps that double, then by halving.
+ */
+KERNEL(k_group, struct kmatch, MATCH_THREADS) {
+    const K *keys = (const K *)args.sorted;
+    GRID_ROWS(i, args.built_count) {
+        K key = keys[i];
+        if (i + 1 == args.built_count || keys[i + 1] != key) {
+            i64 same = i; /* has the key */
+            i64 step = 1;
+            while (same - step >= 0 && keys[same - step] == key) {
+                same -= step;
+                step *= 2;
+            }
+            i64 other = same - step < -1 ? -1 : same - step; /* has not */
+            while (same - other > 1) {
+                i64 mid = (same + other) >> 1;
+                if (keys[mid] == key) {
+                    same = mid;
+                } else {
+                    other = mid;
+                }
+            }
+            args.length[same] = (u32)(i - same) + 1u;
+            table_put(&args, key, (V)same);
+        }
+    }
+}
+
+FN u32 probe_keys(const struct kmatch *a, i64 base, K *key) {
+    const K *keys = (const K *)a->probe;
+    u32 live = 0;
+    UNROLL for (u32 k = 0; k < MATCH_ITEMS; k++) {
+        i64 i = base + (i64)(k * MATCH_THREADS + t_id());
+        key[k] = i < a->probe_count ? keys[i] : 0u;
+        live |= (u32)(i < a->probe_count) << k;
+    }
+    return live;
+}
+
+KERNEL(k_rush, struct kmatch, MATCH_THREADS) {
+    SHARED(u32, s_at, MATCH_TILE); /* which row of the tile; the highest bit: it has a match */
+    SHARED(V, s_value, MATCH_TILE);
+    SHARED(u32, s_sums, 32);
+    SHARED(u64, s_base, 1);
+    for (i64 base = (i64)t_block() * MATCH_TILE; base < args.probe_count;
+         base += (i64)t_blocks() * MATCH_TILE) {
+        K key[MATCH_ITEMS];
+        V value[MATCH_ITEMS];
+        u32 live = probe_keys(&args, base, key);
+        u32 found = table_find(&args, key, live, value);
+        u32 kept = args.kind == KIND_LEFT ? live : args.kind == KIND_ANTI ? live & ~found : found;
+        struct b_place place =
+            b_reserve(bits_set_u32(kept), s_sums, s_base, &args.report[MATCH_TOTAL]);
+        u32 at = place.first;
+        UNROLL for (u32 k = 0; k < MATCH_ITEMS; k++) {
+            if (kept >> k & 1u) {
+                s_at[at] = (k * MATCH_THREADS + t_id()) | (found >> k & 1u) << 31;
+                s_value[at] = value[k];
+                at++;
+            }
+        }
+        b_sync();
+        for (u32 j = t_id(); j < place.total; j += EMIT * MATCH_THREADS) {
+            u32 p[EMIT];
+            u32 b[EMIT];
+            u64 v[EMIT];
+            u32 here = 0;
+            UNROLL for (u32 k = 0; k < EMIT; k++) {
+                u32 from = j + k * MATCH_THREADS;
+                u32 in = from < place.total && (i64)place.base + from < args.room;
+                u32 packed = in ? s_at[from] : 0u;
+                v[k] = packed >> 31 ? s_value[from] : 0u;
+                b[k] = packed >> 31 ? (u32)v[k] : MATCH_NONE;
+                p[k] = (u32)(base + (i64)(packed & 0x7fffffffu));
+                here |= in << k;
+            }
+            emit(&args.out, (i64)place.base + j, MATCH_THREADS, here, p, b, v);
+        }
+        b_sync();
+    }
+}
+
+/* Runs of the probing rows: their first place and what they come to. */
+KERNEL(k_runs, struct kmatch, MATCH_THREADS) {
+    for (i64 base = (i64)t_block() * MATCH_TILE; base < args.probe_count;
+         base += (i64)t_blocks() * MATCH_TILE) {
+        K key[MATCH_ITEMS];
+        V value[MATCH_ITEMS];
+        u32 live = probe_keys(&args, base, key);
+        u32 found = table_find(&args, key, live, value);
+        UNROLL for (u32 k = 0; k < MATCH_ITEMS; k++) {
+            i64 i = base + (i64)(k * MATCH_THREADS + t_id());
+            if (live >> k & 1u) {
+                u32 first = found >> k & 1u ? (u32)value[k] : MATCH_NONE;
+                args.start[i] = first;
+                args.offset[i] =
+                    kind_rows(args.kind, first == MATCH_NONE ? 0u : args.length[first]);
+            }
+        }
+    }
+}

@@ -1,0 +1,183 @@
+/* merge.h: merges of ascending arrays, and the merge sort made of them; stable.
+ *
+ * k_merge_cuts finds where each tile of the output begins in both inputs (a thread each), k_merge
+ * then brings a tile's elements into shared memory, where each thread finds its own part of the
+ * merge and does it one element at a time. Payload stays where it is until the order is known and
+ * is fetched from the few lines it lies in. k_merge_block sorts tiles: in registers, then by merges
+ * in shared memory. The text defines PATH_ITEMS, PAYLOAD (bytes, 0 = none). */
+#include "path.h"
+
+#if PAYLOAD
+typedef WORD_OF(PAYLOAD) P;
+#endif
+
+struct merge_pair { /* two runs, and where they lie in the input */
+    i64 first, a_n, b_n;
+};
+FN struct merge_pair merge_pair_of(const struct kmerge *m, i64 row) {
+    struct merge_pair pair;
+    pair.first = 0;
+    pair.a_n = m->a_count;
+    pair.b_n = m->b_count;
+    if (m->run) {
+        pair.first = row / (2 * m->run) * (2 * m->run);
+        i64 left = m->a_count - pair.first;
+        pair.a_n = left < m->run ? left : m->run;
+        pair.b_n = left - pair.a_n < m->run ? left - pair.a_n : m->run;
+    }
+    return pair;
+}
+FN const K *merge_b(const struct kmerge *m, const struct merge_pair *pair) {
+    return m->run ? (const K *)m->a + pair->first + pair->a_n : (const K *)m->b;
+}
+
+KERNEL(k_merge_cuts, struct kmerge, PATH_THREADS) {
+    i64 total = args.a_count + (args.run ? 0 : args.b_count);
+    i64 tile = (i64)t_block() * t_count() + t_id();
+    i64 row = tile * PATH_TILE;
+    if (row < total) {
+        struct merge_pair pair = merge_pair_of(&args, row);
+        args.cuts[tile] = path_far((const K *)args.a + pair.first, pair.a_n, merge_b(&args, &pair),
+                                   pair.b_n, row - pair.first, &args.order);
+    }
+}
+
+/* ITEMS elements of the merge from (i, j) on; `from` gets their places in the tile. */
+FN void merge_serial(K *key, u32 *from, const K *s_keys, u32 i, u32 a_end, u32 j, u32 b_end,
+                     const struct korder *o) {
+    UNROLL for (u32 k = 0; k < PATH_ITEMS; k++) {
+        u32 take_b = j < b_end && (i >= a_end || key_less(s_keys[j], s_keys[i], o));
+        from[k] = take_b ? j : i;
+        if (i < a_end || j < b_end) {
+            key[k] = s_keys[from[k]];
+        }
+        j += take_b;
+        i += !take_b;
+    }
+}
+
+KERNEL(k_merge, struct kmerge, PATH_THREADS) {
+    SHARED(K, s_keys, PATH_TILE);
+    i64 total = args.a_count + (args.run ? 0 : args.b_count);
+    i64 row = (i64)t_block() * PATH_TILE;
+    struct merge_pair pair = merge_pair_of(&args, row);
+    const K *a = (const K *)args.a + pair.first;
+    const K *b = merge_b(&args, &pair);
+    i64 end = row + PATH_TILE < total ? row + PATH_TILE : total;
+    i64 i = args.cuts[t_block()];
+    i64 j = row - pair.first - i;
+    i64 i_end = end - pair.first == pair.a_n + pair.b_n ? pair.a_n : args.cuts[t_block() + 1];
+    u32 rows = (u32)(end - row);
+    u32 a_rows = (u32)(i_end - i);
+    for (u32 k = t_id(); k < rows; k += PATH_THREADS) {
+        s_keys[k] = k < a_rows ? a[i + k] : b[j + (k - a_rows)];
+    }
+    b_sync();
+    K key[PATH_ITEMS];
+    u32 from[PATH_ITEMS];
+    u32 mine = t_id() * PATH_ITEMS < rows ? t_id() * PATH_ITEMS : rows;
+    u32 at = path_near(s_keys, a_rows, s_keys + a_rows, rows - a_rows, mine, &args.order);
+    merge_serial(key, from, s_keys, at, a_rows, a_rows + mine - at, rows, &args.order);
+    b_sync();
+    UNROLL for (u32 k = 0; k < PATH_ITEMS; k++) {
+        if (mine + k < rows) {
+            s_keys[mine + k] = key[k];
+        }
+    }
+    b_sync();
+    for (u32 k = t_id(); k < rows; k += PATH_THREADS) {
+        ((K *)args.out)[row + k] = s_keys[k];
+    }
+#if PAYLOAD
+    u32 *s_from = (u32 *)(void *)s_keys;
+    const P *a_payload = (const P *)args.a_payload + pair.first;
+    const P *b_payload = args.run ? a_payload + pair.a_n : (const P *)args.b_payload;
+    b_sync();
+    UNROLL for (u32 k = 0; k < PATH_ITEMS; k++) {
+        if (mine + k < rows) {
+            s_from[mine + k] = from[k];
+        }
+    }
+    b_sync();
+    for (u32 k = t_id(); k < rows; k += PATH_THREADS) {
+        u32 f = s_from[k];
+        ((P *)args.out_payload)[row + k] =
+            f < a_rows ? a_payload[i + f] : b_payload[j + (f - a_rows)];
+    }
+#endif
+}
+
+/* The thread's own elements, ascending; those from `n` on are not there. */
+FN void sort_own(K *key, u32 *from, u32 n, const struct korder *o) {
+    UNROLL for (u32 round = 0; round < PATH_ITEMS; round++) {
+        UNROLL for (u32 k = round & 1u; k + 1u < PATH_ITEMS; k += 2u) {
+            if (k + 1u < n && key_less(key[k + 1u], key[k], o)) {
+                K other = key[k];
+                u32 place = from[k];
+                key[k] = key[k + 1u];
+                from[k] = from[k + 1u];
+                key[k + 1u] = other;
+                from[k + 1u] = place;
+            }
+        }
+    }
+}
+
+KERNEL(k_merge_block, struct kmerge, PATH_THREADS) {
+    SHARED(K, s_keys, PATH_TILE);
+    SHARED(u32, s_from, PATH_TILE);
+    i64 row = (i64)t_block() * PATH_TILE;
+    u32 rows = args.a_count - row < PATH_TILE ? (u32)(args.a_count - row) : PATH_TILE;
+    for (u32 k = t_id(); k < rows; k += PATH_THREADS) {
+        s_keys[k] = ((const K *)args.a)[row + k];
+    }
+    b_sync();
+    K key[PATH_ITEMS];
+    u32 from[PATH_ITEMS];
+    u32 mine = t_id() * PATH_ITEMS < rows ? t_id() * PATH_ITEMS : rows;
+    u32 own = rows - mine < PATH_ITEMS ? rows - mine : PATH_ITEMS;
+    UNROLL for (u32 k = 0; k < PATH_ITEMS; k++) {
+        from[k] = mine + k;
+        if (k < own) {
+            key[k] = s_keys[mine + k];
+        }
+    }
+    sort_own(key, from, own, &args.order);
+    for (u32 width = 1; width < PATH_THREADS; width *= 2) {
+        b_sync();
+        UNROLL for (u32 k = 0; k < PATH_ITEMS; k++) {
+            if (k < own) {
+                s_keys[mine + k] = key[k];
+                s_from[mine + k] = from[k];
+            }
+        }
+        b_sync();
+        u32 first = (t_id() & ~(2u * width - 1u)) * PATH_ITEMS;
+        first = first < rows ? first : rows;
+        u32 middle = first + width * PATH_ITEMS < rows ? first + width * PATH_ITEMS : rows;
+        u32 end = middle + width * PATH_ITEMS < rows ? middle + width * PATH_ITEMS : rows;
+        u32 at = path_near(s_keys + first, middle - first, s_keys + middle, end - middle,
+                           mine - first, &args.order);
+        merge_serial(key, from, s_keys, first + at, middle, middle + (mine - first - at), end,
+                     &args.order);
+        UNROLL for (u32 k = 0; k < PATH_ITEMS; k++) {
+            if (k < own) {
+                from[k] = s_from[from[k]];
+            }
+        }
+    }
+    b_sync();
+    UNROLL for (u32 k = 0; k < PATH_ITEMS; k++) {
+        if (k < own) {
+            s_keys[mine + k] = key[k];
+            s_from[mine + k] = from[k];
+        }
+    }
+    b_sync();
+    for (u32 k = t_id(); k < rows; k += PATH_THREADS) {
+        ((K *)args.out)[row + k] = s_keys[k];
+#if PAYLOAD
+        ((P *)args.out_payload)[row + k] = ((const P *)args.a_payload)[row + s_from[k]];
+#endif
+    }
+}

@@ -1,0 +1,447 @@
+/* reljoin.h: joins and set operations of sorted relations: partition, then compute and gather in
+ * one pass.
+ *
+ * k_partition cuts the merge of both inputs into tiles of equal length; of equal keys those of y
+ * come first. k_join loads a tile into shared memory, finds the partners (ctajoin.h), learns from
+ * earlier tiles where its output goes, and writes it in whole lines: pairs of places are staged in
+ * shared memory first, so that threads write neighbouring tuples. A tile with more than JOIN_ROUNDS
+ * stagings is left to k_expand, which cuts its output into chunks and computes the tile again for
+ * each, so that a key with many partners occupies as many blocks as it has output.
+ *
+ * The text before defines KIND, bits of enum rel_kind_bits, STAGE, and either OUT_BYTES or, for
+ * positions, INDEX_BYTES as well. */
+#ifndef WF_MIN_BLOCKS
+#define WF_MIN_BLOCKS \
+    4 /* 64 registers: so that loads of one tile hide behind the merge of others */
+#endif
+#include "ctajoin.h"
+#include "lookback.h"
+
+#define TILE_ROWS (JOIN_THREADS * TUPLE_VT)
+#define JOIN_WARPS (JOIN_THREADS / 32)
+#define NO_X 0xffffu
+#define NO_Y 0xffffu
+#define Y_BIAS 32768u /* staged places of y count from so far before the tile */
+
+#ifdef INDEX_BYTES
+#if INDEX_BYTES == 4
+typedef u32 INDEX;
+#else
+typedef u64 INDEX;
+#endif
+#endif
+
+#ifdef PROFILE
+#define PROFILE_BEGIN u64 clock = clock_cycles();
+#define PROFILE_END(stage)                                               \
+    if (t_id() == 0) {                                                   \
+        u64 now = clock_cycles();                                        \
+        atom_add_u64(&args.counters[REL_CYCLES + (stage)], now - clock); \
+        clock = now;                                                     \
+    }
+#else
+#define PROFILE_BEGIN
+#define PROFILE_END(stage)
+#endif
+
+/* --- partition ------------------------------------------------------------------------------- */
+
+KERNEL(k_partition, struct krel_join, JOIN_THREADS) {
+    i64 t = (i64)t_block() * JOIN_THREADS + t_id();
+    if (t <= args.tiles) {
+        const IN_W *x = (const IN_W *)args.x;
+        const IN_W *y = (const IN_W *)args.y;
+        u32 shift = args.combine.key_shift;
+        i64 total = args.x_count + args.y_count;
+        i64 d = t * TILE_ROWS < total ? t * TILE_ROWS : total;
+        i64 lo = d > args.y_count ? d - args.y_count : 0;
+        i64 hi = d < args.x_count ? d : args.x_count;
+        while (lo < hi) {
+            i64 mid = (lo + hi) / 2;
+            if (x[mid] >> shift < y[d - 1 - mid] >> shift) {
+                lo = mid + 1;
+            } else {
+                hi = mid;
+            }
+        }
+        args.splits[t] = lo;
+        i64 end = d - lo;
+        i64 start = end;
+        if (lo < args.x_count && end > 0 && x[lo] >> shift == y[end - 1] >> shift) {
+            IN_W key = x[lo] >> shift;
+            i64 step = 1;
+            start = end - 1;
+            while (start >= step && y[start - step] >> shift == key) {
+                start -= step;
+                step *= 2;
+            }
+            i64 below = start >= step ? start - step : -1; /* not of the run */
+            while (start - below > 1) {
+                i64 mid = (start + below) / 2;
+                if (y[mid] >> shift == key) {
+                    start = mid;
+                } else {
+                    below = mid;
+                }
+            }
+        }
+        args.backs[t] = end - start;
+    }
+}
+
+/* --- tiles ----------------------------------------------------------------------------------- */
+
+struct place { /* of a tile in both inputs */
+    i64 x, y;
+};
+
+/* The tile into shared memory: x, then y. Ends with a barrier. */
+FN struct place b_load(const struct krel_join *a, i64 tile, IN_W *s_words, struct tiles *t) {
+    const IN_W *x = (const IN_W *)a->x;
+    const IN_W *y = (const IN_W *)a->y;
+    i64 total = a->x_count + a->y_count;
+    i64 first = tile * TILE_ROWS;
+    i64 end = first + TILE_ROWS < total ? first + TILE_ROWS : total;
+    i64 x_end = a->splits[tile + 1];
+    struct place p;
+    p.x = a->splits[tile];
+    p.y = first - p.x;
+    t->nx = (u32)(x_end - p.x);
+    t->ny = (u32)(end - x_end - p.y);
+    t->shift = a->combine.key_shift;
+    t->back = a->backs[tile];
+    t->x = s_words;
+    t->y = s_words + t->nx;
+    t->has_next = (KIND & REL_Y_ALONE) && x_end < a->x_count;
+    t->next = t->has_next ? x[x_end] >> t->shift : (IN_W)0;
+    IN_W word[TUPLE_VT];
+    const IN_W *x_tile = x + p.x;
+    const IN_W *y_tile = y + (p.y - (i64)t->nx);
+    u32 n = t->nx + t->ny;
+    UNROLL for (u32 k = 0; k < TUPLE_VT; k++) {
+        u32 i = k * JOIN_THREADS + t_id();
+        word[k] = 0;
+        if (i < n) {
+            word[k] = (i < t->nx ? x_tile : y_tile)[i];
+        }
+    }
+    UNROLL for (u32 k = 0; k < TUPLE_VT; k++) {
+        s_words[k * JOIN_THREADS + t_id()] = word[k];
+    }
+    if (t_id() == 0) {
+        s_words[TILE_ROWS] = 0; /* the merge looks one word ahead */
+    }
+    b_sync();
+    return p;
+}
+
+/* Rows that element k gives out. */
+FN u64 rows_of(u32 range, u32 is_x, u32 is_y, i64 back) {
+    if (!is_x) {
+        return is_y;
+    }
+    u64 partners = range_count(range, back);
+    return partners == 0        ? (u64)((KIND & REL_X_ALONE) != 0)
+           : (KIND & REL_PAIRS) ? partners
+                                : (u64)((KIND & REL_X_ONCE) != 0);
+}
+
+FN u64 rows_of_thread(const struct matches *m, i64 back) {
+    u64 rows = 0;
+    UNROLL for (u32 k = 0; k < TUPLE_VT; k++) {
+        rows += rows_of(m->range[k], m->is_x >> k & 1u, m->is_y >> k & 1u, back);
+    }
+    return rows;
+}
+
+/* One row of output: places in the inputs, -1 for none. */
+FN void put_row(const struct krel_join *a, i64 at, i64 x, i64 y, IN_W x_word, IN_W y_word) {
+#ifdef INDEX_BYTES
+    ((INDEX *)a->out)[at] = (INDEX)x;
+    ((INDEX *)a->out_y)[at] = (INDEX)y;
+    (void)x_word;
+    (void)y_word;
+#else
+    const struct rel_combine *c = &a->combine;
+    OUT_W word = 0;
+    if (!(KIND & REL_Y_ALONE) || x >= 0) {
+        word = word_move(x_word, &c->x);
+        if (y < 0) {
+            word |= (OUT_W)WIDE_OF(c->no_y_low, c->no_y_high);
+        }
+    } else {
+        word = word_move(y_word, &c->key) | (OUT_W)WIDE_OF(c->no_x_low, c->no_x_high);
+    }
+    if ((KIND & (REL_PAIRS | REL_Y_ALONE)) && y >= 0) {
+        word |= word_move(y_word, &c->y);
+    }
+    ((OUT_W *)a->out)[at] = word;
+#endif
+}
+
+/* --- compute and gather ---------------------------------------------------------------------- */
+
+/* Stages the thread's rows that fall into [from, from + TILE_ROWS) of the tile's; `row` is the
+ * first. */
+FN void t_stage_many(const struct matches *m, i64 back, u32 row, u32 from, u32 *s_rows) {
+    u32 xi = m->x_first;
+    for (u32 k = 0; k < TUPLE_VT; k++) {
+        u32 is_x = m->is_x >> k & 1u;
+        u32 range = 0;
+        UNROLL for (u32 r = 0; r < TUPLE_VT; r++) { /* registers have no index */
+            range = r == k ? m->range[r] : range;
+        }
+        u32 count = (u32)rows_of(range, is_x, m->is_y >> k & 1u, back);
+        u32 lo = range >> 16;
+        u32 y = lo == RANGE_BEFORE ? Y_BIAS - (u32)back : Y_BIAS + lo;
+        u32 alone = !(KIND & REL_PAIRS) || range_count(range, back) == 0;
+        for (u32 r = row < from ? from - row : 0u; r < count && row + r < from + TILE_ROWS; r++) {
+            u32 pair = is_x ? (alone ? NO_Y : y + r) : Y_BIAS + (range & 0xffffu);
+            s_rows[row + r - from] = (is_x ? xi : NO_X) | pair << 16;
+        }
+        row += count;
+        xi += is_x;
+    }
+}
+
+/* The same where no element of the thread gives more than one row, and all rows of the tile fit. */
+FN void t_stage_one(const struct matches *m, i64 back, u32 row, u32 *s_rows) {
+    u32 xi = m->x_first;
+    UNROLL for (u32 k = 0; k < TUPLE_VT; k++) {
+        u32 is_x = m->is_x >> k & 1u;
+        if (m->given >> k & 1u) {
+            u32 lo = m->range[k] >> 16;
+            u32 hi = m->range[k] & 0xffffu;
+            u32 pair = NO_Y;
+            if ((KIND & REL_PAIRS) && lo != hi) {
+                pair = lo == RANGE_BEFORE ? Y_BIAS - (u32)back : Y_BIAS + lo;
+            }
+            if ((KIND & REL_Y_ALONE) && !is_x) {
+                pair = Y_BIAS + hi;
+            }
+            s_rows[row++] = ((KIND & REL_Y_ALONE) && !is_x ? NO_X : xi) | pair << 16;
+        }
+        xi += is_x;
+    }
+}
+
+FN void b_gather(const struct krel_join *a, const struct tiles *t, struct place p, i64 base,
+                 u32 rows, const u32 *s_rows) {
+    const IN_W *y_all = (const IN_W *)a->y;
+    for (u32 r = t_id(); r < rows; r += JOIN_THREADS) {
+        u32 pair = s_rows[r];
+        u32 xi = pair & 0xffffu;
+        u32 yi = pair >> 16;
+        i64 x = xi == NO_X ? -1 : p.x + (i64)xi;
+        i64 y = yi == NO_Y ? -1 : p.y + (i64)yi - (i64)Y_BIAS;
+        IN_W x_word = x < 0 ? (IN_W)0 : t->x[xi];
+        IN_W y_word = 0;
+#ifndef INDEX_BYTES
+        if ((KIND & (REL_PAIRS | REL_Y_ALONE)) && y >= 0) {
+            y_word = yi < Y_BIAS ? y_all[y] : t->y[yi - Y_BIAS];
+        }
+#else
+        (void)y_all;
+#endif
+        if (base + (i64)r < a->room) {
+            put_row(a, base + (i64)r, x, y, x_word, y_word);
+        }
+    }
+}
+
+/* By one thread: leaves the tile to k_expand, as far as there is room. */
+FN void tile_is_heavy(const struct krel_join *a, i64 tile, i64 base, u64 total) {
+    if (base >= a->room) {
+        return;
+    }
+    u64 room = (u64)(a->room - base);
+    u64 rows = total < room ? total : room;
+    u64 chunks = (rows + EXPAND_ROWS - 1) / EXPAND_ROWS;
+    u64 old = atom_add_u64(&a->counters[REL_HEAVY], chunks << 24 | 1u);
+    struct krel_heavy *heavy = &a->heavy[old & 0xffffffu];
+    heavy->tile = (u64)tile;
+    heavy->chunk = old >> 24;
+    heavy->base = (u64)base;
+    heavy->total = rows;
+}
+
+KERNEL(k_join, struct krel_join, JOIN_THREADS) {
+    SHARED(IN_W, s_words, TILE_ROWS + 1);
+    SHARED(u32, s_rows, TILE_ROWS);
+    SHARED(u64, s_sums, JOIN_WARPS);
+    SHARED(u32, s_counts, JOIN_WARPS);
+    SHARED(u64, s_before, 1);
+    SHARED(u32, s_ticket, 1);
+#if STAGE == 4
+    SHARED_BYTES(s_table);
+#endif
+    u32 *ticket = (u32 *)&args.counters[REL_TICKET];
+    PROFILE_BEGIN
+    for (i64 tile = b_ticket(ticket, s_ticket); tile < args.tiles;
+         tile = b_ticket(ticket, s_ticket)) {
+        struct tiles t;
+        struct matches m;
+        u64 total;
+        struct place p = b_load(&args, tile, s_words, &t);
+        PROFILE_END(0)
+#if STAGE == 0
+        t_merge(&t, &m);
+#elif STAGE == 1
+        t_binary(&t, &m);
+#elif STAGE == 2
+        t_blocked(&t, &m);
+#elif STAGE == 3
+        t_brute(&t, &m);
+#elif STAGE == 4
+        b_hash(&t, &m, (u32 *)(void *)s_table);
+#else
+        t_network(&t, &m);
+#endif
+#if STAGE != 0
+        matches_end(&t, &m);
+#endif
+        u32 tile_rows;
+        u32 row = b_sum_before_u32(m.rows, s_counts, &tile_rows);
+        u32 heavy = tile_rows > TILE_ROWS * JOIN_ROUNDS;
+        total = tile_rows;
+        if (heavy) {
+            b_sum_before(rows_of_thread(&m, t.back), s_sums, &total);
+        } else if (m.many || tile_rows > TILE_ROWS) {
+            t_stage_many(&m, t.back, row, 0, s_rows);
+        } else {
+            t_stage_one(&m, t.back, row, s_rows);
+        }
+        PROFILE_END(1)
+        i64 base = (i64)b_look_back(args.state, tile, total, s_before);
+        PROFILE_END(2)
+        if (t_id() == 0 && tile == args.tiles - 1) {
+            args.counters[REL_TOTAL] = (u64)base + total;
+        }
+        if (t_id() == 0 && heavy) {
+            tile_is_heavy(&args, tile, base, total);
+        }
+        u32 rows = heavy ? 0u : (u32)total;
+        for (u32 from = 0; from < rows; from += TILE_ROWS) {
+            if (from) {
+                b_sync();
+                t_stage_many(&m, t.back, row, from, s_rows);
+                b_sync();
+            }
+            u32 left = rows - from;
+            b_gather(&args, &t, p, base + (i64)from, left < TILE_ROWS ? left : (u32)TILE_ROWS,
+                     s_rows);
+        }
+        PROFILE_END(3)
+    }
+}
+
+/* --- tiles with much output ------------------------------------------------------------------ */
+
+struct element { /* of a tile's output */
+    u64 first, end;
+    i64 x, y; /* y of its first row; -1: none */
+};
+
+/* The element of an output row. s_first: each thread's first row; s_ranges and s_is: their matches;
+ * s_x: each thread's first x. */
+FN struct element element_at(const struct krel_join *a, const struct place p, u64 row, i64 back,
+                             const u64 *s_first, const u32 *s_ranges, const u32 *s_is,
+                             const u32 *s_x) {
+    u32 lo = 0; /* the last thread that starts at or before the row */
+    u32 hi = JOIN_THREADS;
+    while (hi - lo > 1) {
+        u32 mid = (lo + hi) / 2;
+        if (s_first[mid] <= row) {
+            lo = mid;
+        } else {
+            hi = mid;
+        }
+    }
+    struct element e;
+    u32 is = s_is[lo];
+    u32 xi = s_x[lo];
+    e.first = e.end = s_first[lo];
+    e.x = e.y = -1;
+    for (u32 k = 0; k < TUPLE_VT && e.end <= row; k++) {
+        u32 range = s_ranges[lo * TUPLE_VT + k];
+        u32 is_x = is >> k & 1u;
+        e.first = e.end;
+        e.end += rows_of(range, is_x, is >> (16 + k) & 1u, back);
+        if (is_x) {
+            u32 start = range >> 16;
+            u32 pairs = (KIND & REL_PAIRS) && range_count(range, back);
+            e.x = p.x + (i64)xi;
+            e.y = !pairs ? -1 : start == RANGE_BEFORE ? p.y - back : p.y + (i64)start;
+        } else {
+            e.x = -1;
+            e.y = p.y + (i64)(range & 0xffffu);
+        }
+        xi += is_x;
+    }
+    (void)a;
+    return e;
+}
+
+/* The heavy tile that a chunk belongs to. */
+FN u64 heavy_of(const struct krel_heavy *heavy, u64 count, u64 chunk) {
+    u64 lo = 0;
+    u64 hi = count;
+    while (hi - lo > 1) {
+        u64 mid = (lo + hi) / 2;
+        if (heavy[mid].chunk <= chunk) {
+            lo = mid;
+        } else {
+            hi = mid;
+        }
+    }
+    return lo;
+}
+
+FN void t_expand(const struct krel_join *a, const struct krel_heavy *h, u64 first, u64 end,
+                 struct place p, i64 back, const u64 *s_first, const u32 *s_ranges, const u32 *s_is,
+                 const u32 *s_x) {
+    struct element e;
+    e.first = e.end = 0;
+    e.x = e.y = -1;
+    for (u64 row = first + t_id(); row < end; row += JOIN_THREADS) {
+        if (row >= e.end) {
+            e = element_at(a, p, row, back, s_first, s_ranges, s_is, s_x);
+        }
+        i64 y = e.y < 0 ? -1 : e.y + (i64)(row - e.first);
+        IN_W x_word = e.x < 0 ? (IN_W)0 : ((const IN_W *)a->x)[e.x];
+        IN_W y_word = y < 0 ? (IN_W)0 : ((const IN_W *)a->y)[y];
+        put_row(a, (i64)(h->base + row), e.x, y, x_word, y_word);
+    }
+}
+
+KERNEL(k_expand, struct krel_join, JOIN_THREADS) {
+    SHARED(IN_W, s_words, TILE_ROWS + 1);
+    SHARED(u32, s_ranges, TILE_ROWS);
+    SHARED(u64, s_first, JOIN_THREADS);
+    SHARED(u32, s_is, JOIN_THREADS);
+    SHARED(u32, s_x, JOIN_THREADS);
+    SHARED(u64, s_sums, JOIN_WARPS);
+    SHARED(u32, s_ticket, 1);
+    u32 *ticket = (u32 *)&args.counters[REL_EXPAND];
+    u64 heavy = args.counters[REL_HEAVY];
+    u64 chunks = heavy >> 24;
+    for (u64 chunk = b_ticket(ticket, s_ticket); chunk < chunks;
+         chunk = b_ticket(ticket, s_ticket)) {
+        struct krel_heavy h = args.heavy[heavy_of(args.heavy, heavy & 0xffffffu, chunk)];
+        struct tiles t;
+        struct matches m;
+        u64 total;
+        struct place p = b_load(&args, (i64)h.tile, s_words, &t);
+        t_merge(&t, &m);
+        s_first[t_id()] = b_sum_before(rows_of_thread(&m, t.back), s_sums, &total);
+        s_is[t_id()] = m.is_x | m.is_y << 16;
+        s_x[t_id()] = m.x_first;
+        UNROLL for (u32 k = 0; k < TUPLE_VT; k++) {
+            s_ranges[t_id() * TUPLE_VT + k] = m.range[k];
+        }
+        b_sync();
+        u64 first = (chunk - h.chunk) * EXPAND_ROWS;
+        u64 end = first + EXPAND_ROWS < h.total ? first + EXPAND_ROWS : h.total;
+        t_expand(&args, &h, first, end, p, t.back, s_first, s_ranges, s_is, s_x);
+    }
+}

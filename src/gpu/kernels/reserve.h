@@ -1,0 +1,43 @@
+/* reserve.h: room in an output whose size is not known before: threads say how many rows they have,
+ * the block takes that many places from a counter, every thread learns its first. Rows of different
+ * blocks so come in any order. */
+#ifndef WF_RESERVE_H
+#define WF_RESERVE_H
+
+#include "prelude.h"
+
+struct b_place {
+    u64 base;  /* first output row of the block */
+    u32 first; /* this thread's first row, counted from base */
+    u32 total; /* rows of the block */
+};
+
+/* Reserves `mine` rows for every thread. s_sums holds 32 words, s_base one. Two barriers. */
+FN struct b_place b_reserve(u32 mine, u32 *s_sums, u64 *s_base, u64 *counter) {
+    u32 upto = mine;
+    UNROLL for (u32 by = 1; by < 32; by *= 2) {
+        u32 other = w_up_u32(upto, by);
+        upto += t_lane() >= by ? other : 0u;
+    }
+    u32 warp = t_id() >> 5;
+    if (t_lane() == 31u) {
+        s_sums[warp] = upto;
+    }
+    b_sync();
+    struct b_place place;
+    place.first = upto - mine;
+    place.total = 0;
+    for (u32 w = 0; w < t_count() >> 5; w++) {
+        u32 sum = s_sums[w];
+        place.first += w < warp ? sum : 0u;
+        place.total += sum;
+    }
+    if (t_id() == 0 && place.total) {
+        *s_base = atom_add_u64(counter, place.total);
+    }
+    b_sync();
+    place.base = place.total ? *s_base : 0;
+    return place;
+}
+
+#endif

@@ -1,0 +1,457 @@
+/* match.c: entry points of the joins, the passes a result is written in, and the choice of an
+ * algorithm.
+ *
+ * The choice uses facts of the keys: the span they lie in, and a sample that shows heavy keys. */
+#include "prim/match.h"
+
+#include "prim/move.h"
+#include "prim/order.h"
+
+#include <stdlib.h>
+
+enum { DIRECT_SPAN = 16 }; /* places a row that a direct table may have */
+
+i64 join_slots(i64 n) {
+    i64 slots = 64;
+    while (slots < 2 * n) {
+        slots *= 2;
+    }
+    return slots;
+}
+
+static FALLIBLE family(struct prim_job *job, const struct prim_match **out) {
+    *out = job->dev->prims->match;
+    return *out ? ERR_OK : prim_refuse(job, "join");
+}
+
+wf_status prim_join_survey(struct prim_job *job, struct prim_join *join) {
+    const struct prim_match *match = NULL;
+    TRY(family(job, &match));
+    return match->survey(job, join);
+}
+
+/* --- the choice --- */
+
+static int compare_words(const void *a, const void *b) {
+    u64 x = *(const u64 *)a;
+    u64 y = *(const u64 *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* The share of a side's most common key, by its sample. */
+static f64 heaviest(const struct prim_join *join, i32 side) {
+    u64 words[JOIN_SAMPLE];
+    i32 n = join->facts.sampled[side];
+    memcpy(words, join->facts.sample[side], (size_t)n * sizeof *words);
+    qsort(words, (size_t)n, sizeof *words, compare_words);
+    i32 most = 0;
+    for (i32 i = 0, run = 0; i < n; i++) {
+        run = i && words[i] == words[i - 1] ? run + 1 : 1;
+        most = MAX_OF(most, run);
+    }
+    return n > 1 && most > 1 ? (f64)most / n : 0;
+}
+
+/* Places of a direct table; I64_MAX where they cannot be counted. */
+static i64 span_of(const struct prim_join *join) {
+    const struct join_facts *f = &join->facts;
+    return f->lo > f->hi                       ? 0
+           : f->hi - f->lo > (u64)I64_MAX / 64 ? I64_MAX
+                                               : (i64)(f->hi - f->lo) + 1;
+}
+
+static i64 direct_span_max(i64 rows) {
+    return rows * DIRECT_SPAN + 4096;
+}
+
+static enum join_algorithm pick(const struct prim_match *match, const struct prim_join *join,
+                                i64 limit) {
+    i64 probe = join->keys[join->probe].count;
+    i64 built = join->keys[JOIN_BUILT(join)].count;
+    i64 span = span_of(join);
+    i64 cols = join->col_count[0] + join->col_count[1];
+    if (join->band) {
+        return built <= 64 ? JOIN_NINLJ : JOIN_INLJ;
+    }
+    if (built <= 16) {
+        return JOIN_NINLJ;
+    }
+    bool dense = span <= 4 * built + 4096;
+    if (dense) {
+        return JOIN_DIRECT;
+    }
+    /* Splitting pays where a table would not stay in the cache, there are rows enough to share the
+     * cost, and no key is so heavy that its part is most of the input. */
+    i64 table = join_slots(built) * 2 * join->key_bytes;
+    bool large = table > match->cache_bytes;
+    i64 split_bytes = 2 * (probe + built) * (join->key_bytes + 4 * (cols + 1));
+    bool room = !limit || split_bytes < limit;
+    if (large && room && heaviest(join, JOIN_BUILT(join)) < 0.05) {
+        return JOIN_PARTITIONED;
+    }
+    return JOIN_PLAIN;
+}
+
+wf_status prim_join_choose(struct prim_job *job, struct prim_join *join, i64 limit) {
+    static const char *const names[JOIN_ALGORITHMS] = {"join",
+                                                       "nested-loop join",
+                                                       "indexed nested-loop join",
+                                                       "sort-merge join",
+                                                       "radix join",
+                                                       "partitioned hash join",
+                                                       "hash join",
+                                                       "direct-address join"};
+    const struct prim_match *match = NULL;
+    TRY(family(job, &match));
+    if (join->algorithm == JOIN_AUTO) {
+        join->algorithm = (u8)pick(match, join, limit);
+    }
+    bool sorted = join->algorithm == JOIN_NINLJ || join->algorithm == JOIN_INLJ ||
+                  join->algorithm == JOIN_SMJ;
+    if (join->band && !sorted) {
+        FAIL(job->x->err, NOT_SUPPORTED, "join: no band predicate in a %s", names[join->algorithm]);
+    }
+    i64 built = join->keys[JOIN_BUILT(join)].count;
+    if (join->algorithm == JOIN_DIRECT && span_of(join) > direct_span_max(built)) {
+        FAIL(job->x->err, PROGRAM_LIMIT, "join: %lld keys are spread too far for direct addressing",
+             built);
+    }
+    return ERR_OK;
+}
+
+/* --- the sides in another order --- */
+
+static struct prim_array array_of(u8 type, const void *data, i64 n) {
+    return (struct prim_array){.type = type, .data = (void *)(size_t)data, .count = n};
+}
+
+static FALLIBLE row_numbers(struct prim_job *job, u32 *out, i64 n) {
+    struct prim_series series = {.out = array_of(ELEM_U32, out, n), .step = 1};
+    return prim_series(job, &series);
+}
+
+/* What moves along with a side's keys, and where it goes. */
+struct along {
+    struct prim_array in[JOIN_COLS + 1], out[JOIN_COLS + 1];
+    i32 count;
+};
+
+static void add_along(struct prim_job *job, struct along *a, struct prim_array in) {
+    a->in[a->count] = a->out[a->count] = in;
+    a->out[a->count++].data = prim_take(job, in.count * elem_bytes[in.type]);
+}
+
+/* Row numbers as an array, in memory that stays. */
+static FALLIBLE add_rows(struct prim_job *job, struct along *a, i64 n) {
+    u32 *rows = prim_take(job, n * 4);
+    TRY(row_numbers(job, rows, n));
+    add_along(job, a, (struct prim_array){.type = ELEM_U32, .data = rows, .count = n});
+    return ERR_OK;
+}
+
+/* Splits by hash (bits >= 0) or sorts (bits < 0) a side, columns and row numbers along. A sort
+ * moves two arrays at most; beyond, it moves row numbers, and columns are found through them. */
+static FALLIBLE arrange(struct prim_job *job, struct prim_join *join, i32 side, i32 bits) {
+    struct prim_array keys = join->keys[side];
+    struct join_arrays *to = &join->side[side];
+    struct along a = {.count = 0};
+    bool by_row = bits < 0 && join->col_count[side] + join->want_rows > ORDER_PAYLOADS;
+    struct prim_array out_keys = keys;
+    out_keys.data = prim_take(job, keys.count * join->key_bytes);
+    for (i32 i = 0; !by_row && i < join->col_count[side]; i++) {
+        add_along(job, &a, join->cols[side][i]);
+        to->cols[i] = a.out[i].data;
+    }
+    if (by_row || join->want_rows) {
+        TRY(add_rows(job, &a, keys.count));
+        *(by_row ? &to->list : &to->rows) = a.out[a.count - 1].data;
+    }
+    struct prim_split split = {.by = SPLIT_HASH, .bits = bits};
+    struct prim_sort sort = {.by = SORT_AUTO};
+    struct prim_array starts = {.type = ELEM_U64};
+    if (bits >= 0) {
+        starts.count = (1LL << bits) + 1;
+        starts.data = join->parts[side] = prim_take(job, starts.count * 8);
+    }
+    i64 mark = prim_mark(job);
+    struct prim_array again = out_keys; /* keys once more, for what comes after the first two */
+    again.data = a.count > ORDER_PAYLOADS ? prim_take(job, keys.count * join->key_bytes) : NULL;
+    for (i32 first = 0; first == 0 || first < a.count; first += ORDER_PAYLOADS) {
+        struct prim_payload p = {.count = MIN_OF(a.count - first, ORDER_PAYLOADS)};
+        for (i32 i = 0; i < p.count; i++) {
+            p.in[i] = a.in[first + i];
+            p.out[i] = a.out[first + i];
+        }
+        struct prim_array to_keys = first ? again : out_keys;
+        TRY(bits >= 0 ? prim_split_array(job, &split, to_keys, starts, keys, &p)
+                      : prim_sort_array(job, &sort, to_keys, keys, &p));
+        starts.data = NULL;
+    }
+    prim_back(job, mark);
+    to->keys = out_keys.data;
+    return ERR_OK;
+}
+
+/* --- opening --- */
+
+static void take_table(struct prim_job *job, struct prim_join *join, bool grouped) {
+    struct join_table *t = &join->table;
+    i32 built = JOIN_BUILT(join);
+    const struct join_facts *f = &join->facts;
+    i32 width = join->key_bytes;
+    i32 col_width = join->col_count[built] ? elem_bytes[join->cols[built][0].type] : 0;
+    bool inlined = !grouped && !join->want_rows && join->col_count[built] == 1;
+    memset(t, 0, sizeof *t);
+    t->col = -1;
+    t->value_bytes = width;
+    if (join->algorithm == JOIN_DIRECT) {
+        i64 span = span_of(join);
+        t->col = inlined ? 0 : -1;
+        t->value_bytes = inlined ? col_width : 4;
+        t->lo = f->lo;
+        t->slot_count = span;
+        t->bits = prim_take(job, (span + 31) / 32 * 4);
+        t->slots = prim_take(job, span * t->value_bytes);
+        return;
+    }
+    t->col = inlined && col_width <= width ? 0 : -1;
+    t->slot_count = join_slots(join->keys[built].count);
+    t->slots = prim_take(job, t->slot_count * 2 * width);
+    u64 most = width == 8 ? ~0ULL : 0xffffffffULL;
+    t->empty = f->hi < most || f->lo > f->hi ? most : 0;
+}
+
+/* A key that does not occur marks empty slots; with 0 and the greatest both there, which hardly
+ * happens, the table cannot be had. */
+static bool table_possible(const struct prim_join *join) {
+    u64 most = join->key_bytes == 8 ? ~0ULL : 0xffffffffULL;
+    return join->algorithm == JOIN_DIRECT || join->facts.hi < most || join->facts.lo > 0;
+}
+
+static FALLIBLE open_table(struct prim_job *job, const struct prim_match *match,
+                           struct prim_join *join) {
+    bool duplicates = false;
+    if (!table_possible(join)) {
+        return ERR_OK;
+    }
+    take_table(job, join, false);
+    TRY(match->build(job, join, &duplicates));
+    join->can_rush = !duplicates || join->kind >= KEEP_SEMI;
+    return ERR_OK;
+}
+
+static FALLIBLE open_parts(struct prim_job *job, const struct prim_match *match,
+                           struct prim_join *join) {
+    i32 built = JOIN_BUILT(join);
+    join->part_bits = 0;
+    while (join->part_bits < 20 && join->keys[built].count >> join->part_bits > match->part_rows) {
+        join->part_bits++;
+    }
+    TRY(arrange(job, join, SIDE_R, join->part_bits));
+    TRY(arrange(job, join, SIDE_S, join->part_bits));
+    TRY(match->share_out(job, join));
+    if (join->algorithm == JOIN_PARTITIONED) {
+        join->can_rush = 1;
+        return ERR_OK;
+    }
+    if (!join->sequential) {
+        bool too_large = false;
+        join->sorted = prim_take(job, join->keys[built].count * join->key_bytes);
+        join->list = prim_take(job, join->keys[built].count * 4);
+        TRY(match->sort_parts(job, join, &too_large));
+        join->regrouped = too_large;
+    }
+    return ERR_OK;
+}
+
+/* A tree over the built side's sorted keys. */
+static FALLIBLE grow_tree(struct prim_job *job, const struct prim_match *match,
+                          struct prim_join *join, const void *keys) {
+    struct join_tree *tree = &join->tree;
+    tree->levels = 1;
+    tree->keys[0] = keys;
+    tree->count[0] = join->keys[JOIN_BUILT(join)].count;
+    for (i32 l = 1; l < TREE_LEVELS && tree->count[l - 1] > TREE_NODE; l++) {
+        tree->count[l] = (tree->count[l - 1] + TREE_NODE - 1) / TREE_NODE;
+        tree->keys[l] = prim_take(job, tree->count[l] * join->key_bytes);
+        tree->levels = l + 1;
+        TRY(match->tree_level(job, join, l));
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE open_sorted(struct prim_job *job, const struct prim_match *match,
+                            struct prim_join *join) {
+    i32 built = JOIN_BUILT(join);
+    TRY(arrange(job, join, built, -1));
+    return join->algorithm == JOIN_SMJ ? arrange(job, join, join->probe, -1)
+                                       : grow_tree(job, match, join, join->side[built].keys);
+}
+
+wf_status prim_join_open(struct prim_job *job, struct prim_join *join) {
+    const struct prim_match *match = NULL;
+    TRY(family(job, &match));
+    join->total = -1;
+    join->done = 0;
+    join->counted = join->can_rush = join->regrouped = 0;
+    memset(join->side, 0, sizeof join->side);
+    join->sorted = join->units = NULL;
+    join->report = prim_take(job, JOIN_REPORT * 8);
+    for (i32 side = 0; side < 2; side++) {
+        join->side[side].keys = join->keys[side].data;
+        for (i32 i = 0; i < join->col_count[side]; i++) {
+            join->side[side].cols[i] = join->cols[side][i].data;
+        }
+    }
+    switch (join->algorithm) {
+    case JOIN_PLAIN:
+    case JOIN_DIRECT:
+        return open_table(job, match, join);
+    case JOIN_PARTITIONED:
+    case JOIN_RADIX:
+        return open_parts(job, match, join);
+    case JOIN_SMJ:
+    case JOIN_INLJ:
+        return open_sorted(job, match, join);
+    default:
+        return ERR_OK;
+    }
+}
+
+/* --- counting and writing --- */
+
+/* Keys repeat, or the result is larger than its room: the built side is sorted, and the table says
+ * where the run of a key begins. Where no key is left to mark empty slots, a tree does. */
+static FALLIBLE regroup(struct prim_job *job, const struct prim_match *match,
+                        struct prim_join *join) {
+    i32 built = JOIN_BUILT(join);
+    i64 n = join->keys[built].count;
+    join->regrouped |= !job->measuring;
+    join->sorted = prim_take(job, n * join->key_bytes);
+    join->list = prim_take(job, n * 4);
+    join->length = prim_take(job, n * 4);
+    bool table = table_possible(join);
+    if (table) {
+        take_table(job, join, true);
+    }
+    i64 mark = prim_mark(job);
+    u32 *rows = prim_take(job, n * 4);
+    TRY(row_numbers(job, rows, n));
+    struct prim_payload p = {.count = 1};
+    p.in[0] = array_of(ELEM_U32, rows, n);
+    p.out[0] = array_of(ELEM_U32, join->list, n);
+    struct prim_sort sort = {.by = SORT_AUTO};
+    TRY(prim_sort_array(job, &sort, array_of(join->key_type, join->sorted, n),
+                        array_of(join->key_type, join->side[built].keys, n), &p));
+    prim_back(job, mark);
+    join->side[built].list = join->list;
+    if (!table) {
+        TRY(grow_tree(job, match, join, join->sorted));
+        return match->runs_tree(job, join);
+    }
+    TRY(match->group(job, join));
+    return match->runs_grouped(job, join);
+}
+
+static bool by_loops(const struct prim_join *join) {
+    return join->algorithm == JOIN_NINLJ || (join->algorithm == JOIN_RADIX && join->sequential);
+}
+
+/* Parts that keys repeat in are sorted each by itself; one too large for that calls for the whole
+ * side to be. */
+static FALLIBLE regroup_parts(struct prim_job *job, const struct prim_match *match,
+                              struct prim_join *join) {
+    i32 built = JOIN_BUILT(join);
+    i64 mark = prim_mark(job);
+    bool too_large = false;
+    join->sorted = prim_take(job, join->keys[built].count * join->key_bytes);
+    join->list = prim_take(job, join->keys[built].count * 4);
+    TRY(match->sort_parts(job, join, &too_large));
+    if (!too_large) {
+        join->side[built].list = join->list;
+        TRY(match->runs_parts(job, join));
+    }
+    if (too_large || job->measuring) {
+        prim_back(job, mark);
+        return regroup(job, match, join);
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE find_runs(struct prim_job *job, const struct prim_match *match,
+                          struct prim_join *join) {
+    if (join->regrouped) {
+        return regroup(job, match, join);
+    }
+    switch (join->algorithm) {
+    case JOIN_PLAIN:
+    case JOIN_DIRECT:
+        return regroup(job, match, join);
+    case JOIN_PARTITIONED:
+        return regroup_parts(job, match, join);
+    case JOIN_RADIX:
+        if (!join->sequential) {
+            join->side[JOIN_BUILT(join)].list = join->list;
+            return match->runs_parts(job, join);
+        }
+        return match->loop_count(job, join);
+    case JOIN_SMJ:
+        return match->runs_merge(job, join);
+    case JOIN_INLJ:
+        return match->runs_tree(job, join);
+    default:
+        return match->loop_count(job, join);
+    }
+}
+
+wf_status prim_join_count(struct prim_job *job, struct prim_join *join) {
+    const struct prim_match *match = NULL;
+    TRY(family(job, &match));
+    i64 n = join->keys[join->probe].count;
+    join->offset = prim_take(job, (n + 1) * 8);
+    join->start = prim_take(job, n * 4);
+    TRY(find_runs(job, match, join));
+    struct prim_array offset = array_of(ELEM_U64, join->offset, n + 1);
+    TRY(prim_scan_array(job, FOLD_ADD, false, offset, offset));
+    u64 total = 0;
+    TRY(match->fetch(job, &total, join->offset + n, 8));
+    join->total = (i64)total;
+    join->counted = !job->measuring;
+    return ERR_OK;
+}
+
+wf_status prim_join_rush(struct prim_job *job, struct prim_join *join, const struct join_out *out,
+                         bool *out_done) {
+    const struct prim_match *match = NULL;
+    TRY(family(job, &match));
+    *out_done = false;
+    bool may = join->can_rush && (join->total < 0 || join->total <= out->room);
+    if (job->measuring || join->done || !may) {
+        return ERR_OK;
+    }
+    TRY(match->rush(job, join, out, out_done));
+    join->can_rush = *out_done;
+    if (*out_done) {
+        join->done = join->total;
+    }
+    return ERR_OK;
+}
+
+wf_status prim_join_write(struct prim_job *job, struct prim_join *join, const struct join_out *out,
+                          i64 *out_count) {
+    const struct prim_match *match = NULL;
+    TRY(family(job, &match));
+    i64 n = MIN_OF(out->room, join->total - join->done);
+    *out_count = 0;
+    if (n <= 0) {
+        return ERR_OK;
+    }
+    bool loops = by_loops(join) && !join->regrouped && join->kind < KEEP_SEMI;
+    TRY(loops ? match->loop_write(job, join, out, join->done, n)
+              : match->expand(job, join, out, join->done, n));
+    if (!job->measuring) {
+        join->done += n;
+        *out_count = n;
+    }
+    return ERR_OK;
+}

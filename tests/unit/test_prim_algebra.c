@@ -1,0 +1,846 @@
+/* test_prim_algebra.c: operators on packed tuples, on both devices, against plain loops.
+ *
+ * Words are kept as 128 bits here, whatever the relation's word; expected tuples are made field by
+ * field, without the library's shifts. */
+#include "test_prim_fixture.h"
+
+__extension__ typedef unsigned __int128 word;
+
+static int64_t bytes_of(wf_elem type) {
+    return type == WF_ELEM_U32 ? 4 : type == WF_ELEM_U64 ? 8 : 16;
+}
+
+static word get(const wf_relation *r, int64_t i) {
+    const char *at = (const char *)r->data + i * bytes_of(r->word);
+    word w = 0;
+    memcpy(&w, at, (size_t)bytes_of(r->word));
+    return w;
+}
+static void set(const wf_relation *r, int64_t i, word w) {
+    memcpy((char *)r->data + i * bytes_of(r->word), &w, (size_t)bytes_of(r->word));
+}
+
+static uint64_t field(const wf_relation *r, word w, int f) {
+    int low = (int)bytes_of(r->word) * 8;
+    for (int i = 0; i <= f; i++) {
+        low -= r->bits[i];
+    }
+    word mask = ((word)1 << r->bits[f]) - 1;
+    return (uint64_t)(w >> low & mask);
+}
+static word key(const wf_relation *r, word w) {
+    int bits = 0;
+    for (int f = 0; f < r->key_count; f++) {
+        bits += r->bits[f];
+    }
+    return w >> (bytes_of(r->word) * 8 - bits);
+}
+static word pack(const wf_relation *r, const uint64_t *fields) {
+    word w = 0;
+    int low = (int)bytes_of(r->word) * 8;
+    for (int f = 0; f < r->field_count; f++) {
+        low -= r->bits[f];
+        w |= (word)fields[f] << low;
+    }
+    return w;
+}
+
+static int by_word(const void *a, const void *b) {
+    word x, y;
+    memcpy(&x, a, sizeof x);
+    memcpy(&y, b, sizeof y);
+    return (x > y) - (x < y);
+}
+
+/* A key of one field and a value; U128: two key fields. */
+static wf_relation layout(wf_elem type, int variant) {
+    wf_relation r = {.word = type, .field_count = 2, .key_count = 1};
+    static const unsigned char bits[3][2][4] = {
+        {{20, 8}, {28, 4}}, {{40, 16}, {32, 30}}, {{30, 34, 12}, {64, 64}}};
+    int t = type == WF_ELEM_U32 ? 0 : type == WF_ELEM_U64 ? 1 : 2;
+    memcpy(r.bits, bits[t][variant], 4);
+    if (r.bits[2]) {
+        r.field_count = 3;
+        r.key_count = 2;
+    }
+    return r;
+}
+
+/* n sorted tuples; `distinct`: keys all different. */
+static wf_relation make(wf_elem type, int variant, enum prim_shape shape, int64_t n, uint64_t seed,
+                        uint64_t range) {
+    wf_relation r = layout(type, variant);
+    word *words = malloc((size_t)n * sizeof *words + 16);
+    r.data = malloc((size_t)(n * bytes_of(type)) + 16);
+    r.count = n;
+    for (int64_t i = 0; i < n; i++) {
+        uint64_t k = prim_key(shape, i, n, &seed) % range;
+        uint64_t fields[3] = {k, prim_random(&seed), prim_random(&seed)};
+        for (int f = 0; f < r.field_count; f++) {
+            fields[f] &= r.bits[f] < 64 ? (1ULL << r.bits[f]) - 1 : ~0ULL;
+        }
+        if (r.key_count == 2) {
+            fields[1] &= 1;
+        }
+        words[i] = pack(&r, fields);
+    }
+    qsort(words, (size_t)n, sizeof *words, by_word);
+    for (int64_t i = 0; i < n; i++) {
+        set(&r, i, words[i]);
+    }
+    free(words);
+    return r;
+}
+
+static wf_relation room(wf_elem type, int64_t n) {
+    wf_relation r = {.word = type, .room = n, .data = malloc((size_t)(n * bytes_of(type)) + 16)};
+    memset(r.data, 0x5c, (size_t)(n * bytes_of(type)) + 16);
+    return r;
+}
+static void drop(wf_relation *r) {
+    free(r->data);
+    free(r->fills);
+    r->data = NULL;
+    r->fills = NULL;
+}
+
+/* The relation in pages, some of them not full. */
+static wf_relation paged(const wf_relation *in, int64_t page_rows) {
+    wf_relation r = *in;
+    r.form = WF_PAGED;
+    r.page_rows = page_rows;
+    r.page_count = 0;
+    int64_t most = 2 * in->count / page_rows + 3;
+    r.data = malloc((size_t)(most * page_rows * bytes_of(in->word)));
+    memset(r.data, 0x77, (size_t)(most * page_rows * bytes_of(in->word)));
+    r.fills = malloc((size_t)most * 4);
+    int64_t done = 0;
+    while (done < in->count) {
+        int64_t p = r.page_count++;
+        int64_t want = p % 3 == 0 ? page_rows : p % 3 == 1 ? page_rows / 2 + 1 : page_rows - 1;
+        want = want < in->count - done ? want : in->count - done;
+        for (int64_t i = 0; i < want; i++) {
+            set(&r, p * page_rows + i, get(in, done + i));
+        }
+        r.fills[p] = (uint32_t)want;
+        done += want;
+    }
+    return r;
+}
+static wf_relation paged_room(wf_elem type, int64_t page_rows, int64_t pages) {
+    wf_relation r = room(type, pages * page_rows);
+    r.form = WF_PAGED;
+    r.page_rows = page_rows;
+    r.room = pages;
+    r.fills = malloc((size_t)pages * 4 + 16);
+    return r;
+}
+
+/* Whether the relation is these words, in this order. */
+static void check_words(const char *what, const wf_relation *r, const word *expected, int64_t n) {
+    if (r->count != n) {
+        fail_msg("%s: %lld tuples, not %lld", what, (long long)r->count, (long long)n);
+    }
+    int64_t at = 0;
+    int64_t pages = r->form == WF_PAGED ? r->page_count : 1;
+    for (int64_t p = 0; p < pages; p++) {
+        int64_t fill = r->form == WF_PAGED ? r->fills[p] : n;
+        for (int64_t i = 0; i < fill; i++, at++) {
+            word w = get(r, (r->form == WF_PAGED ? p * r->page_rows : 0) + i);
+            if (at >= n || w != expected[at]) {
+                fail_msg("%s of %lld: tuple %lld is %llx", what, (long long)n, (long long)at,
+                         (unsigned long long)w);
+            }
+        }
+    }
+    assert_int_equal(at, n);
+}
+
+static const wf_elem words3[] = {WF_ELEM_U32, WF_ELEM_U64, WF_ELEM_U128};
+
+/* --- project, select, convert --- */
+
+static void check_project(wf_place place, wf_elem type, wf_elem to, int64_t n, int form) {
+    static const int orders[3][3] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 0}};
+    const int *fields = orders[n % 3];
+    wf_relation in = make(type, 0, SHAPE_RANDOM, n, (uint64_t)n + 1, 1 << 20);
+    wf_relation pages = paged(&in, 1008);
+    int count = n % 3 == 2 ? 1 : 2;
+    wf_relation shape = {.word = to, .field_count = count};
+    int bits = 0;
+    for (int f = 0; f < count; f++) {
+        shape.bits[f] = in.bits[fields[f]];
+        bits += shape.bits[f];
+    }
+    wf_relation out =
+        form & 2 ? paged_room(to, 1008, pages.page_count + n / 1008 + 1) : room(to, n);
+    wf_status status =
+        wf_prim_rel_project(prim, place, &out, form & 1 ? &pages : &in, fields, count, NULL);
+    if (bits > bytes_of(to) * 8) {
+        assert_int_not_equal(status, WF_OK);
+    } else {
+        assert_prim_ok(status);
+        word *expected = calloc((size_t)n + 1, sizeof *expected);
+        for (int64_t i = 0; i < n; i++) {
+            uint64_t values[2];
+            for (int f = 0; f < count; f++) {
+                values[f] = field(&in, get(&in, i), fields[f]);
+            }
+            expected[i] = pack(&shape, values);
+        }
+        check_words("project", &out, expected, n);
+        assert_int_equal(out.field_count, count);
+        assert_int_equal(out.key_count, n % 3 == 0 ? 0
+                                        : in.key_count < count
+                                            ? in.key_count
+                                            : 1 + (count == 2 && in.key_count == 2));
+        free(expected);
+    }
+    drop(&in);
+    drop(&pages);
+    drop(&out);
+}
+
+static void test_project(void **state) {
+    (void)state;
+    for (int place = 0; place < prim_places(); place++) {
+        for (int s = 0; s < PRIM_SIZES; s++) {
+            check_project((wf_place)place, words3[s % 3], words3[(s + 1) % 3], prim_sizes[s],
+                          s & 3);
+            check_project((wf_place)place, words3[s % 3], words3[s % 3], prim_sizes[s],
+                          (s + 1) & 3);
+        }
+        check_project((wf_place)place, WF_ELEM_U32, WF_ELEM_U32, prim_test_max(300001), 0);
+    }
+}
+
+static int holds(const wf_term *t, uint64_t v) {
+    switch (t->compare) {
+    case WF_COMPARE_EQ:
+        return v == t->value;
+    case WF_COMPARE_NE:
+        return v != t->value;
+    case WF_COMPARE_LT:
+        return v < t->value;
+    case WF_COMPARE_LE:
+        return v <= t->value;
+    case WF_COMPARE_GT:
+        return v > t->value;
+    default:
+        return v >= t->value;
+    }
+}
+
+static void check_select(wf_place place, wf_elem type, int64_t n, int form, int unordered) {
+    wf_relation in = make(type, 0, SHAPE_RANDOM, n, (uint64_t)n + 5, 1 << 20);
+    wf_relation pages = paged(&in, 1040);
+    uint64_t seed = (uint64_t)n;
+    wf_term terms[6];
+    static const int term_counts[] = {0, 2, 5}; /* few texts are compiled */
+    int count = type == WF_ELEM_U32 ? term_counts[n % 3] : type == WF_ELEM_U64 ? 3 : 1;
+    for (int t = 0; t < count; t++) {
+        int f = t % in.field_count;
+        uint64_t top = f == 0 ? 1 << 20 : 256;
+        terms[t] =
+            (wf_term){f, (wf_compare)(prim_random(&seed) % 6), prim_random(&seed) % top, t / 2};
+        if (t == 4) { /* beyond every field but the widest */
+            terms[t].value = t & 1 ? 0 : 1ULL << 41;
+        }
+    }
+    word *expected = calloc((size_t)n + 1, sizeof *expected);
+    int64_t kept = 0;
+    for (int64_t i = 0; i < n; i++) {
+        int any = count == 0;
+        int all = 1;
+        for (int t = 0; t < count; t++) {
+            all = all && holds(&terms[t], field(&in, get(&in, i), terms[t].field));
+            if (t + 1 == count || terms[t + 1].clause != terms[t].clause) {
+                any = any || all;
+                all = 1;
+            }
+        }
+        if (any) {
+            expected[kept++] = get(&in, i);
+        }
+    }
+    wf_relation out =
+        form & 2 ? paged_room(type, 1040, pages.page_count + n / 1040 + 1) : room(type, kept);
+    assert_prim_ok(wf_prim_rel_select(prim, place, &out, form & 1 ? &pages : &in, terms, count,
+                                      unordered, NULL));
+    if (unordered && !(form & 2)) {
+        assert_int_equal(out.count, kept);
+        word *got = calloc((size_t)kept + 1, sizeof *got);
+        for (int64_t i = 0; i < kept; i++) {
+            got[i] = get(&out, i);
+        }
+        qsort(got, (size_t)kept, sizeof *got, by_word);
+        assert_memory_equal(got, expected, (size_t)kept * sizeof *got);
+        free(got);
+    } else {
+        check_words("select", &out, expected, kept);
+    }
+    if (kept > 0 && !(form & 2)) {
+        out.room = kept - 1;
+        assert_prim_error(wf_prim_rel_select(prim, place, &out, form & 1 ? &pages : &in, terms,
+                                             count, unordered, NULL),
+                          "54000");
+        assert_int_equal(out.count, kept);
+    }
+    free(expected);
+    drop(&in);
+    drop(&pages);
+    drop(&out);
+}
+
+static void test_select(void **state) {
+    (void)state;
+    for (int place = 0; place < prim_places(); place++) {
+        for (int s = 0; s < PRIM_SIZES; s++) {
+            check_select((wf_place)place, words3[s % 3], prim_sizes[s], s & 3, s % 5 == 0);
+        }
+        static const int64_t edges[] = {8191, 8192, 8193, 2047, 2049, 20000};
+        for (int s = 0; s < 6; s++) {
+            check_select((wf_place)place, words3[s % 3], edges[s], 0, 0);
+        }
+        check_select((wf_place)place, WF_ELEM_U32, prim_test_max(1000003), 0, 0);
+        check_select((wf_place)place, WF_ELEM_U32, 50000, 0, 1);
+    }
+}
+
+static void test_convert(void **state) {
+    (void)state;
+    static const int64_t sizes[] = {0, 1, 15, 16, 1000, 20011};
+    for (int place = 0; place < prim_places(); place++) {
+        for (int s = 0; s < 6; s++) {
+            int64_t n = sizes[s];
+            wf_relation in = make(words3[s % 3], 0, SHAPE_RANDOM, n, 9, 1 << 20);
+            word *expected = calloc((size_t)n + 1, sizeof *expected);
+            for (int64_t i = 0; i < n; i++) {
+                expected[i] = get(&in, i);
+            }
+            wf_relation loose = paged(&in, 496);
+            wf_relation full = paged_room(in.word, 512, n / 512 + 1);
+            wf_relation back = room(in.word, n);
+            assert_prim_ok(wf_prim_rel_convert(prim, (wf_place)place, &full, &loose, NULL));
+            check_words("convert", &full, expected, n);
+            assert_int_equal(full.page_count, (n + 511) / 512);
+            assert_int_equal(full.field_count, in.field_count);
+            assert_prim_ok(wf_prim_rel_convert(prim, (wf_place)place, &back, &full, NULL));
+            check_words("convert", &back, expected, n);
+            if (n > 1) {
+                back.room = n - 1;
+                assert_prim_error(wf_prim_rel_convert(prim, (wf_place)place, &back, &full, NULL),
+                                  "54000");
+            }
+            free(expected);
+            drop(&in);
+            drop(&loose);
+            drop(&full);
+            drop(&back);
+        }
+    }
+}
+
+/* --- product --- */
+
+static void check_product(wf_place place, wf_elem type, wf_elem to, int64_t n, int64_t m,
+                          int form) {
+    wf_relation x = make(type, 0, SHAPE_RANDOM, n, 1, 1 << 20);
+    wf_relation y = make(type, 0, SHAPE_RANDOM, m, 2, 1 << 20);
+    if (type == WF_ELEM_U128) { /* fields of both must fit */
+        y.field_count = 1;
+        y.bits[0] = 50;
+        y.key_count = 1;
+    }
+    wf_relation paged_x = paged(&x, 32);
+    wf_relation out = form & 2 ? paged_room(to, 64, n * m / 64 + 1) : room(to, n * m);
+    assert_prim_ok(wf_prim_rel_product(prim, place, &out, form & 1 ? &paged_x : &x, &y, NULL));
+    assert_int_equal(out.field_count, x.field_count + y.field_count);
+    word *expected = calloc((size_t)(n * m) + 1, sizeof *expected);
+    for (int64_t i = 0; i < n * m; i++) {
+        uint64_t fields[8];
+        int at = 0;
+        for (int f = 0; f < x.field_count; f++) {
+            fields[at++] = field(&x, get(&x, i / m), f);
+        }
+        for (int f = 0; f < y.field_count; f++) {
+            fields[at++] = field(&y, get(&y, i % m), f);
+        }
+        expected[i] = pack(&out, fields);
+    }
+    check_words("product", &out, expected, n * m);
+    if (n * m > 0 && !(form & 2)) {
+        out.room--;
+        assert_prim_error(wf_prim_rel_product(prim, place, &out, &x, &y, NULL), "54000");
+        assert_int_equal(out.count, n * m);
+    }
+    free(expected);
+    drop(&x);
+    drop(&y);
+    drop(&paged_x);
+    drop(&out);
+}
+
+static void test_product(void **state) {
+    (void)state;
+    static const int64_t sizes[][2] = {{0, 5},    {5, 0},    {1, 1},    {3, 7},    {40, 100},
+                                       {7, 4095}, {2, 9000}, {9000, 2}, {300, 33}, {1, 4097}};
+    for (int place = 0; place < prim_places(); place++) {
+        for (int s = 0; s < 10; s++) {
+            check_product((wf_place)place, WF_ELEM_U32, s & 1 ? WF_ELEM_U64 : WF_ELEM_U128,
+                          sizes[s][0], sizes[s][1], s & 3);
+            check_product((wf_place)place, WF_ELEM_U64, WF_ELEM_U128, sizes[s][0], sizes[s][1],
+                          (s + 2) & 3);
+        }
+        check_product((wf_place)place, WF_ELEM_U128, WF_ELEM_U128, 13, 17, 0);
+    }
+}
+
+/* --- sets and joins --- */
+
+enum { JOIN_SET = 4 }; /* kinds: wf_rel_kind, then wf_rel_set */
+
+static word joined(const wf_relation *out, const wf_relation *x, const wf_relation *y, word wx,
+                   word wy, int has_x, int has_y, int missing) {
+    uint64_t fields[8];
+    int at = 0;
+    for (int f = 0; f < x->field_count; f++) {
+        uint64_t none = missing ? (x->bits[f] < 64 ? (1ULL << x->bits[f]) - 1 : ~0ULL) : 0;
+        fields[at++] = has_x ? field(x, wx, f) : f < x->key_count ? field(y, wy, f) : none;
+    }
+    for (int f = y->key_count; f < y->field_count; f++) {
+        uint64_t none = missing ? (y->bits[f] < 64 ? (1ULL << y->bits[f]) - 1 : ~0ULL) : 0;
+        fields[at++] = has_y ? field(y, wy, f) : none;
+    }
+    return pack(out, fields);
+}
+
+struct pairs {
+    int64_t *x, *y, count, room;
+};
+static void add(struct pairs *p, int64_t x, int64_t y) {
+    if (p->count == p->room) {
+        p->room = p->room * 2 + 64;
+        p->x = realloc(p->x, (size_t)p->room * 8);
+        p->y = realloc(p->y, (size_t)p->room * 8);
+    }
+    p->x[p->count] = x;
+    p->y[p->count++] = y;
+}
+
+/* Pairs of positions in the order promised. */
+static struct pairs join_pairs(const wf_relation *x, const wf_relation *y, int kind) {
+    struct pairs p = {NULL, NULL, 0, 0};
+    int pairs = kind < JOIN_SET;
+    int lone_x = kind == WF_REL_LEFT || kind == WF_REL_FULL || kind == JOIN_SET + WF_UNION ||
+                 kind == JOIN_SET + WF_DIFFERENCE;
+    int lone_y = kind == WF_REL_RIGHT || kind == WF_REL_FULL || kind == JOIN_SET + WF_UNION;
+    int once = kind == JOIN_SET + WF_UNION || kind == JOIN_SET + WF_INTERSECTION;
+    int64_t j = 0;
+    for (int64_t i = 0; i <= x->count; i++) {
+        word k = i < x->count ? key(x, get(x, i)) : 0;
+        while (j < y->count && (i == x->count || key(y, get(y, j)) < k)) {
+            int had = i > 0 && key(x, get(x, i - 1)) == key(y, get(y, j));
+            if (lone_y && !had) {
+                add(&p, -1, j);
+            }
+            j++;
+        }
+        if (i == x->count) {
+            break;
+        }
+        int64_t end = j;
+        while (end < y->count && key(y, get(y, end)) == k) {
+            end++;
+        }
+        for (int64_t q = j; q < end && pairs; q++) {
+            add(&p, i, q);
+        }
+        if (end == j ? lone_x : once) {
+            add(&p, i, -1);
+        }
+    }
+    return p;
+}
+
+struct join_case {
+    wf_elem type, to;
+    int kind, stage, form;
+    enum prim_shape shape;
+    int64_t n, m;
+    uint64_t range;
+};
+
+static wf_status run_join(wf_place place, const struct join_case *c, wf_relation *out,
+                          const wf_relation *x, const wf_relation *y) {
+    wf_rel_join how = {.kind = (wf_rel_kind)c->kind,
+                       .stage = (wf_join_stage)c->stage,
+                       .missing = c->n & 1,
+                       .profile = c->n == 1920};
+    return c->kind < JOIN_SET
+               ? wf_prim_rel_join(prim, place, &how, out, x, y, NULL)
+               : wf_prim_rel_set(prim, place, (wf_rel_set)(c->kind - JOIN_SET), out, x, y, NULL);
+}
+
+static void check_positions(wf_place place, const struct join_case *c, const wf_relation *x,
+                            const wf_relation *y) {
+    int64_t count = 0;
+    wf_rel_join how = {.kind = (wf_rel_kind)c->kind, .stage = (wf_join_stage)c->stage};
+    wf_relation kx = *x; /* whole words are the keys */
+    wf_relation ky = *y;
+    kx.field_count = ky.field_count = kx.key_count = ky.key_count = 1;
+    kx.bits[0] = ky.bits[0] = (unsigned char)(bytes_of(x->word) * 8);
+    struct pairs p = join_pairs(&kx, &ky, c->kind);
+    uint32_t *a = malloc((size_t)p.count * 4 + 4);
+    uint32_t *b = malloc((size_t)p.count * 4 + 4);
+    assert_prim_ok(wf_prim_join_sorted(prim, place, &how, prim_array(WF_ELEM_U32, a, p.count),
+                                       prim_array(WF_ELEM_U32, b, p.count),
+                                       prim_array(x->word, x->data, x->count),
+                                       prim_array(y->word, y->data, y->count), &count, NULL));
+    assert_int_equal(count, p.count);
+    for (int64_t i = 0; i < count; i++) {
+        if (a[i] != (uint32_t)p.x[i] || b[i] != (uint32_t)p.y[i]) {
+            fail_msg("positions of %lld: pair %lld", (long long)count, (long long)i);
+        }
+    }
+    free(a);
+    free(b);
+    free(p.x);
+    free(p.y);
+}
+
+static void check_join(wf_place place, struct join_case c) {
+    wf_relation x = make(c.type, 0, c.shape, c.n, 3, c.range);
+    wf_relation y = make(c.type, 0, c.shape, c.m, 4, c.range);
+    if (c.n > 0 && c.shape == SHAPE_SORTED) { /* words in common */
+        memcpy(y.data, x.data, (size_t)((c.n < c.m ? c.n : c.m) * bytes_of(c.type)));
+    }
+    struct pairs p = join_pairs(&x, &y, c.kind);
+    wf_elem to = c.kind < JOIN_SET ? c.to : c.type;
+    wf_relation paged_x = paged(&x, 512);
+    wf_relation paged_y = paged(&y, 80);
+    wf_relation out = c.form & 2 ? paged_room(to, 256, p.count / 256 + 1) : room(to, p.count);
+    const wf_relation *in_x = c.form & 1 ? &paged_x : &x;
+    const wf_relation *in_y = c.form & 1 ? &paged_y : &y;
+    assert_prim_ok(run_join(place, &c, &out, in_x, in_y));
+    word *expected = calloc((size_t)p.count + 1, sizeof *expected);
+    for (int64_t i = 0; i < p.count; i++) {
+        word wx = p.x[i] < 0 ? 0 : get(&x, p.x[i]);
+        word wy = p.y[i] < 0 ? 0 : get(&y, p.y[i]);
+        expected[i] = c.kind >= JOIN_SET
+                          ? (p.x[i] < 0 ? wy : wx)
+                          : joined(&out, &x, &y, wx, wy, p.x[i] >= 0, p.y[i] >= 0, c.n & 1);
+    }
+    check_words("join", &out, expected, p.count);
+    if (p.count > 1 && !(c.form & 2)) {
+        memset((char *)out.data + (p.count - 1) * bytes_of(to), 0x5c, (size_t)bytes_of(to));
+        out.room = p.count - 1;
+        assert_prim_error(run_join(place, &c, &out, in_x, in_y), "54000");
+        assert_int_equal(out.count, p.count);
+        assert_int_equal(((unsigned char *)out.data)[(p.count - 1) * bytes_of(to)], 0x5c);
+    }
+    if ((c.kind == WF_REL_INNER || c.kind == WF_REL_FULL) && c.type == WF_ELEM_U32 && !c.stage) {
+        check_positions(place, &c, &x, &y);
+    }
+    free(expected);
+    free(p.x);
+    free(p.y);
+    drop(&x);
+    drop(&y);
+    drop(&paged_x);
+    drop(&paged_y);
+    drop(&out);
+}
+
+static void test_join(void **state) {
+    (void)state;
+    static const int64_t sizes[][2] = {
+        {0, 0},       {0, 33},     {33, 0},     {1, 1},       {31, 32},  {33, 257}, {1919, 1921},
+        {1920, 1920}, {3000, 840}, {840, 3001}, {4000, 3999}, {1, 9000}, {9000, 1}, {9011, 12009}};
+    for (int place = 0; place < prim_places(); place++) {
+        for (int s = 0; s < 14 * 7; s++) {
+            int kind = s % 7;
+            struct join_case c = {.type = words3[kind == 0 ? s / 7 % 3 : kind % 3],
+                                  .kind = kind,
+                                  .form = s % 11 < 4 ? s & 3 : 0,
+                                  .shape = (enum prim_shape)(s * 5 % SHAPE_COUNT),
+                                  .n = sizes[s % 14][0],
+                                  .m = sizes[s % 14][1],
+                                  .range = 1 << 20};
+            c.to = c.type == WF_ELEM_U32 ? WF_ELEM_U64 : WF_ELEM_U128;
+            if (c.shape == SHAPE_CONSTANT || c.shape == SHAPE_SMALL ||
+                c.shape == SHAPE_DUPLICATES || c.shape == SHAPE_PARETO || c.shape == SHAPE_ZIPF) {
+                c.n = c.n > 400 ? 400 + c.n % 97 : c.n; /* the answer grows by the square */
+                c.m = c.m > 400 ? 400 + c.m % 97 : c.m;
+            }
+            check_join((wf_place)place, c);
+        }
+    }
+}
+
+static void test_join_stages(void **state) {
+    (void)state;
+    for (int place = 0; place < prim_places(); place++) {
+        for (int s = 0; s < 6 * 6; s++) {
+            static const enum prim_shape shapes[] = {SHAPE_RANDOM, SHAPE_SORTED, SHAPE_SMALL,
+                                                     SHAPE_ZIPF,   SHAPE_PARETO, SHAPE_CONSTANT};
+            static const int64_t sizes[] = {2503, 4000, 300, 700, 300, 150};
+            wf_elem type = words3[s % 5 == 0 ? s / 6 % 3 : 0];
+            struct join_case c = {.type = type,
+                                  .to = type == WF_ELEM_U32 ? WF_ELEM_U64 : WF_ELEM_U128,
+                                  .kind = s / 6 & 1,
+                                  .stage = place == WF_ON_GPU ? s / 6 : 0,
+                                  .shape = shapes[s % 6],
+                                  .n = sizes[s % 6],
+                                  .m = sizes[s % 6] + 7 * (s / 6),
+                                  .range = 20000};
+            check_join((wf_place)place, c);
+        }
+    }
+}
+
+/* Keys with so many partners that their output is cut into chunks. */
+static void test_join_skew(void **state) {
+    (void)state;
+    static const struct join_case cases[] = {
+        {WF_ELEM_U32, WF_ELEM_U64, WF_REL_INNER, 0, 0, SHAPE_CONSTANT, 200, 350, 1 << 20},
+        {WF_ELEM_U64, WF_ELEM_U128, WF_REL_FULL, 0, 0, SHAPE_PARETO, 400, 400, 40},
+        {WF_ELEM_U32, WF_ELEM_U64, WF_REL_LEFT, 2, 0, SHAPE_ZIPF, 3000, 5, 1 << 20},
+        {WF_ELEM_U32, WF_ELEM_U64, WF_REL_INNER, 4, 0, SHAPE_CONSTANT, 3, 20000, 1 << 20},
+        {WF_ELEM_U32, WF_ELEM_U64, WF_REL_INNER, 0, 0, SHAPE_RANDOM, 1600, 1600, 100},
+        {WF_ELEM_U128, WF_ELEM_U128, WF_REL_RIGHT, 0, 1, SHAPE_CONSTANT, 200, 200, 9},
+        {WF_ELEM_U32, WF_ELEM_U32, JOIN_SET + WF_INTERSECTION, 0, 0, SHAPE_CONSTANT, 2000, 9000, 9},
+    };
+    for (int place = 0; place < prim_places(); place++) {
+        for (size_t s = 0; s < sizeof cases / sizeof *cases; s++) {
+            struct join_case c = cases[s];
+            c.stage = place == WF_ON_GPU ? c.stage : 0;
+            check_join((wf_place)place, c);
+        }
+    }
+}
+
+/* By whole tuple: relations are sets. */
+static void test_whole_sets(void **state) {
+    (void)state;
+    static const int64_t sizes[] = {0, 1, 500, 5003, 9000, 4097};
+    for (int place = 0; place < prim_places(); place++) {
+        for (int s = 0; s < 18; s++) {
+            wf_relation r[2];
+            for (int i = 0; i < 2; i++) {
+                r[i] = make(words3[s % 3], 0, SHAPE_RANDOM, sizes[(s + i) % 6], 3 + (uint64_t)i,
+                            s % 2 ? 60 : 4000);
+                int64_t kept = 0;
+                for (int64_t k = 0; k < r[i].count;
+                     k++) { /* few values, so that some are in both */
+                    word w = get(&r[i], k) & ~((word)7 << (bytes_of(r[i].word) * 8 - 28));
+                    if (kept == 0 || w > get(&r[i], kept - 1)) {
+                        set(&r[i], kept++, w);
+                    }
+                }
+                r[i].count = kept;
+                r[i].key_count = r[i].field_count;
+            }
+            struct pairs p = join_pairs(&r[0], &r[1], JOIN_SET + s / 3 % 3);
+            word *expected = calloc((size_t)p.count + 1, sizeof *expected);
+            for (int64_t i = 0; i < p.count; i++) {
+                expected[i] = p.x[i] < 0 ? get(&r[1], p.y[i]) : get(&r[0], p.x[i]);
+            }
+            wf_relation out = room(r[0].word, p.count);
+            assert_prim_ok(wf_prim_rel_set(prim, (wf_place)place, (wf_rel_set)(s / 3 % 3), &out,
+                                           &r[0], &r[1], NULL));
+            check_words("set", &out, expected, p.count);
+            free(expected);
+            free(p.x);
+            free(p.y);
+            drop(&r[0]);
+            drop(&r[1]);
+            drop(&out);
+        }
+    }
+}
+
+static void test_join_large(void **state) {
+    (void)state;
+    for (int place = 0; place < prim_places(); place++) {
+        struct join_case c = {WF_ELEM_U32, WF_ELEM_U64, WF_REL_INNER, 0, 0, SHAPE_RANDOM,
+                              0,           0,           1 << 20};
+        c.n = c.m = prim_test_max(60000);
+        check_join((wf_place)place, c);
+    }
+}
+
+/* --- reduction --- */
+
+static void check_reduce(wf_place place, wf_elem type, wf_reduce reduce, enum prim_shape shape,
+                         int64_t n, int form) {
+    wf_relation in = make(type, 0, shape, n, 8, n % 2 ? 1 << 20 : 50);
+    wf_relation pages = paged(&in, 160);
+    wf_relation out = room(type, n);
+    int f = in.field_count - 1;
+    uint64_t *values = malloc((size_t)n * 8 + 8);
+    wf_array to = prim_array(WF_ELEM_U64, values, n);
+    assert_prim_ok(wf_prim_rel_reduce(prim, place, reduce, f, &out, to, form ? &pages : &in, NULL));
+    assert_int_equal(out.field_count, in.key_count);
+    int64_t group = -1;
+    uint64_t expected = 0;
+    for (int64_t i = 0; i < n; i++) {
+        uint64_t v = reduce == WF_REDUCE_COUNT ? 1 : field(&in, get(&in, i), f);
+        if (i == 0 || key(&in, get(&in, i)) != key(&in, get(&in, i - 1))) {
+            group++;
+            expected = v;
+        } else if (reduce == WF_REDUCE_MIN || reduce == WF_REDUCE_MAX) {
+            expected = (v < expected) == (reduce == WF_REDUCE_MIN) ? v : expected;
+        } else {
+            expected += v;
+        }
+        if (i + 1 == n || key(&in, get(&in, i)) != key(&in, get(&in, i + 1))) {
+            if (values[group] != expected || key(&out, get(&out, group)) != key(&in, get(&in, i))) {
+                fail_msg("reduce of %lld: group %lld is %llu, not %llu", (long long)n,
+                         (long long)group, (unsigned long long)values[group],
+                         (unsigned long long)expected);
+            }
+        }
+    }
+    assert_int_equal(out.count, group + 1);
+    if (group > 0) {
+        to.count = group;
+        assert_prim_error(wf_prim_rel_reduce(prim, place, reduce, f, &out, to, &in, NULL), "54000");
+        assert_int_equal(out.count, group + 1);
+    }
+    free(values);
+    drop(&in);
+    drop(&pages);
+    drop(&out);
+}
+
+static void test_reduce(void **state) {
+    (void)state;
+    static const int64_t edges[] = {3839, 3840, 3841, 2816, 2817, 1281, 7680};
+    for (int place = 0; place < prim_places(); place++) {
+        for (int s = 0; s < PRIM_SIZES; s++) {
+            wf_elem type = words3[s % 3];
+            check_reduce((wf_place)place, type,
+                         type == WF_ELEM_U32 ? (wf_reduce)(s / 3 % 4) : (wf_reduce)(s % 3),
+                         (enum prim_shape)(s % SHAPE_COUNT), prim_sizes[s], s % 5 == 0);
+        }
+        for (int s = 0; s < 7; s++) {
+            check_reduce((wf_place)place, words3[s / 3],
+                         s < 3 ? (wf_reduce)(s + 1) : (wf_reduce)(s / 3), SHAPE_ZIPF, edges[s], 0);
+        }
+        check_reduce((wf_place)place, WF_ELEM_U32, WF_REDUCE_MAX, SHAPE_CONSTANT, 50000, 0);
+    }
+}
+
+/* --- refusals --- */
+
+static void test_refusals(void **state) {
+    (void)state;
+    static uint32_t a[64], b[64];
+    static uint64_t c[256];
+    static const int fields[] = {0, 1};
+    for (int place = 0; place < prim_places(); place++) {
+        wf_place at = (wf_place)place;
+        wf_relation in = layout(WF_ELEM_U32, 0);
+        in.data = a;
+        in.count = 10;
+        wf_relation out = {.word = WF_ELEM_U32, .data = b, .room = 64};
+        wf_relation wide = {.word = WF_ELEM_U64, .data = c, .room = 256};
+        const wf_term bad_field[] = {{7, WF_COMPARE_EQ, 1, 0}};
+        const wf_term bad_clause[] = {{0, WF_COMPARE_EQ, 1, 1}, {0, WF_COMPARE_EQ, 1, 0}};
+        assert_prim_error(wf_prim_rel_project(prim, at, NULL, &in, fields, 2, NULL), "22023");
+        assert_prim_error(wf_prim_rel_project(prim, at, &out, NULL, fields, 2, NULL), "22023");
+        assert_prim_error(wf_prim_rel_project(prim, at, &out, &in, NULL, 2, NULL), "22023");
+        assert_prim_error(wf_prim_rel_project(prim, at, &out, &in, fields, 17, NULL), "22023");
+        assert_prim_error(wf_prim_rel_select(prim, at, &out, &in, bad_field, 1, 0, NULL), "22023");
+        assert_prim_error(wf_prim_rel_select(prim, at, &out, &in, bad_clause, 2, 0, NULL), "22023");
+        assert_prim_error(wf_prim_rel_select(prim, at, &out, &in, bad_field, 99, 0, NULL), "22023");
+        assert_prim_error(wf_prim_rel_select(prim, at, &wide, &in, NULL, 0, 0, NULL), "42804");
+        assert_prim_error(wf_prim_rel_convert(prim, at, &wide, &in, NULL), "42804");
+        assert_prim_error(wf_prim_rel_product(prim, at, &out, &in, &in, NULL), "22023");
+        in.count = -1;
+        assert_prim_error(wf_prim_rel_select(prim, at, &out, &in, NULL, 0, 0, NULL), "22023");
+        in.count = 10;
+        in.bits[0] = 30;
+        assert_prim_error(wf_prim_rel_select(prim, at, &out, &in, NULL, 0, 0, NULL), "22023");
+        in.bits[0] = 0;
+        assert_prim_error(wf_prim_rel_select(prim, at, &out, &in, NULL, 0, 0, NULL), "22023");
+        in.bits[0] = 20;
+        in.word = WF_ELEM_I32;
+        assert_prim_error(wf_prim_rel_select(prim, at, &out, &in, NULL, 0, 0, NULL), "42804");
+        in.word = WF_ELEM_U32;
+        out.data = a + 4;
+        assert_prim_error(wf_prim_rel_select(prim, at, &out, &in, NULL, 0, 0, NULL), "22023");
+        out.data = NULL;
+        assert_prim_error(wf_prim_rel_select(prim, at, &out, &in, NULL, 0, 0, NULL), "22023");
+        out.data = b;
+        out.form = WF_PAGED;
+        out.page_rows = 10;
+        out.fills = (uint32_t *)c;
+        assert_prim_error(wf_prim_rel_select(prim, at, &out, &in, NULL, 0, 0, NULL), "22023");
+        out.page_rows = 16;
+        out.room = 0;
+        assert_prim_error(wf_prim_rel_select(prim, at, &out, &in, NULL, 0, 0, NULL), "22023");
+    }
+}
+
+static void test_refusals_joins(void **state) {
+    (void)state;
+    static uint32_t a[64], b[64];
+    static uint64_t c[256];
+    static const wf_rel_join inner = {WF_REL_INNER, WF_STAGE_MERGE, 0, 0};
+    for (int place = 0; place < prim_places(); place++) {
+        wf_place at = (wf_place)place;
+        wf_relation in = layout(WF_ELEM_U32, 0);
+        in.data = a;
+        in.count = 10;
+        wf_relation in2 = in;
+        in2.data = b;
+        wf_relation out = {.word = WF_ELEM_U32, .data = b, .room = 64};
+        wf_relation wide = {.word = WF_ELEM_U64, .data = c, .room = 256};
+        wf_rel_join how = inner;
+        assert_prim_error(wf_prim_rel_join(prim, at, NULL, &wide, &in, &in2, NULL), "22023");
+        assert_prim_error(wf_prim_rel_join(prim, at, &inner, &out, &in, &in2, NULL), "22023");
+        how.kind = (wf_rel_kind)9;
+        assert_prim_error(wf_prim_rel_join(prim, at, &how, &wide, &in, &in2, NULL), "22023");
+        how = (wf_rel_join){WF_REL_FULL, WF_STAGE_HASH, 0, 0};
+        assert_prim_error(wf_prim_rel_join(prim, at, &how, &wide, &in, &in2, NULL), "0A000");
+        in2.bits[0] = 19;
+        assert_prim_error(wf_prim_rel_join(prim, at, &inner, &wide, &in, &in2, NULL), "42804");
+        in2.bits[0] = 20;
+        in2.key_count = 0;
+        assert_prim_error(wf_prim_rel_set(prim, at, WF_UNION, &wide, &in, &in2, NULL), "22023");
+        in2.key_count = 1;
+        assert_prim_error(wf_prim_rel_set(prim, at, WF_UNION, &wide, &in, &in2, NULL), "42804");
+        assert_prim_error(wf_prim_rel_reduce(prim, at, WF_REDUCE_SUM, 5, &out,
+                                             prim_array(WF_ELEM_U64, c, 64), &in, NULL),
+                          "22023");
+        assert_prim_error(wf_prim_rel_reduce(prim, at, WF_REDUCE_SUM, 1, &out,
+                                             prim_array(WF_ELEM_U32, c, 64), &in, NULL),
+                          "42804");
+        wf_work work = {NULL, 0, 0};
+        assert_prim_ok(wf_prim_rel_join(prim, at, &inner, &wide, &in, &in2, &work));
+        assert_true(work.needed > 0);
+    }
+    wf_rel_join stage = {WF_REL_INNER, WF_STAGE_HASH, 0, 0};
+    int64_t count;
+    assert_prim_error(wf_prim_join_sorted(prim, WF_ON_CPU, &stage, prim_array(WF_ELEM_U32, c, 8),
+                                          prim_array(WF_ELEM_U32, c + 8, 8),
+                                          prim_array(WF_ELEM_U32, a, 8),
+                                          prim_array(WF_ELEM_U32, b, 8), &count, NULL),
+                      "0A000");
+    assert_int_equal(wf_prim_rel_convert(NULL, WF_ON_CPU, NULL, NULL, NULL), WF_MISUSE);
+}
+
+int main(int argc, char **argv) {
+    prim_self = argc > 0 ? argv[0] : "";
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_project),        cmocka_unit_test(test_select),
+        cmocka_unit_test(test_convert),        cmocka_unit_test(test_product),
+        cmocka_unit_test(test_join),           cmocka_unit_test(test_join_stages),
+        cmocka_unit_test(test_join_skew),      cmocka_unit_test(test_join_large),
+        cmocka_unit_test(test_reduce),         cmocka_unit_test(test_whole_sets),
+        cmocka_unit_test(test_refusals_joins), cmocka_unit_test(test_refusals),
+    };
+    return cmocka_run_group_tests(tests, prim_setup, prim_teardown);
+}

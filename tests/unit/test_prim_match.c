@@ -1,0 +1,554 @@
+/* test_prim_match.c: joins on both devices: every algorithm, kind and type of key, against sorted
+ * host arrays.
+ *
+ * A result is right when every row is a pair that matches, no pair comes twice, columns belong to
+ * their rows, and there are as many rows as a search of the sorted keys counts. */
+#include "test_prim_fixture.h"
+
+enum { ALGORITHMS = WF_JOIN_DIRECT + 1 };
+
+struct shape_spec {
+    enum prim_shape r, s;
+    uint64_t domain; /* keys modulo this; 0 = as they are */
+};
+
+struct check {
+    wf_place place;
+    wf_join_algorithm algorithm;
+    wf_join_kind kind;
+    wf_elem type;
+    int64_t n, m;
+    struct shape_spec shape;
+    int band, sequential;
+    uint64_t width;
+    int64_t room; /* of one call; 0 = all */
+    int columns;  /* a side's: 0 .. 3 */
+    int no_rows;  /* row numbers are not asked for: values tell */
+    int host;     /* device arrays otherwise */
+};
+
+struct sides {
+    void *keys[2];
+    uint32_t *narrow[2]; /* column 0: row number * 3 + side */
+    uint64_t *wide[2];   /* column 1: its square, and so on */
+    int64_t count[2];
+    uint64_t *sorted; /* words of S */
+};
+
+static int compare_u64(const void *a, const void *b) {
+    uint64_t x = *(const uint64_t *)a;
+    uint64_t y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static int64_t key_bytes(wf_elem type) {
+    return type == WF_ELEM_U64 || type == WF_ELEM_I64 ? 8 : 4;
+}
+
+static uint64_t flip_of(wf_elem type) {
+    return type == WF_ELEM_I32 ? 0x80000000ULL : type == WF_ELEM_I64 ? 0x8000000000000000ULL : 0;
+}
+
+static uint64_t word_of(const struct check *c, const void *keys, int64_t i) {
+    uint64_t key =
+        key_bytes(c->type) == 8 ? ((const uint64_t *)keys)[i] : ((const uint32_t *)keys)[i];
+    return key ^ flip_of(c->type);
+}
+
+static void make_sides(const struct check *c, struct sides *s) {
+    uint64_t seed = (uint64_t)(c->n * 31 + c->m);
+    s->count[0] = c->n;
+    s->count[1] = c->m;
+    for (int side = 0; side < 2; side++) {
+        int64_t n = s->count[side];
+        s->keys[side] = malloc((size_t)n * 8 + 8);
+        s->narrow[side] = malloc((size_t)n * 4 + 8);
+        s->wide[side] = malloc((size_t)n * 8 + 8);
+        for (int64_t i = 0; i < n; i++) {
+            uint64_t key = prim_key(side ? c->shape.s : c->shape.r, i, n, &seed);
+            key = c->shape.domain ? key % c->shape.domain : key;
+            if (key_bytes(c->type) == 8) {
+                ((uint64_t *)s->keys[side])[i] = key;
+            } else {
+                ((uint32_t *)s->keys[side])[i] = (uint32_t)key;
+            }
+            s->narrow[side][i] = (uint32_t)i * 3 + (uint32_t)side;
+            s->wide[side][i] = (uint64_t)i * (uint64_t)i + (uint64_t)side;
+        }
+    }
+    s->sorted = malloc((size_t)c->m * 8 + 8);
+    for (int64_t i = 0; i < c->m; i++) {
+        s->sorted[i] = word_of(c, s->keys[1], i);
+    }
+    qsort(s->sorted, (size_t)c->m, 8, compare_u64);
+}
+
+static void free_sides(struct sides *s) {
+    for (int side = 0; side < 2; side++) {
+        free(s->keys[side]);
+        free(s->narrow[side]);
+        free(s->wide[side]);
+    }
+    free(s->sorted);
+}
+
+static uint64_t last_word(const struct check *c, uint64_t word) {
+    uint64_t most = key_bytes(c->type) == 8 ? ~0ULL : 0xffffffffULL;
+    uint64_t width = c->band ? c->width : 0;
+    return width > most - word ? most : word + width;
+}
+
+static int64_t below(const struct sides *s, uint64_t word, bool or_equal) {
+    int64_t low = 0;
+    int64_t high = s->count[1];
+    while (low < high) {
+        int64_t mid = (low + high) / 2;
+        if (or_equal ? s->sorted[mid] <= word : s->sorted[mid] < word) {
+            low = mid + 1;
+        } else {
+            high = mid;
+        }
+    }
+    return low;
+}
+
+static int64_t matches(const struct check *c, const struct sides *s, int64_t row) {
+    uint64_t word = word_of(c, s->keys[0], row);
+    return below(s, last_word(c, word), true) - below(s, word, false);
+}
+
+static int64_t expected(const struct check *c, const struct sides *s) {
+    int64_t total = 0;
+    for (int64_t i = 0; i < c->n; i++) {
+        int64_t k = matches(c, s, i);
+        total += c->kind == WF_JOIN_LEFT   ? (k ? k : 1)
+                 : c->kind == WF_JOIN_SEMI ? k > 0
+                 : c->kind == WF_JOIN_ANTI ? k == 0
+                                           : k;
+    }
+    return total;
+}
+
+struct result {
+    void *keys;
+    uint32_t *r_rows, *narrow[2];
+    int64_t *s_rows;
+    uint64_t *wide[2];
+    uint64_t *pairs;
+    int64_t total;
+};
+
+static void make_result(struct result *out, int64_t total) {
+    size_t n = (size_t)total + 1;
+    out->keys = malloc(n * 8);
+    out->r_rows = malloc(n * 4);
+    out->s_rows = malloc(n * 8);
+    out->pairs = malloc(n * 8);
+    for (int side = 0; side < 2; side++) {
+        out->narrow[side] = malloc(n * 4);
+        out->wide[side] = malloc(n * 8);
+    }
+    out->total = 0;
+}
+
+static void free_result(struct result *out) {
+    free(out->keys);
+    free(out->r_rows);
+    free(out->s_rows);
+    free(out->pairs);
+    for (int side = 0; side < 2; side++) {
+        free(out->narrow[side]);
+        free(out->wide[side]);
+    }
+}
+
+/* Rows of the result one by one. */
+static void check_rows(const struct check *c, const struct sides *s, const struct result *out) {
+    bool semi = c->kind >= WF_JOIN_SEMI;
+    for (int64_t i = 0; i < out->total; i++) {
+        int64_t r = c->no_rows ? (int64_t)(out->narrow[0][i] / 3) : (int64_t)out->r_rows[i];
+        assert_in_range(r, 0, c->n - 1);
+        int64_t q = semi                ? -1
+                    : !c->no_rows       ? out->s_rows[i]
+                    : out->narrow[1][i] ? (int64_t)(out->narrow[1][i] / 3)
+                                        : -1;
+        uint64_t word = word_of(c, s->keys[0], r);
+        assert_true(word_of(c, out->keys, i) == word);
+        if (q >= 0) {
+            uint64_t other = word_of(c, s->keys[1], q);
+            assert_true(q < c->m && other >= word && other <= last_word(c, word));
+        } else if (c->kind != WF_JOIN_SEMI) {
+            assert_int_equal(matches(c, s, r), 0);
+        } else {
+            assert_true(matches(c, s, r) > 0);
+        }
+        if (c->columns > 0) {
+            assert_int_equal(out->narrow[0][i], (uint32_t)r * 3);
+            assert_true(semi || out->narrow[1][i] == (q < 0 ? 0 : (uint32_t)q * 3 + 1));
+        }
+        if (c->columns > 1) {
+            assert_true(out->wide[0][i] == (uint64_t)r * (uint64_t)r);
+            assert_true(semi || out->wide[1][i] == (q < 0 ? 0 : (uint64_t)q * (uint64_t)q + 1));
+        }
+        out->pairs[i] = (uint64_t)r << 32 | (uint32_t)q;
+    }
+    qsort(out->pairs, (size_t)out->total, 8, compare_u64);
+    for (int64_t i = 1; i < out->total; i++) {
+        assert_true(out->pairs[i] != out->pairs[i - 1]);
+    }
+}
+
+static wf_array part_of(wf_elem type, void *data, int64_t done, int64_t room, bool wanted) {
+    int64_t bytes = type == WF_ELEM_U64 || type == WF_ELEM_I64 || type == WF_ELEM_F64 ? 8 : 4;
+    return prim_array(type, wanted ? (char *)data + done * bytes : NULL, room);
+}
+
+/* The output that starts behind the rows there are. */
+static wf_join_out out_from(const struct check *c, struct result *to, int64_t room,
+                            wf_array cols[2][3]) {
+    bool semi = c->kind >= WF_JOIN_SEMI;
+    wf_join_out out = {.keys = part_of(c->type, to->keys, to->total, room, true)};
+    out.r_rows = part_of(WF_ELEM_U32, to->r_rows, to->total, room, !c->no_rows);
+    out.s_rows = part_of(WF_ELEM_I64, to->s_rows, to->total, room, !semi && !c->no_rows);
+    for (int side = 0; side < 2; side++) {
+        bool wanted = side == 0 || !semi;
+        cols[side][0] = part_of(WF_ELEM_U32, to->narrow[side], to->total, room, wanted);
+        cols[side][1] = part_of(WF_ELEM_F64, to->wide[side], to->total, room, wanted);
+        cols[side][2] = part_of(WF_ELEM_U32, NULL, to->total, room, false);
+    }
+    out.r_columns = cols[0];
+    out.s_columns = cols[1];
+    return out;
+}
+
+static void run_join(const struct check *c, const struct sides *s, wf_join_spec *spec) {
+    int64_t total = expected(c, s);
+    int64_t room = c->room ? c->room : total;
+    struct result out;
+    wf_array cols[2][3];
+    int64_t count = 0;
+    make_result(&out, total + room);
+    if (!c->room) {
+        wf_join_out to = out_from(c, &out, total, cols);
+        assert_prim_ok(wf_prim_join(prim, c->place, spec, &to, &out.total));
+    } else {
+        wf_join *join = NULL;
+        assert_prim_ok(wf_prim_join_open(prim, c->place, spec, &join));
+        if (total & 1) {
+            assert_prim_ok(wf_prim_join_count(join, &count));
+            assert_int_equal(count, total);
+        }
+        do {
+            int64_t left = total - out.total;
+            wf_join_out to = out_from(c, &out, left && left < room ? left : room, cols);
+            assert_prim_ok(wf_prim_join_next(join, &to, &count));
+            out.total += count;
+        } while (count > 0);
+        wf_prim_join_close(join);
+    }
+    assert_int_equal(out.total, total);
+    check_rows(c, s, &out);
+    free_result(&out);
+}
+
+static void *on_device(const struct check *c, void *host, int64_t bytes) {
+    void *data = NULL;
+    if (c->host || c->place == WF_ON_CPU) {
+        return host;
+    }
+    assert_prim_ok(wf_prim_alloc(prim, c->place, bytes + 1, &data));
+    assert_prim_ok(wf_prim_copy(prim, data, host, bytes));
+    return data;
+}
+
+static void check_join(struct check c) {
+    struct sides s;
+    make_sides(&c, &s);
+    wf_array cols[2][3];
+    wf_join_spec spec = {.algorithm = c.algorithm,
+                         .kind = c.kind,
+                         .band = c.band,
+                         .width = c.width,
+                         .sequential = c.sequential,
+                         .want_rows = !c.no_rows};
+    wf_join_side *sides[2] = {&spec.r, &spec.s};
+    for (int i = 0; i < 2; i++) {
+        int64_t n = s.count[i];
+        cols[i][0] = prim_array(WF_ELEM_U32, on_device(&c, s.narrow[i], n * 4), n);
+        cols[i][1] = prim_array(WF_ELEM_F64, on_device(&c, s.wide[i], n * 8), n);
+        cols[i][2] = cols[i][0];
+        sides[i]->keys = prim_array(c.type, on_device(&c, s.keys[i], n * key_bytes(c.type)), n);
+        sides[i]->columns = cols[i];
+        sides[i]->column_count = c.columns;
+    }
+    run_join(&c, &s, &spec);
+    for (int i = 0; i < 2; i++) {
+        wf_prim_free(prim, cols[i][0].data == s.narrow[i] ? NULL : cols[i][0].data);
+        wf_prim_free(prim, cols[i][1].data == (void *)s.wide[i] ? NULL : cols[i][1].data);
+        wf_prim_free(prim, sides[i]->keys.data == s.keys[i] ? NULL : sides[i]->keys.data);
+    }
+    free_sides(&s);
+}
+
+static const wf_elem types[] = {WF_ELEM_U32, WF_ELEM_I64, WF_ELEM_I32, WF_ELEM_U64};
+
+/* Unique, nearly unique and repeated keys; sizes around tiles. */
+static void test_kinds(void **state) {
+    (void)state;
+    static const struct shape_spec shapes[] = {{SHAPE_SORTED, SHAPE_SORTED, 0},
+                                               {SHAPE_RANDOM, SHAPE_REVERSED, 700},
+                                               {SHAPE_RANDOM, SHAPE_RANDOM, 900},
+                                               {SHAPE_RANDOM, SHAPE_SORTED, 1500},
+                                               {SHAPE_ZIPF, SHAPE_DUPLICATES, 500}};
+    int k = 0;
+    for (int place = 0; place < prim_places(); place++) {
+        for (int a = 0; a < ALGORITHMS; a++) {
+            for (int kind = 0; kind < 4; kind++) {
+                for (int j = 0; j < 2; j++, k++) {
+                    check_join((struct check){.place = (wf_place)place,
+                                              .algorithm = (wf_join_algorithm)a,
+                                              .kind = (wf_join_kind)kind,
+                                              .type = types[k % 4],
+                                              .n = k % 3 ? 1201 : 517,
+                                              .m = k % 5 ? 1025 : 300,
+                                              .shape = shapes[(k + a + place) % 5],
+                                              .sequential = k & 1,
+                                              .room = k % 4 == 1 ? 777 : 0,
+                                              .columns = k % 4,
+                                              .host = k % 3 == 0});
+                }
+            }
+        }
+    }
+}
+
+static void test_sizes(void **state) {
+    (void)state;
+    static const int64_t sizes[] = {0, 1, 31, 33, 2047, 2048, 2049, 4097};
+    int k = 0;
+    for (int place = 0; place < prim_places(); place++) {
+        for (int a = 0; a < ALGORITHMS; a++) {
+            for (int i = 0; i < 8; i++, k++) {
+                int64_t n = sizes[i];
+                int64_t m = sizes[(k * 3 + a) % 8];
+                if (a == WF_JOIN_NINLJ && n * m > 5000000) {
+                    continue;
+                }
+                check_join((struct check){.place = (wf_place)place,
+                                          .algorithm = (wf_join_algorithm)a,
+                                          .kind = (wf_join_kind)(k % 4),
+                                          .type = types[k / 3 % 4],
+                                          .n = n,
+                                          .m = m,
+                                          .shape = {SHAPE_RANDOM, SHAPE_SORTED, 5000},
+                                          .columns = 1,
+                                          .no_rows = (k % 4 == 0),
+                                          .host = 1});
+            }
+        }
+    }
+}
+
+static void test_band(void **state) {
+    (void)state;
+    static const uint64_t widths[] = {0, 1, 5, 1000, ~0ULL};
+    for (int place = 0; place < prim_places(); place++) {
+        for (int a = WF_JOIN_AUTO; a <= WF_JOIN_SMJ; a++) {
+            for (int i = 0; i < 5; i++) {
+                uint64_t width = widths[i];
+                check_join((struct check){.place = (wf_place)place,
+                                          .algorithm = (wf_join_algorithm)a,
+                                          .kind = (wf_join_kind)((a + i) % 4),
+                                          .type = types[(i + a) % 4],
+                                          .n = width > 99 ? 70 : 900,
+                                          .m = width > 99 ? 90 : 1100,
+                                          .shape = {SHAPE_RANDOM, SHAPE_RANDOM, 3000},
+                                          .band = 1,
+                                          .width = width,
+                                          .room = i == 2 ? 333 : 0,
+                                          .sequential = i & 1,
+                                          .columns = 2});
+            }
+        }
+    }
+}
+
+/* Larger sides and heavy keys: up to all equal, in one call and in many. */
+static void test_skew(void **state) {
+    (void)state;
+    static const struct shape_spec shapes[] = {{SHAPE_CONSTANT, SHAPE_SORTED, 0},
+                                               {SHAPE_DUPLICATES, SHAPE_SORTED, 20000},
+                                               {SHAPE_ZIPF, SHAPE_REVERSED, 20000},
+                                               {SHAPE_PARETO, SHAPE_ZIPF, 40000000}};
+    for (int place = 0; place < prim_places(); place++) {
+        for (int a = WF_JOIN_INLJ; a < ALGORITHMS; a++) {
+            bool sequential = a == WF_JOIN_INLJ;
+            for (int i = 0; i < 3; i++) {
+                check_join((struct check){.place = (wf_place)place,
+                                          .algorithm = (wf_join_algorithm)a,
+                                          .kind = i == 2 ? WF_JOIN_LEFT : WF_JOIN_INNER,
+                                          .type = types[(i + a) % 4],
+                                          .n = 7019,
+                                          .m = 4507,
+                                          .shape = shapes[i],
+                                          .sequential = sequential,
+                                          .room = i == 1 ? 2500 : 0,
+                                          .columns = 1});
+            }
+            check_join((struct check){.place = (wf_place)place,
+                                      .algorithm = (wf_join_algorithm)a,
+                                      .type = WF_ELEM_U32,
+                                      .n = 30,
+                                      .m = 6000,
+                                      .shape = {SHAPE_CONSTANT, SHAPE_CONSTANT, 0},
+                                      .room = a & 1 ? 50001 : 0,
+                                      .columns = 1});
+        }
+    }
+}
+
+/* Keys 0 and the greatest leave no value to mark empty slots with. */
+static void test_extremes(void **state) {
+    (void)state;
+    uint32_t r[] = {0, 0xffffffffu, 5, 7, 0, 0x80000000u};
+    uint32_t s[] = {0xffffffffu, 0, 7, 9, 0x7fffffffu};
+    uint32_t rows[16];
+    for (int place = 0; place < prim_places(); place++) {
+        for (int a = 0; a < WF_JOIN_DIRECT; a++) {
+            for (int type = WF_ELEM_U32; type <= WF_ELEM_I32; type++) {
+                wf_join_spec spec = {.algorithm = (wf_join_algorithm)a, .want_rows = 1};
+                spec.r.keys = prim_array((wf_elem)type, r, 6);
+                spec.s.keys = prim_array((wf_elem)type, s, 5);
+                wf_join_out out = {.r_rows = prim_array(WF_ELEM_U32, rows, 16)};
+                int64_t count = 0;
+                assert_prim_ok(wf_prim_join(prim, (wf_place)place, &spec, &out, &count));
+                assert_int_equal(count, 4);
+            }
+        }
+    }
+}
+
+static void test_refusals(void **state) {
+    (void)state;
+    static uint32_t r[64], s[64], o[128];
+    static const float f[4];
+    for (int i = 0; i < 64; i++) {
+        r[i] = s[i] = (uint32_t)i * 1000003u;
+    }
+    for (int place = 0; place < prim_places(); place++) {
+        wf_place at = (wf_place)place;
+        wf_join_spec good = {.want_rows = 1};
+        good.r.keys = prim_array(WF_ELEM_U32, r, 64);
+        good.s.keys = prim_array(WF_ELEM_U32, s, 64);
+        wf_join_out out = {.r_rows = prim_array(WF_ELEM_U32, o, 128)};
+        int64_t count = -1;
+        wf_join *join = NULL;
+        wf_join_spec bad = good;
+        bad.algorithm = (wf_join_algorithm)99;
+        assert_prim_error(wf_prim_join_open(prim, at, &bad, &join), "22023");
+        assert_null(join);
+        bad = good;
+        bad.kind = (wf_join_kind)-1;
+        assert_prim_error(wf_prim_join_open(prim, at, &bad, &join), "22023");
+        bad = good;
+        bad.s.keys.type = WF_ELEM_I32;
+        assert_prim_error(wf_prim_join_open(prim, at, &bad, &join), "42804");
+        bad.s.keys = bad.r.keys = prim_array(WF_ELEM_F32, (void *)(size_t)f, 4);
+        assert_prim_error(wf_prim_join_open(prim, at, &bad, &join), "42804");
+        bad = good;
+        bad.r.keys.count = -1;
+        assert_prim_error(wf_prim_join_open(prim, at, &bad, &join), "22023");
+        bad = good;
+        bad.r.column_count = 9;
+        assert_prim_error(wf_prim_join_open(prim, at, &bad, &join), "22023");
+        bad.r.column_count = 1;
+        assert_prim_error(wf_prim_join_open(prim, at, &bad, &join), "22023");
+        wf_array column = prim_array(WF_ELEM_U32, o, 63);
+        bad.r.columns = &column;
+        assert_prim_error(wf_prim_join_open(prim, at, &bad, &join), "22023");
+        bad = good;
+        bad.band = 1;
+        bad.algorithm = WF_JOIN_PLAIN_HASH;
+        assert_prim_error(wf_prim_join_open(prim, at, &bad, &join), "0A000");
+        bad = good;
+        bad.algorithm = WF_JOIN_DIRECT;
+        assert_prim_error(wf_prim_join_open(prim, at, &bad, &join), "54000");
+        bad = good;
+        bad.algorithm = WF_JOIN_PARTITIONED_HASH;
+        bad.memory_limit = 100;
+        assert_prim_error(wf_prim_join_open(prim, at, &bad, &join), "53200");
+        bad = good;
+        bad.r.keys.count = 0xffffffffLL;
+        assert_prim_error(wf_prim_join_open(prim, at, &bad, &join), "54000");
+
+        wf_join_out little = out;
+        little.r_rows.count = 63;
+        assert_prim_error(wf_prim_join(prim, at, &good, &little, &count), "54000");
+        assert_int_equal(count, 64);
+        assert_prim_ok(wf_prim_join_open(prim, at, &good, &join));
+        little = out;
+        little.r_rows.type = WF_ELEM_F32;
+        assert_prim_error(wf_prim_join_next(join, &little, &count), "42804");
+        little = out;
+        little.keys = prim_array(WF_ELEM_U64, o, 10);
+        assert_prim_error(wf_prim_join_next(join, &little, &count), "42804");
+        little = out;
+        little.s_rows = prim_array(WF_ELEM_U32, o + 10, 10);
+        assert_prim_error(wf_prim_join_next(join, &little, &count), "22023");
+        little = (wf_join_out){.keys = prim_array(WF_ELEM_U32, NULL, 10)};
+        assert_prim_error(wf_prim_join_next(join, &little, &count), "22023");
+        little = out;
+        little.r_rows.count = 0;
+        assert_prim_error(wf_prim_join_next(join, &little, &count), "22023");
+        assert_prim_ok(wf_prim_join_next(join, &out, &count));
+        assert_int_equal(count, 64);
+        assert_prim_ok(wf_prim_join_next(join, &out, &count));
+        assert_int_equal(count, 0);
+        wf_prim_join_close(join);
+
+        bad = good;
+        bad.kind = WF_JOIN_ANTI;
+        bad.want_rows = 0;
+        assert_prim_ok(wf_prim_join_open(prim, at, &bad, &join));
+        assert_prim_error(wf_prim_join_next(join, &out, &count), "22023");
+        wf_prim_join_close(join);
+        bad.want_rows = 1;
+        assert_prim_ok(wf_prim_join_open(prim, at, &bad, &join));
+        little = (wf_join_out){.s_rows = prim_array(WF_ELEM_U32, o, 10)};
+        assert_prim_error(wf_prim_join_next(join, &little, &count), "22023");
+        wf_prim_join_close(join);
+    }
+    assert_int_equal(wf_prim_join_open(NULL, WF_ON_CPU, NULL, NULL), WF_MISUSE);
+    wf_prim_join_close(NULL);
+}
+
+/* The largest that is cheap enough, through the chooser and the split. */
+static void test_large(void **state) {
+    (void)state;
+    for (int place = 0; place < prim_places(); place++) {
+        int64_t n = prim_test_max(place ? 40009 : 300007);
+        for (int a = 0; a < 3; a++) {
+            static const wf_join_algorithm which[] = {WF_JOIN_AUTO, WF_JOIN_PARTITIONED_HASH,
+                                                      WF_JOIN_PLAIN_HASH};
+            check_join((struct check){.place = (wf_place)place,
+                                      .algorithm = which[a],
+                                      .type = a == 1 ? WF_ELEM_U32 : WF_ELEM_U64,
+                                      .n = n,
+                                      .m = n,
+                                      .shape = {a ? SHAPE_SORTED : SHAPE_RANDOM, SHAPE_REVERSED, 0},
+                                      .no_rows = 1,
+                                      .columns = 1});
+        }
+    }
+}
+
+int main(int argc, char **argv) {
+    prim_self = argc > 0 ? argv[0] : "";
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_kinds),    cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_band),     cmocka_unit_test(test_skew),
+        cmocka_unit_test(test_extremes), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_large),
+    };
+    return cmocka_run_group_tests(tests, prim_setup, prim_teardown);
+}
