@@ -91,13 +91,21 @@ static void digits_of(u32 *out, const struct split *s, const u8 *keys, i64 n) {
         }
     } else if (s->order.bytes == 16) {
         digits_wide(out, s, keys, n);
+    } else if (s->order.bytes == 4 && hash) {
+        for (i64 i = 0; i < n; i++) {
+            out[i] = hash_32(half[i]) >> s->shift;
+        }
     } else if (s->order.bytes == 4) {
         for (i64 i = 0; i < n; i++) {
-            out[i] = (hash ? hash_32(half[i]) : half[i]) >> s->shift;
+            out[i] = half[i] >> s->shift;
+        }
+    } else if (hash) {
+        for (i64 i = 0; i < n; i++) {
+            out[i] = (u32)(hash_64(word[i]) >> s->shift);
         }
     } else {
         for (i64 i = 0; i < n; i++) {
-            out[i] = (u32)((hash ? hash_64(word[i]) : word[i]) >> s->shift);
+            out[i] = (u32)(word[i] >> s->shift);
         }
     }
     for (i64 i = 0; i < n; i++) {
