@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 """Warpfox and DuckDB on the same rows in one process; results fetched as Arrow, hot.
 
-    bench/compare.py [virginian] [tpch] [load] [--threads 2 1] [--runs 7] [--json FILE] [--record FILE.md]
+    bench/compare.py [NAME ...] [--threads 2 1] [--runs 7] [--json FILE] [--record FILE.md]
 
 virginian  the ten filter queries of the Virginian paper over --rows rows, best times
+sort, top, group, join
+           whole orders, first rows, aggregations, joins of numbers and texts, over --operator-rows rows, best times
 tpch       the 22 queries at each --sf, median times; DuckDB's tables are filled from Warpfox's, through Arrow
 load       COPY of lineitem.tbl at the first --sf, and what CALL tpch takes; the file comes from tpchgen-cli
-Without a name: all three. --record writes what is printed with commit, date, command and hardware, as bench/results has it."""
+Without a name: all of them. --match TEXT takes only the sorts, … whose name has it. --record writes what is printed with commit, date, command and hardware, as bench/results has it."""
 import argparse
 import datetime
+import decimal
 import json
 import math
 import os
@@ -128,6 +131,146 @@ def virginian(args):
         ours.close()
 
 
+# --- sort, top, group, join ---------------------------------------------------------------------------------------
+
+SORT = {
+    "sort int": "select k, v from s order by k",
+    "sort bigint sparse": "select w, v from s order by w",
+    "sort double desc": "select f, v from s order by f desc",
+    "sort 3 keys": "select a, b, k, v from s order by a, b desc, k",
+    "sort 2 sparse": "select w, f, v from s order by a, w, f",
+    "sort text": "select t, v from x order by t",
+    "sort text long prefix": "select u, v from x order by u",
+}
+TOP = {
+    "top 10 int": "select k, v, w from s order by w limit 10",
+    "top 100 text": "select t, v from x order by t limit 100",
+    "top 10000 3 keys": "select a, b, k, v from s order by a, b desc, k limit 10000",
+    "top 10 desc double": "select f, k from s order by f desc limit 10",
+}
+GROUP = {
+    "group 10": "select a, count(*), sum(v) from s group by a",
+    "group 50 k": "select g, count(*), sum(v) from s group by g",
+    "group 1 M dense": "select m, count(*), sum(v), min(k) from s group by m",
+    "group 1 M sparse": "select ms, count(*), sum(v), min(k) from s group by ms",
+    "group 10 M distinct": "select w, count(*), sum(v) from s group by w",
+    "group sorted key": "select o, count(*), sum(v) from s group by o",
+    "group 2 keys": "select a, g, count(*), sum(v) from s group by a, g",
+    "group text 100 k": "select h, count(*), sum(v) from x group by h",
+    "count distinct": "select count(distinct m) from s",
+    "count distinct by": "select a, count(distinct m) from s group by a",
+}
+JOIN = {
+    "join sparse all": "select count(*), sum(s.v + e.p) from s join e on s.w = e.sid",
+    "join dense 1 M": "select count(*), sum(s.v + d.p) from s join d on s.m = d.id",
+    "join sparse 1 M": "select count(*), sum(s.v + d.p) from s join d on s.ms = d.sid",
+    "join runs": "select count(*), sum(d.p + r.v) from d join r on d.id = r.m",
+    "join select": "select count(*), sum(s.v + d.p) from s join d on s.m = d.id where d.c = 7",
+    "join two keys": "select count(*), sum(s.v + d.p) from s join d on s.m = d.id and s.a = d.c",
+}
+OPERATORS = {"sort": SORT, "top": TOP, "group": GROUP, "join": JOIN}
+COLUMN_TYPES = {np.dtype(np.int32): "integer", np.dtype(np.int64): "bigint", np.dtype(np.float64): "double precision"}
+
+
+def numbers(rows, seed=7):
+    rng = np.random.default_rng(seed)
+    sparse = rng.integers(-2**62, 2**62, rows, dtype=np.int64)
+    pool = rng.integers(-2**62, 2**62, rows // 10, dtype=np.int64)
+    m = rng.integers(0, rows // 10, rows, dtype=np.int32)
+    s = {"k": rng.permutation(rows).astype(np.int32), "v": rng.integers(0, 1000, rows, dtype=np.int32), "w": sparse,
+         "f": rng.normal(0, 1e6, rows), "a": rng.integers(0, 10, rows, dtype=np.int32), "b": rng.integers(0, 300, rows, dtype=np.int32),
+         "g": rng.integers(0, 50000, rows, dtype=np.int32), "m": m, "ms": pool[m], "o": np.sort(rng.integers(0, rows // 4, rows, dtype=np.int32))}
+    d = {"id": rng.permutation(rows // 10).astype(np.int32), "p": rng.integers(0, 1000, rows // 10, dtype=np.int32),
+         "c": rng.integers(0, 20, rows // 10, dtype=np.int32), "sid": pool}
+    e = {"sid": rng.permutation(sparse), "p": rng.integers(0, 1000, rows, dtype=np.int32)}
+    r = {"m": m[:rows // 2], "v": s["v"][:rows // 2]}
+    return {"s": s, "d": d, "e": e, "r": r}
+
+
+def texts(rows, path, seed=8):
+    """Words of 4 to 14 letters, the same behind a long prefix, 100,000 different ones, and a number."""
+    rng = np.random.default_rng(seed)
+    letters = rng.integers(97, 123, (rows, 14), dtype=np.uint8)
+    lengths = rng.integers(4, 15, rows)
+    heads = rng.integers(0, 100000, rows)
+    with open(path, "wb") as out:
+        for i in range(rows):
+            t = letters[i, :lengths[i]].tobytes()
+            out.write(b"%s,customer#%s,h%d,%d\n" % (t, t, heads[i], i % 1000))
+
+
+def operator_tables(ours, duck, rows, folder):
+    for name, columns in numbers(rows).items():
+        ours.run(f"create table {name} ({', '.join(f'{c} {COLUMN_TYPES[v.dtype]}' for c, v in columns.items())})")
+        for at in range(0, len(next(iter(columns.values()))), 1 << 20):
+            ours.append(name, [c[at:at + (1 << 20)] for c in columns.values()])
+        duck.register("source", pa.table(columns))
+        duck.execute(f"create table {name} as select * from source")
+        duck.unregister("source")
+    path = os.path.join(folder, "texts.csv")
+    texts(rows, path)
+    for run in (ours.run, duck.execute):
+        run("create table x (t varchar, u varchar, h varchar, v integer)")
+        run(f"copy x from '{path}' (format csv)")
+    os.remove(path)
+
+
+def cell(x):
+    """Engines differ in the types of sums and averages: fractions compare by six digits, whole numbers by all."""
+    if isinstance(x, (float, decimal.Decimal)):
+        return str(int(x)) if x == int(x) else f"{float(x):.6g}"
+    return str(x).rstrip()
+
+
+def cells(table, ordered):
+    rows = [tuple(map(cell, row)) for row in zip(*[c.to_pylist() for c in table.columns])]
+    return rows if ordered else sorted(rows)
+
+
+def same_rows(a, b, sql):
+    if a.num_rows != b.num_rows:
+        return "DIFFERENT"
+    if a.num_rows > 200_000:
+        return "same count"
+    ordered = "order by" in sql
+    return "equal" if cells(a, ordered) == cells(b, ordered) or cells(a, False) == cells(b, False) else "DIFFERENT"
+
+
+def operator_lines(ours, duck, name, threads, args):
+    ratios = []
+    for title, sql in OPERATORS[name].items():
+        if args.match not in title:
+            continue
+        mine, a = times_of(lambda: ours.arrow(sql), args.runs)
+        theirs, b = times_of(lambda: duck.sql(sql).to_arrow_table(), args.runs)
+        mine, theirs, answers = min(mine), min(theirs), same_rows(a, b, sql)
+        ratios.append(theirs / mine)
+        say(f"{title:24} {a.num_rows:>9} {mine * 1e3:>11.1f} {theirs * 1e3:>10.1f} {theirs / mine:>6.2f}  {answers}")
+        report.append({"experiment": name, "threads": threads, "query": title, "rows": a.num_rows, "warpfox_ms": mine * 1e3,
+                       "duckdb_ms": theirs * 1e3, "equal": answers != "DIFFERENT"})
+    return ratios
+
+
+def operators(args, names):
+    for threads in args.threads:
+        folder = tempfile.mkdtemp(prefix="compare_")
+        duck = duckdb.connect()
+        duck.execute(f"set threads = {threads}")
+        ours = wf.Connection(threads=threads, device="cpu")
+        try:
+            operator_tables(ours, duck, args.operator_rows, folder)
+        finally:
+            shutil.rmtree(folder)
+        say(f"{threads_text(threads)}, {args.operator_rows:,} rows, best of {args.runs}, DuckDB {duckdb.__version__}")
+        say(f"{'query':24} {'rows':>9} {'warpfox ms':>11} {'duckdb ms':>10} {'ratio':>6}  answers")
+        ratios = [ratio for name in names for ratio in operator_lines(ours, duck, name, threads, args)]
+        if ratios:
+            ratio_line(ratios, "the best times")
+        say()
+        duck.close()
+        ours.close()
+
+
 # --- tpch --------------------------------------------------------------------------------------------------------
 
 def copy_tables(ours, duck):
@@ -142,9 +285,9 @@ def rows_of(table):
     return list(zip(*columns))
 
 
-def tpch_query(ours, duck, number, runs):
+def tpch_query(ours, duck, number, scale, runs):
     """One line of the table, as a dict; `error` when Warpfox cannot answer."""
-    sql = open(f"{HERE}/tpch/q{number:02}.sql").read()
+    sql = tpch_answers.query_text(number, scale)
     kinds = tpch_answers.KINDS[number - 1]
     line = {"experiment": "tpch", "query": number}
     theirs, b = times_of(lambda: duck.sql(sql).to_arrow_table(), runs)
@@ -171,7 +314,7 @@ def tpch_scale(args, scale, threads):
     say(f"{'query':>5} {'rows':>8} {'warpfox ms':>11} {'duckdb ms':>11} {'ratio':>7}  answers")
     ratios = []
     for number in args.queries or range(1, 23):
-        line = tpch_query(ours, duck, number, args.runs)
+        line = tpch_query(ours, duck, number, scale, args.runs)
         report.append(dict(line, threads=threads, sf=scale))
         if "error" in line:
             say(f"{number:>5} {'':>8} {'':>11} {line['duckdb_ms']:>11.2f} {'':>7}  {line['error'][:90]}")
@@ -279,10 +422,12 @@ def record(path, names):
 
 
 def main():
-    experiments = {"virginian": virginian, "tpch": tpch, "load": load}
+    experiments = {"virginian": virginian, "tpch": tpch, "load": load} | dict.fromkeys(OPERATORS)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("name", nargs="*", help="; ".join(experiments))
     parser.add_argument("--rows", type=int, default=8_000_000)
+    parser.add_argument("--operator-rows", type=int, default=10_000_000)
+    parser.add_argument("--match", default="")
     parser.add_argument("--sf", nargs="+", default=["1", "10"])
     parser.add_argument("--queries", nargs="+", type=int)
     parser.add_argument("--threads", nargs="+", type=int, default=[2, 1])
@@ -296,7 +441,11 @@ def main():
     for name in names:
         if name not in experiments:
             parser.error(f"no experiment {name}")
-        experiments[name](args)
+    for name in names:
+        if experiments[name]:
+            experiments[name](args)
+    if any(name in OPERATORS for name in names): # they share their tables
+        operators(args, [name for name in names if name in OPERATORS])
     if args.json:
         with open(args.json, "w") as out:
             json.dump(report, out, indent=1)

@@ -67,10 +67,25 @@ static int compare_times(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
+/* The query as it is run: the fraction of query 11 is 0.0001 over the scale factor. Answer files
+ * belong to the text as it stands. */
+static const char *query_text(const struct bench_options *options, int number) {
+    static char text[4096];
+    static const char fraction[] = "0.0001000000";
+    const char *from = bench_texts[number - 1].text;
+    const char *at = number == 11 && !options->answers ? strstr(from, fraction) : NULL;
+    if (!at) {
+        return from;
+    }
+    snprintf(text, sizeof text, "%.*s%.10f%s", (int)(at - from), from,
+             0.0001 / strtod(options->sf, NULL), at + strlen(fraction));
+    return text;
+}
+
 static void run_query(struct bench_db *db, const struct bench_options *options,
                       struct query_run *out) {
     static double times[RUNS_MAX];
-    const char *sql = bench_texts[out->number - 1].text;
+    const char *sql = query_text(options, out->number);
     int runs = options->runs < RUNS_MAX ? options->runs : RUNS_MAX;
     out->first = run_once(db, sql, out);
     if (out->first < 0 || !check_once(db, sql, options, out)) {

@@ -1,4 +1,4 @@
--- Important stock identification; the fraction is the one of scale factor 1 at all scales
+-- Important stock identification; the fraction is 0.0001 divided by the scale factor, here 1
 select ps_partkey, sum(ps_supplycost * ps_availqty) as value
 from partsupp, supplier, nation
 where ps_suppkey = s_suppkey

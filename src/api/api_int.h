@@ -67,10 +67,15 @@ void watch_read_end(struct watch *watch, struct exec *exec);
 struct savepoint;
 struct rowset;
 /* SET CONSTRAINTS, the latest first: of one reference, or of all (oid 0). */
-struct deferral {
-    struct deferral *next;
+struct set_constraints {
+    struct set_constraints *next;
     u32 oid;
     b8 deferred;
+};
+/* What SET changes. */
+struct session_state {
+    struct settings settings;
+    char search_path[400];
 };
 struct tx {
     b8 open;   /* by BEGIN */
@@ -79,7 +84,9 @@ struct tx {
     i32 depth;                    /* statements that run: a CALL may run others */
     struct edition *base, *mine;  /* NULL until something is read */
     struct savepoint *savepoints; /* newest first */
-    struct deferral *deferrals;
+    struct set_constraints *deferrals;
+    /* Since BEGIN: what ROLLBACK goes back to, and what COMMIT leaves: without SET LOCAL. */
+    struct session_state before, after;
 };
 /* Where a statement began. */
 struct tx_mark {
@@ -149,6 +156,9 @@ FALLIBLE constraints_after(struct wf_connection *conn, struct table *table,
 /* DEFERRABLE references from where the transaction began to what it is; `only` one, or all (0). */
 FALLIBLE constraints_deferred(struct wf_connection *conn, u32 only);
 FALLIBLE run_set_constraints(struct wf_connection *conn, struct rowset *rows);
+/* reference.c: a column's DEFAULT, computed now; text is the arena's. */
+FALLIBLE default_value(struct wf_connection *conn, struct arena *arena, const struct table *child,
+                       u32 col, union lit *out, b8 *out_null);
 bool reference_is_deferred(const struct wf_connection *conn, const struct table_foreign *fk);
 /* commit_check: the same for what others have committed meanwhile. */
 wf_status constraints_recheck(void *conn, const struct edition *base, const struct edition *mine,

@@ -281,7 +281,7 @@ bool reference_is_deferred(const struct wf_connection *conn, const struct table_
     if (!fk->deferrable) {
         return false;
     }
-    for (const struct deferral *d = tx->deferrals; d; d = d->next) { /* the latest counts */
+    for (const struct set_constraints *d = tx->deferrals; d; d = d->next) { /* the latest counts */
         if (d->oid == 0 || d->oid == fk->oid) {
             return d->deferred;
         }

@@ -30,8 +30,8 @@ struct wf_prim {
     _Atomic i32 cancel;
     _Atomic i32 busy;
     struct prim_owned *owned;
-    i64 stages[PRIM_STAGES];
     i64 ns, device_ns, launches, bytes_moved, cub;
+    i64 stages[PRIM_STAGES];
 };
 
 enum { CALL_ARRAYS = 24 };

@@ -9,11 +9,22 @@
 #include "api/api_int.h"
 
 struct savepoint {
-    struct savepoint *next; /* older */
+    struct savepoint *next;           /* older */
+    struct session_state now, after; /* settings */
     struct edition *edition;
     i64 bytes;
     char name[];
 };
+
+static void session_keep(const struct wf_connection *conn, struct session_state *out) {
+    out->settings = conn->settings;
+    memcpy(out->search_path, conn->search_path, sizeof out->search_path);
+}
+
+static void session_restore(struct wf_connection *conn, const struct session_state *from) {
+    conn->settings = from->settings;
+    memcpy(conn->search_path, from->search_path, sizeof conn->search_path);
+}
 
 /* Takes up another edition, which is the caller's to give. */
 static void tx_move(struct tx *tx, struct edition *edition) {
@@ -38,18 +49,18 @@ static void drop_savepoints(struct wf_connection *conn, struct savepoint *until)
 
 static void drop_deferrals(struct wf_connection *conn) {
     while (conn->tx.deferrals) {
-        struct deferral *gone = conn->tx.deferrals;
+        struct set_constraints *gone = conn->tx.deferrals;
         conn->tx.deferrals = gone->next;
         mem_free(&conn->db->mem, gone, (i64)sizeof *gone);
     }
 }
 
 static FALLIBLE put_deferral(struct wf_connection *conn, u32 oid, bool deferred) {
-    struct deferral *d = mem_alloc(&conn->db->mem, (i64)sizeof *d);
+    struct set_constraints *d = mem_alloc(&conn->db->mem, (i64)sizeof *d);
     if (!d) {
         return memory_refused(&conn->db->mem, &conn->err, (i64)sizeof *d);
     }
-    *d = (struct deferral){conn->tx.deferrals, oid, deferred};
+    *d = (struct set_constraints){conn->tx.deferrals, oid, deferred};
     conn->tx.deferrals = d;
     return ERR_OK;
 }
@@ -198,6 +209,8 @@ static FALLIBLE tx_savepoint(struct wf_connection *conn, const char *name) {
     made->edition = edition_retain(tx->mine);
     made->bytes = bytes;
     memcpy(made->name, name, strlen(name) + 1);
+    session_keep(conn, &made->now);
+    made->after = tx->after;
     tx->savepoints = made;
     return ERR_OK;
 }
@@ -228,6 +241,8 @@ static FALLIBLE run_savepoint(struct wf_connection *conn, const struct statement
     }
     drop_savepoints(conn, found);
     tx_move(tx, edition_retain(found->edition));
+    session_restore(conn, &found->now);
+    tx->after = found->after;
     tx->failed = 0;
     return ERR_OK;
 }
@@ -239,6 +254,8 @@ static FALLIBLE run_begin(struct wf_connection *conn, const struct statement *st
         return ERR_OK;
     }
     tx->open = 1;
+    session_keep(conn, &tx->before);
+    tx->after = tx->before;
     tx->read_only = st->tx_read_only;
     /* The snapshot is taken by the first statement that reads. */
     edition_release(tx->mine);
@@ -263,7 +280,10 @@ static FALLIBLE run_end(struct wf_connection *conn, const struct statement *st,
         tx->base = edition_retain(tx->mine);
     }
     bool chain = st->tx_chain, read_only = tx->read_only;
+    session_restore(conn, commit && !status ? &tx->after : &tx->before);
     tx_close(conn);
+    session_keep(conn, &tx->before);
+    tx->after = tx->before;
     tx->open = chain;
     tx->read_only = chain && read_only;
     rows->took_effect = 1;

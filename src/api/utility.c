@@ -39,7 +39,12 @@ static bool is_listed(const struct copy_options *copy, u32 col) {
     return copy->col_count == 0;
 }
 
-/* Columns that the file has not: constants and sequences; other defaults are computed nowhere. */
+static bool is_steady(const struct expr *expr, void *arg) {
+    UNUSED(arg);
+    return expr->kind != EXPR_CALL || (expr->func != FUNC_RANDOM && expr->func != FUNC_RANDOM_UUID);
+}
+
+/* Columns that the file has not: from sequences, or one value for all rows. */
 static FALLIBLE copy_defaults(struct wf_connection *conn, struct rowset *rows,
                               const struct table *table, struct csv_options *options) {
     const struct statement *st = &rows->compiled->stmt;
@@ -51,12 +56,21 @@ static FALLIBLE copy_defaults(struct wf_connection *conn, struct rowset *rows,
             continue;
         }
         sequences[c] = table->cols[c].sequence;
-        if (value && value->kind != EXPR_CONST) {
-            FAIL(&conn->err, NOT_SUPPORTED,
-                 "not supported yet: COPY without column \"%s\", whose default is not constant",
-                 table->cols[c].name);
-        }
         values[c] = value && !value->is_null ? (const void *)&value->value : NULL;
+        if (value && value->kind != EXPR_CONST) {
+            union lit *made = NEW(&rows->arena, union lit);
+            b8 null = 1;
+            if (!expr_walk(value, is_steady, NULL)) {
+                FAIL(
+                    &conn->err, NOT_SUPPORTED,
+                    "not supported yet: COPY without column \"%s\", whose default differs from row "
+                    "to row",
+                    table->cols[c].name);
+            }
+            TRY(arena_check(&rows->arena, &conn->err));
+            TRY(default_value(conn, &rows->arena, table, c, made, &null));
+            values[c] = null ? NULL : made;
+        }
     }
     options->defaults = values;
     options->sequences = sequences;
@@ -118,25 +132,23 @@ FALLIBLE run_copy(struct wf_connection *conn, struct rowset *rows) {
     return ERR_OK;
 }
 
-FALLIBLE run_set(struct wf_connection *conn, struct rowset *rows) {
-    const struct statement *st = &rows->compiled->stmt;
-    rows->tag = st->value ? "SET" : "RESET";
-    rows->took_effect = 1;
+/* SET and RESET of these settings and this path (of the same size as the connection's). */
+static FALLIBLE apply_set(struct wf_connection *conn, const struct statement *st,
+                          struct settings *settings, char *search_path) {
     if (sv_eq_nocase(sv_from(st->setting), SV("search_path"))) {
         const char *path = st->value ? st->value : "";
         if (strlen(path) >= sizeof conn->search_path) {
             FAIL(&conn->err, INVALID_PARAMETER, "the search path is too long");
         }
-        snprintf(conn->search_path, sizeof conn->search_path, "%s", path);
+        snprintf(search_path, sizeof conn->search_path, "%s", path);
         return ERR_OK;
     }
     if (st->value) {
-        return setting_set(&conn->settings, sv_from(st->setting), sv_from(st->value), false,
-                           &conn->err);
+        return setting_set(settings, sv_from(st->setting), sv_from(st->value), false, &conn->err);
     }
     if (sv_eq_nocase(sv_from(st->setting), SV("all"))) {
-        conn->settings = conn->db->defaults;
-        conn->search_path[0] = 0;
+        *settings = conn->db->defaults;
+        search_path[0] = 0;
         return ERR_OK;
     }
     i32 i = setting_find(sv_from(st->setting));
@@ -144,7 +156,22 @@ FALLIBLE run_set(struct wf_connection *conn, struct rowset *rows) {
     if (i >= 0) {
         setting_print(&conn->db->defaults, i, value, (i32)sizeof value);
     }
-    return setting_set(&conn->settings, sv_from(st->setting), sv_from(value), false, &conn->err);
+    return setting_set(settings, sv_from(st->setting), sv_from(value), false, &conn->err);
+}
+
+FALLIBLE run_set(struct wf_connection *conn, struct rowset *rows) {
+    const struct statement *st = &rows->compiled->stmt;
+    struct tx *tx = &conn->tx;
+    rows->tag = st->value ? "SET" : "RESET";
+    rows->took_effect = 1;
+    if (st->local && !tx->open) {
+        notice(conn, "WARNING", "SET LOCAL can only be used in transaction blocks");
+        struct session_state ignored = {.settings = conn->settings};
+        return apply_set(conn, st, &ignored.settings, ignored.search_path);
+    }
+    TRY(apply_set(conn, st, &conn->settings, conn->search_path));
+    return tx->open && !st->local ? apply_set(conn, st, &tx->after.settings, tx->after.search_path)
+                                  : ERR_OK;
 }
 
 static void show_all(struct wf_connection *conn, struct rowset *rows) {

@@ -296,3 +296,22 @@ void *library_open(const char *path) {
 void *library_find(void *library, const char *symbol) {
     return dlsym(library, symbol);
 }
+
+bool library_beside(const char *name, char *out, i64 cap) {
+    char self[2048];
+    Dl_info info;
+    void *here = NULL;
+    bool (*own)(const char *, char *, i64) = library_beside;
+    memcpy(&here, &own, sizeof here);
+    bool found = dladdr(here, &info) && info.dli_fname && strchr(info.dli_fname, '/');
+    if (found) {
+        snprintf(self, sizeof self, "%s", info.dli_fname);
+    } else { /* a program found by its name alone */
+        ssize_t bytes = readlink("/proc/self/exe", self, sizeof self - 1);
+        found = bytes > 0;
+        self[found ? bytes : 0] = 0;
+    }
+    char *slash = strrchr(self, '/');
+    i32 dir = slash ? (i32)(slash - self) : 0;
+    return found && slash && snprintf(out, (size_t)cap, "%.*s/%s", dir, self, name) < cap;
+}

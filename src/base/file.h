@@ -36,5 +36,7 @@ bool file_exists(const char *path);
 /* Shared libraries (used by the gpu module only). */
 void *library_open(const char *path); /* NULL when it cannot be loaded */
 void *library_find(void *library, const char *symbol);
+/* The path of a file beside the library or program this is part of; false when that is unknown. */
+bool library_beside(const char *name, char *out, i64 cap);
 
 #endif

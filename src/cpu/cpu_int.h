@@ -183,6 +183,7 @@ struct pipe_run {
     i64 limit;
     i64 *morsel_outs; /* -1 = not done yet */
     i64 morsel_outs_bytes;
+    b8 sliced;      /* every window's rows replace those before */
     b8 discard;     /* rows sinks drop what they get */
     i64 made_bytes; /* heaps of strings the rows sinks kept */
     i64 prefix, prefix_rows;

@@ -14,7 +14,11 @@ enum {
     RANK_MIN = 1 << 20, /* a span that is always affordable: 256 KiB */
     RANK_PER_KEY = 64,
     DIRECT_PER_KEY = 4,
-    PARALLEL_ROWS = 1 << 20,
+#ifdef WF_HARD
+    PARALLEL_ROWS = 1 << 9,
+#else
+    PARALLEL_ROWS = 1 << 17,
+#endif
     PARTS_MAX = 8,
     ROWS_PER_CHECK = 1 << 18
 };
@@ -94,6 +98,33 @@ wf_status build_scan(struct build *b, struct exec *x, struct chunk **chunks, i64
     return exec_check(x);
 }
 
+/* Keys in no order: every task looks at all of them and takes those of its own part of the span, so
+ * that no two write to the same place. A part is whole blocks of 64 keys. */
+struct parts {
+    struct build *b;
+    i64 count;
+    u64 per; /* slots of a part */
+    _Atomic i32 twice;
+};
+
+static struct parts parts_of(struct build *b) {
+    struct parts p = {.b = b, .count = 1};
+    if (b->rows >= PARALLEL_ROWS && b->x->pool) {
+        p.count = MIN_OF(pool_worker_count(b->x->pool), PARTS_MAX);
+    }
+    p.per = ((u64)b->index->slot_count / 64 / (u64)p.count + 1) * 64;
+    return p;
+}
+
+static FALLIBLE parts_run(struct parts *p, void (*task)(void *arg, i64 part, i32 worker)) {
+    tasks_run(p->b->x, p->count, task, p);
+    return exec_check(p->b->x);
+}
+
+static inline bool is_mine(const struct parts *p, i64 part, u64 slot) {
+    return slot - p->per * (u64)part < p->per;
+}
+
 /* a bitmap with counts */
 
 static FALLIBLE alloc_heads(struct build *b, i64 count) {
@@ -144,30 +175,40 @@ static void bits_task(void *arg, i64 c, i32 worker) {
     __atomic_fetch_or(&blocks[at].bits, bits, __ATOMIC_RELAXED);
 }
 
-/* Sets the bits; true when a key occurred twice. */
-static FALLIBLE set_bits(struct build *b, bool *out_twice) {
+static void bits_part(void *arg, i64 part, i32 worker) {
+    UNUSED(worker);
+    struct parts *p = arg;
+    const struct build *b = p->b;
     struct rank_block *blocks = b->index->blocks;
-    if (b->ascending) {
-        tasks_run(b->x, b->chunk_count, bits_task, b);
-        *out_twice = !b->strict;
-        return exec_check(b->x);
-    }
     u64 twice = 0;
-    for (i64 c = 0; c < b->chunk_count; c++) {
+    for (i64 c = 0; c < b->chunk_count && !exec_check(b->x); c++) {
         const b8 *nulls;
         const i64 *key = build_keys(b, c, &nulls);
-        TRY(exec_check(b->x));
         for (i64 i = 0; i < b->chunks[c]->rows; i++) {
-            if (nulls && nulls[i]) {
+            u64 slot = (u64)key[i] - (u64)b->index->key_lo;
+            if (!is_mine(p, part, slot) || (nulls && nulls[i])) {
                 continue;
             }
-            u64 slot = (u64)key[i] - (u64)b->index->key_lo;
             u64 bit = 1ULL << (slot & 63);
             twice |= blocks[slot >> 6].bits & bit;
             blocks[slot >> 6].bits |= bit;
         }
     }
-    *out_twice = twice != 0;
+    if (twice) {
+        atomic_store_explicit(&p->twice, 1, memory_order_relaxed);
+    }
+}
+
+/* Sets the bits; true when a key occurred twice. */
+static FALLIBLE set_bits(struct build *b, bool *out_twice) {
+    if (b->ascending) {
+        tasks_run(b->x, b->chunk_count, bits_task, b);
+        *out_twice = !b->strict;
+        return exec_check(b->x);
+    }
+    struct parts parts = parts_of(b);
+    TRY(parts_run(&parts, bits_part));
+    *out_twice = atomic_load(&parts.twice) != 0;
     return ERR_OK;
 }
 
@@ -232,43 +273,68 @@ COUNTS_BITS static void ascending_task(void *arg, i64 c, i32 worker) {
     }
 }
 
-/* Runs of rows per key: counts, then ends, then every row to its place from the back. */
-COUNTS_BITS static FALLIBLE rank_runs(struct build *b, i64 distinct) {
+/* Where the run of a slot is counted and filled: heads[number + 1]. */
+COUNTS_BITS static inline u32 *head_of(const struct index *index, i64 key) {
+    u64 slot = (u64)key - (u64)index->key_lo;
+    return &index->heads[(index->form == INDEX_RANK ? rank_at(index, key) : slot) + 1];
+}
+
+COUNTS_BITS static void count_part(void *arg, i64 part, i32 worker) {
+    UNUSED(worker);
+    const struct parts *p = arg;
+    const struct build *b = p->b;
+    for (i64 c = 0; c < b->chunk_count && !exec_check(b->x); c++) {
+        const b8 *nulls;
+        const i64 *key = build_keys(b, c, &nulls);
+        for (i64 i = 0; i < b->chunks[c]->rows; i++) {
+            if (is_mine(p, part, (u64)key[i] - (u64)b->index->key_lo) && !(nulls && nulls[i])) {
+                ++*head_of(b->index, key[i]);
+            }
+        }
+    }
+}
+
+/* heads[number + 1] is where the run ends: filled from the back, it becomes where it starts. */
+COUNTS_BITS static void fill_part(void *arg, i64 part, i32 worker) {
+    UNUSED(worker);
+    const struct parts *p = arg;
+    const struct build *b = p->b;
+    for (i64 c = b->chunk_count; c-- > 0 && !exec_check(b->x);) {
+        const b8 *nulls;
+        const i64 *key = build_keys(b, c, &nulls);
+        for (i64 i = b->chunks[c]->rows; i-- > 0;) {
+            if (is_mine(p, part, (u64)key[i] - (u64)b->index->key_lo) && !(nulls && nulls[i])) {
+                b->index->rows[--*head_of(b->index, key[i])] = (u32)(b->starts[c] + i);
+            }
+        }
+    }
+}
+
+/* Runs of rows of `count` numbers, heads being zero: counts, then ends, then every row to its
+ * place. */
+static FALLIBLE fill_runs(struct build *b, i64 count) {
+    struct index *index = b->index;
+    struct parts parts = parts_of(b);
+    TRY(alloc_rows(b));
+    TRY(parts_run(&parts, count_part));
+    for (i64 d = 0; d < count; d++) {
+        index->heads[d + 1] += index->heads[d];
+    }
+    TRY(parts_run(&parts, fill_part));
+    memmove(index->heads, index->heads + 1, (size_t)count * sizeof(u32));
+    index->heads[count] = (u32)index->row_count;
+    return ERR_OK;
+}
+
+static FALLIBLE rank_runs(struct build *b, i64 distinct) {
     struct index *index = b->index;
     TRY(alloc_heads(b, distinct + 1));
-    if (b->ascending) {
-        tasks_run(b->x, b->chunk_count, ascending_task, b);
-        index->heads[distinct] = (u32)index->row_count;
-        return exec_check(b->x);
+    if (!b->ascending) {
+        return fill_runs(b, distinct);
     }
-    u32 *heads = index->heads;
-    for (i64 c = 0; c < b->chunk_count; c++) {
-        const b8 *nulls;
-        const i64 *key = build_keys(b, c, &nulls);
-        TRY(exec_check(b->x));
-        for (i64 i = 0; i < b->chunks[c]->rows; i++) {
-            if (!nulls || !nulls[i]) {
-                heads[rank_at(index, key[i]) + 1]++;
-            }
-        }
-    }
-    for (i64 d = 0; d < distinct; d++) {
-        heads[d + 1] += heads[d];
-    }
-    TRY(alloc_rows(b));
-    for (i64 c = b->chunk_count; c-- > 0;) { /* heads[d + 1] becomes the start */
-        const b8 *nulls;
-        const i64 *key = build_keys(b, c, &nulls);
-        TRY(exec_check(b->x));
-        for (i64 i = b->chunks[c]->rows; i-- > 0;) {
-            if (!nulls || !nulls[i]) {
-                index->rows[--heads[rank_at(index, key[i]) + 1]] = (u32)(b->starts[c] + i);
-            }
-        }
-    }
-    memmove(heads, heads + 1, (size_t)distinct * sizeof(u32));
-    heads[distinct] = (u32)index->row_count;
-    return ERR_OK;
+    tasks_run(b->x, b->chunk_count, ascending_task, b);
+    index->heads[distinct] = (u32)index->row_count;
+    return exec_check(b->x);
 }
 
 COUNTS_BITS static FALLIBLE rank_build(struct build *b) {
@@ -302,20 +368,12 @@ COUNTS_BITS static FALLIBLE rank_build(struct build *b) {
 
 /* an array indexed by the key */
 
-struct direct {
-    struct build *b;
-    i64 parts;
-};
-
-/* Inserts the rows whose slot lies in part i's range. */
-static void direct_part(void *arg, i64 p, i32 worker) {
+/* Inserts the rows whose slot lies in the part. */
+static void direct_part(void *arg, i64 part, i32 worker) {
     UNUSED(worker);
-    const struct direct *d = arg;
-    struct build *b = d->b;
+    const struct parts *p = arg;
+    struct build *b = p->b;
     u32 *heads = b->index->heads;
-    u64 per = (u64)(b->index->slot_count / d->parts);
-    u64 lo = per * (u64)p;
-    u64 hi = p == d->parts - 1 ? (u64)b->index->slot_count : per * (u64)(p + 1);
     for (i64 c = 0; c < b->chunk_count; c++) {
         const b8 *nulls;
         const i64 *key = build_keys(b, c, &nulls);
@@ -324,7 +382,7 @@ static void direct_part(void *arg, i64 p, i32 worker) {
         }
         for (i64 i = 0; i < b->chunks[c]->rows; i++) {
             u64 slot = (u64)key[i] - (u64)b->index->key_lo;
-            if (slot < lo || slot >= hi || (nulls && nulls[i])) {
+            if (!is_mine(p, part, slot) || (nulls && nulls[i])) {
                 continue;
             }
             if (heads[slot]) {
@@ -336,53 +394,18 @@ static void direct_part(void *arg, i64 p, i32 worker) {
     }
 }
 
-/* Counts per slot, shifted by one; prefix sums; then every row to its place. */
-static FALLIBLE direct_runs(struct build *b) {
-    struct index *index = b->index;
-    u32 *heads = index->heads;
-    TRY(alloc_rows(b));
-    memset(heads, 0, (size_t)(index->slot_count + 1) * sizeof(u32));
-    for (i64 c = 0; c < b->chunk_count; c++) {
-        const b8 *nulls;
-        const i64 *key = build_keys(b, c, &nulls);
-        TRY(exec_check(b->x));
-        for (i64 i = 0; i < b->chunks[c]->rows; i++) {
-            if (!nulls || !nulls[i]) {
-                heads[(u64)key[i] - (u64)index->key_lo + 1]++;
-            }
-        }
-    }
-    for (i64 s = 0; s < index->slot_count; s++) {
-        heads[s + 1] += heads[s];
-    }
-    /* heads[s + 1] is where run s ends: fill runs from the back, then heads[s + 1] starts run s. */
-    for (i64 c = b->chunk_count; c-- > 0;) {
-        const b8 *nulls;
-        const i64 *key = build_keys(b, c, &nulls);
-        TRY(exec_check(b->x));
-        for (i64 i = b->chunks[c]->rows; i-- > 0;) {
-            if (!nulls || !nulls[i]) {
-                u32 *end = &heads[(u64)key[i] - (u64)index->key_lo + 1];
-                index->rows[--*end] = (u32)(b->starts[c] + i);
-            }
-        }
-    }
-    memmove(heads, heads + 1, (size_t)index->slot_count * sizeof(u32));
-    heads[index->slot_count] = (u32)index->row_count;
-    return ERR_OK;
-}
-
 static FALLIBLE direct_build(struct build *b) {
-    b->index->form = INDEX_DIRECT;
-    TRY(alloc_heads(b, b->index->slot_count + 1));
-    struct direct d = {b, 1};
-    if (b->rows >= PARALLEL_ROWS && b->x->pool) {
-        d.parts = MIN_OF(pool_worker_count(b->x->pool), PARTS_MAX);
+    struct index *index = b->index;
+    index->form = INDEX_DIRECT;
+    TRY(alloc_heads(b, index->slot_count + 1));
+    struct parts parts = parts_of(b);
+    TRY(parts_run(&parts, direct_part));
+    index->unique = !atomic_load(&b->duplicate);
+    if (index->unique) {
+        return ERR_OK;
     }
-    tasks_run(b->x, d.parts, direct_part, &d);
-    TRY(exec_check(b->x));
-    b->index->unique = !atomic_load(&b->duplicate);
-    return b->index->unique ? ERR_OK : direct_runs(b);
+    memset(index->heads, 0, (size_t)(index->slot_count + 1) * sizeof(u32));
+    return fill_runs(b, index->slot_count);
 }
 
 wf_status build_bits(const struct build *b, u32 *bits, i64 lo) {

@@ -33,19 +33,56 @@ static u128 word_at(const struct rel_rows *rows, i64 i) {
                         : ((const w128 *)rows->data)[i];
 }
 
-static u128 combined(const struct rel_join *j, i64 x, i64 y) {
-    const struct rel_combine *c = &j->combine;
-    u128 out = 0;
-    if (x >= 0) {
-        out = word_move(word_at(&j->x, x), &c->x);
-        out |= y < 0 ? (u128)c->no_y_high << 64 | c->no_y_low : 0;
+/* Pairs of positions to tuples. */
+#define COMBINE(IN, OUT, T)                                                                     \
+    static inline T bits_##IN##_##OUT(IN word, const struct rel_move *m) {                      \
+        return (T)((T)((T)(word >> m->from) & (T)((u128)m->mask_high << 64 | m->mask_low))      \
+                   << m->to);                                                                   \
+    }                                                                                           \
+    static void combine_##IN##_##OUT(const struct rel_join *j, OUT *out, const i64 *x,          \
+                                     const i64 *y, i64 n) {                                     \
+        const struct rel_combine *c = &j->combine;                                              \
+        const IN *xs = j->x.data;                                                               \
+        const IN *ys = j->y.data;                                                               \
+        const T no_x = (T)((u128)c->no_x_high << 64 | c->no_x_low);                             \
+        const T no_y = (T)((u128)c->no_y_high << 64 | c->no_y_low);                             \
+        for (i64 i = 0; i < n && j->kind == REL_PAIRS; i++) {                                   \
+            out[i] =                                                                            \
+                (OUT)(bits_##IN##_##OUT(xs[x[i]], &c->x) | bits_##IN##_##OUT(ys[y[i]], &c->y)); \
+        }                                                                                       \
+        for (i64 i = 0; i < n && j->kind != REL_PAIRS; i++) {                                   \
+            T word = x[i] >= 0 ? bits_##IN##_##OUT(xs[x[i]], &c->x)                             \
+                               : (T)(bits_##IN##_##OUT(ys[y[i]], &c->key) | no_x);              \
+            out[i] = (OUT)(word | (y[i] >= 0 ? bits_##IN##_##OUT(ys[y[i]], &c->y) : no_y));     \
+        }                                                                                       \
     }
-    if (y >= 0) {
-        u128 word = word_at(&j->y, y);
-        out |= word_move(word, &c->y);
-        out |= x < 0 ? word_move(word, &c->key) | (u128)c->no_x_high << 64 | c->no_x_low : 0;
+COMBINE(u32, u32, u32)
+COMBINE(u32, u64, u64)
+COMBINE(u32, w128, u128)
+COMBINE(u64, u32, u32)
+COMBINE(u64, u64, u64)
+COMBINE(u64, w128, u128)
+COMBINE(w128, u32, u32)
+COMBINE(w128, u64, u64)
+COMBINE(w128, w128, u128)
+
+static void flush_tuples(const struct rel_join *j, i64 at, i64 n, const i64 *x, const i64 *y) {
+    i32 in_bytes = elem_bytes[j->x.type];
+    i32 out_bytes = elem_bytes[j->out.type];
+#define CASE(IN, OUT)                                                   \
+    if (in_bytes == (i32)sizeof(IN) && out_bytes == (i32)sizeof(OUT)) { \
+        combine_##IN##_##OUT(j, (OUT *)j->out.data + at, x, y, n);      \
     }
-    return out;
+    CASE(u32, u32)
+    CASE(u32, u64)
+    CASE(u32, w128)
+    CASE(u64, u32)
+    CASE(u64, u64)
+    CASE(u64, w128)
+    CASE(w128, u32)
+    CASE(w128, u64)
+    CASE(w128, w128)
+#undef CASE
 }
 
 static void flush_positions(const struct rel_join *j, i64 at, i64 n, const i64 *x, const i64 *y) {
@@ -62,17 +99,12 @@ static void flush_positions(const struct rel_join *j, i64 at, i64 n, const i64 *
 
 void range_flush(struct rel_range *r) {
     const struct rel_join *j = r->target;
-    i64 n = MAX_OF(0, MIN_OF(r->held, j->out.count - r->at));
-    i32 bytes = elem_bytes[j->out.type];
-    u8 *to = (u8 *)j->out.data;
-    if (j->indexes && n) {
-        flush_positions(j, r->at, n, r->x, r->y);
-    }
-    for (i64 i = 0; i < n && !j->indexes; i++) {
-        u128 word = combined(j, r->x[i], r->y[i]);
-        memcpy(to + (r->at + i) * bytes, &word, (size_t)bytes);
+    if (j) {
+        i64 n = MAX_OF(0, MIN_OF(r->held, j->out.count - r->at));
+        (j->indexes ? flush_positions : flush_tuples)(j, r->at, n, r->x, r->y);
     }
     r->at += r->held;
+    r->count += r->held;
     r->held = 0;
 }
 
@@ -121,9 +153,8 @@ static void join_task(void *arg, i64 t, i32 worker) {
     } else {
         join_u128(&r, j->x.data, j->y.data);
     }
-    if (s->write) {
-        range_flush(&r);
-    } else {
+    range_flush(&r);
+    if (!s->write) {
         s->counts[t] = r.count;
     }
 }

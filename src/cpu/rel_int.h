@@ -16,42 +16,44 @@ struct rel_range {
     i64 back; /* how far before y_first the run starts that the first x matches */
     u32 shift;
     u8 kind;
-    i64 count;                     /* so far */
+    i64 count;                     /* so far, without what is held */
     const struct rel_join *target; /* NULL: only count */
     i64 at;                        /* where the pairs held go */
     i32 held;
     i64 x[REL_BLOCK], y[REL_BLOCK]; /* -1: alone */
 };
-void range_flush(struct rel_range *r);
+void range_flush(struct rel_range *r); /* what is held goes out, if it is wanted */
 
+/* The pair at the end of what is held is given out `count` times: 0 or 1. */
+static inline void range_hold(struct rel_range *r, i64 count) {
+    r->held += (i32)count;
+    if (r->held == REL_BLOCK) {
+        range_flush(r);
+    }
+}
 static inline void range_pair(struct rel_range *r, i64 x, i64 y) {
     r->x[r->held] = x;
     r->y[r->held] = y;
-    if (++r->held == REL_BLOCK) {
-        range_flush(r);
-    }
+    range_hold(r, 1);
 }
 
 static inline void range_match(struct rel_range *r, i64 x, i64 lo, i64 hi) {
     bool matched = hi > lo;
-    bool once = matched ? (r->kind & REL_X_ONCE) != 0 : (r->kind & REL_X_ALONE) != 0;
-    bool pairs = matched && r->kind & REL_PAIRS;
-    r->count += pairs ? hi - lo : once;
-    if (!r->target) {
-        return;
-    }
-    if (pairs) {
+    if (matched && r->kind & REL_PAIRS) {
+        if (!r->target) {
+            r->count += hi - lo;
+            return;
+        }
         for (i64 y = lo; y < hi; y++) {
             range_pair(r, x, y);
         }
-    } else if (once) {
+    } else if (matched ? r->kind & REL_X_ONCE : r->kind & REL_X_ALONE) {
         range_pair(r, x, -1);
     }
 }
 
-static inline void range_lone_y(struct rel_range *r, i64 first, i64 end) {
-    r->count += end - first;
-    for (i64 y = first; r->target && y < end; y++) {
+static inline void range_lone_y(struct rel_range *r, i64 first, i64 end, bool wanted) {
+    for (i64 y = first; wanted && y < end; y++) {
         range_pair(r, -1, y);
     }
 }

@@ -78,42 +78,65 @@ __attribute__((unused)) static i64 WORD(run_start)(const W *y, i64 end, u32 shif
     return hi;
 }
 
-/* The partners of the x of a range one after the other: x[i] has y[lo .. hi). Words of y without
- * partner are given out in between. */
+/* The lesser of x[i] and y[j], or both runs where their keys are equal: y[lo ..) has started before
+ * j only for the first key of a range. */
+__attribute__((unused)) static inline void WORD(join_step)(struct rel_range *r, const W *x,
+                                                           const W *y, i64 *i, i64 *j, i64 lo) {
+    const u32 shift = r->shift;
+    W key = x[*i] >> shift;
+    if (*j < r->y_end && y[*j] >> shift < key && lo == *j) {
+        range_lone_y(r, *j, *j + 1, (r->kind & REL_Y_ALONE) != 0);
+        ++*j;
+        return;
+    }
+    while (*j < r->y_end && y[*j] >> shift == key) {
+        ++*j;
+    }
+    while (*i < r->x_end && x[*i] >> shift == key) {
+        range_match(r, *i, lo, *j);
+        ++*i;
+    }
+}
+
+/* The partners of the x of a range one after the other, words of y without partner in between.
+ * While keys are distinct there is no branch that depends on them: a step writes what it may have
+ * to give out and counts whether it did. */
 __attribute__((unused)) static void WORD(join)(struct rel_range *r, const W *x, const W *y) {
     const u32 shift = r->shift;
-    const bool lone_y = r->kind & REL_Y_ALONE;
-    i64 lo = r->y_first - r->back;
-    i64 hi = r->y_first;
-    bool known = r->back > 0;
-    for (i64 i = r->x_first; i < r->x_end; i++) {
-        W key = x[i] >> shift;
-        if (i == r->x_first || x[i - 1] >> shift != key) {
-            if (!known) {
-                i64 from = hi;
-                while (hi < r->y_end && y[hi] >> shift < key) {
-                    hi++;
-                }
-                if (lone_y) {
-                    range_lone_y(r, from, hi);
-                }
-                lo = hi;
-            }
-            known = false;
-            while (hi < r->y_end && y[hi] >> shift == key) {
-                hi++;
-            }
-        }
-        range_match(r, i, lo, hi);
+    const i64 on_equal = (r->kind & (REL_PAIRS | REL_X_ONCE)) != 0;
+    const i64 on_x = (r->kind & REL_X_ALONE) != 0;
+    const i64 on_y = (r->kind & REL_Y_ALONE) != 0;
+    const i64 pairs = r->kind & REL_PAIRS;
+    i64 i = r->x_first;
+    i64 j = r->y_first;
+    if (r->back > 0) {
+        WORD(join_step)(r, x, y, &i, &j, j - r->back);
     }
-    if (lone_y) {
-        i64 end = r->y_end;
-        bool more = r->x_end < r->x_count;
-        while (end > hi && more && y[end - 1] >> shift == x[r->x_end] >> shift) {
-            end--;
+    while (i + 1 < r->x_end && j + 1 < r->y_end) {
+        W a = x[i] >> shift;
+        W b = y[j] >> shift;
+        if ((a == b) & ((x[i + 1] >> shift == a) | (y[j + 1] >> shift == a))) {
+            WORD(join_step)(r, x, y, &i, &j, j);
+            continue;
         }
-        range_lone_y(r, hi, end);
+        const i64 less = a < b;
+        const i64 more = a > b;
+        const i64 with_y = more | (pairs & ~less);
+        r->x[r->held] = i | -more; /* -1: none */
+        r->y[r->held] = j | (with_y - 1);
+        i += 1 - more;
+        j += 1 - less;
+        range_hold(r, (less & on_x) | (more & on_y) | (~(less | more) & on_equal));
     }
+    while (i < r->x_end) {
+        WORD(join_step)(r, x, y, &i, &j, j);
+    }
+    i64 end = r->y_end;
+    bool next = r->x_end < r->x_count;
+    while (on_y && next && end > j && y[end - 1] >> shift == x[r->x_end] >> shift) {
+        end--;
+    }
+    range_lone_y(r, j, end, on_y);
 }
 
 /* Words that start a group. */

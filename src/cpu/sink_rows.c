@@ -41,7 +41,7 @@ struct rows_worker {
 };
 
 static FALLIBLE rows_begin(struct pipe_run *run, struct sink_run *sink) {
-    if (!sink->sink->append) {
+    if (!sink->sink->append || run->sliced) {
         variable_reset(&run->x->vars[sink->sink->var]);
     }
     run->x->vars[sink->sink->var].on_host = 1;

@@ -31,6 +31,7 @@ wf_status cpu_slices_open(struct device *dev, struct exec *x, u32 step_no, const
     slices->step_no = step_no;
     slices->sink_limit = sink->limit;
     TRY(pipe_open(dev, x, step, &slices->run));
+    slices->run.sliced = 1;
     slices->morsel_most = slices->run.morsel_rows;
     for (u32 c = 0; c < sink->col_count; c++) {
         slices->row_bytes += 1LL << slices->run.pipe.width[sink->cols[c].reg];

@@ -23,6 +23,9 @@ i64 fn_parse_time(str a, u8 *f);
 i128 fn_parse_interval(str a, i32 fields, u8 *f);
 i128 fn_parse_uuid(str a, u8 *f);
 i32 fn_parse_zone(str a, u8 *f);
+/* Zones are those of base/zone.h, named ones too. */
+i64 fn_ts_local(i64 a, i32 zone, u8 *f);
+i64 fn_ts_global(i64 a, i32 zone, u8 *f);
 i32 fn_to_date(str a, str format, u8 *f);
 i64 fn_to_timestamp(str a, str format, i32 zone, u8 *f);
 i128 fn_to_number(str a, str format, i32 scale, u8 *f);

@@ -172,6 +172,7 @@ enum step_kind {
 };
 struct step {
     u8 kind; /* enum step_kind */
+    u32 defer; /* deferral + 1 it belongs to; 0 = its faults are raised at once */
     const char *label; /* operators it came from, for EXPLAIN and errors: "Filter, Project" */
     struct pipeline *pipeline;
     /* BUILD: dst = index over src, key column `col` (i64, within key_range). SORT: src in place; limit
@@ -198,6 +199,17 @@ struct step {
     i64 offset, limit; /* limit -1 = all; literals when offset_lit / limit_lit != NO_LIT */
     u32 offset_lit, limit_lit;
     u32 col_count;
+};
+
+/* Steps whose faults count only where their result is used. A fault of theirs is kept in the literal and the others
+ * do not run; `rows_var`, which the last of them, a BUILD, makes an index of, is empty then. Who uses the rows
+ * raises the literal first. */
+struct deferral {
+    u32 lit;      /* b8: the fault; set at run time */
+    u32 rows_var;
+    u32 parent;   /* the deferral + 1 that it is a part of; 0 = none */
+    b8 single;    /* a second row is a fault, too */
+    i32 position; /* of that fault */
 };
 
 /* A block ends by falling through, jumping, or jumping when a variable is not empty (recursion). */
@@ -244,6 +256,8 @@ struct program {
     u32 seed_lit; /* literal + 1 that takes a random seed; 0 = none */
     u32 block_count;
     struct block *blocks;
+    u32 deferral_count;
+    struct deferral *deferrals;
     u32 guard_count;
     struct guard *guards;
     u32 rel_count; /* operators of the plan, which marks number */

@@ -552,7 +552,8 @@ void program_print(struct text *out, const struct program *program, bool with_op
         }
         for (u32 s = 0; s < block->step_count; s++, number++) {
             const struct step *step = &block->steps[s];
-            text_print(out, "step %u  %s\n", number, step->label ? step->label : "");
+            text_print(out, "step %u  %s%s\n", number, step->label ? step->label : "",
+                       step->defer ? "  (faults wait)" : "");
             if (step->kind == STEP_PIPELINE) {
                 print_pipeline(out, program, step->pipeline, with_opcodes);
             } else {

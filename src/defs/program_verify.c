@@ -528,6 +528,23 @@ static wf_status check_steps(struct check *c) {
     return ERR_OK;
 }
 
+static wf_status check_deferrals(struct check *c) {
+    const struct program *program = c->program;
+    for (u32 i = 0; i < program->deferral_count; i++) {
+        const struct deferral *d = &program->deferrals[i];
+        NEED(d->lit < program->lit_count && program->lit_kinds[d->lit] == KIND_B8,
+             "a deferral without its literal");
+        NEED(d->rows_var < program->var_count && d->parent <= i, "a deferral of nothing");
+    }
+    for (u32 b = 0; b < program->block_count; b++) {
+        for (u32 s = 0; s < program->blocks[b].step_count; s++) {
+            NEED(program->blocks[b].steps[s].defer <= program->deferral_count,
+                 "a step of a deferral that does not exist");
+        }
+    }
+    return ERR_OK;
+}
+
 wf_status program_verify(const struct program *program, struct error *err) {
     struct memory mem;
     struct arena arena;
@@ -538,6 +555,9 @@ wf_status program_verify(const struct program *program, struct error *err) {
     wf_status status = check_vars(&check);
     if (!status) {
         status = check_steps(&check);
+    }
+    if (!status) {
+        status = check_deferrals(&check);
     }
     arena_fini(&arena);
     return status;

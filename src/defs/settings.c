@@ -3,6 +3,7 @@
  * SET, SHOW, the shell's options and the public API all come here, so a value is checked the same
  * way wherever it was given. A settings struct is plain data: sessions copy it. */
 #include "defs/settings.h"
+#include "base/zone.h"
 
 #include <stdio.h>
 
@@ -124,6 +125,9 @@ static bool parse_zone(struct sv value, i64 *out) {
         return true;
     }
     u8 fault = value_parse_zone(value, &east);
+    if (fault == 0 && east != 0 && !zone_is_named(east)) {
+        (void)zone_find(value, &east); /* CET is a zone with summer time here */
+    }
     *out = east;
     return fault == 0;
 }
@@ -132,6 +136,9 @@ static bool parse_zone(struct sv value, i64 *out) {
 static i32 print_zone(i64 zone, char *buf, i32 cap) {
     i64 size = zone < 0 ? -zone : zone;
     char text[16];
+    if (zone_is_named((i32)zone)) {
+        return snprintf(buf, (size_t)cap, "%s", zone_name((i32)zone));
+    }
     if (zone == 0) {
         return snprintf(buf, (size_t)cap, "UTC");
     }

@@ -14,6 +14,7 @@ struct settings { /* INT, SIZE: the number; BOOL: 0 or 1; ENUM: index of the cho
 enum { DEVICE_AUTO, DEVICE_CPU, DEVICE_GPU, DEVICE_HYBRID };
 enum { PLACE_AUTO, PLACE_CACHED, PLACE_MAPPED, PLACE_STREAMED, PLACE_SERIAL };
 enum { CODE_AUTO, CODE_VM, CODE_WOVEN };
+enum { CUB_AUTO, CUB_ON, CUB_OFF };
 enum { RESULT_HOST, RESULT_DEVICE };
 
 void settings_init(struct settings *settings); /* defaults */

@@ -7,6 +7,7 @@
  * range error, anything unreadable a syntax error. Zones are offsets: names that stand for a rule
  * are refused by a fault of their own. */
 #include "defs/value.h"
+#include "base/zone.h"
 
 #include "defs/host_words.h"
 /* after the words they are written in */
@@ -127,7 +128,11 @@ static bool read_word(struct datetime *t) {
     }
     t->has_zone = true;
     if (!find_zone(word, &t->zone)) {
-        t->fault = memchr(word.ptr, '/', (size_t)word.len) ? FAULT_ZONE : FAULT_NONE;
+        bool name = memchr(word.ptr, '/', (size_t)word.len) != NULL;
+        if (name && zone_find(word, &t->zone)) {
+            return true;
+        }
+        t->fault = name ? FAULT_ZONE : FAULT_NONE;
         return false;
     }
     return true;
@@ -419,7 +424,7 @@ static u8 parse_timestamp(struct sv s, bool zoned, i32 zone, i64 *out) {
     static const i64 specials[] = {0, TS_INF, TS_NEG_INF, 0};
     struct datetime t;
     if (parse_iso(s, out)) {
-        *out -= zoned ? zone * SECOND_US : 0;
+        *out -= zoned ? zone_offset_local(zone, fn_floor_div(*out, SECOND_US)) * SECOND_US : 0;
         return FAULT_NONE;
     }
     u8 fault = scan_datetime(s, &t);
@@ -432,7 +437,8 @@ static u8 parse_timestamp(struct sv s, bool zoned, i32 zone, i64 *out) {
         *out = specials[t.special];
         return FAULT_NONE;
     }
-    i64 shift = zoned ? (t.has_zone ? t.zone : zone) : 0;
+    i64 second = t.date * (DAY_US / SECOND_US) + t.us / SECOND_US;
+    i64 shift = zoned ? zone_offset_local(t.has_zone ? t.zone : zone, second) : 0;
     *out = fn_ts_check((i128)t.date * DAY_US + t.us - shift * SECOND_US, &fault);
     return fault;
 }
@@ -477,7 +483,7 @@ u8 value_parse_zone(struct sv s, i32 *out) {
         *out = -t.zone; /* as POSIX has it: west is positive */
         return FAULT_NONE;
     }
-    return FAULT_ZONE;
+    return zone_find(s, out) ? FAULT_NONE : FAULT_ZONE;
 }
 
 static i32 write_padded(i64 value, i32 width, char *out) {
@@ -551,12 +557,13 @@ static i32 write_timestamp(i64 value, const i32 *zone, char *out) {
     if (fn_ts_infinite(value)) {
         return write_infinity(value < 0, out);
     }
-    value += zone ? *zone * SECOND_US : 0;
+    i32 east = zone ? zone_offset(*zone, fn_floor_div(value, SECOND_US)) : 0;
+    value += east * SECOND_US;
     i64 day = fn_floor_div(value, DAY_US);
     i32 n = write_day((i32)day, out, &bc);
     out[n++] = ' ';
     n += value_format_clock(value - day * DAY_US, 2, out + n);
-    n += zone ? write_zone(*zone, out + n) : 0;
+    n += zone ? write_zone(east, out + n) : 0;
     memcpy(out + n, " BC", bc ? 3 : 0);
     return n + (bc ? 3 : 0);
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "defs/kprim.h"
+#include "gpu/gpu_cub.h"
 #include "gpu/gpu_prim_move.h"
 
 _Static_assert((i32)COMPACT_MOST == (i32)COMPACT_COLUMNS, "columns of a compaction");
@@ -42,6 +43,10 @@ static void shape_of(const struct prim_compact *c, struct shape *s) {
 wf_status gpu_compact(struct prim_job *job, const struct prim_compact *c) {
     const struct prim_keep *keep = &c->keep;
     struct shape shape;
+    if (gpu_cub_compacts(c) && gpu_cub_picks(job, c->ordered ? CUB_COMPACT : CUB_COMPACT_UNORDERED,
+                                             elem_bytes[c->in[0].type], keep->by.count)) {
+        return gpu_cub_compact(job, c);
+    }
     shape_of(c, &shape);
     i64 tile_rows = (i64)COMPACT_THREADS * 4 * shape.groups;
     i64 tiles = (keep->by.count + tile_rows - 1) / tile_rows;

@@ -1,11 +1,12 @@
 /* gpu_prim_move.c: the card's primitives that compute or move elements: series, reductions, scan,
  * gather and scatter, histogram. Maps and compactions have files of their own. */
-#include "gpu/gpu_prim.h"
+#include "gpu/gpu_prim_move.h"
 
 #include <stdio.h>
 
 #include "defs/kprim.h"
-#include "gpu/gpu_prim_move.h"
+#include "gpu/gpu_cub.h"
+#include "gpu/gpu_prim.h"
 #include "prim/fold.h"
 
 static i64 parts_of(i64 count, i64 size) {
@@ -52,6 +53,10 @@ static FALLIBLE reduce(struct prim_job *job, enum fold fold, struct prim_array o
                        struct prim_array in) {
     if (!fold_has(fold, in.type)) {
         return reduce_floats(job, out, in);
+    }
+    if (gpu_cub_folds(fold, in.type) &&
+        gpu_cub_picks(job, CUB_REDUCE, elem_bytes[in.type], in.count)) {
+        return gpu_cub_reduce(job, fold, out, in);
     }
     i64 blocks = parts_of(in.count * elem_bytes[in.type], REDUCE_THREADS * REDUCE_VECS * 16);
     i64 parts_bytes = MAX_OF(blocks, 1) * 8;
@@ -109,7 +114,10 @@ static FALLIBLE segments(struct prim_job *job, const struct prim_segments *s) {
 
 static FALLIBLE scan_array(struct prim_job *job, enum fold fold, bool inclusive,
                            struct prim_array out, struct prim_array in) {
-    i64 width = elem_bytes[in.type];
+    i32 width = elem_bytes[in.type];
+    if (fold == FOLD_ADD && gpu_cub_picks(job, CUB_SCAN, width, in.count)) {
+        return gpu_cub_scan(job, inclusive, out, in);
+    }
     i64 tiles = parts_of(in.count, SCAN_THREADS * SCAN_VECS * 16 / width);
     i64 state_bytes = tiles * (width == 8 ? 32 : 8);
     u8 *state = prim_take(job, state_bytes + 16);
@@ -185,6 +193,9 @@ static FALLIBLE histogram(struct prim_job *job, const struct prim_bins *bins) {
     i64 count = bins->out.count;
     i32 width = elem_bytes[bins->in.type];
     bool in_shared = count * 4 <= TABLE_MOST_BYTES;
+    if (gpu_cub_bins(bins) && gpu_cub_picks(job, CUB_HISTOGRAM, width, bins->in.count)) {
+        return gpu_cub_histogram(job, bins);
+    }
     struct prim_binning by = prim_binning(bins);
     struct khistogram args = {.in = bins->in.data,
                               .count = bins->in.count,

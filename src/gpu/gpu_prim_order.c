@@ -7,6 +7,7 @@
  *
  * WARPFOX_SPLIT=threads,items,rank,bits overrides the shape of the kernel, for measuring. */
 #include "gpu/gpu_prim_order.h"
+#include "gpu/gpu_cub.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -333,13 +334,28 @@ wf_status gpu_split(struct prim_job *job, const struct prim_split *how, struct p
 }
 
 /* By the bits that order the keys. */
-wf_status gpu_radix_sort(struct prim_job *job, const struct prim_sort *how,
-                         struct prim_array out_keys, struct prim_array keys,
-                         const struct prim_payload *payload) {
+static FALLIBLE radix_sort(struct prim_job *job, const struct prim_sort *how,
+                           struct prim_array out_keys, struct prim_array keys,
+                           const struct prim_payload *payload) {
     struct split_run r = {.job = job, .by = SPLIT_RADIX, .shift = how->low_bit};
     r.order = order_of(keys.type, how->descending);
     r.bits = (how->high_bit ? how->high_bit : 8 * r.order.bytes) - how->low_bit;
     r.parts.order = korder_of(&r.order, &keys);
     set_arrays(&r, out_keys, keys, payload);
     return split_all(&r, (struct prim_array){.type = ELEM_U64}, 0);
+}
+
+wf_status gpu_radix_sort(struct prim_job *job, const struct prim_sort *how,
+                         struct prim_array out_keys, struct prim_array keys,
+                         const struct prim_payload *payload) {
+    struct prim_array none = {.type = ELEM_U32};
+    i32 width = elem_bytes[keys.type];
+    bool narrow = payload->count == 0 || elem_bytes[payload->in[0].type] < 16;
+    if (elem_kinds[keys.type] == 'U' && !how->descending && payload->count < 2 && narrow &&
+        gpu_cub_picks(job, payload->count ? CUB_SORT_PAIRS : CUB_SORT_KEYS, width, keys.count)) {
+        return gpu_cub_sort(job, out_keys, keys, payload->count ? payload->out[0] : none,
+                            payload->count ? payload->in[0] : none, how->low_bit,
+                            how->high_bit ? how->high_bit : 8 * width);
+    }
+    return radix_sort(job, how, out_keys, keys, payload);
 }

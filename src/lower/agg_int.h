@@ -55,7 +55,8 @@ struct agg_state {
     struct call_state *calls;
     i32 *place;              /* per key: its field, or -1: it depends on another key */
     struct binding *depends; /* per key: where its value is found again */
-    i32 *row_words;          /* per key that depends: the word with the row */
+    i32 *row_words;      /* per key that depends: the word with the row; per interval: its form */
+    struct value *forms; /* per key that is an interval: how it differs from its equals */
     struct ordered *ordered; /* per call; aggregate.c */
     bool any_ordered;
 };

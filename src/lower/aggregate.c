@@ -60,11 +60,39 @@ static void order_call(struct agg_state *s, i64 i, const struct agg_call *call) 
     s->any_ordered = true;
 }
 
+static bool is_interval(const struct agg_state *s, i32 i) {
+    return s->place[i] >= 0 && s->rel->exprs.items[i]->type.id == TYPE_INTERVAL;
+}
+
+/* Equal intervals may be written differently: the key is what they share, and a word keeps the
+ * least of the rest, so that the group shows one that was there. */
+static void split_interval(struct agg_state *s, i32 i) {
+    struct builder *b = s->w.b;
+    if (!is_interval(s, i) || s->l->status) {
+        return;
+    }
+    struct value *key = &s->keys[i];
+    u16 raw = build_kind(b, key->reg, KIND_I128);
+    s->forms[i] = (struct value){
+        build_op(b, OP_IV_FORM, raw, NO_REG, NO_REG, range_exact(0, ((i128)1 << 56) - 1)), NO_REG};
+    key->reg = lower_order(b, raw, type_of(TYPE_INTERVAL));
+}
+
+static struct value join_interval(struct agg_state *s, struct builder *f, i32 i, struct value v) {
+    struct op op = {.code = OP_LOAD, .a = NO_REG, .b = NO_REG, .c = NO_REG};
+    op.imm = build_source_col(f, (u32)s->row_words[i] + 1);
+    u16 form = build_ctl(f, op, KIND_I64, range_exact(0, ((i128)1 << 56) - 1), 0);
+    v.reg = build_op(f, OP_IV_JOIN, build_kind(f, v.reg, KIND_I128), form, NO_REG,
+                     range_of_type(type_of(TYPE_INTERVAL)));
+    return v;
+}
+
 static void lower_inputs(struct agg_state *s) {
     const struct rel *rel = s->rel;
     for (i32 i = 0; i < s->key_count; i++) {
         if (s->place[i] >= 0) {
             s->keys[i] = lower_expr(s->w.b, rel->exprs.items[i]);
+            split_interval(s, i);
         }
     }
     for (i64 i = 0; i < rel->calls.count && !s->l->status; i++) {
@@ -103,7 +131,7 @@ struct columns {
 };
 
 static u32 add_column(struct lower *l, struct columns *cs, struct value *v, struct type type) {
-    struct out_col col = {*v, type};
+    struct out_col col = {.value = *v, .type = type};
     VEC_PUSH(l->arena, &cs->cols, col);
     VEC_PUSH(l->arena, &cs->to, v);
     return (u32)cs->cols.count - 1;
@@ -167,6 +195,11 @@ static u32 materialise_inputs(struct agg_state *s, u16 *key) {
             add_word_column(s, &cs, &s->calls[i]);
         }
     }
+    for (i32 i = 0; i < s->key_count && !l->status; i++) {
+        if (is_interval(s, i)) {
+            add_column(l, &cs, &s->forms[i], type_of(TYPE_BIGINT));
+        }
+    }
     u32 count = (u32)cs.cols.count;
     u32 var = lower_rows(s->w.b, "inputs", cs.cols.items, count, false, -1);
     s->w.b = lower_over(l, var, s->rel->inputs[0]->rows);
@@ -210,6 +243,9 @@ static void keep_rows(struct agg_state *s) {
     for (i32 i = 0; i < s->key_count && !s->l->status; i++) {
         if (s->place[i] < 0) {
             s->row_words[i] = words_least(&s->w, s->depends[i].row_reg);
+        } else if (is_interval(s, i)) {
+            u16 form = build_kind(s->w.b, s->forms[i].reg, KIND_I64);
+            s->row_words[i] = words_least(&s->w, form);
         }
     }
 }
@@ -236,7 +272,9 @@ static u16 pack_keys(struct agg_state *s) {
         if (s->place[i] < 0) {
             continue;
         }
-        s->layout.fields[count] = key_field_of(s->w.b, s->keys[i], s->rel->exprs.items[i]->type);
+        struct type type = s->rel->exprs.items[i]->type;
+        type = type.id == TYPE_INTERVAL ? type_decimal(38, 0) : type; /* what equal ones share */
+        s->layout.fields[count] = key_field_of(s->w.b, s->keys[i], type);
         s->keys[count] = s->keys[i];
         s->place[i] = count++;
     }
@@ -391,8 +429,9 @@ static void bind_results(struct agg_state *s, struct builder *f, u16 key) {
         struct value *out = NEW_ARRAY(s->l->arena, struct value, s->layout.count + 1);
         key_unpack(f, &s->layout, packed, out);
         for (i32 i = 0; i < s->key_count && !s->l->status; i++) {
-            bind_value(f, rel->out.items[i],
-                       s->place[i] < 0 ? dependent_value(s, f, i) : out[s->place[i]]);
+            struct value v = s->place[i] < 0 ? dependent_value(s, f, i) : out[s->place[i]];
+            v = is_interval(s, i) && !s->l->status ? join_interval(s, f, i, v) : v;
+            bind_value(f, rel->out.items[i], v);
         }
     }
     for (i64 i = 0; i < rel->calls.count && !s->l->status; i++) {
@@ -413,6 +452,7 @@ struct builder *lower_agg(struct lower *l, const struct rel *rel) {
     s.ordered = NEW_ARRAY(l->arena, struct ordered, rel->calls.count + 1);
     s.place = NEW_ARRAY(l->arena, i32, s.key_count + 1);
     s.row_words = NEW_ARRAY(l->arena, i32, s.key_count + 1);
+    s.forms = NEW_ARRAY(l->arena, struct value, s.key_count + 1);
     s.depends = NEW_ARRAY(l->arena, struct binding, s.key_count + 1);
     find_dependent(&s);
     lower_inputs(&s);

@@ -4,6 +4,7 @@
  * every narrowing is checked unless the range proves it. A decimal becomes a float by one correctly
  * rounded division where numerator and power of ten are exact, else through its text. */
 #include "lower/lower_int.h"
+#include "base/zone.h"
 
 static i32 scale_of(struct type t) {
     return t.id == TYPE_DECIMAL ? t.scale : 0;
@@ -236,10 +237,17 @@ static bool time_cast(struct builder *b, struct value v, struct type from, struc
         }
         const struct op_info *op = &op_infos[time_casts[i].op];
         u16 regs[3] = {build_kind(b, v.reg, (enum kind)op->operands[0]), NO_REG, NO_REG};
+        bool named = time_casts[i].zone && zone_is_named(b->l->limits->zone);
         if (op->arity > 1) {
-            regs[1] = build_i32(b, time_casts[i].zone ? b->l->limits->zone : 0);
+            regs[1] = build_i32(b, time_casts[i].zone && !named ? b->l->limits->zone : 0);
         }
-        *out = lower_masked(b, (enum op_code)time_casts[i].op, regs, v.null, range_of_type(to));
+        if (named && from.id == TYPE_TIMESTAMPTZ) {
+            regs[0] = lower_local(b, regs[0], v.null);
+        }
+        bool global = named && to.id == TYPE_TIMESTAMPTZ;
+        *out = lower_masked(b, (enum op_code)time_casts[i].op, regs, v.null,
+                            range_of_type(global ? type_of(TYPE_TIMESTAMP) : to));
+        *out = global ? lower_global(b, *out, v.null) : *out;
         *out = round_us(b, *out, v.null, to);
         return true;
     }

@@ -82,8 +82,8 @@ static void intern_members(struct lower *l, u32 rows, struct in_set *set) {
     set->interner = lower_var(l, VAR_INTERN, "strings");
     struct builder *b = lower_over(l, rows, l->vars.items[rows].const_rows);
     struct value v = lower_source_value(b, 0);
-    struct out_col col = {{string_intern(b, v.reg, set->interner, false), NO_REG},
-                          type_of(TYPE_INTEGER)};
+    struct out_col col = {.value = {string_intern(b, v.reg, set->interner, false), NO_REG},
+                          .type = type_of(TYPE_INTEGER)};
     build_label(b, "Members of IN");
     lower_rows(b, "numbers", &col, 1, false, -1);
 }

@@ -23,6 +23,7 @@ struct join {
     u32 index;
     u32 rows; /* the right side: key, payload */
     u16 key;  /* of the left side */
+    struct lazy lazy;
 };
 
 static bool visit_mark(const struct expr *expr, void *arg) {
@@ -64,8 +65,11 @@ static void build_side(struct join *j, struct builder *right) {
     cols[0].type = type_of(TYPE_BIGINT);
     u32 count = 1;
     for (u32 i = 0; i < j->payload_count && !l->status; i++) {
-        cols[count].value = lower_col(right, j->payload[i]);
-        cols[count++].type = l->plan->cols.items[j->payload[i]].type;
+        cols[count] = lower_carry(right, j->payload[i]);
+        if (j->lazy.number && reg_dict(right, cols[count].value.reg)) {
+            cols[count].value.reg = string_view(right, cols[count].value.reg);
+        }
+        count++;
     }
     build_label(right, "Build");
     j->rows = lower_rows(right, "build", cols, count, false, -1);
@@ -93,6 +97,8 @@ static void bind_right(struct join *j, u16 row, bool outer) {
                                .var = j->rows,
                                .col = i + 1,
                                .dict = var->dicts[i + 1],
+                               .lazy = j->lazy.lit ? j->lazy.lit : info->lazy[i + 1],
+                               .lazy_there = outer && !j->lazy.lit,
                                .range = info->ranges[i + 1]};
         bool counted =
             bind.reg_kind == KIND_I32 || bind.reg_kind == KIND_I64 || bind.reg_kind == KIND_I128;
@@ -148,7 +154,7 @@ static u16 try_each(struct join *j, u16 flags) {
 /* The one partner of every row, or -1. */
 static u16 only_partner(struct join *j) {
     struct builder *b = j->left;
-    bool single = j->rel->join == JOIN_SINGLE && !j->rel->right_unique;
+    bool single = j->rel->join == JOIN_SINGLE && !j->rel->right_unique && !j->lazy.number;
     if (single && j->rel->conds.count > 0) {
         return try_each(j, PROBE_SINGLE);
     }
@@ -208,6 +214,7 @@ static void join_asking(struct join *j) {
     u16 found = is_row(b, row);
     if (j->rel->join == JOIN_MARK) {
         bind_value(b, j->rel->mark_col, (struct value){found, NO_REG});
+        b->binds[j->rel->mark_col].lazy = j->lazy.lit;
     } else if (!b->l->status) {
         build_plain(b, OP_FILTER, semi ? found : build_not(b, found), 0);
     }
@@ -282,8 +289,11 @@ static struct builder *join_full(struct join *j, i64 right_most) {
 }
 
 struct builder *lower_join(struct lower *l, const struct rel *rel) {
+    struct join j = {.l = l, .rel = rel};
+    lazy_open(l, rel, &j.lazy);
     struct builder *right = lower_rel(l, rel->inputs[1]);
-    struct join j = {.l = l, .rel = rel, .left = lower_rel(l, rel->inputs[0])};
+    lazy_leave(l, &j.lazy);
+    j.left = lower_rel(l, rel->inputs[0]);
     if (l->status) {
         return j.left;
     }
@@ -293,7 +303,12 @@ struct builder *lower_join(struct lower *l, const struct rel *rel) {
     key_join_prepare(&j.keys, j.left, right, rel);
     i64 right_most = right->max_rows;
     find_payload(&j);
+    lazy_enter(l, &j.lazy);
     build_side(&j, right);
+    lazy_leave(l, &j.lazy);
+    if (j.lazy.number && !l->status) {
+        l->deferrals.items[j.lazy.number - 1].rows_var = j.rows;
+    }
     j.key = key_join_pack(j.left, &j.keys, true);
     if (l->status) {
         return j.left;

@@ -39,10 +39,6 @@ struct key_field key_field_of(struct builder *b, struct value v, struct type typ
     } else {
         f.form = FIELD_EXACT;
     }
-    if (type.id == TYPE_INTERVAL) { /* equal ones may look different: which would be shown? */
-        lower_fail(b->l, ERR_NOT_SUPPORTED, b->position,
-                   "grouping by an interval is not supported");
-    }
     f.whole = f.range;
     return f;
 }

@@ -141,6 +141,7 @@ u32 lower_table(struct lower *l, u64 table_id) {
 
 struct step *lower_step(struct lower *l, enum step_kind kind, const char *label) {
     struct step step = {.kind = (u8)kind,
+                        .defer = l->defer,
                         .label = label,
                         .src = NO_VAR,
                         .dst = NO_VAR,
@@ -253,6 +254,8 @@ static void fill_program(struct lower *l) {
     p->blocks[0].steps = l->steps.items;
     p->blocks[0].next = NO_VAR;
     p->blocks[0].loop_var = NO_VAR;
+    p->deferral_count = (u32)l->deferrals.count;
+    p->deferrals = l->deferrals.items;
     p->guard_count = (u32)l->guards.count;
     p->guards = l->guards.items;
     p->col_count = (u32)plan->root->out.count;

@@ -8,7 +8,7 @@
 struct lower_limits { /* what weaving may use; so that lower knows no device */
     bool fusion;
     i32 max_live; /* registers alive at once in one pipeline */
-    i32 zone;     /* of the session, seconds east of Greenwich */
+    i32 zone;     /* of the session, see base/zone.h */
 };
 FALLIBLE lower_plan(const struct plan *plan, const struct lower_limits *limits, struct arena *arena,
                     struct program **out, struct error *err);

@@ -112,6 +112,7 @@ static struct value load(struct builder *b, const struct binding *bind) {
 struct value lower_col(struct builder *b, u32 col) {
     struct binding *bind = &b->binds[col];
     struct value v = {0, NO_REG};
+    lazy_use(b, bind);
     switch (bind->kind) {
     case BIND_SOURCE:
     case BIND_VAR:

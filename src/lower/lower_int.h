@@ -26,6 +26,8 @@ struct binding {
     u32 var;
     u32 col; /* SOURCE: index into source.cols; VAR: column */
     u32 dict;
+    u32 lazy; /* literal + 1 to raise before the value is used; 0 = none */
+    b8 lazy_there; /* only where there is a row */
     struct range range;
     struct value value;      /* VALUE */
     const struct expr *expr; /* EXPR: computed when first used */
@@ -35,6 +37,7 @@ struct binding {
 struct var_info {
     struct range *ranges;
     b8 *nullable;
+    u32 *lazy;    /* as in struct binding; NULL = no column is */
     i64 max_rows; /* proven bound */
 };
 
@@ -111,6 +114,8 @@ struct lower {
     VEC(struct in_set) in_sets;
     VEC(const struct rel *) cuts; /* operators after which a pipeline must end */
     const struct rel *wish;       /* next cut the register budget asks for */
+    VEC(struct deferral) deferrals;
+    u32 defer; /* the one + 1 whose steps are being made; 0 = none */
     u32 rank;
 };
 
@@ -261,6 +266,9 @@ u16 lower_check(struct builder *b, u16 reg, u16 null, struct type type);
 u16 lower_guard(struct builder *b, u16 reg, u16 null, u16 safe);
 
 /* lower_scalar.c */
+/* A timestamptz to what clocks of the session's zone show, and back. */
+u16 lower_local(struct builder *b, u16 reg, u16 null);
+u16 lower_global(struct builder *b, u16 reg, u16 null);
 struct value lower_scalar(struct builder *b, const struct expr *expr, const struct value *v);
 /* An opcode whose operands may be those of a NULL: it cannot raise for them. */
 u16 lower_masked(struct builder *b, enum op_code code, const u16 *regs, u16 null,
@@ -290,7 +298,24 @@ void bind_value(struct builder *b, u32 col, struct value v);
 struct out_col {
     struct value value;
     struct type type;
+    u32 lazy; /* as in struct binding */
 };
+/* lazy.c */
+/* The right side of a join while it is lowered; number 0: it is not lazy. */
+struct lazy {
+    u32 number; /* deferral + 1 */
+    u32 lit;    /* its literal + 1 */
+    u32 outer;
+    i64 luts, ranks, in_sets;
+};
+void lazy_open(struct lower *l, const struct rel *join, struct lazy *out); /* and enters */
+/* Steps made from here on are the right side's, until lazy_leave. */
+void lazy_enter(struct lower *l, struct lazy *lazy);
+void lazy_leave(struct lower *l, const struct lazy *lazy);
+void lazy_use(struct builder *b, const struct binding *bind);
+/* A column that is handed on to a variable, not used. */
+struct out_col lower_carry(struct builder *b, u32 col);
+
 /* Ends the pipeline with rows in a new variable (canonical: in the kinds of the SQL types). */
 u32 lower_rows(struct builder *b, const char *name, const struct out_col *cols, u32 count,
                bool canonical, i64 limit);
@@ -311,10 +336,15 @@ struct builder *lower_join(struct lower *l, const struct rel *rel);
  */
 u32 union_rows(struct lower *l, struct builder *const *bs, struct out_col *const *cols, i64 count,
                u32 col_count);
+/* The answer of a union with only projections above it, the lowest last; returns its variable. */
+u32 union_answer(struct lower *l, const struct rel *rel, const struct rel *const *projects,
+                 i64 project_count, bool limited);
 struct builder *lower_union(struct lower *l, const struct rel *rel);
 struct builder *lower_shared(struct lower *l, const struct rel *rel);
 struct builder *lower_table_func(struct lower *l, const struct rel *rel);
 void shared_count(struct lower *l, const struct rel *rel);
+/* Makes the rows of a shared input now if it has more than `uses` users. */
+void shared_make(struct lower *l, const struct rel *input, i64 uses);
 
 /* window.c */
 struct builder *lower_window(struct lower *l, const struct rel *rel);
@@ -331,6 +361,12 @@ struct builder *lower_limit(struct lower *l, const struct rel *rel);
 /* Ends b with the answer: columns `out`, sorted and limited as told (either may be NULL). */
 void order_result(struct builder *b, const u32 *out, i64 count, const struct rel *sort,
                   const struct rel *limit);
+/* The output columns, of the answer (last) or another variable, with room for `extra` more; rows
+ * without columns get one to be counted by. */
+struct out_col *order_cols(struct builder *b, const u32 *out, i64 count, i64 extra, bool last,
+                           u32 *out_count);
+/* The first `count` columns of the variable are the answer. */
+void order_answer(struct lower *l, u32 var, i64 count, const struct rel *limit);
 
 /* key.c */
 enum field_form {

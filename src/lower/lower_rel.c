@@ -24,6 +24,7 @@ void bind_source(struct builder *b, u32 col, u32 var_col) {
                                      .nullable = info->nullable[var_col],
                                      .col = build_source_col(b, var_col),
                                      .dict = var->dicts[var_col],
+                                     .lazy = info->lazy ? info->lazy[var_col] : 0,
                                      .range = info->ranges[var_col]};
 }
 
@@ -75,6 +76,7 @@ u32 lower_rows_var(struct lower *l, const char *name, u32 count) {
     var->dicts = NEW_ARRAY(l->arena, u32, count);
     info->ranges = NEW_ARRAY(l->arena, struct range, count);
     info->nullable = NEW_ARRAY(l->arena, b8, count);
+    info->lazy = NEW_ARRAY(l->arena, u32, count);
     return number;
 }
 
@@ -102,6 +104,7 @@ u32 lower_rows(struct builder *b, const char *name, const struct out_col *cols, 
         var->dicts[i] = out[i].dict;
         info->ranges[i] = reg_range(b, v.reg);
         info->nullable[i] = v.null != NO_REG;
+        info->lazy[i] = cols[i].lazy;
     }
     struct sink sink = {.kind = SINK_ROWS,
                         .var = number,
@@ -322,6 +325,7 @@ static void guard_relied(struct lower *l) {
         struct guard guard = {.table = lower_table(l, relied->table_id),
                               .col = relied->table_col,
                               .range = whole_range(),
+                              .no_nulls = relied->no_nulls,
                               .unique = 1};
         VEC_PUSH(l->arena, &l->guards, guard);
     }
@@ -332,6 +336,13 @@ void lower_root(struct lower *l) {
     guard_relied(l);
     find_top(l, &top);
     shared_count(l, l->plan->root);
+    if (!top.sort && top.input->kind == REL_UNION && !weave_cuts_after(l, top.input)) {
+        u32 var = union_answer(l, top.input, top.projects.items, top.projects.count, top.limit);
+        if (!l->status) {
+            order_answer(l, var, l->plan->root->out.count, top.limit);
+        }
+        return;
+    }
     struct builder *b = lower_rel(l, top.input);
     for (i64 i = top.projects.count; i-- > 0 && !l->status;) {
         lower_project(b, top.projects.items[i]);

@@ -5,6 +5,11 @@
  * scale) are literals. An opcode that may fault runs inside WHEN where an argument may be NULL, and
  * its result is read through a selection, so that a NULL never raises. */
 #include "lower/lower_int.h"
+#include "base/zone.h"
+#include "defs/host_words.h"
+
+#include "defs/fn_date.h"
+#include "defs/fn_time.h"
 
 static struct range full_range(enum kind kind) {
     switch (kind) {
@@ -75,6 +80,74 @@ static struct value finish(struct builder *b, u16 reg, u16 null, const struct ex
     return v;
 }
 
+u16 lower_local(struct builder *b, u16 reg, u16 null) {
+    u16 regs[3] = {build_kind(b, reg, KIND_I64), build_i32(b, b->l->limits->zone), NO_REG};
+    return lower_masked(b, OP_LOCAL_TS, regs, null, full_range(KIND_I64));
+}
+
+u16 lower_global(struct builder *b, u16 reg, u16 null) {
+    u16 regs[3] = {build_kind(b, reg, KIND_I64), build_i32(b, b->l->limits->zone), NO_REG};
+    return lower_masked(b, OP_GLOBAL_TS, regs, null, full_range(KIND_I64));
+}
+
+/* timestamptz + interval: months and days move the local time, the rest the moment. */
+static u16 shift_in_zone(struct builder *b, enum op_code code, const u16 *args, u16 null) {
+    u16 days[3] = {args[1], build_i32(b, FIELD_DAY), NO_REG};
+    u16 first[3] = {0, 0, build_i32(b, 0)};
+    days[0] = build_kind(b, args[1], KIND_I128);
+    first[1] = lower_masked(b, OP_TRUNC_IV, days, null, full_range(KIND_I128));
+    u16 rest[3] = {days[0], first[1], NO_REG};
+    u8 fault = 0;
+    u16 zero = build_int(b, KIND_I128, fn_iv(0, 0, 0, &fault));
+    first[0] = lower_local(b, args[0], null);
+    u16 moved = lower_masked(b, code, first, null, full_range(KIND_I64));
+    u16 none = build_op(b, OP_EQ_I128, build_kind(b, first[1], KIND_I128), zero, NO_REG,
+                        range_bool()); /* then the moment stays, also one that clocks show twice */
+    u16 start = build_sel(b, none, build_kind(b, args[0], KIND_I64),
+                          build_kind(b, lower_global(b, moved, null), KIND_I64));
+    u16 last[3] = {start, lower_masked(b, OP_IV_SUB, rest, null, full_range(KIND_I128)), first[2]};
+    return lower_masked(b, code, last, null, full_range(KIND_I64));
+}
+
+/* A function of the session's zone when that is a named one: it works on local time. */
+static u16 in_named_zone(struct builder *b, const struct expr *expr, u16 *regs, u16 null) {
+    const struct scalar_info *info = &scalar_infos[expr->func];
+    const struct op_info *op = &op_infos[info->op];
+    const struct expr *field = expr->arg_count > 1 ? expr->args[1] : NULL;
+    bool epoch = expr->func == FUNC_PART_TSTZ && field->kind == EXPR_CONST &&
+                 field->value.i32 == FIELD_EPOCH;
+    bool fine =
+        expr->func == FUNC_TRUNC_TSTZ && field->kind == EXPR_CONST && field->value.i32 < FIELD_DAY;
+    if (info->op == OP_TS_ADD || info->op == OP_TS_SUB) {
+        return shift_in_zone(b, (enum op_code)info->op, regs, null);
+    }
+    u16 moment = regs[0];
+    for (i32 i = 0; i < expr->arg_count && !epoch; i++) {
+        if (expr->args[i]->type.id == TYPE_TIMESTAMPTZ) {
+            regs[i] = lower_local(b, regs[i], null);
+        }
+    }
+    regs[expr->arg_count] = build_i32(b, 0);
+    u16 local = regs[0];
+    u16 reg =
+        lower_masked(b, (enum op_code)info->op, regs, null, full_range((enum kind)op->result));
+    if (fine && !b->l->status) { /* what is cut off is less than a change of the clocks */
+        struct range all = full_range(KIND_I64);
+        u16 cut = build_op(b, OP_SUB_I64, local, reg, NO_REG, all);
+        return build_op(b, OP_SUB_I64, moment, cut, NO_REG, all);
+    }
+    return expr->type.id == TYPE_TIMESTAMPTZ ? lower_global(b, reg, null) : reg;
+}
+
+/* AT TIME ZONE: what is not a known offset may be a name. */
+static enum op_code zone_code(struct builder *b, const struct expr *expr, u16 zone) {
+    union lit lit;
+    bool offset = build_is_const(b, zone, &lit) && lit.i32 < ZONE_OFFSETS;
+    return offset                       ? (enum op_code)scalar_infos[expr->func].op
+           : expr->func == FUNC_ZONE_IN ? OP_GLOBAL_TS
+                                        : OP_LOCAL_TS;
+}
+
 struct value lower_scalar(struct builder *b, const struct expr *expr, const struct value *v) {
     const struct scalar_info *info = &scalar_infos[expr->func];
     const struct op_info *op = &op_infos[info->op];
@@ -90,8 +163,18 @@ struct value lower_scalar(struct builder *b, const struct expr *expr, const stru
             regs[i] = build_i32(b, *hidden == '#' ? expr->args[0]->type.scale : zone);
         }
     }
-    u16 reg =
-        lower_masked(b, (enum op_code)info->op, regs, null, full_range((enum kind)op->result));
+    const char *zone = strchr(info->args, '@');
+    if (b->l->status) {
+        return v[0];
+    }
+    if (zone && zone[1] != '0' && zone_is_named(b->l->limits->zone) &&
+        info->op != OP_TO_TIMESTAMP) {
+        return finish(b, in_named_zone(b, expr, regs, null), null, expr);
+    }
+    enum op_code code = expr->func == FUNC_ZONE_IN || expr->func == FUNC_ZONE_OUT
+                            ? zone_code(b, expr, regs[1])
+                            : (enum op_code)info->op;
+    u16 reg = lower_masked(b, code, regs, null, full_range((enum kind)op->result));
     return finish(b, reg, null, expr);
 }
 

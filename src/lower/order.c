@@ -108,16 +108,20 @@ static struct value padded(struct builder *b, u32 col, struct type type) {
     return lower_expr(b, expr_call(arena, FUNC_PAD, type_of(TYPE_TEXT), -1, 2, args[0], args[1]));
 }
 
-/* The output columns, with room for `extra` more; rows without columns get one to be counted by. */
-static struct out_col *out_cols(struct builder *b, const u32 *out, i64 count, i64 extra, bool shown,
-                                u32 *out_count) {
+struct out_col *order_cols(struct builder *b, const u32 *out, i64 count, i64 extra, bool last,
+                           u32 *out_count) {
     struct lower *l = b->l;
+    bool shown = last && l->plan->shown;
     struct out_col *cols = NEW_ARRAY(l->arena, struct out_col, count + extra + 1);
     for (i64 i = 0; i < count && !l->status; i++) {
-        cols[i].type = l->plan->cols.items[out[i]].type;
-        cols[i].value = shown && cols[i].type.id == TYPE_CHAR && cols[i].type.length
-                            ? padded(b, out[i], cols[i].type)
-                            : lower_col(b, out[i]);
+        struct type type = l->plan->cols.items[out[i]].type;
+        bool pads = shown && type.id == TYPE_CHAR && type.length;
+        if (!last) {
+            cols[i] = lower_carry(b, out[i]);
+            continue;
+        }
+        cols[i].type = type;
+        cols[i].value = pads ? padded(b, out[i], type) : lower_col(b, out[i]);
     }
     *out_count = (u32)count;
     if (count == 0 && !l->status) {
@@ -133,8 +137,12 @@ void order_result(struct builder *b, const u32 *out, i64 count, const struct rel
     struct lower *l = b->l;
     u32 col_count;
     struct out_col *cols =
-        out_cols(b, out, count, sort ? sort->order.count : 0, l->plan->shown, &col_count);
+        order_cols(b, out, count, sort ? sort->order.count : 0, true, &col_count);
     u32 var = sorted_rows(b, "result", cols, col_count, sort, true, first_rows(l, limit));
+    order_answer(l, var, count, limit);
+}
+
+void order_answer(struct lower *l, u32 var, i64 count, const struct rel *limit) {
     struct step *step = lower_step(l, STEP_RESULT, "Result");
     step->src = var;
     step->col_count = (u32)count;
@@ -149,8 +157,8 @@ static u32 rows_of(struct lower *l, const struct rel *input, i64 limit) {
     if (l->status) {
         return 0;
     }
-    struct out_col *cols = out_cols(b, input->out.items, input->out.count,
-                                    sort ? sort->order.count : 0, false, &count);
+    struct out_col *cols = order_cols(b, input->out.items, input->out.count,
+                                      sort ? sort->order.count : 0, false, &count);
     return sorted_rows(b, "rows", cols, count, sort, false, limit);
 }
 

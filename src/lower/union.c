@@ -3,7 +3,8 @@
  * The branches of a union, however nested, are pipelines that append to one variable. A column is
  * made alike in all of them: the widest kind; codes where all branches have the same dictionary,
  * or, when every branch has one, codes of a new dictionary; else text. NULL takes whatever form the
- * others have. A shared subplan is computed into a variable at its first use when it has several.
+ * others have. Where the union is the answer, its branches write that, without another pass over
+ * their rows. A shared subplan is computed into a variable at its first use when it has several.
  */
 #include "lower/lower_int.h"
 
@@ -64,31 +65,36 @@ static u16 shape(struct builder *b, struct value v, const struct form *f) {
     return build_kind(b, v.reg, f->kind);
 }
 
-static void append_rows(struct lower *l, struct builder *b, const struct out_col *cols,
-                        const struct form *forms, u32 var, u32 col_count, bool first) {
+/* The columns of one pipeline, made alike. Steps they need stand before all of the pipelines, which
+ * follow each other then: an answer can be computed from one after the other as it is read. */
+static struct sink_col *shape_cols(struct lower *l, struct builder *b, const struct out_col *cols,
+                                   const struct form *forms, u32 col_count) {
     struct sink_col *out = NEW_ARRAY(l->arena, struct sink_col, col_count);
     for (u32 c = 0; c < col_count && !l->status; c++) {
         struct value v = cols[c].value;
         u16 reg = shape(b, v, &forms[c]);
         u16 null = build_is_bool(b, v.null, false) ? (u16)NO_REG : v.null;
-        if (l->status) {
-            return;
-        }
         out[c] = (struct sink_col){
             .reg = reg, .null_reg = null, .type = cols[c].type, .dict = forms[c].dict};
-        struct var_info *info = &l->var_infos.items[var];
-        info->ranges[c] =
-            first ? reg_range(b, reg) : range_union(info->ranges[c], reg_range(b, reg));
-        info->nullable[c] = info->nullable[c] || null != NO_REG;
     }
+    return out;
+}
+
+static void append_rows(struct lower *l, struct builder *b, struct sink_col *cols, u32 var,
+                        u32 col_count, bool first) {
     struct var_info *info = &l->var_infos.items[var];
+    for (u32 c = 0; c < col_count; c++) {
+        struct range range = reg_range(b, cols[c].reg);
+        info->ranges[c] = first ? range : range_union(info->ranges[c], range);
+        info->nullable[c] = info->nullable[c] || cols[c].null_reg != NO_REG;
+    }
     info->max_rows = MIN_OF(info->max_rows + b->max_rows, (i64)1 << 60);
     struct sink sink = {.kind = SINK_ROWS,
                         .var = var,
                         .limit = -1,
                         .append = !first,
                         .col_count = col_count,
-                        .cols = out,
+                        .cols = cols,
                         .key = NO_REG,
                         .null_var = NO_VAR,
                         .fault_var = NO_VAR};
@@ -120,8 +126,12 @@ u32 union_rows(struct lower *l, struct builder *const *bs, struct out_col *const
         def->kinds[c] = (u8)forms[c].kind;
         def->dicts[c] = forms[c].dict;
     }
+    struct sink_col **shaped = NEW_ARRAY(l->arena, struct sink_col *, count);
     for (i64 i = 0; i < count; i++) {
-        append_rows(l, bs[i], cols[i], forms, var, width, i == 0);
+        shaped[i] = shape_cols(l, bs[i], cols[i], forms, width);
+    }
+    for (i64 i = 0; i < count && !l->status; i++) {
+        append_rows(l, bs[i], shaped[i], var, width, i == 0);
     }
     return var;
 }
@@ -164,13 +174,18 @@ static void find_branches(struct lower *l, const struct rel *rel, const u32 *col
     }
 }
 
-struct builder *lower_union(struct lower *l, const struct rel *rel) {
+static struct branches branches_of(struct lower *l, const struct rel *rel) {
     struct branches list = {0};
-    i64 width = rel->out.count;
     for (i32 side = 0; side < 2; side++) {
         const u32 *cols = side ? rel->right_cols.items : rel->left_cols.items;
-        find_branches(l, rel->inputs[side], cols, width, &list);
+        find_branches(l, rel->inputs[side], cols, rel->out.count, &list);
     }
+    return list;
+}
+
+struct builder *lower_union(struct lower *l, const struct rel *rel) {
+    struct branches list = branches_of(l, rel);
+    i64 width = rel->out.count;
     i64 count = list.items.count;
     struct builder **bs = NEW_ARRAY(l->arena, struct builder *, count);
     struct out_col **cols = NEW_ARRAY(l->arena, struct out_col *, count);
@@ -190,6 +205,37 @@ struct builder *lower_union(struct lower *l, const struct rel *rel) {
         bind_source(b, rel->out.items[c], (u32)c);
     }
     return b;
+}
+
+u32 union_answer(struct lower *l, const struct rel *rel, const struct rel *const *projects,
+                 i64 project_count, bool limited) {
+    struct branches list = branches_of(l, rel);
+    const struct rel *root = l->plan->root;
+    i64 count = list.items.count;
+    struct builder **bs = NEW_ARRAY(l->arena, struct builder *, count);
+    struct out_col **cols = NEW_ARRAY(l->arena, struct out_col *, count);
+    u32 col_count = 0;
+    for (i64 i = 0; i < count && !l->status; i++) {
+        const struct branch *branch = &list.items.items[i];
+        struct builder *b = bs[i] = lower_rel(l, branch->rel);
+        for (i64 c = 0; c < rel->out.count && !l->status; c++) {
+            bind_value(b, rel->out.items[c], lower_col(b, branch->cols[c]));
+        }
+        build_label(b, rel_names[REL_UNION]);
+        build_row_mark(b, rel);
+        for (i64 p = project_count; p-- > 0 && !l->status;) {
+            lower_project(b, projects[p]);
+            build_label(b, rel_names[REL_PROJECT]);
+            if (!limited) {
+                build_row_mark(b, projects[p]);
+            }
+        }
+        cols[i] = order_cols(b, root->out.items, root->out.count, 0, true, &col_count);
+        for (u32 c = 0; c < col_count && !l->status; c++) {
+            cols[i][c].value.reg = lower_canonical(b, cols[i][c].value, cols[i][c].type);
+        }
+    }
+    return union_rows(l, bs, cols, count, col_count);
 }
 
 /* shared subplans */
@@ -223,8 +269,7 @@ static u32 shared_rows(struct lower *l, const struct rel *input) {
     i64 count = input->out.count;
     struct out_col *cols = NEW_ARRAY(l->arena, struct out_col, count + 1);
     for (i64 i = 0; i < count && !l->status; i++) {
-        cols[i].value = lower_col(b, input->out.items[i]);
-        cols[i].type = l->plan->cols.items[input->out.items[i]].type;
+        cols[i] = lower_carry(b, input->out.items[i]);
     }
     if (count == 0) {
         cols[0].value = (struct value){build_bool(b, false), NO_REG};
@@ -232,6 +277,16 @@ static u32 shared_rows(struct lower *l, const struct rel *input) {
     }
     build_label(b, rel_names[REL_SHARED]);
     return l->status ? 0 : lower_rows(b, "shared", cols, (u32)MAX_OF(count, 1), false, -1);
+}
+
+void shared_make(struct lower *l, const struct rel *input, i64 uses) {
+    struct shared *shared = find_shared(l, input);
+    if (shared && !shared->made && shared->uses > uses) {
+        u32 var = shared_rows(l, input);
+        shared = find_shared(l, input); /* more of them may have come */
+        shared->var = var;
+        shared->made = true;
+    }
 }
 
 static u32 position_in(const struct rel *rel, u32 col) {
@@ -252,12 +307,8 @@ struct builder *lower_shared(struct lower *l, const struct rel *rel) {
         }
         return b;
     }
-    if (!shared->made) {
-        u32 var = shared_rows(l, input);
-        shared = find_shared(l, input);
-        shared->var = var;
-        shared->made = true;
-    }
+    shared_make(l, input, 1);
+    shared = find_shared(l, input);
     struct builder *b = lower_over(l, shared->var, input->rows);
     for (i64 i = 0; i < rel->out.count && !l->status; i++) {
         u32 at = position_in(input, rel->left_cols.items[i]);
@@ -295,7 +346,7 @@ struct builder *lower_table_func(struct lower *l, const struct rel *rel) {
             v.reg = lower_check(one, v.reg, v.null, type_of(TYPE_BIGINT));
         }
         v.reg = build_kind(one, v.reg, KIND_I64);
-        cols[i] = (struct out_col){v, type_of(TYPE_BIGINT)};
+        cols[i] = (struct out_col){.value = v, .type = type_of(TYPE_BIGINT)};
     }
     build_label(one, rel_names[REL_FUNC]);
     u32 bounds = lower_rows(one, "bounds", cols, 3, false, -1);

@@ -28,8 +28,7 @@ struct builder *weave_cut(struct builder *b, const struct rel *rel) {
     i64 count = rel->out.count;
     struct out_col *cols = NEW_ARRAY(l->arena, struct out_col, count + 1);
     for (i64 i = 0; i < count; i++) {
-        cols[i].value = lower_col(b, rel->out.items[i]);
-        cols[i].type = l->plan->cols.items[rel->out.items[i]].type;
+        cols[i] = lower_carry(b, rel->out.items[i]);
     }
     if (count == 0) {
         cols[0].value = (struct value){build_bool(b, false), NO_REG};

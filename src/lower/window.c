@@ -30,7 +30,7 @@ static u32 add_col(struct win *s, struct value v, struct type type) {
             return (u32)i;
         }
     }
-    struct out_col col = {v, type};
+    struct out_col col = {.value = v, .type = type};
     VEC_PUSH(s->l->arena, &s->cols, col);
     return (u32)s->cols.count - 1;
 }
@@ -337,6 +337,7 @@ static u32 result_var(struct win *s, u32 rows) {
         to->dicts[c] = from->dicts[c];
         to_info->ranges[c] = from_info->ranges[c];
         to_info->nullable[c] = from_info->nullable[c];
+        to_info->lazy[c] = from_info->lazy[c];
     }
     for (u32 i = 0; i < (u32)s->fns.count; i++) {
         const struct window_fn *fn = &s->fns.items[i];
@@ -403,7 +404,9 @@ struct builder *lower_window(struct lower *l, const struct rel *rel) {
     u32 *out_cols = NEW_ARRAY(l->arena, u32, input->out.count + 1);
     for (i64 i = 0; i < input->out.count && !l->status; i++) {
         u32 col = input->out.items[i];
-        out_cols[i] = add_col(&s, lower_col(s.w.b, col), l->plan->cols.items[col].type);
+        struct out_col carried = lower_carry(s.w.b, col);
+        out_cols[i] = add_col(&s, carried.value, carried.type);
+        s.cols.items[out_cols[i]].lazy = carried.lazy;
     }
     lower_keys(&s);
     for (i64 i = 0; i < count && !l->status; i++) {

@@ -125,7 +125,7 @@ static void swap_sides(struct rel *rel) {
 }
 
 static void weaken(struct opt *o, struct rel *rel, const u8 *set) {
-    if (rel->join == JOIN_SINGLE) {
+    if (rel->join == JOIN_SINGLE && !rel->lazy) {
         bool bare = rel->left_keys.count == 0 && rel->conds.count == 0;
         if (bare && one_row(rel->inputs[1])) {
             rel->join = JOIN_CROSS;

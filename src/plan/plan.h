@@ -173,6 +173,7 @@ struct rel {
     /* JOIN: left_keys[i] = right_keys[i]; the right input is the build side */
     u8 join;           /* enum join_kind */
     b8 right_unique;   /* proven: at most one match a row */
+    b8 lazy;           /* SINGLE, MARK: what the right side raises counts where its columns are used */
     b8 dependent;      /* the right input may use the left's columns; removed by the pass unnest */
     VEC(b8) null_safe; /* per key: NULL matches NULL; empty = none does */
     u32 mark_col;      /* MARK */
@@ -199,13 +200,14 @@ struct rel {
 struct relied { /* a column whose uniqueness shaped the plan */
     u64 table_id;
     u32 table_col;
+    b8 no_nulls; /* NULLs are equal where groups are made */
 };
 
 struct plan {
     struct arena *arena;
     VEC(struct plan_col) cols;
     struct rel *root;
-    VEC(const char *) names; /* of the root's out columns, as the user sees them */
+    VEC(const char *) names;   /* of the root's out columns, as the user sees them */
     VEC(struct relied) relied; /* guarded though nothing may read them any more */
     u32 param_count;
     struct type *param_types;

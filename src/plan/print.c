@@ -243,7 +243,8 @@ static const char *const join_names[] = {
 };
 
 static void print_join(struct text *out, const struct plan *plan, const struct rel *rel) {
-    text_print(out, "%s%s", join_names[rel->join], rel->dependent ? " dependent" : "");
+    text_print(out, "%s%s%s", join_names[rel->join], rel->dependent ? " dependent" : "",
+               rel->lazy ? " lazy" : "");
     bool inner = rel->join == JOIN_INNER || rel->join == JOIN_CROSS;
     if (inner && rel->left_keys.count == 0 && rel->conds.count == 0) {
         text_append(out, SV(" cross"));

@@ -56,6 +56,7 @@ struct exec {
     i64 deadline_ns;       /* 0 = none */
     _Atomic i64 rows_done; /* progress of the statement, in source rows */
     _Atomic i64 rows_total;
+    i32 *deferred_at;      /* by deferral: where in the text its fault was met */
     _Atomic u64 fault;     /* the smallest fault met: see fault_key; ~0 = none */
     struct mutex lock;     /* for whatever threads must share */
     struct stream *stream; /* the answer is computed as it is read; NULL = it is all there */

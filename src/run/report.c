@@ -155,8 +155,10 @@ i64 *exec_rel_rows(struct exec *x) {
             const struct pipeline *pipe = program->blocks[b].steps[s].pipeline;
             for (u32 m = 0; pipe && m < pipe->mark_count; m++) {
                 u32 rel = pipe->marks[m].rel;
-                if (rel < program->rel_count && rows[rel] < 0) {
-                    rows[rel] = rows_at(pipe, &x->metrics[no], m);
+                i64 here = rel < program->rel_count ? rows_at(pipe, &x->metrics[no], m) : -1;
+                bool adds = pipe->sinks[0].append; /* a branch of a union that is the answer */
+                if (here >= 0 && (adds || rows[rel] < 0)) {
+                    rows[rel] = MAX_OF(rows[rel], 0) + here;
                 }
             }
         }

@@ -134,6 +134,7 @@ wf_status exec_open(struct exec *x, bool *out_stale) {
     if (program->seed_lit) {
         x->lits[program->seed_lit - 1].i64 = clock_ns() ^ (i64)((u64)clock_real_us() << 20);
     }
+    defer_open(x);
     open_metrics(x);
     x->vars = NEW_ARRAY(x->arena, struct variable, program->var_count);
     for (u32 v = 0; v < program->var_count; v++) {
@@ -161,23 +162,29 @@ void exec_close(struct exec *x) {
     mutex_fini(&x->lock);
 }
 
-wf_status raise_fault(struct exec *x, const struct step *step) {
+i32 fault_position(const struct exec *x, const struct step *step) {
     u64 key = atomic_load_explicit(&x->fault, memory_order_relaxed);
-    if (key == ~0ULL) {
-        return ERR_OK;
-    }
     u16 rank = (u16)(key >> 48);
-    u8 fault = (u8)key;
     i32 position = -1;
     const struct pipeline *pipe = step->pipeline;
     for (u32 i = 0; pipe && i < pipe->op_count && position < 0; i++) {
         bool may_fail =
             (op_infos[pipe->ops[i].code].flags & OP_FAULTS) || ctl_may_fault(&pipe->ops[i]);
         if (pipe->ops[i].rank == rank && may_fail) {
-            position = pipe->ops[i].position;
+            position = defer_position(x, pipe, &pipe->ops[i]);
         }
     }
-    return error_set(x->err, fault_error(fault), position, "%s", fault_message(fault));
+    return position;
+}
+
+wf_status raise_fault(struct exec *x, const struct step *step) {
+    u64 key = atomic_load_explicit(&x->fault, memory_order_relaxed);
+    if (key == ~0ULL) {
+        return ERR_OK;
+    }
+    u8 fault = (u8)key;
+    return error_set(x->err, fault_error(fault), fault_position(x, step), "%s",
+                     fault_message(fault));
 }
 
 struct fetch {
@@ -232,7 +239,7 @@ static FALLIBLE run_on(struct exec *x, struct device *device, u32 step_no, const
         metric->rows_out = x->vars[step->dst].rows;
         return ERR_OK;
     default:
-        if (streams && device->slices_open) {
+        if (streams) {
             return stream_open(x, device, step_no, step);
         }
         return device->run(device, x, step_no, step);
@@ -242,6 +249,9 @@ static FALLIBLE run_on(struct exec *x, struct device *device, u32 step_no, const
 static FALLIBLE run_step(struct exec *x, const struct run_devices *devices, u32 step_no,
                          const struct step *step, bool streams) {
     TRY(exec_check(x));
+    if (defer_skips(x, step)) {
+        return ERR_OK;
+    }
     struct device *device = devices->cpu;
     const char *why = NULL;
     TRY(choose_device(x, devices, step, &device, &why));
@@ -258,7 +268,9 @@ static FALLIBLE run_step(struct exec *x, const struct run_devices *devices, u32 
     }
     TRY(run_on(x, device, step_no, step, streams));
     metric->ns += clock_ns() - start;
-    TRY(raise_fault(x, step));
+    if (!defer_fault(x, step)) {
+        TRY(raise_fault(x, step));
+    }
     refresh_dicts(x);
     return arena_check(x->arena, x->err);
 }
@@ -300,8 +312,12 @@ static FALLIBLE run_blocks(struct exec *x, const struct run_devices *devices, bo
         const struct block *block = &program->blocks[b];
         for (u32 s = 0; s < block->step_count; s++) {
             u32 step_no = first_step[b] + s;
-            TRY(run_step(x, devices, step_no, &block->steps[s],
-                         streams && stream_fits(program, step_no)));
+            bool flows = streams && stream_fits(program, step_no);
+            if (flows && !x->stream) {
+                TRY(stream_possible(x, devices, step_no, &flows));
+                streams = flows;
+            }
+            TRY(run_step(x, devices, step_no, &block->steps[s], flows));
             /* A step of a loop may run again and need what it read before, and so does one that is
              * still running; the answer stays until exec_close. */
             if (!loops && !x->stream && block->steps[s].kind != STEP_RESULT) {

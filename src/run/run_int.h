@@ -15,17 +15,30 @@ const struct step *result_step(const struct program *program);
 FALLIBLE step_bounds(struct exec *x, const struct step *step, i64 *out_offset, i64 *out_limit);
 /* Turns the smallest fault met so far into the error. */
 FALLIBLE raise_fault(struct exec *x, const struct step *step);
+/* Where in the text the smallest fault met so far was set. */
+i32 fault_position(const struct exec *x, const struct step *step);
+
+/* defer.c: see struct deferral */
+void defer_open(struct exec *x);
+/* Whether the step need not run, since its deferral or one around it has a fault. */
+bool defer_skips(struct exec *x, const struct step *step);
+/* Keeps the fault of a step that belongs to a deferral; false when it must be raised. */
+bool defer_fault(struct exec *x, const struct step *step);
+/* The place of a fault that a pipeline raised by `op`: of one that was kept, where it was met. */
+i32 defer_position(const struct exec *x, const struct pipeline *pipe, const struct op *op);
 /* Makes dictionaries known that interners made or let grow. */
 void refresh_dicts(struct exec *x);
 
 /* Whether the step may be computed as the answer is read. */
 bool stream_fits(const struct program *program, u32 step_no);
+/* Whether the devices of this and all later pipelines can cut them into slices. */
+FALLIBLE stream_possible(struct exec *x, const struct run_devices *devices, u32 step_no, bool *out);
+/* Opens the stream, or adds the next pipeline to it. */
 FALLIBLE stream_open(struct exec *x, struct device *device, u32 step_no, const struct step *step);
 void stream_close(struct exec *x);
 
 /* STEP_LIMIT: the rows kept are slices of the source's chunks. */
 FALLIBLE limit_run(struct exec *x, const struct step *step);
-
 
 /* Calls visit(arg, var) for every variable the step reads; a variable may come twice. */
 void step_inputs(const struct step *step, void (*visit)(void *arg, u32 var), void *arg);

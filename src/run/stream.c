@@ -2,8 +2,10 @@
  *
  * When the last pipeline of a program feeds nothing but the answer, it need not run before somebody
  * asks for rows: the steps before it run, the pipeline is opened, and each exec_next runs a slice
- * of its source, so that an answer of any size takes the memory of one slice. A device that cannot
- * cut a pipeline into slices runs it whole; then there is no stream and the answer is all there.
+ * of its source, so that an answer of any size takes the memory of one slice. The same goes for the
+ * last pipelines, when each appends to the answer, as the branches of a union do: they are read one
+ * after the other. A device that cannot cut a pipeline into slices runs it whole; then there is no
+ * stream and the answer is all there.
  *
  * Errors stay what they were: a fault is only the statement's error when no other fault of the
  * pipeline is smaller, so the first one met makes the rest of the source run without output. Rows
@@ -11,11 +13,16 @@
  * the limit must not raise. */
 #include "run/run_int.h"
 
-struct stream {
+struct stream_part { /* one pipeline */
     struct device *device;
     struct slices *slices; /* NULL once the source is used up */
     const struct step *step;
     u32 step_no;
+};
+
+struct stream {
+    VEC(struct stream_part) parts;
+    i64 at;               /* the part that is read now */
     i64 skip;             /* rows of OFFSET still to come */
     i64 left;             /* rows of LIMIT still to come; -1 = no limit */
     struct slice *pieces; /* of the current answer; from mem_alloc */
@@ -43,44 +50,79 @@ static void count_use(void *arg, u32 var) {
     uses->count += var == uses->var;
 }
 
+static bool feeds(const struct step *step, u32 var) {
+    return step->kind == STEP_PIPELINE && step->pipeline->sink_count == 1 &&
+           step->pipeline->sinks[0].kind == SINK_ROWS && step->pipeline->sinks[0].var == var;
+}
+
 bool stream_fits(const struct program *program, u32 step_no) {
     const struct step *result = result_step(program);
     u32 no = 0;
     struct uses uses = {result ? result->src : NO_VAR, 0};
     u32 writers = 0;
+    u32 last = 0; /* feeders since the last other step */
+    bool among = false;
     const struct step *step = NULL;
-    const struct step *after = NULL;
     for (u32 b = 0; b < program->block_count; b++) {
         const struct block *block = &program->blocks[b];
         if (block->loop_var != NO_VAR) {
             return false;
         }
         for (u32 s = 0; s < block->step_count; s++, no++) {
-            after = no == step_no + 1 ? &block->steps[s] : after;
-            step = no == step_no ? &block->steps[s] : step;
-            writers += writes(&block->steps[s], uses.var);
-            step_inputs(&block->steps[s], count_use, &uses);
+            step = &block->steps[s];
+            writers += writes(step, uses.var);
+            step_inputs(step, count_use, &uses);
+            last = feeds(step, uses.var) ? last + 1 : step == result ? last : 0;
+            among = last > 0 && (among || no == step_no);
         }
     }
-    return step && after && after == result && no == step_no + 2 && writers == 1 &&
-           uses.count == 1 && step->kind == STEP_PIPELINE && step->pipeline->sink_count == 1 &&
-           step->pipeline->sinks[0].kind == SINK_ROWS && step->pipeline->sinks[0].var == uses.var;
+    /* read by the answer, and by the feeders that append to it */
+    return among && step == result && writers == last && uses.count == last;
 }
 
-wf_status stream_open(struct exec *x, struct device *device, u32 step_no, const struct step *step) {
-    struct stream *stream = NEW(x->arena, struct stream);
-    *stream = (struct stream){.device = device, .step = step, .step_no = step_no};
-    TRY(step_bounds(x, result_step(x->program), &stream->skip, &stream->left));
-    TRY(device->slices_open(device, x, step_no, step, &stream->slices));
-    x->stream = stream;
+wf_status stream_possible(struct exec *x, const struct run_devices *devices, u32 step_no,
+                          bool *out) {
+    u32 no = 0;
+    *out = true;
+    for (u32 b = 0; b < x->program->block_count; b++) {
+        const struct block *block = &x->program->blocks[b];
+        for (u32 s = 0; s < block->step_count && *out; s++, no++) {
+            struct device *device = devices->cpu;
+            const char *why = NULL;
+            if (no >= step_no && block->steps[s].kind == STEP_PIPELINE) {
+                TRY(choose_device(x, devices, &block->steps[s], &device, &why));
+                *out = device->slices_open != NULL;
+            }
+        }
+    }
     return ERR_OK;
 }
 
-static void stream_end(struct stream *stream) {
-    if (stream->slices) {
-        stream->device->slices_close(stream->slices);
-        stream->slices = NULL;
+wf_status stream_open(struct exec *x, struct device *device, u32 step_no, const struct step *step) {
+    struct stream *stream = x->stream;
+    if (!stream) {
+        stream = NEW(x->arena, struct stream);
+        TRY(step_bounds(x, result_step(x->program), &stream->skip, &stream->left));
+        x->stream = stream;
     }
+    struct stream_part part = {.device = device, .step = step, .step_no = step_no};
+    TRY(device->slices_open(device, x, step_no, step, &part.slices));
+    VEC_PUSH(x->arena, &stream->parts, part);
+    return ERR_OK;
+}
+
+static void part_end(struct stream_part *part) {
+    if (part->slices) {
+        part->device->slices_close(part->slices);
+        part->slices = NULL;
+    }
+}
+
+static void stream_end(struct stream *stream) {
+    for (i64 i = 0; i < stream->parts.count; i++) {
+        part_end(&stream->parts.items[i]);
+    }
+    stream->at = stream->parts.count;
 }
 
 void stream_close(struct exec *x) {
@@ -108,32 +150,43 @@ static i64 slice_bytes(const struct exec *x) {
 
 /* A fault was met: finds the smallest one there is. */
 static FALLIBLE drain(struct exec *x, struct stream *stream) {
+    struct stream_part *part = &stream->parts.items[stream->at];
     bool end = stream->left >= 0;
     while (!end) {
         TRY(exec_check(x));
-        TRY(stream->device->slices_next(stream->slices, slice_bytes(x), -1, true, &end));
+        TRY(part->device->slices_next(part->slices, slice_bytes(x), -1, true, &end));
     }
-    return raise_fault(x, stream->step);
+    return raise_fault(x, part->step);
 }
 
 static FALLIBLE run_slice(struct exec *x, struct stream *stream, bool *out_end) {
+    struct stream_part *part = &stream->parts.items[stream->at];
+    bool end = false;
     TRY(exec_check(x));
     i64 want = stream->left < 0 ? -1 : stream->left + stream->skip;
     i64 start = clock_ns();
-    wf_status status =
-        stream->device->slices_next(stream->slices, slice_bytes(x), want, false, out_end);
-    x->metrics[stream->step_no].ns += clock_ns() - start;
+    wf_status status = part->device->slices_next(part->slices, slice_bytes(x), want, false, &end);
+    x->metrics[part->step_no].ns += clock_ns() - start;
     TRY(status);
     if (atomic_load_explicit(&x->fault, memory_order_relaxed) != ~0ULL) {
         return drain(x, stream);
     }
     refresh_dicts(x);
+    if (end) {
+        part_end(part);
+        stream->at++;
+    }
+    *out_end = stream->at == stream->parts.count;
     return arena_check(x->arena, x->err);
+}
+
+static u32 answer_var(const struct stream *stream) {
+    return stream->parts.items[0].step->pipeline->sinks[0].var;
 }
 
 /* The rows of the slice that OFFSET and LIMIT leave. */
 static FALLIBLE cut_slice(struct exec *x, struct stream *stream, struct answer *out) {
-    const struct variable *var = &x->vars[stream->step->pipeline->sinks[0].var];
+    const struct variable *var = &x->vars[answer_var(stream)];
     if (var->chunks.count > stream->piece_cap) {
         i64 cap = var->chunks.count + 16;
         struct slice *pieces = mem_alloc(x->mem, cap * (i64)sizeof *pieces);
@@ -172,7 +225,8 @@ static void release_inputs(struct exec *x, u32 answer) {
 wf_status exec_next(struct exec *x, struct answer *out, bool *out_end) {
     struct stream *stream = x->stream;
     *out = (struct answer){0, 0, NULL};
-    bool end = !stream || !stream->slices;
+    bool open = stream && stream->at < stream->parts.count;
+    bool end = !open;
     wf_status status = ERR_OK;
     while (!end && !status && out->rows == 0) {
         status = stream->left == 0 ? ERR_OK : run_slice(x, stream, &end);
@@ -180,11 +234,16 @@ wf_status exec_next(struct exec *x, struct answer *out, bool *out_end) {
         end = end || stream->left == 0;
     }
     *out_end = end;
-    if (stream && stream->slices && (end || status)) {
+    if (open && (end || status)) {
+        i64 rows = 0;
         stream_end(stream);
-        release_inputs(x, stream->step->pipeline->sinks[0].var);
-        struct step_metric *metric = &x->metrics[stream->step_no + 1];
-        metric->rows_in = metric->rows_out = x->metrics[stream->step_no].rows_out;
+        release_inputs(x, answer_var(stream));
+        for (i64 i = 0; i < stream->parts.count; i++) {
+            rows += x->metrics[stream->parts.items[i].step_no].rows_out;
+        }
+        const struct stream_part *last = &stream->parts.items[stream->parts.count - 1];
+        struct step_metric *metric = &x->metrics[last->step_no + 1];
+        metric->rows_in = metric->rows_out = rows;
     }
     return status;
 }

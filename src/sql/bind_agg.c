@@ -68,6 +68,13 @@ static bool agg_type(enum agg agg, struct type arg, struct type *out) {
                : arg.id == TYPE_BIGINT ? type_decimal(DECIMAL_DIGITS_MAX, 0)
                : type_is_integer(arg)  ? type_of(TYPE_BIGINT)
                                        : arg;
+        return type_is_numeric(arg) || arg.id == TYPE_INTERVAL;
+    case AGG_AVG:
+        if (arg.id == TYPE_INTERVAL) {
+            *out = arg;
+            return true;
+        }
+        *out = type_is_float(arg) ? type_of(TYPE_DOUBLE) : type_decimal(DECIMAL_DIGITS_MAX, 16);
         return type_is_numeric(arg);
     default:
         *out = type_is_float(arg) ? type_of(TYPE_DOUBLE) : type_decimal(DECIMAL_DIGITS_MAX, 16);
@@ -244,6 +251,36 @@ static FALLIBLE plain_args(struct bind *b, const char *name, struct expr **args,
     return ERR_OK;
 }
 
+/* Sums and means of intervals are made from sums of their months, days and microseconds. */
+bool agg_is_of_parts(const struct agg_call *call) {
+    return (call->agg == AGG_SUM || call->agg == AGG_AVG) && call->arg &&
+           call->arg->type.id == TYPE_INTERVAL;
+}
+
+void agg_part(struct bind *b, const struct agg_call *call, i32 part, struct agg_call *out,
+              struct type *out_type) {
+    static const u16 funcs[3] = {FUNC_IV_MONTHS, FUNC_IV_DAYS, FUNC_IV_US};
+    *out = *call;
+    out->agg = part < 3 ? AGG_SUM : AGG_COUNT;
+    if (part < 3) {
+        out->arg = scalar_call(b, (enum func)funcs[part], call->position, 1, call->arg);
+    }
+    *out_type = part < 3 ? type_decimal(DECIMAL_DIGITS_MAX, 0) : type_of(TYPE_BIGINT);
+}
+
+FALLIBLE agg_of_parts(struct bind *b, enum agg agg, struct expr **sums, i32 position,
+                      struct expr **out) {
+    for (i32 i = 0; i < 3; i++) {
+        TRY(coerce_to(b, sums[i], type_of(TYPE_BIGINT), &sums[i]));
+    }
+    *out = scalar_call(b, FUNC_MAKE_IV, position, 3, sums[0], sums[1], sums[2]);
+    if (agg == AGG_AVG) {
+        TRY(coerce_to(b, sums[3], type_of(TYPE_DOUBLE), &sums[3]));
+        *out = scalar_call(b, FUNC_IV_DIV, position, 2, *out, sums[3]);
+    }
+    return ERR_OK;
+}
+
 /* What makes no difference to the result is dropped: repeats for min and max, order for sums. */
 static FALLIBLE settle_options(struct bind *b, struct agg_call *call) {
     enum agg agg = (enum agg)call->agg;
@@ -360,6 +397,16 @@ FALLIBLE bind_aggregate(struct bind *b, struct query *q, const char *name, const
         VEC_PUSH(b->arena, &q->below, q->pending.items[i]);
     }
     q->pending.count = before;
+    if (agg_is_of_parts(&call)) {
+        struct expr *sums[4];
+        struct agg_call part;
+        TRY(call.distinct ? unsupported(b, position, "%s(DISTINCT interval)", name) : ERR_OK);
+        for (i32 i = 0; i < 4; i++) {
+            agg_part(b, &call, i, &part, &type);
+            sums[i] = expr_col(b->plan, add_call(b, owner, &part, type), position);
+        }
+        return agg_of_parts(b, (enum agg)call.agg, sums, position, out);
+    }
     *out = expr_col(b->plan, add_call(b, owner, &call, type), position);
     return ERR_OK;
 }

@@ -52,8 +52,9 @@ static FALLIBLE set_path(struct bind *b, const struct json *args, struct stateme
 
 FALLIBLE bind_set(struct bind *b, const struct json *body, struct statement *out) {
     i32 position = start_position(b);
-    TRY(bind_only(b, body, "kind name args", position));
+    TRY(bind_only(b, body, "kind name args is_local", position));
     out->kind = STATEMENT_SET;
+    out->local = (b8)json_flag(body, "is_local");
     out->position = position;
     out->setting = keep(b, json_text(body, "name"));
     if (json_is(body, "kind", "VAR_RESET_ALL")) {

@@ -144,6 +144,7 @@ struct statement {
     struct copy_options copy;
     struct expr **defaults;  /* COPY: by table column; NULL = none */
     const char *setting;     /* SET, SHOW: name; SHOW ALL: "all" */
+    b8 local;                /* SET LOCAL */
     const char *value;       /* SET: text; NULL = default */
     u32 explain;             /* EXPLAIN_… bits */
     struct statement *inner; /* EXPLAIN */

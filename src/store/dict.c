@@ -229,7 +229,7 @@ static inline i32 slots_find(const struct dict *dict, const struct slots *slots,
 }
 
 i32 dict_find(const struct dict *dict, struct sv s, i32 len) {
-    u64 unused;
+    u64 unused = 0;
     struct sign g = sign(s);
     const struct slots *slots = atomic_load_explicit(&dict->slots, memory_order_acquire);
     i32 code = slots_find(dict, slots, s, &g, &unused);
@@ -300,7 +300,7 @@ static struct entry *entry_reserve(struct dict *dict, i32 code) {
 
 /* Adds s unless another thread did meanwhile. Under the lock. */
 static i32 add_locked(struct dict *dict, struct sv s, const struct sign *g) {
-    u64 place;
+    u64 place = 0;
     struct slots *slots = atomic_load_explicit(&dict->slots, memory_order_relaxed);
     i32 code = slots_find(dict, slots, s, g, &place);
     if (code >= 0) {
@@ -333,7 +333,7 @@ static i32 add_locked(struct dict *dict, struct sv s, const struct sign *g) {
 
 static inline i32 add_signed(struct dict *dict, const struct slots *slots, struct sv s,
                              const struct sign *g) {
-    u64 unused;
+    u64 unused = 0;
     i32 code = slots_find(dict, slots, s, g, &unused);
     if (code < 0) {
         mutex_lock(&dict->lock);

@@ -121,6 +121,29 @@ static void test_scan_streams(void **state) {
 }
 
 /* The order of the source is kept, and OFFSET and LIMIT cut across slices. */
+/* The branches of a union are read one after the other. */
+static void test_union_streams(void **state) {
+    (void)state;
+    int64_t rows, sum, peak;
+    int64_t used = wf_memory_used(db);
+    wf_result *result = query("select a from big union all select -a from big union all select 5");
+    assert_true(wf_memory_used(db) - used < 8 << 20);
+    assert_int_equal(read_all(result, &rows, &sum, &peak), WF_OK);
+    assert_int_equal(rows, 2LL * ROWS + 1);
+    assert_int_equal(sum, 5);
+    assert_true(peak - used < 16 << 20);
+    wf_result_close(result);
+    result = query("select a from big union all select a from big limit 10 offset 2999995");
+    assert_int_equal(read_all(result, &rows, &sum, &peak), WF_OK);
+    assert_int_equal(rows, 10);
+    assert_int_equal(sum, 5LL * ROWS - 15 + 10);
+    wf_result_close(result);
+    result = query("select a from big union all select 1 / (a - 2000000) from big");
+    assert_int_equal(read_all(result, &rows, &sum, &peak), WF_ERROR);
+    assert_true(rows >= ROWS);
+    wf_result_close(result);
+}
+
 static void test_order_and_limit(void **state) {
     (void)state;
     run("set result_bytes = 4000");
@@ -369,12 +392,12 @@ static void test_arrow(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_join_streams),    cmocka_unit_test(test_scan_streams),
-        cmocka_unit_test(test_order_and_limit), cmocka_unit_test(test_seek),
-        cmocka_unit_test(test_independent),     cmocka_unit_test(test_close_midway),
-        cmocka_unit_test(test_faults),          cmocka_unit_test(test_cancel),
-        cmocka_unit_test(test_timeout),         cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_arrow),
+        cmocka_unit_test(test_join_streams),  cmocka_unit_test(test_scan_streams),
+        cmocka_unit_test(test_union_streams), cmocka_unit_test(test_order_and_limit),
+        cmocka_unit_test(test_seek),          cmocka_unit_test(test_independent),
+        cmocka_unit_test(test_close_midway),  cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_cancel),        cmocka_unit_test(test_timeout),
+        cmocka_unit_test(test_threads),       cmocka_unit_test(test_arrow),
     };
     return cmocka_run_group_tests(tests, open_db, close_db);
 }

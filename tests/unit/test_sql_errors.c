@@ -259,7 +259,6 @@ static const struct {
     {"copy t from 'x' (encoding 'latin1')", "0A000", 17},
     {"copy t from 'x' (freeze)", "0A000", 17},
     {"copy t from 'x' where a > 1", "0A000", 24},
-    {"set local x = 1", "0A000", 0},
     {"set x = 1, 2", "0A000", 8},
     {"set transaction isolation level serializable", "0A000", 0},
     {"set time zone interval '1' hour", "0A000", 23},

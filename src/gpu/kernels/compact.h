@@ -16,6 +16,9 @@
 
 #include "defs/kprim.h"
 
+#ifndef AHEAD /* 0: keys are read when their tile's turn comes */
+#define AHEAD 1
+#endif
 #define COMPACT_WARPS (COMPACT_THREADS / 32)
 #define TILE_ROWS ((i64)COMPACT_THREADS * 4 * GROUPS)
 #define KEY_WORDS (KEY_BYTES == 1 ? 1 : KEY_BYTES)
@@ -265,9 +268,14 @@ KERNEL(k_compact, struct kcompact, COMPACT_THREADS) {
     u32 raw[GROUPS][KEY_WORDS];
     i64 tile = b_ticket(args.ticket, s_ticket);
     u32 turn = 1;
+#if AHEAD
     key_read(raw, &args, tile);
+#endif
     while (tile < tiles) {
         struct tile_rows t;
+#if !AHEAD
+        key_read(raw, &args, tile);
+#endif
         t.first = tile * TILE_ROWS + (i64)t_id() * 4;
         u64 counts = 0;
         if (t_id() == 0) {
@@ -291,7 +299,9 @@ KERNEL(k_compact, struct kcompact, COMPACT_THREADS) {
 #endif
         i64 next = s_ticket[turn];
         turn ^= 1u;
+#if AHEAD
         key_read(raw, &args, next);
+#endif
 #if ORDERED
         t.base = b_look_back(args.state, tile, t.total, s_base);
         if (tile == tiles - 1 && t_id() == 0) {

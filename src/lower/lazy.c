@@ -1,0 +1,104 @@
+/* lazy.c: subqueries whose errors count only where their value is used.
+ *
+ * The right side of a lazy join runs ahead, in steps marked with a deferral: the runtime keeps a
+ * fault of theirs in a literal instead of raising it. Every use of the join's columns raises that
+ * literal first (lower_col), under whatever condition it stands; handing a column on to a variable
+ * is no use, and the variable's column is lazy in its turn (lower_carry). So CASE, COALESCE and
+ * filters decide per row, in the same pipelines as ever, and a subquery that cannot fail costs
+ * nothing, since the plan does not call it lazy.
+ *
+ * The steps may not run at all, so nothing they make may serve anybody else: look-up tables, ranks
+ * and sets made for them are forgotten, and shared subplans with users elsewhere are made before.
+ */
+#include "lower/lower_int.h"
+
+struct uses {
+    struct lower *l;
+    VEC(const struct rel *) inputs;
+    VEC(i64) counts;
+};
+
+static void count_uses(struct uses *u, const struct rel *rel) {
+    if (rel->kind == REL_SHARED) {
+        for (i64 i = 0; i < u->inputs.count; i++) {
+            if (u->inputs.items[i] == rel->inputs[0]) {
+                u->counts.items[i]++;
+                return;
+            }
+        }
+        VEC_PUSH(u->l->arena, &u->inputs, (const struct rel *)rel->inputs[0]);
+        VEC_PUSH(u->l->arena, &u->counts, (i64)1);
+    }
+    for (i32 i = 0; i < rel->input_count; i++) {
+        count_uses(u, rel->inputs[i]);
+    }
+}
+
+static void share_before(struct lower *l, const struct rel *rel) {
+    struct uses u = {.l = l};
+    count_uses(&u, rel);
+    for (i64 i = 0; i < u.inputs.count && !l->status; i++) {
+        shared_make(l, u.inputs.items[i], u.counts.items[i]);
+    }
+}
+
+void lazy_open(struct lower *l, const struct rel *join, struct lazy *out) {
+    *out = (struct lazy){.outer = l->defer};
+    if (!join->lazy) {
+        return;
+    }
+    share_before(l, join->inputs[1]);
+    union lit none = {.b8 = 0};
+    struct deferral deferral = {.lit = lower_lit_new(l, KIND_B8, none),
+                                .parent = l->defer,
+                                .single = join->join == JOIN_SINGLE,
+                                .position = join->inputs[1]->position};
+    VEC_PUSH(l->arena, &l->deferrals, deferral);
+    out->number = (u32)l->deferrals.count;
+    out->lit = deferral.lit + 1;
+    lazy_enter(l, out);
+}
+
+void lazy_enter(struct lower *l, struct lazy *lazy) {
+    if (lazy->number) {
+        l->defer = lazy->number;
+        lazy->luts = l->luts.count;
+        lazy->ranks = l->ranks.count;
+        lazy->in_sets = l->in_sets.count;
+    }
+}
+
+void lazy_leave(struct lower *l, const struct lazy *lazy) {
+    if (lazy->number) {
+        l->defer = lazy->outer;
+        l->luts.count = lazy->luts;
+        l->ranks.count = lazy->ranks;
+        l->in_sets.count = lazy->in_sets;
+    }
+}
+
+void lazy_use(struct builder *b, const struct binding *bind) {
+    if (bind->lazy && !b->l->status) {
+        u16 fault = build_param(b, bind->lazy - 1, KIND_B8, range_exact(0, FAULT_COUNT - 1));
+        if (bind->lazy_there) {
+            u16 none = build_int(b, KIND_I64, 0);
+            u16 there = build_op(b, OP_GE_I64, bind->row_reg, none, NO_REG, range_bool());
+            fault = build_sel(b, there, fault, build_bool(b, false));
+        }
+        build_op(b, OP_RAISE_B8, fault, NO_REG, NO_REG, range_exact(0, 0));
+    }
+}
+
+struct out_col lower_carry(struct builder *b, u32 col) {
+    struct out_col out = {.type = b->l->plan->cols.items[col].type};
+    u32 lazy = b->binds[col].lazy;
+    if (lazy && b->binds[col].lazy_there) { /* which rows have it is not known behind a variable */
+        out.value = lower_col(b, col);
+        return out;
+    }
+    b->binds[col].lazy = 0;
+    out.value = lower_col(b, col);
+    b->binds[col].lazy = lazy;
+    out.lazy = lazy;
+    return out;
+}
