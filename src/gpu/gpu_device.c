@@ -163,9 +163,11 @@ wf_status gpu_blocks_per_sm(struct gpu *g, void *function, u32 threads, i64 shar
     struct gpu_fit *fit = &g->fits[slot];
     if (fit->function != function || fit->threads != threads || fit->shared_bytes != shared) {
         int per_sm = 1;
-        if (shared > SHARED_UNASKED) {
-            int arrays = 0;
+        int arrays = 0;
+        if (shared > 0) {
             CU(g->api->func_attribute(&arrays, CU_FUNC_SHARED_BYTES, function));
+        }
+        if (shared > 0 && shared + arrays > SHARED_UNASKED) {
             CU(g->api->func_set_attribute(function, CU_FUNC_MAX_DYNAMIC_SHARED,
                                           g->shared_max - arrays));
         }
