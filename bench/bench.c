@@ -146,6 +146,10 @@ static const struct {
     {"ops", bench_ops,
      "relational algebra on packed tuples against a copy of the same bytes "
      "(--rows N --device cpu|gpu|both --only NAME --threads N --plot FILE.svg)"},
+    {"join", bench_join,
+     "joins of plain arrays: every algorithm over sizes, selectivity, duplicates, bands, payloads "
+     "and "
+     "skew (--rows N --device cpu|gpu|both --only NAME --threads N --plot FILE.svg)"},
 };
 
 static int usage(const char *problem) {

@@ -32,6 +32,7 @@ int bench_virginian(const struct bench_options *options);
 int bench_tpch(const struct bench_options *options);
 int bench_prim(const struct bench_options *options);
 int bench_ops(const struct bench_options *options);
+int bench_join(const struct bench_options *options);
 
 /* A database with one connection; exits with a message when it cannot be opened. `threads`: 0 =
  * all. */

@@ -71,28 +71,6 @@ static FALLIBLE survey(struct prim_job *job, struct prim_join *join) {
     return exec_check(job->x);
 }
 
-struct numbers {
-    u32 *out;
-    i64 n;
-};
-
-static void number_task(void *arg, i64 block, i32 worker) {
-    UNUSED(worker);
-    const struct numbers *c = arg;
-    i64 end = MIN_OF((block + 1) * MATCH_ROWS, c->n);
-    for (i64 i = block * MATCH_ROWS; i < end; i++) {
-        c->out[i] = (u32)i;
-    }
-}
-
-static FALLIBLE count_up(struct prim_job *job, u32 *out, i64 n) {
-    struct numbers c = {out, n};
-    if (!job->measuring) {
-        tasks_run(job->x, blocks_of(n), number_task, &c);
-    }
-    return ERR_OK;
-}
-
 /* --- rows of the result --- */
 
 static void write_rows(const struct join_want *w, const u32 *rows, i64 to, i64 n, const u32 *at) {
@@ -261,7 +239,6 @@ static FALLIBLE fetch(struct prim_job *job, void *host, const void *src, i64 byt
 }
 
 const struct prim_match cpu_prim_match = {.survey = survey,
-                                          .count_up = count_up,
                                           .build = cpu_match_build,
                                           .group = cpu_match_group,
                                           .runs_grouped = cpu_match_runs_grouped,

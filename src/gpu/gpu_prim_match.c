@@ -139,13 +139,6 @@ static FALLIBLE survey(struct prim_job *job, struct prim_join *join) {
     return ERR_OK;
 }
 
-static FALLIBLE count_up(struct prim_job *job, u32 *out, i64 n) {
-    struct kmatch_level a = {.out = out, .out_count = n};
-    struct gpu_template code = {"match_loop", "k_count_up", "#define KEY_BYTES 4\n"};
-    return n > 0 ? gpu_prim_launch(job, &code, blocks_for(n, 4 * LOOP_THREADS), LOOP_THREADS, 0, &a)
-                 : ERR_OK;
-}
-
 static FALLIBLE clear_report(struct prim_job *job, const struct prim_join *join) {
     return gpu_prim_fill(job, join->report, 0, JOIN_REPORT * 8);
 }
@@ -265,9 +258,13 @@ static FALLIBLE rush(struct prim_job *job, struct prim_join *join, const struct 
 
 static FALLIBLE runs_merge(struct prim_job *job, struct prim_join *join) {
     struct kmatch a = args_of(join);
+    i64 tiles = blocks_for(a.probe_count, SEARCH_TILE);
+    a.tile_rows = prim_take(job, 2 * tiles * 4);
     TRY(end_offsets(job, join));
-    return go(job, join, "match_runs", "k_merge_runs", blocks_for(a.probe_count, SEARCH_TILE),
-              SEARCH_THREADS, PART_SORT_MAX * join->key_bytes, &a);
+    TRY(go(job, join, "match_runs", "k_merge_tiles", blocks_for(2 * tiles, SEARCH_THREADS),
+           SEARCH_THREADS, 0, &a));
+    return go(job, join, "match_runs", "k_merge_runs", tiles, SEARCH_THREADS,
+              PART_SORT_MAX * join->key_bytes, &a);
 }
 
 static FALLIBLE tree_level(struct prim_job *job, struct prim_join *join, i32 level) {
@@ -324,7 +321,6 @@ static FALLIBLE expand(struct prim_job *job, struct prim_join *join, const struc
 }
 
 const struct prim_match gpu_prim_match_class = {.survey = survey,
-                                                .count_up = count_up,
                                                 .build = build,
                                                 .group = group,
                                                 .runs_grouped = runs_grouped,

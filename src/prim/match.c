@@ -77,7 +77,7 @@ static enum join_algorithm pick(const struct prim_match *match, const struct pri
         return JOIN_NINLJ;
     }
     bool dense = span <= 4 * built + 4096;
-    if (dense && 4 * span <= 2 * match->cache_bytes) {
+    if (dense) {
         return JOIN_DIRECT;
     }
     /* Splitting pays where a table would not stay in the cache, there are rows enough to share the
@@ -89,7 +89,7 @@ static enum join_algorithm pick(const struct prim_match *match, const struct pri
     if (large && room && heaviest(join, JOIN_BUILT(join)) < 0.05) {
         return JOIN_PARTITIONED;
     }
-    return dense ? JOIN_DIRECT : JOIN_PLAIN;
+    return JOIN_PLAIN;
 }
 
 wf_status prim_join_choose(struct prim_job *job, struct prim_join *join, i64 limit) {
@@ -125,6 +125,11 @@ static struct prim_array array_of(u8 type, const void *data, i64 n) {
     return (struct prim_array){.type = type, .data = (void *)(size_t)data, .count = n};
 }
 
+static FALLIBLE row_numbers(struct prim_job *job, u32 *out, i64 n) {
+    struct prim_series series = {.out = array_of(ELEM_U32, out, n), .step = 1};
+    return prim_series(job, &series);
+}
+
 /* What moves along with a side's keys, and where it goes. */
 struct along {
     struct prim_array in[JOIN_COLS + 1], out[JOIN_COLS + 1];
@@ -137,10 +142,9 @@ static void add_along(struct prim_job *job, struct along *a, struct prim_array i
 }
 
 /* Row numbers as an array, in memory that stays. */
-static FALLIBLE add_rows(struct prim_job *job, const struct prim_match *match, struct along *a,
-                         i64 n) {
+static FALLIBLE add_rows(struct prim_job *job, struct along *a, i64 n) {
     u32 *rows = prim_take(job, n * 4);
-    TRY(match->count_up(job, rows, n));
+    TRY(row_numbers(job, rows, n));
     add_along(job, a, (struct prim_array){.type = ELEM_U32, .data = rows, .count = n});
     return ERR_OK;
 }
@@ -148,7 +152,6 @@ static FALLIBLE add_rows(struct prim_job *job, const struct prim_match *match, s
 /* Splits by hash (bits >= 0) or sorts (bits < 0) a side, columns and row numbers along. A sort
  * moves two arrays at most; beyond, it moves row numbers, and columns are found through them. */
 static FALLIBLE arrange(struct prim_job *job, struct prim_join *join, i32 side, i32 bits) {
-    const struct prim_match *match = job->dev->prims->match;
     struct prim_array keys = join->keys[side];
     struct join_arrays *to = &join->side[side];
     struct along a = {.count = 0};
@@ -160,7 +163,7 @@ static FALLIBLE arrange(struct prim_job *job, struct prim_join *join, i32 side, 
         to->cols[i] = a.out[i].data;
     }
     if (by_row || join->want_rows) {
-        TRY(add_rows(job, match, &a, keys.count));
+        TRY(add_rows(job, &a, keys.count));
         *(by_row ? &to->list : &to->rows) = a.out[a.count - 1].data;
     }
     struct prim_split split = {.by = SPLIT_HASH, .bits = bits};
@@ -190,11 +193,6 @@ static FALLIBLE arrange(struct prim_job *job, struct prim_join *join, i32 side, 
 }
 
 /* --- opening --- */
-
-static bool by_groups(const struct prim_join *join) {
-    return join->algorithm == JOIN_PLAIN || join->algorithm == JOIN_DIRECT ||
-           join->algorithm == JOIN_PARTITIONED;
-}
 
 static void take_table(struct prim_job *job, struct prim_join *join, bool grouped) {
     struct join_table *t = &join->table;
@@ -328,7 +326,7 @@ static FALLIBLE regroup(struct prim_job *job, const struct prim_match *match,
                         struct prim_join *join) {
     i32 built = JOIN_BUILT(join);
     i64 n = join->keys[built].count;
-    join->regrouped = 1;
+    join->regrouped |= !job->measuring;
     join->sorted = prim_take(job, n * join->key_bytes);
     join->list = prim_take(job, n * 4);
     join->length = prim_take(job, n * 4);
@@ -338,7 +336,7 @@ static FALLIBLE regroup(struct prim_job *job, const struct prim_match *match,
     }
     i64 mark = prim_mark(job);
     u32 *rows = prim_take(job, n * 4);
-    TRY(match->count_up(job, rows, n));
+    TRY(row_numbers(job, rows, n));
     struct prim_payload p = {.count = 1};
     p.in[0] = array_of(ELEM_U32, rows, n);
     p.out[0] = array_of(ELEM_U32, join->list, n);
@@ -359,12 +357,38 @@ static bool by_loops(const struct prim_join *join) {
     return join->algorithm == JOIN_NINLJ || (join->algorithm == JOIN_RADIX && join->sequential);
 }
 
+/* Parts that keys repeat in are sorted each by itself; one too large for that calls for the whole
+ * side to be. */
+static FALLIBLE regroup_parts(struct prim_job *job, const struct prim_match *match,
+                              struct prim_join *join) {
+    i32 built = JOIN_BUILT(join);
+    i64 mark = prim_mark(job);
+    bool too_large = false;
+    join->sorted = prim_take(job, join->keys[built].count * join->key_bytes);
+    join->list = prim_take(job, join->keys[built].count * 4);
+    TRY(match->sort_parts(job, join, &too_large));
+    if (!too_large) {
+        join->side[built].list = join->list;
+        TRY(match->runs_parts(job, join));
+    }
+    if (too_large || job->measuring) {
+        prim_back(job, mark);
+        return regroup(job, match, join);
+    }
+    return ERR_OK;
+}
+
 static FALLIBLE find_runs(struct prim_job *job, const struct prim_match *match,
                           struct prim_join *join) {
-    if (by_groups(join) || join->regrouped) {
+    if (join->regrouped) {
         return regroup(job, match, join);
     }
     switch (join->algorithm) {
+    case JOIN_PLAIN:
+    case JOIN_DIRECT:
+        return regroup(job, match, join);
+    case JOIN_PARTITIONED:
+        return regroup_parts(job, match, join);
     case JOIN_RADIX:
         if (!join->sequential) {
             join->side[JOIN_BUILT(join)].list = join->list;

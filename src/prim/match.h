@@ -120,7 +120,6 @@ struct prim_join {
 /* What a device does. Memory is taken by those that say so; the others use what was taken. */
 struct prim_match {
     FALLIBLE (*survey)(struct prim_job *job, struct prim_join *join);
-    FALLIBLE (*count_up)(struct prim_job *job, u32 *out, i64 n); /* 0, 1, 2, ... */
     /* The built side's keys into the table. */
     FALLIBLE (*build)(struct prim_job *job, struct prim_join *join, bool *out_duplicates);
     /* Of `sorted`: the first place of every run into the table, and `length`. */
@@ -128,6 +127,7 @@ struct prim_match {
     FALLIBLE (*runs_grouped)(struct prim_job *job, struct prim_join *join);
     FALLIBLE (*sort_parts)(struct prim_job *job, struct prim_join *join, bool *out_too_large);
     FALLIBLE (*runs_parts)(struct prim_job *job, struct prim_join *join);
+    /* Takes what it needs. */
     FALLIBLE (*runs_merge)(struct prim_job *job, struct prim_join *join);
     FALLIBLE (*tree_level)(struct prim_job *job, struct prim_join *join, i32 level);
     FALLIBLE (*runs_tree)(struct prim_job *job, struct prim_join *join);

@@ -388,11 +388,11 @@ static void test_skew(void **state) {
                                           .algorithm = (wf_join_algorithm)a,
                                           .kind = i == 2 ? WF_JOIN_LEFT : WF_JOIN_INNER,
                                           .type = types[(i + a) % 4],
-                                          .n = 20011,
-                                          .m = 10007,
+                                          .n = 7019,
+                                          .m = 4507,
                                           .shape = shapes[i],
                                           .sequential = sequential,
-                                          .room = i == 1 ? 15000 : 0,
+                                          .room = i == 1 ? 2500 : 0,
                                           .columns = 1});
             }
             check_join((struct check){.place = (wf_place)place,
@@ -526,7 +526,7 @@ static void test_refusals(void **state) {
 static void test_large(void **state) {
     (void)state;
     for (int place = 0; place < prim_places(); place++) {
-        int64_t n = prim_test_max(place ? 100003 : 300007);
+        int64_t n = prim_test_max(place ? 40009 : 300007);
         for (int a = 0; a < 3; a++) {
             static const wf_join_algorithm which[] = {WF_JOIN_AUTO, WF_JOIN_PARTITIONED_HASH,
                                                       WF_JOIN_PLAIN_HASH};

@@ -260,6 +260,24 @@ FN void key_read(u32 (*raw)[KEY_WORDS], const struct kcompact *args, i64 tile) {
     }
 }
 
+/* Which rows of the tile are kept and where they go within it. One barrier. */
+FN void b_place_rows(struct tile_rows *t, const struct kcompact *args, const u32 (*raw)[KEY_WORDS],
+                     i64 tile, u64 *s_counts) {
+    u64 counts = 0;
+    u64 all = 0;
+    t->first = tile * TILE_ROWS + (i64)t_id() * 4;
+    UNROLL for (u32 g = 0; g < GROUPS; g++) {
+        t->bits[g] = keep_bits(args, raw[g], GROUP_ROW(t, g));
+        counts |= (u64)bits_set_u32(t->bits[g]) << (16 * g);
+    }
+    u64 before = b_scan_counts(counts, s_counts, &all);
+    t->total = 0;
+    UNROLL for (u32 g = 0; g < GROUPS; g++) {
+        t->at[g] = t->total + ((u32)(before >> (16 * g)) & 65535u);
+        t->total += (u32)(all >> (16 * g)) & 65535u;
+    }
+}
+
 KERNEL(k_compact, struct kcompact, COMPACT_THREADS) {
     SHARED_BYTES(s_bytes);
     SHARED(u64, s_counts, COMPACT_WARPS);
@@ -279,8 +297,6 @@ KERNEL(k_compact, struct kcompact, COMPACT_THREADS) {
 #endif
     while (tile < tiles) {
         struct tile_rows t;
-        t.first = tile * TILE_ROWS + (i64)t_id() * 4;
-        u64 counts = 0;
 #if !AHEAD
         key_read(raw, &args, tile);
 #endif
@@ -289,21 +305,11 @@ KERNEL(k_compact, struct kcompact, COMPACT_THREADS) {
             s_ticket[turn] = atom_add_u32(args.ticket, 1);
         }
 #endif
-        UNROLL for (u32 g = 0; g < GROUPS; g++) {
-            t.bits[g] = keep_bits(&args, raw[g], GROUP_ROW(&t, g));
-            counts |= (u64)bits_set_u32(t.bits[g]) << (16 * g);
-        }
-        u64 all = 0;
-        u64 before = b_scan_counts(counts, s_counts, &all);
-        t.total = 0;
-        UNROLL for (u32 g = 0; g < GROUPS; g++) {
-            t.at[g] = t.total + ((u32)(before >> (16 * g)) & 65535u);
-            t.total += (u32)(all >> (16 * g)) & 65535u;
-        }
+        b_place_rows(&t, &args, (const u32(*)[KEY_WORDS])raw, tile, s_counts);
 #if ORDERED
         i64 next = s_ticket[turn];
         if (t_id() == 0) {
-            look_publish(args.state, tile, t.total);
+            look_tell(args.state, tile, t.total);
         }
 #else
         i64 next = tile + t_blocks();

@@ -27,7 +27,7 @@ FN u32 b_ticket(u32 *counter, u32 *s_word) {
 }
 
 /* By one thread: the tile's own count, as soon as it is known. */
-FN void look_publish(u64 *state, i64 tile, u64 own) {
+FN void look_tell(u64 *state, i64 tile, u64 own) {
     write_u64(&state[tile], own << 2 | (tile == 0 ? LOOK_UPTO : LOOK_OWN));
 }
 
@@ -71,7 +71,7 @@ FN u64 w_look_up(u64 *state, i64 tile, u64 own) {
 /* Both: the sum over all earlier tiles, which this warp publishes with `own` added. */
 FN u64 w_look_back(u64 *state, i64 tile, u64 own) {
     if (t_lane() == 0) {
-        look_publish(state, tile, own);
+        look_tell(state, tile, own);
     }
     return w_look_up(state, tile, own);
 }
@@ -81,6 +81,18 @@ FN u64 w_look_back(u64 *state, i64 tile, u64 own) {
 FN u64 b_look_back(u64 *state, i64 tile, u64 own, u64 *s_before) {
     if (t_id() < 32u) {
         u64 before = w_look_back(state, tile, w_from_u64(own, 0));
+        if (t_id() == 0) {
+            *s_before = before;
+        }
+    }
+    b_sync();
+    return *s_before;
+}
+
+/* The same where a thread has told already. */
+FN u64 b_look_up(u64 *state, i64 tile, u64 own, u64 *s_before) {
+    if (t_id() < 32u) {
+        u64 before = w_look_up(state, tile, w_from_u64(own, 0));
         if (t_id() == 0) {
             *s_before = before;
         }

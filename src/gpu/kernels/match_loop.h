@@ -163,7 +163,7 @@ KERNEL(k_loop_write, struct kmatch, LOOP_THREADS) {
     }
 }
 
-/* --- what is known of the keys, and plain numbers --------------------------------------------- */
+/* --- what is known of the keys ---------------------------------------------------------------- */
 
 KERNEL(k_bounds, struct kmatch, LOOP_THREADS) {
     const K *keys = (const K *)args.built;
@@ -191,11 +191,5 @@ KERNEL(k_sample, struct kmatch_sample, LOOP_THREADS) {
     i64 n = args.count < SAMPLE_ROWS ? args.count : SAMPLE_ROWS;
     for (i64 i = t_id(); i < n; i += LOOP_THREADS) {
         args.out[i] = ((const K *)args.keys)[args.count / n * i] ^ (K)args.flip;
-    }
-}
-
-KERNEL(k_count_up, struct kmatch_level, LOOP_THREADS) {
-    GRID_ROWS(i, args.out_count) {
-        ((u32 *)args.out)[i] = (u32)i;
     }
 }

@@ -94,22 +94,30 @@ KERNEL(k_part_runs, struct kmatch, SEARCH_THREADS) {
     }
 }
 
-KERNEL(k_merge_runs, struct kmatch, SEARCH_THREADS) {
-    SHARED_BYTES(room);
-    SHARED(i64, s_range, 2);
+/* Where tiles of the ascending probing rows begin and end among the built ones: tile_rows has two
+ * places a tile. */
+KERNEL(k_merge_tiles, struct kmatch, SEARCH_THREADS) {
     const K *probe = (const K *)args.probe;
     const K *keys = (const K *)args.sorted;
+    i64 tiles = (args.probe_count + SEARCH_TILE - 1) / SEARCH_TILE;
+    GRID_ROWS(i, 2 * tiles) {
+        i64 row = (i >> 1) * SEARCH_TILE;
+        i64 row_end = row + SEARCH_TILE < args.probe_count ? row + SEARCH_TILE : args.probe_count;
+        u32 upper = (u32)(i & 1);
+        K word = probe[upper ? row_end - 1 : row] ^ (K)args.flip;
+        args.tile_rows[i] = (u32)search_halving(&args, keys, args.built_count,
+                                                upper ? word_end(&args, word) : word, upper);
+    }
+}
+
+KERNEL(k_merge_runs, struct kmatch, SEARCH_THREADS) {
+    SHARED_BYTES(room);
     for (i64 row = (i64)t_block() * SEARCH_TILE; row < args.probe_count;
          row += (i64)t_blocks() * SEARCH_TILE) {
         i64 row_end = row + SEARCH_TILE < args.probe_count ? row + SEARCH_TILE : args.probe_count;
-        b_sync();
-        if (t_id() < 2) {
-            K word = probe[t_id() ? row_end - 1 : row] ^ (K)args.flip;
-            s_range[t_id()] = search_halving(&args, keys, args.built_count,
-                                             t_id() ? word_end(&args, word) : word, t_id());
-        }
-        b_sync();
-        b_runs(&args, row, row_end, s_range[0], s_range[1], (K *)room);
+        i64 tile = row / SEARCH_TILE;
+        b_runs(&args, row, row_end, args.tile_rows[2 * tile], args.tile_rows[2 * tile + 1],
+               (K *)room);
     }
 }
 

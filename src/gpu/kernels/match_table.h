@@ -113,13 +113,15 @@ FN u32 table_find(const struct kmatch *a, const K *key, u32 live, V *out) {
 KERNEL(k_build, struct kmatch, MATCH_THREADS) {
     const K *keys = (const K *)args.built;
     u32 twice = 0;
-    GRID_ROWS(i, args.built_count) {
+    for (i64 i = (i64)t_block() * t_count() + t_id(); i < args.built_count && !twice;
+         i += (i64)t_blocks() * t_count()) {
         V value = (V)i;
         if (args.values) {
             value = args.values_wide ? (V)((const u64 *)args.values)[i]
                                      : (V)((const u32 *)args.values)[i];
         }
-        twice |= table_put(&args, keys[i], value);
+        /* a set keeps any; else one pair of equal keys says enough */
+        twice = table_put(&args, keys[i], value) && args.kind < KIND_SEMI;
     }
     if (twice && !read_u32((const u32 *)&args.report[MATCH_DUPLICATE])) {
         atom_or_u32((u32 *)&args.report[MATCH_DUPLICATE], 1);

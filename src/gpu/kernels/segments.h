@@ -126,6 +126,28 @@ FN u32 tile_ends_before(const u32 *s_ends, u32 end_count, u32 elements, u32 item
     return lo;
 }
 
+/* Elements and ends of a tile to shared memory, all elements of a thread on their way at once. */
+FN void tile_load(const struct ksegments *args, T *s_in, u32 *s_ends, i64 at, u32 elements,
+                  i64 segment, u32 ends) {
+    const T *in = (const T *)args->in + at;
+    T loaded[SEGMENT_ITEMS];
+    UNROLL for (u32 k = 0; k < SEGMENT_ITEMS; k++) {
+        u32 i = k * SEGMENT_THREADS + t_id();
+        if (i < elements) {
+            loaded[k] = in[i];
+        }
+    }
+    for (u32 i = t_id(); i < ends; i += SEGMENT_THREADS) {
+        s_ends[i] = (u32)(args->offsets[segment + i + 1] - at);
+    }
+    UNROLL for (u32 k = 0; k < SEGMENT_ITEMS; k++) {
+        u32 i = k * SEGMENT_THREADS + t_id();
+        if (i < elements) {
+            s_in[i] = loaded[k];
+        }
+    }
+}
+
 KERNEL(k_segments, struct ksegments, SEGMENT_THREADS) {
     SHARED(T, s_in, SEGMENT_TILE);
     SHARED(u32, s_ends, SEGMENT_TILE);
@@ -133,7 +155,6 @@ KERNEL(k_segments, struct ksegments, SEGMENT_THREADS) {
     SHARED(u32, s_ended, SEGMENT_WARPS);
     SHARED(T, s_before, 1);
     SHARED(u32, s_ticket, 1);
-    const T *in = (const T *)args.in;
     T *out = (T *)args.out;
     u32 bad = read_u32(args.bad);
     i64 base = args.offsets[0];
@@ -147,22 +168,7 @@ KERNEL(k_segments, struct ksegments, SEGMENT_THREADS) {
         u32 ends = (u32)(args.splits[tile + 1] - segment);
         i64 at = first - segment + base;
         u32 elements = here - ends;
-        T loaded[SEGMENT_ITEMS];
-        UNROLL for (u32 k = 0; k < SEGMENT_ITEMS; k++) {
-            u32 i = k * SEGMENT_THREADS + t_id();
-            if (i < elements) {
-                loaded[k] = in[at + i];
-            }
-        }
-        for (u32 i = t_id(); i < ends; i += SEGMENT_THREADS) {
-            s_ends[i] = (u32)(args.offsets[segment + i + 1] - at);
-        }
-        UNROLL for (u32 k = 0; k < SEGMENT_ITEMS; k++) {
-            u32 i = k * SEGMENT_THREADS + t_id();
-            if (i < elements) {
-                s_in[i] = loaded[k];
-            }
-        }
+        tile_load(&args, s_in, s_ends, at, elements, segment, ends);
         b_sync();
         if (t_id() == 0) {
             *s_ticket = atom_add_u32(args.ticket, 1);
