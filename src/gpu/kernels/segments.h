@@ -6,7 +6,7 @@
  * lacks what threads before it, and tiles before this, have of the segment. Both are found by scans
  * that stop at whoever has ended a segment. */
 #ifndef WF_MIN_BLOCKS
-#define WF_MIN_BLOCKS 4
+#define WF_MIN_BLOCKS (T_BYTES == 8 ? 3 : 4)
 #endif
 #include "foldback.h"
 
