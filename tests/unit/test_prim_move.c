@@ -437,13 +437,13 @@ static void test_refusals(void **state) {
 
 static void test_settings(void **state) {
     (void)state;
-    assert_prim_ok(wf_prim_set(prim, "gpu_cub", "off"));
-    assert_prim_ok(wf_prim_set(prim, "gpu_cub", "auto"));
-    assert_prim_error(wf_prim_set(prim, "gpu_cub", "perhaps"), "22023");
-    assert_prim_error(wf_prim_set(prim, "no_such_setting", "1"), "42704");
-    assert_prim_error(wf_prim_set(prim, "threads", "2"), "22023");
-    assert_int_equal(wf_prim_set(prim, NULL, "1"), WF_MISUSE);
-    assert_int_equal(wf_prim_set(prim, "gpu_cub", NULL), WF_MISUSE);
+    assert_prim_ok(wf_prim_setting(prim, "gpu_cub", "off"));
+    assert_prim_ok(wf_prim_setting(prim, "gpu_cub", "auto"));
+    assert_prim_error(wf_prim_setting(prim, "gpu_cub", "perhaps"), "22023");
+    assert_prim_error(wf_prim_setting(prim, "no_such_setting", "1"), "42704");
+    assert_prim_error(wf_prim_setting(prim, "threads", "2"), "22023");
+    assert_int_equal(wf_prim_setting(prim, NULL, "1"), WF_MISUSE);
+    assert_int_equal(wf_prim_setting(prim, "gpu_cub", NULL), WF_MISUSE);
     assert_int_equal(wf_prim_metric(prim, "cub"), 0);
     assert_int_equal(wf_prim_metric(prim, "no_such_metric"), -1);
 }
