@@ -22,11 +22,13 @@ FN u32 b_ticket(u32 *counter, u32 *s_word) {
     return *s_word;
 }
 
-/* The sum over all earlier tiles, which this warp publishes with `own` added. */
-FN u64 w_look_back(u64 *state, i64 tile, u64 own) {
-    if (t_lane() == 0) {
-        atom_exch_u64(&state[tile], own << 2 | (tile == 0 ? LOOK_UPTO : LOOK_OWN));
-    }
+/* By one thread: tells the others of the tile's own count, as early as it is known. */
+FN void look_tell(u64 *state, i64 tile, u64 own) {
+    atom_exch_u64(&state[tile], own << 2 | (tile == 0 ? LOOK_UPTO : LOOK_OWN));
+}
+
+/* The sum over all earlier tiles, which this warp publishes with `own`, told already, added. */
+FN u64 w_look_up(u64 *state, i64 tile, u64 own) {
     u64 before = 0;
     i64 from = tile - 1;
     u32 known = tile == 0;
@@ -52,11 +54,30 @@ FN u64 w_look_back(u64 *state, i64 tile, u64 own) {
     return before;
 }
 
+FN u64 w_look_back(u64 *state, i64 tile, u64 own) {
+    if (t_lane() == 0) {
+        look_tell(state, tile, own);
+    }
+    return w_look_up(state, tile, own);
+}
+
 /* The same for the block: `own` as thread 0 has it; s_before: one word. One barrier, after which
  * all have the answer; another before s_before is used again is the caller's. */
 FN u64 b_look_back(u64 *state, i64 tile, u64 own, u64 *s_before) {
     if (t_id() < 32u) {
         u64 before = w_look_back(state, tile, w_from_u64(own, 0));
+        if (t_id() == 0) {
+            *s_before = before;
+        }
+    }
+    b_sync();
+    return *s_before;
+}
+
+/* The same where a thread has told already. */
+FN u64 b_look_up(u64 *state, i64 tile, u64 own, u64 *s_before) {
+    if (t_id() < 32u) {
+        u64 before = w_look_up(state, tile, w_from_u64(own, 0));
         if (t_id() == 0) {
             *s_before = before;
         }
