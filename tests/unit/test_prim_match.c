@@ -522,6 +522,8 @@ static void test_refused_outputs(void **state) {
         refuse_next(join, bad, "22023"); /* they overlap */
         bad = (wf_join_out){.keys = prim_array(WF_ELEM_U32, NULL, 10)};
         refuse_next(join, bad, "22023");
+        bad = (wf_join_out){.keys = prim_array(WF_ELEM_U32, few_s + 8, 10)};
+        refuse_next(join, bad, "22023"); /* S is still read */
         bad = out;
         bad.r_rows.count = 0;
         refuse_next(join, bad, "22023");
