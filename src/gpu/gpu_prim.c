@@ -32,6 +32,15 @@ static void prim_free(const struct device *dev, struct exec *x, struct prim_bloc
     block->handle = NULL;
 }
 
+static bool prim_lost(const struct device *dev, const struct prim_block *block) {
+    struct gpu *g = dev->self;
+    const struct gpu_block *held = block->handle;
+    mutex_lock(&g->lock);
+    bool lost = g->broken || held->epoch != g->epoch;
+    mutex_unlock(&g->lock);
+    return lost;
+}
+
 static FALLIBLE copy(struct gpu *g, void *dst, bool dst_there, const void *src, bool src_there,
                      i64 bytes, struct error *err) {
     void *stream = g->streams[0];
@@ -197,6 +206,7 @@ wf_status gpu_prim_send(struct prim_job *job, void *dst, const void *host, i64 b
 
 const struct prim_class gpu_prims = {.alloc = prim_alloc,
                                      .free = prim_free,
+                                     .lost = prim_lost,
                                      .copy = prim_copy,
                                      .begin = job_begin,
                                      .end = job_end,

@@ -268,6 +268,12 @@ struct builder *lower_rel(struct lower *l, const struct rel *rel) {
     case REL_FUNC:
         b = lower_table_func(l, rel);
         break;
+    case REL_FIX:
+        b = lower_fix(l, rel);
+        break;
+    case REL_WORK:
+        b = lower_work(l, rel);
+        break;
     default:
         b = lower_limit(l, rel);
         break;
