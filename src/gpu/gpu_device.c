@@ -15,8 +15,7 @@
 #include "gpu/gpu_text.h"
 
 #define SLAB_BYTES (256LL << 20)
-#define SHARED_UNASKED (48LL << 10)
-#define SHARED_OWN 1024 /* a driver that learns of arrays only as they are met may say 0 */
+#define SHARED_UNASKED (40LL << 10) /* 48 KB, and a margin for what the driver takes itself */
 
 wf_status gpu_check(struct gpu *g, int code, const char *what, struct error *err) {
     if (code == CU_OK) {
@@ -166,7 +165,7 @@ wf_status gpu_blocks_per_sm(struct gpu *g, void *function, u32 threads, i64 shar
         int per_sm = 1;
         int arrays = 0;
         CU(g->api->func_attribute(&arrays, CU_FUNC_SHARED_BYTES, function));
-        if (shared + MAX_OF(arrays, SHARED_OWN) > SHARED_UNASKED) {
+        if (shared + arrays > SHARED_UNASKED) {
             CU(g->api->func_set_attribute(function, CU_FUNC_MAX_DYNAMIC_SHARED,
                                           g->shared_max - arrays));
         }
