@@ -1,6 +1,11 @@
 /* test_prim_order.c: split and sort, on both devices, against plain loops. */
 #include "test_prim_fixture.h"
 
+#ifdef __SANITIZE_ADDRESS__
+enum { SORT_LARGE = 70000, SPLIT_LARGE = 150000 }; /* simulated threads are slow then */
+#else
+enum { SORT_LARGE = 270000, SPLIT_LARGE = 1000000 };
+#endif
 enum { PAYLOADS = 2 };
 __extension__ typedef unsigned __int128 wide;
 
@@ -228,7 +233,7 @@ static void test_sort_radix(void **state) {
 static void test_sort_large(void **state) {
     (void)state;
     for (int place = 0; place < prim_places(); place++) {
-        struct cell c = cell_of(place, WF_ELEM_U64, SHAPE_PARETO, prim_test_max(270000));
+        struct cell c = cell_of(place, WF_ELEM_U64, SHAPE_PARETO, prim_test_max(SORT_LARGE));
         check_sort(&c, (wf_sort){WF_SORT_RADIX, 0, 0, 0});
     }
 }
@@ -336,7 +341,7 @@ static void test_split_bits(void **state) {
             how.shift = s % 5 * 4;
             check_split(&c, &how);
         }
-        struct cell c = cell_of(place, WF_ELEM_U32, SHAPE_ZIPF, prim_test_max(1000000));
+        struct cell c = cell_of(place, WF_ELEM_U32, SHAPE_ZIPF, prim_test_max(SPLIT_LARGE));
         check_split(&c, &(wf_split){.by = WF_SPLIT_RADIX, .bits = 6});
         c = cell_of(place, WF_ELEM_U64, SHAPE_RANDOM, 5000);
         check_split(&c, &(wf_split){.by = WF_SPLIT_HASH, .bits = 7, .shift = 40});
