@@ -45,8 +45,7 @@ static FALLIBLE project(struct prim_job *job, struct rel_rows out, struct rel_ro
              "#define IN_BYTES %d\n#define OUT_BYTES %d\n#define MOVES %u\n", from, to,
              moves->count);
     struct gpu_template code = {"relmap", "k_project", defines};
-    return tiles ? gpu_prim_launch_all(job, &code, MIN_OF(tiles, I32_MAX), MAP_THREADS, 0, &args)
-                 : ERR_OK;
+    return tiles ? gpu_prim_launch(job, &code, tiles, MAP_THREADS, 0, &args) : ERR_OK;
 }
 
 static FALLIBLE product(struct prim_job *job, struct rel_rows out, struct rel_rows x,
@@ -59,9 +58,7 @@ static FALLIBLE product(struct prim_job *job, struct rel_rows out, struct rel_ro
              "#define IN_BYTES %d\n#define OUT_BYTES %d\n#define MOVES 1\n#define PRODUCT 1\n",
              elem_bytes[x.type], to);
     struct gpu_template code = {"relmap", "k_product", defines};
-    return out.count
-               ? gpu_prim_launch_all(job, &code, MIN_OF(tiles, I32_MAX), MAP_THREADS, 0, &args)
-               : ERR_OK;
+    return out.count ? gpu_prim_launch(job, &code, tiles, MAP_THREADS, 0, &args) : ERR_OK;
 }
 
 static FALLIBLE fill(struct prim_job *job, u32 *fills, i64 page_rows, i64 pages, i64 count) {
@@ -157,10 +154,13 @@ static FALLIBLE join_launches(struct prim_job *job, const struct rel_join *join,
         snprintf(defines + used, sizeof defines - (size_t)used, "#define INDEX_BYTES %d\n",
                  elem_bytes[join->out_x.type]);
     }
-    struct gpu_template code = {"reljoin", "k_partition", defines};
+    struct gpu_template code = {"reljoin", "k_partition_coarse", defines};
     if (join->profile) {
         TRY(note_time(job, EVENT_PARTITION));
     }
+    i64 coarse = blocks_of(args->tiles, COARSE_TILES) + 1;
+    TRY(gpu_prim_launch_all(job, &code, blocks_of(coarse, JOIN_THREADS), JOIN_THREADS, 0, args));
+    code.kernel = "k_partition";
     TRY(gpu_prim_launch_all(job, &code, blocks_of(args->tiles + 1, JOIN_THREADS), JOIN_THREADS, 0,
                             args));
     if (join->profile) {
@@ -173,8 +173,7 @@ static FALLIBLE join_launches(struct prim_job *job, const struct rel_join *join,
         return ERR_OK; /* no element gives more than one row */
     }
     code.kernel = "k_expand";
-    return gpu_prim_launch(job, &code, I32_MAX, JOIN_THREADS,
-                           join->stage == REL_STAGE_HASH ? HASH_BYTES : 0, args);
+    return gpu_prim_launch(job, &code, I32_MAX, JOIN_THREADS, 0, args);
 }
 
 static FALLIBLE join_rows(struct prim_job *job, const struct rel_join *join, i64 *out_count) {
