@@ -75,7 +75,7 @@ static void run_step(struct call *c, call_body body, void *arg, struct prim_bloc
     c->job.device_ns = 0;
     call_run(c, body, arg);
     c->job.device_ns += device_ns;
-    if (keep) {
+    if (keep && !c->status) {
         *keep = c->work_block;
         c->work_block = (struct prim_block){.addr = NULL};
     } else {

@@ -70,11 +70,8 @@ static enum join_algorithm pick(const struct prim_match *match, const struct pri
     i64 built = join->keys[JOIN_BUILT(join)].count;
     i64 span = span_of(join);
     i64 cols = join->col_count[0] + join->col_count[1];
-    if (join->band) {
-        return built <= 64 ? JOIN_NINLJ : JOIN_INLJ;
-    }
-    if (built <= 16) {
-        return JOIN_NINLJ;
+    if (join->band) { /* sorting the probing side pays unless it is much the smaller one */
+        return probe >= built / 8 ? JOIN_SMJ : JOIN_INLJ;
     }
     bool dense = span <= 4 * built + 4096;
     if (dense) {
