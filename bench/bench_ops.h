@@ -19,7 +19,7 @@ struct ops_data {
     wf_relation x, y;   /* sorted; a quarter of the keys in common */
     wf_relation same;   /* keys of x, other values */
     wf_relation groups; /* runs of OPS_GROUP_ROWS equal keys */
-    void *out, *out2;   /* rows * 2 * bytes each */
+    void *out, *out2;   /* rows * 2 * bytes; rows * 4 */
     uint32_t *fills, *out_fills;
 };
 /* With arrays of the host, whose contents are made. */

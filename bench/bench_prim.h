@@ -9,11 +9,13 @@
 struct prim_data {
     int64_t rows;
     int64_t segments;
-    uint32_t *keys;   /* random */
-    uint32_t *order;  /* a permutation of 0 .. rows - 1 */
-    uint32_t *same;   /* all 77 */
-    uint64_t *even;   /* segments + 1 offsets, 16 rows each */
-    uint64_t *skewed; /* the same number, the first segment has half of the rows */
+    uint32_t *keys;    /* random */
+    uint32_t *order;   /* a permutation of 0 .. rows - 1 */
+    uint32_t *same;    /* all 77 */
+    uint64_t *even;    /* segments + 1 offsets, 16 rows each */
+    uint64_t *skewed;  /* the same number, the first segment has half of the rows */
+    uint32_t *up;      /* two ascending arrays, half of the rows each, */
+    uint64_t *up_wide; /* and the same in 64 bits, a quarter each */
     uint32_t *out, *out2;
     uint64_t *bins; /* 2^20 */
 };
@@ -36,5 +38,7 @@ struct prim_experiment {
 };
 extern const struct prim_experiment prim_experiments[];
 extern const int prim_experiment_count;
+extern const struct prim_experiment prim_order_experiments[];
+extern const int prim_order_experiment_count;
 
 #endif

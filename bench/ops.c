@@ -334,7 +334,7 @@ static int list_sizes(const struct ops_run *r, int64_t sizes[SIZES_MOST]) {
 /* The ceiling, from arrays that no cache holds. */
 static void measure_ceilings(struct ops_run *r, int64_t most) {
     int64_t rows = most < 4 << 20 ? 4 << 20 : most > 64 << 20 ? 64 << 20 : most;
-    must(r, sides_open(r, rows, 8, KEYS_UNIFORM), "memory");
+    must(r, sides_open(r, rows, 8, KEYS_UNIFORM) || sides_open(r, most, 4, KEYS_UNIFORM), "memory");
     for (int s = 0; s < 2; s++) {
         struct side *side = &r->side[s];
         side->copy_gbs = side->used ? measure_copy(r, side) : 0;

@@ -87,8 +87,9 @@ static bool room(wf_prim *prim, wf_place place, struct ops_data *d) {
     void *f[2] = {NULL, NULL};
     bool ok = take(prim, place, padded, &p[0]) && take(prim, place, padded, &p[1]) &&
               take(prim, place, padded, &p[2]) && take(prim, place, padded, &p[3]) &&
-              take(prim, place, out_bytes, &d->out) && take(prim, place, out_bytes, &d->out2) &&
-              take(prim, place, fills, &f[0]) && take(prim, place, fills, &f[1]);
+              take(prim, place, out_bytes, &d->out) &&
+              take(prim, place, d->rows * 4 + 16, &d->out2) && take(prim, place, fills, &f[0]) &&
+              take(prim, place, fills, &f[1]);
     d->x = relation(d, p[0]);
     d->y = relation(d, p[1]);
     d->same = relation(d, p[2]);
@@ -173,18 +174,24 @@ static int64_t answer_project(const struct ops_data *d, int arg, uint64_t *out) 
     return d->rows;
 }
 
-/* Percent kept: a range of the scrambled low bits of the key would need arithmetic, so the value
- * decides where it is wide and the key where it is not: keys below a border, in every fourth. */
-static wf_term percent_term(const struct ops_data *d, int percent) {
-    uint64_t border = (uint64_t)((double)d->rows * 4 * percent / 100);
-    return (wf_term){.field = 0, .compare = WF_COMPARE_LT, .value = border};
+/* Of x: a field of the key's lowest four bits and the value, all of whose values are as likely, and
+ * what percentage of them is kept. */
+static wf_relation select_input(const struct ops_data *d) {
+    wf_relation r = d->x;
+    r.bits[0] = (unsigned char)(r.bits[0] - 4);
+    r.bits[1] = (unsigned char)(r.bits[1] + 4);
+    return r;
+}
+static wf_term percent_term(const wf_relation *in, int percent) {
+    uint64_t border = ((uint64_t)percent << in->bits[1]) / 100;
+    return (wf_term){.field = 1, .compare = WF_COMPARE_LT, .value = border};
 }
 enum { ARG_UNORDERED = 1000, ARG_PAGED = 2000 };
 static wf_status run_select(struct ops_case *c, int arg) {
     bool paged = arg >= ARG_PAGED;
-    wf_term term = percent_term(c->d, arg % 1000);
     wf_relation out = paged ? paged_output(c->d) : output(c->d);
-    wf_relation in = c->d->x;
+    wf_relation in = select_input(c->d);
+    wf_term term = percent_term(&in, arg % 1000);
     if (paged) {
         in.form = WF_PAGED;
         in.page_rows = OPS_PAGE_ROWS;
@@ -196,10 +203,11 @@ static wf_status run_select(struct ops_case *c, int arg) {
     return done(c, status, c->d->rows, out.count);
 }
 static int64_t answer_select(const struct ops_data *d, int arg, uint64_t *out) {
+    wf_relation in = select_input(d);
     int64_t count = 0;
     for (int64_t i = 0; i < d->rows; i++) {
-        if (key_of(&d->x, i) < percent_term(d, arg % 1000).value) {
-            out[count++] = get(&d->x, i);
+        if (value_of(&in, i) < percent_term(&in, arg % 1000).value) {
+            out[count++] = get(&in, i);
         }
     }
     return count;

@@ -69,6 +69,17 @@ static void fill_rows(struct prim_data *d) {
         d->order[i] = shuffled((uint32_t)i, (uint32_t)d->rows, bits);
         d->same[i] = 77;
     }
+    for (int wide = 0; wide < 2; wide++) {
+        int64_t part = d->rows / (wide ? 4 : 2) / 64 * 64;
+        for (int64_t i = 0; i < 2 * part; i++) {
+            uint64_t up = (uint64_t)(i % part) * 4 + mix((uint64_t)i) % 4;
+            if (wide) {
+                d->up_wide[i] = up;
+            } else {
+                d->up[i] = (uint32_t)up;
+            }
+        }
+    }
     uint64_t half = (uint64_t)d->rows / 2;
     for (int64_t s = 0; s <= d->segments; s++) {
         uint64_t at = (uint64_t)s * SEGMENT_ROWS;
@@ -92,6 +103,8 @@ static struct prim_data data_new(struct bench_run *r, wf_place place, int64_t ro
     d.same = room(r, place, rows * 4);
     d.even = room(r, place, (d.segments + 1) * 8);
     d.skewed = room(r, place, (d.segments + 1) * 8);
+    d.up = room(r, place, rows * 4);
+    d.up_wide = room(r, place, rows * 4);
     d.out = room(r, place, rows * 4 + 16);
     d.out2 = room(r, place, rows * 4 + 16);
     d.bins = room(r, place, BINS_MOST * 8);
@@ -99,7 +112,8 @@ static struct prim_data data_new(struct bench_run *r, wf_place place, int64_t ro
 }
 
 static void data_free(struct bench_run *r, struct prim_data *d) {
-    void *all[] = {d->keys, d->order, d->same, d->even, d->skewed, d->out, d->out2, d->bins};
+    void *all[] = {d->up,   d->up_wide, d->keys, d->order, d->same,
+                   d->even, d->skewed,  d->out,  d->out2,  d->bins};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         wf_prim_free(r->prim, all[i]);
     }
@@ -111,6 +125,8 @@ static void data_copy(struct bench_run *r, struct prim_data *to, const struct pr
     must(r, wf_prim_copy(r->prim, to->keys, from->keys, from->rows * 4), "copy");
     must(r, wf_prim_copy(r->prim, to->order, from->order, from->rows * 4), "copy");
     must(r, wf_prim_copy(r->prim, to->same, from->same, from->rows * 4), "copy");
+    must(r, wf_prim_copy(r->prim, to->up, from->up, from->rows * 4), "copy");
+    must(r, wf_prim_copy(r->prim, to->up_wide, from->up_wide, from->rows * 4), "copy");
     must(r, wf_prim_copy(r->prim, to->even, from->even, ends), "copy");
     must(r, wf_prim_copy(r->prim, to->skewed, from->skewed, ends), "copy");
 }
@@ -265,6 +281,15 @@ static void run_experiment(struct bench_run *r, const struct prim_experiment *e,
     }
 }
 
+/* Number e of both lists. */
+static const struct prim_experiment *experiment_at(int e) {
+    return e < prim_experiment_count ? &prim_experiments[e]
+                                     : &prim_order_experiments[e - prim_experiment_count];
+}
+static int experiment_count(void) {
+    return prim_experiment_count + prim_order_experiment_count;
+}
+
 static bool wanted(const struct bench_run *r, const struct prim_experiment *e) {
     return (!r->options->only || strstr(e->name, r->options->only)) &&
            (!r->options->plot || r->options->only || e->plotted);
@@ -285,9 +310,9 @@ static void run_size(struct bench_run *r, int64_t rows) {
         }
     }
     print_head(r, rows);
-    for (int e = 0; e < prim_experiment_count; e++) {
-        if (wanted(r, &prim_experiments[e])) {
-            run_experiment(r, &prim_experiments[e], rows);
+    for (int e = 0; e < experiment_count(); e++) {
+        if (wanted(r, experiment_at(e))) {
+            run_experiment(r, experiment_at(e), rows);
         }
     }
     if (r->side[1].used) {
@@ -299,12 +324,11 @@ static void run_size(struct bench_run *r, int64_t rows) {
 static void check_all(struct bench_run *r) {
     struct prim_data small = data_new(r, WF_ON_CPU, SMALL_ROWS);
     fill_rows(&small);
-    for (int e = 0; e < prim_experiment_count; e++) {
+    for (int e = 0; e < experiment_count(); e++) {
         for (int s = 0; s < 2; s++) {
-            for (int cub = 0; cub <= s && r->side[s].used && wanted(r, &prim_experiments[e]);
-                 cub++) {
+            for (int cub = 0; cub <= s && r->side[s].used && wanted(r, experiment_at(e)); cub++) {
                 must(r, wf_prim_setting(r->prim, "gpu_cub", cub ? "on" : "off"), "gpu_cub");
-                check(r, &r->side[s], &prim_experiments[e], &small);
+                check(r, &r->side[s], experiment_at(e), &small);
             }
         }
     }

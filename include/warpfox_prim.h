@@ -462,10 +462,11 @@ WF_API wf_status wf_prim_rel_convert(wf_prim *prim, wf_place place, wf_relation 
 WF_API wf_status wf_prim_rel_product(wf_prim *prim, wf_place place, wf_relation *out,
                                      const wf_relation *x, const wf_relation *y, wf_work *work);
 
-/* Set operations by key (a key of all fields: by tuple) on relations sorted by their keys, with
- * keys of the same number of bits. UNION: the tuples of x, and those of y whose keys x does not
- * have, in key order; INTERSECTION and DIFFERENCE: the tuples of x whose keys y has or has not.
- * Inputs that are sets give sets. y may have another layout behind its key, except in a union. O((n
+/* Set operations by key (a key of all fields: by tuple, as wf_prim_set) on relations sorted by
+ * their keys, with keys of the same number of bits. UNION: the tuples of x, and those of y whose
+ * keys x does not have, in key order; INTERSECTION and DIFFERENCE: the tuples of x whose keys y has
+ * or has not. Inputs that are sets give sets. y may have another layout behind its key, except in a
+ * union. O((n
  * + m) / p), one pass. Unsorted inputs give an unspecified answer. */
 typedef enum wf_rel_set { WF_UNION, WF_INTERSECTION, WF_DIFFERENCE } wf_rel_set;
 WF_API wf_status wf_prim_rel_set(wf_prim *prim, wf_place place, wf_rel_set set, wf_relation *out,

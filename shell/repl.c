@@ -152,13 +152,19 @@ static void run_pending(struct repl *r) {
     size_t used;
     while (r->pending.len > 0 &&
            (used = wf_scan_statement(r->pending.ptr, r->pending.len, &blank)) > 0) {
+        struct copy_in copy = {.used = used};
+        if (!blank && !copy_in_find(r->pending.ptr, used, r->pending.len, false, &copy)) {
+            return; /* its lines are still to come */
+        }
         remember(r, r->pending.ptr, used);
         if (!blank) {
             char *sql = shell_alloc(used + 1);
             memcpy(sql, r->pending.ptr, used);
-            (void)run_statement(r->shell, sql, (struct origin){0});
+            (void)(copy.stdin_at ? copy_in_run(r->shell, sql, &copy, (struct origin){0})
+                                 : run_statement(r->shell, sql, (struct origin){0}));
             free(sql);
         }
+        used = copy.used;
         memmove(r->pending.ptr, r->pending.ptr + used, r->pending.len - used + 1);
         r->pending.len -= used;
     }

@@ -164,6 +164,10 @@ static size_t run_first(struct shell *shell, const char *text, size_t len, struc
         return 0;
     }
     used = used ? used : len;
+    struct copy_in copy = {.used = used};
+    if (!blank && !copy_in_find(text, used, len, at_end, &copy)) {
+        return 0;
+    }
     if (!blank && memchr(text, 0, used)) {
         fflush(stdout);
         fprintf(stderr, "ERROR 22021: the text holds a NUL byte\n");
@@ -171,10 +175,11 @@ static size_t run_first(struct shell *shell, const char *text, size_t len, struc
     } else if (!blank) {
         char *sql = shell_alloc(used + 1);
         memcpy(sql, text, used);
-        *out_ok = run_statement(shell, sql, origin);
+        *out_ok = copy.stdin_at ? copy_in_run(shell, sql, &copy, origin)
+                                : run_statement(shell, sql, origin);
         free(sql);
     }
-    return used;
+    return copy.used;
 }
 
 /* Runs what is whole; returns the bytes used. */
@@ -252,7 +257,8 @@ bool run_stream(struct shell *shell, FILE *in, const char *name) {
         ssize_t got = getline(&line, &cap, in);
         bool at_end = got <= 0;
         if (!at_end) {
-            bool can_end = memchr(line, ';', (size_t)got) || pending.len == 0;
+            bool can_end =
+                memchr(line, ';', (size_t)got) || pending.len == 0 || strncmp(line, "\\.", 2) == 0;
             strbuf_append(&pending, line, (size_t)got);
             if (!can_end) {
                 continue;

@@ -89,6 +89,18 @@ bool run_statement(struct shell *shell, const char *sql, struct origin origin);
 /* True when the line is a command of the shell (.help, \q, exit, …). */
 bool is_command(const char *line, size_t len);
 
+/* copy_in.c: COPY … FROM STDIN and its lines. */
+struct copy_in {
+    size_t stdin_at; /* of the word in the statement; 0 = the statement is another one */
+    const char *data;
+    size_t bytes;
+    size_t used; /* of the text: statement, lines, and the end's line */
+};
+/* Looks behind the statement, the text's first bytes; false when the lines' end is yet to come. */
+bool copy_in_find(const char *text, size_t statement, size_t len, bool at_end, struct copy_in *out);
+bool copy_in_run(struct shell *shell, const char *sql, const struct copy_in *in,
+                 struct origin origin);
+
 /* commands.c: runs such a line; false when it failed. */
 bool run_command(struct shell *shell, const char *line, size_t len);
 /* Name of command number i, with its dot, or NULL at the end. */

@@ -156,6 +156,9 @@ FALLIBLE constraints_after(struct wf_connection *conn, struct table *table,
 /* DEFERRABLE references from where the transaction began to what it is; `only` one, or all (0). */
 FALLIBLE constraints_deferred(struct wf_connection *conn, u32 only);
 FALLIBLE run_set_constraints(struct wf_connection *conn, struct rowset *rows);
+/* reference.c: a column's DEFAULT, computed now; text is the arena's. */
+FALLIBLE default_value(struct wf_connection *conn, struct arena *arena, const struct table *child,
+                       u32 col, union lit *out, b8 *out_null);
 bool reference_is_deferred(const struct wf_connection *conn, const struct table_foreign *fk);
 /* commit_check: the same for what others have committed meanwhile. */
 wf_status constraints_recheck(void *conn, const struct edition *base, const struct edition *mine,

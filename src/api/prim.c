@@ -202,6 +202,12 @@ static FALLIBLE on_card(struct wf_prim *prim, const void *at, i64 bytes, const c
         FAIL(&prim->err, INVALID_PARAMETER,
              "%s: %lld bytes are asked of a block that has %lld from there on", name, bytes, room);
     }
+    if (owned->dev->prims->lost && owned->dev->prims->lost(owned->dev, &owned->block)) {
+        FAIL(&prim->err, GPU,
+             "%s: its memory was lost when the GPU was reset after an error; free it and allocate "
+             "it again",
+             name);
+    }
     *out = owned->dev == prim->db->cpu ? NULL : owned;
     return ERR_OK;
 }

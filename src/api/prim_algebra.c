@@ -251,7 +251,8 @@ static struct rel_term plan_term(const wf_relation *in, const wf_term *t) {
     bool equality = t->compare == WF_COMPARE_EQ || t->compare == WF_COMPARE_NE;
     bool strict = t->compare == WF_COMPARE_LT || t->compare == WF_COMPARE_GE;
     bool never = (equality && t->value > term.mask) || (strict && t->value == 0);
-    term.inverted = t->compare == WF_COMPARE_NE || t->compare == WF_COMPARE_GT || t->compare == WF_COMPARE_GE;
+    term.inverted =
+        t->compare == WF_COMPARE_NE || t->compare == WF_COMPARE_GT || t->compare == WF_COMPARE_GE;
     term.low = equality ? t->value : 0;
     term.span = equality ? 0 : strict ? t->value - 1 : t->value;
     if (never) {
@@ -412,7 +413,10 @@ static void plan_set(struct call *c, wf_rel_set set, const wf_relation *out, con
         return;
     }
     i32 low = word_bits(x) - used_bits(x);
+    static const u8 ops[] = {SET_UNION, SET_INTERSECTION, SET_DIFFERENCE};
     join->kind = kinds[set];
+    join->whole = alike && x->key_count == x->field_count;
+    join->set = (struct prim_set){.op = ops[set], .ignore_bits = low};
     join->combine.key_shift = (u32)(word_bits(x) - key_bits(x));
     join->combine.x = join->combine.y = join->combine.key = move_of(used_bits(x), low, low);
 }

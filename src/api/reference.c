@@ -169,8 +169,8 @@ static wf_status bind_default(void *arg, struct arena *arena, struct snapshot *s
     return sql_bind(arena, list.items.items[0], snap, param_types, out, err);
 }
 
-static FALLIBLE default_value(struct wf_connection *conn, struct arena *arena, struct table *child,
-                              u32 col, union lit *out, b8 *out_null) {
+FALLIBLE default_value(struct wf_connection *conn, struct arena *arena, const struct table *child,
+                       u32 col, union lit *out, b8 *out_null) {
     const struct column_def *def = &child->cols[col];
     char word[32];
     *out_null = 1;

@@ -39,7 +39,12 @@ static bool is_listed(const struct copy_options *copy, u32 col) {
     return copy->col_count == 0;
 }
 
-/* Columns that the file has not: constants and sequences; other defaults are computed nowhere. */
+static bool is_steady(const struct expr *expr, void *arg) {
+    UNUSED(arg);
+    return expr->kind != EXPR_CALL || (expr->func != FUNC_RANDOM && expr->func != FUNC_RANDOM_UUID);
+}
+
+/* Columns that the file has not: from sequences, or one value for all rows. */
 static FALLIBLE copy_defaults(struct wf_connection *conn, struct rowset *rows,
                               const struct table *table, struct csv_options *options) {
     const struct statement *st = &rows->compiled->stmt;
@@ -51,12 +56,21 @@ static FALLIBLE copy_defaults(struct wf_connection *conn, struct rowset *rows,
             continue;
         }
         sequences[c] = table->cols[c].sequence;
-        if (value && value->kind != EXPR_CONST) {
-            FAIL(&conn->err, NOT_SUPPORTED,
-                 "not supported yet: COPY without column \"%s\", whose default is not constant",
-                 table->cols[c].name);
-        }
         values[c] = value && !value->is_null ? (const void *)&value->value : NULL;
+        if (value && value->kind != EXPR_CONST) {
+            union lit *made = NEW(&rows->arena, union lit);
+            b8 null = 1;
+            if (!expr_walk(value, is_steady, NULL)) {
+                FAIL(
+                    &conn->err, NOT_SUPPORTED,
+                    "not supported yet: COPY without column \"%s\", whose default differs from row "
+                    "to row",
+                    table->cols[c].name);
+            }
+            TRY(arena_check(&rows->arena, &conn->err));
+            TRY(default_value(conn, &rows->arena, table, c, made, &null));
+            values[c] = null ? NULL : made;
+        }
     }
     options->defaults = values;
     options->sequences = sequences;
@@ -156,9 +170,8 @@ FALLIBLE run_set(struct wf_connection *conn, struct rowset *rows) {
         return apply_set(conn, st, &ignored.settings, ignored.search_path);
     }
     TRY(apply_set(conn, st, &conn->settings, conn->search_path));
-    return tx->open && !st->local
-               ? apply_set(conn, st, &tx->after.settings, tx->after.search_path)
-               : ERR_OK;
+    return tx->open && !st->local ? apply_set(conn, st, &tx->after.settings, tx->after.search_path)
+                                  : ERR_OK;
 }
 
 static void show_all(struct wf_connection *conn, struct rowset *rows) {

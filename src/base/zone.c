@@ -52,7 +52,7 @@ static i64 day_of_year_start(i64 year) {
 
 static i64 year_of(i64 utc) {
     i64 day = floor_div(utc, DAY_S);
-    i64 year = 1970 + floor_div(day, 366);
+    i64 year = 1969 + floor_div(day * 400, 146097);
     while (day_of_year_start(year + 1) <= day) {
         year++;
     }
@@ -137,10 +137,10 @@ static i64 next_change(const struct zone *z, i64 utc, i32 *out_offset) {
     return z->has_rule && z->has_summer ? rule_next(z, utc, out_offset) : I64_MAX;
 }
 
-/* Far from today the rule's years are those of a cycle of 400. */
+/* Far in the future the rule's years are those of a cycle of 400, behind all changes listed. */
 static i64 in_cycle(i64 utc) {
-    const i64 cycle = 146097LL * DAY_S, limit = 200LL * 146097 * DAY_S;
-    return utc > limit || utc < -limit ? utc % cycle : utc;
+    const i64 cycle = 146097LL * DAY_S;
+    return utc > 2 * cycle ? utc % cycle + cycle : utc;
 }
 
 i32 zone_offset(i32 zone, i64 utc) {

@@ -116,15 +116,17 @@ ALWAYS i64 merge_path(const struct side *a, const struct side *b, i64 diagonal,
     return low;
 }
 
-/* How many of the elements [low, high) of `among`, counted from 0 on, are less than element i of x,
- * or with `upper` not greater. */
+/* Where element i of x belongs in the range [low, high) of `among`: behind the elements that are
+ * less, or with `upper` not greater. Without branches on what is compared. */
 ALWAYS i64 bound_of(const struct side *among, i64 low, i64 high, const struct side *x, i64 i,
                     bool upper, enum key_kind kind) {
-    while (low < high) {
-        i64 mid = low + (high - low) / 2;
-        bool below = upper ? !less(x, i, among, mid, kind) : less(among, mid, x, i, kind);
-        low = below ? mid + 1 : low;
-        high = below ? high : mid;
+    i64 n = high - low;
+    while (n > 0) {
+        i64 half = (n + 1) / 2;
+        i64 at = low + half - 1;
+        bool below = upper ? !less(x, i, among, at, kind) : less(among, at, x, i, kind);
+        low += below ? half : 0;
+        n = below ? n - half : half - 1;
     }
     return low;
 }
@@ -136,18 +138,22 @@ struct merging {
     struct prim_array out, out_payload, a_payload, b_payload;
 };
 
-static void merge_payload(const struct merging *m, i64 first, i64 i, i64 j, const b8 *from_b,
-                          i64 n) {
-    i64 bytes = elem_bytes[m->out_payload.type];
-    const u8 *a = (const u8 *)m->a_payload.data + i * bytes;
-    const u8 *b = (const u8 *)m->b_payload.data + j * bytes;
-    u8 *to = (u8 *)m->out_payload.data + first * bytes;
-    for (i64 k = 0; k < n; k++) {
-        memcpy(to + k * bytes, from_b[k] ? b : a, (size_t)bytes);
-        a += from_b[k] ? 0 : bytes;
-        b += from_b[k] ? bytes : 0;
+#define MERGE_PAYLOAD(name, type)                                                                \
+    static void merge_##name(const struct merging *m, i64 first, i64 i, i64 j, const b8 *from_b, \
+                             i64 n) {                                                            \
+        const type *a = (const type *)m->a_payload.data + i;                                     \
+        const type *b = (const type *)m->b_payload.data + j;                                     \
+        type *to = (type *)m->out_payload.data + first;                                          \
+        for (i64 k = 0; k < n; k++) {                                                            \
+            const type *from = from_b[k] ? b : a;                                                \
+            to[k] = *from;                                                                       \
+            a += !from_b[k];                                                                     \
+            b += from_b[k];                                                                      \
+        }                                                                                        \
     }
-}
+MERGE_PAYLOAD(payload4, u32)
+MERGE_PAYLOAD(payload8, u64)
+MERGE_PAYLOAD(payload16, struct prim_span)
 
 ALWAYS void merge_block(const struct merging *m, i64 t, enum key_kind kind) {
     i64 first = t * ORDER_ROWS;
@@ -163,7 +169,12 @@ ALWAYS void merge_block(const struct merging *m, i64 t, enum key_kind kind) {
         p += !b;
     }
     if (m->out_payload.data) {
-        merge_payload(m, first, i, j, from_b, n);
+        i32 bytes = elem_bytes[m->out_payload.type];
+        void (*payload)(const struct merging *, i64, i64, i64, const b8 *, i64) =
+            bytes == 4   ? merge_payload4
+            : bytes == 8 ? merge_payload8
+                         : merge_payload16;
+        payload(m, first, i, j, from_b, n);
     }
 }
 
@@ -174,6 +185,24 @@ struct searching {
     struct prim_array out;
     struct side needles, among;
 };
+
+/* Needles 0, 1, 2, … in segments: each segment fills its places. */
+ALWAYS void balance_block(const struct searching *s, i64 t, enum key_kind kind) {
+    i64 at = t * ORDER_ROWS;
+    i64 end = MIN_OF(at + ORDER_ROWS, s->needles.n);
+    i64 segment = bound_of(&s->among, 0, s->among.n, &s->needles, at, true, kind) - 1;
+    while (at < end) {
+        i64 next = end;
+        if (segment + 1 < s->among.n) {
+            u64 start = rank_of(&s->among, segment + 1, kind) ^ s->among.flip;
+            next = start < (u64)end ? (i64)start : end;
+        }
+        for (; at < next; at++) {
+            put_index(s->out, at, segment);
+        }
+        segment++;
+    }
+}
 
 ALWAYS void search_block(const struct searching *s, i64 t, enum key_kind kind) {
     i64 first = t * ORDER_ROWS;
@@ -269,38 +298,48 @@ ALWAYS void cut_set_block(const struct set_run *s, i64 t, enum key_kind kind) {
     balanced_path(&s->a, &s->b, diagonal, s->cuts + 2 * t, kind);
 }
 
-/* Walks one block; writes when there is `out`. The number kept. */
-ALWAYS i64 walk_set(const struct set_run *s, i64 t, void *out, i64 to, enum key_kind kind) {
-    bool keep_a = s->how.op != SET_INTERSECTION;
-    bool keep_b = s->how.op == SET_UNION || s->how.op == SET_SYMMETRIC;
-    bool keep_both = s->how.op == SET_UNION || s->how.op == SET_INTERSECTION;
-    i64 i = s->cuts[2 * t];
-    i64 j = s->cuts[2 * t + 1];
-    i64 i_end = s->cuts[2 * t + 2];
-    i64 j_end = s->cuts[2 * t + 3];
+/* What a step keeps: bit 1 an element of a alone, bit 2 one of b alone, bit 3 one of both. */
+static u32 kept_steps(const struct prim_set *how) {
+    u32 keep_a = how->op != SET_INTERSECTION;
+    u32 keep_b = how->op == SET_UNION || how->op == SET_SYMMETRIC;
+    u32 keep_both = how->op == SET_UNION || how->op == SET_INTERSECTION;
+    return keep_a << 1 | keep_b << 2 | keep_both << 3;
+}
+
+/* Walks one block; writes from `to` on, up to `limit`, when there is `out`. The number kept. Which
+ * way a step goes cannot be foretold, so that there is no branch on it. */
+ALWAYS i64 walk_set(const struct set_run *s, i64 t, void *out, i64 to, i64 limit,
+                    enum key_kind kind) {
+    const i64 *cut = s->cuts + 2 * t;
+    u32 keeps = kept_steps(&s->how);
+    bool distinct = s->how.distinct;
+    i64 i = cut[0];
+    i64 j = cut[1];
     i64 kept = 0;
-    while (i < i_end || j < j_end) {
-        bool a_less = i < i_end && (j >= j_end || less(&s->a, i, &s->b, j, kind));
-        bool b_less = !a_less && (i >= i_end || less(&s->b, j, &s->a, i, kind));
-        bool keep = a_less ? keep_a : b_less ? keep_b : keep_both;
-        if (s->how.distinct && keep) {
-            keep = b_less ? j == 0 || !same(&s->b, j - 1, j, kind)
-                          : i == 0 || !same(&s->a, i - 1, i, kind);
+    while (i < cut[2] || j < cut[3]) {
+        bool only_a = j >= cut[3];
+        bool only_b = i >= cut[2];
+        bool a_goes = only_a || (!only_b && !less(&s->b, j, &s->a, i, kind));
+        bool b_goes = only_b || (!only_a && !less(&s->a, i, &s->b, j, kind));
+        i64 keep = keeps >> ((u32)a_goes + 2 * (u32)b_goes) & 1;
+        if (distinct && keep) {
+            keep = a_goes ? i == 0 || !same(&s->a, i - 1, i, kind)
+                          : j == 0 || !same(&s->b, j - 1, j, kind);
         }
-        if (keep && out && to + kept < s->out.count) {
-            put_key(out, to + kept, b_less ? &s->b : &s->a, b_less ? j : i, kind);
+        if (out && to + kept < limit) {
+            put_key(out, to + kept, a_goes ? &s->a : &s->b, a_goes ? i : j, kind);
         }
         kept += keep;
-        i += !b_less;
-        j += !a_less;
+        i += a_goes;
+        j += b_goes;
     }
     return kept;
 }
 ALWAYS void count_set_block(const struct set_run *s, i64 t, enum key_kind kind) {
-    s->before[t] = walk_set(s, t, NULL, 0, kind);
+    s->before[t] = walk_set(s, t, NULL, 0, 0, kind);
 }
 ALWAYS void write_set_block(const struct set_run *s, i64 t, enum key_kind kind) {
-    (void)walk_set(s, t, s->out.data, s->before[t], kind);
+    (void)walk_set(s, t, s->out.data, s->before[t], s->before[t + 1], kind);
 }
 
 /* --- a task per kind of key --- */
@@ -314,6 +353,7 @@ typedef void (*order_task)(void *arg, i64 t, i32 worker);
 #define X(name)                           \
     TASK(name, merging, merge_block)      \
     TASK(name, searching, search_block)   \
+    TASK(name, searching, balance_block)  \
     TASK(name, running, count_runs_block) \
     TASK(name, running, write_runs_block) \
     TASK(name, set_run, cut_set_block)    \
@@ -326,6 +366,9 @@ static const order_task merge_tasks[] = {KEY_KINDS(X)};
 #undef X
 #define X(name) search_block_##name,
 static const order_task search_tasks[] = {KEY_KINDS(X)};
+#undef X
+#define X(name) balance_block_##name,
+static const order_task balance_tasks[] = {KEY_KINDS(X)};
 #undef X
 #define X(name) count_runs_block_##name,
 static const order_task count_runs_tasks[] = {KEY_KINDS(X)};
@@ -379,7 +422,9 @@ wf_status cpu_search(struct prim_job *job, struct prim_search how, struct prim_a
     }
     TRY(how.counting ? ERR_OK : cpu_check_text(job, needles));
     TRY(cpu_check_text(job, among));
-    tasks_run(job->x, order_blocks(needles.count), search_tasks[kind_of(among.type)], &s);
+    bool balance = how.counting && how.upper && how.minus_one;
+    const order_task *tasks = balance ? balance_tasks : search_tasks;
+    tasks_run(job->x, order_blocks(needles.count), tasks[kind_of(among.type)], &s);
     return exec_check(job->x);
 }
 
@@ -423,7 +468,7 @@ wf_status cpu_sets(struct prim_job *job, struct prim_set how, struct prim_array 
     i64 blocks = order_blocks(a.count + b.count);
     i64 mark = prim_mark(job);
     s.cuts = prim_take(job, (blocks + 1) * 16);
-    s.before = prim_take(job, blocks * 8);
+    s.before = prim_take(job, (blocks + 1) * 8);
     prim_back(job, mark);
     if (job->measuring) {
         return ERR_OK;
@@ -434,6 +479,7 @@ wf_status cpu_sets(struct prim_job *job, struct prim_set how, struct prim_array 
     tasks_run(job->x, blocks, count_set_tasks[kind], &s);
     TRY(exec_check(job->x));
     *out_count = sum_before(s.before, blocks);
+    s.before[blocks] = *out_count;
     TRY(prim_room(job, "set operation", *out_count, out.count));
     tasks_run(job->x, blocks, write_set_tasks[kind], &s);
     return exec_check(job->x);

@@ -65,7 +65,7 @@ struct reduce {
     u8 *sums; /* per block: 8 bytes, or FSUM_WORDS words */
 };
 
-static void fsum_add(i64 *words, f64 x) {
+static inline void fsum_add(i64 *words, f64 x) {
     u64 bits = f64_bits(x);
     i32 biased = (i32)(bits >> 52 & 2047);
     if (biased == 2047) {
@@ -82,6 +82,27 @@ static void fsum_add(i64 *words, f64 x) {
     at[2] += ((i64)(u32)(wide >> 64) ^ sign) - sign;
 }
 
+/* Four sums take turns, so that one value's addition does not wait for the one before. */
+#define FSUM_LOOP(type)                                                     \
+    static void fsum_##type(i64 *out, const type *in, i64 n) {              \
+        i64 words[4][FSUM_WORDS] = {{0}};                                   \
+        i64 i = 0;                                                          \
+        for (; i + 4 <= n; i += 4) {                                        \
+            fsum_add(words[0], (f64)in[i]);                                 \
+            fsum_add(words[1], (f64)in[i + 1]);                             \
+            fsum_add(words[2], (f64)in[i + 2]);                             \
+            fsum_add(words[3], (f64)in[i + 3]);                             \
+        }                                                                   \
+        for (; i < n; i++) {                                                \
+            fsum_add(words[0], (f64)in[i]);                                 \
+        }                                                                   \
+        for (i32 k = 0; k < FSUM_WORDS; k++) {                              \
+            out[k] = words[0][k] + words[1][k] + words[2][k] + words[3][k]; \
+        }                                                                   \
+    }
+FSUM_LOOP(f64)
+FSUM_LOOP(f32)
+
 static void reduce_task(void *arg, i64 b, i32 worker) {
     UNUSED(worker);
     const struct reduce *r = arg;
@@ -92,12 +113,11 @@ static void reduce_task(void *arg, i64 b, i32 worker) {
         r->loops->reduce(r->sums + b * 8, in, rows);
         return;
     }
-    i64 words[FSUM_WORDS] = {0};
-    for (i64 i = 0; i < rows; i++) {
-        fsum_add(words, r->in.type == ELEM_F64 ? ((const f64 *)(const void *)in)[i]
-                                               : (f64)((const f32 *)(const void *)in)[i]);
+    if (r->in.type == ELEM_F64) {
+        fsum_f64((i64 *)(void *)r->sums + b * FSUM_WORDS, (const f64 *)(const void *)in, rows);
+    } else {
+        fsum_f32((i64 *)(void *)r->sums + b * FSUM_WORDS, (const f32 *)(const void *)in, rows);
     }
-    memcpy(r->sums + b * FSUM_WORDS * 8, words, sizeof words);
 }
 
 /* Limbs are added as halves, so that no number of blocks overflows them. */
@@ -232,48 +252,70 @@ static FALLIBLE scatter(struct prim_job *job, struct prim_array out, struct prim
 
 /* --- histogram --- */
 
-/* Bins up to PRIVATE_BINS are counted by every worker on its own, more of them by atomic addition.
- */
-enum { PRIVATE_BINS = 1 << 16 };
+/* Bins are counted by every worker on its own while that is less work than counting; in four tables
+ * while they are small, so that one row's addition does not wait for the one before. More bins are
+ * counted by atomic addition. */
+enum { PRIVATE_BINS = 1 << 16, SMALL_BINS = 1 << 11, SMALL_TABLES = 4, VECTOR = 1024 };
 struct histogram {
     struct prim_array in;
     struct prim_binning by;
     u64 flip;
     u64 bins;
     u64 *counts;
-    i64 stride; /* between workers; 0: shared */
+    i64 tables; /* of a worker; 0: shared by all */
+    i32 shift;  /* of the width, -1 when it is no power of two */
 };
 
-static inline u64 bin_of(const struct histogram *h, u64 word) {
-    u64 far = word - h->by.start;
-    u64 bin = h->by.width == 1 ? far : far / h->by.width;
-    return word < h->by.start ? h->by.low : bin < h->bins ? h->by.base + bin : ~0ULL;
+/* Numbers of bins of rows first .. first + n; `bins` stands for none. */
+#define BIN_LOOP(type, quotient)                                          \
+    for (i64 i = 0; i < n; i++) {                                         \
+        u64 word = ((const type *)h->in.data)[first + i] ^ (type)h->flip; \
+        u64 far = word - by.start;                                        \
+        far = quotient;                                                   \
+        far = far < bins ? far + by.base : bins;                          \
+        far = word < by.start ? by.low : far;                             \
+        out[i] = far < bins ? far : bins;                                 \
+    }
+static void bins_of(const struct histogram *h, i64 first, i64 n, u64 *out) {
+    const struct prim_binning by = h->by;
+    const u64 bins = h->bins;
+    const i32 shift = h->shift;
+    bool narrow = elem_bytes[h->in.type] == 4;
+    if (narrow && shift >= 0) {
+        BIN_LOOP(u32, far >> shift)
+    } else if (narrow) {
+        BIN_LOOP(u32, far / by.width)
+    } else if (shift >= 0) {
+        BIN_LOOP(u64, far >> shift)
+    } else {
+        BIN_LOOP(u64, far / by.width)
+    }
 }
 
 static void histogram_task(void *arg, i64 b, i32 worker) {
     const struct histogram *h = arg;
-    i64 first = b * BLOCK_ROWS;
-    i64 end = MIN_OF(first + BLOCK_ROWS, h->in.count);
-    u64 *counts = h->counts + worker * h->stride;
-    u64 last = ~0ULL; /* runs of one bin are added at once */
-    u64 run = 0;
-    for (i64 i = first; i <= end; i++) {
-        u64 bin = ~0ULL;
-        if (i < end) {
-            u64 word = elem_bytes[h->in.type] == 4 ? ((const u32 *)h->in.data)[i]
-                                                   : ((const u64 *)h->in.data)[i];
-            bin = bin_of(h, word ^ h->flip);
+    i64 end = MIN_OF((b + 1) * BLOCK_ROWS, h->in.count);
+    i64 stride = (i64)h->bins + 1; /* the last one takes what no bin holds */
+    u64 *counts = h->counts + worker * h->tables * stride;
+    u64 bins[VECTOR];
+    for (i64 first = b * BLOCK_ROWS; first < end; first += VECTOR) {
+        i64 n = MIN_OF(VECTOR, end - first);
+        i64 i = 0;
+        bins_of(h, first, n, bins);
+        for (; h->tables == SMALL_TABLES && i + 4 <= n; i += 4) {
+            counts[bins[i]]++;
+            counts[bins[i + 1] + (u64)stride]++;
+            counts[bins[i + 2] + 2 * (u64)stride]++;
+            counts[bins[i + 3] + 3 * (u64)stride]++;
         }
-        if (bin != last || i == end) {
-            if (last < h->bins && h->stride) {
-                counts[last] += run;
-            } else if (last < h->bins) {
-                __atomic_fetch_add(&counts[last], run, __ATOMIC_RELAXED);
+        for (; h->tables && i < n; i++) {
+            counts[bins[i]]++;
+        }
+        for (; !h->tables && i < n; i++) {
+            if (bins[i] < h->bins) {
+                __atomic_fetch_add(&counts[bins[i]], 1, __ATOMIC_RELAXED);
             }
-            last = bin;
-            run = 0;
         }
-        run++;
     }
 }
 
@@ -284,21 +326,28 @@ static FALLIBLE histogram(struct prim_job *job, const struct prim_bins *bins) {
                           .by = prim_binning(bins),
                           .flip = prim_order_flip(bins->in.type),
                           .bins = (u64)count,
-                          .counts = bins->out.data};
-    h.stride = count <= PRIVATE_BINS ? ALIGN_UP(count + 1, 16) : 0;
-    u64 *own = prim_take(job, h.stride * workers * 8);
+                          .counts = bins->out.data,
+                          .shift = -1};
+    if ((h.by.width & (h.by.width - 1)) == 0) {
+        h.shift = __builtin_ctzll(h.by.width);
+    }
+    bool is_private = count <= PRIVATE_BINS || count < bins->in.count / workers / 4;
+    h.tables = count <= SMALL_BINS ? SMALL_TABLES : is_private;
+    i64 tables = h.tables * workers;
+    u64 *own = prim_take(job, tables * (count + 1) * 8);
     if (job->measuring || !count) {
         return ERR_OK;
     }
     memset(h.counts, 0, (size_t)count * 8);
-    if (h.stride) {
-        memset(own, 0, (size_t)(h.stride * workers) * 8);
+    if (tables) {
+        memset(own, 0, (size_t)(tables * (count + 1)) * 8);
         h.counts = own;
     }
     tasks_run(job->x, blocks_of(bins->in.count), histogram_task, &h);
-    for (i64 w = 0; h.stride && w < workers; w++) {
+    u64 *out = bins->out.data;
+    for (i64 t = 0; t < tables; t++) {
         for (i64 b = 0; b < count; b++) {
-            ((u64 *)bins->out.data)[b] += own[w * h.stride + b];
+            out[b] += own[t * (count + 1) + b];
         }
     }
     return exec_check(job->x);

@@ -1,7 +1,7 @@
 /* prim_order.h: what the CPU's primitives that order elements share.
  *
- * Sorts other than by radix, and every comparison, work on items: what orders the key as two words
- * (text: its first sixteen bytes), and the row it comes from. */
+ * Items hold keys of any type: what orders the key as two words (of text its first sixteen bytes),
+ * and the row it comes from. */
 #ifndef WF_CPU_PRIM_ORDER_H
 #define WF_CPU_PRIM_ORDER_H
 
@@ -19,23 +19,28 @@ struct item_order {
     const u8 *bytes;
     b8 descending; /* TEXT */
 };
-bool item_less(const struct radix_item *a, const struct radix_item *b, const struct item_order *o);
-/* Out of element `row` of an array: its words; `ignore` low bits are dropped. */
-void item_words(struct radix_item *out, const struct order *o, const struct prim_array *keys,
-                i64 row, i32 ignore);
-/* out[i] = in[row of item i], as tasks. */
-void items_gather(struct exec *x, struct prim_array out, struct prim_array in,
-                  const struct radix_item *items, i64 n);
+bool text_item_less(const struct radix_item *a, const struct radix_item *b,
+                    const struct item_order *o); /* whose words are equal */
+static inline bool item_less(const struct radix_item *a, const struct radix_item *b,
+                             const struct item_order *o) {
+    if (a->high != b->high) {
+        return a->high < b->high;
+    }
+    return a->low != b->low || !o->spans ? a->low < b->low : text_item_less(a, b, o);
+}
 /* ERR_INVALID_PARAMETER when spans point outside their bytes. */
 FALLIBLE cpu_check_text(struct prim_job *job, struct prim_array text);
 
-/* Sorts items; the result is in `items`. Merge is stable. */
-FALLIBLE items_merge_sort(struct exec *x, const struct item_order *o, struct radix_item *items,
-                          struct radix_item *temp, i64 n);
-FALLIBLE items_bitonic_sort(struct exec *x, const struct item_order *o, struct radix_item *items,
-                            i64 n);
-FALLIBLE items_quick_sort(struct exec *x, const struct item_order *o, struct radix_item *items,
-                          struct radix_item *temp, i64 n);
+/* Sorts by comparison; the result is in `data`, `temp` has room for as many. Merge is stable. */
+struct sort_loops {
+    FALLIBLE (*merge)(struct exec *x, const struct item_order *o, void *data, void *temp, i64 n);
+    FALLIBLE (*bitonic)(struct exec *x, const struct item_order *o, void *data, i64 n);
+    FALLIBLE (*quick)(struct exec *x, const struct item_order *o, void *data, void *temp, i64 n);
+};
+extern const struct sort_loops sort_loops_halves; /* u32 */
+extern const struct sort_loops sort_loops_words;  /* u64 */
+extern const struct sort_loops sort_loops_pairs;  /* struct prim_pair */
+extern const struct sort_loops sort_loops_items;  /* struct radix_item */
 
 FALLIBLE cpu_sort(struct prim_job *job, const struct prim_sort *how, struct prim_array out_keys,
                   struct prim_array keys, const struct prim_payload *payload);

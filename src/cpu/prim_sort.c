@@ -3,8 +3,8 @@
  * Radix sort is radix.c's, over the narrowest element that holds what is needed: integers of 32 or
  * 64 bits alone, or with one payload of the same width; every other case (floats, whose order drops
  * bits, wide keys, several or wide payloads, a range of bits) sorts what orders the keys with row
- * numbers, and then fetches keys and payload by row. The other algorithms work on such rows always;
- * text is merge-sorted, its first sixteen bytes in the rows. */
+ * numbers, and then fetches keys and payload by row. The sorts by comparison work on the same
+ * elements; text is sorted by merges, its first sixteen bytes beside the rows. */
 #include "cpu/prim_order.h"
 
 #include "defs/host_words.h"
@@ -37,8 +37,9 @@ static u64 text_word(const struct prim_span *span, const u8 *bytes, u64 from) {
     return word;
 }
 
-void item_words(struct radix_item *out, const struct order *o, const struct prim_array *keys,
-                i64 row, i32 ignore) {
+/* What orders element `row`, without `ignore` low bits. */
+static void item_words(struct radix_item *out, const struct order *o, const struct prim_array *keys,
+                       i64 row, i32 ignore) {
     out->row = (u64)row;
     if (o->is_text) {
         const struct prim_span *span = (const struct prim_span *)keys->data + row;
@@ -57,10 +58,8 @@ void item_words(struct radix_item *out, const struct order *o, const struct prim
     }
 }
 
-bool item_less(const struct radix_item *a, const struct radix_item *b, const struct item_order *o) {
-    if (a->high != b->high || a->low != b->low || !o->spans) {
-        return a->high < b->high || (a->high == b->high && a->low < b->low);
-    }
+bool text_item_less(const struct radix_item *a, const struct radix_item *b,
+                    const struct item_order *o) {
     const struct prim_span *p = &o->spans[a->row];
     const struct prim_span *q = &o->spans[b->row];
     u64 n = MIN_OF(p->length, q->length);
@@ -102,11 +101,6 @@ static void gather_rows(struct exec *x, struct prim_array out, struct prim_array
     tasks_run(x, order_blocks(n), gather_task, &g);
 }
 
-void items_gather(struct exec *x, struct prim_array out, struct prim_array in,
-                  const struct radix_item *items, i64 n) {
-    gather_rows(x, out, in, &items->row, (i64)sizeof *items, n);
-}
-
 struct check {
     struct prim_array text;
     _Atomic i32 bad;
@@ -143,13 +137,13 @@ static enum form choose_form(const struct sort_run *s, enum sort_by by) {
     const struct prim_payload *p = s->payload;
     bool whole = s->low == 0 && s->high == 8 * o->bytes && !o->is_float;
     i32 payload = p->count == 1 ? elem_bytes[p->in[0].type] : 0;
-    if (by != SORT_RADIX || o->bytes == 16) {
+    if (o->bytes == 16) {
         return FORM_ITEMS;
     }
     if (whole && p->count == 0) {
         return o->bytes == 4 ? FORM_HALVES : FORM_WORDS;
     }
-    if (whole && payload == 4 && o->bytes == 4) {
+    if (whole && payload == 4 && o->bytes == 4 && by == SORT_RADIX) {
         return FORM_HALF_PAIRS;
     }
     return whole && payload == 8 ? FORM_PAIRS : FORM_ROWS;
@@ -223,9 +217,7 @@ static void drain_task(void *arg, i64 b, i32 worker) {
     }
 }
 
-static FALLIBLE sort_form(struct exec *x, struct sort_run *s, enum sort_by by) {
-    struct item_order o = {s->order.is_text ? s->keys.data : NULL, s->keys.bytes,
-                           s->order.descending};
+static FALLIBLE sort_by_radix(struct exec *x, struct sort_run *s) {
     i64 valid;
     switch (s->form) {
     case FORM_HALVES:
@@ -241,10 +233,20 @@ static FALLIBLE sort_form(struct exec *x, struct sort_run *s, enum sort_by by) {
     case FORM_ITEMS:
         break;
     }
-    return by == SORT_RADIX     ? radix_sort_items(x, s->data, s->temp, s->n)
-           : by == SORT_BITONIC ? items_bitonic_sort(x, &o, s->data, s->n)
-           : by == SORT_QUICK   ? items_quick_sort(x, &o, s->data, s->temp, s->n)
-                                : items_merge_sort(x, &o, s->data, s->temp, s->n);
+    return radix_sort_items(x, s->data, s->temp, s->n);
+}
+
+static FALLIBLE sort_form(struct exec *x, struct sort_run *s, enum sort_by by) {
+    struct item_order o = {s->order.is_text ? s->keys.data : NULL, s->keys.bytes,
+                           s->order.descending};
+    const struct sort_loops *loops = s->form == FORM_HALVES  ? &sort_loops_halves
+                                     : s->form == FORM_WORDS ? &sort_loops_words
+                                     : s->form == FORM_ITEMS ? &sort_loops_items
+                                                             : &sort_loops_pairs;
+    return by == SORT_RADIX     ? sort_by_radix(x, s)
+           : by == SORT_BITONIC ? loops->bitonic(x, &o, s->data, s->n)
+           : by == SORT_QUICK   ? loops->quick(x, &o, s->data, s->temp, s->n)
+                                : loops->merge(x, &o, s->data, s->temp, s->n);
 }
 
 static void empty_rows(struct exec *x, const struct sort_run *s) {

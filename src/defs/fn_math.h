@@ -586,6 +586,120 @@ FN f64 fn_radians(f64 a) {
     return a * 0.017453292519943295;
 }
 
+/* degrees: exact where sine or tangent of whole degrees are, as in PostgreSQL */
+
+FN_SLOW f64 fn_sind_30(f64 a, u8 *f) { /* 0 to 30 */
+    return fn_sin(fn_radians(a), f) / fn_sin(fn_radians(30.0), f) / 2.0;
+}
+
+FN_SLOW f64 fn_cosd_60(f64 a, u8 *f) { /* 0 to 60 */
+    f64 rest = 1.0 - fn_cos(fn_radians(60.0), f);
+    return 1.0 - (1.0 - fn_cos(fn_radians(a), f)) / rest / 2.0;
+}
+
+FN_SLOW f64 fn_sind_90(f64 a, u8 *f) {
+    return a <= 30.0 ? fn_sind_30(a, f) : fn_cosd_60(90.0 - a, f);
+}
+
+FN_SLOW f64 fn_cosd_90(f64 a, u8 *f) {
+    return a <= 60.0 ? fn_cosd_60(a, f) : fn_sind_30(90.0 - a, f);
+}
+
+/* What is left of a, 0 or more, by whole turns. */
+FN_SLOW f64 fn_turn(f64 a) {
+    for (f64 turn = 0x1p1000 * 360.0; turn >= 360.0; turn = turn / 2.0) {
+        a = a >= turn ? a - turn : a;
+    }
+    return a;
+}
+
+/* The angle in the first quadrant, and the signs of its sine and cosine. */
+FN_SLOW f64 fn_quadrant(f64 a, f64 *sine, f64 *cosine) {
+    f64 x = fn_turn(a < 0 ? -a : a);
+    *sine = a < 0 ? -1.0 : 1.0;
+    *cosine = 1.0;
+    if (x > 180.0) {
+        x = 360.0 - x;
+        *sine = -*sine;
+    }
+    if (x > 90.0) {
+        x = 180.0 - x;
+        *cosine = -1.0;
+    }
+    return x;
+}
+
+FN_SLOW f64 fn_sind(f64 a, u8 *f) {
+    f64 sine, cosine;
+    if (fn_angle_bad(a, f)) {
+        return a;
+    }
+    f64 x = fn_quadrant(a, &sine, &cosine);
+    return sine * fn_sind_90(x, f);
+}
+
+FN_SLOW f64 fn_cosd(f64 a, u8 *f) {
+    f64 sine, cosine;
+    if (fn_angle_bad(a, f)) {
+        return a;
+    }
+    f64 x = fn_quadrant(a, &sine, &cosine);
+    return cosine * fn_cosd_90(x, f);
+}
+
+FN_SLOW f64 fn_tand(f64 a, u8 *f) {
+    f64 sine, cosine;
+    if (fn_angle_bad(a, f)) {
+        return a;
+    }
+    f64 x = fn_quadrant(a, &sine, &cosine);
+    f64 one = fn_sind_90(45.0, f) / fn_cosd_90(45.0, f);
+    f64 r = sine * cosine * (fn_sind_90(x, f) / fn_cosd_90(x, f) / one);
+    return r == 0.0 ? 0.0 : r;
+}
+
+FN_SLOW f64 fn_cotd(f64 a, u8 *f) {
+    f64 sine, cosine;
+    if (fn_angle_bad(a, f)) {
+        return a;
+    }
+    f64 x = fn_quadrant(a, &sine, &cosine);
+    f64 one = fn_cosd_90(45.0, f) / fn_sind_90(45.0, f);
+    f64 r = sine * cosine * (fn_cosd_90(x, f) / fn_sind_90(x, f) / one);
+    return r == 0.0 ? 0.0 : r;
+}
+
+FN_SLOW f64 fn_asind_size(f64 a, u8 *f) { /* 0 to 1 */
+    return a <= 0.5 ? fn_asin(a, f) / fn_asin(0.5, f) * 30.0
+                    : 90.0 - fn_acos(a, f) / fn_acos(0.5, f) * 60.0;
+}
+
+FN_SLOW f64 fn_asind(f64 a, u8 *f) {
+    if (fn_unit_bad(a, f)) {
+        return a;
+    }
+    return a >= 0.0 ? fn_asind_size(a, f) : -fn_asind_size(-a, f);
+}
+
+FN_SLOW f64 fn_acosd(f64 a, u8 *f) {
+    if (fn_unit_bad(a, f)) {
+        return a;
+    }
+    if (a < 0.0) {
+        return 90.0 + fn_asind_size(-a, f);
+    }
+    return a <= 0.5 ? 90.0 - fn_asin(a, f) / fn_asin(0.5, f) * 30.0
+                    : fn_acos(a, f) / fn_acos(0.5, f) * 60.0;
+}
+
+FN_SLOW f64 fn_atand(f64 a) {
+    return fn_atan(a) / fn_atan(1.0) * 45.0;
+}
+
+FN_SLOW f64 fn_atan2d(f64 y, f64 x) {
+    return fn_atan2(y, x) / fn_atan(1.0) * 45.0;
+}
+
 /* hyperbolic */
 
 /* e^a - e^-a (sign -1) or e^a + e^-a over 2, for |a| <= 710. */

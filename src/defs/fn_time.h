@@ -537,4 +537,23 @@ FN i64 fn_ts_of_epoch(f64 a, u8 *f) {
     return inf ? r : fn_ts_check((i64)fn_rint_small(us), f);
 }
 
+FN i128 fn_iv_join(i128 order, i64 form) {
+    return (i128)((u128)order << 56 | (u128)(u64)form);
+}
+
+/* The start of the bin that holds a; an infinity is in a bin of its own. */
+FN_SLOW i64 fn_bin_ts(i128 width, i64 a, i64 origin, u8 *f) {
+    fn_span w = fn_iv_parts(width);
+    i128 us = (i128)w.days * DAY_US + w.us;
+    if (fn_ts_infinite(a)) {
+        return a;
+    }
+    if ((w.months != 0) | (us <= 0) | fn_ts_infinite(origin)) {
+        *f = (u8)(w.months != 0 ? FAULT_BIN_MONTHS : us <= 0 ? FAULT_BIN_STRIDE : FAULT_TS_RANGE);
+        return 0;
+    }
+    i128 behind = ((i128)a - origin) % us;
+    return fn_ts_check((i128)a - behind - (behind < 0 ? us : 0), f);
+}
+
 #endif

@@ -50,6 +50,7 @@ enum pattern {
     P_TZM,
     P_TZ,
     P_US,
+    P_FF,
     P_WW,
     P_W,
     P_Y_YYY,
@@ -68,14 +69,16 @@ static const struct {
     {"AD", P_AD, 0},        {"AM", P_AM, 0},        {"BC", P_AD, 0},        {"PM", P_AM, 0},
     {"CC", P_CC, 2},        {"DAY", P_DAY, 0},      {"DDD", P_DDD, 3},      {"DD", P_DD, 2},
     {"DY", P_DY, 0},        {"D", P_D, 1},          {"HH24", P_HH24, 2},    {"HH12", P_HH12, 2},
-    {"HH", P_HH12, 2},      {"IDDD", P_IDDD, 3},    {"ID", P_ID, 1},        {"IW", P_IW, 2},
-    {"IYYY", P_IYYY, 4},    {"IYY", P_IYY, 3},      {"IY", P_IY, 2},        {"I", P_I, 1},
-    {"J", P_J, 7},          {"MI", P_MI, 2},        {"MM", P_MM, 2},        {"MONTH", P_MONTH, 0},
-    {"MON", P_MON, 0},      {"MS", P_MS, 3},        {"OF", P_OF, 0},        {"Q", P_Q, 1},
-    {"RM", P_RM, 0},        {"SSSSS", P_SSSS, 5},   {"SSSS", P_SSSS, 5},    {"SS", P_SS, 2},
-    {"TZH", P_TZH, 2},      {"TZM", P_TZM, 2},      {"TZ", P_TZ, 0},        {"US", P_US, 6},
-    {"WW", P_WW, 2},        {"W", P_W, 1},          {"Y,YYY", P_Y_YYY, 4},  {"YYYY", P_YYYY, 4},
-    {"YYY", P_YYY, 3},      {"YY", P_YY, 2},        {"Y", P_Y, 1},
+    {"FF1", P_FF, 1},       {"FF2", P_FF, 2},       {"FF3", P_FF, 3},       {"FF4", P_FF, 4},
+    {"FF5", P_FF, 5},       {"FF6", P_FF, 6},       {"HH", P_HH12, 2},      {"IDDD", P_IDDD, 3},
+    {"ID", P_ID, 1},        {"IW", P_IW, 2},        {"IYYY", P_IYYY, 4},    {"IYY", P_IYY, 3},
+    {"IY", P_IY, 2},        {"I", P_I, 1},          {"J", P_J, 7},          {"MI", P_MI, 2},
+    {"MM", P_MM, 2},        {"MONTH", P_MONTH, 0},  {"MON", P_MON, 0},      {"MS", P_MS, 3},
+    {"OF", P_OF, 0},        {"Q", P_Q, 1},          {"RM", P_RM, 0},        {"SSSSS", P_SSSS, 5},
+    {"SSSS", P_SSSS, 5},    {"SS", P_SS, 2},        {"TZH", P_TZH, 2},      {"TZM", P_TZM, 2},
+    {"TZ", P_TZ, 0},        {"US", P_US, 6},        {"WW", P_WW, 2},        {"W", P_W, 1},
+    {"Y,YYY", P_Y_YYY, 4},  {"YYYY", P_YYYY, 4},    {"YYY", P_YYY, 3},      {"YY", P_YY, 2},
+    {"Y", P_Y, 1},
 };
 
 static const char *const month_names[12] = {"January",   "February", "March",    "April",
@@ -331,6 +334,14 @@ static void put_field(struct writer *w, const struct node *node) {
     case P_US:
         put_number(w, &(struct node){.th = node->th}, m->us, 6);
         break;
+    case P_FF: {
+        i32 us = m->us;
+        for (i32 i = patterns[node->index].digits; i < 6; i++) {
+            us /= 10;
+        }
+        put_number(w, &(struct node){.th = node->th}, us, patterns[node->index].digits);
+        break;
+    }
     case P_SSSS:
         put_number(w, node, m->hour * 3600 + m->minute * 60 + m->second, 1);
         break;
@@ -511,6 +522,7 @@ static void set_number(struct reader *r, u8 pattern, i32 value, i32 digits) {
         break;
     case P_MS:
     case P_US:
+    case P_FF:
         for (; digits < 6; digits++) {
             value *= 10;
         }
@@ -565,7 +577,8 @@ static u8 read_node(struct reader *r, const struct node *node, bool adjacent) {
     if (!width) {
         return FAULT_TO_CHAR;
     }
-    bool fixed = adjacent || node->pattern == P_MS || node->pattern == P_US;
+    bool fixed =
+        adjacent || node->pattern == P_MS || node->pattern == P_US || node->pattern == P_FF;
     if (!read_number(r, fixed ? width : 9, &value, &digits)) {
         return FAULT_TO_DATE;
     }

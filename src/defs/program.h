@@ -219,6 +219,8 @@ struct block {
     u32 next;     /* block index; NO_VAR = end of program */
     u32 loop_var; /* go to `loop` while this variable has rows; NO_VAR = never */
     u32 loop;
+    u32 stop_var; /* variable + 1: no further round when it has stop_lit rows (a literal); 0 = never */
+    u32 stop_lit;
 };
 
 /* What the program assumes of a table; checked against the snapshot at every execution. */

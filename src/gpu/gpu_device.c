@@ -15,7 +15,7 @@
 #include "gpu/gpu_text.h"
 
 #define SLAB_BYTES (256LL << 20)
-#define SHARED_UNASKED (40LL << 10)
+#define SHARED_UNASKED (40LL << 10) /* 48 KB, and a margin for what the driver takes itself */
 
 wf_status gpu_check(struct gpu *g, int code, const char *what, struct error *err) {
     if (code == CU_OK) {
@@ -163,9 +163,9 @@ wf_status gpu_blocks_per_sm(struct gpu *g, void *function, u32 threads, i64 shar
     struct gpu_fit *fit = &g->fits[slot];
     if (fit->function != function || fit->threads != threads || fit->shared_bytes != shared) {
         int per_sm = 1;
-        if (shared > SHARED_UNASKED) {
-            int arrays = 0;
-            CU(g->api->func_attribute(&arrays, CU_FUNC_SHARED_BYTES, function));
+        int arrays = 0;
+        CU(g->api->func_attribute(&arrays, CU_FUNC_SHARED_BYTES, function));
+        if (shared + arrays > SHARED_UNASKED) {
             CU(g->api->func_set_attribute(function, CU_FUNC_MAX_DYNAMIC_SHARED,
                                           g->shared_max - arrays));
         }

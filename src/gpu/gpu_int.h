@@ -229,7 +229,7 @@ FALLIBLE gpu_enter(struct gpu *g, struct error *err); /* locks; context current 
 void gpu_leave(struct gpu *g);
 FALLIBLE gpu_event(struct gpu *g, i64 n, void **out, struct error *err); /* event number n */
 /* How many blocks a multiprocessor holds, asked once per function and shared memory. The limit of
- * 48 KB without asking counts the kernel's own arrays too, hence the margin. */
+ * 48 KB without asking counts the kernel's own arrays, too. */
 FALLIBLE gpu_blocks_per_sm(struct gpu *g, void *function, u32 threads, i64 shared, i32 *out,
                            struct error *err);
 FALLIBLE gpu_launch(struct gpu *g, void *function, i64 blocks, u32 threads, i64 shared_bytes,

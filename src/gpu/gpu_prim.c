@@ -3,6 +3,9 @@
  * Time on the device is taken by two events around the job, the lock is held between them. */
 #include "gpu/gpu_prim.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+
 #include "prim/algebra.h"
 #include "prim/match.h"
 #include "prim/move.h"
@@ -27,6 +30,15 @@ static void prim_free(const struct device *dev, struct exec *x, struct prim_bloc
     UNUSED(x);
     gpu_heap_free(dev->self, block->handle);
     block->handle = NULL;
+}
+
+static bool prim_lost(const struct device *dev, const struct prim_block *block) {
+    struct gpu *g = dev->self;
+    const struct gpu_block *held = block->handle;
+    mutex_lock(&g->lock);
+    bool lost = g->broken || held->epoch != g->epoch;
+    mutex_unlock(&g->lock);
+    return lost;
 }
 
 static FALLIBLE copy(struct gpu *g, void *dst, bool dst_there, const void *src, bool src_there,
@@ -102,6 +114,29 @@ static FALLIBLE launch(struct prim_job *job, void *function, i64 blocks, u32 thr
     return gpu_launch(g, function, blocks, threads, shared_bytes, g->streams[0], args, job->x->err);
 }
 
+/* Lines before a template's own, for measuring variants of it: WARPFOX_PRIM_DEFINES is a list such
+ * as "AHEAD=0,WF_MIN_BLOCKS=3". */
+static FALLIBLE find_function(struct prim_job *job, const struct gpu_template *code, void **out) {
+    const char *given = getenv("WARPFOX_PRIM_DEFINES");
+    char lines[1900];
+    size_t used = 0;
+    while (given && *given && used < sizeof lines / 2) {
+        size_t word = strcspn(given, ",");
+        size_t name = strcspn(given, "=,");
+        used += (size_t)snprintf(lines + used, sizeof lines - used, "#define %.*s %.*s\n",
+                                 (int)name, given, name < word ? (int)(word - name - 1) : 0,
+                                 given + name + (name < word));
+        given += word + (given[word] == ',');
+    }
+    const char *defines = code->defines;
+    if (used && used + strlen(defines) < sizeof lines) {
+        snprintf(lines + used, sizeof lines - used, "%s", defines);
+        defines = lines;
+    }
+    return gpu_template_function(gpu_of(job), code->module, defines, code->kernel, out,
+                                 job->x->err);
+}
+
 wf_status gpu_prim_launch(struct prim_job *job, const struct gpu_template *code, i64 most,
                           u32 threads, i64 shared_bytes, const void *args) {
     if (job->measuring) {
@@ -110,8 +145,7 @@ wf_status gpu_prim_launch(struct prim_job *job, const struct gpu_template *code,
     struct gpu *g = gpu_of(job);
     void *function = NULL;
     i32 fit = 0;
-    TRY(gpu_template_function(g, code->module, code->defines, code->kernel, &function,
-                              job->x->err));
+    TRY(find_function(job, code, &function));
     TRY(gpu_blocks_per_sm(g, function, threads, shared_bytes, &fit, job->x->err));
     return launch(job, function, MIN_OF(most, (i64)fit * g->sm_count), threads, shared_bytes, args);
 }
@@ -124,8 +158,7 @@ wf_status gpu_prim_launch_all(struct prim_job *job, const struct gpu_template *c
     struct gpu *g = gpu_of(job);
     void *function = NULL;
     i32 fit = 0;
-    TRY(gpu_template_function(g, code->module, code->defines, code->kernel, &function,
-                              job->x->err));
+    TRY(find_function(job, code, &function));
     TRY(gpu_blocks_per_sm(g, function, threads, shared_bytes, &fit, job->x->err));
     return launch(job, function, blocks, threads, shared_bytes, args);
 }
@@ -173,6 +206,7 @@ wf_status gpu_prim_send(struct prim_job *job, void *dst, const void *host, i64 b
 
 const struct prim_class gpu_prims = {.alloc = prim_alloc,
                                      .free = prim_free,
+                                     .lost = prim_lost,
                                      .copy = prim_copy,
                                      .begin = job_begin,
                                      .end = job_end,

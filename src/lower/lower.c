@@ -155,51 +155,82 @@ struct step *lower_step(struct lower *l, enum step_kind kind, const char *label)
 
 /* liveness */
 
-static void touch(struct lower *l, u32 var, u32 step) {
+typedef void (*var_fn)(void *arg, u32 var);
+
+static void each_var(const struct lower *l, u32 var, var_fn fn, void *arg) {
     if (var == NO_VAR) {
         return;
     }
-    l->vars.items[var].last_use = MAX_OF(l->vars.items[var].last_use, step);
+    fn(arg, var);
     if (l->vars.items[var].kind == VAR_INDEX) {
-        touch(l, l->vars.items[var].rows_var, step);
+        each_var(l, l->vars.items[var].rows_var, fn, arg);
     }
 }
 
-static void touch_pipeline(struct lower *l, const struct pipeline *pipe, u32 step) {
+static void each_op_var(const struct lower *l, const struct op *op, var_fn fn, void *arg) {
+    switch (op->code) {
+    case OP_LOADV:
+    case OP_LOADVN:
+        each_var(l, op->b, fn, arg);
+        break;
+    case OP_LUT:
+    case OP_PROBE:
+    case OP_MATCH:
+    case OP_EACH:
+    case OP_INTERN:
+    case OP_INTERN2:
+    case OP_UNPAIR:
+        each_var(l, op->imm, fn, arg);
+        break;
+    default:
+        break;
+    }
+}
+
+static void each_pipeline_var(const struct lower *l, const struct pipeline *pipe, var_fn fn,
+                              void *arg) {
     if (pipe->source.kind == SOURCE_VAR || pipe->source.kind == SOURCE_SERIES) {
-        touch(l, pipe->source.ref, step);
+        each_var(l, pipe->source.ref, fn, arg);
+    } else if (pipe->source.kind == SOURCE_DICT) {
+        each_var(l, l->dicts.items[pipe->source.ref].values, fn, arg);
     }
     for (u32 i = 0; i < pipe->op_count; i++) {
-        const struct op *op = &pipe->ops[i];
-        switch (op->code) {
-        case OP_LOADV:
-        case OP_LOADVN:
-            touch(l, op->b, step);
-            break;
-        case OP_LUT:
-        case OP_PROBE:
-        case OP_MATCH:
-        case OP_EACH:
-        case OP_INTERN:
-        case OP_INTERN2:
-        case OP_UNPAIR:
-            touch(l, op->imm, step);
-            break;
-        default:
-            break;
-        }
+        each_op_var(l, &pipe->ops[i], fn, arg);
     }
     for (u32 i = 0; i < pipe->sink_count; i++) {
         const struct sink *sink = &pipe->sinks[i];
-        touch(l, sink->var, step);
+        each_var(l, sink->var, fn, arg);
         if (sink->kind == SINK_MARK) {
-            touch(l, sink->rows_var, step);
+            each_var(l, sink->rows_var, fn, arg);
         }
         if (sink->kind == SINK_LUT) {
-            touch(l, sink->null_var, step);
-            touch(l, sink->fault_var, step);
+            each_var(l, sink->null_var, fn, arg);
+            each_var(l, sink->fault_var, fn, arg);
         }
     }
+}
+
+void lower_each_var(const struct lower *l, const struct step *step, var_fn fn, void *arg) {
+    if (step->kind == STEP_PIPELINE) {
+        each_pipeline_var(l, step->pipeline, fn, arg);
+    }
+    if (step->kind == STEP_RANK) {
+        each_var(l, l->dicts.items[step->dict].values, fn, arg);
+    }
+    each_var(l, step->src, fn, arg);
+    each_var(l, step->dst, fn, arg);
+    each_var(l, step->dst2, fn, arg);
+}
+
+struct use {
+    struct lower *l;
+    u32 step;
+};
+
+static void touch(void *arg, u32 var) {
+    struct use *use = arg;
+    struct var *v = &use->l->vars.items[var];
+    v->last_use = MAX_OF(v->last_use, use->step);
 }
 
 /* Strings are views: whoever holds their bytes stays until the end. */
@@ -217,21 +248,18 @@ static bool holds_strings(const struct var *var) {
 
 static void find_last_uses(struct lower *l) {
     u32 last = (u32)l->steps.count - 1;
+    struct use at_end = {l, last};
     for (u32 i = 0; i <= last; i++) {
         const struct step *step = &l->steps.items[i];
-        if (step->kind == STEP_PIPELINE) {
-            touch_pipeline(l, step->pipeline, i);
-        }
-        touch(l, step->src, i);
-        touch(l, step->dst, i);
-        touch(l, step->dst2, i);
+        struct use use = {l, i};
+        lower_each_var(l, step, touch, &use);
         if (step->kind == STEP_RESULT) {
-            touch(l, step->src, last);
+            touch(&at_end, step->src);
         }
     }
     for (i64 i = 0; i < l->vars.count; i++) {
         if (holds_strings(&l->vars.items[i])) {
-            touch(l, (u32)i, last);
+            touch(&at_end, (u32)i);
         }
     }
 }
@@ -248,12 +276,7 @@ static void fill_program(struct lower *l) {
     p->lit_count = (u32)l->lits.count;
     p->lits = l->lits.items;
     p->lit_kinds = l->lit_kinds.items;
-    p->block_count = 1;
-    p->blocks = NEW(l->arena, struct block);
-    p->blocks[0].step_count = (u32)l->steps.count;
-    p->blocks[0].steps = l->steps.items;
-    p->blocks[0].next = NO_VAR;
-    p->blocks[0].loop_var = NO_VAR;
+    fix_blocks(l, p);
     p->deferral_count = (u32)l->deferrals.count;
     p->deferrals = l->deferrals.items;
     p->guard_count = (u32)l->guards.count;

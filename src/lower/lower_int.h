@@ -91,6 +91,13 @@ struct ranks { /* STEP_RANK made already */
     u32 rank_var, code_var;
 };
 
+struct loop { /* a recursion */
+    u32 fix;        /* its number in the plan */
+    u32 all, work;  /* its rows: so far, of the last round */
+    i64 first, end; /* steps of a round */
+    u32 stop_lit;   /* rows that are enough; NO_LIT = all */
+};
+
 struct lower {
     const struct plan *plan;
     const struct lower_limits *limits;
@@ -114,6 +121,8 @@ struct lower {
     VEC(struct in_set) in_sets;
     VEC(const struct rel *) cuts; /* operators after which a pipeline must end */
     const struct rel *wish;       /* next cut the register budget asks for */
+    VEC(struct loop) loops;   /* done */
+    VEC(struct loop) working; /* all, for those who read their rows */
     VEC(struct deferral) deferrals;
     u32 defer; /* the one + 1 whose steps are being made; 0 = none */
     u32 rank;
@@ -151,6 +160,9 @@ u32 lower_lit_new(struct lower *l, enum kind kind, union lit value);
 u32 lower_var(struct lower *l, enum var_kind kind, const char *name);
 u32 lower_dict(struct lower *l, struct dict_ref ref); /* index + 1, as in struct reg */
 u32 lower_table(struct lower *l, u64 table_id);
+/* Calls fn for every variable a step reads or writes. */
+void lower_each_var(const struct lower *l, const struct step *step, void (*fn)(void *arg, u32 var),
+                    void *arg);
 struct step *lower_step(struct lower *l, enum step_kind kind, const char *label);
 u32 lower_param_lit(struct lower *l, u32 param);
 u32 lower_param_null_lit(struct lower *l, u32 param);
@@ -342,6 +354,10 @@ u32 union_answer(struct lower *l, const struct rel *rel, const struct rel *const
 struct builder *lower_union(struct lower *l, const struct rel *rel);
 struct builder *lower_shared(struct lower *l, const struct rel *rel);
 struct builder *lower_table_func(struct lower *l, const struct rel *rel);
+/* fix.c */
+struct builder *lower_fix(struct lower *l, const struct rel *rel);
+struct builder *lower_work(struct lower *l, const struct rel *rel);
+void fix_blocks(struct lower *l, struct program *p); /* the steps as blocks */
 void shared_count(struct lower *l, const struct rel *rel);
 /* Makes the rows of a shared input now if it has more than `uses` users. */
 void shared_make(struct lower *l, const struct rel *input, i64 uses);

@@ -268,6 +268,12 @@ struct builder *lower_rel(struct lower *l, const struct rel *rel) {
     case REL_FUNC:
         b = lower_table_func(l, rel);
         break;
+    case REL_FIX:
+        b = lower_fix(l, rel);
+        break;
+    case REL_WORK:
+        b = lower_work(l, rel);
+        break;
     default:
         b = lower_limit(l, rel);
         break;
@@ -325,6 +331,7 @@ static void guard_relied(struct lower *l) {
         struct guard guard = {.table = lower_table(l, relied->table_id),
                               .col = relied->table_col,
                               .range = whole_range(),
+                              .no_nulls = relied->no_nulls,
                               .unique = 1};
         VEC_PUSH(l->arena, &l->guards, guard);
     }

@@ -122,7 +122,9 @@ static struct rel *join_groups(struct plan *plan, const struct rel *agg) {
 }
 
 /* Others may hold the aggregate: it becomes the projection itself. */
-static void make_early(struct plan *plan, struct rel *agg) {
+static void make_early(struct opt *o, struct rel *agg) {
+    struct plan *plan = o->plan;
+    opt_rely(o, agg->inputs[0]->inputs[0]);
     struct rel *join = join_groups(plan, agg);
     const struct rel *early = join->inputs[1];
     struct rel project = *agg;
@@ -162,7 +164,7 @@ FALLIBLE pass_early_agg(struct opt *o) {
     rel_each(o->plan->arena, o->plan->root, note_agg, &list);
     for (i64 i = 0; i < list.items.count; i++) {
         if (can_be_early(o, list.items.items[i])) {
-            make_early(o->plan, list.items.items[i]);
+            make_early(o, list.items.items[i]);
         }
     }
     return ERR_OK;

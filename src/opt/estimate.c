@@ -412,6 +412,10 @@ static void estimate_walk(struct opt *o, struct rel *rel) {
         rel->rows = rel->out.count > 0 ? rel->exprs.count / rel->out.count : 1;
         break;
     case REL_FUNC:
+    case REL_WORK:
+        break;
+    case REL_FIX:
+        rel->rows = to_rows((f64)in * 10.0);
         break;
     case REL_FILTER:
         rel->rows = filtered(o, rel, in);

@@ -72,7 +72,8 @@ static void rely_on(struct rel *rel, void *arg) {
     for (i64 i = 0; rel->kind == REL_SCAN && i < rel->scan_cols.count; i++) {
         const struct scan_col *col = &rel->scan_cols.items[i];
         if (col->unique && col->table_col != ROWID_COL) {
-            VEC_PUSH(plan->arena, &plan->relied, ((struct relied){rel->table_id, col->table_col}));
+            VEC_PUSH(plan->arena, &plan->relied,
+                     ((struct relied){rel->table_id, col->table_col, col->no_nulls}));
         }
     }
 }

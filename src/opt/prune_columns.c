@@ -194,7 +194,14 @@ static void narrow(struct prune *p, struct rel *rel) {
     case REL_SHARED:
         narrow_copies(rel, p->used);
         return;
+    case REL_FIX: /* a round needs all columns of the one before */
+        for (i64 i = 0; i < rel->out.count; i++) {
+            p->used[rel->left_cols.items[i]] = 1;
+            p->used[rel->right_cols.items[i]] = 1;
+        }
+        return;
     case REL_FUNC:
+    case REL_WORK:
         return;
     default:
         narrow_out(rel, p->used);

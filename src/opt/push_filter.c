@@ -298,6 +298,10 @@ static struct rel *push(struct opt *o, struct rel *rel, const expr_list *conds) 
     case REL_SORT:
         rel->inputs[0] = push(o, rel->inputs[0], conds);
         return rel;
+    case REL_FIX:
+        rel->inputs[0] = push(o, rel->inputs[0], &list);
+        rel->inputs[1] = push(o, rel->inputs[1], &list);
+        return with_filter(o, rel, conds);
     case REL_LIMIT:
         rel->inputs[0] = push(o, rel->inputs[0], &list);
         return with_filter(o, rel, conds);

@@ -6,6 +6,9 @@
  * whose columns decide the order need only give those. The LIMIT above stays, since arms together
  * have too many rows; it counts from the first row, so below it limit and offset are added up.
  *
+ * A recursion stops when it has as many rows as are wanted; without that an endless one could not
+ * be asked for its first rows, so this part is done even when the optimiser is off.
+ *
  * Only where something was passed, and where more rows are expected than are wanted, a LIMIT is
  * added: over a plain scan the sink itself stops early. Nothing below a shared plan is limited, as
  * its other users may want more. */
@@ -113,6 +116,13 @@ static void push_arms(const struct wish *w, struct rel *rel) {
 static void push(struct wish w, struct rel *parent, i32 which, bool passed) {
     for (;;) {
         struct rel *at = parent->inputs[which];
+        if (at->kind == REL_FIX && w.order.count == 0 && !at->limit) {
+            at->limit = w.limit;
+            return;
+        }
+        if (!w.o->settings->optimizer && at->kind != REL_PROJECT) {
+            return;
+        }
         if (at->kind == REL_UNION) {
             push_arms(&w, at);
             return;

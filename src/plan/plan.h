@@ -192,7 +192,13 @@ struct rel {
     /* FUNC: table function `table_func` (enum table_func) of arguments `exprs` without columns;
      * `out` are its columns, in the order of its definition */
     u32 table_func;
-    /* LIMIT: constants or parameters of type bigint; NULL = none */
+    /* FIX (recursion): the rows of the left input, and those the right one makes of the rows that
+     * were new in the round before, again and again; columns as in UNION. WORK, below the right
+     * input of the FIX with the same number: those rows, or all there are so far (whole). */
+    u32 fix;
+    b8 whole;
+    /* LIMIT: constants or parameters of type bigint; NULL = none. FIX: rows after which no further
+     * round is needed */
     struct expr *limit;
     struct expr *offset;
 };
@@ -200,13 +206,14 @@ struct rel {
 struct relied { /* a column whose uniqueness shaped the plan */
     u64 table_id;
     u32 table_col;
+    b8 no_nulls; /* NULLs are equal where groups are made */
 };
 
 struct plan {
     struct arena *arena;
     VEC(struct plan_col) cols;
     struct rel *root;
-    VEC(const char *) names; /* of the root's out columns, as the user sees them */
+    VEC(const char *) names;   /* of the root's out columns, as the user sees them */
     VEC(struct relied) relied; /* guarded though nothing may read them any more */
     u32 param_count;
     struct type *param_types;

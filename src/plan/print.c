@@ -440,6 +440,10 @@ static void print_detail(struct text *out, const struct plan *plan, const struct
     case REL_SORT:
         print_order(out, plan, rel->order.items, rel->order.count, " by ");
         break;
+    case REL_FIX:
+        text_append(out, rel->limit ? SV(" up to") : SV(""));
+        print_limit(out, plan, rel);
+        break;
     case REL_LIMIT:
         print_limit(out, plan, rel);
         break;

@@ -379,7 +379,10 @@ static FALLIBLE check_rel(struct verify *v, const struct rel *rel) {
         TRY(check_order(v, rel->order.items, rel->order.count));
         return check_passed(v, rel);
     case REL_UNION:
+    case REL_FIX:
         return check_union(v, rel);
+    case REL_WORK:
+        return check_made(v, rel, rel->out.count);
     case REL_SHARED:
         return check_shared(v, rel);
     case REL_WINDOW:

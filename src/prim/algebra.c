@@ -1,9 +1,11 @@
 /* algebra.c: entry points of the operators on packed tuples.
  *
- * Bodies that search want an array, so a paged input is gathered into workspace first; an output
+ * Set operations by whole tuple are those on arrays (prim/order.h); by key they are joins. Bodies
+ * that search want an array, so a paged input is gathered into workspace first; an output
  * in full pages is an array as well, whose fill counts are written at the end. A gathered input is
  * measured with as many rows as its pages have room for. */
 #include "prim/algebra.h"
+#include "prim/order.h"
 
 static const struct prim_algebra *class_of(const struct prim_job *job) {
     return job->dev->prims->algebra;
@@ -106,6 +108,13 @@ wf_status prim_rel_product(struct prim_job *job, struct rel_rows out, struct rel
     return write_fills(job, out, *out_count);
 }
 
+static FALLIBLE join_whole(struct prim_job *job, const struct rel_join *j, i64 *out_count) {
+    struct prim_array out = {.type = j->out.type, .data = j->out.data, .count = j->out.count};
+    struct prim_array x = {.type = j->x.type, .data = j->x.data, .count = j->x.count};
+    struct prim_array y = {.type = j->y.type, .data = j->y.data, .count = j->y.count};
+    return prim_set_array(job, j->set, out, x, y, out_count);
+}
+
 wf_status prim_rel_join(struct prim_job *job, const struct rel_join *join, i64 *out_count) {
     const struct prim_algebra *algebra = class_of(job);
     struct rel_join j = *join;
@@ -116,7 +125,7 @@ wf_status prim_rel_join(struct prim_job *job, const struct rel_join *join, i64 *
     TRY(gathered(job, j.y, &j.y));
     j.out.count = j.indexes ? j.out_x.count : room_of(join->out);
     j.out.paged = 0;
-    TRY(algebra->join(job, &j, out_count));
+    TRY(j.whole ? join_whole(job, &j, out_count) : algebra->join(job, &j, out_count));
     TRY(check_room(job, *out_count, j.out.count));
     return j.indexes ? ERR_OK : write_fills(job, join->out, *out_count);
 }

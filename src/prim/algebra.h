@@ -8,7 +8,7 @@
 #define WF_PRIM_ALGEBRA_H
 
 #include "defs/kalgebra.h"
-#include "prim/prim.h"
+#include "prim/order.h"
 
 /* `count` rows, or pages. Of an output: room for so many rows or pages. */
 struct rel_rows {
@@ -26,6 +26,8 @@ struct rel_join {
     u8 stage; /* enum rel_stage */
     b8 profile;
     b8 indexes; /* out_x and out_y take positions; else `out` takes tuples */
+    b8 whole;   /* a set operation whose key is all of the tuple, which is `set` of prim/order.h */
+    struct prim_set set;
     struct rel_rows x, y, out;
     struct prim_array out_x, out_y;
 };

@@ -85,6 +85,8 @@ struct prim_algebra; /* prim/algebra.h: operators on relations */
 struct prim_class {
     FALLIBLE (*alloc)(const struct device *dev, struct exec *x, i64 bytes, struct prim_block *out);
     void (*free)(const struct device *dev, struct exec *x, struct prim_block *block);
+    /* Whether the block's contents went with a reset of the device; NULL = never. */
+    bool (*lost)(const struct device *dev, const struct prim_block *block);
     /* `there`: the address is the device's. */
     FALLIBLE(*copy)
     (const struct device *dev, struct exec *x, void *dst, bool dst_there, const void *src,

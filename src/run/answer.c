@@ -15,7 +15,7 @@ const struct step *result_step(const struct program *program) {
     return found;
 }
 
-static i64 lit_i64(const struct exec *x, u32 lit) {
+i64 lit_i64(const struct exec *x, u32 lit) {
     switch (x->program->lit_kinds[lit]) {
     case KIND_I32:
         return x->lits[lit].i32;
@@ -27,7 +27,7 @@ static i64 lit_i64(const struct exec *x, u32 lit) {
 }
 
 /* LIMIT NULL and OFFSET NULL, given as parameters, mean neither. */
-static bool lit_is_null(const struct exec *x, u32 lit) {
+bool lit_is_null(const struct exec *x, u32 lit) {
     const struct program *program = x->program;
     for (u32 i = 0; program->param_null_lits && i < program->param_count; i++) {
         u32 flag = program->param_null_lits[i];

@@ -298,6 +298,12 @@ static void count_total(struct exec *x) {
     atomic_store(&x->rows_total, rows);
 }
 
+/* A limit that is NULL is none. */
+static bool has_enough(const struct exec *x, const struct block *block) {
+    return block->stop_var && !lit_is_null(x, block->stop_lit) &&
+           x->vars[block->stop_var - 1].rows >= lit_i64(x, block->stop_lit);
+}
+
 static FALLIBLE run_blocks(struct exec *x, const struct run_devices *devices, bool streams) {
     const struct program *program = x->program;
     count_total(x);
@@ -324,7 +330,8 @@ static FALLIBLE run_blocks(struct exec *x, const struct run_devices *devices, bo
                 release_after(x, step_no);
             }
         }
-        bool again = block->loop_var != NO_VAR && x->vars[block->loop_var].rows > 0;
+        bool again =
+            block->loop_var != NO_VAR && x->vars[block->loop_var].rows > 0 && !has_enough(x, block);
         b = again ? block->loop : block->next;
     }
     return ERR_OK;

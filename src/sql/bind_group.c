@@ -517,6 +517,10 @@ FALLIBLE build_groups(struct bind *b, struct select *s) {
     if (s->sets.count == 0 && q->calls.count == 0 && q->groupings.count == 0 && !s->having) {
         return ERR_OK;
     }
+    if (q->calls.count > 0 && bind_reads_work(s->scope.rel)) {
+        FAIL_AT(b->err, INVALID_RECURSION, q->calls.items[0].position,
+                "aggregate functions are not allowed in a recursive query's recursive term");
+    }
     bool one_set = s->sets.count == 0 || (s->sets.count == 1 && q->groupings.count == 0);
     if (s->sets.count == 0) {
         struct key_set none = {0};

@@ -7,6 +7,8 @@
  * quoted literal takes the type of the other side. */
 #include "sql/sql_int.h"
 
+enum { ARMS_MAX = 4000 };
+
 static const char *op_word(const struct json *body) {
     return json_is(body, "op", "SETOP_UNION")       ? "UNION"
            : json_is(body, "op", "SETOP_INTERSECT") ? "INTERSECT"
@@ -130,19 +132,54 @@ static struct rel *combine(struct bind *b, const struct json *body, struct rel *
     return bind_project(b, join, exprs, names, count);
 }
 
+/* Whether a left operand is a set operation and nothing else: no WITH, ORDER BY or LIMIT. */
+static bool is_plain_setop(const struct json *body) {
+    bool plain = json_is(body, "op", "SETOP_UNION") || json_is(body, "op", "SETOP_INTERSECT") ||
+                 json_is(body, "op", "SETOP_EXCEPT");
+    JSON_EACH(field, body) {
+        const char *key = field->key;
+        plain = plain &&
+                (strcmp(key, "op") == 0 || strcmp(key, "all") == 0 || strcmp(key, "larg") == 0 ||
+                 strcmp(key, "rarg") == 0 || strcmp(key, "limitOption") == 0);
+    }
+    return plain;
+}
+
+static FALLIBLE bind_arm(struct bind *b, const struct json *node, const struct cte *ctes,
+                         struct query *outer, struct select_out *out) {
+    i32 position = node_position(node);
+    TRY(bind_subselect(b, node, ctes, outer, true, out));
+    out->rel->position = position;
+    return ERR_OK;
+}
+
+/* a UNION b UNION c … is a chain down the left side, of any length: bound from its end, not by
+ * recursion. */
 FALLIBLE bind_setop(struct bind *b, const struct json *body, const struct cte *ctes,
                     struct query *outer, struct select_out *out) {
-    const char *word = op_word(body);
-    struct select_out arms[2];
-    const struct json *nodes[2] = {json_get(body, "larg"), json_get(body, "rarg")};
-    for (i32 i = 0; i < 2; i++) {
-        i32 position = node_position(nodes[i]);
-        TRY(bind_subselect(b, nodes[i], ctes, outer, true, &arms[i]));
-        arms[i].rel->position = position;
+    VEC(const struct json *) chain = {0};
+    const struct json *at = body;
+    do {
+        VEC_PUSH(b->arena, &chain, at);
+        at = json_get(at, "larg");
+    } while (is_plain_setop(at));
+    if (chain.count > ARMS_MAX) {
+        FAIL_AT(b->err, TOO_COMPLEX, node_position(body),
+                "a statement can have at most %d set operations in a row", (int)ARMS_MAX);
     }
-    struct rel *sides[2] = {arms[0].rel, arms[1].rel};
-    i32 at = node_position(json_get(nodes[1], "targetList"));
-    TRY(unify(b, sides, arms[0].names, word, at));
-    struct rel *rel = combine(b, body, sides[0], sides[1], arms[0].names);
-    return bind_ordered(b, body, rel, arms[0].names, true, out);
+    struct select_out left;
+    TRY(bind_arm(b, at, ctes, outer, &left));
+    struct rel *rel = left.rel;
+    for (i64 i = chain.count; i-- > 0;) {
+        const struct json *node = chain.items[i];
+        const struct json *rarg = json_get(node, "rarg");
+        struct select_out right;
+        TRY(bind_arm(b, rarg, ctes, outer, &right));
+        struct rel *sides[2] = {rel, right.rel};
+        i32 position = node_position(json_get(rarg, "targetList"));
+        TRY(unify(b, sides, left.names, op_word(node), position));
+        rel = combine(b, node, sides[0], sides[1], left.names);
+        rel->position = node_position(node);
+    }
+    return bind_ordered(b, body, rel, left.names, true, out);
 }

@@ -44,7 +44,6 @@ static const struct {
     {"catalogname", "a database name before a table"},
     {"whereClause", "WHERE in this statement"},
     {"groupDistinct", "GROUP BY DISTINCT"},
-    {"recursive", "WITH RECURSIVE"},
     {"search_clause", "SEARCH in WITH"},
     {"cycle_clause", "CYCLE in WITH"},
     {"arrayBounds", "array types"},

@@ -347,18 +347,40 @@ static FALLIBLE call_quote_literal(struct bind *b, const struct call *call, stru
 }
 
 /* One %… of format(); at is behind the percent sign. */
+static i64 read_count(struct sv s, i64 at, i64 *out) {
+    *out = 0;
+    while (at < s.len && s.ptr[at] >= '0' && s.ptr[at] <= '9') {
+        *out = MIN_OF(*out * 10 + (s.ptr[at] - '0'), 1000000);
+        at++;
+    }
+    return at;
+}
+
+/* With blanks to a width, on the right when `left` is where the text goes. */
+static struct expr *padded(struct bind *b, struct expr *text, i64 width, bool left, i32 position) {
+    if (width == 0) {
+        return text;
+    }
+    struct type integer = type_of(TYPE_INTEGER);
+    struct expr *length = expr_call(b->arena, FUNC_LENGTH, integer, position, 1, text);
+    struct expr *most = expr_call(b->arena, FUNC_GREATEST, integer, position, 2, length,
+                                  expr_int(b, (i32)width, position));
+    return scalar_call(b, left ? FUNC_RPAD : FUNC_LPAD, position, 3, text, most,
+                       expr_text(b, SV(" "), position));
+}
+
 static FALLIBLE format_part(struct bind *b, const struct call *call, struct sv s, i64 *io_at,
                             i32 *io_next, struct expr **out) {
     i64 at = *io_at, number = 0, start = at;
-    while (at < s.len && s.ptr[at] >= '0' && s.ptr[at] <= '9') {
-        number = MIN_OF(number * 10 + (s.ptr[at] - '0'), 10000);
-        at++;
-    }
+    at = read_count(s, at, &number);
     bool place = at > start && at < s.len && s.ptr[at] == '$';
-    if (at > start && !place) {
-        return unsupported(b, call->position, "a width in format()");
+    at = place ? at + 1 : start;
+    bool left = at < s.len && s.ptr[at] == '-';
+    i64 width = 0;
+    if (at + left < s.len && s.ptr[at + left] == '*') {
+        return unsupported(b, call->position, "a width in format() that is an argument");
     }
-    at += place;
+    at = read_count(s, at + left, &width);
     char kind = at < s.len ? s.ptr[at] : 0;
     i32 index = place ? (i32)number : (*io_next)++;
     *io_next = place ? (i32)number + 1 : *io_next;
@@ -372,7 +394,9 @@ static FALLIBLE format_part(struct bind *b, const struct call *call, struct sv s
     }
     struct call one = {"format", &call->args[index], 1, call->position, 0};
     if (kind == 'L') {
-        return call_quote_nullable(b, &one, out);
+        TRY(call_quote_nullable(b, &one, out));
+        *out = padded(b, *out, width, left, call->position);
+        return ERR_OK;
     }
     const char *none = kind == 'I' ? NO_NAME : "";
     TRY(text_or(b, call->args[index], expr_text(b, sv_from(none), call->position), call->position,
@@ -380,6 +404,7 @@ static FALLIBLE format_part(struct bind *b, const struct call *call, struct sv s
     if (kind == 'I') {
         *out = scalar_call(b, FUNC_QUOTE_NAME, call->position, 1, *out);
     }
+    *out = padded(b, *out, width, left, call->position);
     return ERR_OK;
 }
 
@@ -453,7 +478,70 @@ static FALLIBLE call_convert(struct bind *b, const struct call *call, struct exp
     return ERR_OK;
 }
 
+/* num_nulls(a, …), num_nonnulls(a, …). */
+static FALLIBLE call_num_nulls(struct bind *b, const struct call *call, struct expr **out) {
+    bool nulls = strcmp(call->name, "num_nulls") == 0;
+    *out = expr_int(b, 0, call->position);
+    for (i32 i = 0; i < call->count; i++) {
+        struct expr *is_null = expr_one(b, EXPR_IS_NULL, call->args[i], call->position);
+        struct expr *args[3] = {is_null, expr_int(b, nulls, call->position),
+                                expr_int(b, !nulls, call->position)};
+        struct expr *one = expr_many(b, EXPR_CASE, type_of(TYPE_INTEGER), call->position, 3, args);
+        TRY(bind_arithmetic(b, FUNC_ADD, *out, one, call->position, out));
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE call_typeof(struct bind *b, const struct call *call, struct expr **out) {
+    static const struct {
+        u8 type;
+        const char *name;
+    } others[] = {{TYPE_DECIMAL, "numeric"},
+                  {TYPE_CHAR, "character"},
+                  {TYPE_TIMESTAMP, "timestamp without time zone"},
+                  {TYPE_TIME, "time without time zone"},
+                  {TYPE_BLOB, "bytea"}};
+    struct type type = call->args[0]->type;
+    char word[32];
+    const char *name = type_print(type_of((enum type_id)type.id), word);
+    for (i64 i = 0; i < COUNT_OF(others); i++) {
+        name = others[i].type == type.id ? others[i].name : name;
+    }
+    name = type.id == TYPE_TEXT && type.length ? "character varying" : name;
+    *out = expr_text(b, sv_from(name), call->position);
+    return ERR_OK;
+}
+
+/* date(x) and its kin are casts. */
+static FALLIBLE call_cast(struct bind *b, const struct call *call, struct expr **out) {
+    static const struct {
+        const char *name;
+        u8 type;
+    } kinds[] = {{"date", TYPE_DATE},     {"text", TYPE_TEXT},   {"int2", TYPE_SMALLINT},
+                 {"int4", TYPE_INTEGER},  {"int8", TYPE_BIGINT}, {"float4", TYPE_REAL},
+                 {"float8", TYPE_DOUBLE}, {"bool", TYPE_BOOLEAN}};
+    struct type type = type_of(TYPE_TEXT);
+    for (i64 i = 0; i < COUNT_OF(kinds); i++) {
+        type = strcmp(kinds[i].name, call->name) == 0 ? type_of((enum type_id)kinds[i].type) : type;
+    }
+    if (!is_unknown(call->args[0]) && !coerce_allowed(call->args[0]->type, type, COERCE_EXPLICIT)) {
+        return call_mismatch(b, call);
+    }
+    return coerce_to(b, call->args[0], type, out);
+}
+
 static const struct func_entry entries[] = {
+    {"num_nulls", 1, 1000, call_num_nulls, FUNC_COALESCE},
+    {"num_nonnulls", 1, 1000, call_num_nulls, FUNC_COALESCE},
+    {"pg_typeof", 1, 1, call_typeof, FUNC_COALESCE},
+    {"date", 1, 1, call_cast, FUNC_COALESCE},
+    {"text", 1, 1, call_cast, FUNC_COALESCE},
+    {"int2", 1, 1, call_cast, FUNC_COALESCE},
+    {"int4", 1, 1, call_cast, FUNC_COALESCE},
+    {"int8", 1, 1, call_cast, FUNC_COALESCE},
+    {"float4", 1, 1, call_cast, FUNC_COALESCE},
+    {"float8", 1, 1, call_cast, FUNC_COALESCE},
+    {"bool", 1, 1, call_cast, FUNC_COALESCE},
     {"length", 1, 1, call_length, FUNC_LENGTH},
     {"char_length", 1, 1, call_length, FUNC_LENGTH},
     {"character_length", 1, 1, call_length, FUNC_LENGTH},

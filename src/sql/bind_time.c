@@ -69,7 +69,8 @@ static FALLIBLE find_field(struct bind *b, const struct expr *field, struct type
     }
     if (sv_eq_nocase(name, SV("timezone")) || sv_eq_nocase(name, SV("timezone_hour")) ||
         sv_eq_nocase(name, SV("timezone_minute"))) {
-        return unsupported(b, field->position, "field timezone");
+        FAIL_AT(b->err, NOT_SUPPORTED, field->position, "unit \"%.*s\" not supported for type %s",
+                (int)name.len, name.ptr, type_print(of, type));
     }
     for (i64 i = 0; i < COUNT_OF(field_names); i++) {
         if (names_has(field_names[i].names, name)) {
@@ -120,6 +121,42 @@ static FALLIBLE finite_only(struct bind *b, struct expr *source, struct expr *pa
 }
 
 /* extract returns decimal, date_part double precision, as in PostgreSQL. */
+static FALLIBLE call_extract(struct bind *b, const struct call *call, struct expr **out);
+
+/* timezone, timezone_hour, timezone_minute of a timestamptz: 1, 3600, 60; else 0. */
+static i32 zone_unit(const struct expr *field, struct type of) {
+    struct sv name;
+    if (of.id != TYPE_TIMESTAMPTZ || !literal_text(field, &name)) {
+        return 0;
+    }
+    return sv_eq_nocase(name, SV("timezone"))          ? 1
+           : sv_eq_nocase(name, SV("timezone_hour"))   ? 3600
+           : sv_eq_nocase(name, SV("timezone_minute")) ? 60
+                                                       : 0;
+}
+
+/* The seconds that local time is ahead, in these units; of the smaller ones what the next leaves.
+ */
+static FALLIBLE extract_zone(struct bind *b, const struct call *call, struct expr *source, i32 unit,
+                             struct expr **out) {
+    i32 position = call->position;
+    struct expr *args[2] = {expr_text(b, SV("epoch"), position), source}, *local = NULL;
+    struct expr *here = NULL, *there = NULL;
+    struct call epoch = {"extract", args, 2, position, FUNC_YEAR};
+    TRY(call_extract(b, &epoch, &here));
+    TRY(coerce_to(b, source, type_of(TYPE_TIMESTAMP), &local));
+    args[1] = local;
+    TRY(call_extract(b, &epoch, &there));
+    TRY(bind_arithmetic(b, FUNC_SUB, there, here, position, out));
+    TRY(coerce_to(b, *out, type_of(TYPE_INTEGER), out));
+    TRY(bind_arithmetic(b, FUNC_DIV, *out, expr_int(b, unit, position), position, out));
+    if (unit == 60) {
+        TRY(bind_arithmetic(b, FUNC_MOD, *out, expr_int(b, 60, position), position, out));
+    }
+    bool extract = strcmp(call->name, "extract") == 0;
+    return coerce_to(b, *out, extract ? type_decimal(10, 0) : type_of(TYPE_DOUBLE), out);
+}
+
 static FALLIBLE call_extract(struct bind *b, const struct call *call, struct expr **out) {
     struct expr *source = call->args[1];
     i32 field;
@@ -131,6 +168,10 @@ static FALLIBLE call_extract(struct bind *b, const struct call *call, struct exp
     char category = type_category(source->type);
     if (category != 'D' && category != 'T') {
         return call_mismatch(b, call);
+    }
+    i32 unit = zone_unit(call->args[0], source->type);
+    if (unit) {
+        return extract_zone(b, call, source, unit, out);
     }
     TRY(find_field(b, call->args[0], source->type, &field));
     bool day = source->type.id == TYPE_DATE &&

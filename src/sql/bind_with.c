@@ -24,7 +24,7 @@ FALLIBLE bind_with(struct bind *b, const struct json *with, struct query *outer,
         return ERR_OK;
     }
     const struct cte *outside = *io_ctes;
-    TRY(bind_only(b, with, "ctes location", json_position(with)));
+    TRY(bind_only(b, with, "ctes location recursive", json_position(with)));
     JSON_EACH(node, json_get(with, "ctes")) {
         const struct json *body = node_body(node);
         i32 position = json_position(body);
@@ -43,6 +43,7 @@ FALLIBLE bind_with(struct bind *b, const struct json *with, struct query *outer,
                             .body = body,
                             .outer = *io_ctes,
                             .outer_query = outer,
+                            .recursive = json_flag(with, "recursive"),
                             .result = NEW(b->arena, struct cte_result)};
         *io_ctes = cte;
     }
@@ -51,7 +52,14 @@ FALLIBLE bind_with(struct bind *b, const struct json *with, struct query *outer,
 
 static FALLIBLE bind_body(struct bind *b, const struct cte *cte, struct select_out *out) {
     const struct json *query = node_body(json_get(cte->body, "ctequery"));
+    if (bind_names_itself(cte)) {
+        return bind_recursion(b, cte, out);
+    }
     TRY(bind_subselect(b, query, cte->outer, cte->outer_query, false, out));
+    return bind_cte_names(b, cte, out);
+}
+
+FALLIBLE bind_cte_names(struct bind *b, const struct cte *cte, struct select_out *out) {
     const struct json *names = json_get(cte->body, "aliascolnames");
     i64 count = out->rel->out.count;
     if (json_count(names) > count) {
@@ -95,6 +103,11 @@ struct rel *bind_shared(struct bind *b, struct rel *input) {
 FALLIBLE bind_cte_use(struct bind *b, const struct cte *cte, struct select_out *out) {
     struct cte_result *result = cte->result;
     result->used = 1;
+    if (result->recursing) {
+        out->rel = bind_work(b, result, false);
+        out->names = result->names;
+        return ERR_OK;
+    }
     if (!result->rel) {
         TRY(bind_body(b, cte, out));
         if (rel_free_cols(b->plan, out->rel, NULL) > 0) {

@@ -54,12 +54,16 @@ struct cte_result {
     b8 used;
     struct rel *rel; /* NULL: not bound, or depends on an outer query and is bound at each use */
     const char **names;
+    struct rel *first; /* of a recursion: its first term, once bound */
+    u32 fix;           /* of a recursion: its number */
+    b8 recursing;      /* the second term is being bound: the name stands for working rows */
 };
 struct cte {
     const char *name;
     const struct json *body;   /* CommonTableExpr */
     const struct cte *outer;   /* those it may use itself */
     struct query *outer_query; /* whose columns it may use */
+    b8 recursive;              /* WITH RECURSIVE: it may name itself */
     struct cte_result *result;
 };
 
@@ -126,6 +130,7 @@ struct bind {
     i32 depth;
     i32 from_items;
     i32 random_calls;
+    u32 fix_count; /* recursions so far */
     VEC(struct origin) origins;
     VEC(struct scan_key) scan_keys;
     VEC(const struct rel *) materialized; /* inputs of SHARED that stay shared */
@@ -198,6 +203,15 @@ FALLIBLE bind_with(struct bind *b, const struct json *with, struct query *outer,
                    const struct cte **io_ctes);
 FALLIBLE bind_with_unused(struct bind *b, const struct cte *ctes, const struct cte *until);
 /* A use of a WITH query: a SHARED over it, with columns of its own. */
+/* Gives a WITH query's columns the names of its definition. */
+FALLIBLE bind_cte_names(struct bind *b, const struct cte *cte, struct select_out *out);
+/* bind_recursive.c */
+bool bind_names_itself(const struct cte *cte);
+FALLIBLE bind_recursion(struct bind *b, const struct cte *cte, struct select_out *out);
+/* The rows of a recursion's last round, or all so far. */
+struct rel *bind_work(struct bind *b, const struct cte_result *result, bool whole);
+/* Whether a FROM clause itself, not a query in it, reads working rows. */
+bool bind_reads_work(const struct rel *rel);
 FALLIBLE bind_cte_use(struct bind *b, const struct cte *cte, struct select_out *out);
 /* SHARED with a single user becomes a projection; at the end of a statement. */
 void bind_inline_shared(struct bind *b, struct rel *root);

@@ -356,6 +356,21 @@ if command -v script >/dev/null; then
     note $? "history file"
 fi
 
+# --- COPY FROM STDIN ---
+printf 'create table t (a integer, b text);\ncopy t from stdin (format csv);\n1,x\n2,"y;z"\n\\.\nselect * from t order by a;\n' >"$tmp/copy.sql"
+expect "COPY FROM STDIN in a file" 0 'a,b
+1,x
+2,y;z' --format csv -f "$tmp/copy.sql"
+got=$("$fox" --format csv <"$tmp/copy.sql" 2>&1)
+[ "$got" = 'a,b
+1,x
+2,y;z' ]
+note $? "COPY FROM STDIN in a pipe" "$got"
+complains "COPY FROM STDIN of a bad line" 1 '22P02' -c "create table t (a integer)" -c 'copy t from stdin;
+x
+\.
+'
+
 # --- start-up: the median of several, since a shared machine hiccups ---
 times=$(for _ in 1 2 3 4 5 6 7 8 9; do
     a=$(date +%s%N)

@@ -620,6 +620,46 @@ static void test_join_skew(void **state) {
     }
 }
 
+/* By whole tuple: relations are sets. */
+static void test_whole_sets(void **state) {
+    (void)state;
+    static const int64_t sizes[] = {0, 1, 500, 5003, 9000, 4097};
+    for (int place = 0; place < prim_places(); place++) {
+        for (int s = 0; s < 18; s++) {
+            wf_relation r[2];
+            for (int i = 0; i < 2; i++) {
+                r[i] = make(words3[s % 3], 0, SHAPE_RANDOM, sizes[(s + i) % 6], 3 + (uint64_t)i,
+                            s % 2 ? 60 : 4000);
+                int64_t kept = 0;
+                for (int64_t k = 0; k < r[i].count;
+                     k++) { /* few values, so that some are in both */
+                    word w = get(&r[i], k) & ~((word)7 << (bytes_of(r[i].word) * 8 - 28));
+                    if (kept == 0 || w > get(&r[i], kept - 1)) {
+                        set(&r[i], kept++, w);
+                    }
+                }
+                r[i].count = kept;
+                r[i].key_count = r[i].field_count;
+            }
+            struct pairs p = join_pairs(&r[0], &r[1], JOIN_SET + s / 3 % 3);
+            word *expected = calloc((size_t)p.count + 1, sizeof *expected);
+            for (int64_t i = 0; i < p.count; i++) {
+                expected[i] = p.x[i] < 0 ? get(&r[1], p.y[i]) : get(&r[0], p.x[i]);
+            }
+            wf_relation out = room(r[0].word, p.count);
+            assert_prim_ok(wf_prim_rel_set(prim, (wf_place)place, (wf_rel_set)(s / 3 % 3), &out,
+                                           &r[0], &r[1], NULL));
+            check_words("set", &out, expected, p.count);
+            free(expected);
+            free(p.x);
+            free(p.y);
+            drop(&r[0]);
+            drop(&r[1]);
+            drop(&out);
+        }
+    }
+}
+
 static void test_join_large(void **state) {
     (void)state;
     for (int place = 0; place < prim_places(); place++) {
@@ -699,14 +739,11 @@ static void test_refusals(void **state) {
     static uint32_t a[64], b[64];
     static uint64_t c[256];
     static const int fields[] = {0, 1};
-    static const wf_rel_join inner = {WF_REL_INNER, WF_STAGE_MERGE, 0, 0};
     for (int place = 0; place < prim_places(); place++) {
         wf_place at = (wf_place)place;
         wf_relation in = layout(WF_ELEM_U32, 0);
         in.data = a;
         in.count = 10;
-        wf_relation in2 = in;
-        in2.data = b;
         wf_relation out = {.word = WF_ELEM_U32, .data = b, .room = 64};
         wf_relation wide = {.word = WF_ELEM_U64, .data = c, .room = 256};
         const wf_term bad_field[] = {{7, WF_COMPARE_EQ, 1, 0}};
@@ -744,8 +781,23 @@ static void test_refusals(void **state) {
         out.page_rows = 16;
         out.room = 0;
         assert_prim_error(wf_prim_rel_select(prim, at, &out, &in, NULL, 0, 0, NULL), "22023");
-        out.form = WF_DENSE;
-        out.room = 64;
+    }
+}
+
+static void test_refusals_joins(void **state) {
+    (void)state;
+    static uint32_t a[64], b[64];
+    static uint64_t c[256];
+    static const wf_rel_join inner = {WF_REL_INNER, WF_STAGE_MERGE, 0, 0};
+    for (int place = 0; place < prim_places(); place++) {
+        wf_place at = (wf_place)place;
+        wf_relation in = layout(WF_ELEM_U32, 0);
+        in.data = a;
+        in.count = 10;
+        wf_relation in2 = in;
+        in2.data = b;
+        wf_relation out = {.word = WF_ELEM_U32, .data = b, .room = 64};
+        wf_relation wide = {.word = WF_ELEM_U64, .data = c, .room = 256};
         wf_rel_join how = inner;
         assert_prim_error(wf_prim_rel_join(prim, at, NULL, &wide, &in, &in2, NULL), "22023");
         assert_prim_error(wf_prim_rel_join(prim, at, &inner, &out, &in, &in2, NULL), "22023");
@@ -783,11 +835,12 @@ static void test_refusals(void **state) {
 int main(int argc, char **argv) {
     prim_self = argc > 0 ? argv[0] : "";
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_project),   cmocka_unit_test(test_select),
-        cmocka_unit_test(test_convert),   cmocka_unit_test(test_product),
-        cmocka_unit_test(test_join),      cmocka_unit_test(test_join_stages),
-        cmocka_unit_test(test_join_skew), cmocka_unit_test(test_join_large),
-        cmocka_unit_test(test_reduce),    cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_project),        cmocka_unit_test(test_select),
+        cmocka_unit_test(test_convert),        cmocka_unit_test(test_product),
+        cmocka_unit_test(test_join),           cmocka_unit_test(test_join_stages),
+        cmocka_unit_test(test_join_skew),      cmocka_unit_test(test_join_large),
+        cmocka_unit_test(test_reduce),         cmocka_unit_test(test_whole_sets),
+        cmocka_unit_test(test_refusals_joins), cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, prim_setup, prim_teardown);
 }

@@ -29,10 +29,15 @@ struct tiles { /* of x and y, in shared memory */
 };
 
 struct matches {
-    u32 range[TUPLE_VT]; /* end | start << 16; of a y without partner its place */
-    u32 is_x, is_y;      /* which elements are */
+    u32 range[TUPLE_VT]; /* end | start << 16; of a y its place in the low half */
+    u32 is_x, is_y;      /* which elements are an x, and a y without partner that is wanted */
     u32 x_first;         /* place of the first x */
+    u32 given;           /* elements that give rows, */
+    u32 rows;            /* how many; so many that the tile is heavy when it cannot say */
+    u32 many;            /* one gives more than one */
 };
+#define BACK_MOST (1 << 18) /* what is told of `back` where 32 bits must do: 15 * 256 of them fit \
+                             */
 
 FN IN_W key_x(const struct tiles *t, u32 i) {
     return t->x[i] >> t->shift;
@@ -93,49 +98,80 @@ FN u32 tile_split(const struct tiles *t, u32 d) {
     return lo;
 }
 
-FN void t_merge(const struct tiles *t, struct matches *m, u32 lone_y) {
+/* What an element gives: `partners` of an x, or a y alone. */
+FN void matches_note(struct matches *m, u32 k, u32 is_x, u32 is_y, u32 partners) {
+    u32 rows = 0;
+    if (KIND & REL_PAIRS) {
+        rows = partners;
+    } else if (KIND & REL_X_ONCE) {
+        rows = partners != 0;
+    }
+    if (KIND & REL_X_ALONE) {
+        rows = is_x && partners == 0 ? 1u : rows;
+    }
+    if (KIND & REL_Y_ALONE) {
+        rows |= is_y;
+    }
+    m->given |= (u32)(rows != 0) << k;
+    m->many |= rows > 1u;
+    m->rows += rows;
+}
+
+FN void t_merge(const struct tiles *t, struct matches *m) {
     u32 total = t->nx + t->ny;
     u32 d = t_id() * TUPLE_VT;
     d = d < total ? d : total;
     u32 i = tile_split(t, d);
     u32 j = d - i;
-    u32 lo = j; /* start of the run of the last y, whose key is `last` */
-    IN_W x = i < t->nx ? key_x(t, i) : (IN_W)0;
-    IN_W y = j < t->ny ? key_y(t, j) : (IN_W)0;
+    IN_W x = key_x(t, i); /* behind the last word of a tile lies one more */
+    IN_W y = key_y(t, j);
+    i32 lo = (i32)j; /* start of the run of the last y, whose key is `last` */
+    u32 mark = j << 16;
     IN_W last = 0;
     u32 has_last = 0;
+    i32 back = t->back < BACK_MOST ? (i32)t->back : BACK_MOST;
     if (j > 0) {
         last = key_y(t, j - 1);
         has_last = 1;
         if ((i < t->nx && x == last) || (j < t->ny && y == last)) {
-            lo = run_start(t, j);
+            lo = (i32)run_start(t, j);
         }
-    } else if (t->back > 0) {
+    } else if (back > 0) {
         last = key_x(t, 0);
         has_last = 1;
     }
+    if (has_last && lo == 0 && back > 0 && last == key_x(t, 0)) {
+        lo = -back;
+    }
+    mark = lo < 0 ? RANGE_BEFORE << 16 : (u32)lo << 16;
     m->x_first = i;
-    m->is_x = m->is_y = 0;
+    m->is_x = m->is_y = m->given = m->rows = m->many = 0;
     UNROLL for (u32 k = 0; k < TUPLE_VT; k++) {
         u32 here = d + k < total;
-        u32 take_x = i < t->nx && (j >= t->ny || x < y);
-        m->range[k] = 0;
-        if (here && take_x) {
-            u32 matched = has_last && last == x;
-            m->range[k] = matched ? range_of(t, x, lo, j) : j | j << 16;
-            m->is_x |= 1u << k;
-            i++;
-            x = i < t->nx ? key_x(t, i) : (IN_W)0;
-        } else if (here) {
+        u32 is_x = i < t->nx && (j >= t->ny || x < y);
+        u32 same = has_last && (is_x ? x : y) == last;
+        u32 hit = is_x && same;
+        u32 is_y = 0;
+        if (KIND & REL_Y_ALONE) {
             u32 partner = i < t->nx ? x == y : t->has_next && t->next == y;
-            m->range[k] = j;
-            m->is_y |= (u32)(lone_y && !partner) << k;
-            lo = has_last && last == y ? lo : j;
+            is_y = here && !is_x && !partner;
+            m->is_y |= is_y << k;
+        }
+        m->range[k] = j | (hit ? mark : j << 16);
+        m->is_x |= is_x << k;
+        matches_note(m, k, is_x, is_y, hit ? (u32)((i32)j - lo) : 0u);
+        if (is_x) {
+            i++;
+        } else {
+            lo = same ? lo : (i32)j;
+            mark = same ? mark : j << 16;
             last = y;
             has_last = 1;
             j++;
-            y = j < t->ny ? key_y(t, j) : (IN_W)0;
         }
+        IN_W next = is_x ? key_x(t, i) : j <= t->ny ? key_y(t, j) : (IN_W)0;
+        x = is_x ? next : x;
+        y = is_x ? y : next;
     }
 }
 
@@ -149,7 +185,14 @@ FN u32 x_count(const struct tiles *t) {
 FN void matches_begin(const struct tiles *t, struct matches *m) {
     m->x_first = t_id() * TUPLE_VT;
     m->is_x = (1u << x_count(t)) - 1u;
-    m->is_y = 0;
+    m->is_y = m->given = m->rows = m->many = 0;
+}
+FN void matches_end(const struct tiles *t, struct matches *m) {
+    i64 back = t->back < BACK_MOST ? t->back : BACK_MOST;
+    UNROLL for (u32 k = 0; k < TUPLE_VT; k++) {
+        u32 is_x = m->is_x >> k & 1u;
+        matches_note(m, k, is_x, 0, is_x ? (u32)range_count(m->range[k], back) : 0u);
+    }
 }
 
 /* 1 */

@@ -10,6 +10,10 @@
  *
  * The text before defines KIND, bits of enum rel_kind_bits, STAGE, and either OUT_BYTES or, for
  * positions, INDEX_BYTES as well. */
+#ifndef WF_MIN_BLOCKS
+#define WF_MIN_BLOCKS \
+    4 /* 64 registers: so that loads of one tile hide behind the merge of others */
+#endif
 #include "ctajoin.h"
 #include "lookback.h"
 
@@ -111,17 +115,21 @@ FN struct place b_load(const struct krel_join *a, i64 tile, IN_W *s_words, struc
     t->has_next = (KIND & REL_Y_ALONE) && x_end < a->x_count;
     t->next = t->has_next ? x[x_end] >> t->shift : (IN_W)0;
     IN_W word[TUPLE_VT];
+    const IN_W *x_tile = x + p.x;
+    const IN_W *y_tile = y + (p.y - (i64)t->nx);
+    u32 n = t->nx + t->ny;
     UNROLL for (u32 k = 0; k < TUPLE_VT; k++) {
         u32 i = k * JOIN_THREADS + t_id();
         word[k] = 0;
-        if (i < t->nx) {
-            word[k] = x[p.x + (i64)i];
-        } else if (i < t->nx + t->ny) {
-            word[k] = y[p.y + (i64)(i - t->nx)];
+        if (i < n) {
+            word[k] = (i < t->nx ? x_tile : y_tile)[i];
         }
     }
     UNROLL for (u32 k = 0; k < TUPLE_VT; k++) {
         s_words[k * JOIN_THREADS + t_id()] = word[k];
+    }
+    if (t_id() == 0) {
+        s_words[TILE_ROWS] = 0; /* the merge looks one word ahead */
     }
     b_sync();
     return p;
@@ -175,19 +183,44 @@ FN void put_row(const struct krel_join *a, i64 at, i64 x, i64 y, IN_W x_word, IN
 
 /* Stages the thread's rows that fall into [from, from + TILE_ROWS) of the tile's; `row` is the
  * first. */
-FN void t_stage(const struct matches *m, i64 back, u32 row, u32 from, u32 *s_rows) {
+FN void t_stage_many(const struct matches *m, i64 back, u32 row, u32 from, u32 *s_rows) {
     u32 xi = m->x_first;
-    UNROLL for (u32 k = 0; k < TUPLE_VT; k++) {
+    for (u32 k = 0; k < TUPLE_VT; k++) {
         u32 is_x = m->is_x >> k & 1u;
-        u32 count = (u32)rows_of(m->range[k], is_x, m->is_y >> k & 1u, back);
-        u32 lo = m->range[k] >> 16;
+        u32 range = 0;
+        UNROLL for (u32 r = 0; r < TUPLE_VT; r++) { /* registers have no index */
+            range = r == k ? m->range[r] : range;
+        }
+        u32 count = (u32)rows_of(range, is_x, m->is_y >> k & 1u, back);
+        u32 lo = range >> 16;
         u32 y = lo == RANGE_BEFORE ? Y_BIAS - (u32)back : Y_BIAS + lo;
-        u32 alone = !(KIND & REL_PAIRS) || range_count(m->range[k], back) == 0;
+        u32 alone = !(KIND & REL_PAIRS) || range_count(range, back) == 0;
         for (u32 r = row < from ? from - row : 0u; r < count && row + r < from + TILE_ROWS; r++) {
-            u32 pair = is_x ? (alone ? NO_Y : y + r) : Y_BIAS + m->range[k];
+            u32 pair = is_x ? (alone ? NO_Y : y + r) : Y_BIAS + (range & 0xffffu);
             s_rows[row + r - from] = (is_x ? xi : NO_X) | pair << 16;
         }
         row += count;
+        xi += is_x;
+    }
+}
+
+/* The same where no element of the thread gives more than one row, and all rows of the tile fit. */
+FN void t_stage_one(const struct matches *m, i64 back, u32 row, u32 *s_rows) {
+    u32 xi = m->x_first;
+    UNROLL for (u32 k = 0; k < TUPLE_VT; k++) {
+        u32 is_x = m->is_x >> k & 1u;
+        if (m->given >> k & 1u) {
+            u32 lo = m->range[k] >> 16;
+            u32 hi = m->range[k] & 0xffffu;
+            u32 pair = NO_Y;
+            if ((KIND & REL_PAIRS) && lo != hi) {
+                pair = lo == RANGE_BEFORE ? Y_BIAS - (u32)back : Y_BIAS + lo;
+            }
+            if ((KIND & REL_Y_ALONE) && !is_x) {
+                pair = Y_BIAS + hi;
+            }
+            s_rows[row++] = ((KIND & REL_Y_ALONE) && !is_x ? NO_X : xi) | pair << 16;
+        }
         xi += is_x;
     }
 }
@@ -233,9 +266,10 @@ FN void tile_is_heavy(const struct krel_join *a, i64 tile, i64 base, u64 total) 
 }
 
 KERNEL(k_join, struct krel_join, JOIN_THREADS) {
-    SHARED(IN_W, s_words, TILE_ROWS);
+    SHARED(IN_W, s_words, TILE_ROWS + 1);
     SHARED(u32, s_rows, TILE_ROWS);
     SHARED(u64, s_sums, JOIN_WARPS);
+    SHARED(u32, s_counts, JOIN_WARPS);
     SHARED(u64, s_before, 1);
     SHARED(u32, s_ticket, 1);
 #if STAGE == 4
@@ -251,7 +285,7 @@ KERNEL(k_join, struct krel_join, JOIN_THREADS) {
         struct place p = b_load(&args, tile, s_words, &t);
         PROFILE_END(0)
 #if STAGE == 0
-        t_merge(&t, &m, (KIND & REL_Y_ALONE) != 0);
+        t_merge(&t, &m);
 #elif STAGE == 1
         t_binary(&t, &m);
 #elif STAGE == 2
@@ -263,10 +297,19 @@ KERNEL(k_join, struct krel_join, JOIN_THREADS) {
 #else
         t_network(&t, &m);
 #endif
-        u64 row = b_sum_before(rows_of_thread(&m, t.back), s_sums, &total);
-        u32 heavy = total > (u64)TILE_ROWS * JOIN_ROUNDS;
-        if (!heavy) {
-            t_stage(&m, t.back, (u32)row, 0, s_rows);
+#if STAGE != 0
+        matches_end(&t, &m);
+#endif
+        u32 tile_rows;
+        u32 row = b_sum_before_u32(m.rows, s_counts, &tile_rows);
+        u32 heavy = tile_rows > TILE_ROWS * JOIN_ROUNDS;
+        total = tile_rows;
+        if (heavy) {
+            b_sum_before(rows_of_thread(&m, t.back), s_sums, &total);
+        } else if (m.many || tile_rows > TILE_ROWS) {
+            t_stage_many(&m, t.back, row, 0, s_rows);
+        } else {
+            t_stage_one(&m, t.back, row, s_rows);
         }
         PROFILE_END(1)
         i64 base = (i64)b_look_back(args.state, tile, total, s_before);
@@ -281,7 +324,7 @@ KERNEL(k_join, struct krel_join, JOIN_THREADS) {
         for (u32 from = 0; from < rows; from += TILE_ROWS) {
             if (from) {
                 b_sync();
-                t_stage(&m, t.back, (u32)row, from, s_rows);
+                t_stage_many(&m, t.back, row, from, s_rows);
                 b_sync();
             }
             u32 left = rows - from;
@@ -331,7 +374,7 @@ FN struct element element_at(const struct krel_join *a, const struct place p, u6
             e.y = !pairs ? -1 : start == RANGE_BEFORE ? p.y - back : p.y + (i64)start;
         } else {
             e.x = -1;
-            e.y = p.y + (i64)range;
+            e.y = p.y + (i64)(range & 0xffffu);
         }
         xi += is_x;
     }
@@ -372,7 +415,7 @@ FN void t_expand(const struct krel_join *a, const struct krel_heavy *h, u64 firs
 }
 
 KERNEL(k_expand, struct krel_join, JOIN_THREADS) {
-    SHARED(IN_W, s_words, TILE_ROWS);
+    SHARED(IN_W, s_words, TILE_ROWS + 1);
     SHARED(u32, s_ranges, TILE_ROWS);
     SHARED(u64, s_first, JOIN_THREADS);
     SHARED(u32, s_is, JOIN_THREADS);
@@ -389,7 +432,7 @@ KERNEL(k_expand, struct krel_join, JOIN_THREADS) {
         struct matches m;
         u64 total;
         struct place p = b_load(&args, (i64)h.tile, s_words, &t);
-        t_merge(&t, &m, (KIND & REL_Y_ALONE) != 0);
+        t_merge(&t, &m);
         s_first[t_id()] = b_sum_before(rows_of_thread(&m, t.back), s_sums, &total);
         s_is[t_id()] = m.is_x | m.is_y << 16;
         s_x[t_id()] = m.x_first;

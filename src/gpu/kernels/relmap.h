@@ -86,16 +86,23 @@ KERNEL(k_product, struct krel_product, MAP_THREADS) {
                 yi -= args.y_count;
             }
             vec16 v;
-            UNROLL for (u32 j = 0; j < OUT_VEC; j++) {
-                i32 more = at + (i64)j < args.out_count;
-                OUT_W word = 0;
-                if (more) {
-                    word = word_move(x[xi], &args.combine.x) | word_move(y[yi], &args.combine.y);
+            if (yi + OUT_VEC <= args.y_count && at < args.out_count) { /* of one x */
+                OUT_W high = word_move(x[xi], &args.combine.x);
+                UNROLL for (u32 j = 0; j < OUT_VEC; j++) {
+                    vec_out(&v, j, high | word_move(y[yi + (i64)j], &args.combine.y));
                 }
-                vec_out(&v, j, word);
-                yi++;
-                xi += yi == args.y_count;
-                yi = yi == args.y_count ? 0 : yi;
+            } else {
+                UNROLL for (u32 j = 0; j < OUT_VEC; j++) {
+                    OUT_W word = 0;
+                    if (at + (i64)j < args.out_count) {
+                        word =
+                            word_move(x[xi], &args.combine.x) | word_move(y[yi], &args.combine.y);
+                    }
+                    vec_out(&v, j, word);
+                    yi++;
+                    xi += yi == args.y_count;
+                    yi = yi == args.y_count ? 0 : yi;
+                }
             }
             if (at + OUT_VEC <= args.out_count) {
                 store16(out + at, v);

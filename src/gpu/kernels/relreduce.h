@@ -62,6 +62,17 @@ FN u64 b_since_start(u64 mine, u32 started, u64 *s_values, u32 *s_flags) {
     return before_flag ? before : JOIN(warps, before);
 }
 
+/* The tile and the word before it. Ends with a barrier. */
+FN void b_load_tile(const IN_W *in, i64 first, u32 rows, IN_W *s_in) {
+    UNROLL for (u32 k = 0; k <= TUPLE_VT; k++) {
+        u32 i = k * REDUCE_THREADS + t_id();
+        if (i <= rows) {
+            s_in[i] = first + (i64)i > 0 ? in[first + (i64)i - 1] : (IN_W)0;
+        }
+    }
+    b_sync();
+}
+
 KERNEL(k_reduce, struct krel_reduce, REDUCE_THREADS) {
     SHARED(IN_W, s_in, TILE_ROWS + 1); /* [0]: the word before the tile */
     SHARED(u64, s_out, TILE_ROWS + 1); /* [0]: of the group before the tile */
@@ -78,13 +89,7 @@ KERNEL(k_reduce, struct krel_reduce, REDUCE_THREADS) {
         i64 first = tile * TILE_ROWS;
         i64 left = args.count - first;
         u32 rows = left < TILE_ROWS ? (u32)left : (u32)TILE_ROWS;
-        UNROLL for (u32 k = 0; k <= TUPLE_VT; k++) {
-            u32 i = k * REDUCE_THREADS + t_id();
-            if (i <= rows) {
-                s_in[i] = first + (i64)i > 0 ? in[first + (i64)i - 1] : (IN_W)0;
-            }
-        }
-        b_sync();
+        b_load_tile(in, first, rows, s_in);
         u32 at = t_id() * TUPLE_VT;
         u32 starts = 0;
         u64 since = IDENTITY;

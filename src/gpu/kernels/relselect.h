@@ -46,9 +46,26 @@ FN u32 vec_kept(const struct rel_terms *terms, vec16 v, i64 i, i64 rows) {
     return kept;
 }
 
+/* By one thread, as soon as the number is known: where the tile's rows go, or what helps others to
+ * find where theirs do. */
+FN void tell_kept(const struct krel_select *a, i64 number, u32 kept, u64 *s_before) {
+#ifdef PAGES
+    (void)a;
+    (void)number;
+    (void)kept;
+    (void)s_before;
+#elif defined UNORDERED
+    (void)number;
+    *s_before = kept ? atom_add_u64(&a->counters[REL_TOTAL], kept) : 0u;
+#else
+    (void)s_before;
+    look_tell(a->state, number, kept);
+#endif
+}
+
 /* Reads a tile and stages what is kept; all threads get the number. s_sums: a word per warp. */
-FN u32 b_stage_kept(const struct krel_select *a, const IN_W *in, i64 rows, IN_W *s_kept,
-                    u64 *s_sums) {
+FN u32 b_stage_kept(const struct krel_select *a, i64 number, const IN_W *in, i64 rows, IN_W *s_kept,
+                    u64 *s_sums, u64 *s_before) {
     vec16 v[SELECT_VECS];
     u32 kept[SELECT_VECS];
     u64 counts = 0;
@@ -62,6 +79,12 @@ FN u32 b_stage_kept(const struct krel_select *a, const IN_W *in, i64 rows, IN_W 
     }
     u64 before = b_sum_before(counts, s_sums, &all);
     u32 row_first = 0;
+    if (t_id() == 0) {
+        tell_kept(a, number,
+                  (u32)(all & 0xffffu) + (u32)(all >> 16 & 0xffffu) + (u32)(all >> 32 & 0xffffu) +
+                      (u32)(all >> 48),
+                  s_before);
+    }
     UNROLL for (u32 k = 0; k < SELECT_VECS; k++) {
         u32 at = row_first + ((u32)(before >> (16 * k)) & 0xffffu);
         UNROLL for (u32 j = 0; j < IN_VEC; j++) {
@@ -74,13 +97,12 @@ FN u32 b_stage_kept(const struct krel_select *a, const IN_W *in, i64 rows, IN_W 
     return row_first;
 }
 
-/* The staged words to `out`; a barrier is needed before. */
-FN void b_put_kept(OUT_W *out, i64 room, const IN_W *s_kept, u32 count) {
-    for (u32 i = t_id(); i < count; i += SELECT_THREADS) {
-        if ((i64)i < room) {
-            out[i] = s_kept[i];
-        }
-    }
+/* The staged words to `out`, as far as there is room; a barrier is needed before. */
+FN void b_put_kept(OUT_W *out, i64 base, i64 room, const IN_W *s_kept, u32 count) {
+    u32 rows = room - base >= (i64)count ? count : room > base ? (u32)(room - base) : 0u;
+#define KEPT(r) s_kept[r]
+    PUT_ROWS(OUT_W, OUT_VEC, out, base, rows, KEPT)
+#undef KEPT
 }
 
 #ifdef PAGES
@@ -92,10 +114,10 @@ KERNEL(k_select, struct krel_select, SELECT_THREADS) {
         i64 start = page * args.in.page_rows;
         for (i64 part = 0; part < args.in.page_tiles; part++) {
             struct tile t = tile_of(&args.in, page * args.in.page_tiles + part, TILE_ROWS);
-            u32 kept =
-                b_stage_kept(&args, (const IN_W *)args.in.data + t.at, t.rows, s_kept, s_sums);
+            u32 kept = b_stage_kept(&args, 0, (const IN_W *)args.in.data + t.at, t.rows, s_kept,
+                                    s_sums, (u64 *)0);
             b_sync();
-            b_put_kept((OUT_W *)args.out + start + count, args.in.page_rows - count, s_kept, kept);
+            b_put_kept((OUT_W *)args.out, start + count, start + args.in.page_rows, s_kept, kept);
             b_sync();
             count += kept;
         }
@@ -116,20 +138,18 @@ KERNEL(k_select, struct krel_select, SELECT_THREADS) {
     for (i64 number = b_ticket(ticket, s_ticket); number < tiles;
          number = b_ticket(ticket, s_ticket)) {
         struct tile t = tile_of(&args.in, number, TILE_ROWS);
-        u32 kept = b_stage_kept(&args, (const IN_W *)args.in.data + t.at, t.rows, s_kept, s_sums);
+        u32 kept = b_stage_kept(&args, number, (const IN_W *)args.in.data + t.at, t.rows, s_kept,
+                                s_sums, s_before);
 #ifdef UNORDERED
-        if (t_id() == 0) {
-            *s_before = kept ? atom_add_u64(&args.counters[REL_TOTAL], kept) : 0u;
-        }
         b_sync();
         i64 before = (i64)*s_before;
 #else
-        i64 before = (i64)b_look_back(args.state, number, kept, s_before);
+        i64 before = (i64)b_look_up(args.state, number, kept, s_before);
         if (t_id() == 0 && number == tiles - 1) {
             args.counters[REL_TOTAL] = (u64)before + kept;
         }
 #endif
-        b_put_kept((OUT_W *)args.out + before, args.room - before, s_kept, kept);
+        b_put_kept((OUT_W *)args.out, before, args.room, s_kept, kept);
     }
 }
 #endif

@@ -6,10 +6,19 @@
  * back. While that goes on the vectors of the block's next tile are on their way: its ticket is
  * drawn one tile ahead. Shared memory comes in two sets that take turns, so that two barriers a
  * tile are enough. */
+#ifndef WF_MIN_BLOCKS /* registers for two blocks a multiprocessor; wide looks would spill */
+#define WF_MIN_BLOCKS 2
+#endif
+#if T_BYTES == 8 && !defined LOOK_WIDE
+#define LOOK_WIDE 2
+#endif
 #include "foldback.h"
 
 #include "defs/kprim.h"
 
+#ifndef AHEAD /* 0: tiles are read when their turn comes */
+#define AHEAD 1
+#endif
 #define SCAN_WARPS (SCAN_THREADS / 32)
 
 /* Exclusive over the warp; *out_all is the whole. */
@@ -72,10 +81,15 @@ KERNEL(k_scan, struct kscan_array, SCAN_THREADS) {
     u32 turn = 0;
     vec16 v[SCAN_VECS];
     i64 tile = b_ticket(args.ticket, s_ticket + 1);
+#if AHEAD
     tile_read(v, in, tile, args.count);
+#endif
     while (tile < tiles) {
         T *s_mine = s_rows + turn * SCAN_VECS * SCAN_WARPS;
         T before[SCAN_VECS];
+#if !AHEAD
+        tile_read(v, in, tile, args.count);
+#endif
         if (t_id() == 0) {
             s_ticket[turn] = atom_add_u32(args.ticket, 1);
         }
@@ -88,8 +102,10 @@ KERNEL(k_scan, struct kscan_array, SCAN_THREADS) {
         }
         b_sync();
         i64 next = s_ticket[turn];
+#if AHEAD
         vec16 ahead[SCAN_VECS];
         tile_read(ahead, in, next, args.count);
+#endif
         if (t_id() < 32u) {
             T all = w_scan_rows(s_mine);
             T earlier = w_fold_back(args.state, tile, all, 0);
@@ -104,9 +120,11 @@ KERNEL(k_scan, struct kscan_array, SCAN_THREADS) {
             vec_write(out, first + (i64)k * SCAN_THREADS * T_VEC, args.count,
                       vec_scan(v[k], upto, args.inclusive));
         }
+#if AHEAD
         UNROLL for (u32 k = 0; k < SCAN_VECS; k++) {
             v[k] = ahead[k];
         }
+#endif
         tile = next;
         turn ^= 1u;
     }

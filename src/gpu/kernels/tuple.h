@@ -77,6 +77,42 @@ FN OUT_W word_move(IN_W x, const struct rel_move *m) {
     return (OUT_W)(((WIDE)(x >> m->from) & mask) << m->to);
 }
 
+/* Rows [base, base + rows) of an output are written as vectors at the output's own alignment: row r
+ * of them is what ROW(r) says. */
+#define PUT_ROWS(T, VEC, out, base, rows, ROW)                                       \
+    {                                                                                \
+        u32 skip = (u32)((base) & (VEC - 1));                                        \
+        u32 put_end = skip + (rows);                                                 \
+        T *put_at = (T *)(out) + ((base) - (i64)skip);                               \
+        for (u32 r = t_id() * VEC; r < put_end; r += t_count() * VEC) {              \
+            if (VEC > 1 && r >= skip && r + VEC <= put_end) {                        \
+                T row[VEC];                                                          \
+                UNROLL for (u32 q = 0; q < VEC; q++) {                               \
+                    row[q] = ROW(r + q - skip);                                      \
+                }                                                                    \
+                store16(put_at + r, vec_of_words(row, sizeof(T)));                   \
+            } else {                                                                 \
+                for (u32 q = r < skip ? skip : r; q < r + VEC && q < put_end; q++) { \
+                    put_at[q] = ROW(q - skip);                                       \
+                }                                                                    \
+            }                                                                        \
+        }                                                                            \
+    }
+FN vec16 vec_of_words(const void *words, u32 bytes) {
+    vec16 v;
+    if (bytes == 4) {
+        UNROLL for (u32 k = 0; k < 4; k++) {
+            v.w[k] = ((const u32 *)words)[k];
+        }
+    } else {
+        UNROLL for (u32 k = 0; k < 2; k++) {
+            v.w[2 * k] = (u32)((const u64 *)words)[k];
+            v.w[2 * k + 1] = (u32)(((const u64 *)words)[k] >> 32);
+        }
+    }
+    return v;
+}
+
 /* Part of a page. */
 struct tile {
     i64 page;
@@ -109,6 +145,29 @@ FN struct tile tile_of(const struct krel_rows *r, i64 number, i64 tile_rows) {
 #define TUPLE_VT 5
 #endif
 
+/* The sum of all lower threads' `mine`; *out_all is that of the block. s_sums: a word per warp. One
+ * barrier, and one by the caller before s_sums is used again. */
+FN u32 b_sum_before_u32(u32 mine, u32 *s_sums, u32 *out_all) {
+    u32 upto = mine;
+    UNROLL for (u32 by = 1; by < 32; by *= 2) {
+        u32 other = w_up_u32(upto, by);
+        upto += t_lane() >= by ? other : 0u;
+    }
+    u32 warp = t_id() >> 5;
+    if (t_lane() == 31u) {
+        s_sums[warp] = upto;
+    }
+    b_sync();
+    u32 before = upto - mine;
+    u32 all = 0;
+    for (u32 w = 0; w < t_count() >> 5; w++) {
+        u32 sum = s_sums[w];
+        before += w < warp ? sum : 0u;
+        all += sum;
+    }
+    *out_all = all;
+    return before;
+}
 /* The sum of all lower threads' `mine`; *out_all is that of the block. s_sums: a word per warp. One
  * barrier, and one by the caller before s_sums is used again. */
 FN u64 b_sum_before(u64 mine, u64 *s_sums, u64 *out_all) {
