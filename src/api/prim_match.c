@@ -116,7 +116,7 @@ static void open_steps(struct wf_join *j) {
         return;
     }
     struct prim_block built = {.addr = NULL};
-    bool facts = j->join.algorithm == JOIN_AUTO || j->join.algorithm >= JOIN_RADIX;
+    bool facts = j->join.algorithm == JOIN_AUTO || j->join.algorithm >= JOIN_PLAIN;
     if (facts) {
         run_step(c, survey_body, j, NULL);
     }

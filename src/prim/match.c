@@ -27,7 +27,9 @@ static FALLIBLE family(struct prim_job *job, const struct prim_match **out) {
 wf_status prim_join_survey(struct prim_job *job, struct prim_join *join) {
     const struct prim_match *match = NULL;
     TRY(family(job, &match));
-    return match->survey(job, join);
+    TRY(match->survey(job, join));
+    join->known = !job->measuring;
+    return ERR_OK;
 }
 
 /* --- the choice --- */
@@ -323,6 +325,11 @@ static FALLIBLE regroup(struct prim_job *job, const struct prim_match *match,
                         struct prim_join *join) {
     i32 built = JOIN_BUILT(join);
     i64 n = join->keys[built].count;
+    i64 before = prim_mark(job);
+    if (!join->known) {
+        TRY(prim_join_survey(job, join));
+    }
+    prim_back(job, before);
     join->regrouped |= !job->measuring;
     join->sorted = prim_take(job, n * join->key_bytes);
     join->list = prim_take(job, n * 4);
