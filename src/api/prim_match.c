@@ -75,7 +75,7 @@ static void run_step(struct call *c, call_body body, void *arg, struct prim_bloc
     c->job.device_ns = 0;
     call_run(c, body, arg);
     c->job.device_ns += device_ns;
-    if (keep) {
+    if (keep && !c->status) {
         *keep = c->work_block;
         c->work_block = (struct prim_block){.addr = NULL};
     } else {
@@ -116,7 +116,7 @@ static void open_steps(struct wf_join *j) {
         return;
     }
     struct prim_block built = {.addr = NULL};
-    bool facts = j->join.algorithm == JOIN_AUTO || j->join.algorithm >= JOIN_RADIX;
+    bool facts = j->join.algorithm == JOIN_AUTO || j->join.algorithm >= JOIN_PLAIN;
     if (facts) {
         run_step(c, survey_body, j, NULL);
     }

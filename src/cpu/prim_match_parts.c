@@ -201,14 +201,7 @@ static void runs_task(void *arg, i64 n, i32 worker) {
     struct reach r = reach_of(m, n);
     for (i64 i = r.row; i < r.row_end; i++) {
         u64 word = probe_word(m, i);
-        i64 low = r.first;
-        i64 high = r.end;
-        while (low < high) {
-            i64 mid = (low + high) / 2;
-            bool below = (key_at(m->join->sorted, m->bytes, mid) ^ m->flip) < word;
-            low = below ? mid + 1 : low;
-            high = below ? high : mid;
-        }
+        i64 low = r.first + match_search(m, m->join->sorted, r.first, r.end - r.first, word, false);
         i64 end = low;
         while (end < r.end && (key_at(m->join->sorted, m->bytes, end) ^ m->flip) == word) {
             end++;

@@ -544,6 +544,30 @@ static void test_refused_outputs(void **state) {
     }
 }
 
+/* One worker; and nothing is left of what joins took. */
+static void test_one_thread(void **state) {
+    (void)state;
+    wf_prim *before = prim;
+    wf_database *db = prim_db;
+    prim_start("1");
+    int64_t used = wf_memory_used(prim_db);
+    for (int a = 0; a < ALGORITHMS; a++) {
+        check_join((struct check){.algorithm = (wf_join_algorithm)a,
+                                  .kind = (wf_join_kind)(a % 4),
+                                  .type = types[a % 4],
+                                  .n = 5003,
+                                  .m = 2003,
+                                  .shape = {SHAPE_RANDOM, SHAPE_SORTED, 3000},
+                                  .room = a == WF_JOIN_PARTITIONED_HASH ? 100 : 0,
+                                  .columns = 2});
+        assert_int_equal(wf_memory_used(prim_db), used);
+    }
+    wf_prim_close(prim);
+    wf_close(prim_db);
+    prim = before;
+    prim_db = db;
+}
+
 /* The largest that is cheap enough, through the chooser and the split. */
 static void test_large(void **state) {
     (void)state;
@@ -574,6 +598,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_extremes),
         cmocka_unit_test(test_refused_specs),
         cmocka_unit_test(test_refused_outputs),
+        cmocka_unit_test(test_one_thread),
         cmocka_unit_test(test_large),
     };
     return cmocka_run_group_tests(tests, prim_setup, prim_teardown);
