@@ -254,4 +254,4 @@ const struct prim_match cpu_prim_match = {.survey = survey,
                                           .expand = expand,
                                           .fetch = fetch,
                                           .cache_bytes = 8 << 20,
-                                          .part_rows = 4096};
+                                          .part_rows = 8192};

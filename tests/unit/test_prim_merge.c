@@ -497,6 +497,8 @@ static void check_set(wf_place place, wf_set_how how, wf_elem type, enum prim_sh
 static void test_sets(void **state) {
     (void)state;
     static const uint64_t ranges[] = {5, 300, 100000};
+    int64_t most = prim_test_max(200000);
+    most = most < 1 << 25 ? most : 1 << 25; /* the expected answer is sorted by qsort */
     for (int place = 0; place < prim_places(); place++) {
         for (int op = 0; op < 4; op++) {
             for (int p = 0; p < PAIRS; p++) {
@@ -509,7 +511,7 @@ static void test_sets(void **state) {
         check_set((wf_place)place, (wf_set_how){WF_SET_UNION, 1, 4}, WF_ELEM_U32, SHAPE_RANDOM,
                   5000, 6000, 1000);
         check_set((wf_place)place, (wf_set_how){WF_SET_INTERSECTION, 0, 0}, WF_ELEM_U32,
-                  SHAPE_RANDOM, prim_test_max(200000), prim_test_max(200000), 1 << 30);
+                  SHAPE_RANDOM, most, most, 1 << 30);
     }
 }
 
