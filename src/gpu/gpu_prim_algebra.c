@@ -45,7 +45,8 @@ static FALLIBLE project(struct prim_job *job, struct rel_rows out, struct rel_ro
              "#define IN_BYTES %d\n#define OUT_BYTES %d\n#define MOVES %u\n", from, to,
              moves->count);
     struct gpu_template code = {"relmap", "k_project", defines};
-    return tiles ? gpu_prim_launch(job, &code, tiles, MAP_THREADS, 0, &args) : ERR_OK;
+    return tiles ? gpu_prim_launch_all(job, &code, MIN_OF(tiles, I32_MAX), MAP_THREADS, 0, &args)
+                 : ERR_OK;
 }
 
 static FALLIBLE product(struct prim_job *job, struct rel_rows out, struct rel_rows x,
@@ -58,7 +59,9 @@ static FALLIBLE product(struct prim_job *job, struct rel_rows out, struct rel_ro
              "#define IN_BYTES %d\n#define OUT_BYTES %d\n#define MOVES 1\n#define PRODUCT 1\n",
              elem_bytes[x.type], to);
     struct gpu_template code = {"relmap", "k_product", defines};
-    return out.count ? gpu_prim_launch(job, &code, tiles, MAP_THREADS, 0, &args) : ERR_OK;
+    return out.count
+               ? gpu_prim_launch_all(job, &code, MIN_OF(tiles, I32_MAX), MAP_THREADS, 0, &args)
+               : ERR_OK;
 }
 
 static FALLIBLE fill(struct prim_job *job, u32 *fills, i64 page_rows, i64 pages, i64 count) {
