@@ -18,7 +18,7 @@ struct kscan_array {
 };
 
 /* Maps: a thread computes groups of four rows. */
-enum { MAP_THREADS = 256, MAP_GROUPS = 2 };
+enum { MAP_THREADS = 256 };
 
 struct kmap {
     const void *in[3];

@@ -157,10 +157,13 @@ static FALLIBLE join_launches(struct prim_job *job, const struct rel_join *join,
         snprintf(defines + used, sizeof defines - (size_t)used, "#define INDEX_BYTES %d\n",
                  elem_bytes[join->out_x.type]);
     }
-    struct gpu_template code = {"reljoin", "k_partition", defines};
+    struct gpu_template code = {"reljoin", "k_partition_coarse", defines};
     if (join->profile) {
         TRY(note_time(job, EVENT_PARTITION));
     }
+    i64 coarse = blocks_of(args->tiles, COARSE_TILES) + 1;
+    TRY(gpu_prim_launch_all(job, &code, blocks_of(coarse, JOIN_THREADS), JOIN_THREADS, 0, args));
+    code.kernel = "k_partition";
     TRY(gpu_prim_launch_all(job, &code, blocks_of(args->tiles + 1, JOIN_THREADS), JOIN_THREADS, 0,
                             args));
     if (join->profile) {
@@ -173,8 +176,7 @@ static FALLIBLE join_launches(struct prim_job *job, const struct rel_join *join,
         return ERR_OK; /* no element gives more than one row */
     }
     code.kernel = "k_expand";
-    return gpu_prim_launch(job, &code, I32_MAX, JOIN_THREADS,
-                           join->stage == REL_STAGE_HASH ? HASH_BYTES : 0, args);
+    return gpu_prim_launch(job, &code, I32_MAX, JOIN_THREADS, 0, args);
 }
 
 static FALLIBLE join_rows(struct prim_job *job, const struct rel_join *join, i64 *out_count) {

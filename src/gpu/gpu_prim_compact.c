@@ -27,11 +27,12 @@ static void shape_of(const struct prim_compact *c, struct shape *s) {
     s->groups = s->widest == 16 ? 1 : s->widest == 8 ? 2 : 4;
     s->key_first = c->in[0].data && c->in[0].data == by->data && c->keep.kind != KEEP_FLAGS;
     i32 kind = c->keep.kind == KEEP_FLAGS ? 1 : c->keep.kind == KEEP_COMPARE ? 2 : 3;
-    i32 used =
-        snprintf(s->defines, sizeof s->defines,
-                 "#define KEEP %d\n#define KEY_BYTES %d\n#define KEY_FLOAT %d\n#define "
-                 "GROUPS %d\n#define ORDERED %d\n#define COLUMN_0_KEY %d\n#define COLUMNS",
-                 kind, key_bytes, elem_kinds[by->type] == 'F', s->groups, c->ordered, s->key_first);
+    i32 used = snprintf(s->defines, sizeof s->defines,
+                        "#define KEEP %d\n#define KEY_BYTES %d\n#define KEY_FLOAT %d\n#define "
+                        "GROUPS %d\n#define ORDERED %d\n#define COLUMN_0_KEY %d\n#define ONLY_KEY "
+                        "%d\n#define COLUMNS",
+                        kind, key_bytes, elem_kinds[by->type] == 'F', s->groups, c->ordered,
+                        s->key_first, s->key_first && c->column_count == 1);
     for (i32 i = s->key_first; i < c->column_count; i++) {
         used += snprintf(s->defines + used, sizeof s->defines - (size_t)used, " %s_AT(%d, %d)",
                          c->in[i].data ? "COLUMN" : "NUMBERS", i, elem_bytes[c->out[i].type]);

@@ -137,6 +137,7 @@ struct bind {
     VEC(u32) deps;                        /* OIDs of what was looked up */
     VEC(struct late) lates;
     i32 param_base; /* parameters of the statement itself */
+    b8 fills_allowed; /* the next select may leave columns to be filled: see struct select_out */
 };
 
 /* lex.c: the scanner. */
@@ -178,9 +179,13 @@ const char *nearest_of(struct bind *b, const char *name, const char *const *name
 /* bind_select.c */
 /* `targets`: types that unknown literals of the select list take (INSERT … SELECT); may be NULL.
  * The columns of the result are the rel's out columns, in order. */
+/* A select list's nextval('s') is NULL in the plan; who runs the statement fills the column in,
+ * once a row of the answer, in its order. Only for who asked for it by bind.fills_allowed. */
 struct select_out {
     struct rel *rel;
     const char **names;
+    i32 fill_count;
+    struct fill *fills; /* `col` counts the select list */
 };
 FALLIBLE bind_select(struct bind *b, const struct json *body, const struct cte *ctes,
                      const struct column_def *targets, u32 target_count, struct select_out *out);

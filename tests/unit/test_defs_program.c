@@ -113,7 +113,8 @@ static void sample_init(struct sample *s) {
                                 .col_count = 2,
                                 .offset_lit = NO_LIT,
                                 .limit_lit = NO_LIT};
-    s->blocks[0] = (struct block){3, s->steps, NO_VAR, NO_VAR, 0};
+    s->blocks[0] =
+        (struct block){.step_count = 3, .steps = s->steps, .next = NO_VAR, .loop_var = NO_VAR};
     s->program = (struct program){.table_count = 1,
                                   .tables = s->tables,
                                   .var_count = 1,

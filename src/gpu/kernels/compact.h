@@ -3,21 +3,24 @@
  * A tile is COMPACT_THREADS x GROUPS groups of four rows; groups of one number are a block's width
  * apart. Their counts, at most 2,048 each, travel through one scan packed into a 64-bit word. What
  * is kept is put together in shared memory and leaves in whole sectors. Where rows go is found by
- * looking back (ORDERED) or by one addition a tile; the key of the next tile is on its way
- * meanwhile. The text before this defines
+ * looking back (ORDERED) or by one addition a tile; counts are published before rows are put
+ * together, and looked up after. The text before this defines
  *   KEEP         1 flags, 2 range of words, 3 heads of runs
  *   KEY_BYTES    width of what rows are kept by, KEY_FLOAT whether it is a float
  *   GROUPS       1, 2 or 4
  *   ORDERED
  *   COLUMNS      how many; COLUMN_n_BYTES their widths, 0 = row numbers of 4 bytes, -8 of 8;
- *   COLUMN_0_KEY column 0 is the key itself */
+ *   COLUMN_0_KEY column 0 is the key itself, ONLY_KEY and there is no other */
+#ifndef WF_MIN_BLOCKS
+#define WF_MIN_BLOCKS (ONLY_KEY ? 3 : 2)
+#endif
 #include "lookback.h"
 #include "rows4.h"
 
 #include "defs/kprim.h"
 
 #ifndef AHEAD /* 0: keys are read when their tile's turn comes */
-#define AHEAD 1
+#define AHEAD 0
 #endif
 #define COMPACT_WARPS (COMPACT_THREADS / 32)
 #define TILE_ROWS ((i64)COMPACT_THREADS * 4 * GROUPS)
@@ -167,25 +170,24 @@ FN void stage1(u32 *s_list, const u32 *raw, u32 bits, u32 at) {
     }
 }
 
-/* The list to the output, as much as there is room for. Each thread writes neighbouring words. */
+/* The list to the output, as much as there is room for. Warps write whole lines of 128 bytes but at
+ * the ends: rows are shared out by where they go, not by where they come from. */
 FN void b_write_list(const u32 *s_list, void *out, u64 base, u32 total, i64 room, u32 bytes) {
     i64 left = room - (i64)base;
     u32 fits = left >= (i64)total ? total : left > 0 ? (u32)left : 0u;
-    if (bytes == 1u) {
-        for (u32 i = t_id(); i < fits; i += COMPACT_THREADS) {
-            ((u8 *)out)[base + i] = ((const u8 *)s_list)[i];
-        }
-    } else if (bytes == 4u) {
-        for (u32 i = t_id(); i < fits; i += COMPACT_THREADS) {
-            ((u32 *)out)[base + i] = s_list[i];
-        }
-    } else if (bytes == 8u) {
-        for (u32 i = t_id(); i < fits; i += COMPACT_THREADS) {
-            ((u64 *)out)[base + i] = ((const u64 *)s_list)[i];
-        }
-    } else {
-        for (u32 i = t_id(); i < fits; i += COMPACT_THREADS) {
-            store16((u8 *)out + (base + i) * 16u, load16(s_list + 4u * i));
+    u32 skew = (u32)base & (128u / bytes - 1u);
+    for (u32 at = t_id(); at < fits + skew; at += COMPACT_THREADS) {
+        if (at >= skew) {
+            u32 i = at - skew;
+            if (bytes == 1u) {
+                ((u8 *)out)[base + i] = ((const u8 *)s_list)[i];
+            } else if (bytes == 4u) {
+                ((u32 *)out)[base + i] = s_list[i];
+            } else if (bytes == 8u) {
+                ((u64 *)out)[base + i] = ((const u64 *)s_list)[i];
+            } else {
+                store16((u8 *)out + (base + i) * 16u, load16(s_list + 4u * i));
+            }
         }
     }
 }
@@ -258,6 +260,24 @@ FN void key_read(u32 (*raw)[KEY_WORDS], const struct kcompact *args, i64 tile) {
     }
 }
 
+/* Which rows of the tile are kept and where they go within it. One barrier. */
+FN void b_place_rows(struct tile_rows *t, const struct kcompact *args, const u32 (*raw)[KEY_WORDS],
+                     i64 tile, u64 *s_counts) {
+    u64 counts = 0;
+    u64 all = 0;
+    t->first = tile * TILE_ROWS + (i64)t_id() * 4;
+    UNROLL for (u32 g = 0; g < GROUPS; g++) {
+        t->bits[g] = keep_bits(args, raw[g], GROUP_ROW(t, g));
+        counts |= (u64)bits_set_u32(t->bits[g]) << (16 * g);
+    }
+    u64 before = b_scan_counts(counts, s_counts, &all);
+    t->total = 0;
+    UNROLL for (u32 g = 0; g < GROUPS; g++) {
+        t->at[g] = t->total + ((u32)(before >> (16 * g)) & 65535u);
+        t->total += (u32)(all >> (16 * g)) & 65535u;
+    }
+}
+
 KERNEL(k_compact, struct kcompact, COMPACT_THREADS) {
     SHARED_BYTES(s_bytes);
     SHARED(u64, s_counts, COMPACT_WARPS);
@@ -266,8 +286,12 @@ KERNEL(k_compact, struct kcompact, COMPACT_THREADS) {
     u32 *s_list = (u32 *)s_bytes;
     i64 tiles = (args.count + TILE_ROWS - 1) / TILE_ROWS;
     u32 raw[GROUPS][KEY_WORDS];
-    i64 tile = b_ticket(args.ticket, s_ticket);
     u32 turn = 1;
+#if ORDERED
+    i64 tile = b_ticket(args.ticket, s_ticket);
+#else
+    i64 tile = t_block();
+#endif
 #if AHEAD
     key_read(raw, &args, tile);
 #endif
@@ -276,43 +300,46 @@ KERNEL(k_compact, struct kcompact, COMPACT_THREADS) {
 #if !AHEAD
         key_read(raw, &args, tile);
 #endif
-        t.first = tile * TILE_ROWS + (i64)t_id() * 4;
-        u64 counts = 0;
+#if ORDERED
         if (t_id() == 0) {
             s_ticket[turn] = atom_add_u32(args.ticket, 1);
         }
-        UNROLL for (u32 g = 0; g < GROUPS; g++) {
-            t.bits[g] = keep_bits(&args, raw[g], GROUP_ROW(&t, g));
-            counts |= (u64)bits_set_u32(t.bits[g]) << (16 * g);
+#endif
+        b_place_rows(&t, &args, (const u32(*)[KEY_WORDS])raw, tile, s_counts);
+#if ORDERED
+        i64 next = s_ticket[turn];
+        if (t_id() == 0) {
+            look_tell(args.state, tile, t.total);
         }
-        u64 all = 0;
-        u64 before = b_scan_counts(counts, s_counts, &all);
-        t.total = 0;
-        UNROLL for (u32 g = 0; g < GROUPS; g++) {
-            t.at[g] = t.total + ((u32)(before >> (16 * g)) & 65535u);
-            t.total += (u32)(all >> (16 * g)) & 65535u;
+#else
+        i64 next = tile + t_blocks();
+        if (t_id() == 0) {
+            *s_base = t.total ? atom_add_u64(args.total, t.total) : 0u;
         }
+#endif
+        turn ^= 1u;
 #if COLUMN_0_KEY
         UNROLL for (u32 g = 0; g < GROUPS; g++) {
             STAGE_KEY(KEY_BYTES)(s_list, raw[g], t.bits[g], t.at[g]);
         }
 #endif
-        i64 next = s_ticket[turn];
-        turn ^= 1u;
 #if AHEAD
         key_read(raw, &args, next);
 #endif
 #if ORDERED
-        t.base = b_look_back(args.state, tile, t.total, s_base);
+        if (t_id() < 32u) {
+            u64 base = w_look_up(args.state, tile, t.total);
+            if (t_id() == 0) {
+                *s_base = base;
+            }
+        }
+#endif
+        b_sync();
+        t.base = *s_base;
+#if ORDERED
         if (tile == tiles - 1 && t_id() == 0) {
             *args.total = t.base + t.total;
         }
-#else
-        if (t_id() == 0) {
-            *s_base = t.total ? atom_add_u64(args.total, t.total) : 0u;
-        }
-        b_sync();
-        t.base = *s_base;
 #endif
 #if COLUMN_0_KEY
         b_write_list(s_list, args.out[0], t.base, t.total, args.room, KEY_BYTES);

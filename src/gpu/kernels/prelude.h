@@ -141,6 +141,22 @@ FN u64 read_u64(const u64 *p) {
 FN void write_u32(u32 *p, u32 x) {
     *(volatile u32 *)p = x;
 }
+FN void write_u64(u64 *p, u64 x) {
+    *(volatile u64 *)p = x;
+}
+/* Two words as one access; p is aligned to 16 bytes. */
+FN void read_pair(const u64 *p, u64 *first, u64 *second) {
+    asm volatile("ld.volatile.global.v2.u64 {%0, %1}, [%2];"
+                 : "=l"(*first), "=l"(*second)
+                 : "l"(p)
+                 : "memory");
+}
+FN void write_pair(u64 *p, u64 first, u64 second) {
+    asm volatile("st.volatile.global.v2.u64 [%0], {%1, %2};"
+                 :
+                 : "l"(p), "l"(first), "l"(second)
+                 : "memory");
+}
 /* Call inside a loop that waits for a lower ticket; yields in simt. */
 FN void spin_wait(void) {
     __nanosleep(40);
@@ -207,6 +223,9 @@ FN vec16 load16(const void *p) {
 }
 FN void store16(void *p, vec16 x) {
     *(uint4 *)p = make_uint4(x.w[0], x.w[1], x.w[2], x.w[3]);
+}
+FN void store_once16(void *p, vec16 x) {
+    __stcs((uint4 *)p, make_uint4(x.w[0], x.w[1], x.w[2], x.w[3]));
 }
 
 #endif

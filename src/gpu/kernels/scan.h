@@ -6,6 +6,12 @@
  * back. While that goes on the vectors of the block's next tile are on their way: its ticket is
  * drawn one tile ahead. Shared memory comes in two sets that take turns, so that two barriers a
  * tile are enough. */
+#ifndef WF_MIN_BLOCKS /* registers for two blocks a multiprocessor; wide looks would spill */
+#define WF_MIN_BLOCKS 2
+#endif
+#if T_BYTES == 8 && !defined LOOK_WIDE
+#define LOOK_WIDE 2
+#endif
 #include "foldback.h"
 
 #include "defs/kprim.h"
