@@ -103,6 +103,15 @@ FN u32 atom_max_u32(u32 *p, u32 x) {
 FN u64 atom_max_u64(u64 *p, u64 x) {
     return atomicMax(p, x);
 }
+FN u64 atom_and_u64(u64 *p, u64 x) {
+    return atomicAnd(p, x);
+}
+FN u64 atom_or_u64(u64 *p, u64 x) {
+    return atomicOr(p, x);
+}
+FN u64 atom_xor_u64(u64 *p, u64 x) {
+    return atomicXor(p, x);
+}
 FN u32 atom_or_u32(u32 *p, u32 x) {
     return atomicOr(p, x);
 }
