@@ -10,9 +10,8 @@
  *
  * The text before defines KIND, bits of enum rel_kind_bits, STAGE, and either OUT_BYTES or, for
  * positions, INDEX_BYTES as well. */
-#ifndef WF_MIN_BLOCKS
-#define WF_MIN_BLOCKS \
-    4 /* 64 registers: so that loads of one tile hide behind the merge of others */
+#ifndef WF_MIN_BLOCKS /* measured: what spills with six blocks of 4-byte words costs less */
+#define WF_MIN_BLOCKS (IN_BYTES == 4 ? 6 : IN_BYTES == 8 ? 5 : 4)
 #endif
 #include "ctajoin.h"
 #include "lookback.h"
