@@ -230,6 +230,13 @@ static void take_out(struct call *c, struct out_args *a, const wf_join_out *out)
     out_apart(c, &a->j->in);
 }
 
+/* What the join holds goes with the GPU's context. */
+static void check_there(struct call *c, const struct wf_join *j) {
+    const struct prim_class *prims = c->dev->prims;
+    CALL_NEED(c, !prims->lost || !prims->lost(c->dev, &j->in.work_block), GPU,
+              "what it built was lost when the GPU was reset after an error; open it again");
+}
+
 struct rush_args {
     struct out_args *a;
     bool done;
@@ -284,6 +291,7 @@ wf_status wf_prim_join_next(wf_join *join, const wf_join_out *out, int64_t *out_
     struct out_args a = {.j = join};
     *out_count = 0;
     if (call_open(&c, join->in.prim, join->place, "join", NULL)) {
+        check_there(&c, join);
         take_out(&c, &a, out);
         CALL_NEED(&c, a.out.room > 0 || join->join.total == join->join.done, INVALID_PARAMETER,
                   "there is no room for a row");
@@ -301,7 +309,8 @@ wf_status wf_prim_join_count(wf_join *join, int64_t *out_count) {
     struct call c;
     *out_count = 0;
     if (call_open(&c, join->in.prim, join->place, "join", NULL)) {
-        if (join->join.total < 0) {
+        check_there(&c, join);
+        if (!c.status && join->join.total < 0) {
             run_step(&c, count_body, join, &join->runs);
         }
         *out_count = c.status ? 0 : join->join.total;
@@ -327,6 +336,7 @@ wf_status wf_prim_join(wf_prim *prim, wf_place place, const wf_join_spec *spec,
     struct call c;
     struct out_args a = {.j = join};
     if (call_open(&c, prim, place, "join", NULL)) {
+        check_there(&c, join);
         take_out(&c, &a, out);
         next_steps(&c, &a, true);
         *out_count = a.count;

@@ -98,8 +98,8 @@ static FALLIBLE select_rows(struct prim_job *job, struct rel_rows out, struct re
                          : "");
     struct gpu_template code = {"relselect", "k_select", defines};
     if (tiles) {
-        TRY(gpu_prim_launch(job, &code, out.paged ? args.in.page_count : tiles, SELECT_THREADS, 0,
-                            &args));
+        TRY(gpu_prim_launch_all(job, &code, out.paged ? args.in.page_count : tiles, SELECT_THREADS,
+                                0, &args));
     }
     return gpu_prim_fetch(job, out_count, &args.counters[REL_TOTAL], 8);
 }

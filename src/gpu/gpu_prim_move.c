@@ -134,7 +134,7 @@ static FALLIBLE scan_array(struct prim_job *job, enum fold fold, bool inclusive,
                                .state = (u64 *)(void *)state,
                                .ticket = (u32 *)(void *)(state + state_bytes),
                                .inclusive = inclusive};
-    return gpu_prim_launch(job, &code, tiles, SCAN_THREADS, 0, &args);
+    return gpu_prim_launch_all(job, &code, tiles, SCAN_THREADS, 0, &args);
 }
 
 /* --- gather and scatter --- */

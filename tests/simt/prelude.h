@@ -165,13 +165,6 @@ SIMT_RAW void read_pair(const u64 *p, u64 *first, u64 *second) {
     *first = ((const volatile u64 *)p)[0];
     *second = ((const volatile u64 *)p)[1];
 }
-SIMT_RAW void write_pair(u64 *p, u64 first, u64 second) {
-    SIMT_TOUCH(p, SIMT_ATOMIC);
-    SIMT_TOUCH(p + 1, SIMT_ATOMIC);
-    ((volatile u64 *)p)[0] = first;
-    ((volatile u64 *)p)[1] = second;
-}
-
 FN u32 bits_set_u32(u32 x) {
     return (u32)__builtin_popcount(x);
 }

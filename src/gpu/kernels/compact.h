@@ -1,27 +1,22 @@
-/* compact.h: the rows of columns that are kept, side by side.
+/* compact.h: the rows of columns that are kept, side by side; a tile a block.
  *
  * A tile is COMPACT_THREADS x GROUPS groups of four rows; groups of one number are a block's width
  * apart. Their counts, at most 2,048 each, travel through one scan packed into a 64-bit word. What
- * is kept is put together in shared memory and leaves in whole sectors. Where rows go is found by
- * looking back (ORDERED) or by one addition a tile; counts are published before rows are put
- * together, and looked up after. The text before this defines
+ * is kept is put together in shared memory and leaves in vectors at the output's own alignment.
+ * Where rows go is found by looking back (ORDERED) or by one addition a tile; counts are published
+ * before rows are put together, and looked up after. The text before this defines
+ *   COMPACT_THREADS, WF_MIN_BLOCKS
  *   KEEP         1 flags, 2 range of words, 3 heads of runs
  *   KEY_BYTES    width of what rows are kept by, KEY_FLOAT whether it is a float
  *   GROUPS       1, 2 or 4
  *   ORDERED
  *   COLUMNS      how many; COLUMN_n_BYTES their widths, 0 = row numbers of 4 bytes, -8 of 8;
- *   COLUMN_0_KEY column 0 is the key itself, ONLY_KEY and there is no other */
-#ifndef WF_MIN_BLOCKS
-#define WF_MIN_BLOCKS (ONLY_KEY ? 3 : 2)
-#endif
+ *   COLUMN_0_KEY column 0 is the key itself */
 #include "lookback.h"
 #include "rows4.h"
 
 #include "defs/kprim.h"
 
-#ifndef AHEAD /* 0: keys are read when their tile's turn comes */
-#define AHEAD 0
-#endif
 #define COMPACT_WARPS (COMPACT_THREADS / 32)
 #define TILE_ROWS ((i64)COMPACT_THREADS * 4 * GROUPS)
 #define KEY_WORDS (KEY_BYTES == 1 ? 1 : KEY_BYTES)
@@ -91,10 +86,13 @@ FN word word_before(const void *by, i64 row, u64 flip) {
 }
 
 /* Four bits: the rows of the group at `row` that are kept. */
-FN u32 keep_bits(const struct kcompact *args, const u32 *raw, i64 row) {
+FN u32 keep_bits(const struct kcompact *args, const u32 *raw, i64 row, u32 whole) {
     u32 bits = 0;
-    i64 left = args->count - row;
-    u32 there = left >= 4 ? 15u : left <= 0 ? 0u : (1u << left) - 1u;
+    u32 there = 15u;
+    if (!whole) { /* the last tile */
+        i64 left = args->count - row;
+        there = left >= 4 ? 15u : left <= 0 ? 0u : (1u << left) - 1u;
+    }
 #if KEEP == 1
     UNROLL for (u32 j = 0; j < 4; j++) {
         bits |= (u32)key_word(raw, j, 0) << j;
@@ -170,24 +168,56 @@ FN void stage1(u32 *s_list, const u32 *raw, u32 bits, u32 at) {
     }
 }
 
-/* The list to the output, as much as there is room for. Warps write whole lines of 128 bytes but at
- * the ends: rows are shared out by where they go, not by where they come from. */
+/* The list to the output, as much as there is room for: whole vectors but at the ends. */
+#define WRITE_LIST(bytes, type)                                                               \
+    FN void b_write##bytes(const type *s_list, type *out, u64 base, u32 total, i64 room) {    \
+        i64 left = room - (i64)base;                                                          \
+        u32 fits = left >= (i64)total ? total : left > 0 ? (u32)left : 0u;                    \
+        u32 skew = (u32)base & (16u / (bytes)-1u);                                            \
+        u32 end = fits + skew;                                                                \
+        type *to = out + (base - skew);                                                       \
+        for (u32 at = t_id() * (16u / (bytes)); at < end;                                     \
+             at += COMPACT_THREADS * (16u / (bytes))) {                                       \
+            if (at >= skew && at + 16u / (bytes) <= end) {                                    \
+                vec16 v;                                                                      \
+                UNROLL for (u32 k = 0; k < 4; k++) {                                          \
+                    v.w[k] = list_word##bytes(s_list, at - skew, k);                          \
+                }                                                                             \
+                store_once16(to + at, v);                                                     \
+            } else {                                                                          \
+                for (u32 i = at < skew ? skew : at; i < at + 16u / (bytes) && i < end; i++) { \
+                    to[i] = s_list[i - skew];                                                 \
+                }                                                                             \
+            }                                                                                 \
+        }                                                                                     \
+    }
+/* Word k of the vector that starts with element i. */
+FN u32 list_word4(const u32 *s_list, u32 i, u32 k) {
+    return s_list[i + k];
+}
+FN u32 list_word8(const u64 *s_list, u32 i, u32 k) {
+    return ((const u32 *)s_list)[2u * i + k];
+}
+FN u32 list_word1(const u8 *s_list, u32 i, u32 k) {
+    const u8 *p = s_list + i + 4u * k;
+    return p[0] | (u32)p[1] << 8 | (u32)p[2] << 16 | (u32)p[3] << 24;
+}
+WRITE_LIST(1, u8)
+WRITE_LIST(4, u32)
+WRITE_LIST(8, u64)
+#undef WRITE_LIST
 FN void b_write_list(const u32 *s_list, void *out, u64 base, u32 total, i64 room, u32 bytes) {
-    i64 left = room - (i64)base;
-    u32 fits = left >= (i64)total ? total : left > 0 ? (u32)left : 0u;
-    u32 skew = (u32)base & (128u / bytes - 1u);
-    for (u32 at = t_id(); at < fits + skew; at += COMPACT_THREADS) {
-        if (at >= skew) {
-            u32 i = at - skew;
-            if (bytes == 1u) {
-                ((u8 *)out)[base + i] = ((const u8 *)s_list)[i];
-            } else if (bytes == 4u) {
-                ((u32 *)out)[base + i] = s_list[i];
-            } else if (bytes == 8u) {
-                ((u64 *)out)[base + i] = ((const u64 *)s_list)[i];
-            } else {
-                store16((u8 *)out + (base + i) * 16u, load16(s_list + 4u * i));
-            }
+    if (bytes == 1u) {
+        b_write1((const u8 *)s_list, (u8 *)out, base, total, room);
+    } else if (bytes == 4u) {
+        b_write4(s_list, (u32 *)out, base, total, room);
+    } else if (bytes == 8u) {
+        b_write8((const u64 *)s_list, (u64 *)out, base, total, room);
+    } else {
+        i64 left = room - (i64)base;
+        u32 fits = left >= (i64)total ? total : left > 0 ? (u32)left : 0u;
+        for (u32 i = t_id(); i < fits; i += COMPACT_THREADS) {
+            store16((u8 *)out + (base + i) * 16u, load16(s_list + 4u * i));
         }
     }
 }
@@ -265,9 +295,10 @@ FN void b_place_rows(struct tile_rows *t, const struct kcompact *args, const u32
                      i64 tile, u64 *s_counts) {
     u64 counts = 0;
     u64 all = 0;
+    u32 whole = (tile + 1) * TILE_ROWS <= args->count;
     t->first = tile * TILE_ROWS + (i64)t_id() * 4;
     UNROLL for (u32 g = 0; g < GROUPS; g++) {
-        t->bits[g] = keep_bits(args, raw[g], GROUP_ROW(t, g));
+        t->bits[g] = keep_bits(args, raw[g], GROUP_ROW(t, g), whole);
         counts |= (u64)bits_set_u32(t->bits[g]) << (16 * g);
     }
     u64 before = b_scan_counts(counts, s_counts, &all);
@@ -282,70 +313,44 @@ KERNEL(k_compact, struct kcompact, COMPACT_THREADS) {
     SHARED_BYTES(s_bytes);
     SHARED(u64, s_counts, COMPACT_WARPS);
     SHARED(u64, s_base, 1);
-    SHARED(u32, s_ticket, 2);
     u32 *s_list = (u32 *)s_bytes;
-    i64 tiles = (args.count + TILE_ROWS - 1) / TILE_ROWS;
     u32 raw[GROUPS][KEY_WORDS];
-    u32 turn = 1;
+    struct tile_rows t;
 #if ORDERED
+    SHARED(u32, s_ticket, 1);
     i64 tile = b_ticket(args.ticket, s_ticket);
 #else
     i64 tile = t_block();
 #endif
-#if AHEAD
     key_read(raw, &args, tile);
-#endif
-    while (tile < tiles) {
-        struct tile_rows t;
-#if !AHEAD
-        key_read(raw, &args, tile);
-#endif
+    b_place_rows(&t, &args, (const u32(*)[KEY_WORDS])raw, tile, s_counts);
+    if (t_id() == 0) {
 #if ORDERED
-        if (t_id() == 0) {
-            s_ticket[turn] = atom_add_u32(args.ticket, 1);
-        }
-#endif
-        b_place_rows(&t, &args, (const u32(*)[KEY_WORDS])raw, tile, s_counts);
-#if ORDERED
-        i64 next = s_ticket[turn];
-        if (t_id() == 0) {
-            look_tell(args.state, tile, t.total);
-        }
+        look_tell(args.state, tile, t.total);
 #else
-        i64 next = tile + t_blocks();
-        if (t_id() == 0) {
-            *s_base = t.total ? atom_add_u64(args.total, t.total) : 0u;
-        }
+        *s_base = t.total ? atom_add_u64(args.total, t.total) : 0u;
 #endif
-        turn ^= 1u;
+    }
 #if COLUMN_0_KEY
-        UNROLL for (u32 g = 0; g < GROUPS; g++) {
-            STAGE_KEY(KEY_BYTES)(s_list, raw[g], t.bits[g], t.at[g]);
-        }
-#endif
-#if AHEAD
-        key_read(raw, &args, next);
+    UNROLL for (u32 g = 0; g < GROUPS; g++) {
+        STAGE_KEY(KEY_BYTES)(s_list, raw[g], t.bits[g], t.at[g]);
+    }
 #endif
 #if ORDERED
-        if (t_id() < 32u) {
-            u64 base = w_look_up(args.state, tile, t.total);
-            if (t_id() == 0) {
-                *s_base = base;
+    if (t_id() < 32u) {
+        u64 base = w_look_up(args.state, tile, t.total);
+        if (t_id() == 0) {
+            *s_base = base;
+            if (tile == (args.count - 1) / TILE_ROWS) {
+                *args.total = base + t.total;
             }
         }
-#endif
-        b_sync();
-        t.base = *s_base;
-#if ORDERED
-        if (tile == tiles - 1 && t_id() == 0) {
-            *args.total = t.base + t.total;
-        }
-#endif
-#if COLUMN_0_KEY
-        b_write_list(s_list, args.out[0], t.base, t.total, args.room, KEY_BYTES);
-#endif
-        COLUMNS
-        tile = next;
-        b_sync();
     }
+#endif
+    b_sync();
+    t.base = *s_base;
+#if COLUMN_0_KEY
+    b_write_list(s_list, args.out[0], t.base, t.total, args.room, KEY_BYTES);
+#endif
+    COLUMNS
 }

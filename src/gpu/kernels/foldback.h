@@ -2,7 +2,8 @@
  * lookback.h for more than counts.
  *
  * Unlike counts, values need all their bits: a state is a flag and a value, in one word where the
- * value has 32 bits, else in two that are read and written as one access. */
+ * value has 32 bits, else in two words that hold a half of the value and the flag each: they are
+ * written one by one and read by one access, and belong together when their flags agree. */
 #ifndef WF_FOLDBACK_H
 #define WF_FOLDBACK_H
 
@@ -11,7 +12,8 @@
 
 FN void state_put(u64 *state, i64 tile, u32 flag, T value) {
 #if T_BYTES == 8
-    write_pair(&state[2 * tile], flag, t_bits(value));
+    write_u64(&state[2 * tile], (u64)flag << 32 | (u32)t_bits(value));
+    write_u64(&state[2 * tile + 1], (u64)flag << 32 | (u32)(t_bits(value) >> 32));
 #else
     write_u64(&state[tile], (u64)flag << 32 | t_bits(value));
 #endif
@@ -22,11 +24,11 @@ FN u32 state_get(const u64 *state, i64 tile, T *out) {
     *out = FOLD_IDENTITY;
     if (tile >= 0) {
 #if T_BYTES == 8
-        u64 first;
-        u64 second;
-        read_pair(&state[2 * tile], &first, &second);
-        flag = (u32)first;
-        *out = t_of(second);
+        u64 low;
+        u64 high;
+        read_pair(&state[2 * tile], &low, &high);
+        flag = low >> 32 == high >> 32 ? (u32)(low >> 32) : 0u;
+        *out = t_of(high << 32 | (u32)low);
 #else
         u64 word = read_u64(&state[tile]);
         flag = (u32)(word >> 32);
@@ -47,23 +49,16 @@ FN T w_fold_back(u64 *state, i64 tile, T own, u32 whole) {
     i64 from = tile - 1 - (i64)t_lane();
     u32 known = tile == 0;
     while (!known) {
-        T value[LOOK_WIDE];
-        u32 flag[LOOK_WIDE];
-        UNROLL for (u32 k = 0; k < LOOK_WIDE; k++) {
-            flag[k] = state_get(state, from - 32 * (i64)k, &value[k]);
+        T value;
+        u32 flag = state_get(state, from, &value);
+        while (w_ballot(flag == 0)) {
+            spin_wait();
+            flag = state_get(state, from, &value);
         }
-        UNROLL for (u32 k = 0; k < LOOK_WIDE; k++) {
-            if (!known) {
-                while (w_ballot(flag[k] == 0)) {
-                    spin_wait();
-                    flag[k] = state_get(state, from - 32 * (i64)k, &value[k]);
-                }
-                known = w_ballot(flag[k] == LOOK_UPTO);
-                u32 last = known ? first_set_u32(known) : 31u;
-                before = t_lane() <= last ? FOLD(before, value[k]) : before;
-            }
-        }
-        from -= 32 * LOOK_WIDE;
+        known = w_ballot(flag == LOOK_UPTO);
+        u32 last = known ? first_set_u32(known) : 31u;
+        before = t_lane() <= last ? FOLD(before, value) : before;
+        from -= 32;
     }
     UNROLL for (u32 mask = 1; mask < 32; mask *= 2) {
         T other = t_of(W_XOR(t_bits(before), mask));

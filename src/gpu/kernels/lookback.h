@@ -2,9 +2,8 @@
  *
  * Tiles are handed out by a ticket counter, so that a block waits only for tiles that blocks
  * already run work on. A tile publishes its own count at once and, when it knows, the count of
- * everything up to its end; a warp looks at 32 earlier tiles at a time, and asks for more of them
- * at once, until one knows. A state word is count * 4 + flag; the host clears words and counter
- * before the launch. */
+ * everything up to its end; a warp looks at 32 earlier tiles at a time until one of them knows. A
+ * state word is count * 4 + flag; the host clears words and counter before the launch. */
 #ifndef WF_LOOKBACK_H
 #define WF_LOOKBACK_H
 
@@ -12,9 +11,6 @@
 
 #define LOOK_OWN 1u  /* the tile's own */
 #define LOOK_UPTO 2u /* everything up to its end */
-#ifndef LOOK_WIDE
-#define LOOK_WIDE 4
-#endif
 
 /* The next tile. s_word: one word of shared memory. Two barriers. */
 FN u32 b_ticket(u32 *counter, u32 *s_word) {
@@ -35,29 +31,21 @@ FN u64 look_read(const u64 *state, i64 tile) {
     return tile >= 0 ? read_u64(&state[tile]) : (u64)LOOK_UPTO;
 }
 
-/* The sum over all earlier tiles, for a tile that has published. LOOK_WIDE words a lane are on
- * their way at once: with hundreds of tiles at work the nearest that knows may be that far back. */
+/* The sum over all earlier tiles, for a tile that has published. */
 FN u64 w_look_up(u64 *state, i64 tile, u64 own) {
     u64 before = 0;
     i64 from = tile - 1 - (i64)t_lane();
     u32 known = tile == 0;
     while (!known) {
-        u64 word[LOOK_WIDE];
-        UNROLL for (u32 k = 0; k < LOOK_WIDE; k++) {
-            word[k] = look_read(state, from - 32 * (i64)k);
+        u64 word = look_read(state, from);
+        while (w_ballot((word & 3u) == 0)) {
+            spin_wait();
+            word = look_read(state, from);
         }
-        UNROLL for (u32 k = 0; k < LOOK_WIDE; k++) {
-            if (!known) {
-                while (w_ballot((word[k] & 3u) == 0)) {
-                    spin_wait();
-                    word[k] = look_read(state, from - 32 * (i64)k);
-                }
-                known = w_ballot((word[k] & 3u) == LOOK_UPTO);
-                u32 last = known ? first_set_u32(known) : 31u;
-                before += t_lane() <= last ? word[k] >> 2 : 0u;
-            }
-        }
-        from -= 32 * LOOK_WIDE;
+        known = w_ballot((word & 3u) == LOOK_UPTO);
+        u32 last = known ? first_set_u32(known) : 31u;
+        before += t_lane() <= last ? word >> 2 : 0u;
+        from -= 32;
     }
     UNROLL for (u32 mask = 16; mask; mask >>= 1) {
         before += w_xor_u64(before, mask);

@@ -138,23 +138,20 @@ FN u64 read_u64(const u64 *p) {
     return *(const volatile u64 *)p;
 }
 /* A word that other blocks read with read_u32. */
+/* Writes that other blocks wait for. An exchange is performed where they look, in the second-level
+ * cache, at once: a volatile store leaves half a microsecond later, which made scans 1.4 times as
+ * slow. */
 FN void write_u32(u32 *p, u32 x) {
-    *(volatile u32 *)p = x;
+    (void)atomicExch(p, x);
 }
 FN void write_u64(u64 *p, u64 x) {
-    *(volatile u64 *)p = x;
+    (void)atomicExch(p, x);
 }
-/* Two words as one access; p is aligned to 16 bytes. */
+/* Two words by one access, as others wrote each of them; p is aligned to 16 bytes. */
 FN void read_pair(const u64 *p, u64 *first, u64 *second) {
     asm volatile("ld.volatile.global.v2.u64 {%0, %1}, [%2];"
                  : "=l"(*first), "=l"(*second)
                  : "l"(p)
-                 : "memory");
-}
-FN void write_pair(u64 *p, u64 first, u64 second) {
-    asm volatile("st.volatile.global.v2.u64 [%0], {%1, %2};"
-                 :
-                 : "l"(p), "l"(first), "l"(second)
                  : "memory");
 }
 /* Call inside a loop that waits for a lower ticket; yields in simt. */
