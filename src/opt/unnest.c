@@ -59,12 +59,16 @@ static void note_slot(struct expr **slot, void *arg) {
     expr_each_col(*slot, note_outer, arg);
 }
 
-/* A shared plan that was changed already no longer names outer columns, but has their values. */
+/* A shared plan that was changed already no longer names outer columns, but has their values, as
+ * have the working rows of a recursion that is being changed. */
 static void note_rel(struct rel *rel, void *arg) {
     struct outer_walk *w = arg;
     rel_each_expr(rel, note_slot, arg);
     for (i64 i = 0; rel->kind == REL_SHARED && i < w->u->shared_from.count; i++) {
         w->found = w->found || w->u->shared_from.items[i] == rel->inputs[0];
+    }
+    for (i64 i = 0; rel->kind == REL_WORK && i < w->u->fixes.count; i++) {
+        w->found = w->found || w->u->fixes.items[i] == rel->fix;
     }
 }
 
@@ -467,6 +471,30 @@ static struct rel *push_union(struct unnest *u, struct rel *rel, u32 *cols) {
     return rel;
 }
 
+/* Each value has a recursion of its own, and all of them run at once. */
+static struct rel *push_fix(struct unnest *u, struct rel *rel, u32 *cols) {
+    rel->inputs[0] = push(u, rel->inputs[0], cols);
+    VEC_PUSH(arena_of(u), &u->fixes, rel->fix);
+    u32 *other = NEW_ARRAY(arena_of(u), u32, u->count);
+    rel->inputs[1] = push(u, rel->inputs[1], other);
+    for (i64 i = 0; i < u->count; i++) {
+        VEC_PUSH(arena_of(u), &rel->left_cols, cols[i]);
+        VEC_PUSH(arena_of(u), &rel->right_cols, other[i]);
+        cols[i] = col_like(plan_of(u), cols[i]);
+        VEC_PUSH(arena_of(u), &rel->out, cols[i]);
+    }
+    return rel;
+}
+
+static struct rel *push_work(struct unnest *u, struct rel *rel, u32 *cols) {
+    for (i64 i = 0; i < u->count; i++) {
+        cols[i] = col_like(plan_of(u), u->outer[i]);
+        plan_of(u)->cols.items[cols[i]].nullable = 1;
+        VEC_PUSH(arena_of(u), &rel->out, cols[i]);
+    }
+    return rel;
+}
+
 /* All users of a shared plan are on this right side, so it is changed once for all. */
 static struct rel *push_shared(struct unnest *u, struct rel *rel, u32 *cols) {
     i64 at = 0;
@@ -559,6 +587,10 @@ static struct rel *push(struct unnest *u, struct rel *rel, u32 *cols) {
         return push_union(u, rel, cols);
     case REL_SHARED:
         return push_shared(u, rel, cols);
+    case REL_FIX:
+        return push_fix(u, rel, cols);
+    case REL_WORK:
+        return push_work(u, rel, cols);
     case REL_VALUES:
         return push_values(u, rel, cols);
     default:
@@ -586,6 +618,17 @@ static bool may_raise(struct opt *o, struct rel *rel) {
     struct raise_walk w = {o, false};
     rel_each(o->plan->arena, rel, note_raising_rel, &w);
     return w.raises;
+}
+
+static void note_fix(struct rel *rel, void *arg) {
+    *(bool *)arg = *(bool *)arg || rel->kind == REL_FIX;
+}
+
+/* A recursion need not end for values that the left does not have. */
+static bool has_fix(const struct unnest *u, struct rel *rel) {
+    bool found = false;
+    rel_each(arena_of(u), rel, note_fix, &found);
+    return found;
 }
 
 /* The left columns that the right side uses; false when there are none. */
@@ -644,7 +687,7 @@ static void rewrite(struct unnest *u) {
     struct rel *join = u->join;
     u32 *cols = NEW_ARRAY(plan->arena, u32, u->count);
     bool top = unnest_agg_top(u);
-    u->widen = !may_raise(u->o, join->inputs[1]);
+    u->widen = !may_raise(u->o, join->inputs[1]) && !has_fix(u, join->inputs[1]);
     join->inputs[1] =
         top ? push_agg(u, join->inputs[1], cols, false) : push(u, join->inputs[1], cols);
     join_values(u, join, u->outer, cols);
@@ -669,7 +712,7 @@ static void unnest_join(struct opt *o, struct rel *join) {
     join->dependent = 0;
 }
 
-struct join_list {
+struct join_list { /* or of filters */
     struct arena *arena;
     VEC(struct rel *) items;
 };
@@ -681,9 +724,27 @@ static void note_dependent(struct rel *rel, void *arg) {
     }
 }
 
+static void note_filter(struct rel *rel, void *arg) {
+    struct join_list *list = arg;
+    if (rel->kind == REL_FILTER) {
+        VEC_PUSH(list->arena, &list->items, rel);
+    }
+}
+
+static void sink_filters(struct opt *o) {
+    struct join_list filters = {.arena = o->plan->arena};
+    rel_each(o->plan->arena, o->plan->root, note_filter, &filters);
+    for (i64 i = 0; i < filters.items.count; i++) {
+        unnest_sink(o, filters.items.items[i]);
+    }
+}
+
 FALLIBLE pass_unnest(struct opt *o) {
     struct join_list list = {.arena = o->plan->arena};
     rel_each(o->plan->arena, o->plan->root, note_dependent, &list);
+    if (list.items.count > 0) {
+        sink_filters(o);
+    }
     for (i64 i = list.items.count; i-- > 0;) { /* parents come first in the list */
         unnest_join(o, list.items.items[i]);
         TRY(o->err->code);

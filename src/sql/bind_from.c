@@ -575,7 +575,8 @@ static FALLIBLE from_function(struct bind *b, const struct json *body, const str
         TRY(bind_file(b, node_body(call), &found));
         return from_found(b, &found, keep(b, name), json_get(body, "alias"), position, out);
     }
-    TRY(bind_table_func(b, node_body(call), &result.rel, &name));
+    TRY(bind_table_func(b, place->lateral, node_body(call), &result.rel, &name));
+    out->lateral = 1; /* said or not, it may use what stands before it */
     const struct json *alias = json_get(body, "alias");
     const char *shown = alias ? keep(b, json_text(alias, "aliasname")) : name;
     result.names = NEW_ARRAY(b->arena, const char *, result.rel->out.count + 1);

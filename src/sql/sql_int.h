@@ -210,6 +210,8 @@ bool bind_names_itself(const struct cte *cte);
 FALLIBLE bind_recursion(struct bind *b, const struct cte *cte, struct select_out *out);
 /* The rows of a recursion's last round, or all so far. */
 struct rel *bind_work(struct bind *b, const struct cte_result *result, bool whole);
+/* The recursion whose first term is `result->first` and whose second is `again`. */
+struct rel *bind_fix(struct bind *b, const struct cte_result *result, struct rel *again);
 /* Whether a FROM clause itself, not a query in it, reads working rows. */
 bool bind_reads_work(const struct rel *rel);
 FALLIBLE bind_cte_use(struct bind *b, const struct cte *cte, struct select_out *out);
@@ -260,9 +262,11 @@ bool window_find(const char *name);
 FALLIBLE bind_window_call(struct bind *b, struct query *q, const char *name,
                           const struct json *body, struct expr **out);
 
-/* bind_table_func.c */
-FALLIBLE bind_table_func(struct bind *b, const struct json *body, struct rel **out,
-                         const char **out_name);
+/* bind_table_func.c: a FuncCall in FROM; its arguments may use the columns of `outer`. */
+FALLIBLE bind_table_func(struct bind *b, struct query *outer, const struct json *body,
+                         struct rel **out, const char **out_name);
+/* bind_series.c */
+FALLIBLE bind_series(struct bind *b, struct expr **args, i32 count, i32 position, struct rel **out);
 /* A PROJECT of `count` expressions over rel, with fresh columns. */
 struct rel *bind_project(struct bind *b, struct rel *rel, struct expr **exprs, const char **names,
                          i64 count);
