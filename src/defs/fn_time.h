@@ -110,11 +110,6 @@ FN i64 fn_us_check(i128 us, u8 *f) {
     return fits ? (i64)us : 0;
 }
 
-FN i32 fn_step_sign(i32 a, u8 *f) {
-    *f = (u8)(a == 0 ? FAULT_STEP_ZERO : *f);
-    return a;
-}
-
 FN_SLOW i128 fn_iv_sum(i128 a, i128 b, i32 sign, u8 *f) {
     fn_span x = fn_iv_parts(a);
     fn_span y = fn_iv_parts(b);
