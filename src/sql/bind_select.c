@@ -66,6 +66,9 @@ static FALLIBLE bind_targets(struct bind *b, struct select *s, const struct colu
     }
     s->query.aggs_allowed = 0;
     s->query.windows_allowed = 0;
+    if (s->exprs.count == 0 && s->for_exists) {
+        select_add_target(b, s, expr_bool(b, true, -1), "exists");
+    }
     s->shown = s->exprs.count;
     if (s->shown == 0) {
         return unsupported(b, node_position(s->body), "SELECT without columns");
@@ -307,6 +310,10 @@ static FALLIBLE bind_any_select(struct bind *b, const struct json *body,
                                 const struct select_env *env, struct select_out *out) {
     i32 position = node_position(body);
     bool setop = !json_is(body, "op", "SETOP_NONE");
+    b8 for_exists = env->outer && env->outer->exists_next;
+    if (for_exists) {
+        env->outer->exists_next = 0;
+    }
     TRY(bind_only(b, body,
                   "distinctClause targetList fromClause whereClause groupClause havingClause "
                   "windowClause valuesLists sortClause limitOffset limitCount limitOption "
@@ -320,6 +327,7 @@ static FALLIBLE bind_any_select(struct bind *b, const struct json *body,
     } else {
         struct select *s = NEW(b->arena, struct select);
         s->body = body;
+        s->for_exists = for_exists;
         s->keep_unknown = env->keep_unknown && !json_get(body, "distinctClause") &&
                           !json_get(body, "sortClause") && !json_get(body, "limitCount") &&
                           !json_get(body, "limitOffset");

@@ -36,6 +36,7 @@ struct select {
     b8 distinct;
     b8 fixed; /* ORDER BY may name output columns only: set operations */
     b8 keep_unknown;
+    b8 for_exists;
 };
 
 void select_add_target(struct bind *b, struct select *s, struct expr *expr, const char *name);

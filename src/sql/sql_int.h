@@ -99,6 +99,7 @@ struct query {
     b8 windows_allowed;
     b8 in_window;
     b8 subqueries_allowed; /* somebody makes the joins of `pending` */
+    b8 exists_next;        /* the SELECT bound next inside is for EXISTS: it may lack columns */
     VEC(struct agg_call) calls;
     VEC(struct window_item) windows;
     VEC(struct grouping_call) groupings;
