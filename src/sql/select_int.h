@@ -37,6 +37,7 @@ struct select {
     b8 fixed; /* ORDER BY may name output columns only: set operations */
     b8 keep_unknown;
     b8 for_exists;
+    b8 has_set; /* a select item is a set-returning function */
 };
 
 void select_add_target(struct bind *b, struct select *s, struct expr *expr, const char *name);

@@ -71,7 +71,7 @@ struct cte {
  * expression, which names the subquery's column or the mark. */
 struct pending {
     struct rel *rel;
-    u8 join;                  /* SINGLE or MARK */
+    u8 join;                  /* SINGLE or MARK; CROSS: a set-returning function */
     u32 mark_col;             /* MARK */
     VEC(struct expr *) conds; /* over the columns of both sides */
 };

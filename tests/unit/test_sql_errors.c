@@ -164,7 +164,7 @@ static const struct {
     {"select a as x, b as x from t order by x", "42702", 38},
     {"select a as x, b as x from t group by x", "42702", 38},
     {"select distinct a from t order by b", "42P10", 34},
-    {"select a from t order by a using <", "0A000", 25},
+    {"select a from t order by a using =", "42809", 25},
     {"select * from t join u using (nope)", "42703", 21},
     {"select * from t join u using (a, a)", "42701", 21},
     {"select * from t join u using (x)", "42703", 21},
