@@ -6,6 +6,7 @@
 virginian  the ten filter queries of the Virginian paper over --rows rows, best times
 sort, top, group, join
            whole orders, first rows, aggregations, joins of numbers and texts, over --operator-rows rows, best times
+arrays     wf_prim_join of --array-rows sparse 64-bit keys a side, and DuckDB's join of the same tables, best times
 tpch       the 22 queries at each --sf, median times; DuckDB's tables are filled from Warpfox's, through Arrow
 load       COPY of lineitem.tbl at the first --sf, and what CALL tpch takes; the file comes from tpchgen-cli
 Without a name: all of them. --match TEXT takes only the sorts, … whose name has it. --record writes what is printed with commit, date, command and hardware, as bench/results has it."""
@@ -271,6 +272,47 @@ def operators(args, names):
         ours.close()
 
 
+# --- arrays ------------------------------------------------------------------------------------------------------
+
+ALGORITHMS = {"auto": 0, "partitioned": 5, "plain": 6}
+
+
+def array_sides(rows, seed=9):
+    """Keys all over 64 bits, the same on both sides in another order, and row numbers."""
+    rng = np.random.default_rng(seed)
+    keys = np.unique(rng.integers(0, 2**64, rows + rows // 1000, dtype=np.uint64))[:rows]
+    numbers = np.arange(len(keys), dtype=np.uint64)
+    return (rng.permutation(keys), numbers), (rng.permutation(keys), numbers)
+
+
+def arrays(args):
+    """wf_prim_join, which writes keys and columns, and DuckDB's join of the same tables, summed."""
+    r, s = array_sides(args.array_rows)
+    for threads in args.threads:
+        duck = duckdb.connect()
+        duck.execute(f"set threads = {threads}")
+        for name, side in (("r", r), ("s", s)):
+            duck.register("source", pa.table({"k": side[0], "v": side[1]}))
+            duck.execute(f"create table {name} as select * from source")
+            duck.unregister("source")
+        theirs, b = times_of(lambda: duck.sql("select count(*), sum(r.v + s.v) from r join s on r.k = s.k").fetchall(), args.runs)
+        ours = wf.Connection(threads=threads, device="cpu")
+        joiner = wf.Joiner(ours, len(r[0]))
+        say(f"{threads_text(threads)}, {len(r[0]):,} with {len(s[0]):,} rows, u64 keys, best of {args.runs}, DuckDB {duckdb.__version__}")
+        say(f"{'join of arrays':24} {'rows':>9} {'warpfox ms':>11} {'duckdb ms':>10} {'ratio':>6}  answers")
+        for name, number in ALGORITHMS.items():
+            mine, rows = times_of(lambda: joiner.join(number, r, s), args.runs)
+            total = int(joiner.out[1][:rows].sum() + joiner.out[2][:rows].sum())
+            answers = "equal" if (rows, total) == tuple(map(int, b[0])) else "DIFFERENT"
+            say(f"{name:24} {rows:>9} {min(mine) * 1e3:>11.1f} {min(theirs) * 1e3:>10.1f} {min(theirs) / min(mine):>6.2f}  {answers}")
+            report.append({"experiment": "arrays", "threads": threads, "query": name, "rows": rows, "warpfox_ms": min(mine) * 1e3,
+                           "duckdb_ms": min(theirs) * 1e3, "equal": answers == "equal"})
+        say()
+        joiner.close()
+        ours.close()
+        duck.close()
+
+
 # --- tpch --------------------------------------------------------------------------------------------------------
 
 def copy_tables(ours, duck):
@@ -422,11 +464,12 @@ def record(path, names):
 
 
 def main():
-    experiments = {"virginian": virginian, "tpch": tpch, "load": load} | dict.fromkeys(OPERATORS)
+    experiments = {"virginian": virginian, "arrays": arrays, "tpch": tpch, "load": load} | dict.fromkeys(OPERATORS)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("name", nargs="*", help="; ".join(experiments))
     parser.add_argument("--rows", type=int, default=8_000_000)
     parser.add_argument("--operator-rows", type=int, default=10_000_000)
+    parser.add_argument("--array-rows", type=int, default=16_000_000)
     parser.add_argument("--match", default="")
     parser.add_argument("--sf", nargs="+", default=["1", "10"])
     parser.add_argument("--queries", nargs="+", type=int)

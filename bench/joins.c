@@ -354,6 +354,84 @@ static bool open_sides(struct join_bench *b) {
     return b->side[0].used || b->side[1].used;
 }
 
+/* --- probing alone --- */
+
+/* Seconds that as many random reads take as there are rows of R. */
+static double measure_gather(struct join_bench *b, struct join_data *d, wf_place place) {
+    uint32_t *out = room(b, place, d->rows[0] * 4);
+    double best = -1;
+    for (int i = 0; i <= b->options->runs; i++) {
+        must(b,
+             wf_prim_gather(b->prim, place, array_u32(out, d->rows[0]),
+                            array_u32(d->values[1], d->rows[1]), array_u32(d->keys[0], d->rows[0]),
+                            1, NULL),
+             "gather");
+        double seconds =
+            1e-9 * (double)wf_prim_metric(b->prim, place == WF_ON_GPU ? "device_ns" : "ns");
+        best = best < 0 || seconds < best ? seconds : best;
+    }
+    wf_prim_free(b->prim, out);
+    return best;
+}
+
+static double measure_probe(struct join_bench *b, const struct join_case *c, struct join_data *d,
+                            wf_join_algorithm algorithm, wf_place place) {
+    wf_array cols[2][WF_JOIN_COLUMNS];
+    wf_join_spec spec;
+    struct join_out_room o;
+    double best = -1;
+    spec_make(c, d, algorithm, cols, &spec);
+    spec.kind = WF_JOIN_LEFT; /* so that S is built on whatever the sizes */
+    out_make(b, &o, place, 1, d->rows[0]);
+    for (int i = 0; i <= b->options->runs; i++) {
+        wf_join *join = NULL;
+        int64_t rows = 0;
+        must(b, wf_prim_join_open(b->prim, place, &spec, &join), "join");
+        must(b, wf_prim_join_next(join, &o.out, &rows), "join");
+        double seconds =
+            1e-9 * (double)wf_prim_metric(b->prim, place == WF_ON_GPU ? "device_ns" : "ns");
+        best = best < 0 || seconds < best ? seconds : best;
+        b->wrong = b->wrong || rows != d->rows[0];
+        wf_prim_join_close(join);
+    }
+    out_free(b, &o);
+    return best;
+}
+
+/* Tables of all different, dense keys: the probes of R against a gather of as many elements. */
+static void run_probe(struct join_bench *b, int64_t r_rows, int64_t s_rows) {
+    if (b->wrong || b->options->plot || (b->options->only && !strstr("probe", b->options->only))) {
+        return;
+    }
+    struct join_case c = {.group = "probe", .name = "dense", .rows = {r_rows, s_rows}};
+    struct join_data host;
+    static const wf_join_algorithm algorithms[] = {WF_JOIN_DIRECT, WF_JOIN_PLAIN_HASH};
+    join_data_make(&c, &host);
+    for (int side = 0; side < 2; side++) {
+        if (!b->side[side].used || (side == 0 && r_rows > b->cpu_most)) {
+            continue;
+        }
+        struct join_data d;
+        wf_place place = b->side[side].place;
+        data_place(b, &d, &host, place);
+        double gather = measure_gather(b, &d, place);
+        for (int i = 0; i < 2; i++) {
+            double seconds = measure_probe(b, &c, &d, algorithms[i], place);
+            printf(
+                b->options->json
+                    ? "{\"bench\":\"join\",\"group\":\"probe\",\"algorithm\":\"%s\",\"device\":\"%"
+                      "s\","
+                      "\"r\":%lld,\"s\":%lld,\"ms\":%.4f,\"gather_ms\":%.4f,\"share\":%.4f}\n"
+                    : "probe   %-11s %-4s %10lld rows, table of %10lld: %9.3f ms, gather %9.3f ms: "
+                      "%.3f of the ceiling\n",
+                algorithm_names[algorithms[i]], b->side[side].name, (long long)r_rows,
+                (long long)s_rows, seconds * 1e3, gather * 1e3, gather / seconds);
+        }
+        data_unplace(b, &d, place);
+    }
+    join_data_free(&host);
+}
+
 /* --- the list of cases --- */
 
 static void add(struct join_bench *b, struct join_case c) {
@@ -479,6 +557,9 @@ int bench_join(const struct bench_options *options) {
     }
     run_paper(b, n);
     run_ours(b, n);
+    run_probe(b, 8 * n, n / 16);
+    run_probe(b, 8 * n, n);
+    run_probe(b, 8 * n, 8 * n);
     bool drawn = !options->plot || b->wrong ||
                  plot_write(options->plot, "Joins of two sides of equal size", "rows of a side",
                             "M tuples/s", b->series, b->series_count);

@@ -53,7 +53,7 @@ static wf_status run_split_hash(struct prim_case *c, int bits) {
     wf_array payload = of(WF_ELEM_U32, c->d->order, n);
     wf_array out_payload = of(WF_ELEM_U32, c->d->out2, n);
     return wf_prim_split(c->prim, c->place, &how, of(WF_ELEM_U32, c->d->out, n),
-                         of(WF_ELEM_U64, c->d->bins, (1LL << bits) + 1),
+                         of(WF_ELEM_U64, c->d->bins, ((int64_t)1 << bits) + 1),
                          of(WF_ELEM_U32, c->d->keys, n), &out_payload, &payload, 1, NULL);
 }
 static bool check_split_hash(const struct prim_case *c, int bits) {
@@ -61,7 +61,7 @@ static bool check_split_hash(const struct prim_case *c, int bits) {
     for (int64_t i = 0; i < c->d->rows; i++) {
         sum += (uint64_t)c->d->out[i] - c->d->keys[i] + c->d->out2[i] - c->d->order[i];
     }
-    return sum == 0 && c->d->bins[1LL << bits] == (uint64_t)c->d->rows;
+    return sum == 0 && c->d->bins[(int64_t)1 << bits] == (uint64_t)c->d->rows;
 }
 
 /* --- ascending arrays --- */

@@ -21,6 +21,25 @@ class Input(C.Structure):
     _fields_ = [("values", C.c_void_p), ("nulls", C.c_void_p)]
 
 
+class Array(C.Structure):
+    """wf_array; type 3 is u64."""
+    _fields_ = [("type", C.c_int), ("data", C.c_void_p), ("count", C.c_int64), ("bytes", C.c_void_p), ("byte_count", C.c_int64)]
+
+
+class JoinSide(C.Structure):
+    _fields_ = [("keys", Array), ("columns", C.POINTER(Array)), ("column_count", C.c_int)]
+
+
+class JoinSpec(C.Structure):
+    _fields_ = [("algorithm", C.c_int), ("kind", C.c_int), ("band", C.c_int), ("width", C.c_uint64), ("sequential", C.c_int),
+                ("want_rows", C.c_int), ("memory_limit", C.c_int64), ("r", JoinSide), ("s", JoinSide)]
+
+
+class JoinOut(C.Structure):
+    _fields_ = [("keys", Array), ("r_columns", C.POINTER(Array)), ("s_columns", C.POINTER(Array)), ("r_rows", Array),
+                ("s_rows", Array)]
+
+
 class ArrowArrayStream(C.Structure):
     _fields_ = [("f", C.c_void_p * 5)]
 
@@ -38,6 +57,37 @@ def load(path=None):
     lib.wf_append.argtypes = [C.c_void_p, C.c_char_p, C.c_int64, C.c_int32, C.POINTER(Input)]
     lib.wf_result_arrow_stream.argtypes = [C.c_void_p, C.c_void_p]
     return lib
+
+
+def u64_array(values):
+    return Array(3, values.ctypes.data, len(values), None, 0)
+
+
+class Joiner:
+    """wf_prim_join of u64 arrays on the CPU: keys and one column a side; the outputs stay."""
+
+    def __init__(self, connection, rows):
+        self.lib, self.prim = connection.lib, C.c_void_p()
+        self.lib.wf_prim_close.argtypes = [C.c_void_p]
+        self.lib.wf_prim_join.argtypes = [C.c_void_p, C.c_int, C.POINTER(JoinSpec), C.POINTER(JoinOut), C.POINTER(C.c_int64)]
+        self.out = [np.zeros(rows, dtype=np.uint64) for _ in range(3)]
+        if self.lib.wf_prim_open(connection.db, C.byref(self.prim)):
+            raise RuntimeError("wf_prim_open")
+
+    def join(self, algorithm, r, s):
+        """Sides are (keys, column); the number of rows."""
+        columns = [u64_array(side[1]) for side in (r, s)]
+        sides = [JoinSide(u64_array(side[0]), C.pointer(c), 1) for side, c in zip((r, s), columns)]
+        spec = JoinSpec(algorithm, 0, 0, 0, 0, 0, 0, *sides)
+        keys, a, b = (u64_array(o) for o in self.out)
+        none, count = Array(3, None, 0, None, 0), C.c_int64()
+        out = JoinOut(keys, C.pointer(a), C.pointer(b), none, none)
+        if self.lib.wf_prim_join(self.prim, 0, C.byref(spec), C.byref(out), C.byref(count)):
+            raise RuntimeError("wf_prim_join")
+        return count.value
+
+    def close(self):
+        self.lib.wf_prim_close(self.prim)
 
 
 class Connection:

@@ -80,6 +80,13 @@ FALLIBLE fill_from_sequence(struct wf_connection *conn, struct rowset *rows,
                 return status;
             }
             session_note_value(conn, fill->sequence, value);
+            struct type type = table->cols[fill->col].type;
+            i64 most = type.id == TYPE_SMALLINT ? INT16_MAX : INT32_MAX;
+            if (type.id != TYPE_BIGINT && (value > most || value < -most - 1)) {
+                char name[32];
+                buffer_release(data);
+                FAIL(&conn->err, OUT_OF_RANGE, "%s out of range", type_print(type, name));
+            }
             i128 wide = value;
             memcpy(data->data + i * width, &wide, (size_t)width); /* little-endian, exact kinds */
         }

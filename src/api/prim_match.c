@@ -75,7 +75,7 @@ static void run_step(struct call *c, call_body body, void *arg, struct prim_bloc
     c->job.device_ns = 0;
     call_run(c, body, arg);
     c->job.device_ns += device_ns;
-    if (keep) {
+    if (keep && !c->status) {
         *keep = c->work_block;
         c->work_block = (struct prim_block){.addr = NULL};
     } else {
@@ -116,7 +116,7 @@ static void open_steps(struct wf_join *j) {
         return;
     }
     struct prim_block built = {.addr = NULL};
-    bool facts = j->join.algorithm == JOIN_AUTO || j->join.algorithm >= JOIN_RADIX;
+    bool facts = j->join.algorithm == JOIN_AUTO || j->join.algorithm >= JOIN_PLAIN;
     if (facts) {
         run_step(c, survey_body, j, NULL);
     }
@@ -202,6 +202,18 @@ static void want_side(struct call *c, struct out_args *a, i32 side, const wf_arr
     }
 }
 
+/* What is written must not be what the join still reads. */
+static void out_apart(struct call *c, const struct call *in) {
+    for (i32 i = 0; i < c->array_count * in->array_count; i++) {
+        const struct call_array *a = &c->arrays[i / in->array_count];
+        const struct call_array *b = &in->arrays[i % in->array_count];
+        const u8 *x = a->host ? a->host : a->at;
+        const u8 *y = b->host ? b->host : b->at;
+        CALL_NEED(c, !x || !y || x >= y + b->bytes || y >= x + a->bytes, INVALID_PARAMETER,
+                  "%s and %s overlap", a->name, b->name);
+    }
+}
+
 static void take_out(struct call *c, struct out_args *a, const wf_join_out *out) {
     const struct prim_join *join = &a->j->join;
     a->out.room = I64_MAX;
@@ -215,6 +227,14 @@ static void take_out(struct call *c, struct out_args *a, const wf_join_out *out)
               "semi and anti joins give nothing of S");
     CALL_NEED(c, a->out.count > 0, INVALID_PARAMETER, "no output is wanted");
     call_apart(c, NULL, NULL);
+    out_apart(c, &a->j->in);
+}
+
+/* What the join holds goes with the GPU's context. */
+static void check_there(struct call *c, const struct wf_join *j) {
+    const struct prim_class *prims = c->dev->prims;
+    CALL_NEED(c, !prims->lost || !prims->lost(c->dev, &j->in.work_block), GPU,
+              "what it built was lost when the GPU was reset after an error; open it again");
 }
 
 struct rush_args {
@@ -271,6 +291,7 @@ wf_status wf_prim_join_next(wf_join *join, const wf_join_out *out, int64_t *out_
     struct out_args a = {.j = join};
     *out_count = 0;
     if (call_open(&c, join->in.prim, join->place, "join", NULL)) {
+        check_there(&c, join);
         take_out(&c, &a, out);
         CALL_NEED(&c, a.out.room > 0 || join->join.total == join->join.done, INVALID_PARAMETER,
                   "there is no room for a row");
@@ -288,7 +309,8 @@ wf_status wf_prim_join_count(wf_join *join, int64_t *out_count) {
     struct call c;
     *out_count = 0;
     if (call_open(&c, join->in.prim, join->place, "join", NULL)) {
-        if (join->join.total < 0) {
+        check_there(&c, join);
+        if (!c.status && join->join.total < 0) {
             run_step(&c, count_body, join, &join->runs);
         }
         *out_count = c.status ? 0 : join->join.total;
@@ -314,6 +336,7 @@ wf_status wf_prim_join(wf_prim *prim, wf_place place, const wf_join_spec *spec,
     struct call c;
     struct out_args a = {.j = join};
     if (call_open(&c, prim, place, "join", NULL)) {
+        check_there(&c, join);
         take_out(&c, &a, out);
         next_steps(&c, &a, true);
         *out_count = a.count;

@@ -320,8 +320,8 @@ static void take_set(struct call *c, struct prim_set *to, const wf_set_how *how,
     *to = (struct prim_set){(u8)how->op, how->distinct != 0, how->ignore_bits};
 }
 
-wf_status wf_prim_set(wf_prim *prim, wf_place place, const wf_set_how *how, wf_array out, wf_array a,
-                      wf_array b, int64_t *out_count, wf_work *work) {
+wf_status wf_prim_set(wf_prim *prim, wf_place place, const wf_set_how *how, wf_array out,
+                      wf_array a, wf_array b, int64_t *out_count, wf_work *work) {
     struct call c;
     struct set_args s = {.count = 0};
     if (call_open(&c, prim, place, "set operation", work)) {

@@ -198,6 +198,16 @@ void session_note_value(struct wf_connection *conn, u32 sequence, i64 value) {
     conn->value_count = count;
 }
 
+FALLIBLE session_next_value(struct wf_connection *conn, u32 sequence, i64 *out) {
+    const struct edition_entry *entry = edition_find_oid(conn->tx.mine, sequence);
+    if (!entry || !entry->object->sequence) {
+        FAIL(&conn->err, UNDEFINED_TABLE, "the sequence of a column is gone");
+    }
+    TRY(sequence_next(entry->object->sequence, entry->object->name, 1, out, &conn->err));
+    session_note_value(conn, sequence, *out);
+    return ERR_OK;
+}
+
 static FALLIBLE sequence_value(struct wf_connection *conn, const struct late *late, i64 *out) {
     const struct edition_entry *entry = edition_find_oid(conn->tx.mine, late->sequence);
     struct sequence *seq = entry ? entry->object->sequence : NULL;

@@ -9,7 +9,7 @@
 #include "api/api_int.h"
 
 struct savepoint {
-    struct savepoint *next;           /* older */
+    struct savepoint *next;          /* older */
     struct session_state now, after; /* settings */
     struct edition *edition;
     i64 bytes;

@@ -10,7 +10,7 @@
 #include "cpu/lookup.h"
 #include "cpu/vec.h"
 
-enum { FROUND_WORDS_MAX = 512 }; /* sums over all of double's exponents need fewer */
+enum { FROUND_WORDS_MAX = 640 }; /* sums over all of double's exponents need fewer */
 
 /* An opcode made ready: operands resolved, loops chosen. */
 struct cpu_op {

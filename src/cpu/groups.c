@@ -30,6 +30,12 @@ i64 word_apply(u8 word, i64 w, i64 x) {
         return MIN_OF(w, x);
     case WORD_MAX:
         return MAX_OF(w, x);
+    case WORD_AND:
+        return w & x;
+    case WORD_OR:
+        return w | x;
+    case WORD_XOR:
+        return w ^ x;
     default:
         return (i64)((u64)w + (u64)x);
     }
@@ -243,6 +249,14 @@ static void merge_word(struct groups *g, u32 word, const u32 *group, const i64 *
         for (i64 i = 0; i < n; i++) {
             i64 *w = &state[group[i] * stride];
             *w = MAX_OF(*w, x[i * stride]);
+        }
+        break;
+    case WORD_AND:
+    case WORD_OR:
+    case WORD_XOR:
+        for (i64 i = 0; i < n; i++) {
+            i64 *w = &state[group[i] * stride];
+            *w = word_apply(g->words[word], *w, x[i * stride]);
         }
         break;
     default:

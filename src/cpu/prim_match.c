@@ -26,11 +26,12 @@ void match_init(struct match *m, struct prim_job *job, struct prim_join *join,
 static void bounds_task(void *arg, i64 block, i32 worker) {
     UNUSED(worker);
     struct match *m = arg;
+    const void *keys = m->join->keys[JOIN_BUILT(m->join)].data;
     i64 end = MIN_OF((block + 1) * MATCH_ROWS, m->built_count);
     u64 low = ~0ULL;
     u64 high = 0;
     for (i64 i = block * MATCH_ROWS; i < end; i++) {
-        u64 word = key_at(m->built->keys, m->bytes, i) ^ m->flip;
+        u64 word = key_at(keys, m->bytes, i) ^ m->flip;
         low = MIN_OF(low, word);
         high = MAX_OF(high, word);
     }
@@ -51,8 +52,6 @@ static FALLIBLE survey(struct prim_job *job, struct prim_join *join) {
         return ERR_OK;
     }
     struct match m;
-    join->side[0].keys = join->keys[0].data;
-    join->side[1].keys = join->keys[1].data;
     match_init(&m, job, join, NULL, false);
     atomic_store(&m.low, ~0ULL);
     atomic_store(&m.high_not, ~0ULL);
@@ -254,4 +253,4 @@ const struct prim_match cpu_prim_match = {.survey = survey,
                                           .expand = expand,
                                           .fetch = fetch,
                                           .cache_bytes = 8 << 20,
-                                          .part_rows = 4096};
+                                          .part_rows = 8192};

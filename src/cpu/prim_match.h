@@ -39,6 +39,28 @@ void match_init(struct match *m, struct prim_job *job, struct prim_join *join,
 static inline u64 probe_word(const struct match *m, i64 i) {
     return key_at(m->probe->keys, m->bytes, i) ^ m->flip;
 }
+/* How many of n ascending keys are below the word, with `upper` not above it; without branches that
+ * could be foretold wrongly. */
+#define MATCH_SEARCH(type)                                                                       \
+    static inline i64 search_##type(const type *keys, i64 n, type flip, type word, bool upper) { \
+        i64 at = 0;                                                                              \
+        while (n > 1) {                                                                          \
+            i64 half = n / 2;                                                                    \
+            type x = keys[at + half - 1] ^ flip;                                                 \
+            at += (upper ? x <= word : x < word) ? half : 0;                                     \
+            n -= half;                                                                           \
+        }                                                                                        \
+        type x = n > 0 ? keys[at] ^ flip : 0;                                                    \
+        return at + (n > 0 && (upper ? x <= word : x < word));                                   \
+    }
+MATCH_SEARCH(u32)
+MATCH_SEARCH(u64)
+#undef MATCH_SEARCH
+static inline i64 match_search(const struct match *m, const void *keys, i64 first, i64 n, u64 word,
+                               bool upper) {
+    return m->bytes == 8 ? search_u64((const u64 *)keys + first, n, m->flip, word, upper)
+                         : search_u32((const u32 *)keys + first, n, (u32)m->flip, (u32)word, upper);
+}
 /* The last word of a run that begins at `word`. */
 static inline u64 word_end(const struct match *m, u64 word) {
     u64 most = m->bytes == 8 ? ~0ULL : 0xffffffffULL;

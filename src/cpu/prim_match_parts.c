@@ -25,17 +25,20 @@ struct unit {
     u32 part, chunk;
 };
 
-/* What a worker needs for a part. */
-struct scratch {
-    u32 heads[PART_SLOTS];
-    u32 next[PART_MAX];
+/* What a worker needs for a part: a table, or room to sort. */
+union scratch {
+    struct {
+        u32 heads[PART_SLOTS];
+        u32 next[PART_MAX];
+    };
+    struct prim_pair sort[2 * PART_MAX];
 };
 
 /* The list of units, then a scratch per worker. */
 struct units {
     i64 count;
     i64 room;
-    struct scratch *scratch;
+    union scratch *scratch;
     struct unit unit[];
 };
 
@@ -44,7 +47,7 @@ wf_status cpu_match_share_out(struct prim_job *job, struct prim_join *join) {
     i64 room = parts + join->keys[join->probe].count / UNIT_ROWS + 1;
     struct units *u = prim_take(job, (i64)sizeof(struct units) + room * (i64)sizeof(struct unit));
     i64 workers = job->x->pool ? pool_worker_count(job->x->pool) : 1;
-    struct scratch *scratch = prim_take(job, workers * (i64)sizeof(struct scratch));
+    union scratch *scratch = prim_take(job, workers * (i64)sizeof(union scratch));
     join->units = u;
     if (job->measuring) {
         return ERR_OK;
@@ -81,48 +84,48 @@ static struct reach reach_of(const struct match *m, i64 n) {
 }
 
 /* Loops of one width of key: the table of a part, and its probing rows. */
-#define PART_LOOPS(type, hash)                                                       \
-    static u32 chain_##type(struct scratch *s, const type *keys, i64 n, i32 shift) { \
-        u32 slots = 64;                                                              \
-        while (slots < n * 2) {                                                      \
-            slots *= 2;                                                              \
-        }                                                                            \
-        memset(s->heads, 0, slots * sizeof *s->heads);                               \
-        for (i64 i = n; i-- > 0;) {                                                  \
-            u32 slot = (u32)(hash(keys[i]) >> shift) & (slots - 1);                  \
-            s->next[i] = s->heads[slot];                                             \
-            s->heads[slot] = (u32)i + 1;                                             \
-        }                                                                            \
-        return slots - 1;                                                            \
-    }                                                                                \
-    static void join_##type(struct match *m, struct scratch *s, struct reach r) {    \
-        const type *built = (const type *)m->built->keys + r.first;                  \
-        const type *probe = m->probe->keys;                                          \
-        i32 shift = m->join->part_bits;                                              \
-        u32 mask = chain_##type(s, built, r.end - r.first, shift);                   \
-        u32 kind = m->join->kind;                                                    \
-        struct pairs pairs;                                                          \
-        pairs.m = m;                                                                 \
-        pairs.count = 0;                                                             \
-        for (i64 i = r.row; i < r.row_end; i++) {                                    \
-            type key = probe[i];                                                     \
-            u32 at = s->heads[(u32)(hash(key) >> shift) & mask];                     \
-            bool found = false;                                                      \
-            for (; at; at = s->next[at - 1]) {                                       \
-                if (built[at - 1] == key) {                                          \
-                    found = true;                                                    \
-                    if (kind >= KEEP_SEMI) {                                         \
-                        break;                                                       \
-                    }                                                                \
-                    pairs_add(&pairs, i, (u32)r.first + at - 1, 0);                  \
-                }                                                                    \
-            }                                                                        \
-            if ((kind == KEEP_SEMI && found) ||                                      \
-                (kind != KEEP_SEMI && kind != KEEP_INNER && !found)) {               \
-                pairs_add(&pairs, i, JOIN_NONE, 0);                                  \
-            }                                                                        \
-        }                                                                            \
-        pairs_flush(&pairs);                                                         \
+#define PART_LOOPS(type, hash)                                                      \
+    static u32 chain_##type(union scratch *s, const type *keys, i64 n, i32 shift) { \
+        u32 slots = 64;                                                             \
+        while (slots < n * 2) {                                                     \
+            slots *= 2;                                                             \
+        }                                                                           \
+        memset(s->heads, 0, slots * sizeof *s->heads);                              \
+        for (i64 i = n; i-- > 0;) {                                                 \
+            u32 slot = (u32)(hash(keys[i]) >> shift) & (slots - 1);                 \
+            s->next[i] = s->heads[slot];                                            \
+            s->heads[slot] = (u32)i + 1;                                            \
+        }                                                                           \
+        return slots - 1;                                                           \
+    }                                                                               \
+    static void join_##type(struct match *m, union scratch *s, struct reach r) {    \
+        const type *built = (const type *)m->built->keys + r.first;                 \
+        const type *probe = m->probe->keys;                                         \
+        i32 shift = m->join->part_bits;                                             \
+        u32 mask = chain_##type(s, built, r.end - r.first, shift);                  \
+        u32 kind = m->join->kind;                                                   \
+        struct pairs pairs;                                                         \
+        pairs.m = m;                                                                \
+        pairs.count = 0;                                                            \
+        for (i64 i = r.row; i < r.row_end; i++) {                                   \
+            type key = probe[i];                                                    \
+            u32 at = s->heads[(u32)(hash(key) >> shift) & mask];                    \
+            bool found = false;                                                     \
+            for (; at; at = s->next[at - 1]) {                                      \
+                if (built[at - 1] == key) {                                         \
+                    found = true;                                                   \
+                    if (kind >= KEEP_SEMI) {                                        \
+                        break;                                                      \
+                    }                                                               \
+                    pairs_add(&pairs, i, (u32)r.first + at - 1, 0);                 \
+                }                                                                   \
+            }                                                                       \
+            if ((kind == KEEP_SEMI && found) ||                                     \
+                (kind != KEEP_SEMI && kind != KEEP_INNER && !found)) {              \
+                pairs_add(&pairs, i, JOIN_NONE, 0);                                 \
+            }                                                                       \
+        }                                                                           \
+        pairs_flush(&pairs);                                                        \
     }
 PART_LOOPS(u32, hash_32)
 PART_LOOPS(u64, hash_64)
@@ -160,9 +163,8 @@ static void sort_task(void *arg, i64 part, i32 worker) {
     const u64 *starts = join->parts[JOIN_BUILT(join)];
     i64 first = (i64)starts[part];
     i64 n = (i64)starts[part + 1] - first;
-    struct prim_pair *data = (struct prim_pair *)(void *)&u->scratch[worker];
-    i64 room = (i64)sizeof(struct scratch) / (i64)sizeof(struct prim_pair) / 2;
-    if (n > room) {
+    struct prim_pair *data = u->scratch[worker].sort;
+    if (n > PART_MAX) {
         atomic_store(&m->flag, 1);
         return;
     }
@@ -170,7 +172,7 @@ static void sort_task(void *arg, i64 part, i32 worker) {
         data[i] = (struct prim_pair){key_at(m->built->keys, m->bytes, first + i) ^ m->flip,
                                      (u64)(first + i)};
     }
-    radix_sort_few(data, data + room, n, 8 * m->bytes);
+    radix_sort_few(data, data + PART_MAX, n, 8 * m->bytes);
     for (i64 i = 0; i < n; i++) {
         u64 key = data[i].key ^ m->flip;
         if (m->bytes == 8) {
@@ -199,14 +201,7 @@ static void runs_task(void *arg, i64 n, i32 worker) {
     struct reach r = reach_of(m, n);
     for (i64 i = r.row; i < r.row_end; i++) {
         u64 word = probe_word(m, i);
-        i64 low = r.first;
-        i64 high = r.end;
-        while (low < high) {
-            i64 mid = (low + high) / 2;
-            bool below = (key_at(m->join->sorted, m->bytes, mid) ^ m->flip) < word;
-            low = below ? mid + 1 : low;
-            high = below ? high : mid;
-        }
+        i64 low = r.first + match_search(m, m->join->sorted, r.first, r.end - r.first, word, false);
         i64 end = low;
         while (end < r.end && (key_at(m->join->sorted, m->bytes, end) ^ m->flip) == word) {
             end++;

@@ -20,14 +20,7 @@ static inline u64 sorted_word(const struct match *m, const void *keys, i64 i) {
 /* The first of [low, high) whose word is not below, with `upper` is above the word. */
 static i64 search(const struct match *m, const void *keys, i64 low, i64 high, u64 word,
                   bool upper) {
-    while (low < high) {
-        i64 mid = (low + high) / 2;
-        u64 at = sorted_word(m, keys, mid);
-        bool before = upper ? at <= word : at < word;
-        low = before ? mid + 1 : low;
-        high = before ? high : mid;
-    }
-    return low;
+    return low + match_search(m, keys, low, high - low, word, upper);
 }
 
 /* The same from `low` on: step by step, or by steps that double. */
@@ -96,7 +89,7 @@ wf_status cpu_match_tree_level(struct prim_job *job, struct prim_join *join, i32
 static i64 node_search(const struct match *m, const void *keys, i64 first, i64 n, u64 word,
                        bool upper) {
     if (!m->join->sequential) {
-        return search(m, keys, first, first + n, word, upper) - first;
+        return match_search(m, keys, first, n, word, upper);
     }
     i64 before = 0;
     while (before < n && (upper ? sorted_word(m, keys, first + before) <= word
@@ -197,12 +190,13 @@ static void loop_range(const struct match *m, i64 row, i64 *out_first, i64 *out_
     }
 }
 
+/* `width` ends where keys do, so that one unsigned comparison says all. */
 #define LOOP_COUNT(type)                                                                \
     static u64 count_##type(const type *keys, i64 n, type flip, type low, type width) { \
         u64 count = 0;                                                                  \
         for (i64 i = 0; i < n; i++) {                                                   \
             type word = keys[i] ^ flip;                                                 \
-            count += (u64)((type)(word - low) <= width) & (u64)(word >= low);           \
+            count += (type)(word - low) <= width;                                       \
         }                                                                               \
         return count;                                                                   \
     }

@@ -3,8 +3,10 @@
  * Blocks are counted as tasks, the counts become places, blocks are scattered as tasks. A block
  * goes through in pieces: partition numbers of a piece, then its places, then one array after
  * another to those places; so there is one loop per kind of key and one per width of element rather
- * than one per combination. More partitions than SPLIT_PASS_BITS say are passes from the lowest
- * bits on, which is right because each is stable. */
+ * than one per combination. (Collecting a cache line per partition before writing it was measured:
+ * no faster into 2,048 partitions, slower into 64, with 2 MB of cache per core.) More partitions
+ * than SPLIT_PASS_BITS say are passes from the lowest bits on, which is right because each is
+ * stable. */
 #include "cpu/prim_order.h"
 
 #include "defs/host_words.h"

@@ -112,21 +112,34 @@ __attribute__((unused)) static void WORD(join)(struct rel_range *r, const W *x, 
     if (r->back > 0) {
         WORD(join_step)(r, x, y, &i, &j, j - r->back);
     }
-    while (i + 1 < r->x_end && j + 1 < r->y_end) {
-        W a = x[i] >> shift;
-        W b = y[j] >> shift;
-        if ((a == b) & ((x[i + 1] >> shift == a) | (y[j + 1] >> shift == a))) {
-            WORD(join_step)(r, x, y, &i, &j, j);
-            continue;
+    const i64 x_last = r->x_end - 1;
+    const i64 y_last = r->y_end - 1;
+    while (i < x_last && j < y_last) {
+        bool twice = false;
+        i64 held = r->held; /* in a register, as the rest of the loop's state */
+        while (i < x_last && j < y_last && held < REL_BLOCK) {
+            const W a = x[i] >> shift;
+            const W b = y[j] >> shift;
+            if ((a == b) & ((x[i + 1] >> shift == a) | (y[j + 1] >> shift == a))) {
+                twice = true;
+                break;
+            }
+            const i64 less = a < b;
+            const i64 more = a > b;
+            const i64 with_y = more | (pairs & ~less);
+            r->x[held] = i | -more; /* -1: none */
+            r->y[held] = j | (with_y - 1);
+            i += 1 - more;
+            j += 1 - less;
+            held += (less & on_x) | (more & on_y) | (~(less | more) & on_equal);
         }
-        const i64 less = a < b;
-        const i64 more = a > b;
-        const i64 with_y = more | (pairs & ~less);
-        r->x[r->held] = i | -more; /* -1: none */
-        r->y[r->held] = j | (with_y - 1);
-        i += 1 - more;
-        j += 1 - less;
-        range_hold(r, (less & on_x) | (more & on_y) | (~(less | more) & on_equal));
+        r->held = (i32)held;
+        if (held == REL_BLOCK) {
+            range_flush(r);
+        }
+        if (twice) {
+            WORD(join_step)(r, x, y, &i, &j, j);
+        }
     }
     while (i < r->x_end) {
         WORD(join_step)(r, x, y, &i, &j, j);

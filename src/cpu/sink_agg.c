@@ -130,6 +130,7 @@ static void consume_one(struct worker *w, const struct sink *sink, struct agg_wo
         if (pipe->is_const[reg]) {
             i64 x = pipe->const_value[reg]->i64;
             x = sink->words[i] == WORD_ADD ? (i64)((u64)x * (u64)fr->m) : x;
+            x = sink->words[i] == WORD_XOR && fr->m % 2 == 0 ? 0 : x;
             agg->words[i] = word_apply(sink->words[i], agg->words[i], x);
             continue;
         }

@@ -4,7 +4,9 @@
  * (n Q - S S) / (n (n - 1)), or / (n n) of a population. The numerator is computed without
  * rounding, as a number of many 32-bit digits, and so neither order nor cancellation matter; one
  * division, one root and one rounding follow. The sums are integers times a power of two (floats)
- * or of ten (decimals). */
+ * or of ten (decimals). Two sums S and T, and that of the products, give in the same way
+ * (n Q - S T) / n: the sum of the products of the distances from the means, which may be
+ * negative. */
 #include "cpu/cpu_int.h"
 
 #include <math.h>
@@ -22,8 +24,9 @@ static void trim(struct big *x) {
     }
 }
 
-/* Words `spacing` bits apart, low to high, overlapping and signed. The magnitude of their sum. */
-static void from_words(struct big *out, const i64 *words, i32 count, i32 spacing) {
+/* Words `spacing` bits apart, low to high, overlapping and signed. The magnitude of their sum;
+ * whether it is negative. */
+static bool from_words(struct big *out, const i64 *words, i32 count, i32 spacing) {
     i128 carry = 0;
     for (i32 i = 0; i < count; i++) {
         carry = (carry + words[i]) >> spacing;
@@ -42,6 +45,7 @@ static void from_words(struct big *out, const i64 *words, i32 count, i32 spacing
     }
     out->count = i / per + 1;
     trim(out);
+    return negative;
 }
 
 static void mul_small(struct big *x, u64 by) {
@@ -61,19 +65,39 @@ static void mul_small(struct big *x, u64 by) {
     trim(x);
 }
 
-static void square(struct big *out, const struct big *x) {
+static void multiply(struct big *out, const struct big *x, const struct big *y) {
     memset(out->digit, 0, sizeof out->digit);
     for (i32 i = 0; i < x->count; i++) {
         u64 carry = 0;
-        for (i32 j = 0; j < x->count || carry; j++) {
-            u64 digit = j < x->count ? x->digit[j] : 0;
+        for (i32 j = 0; j < y->count || carry; j++) {
+            u64 digit = j < y->count ? y->digit[j] : 0;
             u64 sum = out->digit[i + j] + digit * x->digit[i] + carry;
             out->digit[i + j] = (u32)sum;
             carry = sum >> 32;
         }
     }
-    out->count = 2 * x->count + 1;
+    out->count = x->count + y->count + 1;
     trim(out);
+}
+
+static i32 compare(const struct big *x, const struct big *y) {
+    i32 cmp = x->count - y->count;
+    for (i32 i = x->count; cmp == 0 && i-- > 0;) {
+        cmp = (x->digit[i] > y->digit[i]) - (x->digit[i] < y->digit[i]);
+    }
+    return cmp;
+}
+
+static void add(struct big *x, const struct big *y) {
+    u64 carry = 0;
+    i32 end = MAX_OF(x->count, y->count) + 1;
+    for (i32 i = 0; i < end; i++) {
+        carry += (i < x->count ? (u64)x->digit[i] : 0) + (i < y->count ? (u64)y->digit[i] : 0);
+        x->digit[i] = (u32)carry;
+        carry >>= 32;
+    }
+    x->count = end;
+    trim(x);
 }
 
 /* x -= y, where x >= y. */
@@ -151,11 +175,8 @@ static u128 root_of(const struct big *x, bool *exact) {
             t.digit[i] = (u32)(more >> (32 * i));
         }
         trim(&t);
-        square(&s, &t);
-        i32 cmp = s.count - x->count;
-        for (i32 i = s.count; cmp == 0 && i-- > 0;) {
-            cmp = (s.digit[i] > x->digit[i]) - (s.digit[i] < x->digit[i]);
-        }
+        multiply(&s, &t, &t);
+        i32 cmp = compare(&s, x);
         r = cmp <= 0 ? more : r;
         *exact = *exact || cmp == 0;
     }
@@ -165,13 +186,16 @@ static u128 root_of(const struct big *x, bool *exact) {
 struct how { /* VARIANCE's literal */
     i32 spacing, scale;
     bool population, root;
-    i32 shift; /* floats: exponent of the sum's lowest bit; decimals: scale of the values */
+    i32 n2;    /* words of the second sum; 0: there is none */
+    i32 shift; /* floats: exponent of the sum's lowest bit, or of the products' where there is a
+                * second sum; decimals: scale of the values */
 };
 
 static struct how read_how(i64 lit) {
     struct how h = {.spacing = (i32)(lit & 0xff), .scale = (i32)(lit >> 16 & 0xff)};
     h.population = lit >> 8 & 1;
     h.root = lit >> 9 & 1;
+    h.n2 = (i32)(lit >> 24 & 0xff);
     h.shift = (i32)((u64)lit >> 32);
     return h;
 }
@@ -182,8 +206,31 @@ static void numerator(struct big *num, const i64 *words, i32 n1, i32 count, cons
     from_words(&sum, words + 1, n1, h->spacing);
     from_words(num, words + 1 + n1, count - 1 - n1, h->spacing);
     mul_small(num, (u64)words[0]);
-    square(&sum_square, &sum);
+    multiply(&sum_square, &sum, &sum);
     subtract(num, &sum_square);
+}
+
+/* n Q - S T into num; whether it is negative. */
+static bool cross_numerator(struct big *num, const i64 *words, i32 n1, i32 count,
+                            const struct how *h) {
+    struct big x, y, other;
+    bool x_negative = from_words(&x, words + 1, n1, h->spacing);
+    bool y_negative = from_words(&y, words + 1 + n1, h->n2, h->spacing);
+    bool negative = from_words(num, words + 1 + n1 + h->n2, count - 1 - n1 - h->n2, h->spacing);
+    mul_small(num, (u64)words[0]);
+    multiply(&other, &x, &y);
+    if (negative != (x_negative != y_negative)) {
+        add(num, &other);
+        return negative;
+    }
+    if (compare(num, &other) >= 0) {
+        subtract(num, &other);
+        return negative;
+    }
+    struct big less = *num;
+    *num = other;
+    subtract(num, &less);
+    return !negative;
 }
 
 static f64 to_f64(const struct big *x, i32 exponent, bool sticky) {
@@ -194,13 +241,13 @@ static f64 to_f64(const struct big *x, i32 exponent, bool sticky) {
 }
 
 static f64 float_result(struct big *num, const struct how *h, u64 n) {
-    u64 m = h->population ? n : n - 1;
+    u64 m = h->n2 ? 1 : h->population ? n : n - 1;
     if (num->count == 0) {
         return 0;
     }
     /* A quotient of 130 bits and more; of an even exponent, for the root. */
     i32 up = MAX_OF(0, 260 - bit_length(num));
-    i32 exponent = 2 * h->shift - up;
+    i32 exponent = (h->n2 ? h->shift : 2 * h->shift) - up;
     up += exponent & 1;
     exponent -= exponent & 1;
     shift_left(num, up);
@@ -266,13 +313,14 @@ bool variance_run(struct worker *w, struct frame *fr, const struct cpu_op *op) {
             words[k] = ((const i64 *)frame_read(w, fr, (u16)(op->a + k)))[i];
         }
         bool enough = words[0] > (h.population ? 0 : 1);
-        if (enough) {
+        bool negative = enough && h.n2 && cross_numerator(&num, words, op->c, op->b, &h);
+        if (enough && !h.n2) {
             numerator(&num, words, op->c, op->b, &h);
         }
         if (is_float) {
             f64 v = enough ? float_result(&num, &h, (u64)words[0]) : 0;
             w->fault[i] = v > 1.7976931348623157e308 ? FAULT_FLOAT_OVERFLOW : 0;
-            ((f64 *)dst)[i] = v;
+            ((f64 *)dst)[i] = negative ? -v : v;
         } else {
             ((i128 *)dst)[i] = enough ? decimal_result(&num, &h, (u64)words[0], &w->fault[i]) : 0;
         }

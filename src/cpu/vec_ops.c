@@ -168,6 +168,9 @@ MOVERS(X)
 #define WORD_CASE_ADD(w, x) (i64)((u64)(w) + (u64)(x))
 #define WORD_CASE_MIN(w, x) ((x) < (w) ? (x) : (w))
 #define WORD_CASE_MAX(w, x) ((x) > (w) ? (x) : (w))
+#define WORD_CASE_AND(w, x) ((w) & (x))
+#define WORD_CASE_OR(w, x) ((w) | (x))
+#define WORD_CASE_XOR(w, x) ((w) ^ (x))
 #define APPLY(name, word, value)                      \
     do {                                              \
         i64 *apply_ = (word);                         \

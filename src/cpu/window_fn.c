@@ -2,9 +2,9 @@
  *
  * Words of aggregates: sums are differences of running sums, which wrap around and come out right,
  * for any frame; least and greatest keep the candidates of a sliding frame in a queue (each row
- * enters and leaves once), or, with an exclusion, ask a tree of partial results. Functions that
- * pick a row copy its value. string_agg writes the partition's texts one after the other once; the
- * text of a frame is a part of that, since a frame is a run of rows. */
+ * enters and leaves once), or, with an exclusion, ask a tree of partial results, as bits always
+ * do. Functions that pick a row copy its value. string_agg writes the partition's texts one after
+ * the other once; the text of a frame is a part of that, since a frame is a run of rows. */
 #include "cpu/window_int.h"
 
 #include "cpu/groups.h"
@@ -148,7 +148,9 @@ static FALLIBLE word_column(struct column_job *j, i64 first, i64 end) {
     if (j->fn->func == WORD_ADD) {
         return sum_word(j, first, end);
     }
-    return j->fn->exclude == EXCLUDE_NONE ? slide_word(j, first, end) : tree_word(j, first, end);
+    bool extreme = j->fn->func == WORD_MIN || j->fn->func == WORD_MAX;
+    bool slides = extreme && j->fn->exclude == EXCLUDE_NONE;
+    return slides ? slide_word(j, first, end) : tree_word(j, first, end);
 }
 
 /* functions that pick a row */

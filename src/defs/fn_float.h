@@ -169,4 +169,20 @@ FN i64 fn_fsquare(f64 a, i32 b, i32 c) {
     return (i64)((shift >= 0 ? left : right) & 0xffffffffULL);
 }
 
+/* The same of a times b; c is the exponent of the sum's lowest bit times 256, and the limb. */
+FN i64 fn_fproduct(f64 a, f64 b, i32 c) {
+    u64 p = f64_bits(a);
+    u64 q = f64_bits(b);
+    i32 low = (i32)(p >> 52 & 2047);
+    i32 high = (i32)(q >> 52 & 2047);
+    u64 x = (p & 0xfffffffffffffULL) | (low ? 1ULL << 52 : 0ULL);
+    u64 y = (q & 0xfffffffffffffULL) | (high ? 1ULL << 52 : 0ULL);
+    u128 product = (u128)x * y;
+    i32 shift = (low ? low : 1) + (high ? high : 1) - 2150 - (c >> 8) - 32 * (c & 255);
+    u64 left = shift < 32 ? (u64)product << (shift & 31) : 0u;
+    u64 right = shift > -128 ? (u64)(product >> (-shift & 127)) : 0u;
+    i64 limb = (i64)((shift >= 0 ? left : right) & 0xffffffffULL);
+    return (i64)(p ^ q) < 0 ? -limb : limb;
+}
+
 #endif

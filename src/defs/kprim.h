@@ -5,7 +5,7 @@
 
 #include "base/word.h"
 
-enum { SCAN_THREADS = 512, SCAN_VECS = 4 }; /* a tile is so many vectors of 16 bytes a thread */
+enum { SCAN_THREADS = 256, SCAN_VECS = 8 }; /* a tile is so many vectors of 16 bytes a thread */
 
 struct kscan_array {
     const void *in;
@@ -18,7 +18,7 @@ struct kscan_array {
 };
 
 /* Maps: a thread computes groups of four rows. */
-enum { MAP_THREADS = 256, MAP_GROUPS = 2 };
+enum { MAP_THREADS = 256 };
 
 struct kmap {
     const void *in[3];
@@ -64,7 +64,7 @@ struct ksegments {
     u32 *bad;
 };
 
-enum { COMPACT_THREADS = 512, COMPACT_MOST = 8 };
+enum { COMPACT_MOST = 8 };
 
 struct kcompact {
     const void *by;

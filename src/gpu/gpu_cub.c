@@ -59,7 +59,8 @@ static const i64 faster_from[CUB_OP_COUNT][2] = {
     [CUB_SORT_KEYS] = {1 << 20, 1 << 20}, [CUB_SORT_PAIRS] = {1 << 20, 1 << 20},
     [CUB_SCAN] = {I64_MAX, I64_MAX},      [CUB_REDUCE] = {I64_MAX, I64_MAX},
     [CUB_COMPACT] = {I64_MAX, I64_MAX},   [CUB_COMPACT_UNORDERED] = {I64_MAX, I64_MAX},
-    [CUB_HISTOGRAM] = {I64_MAX, I64_MAX},
+    [CUB_HISTOGRAM] = {I64_MAX, I64_MAX}, [CUB_SET] = {I64_MAX, I64_MAX},
+    [CUB_MERGE] = {I64_MAX, I64_MAX},
 };
 
 bool gpu_cub_picks(const struct prim_job *job, enum cub_op op, i32 width, i64 n) {
@@ -85,6 +86,7 @@ static FALLIBLE called(struct prim_job *job, int status, const char *what) {
         call.temp = prim_take(job, (i64)call.temp_bytes);             \
         if (!(job)->measuring) {                                      \
             TRY(exec_check((job)->x));                                \
+            TRY(gpu_prim_work(job));                                  \
             TRY(called(job, (expression), what));                     \
             (job)->launches++;                                        \
             (job)->cub = 1;                                           \
@@ -168,5 +170,50 @@ wf_status gpu_cub_histogram(struct prim_job *job, const struct prim_bins *bins) 
     CUB_CALL(job, "histogram",
              api.histogram(&call, elem_bytes[bins->in.type], bins->out.data, (int)bins->out.count,
                            bins->in.data, bins->in.count, (u64)bins->first, (u64)bins->width));
+    return ERR_OK;
+}
+
+/* --- Thrust's --- */
+
+_Static_assert((i32)WF_CUB_UNION == (i32)SET_UNION &&
+                   (i32)WF_CUB_INTERSECTION == (i32)SET_INTERSECTION &&
+                   (i32)WF_CUB_DIFFERENCE == (i32)SET_DIFFERENCE,
+               "set operations in one order");
+
+bool gpu_cub_sets(struct prim_set how, struct prim_array out, struct prim_array a,
+                  struct prim_array b) {
+    i64 most = how.op == SET_UNION          ? a.count + b.count
+               : how.op == SET_INTERSECTION ? MIN_OF(a.count, b.count)
+                                            : a.count;
+    return elem_kinds[a.type] == 'U' && !how.distinct && !how.ignore_bits &&
+           how.op != SET_SYMMETRIC && out.count >= most;
+}
+
+wf_status gpu_cub_set(struct prim_job *job, struct prim_set how, struct prim_array out,
+                      struct prim_array a, struct prim_array b, i64 *out_count) {
+    struct wf_cub_call call = {NULL, 0, gpu_of(job)->streams[0]};
+    if (!job->measuring) {
+        TRY(gpu_prim_work(job));
+        TRY(called(job,
+                   api.set(&call, elem_bytes[a.type], how.op, out.data, a.data, a.count, b.data,
+                           b.count, out_count),
+                   "set operation"));
+        job->launches++;
+        job->cub = 1;
+    }
+    return ERR_OK;
+}
+
+wf_status gpu_cub_merge(struct prim_job *job, struct prim_array out, struct prim_array a,
+                        struct prim_array b) {
+    struct wf_cub_call call = {NULL, 0, gpu_of(job)->streams[0]};
+    if (!job->measuring) {
+        TRY(gpu_prim_work(job));
+        TRY(called(job,
+                   api.merge(&call, elem_bytes[a.type], out.data, a.data, a.count, b.data, b.count),
+                   "merge"));
+        job->launches++;
+        job->cub = 1;
+    }
     return ERR_OK;
 }

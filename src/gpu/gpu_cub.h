@@ -7,6 +7,7 @@
 
 #include "gpu/gpu_prim.h"
 #include "prim/move.h"
+#include "prim/order.h"
 
 enum cub_op {
     CUB_SORT_KEYS,
@@ -16,6 +17,8 @@ enum cub_op {
     CUB_COMPACT,
     CUB_COMPACT_UNORDERED,
     CUB_HISTOGRAM,
+    CUB_SET,
+    CUB_MERGE,
     CUB_OP_COUNT
 };
 
@@ -35,5 +38,13 @@ bool gpu_cub_compacts(const struct prim_compact *c);
 FALLIBLE gpu_cub_compact(struct prim_job *job, const struct prim_compact *c);
 bool gpu_cub_bins(const struct prim_bins *bins);
 FALLIBLE gpu_cub_histogram(struct prim_job *job, const struct prim_bins *bins);
+/* Thrust's, for comparison: they allocate on their own. Unsigned elements of 4 or 8 bytes, outputs
+ * with room for whatever may come. */
+bool gpu_cub_sets(struct prim_set how, struct prim_array out, struct prim_array a,
+                  struct prim_array b);
+FALLIBLE gpu_cub_set(struct prim_job *job, struct prim_set how, struct prim_array out,
+                     struct prim_array a, struct prim_array b, i64 *out_count);
+FALLIBLE gpu_cub_merge(struct prim_job *job, struct prim_array out, struct prim_array a,
+                       struct prim_array b);
 
 #endif

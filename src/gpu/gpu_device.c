@@ -189,7 +189,8 @@ static const char *gpu_refuses(struct device *dev, struct exec *x, const struct 
     }
     struct gpu_plan plan;
     const char *refusal = gpu_plan_make(x->arena, x->program, step->pipeline, &plan);
-    if (!refusal && plan.slot_bytes + 4096 > g->shared_max) {
+    i64 beside = 4096 + 2 * plan.tile_rows; /* a kernel's own arrays, and where rows go */
+    if (!refusal && plan.slot_bytes + beside > g->shared_max) {
         return arena_printf(x->arena, "its registers need %lld bytes of shared memory, %d exist",
                             plan.slot_bytes, g->shared_max);
     }

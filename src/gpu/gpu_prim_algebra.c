@@ -98,8 +98,8 @@ static FALLIBLE select_rows(struct prim_job *job, struct rel_rows out, struct re
                          : "");
     struct gpu_template code = {"relselect", "k_select", defines};
     if (tiles) {
-        TRY(gpu_prim_launch(job, &code, out.paged ? args.in.page_count : tiles, SELECT_THREADS, 0,
-                            &args));
+        TRY(gpu_prim_launch_all(job, &code, out.paged ? args.in.page_count : tiles, SELECT_THREADS,
+                                0, &args));
     }
     return gpu_prim_fetch(job, out_count, &args.counters[REL_TOTAL], 8);
 }
@@ -157,24 +157,26 @@ static FALLIBLE join_launches(struct prim_job *job, const struct rel_join *join,
         snprintf(defines + used, sizeof defines - (size_t)used, "#define INDEX_BYTES %d\n",
                  elem_bytes[join->out_x.type]);
     }
-    struct gpu_template code = {"reljoin", "k_partition", defines};
+    struct gpu_template code = {"reljoin", "k_partition_coarse", defines};
     if (join->profile) {
         TRY(note_time(job, EVENT_PARTITION));
     }
+    i64 coarse = blocks_of(args->tiles, COARSE_TILES) + 1;
+    TRY(gpu_prim_launch_all(job, &code, blocks_of(coarse, JOIN_THREADS), JOIN_THREADS, 0, args));
+    code.kernel = "k_partition";
     TRY(gpu_prim_launch_all(job, &code, blocks_of(args->tiles + 1, JOIN_THREADS), JOIN_THREADS, 0,
                             args));
     if (join->profile) {
         TRY(note_time(job, EVENT_PARTED));
     }
     code.kernel = "k_join";
-    TRY(gpu_prim_launch(job, &code, args->tiles, JOIN_THREADS,
-                        join->stage == REL_STAGE_HASH ? HASH_BYTES : 0, args));
+    TRY(gpu_prim_launch_all(job, &code, args->tiles, JOIN_THREADS,
+                            join->stage == REL_STAGE_HASH ? HASH_BYTES : 0, args));
     if (!(join->kind & REL_PAIRS)) {
         return ERR_OK; /* no element gives more than one row */
     }
     code.kernel = "k_expand";
-    return gpu_prim_launch(job, &code, I32_MAX, JOIN_THREADS,
-                           join->stage == REL_STAGE_HASH ? HASH_BYTES : 0, args);
+    return gpu_prim_launch(job, &code, I32_MAX, JOIN_THREADS, 0, args);
 }
 
 static FALLIBLE join_rows(struct prim_job *job, const struct rel_join *join, i64 *out_count) {
@@ -233,7 +235,7 @@ static FALLIBLE reduce(struct prim_job *job, const struct rel_reduce *r, i64 *ou
              r->reduce);
     struct gpu_template code = {"relreduce", "k_reduce", defines};
     if (tiles) {
-        TRY(gpu_prim_launch(job, &code, tiles, REDUCE_THREADS, 0, &args));
+        TRY(gpu_prim_launch_all(job, &code, tiles, REDUCE_THREADS, 0, &args));
         code.kernel = "k_reduce_parts";
         TRY(gpu_prim_launch(job, &code, blocks_of(tiles, REDUCE_THREADS), REDUCE_THREADS, 0,
                             &args));

@@ -13,6 +13,8 @@ _Static_assert((i32)COMPACT_MOST == (i32)COMPACT_COLUMNS, "columns of a compacti
 struct shape {
     i32 groups; /* of four rows, per thread */
     i32 widest;
+    i32 threads;  /* measured: few threads wait less for each other in order, many write longer
+                     pieces */
     b8 key_first; /* column 0 is what rows are kept by */
     char defines[1000];
 };
@@ -27,11 +29,16 @@ static void shape_of(const struct prim_compact *c, struct shape *s) {
     s->groups = s->widest == 16 ? 1 : s->widest == 8 ? 2 : 4;
     s->key_first = c->in[0].data && c->in[0].data == by->data && c->keep.kind != KEEP_FLAGS;
     i32 kind = c->keep.kind == KEEP_FLAGS ? 1 : c->keep.kind == KEEP_COMPARE ? 2 : 3;
+    bool one = s->key_first && c->column_count == 1;
+    i32 resident = !one ? 1024 : c->ordered && s->widest <= 4 ? 2048 : 1536; /* threads */
+    s->threads = c->ordered ? 256 : 512;
     i32 used =
         snprintf(s->defines, sizeof s->defines,
-                 "#define KEEP %d\n#define KEY_BYTES %d\n#define KEY_FLOAT %d\n#define "
-                 "GROUPS %d\n#define ORDERED %d\n#define COLUMN_0_KEY %d\n#define COLUMNS",
-                 kind, key_bytes, elem_kinds[by->type] == 'F', s->groups, c->ordered, s->key_first);
+                 "#define KEEP %d\n#define KEY_BYTES %d\n#define KEY_FLOAT %d\n#define GROUPS %d\n"
+                 "#define ORDERED %d\n#define COLUMN_0_KEY %d\n#define COMPACT_THREADS %d\n"
+                 "#define WF_MIN_BLOCKS %d\n#define COLUMNS",
+                 kind, key_bytes, elem_kinds[by->type] == 'F', s->groups, c->ordered, s->key_first,
+                 s->threads, resident / s->threads);
     for (i32 i = s->key_first; i < c->column_count; i++) {
         used += snprintf(s->defines + used, sizeof s->defines - (size_t)used, " %s_AT(%d, %d)",
                          c->in[i].data ? "COLUMN" : "NUMBERS", i, elem_bytes[c->out[i].type]);
@@ -48,7 +55,7 @@ wf_status gpu_compact(struct prim_job *job, const struct prim_compact *c) {
         return gpu_cub_compact(job, c);
     }
     shape_of(c, &shape);
-    i64 tile_rows = (i64)COMPACT_THREADS * 4 * shape.groups;
+    i64 tile_rows = (i64)shape.threads * 4 * shape.groups;
     i64 tiles = (keep->by.count + tile_rows - 1) / tile_rows;
     u64 *state = prim_take(job, 16 + (c->ordered ? tiles * 8 : 0));
     *c->out_count = 0;
@@ -73,7 +80,8 @@ wf_status gpu_compact(struct prim_job *job, const struct prim_compact *c) {
     }
     struct gpu_template code = {"compact", "k_compact", shape.defines};
     TRY(gpu_prim_fill(job, state, 0, 16 + (c->ordered ? tiles * 8 : 0)));
-    TRY(gpu_prim_launch(job, &code, tiles, COMPACT_THREADS, tile_rows * shape.widest, &args));
+    TRY(gpu_prim_launch_all(job, &code, tiles, (u32)shape.threads, tile_rows * shape.widest,
+                            &args));
     TRY(gpu_prim_fetch(job, c->out_count, args.total, 8));
     return *c->out_count > c->room ? prim_no_room(job, "compaction", *c->out_count, c->room)
                                    : ERR_OK;

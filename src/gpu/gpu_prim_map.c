@@ -10,6 +10,8 @@
 #include "defs/kprim.h"
 #include "gpu/gpu_prim_move.h"
 
+enum { BLOCKS_MOST = 1 << 30 };
+
 struct lines {
     char text[1600];
     i32 used;
@@ -58,6 +60,15 @@ static const char *part_text(const char *part) {
     return NULL;
 }
 
+/* As many groups as keep four vectors of 16 bytes on their way. */
+static i32 map_groups(const struct prim_map *map) {
+    i32 widest = elem_bytes[map->out.type];
+    for (i32 i = 0; i < map->arity; i++) {
+        widest = MAX_OF(widest, elem_bytes[map->in[i].type]);
+    }
+    return widest == 16 ? 1 : widest == 8 ? 2 : 4;
+}
+
 static FALLIBLE map_lines(struct prim_job *job, const struct prim_map *map, struct lines *l) {
     const struct op_info *info = &op_infos[map->code];
     const char *part = part_text(info->part);
@@ -76,6 +87,7 @@ static FALLIBLE map_lines(struct prim_job *job, const struct prim_map *map, stru
     add(l,
         "#define MAP_EXPR %s\n#define MAP_ARITY %d\n#define MAP_FAULTS %d\n#define MAP_TEXT %d\n",
         info->expr, map->arity, (info->flags & OP_FAULTS) != 0, text);
+    add(l, "#define MAP_GROUPS %d\n", map_groups(map));
     add(l, "#define MAP_R %s\n#define MAP_R_BYTES %d\n", kind_name(info->result),
         elem_bytes[map->out.type]);
     for (i32 i = 0; i < map->arity; i++) {
@@ -103,9 +115,10 @@ wf_status gpu_map(struct prim_job *job, const struct prim_map *map) {
         may_fault = may_fault || map->in[i].type == ELEM_TEXT;
     }
     struct gpu_template code = {"map", "k_map", l.text};
-    i64 tile = MAP_THREADS * MAP_GROUPS * 4;
+    i64 tile = (i64)MAP_THREADS * map_groups(map) * 4;
     TRY(gpu_prim_fill(job, fault, 255, 8));
-    TRY(gpu_prim_launch(job, &code, (map->count + tile - 1) / tile, MAP_THREADS, 0, &args));
+    TRY(gpu_prim_launch_all(job, &code, MIN_OF((map->count + tile - 1) / tile, BLOCKS_MOST),
+                            MAP_THREADS, 0, &args));
     if (may_fault) {
         TRY(gpu_prim_fetch(job, &met, fault, 8));
     }

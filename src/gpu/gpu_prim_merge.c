@@ -7,6 +7,8 @@
 
 #include <stdio.h>
 
+#include "gpu/gpu_cub.h"
+
 enum { FAR = 8 }; /* so many elements per needle: rather search than read all */
 
 /* --- merge --- */
@@ -16,6 +18,10 @@ static FALLIBLE gpu_merge(struct prim_job *job, struct prim_array out, struct pr
                           struct prim_array a_payload, struct prim_array b_payload) {
     struct order o = order_of(a.type, false);
     bool has_payload = out_payload.data != NULL;
+    if (elem_kinds[a.type] == 'U' && !has_payload && !out_payload.count &&
+        gpu_cub_picks(job, CUB_MERGE, o.bytes, a.count + b.count)) {
+        return gpu_cub_merge(job, out, a, b);
+    }
     i64 tile = PATH_THREADS * path_items(o.bytes);
     i64 tiles = (a.count + b.count + tile - 1) / tile;
     i64 mark = prim_mark(job);
@@ -134,7 +140,7 @@ static FALLIBLE gpu_runs(struct prim_job *job, struct prim_array out_keys,
         struct gpu_template runs = {"runs", "k_runs", defines};
         struct gpu_template counts = {"runs", "k_run_counts", defines};
         u64 total = 0;
-        TRY(gpu_prim_launch(job, &runs, tiles, PATH_THREADS, 0, &args));
+        TRY(gpu_prim_launch_all(job, &runs, tiles, PATH_THREADS, 0, &args));
         if (out_counts.data) {
             TRY(gpu_prim_launch(job, &counts, tiles, PATH_THREADS, 0, &args));
         }
@@ -147,6 +153,10 @@ static FALLIBLE gpu_runs(struct prim_job *job, struct prim_array out_keys,
 
 static FALLIBLE gpu_sets(struct prim_job *job, struct prim_set how, struct prim_array out,
                          struct prim_array a, struct prim_array b, i64 *out_count) {
+    if (gpu_cub_sets(how, out, a, b) &&
+        gpu_cub_picks(job, CUB_SET, elem_bytes[a.type], a.count + b.count)) {
+        return gpu_cub_set(job, how, out, a, b, out_count);
+    }
     struct order o = order_of(a.type, false);
     i64 tile = PATH_THREADS * path_items(o.bytes);
     i64 tiles = (a.count + b.count + tile - 1) / tile;

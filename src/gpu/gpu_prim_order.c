@@ -14,10 +14,11 @@
 
 enum {
     SPLIT_PASS_BITS = 8,
-    TRIVIAL_ROWS = 1 << 18, /* from here on it pays to ask which passes do nothing */
 #ifdef WF_HARD
+    TRIVIAL_ROWS = 1 << 11,
     PORTION_ROWS = 1 << 16
 #else
+    TRIVIAL_ROWS = 1 << 18, /* from here on it pays to ask which passes do nothing */
     PORTION_ROWS = 1 << 29
 #endif
 };

@@ -19,6 +19,7 @@ struct call_state {
     u8 agg; /* enum agg */
     i32 position;
     struct value arg;
+    struct value arg2; /* regr_sxy */
     struct type arg_type;
     struct type type; /* of the result */
     VEC(struct part) parts;
@@ -27,12 +28,14 @@ struct call_state {
     i32 count_word; /* non-NULL inputs */
     i32 nan_word;   /* floats that may be special */
     i32 plus_word, minus_word;
+    i32 nan_word2, plus_word2, minus_word2; /* of the second argument */
     bool may_be_null;
     struct range range; /* of the inputs */
     u32 dict;           /* min, max of text */
     struct ranks ranks;
     u32 first_col; /* of the finished state: word 0 */
     i32 n1;        /* variance: words of the sum; the other parts are the sum of squares */
+    i32 n2;        /* regr_sxy: words of the second argument's sum, behind the first's */
     bool ranked;   /* window.c: numbered strings whose ranks are needed */
     bool grouped;  /* a state exists only where there was a row */
 };

@@ -118,6 +118,20 @@ static i32 flag_word(struct words *s, u16 flag, u16 null) {
     return add_word(s, WORD_ADD, build_kind(s->b, counted, KIND_I64));
 }
 
+/* The bits any finite value of the argument has: from 2^lsb on, in limbs of 32. */
+static i32 float_limbs(const struct call_state *c, struct range r, i32 *out_lsb) {
+    bool real = c->arg_type.id == TYPE_REAL;
+    i32 top = real ? 128 : 1024; /* every magnitude is below 2^top */
+    i32 lsb = MAX_OF(r.lsb, real ? -149 : -1074);
+    if (r.abs_max > 0 && r.abs_max < 1e300) {
+        frexp(r.abs_max, &top);
+    } else if (r.abs_max == 0) {
+        top = lsb;
+    }
+    *out_lsb = lsb;
+    return MAX_OF((top - lsb + 31) / 32, 1);
+}
+
 /* Returns the values as summed: specials and NULLs are 0. */
 static u16 float_sum(struct words *s, struct call_state *c) {
     struct builder *b = s->b;
@@ -141,15 +155,8 @@ static u16 float_sum(struct words *s, struct call_state *c) {
         hidden = build_null_or(b, hidden, build_or(b, nan, build_or(b, plus, minus)));
     }
     x = lower_guard(b, x, hidden, nought);
-    bool real = c->arg_type.id == TYPE_REAL;
-    i32 top = real ? 128 : 1024; /* every magnitude is below 2^top */
-    i32 lsb = MAX_OF(r.lsb, real ? -149 : -1074);
-    if (r.abs_max > 0 && r.abs_max < 1e300) {
-        frexp(r.abs_max, &top);
-    } else if (r.abs_max == 0) {
-        top = lsb;
-    }
-    i32 limbs = MAX_OF((top - lsb + 31) / 32, 1);
+    i32 lsb;
+    i32 limbs = float_limbs(c, r, &lsb);
     c->lsb = lsb;
     c->spacing = 32 + s->row_bits <= 63 ? 32 : 16;
     for (i32 i = 0; i < limbs && !s->l->status; i++) {
@@ -279,6 +286,45 @@ static void float_variance(struct words *s, struct call_state *c) {
     }
 }
 
+/* Sums of both arguments, those of the second kept apart in `second`, and of their products. Both
+ * are NULL in the same rows. */
+static void cross_sums(struct words *s, struct call_state *c) {
+    struct builder *b = s->b;
+    struct call_state other = *c;
+    u16 x = float_sum(s, c);
+    c->n1 = (i32)c->parts.count;
+    other.arg = c->arg2;
+    other.parts.items = NULL;
+    other.parts.count = other.parts.cap = 0;
+    u16 y = float_sum(s, &other);
+    c->n2 = (i32)other.parts.count;
+    for (i64 i = 0; i < other.parts.count; i++) {
+        VEC_PUSH(s->l->arena, &c->parts, other.parts.items[i]);
+    }
+    c->nan_word2 = other.nan_word;
+    c->plus_word2 = other.plus_word;
+    c->minus_word2 = other.minus_word;
+    i32 limbs = (c->n1 + c->n2) * c->spacing / 32 + 1;
+    c->lsb += other.lsb;
+    for (i32 i = 0; i < limbs && !s->l->status; i++) {
+        u16 limb = build_op(b, OP_FPRODUCT_F64, x, y, build_i32(b, c->lsb * 256 + i),
+                            range_exact(-((i128)1 << 32), (i128)1 << 32));
+        add_limb(s, c, limb, i);
+    }
+}
+
+/* bits */
+
+static void bits_word(struct words *s, struct call_state *c) {
+    enum word_op op = c->agg == AGG_BIT_AND ? WORD_AND : c->agg == AGG_BIT_OR ? WORD_OR : WORD_XOR;
+    i64 identity = c->agg == AGG_BIT_AND ? -1 : 0;
+    u16 reg = build_kind(s->b, c->arg.reg, KIND_I64);
+    reg = lower_guard(s->b, reg, c->arg.null, build_int(s->b, KIND_I64, identity));
+    struct part part = {add_word(s, op, reg), 0};
+    VEC_PUSH(s->l->arena, &c->parts, part);
+    c->count_word = c->may_be_null ? count_word(s, c->arg.null) : NO_WORD;
+}
+
 bool words_need_ranks(const struct builder *b, const struct call_state *c) {
     bool extreme_call = c->agg == AGG_MIN || c->agg == AGG_MAX;
     return extreme_call && !b->l->status && reg_kind(b, c->arg.reg) == KIND_STR;
@@ -322,6 +368,15 @@ void words_add(struct words *s, struct call_state *c) {
     case AGG_BOOL_AND:
     case AGG_BOOL_OR:
         extreme(s, c);
+        return;
+    case AGG_BIT_AND:
+    case AGG_BIT_OR:
+    case AGG_BIT_XOR:
+        bits_word(s, c);
+        return;
+    case AGG_REGR_SXY:
+        c->count_word = count_word(s, c->arg.null);
+        cross_sums(s, c);
         return;
     case AGG_VAR_SAMP:
     case AGG_VAR_POP:
@@ -525,10 +580,18 @@ static struct value finish_extreme(struct builder *f, const struct call_state *c
     return v;
 }
 
+/* NaN where an input was not finite. */
+static u16 nan_where(struct builder *f, const struct call_state *c, i32 nan, i32 plus, i32 minus,
+                     u16 reg) {
+    u16 odd = build_or(f, seen(f, c, plus), seen(f, c, minus));
+    return build_sel(f, build_or(f, seen(f, c, nan), odd), float_value(f, (f64)NAN), reg);
+}
+
 /* The words go to VARIANCE in neighbouring registers: the count, the sum, the sum of squares. */
 static struct value finish_variance(struct builder *f, const struct call_state *c) {
     struct range any = range_exact(I64_MIN, I64_MAX);
-    bool population = c->agg == AGG_VAR_POP || c->agg == AGG_STDDEV_POP;
+    bool cross = c->agg == AGG_REGR_SXY;
+    bool population = c->agg == AGG_VAR_POP || c->agg == AGG_STDDEV_POP || cross;
     bool root = c->agg == AGG_STDDEV_SAMP || c->agg == AGG_STDDEV_POP;
     bool is_float = type_is_float(c->arg_type);
     u16 count = load_count(f, c, c->count_word);
@@ -541,8 +604,8 @@ static struct value finish_variance(struct builder *f, const struct call_state *
     i32 shift = is_float ? c->lsb : scale_of(c->arg_type);
     union lit how;
     memset(&how, 0, sizeof how);
-    how.i64 = (i64)((u64)(u32)shift << 32 | (u64)scale_of(c->type) << 16 | (u64)root << 9 |
-                    (u64)population << 8 | (u64)c->spacing);
+    how.i64 = (i64)((u64)(u32)shift << 32 | (u64)c->n2 << 24 | (u64)scale_of(c->type) << 16 |
+                    (u64)root << 9 | (u64)population << 8 | (u64)c->spacing);
     if (f->l->status) {
         return v;
     }
@@ -556,13 +619,21 @@ static struct value finish_variance(struct builder *f, const struct call_state *
         return v;
     }
     struct range all = range_of_type(type_of(TYPE_DOUBLE));
-    all.may_special = c->nan_word != NO_WORD;
+    all.may_special = c->nan_word != NO_WORD || (cross && c->nan_word2 != NO_WORD);
     v.reg = build_ctl_new(f, op, KIND_F64, all, 0);
-    if (all.may_special) {
-        u16 odd = build_or(f, seen(f, c, c->nan_word),
-                           build_or(f, seen(f, c, c->plus_word), seen(f, c, c->minus_word)));
-        v.reg = build_sel(f, odd, float_value(f, (f64)NAN), v.reg);
+    if (c->nan_word != NO_WORD) {
+        v.reg = nan_where(f, c, c->nan_word, c->plus_word, c->minus_word, v.reg);
     }
+    if (cross && c->nan_word2 != NO_WORD) {
+        v.reg = nan_where(f, c, c->nan_word2, c->plus_word2, c->minus_word2, v.reg);
+    }
+    return v;
+}
+
+static struct value finish_bits(struct builder *f, const struct call_state *c) {
+    struct value v = {load_word(f, c, c->parts.items[0].word, range_of_type(c->type), false),
+                      c->may_be_null ? no_input(f, c, c->count_word) : (u16)NO_REG};
+    v.reg = build_kind(f, v.reg, type_kind(c->type));
     return v;
 }
 
@@ -575,6 +646,11 @@ struct value words_finish(struct builder *f, const struct call_state *c, i32 row
         return finish_sum(f, c, row_bits);
     case AGG_AVG:
         return finish_avg(f, c, row_bits);
+    case AGG_BIT_AND:
+    case AGG_BIT_OR:
+    case AGG_BIT_XOR:
+        return finish_bits(f, c);
+    case AGG_REGR_SXY:
     case AGG_VAR_SAMP:
     case AGG_VAR_POP:
     case AGG_STDDEV_SAMP:

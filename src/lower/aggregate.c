@@ -25,11 +25,13 @@ struct ordered { /* an aggregate that needs its rows in order */
 
 static const u8 agg_is_ordered[AGG_END] = {
 #define WORDS 0
+#define PARTS 0
 #define ORDERED 1
 #define X(A, name, text, arguments, how, doc) how,
     WF_AGGS(X, )
 #undef X
 #undef WORDS
+#undef PARTS
 #undef ORDERED
 };
 
@@ -109,6 +111,10 @@ static void lower_inputs(struct agg_state *s) {
             continue;
         }
         c->arg = words_input(s->w.b, call->arg, call->filter);
+        c->arg2 = (struct value){NO_REG, NO_REG};
+        if (call->arg2) {
+            c->arg2 = words_input(s->w.b, call->arg2, call->filter);
+        }
         if (too_wide(s, c)) {
             order_call(s, i, call);
         }
@@ -154,6 +160,9 @@ static void add_word_column(struct agg_state *s, struct columns *cs, struct call
         b->regs.items[c->arg.reg].dict = l->status ? 0 : dict;
     }
     add_column(l, cs, &c->arg, c->arg_type);
+    if (c->arg2.reg != NO_REG) {
+        add_column(l, cs, &c->arg2, c->arg_type);
+    }
 }
 
 static void add_ordered_columns(struct agg_state *s, struct columns *cs, struct ordered *o) {

@@ -303,13 +303,21 @@ static bool project_raises(const struct rel *rel) {
     return false;
 }
 
+static bool is_limited(const struct rel *rel) {
+    while (rel->kind == REL_PROJECT || (rel->kind == REL_FILTER && rel->conds.count == 0)) {
+        rel = rel->inputs[0];
+    }
+    return rel->kind == REL_LIMIT;
+}
+
 /* Projections above the sort and limit are computed before them, in the pipeline that ends in the
  * answer, unless that could raise for rows that the limit drops. */
 static void find_top(struct lower *l, struct top *top) {
     const struct rel *rel = l->plan->root;
     while (!top->sort) {
         bool empty = rel->kind == REL_FILTER && rel->conds.count == 0;
-        bool plain = rel->kind == REL_PROJECT && (top->limit || !project_raises(rel));
+        bool plain =
+            rel->kind == REL_PROJECT && (top->limit || !project_raises(rel) || !is_limited(rel));
         if (rel->kind == REL_LIMIT && !top->limit) {
             top->limit = rel;
         } else if (rel->kind == REL_SORT) {

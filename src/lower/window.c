@@ -301,6 +301,7 @@ static void add_func(struct win *s, i64 i) {
 static void add_words(struct win *s, i64 i) {
     const struct window_call *call = &s->rel->windows.items[i];
     struct words w = {.l = s->l, .b = s->w.b, .row_bits = s->w.row_bits};
+    s->calls[i].arg2 = call->arg_count > 1 ? s->args[i][1] : (struct value){NO_REG, NO_REG};
     words_add(&w, &s->calls[i]);
     struct window_fn fn = frame_of(s, call);
     fn.form = WINDOW_WORD;

@@ -27,7 +27,9 @@ static FALLIBLE family(struct prim_job *job, const struct prim_match **out) {
 wf_status prim_join_survey(struct prim_job *job, struct prim_join *join) {
     const struct prim_match *match = NULL;
     TRY(family(job, &match));
-    return match->survey(job, join);
+    TRY(match->survey(job, join));
+    join->known = !job->measuring;
+    return ERR_OK;
 }
 
 /* --- the choice --- */
@@ -70,11 +72,8 @@ static enum join_algorithm pick(const struct prim_match *match, const struct pri
     i64 built = join->keys[JOIN_BUILT(join)].count;
     i64 span = span_of(join);
     i64 cols = join->col_count[0] + join->col_count[1];
-    if (join->band) {
-        return built <= 64 ? JOIN_NINLJ : JOIN_INLJ;
-    }
-    if (built <= 16) {
-        return JOIN_NINLJ;
+    if (join->band) { /* sorting the probing side pays unless it is much the smaller one */
+        return probe >= built / 8 ? JOIN_SMJ : JOIN_INLJ;
     }
     bool dense = span <= 4 * built + 4096;
     if (dense) {
@@ -326,6 +325,11 @@ static FALLIBLE regroup(struct prim_job *job, const struct prim_match *match,
                         struct prim_join *join) {
     i32 built = JOIN_BUILT(join);
     i64 n = join->keys[built].count;
+    i64 before = prim_mark(job);
+    if (!join->known) {
+        TRY(prim_join_survey(job, join));
+    }
+    prim_back(job, before);
     join->regrouped |= !job->measuring;
     join->sorted = prim_take(job, n * join->key_bytes);
     join->list = prim_take(job, n * 4);

@@ -96,6 +96,7 @@ struct prim_join {
     struct prim_array cols[2][JOIN_COLS];
     i32 col_count[2];
     struct join_facts facts;
+    b8 known; /* the facts are */
     b8 can_rush;
     b8 counted;
     b8 regrouped; /* runs are those of `sorted`, found through `table` */
@@ -152,7 +153,8 @@ extern const struct prim_match cpu_prim_match, gpu_prim_match_class;
 /* Chooses the algorithm where it is AUTO, from the facts, and refuses what does not exist. `limit`:
  * bytes, 0 = none. */
 FALLIBLE prim_join_choose(struct prim_job *job, struct prim_join *join, i64 limit);
-FALLIBLE prim_join_survey(struct prim_job *job, struct prim_join *join); /* the facts */
+/* The facts; AUTO, PLAIN and DIRECT need them before they are opened. */
+FALLIBLE prim_join_survey(struct prim_job *job, struct prim_join *join);
 /* Builds; the workspace that this and prim_join_count took must stay until the last call. */
 FALLIBLE prim_join_open(struct prim_job *job, struct prim_join *join);
 FALLIBLE prim_join_count(struct prim_job *job, struct prim_join *join);

@@ -69,6 +69,11 @@ static bool agg_type(enum agg agg, struct type arg, struct type *out) {
                : type_is_integer(arg)  ? type_of(TYPE_BIGINT)
                                        : arg;
         return type_is_numeric(arg) || arg.id == TYPE_INTERVAL;
+    case AGG_BIT_AND:
+    case AGG_BIT_OR:
+    case AGG_BIT_XOR:
+        *out = arg;
+        return type_is_integer(arg);
     case AGG_AVG:
         if (arg.id == TYPE_INTERVAL) {
             *out = arg;
@@ -225,6 +230,25 @@ static FALLIBLE ordered_set(struct bind *b, const char *name, struct expr **args
     return ERR_OK;
 }
 
+/* corr and its kin: doubles, or what becomes one by itself. */
+static FALLIBLE pair_args(struct bind *b, const char *name, struct expr **args, i32 count,
+                          i32 position, struct agg_call *call, struct type *out_type) {
+    struct type real = type_of(TYPE_DOUBLE);
+    bool fits = count == 2;
+    for (i32 i = 0; fits && i < count; i++) {
+        TRY(coerce_unknown(b, args[i], real, &args[i]));
+        fits = type_is_numeric(args[i]->type);
+    }
+    if (!fits) {
+        return bind_undefined_function(b, name, args, count, position);
+    }
+    TRY(coerce_to(b, args[0], real, &call->arg));
+    TRY(coerce_to(b, args[1], real, &call->arg2));
+    *out_type = call->agg == AGG_REGR_COUNT ? type_of(TYPE_BIGINT) : real;
+    TRY(bind_sharable(b, call->arg));
+    return bind_sharable(b, call->arg2);
+}
+
 static FALLIBLE plain_args(struct bind *b, const char *name, struct expr **args, i32 count,
                            i32 position, struct agg_call *call, struct type *out_type) {
     i32 want = call->agg == AGG_STRING_AGG ? 2 : 1;
@@ -232,8 +256,7 @@ static FALLIBLE plain_args(struct bind *b, const char *name, struct expr **args,
     if (count != want) {
         return bind_undefined_function(b, name, args, count, position);
     }
-    bool number =
-        agg == AGG_SUM || agg == AGG_AVG || (agg >= AGG_VAR_SAMP && agg <= AGG_STDDEV_POP);
+    bool number = agg == AGG_SUM || agg == AGG_AVG || (agg >= AGG_VAR_SAMP && agg <= AGG_BIT_XOR);
     if (is_unknown(args[0]) && number) {
         FAIL_AT(b->err, AMBIGUOUS_FUNCTION, position, "function %s(unknown) is not unique", name);
     }
@@ -251,40 +274,11 @@ static FALLIBLE plain_args(struct bind *b, const char *name, struct expr **args,
     return ERR_OK;
 }
 
-/* Sums and means of intervals are made from sums of their months, days and microseconds. */
-bool agg_is_of_parts(const struct agg_call *call) {
-    return (call->agg == AGG_SUM || call->agg == AGG_AVG) && call->arg &&
-           call->arg->type.id == TYPE_INTERVAL;
-}
-
-void agg_part(struct bind *b, const struct agg_call *call, i32 part, struct agg_call *out,
-              struct type *out_type) {
-    static const u16 funcs[3] = {FUNC_IV_MONTHS, FUNC_IV_DAYS, FUNC_IV_US};
-    *out = *call;
-    out->agg = part < 3 ? AGG_SUM : AGG_COUNT;
-    if (part < 3) {
-        out->arg = scalar_call(b, (enum func)funcs[part], call->position, 1, call->arg);
-    }
-    *out_type = part < 3 ? type_decimal(DECIMAL_DIGITS_MAX, 0) : type_of(TYPE_BIGINT);
-}
-
-FALLIBLE agg_of_parts(struct bind *b, enum agg agg, struct expr **sums, i32 position,
-                      struct expr **out) {
-    for (i32 i = 0; i < 3; i++) {
-        TRY(coerce_to(b, sums[i], type_of(TYPE_BIGINT), &sums[i]));
-    }
-    *out = scalar_call(b, FUNC_MAKE_IV, position, 3, sums[0], sums[1], sums[2]);
-    if (agg == AGG_AVG) {
-        TRY(coerce_to(b, sums[3], type_of(TYPE_DOUBLE), &sums[3]));
-        *out = scalar_call(b, FUNC_IV_DIV, position, 2, *out, sums[3]);
-    }
-    return ERR_OK;
-}
-
 /* What makes no difference to the result is dropped: repeats for min and max, order for sums. */
 static FALLIBLE settle_options(struct bind *b, struct agg_call *call) {
     enum agg agg = (enum agg)call->agg;
-    bool extreme = agg == AGG_MIN || agg == AGG_MAX || agg == AGG_BOOL_AND || agg == AGG_BOOL_OR;
+    bool extreme = agg == AGG_MIN || agg == AGG_MAX || agg == AGG_BOOL_AND || agg == AGG_BOOL_OR ||
+                   agg == AGG_BIT_AND || agg == AGG_BIT_OR;
     for (i64 i = 0; call->distinct && i < call->order.count; i++) {
         const struct expr *expr = call->order.items[i].expr;
         if (!same_expr(expr, call->arg) && !same_expr(expr, call->arg2)) {
@@ -328,6 +322,8 @@ FALLIBLE bind_agg_call(struct bind *b, struct query *q, const char *name, const 
     }
     if (is_ordered_set(agg)) {
         TRY(ordered_set(b, name, args, count, position, out, out_type));
+    } else if (agg >= AGG_REGR_SXY && agg <= AGG_CORR) {
+        TRY(pair_args(b, name, args, count, position, out, out_type));
     } else {
         TRY(plain_args(b, name, args, count, position, out, out_type));
     }
@@ -398,14 +394,16 @@ FALLIBLE bind_aggregate(struct bind *b, struct query *q, const char *name, const
     }
     q->pending.count = before;
     if (agg_is_of_parts(&call)) {
-        struct expr *sums[4];
+        struct expr *parts[AGG_PARTS] = {NULL};
         struct agg_call part;
-        TRY(call.distinct ? unsupported(b, position, "%s(DISTINCT interval)", name) : ERR_OK);
-        for (i32 i = 0; i < 4; i++) {
-            agg_part(b, &call, i, &part, &type);
-            sums[i] = expr_col(b->plan, add_call(b, owner, &part, type), position);
+        TRY(call.distinct ? unsupported(b, position, "DISTINCT in %s of these arguments", name)
+                          : ERR_OK);
+        for (i32 i = 0; i < AGG_PARTS; i++) {
+            if (agg_part(b, &call, i, &part, &type)) {
+                parts[i] = expr_col(b->plan, add_call(b, owner, &part, type), position);
+            }
         }
-        return agg_of_parts(b, (enum agg)call.agg, sums, position, out);
+        return agg_of_parts(b, (enum agg)call.agg, parts, position, out);
     }
     *out = expr_col(b->plan, add_call(b, owner, &call, type), position);
     return ERR_OK;

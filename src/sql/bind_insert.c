@@ -14,7 +14,7 @@ struct insert {
     b8 listed;                  /* INSERT INTO t (a, b) */
     struct column_def *targets; /* their definitions */
     b8 overriding;              /* SYSTEM VALUE 's', USER VALUE 'u' */
-    b8 *fills; /* columns that get the next value of their sequence where they are NULL */
+    u32 *fills; /* per column: the sequence whose next value it gets where it is NULL, or 0 */
     const struct cte *ctes;
 };
 
@@ -120,7 +120,7 @@ static FALLIBLE insert_default(struct bind *b, const struct insert *in, u32 col,
                                struct expr **out) {
     bool fills = false;
     TRY(bind_default_value(b, &in->table->cols[col], out, &fills));
-    in->fills[col] |= fills;
+    in->fills[col] = fills ? in->table->cols[col].sequence : in->fills[col];
     return ERR_OK;
 }
 
@@ -192,9 +192,30 @@ static FALLIBLE insert_values(struct bind *b, const struct insert *in, const str
     return ERR_OK;
 }
 
+/* Columns that the select list gives nextval('s'). */
+static FALLIBLE insert_next_values(struct bind *b, const struct insert *in,
+                                   const struct select_out *select, i32 position) {
+    for (i32 i = 0; i < select->fill_count; i++) {
+        const struct column_def *def = &in->targets[select->fills[i].col];
+        if (!type_is_integer(def->type)) {
+            return unsupported(b, position, "nextval for every row of a column that is no integer");
+        }
+        for (i32 k = 0; k < i; k++) { /* columns are filled one after the other */
+            if (select->fills[k].sequence == select->fills[i].sequence) {
+                return unsupported(b, position, "nextval of one sequence for two columns");
+            }
+        }
+        if (in->overriding != 'u' || !def->identity) {
+            in->fills[in->cols[select->fills[i].col]] = select->fills[i].sequence;
+        }
+    }
+    return ERR_OK;
+}
+
 static FALLIBLE insert_select(struct bind *b, const struct insert *in, const struct json *select,
                               struct rel **out) {
-    struct select_out result;
+    struct select_out result = {0};
+    b->fills_allowed = 1;
     TRY(bind_select(b, select, in->ctes, in->targets, (u32)in->col_count, &result));
     i64 count = result.rel->out.count;
     i32 position = node_position(select);
@@ -210,6 +231,7 @@ static FALLIBLE insert_select(struct bind *b, const struct insert *in, const str
         TRY(check_identity(b, in, &in->targets[i], position));
         TRY(coerce_assign(b, expr, &in->targets[i], &exprs[in->cols[i]]));
     }
+    TRY(insert_next_values(b, in, &result, position));
     for (u32 c = 0; c < width; c++) {
         names[c] = arena_sv(b->arena, sv_from(in->table->cols[c].name)).ptr;
         if (!exprs[c]) {
@@ -287,7 +309,7 @@ static void insert_fills(struct bind *b, const struct insert *in, struct stateme
     out->fills = NEW_ARRAY(b->arena, struct fill, in->table->col_count + 1);
     for (u32 i = 0; i < in->table->col_count; i++) {
         if (in->fills[i]) {
-            out->fills[out->fill_count++] = (struct fill){i, in->table->cols[i].sequence};
+            out->fills[out->fill_count++] = (struct fill){i, in->fills[i]};
         }
     }
 }
@@ -306,7 +328,7 @@ static FALLIBLE insert_open(struct bind *b, const struct json *body, struct inse
     TRY(bind_with(b, json_get(body, "withClause"), NULL, &in->ctes));
     TRY(bind_table(b, relation, "insert into", &found));
     in->table = found.table;
-    in->fills = NEW_ARRAY(b->arena, b8, in->table->col_count + 1);
+    in->fills = NEW_ARRAY(b->arena, u32, in->table->col_count + 1);
     out->table_id = found.table->id;
     out->table_name = keep(b, found.table->name);
     out->position = position;

@@ -3,8 +3,9 @@
  * Part of binding. nextval('s') and its kin have effects, so they cannot be opcodes that run on any
  * device in any order. Each call becomes a parameter of the plan behind the statement's own, whose
  * value is made once, when the statement starts; so a call may stand wherever one row is computed
- * once (SELECT without FROM, a row of VALUES), and is 0A000 where it would be once for every row of
- * something. DEFAULT nextval('s') goes another way: see struct fill. */
+ * once (SELECT without FROM, a row of VALUES). DEFAULT nextval('s'), and nextval('s') as an item of
+ * the outermost select list, go another way: see struct fill. Anywhere else a call for every row is
+ * 0A000. */
 #include "sql/ddl_int.h"
 
 static const struct {

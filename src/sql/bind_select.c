@@ -5,6 +5,7 @@
  * subqueries stand below the operator whose expressions contain them. Expressions are bound over
  * the columns of FROM; if there are groups, all that stands above the AGG is rewritten at the end
  * (bind_group.c). */
+#include "sql/ddl_int.h"
 #include "sql/select_int.h"
 
 struct rel *bind_project(struct bind *b, struct rel *rel, struct expr **exprs, const char **names,
@@ -52,6 +53,39 @@ static FALLIBLE bind_set_target(struct bind *b, struct select *s, const struct j
     return ERR_OK;
 }
 
+/* nextval('s') for every row of FROM. */
+static FALLIBLE bind_fill(struct bind *b, struct select *s, const struct json *target,
+                          bool *out_is) {
+    const struct json *val = json_get(target, "val");
+    const struct edition_entry *entry = NULL;
+    *out_is = false;
+    if (!s->fills_allowed || !s->scope.rel) {
+        return ERR_OK;
+    }
+    TRY(bind_nextval_of(b, val, &entry));
+    if (!entry) {
+        return ERR_OK;
+    }
+    struct fill fill = {(u32)s->exprs.count, entry->object->oid};
+    const char *alias = json_text(target, "name");
+    VEC_PUSH(b->arena, &s->fills, fill);
+    select_add_target(b, s, expr_null(b, type_of(TYPE_BIGINT), json_position(target)),
+                      keep(b, alias ? alias : output_name(val)));
+    *out_is = true;
+    return ERR_OK;
+}
+
+/* What is filled in later cannot be asked for now. */
+static FALLIBLE check_fill(struct bind *b, const struct select *s, i64 target, const char *clause,
+                           i32 position) {
+    for (i64 i = 0; i < s->fills.count; i++) {
+        if (s->fills.items[i].col == (u32)target) {
+            return unsupported(b, position, "%s of nextval for every row", clause);
+        }
+    }
+    return ERR_OK;
+}
+
 static FALLIBLE bind_target(struct bind *b, struct select *s, const struct json *target,
                             const struct column_def *targets, u32 target_count) {
     i32 position = json_position(target);
@@ -61,6 +95,9 @@ static FALLIBLE bind_target(struct bind *b, struct select *s, const struct json 
     i64 count = -1;
     bool done = false;
     TRY(bind_star_but(b, s, val, &done));
+    if (!done) {
+        TRY(bind_fill(b, s, target, &done));
+    }
     if (done) {
         return ERR_OK;
     }
@@ -124,7 +161,7 @@ FALLIBLE select_named(struct bind *b, struct select *s, const char *name, const 
         }
         *out = *out >= 0 ? *out : i;
     }
-    return ERR_OK;
+    return check_fill(b, s, *out, clause, position);
 }
 
 const char *bare_name(const struct json *node) {
@@ -155,7 +192,7 @@ FALLIBLE select_numbered(struct bind *b, struct select *s, const struct json *no
                 "%s position %lld is not in select list", clause, number);
     }
     *out = number - 1;
-    return ERR_OK;
+    return check_fill(b, s, *out, clause, position);
 }
 
 static FALLIBLE bind_having(struct bind *b, struct select *s, const struct json *having) {
@@ -209,6 +246,8 @@ static FALLIBLE build(struct bind *b, struct select *s, struct select_out *out) 
     TRY(build_order(b, s));
     out->rel = s->rel;
     out->names = s->names.items;
+    out->fill_count = (i32)s->fills.count;
+    out->fills = s->fills.items;
     return ERR_OK;
 }
 
@@ -297,8 +336,7 @@ FALLIBLE bind_ordered(struct bind *b, const struct json *body, struct rel *rel, 
     s->rel = rel;
     s->fixed = fixed;
     s->query = (struct query){.scope = &s->scope, .subqueries_allowed = 1};
-    out->rel = rel;
-    out->names = names;
+    *out = (struct select_out){.rel = rel, .names = names};
     if (!json_get(body, "sortClause") && !json_get(body, "limitCount") &&
         !json_get(body, "limitOffset")) {
         return ERR_OK;
@@ -343,6 +381,12 @@ struct select_env {
     b8 keep_unknown;
 };
 
+/* Not where rows are told apart, or put in order, by what is filled in. */
+static bool may_fill(const struct json *body) {
+    const struct json *sort = node_body(json_first(json_get(body, "sortClause")));
+    return !json_get(body, "distinctClause") && !(sort && bind_is_all(json_get(sort, "node")));
+}
+
 static FALLIBLE bind_any_select(struct bind *b, const struct json *body,
                                 const struct select_env *env, struct select_out *out) {
     i32 position = node_position(body);
@@ -351,6 +395,8 @@ static FALLIBLE bind_any_select(struct bind *b, const struct json *body,
     if (for_exists) {
         env->outer->exists_next = 0;
     }
+    bool fills = b->fills_allowed;
+    b->fills_allowed = 0; /* for no query within */
     TRY(bind_only(b, body,
                   "distinctClause targetList fromClause whereClause groupClause havingClause "
                   "windowClause valuesLists sortClause limitOffset limitCount limitOption "
@@ -365,6 +411,7 @@ static FALLIBLE bind_any_select(struct bind *b, const struct json *body,
         struct select *s = NEW(b->arena, struct select);
         s->body = body;
         s->for_exists = for_exists;
+        s->fills_allowed = fills && may_fill(body);
         s->keep_unknown = env->keep_unknown && !json_get(body, "distinctClause") &&
                           !json_get(body, "sortClause") && !json_get(body, "limitCount") &&
                           !json_get(body, "limitOffset");

@@ -180,8 +180,11 @@ static FALLIBLE bind_query(struct bind *b, const struct json *body, struct state
         *tail = NULL;
         return ddl_create_as(b, into, &select, false, out);
     }
-    struct select_out select;
+    struct select_out select = {0};
+    b->fills_allowed = node_body(b->parsed->node) == body;
     TRY(bind_select(b, body, NULL, NULL, 0, &select));
+    out->fill_count = select.fill_count;
+    out->fills = select.fills;
     out->kind = STATEMENT_SELECT;
     out->plan = b->plan;
     b->plan->shown = 1;

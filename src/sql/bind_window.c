@@ -319,22 +319,26 @@ static bool never_null(const struct window_item *item) {
     return item->call.func < WINDOW_NTILE;
 }
 
-/* The sum or mean of intervals: a call for each of their parts over the same window. */
+/* An aggregate made from others: a call for each of them over the same window. */
 static FALLIBLE window_of_parts(struct bind *b, struct query *q, const struct window_item *item,
                                 const struct agg_call *call, struct expr **out) {
-    struct expr *sums[4];
-    for (i32 i = 0; i < 4; i++) {
+    struct expr *parts[AGG_PARTS] = {NULL};
+    for (i32 i = 0; i < AGG_PARTS; i++) {
         struct window_item one = *item;
         struct agg_call part;
         struct type type;
-        agg_part(b, call, i, &part, &type);
+        if (!agg_part(b, call, i, &part, &type)) {
+            continue;
+        }
         one.call.func = part.agg;
         one.call.args[0] = part.arg;
-        one.call.col = bind_col_new(b, NULL, "part", type, i < 3);
+        one.call.args[1] = part.arg2;
+        one.call.arg_count = 1 + (part.arg2 != NULL);
+        one.call.col = bind_col_new(b, NULL, "part", type, part.agg != AGG_COUNT);
         VEC_PUSH(b->arena, &q->windows, one);
-        sums[i] = expr_col(b->plan, one.call.col, call->position);
+        parts[i] = expr_col(b->plan, one.call.col, call->position);
     }
-    return agg_of_parts(b, (enum agg)call->agg, sums, call->position, out);
+    return agg_of_parts(b, (enum agg)call->agg, parts, call->position, out);
 }
 
 FALLIBLE bind_window_call(struct bind *b, struct query *q, const char *name,
@@ -365,7 +369,10 @@ FALLIBLE bind_window_call(struct bind *b, struct query *q, const char *name,
     TRY(bind_definition(b, q, def, &item));
     TRY(bind_frame(b, q, def, &item));
     q->in_window = 0;
-    struct agg_call call = {.agg = item.call.func, .arg = item.call.args[0], .position = position};
+    struct agg_call call = {.agg = item.call.func,
+                            .arg = item.call.args[0],
+                            .arg2 = item.call.args[1],
+                            .position = position};
     if (item.call.is_agg && agg_is_of_parts(&call)) {
         return window_of_parts(b, q, &item, &call, out);
     }

@@ -138,6 +138,7 @@ struct bind {
     VEC(u32) deps;                        /* OIDs of what was looked up */
     VEC(struct late) lates;
     i32 param_base; /* parameters of the statement itself */
+    b8 fills_allowed; /* the next select may leave columns to be filled: see struct select_out */
 };
 
 /* lex.c: the scanner. */
@@ -179,9 +180,13 @@ const char *nearest_of(struct bind *b, const char *name, const char *const *name
 /* bind_select.c */
 /* `targets`: types that unknown literals of the select list take (INSERT … SELECT); may be NULL.
  * The columns of the result are the rel's out columns, in order. */
+/* A select list's nextval('s') is NULL in the plan; who runs the statement fills the column in,
+ * once a row of the answer, in its order. Only for who asked for it by bind.fills_allowed. */
 struct select_out {
     struct rel *rel;
     const char **names;
+    i32 fill_count;
+    struct fill *fills; /* `col` counts the select list */
 };
 FALLIBLE bind_select(struct bind *b, const struct json *body, const struct cte *ctes,
                      const struct column_def *targets, u32 target_count, struct select_out *out);
@@ -318,12 +323,18 @@ struct expr *expr_int(struct bind *b, i32 value, i32 position);
 struct expr *expr_one(struct bind *b, enum expr_kind kind, struct expr *arg, i32 position);
 struct expr *expr_many(struct bind *b, enum expr_kind kind, struct type type, i32 position,
                        i32 count, struct expr **args);
+
+/* bind_agg_parts.c: aggregates that are expressions over others. */
+enum { AGG_PARTS = 6 };
 bool agg_is_of_parts(const struct agg_call *call);
-/* Part 0 to 3 of such a call (the last is the count), and the value they make. */
-void agg_part(struct bind *b, const struct agg_call *call, i32 part, struct agg_call *out,
+/* One of AGG_PARTS parts of such a call; false when it needs no such part. */
+bool agg_part(struct bind *b, const struct agg_call *call, i32 part, struct agg_call *out,
               struct type *out_type);
-FALLIBLE agg_of_parts(struct bind *b, enum agg agg, struct expr **sums, i32 position,
+/* The value its parts make. */
+FALLIBLE agg_of_parts(struct bind *b, enum agg agg, struct expr **parts, i32 position,
                       struct expr **out);
+
+/* bind_expr.c, bind_func.c */
 bool bind_function_known(const char *name); /* to PostgreSQL, that we know of */
 FALLIBLE bind_sharable(struct bind *b, const struct expr *expr); /* may be used twice */
 

@@ -70,12 +70,64 @@ static void test_calls(void **state) {
     unsetenv("SIMT_FAIL_CODE");
 }
 
+/* A join of ROWS with ROWS different keys in passes, so that it is open between calls. */
+static wf_status try_join(uint32_t *keys, uint32_t *out, int64_t *out_rows) {
+    wf_join_spec spec = {.algorithm = WF_JOIN_PARTITIONED_HASH};
+    spec.r.keys = spec.s.keys = prim_array(WF_ELEM_U32, keys, ROWS);
+    wf_join_out to = {.keys = prim_array(WF_ELEM_U32, out, ROWS / 2 + 1)};
+    wf_join *join = NULL;
+    int64_t rows = 1;
+    *out_rows = 0;
+    wf_status status = wf_prim_join_open(prim, WF_ON_GPU, &spec, &join);
+    while (!status && rows > 0) {
+        status = wf_prim_join_next(join, &to, &rows);
+        *out_rows += rows;
+    }
+    if (join && status) { /* still refuses or answers, whatever was lost */
+        wf_status again = wf_prim_join_count(join, &rows);
+        assert_true(again == WF_OK || wf_prim_error(prim)->message[0] != 0);
+    }
+    wf_prim_join_close(join);
+    return status;
+}
+
+static void fail_join(int n, const char *code) {
+    static uint32_t keys[ROWS], out[ROWS];
+    char number[16];
+    int64_t rows = 0;
+    snprintf(number, sizeof number, "%d", n);
+    setenv("SIMT_FAIL_AT", number, 1);
+    setenv("SIMT_FAIL_CODE", code, 1);
+    prim_start("2");
+    for (int i = 0; i < ROWS; i++) {
+        keys[i] = (uint32_t)i * 7u;
+    }
+    bool right = false;
+    for (int round = 0; round < 4 && !right; round++) {
+        right = try_join(keys, out, &rows) == WF_OK;
+        assert_true(!right || rows == ROWS);
+    }
+    assert_true(right || !strcmp(wf_prim_error(prim)->sqlstate, "58000"));
+    wf_prim_close(prim);
+    wf_close(prim_db);
+}
+
+static void test_join_calls(void **state) {
+    (void)state;
+    for (int n = 30; n < 260; n += 17) {
+        fail_join(n, n & 1 ? "999" : "700");
+    }
+    unsetenv("SIMT_FAIL_AT");
+    unsetenv("SIMT_FAIL_CODE");
+}
+
 int main(int argc, char **argv) {
     prim_self = argc > 0 ? argv[0] : "";
     prim_name_driver();
     if (getenv("WARPFOX_TEST_GPU")) {
         return 0; /* a real driver does not fail on request */
     }
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_calls)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_calls),
+                                       cmocka_unit_test(test_join_calls)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -127,6 +127,9 @@ SIMT_ATOM(atom_min_i64, i64, x < old ? x : old)
 SIMT_ATOM(atom_max_i64, i64, x > old ? x : old)
 SIMT_ATOM(atom_max_u32, u32, x > old ? x : old)
 SIMT_ATOM(atom_max_u64, u64, x > old ? x : old)
+SIMT_ATOM(atom_and_u64, u64, old & x)
+SIMT_ATOM(atom_or_u64, u64, old | x)
+SIMT_ATOM(atom_xor_u64, u64, old ^ x)
 SIMT_ATOM(atom_or_u32, u32, old | x)
 SIMT_ATOM(atom_exch_u32, u32, x)
 SIMT_ATOM(atom_exch_u64, u64, x)
@@ -151,6 +154,16 @@ SIMT_RAW u64 read_u64(const u64 *p) {
 
 FN u64 clock_cycles(void) {
     return 0;
+}
+SIMT_RAW void write_u64(u64 *p, u64 x) {
+    SIMT_TOUCH(p, SIMT_ATOMIC);
+    *(volatile u64 *)p = x;
+}
+SIMT_RAW void read_pair(const u64 *p, u64 *first, u64 *second) {
+    SIMT_TOUCH(p, SIMT_ATOMIC_READ);
+    SIMT_TOUCH(p + 1, SIMT_ATOMIC_READ);
+    *first = ((const volatile u64 *)p)[0];
+    *second = ((const volatile u64 *)p)[1];
 }
 FN u32 bits_set_u32(u32 x) {
     return (u32)__builtin_popcount(x);
@@ -196,6 +209,10 @@ SIMT_RAW vec16 load_once16(const void *p) {
     simt_table->access((u64)p, 16, SIMT_READ | SIMT_SCALAR, __builtin_return_address(0));
     __builtin_memcpy(&r, p, 16);
     return r;
+}
+SIMT_RAW void store_once16(void *p, vec16 x) {
+    simt_table->access((u64)p, 16, SIMT_WRITE | SIMT_SCALAR, __builtin_return_address(0));
+    __builtin_memcpy(p, &x, 16);
 }
 SIMT_RAW void store16(void *p, vec16 x) {
     simt_table->access((u64)p, 16, SIMT_WRITE | SIMT_SCALAR, __builtin_return_address(0));

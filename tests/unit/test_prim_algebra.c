@@ -156,6 +156,12 @@ static void check_words(const char *what, const wf_relation *r, const word *expe
     assert_int_equal(at, n);
 }
 
+/* PRIM_TEST_MAX within what a plain sort of 16-byte words does in a minute. */
+static int64_t largest(int64_t usual) {
+    int64_t most = prim_test_max(usual);
+    return most < 1 << 26 ? most : 1 << 26;
+}
+
 static const wf_elem words3[] = {WF_ELEM_U32, WF_ELEM_U64, WF_ELEM_U128};
 
 /* --- project, select, convert --- */
@@ -210,7 +216,7 @@ static void test_project(void **state) {
             check_project((wf_place)place, words3[s % 3], words3[s % 3], prim_sizes[s],
                           (s + 1) & 3);
         }
-        check_project((wf_place)place, WF_ELEM_U32, WF_ELEM_U32, prim_test_max(300001), 0);
+        check_project((wf_place)place, WF_ELEM_U32, WF_ELEM_U32, largest(1000001), 0);
     }
 }
 
@@ -279,7 +285,7 @@ static void check_select(wf_place place, wf_elem type, int64_t n, int form, int 
     } else {
         check_words("select", &out, expected, kept);
     }
-    if (kept > 0 && !(form & 2)) {
+    if (kept > 0 && !(form & 2) && n < 50000) {
         out.room = kept - 1;
         assert_prim_error(wf_prim_rel_select(prim, place, &out, form & 1 ? &pages : &in, terms,
                                              count, unordered, NULL),
@@ -302,7 +308,7 @@ static void test_select(void **state) {
         for (int s = 0; s < 6; s++) {
             check_select((wf_place)place, words3[s % 3], edges[s], 0, 0);
         }
-        check_select((wf_place)place, WF_ELEM_U32, prim_test_max(1000003), 0, 0);
+        check_select((wf_place)place, WF_ELEM_U32, largest(100003), 0, 0);
         check_select((wf_place)place, WF_ELEM_U32, 50000, 0, 1);
     }
 }
@@ -532,7 +538,7 @@ static void check_join(wf_place place, struct join_case c) {
                           : joined(&out, &x, &y, wx, wy, p.x[i] >= 0, p.y[i] >= 0, c.n & 1);
     }
     check_words("join", &out, expected, p.count);
-    if (p.count > 1 && !(c.form & 2)) {
+    if (p.count > 1 && !(c.form & 2) && p.count % 3 == 0) {
         memset((char *)out.data + (p.count - 1) * bytes_of(to), 0x5c, (size_t)bytes_of(to));
         out.room = p.count - 1;
         assert_prim_error(run_join(place, &c, &out, in_x, in_y), "54000");
@@ -663,9 +669,9 @@ static void test_whole_sets(void **state) {
 static void test_join_large(void **state) {
     (void)state;
     for (int place = 0; place < prim_places(); place++) {
-        struct join_case c = {WF_ELEM_U32, WF_ELEM_U64, WF_REL_INNER, 0, 0, SHAPE_RANDOM,
-                              0,           0,           1 << 20};
-        c.n = c.m = prim_test_max(60000);
+        int64_t n = largest(60000);
+        struct join_case c = {WF_ELEM_U64, WF_ELEM_U128,   WF_REL_INNER, 0, 0, SHAPE_RANDOM, n,
+                              n,           4 * (uint64_t)n};
         check_join((wf_place)place, c);
     }
 }

@@ -104,9 +104,13 @@ static void test_flags(void **state) {
     }
 }
 
+static double as_double(wf_elem type, const void *x) {
+    return type == WF_ELEM_F32 ? *(const float *)x : type == WF_ELEM_F64 ? *(const double *)x : 0;
+}
+
 static int compare_as(wf_elem type, const void *x, const void *y) {
-    double fx = type == WF_ELEM_F32 ? *(const float *)x : *(const double *)x;
-    double fy = type == WF_ELEM_F32 ? *(const float *)y : *(const double *)y;
+    double fx = as_double(type, x);
+    double fy = as_double(type, y);
     uint64_t wide_x[2], wide_y[2];
     switch (type) {
     case WF_ELEM_U32:

@@ -277,9 +277,9 @@ static void test_segments(void **state) {
                            prim_sizes[s]);
         }
         for (int lengths = 0; lengths < 5; lengths++) {
-            check_segments(at, WF_FOLD_MAX, lengths, WF_ELEM_U32, 100003);
+            check_segments(at, WF_FOLD_MAX, lengths, WF_ELEM_U32, 30011);
         }
-        check_segments(at, WF_FOLD_ADD, 2, WF_ELEM_U64, 300007);
+        check_segments(at, WF_FOLD_ADD, 2, WF_ELEM_U64, prim_test_max(300007));
         uint32_t in[4] = {1, 2, 3, 4};
         uint32_t out[4];
         wf_array to = prim_array(WF_ELEM_U32, out, 3);
@@ -435,6 +435,19 @@ static void test_refusals(void **state) {
     assert_int_equal(wf_prim_scan(NULL, WF_ON_CPU, WF_FOLD_ADD, 0, out, in, NULL), WF_MISUSE);
 }
 
+static void test_settings(void **state) {
+    (void)state;
+    assert_prim_ok(wf_prim_setting(prim, "gpu_cub", "off"));
+    assert_prim_ok(wf_prim_setting(prim, "gpu_cub", "auto"));
+    assert_prim_error(wf_prim_setting(prim, "gpu_cub", "perhaps"), "22023");
+    assert_prim_error(wf_prim_setting(prim, "no_such_setting", "1"), "42704");
+    assert_prim_error(wf_prim_setting(prim, "threads", "2"), "22023");
+    assert_int_equal(wf_prim_setting(prim, NULL, "1"), WF_MISUSE);
+    assert_int_equal(wf_prim_setting(prim, "gpu_cub", NULL), WF_MISUSE);
+    assert_int_equal(wf_prim_metric(prim, "cub"), 0);
+    assert_int_equal(wf_prim_metric(prim, "no_such_metric"), -1);
+}
+
 int main(int argc, char **argv) {
     prim_self = argc > 0 ? argv[0] : "";
     const struct CMUnitTest tests[] = {
@@ -442,7 +455,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_series),     cmocka_unit_test(test_reduce),
         cmocka_unit_test(test_float_sums), cmocka_unit_test(test_segments),
         cmocka_unit_test(test_runs),       cmocka_unit_test(test_places),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_refusals),   cmocka_unit_test(test_settings),
     };
     return cmocka_run_group_tests(tests, prim_setup, prim_teardown);
 }

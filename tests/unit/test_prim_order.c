@@ -1,6 +1,11 @@
 /* test_prim_order.c: split and sort, on both devices, against plain loops. */
 #include "test_prim_fixture.h"
 
+#ifdef __SANITIZE_ADDRESS__
+enum { SORT_LARGE = 70000, SPLIT_LARGE = 150000 }; /* simulated threads are slow then */
+#else
+enum { SORT_LARGE = 270000, SPLIT_LARGE = 1000000 };
+#endif
 enum { PAYLOADS = 2 };
 __extension__ typedef unsigned __int128 wide;
 
@@ -228,7 +233,7 @@ static void test_sort_radix(void **state) {
 static void test_sort_large(void **state) {
     (void)state;
     for (int place = 0; place < prim_places(); place++) {
-        struct cell c = cell_of(place, WF_ELEM_U64, SHAPE_PARETO, prim_test_max(270000));
+        struct cell c = cell_of(place, WF_ELEM_U64, SHAPE_PARETO, prim_test_max(SORT_LARGE));
         check_sort(&c, (wf_sort){WF_SORT_RADIX, 0, 0, 0});
     }
 }
@@ -336,7 +341,7 @@ static void test_split_bits(void **state) {
             how.shift = s % 5 * 4;
             check_split(&c, &how);
         }
-        struct cell c = cell_of(place, WF_ELEM_U32, SHAPE_ZIPF, prim_test_max(1000000));
+        struct cell c = cell_of(place, WF_ELEM_U32, SHAPE_ZIPF, prim_test_max(SPLIT_LARGE));
         check_split(&c, &(wf_split){.by = WF_SPLIT_RADIX, .bits = 6});
         c = cell_of(place, WF_ELEM_U64, SHAPE_RANDOM, 5000);
         check_split(&c, &(wf_split){.by = WF_SPLIT_HASH, .bits = 7, .shift = 40});
@@ -427,6 +432,36 @@ static void test_one_thread(void **state) {
     prim_db = db;
 }
 
+/* A budget that refuses the workspace: an error, nothing kept, and smaller calls go on. */
+static void test_memory(void **state) {
+    (void)state;
+    enum { N = 1000000 };
+    wf_prim *before = prim;
+    wf_database *db = prim_db;
+    const wf_option options[] = {{"threads", "2"}, {"memory", "8MB"}, {NULL, NULL}};
+    assert_int_equal(wf_open(NULL, options, &prim_db, NULL), WF_OK);
+    assert_int_equal(wf_prim_open(prim_db, &prim), WF_OK);
+    int64_t used = wf_memory_used(prim_db);
+    uint64_t *keys = calloc(N, 8);
+    uint64_t *out = calloc(N, 8);
+    assert_prim_error(wf_prim_sort(prim, WF_ON_CPU, NULL, prim_array(WF_ELEM_U64, out, N),
+                                   prim_array(WF_ELEM_U64, keys, N), NULL, NULL, 0, NULL),
+                      "53200");
+    assert_int_equal(wf_memory_used(prim_db), used);
+    wf_work work = {NULL, 0, 0};
+    assert_prim_ok(wf_prim_sort(prim, WF_ON_CPU, NULL, prim_array(WF_ELEM_U64, out, N),
+                                prim_array(WF_ELEM_U64, keys, N), NULL, NULL, 0, &work));
+    assert_true(work.needed >= 16LL * N);
+    assert_prim_ok(wf_prim_sort(prim, WF_ON_CPU, NULL, prim_array(WF_ELEM_U64, out, 1000),
+                                prim_array(WF_ELEM_U64, keys, 1000), NULL, NULL, 0, NULL));
+    free(keys);
+    free(out);
+    wf_prim_close(prim);
+    wf_close(prim_db);
+    prim = before;
+    prim_db = db;
+}
+
 int main(int argc, char **argv) {
     prim_self = argc > 0 ? argv[0] : "";
     const struct CMUnitTest tests[] = {
@@ -434,6 +469,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_sort_bits),  cmocka_unit_test(test_sort_shapes),
         cmocka_unit_test(test_split_bits), cmocka_unit_test(test_split_range),
         cmocka_unit_test(test_refusals),   cmocka_unit_test(test_one_thread),
+        cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, prim_setup, prim_teardown);
 }

@@ -198,6 +198,9 @@ enum word_op { WF_WORDS(X, ) WORD_COUNT };
 #define AGG_ATOM_ADD(p, x) ((x) ? (void)atom_add_u64((p), (u64)(x)) : (void)0)
 #define AGG_ATOM_MIN(p, x) ((x) != I64_MAX ? (void)atom_min_i64((i64 *)(p), (x)) : (void)0)
 #define AGG_ATOM_MAX(p, x) ((x) != I64_MIN ? (void)atom_max_i64((i64 *)(p), (x)) : (void)0)
+#define AGG_ATOM_AND(p, x) ((x) != -1 ? (void)atom_and_u64((p), (u64)(x)) : (void)0)
+#define AGG_ATOM_OR(p, x) ((x) ? (void)atom_or_u64((p), (u64)(x)) : (void)0)
+#define AGG_ATOM_XOR(p, x) ((x) ? (void)atom_xor_u64((p), (u64)(x)) : (void)0)
 
 FN i64 word_identity(u32 op) {
     switch (op) {

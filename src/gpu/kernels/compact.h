@@ -1,10 +1,11 @@
-/* compact.h: the rows of columns that are kept, side by side.
+/* compact.h: the rows of columns that are kept, side by side; a tile a block.
  *
  * A tile is COMPACT_THREADS x GROUPS groups of four rows; groups of one number are a block's width
  * apart. Their counts, at most 2,048 each, travel through one scan packed into a 64-bit word. What
- * is kept is put together in shared memory and leaves in whole sectors. Where rows go is found by
- * looking back (ORDERED) or by one addition a tile; the key of the next tile is on its way
- * meanwhile. The text before this defines
+ * is kept is put together in shared memory and leaves in vectors at the output's own alignment.
+ * Where rows go is found by looking back (ORDERED) or by one addition a tile; counts are published
+ * before rows are put together, and looked up after. The text before this defines
+ *   COMPACT_THREADS, WF_MIN_BLOCKS
  *   KEEP         1 flags, 2 range of words, 3 heads of runs
  *   KEY_BYTES    width of what rows are kept by, KEY_FLOAT whether it is a float
  *   GROUPS       1, 2 or 4
@@ -16,9 +17,6 @@
 
 #include "defs/kprim.h"
 
-#ifndef AHEAD /* 0: keys are read when their tile's turn comes */
-#define AHEAD 1
-#endif
 #define COMPACT_WARPS (COMPACT_THREADS / 32)
 #define TILE_ROWS ((i64)COMPACT_THREADS * 4 * GROUPS)
 #define KEY_WORDS (KEY_BYTES == 1 ? 1 : KEY_BYTES)
@@ -88,10 +86,13 @@ FN word word_before(const void *by, i64 row, u64 flip) {
 }
 
 /* Four bits: the rows of the group at `row` that are kept. */
-FN u32 keep_bits(const struct kcompact *args, const u32 *raw, i64 row) {
+FN u32 keep_bits(const struct kcompact *args, const u32 *raw, i64 row, u32 whole) {
     u32 bits = 0;
-    i64 left = args->count - row;
-    u32 there = left >= 4 ? 15u : left <= 0 ? 0u : (1u << left) - 1u;
+    u32 there = 15u;
+    if (!whole) { /* the last tile */
+        i64 left = args->count - row;
+        there = left >= 4 ? 15u : left <= 0 ? 0u : (1u << left) - 1u;
+    }
 #if KEEP == 1
     UNROLL for (u32 j = 0; j < 4; j++) {
         bits |= (u32)key_word(raw, j, 0) << j;
@@ -167,23 +168,54 @@ FN void stage1(u32 *s_list, const u32 *raw, u32 bits, u32 at) {
     }
 }
 
-/* The list to the output, as much as there is room for. Each thread writes neighbouring words. */
+/* The list to the output, as much as there is room for: whole vectors but at the ends. */
+#define WRITE_LIST(bytes, type)                                                               \
+    FN void b_write##bytes(const type *s_list, type *out, u64 base, u32 total, i64 room) {    \
+        i64 left = room - (i64)base;                                                          \
+        u32 fits = left >= (i64)total ? total : left > 0 ? (u32)left : 0u;                    \
+        u32 skew = (u32)base & (16u / (bytes)-1u);                                            \
+        u32 end = fits + skew;                                                                \
+        type *to = out + (base - skew);                                                       \
+        for (u32 at = t_id() * (16u / (bytes)); at < end;                                     \
+             at += COMPACT_THREADS * (16u / (bytes))) {                                       \
+            if (at >= skew && at + 16u / (bytes) <= end) {                                    \
+                vec16 v;                                                                      \
+                UNROLL for (u32 k = 0; k < 4; k++) {                                          \
+                    v.w[k] = list_word##bytes(s_list, at - skew, k);                          \
+                }                                                                             \
+                store_once16(to + at, v);                                                     \
+            } else {                                                                          \
+                for (u32 i = at < skew ? skew : at; i < at + 16u / (bytes) && i < end; i++) { \
+                    to[i] = s_list[i - skew];                                                 \
+                }                                                                             \
+            }                                                                                 \
+        }                                                                                     \
+    }
+/* Word k of the vector that starts with element i. */
+FN u32 list_word4(const u32 *s_list, u32 i, u32 k) {
+    return s_list[i + k];
+}
+FN u32 list_word8(const u64 *s_list, u32 i, u32 k) {
+    return ((const u32 *)s_list)[2u * i + k];
+}
+FN u32 list_word1(const u8 *s_list, u32 i, u32 k) {
+    const u8 *p = s_list + i + 4u * k;
+    return p[0] | (u32)p[1] << 8 | (u32)p[2] << 16 | (u32)p[3] << 24;
+}
+WRITE_LIST(1, u8)
+WRITE_LIST(4, u32)
+WRITE_LIST(8, u64)
+#undef WRITE_LIST
 FN void b_write_list(const u32 *s_list, void *out, u64 base, u32 total, i64 room, u32 bytes) {
-    i64 left = room - (i64)base;
-    u32 fits = left >= (i64)total ? total : left > 0 ? (u32)left : 0u;
     if (bytes == 1u) {
-        for (u32 i = t_id(); i < fits; i += COMPACT_THREADS) {
-            ((u8 *)out)[base + i] = ((const u8 *)s_list)[i];
-        }
+        b_write1((const u8 *)s_list, (u8 *)out, base, total, room);
     } else if (bytes == 4u) {
-        for (u32 i = t_id(); i < fits; i += COMPACT_THREADS) {
-            ((u32 *)out)[base + i] = s_list[i];
-        }
+        b_write4(s_list, (u32 *)out, base, total, room);
     } else if (bytes == 8u) {
-        for (u32 i = t_id(); i < fits; i += COMPACT_THREADS) {
-            ((u64 *)out)[base + i] = ((const u64 *)s_list)[i];
-        }
+        b_write8((const u64 *)s_list, (u64 *)out, base, total, room);
     } else {
+        i64 left = room - (i64)base;
+        u32 fits = left >= (i64)total ? total : left > 0 ? (u32)left : 0u;
         for (u32 i = t_id(); i < fits; i += COMPACT_THREADS) {
             store16((u8 *)out + (base + i) * 16u, load16(s_list + 4u * i));
         }
@@ -258,67 +290,67 @@ FN void key_read(u32 (*raw)[KEY_WORDS], const struct kcompact *args, i64 tile) {
     }
 }
 
+/* Which rows of the tile are kept and where they go within it. One barrier. */
+FN void b_place_rows(struct tile_rows *t, const struct kcompact *args, const u32 (*raw)[KEY_WORDS],
+                     i64 tile, u64 *s_counts) {
+    u64 counts = 0;
+    u64 all = 0;
+    u32 whole = (tile + 1) * TILE_ROWS <= args->count;
+    t->first = tile * TILE_ROWS + (i64)t_id() * 4;
+    UNROLL for (u32 g = 0; g < GROUPS; g++) {
+        t->bits[g] = keep_bits(args, raw[g], GROUP_ROW(t, g), whole);
+        counts |= (u64)bits_set_u32(t->bits[g]) << (16 * g);
+    }
+    u64 before = b_scan_counts(counts, s_counts, &all);
+    t->total = 0;
+    UNROLL for (u32 g = 0; g < GROUPS; g++) {
+        t->at[g] = t->total + ((u32)(before >> (16 * g)) & 65535u);
+        t->total += (u32)(all >> (16 * g)) & 65535u;
+    }
+}
+
 KERNEL(k_compact, struct kcompact, COMPACT_THREADS) {
     SHARED_BYTES(s_bytes);
     SHARED(u64, s_counts, COMPACT_WARPS);
     SHARED(u64, s_base, 1);
-    SHARED(u32, s_ticket, 2);
     u32 *s_list = (u32 *)s_bytes;
-    i64 tiles = (args.count + TILE_ROWS - 1) / TILE_ROWS;
     u32 raw[GROUPS][KEY_WORDS];
+    struct tile_rows t;
+#if ORDERED
+    SHARED(u32, s_ticket, 1);
     i64 tile = b_ticket(args.ticket, s_ticket);
-    u32 turn = 1;
-#if AHEAD
+#else
+    i64 tile = t_block();
+#endif
     key_read(raw, &args, tile);
+    b_place_rows(&t, &args, (const u32(*)[KEY_WORDS])raw, tile, s_counts);
+    if (t_id() == 0) {
+#if ORDERED
+        look_tell(args.state, tile, t.total);
+#else
+        *s_base = t.total ? atom_add_u64(args.total, t.total) : 0u;
 #endif
-    while (tile < tiles) {
-        struct tile_rows t;
-#if !AHEAD
-        key_read(raw, &args, tile);
-#endif
-        t.first = tile * TILE_ROWS + (i64)t_id() * 4;
-        u64 counts = 0;
-        if (t_id() == 0) {
-            s_ticket[turn] = atom_add_u32(args.ticket, 1);
-        }
-        UNROLL for (u32 g = 0; g < GROUPS; g++) {
-            t.bits[g] = keep_bits(&args, raw[g], GROUP_ROW(&t, g));
-            counts |= (u64)bits_set_u32(t.bits[g]) << (16 * g);
-        }
-        u64 all = 0;
-        u64 before = b_scan_counts(counts, s_counts, &all);
-        t.total = 0;
-        UNROLL for (u32 g = 0; g < GROUPS; g++) {
-            t.at[g] = t.total + ((u32)(before >> (16 * g)) & 65535u);
-            t.total += (u32)(all >> (16 * g)) & 65535u;
-        }
+    }
 #if COLUMN_0_KEY
-        UNROLL for (u32 g = 0; g < GROUPS; g++) {
-            STAGE_KEY(KEY_BYTES)(s_list, raw[g], t.bits[g], t.at[g]);
-        }
-#endif
-        i64 next = s_ticket[turn];
-        turn ^= 1u;
-#if AHEAD
-        key_read(raw, &args, next);
+    UNROLL for (u32 g = 0; g < GROUPS; g++) {
+        STAGE_KEY(KEY_BYTES)(s_list, raw[g], t.bits[g], t.at[g]);
+    }
 #endif
 #if ORDERED
-        t.base = b_look_back(args.state, tile, t.total, s_base);
-        if (tile == tiles - 1 && t_id() == 0) {
-            *args.total = t.base + t.total;
-        }
-#else
+    if (t_id() < 32u) {
+        u64 base = w_look_up(args.state, tile, t.total);
         if (t_id() == 0) {
-            *s_base = t.total ? atom_add_u64(args.total, t.total) : 0u;
+            *s_base = base;
+            if (tile == (args.count - 1) / TILE_ROWS) {
+                *args.total = base + t.total;
+            }
         }
-        b_sync();
-        t.base = *s_base;
-#endif
-#if COLUMN_0_KEY
-        b_write_list(s_list, args.out[0], t.base, t.total, args.room, KEY_BYTES);
-#endif
-        COLUMNS
-        tile = next;
-        b_sync();
     }
+#endif
+    b_sync();
+    t.base = *s_base;
+#if COLUMN_0_KEY
+    b_write_list(s_list, args.out[0], t.base, t.total, args.room, KEY_BYTES);
+#endif
+    COLUMNS
 }

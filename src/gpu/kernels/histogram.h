@@ -4,7 +4,9 @@
  * of copy c at b * copies + c: lanes use different copies, so that equal elements of a warp neither
  * meet in one word nor in one bank. A thread adds neighbouring elements of one bin at once, and
  * where there is no table in shared memory a warp does: whatever bin its first lane has is added
- * once for all that share it. The text before this defines WORD_BYTES (4 or 8) and IN_SHARED. */
+ * once for all that share it. The text before this defines WORD_BYTES (4 or 8), IN_SHARED,
+ * NARROW and COMBINE: whether neighbours of one bin are added at once, which pays where lanes share
+ * copies. */
 #include "rows4.h"
 
 #include "defs/kprim.h"
@@ -17,24 +19,26 @@ typedef u32 word;
 typedef u64 word;
 #endif
 
-/* The bin, from args.bins on when there is none. */
+/* The bin, from args.bins on when there is none. NARROW: all figures fit 32 bits. */
 FN u64 bin_of(const struct khistogram *args, word raw) {
     word x = raw ^ (word)args->flip;
+#if NARROW
+    u32 start = (u32)args->start;
+    u32 far = x - start;
+    far = args->shift < 32u ? far >> args->shift : far / (u32)args->width;
+    far = far < (u32)args->bins ? (u32)args->base + far : (u32)args->bins;
+    return x < start ? (u32)args->low : far;
+#else
     u64 bin;
     if ((u64)x < args->start) {
         bin = args->low;
     } else {
         u64 far = (u64)x - args->start;
-        if (args->shift < 64u) {
-            far >>= args->shift;
-        } else if (WORD_BYTES == 4 && args->width >> 32 == 0u) {
-            far = (u32)far / (u32)args->width;
-        } else {
-            far /= args->width;
-        }
+        far = args->shift < 64u ? far >> args->shift : far / args->width;
         bin = far < args->bins ? args->base + far : args->bins;
     }
     return bin;
+#endif
 }
 
 FN word raw_word(const u32 *raw, u32 j) {
@@ -92,7 +96,7 @@ KERNEL(k_histogram, struct khistogram, HISTOGRAM_THREADS) {
             UNROLL for (u32 j = 0; j < 4; j++) {
                 u64 bin = (i64)j < left ? bin_of(&args, raw_word(raw[k], j)) : ~0ULL;
 #if IN_SHARED
-                if (bin != last) {
+                if (bin != last || !COMBINE) {
                     add(&args, s_table, last, run);
                     run = 0;
                 }

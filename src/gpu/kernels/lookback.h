@@ -22,38 +22,41 @@ FN u32 b_ticket(u32 *counter, u32 *s_word) {
     return *s_word;
 }
 
-/* By one thread: tells the others of the tile's own count, as early as it is known. */
+/* By one thread: the tile's own count, as soon as it is known. */
 FN void look_tell(u64 *state, i64 tile, u64 own) {
-    atom_exch_u64(&state[tile], own << 2 | (tile == 0 ? LOOK_UPTO : LOOK_OWN));
+    write_u64(&state[tile], own << 2 | (tile == 0 ? LOOK_UPTO : LOOK_OWN));
 }
 
-/* The sum over all earlier tiles, which this warp publishes with `own`, told already, added. */
+FN u64 look_read(const u64 *state, i64 tile) {
+    return tile >= 0 ? read_u64(&state[tile]) : (u64)LOOK_UPTO;
+}
+
+/* The sum over all earlier tiles, for a tile that has published. */
 FN u64 w_look_up(u64 *state, i64 tile, u64 own) {
     u64 before = 0;
-    i64 from = tile - 1;
+    i64 from = tile - 1 - (i64)t_lane();
     u32 known = tile == 0;
     while (!known) {
-        i64 at = from - (i64)t_lane();
-        u64 word = at >= 0 ? read_u64(&state[at]) : (u64)LOOK_UPTO;
+        u64 word = look_read(state, from);
         while (w_ballot((word & 3u) == 0)) {
             spin_wait();
-            word = at >= 0 ? read_u64(&state[at]) : (u64)LOOK_UPTO;
+            word = look_read(state, from);
         }
         known = w_ballot((word & 3u) == LOOK_UPTO);
         u32 last = known ? first_set_u32(known) : 31u;
-        u64 sum = t_lane() <= last ? word >> 2 : 0u;
-        UNROLL for (u32 mask = 16; mask; mask >>= 1) {
-            sum += w_xor_u64(sum, mask);
-        }
-        before += sum;
+        before += t_lane() <= last ? word >> 2 : 0u;
         from -= 32;
     }
+    UNROLL for (u32 mask = 16; mask; mask >>= 1) {
+        before += w_xor_u64(before, mask);
+    }
     if (t_lane() == 0 && tile > 0) {
-        atom_exch_u64(&state[tile], (before + own) << 2 | LOOK_UPTO);
+        write_u64(&state[tile], (before + own) << 2 | LOOK_UPTO);
     }
     return before;
 }
 
+/* Both: the sum over all earlier tiles, which this warp publishes with `own` added. */
 FN u64 w_look_back(u64 *state, i64 tile, u64 own) {
     if (t_lane() == 0) {
         look_tell(state, tile, own);

@@ -1,9 +1,10 @@
 /* map.h: an opcode over arrays.
  *
  * The text before this defines the opcode's expression MAP_EXPR over a, b, c and f, as op.def has
- * it, MAP_ARITY, MAP_FAULTS, and of the result (R) and every operand (A, B, C) its kind, MAP_R, and
- * the width of its elements, MAP_R_BYTES; where it needs helpers it has included them. Groups of a
- * thread are a block's width apart and all loaded before anything is computed. */
+ * it, MAP_ARITY, MAP_FAULTS, MAP_GROUPS (groups of four rows a thread), and of the result (R) and
+ * every operand (A, B, C) its kind, MAP_R, and the width of its elements, MAP_R_BYTES; where it
+ * needs helpers it has included them. A block has tiles a grid apart; a thread's groups are a
+ * block's width apart and all loaded before anything is computed. */
 #include "rows4.h"
 
 #include "defs/kprim.h"
@@ -108,9 +109,10 @@ FN void single16(u32 *raw, const void *in) {
 #define LOAD_AS(no, bytes, raw) LOAD(no, bytes, raw)
 
 KERNEL(k_map, struct kmap, MAP_THREADS) {
-    i64 stride = (i64)t_blocks() * MAP_THREADS * 4;
-    i64 start = ((i64)t_block() * MAP_THREADS + t_id()) * 4;
-    for (i64 first = start; first < args.count; first += stride * MAP_GROUPS) {
+    i64 stride = MAP_THREADS * 4;
+    i64 tile = stride * MAP_GROUPS;
+    i64 all = (i64)t_blocks() * tile;
+    for (i64 first = (i64)t_block() * tile + (i64)t_id() * 4; first < args.count; first += all) {
         u32 a_raw[MAP_GROUPS][RAW_WORDS(MAP_A_BYTES)];
 #if MAP_ARITY > 1
         u32 b_raw[MAP_GROUPS][RAW_WORDS(MAP_B_BYTES)];

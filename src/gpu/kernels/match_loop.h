@@ -54,29 +54,31 @@ FN u32 b_loop_chunk(const struct kmatch *a, i64 first, i64 end, K *s_words) {
     return n;
 }
 
-FN void loop_words(const struct kmatch *a, i64 row, i64 row_end, K *word) {
+FN void loop_words(const struct kmatch *a, i64 row, i64 row_end, K *word, K *width) {
     const K *keys = (const K *)a->probe;
+    K most = a->width > K_MAX ? K_MAX : (K)a->width;
     UNROLL for (u32 k = 0; k < LOOP_ITEMS; k++) {
         i64 i = row + (i64)(k * LOOP_THREADS + t_id());
         word[k] = i < row_end ? keys[i] ^ (K)a->flip : 0u;
+        width[k] = most < K_MAX - word[k] ? most : K_MAX - word[k];
     }
 }
 
-/* The distance from the word is at most the width, unsigned. */
-#define LOOP_MEETS(other, word, width) ((K)((other) - (word)) <= (width) && (other) >= (word))
+/* The distance from the word, unsigned, is at most the width, which ends where keys do. */
+#define LOOP_MEETS(other, word, width) ((K)((other) - (word)) <= (width))
 
 KERNEL(k_loop_count, struct kmatch, LOOP_THREADS) {
     SHARED_BYTES(room);
     K *s_words = (K *)room;
-    K width = args.width > K_MAX ? K_MAX : (K)args.width;
     i64 units =
         args.units ? (i64)args.report[MATCH_UNITS] : (args.probe_count + LOOP_ROWS - 1) / LOOP_ROWS;
     for (i64 n = t_block(); n < units; n += t_blocks()) {
         struct loop l = loop_at(&args, n);
         for (i64 row = l.row; row < l.row_end; row += LOOP_ROWS) {
             K word[LOOP_ITEMS];
+            K width[LOOP_ITEMS];
             u32 count[LOOP_ITEMS];
-            loop_words(&args, row, l.row_end, word);
+            loop_words(&args, row, l.row_end, word, width);
             UNROLL for (u32 k = 0; k < LOOP_ITEMS; k++) {
                 count[k] = 0;
             }
@@ -87,13 +89,13 @@ KERNEL(k_loop_count, struct kmatch, LOOP_THREADS) {
                     vec16 v = load16(s_words + i);
                     UNROLL for (u32 j = 0; j < LOOP_VEC; j++) {
                         UNROLL for (u32 k = 0; k < LOOP_ITEMS; k++) {
-                            count[k] += LOOP_MEETS(vec_key(v, j), word[k], width);
+                            count[k] += LOOP_MEETS(vec_key(v, j), word[k], width[k]);
                         }
                     }
                 }
                 for (u32 i = whole; i < m; i++) {
                     UNROLL for (u32 k = 0; k < LOOP_ITEMS; k++) {
-                        count[k] += LOOP_MEETS(s_words[i], word[k], width);
+                        count[k] += LOOP_MEETS(s_words[i], word[k], width[k]);
                     }
                 }
             }
@@ -126,7 +128,6 @@ FN void loop_emit(const struct kmatch *a, u64 at, i64 row, u32 built) {
 
 KERNEL(k_loop_write, struct kmatch, LOOP_THREADS) {
     SHARED(K, s_words, LOOP_CHUNK);
-    K width = args.width > K_MAX ? K_MAX : (K)args.width;
     u64 last = (u64)(args.first + args.rows);
     i64 units =
         args.units ? (i64)args.report[MATCH_UNITS] : (args.probe_count + LOOP_ROWS - 1) / LOOP_ROWS;
@@ -136,8 +137,9 @@ KERNEL(k_loop_write, struct kmatch, LOOP_THREADS) {
             i64 rows_end = row + LOOP_ROWS < l.row_end ? row + LOOP_ROWS : l.row_end;
             u32 any = args.offset[row] < last && args.offset[rows_end] > (u64)args.first;
             K word[LOOP_ITEMS];
+            K width[LOOP_ITEMS];
             u64 at[LOOP_ITEMS];
-            loop_words(&args, row, l.row_end, word);
+            loop_words(&args, row, l.row_end, word, width);
             UNROLL for (u32 k = 0; k < LOOP_ITEMS; k++) {
                 i64 i = row + (i64)(k * LOOP_THREADS + t_id());
                 at[k] = i < l.row_end ? args.offset[i] : 0u;
@@ -147,7 +149,7 @@ KERNEL(k_loop_write, struct kmatch, LOOP_THREADS) {
                 for (u32 i = 0; i < m; i++) {
                     UNROLL for (u32 k = 0; k < LOOP_ITEMS; k++) {
                         i64 r = row + (i64)(k * LOOP_THREADS + t_id());
-                        if (r < l.row_end && LOOP_MEETS(s_words[i], word[k], width)) {
+                        if (r < l.row_end && LOOP_MEETS(s_words[i], word[k], width[k])) {
                             loop_emit(&args, at[k]++, r, (u32)(first + i));
                         }
                     }

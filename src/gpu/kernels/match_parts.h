@@ -58,8 +58,16 @@ FN u32 b_part_table(const struct kmatch *a, struct unit u, K *s_keys, u32 *s_slo
     for (u32 i = t_id(); i < PART_SLOTS; i += PART_THREADS) {
         s_slots[i] = 0;
     }
-    for (u32 i = t_id(); i < u.rows; i += PART_THREADS) {
-        s_keys[i] = keys[i];
+    K key_of[PART_ROWS_MAX / PART_THREADS]; /* all loads at once */
+    UNROLL for (u32 k = 0; k < PART_ROWS_MAX / PART_THREADS; k++) {
+        u32 i = k * PART_THREADS + t_id();
+        key_of[k] = i < u.rows ? keys[i] : 0u;
+    }
+    UNROLL for (u32 k = 0; k < PART_ROWS_MAX / PART_THREADS; k++) {
+        u32 i = k * PART_THREADS + t_id();
+        if (i < u.rows) {
+            s_keys[i] = key_of[k];
+        }
     }
     b_sync();
     u32 twice = 0;

@@ -45,14 +45,29 @@ KERNEL(k_merge_cuts, struct kmerge, PATH_THREADS) {
 /* ITEMS elements of the merge from (i, j) on; `from` gets their places in the tile. */
 FN void merge_serial(K *key, u32 *from, const K *s_keys, u32 i, u32 a_end, u32 j, u32 b_end,
                      const struct korder *o) {
+    K x = 0;
+    K y = 0;
+    if (i < a_end) {
+        x = s_keys[i];
+    }
+    if (j < b_end) {
+        y = s_keys[j];
+    }
     UNROLL for (u32 k = 0; k < PATH_ITEMS; k++) {
-        u32 take_b = j < b_end && (i >= a_end || key_less(s_keys[j], s_keys[i], o));
+        u32 take_b = j < b_end && (i >= a_end || key_less(y, x, o));
         from[k] = take_b ? j : i;
-        if (i < a_end || j < b_end) {
-            key[k] = s_keys[from[k]];
+        key[k] = take_b ? y : x;
+        if (take_b) {
+            j++;
+            if (j < b_end) {
+                y = s_keys[j];
+            }
+        } else {
+            i++;
+            if (i < a_end) {
+                x = s_keys[i];
+            }
         }
-        j += take_b;
-        i += !take_b;
     }
 }
 
@@ -76,7 +91,8 @@ KERNEL(k_merge, struct kmerge, PATH_THREADS) {
     K key[PATH_ITEMS];
     u32 from[PATH_ITEMS];
     u32 mine = t_id() * PATH_ITEMS < rows ? t_id() * PATH_ITEMS : rows;
-    u32 at = path_near(s_keys, a_rows, s_keys + a_rows, rows - a_rows, mine, &args.order);
+    u32 at = (u32)path_near(s_keys, (i32)a_rows, s_keys + a_rows, (i32)(rows - a_rows), (i32)mine,
+                            &args.order);
     merge_serial(key, from, s_keys, at, a_rows, a_rows + mine - at, rows, &args.order);
     b_sync();
     UNROLL for (u32 k = 0; k < PATH_ITEMS; k++) {
@@ -156,8 +172,8 @@ KERNEL(k_merge_block, struct kmerge, PATH_THREADS) {
         first = first < rows ? first : rows;
         u32 middle = first + width * PATH_ITEMS < rows ? first + width * PATH_ITEMS : rows;
         u32 end = middle + width * PATH_ITEMS < rows ? middle + width * PATH_ITEMS : rows;
-        u32 at = path_near(s_keys + first, middle - first, s_keys + middle, end - middle,
-                           mine - first, &args.order);
+        u32 at = (u32)path_near(s_keys + first, (i32)(middle - first), s_keys + middle,
+                                (i32)(end - middle), (i32)(mine - first), &args.order);
         merge_serial(key, from, s_keys, first + at, middle, middle + (mine - first - at), end,
                      &args.order);
         UNROLL for (u32 k = 0; k < PATH_ITEMS; k++) {

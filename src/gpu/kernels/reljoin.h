@@ -19,6 +19,8 @@
 
 #define TILE_ROWS (JOIN_THREADS * TUPLE_VT)
 #define JOIN_WARPS (JOIN_THREADS / 32)
+#define TILE_VECS (TILE_ROWS / IN_VEC + 4) /* of both inputs as they are aligned, and one more */
+#define LOAD_VECS ((TILE_VECS + JOIN_THREADS - 1) / JOIN_THREADS)
 #define NO_X 0xffffu
 #define NO_Y 0xffffu
 #define Y_BIAS 32768u /* staged places of y count from so far before the tile */
@@ -29,6 +31,7 @@ typedef u32 INDEX;
 #else
 typedef u64 INDEX;
 #endif
+#define NO_INDEX ((INDEX) ~(INDEX)0)
 #endif
 
 #ifdef PROFILE
@@ -46,46 +49,78 @@ typedef u64 INDEX;
 
 /* --- partition ------------------------------------------------------------------------------- */
 
+/* The cut of the merge at diagonal d, known to be in lo .. hi. */
+FN i64 cut_between(const struct krel_join *a, i64 d, i64 lo, i64 hi) {
+    const IN_W *x = (const IN_W *)a->x;
+    const IN_W *y = (const IN_W *)a->y;
+    u32 shift = a->combine.key_shift;
+    lo = d - a->y_count > lo ? d - a->y_count : lo;
+    hi = d < hi ? d : hi;
+    while (lo < hi) {
+        i64 mid = (lo + hi) / 2;
+        if (x[mid] >> shift < y[d - 1 - mid] >> shift) {
+            lo = mid + 1;
+        } else {
+            hi = mid;
+        }
+    }
+    return lo;
+}
+
+FN i64 diagonal_of(const struct krel_join *a, i64 tile) {
+    i64 total = a->x_count + a->y_count;
+    return tile * TILE_ROWS < total ? tile * TILE_ROWS : total;
+}
+
+/* How many y before y[end] have the key of x[at]. */
+FN i64 run_before(const struct krel_join *a, i64 at, i64 end) {
+    const IN_W *x = (const IN_W *)a->x;
+    const IN_W *y = (const IN_W *)a->y;
+    u32 shift = a->combine.key_shift;
+    if (at >= a->x_count || end == 0 || x[at] >> shift != y[end - 1] >> shift) {
+        return 0;
+    }
+    IN_W key = x[at] >> shift;
+    i64 step = 1;
+    i64 start = end - 1;
+    while (start >= step && y[start - step] >> shift == key) {
+        start -= step;
+        step *= 2;
+    }
+    i64 below = start >= step ? start - step : -1; /* not of the run */
+    while (start - below > 1) {
+        i64 mid = (start + below) / 2;
+        if (y[mid] >> shift == key) {
+            start = mid;
+        } else {
+            below = mid;
+        }
+    }
+    return end - start;
+}
+
+/* Every COARSE_TILES-th cut first: the others are then searched for among words that few lines of
+ * the cache hold. */
+KERNEL(k_partition_coarse, struct krel_join, JOIN_THREADS) {
+    i64 t = ((i64)t_block() * JOIN_THREADS + t_id()) * COARSE_TILES;
+    if (t < args.tiles + COARSE_TILES) {
+        t = t < args.tiles ? t : args.tiles;
+        args.splits[t] = cut_between(&args, diagonal_of(&args, t), 0, args.x_count);
+    }
+}
+
 KERNEL(k_partition, struct krel_join, JOIN_THREADS) {
     i64 t = (i64)t_block() * JOIN_THREADS + t_id();
     if (t <= args.tiles) {
-        const IN_W *x = (const IN_W *)args.x;
-        const IN_W *y = (const IN_W *)args.y;
-        u32 shift = args.combine.key_shift;
-        i64 total = args.x_count + args.y_count;
-        i64 d = t * TILE_ROWS < total ? t * TILE_ROWS : total;
-        i64 lo = d > args.y_count ? d - args.y_count : 0;
-        i64 hi = d < args.x_count ? d : args.x_count;
-        while (lo < hi) {
-            i64 mid = (lo + hi) / 2;
-            if (x[mid] >> shift < y[d - 1 - mid] >> shift) {
-                lo = mid + 1;
-            } else {
-                hi = mid;
-            }
+        i64 before = t / COARSE_TILES * COARSE_TILES;
+        i64 after = before + COARSE_TILES < args.tiles ? before + COARSE_TILES : args.tiles;
+        i64 d = diagonal_of(&args, t);
+        i64 cut = args.splits[t];
+        if (t != before && t != args.tiles) {
+            cut = cut_between(&args, d, args.splits[before], args.splits[after]);
+            args.splits[t] = cut;
         }
-        args.splits[t] = lo;
-        i64 end = d - lo;
-        i64 start = end;
-        if (lo < args.x_count && end > 0 && x[lo] >> shift == y[end - 1] >> shift) {
-            IN_W key = x[lo] >> shift;
-            i64 step = 1;
-            start = end - 1;
-            while (start >= step && y[start - step] >> shift == key) {
-                start -= step;
-                step *= 2;
-            }
-            i64 below = start >= step ? start - step : -1; /* not of the run */
-            while (start - below > 1) {
-                i64 mid = (start + below) / 2;
-                if (y[mid] >> shift == key) {
-                    start = mid;
-                } else {
-                    below = mid;
-                }
-            }
-        }
-        args.backs[t] = end - start;
+        args.backs[t] = run_before(&args, cut, d - cut);
     }
 }
 
@@ -110,26 +145,33 @@ FN struct place b_load(const struct krel_join *a, i64 tile, IN_W *s_words, struc
     t->ny = (u32)(end - x_end - p.y);
     t->shift = a->combine.key_shift;
     t->back = a->backs[tile];
-    t->x = s_words;
-    t->y = s_words + t->nx;
+    t->spare = IN_BYTES == 4 &&
+               (t->shift > 0 || (a->x_count > 0 && a->y_count > 0 &&
+                                 !((x[a->x_count - 1] | y[a->y_count - 1]) >> (IN_BYTES * 8 - 1))));
     t->has_next = (KIND & REL_Y_ALONE) && x_end < a->x_count;
     t->next = t->has_next ? x[x_end] >> t->shift : (IN_W)0;
-    IN_W word[TUPLE_VT];
-    const IN_W *x_tile = x + p.x;
-    const IN_W *y_tile = y + (p.y - (i64)t->nx);
-    u32 n = t->nx + t->ny;
-    UNROLL for (u32 k = 0; k < TUPLE_VT; k++) {
+    u32 x_skip = (u32)(p.x & (IN_VEC - 1)); /* each keeps its own alignment */
+    u32 y_skip = (u32)(p.y & (IN_VEC - 1));
+    u32 x_vecs = (x_skip + t->nx + IN_VEC - 1) / IN_VEC;
+    u32 vecs = x_vecs + (y_skip + t->ny + IN_VEC - 1) / IN_VEC;
+    t->x = s_words + x_skip;
+    t->y = s_words + x_vecs * IN_VEC + y_skip;
+    vec16 v[LOAD_VECS];
+    UNROLL for (u32 k = 0; k < LOAD_VECS; k++) {
         u32 i = k * JOIN_THREADS + t_id();
-        word[k] = 0;
-        if (i < n) {
-            word[k] = (i < t->nx ? x_tile : y_tile)[i];
+        if (i < x_vecs) {
+            v[k] = vec_words(x, p.x - (i64)x_skip + (i64)(i * IN_VEC), a->x_count);
+        } else if (i < vecs) {
+            v[k] = vec_words(y, p.y - (i64)y_skip + (i64)((i - x_vecs) * IN_VEC), a->y_count);
+        } else {
+            v[k].w[0] = v[k].w[1] = v[k].w[2] = v[k].w[3] = 0u;
         }
     }
-    UNROLL for (u32 k = 0; k < TUPLE_VT; k++) {
-        s_words[k * JOIN_THREADS + t_id()] = word[k];
-    }
-    if (t_id() == 0) {
-        s_words[TILE_ROWS] = 0; /* the merge looks one word ahead */
+    UNROLL for (u32 k = 0; k < LOAD_VECS; k++) {
+        u32 i = k * JOIN_THREADS + t_id();
+        if (i <= vecs) { /* one more, because the merge looks ahead */
+            store16(s_words + i * IN_VEC, v[k]);
+        }
     }
     b_sync();
     return p;
@@ -154,28 +196,35 @@ FN u64 rows_of_thread(const struct matches *m, i64 back) {
     return rows;
 }
 
-/* One row of output: places in the inputs, -1 for none. */
-FN void put_row(const struct krel_join *a, i64 at, i64 x, i64 y, IN_W x_word, IN_W y_word) {
-#ifdef INDEX_BYTES
-    ((INDEX *)a->out)[at] = (INDEX)x;
-    ((INDEX *)a->out_y)[at] = (INDEX)y;
-    (void)x_word;
-    (void)y_word;
-#else
+#ifndef INDEX_BYTES
+/* The tuple of a pair, of an x alone, of a y alone. */
+FN OUT_W row_word(const struct krel_join *a, u32 has_x, u32 has_y, IN_W x, IN_W y) {
     const struct rel_combine *c = &a->combine;
     OUT_W word = 0;
-    if (!(KIND & REL_Y_ALONE) || x >= 0) {
-        word = word_move(x_word, &c->x);
-        if (y < 0) {
+    if (has_x) {
+        word = word_move(x, &c->x);
+        if ((KIND & REL_X_ALONE) && !has_y) {
             word |= (OUT_W)WIDE_OF(c->no_y_low, c->no_y_high);
         }
     } else {
-        word = word_move(y_word, &c->key) | (OUT_W)WIDE_OF(c->no_x_low, c->no_x_high);
+        word = word_move(y, &c->key) | (OUT_W)WIDE_OF(c->no_x_low, c->no_x_high);
     }
-    if ((KIND & (REL_PAIRS | REL_Y_ALONE)) && y >= 0) {
-        word |= word_move(y_word, &c->y);
+    if (has_y) {
+        word |= word_move(y, &c->y);
     }
-    ((OUT_W *)a->out)[at] = word;
+    return word;
+}
+#endif
+
+/* One row of output: places in the inputs, -1 for none. */
+FN void put_row(const struct krel_join *a, i64 at, i64 x, i64 y) {
+#ifdef INDEX_BYTES
+    ((INDEX *)a->out)[at] = (INDEX)x;
+    ((INDEX *)a->out_y)[at] = (INDEX)y;
+#else
+    IN_W x_word = x < 0 ? (IN_W)0 : ((const IN_W *)a->x)[x];
+    IN_W y_word = y < 0 ? (IN_W)0 : ((const IN_W *)a->y)[y];
+    ((OUT_W *)a->out)[at] = row_word(a, x >= 0, y >= 0, x_word, y_word);
 #endif
 }
 
@@ -204,6 +253,27 @@ FN void t_stage_many(const struct matches *m, i64 back, u32 row, u32 from, u32 *
     }
 }
 
+/* The same where an x meets at most one y, the one before it in the merge. */
+FN void t_stage_simple(const struct matches *m, u32 row, u32 *s_rows) {
+    u32 hits = m->range[0];
+    UNROLL for (u32 k = 0; k < TUPLE_VT; k++) {
+        if (m->given >> k & 1u) {
+            u32 xs = bits_set_u32(m->is_x & ((1u << k) - 1u)); /* before it */
+            u32 xi = m->x_first + xs;
+            u32 y = Y_BIAS + m->y_first + k - xs;
+            u32 pair = KIND & REL_PAIRS ? y - 1u : NO_Y;
+            if ((KIND & REL_PAIRS) && (KIND & REL_X_ALONE)) {
+                pair = hits >> k & 1u ? pair : NO_Y;
+            }
+            if ((KIND & REL_Y_ALONE) && !(m->is_x >> k & 1u)) {
+                pair = y;
+                xi = NO_X;
+            }
+            s_rows[row++] = xi | pair << 16;
+        }
+    }
+}
+
 /* The same where no element of the thread gives more than one row, and all rows of the tile fit. */
 FN void t_stage_one(const struct matches *m, i64 back, u32 row, u32 *s_rows) {
     u32 xi = m->x_first;
@@ -225,28 +295,42 @@ FN void t_stage_one(const struct matches *m, i64 back, u32 row, u32 *s_rows) {
     }
 }
 
+#ifdef INDEX_BYTES
 FN void b_gather(const struct krel_join *a, const struct tiles *t, struct place p, i64 base,
                  u32 rows, const u32 *s_rows) {
-    const IN_W *y_all = (const IN_W *)a->y;
-    for (u32 r = t_id(); r < rows; r += JOIN_THREADS) {
-        u32 pair = s_rows[r];
-        u32 xi = pair & 0xffffu;
-        u32 yi = pair >> 16;
-        i64 x = xi == NO_X ? -1 : p.x + (i64)xi;
-        i64 y = yi == NO_Y ? -1 : p.y + (i64)yi - (i64)Y_BIAS;
-        IN_W x_word = x < 0 ? (IN_W)0 : t->x[xi];
-        IN_W y_word = 0;
-#ifndef INDEX_BYTES
-        if ((KIND & (REL_PAIRS | REL_Y_ALONE)) && y >= 0) {
-            y_word = yi < Y_BIAS ? y_all[y] : t->y[yi - Y_BIAS];
-        }
+    i64 y_first = p.y - (i64)Y_BIAS;
+    (void)t;
+#define ROW_X(r) ((s_rows[r] & 0xffffu) == NO_X ? NO_INDEX : (INDEX)(p.x + (s_rows[r] & 0xffffu)))
+#define ROW_Y(r) (s_rows[r] >> 16 == NO_Y ? NO_INDEX : (INDEX)(y_first + (s_rows[r] >> 16)))
+    PUT_ROWS(INDEX, (16 / INDEX_BYTES), a->out, base, rows, ROW_X)
+    PUT_ROWS(INDEX, (16 / INDEX_BYTES), a->out_y, base, rows, ROW_Y)
+}
 #else
-        (void)y_all;
-#endif
-        if (base + (i64)r < a->room) {
-            put_row(a, base + (i64)r, x, y, x_word, y_word);
-        }
+FN OUT_W staged_row(const struct krel_join *a, const struct tiles *t, struct place p, u32 pair) {
+    u32 xi = pair & 0xffffu;
+    u32 yi = pair >> 16;
+    u32 has_x = !(KIND & REL_Y_ALONE) || xi != NO_X;
+    u32 has_y = (KIND & (REL_PAIRS | REL_Y_ALONE)) && yi != NO_Y;
+    IN_W x_word = has_x ? t->x[xi] : (IN_W)0;
+    IN_W y_word = 0;
+    if (has_y) {
+        y_word =
+            yi < Y_BIAS ? ((const IN_W *)a->y)[p.y + (i64)yi - (i64)Y_BIAS] : t->y[yi - Y_BIAS];
     }
+    return row_word(a, has_x, has_y, x_word, y_word);
+}
+
+FN void b_gather(const struct krel_join *a, const struct tiles *t, struct place p, i64 base,
+                 u32 rows, const u32 *s_rows) {
+#define ROW_WORD(r) staged_row(a, t, p, s_rows[r])
+    PUT_ROWS(OUT_W, OUT_VEC, a->out, base, rows, ROW_WORD)
+}
+#endif
+
+/* How many of the rows at `base` there is room for. */
+FN u32 rows_that_fit(const struct krel_join *a, i64 base, u32 rows) {
+    i64 room = a->room - base;
+    return room >= (i64)rows ? rows : room > 0 ? (u32)room : 0u;
 }
 
 /* By one thread: leaves the tile to k_expand, as far as there is room. */
@@ -265,74 +349,97 @@ FN void tile_is_heavy(const struct krel_join *a, i64 tile, i64 base, u64 total) 
     heavy->total = rows;
 }
 
+/* The compute stage. s_rows may be used; a barrier is needed before it is used again. */
+FN void b_match(const struct tiles *t, struct matches *m, u32 *s_rows) {
+    (void)s_rows;
+#if STAGE == 0 && IN_BYTES == 4
+    if (!b_net(t, m, s_rows)) {
+        t_merge(t, m);
+    }
+#elif STAGE == 0
+    t_merge(t, m);
+#elif STAGE == 1
+    t_binary(t, m);
+#elif STAGE == 2
+    t_blocked(t, m);
+#elif STAGE == 3
+    t_brute(t, m);
+#elif STAGE == 4
+    SHARED_BYTES(s_table);
+    b_hash(t, m, (u32 *)(void *)s_table);
+#else
+    t_network(t, m);
+#endif
+#if STAGE != 0
+    matches_end(t, m);
+#endif
+}
+
+/* Stages the thread's rows, as many as fit the first round. */
+FN void t_stage(const struct tiles *t, const struct matches *m, u32 row, u32 tile_rows,
+                u32 *s_rows) {
+    if (m->many || tile_rows > TILE_ROWS) {
+        t_stage_many(m, t->back, row, 0, s_rows);
+    } else if (m->simple) {
+        t_stage_simple(m, row, s_rows);
+    } else {
+        t_stage_one(m, t->back, row, s_rows);
+    }
+}
+
 KERNEL(k_join, struct krel_join, JOIN_THREADS) {
-    SHARED(IN_W, s_words, TILE_ROWS + 1);
+    SHARED(u128, s_vecs, TILE_VECS);
     SHARED(u32, s_rows, TILE_ROWS);
     SHARED(u64, s_sums, JOIN_WARPS);
     SHARED(u32, s_counts, JOIN_WARPS);
     SHARED(u64, s_before, 1);
     SHARED(u32, s_ticket, 1);
-#if STAGE == 4
-    SHARED_BYTES(s_table);
-#endif
     u32 *ticket = (u32 *)&args.counters[REL_TICKET];
     PROFILE_BEGIN
-    for (i64 tile = b_ticket(ticket, s_ticket); tile < args.tiles;
-         tile = b_ticket(ticket, s_ticket)) {
-        struct tiles t;
-        struct matches m;
-        u64 total;
-        struct place p = b_load(&args, tile, s_words, &t);
-        PROFILE_END(0)
-#if STAGE == 0
+    i64 tile = b_ticket(ticket, s_ticket);
+    struct tiles t;
+    struct matches m;
+    u64 total;
+    struct place p = b_load(&args, tile, (IN_W *)(void *)s_vecs, &t);
+    PROFILE_END(0)
+    b_match(&t, &m, s_rows);
+    u32 tile_rows;
+    u32 row = b_sum_before_u32(m.rows, s_counts, &tile_rows);
+    u32 heavy = tile_rows > TILE_ROWS * JOIN_ROUNDS;
+    total = tile_rows;
+    if (tile_rows > TILE_ROWS && m.simple) { /* what follows needs ranges */
         t_merge(&t, &m);
-#elif STAGE == 1
-        t_binary(&t, &m);
-#elif STAGE == 2
-        t_blocked(&t, &m);
-#elif STAGE == 3
-        t_brute(&t, &m);
-#elif STAGE == 4
-        b_hash(&t, &m, (u32 *)(void *)s_table);
-#else
-        t_network(&t, &m);
-#endif
-#if STAGE != 0
-        matches_end(&t, &m);
-#endif
-        u32 tile_rows;
-        u32 row = b_sum_before_u32(m.rows, s_counts, &tile_rows);
-        u32 heavy = tile_rows > TILE_ROWS * JOIN_ROUNDS;
-        total = tile_rows;
-        if (heavy) {
-            b_sum_before(rows_of_thread(&m, t.back), s_sums, &total);
-        } else if (m.many || tile_rows > TILE_ROWS) {
-            t_stage_many(&m, t.back, row, 0, s_rows);
-        } else {
-            t_stage_one(&m, t.back, row, s_rows);
-        }
-        PROFILE_END(1)
-        i64 base = (i64)b_look_back(args.state, tile, total, s_before);
-        PROFILE_END(2)
-        if (t_id() == 0 && tile == args.tiles - 1) {
-            args.counters[REL_TOTAL] = (u64)base + total;
-        }
-        if (t_id() == 0 && heavy) {
-            tile_is_heavy(&args, tile, base, total);
-        }
-        u32 rows = heavy ? 0u : (u32)total;
-        for (u32 from = 0; from < rows; from += TILE_ROWS) {
-            if (from) {
-                b_sync();
-                t_stage_many(&m, t.back, row, from, s_rows);
-                b_sync();
-            }
-            u32 left = rows - from;
-            b_gather(&args, &t, p, base + (i64)from, left < TILE_ROWS ? left : (u32)TILE_ROWS,
-                     s_rows);
-        }
-        PROFILE_END(3)
     }
+    if (heavy) { /* there may be more than 32 bits tell */
+        b_sum_before(rows_of_thread(&m, t.back), s_sums, &total);
+    }
+    if (t_id() == 0) {
+        look_tell(args.state, tile, total);
+    }
+    if (!heavy) {
+        t_stage(&t, &m, row, tile_rows, s_rows);
+    }
+    PROFILE_END(1)
+    i64 base = (i64)b_look_up(args.state, tile, total, s_before);
+    PROFILE_END(2)
+    if (t_id() == 0 && tile == args.tiles - 1) {
+        args.counters[REL_TOTAL] = (u64)base + total;
+    }
+    if (t_id() == 0 && heavy) {
+        tile_is_heavy(&args, tile, base, total);
+    }
+    u32 rows = heavy ? 0u : (u32)total;
+    for (u32 from = 0; from < rows; from += TILE_ROWS) {
+        if (from) {
+            b_sync();
+            t_stage_many(&m, t.back, row, from, s_rows);
+            b_sync();
+        }
+        u32 left = rows - from < TILE_ROWS ? rows - from : (u32)TILE_ROWS;
+        b_gather(&args, &t, p, base + (i64)from, rows_that_fit(&args, base + (i64)from, left),
+                 s_rows);
+    }
+    PROFILE_END(3)
 }
 
 /* --- tiles with much output ------------------------------------------------------------------ */
@@ -408,14 +515,12 @@ FN void t_expand(const struct krel_join *a, const struct krel_heavy *h, u64 firs
             e = element_at(a, p, row, back, s_first, s_ranges, s_is, s_x);
         }
         i64 y = e.y < 0 ? -1 : e.y + (i64)(row - e.first);
-        IN_W x_word = e.x < 0 ? (IN_W)0 : ((const IN_W *)a->x)[e.x];
-        IN_W y_word = y < 0 ? (IN_W)0 : ((const IN_W *)a->y)[y];
-        put_row(a, (i64)(h->base + row), e.x, y, x_word, y_word);
+        put_row(a, (i64)(h->base + row), e.x, y);
     }
 }
 
 KERNEL(k_expand, struct krel_join, JOIN_THREADS) {
-    SHARED(IN_W, s_words, TILE_ROWS + 1);
+    SHARED(u128, s_vecs, TILE_VECS);
     SHARED(u32, s_ranges, TILE_ROWS);
     SHARED(u64, s_first, JOIN_THREADS);
     SHARED(u32, s_is, JOIN_THREADS);
@@ -431,7 +536,7 @@ KERNEL(k_expand, struct krel_join, JOIN_THREADS) {
         struct tiles t;
         struct matches m;
         u64 total;
-        struct place p = b_load(&args, (i64)h.tile, s_words, &t);
+        struct place p = b_load(&args, (i64)h.tile, (IN_W *)(void *)s_vecs, &t);
         t_merge(&t, &m);
         s_first[t_id()] = b_sum_before(rows_of_thread(&m, t.back), s_sums, &total);
         s_is[t_id()] = m.is_x | m.is_y << 16;

@@ -4,7 +4,10 @@
  * counts in one word, so that one scan gives the places of all. Kept words are staged in shared
  * memory and leave in one piece. ORDERED: where the piece goes is found by looking back at earlier
  * tiles; UNORDERED: one atomic; PAGES: at the page's start, one block a page, and nothing needs to
- * be known about others. */
+ * be known about others. But for pages a block takes one tile. */
+#ifndef WF_MIN_BLOCKS
+#define WF_MIN_BLOCKS (IN_BYTES == 4 ? 6 : IN_BYTES == 8 ? 5 : 3)
+#endif
 #include "tuple.h"
 #include "lookback.h"
 
@@ -132,24 +135,24 @@ KERNEL(k_select, struct krel_select, SELECT_THREADS) {
     SHARED(IN_W, s_kept, TILE_ROWS);
     SHARED(u64, s_sums, SELECT_WARPS);
     SHARED(u64, s_before, 1);
-    SHARED(u32, s_ticket, 1);
-    i64 tiles = args.in.page_tiles * args.in.page_count;
-    u32 *ticket = (u32 *)&args.counters[REL_TICKET];
-    for (i64 number = b_ticket(ticket, s_ticket); number < tiles;
-         number = b_ticket(ticket, s_ticket)) {
-        struct tile t = tile_of(&args.in, number, TILE_ROWS);
-        u32 kept = b_stage_kept(&args, number, (const IN_W *)args.in.data + t.at, t.rows, s_kept,
-                                s_sums, s_before);
 #ifdef UNORDERED
-        b_sync();
-        i64 before = (i64)*s_before;
+    i64 number = t_block();
 #else
-        i64 before = (i64)b_look_up(args.state, number, kept, s_before);
-        if (t_id() == 0 && number == tiles - 1) {
-            args.counters[REL_TOTAL] = (u64)before + kept;
-        }
+    SHARED(u32, s_ticket, 1);
+    i64 number = b_ticket((u32 *)&args.counters[REL_TICKET], s_ticket);
 #endif
-        b_put_kept((OUT_W *)args.out, before, args.room, s_kept, kept);
+    struct tile t = tile_of(&args.in, number, TILE_ROWS);
+    u32 kept = b_stage_kept(&args, number, (const IN_W *)args.in.data + t.at, t.rows, s_kept,
+                            s_sums, s_before);
+#ifdef UNORDERED
+    b_sync();
+    i64 before = (i64)*s_before;
+#else
+    i64 before = (i64)b_look_up(args.state, number, kept, s_before);
+    if (t_id() == 0 && number == args.in.page_tiles * args.in.page_count - 1) {
+        args.counters[REL_TOTAL] = (u64)before + kept;
     }
+#endif
+    b_put_kept((OUT_W *)args.out, before, args.room, s_kept, kept);
 }
 #endif

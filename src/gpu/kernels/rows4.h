@@ -57,7 +57,7 @@ FN void rows4_write1(const u32 raw[1], void *out, i64 row, i64 count) {
                 UNROLL for (u32 j = 0; j < 4; j++) {                                      \
                     v.w[j] = raw[4 * k + j];                                              \
                 }                                                                         \
-                store16(p + 4 * k, v);                                                    \
+                store_once16(p + 4 * k, v);                                               \
             }                                                                             \
         } else {                                                                          \
             UNROLL for (u32 j = 0; j < 4 * (words); j++) {                                \

@@ -1,18 +1,14 @@
-/* scan.h: scan of an array in one pass.
+/* scan.h: scan of an array in one pass, a tile a block.
  *
  * A thread holds SCAN_VECS vectors of 16 bytes, a block's width apart, so that every access is
  * whole sectors; the vectors of one number form a row of the tile. Rows are scanned side by side:
  * within the thread, the warp, the rows' warps, then what lies before the tile is found by looking
- * back. While that goes on the vectors of the block's next tile are on their way: its ticket is
- * drawn one tile ahead. Shared memory comes in two sets that take turns, so that two barriers a
- * tile are enough. */
+ * back. Blocks that stay and take tile after tile, with the next one's vectors on their way, were
+ * slower than blocks that come and go: those leave it to the card to have enough on the way. */
 #include "foldback.h"
 
 #include "defs/kprim.h"
 
-#ifndef AHEAD /* 0: tiles are read when their turn comes */
-#define AHEAD 1
-#endif
 #define SCAN_WARPS (SCAN_THREADS / 32)
 
 /* Exclusive over the warp; *out_all is the whole. */
@@ -65,61 +61,33 @@ FN vec16 vec_scan(vec16 v, T upto, u32 inclusive) {
 }
 
 KERNEL(k_scan, struct kscan_array, SCAN_THREADS) {
-    SHARED(u32, s_ticket, 2);
-    SHARED(T, s_rows, 2 * SCAN_VECS * SCAN_WARPS);
-    SHARED(T, s_before, 2);
-    const T *in = (const T *)args.in;
-    T *out = (T *)args.out;
-    i64 tile_rows = (i64)SCAN_THREADS * SCAN_VECS * T_VEC;
-    i64 tiles = (args.count + tile_rows - 1) / tile_rows;
-    u32 turn = 0;
+    SHARED(u32, s_ticket, 1);
+    SHARED(T, s_rows, SCAN_VECS * SCAN_WARPS);
+    SHARED(T, s_before, 1);
+    i64 tile = b_ticket(args.ticket, s_ticket);
     vec16 v[SCAN_VECS];
-    i64 tile = b_ticket(args.ticket, s_ticket + 1);
-#if AHEAD
-    tile_read(v, in, tile, args.count);
-#endif
-    while (tile < tiles) {
-        T *s_mine = s_rows + turn * SCAN_VECS * SCAN_WARPS;
-        T before[SCAN_VECS];
-#if !AHEAD
-        tile_read(v, in, tile, args.count);
-#endif
+    T before[SCAN_VECS];
+    tile_read(v, (const T *)args.in, tile, args.count);
+    UNROLL for (u32 k = 0; k < SCAN_VECS; k++) {
+        T all;
+        before[k] = w_scan(vec_fold(v[k]), &all);
+        if (t_lane() == 0) {
+            s_rows[k * SCAN_WARPS + (t_id() >> 5)] = all;
+        }
+    }
+    b_sync();
+    if (t_id() < 32u) {
+        T all = w_scan_rows(s_rows);
+        T earlier = w_fold_back(args.state, tile, all, 0);
         if (t_id() == 0) {
-            s_ticket[turn] = atom_add_u32(args.ticket, 1);
+            *s_before = earlier;
         }
-        UNROLL for (u32 k = 0; k < SCAN_VECS; k++) {
-            T all;
-            before[k] = w_scan(vec_fold(v[k]), &all);
-            if (t_lane() == 0) {
-                s_mine[k * SCAN_WARPS + (t_id() >> 5)] = all;
-            }
-        }
-        b_sync();
-        i64 next = s_ticket[turn];
-#if AHEAD
-        vec16 ahead[SCAN_VECS];
-        tile_read(ahead, in, next, args.count);
-#endif
-        if (t_id() < 32u) {
-            T all = w_scan_rows(s_mine);
-            T earlier = w_fold_back(args.state, tile, all, 0);
-            if (t_id() == 0) {
-                s_before[turn] = earlier;
-            }
-        }
-        b_sync();
-        i64 first = tile * tile_rows + (i64)t_id() * T_VEC;
-        UNROLL for (u32 k = 0; k < SCAN_VECS; k++) {
-            T upto = FOLD(FOLD(s_before[turn], s_mine[k * SCAN_WARPS + (t_id() >> 5)]), before[k]);
-            vec_write(out, first + (i64)k * SCAN_THREADS * T_VEC, args.count,
-                      vec_scan(v[k], upto, args.inclusive));
-        }
-#if AHEAD
-        UNROLL for (u32 k = 0; k < SCAN_VECS; k++) {
-            v[k] = ahead[k];
-        }
-#endif
-        tile = next;
-        turn ^= 1u;
+    }
+    b_sync();
+    i64 first = (tile * SCAN_VECS * SCAN_THREADS + t_id()) * T_VEC;
+    UNROLL for (u32 k = 0; k < SCAN_VECS; k++) {
+        T upto = FOLD(FOLD(*s_before, s_rows[k * SCAN_WARPS + (t_id() >> 5)]), before[k]);
+        vec_write((T *)args.out, first + (i64)k * SCAN_THREADS * T_VEC, args.count,
+                  vec_scan(v[k], upto, args.inclusive));
     }
 }

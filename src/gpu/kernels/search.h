@@ -70,16 +70,29 @@ KERNEL(k_search, struct ksearch, PATH_THREADS) {
     u32 mine = t_id() * PATH_ITEMS < rows ? t_id() * PATH_ITEMS : rows;
     u32 at = search_near(s_keys, needles, rows, mine, &args.order);
     u32 passed = mine - at;
+    K x = 0; /* the needle, and the element, that come next */
+    K y = 0;
+    if (at < needles) {
+        x = s_keys[at];
+    }
+    if (needles + passed < rows) {
+        y = s_keys[needles + passed];
+    }
     UNROLL for (u32 k = 0; k < PATH_ITEMS; k++) {
         if (mine + k < rows) {
-            u32 needle =
-                at < needles && (needles + passed >= rows ||
-                                 needle_first(s_keys[at], s_keys[needles + passed], &args.order));
-            if (needle) {
+            u32 done = needles + passed >= rows;
+            if (at < needles && (done || needle_first(x, y, &args.order))) {
                 s_found[at] = passed;
+                at++;
+                if (at < needles) {
+                    x = s_keys[at];
+                }
+            } else {
+                passed++;
+                if (needles + passed < rows) {
+                    y = s_keys[needles + passed];
+                }
             }
-            at += needle;
-            passed += !needle;
         }
     }
     b_sync();
@@ -91,8 +104,8 @@ KERNEL(k_search, struct ksearch, PATH_THREADS) {
 KERNEL(k_search_any, struct ksearch, PATH_THREADS) {
     for (i64 i = (i64)t_block() * t_count() + t_id(); i < args.needle_count;
          i += (i64)t_blocks() * t_count()) {
-        i64 found = bound_of((const K *)args.among, args.among_count, needle_at(&args, i), UPPER,
-                             &args.order);
+        i64 found = bound_far((const K *)args.among, args.among_count, needle_at(&args, i), UPPER,
+                              &args.order);
         ((OUT *)args.out)[i] = (OUT)(found + args.add);
     }
 }

@@ -5,6 +5,9 @@
  * thread folds what it meets and writes a segment at its end, except the first one it ends: that
  * lacks what threads before it, and tiles before this, have of the segment. Both are found by scans
  * that stop at whoever has ended a segment. */
+#ifndef WF_MIN_BLOCKS
+#define WF_MIN_BLOCKS (T_BYTES == 8 ? 3 : 4)
+#endif
 #include "foldback.h"
 
 #include "defs/kprim.h"
@@ -123,6 +126,28 @@ FN u32 tile_ends_before(const u32 *s_ends, u32 end_count, u32 elements, u32 item
     return lo;
 }
 
+/* Elements and ends of a tile to shared memory, all elements of a thread on their way at once. */
+FN void tile_load(const struct ksegments *args, T *s_in, u32 *s_ends, i64 at, u32 elements,
+                  i64 segment, u32 ends) {
+    const T *in = (const T *)args->in + at;
+    T loaded[SEGMENT_ITEMS];
+    UNROLL for (u32 k = 0; k < SEGMENT_ITEMS; k++) {
+        u32 i = k * SEGMENT_THREADS + t_id();
+        if (i < elements) {
+            loaded[k] = in[i];
+        }
+    }
+    for (u32 i = t_id(); i < ends; i += SEGMENT_THREADS) {
+        s_ends[i] = (u32)(args->offsets[segment + i + 1] - at);
+    }
+    UNROLL for (u32 k = 0; k < SEGMENT_ITEMS; k++) {
+        u32 i = k * SEGMENT_THREADS + t_id();
+        if (i < elements) {
+            s_in[i] = loaded[k];
+        }
+    }
+}
+
 KERNEL(k_segments, struct ksegments, SEGMENT_THREADS) {
     SHARED(T, s_in, SEGMENT_TILE);
     SHARED(u32, s_ends, SEGMENT_TILE);
@@ -130,27 +155,24 @@ KERNEL(k_segments, struct ksegments, SEGMENT_THREADS) {
     SHARED(u32, s_ended, SEGMENT_WARPS);
     SHARED(T, s_before, 1);
     SHARED(u32, s_ticket, 1);
-    const T *in = (const T *)args.in;
     T *out = (T *)args.out;
     u32 bad = read_u32(args.bad);
     i64 base = args.offsets[0];
     i64 items = bad ? 0 : args.offsets[args.segment_count] - base + args.segment_count;
     i64 tiles = (items + SEGMENT_TILE - 1) / SEGMENT_TILE;
-    for (i64 tile = b_ticket(args.ticket, s_ticket); tile < tiles;
-         tile = b_ticket(args.ticket, s_ticket)) {
+    i64 tile = b_ticket(args.ticket, s_ticket);
+    while (tile < tiles) {
         i64 first = tile * SEGMENT_TILE;
         u32 here = items - first < SEGMENT_TILE ? (u32)(items - first) : (u32)SEGMENT_TILE;
         i64 segment = args.splits[tile];
         u32 ends = (u32)(args.splits[tile + 1] - segment);
         i64 at = first - segment + base;
         u32 elements = here - ends;
-        for (u32 i = t_id(); i < elements; i += SEGMENT_THREADS) {
-            s_in[i] = in[at + i];
-        }
-        for (u32 i = t_id(); i < ends; i += SEGMENT_THREADS) {
-            s_ends[i] = (u32)(args.offsets[segment + i + 1] - at);
-        }
+        tile_load(&args, s_in, s_ends, at, elements, segment, ends);
         b_sync();
+        if (t_id() == 0) {
+            *s_ticket = atom_add_u32(args.ticket, 1);
+        }
         u32 item = t_id() * SEGMENT_ITEMS < here ? t_id() * SEGMENT_ITEMS : here;
         u32 stop = item + SEGMENT_ITEMS < here ? item + SEGMENT_ITEMS : here;
         u32 end = tile_ends_before(s_ends, ends, elements, item);
@@ -188,5 +210,7 @@ KERNEL(k_segments, struct ksegments, SEGMENT_THREADS) {
             T value = FOLD(before.value, head);
             out[segment + head_end] = before.ended ? value : FOLD(*s_before, value);
         }
+        tile = *s_ticket;
+        b_sync();
     }
 }

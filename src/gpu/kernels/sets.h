@@ -23,8 +23,8 @@ KERNEL(k_set_cuts, struct kset, PATH_THREADS) {
     i64 tile = (i64)t_block() * t_count() + t_id();
     i64 diagonal = tile * PATH_TILE;
     if (diagonal < total) {
-        args.cuts[tile] = balanced_path((const K *)args.a, args.a_count, (const K *)args.b,
-                                        args.b_count, diagonal, &args.order);
+        args.cuts[tile] = balanced_far((const K *)args.a, args.a_count, (const K *)args.b,
+                                       args.b_count, diagonal, &args.order);
     } else if (diagonal < total + PATH_TILE) {
         args.cuts[tile] = args.a_count * 2;
     }
@@ -34,24 +34,40 @@ KERNEL(k_set_cuts, struct kset, PATH_THREADS) {
 FN u32 set_walk(K *key, const K *s_a, const K *s_b, u32 i, u32 j, u32 i_end, u32 j_end,
                 u32 a_before, u32 b_before, const struct korder *o) {
     u32 kept = 0;
+    K x = 0; /* what comes next of a, and of b */
+    K y = 0;
+    if (i < i_end) {
+        x = s_a[i];
+    }
+    if (j < j_end) {
+        y = s_b[j];
+    }
     UNROLL for (u32 k = 0; k < SET_STEPS; k++) {
         u32 has_a = i < i_end;
         u32 has_b = j < j_end;
-        if (has_a || has_b) {
-            u32 a_less = has_a && (!has_b || key_less(s_a[i], s_b[j], o));
-            u32 b_less = has_b && (!has_a || key_less(s_b[j], s_a[i], o));
-            u32 keep = a_less ? KEEP_A : b_less ? KEEP_B : KEEP_BOTH;
-            key[k] = b_less ? s_b[j] : s_a[i];
+        u32 a_goes = has_a && (!has_b || !key_less(y, x, o));
+        u32 b_goes = has_b && (!has_a || !key_less(x, y, o));
+        u32 keep = a_goes ? (b_goes ? KEEP_BOTH : KEEP_A) : b_goes ? KEEP_B : 0;
+        key[k] = a_goes ? x : y;
 #if SET_DISTINCT
-            if (keep && b_less && (j || b_before)) {
-                keep = !key_same(s_b[(i32)j - 1], key[k], o);
-            } else if (keep && !b_less && (i || a_before)) {
-                keep = !key_same(s_a[(i32)i - 1], key[k], o);
-            }
+        if (keep && a_goes && (i || a_before)) {
+            keep = !key_same(s_a[(i32)i - 1], x, o);
+        } else if (keep && !a_goes && (j || b_before)) {
+            keep = !key_same(s_b[(i32)j - 1], y, o);
+        }
 #endif
-            kept |= keep << k;
-            i += !b_less;
-            j += !a_less;
+        kept |= keep << k;
+        if (a_goes) {
+            i++;
+            if (i < i_end) {
+                x = s_a[i];
+            }
+        }
+        if (b_goes) {
+            j++;
+            if (j < j_end) {
+                y = s_b[j];
+            }
         }
     }
     return kept;
@@ -96,7 +112,8 @@ KERNEL(k_set, struct kset, PATH_THREADS) {
         b_sync();
         u32 rows = a_rows + b_rows;
         u32 diagonal = t_id() * PATH_ITEMS < rows ? t_id() * PATH_ITEMS : rows;
-        u32 mine = (u32)balanced_path(s_a, a_rows, s_b, b_rows, diagonal, &args.order);
+        u32 mine =
+            (u32)balanced_near(s_a, (i32)a_rows, s_b, (i32)b_rows, (i32)diagonal, &args.order);
         u32 at_a = mine >> 1;
         u32 at_b = diagonal - at_a + (mine & 1u);
         s_cuts[t_id()] = at_a << 16 | at_b;
