@@ -25,6 +25,34 @@ void select_add_target(struct bind *b, struct select *s, struct expr *expr, cons
     VEC_PUSH(b->arena, &s->names, name);
 }
 
+/* A set-returning function as a select item: every row is joined with the rows it gives for it. */
+static FALLIBLE bind_set_target(struct bind *b, struct select *s, const struct json *val,
+                                const char *alias, bool *out_is) {
+    const char *name = "";
+    i32 position = node_position(val);
+    *out_is = false;
+    if (!node_is(val, "FuncCall")) {
+        return ERR_OK;
+    }
+    JSON_EACH(part, json_get(node_body(val), "funcname")) {
+        name = node_string(part);
+    }
+    if (strcmp(name, table_func_names[TABLE_FUNC_GENERATE_SERIES]) != 0) {
+        return ERR_OK;
+    }
+    if (s->has_set) {
+        return unsupported(b, position, "several set-returning functions in a select list");
+    }
+    struct pending p = {.join = JOIN_CROSS};
+    *out_is = true;
+    s->has_set = 1;
+    TRY(bind_table_func(b, &s->query, node_body(val), &p.rel, &name));
+    VEC_PUSH(b->arena, &s->query.pending, p);
+    select_add_target(b, s, expr_col(b->plan, p.rel->out.items[0], position),
+                      keep(b, alias ? alias : name));
+    return ERR_OK;
+}
+
 /* nextval('s') for every row of FROM. */
 static FALLIBLE bind_fill(struct bind *b, struct select *s, const struct json *target,
                           bool *out_is) {
@@ -55,34 +83,6 @@ static FALLIBLE check_fill(struct bind *b, const struct select *s, i64 target, c
             return unsupported(b, position, "%s of nextval for every row", clause);
         }
     }
-    return ERR_OK;
-}
-
-/* A set-returning function as a select item: every row is joined with the rows it gives for it. */
-static FALLIBLE bind_set_target(struct bind *b, struct select *s, const struct json *val,
-                                const char *alias, bool *out_is) {
-    const char *name = "";
-    i32 position = node_position(val);
-    *out_is = false;
-    if (!node_is(val, "FuncCall")) {
-        return ERR_OK;
-    }
-    JSON_EACH(part, json_get(node_body(val), "funcname")) {
-        name = node_string(part);
-    }
-    if (strcmp(name, table_func_names[TABLE_FUNC_GENERATE_SERIES]) != 0) {
-        return ERR_OK;
-    }
-    if (s->has_set) {
-        return unsupported(b, position, "several set-returning functions in a select list");
-    }
-    struct pending p = {.join = JOIN_CROSS};
-    *out_is = true;
-    s->has_set = 1;
-    TRY(bind_table_func(b, &s->query, node_body(val), &p.rel, &name));
-    VEC_PUSH(b->arena, &s->query.pending, p);
-    select_add_target(b, s, expr_col(b->plan, p.rel->out.items[0], position),
-                      keep(b, alias ? alias : name));
     return ERR_OK;
 }
 
@@ -391,12 +391,12 @@ static FALLIBLE bind_any_select(struct bind *b, const struct json *body,
                                 const struct select_env *env, struct select_out *out) {
     i32 position = node_position(body);
     bool setop = !json_is(body, "op", "SETOP_NONE");
-    bool fills = b->fills_allowed;
-    b->fills_allowed = 0; /* for no query within */
     b8 for_exists = env->outer && env->outer->exists_next;
     if (for_exists) {
         env->outer->exists_next = 0;
     }
+    bool fills = b->fills_allowed;
+    b->fills_allowed = 0; /* for no query within */
     TRY(bind_only(b, body,
                   "distinctClause targetList fromClause whereClause groupClause havingClause "
                   "windowClause valuesLists sortClause limitOffset limitCount limitOption "
@@ -410,8 +410,8 @@ static FALLIBLE bind_any_select(struct bind *b, const struct json *body,
     } else {
         struct select *s = NEW(b->arena, struct select);
         s->body = body;
-        s->fills_allowed = fills && may_fill(body);
         s->for_exists = for_exists;
+        s->fills_allowed = fills && may_fill(body);
         s->keep_unknown = env->keep_unknown && !json_get(body, "distinctClause") &&
                           !json_get(body, "sortClause") && !json_get(body, "limitCount") &&
                           !json_get(body, "limitOffset");

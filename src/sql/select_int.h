@@ -36,10 +36,10 @@ struct select {
     b8 distinct;
     b8 fixed; /* ORDER BY may name output columns only: set operations */
     b8 keep_unknown;
-    b8 fills_allowed;
-    VEC(struct fill) fills;
     b8 for_exists;
     b8 has_set; /* a select item is a set-returning function */
+    b8 fills_allowed;
+    VEC(struct fill) fills;
 };
 
 void select_add_target(struct bind *b, struct select *s, struct expr *expr, const char *name);
