@@ -140,7 +140,7 @@ static FALLIBLE gpu_runs(struct prim_job *job, struct prim_array out_keys,
         struct gpu_template runs = {"runs", "k_runs", defines};
         struct gpu_template counts = {"runs", "k_run_counts", defines};
         u64 total = 0;
-        TRY(gpu_prim_launch(job, &runs, tiles, PATH_THREADS, 0, &args));
+        TRY(gpu_prim_launch_all(job, &runs, tiles, PATH_THREADS, 0, &args));
         if (out_counts.data) {
             TRY(gpu_prim_launch(job, &counts, tiles, PATH_THREADS, 0, &args));
         }
@@ -151,6 +151,40 @@ static FALLIBLE gpu_runs(struct prim_job *job, struct prim_array out_keys,
     return prim_room(job, "runs", *out_count, room);
 }
 
+struct set_shape {
+    i32 threads, items, blocks;
+    bool wires;
+};
+
+/* As measured; a difference carries along which array an element is of. */
+static struct set_shape set_shape_of(const struct order *o, struct prim_set how) {
+    bool difference = how.op == SET_DIFFERENCE;
+    if (o->is_float || o->is_text || o->bytes > 8 || how.ignore_bits) {
+        return (struct set_shape){PATH_THREADS, path_items(o->bytes), 1, false};
+    }
+    if (o->bytes == 4) {
+        return difference ? (struct set_shape){256, 15, 5, true}
+                          : (struct set_shape){128, 31, 10, true};
+    }
+    return (struct set_shape){256, 15, difference ? 4 : 6, true};
+}
+
+static void set_text(const struct order *o, struct prim_set how, const struct set_shape *shape,
+                     char *defines) {
+    i32 used = order_text(o, defines, ORDER_DEFINES);
+    snprintf(defines + used, (size_t)(ORDER_DEFINES - used),
+             "#define WF_MIN_BLOCKS %d\n#define SET_THREADS %d\n#define PATH_ITEMS %d\n"
+             "#define SET_WIRES %d\n#define SET_OP %d\n#define SET_DISTINCT %d\n%s%s",
+             shape->blocks, shape->threads, shape->items, shape->wires, how.op, how.distinct,
+             shape->wires ? "#define KEY_WHOLE 1\n" : "",
+             shape->wires && !o->flip_low ? "#define KEY_PLAIN 1\n" : "");
+}
+
+/* A tile in shared memory: what a star adds, room before each array's part, both kept aligned. */
+static i64 set_shared(const struct order *o, const struct set_shape *shape) {
+    return (i64)(shape->threads * shape->items + 1) * o->bytes + 6 * 16;
+}
+
 static FALLIBLE gpu_sets(struct prim_job *job, struct prim_set how, struct prim_array out,
                          struct prim_array a, struct prim_array b, i64 *out_count) {
     if (gpu_cub_sets(how, out, a, b) &&
@@ -158,7 +192,8 @@ static FALLIBLE gpu_sets(struct prim_job *job, struct prim_set how, struct prim_
         return gpu_cub_set(job, how, out, a, b, out_count);
     }
     struct order o = order_of(a.type, false);
-    i64 tile = PATH_THREADS * path_items(o.bytes);
+    struct set_shape shape = set_shape_of(&o, how);
+    i64 tile = (i64)shape.threads * shape.items;
     i64 tiles = (a.count + b.count + tile - 1) / tile;
     i64 mark = prim_mark(job);
     struct tile_states states;
@@ -176,18 +211,17 @@ static FALLIBLE gpu_sets(struct prim_job *job, struct prim_set how, struct prim_
                         .total = states.total};
     args.order.ignore_bits = (u32)how.ignore_bits;
     char defines[ORDER_DEFINES];
-    i32 used = order_text(&o, defines, ORDER_DEFINES);
-    snprintf(defines + used, (size_t)(ORDER_DEFINES - used),
-             "#define PATH_ITEMS %d\n#define SET_OP %d\n#define SET_DISTINCT %d\n",
-             path_items(o.bytes), how.op, how.distinct);
+    set_text(&o, how, &shape, defines);
     TRY(order_check_text(job, a));
     TRY(order_check_text(job, b));
     if (tiles) {
         struct gpu_template cut = {"sets", "k_set_cuts", defines};
         struct gpu_template set = {"sets", "k_set", defines};
         u64 total = 0;
-        TRY(gpu_prim_launch_all(job, &cut, (tiles + 1) / PATH_THREADS + 1, PATH_THREADS, 0, &args));
-        TRY(gpu_prim_launch(job, &set, tiles, PATH_THREADS, 0, &args));
+        TRY(gpu_prim_launch_all(job, &cut, (tiles + shape.threads) / shape.threads,
+                                (u32)shape.threads, 0, &args));
+        TRY(gpu_prim_launch_all(job, &set, tiles, (u32)shape.threads, set_shared(&o, &shape),
+                                &args));
         TRY(gpu_prim_fetch(job, &total, states.total, 8));
         *out_count = (i64)total;
     }

@@ -38,6 +38,8 @@ struct select {
     b8 keep_unknown;
     b8 fills_allowed;
     VEC(struct fill) fills;
+    b8 for_exists;
+    b8 has_set; /* a select item is a set-returning function */
 };
 
 void select_add_target(struct bind *b, struct select *s, struct expr *expr, const char *name);

@@ -455,10 +455,9 @@ static int64_t plain_set(const wf_set_how *how, uint64_t *out, const uint64_t *a
     return n;
 }
 
-static void check_set(wf_place place, wf_set_how how, wf_elem type, enum prim_shape shape,
-                      int64_t a_n, int64_t b_n, uint64_t range) {
-    uint64_t *an = keys_new(shape, a_n, range, 7, true);
-    uint64_t *bn = keys_new(shape, b_n, range, 8, true);
+/* The numbers are freed here. */
+static void check_set_of(wf_place place, wf_set_how how, wf_elem type, uint64_t *an, int64_t a_n,
+                         uint64_t *bn, int64_t b_n) {
     void *a = as_type(type, an, a_n);
     void *b = as_type(type, bn, b_n);
     void *out = calloc((size_t)(a_n + b_n) + 1, 16);
@@ -468,8 +467,8 @@ static void check_set(wf_place place, wf_set_how how, wf_elem type, enum prim_sh
     assert_prim_ok(wf_prim_set(prim, place, &how, prim_array(type, out, a_n + b_n),
                                prim_array(type, a, a_n), prim_array(type, b, b_n), &got, NULL));
     if (got != n) {
-        fail_msg("set %d%s on %d: %lld and %lld of shape %d: %lld instead of %lld", how.op,
-                 how.distinct ? " distinct" : "", place, (long long)a_n, (long long)b_n, shape,
+        fail_msg("set %d%s on %d: %lld and %lld of type %d: %lld instead of %lld", how.op,
+                 how.distinct ? " distinct" : "", place, (long long)a_n, (long long)b_n, type,
                  (long long)got, (long long)n);
     }
     for (int64_t i = 0; i < n; i++) {
@@ -492,6 +491,67 @@ static void check_set(wf_place place, wf_set_how how, wf_elem type, enum prim_sh
     free(b);
     free(out);
     free(expected);
+}
+
+static void check_set(wf_place place, wf_set_how how, wf_elem type, enum prim_shape shape,
+                      int64_t a_n, int64_t b_n, uint64_t range) {
+    check_set_of(place, how, type, keys_new(shape, a_n, range, 7, true), a_n,
+                 keys_new(shape, b_n, range, 8, true), b_n);
+}
+
+/* Ascending without repeats up to `last`, about every step-th number; repeated: 0 or how far apart
+ * elements are that repeat the one before. */
+static uint64_t *unique_new(int64_t n, uint64_t last, uint64_t step, uint64_t seed,
+                            int64_t repeated) {
+    uint64_t *keys = malloc((size_t)n * 8 + 8);
+    for (int64_t i = n - 1; i >= 0; i--) {
+        keys[i] = last;
+        bool repeats = repeated && i % repeated == repeated - 1;
+        last -= repeats ? 0 : step == 1 ? 1 : 1 + prim_random(&seed) % (2 * step - 2);
+    }
+    return keys;
+}
+
+/* Elements that do not repeat, which the card merges otherwise than those that do; both arrays the
+ * same, so that pairs lie on the borders of tiles and threads; up to the greatest key. */
+static void test_unique_sets(void **state) {
+    (void)state;
+    static const wf_elem set_types[] = {WF_ELEM_U32, WF_ELEM_U64, WF_ELEM_I32, WF_ELEM_I64,
+                                        WF_ELEM_F32};
+    static const int64_t sizes[][2] = {{1, 1},       {16, 15},     {31, 32},     {1984, 1984},
+                                       {1983, 1984}, {1984, 1985}, {3969, 0},    {0, 3969},
+                                       {1920, 1921}, {9000, 700},  {7001, 12000}};
+    for (int place = 0; place < prim_places(); place++) {
+        for (int p = 0; p < 11; p++) {
+            for (int op = 0; op < 4; op++) {
+                wf_elem type = set_types[(p + op) % 5];
+                bool top = (p + op) % 5 < 2 && p % 2;
+                uint64_t last = !top ? 1 << 20 : type == WF_ELEM_U32 ? UINT32_MAX : UINT64_MAX;
+                uint64_t step = (uint64_t)(p % 3 + 1);
+                int64_t repeated = p % 4 == 3 ? 5000 : 0;
+                wf_set_how how = {(wf_set_op)op, p % 2, 0};
+                check_set_of((wf_place)place, how, type,
+                             unique_new(sizes[p][0], last, step, 21, repeated), sizes[p][0],
+                             unique_new(sizes[p][1], last, step, 22, repeated), sizes[p][1]);
+                how.distinct = !how.distinct;
+                check_set_of((wf_place)place, how, op & 1 ? WF_ELEM_U32 : WF_ELEM_U64,
+                             unique_new(sizes[p][0], 1 << 20, step, 23, 0), sizes[p][0],
+                             unique_new(sizes[p][1], 1 << 20, step, 24, 3968), sizes[p][1]);
+            }
+        }
+        for (int op = 0; op < 4; op++) { /* even and odd: no pairs; the same: nothing but pairs */
+            for (int odd = 0; odd < 2; odd++) {
+                uint64_t *a = malloc(9000 * 8);
+                uint64_t *b = malloc(9000 * 8);
+                for (uint64_t i = 0; i < 9000; i++) {
+                    a[i] = 2 * i;
+                    b[i] = 2 * i + (uint64_t)odd;
+                }
+                check_set_of((wf_place)place, (wf_set_how){(wf_set_op)op, 0, 0},
+                             op & 1 ? WF_ELEM_U64 : WF_ELEM_U32, a, 9000, b, 9000 - op);
+            }
+        }
+    }
 }
 
 static void test_sets(void **state) {
@@ -566,10 +626,11 @@ static void test_refusals(void **state) {
 int main(int argc, char **argv) {
     prim_self = argc > 0 ? argv[0] : "";
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sorts),   cmocka_unit_test(test_text),
-        cmocka_unit_test(test_merge),   cmocka_unit_test(test_search),
-        cmocka_unit_test(test_balance), cmocka_unit_test(test_runs),
-        cmocka_unit_test(test_sets),    cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_sorts),    cmocka_unit_test(test_text),
+        cmocka_unit_test(test_merge),    cmocka_unit_test(test_search),
+        cmocka_unit_test(test_balance),  cmocka_unit_test(test_runs),
+        cmocka_unit_test(test_sets),     cmocka_unit_test(test_unique_sets),
+        cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, prim_setup, prim_teardown);
 }

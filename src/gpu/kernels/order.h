@@ -1,8 +1,9 @@
 /* order.h: keys in kernel text: what is compared, what partitions come from.
  *
  * The text that includes this defines KEY_BYTES (4, 8, 16), and KEY_FLOAT or KEY_TEXT where the key
- * is one. Keys keep their bits; they compare by key_order, which one xor and for floats a few more
- * instructions make. Text is a span of 16 bytes whose bytes lie anywhere. */
+ * is one; it may define KEY_WHOLE, no bits are ignored, and KEY_PLAIN, keys order as the unsigned
+ * words they are. Keys keep their bits; they compare by key_order, which one xor and for floats a
+ * few more instructions make. Text is a span of 16 bytes whose bytes lie anywhere. */
 #ifndef WF_ORDER_H
 #define WF_ORDER_H
 
@@ -52,14 +53,21 @@ FN K key_order(K key, const struct korder *o) {
     key = order_f64(key);
 #endif
 #endif
-#if KEY_BYTES == 16
+#if defined KEY_PLAIN
+    UNUSED_WORD(o);
+    return key;
+#elif KEY_BYTES == 16
     return key ^ ((K)o->flip_high << 64 | o->flip_low);
 #else
     return key ^ (K)o->flip_low;
 #endif
 }
 FN K key_rank(K key, const struct korder *o) { /* key_order of the bits that count */
+#ifdef KEY_WHOLE
+    return key_order(key, o);
+#else
     return key_order(key, o) >> o->ignore_bits;
+#endif
 }
 FN u32 key_less(K a, K b, const struct korder *o) {
     return key_rank(a, o) < key_rank(b, o);
