@@ -5,8 +5,8 @@
  * is used like that of a prepared statement: while definitions, search path and settings are those
  * it was compiled for and its guards hold; else it is compiled anew and replaced. Places are few
  * and a text may go to four of them, where it takes that of the one used longest ago. When memory
- * is short nothing is kept. They belong to the connection, not to the database, so that nobody
- * waits and a program never outlives who may run it. */
+ * is short, or statement_cache off, nothing is kept. They belong to the connection, not to the
+ * database, so that nobody waits and a program never outlives who may run it. */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -56,7 +56,8 @@ static u64 hash_of(struct sv text) {
 
 struct kept_text *texts_find(struct wf_connection *conn, const char *sql) {
     struct sv text = sql ? sv_from(sql) : (struct sv){NULL, 0};
-    if (!conn->texts || text.len == 0 || text.len > TEXT_BYTES_MAX) {
+    if (!conn->texts || !conn->settings.statement_cache || text.len == 0 ||
+        text.len > TEXT_BYTES_MAX) {
         return NULL;
     }
     u64 hash = hash_of(text);
@@ -75,7 +76,7 @@ struct kept_text *texts_keep(struct wf_connection *conn, struct script *script) 
     i64 bytes = (i64)sizeof *conn->texts;
     bool plain = script->list.items.count == 1 && script->text.len <= TEXT_BYTES_MAX &&
                  parsed_param_count(script->list.items.items[0]) == 0;
-    if (!plain || memory_is_short(conn)) {
+    if (!plain || !conn->settings.statement_cache || memory_is_short(conn)) {
         return NULL;
     }
     if (!conn->texts) {

@@ -28,8 +28,11 @@ struct fault_db {
 };
 
 UNUSED_FN static struct fault_db open_with(const char *threads, const char *memory) {
-    wf_option options[] = {
-        {"device", "cpu"}, {"threads", threads}, {memory ? "memory" : NULL, memory}, {NULL, NULL}};
+    wf_option options[] = {{"device", "cpu"},
+                           {"threads", threads},
+                           {"statement_cache", "off"}, /* tests compare memory used */
+                           {memory ? "memory" : NULL, memory},
+                           {NULL, NULL}};
     struct fault_db f = {NULL, NULL};
     wf_error error;
     assert_int_equal(wf_open(NULL, options, &f.db, &error), WF_OK);
