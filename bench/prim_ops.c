@@ -198,18 +198,18 @@ static bool check_histogram(const struct prim_case *c, int bins) {
     return same;
 }
 
-/* --- split, sort; arg: bits, or whether with payload --- */
+/* --- split, sort; arg: bits, negative for unstable, or whether with payload --- */
 
 static wf_status run_split(struct prim_case *c, int bits) {
     int64_t n = c->d->rows;
-    wf_split how = {.by = WF_SPLIT_RADIX, .shift = 0, .bits = bits};
+    wf_split how = {.by = WF_SPLIT_RADIX, .bits = abs(bits), .unstable = bits < 0};
     wf_array payload = u32s(c->d->order, n);
     wf_array out_payload = u32s(c->d->out2, n);
     return wf_prim_split(c->prim, c->place, &how, u32s(c->d->out, n), of(WF_ELEM_U64, NULL, 0),
                          u32s(c->d->keys, n), &out_payload, &payload, 1, NULL);
 }
 static bool check_split(const struct prim_case *c, int bits) {
-    uint32_t mask = (1u << bits) - 1;
+    uint32_t mask = (1u << abs(bits)) - 1;
     int64_t i = 1;
     uint64_t sum = c->d->out2[0] - (uint64_t)c->d->order[0];
     while (i < c->d->rows && (c->d->out[i - 1] & mask) <= (c->d->out[i] & mask)) {
@@ -248,7 +248,9 @@ const struct prim_experiment prim_experiments[] = {
     {"scan", 8, 4, run_scan, check_scan, true},
     {"scan u64", 8, 8, run_scan, check_scan, false},
     {"split 64", 16, 6, run_split, check_split, true},
+    {"split 64, unstable", 16, -6, run_split, check_split, true},
     {"split 2048", 16, 11, run_split, check_split, true},
+    {"split 2048, unstable", 16, -11, run_split, check_split, true},
     {"sort", 8, 0, run_sort, check_sort, true},
     {"sort pairs", 16, 1, run_sort, check_sort, true},
     {"compact 10 %", 4.4, 10, run_compact, check_compact, true},

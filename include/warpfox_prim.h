@@ -231,12 +231,16 @@ typedef struct wf_split {
     int shift, bits; /* RADIX, HASH: bits is 0 .. 24; hashes have 32 bits for keys of 4 bytes, else
                       * 64 */
     wf_array splitters; /* RANGE: of the keys' type, fewer than 2^24; on the host or the device */
+    int unstable; /* within a partition the order is free and may differ from run to run; faster on
+                   * the GPU for keys and payload of 4 and 8 bytes */
 } wf_split;
 
 /* Puts elements of one partition together, partitions ascending; within a partition elements keep
- * their order. out_starts (U64, or count 0 and data NULL when not wanted) has room for partitions
+ * their order, unless `unstable`. out_starts (U64, or count 0 and data NULL when not wanted) has
+ * room for partitions
  * + 1 and gets where each one starts; there are 2^bits partitions, or splitters + 1. Not TEXT.
- * O(n / p) per pass; the GPU makes one pass per 8 bits, the CPU per 11. Moves 2n per pass. */
+ * O(n / p) per pass; the GPU makes one pass per 8 bits, unstable and the CPU per 11. Moves 2n
+ * per pass. */
 WF_API wf_status wf_prim_split(wf_prim *prim, wf_place place, const wf_split *how,
                                wf_array out_keys, wf_array out_starts, wf_array keys,
                                const wf_array *out_payloads, const wf_array *payloads,

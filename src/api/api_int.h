@@ -102,6 +102,7 @@ struct wf_connection {
     wf_notice notice;
     void *notice_arg;
     struct named_statement *prepared; /* by PREPARE */
+    struct texts *texts;              /* statements met again; NULL = none yet */
     struct {
         u32 oid;
         i64 value;
@@ -272,6 +273,7 @@ struct rowset {
     i64 ns;
     const char *devices;
     i64 metrics[METRIC_COUNT]; /* all steps together */
+    i64 compile_count;         /* how often the statement was compiled for this execution */
 };
 FALLIBLE rowset_new(struct wf_connection *conn, struct rowset **out);
 struct rowset *rowset_retain(struct rowset *rows);
@@ -293,6 +295,20 @@ struct run_request {
 };
 FALLIBLE statement_run(struct wf_connection *conn, const struct run_request *request,
                        struct rowset **out);
+
+/* texts.c: what wf_query keeps of statements it meets again. */
+struct kept_text;
+/* What is kept of this text, or NULL. */
+struct kept_text *texts_find(struct wf_connection *conn, const char *sql);
+/* A place for a script that was met before; NULL when there is none for it. */
+struct kept_text *texts_keep(struct wf_connection *conn, struct script *script);
+struct script *texts_script(struct kept_text *kept); /* one reference more */
+/* The program is taken from the place while it fits, and left there. */
+void texts_request(struct kept_text *kept, struct run_request *request);
+/* After the statement has run: the place is given up where keeping makes no sense. */
+void texts_settle(struct wf_connection *conn, struct kept_text *kept);
+void texts_close(struct wf_connection *conn);
+
 /* Stages of it that EXPLAIN and INSERT share: opens the execution of rows->compiled, compiling
  * again when a guard fails, then runs it and collects the answer. */
 FALLIBLE rowset_open_exec(struct wf_connection *conn, const struct run_request *request,

@@ -166,6 +166,7 @@ static FALLIBLE compile_for(struct wf_connection *conn, const struct run_request
                 &fresh));
     compiled_release(rows->compiled);
     rows->compiled = fresh;
+    rows->compile_count++;
     if (cache) {
         compiled_release(*cache);
         *cache = compiled_retain(fresh);
@@ -243,6 +244,7 @@ static void sum_metrics(struct rowset *rows) {
     u32 steps = step_total(rows->exec.program);
     i64 *sums = rows->metrics;
     memset(sums, 0, sizeof rows->metrics);
+    sums[METRIC_compilations] = rows->compile_count;
     for (u32 i = 0; i < steps; i++) {
         const struct step_metric *m = &rows->exec.metrics[i];
         sums[METRIC_ns] += m->ns;
@@ -254,7 +256,7 @@ static void sum_metrics(struct rowset *rows) {
         sums[METRIC_pruned_rows] += m->tablets_pruned_rows;
     }
 }
-_Static_assert(METRIC_COUNT == 7, "sum_metrics adds every metric");
+_Static_assert(METRIC_COUNT == 8, "sum_metrics adds every metric");
 
 static FALLIBLE collect_columns(struct rowset *rows) {
     struct exec *x = &rows->exec;

@@ -62,6 +62,7 @@ static void take_split(struct call *c, struct split_args *a, const wf_split *how
     i32 hash_bits = elem_bytes[a->keys.type] == 4 ? 32 : 64;
     i32 most = how->by == WF_SPLIT_HASH ? hash_bits : 8 * elem_bytes[a->keys.type];
     a->how.by = (u8)how->by;
+    a->how.unstable = how->unstable != 0;
     if (how->by == WF_SPLIT_RANGE) {
         a->how.splitters = call_in(c, "splitters", how->splitters, NOT_TEXT);
         CALL_NEED(c, how->splitters.type == keys.type, DATATYPE_MISMATCH,

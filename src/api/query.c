@@ -2,7 +2,8 @@
  *
  * A script is parsed as a whole, then its statements run one after the other, each with its own
  * snapshot, so that a statement sees what those before it did. The script's arena holds text and
- * syntax trees and is counted, because plans may borrow from it. */
+ * syntax trees and is counted, because plans may borrow from it. A script of one statement that
+ * comes again is found with its program (texts.c). */
 #include "api/api_int.h"
 
 FALLIBLE script_new(struct wf_connection *conn, const char *text, struct script **out) {
@@ -53,7 +54,7 @@ void script_release(struct script *script) {
 
 /* `keep`: the rows are handed out; else they are computed for their errors only. */
 static FALLIBLE run_item(struct wf_connection *conn, struct script *script, i64 i, bool keep,
-                         struct wf_result **out) {
+                         struct kept_text *kept, struct wf_result **out) {
     const struct parsed *parsed = script->list.items.items[i];
     bool prepare = parsed_is_prepare(parsed);
     if (parsed_param_count(parsed) > 0 && !prepare) {
@@ -72,8 +73,15 @@ static FALLIBLE run_item(struct wf_connection *conn, struct script *script, i64 
         TRY(arena_check(&script->arena, &conn->err));
     }
     struct rowset *rows;
-    TRY(statement_run(conn, &request, &rows));
-    rows->ns += i == 0 ? script->parse_ns : 0;
+    if (kept) {
+        texts_request(kept, &request);
+    }
+    wf_status ran = statement_run(conn, &request, &rows);
+    if (kept) {
+        texts_settle(conn, kept);
+    }
+    TRY(ran);
+    rows->ns += i == 0 && !kept ? script->parse_ns : 0;
     if (keep) {
         *out = result_take(rows);
         return ERR_OK;
@@ -90,12 +98,12 @@ struct receiver {
     struct wf_result **last; /* of the last statement only */
 };
 
-static FALLIBLE run_all(struct wf_connection *conn, struct script *script,
+static FALLIBLE run_all(struct wf_connection *conn, struct script *script, struct kept_text *kept,
                         const struct receiver *to) {
     for (i64 i = 0; i < script->list.items.count; i++) {
         struct wf_result *result = NULL;
         bool is_last = i == script->list.items.count - 1;
-        TRY(run_item(conn, script, i, to->each || (to->last && is_last), &result));
+        TRY(run_item(conn, script, i, to->each || (to->last && is_last), kept, &result));
         if (to->each && to->each(to->arg, result)) {
             break;
         }
@@ -113,10 +121,12 @@ static wf_status query(wf_connection *conn, const char *sql, const struct receiv
     atomic_store(&conn->cancel, 0);
     connection_start(conn);
     watch_begin(&conn->watch);
-    struct script *script;
-    wf_status status = script_new(conn, sql, &script);
+    struct kept_text *kept = texts_find(conn, sql);
+    struct script *script = kept ? texts_script(kept) : NULL;
+    wf_status status = kept ? ERR_OK : script_new(conn, sql, &script);
     if (!status) {
-        status = run_all(conn, script, to);
+        kept = kept ? kept : texts_keep(conn, script);
+        status = run_all(conn, script, kept, to);
     }
     watch_end(&conn->watch);
     status = connection_leave(conn, status, sql ? sv_from(sql) : (struct sv){NULL, 0});

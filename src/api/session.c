@@ -50,6 +50,7 @@ static void drop_temp_schema(struct wf_connection *conn) {
 
 void session_close(struct wf_connection *conn) {
     tx_close(conn);
+    texts_close(conn);
     while (conn->prepared) {
         struct named_statement *gone = conn->prepared;
         conn->prepared = gone->next;

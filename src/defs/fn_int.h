@@ -151,6 +151,11 @@ FN i128 fn_mulx_i128(i128 a, i128 b, u8 *f) {
 
 /* quotients and remainders; the divisor is replaced where it would trap */
 
+FN i32 fn_step_sign(i32 a, u8 *f) {
+    *f = (u8)(a == 0 ? FAULT_STEP_ZERO : *f);
+    return a;
+}
+
 FN i32 fn_div_i32(i32 a, i32 b, u8 *f) {
     b8 over = (b8)((a == I32_MIN) & (b == -1));
     *f = (u8)(b == 0 ? FAULT_DIV0 : over ? FAULT_INTEGER : *f);

@@ -17,9 +17,11 @@ struct layout {
     i32 whole, decimals; /* places */
     i32 zero_from;       /* first whole place that shows zeros; whole = none */
     i32 last_zero;       /* decimals that FM keeps */
+    i32 shift;           /* V: places behind it, by which the number is multiplied */
     u8 sign;
     b8 fill; /* FM */
     b8 point;
+    b8 multiplies;  /* V */
     b8 bad, points; /* several points */
 };
 
@@ -51,11 +53,14 @@ static struct layout read_layout(struct sv s) {
             } else {
                 l.zero_from = c == '0' && l.zero_from < 0 ? l.whole : l.zero_from;
                 l.whole++;
+                l.shift += l.multiplies;
             }
         } else if (c == '.' || c == 'd' || c == 'D') {
             l.points |= l.point;
             l.point = 1;
-        } else if (c == 'v' || c == 'V' || begins(s, i, "EEEE") || begins(s, i, "RN")) {
+        } else if (c == 'v' || c == 'V') {
+            l.multiplies = 1;
+        } else if (begins(s, i, "EEEE") || begins(s, i, "RN")) {
             l.bad = 1;
         } else if (begins(s, i, "TH")) {
             i++;
@@ -67,6 +72,7 @@ static struct layout read_layout(struct sv s) {
         }
     }
     l.zero_from = l.zero_from < 0 ? l.whole : l.zero_from;
+    l.bad |= l.multiplies && (l.point || l.shift > 18);
     return l;
 }
 
@@ -203,6 +209,8 @@ static void write_number(struct made *made, const struct layout *l, const struct
         } else if (c == '.' || c == 'd' || c == 'D') {
             begin_digits(&w);
             put(&w, '.');
+        } else if (c == 'v' || c == 'V') {
+            continue;
         } else if (c == 's' || c == 'S') {
             if (l->sign == SIGN_S_BACK) {
                 put(&w, t->minus ? '-' : '+');
@@ -214,14 +222,65 @@ static void write_number(struct made *made, const struct layout *l, const struct
     made->len = w.n;
 }
 
+/* RN: 1 to 3999 in Roman digits, 15 places wide. False when the template says more than that. */
+static bool write_roman(struct made *made, i128 a, i32 scale, struct sv s, u8 *f) {
+    static const struct {
+        i32 value;
+        const char *text;
+    } parts[] = {{1000, "M"}, {900, "CM"}, {500, "D"}, {400, "CD"}, {100, "C"},
+                 {90, "XC"},  {50, "L"},   {40, "XL"}, {10, "X"},   {9, "IX"},
+                 {5, "V"},    {4, "IV"},   {1, "I"}};
+    enum { WIDTH = 15 };
+    bool fill = begins(s, 0, "FM");
+    struct sv rest = fill ? (struct sv){s.ptr + 2, s.len - 2} : s;
+    bool lower = sv_eq(rest, SV("rn"));
+    if (!lower && !sv_eq(rest, SV("RN"))) {
+        return false;
+    }
+    i128 value = fn_rounddiv_i128(a, (i128)fn_pow10(scale));
+    char text[WIDTH + 1];
+    i32 n = 0;
+    if (value < 1 || value > 3999) {
+        memset(text, '#', WIDTH);
+        n = WIDTH;
+    } else {
+        i32 left = (i32)value;
+        for (i64 i = 0; i < COUNT_OF(parts); i++) {
+            for (; left >= parts[i].value; left -= parts[i].value) {
+                for (const char *at = parts[i].text; *at; at++) {
+                    text[n++] = (char)(lower ? *at + 32 : *at);
+                }
+            }
+        }
+    }
+    u8 *out = made_room(made, WIDTH, f);
+    if (out) {
+        i32 blank = fill ? 0 : WIDTH - n;
+        memset(out, ' ', (size_t)blank);
+        memcpy(out + blank, text, (size_t)n);
+        made->len = blank + n;
+    }
+    return true;
+}
+
 void mt_to_char_dec(struct made *made, i128 a, str b, i32 scale, u8 *f) {
     struct layout l = read_layout(sv_of(b));
+    if (l.bad && write_roman(made, a, scale, sv_of(b), f)) {
+        return;
+    }
     struct number_text t = {.minus = a < 0};
     if (l.bad || l.points || l.decimals > 38) {
         *f = l.points ? FAULT_TO_CHAR_POINTS : FAULT_TO_CHAR;
         return;
     }
     u128 size = fn_abs_i128(a);
+    i32 up = l.shift - scale; /* V moves the point */
+    if (up > 0 && size > (u128)fn_pow10(38 - up)) {
+        *f = FAULT_TO_CHAR;
+        return;
+    }
+    size = up > 0 ? size * (u128)fn_pow10(up) : size;
+    scale = MAX_OF(scale - l.shift, 0);
     if (scale > l.decimals) {
         size = (u128)fn_rounddiv_i128((i128)size, (i128)fn_pow10(scale - l.decimals));
     }

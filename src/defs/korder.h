@@ -51,6 +51,29 @@ struct ksplit {
     u32 shift, mask;
 };
 
+/* The unstable split: places are handed out by cursors. A second pass works within the parts of the
+ * first, each cut into tiles of its own. */
+struct kloose {
+    struct kparts parts;
+    const void *keys, *payload1, *payload2;
+    void *out_keys, *out_payload1, *out_payload2;
+    i64 count;
+    u64 *cursors;      /* [part of the first pass][digit] */
+    const u64 *coarse; /* second pass: where the parts of the first start; else NULL */
+    const u64 *tiles;  /* second pass: the first tile of each part, and the end */
+    i64 coarse_parts;
+    u32 shift, mask;
+};
+
+struct kloose_bins {
+    u64 *counts;       /* [block][digit] become cursors */
+    const u64 *coarse; /* where a block's places begin; NULL = at 0 */
+    u64 *starts;       /* NULL, or places up to and with number `parts` */
+    u64 *tiles;        /* NULL, or [digit] and one more: tiles before it */
+    i64 parts;
+    u32 digits, tile_rows;
+};
+
 struct ksplit_starts {
     struct kparts parts;
     const void *keys;

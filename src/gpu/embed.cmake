@@ -26,7 +26,9 @@ set(WF_EMBEDDED
   defs/korder.h=defs/korder.h
   defs/fn_order.h=defs/fn_order.h
   order.h=gpu/kernels/order.h
+  split_count.h=gpu/kernels/split_count.h
   split.h=gpu/kernels/split.h
+  split_loose.h=gpu/kernels/split_loose.h
   spans.h=gpu/kernels/spans.h
   path.h=gpu/kernels/path.h
   merge.h=gpu/kernels/merge.h

@@ -86,6 +86,7 @@ static FALLIBLE called(struct prim_job *job, int status, const char *what) {
         call.temp = prim_take(job, (i64)call.temp_bytes);             \
         if (!(job)->measuring) {                                      \
             TRY(exec_check((job)->x));                                \
+            TRY(gpu_prim_work(job));                                  \
             TRY(called(job, (expression), what));                     \
             (job)->launches++;                                        \
             (job)->cub = 1;                                           \
@@ -192,6 +193,7 @@ wf_status gpu_cub_set(struct prim_job *job, struct prim_set how, struct prim_arr
                       struct prim_array a, struct prim_array b, i64 *out_count) {
     struct wf_cub_call call = {NULL, 0, gpu_of(job)->streams[0]};
     if (!job->measuring) {
+        TRY(gpu_prim_work(job));
         TRY(called(job,
                    api.set(&call, elem_bytes[a.type], how.op, out.data, a.data, a.count, b.data,
                            b.count, out_count),
@@ -206,6 +208,7 @@ wf_status gpu_cub_merge(struct prim_job *job, struct prim_array out, struct prim
                         struct prim_array b) {
     struct wf_cub_call call = {NULL, 0, gpu_of(job)->streams[0]};
     if (!job->measuring) {
+        TRY(gpu_prim_work(job));
         TRY(called(job,
                    api.merge(&call, elem_bytes[a.type], out.data, a.data, a.count, b.data, b.count),
                    "merge"));

@@ -1,6 +1,8 @@
 /* gpu_prim.c: primitives on the card: memory, the frame of a job, launches of templates.
  *
- * Time on the device is taken by two events around the job, the lock is held between them. */
+ * The lock is held from begin to end. Time on the device is taken by two events: before the first
+ * thing that is queued, and after the last; a number that the host fetches at the end, and waits
+ * for, does not count. */
 #include "gpu/gpu_prim.h"
 
 #include <stdio.h>
@@ -68,15 +70,21 @@ static FALLIBLE job_begin(struct prim_job *job) {
     struct gpu *g = gpu_of(job);
     struct error *err = job->x->err;
     TRY(gpu_enter(g, err));
+    job->begun = job->timed = 0;
+    return ERR_OK;
+}
+
+wf_status gpu_prim_work(struct prim_job *job) {
+    struct gpu *g = gpu_of(job);
+    struct error *err = job->x->err;
     void *first = NULL;
-    wf_status status = gpu_event(g, EVENT_FIRST, &first, err);
-    if (!status && !job->measuring) {
-        status = gpu_check(g, g->api->event_record(first, g->streams[0]), "event_record", err);
+    job->timed = 0;
+    if (!job->begun) {
+        TRY(gpu_event(g, EVENT_FIRST, &first, err));
+        CU(g->api->event_record(first, g->streams[0]));
+        job->begun = 1;
     }
-    if (status) {
-        gpu_leave(g);
-    }
-    return status;
+    return ERR_OK;
 }
 
 static FALLIBLE take_time(struct prim_job *job) {
@@ -85,10 +93,15 @@ static FALLIBLE take_time(struct prim_job *job) {
     void *first = NULL;
     void *last = NULL;
     float ms = 0;
+    if (!job->begun) {
+        return ERR_OK;
+    }
     TRY(gpu_event(g, EVENT_FIRST, &first, err));
     TRY(gpu_event(g, EVENT_LAST, &last, err));
-    CU(g->api->event_record(last, g->streams[0]));
-    CU(g->api->event_synchronize(last));
+    if (!job->timed) {
+        CU(g->api->event_record(last, g->streams[0]));
+    }
+    CU(g->api->stream_synchronize(g->streams[0]));
     CU(g->api->event_elapsed(&ms, first, last));
     job->device_ns = (i64)((f64)ms * 1e6);
     return ERR_OK;
@@ -110,6 +123,7 @@ static FALLIBLE launch(struct prim_job *job, void *function, i64 blocks, u32 thr
                        i64 shared_bytes, const void *args) {
     struct gpu *g = gpu_of(job);
     TRY(exec_check(job->x));
+    TRY(gpu_prim_work(job));
     job->launches++;
     return gpu_launch(g, function, blocks, threads, shared_bytes, g->streams[0], args, job->x->err);
 }
@@ -167,6 +181,7 @@ wf_status gpu_prim_fill(struct prim_job *job, void *dst, u8 value, i64 bytes) {
     struct gpu *g = gpu_of(job);
     struct error *err = job->x->err;
     if (!job->measuring && bytes > 0) {
+        TRY(gpu_prim_work(job));
         CU(g->api->set_bytes((u64)(size_t)dst, value, (size_t)bytes, g->streams[0]));
     }
     return ERR_OK;
@@ -176,6 +191,7 @@ wf_status gpu_prim_move(struct prim_job *job, void *dst, const void *src, i64 by
     struct gpu *g = gpu_of(job);
     struct error *err = job->x->err;
     if (!job->measuring && bytes > 0) {
+        TRY(gpu_prim_work(job));
         CU(g->api->copy_device((u64)(size_t)dst, (u64)(size_t)src, (size_t)bytes, g->streams[0]));
     }
     return ERR_OK;
@@ -186,7 +202,11 @@ wf_status gpu_prim_fetch(struct prim_job *job, void *host, const void *src, i64 
     struct error *err = job->x->err;
     memset(host, 0, (size_t)bytes);
     if (!job->measuring && bytes > 0) {
+        void *last = NULL;
         TRY(gpu_pinned_reserve(g, &g->reports, bytes, err));
+        TRY(gpu_event(g, EVENT_LAST, &last, err));
+        CU(g->api->event_record(last, g->streams[0])); /* should nothing come after */
+        job->timed = 1;
         CU(g->api->copy_to_host(g->reports.host, (u64)(size_t)src, (size_t)bytes, g->streams[0]));
         CU(g->api->stream_synchronize(g->streams[0]));
         memcpy(host, g->reports.host, (size_t)bytes);
@@ -198,6 +218,7 @@ wf_status gpu_prim_send(struct prim_job *job, void *dst, const void *host, i64 b
     struct gpu *g = gpu_of(job);
     struct error *err = job->x->err;
     if (!job->measuring && bytes > 0) {
+        TRY(gpu_prim_work(job));
         CU(g->api->copy_to_device((u64)(size_t)dst, host, (size_t)bytes, g->streams[0]));
         CU(g->api->stream_synchronize(g->streams[0]));
     }

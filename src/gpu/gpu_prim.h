@@ -26,6 +26,8 @@ FALLIBLE gpu_prim_launch(struct prim_job *job, const struct gpu_template *code, 
 /* Exactly so many blocks. */
 FALLIBLE gpu_prim_launch_all(struct prim_job *job, const struct gpu_template *code, i64 blocks,
                              u32 threads, i64 shared_bytes, const void *args);
+/* Before anything else is queued on stream 0: the job's time starts here, if it has not yet. */
+FALLIBLE gpu_prim_work(struct prim_job *job);
 FALLIBLE gpu_prim_fill(struct prim_job *job, void *dst, u8 value, i64 bytes);
 FALLIBLE gpu_prim_move(struct prim_job *job, void *dst, const void *src,
                        i64 bytes); /* on the card */

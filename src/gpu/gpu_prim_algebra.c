@@ -170,8 +170,8 @@ static FALLIBLE join_launches(struct prim_job *job, const struct rel_join *join,
         TRY(note_time(job, EVENT_PARTED));
     }
     code.kernel = "k_join";
-    TRY(gpu_prim_launch(job, &code, args->tiles, JOIN_THREADS,
-                        join->stage == REL_STAGE_HASH ? HASH_BYTES : 0, args));
+    TRY(gpu_prim_launch_all(job, &code, args->tiles, JOIN_THREADS,
+                            join->stage == REL_STAGE_HASH ? HASH_BYTES : 0, args));
     if (!(join->kind & REL_PAIRS)) {
         return ERR_OK; /* no element gives more than one row */
     }
@@ -235,7 +235,7 @@ static FALLIBLE reduce(struct prim_job *job, const struct rel_reduce *r, i64 *ou
              r->reduce);
     struct gpu_template code = {"relreduce", "k_reduce", defines};
     if (tiles) {
-        TRY(gpu_prim_launch(job, &code, tiles, REDUCE_THREADS, 0, &args));
+        TRY(gpu_prim_launch_all(job, &code, tiles, REDUCE_THREADS, 0, &args));
         code.kernel = "k_reduce_parts";
         TRY(gpu_prim_launch(job, &code, blocks_of(tiles, REDUCE_THREADS), REDUCE_THREADS, 0,
                             &args));

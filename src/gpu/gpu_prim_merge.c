@@ -140,7 +140,7 @@ static FALLIBLE gpu_runs(struct prim_job *job, struct prim_array out_keys,
         struct gpu_template runs = {"runs", "k_runs", defines};
         struct gpu_template counts = {"runs", "k_run_counts", defines};
         u64 total = 0;
-        TRY(gpu_prim_launch(job, &runs, tiles, PATH_THREADS, 0, &args));
+        TRY(gpu_prim_launch_all(job, &runs, tiles, PATH_THREADS, 0, &args));
         if (out_counts.data) {
             TRY(gpu_prim_launch(job, &counts, tiles, PATH_THREADS, 0, &args));
         }

@@ -158,6 +158,12 @@ static void take_room(struct split_run *r) {
     }
 }
 
+const char *split_text(enum split_by by) {
+    return by == SPLIT_HASH    ? "#define PART_HASH 1\n"
+           : by == SPLIT_RANGE ? "#define PART_RANGE 1\n"
+                               : "";
+}
+
 static void write_defines(struct split_run *r) {
     i32 used = order_text(&r->order, r->defines, ORDER_DEFINES);
     snprintf(r->defines + used, (size_t)(ORDER_DEFINES - used),
@@ -166,9 +172,7 @@ static void write_defines(struct split_run *r) {
              "#define WF_MIN_BLOCKS %d\n%s",
              r->radix_bits, r->shape.threads, r->shape.items, r->arrays > 1 ? r->bytes[1] : 0,
              r->arrays > 2 ? r->bytes[2] : 0, r->shape.rank, r->shape.threads <= 512 ? 2 : 1,
-             r->by == SPLIT_HASH    ? "#define PART_HASH 1\n"
-             : r->by == SPLIT_RANGE ? "#define PART_RANGE 1\n"
-                                    : "");
+             split_text((enum split_by)r->by));
 }
 
 /* Counts of all passes, made places. */
@@ -318,20 +322,28 @@ static void set_arrays(struct split_run *r, struct prim_array out_keys, struct p
 wf_status gpu_split(struct prim_job *job, const struct prim_split *how, struct prim_array out_keys,
                     struct prim_array out_starts, struct prim_array keys,
                     const struct prim_payload *payload) {
-    struct split_run r = {.job = job, .by = how->by, .shift = how->shift, .bits = how->bits};
-    i64 parts = split_parts(how);
-    r.order = order_of(keys.type, how->descending);
+    struct split_plan plan = {how->by, how->shift, how->bits, split_parts(how), {0}, {0}};
+    plan.order = order_of(keys.type, how->descending);
     if (how->by == SPLIT_RANGE) {
-        r.shift = 0;
-        r.bits = bits_for(parts);
-        r.parts.splitters = how->splitters.data;
-        r.parts.splitter_count = how->splitters.count;
+        plan.shift = 0;
+        plan.bits = bits_for(plan.part_count);
+        plan.parts.splitters = how->splitters.data;
+        plan.parts.splitter_count = how->splitters.count;
     } else { /* bits as they lie */
-        r.order = (struct order){.type = keys.type, .bytes = elem_bytes[keys.type]};
+        plan.order = (struct order){.type = keys.type, .bytes = elem_bytes[keys.type]};
     }
-    r.parts.order = korder_of(&r.order, &keys);
+    plan.parts.order = korder_of(&plan.order, &keys);
+    if (how->unstable && gpu_loose_takes(&plan, payload)) {
+        return gpu_loose_split(job, &plan, out_keys, out_starts, keys, payload);
+    }
+    struct split_run r = {.job = job,
+                          .by = plan.by,
+                          .shift = plan.shift,
+                          .bits = plan.bits,
+                          .parts = plan.parts,
+                          .order = plan.order};
     set_arrays(&r, out_keys, keys, payload);
-    return split_all(&r, out_starts, parts);
+    return split_all(&r, out_starts, plan.part_count);
 }
 
 /* By the bits that order the keys. */

@@ -21,6 +21,22 @@ struct prim_array order_take(struct prim_job *job, enum elem type, i64 count);
 /* ERR_INVALID_PARAMETER when spans point outside their bytes; waits. Nothing for other types. */
 FALLIBLE order_check_text(struct prim_job *job, struct prim_array text);
 
+/* A split as its passes see it: partition numbers are `bits` bits from `shift` on. */
+struct split_plan {
+    u8 by; /* enum split_by */
+    i32 shift, bits;
+    i64 part_count;
+    struct kparts parts;
+    struct order order;
+};
+/* "#define PART_…", or nothing where the key's own bits decide. */
+const char *split_text(enum split_by by);
+/* Whether the unstable split takes these widths and so many partitions. */
+bool gpu_loose_takes(const struct split_plan *plan, const struct prim_payload *payload);
+FALLIBLE gpu_loose_split(struct prim_job *job, const struct split_plan *plan,
+                         struct prim_array out_keys, struct prim_array out_starts,
+                         struct prim_array keys, const struct prim_payload *payload);
+
 FALLIBLE gpu_split(struct prim_job *job, const struct prim_split *how, struct prim_array out_keys,
                    struct prim_array out_starts, struct prim_array keys,
                    const struct prim_payload *payload);

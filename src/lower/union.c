@@ -321,23 +321,26 @@ struct builder *lower_shared(struct lower *l, const struct rel *rel) {
     return b;
 }
 
-/* table functions: generate_series of whole numbers is a source of its own */
+/* table functions: generate_series is a source of its own, where its elements are evenly apart;
+ * timestamps count microseconds, and so does their step */
 
 struct builder *lower_table_func(struct lower *l, const struct rel *rel) {
     struct builder *one = build_new(l, SOURCE_ONE, 0, 1, 1);
-    struct type type = l->plan->cols.items[rel->out.count ? rel->out.items[0] : 0].type;
-    if (rel->out.count > 0 && !type_is_exact(type)) {
+    struct type type = rel->exprs.items[0]->type; /* the column's, which may have been pruned */
+    bool moments = type.id == TYPE_TIMESTAMP || type.id == TYPE_TIMESTAMPTZ;
+    if (!moments && !type_is_exact(type)) {
         lower_fail(l, ERR_NOT_SUPPORTED, rel->position,
                    "generate_series of this type is not supported");
         return one;
     }
-    i32 scale = rel->out.count > 0 && type.id == TYPE_DECIMAL ? type.scale : 0;
+    i32 scale = type.id == TYPE_DECIMAL ? type.scale : 0;
     struct out_col cols[3];
     for (i32 i = 0; i < 3; i++) {
         struct value v = {build_int(one, KIND_I64, (i64)pow10_i128(scale)), NO_REG};
         if (i < rel->exprs.count) {
             const struct expr *expr = rel->exprs.items[i];
-            v = lower_cast(one, lower_expr(one, expr), expr->type, type);
+            v = lower_expr(one, expr);
+            v = moments ? v : lower_cast(one, v, expr->type, type);
         }
         if (l->status) {
             return one;

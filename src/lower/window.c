@@ -79,7 +79,7 @@ static bool offset_is_bad(const struct expr *expr) {
     case KIND_I64:
         return expr->value.i64 < 0;
     case KIND_I128:
-        return type_is_exact(expr->type) && expr->value.i128 < 0;
+        return expr->value.i128 < 0; /* an interval's order is in its upper bits */
     case KIND_F32:
         return !(expr->value.f32 >= 0);
     case KIND_F64:
@@ -133,13 +133,61 @@ static bool range_operands(struct win *s, const struct expr *offset, struct valu
     return false;
 }
 
+/* The bound of a key that is a date, a time or an interval, in the form of the keys, which are made
+ * alike: dates are timestamps then. */
+static struct value moment_bound(struct win *s, const struct expr *offset, bool up,
+                                 struct value *key) {
+    struct builder *b = s->w.b;
+    struct expr *at = s->rel->order.items[0].expr;
+    struct type type = at->type;
+    struct type timestamp = type_of(TYPE_TIMESTAMP);
+    if (type.id == TYPE_TIME) { /* no day has more hours, so nothing wraps around */
+        struct expr *us = expr_call(b->l->arena, FUNC_IV_US, type_of(TYPE_BIGINT), -1, 1, offset);
+        struct value v = lower_expr(b, us);
+        if (!b->l->status) {
+            v.reg = up ? lower_add_exact(b, key->reg, v.reg) : lower_sub_exact(b, key->reg, v.reg);
+            v.null = key->null;
+        }
+        return v;
+    }
+    enum func func = type.id == TYPE_DATE          ? up ? FUNC_DATE_ADD_IV : FUNC_DATE_SUB_IV
+                     : type.id == TYPE_TIMESTAMP   ? up ? FUNC_TS_ADD : FUNC_TS_SUB
+                     : type.id == TYPE_TIMESTAMPTZ ? up ? FUNC_TSTZ_ADD : FUNC_TSTZ_SUB
+                     : up                          ? FUNC_IV_ADD
+                                                   : FUNC_IV_SUB;
+    struct type result = type.id == TYPE_DATE ? timestamp : type;
+    struct value limit =
+        lower_expr(b, expr_call(b->l->arena, func, result, offset->position, 2, at, offset));
+    if (type.id == TYPE_DATE && !b->l->status) {
+        *key = lower_cast(b, *key, type, timestamp);
+    }
+    if (!b->l->status) {
+        limit.reg = lower_order(b, limit.reg, result);
+    }
+    return limit;
+}
+
+static struct value number_bound(struct builder *b, struct value key, struct value off, bool up) {
+    struct value limit = {0, key.null};
+    if (reg_kind(b, key.reg) == KIND_F64) {
+        struct range all = range_of_type(type_of(TYPE_DOUBLE));
+        all.may_special = 1;
+        limit.reg = build_op(b, up ? OP_ADD_F64 : OP_SUB_F64, key.reg, off.reg, NO_REG, all);
+    } else {
+        limit.reg =
+            up ? lower_add_exact(b, key.reg, off.reg) : lower_sub_exact(b, key.reg, off.reg);
+    }
+    return limit;
+}
+
 /* The column of bounds, and that of the keys they are compared with. */
 static void range_bound(struct win *s, const struct window_call *call, u8 bound,
                         const struct expr *offset, u32 *out_col, u32 *out_key) {
     struct lower *l = s->l;
     struct builder *b = s->w.b;
-    struct value key;
-    struct value off;
+    struct value key = {0};
+    struct value off = {0};
+    struct value limit = {0};
     if (s->rel->order.count != 1 || offset_is_bad(offset)) {
         lower_fail(l, s->rel->order.count != 1 ? ERR_WINDOWING : ERR_FRAME_OFFSET, call->position,
                    s->rel->order.count != 1
@@ -147,20 +195,15 @@ static void range_bound(struct win *s, const struct window_call *call, u8 bound,
                        : "frame offset must not be null or negative");
         return;
     }
-    if (!range_operands(s, offset, &key, &off)) {
+    bool up = (bound == BOUND_AFTER) != (bool)s->rel->order.items[0].descending;
+    if (offset->type.id == TYPE_INTERVAL) {
+        key = s->order[0];
+        limit = moment_bound(s, offset, up, &key);
+    } else if (!range_operands(s, offset, &key, &off)) {
         lower_fail(l, ERR_NOT_SUPPORTED, call->position,
                    "RANGE with offset is not supported for this type");
-        return;
-    }
-    bool up = (bound == BOUND_AFTER) != (bool)s->rel->order.items[0].descending;
-    struct value limit = {0, key.null};
-    if (!l->status && reg_kind(b, key.reg) == KIND_F64) {
-        struct range all = range_of_type(type_of(TYPE_DOUBLE));
-        all.may_special = 1;
-        limit.reg = build_op(b, up ? OP_ADD_F64 : OP_SUB_F64, key.reg, off.reg, NO_REG, all);
-    } else {
-        limit.reg =
-            up ? lower_add_exact(b, key.reg, off.reg) : lower_sub_exact(b, key.reg, off.reg);
+    } else if (!l->status) {
+        limit = number_bound(b, key, off, up);
     }
     if (l->status) {
         return;

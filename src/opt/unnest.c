@@ -59,12 +59,16 @@ static void note_slot(struct expr **slot, void *arg) {
     expr_each_col(*slot, note_outer, arg);
 }
 
-/* A shared plan that was changed already no longer names outer columns, but has their values. */
+/* A shared plan that was changed already no longer names outer columns, but has their values, as
+ * have the working rows of a recursion that is being changed. */
 static void note_rel(struct rel *rel, void *arg) {
     struct outer_walk *w = arg;
     rel_each_expr(rel, note_slot, arg);
     for (i64 i = 0; rel->kind == REL_SHARED && i < w->u->shared_from.count; i++) {
         w->found = w->found || w->u->shared_from.items[i] == rel->inputs[0];
+    }
+    for (i64 i = 0; rel->kind == REL_WORK && i < w->u->fixes.count; i++) {
+        w->found = w->found || w->u->fixes.items[i] == rel->fix;
     }
 }
 
@@ -315,20 +319,78 @@ static struct rel *push_outer(struct unnest *u, struct rel *rel, u32 *cols) {
     return rel;
 }
 
-struct expr *unnest_zero_if_null(struct plan *plan, u32 col) {
-    struct expr *value = expr_col(plan, col, -1);
+static struct expr *if_null(struct plan *plan, struct expr *value, struct expr *otherwise) {
     struct expr *test = expr_new(plan->arena, EXPR_IS_NULL, type_of(TYPE_BOOLEAN), -1);
     test->arg_count = 1;
     test->args = NEW_ARRAY(plan->arena, struct expr *, 1);
     test->args[0] = value;
-    struct expr *zero = expr_new(plan->arena, EXPR_CONST, value->type, -1);
     struct expr *choice = expr_new(plan->arena, EXPR_CASE, value->type, -1);
     choice->arg_count = 3;
     choice->args = NEW_ARRAY(plan->arena, struct expr *, 3);
     choice->args[0] = test;
-    choice->args[1] = zero;
+    choice->args[1] = otherwise;
     choice->args[2] = value;
     return choice;
+}
+
+struct expr *unnest_zero_if_null(struct plan *plan, u32 col) {
+    struct expr *value = expr_col(plan, col, -1);
+    return if_null(plan, value, expr_new(plan->arena, EXPR_CONST, value->type, -1));
+}
+
+/* One side of a FULL JOIN under new column numbers, which `map` gets; cols are its values. */
+static struct rel *push_side(struct unnest *u, struct rel *side, struct expr **map, u32 *cols) {
+    struct plan *plan = plan_of(u);
+    i64 count = side->out.count;
+    u32 *old = NEW_ARRAY(plan->arena, u32, count + 1);
+    memcpy(old, side->out.items, sizeof(u32) * (size_t)count);
+    struct rel *project = rel_new(plan, REL_PROJECT, push(u, side, cols), NULL);
+    for (i64 i = 0; i < count + u->count; i++) {
+        u32 from = i < count ? old[i] : cols[i - count];
+        u32 to = col_like(plan, from);
+        plan->cols.items[to].nullable = 1;
+        VEC_PUSH(plan->arena, &project->exprs, expr_col(plan, from, -1));
+        VEC_PUSH(plan->arena, &project->out, to);
+        if (i < count) {
+            map[from] = expr_col(plan, to, -1);
+        } else {
+            cols[i - count] = to;
+        }
+    }
+    project->rows = side->rows;
+    return project;
+}
+
+/* Either side may be missing, and the values with it: they are the other side's then. */
+static struct rel *push_full(struct unnest *u, struct rel *rel, u32 *cols) {
+    struct plan *plan = plan_of(u);
+    u32 *other = NEW_ARRAY(plan->arena, u32, u->count);
+    struct expr **map = NEW_ARRAY(plan->arena, struct expr *, plan->cols.count + 1);
+    struct rel *left = push_side(u, rel->inputs[0], map, cols);
+    struct rel *right = push_side(u, rel->inputs[1], map, other);
+    struct rel *join = rel_join(plan, JOIN_FULL, left, right);
+    join->conds = rel->conds;
+    join->rows = rel->rows;
+    join->position = rel->position;
+    struct rel *project = rel_new(plan, REL_PROJECT, join, NULL);
+    project->rows = rel->rows;
+    for (i64 i = 0; i < rel->out.count; i++) {
+        VEC_PUSH(plan->arena, &project->exprs, map[rel->out.items[i]]);
+        VEC_PUSH(plan->arena, &project->out, rel->out.items[i]);
+    }
+    for (i64 i = 0; i < u->count; i++) {
+        struct expr *value = expr_col(plan, cols[i], -1);
+        map[u->outer[i]] = value;
+        VEC_PUSH(plan->arena, &project->exprs, if_null(plan, value, expr_col(plan, other[i], -1)));
+    }
+    struct remap r = {plan->arena, map};
+    rel_each_expr(join, remap_slot, &r);
+    join_values(u, join, cols, other);
+    for (i64 i = 0; i < u->count; i++) {
+        cols[i] = col_like(plan, cols[i]);
+        VEC_PUSH(plan->arena, &project->out, cols[i]);
+    }
+    return project;
 }
 
 static bool is_count(const struct agg_call *call) {
@@ -467,6 +529,30 @@ static struct rel *push_union(struct unnest *u, struct rel *rel, u32 *cols) {
     return rel;
 }
 
+/* Each value has a recursion of its own, and all of them run at once. */
+static struct rel *push_fix(struct unnest *u, struct rel *rel, u32 *cols) {
+    rel->inputs[0] = push(u, rel->inputs[0], cols);
+    VEC_PUSH(arena_of(u), &u->fixes, rel->fix);
+    u32 *other = NEW_ARRAY(arena_of(u), u32, u->count);
+    rel->inputs[1] = push(u, rel->inputs[1], other);
+    for (i64 i = 0; i < u->count; i++) {
+        VEC_PUSH(arena_of(u), &rel->left_cols, cols[i]);
+        VEC_PUSH(arena_of(u), &rel->right_cols, other[i]);
+        cols[i] = col_like(plan_of(u), cols[i]);
+        VEC_PUSH(arena_of(u), &rel->out, cols[i]);
+    }
+    return rel;
+}
+
+static struct rel *push_work(struct unnest *u, struct rel *rel, u32 *cols) {
+    for (i64 i = 0; i < u->count; i++) {
+        cols[i] = col_like(plan_of(u), u->outer[i]);
+        plan_of(u)->cols.items[cols[i]].nullable = 1;
+        VEC_PUSH(arena_of(u), &rel->out, cols[i]);
+    }
+    return rel;
+}
+
 /* All users of a shared plan are on this right side, so it is changed once for all. */
 static struct rel *push_shared(struct unnest *u, struct rel *rel, u32 *cols) {
     i64 at = 0;
@@ -540,10 +626,8 @@ static struct rel *push(struct unnest *u, struct rel *rel, u32 *cols) {
     case REL_PROJECT:
         return push_project(u, rel, cols);
     case REL_JOIN:
-        if (rel->join == JOIN_FULL && u->o->err->code == ERR_OK) {
-            error_set(u->o->err, ERR_NOT_SUPPORTED, rel->position,
-                      "not supported yet: FULL JOIN in a subquery that uses outer columns");
-            return push_plain(u, rel, cols);
+        if (rel->join == JOIN_FULL) {
+            return push_full(u, rel, cols);
         }
         return rel->join == JOIN_INNER || rel->join == JOIN_CROSS ? push_inner(u, rel, cols)
                                                                   : push_outer(u, rel, cols);
@@ -559,6 +643,10 @@ static struct rel *push(struct unnest *u, struct rel *rel, u32 *cols) {
         return push_union(u, rel, cols);
     case REL_SHARED:
         return push_shared(u, rel, cols);
+    case REL_FIX:
+        return push_fix(u, rel, cols);
+    case REL_WORK:
+        return push_work(u, rel, cols);
     case REL_VALUES:
         return push_values(u, rel, cols);
     default:
@@ -586,6 +674,17 @@ static bool may_raise(struct opt *o, struct rel *rel) {
     struct raise_walk w = {o, false};
     rel_each(o->plan->arena, rel, note_raising_rel, &w);
     return w.raises;
+}
+
+static void note_fix(struct rel *rel, void *arg) {
+    *(bool *)arg = *(bool *)arg || rel->kind == REL_FIX;
+}
+
+/* A recursion need not end for values that the left does not have. */
+static bool has_fix(const struct unnest *u, struct rel *rel) {
+    bool found = false;
+    rel_each(arena_of(u), rel, note_fix, &found);
+    return found;
 }
 
 /* The left columns that the right side uses; false when there are none. */
@@ -644,7 +743,7 @@ static void rewrite(struct unnest *u) {
     struct rel *join = u->join;
     u32 *cols = NEW_ARRAY(plan->arena, u32, u->count);
     bool top = unnest_agg_top(u);
-    u->widen = !may_raise(u->o, join->inputs[1]);
+    u->widen = !may_raise(u->o, join->inputs[1]) && !has_fix(u, join->inputs[1]);
     join->inputs[1] =
         top ? push_agg(u, join->inputs[1], cols, false) : push(u, join->inputs[1], cols);
     join_values(u, join, u->outer, cols);
@@ -669,7 +768,7 @@ static void unnest_join(struct opt *o, struct rel *join) {
     join->dependent = 0;
 }
 
-struct join_list {
+struct join_list { /* or of filters */
     struct arena *arena;
     VEC(struct rel *) items;
 };
@@ -681,9 +780,27 @@ static void note_dependent(struct rel *rel, void *arg) {
     }
 }
 
+static void note_filter(struct rel *rel, void *arg) {
+    struct join_list *list = arg;
+    if (rel->kind == REL_FILTER) {
+        VEC_PUSH(list->arena, &list->items, rel);
+    }
+}
+
+static void sink_filters(struct opt *o) {
+    struct join_list filters = {.arena = o->plan->arena};
+    rel_each(o->plan->arena, o->plan->root, note_filter, &filters);
+    for (i64 i = 0; i < filters.items.count; i++) {
+        unnest_sink(o, filters.items.items[i]);
+    }
+}
+
 FALLIBLE pass_unnest(struct opt *o) {
     struct join_list list = {.arena = o->plan->arena};
     rel_each(o->plan->arena, o->plan->root, note_dependent, &list);
+    if (list.items.count > 0) {
+        sink_filters(o);
+    }
     for (i64 i = list.items.count; i-- > 0;) { /* parents come first in the list */
         unnest_join(o, list.items.items[i]);
         TRY(o->err->code);

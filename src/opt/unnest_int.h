@@ -16,6 +16,7 @@ struct unnest {
     struct rel *left;   /* shared then */
     VEC(struct rel *) shared_from; /* inputs of SHARED already done, with their columns */
     VEC(u32 *) shared_cols;
+    VEC(u32) fixes; /* recursions whose first term has the values: their working rows do, too */
 };
 
 bool unnest_uses_outer(const struct unnest *u, const struct expr *expr);
@@ -25,6 +26,9 @@ struct expr *unnest_zero_if_null(struct plan *plan, u32 col);
 /* unnest_simple.c */
 /* SINGLE and LEFT: rows of the left without a match stay. */
 bool unnest_keeps_left(const struct rel *join);
+/* Moves a filter's conditions on the left sides of the joins below it there, so that the right
+ * sides are computed, and raise, for no more rows than they must. */
+void unnest_sink(struct opt *o, struct rel *filter);
 /* Moves projections from the top of the right side above the join. */
 void unnest_lift(struct unnest *u);
 /* Moves all conditions that name outer columns into the join; false, and nothing is changed, when

@@ -332,3 +332,43 @@ bool unnest_pull(struct unnest *u) {
     }
     return true;
 }
+
+struct sink_walk {
+    const struct rel *left;
+    bool inside;
+};
+
+static void note_left(u32 col, void *arg) {
+    struct sink_walk *w = arg;
+    w->inside = w->inside && rel_has_out(w->left, col);
+}
+
+void unnest_sink(struct opt *o, struct rel *filter) {
+    struct rel *join = filter->inputs[0];
+    if (join->kind != REL_JOIN ||
+        (join->join != JOIN_CROSS && join->join != JOIN_INNER && join->join != JOIN_LEFT)) {
+        return;
+    }
+    struct rel *lower = NULL;
+    i64 kept = 0;
+    for (i64 i = 0; i < filter->conds.count; i++) {
+        struct expr *cond = filter->conds.items[i];
+        struct sink_walk w = {join->inputs[0], true};
+        expr_each_col(cond, note_left, &w);
+        if (!w.inside || facts_can_raise(o, cond)) {
+            filter->conds.items[kept++] = cond;
+            continue;
+        }
+        if (!lower) {
+            lower = rel_new(o->plan, REL_FILTER, join->inputs[0], NULL);
+            lower->position = filter->position;
+            lower->rows = join->inputs[0]->rows;
+        }
+        VEC_PUSH(o->plan->arena, &lower->conds, cond);
+    }
+    filter->conds.count = kept;
+    if (lower) {
+        join->inputs[0] = lower;
+        unnest_sink(o, lower);
+    }
+}

@@ -31,6 +31,7 @@ struct prim_split {
     i32 shift, bits;             /* RADIX, HASH: which bits of the key or its hash */
     struct prim_array splitters; /* RANGE: ascending, of the keys' type */
     b8 descending;               /* RANGE: splitters and partitions descend */
+    b8 unstable;                 /* order within a partition is free, even from run to run */
 };
 i64 split_parts(const struct prim_split *how); /* its fan-out */
 
@@ -77,7 +78,8 @@ struct prim_order {
 };
 extern const struct prim_order cpu_prim_order, gpu_prim_order_class;
 
-/* Elements of one partition together, partitions ascending, each in the order of the input.
+/* Elements of one partition together, partitions ascending, each in the order of the input
+ * unless unstable.
  * RADIX: (key >> shift) of the bits as they lie in memory, `bits` of them; HASH: the same of
  * hash_32, hash_64 or hash_128; RANGE: how many splitters are not greater. out_starts (U64; data
  * NULL: not wanted) gets split_parts + 1 places. `payload` may be NULL. */

@@ -57,6 +57,7 @@ struct prim_job {
     i64 work_bytes;
     i64 work_used, work_peak;
     b8 measuring;
+    b8 begun, timed; /* the start of the work, the end of what there is so far is recorded */
     i64 device_ns;
     i64 launches;
     i64 bytes_moved;

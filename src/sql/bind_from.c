@@ -432,8 +432,35 @@ static FALLIBLE using_names(struct bind *b, const struct json *body, const struc
     return ERR_OK;
 }
 
+/* Whether a subquery of a condition uses columns of a side. */
+static bool uses_side(struct bind *b, const struct pending *p, struct rel *side) {
+    struct rel *probe = bind_filter(b, p->rel, expr_bool(b, true, -1));
+    for (i64 i = 0; i < p->conds.count; i++) {
+        VEC_PUSH(b->arena, &probe->conds, p->conds.items[i]);
+    }
+    return bind_depends(b, side, probe);
+}
+
+/* Subqueries in the condition of a FULL JOIN are computed on the side whose columns they use. */
+static FALLIBLE attach_full(struct bind *b, struct rel *join, pending_list *pending, i32 position) {
+    for (i64 i = 0; i < pending->count; i++) {
+        const struct pending *p = &pending->items[i];
+        bool left = uses_side(b, p, join->inputs[0]);
+        bool right = uses_side(b, p, join->inputs[1]);
+        if (left && right) {
+            return unsupported(b, position,
+                               "a subquery of both sides in the condition of a FULL JOIN");
+        }
+        pending_list one = {0};
+        VEC_PUSH(b->arena, &one, *p);
+        join->inputs[right] = bind_attach(b, join->inputs[right], &one);
+    }
+    pending->count = 0;
+    return ERR_OK;
+}
+
 /* The ON condition. Where it contains subqueries, an inner join becomes a product below them and a
- * filter; the right side of an outer join is filtered for each row of the left. */
+ * filter; the right side of a left join is filtered for each row of the left. */
 static FALLIBLE join_on(struct bind *b, const struct json *quals, const struct place *place,
                         struct scope *out) {
     struct query *q = NEW(b->arena, struct query);
@@ -454,7 +481,8 @@ static FALLIBLE join_on(struct bind *b, const struct json *quals, const struct p
         join->inputs[1] = bind_filter(b, right, cond);
         join->dependent = bind_depends(b, join->inputs[0], join->inputs[1]);
     } else {
-        return unsupported(b, node_position(quals), "a subquery in the condition of a FULL JOIN");
+        TRY(attach_full(b, join, &q->pending, node_position(quals)));
+        add_conds(b, join, cond);
     }
     return ERR_OK;
 }
@@ -575,7 +603,8 @@ static FALLIBLE from_function(struct bind *b, const struct json *body, const str
         TRY(bind_file(b, node_body(call), &found));
         return from_found(b, &found, keep(b, name), json_get(body, "alias"), position, out);
     }
-    TRY(bind_table_func(b, node_body(call), &result.rel, &name));
+    TRY(bind_table_func(b, place->lateral, node_body(call), &result.rel, &name));
+    out->lateral = 1; /* said or not, it may use what stands before it */
     const struct json *alias = json_get(body, "alias");
     const char *shown = alias ? keep(b, json_text(alias, "aliasname")) : name;
     result.names = NEW_ARRAY(b->arena, const char *, result.rel->out.count + 1);

@@ -8,11 +8,19 @@
 FALLIBLE bind_sort_options(struct bind *b, const struct json *sort, b8 *out_descending,
                            b8 *out_nulls_first) {
     i32 position = node_position(json_get(sort, "node"));
-    TRY(bind_only(b, sort, "node sortby_dir sortby_nulls location", position));
-    if (json_is(sort, "sortby_dir", "SORTBY_USING")) {
-        return unsupported(b, position, "ORDER BY ... USING");
-    }
+    TRY(bind_only(b, sort, "node sortby_dir sortby_nulls useOp location", position));
     *out_descending = json_is(sort, "sortby_dir", "SORTBY_DESC");
+    if (json_is(sort, "sortby_dir", "SORTBY_USING")) {
+        const char *op = "";
+        JSON_EACH(part, json_get(sort, "useOp")) {
+            op = node_string(part);
+        }
+        if (strcmp(op, "<") != 0 && strcmp(op, ">") != 0) {
+            FAIL_AT(b->err, WRONG_OBJECT, position,
+                    "operator %.20s is not a valid ordering operator", op);
+        }
+        *out_descending = op[0] == '>';
+    }
     *out_nulls_first = *out_descending;
     if (!json_is(sort, "sortby_nulls", "SORTBY_NULLS_DEFAULT")) {
         *out_nulls_first = json_is(sort, "sortby_nulls", "SORTBY_NULLS_FIRST");

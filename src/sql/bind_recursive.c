@@ -224,7 +224,7 @@ static struct rel *new_rows(struct bind *b, const struct cte_result *result, str
     return join;
 }
 
-static struct rel *fix_rel(struct bind *b, const struct cte_result *result, struct rel *again) {
+struct rel *bind_fix(struct bind *b, const struct cte_result *result, struct rel *again) {
     struct rel *fix = rel_new(b->plan, REL_FIX, result->first, again);
     fix->fix = result->fix;
     for (i64 i = 0; i < again->out.count; i++) {
@@ -259,12 +259,8 @@ FALLIBLE bind_recursion(struct bind *b, const struct cte *cte, struct select_out
     result->recursing = 0;
     TRY(match_types(b, cte, &again.rel));
     struct rel *rows = all ? again.rel : new_rows(b, result, again.rel);
-    out->rel = fix_rel(b, result, rows);
+    out->rel = bind_fix(b, result, rows);
     out->names = first.names;
-    if (rel_free_cols(b->plan, out->rel, NULL) > 0) {
-        return unsupported(b, json_position(cte->body),
-                           "WITH RECURSIVE that uses columns of an outer query");
-    }
     return ERR_OK;
 }
 

@@ -25,6 +25,34 @@ void select_add_target(struct bind *b, struct select *s, struct expr *expr, cons
     VEC_PUSH(b->arena, &s->names, name);
 }
 
+/* A set-returning function as a select item: every row is joined with the rows it gives for it. */
+static FALLIBLE bind_set_target(struct bind *b, struct select *s, const struct json *val,
+                                const char *alias, bool *out_is) {
+    const char *name = "";
+    i32 position = node_position(val);
+    *out_is = false;
+    if (!node_is(val, "FuncCall")) {
+        return ERR_OK;
+    }
+    JSON_EACH(part, json_get(node_body(val), "funcname")) {
+        name = node_string(part);
+    }
+    if (strcmp(name, table_func_names[TABLE_FUNC_GENERATE_SERIES]) != 0) {
+        return ERR_OK;
+    }
+    if (s->has_set) {
+        return unsupported(b, position, "several set-returning functions in a select list");
+    }
+    struct pending p = {.join = JOIN_CROSS};
+    *out_is = true;
+    s->has_set = 1;
+    TRY(bind_table_func(b, &s->query, node_body(val), &p.rel, &name));
+    VEC_PUSH(b->arena, &s->query.pending, p);
+    select_add_target(b, s, expr_col(b->plan, p.rel->out.items[0], position),
+                      keep(b, alias ? alias : name));
+    return ERR_OK;
+}
+
 /* nextval('s') for every row of FROM. */
 static FALLIBLE bind_fill(struct bind *b, struct select *s, const struct json *target,
                           bool *out_is) {
@@ -80,9 +108,13 @@ static FALLIBLE bind_target(struct bind *b, struct select *s, const struct json 
     if (count >= 0) {
         return ERR_OK;
     }
+    const char *alias = json_text(target, "name");
+    TRY(bind_set_target(b, s, val, alias, &done));
+    if (done) {
+        return ERR_OK;
+    }
     struct expr *expr = NULL;
     TRY(bind_expr(b, &s->query, val, &expr));
-    const char *alias = json_text(target, "name");
     i64 at = s->exprs.count;
     if (is_unknown(expr) && at < target_count) {
         TRY(coerce_assign(b, expr, &targets[at], &expr));
@@ -103,6 +135,9 @@ static FALLIBLE bind_targets(struct bind *b, struct select *s, const struct colu
     }
     s->query.aggs_allowed = 0;
     s->query.windows_allowed = 0;
+    if (s->exprs.count == 0 && s->for_exists) {
+        select_add_target(b, s, expr_bool(b, true, -1), "exists");
+    }
     s->shown = s->exprs.count;
     if (s->shown == 0) {
         return unsupported(b, node_position(s->body), "SELECT without columns");
@@ -199,6 +234,11 @@ static FALLIBLE bind_clauses(struct bind *b, struct select *s, const struct colu
 
 /* Everything above WHERE, in the order of the file's head. */
 static FALLIBLE build(struct bind *b, struct select *s, struct select_out *out) {
+    if (s->has_set && (s->keys.count > 0 || s->sets.count > 0 || s->query.calls.count > 0 ||
+                       s->query.windows.count > 0 || s->having)) {
+        return unsupported(b, node_position(s->body),
+                           "a set-returning function beside aggregates or window functions");
+    }
     TRY(build_groups(b, s));
     s->rel = bind_attach(b, s->rel, &s->query.pending);
     TRY(build_windows(b, s));
@@ -351,6 +391,10 @@ static FALLIBLE bind_any_select(struct bind *b, const struct json *body,
                                 const struct select_env *env, struct select_out *out) {
     i32 position = node_position(body);
     bool setop = !json_is(body, "op", "SETOP_NONE");
+    b8 for_exists = env->outer && env->outer->exists_next;
+    if (for_exists) {
+        env->outer->exists_next = 0;
+    }
     bool fills = b->fills_allowed;
     b->fills_allowed = 0; /* for no query within */
     TRY(bind_only(b, body,
@@ -366,6 +410,7 @@ static FALLIBLE bind_any_select(struct bind *b, const struct json *body,
     } else {
         struct select *s = NEW(b->arena, struct select);
         s->body = body;
+        s->for_exists = for_exists;
         s->fills_allowed = fills && may_fill(body);
         s->keep_unknown = env->keep_unknown && !json_get(body, "distinctClause") &&
                           !json_get(body, "sortClause") && !json_get(body, "limitCount") &&

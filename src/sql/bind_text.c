@@ -244,10 +244,41 @@ static FALLIBLE call_substring(struct bind *b, const struct call *call, struct e
     return ERR_OK;
 }
 
+static FALLIBLE of_bytes(struct bind *b, const char *name, i32 count, struct expr **args,
+                         i32 position, struct expr **out) {
+    struct call call = {name, args, count, position, 0};
+    return as_scalar(b, &call, out);
+}
+
+static FALLIBLE overlay_bytes(struct bind *b, const struct call *call, struct expr **out) {
+    struct expr *args[4] = {NULL};
+    i32 position = call->position;
+    for (i32 i = 0; i < call->count; i++) {
+        TRY(call_argument(b, call, i, type_of(i < 2 ? TYPE_BLOB : TYPE_INTEGER), &args[i]));
+        TRY(bind_sharable(b, args[i]));
+    }
+    if (!args[3]) {
+        TRY(of_bytes(b, "length", 1, &args[1], position, &args[3]));
+    }
+    struct expr *one = expr_int(b, 1, position), *before = NULL, *behind = NULL;
+    TRY(bind_arithmetic(b, FUNC_SUB, args[2], one, position, &before));
+    TRY(bind_arithmetic(b, FUNC_ADD, args[2], args[3], position, &behind));
+    struct expr *head[3] = {args[0], one, before};
+    struct expr *tail[3] = {args[0], behind, expr_int(b, I32_MAX, position)};
+    struct expr *all[2] = {NULL, args[1]};
+    TRY(of_bytes(b, "substring", 3, head, position, &all[0]));
+    TRY(of_bytes(b, "||", 2, all, position, &all[0]));
+    TRY(of_bytes(b, "substring", 3, tail, position, &all[1]));
+    return of_bytes(b, "||", 2, all, position, out);
+}
+
 /* overlay(a placing b from n for m): what is before n, b, what is behind the m characters. */
 static FALLIBLE call_overlay(struct bind *b, const struct call *call, struct expr **out) {
     struct expr *args[4] = {NULL};
     i32 position = call->position;
+    if (call->args[0]->type.id == TYPE_BLOB) {
+        return overlay_bytes(b, call, out);
+    }
     for (i32 i = 0; i < call->count; i++) {
         TRY(call_argument(b, call, i, type_of(i < 2 ? TYPE_TEXT : TYPE_INTEGER), &args[i]));
         TRY(bind_sharable(b, args[i]));

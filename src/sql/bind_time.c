@@ -309,7 +309,70 @@ static FALLIBLE call_to_char(struct bind *b, const struct call *call, struct exp
     return found ? ERR_OK : call_mismatch(b, call);
 }
 
+static struct expr *less(struct bind *b, struct expr *x, struct expr *y) {
+    return expr_call(b->arena, FUNC_LT, type_of(TYPE_BOOLEAN), x->position, 2, x, y);
+}
+
+static struct expr *either_null(struct bind *b, struct expr *x, struct expr *y) {
+    struct expr *args[2] = {expr_one(b, EXPR_IS_NULL, x, x->position),
+                            expr_one(b, EXPR_IS_NULL, y, y->position)};
+    return expr_many(b, EXPR_OR, type_of(TYPE_BOOLEAN), x->position, 2, args);
+}
+
+static struct expr *choose(struct bind *b, struct expr *c1, struct expr *v1, struct expr *c2,
+                           struct expr *v2, struct expr *otherwise) {
+    struct expr *args[5] = {c1, v1, c2, v2, otherwise};
+    return expr_many(b, EXPR_CASE, v2->type, v2->position, 5, args);
+}
+
+/* Whether the period that starts first reaches into the other; unknown where its end is. */
+static struct expr *reaches(struct bind *b, struct expr *start, struct expr *end,
+                            struct expr *other_end) {
+    return choose(b, less(b, start, end), expr_bool(b, true, -1), either_null(b, end, other_end),
+                  expr_null(b, type_of(TYPE_BOOLEAN), -1), expr_bool(b, false, -1));
+}
+
+/* (a, b) OVERLAPS (c, d): periods include their start and not their end, in whatever order the two
+ * are given; of a period with one end known, that one is the start. */
+static FALLIBLE call_overlaps(struct bind *b, const struct call *call, struct expr **out) {
+    struct expr *ends[4], *start[2], *end[2];
+    struct type type;
+    for (i32 i = 0; i < 4; i++) {
+        ends[i] = call->args[i];
+        if (i % 2 == 1 && ends[i]->type.id == TYPE_INTERVAL) {
+            TRY(bind_arithmetic(b, FUNC_ADD, ends[i - 1], ends[i], call->position, &ends[i]));
+        }
+    }
+    TRY(coerce_common(b, ends, 4, "OVERLAPS", &type));
+    if (type.id != TYPE_DATE && type.id != TYPE_TIMESTAMP && type.id != TYPE_TIMESTAMPTZ &&
+        type.id != TYPE_TIME) {
+        return call_mismatch(b, call);
+    }
+    for (i32 i = 0; i < 2; i++) {
+        struct expr *x = ends[2 * i], *y = ends[2 * i + 1];
+        TRY(bind_sharable(b, x));
+        TRY(bind_sharable(b, y));
+        start[i] = choose(b, expr_one(b, EXPR_IS_NULL, x, call->position), y, less(b, y, x), y, x);
+        end[i] = choose(b, either_null(b, x, y), expr_null(b, type, call->position), less(b, y, x),
+                        x, y);
+    }
+    struct expr *same[3] = {either_null(b, end[0], end[1]),
+                            expr_null(b, type_of(TYPE_BOOLEAN), call->position),
+                            expr_bool(b, true, call->position)};
+    struct expr *args[7] = {
+        either_null(b, start[0], start[1]),
+        expr_null(b, type_of(TYPE_BOOLEAN), call->position),
+        less(b, start[1], start[0]),
+        reaches(b, start[0], end[1], end[0]),
+        less(b, start[0], start[1]),
+        reaches(b, start[1], end[0], end[1]),
+        expr_many(b, EXPR_CASE, type_of(TYPE_BOOLEAN), call->position, 3, same)};
+    *out = expr_many(b, EXPR_CASE, type_of(TYPE_BOOLEAN), call->position, 7, args);
+    return ERR_OK;
+}
+
 static const struct func_entry entries[] = {
+    {"overlaps", 4, 4, call_overlaps, FUNC_LT},
     {"extract", 2, 2, call_extract, FUNC_YEAR},
     {"date_part", 2, 2, call_extract, FUNC_YEAR},
     {"date_trunc", 2, 2, call_date_trunc, FUNC_TRUNC_TS},

@@ -116,12 +116,17 @@ static FALLIBLE bind_offset(struct bind *b, struct query *q, const struct json *
     if (!coerce_allowed((*out)->type, type, COERCE_ASSIGN)) {
         char name[32];
         char want[32];
+        if (strcmp(which, "RANGE") == 0) {
+            return unsupported(b, position, "RANGE with an offset of type %s, not %s",
+                               type_print((*out)->type, name), type_print(type, want));
+        }
         FAIL_AT(b->err, DATATYPE_MISMATCH, position, "argument of %s must be type %s, not type %s",
                 which, type_print(type, want), type_print((*out)->type, name));
     }
     TRY(coerce_to(b, *out, type, out));
     *out = expr_fold(b->arena, *out);
-    if ((*out)->kind != EXPR_CONST && (*out)->kind != EXPR_PARAM) {
+    if ((*out)->kind != EXPR_CONST &&
+        ((*out)->kind != EXPR_PARAM || type.id == TYPE_INTERVAL)) { /* its sign is looked at here */
         return unsupported(b, position, "a frame offset that is not constant");
     }
     return ERR_OK;
@@ -139,7 +144,10 @@ static FALLIBLE offset_type(struct bind *b, const struct window_item *item, i32 
                 "RANGE with offset PRECEDING/FOLLOWING requires exactly one ORDER BY column");
     }
     *out = item->order.items[0].expr->type;
-    if (!type_is_numeric(*out)) {
+    if (out->id == TYPE_DATE || out->id == TYPE_TIME || out->id == TYPE_TIMESTAMP ||
+        out->id == TYPE_TIMESTAMPTZ || out->id == TYPE_INTERVAL) {
+        *out = type_of(TYPE_INTERVAL);
+    } else if (!type_is_numeric(*out)) {
         char name[32];
         return unsupported(b, position, "RANGE with an offset over type %s",
                            type_print(*out, name));

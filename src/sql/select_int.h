@@ -36,6 +36,8 @@ struct select {
     b8 distinct;
     b8 fixed; /* ORDER BY may name output columns only: set operations */
     b8 keep_unknown;
+    b8 for_exists;
+    b8 has_set; /* a select item is a set-returning function */
     b8 fills_allowed;
     VEC(struct fill) fills;
 };

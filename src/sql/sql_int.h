@@ -71,7 +71,7 @@ struct cte {
  * expression, which names the subquery's column or the mark. */
 struct pending {
     struct rel *rel;
-    u8 join;                  /* SINGLE or MARK */
+    u8 join;                  /* SINGLE or MARK; CROSS: a set-returning function */
     u32 mark_col;             /* MARK */
     VEC(struct expr *) conds; /* over the columns of both sides */
 };
@@ -99,6 +99,7 @@ struct query {
     b8 windows_allowed;
     b8 in_window;
     b8 subqueries_allowed; /* somebody makes the joins of `pending` */
+    b8 exists_next;        /* the SELECT bound next inside is for EXISTS: it may lack columns */
     VEC(struct agg_call) calls;
     VEC(struct window_item) windows;
     VEC(struct grouping_call) groupings;
@@ -215,6 +216,8 @@ bool bind_names_itself(const struct cte *cte);
 FALLIBLE bind_recursion(struct bind *b, const struct cte *cte, struct select_out *out);
 /* The rows of a recursion's last round, or all so far. */
 struct rel *bind_work(struct bind *b, const struct cte_result *result, bool whole);
+/* The recursion whose first term is `result->first` and whose second is `again`. */
+struct rel *bind_fix(struct bind *b, const struct cte_result *result, struct rel *again);
 /* Whether a FROM clause itself, not a query in it, reads working rows. */
 bool bind_reads_work(const struct rel *rel);
 FALLIBLE bind_cte_use(struct bind *b, const struct cte *cte, struct select_out *out);
@@ -265,9 +268,11 @@ bool window_find(const char *name);
 FALLIBLE bind_window_call(struct bind *b, struct query *q, const char *name,
                           const struct json *body, struct expr **out);
 
-/* bind_table_func.c */
-FALLIBLE bind_table_func(struct bind *b, const struct json *body, struct rel **out,
-                         const char **out_name);
+/* bind_table_func.c: a FuncCall in FROM; its arguments may use the columns of `outer`. */
+FALLIBLE bind_table_func(struct bind *b, struct query *outer, const struct json *body,
+                         struct rel **out, const char **out_name);
+/* bind_series.c */
+FALLIBLE bind_series(struct bind *b, struct expr **args, i32 count, i32 position, struct rel **out);
 /* A PROJECT of `count` expressions over rel, with fresh columns. */
 struct rel *bind_project(struct bind *b, struct rel *rel, struct expr **exprs, const char **names,
                          i64 count);

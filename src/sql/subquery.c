@@ -69,6 +69,7 @@ static FALLIBLE bind_inner(struct bind *b, struct query *q, const struct json *b
         FAIL_AT(b->err, NOT_SUPPORTED, position, "cannot use subquery in %s", q->clause);
     }
     struct select_out result;
+    q->exists_next = json_is(body, "subLinkType", "EXISTS_SUBLINK");
     TRY(bind_subselect(b, node_body(select), q->ctes, q, false, &result));
     *out = result.rel;
     (*out)->position = position;

@@ -246,6 +246,59 @@ static void test_typed_access(void **state) {
     run("drop table every");
 }
 
+/* Runs a query, checks its rows, and tells how often it was compiled. */
+static int64_t compilations(wf_connection *of, const char *sql, const char *expect) {
+    wf_result *result = NULL;
+    assert_int_equal(wf_query(of, sql, &result), WF_OK);
+    int64_t count = wf_result_metric(result, "compilations");
+    expect_result(result, expect);
+    return count;
+}
+
+/* A text that comes again is not compiled again, unless what it was compiled for has changed. */
+static void test_texts_again(void **state) {
+    (void)state;
+    const char *sql = "select sum(x), count(*) from again where x < 100";
+    run("create table again (x integer)");
+    run("insert into again values (1), (2)");
+    assert_int_equal(compilations(conn, sql, "3|2\n"), 1);
+    assert_int_equal(compilations(conn, sql, "3|2\n"), 1); /* kept from here on */
+    assert_int_equal(compilations(conn, sql, "3|2\n"), 0);
+    wf_connection *other = NULL;
+    assert_int_equal(wf_connect(db, &other), WF_OK);
+    assert_int_equal(compilations(other, sql, "3|2\n"), 1);
+    wf_disconnect(other);
+    run("insert into again values (3)"); /* within the range known before or not: right anyway */
+    assert_true(compilations(conn, sql, "6|3\n") <= 1);
+    run("insert into again values (2000000000), (null)");
+    assert_true(compilations(conn, sql, "6|3\n") <= 1);
+    assert_int_equal(compilations(conn, sql, "6|3\n"), 0);
+    run("set fusion = off");
+    assert_int_equal(compilations(conn, sql, "6|3\n"), 1);
+    assert_int_equal(compilations(conn, sql, "6|3\n"), 0);
+    run("reset fusion");
+    run("alter table again add column y integer");
+    assert_int_equal(compilations(conn, sql, "6|3\n"), 1);
+    run("drop table again");
+    run("create table again (x bigint)");
+    assert_int_equal(compilations(conn, sql, "~|0\n"), 1);
+    wf_result *open = NULL; /* an open result outlives the place its program had */
+    assert_int_equal(wf_query(conn, sql, &open), WF_OK);
+    char text[64];
+    for (int i = 0; i < 300; i++) {
+        char expect[64];
+        snprintf(text, sizeof text, "select %d", i % 100);
+        snprintf(expect, sizeof expect, "%d\n", i % 100);
+        assert_true(compilations(conn, text, expect) <= 1);
+    }
+    expect_result(open, "~|0\n");
+    run("insert into again values (7)");
+    run("insert into again values (7)");
+    run("insert into again values (7)");
+    assert_true(compilations(conn, sql, "21|3\n") >= 0);
+    run("drop table again");
+}
+
 static void test_prepared(void **state) {
     (void)state;
     run("create table p (id integer, name text, price decimal(8,2), day date, ok boolean, f double "
@@ -776,9 +829,9 @@ static void test_memory_refused(void **state) {
 static void test_memory_returns(void **state) {
     (void)state;
     run("create table m (a integer, x text); insert into m values (1, 'a'), (2, 'b')");
-    expect("select x, sum(a) from m group by x order by x", "a|1\nb|2\n");
-    int64_t before = wf_memory_used(db);
-    for (int i = 0; i < 20; i++) {
+    int64_t before = 0;
+    for (int i = 0; i < 23; i++) {
+        before = i < 3 ? wf_memory_used(db) : before; /* texts that come again are kept by then */
         expect("select x, sum(a) from m group by x order by x", "a|1\nb|2\n");
         expect_error("select nothing from m", "42703");
         expect_error("select a / 0 from m", "22012");
@@ -794,6 +847,7 @@ int main(void) {
         cmocka_unit_test(test_script),
         cmocka_unit_test(test_query_each),
         cmocka_unit_test(test_typed_access),
+        cmocka_unit_test(test_texts_again),
         cmocka_unit_test(test_prepared),
         cmocka_unit_test(test_bind_types),
         cmocka_unit_test(test_limit_parameter),

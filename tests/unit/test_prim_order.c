@@ -311,11 +311,13 @@ static void check_split(const struct cell *c, const wf_split *how) {
                                  c->payload_count, NULL));
     assert_int_equal(starts[0], 0);
     assert_int_equal(starts[parts], c->n);
+    char *seen = calloc((size_t)c->n + 1, 1);
     for (int64_t p = 0; p < parts; p++) {
         int64_t last = -1;
         for (int64_t i = (int64_t)starts[p]; i < (int64_t)starts[p + 1]; i++) {
             int64_t row = row_of(&a, c, i);
-            if ((int64_t)part_of(c, how, a.out, i) != p || (row >= 0 && row <= last)) {
+            bool wrong = row >= 0 && (how->unstable ? seen[row]++ != 0 : row <= last);
+            if ((int64_t)part_of(c, how, a.out, i) != p || wrong) {
                 fail_msg("split %d: type %d, %lld rows: element %lld of part %lld", how->by,
                          c->type, (long long)c->n, (long long)i, (long long)p);
             }
@@ -325,6 +327,7 @@ static void check_split(const struct cell *c, const wf_split *how) {
     }
     int64_t bytes = c->n * width_of(c->type);
     assert_true(sum_of(a.out, bytes) == sum_of(a.keys, bytes));
+    free(seen);
     free(starts);
     arrays_free(&a);
 }
@@ -348,6 +351,41 @@ static void test_split_bits(void **state) {
     }
 }
 
+/* Unstable: one pass and two, a tile and one more or less, skew, payloads of every width. */
+static void test_split_unstable(void **state) {
+    (void)state;
+    static const int bits[] = {6, 11, 15, 0, 8, 22, 3, 12};
+    static const int types[] = {WF_ELEM_U32, WF_ELEM_U64, WF_ELEM_F32, WF_ELEM_I64, WF_ELEM_U128};
+    static const int64_t sizes[] = {0,    1,    33,   4095, 8191,  8192,  8193,
+                                    5000, 4097, 2049, 7001, 16384, 16385, 40009};
+    enum { SIZES = sizeof sizes / sizeof *sizes };
+    for (int place = 0; place < prim_places(); place++) {
+        for (int s = 0; s < SIZES; s++) {
+            struct cell c = {
+                (wf_place)place,
+                (wf_elem)types[s % 5],
+                (enum prim_shape)(s * 3 % SHAPE_COUNT),
+                sizes[s],
+                s % 3,
+                {s % 2 ? WF_ELEM_U64 : WF_ELEM_U32, s % 4 ? WF_ELEM_I32 : WF_ELEM_F64}};
+            wf_split how = {.by = s % 4 == 3 && c.type != WF_ELEM_U128 ? WF_SPLIT_HASH
+                                                                       : WF_SPLIT_RADIX,
+                            .bits = bits[s % 8],
+                            .shift = s % 5,
+                            .unstable = 1};
+            check_split(&c, &how);
+        }
+        struct cell c = {(wf_place)place, WF_ELEM_U32, SHAPE_ZIPF, 100003, 1, {WF_ELEM_U32}};
+        c.n = prim_test_max(SPLIT_LARGE / 3);
+        check_split(&c, &(wf_split){.by = WF_SPLIT_RADIX, .bits = 6, .unstable = 1});
+        c.shape = SHAPE_CONSTANT;
+        check_split(&c, &(wf_split){.by = WF_SPLIT_HASH, .bits = 15, .unstable = 1});
+        c.payload_types[0] = WF_ELEM_U128;
+        c.n = 9000;
+        check_split(&c, &(wf_split){.by = WF_SPLIT_HASH, .bits = 5, .unstable = 1});
+    }
+}
+
 static void test_split_range(void **state) {
     (void)state;
     static const int counts[] = {0, 1, 2, 31, 256, 700};
@@ -360,8 +398,9 @@ static void test_split_range(void **state) {
             fill_keys(c.type, c.shape, splitters, n, 5);
             assert_prim_ok(wf_prim_sort(prim, WF_ON_CPU, NULL, prim_array(c.type, sorted, n),
                                         prim_array(c.type, splitters, n), NULL, NULL, 0, NULL));
-            check_split(
-                &c, &(wf_split){.by = WF_SPLIT_RANGE, .splitters = prim_array(c.type, sorted, n)});
+            wf_split how = {.by = WF_SPLIT_RANGE, .splitters = prim_array(c.type, sorted, n)};
+            how.unstable = type % 3 != 1;
+            check_split(&c, &how);
         }
     }
 }
@@ -465,11 +504,11 @@ static void test_memory(void **state) {
 int main(int argc, char **argv) {
     prim_self = argc > 0 ? argv[0] : "";
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sort_radix), cmocka_unit_test(test_sort_large),
-        cmocka_unit_test(test_sort_bits),  cmocka_unit_test(test_sort_shapes),
-        cmocka_unit_test(test_split_bits), cmocka_unit_test(test_split_range),
-        cmocka_unit_test(test_refusals),   cmocka_unit_test(test_one_thread),
-        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_sort_radix),     cmocka_unit_test(test_sort_large),
+        cmocka_unit_test(test_sort_bits),      cmocka_unit_test(test_sort_shapes),
+        cmocka_unit_test(test_split_bits),     cmocka_unit_test(test_split_range),
+        cmocka_unit_test(test_split_unstable), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_one_thread),     cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, prim_setup, prim_teardown);
 }

@@ -10,9 +10,8 @@
  *
  * The text before defines KIND, bits of enum rel_kind_bits, STAGE, and either OUT_BYTES or, for
  * positions, INDEX_BYTES as well. */
-#ifndef WF_MIN_BLOCKS
-#define WF_MIN_BLOCKS \
-    4 /* 64 registers: so that loads of one tile hide behind the merge of others */
+#ifndef WF_MIN_BLOCKS /* measured: what spills with six blocks of 4-byte words costs less */
+#define WF_MIN_BLOCKS (IN_BYTES == 4 ? 6 : IN_BYTES == 8 ? 5 : 4)
 #endif
 #include "ctajoin.h"
 #include "lookback.h"
@@ -396,52 +395,50 @@ KERNEL(k_join, struct krel_join, JOIN_THREADS) {
     SHARED(u32, s_ticket, 1);
     u32 *ticket = (u32 *)&args.counters[REL_TICKET];
     PROFILE_BEGIN
-    for (i64 tile = b_ticket(ticket, s_ticket); tile < args.tiles;
-         tile = b_ticket(ticket, s_ticket)) {
-        struct tiles t;
-        struct matches m;
-        u64 total;
-        struct place p = b_load(&args, tile, (IN_W *)(void *)s_vecs, &t);
-        PROFILE_END(0)
-        b_match(&t, &m, s_rows);
-        u32 tile_rows;
-        u32 row = b_sum_before_u32(m.rows, s_counts, &tile_rows);
-        u32 heavy = tile_rows > TILE_ROWS * JOIN_ROUNDS;
-        total = tile_rows;
-        if (tile_rows > TILE_ROWS && m.simple) { /* what follows needs ranges */
-            t_merge(&t, &m);
-        }
-        if (heavy) { /* there may be more than 32 bits tell */
-            b_sum_before(rows_of_thread(&m, t.back), s_sums, &total);
-        }
-        if (t_id() == 0) {
-            look_tell(args.state, tile, total);
-        }
-        if (!heavy) {
-            t_stage(&t, &m, row, tile_rows, s_rows);
-        }
-        PROFILE_END(1)
-        i64 base = (i64)b_look_up(args.state, tile, total, s_before);
-        PROFILE_END(2)
-        if (t_id() == 0 && tile == args.tiles - 1) {
-            args.counters[REL_TOTAL] = (u64)base + total;
-        }
-        if (t_id() == 0 && heavy) {
-            tile_is_heavy(&args, tile, base, total);
-        }
-        u32 rows = heavy ? 0u : (u32)total;
-        for (u32 from = 0; from < rows; from += TILE_ROWS) {
-            if (from) {
-                b_sync();
-                t_stage_many(&m, t.back, row, from, s_rows);
-                b_sync();
-            }
-            u32 left = rows - from < TILE_ROWS ? rows - from : (u32)TILE_ROWS;
-            b_gather(&args, &t, p, base + (i64)from, rows_that_fit(&args, base + (i64)from, left),
-                     s_rows);
-        }
-        PROFILE_END(3)
+    i64 tile = b_ticket(ticket, s_ticket);
+    struct tiles t;
+    struct matches m;
+    u64 total;
+    struct place p = b_load(&args, tile, (IN_W *)(void *)s_vecs, &t);
+    PROFILE_END(0)
+    b_match(&t, &m, s_rows);
+    u32 tile_rows;
+    u32 row = b_sum_before_u32(m.rows, s_counts, &tile_rows);
+    u32 heavy = tile_rows > TILE_ROWS * JOIN_ROUNDS;
+    total = tile_rows;
+    if (tile_rows > TILE_ROWS && m.simple) { /* what follows needs ranges */
+        t_merge(&t, &m);
     }
+    if (heavy) { /* there may be more than 32 bits tell */
+        b_sum_before(rows_of_thread(&m, t.back), s_sums, &total);
+    }
+    if (t_id() == 0) {
+        look_tell(args.state, tile, total);
+    }
+    if (!heavy) {
+        t_stage(&t, &m, row, tile_rows, s_rows);
+    }
+    PROFILE_END(1)
+    i64 base = (i64)b_look_up(args.state, tile, total, s_before);
+    PROFILE_END(2)
+    if (t_id() == 0 && tile == args.tiles - 1) {
+        args.counters[REL_TOTAL] = (u64)base + total;
+    }
+    if (t_id() == 0 && heavy) {
+        tile_is_heavy(&args, tile, base, total);
+    }
+    u32 rows = heavy ? 0u : (u32)total;
+    for (u32 from = 0; from < rows; from += TILE_ROWS) {
+        if (from) {
+            b_sync();
+            t_stage_many(&m, t.back, row, from, s_rows);
+            b_sync();
+        }
+        u32 left = rows - from < TILE_ROWS ? rows - from : (u32)TILE_ROWS;
+        b_gather(&args, &t, p, base + (i64)from, rows_that_fit(&args, base + (i64)from, left),
+                 s_rows);
+    }
+    PROFILE_END(3)
 }
 
 /* --- tiles with much output ------------------------------------------------------------------ */

@@ -85,58 +85,57 @@ KERNEL(k_reduce, struct krel_reduce, REDUCE_THREADS) {
     IN_W *out = (IN_W *)args.out;
     u32 *ticket = (u32 *)&args.counters[REL_TICKET];
     i64 tiles = (args.count + TILE_ROWS - 1) / TILE_ROWS;
-    for (i64 tile = b_ticket(ticket, s_ticket); tile < tiles; tile = b_ticket(ticket, s_ticket)) {
-        i64 first = tile * TILE_ROWS;
-        i64 left = args.count - first;
-        u32 rows = left < TILE_ROWS ? (u32)left : (u32)TILE_ROWS;
-        b_load_tile(in, first, rows, s_in);
-        u32 at = t_id() * TUPLE_VT;
-        u32 starts = 0;
-        u64 since = IDENTITY;
-        IN_W key[TUPLE_VT];
-        u64 value[TUPLE_VT];
-        UNROLL for (u32 k = 0; k < TUPLE_VT; k++) {
-            u32 i = at + k;
-            u32 here = i < rows;
-            IN_W word = here ? s_in[i + 1] : (IN_W)0;
-            IN_W last = here ? s_in[i] : (IN_W)0;
-            u32 start = here && ((first == 0 && i == 0) ||
-                                 word >> args.key_shift != last >> args.key_shift);
-            key[k] = word >> args.key_shift;
-            value[k] = here ? word_value(&args, word) : IDENTITY;
-            since = start ? value[k] : JOIN(since, value[k]);
-            starts |= start << k;
+    i64 tile = b_ticket(ticket, s_ticket);
+    i64 first = tile * TILE_ROWS;
+    i64 left = args.count - first;
+    u32 rows = left < TILE_ROWS ? (u32)left : (u32)TILE_ROWS;
+    b_load_tile(in, first, rows, s_in);
+    u32 at = t_id() * TUPLE_VT;
+    u32 starts = 0;
+    u64 since = IDENTITY;
+    IN_W key[TUPLE_VT];
+    u64 value[TUPLE_VT];
+    UNROLL for (u32 k = 0; k < TUPLE_VT; k++) {
+        u32 i = at + k;
+        u32 here = i < rows;
+        IN_W word = here ? s_in[i + 1] : (IN_W)0;
+        IN_W last = here ? s_in[i] : (IN_W)0;
+        u32 start =
+            here && ((first == 0 && i == 0) || word >> args.key_shift != last >> args.key_shift);
+        key[k] = word >> args.key_shift;
+        value[k] = here ? word_value(&args, word) : IDENTITY;
+        since = start ? value[k] : JOIN(since, value[k]);
+        starts |= start << k;
+    }
+    u64 own;
+    u32 group = (u32)b_sum_before(bits_set_u32(starts), s_sums, &own);
+    u64 acc = b_since_start(since, starts != 0, s_values, s_flags);
+    /* all have read s_in: its places take the keys of groups */
+    UNROLL for (u32 k = 0; k < TUPLE_VT; k++) {
+        u32 i = at + k;
+        if (starts >> k & 1u) {
+            s_out[group++] = acc;
+            s_in[group] = (IN_W)(key[k] << args.key_shift);
+            acc = value[k];
+        } else {
+            acc = JOIN(acc, value[k]);
         }
-        u64 own;
-        u32 group = (u32)b_sum_before(bits_set_u32(starts), s_sums, &own);
-        u64 acc = b_since_start(since, starts != 0, s_values, s_flags);
-        /* all have read s_in: its places take the keys of groups */
-        UNROLL for (u32 k = 0; k < TUPLE_VT; k++) {
-            u32 i = at + k;
-            if (starts >> k & 1u) {
-                s_out[group++] = acc;
-                s_in[group] = (IN_W)(key[k] << args.key_shift);
-                acc = value[k];
-            } else {
-                acc = JOIN(acc, value[k]);
-            }
-            if (i + 1 == rows) {
-                s_out[group] = acc;
-            }
+        if (i + 1 == rows) {
+            s_out[group] = acc;
         }
-        i64 before = (i64)b_look_back(args.state, tile, own, s_before);
-        if (t_id() == 0) {
-            args.parts[tile] = s_out[0];
-            args.group[tile] = before - 1; /* that of the first word, if it starts none */
-            if (tile == tiles - 1) {
-                args.counters[REL_TOTAL] = (u64)before + own;
-            }
+    }
+    i64 before = (i64)b_look_back(args.state, tile, own, s_before);
+    if (t_id() == 0) {
+        args.parts[tile] = s_out[0];
+        args.group[tile] = before - 1; /* that of the first word, if it starts none */
+        if (tile == tiles - 1) {
+            args.counters[REL_TOTAL] = (u64)before + own;
         }
-        for (u32 g = t_id(); g < (u32)own; g += REDUCE_THREADS) {
-            if (before + (i64)g < args.room) {
-                out[before + (i64)g] = s_in[g + 1];
-                args.values[before + (i64)g] = s_out[g + 1];
-            }
+    }
+    for (u32 g = t_id(); g < (u32)own; g += REDUCE_THREADS) {
+        if (before + (i64)g < args.room) {
+            out[before + (i64)g] = s_in[g + 1];
+            args.values[before + (i64)g] = s_out[g + 1];
         }
     }
 }

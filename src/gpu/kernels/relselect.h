@@ -5,8 +5,12 @@
  * memory and leave in one piece. ORDERED: where the piece goes is found by looking back at earlier
  * tiles; UNORDERED: one atomic; PAGES: at the page's start, one block a page, and nothing needs to
  * be known about others. But for pages a block takes one tile. */
-#ifndef WF_MIN_BLOCKS
+#ifndef WF_MIN_BLOCKS /* whoever waits for others is many */
+#ifdef UNORDERED
 #define WF_MIN_BLOCKS (IN_BYTES == 4 ? 6 : IN_BYTES == 8 ? 5 : 3)
+#else
+#define WF_MIN_BLOCKS (IN_BYTES == 4 ? 8 : IN_BYTES == 8 ? 5 : 3)
+#endif
 #endif
 #include "tuple.h"
 #include "lookback.h"
@@ -24,6 +28,10 @@ typedef u64 FIELD;
 FN u32 word_kept(const struct rel_terms *terms, IN_W x) {
 #if TERMS == 0
     return 1u;
+#elif TERMS == 1
+    const struct rel_term *only = &terms->term[0];
+    FIELD value = (FIELD)(x >> only->shift) & (FIELD)only->mask;
+    return (u32)((FIELD)(value - (FIELD)only->low) <= (FIELD)only->span) ^ only->inverted;
 #else
     u32 any = 0;
     u32 all = 1;
@@ -43,8 +51,11 @@ FN u32 word_kept(const struct rel_terms *terms, IN_W x) {
 FN u32 vec_kept(const struct rel_terms *terms, vec16 v, i64 i, i64 rows) {
     u32 kept = 0;
     UNROLL for (u32 j = 0; j < IN_VEC; j++) {
-        u32 keep = i + (i64)j < rows ? word_kept(terms, vec_in(v, j)) : 0u;
-        kept |= keep << j;
+        kept |= word_kept(terms, vec_in(v, j)) << j;
+    }
+    if (rows < TILE_ROWS) { /* the last tile, or the last of a page */
+        i64 left = rows - i;
+        kept &= left >= IN_VEC ? 15u : left > 0 ? (1u << left) - 1u : 0u;
     }
     return kept;
 }

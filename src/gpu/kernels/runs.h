@@ -23,58 +23,56 @@ KERNEL(k_runs, struct kruns, PATH_THREADS) {
     SHARED(u64, s_before, 1);
     const K *keys = (const K *)args.keys;
     i64 tiles = (args.count + RUNS_TILE - 1) / RUNS_TILE;
-    for (i64 tile = b_ticket(args.ticket, s_ticket); tile < tiles;
-         tile = b_ticket(args.ticket, s_ticket)) {
-        i64 first = tile * RUNS_TILE + (i64)t_id();
-        K key[PATH_ITEMS];
-        u32 heads[PATH_ITEMS];
-        UNROLL for (u32 k = 0; k < PATH_ITEMS; k++) {
-            i64 at = first + (i64)k * PATH_THREADS;
-            u32 is_head = 0;
-            if (at < args.count) {
-                key[k] = keys[at];
-                is_head = at == 0 || !key_same(keys[at - 1], key[k], &args.order);
+    i64 tile = b_ticket(args.ticket, s_ticket);
+    i64 first = tile * RUNS_TILE + (i64)t_id();
+    K key[PATH_ITEMS];
+    u32 heads[PATH_ITEMS];
+    UNROLL for (u32 k = 0; k < PATH_ITEMS; k++) {
+        i64 at = first + (i64)k * PATH_THREADS;
+        u32 is_head = 0;
+        if (at < args.count) {
+            key[k] = keys[at];
+            is_head = at == 0 || !key_same(keys[at - 1], key[k], &args.order);
+        }
+        heads[k] = w_ballot((i32)is_head);
+        if (t_lane() == 0) {
+            s_heads[k * RUNS_WARPS + (t_id() >> 5)] = bits_set_u32(heads[k]);
+        }
+    }
+    b_sync();
+    if (t_id() < 32u) {
+        u32 all = 0;
+        for (u32 k = 0; k < PATH_ITEMS * RUNS_WARPS; k += 32u) {
+            u32 n = k + t_lane() < PATH_ITEMS * RUNS_WARPS ? s_heads[k + t_lane()] : 0u;
+            u32 upto = n;
+            UNROLL for (u32 by = 1; by < 32; by *= 2) {
+                u32 other = w_up_u32(upto, by);
+                upto += t_lane() >= by ? other : 0u;
             }
-            heads[k] = w_ballot((i32)is_head);
-            if (t_lane() == 0) {
-                s_heads[k * RUNS_WARPS + (t_id() >> 5)] = bits_set_u32(heads[k]);
+            if (k + t_lane() < PATH_ITEMS * RUNS_WARPS) {
+                s_heads[k + t_lane()] = all + upto - n;
+            }
+            all += w_from_u32(upto, 31);
+        }
+        u64 before = w_look_back(args.state, tile, all);
+        if (t_id() == 0) {
+            *s_before = before;
+            if (tile == tiles - 1) {
+                *args.total = before + all;
             }
         }
-        b_sync();
-        if (t_id() < 32u) {
-            u32 all = 0;
-            for (u32 k = 0; k < PATH_ITEMS * RUNS_WARPS; k += 32u) {
-                u32 n = k + t_lane() < PATH_ITEMS * RUNS_WARPS ? s_heads[k + t_lane()] : 0u;
-                u32 upto = n;
-                UNROLL for (u32 by = 1; by < 32; by *= 2) {
-                    u32 other = w_up_u32(upto, by);
-                    upto += t_lane() >= by ? other : 0u;
-                }
-                if (k + t_lane() < PATH_ITEMS * RUNS_WARPS) {
-                    s_heads[k + t_lane()] = all + upto - n;
-                }
-                all += w_from_u32(upto, 31);
+    }
+    b_sync();
+    UNROLL for (u32 k = 0; k < PATH_ITEMS; k++) {
+        i64 at = first + (i64)k * PATH_THREADS;
+        u32 lower = heads[k] & ((1u << t_lane()) - 1u);
+        i64 to = (i64)*s_before + s_heads[k * RUNS_WARPS + (t_id() >> 5)] + bits_set_u32(lower);
+        if ((heads[k] >> t_lane() & 1u) && to < args.room) {
+            if (args.out_keys) {
+                ((K *)args.out_keys)[to] = key[k];
             }
-            u64 before = w_look_back(args.state, tile, all);
-            if (t_id() == 0) {
-                *s_before = before;
-                if (tile == tiles - 1) {
-                    *args.total = before + all;
-                }
-            }
-        }
-        b_sync();
-        UNROLL for (u32 k = 0; k < PATH_ITEMS; k++) {
-            i64 at = first + (i64)k * PATH_THREADS;
-            u32 lower = heads[k] & ((1u << t_lane()) - 1u);
-            i64 to = (i64)*s_before + s_heads[k * RUNS_WARPS + (t_id() >> 5)] + bits_set_u32(lower);
-            if ((heads[k] >> t_lane() & 1u) && to < args.room) {
-                if (args.out_keys) {
-                    ((K *)args.out_keys)[to] = key[k];
-                }
-                if (args.out_starts) {
-                    put_index(args.out_starts, to, (u64)at, args.starts_wide);
-                }
+            if (args.out_starts) {
+                put_index(args.out_starts, to, (u64)at, args.starts_wide);
             }
         }
     }

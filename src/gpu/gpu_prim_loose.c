@@ -1,0 +1,184 @@
+/* gpu_prim_loose.c: the unstable split on the card (kernels/split_loose.h).
+ *
+ * Up to 2^LOOSE_PASS_BITS partitions take one pass after one read that counts. More take two: the
+ * upper bits first, then the lower ones within each part, whose digits are counted by a read
+ * between the passes. The shapes of tiles are those that measured best: large ones where a pass
+ * writes to many places, smaller ones where it stays within a part. */
+#include "gpu/gpu_prim_order.h"
+
+#include <stdio.h>
+
+enum {
+    LOOSE_PASS_BITS = 11,
+    LOOSE_LEAST_BITS = 6, /* fewer share a kernel */
+    LOOSE_THREADS = 512,
+#ifdef WF_HARD
+    LOOSE_NARROW_ROWS = 1 << 12
+#else
+    LOOSE_NARROW_ROWS = 0x7fffffff /* places of so many rows are words of 32 bits */
+#endif
+};
+
+struct loose {
+    struct prim_job *job;
+    const struct split_plan *plan;
+    i64 count;
+    i32 arrays, row_bytes;
+    i32 bytes[1 + ORDER_PAYLOADS];
+    const void *in[1 + ORDER_PAYLOADS];
+    void *out[1 + ORDER_PAYLOADS];
+};
+
+/* One pass. */
+struct pass {
+    i32 shift, bits, radix_bits;
+    i32 threads, items;
+    i64 blocks, shared;
+    char defines[ORDER_DEFINES];
+};
+
+bool gpu_loose_takes(const struct split_plan *plan, const struct prim_payload *payload) {
+    bool narrow = plan->order.bytes <= 8;
+    for (i32 i = 0; i < payload->count; i++) {
+        narrow &= elem_bytes[payload->in[i].type] <= 8;
+    }
+    return narrow && plan->bits <= 2 * LOOSE_PASS_BITS;
+}
+
+static void plan_pass(const struct loose *l, struct pass *p, i32 shift, i32 bits, bool local) {
+    p->shift = shift;
+    p->bits = bits;
+    p->radix_bits = MAX_OF(bits, LOOSE_LEAST_BITS);
+    p->threads = p->radix_bits == LOOSE_LEAST_BITS ? LOOSE_THREADS / 2 : LOOSE_THREADS;
+    bool small = local && p->threads == LOOSE_THREADS;
+    i32 most = small ? 16 : 32;
+    p->items = MIN_OF(most, most * 8 / l->row_bytes / 4 * 4);
+    i64 tile = (i64)p->threads * p->items;
+    i64 radix = 1LL << p->radix_bits;
+    i32 place_bytes = l->count <= LOOSE_NARROW_ROWS ? 4 : 8;
+    p->blocks = (l->count + tile - 1) / tile;
+    p->shared = tile * l->row_bytes + radix * place_bytes + (radix + 1) * 4;
+    i32 used = order_text(&l->plan->order, p->defines, ORDER_DEFINES);
+    snprintf(p->defines + used, (size_t)(ORDER_DEFINES - used),
+             "#define RADIX_BITS %d\n#define SPLIT_THREADS %d\n#define SPLIT_ITEMS %d\n"
+             "#define PAYLOAD1 %d\n#define PAYLOAD2 %d\n#define PLACE_BYTES %d\n%s",
+             p->radix_bits, p->threads, p->items, l->bytes[1], l->bytes[2], place_bytes,
+             split_text((enum split_by)l->plan->by));
+}
+
+static struct kloose args_of(const struct loose *l, const struct pass *p, const void *const *from,
+                             void *const *to, u64 *cursors) {
+    return (struct kloose){.parts = l->plan->parts,
+                           .keys = from[0],
+                           .payload1 = from[1],
+                           .payload2 = from[2],
+                           .out_keys = to[0],
+                           .out_payload1 = to[1],
+                           .out_payload2 = to[2],
+                           .count = l->count,
+                           .cursors = cursors,
+                           .shift = (u32)p->shift,
+                           .mask = (1u << p->bits) - 1};
+}
+
+/* The first pass over all rows: counts, places, moves. `starts` and `tiles` (of tile_rows) may be
+ * NULL. */
+static FALLIBLE first_pass(const struct loose *l, const struct pass *p, void *const *to,
+                           u64 *starts, i64 parts, u64 *tiles, i64 tile_rows) {
+    struct prim_job *job = l->job;
+    i64 digits = 1LL << p->bits;
+    u64 *cursors = prim_take(job, digits * 8);
+    struct ksplit_count count = {
+        .parts = l->plan->parts, .keys = l->in[0], .count = l->count, .counts = cursors};
+    count.passes = 1;
+    count.shifts[0] = (u32)p->shift;
+    count.masks[0] = (u32)digits - 1;
+    struct kloose_bins bins = {.counts = cursors,
+                               .starts = starts,
+                               .tiles = tiles,
+                               .parts = parts,
+                               .digits = (u32)digits,
+                               .tile_rows = (u32)tile_rows};
+    struct kloose move = args_of(l, p, l->in, to, cursors);
+    struct gpu_template count_code = {"split_loose", "k_split_count", p->defines};
+    struct gpu_template bins_code = {"split_loose", "k_loose_bins", p->defines};
+    struct gpu_template move_code = {"split_loose", "k_loose", p->defines};
+    i64 round = SPLIT_COUNT_THREADS * SPLIT_COUNT_VECS * 16 / l->bytes[0];
+    TRY(gpu_prim_fill(job, cursors, 0, digits * 8));
+    TRY(gpu_prim_launch(job, &count_code, l->count / round + 1, SPLIT_COUNT_THREADS,
+                        4LL << p->radix_bits, &count));
+    TRY(gpu_prim_launch_all(job, &bins_code, 1, SPLIT_COUNT_THREADS, 0, &bins));
+    return gpu_prim_launch_all(job, &move_code, p->blocks, (u32)p->threads, p->shared, &move);
+}
+
+/* The upper bits into workspace, then the lower ones within each part. */
+static FALLIBLE two_passes(const struct loose *l, struct prim_array starts) {
+    struct prim_job *job = l->job;
+    const struct split_plan *plan = l->plan;
+    i32 upper = plan->bits / 2;
+    i32 lower = plan->bits - upper;
+    i64 coarse_parts = 1LL << upper;
+    i64 parts = 1LL << plan->bits;
+    struct pass first;
+    struct pass second;
+    plan_pass(l, &first, plan->shift + lower, upper, upper < 8);
+    plan_pass(l, &second, plan->shift, lower, true);
+    i64 tile = (i64)second.threads * second.items;
+    void *temp[1 + ORDER_PAYLOADS] = {NULL};
+    for (i32 i = 0; i < l->arrays; i++) {
+        temp[i] = prim_take(job, l->count * l->bytes[i]);
+    }
+    u64 *coarse = prim_take(job, (coarse_parts + 1) * 8);
+    u64 *tiles = prim_take(job, (coarse_parts + 1) * 8);
+    u64 *cursors = prim_take(job, parts * 8);
+    TRY(first_pass(l, &first, temp, coarse, coarse_parts, tiles, tile));
+    const void *from[1 + ORDER_PAYLOADS] = {temp[0], temp[1], temp[2]};
+    struct kloose move = args_of(l, &second, from, l->out, cursors);
+    move.coarse = coarse;
+    move.tiles = tiles;
+    move.coarse_parts = coarse_parts;
+    struct kloose_bins bins = {.counts = cursors,
+                               .coarse = coarse,
+                               .starts = starts.data,
+                               .parts = plan->part_count,
+                               .digits = 1u << lower,
+                               .tile_rows = (u32)tile};
+    struct gpu_template count_code = {"split_loose", "k_loose_count", second.defines};
+    struct gpu_template bins_code = {"split_loose", "k_loose_bins", second.defines};
+    struct gpu_template move_code = {"split_loose", "k_loose", second.defines};
+    i64 blocks = second.blocks + coarse_parts; /* a part's last tile may be short */
+    TRY(gpu_prim_fill(job, cursors, 0, parts * 8));
+    TRY(gpu_prim_launch(job, &count_code, blocks, SPLIT_COUNT_THREADS, 0, &move));
+    TRY(gpu_prim_launch_all(job, &bins_code, coarse_parts, SPLIT_COUNT_THREADS, 0, &bins));
+    return gpu_prim_launch_all(job, &move_code, blocks, (u32)second.threads, second.shared, &move);
+}
+
+wf_status gpu_loose_split(struct prim_job *job, const struct split_plan *plan,
+                          struct prim_array out_keys, struct prim_array out_starts,
+                          struct prim_array keys, const struct prim_payload *payload) {
+    struct loose l = {.job = job, .plan = plan, .count = keys.count, .arrays = 1 + payload->count};
+    l.bytes[0] = l.row_bytes = plan->order.bytes;
+    l.in[0] = keys.data;
+    l.out[0] = out_keys.data;
+    for (i32 i = 0; i < payload->count; i++) {
+        l.bytes[i + 1] = elem_bytes[payload->in[i].type];
+        l.row_bytes += l.bytes[i + 1];
+        l.in[i + 1] = payload->in[i].data;
+        l.out[i + 1] = payload->out[i].data;
+    }
+    if (l.count == 0) {
+        return gpu_prim_fill(job, out_starts.data, 0,
+                             out_starts.data ? (plan->part_count + 1) * 8 : 0);
+    }
+    i64 mark = prim_mark(job);
+    if (plan->bits > LOOSE_PASS_BITS) {
+        TRY(two_passes(&l, out_starts));
+    } else {
+        struct pass p;
+        plan_pass(&l, &p, plan->shift, plan->bits, false);
+        i64 tile = (i64)p.threads * p.items;
+        TRY(first_pass(&l, &p, l.out, out_starts.data, plan->part_count, NULL, tile));
+    }
+    prim_back(job, mark);
+    return ERR_OK;
+}

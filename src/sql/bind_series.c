@@ -1,0 +1,314 @@
+/* bind_series.c: generate_series.
+ *
+ * Part of binding. A series of numbers between arguments without columns, and one of timestamps
+ * whose step is a fixed time, is a FUNC: the devices have a source that counts. The others are
+ * recursions over rows that hold their own arguments, so that the arguments may be columns of an
+ * outer query, which the pass unnest then carries through:
+ *  - numbers: a row stands for the elements lo .. hi of its series, and each round halves those
+ *    rows that stand for several; as many rounds as the longest series has binary digits.
+ *  - timestamps: PostgreSQL adds the step to the last element, and months have no fixed length, so
+ *    a round adds one element to each series.
+ * A step of zero raises 22023 wherever no argument is NULL; a series with a NULL is empty. */
+#include "defs/host_words.h"
+/* after the words they are written in */
+#include "defs/fn_date.h"
+#include "defs/fn_time.h"
+#include "sql/sql_int.h"
+
+enum { SERIES_GUESS = 1000 };
+
+/* Rows of a series whose arguments are constants; a guess otherwise. */
+static i64 series_rows(const struct rel *rel) {
+    i128 value[3] = {0, 0, 1};
+    for (i64 i = 0; i < rel->exprs.count; i++) {
+        const struct expr *arg = rel->exprs.items[i];
+        if (arg->kind != EXPR_CONST || arg->is_null || !type_is_exact(arg->type)) {
+            return SERIES_GUESS;
+        }
+        value[i] = const_exact(arg);
+    }
+    if (value[2] == 0) {
+        return 1;
+    }
+    i128 rows = (value[1] - value[0]) / value[2] + 1;
+    return rows < 0 ? 0 : rows > I64_MAX ? I64_MAX : (i64)rows;
+}
+
+static struct rel *counted(struct bind *b, struct expr **args, i32 count, struct type type,
+                           i32 position) {
+    struct rel *rel = rel_new(b->plan, REL_FUNC, NULL, NULL);
+    rel->table_func = TABLE_FUNC_GENERATE_SERIES;
+    rel->position = position;
+    for (i32 i = 0; i < count; i++) {
+        VEC_PUSH(b->arena, &rel->exprs, args[i]);
+    }
+    u32 col = bind_col_new(b, NULL, "generate_series", type, false);
+    VEC_PUSH(b->arena, &rel->out, col);
+    rel->rows = series_rows(rel);
+    return rel;
+}
+
+/* CASE WHEN a THEN x ELSE y END */
+static struct expr *either(struct bind *b, struct expr *when, struct expr *then,
+                           struct expr *otherwise) {
+    struct expr *args[3] = {when, then, otherwise};
+    return expr_many(b, EXPR_CASE, then->type, then->position, 3, args);
+}
+
+static struct expr *out_col(struct bind *b, const struct rel *rel, i32 i) {
+    return expr_col(b->plan, rel->out.items[i], -1);
+}
+
+static struct expr *big(struct bind *b, i64 value) {
+    struct expr *expr = expr_new(b->arena, EXPR_CONST, type_of(TYPE_BIGINT), -1);
+    const_set_exact(expr, value);
+    return expr;
+}
+
+static struct expr *cast_to(struct bind *b, struct expr *expr, struct type type) {
+    if (type_eq(expr->type, type)) {
+        return expr;
+    }
+    struct expr *cast = expr_one(b, EXPR_CAST, expr, expr->position);
+    cast->type = type;
+    return cast;
+}
+
+/* value <= stop of a series that rises, value >= stop of one that falls */
+static FALLIBLE in_series(struct bind *b, struct expr *rises, struct expr *value, struct expr *stop,
+                          struct expr **out) {
+    struct expr *below = NULL;
+    struct expr *above = NULL;
+    TRY(bind_compare(b, FUNC_LE, value, stop, value->position, &below));
+    TRY(bind_compare(b, FUNC_GE, value, stop, value->position, &above));
+    *out = either(b, rises, below, above);
+    return ERR_OK;
+}
+
+static FALLIBLE compare_zero(struct bind *b, enum func func, struct expr *step, struct expr **out) {
+    struct expr *zero = expr_new(b->arena, EXPR_CONST, step->type, -1);
+    if (step->type.id == TYPE_INTERVAL) {
+        u8 fault = 0;
+        zero->value.i128 = fn_iv(0, 0, 0, &fault);
+    } else {
+        const_set_exact(zero, 0);
+    }
+    return bind_compare(b, func, step, zero, step->position, out);
+}
+
+/* One row of start, stop and step; none when the series is empty. */
+static FALLIBLE arguments(struct bind *b, struct expr **args, i32 position, struct rel **out) {
+    static const char *names[3] = {"start", "stop", "step"};
+    struct rel *row = bind_project(b, bind_one_row(b), args, names, 3);
+    struct expr *nulls[3];
+    struct expr *rises = NULL;
+    struct expr *stays = NULL;
+    struct expr *within = NULL;
+    for (i32 i = 0; i < 3; i++) {
+        nulls[i] = expr_one(b, EXPR_IS_NULL, out_col(b, row, i), position);
+    }
+    TRY(compare_zero(b, FUNC_GT, out_col(b, row, 2), &rises));
+    TRY(compare_zero(b, FUNC_EQ, out_col(b, row, 2), &stays));
+    struct expr *sign = either(b, rises, expr_int(b, 1, position), expr_int(b, -1, position));
+    sign = either(b, stays, expr_int(b, 0, position), sign);
+    sign = scalar_call(b, FUNC_STEP_SIGN, position, 1, sign);
+    TRY(bind_compare(b, FUNC_GT, sign, expr_int(b, 0, position), position, &rises));
+    TRY(in_series(b, rises, out_col(b, row, 0), out_col(b, row, 1), &within));
+    struct expr *any = expr_many(b, EXPR_OR, type_of(TYPE_BOOLEAN), position, 3, nulls);
+    *out = bind_filter(b, row, either(b, any, expr_bool(b, false, position), within));
+    (*out)->rows = 1;
+    return ERR_OK;
+}
+
+/* The number of the last element: (stop - start) / step, cut to a whole number. */
+static FALLIBLE last_number(struct bind *b, const struct rel *row, struct type wide,
+                            struct expr **out) {
+    struct expr *start = cast_to(b, out_col(b, row, 0), wide);
+    struct expr *stop = cast_to(b, out_col(b, row, 1), wide);
+    struct expr *step = cast_to(b, out_col(b, row, 2), wide);
+    struct expr *gap = NULL;
+    struct expr *rest = NULL;
+    struct expr *whole = NULL;
+    TRY(bind_arithmetic(b, FUNC_SUB, stop, start, -1, &gap));
+    TRY(bind_arithmetic(b, FUNC_MOD, gap, step, -1, &rest));
+    TRY(bind_arithmetic(b, FUNC_SUB, gap, rest, -1, &whole));
+    TRY(bind_arithmetic(b, FUNC_DIV, whole, step, -1, out));
+    *out = cast_to(b, *out, type_of(TYPE_BIGINT));
+    return ERR_OK;
+}
+
+/* Rows (start, step, lo, hi) with lo < hi, as two of half the length. */
+static FALLIBLE halves(struct bind *b, struct rel *work, const char **names, struct rel **out) {
+    struct expr *cond = NULL;
+    struct expr *second = NULL;
+    struct expr *middle = NULL;
+    struct expr *next = NULL;
+    TRY(bind_compare(b, FUNC_LT, out_col(b, work, 2), out_col(b, work, 3), -1, &cond));
+    struct rel *several = bind_filter(b, work, cond);
+    struct rel *sides = bind_one_row(b);
+    u32 side = bind_col_new(b, NULL, "side", type_of(TYPE_BOOLEAN), false);
+    VEC_PUSH(b->arena, &sides->out, side);
+    VEC_PUSH(b->arena, &sides->exprs, expr_bool(b, false, -1));
+    VEC_PUSH(b->arena, &sides->exprs, expr_bool(b, true, -1));
+    sides->rows = 2;
+    struct rel *both = rel_join(b->plan, JOIN_CROSS, several, sides);
+    both->rows = several->rows * 2;
+    second = expr_col(b->plan, side, -1);
+    TRY(bind_arithmetic(b, FUNC_SUB, out_col(b, work, 3), out_col(b, work, 2), -1, &middle));
+    TRY(bind_arithmetic(b, FUNC_DIV, middle, big(b, 2), -1, &middle));
+    TRY(bind_arithmetic(b, FUNC_ADD, out_col(b, work, 2), middle, -1, &middle));
+    TRY(bind_arithmetic(b, FUNC_ADD, middle, big(b, 1), -1, &next));
+    struct expr *exprs[4] = {out_col(b, work, 0), out_col(b, work, 1),
+                             either(b, second, next, out_col(b, work, 2)),
+                             either(b, second, out_col(b, work, 3), middle)};
+    *out = bind_project(b, both, exprs, names, 4);
+    return ERR_OK;
+}
+
+static FALLIBLE numbers(struct bind *b, struct rel *row, struct type type, struct rel **out) {
+    static const char *names[4] = {"start", "step", "lo", "hi"};
+    struct type wide = type_of(TYPE_BIGINT);
+    struct cte_result fix = {.names = names, .fix = ++b->fix_count};
+    struct expr *exprs[4] = {out_col(b, row, 0), out_col(b, row, 2), big(b, 0), NULL};
+    struct expr *one = NULL;
+    struct expr *value = NULL;
+    struct rel *again = NULL;
+    if (type.id != TYPE_INTEGER) { /* the distance of two may be no bigint */
+        wide = type.id == TYPE_BIGINT ? type_decimal(19, 0) : type;
+    }
+    TRY(last_number(b, row, wide, &exprs[3]));
+    fix.first = bind_project(b, row, exprs, names, 4);
+    TRY(halves(b, bind_work(b, &fix, false), names, &again));
+    struct rel *all = bind_fix(b, &fix, again);
+    all->rows = SERIES_GUESS;
+    TRY(bind_compare(b, FUNC_EQ, out_col(b, all, 2), out_col(b, all, 3), -1, &one));
+    *out = bind_filter(b, all, one);
+    struct expr *step = cast_to(b, out_col(b, all, 1), wide);
+    TRY(bind_arithmetic(b, FUNC_MUL, out_col(b, all, 2), step, -1, &value));
+    TRY(bind_arithmetic(b, FUNC_ADD, cast_to(b, out_col(b, all, 0), wide), value, -1, &value));
+    value = cast_to(b, value, type);
+    static const char *name[1] = {"generate_series"};
+    *out = bind_project(b, *out, &value, name, 1);
+    (*out)->rows = SERIES_GUESS;
+    return ERR_OK;
+}
+
+static FALLIBLE moments(struct bind *b, struct rel *row, struct type type, struct rel **out) {
+    static const char *names[3] = {"moment", "stop", "step"};
+    struct cte_result fix = {.first = row, .names = names, .fix = ++b->fix_count};
+    enum func add = type.id == TYPE_TIMESTAMP ? FUNC_TS_ADD : FUNC_TSTZ_ADD;
+    struct expr *rises = NULL;
+    struct expr *within = NULL;
+    struct rel *work = bind_work(b, &fix, false);
+    struct expr *next = scalar_call(b, add, -1, 2, out_col(b, work, 0), out_col(b, work, 2));
+    struct expr *exprs[3] = {next, out_col(b, work, 1), out_col(b, work, 2)};
+    struct rel *again = bind_project(b, work, exprs, names, 3);
+    TRY(compare_zero(b, FUNC_GT, out_col(b, again, 2), &rises));
+    TRY(in_series(b, rises, out_col(b, again, 0), out_col(b, again, 1), &within));
+    *out = bind_fix(b, &fix, bind_filter(b, again, within));
+    (*out)->rows = SERIES_GUESS;
+    struct expr *value = out_col(b, *out, 0);
+    static const char *name[1] = {"generate_series"};
+    *out = bind_project(b, *out, &value, name, 1);
+    return ERR_OK;
+}
+
+/* Whether the elements are a fixed number of microseconds apart, which *out_us gets. */
+static bool evenly(struct expr **args, struct type type, i64 *out_us) {
+    for (i32 i = 0; i < 3; i++) {
+        if (args[i]->kind != EXPR_CONST || args[i]->is_null) {
+            return false;
+        }
+    }
+    fn_span step = fn_iv_parts(args[2]->value.i128);
+    i128 us = (i128)step.days * DAY_US + step.us;
+    *out_us = (i64)us;
+    return !fn_ts_infinite(args[0]->value.i64) && !fn_ts_infinite(args[1]->value.i64) &&
+           step.months == 0 && us == (i64)us && (type.id == TYPE_TIMESTAMP || step.days == 0);
+}
+
+static bool is_moment(const struct expr *expr) {
+    return expr->type.id == TYPE_DATE || expr->type.id == TYPE_TIMESTAMP ||
+           expr->type.id == TYPE_TIMESTAMPTZ;
+}
+
+/* PostgreSQL has (timestamp, timestamp, interval) and the same of timestamptz, which it prefers. */
+static FALLIBLE bind_moments(struct bind *b, struct expr **args, i32 count, i32 position,
+                             struct rel **out) {
+    bool zoned = false;
+    bool plain = false;
+    bool known = count == 3 && (is_unknown(args[2]) || args[2]->type.id == TYPE_INTERVAL);
+    for (i32 i = 0; i < 2; i++) {
+        known = known && (is_unknown(args[i]) || is_moment(args[i]));
+        zoned = zoned || (!is_unknown(args[i]) && args[i]->type.id == TYPE_TIMESTAMPTZ);
+        plain = plain || (!is_unknown(args[i]) && args[i]->type.id == TYPE_TIMESTAMP);
+    }
+    if (!known) {
+        return bind_undefined_function(b, "generate_series", args, count, position);
+    }
+    struct type type = type_of(plain && !zoned ? TYPE_TIMESTAMP : TYPE_TIMESTAMPTZ);
+    i64 us = 0;
+    for (i32 i = 0; i < 3; i++) {
+        TRY(coerce_to(b, args[i], i < 2 ? type : type_of(TYPE_INTERVAL), &args[i]));
+        args[i] = expr_fold(b->arena, args[i]);
+    }
+    if (evenly(args, type, &us)) {
+        args[2] = big(b, us);
+        *out = counted(b, args, 3, type, position);
+        return ERR_OK;
+    }
+    struct rel *row = NULL;
+    TRY(arguments(b, args, position, &row));
+    return moments(b, row, type, out);
+}
+
+static bool names_column(const struct expr *expr, void *arg) {
+    (void)arg;
+    return expr->kind != EXPR_COL;
+}
+
+static FALLIBLE bind_numbers(struct bind *b, struct expr **args, i32 count, i32 position,
+                             struct rel **out) {
+    struct type type;
+    bool constant = true;
+    struct expr *all[3] = {NULL, NULL, expr_int(b, 1, position)};
+    TRY(coerce_common(b, args, count, "generate_series", &type));
+    if (type.id == TYPE_SMALLINT) {
+        type = type_of(TYPE_INTEGER);
+    }
+    for (i32 i = 0; i < 3; i++) {
+        TRY(coerce_to(b, i < count ? args[i] : all[i], type, &all[i]));
+        all[i] = expr_fold(b->arena, all[i]);
+        constant = constant && expr_walk(all[i], names_column, NULL);
+    }
+    if (constant) {
+        *out = counted(b, all, count, type, position);
+        return ERR_OK;
+    }
+    struct rel *row = NULL;
+    TRY(arguments(b, all, position, &row));
+    return numbers(b, row, type, out);
+}
+
+FALLIBLE bind_series(struct bind *b, struct expr **args, i32 count, i32 position,
+                     struct rel **out) {
+    bool typed = false;
+    bool timed = false;
+    for (i32 i = 0; i < count; i++) {
+        typed = typed || !is_unknown(args[i]);
+        timed = timed ||
+                (!is_unknown(args[i]) && (is_moment(args[i]) || args[i]->type.id == TYPE_INTERVAL));
+    }
+    if (timed) {
+        return bind_moments(b, args, count, position, out);
+    }
+    for (i32 i = 0; i < count; i++) {
+        if (!is_unknown(args[i]) && !type_is_exact(args[i]->type)) {
+            return bind_undefined_function(b, "generate_series", args, count, position);
+        }
+    }
+    if (!typed) {
+        FAIL_AT(b->err, AMBIGUOUS_FUNCTION, position, "function generate_series is not unique");
+    }
+    return bind_numbers(b, args, count, position, out);
+}
