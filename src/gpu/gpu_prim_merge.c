@@ -166,7 +166,7 @@ static struct set_shape set_shape_of(const struct order *o, struct prim_set how)
         return difference ? (struct set_shape){256, 15, 5, true}
                           : (struct set_shape){128, 31, 10, true};
     }
-    return (struct set_shape){256, 15, difference ? 4 : 6, true};
+    return (struct set_shape){256, 15, difference ? 4 : 5, true};
 }
 
 static void set_text(const struct order *o, struct prim_set how, const struct set_shape *shape,

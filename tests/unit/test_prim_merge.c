@@ -516,40 +516,41 @@ static uint64_t *unique_new(int64_t n, uint64_t last, uint64_t step, uint64_t se
  * same, so that pairs lie on the borders of tiles and threads; up to the greatest key. */
 static void test_unique_sets(void **state) {
     (void)state;
-    static const wf_elem set_types[] = {WF_ELEM_U32, WF_ELEM_U64, WF_ELEM_I32, WF_ELEM_I64,
-                                        WF_ELEM_F32};
+    static const struct {
+        wf_set_op op;
+        int distinct;
+        wf_elem type;
+    } cells[] = {{WF_SET_UNION, 0, WF_ELEM_U32},       {WF_SET_INTERSECTION, 0, WF_ELEM_U32},
+                 {WF_SET_DIFFERENCE, 1, WF_ELEM_U32},  {WF_SET_SYMMETRIC, 0, WF_ELEM_U32},
+                 {WF_SET_UNION, 1, WF_ELEM_U64},       {WF_SET_INTERSECTION, 0, WF_ELEM_U64},
+                 {WF_SET_DIFFERENCE, 0, WF_ELEM_U64},  {WF_SET_SYMMETRIC, 0, WF_ELEM_U64},
+                 {WF_SET_INTERSECTION, 1, WF_ELEM_I32}};
     static const int64_t sizes[][2] = {{1, 1},       {16, 15},     {31, 32},     {1984, 1984},
                                        {1983, 1984}, {1984, 1985}, {3969, 0},    {0, 3969},
                                        {1920, 1921}, {9000, 700},  {7001, 12000}};
-    for (int place = 0; place < prim_places(); place++) {
-        for (int p = 0; p < 11; p++) {
-            for (int op = 0; op < 4; op++) {
-                wf_elem type = set_types[(p + op) % 5];
-                bool top = (p + op) % 5 < 2 && p % 2;
-                uint64_t last = !top ? 1 << 20 : type == WF_ELEM_U32 ? UINT32_MAX : UINT64_MAX;
-                uint64_t step = (uint64_t)(p % 3 + 1);
-                int64_t repeated = p % 4 == 3 ? 5000 : 0;
-                wf_set_how how = {(wf_set_op)op, p % 2, 0};
-                check_set_of((wf_place)place, how, type,
-                             unique_new(sizes[p][0], last, step, 21, repeated), sizes[p][0],
-                             unique_new(sizes[p][1], last, step, 22, repeated), sizes[p][1]);
-                how.distinct = !how.distinct;
-                check_set_of((wf_place)place, how, op & 1 ? WF_ELEM_U32 : WF_ELEM_U64,
-                             unique_new(sizes[p][0], 1 << 20, step, 23, 0), sizes[p][0],
-                             unique_new(sizes[p][1], 1 << 20, step, 24, 3968), sizes[p][1]);
+    for (int at = 0; at < prim_places() * 9 * 11; at++) {
+        int p = at % 11;
+        int c = at / 11 % 9;
+        wf_place place = (wf_place)(at / 99);
+        wf_elem type = cells[c].type;
+        wf_set_how how = {cells[c].op, cells[c].distinct, 0};
+        uint64_t greatest = type == WF_ELEM_U32   ? UINT32_MAX
+                            : type == WF_ELEM_I32 ? INT32_MAX
+                                                  : UINT64_MAX;
+        uint64_t last = (p + c) % 2 ? greatest : 100000;
+        uint64_t step = (uint64_t)((p + c) % 3 + 1);
+        check_set_of(place, how, type,
+                     unique_new(sizes[p][0], last, step, 21, (p + c) % 4 == 3 ? 1000 : 0),
+                     sizes[p][0], unique_new(sizes[p][1], last, step, 22, p % 4 == 1 ? 3968 : 0),
+                     sizes[p][1]);
+        if (p < 2) { /* even and odd: no pairs; the same: nothing but pairs; from the least key */
+            uint64_t *a = malloc(9000 * 8);
+            uint64_t *b = malloc(9000 * 8);
+            for (uint64_t i = 0; i < 9000; i++) {
+                a[i] = 2 * i;
+                b[i] = 2 * i + (uint64_t)p;
             }
-        }
-        for (int op = 0; op < 4; op++) { /* even and odd: no pairs; the same: nothing but pairs */
-            for (int odd = 0; odd < 2; odd++) {
-                uint64_t *a = malloc(9000 * 8);
-                uint64_t *b = malloc(9000 * 8);
-                for (uint64_t i = 0; i < 9000; i++) {
-                    a[i] = 2 * i;
-                    b[i] = 2 * i + (uint64_t)odd;
-                }
-                check_set_of((wf_place)place, (wf_set_how){(wf_set_op)op, 0, 0},
-                             op & 1 ? WF_ELEM_U64 : WF_ELEM_U32, a, 9000, b, 9000 - op);
-            }
+            check_set_of(place, how, type, a, 9000, b, 9000 - c);
         }
     }
 }

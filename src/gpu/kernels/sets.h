@@ -7,9 +7,9 @@
  * memory; it leaves in vectors at the output's own alignment.
  *
  * SET_WIRES: where no element of the tile repeats within its array, a thread merges its elements in
- * registers by a network of minima and maxima (those of a ascending, a sentinel, those of b
- * descending are a bitonic sequence) and compares neighbours: pairs are then elements that equal
- * the one before. Tiles with repeated elements, and keys whose equals may differ in bits, are
+ * registers by a network of minima and maxima (those of a ascending, those of b descending, the
+ * element before them are a bitonic sequence) and compares neighbours: pairs are then elements that
+ * equal the one before. Tiles with repeated elements, and keys whose equals may differ in bits, are
  * walked step by step.
  *
  * The text defines WF_MIN_BLOCKS, PATH_ITEMS (SET_WIRES: 15 or 31), SET_THREADS, SET_OP, SET_WIRES
@@ -190,42 +190,65 @@ FN void part_balance(struct set_part *p, const struct set_tile *t, const struct 
 
 #if SET_WIRES
 #define WIRES SET_STEPS
-#define SENTINEL ((K) ~(K)0)
 #define FROM_FLAGS (SET_OP == SET_OP_DIFFERENCE) /* a wire's element is a's */
 #define FLAGS (FROM_FLAGS ? WIRES : 1)
 
-/* The part's elements, as words that order like them, on wires; whether an element repeats within
- * its array. A key that equals the sentinel counts as repeated. */
+/* What comes before the part in the merge, as a word that orders like it; 0 if nothing does. */
+FN K word_before(const struct set_tile *t, const struct set_part *p, const struct korder *o) {
+    K a_last = 0;
+    K b_last = 0;
+    if (p->i) {
+        a_last = key_order(t->keys[t->a_at + p->i - 1u], o);
+    }
+    if (p->j) {
+        b_last = key_order(t->keys[t->b_at + p->j - 1u], o);
+    }
+    return a_last > b_last ? a_last : b_last;
+}
+
+/* The element of wire k: offsets in bytes, because the choice between two is cheap then. */
+FN K wire_element(const struct set_tile *t, u32 k, u32 a_n, u32 a_byte, u32 b_byte,
+                  const struct korder *o) {
+    u32 at = k < a_n ? a_byte + k * KEY_BYTES : b_byte - k * KEY_BYTES;
+    return key_order(*(const K *)((const u8 *)t->keys + at), o);
+}
+
+/* The part's elements on the first wires, as words that order like them, what comes before them on
+ * the others. Whether an element repeats within its array, or cannot be told from the nothing
+ * before it. */
 FN u32 wires_load(K *r, const struct set_tile *t, const struct set_part *p,
                   const struct korder *o) {
     u32 a_n = p->i_end - p->i;
-    u32 b_n = p->j_end - p->j;
-    u32 a_at = t->a_at + p->i;
-    u32 b_at = t->b_at + p->j + (WIRES - 1u); /* less the wire */
+    u32 rows = a_n + p->j_end - p->j;
+    const K *a = t->keys + (t->a_at + p->i);
+    const K *b = t->keys + (t->b_at + p->j);
+    u32 a_byte = (t->a_at + p->i) * KEY_BYTES;
+    u32 b_byte = (t->b_at + p->j + rows - 1u) * KEY_BYTES;
+    K before = word_before(t, p, o);
     u32 repeated = 0;
-    if (a_n + b_n == PATH_ITEMS) {
+    if (rows == PATH_ITEMS) {
+        UNROLL for (u32 k = 0; k < PATH_ITEMS; k++) {
+            r[k] = wire_element(t, k, a_n, a_byte, b_byte, o);
+        }
+        r[PATH_ITEMS] = before;
+        UNROLL for (u32 k = 1; k < PATH_ITEMS; k++) {
+            repeated |= k != a_n && r[k - 1] == r[k];
+        }
+    } else { /* at a tile's end */
         UNROLL for (u32 k = 0; k < WIRES; k++) {
-            r[k] = k == a_n ? SENTINEL : key_order(t->keys[k < a_n ? a_at + k : b_at - k], o);
+            r[k] = k < rows ? wire_element(t, k, a_n, a_byte, b_byte, o) : before;
         }
-        UNROLL for (u32 k = 0; k + 1 < WIRES; k++) {
-            repeated |= r[k] == r[k + 1];
-        }
-    } else { /* at a tile's end: more sentinels, or none */
-        u32 b_wire = WIRES - b_n;
-        UNROLL for (u32 k = 0; k < WIRES; k++) {
-            r[k] = k >= a_n && k < b_wire ? SENTINEL
-                                          : key_order(t->keys[k < a_n ? a_at + k : b_at - k], o);
-        }
-        UNROLL for (u32 k = 0; k + 1 < WIRES; k++) {
-            u32 neighbours = b_wire == a_n ? k + 1 != a_n : k + 1 <= a_n || k + 1 >= b_wire;
-            repeated |= neighbours && r[k] == r[k + 1];
+        UNROLL for (u32 k = 1; k < WIRES; k++) {
+            repeated |= k < rows && k != a_n && r[k - 1] == r[k];
         }
     }
-    if (a_n && (p->i || (SET_DISTINCT && t->a_before))) {
-        repeated |= t->keys[a_at - 1u] == t->keys[a_at];
+    if (a_n) {
+        repeated |= (p->i || (SET_DISTINCT && t->a_before)) && a[-1] == a[0];
+        repeated |= !(p->i | p->j) && key_order(a[0], o) == 0;
     }
-    if (b_n && (p->j || (SET_DISTINCT && t->b_before))) {
-        repeated |= t->keys[t->b_at + p->j - 1u] == t->keys[t->b_at + p->j];
+    if (rows > a_n) {
+        repeated |= (p->j || (SET_DISTINCT && t->b_before)) && b[-1] == b[0];
+        repeated |= !(p->i | p->j) && key_order(b[0], o) == 0;
     }
     return repeated;
 }
@@ -250,46 +273,28 @@ FN void wires_merge(K *r, u32 *from_a) {
     UNUSED_WORD(from_a);
 }
 
-/* Bits of elements that equal the one before, the first one's before from the part before. */
-FN u32 wires_same(const K *r, const struct set_tile *t, const struct set_part *p,
-                  const struct korder *o) {
-    u32 same = 0;
-    K a_last = 0;
-    K b_last = 0;
-    if (p->i) {
-        a_last = key_order(t->keys[t->a_at + p->i - 1u], o);
-    }
-    if (p->j) {
-        b_last = key_order(t->keys[t->b_at + p->j - 1u], o);
-    }
-    if ((p->i | p->j) && r[0] == (a_last > b_last ? a_last : b_last)) {
-        same = 1;
-    }
-    UNROLL for (u32 k = 1; k < WIRES; k++) {
-        same |= (u32)(r[k] == r[k - 1]) << k;
-    }
-    return same;
-}
-
 /* As set_walk, of wires that are loaded. */
 FN u32 set_wires(K *r, const struct set_tile *t, const struct set_part *p, const struct korder *o) {
     u32 rows = p->i_end - p->i + p->j_end - p->j;
-    u32 there = rows ? ~0u >> (32u - rows) : 0u;
+    u32 there = rows ? ~0u >> (32 - WIRES) & ~0u << (WIRES - rows) : 0u; /* the last wires now */
     u32 from_a[FLAGS];
     UNROLL for (u32 k = 0; k < FLAGS; k++) {
         from_a[k] = k < p->i_end - p->i;
     }
     wires_merge(r, from_a);
-    u32 same = wires_same(r, t, p, o);
+    u32 same = rows == WIRES && r[0] == word_before(t, p, o); /* bits: equals the one before */
+    UNROLL for (u32 k = 1; k < WIRES; k++) {
+        same |= (u32)(r[k] == r[k - 1]) << k;
+    }
 #if SET_OP == SET_OP_INTERSECTION
     u32 kept = same & there;
 #elif SET_OP == SET_OP_UNION
     u32 kept = ~same & there;
 #else
-    u32 kept = ~same & ~(same >> 1 & there >> 1) & there;
+    u32 kept = ~same & ~(same >> 1) & there;
     if (p->i_end > p->i && p->j_end < t->b_rows &&
         t->keys[t->a_at + p->i_end - 1u] == t->keys[t->b_at + p->j_end]) {
-        kept &= there >> 1; /* the next thread has its pair */
+        kept &= ~(1u << (WIRES - 1)); /* the next thread has its pair */
     }
 #endif
 #if FROM_FLAGS
