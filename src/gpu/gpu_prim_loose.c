@@ -45,6 +45,13 @@ bool gpu_loose_takes(const struct split_plan *plan, const struct prim_payload *p
     return narrow && plan->bits <= 2 * LOOSE_PASS_BITS;
 }
 
+/* Whether two blocks share a multiprocessor: its shared memory, and its registers, of which a
+ * thread needs some twenty beside its elements and their ranks. */
+static bool two_fit(const struct loose *l, const struct pass *p) {
+    i32 words = p->items * l->row_bytes / 4 + p->items / 2;
+    return p->shared <= 110 << 10 && (words + 24) * p->threads <= 1 << 15;
+}
+
 static void plan_pass(const struct loose *l, struct pass *p, i32 shift, i32 bits, bool local) {
     p->shift = shift;
     p->bits = bits;
@@ -61,9 +68,10 @@ static void plan_pass(const struct loose *l, struct pass *p, i32 shift, i32 bits
     i32 used = order_text(&l->plan->order, p->defines, ORDER_DEFINES);
     snprintf(p->defines + used, (size_t)(ORDER_DEFINES - used),
              "#define RADIX_BITS %d\n#define SPLIT_THREADS %d\n#define SPLIT_ITEMS %d\n"
-             "#define PAYLOAD1 %d\n#define PAYLOAD2 %d\n#define PLACE_BYTES %d\n%s",
+             "#define PAYLOAD1 %d\n#define PAYLOAD2 %d\n#define PLACE_BYTES %d\n"
+             "#define WF_MIN_BLOCKS %d\n%s",
              p->radix_bits, p->threads, p->items, l->bytes[1], l->bytes[2], place_bytes,
-             split_text((enum split_by)l->plan->by));
+             two_fit(l, p) ? 2 : 1, split_text((enum split_by)l->plan->by));
 }
 
 static struct kloose args_of(const struct loose *l, const struct pass *p, const void *const *from,

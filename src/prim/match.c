@@ -166,8 +166,8 @@ static FALLIBLE arrange(struct prim_job *job, struct prim_join *join, i32 side, 
         *(by_row ? &to->list : &to->rows) = a.out[a.count - 1].data;
     }
     struct prim_split split = {.by = SPLIT_HASH, .bits = bits};
-    /* The order of an inner join's result is free; splits of one side must agree, though. */
-    split.unstable = join->kind < KEEP_SEMI && a.count <= ORDER_PAYLOADS;
+    /* The order of a join's result is free; where a side takes several splits they must agree. */
+    split.unstable = a.count <= ORDER_PAYLOADS;
     struct prim_sort sort = {.by = SORT_AUTO};
     struct prim_array starts = {.type = ELEM_U64};
     if (bits >= 0) {

@@ -231,7 +231,7 @@ FN u32 w_rank_alike(u32 digit, u32 *s_counts) {
     return before + bits_set_u32(same & ((1u << t_lane()) - 1u));
 }
 
-/* Ranks among the tile's elements of a digit. */
+/* Ranks among the tile's elements of a digit, two to a word. */
 FN void w_rank_all(const struct kloose *a, const K *key, u32 *place, u32 rows, u32 *s_counts) {
     u32 alike = 0;
     UNROLL for (u32 i = 0; i < LOOSE_LOOKS; i++) {
@@ -240,11 +240,13 @@ FN void w_rank_all(const struct kloose *a, const K *key, u32 *place, u32 rows, u
     }
     if (alike > LOOSE_ALIKE) {
         UNROLL for (u32 i = 0; i < SPLIT_ITEMS; i++) {
-            place[i] = w_rank_alike(loose_digit(a, key[i], i, rows), s_counts);
+            u32 rank = w_rank_alike(loose_digit(a, key[i], i, rows), s_counts);
+            place[i / 2] = i % 2 ? place[i / 2] | rank << 16 : rank;
         }
     } else {
         UNROLL for (u32 i = 0; i < SPLIT_ITEMS; i++) {
-            place[i] = atom_add_u32(&s_counts[loose_digit(a, key[i], i, rows)], 1);
+            u32 rank = atom_add_u32(&s_counts[loose_digit(a, key[i], i, rows)], 1);
+            place[i / 2] = i % 2 ? place[i / 2] | rank << 16 : rank;
         }
     }
 }
@@ -302,13 +304,14 @@ KERNEL(k_loose, struct kloose, SPLIT_THREADS) {
             (WORD_OF(PAYLOAD2) *)(void *)(s_room + SPLIT_TILE * (KEY_BYTES + PAYLOAD1));
         WORD_OF(PAYLOAD2) *out2 = (WORD_OF(PAYLOAD2) *)args.out_payload2;
 #endif
-        u32 place[SPLIT_ITEMS];
+        u32 place[SPLIT_ITEMS / 2];
         b_sync();
         w_rank_all(&args, key, place, t.rows, s_counts);
         b_sync();
         b_take_places(cursors, args.mask, s_counts, s_sums, s_base);
         UNROLL for (u32 i = 0; i < SPLIT_ITEMS; i++) {
-            u32 to = s_counts[loose_digit(&args, key[i], i, t.rows)] + place[i];
+            u32 rank = place[i / 2] >> i % 2 * 16 & 0xffffu;
+            u32 to = s_counts[loose_digit(&args, key[i], i, t.rows)] + rank;
             s_keys[to] = key[i];
 #if PAYLOAD1
             s_held1[to] = held1[i];
