@@ -322,7 +322,8 @@ static void set_arrays(struct split_run *r, struct prim_array out_keys, struct p
 wf_status gpu_split(struct prim_job *job, const struct prim_split *how, struct prim_array out_keys,
                     struct prim_array out_starts, struct prim_array keys,
                     const struct prim_payload *payload) {
-    struct split_plan plan = {how->by, how->shift, how->bits, split_parts(how), {0}, {0}};
+    struct split_plan plan = {
+        .by = how->by, .shift = how->shift, .bits = how->bits, .part_count = split_parts(how)};
     plan.order = order_of(keys.type, how->descending);
     if (how->by == SPLIT_RANGE) {
         plan.shift = 0;
