@@ -1,5 +1,5 @@
 # Two commands set everything up: `make demo` and `make test`. The build itself is CMakeLists.txt.
-.PHONY: all setup demo test test-full test-tsan fuzz tidy docs bench compare format clean
+.PHONY: all cub setup demo test test-full test-tsan fuzz tidy docs bench compare format clean
 
 all: build/build.ninja
 	@cmake --build build
@@ -36,6 +36,10 @@ docs: build/build.ninja
 
 bench: all
 	@build/warpfox bench virginian
+
+# NVIDIA's own primitives as an optional module, where nvcc is; takes a minute.
+cub: build/build.ninja
+	@cmake --build build --target cub
 
 compare: all
 	@bench/compare
