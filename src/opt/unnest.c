@@ -319,78 +319,20 @@ static struct rel *push_outer(struct unnest *u, struct rel *rel, u32 *cols) {
     return rel;
 }
 
-static struct expr *if_null(struct plan *plan, struct expr *value, struct expr *otherwise) {
+struct expr *unnest_zero_if_null(struct plan *plan, u32 col) {
+    struct expr *value = expr_col(plan, col, -1);
     struct expr *test = expr_new(plan->arena, EXPR_IS_NULL, type_of(TYPE_BOOLEAN), -1);
     test->arg_count = 1;
     test->args = NEW_ARRAY(plan->arena, struct expr *, 1);
     test->args[0] = value;
+    struct expr *zero = expr_new(plan->arena, EXPR_CONST, value->type, -1);
     struct expr *choice = expr_new(plan->arena, EXPR_CASE, value->type, -1);
     choice->arg_count = 3;
     choice->args = NEW_ARRAY(plan->arena, struct expr *, 3);
     choice->args[0] = test;
-    choice->args[1] = otherwise;
+    choice->args[1] = zero;
     choice->args[2] = value;
     return choice;
-}
-
-struct expr *unnest_zero_if_null(struct plan *plan, u32 col) {
-    struct expr *value = expr_col(plan, col, -1);
-    return if_null(plan, value, expr_new(plan->arena, EXPR_CONST, value->type, -1));
-}
-
-/* One side of a FULL JOIN under new column numbers, which `map` gets; cols are its values. */
-static struct rel *push_side(struct unnest *u, struct rel *side, struct expr **map, u32 *cols) {
-    struct plan *plan = plan_of(u);
-    i64 count = side->out.count;
-    u32 *old = NEW_ARRAY(plan->arena, u32, count + 1);
-    memcpy(old, side->out.items, sizeof(u32) * (size_t)count);
-    struct rel *project = rel_new(plan, REL_PROJECT, push(u, side, cols), NULL);
-    for (i64 i = 0; i < count + u->count; i++) {
-        u32 from = i < count ? old[i] : cols[i - count];
-        u32 to = col_like(plan, from);
-        plan->cols.items[to].nullable = 1;
-        VEC_PUSH(plan->arena, &project->exprs, expr_col(plan, from, -1));
-        VEC_PUSH(plan->arena, &project->out, to);
-        if (i < count) {
-            map[from] = expr_col(plan, to, -1);
-        } else {
-            cols[i - count] = to;
-        }
-    }
-    project->rows = side->rows;
-    return project;
-}
-
-/* Either side may be missing, and the values with it: they are the other side's then. */
-static struct rel *push_full(struct unnest *u, struct rel *rel, u32 *cols) {
-    struct plan *plan = plan_of(u);
-    u32 *other = NEW_ARRAY(plan->arena, u32, u->count);
-    struct expr **map = NEW_ARRAY(plan->arena, struct expr *, plan->cols.count + 1);
-    struct rel *left = push_side(u, rel->inputs[0], map, cols);
-    struct rel *right = push_side(u, rel->inputs[1], map, other);
-    struct rel *join = rel_join(plan, JOIN_FULL, left, right);
-    join->conds = rel->conds;
-    join->rows = rel->rows;
-    join->position = rel->position;
-    struct rel *project = rel_new(plan, REL_PROJECT, join, NULL);
-    project->rows = rel->rows;
-    for (i64 i = 0; i < rel->out.count; i++) {
-        VEC_PUSH(plan->arena, &project->exprs, map[rel->out.items[i]]);
-        VEC_PUSH(plan->arena, &project->out, rel->out.items[i]);
-    }
-    for (i64 i = 0; i < u->count; i++) {
-        struct expr *value = expr_col(plan, cols[i], -1);
-        map[u->outer[i]] = value;
-        VEC_PUSH(plan->arena, &project->exprs, if_null(plan, value, expr_col(plan, other[i], -1)));
-    }
-    struct remap r = {plan->arena, map};
-    rel_each_expr(join, remap_slot, &r);
-    join_values(u, join, cols, other);
-    for (i64 i = 0; i < u->count; i++) {
-        cols[i] = col_like(plan, cols[i]);
-        VEC_PUSH(plan->arena, &project->out, cols[i]);
-    }
-    return project;
 }
 
 static bool is_count(const struct agg_call *call) {
@@ -626,8 +568,10 @@ static struct rel *push(struct unnest *u, struct rel *rel, u32 *cols) {
     case REL_PROJECT:
         return push_project(u, rel, cols);
     case REL_JOIN:
-        if (rel->join == JOIN_FULL) {
-            return push_full(u, rel, cols);
+        if (rel->join == JOIN_FULL && u->o->err->code == ERR_OK) {
+            error_set(u->o->err, ERR_NOT_SUPPORTED, rel->position,
+                      "not supported yet: FULL JOIN in a subquery that uses outer columns");
+            return push_plain(u, rel, cols);
         }
         return rel->join == JOIN_INNER || rel->join == JOIN_CROSS ? push_inner(u, rel, cols)
                                                                   : push_outer(u, rel, cols);
