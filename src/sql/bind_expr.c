@@ -98,7 +98,7 @@ static FALLIBLE bind_param(struct bind *b, struct query *q, const struct json *b
     UNUSED(q);
     i32 position = json_position(body);
     i64 number = json_number(body, "number");
-    if (number < 1 || number > b->parsed->param_count) {
+    if (number < 1 || number > b->parsed->param_count || !b->param_types) { /* none in definitions */
         FAIL_AT(b->err, UNDEFINED_PARAMETER, position, "there is no parameter $%lld", number);
     }
     *out = expr_new(b->arena, EXPR_PARAM, b->param_types[number - 1], position);
