@@ -12,6 +12,18 @@ double bench_now(void) {
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
+uint32_t bench_shuffled(uint32_t i, uint32_t n, int bits) {
+    uint64_t mask = (1ULL << bits) - 1;
+    uint64_t x = i;
+    do {
+        for (int round = 0; round < 3; round++) {
+            x = x * 0x9e3779b97f4a7c15ULL & mask;
+            x ^= x >> (bits / 2 + 1);
+        }
+    } while (x >= n);
+    return (uint32_t)x;
+}
+
 void bench_open(struct bench_db *out, int threads, const struct bench_options *options) {
     wf_error error;
     char count[16];

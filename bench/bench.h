@@ -58,6 +58,9 @@ struct bench_time {
 };
 void bench_measure(struct bench_db *db, const char *sql, int runs, struct bench_time *out);
 
+/* A permutation of 0 .. n - 1 without a table: a bijection of the next power of two, 2^bits,
+ * applied until it falls below n. */
+uint32_t bench_shuffled(uint32_t i, uint32_t n, int bits);
 double bench_now(void); /* seconds */
 
 /* Ceilings measured in this run, GB/s; 0 when there is no GPU. */

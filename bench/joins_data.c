@@ -23,20 +23,6 @@ static uint32_t spread(uint32_t x) {
     return x ^ x >> 16;
 }
 
-/* A permutation of 0 .. n - 1: a bijection of the next power of two, applied until it falls below
- * n. */
-static uint32_t shuffled(uint32_t i, uint32_t n, int bits) {
-    uint64_t mask = (1ULL << bits) - 1;
-    uint64_t x = i;
-    do {
-        for (int round = 0; round < 3; round++) {
-            x = x * 0x9e3779b97f4a7c15ULL & mask;
-            x ^= x >> (bits / 2 + 1);
-        }
-    } while (x >= n);
-    return (uint32_t)x;
-}
-
 static uint32_t number_of_r(const struct join_case *c, int64_t i, int bits) {
     uint64_t draw = bench_mix((uint64_t)i * 3 + 1);
     uint32_t n = (uint32_t)c->rows[1];
@@ -51,7 +37,8 @@ static uint32_t number_of_r(const struct join_case *c, int64_t i, int bits) {
         uint32_t rank = (uint32_t)exp(u * log((double)n));
         return rank < n ? rank : n - 1;
     }
-    return c->rows[0] == c->rows[1] ? shuffled((uint32_t)i, n, bits) : (uint32_t)(draw >> 32) % n;
+    return c->rows[0] == c->rows[1] ? bench_shuffled((uint32_t)i, n, bits)
+                                    : (uint32_t)(draw >> 32) % n;
 }
 
 void join_data_make(const struct join_case *c, struct join_data *out) {
@@ -71,7 +58,7 @@ void join_data_make(const struct join_case *c, struct join_data *out) {
         for (int64_t i = 0; i < n; i++) {
             uint32_t number = side == 0 ? number_of_r(c, i, bits)
                               : c->both ? 1
-                                        : shuffled((uint32_t)(n - 1 - i), (uint32_t)n, bits);
+                                        : bench_shuffled((uint32_t)(n - 1 - i), (uint32_t)n, bits);
             out->keys[side][i] = c->sparse ? spread(number) : number;
             out->values[side][i] = (uint32_t)i;
         }

@@ -45,20 +45,6 @@ static uint64_t mix(uint64_t x) { /* splitmix64 */
     return x ^ x >> 31;
 }
 
-/* A permutation of 0 .. n - 1 without a table: a bijection of the next power of two, applied until
- * it falls below n. */
-static uint32_t shuffled(uint32_t i, uint32_t n, int bits) {
-    uint64_t mask = (1ULL << bits) - 1;
-    uint64_t x = i;
-    do {
-        for (int round = 0; round < 3; round++) {
-            x = x * 0x9e3779b97f4a7c15ULL & mask;
-            x ^= x >> (bits / 2 + 1);
-        }
-    } while (x >= n);
-    return (uint32_t)x;
-}
-
 static void fill_rows(struct prim_data *d) {
     int bits = 1;
     while (bits < 32 && (1LL << bits) < d->rows) {
@@ -66,7 +52,7 @@ static void fill_rows(struct prim_data *d) {
     }
     for (int64_t i = 0; i < d->rows; i++) {
         d->keys[i] = (uint32_t)mix((uint64_t)i);
-        d->order[i] = shuffled((uint32_t)i, (uint32_t)d->rows, bits);
+        d->order[i] = bench_shuffled((uint32_t)i, (uint32_t)d->rows, bits);
         d->same[i] = 77;
     }
     for (int wide = 0; wide < 2; wide++) {

@@ -129,7 +129,7 @@ static FALLIBLE launch(struct prim_job *job, void *function, i64 blocks, u32 thr
 }
 
 /* Lines before a template's own, for measuring variants of it: WARPFOX_PRIM_DEFINES is a list such
- * as "AHEAD=0,WF_MIN_BLOCKS=3". */
+ * as "WF_MIN_BLOCKS=3". */
 static FALLIBLE find_function(struct prim_job *job, const struct gpu_template *code, void **out) {
     const char *given = getenv("WARPFOX_PRIM_DEFINES");
     char lines[1900];
@@ -151,8 +151,9 @@ static FALLIBLE find_function(struct prim_job *job, const struct gpu_template *c
                                  job->x->err);
 }
 
-wf_status gpu_prim_launch(struct prim_job *job, const struct gpu_template *code, i64 most,
-                          u32 threads, i64 shared_bytes, const void *args) {
+/* `resident`: no more blocks than the device holds at once. */
+static FALLIBLE launch_code(struct prim_job *job, const struct gpu_template *code, i64 blocks,
+                            bool resident, u32 threads, i64 shared_bytes, const void *args) {
     if (job->measuring) {
         return ERR_OK;
     }
@@ -161,20 +162,18 @@ wf_status gpu_prim_launch(struct prim_job *job, const struct gpu_template *code,
     i32 fit = 0;
     TRY(find_function(job, code, &function));
     TRY(gpu_blocks_per_sm(g, function, threads, shared_bytes, &fit, job->x->err));
-    return launch(job, function, MIN_OF(most, (i64)fit * g->sm_count), threads, shared_bytes, args);
+    i64 most = resident ? (i64)fit * g->sm_count : blocks;
+    return launch(job, function, MIN_OF(blocks, most), threads, shared_bytes, args);
+}
+
+wf_status gpu_prim_launch(struct prim_job *job, const struct gpu_template *code, i64 most,
+                          u32 threads, i64 shared_bytes, const void *args) {
+    return launch_code(job, code, most, true, threads, shared_bytes, args);
 }
 
 wf_status gpu_prim_launch_all(struct prim_job *job, const struct gpu_template *code, i64 blocks,
                               u32 threads, i64 shared_bytes, const void *args) {
-    if (job->measuring) {
-        return ERR_OK;
-    }
-    struct gpu *g = gpu_of(job);
-    void *function = NULL;
-    i32 fit = 0;
-    TRY(find_function(job, code, &function));
-    TRY(gpu_blocks_per_sm(g, function, threads, shared_bytes, &fit, job->x->err));
-    return launch(job, function, blocks, threads, shared_bytes, args);
+    return launch_code(job, code, blocks, false, threads, shared_bytes, args);
 }
 
 wf_status gpu_prim_fill(struct prim_job *job, void *dst, u8 value, i64 bytes) {

@@ -57,12 +57,6 @@ static UNUSED_FN void prim_start(const char *threads) {
     assert_int_equal(wf_prim_open(prim_db, &prim), WF_OK);
 }
 
-static UNUSED_FN void prim_stop(void) {
-    wf_prim_close(prim);
-    assert_int_equal(wf_memory_used(prim_db), 0);
-    wf_close(prim_db);
-}
-
 static UNUSED_FN int prim_setup(void **state) {
     (void)state;
     prim_name_driver();

@@ -15,27 +15,6 @@ FN K word_end(const struct kmatch *a, K word) {
 }
 
 /* How many of n ascending keys are below the word, with `upper` not above it. */
-FN i64 search(const struct kmatch *a, const K *keys, i64 n, K word, u32 upper) {
-    i64 low = 0;
-    if (a->sequential) {
-        while (low < n &&
-               (upper ? (keys[low] ^ (K)a->flip) <= word : (keys[low] ^ (K)a->flip) < word)) {
-            low++;
-        }
-        return low;
-    }
-    i64 high = n;
-    while (low < high) {
-        i64 mid = (low + high) >> 1;
-        K at = keys[mid] ^ (K)a->flip;
-        if (upper ? at <= word : at < word) {
-            low = mid + 1;
-        } else {
-            high = mid;
-        }
-    }
-    return low;
-}
 FN i64 search_halving(const struct kmatch *a, const K *keys, i64 n, K word, u32 upper) {
     i64 low = 0;
     i64 high = n;
@@ -49,6 +28,18 @@ FN i64 search_halving(const struct kmatch *a, const K *keys, i64 n, K word, u32 
         }
     }
     return low;
+}
+/* The same, by halving or one by one, as the join was told. */
+FN i64 search(const struct kmatch *a, const K *keys, i64 n, K word, u32 upper) {
+    i64 low = 0;
+    if (a->sequential) {
+        while (low < n &&
+               (upper ? (keys[low] ^ (K)a->flip) <= word : (keys[low] ^ (K)a->flip) < word)) {
+            low++;
+        }
+        return low;
+    }
+    return search_halving(a, keys, n, word, upper);
 }
 
 FN void run_put(const struct kmatch *a, i64 row, i64 first, i64 end) {
