@@ -346,7 +346,9 @@ FALLIBLE run_deallocate(struct wf_connection *conn, struct rowset *rows);
 FALLIBLE late_value(struct wf_connection *conn, struct rowset *rows, const struct late *late,
                     struct param *out);
 void session_note_value(struct wf_connection *conn, u32 sequence, i64 value);
-FALLIBLE session_next_value(struct wf_connection *conn, u32 sequence, i64 *out);
+/* exec.serial; arg is the connection. */
+wf_status session_serial(void *arg, const struct window_fn *call, i64 value, bool called, i64 *out,
+                         struct error *err);
 void session_close(struct wf_connection *conn);
 /* ddl.c, alter.c: a definition that may be changed; sequences of new columns; an object's table
  * under another definition: column i is from[i] (NULL: i) or the constant values[i]. */

@@ -43,6 +43,7 @@ struct scalar_info {
 extern const struct scalar_info scalar_infos[FUNC_COUNT];
 extern const char *const agg_names[AGG_END];
 extern const char *const window_names[WINDOW_END];
+extern const char *const serial_names[SERIAL_END];
 extern const char *const table_func_names[TABLE_FUNC_END];
 extern const char *const rel_names[REL_COUNT];
 
@@ -115,10 +116,17 @@ struct frame {
     struct expr *from_offset, *to_offset; /* BEFORE, AFTER: constants or parameters; NULL else */
 };
 
+/* A call of a sequence's value (is_serial) is drawn for every row in turn, call by call, where
+ * `filter` is true; its operator has no keys, keeps the order of its rows and has no other calls.
+ */
 struct window_call {
-    u32 col;   /* result */
-    b8 is_agg; /* `func` is an enum agg, else an enum window_func */
+    u32 col;      /* result */
+    b8 is_agg;    /* `func` is an enum agg, else an enum window_func */
+    b8 is_serial; /* `func` is an enum serial_kind; SET: args are the value and whether it was used
+                   */
     u8 func;
+    u32 sequence; /* OID */
+    const char *sequence_name;
     i32 arg_count;
     struct expr *args[3];
     struct expr *filter; /* aggregates only */
@@ -171,10 +179,10 @@ struct rel {
     VEC(b8) implied; /* per group key: those that are not decide it; empty = none is */
     VEC(struct agg_call) calls;
     /* JOIN: left_keys[i] = right_keys[i]; the right input is the build side */
-    u8 join;           /* enum join_kind */
-    b8 right_unique;   /* proven: at most one match a row */
-    b8 lazy;           /* SINGLE, MARK: what the right side raises counts where its columns are used */
-    b8 dependent;      /* the right input may use the left's columns; removed by the pass unnest */
+    u8 join;         /* enum join_kind */
+    b8 right_unique; /* proven: at most one match a row */
+    b8 lazy;      /* SINGLE, MARK: what the right side raises counts where its columns are used */
+    b8 dependent; /* the right input may use the left's columns; removed by the pass unnest */
     VEC(b8) null_safe; /* per key: NULL matches NULL; empty = none does */
     u32 mark_col;      /* MARK */
     VEC(struct expr *) left_keys;
@@ -266,6 +274,10 @@ void rel_each(struct arena *arena, struct rel *rel, rel_fn fn, void *arg);
  * number, unless that is NULL. */
 i64 rel_free_cols(const struct plan *plan, struct rel *rel, u8 *out_free);
 bool rel_has_out(const struct rel *rel, u32 col);
+/* A WINDOW that draws from sequences: it has effects, whoever reads its columns. */
+static inline bool rel_is_serial(const struct rel *rel) {
+    return rel->kind == REL_WINDOW && rel->windows.count > 0 && rel->windows.items[0].is_serial;
+}
 
 void expr_print(struct text *out, const struct plan *plan, const struct expr *expr);
 void plan_print(struct text *out, const struct plan *plan); /* EXPLAIN */

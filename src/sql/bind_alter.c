@@ -13,8 +13,9 @@ struct alter {
     struct statement *out;
     struct table_def *def;
     const struct object *object;
-    struct scope scope; /* of the old table */
-    i64 at;             /* in the text: behind what was looked at so far */
+    struct scope scope;   /* of the old table */
+    pending_list pending; /* what defaults of new columns draw from sequences */
+    i64 at;               /* in the text: behind what was looked at so far */
     char word[32];
 };
 
@@ -63,7 +64,7 @@ static FALLIBLE add_column(struct alter *a, const struct json *cmd) {
     if (fills) {
         from[at].value = expr_null(b, cols[at].type, -1);
     } else {
-        TRY(bind_default_value(b, &cols[at], &from[at].value, &fills));
+        TRY(bind_default_value(b, &a->pending, &cols[at], &from[at].value, &fills));
     }
     from[at].fills = fills;
     return ddl_column_keys(b, body, a->def, NULL);
@@ -380,7 +381,8 @@ static void rewrite_plan(struct alter *a) {
                        : expr_col(b->plan, a->scope.tables.items[0].cols[from->old].col, -1);
         VEC_PUSH(b->arena, &b->plan->names, names[i]);
     }
-    b->plan->root = bind_project(b, a->scope.rel, exprs, names, count);
+    struct rel *rows = bind_attach(b, a->scope.rel, &a->pending);
+    b->plan->root = bind_project(b, rows, exprs, names, count);
     a->out->plan = b->plan;
 }
 

@@ -79,7 +79,7 @@ FALLIBLE bind_coalesce(struct bind *b, struct query *q, const struct json *body,
     struct expr **items = NULL;
     i32 item_count = 0;
     struct type type;
-    TRY(bind_list(b, q, json_get(body, "args"), &items, &item_count));
+    TRY(bind_choices(b, q, json_get(body, "args"), 'c', &items, &item_count));
     TRY(coerce_common(b, items, item_count, "COALESCE", &type));
     if (item_count == 1) {
         *out = items[0];

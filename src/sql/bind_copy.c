@@ -337,7 +337,7 @@ FALLIBLE bind_copy(struct bind *b, const struct json *body, struct statement *ou
     out->defaults = NEW_ARRAY(b->arena, struct expr *, found.table->col_count + 1);
     for (u32 i = 0; i < found.table->col_count; i++) {
         bool fills = false;
-        TRY(bind_default_value(b, &found.table->cols[i], &out->defaults[i], &fills));
+        TRY(bind_default_value(b, NULL, &found.table->cols[i], &out->defaults[i], &fills));
     }
     out->kind = STATEMENT_COPY_FROM;
     out->position = position;

@@ -472,6 +472,11 @@ static FALLIBLE join_on(struct bind *b, const struct json *quals, const struct p
                         .ctes = place->ctes};
     struct expr *cond = NULL;
     TRY(bind_condition(b, q, quals, "JOIN/ON", &cond));
+    for (i64 i = 0; i < q->pending.count; i++) {
+        if (q->pending.items[i].serial) {
+            return unsupported(b, node_position(quals), "a sequence in the condition of a join");
+        }
+    }
     if (q->pending.count == 0) {
         add_conds(b, join, cond);
     } else if (join->join == JOIN_CROSS) {

@@ -181,10 +181,7 @@ static FALLIBLE bind_query(struct bind *b, const struct json *body, struct state
         return ddl_create_as(b, into, &select, false, out);
     }
     struct select_out select = {0};
-    b->fills_allowed = node_body(b->parsed->node) == body;
     TRY(bind_select(b, body, NULL, NULL, 0, &select));
-    out->fill_count = select.fill_count;
-    out->fills = select.fills;
     out->kind = STATEMENT_SELECT;
     out->plan = b->plan;
     b->plan->shown = 1;
@@ -334,6 +331,7 @@ static void bind_on_stack(void *arg) {
         job->status = check_params(b);
     }
     if (job->status == ERR_OK && b->plan->root) {
+        job->status = bind_check_serials(b, b->plan->root);
         bind_inline_shared(b, b->plan->root);
     }
 }
@@ -434,15 +432,22 @@ FALLIBLE bind_text_expr(struct bind *b, struct query *q, const char *text, struc
     return ERR_OK;
 }
 
-FALLIBLE bind_default_value(struct bind *b, const struct column_def *col, struct expr **out,
-                            bool *out_fills) {
+FALLIBLE bind_default_value(struct bind *b, pending_list *pending, const struct column_def *col,
+                            struct expr **out, bool *out_fills) {
     *out_fills = col->sequence != 0;
     if (col->sequence || !col->default_text) {
         *out = expr_null(b, col->type, -1);
         return ERR_OK;
     }
-    struct query q = {.clause = "DEFAULT"};
+    struct query q = {.clause = "DEFAULT", .subqueries_allowed = 1};
     struct expr *expr = NULL;
     TRY(bind_text_expr(b, &q, col->default_text, &expr));
+    for (i64 i = 0; i < q.pending.count; i++) {
+        if (!pending) {
+            return unsupported(b, -1, "%s in this DEFAULT",
+                               serial_names[q.pending.items[i].call.func]);
+        }
+        VEC_PUSH(b->arena, pending, q.pending.items[i]);
+    }
     return coerce_assign(b, expr, col, out);
 }
