@@ -161,6 +161,7 @@ FALLIBLE run_set_constraints(struct wf_connection *conn, struct rowset *rows);
 FALLIBLE default_value(struct wf_connection *conn, struct arena *arena, const struct table *child,
                        u32 col, union lit *out, b8 *out_null);
 bool reference_is_deferred(const struct wf_connection *conn, const struct table_foreign *fk);
+bool key_is_deferred(const struct wf_connection *conn, const struct table_key *key);
 /* commit_check: the same for what others have committed meanwhile. */
 wf_status constraints_recheck(void *conn, const struct edition *base, const struct edition *mine,
                               const struct edition *merged, struct error *err);

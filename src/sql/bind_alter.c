@@ -581,9 +581,8 @@ FALLIBLE bind_rename(struct bind *b, const struct json *body, struct statement *
     return rename_object(b, body, out);
 }
 
-/* SET CONSTRAINTS: names are those of references; keys are looked at when a statement ends. */
-static FALLIBLE named_constraint(struct bind *b, const struct json *name, bool deferred,
-                                 struct statement *out) {
+/* SET CONSTRAINTS: names of references and keys. */
+static FALLIBLE named_constraint(struct bind *b, const struct json *name, struct statement *out) {
     const char *text = json_text(name, "relname");
     i32 position = json_position(name);
     const struct edition *edition = b->snap->edition;
@@ -608,8 +607,7 @@ static FALLIBLE named_constraint(struct bind *b, const struct json *name, bool d
                     FAIL_AT(b->err, WRONG_OBJECT, position,
                             "constraint \"%.100s\" is not deferrable", text);
                 }
-                TRY(deferred ? unsupported(b, position, "SET CONSTRAINTS DEFERRED of a key")
-                             : ERR_OK);
+                out->ids[out->name_count++] = key->oid;
                 found = true;
             }
         }
@@ -630,14 +628,14 @@ FALLIBLE bind_set_constraints(struct bind *b, const struct json *body, struct st
     i64 most = json_count(names);
     for (i64 i = 0; i < edition->count; i++) {
         const struct table *table = edition->entries[i].object->table;
-        most += table ? table->foreign_count : 0;
+        most += table ? table->foreign_count + table->key_count : 0;
     }
     out->kind = STATEMENT_SET_CONSTRAINTS;
     out->position = position;
     out->deferred = (b8)json_flag(body, "deferred");
     out->ids = NEW_ARRAY(b->arena, u64, most + 1);
     JSON_EACH(node, names) {
-        TRY(named_constraint(b, node_body(node), out->deferred, out));
+        TRY(named_constraint(b, node_body(node), out));
     }
     out->cascade = !names; /* ALL */
     return ERR_OK;

@@ -93,7 +93,7 @@ static struct rel *scan_rel(struct bind *b, const struct snapshot_table *found, 
     }
     for (u32 i = 0; i < table->key_count; i++) {
         const struct table_key *key = &table->keys[i];
-        if (key->primary) {
+        if (key->primary && !key->deferrable) {
             struct scan_key known = {cols[0].col, table->col_count, key->col_count, NULL};
             u32 *numbers = NEW_ARRAY(b->arena, u32, key->col_count + 1);
             memcpy(numbers, key->cols, sizeof(u32) * key->col_count);
