@@ -384,6 +384,7 @@ struct inner_select {
     struct table *table;
     struct table_version *version;
     const struct run_request *request; /* parameters; NULL = none */
+    b8 in_order; /* rows keep the table's order: on the CPU */
 };
 FALLIBLE inner_run(struct wf_connection *conn, const struct inner_select *select,
                    struct rowset **out);

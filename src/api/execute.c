@@ -538,6 +538,7 @@ FALLIBLE inner_run(struct wf_connection *conn, const struct inner_select *select
     struct rowset *rows;
     TRY(rowset_new(conn, &rows));
     connection_snapshot(conn, &rows->snap);
+    rows->settings.device = select->in_order ? DEVICE_CPU : rows->settings.device;
     if (select->table) {
         snapshot_put(&rows->snap, select->table, select->version);
     }

@@ -280,7 +280,8 @@ struct bind_job {
     struct bind bind;
     FALLIBLE (*run)(struct bind_job *job);
     struct statement *out;
-    const struct table *table; /* violations */
+    const struct table *table;     /* violations, rows in conflict, a file's rows */
+    const struct statement *first; /* COPY */
     wf_status status;
 };
 
@@ -321,6 +322,10 @@ static FALLIBLE bind_its_violations(struct bind_job *job) {
     job->out->kind = STATEMENT_SELECT;
     job->out->plan = b->plan;
     return ERR_OK;
+}
+
+static FALLIBLE bind_its_rows(struct bind_job *job) {
+    return bind_copied_rows(&job->bind, job->first, job->table, job->out);
 }
 
 static void bind_on_stack(void *arg) {
@@ -406,6 +411,14 @@ FALLIBLE sql_bind_violations(struct arena *arena, const struct table *table, con
     struct parsed_list list;
     const char *text = arena_printf(arena, "SELECT (%s)", condition);
     TRY(sql_parse(arena, sv_from(text), &list, err));
+    return bind_job_run(&job, arena, list.items.items[0], snap, NULL, err);
+}
+
+FALLIBLE sql_bind_copied(struct arena *arena, const struct statement *st, const struct table *file,
+                         struct snapshot *snap, struct statement *out, struct error *err) {
+    struct bind_job job = {.run = bind_its_rows, .out = out, .table = file, .first = st};
+    struct parsed_list list;
+    TRY(sql_parse(arena, SV("SELECT 1"), &list, err));
     return bind_job_run(&job, arena, list.items.items[0], snap, NULL, err);
 }
 

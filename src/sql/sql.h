@@ -95,6 +95,7 @@ struct copy_options {
     i32 quote_count;
     i32 col_count; /* 0 = all, in order */
     u32 *cols;
+    b8 by_row; /* FROM: defaults of other columns differ from row to row: sql_bind_copied */
 };
 
 enum {
@@ -189,6 +190,9 @@ FALLIBLE sql_bind_conflict(struct arena *arena, const struct parsed *parsed, str
 /* SELECT 1 FROM table WHERE NOT (condition). */
 FALLIBLE sql_bind_violations(struct arena *arena, const struct table *table, const char *condition,
                              struct snapshot *snap, struct statement *out, struct error *err);
+/* SELECT of whole rows of the table that COPY st is for, from `file`, which has the columns of its list. */
+FALLIBLE sql_bind_copied(struct arena *arena, const struct statement *st, const struct table *file,
+                         struct snapshot *snap, struct statement *out, struct error *err);
 /* The statement that PREPARE prepares, in `arena`; it borrows the tree. */
 struct parsed *parsed_inner(struct arena *arena, const struct parsed *parsed);
 /* BEGIN, COMMIT and their kin. */

@@ -497,6 +497,8 @@ FALLIBLE bind_conflict_update(struct bind *b, const struct json *body,
                               const struct snapshot_table *excluded, struct statement *out);
 FALLIBLE bind_insert_returning(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_copy(struct bind *b, const struct json *body, struct statement *out);
+FALLIBLE bind_copied_rows(struct bind *b, const struct statement *st, const struct table *file,
+                          struct statement *out);
 FALLIBLE bind_update(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_delete(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_set_constraints(struct bind *b, const struct json *body, struct statement *out);
