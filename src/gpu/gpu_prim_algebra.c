@@ -85,10 +85,10 @@ static FALLIBLE select_rows(struct prim_job *job, struct rel_rows out, struct re
                                .terms = *terms};
     i64 tiles = args.in.page_tiles * args.in.page_count;
     bool look = !out.paged && !unordered;
-    args.counters = take_counters(job);
-    args.state = prim_take(job, look ? tiles * 8 : 0);
-    TRY(gpu_prim_fill(job, args.counters, 0, REL_COUNTERS * 8));
-    TRY(gpu_prim_fill(job, args.state, 0, look ? tiles * 8 : 0));
+    i64 words = REL_COUNTERS + (look ? tiles : 0); /* counters and states are cleared in one */
+    args.counters = prim_take(job, words * 8);
+    args.state = args.counters ? args.counters + REL_COUNTERS : NULL;
+    TRY(gpu_prim_fill(job, args.counters, 0, words * 8));
     char defines[200];
     snprintf(defines, sizeof defines,
              "#define IN_BYTES %d\n#define OUT_BYTES %d\n#define TERMS %u\n%s", bytes, bytes,

@@ -234,11 +234,27 @@ static FALLIBLE rush_parts(struct prim_job *job, struct prim_join *join, struct 
     return go(job, join, "match_parts", "k_part_rush", most_units(join), PART_THREADS, shared, a);
 }
 
+/* Every row of the probing side gives exactly one. */
+static FALLIBLE look(struct prim_job *job, struct prim_join *join, const struct kmatch *a,
+                     bool *out_done) {
+    struct match_code c;
+    code_init(&c, join, "match_table", "k_look");
+    join->total = a->probe_count;
+    *out_done = true;
+    return a->probe_count
+               ? gpu_prim_launch_all(job, &c.code, blocks_for(a->probe_count, MATCH_TILE),
+                                     MATCH_THREADS, 0, a)
+               : ERR_OK;
+}
+
 static FALLIBLE rush(struct prim_job *job, struct prim_join *join, const struct join_out *out,
                      bool *out_done) {
     struct kmatch a = args_of(join);
     set_out(&a, join, out, false);
     bool parts = join->algorithm == JOIN_PARTITIONED;
+    if (!parts && join->kind == KEEP_LEFT && a.probe_count <= out->room) {
+        return look(job, join, &a, out_done);
+    }
     TRY(gpu_prim_fill(job, join->report + MATCH_TOTAL, 0, 8));
     TRY(parts ? rush_parts(job, join, &a)
               : go(job, join, "match_table", "k_rush", blocks_for(a.probe_count, MATCH_TILE),
