@@ -253,4 +253,5 @@ const struct prim_match cpu_prim_match = {.survey = survey,
                                           .expand = expand,
                                           .fetch = fetch,
                                           .cache_bytes = 8 << 20,
-                                          .part_rows = 8192};
+                                          .part_rows = 8192,
+                                          .sorted_part_rows = 8192};

@@ -93,10 +93,8 @@ static void set_out(struct kmatch *a, const struct prim_join *join, const struct
         col.from = w->from == FROM_ROW ? MATCH_ROW : MATCH_COL;
         col.in = w->from == FROM_ROW   ? (const void *)side->rows
                  : w->from == FROM_COL ? side->cols[w->col]
-                                       : join->keys[w->side].data;
-        if (w->from == FROM_KEY && !side->list) {
-            col.in = side->keys;
-        }
+                 : side->list          ? join->keys[w->side].data
+                                       : side->keys;
         if (!listed && built && w->from == FROM_COL && join->table.col == w->col &&
             join->table.slots) {
             col.from = MATCH_VALUE;
@@ -228,10 +226,28 @@ static FALLIBLE runs_parts(struct prim_job *job, struct prim_join *join) {
               PART_SORT_MAX * join->key_bytes, &a);
 }
 
+/* Where all that is wanted of the built side is one column of 4 bytes, tables hold that. */
+static void inline_column(struct kmatch *a) {
+    struct kmatch_col *only = NULL;
+    i32 wanted = 0;
+    for (u32 i = 0; i < a->out.count; i++) {
+        if (a->out.col[i].built) {
+            only = &a->out.col[i];
+            wanted++;
+        }
+    }
+    if (wanted == 1 && only->from == MATCH_COL && only->bytes == 4) {
+        a->values = only->in;
+        only->from = MATCH_VALUE;
+    }
+}
+
 static FALLIBLE rush_parts(struct prim_job *job, struct prim_join *join, struct kmatch *a) {
-    TRY(gpu_prim_fill(job, join->report + MATCH_TICKET, 0, 8));
-    i64 shared = PART_ROWS_MAX * join->key_bytes + PART_SLOTS * 4 + 2 * PART_TILE * 4;
-    return go(job, join, "match_parts", "k_part_rush", most_units(join), PART_THREADS, shared, a);
+    struct match_code c;
+    code_init(&c, join, "match_parts", "k_part_rush");
+    inline_column(a);
+    return gpu_prim_launch_all(job, &c.code, most_units(join), PART_THREADS,
+                               PART_SLOTS * (join->key_bytes + 4), a);
 }
 
 /* Every row of the probing side gives exactly one. */
@@ -352,4 +368,5 @@ const struct prim_match gpu_prim_match_class = {.survey = survey,
                                                 .expand = expand,
                                                 .fetch = gpu_prim_fetch,
                                                 .cache_bytes = 40 << 20,
-                                                .part_rows = 2048};
+                                                .part_rows = 4096,
+                                                .sorted_part_rows = 2048};
