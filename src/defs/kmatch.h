@@ -12,8 +12,7 @@ enum {
     PART_THREADS = 512,
     PART_ITEMS = 4,
     PART_TILE = PART_THREADS * PART_ITEMS,
-    PART_ROWS_MAX = 6144, /* of the built side in a block's shared memory */
-    PART_SLOTS = 8192,
+    PART_SLOTS_MOST = 8192, /* of a table in a block's shared memory */
     PART_SORT_MAX = 4096,
     UNIT_ROWS = 1 << 15, /* probing rows of a part that one block takes at once */
     SEARCH_THREADS = 256,

@@ -18,14 +18,27 @@ struct match_code {
     struct gpu_template code;
 };
 
-static void code_init(struct match_code *c, const struct prim_join *join, const char *module,
-                      const char *kernel) {
+/* Of a part's table: as many as shared memory has room for. */
+static i64 part_slots(const struct prim_job *job, const struct prim_join *join) {
+    i64 room = gpu_of(job)->shared_max - 1024; /* beside the kernel's own arrays */
+    return room >= PART_SLOTS_MOST * (join->key_bytes + 4) ? PART_SLOTS_MOST : PART_SLOTS_MOST / 2;
+}
+
+static i64 part_rows(const struct prim_job *job, const struct prim_join *join) {
+    return join->algorithm == JOIN_PARTITIONED ? part_slots(job, join) / 2 : PART_SORT_MAX / 2;
+}
+
+static void code_init(struct match_code *c, const struct prim_job *job,
+                      const struct prim_join *join, const char *module, const char *kernel) {
     const struct join_table *t = &join->table;
     bool table = !strcmp(module, "match_table");
     i32 len = snprintf(c->defines, sizeof c->defines, "#define KEY_BYTES %d\n", join->key_bytes);
     if (table) {
         snprintf(c->defines + len, sizeof c->defines - (size_t)len, "#define VALUE_BYTES %d\n%s",
                  t->value_bytes, t->bits ? "#define DIRECT\n" : "");
+    } else if (!strcmp(module, "match_parts")) {
+        snprintf(c->defines + len, sizeof c->defines - (size_t)len, "#define PART_SLOTS %lld\n",
+                 part_slots(job, join));
     }
     c->code = (struct gpu_template){module, kernel, c->defines};
 }
@@ -36,7 +49,7 @@ static FALLIBLE go(struct prim_job *job, const struct prim_join *join, const cha
         return ERR_OK;
     }
     struct match_code c;
-    code_init(&c, join, module, kernel);
+    code_init(&c, job, join, module, kernel);
     return gpu_prim_launch(job, &c.code, blocks, threads, shared, args);
 }
 
@@ -244,17 +257,17 @@ static void inline_column(struct kmatch *a) {
 
 static FALLIBLE rush_parts(struct prim_job *job, struct prim_join *join, struct kmatch *a) {
     struct match_code c;
-    code_init(&c, join, "match_parts", "k_part_rush");
+    code_init(&c, job, join, "match_parts", "k_part_rush");
     inline_column(a);
     return gpu_prim_launch_all(job, &c.code, most_units(join), PART_THREADS,
-                               PART_SLOTS * (join->key_bytes + 4), a);
+                               part_slots(job, join) * (join->key_bytes + 4), a);
 }
 
 /* Every row of the probing side gives exactly one. */
 static FALLIBLE look(struct prim_job *job, struct prim_join *join, const struct kmatch *a,
                      bool *out_done) {
     struct match_code c;
-    code_init(&c, join, "match_table", "k_look");
+    code_init(&c, job, join, "match_table", "k_look");
     join->total = a->probe_count;
     *out_done = true;
     return a->probe_count
@@ -368,5 +381,4 @@ const struct prim_match gpu_prim_match_class = {.survey = survey,
                                                 .expand = expand,
                                                 .fetch = gpu_prim_fetch,
                                                 .cache_bytes = 40 << 20,
-                                                .part_rows = 4096,
-                                                .sorted_part_rows = 2048};
+                                                .part_rows = part_rows};

@@ -245,7 +245,7 @@ static FALLIBLE open_parts(struct prim_job *job, const struct prim_match *match,
                            struct prim_join *join) {
     i32 built = JOIN_BUILT(join);
     bool table = join->algorithm == JOIN_PARTITIONED;
-    i64 rows = table ? match->part_rows : match->sorted_part_rows;
+    i64 rows = match->part_rows(job, join);
     join->part_bits = table; /* of two parts each has keys that the other cannot have */
     while (join->part_bits < 20 && join->keys[built].count >> join->part_bits > rows) {
         join->part_bits++;

@@ -5,12 +5,15 @@
  * shared out among blocks. k_part_rush has a table of the built keys and of places, or of the one
  * column there is, by bits of the hash that the split did not use; two equal built keys, or a part
  * too large, are reported, and the host takes the way of sorted runs. k_part_sort and k_part_runs
- * are the radix join of the paper: built parts are sorted, probing rows search them. */
+ * are the radix join of the paper: built parts are sorted, probing rows search them. The text
+ * before this defines PART_SLOTS, those of a table. */
 #ifndef WF_MIN_BLOCKS
 #define WF_MIN_BLOCKS (KEY_BYTES == 8 ? 2 : 3)
 #endif
 #include "match.h"
 #include "reserve.h"
+
+#define PART_ROWS_MOST (PART_SLOTS * 3 / 4) /* of the built side */
 
 KERNEL(k_units, struct kmatch, MATCH_THREADS) {
     SHARED(u32, s_sums, 32);
@@ -25,7 +28,7 @@ KERNEL(k_units, struct kmatch, MATCH_THREADS) {
             u64 built = args.parts[1][part + 1] - args.parts[1][part];
             rows = args.parts[0][part + 1] - args.parts[0][part];
             rows = built || keeps ? rows : 0u;
-            if (built > PART_ROWS_MAX) {
+            if (built > PART_ROWS_MOST) {
                 atom_or_u32((u32 *)&args.report[MATCH_OVER], 1);
             }
         }
@@ -165,7 +168,7 @@ KERNEL(k_part_rush, struct kmatch, PART_THREADS) {
     if (t_block() < args.report[MATCH_UNITS]) {
         struct unit u = unit_at(&args, t_block());
         K none = part_none(&args, u.part);
-        u.rows = u.rows <= PART_ROWS_MAX ? u.rows : 0u;
+        u.rows = u.rows <= PART_ROWS_MOST ? u.rows : 0u;
         u32 twice = b_part_table(&args, u, none, s_keys, s_values);
         for (i64 base = u.probe; base < u.probe_end; base += PART_TILE) {
             b_part_tile(&args, u, base, none, s_keys, s_values, s_sums, s_base);
