@@ -168,7 +168,7 @@ static FALLIBLE halves(struct bind *b, struct rel *work, const char **names, str
 static FALLIBLE numbers(struct bind *b, struct rel *row, struct type type, struct rel **out) {
     static const char *names[4] = {"start", "step", "lo", "hi"};
     struct type wide = type_of(TYPE_BIGINT);
-    struct cte_result fix = {.names = names, .fix = ++b->fix_count};
+    struct cte_result fix = {.names = names, .fix = ++b->plan->fix_count};
     struct expr *exprs[4] = {out_col(b, row, 0), out_col(b, row, 2), big(b, 0), NULL};
     struct expr *one = NULL;
     struct expr *value = NULL;
@@ -195,7 +195,7 @@ static FALLIBLE numbers(struct bind *b, struct rel *row, struct type type, struc
 
 static FALLIBLE moments(struct bind *b, struct rel *row, struct type type, struct rel **out) {
     static const char *names[3] = {"moment", "stop", "step"};
-    struct cte_result fix = {.first = row, .names = names, .fix = ++b->fix_count};
+    struct cte_result fix = {.first = row, .names = names, .fix = ++b->plan->fix_count};
     enum func add = type.id == TYPE_TIMESTAMP ? FUNC_TS_ADD : FUNC_TSTZ_ADD;
     struct expr *rises = NULL;
     struct expr *within = NULL;

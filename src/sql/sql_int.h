@@ -131,7 +131,6 @@ struct bind {
     i32 depth;
     i32 from_items;
     i32 random_calls;
-    u32 fix_count; /* recursions so far */
     VEC(struct origin) origins;
     VEC(struct scan_key) scan_keys;
     VEC(const struct rel *) materialized; /* inputs of SHARED that stay shared */
