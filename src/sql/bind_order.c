@@ -66,6 +66,7 @@ FALLIBLE bind_order(struct bind *b, struct select *s) {
     s->query.clause = "ORDER BY";
     s->query.aggs_allowed = 1;
     s->query.windows_allowed = 1;
+    s->query.sets_allowed = !s->fixed;
     JSON_EACH(node, json_get(s->body, "sortClause")) {
         const struct json *sort = node_body(node);
         struct order_item item = {0};
@@ -81,6 +82,7 @@ FALLIBLE bind_order(struct bind *b, struct select *s) {
     }
     s->query.aggs_allowed = 0;
     s->query.windows_allowed = 0;
+    s->query.sets_allowed = 0;
     return ERR_OK;
 }
 
@@ -121,6 +123,7 @@ FALLIBLE bind_distinct_clause(struct bind *b, struct select *s) {
     s->query.clause = "DISTINCT ON";
     s->query.aggs_allowed = 1;
     s->query.windows_allowed = 1;
+    s->query.sets_allowed = 1;
     JSON_EACH(node, clause) {
         i64 target = -1;
         if (!node_body(node)) {
@@ -134,6 +137,7 @@ FALLIBLE bind_distinct_clause(struct bind *b, struct select *s) {
     }
     s->query.aggs_allowed = 0;
     s->query.windows_allowed = 0;
+    s->query.sets_allowed = 0;
     return check_on(b, s, position);
 }
 
