@@ -141,7 +141,19 @@ FALLIBLE bind_distinct_clause(struct bind *b, struct select *s) {
     return check_on(b, s, position);
 }
 
+static struct expr *big(struct bind *b, i64 value) {
+    struct expr *expr = expr_new(b->arena, EXPR_CONST, type_of(TYPE_BIGINT), -1);
+    expr->value.i64 = value;
+    return expr;
+}
+
 struct rel *bind_distinct_rel(struct bind *b, struct rel *rel) {
+    if (rel->out.count == 0) { /* all rows without columns are equal */
+        struct rel *first = rel_new(b->plan, REL_LIMIT, rel, NULL);
+        first->limit = big(b, 1);
+        first->rows = 1;
+        return first;
+    }
     struct rel *agg = rel_new(b->plan, REL_AGG, rel, NULL);
     for (i64 i = 0; i < rel->out.count; i++) {
         u32 from = rel->out.items[i];
@@ -181,12 +193,6 @@ static struct rel *number_rows(struct bind *b, struct select *s, enum window_fun
     VEC_PUSH(b->arena, &window->out, call.col);
     window->rows = s->rel->rows;
     return window;
-}
-
-static struct expr *big(struct bind *b, i64 value) {
-    struct expr *expr = expr_new(b->arena, EXPR_CONST, type_of(TYPE_BIGINT), -1);
-    expr->value.i64 = value;
-    return expr;
 }
 
 static struct expr *compare_big(struct bind *b, enum func func, u32 col, struct expr *with) {

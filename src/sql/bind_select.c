@@ -109,9 +109,6 @@ static FALLIBLE bind_targets(struct bind *b, struct select *s, const struct colu
         select_add_target(b, s, expr_bool(b, true, -1), "exists");
     }
     s->shown = s->exprs.count;
-    if (s->shown == 0) {
-        return unsupported(b, node_position(s->body), "SELECT without columns");
-    }
     if (s->shown > COLUMNS_MAX + 64) {
         FAIL(b->err, TOO_MANY_COLUMNS, "a SELECT can have at most %d columns",
              (int)COLUMNS_MAX + 64);
