@@ -171,10 +171,10 @@ struct rel {
     VEC(b8) implied; /* per group key: those that are not decide it; empty = none is */
     VEC(struct agg_call) calls;
     /* JOIN: left_keys[i] = right_keys[i]; the right input is the build side */
-    u8 join;           /* enum join_kind */
-    b8 right_unique;   /* proven: at most one match a row */
-    b8 lazy;           /* SINGLE, MARK: what the right side raises counts where its columns are used */
-    b8 dependent;      /* the right input may use the left's columns; removed by the pass unnest */
+    u8 join;         /* enum join_kind */
+    b8 right_unique; /* proven: at most one match a row */
+    b8 lazy;      /* SINGLE, MARK: what the right side raises counts where its columns are used */
+    b8 dependent; /* the right input may use the left's columns; removed by the pass unnest */
     VEC(b8) null_safe; /* per key: NULL matches NULL; empty = none does */
     u32 mark_col;      /* MARK */
     VEC(struct expr *) left_keys;
@@ -217,7 +217,8 @@ struct plan {
     VEC(struct relied) relied; /* guarded though nothing may read them any more */
     u32 param_count;
     struct type *param_types;
-    b8 shown; /* the rows go to a client: char(n) gets its blanks back */
+    b8 shown;      /* the rows go to a client: char(n) gets its blanks back */
+    u32 fix_count; /* recursions are numbered from 1 */
     /* At most `max` texts of a column of a scan's table, an empty one for NULL; returns how many.
      * NULL: there are none to be had. */
     i64 (*sample)(const struct snapshot_table *source, u32 table_col, str *out, i64 max);
@@ -266,6 +267,10 @@ void rel_each(struct arena *arena, struct rel *rel, rel_fn fn, void *arg);
  * number, unless that is NULL. */
 i64 rel_free_cols(const struct plan *plan, struct rel *rel, u8 *out_free);
 bool rel_has_out(const struct rel *rel, u32 col);
+/* copy.c: the operators below and including rel once more; every column they make has a new number,
+ * which map[old number] names afterwards. The map has plan->cols.count + 1 entries, NULL where it
+ * says nothing yet; entries that are set stand for columns from elsewhere. */
+struct rel *rel_copy(struct plan *plan, struct rel *rel, struct expr **map);
 
 void expr_print(struct text *out, const struct plan *plan, const struct expr *expr);
 void plan_print(struct text *out, const struct plan *plan); /* EXPLAIN */

@@ -37,7 +37,6 @@ struct select {
     b8 fixed; /* ORDER BY may name output columns only: set operations */
     b8 keep_unknown;
     b8 for_exists;
-    b8 has_set; /* a select item is a set-returning function */
     b8 fills_allowed;
     VEC(struct fill) fills;
 };
@@ -70,6 +69,10 @@ FALLIBLE bind_distinct_clause(struct bind *b, struct select *s);
 FALLIBLE bind_order(struct bind *b, struct select *s);
 /* DISTINCT, ORDER BY and LIMIT above the projection of s->exprs. */
 FALLIBLE build_order(struct bind *b, struct select *s);
+
+/* bind_set.c */
+void bind_set_stages(struct select *s); /* once all clauses are bound */
+FALLIBLE build_sets(struct bind *b, struct select *s, enum set_stage stage);
 
 /* bind_window.c */
 FALLIBLE build_windows(struct bind *b, struct select *s);
