@@ -81,13 +81,14 @@ struct plan_col {
 
 struct snapshot_table;
 
-struct scan_col {       /* what lowering may rely on; each becomes a guard */
+struct scan_col {       /* what lowering may rely on; each but `sorted` becomes a guard */
     u32 col;            /* the plan's number for it */
     u32 table_col;      /* the table's number */
     struct range range; /* text with all_dict: 0 .. dictionary length - 1, of the codes */
     b8 no_nulls;
     b8 all_dict;
     b8 unique;
+    b8 sorted; /* ascending from row to row, without NULLs; expected, no guard */
     i64 distinct;
 };
 
@@ -169,12 +170,13 @@ struct rel {
     VEC(struct expr *) exprs;
     /* AGG */
     VEC(b8) implied; /* per group key: those that are not decide it; empty = none is */
+    b8 in_runs;      /* the key that decides the others probably comes in ascending order */
     VEC(struct agg_call) calls;
     /* JOIN: left_keys[i] = right_keys[i]; the right input is the build side */
-    u8 join;           /* enum join_kind */
-    b8 right_unique;   /* proven: at most one match a row */
-    b8 lazy;           /* SINGLE, MARK: what the right side raises counts where its columns are used */
-    b8 dependent;      /* the right input may use the left's columns; removed by the pass unnest */
+    u8 join;         /* enum join_kind */
+    b8 right_unique; /* proven: at most one match a row */
+    b8 lazy;      /* SINGLE, MARK: what the right side raises counts where its columns are used */
+    b8 dependent; /* the right input may use the left's columns; removed by the pass unnest */
     VEC(b8) null_safe; /* per key: NULL matches NULL; empty = none does */
     u32 mark_col;      /* MARK */
     VEC(struct expr *) left_keys;
