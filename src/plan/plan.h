@@ -81,13 +81,14 @@ struct plan_col {
 
 struct snapshot_table;
 
-struct scan_col {       /* what lowering may rely on; each becomes a guard */
+struct scan_col {       /* what lowering may rely on; each but `sorted` becomes a guard */
     u32 col;            /* the plan's number for it */
     u32 table_col;      /* the table's number */
     struct range range; /* text with all_dict: 0 .. dictionary length - 1, of the codes */
     b8 no_nulls;
     b8 all_dict;
     b8 unique;
+    b8 sorted; /* ascending from row to row, without NULLs; expected, no guard */
     i64 distinct;
 };
 
@@ -169,6 +170,7 @@ struct rel {
     VEC(struct expr *) exprs;
     /* AGG */
     VEC(b8) implied; /* per group key: those that are not decide it; empty = none is */
+    b8 in_runs;      /* the key that decides the others probably comes in ascending order */
     VEC(struct agg_call) calls;
     /* JOIN: left_keys[i] = right_keys[i]; the right input is the build side */
     u8 join;         /* enum join_kind */

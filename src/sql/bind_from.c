@@ -82,6 +82,7 @@ static struct rel *scan_rel(struct bind *b, const struct snapshot_table *found, 
                                     .no_nulls = no_nulls,
                                     .all_dict = stats->all_dict,
                                     .unique = stats->unique,
+                                    .sorted = stats->sorted,
                                     .distinct = stats->distinct};
         if (stats->all_dict) { /* what is known of text is how many codes it has */
             scan_col.range = range_of_value(0);
