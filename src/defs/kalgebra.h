@@ -70,7 +70,8 @@ struct krel_rows {
     i64 page_tiles;
 };
 
-enum { MAP_THREADS = 256, MAP_VECS = 4, SELECT_THREADS = 256, SELECT_VECS = 4 };
+enum { MAP_THREADS = 256, MAP_VECS = 2, SELECT_THREADS = 256 };
+#define SELECT_GROUPS(bytes) ((bytes) == 4 ? 8 : (bytes) == 8 ? 4 : 2) /* of kernels/kept.h */
 enum { JOIN_THREADS = 256, COARSE_TILES = 64, REDUCE_THREADS = 256 };
 enum { EXPAND_ROWS = 1 << 15, JOIN_ROUNDS = 8 }; /* rows of a chunk; most staged rounds of a tile */
 

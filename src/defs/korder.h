@@ -74,6 +74,14 @@ struct kloose_bins {
     u32 digits, tile_rows;
 };
 
+struct kloose_fold {
+    const u64 *counts; /* [part][digit] */
+    u64 *out;
+    i64 parts;
+    u32 digits;
+    u32 pad;
+};
+
 struct ksplit_starts {
     struct kparts parts;
     const void *keys;

@@ -100,6 +100,7 @@ struct sink {
     u8 *words;        /* enum word_op */
     u16 *word_regs;   /* i64 inputs, already the identity where the input is NULL */
     i64 groups;       /* AGG: estimate, 0 = unknown */
+    b8 in_runs;       /* AGG: keys are expected in ascending order; a device may rely on its own check only */
     u32 null_var;     /* LUT: b8 table of NULL flags, or NO_VAR */
     u32 fault_var;    /* LUT: b8 table of fault numbers (faults are kept, not raised), or NO_VAR */
 };

@@ -345,7 +345,7 @@ static void print_sink(struct text *out, const struct program *program, const st
     if (sink->kind == SINK_AGG && sink->key != NO_REG) {
         add(&p, " by ");
         add_reg(&p, pipe, sink->key);
-        add(&p, " of %u bits", sink->key_bits);
+        add(&p, " of %u bits%s", sink->key_bits, sink->in_runs ? ", in runs" : "");
     }
     if (sink->kind == SINK_AGG && sink->groups) {
         add(&p, " (about %lld groups)", sink->groups);

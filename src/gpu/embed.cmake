@@ -56,6 +56,7 @@ set(WF_EMBEDDED
   fsum.h=gpu/kernels/fsum.h
   foldback.h=gpu/kernels/foldback.h
   segments.h=gpu/kernels/segments.h
+  kept.h=gpu/kernels/kept.h
   compact.h=gpu/kernels/compact.h
   gather.h=gpu/kernels/gather.h
   histogram.h=gpu/kernels/histogram.h

@@ -77,18 +77,18 @@ static FALLIBLE fill(struct prim_job *job, u32 *fills, i64 page_rows, i64 pages,
 static FALLIBLE select_rows(struct prim_job *job, struct rel_rows out, struct rel_rows in,
                             const struct rel_terms *terms, bool unordered, i64 *out_count) {
     i32 bytes = elem_bytes[in.type];
-    struct krel_select args = {
-        .in = tiled(in, out.paged ? out.page_rows : 0, SELECT_THREADS * SELECT_VECS * 16 / bytes),
-        .out = out.data,
-        .out_fills = out.paged ? out.fills : NULL,
-        .room = out.count,
-        .terms = *terms};
+    i64 tile_rows = (i64)SELECT_THREADS * 4 * SELECT_GROUPS(bytes);
+    struct krel_select args = {.in = tiled(in, out.paged ? out.page_rows : 0, tile_rows),
+                               .out = out.data,
+                               .out_fills = out.paged ? out.fills : NULL,
+                               .room = out.count,
+                               .terms = *terms};
     i64 tiles = args.in.page_tiles * args.in.page_count;
     bool look = !out.paged && !unordered;
-    args.counters = take_counters(job);
-    args.state = prim_take(job, look ? tiles * 8 : 0);
-    TRY(gpu_prim_fill(job, args.counters, 0, REL_COUNTERS * 8));
-    TRY(gpu_prim_fill(job, args.state, 0, look ? tiles * 8 : 0));
+    i64 words = REL_COUNTERS + (look ? tiles : 0); /* counters and states are cleared in one */
+    args.counters = prim_take(job, words * 8);
+    args.state = args.counters ? args.counters + REL_COUNTERS : NULL;
+    TRY(gpu_prim_fill(job, args.counters, 0, words * 8));
     char defines[200];
     snprintf(defines, sizeof defines,
              "#define IN_BYTES %d\n#define OUT_BYTES %d\n#define TERMS %u\n%s", bytes, bytes,
@@ -99,7 +99,7 @@ static FALLIBLE select_rows(struct prim_job *job, struct rel_rows out, struct re
     struct gpu_template code = {"relselect", "k_select", defines};
     if (tiles) {
         TRY(gpu_prim_launch_all(job, &code, out.paged ? args.in.page_count : tiles, SELECT_THREADS,
-                                0, &args));
+                                tile_rows * bytes, &args));
     }
     return gpu_prim_fetch(job, out_count, &args.counters[REL_TOTAL], 8);
 }

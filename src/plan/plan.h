@@ -82,13 +82,14 @@ struct plan_col {
 
 struct snapshot_table;
 
-struct scan_col {       /* what lowering may rely on; each becomes a guard */
+struct scan_col {       /* what lowering may rely on; each but `sorted` becomes a guard */
     u32 col;            /* the plan's number for it */
     u32 table_col;      /* the table's number */
     struct range range; /* text with all_dict: 0 .. dictionary length - 1, of the codes */
     b8 no_nulls;
     b8 all_dict;
     b8 unique;
+    b8 sorted; /* ascending from row to row, without NULLs; expected, no guard */
     i64 distinct;
 };
 
@@ -177,6 +178,7 @@ struct rel {
     VEC(struct expr *) exprs;
     /* AGG */
     VEC(b8) implied; /* per group key: those that are not decide it; empty = none is */
+    b8 in_runs;      /* the key that decides the others probably comes in ascending order */
     VEC(struct agg_call) calls;
     /* JOIN: left_keys[i] = right_keys[i]; the right input is the build side */
     u8 join;         /* enum join_kind */
@@ -225,7 +227,8 @@ struct plan {
     VEC(struct relied) relied; /* guarded though nothing may read them any more */
     u32 param_count;
     struct type *param_types;
-    b8 shown; /* the rows go to a client: char(n) gets its blanks back */
+    b8 shown;      /* the rows go to a client: char(n) gets its blanks back */
+    u32 fix_count; /* recursions are numbered from 1 */
     /* At most `max` texts of a column of a scan's table, an empty one for NULL; returns how many.
      * NULL: there are none to be had. */
     i64 (*sample)(const struct snapshot_table *source, u32 table_col, str *out, i64 max);
@@ -278,6 +281,10 @@ bool rel_has_out(const struct rel *rel, u32 col);
 static inline bool rel_is_serial(const struct rel *rel) {
     return rel->kind == REL_WINDOW && rel->windows.count > 0 && rel->windows.items[0].is_serial;
 }
+/* copy.c: the operators below and including rel once more; every column they make has a new number,
+ * which map[old number] names afterwards. The map has plan->cols.count + 1 entries, NULL where it
+ * says nothing yet; entries that are set stand for columns from elsewhere. */
+struct rel *rel_copy(struct plan *plan, struct rel *rel, struct expr **map);
 
 void expr_print(struct text *out, const struct plan *plan, const struct expr *expr);
 void plan_print(struct text *out, const struct plan *plan); /* EXPLAIN */

@@ -331,6 +331,7 @@ static void print_agg(struct text *out, const struct plan *plan, const struct re
             }
         }
     }
+    text_print(out, "%s", rel->in_runs ? ", in runs" : "");
 }
 
 static void print_bound(struct text *out, const struct plan *plan, u8 bound,

@@ -158,9 +158,14 @@ static FALLIBLE bind_logic(struct bind *b, struct query *q, const struct json *b
     const char *word = is_and ? "AND" : is_not ? "NOT" : "OR";
     struct expr **args = NULL;
     i32 count = 0;
+    i64 sets = q->set_calls.count;
     TRY(bind_choices(b, q, json_get(body, "args"), is_and ? 'a' : 'o', &args, &count));
     for (i32 i = 0; i < count; i++) {
         TRY(need_boolean(b, args[i], word, &args[i]));
+    }
+    if (q->set_calls.count > sets) {
+        FAIL_AT(b->err, DATATYPE_MISMATCH, q->set_calls.items[sets].position,
+                "argument of %s must not return a set", word);
     }
     enum expr_kind kind = is_and ? EXPR_AND : is_not ? EXPR_NOT : EXPR_OR;
     *out = expr_many(b, kind, type_of(TYPE_BOOLEAN), position, count, args);

@@ -83,8 +83,20 @@ static void sink_pending(struct bind *b, struct query *q, struct expr *key) {
     q->pending.count = kept;
 }
 
+/* Those that it uses itself, and those in arguments of set-returning functions. */
+static void sink_key(struct bind *b, struct query *q, struct expr *key) {
+    sink_pending(b, q, key);
+    for (i64 i = 0; i < q->set_calls.count; i++) {
+        const struct set_call *call = &q->set_calls.items[i];
+        struct rel made = {.out = {(u32 *)&call->col, 1, 1}};
+        for (i32 k = 0; uses_rel(key, &made, ROWID_COL) && k < call->count; k++) {
+            sink_key(b, q, call->args[k]);
+        }
+    }
+}
+
 static i64 add_key(struct bind *b, struct select *s, struct expr *key) {
-    sink_pending(b, &s->query, key);
+    sink_key(b, &s->query, key);
     for (i64 i = 0; i < s->keys.count; i++) {
         if (expr_equal(s->keys.items[i], key)) {
             return i;
@@ -244,6 +256,7 @@ static FALLIBLE bind_item(struct bind *b, struct select *s, const struct json *n
 FALLIBLE bind_groups(struct bind *b, struct select *s) {
     const struct json *clause = json_get(s->body, "groupClause");
     s->query.clause = "GROUP BY";
+    s->query.sets_allowed = 1;
     JSON_EACH(node, clause) {
         key_sets item = {0};
         TRY(bind_item(b, s, node, &item));
@@ -261,6 +274,7 @@ FALLIBLE bind_groups(struct bind *b, struct select *s) {
         }
         s->sets = product;
     }
+    s->query.sets_allowed = 0;
     return ERR_OK;
 }
 
@@ -523,6 +537,13 @@ static FALLIBLE rewrite_above(struct groups *g, struct select *s) {
     }
     TRY(g->status);
     TRY(group_windows(g, &s->query));
+    for (i64 i = 0; i < s->query.set_calls.count; i++) {
+        struct set_call *call = &s->query.set_calls.items[i];
+        for (i32 k = 0; call->stage != SET_BELOW_GROUPS && k < call->count; k++) {
+            group_slot(&call->args[k], g);
+        }
+    }
+    TRY(g->status);
     TRY(group_pending(g, &s->having_pending));
     return group_pending(g, &s->query.pending);
 }
@@ -530,6 +551,7 @@ static FALLIBLE rewrite_above(struct groups *g, struct select *s) {
 FALLIBLE build_groups(struct bind *b, struct select *s) {
     struct query *q = &s->query;
     s->rel = bind_attach(b, s->rel, &q->below);
+    TRY(build_sets(b, s, SET_BELOW_GROUPS));
     if (s->sets.count == 0 && q->calls.count == 0 && q->groupings.count == 0 && !s->having) {
         return ERR_OK;
     }

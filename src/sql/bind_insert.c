@@ -419,6 +419,7 @@ FALLIBLE bind_insert_returning(struct bind *b, const struct json *body, struct s
     op->next = limit;
     struct json select = {.key = "SelectStmt", .kind = JSON_OBJECT, .first = list, .len = 4};
     struct select_out result;
+    b->no_sets = "set-returning functions are not allowed in RETURNING";
     TRY(bind_select(b, &select, NULL, NULL, 0, &result));
     out->kind = STATEMENT_SELECT;
     out->plan = b->plan;

@@ -25,34 +25,6 @@ void select_add_target(struct bind *b, struct select *s, struct expr *expr, cons
     VEC_PUSH(b->arena, &s->names, name);
 }
 
-/* A set-returning function as a select item: every row is joined with the rows it gives for it. */
-static FALLIBLE bind_set_target(struct bind *b, struct select *s, const struct json *val,
-                                const char *alias, bool *out_is) {
-    const char *name = "";
-    i32 position = node_position(val);
-    *out_is = false;
-    if (!node_is(val, "FuncCall")) {
-        return ERR_OK;
-    }
-    JSON_EACH(part, json_get(node_body(val), "funcname")) {
-        name = node_string(part);
-    }
-    if (strcmp(name, table_func_names[TABLE_FUNC_GENERATE_SERIES]) != 0) {
-        return ERR_OK;
-    }
-    if (s->has_set) {
-        return unsupported(b, position, "several set-returning functions in a select list");
-    }
-    struct pending p = {.join = JOIN_CROSS};
-    *out_is = true;
-    s->has_set = 1;
-    TRY(bind_table_func(b, &s->query, node_body(val), &p.rel, &name));
-    VEC_PUSH(b->arena, &s->query.pending, p);
-    select_add_target(b, s, expr_col(b->plan, p.rel->out.items[0], position),
-                      keep(b, alias ? alias : name));
-    return ERR_OK;
-}
-
 static FALLIBLE bind_target(struct bind *b, struct select *s, const struct json *target,
                             const struct column_def *targets, u32 target_count) {
     i32 position = json_position(target);
@@ -73,10 +45,6 @@ static FALLIBLE bind_target(struct bind *b, struct select *s, const struct json 
         return ERR_OK;
     }
     const char *alias = json_text(target, "name");
-    TRY(bind_set_target(b, s, val, alias, &done));
-    if (done) {
-        return ERR_OK;
-    }
     struct expr *expr = NULL;
     TRY(bind_expr(b, &s->query, val, &expr));
     i64 at = s->exprs.count;
@@ -94,18 +62,17 @@ static FALLIBLE bind_targets(struct bind *b, struct select *s, const struct colu
     s->query.clause = "SELECT";
     s->query.aggs_allowed = 1;
     s->query.windows_allowed = 1;
+    s->query.sets_allowed = 1;
     JSON_EACH(node, json_get(s->body, "targetList")) {
         TRY(bind_target(b, s, node_body(node), targets, target_count));
     }
     s->query.aggs_allowed = 0;
     s->query.windows_allowed = 0;
+    s->query.sets_allowed = 0;
     if (s->exprs.count == 0 && s->for_exists) {
         select_add_target(b, s, expr_bool(b, true, -1), "exists");
     }
     s->shown = s->exprs.count;
-    if (s->shown == 0) {
-        return unsupported(b, node_position(s->body), "SELECT without columns");
-    }
     if (s->shown > COLUMNS_MAX + 64) {
         FAIL(b->err, TOO_MANY_COLUMNS, "a SELECT can have at most %d columns",
              (int)COLUMNS_MAX + 64);
@@ -198,17 +165,15 @@ static FALLIBLE bind_clauses(struct bind *b, struct select *s, const struct colu
 
 /* Everything above WHERE, in the order of the file's head. */
 static FALLIBLE build(struct bind *b, struct select *s, struct select_out *out) {
-    if (s->has_set && (s->keys.count > 0 || s->sets.count > 0 || s->query.calls.count > 0 ||
-                       s->query.windows.count > 0 || s->having)) {
-        return unsupported(b, node_position(s->body),
-                           "a set-returning function beside aggregates or window functions");
-    }
     pending_list serials = {0};
     bool done = false;
+    bind_set_stages(s);
     TRY(build_groups(b, s));
-    bind_take_serials(b, &s->query.pending, false, &serials);
+    bind_take_serials(b, &s->query, &s->query.pending, false, &serials);
     s->rel = bind_attach(b, s->rel, &s->query.pending);
+    TRY(build_sets(b, s, SET_BELOW_WINDOWS));
     TRY(build_windows(b, s));
+    TRY(build_sets(b, s, SET_ABOVE));
     if (serials.count > 0) {
         TRY(build_serials(b, s, &serials, &done));
     }
@@ -364,6 +329,8 @@ static FALLIBLE bind_any_select(struct bind *b, const struct json *body,
     if (for_exists) {
         env->outer->exists_next = 0;
     }
+    const char *no_sets = b->no_sets;
+    b->no_sets = NULL;
     TRY(bind_only(b, body,
                   "distinctClause targetList fromClause whereClause groupClause havingClause "
                   "windowClause valuesLists sortClause limitOffset limitCount limitOption "
@@ -387,6 +354,7 @@ static FALLIBLE bind_any_select(struct bind *b, const struct json *body,
         s->query = (struct query){.scope = &s->scope,
                                   .outer = env->outer,
                                   .clause = "SELECT",
+                                  .no_sets = no_sets,
                                   .subqueries_allowed = 1,
                                   .window_clause = json_get(body, "windowClause"),
                                   .ctes = inner};

@@ -258,11 +258,27 @@ static bool conds_use(const pending_list *list, u32 col) {
     return false;
 }
 
-void bind_take_serials(struct bind *b, pending_list *list, bool needed, pending_list *out) {
+/* Set-returning functions of the select list are computed before it. */
+static bool sets_use(const struct query *q, u32 col) {
+    struct uses uses = {&col, 1};
+    for (i64 i = 0; q && i < q->set_calls.count; i++) {
+        const struct set_call *call = &q->set_calls.items[i];
+        for (i32 k = 0; k < call->count; k++) {
+            if (!expr_walk(call->args[k], visit_unused, &uses)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+void bind_take_serials(struct bind *b, const struct query *q, pending_list *list, bool needed,
+                       pending_list *out) {
     i64 kept = 0;
     for (i64 i = 0; i < list->count; i++) {
         struct pending p = list->items[i];
-        if (p.serial && conds_use(list, p.call.col) == needed) {
+        bool used = p.serial && (conds_use(list, p.call.col) || sets_use(q, p.call.col));
+        if (p.serial && used == needed) {
             VEC_PUSH(b->arena, out, p);
         } else {
             list->items[kept++] = p;

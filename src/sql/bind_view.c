@@ -286,7 +286,9 @@ static FALLIBLE output_names(struct bind *b, const struct json *given, const str
         FAIL_AT(b->err, SYNTAX, position, "more column names specified than columns");
     }
     *out = NEW_ARRAY(b->arena, const char *, count + 1);
-    memcpy(*out, in->names, (size_t)count * sizeof **out);
+    for (i64 k = 0; k < count; k++) {
+        (*out)[k] = in->names[k];
+    }
     JSON_EACH(name, given) {
         (*out)[i++] = keep(b, node_string(name));
     }
@@ -357,6 +359,9 @@ FALLIBLE ddl_create_as(struct bind *b, const struct json *into, const struct jso
     const char **names = NULL;
     TRY(bind_select(b, select, NULL, NULL, 0, &result));
     TRY(output_names(b, json_get(into, "colNames"), &result, position, &names));
+    if (result.rel->out.count == 0) {
+        return unsupported(b, position, "a table without columns");
+    }
     out->kind = STATEMENT_CREATE_TABLE_AS;
     out->or_replace = b->parsed->or_replace;
     out->if_exists = if_not_exists;

@@ -92,6 +92,17 @@ struct grouping_call { /* GROUPING(args) */
     i32 position;
 };
 
+/* Where the rows of set-returning calls are joined. */
+enum set_stage { SET_ABOVE, SET_BELOW_WINDOWS, SET_BELOW_GROUPS };
+struct set_call { /* a set-returning function in a select list */
+    u32 col;
+    i32 level; /* 1, or one more than those in its arguments */
+    u8 stage;  /* enum set_stage */
+    struct expr *args[3];
+    i32 count;
+    i32 position;
+};
+
 struct query {
     struct query *outer; /* whose columns it may use too */
     struct scope *scope;
@@ -102,8 +113,11 @@ struct query {
     b8 in_window;
     b8 subqueries_allowed; /* somebody makes the joins of `pending` */
     b8 exists_next;        /* the SELECT bound next inside is for EXISTS: it may lack columns */
+    b8 sets_allowed;       /* somebody makes the joins of `set_calls` */
+    const char *no_sets;   /* why they are not allowed just here; NULL = they are */
     VEC(struct agg_call) calls;
     VEC(struct window_item) windows;
+    VEC(struct set_call) set_calls;
     VEC(struct grouping_call) groupings;
     pending_list pending;
     pending_list below; /* those in arguments of aggregates and in group keys */
@@ -133,7 +147,6 @@ struct bind {
     i32 depth;
     i32 from_items;
     i32 random_calls;
-    u32 fix_count; /* recursions so far */
     VEC(struct origin) origins;
     VEC(struct scan_key) scan_keys;
     VEC(const struct rel *) materialized; /* inputs of SHARED that stay shared */
@@ -143,6 +156,8 @@ struct bind {
     b8 serials;         /* a sequence is called for rows of the plan */
     b8 draw_in_turn;    /* even calls that could be made when the statement starts */
     b8 default_effects; /* defaults that the statement uses call sequences */
+    const char
+        *no_sets; /* why the next select may have no set-returning functions; NULL = it may */
 };
 
 /* lex.c: the scanner. */
@@ -271,9 +286,17 @@ FALLIBLE bind_window_call(struct bind *b, struct query *q, const char *name,
 
 /* bind_table_func.c: a FuncCall in FROM; its arguments may use the columns of `outer`. */
 FALLIBLE bind_table_func(struct bind *b, struct query *outer, const struct json *body,
-                         struct rel **out, const char **out_name);
+                         bool numbered, struct rel **out, const char **out_name);
 /* bind_series.c */
-FALLIBLE bind_series(struct bind *b, struct expr **args, i32 count, i32 position, struct rel **out);
+/* numbered: a second column counts the elements from 1. */
+FALLIBLE bind_series(struct bind *b, struct expr **args, i32 count, i32 position, bool numbered,
+                     struct rel **out);
+/* bind_set.c */
+/* A set-returning function where an expression is; *out_is is false for other names. */
+FALLIBLE bind_set_call(struct bind *b, struct query *q, const char *name, const struct json *body,
+                       bool *out_is, struct expr **out);
+/* Relations of a value and a number each, side by side: their values, then the number. */
+FALLIBLE bind_lockstep(struct bind *b, struct rel **rels, i64 count, struct rel **out);
 /* A PROJECT of `count` expressions over rel, with fresh columns. */
 struct rel *bind_project(struct bind *b, struct rel *rel, struct expr **exprs, const char **names,
                          i64 count);
@@ -429,8 +452,10 @@ struct expr *bind_guard_expr(struct bind *b, struct expr **whens, i32 count);
 void bind_guard_serials(struct bind *b, struct query *q, i64 first, struct expr **whens, i32 count);
 /* The operator that makes the calls of a list, over rel. */
 struct rel *bind_attach_serials(struct bind *b, struct rel *rel, const pending_list *list);
-/* Moves the calls of `list` that its joins need, or those they do not, to `out`. */
-void bind_take_serials(struct bind *b, pending_list *list, bool needed, pending_list *out);
+/* Moves the calls of `list` that its joins or q's set-returning functions (q may be NULL) need, or
+ * those they do not, to `out`. */
+void bind_take_serials(struct bind *b, const struct query *q, pending_list *list, bool needed,
+                       pending_list *out);
 /* Whether what a row of VALUES waits for can be parameters; makes them that. */
 bool bind_values_late(const pending_list *list);
 void bind_values_params(struct bind *b, const pending_list *list, struct expr **row, i64 width);

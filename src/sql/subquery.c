@@ -42,8 +42,8 @@ static struct rel *join_on(struct bind *b, enum join_kind kind, struct rel *left
 
 struct rel *bind_attach(struct bind *b, struct rel *rel, pending_list *list) {
     pending_list before = {0}, after = {0};
-    bind_take_serials(b, list, true, &before);
-    bind_take_serials(b, list, false, &after);
+    bind_take_serials(b, NULL, list, true, &before);
+    bind_take_serials(b, NULL, list, false, &after);
     rel = bind_attach_serials(b, rel, &before);
     for (i64 i = 0; i < list->count; i++) {
         const struct pending *p = &list->items[i];

@@ -67,6 +67,7 @@ struct column_stats {
     i32 dict_len;
     i64 distinct; /* estimate, at least 1 unless empty */
     b8 unique;    /* known to hold no duplicates: strictly ascending, or a declared key, no NULLs */
+    b8 sorted;    /* ascending from row to row, without NULLs */
 };
 
 /* What a version knows of one of its table's keys. `index` is made when first needed. */

@@ -90,7 +90,7 @@ FN OUT_W word_move(IN_W x, const struct rel_move *m) {
                 UNROLL for (u32 q = 0; q < VEC; q++) {                               \
                     row[q] = ROW(r + q - skip);                                      \
                 }                                                                    \
-                store16(put_at + r, vec_of_words(row, sizeof(T)));                   \
+                store_once16(put_at + r, vec_of_words(row, sizeof(T)));                   \
             } else {                                                                 \
                 for (u32 q = r < skip ? skip : r; q < r + VEC && q < put_end; q++) { \
                     put_at[q] = ROW(q - skip);                                       \
