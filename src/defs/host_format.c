@@ -93,9 +93,10 @@ struct template {
 };
 struct node { /* what comes next in a template */
     u8 pattern;
-    i32 index; /* into patterns */
-    b8 fill;   /* FM */
-    b8 th;     /* 1 = TH, 2 = th */
+    i32 index;    /* into patterns */
+    b8 fill;      /* FM */
+    b8 name_fill; /* FM or TM: names have no blanks behind them */
+    b8 th;        /* 1 = TH, 2 = th */
     struct sv text;
 };
 
@@ -108,7 +109,9 @@ static bool next_node(struct template *t, struct node *out) {
     *out = (struct node){.pattern = P_NONE};
     while (prefix_nocase(t->s, t->at, "FM") || prefix_nocase(t->s, t->at, "FX") ||
            prefix_nocase(t->s, t->at, "TM")) {
-        out->fill |= (t->s.ptr[t->at] | 32) == 'f' && (t->s.ptr[t->at + 1] | 32) == 'm';
+        bool fill = (t->s.ptr[t->at] | 32) == 'f' && (t->s.ptr[t->at + 1] | 32) == 'm';
+        out->fill |= fill;
+        out->name_fill |= fill || (t->s.ptr[t->at] | 32) == 't';
         t->at += 2;
     }
     if (t->at >= t->s.len) {
@@ -154,6 +157,8 @@ struct moment {
     i32 month, day, hour, minute, second, us;
     i32 date; /* days; for week and day names */
     bool is_interval;
+    bool has_zone;
+    i32 east; /* of Greenwich, in seconds */
 };
 
 struct writer {
@@ -190,7 +195,7 @@ static void put_name(struct writer *w, const struct node *node, const char *name
     i32 len = cut ? cut : (i32)strlen(name);
     bool upper = (node->text.ptr[0] & 32) == 0 && (node->text.ptr[1] & 32) == 0;
     bool lower = (node->text.ptr[0] & 32) != 0;
-    for (i32 i = 0; i < MAX_OF(len, node->fill ? 0 : width); i++) {
+    for (i32 i = 0; i < MAX_OF(len, node->name_fill ? 0 : width); i++) {
         u8 c = i < len ? (u8)name[i] : ' ';
         bool letter = (u8)((c | 32) - 'a') < 26;
         w->out[w->n++] = (u8)(!letter ? c : upper ? c & ~32 : lower ? c | 32 : c);
@@ -274,6 +279,30 @@ static void put_day_field(struct writer *w, const struct node *node) {
     }
 }
 
+static void put_two(struct writer *w, i32 value) {
+    w->out[w->n++] = (u8)('0' + value / 10 % 10);
+    w->out[w->n++] = (u8)('0' + value % 10);
+}
+
+/* TZ, OF, TZH, TZM; a timestamp without a zone has no name of one. */
+static void put_zone(struct writer *w, const struct node *node) {
+    i32 size = w->m->east < 0 ? -w->m->east : w->m->east;
+    if (node->pattern == P_TZ) {
+        put_name(w, node, w->m->has_zone ? "UTC" : "", 0, 0);
+        return;
+    }
+    if (node->pattern != P_TZM) {
+        w->out[w->n++] = (u8)(w->m->east < 0 ? '-' : '+');
+        put_two(w, size / 3600);
+    }
+    if (node->pattern == P_TZM || (node->pattern == P_OF && size % 3600)) {
+        if (node->pattern == P_OF) {
+            w->out[w->n++] = ':';
+        }
+        put_two(w, size / 60 % 60);
+    }
+}
+
 static void put_text_field(struct writer *w, const struct node *node) {
     static const char *const roman[12] = {"XII", "XI", "X",  "IX",  "VIII", "VII",
                                           "VI",  "V",  "IV", "III", "II",   "I"};
@@ -302,12 +331,8 @@ static void put_text_field(struct writer *w, const struct node *node) {
     case P_RM:
         put_name(w, node, m->month ? roman[12 - m->month] : "", 0, 4);
         break;
-    case P_TZ:
-        put_name(w, node, "UTC", 0, 0);
-        break;
-    default: /* OF, TZH, TZM */
-        memcpy(w->out + w->n, node->pattern == P_TZM ? "00" : "+00", 3);
-        w->n += node->pattern == P_TZM ? 2 : 3;
+    default:
+        put_zone(w, node);
         break;
     }
 }
@@ -387,7 +412,7 @@ static void write_moment(struct made *made, const struct moment *m, str format, 
     made->len = w.n;
 }
 
-void mt_to_char_ts(struct made *made, i64 a, str b, u8 *f) {
+static void to_char_moment(struct made *made, i64 a, str b, bool has_zone, i32 east, u8 *f) {
     if (fn_ts_infinite(a)) {
         u8 *out = made_room(made, 9, f);
         if (out) {
@@ -405,8 +430,36 @@ void mt_to_char_ts(struct made *made, i64 a, str b, u8 *f) {
                        .minute = (i32)(us / MINUTE_US % 60),
                        .second = (i32)(us / SECOND_US % 60),
                        .us = (i32)(us % SECOND_US),
-                       .date = (i32)day};
+                       .date = (i32)day,
+                       .has_zone = has_zone,
+                       .east = east};
     write_moment(made, &m, b, f);
+}
+
+void mt_to_char_ts(struct made *made, i64 a, str b, u8 *f) {
+    to_char_moment(made, a, b, false, 0, f);
+}
+
+static bool names_zone(struct sv format) {
+    struct template t = {format, 0};
+    struct node node;
+    while (next_node(&t, &node)) {
+        if (node.pattern == P_TZ) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A moment as the clocks of a zone show it. */
+void mt_to_char_tz(struct made *made, i64 a, str b, i32 zone, u8 *f) {
+    i32 east = fn_ts_infinite(a) ? 0 : zone_offset(zone, fn_floor_div(a, SECOND_US));
+    if (zone != 0 && names_zone(sv_of(b))) {
+        *f = FAULT_TO_CHAR;
+        return;
+    }
+    i64 local = fn_ts_infinite(a) ? a : fn_ts_zone(a, east, f);
+    to_char_moment(made, local, b, true, east, f);
 }
 
 void mt_to_char_iv(struct made *made, i128 a, str b, u8 *f) {
