@@ -105,10 +105,32 @@ static bool prefix_nocase(struct sv s, i64 at, const char *word) {
     return s.len - at >= len && sv_eq_nocase((struct sv){s.ptr + at, len}, sv_from(word));
 }
 
+static bool begins(struct sv s, i64 at, const char *word) {
+    i64 len = (i64)strlen(word);
+    return s.len - at >= len && memcmp(s.ptr + at, word, (size_t)len) == 0;
+}
+
+/* A pattern in capitals, in small letters, or a name that begins with a capital. */
+static bool is_pattern(struct sv s, i64 at, i32 index) {
+    const char *word = patterns[index].text;
+    i64 len = (i64)strlen(word);
+    u8 p = patterns[index].pattern;
+    bool name = p == P_MONTH || p == P_MON || p == P_DAY || p == P_DY;
+    if (!prefix_nocase(s, at, word) || begins(s, at, word)) {
+        return prefix_nocase(s, at, word);
+    }
+    for (i64 i = name && s.ptr[at] < 'a' ? 1 : 0; i < len; i++) {
+        if (s.ptr[at + i] >= 'A' && s.ptr[at + i] <= 'Z') {
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool next_node(struct template *t, struct node *out) {
     *out = (struct node){.pattern = P_NONE};
-    while (prefix_nocase(t->s, t->at, "FM") || prefix_nocase(t->s, t->at, "FX") ||
-           prefix_nocase(t->s, t->at, "TM")) {
+    while (begins(t->s, t->at, "FM") || begins(t->s, t->at, "FX") || begins(t->s, t->at, "TM") ||
+           begins(t->s, t->at, "fm") || begins(t->s, t->at, "fx") || begins(t->s, t->at, "tm")) {
         bool fill = (t->s.ptr[t->at] | 32) == 'f' && (t->s.ptr[t->at + 1] | 32) == 'm';
         out->fill |= fill;
         out->name_fill |= fill || (t->s.ptr[t->at] | 32) == 't';
@@ -118,15 +140,17 @@ static bool next_node(struct template *t, struct node *out) {
         return false;
     }
     for (i32 i = 0; i < (i32)COUNT_OF(patterns); i++) {
-        if (prefix_nocase(t->s, t->at, patterns[i].text)) {
+        if (is_pattern(t->s, t->at, i)) {
             i64 len = (i64)strlen(patterns[i].text);
             out->pattern = patterns[i].pattern;
             out->index = i;
             out->text = (struct sv){t->s.ptr + t->at, len};
             t->at += len;
-            if (patterns[i].digits && prefix_nocase(t->s, t->at, "TH")) {
+            if (begins(t->s, t->at, "TH") || begins(t->s, t->at, "th")) {
                 out->th = t->s.ptr[t->at] == 'T' ? 1 : 2;
                 t->at += 2;
+            } else if (t->s.len - t->at >= 2 && memcmp(t->s.ptr + t->at, "SP", 2) == 0) {
+                t->at += 2; /* spelled out: PostgreSQL knows it and does nothing */
             }
             return true;
         }
@@ -173,7 +197,7 @@ static void put_number(struct writer *w, const struct node *node, i64 value, i32
     if (value < 0) {
         w->out[w->n++] = '-';
     }
-    for (i32 i = len; i < width && !node->fill; i++) {
+    for (i32 i = len + (value < 0); i < width && !node->fill; i++) {
         w->out[w->n++] = '0';
     }
     memcpy(w->out + w->n, digits, (size_t)len);
@@ -271,10 +295,13 @@ static void put_day_field(struct writer *w, const struct node *node) {
         put_number(w, node, (i64)m->date + 2440588, 1);
         break;
     case P_Q:
-        put_number(w, node, (m->month - 1) / 3 + 1, 1);
+        if (m->month) {
+            put_number(w, node, (m->month - 1) / 3 + 1, 1);
+        }
         break;
     default: /* CC */
-        put_number(w, node, m->is_interval ? m->year / 100 : fn_era_year((i32)m->year, 100), 2);
+        put_number(w, node, m->is_interval ? m->year / 100 : fn_era_year((i32)m->year, 100),
+                   m->year > 0 || m->is_interval ? 2 : 3);
         break;
     }
 }
@@ -329,7 +356,7 @@ static void put_text_field(struct writer *w, const struct node *node) {
         put_name(w, node, m->month ? month_names[m->month - 1] : "   ", 3, 3);
         break;
     case P_RM:
-        put_name(w, node, m->month ? roman[12 - m->month] : "", 0, 4);
+        put_name(w, node, m->month ? roman[12 - m->month] : "", 0, m->month ? 4 : 0);
         break;
     default:
         put_zone(w, node);
@@ -342,16 +369,16 @@ static void put_field(struct writer *w, const struct node *node) {
     i32 hour12 = m->hour % 12;
     switch (node->pattern) {
     case P_HH24:
-        put_number(w, node, m->hour, 2);
+        put_number(w, node, m->hour, m->hour < 0 ? 3 : 2);
         break;
     case P_HH12:
-        put_number(w, node, hour12 ? hour12 : 12, 2);
+        put_number(w, node, hour12 ? hour12 : 12, hour12 < 0 ? 3 : 2);
         break;
     case P_MI:
-        put_number(w, node, m->minute, 2);
+        put_number(w, node, m->minute, m->minute < 0 ? 3 : 2);
         break;
     case P_SS:
-        put_number(w, node, m->second, 2);
+        put_number(w, node, m->second, m->second < 0 ? 3 : 2);
         break;
     case P_MS:
         put_number(w, &(struct node){.th = node->th}, m->us / 1000, 3);
@@ -397,6 +424,13 @@ static void put_field(struct writer *w, const struct node *node) {
     }
 }
 
+/* What only a point in time has. */
+static bool is_of_moments(u8 pattern) {
+    static const u8 list[] = {P_AD, P_AD_DOTS, P_MONTH, P_MON, P_DAY, P_DY,
+                              P_D,  P_ID,      P_TZ,    P_TZH, P_TZM, P_OF};
+    return memchr(list, pattern, sizeof list) != NULL;
+}
+
 static void write_moment(struct made *made, const struct moment *m, str format, u8 *f) {
     struct template t = {sv_of(format), 0};
     struct writer w = {made_room(made, 16 * (i64)format.len + 32, f), 0, m};
@@ -405,6 +439,9 @@ static void write_moment(struct made *made, const struct moment *m, str format, 
         if (node.pattern == P_NONE) {
             memcpy(w.out + w.n, node.text.ptr, (size_t)node.text.len);
             w.n += node.text.len;
+        } else if (m->is_interval && is_of_moments(node.pattern)) {
+            *f = FAULT_TO_CHAR_INTERVAL;
+            return;
         } else {
             put_field(&w, &node);
         }
