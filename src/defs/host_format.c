@@ -515,14 +515,18 @@ void mt_to_char_iv(struct made *made, i128 a, str b, u8 *f) {
 
 /* reading */
 
+/* Fields as they are read; 0 = not given, as in PostgreSQL, where 0 never counts. */
 struct reader {
     struct sv s;
     i64 at;
-    i32 year, month, day, doy, hour, minute, second, us, century, julian, half;
-    i32 year_digits;
-    bool bc, has_julian, hour12, seconds_of_day;
+    i32 year, month, day, doy, week, week_of_month, weekday; /* weekday: Sunday is 1 */
+    i32 hour, minute, second, us, century, julian, seconds_of_day;
+    bool short_year; /* at most two digits were asked for */
+    bool bc, pm, hour12;
+    bool gregorian, iso; /* conventions used */
     i32 zone_hours, zone_minutes;
     bool has_zone;
+    u8 fault;
 };
 
 static bool digit_at(const struct reader *r, i64 at) {
@@ -538,7 +542,7 @@ static bool read_number(struct reader *r, i32 width, i32 *out, i32 *out_digits) 
     bool minus = r->at < r->s.len && (r->s.ptr[r->at] == '-' || r->s.ptr[r->at] == '+');
     i64 sign = minus && r->s.ptr[r->at] == '-' ? -1 : 1;
     r->at += minus;
-    for (; digit_at(r, r->at) && digits < width; r->at++, digits++) {
+    for (; digit_at(r, r->at) && digits + minus < width; r->at++, digits++) {
         value = MIN_OF(value * 10 + (r->s.ptr[r->at] - '0'), I32_MAX);
     }
     *out = (i32)(sign * value);
@@ -571,7 +575,8 @@ static bool read_mark(struct reader *r, u8 pattern) {
             if (era) {
                 r->bc = i % 2 == 1;
             } else {
-                r->half = i % 2 + 1;
+                r->pm = i % 2 == 1;
+                r->hour12 = true;
             }
             return true;
         }
@@ -579,36 +584,87 @@ static bool read_mark(struct reader *r, u8 pattern) {
     return false;
 }
 
+/* Two values for one field must agree. */
+static void set_field(struct reader *r, i32 *field, i32 value) {
+    r->fault = *field != 0 && *field != value ? FAULT_TO_DATE : r->fault;
+    *field = value;
+}
+
+/* A year written with few digits is the one nearest to 2020. */
+static i32 whole_year(i32 year, i32 digits) {
+    if (digits > 3) {
+        return year;
+    }
+    return year < 70     ? year + 2000
+           : year < 100  ? year + 1900
+           : year < 520  ? year + 2000
+           : year < 1000 ? year + 1000
+                         : year;
+}
+
+static void set_date_field(struct reader *r, u8 pattern, i32 value, i32 digits) {
+    switch (pattern) {
+    case P_YYYY:
+    case P_IYYY:
+    case P_Y_YYY:
+        set_field(r, &r->year, value);
+        break;
+    case P_YYY:
+    case P_IYY:
+    case P_YY:
+    case P_IY:
+    case P_Y:
+    case P_I:
+        r->short_year = pattern != P_YYY && pattern != P_IYY;
+        set_field(r, &r->year, whole_year(value, digits));
+        break;
+    case P_MM:
+        set_field(r, &r->month, value);
+        break;
+    case P_DD:
+        set_field(r, &r->day, value);
+        break;
+    case P_DDD:
+    case P_IDDD:
+        set_field(r, &r->doy, value);
+        break;
+    case P_D:
+        set_field(r, &r->weekday, value);
+        break;
+    case P_ID:
+        set_field(r, &r->weekday, value % 7 + 1);
+        break;
+    case P_WW:
+    case P_IW:
+        set_field(r, &r->week, value);
+        break;
+    case P_W:
+        set_field(r, &r->week_of_month, value);
+        break;
+    case P_J:
+        set_field(r, &r->julian, value);
+        break;
+    case P_CC:
+        set_field(r, &r->century, value);
+        break;
+    default:
+        break; /* a quarter is read and not used */
+    }
+}
+
 /* A number into its field. */
 static void set_number(struct reader *r, u8 pattern, i32 value, i32 digits) {
     switch (pattern) {
-    case P_YYYY:
-    case P_Y_YYY:
-    case P_YYY:
-    case P_YY:
-    case P_Y:
-        r->year = value;
-        r->year_digits = digits;
-        break;
-    case P_MM:
-        r->month = value;
-        break;
-    case P_DD:
-        r->day = value;
-        break;
-    case P_DDD:
-        r->doy = value;
-        break;
     case P_HH24:
     case P_HH12:
-        r->hour = value;
-        r->hour12 = pattern == P_HH12;
+        set_field(r, &r->hour, value);
+        r->hour12 |= pattern == P_HH12;
         break;
     case P_MI:
-        r->minute = value;
+        set_field(r, &r->minute, value);
         break;
     case P_SS:
-        r->second = value;
+        set_field(r, &r->second, value);
         break;
     case P_MS:
     case P_US:
@@ -616,19 +672,10 @@ static void set_number(struct reader *r, u8 pattern, i32 value, i32 digits) {
         for (; digits < 6; digits++) {
             value *= 10;
         }
-        r->us = value;
+        set_field(r, &r->us, value);
         break;
     case P_SSSS:
-        r->hour = value / 3600;
-        r->minute = value / 60 % 60;
-        r->second = value % 60;
-        break;
-    case P_J:
-        r->julian = value;
-        r->has_julian = true;
-        break;
-    case P_CC:
-        r->century = value;
+        set_field(r, &r->seconds_of_day, value);
         break;
     case P_TZH:
         r->zone_hours = value;
@@ -638,45 +685,97 @@ static void set_number(struct reader *r, u8 pattern, i32 value, i32 digits) {
         r->zone_minutes = value;
         break;
     default:
-        break; /* weeks and quarters are read and not used */
+        set_date_field(r, pattern, value, digits);
+        break;
+    }
+}
+
+/* Weeks of ISO years and calendar fields are two conventions. */
+static void note_convention(struct reader *r, u8 pattern) {
+    static const u8 iso[] = {P_IYYY, P_IYY, P_IY, P_I, P_IW, P_ID, P_IDDD};
+    static const u8 calendar[] = {P_YYYY, P_YYY, P_YY, P_Y,   P_Y_YYY, P_MM, P_MONTH,
+                                  P_MON,  P_RM,  P_DD, P_DDD, P_D,     P_WW, P_W};
+    r->iso |= memchr(iso, pattern, sizeof iso) != NULL;
+    r->gregorian |= memchr(calendar, pattern, sizeof calendar) != NULL;
+    r->fault = r->iso && r->gregorian ? FAULT_TO_DATE : r->fault;
+}
+
+/* "2,024" */
+static bool read_comma_year(struct reader *r) {
+    i32 high, low, digits;
+    if (!read_number(r, 9, &high, &digits) || r->at >= r->s.len || r->s.ptr[r->at] != ',') {
+        return false;
+    }
+    r->at++;
+    if (!read_number(r, 3, &low, &digits) || high > 1000000) {
+        return false;
+    }
+    set_field(r, &r->year, high * 1000 + low);
+    return true;
+}
+
+static bool read_roman(struct reader *r) {
+    static const char *const months[] = {"XII", "XI", "X",  "IX",  "VIII", "VII",
+                                         "VI",  "V",  "IV", "III", "II",   "I"};
+    for (i32 i = 0; i < 12; i++) {
+        if (prefix_nocase(r->s, r->at, months[i])) {
+            r->at += (i64)strlen(months[i]);
+            set_field(r, &r->month, 12 - i);
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool read_text_field(struct reader *r, u8 pattern) {
+    i32 value = 0;
+    switch (pattern) {
+    case P_MONTH:
+    case P_MON:
+        if (!read_name(r, month_names, 12, true, &value) &&
+            !read_name(r, month_names, 12, false, &value)) {
+            return false;
+        }
+        set_field(r, &r->month, value);
+        return true;
+    case P_DAY:
+    case P_DY:
+        if (!read_name(r, day_names, 7, true, &value) &&
+            !read_name(r, day_names, 7, false, &value)) {
+            return false;
+        }
+        set_field(r, &r->weekday, value);
+        return true;
+    case P_RM:
+        return read_roman(r);
+    case P_Y_YYY:
+        return read_comma_year(r);
+    default:
+        return read_mark(r, pattern);
     }
 }
 
 static u8 read_node(struct reader *r, const struct node *node, bool adjacent) {
     i32 value, digits, width = patterns[node->index].digits;
-    switch (node->pattern) {
-    case P_MONTH:
-    case P_MON:
-        return read_name(r, month_names, 12, true, &r->month) ||
-                       read_name(r, month_names, 12, false, &r->month)
-                   ? FAULT_NONE
-                   : FAULT_TO_DATE;
-    case P_DAY:
-    case P_DY:
-        return read_name(r, day_names, 7, true, &value) || read_name(r, day_names, 7, false, &value)
-                   ? FAULT_NONE
-                   : FAULT_TO_DATE;
-    case P_AD:
-    case P_AM:
-    case P_AD_DOTS:
-    case P_AM_DOTS:
-        return read_mark(r, node->pattern) ? FAULT_NONE : FAULT_TO_DATE;
-    default:
-        break;
+    u8 p = node->pattern;
+    note_convention(r, p);
+    bool mark = p == P_AD || p == P_AM || p == P_AD_DOTS || p == P_AM_DOTS;
+    if (mark || p == P_MONTH || p == P_MON || p == P_DAY || p == P_DY || p == P_RM ||
+        p == P_Y_YYY) {
+        return read_text_field(r, p) ? r->fault : FAULT_TO_DATE;
     }
     if (!width) {
         return FAULT_TO_CHAR;
     }
-    bool fixed =
-        adjacent || node->pattern == P_MS || node->pattern == P_US || node->pattern == P_FF;
+    bool fixed = (adjacent && !node->fill && !node->th) || p == P_MS || p == P_US || p == P_FF;
     if (!read_number(r, fixed ? width : 9, &value, &digits)) {
         return FAULT_TO_DATE;
     }
-    set_number(r, node->pattern, value, digits);
+    set_number(r, p, value, digits);
     if (node->th && r->s.len - r->at >= 2) {
         r->at += 2;
     }
-    return FAULT_NONE;
+    return r->fault;
 }
 
 /* Anything between fields: one character of the text for one of the template, letters or not; more
@@ -706,7 +805,10 @@ static u8 read_template(struct reader *r, str format) {
         }
         struct template ahead = t;
         struct node next;
-        bool adjacent = next_node(&ahead, &next) && next.pattern && patterns[next.index].digits;
+        bool more = next_node(&ahead, &next);
+        bool digit = more && !next.pattern && next.text.len == 1 && next.text.ptr[0] >= '0' &&
+                     next.text.ptr[0] <= '9';
+        bool adjacent = digit || (more && next.pattern && patterns[next.index].digits);
         u8 fault = read_node(r, &node, adjacent);
         if (fault) {
             return fault;
@@ -715,36 +817,96 @@ static u8 read_template(struct reader *r, str format) {
     return FAULT_NONE;
 }
 
+static i32 year_of(const struct reader *r) {
+    i32 century = r->bc ? -r->century : r->century;
+    if (r->year && r->century && r->short_year) {
+        i32 rest = r->year % 100;
+        return !rest         ? century * 100 + (century >= 0 ? 0 : 1)
+               : century < 0 ? (century + 1) * 100 - rest + 1
+                             : rest + (century - 1) * 100;
+    }
+    if (r->year) {
+        i32 year = r->bc ? -r->year : r->year;
+        return year < 0 ? year + 1 : year;
+    }
+    return !century ? 0 : century > 0 ? (century - 1) * 100 + 1 : century * 100 + 1;
+}
+
+/* The Monday of the first week of an ISO year. */
+static i32 iso_start(i32 year) {
+    i32 fourth = fn_days(year, 1, 4);
+    i64 from = (i64)fourth + 3; /* day 0 was a Thursday */
+    return fourth - (i32)(from - fn_floor_div(from, 7) * 7);
+}
+
+/* Day, month and year as fields say, then those that weeks and days of the year say. */
+static u8 date_of(struct reader *r, i32 *out) {
+    i32 year = year_of(r), month = r->month ? r->month : 1, day = r->day;
+    if (year < -4713 || year > 5874897) {
+        return FAULT_FIELD_RANGE;
+    }
+    if (r->week && r->iso) {
+        i32 wday = r->weekday == 0 ? 0 : r->weekday > 1 ? r->weekday - 2 : 6;
+        *out = iso_start(year) + (r->week - 1) * 7 + wday;
+        return r->week > 53 ? FAULT_FIELD_RANGE : FAULT_NONE;
+    }
+    i32 doy = r->week ? (r->week - 1) * 7 + 1 : r->doy;
+    day = r->week_of_month ? (r->week_of_month - 1) * 7 + 1 : day;
+    day = day ? day : 1;
+    if (r->julian) {
+        fn_civil c = fn_civil_of(r->julian - 2440588);
+        year = c.year;
+        month = r->month ? month : c.month;
+        day = r->day || r->week_of_month ? day : c.day;
+    }
+    if (doy && (month <= 1 || day <= 1)) {
+        if (!year && !r->bc) {
+            return FAULT_TO_DATE;
+        }
+        if (r->iso) {
+            *out = iso_start(year) + doy - 1;
+            return FAULT_NONE;
+        }
+        bool leap = fn_date_exists(year, 2, 29);
+        if (doy > 365 + leap || doy < 1) {
+            return FAULT_FIELD_RANGE;
+        }
+        fn_civil c = fn_civil_of(fn_days(year, 1, 1) + doy - 1);
+        month = month <= 1 ? c.month : month;
+        day = day <= 1 ? c.day : day;
+    }
+    if (!fn_date_exists(year, month, day)) {
+        return FAULT_FIELD_RANGE;
+    }
+    *out = fn_days(year, month, day);
+    return FAULT_NONE;
+}
+
 static u8 read_moment(str a, str format, struct reader *r, i32 *date, i64 *us) {
-    *r = (struct reader){.s = sv_of(a), .month = 1, .day = 1, .year = 0, .year_digits = -1};
+    *r = (struct reader){.s = sv_of(a)};
     u8 fault = read_template(r, format);
     if (fault) {
         return fault;
     }
-    i32 year = r->year;
-    if (r->year_digits >= 0 && r->year_digits <= 2) {
-        year += year < 70 ? 2000 : 1900;
-    } else if (r->year_digits == 3) {
-        year += year < 100 ? 2000 : year >= 520 ? 1000 : 2000;
-    } else if (r->year_digits < 0) {
-        year = r->century ? (r->century - 1) * 100 + 1 : 0;
+    if (r->seconds_of_day) {
+        r->hour = r->seconds_of_day / 3600;
+        r->minute = r->seconds_of_day / 60 % 60;
+        r->second = r->seconds_of_day % 60;
     }
-    year = r->bc ? 1 - year : year;
-    if (r->half) {
+    if (r->hour12) {
         if (r->hour < 1 || r->hour > 12) {
             return FAULT_TO_DATE;
         }
-        r->hour = r->hour % 12 + (r->half == 2 ? 12 : 0);
-    } else if (r->hour12 && (r->hour < 1 || r->hour > 12)) {
-        return FAULT_TO_DATE;
+        r->hour = r->hour % 12 + (r->pm ? 12 : 0);
     }
-    bool fine = r->hour < 24 && r->minute < 60 && r->second < 60 && r->hour >= 0 &&
-                fn_date_exists(year, r->month, r->day);
-    if (!fine) {
+    fault = date_of(r, date);
+    if (fault) {
+        return fault;
+    }
+    if (r->hour < 0 || r->hour > 23 || r->minute < 0 || r->minute > 59 || r->second < 0 ||
+        r->second > 59) {
         return FAULT_FIELD_RANGE;
     }
-    *date = r->has_julian ? r->julian - 2440588 : fn_days(year, r->month, r->day);
-    *date = r->doy ? fn_days(year, 1, 1) + r->doy - 1 : *date;
     *us = r->hour * HOUR_US + r->minute * MINUTE_US + r->second * SECOND_US + r->us;
     return FAULT_NONE;
 }
