@@ -143,7 +143,8 @@ struct kset {
     const void *a, *b;
     void *out;
     i64 a_count, b_count, room;
-    i64 *cuts; /* per tile: elements of a before it * 2 + one more of b than fits the diagonal */
+    i64 *cuts;    /* per tile: elements of a before it * 2 + one more of b than fits the diagonal */
+    void *bounds; /* per cut: the least element behind it, the greatest before it */
     u64 *state;
     u32 *ticket;
     u64 *total;

@@ -36,6 +36,7 @@ set(WF_EMBEDDED
   rows.h=gpu/kernels/rows.h
   search.h=gpu/kernels/search.h
   runs.h=gpu/kernels/runs.h
+  wires.h=gpu/kernels/wires.h
   sets.h=gpu/kernels/sets.h
   fold.h=gpu/kernels/fold.h
   lookback.h=gpu/kernels/lookback.h

@@ -156,28 +156,26 @@ struct set_shape {
     bool wires;
 };
 
-/* As measured; a difference carries along which array an element is of. */
-static struct set_shape set_shape_of(const struct order *o, struct prim_set how) {
-    bool difference = how.op == SET_DIFFERENCE;
-    if (o->is_float || o->is_text || o->bytes > 8 || how.ignore_bits) {
+/* As measured on an H200, shares of a copy of 128 M + 128 M: 4 bytes 48 to 66 %, where 256 threads
+ * of 15 items reach 42 to 59 % and 64 of 31 reach 41 %. */
+static struct set_shape set_shape_of(const struct order *o) {
+    if (o->is_float || o->is_text || o->bytes > 8) {
         return (struct set_shape){PATH_THREADS, path_items(o->bytes), 1, false};
     }
-    if (o->bytes == 4) {
-        return difference ? (struct set_shape){256, 15, 5, true}
-                          : (struct set_shape){128, 31, 10, true};
-    }
-    return (struct set_shape){256, 15, difference ? 4 : 5, true};
+    return o->bytes == 4 ? (struct set_shape){128, 31, 10, true}
+                         : (struct set_shape){256, 15, 5, true};
 }
 
 static void set_text(const struct order *o, struct prim_set how, const struct set_shape *shape,
                      char *defines) {
     i32 used = order_text(o, defines, ORDER_DEFINES);
+    bool whole = shape->wires && !how.ignore_bits;
     snprintf(defines + used, (size_t)(ORDER_DEFINES - used),
              "#define WF_MIN_BLOCKS %d\n#define SET_THREADS %d\n#define PATH_ITEMS %d\n"
              "#define SET_WIRES %d\n#define SET_OP %d\n#define SET_DISTINCT %d\n%s%s",
              shape->blocks, shape->threads, shape->items, shape->wires, how.op, how.distinct,
-             shape->wires ? "#define KEY_WHOLE 1\n" : "",
-             shape->wires && !o->flip_low ? "#define KEY_PLAIN 1\n" : "");
+             whole ? "#define KEY_WHOLE 1\n" : "",
+             whole && !o->flip_low ? "#define KEY_PLAIN 1\n" : "");
 }
 
 /* A tile in shared memory: what a star adds, room before each array's part, both kept aligned. */
@@ -192,7 +190,7 @@ static FALLIBLE gpu_sets(struct prim_job *job, struct prim_set how, struct prim_
         return gpu_cub_set(job, how, out, a, b, out_count);
     }
     struct order o = order_of(a.type, false);
-    struct set_shape shape = set_shape_of(&o, how);
+    struct set_shape shape = set_shape_of(&o);
     i64 tile = (i64)shape.threads * shape.items;
     i64 tiles = (a.count + b.count + tile - 1) / tile;
     i64 mark = prim_mark(job);
@@ -206,6 +204,7 @@ static FALLIBLE gpu_sets(struct prim_job *job, struct prim_set how, struct prim_
                         .b_count = b.count,
                         .room = out.count,
                         .cuts = prim_take(job, (tiles + 2) * 8),
+                        .bounds = prim_take(job, shape.wires ? (tiles + 2) * 2 * o.bytes : 0),
                         .state = states.state,
                         .ticket = states.ticket,
                         .total = states.total};
