@@ -136,6 +136,7 @@ struct kruns {
     u64 *state;
     u32 *ticket;
     u64 *total;
+    i64 runs; /* k_run_counts: how many there are */
 };
 
 struct kset {
