@@ -90,7 +90,7 @@ FALLIBLE bind_coalesce(struct bind *b, struct query *q, const struct json *body,
     struct type type;
     const char *before = q->no_sets;
     q->no_sets = before ? before : "set-returning functions are not allowed in COALESCE";
-    TRY(bind_list(b, q, json_get(body, "args"), &items, &item_count));
+    TRY(bind_choices(b, q, json_get(body, "args"), 'c', &items, &item_count));
     q->no_sets = before;
     TRY(coerce_common(b, items, item_count, "COALESCE", &type));
     if (item_count == 1) {

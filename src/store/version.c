@@ -175,7 +175,7 @@ void version_stats(struct table_version *version, const struct table *table) {
         ASSERT(draft->cols[i].all.rows >= version->live_rows);
     }
     for (u32 i = 0; i < table->key_count; i++) {
-        if (table->keys[i].col_count == 1) {
+        if (table->keys[i].col_count == 1 && !table->keys[i].deferrable) {
             struct column_stats *stats = &version->stats[table->keys[i].cols[0]];
             stats->unique |= stats->null_count == 0;
         }
