@@ -386,8 +386,8 @@ SET_BY_WIRES(narrow, u32)
 SET_BY_WIRES(wide, u64)
 #endif
 
-FN u32 b_set_wires(const struct kset *args, i64 tile, const struct set_place *p,
-                   const struct set_shared *s) {
+FN u32 b_set_wires(const struct kset *args, i64 tile, const struct set_shared *s) {
+    struct set_place p = set_place_of(args, tile);
     struct wire_tile t;
     K least = ((const K *)args->bounds)[2 * tile];
     K greatest = ((const K *)args->bounds)[2 * tile + 3];
@@ -395,18 +395,18 @@ FN u32 b_set_wires(const struct kset *args, i64 tile, const struct set_place *p,
     t.b = (const K *)args->b;
     t.a_count = args->a_count;
     t.b_count = args->b_count;
-    t.a_first = p->i;
-    t.b_first = p->j;
-    t.a_rows = p->a_rows;
-    t.b_rows = p->b_rows;
+    t.a_first = p.i;
+    t.b_first = p.j;
+    t.a_rows = p.a_rows;
+    t.b_rows = p.b_rows;
     t.low = args->order.ignore_bits;
     t.down = t.b_before = 0;
     if (wires_fit(&t, least, greatest, 32)) {
-        return b_set_narrow(args, tile, p, &t, s);
+        return b_set_narrow(args, tile, &p, &t, s);
     }
 #if KEY_BYTES > 4
     if (wires_fit(&t, least, greatest, 64)) {
-        return b_set_wide(args, tile, p, &t, s);
+        return b_set_wide(args, tile, &p, &t, s);
     }
 #endif
     return 0;
@@ -420,8 +420,8 @@ FN u32 b_set_wires(const struct kset *args, i64 tile, const struct set_place *p,
 #else
 #define FN_WALKED FN
 #endif
-FN_WALKED void b_set_walked(struct kset args, i64 tile, struct set_place place,
-                            struct set_shared s) {
+FN_WALKED void b_set_walked(struct kset args, i64 tile, struct set_shared s) {
+    struct set_place place = set_place_of(&args, tile);
     struct set_tile t;
     t.keys = (K *)(void *)s.tile;
     t_bring_tile(&t, &args, &place);
@@ -466,11 +466,10 @@ KERNEL(k_set, struct kset, SET_THREADS) {
     s.cuts = s_cuts;
     s.sums = s_sums;
     s.before = s_before;
-    struct set_place p = set_place_of(&args, tile);
 #if SET_WIRES
-    if (b_set_wires(&args, tile, &p, &s)) {
+    if (b_set_wires(&args, tile, &s)) {
         return;
     }
 #endif
-    b_set_walked(args, tile, p, s);
+    b_set_walked(args, tile, s);
 }

@@ -90,7 +90,7 @@ FN OUT_W word_move(IN_W x, const struct rel_move *m) {
                 UNROLL for (u32 q = 0; q < VEC; q++) {                               \
                     row[q] = ROW(r + q - skip);                                      \
                 }                                                                    \
-                store_once16(put_at + r, vec_of_words(row, sizeof(T)));                   \
+                store_once16(put_at + r, vec_of_words(row, sizeof(T)));              \
             } else {                                                                 \
                 for (u32 q = r < skip ? skip : r; q < r + VEC && q < put_end; q++) { \
                     put_at[q] = ROW(q - skip);                                       \
@@ -137,7 +137,8 @@ FN struct tile tile_of(const struct krel_rows *r, i64 number, i64 tile_rows) {
 
 /* Words that a thread holds where it works on neighbours: odd, so that threads that step through
  * shared memory side by side meet different banks. */
-#if IN_BYTES == 4
+#if defined TUPLE_VT
+#elif IN_BYTES == 4
 #define TUPLE_VT 15
 #elif IN_BYTES == 8
 #define TUPLE_VT 11

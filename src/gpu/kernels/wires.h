@@ -272,24 +272,25 @@ FN void put_wide(u8 *s, u32 i, const u64 *word) {
         struct wire_bits bits;                                                                 \
         u32 low = WIRE_LOW(t);                                                                 \
         u32 n = p->i_end - p->i + p->j_end - p->j;                                             \
-        X least = (X) ~(X)0;                                                                   \
-        bits.pair = bits.last = 0;                                                             \
-        UNROLL for (u32 k = 0; k < WIRES; k++) {                                               \
-            X x = r[k] ^ (k ? r[k - 1] : before);                                              \
-            bits.pair |= (u32)(x >> low == 1u) << k;                                           \
-            bits.last |= ((u32)(r[k] >> low) & 1u) << k;                                       \
-            if (k) {                                                                           \
+        bits.pair = bits.last = bits.repeated = 0;                                             \
+        bits.here = n ? ~0u >> (32 - WIRES) & ~0u << (WIRES - n) : 0u;                         \
+        if (n == WIRE_ITEMS) {                                                                 \
+            X least = (X) ~(X)0;                                                               \
+            UNROLL for (u32 k = 1; k < WIRES; k++) {                                           \
+                X x = r[k] ^ r[k - 1];                                                         \
+                bits.pair |= (u32)(x >> low == 1u) << k;                                       \
+                bits.last |= ((u32)(r[k] >> low) & 1u) << k;                                   \
                 least = x < least ? x : least;                                                 \
             }                                                                                  \
-        }                                                                                      \
-        bits.here = n ? ~0u >> (32 - WIRES) & ~0u << (WIRES - n) : 0u;                         \
-        bits.repeated = least >> low == 0;                                                     \
-        if (n != WIRE_ITEMS) {                                                                 \
-            u32 same = 0;                                                                      \
+            bits.repeated = least >> low == 0;                                                 \
+        } else {                                                                               \
             UNROLL for (u32 k = 0; k < WIRES; k++) {                                           \
-                same |= (u32)((r[k] ^ (k ? r[k - 1] : before)) >> low == 0) << k;              \
+                X x = (r[k] ^ (k ? r[k - 1] : before)) >> low;                                 \
+                bits.pair |= (u32)(x == 1u) << k;                                              \
+                bits.last |= ((u32)(r[k] >> low) & 1u) << k;                                   \
+                bits.repeated |= (u32)(x == 0) << k;                                           \
             }                                                                                  \
-            bits.repeated = (same & bits.here) != 0;                                           \
+            bits.repeated = (bits.repeated & bits.here) != 0;                                  \
         }                                                                                      \
         return bits;                                                                           \
     }
