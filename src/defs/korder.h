@@ -74,6 +74,14 @@ struct kloose_bins {
     u32 digits, tile_rows;
 };
 
+struct kloose_fold {
+    const u64 *counts; /* [part][digit] */
+    u64 *out;
+    i64 parts;
+    u32 digits;
+    u32 pad;
+};
+
 struct ksplit_starts {
     struct kparts parts;
     const void *keys;
@@ -128,6 +136,7 @@ struct kruns {
     u64 *state;
     u32 *ticket;
     u64 *total;
+    i64 runs; /* k_run_counts: how many there are */
 };
 
 struct kset {

@@ -26,7 +26,7 @@ struct binding {
     u32 var;
     u32 col; /* SOURCE: index into source.cols; VAR: column */
     u32 dict;
-    u32 lazy; /* literal + 1 to raise before the value is used; 0 = none */
+    u32 lazy;      /* literal + 1 to raise before the value is used; 0 = none */
     b8 lazy_there; /* only where there is a row */
     struct range range;
     struct value value;      /* VALUE */
@@ -91,7 +91,7 @@ struct ranks { /* STEP_RANK made already */
     u32 rank_var, code_var;
 };
 
-struct loop { /* a recursion */
+struct loop {       /* a recursion */
     u32 fix;        /* its number in the plan */
     u32 all, work;  /* its rows: so far, of the last round */
     i64 first, end; /* steps of a round */
@@ -104,6 +104,7 @@ struct lower {
     struct arena *arena;
     struct error *err;
     wf_status status;
+    i32 ordered; /* the order of inner sorts counts: depth of operators that draw from sequences */
     struct program *program;
     VEC(u64) tables;
     VEC(struct var) vars;
@@ -121,8 +122,8 @@ struct lower {
     VEC(struct in_set) in_sets;
     VEC(const struct rel *) cuts; /* operators after which a pipeline must end */
     const struct rel *wish;       /* next cut the register budget asks for */
-    VEC(struct loop) loops;   /* done */
-    VEC(struct loop) working; /* all, for those who read their rows */
+    VEC(struct loop) loops;       /* done */
+    VEC(struct loop) working;     /* all, for those who read their rows */
     VEC(struct deferral) deferrals;
     u32 defer; /* the one + 1 whose steps are being made; 0 = none */
     u32 rank;

@@ -244,7 +244,7 @@ wf_status version_rebase(struct table *table, struct table_version *base,
     }
     writer_end(&writer);
     if (status == ERR_OK) {
-        status = version_check_keys(table, current, *out, err);
+        status = version_check_keys(table, current, *out, NULL, err);
         if (status) {
             version_discard(*out);
             *out = NULL;

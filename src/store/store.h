@@ -27,7 +27,7 @@ struct table_key { /* PRIMARY KEY, UNIQUE */
     u32 oid;
     b8 primary;
     b8 index;      /* made by CREATE UNIQUE INDEX: no constraint; oid is the index's */
-    b8 deferrable; /* nothing else: keys are looked at when a statement ends in any case */
+    b8 deferrable, deferred; /* may wait for the end of a transaction; does unless told otherwise */
     u32 col_count;
     u32 *cols;
 };
@@ -67,6 +67,7 @@ struct column_stats {
     i32 dict_len;
     i64 distinct; /* estimate, at least 1 unless empty */
     b8 unique;    /* known to hold no duplicates: strictly ascending, or a declared key, no NULLs */
+    b8 sorted;    /* ascending from row to row, without NULLs */
 };
 
 /* What a version knows of one of its table's keys. `index` is made when first needed. */
@@ -158,9 +159,13 @@ FALLIBLE version_append_unchecked(struct table *table, struct table_version *bas
                                   const struct input_col *cols, struct table_version **out,
                                   struct error *err);
 /* 23505 when a row that `mine` has and `base` has not agrees in a key with another one of `mine`.
- * Keeps what it learns in `mine`, which nobody else may see yet. */
+ * Keeps what it learns in `mine`, which nobody else may see yet. Keys that `waiting` marks (NULL =
+ * none) are not looked at: version_check_key does that later. */
 FALLIBLE version_check_keys(struct table *table, struct table_version *base,
-                            struct table_version *mine, struct error *err);
+                            struct table_version *mine, const b8 *waiting, struct error *err);
+/* The same of one key of versions that are made; base NULL = every row is new. */
+FALLIBLE version_check_key(struct table *table, u32 key, const struct table_version *base,
+                           struct table_version *mine, struct error *err);
 /* Whether a live row has these values in the key's columns (elements of their kinds, none NULL). */
 FALLIBLE version_key_exists(struct table *table, struct table_version *version, u32 key,
                             const void *const *values, bool *out, struct error *err);

@@ -163,6 +163,7 @@ static struct column_stats stats_of(struct col_draft *col, struct type type,
     stats.all_dict = dict && !col->has_str;
     stats.distinct = MIN_OF(distinct_of(col, type, stats.dict_len), MAX_OF(live_rows, 1));
     stats.unique = exact && col->all.rows && col->all.strict && !col->all.null_count;
+    stats.sorted = exact && col->all.rows && col->all.sorted && !col->all.null_count;
     return stats;
 }
 
@@ -174,7 +175,7 @@ void version_stats(struct table_version *version, const struct table *table) {
         ASSERT(draft->cols[i].all.rows >= version->live_rows);
     }
     for (u32 i = 0; i < table->key_count; i++) {
-        if (table->keys[i].col_count == 1) {
+        if (table->keys[i].col_count == 1 && !table->keys[i].deferrable) {
             struct column_stats *stats = &version->stats[table->keys[i].cols[0]];
             stats->unique |= stats->null_count == 0;
         }

@@ -40,4 +40,31 @@ FN struct b_place b_reserve(u32 mine, u32 *s_sums, u64 *s_base, u64 *counter) {
     return place;
 }
 
+/* Reserves rows warp by warp: `rows` of each; the warp's first place. s_sums: a word a warp. Three
+ * barriers. */
+FN u64 b_reserve_warps(u32 rows, u32 *s_sums, u64 *s_base, u64 *counter) {
+    u32 warps = t_count() >> 5;
+    b_sync();
+    if (t_lane() == 0) {
+        s_sums[t_id() >> 5] = rows;
+    }
+    b_sync();
+    if (t_id() < 32u) {
+        u32 mine = t_lane() < warps ? s_sums[t_lane()] : 0u;
+        u32 upto = mine;
+        UNROLL for (u32 by = 1; by < 32; by *= 2) {
+            u32 other = w_up_u32(upto, by);
+            upto += t_lane() >= by ? other : 0u;
+        }
+        if (t_lane() < warps) {
+            s_sums[t_lane()] = upto - mine;
+        }
+        if (t_lane() == 31u) {
+            *s_base = upto ? atom_add_u64(counter, upto) : 0u;
+        }
+    }
+    b_sync();
+    return *s_base + s_sums[t_id() >> 5];
+}
+
 #endif

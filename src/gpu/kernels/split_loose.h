@@ -81,6 +81,21 @@ KERNEL(k_loose_bins, struct kloose_bins, SPLIT_COUNT_THREADS) {
     }
 }
 
+/* Counts of fine digits added up to those of the coarse ones; a warp each. */
+KERNEL(k_loose_fold, struct kloose_fold, SPLIT_COUNT_THREADS) {
+    i64 part = ((i64)t_block() * SPLIT_COUNT_THREADS + t_id()) >> 5;
+    u64 sum = 0;
+    for (u32 d = t_lane(); part < args.parts && d < args.digits; d += 32) {
+        sum += args.counts[part * args.digits + d];
+    }
+    UNROLL for (u32 mask = 16; mask; mask >>= 1) {
+        sum += w_xor_u64(sum, mask);
+    }
+    if (part < args.parts && t_lane() == 0) {
+        args.out[part] = sum;
+    }
+}
+
 /* --- tiles of the second pass --- */
 
 struct loose_tile {
