@@ -396,11 +396,11 @@ FN_RANGES void b_join_ranges(struct krel_join args, i64 tile, struct join_shared
     profile(&args, 0, &clock);
     b_match(&t, &m, s.tile);
     u32 tile_rows;
-    u32 row = b_sum_before_u32(m.rows, s.counts, &tile_rows);
+    u32 row = b_sum_before_u32(m.rows, JOIN_THREADS, s.counts, &tile_rows);
     u32 heavy = tile_rows > TILE_ROWS * JOIN_ROUNDS;
     u64 total = tile_rows;
     if (heavy) { /* there may be more than 32 bits tell */
-        b_sum_before(rows_of_thread(&m, t.back), s.sums, &total);
+        b_sum_before_u64(rows_of_thread(&m, t.back), JOIN_THREADS, s.sums, &total);
     }
     if (t_id() == 0) {
         look_tell(args.state, tile, total);
@@ -533,7 +533,7 @@ FN void t_stage_places(const struct wire_bits *bits, const struct wire_part *par
             return 0;                                                                          \
         }                                                                                      \
         u32 all;                                                                               \
-        u32 row = b_sum_before_u32(bits_set_u32(kept), s->counts, &all);                       \
+        u32 row = b_sum_before_u32(bits_set_u32(kept), JOIN_THREADS, s->counts, &all);         \
         if (t_id() == 0) {                                                                     \
             look_tell(args->state, tile, all);                                                 \
         }                                                                                      \
@@ -741,7 +741,8 @@ KERNEL(k_expand, struct krel_join, JOIN_THREADS) {
         struct place p = tile_open(&args, (i64)h.tile, &t);
         b_load(&args, p, (IN_W *)(void *)s_bytes, &t);
         t_merge(&t, &m);
-        s_first[t_id()] = b_sum_before(rows_of_thread(&m, t.back), s_sums, &total);
+        s_first[t_id()] =
+            b_sum_before_u64(rows_of_thread(&m, t.back), JOIN_THREADS, s_sums, &total);
         s_is_x[t_id()] = m.is_x;
         s_is_y[t_id()] = m.is_y;
         s_x[t_id()] = m.x_first;

@@ -243,28 +243,6 @@ FN void part_balance(struct set_part *p, const struct set_tile *t, const struct 
 
 /* --- the output --- */
 
-/* The sum over lower threads. One barrier. */
-FN u32 b_set_place(u32 count, u32 *s_sums, u32 *out_total) {
-    u32 upto = count;
-    UNROLL for (u32 by = 1; by < 32; by *= 2) {
-        u32 other = w_up_u32(upto, by);
-        upto += t_lane() >= by ? other : 0u;
-    }
-    if (t_lane() == 31u) {
-        s_sums[t_id() >> 5] = upto;
-    }
-    b_sync();
-    u32 before = upto - count;
-    u32 total = 0;
-    UNROLL for (u32 w = 0; w < SET_WARPS; w++) {
-        u32 sum = s_sums[w];
-        before += w < t_id() >> 5 ? sum : 0u;
-        total += sum;
-    }
-    *out_total = total;
-    return before;
-}
-
 /* How many of `total` elements from `base` on there is room for. */
 FN u32 set_room(const struct kset *args, u64 base, u32 total) {
     i64 left = args->room - (i64)base;
@@ -362,7 +340,7 @@ FN u32 set_goes_on(const struct kset *args, const struct set_place *p) {
             return 0;                                                                  \
         }                                                                              \
         u32 all;                                                                       \
-        u32 to = b_set_place(bits_set_u32(kept), s->sums, &all);                       \
+        u32 to = b_sum_before_u32(bits_set_u32(kept), SET_THREADS, s->sums, &all);     \
         if (t_id() == 0) {                                                             \
             look_tell(args->state, tile, all);                                         \
         }                                                                              \
@@ -437,7 +415,7 @@ FN_WALKED void b_set_walked(struct kset args, i64 tile, struct set_shared s) {
     K key[SET_STEPS];
     u32 kept = set_walk(key, &t, &p, &args.order);
     u32 all;
-    u32 to = b_set_place(bits_set_u32(kept), s.sums, &all);
+    u32 to = b_sum_before_u32(bits_set_u32(kept), SET_THREADS, s.sums, &all);
     if (t_id() == 0) {
         look_tell(args.state, tile, all);
     }

@@ -117,11 +117,11 @@ FN void put_wide(u8 *s, u32 i, const u64 *word) {
         X one = (X)1 << WIRE_LOW(t);                                                           \
         X add = (is_a == WIRE_A_LAST ? one : (X)0) - (X)2 * (X)t->base;                        \
         X x = (X)(raw >> WIRE_DOWN(t));                                                        \
-        return WIRE_LOW(t) ? x + (x & ~(one - 1u)) + add : x * 2u + add;                       \
+        return x + (x & ~(one - 1u)) + add;                                                    \
     }                                                                                          \
     FN RAW raw_##w(const struct wire_tile *t, X word) {                                        \
         X lows = ((X)1 << WIRE_LOW(t)) - 1u;                                                   \
-        X x = WIRE_LOW(t) ? (word >> 1 & ~lows) | (word & lows) : word >> 1;                   \
+        X x = (word >> 1 & ~lows) | (word & lows);                                             \
         return ((RAW)x + t->base) << WIRE_DOWN(t);                                             \
     }                                                                                          \
     FN void t_bring_edge_##w(struct wire_tile *t, u8 *s) {                                     \
