@@ -31,19 +31,8 @@ KERNEL(k_split_bins, struct ksplit_bins, SPLIT_COUNT_THREADS) {
         u32 d = t_id() * own + j;
         sum += d < RADIX ? counts[d] : 0;
     }
-    u64 upto = sum;
-    UNROLL for (u32 by = 1; by < 32; by *= 2) {
-        u64 other = w_up_u64(upto, by);
-        upto += t_lane() >= by ? other : 0;
-    }
-    if (t_lane() == 31u) {
-        s_sums[t_id() >> 5] = upto;
-    }
-    b_sync();
-    u64 at = upto - sum;
-    for (u32 w = 0; w < t_id() >> 5; w++) {
-        at += s_sums[w];
-    }
+    u64 all;
+    u64 at = b_sum_before_u64(sum, SPLIT_COUNT_THREADS, s_sums, &all);
     for (u32 j = 0; j < own; j++) {
         u32 d = t_id() * own + j;
         u64 n = d < RADIX ? counts[d] : 0;
@@ -141,7 +130,7 @@ FN void b_tell_digits(const struct ksplit *a, i64 tile, u32 *s_counts, u32 *s_su
         all += own->rows[j];
     }
     u32 total;
-    u32 at = b_sum_before(all, s_sums, &total);
+    u32 at = b_sum_before_u32(all, SPLIT_THREADS, s_sums, &total);
     UNROLL for (u32 j = 0; j < SPLIT_OWN; j++) {
         u32 d = t_id() * SPLIT_OWN + j;
         own->first[j] = at;
