@@ -25,6 +25,7 @@ struct wf_database {
     struct pool *pool;
     struct catalog *catalog;
     struct device *cpu;
+    _Atomic i32 tx_count; /* connections whose transaction has taken its snapshot */
     struct mutex lock; /* guards what follows */
     struct device *gpu;
     b8 gpu_tried;
@@ -148,6 +149,14 @@ struct row_pairs {
     i64 count;
     const i64 *old_rows;
 };
+/* compact.c: tables with much that is deleted, found at a commit and written anew after it. */
+struct to_compact {
+    i32 count;
+    u32 oids[8];
+};
+void compact_note(const struct edition *base, const struct edition *mine, struct to_compact *out);
+void compact_tables(struct wf_connection *conn, const struct to_compact *what);
+
 /* constraint.c: the table's rows went from base to mine in the connection's transaction: looks at
  * CHECK and REFERENCES, both ways, and does what ON DELETE says, or ON UPDATE when there are pairs.
  */

@@ -455,6 +455,14 @@ wf_status version_check_keys(struct table *table, struct table_version *base,
     return ERR_OK;
 }
 
+wf_status version_keep_keys(struct table *table, struct table_version *base,
+                            struct table_version *mine, struct error *err) {
+    for (u32 k = 0; k < table->key_count; k++) {
+        TRY(check_key(table, k, base, mine, true, err));
+    }
+    return ERR_OK;
+}
+
 /* Under the index's lock, which holds all rows of the version. */
 static FALLIBLE look_for_twins(struct table *table, const struct table_key *key,
                                const struct table_version *base, const struct table_version *mine,

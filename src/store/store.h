@@ -86,7 +86,8 @@ struct table_version {
     struct tablet **tablets;
     u32 *tablet_rows; /* rows to read of each */
     i64 *row_starts;  /* number of the first row of each */
-    u32 *slots;       /* ascending; a tablet keeps its slot in later versions, sealed or not */
+    u32 *slots;       /* a tablet keeps its slot in later versions, sealed or not */
+    b8 mixed;         /* slots do not ascend */
     struct buffer **deleted; /* bit i is 1 where row i is deleted; NULL = no row is */
     u32 *deleted_counts;
     u32 next_slot;
@@ -158,6 +159,10 @@ FALLIBLE version_append(struct table *table, struct table_version *base, i64 row
 FALLIBLE version_append_unchecked(struct table *table, struct table_version *base, i64 rows,
                                   const struct input_col *cols, struct table_version **out,
                                   struct error *err);
+/* The same rows in fewer places: see compact.c. Wanted where much of a tablet is deleted. */
+bool version_wants_compaction(const struct table *table, const struct table_version *version);
+FALLIBLE version_compact(struct table *table, struct table_version *base,
+                         struct table_version **out, struct error *err);
 /* 23505 when a row that `mine` has and `base` has not agrees in a key with another one of `mine`.
  * Keeps what it learns in `mine`, which nobody else may see yet. Keys that `waiting` marks (NULL =
  * none) are not looked at: version_check_key does that later. */

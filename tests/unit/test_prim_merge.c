@@ -576,7 +576,7 @@ static void test_unique_sets(void **state) {
             a[i] += (uint64_t)i % 13;
             b[i] += (uint64_t)i % 11;
         }
-        wf_set_how how = {at % 2 ? WF_SET_DIFFERENCE : WF_SET_UNION, 0, 4};
+        wf_set_how how = {at % 2 ? WF_SET_DIFFERENCE : WF_SET_UNION, at % 2 == 0, 4};
         check_set_of((wf_place)(at / 2), how, at % 2 ? WF_ELEM_U64 : WF_ELEM_U32, a, 9000, b, 8000);
     }
 }

@@ -243,28 +243,6 @@ FN void part_balance(struct set_part *p, const struct set_tile *t, const struct 
 
 /* --- the output --- */
 
-/* The sum over lower threads. One barrier. */
-FN u32 b_set_place(u32 count, u32 *s_sums, u32 *out_total) {
-    u32 upto = count;
-    UNROLL for (u32 by = 1; by < 32; by *= 2) {
-        u32 other = w_up_u32(upto, by);
-        upto += t_lane() >= by ? other : 0u;
-    }
-    if (t_lane() == 31u) {
-        s_sums[t_id() >> 5] = upto;
-    }
-    b_sync();
-    u32 before = upto - count;
-    u32 total = 0;
-    UNROLL for (u32 w = 0; w < SET_WARPS; w++) {
-        u32 sum = s_sums[w];
-        before += w < t_id() >> 5 ? sum : 0u;
-        total += sum;
-    }
-    *out_total = total;
-    return before;
-}
-
 /* How many of `total` elements from `base` on there is room for. */
 FN u32 set_room(const struct kset *args, u64 base, u32 total) {
     i64 left = args->room - (i64)base;
@@ -362,7 +340,7 @@ FN u32 set_goes_on(const struct kset *args, const struct set_place *p) {
             return 0;                                                                  \
         }                                                                              \
         u32 all;                                                                       \
-        u32 to = b_set_place(bits_set_u32(kept), s->sums, &all);                       \
+        u32 to = b_sum_before_u32(bits_set_u32(kept), SET_THREADS, s->sums, &all);     \
         if (t_id() == 0) {                                                             \
             look_tell(args->state, tile, all);                                         \
         }                                                                              \
@@ -386,8 +364,8 @@ SET_BY_WIRES(narrow, u32)
 SET_BY_WIRES(wide, u64)
 #endif
 
-FN u32 b_set_wires(const struct kset *args, i64 tile, const struct set_place *p,
-                   const struct set_shared *s) {
+FN u32 b_set_wires(const struct kset *args, i64 tile, const struct set_shared *s) {
+    struct set_place p = set_place_of(args, tile);
     struct wire_tile t;
     K least = ((const K *)args->bounds)[2 * tile];
     K greatest = ((const K *)args->bounds)[2 * tile + 3];
@@ -395,18 +373,18 @@ FN u32 b_set_wires(const struct kset *args, i64 tile, const struct set_place *p,
     t.b = (const K *)args->b;
     t.a_count = args->a_count;
     t.b_count = args->b_count;
-    t.a_first = p->i;
-    t.b_first = p->j;
-    t.a_rows = p->a_rows;
-    t.b_rows = p->b_rows;
+    t.a_first = p.i;
+    t.b_first = p.j;
+    t.a_rows = p.a_rows;
+    t.b_rows = p.b_rows;
     t.low = args->order.ignore_bits;
     t.down = t.b_before = 0;
     if (wires_fit(&t, least, greatest, 32)) {
-        return b_set_narrow(args, tile, p, &t, s);
+        return b_set_narrow(args, tile, &p, &t, s);
     }
 #if KEY_BYTES > 4
     if (wires_fit(&t, least, greatest, 64)) {
-        return b_set_wide(args, tile, p, &t, s);
+        return b_set_wide(args, tile, &p, &t, s);
     }
 #endif
     return 0;
@@ -420,8 +398,8 @@ FN u32 b_set_wires(const struct kset *args, i64 tile, const struct set_place *p,
 #else
 #define FN_WALKED FN
 #endif
-FN_WALKED void b_set_walked(struct kset args, i64 tile, struct set_place place,
-                            struct set_shared s) {
+FN_WALKED void b_set_walked(struct kset args, i64 tile, struct set_shared s) {
+    struct set_place place = set_place_of(&args, tile);
     struct set_tile t;
     t.keys = (K *)(void *)s.tile;
     t_bring_tile(&t, &args, &place);
@@ -437,7 +415,7 @@ FN_WALKED void b_set_walked(struct kset args, i64 tile, struct set_place place,
     K key[SET_STEPS];
     u32 kept = set_walk(key, &t, &p, &args.order);
     u32 all;
-    u32 to = b_set_place(bits_set_u32(kept), s.sums, &all);
+    u32 to = b_sum_before_u32(bits_set_u32(kept), SET_THREADS, s.sums, &all);
     if (t_id() == 0) {
         look_tell(args.state, tile, all);
     }
@@ -466,11 +444,10 @@ KERNEL(k_set, struct kset, SET_THREADS) {
     s.cuts = s_cuts;
     s.sums = s_sums;
     s.before = s_before;
-    struct set_place p = set_place_of(&args, tile);
 #if SET_WIRES
-    if (b_set_wires(&args, tile, &p, &s)) {
+    if (b_set_wires(&args, tile, &s)) {
         return;
     }
 #endif
-    b_set_walked(args, tile, p, s);
+    b_set_walked(args, tile, s);
 }

@@ -117,11 +117,11 @@ FN void put_wide(u8 *s, u32 i, const u64 *word) {
         X one = (X)1 << WIRE_LOW(t);                                                           \
         X add = (is_a == WIRE_A_LAST ? one : (X)0) - (X)2 * (X)t->base;                        \
         X x = (X)(raw >> WIRE_DOWN(t));                                                        \
-        return WIRE_LOW(t) ? x + (x & ~(one - 1u)) + add : x * 2u + add;                       \
+        return x + (x & ~(one - 1u)) + add;                                                    \
     }                                                                                          \
     FN RAW raw_##w(const struct wire_tile *t, X word) {                                        \
         X lows = ((X)1 << WIRE_LOW(t)) - 1u;                                                   \
-        X x = WIRE_LOW(t) ? (word >> 1 & ~lows) | (word & lows) : word >> 1;                   \
+        X x = (word >> 1 & ~lows) | (word & lows);                                             \
         return ((RAW)x + t->base) << WIRE_DOWN(t);                                             \
     }                                                                                          \
     FN void t_bring_edge_##w(struct wire_tile *t, u8 *s) {                                     \
@@ -272,24 +272,25 @@ FN void put_wide(u8 *s, u32 i, const u64 *word) {
         struct wire_bits bits;                                                                 \
         u32 low = WIRE_LOW(t);                                                                 \
         u32 n = p->i_end - p->i + p->j_end - p->j;                                             \
-        X least = (X) ~(X)0;                                                                   \
-        bits.pair = bits.last = 0;                                                             \
-        UNROLL for (u32 k = 0; k < WIRES; k++) {                                               \
-            X x = r[k] ^ (k ? r[k - 1] : before);                                              \
-            bits.pair |= (u32)(x >> low == 1u) << k;                                           \
-            bits.last |= ((u32)(r[k] >> low) & 1u) << k;                                       \
-            if (k) {                                                                           \
+        bits.pair = bits.last = bits.repeated = 0;                                             \
+        bits.here = n ? ~0u >> (32 - WIRES) & ~0u << (WIRES - n) : 0u;                         \
+        if (n == WIRE_ITEMS) {                                                                 \
+            X least = (X) ~(X)0;                                                               \
+            UNROLL for (u32 k = 1; k < WIRES; k++) {                                           \
+                X x = r[k] ^ r[k - 1];                                                         \
+                bits.pair |= (u32)(x >> low == 1u) << k;                                       \
+                bits.last |= ((u32)(r[k] >> low) & 1u) << k;                                   \
                 least = x < least ? x : least;                                                 \
             }                                                                                  \
-        }                                                                                      \
-        bits.here = n ? ~0u >> (32 - WIRES) & ~0u << (WIRES - n) : 0u;                         \
-        bits.repeated = least >> low == 0;                                                     \
-        if (n != WIRE_ITEMS) {                                                                 \
-            u32 same = 0;                                                                      \
+            bits.repeated = least >> low == 0;                                                 \
+        } else {                                                                               \
             UNROLL for (u32 k = 0; k < WIRES; k++) {                                           \
-                same |= (u32)((r[k] ^ (k ? r[k - 1] : before)) >> low == 0) << k;              \
+                X x = (r[k] ^ (k ? r[k - 1] : before)) >> low;                                 \
+                bits.pair |= (u32)(x == 1u) << k;                                              \
+                bits.last |= ((u32)(r[k] >> low) & 1u) << k;                                   \
+                bits.repeated |= (u32)(x == 0) << k;                                           \
             }                                                                                  \
-            bits.repeated = (same & bits.here) != 0;                                           \
+            bits.repeated = (bits.repeated & bits.here) != 0;                                  \
         }                                                                                      \
         return bits;                                                                           \
     }
