@@ -234,8 +234,9 @@ WF_API wf_status wf_append(wf_connection *conn, const char *table, int64_t rows,
 /* Results */
 
 WF_API void wf_result_close(wf_result *result);
-WF_API int32_t
-wf_result_column_count(const wf_result *result); /* 0: the statement returns no rows */
+/* 0: the statement returns no rows, or rows without columns (SELECT FROM t), which
+ * wf_result_row_count counts. */
+WF_API int32_t wf_result_column_count(const wf_result *result);
 WF_API const char *wf_result_name(const wf_result *result, int32_t column);
 /* WF_MISUSE when there is no such column. */
 WF_API wf_status wf_result_type(const wf_result *result, int32_t column, wf_type_info *out);

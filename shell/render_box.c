@@ -260,7 +260,7 @@ static void put_row(const struct box *box, int64_t row, bool is_gap) {
 
 static void put_footer(const struct box *box) {
     printf("(%lld row%s", (long long)box->row_count, box->row_count == 1 ? "" : "s");
-    if (box->shown < box->row_count) {
+    if (box->shown < box->row_count && box->col_count > 0) {
         if (box->shown > 0) {
             printf(", %lld shown", (long long)box->shown);
         } else {
@@ -289,6 +289,10 @@ static bool render_lines(wf_result *result) {
 }
 
 static void put_box(const struct box *box) {
+    if (box->col_count == 0) { /* there is nothing to see but their number */
+        put_footer(box);
+        return;
+    }
     put_rule(box, 0);
     put_row(box, 0, false);
     put_row(box, 1, false);

@@ -25,7 +25,7 @@ const wf_batch *next_rows(wf_result *result, bool *out_ok) {
 }
 
 bool render(const struct shell *shell, wf_result *result) {
-    if (wf_result_column_count(result) == 0) {
+    if (wf_result_column_count(result) == 0 && wf_result_row_count(result) == 0) {
         if (shell->interactive) {
             fprintf(stderr, "%s (%.3f ms)\n", wf_result_tag(result),
                     (double)wf_result_time_ns(result) / 1e6);

@@ -10,6 +10,7 @@
  * by one, in tables that fit the cache, by all workers. Partial states have one layout (key, words)
  * and merge by each word's operation, in any order. */
 #include "cpu/agg_parts.h"
+#include "defs/host_words.h"
 #include "cpu/agg_runs.h"
 #include "cpu/cpu_int.h"
 
@@ -153,6 +154,7 @@ static void consume_one(struct worker *w, const struct sink *sink, struct agg_wo
             i64 x = pipe->const_value[reg]->i64;
             x = sink->words[i] == WORD_ADD ? (i64)((u64)x * (u64)fr->m) : x;
             x = sink->words[i] == WORD_XOR && fr->m % 2 == 0 ? 0 : x;
+            x = sink->words[i] == WORD_FADD ? (i64)f64_bits(bits_f64((u64)x) * (f64)fr->m) : x;
             agg->words[i] = word_apply(sink->words[i], agg->words[i], x);
             continue;
         }

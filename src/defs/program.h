@@ -128,6 +128,7 @@ struct pipeline {
 enum var_kind { VAR_ROWS, VAR_AGG, VAR_INDEX, VAR_LUT, VAR_INTERN };
 struct var {
     u8 kind;         /* enum var_kind */
+    b8 in_order;     /* ROWS: their order means something to whoever reads them */
     const char *name; /* for EXPLAIN */
     u32 col_count;   /* ROWS; AGG: 1 + word_count, all i64: key, words */
     struct type *types;
@@ -149,16 +150,19 @@ struct dict_ref {
 };
 
 /* One column that WINDOW appends. A WORD is a word of an aggregation state (agg.def), over the frame; TEXT is
- * string_agg. */
-enum window_form { WINDOW_FUNC, WINDOW_WORD, WINDOW_TEXT };
+ * string_agg. A step's SERIAL columns are computed row by row, and within a row in order, by whoever runs the
+ * program (exec.serial). */
+enum window_form { WINDOW_FUNC, WINDOW_WORD, WINDOW_TEXT, WINDOW_SERIAL };
 struct window_fn {
     u8 form;                     /* enum window_form */
-    u8 func;                     /* FUNC: enum window_func; WORD: enum word_op */
+    u8 func;                     /* FUNC: enum window_func; WORD: enum word_op; SERIAL: enum serial_kind */
     u8 mode, from, to, exclude;  /* the frame: enum frame_mode, bound, bound, frame_exclude */
     u32 from_lit, to_lit;        /* ROWS, GROUPS with BEFORE or AFTER: i64 literal, the distance */
     u32 from_col, to_col, key;   /* RANGE with BEFORE or AFTER: columns of the bound and of what it bounds */
-    u32 args[3];                 /* columns of src; NO_VAR */
+    u32 args[3];                 /* columns of src; NO_VAR. SERIAL: whether to, the value, whether it was used */
     i32 position;
+    u32 sequence;                /* SERIAL: its OID */
+    const char *name;            /* SERIAL: of the sequence; NULL = none */
 };
 
 /* One column that FETCH makes: `col` of src, or of the table. */

@@ -437,6 +437,17 @@ static void add_keys(struct piece *p, const struct sort_key *keys, u32 count, co
     }
 }
 
+static void print_serial(struct text *out, struct piece *p, const struct window_fn *fn) {
+    static const char *const words[] = {"where", "value", "called"};
+    add(p, "%s%s", fn->name ? " of " : "", fn->name ? fn->name : "");
+    for (u32 a = 0; a < 3; a++) {
+        if (fn->args[a] != NO_VAR) {
+            add(p, ", %s column %u", words[a], fn->args[a]);
+        }
+    }
+    text_print(out, "              %s\n", p->text);
+}
+
 /* One line a function, below the step's own. */
 static void print_windows(struct text *out, const struct step *step) {
     static const char *const words[] = {
@@ -449,6 +460,7 @@ static void print_windows(struct text *out, const struct step *step) {
         WF_WINDOWS(X, )
 #undef X
     };
+    static const char *const serials[] = {"nextval", "currval", "lastval", "setval"};
     static const char *const modes[] = {"rows", "range", "groups"};
     static const char *const bounds[] = {"unbounded preceding", "preceding", "current row",
                                          "following", "unbounded following"};
@@ -456,9 +468,14 @@ static void print_windows(struct text *out, const struct step *step) {
         const struct window_fn *fn = &step->windows[i];
         struct piece p = {.len = 0};
         add(&p, "%s",
-            fn->form == WINDOW_FUNC   ? funcs[fn->func]
-            : fn->form == WINDOW_WORD ? words[fn->func]
-                                      : "string_agg");
+            fn->form == WINDOW_FUNC     ? funcs[fn->func]
+            : fn->form == WINDOW_WORD   ? words[fn->func]
+            : fn->form == WINDOW_SERIAL ? serials[fn->func]
+                                        : "string_agg");
+        if (fn->form == WINDOW_SERIAL) {
+            print_serial(out, &p, fn);
+            continue;
+        }
         for (u32 a = 0; a < 3 && fn->args[a] != NO_VAR; a++) {
             add(&p, "%scolumn %u", a ? ", " : " of ", fn->args[a]);
         }

@@ -381,7 +381,10 @@ static wf_status check_window_fn(struct check *c, const struct step *step,
     TRY(check_literal_limit(c, fn->to_lit));
     NEED(fn->form != WINDOW_FUNC || fn->func < WINDOW_END, "a window function of unknown number");
     NEED(fn->form != WINDOW_WORD || fn->func < WORD_COUNT, "a window's word has no operation");
-    NEED(fn->form <= WINDOW_TEXT, "a window of unknown form");
+    NEED(fn->form != WINDOW_SERIAL || fn->func < SERIAL_END, "a call of a sequence is unknown");
+    NEED((fn->form == WINDOW_SERIAL) == (step->windows[0].form == WINDOW_SERIAL),
+         "calls of sequences are mixed with others");
+    NEED(fn->form <= WINDOW_SERIAL, "a window of unknown form");
     return ERR_OK;
 }
 

@@ -104,6 +104,7 @@ struct lower {
     struct arena *arena;
     struct error *err;
     wf_status status;
+    i32 ordered; /* the order of inner sorts counts: depth of operators that draw from sequences */
     struct program *program;
     VEC(u64) tables;
     VEC(struct var) vars;

@@ -88,6 +88,7 @@ u32 lower_rows(struct builder *b, const char *name, const struct out_col *cols, 
     struct var *var = &l->vars.items[number];
     struct var_info *info = &l->var_infos.items[number];
     info->max_rows = b->max_rows;
+    var->in_order = b->source.kind == SOURCE_VAR && l->vars.items[b->source.ref].in_order;
     for (u32 i = 0; i < count && !l->status; i++) {
         struct value v = cols[i].value;
         v.reg = canonical ? lower_canonical(b, v, cols[i].type) : v.reg;

@@ -280,9 +280,22 @@ static u32 rows_of(struct lower *l, const struct rel *input, i64 limit) {
     return sorted_rows(b, "rows", cols, count, sort, false, limit);
 }
 
-/* Without a limit above it an inner sort has no effect. */
+static struct builder *over_rows(struct lower *l, const struct rel *input, u32 var, i64 rows) {
+    if (l->ordered && !l->status) {
+        l->vars.items[var].in_order = 1;
+    }
+    struct builder *b = lower_over(l, var, rows);
+    for (i64 i = 0; i < input->out.count && !l->status; i++) {
+        bind_source(b, input->out.items[i], (u32)i);
+    }
+    return b;
+}
+
+/* Without a limit above it an inner sort has no effect, unless sequences are drawn from in its
+ * order. */
 struct builder *lower_sort(struct lower *l, const struct rel *rel) {
-    return lower_rel(l, rel->inputs[0]);
+    return l->ordered ? over_rows(l, rel, rows_of(l, rel, -1), rel->rows)
+                      : lower_rel(l, rel->inputs[0]);
 }
 
 struct builder *lower_limit(struct lower *l, const struct rel *rel) {
@@ -300,9 +313,5 @@ struct builder *lower_limit(struct lower *l, const struct rel *rel) {
         step->col_count = l->vars.items[src].col_count;
         set_bounds(l, step, rel);
     }
-    struct builder *b = lower_over(l, dst, rel->rows);
-    for (i64 i = 0; i < input->out.count; i++) {
-        bind_source(b, input->out.items[i], (u32)i);
-    }
-    return b;
+    return over_rows(l, input, dst, rel->rows);
 }

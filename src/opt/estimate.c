@@ -95,6 +95,13 @@ static f64 like_share(struct opt *o, const struct expr *expr) {
     return share;
 }
 
+/* TABLESAMPLE of a share that is known. */
+static bool is_sample(const struct expr *expr) {
+    return expr->func == FUNC_LT && expr->args[0]->kind == EXPR_CALL &&
+           (expr->args[0]->func == FUNC_SAMPLE || expr->args[0]->func == FUNC_SAMPLE_NOW) &&
+           expr->args[1]->kind == EXPR_CONST;
+}
+
 f64 estimate_share(struct opt *o, const struct expr *expr) {
     f64 share = 1.0;
     switch (expr->kind) {
@@ -119,6 +126,9 @@ f64 estimate_share(struct opt *o, const struct expr *expr) {
         return clamp_share(one * (f64)(expr->arg_count - 1));
     }
     case EXPR_CALL:
+        if (is_sample(expr)) {
+            return clamp_share(expr->args[1]->value.f64);
+        }
         if (expr->func >= FUNC_EQ && expr->func <= FUNC_GE) {
             return clamp_share(compare_share(o, expr));
         }
@@ -276,7 +286,8 @@ static bool first_only(const struct rel *rel, const u32 *cols, i64 count) {
     const struct rel *window = rel->inputs[0];
     bool first = false;
     if (rel->kind != REL_FILTER || window->kind != REL_WINDOW || window->windows.count != 1 ||
-        window->windows.items[0].is_agg || window->windows.items[0].func != WINDOW_ROW_NUMBER) {
+        window->windows.items[0].is_agg || rel_is_serial(window) ||
+        window->windows.items[0].func != WINDOW_ROW_NUMBER) {
         return false;
     }
     for (i64 i = 0; i < rel->conds.count; i++) {

@@ -135,6 +135,9 @@ static void narrow_copies(struct rel *rel, u8 *used) {
 
 static void narrow_window(struct rel *rel, const u8 *used) {
     i64 kept = 0;
+    if (rel_is_serial(rel)) {
+        return;
+    }
     for (i64 i = 0; i < rel->windows.count; i++) {
         if (used[rel->windows.items[i].col]) {
             rel->windows.items[kept++] = rel->windows.items[i];
@@ -291,12 +294,12 @@ FALLIBLE pass_prune_columns(struct opt *o) {
     struct rel *old = o->plan->root;
     struct prune p = {.o = o, .used = NEW_ARRAY(o->plan->arena, u8, o->plan->cols.count + 1)};
     rel_each(o->plan->arena, old, count_user, &p);
-    for (i64 i = 0; i < old->out.count; i++) {
-        p.used[old->out.items[i]] = 1;
-    }
     struct rel like = *old;
     like.out.items = NEW_ARRAY(o->plan->arena, u32, old->out.count + 1);
-    memcpy(like.out.items, old->out.items, sizeof(u32) * (size_t)old->out.count);
+    for (i64 i = 0; i < old->out.count; i++) {
+        p.used[old->out.items[i]] = 1;
+        like.out.items[i] = old->out.items[i];
+    }
     o->plan->root = rel_with_out(o->plan, prune(&p, old), &like);
     return ERR_OK;
 }

@@ -319,20 +319,76 @@ static struct rel *push_outer(struct unnest *u, struct rel *rel, u32 *cols) {
     return rel;
 }
 
-struct expr *unnest_zero_if_null(struct plan *plan, u32 col) {
-    struct expr *value = expr_col(plan, col, -1);
+static struct expr *if_null(struct plan *plan, struct expr *value, struct expr *otherwise) {
     struct expr *test = expr_new(plan->arena, EXPR_IS_NULL, type_of(TYPE_BOOLEAN), -1);
     test->arg_count = 1;
     test->args = NEW_ARRAY(plan->arena, struct expr *, 1);
     test->args[0] = value;
-    struct expr *zero = expr_new(plan->arena, EXPR_CONST, value->type, -1);
     struct expr *choice = expr_new(plan->arena, EXPR_CASE, value->type, -1);
     choice->arg_count = 3;
     choice->args = NEW_ARRAY(plan->arena, struct expr *, 3);
     choice->args[0] = test;
-    choice->args[1] = zero;
+    choice->args[1] = otherwise;
     choice->args[2] = value;
     return choice;
+}
+
+struct expr *unnest_zero_if_null(struct plan *plan, u32 col) {
+    struct expr *value = expr_col(plan, col, -1);
+    return if_null(plan, value, expr_new(plan->arena, EXPR_CONST, value->type, -1));
+}
+
+static void mark_nullable(struct plan *plan, const struct rel *rel) {
+    for (i64 i = 0; i < rel->out.count; i++) {
+        plan->cols.items[rel->out.items[i]].nullable = 1;
+    }
+}
+
+/* Either side of a row of a FULL JOIN may be missing, and the values with it: they are the other
+ * side's then. A projection above chooses; it makes the join's columns under the numbers they had,
+ * so the sides are copies. */
+static struct rel *push_full(struct unnest *u, struct rel *rel, u32 *cols) {
+    struct plan *plan = plan_of(u);
+    u32 *other = NEW_ARRAY(plan->arena, u32, u->count);
+    /* the second side may use numbers that copying the first one took */
+    struct expr **map = NEW_ARRAY(plan->arena, struct expr *, plan->cols.count + 1);
+    struct rel *sides[2];
+    i64 map_count = plan->cols.count;
+    for (i32 i = 0; i < 2; i++) {
+        struct expr **wide = NEW_ARRAY(plan->arena, struct expr *, plan->cols.count + 1);
+        struct rel *copy = rel_copy(plan, rel->inputs[i], wide);
+        for (i64 k = 0; k < map_count; k++) {
+            map[k] = wide[k] ? wide[k] : map[k];
+        }
+        sides[i] = push(u, copy, i == 0 ? cols : other);
+        mark_nullable(plan, sides[i]);
+    }
+    struct rel *join = rel_join(plan, JOIN_FULL, sides[0], sides[1]);
+    join->conds = rel->conds;
+    join->left_keys = rel->left_keys;
+    join->right_keys = rel->right_keys;
+    join->null_safe = rel->null_safe;
+    join->rows = rel->rows;
+    join->position = rel->position;
+    struct rel *project = rel_new(plan, REL_PROJECT, join, NULL);
+    project->rows = rel->rows;
+    for (i64 i = 0; i < rel->out.count; i++) {
+        VEC_PUSH(plan->arena, &project->exprs, map[rel->out.items[i]]);
+        VEC_PUSH(plan->arena, &project->out, rel->out.items[i]);
+    }
+    for (i64 i = 0; i < u->count; i++) {
+        struct expr *value = expr_col(plan, cols[i], -1);
+        map[u->outer[i]] = value;
+        VEC_PUSH(plan->arena, &project->exprs, if_null(plan, value, expr_col(plan, other[i], -1)));
+    }
+    struct remap r = {plan->arena, map};
+    rel_each_expr(join, remap_slot, &r);
+    join_values(u, join, cols, other);
+    for (i64 i = 0; i < u->count; i++) {
+        cols[i] = col_like(plan, cols[i]);
+        VEC_PUSH(plan->arena, &project->out, cols[i]);
+    }
+    return project;
 }
 
 static bool is_count(const struct agg_call *call) {
@@ -390,6 +446,11 @@ static struct rel *push_agg(struct unnest *u, struct rel *rel, u32 *cols, bool f
 }
 
 static struct rel *push_window(struct unnest *u, struct rel *rel, u32 *cols) {
+    if (rel_is_serial(rel) && u->o->err->code == ERR_OK) {
+        error_set(u->o->err, ERR_NOT_SUPPORTED, rel->windows.items[0].position,
+                  "not supported yet: %s in a subquery that uses outer columns",
+                  serial_names[rel->windows.items[0].func]);
+    }
     rel->inputs[0] = push(u, rel->inputs[0], cols);
     remap_rel(u, rel, cols);
     for (i64 i = 0; i < u->count; i++) {
@@ -568,10 +629,8 @@ static struct rel *push(struct unnest *u, struct rel *rel, u32 *cols) {
     case REL_PROJECT:
         return push_project(u, rel, cols);
     case REL_JOIN:
-        if (rel->join == JOIN_FULL && u->o->err->code == ERR_OK) {
-            error_set(u->o->err, ERR_NOT_SUPPORTED, rel->position,
-                      "not supported yet: FULL JOIN in a subquery that uses outer columns");
-            return push_plain(u, rel, cols);
+        if (rel->join == JOIN_FULL) {
+            return push_full(u, rel, cols);
         }
         return rel->join == JOIN_INNER || rel->join == JOIN_CROSS ? push_inner(u, rel, cols)
                                                                   : push_outer(u, rel, cols);

@@ -43,6 +43,7 @@ struct scalar_info {
 extern const struct scalar_info scalar_infos[FUNC_COUNT];
 extern const char *const agg_names[AGG_END];
 extern const char *const window_names[WINDOW_END];
+extern const char *const serial_names[SERIAL_END];
 extern const char *const table_func_names[TABLE_FUNC_END];
 extern const char *const rel_names[REL_COUNT];
 
@@ -116,10 +117,17 @@ struct frame {
     struct expr *from_offset, *to_offset; /* BEFORE, AFTER: constants or parameters; NULL else */
 };
 
+/* A call of a sequence's value (is_serial) is drawn for every row in turn, call by call, where
+ * `filter` is true; its operator has no keys, keeps the order of its rows and has no other calls.
+ */
 struct window_call {
-    u32 col;   /* result */
-    b8 is_agg; /* `func` is an enum agg, else an enum window_func */
+    u32 col;      /* result */
+    b8 is_agg;    /* `func` is an enum agg, else an enum window_func */
+    b8 is_serial; /* `func` is an enum serial_kind; SET: args are the value and whether it was used
+                   */
     u8 func;
+    u32 sequence; /* OID */
+    const char *sequence_name;
     i32 arg_count;
     struct expr *args[3];
     struct expr *filter; /* aggregates only */
@@ -219,7 +227,8 @@ struct plan {
     VEC(struct relied) relied; /* guarded though nothing may read them any more */
     u32 param_count;
     struct type *param_types;
-    b8 shown; /* the rows go to a client: char(n) gets its blanks back */
+    b8 shown;      /* the rows go to a client: char(n) gets its blanks back */
+    u32 fix_count; /* recursions are numbered from 1 */
     /* At most `max` texts of a column of a scan's table, an empty one for NULL; returns how many.
      * NULL: there are none to be had. */
     i64 (*sample)(const struct snapshot_table *source, u32 table_col, str *out, i64 max);
@@ -268,6 +277,14 @@ void rel_each(struct arena *arena, struct rel *rel, rel_fn fn, void *arg);
  * number, unless that is NULL. */
 i64 rel_free_cols(const struct plan *plan, struct rel *rel, u8 *out_free);
 bool rel_has_out(const struct rel *rel, u32 col);
+/* A WINDOW that draws from sequences: it has effects, whoever reads its columns. */
+static inline bool rel_is_serial(const struct rel *rel) {
+    return rel->kind == REL_WINDOW && rel->windows.count > 0 && rel->windows.items[0].is_serial;
+}
+/* copy.c: the operators below and including rel once more; every column they make has a new number,
+ * which map[old number] names afterwards. The map has plan->cols.count + 1 entries, NULL where it
+ * says nothing yet; entries that are set stand for columns from elsewhere. */
+struct rel *rel_copy(struct plan *plan, struct rel *rel, struct expr **map);
 
 void expr_print(struct text *out, const struct plan *plan, const struct expr *expr);
 void plan_print(struct text *out, const struct plan *plan); /* EXPLAIN */

@@ -376,9 +376,12 @@ FALLIBLE bind_aggregate(struct bind *b, struct query *q, const char *name, const
     struct type type;
     i64 before = q->pending.count;
     b8 was_in = q->in_agg;
+    const char *no_sets = q->no_sets;
     q->in_agg = 1;
+    q->no_sets = "aggregate function calls cannot contain set-returning function calls";
     TRY(bind_agg_call(b, q, name, body, &call, &type));
     q->in_agg = was_in;
+    q->no_sets = no_sets;
     struct level_walk w = {q, -1};
     agg_each_expr(&call, note_slot_level, &w);
     struct query *owner = q;

@@ -38,7 +38,8 @@ static FALLIBLE bind_when(struct bind *b, struct query *q, struct expr *operand,
     return bind_compare(b, FUNC_EQ, operand, value, value->position, out);
 }
 
-FALLIBLE bind_case(struct bind *b, struct query *q, const struct json *body, struct expr **out) {
+static FALLIBLE bind_branches(struct bind *b, struct query *q, const struct json *body,
+                              struct expr **out) {
     i32 position = json_position(body);
     TRY(bind_only(b, body, "arg args defresult location", position));
     const struct json *whens = json_get(body, "args");
@@ -72,6 +73,14 @@ FALLIBLE bind_case(struct bind *b, struct query *q, const struct json *body, str
     return make_case(b, args, count, "CASE", position, out);
 }
 
+FALLIBLE bind_case(struct bind *b, struct query *q, const struct json *body, struct expr **out) {
+    const char *before = q->no_sets;
+    q->no_sets = before ? before : "set-returning functions are not allowed in CASE";
+    TRY(bind_branches(b, q, body, out));
+    q->no_sets = before;
+    return ERR_OK;
+}
+
 FALLIBLE bind_coalesce(struct bind *b, struct query *q, const struct json *body,
                        struct expr **out) {
     i32 position = json_position(body);
@@ -79,7 +88,10 @@ FALLIBLE bind_coalesce(struct bind *b, struct query *q, const struct json *body,
     struct expr **items = NULL;
     i32 item_count = 0;
     struct type type;
-    TRY(bind_list(b, q, json_get(body, "args"), &items, &item_count));
+    const char *before = q->no_sets;
+    q->no_sets = before ? before : "set-returning functions are not allowed in COALESCE";
+    TRY(bind_choices(b, q, json_get(body, "args"), 'c', &items, &item_count));
+    q->no_sets = before;
     TRY(coerce_common(b, items, item_count, "COALESCE", &type));
     if (item_count == 1) {
         *out = items[0];

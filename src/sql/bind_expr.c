@@ -98,7 +98,8 @@ static FALLIBLE bind_param(struct bind *b, struct query *q, const struct json *b
     UNUSED(q);
     i32 position = json_position(body);
     i64 number = json_number(body, "number");
-    if (number < 1 || number > b->parsed->param_count || !b->param_types) { /* none in definitions */
+    if (number < 1 || number > b->parsed->param_count ||
+        !b->param_types) { /* none in definitions */
         FAIL_AT(b->err, UNDEFINED_PARAMETER, position, "there is no parameter $%lld", number);
     }
     *out = expr_new(b->arena, EXPR_PARAM, b->param_types[number - 1], position);
@@ -125,6 +126,29 @@ FALLIBLE bind_condition(struct bind *b, struct query *q, const struct json *node
     return need_boolean(b, expr, clause, out);
 }
 
+FALLIBLE bind_choices(struct bind *b, struct query *q, const struct json *list, char how,
+                      struct expr ***out, i32 *out_count) {
+    i32 count = json_count(list), i = 0;
+    struct expr **whens = NEW_ARRAY(b->arena, struct expr *, count + 1);
+    *out = NEW_ARRAY(b->arena, struct expr *, count + 1);
+    *out_count = count;
+    JSON_EACH(node, list) {
+        i64 first = q->pending.count;
+        TRY(bind_expr(b, q, node, &(*out)[i]));
+        if (i > 0 && q->pending.count > first) {
+            for (i32 k = 0; k < i; k++) { /* an earlier one decided */
+                struct expr *arg = (*out)[k];
+                whens[k] = how == 'c' ? expr_one(b, EXPR_IS_NULL, arg, -1) : arg;
+                whens[k] = how == 'o' ? arg : expr_one(b, EXPR_NOT, whens[k], -1);
+            }
+            whens[i] = NULL;
+            bind_guard_serials(b, q, first, whens, i + 1);
+        }
+        i++;
+    }
+    return ERR_OK;
+}
+
 static FALLIBLE bind_logic(struct bind *b, struct query *q, const struct json *body,
                            struct expr **out) {
     i32 position = json_position(body);
@@ -134,9 +158,14 @@ static FALLIBLE bind_logic(struct bind *b, struct query *q, const struct json *b
     const char *word = is_and ? "AND" : is_not ? "NOT" : "OR";
     struct expr **args = NULL;
     i32 count = 0;
-    TRY(bind_list(b, q, json_get(body, "args"), &args, &count));
+    i64 sets = q->set_calls.count;
+    TRY(bind_choices(b, q, json_get(body, "args"), is_and ? 'a' : 'o', &args, &count));
     for (i32 i = 0; i < count; i++) {
         TRY(need_boolean(b, args[i], word, &args[i]));
+    }
+    if (q->set_calls.count > sets) {
+        FAIL_AT(b->err, DATATYPE_MISMATCH, q->set_calls.items[sets].position,
+                "argument of %s must not return a set", word);
     }
     enum expr_kind kind = is_and ? EXPR_AND : is_not ? EXPR_NOT : EXPR_OR;
     *out = expr_many(b, kind, type_of(TYPE_BOOLEAN), position, count, args);

@@ -94,7 +94,7 @@ static struct rel *scan_rel(struct bind *b, const struct snapshot_table *found, 
     }
     for (u32 i = 0; i < table->key_count; i++) {
         const struct table_key *key = &table->keys[i];
-        if (key->primary) {
+        if (key->primary && !key->deferrable) {
             struct scan_key known = {cols[0].col, table->col_count, key->col_count, NULL};
             u32 *numbers = NEW_ARRAY(b->arena, u32, key->col_count + 1);
             memcpy(numbers, key->cols, sizeof(u32) * key->col_count);
@@ -473,6 +473,11 @@ static FALLIBLE join_on(struct bind *b, const struct json *quals, const struct p
                         .ctes = place->ctes};
     struct expr *cond = NULL;
     TRY(bind_condition(b, q, quals, "JOIN/ON", &cond));
+    for (i64 i = 0; i < q->pending.count; i++) {
+        if (q->pending.items[i].serial) {
+            return unsupported(b, node_position(quals), "a sequence in the condition of a join");
+        }
+    }
     if (q->pending.count == 0) {
         add_conds(b, join, cond);
     } else if (join->join == JOIN_CROSS) {
@@ -578,15 +583,57 @@ static FALLIBLE from_join(struct bind *b, const struct json *body, const struct 
     return alias ? alias_join(b, alias, position, out) : ERR_OK;
 }
 
+/* The call of one item of ROWS FROM. */
+static const struct json *rows_item(const struct json *item) {
+    return json_first(json_get(node_body(item), "items"));
+}
+
+/* ROWS FROM (a, b) and WITH ORDINALITY: the functions' rows side by side, and their number. */
+static FALLIBLE from_rows(struct bind *b, const struct json *body, const struct place *place,
+                          struct scope *out) {
+    i32 position = node_position(body);
+    const struct json *functions = json_get(body, "functions");
+    const struct json *alias = json_get(body, "alias");
+    i64 count = json_count(functions);
+    struct rel **rels = NEW_ARRAY(b->arena, struct rel *, count + 1);
+    struct select_out result;
+    result.names = NEW_ARRAY(b->arena, const char *, count + 2);
+    i64 i = 0;
+    JSON_EACH(item, functions) {
+        const struct json *call = rows_item(item);
+        if (!node_is(call, "FuncCall")) {
+            return unsupported(b, position, "this form of a function in FROM");
+        }
+        TRY(bind_table_func(b, place->lateral, node_body(call), true, &rels[i], &result.names[i]));
+        i++;
+    }
+    const char *table = result.names[0];
+    if (alias && count == 1) {
+        result.names[0] = keep(b, json_text(alias, "aliasname"));
+    }
+    result.names[count] = "ordinality";
+    TRY(bind_lockstep(b, rels, count, &result.rel));
+    if (!json_get(body, "ordinality")) {
+        struct expr **values = NEW_ARRAY(b->arena, struct expr *, count + 1);
+        for (i64 k = 0; k < count; k++) {
+            values[k] = expr_col(b->plan, result.rel->out.items[k], -1);
+        }
+        result.rel = bind_project(b, result.rel, values, result.names, count);
+    }
+    out->lateral = 1;
+    return from_result(b, &result, table, alias, position, out);
+}
+
 /* The function's one column goes by the alias, if it has no name of its own. */
 static FALLIBLE from_function(struct bind *b, const struct json *body, const struct place *place,
                               struct scope *out) {
     i32 position = node_position(body);
-    TRY(bind_only(b, body, "functions alias lateral", position));
-    const struct json *items =
-        json_get(node_body(json_first(json_get(body, "functions"))), "items");
-    const struct json *call = json_first(items);
-    if (json_count(json_get(body, "functions")) != 1 || !node_is(call, "FuncCall")) {
+    TRY(bind_only(b, body, "functions alias lateral ordinality is_rowsfrom", position));
+    const struct json *call = rows_item(json_first(json_get(body, "functions")));
+    if (json_get(body, "ordinality") || json_count(json_get(body, "functions")) != 1) {
+        return from_rows(b, body, place, out);
+    }
+    if (!node_is(call, "FuncCall")) {
         return unsupported(b, position, "this form of a function in FROM");
     }
     struct select_out result;
@@ -604,7 +651,7 @@ static FALLIBLE from_function(struct bind *b, const struct json *body, const str
         TRY(bind_file(b, node_body(call), &found));
         return from_found(b, &found, keep(b, name), json_get(body, "alias"), position, out);
     }
-    TRY(bind_table_func(b, place->lateral, node_body(call), &result.rel, &name));
+    TRY(bind_table_func(b, place->lateral, node_body(call), false, &result.rel, &name));
     out->lateral = 1; /* said or not, it may use what stands before it */
     const struct json *alias = json_get(body, "alias");
     const char *shown = alias ? keep(b, json_text(alias, "aliasname")) : name;
@@ -652,7 +699,8 @@ static FALLIBLE from_item(struct bind *b, const struct json *node, const struct 
         return from_function(b, body, place, out);
     }
     if (node_is(node, "RangeTableSample")) {
-        return unsupported(b, position, "TABLESAMPLE");
+        TRY(from_item(b, json_get(body, "relation"), place, out));
+        return bind_tablesample(b, body, place->ctes, place->outer, &out->rel);
     }
     return unsupported(b, position, "%s in FROM", node_type(node));
 }

@@ -170,6 +170,11 @@ FALLIBLE bind_call(struct bind *b, struct query *q, const struct json *body, str
         }
     }
     TRY(bind_only(b, body, "funcname args funcformat location", call.position));
+    bool is_set = false;
+    TRY(bind_set_call(b, q, call.name, body, &is_set, out));
+    if (is_set) {
+        return ERR_OK;
+    }
     if (strcmp(call.name, "wf_try") == 0) {
         return bind_try(b, q, body, out);
     }

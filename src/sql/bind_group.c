@@ -60,12 +60,21 @@ static bool uses_rel(struct expr *key, const struct rel *rel, u32 mark_col) {
     return false;
 }
 
+static bool uses_col(const struct expr *key, u32 col) {
+    bool uses = key->kind == EXPR_COL && key->col == col;
+    for (i32 i = 0; i < key->arg_count && !uses; i++) {
+        uses = uses_col(key->args[i], col);
+    }
+    return uses;
+}
+
 /* Subqueries that a key needs stand below the groups. */
 static void sink_pending(struct bind *b, struct query *q, struct expr *key) {
     i64 kept = 0;
     for (i64 i = 0; i < q->pending.count; i++) {
         const struct pending p = q->pending.items[i];
-        if (uses_rel(key, p.rel, p.join == JOIN_MARK ? p.mark_col : ROWID_COL)) {
+        if (p.serial ? uses_col(key, p.call.col)
+                     : uses_rel(key, p.rel, p.join == JOIN_MARK ? p.mark_col : ROWID_COL)) {
             VEC_PUSH(b->arena, &q->below, p);
         } else {
             q->pending.items[kept++] = p;
@@ -74,8 +83,20 @@ static void sink_pending(struct bind *b, struct query *q, struct expr *key) {
     q->pending.count = kept;
 }
 
+/* Those that it uses itself, and those in arguments of set-returning functions. */
+static void sink_key(struct bind *b, struct query *q, struct expr *key) {
+    sink_pending(b, q, key);
+    for (i64 i = 0; i < q->set_calls.count; i++) {
+        const struct set_call *call = &q->set_calls.items[i];
+        struct rel made = {.out = {(u32 *)&call->col, 1, 1}};
+        for (i32 k = 0; uses_rel(key, &made, ROWID_COL) && k < call->count; k++) {
+            sink_key(b, q, call->args[k]);
+        }
+    }
+}
+
 static i64 add_key(struct bind *b, struct select *s, struct expr *key) {
-    sink_pending(b, &s->query, key);
+    sink_key(b, &s->query, key);
     for (i64 i = 0; i < s->keys.count; i++) {
         if (expr_equal(s->keys.items[i], key)) {
             return i;
@@ -235,6 +256,7 @@ static FALLIBLE bind_item(struct bind *b, struct select *s, const struct json *n
 FALLIBLE bind_groups(struct bind *b, struct select *s) {
     const struct json *clause = json_get(s->body, "groupClause");
     s->query.clause = "GROUP BY";
+    s->query.sets_allowed = 1;
     JSON_EACH(node, clause) {
         key_sets item = {0};
         TRY(bind_item(b, s, node, &item));
@@ -252,6 +274,7 @@ FALLIBLE bind_groups(struct bind *b, struct select *s) {
         }
         s->sets = product;
     }
+    s->query.sets_allowed = 0;
     return ERR_OK;
 }
 
@@ -323,6 +346,13 @@ static void group_rel(struct rel *rel, void *arg) {
 static FALLIBLE group_pending(struct groups *g, pending_list *list) {
     g->in_subquery = true;
     for (i64 i = 0; i < list->count; i++) {
+        if (list->items[i].serial) {
+            struct rel holder = {.input_count = 0};
+            holder.windows.items = &list->items[i].call;
+            holder.windows.count = 1;
+            rel_each_expr(&holder, group_slot, g);
+            continue;
+        }
         rel_each(g->b->arena, list->items[i].rel, group_rel, g);
         for (i64 k = 0; k < list->items[i].conds.count; k++) {
             group_slot(&list->items[i].conds.items[k], g);
@@ -507,6 +537,13 @@ static FALLIBLE rewrite_above(struct groups *g, struct select *s) {
     }
     TRY(g->status);
     TRY(group_windows(g, &s->query));
+    for (i64 i = 0; i < s->query.set_calls.count; i++) {
+        struct set_call *call = &s->query.set_calls.items[i];
+        for (i32 k = 0; call->stage != SET_BELOW_GROUPS && k < call->count; k++) {
+            group_slot(&call->args[k], g);
+        }
+    }
+    TRY(g->status);
     TRY(group_pending(g, &s->having_pending));
     return group_pending(g, &s->query.pending);
 }
@@ -514,6 +551,7 @@ static FALLIBLE rewrite_above(struct groups *g, struct select *s) {
 FALLIBLE build_groups(struct bind *b, struct select *s) {
     struct query *q = &s->query;
     s->rel = bind_attach(b, s->rel, &q->below);
+    TRY(build_sets(b, s, SET_BELOW_GROUPS));
     if (s->sets.count == 0 && q->calls.count == 0 && q->groupings.count == 0 && !s->having) {
         return ERR_OK;
     }

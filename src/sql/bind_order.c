@@ -66,6 +66,7 @@ FALLIBLE bind_order(struct bind *b, struct select *s) {
     s->query.clause = "ORDER BY";
     s->query.aggs_allowed = 1;
     s->query.windows_allowed = 1;
+    s->query.sets_allowed = !s->fixed;
     JSON_EACH(node, json_get(s->body, "sortClause")) {
         const struct json *sort = node_body(node);
         struct order_item item = {0};
@@ -81,6 +82,7 @@ FALLIBLE bind_order(struct bind *b, struct select *s) {
     }
     s->query.aggs_allowed = 0;
     s->query.windows_allowed = 0;
+    s->query.sets_allowed = 0;
     return ERR_OK;
 }
 
@@ -121,6 +123,7 @@ FALLIBLE bind_distinct_clause(struct bind *b, struct select *s) {
     s->query.clause = "DISTINCT ON";
     s->query.aggs_allowed = 1;
     s->query.windows_allowed = 1;
+    s->query.sets_allowed = 1;
     JSON_EACH(node, clause) {
         i64 target = -1;
         if (!node_body(node)) {
@@ -134,10 +137,23 @@ FALLIBLE bind_distinct_clause(struct bind *b, struct select *s) {
     }
     s->query.aggs_allowed = 0;
     s->query.windows_allowed = 0;
+    s->query.sets_allowed = 0;
     return check_on(b, s, position);
 }
 
+static struct expr *big(struct bind *b, i64 value) {
+    struct expr *expr = expr_new(b->arena, EXPR_CONST, type_of(TYPE_BIGINT), -1);
+    expr->value.i64 = value;
+    return expr;
+}
+
 struct rel *bind_distinct_rel(struct bind *b, struct rel *rel) {
+    if (rel->out.count == 0) { /* all rows without columns are equal */
+        struct rel *first = rel_new(b->plan, REL_LIMIT, rel, NULL);
+        first->limit = big(b, 1);
+        first->rows = 1;
+        return first;
+    }
     struct rel *agg = rel_new(b->plan, REL_AGG, rel, NULL);
     for (i64 i = 0; i < rel->out.count; i++) {
         u32 from = rel->out.items[i];
@@ -177,12 +193,6 @@ static struct rel *number_rows(struct bind *b, struct select *s, enum window_fun
     VEC_PUSH(b->arena, &window->out, call.col);
     window->rows = s->rel->rows;
     return window;
-}
-
-static struct expr *big(struct bind *b, i64 value) {
-    struct expr *expr = expr_new(b->arena, EXPR_CONST, type_of(TYPE_BIGINT), -1);
-    expr->value.i64 = value;
-    return expr;
 }
 
 static struct expr *compare_big(struct bind *b, enum func func, u32 col, struct expr *with) {
@@ -276,11 +286,16 @@ static void build_limit(struct bind *b, struct select *s, struct expr *limit, st
     s->rel = rel;
 }
 
+FALLIBLE select_bounds(struct bind *b, const struct select *s, struct expr **out_limit,
+                       struct expr **out_offset) {
+    TRY(bind_bound(b, json_get(s->body, "limitCount"), "LIMIT", out_limit));
+    return bind_bound(b, json_get(s->body, "limitOffset"), "OFFSET", out_offset);
+}
+
 FALLIBLE build_order(struct bind *b, struct select *s) {
     struct expr *limit = NULL;
     struct expr *offset = NULL;
-    TRY(bind_bound(b, json_get(s->body, "limitCount"), "LIMIT", &limit));
-    TRY(bind_bound(b, json_get(s->body, "limitOffset"), "OFFSET", &offset));
+    TRY(select_bounds(b, s, &limit, &offset));
     bool ties = json_is(s->body, "limitOption", "LIMIT_OPTION_WITH_TIES");
     if (s->distinct) {
         s->rel = bind_distinct_rel(b, s->rel);

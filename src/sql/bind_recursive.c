@@ -253,7 +253,7 @@ FALLIBLE bind_recursion(struct bind *b, const struct cte *cte, struct select_out
     first.rel = widen_first(b, first.rel, first.names);
     result->first = all ? first.rel : bind_distinct_rel(b, first.rel);
     result->names = first.names;
-    result->fix = ++b->fix_count;
+    result->fix = ++b->plan->fix_count;
     result->recursing = 1;
     TRY(bind_subselect(b, json_get(query, "rarg"), cte, cte->outer_query, false, &again));
     result->recursing = 0;

@@ -165,10 +165,38 @@ static FALLIBLE halves(struct bind *b, struct rel *work, const char **names, str
     return ERR_OK;
 }
 
-static FALLIBLE numbers(struct bind *b, struct rel *row, struct type type, struct rel **out) {
+/* A series' elements, and the numbers they go by. */
+static struct rel *elements(struct bind *b, struct rel *rel, struct expr *value,
+                            struct expr *number) {
+    static const char *names[2] = {"generate_series", "ordinality"};
+    struct expr *exprs[2] = {value, number};
+    struct rel *project = bind_project(b, rel, exprs, names, number ? 2 : 1);
+    project->rows = SERIES_GUESS;
+    return project;
+}
+
+/* The number of a series' element is its place in order. */
+static struct rel *number_counted(struct bind *b, struct rel *series, bool falls) {
+    struct rel *window = rel_new(b->plan, REL_WINDOW, series, NULL);
+    struct window_call call = {.func = WINDOW_ROW_NUMBER, .position = -1};
+    call.frame =
+        (struct frame){.mode = FRAME_ROWS, .from = BOUND_UNBOUNDED_BEFORE, .to = BOUND_CURRENT};
+    call.col = bind_col_new(b, NULL, "ordinality", type_of(TYPE_BIGINT), false);
+    struct order_key key = {out_col(b, series, 0), falls, falls};
+    VEC_PUSH(b->arena, &window->order, key);
+    VEC_PUSH(b->arena, &window->windows, call);
+    VEC_PUSH(b->arena, &window->out, call.col);
+    window->rows = series->rows;
+    struct rel *made = elements(b, window, out_col(b, series, 0), expr_col(b->plan, call.col, -1));
+    made->rows = series->rows;
+    return made;
+}
+
+static FALLIBLE numbers(struct bind *b, struct rel *row, struct type type, bool numbered,
+                        struct rel **out) {
     static const char *names[4] = {"start", "step", "lo", "hi"};
     struct type wide = type_of(TYPE_BIGINT);
-    struct cte_result fix = {.names = names, .fix = ++b->fix_count};
+    struct cte_result fix = {.names = names, .fix = ++b->plan->fix_count};
     struct expr *exprs[4] = {out_col(b, row, 0), out_col(b, row, 2), big(b, 0), NULL};
     struct expr *one = NULL;
     struct expr *value = NULL;
@@ -187,29 +215,31 @@ static FALLIBLE numbers(struct bind *b, struct rel *row, struct type type, struc
     TRY(bind_arithmetic(b, FUNC_MUL, out_col(b, all, 2), step, -1, &value));
     TRY(bind_arithmetic(b, FUNC_ADD, cast_to(b, out_col(b, all, 0), wide), value, -1, &value));
     value = cast_to(b, value, type);
-    static const char *name[1] = {"generate_series"};
-    *out = bind_project(b, *out, &value, name, 1);
-    (*out)->rows = SERIES_GUESS;
+    struct expr *number = NULL;
+    TRY(bind_arithmetic(b, FUNC_ADD, out_col(b, all, 2), big(b, 1), -1, &number));
+    *out = elements(b, *out, value, numbered ? number : NULL);
     return ERR_OK;
 }
 
-static FALLIBLE moments(struct bind *b, struct rel *row, struct type type, struct rel **out) {
-    static const char *names[3] = {"moment", "stop", "step"};
-    struct cte_result fix = {.first = row, .names = names, .fix = ++b->fix_count};
+static FALLIBLE moments(struct bind *b, struct rel *row, struct type type, bool numbered,
+                        struct rel **out) {
+    static const char *names[4] = {"moment", "stop", "step", "ordinality"};
+    struct expr *first[4] = {out_col(b, row, 0), out_col(b, row, 1), out_col(b, row, 2), big(b, 1)};
+    struct cte_result fix = {.names = names, .fix = ++b->plan->fix_count};
     enum func add = type.id == TYPE_TIMESTAMP ? FUNC_TS_ADD : FUNC_TSTZ_ADD;
     struct expr *rises = NULL;
     struct expr *within = NULL;
+    fix.first = bind_project(b, row, first, names, 4);
     struct rel *work = bind_work(b, &fix, false);
+    struct expr *number = NULL;
+    TRY(bind_arithmetic(b, FUNC_ADD, out_col(b, work, 3), big(b, 1), -1, &number));
     struct expr *next = scalar_call(b, add, -1, 2, out_col(b, work, 0), out_col(b, work, 2));
-    struct expr *exprs[3] = {next, out_col(b, work, 1), out_col(b, work, 2)};
-    struct rel *again = bind_project(b, work, exprs, names, 3);
+    struct expr *exprs[4] = {next, out_col(b, work, 1), out_col(b, work, 2), number};
+    struct rel *again = bind_project(b, work, exprs, names, 4);
     TRY(compare_zero(b, FUNC_GT, out_col(b, again, 2), &rises));
     TRY(in_series(b, rises, out_col(b, again, 0), out_col(b, again, 1), &within));
     *out = bind_fix(b, &fix, bind_filter(b, again, within));
-    (*out)->rows = SERIES_GUESS;
-    struct expr *value = out_col(b, *out, 0);
-    static const char *name[1] = {"generate_series"};
-    *out = bind_project(b, *out, &value, name, 1);
+    *out = elements(b, *out, out_col(b, *out, 0), numbered ? out_col(b, *out, 3) : NULL);
     return ERR_OK;
 }
 
@@ -234,7 +264,7 @@ static bool is_moment(const struct expr *expr) {
 
 /* PostgreSQL has (timestamp, timestamp, interval) and the same of timestamptz, which it prefers. */
 static FALLIBLE bind_moments(struct bind *b, struct expr **args, i32 count, i32 position,
-                             struct rel **out) {
+                             bool numbered, struct rel **out) {
     bool zoned = false;
     bool plain = false;
     bool known = count == 3 && (is_unknown(args[2]) || args[2]->type.id == TYPE_INTERVAL);
@@ -255,11 +285,12 @@ static FALLIBLE bind_moments(struct bind *b, struct expr **args, i32 count, i32 
     if (evenly(args, type, &us)) {
         args[2] = big(b, us);
         *out = counted(b, args, 3, type, position);
+        *out = numbered ? number_counted(b, *out, us < 0) : *out;
         return ERR_OK;
     }
     struct rel *row = NULL;
     TRY(arguments(b, args, position, &row));
-    return moments(b, row, type, out);
+    return moments(b, row, type, numbered, out);
 }
 
 static bool names_column(const struct expr *expr, void *arg) {
@@ -268,7 +299,7 @@ static bool names_column(const struct expr *expr, void *arg) {
 }
 
 static FALLIBLE bind_numbers(struct bind *b, struct expr **args, i32 count, i32 position,
-                             struct rel **out) {
+                             bool numbered, struct rel **out) {
     struct type type;
     bool constant = true;
     struct expr *all[3] = {NULL, NULL, expr_int(b, 1, position)};
@@ -281,16 +312,18 @@ static FALLIBLE bind_numbers(struct bind *b, struct expr **args, i32 count, i32 
         all[i] = expr_fold(b->arena, all[i]);
         constant = constant && expr_walk(all[i], names_column, NULL);
     }
-    if (constant) {
+    bool known = all[2]->kind == EXPR_CONST && !all[2]->is_null;
+    if (constant && (known || !numbered)) {
         *out = counted(b, all, count, type, position);
+        *out = numbered ? number_counted(b, *out, const_exact(all[2]) < 0) : *out;
         return ERR_OK;
     }
     struct rel *row = NULL;
     TRY(arguments(b, all, position, &row));
-    return numbers(b, row, type, out);
+    return numbers(b, row, type, numbered, out);
 }
 
-FALLIBLE bind_series(struct bind *b, struct expr **args, i32 count, i32 position,
+FALLIBLE bind_series(struct bind *b, struct expr **args, i32 count, i32 position, bool numbered,
                      struct rel **out) {
     bool typed = false;
     bool timed = false;
@@ -300,7 +333,7 @@ FALLIBLE bind_series(struct bind *b, struct expr **args, i32 count, i32 position
                 (!is_unknown(args[i]) && (is_moment(args[i]) || args[i]->type.id == TYPE_INTERVAL));
     }
     if (timed) {
-        return bind_moments(b, args, count, position, out);
+        return bind_moments(b, args, count, position, numbered, out);
     }
     for (i32 i = 0; i < count; i++) {
         if (!is_unknown(args[i]) && !type_is_exact(args[i]->type)) {
@@ -310,5 +343,5 @@ FALLIBLE bind_series(struct bind *b, struct expr **args, i32 count, i32 position
     if (!typed) {
         FAIL_AT(b->err, AMBIGUOUS_FUNCTION, position, "function generate_series is not unique");
     }
-    return bind_numbers(b, args, count, position, out);
+    return bind_numbers(b, args, count, position, numbered, out);
 }

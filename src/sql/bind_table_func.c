@@ -6,12 +6,13 @@
 #include "sql/sql_int.h"
 
 FALLIBLE bind_table_func(struct bind *b, struct query *outer, const struct json *body,
-                         struct rel **out, const char **out_name) {
+                         bool numbered, struct rel **out, const char **out_name) {
 #define X(A, name, text, fewest, most, doc) {fewest, most},
     static const i32 bounds[TABLE_FUNC_END][2] = {WF_TABLE_FUNCS(X, )};
 #undef X
     i32 position = json_position(body);
     struct query q = {.clause = "functions in FROM", .outer = outer};
+    q.no_sets = "set-returning functions must appear at top level of FROM";
     struct expr **args = NULL;
     i32 count = 0;
     const char *name = "";
@@ -28,7 +29,7 @@ FALLIBLE bind_table_func(struct bind *b, struct query *outer, const struct json 
             return bind_undefined_function(b, name, args, count, position);
         }
         *out_name = table_func_names[i];
-        return bind_series(b, args, count, position, out);
+        return bind_series(b, args, count, position, numbered, out);
     }
     return bind_function_known(name) ? unsupported(b, position, "function %.60s in FROM", name)
                                      : bind_undefined_function(b, name, args, count, position);

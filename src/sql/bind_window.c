@@ -357,9 +357,12 @@ FALLIBLE bind_window_call(struct bind *b, struct query *q, const char *name,
     }
     struct window_item item = {.call = {.position = position}};
     struct type type;
+    const char *no_sets = q->no_sets;
     q->in_window = 1;
+    q->no_sets = "window function calls cannot contain set-returning function calls";
     TRY(window_find(name) ? plain_call(b, q, name, body, &item, &type)
                           : agg_window(b, q, name, body, &item, &type));
+    q->no_sets = no_sets;
     const char *given = json_text(over, "name");
     const struct json *def = given ? named_window(q, given) : over;
     if (!def) {

@@ -68,7 +68,9 @@ FALLIBLE bind_cte_names(struct bind *b, const struct cte *cte, struct select_out
                 cte->name, count, (int)json_count(names));
     }
     const char **given = NEW_ARRAY(b->arena, const char *, count + 1);
-    memcpy(given, out->names, sizeof(char *) * (size_t)count);
+    for (i64 k = 0; k < count; k++) {
+        given[k] = out->names[k];
+    }
     i64 i = 0;
     JSON_EACH(name, names) {
         given[i++] = keep(b, node_string(name));

@@ -167,6 +167,39 @@ static void test_script(void **state) {
     run("drop table s1");
 }
 
+/* How many rows without columns a query gives. */
+static int64_t bare_rows(const char *sql) {
+    wf_result *result = query(sql);
+    const wf_batch *batch = NULL;
+    int64_t rows = 0;
+    assert_int_equal(wf_result_column_count(result), 0);
+    while (wf_result_next_batch(result, &batch) == WF_OK && batch) {
+        rows += wf_batch_rows(batch);
+    }
+    assert_int_equal(wf_result_row_count(result), rows);
+    wf_result_close(result);
+    return rows;
+}
+
+static void test_no_columns(void **state) {
+    (void)state;
+    run("create table bare (a integer); insert into bare values (1), (2), (2)");
+    assert_int_equal(bare_rows("select"), 1);
+    assert_int_equal(bare_rows("select from bare"), 3);
+    assert_int_equal(bare_rows("select from bare where a = 2 order by a limit 5"), 2);
+    assert_int_equal(bare_rows("select from bare where a = 7"), 0);
+    assert_int_equal(bare_rows("select from bare group by a"), 2);
+    assert_int_equal(bare_rows("select from bare union select from bare"), 1);
+    assert_int_equal(bare_rows("select union all select from bare"), 4);
+    assert_int_equal(bare_rows("select from bare except all select"), 2);
+    assert_int_equal(bare_rows("select from bare except select"), 0);
+    assert_int_equal(bare_rows("select from bare intersect select from bare"), 1);
+    assert_int_equal(bare_rows("select * from (select from bare) q"), 3);
+    assert_int_equal(bare_rows("select from bare cross join bare b"), 9);
+    assert_int_equal(bare_rows("select from generate_series(1, 100000)"), 100000);
+    run("drop table bare");
+}
+
 static int count_results(void *arg, wf_result *result) {
     int *count = arg;
     wf_result_close(result);
@@ -845,6 +878,7 @@ int main(void) {
         cmocka_unit_test(test_open_refuses),
         cmocka_unit_test(test_misuse),
         cmocka_unit_test(test_script),
+        cmocka_unit_test(test_no_columns),
         cmocka_unit_test(test_query_each),
         cmocka_unit_test(test_typed_access),
         cmocka_unit_test(test_texts_again),

@@ -202,9 +202,10 @@ KERNEL(k_rush, struct kmatch, MATCH_THREADS) {
             u32 p[EMIT];
             u32 b[EMIT];
             u64 v[EMIT];
+            u32 to[EMIT];
             u32 here = 0;
             UNROLL for (u32 k = 0; k < EMIT; k++) {
-                u32 from = j + k * MATCH_THREADS;
+                u32 from = to[k] = j + k * MATCH_THREADS;
                 u32 in = from < place.total && (i64)place.base + from < args.room;
                 u32 packed = in ? s_at[from] : 0u;
                 v[k] = packed >> 31 ? s_value[from] : 0u;
@@ -212,7 +213,7 @@ KERNEL(k_rush, struct kmatch, MATCH_THREADS) {
                 p[k] = (u32)(base + (i64)(packed & 0x7fffffffu));
                 here |= in << k;
             }
-            emit(&args.out, (i64)place.base + j, MATCH_THREADS, here, p, b, v);
+            emit(&args.out, (i64)place.base, to, here, p, b, v);
         }
         b_sync();
     }
