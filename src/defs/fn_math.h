@@ -890,6 +890,17 @@ FN_SLOW i32 fn_bucket(f64 a, f64 b, i32 count, u8 *f) {
     return (i32)((f64)count * share) + 1;
 }
 
+FN f64 fn_percent(f64 a, u8 *f) {
+    b8 fits = (b8)((a >= 0.0) & (a <= 100.0));
+    *f = (u8)(fits ? *f : FAULT_PERCENT);
+    return fits ? a / 100.0 : 0.0;
+}
+
+FN i64 fn_seed(f64 a, u8 *f) {
+    *f = (u8)(a == a ? *f : FAULT_REPEAT);
+    return fn_key_f64(a);
+}
+
 /* random numbers: a function of the statement's seed, the row and the call's place */
 
 FN u64 fn_mix(u64 x) {

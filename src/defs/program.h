@@ -165,11 +165,18 @@ struct window_fn {
     const char *name;            /* SERIAL: of the sequence; NULL = none */
 };
 
+/* One column that FETCH makes: `col` of src, or of the table. */
+struct fetched_col {
+    u32 col;
+    b8 from_table;
+};
+
 enum step_kind {
     STEP_PIPELINE,
     STEP_BUILD,
     STEP_SORT,
     STEP_RANK,
+    STEP_FETCH,
     STEP_RESULT,
     STEP_LIMIT,
     STEP_WINDOW,
@@ -181,12 +188,14 @@ struct step {
     const char *label; /* operators it came from, for EXPLAIN and errors: "Filter, Project" */
     struct pipeline *pipeline;
     /* BUILD: dst = index over src, key column `col` (i64, within key_range). SORT: src in place; limit
-     * (-1 = all) says that only so many first rows are wanted. LIMIT: dst = rows [offset, offset + limit) of src.
+     * (-1 = all) says that only so many first rows are wanted, col_count (0 = all) that only so many
+     * first columns are. LIMIT: dst = rows [offset, offset + limit) of src.
      * RANK: dst = LUT (i32) code -> position in byte order, of dictionary `dict`; dst2 = its inverse.
      * WINDOW: src is sorted by `keys`, the first part_count of which partition it; dst = its columns and one
      * for every window_fn. FOLD: src is sorted by column `col` (i64) and then as the aggregate asks; dst = one row
      * for every value of it: that value, and the aggregate `fold` (enum agg) of columns args; distinct: of
      * neighbours that are equal the first counts.
+     * FETCH: column `col` of src numbers rows of `table`; dst = for every row of src its columns `fetches`.
      * RESULT: src is the answer: rows [offset, offset + limit), first `col_count` columns. */
     u32 src, dst, dst2;
     u32 col;
@@ -200,6 +209,8 @@ struct step {
     u8 fold;
     b8 distinct;
     u32 args[2];
+    u32 table;
+    struct fetched_col *fetches; /* as many as dst has columns */
     i32 position;
     i64 offset, limit; /* limit -1 = all; literals when offset_lit / limit_lit != NO_LIT */
     u32 offset_lit, limit_lit;

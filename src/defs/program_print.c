@@ -400,6 +400,21 @@ void pipeline_print(struct text *out, const struct program *program, const struc
     print_pipeline(out, program, pipe, true);
 }
 
+static void add_fetch(struct piece *p, const struct program *program, const struct step *step) {
+    const char *before = " ";
+    add(p, "fetch     ");
+    add_var(p, program, step->dst);
+    add(p, " from ");
+    add_var(p, program, step->src);
+    add(p, " and, at the row in column %u, of table t%u: columns", step->col, step->table);
+    for (u32 i = 0; i < program->vars[step->dst].col_count; i++) {
+        if (step->fetches[i].from_table) {
+            add(p, "%s%u", before, step->fetches[i].col);
+            before = ", ";
+        }
+    }
+}
+
 static void add_limits(struct piece *p, const struct program *program, const struct step *step) {
     if (step->limit_lit != NO_LIT) {
         add(p, ", limit ");
@@ -503,6 +518,9 @@ static void print_primitive(struct text *out, const struct program *program,
         add(&p, " from ");
         add_var(&p, program, step->src);
         add_limits(&p, program, step);
+        break;
+    case STEP_FETCH:
+        add_fetch(&p, program, step);
         break;
     case STEP_RESULT:
         add(&p, "result    ");

@@ -36,6 +36,8 @@ set(WF_EMBEDDED
   rows.h=gpu/kernels/rows.h
   search.h=gpu/kernels/search.h
   runs.h=gpu/kernels/runs.h
+  wires.h=gpu/kernels/wires.h
+  sums.h=gpu/kernels/sums.h
   sets.h=gpu/kernels/sets.h
   fold.h=gpu/kernels/fold.h
   lookback.h=gpu/kernels/lookback.h

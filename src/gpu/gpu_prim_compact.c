@@ -83,6 +83,6 @@ wf_status gpu_compact(struct prim_job *job, const struct prim_compact *c) {
     TRY(gpu_prim_launch_all(job, &code, tiles, (u32)shape.threads, tile_rows * shape.widest,
                             &args));
     TRY(gpu_prim_fetch(job, c->out_count, args.total, 8));
-    return *c->out_count > c->room ? prim_no_room(job, "compaction", *c->out_count, c->room)
+    return *c->out_count > c->room ? prim_no_room(job, c->what, *c->out_count, c->room)
                                    : ERR_OK;
 }

@@ -95,6 +95,13 @@ static f64 like_share(struct opt *o, const struct expr *expr) {
     return share;
 }
 
+/* TABLESAMPLE of a share that is known. */
+static bool is_sample(const struct expr *expr) {
+    return expr->func == FUNC_LT && expr->args[0]->kind == EXPR_CALL &&
+           (expr->args[0]->func == FUNC_SAMPLE || expr->args[0]->func == FUNC_SAMPLE_NOW) &&
+           expr->args[1]->kind == EXPR_CONST;
+}
+
 f64 estimate_share(struct opt *o, const struct expr *expr) {
     f64 share = 1.0;
     switch (expr->kind) {
@@ -119,6 +126,9 @@ f64 estimate_share(struct opt *o, const struct expr *expr) {
         return clamp_share(one * (f64)(expr->arg_count - 1));
     }
     case EXPR_CALL:
+        if (is_sample(expr)) {
+            return clamp_share(expr->args[1]->value.f64);
+        }
         if (expr->func >= FUNC_EQ && expr->func <= FUNC_GE) {
             return clamp_share(compare_share(o, expr));
         }

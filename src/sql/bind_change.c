@@ -66,6 +66,18 @@ FALLIBLE bind_table(struct bind *b, const struct json *range_var, const char *wh
     return ERR_OK;
 }
 
+void bind_row_number(struct bind *b, struct rel *scan, u32 number) {
+    struct scan_col col = {.col = number,
+                           .table_col = ROWID_COL,
+                           .range = range_of_value(0),
+                           .no_nulls = 1,
+                           .unique = 1,
+                           .distinct = scan->table_rows};
+    col.range.hi = (i128)1 << 52;
+    VEC_PUSH(b->arena, &scan->scan_cols, col);
+    VEC_PUSH(b->arena, &scan->out, number);
+}
+
 /* Adds the row's number to the scan that makes column `col`, and to all operators above it. */
 static bool add_row_number(struct bind *b, struct rel *rel, u32 col, u32 number) {
     bool found = false;
@@ -73,14 +85,8 @@ static bool add_row_number(struct bind *b, struct rel *rel, u32 col, u32 number)
         found = rel->scan_cols.items[i].col == col;
     }
     if (found) {
-        struct scan_col scan = {.col = number,
-                                .table_col = ROWID_COL,
-                                .range = range_of_value(0),
-                                .no_nulls = 1,
-                                .unique = 1,
-                                .distinct = rel->table_rows};
-        scan.range.hi = (i128)1 << 52;
-        VEC_PUSH(b->arena, &rel->scan_cols, scan);
+        bind_row_number(b, rel, number);
+        return true;
     }
     for (i32 i = 0; i < rel->input_count && !found; i++) {
         found = add_row_number(b, rel->inputs[i], col, number);

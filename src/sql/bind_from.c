@@ -699,7 +699,8 @@ static FALLIBLE from_item(struct bind *b, const struct json *node, const struct 
         return from_function(b, body, place, out);
     }
     if (node_is(node, "RangeTableSample")) {
-        return unsupported(b, position, "TABLESAMPLE");
+        TRY(from_item(b, json_get(body, "relation"), place, out));
+        return bind_tablesample(b, body, place->ctes, place->outer, &out->rel);
     }
     return unsupported(b, position, "%s in FROM", node_type(node));
 }

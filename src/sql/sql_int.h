@@ -291,6 +291,11 @@ FALLIBLE bind_table_func(struct bind *b, struct query *outer, const struct json 
 /* numbered: a second column counts the elements from 1. */
 FALLIBLE bind_series(struct bind *b, struct expr **args, i32 count, i32 position, bool numbered,
                      struct rel **out);
+/* bind_change.c: a scan's rows by their number, as column `number`. */
+void bind_row_number(struct bind *b, struct rel *scan, u32 number);
+/* bind_tablesample.c: a RangeTableSample over its relation. */
+FALLIBLE bind_tablesample(struct bind *b, const struct json *body, const struct cte *ctes,
+                          struct query *outer, struct rel **io_rel);
 /* bind_set.c */
 /* A set-returning function where an expression is; *out_is is false for other names. */
 FALLIBLE bind_set_call(struct bind *b, struct query *q, const char *name, const struct json *body,
