@@ -188,8 +188,8 @@ struct step {
     const char *label; /* operators it came from, for EXPLAIN and errors: "Filter, Project" */
     struct pipeline *pipeline;
     /* BUILD: dst = index over src, key column `col` (i64, within key_range). SORT: src in place; limit
-     * (-1 = all) says that only so many first rows are wanted, col_count (0 = all) that only so many
-     * first columns are. LIMIT: dst = rows [offset, offset + limit) of src.
+     * (-1 = all) says that only so many first rows are wanted, col_count (0 = all) that only so many first
+     * columns are. LIMIT: dst = rows [offset, offset + limit) of src.
      * RANK: dst = LUT (i32) code -> position in byte order, of dictionary `dict`; dst2 = its inverse.
      * WINDOW: src is sorted by `keys`, the first part_count of which partition it; dst = its columns and one
      * for every window_fn. FOLD: src is sorted by column `col` (i64) and then as the aggregate asks; dst = one row
