@@ -345,8 +345,7 @@ static void note_left(u32 col, void *arg) {
 
 void unnest_sink(struct opt *o, struct rel *filter) {
     struct rel *join = filter->inputs[0];
-    if (join->kind != REL_JOIN ||
-        (join->join != JOIN_CROSS && join->join != JOIN_INNER && join->join != JOIN_LEFT)) {
+    if (join->kind != REL_JOIN || join->join == JOIN_FULL) {
         return;
     }
     struct rel *lower = NULL;

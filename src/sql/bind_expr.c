@@ -98,7 +98,8 @@ static FALLIBLE bind_param(struct bind *b, struct query *q, const struct json *b
     UNUSED(q);
     i32 position = json_position(body);
     i64 number = json_number(body, "number");
-    if (number < 1 || number > b->parsed->param_count || !b->param_types) { /* none in definitions */
+    if (number < 1 || number > b->parsed->param_count ||
+        !b->param_types) { /* none in definitions */
         FAIL_AT(b->err, UNDEFINED_PARAMETER, position, "there is no parameter $%lld", number);
     }
     *out = expr_new(b->arena, EXPR_PARAM, b->param_types[number - 1], position);
@@ -135,9 +136,16 @@ static FALLIBLE bind_logic(struct bind *b, struct query *q, const struct json *b
     struct expr **args = NULL;
     i32 count = 0;
     i64 sets = q->set_calls.count;
-    TRY(bind_list(b, q, json_get(body, "args"), &args, &count));
-    for (i32 i = 0; i < count; i++) {
-        TRY(need_boolean(b, args[i], word, &args[i]));
+    args = NEW_ARRAY(b->arena, struct expr *, json_count(json_get(body, "args")) + 1);
+    struct expr **decided =
+        NEW_ARRAY(b->arena, struct expr *, json_count(json_get(body, "args")) + 1);
+    JSON_EACH(node, json_get(body, "args")) {
+        i64 first = q->pending.count;
+        TRY(bind_expr(b, q, node, &args[count]));
+        TRY(need_boolean(b, args[count], word, &args[count]));
+        bind_guard(b, q, first, decided, count + 1);
+        decided[count] = is_and ? expr_one(b, EXPR_NOT, args[count], position) : args[count];
+        count++;
     }
     if (q->set_calls.count > sets) {
         FAIL_AT(b->err, DATATYPE_MISMATCH, q->set_calls.items[sets].position,

@@ -253,8 +253,8 @@ FALLIBLE bind_sublink(struct bind *b, struct query *q, const struct json *body, 
  * semi and anti joins. */
 FALLIBLE bind_where(struct bind *b, struct query *q, const struct json *node, const char *clause,
                     struct rel **io_rel);
-/* Scalar subqueries pending since `first` matter only where a branch of CASE is taken: elsewhere a
- * second row raises nothing. `whens` are the conditions up to and including the branch's own; the
+/* Subqueries pending since `first` matter only where a branch of CASE is taken: elsewhere they
+ * raise nothing. `whens` are the conditions up to and including the branch's own; the
  * last is NULL for ELSE. */
 void bind_guard(struct bind *b, struct query *q, i64 first, struct expr **whens, i32 count);
 /* Makes the joins of a list on top of rel and empties it. */

@@ -127,11 +127,37 @@ static bool one_row(const struct rel *rel) {
             rel->limit->value.i64 <= 1);
 }
 
+static void note_raising(struct expr **slot, void *arg) {
+    *(bool *)arg = *(bool *)arg || expr_can_raise(*slot);
+}
+
+static void note_raising_rel(struct rel *rel, void *arg) {
+    bool single = rel->kind == REL_JOIN && rel->join == JOIN_SINGLE && !one_row(rel->inputs[1]);
+    rel_each_expr(rel, note_raising, arg);
+    *(bool *)arg = *(bool *)arg || single;
+}
+
+/* Whether a subquery must not be computed for rows that do not ask for it: it uses their columns
+ * and may raise. One that does not use them is computed once, and raises where its value is used
+ * (pass lazy), but for its second row. */
+static bool needs_guard(struct bind *b, const struct pending *p) {
+    bool raises = false;
+    if (p->join == JOIN_SINGLE && !one_row(p->rel)) {
+        return true;
+    }
+    if ((p->join != JOIN_SINGLE && p->join != JOIN_MARK) ||
+        rel_free_cols(b->plan, p->rel, NULL) == 0) {
+        return false;
+    }
+    rel_each(b->arena, p->rel, note_raising_rel, &raises);
+    return raises;
+}
+
 void bind_guard(struct bind *b, struct query *q, i64 first, struct expr **whens, i32 count) {
     struct expr *guard = NULL;
     for (i64 i = first; i < q->pending.count; i++) {
         struct pending *p = &q->pending.items[i];
-        if (p->join != JOIN_SINGLE || one_row(p->rel)) {
+        if (!needs_guard(b, p)) {
             continue;
         }
         if (!guard) { /* CASE WHEN earlier THEN false WHEN own THEN true ELSE false END */
