@@ -26,7 +26,7 @@ struct binding {
     u32 var;
     u32 col; /* SOURCE: index into source.cols; VAR: column */
     u32 dict;
-    u32 lazy; /* literal + 1 to raise before the value is used; 0 = none */
+    u32 lazy;      /* literal + 1 to raise before the value is used; 0 = none */
     b8 lazy_there; /* only where there is a row */
     struct range range;
     struct value value;      /* VALUE */
@@ -91,11 +91,12 @@ struct ranks { /* STEP_RANK made already */
     u32 rank_var, code_var;
 };
 
-struct loop { /* a recursion */
+struct loop {       /* a recursion */
     u32 fix;        /* its number in the plan */
     u32 all, work;  /* its rows: so far, of the last round */
     i64 first, end; /* steps of a round */
     u32 stop_lit;   /* rows that are enough; NO_LIT = all */
+    u32 fresh;      /* variable + 1 of the keys seen so far; 0 = none */
 };
 
 struct lower {
@@ -121,8 +122,8 @@ struct lower {
     VEC(struct in_set) in_sets;
     VEC(const struct rel *) cuts; /* operators after which a pipeline must end */
     const struct rel *wish;       /* next cut the register budget asks for */
-    VEC(struct loop) loops;   /* done */
-    VEC(struct loop) working; /* all, for those who read their rows */
+    VEC(struct loop) loops;       /* done */
+    VEC(struct loop) working;     /* all, for those who read their rows */
     VEC(struct deferral) deferrals;
     u32 defer; /* the one + 1 whose steps are being made; 0 = none */
     u32 rank;
@@ -355,6 +356,11 @@ struct builder *lower_union(struct lower *l, const struct rel *rel);
 struct builder *lower_shared(struct lower *l, const struct rel *rel);
 struct builder *lower_table_func(struct lower *l, const struct rel *rel);
 /* fix.c */
+/* Whether these are all rows of a recursion so far, of which a set may be kept from round to round;
+ * then its rows of the last round, which are new to the set; then that `build` makes the set. */
+bool fix_is_seen(const struct lower *l, const struct rel *rel);
+struct builder *fix_last_round(struct lower *l, const struct rel *rel);
+void fix_keep_seen(struct lower *l, const struct rel *rel, struct step *build);
 struct builder *lower_fix(struct lower *l, const struct rel *rel);
 struct builder *lower_work(struct lower *l, const struct rel *rel);
 void fix_blocks(struct lower *l, struct program *p); /* the steps as blocks */
