@@ -2,7 +2,7 @@
 #ifndef BENCH_JOINS_H
 #define BENCH_JOINS_H
 
-#include "bench.h"
+#include "bench_sides.h"
 #include "warpfox_prim.h"
 
 struct join_case {
@@ -31,18 +31,11 @@ void join_data_make(const struct join_case *c, struct join_data *out); /* exits 
 void join_data_free(struct join_data *data);
 uint64_t bench_mix(uint64_t x); /* splitmix64 */
 
-struct join_side { /* one device */
-    bool used;
-    wf_place place;
-    const char *name;
-    double copy_gbs;
-};
-
 struct join_bench {
     const struct bench_options *options;
     wf_prim *prim;
-    struct join_side side[2]; /* cpu, gpu */
-    int64_t cpu_most;         /* rows of R the CPU takes part with */
+    struct bench_side side[2]; /* cpu, gpu */
+    int64_t cpu_most;          /* rows of R the CPU takes part with */
     struct plot_series series[32];
     int series_count;
     bool wrong;

@@ -307,53 +307,6 @@ static void run_case(struct join_bench *b, const struct join_case *c) {
     join_data_free(&host);
 }
 
-/* --- the ceiling --- */
-
-static double measure_copy(struct join_bench *b, wf_place place) {
-    int64_t bytes = place == WF_ON_GPU ? 1LL << 29 : 1LL << 27;
-    void *from = NULL;
-    void *to = NULL;
-    if (wf_prim_alloc(b->prim, place, bytes, &from) != WF_OK ||
-        wf_prim_alloc(b->prim, place, bytes, &to) != WF_OK) {
-        wf_prim_free(b->prim, from);
-        return 0;
-    }
-    double best[2] = {1e30, 1e30};
-    for (int i = 0; i < 10; i++) {
-        double start = bench_now();
-        must(b, wf_prim_copy(b->prim, to, from, bytes >> (i & 1)), "copy");
-        double seconds = bench_now() - start;
-        best[i & 1] = i > 1 && seconds < best[i & 1] ? seconds : best[i & 1];
-    }
-    wf_prim_free(b->prim, from);
-    wf_prim_free(b->prim, to);
-    double apart = best[0] - best[1];
-    return place == WF_ON_GPU && apart > 0 ? 1e-9 * (double)bytes / apart
-                                           : 2e-9 * (double)bytes / best[0];
-}
-
-static bool open_sides(struct join_bench *b) {
-    const char *device = b->options->device ? b->options->device : "both";
-    bool both = strcmp(device, "both") == 0;
-    void *probe = NULL;
-    b->side[0] = (struct join_side){.used = both || strcmp(device, "cpu") == 0, .name = "cpu"};
-    b->side[1] = (struct join_side){.place = WF_ON_GPU, .name = "gpu"};
-    if (both || strcmp(device, "gpu") == 0) {
-        b->side[1].used =
-            !b->options->no_gpu && wf_prim_alloc(b->prim, WF_ON_GPU, 1, &probe) == WF_OK;
-        if (!b->side[1].used) {
-            fprintf(stderr, "bench: without a GPU: %s\n", wf_prim_error(b->prim)->message);
-        }
-        wf_prim_free(b->prim, probe);
-    }
-    for (int side = 0; side < 2; side++) {
-        if (b->side[side].used) {
-            b->side[side].copy_gbs = measure_copy(b, b->side[side].place);
-        }
-    }
-    return b->side[0].used || b->side[1].used;
-}
-
 /* --- probing alone --- */
 
 /* Seconds that as many random reads take as there are rows of R. */
@@ -383,11 +336,12 @@ static double measure_probe(struct join_bench *b, const struct join_case *c, str
     spec_make(c, d, algorithm, cols, &spec);
     spec.kind = WF_JOIN_LEFT; /* so that S is built on whatever the sizes */
     out_make(b, &o, place, 1, d->rows[0]);
+    wf_join_out out = {.s_columns = o.arrays[1]}; /* what a gather gives: the value of each key */
     for (int i = 0; i <= b->options->runs; i++) {
         wf_join *join = NULL;
         int64_t rows = 0;
         must(b, wf_prim_join_open(b->prim, place, &spec, &join), "join");
-        must(b, wf_prim_join_next(join, &o.out, &rows), "join");
+        must(b, wf_prim_join_next(join, &out, &rows), "join");
         double seconds =
             1e-9 * (double)wf_prim_metric(b->prim, place == WF_ON_GPU ? "device_ns" : "ns");
         best = best < 0 || seconds < best ? seconds : best;
@@ -539,7 +493,7 @@ int bench_join(const struct bench_options *options) {
     }
     b->options = options;
     bench_open(&db, options->threads, options);
-    if (wf_prim_open(db.db, &b->prim) != WF_OK || !open_sides(b)) {
+    if (wf_prim_open(db.db, &b->prim) != WF_OK || !bench_sides_open(b->prim, b->options, b->side)) {
         fprintf(stderr, "bench: no device\n");
         return 1;
     }

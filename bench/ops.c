@@ -6,6 +6,7 @@
  * the share of its stages, key distributions, and Table 3: cycles per tuple given of the ways a
  * block joins two tiles. Every operator's answer is compared with a plain loop's first, small. */
 #include "bench_ops.h"
+#include "bench_sides.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,11 +14,8 @@
 enum { SMALL_ROWS = 10007, SIZES_MOST = 16 };
 
 struct side {
-    bool used;
-    wf_place place;
-    const char *name;
+    struct bench_side on;
     struct ops_data d;
-    double copy_gbs;
 };
 
 struct ops_run {
@@ -38,40 +36,18 @@ static void must(struct ops_run *r, bool ok, const char *what) {
 
 /* --- measuring --- */
 
-static double copy_seconds(struct ops_run *r, const struct side *s, int64_t bytes) {
-    double best = 1e30;
-    for (int i = 0; i < r->options->runs + 3; i++) {
-        double start = bench_now();
-        must(r, wf_prim_copy(r->prim, s->d.out, s->d.x.data, bytes) == WF_OK, "copy");
-        double seconds = bench_now() - start;
-        best = seconds < best ? seconds : best;
-    }
-    return best;
-}
-
-/* GB/s read and written, of large arrays: the ceiling is the same for all sizes. */
-static double measure_copy(struct ops_run *r, const struct side *s) {
-    int64_t bytes = s->d.rows * s->d.bytes / 16 * 16;
-    double whole = copy_seconds(r, s, bytes);
-    if (s->place == WF_ON_CPU || bytes < 64 << 20) {
-        return 2e-9 * (double)bytes / whole;
-    }
-    double half = copy_seconds(r, s, bytes / 2);
-    return whole > half ? 1e-9 * (double)bytes / (whole - half) : 0;
-}
-
 /* Seconds of the fastest run after one to warm up; below zero: refused, which is told. */
 static double measure(struct ops_run *r, const struct side *s, const struct ops_experiment *e,
                       struct ops_case *c) {
     double best = 1e30;
     for (int i = 0; i <= r->options->runs; i++) {
         if (e->run(c, e->arg) != WF_OK) {
-            fprintf(stderr, "bench: %s on %s: %s\n", e->name, s->name,
+            fprintf(stderr, "bench: %s on %s: %s\n", e->name, s->on.name,
                     wf_prim_error(r->prim)->message);
             return -1;
         }
         double seconds =
-            1e-9 * (double)wf_prim_metric(r->prim, s->place == WF_ON_GPU ? "device_ns" : "ns");
+            1e-9 * (double)wf_prim_metric(r->prim, s->on.place == WF_ON_GPU ? "device_ns" : "ns");
         best = i > 0 && seconds < best ? seconds : best;
     }
     return best;
@@ -95,7 +71,7 @@ static uint64_t digest(const void *words, int bytes, int64_t count, bool unorder
 
 static void check(struct ops_run *r, const struct side *s, const struct ops_experiment *e,
                   const struct ops_data *small) {
-    struct ops_case c = {.prim = r->prim, .place = s->place, .d = small};
+    struct ops_case c = {.prim = r->prim, .place = s->on.place, .d = small};
     uint64_t *expected = malloc((size_t)small->rows * 2 * 8);
     if (!e->answer || !expected || e->run(&c, e->arg) != WF_OK) {
         free(expected);
@@ -105,7 +81,7 @@ static void check(struct ops_run *r, const struct side *s, const struct ops_expe
     if (count != c.out_rows || digest(expected, 8, count, e->unordered) !=
                                    digest(small->out, small->bytes, count, e->unordered)) {
         fprintf(stderr, "bench: %s on %s: wrong answer (%lld tuples, %lld expected)\n", e->name,
-                s->name, (long long)c.out_rows, (long long)count);
+                s->on.name, (long long)c.out_rows, (long long)count);
         r->wrong = true;
     }
     free(expected);
@@ -121,7 +97,7 @@ static void check_all(struct ops_run *r) {
         must(r, ops_make(r->prim, &small, SMALL_ROWS, bytes, KEYS_UNIFORM), "memory");
         for (int e = 0; e < ops_experiment_count; e++) {
             for (int s = 0; s < 2; s++) {
-                if (r->side[s].used && wanted(r, &ops_experiments[e])) {
+                if (r->side[s].on.used && wanted(r, &ops_experiments[e])) {
                     check(r, &r->side[s], &ops_experiments[e], &small);
                 }
             }
@@ -158,20 +134,20 @@ static void print_line(struct ops_run *r, const struct ops_experiment *e, int s,
                        const struct ops_case *c, const double seconds[2]) {
     const struct side *side = &r->side[s];
     double gbs = 1e-9 * (double)c->bytes / seconds[s];
-    double share = side->copy_gbs > 0 ? gbs / side->copy_gbs : 0;
+    double share = side->on.copy_gbs > 0 ? gbs / side->on.copy_gbs : 0;
     double ratio = seconds[0] > 0 && seconds[1] > 0 ? seconds[0] / seconds[1] : 0;
     if (e->plotted) {
-        plot_point(r, e->name, side->d.bytes, side->name, side->d.rows, share * 100);
+        plot_point(r, e->name, side->d.bytes, side->on.name, side->d.rows, share * 100);
     }
     if (r->options->json) {
         printf("{\"bench\":\"ops\",\"name\":\"%s\",\"device\":\"%s\",\"bits\":%d,\"rows\":%lld,"
                "\"out_rows\":%lld,\"ms\":%.4f,\"gb_per_s\":%.2f,\"copy_gb_per_s\":%.2f,"
                "\"share\":%.4f,\"cpu_gpu\":%.2f}\n",
-               e->name, side->name, side->d.bytes * 8, (long long)side->d.rows,
-               (long long)c->out_rows, seconds[s] * 1e3, gbs, side->copy_gbs, share, ratio);
+               e->name, side->on.name, side->d.bytes * 8, (long long)side->d.rows,
+               (long long)c->out_rows, seconds[s] * 1e3, gbs, side->on.copy_gbs, share, ratio);
         return;
     }
-    printf("%-24s %-4s %10.3f %10.1f %9.1f %8.1f%%", e->name, side->name, seconds[s] * 1e3,
+    printf("%-24s %-4s %10.3f %10.1f %9.1f %8.1f%%", e->name, side->on.name, seconds[s] * 1e3,
            1e-6 * (double)side->d.rows / seconds[s], gbs, share * 100);
     if (ratio > 0 && s == 1) {
         printf(" %9.1f", ratio);
@@ -189,7 +165,7 @@ static bool sides_open(struct ops_run *r, int64_t rows, int bytes, enum ops_keys
         return false;
     }
     r->side[0].d = host;
-    if (r->side[1].used && !ops_copy(r->prim, &r->side[1].d, &host)) {
+    if (r->side[1].on.used && !ops_copy(r->prim, &r->side[1].d, &host)) {
         fprintf(stderr, "bench: %lld tuples of %d bits on the GPU: %s\n", (long long)rows,
                 bytes * 8, wf_prim_error(r->prim)->message);
         ops_free(r->prim, &r->side[1].d);
@@ -200,7 +176,7 @@ static bool sides_open(struct ops_run *r, int64_t rows, int bytes, enum ops_keys
 }
 
 static void sides_close(struct ops_run *r) {
-    if (r->side[1].used) {
+    if (r->side[1].on.used) {
         ops_free(r->prim, &r->side[1].d);
     }
     ops_free(r->prim, &r->side[0].d);
@@ -219,9 +195,9 @@ static void run_size(struct ops_run *r, int64_t rows, int bytes) {
         struct ops_case c[2];
         double seconds[2] = {0, 0};
         for (int s = 0; s < 2 && wanted(r, e); s++) {
-            c[s] =
-                (struct ops_case){.prim = r->prim, .place = r->side[s].place, .d = &r->side[s].d};
-            seconds[s] = r->side[s].used ? measure(r, &r->side[s], e, &c[s]) : 0;
+            c[s] = (struct ops_case){
+                .prim = r->prim, .place = r->side[s].on.place, .d = &r->side[s].d};
+            seconds[s] = r->side[s].on.used ? measure(r, &r->side[s], e, &c[s]) : 0;
         }
         for (int s = 0; s < 2; s++) {
             if (seconds[s] > 0) {
@@ -283,7 +259,7 @@ static void run_join_stages(struct ops_run *r, int64_t rows) {
             return;
         }
         for (int stage = WF_STAGE_MERGE; stage <= WF_STAGE_NETWORK; stage++) {
-            struct ops_case c = {.prim = r->prim, .place = s->place, .d = &s->d};
+            struct ops_case c = {.prim = r->prim, .place = s->on.place, .d = &s->d};
             c.join = (wf_rel_join){WF_REL_INNER, (wf_join_stage)stage, 0, 1};
             double seconds = measure(r, s, &join_sparse, &c);
             if (seconds > 0) {
@@ -297,20 +273,11 @@ static void run_join_stages(struct ops_run *r, int64_t rows) {
 /* --- runs --- */
 
 static bool open_sides(struct ops_run *r) {
-    const char *device = r->options->device ? r->options->device : "both";
-    bool both = strcmp(device, "both") == 0;
-    void *probe = NULL;
-    r->side[0] = (struct side){.used = both || strcmp(device, "cpu") == 0, .name = "cpu"};
-    r->side[1] = (struct side){.place = WF_ON_GPU, .name = "gpu"};
-    if (both || strcmp(device, "gpu") == 0) {
-        r->side[1].used =
-            !r->options->no_gpu && wf_prim_alloc(r->prim, WF_ON_GPU, 1, &probe) == WF_OK;
-        if (!r->side[1].used) {
-            fprintf(stderr, "bench: without a GPU: %s\n", wf_prim_error(r->prim)->message);
-        }
-        wf_prim_free(r->prim, probe);
-    }
-    return r->side[0].used || r->side[1].used;
+    struct bench_side sides[2];
+    bool any = bench_sides_open(r->prim, r->options, sides);
+    r->side[0].on = sides[0];
+    r->side[1].on = sides[1];
+    return any;
 }
 
 static int list_sizes(const struct ops_run *r, int64_t sizes[SIZES_MOST]) {
@@ -319,30 +286,24 @@ static int list_sizes(const struct ops_run *r, int64_t sizes[SIZES_MOST]) {
         sizes[count++] = r->options->rows;
         return count;
     }
-    int64_t most = r->side[1].used ? 16 << 20 : 4 << 20;
+    int64_t most = r->side[1].on.used ? 16 << 20 : 4 << 20;
     for (int64_t rows = 8192; rows < most; rows *= 4) {
         sizes[count++] = rows;
     }
     sizes[count++] = most;
-    if (r->side[1].used) {
+    if (r->side[1].on.used) {
         sizes[count++] = 128 << 20;
         sizes[count++] = 256 << 20;
     }
     return count;
 }
 
-/* The ceiling, from arrays that no cache holds. */
-static void measure_ceilings(struct ops_run *r, int64_t most) {
-    int64_t rows = most < 4 << 20 ? 4 << 20 : most > 64 << 20 ? 64 << 20 : most;
-    must(r, sides_open(r, rows, 8, KEYS_UNIFORM) || sides_open(r, most, 4, KEYS_UNIFORM), "memory");
+static void print_ceilings(const struct ops_run *r) {
     for (int s = 0; s < 2; s++) {
-        struct side *side = &r->side[s];
-        side->copy_gbs = side->used ? measure_copy(r, side) : 0;
-        if (side->used && !r->options->json) {
-            printf("copy on %s: %.1f GB/s\n", side->name, side->copy_gbs);
+        if (r->side[s].on.used && !r->options->json) {
+            printf("copy on %s: %.1f GB/s\n", r->side[s].on.name, r->side[s].on.copy_gbs);
         }
     }
-    sides_close(r);
 }
 
 int bench_ops(const struct bench_options *options) {
@@ -362,15 +323,13 @@ int bench_ops(const struct bench_options *options) {
     }
     check_all(r);
     int count = r->wrong ? 0 : list_sizes(r, sizes);
-    if (count) {
-        measure_ceilings(r, sizes[count - 1]);
-    }
+    print_ceilings(r);
     for (int bytes = 4; bytes <= 8; bytes += 4) {
         for (int i = 0; i < count; i++) {
             run_size(r, sizes[i], bytes);
         }
     }
-    if (count && r->side[1].used && (!options->only || strstr("JOIN stages", options->only))) {
+    if (count && r->side[1].on.used && (!options->only || strstr("JOIN stages", options->only))) {
         run_join_stages(r, sizes[count - 1] < 16 << 20 ? sizes[count - 1] : 16 << 20);
     }
     bool drawn = !options->plot || r->wrong ||

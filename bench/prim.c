@@ -5,6 +5,7 @@
  * between a long and a short one, which leaves the call itself out. Where CUB has the operation
  * and its module is there, both are measured by switching the setting gpu_cub. */
 #include "bench_prim.h"
+#include "bench_sides.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,11 +13,8 @@
 enum { SMALL_ROWS = 100003, SIZES_MOST = 24 };
 
 struct side { /* one device */
-    bool used;
-    wf_place place;
-    const char *name;
+    struct bench_side on;
     struct prim_data d;
-    double copy_gbs;
 };
 
 struct bench_run {
@@ -119,42 +117,20 @@ static void data_copy(struct bench_run *r, struct prim_data *to, const struct pr
 
 /* --- measuring --- */
 
-static double copy_seconds(struct bench_run *r, const struct side *s, int64_t bytes) {
-    double best = 1e30;
-    for (int i = 0; i < r->options->runs + 3; i++) {
-        double start = bench_now();
-        must(r, wf_prim_copy(r->prim, s->d.out, s->d.keys, bytes), "copy");
-        double seconds = bench_now() - start;
-        best = seconds < best ? seconds : best;
-    }
-    return best;
-}
-
-/* GB/s, read and written. */
-static double measure_copy(struct bench_run *r, const struct side *s) {
-    int64_t bytes = s->d.rows * 4 / 16 * 16;
-    double whole = copy_seconds(r, s, bytes);
-    if (s->place == WF_ON_CPU || bytes < 64 << 20) {
-        return 2e-9 * (double)bytes / whole;
-    }
-    double half = copy_seconds(r, s, bytes / 2);
-    return whole > half ? 1e-9 * (double)bytes / (whole - half) : 0;
-}
-
 /* Seconds of the fastest run after one to warm up; below zero: the device refused, which is told.
  */
 static double measure(struct bench_run *r, const struct side *s, const struct prim_experiment *e,
                       bool *out_cub) {
-    struct prim_case c = {r->prim, s->place, &s->d, 0};
+    struct prim_case c = {r->prim, s->on.place, &s->d, 0};
     double best = 1e30;
     for (int i = 0; i <= r->options->runs; i++) {
         if (e->run(&c, e->arg) != WF_OK) {
-            fprintf(stderr, "bench: %s on %s: %s\n", e->name, s->name,
+            fprintf(stderr, "bench: %s on %s: %s\n", e->name, s->on.name,
                     wf_prim_error(r->prim)->message);
             return -1;
         }
         double seconds =
-            1e-9 * (double)wf_prim_metric(r->prim, s->place == WF_ON_GPU ? "device_ns" : "ns");
+            1e-9 * (double)wf_prim_metric(r->prim, s->on.place == WF_ON_GPU ? "device_ns" : "ns");
         best = i > 0 && seconds < best ? seconds : best;
     }
     *out_cub = wf_prim_metric(r->prim, "cub") == 1;
@@ -164,12 +140,12 @@ static double measure(struct bench_run *r, const struct side *s, const struct pr
 /* Once, small, with arrays of the host. */
 static void check(struct bench_run *r, const struct side *s, const struct prim_experiment *e,
                   const struct prim_data *small) {
-    struct prim_case c = {r->prim, s->place, small, 0};
+    struct prim_case c = {r->prim, s->on.place, small, 0};
     if (e->run(&c, e->arg) != WF_OK) {
         return; /* measuring will say why */
     }
     if (!e->check(&c, e->arg)) {
-        fprintf(stderr, "bench: %s on %s: wrong answer\n", e->name, s->name);
+        fprintf(stderr, "bench: %s on %s: wrong answer\n", e->name, s->on.name);
         r->wrong = true;
     }
 }
@@ -187,8 +163,8 @@ static void print_head(const struct bench_run *r, int64_t rows) {
     }
     printf("\n%lld rows", (long long)rows);
     for (int s = 0; s < 2; s++) {
-        if (r->side[s].used) {
-            printf("; copy on %s %.1f GB/s", r->side[s].name, r->side[s].copy_gbs);
+        if (r->side[s].on.used) {
+            printf("; copy on %s %.1f GB/s", r->side[s].on.name, r->side[s].on.copy_gbs);
         }
     }
     printf("\n%-26s %-4s %10s %10s %9s %9s %9s %9s\n", "", "", "ms", "M rows/s", "GB/s", "of copy",
@@ -200,18 +176,18 @@ static void print_line(const struct bench_run *r, const struct prim_experiment *
     const struct side *side = &r->side[s];
     double seconds = f->seconds[s];
     double gbs = 1e-9 * e->bytes * (double)rows / seconds;
-    double share = side->copy_gbs > 0 ? gbs / side->copy_gbs : 0;
+    double share = side->on.copy_gbs > 0 ? gbs / side->on.copy_gbs : 0;
     double ratio = f->seconds[0] > 0 && f->seconds[1] > 0 ? f->seconds[0] / f->seconds[1] : 0;
     double cub = s == 1 && f->cub > 0 ? f->cub / seconds : 0;
     if (r->options->json) {
         printf("{\"bench\":\"prim\",\"name\":\"%s\",\"device\":\"%s\",\"rows\":%lld,\"ms\":%.4f,"
                "\"gb_per_s\":%.2f,\"copy_gb_per_s\":%.2f,\"share\":%.4f,\"cpu_gpu\":%.2f,"
                "\"cub_ms\":%.4f}\n",
-               e->name, side->name, (long long)rows, seconds * 1e3, gbs, side->copy_gbs, share,
-               ratio, s == 1 ? f->cub * 1e3 : 0.0);
+               e->name, side->on.name, (long long)rows, seconds * 1e3, gbs, side->on.copy_gbs,
+               share, ratio, s == 1 ? f->cub * 1e3 : 0.0);
         return;
     }
-    printf("%-26s %-4s %10.3f %10.1f %9.1f %8.1f%%", e->name, side->name, seconds * 1e3,
+    printf("%-26s %-4s %10.3f %10.1f %9.1f %8.1f%%", e->name, side->on.name, seconds * 1e3,
            1e-6 * (double)rows / seconds, gbs, share * 100);
     char text[2][16] = {"", ""};
     snprintf(text[0], sizeof text[0], "%.1f", ratio);
@@ -246,7 +222,7 @@ static void run_experiment(struct bench_run *r, const struct prim_experiment *e,
     struct figures f = {{0, 0}, 0};
     bool cub = false;
     for (int s = 0; s < 2; s++) {
-        if (r->side[s].used) {
+        if (r->side[s].on.used) {
             must(r, wf_prim_setting(r->prim, "gpu_cub", "off"), "gpu_cub");
             f.seconds[s] = measure(r, &r->side[s], e, &cub);
         }
@@ -259,7 +235,7 @@ static void run_experiment(struct bench_run *r, const struct prim_experiment *e,
     for (int s = 0; s < 2; s++) {
         if (f.seconds[s] > 0) {
             print_line(r, e, s, rows, &f);
-            plot_point(r, e, r->side[s].name, rows, f.seconds[s]);
+            plot_point(r, e, r->side[s].on.name, rows, f.seconds[s]);
         }
     }
     if (f.cub > 0) {
@@ -286,13 +262,12 @@ static void run_size(struct bench_run *r, int64_t rows) {
     fill_rows(&host);
     for (int s = 0; s < 2; s++) {
         struct side *side = &r->side[s];
-        if (side->used) {
+        if (side->on.used) {
             side->d = host;
-            if (side->place == WF_ON_GPU) {
+            if (side->on.place == WF_ON_GPU) {
                 side->d = data_new(r, WF_ON_GPU, rows);
                 data_copy(r, &side->d, &host);
             }
-            side->copy_gbs = measure_copy(r, side);
         }
     }
     print_head(r, rows);
@@ -301,7 +276,7 @@ static void run_size(struct bench_run *r, int64_t rows) {
             run_experiment(r, experiment_at(e), rows);
         }
     }
-    if (r->side[1].used) {
+    if (r->side[1].on.used) {
         data_free(r, &r->side[1].d);
     }
     data_free(r, &host);
@@ -312,7 +287,8 @@ static void check_all(struct bench_run *r) {
     fill_rows(&small);
     for (int e = 0; e < experiment_count(); e++) {
         for (int s = 0; s < 2; s++) {
-            for (int cub = 0; cub <= s && r->side[s].used && wanted(r, experiment_at(e)); cub++) {
+            for (int cub = 0; cub <= s && r->side[s].on.used && wanted(r, experiment_at(e));
+                 cub++) {
                 must(r, wf_prim_setting(r->prim, "gpu_cub", cub ? "on" : "off"), "gpu_cub");
                 check(r, &r->side[s], experiment_at(e), &small);
             }
@@ -322,24 +298,15 @@ static void check_all(struct bench_run *r) {
 }
 
 static bool open_sides(struct bench_run *r) {
-    const char *device = r->options->device ? r->options->device : "both";
-    bool both = strcmp(device, "both") == 0;
-    void *probe = NULL;
-    r->side[0] = (struct side){.used = both || strcmp(device, "cpu") == 0, .name = "cpu"};
-    r->side[1] = (struct side){.place = WF_ON_GPU, .name = "gpu"};
-    if (both || strcmp(device, "gpu") == 0) {
-        r->side[1].used =
-            !r->options->no_gpu && wf_prim_alloc(r->prim, WF_ON_GPU, 1, &probe) == WF_OK;
-        if (!r->side[1].used) {
-            fprintf(stderr, "bench: without a GPU: %s\n", wf_prim_error(r->prim)->message);
-        }
-        wf_prim_free(r->prim, probe);
-    }
-    return r->side[0].used || r->side[1].used;
+    struct bench_side sides[2];
+    bool any = bench_sides_open(r->prim, r->options, sides);
+    r->side[0].on = sides[0];
+    r->side[1].on = sides[1];
+    return any;
 }
 
 static int list_sizes(const struct bench_run *r, int64_t sizes[SIZES_MOST]) {
-    bool gpu = r->side[1].used;
+    bool gpu = r->side[1].on.used;
     int64_t most = r->options->rows ? r->options->rows : gpu ? 256 << 20 : 16 << 20;
     int count = 0;
     if (r->options->plot) {

@@ -485,7 +485,7 @@ WF_API wf_status wf_prim_rel_set(wf_prim *prim, wf_place place, wf_rel_set set, 
  * CPU there is MERGE only. O((n + m + out) / p), one pass over inputs and output. */
 typedef enum wf_rel_kind { WF_REL_INNER, WF_REL_LEFT, WF_REL_RIGHT, WF_REL_FULL } wf_rel_kind;
 typedef enum wf_join_stage {
-    WF_STAGE_MERGE,   /* a serial merge per thread, between cuts of the merge path */
+    WF_STAGE_MERGE,   /* a merge per thread, between cuts of the merge path */
     WF_STAGE_BINARY,  /* both bounds of every tuple by binary search */
     WF_STAGE_BLOCKED, /* a thread's run of tuples in registers, bounds of the run searched */
     WF_STAGE_BRUTE,   /* every tuple against every other */

@@ -125,7 +125,7 @@ static FALLIBLE refill(struct wf_connection *conn, const struct run_request *req
     }
     gather_free(table, &all);
     if (!status) {
-        status = version_check_keys(table, empty, version, &conn->err);
+        status = version_check_keys(table, empty, version, NULL, &conn->err);
     }
     if (!status) {
         status = replace_table(conn, st->oid, table, version);

@@ -25,6 +25,7 @@ struct wf_database {
     struct pool *pool;
     struct catalog *catalog;
     struct device *cpu;
+    _Atomic i32 tx_count; /* connections whose transaction has taken its snapshot */
     struct mutex lock; /* guards what follows */
     struct device *gpu;
     b8 gpu_tried;
@@ -148,6 +149,14 @@ struct row_pairs {
     i64 count;
     const i64 *old_rows;
 };
+/* compact.c: tables with much that is deleted, found at a commit and written anew after it. */
+struct to_compact {
+    i32 count;
+    u32 oids[8];
+};
+void compact_note(const struct edition *base, const struct edition *mine, struct to_compact *out);
+void compact_tables(struct wf_connection *conn, const struct to_compact *what);
+
 /* constraint.c: the table's rows went from base to mine in the connection's transaction: looks at
  * CHECK and REFERENCES, both ways, and does what ON DELETE says, or ON UPDATE when there are pairs.
  */
@@ -161,6 +170,7 @@ FALLIBLE run_set_constraints(struct wf_connection *conn, struct rowset *rows);
 FALLIBLE default_value(struct wf_connection *conn, struct arena *arena, const struct table *child,
                        u32 col, union lit *out, b8 *out_null);
 bool reference_is_deferred(const struct wf_connection *conn, const struct table_foreign *fk);
+bool key_is_deferred(const struct wf_connection *conn, const struct table_key *key);
 /* commit_check: the same for what others have committed meanwhile. */
 wf_status constraints_recheck(void *conn, const struct edition *base, const struct edition *mine,
                               const struct edition *merged, struct error *err);
@@ -346,7 +356,9 @@ FALLIBLE run_deallocate(struct wf_connection *conn, struct rowset *rows);
 FALLIBLE late_value(struct wf_connection *conn, struct rowset *rows, const struct late *late,
                     struct param *out);
 void session_note_value(struct wf_connection *conn, u32 sequence, i64 value);
-FALLIBLE session_next_value(struct wf_connection *conn, u32 sequence, i64 *out);
+/* exec.serial; arg is the connection. */
+wf_status session_serial(void *arg, const struct window_fn *call, i64 value, bool called, i64 *out,
+                         struct error *err);
 void session_close(struct wf_connection *conn);
 /* ddl.c, alter.c: a definition that may be changed; sequences of new columns; an object's table
  * under another definition: column i is from[i] (NULL: i) or the constant values[i]. */
@@ -381,6 +393,7 @@ struct inner_select {
     struct table *table;
     struct table_version *version;
     const struct run_request *request; /* parameters; NULL = none */
+    b8 in_order; /* rows keep the table's order: on the CPU */
 };
 FALLIBLE inner_run(struct wf_connection *conn, const struct inner_select *select,
                    struct rowset **out);

@@ -18,7 +18,20 @@ FALLIBLE change_base(struct wf_connection *conn, const struct table *table,
 
 FALLIBLE change_install(struct wf_connection *conn, struct table *table, struct table_version *base,
                         struct table_version *mine, const struct row_pairs *pairs) {
-    TRY(version_check_keys(table, base, mine, &conn->err));
+    b8 *waiting = NULL;
+    for (u32 k = 0; k < table->key_count; k++) {
+        if (!waiting && key_is_deferred(conn, &table->keys[k])) {
+            waiting = mem_alloc(&conn->db->mem, table->key_count);
+            TRY(waiting ? ERR_OK : memory_refused(&conn->db->mem, &conn->err, table->key_count));
+            memset(waiting, 0, table->key_count);
+        }
+        if (waiting) {
+            waiting[k] = key_is_deferred(conn, &table->keys[k]);
+        }
+    }
+    wf_status status = version_check_keys(table, base, mine, waiting, &conn->err);
+    mem_free(&conn->db->mem, waiting, waiting ? table->key_count : 0);
+    TRY(status);
     TRY(tx_set_version(conn, table, mine));
     return constraints_after(conn, table, base, mine, pairs);
 }

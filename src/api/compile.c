@@ -109,6 +109,7 @@ static wf_status plan_to_program(void *arg) {
     u32 rel_count = plan_number(c->plan);
     struct lower_limits limits = {
         .fusion = c->settings.fusion != 0,
+        .fast_floats = c->settings.float_sum == FLOAT_SUM_FAST,
         .max_live = MAX_LIVE_REGISTERS,
         .zone = (i32)c->settings.timezone,
     };

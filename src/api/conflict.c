@@ -93,6 +93,12 @@ static FALLIBLE sort_rows(struct conflict *c) {
     for (u32 k = 0; k < c->table->key_count; k++) {
         map_init(&c->seen[k], arena);
     }
+    for (u32 k = 0; k < c->table->key_count && count > 0; k++) {
+        if (c->table->keys[k].deferrable && (c->key < 0 || (u32)c->key == k)) {
+            FAIL(&c->conn->err, WRONG_STATE,
+                 "ON CONFLICT does not support deferrable unique constraints as arbiters");
+        }
+    }
     for (i64 i = 0; i < count; i++) {
         bool taken = false;
         c->target[i] = -1;

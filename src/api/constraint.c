@@ -4,8 +4,9 @@
  * more. CHECK is a SELECT over the new rows, compiled like any other. A new row's reference is
  * looked up in the key of the table it refers to; what becomes of those who refer to rows that are
  * gone is in reference.c. The tables are those of the transaction as the statement leaves it, so a
- * row may refer to another one of the same statement, or to itself. A deferred reference waits
- * until the transaction ends, and is then looked at from where that began to what it made. */
+ * row may refer to another one of the same statement, or to itself. A deferred reference
+ * or key waits until the transaction ends, and is then looked at from where that began to what it
+ * made. */
 #include "api/constraint_int.h"
 
 struct check_arg {
@@ -225,8 +226,8 @@ wf_status constraints_recheck(void *arg, const struct edition *base, const struc
     return ERR_OK;
 }
 
-/* Deferred references, of which `only` (0 = all) are looked at: what the transaction added and what
- * it took, from where it began to what it is now. */
+/* Deferred references and keys, of which `only` (0 = all) are looked at: what the transaction added
+ * and what it took, from where it began to what it is now. */
 
 static FALLIBLE check_deferred(struct wf_connection *conn, const struct edition_entry *child,
                                const struct table_foreign *fk) {
@@ -258,6 +259,21 @@ static FALLIBLE check_deferred(struct wf_connection *conn, const struct edition_
                                   &conn->err);
 }
 
+static FALLIBLE check_waiting_keys(struct wf_connection *conn, const struct edition_entry *entry,
+                                   u32 only) {
+    struct table *table = entry->object->table;
+    const struct edition_entry *before = edition_find_oid(conn->tx.base, entry->object->oid);
+    bool same = before && before->object->table == table;
+    for (u32 k = 0; k < table->key_count; k++) {
+        const struct table_key *key = &table->keys[k];
+        if (key->deferrable && (!only || key->oid == only)) {
+            TRY(version_check_key(table, k, same ? before->version : NULL, entry->version,
+                                  &conn->err));
+        }
+    }
+    return ERR_OK;
+}
+
 FALLIBLE constraints_deferred(struct wf_connection *conn, u32 only) {
     const struct tx *tx = &conn->tx;
     if (!tx->base || tx->base == tx->mine) {
@@ -266,6 +282,7 @@ FALLIBLE constraints_deferred(struct wf_connection *conn, u32 only) {
     for (i64 i = 0; i < tx->mine->count; i++) {
         const struct edition_entry *child = &tx->mine->entries[i];
         const struct table *table = child->object->table;
+        TRY(table ? check_waiting_keys(conn, child, only) : ERR_OK);
         for (u32 f = 0; table && f < table->foreign_count; f++) {
             const struct table_foreign *fk = &table->foreigns[f];
             if (fk->deferrable && (!only || fk->oid == only)) {
@@ -276,15 +293,19 @@ FALLIBLE constraints_deferred(struct wf_connection *conn, u32 only) {
     return ERR_OK;
 }
 
-bool reference_is_deferred(const struct wf_connection *conn, const struct table_foreign *fk) {
-    const struct tx *tx = &conn->tx;
-    if (!fk->deferrable) {
-        return false;
-    }
-    for (const struct set_constraints *d = tx->deferrals; d; d = d->next) { /* the latest counts */
-        if (d->oid == 0 || d->oid == fk->oid) {
+static bool is_deferred(const struct wf_connection *conn, u32 oid, bool initially) {
+    for (const struct set_constraints *d = conn->tx.deferrals; d; d = d->next) {
+        if (d->oid == 0 || d->oid == oid) { /* the latest counts */
             return d->deferred;
         }
     }
-    return fk->deferred;
+    return initially;
+}
+
+bool reference_is_deferred(const struct wf_connection *conn, const struct table_foreign *fk) {
+    return fk->deferrable && is_deferred(conn, fk->oid, fk->deferred);
+}
+
+bool key_is_deferred(const struct wf_connection *conn, const struct table_key *key) {
+    return key->deferrable && is_deferred(conn, key->oid, key->deferred);
 }

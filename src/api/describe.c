@@ -84,7 +84,8 @@ static void print_constraints(struct text *out, const struct edition *edition,
         print_name(out, table->keys[i].name);
         text_print(out, table->keys[i].primary ? " PRIMARY KEY " : " UNIQUE ");
         print_names(out, table, table->keys[i].col_count, table->keys[i].cols);
-        text_print(out, "%s", table->keys[i].deferrable ? " DEFERRABLE" : "");
+        text_print(out, "%s%s", table->keys[i].deferrable ? " DEFERRABLE" : "",
+                   table->keys[i].deferred ? " INITIALLY DEFERRED" : "");
     }
     for (u32 i = 0; i < table->check_count; i++) {
         text_print(out, ",\n    CONSTRAINT ");

@@ -111,6 +111,8 @@ static FALLIBLE exec_fill(struct wf_connection *conn, struct rowset *rows, bool 
     x->pool = conn->db->pool;
     x->settings = &rows->settings;
     x->cancel = &conn->cancel;
+    x->serial = session_serial;
+    x->serial_arg = conn;
     x->tables = NEW_ARRAY(x->arena, struct table *, program->table_count + 1);
     x->versions = NEW_ARRAY(x->arena, struct table_version *, program->table_count + 1);
     *out_gone = false;
@@ -372,51 +374,10 @@ FALLIBLE rowset_finish(struct wf_connection *conn, struct rowset *rows) {
     return ERR_OK;
 }
 
-/* A slice whose columns start at its first row, and those to be filled with room for their values.
- */
-static FALLIBLE slice_open(struct rowset *rows, struct slice *slice, const struct statement *st) {
-    struct chunk *chunk = NEW(&rows->arena, struct chunk);
-    struct column *cols = NEW_ARRAY(&rows->arena, struct column, rows->col_count + 1);
-    TRY(arena_check(&rows->arena, rows->exec.err));
-    *chunk = *slice->chunk;
-    chunk->cols = cols;
-    for (u32 c = 0; c < rows->col_count; c++) {
-        const struct column *from = &slice->chunk->cols[c];
-        u8 *data = from->data;
-        cols[c].kind = from->kind;
-        cols[c].data = data ? data + slice->first * kind_bytes[from->kind] : NULL;
-        cols[c].nulls = from->nulls ? from->nulls + slice->first : NULL;
-    }
-    for (i32 i = 0; i < st->fill_count; i++) {
-        i64 *values = NEW_ARRAY(&rows->arena, i64, slice->rows + 1);
-        cols[st->fills[i].col] = (struct column){.kind = KIND_I64, .data = values};
-    }
-    slice->chunk = chunk;
-    slice->first = 0;
-    return arena_check(&rows->arena, rows->exec.err);
-}
-
-/* The next values of sequences for columns of the answer, row by row. */
-static FALLIBLE answer_fill(struct wf_connection *conn, struct rowset *rows) {
-    const struct statement *st = &rows->compiled->stmt;
-    for (i64 s = 0; s < rows->answer.slice_count && st->fill_count; s++) {
-        struct slice *slice = &rows->answer.slices[s];
-        TRY(slice_open(rows, slice, st));
-        for (i64 row = 0; row < slice->rows * st->fill_count; row++) {
-            const struct fill *fill = &st->fills[row % st->fill_count];
-            i64 *to = (i64 *)slice->chunk->cols[fill->col].data + row / st->fill_count;
-            TRY(session_next_value(conn, fill->sequence, to));
-        }
-    }
-    return ERR_OK;
-}
-
 static FALLIBLE run_select(struct wf_connection *conn, const struct run_request *request,
                            struct rowset *rows) {
     TRY(rowset_open_exec(conn, request, rows));
-    bool fills = rows->compiled->stmt.fill_count > 0;
-    TRY(fills ? rowset_run_exec(conn, rows) : rowset_start_exec(conn, rows));
-    TRY(answer_fill(conn, rows));
+    TRY(rowset_start_exec(conn, rows));
     rows->tag = "SELECT";
     if (!rows->more) {
         set_tag(rows);
@@ -577,6 +538,7 @@ FALLIBLE inner_run(struct wf_connection *conn, const struct inner_select *select
     struct rowset *rows;
     TRY(rowset_new(conn, &rows));
     connection_snapshot(conn, &rows->snap);
+    rows->settings.device = select->in_order ? DEVICE_CPU : rows->settings.device;
     if (select->table) {
         snapshot_put(&rows->snap, select->table, select->version);
     }

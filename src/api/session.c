@@ -199,17 +199,33 @@ void session_note_value(struct wf_connection *conn, u32 sequence, i64 value) {
     conn->value_count = count;
 }
 
-FALLIBLE session_next_value(struct wf_connection *conn, u32 sequence, i64 *out) {
-    const struct edition_entry *entry = edition_find_oid(conn->tx.mine, sequence);
-    if (!entry || !entry->object->sequence) {
-        FAIL(&conn->err, UNDEFINED_TABLE, "the sequence of a column is gone");
+static FALLIBLE set_value(struct wf_connection *conn, struct sequence *seq, const struct late *late,
+                          i64 *out) {
+    if (late->value < seq->min || late->value > seq->max) {
+        FAIL(&conn->err, OUT_OF_RANGE,
+             "setval: value %lld is out of bounds for sequence \"%s\" (%lld..%lld)", late->value,
+             late->name, seq->min, seq->max);
     }
-    TRY(sequence_next(entry->object->sequence, entry->object->name, 1, out, &conn->err));
-    session_note_value(conn, sequence, *out);
+    mutex_lock(&seq->lock);
+    seq->last = late->value;
+    seq->called = late->called;
+    mutex_unlock(&seq->lock);
+    if (late->called) {
+        session_note_value(conn, late->sequence, late->value);
+    }
+    *out = late->value;
     return ERR_OK;
 }
 
+/* A call of the sequence, whose kinds are those of serial_kind and late_kind. */
 static FALLIBLE sequence_value(struct wf_connection *conn, const struct late *late, i64 *out) {
+    if (late->kind == LATE_LASTVAL) {
+        if (conn->value_count == 0) {
+            FAIL(&conn->err, WRONG_STATE, "lastval is not yet defined in this session");
+        }
+        *out = conn->values[conn->value_count - 1].value;
+        return ERR_OK;
+    }
     const struct edition_entry *entry = edition_find_oid(conn->tx.mine, late->sequence);
     struct sequence *seq = entry ? entry->object->sequence : NULL;
     if (!seq) {
@@ -221,17 +237,7 @@ static FALLIBLE sequence_value(struct wf_connection *conn, const struct late *la
         return ERR_OK;
     }
     if (late->kind == LATE_SETVAL) {
-        if (late->value < seq->min || late->value > seq->max) {
-            FAIL(&conn->err, OUT_OF_RANGE,
-                 "setval: value %lld is out of bounds for sequence \"%s\" (%lld..%lld)",
-                 late->value, late->name, seq->min, seq->max);
-        }
-        mutex_lock(&seq->lock);
-        seq->last = late->value;
-        seq->called = late->called;
-        mutex_unlock(&seq->lock);
-        *out = late->value;
-        return ERR_OK;
+        return set_value(conn, seq, late, out);
     }
     for (i32 i = 0; i < conn->value_count; i++) {
         if (conn->values[i].oid == late->sequence) {
@@ -241,6 +247,18 @@ static FALLIBLE sequence_value(struct wf_connection *conn, const struct late *la
     }
     FAIL(&conn->err, WRONG_STATE, "currval of sequence \"%s\" is not yet defined in this session",
          late->name);
+}
+
+wf_status session_serial(void *arg, const struct window_fn *call, i64 value, bool called, i64 *out,
+                         struct error *err) {
+    struct wf_connection *conn = arg;
+    struct late late = {.kind = call->func,
+                        .called = called,
+                        .sequence = call->sequence,
+                        .value = value,
+                        .name = call->name};
+    UNUSED(err); /* the connection's */
+    return sequence_value(conn, &late, out);
 }
 
 static FALLIBLE text_value(struct wf_connection *conn, struct rowset *rows, u8 kind,
@@ -264,14 +282,7 @@ FALLIBLE late_value(struct wf_connection *conn, struct rowset *rows, const struc
     if (late->kind > LATE_SETVAL) {
         return text_value(conn, rows, late->kind, out);
     }
-    if (late->kind == LATE_LASTVAL) {
-        if (conn->value_count == 0) {
-            FAIL(&conn->err, WRONG_STATE, "lastval is not yet defined in this session");
-        }
-        value = conn->values[conn->value_count - 1].value;
-    } else {
-        TRY(sequence_value(conn, late, &value));
-    }
+    TRY(sequence_value(conn, late, &value));
     out->value.i128 = value;
     return ERR_OK;
 }

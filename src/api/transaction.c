@@ -90,6 +90,7 @@ void tx_close(struct wf_connection *conn) {
     drop_deferrals(conn);
     if (tx->base) {
         tx_move(tx, edition_retain(tx->base));
+        atomic_fetch_sub(&conn->db->tx_count, 1);
     }
     edition_release(tx->mine);
     edition_release(tx->base);
@@ -102,6 +103,7 @@ FALLIBLE tx_enter(struct wf_connection *conn, struct tx_mark *mark) {
     if (!tx->base) {
         TRY(catalog_edition(conn->db->catalog, &tx->base, &conn->err));
         tx->mine = edition_retain(tx->base);
+        atomic_fetch_add(&conn->db->tx_count, 1);
     }
     mark->edition = edition_retain(tx->mine);
     tx->depth++;
@@ -114,23 +116,26 @@ void tx_undo(struct wf_connection *conn, const struct tx_mark *mark) {
     }
 }
 
-static FALLIBLE tx_commit(struct wf_connection *conn) {
+static FALLIBLE tx_commit(struct wf_connection *conn, struct to_compact *later) {
     struct tx *tx = &conn->tx;
     if (!tx->base || tx->base == tx->mine) {
         return ERR_OK;
     }
-    return catalog_commit(conn->db->catalog, tx->base, tx->mine, constraints_recheck, conn,
-                          &conn->err);
+    TRY(catalog_commit(conn->db->catalog, tx->base, tx->mine, constraints_recheck, conn,
+                       &conn->err));
+    compact_note(tx->base, tx->mine, later);
+    return ERR_OK;
 }
 
 FALLIBLE tx_leave(struct wf_connection *conn, struct tx_mark *mark, wf_status status) {
     struct tx *tx = &conn->tx;
     bool whole = --tx->depth == 0;
+    struct to_compact later = {0};
     if (!status && !tx->open && whole) {
         status = constraints_deferred(conn, 0);
     }
     if (!status && !tx->open && whole) {
-        status = tx_commit(conn);
+        status = tx_commit(conn, &later);
         if (status == ERR_UNIQUE || status == ERR_FOREIGN_KEY || status == ERR_DUPLICATE_TABLE) {
             /* Somebody was faster: run again, the statement meets it on its own terms. */
             error_reset(&conn->err);
@@ -151,6 +156,7 @@ FALLIBLE tx_leave(struct wf_connection *conn, struct tx_mark *mark, wf_status st
     if (!tx->open && whole) {
         tx_close(conn);
     }
+    compact_tables(conn, &later);
     return status;
 }
 
@@ -258,6 +264,9 @@ static FALLIBLE run_begin(struct wf_connection *conn, const struct statement *st
     tx->after = tx->before;
     tx->read_only = st->tx_read_only;
     /* The snapshot is taken by the first statement that reads. */
+    if (tx->base) {
+        atomic_fetch_sub(&conn->db->tx_count, 1);
+    }
     edition_release(tx->mine);
     edition_release(tx->base);
     tx->mine = tx->base = NULL;
@@ -273,8 +282,9 @@ static FALLIBLE run_end(struct wf_connection *conn, const struct statement *st,
         notice(conn, "WARNING", "there is no transaction in progress");
         return ERR_OK;
     }
+    struct to_compact later = {0};
     wf_status status = commit ? constraints_deferred(conn, 0) : ERR_OK;
-    status = commit && !status ? tx_commit(conn) : status;
+    status = commit && !status ? tx_commit(conn, &later) : status;
     if (commit && !status) {
         edition_release(tx->base);
         tx->base = edition_retain(tx->mine);
@@ -287,6 +297,7 @@ static FALLIBLE run_end(struct wf_connection *conn, const struct statement *st,
     tx->open = chain;
     tx->read_only = chain && read_only;
     rows->took_effect = 1;
+    compact_tables(conn, &later);
     return status;
 }
 

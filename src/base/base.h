@@ -39,6 +39,11 @@ u64 sv_hash(struct sv s);
 
 static inline str str_from(struct sv s) {
     str out = {(u32)s.len, 0, (u64)(size_t)s.ptr};
+    if (s.len >= 4) {
+        const u8 *p = (const u8 *)s.ptr;
+        out.prefix = (u32)p[0] << 24 | (u32)p[1] << 16 | (u32)p[2] << 8 | p[3];
+        return out;
+    }
     for (int i = 0; i < 4; i++) {
         out.prefix = out.prefix << 8 | (i < s.len ? (u8)s.ptr[i] : 0u);
     }

@@ -309,6 +309,23 @@ wf_status catalog_commit(struct catalog *catalog, struct edition *base, struct e
     return status;
 }
 
+wf_status catalog_replace(struct catalog *catalog, u32 oid, const struct table_version *old,
+                          struct table_version *version, struct error *err) {
+    struct edition *next = NULL;
+    mutex_lock(&catalog->lock);
+    wf_status status = refresh(catalog, err);
+    const struct edition_entry *entry = status ? NULL : edition_find_oid(catalog->edition, oid);
+    if (entry && entry->version == old) {
+        struct edit edit = {oid, entry->object, version};
+        status = edition_change(catalog, catalog->edition, &edit, 1, &next, err);
+    }
+    if (next) {
+        publish(catalog, next);
+    }
+    mutex_unlock(&catalog->lock);
+    return status;
+}
+
 struct object *catalog_table_object(struct catalog *catalog, u32 schema, const char *name, u32 oid,
                                     struct table *table) {
     struct object like = {

@@ -120,6 +120,10 @@ typedef wf_status (*commit_check)(void *arg, const struct edition *base, const s
 FALLIBLE catalog_commit(struct catalog *catalog, struct edition *base, struct edition *mine,
                         commit_check recheck, void *arg, struct error *err);
 
+/* Another form of a table's rows in place of `old`, unless that is not current any more. */
+FALLIBLE catalog_replace(struct catalog *catalog, u32 oid, const struct table_version *old,
+                         struct table_version *version, struct error *err);
+
 /* Counts every change of definition; part of every plan-cache key. */
 u64 catalog_version(struct catalog *catalog);
 

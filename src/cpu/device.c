@@ -56,7 +56,8 @@ static f64 row_ns(const struct exec *x, const struct pipeline *pipe) {
     }
     for (u32 s = 0; s < pipe->sink_count; s++) {
         const struct sink *sink = &pipe->sinks[s];
-        bool hashed = sink->kind == SINK_AGG && sink->key != NO_REG && sink->key_bits > 12;
+        bool hashed =
+            sink->kind == SINK_AGG && sink->key != NO_REG && sink->key_bits > 12 && !sink->in_runs;
         ns += hashed ? 20 : sink->kind == SINK_AGG ? 0.5 * sink->word_count : 0.5 * sink->col_count;
     }
     return ns;

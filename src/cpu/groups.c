@@ -6,6 +6,7 @@
  * Keys that turn out to be small numbers, such as those of interned text, are slots themselves: a
  * hundred thousand texts among ten million rows took a quarter less time that way. */
 #include "cpu/groups.h"
+#include "defs/host_words.h"
 
 enum {
     FIRST_ROWS = 1024,
@@ -36,6 +37,8 @@ i64 word_apply(u8 word, i64 w, i64 x) {
         return w | x;
     case WORD_XOR:
         return w ^ x;
+    case WORD_FADD:
+        return (i64)f64_bits(bits_f64((u64)w) + bits_f64((u64)x));
     default:
         return (i64)((u64)w + (u64)x);
     }
@@ -254,6 +257,7 @@ static void merge_word(struct groups *g, u32 word, const u32 *group, const i64 *
     case WORD_AND:
     case WORD_OR:
     case WORD_XOR:
+    case WORD_FADD:
         for (i64 i = 0; i < n; i++) {
             i64 *w = &state[group[i] * stride];
             *w = word_apply(g->words[word], *w, x[i * stride]);

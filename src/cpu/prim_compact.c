@@ -198,7 +198,7 @@ wf_status prim_cpu_compact(struct prim_job *job, const struct prim_compact *comp
     }
     *compact->out_count = all;
     if (all > compact->room) {
-        return prim_no_room(job, "compaction", all, compact->room);
+        return prim_no_room(job, compact->what, all, compact->room);
     }
     tasks_run(job->x, blocks, write_task, &r);
     return exec_check(job->x);

@@ -237,6 +237,12 @@ static FALLIBLE fetch(struct prim_job *job, void *host, const void *src, i64 byt
     return ERR_OK;
 }
 
+static i64 part_rows(const struct prim_job *job, const struct prim_join *join) {
+    UNUSED(job);
+    UNUSED(join);
+    return 8192;
+}
+
 const struct prim_match cpu_prim_match = {.survey = survey,
                                           .build = cpu_match_build,
                                           .group = cpu_match_group,
@@ -253,4 +259,4 @@ const struct prim_match cpu_prim_match = {.survey = survey,
                                           .expand = expand,
                                           .fetch = fetch,
                                           .cache_bytes = 8 << 20,
-                                          .part_rows = 8192};
+                                          .part_rows = part_rows};

@@ -2,13 +2,16 @@
  *
  * By the domain of the key. No key: one row of words per worker. Few possible keys: arrays per
  * word, indexed by the key, in four replicas while small so that equal neighbouring keys do not
- * wait for each other's store. Otherwise a table of groups per worker, as long as it reduces its
+ * wait for each other's store. Keys that are expected in order: runs (agg_runs.h), as long as they
+ * do come in order. Otherwise a table of groups per worker, as long as it reduces its
  * input or fits the cache. A table that does neither is emptied into partitions by hash bits
  * (agg_parts.h) and a small one takes its place, which still catches keys that come in runs; when
  * that reduces nothing either, rows go straight to the partitions. Partitions are then merged one
  * by one, in tables that fit the cache, by all workers. Partial states have one layout (key, words)
  * and merge by each word's operation, in any order. */
 #include "cpu/agg_parts.h"
+#include "defs/host_words.h"
+#include "cpu/agg_runs.h"
 #include "cpu/cpu_int.h"
 
 enum {
@@ -31,14 +34,16 @@ enum {
 };
 
 enum agg_form { AGG_ONE, AGG_TINY, AGG_GROUPS };
-enum agg_mode { AGG_GROWS, AGG_FLUSHES, AGG_SCATTERS };
+enum agg_mode { AGG_RUNS, AGG_GROWS, AGG_FLUSHES, AGG_SCATTERS };
 
 struct agg_worker {
+    struct worker *owner;
     i64 *words; /* ONE: word_count; TINY: [word][replica][key] */
     i64 words_bytes;
     b8 *seen; /* TINY: per key */
     i64 seen_bytes;
     struct groups groups;
+    struct agg_runs runs;
     u8 mode;   /* enum agg_mode */
     i64 rows;  /* since the table was empty */
     i64 bound; /* GROWS: groups at which to look again */
@@ -49,6 +54,7 @@ struct agg_state {
     u8 form;
     i64 keys;     /* TINY */
     i64 replicas; /* TINY */
+    b8 in_runs;   /* GROUPS: workers start with runs */
     /* GROUPS: whoever consumed rows, as finishing may open workers that did not */
     struct agg_worker **active;
     i32 active_count;
@@ -76,6 +82,11 @@ static FALLIBLE agg_begin(struct pipe_run *run, struct sink_run *sink) {
     state->form = choose_form(run, def);
     state->keys = state->form == AGG_TINY ? 1LL << def->key_bits : 1;
     state->replicas = state->form == AGG_TINY && def->key_bits <= REPLICA_BITS ? VEC_REPLICAS : 1;
+#ifdef WF_HARD
+    state->in_runs = def->in_runs || def->word_count % 2; /* and mostly in vain */
+#else
+    state->in_runs = def->in_runs;
+#endif
     sink->state = state;
     return ERR_OK;
 }
@@ -90,20 +101,32 @@ static i64 tiny_bytes(const struct agg_state *state, const struct sink *sink) {
     return MAX_OF((i64)sink->word_count, 1) * state->replicas * state->keys * (i64)sizeof(i64);
 }
 
+static FALLIBLE open_groups(struct worker *w, u32 sink_no, struct agg_worker *agg) {
+    const struct sink *sink = w->run->sinks[sink_no].sink;
+    u32 direct = sink->key_bits <= DIRECT_BITS ? sink->key_bits : 0;
+    agg->mode = AGG_GROWS;
+    if (!groups_init(&agg->groups, w->run->x->mem, sink->word_count, sink->words, direct, 0)) {
+        return agg_evict(w, sink_no, 0, 1 << 16);
+    }
+    groups_try_dense(&agg->groups);
+    /* A key that is its own slot costs one miss less: measured, such tables are best left to
+     * grow. */
+    agg->bound = direct ? I64_MAX : GROWN_GROUPS;
+    return ERR_OK;
+}
+
 static FALLIBLE open_worker(struct worker *w, u32 sink_no, struct agg_worker *agg) {
     const struct sink *sink = w->run->sinks[sink_no].sink;
     const struct agg_state *state = w->run->sinks[sink_no].state;
     struct memory *mem = w->run->x->mem;
+    if (state->form == AGG_GROUPS && !state->in_runs) {
+        return open_groups(w, sink_no, agg);
+    }
     if (state->form == AGG_GROUPS) {
-        u32 direct = sink->key_bits <= DIRECT_BITS ? sink->key_bits : 0;
-        if (!groups_init(&agg->groups, mem, sink->word_count, sink->words, direct, 0)) {
-            return agg_evict(w, sink_no, 0, 1 << 16);
-        }
-        groups_try_dense(&agg->groups);
-        /* A key that is its own slot costs one miss less: measured, such tables are best left to
-         * grow. */
-        agg->bound = direct ? I64_MAX : GROWN_GROUPS;
-        return ERR_OK;
+        agg->mode = AGG_RUNS;
+        return runs_init(&agg->runs, mem, sink, w->run->vector_rows)
+                   ? ERR_OK
+                   : agg_evict(w, sink_no, 0, agg->runs.bytes);
     }
     agg->words_bytes = tiny_bytes(state, sink);
     agg->words = mem_alloc(mem, agg->words_bytes);
@@ -131,6 +154,7 @@ static void consume_one(struct worker *w, const struct sink *sink, struct agg_wo
             i64 x = pipe->const_value[reg]->i64;
             x = sink->words[i] == WORD_ADD ? (i64)((u64)x * (u64)fr->m) : x;
             x = sink->words[i] == WORD_XOR && fr->m % 2 == 0 ? 0 : x;
+            x = sink->words[i] == WORD_FADD ? (i64)f64_bits(bits_f64((u64)x) * (f64)fr->m) : x;
             agg->words[i] = word_apply(sink->words[i], agg->words[i], x);
             continue;
         }
@@ -227,6 +251,16 @@ static FALLIBLE consume_groups(struct worker *w, u32 sink_no, const struct sink 
         vec->gather[3](w->keys, key, fr->sel, fr->m);
         key = w->keys;
     }
+    if (agg->mode == AGG_RUNS) {
+        enum runs_end end = runs_consume(w, sink, &agg->runs, fr, key);
+        if (end == RUNS_TAKEN) {
+            return ERR_OK;
+        }
+        if (end == RUNS_REFUSED || !runs_flush(w, sink, &agg->runs)) {
+            return agg_evict(w, sink_no, 0, agg->runs.bytes);
+        }
+        TRY(open_groups(w, sink_no, agg));
+    }
     if (agg->mode == AGG_GROWS && g->count >= agg->bound) {
         TRY(look_again(w, sink_no, sink, agg));
     } else if (agg->mode == AGG_FLUSHES && g->count >= SMALL_GROUPS) {
@@ -253,6 +287,7 @@ static FALLIBLE agg_consume(struct worker *w, u32 sink_no, struct frame *fr) {
     if (!agg) {
         agg = NEW(&w->arena, struct agg_worker);
         w->sinks[sink_no] = agg;
+        agg->owner = w;
         TRY(open_worker(w, sink_no, agg));
     }
     switch (state->form) {
@@ -350,23 +385,62 @@ struct split_task {
     _Atomic i32 refused;
 };
 
-/* What is left in a worker's table to its partitions. */
+/* What is left in a worker's table and its runs to its partitions. */
 static void split_worker(void *arg, i64 i, i32 number) {
     UNUSED(number);
     struct split_task *task = arg;
-    struct agg_worker *agg = agg_of(task->run, (i32)i, task->sink_no);
-    if (!agg || agg->groups.count == 0) {
+    struct pipe_run *run = task->run;
+    struct agg_worker *agg = agg_of(run, (i32)i, task->sink_no);
+    if (!agg || (agg->groups.count == 0 && agg->runs.pieces.count == 0)) {
         return;
     }
     if (!agg->parts) {
-        agg->parts = NEW(&task->run->workers[i]->arena, struct agg_parts);
-        parts_init(agg->parts, task->run->x->mem, agg->groups.stride);
+        agg->parts = NEW(&run->workers[i]->arena, struct agg_parts);
+        parts_init(agg->parts, run->x->mem, 1 + (i64)run->sinks[task->sink_no].sink->word_count);
     }
-    if (!parts_add_groups(agg->parts, &agg->groups)) {
+    bool fine = parts_add_groups(agg->parts, &agg->groups);
+    for (i64 p = 0; p < agg->runs.pieces.count && fine; p++) {
+        fine = runs_to_parts(agg->parts, agg->runs.pieces.items[p]);
+    }
+    if (!fine) {
         atomic_store(&task->refused, 1);
         return;
     }
     groups_fini(&agg->groups);
+    runs_fini(&agg->runs, run->x->mem);
+}
+
+/* The pieces of all workers are the answer if nobody met a key that descends and they do not
+ * overlap. *out_done: they are in the variable. */
+static FALLIBLE combine_runs(struct pipe_run *run, u32 sink_no, bool *out_done) {
+    const struct sink *sink = run->sinks[sink_no].sink;
+    struct agg_state *state = run->sinks[sink_no].state;
+    bool sorted = true;
+    i64 count = 0;
+    for (i32 k = 0; k < state->active_count; k++) {
+        struct agg_worker *agg = state->active[k];
+        if (!runs_flush(agg->owner, sink, &agg->runs)) {
+            return memory_refused(run->x->mem, run->x->err, agg->runs.bytes);
+        }
+        sorted = sorted && agg->mode == AGG_RUNS;
+        count += agg->runs.pieces.count;
+    }
+    struct chunk **pieces = NEW_ARRAY(run->x->arena, struct chunk *, count + 1);
+    i64 at = 0;
+    for (i32 k = 0; k < state->active_count && sorted; k++) {
+        const struct agg_runs *runs = &state->active[k]->runs;
+        for (i64 p = 0; p < runs->pieces.count; p++) {
+            pieces[at++] = runs->pieces.items[p];
+        }
+    }
+    *out_done = sorted && runs_join(pieces, &count, sink);
+    for (i32 k = 0; k < state->active_count && *out_done; k++) {
+        state->active[k]->runs.pieces.count = 0; /* they have a new owner */
+    }
+    for (i64 p = 0; p < count && *out_done; p++) {
+        variable_append(run->x, sink->var, pieces[p]);
+    }
+    return ERR_OK;
 }
 
 static FALLIBLE combine_groups(struct pipe_run *run, u32 sink_no) {
@@ -381,6 +455,15 @@ static FALLIBLE combine_groups(struct pipe_run *run, u32 sink_no) {
             total += agg->groups.count;
             parted = parted || agg->parts;
         }
+    }
+    if (state->in_runs) {
+        bool done;
+        TRY(combine_runs(run, sink_no, &done));
+        if (done) {
+            run->sinks[sink_no].partitions = 0;
+            return ERR_OK;
+        }
+        parted = true;
     }
     run->sinks[sink_no].partitions = 1;
     if (!parted && (state->active_count <= 1 || total < MERGE_ROWS)) {
@@ -482,6 +565,7 @@ static void agg_close(struct pipe_run *run, u32 sink_no) {
                 parts_fini(agg->parts);
             }
             groups_fini(&agg->groups);
+            runs_fini(&agg->runs, mem);
         }
     }
 }

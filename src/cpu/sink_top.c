@@ -173,20 +173,25 @@ static bool may_skip(const struct op *op) {
     return plain && !(info->flags & (OP_FAULTS | OP_HOST));
 }
 
-/* The table's column that a register is, if it is nothing else. */
+/* The table's column that a register is, if it is nothing else; a wider form of it is the same. */
 static u32 zone_col(const struct pipe_run *run, const struct top_part *part) {
     const struct pipeline *pipe = run->pipe.pipe;
+    u16 reg = part->reg;
     u32 col = NO_VAR;
     if (pipe->source.kind != SOURCE_TABLE || part->part.nulls || part->part.rank ||
-        part->part.kind == KIND_STR || part->part.kind == KIND_B8 || run->pipe.multi[part->reg]) {
+        part->part.kind == KIND_STR || part->part.kind == KIND_B8) {
         return NO_VAR;
     }
-    for (u32 i = 0; i < pipe->op_count; i++) {
-        if (!may_skip(&pipe->ops[i])) {
+    for (u32 i = pipe->op_count; i-- > 0;) {
+        const struct op *op = &pipe->ops[i];
+        if (!may_skip(op)) {
             return NO_VAR;
         }
-        if (pipe->ops[i].dst == part->reg && pipe->ops[i].code == OP_LOAD) {
-            col = pipe->source.cols[pipe->ops[i].imm];
+        if (op->dst == reg && !run->pipe.multi[reg]) {
+            bool widens =
+                op->code == OP_I64_I32 || op->code == OP_I128_I64 || op->code == OP_I128_I32;
+            col = op->code == OP_LOAD ? pipe->source.cols[op->imm] : col;
+            reg = widens ? op->a : reg;
         }
     }
     return col;

@@ -56,9 +56,10 @@ struct sort {
     u32 level;
     VEC(struct large_run) large;
     struct chunk *out;
-    u128 *bounds; /* 2 per chunk */
-    u32 *common;  /* per chunk: bytes that all strings start with */
-    u32 measured; /* column */
+    u32 col_count; /* columns to put in order; the others have done their duty */
+    u128 *bounds;  /* 2 per chunk */
+    u32 *common;   /* per chunk: bytes that all strings start with */
+    u32 measured;  /* column */
     const i32 *rank;
     struct sv sample;
 };
@@ -518,7 +519,7 @@ static void gather_task(void *arg, i64 t, i32 worker) {
             row[i] =
                 s->words ? s->words[at + i] & ((1ULL << s->row_bits) - 1) : s->pairs[at + i].row;
         }
-        for (u32 c = 0; c < s->out->col_count; c++) {
+        for (u32 c = 0; c < s->col_count; c++) {
             gather_col(s, s->out->cols[c].data, g->base + 2 * c * s->chunk_count, row, at, n,
                        kind_bytes[s->out->cols[c].kind]);
             if (s->out->cols[c].nulls) {
@@ -530,24 +531,31 @@ static void gather_task(void *arg, i64 t, i32 worker) {
 
 static FALLIBLE open_output(struct sort *s, u32 var) {
     struct exec *x = s->x;
-    s->out = chunk_new(x, &x->program->vars[var], s->want, false);
+    s->out = chunk_view_new(x, x->program->vars[var].col_count);
     bool fine = s->out != NULL;
     for (u32 c = 0; fine && c < s->out->col_count; c++) {
-        s->out->cols[c].kind = s->chunks[0]->cols[c].kind;
-        if (has_nulls(s, c)) {
-            struct buffer *nulls = buffer_new(x->mem, MAX_OF(s->want, 1));
-            fine = nulls != NULL;
-            s->out->buffers[2 * c + 1] = nulls;
-            s->out->cols[c].nulls = nulls ? nulls->data : NULL;
-        }
+        struct column *col = &s->out->cols[c];
+        i64 rows = c < s->col_count ? MAX_OF(s->want, 1) : 0;
+        col->kind = s->chunks[0]->cols[c].kind;
+        struct buffer *data = buffer_new(x->mem, MAX_OF(rows, 1) * kind_bytes[col->kind]);
+        struct buffer *nulls = rows && has_nulls(s, c) ? buffer_new(x->mem, rows) : NULL;
+        s->out->buffers[2 * c] = data;
+        s->out->buffers[2 * c + 1] = nulls;
+        fine = data && (nulls || !rows || !has_nulls(s, c));
+        col->data = data ? data->data : NULL;
+        col->nulls = nulls ? nulls->data : NULL;
     }
-    return fine ? ERR_OK : memory_refused(x->mem, x->err, s->want * 8);
+    if (!fine) {
+        return memory_refused(x->mem, x->err, s->want * 8);
+    }
+    s->out->rows = s->want;
+    return ERR_OK;
 }
 
 static FALLIBLE reorder(struct sort *s, u32 var) {
     struct exec *x = s->x;
     TRY(open_output(s, var));
-    u32 cols = s->out->col_count;
+    u32 cols = s->col_count;
     struct gather g = {s, NEW_ARRAY(x->arena, const void *, 2 * cols * s->chunk_count + 1),
                        s->want};
     for (u32 c = 0; c < cols; c++) {
@@ -618,6 +626,7 @@ wf_status sort_run(struct exec *x, const struct step *step) {
     if (s.n <= 1 || step->key_count == 0) {
         return ERR_OK;
     }
+    s.col_count = step->col_count ? step->col_count : x->program->vars[step->src].col_count;
     s.parts = NEW_ARRAY(x->arena, struct sort_part, step->key_count * PARTS_PER_KEY);
     for (u32 k = 0; k < step->key_count; k++) {
         TRY(exec_check(x));

@@ -171,6 +171,7 @@ MOVERS(X)
 #define WORD_CASE_AND(w, x) ((w) & (x))
 #define WORD_CASE_OR(w, x) ((w) | (x))
 #define WORD_CASE_XOR(w, x) ((w) ^ (x))
+#define WORD_CASE_FADD(w, x) (i64) f64_bits(bits_f64((u64)(w)) + bits_f64((u64)(x)))
 #define APPLY(name, word, value)                      \
     do {                                              \
         i64 *apply_ = (word);                         \

@@ -2,7 +2,9 @@
  *
  * Rows come sorted by partition and order, in one chunk. One pass marks where partitions and groups
  * of peers start; then every (function, run of partitions) is a task of the pool. The result is a
- * variable that shares the source's buffers and has a column more for each function. */
+ * variable that shares the source's buffers and has a column more for each function.
+ *
+ * Calls of sequences come in steps of their own: they are made in the order of the rows. */
 #include "cpu/window_int.h"
 
 enum { TASKS_PER_WORKER = 4, MARK_ROWS = 64 << 10 };
@@ -93,7 +95,9 @@ static FALLIBLE open_out(struct windowing *w) {
         i64 bytes = MAX_OF(w->rows, 1) * kind_bytes[def->kinds[c]];
         const struct window_fn *fn = &w->step->windows[c - old];
         bool nullable =
-            fn->form != WINDOW_WORD && (fn->form == WINDOW_TEXT || fn->func >= WINDOW_NTILE);
+            fn->form == WINDOW_SERIAL
+                ? fn->args[0] != NO_VAR || fn->func == SERIAL_SET
+                : fn->form != WINDOW_WORD && (fn->form == WINDOW_TEXT || fn->func >= WINDOW_NTILE);
         out->cols[c].kind = def->kinds[c];
         out->buffers[2 * c] = buffer_new(x->mem, bytes);
         out->buffers[2 * c + 1] = nullable ? buffer_new(x->mem, MAX_OF(w->rows, 1)) : NULL;
@@ -139,6 +143,52 @@ static FALLIBLE compute(struct windowing *w) {
     return w->status;
 }
 
+static bool is_null_at(const struct windowing *w, u32 col, i64 row) {
+    const struct column *c = &w->chunk->cols[col];
+    return c->nulls && c->nulls[row];
+}
+
+/* One call of a sequence for one row: into column `col` of the result. */
+static FALLIBLE serial_call(struct windowing *w, const struct window_fn *fn, i64 row,
+                            struct column *col) {
+    const struct column *cols = w->chunk->cols;
+    i64 value = 0;
+    bool called = true, none = false;
+    if (fn->args[0] != NO_VAR) {
+        none = is_null_at(w, fn->args[0], row) || !((const b8 *)cols[fn->args[0]].data)[row];
+    }
+    if (fn->args[1] != NO_VAR) {
+        none = none || is_null_at(w, fn->args[1], row);
+        value = ((const i64 *)cols[fn->args[1]].data)[row];
+    }
+    if (fn->args[2] != NO_VAR) {
+        none = none || is_null_at(w, fn->args[2], row);
+        called = ((const b8 *)cols[fn->args[2]].data)[row];
+    }
+    i64 *out = (i64 *)col->data + row;
+    *out = 0;
+    if (col->nulls) {
+        col->nulls[row] = none;
+    }
+    struct exec *x = w->x;
+    return none ? ERR_OK : x->serial(x->serial_arg, fn, value, called, out, x->err);
+}
+
+/* Calls have effects that later ones see: one row after the other, on one thread. */
+static FALLIBLE serial_all(struct windowing *w) {
+    TRY(open_out(w));
+    struct column *cols = w->out->cols + w->chunk->col_count;
+    for (i64 row = 0; row < w->rows; row++) {
+        for (u32 i = 0; i < w->step->window_count; i++) {
+            TRY(serial_call(w, &w->step->windows[i], row, &cols[i]));
+        }
+        if (row % MARK_ROWS == 0) {
+            TRY(exec_check(w->x));
+        }
+    }
+    return ERR_OK;
+}
+
 static FALLIBLE window_all(struct windowing *w) {
     w->starts = mem_alloc(w->x->mem, MAX_OF(w->rows, 1));
     if (!w->starts) {
@@ -154,7 +204,8 @@ wf_status window_run(struct exec *x, const struct step *step) {
     struct windowing w = {.x = x, .step = step, .chunk = x->vars[step->src].chunks.items[0]};
     w.rows = w.chunk->rows;
     variable_reset(&x->vars[step->dst]);
-    wf_status status = window_all(&w);
+    bool serial = step->window_count > 0 && step->windows[0].form == WINDOW_SERIAL;
+    wf_status status = serial ? serial_all(&w) : window_all(&w);
     mem_free(x->mem, w.starts, MAX_OF(w.rows, 1));
     mem_free(x->mem, w.parts, w.parts ? (w.part_count + 1) * (i64)sizeof(i64) : 0);
     if (status) {

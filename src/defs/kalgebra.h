@@ -70,8 +70,9 @@ struct krel_rows {
     i64 page_tiles;
 };
 
-enum { MAP_THREADS = 256, MAP_VECS = 4, SELECT_THREADS = 256, SELECT_VECS = 4 };
-enum { JOIN_THREADS = 256, COARSE_TILES = 64, REDUCE_THREADS = 256 };
+enum { MAP_THREADS = 256, MAP_VECS = 2, SELECT_THREADS = 256 };
+#define SELECT_GROUPS(bytes) ((bytes) == 4 ? 8 : (bytes) == 8 ? 4 : 2) /* of kernels/kept.h */
+enum { COARSE_TILES = 64, REDUCE_THREADS = 256 };
 enum { EXPAND_ROWS = 1 << 15, JOIN_ROUNDS = 8 }; /* rows of a chunk; most staged rounds of a tile */
 
 /* Places in the counters of an operation. */
@@ -117,8 +118,9 @@ struct krel_join {
     const void *y;
     i64 x_count, y_count;
     i64 tiles;
-    i64 *splits; /* of x, where each tile starts, and one more */
-    i64 *backs;  /* how far before a tile's first y the run starts that its first x matches */
+    i64 *splits;  /* of x, where each tile starts, and one more */
+    i64 *backs;   /* how far before a tile's first y the run starts that its first x matches */
+    void *bounds; /* per cut: the least word behind it, the greatest before it */
     u64 *state;
     u64 *counters;
     struct krel_heavy *heavy;
@@ -126,6 +128,7 @@ struct krel_join {
     void *out_y;
     i64 room;
     struct rel_combine combine;
+    u32 low, down; /* bits of words that come along with keys, bits below them */
 };
 
 struct krel_reduce {

@@ -12,8 +12,7 @@ enum {
     PART_THREADS = 512,
     PART_ITEMS = 4,
     PART_TILE = PART_THREADS * PART_ITEMS,
-    PART_ROWS_MAX = 3072, /* of the built side in a block's shared memory */
-    PART_SLOTS = 4096,
+    PART_SLOTS_MOST = 8192, /* of a table in a block's shared memory */
     PART_SORT_MAX = 4096,
     UNIT_ROWS = 1 << 15, /* probing rows of a part that one block takes at once */
     SEARCH_THREADS = 256,
@@ -30,7 +29,6 @@ enum match_report {
     MATCH_DUPLICATE,
     MATCH_OVER, /* a part does not fit */
     MATCH_UNITS,
-    MATCH_TICKET,
     MATCH_LOW,      /* the smallest word */
     MATCH_HIGH_NOT, /* the complement of the greatest */
     MATCH_REPORT
@@ -68,7 +66,7 @@ struct kmatch {
     void *slots;
     u32 *bits;
     u64 slot_count, lo, empty;
-    const void *values; /* what goes into the table; NULL = positions */
+    const void *values; /* what goes into the table, of a part 4 bytes wide; NULL = positions */
     u32 values_wide;    /* ... of 8 bytes */
     u32 dense;
     /* runs */

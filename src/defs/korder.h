@@ -74,6 +74,14 @@ struct kloose_bins {
     u32 digits, tile_rows;
 };
 
+struct kloose_fold {
+    const u64 *counts; /* [part][digit] */
+    u64 *out;
+    i64 parts;
+    u32 digits;
+    u32 pad;
+};
+
 struct ksplit_starts {
     struct kparts parts;
     const void *keys;
@@ -128,6 +136,7 @@ struct kruns {
     u64 *state;
     u32 *ticket;
     u64 *total;
+    i64 runs; /* k_run_counts: how many there are */
 };
 
 struct kset {
@@ -135,7 +144,8 @@ struct kset {
     const void *a, *b;
     void *out;
     i64 a_count, b_count, room;
-    i64 *cuts; /* per tile: elements of a before it * 2 + one more of b than fits the diagonal */
+    i64 *cuts;    /* per tile: elements of a before it * 2 + one more of b than fits the diagonal */
+    void *bounds; /* per cut: the least element behind it, the greatest before it */
     u64 *state;
     u32 *ticket;
     u64 *total;

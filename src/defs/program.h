@@ -100,6 +100,7 @@ struct sink {
     u8 *words;        /* enum word_op */
     u16 *word_regs;   /* i64 inputs, already the identity where the input is NULL */
     i64 groups;       /* AGG: estimate, 0 = unknown */
+    b8 in_runs;       /* AGG: keys are expected in ascending order; a device may rely on its own check only */
     u32 null_var;     /* LUT: b8 table of NULL flags, or NO_VAR */
     u32 fault_var;    /* LUT: b8 table of fault numbers (faults are kept, not raised), or NO_VAR */
 };
@@ -127,6 +128,7 @@ struct pipeline {
 enum var_kind { VAR_ROWS, VAR_AGG, VAR_INDEX, VAR_LUT, VAR_INTERN };
 struct var {
     u8 kind;         /* enum var_kind */
+    b8 in_order;     /* ROWS: their order means something to whoever reads them */
     const char *name; /* for EXPLAIN */
     u32 col_count;   /* ROWS; AGG: 1 + word_count, all i64: key, words */
     struct type *types;
@@ -148,16 +150,25 @@ struct dict_ref {
 };
 
 /* One column that WINDOW appends. A WORD is a word of an aggregation state (agg.def), over the frame; TEXT is
- * string_agg. */
-enum window_form { WINDOW_FUNC, WINDOW_WORD, WINDOW_TEXT };
+ * string_agg. A step's SERIAL columns are computed row by row, and within a row in order, by whoever runs the
+ * program (exec.serial). */
+enum window_form { WINDOW_FUNC, WINDOW_WORD, WINDOW_TEXT, WINDOW_SERIAL };
 struct window_fn {
     u8 form;                     /* enum window_form */
-    u8 func;                     /* FUNC: enum window_func; WORD: enum word_op */
+    u8 func;                     /* FUNC: enum window_func; WORD: enum word_op; SERIAL: enum serial_kind */
     u8 mode, from, to, exclude;  /* the frame: enum frame_mode, bound, bound, frame_exclude */
     u32 from_lit, to_lit;        /* ROWS, GROUPS with BEFORE or AFTER: i64 literal, the distance */
     u32 from_col, to_col, key;   /* RANGE with BEFORE or AFTER: columns of the bound and of what it bounds */
-    u32 args[3];                 /* columns of src; NO_VAR */
+    u32 args[3];                 /* columns of src; NO_VAR. SERIAL: whether to, the value, whether it was used */
     i32 position;
+    u32 sequence;                /* SERIAL: its OID */
+    const char *name;            /* SERIAL: of the sequence; NULL = none */
+};
+
+/* One column that FETCH makes: `col` of src, or of the table. */
+struct fetched_col {
+    u32 col;
+    b8 from_table;
 };
 
 enum step_kind {
@@ -165,6 +176,7 @@ enum step_kind {
     STEP_BUILD,
     STEP_SORT,
     STEP_RANK,
+    STEP_FETCH,
     STEP_RESULT,
     STEP_LIMIT,
     STEP_WINDOW,
@@ -177,12 +189,14 @@ struct step {
     struct pipeline *pipeline;
     /* BUILD: dst = index over src, key column `col` (i64, within key_range); grow: of a set, src only gets more
      * rows until both are emptied, so a device may keep dst and add what is new. SORT: src in place; limit
-     * (-1 = all) says that only so many first rows are wanted. LIMIT: dst = rows [offset, offset + limit) of src.
+     * (-1 = all) says that only so many first rows are wanted, col_count (0 = all) that only so many first
+     * columns are. LIMIT: dst = rows [offset, offset + limit) of src.
      * RANK: dst = LUT (i32) code -> position in byte order, of dictionary `dict`; dst2 = its inverse.
      * WINDOW: src is sorted by `keys`, the first part_count of which partition it; dst = its columns and one
      * for every window_fn. FOLD: src is sorted by column `col` (i64) and then as the aggregate asks; dst = one row
      * for every value of it: that value, and the aggregate `fold` (enum agg) of columns args; distinct: of
      * neighbours that are equal the first counts.
+     * FETCH: column `col` of src numbers rows of `table`; dst = for every row of src its columns `fetches`.
      * RESULT: src is the answer: rows [offset, offset + limit), first `col_count` columns. */
     u32 src, dst, dst2;
     u32 col;
@@ -197,6 +211,8 @@ struct step {
     b8 distinct;
     b8 grow;
     u32 args[2];
+    u32 table;
+    struct fetched_col *fetches; /* as many as dst has columns */
     i32 position;
     i64 offset, limit; /* limit -1 = all; literals when offset_lit / limit_lit != NO_LIT */
     u32 offset_lit, limit_lit;

@@ -345,7 +345,7 @@ static void print_sink(struct text *out, const struct program *program, const st
     if (sink->kind == SINK_AGG && sink->key != NO_REG) {
         add(&p, " by ");
         add_reg(&p, pipe, sink->key);
-        add(&p, " of %u bits", sink->key_bits);
+        add(&p, " of %u bits%s", sink->key_bits, sink->in_runs ? ", in runs" : "");
     }
     if (sink->kind == SINK_AGG && sink->groups) {
         add(&p, " (about %lld groups)", sink->groups);
@@ -400,6 +400,21 @@ void pipeline_print(struct text *out, const struct program *program, const struc
     print_pipeline(out, program, pipe, true);
 }
 
+static void add_fetch(struct piece *p, const struct program *program, const struct step *step) {
+    const char *before = " ";
+    add(p, "fetch     ");
+    add_var(p, program, step->dst);
+    add(p, " from ");
+    add_var(p, program, step->src);
+    add(p, " and, at the row in column %u, of table t%u: columns", step->col, step->table);
+    for (u32 i = 0; i < program->vars[step->dst].col_count; i++) {
+        if (step->fetches[i].from_table) {
+            add(p, "%s%u", before, step->fetches[i].col);
+            before = ", ";
+        }
+    }
+}
+
 static void add_limits(struct piece *p, const struct program *program, const struct step *step) {
     if (step->limit_lit != NO_LIT) {
         add(p, ", limit ");
@@ -422,6 +437,17 @@ static void add_keys(struct piece *p, const struct sort_key *keys, u32 count, co
     }
 }
 
+static void print_serial(struct text *out, struct piece *p, const struct window_fn *fn) {
+    static const char *const words[] = {"where", "value", "called"};
+    add(p, "%s%s", fn->name ? " of " : "", fn->name ? fn->name : "");
+    for (u32 a = 0; a < 3; a++) {
+        if (fn->args[a] != NO_VAR) {
+            add(p, ", %s column %u", words[a], fn->args[a]);
+        }
+    }
+    text_print(out, "              %s\n", p->text);
+}
+
 /* One line a function, below the step's own. */
 static void print_windows(struct text *out, const struct step *step) {
     static const char *const words[] = {
@@ -434,6 +460,7 @@ static void print_windows(struct text *out, const struct step *step) {
         WF_WINDOWS(X, )
 #undef X
     };
+    static const char *const serials[] = {"nextval", "currval", "lastval", "setval"};
     static const char *const modes[] = {"rows", "range", "groups"};
     static const char *const bounds[] = {"unbounded preceding", "preceding", "current row",
                                          "following", "unbounded following"};
@@ -441,9 +468,14 @@ static void print_windows(struct text *out, const struct step *step) {
         const struct window_fn *fn = &step->windows[i];
         struct piece p = {.len = 0};
         add(&p, "%s",
-            fn->form == WINDOW_FUNC   ? funcs[fn->func]
-            : fn->form == WINDOW_WORD ? words[fn->func]
-                                      : "string_agg");
+            fn->form == WINDOW_FUNC     ? funcs[fn->func]
+            : fn->form == WINDOW_WORD   ? words[fn->func]
+            : fn->form == WINDOW_SERIAL ? serials[fn->func]
+                                        : "string_agg");
+        if (fn->form == WINDOW_SERIAL) {
+            print_serial(out, &p, fn);
+            continue;
+        }
         for (u32 a = 0; a < 3 && fn->args[a] != NO_VAR; a++) {
             add(&p, "%scolumn %u", a ? ", " : " of ", fn->args[a]);
         }
@@ -487,6 +519,9 @@ static void print_primitive(struct text *out, const struct program *program,
         add(&p, " from ");
         add_var(&p, program, step->src);
         add_limits(&p, program, step);
+        break;
+    case STEP_FETCH:
+        add_fetch(&p, program, step);
         break;
     case STEP_RESULT:
         add(&p, "result    ");

@@ -381,7 +381,10 @@ static wf_status check_window_fn(struct check *c, const struct step *step,
     TRY(check_literal_limit(c, fn->to_lit));
     NEED(fn->form != WINDOW_FUNC || fn->func < WINDOW_END, "a window function of unknown number");
     NEED(fn->form != WINDOW_WORD || fn->func < WORD_COUNT, "a window's word has no operation");
-    NEED(fn->form <= WINDOW_TEXT, "a window of unknown form");
+    NEED(fn->form != WINDOW_SERIAL || fn->func < SERIAL_END, "a call of a sequence is unknown");
+    NEED((fn->form == WINDOW_SERIAL) == (step->windows[0].form == WINDOW_SERIAL),
+         "calls of sequences are mixed with others");
+    NEED(fn->form <= WINDOW_SERIAL, "a window of unknown form");
     return ERR_OK;
 }
 
@@ -398,6 +401,25 @@ static wf_status check_window(struct check *c, const struct step *step) {
     }
     for (u32 i = 0; i < step->window_count; i++) {
         TRY(check_window_fn(c, step, &step->windows[i]));
+    }
+    c->vars_set[step->dst] = 1;
+    return ERR_OK;
+}
+
+static wf_status check_fetch(struct check *c, const struct step *step) {
+    const struct program *program = c->program;
+    TRY(check_var_read(c, step->src, 1 << VAR_ROWS));
+    TRY(check_var(c, step->dst, 1 << VAR_ROWS));
+    const struct var *src = &program->vars[step->src];
+    const struct var *dst = &program->vars[step->dst];
+    NEED(step->table < program->table_count, "a fetch from a table that does not exist");
+    NEED(step->col < src->col_count && src->kinds[step->col] == KIND_I64,
+         "a row's number is not i64");
+    for (u32 i = 0; i < dst->col_count; i++) {
+        const struct fetched_col *fetch = &step->fetches[i];
+        NEED(fetch->from_table ||
+                 (fetch->col < src->col_count && src->kinds[fetch->col] == dst->kinds[i]),
+             "a fetch of a column that does not exist");
     }
     c->vars_set[step->dst] = 1;
     return ERR_OK;
@@ -420,6 +442,8 @@ static wf_status check_primitive(struct check *c, const struct step *step) {
             NEED(step->keys[i].col < program->vars[step->src].col_count,
                  "a sort key that does not exist");
         }
+        NEED(step->col_count <= program->vars[step->src].col_count,
+             "a sort of columns that do not exist");
         return ERR_OK;
     case STEP_RANK:
         NEED(step->dict < program->dict_count, "a dictionary that does not exist is ranked");
@@ -456,6 +480,8 @@ static wf_status check_primitive(struct check *c, const struct step *step) {
         }
         c->vars_set[step->dst] = 1;
         return ERR_OK;
+    case STEP_FETCH:
+        return check_fetch(c, step);
     case STEP_RESULT:
         TRY(check_var_read(c, step->src, MASK_ROWS));
         TRY(check_literal_limit(c, step->offset_lit));

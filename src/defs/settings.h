@@ -16,6 +16,7 @@ enum { PLACE_AUTO, PLACE_CACHED, PLACE_MAPPED, PLACE_STREAMED, PLACE_SERIAL };
 enum { CODE_AUTO, CODE_VM, CODE_WOVEN };
 enum { CUB_AUTO, CUB_ON, CUB_OFF };
 enum { RESULT_HOST, RESULT_DEVICE };
+enum { FLOAT_SUM_EXACT, FLOAT_SUM_FAST };
 
 void settings_init(struct settings *settings); /* defaults */
 i32 setting_count(void);

@@ -36,6 +36,8 @@ set(WF_EMBEDDED
   rows.h=gpu/kernels/rows.h
   search.h=gpu/kernels/search.h
   runs.h=gpu/kernels/runs.h
+  wires.h=gpu/kernels/wires.h
+  sums.h=gpu/kernels/sums.h
   sets.h=gpu/kernels/sets.h
   fold.h=gpu/kernels/fold.h
   lookback.h=gpu/kernels/lookback.h
@@ -56,6 +58,7 @@ set(WF_EMBEDDED
   fsum.h=gpu/kernels/fsum.h
   foldback.h=gpu/kernels/foldback.h
   segments.h=gpu/kernels/segments.h
+  kept.h=gpu/kernels/kept.h
   compact.h=gpu/kernels/compact.h
   gather.h=gpu/kernels/gather.h
   histogram.h=gpu/kernels/histogram.h

@@ -1,9 +1,10 @@
 /* gpu_prim_loose.c: the unstable split on the card (kernels/split_loose.h).
  *
  * Up to 2^LOOSE_PASS_BITS partitions take one pass after one read that counts. More take two: the
- * upper bits first, then the lower ones within each part, whose digits are counted by a read
- * between the passes. The shapes of tiles are those that measured best: large ones where a pass
- * writes to many places, smaller ones where it stays within a part. */
+ * upper bits first, then the lower ones within each part; the digits of both are counted by the one
+ * read up to 2^LOOSE_COUNT_BITS partitions, beyond by another between the passes. The shapes of
+ * tiles are those that measured best: large ones where a pass writes to many places, smaller ones
+ * where it stays within a part. */
 #include "gpu/gpu_prim_order.h"
 
 #include <stdio.h>
@@ -12,9 +13,12 @@ enum {
     LOOSE_PASS_BITS = 11,
     LOOSE_LEAST_BITS = 6, /* fewer share a kernel */
     LOOSE_THREADS = 512,
+    LOOSE_WIDE_THREADS = 1024, /* where a block's counters fill a multiprocessor */
 #ifdef WF_HARD
+    LOOSE_COUNT_BITS = 13,
     LOOSE_NARROW_ROWS = 1 << 12
 #else
+    LOOSE_COUNT_BITS = 15,         /* counters of shared memory */
     LOOSE_NARROW_ROWS = 0x7fffffff /* places of so many rows are words of 32 bits */
 #endif
 };
@@ -89,34 +93,68 @@ static struct kloose args_of(const struct loose *l, const struct pass *p, const 
                            .mask = (1u << p->bits) - 1};
 }
 
-/* The first pass over all rows: counts, places, moves. `starts` and `tiles` (of tile_rows) may be
- * NULL. */
-static FALLIBLE first_pass(const struct loose *l, const struct pass *p, void *const *to,
-                           u64 *starts, i64 parts, u64 *tiles, i64 tile_rows) {
+/* One read: how many rows have each digit of `bits` bits from `shift` on. */
+static FALLIBLE count_digits(const struct loose *l, i32 shift, i32 bits, u64 *counts) {
     struct prim_job *job = l->job;
-    i64 digits = 1LL << p->bits;
-    u64 *cursors = prim_take(job, digits * 8);
-    struct ksplit_count count = {
-        .parts = l->plan->parts, .keys = l->in[0], .count = l->count, .counts = cursors};
-    count.passes = 1;
-    count.shifts[0] = (u32)p->shift;
-    count.masks[0] = (u32)digits - 1;
-    struct kloose_bins bins = {.counts = cursors,
-                               .starts = starts,
-                               .tiles = tiles,
-                               .parts = parts,
-                               .digits = (u32)digits,
-                               .tile_rows = (u32)tile_rows};
-    struct kloose move = args_of(l, p, l->in, to, cursors);
-    struct gpu_template count_code = {"split_loose", "k_split_count", p->defines};
+    i32 threads = bits > LOOSE_PASS_BITS ? LOOSE_WIDE_THREADS : SPLIT_COUNT_THREADS;
+    i64 round = (i64)threads * SPLIT_COUNT_VECS * 16 / l->bytes[0];
+    struct ksplit_count args = {
+        .parts = l->plan->parts, .keys = l->in[0], .count = l->count, .counts = counts};
+    args.passes = 1;
+    args.shifts[0] = (u32)shift;
+    args.masks[0] = (1u << bits) - 1;
+    char defines[ORDER_DEFINES];
+    i32 used = order_text(&l->plan->order, defines, ORDER_DEFINES);
+    snprintf(defines + used, (size_t)(ORDER_DEFINES - used),
+             "#define RADIX_BITS %d\n#define COUNT_THREADS %d\n%s", bits, threads,
+             split_text((enum split_by)l->plan->by));
+    struct gpu_template code = {"split_count", "k_split_count", defines};
+    TRY(gpu_prim_fill(job, counts, 0, 8LL << bits));
+    return gpu_prim_launch(job, &code, l->count / round + 1, (u32)threads, 4LL << bits, &args);
+}
+
+/* Counts become cursors, and places; then all rows move. */
+static FALLIBLE move_rows(const struct loose *l, const struct pass *p, const struct kloose *move,
+                          const struct kloose_bins *bins, i64 coarse_parts) {
     struct gpu_template bins_code = {"split_loose", "k_loose_bins", p->defines};
     struct gpu_template move_code = {"split_loose", "k_loose", p->defines};
-    i64 round = SPLIT_COUNT_THREADS * SPLIT_COUNT_VECS * 16 / l->bytes[0];
-    TRY(gpu_prim_fill(job, cursors, 0, digits * 8));
-    TRY(gpu_prim_launch(job, &count_code, l->count / round + 1, SPLIT_COUNT_THREADS,
-                        4LL << p->radix_bits, &count));
-    TRY(gpu_prim_launch_all(job, &bins_code, 1, SPLIT_COUNT_THREADS, 0, &bins));
-    return gpu_prim_launch_all(job, &move_code, p->blocks, (u32)p->threads, p->shared, &move);
+    i64 blocks = p->blocks + (move->coarse ? coarse_parts : 0); /* a part's last tile is short */
+    TRY(gpu_prim_launch_all(l->job, &bins_code, coarse_parts, SPLIT_COUNT_THREADS, 0, bins));
+    return gpu_prim_launch_all(l->job, &move_code, blocks, (u32)p->threads, p->shared, move);
+}
+
+static FALLIBLE one_pass(const struct loose *l, struct prim_array starts) {
+    struct pass p;
+    plan_pass(l, &p, l->plan->shift, l->plan->bits, false);
+    u64 *cursors = prim_take(l->job, 8LL << p.bits);
+    struct kloose_bins bins = {.counts = cursors,
+                               .starts = starts.data,
+                               .parts = l->plan->part_count,
+                               .digits = 1u << p.bits,
+                               .tile_rows = (u32)(p.threads * p.items)};
+    struct kloose move = args_of(l, &p, l->in, l->out, cursors);
+    TRY(count_digits(l, p.shift, p.bits, cursors));
+    return move_rows(l, &p, &move, &bins, 1);
+}
+
+/* Digits of the lower bits within each part of the first pass: by a read of their own, where they
+ * were not counted with the upper ones. */
+static FALLIBLE count_again(const struct loose *l, const struct pass *p,
+                            const struct kloose *move) {
+    struct gpu_template code = {"split_loose", "k_loose_count", p->defines};
+    TRY(gpu_prim_fill(l->job, move->cursors, 0, move->coarse_parts << p->bits << 3));
+    return gpu_prim_launch(l->job, &code, p->blocks + move->coarse_parts, SPLIT_COUNT_THREADS, 0,
+                           move);
+}
+
+/* Counts of all digits, where shared memory has room for them, added up to those of the upper. */
+static FALLIBLE count_once(const struct loose *l, const struct pass *lower, u64 *all, u64 *upper,
+                           i64 coarse_parts) {
+    struct kloose_fold fold = {all, upper, coarse_parts, 1u << lower->bits, 0};
+    struct gpu_template code = {"split_loose", "k_loose_fold", lower->defines};
+    TRY(count_digits(l, l->plan->shift, l->plan->bits, all));
+    return gpu_prim_launch_all(l->job, &code, coarse_parts * 32 / SPLIT_COUNT_THREADS + 1,
+                               SPLIT_COUNT_THREADS, 0, &fold);
 }
 
 /* The upper bits into workspace, then the lower ones within each part. */
@@ -125,8 +163,8 @@ static FALLIBLE two_passes(const struct loose *l, struct prim_array starts) {
     const struct split_plan *plan = l->plan;
     i32 upper = plan->bits / 2;
     i32 lower = plan->bits - upper;
-    i64 coarse_parts = 1LL << upper;
-    i64 parts = 1LL << plan->bits;
+    i64 parts = 1LL << upper;
+    bool once = plan->bits <= LOOSE_COUNT_BITS && (4LL << plan->bits) <= gpu_of(job)->shared_max;
     struct pass first;
     struct pass second;
     plan_pass(l, &first, plan->shift + lower, upper, upper < 8);
@@ -136,29 +174,33 @@ static FALLIBLE two_passes(const struct loose *l, struct prim_array starts) {
     for (i32 i = 0; i < l->arrays; i++) {
         temp[i] = prim_take(job, l->count * l->bytes[i]);
     }
-    u64 *coarse = prim_take(job, (coarse_parts + 1) * 8);
-    u64 *tiles = prim_take(job, (coarse_parts + 1) * 8);
-    u64 *cursors = prim_take(job, parts * 8);
-    TRY(first_pass(l, &first, temp, coarse, coarse_parts, tiles, tile));
+    u64 *coarse = prim_take(job, (parts + 1) * 8);
+    u64 *tiles = prim_take(job, (parts + 1) * 8);
+    u64 *upper_cursors = prim_take(job, parts * 8);
+    u64 *cursors = prim_take(job, 8LL << plan->bits);
+    struct kloose_bins bins = {.counts = upper_cursors,
+                               .starts = coarse,
+                               .tiles = tiles,
+                               .parts = parts,
+                               .digits = (u32)parts,
+                               .tile_rows = (u32)tile};
+    struct kloose move = args_of(l, &first, l->in, temp, upper_cursors);
+    TRY(once ? count_once(l, &second, cursors, upper_cursors, parts)
+             : count_digits(l, first.shift, upper, upper_cursors));
+    TRY(move_rows(l, &first, &move, &bins, 1));
     const void *from[1 + ORDER_PAYLOADS] = {temp[0], temp[1], temp[2]};
-    struct kloose move = args_of(l, &second, from, l->out, cursors);
+    move = args_of(l, &second, from, l->out, cursors);
     move.coarse = coarse;
     move.tiles = tiles;
-    move.coarse_parts = coarse_parts;
-    struct kloose_bins bins = {.counts = cursors,
-                               .coarse = coarse,
-                               .starts = starts.data,
-                               .parts = plan->part_count,
-                               .digits = 1u << lower,
-                               .tile_rows = (u32)tile};
-    struct gpu_template count_code = {"split_loose", "k_loose_count", second.defines};
-    struct gpu_template bins_code = {"split_loose", "k_loose_bins", second.defines};
-    struct gpu_template move_code = {"split_loose", "k_loose", second.defines};
-    i64 blocks = second.blocks + coarse_parts; /* a part's last tile may be short */
-    TRY(gpu_prim_fill(job, cursors, 0, parts * 8));
-    TRY(gpu_prim_launch(job, &count_code, blocks, SPLIT_COUNT_THREADS, 0, &move));
-    TRY(gpu_prim_launch_all(job, &bins_code, coarse_parts, SPLIT_COUNT_THREADS, 0, &bins));
-    return gpu_prim_launch_all(job, &move_code, blocks, (u32)second.threads, second.shared, &move);
+    move.coarse_parts = parts;
+    bins = (struct kloose_bins){.counts = cursors,
+                                .coarse = coarse,
+                                .starts = starts.data,
+                                .parts = plan->part_count,
+                                .digits = 1u << lower,
+                                .tile_rows = (u32)tile};
+    TRY(once ? ERR_OK : count_again(l, &second, &move));
+    return move_rows(l, &second, &move, &bins, parts);
 }
 
 wf_status gpu_loose_split(struct prim_job *job, const struct split_plan *plan,
@@ -179,14 +221,7 @@ wf_status gpu_loose_split(struct prim_job *job, const struct split_plan *plan,
                              out_starts.data ? (plan->part_count + 1) * 8 : 0);
     }
     i64 mark = prim_mark(job);
-    if (plan->bits > LOOSE_PASS_BITS) {
-        TRY(two_passes(&l, out_starts));
-    } else {
-        struct pass p;
-        plan_pass(&l, &p, plan->shift, plan->bits, false);
-        i64 tile = (i64)p.threads * p.items;
-        TRY(first_pass(&l, &p, l.out, out_starts.data, plan->part_count, NULL, tile));
-    }
+    TRY(plan->bits > LOOSE_PASS_BITS ? two_passes(&l, out_starts) : one_pass(&l, out_starts));
     prim_back(job, mark);
     return ERR_OK;
 }

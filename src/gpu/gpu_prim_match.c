@@ -18,14 +18,27 @@ struct match_code {
     struct gpu_template code;
 };
 
-static void code_init(struct match_code *c, const struct prim_join *join, const char *module,
-                      const char *kernel) {
+/* Of a part's table: as many as shared memory has room for. */
+static i64 part_slots(const struct prim_job *job, const struct prim_join *join) {
+    i64 room = gpu_of(job)->shared_max - 1024; /* beside the kernel's own arrays */
+    return room >= PART_SLOTS_MOST * (join->key_bytes + 4) ? PART_SLOTS_MOST : PART_SLOTS_MOST / 2;
+}
+
+static i64 part_rows(const struct prim_job *job, const struct prim_join *join) {
+    return join->algorithm == JOIN_PARTITIONED ? part_slots(job, join) / 2 : PART_SORT_MAX / 2;
+}
+
+static void code_init(struct match_code *c, const struct prim_job *job,
+                      const struct prim_join *join, const char *module, const char *kernel) {
     const struct join_table *t = &join->table;
     bool table = !strcmp(module, "match_table");
     i32 len = snprintf(c->defines, sizeof c->defines, "#define KEY_BYTES %d\n", join->key_bytes);
     if (table) {
         snprintf(c->defines + len, sizeof c->defines - (size_t)len, "#define VALUE_BYTES %d\n%s",
                  t->value_bytes, t->bits ? "#define DIRECT\n" : "");
+    } else if (!strcmp(module, "match_parts")) {
+        snprintf(c->defines + len, sizeof c->defines - (size_t)len, "#define PART_SLOTS %lld\n",
+                 part_slots(job, join));
     }
     c->code = (struct gpu_template){module, kernel, c->defines};
 }
@@ -36,7 +49,7 @@ static FALLIBLE go(struct prim_job *job, const struct prim_join *join, const cha
         return ERR_OK;
     }
     struct match_code c;
-    code_init(&c, join, module, kernel);
+    code_init(&c, job, join, module, kernel);
     return gpu_prim_launch(job, &c.code, blocks, threads, shared, args);
 }
 
@@ -93,10 +106,8 @@ static void set_out(struct kmatch *a, const struct prim_join *join, const struct
         col.from = w->from == FROM_ROW ? MATCH_ROW : MATCH_COL;
         col.in = w->from == FROM_ROW   ? (const void *)side->rows
                  : w->from == FROM_COL ? side->cols[w->col]
-                                       : join->keys[w->side].data;
-        if (w->from == FROM_KEY && !side->list) {
-            col.in = side->keys;
-        }
+                 : side->list          ? join->keys[w->side].data
+                                       : side->keys;
         if (!listed && built && w->from == FROM_COL && join->table.col == w->col &&
             join->table.slots) {
             col.from = MATCH_VALUE;
@@ -228,10 +239,41 @@ static FALLIBLE runs_parts(struct prim_job *job, struct prim_join *join) {
               PART_SORT_MAX * join->key_bytes, &a);
 }
 
+/* Where all that is wanted of the built side is one column of 4 bytes, tables hold that. */
+static void inline_column(struct kmatch *a) {
+    struct kmatch_col *only = NULL;
+    i32 wanted = 0;
+    for (u32 i = 0; i < a->out.count; i++) {
+        if (a->out.col[i].built) {
+            only = &a->out.col[i];
+            wanted++;
+        }
+    }
+    if (wanted == 1 && only->from == MATCH_COL && only->bytes == 4) {
+        a->values = only->in;
+        only->from = MATCH_VALUE;
+    }
+}
+
 static FALLIBLE rush_parts(struct prim_job *job, struct prim_join *join, struct kmatch *a) {
-    TRY(gpu_prim_fill(job, join->report + MATCH_TICKET, 0, 8));
-    i64 shared = PART_ROWS_MAX * join->key_bytes + PART_SLOTS * 4 + 2 * PART_TILE * 4;
-    return go(job, join, "match_parts", "k_part_rush", most_units(join), PART_THREADS, shared, a);
+    struct match_code c;
+    code_init(&c, job, join, "match_parts", "k_part_rush");
+    inline_column(a);
+    return gpu_prim_launch_all(job, &c.code, most_units(join), PART_THREADS,
+                               part_slots(job, join) * (join->key_bytes + 4), a);
+}
+
+/* Every row of the probing side gives exactly one. */
+static FALLIBLE look(struct prim_job *job, struct prim_join *join, const struct kmatch *a,
+                     bool *out_done) {
+    struct match_code c;
+    code_init(&c, job, join, "match_table", "k_look");
+    join->total = a->probe_count;
+    *out_done = true;
+    return a->probe_count
+               ? gpu_prim_launch_all(job, &c.code, blocks_for(a->probe_count, MATCH_TILE),
+                                     MATCH_THREADS, 0, a)
+               : ERR_OK;
 }
 
 static FALLIBLE rush(struct prim_job *job, struct prim_join *join, const struct join_out *out,
@@ -239,6 +281,9 @@ static FALLIBLE rush(struct prim_job *job, struct prim_join *join, const struct 
     struct kmatch a = args_of(join);
     set_out(&a, join, out, false);
     bool parts = join->algorithm == JOIN_PARTITIONED;
+    if (!parts && join->kind == KEEP_LEFT && a.probe_count <= out->room) {
+        return look(job, join, &a, out_done);
+    }
     TRY(gpu_prim_fill(job, join->report + MATCH_TOTAL, 0, 8));
     TRY(parts ? rush_parts(job, join, &a)
               : go(job, join, "match_table", "k_rush", blocks_for(a.probe_count, MATCH_TILE),
@@ -336,4 +381,4 @@ const struct prim_match gpu_prim_match_class = {.survey = survey,
                                                 .expand = expand,
                                                 .fetch = gpu_prim_fetch,
                                                 .cache_bytes = 40 << 20,
-                                                .part_rows = 2048};
+                                                .part_rows = part_rows};

@@ -5,7 +5,7 @@
  * words is a split by all bits of what orders them. Rows are launched in portions, so that thirty
  * bits of a tile's state hold any count.
  *
- * WARPFOX_SPLIT=threads,items,rank,bits overrides the shape of the kernel, for measuring. */
+ * WARPFOX_SPLIT=threads,items,blocks,bits overrides the shape of the kernel, for measuring. */
 #include "gpu/gpu_prim_order.h"
 #include "gpu/gpu_cub.h"
 
@@ -66,7 +66,7 @@ wf_status order_check_text(struct prim_job *job, struct prim_array text) {
 /* --- a split in passes --- */
 
 struct shape {
-    i32 threads, items, rank, bits;
+    i32 threads, items, blocks, bits; /* blocks: that a multiprocessor should hold */
 };
 
 struct split_run {
@@ -105,11 +105,14 @@ static void choose_shape(struct split_run *r) {
         widest = MAX_OF(widest, r->bytes[i]);
     }
     struct shape *s = &r->shape;
-    *s = (struct shape){512, widest == 4 ? 16 : widest == 8 ? 8 : 4, 0, SPLIT_PASS_BITS};
-    s->rank = gpu_of(r->job)->api->is_simt ? 1 : 0; /* there a ballot costs what a match does */
+    *s = (struct shape){384,
+                        widest == 4   ? 20
+                        : widest == 8 ? 12
+                                      : 6,
+                        r->arrays == 1 ? 3 : 2, SPLIT_PASS_BITS};
     const char *given = getenv("WARPFOX_SPLIT");
     if (given) {
-        (void)sscanf(given, "%d,%d,%d,%d", &s->threads, &s->items, &s->rank, &s->bits);
+        (void)sscanf(given, "%d,%d,%d,%d", &s->threads, &s->items, &s->blocks, &s->bits);
         s->threads = MIN_OF(MAX_OF(s->threads, 32), 1024) / 32 * 32;
         s->items = MIN_OF(MAX_OF(s->items, 1), 64);
         s->bits = MIN_OF(MAX_OF(s->bits, 2), 11);
@@ -168,11 +171,9 @@ static void write_defines(struct split_run *r) {
     i32 used = order_text(&r->order, r->defines, ORDER_DEFINES);
     snprintf(r->defines + used, (size_t)(ORDER_DEFINES - used),
              "#define RADIX_BITS %d\n#define SPLIT_THREADS %d\n#define SPLIT_ITEMS %d\n"
-             "#define PAYLOAD1 %d\n#define PAYLOAD2 %d\n#define RANK %d\n"
-             "#define WF_MIN_BLOCKS %d\n%s",
+             "#define PAYLOAD1 %d\n#define PAYLOAD2 %d\n#define WF_MIN_BLOCKS %d\n%s",
              r->radix_bits, r->shape.threads, r->shape.items, r->arrays > 1 ? r->bytes[1] : 0,
-             r->arrays > 2 ? r->bytes[2] : 0, r->shape.rank, r->shape.threads <= 512 ? 2 : 1,
-             split_text((enum split_by)r->by));
+             r->arrays > 2 ? r->bytes[2] : 0, r->shape.blocks, split_text((enum split_by)r->by));
 }
 
 /* Counts of all passes, made places. */
@@ -221,8 +222,7 @@ static FALLIBLE run_pass(struct split_run *r, i32 p, const void *const *from, vo
     struct prim_job *job = r->job;
     i64 tile = tile_rows(r);
     i64 radix = 1LL << r->radix_bits;
-    i64 counts_bytes = (i64)(r->shape.threads / 32) * radix * 4 * (r->shape.rank == 2 ? 2 : 1);
-    i64 shared = counts_bytes;
+    i64 shared = (i64)(r->shape.threads / 32) * radix * 8;
     for (i32 i = 0; i < r->arrays; i++) {
         shared = MAX_OF(shared, tile * r->bytes[i]);
     }
@@ -244,8 +244,8 @@ static FALLIBLE run_pass(struct split_run *r, i32 p, const void *const *from, vo
         args.payload2 = r->arrays > 2 ? (const u8 *)from[2] + first * r->bytes[2] : NULL;
         args.out_payload2 = to[2];
         TRY(gpu_prim_fill(job, r->state, 0, r->state_bytes));
-        TRY(gpu_prim_launch(job, &code, (rows + tile - 1) / tile, (u32)r->shape.threads, shared,
-                            &args));
+        TRY(gpu_prim_launch_all(job, &code, (rows + tile - 1) / tile, (u32)r->shape.threads, shared,
+                                &args));
     }
     return ERR_OK;
 }

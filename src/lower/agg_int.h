@@ -37,6 +37,7 @@ struct call_state {
     i32 n1;        /* variance: words of the sum; the other parts are the sum of squares */
     i32 n2;        /* regr_sxy: words of the second argument's sum, behind the first's */
     bool ranked;   /* window.c: numbered strings whose ranks are needed */
+    bool fast;     /* floats: one word, FADD */
     bool grouped;  /* a state exists only where there was a row */
 };
 

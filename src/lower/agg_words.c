@@ -132,6 +132,23 @@ static i32 float_limbs(const struct call_state *c, struct range r, i32 *out_lsb)
     return MAX_OF((top - lsb + 31) / 32, 1);
 }
 
+/* One word, added up in whatever order the rows come. */
+static void fast_sum(struct words *s, struct call_state *c) {
+    struct builder *b = s->b;
+    u16 x = c->arg.reg;
+    if (reg_kind(b, x) == KIND_F32) {
+        x = build_op(b, OP_F64_F32, x, NO_REG, NO_REG, reg_range(b, x));
+    }
+    union lit zero;
+    memset(&zero, 0, sizeof zero);
+    x = lower_guard(b, x, c->arg.null, build_lit(b, KIND_F64, zero, range_none()));
+    x = build_op(b, OP_KEY_F64, x, NO_REG, NO_REG, range_exact(I64_MIN, I64_MAX));
+    c->nan_word = c->plus_word = c->minus_word = NO_WORD;
+    c->fast = 1;
+    struct part part = {add_word(s, WORD_FADD, x), 0};
+    VEC_PUSH(s->l->arena, &c->parts, part);
+}
+
 /* Returns the values as summed: specials and NULLs are 0. */
 static u16 float_sum(struct words *s, struct call_state *c) {
     struct builder *b = s->b;
@@ -392,7 +409,9 @@ void words_add(struct words *s, struct call_state *c) {
     default:
         break;
     }
-    if (type_is_float(c->arg_type)) {
+    if (type_is_float(c->arg_type) && s->l->limits->fast_floats) {
+        fast_sum(s, c);
+    } else if (type_is_float(c->arg_type)) {
         float_sum(s, c);
     } else {
         exact_sum(s, c);
@@ -464,6 +483,13 @@ static u16 seen(struct builder *f, const struct call_state *c, i32 word) {
 /* Words loaded into neighbouring registers, rounded once; then NaN and infinities as counted. */
 static u16 float_total(struct builder *f, const struct call_state *c, enum kind kind) {
     struct range any = range_exact(I64_MIN, I64_MAX);
+    if (c->fast) {
+        struct range all = range_of_type(type_of(kind == KIND_F32 ? TYPE_REAL : TYPE_DOUBLE));
+        all.may_special = 1;
+        u16 bits = load_word(f, c, c->parts.items[0].word, any, false);
+        u16 sum = build_op(f, OP_UNKEY_F64, bits, NO_REG, NO_REG, all);
+        return kind == KIND_F32 ? build_safe(f, OP_F32_F64, sum, NO_REG, NO_REG, all) : sum;
+    }
     u16 first = NO_REG;
     for (i64 i = 0; i < c->parts.count; i++) {
         u16 reg = load_word(f, c, c->parts.items[i].word, any, true);

@@ -319,6 +319,7 @@ static u32 agg_sink(struct agg_state *s, u16 key) {
                         .words = s->w.ops.items,
                         .word_regs = s->w.regs.items,
                         .groups = s->rel->rows,
+                        .in_runs = s->rel->in_runs,
                         .null_var = NO_VAR,
                         .fault_var = NO_VAR};
     build_sink(s->w.b, sink);

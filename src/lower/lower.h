@@ -7,6 +7,7 @@
 
 struct lower_limits { /* what weaving may use; so that lower knows no device */
     bool fusion;
+    bool fast_floats; /* sums of floats as they come */
     i32 max_live; /* registers alive at once in one pipeline */
     i32 zone;     /* of the session, see base/zone.h */
 };

@@ -105,6 +105,7 @@ struct lower {
     struct arena *arena;
     struct error *err;
     wf_status status;
+    i32 ordered; /* the order of inner sorts counts: depth of operators that draw from sequences */
     struct program *program;
     VEC(u64) tables;
     VEC(struct var) vars;
@@ -125,7 +126,8 @@ struct lower {
     VEC(struct loop) loops;       /* done */
     VEC(struct loop) working;     /* all, for those who read their rows */
     VEC(struct deferral) deferrals;
-    u32 defer; /* the one + 1 whose steps are being made; 0 = none */
+    u32 defer;       /* the one + 1 whose steps are being made; 0 = none */
+    b8 numbers_rows; /* scans number their rows, for a fetch at the end */
     u32 rank;
 };
 
@@ -146,10 +148,11 @@ struct builder {
     VEC(struct cse) cses;
     u32 *heads;
     u32 head_count;
-    i32 depth;    /* open WHENs */
-    i32 position; /* of the expression being lowered */
-    b8 raises;    /* an opcode that might raise was emitted */
-    i64 max_rows; /* proven bound of the rows here, saturating */
+    i32 depth;      /* open WHENs */
+    i32 position;   /* of the expression being lowered */
+    b8 raises;      /* an opcode that might raise was emitted */
+    u32 row_number; /* register + 1 with the number of the table's row; 0 = none */
+    i64 max_rows;   /* proven bound of the rows here, saturating */
     struct text label;
 };
 
@@ -380,6 +383,9 @@ struct builder *lower_values(struct lower *l, const struct rel *rel);
 /* order.c */
 struct builder *lower_sort(struct lower *l, const struct rel *rel);
 struct builder *lower_limit(struct lower *l, const struct rel *rel);
+/* Whether the answer's rows are sorted, and so many that their other columns are worth fetching
+ * afterwards. */
+bool order_may_fetch(struct lower *l, const struct rel *sort, const struct rel *limit);
 /* Ends b with the answer: columns `out`, sorted and limited as told (either may be NULL). */
 void order_result(struct builder *b, const u32 *out, i64 count, const struct rel *sort,
                   const struct rel *limit);

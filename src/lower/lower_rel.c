@@ -88,6 +88,7 @@ u32 lower_rows(struct builder *b, const char *name, const struct out_col *cols, 
     struct var *var = &l->vars.items[number];
     struct var_info *info = &l->var_infos.items[number];
     info->max_rows = b->max_rows;
+    var->in_order = b->source.kind == SOURCE_VAR && l->vars.items[b->source.ref].in_order;
     for (u32 i = 0; i < count && !l->status; i++) {
         struct value v = cols[i].value;
         v.reg = canonical ? lower_canonical(b, v, cols[i].type) : v.reg;
@@ -192,6 +193,10 @@ static struct builder *lower_scan(struct lower *l, const struct rel *rel) {
         most *= 2;
     }
     struct builder *b = build_new(l, SOURCE_TABLE, table, rel->table_rows, most);
+    if (l->numbers_rows) { /* here, as behind a join it would be that of another row */
+        struct op op = {.code = OP_ROWNO, .dst = NO_REG, .a = NO_REG, .b = NO_REG, .c = NO_REG};
+        b->row_number = build_ctl_new(b, op, KIND_I64, range_exact(0, (i128)1 << 52), 0) + 1u;
+    }
     i64 before = l->guards.count;
     for (i64 i = 0; i < rel->scan_cols.count; i++) {
         const struct scan_col *scan = &rel->scan_cols.items[i];
@@ -357,6 +362,7 @@ void lower_root(struct lower *l) {
         }
         return;
     }
+    l->numbers_rows = order_may_fetch(l, top.sort, top.limit);
     struct builder *b = lower_rel(l, top.input);
     for (i64 i = top.projects.count; i-- > 0 && !l->status;) {
         lower_project(b, top.projects.items[i]);

@@ -3,8 +3,18 @@
  * A sort ends the pipeline in a variable that holds the output columns first and the sort keys
  * behind them, and orders it in place. The answer is that variable's first columns, from OFFSET on,
  * LIMIT rows. A sort in the middle of a plan matters only below a limit and is dropped otherwise.
- * Sorted text stays as codes: the sort knows the dictionaries. */
+ * Sorted text stays as codes: the sort knows the dictionaries.
+ *
+ * Where the pipeline reads a table and many rows are sorted, columns of that table that are no sort
+ * keys stay there: the variable holds the rows' numbers instead, and a fetch behind the sort reads
+ * the columns in the order of the answer, as it is asked for. */
 #include "lower/lower_int.h"
+
+enum {
+    FETCH_ROWS_MIN =
+        1 << 16,         /* of a limit: fewer rows are cut down before their columns are read */
+    FETCH_BYTES_MIN = 16 /* of a row: less is carried along */
+};
 
 /* A bound of LIMIT: a number, or a literal for a parameter. */
 static i64 bound_of(struct lower *l, const struct expr *expr, bool is_limit, u32 *out_lit) {
@@ -72,6 +82,7 @@ static u32 sorted_rows(struct builder *b, const char *name, struct out_col *cols
     if (!sort) {
         return lower_rows(b, name, cols, count, canonical, limit);
     }
+    u32 wanted = count;
     u32 key_count = (u32)sort->order.count;
     struct sort_key *keys = NEW_ARRAY(l->arena, struct sort_key, key_count);
     for (u32 i = 0; i < key_count && !l->status; i++) {
@@ -95,6 +106,7 @@ static u32 sorted_rows(struct builder *b, const char *name, struct out_col *cols
     step->key_count = key_count;
     step->keys = keys;
     step->limit = limit;
+    step->col_count = canonical ? wanted : 0; /* of an answer nobody reads the rest */
     return var;
 }
 
@@ -132,13 +144,119 @@ struct out_col *order_cols(struct builder *b, const u32 *out, i64 count, i64 ext
     return cols;
 }
 
+bool order_may_fetch(struct lower *l, const struct rel *sort, const struct rel *limit) {
+    i64 first = first_rows(l, limit);
+    return sort && sort->order.count > 0 && (first < 0 || first > FETCH_ROWS_MIN);
+}
+
+/* Whether a column of the answer is one of the pipeline's table and no sort key. */
+static bool may_stay(const struct builder *b, u32 col, const struct rel *sort) {
+    const struct binding *bind = &b->binds[col];
+    struct type type = b->l->plan->cols.items[col].type;
+    if (bind->kind != BIND_SOURCE || bind->lazy ||
+        (b->l->plan->shown && type.id == TYPE_CHAR && type.length)) {
+        return false;
+    }
+    for (i64 i = 0; i < sort->order.count; i++) {
+        const struct expr *key = sort->order.items[i].expr;
+        const struct binding *other = key->kind == EXPR_COL ? &b->binds[key->col] : NULL;
+        if (other && other->kind == BIND_SOURCE && other->col == bind->col) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool worth_fetching(const struct builder *b, const u32 *out, i64 count,
+                           const struct rel *sort) {
+    i64 bytes = 0;
+    for (i64 i = 0; i < count && b->row_number; i++) {
+        if (may_stay(b, out[i], sort)) {
+            const struct binding *bind = &b->binds[out[i]];
+            enum kind kind = type_kind(b->l->plan->cols.items[out[i]].type);
+            bytes += kind_bytes[bind->dict ? KIND_I32 : kind];
+        }
+    }
+    return bytes >= FETCH_BYTES_MIN;
+}
+
+/* Column i of the answer as the table has it. */
+static void describe_fetched(struct lower *l, u32 dst, u32 i, const struct binding *bind,
+                             struct type type) {
+    struct var *var = &l->vars.items[dst];
+    struct var_info *info = &l->var_infos.items[dst];
+    var->types[i] = type;
+    var->kinds[i] = bind->dict ? KIND_I32 : (u8)type_kind(type);
+    var->dicts[i] = bind->dict;
+    info->ranges[i] = bind->range;
+    info->nullable[i] = bind->nullable;
+}
+
+static void describe_carried(struct lower *l, u32 dst, u32 i, u32 src, u32 col) {
+    struct var *var = &l->vars.items[dst];
+    struct var_info *info = &l->var_infos.items[dst];
+    var->types[i] = l->vars.items[src].types[col];
+    var->kinds[i] = l->vars.items[src].kinds[col];
+    var->dicts[i] = l->vars.items[src].dicts[col];
+    info->ranges[i] = l->var_infos.items[src].ranges[col];
+    info->nullable[i] = l->var_infos.items[src].nullable[col];
+}
+
+/* Sorts keys, row numbers and what cannot stay in the table, and fetches the rest. */
+static u32 fetched_rows(struct builder *b, const u32 *out, i64 count, const struct rel *sort,
+                        i64 limit) {
+    struct lower *l = b->l;
+    u32 *carried = NEW_ARRAY(l->arena, u32, count + 1);
+    struct binding *binds = NEW_ARRAY(l->arena, struct binding, count + 1);
+    struct fetched_col *fetches = NEW_ARRAY(l->arena, struct fetched_col, count + 1);
+    i64 carried_count = 0;
+    u32 table = b->source.ref;
+    for (i64 i = 0; i < count; i++) {
+        fetches[i].from_table = may_stay(b, out[i], sort);
+        fetches[i].col =
+            fetches[i].from_table ? b->cols.items[b->binds[out[i]].col] : (u32)carried_count;
+        binds[i] = b->binds[out[i]];
+        carried[carried_count] = out[i];
+        carried_count += !fetches[i].from_table;
+    }
+    struct out_col *cols =
+        NEW_ARRAY(l->arena, struct out_col, carried_count + 2 + sort->order.count);
+    u32 at = 0;
+    if (carried_count) {
+        cols = order_cols(b, carried, carried_count, sort->order.count + 1, true, &at);
+    }
+    cols[at].value = (struct value){(u16)(b->row_number - 1), NO_REG};
+    cols[at++].type = type_of(TYPE_BIGINT);
+    u32 src = sorted_rows(b, "sorted", cols, at, sort, true, limit);
+    u32 dst = lower_rows_var(l, "result", (u32)count);
+    for (u32 i = 0; i < (u32)count && !l->status; i++) {
+        if (fetches[i].from_table) {
+            describe_fetched(l, dst, i, &binds[i], l->plan->cols.items[out[i]].type);
+        } else {
+            describe_carried(l, dst, i, src, fetches[i].col);
+        }
+    }
+    struct step *step = lower_step(l, STEP_FETCH, "Fetch");
+    step->src = src;
+    step->dst = dst;
+    step->col = at - 1;
+    step->table = table;
+    step->fetches = fetches;
+    return dst;
+}
+
 void order_result(struct builder *b, const u32 *out, i64 count, const struct rel *sort,
                   const struct rel *limit) {
     struct lower *l = b->l;
     u32 col_count;
-    struct out_col *cols =
-        order_cols(b, out, count, sort ? sort->order.count : 0, true, &col_count);
-    u32 var = sorted_rows(b, "result", cols, col_count, sort, true, first_rows(l, limit));
+    u32 var;
+    if (order_may_fetch(l, sort, limit) && worth_fetching(b, out, count, sort)) {
+        var = fetched_rows(b, out, count, sort, first_rows(l, limit));
+    } else {
+        struct out_col *cols =
+            order_cols(b, out, count, sort ? sort->order.count : 0, true, &col_count);
+        var = sorted_rows(b, "result", cols, col_count, sort, true, first_rows(l, limit));
+    }
     order_answer(l, var, count, limit);
 }
 
@@ -162,9 +280,22 @@ static u32 rows_of(struct lower *l, const struct rel *input, i64 limit) {
     return sorted_rows(b, "rows", cols, count, sort, false, limit);
 }
 
-/* Without a limit above it an inner sort has no effect. */
+static struct builder *over_rows(struct lower *l, const struct rel *input, u32 var, i64 rows) {
+    if (l->ordered && !l->status) {
+        l->vars.items[var].in_order = 1;
+    }
+    struct builder *b = lower_over(l, var, rows);
+    for (i64 i = 0; i < input->out.count && !l->status; i++) {
+        bind_source(b, input->out.items[i], (u32)i);
+    }
+    return b;
+}
+
+/* Without a limit above it an inner sort has no effect, unless sequences are drawn from in its
+ * order. */
 struct builder *lower_sort(struct lower *l, const struct rel *rel) {
-    return lower_rel(l, rel->inputs[0]);
+    return l->ordered ? over_rows(l, rel, rows_of(l, rel, -1), rel->rows)
+                      : lower_rel(l, rel->inputs[0]);
 }
 
 struct builder *lower_limit(struct lower *l, const struct rel *rel) {
@@ -182,9 +313,5 @@ struct builder *lower_limit(struct lower *l, const struct rel *rel) {
         step->col_count = l->vars.items[src].col_count;
         set_bounds(l, step, rel);
     }
-    struct builder *b = lower_over(l, dst, rel->rows);
-    for (i64 i = 0; i < input->out.count; i++) {
-        bind_source(b, input->out.items[i], (u32)i);
-    }
-    return b;
+    return over_rows(l, input, dst, rel->rows);
 }

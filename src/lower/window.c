@@ -271,6 +271,9 @@ static void lower_args(struct win *s, i64 i) {
         }
         return;
     }
+    if (call->is_serial) {
+        return;
+    }
     if (call->arg_count == 3) { /* lag, lead: the default looks like the value */
         lower_same_kind(b, &s->args[i][0], &s->args[i][2]);
     }
@@ -279,6 +282,28 @@ static void lower_args(struct win *s, i64 i) {
         struct value *v = &s->args[i][number];
         v->reg = build_kind(b, v->reg, KIND_I64);
     }
+}
+
+/* A call of a sequence reads whether to, then its own arguments. */
+static void add_serial(struct win *s, i64 i) {
+    const struct window_call *call = &s->rel->windows.items[i];
+    struct builder *b = s->w.b;
+    struct window_fn fn = frame_of(s, call);
+    fn.form = WINDOW_SERIAL;
+    fn.func = call->func;
+    fn.sequence = call->sequence;
+    fn.name = call->sequence_name;
+    if (call->filter) {
+        struct value v = lower_expr(b, call->filter);
+        fn.args[0] = add_col(s, v, type_of(TYPE_BOOLEAN));
+    }
+    for (i32 a = 0; a < call->arg_count && !s->l->status; a++) {
+        struct value v = s->args[i][a];
+        v.reg = a == 0 ? build_kind(b, v.reg, KIND_I64) : v.reg;
+        fn.args[1 + a] = add_col(s, v, call->args[a]->type);
+    }
+    s->fn_of[i] = (u32)s->fns.count;
+    VEC_PUSH(s->l->arena, &s->fns, fn);
 }
 
 static void add_func(struct win *s, i64 i) {
@@ -375,6 +400,7 @@ static u32 result_var(struct win *s, u32 rows) {
     const struct var *from = &l->vars.items[rows];
     const struct var_info *from_info = &l->var_infos.items[rows];
     to_info->max_rows = from_info->max_rows;
+    to->in_order = from->in_order;
     for (u32 c = 0; c < old; c++) {
         to->types[c] = from->types[c];
         to->kinds[c] = from->kinds[c];
@@ -393,6 +419,8 @@ static u32 result_var(struct win *s, u32 rows) {
             to->types[c] = type_of(TYPE_TEXT);
             to->kinds[c] = KIND_STR;
             to_info->nullable[c] = 1;
+        } else if (fn->form == WINDOW_SERIAL) {
+            to_info->nullable[c] = fn->args[0] != NO_VAR || fn->func == SERIAL_SET;
         } else if (fn->form == WINDOW_FUNC && fn->func >= WINDOW_LAG) {
             u32 arg = fn->args[0];
             to->types[c] = from->types[arg];
@@ -420,10 +448,12 @@ static u32 result_var(struct win *s, u32 rows) {
 
 static u32 window_step(struct win *s, u32 rows) {
     struct lower *l = s->l;
-    struct step *sort = lower_step(l, STEP_SORT, "Sort");
-    sort->src = rows;
-    sort->key_count = s->key_count;
-    sort->keys = s->keys;
+    if (s->key_count > 0) {
+        struct step *sort = lower_step(l, STEP_SORT, "Sort");
+        sort->src = rows;
+        sort->key_count = s->key_count;
+        sort->keys = s->keys;
+    }
     u32 dst = result_var(s, rows);
     struct step *step = lower_step(l, STEP_WINDOW, rel_names[REL_WINDOW]);
     step->src = rows;
@@ -441,7 +471,9 @@ struct builder *lower_window(struct lower *l, const struct rel *rel) {
     const struct rel *input = rel->inputs[0];
     i64 count = rel->windows.count;
     s.w.l = l;
+    l->ordered += rel_is_serial(rel);
     s.w.b = lower_rel(l, input);
+    l->ordered -= rel_is_serial(rel);
     s.calls = NEW_ARRAY(l->arena, struct call_state, count + 1);
     s.args = arena_alloc(l->arena, (i64)sizeof *s.args * (count + 1));
     s.fn_of = NEW_ARRAY(l->arena, u32, count + 1);
@@ -461,6 +493,8 @@ struct builder *lower_window(struct lower *l, const struct rel *rel) {
     for (i64 i = 0; i < count && !l->status; i++) {
         if (is_words(&rel->windows.items[i])) {
             add_words(&s, i);
+        } else if (rel_is_serial(rel)) {
+            add_serial(&s, i);
         } else {
             add_func(&s, i);
         }

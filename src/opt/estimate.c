@@ -297,7 +297,8 @@ static bool first_only(const struct rel *rel, const u32 *cols, i64 count) {
     const struct rel *window = rel->inputs[0];
     bool first = false;
     if (rel->kind != REL_FILTER || window->kind != REL_WINDOW || window->windows.count != 1 ||
-        window->windows.items[0].is_agg || window->windows.items[0].func != WINDOW_ROW_NUMBER) {
+        window->windows.items[0].is_agg || rel_is_serial(window) ||
+        window->windows.items[0].func != WINDOW_ROW_NUMBER) {
         return false;
     }
     for (i64 i = 0; i < rel->conds.count; i++) {

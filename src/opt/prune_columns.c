@@ -135,6 +135,9 @@ static void narrow_copies(struct rel *rel, u8 *used) {
 
 static void narrow_window(struct rel *rel, const u8 *used) {
     i64 kept = 0;
+    if (rel_is_serial(rel)) {
+        return;
+    }
     for (i64 i = 0; i < rel->windows.count; i++) {
         if (used[rel->windows.items[i].col]) {
             rel->windows.items[kept++] = rel->windows.items[i];

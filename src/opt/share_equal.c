@@ -134,9 +134,10 @@ static bool equal_windows(const struct match *m, const struct rel *a, const stru
         const struct window_call *y = &b->windows.items[i];
         const struct frame *f = &x->frame;
         const struct frame *g = &y->frame;
-        if (x->is_agg != y->is_agg || x->func != y->func || x->arg_count != y->arg_count ||
-            f->mode != g->mode || f->from != g->from || f->to != g->to ||
-            f->exclude != g->exclude || !equal_exprs(m, x->args, y->args, x->arg_count) ||
+        if (x->is_serial || y->is_serial || x->is_agg != y->is_agg || x->func != y->func ||
+            x->arg_count != y->arg_count || f->mode != g->mode || f->from != g->from ||
+            f->to != g->to || f->exclude != g->exclude ||
+            !equal_exprs(m, x->args, y->args, x->arg_count) ||
             !equal_exprs(m, &x->filter, &y->filter, 1) ||
             !equal_exprs(m, &f->from_offset, &g->from_offset, 1) ||
             !equal_exprs(m, &f->to_offset, &g->to_offset, 1)) {

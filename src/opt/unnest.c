@@ -504,6 +504,11 @@ static struct rel *push_agg(struct unnest *u, struct rel *rel, u32 *cols, bool f
 }
 
 static struct rel *push_window(struct unnest *u, struct rel *rel, u32 *cols) {
+    if (rel_is_serial(rel) && u->o->err->code == ERR_OK) {
+        error_set(u->o->err, ERR_NOT_SUPPORTED, rel->windows.items[0].position,
+                  "not supported yet: %s in a subquery that uses outer columns",
+                  serial_names[rel->windows.items[0].func]);
+    }
     rel->inputs[0] = push(u, rel->inputs[0], cols);
     remap_rel(u, rel, cols);
     for (i64 i = 0; i < u->count; i++) {

@@ -43,6 +43,7 @@ struct scalar_info {
 extern const struct scalar_info scalar_infos[FUNC_COUNT];
 extern const char *const agg_names[AGG_END];
 extern const char *const window_names[WINDOW_END];
+extern const char *const serial_names[SERIAL_END];
 extern const char *const table_func_names[TABLE_FUNC_END];
 extern const char *const rel_names[REL_COUNT];
 
@@ -81,13 +82,14 @@ struct plan_col {
 
 struct snapshot_table;
 
-struct scan_col {       /* what lowering may rely on; each becomes a guard */
+struct scan_col {       /* what lowering may rely on; each but `sorted` becomes a guard */
     u32 col;            /* the plan's number for it */
     u32 table_col;      /* the table's number */
     struct range range; /* text with all_dict: 0 .. dictionary length - 1, of the codes */
     b8 no_nulls;
     b8 all_dict;
     b8 unique;
+    b8 sorted; /* ascending from row to row, without NULLs; expected, no guard */
     i64 distinct;
 };
 
@@ -115,10 +117,17 @@ struct frame {
     struct expr *from_offset, *to_offset; /* BEFORE, AFTER: constants or parameters; NULL else */
 };
 
+/* A call of a sequence's value (is_serial) is drawn for every row in turn, call by call, where
+ * `filter` is true; its operator has no keys, keeps the order of its rows and has no other calls.
+ */
 struct window_call {
-    u32 col;   /* result */
-    b8 is_agg; /* `func` is an enum agg, else an enum window_func */
+    u32 col;      /* result */
+    b8 is_agg;    /* `func` is an enum agg, else an enum window_func */
+    b8 is_serial; /* `func` is an enum serial_kind; SET: args are the value and whether it was used
+                   */
     u8 func;
+    u32 sequence; /* OID */
+    const char *sequence_name;
     i32 arg_count;
     struct expr *args[3];
     struct expr *filter; /* aggregates only */
@@ -169,6 +178,7 @@ struct rel {
     VEC(struct expr *) exprs;
     /* AGG */
     VEC(b8) implied; /* per group key: those that are not decide it; empty = none is */
+    b8 in_runs;      /* the key that decides the others probably comes in ascending order */
     VEC(struct agg_call) calls;
     /* JOIN: left_keys[i] = right_keys[i]; the right input is the build side */
     u8 join;         /* enum join_kind */
@@ -267,6 +277,10 @@ void rel_each(struct arena *arena, struct rel *rel, rel_fn fn, void *arg);
  * number, unless that is NULL. */
 i64 rel_free_cols(const struct plan *plan, struct rel *rel, u8 *out_free);
 bool rel_has_out(const struct rel *rel, u32 col);
+/* A WINDOW that draws from sequences: it has effects, whoever reads its columns. */
+static inline bool rel_is_serial(const struct rel *rel) {
+    return rel->kind == REL_WINDOW && rel->windows.count > 0 && rel->windows.items[0].is_serial;
+}
 /* copy.c: the operators below and including rel once more; every column they make has a new number,
  * which map[old number] names afterwards. The map has plan->cols.count + 1 entries, NULL where it
  * says nothing yet; entries that are set stand for columns from elsewhere. */

@@ -331,6 +331,7 @@ static void print_agg(struct text *out, const struct plan *plan, const struct re
             }
         }
     }
+    text_print(out, "%s", rel->in_runs ? ", in runs" : "");
 }
 
 static void print_bound(struct text *out, const struct plan *plan, u8 bound,
@@ -364,14 +365,21 @@ static void print_window(struct text *out, const struct plan *plan, const struct
     for (i64 i = 0; i < rel->windows.count; i++) {
         const struct window_call *call = &rel->windows.items[i];
         text_print(out, "%s%s(", i > 0 ? ", " : " ",
-                   call->is_agg ? agg_names[call->func] : window_names[call->func]);
+                   call->is_agg      ? agg_names[call->func]
+                   : call->is_serial ? serial_names[call->func]
+                                     : window_names[call->func]);
+        if (call->is_serial && call->sequence_name) {
+            text_print(out, "'%s'%s", call->sequence_name, call->arg_count > 0 ? ", " : "");
+        }
         for (i32 k = 0; k < call->arg_count; k++) {
             text_print(out, "%s", k > 0 ? ", " : "");
             print_in(out, plan, call->args[k], 0);
         }
         text_append(out, call->is_agg && call->func == AGG_COUNT_STAR ? SV("*)") : SV(")"));
         print_filter(out, plan, call->filter);
-        print_frame(out, plan, &call->frame);
+        if (!call->is_serial) {
+            print_frame(out, plan, &call->frame);
+        }
     }
     for (i64 i = 0; i < rel->exprs.count; i++) {
         text_print(out, "%s", i > 0 ? ", " : " partition by ");

@@ -273,7 +273,8 @@ static FALLIBLE check_window(struct verify *v, const struct rel *rel) {
     u32 inner = v->stamp;
     for (i64 i = 0; i < rel->windows.count; i++) {
         const struct window_call *call = &rel->windows.items[i];
-        if (call->func >= (call->is_agg ? (i32)AGG_END : (i32)WINDOW_END)) {
+        i32 end = call->is_agg ? (i32)AGG_END : call->is_serial ? (i32)SERIAL_END : (i32)WINDOW_END;
+        if (call->is_serial != rel->windows.items[0].is_serial || call->func >= end) {
             FAIL(v->err, INTERNAL, "plan: no window function %d", (int)call->func);
         }
         TRY(check_exprs(v, call->args, call->arg_count));

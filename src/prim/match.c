@@ -244,8 +244,10 @@ static FALLIBLE open_table(struct prim_job *job, const struct prim_match *match,
 static FALLIBLE open_parts(struct prim_job *job, const struct prim_match *match,
                            struct prim_join *join) {
     i32 built = JOIN_BUILT(join);
-    join->part_bits = 0;
-    while (join->part_bits < 20 && join->keys[built].count >> join->part_bits > match->part_rows) {
+    bool table = join->algorithm == JOIN_PARTITIONED;
+    i64 rows = match->part_rows(job, join);
+    join->part_bits = table; /* of two parts each has keys that the other cannot have */
+    while (join->part_bits < 20 && join->keys[built].count >> join->part_bits > rows) {
         join->part_bits++;
     }
     TRY(arrange(job, join, SIDE_R, join->part_bits));

@@ -146,7 +146,8 @@ struct prim_match {
     (struct prim_job *job, struct prim_join *join, const struct join_out *out, i64 first, i64 n);
     FALLIBLE (*fetch)(struct prim_job *job, void *host, const void *src, i64 bytes);
     i64 cache_bytes; /* what random accesses are cheap within */
-    i64 part_rows;   /* what a part of a split should have at most, on average */
+    /* What a part of a split should have at most, on average. */
+    i64 (*part_rows)(const struct prim_job *job, const struct prim_join *join);
 };
 extern const struct prim_match cpu_prim_match, gpu_prim_match_class;
 

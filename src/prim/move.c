@@ -148,7 +148,8 @@ wf_status prim_map_fault(const struct prim_job *job, u64 fault) {
 }
 
 wf_status prim_no_room(const struct prim_job *job, const char *what, i64 count, i64 room) {
-    FAIL(job->x->err, PROGRAM_LIMIT, "%s: %lld results, out has room for %lld", what, count, room);
+    FAIL(job->x->err, PROGRAM_LIMIT, "%s: %lld results, out has room for %lld",
+         what ? what : "compaction", count, room);
 }
 
 wf_status prim_bad_index(const struct prim_job *job, i64 at, i64 count) {

@@ -34,6 +34,7 @@ struct prim_keep {
 };
 enum { COMPACT_COLUMNS = 8 };
 struct prim_compact {
+    const char *what; /* for messages; NULL = "compaction" */
     struct prim_keep keep;
     b8 ordered;
     i32 column_count;

@@ -2,8 +2,9 @@
  *
  * There is no silent fallback: under `device = gpu` a step the card refuses is an error that names
  * operator and reason. What only ever runs on the host (sorting, ranking, handing over the result,
- * and pipelines over dictionaries, aggregation states or literal rows, which are small by nature)
- * is recorded as a host step. Under auto the cheaper estimate wins. */
+ * pipelines over dictionaries, aggregation states or literal rows, which are small by nature, and
+ * those that must keep the order of their rows) is recorded as a host step. Under auto the cheaper
+ * estimate wins. */
 #include "run/run_int.h"
 
 const char *step_label(const struct step *step) {
@@ -17,7 +18,7 @@ static bool is_host_step(const struct exec *x, const struct step *step) {
     const struct source *source = &step->pipeline->source;
     if (source->kind == SOURCE_VAR) {
         const struct var *var = &x->program->vars[source->ref];
-        return var->kind == VAR_AGG || var->const_rows > 0;
+        return var->kind == VAR_AGG || var->const_rows > 0 || var->in_order;
     }
     return source->kind == SOURCE_DICT || source->kind == SOURCE_ONE;
 }

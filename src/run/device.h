@@ -57,9 +57,14 @@ struct exec {
     i64 deadline_ns;       /* 0 = none */
     _Atomic i64 rows_done; /* progress of the statement, in source rows */
     _Atomic i64 rows_total;
-    i32 *deferred_at;      /* by deferral: where in the text its fault was met */
-    _Atomic u64 fault;     /* the smallest fault met: see fault_key; ~0 = none */
-    struct mutex lock;     /* for whatever threads must share */
+    i32 *deferred_at;  /* by deferral: where in the text its fault was met */
+    _Atomic u64 fault; /* the smallest fault met: see fault_key; ~0 = none */
+    struct mutex lock; /* for whatever threads must share */
+    /* The value of a call of a sequence, in the session that runs this; NULL = none may be called.
+     */
+    wf_status (*serial)(void *arg, const struct window_fn *call, i64 value, bool called, i64 *out,
+                        struct error *err);
+    void *serial_arg;
     struct stream *stream; /* the answer is computed as it is read; NULL = it is all there */
 };
 

@@ -238,6 +238,8 @@ static FALLIBLE run_on(struct exec *x, struct device *device, u32 step_no, const
         TRY(limit_run(x, step));
         metric->rows_out = x->vars[step->dst].rows;
         return ERR_OK;
+    case STEP_FETCH:
+        return streams ? stream_open(x, device, step_no, step) : fetch_run(x, step, step_no);
     default:
         if (streams) {
             return stream_open(x, device, step_no, step);

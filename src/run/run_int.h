@@ -42,6 +42,13 @@ void stream_close(struct exec *x);
 /* STEP_LIMIT: the rows kept are slices of the source's chunks. */
 FALLIBLE limit_run(struct exec *x, const struct step *step);
 
+/* fetch.c: STEP_FETCH, whole or a slice at a time: next replaces the rows of dst by those of the
+ * next about want_bytes bytes, at most `limit` rows (-1 = all). */
+struct fetcher;
+FALLIBLE fetch_run(struct exec *x, const struct step *step, u32 step_no);
+FALLIBLE fetch_open(struct exec *x, const struct step *step, u32 step_no, struct fetcher **out);
+FALLIBLE fetch_next(struct fetcher *f, i64 want_bytes, i64 limit, bool *out_end);
+
 /* Calls visit(arg, var) for every variable the step reads; a variable may come twice. */
 void step_inputs(const struct step *step, void (*visit)(void *arg, u32 var), void *arg);
 /* The operator names a step came from; never NULL. */

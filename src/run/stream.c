@@ -16,6 +16,7 @@
 struct stream_part { /* one pipeline */
     struct device *device;
     struct slices *slices; /* NULL once the source is used up */
+    struct fetcher *fetch; /* the step is no pipeline but STEP_FETCH */
     const struct step *step;
     u32 step_no;
 };
@@ -37,7 +38,7 @@ static bool writes(const struct step *step, u32 var) {
             return true;
         }
     }
-    return step->kind == STEP_LIMIT && step->dst == var;
+    return (step->kind == STEP_LIMIT || step->kind == STEP_FETCH) && step->dst == var;
 }
 
 struct uses {
@@ -51,6 +52,9 @@ static void count_use(void *arg, u32 var) {
 }
 
 static bool feeds(const struct step *step, u32 var) {
+    if (step->kind == STEP_FETCH) {
+        return step->dst == var;
+    }
     return step->kind == STEP_PIPELINE && step->pipeline->sink_count == 1 &&
            step->pipeline->sinks[0].kind == SINK_ROWS && step->pipeline->sinks[0].var == var;
 }
@@ -106,7 +110,11 @@ wf_status stream_open(struct exec *x, struct device *device, u32 step_no, const 
         x->stream = stream;
     }
     struct stream_part part = {.device = device, .step = step, .step_no = step_no};
-    TRY(device->slices_open(device, x, step_no, step, &part.slices));
+    if (step->kind == STEP_FETCH) {
+        TRY(fetch_open(x, step, step_no, &part.fetch));
+    } else {
+        TRY(device->slices_open(device, x, step_no, step, &part.slices));
+    }
     VEC_PUSH(x->arena, &stream->parts, part);
     return ERR_OK;
 }
@@ -165,7 +173,9 @@ static FALLIBLE run_slice(struct exec *x, struct stream *stream, bool *out_end) 
     TRY(exec_check(x));
     i64 want = stream->left < 0 ? -1 : stream->left + stream->skip;
     i64 start = clock_ns();
-    wf_status status = part->device->slices_next(part->slices, slice_bytes(x), want, false, &end);
+    wf_status status =
+        part->fetch ? fetch_next(part->fetch, slice_bytes(x), want, &end)
+                    : part->device->slices_next(part->slices, slice_bytes(x), want, false, &end);
     x->metrics[part->step_no].ns += clock_ns() - start;
     TRY(status);
     if (atomic_load_explicit(&x->fault, memory_order_relaxed) != ~0ULL) {
@@ -181,7 +191,8 @@ static FALLIBLE run_slice(struct exec *x, struct stream *stream, bool *out_end) 
 }
 
 static u32 answer_var(const struct stream *stream) {
-    return stream->parts.items[0].step->pipeline->sinks[0].var;
+    const struct step *step = stream->parts.items[0].step;
+    return step->kind == STEP_FETCH ? step->dst : step->pipeline->sinks[0].var;
 }
 
 /* The rows of the slice that OFFSET and LIMIT leave. */

@@ -13,8 +13,9 @@ struct alter {
     struct statement *out;
     struct table_def *def;
     const struct object *object;
-    struct scope scope; /* of the old table */
-    i64 at;             /* in the text: behind what was looked at so far */
+    struct scope scope;   /* of the old table */
+    pending_list pending; /* what defaults of new columns draw from sequences */
+    i64 at;               /* in the text: behind what was looked at so far */
     char word[32];
 };
 
@@ -63,7 +64,7 @@ static FALLIBLE add_column(struct alter *a, const struct json *cmd) {
     if (fills) {
         from[at].value = expr_null(b, cols[at].type, -1);
     } else {
-        TRY(bind_default_value(b, &cols[at], &from[at].value, &fills));
+        TRY(bind_default_value(b, &a->pending, &cols[at], &from[at].value, &fills));
     }
     from[at].fills = fills;
     return ddl_column_keys(b, body, a->def, NULL);
@@ -380,7 +381,8 @@ static void rewrite_plan(struct alter *a) {
                        : expr_col(b->plan, a->scope.tables.items[0].cols[from->old].col, -1);
         VEC_PUSH(b->arena, &b->plan->names, names[i]);
     }
-    b->plan->root = bind_project(b, a->scope.rel, exprs, names, count);
+    struct rel *rows = bind_attach(b, a->scope.rel, &a->pending);
+    b->plan->root = bind_project(b, rows, exprs, names, count);
     a->out->plan = b->plan;
 }
 
@@ -579,9 +581,8 @@ FALLIBLE bind_rename(struct bind *b, const struct json *body, struct statement *
     return rename_object(b, body, out);
 }
 
-/* SET CONSTRAINTS: names are those of references; keys are looked at when a statement ends. */
-static FALLIBLE named_constraint(struct bind *b, const struct json *name, bool deferred,
-                                 struct statement *out) {
+/* SET CONSTRAINTS: names of references and keys. */
+static FALLIBLE named_constraint(struct bind *b, const struct json *name, struct statement *out) {
     const char *text = json_text(name, "relname");
     i32 position = json_position(name);
     const struct edition *edition = b->snap->edition;
@@ -606,8 +607,7 @@ static FALLIBLE named_constraint(struct bind *b, const struct json *name, bool d
                     FAIL_AT(b->err, WRONG_OBJECT, position,
                             "constraint \"%.100s\" is not deferrable", text);
                 }
-                TRY(deferred ? unsupported(b, position, "SET CONSTRAINTS DEFERRED of a key")
-                             : ERR_OK);
+                out->ids[out->name_count++] = key->oid;
                 found = true;
             }
         }
@@ -628,14 +628,14 @@ FALLIBLE bind_set_constraints(struct bind *b, const struct json *body, struct st
     i64 most = json_count(names);
     for (i64 i = 0; i < edition->count; i++) {
         const struct table *table = edition->entries[i].object->table;
-        most += table ? table->foreign_count : 0;
+        most += table ? table->foreign_count + table->key_count : 0;
     }
     out->kind = STATEMENT_SET_CONSTRAINTS;
     out->position = position;
     out->deferred = (b8)json_flag(body, "deferred");
     out->ids = NEW_ARRAY(b->arena, u64, most + 1);
     JSON_EACH(node, names) {
-        TRY(named_constraint(b, node_body(node), out->deferred, out));
+        TRY(named_constraint(b, node_body(node), out));
     }
     out->cascade = !names; /* ALL */
     return ERR_OK;

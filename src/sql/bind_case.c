@@ -90,16 +90,7 @@ FALLIBLE bind_coalesce(struct bind *b, struct query *q, const struct json *body,
     struct type type;
     const char *before = q->no_sets;
     q->no_sets = before ? before : "set-returning functions are not allowed in COALESCE";
-    const struct json *args = json_get(body, "args");
-    items = NEW_ARRAY(b->arena, struct expr *, json_count(args) + 1);
-    struct expr **found = NEW_ARRAY(b->arena, struct expr *, json_count(args) + 1);
-    JSON_EACH(node, args) {
-        i64 first = q->pending.count;
-        TRY(bind_expr(b, q, node, &items[item_count]));
-        bind_guard(b, q, first, found, item_count + 1);
-        struct expr *missing = expr_one(b, EXPR_IS_NULL, items[item_count], position);
-        found[item_count++] = expr_one(b, EXPR_NOT, missing, position);
-    }
+    TRY(bind_choices(b, q, json_get(body, "args"), 'c', &items, &item_count));
     q->no_sets = before;
     TRY(coerce_common(b, items, item_count, "COALESCE", &type));
     if (item_count == 1) {

@@ -320,6 +320,92 @@ static FALLIBLE copy_to(struct bind *b, const struct json *body, i32 position,
     return force_quotes(b, out->plan, &out->copy, position);
 }
 
+static bool in_file(const struct copy_options *copy, u32 col) {
+    for (i32 i = 0; i < copy->col_count; i++) {
+        if (copy->cols[i] == col) {
+            return true;
+        }
+    }
+    return copy->col_count == 0;
+}
+
+static bool visit_steady(const struct expr *expr, void *arg) {
+    UNUSED(arg);
+    return expr->kind != EXPR_CALL || (expr->func != FUNC_RANDOM && expr->func != FUNC_RANDOM_UUID);
+}
+
+/* Whether values of column col's sequence cannot be reserved for all rows at once. */
+static bool draws_by_row(struct bind *b, const struct table *table, const struct copy_options *copy,
+                         u32 col) {
+    u32 sequence = table->cols[col].sequence;
+    const struct edition_entry *entry = edition_find_oid(b->snap->edition, sequence);
+    if (entry && entry->object->sequence && entry->object->sequence->cycle) {
+        return true;
+    }
+    for (u32 i = 0; i < col; i++) {
+        if (table->cols[i].sequence == sequence && !in_file(copy, i)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static FALLIBLE bind_defaults(struct bind *b, const struct table *table, struct copy_options *copy,
+                              struct statement *out) {
+    out->defaults = NEW_ARRAY(b->arena, struct expr *, table->col_count + 1);
+    b->default_effects = 1;
+    for (u32 i = 0; i < table->col_count; i++) {
+        bool fills = false;
+        pending_list pending = {0};
+        if (in_file(copy, i)) {
+            continue;
+        }
+        TRY(bind_default_value(b, &pending, &table->cols[i], &out->defaults[i], &fills));
+        copy->by_row = copy->by_row || pending.count > 0 ||
+                       !expr_walk(out->defaults[i], visit_steady, NULL) ||
+                       (fills && draws_by_row(b, table, copy, i));
+    }
+    return ERR_OK;
+}
+
+FALLIBLE bind_copied_rows(struct bind *b, const struct statement *st, const struct table *file,
+                          struct statement *out) {
+    struct snapshot_table target, from;
+    struct scope scope = {0};
+    pending_list pending = {0};
+    TRY(snapshot_open(b->snap, b->err));
+    if (!snapshot_find_id(b->snap, st->table_id, &target) ||
+        !snapshot_find_id(b->snap, file->id, &from)) {
+        FAIL(b->err, UNDEFINED_TABLE, "table \"%.100s\" is gone", st->table_name);
+    }
+    b->default_effects = 1;
+    TRY(bind_table_scope(b, &from, "file", -1, &scope));
+    u32 count = target.table->col_count;
+    struct expr **exprs = NEW_ARRAY(b->arena, struct expr *, count + 1);
+    const char **names = NEW_ARRAY(b->arena, const char *, count + 1);
+    for (i32 i = 0; i < st->copy.col_count; i++) {
+        u32 col = scope.tables.items[0].cols[i].col;
+        exprs[st->copy.cols[i]] = expr_col(b->plan, col, -1);
+    }
+    for (u32 i = 0; i < count; i++) {
+        const struct column_def *def = &target.table->cols[i];
+        bool fills = false;
+        names[i] = keep(b, def->name);
+        VEC_PUSH(b->arena, &b->plan->names, names[i]);
+        if (exprs[i]) {
+            continue;
+        }
+        TRY(bind_default_value(b, &pending, def, &exprs[i], &fills));
+        if (fills) {
+            TRY(bind_next_value(b, &pending, def, &exprs[i]));
+        }
+    }
+    b->plan->root = bind_project(b, bind_attach(b, scope.rel, &pending), exprs, names, count);
+    out->kind = STATEMENT_SELECT;
+    out->plan = b->plan;
+    return ERR_OK;
+}
+
 FALLIBLE bind_copy(struct bind *b, const struct json *body, struct statement *out) {
     const struct json *relation = json_get(body, "relation");
     i32 position =
@@ -334,11 +420,7 @@ FALLIBLE bind_copy(struct bind *b, const struct json *body, struct statement *ou
     TRY(bind_table(b, relation, "copy to", &found));
     out->table_name = keep(b, found.table->name);
     TRY(copy_columns(b, json_get(body, "attlist"), found.table, position, copy));
-    out->defaults = NEW_ARRAY(b->arena, struct expr *, found.table->col_count + 1);
-    for (u32 i = 0; i < found.table->col_count; i++) {
-        bool fills = false;
-        TRY(bind_default_value(b, &found.table->cols[i], &out->defaults[i], &fills));
-    }
+    TRY(bind_defaults(b, found.table, copy, out));
     out->kind = STATEMENT_COPY_FROM;
     out->position = position;
     out->table_id = found.table->id;

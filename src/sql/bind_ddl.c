@@ -211,10 +211,8 @@ static FALLIBLE add_key(struct bind *b, struct table_def *def, const struct json
     i32 position = json_position(body);
     struct table_key key = {.primary = primary};
     TRY(bind_only(b, body, "contype conname location keys deferrable initdeferred", position));
-    if (json_flag(body, "initdeferred")) {
-        return unsupported(b, position, "INITIALLY DEFERRED of a key");
-    }
-    key.deferrable = (b8)json_flag(body, "deferrable");
+    key.deferred = (b8)json_flag(body, "initdeferred");
+    key.deferrable = key.deferred || json_flag(body, "deferrable");
     if (column) {
         key.cols = NEW_ARRAY(b->arena, u32, 1);
         key.col_count = 1;
@@ -322,12 +320,23 @@ static FALLIBLE column_deferrable(struct bind *b, struct table_def *def, const s
     }
     if (before && (json_is(before, "contype", "CONSTR_PRIMARY") ||
                    json_is(before, "contype", "CONSTR_UNIQUE"))) {
-        def->keys[def->key_count - 1].deferrable |= !off;
-        return deferred ? unsupported(b, json_position(body), "INITIALLY DEFERRED of a key")
-                        : ERR_OK;
+        struct table_key *key = &def->keys[def->key_count - 1];
+        key->deferrable = key->deferrable || !off;
+        key->deferred = key->deferred || deferred;
+        return ERR_OK;
     }
     FAIL_AT(b->err, SYNTAX, json_position(body), "misplaced %s clause",
             deferred ? "INITIALLY DEFERRED" : "DEFERRABLE");
+}
+
+static FALLIBLE key_not_deferrable(struct bind *b, const struct table_def *parent,
+                                   const struct table_key *key, i32 position) {
+    if (key->deferrable) {
+        FAIL_AT(b->err, WRONG_STATE, position,
+                "cannot use a deferrable %s for referenced table \"%.100s\"",
+                key->primary ? "primary key" : "unique constraint", parent->name);
+    }
+    return ERR_OK;
 }
 
 /* The columns referred to: named, or the primary key; they must be a key. */
@@ -341,7 +350,7 @@ static FALLIBLE referred_columns(struct bind *b, const struct table_def *parent,
         if (!names && key->primary) {
             *out = key->cols;
             *out_count = key->col_count;
-            return ERR_OK;
+            return key_not_deferrable(b, parent, key, position);
         }
         for (u32 i = 0; i < key->col_count; i++) {
             for (u32 c = 0; c < *out_count; c++) {
@@ -349,7 +358,7 @@ static FALLIBLE referred_columns(struct bind *b, const struct table_def *parent,
             }
         }
         if (names && found == key->col_count && found == *out_count) {
-            return ERR_OK;
+            return key_not_deferrable(b, parent, key, position);
         }
     }
     if (!names) {

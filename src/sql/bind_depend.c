@@ -73,6 +73,13 @@ static void note_rel(struct rel *rel, void *arg) {
 
 static void note_pending(struct dependents *d, const pending_list *list) {
     for (i64 i = 0; i < list->count; i++) {
+        if (list->items[i].serial) {
+            struct rel holder = {.input_count = 0};
+            holder.windows.items = &list->items[i].call;
+            holder.windows.count = 1;
+            note_rel(&holder, d);
+            continue;
+        }
         rel_each(d->b->arena, list->items[i].rel, note_rel, d);
         for (i64 k = 0; k < list->items[i].conds.count; k++) {
             note_slot(&list->items[i].conds.items[k], d);

@@ -126,6 +126,32 @@ FALLIBLE bind_condition(struct bind *b, struct query *q, const struct json *node
     return need_boolean(b, expr, clause, out);
 }
 
+FALLIBLE bind_choices(struct bind *b, struct query *q, const struct json *list, char how,
+                      struct expr ***out, i32 *out_count) {
+    i32 count = json_count(list), i = 0;
+    struct expr **whens = NEW_ARRAY(b->arena, struct expr *, count + 1);
+    *out = NEW_ARRAY(b->arena, struct expr *, count + 1);
+    *out_count = count;
+    JSON_EACH(node, list) {
+        i64 first = q->pending.count;
+        TRY(bind_expr(b, q, node, &(*out)[i]));
+        if (i > 0 && q->pending.count > first) {
+            for (i32 k = 0; k < i; k++) { /* an earlier one decided */
+                struct expr *arg = (*out)[k];
+                if (how != 'c') {
+                    TRY(need_boolean(b, arg, how == 'a' ? "AND" : "OR", &arg));
+                }
+                whens[k] = how == 'c' ? expr_one(b, EXPR_IS_NULL, arg, -1) : arg;
+                whens[k] = how == 'o' ? arg : expr_one(b, EXPR_NOT, whens[k], -1);
+            }
+            whens[i] = NULL;
+            bind_guard(b, q, first, whens, i + 1);
+        }
+        i++;
+    }
+    return ERR_OK;
+}
+
 static FALLIBLE bind_logic(struct bind *b, struct query *q, const struct json *body,
                            struct expr **out) {
     i32 position = json_position(body);
@@ -136,16 +162,9 @@ static FALLIBLE bind_logic(struct bind *b, struct query *q, const struct json *b
     struct expr **args = NULL;
     i32 count = 0;
     i64 sets = q->set_calls.count;
-    args = NEW_ARRAY(b->arena, struct expr *, json_count(json_get(body, "args")) + 1);
-    struct expr **decided =
-        NEW_ARRAY(b->arena, struct expr *, json_count(json_get(body, "args")) + 1);
-    JSON_EACH(node, json_get(body, "args")) {
-        i64 first = q->pending.count;
-        TRY(bind_expr(b, q, node, &args[count]));
-        TRY(need_boolean(b, args[count], word, &args[count]));
-        bind_guard(b, q, first, decided, count + 1);
-        decided[count] = is_and ? expr_one(b, EXPR_NOT, args[count], position) : args[count];
-        count++;
+    TRY(bind_choices(b, q, json_get(body, "args"), is_and ? 'a' : 'o', &args, &count));
+    for (i32 i = 0; i < count; i++) {
+        TRY(need_boolean(b, args[i], word, &args[i]));
     }
     if (q->set_calls.count > sets) {
         FAIL_AT(b->err, DATATYPE_MISMATCH, q->set_calls.items[sets].position,

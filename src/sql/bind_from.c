@@ -82,6 +82,7 @@ static struct rel *scan_rel(struct bind *b, const struct snapshot_table *found, 
                                     .no_nulls = no_nulls,
                                     .all_dict = stats->all_dict,
                                     .unique = stats->unique,
+                                    .sorted = stats->sorted,
                                     .distinct = stats->distinct};
         if (stats->all_dict) { /* what is known of text is how many codes it has */
             scan_col.range = range_of_value(0);
@@ -93,7 +94,7 @@ static struct rel *scan_rel(struct bind *b, const struct snapshot_table *found, 
     }
     for (u32 i = 0; i < table->key_count; i++) {
         const struct table_key *key = &table->keys[i];
-        if (key->primary) {
+        if (key->primary && !key->deferrable) {
             struct scan_key known = {cols[0].col, table->col_count, key->col_count, NULL};
             u32 *numbers = NEW_ARRAY(b->arena, u32, key->col_count + 1);
             memcpy(numbers, key->cols, sizeof(u32) * key->col_count);
@@ -472,6 +473,11 @@ static FALLIBLE join_on(struct bind *b, const struct json *quals, const struct p
                         .ctes = place->ctes};
     struct expr *cond = NULL;
     TRY(bind_condition(b, q, quals, "JOIN/ON", &cond));
+    for (i64 i = 0; i < q->pending.count; i++) {
+        if (q->pending.items[i].serial) {
+            return unsupported(b, node_position(quals), "a sequence in the condition of a join");
+        }
+    }
     if (q->pending.count == 0) {
         add_conds(b, join, cond);
     } else if (join->join == JOIN_CROSS) {

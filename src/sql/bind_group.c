@@ -60,12 +60,21 @@ static bool uses_rel(struct expr *key, const struct rel *rel, u32 mark_col) {
     return false;
 }
 
+static bool uses_col(const struct expr *key, u32 col) {
+    bool uses = key->kind == EXPR_COL && key->col == col;
+    for (i32 i = 0; i < key->arg_count && !uses; i++) {
+        uses = uses_col(key->args[i], col);
+    }
+    return uses;
+}
+
 /* Subqueries that a key needs stand below the groups. */
 static void sink_pending(struct bind *b, struct query *q, struct expr *key) {
     i64 kept = 0;
     for (i64 i = 0; i < q->pending.count; i++) {
         const struct pending p = q->pending.items[i];
-        if (uses_rel(key, p.rel, p.join == JOIN_MARK ? p.mark_col : ROWID_COL)) {
+        if (p.serial ? uses_col(key, p.call.col)
+                     : uses_rel(key, p.rel, p.join == JOIN_MARK ? p.mark_col : ROWID_COL)) {
             VEC_PUSH(b->arena, &q->below, p);
         } else {
             q->pending.items[kept++] = p;
@@ -337,6 +346,13 @@ static void group_rel(struct rel *rel, void *arg) {
 static FALLIBLE group_pending(struct groups *g, pending_list *list) {
     g->in_subquery = true;
     for (i64 i = 0; i < list->count; i++) {
+        if (list->items[i].serial) {
+            struct rel holder = {.input_count = 0};
+            holder.windows.items = &list->items[i].call;
+            holder.windows.count = 1;
+            rel_each_expr(&holder, group_slot, g);
+            continue;
+        }
         rel_each(g->b->arena, list->items[i].rel, group_rel, g);
         for (i64 k = 0; k < list->items[i].conds.count; k++) {
             group_slot(&list->items[i].conds.items[k], g);

@@ -14,6 +14,8 @@ struct insert {
     b8 listed;                  /* INSERT INTO t (a, b) */
     struct column_def *targets; /* their definitions */
     b8 overriding;              /* SYSTEM VALUE 's', USER VALUE 'u' */
+    b8 one_row;                 /* VALUES with one row */
+    b8 serial;                  /* values of sequences are drawn by the plan, not filled in */
     u32 *fills; /* per column: the sequence whose next value it gets where it is NULL, or 0 */
     const struct cte *ctes;
 };
@@ -116,17 +118,62 @@ static FALLIBLE check_identity(struct bind *b, const struct insert *in,
 }
 
 /* What a column gets that the statement gives no value. */
-static FALLIBLE insert_default(struct bind *b, const struct insert *in, u32 col,
+static FALLIBLE insert_default(struct bind *b, struct query *q, const struct insert *in, u32 col,
                                struct expr **out) {
+    const struct column_def *def = &in->table->cols[col];
     bool fills = false;
-    TRY(bind_default_value(b, &in->table->cols[col], out, &fills));
-    in->fills[col] = fills ? in->table->cols[col].sequence : in->fills[col];
+    TRY(bind_default_value(b, &q->pending, def, out, &fills));
+    if (fills && in->serial) {
+        return bind_next_value(b, &q->pending, def, out);
+    }
+    in->fills[col] = fills ? def->sequence : in->fills[col];
     return ERR_OK;
+}
+
+/* Whether values of sequences have to be drawn row by row: columns are filled one after the other,
+ * so that is wrong where a sequence may serve two of them. */
+static bool draws_rows(struct bind *b, const struct table *table) {
+    bool draws = false;
+    for (u32 i = 0; i < table->col_count; i++) {
+        const struct column_def *col = &table->cols[i];
+        draws = draws || (!col->sequence && col->default_text && strstr(col->default_text, "val("));
+        for (u32 k = 0; k < i && col->sequence; k++) {
+            draws = draws || table->cols[k].sequence == col->sequence;
+        }
+        b->default_effects = b->default_effects || col->sequence;
+    }
+    b->default_effects = b->default_effects || draws;
+    return draws || strstr(arena_sv(b->arena, b->parsed->text).ptr, "val(");
+}
+
+/* The only row of VALUES is computed column by column of the table, several rows first as written.
+ * `of` says which column each of the waiting calls belongs to. */
+static void order_pending(struct bind *b, struct query *q, const u32 *of, u32 col_count) {
+    pending_list sorted = {0};
+    for (u32 col = 0; col < col_count; col++) {
+        for (i64 i = 0; i < q->pending.count; i++) {
+            if (of[i] == col) {
+                VEC_PUSH(b->arena, &sorted, q->pending.items[i]);
+            }
+        }
+    }
+    q->pending = sorted;
+}
+
+struct waiting { /* columns that calls belong to */
+    VEC(u32) of;
+};
+
+static void note_waiting(struct bind *b, const struct query *q, struct waiting *w, u32 col) {
+    while (w->of.count < q->pending.count) {
+        VEC_PUSH(b->arena, &w->of, col);
+    }
 }
 
 static FALLIBLE insert_row(struct bind *b, struct query *q, const struct insert *in,
                            const struct json *items, struct expr **row) {
     i32 i = 0;
+    struct waiting w = {0};
     TRY(check_row(b, in, items));
     JSON_EACH(item, items) {
         const struct column_def *def = &in->targets[i];
@@ -135,13 +182,18 @@ static FALLIBLE insert_row(struct bind *b, struct query *q, const struct insert 
             TRY(check_identity(b, in, def, node_position(item)));
             TRY(bind_expr(b, q, item, &expr));
             TRY(coerce_assign(b, expr, &in->targets[i], &row[in->cols[i]]));
+            note_waiting(b, q, &w, in->cols[i]);
         }
         i++;
     }
     for (u32 col = 0; col < in->table->col_count; col++) {
         if (!row[col]) {
-            TRY(insert_default(b, in, col, &row[col]));
+            TRY(insert_default(b, q, in, col, &row[col]));
+            note_waiting(b, q, &w, col);
         }
+    }
+    if (in->one_row && w.of.count > 1) {
+        order_pending(b, q, w.of.items, in->table->col_count);
     }
     return ERR_OK;
 }
@@ -162,13 +214,16 @@ static void values_columns(struct bind *b, const struct table *table, struct rel
 }
 
 /* `lists` is NULL for DEFAULT VALUES. */
-static FALLIBLE insert_values(struct bind *b, const struct insert *in, const struct json *lists,
+static FALLIBLE insert_values(struct bind *b, struct insert *in, const struct json *lists,
                               struct rel **out) {
     i64 width = in->table->col_count;
     i64 rows = lists ? json_count(lists) : 1;
     i64 first = -1;
+    in->one_row = rows == 1;
     struct rel *rel = rel_new(b->plan, REL_VALUES, NULL, NULL);
-    struct query q = {.clause = "VALUES", .ctes = in->ctes};
+    struct query q = {.clause = "VALUES", .ctes = in->ctes, .subqueries_allowed = 1};
+    pending_list *pending_of = NEW_ARRAY(b->arena, pending_list, rows + 1);
+    bool plain = true;
     rel->rows = rows;
     rel->exprs.items = NEW_ARRAY(b->arena, struct expr *, rows * width + 1);
     rel->exprs.count = rows * width;
@@ -182,40 +237,30 @@ static FALLIBLE insert_values(struct bind *b, const struct insert *in, const str
                     "VALUES lists must all be the same length");
         }
         TRY(insert_row(b, &q, in, items, rel->exprs.items + at));
+        pending_of[at / width] = q.pending;
+        plain = plain && bind_values_late(&q.pending);
+        memset(&q.pending, 0, sizeof q.pending);
         at += width;
     }
     for (; at < rows * width; at++) {
-        TRY(insert_default(b, in, (u32)(at % width), &rel->exprs.items[at]));
+        TRY(insert_default(b, &q, in, (u32)(at % width), &rel->exprs.items[at]));
+    }
+    if (!lists) {
+        pending_of[0] = q.pending;
+        plain = bind_values_late(&q.pending);
     }
     values_columns(b, in->table, rel, rows);
-    *out = rel;
-    return ERR_OK;
-}
-
-/* Columns that the select list gives nextval('s'). */
-static FALLIBLE insert_next_values(struct bind *b, const struct insert *in,
-                                   const struct select_out *select, i32 position) {
-    for (i32 i = 0; i < select->fill_count; i++) {
-        const struct column_def *def = &in->targets[select->fills[i].col];
-        if (!type_is_integer(def->type)) {
-            return unsupported(b, position, "nextval for every row of a column that is no integer");
-        }
-        for (i32 k = 0; k < i; k++) { /* columns are filled one after the other */
-            if (select->fills[k].sequence == select->fills[i].sequence) {
-                return unsupported(b, position, "nextval of one sequence for two columns");
-            }
-        }
-        if (in->overriding != 'u' || !def->identity) {
-            in->fills[in->cols[select->fills[i].col]] = select->fills[i].sequence;
-        }
+    for (i64 r = 0; plain && r < rows; r++) {
+        bind_values_params(b, &pending_of[r], rel->exprs.items + r * width, width);
     }
+    *out = plain ? rel : bind_values_union(b, rel, pending_of, rows, width);
     return ERR_OK;
 }
 
 static FALLIBLE insert_select(struct bind *b, const struct insert *in, const struct json *select,
                               struct rel **out) {
     struct select_out result = {0};
-    b->fills_allowed = 1;
+    struct query q = {.clause = "DEFAULT", .subqueries_allowed = 1};
     TRY(bind_select(b, select, in->ctes, in->targets, (u32)in->col_count, &result));
     i64 count = result.rel->out.count;
     i32 position = node_position(select);
@@ -231,14 +276,14 @@ static FALLIBLE insert_select(struct bind *b, const struct insert *in, const str
         TRY(check_identity(b, in, &in->targets[i], position));
         TRY(coerce_assign(b, expr, &in->targets[i], &exprs[in->cols[i]]));
     }
-    TRY(insert_next_values(b, in, &result, position));
     for (u32 c = 0; c < width; c++) {
         names[c] = arena_sv(b->arena, sv_from(in->table->cols[c].name)).ptr;
         if (!exprs[c]) {
-            TRY(insert_default(b, in, c, &exprs[c]));
+            TRY(insert_default(b, &q, in, c, &exprs[c]));
         }
     }
-    *out = bind_project(b, result.rel, exprs, names, width);
+    struct rel *rows = bind_attach(b, result.rel, &q.pending);
+    *out = bind_project(b, rows, exprs, names, width);
     return ERR_OK;
 }
 
@@ -328,6 +373,7 @@ static FALLIBLE insert_open(struct bind *b, const struct json *body, struct inse
     TRY(bind_with(b, json_get(body, "withClause"), NULL, &in->ctes));
     TRY(bind_table(b, relation, "insert into", &found));
     in->table = found.table;
+    in->serial = draws_rows(b, in->table);
     in->fills = NEW_ARRAY(b->arena, u32, in->table->col_count + 1);
     out->table_id = found.table->id;
     out->table_name = keep(b, found.table->name);

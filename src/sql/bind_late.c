@@ -1,11 +1,8 @@
-/* bind_late.c: values that belong to the session: sequences, names of where one is; PREPARE.
+/* bind_late.c: values that belong to the session: names of where one is; PREPARE.
  *
- * Part of binding. nextval('s') and its kin have effects, so they cannot be opcodes that run on any
- * device in any order. Each call becomes a parameter of the plan behind the statement's own, whose
- * value is made once, when the statement starts; so a call may stand wherever one row is computed
- * once (SELECT without FROM, a row of VALUES). DEFAULT nextval('s'), and nextval('s') as an item of
- * the outermost select list, go another way: see struct fill. Anywhere else a call for every row is
- * 0A000. */
+ * Part of binding. current_schema() and its kin become parameters of the plan behind the
+ * statement's own, whose values are made once, when the statement starts. Sequences may need more
+ * than that: bind_serial.c. */
 #include "sql/ddl_int.h"
 
 static const struct {
@@ -19,47 +16,7 @@ static const struct {
     {"version", LATE_VERSION, 0, 0},
 };
 
-static FALLIBLE sequence_argument(struct bind *b, struct query *q, const struct json *node,
-                                  const char *name, struct late *late) {
-    struct expr *arg = NULL;
-    struct sv text;
-    while (node_is(node, "TypeCast")) { /* 's'::regclass */
-        node = json_get(node_body(node), "arg");
-    }
-    TRY(bind_expr(b, q, node, &arg));
-    if (!literal_text(arg, &text)) {
-        return unsupported(b, node_position(node), "%s of a sequence that is not constant", name);
-    }
-    const struct edition_entry *entry = NULL;
-    TRY(bind_sequence_name(b, arena_sv(b->arena, text).ptr, node_position(node), &entry));
-    late->sequence = entry->object->oid;
-    late->name = keep(b, entry->object->name);
-    return ERR_OK;
-}
-
-static FALLIBLE setval_arguments(struct bind *b, struct query *q, const struct json *value,
-                                 struct late *late) {
-    struct expr *arg = NULL;
-    TRY(bind_expr(b, q, value, &arg));
-    TRY(coerce_unknown(b, arg, type_of(TYPE_BIGINT), &arg));
-    if (arg->kind != EXPR_CONST || arg->is_null || !type_is_exact(arg->type) ||
-        arg->type.scale != 0) {
-        return unsupported(b, node_position(value), "setval of a value that is not constant");
-    }
-    late->value = (i64)const_exact(arg);
-    late->called = 1;
-    if (value->next) {
-        TRY(bind_expr(b, q, value->next, &arg));
-        TRY(coerce_unknown(b, arg, type_of(TYPE_BOOLEAN), &arg));
-        if (arg->kind != EXPR_CONST || arg->type.id != TYPE_BOOLEAN) {
-            return unsupported(b, node_position(value), "setval with a flag that is not constant");
-        }
-        late->called = (b8)const_exact(arg);
-    }
-    return ERR_OK;
-}
-
-static struct expr *late_param(struct bind *b, const struct late *late, i32 position) {
+struct expr *bind_late_param(struct bind *b, const struct late *late, i32 position) {
     bool number = late->kind <= LATE_SETVAL;
     struct expr *param =
         expr_new(b->arena, EXPR_PARAM, type_of(number ? TYPE_BIGINT : TYPE_TEXT), position);
@@ -80,18 +37,11 @@ FALLIBLE bind_late_call(struct bind *b, struct query *q, const char *name, const
             continue;
         }
         struct late late = {.kind = late_names[i].kind};
-        bool effect = late.kind == LATE_NEXTVAL || late.kind == LATE_SETVAL;
-        if (effect && q->scope && q->scope->rel) {
-            return unsupported(b, position, "%s for every row of a query", name);
-        }
-        if (late.kind <= LATE_SETVAL && late.kind != LATE_LASTVAL) {
-            TRY(sequence_argument(b, q, json_first(args), name, &late));
-        }
-        if (late.kind == LATE_SETVAL) {
-            TRY(setval_arguments(b, q, json_first(args)->next, &late));
-        }
-        *out = late_param(b, &late, position);
         *out_is = true;
+        if (late.kind <= LATE_SETVAL) {
+            return bind_serial_call(b, q, late.kind, body, out);
+        }
+        *out = bind_late_param(b, &late, position);
     }
     return ERR_OK;
 }

@@ -286,11 +286,16 @@ static void build_limit(struct bind *b, struct select *s, struct expr *limit, st
     s->rel = rel;
 }
 
+FALLIBLE select_bounds(struct bind *b, const struct select *s, struct expr **out_limit,
+                       struct expr **out_offset) {
+    TRY(bind_bound(b, json_get(s->body, "limitCount"), "LIMIT", out_limit));
+    return bind_bound(b, json_get(s->body, "limitOffset"), "OFFSET", out_offset);
+}
+
 FALLIBLE build_order(struct bind *b, struct select *s) {
     struct expr *limit = NULL;
     struct expr *offset = NULL;
-    TRY(bind_bound(b, json_get(s->body, "limitCount"), "LIMIT", &limit));
-    TRY(bind_bound(b, json_get(s->body, "limitOffset"), "OFFSET", &offset));
+    TRY(select_bounds(b, s, &limit, &offset));
     bool ties = json_is(s->body, "limitOption", "LIMIT_OPTION_WITH_TIES");
     if (s->distinct) {
         s->rel = bind_distinct_rel(b, s->rel);

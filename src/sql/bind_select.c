@@ -25,39 +25,6 @@ void select_add_target(struct bind *b, struct select *s, struct expr *expr, cons
     VEC_PUSH(b->arena, &s->names, name);
 }
 
-/* nextval('s') for every row of FROM. */
-static FALLIBLE bind_fill(struct bind *b, struct select *s, const struct json *target,
-                          bool *out_is) {
-    const struct json *val = json_get(target, "val");
-    const struct edition_entry *entry = NULL;
-    *out_is = false;
-    if (!s->fills_allowed || !s->scope.rel) {
-        return ERR_OK;
-    }
-    TRY(bind_nextval_of(b, val, &entry));
-    if (!entry) {
-        return ERR_OK;
-    }
-    struct fill fill = {(u32)s->exprs.count, entry->object->oid};
-    const char *alias = json_text(target, "name");
-    VEC_PUSH(b->arena, &s->fills, fill);
-    select_add_target(b, s, expr_null(b, type_of(TYPE_BIGINT), json_position(target)),
-                      keep(b, alias ? alias : output_name(val)));
-    *out_is = true;
-    return ERR_OK;
-}
-
-/* What is filled in later cannot be asked for now. */
-static FALLIBLE check_fill(struct bind *b, const struct select *s, i64 target, const char *clause,
-                           i32 position) {
-    for (i64 i = 0; i < s->fills.count; i++) {
-        if (s->fills.items[i].col == (u32)target) {
-            return unsupported(b, position, "%s of nextval for every row", clause);
-        }
-    }
-    return ERR_OK;
-}
-
 static FALLIBLE bind_target(struct bind *b, struct select *s, const struct json *target,
                             const struct column_def *targets, u32 target_count) {
     i32 position = json_position(target);
@@ -67,9 +34,6 @@ static FALLIBLE bind_target(struct bind *b, struct select *s, const struct json 
     i64 count = -1;
     bool done = false;
     TRY(bind_star_but(b, s, val, &done));
-    if (!done) {
-        TRY(bind_fill(b, s, target, &done));
-    }
     if (done) {
         return ERR_OK;
     }
@@ -128,7 +92,7 @@ FALLIBLE select_named(struct bind *b, struct select *s, const char *name, const 
         }
         *out = *out >= 0 ? *out : i;
     }
-    return check_fill(b, s, *out, clause, position);
+    return ERR_OK;
 }
 
 const char *bare_name(const struct json *node) {
@@ -159,7 +123,7 @@ FALLIBLE select_numbered(struct bind *b, struct select *s, const struct json *no
                 "%s position %lld is not in select list", clause, number);
     }
     *out = number - 1;
-    return check_fill(b, s, *out, clause, position);
+    return ERR_OK;
 }
 
 static FALLIBLE bind_having(struct bind *b, struct select *s, const struct json *having) {
@@ -201,18 +165,24 @@ static FALLIBLE bind_clauses(struct bind *b, struct select *s, const struct colu
 
 /* Everything above WHERE, in the order of the file's head. */
 static FALLIBLE build(struct bind *b, struct select *s, struct select_out *out) {
+    pending_list serials = {0};
+    bool done = false;
     bind_set_stages(s);
     TRY(build_groups(b, s));
+    bind_take_serials(b, &s->query, &s->query.pending, false, &serials);
     s->rel = bind_attach(b, s->rel, &s->query.pending);
     TRY(build_sets(b, s, SET_BELOW_WINDOWS));
     TRY(build_windows(b, s));
     TRY(build_sets(b, s, SET_ABOVE));
-    s->rel = bind_project(b, s->rel, s->exprs.items, s->names.items, s->exprs.count);
-    TRY(build_order(b, s));
+    if (serials.count > 0) {
+        TRY(build_serials(b, s, &serials, &done));
+    }
+    if (!done) {
+        s->rel = bind_project(b, s->rel, s->exprs.items, s->names.items, s->exprs.count);
+        TRY(build_order(b, s));
+    }
     out->rel = s->rel;
     out->names = s->names.items;
-    out->fill_count = (i32)s->fills.count;
-    out->fills = s->fills.items;
     return ERR_OK;
 }
 
@@ -243,19 +213,21 @@ static FALLIBLE values_columns(struct bind *b, struct expr **exprs, i64 rows, i6
     return ERR_OK;
 }
 
-/* Rows that contain subqueries: each is a projection of its own, and all are united. */
-static struct rel *values_union(struct bind *b, const struct rel *values, pending_list *pending_of,
-                                i64 rows, i64 width) {
+struct rel *bind_values_union(struct bind *b, const struct rel *values, pending_list *pending_of,
+                              i64 rows, i64 width) {
     struct rel *all = NULL;
     const char **names = NEW_ARRAY(b->arena, const char *, width + 1);
     for (i64 c = 0; c < width; c++) {
         names[c] = b->plan->cols.items[values->out.items[c]].name;
     }
+    b8 before = b->draw_in_turn;
+    b->draw_in_turn = 1;
     for (i64 r = 0; r < rows; r++) {
         struct rel *row = bind_attach(b, bind_one_row(b), &pending_of[r]);
         row = bind_project(b, row, values->exprs.items + r * width, names, width);
         all = all ? bind_union_rel(b, all, row) : row;
     }
+    b->draw_in_turn = before;
     return all;
 }
 
@@ -282,14 +254,17 @@ FALLIBLE bind_values_rel(struct bind *b, const struct json *lists, const struct 
             TRY(bind_expr(b, q, item, &exprs[at++]));
         }
         pending_of[row++] = q->pending;
-        plain = plain && q->pending.count == 0;
+        plain = plain && bind_values_late(&q->pending);
         memset(&q->pending, 0, sizeof q->pending);
     }
     TRY(values_columns(b, exprs, rows, width, rel));
     rel->exprs.items = exprs;
     rel->exprs.count = rows * width;
     rel->exprs.cap = rows * width;
-    *out = plain ? rel : values_union(b, rel, pending_of, rows, width);
+    for (i64 r = 0; plain && r < rows; r++) {
+        bind_values_params(b, &pending_of[r], exprs + r * width, width);
+    }
+    *out = plain ? rel : bind_values_union(b, rel, pending_of, rows, width);
     return ERR_OK;
 }
 
@@ -346,12 +321,6 @@ struct select_env {
     b8 keep_unknown;
 };
 
-/* Not where rows are told apart, or put in order, by what is filled in. */
-static bool may_fill(const struct json *body) {
-    const struct json *sort = node_body(json_first(json_get(body, "sortClause")));
-    return !json_get(body, "distinctClause") && !(sort && bind_is_all(json_get(sort, "node")));
-}
-
 static FALLIBLE bind_any_select(struct bind *b, const struct json *body,
                                 const struct select_env *env, struct select_out *out) {
     i32 position = node_position(body);
@@ -360,8 +329,6 @@ static FALLIBLE bind_any_select(struct bind *b, const struct json *body,
     if (for_exists) {
         env->outer->exists_next = 0;
     }
-    bool fills = b->fills_allowed;
-    b->fills_allowed = 0; /* for no query within */
     const char *no_sets = b->no_sets;
     b->no_sets = NULL;
     TRY(bind_only(b, body,
@@ -373,12 +340,14 @@ static FALLIBLE bind_any_select(struct bind *b, const struct json *body,
     const struct cte *inner = env->ctes;
     TRY(bind_with(b, json_get(body, "withClause"), env->outer, &inner));
     if (setop) {
+        b8 before = b->draw_in_turn;
+        b->draw_in_turn = 1;
         TRY(bind_setop(b, body, inner, env->outer, out));
+        b->draw_in_turn = before;
     } else {
         struct select *s = NEW(b->arena, struct select);
         s->body = body;
         s->for_exists = for_exists;
-        s->fills_allowed = fills && may_fill(body);
         s->keep_unknown = env->keep_unknown && !json_get(body, "distinctClause") &&
                           !json_get(body, "sortClause") && !json_get(body, "limitCount") &&
                           !json_get(body, "limitOffset");

@@ -181,10 +181,7 @@ static FALLIBLE bind_query(struct bind *b, const struct json *body, struct state
         return ddl_create_as(b, into, &select, false, out);
     }
     struct select_out select = {0};
-    b->fills_allowed = node_body(b->parsed->node) == body;
     TRY(bind_select(b, body, NULL, NULL, 0, &select));
-    out->fill_count = select.fill_count;
-    out->fills = select.fills;
     out->kind = STATEMENT_SELECT;
     out->plan = b->plan;
     b->plan->shown = 1;
@@ -291,7 +288,8 @@ struct bind_job {
     struct bind bind;
     FALLIBLE (*run)(struct bind_job *job);
     struct statement *out;
-    const struct table *table; /* violations */
+    const struct table *table;     /* violations, rows in conflict, a file's rows */
+    const struct statement *first; /* COPY */
     wf_status status;
 };
 
@@ -334,6 +332,10 @@ static FALLIBLE bind_its_violations(struct bind_job *job) {
     return ERR_OK;
 }
 
+static FALLIBLE bind_its_rows(struct bind_job *job) {
+    return bind_copied_rows(&job->bind, job->first, job->table, job->out);
+}
+
 static void bind_on_stack(void *arg) {
     struct bind_job *job = arg;
     struct bind *b = &job->bind;
@@ -342,6 +344,7 @@ static void bind_on_stack(void *arg) {
         job->status = check_params(b);
     }
     if (job->status == ERR_OK && b->plan->root) {
+        job->status = bind_check_serials(b, b->plan->root);
         bind_inline_shared(b, b->plan->root);
     }
 }
@@ -419,6 +422,14 @@ FALLIBLE sql_bind_violations(struct arena *arena, const struct table *table, con
     return bind_job_run(&job, arena, list.items.items[0], snap, NULL, err);
 }
 
+FALLIBLE sql_bind_copied(struct arena *arena, const struct statement *st, const struct table *file,
+                         struct snapshot *snap, struct statement *out, struct error *err) {
+    struct bind_job job = {.run = bind_its_rows, .out = out, .table = file, .first = st};
+    struct parsed_list list;
+    TRY(sql_parse(arena, SV("SELECT 1"), &list, err));
+    return bind_job_run(&job, arena, list.items.items[0], snap, NULL, err);
+}
+
 static bool no_position(const struct expr *expr, void *arg) {
     UNUSED(arg);
     ((struct expr *)(size_t)expr)->position = -1;
@@ -442,15 +453,22 @@ FALLIBLE bind_text_expr(struct bind *b, struct query *q, const char *text, struc
     return ERR_OK;
 }
 
-FALLIBLE bind_default_value(struct bind *b, const struct column_def *col, struct expr **out,
-                            bool *out_fills) {
+FALLIBLE bind_default_value(struct bind *b, pending_list *pending, const struct column_def *col,
+                            struct expr **out, bool *out_fills) {
     *out_fills = col->sequence != 0;
     if (col->sequence || !col->default_text) {
         *out = expr_null(b, col->type, -1);
         return ERR_OK;
     }
-    struct query q = {.clause = "DEFAULT"};
+    struct query q = {.clause = "DEFAULT", .subqueries_allowed = 1};
     struct expr *expr = NULL;
     TRY(bind_text_expr(b, &q, col->default_text, &expr));
+    for (i64 i = 0; i < q.pending.count; i++) {
+        if (!pending) {
+            return unsupported(b, -1, "%s in this DEFAULT",
+                               serial_names[q.pending.items[i].call.func]);
+        }
+        VEC_PUSH(b->arena, pending, q.pending.items[i]);
+    }
     return coerce_assign(b, expr, col, out);
 }

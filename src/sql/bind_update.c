@@ -71,9 +71,8 @@ static FALLIBLE set_column(struct bind *b, struct change *c, const struct json *
     }
     if (node_is(value, "SetToDefault")) {
         bool fills = false;
-        TRY(bind_default_value(b, def, &values[col], &fills));
-        return fills ? unsupported(b, position, "SET of a column to the next value of its sequence")
-                     : ERR_OK;
+        TRY(bind_default_value(b, &c->query.pending, def, &values[col], &fills));
+        return fills ? bind_next_value(b, &c->query.pending, def, &values[col]) : ERR_OK;
     }
     if (def->identity == 'a') {
         FAIL_AT(b->err, GENERATED_ALWAYS, position,

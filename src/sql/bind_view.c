@@ -221,13 +221,37 @@ static const char *constant_text(const struct json *node) {
     return text ? json_text(text, "sval") : NULL;
 }
 
+/* One part of a name as PostgreSQL reads it from text: in quotes as it stands, else in lower case.
+ * Returns what is behind it, NULL where it is no name. */
+static const char *name_part(struct bind *b, const char *text, struct sv *out) {
+    char *part = arena_alloc(b->arena, (i64)strlen(text) + 1);
+    i64 len = 0;
+    bool quoted = *text == '"';
+    if (quoted) {
+        for (text++; *text && (text[0] != '"' || text[1] == '"'); text++) {
+            text += text[0] == '"';
+            part[len++] = *text;
+        }
+        text = *text == '"' ? text + 1 : NULL;
+    } else {
+        for (; *text && *text != '.'; text++) {
+            part[len++] = *text >= 'A' && *text <= 'Z' ? (char)(*text | 0x20) : *text;
+        }
+    }
+    *out = (struct sv){part, len};
+    return len > 0 ? text : NULL;
+}
+
 FALLIBLE bind_sequence_name(struct bind *b, const char *text, i32 position,
                             const struct edition_entry **out) {
-    const char *dot = strchr(text, '.');
-    struct sv schema = {text, dot ? dot - text : 0};
-    struct sv name = sv_from(dot ? dot + 1 : text);
-    if (name.len > 1 && name.ptr[0] == '"') {
-        name = (struct sv){name.ptr + 1, name.len - 2};
+    struct sv schema = {"", 0}, name;
+    const char *at = name_part(b, text, &name);
+    if (at && *at == '.') {
+        schema = name;
+        at = name_part(b, at + 1, &name);
+    }
+    if (!at || *at) {
+        FAIL_AT(b->err, INVALID_NAME, position, "invalid name syntax");
     }
     TRY(snapshot_open(b->snap, b->err));
     *out = snapshot_lookup(b->snap, schema, name);

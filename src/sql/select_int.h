@@ -37,8 +37,6 @@ struct select {
     b8 fixed; /* ORDER BY may name output columns only: set operations */
     b8 keep_unknown;
     b8 for_exists;
-    b8 fills_allowed;
-    VEC(struct fill) fills;
 };
 
 void select_add_target(struct bind *b, struct select *s, struct expr *expr, const char *name);
@@ -69,6 +67,15 @@ FALLIBLE bind_distinct_clause(struct bind *b, struct select *s);
 FALLIBLE bind_order(struct bind *b, struct select *s);
 /* DISTINCT, ORDER BY and LIMIT above the projection of s->exprs. */
 FALLIBLE build_order(struct bind *b, struct select *s);
+
+/* LIMIT and OFFSET as constants or parameters; NULL = none. */
+FALLIBLE select_bounds(struct bind *b, const struct select *s, struct expr **out_limit,
+                       struct expr **out_offset);
+
+/* bind_serial.c */
+/* The calls of sequences in a select list, which stand above ORDER BY and LIMIT; *out_done: so does
+ * all the rest of the select, already. */
+FALLIBLE build_serials(struct bind *b, struct select *s, pending_list *serials, bool *out_done);
 
 /* bind_set.c */
 void bind_set_stages(struct select *s); /* once all clauses are bound */

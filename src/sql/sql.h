@@ -28,11 +28,11 @@ enum statement_kind {
     STATEMENT_CREATE_INDEX,
     STATEMENT_COMMENT,
     STATEMENT_ALTER_TABLE,
-    STATEMENT_RENAME, /* and SET SCHEMA */
-    STATEMENT_SET_CONSTRAINTS, /* ids: of references, none = all; deferred */
-    STATEMENT_PREPARE, /* table_name; the statement is parsed_inner's */
-    STATEMENT_EXECUTE, /* table_name, args */
-    STATEMENT_DEALLOCATE, /* table_name; NULL = all */
+    STATEMENT_RENAME,          /* and SET SCHEMA */
+    STATEMENT_SET_CONSTRAINTS, /* ids: of references and keys, none = all; deferred */
+    STATEMENT_PREPARE,         /* table_name; the statement is parsed_inner's */
+    STATEMENT_EXECUTE,         /* table_name, args */
+    STATEMENT_DEALLOCATE,      /* table_name; NULL = all */
 };
 
 enum tx_kind { TX_BEGIN, TX_COMMIT, TX_ROLLBACK, TX_SAVEPOINT, TX_RELEASE, TX_ROLLBACK_TO };
@@ -55,10 +55,10 @@ enum late_kind {
     LATE_VERSION
 };
 struct late {
-    u8 kind; /* enum late_kind */
-    b8 called;     /* SETVAL */
-    u32 sequence;  /* OID */
-    i64 value;     /* SETVAL */
+    u8 kind;      /* enum late_kind */
+    b8 called;    /* SETVAL */
+    u32 sequence; /* OID */
+    i64 value;    /* SETVAL */
     const char *name;
 };
 
@@ -66,8 +66,8 @@ struct late {
 struct ddl_seq {
     const char *name;
     u32 col;
-    b8 owned; /* by column `col` of the statement's table */
-    u32 owner; /* OWNED BY: OID of the table */
+    b8 owned;             /* by column `col` of the statement's table */
+    u32 owner;            /* OWNED BY: OID of the table */
     struct sequence like; /* its options; no lock */
     b8 has_min, has_max, has_start, restart, has_restart;
     bool cycle;
@@ -83,62 +83,69 @@ struct alter_col {
 
 struct copy_options {
     const char *path; /* NULL: standard output */
-    char delimiter; /* ',' for csv, '|' for tbl */
-    char quote;     /* '"'; 0 = none (tbl) */
-    char escape;    /* as quote unless given */
+    char delimiter;   /* ',' for csv, '|' for tbl */
+    char quote;       /* '"'; 0 = none (tbl) */
+    char escape;      /* as quote unless given */
     b8 header;
-    b8 trailing_delimiter; /* tbl: a line may end with the delimiter */
-    const char *null_text; /* csv: "", tbl: "" */
-    b8 quote_all;          /* TO: FORCE_QUOTE * */
-    b8 *quote_cols;        /* TO: FORCE_QUOTE, by column of the answer; NULL = none */
+    b8 trailing_delimiter;    /* tbl: a line may end with the delimiter */
+    const char *null_text;    /* csv: "", tbl: "" */
+    b8 quote_all;             /* TO: FORCE_QUOTE * */
+    b8 *quote_cols;           /* TO: FORCE_QUOTE, by column of the answer; NULL = none */
     const char **quote_names; /* until the columns are known */
     i32 quote_count;
-    i32 col_count;         /* 0 = all, in order */
+    i32 col_count; /* 0 = all, in order */
     u32 *cols;
+    b8 by_row; /* FROM: defaults of other columns differ from row to row: sql_bind_copied */
 };
 
-enum { EXPLAIN_PLAN = 1, EXPLAIN_PROGRAM = 2, EXPLAIN_OPCODES = 4, EXPLAIN_CUDA = 8, EXPLAIN_ANALYZE = 16 };
+enum {
+    EXPLAIN_PLAN = 1,
+    EXPLAIN_PROGRAM = 2,
+    EXPLAIN_OPCODES = 4,
+    EXPLAIN_CUDA = 8,
+    EXPLAIN_ANALYZE = 16
+};
 
 struct parsed; /* one statement's syntax tree */
 struct statement {
     u8 kind; /* enum statement_kind */
-    /* SELECT. INSERT: rows to insert, one column per table column, in order. UPDATE: the row's number,
-     * then likewise; DELETE: the row's number; behind them the columns of RETURNING. */
+    /* SELECT. INSERT: rows to insert, one column per table column, in order. UPDATE: the row's
+     * number, then likewise; DELETE: the row's number; behind them the columns of RETURNING. */
     struct plan *plan;
-    i32 returning;           /* INSERT, UPDATE, DELETE: columns of RETURNING; 0 = none */
-    u8 conflict;             /* INSERT: 'n' DO NOTHING, 'u' DO UPDATE, 0 none */
-    i32 conflict_key;        /* number of the table's key; -1 = any */
+    i32 returning;    /* INSERT, UPDATE, DELETE: columns of RETURNING; 0 = none */
+    u8 conflict;      /* INSERT: 'n' DO NOTHING, 'u' DO UPDATE, 0 none */
+    i32 conflict_key; /* number of the table's key; -1 = any */
     i32 late_count;
     struct late *lates;
-    i32 fill_count;          /* INSERT */
+    i32 fill_count; /* INSERT */
     struct fill *fills;
     const char *table_name;
-    i32 position;            /* of that name */
-    u64 table_id;            /* INSERT, COPY */
-    u32 col_count;           /* CREATE TABLE */
+    i32 position;  /* of that name */
+    u64 table_id;  /* INSERT, COPY */
+    u32 col_count; /* CREATE TABLE */
     struct column_def *cols;
     b8 if_exists; /* DROP IF EXISTS, CREATE IF NOT EXISTS */
-    u64 *ids;                /* TRUNCATE: name_count tables */
+    u64 *ids;     /* TRUNCATE: name_count tables */
     b8 deferred;
-    b8 or_replace; /* CREATE OR REPLACE TABLE */
-    i32 name_count;          /* DROP: several names */
+    b8 or_replace;  /* CREATE OR REPLACE TABLE */
+    i32 name_count; /* DROP: several names */
     const char **names;
     i32 *positions;
     u8 tx; /* enum tx_kind; a savepoint's name is in table_name */
     b8 tx_read_only, tx_chain;
     b8 cascade;
-    struct table_def def; /* CREATE TABLE: columns as in cols, and constraints */
+    struct table_def def;    /* CREATE TABLE: columns as in cols, and constraints */
     const char *schema_name; /* of a new object; NULL = along the search path */
     b8 temp, replace, no_data;
     i32 seq_count;
     struct ddl_seq *seqs;
-    u8 object_kind;       /* DROP: enum object_kind */
-    const char **schemas; /* DROP: of the names; "" = along the search path */
-    const char *text;     /* VIEW: its query; INDEX: columns; COMMENT: NULL = none */
+    u8 object_kind;         /* DROP: enum object_kind */
+    const char **schemas;   /* DROP: of the names; "" = along the search path */
+    const char *text;       /* VIEW: its query; INDEX: columns; COMMENT: NULL = none */
     struct alter_col *from; /* ALTER TABLE: by column of def; `plan` when rows must be computed */
     b8 rewrite;
-    u32 oid;              /* ALTER SEQUENCE, COMMENT: the object; 0 = one we keep no comments of */
-    i32 dep_count;        /* VIEW: what it reads */
+    u32 oid;       /* ALTER SEQUENCE, COMMENT: the object; 0 = one we keep no comments of */
+    i32 dep_count; /* VIEW: what it reads */
     u32 *deps;
     b8 restart; /* TRUNCATE RESTART IDENTITY */
     struct copy_options copy;
@@ -151,11 +158,12 @@ struct statement {
     const char *procedure;   /* CALL: name and arguments (constants) */
     i32 arg_count;
     struct expr **args;
-    const char **arg_names;  /* name => value; NULL entries = positional */
+    const char **arg_names; /* name => value; NULL entries = positional */
 };
 
-/* Splits and parses a script. Positions count bytes from the start of `text`, for every statement. On a
- * syntax error nothing is returned but the error, with position. An empty script has count 0. */
+/* Splits and parses a script. Positions count bytes from the start of `text`, for every statement.
+ * On a syntax error nothing is returned but the error, with position. An empty script has count 0.
+ */
 struct parsed_list {
     VEC(struct parsed *) items;
 };
@@ -165,22 +173,26 @@ struct sv parsed_text(const struct parsed *parsed);
 /* Highest parameter number used ($n). */
 i32 parsed_param_count(const struct parsed *parsed);
 
-/* Names to columns, types to every expression. `param_types` has parsed_param_count entries; those with id
- * TYPE_UNKNOWN are inferred and filled in. */
+/* Names to columns, types to every expression. `param_types` has parsed_param_count entries; those
+ * with id TYPE_UNKNOWN are inferred and filled in. */
 FALLIBLE sql_bind(struct arena *arena, const struct parsed *parsed, struct snapshot *snap,
                   struct type *param_types, struct statement *out, struct error *err);
 
-/* The RETURNING list of an INSERT as a SELECT from its table, of which `snap` holds the new rows. */
+/* The RETURNING list of an INSERT as a SELECT from its table, of which `snap` holds the new rows.
+ */
 FALLIBLE sql_bind_returning(struct arena *arena, const struct parsed *parsed, struct snapshot *snap,
                             struct type *param_types, struct statement *out, struct error *err);
-/* ON CONFLICT DO UPDATE as an UPDATE of the table from `excluded`, whose last column is the number of
- * the row in conflict: row numbers and new rows. Both tables are in `snap`. */
+/* ON CONFLICT DO UPDATE as an UPDATE of the table from `excluded`, whose last column is the number
+ * of the row in conflict: row numbers and new rows. Both tables are in `snap`. */
 FALLIBLE sql_bind_conflict(struct arena *arena, const struct parsed *parsed, struct snapshot *snap,
                            const struct table *excluded, struct type *param_types,
                            struct statement *out, struct error *err);
 /* SELECT 1 FROM table WHERE NOT (condition). */
 FALLIBLE sql_bind_violations(struct arena *arena, const struct table *table, const char *condition,
                              struct snapshot *snap, struct statement *out, struct error *err);
+/* SELECT of whole rows of the table that COPY st is for, from `file`, which has the columns of its list. */
+FALLIBLE sql_bind_copied(struct arena *arena, const struct statement *st, const struct table *file,
+                         struct snapshot *snap, struct statement *out, struct error *err);
 /* The statement that PREPARE prepares, in `arena`; it borrows the tree. */
 struct parsed *parsed_inner(struct arena *arena, const struct parsed *parsed);
 /* BEGIN, COMMIT and their kin. */

@@ -74,6 +74,8 @@ struct pending {
     u8 join;                  /* SINGLE or MARK; CROSS: a set-returning function */
     u32 mark_col;             /* MARK */
     VEC(struct expr *) conds; /* over the columns of both sides */
+    b8 serial;                /* no join but a call of a sequence */
+    struct window_call call;
 };
 typedef VEC(struct pending) pending_list;
 
@@ -150,10 +152,12 @@ struct bind {
     VEC(const struct rel *) materialized; /* inputs of SHARED that stay shared */
     VEC(u32) deps;                        /* OIDs of what was looked up */
     VEC(struct late) lates;
-    i32 param_base; /* parameters of the statement itself */
+    i32 param_base;     /* parameters of the statement itself */
+    b8 serials;         /* a sequence is called for rows of the plan */
+    b8 draw_in_turn;    /* even calls that could be made when the statement starts */
+    b8 default_effects; /* defaults that the statement uses call sequences */
     const char
-        *no_sets;     /* why the next select may have no set-returning functions; NULL = it may */
-    b8 fills_allowed; /* the next select may leave columns to be filled: see struct select_out */
+        *no_sets; /* why the next select may have no set-returning functions; NULL = it may */
 };
 
 /* lex.c: the scanner. */
@@ -184,9 +188,10 @@ FALLIBLE bind_relation(struct bind *b, const struct json *range_var,
 /* A table of the user's to change; `what` is for errors: "update". */
 FALLIBLE bind_table(struct bind *b, const struct json *range_var, const char *what,
                     struct snapshot_table *out);
-/* A column's default; *out_fills when it is the next value of its sequence (*out is NULL then). */
-FALLIBLE bind_default_value(struct bind *b, const struct column_def *col, struct expr **out,
-                            bool *out_fills);
+/* A column's default; *out_fills when it is the next value of its sequence (*out is NULL then).
+ * Other calls of sequences in it go to `pending`; NULL: they are 0A000. */
+FALLIBLE bind_default_value(struct bind *b, pending_list *pending, const struct column_def *col,
+                            struct expr **out, bool *out_fills);
 /* Binds `text` as an expression of its own script over q (may have no scope). */
 FALLIBLE bind_text_expr(struct bind *b, struct query *q, const char *text, struct expr **out);
 FALLIBLE bind_statement(struct bind *b, const struct json *node, struct statement *out);
@@ -195,13 +200,9 @@ const char *nearest_of(struct bind *b, const char *name, const char *const *name
 /* bind_select.c */
 /* `targets`: types that unknown literals of the select list take (INSERT … SELECT); may be NULL.
  * The columns of the result are the rel's out columns, in order. */
-/* A select list's nextval('s') is NULL in the plan; who runs the statement fills the column in,
- * once a row of the answer, in its order. Only for who asked for it by bind.fills_allowed. */
 struct select_out {
     struct rel *rel;
     const char **names;
-    i32 fill_count;
-    struct fill *fills; /* `col` counts the select list */
 };
 FALLIBLE bind_select(struct bind *b, const struct json *body, const struct cte *ctes,
                      const struct column_def *targets, u32 target_count, struct select_out *out);
@@ -345,6 +346,10 @@ FALLIBLE bind_condition(struct bind *b, struct query *q, const struct json *node
                         const char *clause, struct expr **out);
 FALLIBLE bind_list(struct bind *b, struct query *q, const struct json *list, struct expr ***out,
                    i32 *out_count);
+/* The same where an item is computed only if none before it decides: AND ('a'), OR ('o'), COALESCE
+ * ('c'). */
+FALLIBLE bind_choices(struct bind *b, struct query *q, const struct json *list, char how,
+                      struct expr ***out, i32 *out_count);
 struct expr *expr_null(struct bind *b, struct type type, i32 position);
 struct expr *expr_bool(struct bind *b, bool value, i32 position);
 struct expr *expr_int(struct bind *b, i32 value, i32 position);
@@ -435,6 +440,34 @@ FALLIBLE coerce_padded(struct bind *b, struct expr *expr, struct expr **out);
 
 /* bind_func.c, bind_agg.c */
 FALLIBLE bind_call(struct bind *b, struct query *q, const struct json *body, struct expr **out);
+/* bind_serial.c: calls of sequences. */
+/* `kind` is an enum serial_kind, body the FuncCall. */
+FALLIBLE bind_serial_call(struct bind *b, struct query *q, u8 kind, const struct json *body,
+                          struct expr **out);
+/* The column of a call that waits in `pending` for its operator. */
+struct expr *bind_serial_column(struct bind *b, pending_list *pending, struct window_call call);
+/* The next value of the sequence that is a column's default, as that column. */
+FALLIBLE bind_next_value(struct bind *b, pending_list *pending, const struct column_def *col,
+                         struct expr **out);
+/* Whether the statement may draw from a sequence or set one, by its text. */
+bool bind_has_effects(struct bind *b);
+/* CASE WHEN earlier THEN false WHEN own THEN true ELSE false END: see bind_guard. */
+struct expr *bind_guard_expr(struct bind *b, struct expr **whens, i32 count);
+/* Calls pending since `first` are made only where the branch is taken: see bind_guard. */
+void bind_guard_serials(struct bind *b, struct query *q, i64 first, struct expr **whens, i32 count);
+/* The operator that makes the calls of a list, over rel. */
+struct rel *bind_attach_serials(struct bind *b, struct rel *rel, const pending_list *list);
+/* Moves the calls of `list` that its joins or q's set-returning functions (q may be NULL) need, or
+ * those they do not, to `out`. */
+void bind_take_serials(struct bind *b, const struct query *q, pending_list *list, bool needed,
+                       pending_list *out);
+/* Whether what a row of VALUES waits for can be parameters; makes them that. */
+bool bind_values_late(const pending_list *list);
+void bind_values_params(struct bind *b, const pending_list *list, struct expr **row, i64 width);
+/* 0A000 where rows would be drawn in another order than PostgreSQL's. */
+FALLIBLE bind_check_serials(struct bind *b, struct rel *root);
+/* bind_late.c */
+struct expr *bind_late_param(struct bind *b, const struct late *late, i32 position);
 /* nextval and its kin, current_schema and its kin; *out_is is false for other names. */
 FALLIBLE bind_late_call(struct bind *b, struct query *q, const char *name, const struct json *body,
                         bool *out_is, struct expr **out);
@@ -494,6 +527,8 @@ FALLIBLE bind_conflict_update(struct bind *b, const struct json *body,
                               const struct snapshot_table *excluded, struct statement *out);
 FALLIBLE bind_insert_returning(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_copy(struct bind *b, const struct json *body, struct statement *out);
+FALLIBLE bind_copied_rows(struct bind *b, const struct statement *st, const struct table *file,
+                          struct statement *out);
 FALLIBLE bind_update(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_delete(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_set_constraints(struct bind *b, const struct json *body, struct statement *out);
@@ -523,6 +558,9 @@ FALLIBLE option_bool(struct bind *b, const struct json *def_elem, bool *out);
 /* Column numbers of names in a table; errors 42703, 42701. */
 FALLIBLE bind_column_list(struct bind *b, const struct table *table, const char *const *names,
                           const i32 *positions, i32 count, u32 *out);
+/* Rows of VALUES that wait for subqueries or calls: each a projection of its own, all united. */
+struct rel *bind_values_union(struct bind *b, const struct rel *values, pending_list *pending_of,
+                              i64 rows, i64 width);
 /* One row of VALUES as expressions. */
 FALLIBLE bind_values_rel(struct bind *b, const struct json *lists, const struct cte *ctes,
                          struct query *outer, struct rel **out);

@@ -41,6 +41,10 @@ static struct rel *join_on(struct bind *b, enum join_kind kind, struct rel *left
 }
 
 struct rel *bind_attach(struct bind *b, struct rel *rel, pending_list *list) {
+    pending_list before = {0}, after = {0};
+    bind_take_serials(b, NULL, list, true, &before);
+    bind_take_serials(b, NULL, list, false, &after);
+    rel = bind_attach_serials(b, rel, &before);
     for (i64 i = 0; i < list->count; i++) {
         const struct pending *p = &list->items[i];
         struct rel *join = join_on(b, (enum join_kind)p->join, rel, p->rel);
@@ -54,7 +58,7 @@ struct rel *bind_attach(struct bind *b, struct rel *rel, pending_list *list) {
         rel = join;
     }
     list->count = 0;
-    return rel;
+    return bind_attach_serials(b, rel, &after);
 }
 
 /* The subquery of a SubLink, as a plan of its own. */
@@ -155,21 +159,13 @@ static bool needs_guard(struct bind *b, const struct pending *p) {
 
 void bind_guard(struct bind *b, struct query *q, i64 first, struct expr **whens, i32 count) {
     struct expr *guard = NULL;
+    bind_guard_serials(b, q, first, whens, count);
     for (i64 i = first; i < q->pending.count; i++) {
         struct pending *p = &q->pending.items[i];
-        if (!needs_guard(b, p)) {
+        if (p->serial || !needs_guard(b, p)) {
             continue;
         }
-        if (!guard) { /* CASE WHEN earlier THEN false WHEN own THEN true ELSE false END */
-            struct expr **args = NEW_ARRAY(b->arena, struct expr *, 2 * count + 1);
-            i32 n = 0;
-            for (i32 k = 0; k < count && whens[k]; k++) {
-                args[n++] = whens[k];
-                args[n++] = expr_bool(b, k == count - 1, -1);
-            }
-            args[n++] = expr_bool(b, !whens[count - 1], -1);
-            guard = n == 1 ? args[0] : expr_many(b, EXPR_CASE, type_of(TYPE_BOOLEAN), -1, n, args);
-        }
+        guard = guard ? guard : bind_guard_expr(b, whens, count);
         VEC_PUSH(b->arena, &p->conds, guard);
     }
 }

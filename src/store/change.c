@@ -91,15 +91,8 @@ wf_status version_delete(struct table *table, struct table_version *base, i64 co
     return status;
 }
 
-/* Rows of a tablet as plain columns, in one block. */
-struct plain_rows {
-    i64 rows, bytes;
-    u8 *block;
-    struct input_col *cols;
-};
-
-static FALLIBLE plain_open(struct plain_rows *out, const struct table *table, i64 rows,
-                           struct error *err) {
+wf_status plain_open(struct plain_rows *out, const struct table *table, i64 rows,
+                     struct error *err) {
     i64 at = ALIGN_UP((i64)table->col_count * (i64)sizeof(struct input_col), 64);
     for (u32 c = 0; c < table->col_count; c++) {
         at += ALIGN_UP(rows * kind_bytes[type_kind(table->cols[c].type)], 64) + ALIGN_UP(rows, 64);
@@ -119,11 +112,9 @@ static FALLIBLE plain_open(struct plain_rows *out, const struct table *table, i6
     return ERR_OK;
 }
 
-/* Live rows [from, to) of tablet t. */
-static void plain_fill(struct plain_rows *out, const struct table *table,
-                       const struct table_version *version, i64 t, i64 from, i64 to) {
+void plain_fill(struct plain_rows *out, const struct table *table,
+                const struct table_version *version, i64 t, i64 from, i64 to) {
     const u64 *gone = version_deleted(version, t);
-    out->rows = 0;
     for (i64 pos = from; pos < to; pos++) {
         if (gone && gone[pos >> 6] >> (pos & 63) & 1) {
             continue;
@@ -244,7 +235,7 @@ wf_status version_rebase(struct table *table, struct table_version *base,
     }
     writer_end(&writer);
     if (status == ERR_OK) {
-        status = version_check_keys(table, current, *out, err);
+        status = version_check_keys(table, current, *out, NULL, err);
         if (status) {
             version_discard(*out);
             *out = NULL;

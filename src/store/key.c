@@ -413,7 +413,7 @@ static i64 index_used(struct key_index *index) {
 }
 
 static FALLIBLE check_key(struct table *table, u32 k, struct table_version *base,
-                          struct table_version *mine, struct error *err) {
+                          struct table_version *mine, bool waits, struct error *err) {
     const struct table_key *key = &table->keys[k];
     bool strict = base->keys[k].strict && still_strict(table, key, base, mine);
     struct key_index *index = NULL;
@@ -432,7 +432,7 @@ static FALLIBLE check_key(struct table *table, u32 k, struct table_version *base
         TRY(index_of(table, k, base, &index, err));
     }
     mutex_lock(&index->lock);
-    wf_status status = enter_new(table, key, base, mine, index, strict, err);
+    wf_status status = enter_new(table, key, base, mine, index, strict || waits, err);
     mutex_unlock(&index->lock);
     if (status) {
         key_index_release(index);
@@ -444,15 +444,60 @@ static FALLIBLE check_key(struct table *table, u32 k, struct table_version *base
 }
 
 wf_status version_check_keys(struct table *table, struct table_version *base,
-                             struct table_version *mine, struct error *err) {
+                             struct table_version *mine, const b8 *waiting, struct error *err) {
     if (base == mine) {
         return ERR_OK;
     }
     for (u32 k = 0; k < table->key_count; k++) {
         CHECK(table->keys[k].col_count <= KEY_COLS_MAX);
-        TRY(check_key(table, k, base, mine, err));
+        TRY(check_key(table, k, base, mine, waiting && waiting[k], err));
     }
     return ERR_OK;
+}
+
+wf_status version_keep_keys(struct table *table, struct table_version *base,
+                            struct table_version *mine, struct error *err) {
+    for (u32 k = 0; k < table->key_count; k++) {
+        TRY(check_key(table, k, base, mine, true, err));
+    }
+    return ERR_OK;
+}
+
+/* Under the index's lock, which holds all rows of the version. */
+static FALLIBLE look_for_twins(struct table *table, const struct table_key *key,
+                               const struct table_version *base, const struct table_version *mine,
+                               const struct key_index *index, struct error *err) {
+    for (i64 t = 0; t < mine->tablet_count; t++) {
+        i64 rows = mine->tablet_rows[t];
+        for (i64 from = base ? first_new(base, mine, t) : 0; from < rows; from += RUN_ROWS) {
+            struct key_run run;
+            run_fill(&run, index, table, key, mine, t, from, MIN_OF(from + RUN_ROWS, rows));
+            for (i32 i = 0; i < run.count; i++) {
+                u64 self = row_id(mine->slots[t], run.pos[i]) + 1;
+                struct key_values values;
+                if (index_find(index, table, key, mine, run.hash[i], NULL, t, run.pos[i], self) >=
+                    0) {
+                    (void)read_key(table, key, mine->tablets[t], run.pos[i], &values);
+                    return duplicate(table, key, &values, err);
+                }
+            }
+        }
+    }
+    return ERR_OK;
+}
+
+wf_status version_check_key(struct table *table, u32 k, const struct table_version *base,
+                            struct table_version *mine, struct error *err) {
+    if (base == mine || mine->keys[k].strict) {
+        return ERR_OK;
+    }
+    struct key_index *index;
+    TRY(index_of(table, k, mine, &index, err));
+    mutex_lock(&index->lock);
+    wf_status status = look_for_twins(table, &table->keys[k], base, mine, index, err);
+    mutex_unlock(&index->lock);
+    key_index_release(index);
+    return status;
 }
 
 /* In a version whose keys ascend: binary search for the row. */

@@ -165,7 +165,7 @@ wf_status version_reshape(struct table *table, const struct table *old, struct t
     }
     writer_end(&writer);
     if (status == ERR_OK) {
-        status = version_check_keys(table, empty, *out, err);
+        status = version_check_keys(table, empty, *out, NULL, err);
         if (status) {
             version_discard(*out);
             *out = NULL;

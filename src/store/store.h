@@ -27,7 +27,7 @@ struct table_key { /* PRIMARY KEY, UNIQUE */
     u32 oid;
     b8 primary;
     b8 index;      /* made by CREATE UNIQUE INDEX: no constraint; oid is the index's */
-    b8 deferrable; /* nothing else: keys are looked at when a statement ends in any case */
+    b8 deferrable, deferred; /* may wait for the end of a transaction; does unless told otherwise */
     u32 col_count;
     u32 *cols;
 };
@@ -67,6 +67,7 @@ struct column_stats {
     i32 dict_len;
     i64 distinct; /* estimate, at least 1 unless empty */
     b8 unique;    /* known to hold no duplicates: strictly ascending, or a declared key, no NULLs */
+    b8 sorted;    /* ascending from row to row, without NULLs */
 };
 
 /* What a version knows of one of its table's keys. `index` is made when first needed. */
@@ -85,7 +86,8 @@ struct table_version {
     struct tablet **tablets;
     u32 *tablet_rows; /* rows to read of each */
     i64 *row_starts;  /* number of the first row of each */
-    u32 *slots;       /* ascending; a tablet keeps its slot in later versions, sealed or not */
+    u32 *slots;       /* a tablet keeps its slot in later versions, sealed or not */
+    b8 mixed;         /* slots do not ascend */
     struct buffer **deleted; /* bit i is 1 where row i is deleted; NULL = no row is */
     u32 *deleted_counts;
     u32 next_slot;
@@ -157,10 +159,18 @@ FALLIBLE version_append(struct table *table, struct table_version *base, i64 row
 FALLIBLE version_append_unchecked(struct table *table, struct table_version *base, i64 rows,
                                   const struct input_col *cols, struct table_version **out,
                                   struct error *err);
+/* The same rows in fewer places: see compact.c. Wanted where much of a tablet is deleted. */
+bool version_wants_compaction(const struct table *table, const struct table_version *version);
+FALLIBLE version_compact(struct table *table, struct table_version *base,
+                         struct table_version **out, struct error *err);
 /* 23505 when a row that `mine` has and `base` has not agrees in a key with another one of `mine`.
- * Keeps what it learns in `mine`, which nobody else may see yet. */
+ * Keeps what it learns in `mine`, which nobody else may see yet. Keys that `waiting` marks (NULL =
+ * none) are not looked at: version_check_key does that later. */
 FALLIBLE version_check_keys(struct table *table, struct table_version *base,
-                            struct table_version *mine, struct error *err);
+                            struct table_version *mine, const b8 *waiting, struct error *err);
+/* The same of one key of versions that are made; base NULL = every row is new. */
+FALLIBLE version_check_key(struct table *table, u32 key, const struct table_version *base,
+                           struct table_version *mine, struct error *err);
 /* Whether a live row has these values in the key's columns (elements of their kinds, none NULL). */
 FALLIBLE version_key_exists(struct table *table, struct table_version *version, u32 key,
                             const void *const *values, bool *out, struct error *err);

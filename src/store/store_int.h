@@ -249,6 +249,22 @@ void version_stats(struct table_version *version, const struct table *table);
 i64 bits_count(const u64 *words, i64 rows);
 struct buffer *bits_new(struct memory *mem, i64 rows, const struct buffer *from);
 
+/* change.c: rows of tablets as plain columns, in one block that the caller frees. */
+struct plain_rows {
+    i64 rows, bytes;
+    u8 *block;
+    struct input_col *cols;
+};
+FALLIBLE plain_open(struct plain_rows *out, const struct table *table, i64 rows,
+                    struct error *err);
+/* Adds the live rows of [from, to) of tablet t. */
+void plain_fill(struct plain_rows *out, const struct table *table,
+                const struct table_version *version, i64 t, i64 from, i64 to);
+/* key.c: what is known of the keys of base goes for mine, which has the same rows, some of them
+ * elsewhere. */
+FALLIBLE version_keep_keys(struct table *table, struct table_version *base,
+                           struct table_version *mine, struct error *err);
+
 struct table *load_table(struct load *load); /* retained */
 
 struct key_index *key_index_retain(struct key_index *index);

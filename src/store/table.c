@@ -189,7 +189,7 @@ wf_status load_commit(struct load *load, struct error *err) {
     struct table_version *base = table_snapshot(table), *next = NULL;
     wf_status status = load_finish(load, base, &next, err);
     if (status == ERR_OK) {
-        status = version_check_keys(table, base, next, err);
+        status = version_check_keys(table, base, next, NULL, err);
     }
     if (status == ERR_OK) {
         table_publish(table, version_retain(next));

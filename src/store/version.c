@@ -84,6 +84,7 @@ struct table_version *version_alloc(const struct table *table, i64 tablet_count)
 void version_push(struct table_version *version, struct tablet *tablet, u32 slot,
                   struct buffer *deleted, u32 deleted_count) {
     i64 i = version->tablet_count++;
+    version->mixed |= i > 0 && version->slots[i - 1] > slot;
     version->tablets[i] = tablet;
     version->tablet_rows[i] = tablet->rows;
     version->row_starts[i] = version->rows;
@@ -96,6 +97,12 @@ void version_push(struct table_version *version, struct tablet *tablet, u32 slot
 
 i64 version_find_slot(const struct table_version *version, u32 slot) {
     i64 low = 0, high = version->tablet_count;
+    if (version->mixed) {
+        while (low < high && version->slots[low] != slot) {
+            low++;
+        }
+        return low < high ? low : -1;
+    }
     while (low < high) {
         i64 middle = (low + high) / 2;
         if (version->slots[middle] < slot) {
@@ -163,6 +170,7 @@ static struct column_stats stats_of(struct col_draft *col, struct type type,
     stats.all_dict = dict && !col->has_str;
     stats.distinct = MIN_OF(distinct_of(col, type, stats.dict_len), MAX_OF(live_rows, 1));
     stats.unique = exact && col->all.rows && col->all.strict && !col->all.null_count;
+    stats.sorted = exact && col->all.rows && col->all.sorted && !col->all.null_count;
     return stats;
 }
 
@@ -174,7 +182,7 @@ void version_stats(struct table_version *version, const struct table *table) {
         ASSERT(draft->cols[i].all.rows >= version->live_rows);
     }
     for (u32 i = 0; i < table->key_count; i++) {
-        if (table->keys[i].col_count == 1) {
+        if (table->keys[i].col_count == 1 && !table->keys[i].deferrable) {
             struct column_stats *stats = &version->stats[table->keys[i].cols[0]];
             stats->unique |= stats->null_count == 0;
         }

@@ -296,7 +296,7 @@ wf_status version_append(struct table *table, struct table_version *base, i64 ro
                          struct error *err) {
     struct table_version *next;
     TRY(version_append_unchecked(table, base, rows, cols, &next, err));
-    wf_status status = version_check_keys(table, base, next, err);
+    wf_status status = version_check_keys(table, base, next, NULL, err);
     if (status) {
         version_discard(next);
         return status;

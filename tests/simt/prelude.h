@@ -89,6 +89,7 @@ SIMT_RAW void simt_spin(const char *file, int line) {
 #define w_xor_u32(x, mask) ((u32)simt_w(SIMT_W_XOR, (u32)(x), mask, __FILE__, __LINE__))
 #define w_xor_u64(x, mask) simt_w(SIMT_W_XOR, (u64)(x), mask, __FILE__, __LINE__)
 #define w_match(x) ((u32)simt_w(SIMT_W_MATCH, (u32)(x), 0, __FILE__, __LINE__))
+#define w_match_bits(x, s_bits) ((void)(s_bits), w_match(x))
 #define spin_wait() simt_spin(__FILE__, __LINE__)
 
 /* Checks an access that is meant to meet others; the caller's caller is the line of kernel text. */

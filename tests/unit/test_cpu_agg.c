@@ -1,7 +1,8 @@
 /* test_cpu_agg.c: aggregation by domain of the key, against a sorted list.
  *
  * Keys in runs, shuffled, all distinct, few and many per row, direct and hashed; ADD, MIN and MAX
- * words; with and without a filter in front; one worker and four. Test builds use tiny bounds, so
+ * words; with and without a filter in front; one worker and four; with the expectation that keys
+ * come in order, where they do and where they do not. Test builds use tiny bounds, so
  * that tables flush to partitions and rows go there directly with these few thousand rows too. */
 #include "test_cpu_fixture.h"
 
@@ -10,7 +11,9 @@ enum { ROWS = 30000 };
 static i64 key[ROWS];
 static i64 value[ROWS];
 
-enum shape { RUNS, SHUFFLED, DISTINCT, FEW, HALF_RUNS, SHAPES };
+enum shape { RUNS, SHUFFLED, DISTINCT, FEW, HALF_RUNS, LONG_RUNS, ASCENDING, SHAPES };
+
+static bool expect_runs; /* the sink is told that keys come in order */
 
 static i64 key_of(i32 shape, i64 i, u64 r) {
     switch (shape) {
@@ -22,6 +25,10 @@ static i64 key_of(i32 shape, i64 i, u64 r) {
         return i * 7919 % 30011;
     case FEW:
         return (i64)(r % 100);
+    case LONG_RUNS: /* longer than a morsel */
+        return i / 4000;
+    case ASCENDING:
+        return i;
     default:
         return i < ROWS / 2 ? i / 9 : (i64)(r % 16000);
     }
@@ -65,7 +72,7 @@ static i64 expect(struct entry *out, i64 filter) {
 static void run_and_check(i32 shape, u8 key_bits, i64 filter, i32 threads, i64 vector_rows) {
     static struct entry want[ROWS];
     static struct entry got[ROWS];
-    i64 spread = key_bits == 64 ? (i64)0x9e3779b97f4a7c1 : 1;
+    i64 spread = key_bits == 64 && !expect_runs ? (i64)0x9e3779b97f4a7c1 : 1;
     u64 seed = 9;
     for (i64 i = 0; i < ROWS; i++) {
         u64 r = fix_random(&seed);
@@ -88,6 +95,7 @@ static void run_and_check(i32 shape, u8 key_bits, i64 filter, i32 threads, i64 v
     const u8 words[4] = {WORD_ADD, WORD_ADD, WORD_MIN, WORD_MAX};
     const u16 regs[4] = {fix_i64(&f, 1), v, v, v};
     u32 var = fix_emit_agg(&f, k, key_bits, 4, words, regs);
+    f.pipe->sinks[0].in_runs = expect_runs;
     fix_run(&f);
     i64 groups = expect(want, filter);
     assert_int_equal(f.x.vars[var].rows, groups);
@@ -116,7 +124,19 @@ static void test_domains(void **state) {
     run_and_check(FEW, 12, -50000, 2, 3);
 }
 
+static void test_expected_runs(void **state) {
+    UNUSED(state);
+    expect_runs = true;
+    for (i32 shape = 0; shape < SHAPES; shape++) {
+        run_and_check(shape, 18, I64_MIN, 1, 1024);
+        run_and_check(shape, 64, I64_MIN, 4, 97);
+        run_and_check(shape, 40, 1000, 4, 1);
+    }
+    expect_runs = false;
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_domains)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_domains),
+                                       cmocka_unit_test(test_expected_runs)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

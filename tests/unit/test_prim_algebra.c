@@ -475,7 +475,22 @@ struct join_case {
     enum prim_shape shape;
     int64_t n, m;
     uint64_t range;
+    uint64_t gap; /* other than 0: keys are multiples of it, none of them twice */
 };
+
+/* Keys that are multiples of `gap`, every so many of which is left out. */
+static void make_unique(wf_relation *r, uint64_t gap, int64_t left_out) {
+    word at = 0;
+    int low = (int)bytes_of(r->word) * 8;
+    for (int f = 0; f < r->key_count; f++) {
+        low -= r->bits[f];
+    }
+    for (int64_t i = 0; i < r->count; i++) {
+        at += i % left_out == left_out - 1;
+        set(r, i, at * gap << low | (get(r, i) & (((word)1 << low) - 1)));
+        at++;
+    }
+}
 
 static wf_status run_join(wf_place place, const struct join_case *c, wf_relation *out,
                           const wf_relation *x, const wf_relation *y) {
@@ -520,6 +535,10 @@ static void check_join(wf_place place, struct join_case c) {
     wf_relation y = make(c.type, 0, c.shape, c.m, 4, c.range);
     if (c.n > 0 && c.shape == SHAPE_SORTED) { /* words in common */
         memcpy(y.data, x.data, (size_t)((c.n < c.m ? c.n : c.m) * bytes_of(c.type)));
+    }
+    if (c.gap) {
+        make_unique(&x, c.gap, 2 + c.n % 5);
+        make_unique(&y, c.gap, 3);
     }
     struct pairs p = join_pairs(&x, &y, c.kind);
     wf_elem to = c.kind < JOIN_SET ? c.to : c.type;
@@ -581,6 +600,27 @@ static void test_join(void **state) {
             }
             check_join((wf_place)place, c);
         }
+    }
+}
+
+/* Keys that do not repeat, which the card joins otherwise than those that do: close together, far
+ * apart, too far for any word. */
+static void test_join_unique(void **state) {
+    (void)state;
+    static const int64_t sizes[][2] = {{9000, 8000}, {3968, 3969}, {3840, 3840},
+                                       {1, 3000},    {5001, 40},   {7000, 12001}};
+    static const uint64_t gaps[3][3] = {{1, 3, 7}, {1, 1 << 20, 7}, {1, 1 << 30, 1ULL << 49}};
+    for (int s = 0; s < 7 * 6 * prim_places(); s++) {
+        int kind = s % 7;
+        int word = kind == 0 ? s / 7 % 3 : kind % 3;
+        struct join_case c = {.type = words3[word],
+                              .to = word == 0 ? WF_ELEM_U64 : WF_ELEM_U128,
+                              .kind = kind,
+                              .n = sizes[s / 7 % 6][0],
+                              .m = sizes[s / 7 % 6][1],
+                              .range = 1 << 20,
+                              .gap = gaps[word][(s / 7 + s) % 3]};
+        check_join((wf_place)(s / 42), c);
     }
 }
 
@@ -841,12 +881,13 @@ static void test_refusals_joins(void **state) {
 int main(int argc, char **argv) {
     prim_self = argc > 0 ? argv[0] : "";
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_project),        cmocka_unit_test(test_select),
-        cmocka_unit_test(test_convert),        cmocka_unit_test(test_product),
-        cmocka_unit_test(test_join),           cmocka_unit_test(test_join_stages),
-        cmocka_unit_test(test_join_skew),      cmocka_unit_test(test_join_large),
-        cmocka_unit_test(test_reduce),         cmocka_unit_test(test_whole_sets),
-        cmocka_unit_test(test_refusals_joins), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_project),     cmocka_unit_test(test_select),
+        cmocka_unit_test(test_convert),     cmocka_unit_test(test_product),
+        cmocka_unit_test(test_join),        cmocka_unit_test(test_join_unique),
+        cmocka_unit_test(test_join_stages), cmocka_unit_test(test_join_skew),
+        cmocka_unit_test(test_join_large),  cmocka_unit_test(test_reduce),
+        cmocka_unit_test(test_whole_sets),  cmocka_unit_test(test_refusals_joins),
+        cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, prim_setup, prim_teardown);
 }

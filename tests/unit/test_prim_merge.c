@@ -512,6 +512,17 @@ static uint64_t *unique_new(int64_t n, uint64_t last, uint64_t step, uint64_t se
     return keys;
 }
 
+/* Multiples of `gap`; every so many is left out. */
+static uint64_t *spread_new(int64_t n, uint64_t gap, uint64_t left_out) {
+    uint64_t *keys = malloc((size_t)n * 8 + 8);
+    uint64_t at = 0;
+    for (int64_t i = 0; i < n; i++) {
+        at += (uint64_t)i % left_out == left_out - 1;
+        keys[i] = at++ * gap;
+    }
+    return keys;
+}
+
 /* Elements that do not repeat, which the card merges otherwise than those that do; both arrays the
  * same, so that pairs lie on the borders of tiles and threads; up to the greatest key. */
 static void test_unique_sets(void **state) {
@@ -551,7 +562,22 @@ static void test_unique_sets(void **state) {
                 b[i] = 2 * i + (uint64_t)p;
             }
             check_set_of(place, how, type, a, 9000, b, 9000 - c);
+        } else if (p < 4) { /* over the whole type: tiles span too much for 32 bits, or for 64 */
+            int64_t n = p == 2 ? 9000 : 1900;
+            uint64_t gap = greatest / (uint64_t)(n + n / 2 + 9);
+            check_set_of(place, how, type, spread_new(n, gap, 2), n, spread_new(n - c, gap, 3),
+                         n - c);
         }
+    }
+    for (int at = 0; at < prim_places() * 2; at++) { /* low bits that only come along */
+        uint64_t *a = spread_new(9000, 16, 2);
+        uint64_t *b = spread_new(8000, 16, 3);
+        for (int i = 0; i < 8000; i++) {
+            a[i] += (uint64_t)i % 13;
+            b[i] += (uint64_t)i % 11;
+        }
+        wf_set_how how = {at % 2 ? WF_SET_DIFFERENCE : WF_SET_UNION, at % 2 == 0, 4};
+        check_set_of((wf_place)(at / 2), how, at % 2 ? WF_ELEM_U64 : WF_ELEM_U32, a, 9000, b, 8000);
     }
 }
 

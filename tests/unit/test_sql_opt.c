@@ -40,6 +40,13 @@ static const struct {
     const char *sql;
     const char *plan;
 } plans[] = {
+    {"select g, count(*) from (select g, a from t order by g limit 9) s group by g",
+     "Project g, count(*) as count\n"
+     "  Aggregate count(*) by g, in runs\n"
+     "    Limit 9\n"
+     "      Sort by g\n"
+     "        Project g\n"
+     "          Scan t (g)\n"},
     {"select t.a, u.x from t left join u on t.a = u.a and u.y > 1 where t.g > 5",
      "Project a, x\n"
      "  Join left on a = a\n"

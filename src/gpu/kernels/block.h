@@ -202,6 +202,16 @@ enum word_op { WF_WORDS(X, ) WORD_COUNT };
 #define AGG_ATOM_OR(p, x) ((x) ? (void)atom_or_u64((p), (u64)(x)) : (void)0)
 #define AGG_ATOM_XOR(p, x) ((x) ? (void)atom_xor_u64((p), (u64)(x)) : (void)0)
 
+#define AGG_ATOM_FADD(p, x) agg_atom_fadd((p), (x))
+FN void agg_atom_fadd(u64 *p, i64 x) {
+    u64 old = read_u64(p);
+    u64 seen = old + 1u;
+    while (seen != old) {
+        seen = old;
+        old = atom_cas_u64(p, seen, f64_bits(bits_f64(seen) + bits_f64((u64)x)));
+    }
+}
+
 FN i64 word_identity(u32 op) {
     switch (op) {
 #define X(A, name, identity, expr) \

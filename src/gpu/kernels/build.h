@@ -7,6 +7,7 @@
  * be written. */
 #include "block.h"
 #include "intern.h"
+#include "sums.h"
 
 #define BUILD_ROWS(i, count) \
     for (i64 i = (i64)t_block() * t_count() + t_id(); i < (count); i += (i64)t_blocks() * t_count())
@@ -97,29 +98,6 @@ KERNEL(k_build_scatter, struct kbuild, 256) {
 
 /* --- exclusive sums --------------------------------------------------------------------------- */
 
-/* Exclusive sum of x over the block; *out_total is the whole. s_sums holds 32 words. Two barriers.
- */
-FN u32 b_scan(u32 x, u32 *s_sums, u32 *out_total) {
-    u32 upto = x;
-    UNROLL for (u32 by = 1; by < 32; by *= 2) {
-        u32 other = w_up_u32(upto, by);
-        upto += t_lane() >= by ? other : 0u;
-    }
-    if (t_lane() == 31u) {
-        s_sums[t_id() >> 5] = upto;
-    }
-    b_sync();
-    u32 before = upto - x;
-    u32 total = 0;
-    for (u32 w = 0; w < t_count() >> 5; w++) {
-        before += w < t_id() >> 5 ? s_sums[w] : 0u;
-        total += s_sums[w];
-    }
-    b_sync();
-    *out_total = total;
-    return before;
-}
-
 KERNEL(k_scan_sums, struct kscan, 256) {
     SHARED(u32, s_sums, 32);
     for (i64 tile = t_block(); tile < args.sum_count; tile += t_blocks()) {
@@ -129,7 +107,8 @@ KERNEL(k_scan_sums, struct kscan, 256) {
             mine += i < args.count ? args.data[i] : 0u;
         }
         u32 total;
-        b_scan(mine, s_sums, &total);
+        b_sum_before_u32(mine, BLOCK_THREADS, s_sums, &total);
+        b_sync();
         if (t_id() == 0) {
             args.sums[tile] = total;
         }
@@ -144,7 +123,8 @@ KERNEL(k_scan_top, struct kscan, 256) {
         i64 i = first + t_id();
         u32 x = i < args.sum_count ? args.sums[i] : 0u;
         u32 total;
-        u32 before = b_scan(x, s_sums, &total);
+        u32 before = b_sum_before_u32(x, BLOCK_THREADS, s_sums, &total);
+        b_sync();
         if (i < args.sum_count) {
             args.sums[i] = carry + before;
         }
@@ -163,7 +143,8 @@ KERNEL(k_scan_apply, struct kscan, 256) {
             mine += x[k];
         }
         u32 total;
-        u32 at = args.sums[tile] + b_scan(mine, s_sums, &total);
+        u32 at = args.sums[tile] + b_sum_before_u32(mine, BLOCK_THREADS, s_sums, &total);
+        b_sync();
         UNROLL for (u32 k = 0; k < SCAN_TILE / BLOCK_THREADS; k++) {
             if (first + k < args.count) {
                 args.data[first + k] = at;

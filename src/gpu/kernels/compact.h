@@ -1,28 +1,22 @@
-/* compact.h: the rows of columns that are kept, side by side; a tile a block.
+/* compact.h: the rows of columns that are kept, side by side; a tile a block (kept.h).
  *
- * A tile is COMPACT_THREADS x GROUPS groups of four rows; groups of one number are a block's width
- * apart. Their counts, at most 2,048 each, travel through one scan packed into a 64-bit word. What
- * is kept is put together in shared memory and leaves in vectors at the output's own alignment.
- * Where rows go is found by looking back (ORDERED) or by one addition a tile; counts are published
- * before rows are put together, and looked up after. The text before this defines
- *   COMPACT_THREADS, WF_MIN_BLOCKS
+ * Where a tile's rows go is found by looking back (ORDERED) or by one addition; counts are
+ * published before rows are put together, and looked up after. The text before this defines
+ *   KEPT_THREADS, KEPT_GROUPS, WF_MIN_BLOCKS
  *   KEEP         1 flags, 2 range of words, 3 heads of runs
  *   KEY_BYTES    width of what rows are kept by, KEY_FLOAT whether it is a float
- *   GROUPS       1, 2 or 4
  *   ORDERED
  *   COLUMNS      how many; COLUMN_n_BYTES their widths, 0 = row numbers of 4 bytes, -8 of 8;
  *   COLUMN_0_KEY column 0 is the key itself */
+#include "kept.h"
 #include "lookback.h"
-#include "rows4.h"
 
 #include "defs/kprim.h"
 
-#define COMPACT_WARPS (COMPACT_THREADS / 32)
-#define TILE_ROWS ((i64)COMPACT_THREADS * 4 * GROUPS)
-#define KEY_WORDS (KEY_BYTES == 1 ? 1 : KEY_BYTES)
 #define PASTE(x, y) x##y
-#define READ(bytes) PASTE(rows4_read, bytes)
-#define STAGE_KEY(bytes) PASTE(stage, bytes)
+#define READ_KEY(bytes) PASTE(kept_read, bytes)
+#define LIST_KEY(bytes) PASTE(kept_list, bytes)
+typedef u32 key_raw[KEPT_WORDS(KEY_BYTES)];
 
 /* --- which rows --- */
 
@@ -119,137 +113,27 @@ FN u32 keep_bits(const struct kcompact *args, const u32 *raw, i64 row, u32 whole
     return bits & there;
 }
 
-/* --- where they go --- */
-
-/* Packed counts before this thread's, per group; *out_all: the tile's. One barrier. */
-FN u64 b_scan_counts(u64 mine, u64 *s_counts, u64 *out_all) {
-    u64 upto = mine;
-    UNROLL for (u32 by = 1; by < 32; by *= 2) {
-        u64 other = w_up_u64(upto, by);
-        upto += t_lane() >= by ? other : 0u;
-    }
-    if (t_lane() == 31u) {
-        s_counts[t_id() >> 5] = upto;
-    }
-    b_sync();
-    u64 before = upto - mine;
-    u64 all = 0;
-    UNROLL for (u32 w = 0; w < COMPACT_WARPS; w++) {
-        u64 count = s_counts[w];
-        before += w < t_id() >> 5 ? count : 0u;
-        all += count;
-    }
-    *out_all = all;
-    return before;
-}
-
-/* Kept elements of a group to the tile's list from `at` on. */
-#define STAGE(name, words)                                               \
-    FN void stage##name(u32 *s_list, const u32 *raw, u32 bits, u32 at) { \
-        UNROLL for (u32 j = 0; j < 4; j++) {                             \
-            if (bits >> j & 1u) {                                        \
-                UNROLL for (u32 k = 0; k < (words); k++) {               \
-                    s_list[at * (words) + k] = raw[j * (words) + k];     \
-                }                                                        \
-                at++;                                                    \
-            }                                                            \
-        }                                                                \
-    }
-STAGE(4, 1)
-STAGE(8, 2)
-STAGE(16, 4)
-#undef STAGE
-FN void stage1(u32 *s_list, const u32 *raw, u32 bits, u32 at) {
-    UNROLL for (u32 j = 0; j < 4; j++) {
-        if (bits >> j & 1u) {
-            ((u8 *)s_list)[at] = (u8)(raw[0] >> (8 * j));
-            at++;
-        }
-    }
-}
-
-/* The list to the output, as much as there is room for: whole vectors but at the ends. */
-#define WRITE_LIST(bytes, type)                                                               \
-    FN void b_write##bytes(const type *s_list, type *out, u64 base, u32 total, i64 room) {    \
-        i64 left = room - (i64)base;                                                          \
-        u32 fits = left >= (i64)total ? total : left > 0 ? (u32)left : 0u;                    \
-        u32 skew = (u32)base & (16u / (bytes)-1u);                                            \
-        u32 end = fits + skew;                                                                \
-        type *to = out + (base - skew);                                                       \
-        for (u32 at = t_id() * (16u / (bytes)); at < end;                                     \
-             at += COMPACT_THREADS * (16u / (bytes))) {                                       \
-            if (at >= skew && at + 16u / (bytes) <= end) {                                    \
-                vec16 v;                                                                      \
-                UNROLL for (u32 k = 0; k < 4; k++) {                                          \
-                    v.w[k] = list_word##bytes(s_list, at - skew, k);                          \
-                }                                                                             \
-                store_once16(to + at, v);                                                     \
-            } else {                                                                          \
-                for (u32 i = at < skew ? skew : at; i < at + 16u / (bytes) && i < end; i++) { \
-                    to[i] = s_list[i - skew];                                                 \
-                }                                                                             \
-            }                                                                                 \
-        }                                                                                     \
-    }
-/* Word k of the vector that starts with element i. */
-FN u32 list_word4(const u32 *s_list, u32 i, u32 k) {
-    return s_list[i + k];
-}
-FN u32 list_word8(const u64 *s_list, u32 i, u32 k) {
-    return ((const u32 *)s_list)[2u * i + k];
-}
-FN u32 list_word1(const u8 *s_list, u32 i, u32 k) {
-    const u8 *p = s_list + i + 4u * k;
-    return p[0] | (u32)p[1] << 8 | (u32)p[2] << 16 | (u32)p[3] << 24;
-}
-WRITE_LIST(1, u8)
-WRITE_LIST(4, u32)
-WRITE_LIST(8, u64)
-#undef WRITE_LIST
-FN void b_write_list(const u32 *s_list, void *out, u64 base, u32 total, i64 room, u32 bytes) {
-    if (bytes == 1u) {
-        b_write1((const u8 *)s_list, (u8 *)out, base, total, room);
-    } else if (bytes == 4u) {
-        b_write4(s_list, (u32 *)out, base, total, room);
-    } else if (bytes == 8u) {
-        b_write8((const u64 *)s_list, (u64 *)out, base, total, room);
-    } else {
-        i64 left = room - (i64)base;
-        u32 fits = left >= (i64)total ? total : left > 0 ? (u32)left : 0u;
-        for (u32 i = t_id(); i < fits; i += COMPACT_THREADS) {
-            store16((u8 *)out + (base + i) * 16u, load16(s_list + 4u * i));
-        }
-    }
-}
+/* --- columns --- */
 
 struct tile_rows {
-    i64 first;        /* row of this thread's first group */
-    u32 bits[GROUPS]; /* kept rows of each group */
-    u32 at[GROUPS];   /* where they go within the tile */
-    u32 total;
-    u64 base;
+    struct kept kept;
+    u64 base; /* of the tile in the output */
 };
 
-#define GROUP_ROW(t, g) ((t)->first + (i64)(g)*COMPACT_THREADS * 4)
-
-/* A column of 4 * words bytes that is not the key. Starts and ends with a barrier. */
+/* A column that is not the key. Starts and ends with a barrier. */
 #define COLUMN(bytes)                                                                            \
     FN void b_column##bytes(const struct kcompact *args, const struct tile_rows *t, u32 *s_list, \
                             const void *in, void *out) {                                         \
-        u32 raw[GROUPS][(bytes) == 1 ? 1 : (bytes)];                                             \
-        UNROLL for (u32 g = 0; g < GROUPS; g++) {                                                \
-            if (t->bits[g]) {                                                                    \
-                rows4_read##bytes(raw[g], in, GROUP_ROW(t, g), args->count);                     \
+        u32 raw[KEPT_GROUPS][KEPT_WORDS(bytes)];                                                 \
+        UNROLL for (u32 g = 0; g < KEPT_GROUPS; g++) {                                           \
+            if (kept_bits(&t->kept, g)) {                                                        \
+                rows4_read##bytes(raw[g], in, KEPT_GROUP_ROW(t->kept.first, g), args->count);    \
             }                                                                                    \
         }                                                                                        \
         b_sync();                                                                                \
-        UNROLL for (u32 g = 0; g < GROUPS; g++) {                                                \
-            if (t->bits[g]) {                                                                    \
-                stage##bytes(s_list, raw[g], t->bits[g], t->at[g]);                              \
-            }                                                                                    \
-        }                                                                                        \
+        kept_list##bytes(s_list, &t->kept, (const u32(*)[KEPT_WORDS(bytes)])raw);                \
         b_sync();                                                                                \
-        b_write_list(s_list, out, t->base, t->total, args->room, bytes);                         \
+        b_kept_write(s_list, out, t->base, t->kept.total, args->room, bytes);                    \
     }
 COLUMN(1)
 COLUMN(4)
@@ -261,11 +145,11 @@ COLUMN(16)
 FN void b_numbers(const struct kcompact *args, const struct tile_rows *t, u32 *s_list, void *out,
                   u32 bytes) {
     b_sync();
-    UNROLL for (u32 g = 0; g < GROUPS; g++) {
-        u32 at = t->at[g];
+    UNROLL for (u32 g = 0; g < KEPT_GROUPS; g++) {
+        u32 at = kept_at(&t->kept, g);
         UNROLL for (u32 j = 0; j < 4; j++) {
-            if (t->bits[g] >> j & 1u) {
-                u64 row = (u64)(GROUP_ROW(t, g) + (i64)j);
+            if (kept_bits(&t->kept, g) >> j & 1u) {
+                u64 row = (u64)(KEPT_GROUP_ROW(t->kept.first, g) + (i64)j);
                 if (bytes == 8u) {
                     ((u64 *)s_list)[at] = row;
                 } else {
@@ -276,45 +160,18 @@ FN void b_numbers(const struct kcompact *args, const struct tile_rows *t, u32 *s
         }
     }
     b_sync();
-    b_write_list(s_list, out, t->base, t->total, args->room, bytes);
+    b_kept_write(s_list, out, t->base, t->kept.total, args->room, bytes);
 }
 
 #define COLUMN_AT(no, bytes) b_column##bytes(&args, &t, s_list, args.in[no], args.out[no]);
 #define NUMBERS_AT(no, bytes) b_numbers(&args, &t, s_list, args.out[no], bytes);
 
-FN void key_read(u32 (*raw)[KEY_WORDS], const struct kcompact *args, i64 tile) {
-    i64 first = tile * TILE_ROWS + (i64)t_id() * 4;
-    UNROLL for (u32 g = 0; g < GROUPS; g++) {
-        i64 row = first + (i64)g * COMPACT_THREADS * 4;
-        READ(KEY_BYTES)(raw[g], args->by, row, args->count);
-    }
-}
-
-/* Which rows of the tile are kept and where they go within it. One barrier. */
-FN void b_place_rows(struct tile_rows *t, const struct kcompact *args, const u32 (*raw)[KEY_WORDS],
-                     i64 tile, u64 *s_counts) {
-    u64 counts = 0;
-    u64 all = 0;
-    u32 whole = (tile + 1) * TILE_ROWS <= args->count;
-    t->first = tile * TILE_ROWS + (i64)t_id() * 4;
-    UNROLL for (u32 g = 0; g < GROUPS; g++) {
-        t->bits[g] = keep_bits(args, raw[g], GROUP_ROW(t, g), whole);
-        counts |= (u64)bits_set_u32(t->bits[g]) << (16 * g);
-    }
-    u64 before = b_scan_counts(counts, s_counts, &all);
-    t->total = 0;
-    UNROLL for (u32 g = 0; g < GROUPS; g++) {
-        t->at[g] = t->total + ((u32)(before >> (16 * g)) & 65535u);
-        t->total += (u32)(all >> (16 * g)) & 65535u;
-    }
-}
-
-KERNEL(k_compact, struct kcompact, COMPACT_THREADS) {
+KERNEL(k_compact, struct kcompact, KEPT_THREADS) {
     SHARED_BYTES(s_bytes);
-    SHARED(u64, s_counts, COMPACT_WARPS);
+    SHARED(u32, s_counts, KEPT_WARPS);
     SHARED(u64, s_base, 1);
     u32 *s_list = (u32 *)s_bytes;
-    u32 raw[GROUPS][KEY_WORDS];
+    key_raw raw[KEPT_GROUPS];
     struct tile_rows t;
 #if ORDERED
     SHARED(u32, s_ticket, 1);
@@ -322,27 +179,32 @@ KERNEL(k_compact, struct kcompact, COMPACT_THREADS) {
 #else
     i64 tile = t_block();
 #endif
-    key_read(raw, &args, tile);
-    b_place_rows(&t, &args, (const u32(*)[KEY_WORDS])raw, tile, s_counts);
+    u32 whole = (tile + 1) * KEPT_ROWS <= args.count;
+    t.kept.first = kept_first(tile * KEPT_ROWS);
+    READ_KEY(KEY_BYTES)(raw, args.by, t.kept.first, args.count, whole);
+    t.kept.bits = 0;
+    UNROLL for (u32 g = 0; g < KEPT_GROUPS; g++) {
+        i64 row = KEPT_GROUP_ROW(t.kept.first, g);
+        t.kept.bits |= keep_bits(&args, raw[g], row, whole) << (4 * g);
+    }
+    b_kept_places(&t.kept, s_counts);
     if (t_id() == 0) {
 #if ORDERED
-        look_tell(args.state, tile, t.total);
+        look_tell(args.state, tile, t.kept.total);
 #else
-        *s_base = t.total ? atom_add_u64(args.total, t.total) : 0u;
+        *s_base = t.kept.total ? atom_add_u64(args.total, t.kept.total) : 0u;
 #endif
     }
 #if COLUMN_0_KEY
-    UNROLL for (u32 g = 0; g < GROUPS; g++) {
-        STAGE_KEY(KEY_BYTES)(s_list, raw[g], t.bits[g], t.at[g]);
-    }
+    LIST_KEY(KEY_BYTES)(s_list, &t.kept, (const key_raw *)raw);
 #endif
 #if ORDERED
     if (t_id() < 32u) {
-        u64 base = w_look_up(args.state, tile, t.total);
+        u64 base = w_look_up(args.state, tile, t.kept.total);
         if (t_id() == 0) {
             *s_base = base;
-            if (tile == (args.count - 1) / TILE_ROWS) {
-                *args.total = base + t.total;
+            if (tile == (args.count - 1) / KEPT_ROWS) {
+                *args.total = base + t.kept.total;
             }
         }
     }
@@ -350,7 +212,7 @@ KERNEL(k_compact, struct kcompact, COMPACT_THREADS) {
     b_sync();
     t.base = *s_base;
 #if COLUMN_0_KEY
-    b_write_list(s_list, args.out[0], t.base, t.total, args.room, KEY_BYTES);
+    b_kept_write(s_list, args.out[0], t.base, t.kept.total, args.room, KEY_BYTES);
 #endif
     COLUMNS
 }

@@ -6,13 +6,11 @@
  * start before it, which only that of the tile's first key can: `back` says how far.
  *
  * STAGE 0 merges between cuts of the merge path: even work whatever the keys, one search per
- * thread; where keys of 32-bit words leave a bit, by a network in registers, which only says where
- * an x meets a y and leaves threads that see a key twice to the serial merge. The others are those
- * of Diamos et al.: 1 searches both bounds of every x; 2 those of a thread's run of x, which it
- * holds in registers; 3 compares all with all; 4 builds a hash table of the distinct keys of y; 5
- * is a network: both sides are halved stage by stage, a half of x goes on with the half of y (a
- * little more, so that both overlap) that holds its keys; where neither does, it leaves by a side
- * exit and searches. */
+ * thread. The others are those of Diamos et al.: 1 searches both bounds of every x; 2 those of a
+ * thread's run of x, which it holds in registers; 3 compares all with all; 4 builds a hash table of
+ * the distinct keys of y; 5 is a network: both sides are halved stage by stage, a half of x goes on
+ * with the half of y (a little more, so that both overlap) that holds its keys; where neither does,
+ * it leaves by a side exit and searches. */
 #ifndef WF_CTAJOIN_H
 #define WF_CTAJOIN_H
 
@@ -28,17 +26,15 @@ struct tiles { /* of x and y, in shared memory */
     i64 back;
     IN_W next; /* the x behind the tile */
     u32 has_next;
-    u32 spare; /* keys leave a bit of their word unused */
 };
 
 struct matches {
-    u32 range[TUPLE_VT];  /* end | start << 16; of a y its place in the low half */
-    u32 is_x, is_y;       /* which elements are an x, and a y without partner that is wanted */
-    u32 x_first, y_first; /* places of the first of each */
-    u32 simple;           /* range[0] has a bit per x that meets the y before it, no more is set */
-    u32 given;            /* elements that give rows, */
-    u32 rows;             /* how many; so many that the tile is heavy when it cannot say */
-    u32 many;             /* one gives more than one */
+    u32 range[TUPLE_VT]; /* end | start << 16; of a y its place in the low half */
+    u32 is_x, is_y;      /* which elements are an x, and a y without partner that is wanted */
+    u32 x_first;         /* place of the first x */
+    u32 given;           /* elements that give rows, */
+    u32 rows;            /* how many; so many that the tile is heavy when it cannot say */
+    u32 many;            /* one gives more than one */
 };
 #define BACK_MOST                                                                   \
     (1 << 18) /* what is told of `back` where 32 bits must do: 15 * 256 of them fit \
@@ -150,8 +146,7 @@ FN void t_merge(const struct tiles *t, struct matches *m) {
     }
     mark = lo < 0 ? RANGE_BEFORE << 16 : (u32)lo << 16;
     m->x_first = i;
-    m->y_first = j;
-    m->simple = m->is_x = m->is_y = m->given = m->rows = m->many = 0;
+    m->is_x = m->is_y = m->given = m->rows = m->many = 0;
     UNROLL for (u32 k = 0; k < TUPLE_VT; k++) {
         u32 here = d + k < total;
         u32 is_x = i < t->nx && (j >= t->ny || x < y);
@@ -181,110 +176,6 @@ FN void t_merge(const struct tiles *t, struct matches *m) {
     }
 }
 
-#if IN_BYTES == 4
-/* --- 0, by a network ------------------------------------------------------------------------- */
-
-#define NET_WIRES (TUPLE_VT + 1)
-
-/* Key and side in one word: of equal keys those of y are less. */
-FN u32 net_word(const struct tiles *t, const u32 *word, u32 is_x) {
-    return *word >> t->shift << 1 | is_x;
-}
-
-/* Wires hold an ascending, then descending sequence; minimum and maximum sort it. */
-FN void net_merge(u32 *wire) {
-    UNROLL for (u32 d = NET_WIRES / 2; d; d /= 2) {
-        UNROLL for (u32 k = 0; k < NET_WIRES; k++) {
-            if (!(k & d)) {
-                u32 a = wire[k];
-                u32 b = wire[k + d];
-                wire[k] = a < b ? a : b;
-                wire[k + d] = a < b ? b : a;
-            }
-        }
-    }
-}
-
-/* The word before the thread's first; one that meets nothing where there is none. */
-FN u32 net_before(const struct tiles *t, u32 i, u32 j, u32 first) {
-    if (i == 0 && j == 0) {
-        return t->back > 0 ? net_word(t, t->x, 0) : ~first;
-    }
-    u32 x = i > 0 ? net_word(t, t->x + i - 1, 1) : 0u;
-    u32 y = j > 0 ? net_word(t, t->y + j - 1, 0) : 0u;
-    return x > y || j == 0 ? x : y;
-}
-
-/* Whether the y before place j may have an equal before it, when the thread's first x meets it. */
-FN u32 net_run(const struct tiles *t, u32 j) {
-    return j == 0 ? t->back > 1 : j == 1 ? t->back > 0 : key_y(t, j - 1) == key_y(t, j - 2);
-}
-
-/* Which y meet no x: the x of a y would be behind it. */
-FN u32 net_lone_y(const struct tiles *t, const u32 *wire, u32 n, u32 i_end, u32 hits, u32 is_x) {
-    u32 behind = i_end < t->nx ? net_word(t, t->x + i_end, 1)
-                 : t->has_next ? t->next << 1 | 1u
-                               : 0u;
-    u32 top = 0;
-    UNROLL for (u32 k = 0; k < TUPLE_VT; k++) {
-        top = k < n ? wire[k] : top;
-    }
-    u32 met = hits >> 1 | (n > 0 && (top | 1u) == behind ? 1u << (n - 1u) : 0u);
-    return ((1u << n) - 1u) & ~is_x & ~met;
-}
-
-/* 0: there are equal keys on one side, or keys have no bit to spare; nothing is known then. s_cuts:
- * a word per thread and one more; one barrier. */
-FN u32 b_net(const struct tiles *t, struct matches *m, u32 *s_cuts) {
-    u32 total = t->nx + t->ny;
-    u32 d = t_id() * TUPLE_VT;
-    d = d < total ? d : total;
-    u32 n = total - d < TUPLE_VT ? total - d : (u32)TUPLE_VT;
-    u32 i = tile_split(t, d);
-    s_cuts[t_id()] = i;
-    if (t_id() == 0) {
-        s_cuts[JOIN_THREADS] = t->nx;
-    }
-    b_sync();
-    u32 j = d - i;
-    u32 i_end = s_cuts[t_id() + 1];
-    u32 xs = i_end - i;
-    u32 wire[NET_WIRES];
-    UNROLL for (u32 k = 0; k < NET_WIRES; k++) { /* x ascending, y descending on the last */
-        u32 from_y = NET_WIRES - 1 - k;
-        wire[k] = 0xffffffffu;
-        if (k < xs || from_y < n - xs) {
-            wire[k] = net_word(t, k < xs ? t->x + i + k : t->y + j + from_y, k < xs);
-        }
-    }
-    net_merge(wire);
-    u32 last = net_before(t, i, j, wire[0]);
-    u32 here = (1u << n) - 1u;
-    u32 hits = 0;
-    u32 twice = 0;
-    m->is_x = 0;
-    UNROLL for (u32 k = 0; k < TUPLE_VT; k++) {
-        u32 change = wire[k] ^ last;
-        hits |= (u32)(change == 1u) << k;
-        twice |= (u32)(change == 0u) << k;
-        m->is_x |= (wire[k] & 1u) << k;
-        last = wire[k];
-    }
-    hits &= here;
-    m->is_x &= here;
-    m->x_first = i;
-    m->y_first = j;
-    m->is_y = KIND & REL_Y_ALONE ? net_lone_y(t, wire, n, i_end, hits, m->is_x) : 0u;
-    m->given = m->is_y | (KIND & (REL_PAIRS | REL_X_ONCE) ? hits : 0u) |
-               (KIND & REL_X_ALONE ? m->is_x & ~hits : 0u);
-    m->rows = bits_set_u32(m->given);
-    m->many = 0;
-    m->simple = 1;
-    m->range[0] = hits;
-    return t->spare && !(twice & here) && !((hits & 1u) && net_run(t, j));
-}
-#endif
-
 /* --- the others: a thread has the x from t_id * TUPLE_VT on ---------------------------------- */
 
 FN u32 x_count(const struct tiles *t) {
@@ -294,7 +185,6 @@ FN u32 x_count(const struct tiles *t) {
 }
 FN void matches_begin(const struct tiles *t, struct matches *m) {
     m->x_first = t_id() * TUPLE_VT;
-    m->y_first = m->simple = 0;
     m->is_x = (1u << x_count(t)) - 1u;
     m->is_y = m->given = m->rows = m->many = 0;
 }

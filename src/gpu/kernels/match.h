@@ -57,10 +57,10 @@ FN u64 emit_value(const struct kmatch_col *col, u32 at, u64 value) {
     return col->bytes == 8 ? ((const u64 *)col->in)[at] : ((const u32 *)col->in)[at];
 }
 
-/* Up to four rows of a thread: row k goes to `to + k * step`, if it is one of `live`. All loads of
- * a column before its stores, so that they overlap. */
+/* Up to four rows of a thread: row k goes to `to + at[k]`, if it is one of `live`. All loads of a
+ * column before its stores, so that they overlap. */
 #define EMIT 4
-FN void emit(const struct kmatch_out *o, i64 to, i64 step, u32 live, u32 *p, u32 *b,
+FN void emit(const struct kmatch_out *o, i64 to, const u32 *at, u32 live, u32 *p, u32 *b,
              const u64 *value) {
     UNROLL for (u32 k = 0; k < EMIT; k++) {
         if (live >> k & 1u) {
@@ -77,9 +77,9 @@ FN void emit(const struct kmatch_out *o, i64 to, i64 step, u32 live, u32 *p, u32
         UNROLL for (u32 k = 0; k < EMIT; k++) {
             if (live >> k & 1u) {
                 if (col->bytes == 8) {
-                    ((u64 *)col->out)[to + k * step] = x[k];
+                    ((u64 *)col->out)[to + (i64)at[k]] = x[k];
                 } else {
-                    ((u32 *)col->out)[to + k * step] = (u32)x[k];
+                    ((u32 *)col->out)[to + (i64)at[k]] = (u32)x[k];
                 }
             }
         }

@@ -117,12 +117,14 @@ FN void loop_emit(const struct kmatch *a, u64 at, i64 row, u32 built) {
         u32 p[EMIT];
         u32 b[EMIT];
         u64 v[EMIT];
+        u32 none[EMIT];
         UNROLL for (u32 k = 0; k < EMIT; k++) {
+            none[k] = 0;
             p[k] = (u32)row;
             b[k] = built;
             v[k] = 0;
         }
-        emit(&a->out, to, 0, 1u, p, b, v);
+        emit(&a->out, to, none, 1u, p, b, v);
     }
 }
 

@@ -2,13 +2,18 @@
  * shared memory.
  *
  * A unit is a part, or of a part with many probing rows a chunk of those, so that heavy keys are
- * shared out among blocks; blocks take units by ticket. k_part_rush has a table of the built keys'
- * places, keyed by bits of the hash that the split did not use; two equal built keys, or a part too
- * large, are reported, and the host takes the way of sorted runs. k_part_sort and k_part_runs are
- * the radix join of the paper: built parts are sorted, probing rows search them. */
-#include "lookback.h"
+ * shared out among blocks. k_part_rush has a table of the built keys and of places, or of the one
+ * column there is, by bits of the hash that the split did not use; two equal built keys, or a part
+ * too large, are reported, and the host takes the way of sorted runs. k_part_sort and k_part_runs
+ * are the radix join of the paper: built parts are sorted, probing rows search them. The text
+ * before this defines PART_SLOTS, those of a table. */
+#ifndef WF_MIN_BLOCKS
+#define WF_MIN_BLOCKS (KEY_BYTES == 8 ? 2 : 3)
+#endif
 #include "match.h"
 #include "reserve.h"
+
+#define PART_ROWS_MOST (PART_SLOTS * 3 / 4) /* of the built side */
 
 KERNEL(k_units, struct kmatch, MATCH_THREADS) {
     SHARED(u32, s_sums, 32);
@@ -23,7 +28,7 @@ KERNEL(k_units, struct kmatch, MATCH_THREADS) {
             u64 built = args.parts[1][part + 1] - args.parts[1][part];
             rows = args.parts[0][part + 1] - args.parts[0][part];
             rows = built || keeps ? rows : 0u;
-            if (built > PART_ROWS_MAX) {
+            if (built > PART_ROWS_MOST) {
                 atom_or_u32((u32 *)&args.report[MATCH_OVER], 1);
             }
         }
@@ -40,10 +45,12 @@ KERNEL(k_units, struct kmatch, MATCH_THREADS) {
 struct unit {
     i64 probe, probe_end, built;
     u32 rows; /* of the built side */
+    u32 part;
 };
 FN struct unit unit_at(const struct kmatch *a, u32 number) {
     struct kmatch_unit at = a->units[number];
     struct unit u;
+    u.part = at.part;
     i64 end = (i64)a->parts[0][at.part + 1];
     u.probe = (i64)a->parts[0][at.part] + (i64)at.chunk * UNIT_ROWS;
     u.probe_end = u.probe + UNIT_ROWS < end ? u.probe + UNIT_ROWS : end;
@@ -52,113 +59,123 @@ FN struct unit unit_at(const struct kmatch *a, u32 number) {
     return u;
 }
 
-/* The places of a part's keys, by hash; 1: two are equal. Ends with a barrier. */
-FN u32 b_part_table(const struct kmatch *a, struct unit u, K *s_keys, u32 *s_slots) {
+/* A key that no row of the part has: all of them hash to it, and this one does not. */
+FN K part_none(const struct kmatch *a, u32 part) {
+    K mask = (K)((1ULL << a->part_bits) - 1u);
+    K none = 0; /* hashes to 0 */
+    if (part == 0) {
+        do {
+            none++;
+        } while ((key_hash(none) & mask) == 0);
+    }
+    return none;
+}
+
+/* The next slot of a key, from the bits of its hash that the split did not use on. */
+FN u32 part_slot(const struct kmatch *a, K key) {
+    return (u32)(key_hash(key) >> a->part_bits) & (PART_SLOTS - 1);
+}
+
+FN K slot_claim(K *slot, K none, K key) {
+#if KEY_BYTES == 8
+    return atom_cas_u64(slot, none, key);
+#else
+    return atom_cas_u32(slot, none, key);
+#endif
+}
+
+/* A part's keys and their values, by hash; 1: two keys are equal. Ends with a barrier. */
+FN u32 b_part_table(const struct kmatch *a, struct unit u, K none, K *s_keys, u32 *s_values) {
     const K *keys = (const K *)a->built + u.built;
+    const u32 *values = (const u32 *)a->values + (a->values ? u.built : 0);
     for (u32 i = t_id(); i < PART_SLOTS; i += PART_THREADS) {
-        s_slots[i] = 0;
-    }
-    K key_of[PART_ROWS_MAX / PART_THREADS]; /* all loads at once */
-    UNROLL for (u32 k = 0; k < PART_ROWS_MAX / PART_THREADS; k++) {
-        u32 i = k * PART_THREADS + t_id();
-        key_of[k] = i < u.rows ? keys[i] : 0u;
-    }
-    UNROLL for (u32 k = 0; k < PART_ROWS_MAX / PART_THREADS; k++) {
-        u32 i = k * PART_THREADS + t_id();
-        if (i < u.rows) {
-            s_keys[i] = key_of[k];
-        }
+        s_keys[i] = none;
     }
     b_sync();
     u32 twice = 0;
-    for (u32 i = t_id(); i < u.rows; i += PART_THREADS) {
-        K key = s_keys[i];
-        u32 slot = (u32)(key_hash(key) >> a->part_bits) & (PART_SLOTS - 1);
-        u32 held = atom_cas_u32(&s_slots[slot], 0, i + 1u);
-        while (held && s_keys[held - 1u] != key) {
-            slot = (slot + 1) & (PART_SLOTS - 1);
-            held = atom_cas_u32(&s_slots[slot], 0, i + 1u);
+    for (u32 first = t_id(); first < u.rows; first += PART_ITEMS * PART_THREADS) {
+        K key[PART_ITEMS];
+        u32 value[PART_ITEMS];
+        UNROLL for (u32 k = 0; k < PART_ITEMS; k++) { /* all loads at once */
+            u32 i = first + k * PART_THREADS;
+            key[k] = i < u.rows ? keys[i] : none;
+            value[k] = i < u.rows && a->values ? values[i] : i;
         }
-        twice |= held;
+        UNROLL for (u32 k = 0; k < PART_ITEMS; k++) {
+            if (key[k] != none) {
+                u32 slot = part_slot(a, key[k]);
+                K held = slot_claim(&s_keys[slot], none, key[k]);
+                while (held != none && held != key[k]) {
+                    slot = (slot + 1) & (PART_SLOTS - 1);
+                    held = slot_claim(&s_keys[slot], none, key[k]);
+                }
+                twice |= held == key[k];
+                if (held == none) {
+                    s_values[slot] = value[k];
+                }
+            }
+        }
     }
     b_sync();
-    return twice != 0;
+    return twice;
 }
 
-/* One tile of a unit's probing rows. */
-FN void b_part_tile(const struct kmatch *a, struct unit u, i64 base, const K *s_keys,
-                    const u32 *s_slots, u32 *s_at, u32 *s_found, u32 *s_sums, u64 *s_base) {
+/* One tile of a unit's probing rows; every warp writes its rows side by side. Two barriers. */
+FN void b_part_tile(const struct kmatch *a, struct unit u, i64 base, K none, const K *s_keys,
+                    const u32 *s_values, u32 *s_sums, u64 *s_base) {
     const K *keys = (const K *)a->probe;
     K key[PART_ITEMS];
+    u32 p[PART_ITEMS];
+    u32 b[PART_ITEMS];
     u32 at[PART_ITEMS];
+    u64 value[PART_ITEMS];
     u32 live = 0;
-    u32 kept = 0;
+    u32 rows = 0;
     UNROLL for (u32 k = 0; k < PART_ITEMS; k++) {
         i64 i = base + (i64)(k * PART_THREADS + t_id());
-        live |= (u32)(i < u.probe_end) << k;
-        key[k] = i < u.probe_end ? keys[i] : 0u;
+        key[k] = i < u.probe_end ? keys[i] : none;
+        p[k] = (u32)i;
     }
     UNROLL for (u32 k = 0; k < PART_ITEMS; k++) {
-        u32 slot = (u32)(key_hash(key[k]) >> a->part_bits) & (PART_SLOTS - 1);
-        u32 held = s_slots[slot];
-        while (held && s_keys[held - 1u] != key[k]) {
+        u32 slot = part_slot(a, key[k]);
+        K held = s_keys[slot];
+        while (held != key[k] && held != none) {
             slot = (slot + 1) & (PART_SLOTS - 1);
-            held = s_slots[slot];
+            held = s_keys[slot];
         }
-        at[k] = held;
-        kept |= ((live >> k & 1u) & kind_keeps(a->kind, held != 0)) << k;
+        u32 found = held == key[k] && key[k] != none;
+        value[k] = found ? s_values[slot] : 0u;
+        b[k] = found ? (u32)(u.built + (i64)value[k]) : MATCH_NONE;
+        u32 keeps = w_ballot((i32)(key[k] != none && kind_keeps(a->kind, found)));
+        at[k] = rows + bits_set_u32(keeps & ((1u << t_lane()) - 1u));
+        rows += bits_set_u32(keeps);
+        live |= (keeps >> t_lane() & 1u) << k;
     }
-    struct b_place place = b_reserve(bits_set_u32(kept), s_sums, s_base, &a->report[MATCH_TOTAL]);
-    u32 to = place.first;
+    u64 to = b_reserve_warps(rows, s_sums, s_base, &a->report[MATCH_TOTAL]);
     UNROLL for (u32 k = 0; k < PART_ITEMS; k++) {
-        if (kept >> k & 1u) {
-            s_at[to] = k * PART_THREADS + t_id();
-            s_found[to] = at[k];
-            to++;
-        }
+        live &= (i64)(to + at[k]) < a->room ? ~0u : ~(1u << k);
     }
-    b_sync();
-    for (u32 j = t_id(); j < place.total; j += EMIT * PART_THREADS) {
-        u32 p[EMIT];
-        u32 b[EMIT];
-        u64 v[EMIT];
-        u32 here = 0;
-        UNROLL for (u32 k = 0; k < EMIT; k++) {
-            u32 from = j + k * PART_THREADS;
-            u32 in = from < place.total && (i64)place.base + from < a->room;
-            u32 found = in ? s_found[from] : 0u;
-            p[k] = in ? (u32)(base + s_at[from]) : 0u;
-            b[k] = found ? (u32)u.built + found - 1u : MATCH_NONE;
-            v[k] = 0;
-            here |= in << k;
-        }
-        emit(&a->out, (i64)place.base + j, PART_THREADS, here, p, b, v);
-    }
-    b_sync();
+    emit(&a->out, (i64)to, at, live, p, b, value);
 }
 
+/* A unit a block. */
 KERNEL(k_part_rush, struct kmatch, PART_THREADS) {
     SHARED_BYTES(room);
-    SHARED(u32, s_sums, 32);
+    SHARED(u32, s_sums, PART_THREADS / 32);
     SHARED(u64, s_base, 1);
-    SHARED(u32, s_ticket, 1);
     K *s_keys = (K *)room;
-    u32 *s_slots = (u32 *)(s_keys + PART_ROWS_MAX);
-    u32 *s_at = s_slots + PART_SLOTS;
-    u32 *s_found = s_at + PART_TILE;
-    u32 units = (u32)args.report[MATCH_UNITS];
-    u32 *ticket = (u32 *)&args.report[MATCH_TICKET];
-    u32 twice = 0;
-    for (u32 n = b_ticket(ticket, s_ticket); n < units; n = b_ticket(ticket, s_ticket)) {
-        struct unit u = unit_at(&args, n);
-        u.rows = u.rows <= PART_ROWS_MAX ? u.rows : 0u;
-        twice |= b_part_table(&args, u, s_keys, s_slots);
+    u32 *s_values = (u32 *)(s_keys + PART_SLOTS);
+    if (t_block() < args.report[MATCH_UNITS]) {
+        struct unit u = unit_at(&args, t_block());
+        K none = part_none(&args, u.part);
+        u.rows = u.rows <= PART_ROWS_MOST ? u.rows : 0u;
+        u32 twice = b_part_table(&args, u, none, s_keys, s_values);
         for (i64 base = u.probe; base < u.probe_end; base += PART_TILE) {
-            b_part_tile(&args, u, base, s_keys, s_slots, s_at, s_found, s_sums, s_base);
+            b_part_tile(&args, u, base, none, s_keys, s_values, s_sums, s_base);
         }
-    }
-    if (twice && !read_u32((const u32 *)&args.report[MATCH_DUPLICATE])) {
-        atom_or_u32((u32 *)&args.report[MATCH_DUPLICATE], 1);
+        if (twice && !read_u32((const u32 *)&args.report[MATCH_DUPLICATE])) {
+            atom_or_u32((u32 *)&args.report[MATCH_DUPLICATE], 1);
+        }
     }
 }
 

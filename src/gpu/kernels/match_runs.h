@@ -215,6 +215,7 @@ KERNEL(k_expand, struct kmatch, MATCH_THREADS) {
             u32 p[EMIT];
             u32 b[EMIT];
             u64 v[EMIT];
+            u32 to[EMIT];
             u32 here = 0;
             UNROLL for (u32 k = 0; k < EMIT; k++) {
                 i64 at = tile * MATCH_TILE + (i64)(j + k * MATCH_THREADS);
@@ -229,9 +230,10 @@ KERNEL(k_expand, struct kmatch, MATCH_THREADS) {
                 p[k] = (u32)row;
                 b[k] = start == MATCH_NONE ? start : start + (u32)(place - begin);
                 v[k] = 0;
+                to[k] = j + k * MATCH_THREADS;
                 here |= in << k;
             }
-            emit(&args.out, tile * MATCH_TILE + j, MATCH_THREADS, here, p, b, v);
+            emit(&args.out, tile * MATCH_TILE, to, here, p, b, v);
         }
     }
 }

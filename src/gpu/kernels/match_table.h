@@ -7,6 +7,7 @@
  * wide: positions, or the one column there is. */
 #include "match.h"
 #include "reserve.h"
+#include "rows4.h"
 
 #if VALUE_BYTES == 8
 typedef u64 V;
@@ -201,9 +202,10 @@ KERNEL(k_rush, struct kmatch, MATCH_THREADS) {
             u32 p[EMIT];
             u32 b[EMIT];
             u64 v[EMIT];
+            u32 to[EMIT];
             u32 here = 0;
             UNROLL for (u32 k = 0; k < EMIT; k++) {
-                u32 from = j + k * MATCH_THREADS;
+                u32 from = to[k] = j + k * MATCH_THREADS;
                 u32 in = from < place.total && (i64)place.base + from < args.room;
                 u32 packed = in ? s_at[from] : 0u;
                 v[k] = packed >> 31 ? s_value[from] : 0u;
@@ -211,9 +213,71 @@ KERNEL(k_rush, struct kmatch, MATCH_THREADS) {
                 p[k] = (u32)(base + (i64)(packed & 0x7fffffffu));
                 here |= in << k;
             }
-            emit(&args.out, (i64)place.base + j, MATCH_THREADS, here, p, b, v);
+            emit(&args.out, (i64)place.base, to, here, p, b, v);
         }
         b_sync();
+    }
+}
+
+/* One value of four neighbouring rows, as raw words of rows4.h. */
+FN void look_values(const struct kmatch_col *col, const i64 row, const i64 count, const V *value,
+                    u32 found, u32 *raw) {
+    u32 wide = col->bytes == 8u;
+    if (!col->built && col->from == MATCH_COL && !wide) {
+        rows4_read4(raw, col->in, row, count);
+        return;
+    }
+    UNROLL for (u32 j = 0; j < 4; j++) {
+        u32 there = row + (i64)j < count;
+        u32 at = !col->built ? (u32)(row + (i64)j) : found >> j & 1u ? (u32)value[j] : MATCH_NONE;
+        u64 x = there ? emit_value(col, at, found >> j & 1u ? (u64)value[j] : 0u) : 0u;
+        if (wide) {
+            raw[2 * j] = (u32)x;
+            raw[2 * j + 1] = (u32)(x >> 32);
+        } else {
+            raw[j] = (u32)x;
+        }
+    }
+}
+
+/* Every probing row gives one row, at its own place: keys looked up as elements are gathered. */
+KERNEL(k_look, struct kmatch, MATCH_THREADS) {
+    i64 first = (i64)t_block() * MATCH_TILE + (i64)t_id() * 4;
+    K key[MATCH_ITEMS];
+    V value[MATCH_ITEMS];
+    u32 live = 0;
+    UNROLL for (u32 g = 0; g < MATCH_ITEMS / 4; g++) {
+        i64 row = first + (i64)(g * MATCH_THREADS * 4);
+        u32 raw[KEY_BYTES];
+#if KEY_BYTES == 8
+        rows4_read8(raw, args.probe, row, args.probe_count);
+#else
+        rows4_read4(raw, args.probe, row, args.probe_count);
+#endif
+        UNROLL for (u32 j = 0; j < 4; j++) {
+#if KEY_BYTES == 8
+            key[4 * g + j] = raw_u64(raw, j);
+#else
+            key[4 * g + j] = raw[j];
+#endif
+            live |= (u32)(row + (i64)j < args.probe_count) << (4 * g + j);
+        }
+    }
+    u32 found = table_find(&args, key, live, value);
+    NO_UNROLL for (u32 c = 0; c < args.out.count; c++) {
+        const struct kmatch_col *col = &args.out.col[c];
+        UNROLL for (u32 g = 0; g < MATCH_ITEMS / 4; g++) {
+            i64 row = first + (i64)(g * MATCH_THREADS * 4);
+            u32 raw[8];
+            if (row < args.probe_count) {
+                look_values(col, row, args.probe_count, value + 4 * g, found >> (4 * g), raw);
+                if (col->bytes == 8u) {
+                    rows4_write8(raw, col->out, row, args.probe_count);
+                } else {
+                    rows4_write4(raw, col->out, row, args.probe_count);
+                }
+            }
+        }
     }
 }
 

@@ -7,7 +7,7 @@
 #ifndef WF_ORDER_H
 #define WF_ORDER_H
 
-#include "prelude.h"
+#include "sums.h"
 
 #include "defs/fn_order.h"
 #include "defs/korder.h"
@@ -110,29 +110,5 @@ FN u32 key_part(K key, const struct kparts *p, u32 shift) {
 }
 
 #endif
-
-/* The sum over lower threads; s_sums has a word per warp. Two barriers; s_sums is free again after
- * the caller's next one. */
-FN u32 b_sum_before(u32 x, u32 *s_sums, u32 *out_total) {
-    u32 upto = x;
-    UNROLL for (u32 by = 1; by < 32; by *= 2) {
-        u32 other = w_up_u32(upto, by);
-        upto += t_lane() >= by ? other : 0u;
-    }
-    b_sync();
-    if (t_lane() == 31u) {
-        s_sums[t_id() >> 5] = upto;
-    }
-    b_sync();
-    u32 before = upto - x;
-    u32 total = 0;
-    for (u32 w = 0; w < t_count() >> 5; w++) {
-        u32 sum = s_sums[w];
-        before += w < t_id() >> 5 ? sum : 0u;
-        total += sum;
-    }
-    *out_total = total;
-    return before;
-}
 
 #endif

@@ -12,13 +12,24 @@
 
 /* The words below exist for whole arrays (far) and, with indexes of 32 bits, for tiles (near).
  * path: how many of the first `diagonal` elements of the merge come from a.
- * path_in: the same, known to be from low to high.
+ * path_in: the same, known to be from low to high. A far step asks for three elements of each array
+ * at once and leaves a quarter: what it waits for is memory.
  * bound: how many of p[0..n), ascending, are less than x; with `upper` not greater.
  * bound_back: the same, where the answer is likely near the end: steps back double.
  * balance: elements of a before the balanced point, times 2, plus the star, from path's answer. */
-#define PATH_WORDS(where, I)                                                                       \
+#define PATH_WORDS(where, I, WAYS)                                                                 \
     FN I path_in_##where(const K *a, const K *b, I low, I high, I diagonal,                        \
                          const struct korder *o) {                                                 \
+        while (WAYS > 2 && high - low >= WAYS) {                                                   \
+            I step = (high - low) / WAYS;                                                          \
+            I more = 0;                                                                            \
+            UNROLL for (I k = 1; k < WAYS; k++) {                                                  \
+                I mid = low + k * step;                                                            \
+                more += !key_less(b[diagonal - 1 - mid], a[mid], o);                               \
+            }                                                                                      \
+            high = more < WAYS - 1 ? low + (more + 1) * step : high;                               \
+            low += more ? more * step + 1 : 0;                                                     \
+        }                                                                                          \
         while (low < high) {                                                                       \
             I mid = (low + high) >> 1;                                                             \
             if (key_less(b[diagonal - 1 - mid], a[mid], o)) {                                      \
@@ -78,7 +89,7 @@
         }                                                                                          \
         return i * 2 + star;                                                                       \
     }
-PATH_WORDS(far, i64)
-PATH_WORDS(near, i32)
+PATH_WORDS(far, i64, 4)
+PATH_WORDS(near, i32, 2)
 
 #endif

@@ -81,6 +81,20 @@ FN u32 w_match(u32 x) {
     return __match_any_sync(0xffffffffu, x);
 }
 
+/* The same for small values: s_bits are zero words of shared memory, the warp's own, one for each
+ * value; lanes meet by bits they set there, which is half the work of a match. */
+FN u32 w_match_bits(u32 x, u32 *s_bits) {
+    atomicOr(&s_bits[x], 1u << t_lane());
+    __syncwarp();
+    u32 same = *(volatile u32 *)&s_bits[x];
+    __syncwarp();
+    if (same >> t_lane() == 1u) { /* the last of them */
+        *(volatile u32 *)&s_bits[x] = 0;
+    }
+    __syncwarp();
+    return same;
+}
+
 /* Atomics return the old value. Global or shared memory. */
 FN u32 atom_add_u32(u32 *p, u32 x) {
     return atomicAdd(p, x);

@@ -2,17 +2,15 @@
  * one pass.
  *
  * k_partition cuts the merge of both inputs into tiles of equal length; of equal keys those of y
- * come first. k_join loads a tile into shared memory, finds the partners (ctajoin.h), learns from
- * earlier tiles where its output goes, and writes it in whole lines: pairs of places are staged in
- * shared memory first, so that threads write neighbouring tuples. A tile with more than JOIN_ROUNDS
- * stagings is left to k_expand, which cuts its output into chunks and computes the tile again for
- * each, so that a key with many partners occupies as many blocks as it has output.
+ * come first. k_join loads a tile into shared memory, finds the partners, learns from earlier tiles
+ * where its output goes, and writes it in whole lines. STAGE 0 merges tiles in which no key repeats
+ * in registers (wires.h) and stages what rows are made of; otherwise, and in the other stages,
+ * partners are ranges (ctajoin.h), and pairs of places are staged over the tile. A tile with more
+ * than JOIN_ROUNDS stagings is left to k_expand, which cuts its output into chunks and computes the
+ * tile again for each, so that a key with many partners occupies as many blocks as it has output.
  *
- * The text before defines KIND, bits of enum rel_kind_bits, STAGE, and either OUT_BYTES or, for
- * positions, INDEX_BYTES as well. */
-#ifndef WF_MIN_BLOCKS /* measured: what spills with six blocks of 4-byte words costs less */
-#define WF_MIN_BLOCKS (IN_BYTES == 4 ? 6 : IN_BYTES == 8 ? 5 : 4)
-#endif
+ * The text before defines KIND, bits of enum rel_kind_bits, STAGE, JOIN_THREADS, TUPLE_VT,
+ * WF_MIN_BLOCKS, and either OUT_BYTES or, for positions, INDEX_BYTES as well. */
 #include "ctajoin.h"
 #include "lookback.h"
 
@@ -23,6 +21,8 @@
 #define NO_X 0xffffu
 #define NO_Y 0xffffu
 #define Y_BIAS 32768u /* staged places of y count from so far before the tile */
+#define KIND_UNION (KIND == (REL_X_ONCE | REL_X_ALONE | REL_Y_ALONE))
+#define KIND_OUTER ((KIND & REL_PAIRS) && (KIND & (REL_X_ALONE | REL_Y_ALONE)))
 
 #ifdef INDEX_BYTES
 #if INDEX_BYTES == 4
@@ -33,18 +33,20 @@ typedef u64 INDEX;
 #define NO_INDEX ((INDEX) ~(INDEX)0)
 #endif
 
+/* Adds the cycles since *clock to those of a stage of the profile. */
+FN void profile(const struct krel_join *a, u32 stage, u64 *clock) {
 #ifdef PROFILE
-#define PROFILE_BEGIN u64 clock = clock_cycles();
-#define PROFILE_END(stage)                                               \
-    if (t_id() == 0) {                                                   \
-        u64 now = clock_cycles();                                        \
-        atom_add_u64(&args.counters[REL_CYCLES + (stage)], now - clock); \
-        clock = now;                                                     \
+    if (t_id() == 0) {
+        u64 now = clock_cycles();
+        atom_add_u64(&a->counters[REL_CYCLES + stage], now - *clock);
+        *clock = now;
     }
 #else
-#define PROFILE_BEGIN
-#define PROFILE_END(stage)
+    UNUSED_WORD(a);
+    UNUSED_WORD(stage);
+    UNUSED_WORD(clock);
 #endif
+}
 
 /* --- partition ------------------------------------------------------------------------------- */
 
@@ -55,6 +57,16 @@ FN i64 cut_between(const struct krel_join *a, i64 d, i64 lo, i64 hi) {
     u32 shift = a->combine.key_shift;
     lo = d - a->y_count > lo ? d - a->y_count : lo;
     hi = d < hi ? d : hi;
+    while (hi - lo >= 4) { /* what it waits for is memory: three places at once */
+        i64 step = (hi - lo) / 4;
+        i64 more = 0;
+        UNROLL for (i64 k = 1; k < 4; k++) {
+            i64 mid = lo + k * step;
+            more += x[mid] >> shift < y[d - 1 - mid] >> shift;
+        }
+        hi = more < 3 ? lo + (more + 1) * step : hi;
+        lo += more ? more * step + 1 : 0;
+    }
     while (lo < hi) {
         i64 mid = (lo + hi) / 2;
         if (x[mid] >> shift < y[d - 1 - mid] >> shift) {
@@ -98,6 +110,22 @@ FN i64 run_before(const struct krel_join *a, i64 at, i64 end) {
     return end - start;
 }
 
+/* What lies on both sides of a cut. */
+FN void note_bounds(const struct krel_join *a, i64 cut, i64 i, i64 j) {
+    const IN_W *x = (const IN_W *)a->x;
+    const IN_W *y = (const IN_W *)a->y;
+    IN_W least = i < a->x_count ? x[i] : (IN_W) ~(IN_W)0;
+    IN_W greatest = i > 0 ? x[i - 1] : (IN_W)0;
+    if (j < a->y_count && y[j] < least) {
+        least = y[j];
+    }
+    if (j > 0 && y[j - 1] > greatest) {
+        greatest = y[j - 1];
+    }
+    ((IN_W *)a->bounds)[2 * cut] = least;
+    ((IN_W *)a->bounds)[2 * cut + 1] = greatest;
+}
+
 /* Every COARSE_TILES-th cut first: the others are then searched for among words that few lines of
  * the cache hold. */
 KERNEL(k_partition_coarse, struct krel_join, JOIN_THREADS) {
@@ -120,6 +148,7 @@ KERNEL(k_partition, struct krel_join, JOIN_THREADS) {
             args.splits[t] = cut;
         }
         args.backs[t] = run_before(&args, cut, d - cut);
+        note_bounds(&args, t, cut, d - cut);
     }
 }
 
@@ -129,10 +158,8 @@ struct place { /* of a tile in both inputs */
     i64 x, y;
 };
 
-/* The tile into shared memory: x, then y. Ends with a barrier. */
-FN struct place b_load(const struct krel_join *a, i64 tile, IN_W *s_words, struct tiles *t) {
-    const IN_W *x = (const IN_W *)a->x;
-    const IN_W *y = (const IN_W *)a->y;
+/* Where the tile is, and all of it but its words. */
+FN struct place tile_open(const struct krel_join *a, i64 tile, struct tiles *t) {
     i64 total = a->x_count + a->y_count;
     i64 first = tile * TILE_ROWS;
     i64 end = first + TILE_ROWS < total ? first + TILE_ROWS : total;
@@ -144,11 +171,15 @@ FN struct place b_load(const struct krel_join *a, i64 tile, IN_W *s_words, struc
     t->ny = (u32)(end - x_end - p.y);
     t->shift = a->combine.key_shift;
     t->back = a->backs[tile];
-    t->spare = IN_BYTES == 4 &&
-               (t->shift > 0 || (a->x_count > 0 && a->y_count > 0 &&
-                                 !((x[a->x_count - 1] | y[a->y_count - 1]) >> (IN_BYTES * 8 - 1))));
     t->has_next = (KIND & REL_Y_ALONE) && x_end < a->x_count;
-    t->next = t->has_next ? x[x_end] >> t->shift : (IN_W)0;
+    t->next = t->has_next ? ((const IN_W *)a->x)[x_end] >> t->shift : (IN_W)0;
+    return p;
+}
+
+/* Its words into shared memory: x, then y. Ends with a barrier. */
+FN void b_load(const struct krel_join *a, struct place p, IN_W *s_words, struct tiles *t) {
+    const IN_W *x = (const IN_W *)a->x;
+    const IN_W *y = (const IN_W *)a->y;
     u32 x_skip = (u32)(p.x & (IN_VEC - 1)); /* each keeps its own alignment */
     u32 y_skip = (u32)(p.y & (IN_VEC - 1));
     u32 x_vecs = (x_skip + t->nx + IN_VEC - 1) / IN_VEC;
@@ -173,7 +204,6 @@ FN struct place b_load(const struct krel_join *a, i64 tile, IN_W *s_words, struc
         }
     }
     b_sync();
-    return p;
 }
 
 /* Rows that element k gives out. */
@@ -252,27 +282,6 @@ FN void t_stage_many(const struct matches *m, i64 back, u32 row, u32 from, u32 *
     }
 }
 
-/* The same where an x meets at most one y, the one before it in the merge. */
-FN void t_stage_simple(const struct matches *m, u32 row, u32 *s_rows) {
-    u32 hits = m->range[0];
-    UNROLL for (u32 k = 0; k < TUPLE_VT; k++) {
-        if (m->given >> k & 1u) {
-            u32 xs = bits_set_u32(m->is_x & ((1u << k) - 1u)); /* before it */
-            u32 xi = m->x_first + xs;
-            u32 y = Y_BIAS + m->y_first + k - xs;
-            u32 pair = KIND & REL_PAIRS ? y - 1u : NO_Y;
-            if ((KIND & REL_PAIRS) && (KIND & REL_X_ALONE)) {
-                pair = hits >> k & 1u ? pair : NO_Y;
-            }
-            if ((KIND & REL_Y_ALONE) && !(m->is_x >> k & 1u)) {
-                pair = y;
-                xi = NO_X;
-            }
-            s_rows[row++] = xi | pair << 16;
-        }
-    }
-}
-
 /* The same where no element of the thread gives more than one row, and all rows of the tile fit. */
 FN void t_stage_one(const struct matches *m, i64 back, u32 row, u32 *s_rows) {
     u32 xi = m->x_first;
@@ -295,33 +304,27 @@ FN void t_stage_one(const struct matches *m, i64 back, u32 row, u32 *s_rows) {
 }
 
 #ifdef INDEX_BYTES
-FN void b_gather(const struct krel_join *a, const struct tiles *t, struct place p, i64 base,
-                 u32 rows, const u32 *s_rows) {
+FN void b_gather(const struct krel_join *a, struct place p, i64 base, u32 rows, const u32 *s_rows) {
     i64 y_first = p.y - (i64)Y_BIAS;
-    (void)t;
 #define ROW_X(r) ((s_rows[r] & 0xffffu) == NO_X ? NO_INDEX : (INDEX)(p.x + (s_rows[r] & 0xffffu)))
 #define ROW_Y(r) (s_rows[r] >> 16 == NO_Y ? NO_INDEX : (INDEX)(y_first + (s_rows[r] >> 16)))
     PUT_ROWS(INDEX, (16 / INDEX_BYTES), a->out, base, rows, ROW_X)
     PUT_ROWS(INDEX, (16 / INDEX_BYTES), a->out_y, base, rows, ROW_Y)
 }
 #else
-FN OUT_W staged_row(const struct krel_join *a, const struct tiles *t, struct place p, u32 pair) {
+/* Words come from the inputs once more: pairs are staged where they were. */
+FN OUT_W staged_row(const struct krel_join *a, struct place p, u32 pair) {
     u32 xi = pair & 0xffffu;
     u32 yi = pair >> 16;
     u32 has_x = !(KIND & REL_Y_ALONE) || xi != NO_X;
     u32 has_y = (KIND & (REL_PAIRS | REL_Y_ALONE)) && yi != NO_Y;
-    IN_W x_word = has_x ? t->x[xi] : (IN_W)0;
-    IN_W y_word = 0;
-    if (has_y) {
-        y_word =
-            yi < Y_BIAS ? ((const IN_W *)a->y)[p.y + (i64)yi - (i64)Y_BIAS] : t->y[yi - Y_BIAS];
-    }
+    IN_W x_word = has_x ? ((const IN_W *)a->x)[p.x + (i64)xi] : (IN_W)0;
+    IN_W y_word = has_y ? ((const IN_W *)a->y)[p.y + (i64)yi - (i64)Y_BIAS] : (IN_W)0;
     return row_word(a, has_x, has_y, x_word, y_word);
 }
 
-FN void b_gather(const struct krel_join *a, const struct tiles *t, struct place p, i64 base,
-                 u32 rows, const u32 *s_rows) {
-#define ROW_WORD(r) staged_row(a, t, p, s_rows[r])
+FN void b_gather(const struct krel_join *a, struct place p, i64 base, u32 rows, const u32 *s_rows) {
+#define ROW_WORD(r) staged_row(a, p, s_rows[r])
     PUT_ROWS(OUT_W, OUT_VEC, a->out, base, rows, ROW_WORD)
 }
 #endif
@@ -348,14 +351,18 @@ FN void tile_is_heavy(const struct krel_join *a, i64 tile, i64 base, u64 total) 
     heavy->total = rows;
 }
 
-/* The compute stage. s_rows may be used; a barrier is needed before it is used again. */
-FN void b_match(const struct tiles *t, struct matches *m, u32 *s_rows) {
-    (void)s_rows;
-#if STAGE == 0 && IN_BYTES == 4
-    if (!b_net(t, m, s_rows)) {
-        t_merge(t, m);
-    }
-#elif STAGE == 0
+struct join_shared { /* words of shared memory */
+    u8 *tile;        /* join_shared in gpu_prim_algebra.c */
+    u32 *cuts;       /* one per thread and one more */
+    u32 *counts;     /* one per warp */
+    u64 *sums;       /* one per warp */
+    u64 *before;
+};
+
+/* The compute stage. */
+FN void b_match(const struct tiles *t, struct matches *m, u8 *s_tile) {
+    (void)s_tile;
+#if STAGE == 0
     t_merge(t, m);
 #elif STAGE == 1
     t_binary(t, m);
@@ -364,8 +371,7 @@ FN void b_match(const struct tiles *t, struct matches *m, u32 *s_rows) {
 #elif STAGE == 3
     t_brute(t, m);
 #elif STAGE == 4
-    SHARED_BYTES(s_table);
-    b_hash(t, m, (u32 *)(void *)s_table);
+    b_hash(t, m, (u32 *)(void *)(s_tile + TILE_VECS * 16));
 #else
     t_network(t, m);
 #endif
@@ -379,38 +385,32 @@ FN void t_stage(const struct tiles *t, const struct matches *m, u32 row, u32 til
                 u32 *s_rows) {
     if (m->many || tile_rows > TILE_ROWS) {
         t_stage_many(m, t->back, row, 0, s_rows);
-    } else if (m->simple) {
-        t_stage_simple(m, row, s_rows);
     } else {
         t_stage_one(m, t->back, row, s_rows);
     }
 }
 
-KERNEL(k_join, struct krel_join, JOIN_THREADS) {
-    SHARED(u128, s_vecs, TILE_VECS);
-    SHARED(u32, s_rows, TILE_ROWS);
-    SHARED(u64, s_sums, JOIN_WARPS);
-    SHARED(u32, s_counts, JOIN_WARPS);
-    SHARED(u64, s_before, 1);
-    SHARED(u32, s_ticket, 1);
-    u32 *ticket = (u32 *)&args.counters[REL_TICKET];
-    PROFILE_BEGIN
-    i64 tile = b_ticket(ticket, s_ticket);
+#if STAGE == 0 /* out of the way of what most tiles do: it wants other registers */
+#define FN_RANGES FN_SLOW
+#else
+#define FN_RANGES FN
+#endif
+
+/* A tile by ranges. */
+FN_RANGES void b_join_ranges(struct krel_join args, i64 tile, struct join_shared s, u64 clock) {
     struct tiles t;
     struct matches m;
-    u64 total;
-    struct place p = b_load(&args, tile, (IN_W *)(void *)s_vecs, &t);
-    PROFILE_END(0)
-    b_match(&t, &m, s_rows);
+    struct place p = tile_open(&args, tile, &t);
+    u32 *s_rows = (u32 *)(void *)s.tile;
+    b_load(&args, p, (IN_W *)(void *)s.tile, &t);
+    profile(&args, 0, &clock);
+    b_match(&t, &m, s.tile);
     u32 tile_rows;
-    u32 row = b_sum_before_u32(m.rows, s_counts, &tile_rows);
+    u32 row = b_sum_before_u32(m.rows, JOIN_THREADS, s.counts, &tile_rows);
     u32 heavy = tile_rows > TILE_ROWS * JOIN_ROUNDS;
-    total = tile_rows;
-    if (tile_rows > TILE_ROWS && m.simple) { /* what follows needs ranges */
-        t_merge(&t, &m);
-    }
+    u64 total = tile_rows;
     if (heavy) { /* there may be more than 32 bits tell */
-        b_sum_before(rows_of_thread(&m, t.back), s_sums, &total);
+        b_sum_before_u64(rows_of_thread(&m, t.back), JOIN_THREADS, s.sums, &total);
     }
     if (t_id() == 0) {
         look_tell(args.state, tile, total);
@@ -418,9 +418,9 @@ KERNEL(k_join, struct krel_join, JOIN_THREADS) {
     if (!heavy) {
         t_stage(&t, &m, row, tile_rows, s_rows);
     }
-    PROFILE_END(1)
-    i64 base = (i64)b_look_up(args.state, tile, total, s_before);
-    PROFILE_END(2)
+    profile(&args, 1, &clock);
+    i64 base = (i64)b_look_up(args.state, tile, total, s.before);
+    profile(&args, 2, &clock);
     if (t_id() == 0 && tile == args.tiles - 1) {
         args.counters[REL_TOTAL] = (u64)base + total;
     }
@@ -435,10 +435,215 @@ KERNEL(k_join, struct krel_join, JOIN_THREADS) {
             b_sync();
         }
         u32 left = rows - from < TILE_ROWS ? rows - from : (u32)TILE_ROWS;
-        b_gather(&args, &t, p, base + (i64)from, rows_that_fit(&args, base + (i64)from, left),
-                 s_rows);
+        b_gather(&args, p, base + (i64)from, rows_that_fit(&args, base + (i64)from, left), s_rows);
     }
-    PROFILE_END(3)
+    profile(&args, 3, &clock);
+}
+
+#if STAGE == 0
+/* --- by wires -------------------------------------------------------------------------------- */
+
+#define RAW IN_W
+#define RAW_BYTES IN_BYTES
+#define WIRE_THREADS JOIN_THREADS
+#define WIRE_ITEMS TUPLE_VT
+#define WIRE_A_LAST (!KIND_UNION) /* then an x meets the y before it; a union keeps every x */
+#include "wires.h"
+
+#define LIST_ROWS (KIND_OUTER ? TILE_ROWS + 1 : TILE_ROWS / 2 + 1) /* most rows of pairs */
+
+/* Which wires give a row; `met`: what is behind the part is the partner of its last y. */
+FN u32 join_kept(const struct wire_bits *bits, u32 met) {
+    u32 kept = 0;
+    if (KIND_UNION) {
+        kept = ~bits->pair & ~(met << (WIRES - 1));
+    } else {
+        if (KIND & (REL_PAIRS | REL_X_ONCE)) {
+            kept |= bits->pair;
+        }
+        if (KIND & REL_X_ALONE) {
+            kept |= bits->last & ~bits->pair;
+        }
+        if (KIND & REL_Y_ALONE) {
+            kept |= ~bits->last & ~(bits->pair >> 1 | met << (WIRES - 1));
+        }
+    }
+    return kept & bits->here;
+}
+
+/* Whether the tile's last y meets the x behind the tile. */
+FN u32 last_y_meets(const struct krel_join *a, const struct tiles *t, struct place p) {
+    return t->has_next && t->ny &&
+           ((const IN_W *)a->y)[p.y + (i64)t->ny - 1] >> t->shift == t->next;
+}
+
+#ifdef INDEX_BYTES
+/* Places, as t_stage_one has them. */
+FN void t_stage_places(const struct wire_bits *bits, const struct wire_part *part, u32 kept,
+                       u32 row, u32 *s_rows) {
+    u32 skip = WIRES - (part->i_end - part->i + part->j_end - part->j);
+    u32 is_x = bits->last & bits->here;
+    UNROLL for (u32 k = 0; k < WIRES; k++) {
+        if (kept >> k & 1u) {
+            u32 xs = bits_set_u32(is_x & ((1u << k) - 1u)); /* before it */
+            u32 xi = part->i + xs;
+            u32 y = Y_BIAS + part->j + k - skip - xs;
+            u32 pair = bits->pair >> k & 1u ? y - 1u : NO_Y;
+            if ((KIND & REL_Y_ALONE) && !(is_x >> k & 1u)) {
+                pair = y;
+                xi = NO_X;
+            }
+            s_rows[row++] = xi | pair << 16;
+        }
+    }
+}
+#endif
+
+/* t_stage_words: what rows are made of: the word of each; of pairs that of x and in a second list
+ * that of y, 0 where there is none.
+ * b_join: the whole tile; 0: keys repeat, nothing was done. */
+#define JOIN_BY_WIRES(w, X)                                                                    \
+    FN void t_stage_##w(const X *r, const struct wire_bits *bits, X before, u32 kept, u32 row, \
+                        X *list) {                                                             \
+        UNROLL for (u32 k = 0; k < WIRES; k++) {                                               \
+            if (kept >> k & 1u) {                                                              \
+                u32 is_x = !(KIND & REL_Y_ALONE) || bits->last >> k & 1u;                      \
+                u32 pair = !KIND_OUTER || bits->pair >> k & 1u;                                \
+                X y = k ? r[k - 1] : before;                                                   \
+                list[row] = (KIND & REL_PAIRS) && !is_x ? (X)0 : r[k];                         \
+                if (KIND & REL_PAIRS) {                                                        \
+                    list[LIST_ROWS + row] = !is_x ? r[k] : pair ? y : (X)0;                    \
+                }                                                                              \
+                row++;                                                                         \
+            }                                                                                  \
+        }                                                                                      \
+    }                                                                                          \
+    FN u32 b_join_##w(const struct krel_join *args, i64 tile, const struct tiles *t,           \
+                      struct place p, struct wire_tile *wt, const struct join_shared *s,       \
+                      u64 *clock) {                                                            \
+        t_bring_##w(wt, s->tile);                                                              \
+        b_sync();                                                                              \
+        profile(args, 0, clock);                                                               \
+        struct wire_part part = b_part_##w(s->tile, wt, s->cuts);                              \
+        X r[WIRES];                                                                            \
+        X before = before_##w(s->tile, wt, &part);                                             \
+        load_##w(r, s->tile, wt, &part, before);                                               \
+        merge_##w(r);                                                                          \
+        struct wire_bits bits = learn_##w(r, wt, &part, before);                               \
+        u32 met = 0;                                                                           \
+        if (KIND & REL_Y_ALONE) {                                                              \
+            if (part.i_end == t->nx && part.j_end == t->ny) {                                  \
+                met = last_y_meets(args, t, p);                                                \
+            } else if (!KIND_UNION) {                                                          \
+                met = (r[WIRES - 1] ^ after_##w(s->tile, wt, &part)) >> WIRE_LOW(wt) == 1u;    \
+            }                                                                                  \
+        }                                                                                      \
+        u32 kept = join_kept(&bits, met);                                                      \
+        if (b_any((i32)bits.repeated)) {                                                       \
+            return 0;                                                                          \
+        }                                                                                      \
+        u32 all;                                                                               \
+        u32 row = b_sum_before_u32(bits_set_u32(kept), JOIN_THREADS, s->counts, &all);         \
+        if (t_id() == 0) {                                                                     \
+            look_tell(args->state, tile, all);                                                 \
+        }                                                                                      \
+        X *list = (X *)(void *)s->tile;                                                        \
+        JOIN_STAGE_##w;                                                                        \
+        profile(args, 1, clock);                                                               \
+        i64 base = (i64)b_look_up(args->state, tile, all, s->before);                          \
+        profile(args, 2, clock);                                                               \
+        if (t_id() == 0 && tile == args->tiles - 1) {                                          \
+            args->counters[REL_TOTAL] = (u64)base + all;                                       \
+        }                                                                                      \
+        u32 rows = rows_that_fit(args, base, all);                                             \
+        JOIN_WRITE_##w profile(args, 3, clock);                                                \
+        return 1;                                                                              \
+    }
+
+#ifdef INDEX_BYTES
+#define JOIN_STAGE(w) t_stage_places(&bits, &part, kept, row, (u32 *)(void *)list)
+#define JOIN_WRITE(w) b_gather(args, p, base, rows, (const u32 *)(void *)list);
+#else
+#define JOIN_STAGE(w) t_stage_##w(r, &bits, before, kept, row, list)
+#define JOIN_WRITE(w) PUT_ROWS(OUT_W, OUT_VEC, args->out, base, rows, ROW_##w)
+#define ROW_OF(w, r)                                                                         \
+    ((KIND & REL_PAIRS) ? row_word(args, !(KIND & REL_Y_ALONE) || list[r] != 0,              \
+                                   !(KIND & REL_X_ALONE) || list[LIST_ROWS + (r)] != 0,      \
+                                   raw_##w(wt, list[r]), raw_##w(wt, list[LIST_ROWS + (r)])) \
+                        : row_word(args, KIND_UNION ? !(list[r] >> WIRE_LOW(wt) & 1u) : 1u,  \
+                                   KIND_UNION && (list[r] >> WIRE_LOW(wt) & 1u),             \
+                                   raw_##w(wt, list[r]), raw_##w(wt, list[r])))
+#define ROW_narrow(r) ROW_OF(narrow, r)
+#define ROW_wide(r) ROW_OF(wide, r)
+#endif
+#define JOIN_STAGE_narrow JOIN_STAGE(narrow)
+#define JOIN_WRITE_narrow JOIN_WRITE(narrow)
+#define JOIN_STAGE_wide JOIN_STAGE(wide)
+#define JOIN_WRITE_wide JOIN_WRITE(wide)
+#define JOIN_WIDE (!KIND_OUTER || IN_BYTES != 8) /* whose lists fit the tile */
+
+JOIN_BY_WIRES(narrow, u32)
+#if IN_BYTES > 4
+JOIN_BY_WIRES(wide, u64)
+#endif
+
+FN u32 b_join_wires(const struct krel_join *args, i64 tile, const struct join_shared *s,
+                    u64 *clock) {
+    struct tiles t;
+    struct place p = tile_open(args, tile, &t);
+    struct wire_tile wt;
+    IN_W least = ((const IN_W *)args->bounds)[2 * tile];
+    IN_W greatest = ((const IN_W *)args->bounds)[2 * tile + 3];
+    wt.a = (const IN_W *)args->x;
+    wt.b = (const IN_W *)args->y;
+    wt.a_count = args->x_count;
+    wt.b_count = args->y_count;
+    wt.a_first = p.x;
+    wt.b_first = p.y;
+    wt.a_rows = t.nx;
+    wt.b_rows = t.ny;
+    wt.b_before = !KIND_UNION && t.back == 1;
+    wt.low = args->low;
+    wt.down = args->down;
+    if (!KIND_UNION && t.back > 1) {
+        return 0;
+    }
+    if (wires_fit(&wt, least, greatest, 32)) {
+        return b_join_narrow(args, tile, &t, p, &wt, s, clock);
+    }
+#if IN_BYTES > 4
+    if (JOIN_WIDE && wires_fit(&wt, least, greatest, 64)) {
+        return b_join_wide(args, tile, &t, p, &wt, s, clock);
+    }
+#endif
+    return 0;
+}
+#endif
+
+KERNEL(k_join, struct krel_join, JOIN_THREADS) {
+    SHARED_BYTES(s_bytes);
+    SHARED(u64, s_sums, JOIN_WARPS);
+    SHARED(u32, s_counts, JOIN_WARPS);
+    SHARED(u64, s_before, 1);
+    SHARED(u32, s_ticket, 1);
+    SHARED(u32, s_cuts, JOIN_THREADS + 1);
+    u64 clock = 0;
+#ifdef PROFILE
+    clock = clock_cycles();
+#endif
+    i64 tile = b_ticket((u32 *)&args.counters[REL_TICKET], s_ticket);
+    struct join_shared s;
+    s.tile = s_bytes;
+    s.cuts = s_cuts;
+    s.counts = s_counts;
+    s.sums = s_sums;
+    s.before = s_before;
+#if STAGE == 0
+    if (b_join_wires(&args, tile, &s, &clock)) {
+        return;
+    }
+#endif
+    b_join_ranges(args, tile, s, clock);
 }
 
 /* --- tiles with much output ------------------------------------------------------------------ */
@@ -448,31 +653,34 @@ struct element { /* of a tile's output */
     i64 x, y; /* y of its first row; -1: none */
 };
 
-/* The element of an output row. s_first: each thread's first row; s_ranges and s_is: their matches;
- * s_x: each thread's first x. */
-FN struct element element_at(const struct krel_join *a, const struct place p, u64 row, i64 back,
-                             const u64 *s_first, const u32 *s_ranges, const u32 *s_is,
-                             const u32 *s_x) {
+/* What k_expand knows of a tile, in shared memory: each thread's first row, its matches, its first
+ * x. */
+struct expanded {
+    u64 *first;
+    u32 *ranges, *is_x, *is_y, *x;
+};
+
+/* The element of an output row. */
+FN struct element element_at(const struct expanded *s, const struct place p, u64 row, i64 back) {
     u32 lo = 0; /* the last thread that starts at or before the row */
     u32 hi = JOIN_THREADS;
     while (hi - lo > 1) {
         u32 mid = (lo + hi) / 2;
-        if (s_first[mid] <= row) {
+        if (s->first[mid] <= row) {
             lo = mid;
         } else {
             hi = mid;
         }
     }
     struct element e;
-    u32 is = s_is[lo];
-    u32 xi = s_x[lo];
-    e.first = e.end = s_first[lo];
+    u32 xi = s->x[lo];
+    e.first = e.end = s->first[lo];
     e.x = e.y = -1;
     for (u32 k = 0; k < TUPLE_VT && e.end <= row; k++) {
-        u32 range = s_ranges[lo * TUPLE_VT + k];
-        u32 is_x = is >> k & 1u;
+        u32 range = s->ranges[lo * TUPLE_VT + k];
+        u32 is_x = s->is_x[lo] >> k & 1u;
         e.first = e.end;
-        e.end += rows_of(range, is_x, is >> (16 + k) & 1u, back);
+        e.end += rows_of(range, is_x, s->is_y[lo] >> k & 1u, back);
         if (is_x) {
             u32 start = range >> 16;
             u32 pairs = (KIND & REL_PAIRS) && range_count(range, back);
@@ -484,7 +692,6 @@ FN struct element element_at(const struct krel_join *a, const struct place p, u6
         }
         xi += is_x;
     }
-    (void)a;
     return e;
 }
 
@@ -504,14 +711,13 @@ FN u64 heavy_of(const struct krel_heavy *heavy, u64 count, u64 chunk) {
 }
 
 FN void t_expand(const struct krel_join *a, const struct krel_heavy *h, u64 first, u64 end,
-                 struct place p, i64 back, const u64 *s_first, const u32 *s_ranges, const u32 *s_is,
-                 const u32 *s_x) {
+                 struct place p, i64 back, const struct expanded *s) {
     struct element e;
     e.first = e.end = 0;
     e.x = e.y = -1;
     for (u64 row = first + t_id(); row < end; row += JOIN_THREADS) {
         if (row >= e.end) {
-            e = element_at(a, p, row, back, s_first, s_ranges, s_is, s_x);
+            e = element_at(s, p, row, back);
         }
         i64 y = e.y < 0 ? -1 : e.y + (i64)(row - e.first);
         put_row(a, (i64)(h->base + row), e.x, y);
@@ -519,26 +725,36 @@ FN void t_expand(const struct krel_join *a, const struct krel_heavy *h, u64 firs
 }
 
 KERNEL(k_expand, struct krel_join, JOIN_THREADS) {
-    SHARED(u128, s_vecs, TILE_VECS);
+    SHARED_BYTES(s_bytes);
     SHARED(u32, s_ranges, TILE_ROWS);
     SHARED(u64, s_first, JOIN_THREADS);
-    SHARED(u32, s_is, JOIN_THREADS);
+    SHARED(u32, s_is_x, JOIN_THREADS);
+    SHARED(u32, s_is_y, JOIN_THREADS);
     SHARED(u32, s_x, JOIN_THREADS);
     SHARED(u64, s_sums, JOIN_WARPS);
     SHARED(u32, s_ticket, 1);
     u32 *ticket = (u32 *)&args.counters[REL_EXPAND];
     u64 heavy = args.counters[REL_HEAVY];
     u64 chunks = heavy >> 24;
+    struct expanded s;
+    s.first = s_first;
+    s.ranges = s_ranges;
+    s.is_x = s_is_x;
+    s.is_y = s_is_y;
+    s.x = s_x;
     for (u64 chunk = b_ticket(ticket, s_ticket); chunk < chunks;
          chunk = b_ticket(ticket, s_ticket)) {
         struct krel_heavy h = args.heavy[heavy_of(args.heavy, heavy & 0xffffffu, chunk)];
         struct tiles t;
         struct matches m;
         u64 total;
-        struct place p = b_load(&args, (i64)h.tile, (IN_W *)(void *)s_vecs, &t);
+        struct place p = tile_open(&args, (i64)h.tile, &t);
+        b_load(&args, p, (IN_W *)(void *)s_bytes, &t);
         t_merge(&t, &m);
-        s_first[t_id()] = b_sum_before(rows_of_thread(&m, t.back), s_sums, &total);
-        s_is[t_id()] = m.is_x | m.is_y << 16;
+        s_first[t_id()] =
+            b_sum_before_u64(rows_of_thread(&m, t.back), JOIN_THREADS, s_sums, &total);
+        s_is_x[t_id()] = m.is_x;
+        s_is_y[t_id()] = m.is_y;
         s_x[t_id()] = m.x_first;
         UNROLL for (u32 k = 0; k < TUPLE_VT; k++) {
             s_ranges[t_id() * TUPLE_VT + k] = m.range[k];
@@ -546,6 +762,6 @@ KERNEL(k_expand, struct krel_join, JOIN_THREADS) {
         b_sync();
         u64 first = (chunk - h.chunk) * EXPAND_ROWS;
         u64 end = first + EXPAND_ROWS < h.total ? first + EXPAND_ROWS : h.total;
-        t_expand(&args, &h, first, end, p, t.back, s_first, s_ranges, s_is, s_x);
+        t_expand(&args, &h, first, end, p, t.back, &s);
     }
 }

@@ -7,6 +7,9 @@
  * both sides move whole sectors. A product cuts the output into tiles; the position of a tile's
  * first pair is found by one division, those within it need a short one at most, and y comes out of
  * the caches. */
+#ifndef WF_MIN_BLOCKS
+#define WF_MIN_BLOCKS 8
+#endif
 #include "tuple.h"
 
 #if IN_BYTES < OUT_BYTES
@@ -32,7 +35,7 @@ FN void project_unit(const struct krel_project *a, const IN_W *in, OUT_W *out) {
             }
             vec_out(&to, j, y);
         }
-        store16(out + v * OUT_VEC, to);
+        store_once16(out + v * OUT_VEC, to);
     }
 }
 

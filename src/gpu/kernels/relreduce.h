@@ -108,7 +108,7 @@ KERNEL(k_reduce, struct krel_reduce, REDUCE_THREADS) {
         starts |= start << k;
     }
     u64 own;
-    u32 group = (u32)b_sum_before(bits_set_u32(starts), s_sums, &own);
+    u32 group = (u32)b_sum_before_u64(bits_set_u32(starts), REDUCE_THREADS, s_sums, &own);
     u64 acc = b_since_start(since, starts != 0, s_values, s_flags);
     /* all have read s_in: its places take the keys of groups */
     UNROLL for (u32 k = 0; k < TUPLE_VT; k++) {

@@ -4,7 +4,7 @@
 #ifndef WF_RESERVE_H
 #define WF_RESERVE_H
 
-#include "prelude.h"
+#include "sums.h"
 
 struct b_place {
     u64 base;  /* first output row of the block */
@@ -14,30 +14,37 @@ struct b_place {
 
 /* Reserves `mine` rows for every thread. s_sums holds 32 words, s_base one. Two barriers. */
 FN struct b_place b_reserve(u32 mine, u32 *s_sums, u64 *s_base, u64 *counter) {
-    u32 upto = mine;
-    UNROLL for (u32 by = 1; by < 32; by *= 2) {
-        u32 other = w_up_u32(upto, by);
-        upto += t_lane() >= by ? other : 0u;
-    }
-    u32 warp = t_id() >> 5;
-    if (t_lane() == 31u) {
-        s_sums[warp] = upto;
-    }
-    b_sync();
     struct b_place place;
-    place.first = upto - mine;
-    place.total = 0;
-    for (u32 w = 0; w < t_count() >> 5; w++) {
-        u32 sum = s_sums[w];
-        place.first += w < warp ? sum : 0u;
-        place.total += sum;
-    }
+    place.first = b_sum_before_u32(mine, t_count(), s_sums, &place.total);
     if (t_id() == 0 && place.total) {
         *s_base = atom_add_u64(counter, place.total);
     }
     b_sync();
     place.base = place.total ? *s_base : 0;
     return place;
+}
+
+/* Reserves rows warp by warp: `rows` of each; the warp's first place. s_sums: a word a warp. Three
+ * barriers. */
+FN u64 b_reserve_warps(u32 rows, u32 *s_sums, u64 *s_base, u64 *counter) {
+    u32 warps = t_count() >> 5;
+    b_sync();
+    if (t_lane() == 0) {
+        s_sums[t_id() >> 5] = rows;
+    }
+    b_sync();
+    if (t_id() < 32u) {
+        u32 mine = t_lane() < warps ? s_sums[t_lane()] : 0u;
+        u32 upto = w_sum_upto_u32(mine);
+        if (t_lane() < warps) {
+            s_sums[t_lane()] = upto - mine;
+        }
+        if (t_lane() == 31u) {
+            *s_base = upto ? atom_add_u64(counter, upto) : 0u;
+        }
+    }
+    b_sync();
+    return *s_base + s_sums[t_id() >> 5];
 }
 
 #endif

@@ -1,4 +1,5 @@
-/* runs.h: runs of equal neighbours in one pass: first elements are kept, in order.
+/* runs.h: runs of equal neighbours of text in one pass: first elements are kept, in order; and the
+ * lengths of runs of anything. Runs of words are a compaction (compact.h).
  *
  * A tile's first elements are counted warp by warp, what earlier tiles have is found by looking
  * back, and each goes straight to its place: neighbours go to neighbouring places. The text defines
@@ -80,13 +81,12 @@ KERNEL(k_runs, struct kruns, PATH_THREADS) {
 
 /* Lengths of runs, from where they start. */
 KERNEL(k_run_counts, struct kruns, PATH_THREADS) {
-    i64 total = (i64)*args.total;
-    total = total < args.room ? total : args.room;
-    for (i64 i = (i64)t_block() * t_count() + t_id(); i < total; i += (i64)t_blocks() * t_count()) {
+    for (i64 i = (i64)t_block() * t_count() + t_id(); i < args.runs;
+         i += (i64)t_blocks() * t_count()) {
         u64 start = args.starts_wide ? ((const u64 *)args.out_starts)[i]
                                      : ((const u32 *)args.out_starts)[i];
         u64 end = (u64)args.count;
-        if (i + 1 < (i64)*args.total && i + 1 < args.room) {
+        if (i + 1 < args.runs) {
             end = args.starts_wide ? ((const u64 *)args.out_starts)[i + 1]
                                    : ((const u32 *)args.out_starts)[i + 1];
         }

@@ -1,16 +1,14 @@
 /* sets.h: union, intersection, difference and symmetric difference of ascending arrays in one pass.
  *
  * k_set_cuts parts both arrays into tiles along the balanced path (path.h), so that the k-th of
- * equal elements of a and the k-th of b are in one tile. A block takes one tile: it is brought into
- * shared memory in vectors, each thread keeps what the operation keeps of its part, the tile's
+ * equal elements of a and the k-th of b are in one tile, and notes what lies on both sides of each
+ * cut. A block takes one tile: each thread keeps what the operation keeps of its part, the tile's
  * count is published, and only then, while earlier tiles answer, what is kept is packed in shared
  * memory; it leaves in vectors at the output's own alignment.
  *
- * SET_WIRES: where no element of the tile repeats within its array, a thread merges its elements in
- * registers by a network of minima and maxima (those of a ascending, those of b descending, the
- * element before them are a bitonic sequence) and compares neighbours: pairs are then elements that
- * equal the one before. Tiles with repeated elements, and keys whose equals may differ in bits, are
- * walked step by step.
+ * SET_WIRES: where no element of the tile repeats within its array, threads merge in registers
+ * (wires.h). Tiles with repeated elements, tiles that span too much for words, and keys whose
+ * equals may differ in bits are brought as they are and walked step by step.
  *
  * The text defines WF_MIN_BLOCKS, PATH_ITEMS (SET_WIRES: 15 or 31), SET_THREADS, SET_OP, SET_WIRES
  * and SET_DISTINCT: keep only the first of equal elements of its array. */
@@ -30,6 +28,18 @@
 #define VEC_KEYS (16 / KEY_BYTES)
 #define COARSE 8 /* so many cuts lie between two that are searched for in whole arrays */
 
+#if SET_WIRES
+#define RAW K
+#define RAW_BYTES KEY_BYTES
+#define WIRE_THREADS SET_THREADS
+#define WIRE_ITEMS PATH_ITEMS
+#define WIRE_A_LAST (SET_OP != SET_OP_UNION)
+#ifdef KEY_WHOLE
+#define WIRE_WHOLE 1
+#endif
+#include "wires.h"
+#endif
+
 /* --- cuts --- */
 
 FN i64 set_path(const struct kset *args, i64 diagonal) {
@@ -37,6 +47,25 @@ FN i64 set_path(const struct kset *args, i64 diagonal) {
     return path_far((const K *)args->a, args->a_count, (const K *)args->b, args->b_count,
                     diagonal < total ? diagonal : total, &args->order);
 }
+
+#if SET_WIRES
+/* What lies on both sides of a cut: the least element behind it, the greatest before it. */
+FN void note_bounds(const struct kset *args, i64 cut, i64 i, i64 j) {
+    const K *a = (const K *)args->a;
+    const K *b = (const K *)args->b;
+    u32 in_a = i < args->a_count;
+    K least = in_a ? a[i] : (K)0;
+    if (j < args->b_count && (!in_a || key_less(b[j], least, &args->order))) {
+        least = b[j];
+    }
+    K greatest = i > 0 ? a[i - 1] : (K)0;
+    if (j > 0 && (i == 0 || key_less(greatest, b[j - 1], &args->order))) {
+        greatest = b[j - 1];
+    }
+    ((K *)args->bounds)[2 * cut] = least;
+    ((K *)args->bounds)[2 * cut + 1] = greatest;
+}
+#endif
 
 KERNEL(k_set_cuts, struct kset, SET_THREADS) {
     SHARED(i64, s_coarse, SET_THREADS / COARSE + 1);
@@ -59,13 +88,38 @@ KERNEL(k_set_cuts, struct kset, SET_THREADS) {
         const K *a = (const K *)args.a;
         const K *b = (const K *)args.b;
         low = path_in_far(a, b, low, high, diagonal, &args.order);
-        args.cuts[tile] = balance_far(a, b, args.b_count, low, diagonal, &args.order);
+        i64 cut = balance_far(a, b, args.b_count, low, diagonal, &args.order);
+        args.cuts[tile] = cut;
+#if SET_WIRES
+        note_bounds(&args, tile, cut >> 1, diagonal - (cut >> 1) + (cut & 1));
+#endif
     } else if (diagonal < total + SET_TILE) {
         args.cuts[tile] = args.a_count * 2;
+#if SET_WIRES
+        note_bounds(&args, tile, args.a_count, args.b_count);
+#endif
     }
 }
 
 /* --- a tile --- */
+
+struct set_place { /* of a tile in both arrays */
+    i64 i, j;
+    u32 a_rows, b_rows;
+};
+
+FN struct set_place set_place_of(const struct kset *args, i64 tile) {
+    i64 total = args->a_count + args->b_count;
+    i64 cut = args->cuts[tile];
+    i64 next = args->cuts[tile + 1];
+    i64 next_diagonal = (tile + 1) * SET_TILE < total ? (tile + 1) * SET_TILE : total;
+    struct set_place p;
+    p.i = cut >> 1;
+    p.j = tile * SET_TILE - p.i + (cut & 1);
+    p.a_rows = (u32)((next >> 1) - p.i);
+    p.b_rows = (u32)(next_diagonal - (next >> 1) + (next & 1) - p.j);
+    return p;
+}
 
 struct set_tile {
     K *keys;                /* shared memory */
@@ -76,6 +130,13 @@ struct set_tile {
 
 struct set_part { /* of a thread, in elements of the tile */
     u32 i, j, i_end, j_end;
+};
+
+struct set_shared { /* words of shared memory */
+    u8 *tile;       /* set_shared in gpu_prim_merge.c */
+    u32 *cuts;      /* one per thread and one more */
+    u32 *sums;      /* one per warp */
+    u64 *before;
 };
 
 /* Elements first .. first + rows of an array to s, in vectors, at their own alignment: returns
@@ -100,20 +161,14 @@ FN u32 t_bring(K *s, const K *from, i64 first, u32 rows, i64 count) {
     return VEC_KEYS + skew;
 }
 
-FN void t_bring_tile(struct set_tile *t, const struct kset *args, i64 tile) {
-    i64 total = args->a_count + args->b_count;
-    i64 cut = args->cuts[tile];
-    i64 next = args->cuts[tile + 1];
-    i64 next_diagonal = (tile + 1) * SET_TILE < total ? (tile + 1) * SET_TILE : total;
-    i64 i = cut >> 1;
-    i64 j = tile * SET_TILE - i + (cut & 1);
-    t->a_rows = (u32)((next >> 1) - i);
-    t->b_rows = (u32)(next_diagonal - (next >> 1) + (next & 1) - j);
-    t->a_before = i > 0;
-    t->b_before = j > 0;
-    t->a_at = t_bring(t->keys, (const K *)args->a, i, t->a_rows, args->a_count);
+FN void t_bring_tile(struct set_tile *t, const struct kset *args, const struct set_place *p) {
+    t->a_rows = p->a_rows;
+    t->b_rows = p->b_rows;
+    t->a_before = p->i > 0;
+    t->b_before = p->j > 0;
+    t->a_at = t_bring(t->keys, (const K *)args->a, p->i, t->a_rows, args->a_count);
     u32 a_end = (t->a_at + t->a_rows + VEC_KEYS - 1u) & ~(VEC_KEYS - 1u);
-    t->b_at = a_end + t_bring(t->keys + a_end, (const K *)args->b, j, t->b_rows, args->b_count);
+    t->b_at = a_end + t_bring(t->keys + a_end, (const K *)args->b, p->j, t->b_rows, args->b_count);
 }
 
 /* The end of a thread's part is where the next thread's begins. One barrier. */
@@ -186,210 +241,181 @@ FN void part_balance(struct set_part *p, const struct set_tile *t, const struct 
     p->j = diagonal - p->i + (cut & 1u);
 }
 
+/* --- the output --- */
+
+/* How many of `total` elements from `base` on there is room for. */
+FN u32 set_room(const struct kset *args, u64 base, u32 total) {
+    i64 left = args->room - (i64)base;
+    return left >= (i64)total ? total : left > 0 ? (u32)left : 0u;
+}
+
+FN void t_set_total(const struct kset *args, i64 tile, u64 total) {
+    if (t_id() == 0 && (tile + 1) * SET_TILE >= args->a_count + args->b_count) {
+        *args->total = total;
+    }
+}
+
+FN vec16 vec_of_keys(const K *key) {
+    vec16 v;
+    UNROLL for (u32 q = 0; q < VEC_KEYS; q++) {
+        UNROLL for (u32 w = 0; w < KEY_BYTES / 4; w++) {
+            v.w[q * (KEY_BYTES / 4) + w] = (u32)(key[q] >> (w * 32 % (KEY_BYTES * 8)));
+        }
+    }
+    return v;
+}
+
+/* The tile's list to the output: whole vectors but at the ends. KEY(x) makes a key of what the list
+ * has. */
+#define SET_WRITE(list, out, base, fits, KEY)                                            \
+    {                                                                                    \
+        u32 skew = (u32)(base) & (VEC_KEYS - 1u);                                        \
+        u32 end = (fits) + skew;                                                         \
+        K *to = (out) + ((base)-skew);                                                   \
+        for (u32 at = t_id() * VEC_KEYS; at < end; at += SET_THREADS * VEC_KEYS) {       \
+            if (at >= skew && at + VEC_KEYS <= end) {                                    \
+                K key[VEC_KEYS];                                                         \
+                UNROLL for (u32 q = 0; q < VEC_KEYS; q++) {                              \
+                    key[q] = KEY((list)[at + q - skew]);                                 \
+                }                                                                        \
+                store_once16(to + at, vec_of_keys(key));                                 \
+            } else {                                                                     \
+                for (u32 i = at < skew ? skew : at; i < at + VEC_KEYS && i < end; i++) { \
+                    to[i] = KEY((list)[i - skew]);                                       \
+                }                                                                        \
+            }                                                                            \
+        }                                                                                \
+    }
+
 /* --- by wires --- */
 
 #if SET_WIRES
-#define WIRES SET_STEPS
-#define FROM_FLAGS (SET_OP == SET_OP_DIFFERENCE) /* a wire's element is a's */
-#define FLAGS (FROM_FLAGS ? WIRES : 1)
-
-/* What comes before the part in the merge, as a word that orders like it; 0 if nothing does. */
-FN K word_before(const struct set_tile *t, const struct set_part *p, const struct korder *o) {
-    K a_last = 0;
-    K b_last = 0;
-    if (p->i) {
-        a_last = key_order(t->keys[t->a_at + p->i - 1u], o);
-    }
-    if (p->j) {
-        b_last = key_order(t->keys[t->b_at + p->j - 1u], o);
-    }
-    return a_last > b_last ? a_last : b_last;
-}
-
-/* The element of wire k: offsets in bytes, because the choice between two is cheap then. */
-FN K wire_element(const struct set_tile *t, u32 k, u32 a_n, u32 a_byte, u32 b_byte,
-                  const struct korder *o) {
-    u32 at = k < a_n ? a_byte + k * KEY_BYTES : b_byte - k * KEY_BYTES;
-    return key_order(*(const K *)((const u8 *)t->keys + at), o);
-}
-
-/* The part's elements on the first wires, as words that order like them, what comes before them on
- * the others. Whether an element repeats within its array, or cannot be told from the nothing
- * before it. */
-FN u32 wires_load(K *r, const struct set_tile *t, const struct set_part *p,
-                  const struct korder *o) {
-    u32 a_n = p->i_end - p->i;
-    u32 rows = a_n + p->j_end - p->j;
-    const K *a = t->keys + (t->a_at + p->i);
-    const K *b = t->keys + (t->b_at + p->j);
-    u32 a_byte = (t->a_at + p->i) * KEY_BYTES;
-    u32 b_byte = (t->b_at + p->j + rows - 1u) * KEY_BYTES;
-    K before = word_before(t, p, o);
-    u32 repeated = 0;
-    if (rows == PATH_ITEMS) {
-        UNROLL for (u32 k = 0; k < PATH_ITEMS; k++) {
-            r[k] = wire_element(t, k, a_n, a_byte, b_byte, o);
-        }
-        r[PATH_ITEMS] = before;
-        UNROLL for (u32 k = 1; k < PATH_ITEMS; k++) {
-            repeated |= k != a_n && r[k - 1] == r[k];
-        }
-    } else { /* at a tile's end */
-        UNROLL for (u32 k = 0; k < WIRES; k++) {
-            r[k] = k < rows ? wire_element(t, k, a_n, a_byte, b_byte, o) : before;
-        }
-        UNROLL for (u32 k = 1; k < WIRES; k++) {
-            repeated |= k < rows && k != a_n && r[k - 1] == r[k];
-        }
-    }
-    if (a_n) {
-        repeated |= (p->i || (SET_DISTINCT && t->a_before)) && a[-1] == a[0];
-        repeated |= !(p->i | p->j) && key_order(a[0], o) == 0;
-    }
-    if (rows > a_n) {
-        repeated |= (p->j || (SET_DISTINCT && t->b_before)) && b[-1] == b[0];
-        repeated |= !(p->i | p->j) && key_order(b[0], o) == 0;
-    }
-    return repeated;
-}
-
-FN void wires_merge(K *r, u32 *from_a) {
-    UNROLL for (u32 by = WIRES / 2; by; by /= 2) {
-        UNROLL for (u32 k = 0; k < WIRES; k++) {
-            if (!(k & by)) {
-                K x = r[k];
-                K y = r[k + by];
-                r[k] = x < y ? x : y;
-                r[k + by] = x < y ? y : x;
-#if FROM_FLAGS
-                u32 f = from_a[k];
-                u32 g = from_a[k + by];
-                from_a[k] = x < y ? f : g;
-                from_a[k + by] = x < y ? g : f;
-#endif
-            }
-        }
-    }
-    UNUSED_WORD(from_a);
-}
-
-/* As set_walk, of wires that are loaded. */
-FN u32 set_wires(K *r, const struct set_tile *t, const struct set_part *p, const struct korder *o) {
-    u32 rows = p->i_end - p->i + p->j_end - p->j;
-    u32 there = rows ? ~0u >> (32 - WIRES) & ~0u << (WIRES - rows) : 0u; /* the last wires now */
-    u32 from_a[FLAGS];
-    UNROLL for (u32 k = 0; k < FLAGS; k++) {
-        from_a[k] = k < p->i_end - p->i;
-    }
-    wires_merge(r, from_a);
-    u32 same = rows == WIRES && r[0] == word_before(t, p, o); /* bits: equals the one before */
-    UNROLL for (u32 k = 1; k < WIRES; k++) {
-        same |= (u32)(r[k] == r[k - 1]) << k;
-    }
+/* Which wires are kept; `next_pairs`: the word behind the part is the pair of the last. */
+FN u32 set_kept(const struct wire_bits *bits, u32 next_pairs) {
 #if SET_OP == SET_OP_INTERSECTION
-    u32 kept = same & there;
+    u32 kept = bits->pair;
 #elif SET_OP == SET_OP_UNION
-    u32 kept = ~same & there;
+    u32 kept = ~bits->pair;
+#elif SET_OP == SET_OP_DIFFERENCE
+    u32 kept = bits->last & ~bits->pair;
 #else
-    u32 kept = ~same & ~(same >> 1) & there;
-    if (p->i_end > p->i && p->j_end < t->b_rows &&
-        t->keys[t->a_at + p->i_end - 1u] == t->keys[t->b_at + p->j_end]) {
-        kept &= ~(1u << (WIRES - 1)); /* the next thread has its pair */
+    u32 kept = ~bits->pair & ~(bits->pair >> 1 | next_pairs << (WIRES - 1));
+#endif
+    UNUSED_WORD(next_pairs);
+    return kept & bits->here;
+}
+
+/* By one thread: whether an array's first element in the tile equals the one before it. */
+FN u32 set_goes_on(const struct kset *args, const struct set_place *p) {
+#if SET_DISTINCT
+    const K *a = (const K *)args->a + p->i;
+    const K *b = (const K *)args->b + p->j;
+    return (p->i > 0 && p->a_rows && key_same(a[-1], a[0], &args->order)) ||
+           (p->j > 0 && p->b_rows && key_same(b[-1], b[0], &args->order));
+#else
+    UNUSED_WORD(args);
+    UNUSED_WORD(p);
+    return 0;
+#endif
+}
+
+/* The whole tile; 0: keys repeat, nothing was done. */
+#define SET_BY_WIRES(w, X)                                                             \
+    FN u32 b_set_##w(const struct kset *args, i64 tile, const struct set_place *place, \
+                     struct wire_tile *t, const struct set_shared *s) {                \
+        t_bring_##w(t, s->tile);                                                       \
+        b_sync();                                                                      \
+        struct wire_part p = b_part_##w(s->tile, t, s->cuts);                          \
+        X r[WIRES];                                                                    \
+        X before = before_##w(s->tile, t, &p);                                         \
+        load_##w(r, s->tile, t, &p, before);                                           \
+        merge_##w(r);                                                                  \
+        struct wire_bits bits = learn_##w(r, t, &p, before);                           \
+        u32 next = 0;                                                                  \
+        if (SET_OP == SET_OP_SYMMETRIC) {                                              \
+            next = (r[WIRES - 1] ^ after_##w(s->tile, t, &p)) >> WIRE_LOW(t) == 1u;    \
+        }                                                                              \
+        u32 kept = set_kept(&bits, next);                                              \
+        if (b_any((i32)(bits.repeated | (t_id() == 0 && set_goes_on(args, place))))) { \
+            return 0;                                                                  \
+        }                                                                              \
+        u32 all;                                                                       \
+        u32 to = b_sum_before_u32(bits_set_u32(kept), SET_THREADS, s->sums, &all);     \
+        if (t_id() == 0) {                                                             \
+            look_tell(args->state, tile, all);                                         \
+        }                                                                              \
+        X *list = (X *)(void *)s->tile;                                                \
+        UNROLL for (u32 k = 0; k < WIRES; k++) {                                       \
+            if (kept >> k & 1u) {                                                      \
+                list[to] = r[k];                                                       \
+                to++;                                                                  \
+            }                                                                          \
+        }                                                                              \
+        u64 base = b_look_up(args->state, tile, all, s->before);                       \
+        u32 fits = set_room(args, base, all);                                          \
+        SET_WRITE(list, (K *)args->out, base, fits, KEY_##w)                           \
+        t_set_total(args, tile, base + all);                                           \
+        return 1;                                                                      \
+    }
+#define KEY_narrow(x) raw_narrow(t, x)
+SET_BY_WIRES(narrow, u32)
+#if KEY_BYTES > 4
+#define KEY_wide(x) raw_wide(t, x)
+SET_BY_WIRES(wide, u64)
+#endif
+
+FN u32 b_set_wires(const struct kset *args, i64 tile, const struct set_shared *s) {
+    struct set_place p = set_place_of(args, tile);
+    struct wire_tile t;
+    K least = ((const K *)args->bounds)[2 * tile];
+    K greatest = ((const K *)args->bounds)[2 * tile + 3];
+    t.a = (const K *)args->a;
+    t.b = (const K *)args->b;
+    t.a_count = args->a_count;
+    t.b_count = args->b_count;
+    t.a_first = p.i;
+    t.b_first = p.j;
+    t.a_rows = p.a_rows;
+    t.b_rows = p.b_rows;
+    t.low = args->order.ignore_bits;
+    t.down = t.b_before = 0;
+    if (wires_fit(&t, least, greatest, 32)) {
+        return b_set_narrow(args, tile, &p, &t, s);
+    }
+#if KEY_BYTES > 4
+    if (wires_fit(&t, least, greatest, 64)) {
+        return b_set_wide(args, tile, &p, &t, s);
     }
 #endif
-#if FROM_FLAGS
-    UNROLL for (u32 k = 0; k < WIRES; k++) {
-        kept &= ~((from_a[k] ^ 1u) << k);
-    }
-#endif
-    UNROLL for (u32 k = 0; k < WIRES; k++) {
-        r[k] = key_order(r[k], o);
-    }
-    return kept;
+    return 0;
 }
 #endif
 
 /* --- the whole --- */
 
-/* What the thread keeps: bits of steps, and their keys. The tile is in shared memory. */
-FN u32 b_set_keep(K *key, const struct set_tile *t, u32 *s_cuts, const struct korder *o) {
-    u32 rows = t->a_rows + t->b_rows;
+#if SET_WIRES /* out of the way of what most tiles do: it wants other registers */
+#define FN_WALKED FN_SLOW
+#else
+#define FN_WALKED FN
+#endif
+FN_WALKED void b_set_walked(struct kset args, i64 tile, struct set_shared s) {
+    struct set_place place = set_place_of(&args, tile);
+    struct set_tile t;
+    t.keys = (K *)(void *)s.tile;
+    t_bring_tile(&t, &args, &place);
+    b_sync();
+    u32 rows = t.a_rows + t.b_rows;
     u32 diagonal = t_id() * PATH_ITEMS < rows ? t_id() * PATH_ITEMS : rows;
     struct set_part p;
-    p.i = (u32)path_near(t->keys + t->a_at, (i32)t->a_rows, t->keys + t->b_at, (i32)t->b_rows,
-                         (i32)diagonal, o);
+    p.i = (u32)path_near(t.keys + t.a_at, (i32)t.a_rows, t.keys + t.b_at, (i32)t.b_rows,
+                         (i32)diagonal, &args.order);
     p.j = diagonal - p.i;
-#if SET_WIRES
-    b_part_ends(&p, t, s_cuts);
-    if (!b_any((i32)wires_load(key, t, &p, o))) {
-        return set_wires(key, t, &p, o);
-    }
-#endif
-    part_balance(&p, t, o);
-    b_part_ends(&p, t, s_cuts);
-    return set_walk(key, t, &p, o);
-}
-
-/* The sum over lower threads. One barrier. */
-FN u32 b_set_place(u32 count, u32 *s_sums, u32 *out_total) {
-    u32 upto = count;
-    UNROLL for (u32 by = 1; by < 32; by *= 2) {
-        u32 other = w_up_u32(upto, by);
-        upto += t_lane() >= by ? other : 0u;
-    }
-    if (t_lane() == 31u) {
-        s_sums[t_id() >> 5] = upto;
-    }
-    b_sync();
-    u32 before = upto - count;
-    u32 total = 0;
-    UNROLL for (u32 w = 0; w < SET_WARPS; w++) {
-        u32 sum = s_sums[w];
-        before += w < t_id() >> 5 ? sum : 0u;
-        total += sum;
-    }
-    *out_total = total;
-    return before;
-}
-
-/* The tile's list to the output, as much as there is room for: whole vectors but at the ends. */
-FN void t_write_list(const K *list, K *out, u64 base, u32 total, i64 room) {
-    i64 left = room - (i64)base;
-    u32 fits = left >= (i64)total ? total : left > 0 ? (u32)left : 0u;
-    u32 skew = (u32)base & (VEC_KEYS - 1u);
-    u32 end = fits + skew;
-    K *to = out + (base - skew);
-    for (u32 at = t_id() * VEC_KEYS; at < end; at += SET_THREADS * VEC_KEYS) {
-        if (at >= skew && at + VEC_KEYS <= end) {
-            const u32 *words = (const u32 *)(list + (at - skew));
-            vec16 v;
-            UNROLL for (u32 k = 0; k < 4; k++) {
-                v.w[k] = words[k];
-            }
-            store_once16(to + at, v);
-        } else {
-            for (u32 i = at < skew ? skew : at; i < at + VEC_KEYS && i < end; i++) {
-                to[i] = list[i - skew];
-            }
-        }
-    }
-}
-
-KERNEL(k_set, struct kset, SET_THREADS) {
-    SHARED_BYTES(s_bytes); /* the tile: set_shared in gpu_prim_merge.c */
-    SHARED(u32, s_ticket, 1);
-    SHARED(u32, s_sums, SET_WARPS);
-    SHARED(u64, s_before, 1);
-    SHARED(u32, s_cuts, SET_THREADS + 1);
-    i64 tile = b_ticket(args.ticket, s_ticket);
-    struct set_tile t;
-    t.keys = (K *)s_bytes;
-    t_bring_tile(&t, &args, tile);
-    b_sync();
+    part_balance(&p, &t, &args.order);
+    b_part_ends(&p, &t, s.cuts);
     K key[SET_STEPS];
-    u32 kept = b_set_keep(key, &t, s_cuts, &args.order);
+    u32 kept = set_walk(key, &t, &p, &args.order);
     u32 all;
-    u32 to = b_set_place(bits_set_u32(kept), s_sums, &all);
+    u32 to = b_sum_before_u32(bits_set_u32(kept), SET_THREADS, s.sums, &all);
     if (t_id() == 0) {
         look_tell(args.state, tile, all);
     }
@@ -399,9 +425,29 @@ KERNEL(k_set, struct kset, SET_THREADS) {
             to++;
         }
     }
-    u64 before = b_look_up(args.state, tile, all, s_before);
-    t_write_list(t.keys, (K *)args.out, before, all, args.room);
-    if (t_id() == 0 && (tile + 1) * SET_TILE >= args.a_count + args.b_count) {
-        *args.total = before + all;
+    u64 base = b_look_up(args.state, tile, all, s.before);
+    u32 fits = set_room(&args, base, all);
+#define KEY_ITSELF(x) (x)
+    SET_WRITE(t.keys, (K *)args.out, base, fits, KEY_ITSELF)
+    t_set_total(&args, tile, base + all);
+}
+
+KERNEL(k_set, struct kset, SET_THREADS) {
+    SHARED_BYTES(s_bytes);
+    SHARED(u32, s_ticket, 1);
+    SHARED(u32, s_sums, SET_WARPS);
+    SHARED(u64, s_before, 1);
+    SHARED(u32, s_cuts, SET_THREADS + 1);
+    i64 tile = b_ticket(args.ticket, s_ticket);
+    struct set_shared s;
+    s.tile = s_bytes;
+    s.cuts = s_cuts;
+    s.sums = s_sums;
+    s.before = s_before;
+#if SET_WIRES
+    if (b_set_wires(&args, tile, &s)) {
+        return;
     }
+#endif
+    b_set_walked(args, tile, s);
 }

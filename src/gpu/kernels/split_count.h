@@ -2,10 +2,14 @@
  *
  * One read counts the digits of all passes of a split, in shared memory, 16 bytes of keys at a
  * time; a block adds its counts to those of the launch when it is done. Beside what order.h wants
- * the text defines RADIX_BITS. */
+ * the text defines RADIX_BITS and, where counters fill shared memory, how many threads share them
+ * in COUNT_THREADS. */
 #include "order.h"
 
 #define RADIX (1u << RADIX_BITS)
+#ifndef COUNT_THREADS
+#define COUNT_THREADS SPLIT_COUNT_THREADS
+#endif
 #define KEYS_VEC (16 / KEY_BYTES)
 
 FN K vec_key(vec16 v, u32 j) {
@@ -38,7 +42,7 @@ FN void count_vecs(const struct ksplit_count *a, u32 *s_counts, const vec16 *v) 
     }
 }
 
-KERNEL(k_split_count, struct ksplit_count, SPLIT_COUNT_THREADS) {
+KERNEL(k_split_count, struct ksplit_count, COUNT_THREADS) {
     SHARED_BYTES(s_room); /* counts [pass][digit] */
     u32 *s_counts = (u32 *)(void *)s_room;
     for (u32 i = t_id(); i < args.passes * RADIX; i += t_count()) {
@@ -46,12 +50,12 @@ KERNEL(k_split_count, struct ksplit_count, SPLIT_COUNT_THREADS) {
     }
     b_sync();
     const K *keys = (const K *)args.keys;
-    i64 round = (i64)SPLIT_COUNT_THREADS * SPLIT_COUNT_VECS * KEYS_VEC;
+    i64 round = (i64)COUNT_THREADS * SPLIT_COUNT_VECS * KEYS_VEC;
     i64 rounds = args.count / round;
     for (i64 r = t_block(); r < rounds; r += t_blocks()) {
         vec16 v[SPLIT_COUNT_VECS];
         UNROLL for (u32 k = 0; k < SPLIT_COUNT_VECS; k++) {
-            v[k] = load16(keys + r * round + (i64)(k * SPLIT_COUNT_THREADS + t_id()) * KEYS_VEC);
+            v[k] = load16(keys + r * round + (i64)(k * COUNT_THREADS + t_id()) * KEYS_VEC);
         }
         count_vecs(&args, s_counts, v);
     }

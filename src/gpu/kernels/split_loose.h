@@ -37,25 +37,10 @@ KERNEL(k_loose_bins, struct kloose_bins, SPLIT_COUNT_THREADS) {
         sum += n;
         tiles += (n + args.tile_rows - 1) / args.tile_rows;
     }
-    u64 upto = sum;
-    u64 tiles_upto = tiles;
-    UNROLL for (u32 by = 1; by < 32; by *= 2) {
-        u64 other = w_up_u64(upto, by);
-        u64 other_tiles = w_up_u64(tiles_upto, by);
-        upto += t_lane() >= by ? other : 0;
-        tiles_upto += t_lane() >= by ? other_tiles : 0;
-    }
-    if (t_lane() == 31u) {
-        s_sums[t_id() >> 5] = upto;
-        s_tiles[t_id() >> 5] = tiles_upto;
-    }
-    b_sync();
-    u64 at = upto - sum + (args.coarse ? args.coarse[t_block()] : 0);
-    u64 tile = tiles_upto - tiles;
-    for (u32 w = 0; w < t_id() >> 5; w++) {
-        at += s_sums[w];
-        tile += s_tiles[w];
-    }
+    u64 all;
+    u64 at = b_sum_before_u64(sum, SPLIT_COUNT_THREADS, s_sums, &all);
+    u64 tile = b_sum_before_u64(tiles, SPLIT_COUNT_THREADS, s_tiles, &all);
+    at += args.coarse ? args.coarse[t_block()] : 0;
     for (u32 j = 0; j < own; j++) {
         u32 d = t_id() * own + j;
         i64 part = (i64)t_block() * args.digits + d;
@@ -78,6 +63,21 @@ KERNEL(k_loose_bins, struct kloose_bins, SPLIT_COUNT_THREADS) {
                 args.starts[part + 1] = at;
             }
         }
+    }
+}
+
+/* Counts of fine digits added up to those of the coarse ones; a warp each. */
+KERNEL(k_loose_fold, struct kloose_fold, SPLIT_COUNT_THREADS) {
+    i64 part = ((i64)t_block() * SPLIT_COUNT_THREADS + t_id()) >> 5;
+    u64 sum = 0;
+    for (u32 d = t_lane(); part < args.parts && d < args.digits; d += 32) {
+        sum += args.counts[part * args.digits + d];
+    }
+    UNROLL for (u32 mask = 16; mask; mask >>= 1) {
+        sum += w_xor_u64(sum, mask);
+    }
+    if (part < args.parts && t_lane() == 0) {
+        args.out[part] = sum;
     }
 }
 
@@ -262,7 +262,7 @@ FN void b_take_places(u64 *cursors, u32 mask, u32 *s_counts, u32 *s_sums, place_
         all += own[j];
     }
     u32 total;
-    u32 at = b_sum_before(all, s_sums, &total);
+    u32 at = b_sum_before_u32(all, SPLIT_THREADS, s_sums, &total);
     UNROLL for (u32 j = 0; j < SPLIT_OWN; j++) {
         u32 d = t_id() * SPLIT_OWN + j;
         if (d <= mask) {

@@ -6,7 +6,7 @@
 #ifndef WF_TUPLE_H
 #define WF_TUPLE_H
 
-#include "prelude.h"
+#include "sums.h"
 
 #include "defs/kalgebra.h"
 
@@ -90,7 +90,7 @@ FN OUT_W word_move(IN_W x, const struct rel_move *m) {
                 UNROLL for (u32 q = 0; q < VEC; q++) {                               \
                     row[q] = ROW(r + q - skip);                                      \
                 }                                                                    \
-                store16(put_at + r, vec_of_words(row, sizeof(T)));                   \
+                store_once16(put_at + r, vec_of_words(row, sizeof(T)));              \
             } else {                                                                 \
                 for (u32 q = r < skip ? skip : r; q < r + VEC && q < put_end; q++) { \
                     put_at[q] = ROW(q - skip);                                       \
@@ -137,59 +137,13 @@ FN struct tile tile_of(const struct krel_rows *r, i64 number, i64 tile_rows) {
 
 /* Words that a thread holds where it works on neighbours: odd, so that threads that step through
  * shared memory side by side meet different banks. */
-#if IN_BYTES == 4
+#if defined TUPLE_VT
+#elif IN_BYTES == 4
 #define TUPLE_VT 15
 #elif IN_BYTES == 8
 #define TUPLE_VT 11
 #else
 #define TUPLE_VT 5
 #endif
-
-/* The sum of all lower threads' `mine`; *out_all is that of the block. s_sums: a word per warp. One
- * barrier, and one by the caller before s_sums is used again. */
-FN u32 b_sum_before_u32(u32 mine, u32 *s_sums, u32 *out_all) {
-    u32 upto = mine;
-    UNROLL for (u32 by = 1; by < 32; by *= 2) {
-        u32 other = w_up_u32(upto, by);
-        upto += t_lane() >= by ? other : 0u;
-    }
-    u32 warp = t_id() >> 5;
-    if (t_lane() == 31u) {
-        s_sums[warp] = upto;
-    }
-    b_sync();
-    u32 before = upto - mine;
-    u32 all = 0;
-    for (u32 w = 0; w < t_count() >> 5; w++) {
-        u32 sum = s_sums[w];
-        before += w < warp ? sum : 0u;
-        all += sum;
-    }
-    *out_all = all;
-    return before;
-}
-/* The sum of all lower threads' `mine`; *out_all is that of the block. s_sums: a word per warp. One
- * barrier, and one by the caller before s_sums is used again. */
-FN u64 b_sum_before(u64 mine, u64 *s_sums, u64 *out_all) {
-    u64 upto = mine;
-    UNROLL for (u32 by = 1; by < 32; by *= 2) {
-        u64 other = w_up_u64(upto, by);
-        upto += t_lane() >= by ? other : 0u;
-    }
-    u32 warp = t_id() >> 5;
-    if (t_lane() == 31u) {
-        s_sums[warp] = upto;
-    }
-    b_sync();
-    u64 before = upto - mine;
-    u64 all = 0;
-    for (u32 w = 0; w < t_count() >> 5; w++) {
-        u64 sum = s_sums[w];
-        before += w < warp ? sum : 0u;
-        all += sum;
-    }
-    *out_all = all;
-    return before;
-}
 
 #endif

@@ -1,0 +1,53 @@
+/* compact.c: after a commit, tables of whose tablets little is left.
+ *
+ * Runs on the thread of the connection that deleted the rows, when its transaction has ended, as a
+ * change of its own: the tables are written anew outside of every lock, and the outcome takes the
+ * place of what it was made from unless somebody was faster. A transaction that is in progress
+ * meanwhile and has deleted rows that move would fail at its commit; so while there are any, only
+ * tables that consist of little else than deleted rows are touched. Nothing here is an error: what
+ * cannot be done now is looked at again after the next commit. */
+#include "api/api_int.h"
+
+enum { DEAD_TIMES = 4 }; /* live rows; more are too many in any case */
+
+void compact_note(const struct edition *base, const struct edition *mine, struct to_compact *out) {
+    for (i64 i = 0; i < mine->count && out->count < COUNT_OF(out->oids); i++) {
+        const struct edition_entry *entry = &mine->entries[i];
+        const struct edition_entry *before = edition_find_oid(base, entry->object->oid);
+        bool changed = entry->version && !(before && before->version == entry->version);
+        if (changed && version_wants_compaction(entry->object->table, entry->version)) {
+            out->oids[out->count++] = entry->object->oid;
+        }
+    }
+}
+
+static FALLIBLE compact_table(struct wf_connection *conn, u32 oid, struct error *err) {
+    struct edition *now;
+    struct table_version *made = NULL;
+    TRY(catalog_edition(conn->db->catalog, &now, err));
+    const struct edition_entry *entry = edition_find_oid(now, oid);
+    wf_status status = ERR_OK;
+    if (entry && entry->version && version_wants_compaction(entry->object->table, entry->version)) {
+        i64 dead = entry->version->rows - entry->version->live_rows;
+        bool alone = atomic_load(&conn->db->tx_count) == 0;
+        if (alone || dead > DEAD_TIMES * entry->version->live_rows) {
+            status = version_compact(entry->object->table, entry->version, &made, err);
+        }
+        if (!status && made) {
+            status = catalog_replace(conn->db->catalog, oid, entry->version, made, err);
+        }
+    }
+    version_release(made);
+    edition_release(now);
+    return status;
+}
+
+void compact_tables(struct wf_connection *conn, const struct to_compact *what) {
+    for (i32 i = 0; i < what->count; i++) {
+        struct error ignored;
+        error_reset(&ignored);
+        if (compact_table(conn, what->oids[i], &ignored)) {
+            return; /* of memory, most likely */
+        }
+    }
+}

@@ -1,0 +1,425 @@
+/* fetch.c: STEP_FETCH: columns of a table for rows that are in their final order.
+ *
+ * A sort of wide rows carries its keys and the rows' numbers; everything else is read once, here,
+ * by number, straight from the tablets: nothing wide is written before it is known where it goes,
+ * and an answer that is read piece by piece never exists as a whole. A task makes one chunk. It
+ * finds the tablet of every row, puts the rows of a tablet together, and then takes a column from
+ * one segment after the other, so that what an encoding means is asked once per segment rather than
+ * once per row. Tablets are on the host whatever device sorted, so no device is involved. */
+#include "run/run_int.h"
+
+enum {
+    FETCH_ROWS = 1 << 15, /* of one chunk */
+    FETCH_BATCH = 512,    /* values between reading and widening */
+    GUIDE_BITS_MAX = 12
+};
+
+struct fetcher {
+    struct exec *x;
+    const struct step *step;
+    const struct table_version *version;
+    /* row >> guide_shift to the first tablet that may hold it */
+    u32 *guide;
+    i32 guide_shift;
+    u32 step_no;
+    i64 first, end; /* rows of src to take */
+    _Atomic i32 refused;
+};
+
+/* The rows of one task by tablet: runs[t] .. runs[t + 1] are those of tablet t. */
+struct places {
+    u32 *pos;    /* in the tablet */
+    u32 *to;     /* in the chunk */
+    u32 *tablet; /* of each row, before they are put together */
+    i64 *runs;
+    void *memory;
+    i64 bytes;
+};
+
+wf_status fetch_open(struct exec *x, const struct step *step, u32 step_no, struct fetcher **out) {
+    struct fetcher *f = NEW(x->arena, struct fetcher);
+    f->x = x;
+    f->step = step;
+    f->step_no = step_no;
+    f->version = x->versions[step->table];
+    *out = f;
+    i64 rows = MAX_OF(f->version->rows, 1);
+    while (rows >> f->guide_shift >= 1 << GUIDE_BITS_MAX) {
+        f->guide_shift++;
+    }
+    i64 count = (rows >> f->guide_shift) + 1;
+    f->guide = NEW_ARRAY(x->arena, u32, count);
+    u32 t = 0;
+    for (i64 g = 0; g < count; g++) {
+        i64 row = g << f->guide_shift;
+        while (t + 1 < f->version->tablet_count && f->version->row_starts[t + 1] <= row) {
+            t++;
+        }
+        f->guide[g] = t;
+    }
+    return arena_check(x->arena, x->err);
+}
+
+static bool places_open(const struct fetcher *f, i64 n, struct places *out) {
+    i64 tablets = f->version->tablet_count;
+    out->bytes = (tablets + 2) * (i64)sizeof(i64) + 3 * n * (i64)sizeof(u32);
+    out->memory = mem_alloc(f->x->mem, out->bytes);
+    out->runs = out->memory;
+    if (out->memory) {
+        memset(out->runs, 0, (size_t)(tablets + 2) * sizeof(i64));
+        out->pos = (u32 *)(void *)(out->runs + tablets + 2);
+        out->to = out->pos + n;
+        out->tablet = out->to + n;
+    }
+    return out->memory != NULL;
+}
+
+static void find_places(const struct fetcher *f, const i64 *row, i64 n, struct places *p) {
+    const i64 *starts = f->version->row_starts;
+    i64 last = f->version->tablet_count - 1;
+    for (i64 i = 0; i < n; i++) {
+        u32 t = f->guide[row[i] >> f->guide_shift];
+        while (t < last && starts[t + 1] <= row[i]) {
+            t++;
+        }
+        p->tablet[i] = t;
+        p->runs[t + 2]++;
+    }
+    for (i64 t = 0; t <= last; t++) { /* runs[t + 1]: where the next row of tablet t goes */
+        p->runs[t + 2] += p->runs[t + 1];
+    }
+    for (i64 i = 0; i < n; i++) {
+        u32 t = p->tablet[i];
+        i64 at = p->runs[t + 1]++;
+        p->pos[at] = (u32)(row[i] - starts[t]);
+        p->to[at] = (u32)i;
+    }
+}
+
+#define READ(type)                                    \
+    for (i64 i = 0; i < n; i++) {                     \
+        value[i] = (i64)((const type *)data)[pos[i]]; \
+    }                                                 \
+    break
+
+static void read_integers(const struct segment *seg, const u32 *pos, i64 n, i64 *value) {
+    const void *data = seg->data;
+    bool is_signed = seg->encoding == ENC_INT && seg->is_signed;
+    switch (seg->width) {
+    case 1:
+        if (is_signed) {
+            READ(i8);
+        }
+        READ(u8);
+    case 2:
+        if (is_signed) {
+            READ(i16);
+        }
+        READ(u16);
+    case 4:
+        if (is_signed) {
+            READ(i32);
+        }
+        READ(u32);
+    default:
+        READ(i64);
+    }
+}
+#undef READ
+
+#define PUT(type)                                            \
+    for (i64 i = 0; i < n; i++) {                            \
+        ((type *)out)[to[i]] = (type)((u64)value[i] + base); \
+    }                                                        \
+    break
+
+/* Integers and codes: unsigned ones of 64 bits wrap as their base does. */
+static void take_integers(const struct segment *seg, u8 kind, const u32 *pos, const u32 *to,
+                          i64 count, void *out) {
+    i64 value[FETCH_BATCH];
+    u64 base = seg->encoding == ENC_DICT ? 0 : (u64)seg->base;
+    for (i64 at = 0; at < count; at += FETCH_BATCH, pos += FETCH_BATCH, to += FETCH_BATCH) {
+        i64 n = MIN_OF(count - at, FETCH_BATCH);
+        read_integers(seg, pos, n, value);
+        switch (kind) {
+        case KIND_B8:
+            PUT(b8);
+        case KIND_I32:
+            PUT(i32);
+        default:
+            PUT(i64);
+        }
+    }
+}
+#undef PUT
+
+static i128 wide_at(const struct segment *seg, i64 at) {
+    i64 narrow = 0;
+    u32 pos = (u32)at;
+    if (seg->width == 16) {
+        return (i128)((u128)((const i128 *)seg->data)[at] + (u128)seg->base);
+    }
+    read_integers(seg, &pos, 1, &narrow);
+    bool is_signed = seg->is_signed || seg->width < 8;
+    return (i128)((is_signed ? (u128)(i128)narrow : (u128)(u64)narrow) + (u128)seg->base);
+}
+
+static f64 real_at(const struct segment *seg, i64 at) {
+    return seg->width == 4 ? (f64)((const f32 *)seg->data)[at] : ((const f64 *)seg->data)[at];
+}
+
+static bool is_null(const struct segment *seg, u32 at) {
+    return seg->valid && !(seg->valid[at >> 6] >> (at & 63) & 1);
+}
+
+/* Text by its ends: where the bytes are is known before any of them is touched. */
+static void take_bytes(const struct segment *seg, const u32 *pos, const u32 *to, i64 count,
+                       str *out) {
+    u32 first[FETCH_BATCH];
+    u32 len[FETCH_BATCH];
+    const u32 *end = seg->data;
+    for (i64 at = 0; at < count; at += FETCH_BATCH, pos += FETCH_BATCH, to += FETCH_BATCH) {
+        i64 n = MIN_OF(count - at, FETCH_BATCH);
+        for (i64 i = 0; i < n; i++) {
+            first[i] = pos[i] > 0 ? end[pos[i] - 1] : 0;
+            len[i] = end[pos[i]] - first[i];
+            __builtin_prefetch(seg->bytes + first[i]);
+        }
+        for (i64 i = 0; i < n; i++) {
+            out[to[i]] = str_from((struct sv){(const char *)seg->bytes + first[i], len[i]});
+        }
+    }
+}
+
+/* Text by codes. */
+static void take_entries(const struct segment *seg, const struct dict *dict, const u32 *pos,
+                         const u32 *to, i64 n, str *out) {
+    for (i64 i = 0; i < n; i++) {
+        i64 code = (i64)seg->base;
+        if (seg->encoding == ENC_DICT) {
+            read_integers(seg, &pos[i], 1, &code);
+        }
+        out[to[i]] = str_from(is_null(seg, pos[i]) ? SV("") : dict_get(dict, (i32)code));
+    }
+}
+
+/* A segment of one value. */
+static void take_const(const struct segment *seg, u8 kind, const u32 *to, i64 n, void *out) {
+    for (i64 i = 0; i < n; i++) {
+        switch (kind) {
+        case KIND_B8:
+            ((b8 *)out)[to[i]] = (b8)seg->base;
+            break;
+        case KIND_I32:
+            ((i32 *)out)[to[i]] = (i32)seg->base;
+            break;
+        case KIND_I64:
+            ((i64 *)out)[to[i]] = (i64)seg->base;
+            break;
+        case KIND_I128:
+            ((i128 *)out)[to[i]] = seg->base;
+            break;
+        case KIND_F32:
+            ((f32 *)out)[to[i]] = (f32)seg->fbase;
+            break;
+        default:
+            ((f64 *)out)[to[i]] = seg->fbase;
+            break;
+        }
+    }
+}
+
+static void take_values(const struct segment *seg, const struct dict *dict, u8 kind, const u32 *pos,
+                        const u32 *to, i64 n, void *out) {
+    if (kind != KIND_STR && seg->encoding == ENC_CONST) {
+        take_const(seg, kind, to, n, out);
+        return;
+    }
+    switch (kind) {
+    case KIND_STR:
+        if (seg->encoding == ENC_STR) {
+            take_bytes(seg, pos, to, n, out);
+        } else {
+            take_entries(seg, dict, pos, to, n, out);
+        }
+        break;
+    case KIND_I128:
+        for (i64 i = 0; i < n; i++) {
+            ((i128 *)out)[to[i]] = wide_at(seg, pos[i]);
+        }
+        break;
+    case KIND_F32:
+        for (i64 i = 0; i < n; i++) {
+            ((f32 *)out)[to[i]] = (f32)real_at(seg, pos[i]);
+        }
+        break;
+    case KIND_F64:
+        for (i64 i = 0; i < n; i++) {
+            ((f64 *)out)[to[i]] = real_at(seg, pos[i]);
+        }
+        break;
+    default:
+        take_integers(seg, kind, pos, to, n, out);
+        break;
+    }
+}
+
+static bool column_nulls(struct exec *x, struct chunk *chunk, u32 c) {
+    struct buffer *nulls = buffer_new(x->mem, MAX_OF(chunk->rows, 1));
+    chunk->buffers[2 * c + 1] = nulls;
+    chunk->cols[c].nulls = nulls ? nulls->data : NULL;
+    return nulls != NULL;
+}
+
+/* A column of the table for the rows of a chunk; false when memory is refused. */
+static bool take_column(const struct fetcher *f, u32 c, const struct places *p,
+                        struct chunk *chunk) {
+    u32 col = f->step->fetches[c].col;
+    const struct dict *dict = f->x->tables[f->step->table]->dicts[col];
+    struct column *to = &chunk->cols[c];
+    for (i64 t = 0; t < f->version->tablet_count; t++) {
+        const struct segment *seg = &f->version->tablets[t]->cols[col];
+        i64 first = p->runs[t];
+        i64 n = p->runs[t + 1] - first;
+        if (n == 0) {
+            continue;
+        }
+        take_values(seg, dict, to->kind, p->pos + first, p->to + first, n, to->data);
+        if (!seg->valid) {
+            continue;
+        }
+        if (!to->nulls) {
+            if (!column_nulls(f->x, chunk, c)) {
+                return false;
+            }
+            memset(to->nulls, 0, (size_t)chunk->rows);
+        }
+        for (i64 i = first; i < first + n; i++) {
+            to->nulls[p->to[i]] = is_null(seg, p->pos[i]);
+        }
+    }
+    return true;
+}
+
+/* A column that came along. */
+static bool copy_column(const struct fetcher *f, u32 c, const struct column *from, i64 first,
+                        struct chunk *chunk) {
+    struct column *to = &chunk->cols[c];
+    i64 width = kind_bytes[to->kind];
+    memcpy(to->data, (const u8 *)from->data + first * width, (size_t)(chunk->rows * width));
+    if (!from->nulls) {
+        return true;
+    }
+    if (!column_nulls(f->x, chunk, c)) {
+        return false;
+    }
+    memcpy(to->nulls, from->nulls + first, (size_t)chunk->rows);
+    return true;
+}
+
+static bool fetch_chunk(const struct fetcher *f, const struct chunk *src, i64 first, i64 n,
+                        i64 order) {
+    struct exec *x = f->x;
+    const struct step *step = f->step;
+    struct places places = {0};
+    struct chunk *chunk = chunk_new(x, &x->program->vars[step->dst], n, false);
+    bool fine = chunk && places_open(f, n, &places);
+    if (fine) {
+        find_places(f, (const i64 *)src->cols[step->col].data + first, n, &places);
+    }
+    for (u32 c = 0; fine && c < chunk->col_count; c++) {
+        const struct fetched_col *fetch = &step->fetches[c];
+        fine = fetch->from_table ? take_column(f, c, &places, chunk)
+                                 : copy_column(f, c, &src->cols[fetch->col], first, chunk);
+    }
+    mem_free(x->mem, places.memory, places.bytes);
+    if (!fine) {
+        chunk_release(chunk);
+        return false;
+    }
+    chunk->order = order;
+    variable_append(x, step->dst, chunk);
+    return true;
+}
+
+/* Task i: rows [i * FETCH_ROWS, (i + 1) * FETCH_ROWS) of those wanted, as far as they lie in one
+ * chunk of the source each. */
+static void fetch_task(void *arg, i64 i, i32 worker) {
+    UNUSED(worker);
+    struct fetcher *f = arg;
+    const struct variable *src = &f->x->vars[f->step->src];
+    i64 at = f->first + i * FETCH_ROWS;
+    i64 end = MIN_OF(at + FETCH_ROWS, f->end);
+    i64 start = 0;
+    if (exec_check(f->x)) {
+        return;
+    }
+    for (i64 c = 0; c < src->chunks.count && at < end; c++) {
+        const struct chunk *chunk = src->chunks.items[c];
+        i64 stop = MIN_OF(end, start + chunk->rows);
+        if (at < stop) {
+            if (!fetch_chunk(f, chunk, at - start, stop - at, at)) {
+                atomic_store(&f->refused, 1);
+                return;
+            }
+            at = stop;
+        }
+        start += chunk->rows;
+    }
+}
+
+static i64 row_bytes(const struct exec *x, u32 var) {
+    i64 bytes = 1;
+    for (u32 c = 0; c < x->program->vars[var].col_count; c++) {
+        bytes += kind_bytes[x->program->vars[var].kinds[c]];
+    }
+    return bytes;
+}
+
+/* Rows [first, end) of src replace those of dst. */
+static FALLIBLE fetch_window(struct fetcher *f, i64 first, i64 end) {
+    struct exec *x = f->x;
+    const struct variable *src = &x->vars[f->step->src];
+    struct variable *dst = &x->vars[f->step->dst];
+    f->first = first;
+    f->end = end;
+    variable_reset(dst);
+    dst->on_host = 1;
+    i64 tasks = (end - first + FETCH_ROWS - 1) / FETCH_ROWS;
+    if (x->pool && tasks > 1) {
+        pool_run(x->pool, tasks, fetch_task, f);
+    } else {
+        for (i64 i = 0; i < tasks; i++) {
+            fetch_task(f, i, 0);
+        }
+    }
+    TRY(exec_check(x));
+    i64 bytes = (end - first) * row_bytes(x, f->step->dst);
+    if (atomic_load(&f->refused)) {
+        return memory_refused(x->mem, x->err, bytes);
+    }
+    variable_order(x, f->step->dst);
+    for (i64 i = 0; i < src->heaps.count; i++) {
+        variable_keep_heap(x, f->step->dst, buffer_retain(src->heaps.items[i]));
+    }
+    struct step_metric *metric = &x->metrics[f->step_no];
+    metric->rows_in += end - first;
+    metric->rows_out += end - first;
+    metric->bytes_read += bytes;
+    return ERR_OK;
+}
+
+wf_status fetch_run(struct exec *x, const struct step *step, u32 step_no) {
+    struct fetcher *f;
+    TRY(fetch_open(x, step, step_no, &f));
+    return fetch_window(f, 0, x->vars[step->src].rows);
+}
+
+wf_status fetch_next(struct fetcher *f, i64 want_bytes, i64 limit, bool *out_end) {
+    i64 rows = f->x->vars[f->step->src].rows;
+    i64 want = MAX_OF(want_bytes / row_bytes(f->x, f->step->dst), 1);
+    want = limit < 0 ? want : MIN_OF(want, MAX_OF(limit, 1));
+    TRY(fetch_window(f, f->end, f->end + MIN_OF(want, rows - f->end)));
+    *out_end = f->end == rows;
+    return ERR_OK;
+}

@@ -1,0 +1,471 @@
+/* bind_serial.c: values of sequences: nextval, currval, lastval, setval, anywhere in an expression.
+ *
+ * Part of binding. A call has effects that later ones see, so it is no opcode that runs in any
+ * order. It becomes a column of a WINDOW operator below the one that computes the expression, where
+ * it is drawn for the rows in their order; until that operator is built the call waits among the
+ * subqueries (struct pending). In a branch that may not be taken it has the branch's condition.
+ * As in PostgreSQL a select list draws after ORDER BY, unless that needs what is drawn, and for no
+ * row that LIMIT leaves out.
+ *
+ * Where one row is computed once (SELECT without FROM, a row of VALUES) a call without a condition
+ * is a parameter whose value is made when the statement starts (struct late). DEFAULT nextval('s')
+ * of a table into which many rows go is faster still: see struct fill. */
+#include "sql/ddl_int.h"
+#include "sql/select_int.h"
+
+_Static_assert((i32)LATE_NEXTVAL == (i32)SERIAL_NEXT && (i32)LATE_CURRVAL == (i32)SERIAL_CURRENT &&
+                   (i32)LATE_LASTVAL == (i32)SERIAL_LAST && (i32)LATE_SETVAL == (i32)SERIAL_SET,
+               "calls of sequences have one number");
+
+/* The text behind casts: 's'::regclass. */
+static FALLIBLE sequence_argument(struct bind *b, struct query *q, const struct json *node,
+                                  struct window_call *call) {
+    struct expr *arg = NULL;
+    struct sv text;
+    const char *name = serial_names[call->func];
+    while (node_is(node, "TypeCast")) {
+        node = json_get(node_body(node), "arg");
+    }
+    TRY(bind_expr(b, q, node, &arg));
+    if (!literal_text(arg, &text)) {
+        return unsupported(b, node_position(node), "%s of a sequence that is not constant", name);
+    }
+    const struct edition_entry *entry = NULL;
+    TRY(bind_sequence_name(b, arena_sv(b->arena, text).ptr, node_position(node), &entry));
+    call->sequence = entry->object->oid;
+    call->sequence_name = keep(b, entry->object->name);
+    return ERR_OK;
+}
+
+/* The value to set, and whether it was used. */
+static FALLIBLE set_arguments(struct bind *b, struct query *q, const struct json *value,
+                              struct window_call *call) {
+    static const enum type_id types[] = {TYPE_BIGINT, TYPE_BOOLEAN};
+    for (; value && call->arg_count < 2; value = value->next) {
+        struct type type = type_of(types[call->arg_count]);
+        struct expr *arg = NULL;
+        TRY(bind_expr(b, q, value, &arg));
+        TRY(coerce_unknown(b, arg, type, &arg));
+        if (!coerce_allowed(arg->type, type, COERCE_IMPLICIT)) {
+            char name[32];
+            FAIL_AT(b->err, UNDEFINED_FUNCTION, call->position,
+                    "function setval(unknown, %s) does not exist", type_print(arg->type, name));
+        }
+        TRY(coerce_to(b, arg, type, &call->args[call->arg_count]));
+        call->arg_count++;
+    }
+    return ERR_OK;
+}
+
+static bool is_constant(const struct expr *expr) {
+    return expr->kind == EXPR_CONST && !expr->is_null;
+}
+
+/* Whether a call can be made before the statement starts, where it is made once. */
+static bool may_be_late(const struct window_call *call) {
+    bool fine = !call->filter;
+    for (i32 i = 0; i < call->arg_count; i++) {
+        fine = fine && is_constant(call->args[i]);
+    }
+    return fine;
+}
+
+static struct expr *late_of(struct bind *b, const struct window_call *call) {
+    struct late late = {
+        .kind = call->func, .sequence = call->sequence, .name = call->sequence_name, .called = 1};
+    if (call->arg_count > 0) {
+        late.value = (i64)const_exact(call->args[0]);
+    }
+    if (call->arg_count > 1) {
+        late.called = (b8)const_exact(call->args[1]);
+    }
+    return bind_late_param(b, &late, call->position);
+}
+
+struct expr *bind_serial_column(struct bind *b, pending_list *pending, struct window_call call) {
+    struct pending p = {.serial = 1};
+    const char *name = serial_names[call.func];
+    bool nullable = call.func == SERIAL_SET || call.filter;
+    call.is_serial = 1;
+    call.col = bind_col_new(b, NULL, name, type_of(TYPE_BIGINT), nullable);
+    p.call = call;
+    VEC_PUSH(b->arena, pending, p);
+    b->serials = 1;
+    return expr_col(b->plan, call.col, call.position);
+}
+
+FALLIBLE bind_serial_call(struct bind *b, struct query *q, u8 kind, const struct json *body,
+                          struct expr **out) {
+    const struct json *args = json_get(body, "args");
+    struct window_call call = {.func = kind, .position = json_position(body)};
+    if (kind != SERIAL_LAST) {
+        TRY(sequence_argument(b, q, json_first(args), &call));
+        TRY(set_arguments(b, q, json_first(args)->next, &call));
+    }
+    bool effects = kind == SERIAL_NEXT || kind == SERIAL_SET;
+    if (q->in_window) {
+        return unsupported(b, call.position, "%s in a window function", serial_names[kind]);
+    }
+    if (q->subqueries_allowed && (effects || bind_has_effects(b))) {
+        *out = bind_serial_column(b, &q->pending, call);
+        return ERR_OK;
+    }
+    if (!may_be_late(&call) || (effects && q->scope && q->scope->rel)) {
+        return unsupported(b, call.position, "%s here", serial_names[kind]);
+    }
+    *out = late_of(b, &call);
+    return ERR_OK;
+}
+
+FALLIBLE bind_next_value(struct bind *b, pending_list *pending, const struct column_def *col,
+                         struct expr **out) {
+    const struct edition_entry *entry = edition_find_oid(b->snap->edition, col->sequence);
+    if (!entry || !entry->object->sequence) {
+        FAIL(b->err, UNDEFINED_OBJECT, "the sequence of column \"%.100s\" is gone", col->name);
+    }
+    struct window_call call = {.func = SERIAL_NEXT,
+                               .sequence = col->sequence,
+                               .sequence_name = keep(b, entry->object->name),
+                               .position = -1};
+    return coerce_assign(b, bind_serial_column(b, pending, call), col, out);
+}
+
+static bool is_letter(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+bool bind_has_effects(struct bind *b) {
+    static const char *const words[] = {"nextval", "setval"};
+    struct sv text = b->parsed->text;
+    for (i64 i = 0; i < text.len; i++) {
+        for (i64 w = 0; w < COUNT_OF(words) && (i == 0 || !is_letter(text.ptr[i - 1])); w++) {
+            i64 len = (i64)strlen(words[w]), k = 0;
+            while (k < len && i + k < text.len && (text.ptr[i + k] | 0x20) == words[w][k]) {
+                k++;
+            }
+            if (k == len) {
+                return true;
+            }
+        }
+    }
+    return b->default_effects;
+}
+
+/* Conditions */
+
+struct expr *bind_guard_expr(struct bind *b, struct expr **whens, i32 count) {
+    struct expr **args = NEW_ARRAY(b->arena, struct expr *, 2 * count + 1);
+    i32 n = 0;
+    for (i32 k = 0; k < count && whens[k]; k++) {
+        args[n++] = whens[k];
+        args[n++] = expr_bool(b, k == count - 1, -1);
+    }
+    args[n++] = expr_bool(b, !whens[count - 1], -1);
+    return n == 1 ? args[0] : expr_many(b, EXPR_CASE, type_of(TYPE_BOOLEAN), -1, n, args);
+}
+
+void bind_guard_serials(struct bind *b, struct query *q, i64 first, struct expr **whens,
+                        i32 count) {
+    for (i64 i = first; i < q->pending.count; i++) {
+        struct pending *p = &q->pending.items[i];
+        if (!p->serial) {
+            continue;
+        }
+        struct expr *both[2] = {bind_guard_expr(b, whens, count), p->call.filter};
+        p->call.filter =
+            both[1] ? expr_many(b, EXPR_AND, type_of(TYPE_BOOLEAN), -1, 2, both) : both[0];
+        b->plan->cols.items[p->call.col].nullable = 1;
+    }
+}
+
+/* The operator */
+
+struct uses {
+    const u32 *cols;
+    i64 count;
+};
+
+static bool visit_unused(const struct expr *expr, void *arg) {
+    const struct uses *uses = arg;
+    for (i64 i = 0; expr->kind == EXPR_COL && i < uses->count; i++) {
+        if (uses->cols[i] == expr->col) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool call_uses(const struct window_call *call, const u32 *cols, i64 count) {
+    struct uses uses = {cols, count};
+    bool unused = !call->filter || expr_walk(call->filter, visit_unused, &uses);
+    for (i32 i = 0; i < call->arg_count; i++) {
+        unused = unused && expr_walk(call->args[i], visit_unused, &uses);
+    }
+    return !unused;
+}
+
+static bool is_one_row(const struct rel *rel) {
+    return rel->kind == REL_VALUES && rel->rows == 1 && rel->out.count == 0;
+}
+
+/* One row, made once: the values are parameters. */
+static struct rel *attach_late(struct bind *b, struct rel *rel, const pending_list *list) {
+    struct rel *project = rel_new(b->plan, REL_PROJECT, rel, NULL);
+    project->rows = 1;
+    for (i64 i = 0; i < list->count; i++) {
+        const struct window_call *call = &list->items[i].call;
+        VEC_PUSH(b->arena, &project->exprs, late_of(b, call));
+        VEC_PUSH(b->arena, &project->out, call->col);
+    }
+    return project;
+}
+
+struct rel *bind_attach_serials(struct bind *b, struct rel *rel, const pending_list *list) {
+    bool late = is_one_row(rel) && list->count > 0 && !b->draw_in_turn;
+    for (i64 i = 0; i < list->count; i++) {
+        late = late && may_be_late(&list->items[i].call);
+    }
+    if (late) {
+        return attach_late(b, rel, list);
+    }
+    u32 *made = NEW_ARRAY(b->arena, u32, list->count + 1);
+    i64 count = 0;
+    struct rel *window = NULL;
+    for (i64 i = 0; i < list->count; i++) {
+        const struct window_call *call = &list->items[i].call;
+        if (!window || call_uses(call, made, count)) { /* of what is drawn for the same row */
+            window = rel_new(b->plan, REL_WINDOW, window ? window : rel, NULL);
+            window->rows = rel->rows;
+            count = 0;
+        }
+        VEC_PUSH(b->arena, &window->windows, *call);
+        VEC_PUSH(b->arena, &window->out, call->col);
+        made[count++] = call->col;
+    }
+    return window ? window : rel;
+}
+
+static bool conds_use(const pending_list *list, u32 col) {
+    struct uses uses = {&col, 1};
+    for (i64 i = 0; i < list->count; i++) {
+        const struct pending *p = &list->items[i];
+        for (i64 k = 0; k < p->conds.count; k++) {
+            if (!expr_walk(p->conds.items[k], visit_unused, &uses)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* Set-returning functions of the select list are computed before it. */
+static bool sets_use(const struct query *q, u32 col) {
+    struct uses uses = {&col, 1};
+    for (i64 i = 0; q && i < q->set_calls.count; i++) {
+        const struct set_call *call = &q->set_calls.items[i];
+        for (i32 k = 0; k < call->count; k++) {
+            if (!expr_walk(call->args[k], visit_unused, &uses)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+void bind_take_serials(struct bind *b, const struct query *q, pending_list *list, bool needed,
+                       pending_list *out) {
+    i64 kept = 0;
+    for (i64 i = 0; i < list->count; i++) {
+        struct pending p = list->items[i];
+        bool used = p.serial && (conds_use(list, p.call.col) || sets_use(q, p.call.col));
+        if (p.serial && used == needed) {
+            VEC_PUSH(b->arena, out, p);
+        } else {
+            list->items[kept++] = p;
+        }
+    }
+    list->count = kept;
+}
+
+/* Rows of VALUES */
+
+bool bind_values_late(const pending_list *list) {
+    bool late = true;
+    for (i64 i = 0; i < list->count; i++) {
+        late = late && list->items[i].serial && may_be_late(&list->items[i].call);
+    }
+    return late;
+}
+
+void bind_values_params(struct bind *b, const pending_list *list, struct expr **row, i64 width) {
+    if (list->count == 0) {
+        return;
+    }
+    struct expr **map = NEW_ARRAY(b->arena, struct expr *, b->plan->cols.count + 1);
+    for (i64 i = 0; i < list->count; i++) {
+        map[list->items[i].call.col] = late_of(b, &list->items[i].call);
+    }
+    for (i64 c = 0; c < width; c++) {
+        row[c] = expr_map(b->arena, row[c], map);
+    }
+}
+
+/* Select lists */
+
+/* What LIMIT and OFFSET let through, as a LIMIT below; NULL = all. */
+static FALLIBLE least_rows(struct bind *b, struct expr *limit, struct expr *offset, i32 position,
+                           struct expr **out) {
+    *out = limit;
+    if (!limit || !offset) {
+        return ERR_OK;
+    }
+    if (limit->kind != EXPR_CONST || offset->kind != EXPR_CONST) {
+        return unsupported(b, position, "nextval under LIMIT and OFFSET that are not constant");
+    }
+    struct expr *sum = NEW(b->arena, struct expr);
+    *sum = *limit;
+    if (__builtin_add_overflow(limit->value.i64, offset->value.i64, &sum->value.i64)) {
+        sum->value.i64 = I64_MAX;
+    }
+    *out = sum;
+    return ERR_OK;
+}
+
+static struct rel *limited(struct bind *b, struct rel *rel, struct expr *limit,
+                           struct expr *offset) {
+    if (!limit && !offset) {
+        return rel;
+    }
+    struct rel *out = rel_new(b->plan, REL_LIMIT, rel, NULL);
+    out->limit = limit;
+    out->offset = offset;
+    out->rows = rel->rows;
+    return out;
+}
+
+static bool order_uses(const struct select *s, const pending_list *serials) {
+    for (i64 i = 0; i < serials->count; i++) {
+        struct uses uses = {&serials->items[i].call.col, 1};
+        for (i64 k = 0; k < s->order.count; k++) {
+            if (!expr_walk(s->exprs.items[s->order.items[k].target], visit_unused, &uses)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+struct mapping {
+    struct bind *b;
+    struct expr **map;
+};
+
+static void map_slot(struct expr **slot, void *arg) {
+    const struct mapping *m = arg;
+    *slot = expr_map(m->b->arena, *slot, m->map);
+}
+
+/* All columns and the sort keys, sorted and limited; *out_map leads from the old columns to those.
+ */
+static struct rel *sorted(struct bind *b, struct select *s, struct expr *limit,
+                          struct expr ***out_map) {
+    i64 count = s->rel->out.count, keys = s->order.count;
+    struct expr **exprs = NEW_ARRAY(b->arena, struct expr *, count + keys + 1);
+    const char **names = NEW_ARRAY(b->arena, const char *, count + keys + 1);
+    for (i64 i = 0; i < count; i++) {
+        u32 col = s->rel->out.items[i];
+        exprs[i] = expr_col(b->plan, col, -1);
+        names[i] = b->plan->cols.items[col].name;
+    }
+    for (i64 i = 0; i < keys; i++) {
+        exprs[count + i] = s->exprs.items[s->order.items[i].target];
+        names[count + i] = "key";
+    }
+    struct rel *below = s->rel, *all = bind_project(b, below, exprs, names, count + keys);
+    struct rel *sort = rel_new(b->plan, REL_SORT, all, NULL);
+    for (i64 i = 0; i < keys; i++) {
+        const struct order_item *item = &s->order.items[i];
+        struct order_key key = {expr_col(b->plan, all->out.items[count + i], -1), item->descending,
+                                item->nulls_first};
+        VEC_PUSH(b->arena, &sort->order, key);
+    }
+    sort->rows = all->rows;
+    struct expr **map = NEW_ARRAY(b->arena, struct expr *, b->plan->cols.count + 1);
+    for (i64 i = 0; i < count; i++) {
+        map[below->out.items[i]] = expr_col(b->plan, all->out.items[i], -1);
+    }
+    *out_map = map;
+    return limited(b, sort, limit, NULL);
+}
+
+FALLIBLE build_serials(struct bind *b, struct select *s, pending_list *serials, bool *out_done) {
+    struct expr *limit = NULL, *offset = NULL, *least = NULL;
+    bool plain = !s->distinct && s->on.count == 0;
+    *out_done = false;
+    TRY(select_bounds(b, s, &limit, &offset));
+    if (plain && !order_uses(s, serials)) {
+        TRY(least_rows(b, limit, offset, node_position(s->body), &least));
+    }
+    bool ties = json_is(s->body, "limitOption", "LIMIT_OPTION_WITH_TIES");
+    if (s->order.count == 0 || !plain || ties || order_uses(s, serials)) {
+        s->rel = s->order.count == 0 ? limited(b, s->rel, least, NULL) : s->rel;
+        s->rel = bind_attach_serials(b, s->rel, serials);
+        return ERR_OK;
+    }
+    struct mapping m = {b, NULL};
+    s->rel = sorted(b, s, least, &m.map);
+    s->rel = bind_attach_serials(b, s->rel, serials);
+    for (struct rel *rel = s->rel; rel_is_serial(rel); rel = rel->inputs[0]) {
+        rel_each_expr(rel, map_slot, &m);
+    }
+    for (i64 i = 0; i < s->shown; i++) {
+        map_slot(&s->exprs.items[i], &m);
+    }
+    s->rel = bind_project(b, s->rel, s->exprs.items, s->names.items, s->shown);
+    s->rel = limited(b, s->rel, limit, offset);
+    *out_done = true;
+    return ERR_OK;
+}
+
+/* The end of a statement */
+
+struct serial_check {
+    const struct window_call *call;
+    const struct window_call *other; /* found: of the same sequence */
+    const struct rel *above;
+    struct bind *b;
+};
+
+static bool has_effect(const struct window_call *call) {
+    return call->func == SERIAL_NEXT || call->func == SERIAL_SET;
+}
+
+static void look_below(struct rel *rel, void *arg) {
+    struct serial_check *c = arg;
+    for (i64 i = 0; rel_is_serial(rel) && i < rel->windows.count; i++) {
+        const struct window_call *call = &rel->windows.items[i];
+        bool same = call->sequence == c->call->sequence || call->func == SERIAL_LAST ||
+                    c->call->func == SERIAL_LAST;
+        if (same && (has_effect(call) || has_effect(c->call))) {
+            c->other = call;
+        }
+    }
+}
+
+static void check_rel(struct rel *rel, void *arg) {
+    struct serial_check *c = arg;
+    for (i64 i = 0; rel_is_serial(rel) && i < rel->windows.count && !c->other; i++) {
+        c->call = &rel->windows.items[i];
+        rel_each(c->b->arena, rel->inputs[0], look_below, c);
+    }
+}
+
+FALLIBLE bind_check_serials(struct bind *b, struct rel *root) {
+    struct serial_check c = {.b = b};
+    if (b->serials && root) {
+        rel_each(b->arena, root, check_rel, &c);
+    }
+    return c.other ? unsupported(b, c.call->position,
+                                 "one sequence in a query and in a query or condition within it")
+                   : ERR_OK;
+}

@@ -1,0 +1,242 @@
+/* compact.c: tablets of which little is left, written anew.
+ *
+ * Deleting marks rows and leaves them where they are, so a table that is updated often consists
+ * more and more of rows nobody sees. When more than half of a tablet is gone, its live rows are
+ * sealed again, together with those of neighbours that are as empty, and take its place: the order
+ * of rows stays, and with it whatever was known of it. An open tail is treated alike. A row that
+ * moves gets another slot and position, so a transaction that began before and deleted it meets a
+ * conflict when it commits; who calls this sees to it that there are few of those. Versions that
+ * somebody still reads keep the old tablets alive.
+ *
+ * The cost is paid by what was deleted: as many rows are moved as were deleted before, at most.
+ * Moving them behind the others instead, as an update does, was simpler but made an index of a key
+ * that was only in order. */
+#include "store/store_int.h"
+
+enum {
+    LEAST_DEAD = 1024, /* less is not worth a new version */
+    MANY_SMALL = 8,    /* neighbours that are brought together even if nothing in them is dead */
+    RUNS_MAX = 16,     /* tablets made in one go; the rest comes next time */
+};
+
+struct run {
+    i64 from, to; /* tablets */
+    i64 live;
+};
+
+struct piece { /* a tablet of the new version */
+    struct tablet *tablet;
+    struct buffer *deleted;
+    u32 slot, deleted_count;
+};
+
+struct compaction {
+    struct table *table;
+    struct table_version *base;
+    struct writer writer;
+    struct arena arena;
+    VEC(struct piece) pieces;
+    bool new_tail;
+};
+
+static i64 live_of(const struct table_version *version, i64 t) {
+    return (i64)version->tablet_rows[t] - version->deleted_counts[t];
+}
+
+static bool is_dead(const struct table *table, const struct table_version *version, i64 t) {
+    i64 dead = version->deleted_counts[t];
+    return dead * 2 > version->tablet_rows[t] &&
+           dead >= MIN_OF((i64)LEAST_DEAD, (1LL << table->tablet_shift) / 2);
+}
+
+static bool has_tail(const struct table_version *version) {
+    return version->draft->tail_rows > 0 && version->tablet_count > 0;
+}
+
+/* The next run of tablets worth writing anew, from tablet `at` on; false at the end. */
+static bool next_run(const struct table *table, const struct table_version *version, i64 at,
+                     struct run *out) {
+    i64 most = 1LL << table->tablet_shift, count = version->tablet_count - has_tail(version);
+    while (at < count) {
+        struct run run = {at, at, 0};
+        bool worth = false;
+        while (run.to < count && live_of(version, run.to) * 2 < most &&
+               run.live + live_of(version, run.to) <= most) {
+            worth = worth || is_dead(table, version, run.to);
+            run.live += live_of(version, run.to++);
+        }
+        if (worth || run.to - run.from >= MANY_SMALL) {
+            *out = run;
+            return true;
+        }
+        at = MAX_OF(run.to, at + 1);
+    }
+    return false;
+}
+
+bool version_wants_compaction(const struct table *table, const struct table_version *version) {
+    struct run run;
+    return version->draft && !version->is_delta && version->rows > version->live_rows &&
+           (next_run(table, version, 0, &run) ||
+            (has_tail(version) && is_dead(table, version, version->tablet_count - 1)));
+}
+
+static void keep_tablet(struct compaction *c, i64 t) {
+    const struct table_version *base = c->base;
+    struct buffer *deleted = base->deleted[t];
+    struct piece piece = {tablet_retain(base->tablets[t]), deleted ? buffer_retain(deleted) : NULL,
+                          base->slots[t], base->deleted_counts[t]};
+    VEC_PUSH(&c->arena, &c->pieces, piece);
+}
+
+/* Plain rows to sealed tablets, as many as their text needs. */
+static FALLIBLE seal_plain(struct compaction *c, const struct plain_rows *plain,
+                           struct error *err) {
+    struct table *table = c->table;
+    struct seal seal = {.table = table, .column_rows = I64_MAX / 2, .dict_on = c->writer.dict_on};
+    for (i64 first = 0; first < plain->rows;) {
+        for (u32 i = 0; i < table->col_count; i++) {
+            c->writer.sources[i] =
+                source_of_input(table->cols[i].type, &plain->cols[i], first, plain->rows - first);
+        }
+        i64 n = seal_rows(table, c->writer.sources, plain->rows - first);
+        for (u32 i = 0; i < table->col_count; i++) {
+            c->writer.sources[i].rows = n;
+        }
+        struct piece piece = {.slot = c->writer.next_slot++};
+        TRY(tablet_seal(&seal, c->writer.sources, &piece.tablet, err));
+        VEC_PUSH(&c->arena, &c->pieces, piece);
+        TRY(arena_check(&c->arena, err));
+        first += n;
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE write_run(struct compaction *c, const struct run *run, struct error *err) {
+    struct plain_rows plain;
+    TRY(plain_open(&plain, c->table, MAX_OF(run->live, 1), err));
+    for (i64 t = run->from; t < run->to; t++) {
+        plain_fill(&plain, c->table, c->base, t, 0, c->base->tablet_rows[t]);
+    }
+    ASSERT(plain.rows == run->live);
+    wf_status status = seal_plain(c, &plain, err);
+    mem_free(c->table->mem, plain.block, plain.bytes);
+    return status;
+}
+
+/* The tail's live rows as a tail of their own. */
+static FALLIBLE write_tail(struct compaction *c, struct error *err) {
+    i64 last = c->base->tablet_count - 1, live = live_of(c->base, last);
+    struct plain_rows plain;
+    TRY(plain_open(&plain, c->table, MAX_OF(live, 1), err));
+    plain_fill(&plain, c->table, c->base, last, 0, c->base->tablet_rows[last]);
+    tail_reset(&c->writer);
+    c->new_tail = true;
+    wf_status status = writer_rows(&c->writer, plain.rows, plain.cols, err);
+    mem_free(c->table->mem, plain.block, plain.bytes);
+    for (i64 i = 0; !status && i < c->writer.sealed.count; i++) {
+        struct piece piece = {.tablet = tablet_retain(c->writer.sealed.items[i]),
+                              .slot = c->writer.sealed_slots[i]};
+        VEC_PUSH(&c->arena, &c->pieces, piece);
+    }
+    return status;
+}
+
+/* What is known of the columns, from the tablets that are left. */
+static void count_anew(struct compaction *c, const struct tablet *tail) {
+    struct draft *draft = c->writer.draft;
+    for (u32 i = 0; i < c->table->col_count; i++) {
+        struct type type = c->table->cols[i].type;
+        struct col_draft *col = &draft->cols[i];
+        facts_init(&col->all, type);
+        col->has_str = tail && tail->cols[i].encoding == ENC_STR;
+        for (i64 p = 0; p < draft->sealed_count; p++) {
+            const struct tablet *tablet = c->pieces.items[p].tablet;
+            struct facts facts = segment_facts(&tablet->cols[i], type, tablet->rows);
+            facts_merge(&col->all, &facts, type);
+            col->has_str |= tablet->cols[i].encoding == ENC_STR;
+        }
+        if (tail) {
+            facts_merge(&col->all, &col->tail, type);
+        }
+    }
+}
+
+static FALLIBLE make_version(struct compaction *c, struct table_version **out, struct error *err) {
+    i64 last = c->base->tablet_count - 1, sealed = c->pieces.count;
+    struct piece tail = {0};
+    if (c->new_tail) {
+        tail.slot = c->writer.draft->tail_slot;
+        TRY(tail_view(&c->writer, &tail.tablet, err));
+    } else if (has_tail(c->base)) {
+        keep_tablet(c, last);
+        tail = c->pieces.items[--c->pieces.count];
+    }
+    struct table_version *version = version_alloc(c->table, sealed + 1);
+    if (!version || c->arena.refused_bytes) {
+        version_release(version);
+        tablet_release(tail.tablet);
+        buffer_release(tail.deleted);
+        return memory_refused(c->table->mem, err, sealed * 48);
+    }
+    c->writer.draft->sealed_count = sealed;
+    count_anew(c, tail.tablet);
+    for (i64 i = 0; i < sealed; i++) {
+        struct piece *p = &c->pieces.items[i];
+        version_push(version, p->tablet, p->slot, p->deleted, p->deleted_count);
+    }
+    c->pieces.count = 0;
+    if (tail.tablet) {
+        version_push(version, tail.tablet, tail.slot, tail.deleted, tail.deleted_count);
+    }
+    version->draft = c->writer.draft;
+    c->writer.draft = NULL;
+    version->next_slot = c->writer.next_slot;
+    version_stats(version, c->table);
+    *out = version;
+    return ERR_OK;
+}
+
+static FALLIBLE compact(struct compaction *c, struct table_version **out, struct error *err) {
+    const struct table_version *base = c->base;
+    i64 sealed = base->tablet_count - has_tail(base), t = 0;
+    struct run run;
+    for (i32 i = 0; i < RUNS_MAX && next_run(c->table, base, t, &run); i++) {
+        for (; t < run.from; t++) {
+            keep_tablet(c, t);
+        }
+        TRY(write_run(c, &run, err));
+        t = run.to;
+    }
+    for (; t < sealed; t++) {
+        keep_tablet(c, t);
+    }
+    if (has_tail(base) && is_dead(c->table, base, sealed)) {
+        TRY(write_tail(c, err));
+    }
+    TRY(arena_check(&c->arena, err));
+    return make_version(c, out, err);
+}
+
+wf_status version_compact(struct table *table, struct table_version *base,
+                          struct table_version **out, struct error *err) {
+    struct compaction c = {.table = table, .base = base};
+    *out = NULL;
+    arena_init(&c.arena, table->mem);
+    wf_status status = writer_begin(&c.writer, table, base, err);
+    status = status ? status : compact(&c, out, err);
+    for (i64 i = 0; i < c.pieces.count; i++) {
+        tablet_release(c.pieces.items[i].tablet);
+        buffer_release(c.pieces.items[i].deleted);
+    }
+    writer_end(&c.writer);
+    arena_fini(&c.arena);
+    if (!status) {
+        status = version_keep_keys(table, base, *out, err);
+        if (status) {
+            version_discard(*out);
+            *out = NULL;
+        }
+    }
+    return status;
+}
