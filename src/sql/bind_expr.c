@@ -178,8 +178,12 @@ static FALLIBLE bind_logic(struct bind *b, struct query *q, const struct json *b
 static FALLIBLE bind_null_test(struct bind *b, struct query *q, const struct json *body,
                                struct expr **out) {
     i32 position = json_position(body);
-    TRY(bind_only(b, body, "arg nulltesttype location", position));
+    TRY(bind_only(b, body, "arg nulltesttype argisrow location", position));
     struct expr *arg = NULL;
+    if (node_is(json_get(body, "arg"), "RowExpr")) {
+        bool negated = json_is(body, "nulltesttype", "IS_NOT_NULL");
+        return bind_row_null(b, q, json_get(body, "arg"), negated, out);
+    }
     TRY(bind_expr(b, q, json_get(body, "arg"), &arg));
     TRY(coerce_unknown(b, arg, type_of(TYPE_TEXT), &arg));
     *out = expr_one(b, EXPR_IS_NULL, arg, position);
