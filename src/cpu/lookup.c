@@ -157,6 +157,72 @@ void lookup_rows(const struct lookup *l, struct lookup_count *count, const struc
     }
 }
 
+static i64 hash_select(const struct lookup *l, struct lookup_count *count,
+                       const struct index *index, const i64 *key, i64 n, i64 *restrict rows) {
+    i64 m = 0;
+    if (!filter_pays(index, count)) {
+        l->vec->hash(l->hash, key, n);
+        prefetch_slots(index, l->hash, n);
+        for (i64 j = 0; j < n; j++) {
+            const struct hash_slot *at = hash_find(index, key[j], l->hash[j]);
+            rows[j] = at->lo;
+            l->at[m] = (u32)j;
+            m += at->lo != at->hi;
+        }
+        return m;
+    }
+    i64 passed = pass_filter(l, count, index, key, n);
+    prefetch_slots(index, l->hash, passed);
+    for (i64 k = 0; k < passed; k++) {
+        const struct hash_slot *at = hash_find(index, l->passed[k], l->hash[k]);
+        u32 place = l->at[k];
+        rows[place] = at->lo;
+        l->at[m] = place;
+        m += at->lo != at->hi;
+    }
+    return m;
+}
+
+static i64 direct_select(const struct lookup *l, const struct index *index, const i64 *key, i64 n,
+                         i64 *restrict rows) {
+    i64 m = 0;
+    for (i64 j = 0; j < n; j++) {
+        u64 slot = (u64)key[j] - (u64)index->key_lo;
+        bool inside = slot < (u64)index->slot_count;
+        u32 head = inside ? index->heads[slot] : 0;
+        rows[j] = (i64)head - 1;
+        l->at[m] = (u32)j;
+        m += head != 0;
+    }
+    return m;
+}
+
+i64 lookup_select(const struct lookup *l, struct lookup_count *count, const struct index *index,
+                  const i64 *key, i64 n, i64 *restrict rows) {
+    ASSERT(index->unique);
+    i64 m = 0;
+    switch (index->form) {
+    case INDEX_BITS:
+        m = l->vec->filter_keys(l->passed, l->at, key, index->key_lo, (u64)index->slot_count,
+                                index->heads, n);
+        for (i64 k = 0; k < m; k++) {
+            rows[l->at[k]] = 0;
+        }
+        return m;
+    case INDEX_HASH:
+        return hash_select(l, count, index, key, n, rows);
+    case INDEX_RANK:
+        m = l->vec->select_rank(rows, l->at, key, index->key_lo, index->slot_count, index->blocks,
+                                n);
+        for (i64 k = 0; k < m && index->rows; k++) {
+            rows[l->at[k]] = index->rows[rows[l->at[k]]];
+        }
+        return m;
+    default:
+        return direct_select(l, index, key, n, rows);
+    }
+}
+
 void lookup_runs(const struct lookup *l, struct lookup_count *count, const struct index *index,
                  const i64 *key, i64 n, u32 *restrict lo, u32 *restrict hi) {
     ASSERT(!index->unique);

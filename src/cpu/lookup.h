@@ -23,6 +23,10 @@ struct lookup_count {
 /* Of a unique index or a set: the row of key i in rows[i], whether there is one in found[i]. */
 void lookup_rows(const struct lookup *l, struct lookup_count *count, const struct index *index,
                  const i64 *key, i64 n, i64 *restrict rows, b8 *restrict found);
+/* The same for who wants nothing but the keys that are there: their places, ascending, in l->at,
+ * their rows at those places of rows[], which holds anything elsewhere; returns how many. */
+i64 lookup_select(const struct lookup *l, struct lookup_count *count, const struct index *index,
+                  const i64 *key, i64 n, i64 *restrict rows);
 /* Of any other: the run of key i, lo[i] .. hi[i], empty when there is none; elements of
  * index->rows, or rows themselves where the index has none. */
 void lookup_runs(const struct lookup *l, struct lookup_count *count, const struct index *index,

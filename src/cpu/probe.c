@@ -93,8 +93,44 @@ static void keep_outer(struct worker *w, struct frame *fr, i64 *dst) {
     }
 }
 
+/* Narrows the selection to `kept` rows, which fr->sel_alt names. */
+static void select_rows(struct frame *fr, i64 kept) {
+    if (kept < fr->m) {
+        u32 *out = fr->sel_alt;
+        fr->sel_alt = fr->sel_mem;
+        fr->sel_mem = out;
+        fr->sel = out;
+        fr->m = kept;
+        fr->mask_valid = 0;
+    }
+}
+
+/* Rows without a match are dropped, and nothing is asked of them. */
+static void probe_select(struct worker *w, struct frame *fr, const struct index *index,
+                         const struct cpu_op *op) {
+    const i64 *key = active_keys(w, fr, op->a);
+    struct lookup l = lookup_of(w);
+    i64 *dst = frame_dst(w, fr, op->dst);
+    i64 *rows = fr->sel ? w->rows : dst;
+    w->probes += fr->m;
+    i64 kept = lookup_select(&l, count_of(w, op), index, key, fr->m, rows);
+    for (i64 k = 0; k < kept && fr->sel; k++) {
+        u32 i = fr->sel[l.at[k]];
+        dst[i] = rows[l.at[k]];
+        fr->sel_alt[k] = i;
+    }
+    if (!fr->sel && kept < fr->m) {
+        memcpy(fr->sel_alt, l.at, (size_t)kept * sizeof(u32));
+    }
+    select_rows(fr, kept);
+}
+
 bool probe_run(struct worker *w, struct frame *fr, const struct cpu_op *op) {
     const struct index *index = w->run->x->vars[op->op->imm].index;
+    if (index->unique && op->b == NO_REG && !(probe_flags(op->op) & PROBE_OUTER)) {
+        probe_select(w, fr, index, op);
+        return false;
+    }
     find_rows(w, fr, index, op);
     if ((probe_flags(op->op) & PROBE_SINGLE) && !index->unique && second_matches(w, fr, op)) {
         return true;
@@ -116,13 +152,7 @@ bool probe_run(struct worker *w, struct frame *fr, const struct cpu_op *op) {
         memcpy(dst, w->rows, (size_t)(fr->m * (i64)sizeof(i64)));
         kept = w->run->pipe.vec->sel_build(out, w->found, fr->m);
     }
-    if (kept < fr->m) {
-        fr->sel_alt = fr->sel_mem;
-        fr->sel_mem = out;
-        fr->sel = out;
-        fr->m = kept;
-        fr->mask_valid = 0;
-    }
+    select_rows(fr, kept);
     return false;
 }
 

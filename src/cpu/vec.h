@@ -74,6 +74,10 @@ struct vec_table {
     /* RANK index: dst = the key's number among the keys there, or 0 with found 0. */
     void (*probe_rank)(i64 *restrict dst, b8 *restrict found, const i64 *restrict key, i64 key_lo,
                        i64 slot_count, const struct rank_block *restrict blocks, i64 n);
+    /* The places of the keys that are there; their numbers at those places of dst, which holds
+     * anything elsewhere. `at` has room for a vector more than n. */
+    i64 (*select_rank)(i64 *restrict dst, u32 *restrict at, const i64 *restrict key, i64 key_lo,
+                       i64 slot_count, const struct rank_block *restrict blocks, i64 n);
     /* Unique direct index: dst = row, or 0 with found 0. */
     void (*probe_direct)(i64 *restrict dst, b8 *restrict found, const i64 *restrict key, i64 key_lo,
                          i64 slot_count, const u32 *restrict heads, i64 n);

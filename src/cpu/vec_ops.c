@@ -357,9 +357,10 @@ static void probe_direct(i64 *restrict dst, b8 *restrict found, const i64 *restr
     }
 }
 
-static void probe_rank(i64 *restrict dst, b8 *restrict found, const i64 *restrict key, i64 key_lo,
-                       i64 slot_count, const struct rank_block *restrict blocks, i64 n) {
-    for (i64 i = 0; i < n; i++) {
+static void probe_rank_from(i64 *restrict dst, b8 *restrict found, const i64 *restrict key,
+                            i64 key_lo, i64 slot_count, const struct rank_block *restrict blocks,
+                            i64 i, i64 n) {
+    for (; i < n; i++) {
         u64 slot = (u64)key[i] - (u64)key_lo;
         u64 inside = slot < (u64)slot_count;
         slot = inside ? slot : 0;
@@ -371,6 +372,103 @@ static void probe_rank(i64 *restrict dst, b8 *restrict found, const i64 *restric
         dst[i] = (i64)(rank & (0 - (there & 1)));
     }
 }
+
+/* The keys from i on that are there: their numbers stay at their places, which follow the m places
+ * noted before. */
+static i64 select_rank_from(i64 *restrict dst, u32 *restrict at, const i64 *restrict key,
+                            i64 key_lo, i64 slot_count, const struct rank_block *restrict blocks,
+                            i64 i, i64 n, i64 m) {
+    for (; i < n; i++) {
+        u64 slot = (u64)key[i] - (u64)key_lo;
+        u64 inside = slot < (u64)slot_count;
+        slot = inside ? slot : 0;
+        const struct rank_block *block = &blocks[slot >> 6];
+        u64 below = block->bits & ((1ULL << (slot & 63)) - 1);
+        dst[i] = (i64)(block->before + (u64)__builtin_popcountll(below));
+        at[m] = (u32)i;
+        m += (i64)(inside & block->bits >> (slot & 63) & 1);
+    }
+    return m;
+}
+
+#if defined(__AVX512F__) && defined(__AVX512VL__) && defined(__AVX512BW__)
+/* Bits set in each word: by nibbles, added up by bytes. */
+static inline __m512i count_bits(__m512i x) {
+    const __m512i table =
+        _mm512_broadcast_i32x4(_mm_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4));
+    const __m512i nibble = _mm512_set1_epi8(15);
+    __m512i low = _mm512_shuffle_epi8(table, _mm512_and_si512(x, nibble));
+    __m512i high = _mm512_shuffle_epi8(table, _mm512_and_si512(_mm512_srli_epi64(x, 4), nibble));
+    return _mm512_sad_epu8(_mm512_add_epi8(low, high), _mm512_setzero_si512());
+}
+
+/* Eight keys: which are there, and their numbers, 0 for the others. */
+static inline __mmask8 rank_eight(const i64 *key, __m512i lo, __m512i limit,
+                                  const struct rank_block *blocks, __m512i *out) {
+    const __m512i one = _mm512_set1_epi64(1);
+    __m512i slot = _mm512_sub_epi64(_mm512_loadu_si512((const void *)key), lo);
+    __mmask8 inside = _mm512_cmplt_epu64_mask(slot, limit);
+    __m512i word = _mm512_slli_epi64(_mm512_srli_epi64(slot, 6), 1);
+    __m512i bits = _mm512_mask_i64gather_epi64(_mm512_setzero_si512(), inside, word, blocks, 8);
+    __m512i bit = _mm512_sllv_epi64(one, _mm512_and_si512(slot, _mm512_set1_epi64(63)));
+    __mmask8 there = _mm512_test_epi64_mask(bits, bit);
+    if (!there) {
+        *out = _mm512_setzero_si512();
+        return there;
+    }
+    __m512i before = _mm512_mask_i64gather_epi64(_mm512_setzero_si512(), there, word,
+                                                 (const u8 *)blocks + sizeof(u64), 8);
+    __m512i below = _mm512_and_si512(bits, _mm512_sub_epi64(bit, one));
+    *out = _mm512_maskz_add_epi64(there, before, count_bits(below));
+    return there;
+}
+
+static void probe_rank(i64 *restrict dst, b8 *restrict found, const i64 *restrict key, i64 key_lo,
+                       i64 slot_count, const struct rank_block *restrict blocks, i64 n) {
+    const __m512i lo = _mm512_set1_epi64(key_lo);
+    const __m512i limit = _mm512_set1_epi64(slot_count);
+    i64 i = 0;
+    for (; i + 8 <= n; i += 8) {
+        __m512i rank;
+        __mmask8 there = rank_eight(key + i, lo, limit, blocks, &rank);
+        _mm512_storeu_si512((void *)(dst + i), rank);
+        _mm_storel_epi64((__m128i *)(void *)(found + i),
+                         _mm_maskz_mov_epi8(there, _mm_set1_epi8(1)));
+    }
+    probe_rank_from(dst, found, key, key_lo, slot_count, blocks, i, n);
+}
+
+static i64 select_rank(i64 *restrict dst, u32 *restrict at, const i64 *restrict key, i64 key_lo,
+                       i64 slot_count, const struct rank_block *restrict blocks, i64 n) {
+    const __m512i lo = _mm512_set1_epi64(key_lo);
+    const __m512i limit = _mm512_set1_epi64(slot_count);
+    __m256i index = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    i64 i = 0;
+    i64 m = 0;
+    for (; i + 8 <= n; i += 8) {
+        __m512i rank;
+        __mmask8 there = rank_eight(key + i, lo, limit, blocks, &rank);
+        if (there) {
+            _mm512_storeu_si512((void *)(dst + i), rank);
+            _mm256_storeu_si256((__m256i *)(void *)(at + m),
+                                _mm256_maskz_compress_epi32(there, index));
+            m += __builtin_popcount((unsigned)there);
+        }
+        index = _mm256_add_epi32(index, _mm256_set1_epi32(8));
+    }
+    return select_rank_from(dst, at, key, key_lo, slot_count, blocks, i, n, m);
+}
+#else
+static void probe_rank(i64 *restrict dst, b8 *restrict found, const i64 *restrict key, i64 key_lo,
+                       i64 slot_count, const struct rank_block *restrict blocks, i64 n) {
+    probe_rank_from(dst, found, key, key_lo, slot_count, blocks, 0, n);
+}
+
+static i64 select_rank(i64 *restrict dst, u32 *restrict at, const i64 *restrict key, i64 key_lo,
+                       i64 slot_count, const struct rank_block *restrict blocks, i64 n) {
+    return select_rank_from(dst, at, key, key_lo, slot_count, blocks, 0, n, 0);
+}
+#endif
 
 static i64 filter_tail(i64 *restrict out, u32 *restrict at, const i64 *restrict key, i64 lo,
                        u64 span, const u32 *restrict bits, i64 i, i64 n, i64 m) {
@@ -526,6 +624,7 @@ const struct vec_table TABLE_NAME(WF_LEVEL) = {
     .strings_at = strings_at,
     .hash = hash,
     .probe_rank = probe_rank,
+    .select_rank = select_rank,
     .filter_keys = filter_keys,
     .filter_hashes = filter_hashes,
     .probe_direct = probe_direct,

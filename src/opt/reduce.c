@@ -4,8 +4,9 @@
  * groups when the join asks for a few. If the other side has far fewer rows than the large one has
  * keys, it is shared, and the large one passes a semi join with its keys first: rows that match
  * nothing would not have been seen above anyway. The semi join goes below projections and filters,
- * and below an aggregate, with those keys that are group keys. Inner joins of plain inputs need
- * none of this, because their small side is the one that is built. */
+ * below an aggregate, with those keys that are group keys, and below an inner join that drops fewer
+ * rows. Inner joins of plain inputs need none of this, because their small side is the one that is
+ * built. */
 #include "opt/opt_int.h"
 
 #ifdef WF_HARD
@@ -50,6 +51,45 @@ static bool keys_below(struct plan *plan, const struct rel *rel, struct target *
     return true;
 }
 
+struct among {
+    const struct rel *rel;
+    bool all;
+};
+
+static void note_among(u32 col, void *arg) {
+    struct among *among = arg;
+    among->all = among->all && rel_has_out(among->rel, col);
+}
+
+/* Share of the rows that have a key of the small side. */
+static f64 share_of(struct opt *o, i64 small_rows, struct expr *const *keys, i64 count, i64 rows) {
+    f64 share = 1.0;
+    for (i64 i = 0; i < count; i++) {
+        i64 values = estimate_distinct(o, keys[i], rows);
+        share = MIN_OF(share, (f64)small_rows / (f64)MAX_OF(values, 1));
+    }
+    return share;
+}
+
+/* The input of an inner join that has all keys and that they would cut down more than the join
+ * does; -1 when there is none. */
+static i32 input_below(struct opt *o, const struct rel *at, i64 small_rows,
+                       struct expr *const *keys, i64 count) {
+    for (i32 side = 0; side < 2 && opt_is_inner(at); side++) {
+        const struct rel *input = at->inputs[side];
+        const struct rel *base = input->kind == REL_FILTER ? input->inputs[0] : input;
+        struct among among = {input, base->kind == REL_SCAN || opt_is_inner(base)};
+        for (i64 i = 0; i < count; i++) {
+            expr_each_col(keys[i], note_among, &among);
+        }
+        f64 kept = (f64)at->rows / (f64)MAX_OF(input->rows, 1);
+        if (among.all && share_of(o, small_rows, keys, count, input->rows) < kept) {
+            return side;
+        }
+    }
+    return -1;
+}
+
 /* The lowest place on the large side where all keys can be computed. */
 static bool find_target(struct opt *o, struct rel *join, i32 side, struct target *out) {
     struct plan *plan = o->plan;
@@ -65,6 +105,12 @@ static bool find_target(struct opt *o, struct rel *join, i32 side, struct target
     }
     for (;;) {
         struct rel *at = out->rel->inputs[out->which];
+        i32 below = input_below(o, at, join->inputs[1 - side]->rows, out->keys, out->count);
+        if (below >= 0) {
+            out->rel = at;
+            out->which = below;
+            continue;
+        }
         if (at->kind == REL_PROJECT || (at->kind == REL_AGG && at->exprs.count > 0)) {
             if (!keys_below(plan, at, out)) {
                 return at->kind != REL_AGG;
@@ -87,16 +133,12 @@ static bool is_worth(struct opt *o, const struct rel *join, i32 side, const stru
     if (rows < ROWS_MIN || small->rows > rows / 4) {
         return false;
     }
-    f64 share = 1.0;
     for (i64 i = 0; i < target->count; i++) {
-        i64 values = estimate_distinct(o, target->keys[i], rows);
-        f64 one = (f64)small->rows / (f64)MAX_OF(values, 1);
-        share = MIN_OF(share, one);
         if (facts_can_raise(o, target->keys[i])) {
             return false;
         }
     }
-    return share < WORTH;
+    return share_of(o, small->rows, target->keys, target->count, rows) < WORTH;
 }
 
 static void reduce_side(struct opt *o, struct rel *join, i32 side, const struct target *target) {
