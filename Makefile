@@ -1,7 +1,9 @@
 # Two commands set everything up: `make demo` and `make test`. The build itself is CMakeLists.txt.
-.PHONY: all cub setup demo test test-full test-tsan fuzz tidy docs bench compare format clean
+.PHONY: all cub setup demo testable test test-full test-tsan fuzz tidy docs bench compare format clean
 
+# Kernels compiled ahead of time, where nvcc is, belong to what is used; tests do without (see `test`).
 all: build/build.ninja
+	@grep -q '^WF_AOT:BOOL=ON' build/CMakeCache.txt || cmake build -DWF_AOT=ON >/dev/null
 	@cmake --build build
 
 setup:
@@ -19,10 +21,14 @@ build-tsan/build.ninja: | setup
 demo: all
 	@tools/demo
 
-test: build/build.ninja build-dev/build.ninja
+# The simt driver runs kernels from their text: a fresh clone that is to be tested need not wait for nvcc.
+testable: build-dev/build.ninja
+	@[ -f build/build.ninja ] || cmake --preset release -DWF_AOT=OFF >/dev/null
+
+test: testable
 	@tests/run
 
-test-full: build/build.ninja build-dev/build.ninja
+test-full: testable
 	@tests/run --full
 
 test-tsan: build-tsan/build.ninja

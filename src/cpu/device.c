@@ -84,15 +84,20 @@ static i64 row_bytes(const struct exec *x, u32 var) {
 
 static FALLIBLE cpu_run(struct device *dev, struct exec *x, u32 step_no, const struct step *step) {
     struct step_metric *metric = &x->metrics[step_no];
+    i64 rows = 0;
     switch (step->kind) {
     case STEP_PIPELINE:
         return pipeline_run(dev, x, step_no, step);
     case STEP_BUILD:
-        metric->rows_in += x->vars[step->src].rows;
+        rows = x->vars[step->src].rows;
+        if (step->grow && x->vars[step->dst].index) {
+            rows -= x->vars[step->dst].rows;
+        }
+        metric->rows_in += rows;
         TRY(x->program->vars[step->dst].set ? set_build(x, step) : index_build(x, step));
-        metric->rows_out += x->vars[step->dst].index->row_count;
-        metric->bytes_read += x->vars[step->src].rows * (i64)sizeof(i64);
-        metric->probes += x->vars[step->src].rows;
+        metric->rows_out += step->grow ? rows : x->vars[step->dst].index->row_count;
+        metric->bytes_read += rows * (i64)sizeof(i64);
+        metric->probes += rows;
         return ERR_OK;
     case STEP_SORT:
         metric->rows_in += x->vars[step->src].rows;

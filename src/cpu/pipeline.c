@@ -523,7 +523,8 @@ void pipe_close(struct pipe_run *run) {
     }
 }
 
-wf_status pipeline_run(struct device *dev, struct exec *x, u32 step_no, const struct step *step) {
+static FALLIBLE run_whole(struct device *dev, struct exec *x, u32 step_no,
+                          const struct step *step) {
     struct pipe_run run;
     TRY(pipe_open(dev, x, step, &run));
     const struct pipeline *pipe = step->pipeline;
@@ -531,4 +532,17 @@ wf_status pipeline_run(struct device *dev, struct exec *x, u32 step_no, const st
     wf_status status = pipe_window(&run, step_no, 0, I64_MAX, limited ? pipe->sinks[0].limit : -1);
     pipe_close(&run);
     return status;
+}
+
+/* A step of a loop may run a hundred thousand times: what it needs to run is given back. */
+wf_status pipeline_run(struct device *dev, struct exec *x, u32 step_no, const struct step *step) {
+    struct arena *arena = x->arena;
+    struct arena own;
+    arena_init(&own, x->mem);
+    x->keep = exec_arena(x);
+    x->arena = &own;
+    wf_status status = run_whole(dev, x, step_no, step);
+    x->arena = arena;
+    arena_fini(&own);
+    return status ? status : arena_check(exec_arena(x), x->err);
 }

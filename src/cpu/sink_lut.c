@@ -42,7 +42,7 @@ static FALLIBLE lut_begin(struct pipe_run *run, struct sink_run *sink) {
 static void keep_string(struct worker *w, str *s) {
     struct exec *x = w->run->x;
     mutex_lock(&x->lock);
-    struct sv copy = arena_sv(x->arena, sv_of(*s));
+    struct sv copy = arena_sv(exec_arena(x), sv_of(*s));
     mutex_unlock(&x->lock);
     *s = str_from(copy);
 }

@@ -277,7 +277,8 @@ static FALLIBLE add_runs(struct pipe_run *run, const struct sink *sink, const st
         while (end < count && runs[end].rows < SHORT_RUN && rows < JOINED_RUN) {
             rows += runs[end++].rows;
         }
-        if (end - i > 1) {
+        bool alone = end - i == 1 && sink->append; /* many of these may come: none keeps a block */
+        if (end - i > 1 || alone) {
             TRY(add_joined(run, sink, &runs[i], end - i, rows));
             i = end;
         } else {

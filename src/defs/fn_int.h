@@ -385,4 +385,21 @@ FN i128 fn_dec_f32(f32 a, i32 scale, u8 *f) {
     return fn_dec_digits((f64)a, scale, 6, f);
 }
 
+/* Random numbers: a function of a seed, the row and the call's place in the statement. */
+
+FN u64 fn_mix(u64 x) {
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ULL;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebULL;
+    return x ^ x >> 31;
+}
+
+FN u64 fn_random_bits(i64 seed, i64 row, i32 call) {
+    u64 x = fn_mix((u64)seed + 0x9e3779b97f4a7c15ULL * (u64)(row + 1));
+    return fn_mix(x + 0xd1342543de82ef95ULL * (u64)(u32)(call + 1));
+}
+
+FN f64 fn_random(i64 seed, i64 row, i32 call) {
+    return (f64)(i64)(fn_random_bits(seed, row, call) >> 11) / 9007199254740992.0;
+}
+
 #endif

@@ -119,7 +119,8 @@ struct krel_join {
     i64 x_count, y_count;
     i64 tiles;
     i64 *splits;  /* of x, where each tile starts, and one more */
-    i64 *backs;   /* how far before a tile's first y the run starts that its first x matches */
+    i64 *backs;   /* how far before a tile's first y the run starts that its first x matches, times
+                   * 2, plus 1 if keys repeat where the tile begins */
     void *bounds; /* per cut: the least word behind it, the greatest before it */
     u64 *state;
     u64 *counters;

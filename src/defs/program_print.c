@@ -497,6 +497,7 @@ static void print_primitive(struct text *out, const struct program *program,
         add_exact(&p, step->key_range.lo);
         add(&p, " .. ");
         add_exact(&p, step->key_range.hi);
+        add(&p, step->grow ? ", of what is new" : "");
         break;
     case STEP_SORT:
         add(&p, "sort      ");

@@ -135,7 +135,7 @@ static void plan_passes(struct split_run *r) {
 }
 
 static u32 mask_of(i32 bits) {
-    return (u32)((1ULL << bits) - 1);
+    return bits < 32 ? (1u << bits) - 1 : ~0u;
 }
 
 static i64 tile_rows(const struct split_run *r) {

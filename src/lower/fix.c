@@ -7,7 +7,10 @@
  *
  * Columns of the variables have the kinds of their types and any value, since nothing is known of
  * later rounds. Steps of the loop that depend on no round, such as building the other side of a
- * join, are moved before it. */
+ * join, are moved before it.
+ *
+ * UNION asks of every new row whether it was found before. That set of keys grows: a round adds
+ * those of the last round's rows, and looks at no others (fix_seen). */
 #include "lower/lower_int.h"
 
 enum { ANY_ROWS = 60 };
@@ -141,10 +144,12 @@ struct builder *lower_fix(struct lower *l, const struct rel *rel) {
     loop.first = l->steps.count;
     inner = l->loops.count;
     VEC_PUSH(l->arena, &l->working, loop);
+    i64 own = l->working.count - 1;
     struct builder *again = l->status ? b : lower_rel(l, rel->inputs[1]);
     if (l->status) {
         return b;
     }
+    loop.fresh = l->working.items[own].fresh;
     cols = term_cols(again, rel->right_cols.items, count);
     u32 found = lower_rows(again, "new", cols, (u32)count, true, -1);
     copy_rows(l, found, loop.all, true, rel->rows);
@@ -174,6 +179,30 @@ struct builder *lower_work(struct lower *l, const struct rel *rel) {
     }
     lower_fail(l, ERR_INTERNAL, rel->position, "lowering: working rows outside of a recursion");
     return build_new(l, SOURCE_ONE, 0, 1, 1);
+}
+
+bool fix_is_seen(const struct lower *l, const struct rel *rel) {
+    for (i64 i = 0; rel->kind == REL_WORK && rel->whole && i < l->working.count; i++) {
+        if (l->working.items[i].fix == rel->fix) {
+            return l->working.items[i].fresh == 0 && !l->defer;
+        }
+    }
+    return false;
+}
+
+struct builder *fix_last_round(struct lower *l, const struct rel *rel) {
+    struct rel last = *rel;
+    last.whole = 0;
+    return lower_work(l, &last);
+}
+
+void fix_keep_seen(struct lower *l, const struct rel *rel, struct step *build) {
+    for (i64 i = 0; i < l->working.count; i++) {
+        if (l->working.items[i].fix == rel->fix) {
+            l->working.items[i].fresh = build->src + 1;
+        }
+    }
+    build->grow = 1;
 }
 
 static bool is_edge(const struct lower *l, i64 step) {
@@ -209,6 +238,9 @@ void fix_blocks(struct lower *l, struct program *p) {
                                 .next = number < p->block_count ? number : NO_VAR,
                                 .loop_var = NO_VAR};
         for (i64 k = 0; k < l->loops.count; k++) {
+            if (l->loops.items[k].first == first && l->loops.items[k].fresh) {
+                block->fresh_var = l->loops.items[k].fresh;
+            }
             if (l->loops.items[k].end == i) {
                 block->loop_var = l->loops.items[k].work;
                 block->loop = block_at(l, l->loops.items[k].first);

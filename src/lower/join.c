@@ -23,6 +23,7 @@ struct join {
     u32 index;
     u32 rows; /* the right side: key, payload */
     u16 key;  /* of the left side */
+    b8 grows; /* the right side gives what is new in a set that stays */
     struct lazy lazy;
 };
 
@@ -73,6 +74,9 @@ static void build_side(struct join *j, struct builder *right) {
     }
     build_label(right, "Build");
     j->rows = lower_rows(right, "build", cols, count, false, -1);
+    if (j->grows && !l->status) {
+        l->steps.items[l->steps.count - 1].pipeline->sinks[0].append = 1;
+    }
     j->index = lower_var(l, VAR_INDEX, "index");
     l->vars.items[j->index].rows_var = j->rows;
     l->vars.items[j->index].set = asks_only(j->rel);
@@ -81,6 +85,9 @@ static void build_side(struct join *j, struct builder *right) {
     step->dst = j->index;
     step->col = 0;
     step->key_range = j->keys.range;
+    if (j->grows) {
+        fix_keep_seen(l, j->rel->inputs[1], step);
+    }
 }
 
 /* Binds the right columns to row `row` of the build side; outer: it may be -1. */
@@ -291,7 +298,9 @@ static struct builder *join_full(struct join *j, i64 right_most) {
 struct builder *lower_join(struct lower *l, const struct rel *rel) {
     struct join j = {.l = l, .rel = rel};
     lazy_open(l, rel, &j.lazy);
-    struct builder *right = lower_rel(l, rel->inputs[1]);
+    j.grows = rel->join == JOIN_ANTI && asks_only(rel) && fix_is_seen(l, rel->inputs[1]);
+    struct builder *right =
+        j.grows ? fix_last_round(l, rel->inputs[1]) : lower_rel(l, rel->inputs[1]);
     lazy_leave(l, &j.lazy);
     j.left = lower_rel(l, rel->inputs[0]);
     if (l->status) {

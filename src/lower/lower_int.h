@@ -96,6 +96,7 @@ struct loop {       /* a recursion */
     u32 all, work;  /* its rows: so far, of the last round */
     i64 first, end; /* steps of a round */
     u32 stop_lit;   /* rows that are enough; NO_LIT = all */
+    u32 fresh;      /* variable + 1 of the keys seen so far; 0 = none */
 };
 
 struct lower {
@@ -358,6 +359,11 @@ struct builder *lower_union(struct lower *l, const struct rel *rel);
 struct builder *lower_shared(struct lower *l, const struct rel *rel);
 struct builder *lower_table_func(struct lower *l, const struct rel *rel);
 /* fix.c */
+/* Whether these are all rows of a recursion so far, of which a set may be kept from round to round;
+ * then its rows of the last round, which are new to the set; then that `build` makes the set. */
+bool fix_is_seen(const struct lower *l, const struct rel *rel);
+struct builder *fix_last_round(struct lower *l, const struct rel *rel);
+void fix_keep_seen(struct lower *l, const struct rel *rel, struct step *build);
 struct builder *lower_fix(struct lower *l, const struct rel *rel);
 struct builder *lower_work(struct lower *l, const struct rel *rel);
 void fix_blocks(struct lower *l, struct program *p); /* the steps as blocks */

@@ -197,20 +197,31 @@ i64 estimate_distinct(const struct opt *o, const struct expr *expr, i64 rows) {
     return most;
 }
 
-i64 estimate_join(const struct opt *o, i64 left_rows, i64 right_rows, struct expr *const *left_keys,
-                  struct expr *const *right_keys, i64 key_count) {
+i64 estimate_base(const struct rel *rel) {
+    i64 rows = rel->kind == REL_SCAN ? rel->table_rows : rel->rows;
+    bool passes = rel->kind == REL_FILTER || rel->kind == REL_PROJECT || opt_is_inner(rel);
+    for (i32 i = 0; passes && i < rel->input_count; i++) {
+        rows = MAX_OF(rows, estimate_base(rel->inputs[i]));
+    }
+    return MAX_OF(rows, 1);
+}
+
+/* Rows of an inner join by its first `key_count` keys. */
+static f64 keyed_rows(const struct opt *o, const struct rel *join, i64 key_count) {
+    i64 left_rows = join->inputs[0]->rows;
+    i64 right_rows = join->inputs[1]->rows;
     f64 rows = (f64)left_rows * (f64)right_rows;
     for (i64 i = 0; i < key_count; i++) {
-        i64 a = estimate_distinct(o, left_keys[i], left_rows);
-        i64 b = estimate_distinct(o, right_keys[i], right_rows);
+        i64 a = estimate_distinct(o, join->left_keys.items[i], left_rows);
+        i64 b = estimate_distinct(o, join->right_keys.items[i], right_rows);
         rows /= (f64)MAX_OF(a, b);
     }
-    if (key_count > 1) { /* a key of several columns has no more values than rows */
-        rows = MAX_OF(
-            rows, (f64)MIN_OF(MAX_OF(left_rows, right_rows),
-                              estimate_join(o, left_rows, right_rows, left_keys, right_keys, 1)));
+    if (key_count > 1) { /* a key of several columns has no more values than its table rows */
+        i64 values = MIN_OF(estimate_base(join->inputs[0]), estimate_base(join->inputs[1]));
+        f64 least = (f64)left_rows * (f64)right_rows / (f64)values;
+        rows = MAX_OF(rows, MIN_OF(least, keyed_rows(o, join, 1)));
     }
-    return to_rows(rows);
+    return rows;
 }
 
 /* Whether no two rows of rel agree in all of `cols`; `nulls`: NULL counts as a value. */
@@ -397,9 +408,7 @@ static i64 join_rows(struct opt *o, const struct rel *rel) {
     case JOIN_SINGLE:
         return left;
     default:
-        inner = filtered(o, rel,
-                         estimate_join(o, left, right, rel->left_keys.items, rel->right_keys.items,
-                                       rel->left_keys.count));
+        inner = filtered(o, rel, to_rows(keyed_rows(o, rel, rel->left_keys.count)));
         break;
     }
     if (rel->join == JOIN_LEFT) {

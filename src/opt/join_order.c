@@ -5,9 +5,13 @@
  * subsets) and the cheapest kept; beyond that the pair that leaves the fewest rows is joined, again
  * and again. A join costs the rows it reads, builds and makes; the right side is built. Rows of a
  * set are the product of its leaves and of the shares its conditions keep; several equalities
- * between the same two leaves count as a key of the smaller at most. Products are
- * taken only where nothing connects. A condition that can raise takes no part: it is tested above
- * the group, where only rows are left that meet all the others. */
+ * between the same two leaves count as a key of the smaller at most. Columns that are equal form a
+ * class: any two of them can be a join's keys, whether the query compares them or not, and each
+ * join compares one pair of those it brings together; of the values of a class the most frequent,
+ * those of its member with the fewest, are counted once. A class has at most one column of a leaf,
+ * since nothing compares two within. Products are taken only where nothing connects. A condition
+ * that can raise takes no part: it is tested above the group, where only rows are left that meet
+ * all the others. */
 #include "opt/opt_int.h"
 
 enum { MAX_LEAVES = 64, DP_LEAVES = 11 };
@@ -17,6 +21,17 @@ struct edge { /* an equality between two sets of leaves */
     u64 a_mask, b_mask;
     b8 null_safe;
     b8 placed;
+    b8 in_class;
+};
+struct member { /* of a class of equal columns */
+    struct expr *expr;
+    i64 leaf;
+    f64 distinct;
+};
+struct class {
+    u64 mask; /* its members' leaves */
+    b8 closed;
+    VEC(struct member) members;
 };
 struct residual {
     struct expr *expr;
@@ -28,6 +43,7 @@ struct group {
     struct opt *o;
     VEC(struct rel *) leaves;
     VEC(struct edge) edges;
+    VEC(struct class) classes;
     VEC(struct residual) conds;
     VEC(struct expr *) late; /* conditions that can raise, as written */
     u8 *leaf_of;             /* column -> leaf + 1 */
@@ -88,23 +104,140 @@ static f64 *share_of(const struct group *g, i64 i, i64 k) {
     return &g->share[i * g->leaves.count + k];
 }
 
-/* The largest table below: what a filter leaves of a key is still a key of all of it. */
-static i64 base_rows(const struct rel *rel) {
-    i64 rows = rel->kind == REL_SCAN ? rel->table_rows : rel->rows;
-    bool passes = rel->kind == REL_FILTER || rel->kind == REL_PROJECT;
-    for (i32 i = 0; passes && i < rel->input_count; i++) {
-        rows = MAX_OF(rows, base_rows(rel->inputs[i]));
-    }
-    return MAX_OF(rows, 1);
-}
-
-static void note_edge(struct group *g, const struct edge *e) {
-    u64 all = e->a_mask | e->b_mask;
+static void connect(struct group *g, u64 all) {
     for (i64 i = 0; i < g->leaves.count; i++) {
         if (all >> i & 1) {
             g->near[i] |= all & ~(1ULL << i);
         }
     }
+}
+
+/* classes */
+
+static struct class *class_of(struct group *g, const struct expr *col) {
+    for (i64 i = 0; i < g->classes.count; i++) {
+        struct class *class = &g->classes.items[i];
+        for (i64 k = 0; !class->closed && k < class->members.count; k++) {
+            if (class->members.items[k].expr->col == col->col) {
+                return class;
+            }
+        }
+    }
+    return NULL;
+}
+
+static void join_class(struct group *g, struct class *class, struct expr *col) {
+    i64 leaf = leaf_number(expr_mask(g, col));
+    i64 rows = g->leaves.items[leaf]->rows;
+    struct member member = {col, leaf, (f64)estimate_distinct(g->o, col, rows)};
+    VEC_PUSH(g->o->plan->arena, &class->members, member);
+    class->mask |= 1ULL << leaf;
+}
+
+static struct class *class_new(struct group *g, struct edge *e) {
+    struct class fresh = {0};
+    VEC_PUSH(g->o->plan->arena, &g->classes, fresh);
+    struct class *class = &g->classes.items[g->classes.count - 1];
+    join_class(g, class, e->a);
+    join_class(g, class, e->b);
+    return class;
+}
+
+static void classify(struct group *g, struct edge *e) {
+    bool plain = is_single(e->a_mask) && is_single(e->b_mask) && e->a_mask != e->b_mask &&
+                 e->a->kind == EXPR_COL && e->b->kind == EXPR_COL && !e->null_safe;
+    if (!plain) {
+        return;
+    }
+    e->in_class = 1;
+    struct class *a = class_of(g, e->a);
+    struct class *b = class_of(g, e->b);
+    u64 a_mask = a ? a->mask : e->a_mask;
+    u64 b_mask = b ? b->mask : e->b_mask;
+    if (a && a == b) {
+        return;
+    }
+    if ((a_mask & b_mask) != 0 || !type_eq(e->a->type, e->b->type)) {
+        class_new(g, e)->closed = 1; /* two columns of one leaf: an equality of its own */
+    } else if (!a && !b) {
+        class_new(g, e);
+    } else if (!a || !b) {
+        join_class(g, a ? a : b, a ? e->b : e->a);
+    } else {
+        for (i64 i = 0; i < b->members.count; i++) {
+            VEC_PUSH(g->o->plan->arena, &a->members, b->members.items[i]);
+        }
+        a->mask |= b->mask;
+        b->mask = 0;
+        b->members.count = 0;
+    }
+}
+
+/* Of the members in a set, the fewest distinct values. */
+static f64 fewest(const struct class *class, u64 set) {
+    f64 least = 0.0;
+    for (i64 i = 0; i < class->members.count; i++) {
+        const struct member *m = &class->members.items[i];
+        if (set >> m->leaf & 1) {
+            least = least > 0.0 ? MIN_OF(least, m->distinct) : m->distinct;
+        }
+    }
+    return MAX_OF(least, 1.0);
+}
+
+static bool crosses(const struct class *class, u64 left, u64 right) {
+    return (class->mask & left) && (class->mask & right);
+}
+
+/* The leaf of a side that most of the classes between two sides have a column of. */
+static i64 partner(const struct group *g, u64 side, u64 left, u64 right, u64 within) {
+    i64 best = -1;
+    i64 most = 0;
+    for (u64 rest = side & within; rest; rest &= rest - 1) {
+        i64 leaf = leaf_number(rest);
+        i64 count = 0;
+        for (i64 i = 0; i < g->classes.count; i++) {
+            const struct class *class = &g->classes.items[i];
+            count += crosses(class, left, right) && (class->mask >> leaf & 1);
+        }
+        if (count > most) {
+            most = count;
+            best = leaf;
+        }
+    }
+    return best;
+}
+
+/* What the classes keep of the product of two sets. */
+static f64 class_share(const struct group *g, u64 left, u64 right) {
+    f64 share = 1.0;
+    f64 product[MAX_LEAVES];
+    u64 seen = 0;
+    for (i64 i = 0; i < g->classes.count; i++) {
+        const struct class *class = &g->classes.items[i];
+        if (!crosses(class, left, right)) {
+            continue;
+        }
+        f64 one = 1.0 / MAX_OF(fewest(class, left), fewest(class, right));
+        i64 x = partner(g, left, left, right, class->mask);
+        i64 y = partner(g, right, left, right, class->mask);
+        i64 at = estimate_base(g->leaves.items[x]) < estimate_base(g->leaves.items[y]) ? x : y;
+        if (seen >> at & 1) { /* several columns: no more values than rows */
+            f64 key = 1.0 / (f64)estimate_base(g->leaves.items[at]);
+            f64 both = MAX_OF(product[at] * one, MIN_OF(key, product[at]));
+            share *= both / product[at];
+            product[at] = both;
+        } else {
+            share *= one;
+            product[at] = one;
+        }
+        seen |= 1ULL << at;
+    }
+    return share;
+}
+
+static void note_edge(struct group *g, const struct edge *e) {
+    connect(g, e->a_mask | e->b_mask);
     if (!is_single(e->a_mask) || !is_single(e->b_mask) || e->a_mask == e->b_mask) {
         return;
     }
@@ -114,7 +247,7 @@ static void note_edge(struct group *g, const struct edge *e) {
     const struct rel *b = g->leaves.items[y];
     i64 values =
         MAX_OF(estimate_distinct(g->o, e->a, a->rows), estimate_distinct(g->o, e->b, b->rows));
-    f64 most = 1.0 / (f64)MIN_OF(base_rows(a), base_rows(b));
+    f64 most = 1.0 / (f64)MIN_OF(estimate_base(a), estimate_base(b));
     f64 share = *share_of(g, x, y) / (f64)values;
     if (*share_of(g, x, y) < 1.0) { /* several columns: no more values than rows */
         share = MAX_OF(share, MIN_OF(most, *share_of(g, x, y)));
@@ -168,7 +301,13 @@ static void prepare(struct group *g) {
         struct edge *e = &g->edges.items[i];
         e->a_mask = expr_mask(g, e->a);
         e->b_mask = expr_mask(g, e->b);
-        note_edge(g, e);
+        classify(g, e);
+        if (!e->in_class) {
+            note_edge(g, e);
+        }
+    }
+    for (i64 i = 0; i < g->classes.count; i++) {
+        connect(g, g->classes.items[i].mask);
     }
     for (i64 i = 0; i < g->conds.count; i++) {
         struct residual *cond = &g->conds.items[i];
@@ -205,13 +344,78 @@ static struct expr *edge_cond(struct arena *arena, const struct edge *e) {
     return make(arena, EXPR_CASE, 5, a_null, b_null, b_null, no, equal);
 }
 
+/* The member with the most values, which is a key if one of them is. */
+static struct expr *member_in(const struct class *class, u64 set) {
+    const struct member *best = NULL;
+    for (i64 i = 0; i < class->members.count; i++) {
+        const struct member *m = &class->members.items[i];
+        if ((set >> m->leaf & 1) && (!best || m->distinct > best->distinct)) {
+            best = m;
+        }
+    }
+    return best->expr;
+}
+
+static bool has_member(const struct class *class, const struct expr *col) {
+    for (i64 i = 0; i < class->members.count; i++) {
+        if (class->members.items[i].expr->col == col->col) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct expr *member_of(const struct class *class, i64 leaf) {
+    for (i64 i = 0; i < class->members.count; i++) {
+        if (class->members.items[i].leaf == leaf) {
+            return class->members.items[i].expr;
+        }
+    }
+    return NULL;
+}
+
+/* One equality of a class's columns on both sides: between the leaves that have columns of most of
+ * the classes that meet here, whose keys may be of several columns; of a single class the one that
+ * is written. */
+static void place_class(struct group *g, const struct class *class, struct rel *join, u64 left,
+                        u64 right) {
+    struct expr *a = member_in(class, left);
+    struct expr *b = member_in(class, right);
+    i64 meeting = 0;
+    for (i64 i = 0; i < g->classes.count; i++) {
+        meeting += crosses(&g->classes.items[i], left, right);
+    }
+    if (meeting > 1) {
+        a = member_of(class, partner(g, left, left, right, class->mask));
+        b = member_of(class, partner(g, right, left, right, class->mask));
+    }
+    for (i64 i = meeting > 1 ? 0 : g->edges.count; i-- > 0;) {
+        const struct edge *e = &g->edges.items[i];
+        if (!e->in_class || !has_member(class, e->a) || !has_member(class, e->b)) {
+            continue;
+        }
+        bool forth = !(e->a_mask & ~left) && !(e->b_mask & ~right);
+        bool back = !(e->b_mask & ~left) && !(e->a_mask & ~right);
+        a = forth ? e->a : back ? e->b : a;
+        b = forth ? e->b : back ? e->a : b;
+    }
+    VEC_PUSH(g->o->plan->arena, &join->left_keys, a);
+    VEC_PUSH(g->o->plan->arena, &join->right_keys, b);
+    VEC_PUSH(g->o->plan->arena, &join->null_safe, (b8)0);
+}
+
 static void place(struct group *g, struct rel *join, u64 left, u64 right) {
     struct arena *arena = g->o->plan->arena;
     u64 both = left | right;
     bool safe = false;
+    for (i64 i = 0; i < g->classes.count; i++) {
+        if (crosses(&g->classes.items[i], left, right)) {
+            place_class(g, &g->classes.items[i], join, left, right);
+        }
+    }
     for (i64 i = 0; i < g->edges.count; i++) {
         struct edge *e = &g->edges.items[i];
-        if (e->placed || ((e->a_mask | e->b_mask) & ~both) != 0) {
+        if (e->placed || e->in_class || ((e->a_mask | e->b_mask) & ~both) != 0) {
             continue;
         }
         bool forth = e->a_mask && e->b_mask && !(e->a_mask & ~left) && !(e->b_mask & ~right);
@@ -280,6 +484,7 @@ static f64 set_rows(const struct group *g, const struct state *states, u64 set) 
     for (u64 at = rest; at; at &= at - 1) {
         rows *= *share_of(g, top, leaf_number(at));
     }
+    rows *= class_share(g, rest, 1ULL << top);
     for (i64 i = 0; i < g->conds.count; i++) {
         u64 mask = g->conds.items[i].mask;
         if ((mask & ~set) == 0 && (mask >> top & 1)) {
@@ -290,6 +495,11 @@ static f64 set_rows(const struct group *g, const struct state *states, u64 set) 
 }
 
 static bool has_edge(const struct group *g, u64 left, u64 right) {
+    for (i64 i = 0; i < g->classes.count; i++) {
+        if (crosses(&g->classes.items[i], left, right)) {
+            return true;
+        }
+    }
     for (u64 rest = left; rest; rest &= rest - 1) {
         i64 i = leaf_number(rest);
         for (u64 other = right & g->near[i]; other; other &= other - 1) {
@@ -385,7 +595,8 @@ static struct rel *order_greedy(struct group *g) {
                 if (!parts[x].rel || !parts[y].rel || !(parts[x].near & parts[y].mask)) {
                     continue;
                 }
-                f64 rows = parts[x].rows * parts[y].rows * *share_of(g, x, y);
+                f64 rows = parts[x].rows * parts[y].rows * *share_of(g, x, y) *
+                           class_share(g, parts[x].mask, parts[y].mask);
                 if (best_x < 0 || rows < best) {
                     best_x = x;
                     best_y = y;

@@ -52,8 +52,8 @@ f64 estimate_share(struct opt *o, const struct expr *cond);
 /* Whether no two rows of rel agree in all of these expressions. */
 bool estimate_unique(const struct plan *plan, const struct rel *rel, struct expr *const *keys,
                      const b8 *null_safe, i64 count);
-i64 estimate_join(const struct opt *o, i64 left_rows, i64 right_rows, struct expr *const *left_keys,
-                  struct expr *const *right_keys, i64 key_count);
+/* The largest table below: what a filter leaves of a key is still a key of all of it. */
+i64 estimate_base(const struct rel *rel);
 
 /* True the first time an input of SHARED is asked for since `visited` was emptied. */
 bool opt_first_visit(struct opt *o, const struct rel *input);

@@ -4,9 +4,9 @@
  * groups when the join asks for a few. If the other side has far fewer rows than the large one has
  * keys, it is shared, and the large one passes a semi join with its keys first: rows that match
  * nothing would not have been seen above anyway. The semi join goes below projections and filters,
- * below an aggregate whose group keys it tests, and below an inner join that drops fewer rows.
- * Inner joins of plain inputs need none of this, because their small side is the one that is built.
- */
+ * below an aggregate, with those keys that are group keys, and below an inner join that drops fewer
+ * rows. Inner joins of plain inputs need none of this, because their small side is the one that is
+ * built. */
 #include "opt/opt_int.h"
 
 #ifdef WF_HARD
@@ -20,21 +20,34 @@ struct target {
     struct rel *rel; /* the semi join goes onto its input `which` */
     i32 which;
     struct expr **keys; /* of the large side, over that input's columns */
+    i64 *which_key;     /* their numbers among the join's */
+    i64 count;
     b8 below_agg;
 };
 
-/* Keys over a projection's or aggregate's columns, over its input's; false when they are not. */
-static bool keys_below(struct plan *plan, const struct rel *rel, struct expr **keys, i64 count) {
+/* Keys over a projection's or aggregate's columns, over its input's. Of an aggregate those that are
+ * group keys are enough; false when there are none. */
+static bool keys_below(struct plan *plan, const struct rel *rel, struct target *target) {
     struct expr **map = NEW_ARRAY(plan->arena, struct expr *, plan->cols.count + 1);
+    struct expr **keys = NEW_ARRAY(plan->arena, struct expr *, target->count + 1);
+    i64 kept = 0;
     for (i64 i = 0; i < rel->exprs.count; i++) {
         map[rel->out.items[i]] = rel->exprs.items[i];
     }
-    for (i64 i = 0; i < count; i++) {
-        if (keys[i]->kind != EXPR_COL || !map[keys[i]->col]) {
+    for (i64 i = 0; i < target->count; i++) {
+        bool is_below = target->keys[i]->kind == EXPR_COL && map[target->keys[i]->col];
+        if (is_below) {
+            keys[kept] = map[target->keys[i]->col];
+            target->which_key[kept++] = target->which_key[i];
+        } else if (rel->kind != REL_AGG) {
             return false;
         }
-        keys[i] = map[keys[i]->col];
     }
+    if (kept == 0) {
+        return false;
+    }
+    target->keys = keys;
+    target->count = kept;
     return true;
 }
 
@@ -84,24 +97,24 @@ static bool find_target(struct opt *o, struct rel *join, i32 side, struct target
     struct expr **from = side == 0 ? join->left_keys.items : join->right_keys.items;
     *out = (struct target){.rel = join, .which = side};
     out->keys = NEW_ARRAY(plan->arena, struct expr *, count + 1);
+    out->which_key = NEW_ARRAY(plan->arena, i64, count + 1);
+    out->count = count;
     for (i64 i = 0; i < count; i++) {
         out->keys[i] = from[i];
+        out->which_key[i] = i;
     }
     for (;;) {
         struct rel *at = out->rel->inputs[out->which];
-        i32 below = input_below(o, at, join->inputs[1 - side]->rows, out->keys, count);
+        i32 below = input_below(o, at, join->inputs[1 - side]->rows, out->keys, out->count);
         if (below >= 0) {
             out->rel = at;
             out->which = below;
             continue;
         }
         if (at->kind == REL_PROJECT || (at->kind == REL_AGG && at->exprs.count > 0)) {
-            struct expr **keys = NEW_ARRAY(plan->arena, struct expr *, count + 1);
-            memcpy(keys, out->keys, sizeof(struct expr *) * (size_t)count);
-            if (!keys_below(plan, at, keys, count)) {
+            if (!keys_below(plan, at, out)) {
                 return at->kind != REL_AGG;
             }
-            out->keys = keys;
             out->below_agg = out->below_agg || at->kind == REL_AGG;
         } else if (at->kind != REL_FILTER) {
             return at->kind != REL_SHARED && at->kind != REL_LIMIT;
@@ -120,17 +133,16 @@ static bool is_worth(struct opt *o, const struct rel *join, i32 side, const stru
     if (rows < ROWS_MIN || small->rows > rows / 4) {
         return false;
     }
-    for (i64 i = 0; i < join->left_keys.count; i++) {
+    for (i64 i = 0; i < target->count; i++) {
         if (facts_can_raise(o, target->keys[i])) {
             return false;
         }
     }
-    return share_of(o, small->rows, target->keys, join->left_keys.count, rows) < WORTH;
+    return share_of(o, small->rows, target->keys, target->count, rows) < WORTH;
 }
 
 static void reduce_side(struct opt *o, struct rel *join, i32 side, const struct target *target) {
     struct plan *plan = o->plan;
-    i64 count = join->left_keys.count;
     struct rel *small = join->inputs[1 - side];
     struct expr **keys = side == 0 ? join->right_keys.items : join->left_keys.items;
     struct rel *use = opt_shared(plan, small, small->out.items, small->out.count);
@@ -139,11 +151,12 @@ static void reduce_side(struct opt *o, struct rel *join, i32 side, const struct 
         map[small->out.items[i]] = expr_col(plan, use->out.items[i], -1);
     }
     struct rel *semi = rel_join(plan, JOIN_SEMI, target->rel->inputs[target->which], use);
-    for (i64 i = 0; i < count; i++) {
+    for (i64 i = 0; i < target->count; i++) {
+        i64 key = target->which_key[i];
         VEC_PUSH(plan->arena, &semi->left_keys, target->keys[i]);
-        VEC_PUSH(plan->arena, &semi->right_keys, expr_map(plan->arena, keys[i], map));
+        VEC_PUSH(plan->arena, &semi->right_keys, expr_map(plan->arena, keys[key], map));
         if (join->null_safe.count > 0) {
-            VEC_PUSH(plan->arena, &semi->null_safe, join->null_safe.items[i]);
+            VEC_PUSH(plan->arena, &semi->null_safe, join->null_safe.items[key]);
         }
     }
     target->rel->inputs[target->which] = semi;

@@ -55,6 +55,16 @@ bool unnest_uses_outer(const struct unnest *u, const struct expr *expr) {
     return w.found;
 }
 
+struct side_walk {
+    const struct rel *side;
+    bool inside;
+};
+
+static void note_side(u32 col, void *arg) {
+    struct side_walk *w = arg;
+    w->inside = w->inside && rel_has_out(w->side, col);
+}
+
 static void note_slot(struct expr **slot, void *arg) {
     expr_each_col(*slot, note_outer, arg);
 }
@@ -119,12 +129,60 @@ static void add_out(const struct unnest *u, struct rel *rel, const u32 *cols) {
 
 /* the domain */
 
+/* Conditions of the join on the left alone: for rows that fail them the right side is not asked. */
+static bool is_guard(const struct unnest *u, const struct expr *cond) {
+    struct outer_walk w = {.u = u};
+    struct side_walk side = {u->join->inputs[0], true};
+    expr_each_col(cond, note_outer, &w);
+    expr_each_col(cond, note_side, &side);
+    return (w.found || w.other) && side.inside && !facts_can_raise(u->o, cond);
+}
+
+static bool is_guarded(const struct unnest *u) {
+    for (i64 i = 0; i < u->join->conds.count; i++) {
+        if (is_guard(u, u->join->conds.items[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The left's rows that ask for the right side, with the outer columns first. */
+static struct rel *asking_rows(const struct unnest *u) {
+    struct plan *plan = plan_of(u);
+    const struct rel *left = u->left;
+    if (!is_guarded(u)) {
+        return opt_shared(plan, u->left, u->outer, u->count);
+    }
+    u32 *cols = NEW_ARRAY(plan->arena, u32, u->count + left->out.count);
+    i64 count = u->count;
+    memcpy(cols, u->outer, sizeof(u32) * (size_t)u->count);
+    for (i64 i = 0; i < left->out.count; i++) {
+        cols[count] = left->out.items[i];
+        count += !is_outer(u, left->out.items[i]);
+    }
+    struct rel *rows = opt_shared(plan, u->left, cols, count);
+    struct expr **map = NEW_ARRAY(plan->arena, struct expr *, plan->cols.count + 1);
+    for (i64 i = 0; i < count; i++) {
+        map[cols[i]] = expr_col(plan, rows->out.items[i], -1);
+    }
+    struct rel *filter = rel_new(plan, REL_FILTER, rows, NULL);
+    for (i64 i = 0; i < u->join->conds.count; i++) {
+        struct expr *cond = u->join->conds.items[i];
+        if (is_guard(u, cond)) {
+            VEC_PUSH(plan->arena, &filter->conds, expr_map(plan->arena, cond, map));
+        }
+    }
+    filter->rows = rows->rows;
+    return filter;
+}
+
 /* One more use of the outer columns' distinct values; cols gets its columns. */
 static struct rel *use_domain(struct unnest *u, u32 *cols) {
     struct plan *plan = plan_of(u);
     if (!u->domain) {
         u->left = u->join->inputs[0];
-        struct rel *values = opt_shared(plan, u->left, u->outer, u->count);
+        struct rel *values = asking_rows(u);
         u->domain = rel_new(plan, REL_AGG, values, NULL);
         for (i64 i = 0; i < u->count; i++) {
             VEC_PUSH(plan->arena, &u->domain->exprs, expr_col(plan, values->out.items[i], -1));
@@ -765,8 +823,11 @@ static void unnest_join(struct opt *o, struct rel *join) {
     if (find_outer(&u)) {
         unnest_lift(&u);
     }
-    if (find_outer(&u) && !unnest_pull(&u)) {
-        rewrite(&u);
+    if (find_outer(&u)) { /* what may raise is computed for the values asked for, no others */
+        bool careful = is_guarded(&u) && may_raise(o, join->inputs[1]);
+        if (careful || !unnest_pull(&u)) {
+            rewrite(&u);
+        }
     }
     join->dependent = 0;
 }

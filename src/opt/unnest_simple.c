@@ -94,13 +94,22 @@ static void substitute_rel(struct rel *rel, void *arg) {
     }
 }
 
-/* Whether the expression is NULL when all columns of `rel` are. */
-static bool null_of_null(struct plan *plan, const struct rel *rel, struct expr *expr) {
-    struct expr **map = NEW_ARRAY(plan->arena, struct expr *, plan->cols.count + 1);
+static void map_to_null(struct plan *plan, const struct rel *rel, struct expr **map) {
     for (i64 i = 0; i < rel->out.count; i++) {
         u32 col = rel->out.items[i];
         map[col] = expr_new(plan->arena, EXPR_CONST, plan->cols.items[col].type, -1);
         map[col]->is_null = 1;
+    }
+}
+
+/* Whether the expression is NULL when all columns of `rel` and of `other`, which may be NULL, are.
+ */
+static bool null_of_null(struct plan *plan, const struct rel *rel, const struct rel *other,
+                         struct expr *expr) {
+    struct expr **map = NEW_ARRAY(plan->arena, struct expr *, plan->cols.count + 1);
+    map_to_null(plan, rel, map);
+    if (other) {
+        map_to_null(plan, other, map);
     }
     const struct expr *folded = expr_fold(plan->arena, expr_map(plan->arena, expr, map));
     return folded->kind == EXPR_CONST && folded->is_null;
@@ -112,6 +121,23 @@ static bool is_scalar_agg(const struct rel *rel) {
 
 bool unnest_keeps_left(const struct rel *join) {
     return join->join == JOIN_SINGLE || join->join == JOIN_LEFT;
+}
+
+/* Whether rows of a join are extended by NULLs somewhere above it: what is computed below that is
+ * then NULL, and would be no more if it were computed above. */
+static bool is_extended(struct plan *plan, struct rel *rel, const struct rel *join, bool extended) {
+    if (rel == join) {
+        return extended;
+    }
+    for (i32 i = 0; i < rel->input_count; i++) {
+        bool outer = rel->kind == REL_JOIN &&
+                     (rel->join == JOIN_FULL ||
+                      (i == 1 && (rel->join == JOIN_LEFT || rel->join == JOIN_SINGLE)));
+        if (is_extended(plan, rel->inputs[i], join, extended || outer)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static bool may_lift(struct unnest *u, const struct rel *join, const struct rel *project) {
@@ -127,7 +153,13 @@ static bool may_lift(struct unnest *u, const struct rel *join, const struct rel 
     }
     bool counted = is_scalar_agg(input) && join->conds.count == 0;
     for (i64 i = 0; unnest_keeps_left(join) && !counted && i < project->exprs.count; i++) {
-        if (!null_of_null(plan, input, project->exprs.items[i])) {
+        if (!null_of_null(plan, input, NULL, project->exprs.items[i])) {
+            return false;
+        }
+    }
+    bool extended = is_extended(plan, plan->root, join, false);
+    for (i64 i = 0; extended && i < project->exprs.count; i++) {
+        if (!null_of_null(plan, input, join->inputs[0], project->exprs.items[i])) {
             return false;
         }
     }
@@ -183,7 +215,8 @@ static void zero_counts(struct unnest *u, struct rel *agg) {
 
 bool unnest_agg_top(struct unnest *u) {
     struct rel *join = u->join;
-    if (!is_scalar_agg(join->inputs[1]) || join->conds.count > 0) {
+    if (!is_scalar_agg(join->inputs[1]) || join->conds.count > 0 ||
+        is_extended(u->o->plan, u->o->plan->root, join, false)) {
         return false;
     }
     if (join->join == JOIN_CROSS || join->join == JOIN_INNER) {
@@ -345,8 +378,7 @@ static void note_left(u32 col, void *arg) {
 
 void unnest_sink(struct opt *o, struct rel *filter) {
     struct rel *join = filter->inputs[0];
-    if (join->kind != REL_JOIN ||
-        (join->join != JOIN_CROSS && join->join != JOIN_INNER && join->join != JOIN_LEFT)) {
+    if (join->kind != REL_JOIN || join->join == JOIN_FULL) {
         return;
     }
     struct rel *lower = NULL;

@@ -39,7 +39,8 @@ struct device_rates {
 /* One execution of a program. Everything in it lives until exec_close. */
 struct exec {
     const struct program *program;
-    struct arena *arena;
+    struct arena *arena; /* of the step, on the CPU while a pipeline runs; else as keep */
+    struct arena *keep;  /* of the execution; NULL = arena */
     struct memory *mem;
     struct error *err;
     struct pool *pool;
@@ -66,6 +67,10 @@ struct exec {
     void *serial_arg;
     struct stream *stream; /* the answer is computed as it is read; NULL = it is all there */
 };
+
+static inline struct arena *exec_arena(const struct exec *x) {
+    return x->keep ? x->keep : x->arena;
+}
 
 /* rank : 16, source row : 40, fault : 8; the smallest wins, whoever meets it first. */
 static inline u64 fault_key(u16 rank, i64 row, u8 fault) {

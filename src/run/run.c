@@ -300,6 +300,17 @@ static void count_total(struct exec *x) {
     atomic_store(&x->rows_total, rows);
 }
 
+/* What rounds of a loop add to starts empty. */
+static void enter_block(struct exec *x, const struct block *block) {
+    for (u32 v = 0; block->fresh_var && v < x->program->var_count; v++) {
+        bool index = x->program->vars[v].kind == VAR_INDEX &&
+                     x->program->vars[v].rows_var == block->fresh_var - 1;
+        if (index || v == block->fresh_var - 1) {
+            variable_reset(&x->vars[v]);
+        }
+    }
+}
+
 /* A limit that is NULL is none. */
 static bool has_enough(const struct exec *x, const struct block *block) {
     return block->stop_var && !lit_is_null(x, block->stop_lit) &&
@@ -316,8 +327,12 @@ static FALLIBLE run_blocks(struct exec *x, const struct run_devices *devices, bo
         loops = loops || program->blocks[b].loop_var != NO_VAR;
     }
     u32 b = program->block_count ? 0 : NO_VAR;
+    bool again = false;
     while (b != NO_VAR) {
         const struct block *block = &program->blocks[b];
+        if (!again) {
+            enter_block(x, block);
+        }
         for (u32 s = 0; s < block->step_count; s++) {
             u32 step_no = first_step[b] + s;
             bool flows = streams && stream_fits(program, step_no);
@@ -332,7 +347,7 @@ static FALLIBLE run_blocks(struct exec *x, const struct run_devices *devices, bo
                 release_after(x, step_no);
             }
         }
-        bool again =
+        again =
             block->loop_var != NO_VAR && x->vars[block->loop_var].rows > 0 && !has_enough(x, block);
         b = again ? block->loop : block->next;
     }

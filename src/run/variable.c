@@ -68,7 +68,7 @@ void chunk_release(struct chunk *chunk) {
 void variable_append(struct exec *x, u32 var, struct chunk *chunk) {
     struct variable *v = &x->vars[var];
     mutex_lock(&x->lock);
-    VEC_PUSH(x->arena, &v->chunks, chunk);
+    VEC_PUSH(exec_arena(x), &v->chunks, chunk);
     v->rows += chunk->rows;
     v->on_host = 1;
     mutex_unlock(&x->lock);
@@ -76,13 +76,13 @@ void variable_append(struct exec *x, u32 var, struct chunk *chunk) {
 
 void variable_keep_heap(struct exec *x, u32 var, struct buffer *heap) {
     mutex_lock(&x->lock);
-    VEC_PUSH(x->arena, &x->vars[var].heaps, heap);
+    VEC_PUSH(exec_arena(x), &x->vars[var].heaps, heap);
     mutex_unlock(&x->lock);
 }
 
 struct index *index_new(struct exec *x) {
     mutex_lock(&x->lock);
-    struct index *index = NEW(x->arena, struct index);
+    struct index *index = NEW(exec_arena(x), struct index);
     mutex_unlock(&x->lock);
     return index;
 }
@@ -172,7 +172,7 @@ wf_status variable_flatten(struct exec *x, u32 var) {
         chunk_release(v->chunks.items[i]);
     }
     v->chunks.count = 0;
-    VEC_PUSH(x->arena, &v->chunks, out);
+    VEC_PUSH(exec_arena(x), &v->chunks, out);
     return ERR_OK;
 }
 

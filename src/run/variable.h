@@ -69,6 +69,7 @@ struct index {
     i64 filter_lo;
     i64 filter_bits;
     i64 bytes;
+    i64 grown_chunks; /* of its rows' chunks, those that a set that grows has seen */
 };
 void index_measure(struct index *index); /* sets bytes */
 static inline i64 index_filter_bytes(const struct index *index) {

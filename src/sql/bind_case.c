@@ -157,15 +157,9 @@ FALLIBLE bind_min_max(struct bind *b, struct query *q, const struct json *body, 
 
 /* CASE WHEN a IS NULL THEN b IS NOT NULL WHEN b IS NULL THEN true ELSE a <> b END, or its opposite.
  */
-FALLIBLE bind_distinct(struct bind *b, struct query *q, const struct json *body,
-                       struct expr **out) {
-    i32 position = json_position(body);
-    bool negated = json_is(body, "kind", "AEXPR_NOT_DISTINCT");
-    struct expr *left = NULL;
-    struct expr *right = NULL;
+FALLIBLE bind_distinct_values(struct bind *b, struct expr *left, struct expr *right, bool negated,
+                              i32 position, struct expr **out) {
     struct expr *differ = NULL;
-    TRY(bind_expr(b, q, json_get(body, "lexpr"), &left));
-    TRY(bind_expr(b, q, json_get(body, "rexpr"), &right));
     TRY(bind_compare(b, negated ? FUNC_EQ : FUNC_NE, left, right, position, &differ));
     left = differ->args[0];
     right = differ->args[1];
@@ -185,6 +179,22 @@ FALLIBLE bind_distinct(struct bind *b, struct query *q, const struct json *body,
     };
     *out = expr_many(b, EXPR_CASE, type_of(TYPE_BOOLEAN), position, 5, args);
     return ERR_OK;
+}
+
+FALLIBLE bind_distinct(struct bind *b, struct query *q, const struct json *body,
+                       struct expr **out) {
+    i32 position = json_position(body);
+    bool negated = json_is(body, "kind", "AEXPR_NOT_DISTINCT");
+    bool rows = false;
+    struct expr *left = NULL;
+    struct expr *right = NULL;
+    TRY(bind_row_distinct(b, q, body, negated, &rows, out));
+    if (rows) {
+        return ERR_OK;
+    }
+    TRY(bind_expr(b, q, json_get(body, "lexpr"), &left));
+    TRY(bind_expr(b, q, json_get(body, "rexpr"), &right));
+    return bind_distinct_values(b, left, right, negated, position, out);
 }
 
 /* x IS [NOT] TRUE, FALSE, UNKNOWN: CASE takes NULL for false, which is what these need. */

@@ -138,11 +138,14 @@ FALLIBLE bind_choices(struct bind *b, struct query *q, const struct json *list, 
         if (i > 0 && q->pending.count > first) {
             for (i32 k = 0; k < i; k++) { /* an earlier one decided */
                 struct expr *arg = (*out)[k];
+                if (how != 'c') {
+                    TRY(need_boolean(b, arg, how == 'a' ? "AND" : "OR", &arg));
+                }
                 whens[k] = how == 'c' ? expr_one(b, EXPR_IS_NULL, arg, -1) : arg;
                 whens[k] = how == 'o' ? arg : expr_one(b, EXPR_NOT, whens[k], -1);
             }
             whens[i] = NULL;
-            bind_guard_serials(b, q, first, whens, i + 1);
+            bind_guard(b, q, first, whens, i + 1);
         }
         i++;
     }
@@ -175,8 +178,12 @@ static FALLIBLE bind_logic(struct bind *b, struct query *q, const struct json *b
 static FALLIBLE bind_null_test(struct bind *b, struct query *q, const struct json *body,
                                struct expr **out) {
     i32 position = json_position(body);
-    TRY(bind_only(b, body, "arg nulltesttype location", position));
+    TRY(bind_only(b, body, "arg nulltesttype argisrow location", position));
     struct expr *arg = NULL;
+    if (node_is(json_get(body, "arg"), "RowExpr")) {
+        bool negated = json_is(body, "nulltesttype", "IS_NOT_NULL");
+        return bind_row_null(b, q, json_get(body, "arg"), negated, out);
+    }
     TRY(bind_expr(b, q, json_get(body, "arg"), &arg));
     TRY(coerce_unknown(b, arg, type_of(TYPE_TEXT), &arg));
     *out = expr_one(b, EXPR_IS_NULL, arg, position);

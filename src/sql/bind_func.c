@@ -162,7 +162,9 @@ FALLIBLE bind_call(struct bind *b, struct query *q, const struct json *body, str
                                         {"agg_filter", "FILTER"},
                                         {"agg_order", "ORDER BY"},
                                         {"agg_within_group", "WITHIN GROUP"}};
-    for (i64 i = 0; i < COUNT_OF(aggregates_only) && bind_function_known(call.name); i++) {
+    bool is_other = is_missing(call.name) && strstr(call.name, "_agg"); /* of aggregates we lack */
+    for (i64 i = 0; i < COUNT_OF(aggregates_only) && bind_function_known(call.name) && !is_other;
+         i++) {
         if (json_get(body, aggregates_only[i][0])) {
             FAIL_AT(b->err, WRONG_OBJECT, call.position,
                     "%s specified, but %s is not an aggregate function", aggregates_only[i][1],

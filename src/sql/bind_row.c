@@ -102,6 +102,52 @@ FALLIBLE bind_row_operator(struct bind *b, struct query *q, const struct json *b
     return compare_rows(b, op, lefts, left_count, rights, right_count, position, out);
 }
 
+FALLIBLE bind_row_distinct(struct bind *b, struct query *q, const struct json *body, bool negated,
+                           bool *out_done, struct expr **out) {
+    const struct json *left = json_get(body, "lexpr");
+    const struct json *right = json_get(body, "rexpr");
+    i32 position = json_position(body);
+    *out_done = node_is(left, "RowExpr") && node_is(right, "RowExpr");
+    if (!*out_done) {
+        return ERR_OK;
+    }
+    struct expr **lefts = NULL;
+    struct expr **rights = NULL;
+    i32 left_count = 0;
+    i32 right_count = 0;
+    TRY(row_fields(b, q, left, &lefts, &left_count));
+    TRY(row_fields(b, q, right, &rights, &right_count));
+    if (left_count != right_count) {
+        FAIL_AT(b->err, SYNTAX, position, "unequal number of entries in row expressions");
+    }
+    for (i32 i = 0; i < left_count; i++) {
+        TRY(bind_distinct_values(b, lefts[i], rights[i], negated, position, &lefts[i]));
+    }
+    struct type boolean = type_of(TYPE_BOOLEAN);
+    *out = left_count == 0 ? expr_bool(b, negated, position)
+           : left_count == 1
+               ? lefts[0]
+               : expr_many(b, negated ? EXPR_AND : EXPR_OR, boolean, position, left_count, lefts);
+    return ERR_OK;
+}
+
+FALLIBLE bind_row_null(struct bind *b, struct query *q, const struct json *row, bool negated,
+                       struct expr **out) {
+    struct expr **fields = NULL;
+    i32 count = 0;
+    i32 position = node_position(row);
+    TRY(row_fields(b, q, row, &fields, &count));
+    for (i32 i = 0; i < count; i++) {
+        TRY(coerce_unknown(b, fields[i], type_of(TYPE_TEXT), &fields[i]));
+        fields[i] = expr_one(b, EXPR_IS_NULL, fields[i], position);
+        fields[i] = negated ? expr_one(b, EXPR_NOT, fields[i], position) : fields[i];
+    }
+    *out = count == 0   ? expr_bool(b, true, position)
+           : count == 1 ? fields[0]
+                        : expr_many(b, EXPR_AND, type_of(TYPE_BOOLEAN), position, count, fields);
+    return ERR_OK;
+}
+
 FALLIBLE bind_row_in(struct bind *b, struct query *q, const struct json *body, bool *out_done,
                      struct expr **out) {
     const struct json *left = json_get(body, "lexpr");

@@ -192,37 +192,41 @@ static FALLIBLE bind_query(struct bind *b, const struct json *body, struct state
     return ERR_OK;
 }
 
+/* Definitions are kept as text and outlive the statement, so they can have no parameters. */
+enum { NONE, PARAMS };
+
 static const struct {
     const char *node;
     FALLIBLE (*bind)(struct bind *b, const struct json *body, struct statement *out);
+    u8 params;
 } handlers[] = {
-    {"SelectStmt", bind_query},
-    {"InsertStmt", bind_insert},
-    {"CreateStmt", bind_create},
-    {"DropStmt", bind_drop},
-    {"CopyStmt", bind_copy},
-    {"VariableSetStmt", bind_set},
-    {"VariableShowStmt", bind_show},
-    {"ExplainStmt", bind_explain},
-    {"CallStmt", bind_procedure},
-    {"TransactionStmt", bind_transaction},
-    {"UpdateStmt", bind_update},
-    {"DeleteStmt", bind_delete},
-    {"TruncateStmt", bind_truncate},
-    {"CreateSchemaStmt", bind_create_schema},
-    {"ViewStmt", bind_create_view},
-    {"CreateSeqStmt", bind_create_sequence},
-    {"AlterSeqStmt", bind_alter_sequence},
-    {"CreateTableAsStmt", bind_create_as},
-    {"IndexStmt", bind_create_index},
-    {"CommentStmt", bind_comment},
-    {"PrepareStmt", bind_prepare},
-    {"ExecuteStmt", bind_execute},
-    {"DeallocateStmt", bind_deallocate},
-    {"AlterTableStmt", bind_alter},
-    {"RenameStmt", bind_rename},
-    {"AlterObjectSchemaStmt", bind_set_schema},
-    {"ConstraintsSetStmt", bind_set_constraints},
+    {"SelectStmt", bind_query, PARAMS},
+    {"InsertStmt", bind_insert, PARAMS},
+    {"CreateStmt", bind_create, NONE},
+    {"DropStmt", bind_drop, NONE},
+    {"CopyStmt", bind_copy, NONE},
+    {"VariableSetStmt", bind_set, PARAMS},
+    {"VariableShowStmt", bind_show, PARAMS},
+    {"ExplainStmt", bind_explain, PARAMS},
+    {"CallStmt", bind_procedure, PARAMS},
+    {"TransactionStmt", bind_transaction, NONE},
+    {"UpdateStmt", bind_update, PARAMS},
+    {"DeleteStmt", bind_delete, PARAMS},
+    {"TruncateStmt", bind_truncate, NONE},
+    {"CreateSchemaStmt", bind_create_schema, NONE},
+    {"ViewStmt", bind_create_view, NONE},
+    {"CreateSeqStmt", bind_create_sequence, NONE},
+    {"AlterSeqStmt", bind_alter_sequence, NONE},
+    {"CreateTableAsStmt", bind_create_as, PARAMS},
+    {"IndexStmt", bind_create_index, NONE},
+    {"CommentStmt", bind_comment, NONE},
+    {"PrepareStmt", bind_prepare, PARAMS},
+    {"ExecuteStmt", bind_execute, PARAMS},
+    {"DeallocateStmt", bind_deallocate, NONE},
+    {"AlterTableStmt", bind_alter, NONE},
+    {"RenameStmt", bind_rename, NONE},
+    {"AlterObjectSchemaStmt", bind_set_schema, NONE},
+    {"ConstraintsSetStmt", bind_set_constraints, NONE},
 };
 
 /* Statements whose node is not named after the command. */
@@ -259,7 +263,11 @@ FALLIBLE bind_statement(struct bind *b, const struct json *node, struct statemen
     const char *type = node_type(node);
     for (i64 i = 0; i < COUNT_OF(handlers); i++) {
         if (strcmp(handlers[i].node, type) == 0) {
-            return handlers[i].bind(b, node_body(node), out);
+            struct type *param_types = b->param_types;
+            b->param_types = handlers[i].params ? param_types : NULL;
+            TRY(handlers[i].bind(b, node_body(node), out));
+            b->param_types = param_types;
+            return ERR_OK;
         }
     }
     return unsupported(b, (i32)(b->parsed->text.ptr - b->parsed->script.ptr), "%s",

@@ -85,6 +85,12 @@ struct window_item {
     VEC(struct order_key) order;
 };
 
+struct bound_sublink { /* a subquery met before: what is written twice is computed once */
+    const struct json *body;
+    u32 col; /* its value or mark */
+    i64 conds;
+};
+
 struct grouping_call { /* GROUPING(args) */
     u32 col;
     struct expr **args;
@@ -118,6 +124,7 @@ struct query {
     VEC(struct agg_call) calls;
     VEC(struct window_item) windows;
     VEC(struct set_call) set_calls;
+    VEC(struct bound_sublink) sublinks;
     VEC(struct grouping_call) groupings;
     pending_list pending;
     pending_list below; /* those in arguments of aggregates and in group keys */
@@ -254,8 +261,8 @@ FALLIBLE bind_sublink(struct bind *b, struct query *q, const struct json *body, 
  * semi and anti joins. */
 FALLIBLE bind_where(struct bind *b, struct query *q, const struct json *node, const char *clause,
                     struct rel **io_rel);
-/* Scalar subqueries pending since `first` matter only where a branch of CASE is taken: elsewhere a
- * second row raises nothing. `whens` are the conditions up to and including the branch's own; the
+/* Subqueries pending since `first` matter only where a branch of CASE is taken: elsewhere they
+ * raise nothing. `whens` are the conditions up to and including the branch's own; the
  * last is NULL for ELSE. */
 void bind_guard(struct bind *b, struct query *q, i64 first, struct expr **whens, i32 count);
 /* Makes the joins of a list on top of rel and empties it. */
@@ -271,6 +278,12 @@ FALLIBLE bind_row_compare(struct bind *b, const char *op, struct expr **left, st
  * others. */
 FALLIBLE bind_row_operator(struct bind *b, struct query *q, const struct json *body, const char *op,
                            bool *out_done, struct expr **out);
+/* IS [NOT] DISTINCT FROM of two rows: of some field, of all fields. */
+FALLIBLE bind_row_distinct(struct bind *b, struct query *q, const struct json *body, bool negated,
+                           bool *out_done, struct expr **out);
+/* A row IS [NOT] NULL when all its fields are. */
+FALLIBLE bind_row_null(struct bind *b, struct query *q, const struct json *row, bool negated,
+                       struct expr **out);
 FALLIBLE bind_row_in(struct bind *b, struct query *q, const struct json *body, bool *out_done,
                      struct expr **out);
 FALLIBLE bind_any_array(struct bind *b, struct query *q, const struct json *body,
@@ -377,6 +390,8 @@ FALLIBLE bind_coalesce(struct bind *b, struct query *q, const struct json *body,
 FALLIBLE bind_nullif(struct bind *b, struct query *q, const struct json *body, struct expr **out);
 FALLIBLE bind_min_max(struct bind *b, struct query *q, const struct json *body, struct expr **out);
 FALLIBLE bind_distinct(struct bind *b, struct query *q, const struct json *body, struct expr **out);
+FALLIBLE bind_distinct_values(struct bind *b, struct expr *left, struct expr *right, bool negated,
+                              i32 position, struct expr **out);
 FALLIBLE bind_bool_test(struct bind *b, struct query *q, const struct json *body,
                         struct expr **out);
 

@@ -131,12 +131,38 @@ static bool one_row(const struct rel *rel) {
             rel->limit->value.i64 <= 1);
 }
 
+static void note_raising(struct expr **slot, void *arg) {
+    *(bool *)arg = *(bool *)arg || expr_can_raise(*slot);
+}
+
+static void note_raising_rel(struct rel *rel, void *arg) {
+    bool single = rel->kind == REL_JOIN && rel->join == JOIN_SINGLE && !one_row(rel->inputs[1]);
+    rel_each_expr(rel, note_raising, arg);
+    *(bool *)arg = *(bool *)arg || single;
+}
+
+/* Whether a subquery must not be computed for rows that do not ask for it: it uses their columns
+ * and may raise. One that does not use them is computed once, and raises where its value is used
+ * (pass lazy), but for its second row. */
+static bool needs_guard(struct bind *b, const struct pending *p) {
+    bool raises = false;
+    if (p->join == JOIN_SINGLE && !one_row(p->rel)) {
+        return true;
+    }
+    if ((p->join != JOIN_SINGLE && p->join != JOIN_MARK) ||
+        rel_free_cols(b->plan, p->rel, NULL) == 0) {
+        return false;
+    }
+    rel_each(b->arena, p->rel, note_raising_rel, &raises);
+    return raises;
+}
+
 void bind_guard(struct bind *b, struct query *q, i64 first, struct expr **whens, i32 count) {
     struct expr *guard = NULL;
     bind_guard_serials(b, q, first, whens, count);
     for (i64 i = first; i < q->pending.count; i++) {
         struct pending *p = &q->pending.items[i];
-        if (p->serial || p->join != JOIN_SINGLE || one_row(p->rel)) {
+        if (p->serial || !needs_guard(b, p)) {
             continue;
         }
         guard = guard ? guard : bind_guard_expr(b, whens, count);
@@ -280,16 +306,59 @@ static FALLIBLE any_value_of(struct bind *b, struct query *q, struct quantified 
     return ERR_OK;
 }
 
+/* The join that makes a column; NULL when it was made elsewhere. */
+static const struct pending *pending_of(const struct query *q, u32 col) {
+    i64 count = q->pending.count + q->below.count; /* group keys stand below */
+    for (i64 i = 0; i < count; i++) {
+        const struct pending *p =
+            i < q->pending.count ? &q->pending.items[i] : &q->below.items[i - q->pending.count];
+        bool makes = p->join == JOIN_MARK ? p->mark_col == col : p->rel && rel_has_out(p->rel, col);
+        if (!p->serial && makes) {
+            return p;
+        }
+    }
+    return NULL;
+}
+
+/* GROUP BY and ORDER BY may say again what the select list says. What stands in a branch of CASE
+ * has got conditions since, and is no more the same. */
+static bool bound_before(struct bind *b, struct query *q, const struct json *body,
+                         struct expr **out) {
+    for (i64 i = 0; q->sets_allowed && !q->in_agg && i < q->sublinks.count; i++) {
+        const struct bound_sublink *seen = &q->sublinks.items[i];
+        const struct pending *p = pending_of(q, seen->col);
+        if (p && p->conds.count == seen->conds && json_same(seen->body, body)) {
+            *out = expr_col(b->plan, seen->col, json_position(body));
+            return true;
+        }
+    }
+    return false;
+}
+
+static void note_bound(struct bind *b, struct query *q, const struct json *body, u32 col) {
+    const struct pending *p = pending_of(q, col);
+    struct bound_sublink seen = {body, col, p ? p->conds.count : 0};
+    if (q->sets_allowed && !q->in_agg) {
+        VEC_PUSH(b->arena, &q->sublinks, seen);
+    }
+}
+
 FALLIBLE bind_sublink(struct bind *b, struct query *q, const struct json *body, struct expr **out) {
     i32 position = json_position(body);
     TRY(bind_only(b, body, "subLinkType testexpr operName subselect location", position));
-    if (json_is(body, "subLinkType", "EXPR_SUBLINK")) {
-        return bind_scalar_sublink(b, q, body, out);
-    }
-    if (json_is(body, "subLinkType", "EXISTS_SUBLINK")) {
+    bool scalar = json_is(body, "subLinkType", "EXPR_SUBLINK");
+    if (scalar || json_is(body, "subLinkType", "EXISTS_SUBLINK")) {
         struct rel *rel = NULL;
-        TRY(bind_inner(b, q, body, &rel));
-        *out = add_mark(b, q, rel, NULL, position);
+        if (bound_before(b, q, body, out)) {
+            return ERR_OK;
+        }
+        if (scalar) {
+            TRY(bind_scalar_sublink(b, q, body, out));
+        } else {
+            TRY(bind_inner(b, q, body, &rel));
+            *out = add_mark(b, q, rel, NULL, position);
+        }
+        note_bound(b, q, body, (*out)->col);
         return ERR_OK;
     }
     bool any = json_is(body, "subLinkType", "ANY_SUBLINK");

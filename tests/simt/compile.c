@@ -302,18 +302,26 @@ static void add_all(struct command *command, const char *const *list) {
     }
 }
 
-static const char *c_compiler(void) {
+/* Kernels that ASan instruments need the compiler whose ASan is in the process; to all others, and
+ * so to every build of this library, the same objects do. */
+static const char *c_compiler(b8 strict) {
     const char *given = getenv("SIMT_CC");
     if (given != NULL && given[0] != 0) {
         return given;
     }
-#if SIMT_ASAN && defined(__clang__)
+    if (strict || !SIMT_ASAN) {
+        return "cc";
+    }
+#if defined(__clang__)
     return "clang";
-#elif SIMT_ASAN
-    return "gcc";
 #else
-    return "cc";
+    return "gcc";
 #endif
+}
+
+static const char *c_level(void) {
+    const char *given = getenv("SIMT_OPT");
+    return given != NULL && strcmp(given, "0") == 0 ? "-O0" : "-O1";
 }
 
 /* Instrumentation that hooks.h receives; see there why it is the thread sanitizer's. */
@@ -347,7 +355,6 @@ static void add_mode(struct command *command, b8 strict, b8 clang) {
 
 static void c_command(struct command *command, b8 strict, const struct options *options) {
     static const char *const common[] = {"-std=c11",
-                                         "-O1",
                                          "-g1",
                                          "-fPIC",
                                          "-c",
@@ -368,9 +375,10 @@ static void c_command(struct command *command, b8 strict, const struct options *
                                          "-Wno-maybe-uninitialized",
                                          "-Wno-empty-body",
                                          NULL};
-    const char *compiler = c_compiler();
+    const char *compiler = c_compiler(strict);
     b8 clang = strstr(base_name(compiler), "clang") != NULL;
     add(command, compiler);
+    add(command, c_level());
     add_all(command, common);
     if (clang) {
         add(command, "-Wno-unknown-warning-option");

@@ -332,6 +332,28 @@ static void test_texts_again(void **state) {
     run("drop table again");
 }
 
+/* What is kept as text can have no parameters. */
+static void test_definition_parameters(void **state) {
+    static const char *const texts[] = {
+        "create table dp (x integer default $1)",
+        "create table dp (x integer check (x > $1))",
+        "create view dp as select $1::integer as x",
+        "alter table d add column y integer default $1",
+        "alter table d add check (x > $1)",
+        "create index on d ((x + $1))",
+        "copy (select $1::integer) to stdout",
+    };
+    (void)state;
+    run("create table d (x integer)");
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        wf_statement *st = NULL;
+        assert_int_not_equal(wf_prepare(conn, texts[i], &st), WF_OK);
+        assert_string_equal(wf_connection_error(conn)->sqlstate, "42P02");
+        assert_null(st);
+    }
+    run("drop table d");
+}
+
 static void test_prepared(void **state) {
     (void)state;
     run("create table p (id integer, name text, price decimal(8,2), day date, ok boolean, f double "
@@ -882,6 +904,7 @@ int main(void) {
         cmocka_unit_test(test_query_each),
         cmocka_unit_test(test_typed_access),
         cmocka_unit_test(test_texts_again),
+        cmocka_unit_test(test_definition_parameters),
         cmocka_unit_test(test_prepared),
         cmocka_unit_test(test_bind_types),
         cmocka_unit_test(test_limit_parameter),

@@ -110,6 +110,23 @@ FN i64 run_before(const struct krel_join *a, i64 at, i64 end) {
     return end - start;
 }
 
+/* Whether keys repeat right behind a cut: then the tile is not even tried by wires. */
+FN i64 repeats_near(const struct krel_join *a, i64 i, i64 j) {
+    const IN_W *x = (const IN_W *)a->x;
+    const IN_W *y = (const IN_W *)a->y;
+    u32 shift = a->combine.key_shift;
+    i64 repeats = 0;
+    UNROLL for (i64 k = 0; k < 8; k++) {
+        if (i + k + 1 < a->x_count) {
+            repeats |= x[i + k] >> shift == x[i + k + 1] >> shift;
+        }
+        if (j + k + 1 < a->y_count) {
+            repeats |= y[j + k] >> shift == y[j + k + 1] >> shift;
+        }
+    }
+    return repeats;
+}
+
 /* What lies on both sides of a cut. */
 FN void note_bounds(const struct krel_join *a, i64 cut, i64 i, i64 j) {
     const IN_W *x = (const IN_W *)a->x;
@@ -147,7 +164,7 @@ KERNEL(k_partition, struct krel_join, JOIN_THREADS) {
             cut = cut_between(&args, d, args.splits[before], args.splits[after]);
             args.splits[t] = cut;
         }
-        args.backs[t] = run_before(&args, cut, d - cut);
+        args.backs[t] = run_before(&args, cut, d - cut) * 2 + repeats_near(&args, cut, d - cut);
         note_bounds(&args, t, cut, d - cut);
     }
 }
@@ -170,7 +187,7 @@ FN struct place tile_open(const struct krel_join *a, i64 tile, struct tiles *t) 
     t->nx = (u32)(x_end - p.x);
     t->ny = (u32)(end - x_end - p.y);
     t->shift = a->combine.key_shift;
-    t->back = a->backs[tile];
+    t->back = a->backs[tile] >> 1;
     t->has_next = (KIND & REL_Y_ALONE) && x_end < a->x_count;
     t->next = t->has_next ? ((const IN_W *)a->x)[x_end] >> t->shift : (IN_W)0;
     return p;
@@ -263,12 +280,9 @@ FN void put_row(const struct krel_join *a, i64 at, i64 x, i64 y) {
  * first. */
 FN void t_stage_many(const struct matches *m, i64 back, u32 row, u32 from, u32 *s_rows) {
     u32 xi = m->x_first;
-    for (u32 k = 0; k < TUPLE_VT; k++) {
+    NO_UNROLL for (u32 k = 0; k < TUPLE_VT; k++) {
         u32 is_x = m->is_x >> k & 1u;
-        u32 range = 0;
-        UNROLL for (u32 r = 0; r < TUPLE_VT; r++) { /* registers have no index */
-            range = r == k ? m->range[r] : range;
-        }
+        u32 range = m->range[k]; /* from local memory; selecting it among registers takes longer */
         u32 count = (u32)rows_of(range, is_x, m->is_y >> k & 1u, back);
         u32 lo = range >> 16;
         u32 y = lo == RANGE_BEFORE ? Y_BIAS - (u32)back : Y_BIAS + lo;
@@ -521,8 +535,9 @@ FN void t_stage_places(const struct wire_bits *bits, const struct wire_part *par
     FN u32 b_join_##w(const struct krel_join *args, i64 tile, const struct tiles *t,           \
                       struct place p, struct wire_tile *wt, const struct join_shared *s,       \
                       u64 *clock) {                                                            \
-        t_bring_##w(wt, s->tile);                                                              \
-        b_sync();                                                                              \
+        if (b_any((i32)t_bring_##w(wt, s->tile))) {                                            \
+            return 0;                                                                          \
+        }                                                                                      \
         profile(args, 0, clock);                                                               \
         struct wire_part part = b_part_##w(s->tile, wt, s->cuts);                              \
         X r[WIRES];                                                                            \
@@ -605,7 +620,7 @@ FN u32 b_join_wires(const struct krel_join *args, i64 tile, const struct join_sh
     wt.b_before = !KIND_UNION && t.back == 1;
     wt.low = args->low;
     wt.down = args->down;
-    if (!KIND_UNION && t.back > 1) {
+    if ((!KIND_UNION && t.back > 1) || (args->backs[tile] & 1)) {
         return 0;
     }
     if (wires_fit(&wt, least, greatest, 32)) {

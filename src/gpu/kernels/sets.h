@@ -323,8 +323,9 @@ FN u32 set_goes_on(const struct kset *args, const struct set_place *p) {
 #define SET_BY_WIRES(w, X)                                                             \
     FN u32 b_set_##w(const struct kset *args, i64 tile, const struct set_place *place, \
                      struct wire_tile *t, const struct set_shared *s) {                \
-        t_bring_##w(t, s->tile);                                                       \
-        b_sync();                                                                      \
+        if (b_any((i32)t_bring_##w(t, s->tile))) {                                     \
+            return 0;                                                                  \
+        }                                                                              \
         struct wire_part p = b_part_##w(s->tile, t, s->cuts);                          \
         X r[WIRES];                                                                    \
         X before = before_##w(s->tile, t, &p);                                         \

@@ -106,7 +106,8 @@ FN void put_wide(u8 *s, u32 i, const u64 *word) {
 }
 
 /* wire: an element as a word; raw: the element again, less the bits that no word has.
- * t_bring: the tile's words to s; a barrier is the caller's.
+ * t_bring: the tile's words to s; a barrier is the caller's. Says whether a key is there twice, as
+ * far as the first two words of vectors tell: where many are, nobody begins to merge.
  * split: how many of the first `d` words are a's.
  * b_part: the thread's part; s_cuts: a word per thread and one more; one barrier.
  * before: the word before the part; 0: none. after: the word behind it; all ones: none.
@@ -134,7 +135,7 @@ FN void put_wide(u8 *s, u32 i, const u64 *word) {
             words[t->b_at - t->b_before + i] = wire_##w(t, t->b[from + (i64)i], 0);            \
         }                                                                                      \
     }                                                                                          \
-    FN void t_bring_##w(struct wire_tile *t, u8 *s) {                                          \
+    FN u32 t_bring_##w(struct wire_tile *t, u8 *s) {                                           \
         u32 a_skew = (u32)t->a_first & (RAW_VEC - 1u);                                         \
         u32 b_skew = ((u32)t->b_first - t->b_before) & (RAW_VEC - 1u);                         \
         b_skew += t->b_before;                                                                 \
@@ -147,11 +148,12 @@ FN void put_wide(u8 *s, u32 i, const u64 *word) {
         if (a_from + (i64)(a_vecs * RAW_VEC) > t->a_count ||                                   \
             b_from + (i64)(vecs * RAW_VEC) > t->b_count) {                                     \
             t_bring_edge_##w(t, s);                                                            \
-            return;                                                                            \
+            return 0;                                                                          \
         }                                                                                      \
         const RAW *a = t->a + (a_from + (i64)(t_id() * RAW_VEC));                              \
         const RAW *b = t->b + (b_from + (i64)(t_id() * RAW_VEC));                              \
         vec16 v[WIRE_LOADS];                                                                   \
+        u32 repeated = 0;                                                                      \
         UNROLL for (u32 k = 0; k < WIRE_LOADS; k++) {                                          \
             u32 i = k * WIRE_THREADS + t_id();                                                 \
             if (i < vecs) {                                                                    \
@@ -166,8 +168,12 @@ FN void put_wide(u8 *s, u32 i, const u64 *word) {
                     word[q] = wire_##w(t, raw_of_vec(v[k], q), i < a_vecs);                    \
                 }                                                                              \
                 put_##w(s, i, word);                                                           \
+                if (RAW_VEC > 1) {                                                             \
+                    repeated |= (word[0] ^ word[RAW_VEC > 1]) >> WIRE_LOW(t) == 0;             \
+                }                                                                              \
             }                                                                                  \
         }                                                                                      \
+        return repeated;                                                                       \
     }                                                                                          \
     FN X word_##w(const u8 *s, u32 byte) {                                                     \
         return *(const X *)(const void *)(s + byte);                                           \
