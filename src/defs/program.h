@@ -187,7 +187,8 @@ struct step {
     u32 defer; /* deferral + 1 it belongs to; 0 = its faults are raised at once */
     const char *label; /* operators it came from, for EXPLAIN and errors: "Filter, Project" */
     struct pipeline *pipeline;
-    /* BUILD: dst = index over src, key column `col` (i64, within key_range). SORT: src in place; limit
+    /* BUILD: dst = index over src, key column `col` (i64, within key_range); grow: of a set, src only gets more
+     * rows until both are emptied, so a device may keep dst and add what is new. SORT: src in place; limit
      * (-1 = all) says that only so many first rows are wanted, col_count (0 = all) that only so many first
      * columns are. LIMIT: dst = rows [offset, offset + limit) of src.
      * RANK: dst = LUT (i32) code -> position in byte order, of dictionary `dict`; dst2 = its inverse.
@@ -208,6 +209,7 @@ struct step {
     struct window_fn *windows;
     u8 fold;
     b8 distinct;
+    b8 grow;
     u32 args[2];
     u32 table;
     struct fetched_col *fetches; /* as many as dst has columns */
@@ -235,6 +237,8 @@ struct block {
     u32 next;     /* block index; NO_VAR = end of program */
     u32 loop_var; /* go to `loop` while this variable has rows; NO_VAR = never */
     u32 loop;
+    u32 fresh_var; /* variable + 1 that rounds of a loop append to: it and its index are emptied when the
+                    * block is entered from before the loop; 0 = none */
     u32 stop_var; /* variable + 1: no further round when it has stop_lit rows (a literal); 0 = never */
     u32 stop_lit;
 };
