@@ -168,7 +168,7 @@ FN f64 fn_trunc(f64 a) {
 }
 
 FN f64 fn_sign(f64 a) {
-    return a > 0 ? 1.0 : a < 0 ? -1.0 : a;
+    return a > 0 ? 1.0 : a < 0 ? -1.0 : 0.0; /* of NaN too, as in PostgreSQL */
 }
 
 FN f64 fn_power_of_two(i32 n) { /* -1022 to 1023 */
@@ -348,7 +348,7 @@ FN_SLOW f64 fn_power(f64 a, f64 b, u8 *f) {
         *f = FAULT_POWER_ZERO;
         return 0.0;
     }
-    if ((a < 0) & !whole & fn_finite(a) & fn_finite(b)) {
+    if ((a < 0) & !whole & fn_finite(b)) {
         *f = FAULT_POWER_COMPLEX;
         return 0.0;
     }
@@ -468,6 +468,9 @@ FN_SLOW f64 fn_tan(f64 a, u8 *f) {
 FN_SLOW f64 fn_cot(f64 a, u8 *f) {
     if (fn_angle_bad(a, f)) {
         return a;
+    }
+    if ((a != 0.0) & (a < 0x1p-100) & (a > -0x1p-100)) { /* a is its own tangent */
+        return 1.0 / a;
     }
     return a == 0.0 ? (f64_bits(a) >> 63 ? -fn_infinity() : fn_infinity())
                     : fn_dd_div(fn_sin_dd(a, 1), fn_sin_dd(a, 0)).hi;
@@ -607,7 +610,7 @@ FN_SLOW f64 fn_cosd_90(f64 a, u8 *f) {
 
 /* What is left of a, 0 or more, by whole turns. */
 FN_SLOW f64 fn_turn(f64 a) {
-    for (f64 turn = 0x1p1000 * 360.0; turn >= 360.0; turn = turn / 2.0) {
+    for (f64 turn = 0x1p1015 * 360.0; turn >= 360.0; turn = turn / 2.0) {
         a = a >= turn ? a - turn : a;
     }
     return a;
@@ -721,7 +724,7 @@ FN_SLOW fn_dd fn_hyperbola(f64 a, i32 sign) {
 
 FN_SLOW f64 fn_sinh(f64 a, u8 *f) {
     UNUSED_WORD(f);
-    if (!fn_finite(a) || a == 0.0) {
+    if (!fn_finite(a) || ((a < 0x1p-28) & (a > -0x1p-28))) { /* a is its own sine */
         return a;
     }
     if ((a > 710.0) | (a < -710.0)) {
@@ -739,7 +742,7 @@ FN_SLOW f64 fn_cosh(f64 a, u8 *f) {
 
 FN_SLOW f64 fn_tanh(f64 a) {
     f64 size = a < 0 ? -a : a;
-    if ((a != a) | (a == 0.0)) {
+    if ((a != a) | (size < 0x1p-28)) {
         return a;
     }
     f64 r = size > 20.0 ? 1.0 : fn_dd_div(fn_hyperbola(size, -1), fn_hyperbola(size, 1)).hi;

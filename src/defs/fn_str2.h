@@ -71,6 +71,16 @@ FN_SLOW b8 fn_char_in(const u8 *p, u32 first, u32 last, str b) {
     return 0;
 }
 
+FN b8 fn_byte_in(u8 byte, str b) {
+    const u8 *p = fn_str_ptr(b);
+    for (u32 i = 0; i < b.len; i++) {
+        if (p[i] == byte) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 FN_SLOW str fn_trim(str a, str b, b8 left, b8 right) {
     const u8 *p = fn_str_ptr(a);
     u32 first = 0;
@@ -91,6 +101,19 @@ FN_SLOW str fn_trim(str a, str b, b8 left, b8 right) {
             break;
         }
         last = start;
+    }
+    return fn_part(a, first, last);
+}
+
+FN_SLOW str fn_trim_bytes(str a, str b, b8 left, b8 right) {
+    const u8 *p = fn_str_ptr(a);
+    u32 first = 0;
+    u32 last = a.len;
+    while (left && first < last && fn_byte_in(p[first], b)) {
+        first++;
+    }
+    while (right && last > first && fn_byte_in(p[last - 1u], b)) {
+        last--;
     }
     return fn_part(a, first, last);
 }

@@ -118,6 +118,74 @@ void mt_reverse(struct made *made, str a, u8 *f) {
     }
 }
 
+/* The code after a backslash: \XXXX, \+XXXXXX, \uXXXX, \UXXXXXXXX. Returns how many bytes it takes;
+ * 0 = it is none. */
+static u32 unicode_escape(const u8 *p, u32 left, u32 *out) {
+    u32 skip = left > 0 && (p[0] == '+' || p[0] == 'u' || p[0] == 'U');
+    u32 digits = !skip || p[0] == 'u' ? 4 : p[0] == '+' ? 6 : 8;
+    *out = 0;
+    if (left < skip + digits) {
+        return 0;
+    }
+    for (u32 i = skip; i < skip + digits; i++) {
+        u8 c = p[i], low = c | 32;
+        bool letter = low >= 'a' && low <= 'f';
+        if (!letter && (c < '0' || c > '9')) {
+            return 0;
+        }
+        *out = *out << 4 | (u32)(letter ? low - 'a' + 10 : c - '0');
+    }
+    return skip + digits;
+}
+
+static i64 put_code_point(u8 *out, u32 c) {
+    if (c < 0x80) {
+        out[0] = (u8)c;
+        return 1;
+    }
+    i32 more = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
+    static const u8 lead[] = {0, 0xc0, 0xe0, 0xf0};
+    out[0] = (u8)(lead[more] | c >> (6 * more));
+    for (i32 i = 1; i <= more; i++) {
+        out[i] = (u8)(0x80 | (c >> (6 * (more - i)) & 0x3f));
+    }
+    return more + 1;
+}
+
+void mt_unistr(struct made *made, str a, u8 *f) {
+    u8 *out = made_room(made, a.len, f);
+    const u8 *p = bytes_of(a);
+    u32 first = 0; /* of a surrogate pair */
+    i64 n = 0;
+    for (u32 at = 0; out && at < a.len;) {
+        u32 code = 0, taken = 0;
+        bool plain = p[at] != '\\' || (at + 1 < a.len && p[at + 1] == '\\');
+        if (!plain) {
+            taken = unicode_escape(p + at + 1, a.len - at - 1, &code);
+        }
+        bool second = code >= 0xdc00 && code < 0xe000;
+        if ((!plain && !taken) || (first != 0) != second) {
+            *f = FAULT_UNISTR;
+            return;
+        }
+        if (plain) {
+            out[n++] = p[at];
+            at += p[at] == '\\' ? 2 : 1;
+            continue;
+        }
+        at += 1 + taken;
+        code = second ? 0x10000 + ((first - 0xd800) << 10) + code - 0xdc00 : code;
+        first = !second && code >= 0xd800 && code < 0xdc00 ? code : 0;
+        if (code == 0 || code > 0x10ffff) {
+            *f = FAULT_UNISTR_POINT;
+            return;
+        }
+        n += first ? 0 : put_code_point(out + n, code);
+    }
+    *f = first ? FAULT_UNISTR : *f;
+    made->len = n;
+}
+
 void mt_translate(struct made *made, str a, str b, str c, u8 *f) {
     const u8 *p = bytes_of(a), *from = bytes_of(b), *to = bytes_of(c);
     u8 *out = made_room(made, (i64)a.len * 4, f);

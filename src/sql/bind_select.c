@@ -59,9 +59,10 @@ static FALLIBLE bind_target(struct bind *b, struct select *s, const struct json 
 
 static FALLIBLE bind_targets(struct bind *b, struct select *s, const struct column_def *targets,
                              u32 target_count) {
-    s->query.clause = "SELECT";
-    s->query.aggs_allowed = 1;
-    s->query.windows_allowed = 1;
+    bool plain = !s->query.no_sets; /* or RETURNING, of rows one by one */
+    s->query.clause = plain ? "SELECT" : "RETURNING";
+    s->query.aggs_allowed = plain;
+    s->query.windows_allowed = plain;
     s->query.sets_allowed = 1;
     JSON_EACH(node, json_get(s->body, "targetList")) {
         TRY(bind_target(b, s, node_body(node), targets, target_count));

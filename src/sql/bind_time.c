@@ -110,7 +110,14 @@ static FALLIBLE finite_only(struct bind *b, struct expr *source, struct expr *pa
                                                          : FUNC_FINITE_TSTZ;
     bool never = source->type.id == TYPE_TIME || source->type.id == TYPE_INTERVAL;
     *out = part;
-    if (never || source->kind == EXPR_CONST) {
+    if (never || source->is_null) {
+        return ERR_OK;
+    }
+    if (source->kind == EXPR_CONST) {
+        bool date = source->type.id == TYPE_DATE;
+        i64 least = date ? I32_MIN : I64_MIN, most = date ? I32_MAX : I64_MAX;
+        i64 value = date ? source->value.i32 : source->value.i64;
+        *out = value == least || value == most ? expr_null(b, part->type, part->position) : part;
         return ERR_OK;
     }
     TRY(bind_sharable(b, source));
