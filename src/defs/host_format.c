@@ -93,9 +93,10 @@ struct template {
 };
 struct node { /* what comes next in a template */
     u8 pattern;
-    i32 index; /* into patterns */
-    b8 fill;   /* FM */
-    b8 th;     /* 1 = TH, 2 = th */
+    i32 index;    /* into patterns */
+    b8 fill;      /* FM */
+    b8 name_fill; /* FM or TM: names have no blanks behind them */
+    b8 th;        /* 1 = TH, 2 = th */
     struct sv text;
 };
 
@@ -104,26 +105,52 @@ static bool prefix_nocase(struct sv s, i64 at, const char *word) {
     return s.len - at >= len && sv_eq_nocase((struct sv){s.ptr + at, len}, sv_from(word));
 }
 
+static bool begins(struct sv s, i64 at, const char *word) {
+    i64 len = (i64)strlen(word);
+    return s.len - at >= len && memcmp(s.ptr + at, word, (size_t)len) == 0;
+}
+
+/* A pattern in capitals, in small letters, or a name that begins with a capital. */
+static bool is_pattern(struct sv s, i64 at, i32 index) {
+    const char *word = patterns[index].text;
+    i64 len = (i64)strlen(word);
+    u8 p = patterns[index].pattern;
+    bool name = p == P_MONTH || p == P_MON || p == P_DAY || p == P_DY;
+    if (!prefix_nocase(s, at, word) || begins(s, at, word)) {
+        return prefix_nocase(s, at, word);
+    }
+    for (i64 i = name && s.ptr[at] < 'a' ? 1 : 0; i < len; i++) {
+        if (s.ptr[at + i] >= 'A' && s.ptr[at + i] <= 'Z') {
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool next_node(struct template *t, struct node *out) {
     *out = (struct node){.pattern = P_NONE};
-    while (prefix_nocase(t->s, t->at, "FM") || prefix_nocase(t->s, t->at, "FX") ||
-           prefix_nocase(t->s, t->at, "TM")) {
-        out->fill |= (t->s.ptr[t->at] | 32) == 'f' && (t->s.ptr[t->at + 1] | 32) == 'm';
+    while (begins(t->s, t->at, "FM") || begins(t->s, t->at, "FX") || begins(t->s, t->at, "TM") ||
+           begins(t->s, t->at, "fm") || begins(t->s, t->at, "fx") || begins(t->s, t->at, "tm")) {
+        bool fill = (t->s.ptr[t->at] | 32) == 'f' && (t->s.ptr[t->at + 1] | 32) == 'm';
+        out->fill |= fill;
+        out->name_fill |= fill || (t->s.ptr[t->at] | 32) == 't';
         t->at += 2;
     }
     if (t->at >= t->s.len) {
         return false;
     }
     for (i32 i = 0; i < (i32)COUNT_OF(patterns); i++) {
-        if (prefix_nocase(t->s, t->at, patterns[i].text)) {
+        if (is_pattern(t->s, t->at, i)) {
             i64 len = (i64)strlen(patterns[i].text);
             out->pattern = patterns[i].pattern;
             out->index = i;
             out->text = (struct sv){t->s.ptr + t->at, len};
             t->at += len;
-            if (patterns[i].digits && prefix_nocase(t->s, t->at, "TH")) {
+            if (begins(t->s, t->at, "TH") || begins(t->s, t->at, "th")) {
                 out->th = t->s.ptr[t->at] == 'T' ? 1 : 2;
                 t->at += 2;
+            } else if (t->s.len - t->at >= 2 && memcmp(t->s.ptr + t->at, "SP", 2) == 0) {
+                t->at += 2; /* spelled out: PostgreSQL knows it and does nothing */
             }
             return true;
         }
@@ -154,6 +181,8 @@ struct moment {
     i32 month, day, hour, minute, second, us;
     i32 date; /* days; for week and day names */
     bool is_interval;
+    bool has_zone;
+    i32 east; /* of Greenwich, in seconds */
 };
 
 struct writer {
@@ -168,7 +197,7 @@ static void put_number(struct writer *w, const struct node *node, i64 value, i32
     if (value < 0) {
         w->out[w->n++] = '-';
     }
-    for (i32 i = len; i < width && !node->fill; i++) {
+    for (i32 i = len + (value < 0); i < width && !node->fill; i++) {
         w->out[w->n++] = '0';
     }
     memcpy(w->out + w->n, digits, (size_t)len);
@@ -190,7 +219,7 @@ static void put_name(struct writer *w, const struct node *node, const char *name
     i32 len = cut ? cut : (i32)strlen(name);
     bool upper = (node->text.ptr[0] & 32) == 0 && (node->text.ptr[1] & 32) == 0;
     bool lower = (node->text.ptr[0] & 32) != 0;
-    for (i32 i = 0; i < MAX_OF(len, node->fill ? 0 : width); i++) {
+    for (i32 i = 0; i < MAX_OF(len, node->name_fill ? 0 : width); i++) {
         u8 c = i < len ? (u8)name[i] : ' ';
         bool letter = (u8)((c | 32) - 'a') < 26;
         w->out[w->n++] = (u8)(!letter ? c : upper ? c & ~32 : lower ? c | 32 : c);
@@ -266,11 +295,38 @@ static void put_day_field(struct writer *w, const struct node *node) {
         put_number(w, node, (i64)m->date + 2440588, 1);
         break;
     case P_Q:
-        put_number(w, node, (m->month - 1) / 3 + 1, 1);
+        if (m->month) {
+            put_number(w, node, (m->month - 1) / 3 + 1, 1);
+        }
         break;
     default: /* CC */
-        put_number(w, node, m->is_interval ? m->year / 100 : fn_era_year((i32)m->year, 100), 2);
+        put_number(w, node, m->is_interval ? m->year / 100 : fn_era_year((i32)m->year, 100),
+                   m->year > 0 || m->is_interval ? 2 : 3);
         break;
+    }
+}
+
+static void put_two(struct writer *w, i32 value) {
+    w->out[w->n++] = (u8)('0' + value / 10 % 10);
+    w->out[w->n++] = (u8)('0' + value % 10);
+}
+
+/* TZ, OF, TZH, TZM; a timestamp without a zone has no name of one. */
+static void put_zone(struct writer *w, const struct node *node) {
+    i32 size = w->m->east < 0 ? -w->m->east : w->m->east;
+    if (node->pattern == P_TZ) {
+        put_name(w, node, w->m->has_zone ? "UTC" : "", 0, 0);
+        return;
+    }
+    if (node->pattern != P_TZM) {
+        w->out[w->n++] = (u8)(w->m->east < 0 ? '-' : '+');
+        put_two(w, size / 3600);
+    }
+    if (node->pattern == P_TZM || (node->pattern == P_OF && size % 3600)) {
+        if (node->pattern == P_OF) {
+            w->out[w->n++] = ':';
+        }
+        put_two(w, size / 60 % 60);
     }
 }
 
@@ -300,14 +356,10 @@ static void put_text_field(struct writer *w, const struct node *node) {
         put_name(w, node, m->month ? month_names[m->month - 1] : "   ", 3, 3);
         break;
     case P_RM:
-        put_name(w, node, m->month ? roman[12 - m->month] : "", 0, 4);
+        put_name(w, node, m->month ? roman[12 - m->month] : "", 0, m->month ? 4 : 0);
         break;
-    case P_TZ:
-        put_name(w, node, "UTC", 0, 0);
-        break;
-    default: /* OF, TZH, TZM */
-        memcpy(w->out + w->n, node->pattern == P_TZM ? "00" : "+00", 3);
-        w->n += node->pattern == P_TZM ? 2 : 3;
+    default:
+        put_zone(w, node);
         break;
     }
 }
@@ -317,16 +369,16 @@ static void put_field(struct writer *w, const struct node *node) {
     i32 hour12 = m->hour % 12;
     switch (node->pattern) {
     case P_HH24:
-        put_number(w, node, m->hour, 2);
+        put_number(w, node, m->hour, m->hour < 0 ? 3 : 2);
         break;
     case P_HH12:
-        put_number(w, node, hour12 ? hour12 : 12, 2);
+        put_number(w, node, hour12 ? hour12 : 12, hour12 < 0 ? 3 : 2);
         break;
     case P_MI:
-        put_number(w, node, m->minute, 2);
+        put_number(w, node, m->minute, m->minute < 0 ? 3 : 2);
         break;
     case P_SS:
-        put_number(w, node, m->second, 2);
+        put_number(w, node, m->second, m->second < 0 ? 3 : 2);
         break;
     case P_MS:
         put_number(w, &(struct node){.th = node->th}, m->us / 1000, 3);
@@ -372,6 +424,13 @@ static void put_field(struct writer *w, const struct node *node) {
     }
 }
 
+/* What only a point in time has. */
+static bool is_of_moments(u8 pattern) {
+    static const u8 list[] = {P_AD, P_AD_DOTS, P_MONTH, P_MON, P_DAY, P_DY,
+                              P_D,  P_ID,      P_TZ,    P_TZH, P_TZM, P_OF};
+    return memchr(list, pattern, sizeof list) != NULL;
+}
+
 static void write_moment(struct made *made, const struct moment *m, str format, u8 *f) {
     struct template t = {sv_of(format), 0};
     struct writer w = {made_room(made, 16 * (i64)format.len + 32, f), 0, m};
@@ -380,6 +439,9 @@ static void write_moment(struct made *made, const struct moment *m, str format, 
         if (node.pattern == P_NONE) {
             memcpy(w.out + w.n, node.text.ptr, (size_t)node.text.len);
             w.n += node.text.len;
+        } else if (m->is_interval && is_of_moments(node.pattern)) {
+            *f = FAULT_TO_CHAR_INTERVAL;
+            return;
         } else {
             put_field(&w, &node);
         }
@@ -387,7 +449,7 @@ static void write_moment(struct made *made, const struct moment *m, str format, 
     made->len = w.n;
 }
 
-void mt_to_char_ts(struct made *made, i64 a, str b, u8 *f) {
+static void to_char_moment(struct made *made, i64 a, str b, bool has_zone, i32 east, u8 *f) {
     if (fn_ts_infinite(a)) {
         u8 *out = made_room(made, 9, f);
         if (out) {
@@ -405,8 +467,36 @@ void mt_to_char_ts(struct made *made, i64 a, str b, u8 *f) {
                        .minute = (i32)(us / MINUTE_US % 60),
                        .second = (i32)(us / SECOND_US % 60),
                        .us = (i32)(us % SECOND_US),
-                       .date = (i32)day};
+                       .date = (i32)day,
+                       .has_zone = has_zone,
+                       .east = east};
     write_moment(made, &m, b, f);
+}
+
+void mt_to_char_ts(struct made *made, i64 a, str b, u8 *f) {
+    to_char_moment(made, a, b, false, 0, f);
+}
+
+static bool names_zone(struct sv format) {
+    struct template t = {format, 0};
+    struct node node;
+    while (next_node(&t, &node)) {
+        if (node.pattern == P_TZ) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A moment as the clocks of a zone show it. */
+void mt_to_char_tz(struct made *made, i64 a, str b, i32 zone, u8 *f) {
+    i32 east = fn_ts_infinite(a) ? 0 : zone_offset(zone, fn_floor_div(a, SECOND_US));
+    if (zone != 0 && names_zone(sv_of(b))) {
+        *f = FAULT_TO_CHAR;
+        return;
+    }
+    i64 local = fn_ts_infinite(a) ? a : fn_ts_zone(a, east, f);
+    to_char_moment(made, local, b, true, east, f);
 }
 
 void mt_to_char_iv(struct made *made, i128 a, str b, u8 *f) {
@@ -425,14 +515,18 @@ void mt_to_char_iv(struct made *made, i128 a, str b, u8 *f) {
 
 /* reading */
 
+/* Fields as they are read; 0 = not given, as in PostgreSQL, where 0 never counts. */
 struct reader {
     struct sv s;
     i64 at;
-    i32 year, month, day, doy, hour, minute, second, us, century, julian, half;
-    i32 year_digits;
-    bool bc, has_julian, hour12, seconds_of_day;
+    i32 year, month, day, doy, week, week_of_month, weekday; /* weekday: Sunday is 1 */
+    i32 hour, minute, second, us, century, julian, seconds_of_day;
+    bool short_year; /* at most two digits were asked for */
+    bool bc, pm, hour12;
+    bool gregorian, iso; /* conventions used */
     i32 zone_hours, zone_minutes;
     bool has_zone;
+    u8 fault;
 };
 
 static bool digit_at(const struct reader *r, i64 at) {
@@ -448,7 +542,7 @@ static bool read_number(struct reader *r, i32 width, i32 *out, i32 *out_digits) 
     bool minus = r->at < r->s.len && (r->s.ptr[r->at] == '-' || r->s.ptr[r->at] == '+');
     i64 sign = minus && r->s.ptr[r->at] == '-' ? -1 : 1;
     r->at += minus;
-    for (; digit_at(r, r->at) && digits < width; r->at++, digits++) {
+    for (; digit_at(r, r->at) && digits + minus < width; r->at++, digits++) {
         value = MIN_OF(value * 10 + (r->s.ptr[r->at] - '0'), I32_MAX);
     }
     *out = (i32)(sign * value);
@@ -481,7 +575,8 @@ static bool read_mark(struct reader *r, u8 pattern) {
             if (era) {
                 r->bc = i % 2 == 1;
             } else {
-                r->half = i % 2 + 1;
+                r->pm = i % 2 == 1;
+                r->hour12 = true;
             }
             return true;
         }
@@ -489,36 +584,87 @@ static bool read_mark(struct reader *r, u8 pattern) {
     return false;
 }
 
+/* Two values for one field must agree. */
+static void set_field(struct reader *r, i32 *field, i32 value) {
+    r->fault = *field != 0 && *field != value ? FAULT_TO_DATE : r->fault;
+    *field = value;
+}
+
+/* A year written with few digits is the one nearest to 2020. */
+static i32 whole_year(i32 year, i32 digits) {
+    if (digits > 3) {
+        return year;
+    }
+    return year < 70     ? year + 2000
+           : year < 100  ? year + 1900
+           : year < 520  ? year + 2000
+           : year < 1000 ? year + 1000
+                         : year;
+}
+
+static void set_date_field(struct reader *r, u8 pattern, i32 value, i32 digits) {
+    switch (pattern) {
+    case P_YYYY:
+    case P_IYYY:
+    case P_Y_YYY:
+        set_field(r, &r->year, value);
+        break;
+    case P_YYY:
+    case P_IYY:
+    case P_YY:
+    case P_IY:
+    case P_Y:
+    case P_I:
+        r->short_year = pattern != P_YYY && pattern != P_IYY;
+        set_field(r, &r->year, whole_year(value, digits));
+        break;
+    case P_MM:
+        set_field(r, &r->month, value);
+        break;
+    case P_DD:
+        set_field(r, &r->day, value);
+        break;
+    case P_DDD:
+    case P_IDDD:
+        set_field(r, &r->doy, value);
+        break;
+    case P_D:
+        set_field(r, &r->weekday, value);
+        break;
+    case P_ID:
+        set_field(r, &r->weekday, value % 7 + 1);
+        break;
+    case P_WW:
+    case P_IW:
+        set_field(r, &r->week, value);
+        break;
+    case P_W:
+        set_field(r, &r->week_of_month, value);
+        break;
+    case P_J:
+        set_field(r, &r->julian, value);
+        break;
+    case P_CC:
+        set_field(r, &r->century, value);
+        break;
+    default:
+        break; /* a quarter is read and not used */
+    }
+}
+
 /* A number into its field. */
 static void set_number(struct reader *r, u8 pattern, i32 value, i32 digits) {
     switch (pattern) {
-    case P_YYYY:
-    case P_Y_YYY:
-    case P_YYY:
-    case P_YY:
-    case P_Y:
-        r->year = value;
-        r->year_digits = digits;
-        break;
-    case P_MM:
-        r->month = value;
-        break;
-    case P_DD:
-        r->day = value;
-        break;
-    case P_DDD:
-        r->doy = value;
-        break;
     case P_HH24:
     case P_HH12:
-        r->hour = value;
-        r->hour12 = pattern == P_HH12;
+        set_field(r, &r->hour, value);
+        r->hour12 |= pattern == P_HH12;
         break;
     case P_MI:
-        r->minute = value;
+        set_field(r, &r->minute, value);
         break;
     case P_SS:
-        r->second = value;
+        set_field(r, &r->second, value);
         break;
     case P_MS:
     case P_US:
@@ -526,19 +672,10 @@ static void set_number(struct reader *r, u8 pattern, i32 value, i32 digits) {
         for (; digits < 6; digits++) {
             value *= 10;
         }
-        r->us = value;
+        set_field(r, &r->us, value);
         break;
     case P_SSSS:
-        r->hour = value / 3600;
-        r->minute = value / 60 % 60;
-        r->second = value % 60;
-        break;
-    case P_J:
-        r->julian = value;
-        r->has_julian = true;
-        break;
-    case P_CC:
-        r->century = value;
+        set_field(r, &r->seconds_of_day, value);
         break;
     case P_TZH:
         r->zone_hours = value;
@@ -548,45 +685,97 @@ static void set_number(struct reader *r, u8 pattern, i32 value, i32 digits) {
         r->zone_minutes = value;
         break;
     default:
-        break; /* weeks and quarters are read and not used */
+        set_date_field(r, pattern, value, digits);
+        break;
+    }
+}
+
+/* Weeks of ISO years and calendar fields are two conventions. */
+static void note_convention(struct reader *r, u8 pattern) {
+    static const u8 iso[] = {P_IYYY, P_IYY, P_IY, P_I, P_IW, P_ID, P_IDDD};
+    static const u8 calendar[] = {P_YYYY, P_YYY, P_YY, P_Y,   P_Y_YYY, P_MM, P_MONTH,
+                                  P_MON,  P_RM,  P_DD, P_DDD, P_D,     P_WW, P_W};
+    r->iso |= memchr(iso, pattern, sizeof iso) != NULL;
+    r->gregorian |= memchr(calendar, pattern, sizeof calendar) != NULL;
+    r->fault = r->iso && r->gregorian ? FAULT_TO_DATE : r->fault;
+}
+
+/* "2,024" */
+static bool read_comma_year(struct reader *r) {
+    i32 high, low, digits;
+    if (!read_number(r, 9, &high, &digits) || r->at >= r->s.len || r->s.ptr[r->at] != ',') {
+        return false;
+    }
+    r->at++;
+    if (!read_number(r, 3, &low, &digits) || high > 1000000) {
+        return false;
+    }
+    set_field(r, &r->year, high * 1000 + low);
+    return true;
+}
+
+static bool read_roman(struct reader *r) {
+    static const char *const months[] = {"XII", "XI", "X",  "IX",  "VIII", "VII",
+                                         "VI",  "V",  "IV", "III", "II",   "I"};
+    for (i32 i = 0; i < 12; i++) {
+        if (prefix_nocase(r->s, r->at, months[i])) {
+            r->at += (i64)strlen(months[i]);
+            set_field(r, &r->month, 12 - i);
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool read_text_field(struct reader *r, u8 pattern) {
+    i32 value = 0;
+    switch (pattern) {
+    case P_MONTH:
+    case P_MON:
+        if (!read_name(r, month_names, 12, true, &value) &&
+            !read_name(r, month_names, 12, false, &value)) {
+            return false;
+        }
+        set_field(r, &r->month, value);
+        return true;
+    case P_DAY:
+    case P_DY:
+        if (!read_name(r, day_names, 7, true, &value) &&
+            !read_name(r, day_names, 7, false, &value)) {
+            return false;
+        }
+        set_field(r, &r->weekday, value);
+        return true;
+    case P_RM:
+        return read_roman(r);
+    case P_Y_YYY:
+        return read_comma_year(r);
+    default:
+        return read_mark(r, pattern);
     }
 }
 
 static u8 read_node(struct reader *r, const struct node *node, bool adjacent) {
     i32 value, digits, width = patterns[node->index].digits;
-    switch (node->pattern) {
-    case P_MONTH:
-    case P_MON:
-        return read_name(r, month_names, 12, true, &r->month) ||
-                       read_name(r, month_names, 12, false, &r->month)
-                   ? FAULT_NONE
-                   : FAULT_TO_DATE;
-    case P_DAY:
-    case P_DY:
-        return read_name(r, day_names, 7, true, &value) || read_name(r, day_names, 7, false, &value)
-                   ? FAULT_NONE
-                   : FAULT_TO_DATE;
-    case P_AD:
-    case P_AM:
-    case P_AD_DOTS:
-    case P_AM_DOTS:
-        return read_mark(r, node->pattern) ? FAULT_NONE : FAULT_TO_DATE;
-    default:
-        break;
+    u8 p = node->pattern;
+    note_convention(r, p);
+    bool mark = p == P_AD || p == P_AM || p == P_AD_DOTS || p == P_AM_DOTS;
+    if (mark || p == P_MONTH || p == P_MON || p == P_DAY || p == P_DY || p == P_RM ||
+        p == P_Y_YYY) {
+        return read_text_field(r, p) ? r->fault : FAULT_TO_DATE;
     }
     if (!width) {
         return FAULT_TO_CHAR;
     }
-    bool fixed =
-        adjacent || node->pattern == P_MS || node->pattern == P_US || node->pattern == P_FF;
+    bool fixed = (adjacent && !node->fill && !node->th) || p == P_MS || p == P_US || p == P_FF;
     if (!read_number(r, fixed ? width : 9, &value, &digits)) {
         return FAULT_TO_DATE;
     }
-    set_number(r, node->pattern, value, digits);
+    set_number(r, p, value, digits);
     if (node->th && r->s.len - r->at >= 2) {
         r->at += 2;
     }
-    return FAULT_NONE;
+    return r->fault;
 }
 
 /* Anything between fields: one character of the text for one of the template, letters or not; more
@@ -616,7 +805,10 @@ static u8 read_template(struct reader *r, str format) {
         }
         struct template ahead = t;
         struct node next;
-        bool adjacent = next_node(&ahead, &next) && next.pattern && patterns[next.index].digits;
+        bool more = next_node(&ahead, &next);
+        bool digit = more && !next.pattern && next.text.len == 1 && next.text.ptr[0] >= '0' &&
+                     next.text.ptr[0] <= '9';
+        bool adjacent = digit || (more && next.pattern && patterns[next.index].digits);
         u8 fault = read_node(r, &node, adjacent);
         if (fault) {
             return fault;
@@ -625,36 +817,96 @@ static u8 read_template(struct reader *r, str format) {
     return FAULT_NONE;
 }
 
+static i32 year_of(const struct reader *r) {
+    i32 century = r->bc ? -r->century : r->century;
+    if (r->year && r->century && r->short_year) {
+        i32 rest = r->year % 100;
+        return !rest         ? century * 100 + (century >= 0 ? 0 : 1)
+               : century < 0 ? (century + 1) * 100 - rest + 1
+                             : rest + (century - 1) * 100;
+    }
+    if (r->year) {
+        i32 year = r->bc ? -r->year : r->year;
+        return year < 0 ? year + 1 : year;
+    }
+    return !century ? 0 : century > 0 ? (century - 1) * 100 + 1 : century * 100 + 1;
+}
+
+/* The Monday of the first week of an ISO year. */
+static i32 iso_start(i32 year) {
+    i32 fourth = fn_days(year, 1, 4);
+    i64 from = (i64)fourth + 3; /* day 0 was a Thursday */
+    return fourth - (i32)(from - fn_floor_div(from, 7) * 7);
+}
+
+/* Day, month and year as fields say, then those that weeks and days of the year say. */
+static u8 date_of(struct reader *r, i32 *out) {
+    i32 year = year_of(r), month = r->month ? r->month : 1, day = r->day;
+    if (year < -4713 || year > 5874897) {
+        return FAULT_FIELD_RANGE;
+    }
+    if (r->week && r->iso) {
+        i32 wday = r->weekday == 0 ? 0 : r->weekday > 1 ? r->weekday - 2 : 6;
+        *out = iso_start(year) + (r->week - 1) * 7 + wday;
+        return r->week > 53 ? FAULT_FIELD_RANGE : FAULT_NONE;
+    }
+    i32 doy = r->week ? (r->week - 1) * 7 + 1 : r->doy;
+    day = r->week_of_month ? (r->week_of_month - 1) * 7 + 1 : day;
+    day = day ? day : 1;
+    if (r->julian) {
+        fn_civil c = fn_civil_of(r->julian - 2440588);
+        year = c.year;
+        month = r->month ? month : c.month;
+        day = r->day || r->week_of_month ? day : c.day;
+    }
+    if (doy && (month <= 1 || day <= 1)) {
+        if (!year && !r->bc) {
+            return FAULT_TO_DATE;
+        }
+        if (r->iso) {
+            *out = iso_start(year) + doy - 1;
+            return FAULT_NONE;
+        }
+        bool leap = fn_date_exists(year, 2, 29);
+        if (doy > 365 + leap || doy < 1) {
+            return FAULT_FIELD_RANGE;
+        }
+        fn_civil c = fn_civil_of(fn_days(year, 1, 1) + doy - 1);
+        month = month <= 1 ? c.month : month;
+        day = day <= 1 ? c.day : day;
+    }
+    if (!fn_date_exists(year, month, day)) {
+        return FAULT_FIELD_RANGE;
+    }
+    *out = fn_days(year, month, day);
+    return FAULT_NONE;
+}
+
 static u8 read_moment(str a, str format, struct reader *r, i32 *date, i64 *us) {
-    *r = (struct reader){.s = sv_of(a), .month = 1, .day = 1, .year = 0, .year_digits = -1};
+    *r = (struct reader){.s = sv_of(a)};
     u8 fault = read_template(r, format);
     if (fault) {
         return fault;
     }
-    i32 year = r->year;
-    if (r->year_digits >= 0 && r->year_digits <= 2) {
-        year += year < 70 ? 2000 : 1900;
-    } else if (r->year_digits == 3) {
-        year += year < 100 ? 2000 : year >= 520 ? 1000 : 2000;
-    } else if (r->year_digits < 0) {
-        year = r->century ? (r->century - 1) * 100 + 1 : 0;
+    if (r->seconds_of_day) {
+        r->hour = r->seconds_of_day / 3600;
+        r->minute = r->seconds_of_day / 60 % 60;
+        r->second = r->seconds_of_day % 60;
     }
-    year = r->bc ? 1 - year : year;
-    if (r->half) {
+    if (r->hour12) {
         if (r->hour < 1 || r->hour > 12) {
             return FAULT_TO_DATE;
         }
-        r->hour = r->hour % 12 + (r->half == 2 ? 12 : 0);
-    } else if (r->hour12 && (r->hour < 1 || r->hour > 12)) {
-        return FAULT_TO_DATE;
+        r->hour = r->hour % 12 + (r->pm ? 12 : 0);
     }
-    bool fine = r->hour < 24 && r->minute < 60 && r->second < 60 && r->hour >= 0 &&
-                fn_date_exists(year, r->month, r->day);
-    if (!fine) {
+    fault = date_of(r, date);
+    if (fault) {
+        return fault;
+    }
+    if (r->hour < 0 || r->hour > 23 || r->minute < 0 || r->minute > 59 || r->second < 0 ||
+        r->second > 59) {
         return FAULT_FIELD_RANGE;
     }
-    *date = r->has_julian ? r->julian - 2440588 : fn_days(year, r->month, r->day);
-    *date = r->doy ? fn_days(year, 1, 1) + r->doy - 1 : *date;
     *us = r->hour * HOUR_US + r->minute * MINUTE_US + r->second * SECOND_US + r->us;
     return FAULT_NONE;
 }

@@ -271,20 +271,88 @@ static void add_square(struct words *s, struct call_state *c, u16 reg, i32 bits)
     add_limbs(s, c, build_kind(b, q, KIND_I64), 62, 2);
 }
 
+enum { WIDE_LIMBS = 4 }; /* of a value of 128 bits */
+
+/* A 128-bit number as limbs, all but the highest without a sign; may be negative. */
+static void wide_limbs(struct builder *b, u16 reg, u16 *out) {
+    struct range low32 = range_exact(0, ((i128)1 << 32) - 1);
+    struct range near32 = range_exact(-((i128)1 << 32), (i128)1 << 32);
+    struct range all = range_exact(I128_MIN / 2, I128_MAX / 2);
+    u16 two64 = build_int(b, KIND_I128, (i128)1 << 64);
+    u16 q = build_safe(b, OP_DIV_I128, reg, two64, NO_REG, range_exact(I64_MIN, I64_MAX));
+    u16 r = build_op(b, OP_SUB_I128, reg, build_op(b, OP_MUL_I128, q, two64, NO_REG, all), NO_REG,
+                     range_exact(-((i128)1 << 64), (i128)1 << 64));
+    q = build_kind(b, q, KIND_I64);
+    out[0] = build_op(b, OP_LOW_I128, r, NO_REG, NO_REG, low32);
+    out[1] = build_op(b, OP_HIGH_I128, r, NO_REG, NO_REG, near32);
+    out[2] = build_op(b, OP_LOW_I64, q, NO_REG, NO_REG, low32);
+    out[3] = build_op(b, OP_HIGH_I64, q, NO_REG, NO_REG, near32);
+}
+
+/* Adds `part`, `times` times, to one of the limbs of a square. */
+static u16 add_times(struct builder *b, u16 limb, u16 part, i32 times) {
+    struct range any = range_exact(0, (i128)1 << 40);
+    for (i32 i = 0; i < times; i++) {
+        limb = limb == NO_REG ? part : build_op(b, OP_ADD_I64, limb, part, NO_REG, any);
+    }
+    return limb;
+}
+
+/* The square of a 128-bit number, product by product of its magnitude's limbs. */
+static void wide_square(struct words *s, struct call_state *c, u16 reg) {
+    struct builder *b = s->b;
+    struct range low32 = range_exact(0, ((i128)1 << 32) - 1);
+    struct range any = range_exact(0, (i128)1 << 40);
+    struct range all = range_exact(I128_MIN / 2, I128_MAX / 2);
+    u16 zero = build_int(b, KIND_I128, 0), a[WIDE_LIMBS], limbs[2 * WIDE_LIMBS];
+    u16 minus = build_op(b, OP_LT_I128, reg, zero, NO_REG, range_bool());
+    reg = build_sel(b, minus, build_op(b, OP_SUB_I128, zero, reg, NO_REG, all), reg);
+    wide_limbs(b, reg, a);
+    for (i32 i = 0; i < 2 * WIDE_LIMBS; i++) {
+        limbs[i] = NO_REG;
+    }
+    for (i32 i = 0; i < WIDE_LIMBS && !s->l->status; i++) {
+        for (i32 j = i; j < WIDE_LIMBS; j++) {
+            u16 p = build_op(b, OP_MUL_I128, build_kind(b, a[i], KIND_I128),
+                             build_kind(b, a[j], KIND_I128), NO_REG, range_exact(0, (i128)1 << 65));
+            u16 low = build_op(b, OP_LOW_I128, p, NO_REG, NO_REG, low32);
+            u16 high = build_op(b, OP_HIGH_I128, p, NO_REG, NO_REG, any);
+            limbs[i + j] = add_times(b, limbs[i + j], low, i == j ? 1 : 2);
+            limbs[i + j + 1] = add_times(b, limbs[i + j + 1], high, i == j ? 1 : 2);
+        }
+    }
+    u16 carry = NO_REG;
+    for (i32 i = 0; i < 2 * WIDE_LIMBS && !s->l->status; i++) {
+        u16 limb = add_times(b, limbs[i], carry, carry != NO_REG);
+        add_limb(s, c, build_op(b, OP_LOW_I64, limb, NO_REG, NO_REG, low32), i);
+        carry = build_op(b, OP_HIGH_I64, limb, NO_REG, NO_REG, any);
+    }
+}
+
+static void wide_variance(struct words *s, struct call_state *c, u16 reg) {
+    u16 limbs[WIDE_LIMBS];
+    wide_limbs(s->b, reg, limbs);
+    for (i32 i = 0; i < WIDE_LIMBS && !s->l->status; i++) {
+        add_limb(s, c, limbs[i], i);
+    }
+    c->n1 = (i32)c->parts.count;
+    wide_square(s, c, reg);
+}
+
 static void exact_variance(struct words *s, struct call_state *c) {
     struct builder *b = s->b;
     u16 reg = c->arg.reg;
     reg = lower_guard(b, reg, c->arg.null, build_int(b, reg_kind(b, reg), 0));
     i32 bits = magnitude_bits(reg_range(b, reg));
-    if (!s->l->status && bits > 63) {
-        lower_fail(s->l, ERR_NOT_SUPPORTED, c->position,
-                   "%s of decimals beyond 64 bits is not supported", agg_names[c->agg]);
-    }
     if (s->l->status) {
         return;
     }
-    reg = build_kind(b, reg, KIND_I64);
     c->spacing = 32 + s->row_bits <= 63 ? 32 : 16;
+    if (bits > 63) {
+        wide_variance(s, c, build_kind(b, reg, KIND_I128));
+        return;
+    }
+    reg = build_kind(b, reg, KIND_I64);
     add_limbs(s, c, reg, bits, 0);
     c->n1 = (i32)c->parts.count;
     add_square(s, c, reg, bits);

@@ -89,8 +89,11 @@ static void keep_by(struct candidates *c, const struct call *call, bool preferre
     for (i32 k = 0; k < c->count; k++) {
         for (i32 i = 0; i < call->count; i++) {
             char letter = scalar_infos[c->items[k]].args[i];
-            bool exact = fits_exactly(call->args[i]->type, letter);
-            scores[k] += exact || (preferred && !is_unknown(call->args[i]) && is_preferred(letter));
+            struct type type = call->args[i]->type;
+            bool same = type.id == letter_type(letter).id; /* an integer as a decimal comes after */
+            bool exact = fits_exactly(type, letter);
+            bool liked = preferred && !is_unknown(call->args[i]) && is_preferred(letter);
+            scores[k] += same ? 2 : exact || liked;
         }
     }
     keep_best(c, scores);

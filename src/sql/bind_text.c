@@ -471,15 +471,18 @@ static FALLIBLE call_format(struct bind *b, const struct call *call, struct expr
 static FALLIBLE call_to_number(struct bind *b, const struct call *call, struct expr **out) {
     struct sv s;
     i32 whole = 0, scale = 0;
-    bool point = false;
+    bool point = false, multiplies = false, quoted = false;
     if (!literal_text(call->args[1], &s)) {
         return unsupported(b, call->position, "to_number with a template that is not constant");
     }
     for (i64 i = 0; i < s.len; i++) {
-        bool digit = s.ptr[i] == '9' || s.ptr[i] == '0';
-        point = point || s.ptr[i] == '.' || (s.ptr[i] | 32) == 'd';
-        whole += digit && !point;
-        scale += digit && point;
+        quoted = quoted != (s.ptr[i] == '"');
+        bool digit = (s.ptr[i] == '9' || s.ptr[i] == '0') && !quoted;
+        bool decimal = point || (multiplies && s.ptr[i] == '9');
+        point = point || (!quoted && (s.ptr[i] == '.' || (s.ptr[i] | 32) == 'd'));
+        multiplies = multiplies || (!quoted && (s.ptr[i] | 32) == 'v');
+        whole += digit && !decimal;
+        scale += digit && decimal;
     }
     struct expr *text, *template;
     TRY(text_argument(b, call, 0, &text));

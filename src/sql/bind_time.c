@@ -298,12 +298,15 @@ static FALLIBLE call_timezone(struct bind *b, const struct call *call, struct ex
 /* to_char of a date or timestamptz shows the session's local time. */
 static FALLIBLE call_to_char(struct bind *b, const struct call *call, struct expr **out) {
     struct expr *args[2] = {call->args[0], call->args[1]};
-    if (args[0]->type.id == TYPE_DATE || args[0]->type.id == TYPE_TIMESTAMPTZ) {
-        TRY(coerce_to(b, args[0], type_of(TYPE_TIMESTAMP), &args[0]));
+    if (args[0]->type.id == TYPE_DATE) {
+        TRY(coerce_to(b, args[0], type_of(TYPE_TIMESTAMPTZ), &args[0]));
+    } else if (args[0]->type.id == TYPE_SMALLINT) {
+        TRY(coerce_to(b, args[0], type_of(TYPE_INTEGER), &args[0]));
     } else if (args[0]->type.id == TYPE_TIME) {
         TRY(coerce_to(b, args[0], type_of(TYPE_INTERVAL), &args[0]));
     }
-    struct call inner = {"to_char", args, 2, call->position, 0};
+    bool real = args[0]->type.id == TYPE_REAL;
+    struct call inner = {real ? func_names[FUNC_TO_CHAR_R] : "to_char", args, 2, call->position, 0};
     bool found;
     TRY(bind_scalar(b, &inner, &found, out));
     return found ? ERR_OK : call_mismatch(b, call);

@@ -3,7 +3,8 @@
  * Keys in order, shuffled, spread, random over 64 bits; unique or repeated, a few with very many
  * rows; with NULLs, in one chunk, many, none. Each index must give, for every key there is and for
  * keys that are not there, exactly its rows, ascending; and so must its plain form, which kernels
- * read. */
+ * read, and the loops that look up a vector of keys, of every processor level. */
+#include "cpu/lookup.h"
 #include "test_cpu_fixture.h"
 
 enum { ROWS_MAX = 40000 };
@@ -160,6 +161,58 @@ static void check(const struct index *index, i64 rows, bool nulls, bool plain) {
     }
 }
 
+enum { ASKED = 300 };
+
+/* Both ways to ask a unique index for a vector of keys, half of them not there. */
+static void check_lookup(const struct index *index, i64 rows, const struct vec_table *vec) {
+    static u64 hash[ASKED + LOOKUP_SLACK];
+    static i64 asked[ASKED], passed[ASKED + LOOKUP_SLACK];
+    static i64 row[ASKED], selected[ASKED];
+    static u32 at[ASKED + LOOKUP_SLACK];
+    static b8 found[ASKED];
+    struct lookup l = {vec, hash, passed, at};
+    struct lookup_count counts[2] = {{0, 0}, {0, 0}};
+    u64 seed = 17;
+    for (i64 n = ASKED; n > 0; n = n * 2 / 3) {
+        for (i64 i = 0; i < n; i++) {
+            u64 r = next(&seed);
+            asked[i] = rows && r & 1 ? key[r / 2 % (u64)rows] : (i64)(r >> (r & 63));
+        }
+        lookup_rows(&l, &counts[0], index, asked, n, row, found);
+        i64 kept = lookup_select(&l, &counts[1], index, asked, n, selected);
+        i64 k = 0;
+        for (i64 i = 0; i < n; i++) {
+            u32 lo;
+            u32 hi;
+            const u32 *list;
+            find(index, asked[i], &lo, &hi, &list);
+            assert_int_equal(found[i], lo != hi);
+            if (found[i]) {
+                assert_int_equal(row[i], lo);
+                assert_true(k < kept);
+                assert_int_equal(at[k++], i);
+                assert_int_equal(selected[i], lo);
+            }
+        }
+        assert_int_equal(k, kept);
+    }
+}
+
+static void check_lookups(const struct index *index, i64 rows) {
+    if (!index->unique) {
+        return;
+    }
+    check_lookup(index, rows, &vec_table_baseline);
+#if defined(__x86_64__)
+    if (cpu_level() >= CPU_AVX2) {
+        check_lookup(index, rows, &vec_table_avx2);
+    }
+    if (cpu_level() >= CPU_AVX512) {
+        check_lookup(index, rows, &vec_table_avx512);
+    }
+#endif
+}
+
 static void build_and_check(i32 shape, i64 rows, i64 chunk_rows, bool nulls, i32 threads) {
     u64 seed = 11;
     for (i64 i = 0; i < rows; i++) {
@@ -182,6 +235,7 @@ static void build_and_check(i32 shape, i64 rows, i64 chunk_rows, bool nulls, i32
     assert_int_equal(exec_run(&f.x, &devices), ERR_OK);
     struct index *index = f.x.vars[dst].index;
     check(index, rows, nulls, false);
+    check_lookups(index, rows);
     assert_int_equal(index_plain(&f.x, index), ERR_OK);
     check(index, rows, nulls, true);
     fix_fini(&f);

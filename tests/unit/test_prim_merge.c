@@ -532,17 +532,16 @@ static void test_unique_sets(void **state) {
         int distinct;
         wf_elem type;
     } cells[] = {{WF_SET_UNION, 0, WF_ELEM_U32},       {WF_SET_INTERSECTION, 0, WF_ELEM_U32},
-                 {WF_SET_DIFFERENCE, 1, WF_ELEM_U32},  {WF_SET_SYMMETRIC, 0, WF_ELEM_U32},
-                 {WF_SET_UNION, 1, WF_ELEM_U64},       {WF_SET_INTERSECTION, 0, WF_ELEM_U64},
+                 {WF_SET_DIFFERENCE, 1, WF_ELEM_U32},  {WF_SET_INTERSECTION, 0, WF_ELEM_U64},
                  {WF_SET_DIFFERENCE, 0, WF_ELEM_U64},  {WF_SET_SYMMETRIC, 0, WF_ELEM_U64},
                  {WF_SET_INTERSECTION, 1, WF_ELEM_I32}};
     static const int64_t sizes[][2] = {{1, 1},       {16, 15},     {31, 32},     {1984, 1984},
                                        {1983, 1984}, {1984, 1985}, {3969, 0},    {0, 3969},
                                        {1920, 1921}, {9000, 700},  {7001, 12000}};
-    for (int at = 0; at < prim_places() * 9 * 11; at++) {
+    for (int at = 0; at < prim_places() * 7 * 11; at++) {
         int p = at % 11;
-        int c = at / 11 % 9;
-        wf_place place = (wf_place)(at / 99);
+        int c = at / 11 % 7;
+        wf_place place = (wf_place)(at / 77);
         wf_elem type = cells[c].type;
         wf_set_how how = {cells[c].op, cells[c].distinct, 0};
         uint64_t greatest = type == WF_ELEM_U32   ? UINT32_MAX

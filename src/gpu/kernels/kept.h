@@ -10,6 +10,7 @@
 #define WF_KEPT_H
 
 #include "rows4.h"
+#include "sums.h"
 
 #define KEPT_WARPS (KEPT_THREADS / 32)
 #define KEPT_ROWS ((i64)KEPT_THREADS * 4 * KEPT_GROUPS) /* of a tile */
@@ -18,11 +19,11 @@
 
 #if KEPT_GROUPS == 8
 typedef u64 kept_counts;
-#define w_up_counts w_up_u64
+#define w_counts_upto w_sum_upto_u64
 #define w_from_counts w_from_u64
 #else
 typedef u32 kept_counts;
-#define w_up_counts w_up_u32
+#define w_counts_upto w_sum_upto_u32
 #define w_from_counts w_from_u32
 #endif
 
@@ -50,11 +51,7 @@ FN void b_kept_places(struct kept *k, u32 *s_counts) {
     UNROLL for (u32 g = 0; g < KEPT_GROUPS; g++) {
         mine |= (kept_counts)bits_set_u32(kept_bits(k, g)) << (8 * g);
     }
-    kept_counts upto = mine;
-    UNROLL for (u32 by = 1; by < 32; by *= 2) {
-        kept_counts other = w_up_counts(upto, by);
-        upto += t_lane() >= by ? other : 0u;
-    }
+    kept_counts upto = w_counts_upto(mine);
     k->before = upto - mine;
     k->warp = w_from_counts(upto, 31);
     if (t_lane() == 0) {

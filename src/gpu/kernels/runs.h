@@ -45,11 +45,7 @@ KERNEL(k_runs, struct kruns, PATH_THREADS) {
         u32 all = 0;
         for (u32 k = 0; k < PATH_ITEMS * RUNS_WARPS; k += 32u) {
             u32 n = k + t_lane() < PATH_ITEMS * RUNS_WARPS ? s_heads[k + t_lane()] : 0u;
-            u32 upto = n;
-            UNROLL for (u32 by = 1; by < 32; by *= 2) {
-                u32 other = w_up_u32(upto, by);
-                upto += t_lane() >= by ? other : 0u;
-            }
+            u32 upto = w_sum_upto_u32(n);
             if (k + t_lane() < PATH_ITEMS * RUNS_WARPS) {
                 s_heads[k + t_lane()] = all + upto - n;
             }
