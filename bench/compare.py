@@ -9,6 +9,7 @@ sort, top, group, join
 arrays     wf_prim_join of --array-rows sparse 64-bit keys a side, and DuckDB's join of the same tables, best times
 tpch       the 22 queries at each --sf, median times; DuckDB's tables are filled from Warpfox's, through Arrow
 load       COPY of lineitem.tbl at the first --sf, and what CALL tpch takes; the file comes from tpchgen-cli
+--cpu measures the processor time of all threads instead of the time that passes, for a machine that others use, too.
 Without a name: all of them. --match TEXT takes only the sorts, … whose name has it. --record writes what is printed with commit, date, command and hardware, as bench/results has it."""
 import argparse
 import datetime
@@ -34,6 +35,7 @@ import wf
 HERE = os.path.dirname(os.path.abspath(__file__))
 printed = []
 report = []
+clock = time.perf_counter
 
 
 def say(line=""):
@@ -46,9 +48,9 @@ def times_of(run, runs):
     times, out = [], run()
     for _ in range(runs):
         out = None
-        start = time.perf_counter()
+        start = clock()
         out = run()
-        times.append(time.perf_counter() - start)
+        times.append(clock() - start)
     return times, out
 
 
@@ -140,11 +142,13 @@ SORT = {
     "sort double desc": "select f, v from s order by f desc",
     "sort 3 keys": "select a, b, k, v from s order by a, b desc, k",
     "sort 2 sparse": "select w, f, v from s order by a, w, f",
+    "sort wide": "select * from s order by w",
     "sort text": "select t, v from x order by t",
     "sort text long prefix": "select u, v from x order by u",
 }
 TOP = {
     "top 10 int": "select k, v, w from s order by w limit 10",
+    "top 10 wide": "select * from s order by w limit 10",
     "top 100 text": "select t, v from x order by t limit 100",
     "top 10000 3 keys": "select a, b, k, v from s order by a, b desc, k limit 10000",
     "top 10 desc double": "select f, k from s order by f desc limit 10",
@@ -464,6 +468,7 @@ def record(path, names):
 
 
 def main():
+    global clock
     experiments = {"virginian": virginian, "arrays": arrays, "tpch": tpch, "load": load} | dict.fromkeys(OPERATORS)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("name", nargs="*", help="; ".join(experiments))
@@ -477,10 +482,14 @@ def main():
     parser.add_argument("--runs", type=int, default=7)
     parser.add_argument("--memory", help="Warpfox's budget, as for --memory")
     parser.add_argument("--lineitem", help="lineitem.tbl, when there is one")
+    parser.add_argument("--cpu", action="store_true", help="processor time")
     parser.add_argument("--json")
     parser.add_argument("--record")
     args = parser.parse_args()
     names = args.name or list(experiments)
+    if args.cpu:
+        clock = time.process_time
+        say("processor time of all threads")
     for name in names:
         if name not in experiments:
             parser.error(f"no experiment {name}")

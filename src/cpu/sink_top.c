@@ -360,6 +360,40 @@ bool top_excludes(const struct worker *w, i64 zone) {
     return top->rest_bits < 64 && key << top->rest_bits > bar;
 }
 
+/* The rows up to the bar: which of the active ones in w->group, their keys in w->hash. */
+static i64 select_keys(struct worker *w, struct frame *fr, const struct top *top, u64 bar) {
+    const u64 *key = w->hash;
+    i64 kept = 0;
+    make_keys(w, fr, top);
+    for (i64 j = 0; j < fr->m; j++) {
+        w->group[kept] = (u32)j;
+        kept += key[j] <= bar;
+    }
+    return kept;
+}
+
+/* The same for text: its first four bytes, which lie in the register, drop most rows before any
+ * further byte is touched. */
+static i64 select_texts(struct worker *w, struct frame *fr, const struct top *top, u64 bar) {
+    const struct sort_part *part = &top->parts[0].part;
+    const str *text = active(w, fr, top->parts[0].reg, NULL);
+    u32 flip = part->descending ? ~0u : 0;
+    u32 limit = (u32)(bar >> (part->bits - 32)); /* the bar of a full heap has no more bits */
+    i64 few = 0;
+    for (i64 j = 0; j < fr->m; j++) {
+        w->group[few] = (u32)j;
+        few += (text[j].prefix ^ flip) <= limit;
+    }
+    i64 kept = 0;
+    for (i64 k = 0; k < few; k++) {
+        u32 j = w->group[k];
+        w->hash[j] = text_piece(text[j], 0, TEXT_BYTES, part->descending);
+        w->group[kept] = j;
+        kept += w->hash[j] <= bar;
+    }
+    return kept;
+}
+
 wf_status top_filter(struct worker *w, struct frame *fr) {
     struct top *top = w->run->top;
     struct top_worker *t = w->top;
@@ -367,16 +401,14 @@ wf_status top_filter(struct worker *w, struct frame *fr) {
         t = w->top = NEW(&w->arena, struct top_worker);
         t->heap = NEW_ARRAY(&w->arena, u64, top->k);
     }
-    make_keys(w, fr, top);
     const u64 *key = w->hash;
     u64 bar;
     bool none = !current_bar(top, t, &bar);
+    bool text = top->parts[0].part.form == PART_TEXT && bar != ~0ULL;
+    i64 kept = none ? 0 : (text ? select_texts : select_keys)(w, fr, top, bar);
     u32 *out = fr->sel_alt;
-    i64 kept = 0;
-    for (i64 j = 0; j < fr->m && !none; j++) {
-        out[kept] = ACTIVE(fr, j);
-        w->group[kept] = (u32)j;
-        kept += key[j] <= bar;
+    for (i64 j = 0; j < kept; j++) {
+        out[j] = ACTIVE(fr, w->group[j]);
     }
     for (i64 j = 0; j < kept; j++) {
         push(t, top->k, key[w->group[j]]);

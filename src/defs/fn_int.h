@@ -385,6 +385,16 @@ FN i128 fn_dec_f32(f32 a, i32 scale, u8 *f) {
     return fn_dec_digits((f64)a, scale, 6, f);
 }
 
+FN i64 fn_limit(i64 a, u8 *f) {
+    *f = (u8)(a < 0 ? FAULT_LIMIT : *f);
+    return a;
+}
+
+FN i64 fn_offset(i64 a, u8 *f) {
+    *f = (u8)(a < 0 ? FAULT_OFFSET : *f);
+    return a;
+}
+
 /* Random numbers: a function of a seed, the row and the call's place in the statement. */
 
 FN u64 fn_mix(u64 x) {

@@ -336,23 +336,6 @@ struct level_walk {
     i32 level;
 };
 
-static bool scope_has(const struct scope *scope, u32 col) {
-    for (i64 i = 0; scope && i < scope->tables.count; i++) {
-        const struct scope_table *table = &scope->tables.items[i];
-        for (i64 k = 0; k < table->col_count; k++) {
-            if (table->cols[k].col == col) {
-                return true;
-            }
-        }
-    }
-    for (i64 i = 0; scope && i < scope->cols.count; i++) {
-        if (scope->cols.items[i].col == col) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void note_level(u32 col, void *arg) {
     struct level_walk *w = arg;
     i32 level = 0;

@@ -853,21 +853,39 @@ static FALLIBLE column_names(struct bind *b, const struct json *body, const char
     return ERR_OK;
 }
 
+bool scope_has(const struct scope *scope, u32 col) {
+    for (i64 t = 0; scope && t < scope->tables.count; t++) {
+        for (i64 i = 0; i < scope->tables.items[t].col_count; i++) {
+            if (scope->tables.items[t].cols[i].col == col) {
+                return true;
+            }
+        }
+    }
+    for (i64 i = 0; scope && i < scope->cols.count; i++) {
+        if (scope->cols.items[i].col == col) {
+            return true;
+        }
+    }
+    return false;
+}
+
 FALLIBLE bind_column(struct bind *b, struct query *q, const struct json *body, struct expr **out) {
     const char *names[3] = {NULL, NULL, NULL};
     i32 count = 0;
     i32 position = json_position(body);
     TRY(bind_only(b, body, "fields location", position));
     TRY(column_names(b, body, names, &count));
-    if (strcmp(q->clause, "LIMIT") == 0 || strcmp(q->clause, "OFFSET") == 0) {
-        FAIL_AT(b->err, INVALID_COLUMN_REFERENCE, position,
-                "argument of %s must not contain variables", q->clause);
-    }
     if (count < 1 || !names[count - 1]) {
         return unsupported(b, position, "* as a value");
     }
-    return count == 1 ? bare_column(b, q, names[0], position, out)
-                      : table_column(b, q, names[count - 2], names[count - 1], position, out);
+    TRY(count == 1 ? bare_column(b, q, names[0], position, out)
+                   : table_column(b, q, names[count - 2], names[count - 1], position, out));
+    bool bounds = strcmp(q->clause, "LIMIT") == 0 || strcmp(q->clause, "OFFSET") == 0;
+    if (bounds && scope_has(q->scope, (*out)->col)) {
+        FAIL_AT(b->err, INVALID_COLUMN_REFERENCE, position,
+                "argument of %s must not contain variables", q->clause);
+    }
+    return ERR_OK;
 }
 
 FALLIBLE bind_star(struct bind *b, struct query *q, const struct json *node,

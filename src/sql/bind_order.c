@@ -2,7 +2,8 @@
  *
  * Part of binding. ORDER BY names an output column by position or name, or is an expression, which
  * rides along behind the select list until a last PROJECT drops it. DISTINCT ON and WITH TIES are
- * conditions on the row_number and the rank of a row within its group. */
+ * conditions on the row_number and the rank of a row within its group; so are a LIMIT and an OFFSET
+ * that must be computed. */
 #include "sql/select_int.h"
 
 FALLIBLE bind_sort_options(struct bind *b, const struct json *sort, b8 *out_descending,
@@ -209,16 +210,20 @@ static void build_distinct_on(struct bind *b, struct select *s) {
     s->rel = bind_filter(b, s->rel, compare_big(b, FUNC_EQ, last_out(s->rel), big(b, 1)));
 }
 
-/* LIMIT or OFFSET: a constant or a parameter, as bigint; NULL means none. */
-static FALLIBLE bind_bound(struct bind *b, const struct json *node, const char *clause,
-                           struct expr **out) {
-    struct query q = {.clause = clause};
+static bool is_known(const struct expr *bound) {
+    return !bound || bound->kind == EXPR_CONST || bound->kind == EXPR_PARAM;
+}
+
+/* LIMIT or OFFSET as bigint; NULL means none. */
+static FALLIBLE bind_bound(struct bind *b, struct query *q, const struct json *node,
+                           const char *clause, struct expr **out) {
     struct expr *expr = NULL;
     *out = NULL;
     if (!node) {
         return ERR_OK;
     }
-    TRY(bind_expr(b, &q, node, &expr));
+    q->clause = clause;
+    TRY(bind_expr(b, q, node, &expr));
     TRY(coerce_unknown(b, expr, type_of(TYPE_BIGINT), &expr));
     if (!coerce_allowed(expr->type, type_of(TYPE_BIGINT), COERCE_ASSIGN)) {
         char name[32];
@@ -228,15 +233,39 @@ static FALLIBLE bind_bound(struct bind *b, const struct json *node, const char *
     }
     TRY(coerce_to(b, expr, type_of(TYPE_BIGINT), &expr));
     expr = expr_fold(b->arena, expr);
-    if (expr->kind != EXPR_CONST && expr->kind != EXPR_PARAM) {
-        return unsupported(b, node_position(node), "an expression in %s", clause);
-    }
     if (expr->kind == EXPR_CONST && !expr->is_null && expr->value.i64 < 0) {
         bool limit = strcmp(clause, "LIMIT") == 0;
         return error_set(b->err, limit ? ERR_INVALID_LIMIT : ERR_INVALID_OFFSET, expr->position,
                          "%s must not be negative", clause);
     }
-    *out = expr->is_null ? NULL : expr;
+    *out = is_known(expr) && expr->is_null ? NULL : expr;
+    return ERR_OK;
+}
+
+/* Bounds that must be computed are conditions on the row's number. */
+static FALLIBLE build_bounds(struct bind *b, struct select *s, struct query *q, struct expr *limit,
+                             struct expr *offset) {
+    struct type big_type = type_of(TYPE_BIGINT);
+    s->rel = number_rows(b, s, WINDOW_ROW_NUMBER, false);
+    struct expr *number = expr_col(b->plan, last_out(s->rel), -1);
+    s->rel = bind_attach(b, s->rel, &q->pending);
+    if (offset) {
+        struct expr *args[2] = {scalar_call(b, FUNC_OFFSET_OF, offset->position, 1, offset),
+                                big(b, 0)};
+        struct expr *skip = expr_many(b, EXPR_CALL, big_type, offset->position, 2, args);
+        struct expr *past = NULL;
+        skip->func = FUNC_COALESCE;
+        TRY(bind_arithmetic(b, FUNC_SUB, number, skip, offset->position, &number));
+        TRY(bind_compare(b, FUNC_GT, number, big(b, 0), offset->position, &past));
+        s->rel = bind_filter(b, s->rel, past);
+    }
+    if (limit) {
+        struct expr *most = scalar_call(b, FUNC_LIMIT_OF, limit->position, 1, limit);
+        struct expr *args[2] = {expr_one(b, EXPR_IS_NULL, limit, limit->position), NULL};
+        TRY(bind_compare(b, FUNC_LE, number, most, limit->position, &args[1]));
+        s->rel = bind_filter(
+            b, s->rel, expr_many(b, EXPR_OR, type_of(TYPE_BOOLEAN), limit->position, 2, args));
+    }
     return ERR_OK;
 }
 
@@ -286,16 +315,49 @@ static void build_limit(struct bind *b, struct select *s, struct expr *limit, st
     s->rel = rel;
 }
 
+/* The scope is there to tell columns of the query itself, which bounds cannot have, from those of
+ * outer ones. */
+static FALLIBLE bind_bounds(struct bind *b, const struct select *s, struct query *q,
+                            struct expr **out_limit, struct expr **out_offset) {
+    bool selects = s->scope.tables.count > 0; /* of a set operation nothing is visible */
+    *q = (struct query){.scope = selects ? s->query.scope : NULL,
+                        .ctes = s->query.ctes,
+                        .outer = s->query.outer,
+                        .subqueries_allowed = 1};
+    TRY(bind_bound(b, q, json_get(s->body, "limitCount"), "LIMIT", out_limit));
+    TRY(bind_bound(b, q, json_get(s->body, "limitOffset"), "OFFSET", out_offset));
+    for (i64 i = 0; i < q->pending.count; i++) {
+        u8 *is_free = NEW_ARRAY(b->arena, u8, b->plan->cols.count + 1);
+        i64 count = q->pending.items[i].rel ? b->plan->cols.count : 0;
+        if (count > 0 && rel_free_cols(b->plan, q->pending.items[i].rel, is_free) == 0) {
+            continue;
+        }
+        for (i64 col = 0; col < count; col++) {
+            if (is_free[col] && scope_has(q->scope, (u32)col)) {
+                FAIL_AT(b->err, INVALID_COLUMN_REFERENCE, q->pending.items[i].rel->position,
+                        "argument of LIMIT must not contain variables");
+            }
+        }
+    }
+    return ERR_OK;
+}
+
 FALLIBLE select_bounds(struct bind *b, const struct select *s, struct expr **out_limit,
                        struct expr **out_offset) {
-    TRY(bind_bound(b, json_get(s->body, "limitCount"), "LIMIT", out_limit));
-    return bind_bound(b, json_get(s->body, "limitOffset"), "OFFSET", out_offset);
+    struct query *q = NEW(b->arena, struct query);
+    TRY(bind_bounds(b, s, q, out_limit, out_offset));
+    if (!is_known(*out_limit) || !is_known(*out_offset)) {
+        return unsupported(b, node_position(s->body),
+                           "calls of sequences beside a LIMIT that must be computed");
+    }
+    return ERR_OK;
 }
 
 FALLIBLE build_order(struct bind *b, struct select *s) {
     struct expr *limit = NULL;
     struct expr *offset = NULL;
-    TRY(select_bounds(b, s, &limit, &offset));
+    struct query *q = NEW(b->arena, struct query);
+    TRY(bind_bounds(b, s, q, &limit, &offset));
     bool ties = json_is(s->body, "limitOption", "LIMIT_OPTION_WITH_TIES");
     if (s->distinct) {
         s->rel = bind_distinct_rel(b, s->rel);
@@ -305,10 +367,14 @@ FALLIBLE build_order(struct bind *b, struct select *s) {
     if (ties) {
         TRY(build_ties(b, s, limit, offset));
     }
+    bool computed = !ties && (!is_known(limit) || !is_known(offset));
+    if (computed) {
+        TRY(build_bounds(b, s, q, limit, offset));
+    }
     if (s->order.count > 0) {
         build_sort(b, s);
     }
-    if (!ties && (limit || offset)) {
+    if (!ties && !computed && (limit || offset)) {
         build_limit(b, s, limit, offset);
     }
     if (s->rel->out.count > s->shown) {

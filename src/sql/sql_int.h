@@ -343,6 +343,7 @@ FALLIBLE bind_table_scope(struct bind *b, const struct snapshot_table *found, co
                           i32 position, struct scope *out);
 /* Marks columns NULL may come to: the right side of an outer join. */
 void bind_nullable(struct bind *b, const struct rel *rel);
+bool scope_has(const struct scope *scope, u32 col); /* scope may be NULL */
 FALLIBLE bind_column(struct bind *b, struct query *q, const struct json *body, struct expr **out);
 /* Columns of `*` or `t.*` at a ColumnRef; *out_count is -1 when the node is no star. */
 FALLIBLE bind_star(struct bind *b, struct query *q, const struct json *node,
