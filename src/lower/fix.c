@@ -182,7 +182,8 @@ struct builder *lower_work(struct lower *l, const struct rel *rel) {
 }
 
 bool fix_is_seen(const struct lower *l, const struct rel *rel) {
-    for (i64 i = 0; rel->kind == REL_WORK && rel->whole && i < l->working.count; i++) {
+    bool all = l->limits->sets_grow && rel->kind == REL_WORK && rel->whole;
+    for (i64 i = 0; all && i < l->working.count; i++) {
         if (l->working.items[i].fix == rel->fix) {
             return l->working.items[i].fresh == 0 && !l->defer;
         }

@@ -8,8 +8,9 @@
 struct lower_limits { /* what weaving may use; so that lower knows no device */
     bool fusion;
     bool fast_floats; /* sums of floats as they come */
-    i32 max_live; /* registers alive at once in one pipeline */
-    i32 zone;     /* of the session, see base/zone.h */
+    bool sets_grow;   /* all devices there are keep a set from round to round of a recursion */
+    i32 max_live;     /* registers alive at once in one pipeline */
+    i32 zone;         /* of the session, see base/zone.h */
 };
 FALLIBLE lower_plan(const struct plan *plan, const struct lower_limits *limits, struct arena *arena,
                     struct program **out, struct error *err);
