@@ -163,6 +163,7 @@ wf_status gpu_run_build(struct gpu *g, struct exec *x, u32 step_no, const struct
     if (b.rows >= 0xffffffffLL) {
         FAIL(x->err, NOT_SUPPORTED, "an index over %lld rows", b.rows);
     }
+    variable_reset(&x->vars[step->dst]); /* in a loop the host may have the last round's index */
     wf_status status = build_all(&b, step, metric);
     for (i32 i = 0; i < COUNT_OF(b.temps); i++) {
         gpu_heap_free(g, b.temps[i]);
