@@ -190,7 +190,7 @@ static void test_syntax(void **state) {
     syntax_at("select \"open", 1, 8, "^");
     syntax_at("select 1 /* open", 1, 10, "^");
     syntax_at("insert into items values (99, 1, 'lost'); selekt", 1, 43, "^");
-    static const char *const more[] = {";;;select",
+    static const char *const more[] = {";;;select 1 +",
                                        "select * from",
                                        "create table",
                                        "create table x ()x",

@@ -197,7 +197,7 @@ static void test_small_memory(void **state) {
         "select x.i, y.i from big x, big y order by 1, 2",
         "select x.i, y.s from big x join big y on x.g = y.g order by x.i, y.i",
         "select x.i, x.s || y.s || x.i from big x join big y using (g) where x.i < 20000 order by 1",
-        "select i, g, count(*), sum(g), avg(i), min(i), max(i) from big group by i, g",
+        "select i * 7919 % 200003, g, count(*), sum(g), avg(i), min(i), max(i) from big group by 1, 2",
         "select i, s || i from big x order by s, g, i",
         "select i * 1.5, i + 2, i + 3, i + 4, i + 5, i + 6, i + 7, s from big order by 1 desc",
         "select s || i || s || i || s || i || s || i || s || i, s || i || i from big order by 1",
