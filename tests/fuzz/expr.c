@@ -38,7 +38,7 @@ static void literal(struct gen *g, enum sort sort, double max) {
     } else if (sort == DEC) {
         text_say(t, "%d.%d", n < 0 ? 0 : n, one_in(g, 2) ? 5 : 25);
     } else if (sort == DBL) {
-        text_say(t, "%d.5e0", n < 0 ? 0 : n);
+        text_say(t, "%d.5::double precision", n < 0 ? 0 : n);
     } else if (sort == TXT) {
         text_say(t, "%s", words[below(g, 6)]);
     } else if (sort == DAY) {

@@ -32,7 +32,7 @@ static const char *simplest(int kind) {
                                              [INT] = "1",
                                              "1::bigint",
                                              "1.5",
-                                             "0.5e0",
+                                             "0.5::double precision",
                                              "'a'",
                                              "date '2000-01-01'",
                                              "true"};
