@@ -577,10 +577,8 @@ static struct rel *push_limit(struct unnest *u, struct rel *rel, u32 *cols) {
     return filter;
 }
 
-static struct rel *push_union(struct unnest *u, struct rel *rel, u32 *cols) {
-    u32 *other = NEW_ARRAY(arena_of(u), u32, u->count);
-    rel->inputs[0] = push(u, rel->inputs[0], cols);
-    rel->inputs[1] = push(u, rel->inputs[1], other);
+/* The outer columns of both inputs become columns of the whole. */
+static struct rel *add_both(struct unnest *u, struct rel *rel, u32 *cols, const u32 *other) {
     for (i64 i = 0; i < u->count; i++) {
         VEC_PUSH(arena_of(u), &rel->left_cols, cols[i]);
         VEC_PUSH(arena_of(u), &rel->right_cols, other[i]);
@@ -590,19 +588,20 @@ static struct rel *push_union(struct unnest *u, struct rel *rel, u32 *cols) {
     return rel;
 }
 
+static struct rel *push_union(struct unnest *u, struct rel *rel, u32 *cols) {
+    u32 *other = NEW_ARRAY(arena_of(u), u32, u->count);
+    rel->inputs[0] = push(u, rel->inputs[0], cols);
+    rel->inputs[1] = push(u, rel->inputs[1], other);
+    return add_both(u, rel, cols, other);
+}
+
 /* Each value has a recursion of its own, and all of them run at once. */
 static struct rel *push_fix(struct unnest *u, struct rel *rel, u32 *cols) {
     rel->inputs[0] = push(u, rel->inputs[0], cols);
     VEC_PUSH(arena_of(u), &u->fixes, rel->fix);
     u32 *other = NEW_ARRAY(arena_of(u), u32, u->count);
     rel->inputs[1] = push(u, rel->inputs[1], other);
-    for (i64 i = 0; i < u->count; i++) {
-        VEC_PUSH(arena_of(u), &rel->left_cols, cols[i]);
-        VEC_PUSH(arena_of(u), &rel->right_cols, other[i]);
-        cols[i] = col_like(plan_of(u), cols[i]);
-        VEC_PUSH(arena_of(u), &rel->out, cols[i]);
-    }
-    return rel;
+    return add_both(u, rel, cols, other);
 }
 
 static struct rel *push_work(struct unnest *u, struct rel *rel, u32 *cols) {

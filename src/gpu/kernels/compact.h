@@ -6,7 +6,7 @@
  *   KEEP         1 flags, 2 range of words, 3 heads of runs
  *   KEY_BYTES    width of what rows are kept by, KEY_FLOAT whether it is a float
  *   ORDERED
- *   COLUMNS      how many; COLUMN_n_BYTES their widths, 0 = row numbers of 4 bytes, -8 of 8;
+ *   COLUMNS      what is written beside the key: COLUMN_AT or NUMBERS_AT (number, bytes) of each
  *   COLUMN_0_KEY column 0 is the key itself */
 #include "kept.h"
 #include "lookback.h"
