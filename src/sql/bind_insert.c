@@ -421,6 +421,10 @@ FALLIBLE bind_insert_returning(struct bind *b, const struct json *body, struct s
     struct select_out result;
     b->no_sets = "set-returning functions are not allowed in RETURNING";
     TRY(bind_select(b, &select, NULL, NULL, 0, &result));
+    if (result.rel->out.count == 0) {
+        FAIL_AT(b->err, SYNTAX, json_position(node_body(json_first(list))),
+                "RETURNING must have at least one column");
+    }
     out->kind = STATEMENT_SELECT;
     out->plan = b->plan;
     b->plan->root = result.rel;

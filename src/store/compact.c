@@ -104,6 +104,7 @@ static FALLIBLE seal_plain(struct compaction *c, const struct plain_rows *plain,
             c->writer.sources[i].rows = n;
         }
         struct piece piece = {.slot = c->writer.next_slot++};
+        seal.rows = n;
         TRY(tablet_seal(&seal, c->writer.sources, &piece.tablet, err));
         VEC_PUSH(&c->arena, &c->pieces, piece);
         TRY(arena_check(&c->arena, err));

@@ -128,6 +128,7 @@ struct tablet *tablet_new(struct memory *mem, u32 col_count, u32 buffer_count, i
  * column found too varied is switched off there. `sketches` may be NULL. */
 struct seal {
     struct table *table;
+    i64 rows;        /* to seal: those of every source */
     i64 column_rows; /* rows of the table when these are counted */
     _Atomic i32 *dict_on;
     struct sketch *sketches;
