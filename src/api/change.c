@@ -111,10 +111,23 @@ FALLIBLE fill_from_sequence(struct wf_connection *conn, struct rowset *rows,
     return ERR_OK;
 }
 
+struct returning_arg {
+    const struct parsed *parsed;
+    const struct table *rows;
+};
+
 static wf_status bind_returning(void *arg, struct arena *arena, struct snapshot *snap,
                                 struct type *param_types, struct statement *out,
                                 struct error *err) {
-    return sql_bind_returning(arena, arg, snap, param_types, out, err);
+    const struct returning_arg *own = arg;
+    return sql_bind_returning(arena, own->parsed, snap, own->rows, param_types, out, err);
+}
+
+/* A table by itself that holds new rows: where the statement names the table, it sees the old. */
+static struct table *table_beside(struct wf_connection *conn, const struct table *table) {
+    struct table_def def = table_def_view(table);
+    return table_open_def(&conn->db->mem, catalog_new_id(conn->db->catalog), &def, table->dicts,
+                          table->tablet_shift, table->plain);
 }
 
 static FALLIBLE insert_returning(struct wf_connection *conn, const struct run_request *request,
@@ -122,16 +135,26 @@ static FALLIBLE insert_returning(struct wf_connection *conn, const struct run_re
                                  struct table_version *base) {
     struct table_version *mine = NULL, *delta = NULL;
     TRY(change_base(conn, table, &mine));
-    TRY(version_delta(table, base, mine, &delta, &conn->err));
-    struct inner_select select = {.script = request->script,
-                                  .text = parsed_text(request->parsed),
-                                  .bind = bind_returning,
-                                  .arg = (struct parsed *)(size_t)request->parsed,
-                                  .table = table,
-                                  .version = delta,
-                                  .request = request};
-    wf_status status = inner_run(conn, &select, &rows->instead);
+    struct table *beside = table_beside(conn, table);
+    if (!beside) {
+        return memory_refused(&conn->db->mem, &conn->err, (i64)sizeof *beside);
+    }
+    wf_status status = version_delta(table, base, mine, &delta, &conn->err);
+    if (!status) {
+        struct returning_arg arg = {request->parsed, beside};
+        struct inner_select select = {.script = request->script,
+                                      .text = parsed_text(request->parsed),
+                                      .bind = bind_returning,
+                                      .arg = &arg,
+                                      .table = beside,
+                                      .version = delta,
+                                      .old = table,
+                                      .old_version = base,
+                                      .request = request};
+        status = inner_run(conn, &select, &rows->instead);
+    }
     version_release(delta);
+    table_close(beside);
     return status;
 }
 
