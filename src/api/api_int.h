@@ -369,6 +369,9 @@ void session_close(struct wf_connection *conn);
 struct table_def ddl_copy_def(struct arena *arena, const struct table_def *def);
 FALLIBLE ddl_put_sequences(struct wf_connection *conn, struct rowset *rows,
                            const struct statement *st, struct table_def *def, u32 schema, u32 oid);
+/* An object and what depends on it go. */
+FALLIBLE ddl_drop(struct wf_connection *conn, struct arena *arena, u32 oid);
+FALLIBLE ddl_change_sequence(struct wf_connection *conn, u32 oid, const struct ddl_seq *def);
 FALLIBLE ddl_redefine(struct wf_connection *conn, u32 oid, const struct table_def *def,
                       const i32 *from, const void *const *values);
 FALLIBLE run_copy(struct wf_connection *conn, struct rowset *rows);

@@ -69,7 +69,7 @@ struct ddl_seq {
     b8 owned;             /* by column `col` of the statement's table */
     u32 owner;            /* OWNED BY: OID of the table */
     struct sequence like; /* its options; no lock */
-    b8 has_min, has_max, has_start, restart, has_restart;
+    b8 has_min, has_max, has_start, has_type, restart, has_restart;
     bool cycle;
     i64 restart_at;
 };
@@ -133,6 +133,8 @@ struct statement {
     i32 *positions;
     u8 tx; /* enum tx_kind; a savepoint's name is in table_name */
     b8 tx_read_only, tx_chain;
+    struct ddl_seq *changed_seq; /* ALTER TABLE: options of an identity column's sequence */
+    u32 changed_oid, dropped_seq;
     b8 cascade;
     struct table_def def;    /* CREATE TABLE: columns as in cols, and constraints */
     const char *schema_name; /* of a new object; NULL = along the search path */
