@@ -81,6 +81,11 @@ struct alter_col {
     struct expr *value; /* when not simply the old column */
 };
 
+struct json;
+struct copy_names {
+    const char **names;
+    i32 count;
+};
 struct copy_options {
     const char *path; /* NULL: standard output */
     char delimiter;   /* ',' for csv, '|' for tbl */
@@ -95,7 +100,11 @@ struct copy_options {
     i32 quote_count;
     i32 col_count; /* 0 = all, in order */
     u32 *cols;
-    b8 by_row; /* FROM: defaults of other columns differ from row to row: sql_bind_copied */
+    struct copy_names not_null_names, null_names; /* FROM: FORCE_NOT_NULL, FORCE_NULL */
+    b8 *force_not_null, *force_null;              /* the same, by column of the table; or NULL */
+    const struct json *where;                     /* FROM, of `parsed` */
+    const struct parsed *parsed;
+    b8 by_row; /* FROM: rows are computed from the file's: sql_bind_copied */
 };
 
 enum {
