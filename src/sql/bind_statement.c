@@ -224,6 +224,7 @@ static const struct {
     {"RenameStmt", bind_rename, NONE},
     {"AlterObjectSchemaStmt", bind_set_schema, NONE},
     {"ConstraintsSetStmt", bind_set_constraints, NONE},
+    {"VacuumStmt", bind_vacuum, NONE},
 };
 
 /* Statements whose node is not named after the command. */
@@ -231,7 +232,6 @@ static const struct {
     const char *node;
     const char *words;
 } odd_names[] = {
-    {"VacuumStmt", "VACUUM and ANALYZE"},
     {"CompositeTypeStmt", "CREATE TYPE"},
     {"DefineStmt", "CREATE of this object"},
     {"RuleStmt", "CREATE RULE"},
