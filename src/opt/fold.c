@@ -16,6 +16,6 @@ static void fold_rel(struct rel *rel, void *arg) {
 }
 
 FALLIBLE pass_fold(struct opt *o) {
-    rel_each(o->plan->arena, o->plan->root, fold_rel, o->plan->arena);
+    rel_each(o->plan->arena, o->plan->root, fold_rel, o->plan);
     return ERR_OK;
 }

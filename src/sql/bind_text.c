@@ -499,6 +499,20 @@ static bool is_utf8(const struct expr *expr) {
            (sv_eq_nocase(name, SV("utf8")) || sv_eq_nocase(name, SV("utf-8")));
 }
 
+/* normalize(a[, form]) and a IS [form] NORMALIZED: a is then its own normal form. */
+static FALLIBLE call_normalize(struct bind *b, const struct call *call, struct expr **out) {
+    struct expr *text = NULL;
+    struct expr *form = expr_text(b, SV("NFC"), call->position);
+    TRY(text_argument(b, call, 0, &text));
+    if (call->count > 1) {
+        TRY(text_argument(b, call, 1, &form));
+    }
+    *out = scalar_call(b, FUNC_NORMALIZE, call->position, 2, text, form);
+    return strcmp(call->name, "is_normalized") == 0
+               ? bind_compare(b, FUNC_EQ, *out, text, call->position, out)
+               : ERR_OK;
+}
+
 static FALLIBLE call_convert(struct bind *b, const struct call *call, struct expr **out) {
     if (!is_utf8(call->args[1])) {
         return unsupported(b, call->position, "an encoding other than UTF8");
@@ -602,6 +616,8 @@ static const struct func_entry entries[] = {
     {"regexp_instr", 2, 7, call_regexp_instr, FUNC_REGEX_INSTR},
     {"regexp_substr", 2, 6, call_regexp_substr, FUNC_REGEX_SUBSTR},
     {"regexp_replace", 3, 6, call_regexp_replace, FUNC_REGEX_REPLACE},
+    {"normalize", 1, 2, call_normalize, FUNC_NORMALIZE},
+    {"is_normalized", 1, 2, call_normalize, FUNC_NORMALIZE},
     {"convert_from", 2, 2, call_convert, FUNC_CONVERT_FROM},
     {"convert_to", 2, 2, call_convert, FUNC_SUBSTR_X},
 };

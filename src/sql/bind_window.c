@@ -124,7 +124,7 @@ static FALLIBLE bind_offset(struct bind *b, struct query *q, const struct json *
                 which, type_print(type, want), type_print((*out)->type, name));
     }
     TRY(coerce_to(b, *out, type, out));
-    *out = expr_fold(b->arena, *out);
+    *out = expr_fold(b->plan, *out);
     if ((*out)->kind != EXPR_CONST &&
         ((*out)->kind != EXPR_PARAM || type.id == TYPE_INTERVAL)) { /* its sign is looked at here */
         return unsupported(b, position, "a frame offset that is not constant");
