@@ -392,6 +392,10 @@ static bool parse_record(struct parser *p) {
     u32 count = p->job->field_count;
     struct field field = {0};
     p->record = p->pos;
+    if (count == 0) { /* a row of a table without columns is an empty line */
+        bool read = read_field(p, &field);
+        return read && ((field.last && field.text.len == 0 && !field.quoted) || line_rest(p));
+    }
     for (u32 i = 0; i < count; i++) {
         const char *at = p->pos;
         if (!read_field(p, &field)) {

@@ -173,9 +173,6 @@ static FALLIBLE drop_column(struct alter *a, const struct json *cmd) {
         return ERR_OK;
     }
     TRY(find_column(a, name, &col));
-    if (a->def->col_count == 1) {
-        return unsupported(a->b, a->out->position, "a table without columns");
-    }
     TRY(check_dependents(a, "drop a column", false));
     for (u32 i = 0; i < a->def->key_count; i++) {
         if (key_uses(a->def->keys[i].col_count, a->def->keys[i].cols, col)) {

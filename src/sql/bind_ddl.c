@@ -631,9 +631,6 @@ static FALLIBLE like_columns(struct bind *b, const struct json *body, struct sta
 static FALLIBLE check_columns(struct bind *b, const struct statement *out, i32 position) {
     struct map names;
     map_init(&names, b->arena);
-    if (out->col_count == 0) {
-        return unsupported(b, position, "a table without columns");
-    }
     if (out->col_count > COLUMNS_MAX) {
         FAIL_AT(b->err, TOO_MANY_COLUMNS, position, "tables can have at most %d columns",
                 (int)COLUMNS_MAX);

@@ -238,7 +238,7 @@ static FALLIBLE insert_values(struct bind *b, struct insert *in, const struct js
         }
         TRY(insert_row(b, &q, in, items, rel->exprs.items + at));
         pending_of[at / width] = q.pending;
-        plain = plain && bind_values_late(&q.pending);
+        plain = plain && bind_values_late(b, &q.pending);
         memset(&q.pending, 0, sizeof q.pending);
         at += width;
     }
@@ -247,7 +247,7 @@ static FALLIBLE insert_values(struct bind *b, struct insert *in, const struct js
     }
     if (!lists) {
         pending_of[0] = q.pending;
-        plain = bind_values_late(&q.pending);
+        plain = bind_values_late(b, &q.pending);
     }
     values_columns(b, in->table, rel, rows);
     for (i64 r = 0; plain && r < rows; r++) {
@@ -421,6 +421,10 @@ FALLIBLE bind_insert_returning(struct bind *b, const struct json *body, struct s
     struct select_out result;
     b->no_sets = "set-returning functions are not allowed in RETURNING";
     TRY(bind_select(b, &select, NULL, NULL, 0, &result));
+    if (result.rel->out.count == 0) {
+        FAIL_AT(b->err, SYNTAX, json_position(node_body(json_first(list))),
+                "RETURNING must have at least one column");
+    }
     out->kind = STATEMENT_SELECT;
     out->plan = b->plan;
     b->plan->root = result.rel;

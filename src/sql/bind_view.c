@@ -359,9 +359,6 @@ FALLIBLE ddl_create_as(struct bind *b, const struct json *into, const struct jso
     const char **names = NULL;
     TRY(bind_select(b, select, NULL, NULL, 0, &result));
     TRY(output_names(b, json_get(into, "colNames"), &result, position, &names));
-    if (result.rel->out.count == 0) {
-        return unsupported(b, position, "a table without columns");
-    }
     out->kind = STATEMENT_CREATE_TABLE_AS;
     out->or_replace = b->parsed->or_replace;
     out->if_exists = if_not_exists;

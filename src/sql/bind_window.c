@@ -358,6 +358,7 @@ FALLIBLE bind_window_call(struct bind *b, struct query *q, const char *name,
     struct window_item item = {.call = {.position = position}};
     struct type type;
     const char *no_sets = q->no_sets;
+    i64 first = q->pending.count;
     q->in_window = 1;
     q->no_sets = "window function calls cannot contain set-returning function calls";
     TRY(window_find(name) ? plain_call(b, q, name, body, &item, &type)
@@ -372,6 +373,9 @@ FALLIBLE bind_window_call(struct bind *b, struct query *q, const char *name,
     TRY(bind_definition(b, q, def, &item));
     TRY(bind_frame(b, q, def, &item));
     q->in_window = 0;
+    for (i64 i = first; i < q->pending.count; i++) {
+        q->pending.items[i].early = 1;
+    }
     struct agg_call call = {.agg = item.call.func,
                             .arg = item.call.args[0],
                             .arg2 = item.call.args[1],

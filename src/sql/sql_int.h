@@ -75,6 +75,7 @@ struct pending {
     u32 mark_col;             /* MARK */
     VEC(struct expr *) conds; /* over the columns of both sides */
     b8 serial;                /* no join but a call of a sequence */
+    b8 early;                 /* a window reads what it draws */
     struct window_call call;
 };
 typedef VEC(struct pending) pending_list;
@@ -478,9 +479,13 @@ struct rel *bind_attach_serials(struct bind *b, struct rel *rel, const pending_l
 void bind_take_serials(struct bind *b, const struct query *q, pending_list *list, bool needed,
                        pending_list *out);
 /* Whether what a row of VALUES waits for can be parameters; makes them that. */
-bool bind_values_late(const pending_list *list);
+bool bind_values_late(const struct bind *b, const pending_list *list);
 void bind_values_params(struct bind *b, const pending_list *list, struct expr **row, i64 width);
-/* 0A000 where rows would be drawn in another order than PostgreSQL's. */
+bool bind_has_serials(const pending_list *list);
+/* A join whose condition calls sequences: for the pairs of rows that meet what else it asks for. */
+FALLIBLE bind_join_serials(struct bind *b, struct rel *join, struct expr *cond,
+                           pending_list *pending, i32 position, struct rel **out);
+/* 0A000 where a call would see another one's value sooner or later than in PostgreSQL. */
 FALLIBLE bind_check_serials(struct bind *b, struct rel *root);
 /* bind_late.c */
 struct expr *bind_late_param(struct bind *b, const struct late *late, i32 position);
