@@ -291,13 +291,13 @@ static const struct raw raws[] = {
     [SEG_SERIES] = {NULL, NULL, 0, 0},
     [SEG_U8] = {"u32", "*(const u32 *)(%s)", 1, 1},
     [SEG_U16] = {"u64", "*(const u64 *)(%s)", 2, 1},
-    [SEG_U32] = {"vec16", "load16(%s)", 4, 1},
-    [SEG_U64] = {"vec16", "load16(%s)", 8, 2},
-    [SEG_U128] = {"vec16", "load16(%s)", 16, 4},
-    [SEG_I32] = {"vec16", "load16(%s)", 4, 1},
-    [SEG_I64] = {"vec16", "load16(%s)", 8, 2},
-    [SEG_F32] = {"vec16", "load16(%s)", 4, 1},
-    [SEG_F64] = {"vec16", "load16(%s)", 8, 2},
+    [SEG_U32] = {"vec16", "load_once16(%s)", 4, 1},
+    [SEG_U64] = {"vec16", "load_once16(%s)", 8, 2},
+    [SEG_U128] = {"vec16", "load_once16(%s)", 16, 4},
+    [SEG_I32] = {"vec16", "load_once16(%s)", 4, 1},
+    [SEG_I64] = {"vec16", "load_once16(%s)", 8, 2},
+    [SEG_F32] = {"vec16", "load_once16(%s)", 4, 1},
+    [SEG_F64] = {"vec16", "load_once16(%s)", 8, 2},
 };
 
 static void declare_column(struct weaver *v, u32 col) {

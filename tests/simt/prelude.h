@@ -205,6 +205,12 @@ SIMT_RAW vec16 load16(const void *p) {
     __builtin_memcpy(&r, p, 16);
     return r;
 }
+SIMT_RAW vec16 load_once16(const void *p) {
+    vec16 r;
+    simt_table->access((u64)p, 16, SIMT_READ | SIMT_SCALAR, __builtin_return_address(0));
+    __builtin_memcpy(&r, p, 16);
+    return r;
+}
 SIMT_RAW void store_once16(void *p, vec16 x) {
     simt_table->access((u64)p, 16, SIMT_WRITE | SIMT_SCALAR, __builtin_return_address(0));
     __builtin_memcpy(p, &x, 16);

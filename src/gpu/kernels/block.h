@@ -29,14 +29,14 @@ FN void group_u16(const u8 *p, u32 x[4]) {
     }
 }
 FN void group_u32(const u8 *p, u32 x[4]) {
-    vec16 v = load16(p);
+    vec16 v = load_once16(p);
     UNROLL for (u32 j = 0; j < 4; j++) {
         x[j] = v.w[j];
     }
 }
 FN void group_u64(const u8 *p, u64 x[4]) {
     UNROLL for (u32 h = 0; h < 2; h++) {
-        vec16 v = load16(p + 16 * h);
+        vec16 v = load_once16(p + 16 * h);
         x[2 * h] = (u64)v.w[1] << 32 | v.w[0];
         x[2 * h + 1] = (u64)v.w[3] << 32 | v.w[2];
     }

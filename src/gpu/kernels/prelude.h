@@ -210,10 +210,19 @@ FN f64 bits_f64(u64 x) {
     return __longlong_as_double((i64)x);
 }
 
-/* Sixteen bytes at once, aligned; `store_once` hints that the line is not needed again. */
+/* Sixteen bytes at once, aligned; `once` hints that the line is not needed again. */
 typedef struct vec16 {
     u32 w[4];
 } vec16;
+FN vec16 load_once16(const void *p) {
+    uint4 x = __ldcs((const uint4 *)p);
+    vec16 r;
+    r.w[0] = x.x;
+    r.w[1] = x.y;
+    r.w[2] = x.z;
+    r.w[3] = x.w;
+    return r;
+}
 FN vec16 load16(const void *p) {
     uint4 x = *(const uint4 *)p;
     vec16 r;
