@@ -540,6 +540,11 @@ static FALLIBLE call_num_nulls(struct bind *b, const struct call *call, struct e
     return ERR_OK;
 }
 
+static FALLIBLE call_encoding(struct bind *b, const struct call *call, struct expr **out) {
+    *out = expr_text(b, SV("UTF8"), call->position);
+    return ERR_OK;
+}
+
 static FALLIBLE call_typeof(struct bind *b, const struct call *call, struct expr **out) {
     static const struct {
         u8 type;
@@ -581,6 +586,7 @@ static FALLIBLE call_cast(struct bind *b, const struct call *call, struct expr *
 static const struct func_entry entries[] = {
     {"num_nulls", 1, 1000, call_num_nulls, FUNC_COALESCE},
     {"num_nonnulls", 1, 1000, call_num_nulls, FUNC_COALESCE},
+    {"pg_client_encoding", 0, 0, call_encoding, FUNC_COALESCE},
     {"pg_typeof", 1, 1, call_typeof, FUNC_COALESCE},
     {"date", 1, 1, call_cast, FUNC_COALESCE},
     {"text", 1, 1, call_cast, FUNC_COALESCE},
