@@ -501,8 +501,7 @@ FALLIBLE ddl_default(struct bind *b, const struct json *expr, const char *text,
     return coerce_assign(b, value, col, &value);
 }
 
-static FALLIBLE add_identity(struct bind *b, const struct json *body, struct statement *out,
-                             u32 col) {
+FALLIBLE ddl_add_identity(struct bind *b, const struct json *body, struct statement *out, u32 col) {
     struct column_def *def = &out->cols[col];
     i32 position = json_position(body);
     TRY(bind_only(b, body, "contype conname location generated_when options", position));
@@ -551,7 +550,7 @@ static FALLIBLE column_constraints(struct bind *b, const struct json *list, stru
             const char *text = default_text(b, list, json_position(body));
             TRY(ddl_default(b, json_get(body, "raw_expr"), text, col));
         } else if (json_is(body, "contype", "CONSTR_IDENTITY")) {
-            TRY(add_identity(b, body, out, number));
+            TRY(ddl_add_identity(b, body, out, number));
         }
         if (nullable && col->not_null) {
             FAIL_AT(b->err, SYNTAX, json_position(body),

@@ -11,6 +11,7 @@ struct insert {
     const struct table *table;
     u32 *cols; /* target columns, in the order of the values */
     i32 col_count;
+    const i32 *positions;       /* where they are named */
     b8 listed;                  /* INSERT INTO t (a, b) */
     struct column_def *targets; /* their definitions */
     b8 overriding;              /* SYSTEM VALUE 's', USER VALUE 'u' */
@@ -76,6 +77,7 @@ static FALLIBLE bind_insert_columns(struct bind *b, const struct json *list, str
             names[i] = names[i] ? names[i] : "";
             positions[i++] = json_position(target);
         }
+        in->positions = positions;
         TRY(bind_column_list(b, in->table, names, positions, in->col_count, in->cols));
     }
     in->targets = NEW_ARRAY(b->arena, struct column_def, in->col_count + 1);
@@ -87,13 +89,14 @@ static FALLIBLE bind_insert_columns(struct bind *b, const struct json *list, str
 }
 
 /* How many values a row has must suit the columns it is for. */
-static FALLIBLE check_width(struct bind *b, const struct insert *in, i64 width, i32 extra_position,
-                            i32 row_position) {
+static FALLIBLE check_width(struct bind *b, const struct insert *in, i64 width,
+                            i32 extra_position) {
     if (width > in->col_count) {
         FAIL_AT(b->err, SYNTAX, extra_position, "INSERT has more expressions than target columns");
     }
     if (in->listed && width < in->col_count) {
-        FAIL_AT(b->err, SYNTAX, row_position, "INSERT has more target columns than expressions");
+        FAIL_AT(b->err, SYNTAX, in->positions[width],
+                "INSERT has more target columns than expressions");
     }
     return ERR_OK;
 }
@@ -103,7 +106,7 @@ static FALLIBLE check_row(struct bind *b, const struct insert *in, const struct 
     for (i32 i = 0; extra && i < in->col_count; i++) {
         extra = extra->next;
     }
-    return check_width(b, in, json_count(items), node_position(extra), node_position(items));
+    return check_width(b, in, json_count(items), node_position(extra));
 }
 
 static FALLIBLE check_identity(struct bind *b, const struct insert *in,
@@ -264,7 +267,11 @@ static FALLIBLE insert_select(struct bind *b, const struct insert *in, const str
     TRY(bind_select(b, select, in->ctes, in->targets, (u32)in->col_count, &result));
     i64 count = result.rel->out.count;
     i32 position = node_position(select);
-    TRY(check_width(b, in, count, position, position));
+    const struct json *extra = json_first(json_get(select, "targetList"));
+    for (i32 i = 0; extra && i < in->col_count; i++) {
+        extra = extra->next;
+    }
+    TRY(check_width(b, in, count, extra ? json_position(node_body(extra)) : position));
     u32 width = in->table->col_count;
     struct expr **exprs = NEW_ARRAY(b->arena, struct expr *, width + 1);
     const char **names = NEW_ARRAY(b->arena, const char *, width + 1);
@@ -403,33 +410,17 @@ FALLIBLE bind_insert(struct bind *b, const struct json *body, struct statement *
     return ERR_OK;
 }
 
-/* SELECT returningList FROM relation. */
-FALLIBLE bind_insert_returning(struct bind *b, const struct json *body, struct statement *out) {
-    const struct json *target = json_object_of(b, "RangeVar", json_get(body, "relation"));
-    struct json *from = (struct json *)(size_t)json_array_of(b, "fromClause", target, NULL);
-    struct json *list = NEW(b->arena, struct json);
-    *list = *json_get(body, "returningList");
-    struct json *op = NEW(b->arena, struct json), *limit = NEW(b->arena, struct json);
-    *op = (struct json){.key = "op", .kind = JSON_STRING, .text = "SETOP_NONE", .len = 10};
-    *limit = (struct json){
-        .key = "limitOption", .kind = JSON_STRING, .text = "LIMIT_OPTION_DEFAULT", .len = 20};
-    list->key = "targetList";
-    list->next = from;
-    from->next = op;
-    op->next = limit;
-    struct json select = {.key = "SelectStmt", .kind = JSON_OBJECT, .first = list, .len = 4};
-    struct select_out result;
-    b->no_sets = "set-returning functions are not allowed in RETURNING";
-    TRY(bind_select(b, &select, NULL, NULL, 0, &result));
-    if (result.rel->out.count == 0) {
-        FAIL_AT(b->err, SYNTAX, json_position(node_body(json_first(list))),
-                "RETURNING must have at least one column");
-    }
+/* SELECT returningList FROM rows. Subqueries see the table as it was before. */
+FALLIBLE bind_insert_returning(struct bind *b, const struct json *body,
+                               const struct snapshot_table *rows, struct statement *out) {
+    const struct json *relation = json_get(body, "relation");
+    const char *alias = json_text(json_get(relation, "alias"), "aliasname");
+    struct change c = {.target = *rows};
+    alias = alias ? alias : json_text(relation, "relname");
+    TRY(bind_table_scope(b, rows, keep(b, alias), json_position(relation), &c.scope));
+    c.query.scope = &c.scope;
+    c.rel = c.scope.rel;
+    TRY(change_finish(b, &c, json_get(body, "returningList"), out));
     out->kind = STATEMENT_SELECT;
-    out->plan = b->plan;
-    b->plan->root = result.rel;
-    for (i64 i = 0; i < result.rel->out.count; i++) {
-        VEC_PUSH(b->arena, &b->plan->names, result.names[i]);
-    }
     return ERR_OK;
 }

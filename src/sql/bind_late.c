@@ -66,15 +66,20 @@ FALLIBLE bind_prepare(struct bind *b, const struct json *body, struct statement 
     out->kind = STATEMENT_PREPARE;
     out->position = position;
     out->table_name = keep(b, json_text(body, "name"));
-    i32 i = 0;
+    i32 i = 0, used = b->parsed->param_count;
+    out->arg_count = MAX_OF(used, json_count(json_get(body, "argtypes")));
+    out->arg_types = NEW_ARRAY(b->arena, struct type, out->arg_count + 1);
     JSON_EACH(node, json_get(body, "argtypes")) {
-        struct type type;
-        TRY(ddl_column_type(b, node_body(node), &type));
-        if (i < b->parsed->param_count) {
-            b->param_types[i++] = type;
+        TRY(ddl_column_type(b, node_body(node), &out->arg_types[i]));
+        if (i < used) {
+            b->param_types[i] = out->arg_types[i];
         }
+        i++;
     }
     TRY(bind_statement(b, json_get(body, "query"), &ignored)); /* for its errors and types */
+    for (i = 0; i < used; i++) {
+        out->arg_types[i] = b->param_types[i];
+    }
     b->plan->root = NULL;
     b->lates.count = 0;
     return ERR_OK;
@@ -82,22 +87,52 @@ FALLIBLE bind_prepare(struct bind *b, const struct json *body, struct statement 
 
 FALLIBLE bind_execute(struct bind *b, const struct json *body, struct statement *out) {
     const struct json *params = json_get(body, "params");
-    i32 position = (i32)(b->parsed->text.ptr - b->parsed->script.ptr), i = 0;
+    i32 position = (i32)(b->parsed->text.ptr - b->parsed->script.ptr);
     TRY(bind_only(b, body, "name params", position));
     out->kind = STATEMENT_EXECUTE;
     out->position = position;
     out->table_name = keep(b, json_text(body, "name"));
     out->arg_count = json_count(params);
-    out->args = NEW_ARRAY(b->arena, struct expr *, out->arg_count + 1);
-    JSON_EACH(node, params) {
-        struct query q = {.clause = "EXECUTE parameters"};
-        TRY(bind_expr(b, &q, node, &out->args[i]));
-        TRY(coerce_unknown(b, out->args[i], type_of(TYPE_TEXT), &out->args[i]));
-        if (out->args[i]->kind != EXPR_CONST) {
-            return unsupported(b, node_position(node), "EXECUTE with a value that is not constant");
-        }
-        i++;
+    return ERR_OK;
+}
+
+/* One value of EXECUTE in the type of its parameter; what has no form of its own (param.c) as text.
+ */
+static FALLIBLE bind_argument(struct bind *b, const struct json *node, i32 number, struct type type,
+                              struct expr **out) {
+    struct query q = {.clause = "EXECUTE parameters"};
+    struct expr *expr = NULL;
+    char from[32], to[32];
+    TRY(bind_expr(b, &q, node, &expr));
+    TRY(coerce_unknown(b, expr, type, &expr));
+    if (!coerce_allowed(expr->type, type, COERCE_ASSIGN)) {
+        FAIL_AT(b->err, DATATYPE_MISMATCH, node_position(node),
+                "parameter $%d of type %s cannot be coerced to the expected type %s", (int)number,
+                type_print(expr->type, from), type_print(type, to));
     }
+    struct column_def like = {.name = "parameter", .type = type};
+    TRY(coerce_assign(b, expr, &like, out));
+    bool plain = type_is_exact(type) || type_is_float(type) || type.id == TYPE_TEXT ||
+                 type.id == TYPE_CHAR || type.id == TYPE_BOOLEAN || type.id == TYPE_DATE;
+    return plain ? ERR_OK : coerce_to(b, *out, type_of(TYPE_TEXT), out);
+}
+
+FALLIBLE bind_arguments(struct bind *b, const struct json *body, const struct type *types,
+                        struct statement *out) {
+    const struct json *params = json_get(body, "params");
+    i32 count = json_count(params), i = 0;
+    struct expr **exprs = NEW_ARRAY(b->arena, struct expr *, count + 1);
+    const char **names = NEW_ARRAY(b->arena, const char *, count + 1);
+    JSON_EACH(node, params) {
+        TRY(bind_argument(b, node, i + 1, types[i], &exprs[i]));
+        names[i++] = "value";
+    }
+    b->plan->root = bind_project(b, bind_one_row(b), exprs, names, count);
+    for (i = 0; i < count; i++) {
+        VEC_PUSH(b->arena, &b->plan->names, names[i]);
+    }
+    out->kind = STATEMENT_SELECT;
+    out->plan = b->plan;
     return ERR_OK;
 }
 

@@ -38,6 +38,11 @@ FALLIBLE ddl_create_as(struct bind *b, const struct json *into, const struct jso
                        bool if_not_exists, struct statement *out);
 FALLIBLE bind_sequence_name(struct bind *b, const char *text, i32 position,
                             const struct edition_entry **out);
+/* What ALTER makes of a sequence. */
+FALLIBLE bind_sequence_changes(struct bind *b, const struct sequence *now,
+                               const struct json *options, struct ddl_seq *out);
+/* GENERATED … AS IDENTITY of column `col` of out->cols: its sequence. */
+FALLIBLE ddl_add_identity(struct bind *b, const struct json *body, struct statement *out, u32 col);
 FALLIBLE bind_sequence_options(struct bind *b, const struct json *options, struct ddl_seq *io);
 /* The sequence of nextval('…'); NULL when the node is something else. */
 FALLIBLE bind_nextval_of(struct bind *b, const struct json *node, const struct edition_entry **out);

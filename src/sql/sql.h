@@ -69,7 +69,7 @@ struct ddl_seq {
     b8 owned;             /* by column `col` of the statement's table */
     u32 owner;            /* OWNED BY: OID of the table */
     struct sequence like; /* its options; no lock */
-    b8 has_min, has_max, has_start, restart, has_restart;
+    b8 has_min, has_max, has_start, has_type, restart, has_restart;
     bool cycle;
     i64 restart_at;
 };
@@ -133,6 +133,8 @@ struct statement {
     i32 *positions;
     u8 tx; /* enum tx_kind; a savepoint's name is in table_name */
     b8 tx_read_only, tx_chain;
+    struct ddl_seq *changed_seq; /* ALTER TABLE: options of an identity column's sequence */
+    u32 changed_oid, dropped_seq;
     b8 cascade;
     struct table_def def;    /* CREATE TABLE: columns as in cols, and constraints */
     const char *schema_name; /* of a new object; NULL = along the search path */
@@ -158,6 +160,7 @@ struct statement {
     const char *procedure;   /* CALL: name and arguments (constants) */
     i32 arg_count;
     struct expr **args;
+    struct type *arg_types; /* PREPARE */
     const char **arg_names; /* name => value; NULL entries = positional */
 };
 
@@ -172,16 +175,21 @@ FALLIBLE sql_parse(struct arena *arena, struct sv text, struct parsed_list *out,
 struct sv parsed_text(const struct parsed *parsed);
 /* Highest parameter number used ($n). */
 i32 parsed_param_count(const struct parsed *parsed);
+i32 parsed_param_position(const struct parsed *parsed); /* of one with that number */
 
 /* Names to columns, types to every expression. `param_types` has parsed_param_count entries; those
  * with id TYPE_UNKNOWN are inferred and filled in. */
 FALLIBLE sql_bind(struct arena *arena, const struct parsed *parsed, struct snapshot *snap,
                   struct type *param_types, struct statement *out, struct error *err);
 
-/* The RETURNING list of an INSERT as a SELECT from its table, of which `snap` holds the new rows.
- */
+/* The RETURNING list of an INSERT as a SELECT from `rows`, a table of `snap` that holds the new
+ * ones. */
 FALLIBLE sql_bind_returning(struct arena *arena, const struct parsed *parsed, struct snapshot *snap,
-                            struct type *param_types, struct statement *out, struct error *err);
+                            const struct table *rows, struct type *param_types,
+                            struct statement *out, struct error *err);
+/* The values of an EXECUTE as a SELECT of one row, in the types of the parameters. */
+FALLIBLE sql_bind_arguments(struct arena *arena, const struct parsed *parsed, struct snapshot *snap,
+                            const struct type *types, struct statement *out, struct error *err);
 /* ON CONFLICT DO UPDATE as an UPDATE of the table from `excluded`, whose last column is the number
  * of the row in conflict: row numbers and new rows. Both tables are in `snap`. */
 FALLIBLE sql_bind_conflict(struct arena *arena, const struct parsed *parsed, struct snapshot *snap,
@@ -190,7 +198,8 @@ FALLIBLE sql_bind_conflict(struct arena *arena, const struct parsed *parsed, str
 /* SELECT 1 FROM table WHERE NOT (condition). */
 FALLIBLE sql_bind_violations(struct arena *arena, const struct table *table, const char *condition,
                              struct snapshot *snap, struct statement *out, struct error *err);
-/* SELECT of whole rows of the table that COPY st is for, from `file`, which has the columns of its list. */
+/* SELECT of whole rows of the table that COPY st is for, from `file`, which has the columns of its
+ * list. */
 FALLIBLE sql_bind_copied(struct arena *arena, const struct statement *st, const struct table *file,
                          struct snapshot *snap, struct statement *out, struct error *err);
 /* The statement that PREPARE prepares, in `arena`; it borrows the tree. */

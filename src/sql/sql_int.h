@@ -28,7 +28,8 @@ struct parsed {
     struct sv text;
     i32 depth; /* containers of the tree, nested */
     i32 param_count;
-    b8 or_replace; /* CREATE OR REPLACE TABLE */
+    i32 param_position; /* of the highest one */
+    b8 or_replace;      /* CREATE OR REPLACE TABLE */
 };
 
 struct scope_col {
@@ -546,7 +547,8 @@ FALLIBLE bind_drop(struct bind *b, const struct json *body, struct statement *ou
 FALLIBLE bind_insert(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_conflict_update(struct bind *b, const struct json *body,
                               const struct snapshot_table *excluded, struct statement *out);
-FALLIBLE bind_insert_returning(struct bind *b, const struct json *body, struct statement *out);
+FALLIBLE bind_insert_returning(struct bind *b, const struct json *body,
+                               const struct snapshot_table *rows, struct statement *out);
 FALLIBLE bind_copy(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_copied_rows(struct bind *b, const struct statement *st, const struct table *file,
                           struct statement *out);
@@ -567,6 +569,9 @@ FALLIBLE bind_set_schema(struct bind *b, const struct json *body, struct stateme
 FALLIBLE bind_comment(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_prepare(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_execute(struct bind *b, const struct json *body, struct statement *out);
+/* The values of EXECUTE, as a plan of one row. */
+FALLIBLE bind_arguments(struct bind *b, const struct json *body, const struct type *types,
+                        struct statement *out);
 FALLIBLE bind_deallocate(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_set(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_show(struct bind *b, const struct json *body, struct statement *out);
