@@ -315,11 +315,17 @@ FALLIBLE run_rename(struct wf_connection *conn, struct rowset *rows) {
     }
     struct object like = *entry->object;
     like.name = st->table_name;
+    if (like.kind == OBJECT_SCHEMA && strncmp(like.name, "pg_", 3) == 0) {
+        FAIL_AT(&conn->err, RESERVED_NAME, st->position, "unacceptable schema name \"%.100s\"",
+                like.name);
+    }
     if (st->schema_name) {
         TRY(snapshot_target(&rows->snap, sv_from(st->schema_name), st->position, &like.schema,
                             &conn->err));
     }
-    if (edition_find(conn->tx.mine, like.schema, sv_from(like.name))) {
+    if (st->name_count > 0) { /* a view's column */
+        like.col_names = st->names;
+    } else if (edition_find(conn->tx.mine, like.schema, sv_from(like.name))) {
         return error_set(&conn->err,
                          like.kind == OBJECT_SCHEMA ? ERR_DUPLICATE_SCHEMA : ERR_DUPLICATE_TABLE,
                          st->position, "%s \"%.100s\" already exists",

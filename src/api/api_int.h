@@ -354,6 +354,12 @@ FALLIBLE run_drop(struct wf_connection *conn, struct rowset *rows);
 /* session.c: PREPARE and its kin; what nextval and its kin give now. */
 FALLIBLE run_prepare(struct wf_connection *conn, const struct run_request *request,
                      struct rowset *rows);
+FALLIBLE run_vacuum(struct wf_connection *conn, struct rowset *rows);
+/* The text of a setting as SHOW has it; NULL, and an error unless missing_ok: there is none. */
+FALLIBLE setting_shown(struct wf_connection *conn, struct arena *arena, struct sv name,
+                       bool missing_ok, const char **out);
+FALLIBLE setting_change(struct wf_connection *conn, const char *name, const char *value,
+                        bool local);
 FALLIBLE run_execute(struct wf_connection *conn, const struct run_request *request,
                      struct rowset *rows);
 FALLIBLE run_deallocate(struct wf_connection *conn, struct rowset *rows);

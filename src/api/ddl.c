@@ -55,8 +55,7 @@ static FALLIBLE target_schema(struct wf_connection *conn, struct rowset *rows,
     struct sv schema = st->schema_name ? sv_from(st->schema_name) : (struct sv){NULL, 0};
     TRY(snapshot_target(&rows->snap, schema, st->position, out, &conn->err));
     if (*out == OID_PG_CATALOG || *out == OID_INFORMATION) {
-        FAIL_AT(&conn->err, WRONG_OBJECT, st->position,
-                "cannot create anything in a system schema");
+        FAIL_AT(&conn->err, PRIVILEGE, st->position, "cannot create anything in a system schema");
     }
     return ERR_OK;
 }
@@ -518,6 +517,11 @@ static FALLIBLE missing(struct wf_connection *conn, struct rowset *rows, i32 i) 
     if (st->if_exists) {
         notice(conn, "NOTICE", "%s \"%s\" does not exist, skipping", word, st->names[i]);
         return ERR_OK;
+    }
+    if (st->object_kind != OBJECT_SCHEMA && *st->schemas[i] &&
+        !edition_find_schema(conn->tx.mine, sv_from(st->schemas[i]))) {
+        FAIL_AT(&conn->err, UNDEFINED_SCHEMA, st->positions[i], "schema \"%.100s\" does not exist",
+                st->schemas[i]);
     }
     wf_status code = st->object_kind == OBJECT_SCHEMA  ? ERR_UNDEFINED_SCHEMA
                      : st->object_kind == OBJECT_INDEX ? ERR_UNDEFINED_OBJECT

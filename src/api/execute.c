@@ -404,6 +404,8 @@ static FALLIBLE run_kind(struct wf_connection *conn, const struct run_request *r
         return run_set(conn, rows);
     case STATEMENT_SHOW:
         return run_show(conn, rows);
+    case STATEMENT_VACUUM:
+        return run_vacuum(conn, rows);
     case STATEMENT_EXPLAIN:
         return run_explain(conn, request, rows);
     case STATEMENT_CALL:

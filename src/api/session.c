@@ -295,11 +295,20 @@ wf_status session_serial(void *arg, const struct window_fn *call, i64 value, boo
     return sequence_value(conn, &late, out);
 }
 
-static FALLIBLE text_value(struct wf_connection *conn, struct rowset *rows, u8 kind,
+static FALLIBLE text_value(struct wf_connection *conn, struct rowset *rows, const struct late *late,
                            struct param *out) {
     u32 schema = 0;
-    const char *text = kind == LATE_VERSION ? "Warpfox " WF_VERSION_TEXT : "memory";
+    u8 kind = late->kind;
+    const char *text =
+        kind == LATE_VERSION ? "Warpfox " WF_VERSION_TEXT ", as PostgreSQL 15.0" : "memory";
     out->form = PARAM_TEXT;
+    if (kind == LATE_CONFIG) {
+        TRY(setting_change(conn, late->name, late->text, late->called));
+    }
+    if (kind == LATE_SETTING || kind == LATE_CONFIG) {
+        TRY(setting_shown(conn, &rows->arena, sv_from(late->name), false, &text));
+        text = kind == LATE_CONFIG ? late->text : text;
+    }
     if (kind == LATE_SCHEMA) {
         TRY(snapshot_target(&rows->snap, (struct sv){NULL, 0}, -1, &schema, &conn->err));
         const struct edition_entry *entry = edition_find_oid(rows->snap.edition, schema);
@@ -314,7 +323,7 @@ FALLIBLE late_value(struct wf_connection *conn, struct rowset *rows, const struc
     i64 value = 0;
     *out = (struct param){.form = PARAM_EXACT};
     if (late->kind > LATE_SETVAL) {
-        return text_value(conn, rows, late->kind, out);
+        return text_value(conn, rows, late, out);
     }
     TRY(sequence_value(conn, late, &value));
     out->value.i128 = value;

@@ -138,9 +138,23 @@ static void drop_its_constraints(struct alter *a, u32 col) {
     def->foreign_count = kept;
 }
 
+/* Whether a view takes all columns of something: a star that is neither count(*) nor a product. */
+static bool has_star(const char *text) {
+    static const char *const before[] = {"select", "distinct", "all", ",", ".", ")"};
+    struct sv token, last = {"", 0};
+    for (i64 at = 0; lex_next(sv_from(text), &at, &token); last = token) {
+        for (i64 i = 0; sv_eq(token, SV("*")) && i < COUNT_OF(before); i++) {
+            if (sv_eq_nocase(last, sv_from(before[i]))) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 /* Whether a view that reads the table may use the column: it names it, or all there are. */
 static bool view_uses(struct bind *b, const struct object *view, const char *column) {
-    return !view->text || text_names(b, view->text, column) || text_names(b, view->text, "*") ||
+    return !view->text || text_names(b, view->text, column) || has_star(view->text) ||
            text_names(b, view->text, "natural");
 }
 
@@ -556,6 +570,27 @@ static void alter_fills(struct alter *a) {
     }
 }
 
+/* The order in which PostgreSQL does what one statement asks for. */
+enum { PASS_DROP, PASS_TYPE, PASS_ADD, PASS_ATTRIBUTE, PASS_LAST };
+static i32 pass_of(const struct json *cmd) {
+    static const struct {
+        const char *kind;
+        i32 pass;
+    } passes[] = {
+        {"AT_DropColumn", PASS_DROP},      {"AT_DropConstraint", PASS_DROP},
+        {"AT_DropNotNull", PASS_DROP},     {"AT_DropIdentity", PASS_DROP},
+        {"AT_AlterColumnType", PASS_TYPE}, {"AT_AddColumn", PASS_ADD},
+        {"AT_SetNotNull", PASS_ATTRIBUTE}, {"AT_SetIdentity", PASS_ATTRIBUTE},
+    };
+    for (i64 i = 0; i < COUNT_OF(passes); i++) {
+        if (json_is(cmd, "subtype", passes[i].kind)) {
+            return passes[i].pass;
+        }
+    }
+    return json_is(cmd, "subtype", "AT_ColumnDefault") && !json_get(cmd, "def") ? PASS_DROP
+                                                                                : PASS_LAST;
+}
+
 FALLIBLE bind_alter(struct bind *b, const struct json *body, struct statement *out) {
     const struct json *relation = json_get(body, "relation");
     const struct edition_entry *entry = NULL;
@@ -583,8 +618,12 @@ FALLIBLE bind_alter(struct bind *b, const struct json *body, struct statement *o
     struct snapshot_table found = snapshot_of(b->snap, entry);
     start_from(&a, found.table);
     TRY(bind_table_scope(b, &found, out->table_name, out->position, &a.scope));
-    JSON_EACH(node, json_get(body, "cmds")) {
-        TRY(alter_command(&a, node_body(node)));
+    for (i32 pass = 0; pass <= PASS_LAST; pass++) {
+        JSON_EACH(node, json_get(body, "cmds")) {
+            if (pass_of(node_body(node)) == pass) {
+                TRY(alter_command(&a, node_body(node)));
+            }
+        }
     }
     alter_fills(&a);
     if (needs_rewrite(out)) {
@@ -650,14 +689,45 @@ static const char *renamed_text(struct bind *b, const char *text, const char *fr
     return out.ptr;
 }
 
+/* The same view under another column's name. */
+static FALLIBLE rename_view_column(struct bind *b, const struct object *view, const char *from,
+                                   const char *to, struct statement *out) {
+    i32 found = -1;
+    out->names = NEW_ARRAY(b->arena, const char *, view->col_count + 1);
+    out->name_count = (i32)view->col_count;
+    for (u32 i = 0; i < view->col_count; i++) {
+        out->names[i] = keep(b, view->col_names[i]);
+        found = strcmp(view->col_names[i], from) == 0 ? (i32)i : found;
+    }
+    if (found < 0) {
+        FAIL_AT(b->err, UNDEFINED_COLUMN, out->position, "column \"%.100s\" does not exist", from);
+    }
+    for (u32 i = 0; i < view->col_count; i++) {
+        if (strcmp(view->col_names[i], to) == 0) {
+            FAIL_AT(b->err, DUPLICATE_COLUMN, out->position,
+                    "column \"%.100s\" of relation \"%.100s\" already exists", to, view->name);
+        }
+    }
+    out->names[found] = to;
+    out->kind = STATEMENT_RENAME;
+    out->oid = view->oid;
+    out->object_kind = OBJECT_VIEW;
+    out->table_name = keep(b, view->name);
+    return ERR_OK;
+}
+
 static FALLIBLE rename_part(struct bind *b, const struct json *body, struct statement *out) {
     const struct json *relation = json_get(body, "relation");
     const char *from = json_text(body, "subname"), *to = keep(b, json_text(body, "newname"));
     const struct edition_entry *entry = NULL;
     struct alter a = {.b = b, .out = out};
     TRY(bind_relation(b, relation, &entry));
+    if (entry->object->kind == OBJECT_VIEW && !entry->object->hidden) {
+        return rename_view_column(b, entry->object, from, to, out);
+    }
     if (entry->object->kind != OBJECT_TABLE || entry->object->hidden) {
-        return unsupported(b, json_position(relation), "RENAME COLUMN of a view");
+        FAIL_AT(b->err, WRONG_OBJECT, json_position(relation), "\"%.100s\" is not a table",
+                entry->object->name);
     }
     out->kind = STATEMENT_ALTER_TABLE;
     out->position = json_position(relation);
@@ -669,6 +739,10 @@ static FALLIBLE rename_part(struct bind *b, const struct json *body, struct stat
         bool found = false;
         for (u32 i = 0; i < a.def->key_count; i++) {
             if (strcmp(a.def->keys[i].name, from) == 0 && !a.def->keys[i].index) {
+                if (edition_find(b->snap->edition, entry->object->schema, sv_from(to))) {
+                    FAIL_AT(b->err, DUPLICATE_TABLE, out->position,
+                            "relation \"%.100s\" already exists", to);
+                }
                 a.def->keys[i].name = to;
                 found = true;
             }

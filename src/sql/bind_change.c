@@ -275,7 +275,7 @@ static const struct {
     {"TRANS_STMT_ROLLBACK_TO", TX_ROLLBACK_TO},
 };
 
-static FALLIBLE bind_tx_option(struct bind *b, const struct json *option, struct statement *out) {
+FALLIBLE bind_tx_option(struct bind *b, const struct json *option, struct statement *out) {
     i32 position = json_position(option);
     const char *name = json_text(option, "defname");
     const struct json *arg = node_body(json_get(option, "arg"));

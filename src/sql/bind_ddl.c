@@ -565,7 +565,7 @@ static FALLIBLE column_constraints(struct bind *b, const struct json *list, stru
 FALLIBLE ddl_column(struct bind *b, const struct json *body, struct statement *out, u32 number) {
     i32 position = json_position(body);
     struct column_def *col = &out->cols[number];
-    TRY(bind_only(b, body, "colname typeName is_local constraints location", position));
+    TRY(bind_only(b, body, "colname typeName is_local constraints collClause location", position));
     col->name = json_text(body, "colname");
     col->name = keep(b, col->name ? col->name : "");
     const struct json *type = json_get(body, "typeName");
@@ -575,7 +575,16 @@ FALLIBLE ddl_column(struct bind *b, const struct json *body, struct statement *o
         col->not_null = 1;
         col->default_text = arena_printf(b->arena, "nextval('%s'::regclass)", seq->name);
     } else {
+        if (json_flag(type, "setof")) {
+            FAIL_AT(b->err, INVALID_DEFINITION, position,
+                    "column \"%.100s\" cannot be declared SETOF", col->name);
+        }
         TRY(ddl_column_type(b, type, &col->type));
+    }
+    const struct json *collation = json_get(body, "collClause");
+    if (collation) {
+        TRY(bind_collation(b, json_get(collation, "collname"), col->type,
+                           json_position(collation)));
     }
     return column_constraints(b, json_get(body, "constraints"), out, number);
 }
@@ -700,14 +709,23 @@ FALLIBLE ddl_target(struct bind *b, const struct json *relation, struct statemen
     return ERR_OK;
 }
 
+FALLIBLE ddl_on_commit(struct bind *b, const struct statement *out, i32 position) {
+    if (!out->temp) {
+        FAIL_AT(b->err, INVALID_DEFINITION, position,
+                "ON COMMIT can only be used on temporary tables");
+    }
+    return unsupported(b, position, "ON COMMIT");
+}
+
 FALLIBLE bind_create(struct bind *b, const struct json *body, struct statement *out) {
     const struct json *relation = json_get(body, "relation");
     const struct json *elements = json_get(body, "tableElts");
     i32 position = json_position(relation);
     TRY(bind_only(b, body, "relation tableElts oncommit if_not_exists", position));
     TRY(ddl_target(b, relation, out));
-    if (!json_is(body, "oncommit", "ONCOMMIT_NOOP")) {
-        return unsupported(b, position, "ON COMMIT");
+    if (!json_is(body, "oncommit", "ONCOMMIT_NOOP") &&
+        !(out->temp && json_is(body, "oncommit", "ONCOMMIT_PRESERVE_ROWS"))) {
+        return ddl_on_commit(b, out, position);
     }
     out->kind = STATEMENT_CREATE_TABLE;
     out->if_exists = json_flag(body, "if_not_exists");

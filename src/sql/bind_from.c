@@ -833,7 +833,7 @@ static FALLIBLE column_names(struct bind *b, const struct json *body, const char
     i32 position = json_position(body);
     i32 count = json_count(fields);
     if (count > 3) {
-        return unsupported(b, position, "a name of more than three parts");
+        FAIL_AT(b->err, SYNTAX, position, "improper qualified name (too many dotted names)");
     }
     i32 i = 0;
     JSON_EACH(field, fields) {

@@ -6,6 +6,7 @@
  * default. Where that is the next value of a sequence the plan says NULL, and the statement's list
  * of fills says what to put there when the rows are known. */
 #include "sql/change_int.h"
+#include "sql/ddl_int.h"
 
 struct insert {
     const struct table *table;
@@ -301,22 +302,61 @@ static bool is_plain_values(const struct json *select) {
            !json_get(select, "withClause");
 }
 
+/* Where a name next stands in the text; -1 = nowhere. */
+static i32 lex_after(struct sv script, i64 at, const char *name) {
+    struct sv token;
+    while (at >= 0 && lex_next(script, &at, &token)) {
+        if (sv_eq_nocase(token, sv_from(name))) {
+            return (i32)(token.ptr - script.ptr);
+        }
+    }
+    return -1;
+}
+
+/* ON CONFLICT (…) WHERE: any key serves, since none is partial; looked at for its errors. */
+static FALLIBLE conflict_predicate(struct bind *b, const struct table *table,
+                                   const struct json *where) {
+    struct scope scope = {0};
+    struct expr *cond = NULL;
+    struct table_def def = table_def_view(table);
+    if (!where) {
+        return ERR_OK;
+    }
+    ddl_scope(b, &def, &scope);
+    struct query q = {.scope = &scope, .clause = "WHERE"};
+    return bind_condition(b, &q, where, "WHERE", &cond);
+}
+
+/* Whether the list names all columns of the key and no others, some perhaps twice. */
+static bool conflict_names(const struct table *table, const struct table_key *key,
+                           const struct json *elems) {
+    u64 found = 0;
+    JSON_EACH(node, elems) {
+        const char *col = json_text(node_body(node), "name");
+        bool own = false;
+        for (u32 i = 0; i < key->col_count; i++) {
+            if (col && strcmp(table->cols[key->cols[i]].name, col) == 0) {
+                found |= 1ULL << i;
+                own = true;
+            }
+        }
+        if (!own) {
+            return false;
+        }
+    }
+    return found == (1ULL << key->col_count) - 1;
+}
+
 /* The key that ON CONFLICT (columns) or ON CONSTRAINT name means. */
 static FALLIBLE conflict_key(struct bind *b, const struct table *table, const struct json *infer,
                              i32 position, i32 *out) {
     const struct json *elems = json_get(infer, "indexElems");
     const char *name = json_text(infer, "conname");
-    TRY(bind_only(b, infer, "indexElems conname location", position));
+    TRY(bind_only(b, infer, "indexElems conname whereClause location", position));
+    TRY(conflict_predicate(b, table, json_get(infer, "whereClause")));
     for (u32 k = 0; k < table->key_count; k++) {
         const struct table_key *key = &table->keys[k];
-        u32 found = 0;
-        JSON_EACH(node, elems) {
-            const char *col = json_text(node_body(node), "name");
-            for (u32 i = 0; i < key->col_count; i++) {
-                found += col && strcmp(table->cols[key->cols[i]].name, col) == 0;
-            }
-        }
-        bool columns = elems && found == key->col_count && json_count(elems) == (i32)found;
+        bool columns = elems && conflict_names(table, key, elems);
         if (name ? strcmp(key->name, name) == 0 && !key->index : columns) {
             *out = (i32)k;
             return ERR_OK;
@@ -326,7 +366,16 @@ static FALLIBLE conflict_key(struct bind *b, const struct table *table, const st
         const char *col = json_text(node_body(node), "name");
         u32 number = 0;
         if (col) {
-            TRY(find_column(b, table, col, position, &number));
+            i32 at = lex_after(b->parsed->script, position, col);
+            TRY(find_column(b, table, col, at < 0 ? position : at, &number));
+        }
+    }
+    for (u32 i = 0; name && i < table->check_count + table->foreign_count; i++) {
+        const char *other = i < table->check_count ? table->checks[i].name
+                                                   : table->foreigns[i - table->check_count].name;
+        if (strcmp(other, name) == 0) {
+            FAIL_AT(b->err, WRONG_OBJECT, position,
+                    "constraint in ON CONFLICT clause has no associated index");
         }
     }
     if (name) {

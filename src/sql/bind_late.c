@@ -3,6 +3,7 @@
  * Part of binding. current_schema() and its kin become parameters of the plan behind the
  * statement's own, whose values are made once, when the statement starts. Sequences may need more
  * than that: bind_serial.c. */
+#include "defs/settings.h"
 #include "sql/ddl_int.h"
 
 static const struct {
@@ -13,8 +14,35 @@ static const struct {
     {"nextval", LATE_NEXTVAL, 1, 1},       {"currval", LATE_CURRVAL, 1, 1},
     {"lastval", LATE_LASTVAL, 0, 0},       {"setval", LATE_SETVAL, 2, 3},
     {"current_schema", LATE_SCHEMA, 0, 0}, {"current_database", LATE_DATABASE, 0, 0},
-    {"version", LATE_VERSION, 0, 0},
+    {"version", LATE_VERSION, 0, 0},       {"current_setting", LATE_SETTING, 1, 2},
+    {"set_config", LATE_CONFIG, 3, 3},
 };
+
+/* current_setting and set_config: of constants. */
+static FALLIBLE setting_arguments(struct bind *b, struct query *q, const struct json *args,
+                                  const char *name, i32 position, struct late *out) {
+    struct expr *values[3] = {NULL};
+    i32 count = 0;
+    JSON_EACH(node, args) {
+        bool flag = !node->next && count > 0;
+        TRY(bind_expr(b, q, node, &values[count]));
+        TRY(coerce_unknown(b, values[count], type_of(flag ? TYPE_BOOLEAN : TYPE_TEXT),
+                           &values[count]));
+        if (values[count]->type.id != (flag ? TYPE_BOOLEAN : TYPE_TEXT)) {
+            return bind_undefined_function(b, name, values, count + 1, position);
+        }
+        if (values[count]->kind != EXPR_CONST || values[count]->is_null) {
+            return unsupported(b, position, "%s of what is not constant", name);
+        }
+        count++;
+    }
+    out->name = arena_sv(b->arena, sv_of(values[0]->value.str)).ptr;
+    if (out->kind == LATE_CONFIG) {
+        out->text = arena_sv(b->arena, sv_of(values[1]->value.str)).ptr;
+    }
+    out->called = count > 1 && values[count - 1]->value.b8;
+    return ERR_OK;
+}
 
 struct expr *bind_late_param(struct bind *b, const struct late *late, i32 position) {
     bool number = late->kind <= LATE_SETVAL;
@@ -40,6 +68,15 @@ FALLIBLE bind_late_call(struct bind *b, struct query *q, const char *name, const
         *out_is = true;
         if (late.kind <= LATE_SETVAL) {
             return bind_serial_call(b, q, late.kind, body, out);
+        }
+        if (late.kind >= LATE_SETTING) {
+            TRY(setting_arguments(b, q, args, name, position, &late));
+            struct sv setting = sv_from(late.name);
+            if (late.kind == LATE_SETTING && late.called && !fixed_value(setting) &&
+                setting_find(setting) < 0 && !sv_eq_nocase(setting, SV("search_path"))) {
+                *out = expr_null(b, type_of(TYPE_TEXT), position);
+                return ERR_OK;
+            }
         }
         *out = bind_late_param(b, &late, position);
     }

@@ -142,10 +142,7 @@ FALLIBLE bind_table_name(struct bind *b, const struct json *range_var, const cha
     if (!json_is(range_var, "relpersistence", "p")) {
         return unsupported(b, position, "a temporary or unlogged table");
     }
-    if (!json_flag(range_var, "inh")) {
-        return unsupported(b, position, "ONLY");
-    }
-    return ERR_OK;
+    return ERR_OK; /* ONLY changes nothing: no table inherits from another */
 }
 
 struct name_list {
@@ -227,6 +224,7 @@ static const struct {
     {"RenameStmt", bind_rename, NONE},
     {"AlterObjectSchemaStmt", bind_set_schema, NONE},
     {"ConstraintsSetStmt", bind_set_constraints, NONE},
+    {"VacuumStmt", bind_vacuum, NONE},
 };
 
 /* Statements whose node is not named after the command. */
@@ -234,7 +232,6 @@ static const struct {
     const char *node;
     const char *words;
 } odd_names[] = {
-    {"VacuumStmt", "VACUUM and ANALYZE"},
     {"CompositeTypeStmt", "CREATE TYPE"},
     {"DefineStmt", "CREATE of this object"},
     {"RuleStmt", "CREATE RULE"},

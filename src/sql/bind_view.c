@@ -377,6 +377,36 @@ static void note_deps(struct bind *b, struct statement *out) {
     }
 }
 
+/* CREATE OR REPLACE VIEW: columns there were keep their types. What else must stay the same is
+ * looked at when the statement runs. */
+static FALLIBLE check_view_types(struct bind *b, const struct json *view,
+                                 const struct statement *out) {
+    const char *schema = json_text(view, "schemaname"), *name = json_text(view, "relname");
+    struct scope old = {0};
+    const struct edition_entry *entry =
+        snapshot_lookup(b->snap, sv_from(schema ? schema : ""), sv_from(name ? name : ""));
+    if (!entry || entry->object->kind != OBJECT_VIEW) {
+        return ERR_OK;
+    }
+    i64 deps = b->deps.count;
+    const struct json *from =
+        json_array_of(b, "fromClause", json_object_of(b, "RangeVar", view), NULL);
+    TRY(bind_from(b, from, NULL, NULL, &old));
+    b->deps.count = deps;
+    for (i64 i = 0; i < old.cols.count && i < out->name_count; i++) {
+        struct type was = b->plan->cols.items[old.cols.items[i].col].type;
+        char from_text[32], to_text[32];
+        if (strcmp(old.cols.items[i].name, out->names[i]) == 0 &&
+            !type_eq(was, out->cols[i].type)) {
+            FAIL_AT(b->err, INVALID_DEFINITION, out->position,
+                    "cannot change data type of view column \"%.100s\" from %s to %s",
+                    out->names[i], type_print(was, from_text),
+                    type_print(out->cols[i].type, to_text));
+        }
+    }
+    return ERR_OK;
+}
+
 FALLIBLE bind_create_view(struct bind *b, const struct json *body, struct statement *out) {
     const struct json *query = json_get(body, "query"), *view = json_get(body, "view");
     TRY(bind_only(b, body, "view aliases query replace withCheckOption", start_position(b)));
@@ -402,6 +432,9 @@ FALLIBLE bind_create_view(struct bind *b, const struct json *body, struct statem
     i64 at = ddl_after_word(b, out->position, "as");
     out->text = at < 0 ? "" : ddl_text(b, at, statement_end(b));
     note_deps(b, out);
+    if (out->replace) {
+        TRY(check_view_types(b, view, out));
+    }
     b->plan->root = NULL;
     return ERR_OK;
 }
@@ -412,8 +445,9 @@ FALLIBLE ddl_create_as(struct bind *b, const struct json *into, const struct jso
     i32 position = json_position(relation);
     TRY(bind_only(b, into, "rel colNames onCommit skipData", position));
     TRY(ddl_target(b, relation, out));
-    if (!json_is(into, "onCommit", "ONCOMMIT_NOOP")) {
-        return unsupported(b, position, "ON COMMIT");
+    if (!json_is(into, "onCommit", "ONCOMMIT_NOOP") &&
+        !(out->temp && json_is(into, "onCommit", "ONCOMMIT_PRESERVE_ROWS"))) {
+        return ddl_on_commit(b, out, position);
     }
     struct select_out result;
     const char **names = NULL;
@@ -472,6 +506,15 @@ static FALLIBLE index_expression(struct bind *b, const struct snapshot_table *ta
     return bind_expr(b, &q, json_get(elem, "expr"), &expr);
 }
 
+static FALLIBLE index_predicate(struct bind *b, const struct snapshot_table *table,
+                                const struct json *where, i32 position) {
+    struct scope scope = {0};
+    struct expr *cond = NULL;
+    TRY(bind_table_scope(b, table, table->table->name, position, &scope));
+    struct query q = {.scope = &scope, .clause = "index predicates"};
+    return bind_condition(b, &q, where, "WHERE", &cond);
+}
+
 FALLIBLE bind_create_index(struct bind *b, const struct json *body, struct statement *out) {
     struct snapshot_table found;
     i32 position = start_position(b);
@@ -504,6 +547,9 @@ FALLIBLE bind_create_index(struct bind *b, const struct json *body, struct state
         text_print(&name, "_%s", col ? col : "expr");
         text_print(&cols, "%s%s", cols.len ? ", " : "", col ? col : "(expression)");
     }
+    if (json_get(body, "whereClause")) {
+        TRY(index_predicate(b, &found, json_get(body, "whereClause"), position));
+    }
     text_print(&name, "_idx");
     out->table_name = keep(b, json_text(body, "idxname"));
     out->table_name = out->table_name ? out->table_name : name.ptr;
@@ -534,6 +580,9 @@ FALLIBLE bind_comment(struct bind *b, const struct json *body, struct statement 
     bool column = json_is(body, "objtype", "OBJECT_COLUMN");
     if (relation || column) {
         const char *schema = "", *name = "", *part = NULL;
+        if (column && json_count(items) < 2) {
+            FAIL_AT(b->err, SYNTAX, position, "column name must be qualified");
+        }
         JSON_EACH(item, items) {
             if (column && !item->next) {
                 part = node_string(item);
@@ -547,6 +596,13 @@ FALLIBLE bind_comment(struct bind *b, const struct json *body, struct statement 
             snapshot_lookup(b->snap, sv_from(schema), sv_from(name));
         if (!entry) {
             return snapshot_missing(b->snap, sv_from(schema), sv_from(name), position, b->err);
+        }
+        u8 want = json_is(body, "objtype", "OBJECT_TABLE")  ? OBJECT_TABLE
+                  : json_is(body, "objtype", "OBJECT_VIEW") ? OBJECT_VIEW
+                                                            : OBJECT_SEQUENCE;
+        if (relation && entry->object->kind != want) {
+            FAIL_AT(b->err, WRONG_OBJECT, position, "\"%.100s\" is not a %s", name,
+                    object_words[want]);
         }
         if (part && entry->object->table) {
             u32 number = 0;
@@ -621,6 +677,10 @@ FALLIBLE bind_drop(struct bind *b, const struct json *body, struct statement *ou
         JSON_EACH(part, parts) {
             schema = part->next ? node_string(part) : schema;
             name = node_string(part);
+        }
+        if (json_count(parts) > 3) {
+            FAIL_AT(b->err, SYNTAX, out->positions[i],
+                    "improper relation name (too many dotted names)");
         }
         if (json_count(parts) > 2) {
             return unsupported(b, out->positions[i], "a database name before a table");

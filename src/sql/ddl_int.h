@@ -5,6 +5,8 @@
 #include "sql/sql_int.h"
 
 /* The name of a new object: table_name, schema_name, temp, position. */
+/* ON COMMIT that is not done; 42P16 where the table is not temporary. */
+FALLIBLE ddl_on_commit(struct bind *b, const struct statement *out, i32 position);
 FALLIBLE ddl_target(struct bind *b, const struct json *relation, struct statement *out);
 FALLIBLE ddl_column_type(struct bind *b, const struct json *body, struct type *out);
 /* A ColumnDef into out->cols[number]. */

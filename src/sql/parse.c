@@ -48,6 +48,7 @@ static const struct {
     {"are not supported", ERR_NOT_SUPPORTED},
     {"is not supported", ERR_NOT_SUPPORTED},
     {"invalid Unicode escape", ERR_INVALID_ESCAPE},
+    {"precision for type float", ERR_INVALID_PARAMETER},
     {"invalid byte sequence", ERR_INVALID_ENCODING},
     {"frame start", ERR_WINDOWING},
     {"frame end", ERR_WINDOWING},

@@ -14,6 +14,7 @@ enum statement_kind {
     STATEMENT_COPY_TO,
     STATEMENT_SET,
     STATEMENT_SHOW,
+    STATEMENT_VACUUM, /* or ANALYZE */
     STATEMENT_EXPLAIN,
     STATEMENT_CALL,
     STATEMENT_UPDATE,
@@ -52,7 +53,9 @@ enum late_kind {
     LATE_SCHEMA,   /* current_schema() */
     LATE_DATABASE, /* current_database() */
     LATE_USER,
-    LATE_VERSION
+    LATE_VERSION,
+    LATE_SETTING, /* current_setting(name, missing_ok: `called`) */
+    LATE_CONFIG   /* set_config(name, text, local: `called`) */
 };
 struct late {
     u8 kind;      /* enum late_kind */
@@ -60,6 +63,7 @@ struct late {
     u32 sequence; /* OID */
     i64 value;    /* SETVAL */
     const char *name;
+    const char *text; /* CONFIG */
 };
 
 /* A sequence to be made: by itself, or for a column of the new table. */
@@ -81,6 +85,11 @@ struct alter_col {
     struct expr *value; /* when not simply the old column */
 };
 
+struct json;
+struct copy_names {
+    const char **names;
+    i32 count;
+};
 struct copy_options {
     const char *path; /* NULL: standard output */
     char delimiter;   /* ',' for csv, '|' for tbl */
@@ -95,7 +104,11 @@ struct copy_options {
     i32 quote_count;
     i32 col_count; /* 0 = all, in order */
     u32 *cols;
-    b8 by_row; /* FROM: defaults of other columns differ from row to row: sql_bind_copied */
+    struct copy_names not_null_names, null_names; /* FROM: FORCE_NOT_NULL, FORCE_NULL */
+    b8 *force_not_null, *force_null;              /* the same, by column of the table; or NULL */
+    const struct json *where;                     /* FROM, of `parsed` */
+    const struct parsed *parsed;
+    b8 by_row; /* FROM: rows are computed from the file's: sql_bind_copied */
 };
 
 enum {
@@ -149,7 +162,7 @@ struct statement {
     u32 oid;       /* ALTER SEQUENCE, COMMENT: the object; 0 = one we keep no comments of */
     i32 dep_count; /* VIEW: what it reads */
     u32 *deps;
-    b8 restart; /* TRUNCATE RESTART IDENTITY */
+    b8 restart; /* TRUNCATE RESTART IDENTITY; VACUUM, not ANALYZE */
     struct copy_options copy;
     struct expr **defaults;  /* COPY: by table column; NULL = none */
     const char *setting;     /* SET, SHOW: name; SHOW ALL: "all" */

@@ -456,6 +456,9 @@ struct expr *expr_text(struct bind *b, struct sv text, i32 position);
 /* As text, a char(n) with its blanks. */
 FALLIBLE coerce_padded(struct bind *b, struct expr *expr, struct expr **out);
 
+/* COLLATE: all text is in the order of "C"; other collations are 0A000. */
+FALLIBLE bind_collation(struct bind *b, const struct json *names, struct type type, i32 position);
+
 /* bind_func.c, bind_agg.c */
 FALLIBLE bind_call(struct bind *b, struct query *q, const struct json *body, struct expr **out);
 /* bind_serial.c: calls of sequences. */
@@ -573,6 +576,8 @@ FALLIBLE bind_execute(struct bind *b, const struct json *body, struct statement 
 FALLIBLE bind_arguments(struct bind *b, const struct json *body, const struct type *types,
                         struct statement *out);
 FALLIBLE bind_deallocate(struct bind *b, const struct json *body, struct statement *out);
+FALLIBLE bind_tx_option(struct bind *b, const struct json *option, struct statement *out);
+FALLIBLE bind_vacuum(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_set(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_show(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_explain(struct bind *b, const struct json *body, struct statement *out);
