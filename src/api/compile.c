@@ -100,6 +100,8 @@ static wf_status plan_to_program(void *arg) {
             break;
         }
     }
+    c->plan->evaluator = evaluator_new(&c->arena, (i32)c->settings.timezone);
+    c->plan->evaluate = evaluator_run;
     TRY(opt_run(c->plan, &c->settings, err));
     TRY(arena_check(&c->arena, err));
     TRY(connection_check(conn));

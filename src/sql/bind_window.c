@@ -141,7 +141,7 @@ static FALLIBLE bind_offset(struct bind *b, struct query *q, const struct json *
                 which, type_print(type, want), type_print((*out)->type, name));
     }
     TRY(coerce_to(b, *out, type, out));
-    *out = expr_fold(b->arena, *out);
+    *out = expr_fold(b->plan, *out);
     bool columns = false;
     expr_each_col(*out, note_any_col, &columns);
     if (columns) {
