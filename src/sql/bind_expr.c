@@ -119,6 +119,10 @@ static FALLIBLE need_boolean(struct bind *b, struct expr *expr, const char *clau
     return ERR_OK;
 }
 
+bool bind_nullable_expr(const struct bind *b, const struct expr *expr) {
+    return b->set_depth > 0 || expr_nullable(b->plan, expr);
+}
+
 FALLIBLE bind_condition(struct bind *b, struct query *q, const struct json *node,
                         const char *clause, struct expr **out) {
     struct expr *expr = NULL;

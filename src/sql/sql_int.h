@@ -164,6 +164,7 @@ struct bind {
     b8 serials;         /* a sequence is called for rows of the plan */
     b8 draw_in_turn;    /* even calls that could be made when the statement starts */
     b8 default_effects; /* defaults that the statement uses call sequences */
+    i32 set_depth;      /* SELECTs being bound whose grouping sets may make any key NULL */
     const char
         *no_sets; /* why the next select may have no set-returning functions; NULL = it may */
 };
@@ -366,6 +367,8 @@ u32 bind_col_new(struct bind *b, const char *table, const char *name, struct typ
 
 /* bind_expr.c */
 FALLIBLE bind_expr(struct bind *b, struct query *q, const struct json *node, struct expr **out);
+/* Whether an expression may be NULL where it is used; see set_depth. */
+bool bind_nullable_expr(const struct bind *b, const struct expr *expr);
 /* An expression that must be boolean, for `clause`. */
 FALLIBLE bind_condition(struct bind *b, struct query *q, const struct json *node,
                         const char *clause, struct expr **out);

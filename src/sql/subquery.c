@@ -236,8 +236,8 @@ static FALLIBLE quantified_right(struct bind *b, struct query *q, struct quantif
     x->left_nullable = x->right_nullable = 0;
     for (i32 i = 0; i < x->count; i++) {
         right[i] = expr_col(b->plan, x->rel->out.items[i], x->position);
-        x->left_nullable = x->left_nullable || expr_nullable(b->plan, x->left[i]);
-        x->right_nullable = x->right_nullable || expr_nullable(b->plan, right[i]);
+        x->left_nullable = x->left_nullable || bind_nullable_expr(b, x->left[i]);
+        x->right_nullable = x->right_nullable || bind_nullable_expr(b, right[i]);
     }
     TRY(bind_row_compare(b, x->op, x->left, right, x->count, x->position, &x->cond));
     if (x->cond->type.id != TYPE_BOOLEAN) {
@@ -315,7 +315,7 @@ static FALLIBLE any_value_of(struct bind *b, struct query *q, struct quantified 
     struct type boolean = type_of(TYPE_BOOLEAN);
     struct expr *unknown = NULL;
     struct expr *match = NULL;
-    bool nulls = expr_nullable(b->plan, x->cond);
+    bool nulls = bind_nullable_expr(b, x->cond);
     if (!nulls) {
         *out = add_mark(b, q, x->rel, x->cond, position);
         return ERR_OK;
@@ -431,7 +431,7 @@ static void push_join(struct bind *b, enum join_kind kind, struct rel *right, st
 static FALLIBLE where_none(struct bind *b, struct query *q, struct quantified *x,
                            struct rel **io_rel) {
     i32 position = x->position;
-    if (!expr_nullable(b->plan, x->cond)) {
+    if (!bind_nullable_expr(b, x->cond)) {
         push_join(b, JOIN_ANTI, x->rel, x->cond, io_rel);
         return ERR_OK;
     }

@@ -175,7 +175,6 @@ static const struct {
     {"with q(x, y) as (select 1) select * from q", "42P10", 5},
     {"with recursive q as (select 1 union all select n from q) select * from q", "42703", 47},
     {"with recursive q(n) as (select n from q) select * from q", "42P19", 15},
-    {"select a from t group by distinct a", "0A000", 7},
     {"select a from t for update", "0A000", 7},
     {"select * from t tablesample system (110)", "2202H", 36},
     {"select * from only t", "0A000", 19},
