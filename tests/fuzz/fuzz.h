@@ -88,6 +88,7 @@ struct gen {
     bool risky;            /* expressions may raise */
     bool risk_inner;       /* one that may raise lies where plans decide whether it is computed */
     bool ordered;          /* rows come in a total order */
+    bool order_begun;      /* by an expression of the select, before all columns */
     bool inexact[OUT_MAX]; /* output columns that PostgreSQL rounds elsewhere */
     int out_count;
 };
@@ -121,6 +122,9 @@ void from_make(struct gen *g, struct scope *s, int depth);
 /* A query with columns of these sorts within these bounds. */
 void query_make(struct gen *g, const struct scope *outer, const struct col *out, int count,
                 int depth);
+/* VALUES with as many rows, of expressions that see `outer`. */
+void values_make(struct gen *g, const struct scope *outer, const struct col *out, int count,
+                 int rows, int depth);
 void statement_make(struct gen *g); /* the whole of a test */
 
 /* ---- dml.c: the statement of a number that changes a table, which is returned ---- */
