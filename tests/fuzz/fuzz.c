@@ -142,10 +142,8 @@ static void change(struct session *s, uint64_t schema) {
         text_reset(&g->text);
         text_say(&g->text, "%s", select);
         if (s->pg && good) {
-            char state[6];
-            snprintf(state, sizeof state, "%s", s->ours.state);
             postgres_ask(s->pg, sql, g, &s->theirs);
-            good = strcmp(state, s->theirs.state) == 0;
+            good = compare(g, cells_answer(s->cells), &s->theirs, &rule) == SAME;
             ours_ask(cells_first(s->cells), select, g, &s->ours);
             postgres_ask(s->pg, select, g, &s->theirs);
             good = good && compare(g, &s->ours, &s->theirs, &rule) == SAME;
@@ -155,6 +153,8 @@ static void change(struct session *s, uint64_t schema) {
         if (!good) {
             printf("change %d of schema %llu of seed %llu:\n%s\n", i, (unsigned long long)schema,
                    (unsigned long long)s->options.seed, sql);
+            answer_print(cells_answer(s->cells), 6);
+            answer_print(&s->theirs, 6);
             s->totals.failed++;
         }
     }

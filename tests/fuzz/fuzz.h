@@ -178,6 +178,7 @@ void cells_close(struct cells *c);
 struct wf_connection *cells_first(struct cells *c);
 /* Runs it in all databases; their SQLSTATE, or XX000 when they differ. */
 const char *cells_change(struct cells *c, const char *sql);
+const struct answer *cells_answer(const struct cells *c); /* what it returned */
 int matrix_check(struct cells *c, struct gen *g, bool reduce);
 int identity_check(struct cells *c, struct gen *g);
 

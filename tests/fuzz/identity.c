@@ -84,6 +84,10 @@ const char *cells_change(struct cells *c, const char *sql) {
     return answer_same(&c->first, &c->other) ? c->first.state : "XX000";
 }
 
+const struct answer *cells_answer(const struct cells *c) {
+    return &c->first;
+}
+
 wf_connection *cells_first(struct cells *c) {
     return c->conns[0];
 }
