@@ -1,7 +1,7 @@
 /* fuzz.c: runs random queries and says what came out.
  *
- *   fuzz [--seed S] [--count N] [--seconds T] [--first K] [--only K] [--postgres DSN] [--no-reduce]
- * [--trace]
+ *   fuzz [--seed S] [--count N] [--seconds T] [--first K] [--only K] [--postgres DSN] [--gpu]
+ * [--no-reduce] [--trace]
  *
  * Without --postgres: the matrix and the identities of identity.c. With it: PostgreSQL answers the
  * same queries over the same tables, in a database that may be scribbled on. Tables change every
@@ -32,6 +32,7 @@ struct options {
     const char *dsn;
     bool reduces;
     bool trace;
+    bool gpu; /* one more cell */
 };
 
 struct tally {
@@ -110,7 +111,7 @@ static bool open_schema(struct session *s, uint64_t number) {
     schema_make(&s->gen);
     uint64_t rng = s->gen.rng;
     cells_close(s->cells);
-    s->cells = cells_open(&s->gen);
+    s->cells = cells_open(&s->gen, s->options.gpu);
     if (!s->cells) {
         return false;
     }
@@ -247,6 +248,10 @@ static bool parse(int argc, char **argv, struct options *out) {
             out->reduces = false;
             continue;
         }
+        if (strcmp(arg, "--gpu") == 0) {
+            out->gpu = true;
+            continue;
+        }
         if (strcmp(arg, "--trace") == 0) {
             out->trace = true;
             continue;
@@ -266,7 +271,7 @@ static bool parse(int argc, char **argv, struct options *out) {
         } else {
             fprintf(stderr,
                     "usage: fuzz [--seed S] [--count N] [--seconds T] [--first K] [--only K] "
-                    "[--postgres DSN] [--no-reduce] [--trace]\n");
+                    "[--postgres DSN] [--gpu] [--no-reduce] [--trace]\n");
             return false;
         }
         i++;

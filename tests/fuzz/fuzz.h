@@ -173,7 +173,7 @@ void postgres_ask(struct postgres *pg, const char *sql, const struct gen *g, str
 
 /* ---- identity.c: what must hold without another system; returns the number of failures ---- */
 struct cells;
-struct cells *cells_open(struct gen *g);
+struct cells *cells_open(struct gen *g, bool gpu);
 void cells_close(struct cells *c);
 struct wf_connection *cells_first(struct cells *c);
 /* Runs it in all databases; their SQLSTATE, or XX000 when they differ. */
