@@ -31,7 +31,9 @@ set(WF_EMBEDDED
   split_loose.h=gpu/kernels/split_loose.h
   spans.h=gpu/kernels/spans.h
   path.h=gpu/kernels/path.h
+  merge_cuts.h=gpu/kernels/merge_cuts.h
   merge.h=gpu/kernels/merge.h
+  merge_words.h=gpu/kernels/merge_words.h
   bitonic.h=gpu/kernels/bitonic.h
   rows.h=gpu/kernels/rows.h
   search.h=gpu/kernels/search.h
@@ -58,6 +60,8 @@ set(WF_EMBEDDED
   fsum.h=gpu/kernels/fsum.h
   foldback.h=gpu/kernels/foldback.h
   segments.h=gpu/kernels/segments.h
+  defs/fn_fround.h=defs/fn_fround.h
+  fsegments.h=gpu/kernels/fsegments.h
   kept.h=gpu/kernels/kept.h
   compact.h=gpu/kernels/compact.h
   gather.h=gpu/kernels/gather.h

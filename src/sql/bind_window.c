@@ -48,6 +48,18 @@ static const struct json *named_window(const struct query *q, const char *name) 
     return NULL;
 }
 
+static FALLIBLE check_window_names(struct bind *b, const struct query *q) {
+    JSON_EACH(node, q->window_clause) {
+        const char *name = json_text(node_body(node), "name");
+        const struct json *first = name ? named_window(q, name) : NULL;
+        if (first && first != node_body(node)) {
+            FAIL_AT(b->err, WINDOWING, json_position(node_body(node)),
+                    "window \"%.100s\" is already defined", name);
+        }
+    }
+    return ERR_OK;
+}
+
 static FALLIBLE bind_partition(struct bind *b, struct query *q, const struct json *def,
                                struct window_item *item) {
     JSON_EACH(node, json_get(def, "partitionClause")) {
@@ -153,7 +165,7 @@ static FALLIBLE bind_offset(struct bind *b, struct query *q, const struct json *
                 "argument of %s must not contain variables", which);
     }
     TRY(offset_to(b, type, which, out));
-    *out = expr_fold(b->arena, *out);
+    *out = expr_fold(b->plan, *out);
     if ((*out)->kind != EXPR_CONST &&
         ((*out)->kind != EXPR_PARAM || type.id == TYPE_INTERVAL)) { /* its sign is looked at here */
         return unsupported(b, position, "a frame offset that is not constant");
@@ -374,6 +386,7 @@ FALLIBLE bind_window_call(struct bind *b, struct query *q, const char *name,
                           const struct json *body, struct expr **out) {
     i32 position = json_position(body);
     const struct json *over = json_get(body, "over");
+    TRY(check_window_names(b, q));
     if (q->in_window) {
         FAIL_AT(b->err, WINDOWING, position, "window function calls cannot be nested");
     }
@@ -387,6 +400,7 @@ FALLIBLE bind_window_call(struct bind *b, struct query *q, const char *name,
     struct window_item item = {.call = {.position = position}};
     struct type type;
     const char *no_sets = q->no_sets;
+    i64 first = q->pending.count;
     q->in_window = 1;
     q->no_sets = "window function calls cannot contain set-returning function calls";
     TRY(window_find(name) ? plain_call(b, q, name, body, &item, &type)
@@ -401,6 +415,9 @@ FALLIBLE bind_window_call(struct bind *b, struct query *q, const char *name,
     TRY(bind_definition(b, q, def, &item));
     TRY(bind_frame(b, q, def, &item));
     q->in_window = 0;
+    for (i64 i = first; i < q->pending.count; i++) {
+        q->pending.items[i].early = 1;
+    }
     struct agg_call call = {.agg = item.call.func,
                             .arg = item.call.args[0],
                             .arg2 = item.call.args[1],
