@@ -135,6 +135,22 @@ static wf_status run_segments(struct prim_case *c, int skewed) {
         c->prim, c->place, WF_FOLD_MAX, u32s(d->out, d->segments), u32s(d->keys, d->rows),
         of(WF_ELEM_U64, skewed ? d->skewed : d->even, d->segments + 1), NULL);
 }
+/* Half as many elements of twice the width. */
+static wf_status run_double_segments(struct prim_case *c, int constant) {
+    const struct prim_data *d = c->d;
+    int64_t count = (d->segments - 1) / 2;
+    return wf_prim_reduce_segments(
+        c->prim, c->place, WF_FOLD_ADD, of(WF_ELEM_F64, d->out, count),
+        of(WF_ELEM_F64, constant ? d->same : d->keys, count * SEGMENT_ROWS),
+        of(WF_ELEM_U64, d->even, count + 1), NULL);
+}
+static bool check_double_segments(const struct prim_case *c, int constant) {
+    double one;
+    double got;
+    memcpy(&one, c->d->same, 8);
+    memcpy(&got, c->d->out, 8);
+    return !constant || c->d->segments < 3 || got == one * SEGMENT_ROWS;
+}
 static bool check_segments(const struct prim_case *c, int skewed) {
     const uint64_t *offsets = skewed ? c->d->skewed : c->d->even;
     bool same = true;
@@ -264,6 +280,7 @@ const struct prim_experiment prim_experiments[] = {
     {"reduce double", 4, 1, run_sum, check_sum, false},
     {"segments of 16", SEGMENT_BYTES, 0, run_segments, check_segments, true},
     {"segments, skewed", SEGMENT_BYTES, 1, run_segments, check_segments, false},
+    {"segments of 16, double", 4.5, 1, run_double_segments, check_double_segments, false},
     {"histogram 256", 4, 256, run_histogram, check_histogram, true},
     {"histogram 256, constant", 4, -256, run_histogram, check_histogram, false},
     {"histogram 1 M", 4, 1 << 20, run_histogram, check_histogram, false},

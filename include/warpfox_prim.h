@@ -124,8 +124,8 @@ WF_API wf_status wf_prim_sequence(wf_prim *prim, wf_place place, wf_array out, i
 /* Reduction and scan */
 
 /* Associative operators (src/defs/fold.def). Addition and multiplication of integers wrap. Floats
- * have MIN and MAX, and in wf_prim_reduce ADD: other sums of floats depend on the order of
- * addition. U128, TEXT and BOOL have none. */
+ * have MIN and MAX, and in reductions ADD: the sum of floats is exact and rounded once, the same on
+ * every device; a scan's would depend on the order of addition. U128, TEXT and BOOL have none. */
 typedef enum wf_fold {
     WF_FOLD_ADD,
     WF_FOLD_MUL,
@@ -136,16 +136,17 @@ typedef enum wf_fold {
     WF_FOLD_MAX
 } wf_fold;
 
-/* out[0] = in[0] op … op in[n - 1], the operator's identity for n = 0. Both of one type. The sum of
- * floats is exact and rounded once: the same on every device; 22003 when it is too large. O(n / p),
- * moves n. */
+/* out[0] = in[0] op … op in[n - 1], the operator's identity for n = 0. Both of one type. 22003 when
+ * a sum of floats is too large. O(n / p), moves n. */
 WF_API wf_status wf_prim_reduce(wf_prim *prim, wf_place place, wf_fold fold, wf_array out,
                                 wf_array in, wf_work *work);
 
 /* out[s] = in[offsets[s]] op … op in[offsets[s + 1] - 1]: offsets (U64 or I64) are ascending and
  * number one more than the segments; equal ones make an empty segment, which gives the identity.
- * Offsets that descend or leave the array are 22023. Work is balanced whatever the segments'
- * lengths. O((n + segments) / p), moves n + 2 segments. */
+ * Offsets that descend or leave the array are 22023; a sum of floats that is too large is 22003.
+ * Work is balanced whatever the segments' lengths. O((n + segments) / p), moves n + 2 segments; on
+ * a GPU, sums of floats move n twice and once more for every 33 bits (256 M elements; less are
+ * wider) between the highest and the lowest bit of any of them. */
 WF_API wf_status wf_prim_reduce_segments(wf_prim *prim, wf_place place, wf_fold fold, wf_array out,
                                          wf_array in, wf_array offsets, wf_work *work);
 

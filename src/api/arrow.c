@@ -16,7 +16,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-enum { ARROW_ROWS = 1 << 20 };
+enum { ARROW_ROWS = 1 << 20, TEXTS_AHEAD = 16 };
 
 struct holder {
     _Atomic i32 refs;
@@ -88,12 +88,28 @@ static bool column_is_text(const struct rowset *rows, u32 c) {
     return type_kind(rows->cols[c].type) == KIND_STR;
 }
 
-static i64 batch_text_bytes(const struct wf_batch *batch, u32 c) {
-    i64 bytes = 0;
-    for (i64 i = 0; i < batch->row_count; i++) {
-        bytes += wf_batch_is_null(batch, (i32)c, i) ? 0 : batch_text(batch, (i32)c, i).len;
+/* The texts of a batch's column. */
+struct texts {
+    const struct column *col;
+    const struct dict *dict; /* of codes */
+    const b8 *nulls;         /* or NULL */
+    i64 first;
+};
+
+static struct texts texts_view(const struct wf_batch *batch, u32 c) {
+    const struct column *col = &batch->chunk->cols[c];
+    return (struct texts){col, batch->rows->cols[c].dict, wf_batch_nulls(batch, (i32)c),
+                          batch->first};
+}
+
+static inline struct sv text_at(const struct texts *texts, i64 i) {
+    if (texts->nulls && texts->nulls[i]) {
+        return SV("");
     }
-    return bytes;
+    const void *data = texts->col->data;
+    i64 at = texts->first + i;
+    return texts->col->kind == KIND_STR ? sv_of(((const str *)data)[at])
+                                        : dict_get(texts->dict, ((const i32 *)data)[at]);
 }
 
 /* As many rows of the batch as 32-bit offsets allow, the same for all columns; 0 when a single text
@@ -105,8 +121,9 @@ static i64 fitting_rows(const struct wf_batch *batch) {
         if (!column_is_text(batch->rows, c)) {
             continue;
         }
+        struct texts texts = texts_view(batch, c);
         for (i64 i = 0; i < rows; i++) {
-            bytes += wf_batch_is_null(batch, (i32)c, i) ? 0 : batch_text(batch, (i32)c, i).len;
+            bytes += text_at(&texts, i).len;
             rows = bytes > I32_MAX ? i : rows;
         }
     }
@@ -168,25 +185,41 @@ static i64 pack_bits(u8 *out, const b8 *flags, i64 count, bool inverted) {
     return zeros;
 }
 
+/* Texts lie wherever their rows came from: those to come are asked for early. */
+static void copy_texts(const struct texts *texts, i64 rows, u8 *to) {
+    const str *ahead = texts->col->kind == KIND_STR ? texts->col->data : NULL;
+    for (i64 i = 0; i < rows; i++) {
+        if (ahead && i + TEXTS_AHEAD < rows) {
+            str next = ahead[texts->first + i + TEXTS_AHEAD];
+            __builtin_prefetch((const void *)(size_t)next.addr);
+            __builtin_prefetch((const void *)(size_t)(next.addr + next.len));
+        }
+        struct sv text = text_at(texts, i);
+        if (text.len) {
+            memcpy(to, text.ptr, (size_t)text.len);
+        }
+        to += text.len;
+    }
+}
+
 static bool fill_text(struct holder *holder, const struct wf_batch *batch, u32 c,
                       struct ArrowArray *out) {
     i64 rows = batch->row_count;
+    struct texts texts = texts_view(batch, c);
     struct buffer *offsets = holder_buffer(holder, (rows + 1) * (i64)sizeof(i32));
-    struct buffer *bytes = offsets ? holder_buffer(holder, batch_text_bytes(batch, c)) : NULL;
+    if (!offsets) {
+        return false;
+    }
+    i32 *end = (i32 *)(void *)offsets->data;
+    end[0] = 0;
+    for (i64 i = 0; i < rows; i++) {
+        end[i + 1] = end[i] + (i32)text_at(&texts, i).len;
+    }
+    struct buffer *bytes = holder_buffer(holder, end[rows]);
     if (!bytes) {
         return false;
     }
-    i64 at = 0;
-    for (i64 i = 0; i <= rows; i++) {
-        ((i32 *)(void *)offsets->data)[i] = (i32)at;
-        if (i < rows && !wf_batch_is_null(batch, (i32)c, i)) {
-            struct sv text = batch_text(batch, (i32)c, i);
-            if (text.len) {
-                memcpy(bytes->data + at, text.ptr, (size_t)text.len);
-            }
-            at += text.len;
-        }
-    }
+    copy_texts(&texts, rows, bytes->data);
     out->n_buffers = 3;
     out->buffers[1] = offsets->data;
     out->buffers[2] = bytes->data;

@@ -189,7 +189,7 @@ wf_status wf_prim_reduce_segments(wf_prim *prim, wf_place place, wf_fold fold, w
         CALL_NEED(&c, offsets.count >= 1, INVALID_PARAMETER,
                   "offsets are one more than the segments");
         need_same(&c, out.type, in.type);
-        s.fold = need_fold(&c, fold, in.type, false);
+        s.fold = need_fold(&c, fold, in.type, true);
         need_room(&c, out.count, s.segment_count);
         call_apart(&c, NULL, NULL);
         call_filled(&c, s.out, s.segment_count);
@@ -216,7 +216,7 @@ wf_status wf_prim_reduce_runs(wf_prim *prim, wf_place place, wf_fold fold, wf_ar
                               .out_count = &count};
         need_same(&c, out.type, in.type);
         need_same(&c, out_keys.type, keys.type);
-        a.fold = need_fold(&c, fold, in.type, false);
+        a.fold = need_fold(&c, fold, in.type, true);
         CALL_NEED(&c, keys.count == in.count, INVALID_PARAMETER, "%lld keys of %lld elements",
                   (i64)keys.count, (i64)in.count);
         CALL_NEED(&c, out_count, INVALID_PARAMETER, "there is no place for the number of runs");

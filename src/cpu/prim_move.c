@@ -7,10 +7,6 @@
 #include "cpu/prim_int.h"
 #include "prim/fold.h"
 
-#include "defs/host_words.h"
-/* after the words it is written in */
-#include "defs/fn_float.h"
-
 enum { BLOCK_ROWS = 1 << 16 };
 
 static i64 blocks_of(i64 rows) {
@@ -65,44 +61,6 @@ struct reduce {
     u8 *sums; /* per block: 8 bytes, or FSUM_WORDS words */
 };
 
-static inline void fsum_add(i64 *words, f64 x) {
-    u64 bits = f64_bits(x);
-    i32 biased = (i32)(bits >> 52 & 2047);
-    if (biased == 2047) {
-        words[x != x ? FSUM_NAN : x > 0 ? FSUM_PLUS : FSUM_MINUS]++;
-        return;
-    }
-    u64 mantissa = (bits & 0xfffffffffffffULL) | (u64)(biased != 0) << 52;
-    i32 low = biased ? biased - 1 : 0; /* of the lowest bit, above 2^-1074 */
-    u128 wide = (u128)mantissa << (low & 31);
-    i64 sign = -(i64)(bits >> 63);
-    i64 *at = words + (low >> 5);
-    at[0] += ((i64)(u32)wide ^ sign) - sign;
-    at[1] += ((i64)(u32)(wide >> 32) ^ sign) - sign;
-    at[2] += ((i64)(u32)(wide >> 64) ^ sign) - sign;
-}
-
-/* Four sums take turns, so that one value's addition does not wait for the one before. */
-#define FSUM_LOOP(type)                                                     \
-    static void fsum_##type(i64 *out, const type *in, i64 n) {              \
-        i64 words[4][FSUM_WORDS] = {{0}};                                   \
-        i64 i = 0;                                                          \
-        for (; i + 4 <= n; i += 4) {                                        \
-            fsum_add(words[0], (f64)in[i]);                                 \
-            fsum_add(words[1], (f64)in[i + 1]);                             \
-            fsum_add(words[2], (f64)in[i + 2]);                             \
-            fsum_add(words[3], (f64)in[i + 3]);                             \
-        }                                                                   \
-        for (; i < n; i++) {                                                \
-            fsum_add(words[0], (f64)in[i]);                                 \
-        }                                                                   \
-        for (i32 k = 0; k < FSUM_WORDS; k++) {                              \
-            out[k] = words[0][k] + words[1][k] + words[2][k] + words[3][k]; \
-        }                                                                   \
-    }
-FSUM_LOOP(f64)
-FSUM_LOOP(f32)
-
 static void reduce_task(void *arg, i64 b, i32 worker) {
     UNUSED(worker);
     const struct reduce *r = arg;
@@ -113,27 +71,16 @@ static void reduce_task(void *arg, i64 b, i32 worker) {
         r->loops->reduce(r->sums + b * 8, in, rows);
         return;
     }
-    if (r->in.type == ELEM_F64) {
-        fsum_f64((i64 *)(void *)r->sums + b * FSUM_WORDS, (const f64 *)(const void *)in, rows);
-    } else {
-        fsum_f32((i64 *)(void *)r->sums + b * FSUM_WORDS, (const f32 *)(const void *)in, rows);
-    }
+    fsum_values((i64 *)(void *)r->sums + b * FSUM_WORDS, r->in.type, in, rows);
 }
 
-/* Limbs are added as halves, so that no number of blocks overflows them. */
 static FALLIBLE join_fsums(struct prim_job *job, const struct reduce *r, i64 blocks, void *out) {
     i64 all[FSUM_WORDS] = {0};
     const i64 *words = (const i64 *)(const void *)r->sums;
     for (i64 b = 0; b < blocks; b++, words += FSUM_WORDS) {
-        for (i32 i = 0; i < FSUM_LIMBS - 1; i++) {
-            all[i] += (i64)(u32)words[i];
-            all[i + 1] += words[i] >> 32;
-        }
-        for (i32 i = FSUM_LIMBS - 1; i < FSUM_WORDS; i++) {
-            all[i] += words[i];
-        }
+        fsum_join(all, words);
     }
-    return prim_fsum_round(job, all, r->in.type, out);
+    return prim_fsum_fault(job, prim_fsum_round(all, r->in.type, out));
 }
 
 static FALLIBLE reduce(struct prim_job *job, enum fold fold, struct prim_array out,

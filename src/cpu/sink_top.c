@@ -4,7 +4,8 @@
  * A ROWS sink whose variable is sorted next, with a limit of k, needs no row that k others precede.
  * Every worker keeps the k least keys it has met in a heap; the greatest of them is its bar, and
  * the least bar of all workers holds for everybody. Keys are the packed words of the sort, over the
- * ranges the program proves; a key too wide for one word takes part with its upper bits. Rows that
+ * ranges the program proves; a key too wide for one word takes part with its upper bits, a text as
+ * it is (top_text.c). Rows that
  * tie with the bar stay unless the key is the whole order and the bar the worker's own, whose rows
  * came before: so the rows that survive give the same answer on any number of threads.
  *
@@ -15,6 +16,7 @@
  * then cost a few zones in a hundred. */
 #include "cpu/cpu_int.h"
 #include "cpu/sort_key.h"
+#include "cpu/top_text.h"
 
 enum { TOP_MAX = 1 << 16 };
 
@@ -32,11 +34,14 @@ struct top {
     u32 zone_col;  /* the table's column that is the first key; NO_VAR: zones tell nothing */
     i32 rest_bits; /* of the key, behind the first part */
     _Atomic u64 bar;
+    struct text_top *text; /* a text follows the parts; NULL: none does */
+    u16 text_reg, null_reg;
 };
 
 struct top_worker {
     u64 *heap; /* greatest first */
     i64 count;
+    struct text_heap *texts; /* instead, where a text decides */
 };
 
 /* preparing */
@@ -156,13 +161,12 @@ static bool make_part(struct pipe_run *run, const struct sink *sink, const struc
             return false;
         }
     }
-    if (reg->kind != KIND_STR) {
-        order_range(&out->part, reg, len);
-        return out->part.lo <= out->part.hi;
+    if (reg->kind == KIND_STR) { /* only its NULLs; the text itself is no word */
+        out->part.form = PART_NULLS;
+        return true;
     }
-    out->part.form = PART_TEXT;
-    out->part.text_bytes = TEXT_BYTES;
-    return !out->part.nulls; /* the flag would need a part of its own */
+    order_range(&out->part, reg, len);
+    return out->part.lo <= out->part.hi;
 }
 
 /* Whether leaving rows out can be noticed: a row may raise only where it would have been seen. */
@@ -204,37 +208,46 @@ static void find_zones(struct pipe_run *run, struct top *top) {
     }
 }
 
+/* Adds the parts of a key; false when no further key can take part. */
+static bool add_key(struct pipe_run *run, const struct sink *sink, u32 k, struct top *top,
+                    i32 *io_left) {
+    struct top_part *part = &top->parts[top->part_count];
+    const struct sort_key *key = &sink->top_keys[k];
+    bool last = k + 1 == sink->top_key_count;
+    if (!make_part(run, sink, key, part)) {
+        return false;
+    }
+    part_measure(&part->part);
+    if (part->part.kind == KIND_STR) {
+        if (part->part.nulls && *io_left == 0) {
+            return false;
+        }
+        top->part_count += part->part.nulls;
+        top->text = text_top_new(run->x->arena, top->k, key->descending, last);
+        top->text_reg = part->reg;
+        top->null_reg = part->null_reg;
+        return false;
+    }
+    if (part->part.bits > 64 || *io_left == 0) {
+        return false;
+    }
+    part->cut = (u8)MAX_OF(part->part.bits - *io_left, 0);
+    *io_left -= part->part.bits - part->cut;
+    top->part_count++;
+    top->exact = last && !part->cut;
+    return !part->cut;
+}
+
 void *top_begin(struct pipe_run *run, const struct sink *sink) {
     struct top *top = NEW(run->x->arena, struct top);
     top->k = sink->top;
     top->parts = NEW_ARRAY(run->x->arena, struct top_part, sink->top_key_count + 1);
     atomic_init(&top->bar, ~0ULL);
     i32 left = 64;
-    top->exact = 1;
-    for (u32 k = 0; k < sink->top_key_count && left > 0; k++) {
-        struct top_part *part = &top->parts[top->part_count];
-        if (!make_part(run, sink, &sink->top_keys[k], part)) {
-            top->exact = 0;
-            break;
-        }
-        part_measure(&part->part);
-        if (part->part.bits > 64) {
-            top->exact = 0;
-            break;
-        }
-        part->cut = (u8)MAX_OF(part->part.bits - left, 0);
-        top->exact = top->exact && !part->cut && part->part.form != PART_TEXT;
-        top->exact = top->exact && (k + 1 == sink->top_key_count || part->part.bits < left);
-        left -= part->part.bits - part->cut;
-        top->part_count++;
-        if (part->part.form == PART_TEXT) {
-            top->exact = 0;
-            break;
-        }
+    for (u32 k = 0; k < sink->top_key_count && add_key(run, sink, k, top, &left); k++) {
     }
-    top->exact = top->exact && top->part_count == sink->top_key_count;
     find_zones(run, top);
-    return top->part_count ? top : NULL;
+    return top->part_count || top->text ? top : NULL;
 }
 
 /* filtering */
@@ -307,6 +320,10 @@ static void lower_bar(struct top *top, u64 bar) {
 
 /* The greatest key that is still of use; false when none is. */
 static bool current_bar(const struct top *top, const struct top_worker *t, u64 *out) {
+    if (top->text) {
+        *out = text_top_word(top->text, t ? t->texts : NULL);
+        return true;
+    }
     bool full = t && t->count == top->k;
     u64 bar = atomic_load_explicit(&top->bar, memory_order_relaxed);
     u64 own = full ? t->heap[0] : ~0ULL;
@@ -372,49 +389,46 @@ static i64 select_keys(struct worker *w, struct frame *fr, const struct top *top
     return kept;
 }
 
-/* The same for text: its first four bytes, which lie in the register, drop most rows before any
- * further byte is touched. */
-static i64 select_texts(struct worker *w, struct frame *fr, const struct top *top, u64 bar) {
-    const struct sort_part *part = &top->parts[0].part;
-    const str *text = active(w, fr, top->parts[0].reg, NULL);
-    u32 flip = part->descending ? ~0u : 0;
-    u32 limit = (u32)(bar >> (part->bits - 32)); /* the bar of a full heap has no more bits */
-    i64 few = 0;
-    for (i64 j = 0; j < fr->m; j++) {
-        w->group[few] = (u32)j;
-        few += (text[j].prefix ^ flip) <= limit;
+/* The same where a text decides. */
+static i64 select_texts(struct worker *w, struct frame *fr, struct top *top, struct top_worker *t) {
+    struct text_rows rows = {.count = fr->m};
+    if (top->part_count) {
+        make_keys(w, fr, top);
+        rows.word = w->hash;
     }
-    i64 kept = 0;
-    for (i64 k = 0; k < few; k++) {
-        u32 j = w->group[k];
-        w->hash[j] = text_piece(text[j], 0, TEXT_BYTES, part->descending);
-        w->group[kept] = j;
-        kept += w->hash[j] <= bar;
+    rows.nulls = top->null_reg == NO_REG ? NULL : active(w, fr, top->null_reg, w->found);
+    rows.text = active(w, fr, top->text_reg, NULL);
+    return text_top_select(w, top->text, &t->texts, &rows, w->group);
+}
+
+/* The same for keys that are words; they become part of the heap. */
+static i64 select_words(struct worker *w, struct frame *fr, struct top *top, struct top_worker *t) {
+    u64 bar;
+    if (!current_bar(top, t, &bar)) {
+        return 0;
+    }
+    if (!t->heap) {
+        t->heap = NEW_ARRAY(&w->arena, u64, top->k);
+    }
+    i64 kept = select_keys(w, fr, top, bar);
+    for (i64 j = 0; j < kept; j++) {
+        push(t, top->k, w->hash[w->group[j]]);
+    }
+    if (kept && t->count == top->k) {
+        lower_bar(top, t->heap[0]);
     }
     return kept;
 }
 
 wf_status top_filter(struct worker *w, struct frame *fr) {
     struct top *top = w->run->top;
-    struct top_worker *t = w->top;
-    if (!t) {
-        t = w->top = NEW(&w->arena, struct top_worker);
-        t->heap = NEW_ARRAY(&w->arena, u64, top->k);
+    if (!w->top) {
+        w->top = NEW(&w->arena, struct top_worker);
     }
-    const u64 *key = w->hash;
-    u64 bar;
-    bool none = !current_bar(top, t, &bar);
-    bool text = top->parts[0].part.form == PART_TEXT && bar != ~0ULL;
-    i64 kept = none ? 0 : (text ? select_texts : select_keys)(w, fr, top, bar);
+    i64 kept = (top->text ? select_texts : select_words)(w, fr, top, w->top);
     u32 *out = fr->sel_alt;
     for (i64 j = 0; j < kept; j++) {
         out[j] = ACTIVE(fr, w->group[j]);
-    }
-    for (i64 j = 0; j < kept; j++) {
-        push(t, top->k, key[w->group[j]]);
-    }
-    if (kept && t->count == top->k) {
-        lower_bar(top, t->heap[0]);
     }
     if (kept < fr->m) {
         fr->sel_alt = fr->sel_mem;

@@ -225,4 +225,14 @@ FN i64 fn_bit_count(str a) {
     return count;
 }
 
+FN i128 fn_ordered(str a) {
+    u64 high = 0;
+    u64 low = 0;
+    for (u32 i = 16; i < 24 && a.len == 32; i++) {
+        high = high << 8 | fn_str_ptr(a)[i];
+        low = low << 8 | fn_str_ptr(a)[i + 8];
+    }
+    return (i128)((u128)high << 64 | low);
+}
+
 #endif

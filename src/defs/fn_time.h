@@ -70,6 +70,21 @@ FN i64 fn_ts_check(i128 a, u8 *f) {
     return fits ? (i64)a : 0;
 }
 
+FN i64 fn_only_ts(i64 a, u8 *f) {
+    *f = (u8)(fn_ts_infinite(a) ? FAULT_INFINITE_FIELD : *f);
+    return fn_ts_infinite(a) ? 0 : a;
+}
+
+FN i32 fn_only_date(i32 a, u8 *f) {
+    *f = (u8)(fn_date_infinite(a) ? FAULT_INFINITE_FIELD : *f);
+    return fn_date_infinite(a) ? 0 : a;
+}
+
+FN i32 fn_raise(i32 a, u8 *f) {
+    *f = (u8)a;
+    return 0;
+}
+
 FN i32 fn_month_days(i32 year, i32 month) {
     b8 leap = (b8)((year % 4 == 0) & ((year % 100 != 0) | (year % 400 == 0)));
     return month == 2 ? 28 + leap : 30 + ((month + (month >> 3)) & 1);

@@ -5,6 +5,8 @@
  * the name. Reading goes by the same table: numbers take as many digits as their pattern has, or
  * all there are when a separator follows. */
 #include "defs/host_ops.h"
+#include <stdio.h>
+
 #include "base/zone.h"
 
 #include "defs/types.h"
@@ -181,8 +183,8 @@ struct moment {
     i32 month, day, hour, minute, second, us;
     i32 date; /* days; for week and day names */
     bool is_interval;
-    bool has_zone;
-    i32 east; /* of Greenwich, in seconds */
+    const char *zone; /* its name; empty: none */
+    i32 east;         /* of Greenwich, in seconds */
 };
 
 struct writer {
@@ -315,7 +317,7 @@ static void put_two(struct writer *w, i32 value) {
 static void put_zone(struct writer *w, const struct node *node) {
     i32 size = w->m->east < 0 ? -w->m->east : w->m->east;
     if (node->pattern == P_TZ) {
-        put_name(w, node, w->m->has_zone ? "UTC" : "", 0, 0);
+        put_name(w, node, w->m->zone, 0, 0);
         return;
     }
     if (node->pattern != P_TZM) {
@@ -449,7 +451,7 @@ static void write_moment(struct made *made, const struct moment *m, str format, 
     made->len = w.n;
 }
 
-static void to_char_moment(struct made *made, i64 a, str b, bool has_zone, i32 east, u8 *f) {
+static void to_char_moment(struct made *made, i64 a, str b, const char *zone, i32 east, u8 *f) {
     if (fn_ts_infinite(a)) {
         u8 *out = made_room(made, 9, f);
         if (out) {
@@ -468,35 +470,31 @@ static void to_char_moment(struct made *made, i64 a, str b, bool has_zone, i32 e
                        .second = (i32)(us / SECOND_US % 60),
                        .us = (i32)(us % SECOND_US),
                        .date = (i32)day,
-                       .has_zone = has_zone,
+                       .zone = zone,
                        .east = east};
     write_moment(made, &m, b, f);
 }
 
 void mt_to_char_ts(struct made *made, i64 a, str b, u8 *f) {
-    to_char_moment(made, a, b, false, 0, f);
-}
-
-static bool names_zone(struct sv format) {
-    struct template t = {format, 0};
-    struct node node;
-    while (next_node(&t, &node)) {
-        if (node.pattern == P_TZ) {
-            return true;
-        }
-    }
-    return false;
+    to_char_moment(made, a, b, "", 0, f);
 }
 
 /* A moment as the clocks of a zone show it. */
 void mt_to_char_tz(struct made *made, i64 a, str b, i32 zone, u8 *f) {
     i32 east = fn_ts_infinite(a) ? 0 : zone_offset(zone, fn_floor_div(a, SECOND_US));
-    if (zone != 0 && names_zone(sv_of(b))) {
-        *f = FAULT_TO_CHAR;
-        return;
-    }
     i64 local = fn_ts_infinite(a) ? a : fn_ts_zone(a, east, f);
-    to_char_moment(made, local, b, true, east, f);
+    char offset[16] = "UTC";
+    const char *word = offset;
+    if (zone_is_named(zone)) {
+        word = fn_ts_infinite(a) ? "" : zone_word(zone, fn_floor_div(a, SECOND_US));
+    } else if (zone != 0) { /* an offset is called by its digits */
+        i32 size = zone < 0 ? -zone : zone;
+        int len = snprintf(offset, sizeof offset, "%c%02d", zone < 0 ? '-' : '+', size / 3600);
+        if (size % 3600) {
+            snprintf(offset + len, sizeof offset - (size_t)len, ":%02d", size / 60 % 60);
+        }
+    }
+    to_char_moment(made, local, b, word, east, f);
 }
 
 void mt_to_char_iv(struct made *made, i128 a, str b, u8 *f) {
@@ -508,6 +506,7 @@ void mt_to_char_iv(struct made *made, i128 a, str b, u8 *f) {
                        .minute = (i32)(x.us / MINUTE_US % 60),
                        .second = (i32)(x.us / SECOND_US % 60),
                        .us = (i32)(x.us % SECOND_US),
+                       .zone = "",
                        .is_interval = true};
     m.month = m.month < 0 ? 0 : m.month;
     write_moment(made, &m, b, f);

@@ -49,8 +49,9 @@ struct kreduce {
     u32 *finished; /* blocks */
 };
 
-/* Elements and ends of segments of a tile together; odd, so that threads meet different banks. */
-enum { SEGMENT_THREADS = 256, SEGMENT_ITEMS = 15, SEGMENT_TILE = 256 * 15 };
+/* A thread folds so many vectors of 16 bytes. Elements and ends of segments of a tile together are
+ * as many as its threads have elements, less one vector. */
+enum { SEGMENT_THREADS = 256, SEGMENT_VECS = 4 };
 
 struct ksegments {
     const void *in;
@@ -62,6 +63,26 @@ struct ksegments {
     u64 *state;
     u32 *ticket;
     u32 *bad;
+    i32 low, bits; /* sums of floats: of a limb, see kernels/fsegments.h */
+};
+
+/* Sums of floats by segments. */
+enum { FLIMBS_MOST = 100, FLIMBS_ROOM = 8, FRANGE_LOWEST = 2200 };
+enum { FRANGE_TOP, FRANGE_LOW, FRANGE_SPECIAL, FRANGE_WORDS };
+
+struct kfrange {
+    const void *in;
+    i64 count;
+    u64 *range; /* one past the highest bit, FRANGE_LOWEST - the lowest, FSPECIAL bits */
+};
+
+struct kfsums {
+    const u64 *words; /* [limb][segment], then, if there are some, FSPECIAL bits of segments */
+    void *out;
+    i64 count; /* segments */
+    u32 *fault;
+    i32 low, bits; /* of the first limb, of each */
+    u32 limbs, special;
 };
 
 enum { COMPACT_MOST = 8 };

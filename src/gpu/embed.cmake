@@ -60,6 +60,8 @@ set(WF_EMBEDDED
   fsum.h=gpu/kernels/fsum.h
   foldback.h=gpu/kernels/foldback.h
   segments.h=gpu/kernels/segments.h
+  defs/fn_fround.h=defs/fn_fround.h
+  fsegments.h=gpu/kernels/fsegments.h
   kept.h=gpu/kernels/kept.h
   compact.h=gpu/kernels/compact.h
   gather.h=gpu/kernels/gather.h

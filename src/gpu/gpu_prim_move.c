@@ -1,5 +1,5 @@
 /* gpu_prim_move.c: the card's primitives that compute or move elements: series, reductions, scan,
- * gather and scatter, histogram. Maps and compactions have files of their own. */
+ * gather and scatter, histogram. Maps, compactions and segments have files of their own. */
 #include "gpu/gpu_prim_move.h"
 
 #include <stdio.h>
@@ -45,7 +45,7 @@ static FALLIBLE reduce_floats(struct prim_job *job, struct prim_array out, struc
         TRY(gpu_prim_launch(job, &code, blocks, REDUCE_THREADS, 0, &args));
     }
     TRY(gpu_prim_fetch(job, words, parts, sizeof words));
-    TRY(prim_fsum_round(job, words, in.type, &value));
+    TRY(prim_fsum_fault(job, prim_fsum_round(words, in.type, &value)));
     return gpu_prim_send(job, out.data, &value, elem_bytes[in.type]);
 }
 
@@ -71,43 +71,6 @@ static FALLIBLE reduce(struct prim_job *job, enum fold fold, struct prim_array o
                            .finished = (u32 *)(void *)(parts + parts_bytes)};
     TRY(gpu_prim_fill(job, parts + parts_bytes, 0, 16));
     return gpu_prim_launch(job, &code, MAX_OF(blocks, 1), REDUCE_THREADS, 0, &args);
-}
-
-static FALLIBLE segments(struct prim_job *job, const struct prim_segments *s) {
-    i64 tiles = parts_of(s->in.count + s->segment_count, SEGMENT_TILE);
-    i64 state_bytes = tiles * 2 * elem_bytes[s->in.type];
-    i64 *splits = prim_take(job, (tiles + 1) * 8);
-    u8 *state = prim_take(job, state_bytes + 16);
-    if (!s->segment_count) {
-        return ERR_OK;
-    }
-    struct ksegments args = {.in = s->in.data,
-                             .out = s->out.data,
-                             .offsets = s->offsets,
-                             .count = s->in.count,
-                             .segment_count = s->segment_count,
-                             .splits = splits,
-                             .state = (u64 *)(void *)state,
-                             .ticket = (u32 *)(void *)(state + state_bytes),
-                             .bad = (u32 *)(void *)(state + state_bytes + 8)};
-    char defines[400];
-    fold_text(s->fold, s->in.type, defines, sizeof defines);
-    struct gpu_template check = {"segments", "k_segment_check", defines};
-    struct gpu_template split = {"segments", "k_segment_split", defines};
-    struct gpu_template run = {"segments", "k_segments", defines};
-    u32 bad = 0;
-    TRY(gpu_prim_fill(job, state, 0, state_bytes + 16));
-    TRY(gpu_prim_launch(job, &check, parts_of(s->segment_count, SEGMENT_THREADS), SEGMENT_THREADS,
-                        0, &args));
-    TRY(gpu_prim_launch(job, &split, parts_of(tiles + 1, SEGMENT_THREADS), SEGMENT_THREADS, 0,
-                        &args));
-    TRY(gpu_prim_launch(job, &run, tiles, SEGMENT_THREADS, 0, &args));
-    TRY(gpu_prim_fetch(job, &bad, args.bad, 4));
-    if (bad) {
-        FAIL(job->x->err, INVALID_PARAMETER,
-             "offsets of segments must ascend and stay within %lld elements", s->in.count);
-    }
-    return ERR_OK;
 }
 
 /* --- scan --- */
@@ -241,7 +204,7 @@ static FALLIBLE histogram(struct prim_job *job, const struct prim_bins *bins) {
 const struct prim_move gpu_prim_move_class = {.map = gpu_map,
                                               .series = series,
                                               .reduce = reduce,
-                                              .segments = segments,
+                                              .segments = gpu_segments,
                                               .scan = scan_array,
                                               .compact = gpu_compact,
                                               .gather = gather,

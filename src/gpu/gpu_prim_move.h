@@ -5,6 +5,7 @@
 #include "prim/move.h"
 
 FALLIBLE gpu_map(struct prim_job *job, const struct prim_map *map);
+FALLIBLE gpu_segments(struct prim_job *job, const struct prim_segments *segments);
 FALLIBLE gpu_compact(struct prim_job *job, const struct prim_compact *compact);
 
 #endif

@@ -13,7 +13,7 @@
 enum {
     FETCH_ROWS_MIN =
         1 << 16,         /* of a limit: fewer rows are cut down before their columns are read */
-    FETCH_BYTES_MIN = 16 /* of a row: less is carried along */
+    FETCH_BYTES_MIN = 20 /* of a row: less, which a single text is, is carried along */
 };
 
 /* A bound of LIMIT: a number, or a literal for a parameter. */

@@ -262,6 +262,9 @@ static void lower_args(struct win *s, i64 i) {
         c->type = s->l->plan->cols.items[call->col].type;
         c->arg_type = call->arg_count > 0 ? call->args[0]->type : c->type;
         c->arg = call->arg_count > 0 ? s->args[i][0] : words_input(b, NULL, call->filter);
+        if (words_too_wide(b, c)) {
+            words_narrow(b, c);
+        }
         if (words_need_ranks(b, c)) {
             u32 values = lower_var(s->l, VAR_INTERN, "strings");
             u32 dict = lower_dict(s->l, (struct dict_ref){NO_VAR, 0, values});

@@ -15,7 +15,10 @@
  *
  * An aggregate without keys has a row for an empty input too. Directly under a SINGLE or LEFT join,
  * the missing row is NULL, which all aggregates but count want; expressions over them move above
- * the join, with 0 for a missing count. Elsewhere the values are joined with the aggregate. */
+ * the join, with 0 for a missing count. Elsewhere the values are joined with the aggregate.
+ *
+ * What calls sequences is asked for every row of the left, equal ones too: those rows are numbered,
+ * the number is one of the outer columns, and every such call uses it, in the order of the rows. */
 #include "opt/unnest_int.h"
 
 /* columns */
@@ -76,6 +79,9 @@ static void note_rel(struct rel *rel, void *arg) {
     rel_each_expr(rel, note_slot, arg);
     for (i64 i = 0; rel->kind == REL_SHARED && i < w->u->shared_from.count; i++) {
         w->found = w->found || w->u->shared_from.items[i] == rel->inputs[0];
+    }
+    for (i64 i = 0; rel_is_serial(rel) && i < w->u->draws.count; i++) {
+        w->found = w->found || w->u->draws.items[i] == rel;
     }
     for (i64 i = 0; rel->kind == REL_WORK && i < w->u->fixes.count; i++) {
         w->found = w->found || w->u->fixes.items[i] == rel->fix;
@@ -504,10 +510,9 @@ static struct rel *push_agg(struct unnest *u, struct rel *rel, u32 *cols, bool f
 }
 
 static struct rel *push_window(struct unnest *u, struct rel *rel, u32 *cols) {
-    if (rel_is_serial(rel) && u->o->err->code == ERR_OK) {
-        error_set(u->o->err, ERR_NOT_SUPPORTED, rel->windows.items[0].position,
-                  "not supported yet: %s in a subquery that uses outer columns",
-                  serial_names[rel->windows.items[0].func]);
+    const struct rel *sort = rel->inputs[0];
+    for (i64 i = 0; rel_is_serial(rel) && sort->kind == REL_SORT && i < sort->order.count; i++) {
+        VEC_PUSH(arena_of(u), &rel->order, sort->order.items[i]);
     }
     rel->inputs[0] = push(u, rel->inputs[0], cols);
     remap_rel(u, rel, cols);
@@ -757,6 +762,10 @@ static bool find_outer(struct unnest *u) {
     u->is_outer_count = plan->cols.count;
     u->count = 0;
     u->outer = NEW_ARRAY(plan->arena, u32, left->out.count + 1);
+    if (u->numbered) {
+        u->outer[u->count++] = left->out.items[left->out.count - 1];
+        flags[u->outer[0]] = 1;
+    }
     if (rel_free_cols(plan, u->join->inputs[1], is_free) == 0) {
         return false;
     }
@@ -803,7 +812,7 @@ static void rewrite(struct unnest *u) {
     struct rel *join = u->join;
     u32 *cols = NEW_ARRAY(plan->arena, u32, u->count);
     bool top = unnest_agg_top(u);
-    u->widen = !may_raise(u->o, join->inputs[1]) && !has_fix(u, join->inputs[1]);
+    u->widen = !u->numbered && !may_raise(u->o, join->inputs[1]) && !has_fix(u, join->inputs[1]);
     join->inputs[1] =
         top ? push_agg(u, join->inputs[1], cols, false) : push(u, join->inputs[1], cols);
     join_values(u, join, u->outer, cols);
@@ -817,12 +826,51 @@ static void rewrite(struct unnest *u) {
     }
 }
 
-static void unnest_join(struct opt *o, struct rel *join) {
+/* A shared plan that uses no outer column is computed once, and so are its calls. */
+static void find_draws(struct unnest *u, struct rel *rel) {
+    if (!rel || (rel->kind == REL_SHARED && rel_free_cols(plan_of(u), rel, NULL) == 0)) {
+        return;
+    }
+    for (i64 i = 0; i < u->draws.count; i++) {
+        if (u->draws.items[i] == rel) {
+            return;
+        }
+    }
+    if (rel_is_serial(rel)) {
+        VEC_PUSH(arena_of(u), &u->draws, (const struct rel *)rel);
+    }
+    find_draws(u, rel->inputs[0]);
+    find_draws(u, rel->inputs[1]);
+}
+
+static struct rel *number_rows(struct plan *plan, struct rel *rel) {
+    struct rel *window = rel_new(plan, REL_WINDOW, rel, NULL);
+    struct window_call call = {.func = WINDOW_ROW_NUMBER, .position = -1};
+    call.frame =
+        (struct frame){.mode = FRAME_ROWS, .from = BOUND_UNBOUNDED_BEFORE, .to = BOUND_CURRENT};
+    call.col = plan_col_new(plan, "row", type_of(TYPE_BIGINT), false);
+    VEC_PUSH(plan->arena, &window->windows, call);
+    VEC_PUSH(plan->arena, &window->out, call.col);
+    window->rows = rel->rows;
+    return window;
+}
+
+static void unnest_join(struct opt *o, struct rel *join, bool serials) {
     struct unnest u = {.o = o, .join = join};
-    if (find_outer(&u)) {
+    bool dependent = find_outer(&u);
+    if (dependent && serials) {
+        find_draws(&u, join->inputs[1]);
+        u.numbered = u.draws.count > 0;
+    }
+    if (u.numbered) {
+        join->inputs[0] = number_rows(o->plan, join->inputs[0]);
+        (void)find_outer(&u);
+        rewrite(&u);
+    } else if (dependent) {
         unnest_lift(&u);
     }
-    if (find_outer(&u)) { /* what may raise is computed for the values asked for, no others */
+    if (!u.numbered &&
+        find_outer(&u)) { /* what may raise is computed for the values asked for, no others */
         bool careful = is_guarded(&u) && may_raise(o, join->inputs[1]);
         if (careful || !unnest_pull(&u)) {
             rewrite(&u);
@@ -858,14 +906,20 @@ static void sink_filters(struct opt *o) {
     }
 }
 
+static void note_serial(struct rel *rel, void *arg) {
+    *(bool *)arg = *(bool *)arg || rel_is_serial(rel);
+}
+
 FALLIBLE pass_unnest(struct opt *o) {
+    bool serials = false;
     struct join_list list = {.arena = o->plan->arena};
     rel_each(o->plan->arena, o->plan->root, note_dependent, &list);
     if (list.items.count > 0) {
+        rel_each(o->plan->arena, o->plan->root, note_serial, &serials);
         sink_filters(o);
     }
     for (i64 i = list.items.count; i-- > 0;) { /* parents come first in the list */
-        unnest_join(o, list.items.items[i]);
+        unnest_join(o, list.items.items[i], serials);
         TRY(o->err->code);
     }
     return ERR_OK;

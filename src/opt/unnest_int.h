@@ -16,6 +16,8 @@ struct unnest {
     struct rel *left;   /* shared then */
     VEC(struct rel *) shared_from; /* inputs of SHARED already done, with their columns */
     VEC(u32 *) shared_cols;
+    VEC(const struct rel *) draws; /* what calls sequences on the right, for each left row anew */
+    b8 numbered;                   /* then: the first outer column is the left row's number */
     VEC(u32) fixes; /* recursions whose first term has the values: their working rows do, too */
 };
 

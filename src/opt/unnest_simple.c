@@ -111,7 +111,7 @@ static bool null_of_null(struct plan *plan, const struct rel *rel, const struct 
     if (other) {
         map_to_null(plan, other, map);
     }
-    const struct expr *folded = expr_fold(plan->arena, expr_map(plan->arena, expr, map));
+    const struct expr *folded = expr_fold(plan, expr_map(plan->arena, expr, map));
     return folded->kind == EXPR_CONST && folded->is_null;
 }
 

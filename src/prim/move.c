@@ -166,7 +166,12 @@ enum kind prim_elem_kind(enum elem type) {
     return (enum kind)kinds[type];
 }
 
-wf_status prim_fsum_round(struct prim_job *job, const i64 *words, enum elem type, void *out) {
+wf_status prim_fsum_fault(const struct prim_job *job, u8 fault) {
+    return fault ? error_set(job->x->err, fault_error(fault), -1, "%s", fault_message(fault))
+                 : ERR_OK;
+}
+
+u8 prim_fsum_round(const i64 *words, enum elem type, void *out) {
     u8 fault = 0;
     f64 wide = 0;
     f32 narrow = 0;
@@ -181,13 +186,10 @@ wf_status prim_fsum_round(struct prim_job *job, const i64 *words, enum elem type
     } else {
         narrow = fn_fround_f32(words, FSUM_LIMBS, 32, -1074, &fault);
     }
-    if (fault) {
-        return error_set(job->x->err, fault_error(fault), -1, "%s", fault_message(fault));
-    }
     if (type == ELEM_F64) {
         memcpy(out, &wide, 8);
     } else {
         memcpy(out, &narrow, 4);
     }
-    return ERR_OK;
+    return fault;
 }

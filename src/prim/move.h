@@ -82,7 +82,7 @@ FALLIBLE prim_series(struct prim_job *job, const struct prim_series *series);
 /* out[0] = fold of in; sums of floats are exact. */
 FALLIBLE prim_reduce(struct prim_job *job, enum fold fold, struct prim_array out,
                      struct prim_array in);
-/* out[s] = fold of in[offsets[s] .. offsets[s + 1]). */
+/* out[s] = fold of in[offsets[s] .. offsets[s + 1]); sums of floats are exact. */
 FALLIBLE prim_reduce_segments(struct prim_job *job, const struct prim_segments *segments);
 /* One element per run of equal keys; *out_count as for prim_compact. */
 FALLIBLE prim_reduce_runs(struct prim_job *job, enum fold fold, struct prim_array out_keys,
@@ -138,7 +138,9 @@ enum {
     FSUM_MINUS,
     FSUM_WORDS
 };
-/* The sum, rounded once to the type, to `out`; ERR_OUT_OF_RANGE when it is too large. */
-FALLIBLE prim_fsum_round(struct prim_job *job, const i64 *words, enum elem type, void *out);
+/* The sum, rounded once to the type, to `out`; a fault when it is too large, else 0. */
+u8 prim_fsum_round(const i64 *words, enum elem type, void *out);
+/* Raises a fault, if it is one. */
+FALLIBLE prim_fsum_fault(const struct prim_job *job, u8 fault);
 
 #endif

@@ -172,7 +172,8 @@ static bool is_null(const struct segment *seg, u32 at) {
     return seg->valid && !(seg->valid[at >> 6] >> (at & 63) & 1);
 }
 
-/* Text by its ends: where the bytes are is known before any of them is touched. */
+/* Text by its ends: its bytes are not touched before the answer is read, and as nobody compares the
+ * texts of an answer, they have no prefix. */
 static void take_bytes(const struct segment *seg, const u32 *pos, const u32 *to, i64 count,
                        str *out) {
     u32 first[FETCH_BATCH];
@@ -183,10 +184,9 @@ static void take_bytes(const struct segment *seg, const u32 *pos, const u32 *to,
         for (i64 i = 0; i < n; i++) {
             first[i] = pos[i] > 0 ? end[pos[i] - 1] : 0;
             len[i] = end[pos[i]] - first[i];
-            __builtin_prefetch(seg->bytes + first[i]);
         }
         for (i64 i = 0; i < n; i++) {
-            out[to[i]] = str_from((struct sv){(const char *)seg->bytes + first[i], len[i]});
+            out[to[i]] = (str){len[i], 0, (u64)(size_t)(seg->bytes + first[i])};
         }
     }
 }

@@ -225,25 +225,38 @@ FALLIBLE bind_try(struct bind *b, struct query *q, const struct json *body, stru
     return ERR_OK;
 }
 
+FALLIBLE bind_collation(struct bind *b, const struct json *names, struct type type, i32 position) {
+    static const char *const known[] = {"C", "POSIX", "ucs_basic", "default", "C.UTF-8", "C.utf8"};
+    const char *name = "";
+    bool found = false;
+    JSON_EACH(part, names) {
+        name = node_string(part);
+    }
+    for (i64 i = 0; i < COUNT_OF(known); i++) {
+        found = found || strcmp(known[i], name) == 0;
+    }
+    if (!found && (strchr(name, '_') || strchr(name, '-'))) { /* as those of languages are called */
+        return unsupported(b, position, "collation \"%.60s\"", name);
+    }
+    if (!found) {
+        FAIL_AT(b->err, UNDEFINED_OBJECT, position,
+                "collation \"%.60s\" for encoding \"UTF8\" does not exist", name);
+    }
+    if (!type_is_string(type)) {
+        char text[32];
+        FAIL_AT(b->err, DATATYPE_MISMATCH, position, "collations are not supported by type %s",
+                type_print(type, text));
+    }
+    return ERR_OK;
+}
+
 static FALLIBLE bind_collate(struct bind *b, struct query *q, const struct json *body,
                              struct expr **out) {
     i32 position = json_position(body);
     TRY(bind_only(b, body, "arg collname location", position));
-    const char *name = "";
-    JSON_EACH(part, json_get(body, "collname")) {
-        name = node_string(part);
-    }
-    if (strcmp(name, "C") != 0 && strcmp(name, "POSIX") != 0 && strcmp(name, "ucs_basic") != 0) {
-        return unsupported(b, position, "collation \"%.60s\"", name);
-    }
     TRY(bind_expr(b, q, json_get(body, "arg"), out));
     TRY(coerce_unknown(b, *out, type_of(TYPE_TEXT), out));
-    if (!type_is_string((*out)->type)) {
-        char type[32];
-        FAIL_AT(b->err, DATATYPE_MISMATCH, position, "collations are not supported by type %s",
-                type_print((*out)->type, type));
-    }
-    return ERR_OK;
+    return bind_collation(b, json_get(body, "collname"), (*out)->type, position);
 }
 
 /* The one name of an operator. */

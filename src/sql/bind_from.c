@@ -473,13 +473,10 @@ static FALLIBLE join_on(struct bind *b, const struct json *quals, const struct p
                         .ctes = place->ctes};
     struct expr *cond = NULL;
     TRY(bind_condition(b, q, quals, "JOIN/ON", &cond));
-    for (i64 i = 0; i < q->pending.count; i++) {
-        if (q->pending.items[i].serial) {
-            return unsupported(b, node_position(quals), "a sequence in the condition of a join");
-        }
-    }
     if (q->pending.count == 0) {
         add_conds(b, join, cond);
+    } else if (bind_has_serials(&q->pending)) {
+        return bind_join_serials(b, join, cond, &q->pending, node_position(quals), &out->rel);
     } else if (join->join == JOIN_CROSS) {
         out->rel = bind_filter(b, bind_attach(b, join, &q->pending), cond);
     } else if (join->join == JOIN_LEFT) {
@@ -836,7 +833,7 @@ static FALLIBLE column_names(struct bind *b, const struct json *body, const char
     i32 position = json_position(body);
     i32 count = json_count(fields);
     if (count > 3) {
-        return unsupported(b, position, "a name of more than three parts");
+        FAIL_AT(b->err, SYNTAX, position, "improper qualified name (too many dotted names)");
     }
     i32 i = 0;
     JSON_EACH(field, fields) {

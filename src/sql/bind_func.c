@@ -64,7 +64,6 @@ static const char *const known_functions[] = {
     "regexp_split_to_array",
     "regexp_split_to_table",
     "setseed",
-    "normalize",
     "parse_ident",
     "to_ascii",
     "current_date",

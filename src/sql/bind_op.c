@@ -310,13 +310,9 @@ bool literal_text(const struct expr *expr, struct sv *out) {
     return true;
 }
 
-static wf_status lone_escape(struct bind *b, i32 position) {
-    FAIL_AT(b->err, INVALID_ESCAPE, position, "LIKE pattern must not end with escape character");
-}
-
 /* Rewrites a pattern with another escape character, or none, into one with a backslash. */
-static FALLIBLE escape_pattern(struct bind *b, struct sv pattern, struct sv escape, i32 position,
-                               struct expr **out) {
+static struct expr *escape_pattern(struct bind *b, struct sv pattern, struct sv escape,
+                                   i32 position) {
     char *text = arena_alloc(b->arena, 2 * pattern.len + 1);
     i64 len = 0;
     for (i64 i = 0; i < pattern.len;) {
@@ -324,18 +320,18 @@ static FALLIBLE escape_pattern(struct bind *b, struct sv pattern, struct sv esca
                        memcmp(pattern.ptr + i, escape.ptr, (size_t)escape.len) == 0;
         if (escaped) {
             i += escape.len;
-            if (i >= pattern.len) {
-                return lone_escape(b, position);
-            }
             text[len++] = '\\';
+            if (i == pattern.len) { /* an error where matching comes to it */
+                break;
+            }
         } else if (pattern.ptr[i] == '\\') {
             text[len++] = '\\';
         }
         text[len++] = pattern.ptr[i++];
     }
-    *out = expr_new(b->arena, EXPR_CONST, type_of(TYPE_TEXT), position);
-    (*out)->value.str = str_from((struct sv){text, len});
-    return ERR_OK;
+    struct expr *out = expr_new(b->arena, EXPR_CONST, type_of(TYPE_TEXT), position);
+    out->value.str = str_from((struct sv){text, len});
+    return out;
 }
 
 static i64 char_count(struct sv s) {
@@ -366,7 +362,8 @@ static FALLIBLE bind_escape(struct bind *b, struct query *q, const struct json *
         error_hint(b->err, "Escape string must be empty or one character.");
         return ERR_INVALID_ESCAPE;
     }
-    return escape_pattern(b, pattern, escape, args[0]->position, out);
+    *out = escape_pattern(b, pattern, escape, args[0]->position);
+    return ERR_OK;
 }
 
 static bool is_like_escape(const struct json *node) {
@@ -376,18 +373,6 @@ static bool is_like_escape(const struct json *node) {
     }
     return node_is(node, "FuncCall") && strcmp(name, "like_escape") == 0 &&
            json_count(json_get(node_body(node), "funcname")) == 2;
-}
-
-static FALLIBLE check_pattern(struct bind *b, const struct expr *pattern) {
-    struct sv text;
-    if (!literal_text(pattern, &text)) {
-        return ERR_OK;
-    }
-    i64 slashes = 0;
-    while (slashes < text.len && text.ptr[text.len - 1 - slashes] == '\\') {
-        slashes++;
-    }
-    return slashes % 2 ? lone_escape(b, pattern->position) : ERR_OK;
 }
 
 FALLIBLE bind_like(struct bind *b, struct query *q, const struct json *body, struct expr **out) {
@@ -410,7 +395,6 @@ FALLIBLE bind_like(struct bind *b, struct query *q, const struct json *body, str
     }
     TRY(coerce_padded(b, left, &left));
     TRY(coerce_to(b, right, text, &right));
-    TRY(check_pattern(b, right));
     enum func func = json_is(body, "kind", "AEXPR_ILIKE") ? FUNC_ILIKE : FUNC_LIKE;
     *out = expr_call(b->arena, func, type_of(TYPE_BOOLEAN), position, 2, left, right);
     if (op[0] == '!') {

@@ -255,7 +255,7 @@ FALLIBLE bind_values_rel(struct bind *b, const struct json *lists, const struct 
             TRY(bind_expr(b, q, item, &exprs[at++]));
         }
         pending_of[row++] = q->pending;
-        plain = plain && bind_values_late(&q->pending);
+        plain = plain && bind_values_late(b, &q->pending);
         memset(&q->pending, 0, sizeof q->pending);
     }
     TRY(values_columns(b, exprs, rows, width, rel));
@@ -375,5 +375,9 @@ FALLIBLE bind_select(struct bind *b, const struct json *body, const struct cte *
 FALLIBLE bind_subselect(struct bind *b, const struct json *body, const struct cte *ctes,
                         struct query *outer, bool keep_unknown, struct select_out *out) {
     struct select_env env = {.ctes = ctes, .outer = outer, .keep_unknown = keep_unknown};
-    return bind_any_select(b, body, &env, out);
+    b8 before = b->draw_in_turn;
+    b->draw_in_turn = before || outer; /* it may be asked once for every row of the outer query */
+    TRY(bind_any_select(b, body, &env, out));
+    b->draw_in_turn = before;
+    return ERR_OK;
 }

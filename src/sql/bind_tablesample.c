@@ -44,7 +44,7 @@ static FALLIBLE bind_argument(struct bind *b, struct query *q, const struct json
                 type_print(type_of(like), want), type_print((*out)->type, name));
     }
     TRY(coerce_to(b, *out, type_of(TYPE_DOUBLE), out));
-    *out = expr_fold(b->arena, *out);
+    *out = expr_fold(b->plan, *out);
     return ERR_OK;
 }
 

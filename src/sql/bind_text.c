@@ -499,6 +499,20 @@ static bool is_utf8(const struct expr *expr) {
            (sv_eq_nocase(name, SV("utf8")) || sv_eq_nocase(name, SV("utf-8")));
 }
 
+/* normalize(a[, form]) and a IS [form] NORMALIZED: a is then its own normal form. */
+static FALLIBLE call_normalize(struct bind *b, const struct call *call, struct expr **out) {
+    struct expr *text = NULL;
+    struct expr *form = expr_text(b, SV("NFC"), call->position);
+    TRY(text_argument(b, call, 0, &text));
+    if (call->count > 1) {
+        TRY(text_argument(b, call, 1, &form));
+    }
+    *out = scalar_call(b, FUNC_NORMALIZE, call->position, 2, text, form);
+    return strcmp(call->name, "is_normalized") == 0
+               ? bind_compare(b, FUNC_EQ, *out, text, call->position, out)
+               : ERR_OK;
+}
+
 static FALLIBLE call_convert(struct bind *b, const struct call *call, struct expr **out) {
     if (!is_utf8(call->args[1])) {
         return unsupported(b, call->position, "an encoding other than UTF8");
@@ -523,6 +537,11 @@ static FALLIBLE call_num_nulls(struct bind *b, const struct call *call, struct e
         struct expr *one = expr_many(b, EXPR_CASE, type_of(TYPE_INTEGER), call->position, 3, args);
         TRY(bind_arithmetic(b, FUNC_ADD, *out, one, call->position, out));
     }
+    return ERR_OK;
+}
+
+static FALLIBLE call_encoding(struct bind *b, const struct call *call, struct expr **out) {
+    *out = expr_text(b, SV("UTF8"), call->position);
     return ERR_OK;
 }
 
@@ -567,6 +586,7 @@ static FALLIBLE call_cast(struct bind *b, const struct call *call, struct expr *
 static const struct func_entry entries[] = {
     {"num_nulls", 1, 1000, call_num_nulls, FUNC_COALESCE},
     {"num_nonnulls", 1, 1000, call_num_nulls, FUNC_COALESCE},
+    {"pg_client_encoding", 0, 0, call_encoding, FUNC_COALESCE},
     {"pg_typeof", 1, 1, call_typeof, FUNC_COALESCE},
     {"date", 1, 1, call_cast, FUNC_COALESCE},
     {"text", 1, 1, call_cast, FUNC_COALESCE},
@@ -602,6 +622,8 @@ static const struct func_entry entries[] = {
     {"regexp_instr", 2, 7, call_regexp_instr, FUNC_REGEX_INSTR},
     {"regexp_substr", 2, 6, call_regexp_substr, FUNC_REGEX_SUBSTR},
     {"regexp_replace", 3, 6, call_regexp_replace, FUNC_REGEX_REPLACE},
+    {"normalize", 1, 2, call_normalize, FUNC_NORMALIZE},
+    {"is_normalized", 1, 2, call_normalize, FUNC_NORMALIZE},
     {"convert_from", 2, 2, call_convert, FUNC_CONVERT_FROM},
     {"convert_to", 2, 2, call_convert, FUNC_SUBSTR_X},
 };

@@ -48,6 +48,18 @@ static const struct json *named_window(const struct query *q, const char *name) 
     return NULL;
 }
 
+static FALLIBLE check_window_names(struct bind *b, const struct query *q) {
+    JSON_EACH(node, q->window_clause) {
+        const char *name = json_text(node_body(node), "name");
+        const struct json *first = name ? named_window(q, name) : NULL;
+        if (first && first != node_body(node)) {
+            FAIL_AT(b->err, WINDOWING, json_position(node_body(node)),
+                    "window \"%.100s\" is already defined", name);
+        }
+    }
+    return ERR_OK;
+}
+
 static FALLIBLE bind_partition(struct bind *b, struct query *q, const struct json *def,
                                struct window_item *item) {
     JSON_EACH(node, json_get(def, "partitionClause")) {
@@ -108,6 +120,11 @@ static FALLIBLE bind_definition(struct bind *b, struct query *q, const struct js
     return bind_window_order(b, q, def, item);
 }
 
+static void note_any_col(u32 col, void *arg) {
+    UNUSED(col);
+    *(bool *)arg = true;
+}
+
 static FALLIBLE bind_offset(struct bind *b, struct query *q, const struct json *node,
                             struct type type, const char *which, struct expr **out) {
     i32 position = node_position(node);
@@ -124,7 +141,13 @@ static FALLIBLE bind_offset(struct bind *b, struct query *q, const struct json *
                 which, type_print(type, want), type_print((*out)->type, name));
     }
     TRY(coerce_to(b, *out, type, out));
-    *out = expr_fold(b->arena, *out);
+    *out = expr_fold(b->plan, *out);
+    bool columns = false;
+    expr_each_col(*out, note_any_col, &columns);
+    if (columns) {
+        FAIL_AT(b->err, INVALID_COLUMN_REFERENCE, position,
+                "argument of %s must not contain variables", which);
+    }
     if ((*out)->kind != EXPR_CONST &&
         ((*out)->kind != EXPR_PARAM || type.id == TYPE_INTERVAL)) { /* its sign is looked at here */
         return unsupported(b, position, "a frame offset that is not constant");
@@ -345,6 +368,7 @@ FALLIBLE bind_window_call(struct bind *b, struct query *q, const char *name,
                           const struct json *body, struct expr **out) {
     i32 position = json_position(body);
     const struct json *over = json_get(body, "over");
+    TRY(check_window_names(b, q));
     if (q->in_window) {
         FAIL_AT(b->err, WINDOWING, position, "window function calls cannot be nested");
     }
@@ -358,6 +382,7 @@ FALLIBLE bind_window_call(struct bind *b, struct query *q, const char *name,
     struct window_item item = {.call = {.position = position}};
     struct type type;
     const char *no_sets = q->no_sets;
+    i64 first = q->pending.count;
     q->in_window = 1;
     q->no_sets = "window function calls cannot contain set-returning function calls";
     TRY(window_find(name) ? plain_call(b, q, name, body, &item, &type)
@@ -372,6 +397,9 @@ FALLIBLE bind_window_call(struct bind *b, struct query *q, const char *name,
     TRY(bind_definition(b, q, def, &item));
     TRY(bind_frame(b, q, def, &item));
     q->in_window = 0;
+    for (i64 i = first; i < q->pending.count; i++) {
+        q->pending.items[i].early = 1;
+    }
     struct agg_call call = {.agg = item.call.func,
                             .arg = item.call.args[0],
                             .arg2 = item.call.args[1],

@@ -28,7 +28,8 @@ struct parsed {
     struct sv text;
     i32 depth; /* containers of the tree, nested */
     i32 param_count;
-    b8 or_replace; /* CREATE OR REPLACE TABLE */
+    i32 param_position; /* of the highest one */
+    b8 or_replace;      /* CREATE OR REPLACE TABLE */
 };
 
 struct scope_col {
@@ -75,6 +76,7 @@ struct pending {
     u32 mark_col;             /* MARK */
     VEC(struct expr *) conds; /* over the columns of both sides */
     b8 serial;                /* no join but a call of a sequence */
+    b8 early;                 /* a window reads what it draws */
     struct window_call call;
 };
 typedef VEC(struct pending) pending_list;
@@ -454,6 +456,9 @@ struct expr *expr_text(struct bind *b, struct sv text, i32 position);
 /* As text, a char(n) with its blanks. */
 FALLIBLE coerce_padded(struct bind *b, struct expr *expr, struct expr **out);
 
+/* COLLATE: all text is in the order of "C"; other collations are 0A000. */
+FALLIBLE bind_collation(struct bind *b, const struct json *names, struct type type, i32 position);
+
 /* bind_func.c, bind_agg.c */
 FALLIBLE bind_call(struct bind *b, struct query *q, const struct json *body, struct expr **out);
 /* bind_serial.c: calls of sequences. */
@@ -478,9 +483,13 @@ struct rel *bind_attach_serials(struct bind *b, struct rel *rel, const pending_l
 void bind_take_serials(struct bind *b, const struct query *q, pending_list *list, bool needed,
                        pending_list *out);
 /* Whether what a row of VALUES waits for can be parameters; makes them that. */
-bool bind_values_late(const pending_list *list);
+bool bind_values_late(const struct bind *b, const pending_list *list);
 void bind_values_params(struct bind *b, const pending_list *list, struct expr **row, i64 width);
-/* 0A000 where rows would be drawn in another order than PostgreSQL's. */
+bool bind_has_serials(const pending_list *list);
+/* A join whose condition calls sequences: for the pairs of rows that meet what else it asks for. */
+FALLIBLE bind_join_serials(struct bind *b, struct rel *join, struct expr *cond,
+                           pending_list *pending, i32 position, struct rel **out);
+/* 0A000 where a call would see another one's value sooner or later than in PostgreSQL. */
 FALLIBLE bind_check_serials(struct bind *b, struct rel *root);
 /* bind_late.c */
 struct expr *bind_late_param(struct bind *b, const struct late *late, i32 position);
@@ -541,7 +550,8 @@ FALLIBLE bind_drop(struct bind *b, const struct json *body, struct statement *ou
 FALLIBLE bind_insert(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_conflict_update(struct bind *b, const struct json *body,
                               const struct snapshot_table *excluded, struct statement *out);
-FALLIBLE bind_insert_returning(struct bind *b, const struct json *body, struct statement *out);
+FALLIBLE bind_insert_returning(struct bind *b, const struct json *body,
+                               const struct snapshot_table *rows, struct statement *out);
 FALLIBLE bind_copy(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_copied_rows(struct bind *b, const struct statement *st, const struct table *file,
                           struct statement *out);
@@ -562,7 +572,12 @@ FALLIBLE bind_set_schema(struct bind *b, const struct json *body, struct stateme
 FALLIBLE bind_comment(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_prepare(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_execute(struct bind *b, const struct json *body, struct statement *out);
+/* The values of EXECUTE, as a plan of one row. */
+FALLIBLE bind_arguments(struct bind *b, const struct json *body, const struct type *types,
+                        struct statement *out);
 FALLIBLE bind_deallocate(struct bind *b, const struct json *body, struct statement *out);
+FALLIBLE bind_tx_option(struct bind *b, const struct json *option, struct statement *out);
+FALLIBLE bind_vacuum(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_set(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_show(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_explain(struct bind *b, const struct json *body, struct statement *out);

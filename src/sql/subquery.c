@@ -138,12 +138,12 @@ static void note_raising(struct expr **slot, void *arg) {
 static void note_raising_rel(struct rel *rel, void *arg) {
     bool single = rel->kind == REL_JOIN && rel->join == JOIN_SINGLE && !one_row(rel->inputs[1]);
     rel_each_expr(rel, note_raising, arg);
-    *(bool *)arg = *(bool *)arg || single;
+    *(bool *)arg = *(bool *)arg || single || rel_is_serial(rel);
 }
 
 /* Whether a subquery must not be computed for rows that do not ask for it: it uses their columns
- * and may raise. One that does not use them is computed once, and raises where its value is used
- * (pass lazy), but for its second row. */
+ * and may raise or draws from a sequence. One that does not use them is computed once, and raises
+ * where its value is used (pass lazy), but for its second row. */
 static bool needs_guard(struct bind *b, const struct pending *p) {
     bool raises = false;
     if (p->join == JOIN_SINGLE && !one_row(p->rel)) {

@@ -307,8 +307,96 @@ static void test_segments(void **state) {
                           "42804");
         from.type = to.type = WF_ELEM_F32;
         ends.type = WF_ELEM_I64;
-        assert_prim_error(wf_prim_reduce_segments(prim, at, WF_FOLD_ADD, to, from, ends, NULL),
+        assert_prim_error(wf_prim_reduce_segments(prim, at, WF_FOLD_MUL, to, from, ends, NULL),
                           "0A000");
+    }
+}
+
+/* Floats of many shapes: 0 alike, 1 of all sizes, 2 some of which are no numbers. */
+static double float_of(uint64_t r, int shape) {
+    double x = (double)(int64_t)(r >> 20) / 1024.0 - 1e10;
+    if (shape > 0) {
+        uint64_t bits = r & 0xffefffffffffffffULL;
+        bits = (bits >> 52 & 2047) > 2000 ? r & 0xffff : bits;
+        memcpy(&x, &bits, 8);
+    }
+    return shape < 2 || r % 101 ? x : r % 3 == 0 ? NAN : r % 3 == 1 ? INFINITY : -INFINITY;
+}
+
+/* A segment's sum is that of its elements alone, which test_float_sums knows to be exact. */
+static void check_float_segments(wf_place place, wf_elem type, int64_t n, int shape) {
+    uint64_t seed = (uint64_t)n * 3 + (uint64_t)shape;
+    int64_t width = type == WF_ELEM_F64 ? 8 : 4;
+    int64_t segments = 0;
+    char *in = malloc((size_t)(n * width) + 8);
+    char *out = malloc((size_t)((n + 8) * width));
+    int64_t *offsets = malloc((size_t)(n + 9) * 8);
+    for (int64_t i = 0; i < n; i++) {
+        double x = float_of(prim_random(&seed), shape);
+        if (type == WF_ELEM_F64) {
+            memcpy(in + i * 8, &x, 8);
+        } else {
+            float narrow = fabs(x) < 1e30 || !isfinite(x) ? (float)x : (float)(i % 7);
+            memcpy(in + i * 4, &narrow, 4);
+        }
+    }
+    for (offsets[0] = 0; offsets[segments] < n && segments < n + 7; segments++) {
+        uint64_t r = prim_random(&seed);
+        int64_t end = offsets[segments] + (int64_t)(r % 40 ? r % 30 : r % 9000);
+        offsets[segments + 1] = end < n ? end : n;
+    }
+    assert_prim_ok(wf_prim_reduce_segments(prim, place, WF_FOLD_ADD,
+                                           prim_array(type, out, segments), prim_array(type, in, n),
+                                           prim_array(WF_ELEM_I64, offsets, segments + 1), NULL));
+    for (int64_t s = 0; s < segments; s++) {
+        char want[8];
+        int64_t first = offsets[s];
+        assert_prim_ok(wf_prim_reduce(prim, WF_ON_CPU, WF_FOLD_ADD, prim_array(type, want, 1),
+                                      prim_array(type, in + first * width, offsets[s + 1] - first),
+                                      NULL));
+        if (memcmp(want, out + s * width, (size_t)width) != 0) {
+            fail_msg("sums of %lld floats, shape %d, place %d: segment %lld of %lld", (long long)n,
+                     shape, (int)place, (long long)s, (long long)segments);
+        }
+    }
+    free(in);
+    free(out);
+    free(offsets);
+}
+
+static void test_float_segments(void **state) {
+    (void)state;
+    static const int64_t sizes[] = {0, 1, 33, 2047, 2049, 4096, 30011};
+    for (int place = 0; place < prim_places(); place++) {
+        wf_place at = (wf_place)place;
+        for (int s = 0; s < 7; s++) {
+            check_float_segments(at, s & 1 ? WF_ELEM_F32 : WF_ELEM_F64, sizes[s], 0);
+            check_float_segments(at, s & 1 ? WF_ELEM_F64 : WF_ELEM_F32, sizes[s], 2);
+        }
+        check_float_segments(at, WF_ELEM_F64, 9000, 1);
+        check_float_segments(at, WF_ELEM_F32, prim_test_max(70007), 0);
+        check_float_segments(WF_ON_CPU, WF_ELEM_F64, 300007, 0);
+        double big[3] = {1.7e308, 1.7e308, 1};
+        double out[2];
+        int64_t ends[3] = {0, 2, 3};
+        wf_array to = prim_array(WF_ELEM_F64, out, 2);
+        wf_array from = prim_array(WF_ELEM_F64, big, 3);
+        wf_array offsets = prim_array(WF_ELEM_I64, ends, 3);
+        assert_prim_error(wf_prim_reduce_segments(prim, at, WF_FOLD_ADD, to, from, offsets, NULL),
+                          "22003");
+        big[1] = -1.7e308;
+        assert_prim_ok(wf_prim_reduce_segments(prim, at, WF_FOLD_ADD, to, from, offsets, NULL));
+        assert_true(out[0] == 0 && out[1] == 1);
+        ends[1] = 4;
+        assert_prim_error(wf_prim_reduce_segments(prim, at, WF_FOLD_ADD, to, from, offsets, NULL),
+                          "22023");
+        uint32_t keys[3] = {7, 7, 8};
+        uint32_t out_keys[3];
+        int64_t count = 0;
+        assert_prim_ok(wf_prim_reduce_runs(prim, at, WF_FOLD_ADD,
+                                           prim_array(WF_ELEM_U32, out_keys, 2), to,
+                                           prim_array(WF_ELEM_U32, keys, 3), from, &count, NULL));
+        assert_true(count == 2 && out[0] == 0 && out[1] == 1);
     }
 }
 
@@ -451,11 +539,12 @@ static void test_settings(void **state) {
 int main(int argc, char **argv) {
     prim_self = argc > 0 ? argv[0] : "";
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_scan),       cmocka_unit_test(test_scan_types),
-        cmocka_unit_test(test_series),     cmocka_unit_test(test_reduce),
-        cmocka_unit_test(test_float_sums), cmocka_unit_test(test_segments),
-        cmocka_unit_test(test_runs),       cmocka_unit_test(test_places),
-        cmocka_unit_test(test_refusals),   cmocka_unit_test(test_settings),
+        cmocka_unit_test(test_scan),           cmocka_unit_test(test_scan_types),
+        cmocka_unit_test(test_series),         cmocka_unit_test(test_reduce),
+        cmocka_unit_test(test_float_sums),     cmocka_unit_test(test_segments),
+        cmocka_unit_test(test_float_segments), cmocka_unit_test(test_runs),
+        cmocka_unit_test(test_places),         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_settings),
     };
     return cmocka_run_group_tests(tests, prim_setup, prim_teardown);
 }

@@ -167,7 +167,7 @@ FN void put_wide(u8 *s, u32 i, const u64 *word) {
         UNROLL for (u32 k = 0; k < WIRE_LOADS; k++) {                                          \
             u32 i = k * WIRE_THREADS + t_id();                                                 \
             if (i < vecs) {                                                                    \
-                v[k] = load_once16((i < a_vecs ? a : b) + k * (WIRE_THREADS * RAW_VEC));       \
+                v[k] = load16((i < a_vecs ? a : b) + k * (WIRE_THREADS * RAW_VEC));            \
             }                                                                                  \
         }                                                                                      \
         UNROLL for (u32 k = 0; k < WIRE_LOADS; k++) {                                          \
