@@ -174,8 +174,9 @@ static FALLIBLE explain_option(struct bind *b, const struct json *option, u32 *i
             return explain_format(b, option);
         }
         TRY(option_bool(b, option, &on));
-        if (strcmp(name, "costs") == 0 && !on) {
-            return unsupported(b, position, "EXPLAIN without estimates");
+        if (strcmp(name, "costs") == 0) {
+            *(on ? io_off : io_on) |= EXPLAIN_BARE;
+            return ERR_OK;
         }
         bool needs = strcmp(name, "wal") == 0 || strcmp(name, "timing") == 0;
         *io_needs = needs && on ? name : *io_needs;
