@@ -168,7 +168,7 @@ static void select_make(struct gen *g, const struct scope *outer, const struct c
         text_say(t, " order by %s, %s%s", first, s.order, top ? "" : ") v");
     } else if (top && g->ordered && !shape.distinct && !g->risky && one_in(g, 3)) {
         enum sort sort = any_sort(g);
-        sort = sort == DEC ? INT : sort; /* the text of a decimal shows its scale */
+        sort = sort == DEC || sort == DBL ? INT : sort; /* texts show scales, and signs of 0 */
         text_say(t, " order by (");
         expr_make(g, &p, sort, depth, sort_max(sort));
         text_say(t, ")::text");
