@@ -26,6 +26,8 @@ bool unnest_below_uses_outer(const struct unnest *u, struct rel *rel);
 struct expr *unnest_zero_if_null(struct plan *plan, u32 col);
 
 /* unnest_simple.c */
+/* A SINGLE join whose right side is not known to have one row at most for each of the left's. */
+bool unnest_may_find_two(struct opt *o, const struct rel *rel);
 /* SINGLE and LEFT: rows of the left without a match stay. */
 bool unnest_keeps_left(const struct rel *join);
 /* Moves a filter's conditions on the left sides of the joins below it there, so that the right

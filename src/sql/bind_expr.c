@@ -119,6 +119,10 @@ static FALLIBLE need_boolean(struct bind *b, struct expr *expr, const char *clau
     return ERR_OK;
 }
 
+bool bind_nullable_expr(const struct bind *b, const struct expr *expr) {
+    return b->set_depth > 0 || expr_nullable(b->plan, expr);
+}
+
 FALLIBLE bind_condition(struct bind *b, struct query *q, const struct json *node,
                         const char *clause, struct expr **out) {
     struct expr *expr = NULL;
@@ -197,9 +201,19 @@ static FALLIBLE bind_type_cast(struct bind *b, struct query *q, const struct jso
                                struct expr **out) {
     i32 position = json_position(body);
     TRY(bind_only(b, body, "arg typeName location", position));
-    struct type_name type;
-    TRY(bind_type(b, json_get(body, "typeName"), &type));
+    struct type_name type = {.type = type_of(TYPE_BIGINT), .position = position};
+    const char *word = "";
+    JSON_EACH(name, json_get(json_get(body, "typeName"), "names")) {
+        word = node_string(name);
+    }
     struct expr *arg = NULL;
+    if (strcmp(word, "regclass") == 0) {
+        TRY(bind_expr(b, q, json_get(body, "arg"), &arg));
+        return bind_regclass(b, arg, position, out);
+    }
+    if (strcmp(word, "oid") != 0) { /* which is a number here */
+        TRY(bind_type(b, json_get(body, "typeName"), &type));
+    }
     TRY(bind_expr(b, q, json_get(body, "arg"), &arg));
     return coerce_cast(b, arg, &type, position >= 0 ? position : type.position, out);
 }
@@ -465,13 +479,27 @@ static const struct handler node_kinds[] = {
     {"NamedArgExpr", NULL, "a named argument"},
 };
 
+/* Nodes that compute some operands for some rows only: subqueries there get conditions. */
+static bool is_choice(const struct json *body) {
+    return strcmp(body->key, "CaseExpr") == 0 || strcmp(body->key, "BoolExpr") == 0 ||
+           strcmp(body->key, "CoalesceExpr") == 0;
+}
+
 FALLIBLE bind_expr(struct bind *b, struct query *q, const struct json *node, struct expr **out) {
     const struct json *body = node_body(node);
     if (!body) {
         FAIL(b->err, INTERNAL, "the parse tree is malformed");
     }
+    bool choice = is_choice(body);
+    i64 first = q->pending.count;
+    if (choice && q->sublinks.count > 0 && bind_met_before(b, q, body, out)) {
+        return ERR_OK;
+    }
     TRY(bind_enter(b, 1, json_position(body)));
     TRY(dispatch(b, q, node_kinds, COUNT_OF(node_kinds), body->key, body, out));
     b->depth--;
+    if (choice && q->pending.count > first) {
+        bind_note_met(b, q, body, *out);
+    }
     return ERR_OK;
 }

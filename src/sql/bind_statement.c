@@ -43,7 +43,6 @@ static const struct {
     {"ofTypename", "OF type"},
     {"catalogname", "a database name before a table"},
     {"whereClause", "WHERE in this statement"},
-    {"groupDistinct", "GROUP BY DISTINCT"},
     {"search_clause", "SEARCH in WITH"},
     {"cycle_clause", "CYCLE in WITH"},
     {"arrayBounds", "array types"},

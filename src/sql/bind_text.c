@@ -305,7 +305,7 @@ static FALLIBLE output_text(struct bind *b, struct expr *arg, struct expr **out)
 static FALLIBLE text_or(struct bind *b, struct expr *arg, struct expr *none, i32 position,
                         struct expr **out) {
     TRY(output_text(b, arg, out));
-    if (expr_nullable(b->plan, *out)) {
+    if (bind_nullable_expr(b, *out)) {
         *out = expr_call(b->arena, FUNC_COALESCE, type_of(TYPE_TEXT), position, 2, *out, none);
     }
     return ERR_OK;
