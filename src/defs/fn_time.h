@@ -153,7 +153,8 @@ FN f64 fn_trunc_small(f64 a) { /* |a| below 2^62 */
 
 /* From months, days and microseconds that were multiplied or divided: fractions move down. */
 FN_SLOW i128 fn_iv_scaled(f64 months, f64 days, f64 us, u8 *f) {
-    b8 fits = (b8)((months < 2.0e9) & (months > -2.0e9) & (days < 2.1e9) & (days > -2.1e9));
+    b8 fits = (b8)((months < 2.0e9) & (months > -2.0e9) & (days <= 2147483647.0) &
+                   (days >= -2147483648.0));
     f64 m = fits ? months : 0.0;
     f64 d = fits ? days : 0.0;
     f64 whole_m = fn_trunc_small(m);

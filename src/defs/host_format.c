@@ -241,15 +241,15 @@ static void put_year(struct writer *w, const struct node *node, i64 year) {
     }
     case P_YYYY:
     case P_IYYY:
-        put_number(w, node, shown, 4);
+        put_number(w, node, shown, shown < 0 ? 5 : 4);
         break;
     case P_YYY:
     case P_IYY:
-        put_number(w, node, shown % 1000, 3);
+        put_number(w, node, shown % 1000, shown < 0 ? 4 : 3);
         break;
     case P_YY:
     case P_IY:
-        put_number(w, node, shown % 100, 2);
+        put_number(w, node, shown % 100, shown < 0 ? 3 : 2);
         break;
     default:
         put_number(w, node, shown % 10, 1);
@@ -352,13 +352,19 @@ static void put_text_field(struct writer *w, const struct node *node) {
                  m->year > 0 ? "A.D." : "B.C.", 0, 0);
         break;
     case P_MONTH:
-        put_name(w, node, m->month ? month_names[m->month - 1] : "", 0, 9);
+        put_name(w, node, m->month > 0 ? month_names[m->month - 1] : "", 0, 9);
         break;
     case P_MON:
-        put_name(w, node, m->month ? month_names[m->month - 1] : "   ", 3, 3);
+        put_name(w, node, m->month > 0 ? month_names[m->month - 1] : "   ", 3, 3);
         break;
     case P_RM:
-        put_name(w, node, m->month ? roman[12 - m->month] : "", 0, m->month ? 4 : 0);
+        if (m->month || m->year) { /* an interval's may be negative, or 0 */
+            i32 month = m->month > 0   ? 12 - m->month
+                        : m->month < 0 ? -m->month - 1
+                        : m->year >= 0 ? 0
+                                       : 11;
+            put_name(w, node, roman[month], 0, 4);
+        }
         break;
     default:
         put_zone(w, node);
@@ -400,7 +406,7 @@ static void put_field(struct writer *w, const struct node *node) {
         put_number(w, node, m->hour * 3600 + m->minute * 60 + m->second, 1);
         break;
     case P_MM:
-        put_number(w, node, m->month, 2);
+        put_number(w, node, m->month, m->month < 0 ? 3 : 2);
         break;
     case P_Y_YYY:
     case P_YYYY:
@@ -508,7 +514,6 @@ void mt_to_char_iv(struct made *made, i128 a, str b, u8 *f) {
                        .us = (i32)(x.us % SECOND_US),
                        .zone = "",
                        .is_interval = true};
-    m.month = m.month < 0 ? 0 : m.month;
     write_moment(made, &m, b, f);
 }
 

@@ -138,10 +138,9 @@ struct krel_reduce {
     void *out;
     u64 *values;
     i64 room;
-    u64 *state;
+    u64 *state; /* of tiles: groups */
+    u64 *open;  /* of tiles: of the group that goes on */
     u64 *counters;
-    u64 *parts; /* of tiles: what belongs to the group before, */
-    i64 *group; /* its number, or -1 */
     u64 field_mask;
     u32 field_shift;
     u32 key_shift;

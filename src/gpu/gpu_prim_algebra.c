@@ -264,7 +264,8 @@ static FALLIBLE join_rows(struct prim_job *job, const struct rel_join *join, i64
 
 static FALLIBLE reduce(struct prim_job *job, const struct rel_reduce *r, i64 *out_count) {
     i32 bytes = elem_bytes[r->in.type];
-    i64 tiles = blocks_of(r->in.count, REDUCE_THREADS * words_of_thread(bytes));
+    i64 tile_bytes = REDUCE_THREADS * (bytes == 4 ? 2 : 4) * 16; /* THREAD_VECS of relreduce.h */
+    i64 tiles = blocks_of(r->in.count, tile_bytes / bytes);
     struct krel_reduce args = {.in = r->in.data,
                                .count = r->in.count,
                                .out = r->out.data,
@@ -275,20 +276,17 @@ static FALLIBLE reduce(struct prim_job *job, const struct rel_reduce *r, i64 *ou
                                .key_shift = r->key_shift};
     args.counters = take_counters(job);
     args.state = prim_take(job, tiles * 8);
-    args.parts = prim_take(job, tiles * 8);
-    args.group = prim_take(job, tiles * 8);
+    args.open = prim_take(job, tiles * 16);
     TRY(gpu_prim_fill(job, args.counters, 0, REL_COUNTERS * 8));
     TRY(gpu_prim_fill(job, args.state, 0, tiles * 8));
+    TRY(gpu_prim_fill(job, args.open, 0, tiles * 16));
     char defines[200];
     snprintf(defines, sizeof defines,
              "#define IN_BYTES %d\n#define OUT_BYTES %d\n#define REDUCE %u\n", bytes, bytes,
              r->reduce);
     struct gpu_template code = {"relreduce", "k_reduce", defines};
     if (tiles) {
-        TRY(gpu_prim_launch_all(job, &code, tiles, REDUCE_THREADS, 0, &args));
-        code.kernel = "k_reduce_parts";
-        TRY(gpu_prim_launch(job, &code, blocks_of(tiles, REDUCE_THREADS), REDUCE_THREADS, 0,
-                            &args));
+        TRY(gpu_prim_launch_all(job, &code, tiles, REDUCE_THREADS, tile_bytes, &args));
     }
     return gpu_prim_fetch(job, out_count, &args.counters[REL_TOTAL], 8);
 }

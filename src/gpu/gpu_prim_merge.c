@@ -20,31 +20,38 @@ enum { FAR = 8 }; /* so many elements per needle: rather search than read all */
 struct merge_shape {
     i32 threads, items, blocks;
 };
-static struct merge_shape merge_shape_of(const struct order *o, bool of_sort) {
-    return o->bytes == 4 && !of_sort ? (struct merge_shape){128, 31, 10}
-           : o->bytes == 4           ? (struct merge_shape){PATH_THREADS, 15, 6}
-                                     : (struct merge_shape){PATH_THREADS, 15, 5};
+static struct merge_shape merge_shape_of(const struct order *o, const struct kmerge *args,
+                                         i32 payload_bytes) {
+    return o->bytes == 4 && !args->run && !payload_bytes ? (struct merge_shape){128, 31, 10}
+           : o->bytes == 4 && !payload_bytes             ? (struct merge_shape){PATH_THREADS, 15, 6}
+           : payload_bytes < 8                           ? (struct merge_shape){PATH_THREADS, 15, 5}
+                               : (struct merge_shape){PATH_THREADS, 15, 4};
 }
 
-bool gpu_merges_words(const struct order *o, const struct kmerge *args, bool of_sort) {
+bool gpu_merges_words(const struct order *o, const struct kmerge *args, i32 payload_bytes) {
     size_t places = (size_t)args->a | (size_t)args->b | (size_t)args->out;
-    struct merge_shape shape = merge_shape_of(o, of_sort);
-    bool tiles = !of_sort || shape.threads * shape.items == PATH_THREADS * path_items(o->bytes);
-    return !o->is_float && !o->is_text && o->bytes <= 8 && places % 16 == 0 && tiles;
+    places |= (size_t)args->a_payload | (size_t)args->b_payload | (size_t)args->out_payload;
+    struct merge_shape shape = merge_shape_of(o, args, payload_bytes);
+    bool tiles = !args->run || shape.threads * shape.items == PATH_THREADS * path_items(o->bytes);
+    bool words = payload_bytes ? o->bytes == 4 && payload_bytes <= 8 : o->bytes <= 8;
+    return !o->is_float && !o->is_text && words && places % 16 == 0 && tiles;
 }
 
 wf_status gpu_merge_words(struct prim_job *job, const struct order *o, const struct kmerge *args,
-                          i64 total, bool of_sort) {
-    struct merge_shape shape = merge_shape_of(o, of_sort);
+                          i64 total, i32 payload_bytes) {
+    struct merge_shape shape = merge_shape_of(o, args, payload_bytes);
     i64 tile = (i64)shape.threads * shape.items;
     i64 tiles = (total + tile - 1) / tile;
-    i64 shared = tile * o->bytes + 6 * 16; /* both arrays' parts as they are aligned */
+    i64 shared = tile * o->bytes + 96; /* both arrays' parts as they are aligned */
+    if (payload_bytes) {
+        shared += tile * payload_bytes + 96 + tile * 2; /* and places */
+    }
     char defines[ORDER_DEFINES];
     i32 used = order_text(o, defines, ORDER_DEFINES);
     snprintf(defines + used, (size_t)(ORDER_DEFINES - used),
              "#define KEY_WHOLE 1\n#define MERGE_THREADS %d\n#define WIRE_ITEMS %d\n"
-             "#define WF_MIN_BLOCKS %d\n",
-             shape.threads, shape.items, shape.blocks);
+             "#define WF_MIN_BLOCKS %d\n#define PAYLOAD %d\n",
+             shape.threads, shape.items, shape.blocks, payload_bytes);
     struct gpu_template cut = {"merge_words", "k_merge_cuts", defines};
     struct gpu_template merge = {"merge_words", "k_merge_words", defines};
     TRY(gpu_prim_launch_all(job, &cut, tiles / shape.threads + 1, (u32)shape.threads, 0, args));
@@ -88,10 +95,11 @@ static FALLIBLE gpu_merge(struct prim_job *job, struct prim_array out, struct pr
                           .cuts = prim_take(job, (tiles + 1) * 8)};
     TRY(order_check_text(job, a));
     TRY(order_check_text(job, b));
-    if (tiles && !has_payload && gpu_merges_words(&o, &args, false)) {
-        TRY(gpu_merge_words(job, &o, &args, total, false));
+    i32 payload_bytes = has_payload ? elem_bytes[out_payload.type] : 0;
+    if (tiles && gpu_merges_words(&o, &args, payload_bytes)) {
+        TRY(gpu_merge_words(job, &o, &args, total, payload_bytes));
     } else if (tiles) {
-        TRY(merge_walked(job, &o, &args, tiles, has_payload ? elem_bytes[out_payload.type] : 0));
+        TRY(merge_walked(job, &o, &args, tiles, payload_bytes));
     }
     prim_back(job, mark);
     return ERR_OK;

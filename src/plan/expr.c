@@ -53,6 +53,10 @@ bool expr_nullable(const struct plan *plan, const struct expr *expr) {
     if (expr->kind == EXPR_CALL && !func_is_strict(expr->func)) {
         return call_nullable(plan, expr);
     }
+    if (expr->kind == EXPR_CAST && expr->type.id == TYPE_TIME &&
+        (expr->args[0]->type.id == TYPE_TIMESTAMP || expr->args[0]->type.id == TYPE_TIMESTAMPTZ)) {
+        return true; /* of an infinity */
+    }
     switch (expr->kind) {
     case EXPR_COL:
         return plan->cols.items[expr->col].nullable;

@@ -297,8 +297,10 @@ struct rel *rel_copy(struct plan *plan, struct rel *rel, struct expr **map);
 
 void expr_print(struct text *out, const struct plan *plan, const struct expr *expr);
 void plan_print(struct text *out, const struct plan *plan); /* EXPLAIN */
-/* EXPLAIN ANALYZE: actual[number] is how many rows an operator gave, -1 = not known. */
-void plan_print_actual(struct text *out, const struct plan *plan, const i64 *actual);
+/* EXPLAIN ANALYZE: actual[number] is how many rows an operator gave, -1 = not known; NULL: it did
+ * not run. */
+void plan_print_actual(struct text *out, const struct plan *plan, const i64 *actual,
+                       bool estimates);
 /* Numbers the operators, once; how many there are. One with several parents has one number. */
 u32 plan_number(struct plan *plan);
 FALLIBLE plan_verify(const struct plan *plan, struct error *err);

@@ -15,7 +15,7 @@ struct alter {
     const struct object *object;
     struct scope scope;   /* of the old table */
     pending_list pending; /* what defaults of new columns draw from sequences */
-    i64 at;               /* in the text: behind what was looked at so far */
+    i64 at;               /* in the text: the table, before all commands */
     char word[32];
 };
 
@@ -152,10 +152,13 @@ static bool has_star(const char *text) {
     return false;
 }
 
-/* Whether a view that reads the table may use the column: it names it, or all there are. */
-static bool view_uses(struct bind *b, const struct object *view, const char *column) {
-    return !view->text || text_names(b, view->text, column) || has_star(view->text) ||
-           text_names(b, view->text, "natural");
+/* Whether a view that reads the table may use the column: it names it, or all there are. One that
+ * reads it through another view, and does not name the table, uses that view's columns. */
+static bool view_uses(const struct alter *a, const struct object *view, const char *column) {
+    struct bind *b = a->b;
+    bool own = !view->text || text_names(b, view->text, a->object->name);
+    return own && (!view->text || text_names(b, view->text, column) || has_star(view->text) ||
+                   text_names(b, view->text, "natural"));
 }
 
 static FALLIBLE depended_on(struct alter *a, const char *what, const struct object *other,
@@ -177,7 +180,7 @@ static FALLIBLE check_views(struct alter *a, const char *what, const char *colum
         for (u32 d = 0; d < other->dep_count; d++) {
             reads = reads || other->deps[d] == a->object->oid;
         }
-        if (!reads || !view_uses(a->b, other, column)) {
+        if (!reads || !view_uses(a, other, column)) {
             continue;
         }
         if (!cascade) {
@@ -273,6 +276,24 @@ static FALLIBLE drop_column(struct alter *a, const struct json *cmd) {
     return ERR_OK;
 }
 
+/* Behind `name SET DEFAULT`, the last of them: the tree does not say where. */
+static i64 after_set_default(struct bind *b, i64 at, const char *name) {
+    struct sv token, before[2] = {{"", 0}, {"", 0}};
+    i64 found = -1, end = b->parsed->text.ptr + b->parsed->text.len - b->parsed->script.ptr;
+    while (at < end && lex_next(b->parsed->script, &at, &token)) {
+        struct sv own = before[0];
+        bool quoted = own.len > 2 && own.ptr[0] == '"';
+        own = quoted ? (struct sv){own.ptr + 1, own.len - 2} : own;
+        if (sv_eq_nocase(token, SV("default")) && sv_eq_nocase(before[1], SV("set")) &&
+            (quoted ? sv_eq(own, sv_from(name)) : sv_eq_nocase(own, sv_from(name)))) {
+            found = at;
+        }
+        before[0] = before[1];
+        before[1] = token;
+    }
+    return found;
+}
+
 static FALLIBLE column_default(struct alter *a, const struct json *cmd) {
     struct bind *b = a->b;
     u32 col = 0;
@@ -289,9 +310,8 @@ static FALLIBLE column_default(struct alter *a, const struct json *cmd) {
     if (!expr) {
         return ERR_OK;
     }
-    i64 at = ddl_after_word(b, a->at, "default");
+    i64 at = after_set_default(b, a->at, def->name);
     at = at < 0 ? a->at : at;
-    a->at = at;
     return ddl_default(b, expr, ddl_text(b, at, ddl_item_end(b, at)), def);
 }
 

@@ -201,9 +201,19 @@ static FALLIBLE bind_type_cast(struct bind *b, struct query *q, const struct jso
                                struct expr **out) {
     i32 position = json_position(body);
     TRY(bind_only(b, body, "arg typeName location", position));
-    struct type_name type;
-    TRY(bind_type(b, json_get(body, "typeName"), &type));
+    struct type_name type = {.type = type_of(TYPE_BIGINT), .position = position};
+    const char *word = "";
+    JSON_EACH(name, json_get(json_get(body, "typeName"), "names")) {
+        word = node_string(name);
+    }
     struct expr *arg = NULL;
+    if (strcmp(word, "regclass") == 0) {
+        TRY(bind_expr(b, q, json_get(body, "arg"), &arg));
+        return bind_regclass(b, arg, position, out);
+    }
+    if (strcmp(word, "oid") != 0) { /* which is a number here */
+        TRY(bind_type(b, json_get(body, "typeName"), &type));
+    }
     TRY(bind_expr(b, q, json_get(body, "arg"), &arg));
     return coerce_cast(b, arg, &type, position >= 0 ? position : type.position, out);
 }

@@ -762,8 +762,11 @@ static FALLIBLE column_names(struct bind *b, const struct json *body, const char
     const struct json *fields = json_get(body, "fields");
     i32 position = json_position(body);
     i32 count = json_count(fields);
-    if (count > 3) {
+    if (count > 4) {
         FAIL_AT(b->err, SYNTAX, position, "improper qualified name (too many dotted names)");
+    }
+    if (count > 3) {
+        FAIL_AT(b->err, NOT_SUPPORTED, position, "cross-database references are not implemented");
     }
     i32 i = 0;
     JSON_EACH(field, fields) {

@@ -252,6 +252,9 @@ static FALLIBLE bind_regex(struct bind *b, struct expr *left, struct expr *right
     return ERR_OK;
 }
 
+static FALLIBLE bind_like_op(struct bind *b, const char *op, struct expr *left, struct expr *right,
+                             i32 position, struct expr **out);
+
 FALLIBLE bind_binary(struct bind *b, const char *op, struct expr *left, struct expr *right,
                      i32 position, struct expr **out) {
     for (i64 i = 0; i < COUNT_OF(arithmetic_ops); i++) {
@@ -271,6 +274,12 @@ FALLIBLE bind_binary(struct bind *b, const char *op, struct expr *left, struct e
     bool nocase = strcmp(op, "~*") == 0 || strcmp(op, "!~*") == 0;
     if (nocase || strcmp(op, "!~") == 0) {
         return bind_regex(b, left, right, nocase, op[0] == '!', position, out);
+    }
+    static const char *const likes[] = {"~~", "~~*", "!~~", "!~~*"};
+    for (i64 i = 0; i < COUNT_OF(likes); i++) {
+        if (strcmp(likes[i], op) == 0) {
+            return bind_like_op(b, op, left, right, position, out);
+        }
     }
     return bind_by_name(b, op, left, right, position, out);
 }
@@ -375,6 +384,43 @@ static bool is_like_escape(const struct json *node) {
            json_count(json_get(node_body(node), "funcname")) == 2;
 }
 
+static bool is_ascii(const struct expr *pattern) {
+    struct sv text;
+    bool ascii = literal_text(pattern, &text);
+    for (i64 i = 0; ascii && i < text.len; i++) {
+        ascii = (u8)text.ptr[i] < 0x80;
+    }
+    return ascii;
+}
+
+/* Case beyond ASCII is ignored by comparing in lower case. */
+static struct expr *like(struct bind *b, struct expr *left, struct expr *right, bool nocase,
+                         bool negated, i32 position) {
+    struct type text = type_of(TYPE_TEXT);
+    if (nocase && !is_ascii(right)) {
+        left = expr_call(b->arena, FUNC_LOWER, text, position, 1, left);
+        right = expr_call(b->arena, FUNC_LOWER, text, position, 1, right);
+        nocase = false;
+    }
+    struct expr *out = expr_call(b->arena, nocase ? FUNC_ILIKE : FUNC_LIKE, type_of(TYPE_BOOLEAN),
+                                 position, 2, left, right);
+    return negated ? expr_one(b, EXPR_NOT, out, position) : out;
+}
+
+/* ~~, ~~*, !~~, !~~*: LIKE and ILIKE by another name. */
+static FALLIBLE bind_like_op(struct bind *b, const char *op, struct expr *left, struct expr *right,
+                             i32 position, struct expr **out) {
+    bool textual = (is_unknown(left) || type_is_string(left->type)) &&
+                   (is_unknown(right) || type_is_string(right->type));
+    if (!textual) {
+        return no_operator(b, op, left, right, position);
+    }
+    TRY(coerce_padded(b, left, &left));
+    TRY(coerce_to(b, right, type_of(TYPE_TEXT), &right));
+    *out = like(b, left, right, op[strlen(op) - 1] == '*', op[0] == '!', position);
+    return ERR_OK;
+}
+
 FALLIBLE bind_like(struct bind *b, struct query *q, const struct json *body, struct expr **out) {
     i32 position = json_position(body);
     const struct json *right_node = json_get(body, "rexpr");
@@ -395,11 +441,7 @@ FALLIBLE bind_like(struct bind *b, struct query *q, const struct json *body, str
     }
     TRY(coerce_padded(b, left, &left));
     TRY(coerce_to(b, right, text, &right));
-    enum func func = json_is(body, "kind", "AEXPR_ILIKE") ? FUNC_ILIKE : FUNC_LIKE;
-    *out = expr_call(b->arena, func, type_of(TYPE_BOOLEAN), position, 2, left, right);
-    if (op[0] == '!') {
-        *out = expr_one(b, EXPR_NOT, *out, position);
-    }
+    *out = like(b, left, right, json_is(body, "kind", "AEXPR_ILIKE"), op[0] == '!', position);
     return ERR_OK;
 }
 

@@ -174,8 +174,9 @@ static FALLIBLE explain_option(struct bind *b, const struct json *option, u32 *i
             return explain_format(b, option);
         }
         TRY(option_bool(b, option, &on));
-        if (strcmp(name, "costs") == 0 && !on) {
-            return unsupported(b, position, "EXPLAIN without estimates");
+        if (strcmp(name, "costs") == 0) {
+            *(on ? io_off : io_on) |= EXPLAIN_BARE;
+            return ERR_OK;
         }
         bool needs = strcmp(name, "wal") == 0 || strcmp(name, "timing") == 0;
         *io_needs = needs && on ? name : *io_needs;
@@ -214,8 +215,13 @@ FALLIBLE bind_explain(struct bind *b, const struct json *body, struct statement 
     out->explain = on;
     out->inner = NEW(b->arena, struct statement);
     out->inner->position = -1;
-    if (!node_is(query, "SelectStmt") && !node_is(query, "InsertStmt")) {
-        return unsupported(b, start_position(b), "EXPLAIN of anything but SELECT and INSERT");
+    bool change = node_is(query, "UpdateStmt") || node_is(query, "DeleteStmt");
+    if (!node_is(query, "SelectStmt") && !node_is(query, "InsertStmt") && !change) {
+        return unsupported(b, start_position(b),
+                           "EXPLAIN of anything but SELECT, INSERT, UPDATE and DELETE");
+    }
+    if (change && (on & EXPLAIN_ANALYZE)) {
+        return unsupported(b, start_position(b), "EXPLAIN ANALYZE of UPDATE and DELETE");
     }
     TRY(bind_statement(b, query, out->inner));
     out->plan = out->inner->plan;

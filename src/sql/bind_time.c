@@ -296,9 +296,15 @@ static FALLIBLE call_extract(struct bind *b, const struct call *call, struct exp
     }
     struct sv name;
     if (!literal_text(call->args[0], &name)) {
+        struct type day = type_of(TYPE_TIMESTAMP);
+        TRY(source->type.id == TYPE_DATE ? coerce_to(b, source, day, &source) : ERR_OK);
         return any_field(b, call, source, out);
     }
     u8 fault = find_field(name, source->type, &field);
+    if (fault && !extract && source->type.id == TYPE_DATE) { /* its midnight has it */
+        TRY(coerce_to(b, source, type_of(TYPE_TIMESTAMP), &source));
+        fault = find_field(name, source->type, &field);
+    }
     if (fault) {
         return no_field(b, call->args[0], source, fault, extract ? type_decimal(10, 0) : real, out);
     }
@@ -339,12 +345,16 @@ static FALLIBLE any_field(struct bind *b, const struct call *call, struct expr *
     enum { MOST = 2 * COUNT_OF(field_names) + 1 };
     bool trunc = strcmp(call->name, "date_trunc") == 0;
     i32 position = call->position, count = 0;
-    struct expr *field = NULL, *branches[MOST], *args[2] = {NULL, source};
+    struct expr *field = NULL, *branches[MOST], *args[3] = {NULL, source, NULL};
     struct call inner = *call;
     inner.args = args;
     TRY(call_argument(b, call, 0, type_of(TYPE_TEXT), &field));
     TRY(bind_sharable(b, field));
     TRY(bind_sharable(b, source));
+    if (call->count > 2) { /* the zone */
+        args[2] = call->args[2];
+        TRY(bind_sharable(b, args[2]));
+    }
     for (i64 i = 0; i < COUNT_OF(field_names); i++) {
         if (!has_field(source->type, field_names[i].field) ||
             (trunc && field_names[i].field > FIELD_MILLENNIUM)) {

@@ -302,7 +302,7 @@ static const char *name_part(struct bind *b, const char *text, struct sv *out) {
     return len > 0 ? text : NULL;
 }
 
-FALLIBLE bind_sequence_name(struct bind *b, const char *text, i32 position,
+FALLIBLE bind_relation_text(struct bind *b, const char *text, i32 position,
                             const struct edition_entry **out) {
     struct sv schema = {"", 0}, name;
     const char *at = name_part(b, text, &name);
@@ -318,6 +318,12 @@ FALLIBLE bind_sequence_name(struct bind *b, const char *text, i32 position,
     if (!*out) {
         return snapshot_missing(b->snap, schema, name, position, b->err);
     }
+    return ERR_OK;
+}
+
+FALLIBLE bind_sequence_name(struct bind *b, const char *text, i32 position,
+                            const struct edition_entry **out) {
+    TRY(bind_relation_text(b, text, position, out));
     if ((*out)->object->kind != OBJECT_SEQUENCE) {
         FAIL_AT(b->err, WRONG_OBJECT, position, "\"%.100s\" is not a sequence", text);
     }

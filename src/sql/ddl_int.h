@@ -38,6 +38,9 @@ const char *ddl_check_text(struct bind *b, i32 location);
 /* CREATE TABLE AS, SELECT INTO. */
 FALLIBLE ddl_create_as(struct bind *b, const struct json *into, const struct json *select,
                        bool if_not_exists, struct statement *out);
+/* A relation by a name that is a text: 's', 'a.b', '"S"'. */
+FALLIBLE bind_relation_text(struct bind *b, const char *text, i32 position,
+                            const struct edition_entry **out);
 FALLIBLE bind_sequence_name(struct bind *b, const char *text, i32 position,
                             const struct edition_entry **out);
 /* What ALTER makes of a sequence. */

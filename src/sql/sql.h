@@ -116,7 +116,8 @@ enum {
     EXPLAIN_PROGRAM = 2,
     EXPLAIN_OPCODES = 4,
     EXPLAIN_CUDA = 8,
-    EXPLAIN_ANALYZE = 16
+    EXPLAIN_ANALYZE = 16,
+    EXPLAIN_BARE = 32 /* COSTS OFF */
 };
 
 struct parsed; /* one statement's syntax tree */

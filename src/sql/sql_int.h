@@ -473,6 +473,16 @@ FALLIBLE coerce_padded(struct bind *b, struct expr *expr, struct expr **out);
 /* COLLATE: all text is in the order of "C"; other collations are 0A000. */
 FALLIBLE bind_collation(struct bind *b, const struct json *names, struct type type, i32 position);
 
+/* bind_object.c */
+/* Functions over OIDs; *out_is is false for other names. */
+FALLIBLE bind_object_call(struct bind *b, const struct call *call, bool *out_is, struct expr **out);
+/* 'name'::regclass is an OID, oid::regclass a name. */
+FALLIBLE bind_regclass(struct bind *b, struct expr *arg, i32 position, struct expr **out);
+/* bind_system.c: a type's digits or length as PostgreSQL packs them; -1 = none. */
+i64 bind_type_modifier(struct type type);
+/* A type as PostgreSQL's catalogs call it. */
+const char *bind_type_words(struct bind *b, struct type type, bool digits);
+
 /* bind_func.c, bind_agg.c */
 FALLIBLE bind_call(struct bind *b, struct query *q, const struct json *body, struct expr **out);
 /* bind_serial.c: calls of sequences. */

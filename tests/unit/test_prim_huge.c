@@ -826,10 +826,17 @@ static void run_wide_histogram(struct huge *h) {
     iota(column, 0, 1);
     OK(wf_prim_histogram(prim, at, prim_array(WF_ELEM_U64, bins, 256), column, 0, 1 << 24, NULL));
     h->ns = spent();
-    for (int64_t b = 0; b < 256; b++) {
-        int64_t left = h->n - (b << 24);
+    for (int64_t b = 0; b < 256; b++) { /* numbers begin anew at 2^32 */
+        int64_t left = (h->n & 0xffffffffLL) - (b << 24);
         int64_t expected = left <= 0 ? 0 : left < 1 << 24 ? left : 1 << 24;
+        expected += (h->n >> 32) << 24;
         NEED((int64_t)bins[b] == expected, "bin %" PRId64, b);
+    }
+    uint32_t one = 7;
+    OK(wf_prim_fill(prim, at, column, &one, NULL)); /* one bin has them all */
+    OK(wf_prim_histogram(prim, at, prim_array(WF_ELEM_U64, bins, 256), column, 0, 1, NULL));
+    for (int64_t b = 0; b < 256; b++) {
+        NEED((int64_t)bins[b] == (b == 7 ? h->n : 0), "bin %" PRId64 " of equal ones", b);
     }
 }
 

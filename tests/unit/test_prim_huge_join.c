@@ -65,7 +65,7 @@ static void make_sides(struct sides *s, const struct huge *h) {
     s->n = h->n;
     s->m = j->s_percent ? s->n * j->s_percent / 100 : s->n;
     if (j->algorithm == WF_JOIN_NINLJ) {
-        double most = at == WF_ON_GPU && s->n > 100000 ? 2e12 : 1e7;
+        double most = at == WF_ON_GPU && getenv("WARPFOX_TEST_GPU") ? 2e12 : 1e7;
         s->m = (double)s->m * (double)s->n < most ? s->m : (int64_t)(most / (double)s->n);
     }
     s->m = s->m < 16 ? 16 : s->m;

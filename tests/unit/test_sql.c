@@ -255,7 +255,7 @@ static const struct {
     {"b || a", "b || CAST(a AS text)", "text", "?column?"},
     {"'x' || 'y'", "'x' || 'y'", "text", "?column?"},
     {"substring(b from 2 for 3)", "substring(b, 2, 3)", "text", "substring"},
-    {"substr(b, h)", "substring(b, CAST(h AS integer), 2147483647)", "text", "substr"},
+    {"substr(b, h)", "substring(b, CAST(h AS integer), 1099511627776)", "text", "substr"},
     {"abs(c)", "abs(c)", "decimal(12,2)", "abs"},
     {"mod(a, 7)", "a % 7", "integer", "mod"},
     {"extract(year from d)", "CAST(year(wf_finite(d)) AS decimal(10,0))", "decimal(10,0)",

@@ -1,26 +1,35 @@
 /* relreduce.h: reduction of a field over groups of equal keys of sorted tuples, in one pass.
  *
- * A tile is staged in shared memory, a thread takes neighbours. A group is closed where the next
- * one starts or at the tile's end; what a thread needs to know of lower threads is the reduction
- * since their last start, found by a segmented scan. Numbers of groups come from looking back. What
- * of a tile belongs to a group that an earlier tile started is set aside and joined by
- * k_reduce_parts. The text before defines REDUCE, one of enum rel_reduce_op. */
-#include "tuple.h"
-#include "lookback.h"
-
-#define TILE_ROWS (REDUCE_THREADS * TUPLE_VT)
-#define REDUCE_WARPS (REDUCE_THREADS / 32)
-
-#if REDUCE == 2
-#define IDENTITY 0xffffffffffffffffULL
-#define JOIN(a, b) ((b) < (a) ? (b) : (a))
-#elif REDUCE == 3
-#define IDENTITY 0ULL
-#define JOIN(a, b) ((a) < (b) ? (b) : (a))
-#else
-#define IDENTITY 0ULL
-#define JOIN(a, b) ((a) + (b))
+ * A tile passes through shared memory once, so that a thread has neighbours. A group is known by
+ * its last row, where the next key differs: the number of such rows before it is its place, and its
+ * value is the reduction since the one before. Both are found by one scan over the block, whose
+ * groups are then lined up in shared memory, where the rows were, and by two looks back: for what
+ * earlier tiles have of the first group, and, when the groups are lined up, for how many groups
+ * those tiles have. The text before defines REDUCE, one of enum rel_reduce_op. */
+#ifndef WF_MIN_BLOCKS
+#define WF_MIN_BLOCKS (IN_BYTES == 4 ? 6 : IN_BYTES == 8 ? 5 : 4)
 #endif
+#include "tuple.h"
+
+#define T u64
+#define T_BYTES 8
+#define T_WORDS 1
+#if REDUCE == 2
+#define FOLD_IDENTITY 0xffffffffffffffffULL
+#define FOLD(a, b) ((b) < (a) ? (b) : (a))
+#elif REDUCE == 3
+#define FOLD_IDENTITY 0ULL
+#define FOLD(a, b) ((a) < (b) ? (b) : (a))
+#else
+#define FOLD_IDENTITY 0ULL
+#define FOLD(a, b) ((a) + (b))
+#endif
+#include "foldback.h"
+
+#define THREAD_VECS (IN_BYTES == 4 ? 2 : 4)
+#define THREAD_ROWS (THREAD_VECS * IN_VEC)
+#define TILE_ROWS (REDUCE_THREADS * THREAD_ROWS)
+#define REDUCE_WARPS (REDUCE_THREADS / 32)
 
 FN u64 word_value(const struct krel_reduce *a, IN_W x) {
 #if REDUCE == 0
@@ -30,131 +39,163 @@ FN u64 word_value(const struct krel_reduce *a, IN_W x) {
 #endif
 }
 
-/* The reduction since the last start of lower threads; mine: since my last one (started), or of all
- * I have. Ends with a barrier after which s_values and s_flags may be used again once another one
- * has passed. */
-FN u64 b_since_start(u64 mine, u32 started, u64 *s_values, u32 *s_flags) {
-    u64 upto = mine;
-    u32 flag = started;
+/* Rows of a thread or more: groups that end there, the reduction behind the last end. */
+struct stretch {
+    u64 value;
+    u32 ends;
+};
+FN struct stretch stretch_join(struct stretch left, struct stretch right) {
+    right.value = right.ends ? right.value : FOLD(left.value, right.value);
+    right.ends += left.ends;
+    return right;
+}
+
+/* What lower threads have; *out_all: what the block does. A word per warp of either shared array.
+ * One barrier; another before they are used again is the caller's. */
+FN struct stretch b_stretch_scan(struct stretch mine, u64 *s_values, u32 *s_ends,
+                                 struct stretch *out_all) {
+    struct stretch upto = mine;
     UNROLL for (u32 by = 1; by < 32; by *= 2) {
-        u64 other = w_up_u64(upto, by);
-        u32 other_flag = w_up_u32(flag, by);
+        struct stretch other;
+        other.value = w_up_u64(upto.value, by);
+        other.ends = w_up_u32(upto.ends, by);
         if (t_lane() >= by) {
-            upto = flag ? upto : JOIN(other, upto);
-            flag |= other_flag;
+            upto = stretch_join(other, upto);
         }
     }
     u32 warp = t_id() >> 5;
     if (t_lane() == 31u) {
-        s_values[warp] = upto;
-        s_flags[warp] = flag;
+        s_values[warp] = upto.value;
+        s_ends[warp] = upto.ends;
     }
-    u64 before = w_up_u64(upto, 1);
-    u32 before_flag = w_up_u32(flag, 1);
-    before = t_lane() ? before : IDENTITY;
-    before_flag = t_lane() ? before_flag : 0u;
+    struct stretch before;
+    before.value = w_up_u64(upto.value, 1);
+    before.ends = w_up_u32(upto.ends, 1);
+    if (t_lane() == 0) {
+        before.value = FOLD_IDENTITY;
+        before.ends = 0;
+    }
     b_sync();
-    u64 warps = IDENTITY;
-    for (u32 w = 0; w < warp; w++) {
-        u64 value = s_values[w];
-        warps = s_flags[w] ? value : JOIN(warps, value);
+    struct stretch all;
+    all.value = FOLD_IDENTITY;
+    all.ends = 0;
+    for (u32 w = 0; w < REDUCE_WARPS; w++) {
+        if (w == warp) {
+            before = stretch_join(all, before);
+        }
+        struct stretch one;
+        one.value = s_values[w];
+        one.ends = s_ends[w];
+        all = stretch_join(all, one);
     }
-    return before_flag ? before : JOIN(warps, before);
+    *out_all = all;
+    return before;
 }
 
-/* The tile and the word before it. Ends with a barrier. */
-FN void b_load_tile(const IN_W *in, i64 first, u32 rows, IN_W *s_in) {
-    UNROLL for (u32 k = 0; k <= TUPLE_VT; k++) {
-        u32 i = k * REDUCE_THREADS + t_id();
-        if (i <= rows) {
-            s_in[i] = first + (i64)i > 0 ? in[first + (i64)i - 1] : (IN_W)0;
-        }
+/* Vectors lie so that neither those who write them in order nor those who read neighbours meet in
+ * a bank. */
+FN u32 vec_place(u32 v) {
+    return 16u * (v ^ (v >> 3 & 7u));
+}
+
+/* The tile to shared memory, and the word behind it. Ends with a barrier. */
+FN void b_load_tile(const IN_W *in, i64 first, u32 rows, i64 count, u8 *s_in, IN_W *s_next) {
+    vec16 v[THREAD_VECS];
+    UNROLL for (u32 k = 0; k < THREAD_VECS; k++) {
+        i64 i = (i64)((k * REDUCE_THREADS + t_id()) * IN_VEC);
+        v[k] = vec_words(in, first + i, count);
+    }
+    UNROLL for (u32 k = 0; k < THREAD_VECS; k++) {
+        store16(s_in + vec_place(k * REDUCE_THREADS + t_id()), v[k]);
+    }
+    if (t_id() == 0) {
+        *s_next = first + rows < count ? in[first + rows] : (IN_W)0;
     }
     b_sync();
+}
+
+/* The thread's rows and the one behind them. */
+FN void thread_words(const u8 *s_in, IN_W next, IN_W *word) {
+    UNROLL for (u32 k = 0; k < THREAD_VECS; k++) {
+        vec16 v = load16(s_in + vec_place(t_id() * THREAD_VECS + k));
+        UNROLL for (u32 j = 0; j < IN_VEC; j++) {
+            word[k * IN_VEC + j] = vec_in(v, j);
+        }
+    }
+    if (t_id() + 1u < REDUCE_THREADS) {
+        next = vec_in(load16(s_in + vec_place((t_id() + 1u) * THREAD_VECS)), 0);
+    }
+    word[THREAD_ROWS] = next;
 }
 
 KERNEL(k_reduce, struct krel_reduce, REDUCE_THREADS) {
-    SHARED(IN_W, s_in, TILE_ROWS + 1); /* [0]: the word before the tile */
-    SHARED(u64, s_out, TILE_ROWS + 1); /* [0]: of the group before the tile */
-    SHARED(u64, s_sums, REDUCE_WARPS);
+    SHARED_BYTES(s_in); /* vectors of the tile, then the keys of its groups */
+    SHARED(u64, s_out, TILE_ROWS);
     SHARED(u64, s_values, REDUCE_WARPS);
-    SHARED(u32, s_flags, REDUCE_WARPS);
-    SHARED(u64, s_before, 1);
+    SHARED(u32, s_ends, REDUCE_WARPS);
+    SHARED(IN_W, s_next, 1);
+    SHARED(u64, s_before, 2); /* groups; what there is of the first one */
     SHARED(u32, s_ticket, 1);
-    const IN_W *in = (const IN_W *)args.in;
-    IN_W *out = (IN_W *)args.out;
-    u32 *ticket = (u32 *)&args.counters[REL_TICKET];
-    i64 tiles = (args.count + TILE_ROWS - 1) / TILE_ROWS;
-    i64 tile = b_ticket(ticket, s_ticket);
+    IN_W *s_keys = (IN_W *)s_in;
+    i64 tile = b_ticket((u32 *)&args.counters[REL_TICKET], s_ticket);
     i64 first = tile * TILE_ROWS;
     i64 left = args.count - first;
     u32 rows = left < TILE_ROWS ? (u32)left : (u32)TILE_ROWS;
-    b_load_tile(in, first, rows, s_in);
-    u32 at = t_id() * TUPLE_VT;
-    u32 starts = 0;
-    u64 since = IDENTITY;
-    IN_W key[TUPLE_VT];
-    u64 value[TUPLE_VT];
-    UNROLL for (u32 k = 0; k < TUPLE_VT; k++) {
-        u32 i = at + k;
-        u32 here = i < rows;
-        IN_W word = here ? s_in[i + 1] : (IN_W)0;
-        IN_W last = here ? s_in[i] : (IN_W)0;
-        u32 start =
-            here && ((first == 0 && i == 0) || word >> args.key_shift != last >> args.key_shift);
-        key[k] = word >> args.key_shift;
-        value[k] = here ? word_value(&args, word) : IDENTITY;
-        since = start ? value[k] : JOIN(since, value[k]);
-        starts |= start << k;
+    b_load_tile((const IN_W *)args.in, first, rows, args.count, s_in, s_next);
+    IN_W word[THREAD_ROWS + 1];
+    thread_words(s_in, *s_next, word);
+    u32 here = rows > t_id() * THREAD_ROWS ? rows - t_id() * THREAD_ROWS : 0u;
+    u32 last = left <= TILE_ROWS ? here : THREAD_ROWS + 1u; /* of all rows: ends one anyway */
+    u32 tails = 0;
+    struct stretch mine;
+    mine.value = FOLD_IDENTITY;
+    mine.ends = 0;
+    UNROLL for (u32 k = 0; k < THREAD_ROWS; k++) {
+        u32 tail = k < here && (k + 1u == last || (word[k] ^ word[k + 1]) >> args.key_shift != 0);
+        u64 value = k < here ? word_value(&args, word[k]) : FOLD_IDENTITY;
+        mine.value = tail ? FOLD_IDENTITY : FOLD(mine.value, value);
+        mine.ends += tail;
+        tails |= tail << k;
     }
-    u64 own;
-    u32 group = (u32)b_sum_before_u64(bits_set_u32(starts), REDUCE_THREADS, s_sums, &own);
-    u64 acc = b_since_start(since, starts != 0, s_values, s_flags);
-    /* all have read s_in: its places take the keys of groups */
-    UNROLL for (u32 k = 0; k < TUPLE_VT; k++) {
-        u32 i = at + k;
-        if (starts >> k & 1u) {
-            s_out[group++] = acc;
-            s_in[group] = (IN_W)(key[k] << args.key_shift);
-            acc = value[k];
-        } else {
-            acc = JOIN(acc, value[k]);
-        }
-        if (i + 1 == rows) {
-            s_out[group] = acc;
-        }
-    }
-    i64 before = (i64)b_look_back(args.state, tile, own, s_before);
+    struct stretch all;
+    struct stretch before = b_stretch_scan(mine, s_values, s_ends, &all);
     if (t_id() == 0) {
-        args.parts[tile] = s_out[0];
-        args.group[tile] = before - 1; /* that of the first word, if it starts none */
-        if (tile == tiles - 1) {
-            args.counters[REL_TOTAL] = (u64)before + own;
+        look_tell(args.state, tile, all.ends);
+    }
+    if (t_id() < 32u) {
+        u64 earlier = w_fold_back(args.open, tile, all.value, all.ends != 0);
+        if (t_lane() == 0) {
+            s_before[1] = earlier;
         }
     }
-    for (u32 g = t_id(); g < (u32)own; g += REDUCE_THREADS) {
-        if (before + (i64)g < args.room) {
-            out[before + (i64)g] = s_in[g + 1];
-            args.values[before + (i64)g] = s_out[g + 1];
+    u32 group = before.ends;
+    u64 value = before.value;
+    UNROLL for (u32 k = 0; k < THREAD_ROWS; k++) {
+        u64 own = k < here ? word_value(&args, word[k]) : FOLD_IDENTITY;
+        value = FOLD(value, own);
+        if (tails >> k & 1u) {
+            s_keys[group] = (IN_W)(word[k] >> args.key_shift << args.key_shift);
+            s_out[group] = value;
+            group++;
+            value = FOLD_IDENTITY;
         }
     }
-}
-
-KERNEL(k_reduce_parts, struct krel_reduce, REDUCE_THREADS) {
-    i64 tiles = (args.count + TILE_ROWS - 1) / TILE_ROWS;
-    i64 step = (i64)t_blocks() * REDUCE_THREADS;
-    for (i64 t = (i64)t_block() * REDUCE_THREADS + t_id(); t < tiles; t += step) {
-        i64 group = args.group[t];
-        u64 part = args.parts[t];
-        if (group < 0 || group >= args.room || part == IDENTITY) {
-            continue;
+    if (t_id() < 32u) {
+        u64 groups = w_look_up(args.state, tile, all.ends);
+        if (t_id() == 0) {
+            s_before[0] = groups;
+            if (left <= TILE_ROWS) {
+                args.counters[REL_TOTAL] = groups + all.ends;
+            }
         }
-#if REDUCE == 2
-        atom_min_u64(&args.values[group], part);
-#elif REDUCE == 3
-        atom_max_u64(&args.values[group], part);
-#else
-        atom_add_u64(&args.values[group], part);
-#endif
     }
+    b_sync();
+    i64 base = (i64)s_before[0];
+    u64 begun = s_before[1];
+    i64 room = args.room - base;
+    u32 count = room < (i64)all.ends ? (room < 0 ? 0u : (u32)room) : all.ends;
+#define KEY_AT(r) s_keys[r]
+#define VALUE_AT(r) ((r) ? s_out[r] : FOLD(begun, s_out[0]))
+    PUT_ROWS(IN_W, IN_VEC, args.out, base, count, KEY_AT)
+    PUT_ROWS(u64, 2, args.values, base, count, VALUE_AT)
 }

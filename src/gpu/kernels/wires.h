@@ -107,12 +107,17 @@ FN void put_wide(u8 *s, u32 i, const u64 *word) {
     }
 }
 
+/* Whether x of a comes before y of b, which WIRE_BEHIND does not before 0. */
 #ifdef WIRE_BARE
+#define WIRE_BEFORE(x, y) ((x) <= (y))
+#define WIRE_BEHIND 1
 #define WIRE_OF_RAW(X, t, raw, is_a) \
     UNUSED_WORD(is_a);               \
     return (X)((raw) ^ (t)->base);
 #define RAW_OF_WIRE(X, t, word) return (RAW)(word) ^ (t)->base;
 #else
+#define WIRE_BEFORE(x, y) ((x) < (y))
+#define WIRE_BEHIND 0
 #define WIRE_OF_RAW(X, t, raw, is_a)                                    \
     X one = (X)1 << WIRE_LOW(t);                                        \
     X add = ((is_a) == WIRE_A_LAST ? one : (X)0) - (X)2 * (X)(t)->base; \
@@ -195,13 +200,13 @@ FN void put_wide(u8 *s, u32 i, const u64 *word) {
         u32 b = (t->b_at + d - from) * (u32)sizeof(X);                                         \
         UNROLL for (u32 by = WIRE_TOP; by; by >>= 1) {                                         \
             u32 by_bytes = by * (u32)sizeof(X);                                                \
-            X x = 0;                                                                           \
+            X x = (X)WIRE_BEHIND;                                                              \
             X y = 0;                                                                           \
             if (left >= by) {                                                                  \
                 x = word_##w(s, a + by_bytes - (u32)sizeof(X));                                \
                 y = word_##w(s, b - by_bytes);                                                 \
             }                                                                                  \
-            if (x < y) {                                                                       \
+            if (WIRE_BEFORE(x, y)) {                                                           \
                 a += by_bytes;                                                                 \
                 b -= by_bytes;                                                                 \
                 left -= by;                                                                    \
@@ -311,7 +316,7 @@ FN void put_wide(u8 *s, u32 i, const u64 *word) {
         return bits;                                                                           \
     }
 WIRE_WORDS(narrow, u32)
-#if RAW_BYTES > 4
+#if RAW_BYTES > 4 || defined WIRE_PLACED
 WIRE_WORDS(wide, u64)
 #endif
 
