@@ -6,6 +6,7 @@
  * and filled anew. Either way the object keeps its OID and gets another table, on which all
  * constraints are then looked at as if every row were new. */
 #include "api/api_int.h"
+#include "api/constraint_int.h"
 
 /* Puts a table in the place of the object's; takes nothing. */
 static FALLIBLE replace_table(struct wf_connection *conn, u32 oid, struct table *table,
@@ -139,6 +140,36 @@ static FALLIBLE refill(struct wf_connection *conn, const struct run_request *req
     return status;
 }
 
+/* Where a column of the old table is now; -1 = nowhere. */
+static i32 column_now(const struct statement *st, u32 old) {
+    for (u32 k = 0; k < st->col_count; k++) {
+        if (st->from[k].old == (i32)old) {
+            return (i32)k;
+        }
+    }
+    return -1;
+}
+
+/* A reference to the altered table, by its columns' new numbers; false when it has no key there any
+ * more, which CASCADE allows. */
+static bool renumber_reference(struct wf_connection *conn, struct arena *arena,
+                               const struct statement *st, struct table_foreign *fk,
+                               bool *changed) {
+    const struct table *parent = edition_find_oid(conn->tx.mine, st->oid)->object->table;
+    u32 *cols = NEW_ARRAY(arena, u32, fk->col_count + 1), key = 0, order[32];
+    struct error none = {0};
+    for (u32 c = 0; c < fk->col_count; c++) {
+        i32 now = column_now(st, fk->ref_cols[c]);
+        if (now < 0) {
+            return false;
+        }
+        cols[c] = (u32)now;
+        *changed = *changed || cols[c] != fk->ref_cols[c];
+    }
+    fk->ref_cols = cols;
+    return !st->cascade || !reference_key(parent, fk, &key, order, &none);
+}
+
 /* References from other tables name the columns of this one by number. */
 static FALLIBLE renumber_referrers(struct wf_connection *conn, struct arena *arena,
                                    const struct statement *st) {
@@ -151,28 +182,71 @@ static FALLIBLE renumber_referrers(struct wf_connection *conn, struct arena *are
             continue;
         }
         struct table_def def = table_def_view(object->table), copy = ddl_copy_def(arena, &def);
+        u32 kept = 0;
         for (u32 f = 0; f < copy.foreign_count; f++) {
-            struct table_foreign *fk = &copy.foreigns[f];
-            if (fk->ref_oid != st->oid) {
-                continue;
+            struct table_foreign fk = copy.foreigns[f];
+            if (fk.ref_oid != st->oid || renumber_reference(conn, arena, st, &fk, &changed)) {
+                copy.foreigns[kept++] = fk;
             }
-            u32 *cols = NEW_ARRAY(arena, u32, fk->col_count + 1);
-            for (u32 c = 0; c < fk->col_count; c++) {
-                for (u32 k = 0; k < st->col_count; k++) {
-                    if (st->from[k].old == (i32)fk->ref_cols[c]) {
-                        cols[c] = k;
-                    }
-                }
-                changed = changed || cols[c] != fk->ref_cols[c];
-            }
-            fk->ref_cols = cols;
         }
+        changed = changed || kept < copy.foreign_count;
+        copy.foreign_count = kept;
         if (changed) {
             status = ddl_redefine(conn, object->oid, &copy, NULL, NULL);
         }
     }
     edition_release(edition);
     return status;
+}
+
+/* Sequences of the table's columns go with them, or follow them. */
+static FALLIBLE move_sequences(struct wf_connection *conn, struct arena *arena,
+                               const struct statement *st) {
+    struct edition *edition = edition_retain(conn->tx.mine);
+    wf_status status = ERR_OK;
+    for (i64 i = 0; i < edition->count && !status; i++) {
+        const struct object *object = edition->entries[i].object;
+        if (!object->sequence || object->owner != st->oid || !object->owner_col ||
+            edition_find_oid(conn->tx.mine, object->oid) == NULL) {
+            continue;
+        }
+        i32 now = column_now(st, object->owner_col - 1);
+        bool made = false; /* by this statement, for a column that has its new number already */
+        for (u32 c = 0; c < st->col_count; c++) {
+            made = made || (st->from[c].old < 0 && (u32)c + 1 == object->owner_col);
+        }
+        if (now < 0 && !made) {
+            status = ddl_drop(conn, arena, object->oid);
+        } else if (now >= 0 && !made && (u32)now + 1 != object->owner_col) {
+            struct object like = *object;
+            like.owner_col = (u32)now + 1;
+            struct object *moved = object_new(&conn->db->mem, &like);
+            struct edit edit = {object->oid, moved, NULL};
+            status = moved ? tx_apply(conn, &edit, 1)
+                           : memory_refused(&conn->db->mem, &conn->err, (i64)sizeof like);
+            object_release(moved);
+        }
+    }
+    edition_release(edition);
+    return status;
+}
+
+/* What ALTER does beside the table: views that CASCADE names, sequences, references. */
+static FALLIBLE alter_others(struct wf_connection *conn, struct arena *arena,
+                             const struct statement *st, bool moved) {
+    if (st->changed_seq) {
+        TRY(ddl_change_sequence(conn, st->changed_oid, st->changed_seq));
+    }
+    if (st->dropped_seq) {
+        TRY(ddl_drop(conn, arena, st->dropped_seq));
+    }
+    for (i32 i = 0; i < st->name_count; i++) {
+        TRY(ddl_drop(conn, arena, (u32)st->ids[i]));
+    }
+    if (moved) {
+        TRY(move_sequences(conn, arena, st));
+    }
+    return moved || st->cascade ? renumber_referrers(conn, arena, st) : ERR_OK;
 }
 
 FALLIBLE run_alter(struct wf_connection *conn, const struct run_request *request,
@@ -213,7 +287,7 @@ FALLIBLE run_alter(struct wf_connection *conn, const struct run_request *request
                  : ddl_redefine(conn, st->oid, &def, from, values));
     rows->col_count = 0;
     rows->answer = (struct answer){0, 0, NULL};
-    return moved ? renumber_referrers(conn, &rows->arena, st) : ERR_OK;
+    return alter_others(conn, &rows->arena, st, moved);
 }
 
 /* The key of a unique index has its name. */
@@ -241,11 +315,17 @@ FALLIBLE run_rename(struct wf_connection *conn, struct rowset *rows) {
     }
     struct object like = *entry->object;
     like.name = st->table_name;
+    if (like.kind == OBJECT_SCHEMA && strncmp(like.name, "pg_", 3) == 0) {
+        FAIL_AT(&conn->err, RESERVED_NAME, st->position, "unacceptable schema name \"%.100s\"",
+                like.name);
+    }
     if (st->schema_name) {
         TRY(snapshot_target(&rows->snap, sv_from(st->schema_name), st->position, &like.schema,
                             &conn->err));
     }
-    if (edition_find(conn->tx.mine, like.schema, sv_from(like.name))) {
+    if (st->name_count > 0) { /* a view's column */
+        like.col_names = st->names;
+    } else if (edition_find(conn->tx.mine, like.schema, sv_from(like.name))) {
         return error_set(&conn->err,
                          like.kind == OBJECT_SCHEMA ? ERR_DUPLICATE_SCHEMA : ERR_DUPLICATE_TABLE,
                          st->position, "%s \"%.100s\" already exists",

@@ -26,7 +26,7 @@ struct wf_database {
     struct catalog *catalog;
     struct device *cpu;
     _Atomic i32 tx_count; /* connections whose transaction has taken its snapshot */
-    struct mutex lock; /* guards what follows */
+    struct mutex lock;    /* guards what follows */
     struct device *gpu;
     b8 gpu_tried;
     char no_gpu[300];
@@ -211,15 +211,17 @@ struct compiled {
     struct plan *plan;       /* of stmt, or of the statement it explains; NULL when there is none */
     struct program *program; /* NULL when there is no plan */
 };
-/* `nulls` may be NULL (none). The snapshot gains the tables the statement names. */
+/* `nulls` may be NULL (none), `types` too (unknown). The snapshot gains the tables the statement
+ * names. */
 FALLIBLE compile(struct wf_connection *conn, struct script *script, const struct parsed *parsed,
-                 struct snapshot *snap, i32 param_count, const b8 *nulls, struct compiled **out);
+                 struct snapshot *snap, i32 param_count, const struct type *types, const b8 *nulls,
+                 struct compiled **out);
 /* Statements that the system makes by itself: binds by `bind`, which gets `arg`. */
 typedef wf_status (*bind_fn)(void *arg, struct arena *arena, struct snapshot *snap,
                              struct type *param_types, struct statement *out, struct error *err);
 FALLIBLE compile_with(struct wf_connection *conn, struct script *script, struct sv text,
                       bind_fn bind, void *arg, struct snapshot *snap, i32 param_count,
-                      const b8 *nulls, struct compiled **out);
+                      const struct type *types, const b8 *nulls, struct compiled **out);
 /* Whether it still holds: same definitions, same settings, same parameters NULL. */
 bool compiled_fits(const struct compiled *compiled, const struct wf_connection *conn,
                    const struct snapshot *snap, const b8 *nulls);
@@ -300,6 +302,7 @@ struct run_request {
     const struct parsed *parsed;
     i32 param_count;
     const struct param *params;
+    const struct type *types; /* that PREPARE gave them; NULL = none */
     struct compiled **cache;
     i64 *compile_count;
 };
@@ -351,7 +354,14 @@ FALLIBLE run_drop(struct wf_connection *conn, struct rowset *rows);
 /* session.c: PREPARE and its kin; what nextval and its kin give now. */
 FALLIBLE run_prepare(struct wf_connection *conn, const struct run_request *request,
                      struct rowset *rows);
-FALLIBLE run_execute(struct wf_connection *conn, struct rowset *rows);
+FALLIBLE run_vacuum(struct wf_connection *conn, struct rowset *rows);
+/* The text of a setting as SHOW has it; NULL, and an error unless missing_ok: there is none. */
+FALLIBLE setting_shown(struct wf_connection *conn, struct arena *arena, struct sv name,
+                       bool missing_ok, const char **out);
+FALLIBLE setting_change(struct wf_connection *conn, const char *name, const char *value,
+                        bool local);
+FALLIBLE run_execute(struct wf_connection *conn, const struct run_request *request,
+                     struct rowset *rows);
 FALLIBLE run_deallocate(struct wf_connection *conn, struct rowset *rows);
 FALLIBLE late_value(struct wf_connection *conn, struct rowset *rows, const struct late *late,
                     struct param *out);
@@ -365,6 +375,9 @@ void session_close(struct wf_connection *conn);
 struct table_def ddl_copy_def(struct arena *arena, const struct table_def *def);
 FALLIBLE ddl_put_sequences(struct wf_connection *conn, struct rowset *rows,
                            const struct statement *st, struct table_def *def, u32 schema, u32 oid);
+/* An object and what depends on it go. */
+FALLIBLE ddl_drop(struct wf_connection *conn, struct arena *arena, u32 oid);
+FALLIBLE ddl_change_sequence(struct wf_connection *conn, u32 oid, const struct ddl_seq *def);
 FALLIBLE ddl_redefine(struct wf_connection *conn, u32 oid, const struct table_def *def,
                       const i32 *from, const void *const *values);
 FALLIBLE run_copy(struct wf_connection *conn, struct rowset *rows);
@@ -392,8 +405,10 @@ struct inner_select {
     void *arg;
     struct table *table;
     struct table_version *version;
+    struct table *old; /* another one, and the version it is read in; NULL = none */
+    struct table_version *old_version;
     const struct run_request *request; /* parameters; NULL = none */
-    b8 in_order; /* rows keep the table's order: on the CPU */
+    b8 in_order;                       /* rows keep the table's order: on the CPU */
 };
 FALLIBLE inner_run(struct wf_connection *conn, const struct inner_select *select,
                    struct rowset **out);

@@ -111,10 +111,23 @@ FALLIBLE fill_from_sequence(struct wf_connection *conn, struct rowset *rows,
     return ERR_OK;
 }
 
+struct returning_arg {
+    const struct parsed *parsed;
+    const struct table *rows;
+};
+
 static wf_status bind_returning(void *arg, struct arena *arena, struct snapshot *snap,
                                 struct type *param_types, struct statement *out,
                                 struct error *err) {
-    return sql_bind_returning(arena, arg, snap, param_types, out, err);
+    const struct returning_arg *own = arg;
+    return sql_bind_returning(arena, own->parsed, snap, own->rows, param_types, out, err);
+}
+
+/* A table by itself that holds new rows: where the statement names the table, it sees the old. */
+static struct table *table_beside(struct wf_connection *conn, const struct table *table) {
+    struct table_def def = table_def_view(table);
+    return table_open_def(&conn->db->mem, catalog_new_id(conn->db->catalog), &def, table->dicts,
+                          table->tablet_shift, table->plain);
 }
 
 static FALLIBLE insert_returning(struct wf_connection *conn, const struct run_request *request,
@@ -122,16 +135,26 @@ static FALLIBLE insert_returning(struct wf_connection *conn, const struct run_re
                                  struct table_version *base) {
     struct table_version *mine = NULL, *delta = NULL;
     TRY(change_base(conn, table, &mine));
-    TRY(version_delta(table, base, mine, &delta, &conn->err));
-    struct inner_select select = {.script = request->script,
-                                  .text = parsed_text(request->parsed),
-                                  .bind = bind_returning,
-                                  .arg = (struct parsed *)(size_t)request->parsed,
-                                  .table = table,
-                                  .version = delta,
-                                  .request = request};
-    wf_status status = inner_run(conn, &select, &rows->instead);
+    struct table *beside = table_beside(conn, table);
+    if (!beside) {
+        return memory_refused(&conn->db->mem, &conn->err, (i64)sizeof *beside);
+    }
+    wf_status status = version_delta(table, base, mine, &delta, &conn->err);
+    if (!status) {
+        struct returning_arg arg = {request->parsed, beside};
+        struct inner_select select = {.script = request->script,
+                                      .text = parsed_text(request->parsed),
+                                      .bind = bind_returning,
+                                      .arg = &arg,
+                                      .table = beside,
+                                      .version = delta,
+                                      .old = table,
+                                      .old_version = base,
+                                      .request = request};
+        status = inner_run(conn, &select, &rows->instead);
+    }
     version_release(delta);
+    table_close(beside);
     return status;
 }
 
@@ -322,27 +345,39 @@ FALLIBLE run_update(struct wf_connection *conn, const struct run_request *reques
 
 /* TRUNCATE */
 
-static bool among(const struct statement *st, u64 id) {
-    for (i32 i = 0; i < st->name_count; i++) {
-        if (st->ids[i] == id) {
+struct emptied {
+    VEC(u64) ids; /* of tables */
+};
+
+static bool among(const struct emptied *all, u64 id) {
+    for (i64 i = 0; i < all->ids.count; i++) {
+        if (all->ids.items[i] == id) {
             return true;
         }
     }
     return false;
 }
 
-/* Tables that refer to this one must be truncated with it. */
-static FALLIBLE check_referrers(struct wf_connection *conn, const struct statement *st, u32 oid) {
+/* Tables that refer to one that is emptied are emptied with it: named too, or by CASCADE. */
+static FALLIBLE add_referrers(struct wf_connection *conn, const struct statement *st,
+                              struct arena *arena, struct emptied *io, u32 oid) {
     const struct edition *edition = conn->tx.mine;
     for (i64 i = 0; i < edition->count; i++) {
         const struct table *table = edition->entries[i].object->table;
         for (u32 f = 0; table && f < table->foreign_count; f++) {
-            if (table->foreigns[f].ref_oid == oid && !among(st, table->id)) {
+            if (table->foreigns[f].ref_oid != oid || among(io, table->id)) {
+                continue;
+            }
+            if (!st->cascade) {
                 error_set(&conn->err, ERR_NOT_SUPPORTED, st->position,
                           "cannot truncate a table referenced in a foreign key constraint");
-                error_hint(&conn->err, "Truncate table \"%s\" at the same time.", table->name);
+                error_hint(&conn->err,
+                           "Truncate table \"%s\" at the same time, or use TRUNCATE … CASCADE.",
+                           table->name);
                 return ERR_NOT_SUPPORTED;
             }
+            notice(conn, "NOTICE", "truncate cascades to table \"%s\"", table->name);
+            VEC_PUSH(arena, &io->ids, table->id);
         }
     }
     return ERR_OK;
@@ -362,13 +397,20 @@ static void restart_sequences(const struct edition *edition, u32 owner) {
 
 FALLIBLE run_truncate(struct wf_connection *conn, struct rowset *rows) {
     const struct statement *st = &rows->compiled->stmt;
+    struct emptied all = {0};
     rows->tag = "TRUNCATE TABLE";
     for (i32 i = 0; i < st->name_count; i++) {
-        const struct edition_entry *entry = edition_find_table(conn->tx.mine, st->ids[i]);
-        if (!entry) {
-            continue; /* named twice, under CASCADE */
+        if (!among(&all, st->ids[i])) {
+            VEC_PUSH(&rows->arena, &all.ids, st->ids[i]);
         }
-        TRY(check_referrers(conn, st, entry->object->oid));
+    }
+    for (i64 i = 0; i < all.ids.count; i++) {
+        const struct edition_entry *entry = edition_find_table(conn->tx.mine, all.ids.items[i]);
+        TRY(add_referrers(conn, st, &rows->arena, &all, entry->object->oid));
+        TRY(arena_check(&rows->arena, &conn->err));
+    }
+    for (i64 i = 0; i < all.ids.count; i++) {
+        const struct edition_entry *entry = edition_find_table(conn->tx.mine, all.ids.items[i]);
         if (st->restart) {
             restart_sequences(conn->tx.mine, entry->object->oid);
         }

@@ -3,12 +3,10 @@
  * Runs on the thread of the connection that deleted the rows, when its transaction has ended, as a
  * change of its own: the tables are written anew outside of every lock, and the outcome takes the
  * place of what it was made from unless somebody was faster. A transaction that is in progress
- * meanwhile and has deleted rows that move would fail at its commit; so while there are any, only
- * tables that consist of little else than deleted rows are touched. Nothing here is an error: what
- * cannot be done now is looked at again after the next commit. */
+ * meanwhile may delete rows that move: the version remembers where they went, a number of
+ * compactions long. Nothing here is an error: what cannot be done now is looked at again after the
+ * next commit. */
 #include "api/api_int.h"
-
-enum { DEAD_TIMES = 4 }; /* live rows; more are too many in any case */
 
 void compact_note(const struct edition *base, const struct edition *mine, struct to_compact *out) {
     for (i64 i = 0; i < mine->count && out->count < COUNT_OF(out->oids); i++) {
@@ -28,10 +26,9 @@ static FALLIBLE compact_table(struct wf_connection *conn, u32 oid, struct error 
     const struct edition_entry *entry = edition_find_oid(now, oid);
     wf_status status = ERR_OK;
     if (entry && entry->version && version_wants_compaction(entry->object->table, entry->version)) {
-        i64 dead = entry->version->rows - entry->version->live_rows;
         bool alone = atomic_load(&conn->db->tx_count) == 0;
-        if (alone || dead > DEAD_TIMES * entry->version->live_rows) {
-            status = version_compact(entry->object->table, entry->version, &made, err);
+        if (alone || version_may_move(entry->version)) {
+            status = version_compact(entry->object->table, entry->version, !alone, &made, err);
         }
         if (!status && made) {
             status = catalog_replace(conn->db->catalog, oid, entry->version, made, err);

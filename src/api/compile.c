@@ -100,6 +100,8 @@ static wf_status plan_to_program(void *arg) {
             break;
         }
     }
+    c->plan->evaluator = evaluator_new(&c->arena, (i32)c->settings.timezone);
+    c->plan->evaluate = evaluator_run;
     TRY(opt_run(c->plan, &c->settings, err));
     TRY(arena_check(&c->arena, err));
     TRY(connection_check(conn));
@@ -149,7 +151,7 @@ static FALLIBLE compile_stages(struct wf_connection *conn, struct compiled *c,
 
 FALLIBLE compile_with(struct wf_connection *conn, struct script *script, struct sv text,
                       bind_fn bind, void *arg, struct snapshot *snap, i32 param_count,
-                      const b8 *nulls, struct compiled **out) {
+                      const struct type *types, const b8 *nulls, struct compiled **out) {
     struct wf_database *db = conn->db;
     struct compiled *c = mem_alloc(&db->mem, (i64)sizeof *c);
     if (!c) {
@@ -165,7 +167,7 @@ FALLIBLE compile_with(struct wf_connection *conn, struct script *script, struct 
     c->param_types = NEW_ARRAY(&c->arena, struct type, param_count + 1);
     c->param_nulls = NEW_ARRAY(&c->arena, b8, param_count + 1);
     for (i32 i = 0; i < param_count; i++) {
-        c->param_types[i] = type_of(TYPE_UNKNOWN);
+        c->param_types[i] = types ? types[i] : type_of(TYPE_UNKNOWN);
         c->param_nulls[i] = nulls ? nulls[i] : 0;
     }
     struct compile_job job = {script, text, bind, arg, snap};
@@ -184,9 +186,10 @@ static wf_status bind_parsed(void *arg, struct arena *arena, struct snapshot *sn
 }
 
 FALLIBLE compile(struct wf_connection *conn, struct script *script, const struct parsed *parsed,
-                 struct snapshot *snap, i32 param_count, const b8 *nulls, struct compiled **out) {
+                 struct snapshot *snap, i32 param_count, const struct type *types, const b8 *nulls,
+                 struct compiled **out) {
     return compile_with(conn, script, parsed_text(parsed), bind_parsed,
-                        (struct parsed *)(size_t)parsed, snap, param_count, nulls, out);
+                        (struct parsed *)(size_t)parsed, snap, param_count, types, nulls, out);
 }
 
 bool compiled_fits(const struct compiled *c, const struct wf_connection *conn,

@@ -133,9 +133,20 @@ static FALLIBLE append_copied(struct wf_connection *conn, struct rowset *rows, s
     TRY(inner_run(conn, &select, &found));
     wf_status status = gather(found, table, 0, NULL, found->answer.rows, &all, &conn->err);
     status = status ? status : change_append(conn, table, all.rows, all.cols);
+    rows->rows_affected = found->answer.rows;
     gather_free(table, &all);
     rowset_release(found);
     return status;
+}
+
+/* A flag for each column of the table as one for each of the file's. */
+static const b8 *by_file(struct rowset *rows, const b8 *flags) {
+    const struct copy_options *copy = &rows->compiled->stmt.copy;
+    b8 *own = flags ? NEW_ARRAY(&rows->arena, b8, copy->col_count + 1) : NULL;
+    for (i32 i = 0; own && i < copy->col_count; i++) {
+        own[i] = flags[copy->cols[i]];
+    }
+    return own;
 }
 
 static FALLIBLE copy_by_row(struct wf_connection *conn, struct rowset *rows, struct table *table,
@@ -143,6 +154,8 @@ static FALLIBLE copy_by_row(struct wf_connection *conn, struct rowset *rows, str
     struct load_progress progress = {.cancel = &conn->cancel, .deadline_ns = conn->deadline_ns};
     struct table *file;
     TRY(open_file_table(conn, rows, table, &file));
+    options->force_not_null = by_file(rows, options->force_not_null);
+    options->force_null = by_file(rows, options->force_null);
     options->col_count = 0;
     options->cols = NULL;
     options->base = NULL;
@@ -182,6 +195,8 @@ FALLIBLE run_copy(struct wf_connection *conn, struct rowset *rows) {
         .null_text = copy->null_text,
         .col_count = copy->col_count,
         .cols = copy->cols,
+        .force_not_null = copy->force_not_null,
+        .force_null = copy->force_null,
         .base = target.version,
     };
     if (copy->by_row) {

@@ -55,8 +55,7 @@ static FALLIBLE target_schema(struct wf_connection *conn, struct rowset *rows,
     struct sv schema = st->schema_name ? sv_from(st->schema_name) : (struct sv){NULL, 0};
     TRY(snapshot_target(&rows->snap, schema, st->position, out, &conn->err));
     if (*out == OID_PG_CATALOG || *out == OID_INFORMATION) {
-        FAIL_AT(&conn->err, WRONG_OBJECT, st->position,
-                "cannot create anything in a system schema");
+        FAIL_AT(&conn->err, PRIVILEGE, st->position, "cannot create anything in a system schema");
     }
     return ERR_OK;
 }
@@ -138,17 +137,15 @@ FALLIBLE run_create_sequence(struct wf_connection *conn, struct rowset *rows) {
                                catalog_new_oid(conn->db->catalog), st->seqs->owner, st->temp);
 }
 
-FALLIBLE run_alter_sequence(struct wf_connection *conn, struct rowset *rows) {
-    const struct statement *st = &rows->compiled->stmt;
-    const struct edition_entry *entry = edition_find_oid(conn->tx.mine, st->oid);
-    rows->tag = "ALTER SEQUENCE";
+FALLIBLE ddl_change_sequence(struct wf_connection *conn, u32 oid, const struct ddl_seq *def) {
+    const struct edition_entry *entry = edition_find_oid(conn->tx.mine, oid);
     if (!entry) {
         FAIL(&conn->err, UNDEFINED_TABLE, "the sequence is gone");
     }
-    struct sequence like = st->seqs->like, *now = entry->object->sequence;
+    struct sequence like = def->like, *now = entry->object->sequence;
     mutex_lock(&now->lock);
-    like.last = st->seqs->restart ? st->seqs->restart_at : now->last;
-    like.called = st->seqs->restart ? 0 : now->called;
+    like.last = def->restart ? def->restart_at : now->last;
+    like.called = def->restart ? 0 : now->called;
     mutex_unlock(&now->lock);
     struct sequence *seq = sequence_open(&conn->db->mem, &like);
     if (!seq) {
@@ -156,10 +153,19 @@ FALLIBLE run_alter_sequence(struct wf_connection *conn, struct rowset *rows) {
     }
     struct object object = *entry->object;
     object.sequence = seq;
-    object.owner = st->seqs->owner ? st->seqs->owner : object.owner;
+    if (def->owner) {
+        object.owner = def->owner;
+        object.owner_col = def->col + 1;
+    }
     struct object *made = object_new(&conn->db->mem, &object);
     sequence_close(seq);
     return put_object(conn, made, NULL);
+}
+
+FALLIBLE run_alter_sequence(struct wf_connection *conn, struct rowset *rows) {
+    const struct statement *st = &rows->compiled->stmt;
+    rows->tag = "ALTER SEQUENCE";
+    return ddl_change_sequence(conn, st->oid, st->seqs);
 }
 
 /* Tables */
@@ -512,6 +518,11 @@ static FALLIBLE missing(struct wf_connection *conn, struct rowset *rows, i32 i) 
         notice(conn, "NOTICE", "%s \"%s\" does not exist, skipping", word, st->names[i]);
         return ERR_OK;
     }
+    if (st->object_kind != OBJECT_SCHEMA && *st->schemas[i] &&
+        !edition_find_schema(conn->tx.mine, sv_from(st->schemas[i]))) {
+        FAIL_AT(&conn->err, UNDEFINED_SCHEMA, st->positions[i], "schema \"%.100s\" does not exist",
+                st->schemas[i]);
+    }
     wf_status code = st->object_kind == OBJECT_SCHEMA  ? ERR_UNDEFINED_SCHEMA
                      : st->object_kind == OBJECT_INDEX ? ERR_UNDEFINED_OBJECT
                                                        : ERR_UNDEFINED_TABLE;
@@ -597,6 +608,16 @@ static FALLIBLE drop_old(struct wf_connection *conn, struct rowset *rows, u32 sc
                 st->table_name);
     }
     let_go(&d, old->object->oid);
+    return drop_collected(&d);
+}
+
+FALLIBLE ddl_drop(struct wf_connection *conn, struct arena *arena, u32 oid) {
+    struct statement st = {.cascade = 1, .position = -1};
+    struct dropping d = {.conn = conn, .arena = arena, .st = &st};
+    if (!edition_find_oid(conn->tx.mine, oid)) {
+        return ERR_OK;
+    }
+    let_go(&d, oid);
     return drop_collected(&d);
 }
 

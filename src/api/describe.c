@@ -73,14 +73,22 @@ static void print_foreign(struct text *out, const struct edition *edition, u32 o
                fk->deferred ? " INITIALLY DEFERRED" : "");
 }
 
+/* What stands between the parts of a definition; the first has none before it. */
+static void print_comma(struct text *out, bool *io_first) {
+    text_print(out, *io_first ? "\n    " : ",\n    ");
+    *io_first = false;
+}
+
 static void print_constraints(struct text *out, const struct edition *edition,
                               const struct object *object) {
     const struct table *table = object->table;
+    bool first = table->col_count == 0;
     for (u32 i = 0; i < table->key_count; i++) {
         if (table->keys[i].index) {
             continue;
         }
-        text_print(out, ",\n    CONSTRAINT ");
+        print_comma(out, &first);
+        text_print(out, "CONSTRAINT ");
         print_name(out, table->keys[i].name);
         text_print(out, table->keys[i].primary ? " PRIMARY KEY " : " UNIQUE ");
         print_names(out, table, table->keys[i].col_count, table->keys[i].cols);
@@ -88,12 +96,14 @@ static void print_constraints(struct text *out, const struct edition *edition,
                    table->keys[i].deferred ? " INITIALLY DEFERRED" : "");
     }
     for (u32 i = 0; i < table->check_count; i++) {
-        text_print(out, ",\n    CONSTRAINT ");
+        print_comma(out, &first);
+        text_print(out, "CONSTRAINT ");
         print_name(out, table->checks[i].name);
         text_print(out, " CHECK (%s)", table->checks[i].text);
     }
     for (u32 i = 0; i < table->foreign_count; i++) {
-        text_print(out, ",\n    CONSTRAINT ");
+        print_comma(out, &first);
+        text_print(out, "CONSTRAINT ");
         print_name(out, table->foreigns[i].name);
         text_print(out, " ");
         print_foreign(out, edition, object->oid, table, &table->foreigns[i]);
@@ -109,9 +119,10 @@ static void print_object(struct text *out, const struct edition *edition,
     } else if (object->kind == OBJECT_TABLE) {
         text_print(out, "CREATE %sTABLE ", object->temp ? "TEMPORARY " : "");
         print_name(out, object->name);
-        text_print(out, " (\n    ");
+        text_print(out, " (");
+        bool first = true;
         for (u32 i = 0; i < object->table->col_count; i++) {
-            text_print(out, "%s", i ? ",\n    " : "");
+            print_comma(out, &first);
             print_column(out, &object->table->cols[i]);
         }
         print_constraints(out, edition, object);

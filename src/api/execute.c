@@ -164,8 +164,8 @@ static FALLIBLE compile_for(struct wf_connection *conn, const struct run_request
         return ERR_OK;
     }
     struct compiled *fresh;
-    TRY(compile(conn, request->script, request->parsed, &rows->snap, request->param_count, nulls,
-                &fresh));
+    TRY(compile(conn, request->script, request->parsed, &rows->snap, request->param_count,
+                request->types, nulls, &fresh));
     compiled_release(rows->compiled);
     rows->compiled = fresh;
     rows->compile_count++;
@@ -404,6 +404,8 @@ static FALLIBLE run_kind(struct wf_connection *conn, const struct run_request *r
         return run_set(conn, rows);
     case STATEMENT_SHOW:
         return run_show(conn, rows);
+    case STATEMENT_VACUUM:
+        return run_vacuum(conn, rows);
     case STATEMENT_EXPLAIN:
         return run_explain(conn, request, rows);
     case STATEMENT_CALL:
@@ -439,7 +441,7 @@ static FALLIBLE run_kind(struct wf_connection *conn, const struct run_request *r
     case STATEMENT_PREPARE:
         return run_prepare(conn, request, rows);
     case STATEMENT_EXECUTE:
-        return run_execute(conn, rows);
+        return run_execute(conn, request, rows);
     case STATEMENT_DEALLOCATE:
         return run_deallocate(conn, rows);
     }
@@ -542,12 +544,16 @@ FALLIBLE inner_run(struct wf_connection *conn, const struct inner_select *select
     if (select->table) {
         snapshot_put(&rows->snap, select->table, select->version);
     }
+    if (select->old) {
+        snapshot_put(&rows->snap, select->old, select->old_version);
+    }
     b8 *nulls = NEW_ARRAY(&rows->arena, b8, request->param_count + 1);
     for (i32 i = 0; i < request->param_count; i++) {
         nulls[i] = request->params[i].form == PARAM_NULL;
     }
-    wf_status status = compile_with(conn, select->script, select->text, select->bind, select->arg,
-                                    &rows->snap, request->param_count, nulls, &rows->compiled);
+    wf_status status =
+        compile_with(conn, select->script, select->text, select->bind, select->arg, &rows->snap,
+                     request->param_count, request->types, nulls, &rows->compiled);
     if (!status) {
         status = rowset_open_exec(conn, request, rows);
     }

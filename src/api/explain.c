@@ -88,16 +88,13 @@ static void print_analysis(struct wf_connection *conn, struct rowset *rows,
 struct print_job {
     struct text *out;
     const struct plan *plan;
-    const i64 *actual;
+    const i64 *actual; /* NULL: it did not run */
+    b8 estimates;
 };
 
 static wf_status print_plan(void *arg) {
     struct print_job *job = arg;
-    if (job->actual) {
-        plan_print_actual(job->out, job->plan, job->actual);
-    } else {
-        plan_print(job->out, job->plan);
-    }
+    plan_print_actual(job->out, job->plan, job->actual, job->estimates);
     return ERR_OK;
 }
 
@@ -111,6 +108,8 @@ FALLIBLE run_explain(struct wf_connection *conn, const struct run_request *reque
     if (!(levels & (EXPLAIN_PLAN | EXPLAIN_PROGRAM | EXPLAIN_OPCODES | EXPLAIN_CUDA))) {
         levels |= EXPLAIN_PLAN;
     }
+    bool bare = (levels & EXPLAIN_BARE) != 0;
+    levels &= ~(u32)EXPLAIN_BARE;
     bool several = (levels & (levels - 1)) != 0;
     if (levels & (EXPLAIN_CUDA | EXPLAIN_ANALYZE)) {
         TRY(rowset_open_exec(conn, request, rows));
@@ -124,7 +123,7 @@ FALLIBLE run_explain(struct wf_connection *conn, const struct run_request *reque
     text_init(&out, &rows->arena);
     if (levels & EXPLAIN_PLAN) {
         heading(&out, several, "plan");
-        struct print_job job = {&out, c->plan, analysis.actual};
+        struct print_job job = {&out, c->plan, analysis.actual, !bare};
         TRY(run_deep(conn, parsed_text(request->parsed), print_plan, &job));
     }
     if (levels & EXPLAIN_PROGRAM) {

@@ -18,7 +18,7 @@ static FALLIBLE prepare(struct wf_connection *conn, const char *sql, struct wf_s
     TRY(rowset_new(conn, &rows));
     connection_snapshot(conn, &rows->snap);
     wf_status status =
-        compile(conn, st->script, parsed, &rows->snap, st->param_count, NULL, &st->compiled);
+        compile(conn, st->script, parsed, &rows->snap, st->param_count, NULL, NULL, &st->compiled);
     rowset_release(rows);
     TRY(status);
     st->compile_count = 1;

@@ -58,8 +58,8 @@ static FALLIBLE run_item(struct wf_connection *conn, struct script *script, i64 
     const struct parsed *parsed = script->list.items.items[i];
     bool prepare = parsed_is_prepare(parsed);
     if (parsed_param_count(parsed) > 0 && !prepare) {
-        error_set(&conn->err, ERR_UNDEFINED_PARAMETER, -1, "there is no parameter $%d",
-                  parsed_param_count(parsed));
+        error_set(&conn->err, ERR_UNDEFINED_PARAMETER, parsed_param_position(parsed),
+                  "there is no parameter $%d", parsed_param_count(parsed));
         error_hint(&conn->err, "Parameters need a prepared statement (wf_prepare, wf_bind_…).");
         return conn->err.code;
     }

@@ -15,7 +15,9 @@ struct named_statement {
     struct parsed *parsed;
     struct compiled *compiled;
     i64 compile_count;
-    i32 param_count;
+    i32 param_count; /* used by the statement */
+    i32 arg_count;   /* and declared */
+    struct type *types;
     const char *name;
 };
 
@@ -85,6 +87,9 @@ FALLIBLE run_prepare(struct wf_connection *conn, const struct run_request *reque
     made->parsed = parsed_inner(&made->arena, request->parsed);
     made->param_count = parsed_param_count(request->parsed);
     made->name = arena_printf(&made->arena, "%s", st->table_name);
+    made->arg_count = st->arg_count;
+    made->types = NEW_ARRAY(&made->arena, struct type, st->arg_count + 1);
+    memcpy(made->types, st->arg_types, (size_t)st->arg_count * sizeof *made->types);
     wf_status status = arena_check(&made->arena, &conn->err);
     if (status) {
         statement_free(conn, made);
@@ -96,64 +101,93 @@ FALLIBLE run_prepare(struct wf_connection *conn, const struct run_request *reque
     return ERR_OK;
 }
 
-/* A constant as a bound value. */
-static struct param param_of(const struct expr *arg) {
+/* A value of a row as a bound one. */
+static struct param param_of(struct arena *arena, struct type type, const struct column *col,
+                             i64 row) {
     struct param param = {.form = PARAM_NULL};
-    if (arg->is_null) {
+    if (col->nulls && col->nulls[row]) {
         return param;
     }
-    param.value = arg->value;
-    switch (arg->type.id) {
-    case TYPE_BOOLEAN:
-        param.form = PARAM_BOOL;
-        break;
-    case TYPE_DATE:
-        param.form = PARAM_DATE;
-        break;
-    case TYPE_REAL:
-        param.form = PARAM_DOUBLE;
-        param.value.f64 = arg->value.f32;
-        break;
-    case TYPE_DOUBLE:
-        param.form = PARAM_DOUBLE;
-        break;
-    case TYPE_TEXT:
+    const u8 *at = (const u8 *)col->data + row * kind_bytes[col->kind];
+    memcpy(&param.value, at, (size_t)kind_bytes[col->kind]);
+    if (col->kind == KIND_STR) {
         param.form = PARAM_TEXT;
-        break;
-    default:
+        param.value.str = str_from(arena_sv(arena, sv_of(param.value.str)));
+    } else if (type.id == TYPE_BOOLEAN) {
+        param.form = PARAM_BOOL;
+    } else if (type.id == TYPE_DATE) {
+        param.form = PARAM_DATE;
+    } else if (type_is_float(type)) {
+        param.form = PARAM_DOUBLE;
+        param.value.f64 = col->kind == KIND_F32 ? (f64)param.value.f32 : param.value.f64;
+    } else {
         param.form = PARAM_EXACT;
-        param.scale = arg->type.id == TYPE_DECIMAL ? arg->type.scale : 0;
-        param.value.i128 = type_kind(arg->type) == KIND_I32   ? arg->value.i32
-                           : type_kind(arg->type) == KIND_I64 ? arg->value.i64
-                                                              : arg->value.i128;
+        param.scale = type.id == TYPE_DECIMAL ? type.scale : 0;
+        param.value.i128 = col->kind == KIND_I32   ? param.value.i32
+                           : col->kind == KIND_I64 ? param.value.i64
+                                                   : param.value.i128;
     }
     return param;
 }
 
-FALLIBLE run_execute(struct wf_connection *conn, struct rowset *rows) {
+struct arguments {
+    const struct parsed *parsed;
+    const struct type *types;
+};
+
+static wf_status bind_values(void *arg, struct arena *arena, struct snapshot *snap,
+                             struct type *param_types, struct statement *out, struct error *err) {
+    const struct arguments *own = arg;
+    UNUSED(param_types);
+    return sql_bind_arguments(arena, own->parsed, snap, own->types, out, err);
+}
+
+/* What EXECUTE gives, computed as a row. */
+static FALLIBLE execute_values(struct wf_connection *conn, const struct run_request *request,
+                               struct rowset *rows, const struct named_statement *found,
+                               struct param **out) {
+    *out = NEW_ARRAY(&rows->arena, struct param, found->arg_count + 1);
+    if (found->arg_count == 0) {
+        return arena_check(&rows->arena, &conn->err);
+    }
+    struct arguments arg = {request->parsed, found->types};
+    struct inner_select select = {.script = request->script,
+                                  .text = parsed_text(request->parsed),
+                                  .bind = bind_values,
+                                  .arg = &arg};
+    struct rowset *values = NULL;
+    TRY(inner_run(conn, &select, &values));
+    const struct slice *slice = values->answer.rows == 1 ? &values->answer.slices[0] : NULL;
+    for (i32 i = 0; slice && i < found->arg_count; i++) {
+        (*out)[i] = param_of(&rows->arena, found->types[i], &slice->chunk->cols[i], slice->first);
+    }
+    rowset_release(values);
+    return arena_check(&rows->arena, &conn->err);
+}
+
+FALLIBLE run_execute(struct wf_connection *conn, const struct run_request *request,
+                     struct rowset *rows) {
     const struct statement *st = &rows->compiled->stmt;
     struct named_statement *found = *find_statement(conn, st->table_name);
     if (!found) {
         FAIL_AT(&conn->err, UNDEFINED_STATEMENT, st->position,
                 "prepared statement \"%.100s\" does not exist", st->table_name);
     }
-    if (st->arg_count != found->param_count) {
+    if (st->arg_count != found->arg_count && found->arg_count > 0) { /* PostgreSQL takes any then */
         FAIL_AT(&conn->err, SYNTAX, st->position,
                 "wrong number of parameters for prepared statement \"%.100s\": %d, it has %d",
-                st->table_name, st->arg_count, found->param_count);
+                st->table_name, st->arg_count, found->arg_count);
     }
-    struct param *params = NEW_ARRAY(&rows->arena, struct param, st->arg_count + 1);
-    for (i32 i = 0; i < st->arg_count; i++) {
-        params[i] = param_of(st->args[i]);
-    }
-    TRY(arena_check(&rows->arena, &conn->err));
-    struct run_request request = {.script = found->script,
-                                  .parsed = found->parsed,
-                                  .param_count = found->param_count,
-                                  .params = params,
-                                  .cache = &found->compiled,
-                                  .compile_count = &found->compile_count};
-    TRY(statement_run(conn, &request, &rows->instead));
+    struct param *params = NULL;
+    TRY(execute_values(conn, request, rows, found, &params));
+    struct run_request own = {.script = found->script,
+                              .parsed = found->parsed,
+                              .param_count = found->param_count,
+                              .params = params,
+                              .types = found->types,
+                              .cache = &found->compiled,
+                              .compile_count = &found->compile_count};
+    TRY(statement_run(conn, &own, &rows->instead));
     rows->tag = rows->instead->tag;
     rows->rows_affected = rows->instead->rows_affected;
     return ERR_OK;
@@ -261,11 +295,20 @@ wf_status session_serial(void *arg, const struct window_fn *call, i64 value, boo
     return sequence_value(conn, &late, out);
 }
 
-static FALLIBLE text_value(struct wf_connection *conn, struct rowset *rows, u8 kind,
+static FALLIBLE text_value(struct wf_connection *conn, struct rowset *rows, const struct late *late,
                            struct param *out) {
     u32 schema = 0;
-    const char *text = kind == LATE_VERSION ? "Warpfox " WF_VERSION_TEXT : "memory";
+    u8 kind = late->kind;
+    const char *text =
+        kind == LATE_VERSION ? "Warpfox " WF_VERSION_TEXT ", as PostgreSQL 15.0" : "memory";
     out->form = PARAM_TEXT;
+    if (kind == LATE_CONFIG) {
+        TRY(setting_change(conn, late->name, late->text, late->called));
+    }
+    if (kind == LATE_SETTING || kind == LATE_CONFIG) {
+        TRY(setting_shown(conn, &rows->arena, sv_from(late->name), false, &text));
+        text = kind == LATE_CONFIG ? late->text : text;
+    }
     if (kind == LATE_SCHEMA) {
         TRY(snapshot_target(&rows->snap, (struct sv){NULL, 0}, -1, &schema, &conn->err));
         const struct edition_entry *entry = edition_find_oid(rows->snap.edition, schema);
@@ -280,7 +323,7 @@ FALLIBLE late_value(struct wf_connection *conn, struct rowset *rows, const struc
     i64 value = 0;
     *out = (struct param){.form = PARAM_EXACT};
     if (late->kind > LATE_SETVAL) {
-        return text_value(conn, rows, late->kind, out);
+        return text_value(conn, rows, late, out);
     }
     TRY(sequence_value(conn, late, &value));
     out->value.i128 = value;

@@ -101,9 +101,12 @@ FALLIBLE tx_enter(struct wf_connection *conn, struct tx_mark *mark) {
     struct tx *tx = &conn->tx;
     *mark = (struct tx_mark){NULL};
     if (!tx->base) {
-        TRY(catalog_edition(conn->db->catalog, &tx->base, &conn->err));
+        atomic_fetch_add(&conn->db->tx_count, 1); /* before: a compaction counts who may be older */
+        if (catalog_edition(conn->db->catalog, &tx->base, &conn->err)) {
+            atomic_fetch_sub(&conn->db->tx_count, 1);
+            return conn->err.code;
+        }
         tx->mine = edition_retain(tx->base);
-        atomic_fetch_add(&conn->db->tx_count, 1);
     }
     mark->edition = edition_retain(tx->mine);
     tx->depth++;

@@ -20,6 +20,9 @@ static FALLIBLE apply_set(struct wf_connection *conn, const struct statement *st
         snprintf(search_path, sizeof conn->search_path, "%s", path);
         return ERR_OK;
     }
+    if (fixed_value(sv_from(st->setting))) {
+        return fixed_set(sv_from(st->setting), st->value, &conn->err);
+    }
     if (st->value) {
         return setting_set(settings, sv_from(st->setting), sv_from(st->value), false, &conn->err);
     }
@@ -36,11 +39,8 @@ static FALLIBLE apply_set(struct wf_connection *conn, const struct statement *st
     return setting_set(settings, sv_from(st->setting), sv_from(value), false, &conn->err);
 }
 
-FALLIBLE run_set(struct wf_connection *conn, struct rowset *rows) {
-    const struct statement *st = &rows->compiled->stmt;
+static FALLIBLE set_here(struct wf_connection *conn, const struct statement *st) {
     struct tx *tx = &conn->tx;
-    rows->tag = st->value ? "SET" : "RESET";
-    rows->took_effect = 1;
     if (st->local && !tx->open) {
         notice(conn, "WARNING", "SET LOCAL can only be used in transaction blocks");
         struct session_state ignored = {.settings = conn->settings};
@@ -49,6 +49,39 @@ FALLIBLE run_set(struct wf_connection *conn, struct rowset *rows) {
     TRY(apply_set(conn, st, &conn->settings, conn->search_path));
     return tx->open && !st->local ? apply_set(conn, st, &tx->after.settings, tx->after.search_path)
                                   : ERR_OK;
+}
+
+FALLIBLE setting_change(struct wf_connection *conn, const char *name, const char *value,
+                        bool local) {
+    struct statement st = {.setting = name, .value = value, .local = local};
+    return set_here(conn, &st);
+}
+
+FALLIBLE run_set(struct wf_connection *conn, struct rowset *rows) {
+    const struct statement *st = &rows->compiled->stmt;
+    rows->tag = st->value ? "SET" : "RESET";
+    rows->took_effect = 1;
+    if (!st->setting) { /* SET TRANSACTION: its isolation is always the same */
+        rows->tag = "SET";
+        if (st->tx_read_only && conn->tx.open) {
+            conn->tx.read_only = 1;
+        } else if (!conn->tx.open && !st->local) {
+            notice(conn, "WARNING", "SET TRANSACTION can only be used in transaction blocks");
+        }
+        return ERR_OK;
+    }
+    return set_here(conn, st);
+}
+
+/* VACUUM and ANALYZE: statistics are kept with the rows, and compaction follows every commit. */
+FALLIBLE run_vacuum(struct wf_connection *conn, struct rowset *rows) {
+    const struct statement *st = &rows->compiled->stmt;
+    rows->tag = st->restart ? "VACUUM" : "ANALYZE";
+    if (st->restart && conn->tx.open) {
+        FAIL_AT(&conn->err, ACTIVE_TRANSACTION, st->position,
+                "VACUUM cannot run inside a transaction block");
+    }
+    return ERR_OK;
 }
 
 static void show_all(struct wf_connection *conn, struct rowset *rows) {
@@ -72,6 +105,31 @@ static void show_tables(struct wf_connection *conn, struct rowset *rows) {
     rowset_set_texts(rows, 1, names, count, tables);
 }
 
+FALLIBLE setting_shown(struct wf_connection *conn, struct arena *arena, struct sv name,
+                       bool missing_ok, const char **out) {
+    i32 i = setting_find(name);
+    *out = fixed_value(name);
+    if (*out) {
+        return ERR_OK;
+    }
+    if (sv_eq_nocase(name, SV("search_path"))) {
+        *out = arena_printf(arena, "%s", conn->search_path[0] ? conn->search_path : "public");
+        return ERR_OK;
+    }
+    if (i < 0 && missing_ok) {
+        return ERR_OK;
+    }
+    if (i < 0) { /* setting_set knows how to say so, with the nearest name */
+        struct settings scratch = conn->settings;
+        TRY(setting_set(&scratch, name, SV(""), false, &conn->err));
+        FAIL(&conn->err, UNDEFINED_OBJECT, "there is no setting \"%.*s\"", (int)name.len, name.ptr);
+    }
+    char *value = arena_alloc(arena, 100);
+    setting_print(&conn->settings, i, value, 100);
+    *out = value;
+    return ERR_OK;
+}
+
 FALLIBLE run_show(struct wf_connection *conn, struct rowset *rows) {
     struct sv setting = sv_from(rows->compiled->stmt.setting);
     rows->tag = "SHOW";
@@ -83,23 +141,10 @@ FALLIBLE run_show(struct wf_connection *conn, struct rowset *rows) {
         show_tables(conn, rows);
         return ERR_OK;
     }
-    if (sv_eq_nocase(setting, SV("search_path"))) {
-        static const char *const path_name[] = {"search_path"};
-        struct sv path = sv_from(conn->search_path[0] ? conn->search_path : "public");
-        path = arena_sv(&rows->arena, path);
-        rowset_set_texts(rows, 1, path_name, 1, &path);
-        return ERR_OK;
-    }
+    const char *name = rows->compiled->stmt.setting, *value = NULL;
     i32 i = setting_find(setting);
-    if (i < 0) { /* setting_set knows how to say so, with the nearest name */
-        struct settings scratch = conn->settings;
-        TRY(setting_set(&scratch, setting, SV(""), false, &conn->err));
-        FAIL(&conn->err, UNDEFINED_OBJECT, "there is no setting \"%.*s\"", (int)setting.len,
-             setting.ptr);
-    }
-    const char *name = setting_name(i);
-    char *value = arena_alloc(&rows->arena, 100);
-    setting_print(&conn->settings, i, value, 100);
+    TRY(setting_shown(conn, &rows->arena, setting, false, &value));
+    name = i >= 0 ? setting_name(i) : name;
     struct sv view = sv_from(value);
     rowset_set_texts(rows, 1, &name, 1, &view);
     return ERR_OK;

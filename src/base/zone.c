@@ -25,9 +25,12 @@ struct zone {
     i32 count;
     i64 at[CHANGES_MAX];
     i32 after[CHANGES_MAX]; /* offset from at[i] on */
+    u8 type[CHANGES_MAX];   /* what it is called: a number of `words`; 0 before at[0] */
     i32 first;              /* offset before at[0] */
+    char words[TYPES_MAX][ZONE_WORD_MAX];
     bool has_rule, has_summer;
     i32 standard, summer;
+    char standard_word[ZONE_WORD_MAX], summer_word[ZONE_WORD_MAX];
     struct rule begins, ends; /* of summer time */
 };
 
@@ -166,6 +169,17 @@ i32 zone_offset_local(i32 zone, i64 local) {
     return by_before > by_after ? before : after;
 }
 
+const char *zone_word(i32 zone, i64 utc) {
+    const struct zone *z = &zones[zone - ZONE_NAMED];
+    utc = in_cycle(utc);
+    i32 n = changes_until(z, utc);
+    if (n == z->count && z->has_rule) {
+        bool summer = z->has_summer && rule_offset(z, utc) == z->summer;
+        return summer ? z->summer_word : z->standard_word;
+    }
+    return z->words[n == 0 ? 0 : z->type[n - 1]];
+}
+
 const char *zone_name(i32 zone) {
     return zones[zone - ZONE_NAMED].name;
 }
@@ -212,12 +226,19 @@ static bool read_clock(struct reader *r, i32 *out) {
     return true;
 }
 
-static bool skip_word(struct reader *r) { /* CET or <+03> */
+static void copy_word(char *out, const u8 *from, i64 len) {
+    len = MIN_OF(len, ZONE_WORD_MAX - 1);
+    memcpy(out, from, (size_t)len);
+    out[len] = 0;
+}
+
+static bool read_word(struct reader *r, char *out) { /* CET or <+03> */
     const u8 *start = r->p;
     bool quoted = r->p < r->end && *r->p == '<';
     while (r->p < r->end && (quoted ? *r->p != '>' : (u8)((*r->p | 32) - 'a') < 26)) {
         r->p++;
     }
+    copy_word(out, start + quoted, r->p - start - quoted);
     r->p += quoted && r->p < r->end;
     return r->p - start >= 3;
 }
@@ -249,7 +270,7 @@ static bool read_footer(struct reader *r, struct zone *z) {
     if (r->p == r->end) {
         return true; /* none: what holds last holds */
     }
-    if (!skip_word(r) || !read_clock(r, &west)) {
+    if (!read_word(r, z->standard_word) || !read_clock(r, &west)) {
         return false;
     }
     z->has_rule = true;
@@ -259,7 +280,7 @@ static bool read_footer(struct reader *r, struct zone *z) {
         return true;
     }
     z->has_summer = true;
-    if (!skip_word(r)) {
+    if (!read_word(r, z->summer_word)) {
         return false;
     }
     if (r->p < r->end && *r->p != ',') {
@@ -297,12 +318,25 @@ static i64 block_bytes(const struct header *h, i64 width) {
            h->leap_count * (width + 4) + h->std_count + h->utc_count;
 }
 
+/* What the types are called: each names the place of a text that ends in a zero byte. */
+static void read_words(const struct header *h, const u8 *infos, struct zone *z) {
+    const u8 *chars = infos + 6 * h->type_count;
+    for (i64 i = 0; i < h->type_count; i++) {
+        i64 at = MIN_OF((i64)infos[6 * i + 5], h->char_count), end = at;
+        while (end < h->char_count && chars[end] != 0) {
+            end++;
+        }
+        copy_word(z->words[i], chars + at, end - at);
+    }
+}
+
 static bool read_block(struct reader *r, const struct header *h, i64 width, struct zone *z) {
     if (r->end - r->p < block_bytes(h, width) || h->type_count < 1 || h->type_count > TYPES_MAX ||
         h->time_count > CHANGES_MAX) {
         return false;
     }
     const u8 *types = r->p + h->time_count * width, *infos = types + h->time_count;
+    read_words(h, infos, z);
     z->first = (i32)big_endian(infos, 4);
     z->count = (i32)h->time_count;
     for (i32 i = 0; i < z->count; i++) {
@@ -310,6 +344,7 @@ static bool read_block(struct reader *r, const struct header *h, i64 width, stru
         if (types[i] >= h->type_count || (i > 0 && z->at[i] <= z->at[i - 1])) {
             return false;
         }
+        z->type[i] = types[i];
         z->after[i] = (i32)big_endian(infos + 6 * types[i], 4);
         if (z->after[i] > 7 * DAY_S || z->after[i] < -7 * DAY_S) {
             return false;

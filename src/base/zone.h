@@ -7,7 +7,7 @@
 
 #include "base/base.h"
 
-enum { ZONE_OFFSETS = 1 << 20, ZONE_NAMED = 1 << 24, ZONE_NAME_MAX = 48 };
+enum { ZONE_OFFSETS = 1 << 20, ZONE_NAMED = 1 << 24, ZONE_NAME_MAX = 48, ZONE_WORD_MAX = 12 };
 
 static inline bool zone_is_named(i32 zone) {
     return zone >= ZONE_NAMED;
@@ -16,6 +16,8 @@ static inline bool zone_is_named(i32 zone) {
  * is no such file, or none that can be read as a time zone. Thread-safe. */
 bool zone_find(struct sv name, i32 *out);
 const char *zone_name(i32 zone); /* of a named one */
+/* What a named zone's time is called at a moment: "CET", "CEST". */
+const char *zone_word(i32 zone, i64 utc);
 /* Seconds east of Greenwich at a moment (seconds since 1970 UTC); an offset is its own answer. */
 i32 zone_offset(i32 zone, i64 utc);
 /* The same for a moment given as the zone's clocks show it. What they show twice is the later

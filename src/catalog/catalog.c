@@ -212,7 +212,8 @@ static FALLIBLE merge_kept(struct merge *m, const struct edition_entry *base,
     if (!altered) {
         return merge_version(m, base, mine, now);
     }
-    if (now->version != base->version) {
+    if (now->version != base->version &&
+        !(now->version && base->version && now->version->content_no == base->version->content_no)) {
         return lost(mine->object, "changed", m->err);
     }
     if (strcmp(base->object->name, mine->object->name) != 0) {

@@ -705,7 +705,7 @@ FN_SLOW f64 fn_atan2d(f64 y, f64 x) {
 
 /* hyperbolic */
 
-/* e^a - e^-a (sign -1) or e^a + e^-a over 2, for |a| <= 710. */
+/* e^a - e^-a (sign -1) or e^a + e^-a over 2, for |a| <= 711. */
 FN_SLOW fn_dd fn_hyperbola(f64 a, i32 sign) {
     if ((a < 0.3) & (a > -0.3)) { /* from e^a - 1, so that nothing cancels */
         fn_dd up = fn_expm1_dd(fn_dd_of(a));
@@ -716,6 +716,9 @@ FN_SLOW fn_dd fn_hyperbola(f64 a, i32 sign) {
     }
     i32 n;
     fn_dd up = fn_exp_dd(fn_dd_of(a), &n);
+    if (a > 40.0) { /* e^-a is too small to be seen */
+        return fn_dd_of(up.hi * fn_power_of_two(n - 2) * 2.0);
+    }
     i32 small = n < -500 ? -500 : n;
     fn_dd scaled = fn_dd_scale(up, fn_power_of_two(small - 1 > 1023 ? 1023 : small - 1));
     fn_dd down = fn_dd_div(fn_dd_of(0.25), scaled);
@@ -727,7 +730,7 @@ FN_SLOW f64 fn_sinh(f64 a, u8 *f) {
     if (!fn_finite(a) || ((a < 0x1p-28) & (a > -0x1p-28))) { /* a is its own sine */
         return a;
     }
-    if ((a > 710.0) | (a < -710.0)) {
+    if ((a > 711.0) | (a < -711.0)) {
         return a < 0 ? -fn_infinity() : fn_infinity();
     }
     f64 r = fn_hyperbola(a < 0 ? -a : a, -1).hi;
@@ -737,7 +740,7 @@ FN_SLOW f64 fn_sinh(f64 a, u8 *f) {
 FN_SLOW f64 fn_cosh(f64 a, u8 *f) {
     UNUSED_WORD(f);
     f64 size = a < 0 ? -a : a;
-    return !fn_finite(a) ? a * a : size > 710.0 ? fn_infinity() : fn_hyperbola(size, 1).hi;
+    return !fn_finite(a) ? a * a : size > 711.0 ? fn_infinity() : fn_hyperbola(size, 1).hi;
 }
 
 FN_SLOW f64 fn_tanh(f64 a) {
@@ -875,6 +878,35 @@ FN_SLOW i32 fn_min_scale(i128 a, i32 scale) {
         scale--;
     }
     return a == 0 ? 0 : scale;
+}
+
+/* Bucket of a among n equal ones from 0 to b: a * n / b bit by bit, since the product may not fit.
+ */
+FN_SLOW i32 fn_bucket_exact(i128 a, i128 b, i32 n, u8 *f) {
+    if ((n <= 0) | (b == 0)) {
+        *f = FAULT_BUCKETS;
+        return 0;
+    }
+    u128 at = (u128)(b < 0 ? -a : a);
+    u128 span = (u128)(b < 0 ? -b : b);
+    if ((i128)at < 0) {
+        return 0;
+    }
+    if (at >= span) {
+        *f = (u8)(n == 2147483647 ? FAULT_INTEGER : *f);
+        return n == 2147483647 ? 0 : n + 1;
+    }
+    u128 rest = 0;
+    u32 q = 0;
+    for (i32 bit = 30; bit >= 0; bit--) {
+        rest = 2 * rest + ((u32)n >> bit & 1 ? at : 0);
+        q = 2 * q;
+        while (rest >= span) {
+            rest -= span;
+            q++;
+        }
+    }
+    return (i32)(q + 1);
 }
 
 FN_SLOW i32 fn_bucket(f64 a, f64 b, i32 count, u8 *f) {

@@ -133,7 +133,7 @@ FN_SLOW str fn_left(str a, i32 n) {
 }
 
 FN_SLOW str fn_right(str a, i32 n) {
-    i64 drop = n < 0 ? -(i64)n : (i64)fn_length(a) - n;
+    i64 drop = n == (i32)0x80000000 ? 0 : n < 0 ? -(i64)n : (i64)fn_length(a) - n; /* as there */
     return fn_part(a, drop <= 0 ? 0 : fn_skip(fn_str_ptr(a), 0, a.len, drop), a.len);
 }
 
@@ -223,6 +223,16 @@ FN i64 fn_bit_count(str a) {
         }
     }
     return count;
+}
+
+FN i128 fn_ordered(str a) {
+    u64 high = 0;
+    u64 low = 0;
+    for (u32 i = 16; i < 24 && a.len == 32; i++) {
+        high = high << 8 | fn_str_ptr(a)[i];
+        low = low << 8 | fn_str_ptr(a)[i + 8];
+    }
+    return (i128)((u128)high << 64 | low);
 }
 
 #endif

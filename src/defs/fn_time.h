@@ -70,6 +70,21 @@ FN i64 fn_ts_check(i128 a, u8 *f) {
     return fits ? (i64)a : 0;
 }
 
+FN i64 fn_only_ts(i64 a, u8 *f) {
+    *f = (u8)(fn_ts_infinite(a) ? FAULT_INFINITE_FIELD : *f);
+    return fn_ts_infinite(a) ? 0 : a;
+}
+
+FN i32 fn_only_date(i32 a, u8 *f) {
+    *f = (u8)(fn_date_infinite(a) ? FAULT_INFINITE_FIELD : *f);
+    return fn_date_infinite(a) ? 0 : a;
+}
+
+FN i32 fn_raise(i32 a, u8 *f) {
+    *f = (u8)a;
+    return 0;
+}
+
 FN i32 fn_month_days(i32 year, i32 month) {
     b8 leap = (b8)((year % 4 == 0) & ((year % 100 != 0) | (year % 400 == 0)));
     return month == 2 ? 28 + leap : 30 + ((month + (month >> 3)) & 1);
@@ -138,7 +153,8 @@ FN f64 fn_trunc_small(f64 a) { /* |a| below 2^62 */
 
 /* From months, days and microseconds that were multiplied or divided: fractions move down. */
 FN_SLOW i128 fn_iv_scaled(f64 months, f64 days, f64 us, u8 *f) {
-    b8 fits = (b8)((months < 2.0e9) & (months > -2.0e9) & (days < 2.1e9) & (days > -2.1e9));
+    b8 fits = (b8)((months < 2.0e9) & (months > -2.0e9) & (days <= 2147483647.0) &
+                   (days >= -2147483648.0));
     f64 m = fits ? months : 0.0;
     f64 d = fits ? days : 0.0;
     f64 whole_m = fn_trunc_small(m);

@@ -5,6 +5,8 @@
  * the name. Reading goes by the same table: numbers take as many digits as their pattern has, or
  * all there are when a separator follows. */
 #include "defs/host_ops.h"
+#include <stdio.h>
+
 #include "base/zone.h"
 
 #include "defs/types.h"
@@ -181,8 +183,8 @@ struct moment {
     i32 month, day, hour, minute, second, us;
     i32 date; /* days; for week and day names */
     bool is_interval;
-    bool has_zone;
-    i32 east; /* of Greenwich, in seconds */
+    const char *zone; /* its name; empty: none */
+    i32 east;         /* of Greenwich, in seconds */
 };
 
 struct writer {
@@ -239,15 +241,15 @@ static void put_year(struct writer *w, const struct node *node, i64 year) {
     }
     case P_YYYY:
     case P_IYYY:
-        put_number(w, node, shown, 4);
+        put_number(w, node, shown, shown < 0 ? 5 : 4);
         break;
     case P_YYY:
     case P_IYY:
-        put_number(w, node, shown % 1000, 3);
+        put_number(w, node, shown % 1000, shown < 0 ? 4 : 3);
         break;
     case P_YY:
     case P_IY:
-        put_number(w, node, shown % 100, 2);
+        put_number(w, node, shown % 100, shown < 0 ? 3 : 2);
         break;
     default:
         put_number(w, node, shown % 10, 1);
@@ -315,7 +317,7 @@ static void put_two(struct writer *w, i32 value) {
 static void put_zone(struct writer *w, const struct node *node) {
     i32 size = w->m->east < 0 ? -w->m->east : w->m->east;
     if (node->pattern == P_TZ) {
-        put_name(w, node, w->m->has_zone ? "UTC" : "", 0, 0);
+        put_name(w, node, w->m->zone, 0, 0);
         return;
     }
     if (node->pattern != P_TZM) {
@@ -350,13 +352,19 @@ static void put_text_field(struct writer *w, const struct node *node) {
                  m->year > 0 ? "A.D." : "B.C.", 0, 0);
         break;
     case P_MONTH:
-        put_name(w, node, m->month ? month_names[m->month - 1] : "", 0, 9);
+        put_name(w, node, m->month > 0 ? month_names[m->month - 1] : "", 0, 9);
         break;
     case P_MON:
-        put_name(w, node, m->month ? month_names[m->month - 1] : "   ", 3, 3);
+        put_name(w, node, m->month > 0 ? month_names[m->month - 1] : "   ", 3, 3);
         break;
     case P_RM:
-        put_name(w, node, m->month ? roman[12 - m->month] : "", 0, m->month ? 4 : 0);
+        if (m->month || m->year) { /* an interval's may be negative, or 0 */
+            i32 month = m->month > 0   ? 12 - m->month
+                        : m->month < 0 ? -m->month - 1
+                        : m->year >= 0 ? 0
+                                       : 11;
+            put_name(w, node, roman[month], 0, 4);
+        }
         break;
     default:
         put_zone(w, node);
@@ -398,7 +406,7 @@ static void put_field(struct writer *w, const struct node *node) {
         put_number(w, node, m->hour * 3600 + m->minute * 60 + m->second, 1);
         break;
     case P_MM:
-        put_number(w, node, m->month, 2);
+        put_number(w, node, m->month, m->month < 0 ? 3 : 2);
         break;
     case P_Y_YYY:
     case P_YYYY:
@@ -449,7 +457,7 @@ static void write_moment(struct made *made, const struct moment *m, str format, 
     made->len = w.n;
 }
 
-static void to_char_moment(struct made *made, i64 a, str b, bool has_zone, i32 east, u8 *f) {
+static void to_char_moment(struct made *made, i64 a, str b, const char *zone, i32 east, u8 *f) {
     if (fn_ts_infinite(a)) {
         u8 *out = made_room(made, 9, f);
         if (out) {
@@ -468,35 +476,31 @@ static void to_char_moment(struct made *made, i64 a, str b, bool has_zone, i32 e
                        .second = (i32)(us / SECOND_US % 60),
                        .us = (i32)(us % SECOND_US),
                        .date = (i32)day,
-                       .has_zone = has_zone,
+                       .zone = zone,
                        .east = east};
     write_moment(made, &m, b, f);
 }
 
 void mt_to_char_ts(struct made *made, i64 a, str b, u8 *f) {
-    to_char_moment(made, a, b, false, 0, f);
-}
-
-static bool names_zone(struct sv format) {
-    struct template t = {format, 0};
-    struct node node;
-    while (next_node(&t, &node)) {
-        if (node.pattern == P_TZ) {
-            return true;
-        }
-    }
-    return false;
+    to_char_moment(made, a, b, "", 0, f);
 }
 
 /* A moment as the clocks of a zone show it. */
 void mt_to_char_tz(struct made *made, i64 a, str b, i32 zone, u8 *f) {
     i32 east = fn_ts_infinite(a) ? 0 : zone_offset(zone, fn_floor_div(a, SECOND_US));
-    if (zone != 0 && names_zone(sv_of(b))) {
-        *f = FAULT_TO_CHAR;
-        return;
-    }
     i64 local = fn_ts_infinite(a) ? a : fn_ts_zone(a, east, f);
-    to_char_moment(made, local, b, true, east, f);
+    char offset[16] = "UTC";
+    const char *word = offset;
+    if (zone_is_named(zone)) {
+        word = fn_ts_infinite(a) ? "" : zone_word(zone, fn_floor_div(a, SECOND_US));
+    } else if (zone != 0) { /* an offset is called by its digits */
+        i32 size = zone < 0 ? -zone : zone;
+        int len = snprintf(offset, sizeof offset, "%c%02d", zone < 0 ? '-' : '+', size / 3600);
+        if (size % 3600) {
+            snprintf(offset + len, sizeof offset - (size_t)len, ":%02d", size / 60 % 60);
+        }
+    }
+    to_char_moment(made, local, b, word, east, f);
 }
 
 void mt_to_char_iv(struct made *made, i128 a, str b, u8 *f) {
@@ -508,8 +512,8 @@ void mt_to_char_iv(struct made *made, i128 a, str b, u8 *f) {
                        .minute = (i32)(x.us / MINUTE_US % 60),
                        .second = (i32)(x.us / SECOND_US % 60),
                        .us = (i32)(x.us % SECOND_US),
+                       .zone = "",
                        .is_interval = true};
-    m.month = m.month < 0 ? 0 : m.month;
     write_moment(made, &m, b, f);
 }
 

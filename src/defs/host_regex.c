@@ -21,6 +21,7 @@ struct call {
     i64 part;   /* parenthesised part */
     i64 end;    /* instr: 1 = behind the match */
     bool numbered;
+    bool first_part; /* see REGEX_FIRST_PART */
 };
 
 enum { KEPT_BYTES = 512 };
@@ -53,10 +54,11 @@ static struct sv read_options(struct sv s, struct call *call) {
     }
     call->flags = (struct sv){options.ptr, at};
     call->start = read_option(options, &at, 1);
-    call->number = read_option(options, &at, -1);
-    call->numbered = call->number >= 0;
+    call->number = read_option(options, &at, I64_MIN);
+    call->numbered = call->number != I64_MIN;
     call->number = call->numbered ? call->number : 1;
     call->part = read_option(options, &at, 0);
+    call->first_part = call->part == REGEX_FIRST_PART;
     call->end = read_option(options, &at, 0);
     return (struct sv){close + 1, s.ptr + s.len - close - 1};
 }
@@ -68,6 +70,11 @@ static bool prepare(str pattern, struct call *call, u8 *f) {
     struct sv s = sv_of(pattern);
     struct sv text = read_options(s, call);
     call->re = &re;
+    call->part = call->first_part ? 0 : call->part;
+    if (call->start < 1 || call->number < 0 || call->part < 0 || call->end < 0 || call->end > 1) {
+        *f = FAULT_REGEX_START; /* before the pattern is looked at */
+        return false;
+    }
     if (kept_len == s.len && memcmp(kept, s.ptr, (size_t)s.len) == 0) {
         return true;
     }
@@ -126,8 +133,7 @@ static bool find_match(const struct call *call, struct sv s, i64 *slots) {
 }
 
 static bool options_bad(const struct call *call, u8 *f) {
-    bool bad =
-        call->start < 1 || call->number < 1 || call->part < 0 || call->end < 0 || call->end > 1;
+    bool bad = call->number < 1;
     *f = bad ? FAULT_REGEX_START : *f;
     return bad;
 }
@@ -157,24 +163,27 @@ static bool match_part(const struct call *call, const i64 *slots, i64 part, i64 
     return *first >= 0 && *last >= *first;
 }
 
+static i64 asked_part(const struct call *call) {
+    return call->first_part && call->re->group_count > 0 ? 1 : call->part;
+}
+
 i32 fn_regex_instr(str a, str b, u8 *f) {
     struct call call;
     i64 slots[2 * REGEX_GROUPS_MAX], first, last;
     if (!prepare(b, &call, f) || options_bad(&call, f) || !find_match(&call, sv_of(a), slots) ||
-        !match_part(&call, slots, call.part, &first, &last)) {
+        !match_part(&call, slots, asked_part(&call), &first, &last)) {
         return 0;
     }
     return fn_length(fn_part(a, 0, (u32)(call.end ? last : first))) + 1;
 }
 
-/* Part -1 (substring) means the first parenthesised part if there is one. */
 str fn_regex_substr(str a, str b, u8 *f) {
     struct call call;
     i64 slots[2 * REGEX_GROUPS_MAX], first, last;
     if (!prepare(b, &call, f) || options_bad(&call, f) || !find_match(&call, sv_of(a), slots)) {
         return fn_part(a, 0, 0);
     }
-    bool whole = !match_part(&call, slots, call.part, &first, &last);
+    bool whole = !match_part(&call, slots, asked_part(&call), &first, &last);
     return whole ? fn_part(a, 0, 0) : fn_part(a, (u32)first, (u32)last);
 }
 
@@ -236,10 +245,6 @@ void mt_regex_replace(struct made *made, str a, str b, str c, u8 *f) {
     if (!prepare(b, &call, f)) {
         return;
     }
-    if (call.start < 1 || call.number < 0) {
-        *f = FAULT_REGEX_START;
-        return;
-    }
     replace_all(&count, &call, sv_of(a), c);
     struct replacing write = {made_room(made, count.n, f), 0};
     if (write.out) {
@@ -268,9 +273,8 @@ void mt_similar_regex(struct made *made, str a, str b, u8 *f) {
     for (u32 i = 0; i < a.len; i++) {
         bool escape = b.len > 0 && i + b.len <= a.len && memcmp(p + i, e, b.len) == 0;
         u8 c = p[i];
-        if (escape && i + b.len >= a.len) {
-            *f = FAULT_LIKE_ESCAPE;
-            return;
+        if (escape && i + b.len >= a.len) { /* one at the end stands for nothing */
+            break;
         }
         if (escape) {
             i += b.len;

@@ -233,7 +233,7 @@ void mt_initcap(struct made *made, str a, u8 *f) {
     for (u32 at = 0; out && at < a.len;) {
         u32 end = fn_char_end(p, at, a.len);
         u32 c = (u32)fn_ascii(fn_part(a, at, end));
-        bool word = (c >= '0' && c <= '9') || case_upper(c) != c || case_lower(c) != c || c >= 0xaa;
+        bool word = char_in_class(CLASS_ALNUM, c);
         n += put_char(out + n, inside ? case_lower(c) : case_upper(c));
         inside = word;
         at = end;

@@ -96,32 +96,40 @@ static void add_folded(struct parser *s, u32 lo, u32 hi) {
     }
 }
 
+/* A class of characters stands among the ranges as this bit and its number. */
+enum { CLASS_BIT = 1 << 30 }; /* beyond all code points */
+
 static const struct {
     const char *name;
-    u32 ranges[8]; /* pairs, until 0 */
+    u8 class;
 } classes[] = {
-    {"alpha", {'A', 'Z', 'a', 'z', 0xaa, 0x10ffff}},
-    {"digit", {'0', '9'}},
-    {"alnum", {'0', '9', 'A', 'Z', 'a', 'z', 0xaa, 0x10ffff}},
-    {"upper", {'A', 'Z', 0xc0, 0xde}},
-    {"lower", {'a', 'z', 0xdf, 0xff}},
-    {"space", {'\t', '\r', ' ', ' '}},
-    {"blank", {'\t', '\t', ' ', ' '}},
-    {"punct", {'!', '/', ':', '@', '[', '`', '{', '~'}},
-    {"cntrl", {1, 31, 127, 127}},
-    {"graph", {'!', '~', 0xa1, 0x10ffff}},
-    {"print", {' ', '~', 0xa0, 0x10ffff}},
-    {"xdigit", {'0', '9', 'A', 'F', 'a', 'f'}},
+    {"alpha", CLASS_ALPHA}, {"alnum", CLASS_ALNUM}, {"upper", CLASS_UPPER},
+    {"lower", CLASS_LOWER}, {"space", CLASS_SPACE}, {"punct", CLASS_PUNCT},
+    {"cntrl", CLASS_CNTRL}, {"graph", CLASS_GRAPH}, {"print", CLASS_PRINT},
 };
 
 static bool add_class(struct parser *s, struct sv name) {
     for (i64 i = 0; i < COUNT_OF(classes); i++) {
         if (sv_eq(name, sv_from(classes[i].name))) {
-            for (i32 r = 0; r < 8 && classes[i].ranges[r]; r += 2) {
-                add_folded(s, classes[i].ranges[r], classes[i].ranges[r + 1]);
-            }
+            bool cased = classes[i].class == CLASS_UPPER || classes[i].class == CLASS_LOWER;
+            u32 class = s->re->nocase && cased ? CLASS_ALPHA : classes[i].class;
+            add_range(s, CLASS_BIT | class, CLASS_BIT | class);
             return true;
         }
+    }
+    if (sv_eq(name, SV("blank"))) {
+        add_range(s, '\t', '\t');
+        add_range(s, ' ', ' ');
+        return true;
+    }
+    bool hex = sv_eq(name, SV("xdigit"));
+    if (hex) {
+        add_range(s, 'A', 'F');
+        add_range(s, 'a', 'f');
+    }
+    if (hex || sv_eq(name, SV("digit"))) {
+        add_range(s, '0', '9');
+        return true;
     }
     return false;
 }
@@ -279,7 +287,7 @@ static void parse_bracket(struct parser *s) {
 }
 
 static void emit_char(struct parser *s, u32 c) {
-    emit(s, (struct regex_inst){.op = RE_CHAR, .c = s->re->nocase ? case_lower(c) : c});
+    emit(s, (struct regex_inst){.op = RE_CHAR, .c = c});
 }
 
 static void parse_escape(struct parser *s) {
@@ -610,12 +618,17 @@ struct machine {
     bool captures;
 };
 
+/* Whether the character that holds this byte is one of a word. */
 static bool is_word(const struct machine *m, i64 at) {
     if (at < 0 || at >= m->len) {
         return false;
     }
-    u8 c = m->text[at];
-    return c == '_' || c >= 0x80 || (u8)(c - '0') < 10 || (u8)((c | 32) - 'a') < 26;
+    while (at > 0 && (m->text[at] & 0xc0) == 0x80) {
+        at--;
+    }
+    const u8 *p = m->text + at;
+    u32 c = next_char(&p, m->text + m->len);
+    return c == '_' || char_in_class(CLASS_ALNUM, c);
 }
 
 static bool place_holds(const struct machine *m, u8 op, i64 pos) {
@@ -700,12 +713,15 @@ static void follow(struct machine *m, struct thread_set *set, i32 pc, i64 pos, i
 static bool takes(const struct regex *re, const struct regex_inst *inst, u32 c) {
     switch (inst->op) {
     case RE_CHAR:
-        return inst->c == (re->nocase ? case_lower(c) : c);
+        return inst->c == c ||
+               (re->nocase && (case_lower(inst->c) == c || case_upper(inst->c) == c));
     case RE_ANY:
         return !(re->newline && c == '\n');
     default:
         for (i32 i = inst->x; i < inst->y; i++) {
-            if (c >= re->ranges[i][0] && c <= re->ranges[i][1]) {
+            const u32 *range = re->ranges[i];
+            if (range[0] & CLASS_BIT ? char_in_class((enum char_class)(range[0] & 0xff), c)
+                                     : c >= range[0] && c <= range[1]) {
                 return !inst->negated;
             }
         }

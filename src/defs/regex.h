@@ -9,6 +9,9 @@
 
 enum { REGEX_INSTS_MAX = 1500, REGEX_RANGES_MAX = 600, REGEX_GROUPS_MAX = 10 };
 
+/* In place of a part's number: the first parenthesised part if there is one, else the match. */
+enum { REGEX_FIRST_PART = -2147483647 };
+
 struct regex_inst {
     u8 op;      /* enum regex_op, regex.c */
     u8 negated; /* CLASS */
@@ -18,7 +21,7 @@ struct regex_inst {
 
 struct regex {
     i32 inst_count, range_count, group_count;
-    b8 nocase;      /* characters were folded */
+    b8 nocase;      /* a character stands for both its cases */
     b8 newline;     /* . and [^…] stop at a line's end */
     b8 line_anchor; /* ^ and $ match at a line's end too */
     b8 shortest;    /* the first quantifier is a lazy one */

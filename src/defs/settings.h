@@ -22,11 +22,16 @@ void settings_init(struct settings *settings); /* defaults */
 i32 setting_count(void);
 const char *setting_name(i32 i);
 const char *setting_text(i32 i);
-i32 setting_find(struct sv name);              /* -1 when unknown */
-/* ERR_UNDEFINED_OBJECT (nearest name as hint), ERR_INVALID_PARAMETER naming what is allowed; a DATABASE
- * setting after opening is ERR_INVALID_PARAMETER ("cannot be changed now"). */
+i32 setting_find(struct sv name); /* -1 when unknown */
+/* fixed.c: PostgreSQL's settings that have one value here; NULL: no such setting. */
+const char *fixed_value(struct sv name);
+/* ERR_OK where the value is that; NULL = its default. Only for names that fixed_value knows. */
+FALLIBLE fixed_set(struct sv name, const char *value, struct error *err);
+/* ERR_UNDEFINED_OBJECT (nearest name as hint), ERR_INVALID_PARAMETER naming what is allowed; a
+ * DATABASE setting after opening is ERR_INVALID_PARAMETER ("cannot be changed now"). */
 FALLIBLE setting_set(struct settings *settings, struct sv name, struct sv value, bool opening,
                      struct error *err);
-i32 setting_print(const struct settings *settings, i32 i, char *buf, i32 cap); /* as SHOW prints it */
+i32 setting_print(const struct settings *settings, i32 i, char *buf,
+                  i32 cap); /* as SHOW prints it */
 
 #endif

@@ -253,6 +253,7 @@ static bool read_offset(struct datetime *t) {
 }
 
 static bool read_tokens(struct datetime *t) {
+    const u8 *start = t->p;
     while (t->p < t->end) {
         u8 c = *t->p;
         bool separator = c == '-' || c == '/' || c == '.' || c == ',';
@@ -262,7 +263,9 @@ static bool read_tokens(struct datetime *t) {
             t->p++;
             continue;
         }
-        if ((c == '+' || c == '-') && t->has_time) {
+        bool spaced = t->p > start && is_space(t->p[-1]);
+        bool zone = t->has_time || (date_complete(t) && (c == '+' || spaced));
+        if ((c == '+' || c == '-') && zone) {
             if (!read_offset(t)) {
                 return false;
             }

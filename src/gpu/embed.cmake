@@ -31,7 +31,9 @@ set(WF_EMBEDDED
   split_loose.h=gpu/kernels/split_loose.h
   spans.h=gpu/kernels/spans.h
   path.h=gpu/kernels/path.h
+  merge_cuts.h=gpu/kernels/merge_cuts.h
   merge.h=gpu/kernels/merge.h
+  merge_words.h=gpu/kernels/merge_words.h
   bitonic.h=gpu/kernels/bitonic.h
   rows.h=gpu/kernels/rows.h
   search.h=gpu/kernels/search.h

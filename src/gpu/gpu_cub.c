@@ -60,7 +60,7 @@ static const i64 faster_from[CUB_OP_COUNT][2] = {
     [CUB_SCAN] = {I64_MAX, I64_MAX},      [CUB_REDUCE] = {I64_MAX, I64_MAX},
     [CUB_COMPACT] = {I64_MAX, I64_MAX},   [CUB_COMPACT_UNORDERED] = {I64_MAX, I64_MAX},
     [CUB_HISTOGRAM] = {I64_MAX, I64_MAX}, [CUB_SET] = {I64_MAX, I64_MAX},
-    [CUB_MERGE] = {1 << 28, I64_MAX},
+    [CUB_MERGE] = {I64_MAX, I64_MAX},
 };
 
 bool gpu_cub_picks(const struct prim_job *job, enum cub_op op, i32 width, i64 n) {

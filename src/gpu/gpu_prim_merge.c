@@ -15,6 +15,61 @@ enum { FAR = 8 }; /* so many elements per needle: rather search than read all */
 
 /* --- merge --- */
 
+/* Threads, items of each, blocks a multiprocessor. Tiles of a merge sort are those its blocks
+ * sort. */
+struct merge_shape {
+    i32 threads, items, blocks;
+};
+static struct merge_shape merge_shape_of(const struct order *o, const struct kmerge *args,
+                                         i32 payload_bytes) {
+    return o->bytes == 4 && !args->run && !payload_bytes ? (struct merge_shape){128, 31, 10}
+           : o->bytes == 4 && !payload_bytes             ? (struct merge_shape){PATH_THREADS, 15, 6}
+           : payload_bytes < 8                           ? (struct merge_shape){PATH_THREADS, 15, 5}
+                               : (struct merge_shape){PATH_THREADS, 15, 4};
+}
+
+bool gpu_merges_words(const struct order *o, const struct kmerge *args, i32 payload_bytes) {
+    size_t places = (size_t)args->a | (size_t)args->b | (size_t)args->out;
+    places |= (size_t)args->a_payload | (size_t)args->b_payload | (size_t)args->out_payload;
+    struct merge_shape shape = merge_shape_of(o, args, payload_bytes);
+    bool tiles = !args->run || shape.threads * shape.items == PATH_THREADS * path_items(o->bytes);
+    bool words = payload_bytes ? o->bytes == 4 && payload_bytes <= 8 : o->bytes <= 8;
+    return !o->is_float && !o->is_text && words && places % 16 == 0 && tiles;
+}
+
+wf_status gpu_merge_words(struct prim_job *job, const struct order *o, const struct kmerge *args,
+                          i64 total, i32 payload_bytes) {
+    struct merge_shape shape = merge_shape_of(o, args, payload_bytes);
+    i64 tile = (i64)shape.threads * shape.items;
+    i64 tiles = (total + tile - 1) / tile;
+    i64 shared = tile * o->bytes + 96; /* both arrays' parts as they are aligned */
+    if (payload_bytes) {
+        shared += tile * payload_bytes + 96 + tile * 2; /* and places */
+    }
+    char defines[ORDER_DEFINES];
+    i32 used = order_text(o, defines, ORDER_DEFINES);
+    snprintf(defines + used, (size_t)(ORDER_DEFINES - used),
+             "#define KEY_WHOLE 1\n#define MERGE_THREADS %d\n#define WIRE_ITEMS %d\n"
+             "#define WF_MIN_BLOCKS %d\n#define PAYLOAD %d\n",
+             shape.threads, shape.items, shape.blocks, payload_bytes);
+    struct gpu_template cut = {"merge_words", "k_merge_cuts", defines};
+    struct gpu_template merge = {"merge_words", "k_merge_words", defines};
+    TRY(gpu_prim_launch_all(job, &cut, tiles / shape.threads + 1, (u32)shape.threads, 0, args));
+    return gpu_prim_launch_all(job, &merge, tiles, (u32)shape.threads, shared, args);
+}
+
+static FALLIBLE merge_walked(struct prim_job *job, const struct order *o, const struct kmerge *args,
+                             i64 tiles, i32 payload_bytes) {
+    char defines[ORDER_DEFINES];
+    i32 used = order_text(o, defines, ORDER_DEFINES);
+    snprintf(defines + used, (size_t)(ORDER_DEFINES - used),
+             "#define PATH_ITEMS %d\n#define PAYLOAD %d\n", path_items(o->bytes), payload_bytes);
+    struct gpu_template cut = {"merge", "k_merge_cuts", defines};
+    struct gpu_template merge = {"merge", "k_merge", defines};
+    TRY(gpu_prim_launch_all(job, &cut, tiles / PATH_THREADS + 1, PATH_THREADS, 0, args));
+    return gpu_prim_launch_all(job, &merge, tiles, PATH_THREADS, 0, args);
+}
+
 static FALLIBLE gpu_merge(struct prim_job *job, struct prim_array out, struct prim_array a,
                           struct prim_array b, struct prim_array out_payload,
                           struct prim_array a_payload, struct prim_array b_payload) {
@@ -24,8 +79,9 @@ static FALLIBLE gpu_merge(struct prim_job *job, struct prim_array out, struct pr
         gpu_cub_picks(job, CUB_MERGE, o.bytes, a.count + b.count)) {
         return gpu_cub_merge(job, out, a, b);
     }
-    i64 tile = PATH_THREADS * path_items(o.bytes);
-    i64 tiles = (a.count + b.count + tile - 1) / tile;
+    i64 total = a.count + b.count;
+    i64 tile = PATH_THREADS * path_items(o.bytes); /* the smallest there is */
+    i64 tiles = (total + tile - 1) / tile;
     i64 mark = prim_mark(job);
     struct kmerge args = {.order = korder_of(&o, &a),
                           .a = a.data,
@@ -37,18 +93,13 @@ static FALLIBLE gpu_merge(struct prim_job *job, struct prim_array out, struct pr
                           .a_count = a.count,
                           .b_count = b.count,
                           .cuts = prim_take(job, (tiles + 1) * 8)};
-    char defines[ORDER_DEFINES];
-    i32 used = order_text(&o, defines, ORDER_DEFINES);
-    snprintf(defines + used, (size_t)(ORDER_DEFINES - used),
-             "#define PATH_ITEMS %d\n#define PAYLOAD %d\n", path_items(o.bytes),
-             has_payload ? elem_bytes[out_payload.type] : 0);
     TRY(order_check_text(job, a));
     TRY(order_check_text(job, b));
-    if (tiles) {
-        struct gpu_template cut = {"merge", "k_merge_cuts", defines};
-        struct gpu_template merge = {"merge", "k_merge", defines};
-        TRY(gpu_prim_launch_all(job, &cut, tiles / PATH_THREADS + 1, PATH_THREADS, 0, &args));
-        TRY(gpu_prim_launch_all(job, &merge, tiles, PATH_THREADS, 0, &args));
+    i32 payload_bytes = has_payload ? elem_bytes[out_payload.type] : 0;
+    if (tiles && gpu_merges_words(&o, &args, payload_bytes)) {
+        TRY(gpu_merge_words(job, &o, &args, total, payload_bytes));
+    } else if (tiles) {
+        TRY(merge_walked(job, &o, &args, tiles, payload_bytes));
     }
     prim_back(job, mark);
     return ERR_OK;

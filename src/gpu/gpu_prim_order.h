@@ -16,6 +16,12 @@ i32 order_text(const struct order *o, char *out, i32 cap);
 static inline i32 path_items(i32 key_bytes) {
     return key_bytes == 4 ? 15 : key_bytes == 8 ? 11 : 7;
 }
+/* Whether a merge, or with args->run a step of the merge sort, can be that of integers in
+ * registers: what is merged, and where arrays lie. */
+bool gpu_merges_words(const struct order *o, const struct kmerge *args, i32 payload_bytes);
+/* Cuts and merges `total` elements; cuts have room for every tile of merge.h. */
+FALLIBLE gpu_merge_words(struct prim_job *job, const struct order *o, const struct kmerge *args,
+                         i64 total, i32 payload_bytes);
 /* A piece of the workspace as an array. */
 struct prim_array order_take(struct prim_job *job, enum elem type, i64 count);
 /* ERR_INVALID_PARAMETER when spans point outside their bytes; waits. Nothing for other types. */

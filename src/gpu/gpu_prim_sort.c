@@ -65,6 +65,10 @@ static FALLIBLE merge_sort(struct sorting *s, i64 first, i64 n, struct prim_arra
         to_temp = !to_temp;
         args.out = to_temp ? temp.data : part_of_array(s->out, first);
         args.out_payload = to_temp ? temp_payload.data : part_of_array(s->out_payload, first);
+        if (gpu_merges_words(&s->order, &args, payload_bytes(s))) {
+            TRY(gpu_merge_words(job, &s->order, &args, n, payload_bytes(s)));
+            continue;
+        }
         TRY(gpu_prim_launch_all(job, &cut, tiles / PATH_THREADS + 1, PATH_THREADS, 0, &args));
         TRY(gpu_prim_launch_all(job, &merge, tiles, PATH_THREADS, 0, &args));
     }

@@ -61,6 +61,7 @@ struct csv_field { /* what column i of the file is */
     struct type type;
     u8 kind;
     b8 not_null;
+    b8 never_null, quoted_null; /* FORCE_NOT_NULL, FORCE_NULL */
     const char *name;
     i64 lo, hi;     /* smallint, integer, bigint */
     i128 dec_limit; /* decimal: |value| is below */

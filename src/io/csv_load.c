@@ -142,6 +142,9 @@ static FALLIBLE plan_fields(struct csv_job *job, struct error *err) {
                                     .type = type,
                                     .kind = (u8)type_kind(type),
                                     .not_null = table->cols[col].not_null,
+                                    .never_null =
+                                        options->force_not_null && options->force_not_null[col],
+                                    .quoted_null = options->force_null && options->force_null[col],
                                     .name = table->cols[col].name,
                                     .lo = small ? -32768
                                           : big ? I64_MIN

@@ -356,7 +356,8 @@ static bool store_value(struct parser *p, i64 i, const char *at, struct sv s) {
 static bool store_field(struct parser *p, i64 i, const char *at, const struct field *value) {
     struct csv_job *job = p->job;
     const struct csv_field *field = &job->fields[i];
-    bool null = !value->quoted && value->text.len == job->null_len &&
+    bool null = (!value->quoted || field->quoted_null) && !field->never_null &&
+                value->text.len == job->null_len &&
                 !memcmp(value->text.ptr, job->options->null_text, (size_t)job->null_len);
     if (!field->not_null) {
         p->block[job->nulls_at[field->col] + p->row] = null;
@@ -392,6 +393,10 @@ static bool parse_record(struct parser *p) {
     u32 count = p->job->field_count;
     struct field field = {0};
     p->record = p->pos;
+    if (count == 0) { /* a row of a table without columns is an empty line */
+        bool read = read_field(p, &field);
+        return read && ((field.last && field.text.len == 0 && !field.quoted) || line_rest(p));
+    }
     for (u32 i = 0; i < count; i++) {
         const char *at = p->pos;
         if (!read_field(p, &field)) {

@@ -13,6 +13,8 @@ struct csv_options {
     const char *null_text;
     i32 col_count; /* 0 = all table columns in order */
     const u32 *cols;
+    const b8 *force_not_null; /* by table column: the NULL text is a text; NULL = nowhere */
+    const b8 *force_null;     /* in quotes, too, the NULL text is NULL */
     /* Columns the file does not fill, by table column: a value of the column's kind, or NULL. */
     const void *const *defaults;
     /* Likewise the values of a sequence: *out_first for the first row of `rows`, then steps. The

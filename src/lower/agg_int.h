@@ -37,6 +37,7 @@ struct call_state {
     i32 n1;        /* variance: words of the sum; the other parts are the sum of squares */
     i32 n2;        /* regr_sxy: words of the second argument's sum, behind the first's */
     bool ranked;   /* window.c: numbered strings whose ranks are needed */
+    bool wide;     /* min, max of numbers beyond 64 bits, as strings that order alike */
     bool fast;     /* floats: one word, FADD */
     bool grouped;  /* a state exists only where there was a row */
 };
@@ -71,6 +72,10 @@ struct value words_finish(struct builder *f, const struct call_state *c, i32 row
 i32 words_row_bits(i64 rows);
 /* The argument of a call, NULL where the filter is not true; evaluated only where it is. */
 struct value words_input(struct builder *b, const struct expr *arg, const struct expr *filter);
+/* Whether the call is the least or greatest of numbers beyond 64 bits, which no word holds. */
+bool words_too_wide(const struct builder *b, const struct call_state *c);
+/* Makes the argument of such a call a string; words_finish makes it a number again. */
+void words_narrow(struct builder *b, struct call_state *c);
 /* Whether the call is the least or greatest of strings that are not codes yet. */
 bool words_need_ranks(const struct builder *b, const struct call_state *c);
 

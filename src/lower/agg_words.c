@@ -208,11 +208,6 @@ static u16 extreme_input(struct words *s, struct call_state *c) {
         reg = build_op(b, code, reg, NO_REG, NO_REG, range_exact(I64_MIN, I64_MAX));
     }
     c->range = reg_range(b, reg);
-    if (!s->l->status && !range_within(c->range, range_exact(I64_MIN, I64_MAX))) {
-        lower_fail(s->l, ERR_NOT_SUPPORTED, c->position,
-                   "%s of decimals beyond 64 bits is not supported", agg_names[c->agg]);
-        return 0;
-    }
     return build_kind(b, reg, KIND_I64);
 }
 
@@ -408,6 +403,19 @@ static void bits_word(struct words *s, struct call_state *c) {
     struct part part = {add_word(s, op, reg), 0};
     VEC_PUSH(s->l->arena, &c->parts, part);
     c->count_word = c->may_be_null ? count_word(s, c->arg.null) : NO_WORD;
+}
+
+bool words_too_wide(const struct builder *b, const struct call_state *c) {
+    bool extreme_call = c->agg == AGG_MIN || c->agg == AGG_MAX;
+    return extreme_call && !b->l->status && reg_kind(b, c->arg.reg) == KIND_I128 &&
+           !range_within(reg_range(b, c->arg.reg), range_exact(I64_MIN, I64_MAX));
+}
+
+void words_narrow(struct builder *b, struct call_state *c) {
+    u16 order = build_kind(b, lower_order(b, c->arg.reg, c->arg_type), KIND_I128);
+    c->wide = true;
+    c->arg.reg = build_safe(b, OP_ORDER_BYTES, order, c->arg.reg, NO_REG, range_none());
+    c->arg_type = type_of(TYPE_TEXT);
 }
 
 bool words_need_ranks(const struct builder *b, const struct call_state *c) {
@@ -661,6 +669,9 @@ static struct value finish_extreme(struct builder *f, const struct call_state *c
                         .c = NO_REG,
                         .imm = c->ranks.code_var};
         v.reg = build_ctl(f, op, KIND_I32, range_exact(0, I32_MAX), c->dict);
+        v.reg = c->wide ? build_op(f, OP_ORDERED_STR, string_view(f, v.reg), NO_REG, NO_REG,
+                                   range_of_type(c->type))
+                        : v.reg;
     } else if (type_is_float(c->arg_type)) {
         bool real = c->arg_type.id == TYPE_REAL;
         v.reg = build_op(f, real ? OP_UNORD_F32 : OP_UNORD_F64, v.reg, NO_REG, NO_REG,

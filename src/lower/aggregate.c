@@ -39,13 +39,6 @@ static bool is_ordered(const struct agg_state *s, i64 i) {
     return s->ordered[i].call != NULL;
 }
 
-/* Least and greatest of numbers beyond 64 bits are found by sorting, too. */
-static bool too_wide(const struct agg_state *s, const struct call_state *c) {
-    bool extreme = c->agg == AGG_MIN || c->agg == AGG_MAX;
-    return extreme && !s->l->status && reg_kind(s->w.b, c->arg.reg) == KIND_I128 &&
-           !range_within(reg_range(s->w.b, c->arg.reg), range_exact(I64_MIN, I64_MAX));
-}
-
 static void order_call(struct agg_state *s, i64 i, const struct agg_call *call) {
     struct ordered *o = &s->ordered[i];
     struct builder *b = s->w.b;
@@ -115,7 +108,7 @@ static void lower_inputs(struct agg_state *s) {
         if (call->arg2) {
             c->arg2 = words_input(s->w.b, call->arg2, call->filter);
         }
-        if (too_wide(s, c)) {
+        if (words_too_wide(s->w.b, c)) { /* found by sorting, too */
             order_call(s, i, call);
         }
     }

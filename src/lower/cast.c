@@ -230,7 +230,7 @@ static const struct {
 };
 
 static bool time_cast(struct builder *b, struct value v, struct type from, struct type to,
-                      u16 *out) {
+                      struct value *out) {
     for (i64 i = 0; i < COUNT_OF(time_casts); i++) {
         if (time_casts[i].from != from.id || time_casts[i].to != to.id) {
             continue;
@@ -244,11 +244,17 @@ static bool time_cast(struct builder *b, struct value v, struct type from, struc
         if (named && from.id == TYPE_TIMESTAMPTZ) {
             regs[0] = lower_local(b, regs[0], v.null);
         }
+        if (time_casts[i].op == OP_TIME_TS) { /* an infinity has no time of day */
+            u16 finite = build_op(b, OP_FINITE_TS, regs[0], NO_REG, NO_REG, range_bool());
+            finite = build_not(b, finite);
+            out->null = v.null =
+                build_is_bool(b, finite, false) ? v.null : build_null_or(b, v.null, finite);
+        }
         bool global = named && to.id == TYPE_TIMESTAMPTZ;
-        *out = lower_masked(b, (enum op_code)time_casts[i].op, regs, v.null,
-                            range_of_type(global ? type_of(TYPE_TIMESTAMP) : to));
-        *out = global ? lower_global(b, *out, v.null) : *out;
-        *out = round_us(b, *out, v.null, to);
+        out->reg = lower_masked(b, (enum op_code)time_casts[i].op, regs, v.null,
+                                range_of_type(global ? type_of(TYPE_TIMESTAMP) : to));
+        out->reg = global ? lower_global(b, out->reg, v.null) : out->reg;
+        out->reg = round_us(b, out->reg, v.null, to);
         return true;
     }
     return false;
@@ -296,7 +302,7 @@ struct value lower_cast(struct builder *b, struct value v, struct type from, str
         r = to.id == TYPE_BOOLEAN ? lower_bool(b, r.reg, r.null) : r;
     } else if (from.id == to.id && from.id != TYPE_DECIMAL) {
         r.reg = round_us(b, v.reg, v.null, to);
-    } else if (time_cast(b, v, from, to, &r.reg)) {
+    } else if (time_cast(b, v, from, to, &r)) {
         return r;
     } else if (from.id == TYPE_BOOLEAN || to.id == TYPE_BOOLEAN) {
         return bool_cast(b, v, from, to);

@@ -571,7 +571,8 @@ static struct value lower_strings(struct builder *b, const struct expr *expr, st
     default: {
         u16 null = build_null_or(b, v[0].null, v[1].null);
         u16 regs[3] = {a, string_view(b, v[1].reg), NO_REG};
-        bool known = build_is_const(b, regs[1], NULL); /* then the binder has looked at its end */
+        union lit pattern;
+        bool known = build_is_const(b, regs[1], &pattern) && pattern_is_whole(sv_of(pattern.str));
         bool nocase = expr->func == FUNC_ILIKE;
         enum op_code code =
             known ? (nocase ? OP_ILIKE_STR : OP_LIKE_STR) : (nocase ? OP_ILIKE_ANY : OP_LIKE_ANY);

@@ -380,6 +380,10 @@ struct value lower_source_value(struct builder *b, u32 col);
 struct builder *lower_agg(struct lower *l, const struct rel *rel);
 struct builder *lower_values(struct lower *l, const struct rel *rel);
 
+/* constant.c: a lowered constant's value in the kind of `type`; false when it is not one. */
+bool lower_const_lit(struct builder *b, struct value v, struct type type, union lit *out,
+                     bool *out_null);
+
 /* order.c */
 struct builder *lower_sort(struct lower *l, const struct rel *rel);
 struct builder *lower_limit(struct lower *l, const struct rel *rel);

@@ -148,8 +148,21 @@ static enum op_code zone_code(struct builder *b, const struct expr *expr, u16 zo
                                         : OP_LOCAL_TS;
 }
 
+/* wf_finite of what is proven to be. */
+static bool is_finite(const struct builder *b, const struct expr *expr, u16 reg) {
+    bool date = expr->func == FUNC_ONLY_DATE;
+    if (!date && expr->func != FUNC_ONLY_TS && expr->func != FUNC_ONLY_TSTZ) {
+        return false;
+    }
+    struct range r = reg_range(b, reg);
+    return r.lo > (date ? I32_MIN : I64_MIN) && r.hi < (date ? I32_MAX : I64_MAX);
+}
+
 struct value lower_scalar(struct builder *b, const struct expr *expr, const struct value *v) {
     const struct scalar_info *info = &scalar_infos[expr->func];
+    if (is_finite(b, expr, v[0].reg)) {
+        return v[0];
+    }
     const struct op_info *op = &op_infos[info->op];
     u16 regs[3] = {NO_REG, NO_REG, NO_REG};
     u16 null = NO_REG;
@@ -168,7 +181,7 @@ struct value lower_scalar(struct builder *b, const struct expr *expr, const stru
         return v[0];
     }
     if (zone && zone[1] != '0' && zone_is_named(b->l->limits->zone) &&
-        info->op != OP_TO_TIMESTAMP) {
+        info->op != OP_TO_TIMESTAMP && info->op != OP_TO_CHAR_TZ) { /* they look the zone up */
         return finish(b, in_named_zone(b, expr, regs, null), null, expr);
     }
     enum op_code code = expr->func == FUNC_ZONE_IN || expr->func == FUNC_ZONE_OUT

@@ -32,35 +32,18 @@ static bool const_lit(struct values *vs, u32 col, const struct expr *expr, u32 *
     return true;
 }
 
-/* The literal of a lowered constant, in the kind of `type`; false when it is not one. */
-static bool value_lit(struct builder *b, struct value v, struct type type, u32 *out) {
-    enum kind kind = type_kind(type);
-    union lit lit;
-    if (b->l->status || b->raises) {
-        return false;
-    }
-    if (value_is_null(b, v)) {
-        *out = NO_LIT;
-        return true;
-    }
-    if (v.null != NO_REG || !build_is_const(b, v.reg, &lit)) {
-        return false;
-    }
-    u16 reg = lower_canonical(b, v, type);
-    if (!build_is_const(b, reg, &lit) || reg_kind(b, reg) != kind) {
-        return false;
-    }
-    *out = lower_lit(b->l, kind, lit);
-    return true;
-}
-
 /* An expression that is constant after folding: a cast or a negative number, mostly. */
 static bool folded_lit(struct values *vs, u32 col, const struct expr *expr, u32 *out) {
     struct builder *b = vs->scratch;
     struct mark mark = build_mark(b);
-    struct value v = lower_expr(b, expr);
-    bool folded = value_lit(b, v, vs->l->plan->cols.items[vs->rel->out.items[col]].type, out);
+    struct type type = vs->l->plan->cols.items[vs->rel->out.items[col]].type;
+    union lit lit;
+    bool is_null;
+    bool folded = lower_const_lit(b, lower_expr(b, expr), type, &lit, &is_null);
     build_undo(b, mark);
+    if (folded) {
+        *out = is_null ? NO_LIT : lower_lit(vs->l, type_kind(type), lit);
+    }
     return folded;
 }
 

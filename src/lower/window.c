@@ -19,6 +19,7 @@ struct win {
     u32 *order_cols;
     struct call_state *calls; /* aggregates */
     struct value (*args)[3];
+    struct window_fn *frames; /* per call: what its functions have in common */
     VEC(struct window_fn) fns;
     u32 *fn_of; /* per call: its column, counted from the first that the step appends */
 };
@@ -262,6 +263,9 @@ static void lower_args(struct win *s, i64 i) {
         c->type = s->l->plan->cols.items[call->col].type;
         c->arg_type = call->arg_count > 0 ? call->args[0]->type : c->type;
         c->arg = call->arg_count > 0 ? s->args[i][0] : words_input(b, NULL, call->filter);
+        if (words_too_wide(b, c)) {
+            words_narrow(b, c);
+        }
         if (words_need_ranks(b, c)) {
             u32 values = lower_var(s->l, VAR_INTERN, "strings");
             u32 dict = lower_dict(s->l, (struct dict_ref){NO_VAR, 0, values});
@@ -288,7 +292,7 @@ static void lower_args(struct win *s, i64 i) {
 static void add_serial(struct win *s, i64 i) {
     const struct window_call *call = &s->rel->windows.items[i];
     struct builder *b = s->w.b;
-    struct window_fn fn = frame_of(s, call);
+    struct window_fn fn = s->frames[i];
     fn.form = WINDOW_SERIAL;
     fn.func = call->func;
     fn.sequence = call->sequence;
@@ -308,7 +312,7 @@ static void add_serial(struct win *s, i64 i) {
 
 static void add_func(struct win *s, i64 i) {
     const struct window_call *call = &s->rel->windows.items[i];
-    struct window_fn fn = frame_of(s, call);
+    struct window_fn fn = s->frames[i];
     fn.form = call->is_agg ? WINDOW_TEXT : WINDOW_FUNC;
     fn.func = call->func;
     for (i32 a = 0; a < call->arg_count && !s->l->status; a++) {
@@ -328,7 +332,7 @@ static void add_words(struct win *s, i64 i) {
     struct words w = {.l = s->l, .b = s->w.b, .row_bits = s->w.row_bits};
     s->calls[i].arg2 = call->arg_count > 1 ? s->args[i][1] : (struct value){NO_REG, NO_REG};
     words_add(&w, &s->calls[i]);
-    struct window_fn fn = frame_of(s, call);
+    struct window_fn fn = s->frames[i];
     fn.form = WINDOW_WORD;
     s->fn_of[i] = (u32)s->fns.count;
     for (i64 k = 0; k < w.ops.count && !s->l->status; k++) {
@@ -477,6 +481,7 @@ struct builder *lower_window(struct lower *l, const struct rel *rel) {
     s.calls = NEW_ARRAY(l->arena, struct call_state, count + 1);
     s.args = arena_alloc(l->arena, (i64)sizeof *s.args * (count + 1));
     s.fn_of = NEW_ARRAY(l->arena, u32, count + 1);
+    s.frames = NEW_ARRAY(l->arena, struct window_fn, count + 1);
     u32 *out_cols = NEW_ARRAY(l->arena, u32, input->out.count + 1);
     for (i64 i = 0; i < input->out.count && !l->status; i++) {
         u32 col = input->out.items[i];
@@ -487,6 +492,7 @@ struct builder *lower_window(struct lower *l, const struct rel *rel) {
     lower_keys(&s);
     for (i64 i = 0; i < count && !l->status; i++) {
         lower_args(&s, i);
+        s.frames[i] = frame_of(&s, &rel->windows.items[i]);
     }
     cut_for_ranks(&s);
     s.w.row_bits = l->status ? 0 : words_row_bits(s.w.b->max_rows);

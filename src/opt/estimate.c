@@ -201,7 +201,8 @@ i64 estimate_base(const struct rel *rel) {
     i64 rows = rel->kind == REL_SCAN ? rel->table_rows : rel->rows;
     bool passes = rel->kind == REL_FILTER || rel->kind == REL_PROJECT || opt_is_inner(rel);
     for (i32 i = 0; passes && i < rel->input_count; i++) {
-        rows = MAX_OF(rows, estimate_base(rel->inputs[i]));
+        i64 below = estimate_base(rel->inputs[i]); /* once: the macro would ask twice */
+        rows = MAX_OF(rows, below);
     }
     return MAX_OF(rows, 1);
 }

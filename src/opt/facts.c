@@ -6,6 +6,10 @@
  */
 #include "opt/opt_int.h"
 
+#include "defs/host_words.h"
+/* after the words they are written in */
+#include "defs/fn_date.h"
+
 static bool has_exact_range(struct type t) {
     return type_is_integer(t) || t.id == TYPE_DATE;
 }
@@ -84,8 +88,13 @@ static struct range walk(const struct opt *o, const struct expr *expr, bool *rai
         return o->facts[expr->col].range;
     }
     if (expr->kind == EXPR_CALL && exact && exact_args && call_range(expr, args, &r)) {
-        *raises = *raises || !range_within(r, all);
-        return range_within(r, all) ? r : all;
+        struct range legal = all;
+        if (expr->type.id == TYPE_DATE) { /* neither end is infinity */
+            legal.lo = DATE_MIN;
+            legal.hi = DATE_MAX;
+        }
+        *raises = *raises || !range_within(r, legal);
+        return range_within(r, legal) ? r : all;
     }
     if (expr->kind == EXPR_CAST && exact && exact_args && range_within(args[0], all)) {
         return args[0];

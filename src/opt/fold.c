@@ -7,8 +7,41 @@
  */
 #include "opt/opt_int.h"
 
+/* wf_finite(column) is the column where its range says so: nothing can raise then. */
+static struct expr *drop_checks(const struct opt *o, struct expr *expr) {
+    struct expr *arg = expr->arg_count > 0 ? expr->args[0] : NULL;
+    if (expr->kind == EXPR_CALL && expr->func == FUNC_ONLY_DATE && arg->kind == EXPR_COL) {
+        const struct col_fact *fact = &o->facts[arg->col];
+        bool finite = fact->has_range && fact->range.lo > I32_MIN && fact->range.hi < I32_MAX;
+        return finite ? arg : expr;
+    }
+    struct expr *copy = NULL;
+    for (i32 i = 0; i < expr->arg_count; i++) {
+        struct expr *to = drop_checks(o, expr->args[i]);
+        if (to != expr->args[i] && !copy) {
+            copy = NEW(o->plan->arena, struct expr);
+            *copy = *expr;
+            copy->args = NEW_ARRAY(o->plan->arena, struct expr *, expr->arg_count);
+            memcpy(copy->args, expr->args, sizeof(struct expr *) * (size_t)expr->arg_count);
+        }
+        if (copy) {
+            copy->args[i] = to;
+        }
+    }
+    return copy ? copy : expr;
+}
+
+static bool is_other(const struct expr *expr, void *arg) {
+    UNUSED(arg);
+    return expr->kind != EXPR_CALL || expr->func != FUNC_ONLY_DATE;
+}
+
 static void fold_slot(struct expr **slot, void *arg) {
-    *slot = expr_fold(arg, *slot);
+    const struct opt *o = arg;
+    *slot = expr_fold(o->plan, *slot);
+    if (!expr_walk(*slot, is_other, NULL)) {
+        *slot = drop_checks(o, *slot);
+    }
 }
 
 static void fold_rel(struct rel *rel, void *arg) {
@@ -16,6 +49,6 @@ static void fold_rel(struct rel *rel, void *arg) {
 }
 
 FALLIBLE pass_fold(struct opt *o) {
-    rel_each(o->plan->arena, o->plan->root, fold_rel, o->plan->arena);
+    rel_each(o->plan->arena, o->plan->root, fold_rel, o);
     return ERR_OK;
 }

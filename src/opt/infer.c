@@ -90,7 +90,7 @@ static void spread(struct region *r, struct expr *cond, expr_list *out) {
         struct expr **map = NEW_ARRAY(plan->arena, struct expr *, plan->cols.count + 1);
         map[said] = expr_col(plan, col, -1);
         struct expr *same = expr_map(plan->arena, cond, map);
-        if (!is_known(r, same)) {
+        if (!is_known(r, same) && !facts_can_raise(r->o, same)) { /* its values may be others */
             VEC_PUSH(plan->arena, &r->conds, same);
             VEC_PUSH(plan->arena, out, same);
         }

@@ -20,8 +20,10 @@ static const struct pass passes[] = {WF_PASSES(X, )};
 
 FALLIBLE opt_run(struct plan *plan, const struct settings *settings, struct error *err) {
     struct opt o = {.plan = plan, .settings = settings, .err = err};
+    i64 choice = 0; /* of skip_pass: optional passes count from 1 */
     for (i64 i = 0; i < COUNT_OF(passes); i++) {
-        if (!passes[i].required && !settings->optimizer) {
+        choice += !passes[i].required;
+        if (!passes[i].required && (!settings->optimizer || settings->skip_pass == choice)) {
             continue;
         }
         o.facts = NEW_ARRAY(plan->arena, struct col_fact, plan->cols.count + 1);

@@ -6,7 +6,8 @@
 #include "defs/settings.h"
 #include "plan/plan.h"
 
-/* With optimizer = off only the passes that lowering needs (marked REQUIRED in pass.def) run. */
+/* With optimizer = off only the passes that lowering needs (marked REQUIRED in pass.def) run; with
+ * skip_pass all others but that one. */
 FALLIBLE opt_run(struct plan *plan, const struct settings *settings, struct error *err);
 
 #endif

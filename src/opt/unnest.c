@@ -15,7 +15,10 @@
  *
  * An aggregate without keys has a row for an empty input too. Directly under a SINGLE or LEFT join,
  * the missing row is NULL, which all aggregates but count want; expressions over them move above
- * the join, with 0 for a missing count. Elsewhere the values are joined with the aggregate. */
+ * the join, with 0 for a missing count. Elsewhere the values are joined with the aggregate.
+ *
+ * What calls sequences is asked for every row of the left, equal ones too: those rows are numbered,
+ * the number is one of the outer columns, and every such call uses it, in the order of the rows. */
 #include "opt/unnest_int.h"
 
 /* columns */
@@ -77,6 +80,9 @@ static void note_rel(struct rel *rel, void *arg) {
     for (i64 i = 0; rel->kind == REL_SHARED && i < w->u->shared_from.count; i++) {
         w->found = w->found || w->u->shared_from.items[i] == rel->inputs[0];
     }
+    for (i64 i = 0; rel_is_serial(rel) && i < w->u->draws.count; i++) {
+        w->found = w->found || w->u->draws.items[i] == rel;
+    }
     for (i64 i = 0; rel->kind == REL_WORK && i < w->u->fixes.count; i++) {
         w->found = w->found || w->u->fixes.items[i] == rel->fix;
     }
@@ -135,7 +141,7 @@ static bool is_guard(const struct unnest *u, const struct expr *cond) {
     struct side_walk side = {u->join->inputs[0], true};
     expr_each_col(cond, note_outer, &w);
     expr_each_col(cond, note_side, &side);
-    return (w.found || w.other) && side.inside && !facts_can_raise(u->o, cond);
+    return (w.found || w.other) && side.inside;
 }
 
 static bool is_guarded(const struct unnest *u) {
@@ -194,6 +200,88 @@ static struct rel *use_domain(struct unnest *u, u32 *cols) {
     struct rel *use = opt_shared(plan, u->domain, u->domain->out.items, u->count);
     memcpy(cols, use->out.items, sizeof(u32) * (size_t)u->count);
     return use;
+}
+
+/* what may raise */
+
+struct raise_walk {
+    struct opt *o;
+    bool raises;
+};
+
+static void note_raising(struct expr **slot, void *arg) {
+    struct raise_walk *w = arg;
+    w->raises = w->raises || facts_can_raise(w->o, *slot);
+}
+
+static void note_raising_rel(struct rel *rel, void *arg) {
+    struct raise_walk *w = arg;
+    rel_each_expr(rel, note_raising, arg);
+    w->raises = w->raises || unnest_may_find_two(w->o, rel);
+}
+
+static bool may_raise(struct opt *o, struct rel *rel) {
+    struct raise_walk w = {o, false};
+    rel_each(o->plan->arena, rel, note_raising_rel, &w);
+    return w.raises;
+}
+
+struct guard_walk {
+    const struct rel *join;
+    bool right, outside;
+};
+
+static void note_guard(u32 col, void *arg) {
+    struct guard_walk *w = arg;
+    bool right = rel_has_out(w->join->inputs[1], col);
+    w->right = w->right || right;
+    w->outside = w->outside || (!right && !rel_has_out(w->join->inputs[0], col));
+}
+
+/* A subquery that may raise, and is asked for under a condition on columns of a query further out.
+ * It can be computed for the rows that ask once the left side has those columns. */
+static bool is_waiting(struct opt *o, struct rel *join) {
+    bool guarded = false;
+    if (join->join != JOIN_SINGLE && join->join != JOIN_MARK) {
+        return false;
+    }
+    for (i64 i = 0; !guarded && i < join->conds.count; i++) {
+        struct guard_walk w = {.join = join};
+        expr_each_col(join->conds.items[i], note_guard, &w);
+        guarded = w.outside && !w.right;
+    }
+    return guarded && may_raise(o, join->inputs[1]);
+}
+
+struct shared_walk {
+    const struct unnest *u;
+    VEC(struct rel *) inputs; /* of SHARED, that use outer columns */
+    i64 users;
+};
+
+static void note_shared(struct rel *rel, void *arg) {
+    struct shared_walk *w = arg;
+    if (rel->kind == REL_SHARED && unnest_below_uses_outer(w->u, rel->inputs[0])) {
+        VEC_PUSH(arena_of(w->u), &w->inputs, rel->inputs[0]);
+    }
+}
+
+static void count_shared(struct rel *rel, void *arg) {
+    struct shared_walk *w = arg;
+    for (i64 i = 0; rel->kind == REL_SHARED && i < w->inputs.count; i++) {
+        w->users += w->inputs.items[i] == rel->inputs[0];
+    }
+}
+
+/* Whether nobody else uses what is shared in there, so that its columns can be changed. */
+static bool owns_shared(const struct unnest *u, struct rel *rel) {
+    struct shared_walk w = {.u = u};
+    rel_each(arena_of(u), rel, note_shared, &w);
+    rel_each(arena_of(u), rel, count_shared, &w);
+    i64 own = w.users;
+    w.users = 0;
+    rel_each(arena_of(u), plan_of(u)->root, count_shared, &w);
+    return own == w.users;
 }
 
 /* the right side, for all values at once */
@@ -361,11 +449,23 @@ static struct rel *push_inner(struct unnest *u, struct rel *rel, u32 *cols) {
     return rel;
 }
 
-/* Kinds that keep all rows of the left, or choose among them. */
+static void remap_below(struct rel *rel, void *arg) {
+    rel_each_expr(rel, remap_slot, arg);
+}
+
+/* Kinds that keep all rows of the left, or choose among them. A right side that waits goes on
+ * depending on the left, which has the outer columns now. */
 static struct rel *push_outer(struct unnest *u, struct rel *rel, u32 *cols) {
     u32 *other = NEW_ARRAY(arena_of(u), u32, u->count);
     bool right = unnest_below_uses_outer(u, rel->inputs[1]);
+    bool waits = right && is_waiting(u->o, rel) && owns_shared(u, rel->inputs[1]);
     rel->inputs[0] = push(u, rel->inputs[0], cols);
+    if (waits) {
+        struct remap r = {arena_of(u), map_to(u, cols)};
+        rel_each(arena_of(u), rel->inputs[1], remap_below, &r);
+        rel->dependent = 1;
+        right = false;
+    }
     if (right) {
         rel->inputs[1] = push(u, rel->inputs[1], other);
     }
@@ -504,10 +604,9 @@ static struct rel *push_agg(struct unnest *u, struct rel *rel, u32 *cols, bool f
 }
 
 static struct rel *push_window(struct unnest *u, struct rel *rel, u32 *cols) {
-    if (rel_is_serial(rel) && u->o->err->code == ERR_OK) {
-        error_set(u->o->err, ERR_NOT_SUPPORTED, rel->windows.items[0].position,
-                  "not supported yet: %s in a subquery that uses outer columns",
-                  serial_names[rel->windows.items[0].func]);
+    const struct rel *sort = rel->inputs[0];
+    for (i64 i = 0; rel_is_serial(rel) && sort->kind == REL_SORT && i < sort->order.count; i++) {
+        VEC_PUSH(arena_of(u), &rel->order, sort->order.items[i]);
     }
     rel->inputs[0] = push(u, rel->inputs[0], cols);
     remap_rel(u, rel, cols);
@@ -716,26 +815,6 @@ static struct rel *push(struct unnest *u, struct rel *rel, u32 *cols) {
 
 /* one join */
 
-struct raise_walk {
-    struct opt *o;
-    bool raises;
-};
-
-static void note_raising(struct expr **slot, void *arg) {
-    struct raise_walk *w = arg;
-    w->raises = w->raises || facts_can_raise(w->o, *slot);
-}
-
-static void note_raising_rel(struct rel *rel, void *arg) {
-    rel_each_expr(rel, note_raising, arg);
-}
-
-static bool may_raise(struct opt *o, struct rel *rel) {
-    struct raise_walk w = {o, false};
-    rel_each(o->plan->arena, rel, note_raising_rel, &w);
-    return w.raises;
-}
-
 static void note_fix(struct rel *rel, void *arg) {
     *(bool *)arg = *(bool *)arg || rel->kind == REL_FIX;
 }
@@ -757,6 +836,10 @@ static bool find_outer(struct unnest *u) {
     u->is_outer_count = plan->cols.count;
     u->count = 0;
     u->outer = NEW_ARRAY(plan->arena, u32, left->out.count + 1);
+    if (u->numbered) {
+        u->outer[u->count++] = left->out.items[left->out.count - 1];
+        flags[u->outer[0]] = 1;
+    }
     if (rel_free_cols(plan, u->join->inputs[1], is_free) == 0) {
         return false;
     }
@@ -803,7 +886,7 @@ static void rewrite(struct unnest *u) {
     struct rel *join = u->join;
     u32 *cols = NEW_ARRAY(plan->arena, u32, u->count);
     bool top = unnest_agg_top(u);
-    u->widen = !may_raise(u->o, join->inputs[1]) && !has_fix(u, join->inputs[1]);
+    u->widen = !u->numbered && !may_raise(u->o, join->inputs[1]) && !has_fix(u, join->inputs[1]);
     join->inputs[1] =
         top ? push_agg(u, join->inputs[1], cols, false) : push(u, join->inputs[1], cols);
     join_values(u, join, u->outer, cols);
@@ -817,12 +900,51 @@ static void rewrite(struct unnest *u) {
     }
 }
 
-static void unnest_join(struct opt *o, struct rel *join) {
+/* A shared plan that uses no outer column is computed once, and so are its calls. */
+static void find_draws(struct unnest *u, struct rel *rel) {
+    if (!rel || (rel->kind == REL_SHARED && rel_free_cols(plan_of(u), rel, NULL) == 0)) {
+        return;
+    }
+    for (i64 i = 0; i < u->draws.count; i++) {
+        if (u->draws.items[i] == rel) {
+            return;
+        }
+    }
+    if (rel_is_serial(rel)) {
+        VEC_PUSH(arena_of(u), &u->draws, (const struct rel *)rel);
+    }
+    find_draws(u, rel->inputs[0]);
+    find_draws(u, rel->inputs[1]);
+}
+
+static struct rel *number_rows(struct plan *plan, struct rel *rel) {
+    struct rel *window = rel_new(plan, REL_WINDOW, rel, NULL);
+    struct window_call call = {.func = WINDOW_ROW_NUMBER, .position = -1};
+    call.frame =
+        (struct frame){.mode = FRAME_ROWS, .from = BOUND_UNBOUNDED_BEFORE, .to = BOUND_CURRENT};
+    call.col = plan_col_new(plan, "row", type_of(TYPE_BIGINT), false);
+    VEC_PUSH(plan->arena, &window->windows, call);
+    VEC_PUSH(plan->arena, &window->out, call.col);
+    window->rows = rel->rows;
+    return window;
+}
+
+static void unnest_join(struct opt *o, struct rel *join, bool serials) {
     struct unnest u = {.o = o, .join = join};
-    if (find_outer(&u)) {
+    bool dependent = find_outer(&u);
+    if (dependent && serials) {
+        find_draws(&u, join->inputs[1]);
+        u.numbered = u.draws.count > 0;
+    }
+    if (u.numbered) {
+        join->inputs[0] = number_rows(o->plan, join->inputs[0]);
+        (void)find_outer(&u);
+        rewrite(&u);
+    } else if (dependent) {
         unnest_lift(&u);
     }
-    if (find_outer(&u)) { /* what may raise is computed for the values asked for, no others */
+    if (!u.numbered &&
+        find_outer(&u)) { /* what may raise is computed for the values asked for, no others */
         bool careful = is_guarded(&u) && may_raise(o, join->inputs[1]);
         if (careful || !unnest_pull(&u)) {
             rewrite(&u);
@@ -858,15 +980,38 @@ static void sink_filters(struct opt *o) {
     }
 }
 
-FALLIBLE pass_unnest(struct opt *o) {
-    struct join_list list = {.arena = o->plan->arena};
-    rel_each(o->plan->arena, o->plan->root, note_dependent, &list);
-    if (list.items.count > 0) {
-        sink_filters(o);
-    }
-    for (i64 i = list.items.count; i-- > 0;) { /* parents come first in the list */
-        unnest_join(o, list.items.items[i]);
+static void note_serial(struct rel *rel, void *arg) {
+    *(bool *)arg = *(bool *)arg || rel_is_serial(rel);
+}
+
+/* One round over the dependent joins: all but those that wait, or the last of them if all do. */
+static FALLIBLE unnest_round(struct opt *o, const struct join_list *list, bool serials) {
+    bool changed = false;
+    for (i64 i = list->items.count; i-- > 0;) { /* parents come first in the list */
+        if (!is_waiting(o, list->items.items[i])) {
+            unnest_join(o, list->items.items[i], serials);
+            changed = true;
+        }
         TRY(o->err->code);
     }
-    return ERR_OK;
+    if (!changed) {
+        unnest_join(o, list->items.items[list->items.count - 1], serials);
+    }
+    return o->err->code;
+}
+
+FALLIBLE pass_unnest(struct opt *o) {
+    bool serials = false;
+    for (bool first = true;; first = false) {
+        struct join_list list = {.arena = o->plan->arena};
+        rel_each(o->plan->arena, o->plan->root, note_dependent, &list);
+        if (list.items.count == 0) {
+            return ERR_OK;
+        }
+        if (first) {
+            rel_each(o->plan->arena, o->plan->root, note_serial, &serials);
+            sink_filters(o);
+        }
+        TRY(unnest_round(o, &list, serials));
+    }
 }

@@ -16,6 +16,8 @@ struct unnest {
     struct rel *left;   /* shared then */
     VEC(struct rel *) shared_from; /* inputs of SHARED already done, with their columns */
     VEC(u32 *) shared_cols;
+    VEC(const struct rel *) draws; /* what calls sequences on the right, for each left row anew */
+    b8 numbered;                   /* then: the first outer column is the left row's number */
     VEC(u32) fixes; /* recursions whose first term has the values: their working rows do, too */
 };
 
@@ -24,6 +26,8 @@ bool unnest_below_uses_outer(const struct unnest *u, struct rel *rel);
 struct expr *unnest_zero_if_null(struct plan *plan, u32 col);
 
 /* unnest_simple.c */
+/* A SINGLE join whose right side is not known to have one row at most for each of the left's. */
+bool unnest_may_find_two(struct opt *o, const struct rel *rel);
 /* SINGLE and LEFT: rows of the left without a match stay. */
 bool unnest_keeps_left(const struct rel *join);
 /* Moves a filter's conditions on the left sides of the joins below it there, so that the right

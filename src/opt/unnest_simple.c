@@ -111,7 +111,7 @@ static bool null_of_null(struct plan *plan, const struct rel *rel, const struct 
     if (other) {
         map_to_null(plan, other, map);
     }
-    const struct expr *folded = expr_fold(plan->arena, expr_map(plan->arena, expr, map));
+    const struct expr *folded = expr_fold(plan, expr_map(plan->arena, expr, map));
     return folded->kind == EXPR_CONST && folded->is_null;
 }
 
@@ -242,6 +242,21 @@ void unnest_lift(struct unnest *u) {
 
 /* moving conditions */
 
+bool unnest_may_find_two(struct opt *o, const struct rel *rel) {
+    return rel->kind == REL_JOIN && rel->join == JOIN_SINGLE &&
+           !estimate_unique(o->plan, rel->inputs[1], rel->right_keys.items, rel->null_safe.items,
+                            rel->right_keys.count);
+}
+
+/* Whether a join may be made for rows that a condition below it would keep from it. */
+static bool may_widen(struct unnest *u, struct rel *join) {
+    bool raises = unnest_may_find_two(u->o, join);
+    for (i64 i = 0; !raises && i < join->conds.count; i++) {
+        raises = facts_can_raise(u->o, join->conds.items[i]);
+    }
+    return !raises;
+}
+
 static bool can_pull(struct unnest *u, struct rel *rel) {
     if (!unnest_below_uses_outer(u, rel)) {
         return true;
@@ -274,7 +289,7 @@ static bool can_pull(struct unnest *u, struct rel *rel) {
             }
         }
         return rel->join != JOIN_FULL && !unnest_below_uses_outer(u, rel->inputs[1]) &&
-               can_pull(u, rel->inputs[0]);
+               may_widen(u, rel) && can_pull(u, rel->inputs[0]);
     default:
         return false;
     }

@@ -53,6 +53,10 @@ bool expr_nullable(const struct plan *plan, const struct expr *expr) {
     if (expr->kind == EXPR_CALL && !func_is_strict(expr->func)) {
         return call_nullable(plan, expr);
     }
+    if (expr->kind == EXPR_CAST && expr->type.id == TYPE_TIME &&
+        (expr->args[0]->type.id == TYPE_TIMESTAMP || expr->args[0]->type.id == TYPE_TIMESTAMPTZ)) {
+        return true; /* of an infinity */
+    }
     switch (expr->kind) {
     case EXPR_COL:
         return plan->cols.items[expr->col].nullable;
@@ -228,6 +232,19 @@ static bool decimal_call_can_raise(const struct expr *expr) {
     return whole < MAX_OF(whole_a, whole_b) + 1;
 }
 
+bool pattern_is_whole(struct sv pattern) {
+    i64 slashes = 0;
+    while (slashes < pattern.len && pattern.ptr[pattern.len - 1 - slashes] == '\\') {
+        slashes++;
+    }
+    return slashes % 2 == 0;
+}
+
+static bool like_can_raise(const struct expr *pattern) {
+    return pattern->kind != EXPR_CONST ||
+           (!pattern->is_null && !pattern_is_whole(sv_of(pattern->value.str)));
+}
+
 bool expr_node_can_raise(const struct expr *expr) {
     if (expr->kind == EXPR_CAST) {
         return cast_can_raise(expr->args[0]->type, expr->type);
@@ -249,11 +266,54 @@ bool expr_node_can_raise(const struct expr *expr) {
     case FUNC_ROUND:
         return true;
     case FUNC_LIKE:
-    case FUNC_ILIKE: /* a pattern may end in its escape character; constant ones were checked */
-        return expr->args[1]->kind != EXPR_CONST;
+    case FUNC_ILIKE:
+        return like_can_raise(expr->args[1]);
     default:
         return scalar_infos[expr->func].args &&
                (op_infos[scalar_infos[expr->func].op].flags & OP_FAULTS) != 0;
+    }
+}
+
+/* Dates and times as text depend on settings, and what text stands for a date on the day; interval
+ * is among those whose text does. */
+static bool cast_is_immutable(struct type from, struct type to) {
+    bool moment_from = type_category(from) == 'D' || from.id == TYPE_INTERVAL;
+    bool moment_to = type_category(to) == 'D' || to.id == TYPE_INTERVAL;
+    if (type_is_string(to)) {
+        return !moment_from || from.id == TYPE_TIME;
+    }
+    if (type_is_string(from) || from.id == TYPE_UNKNOWN) {
+        return !moment_to;
+    }
+    return from.id == to.id || (from.id != TYPE_TIMESTAMPTZ && to.id != TYPE_TIMESTAMPTZ);
+}
+
+bool expr_node_is_immutable(const struct expr *expr) {
+    if (expr->kind == EXPR_CAST) {
+        return cast_is_immutable(expr->args[0]->type, expr->type);
+    }
+    switch (expr->func) {
+    case FUNC_NOW:
+    case FUNC_RANDOM:
+    case FUNC_RANDOM_UUID:
+    case FUNC_TO_NUMBER:
+    case FUNC_TO_TIMESTAMP:
+    case FUNC_TO_DATE:
+    case FUNC_TO_CHAR_TS:
+    case FUNC_TO_CHAR_TZ:
+    case FUNC_TO_CHAR_IV:
+    case FUNC_TO_CHAR_F:
+    case FUNC_TO_CHAR_R:
+    case FUNC_TO_CHAR_I:
+    case FUNC_TO_CHAR_N:
+    case FUNC_SAMPLE_NOW:
+    case FUNC_IV_ADD_TSTZ:
+        return false;
+    default: {
+        const char *args = scalar_infos[expr->func].args;
+        const char *zone = args ? strchr(args, '@') : NULL; /* the session's, unless 0 */
+        return !zone || zone[1] == '0' || expr->func == FUNC_AGE_TSTZ;
+    }
     }
 }
 

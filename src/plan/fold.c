@@ -1,9 +1,11 @@
-/* fold.c: expressions without columns computed ahead of time.
+/* fold.c: expressions of constants computed ahead of time.
  *
- * Covers what queries are written with and rewritings leave behind: logic, NULL tests, CASE,
- * comparisons and integer arithmetic. The rest, and whatever would fault, is left to run time,
- * where a branch that is not taken raises nothing. Arguments are folded first; nodes are rebuilt,
- * never changed. */
+ * Logic, CASE and its kin, comparisons and integer arithmetic are done here; any other immutable
+ * call or cast is computed by the opcodes it lowers to (plan.evaluate), so that no function has a
+ * second body. Whatever would fault is left to run time, where a branch that is not taken raises
+ * nothing; branches that are never taken are not even looked at. What depends on the session or the
+ * time stays as it is: it decides no errors in PostgreSQL either. Nodes are rebuilt, never changed.
+ */
 #include "plan/plan.h"
 
 static bool is_const(const struct expr *expr) {
@@ -160,75 +162,83 @@ static bool is_null_const(const struct expr *expr) {
     return is_const(expr) && expr->is_null;
 }
 
+static struct expr *with_args(struct arena *arena, const struct expr *expr, struct expr **args,
+                              i32 count) {
+    struct expr *copy = NEW(arena, struct expr);
+    *copy = *expr;
+    copy->args = args;
+    copy->arg_count = count;
+    return copy;
+}
+
+/* A call or cast of constants; expr itself when it must wait. */
+static struct expr *evaluate(const struct plan *plan, struct expr *expr) {
+    if (!plan->evaluate || !expr_node_is_immutable(expr)) {
+        return expr;
+    }
+    struct expr *value = plan->evaluate(plan->evaluator, expr);
+    return value ? value : expr;
+}
+
 /* COALESCE without its NULLs, and without what follows a constant. */
-static struct expr *fold_coalesce(struct arena *arena, struct expr *expr) {
+static struct expr *fold_coalesce(const struct plan *plan, struct expr *expr) {
     i32 kept = 0;
-    struct expr **args = NEW_ARRAY(arena, struct expr *, expr->arg_count);
+    bool same = true;
+    struct expr **args = NEW_ARRAY(plan->arena, struct expr *, expr->arg_count);
     for (i32 i = 0; i < expr->arg_count; i++) {
-        if (!is_null_const(expr->args[i])) {
-            args[kept++] = expr->args[i];
-            if (is_const(expr->args[i])) {
+        struct expr *arg = expr_fold(plan, expr->args[i]);
+        same = same && arg == expr->args[i];
+        if (!is_null_const(arg)) {
+            args[kept++] = arg;
+            if (is_const(arg)) {
                 break;
             }
         }
     }
     if (kept == 0) {
-        return make_null(arena, expr->type, expr->position);
+        return make_null(plan->arena, expr->type, expr->position);
     }
     if (kept == 1 && type_eq(args[0]->type, expr->type)) {
         return args[0];
     }
-    if (kept == expr->arg_count || kept == 1) {
-        return expr;
-    }
-    struct expr *copy = NEW(arena, struct expr);
-    *copy = *expr;
-    copy->args = args;
-    copy->arg_count = kept;
-    return copy;
+    return same && kept == expr->arg_count ? expr : with_args(plan->arena, expr, args, kept);
 }
 
 /* GREATEST, LEAST and NULLIF of two. */
-static struct expr *fold_pair(struct arena *arena, struct expr *expr) {
+static struct expr *fold_pair(const struct plan *plan, struct expr *expr) {
     struct expr *x = expr->args[0];
     struct expr *y = expr->args[1];
     bool nullif = expr->func == FUNC_NULLIF;
-    if (!type_eq(x->type, expr->type) || (!nullif && !type_eq(y->type, expr->type))) {
-        return expr;
-    }
-    if (is_null_const(y) || (nullif && is_null_const(x))) {
+    bool alike = type_eq(x->type, expr->type) && (nullif || type_eq(y->type, expr->type));
+    if (alike && (is_null_const(y) || (nullif && is_null_const(x)))) {
         return x;
     }
-    if (is_null_const(x)) {
+    if (alike && is_null_const(x)) {
         return y;
     }
-    i32 c = 0;
-    if (!is_const(x) || !is_const(y) || !compared(x, y, &c)) {
+    if (!is_const(x) || !is_const(y)) {
         return expr;
     }
+    i32 c = 0;
+    if (!alike || !compared(x, y, &c)) {
+        return evaluate(plan, expr);
+    }
     if (nullif) {
-        return c == 0 ? make_null(arena, expr->type, expr->position) : x;
+        return c == 0 ? make_null(plan->arena, expr->type, expr->position) : x;
     }
     return (expr->func == FUNC_GREATEST ? c >= 0 : c <= 0) ? x : y;
 }
 
-static struct expr *fold_call(struct arena *arena, struct expr *expr) {
-    if (expr->func == FUNC_COALESCE) {
-        return fold_coalesce(arena, expr);
-    }
-    if (expr->func == FUNC_GREATEST || expr->func == FUNC_LEAST || expr->func == FUNC_NULLIF) {
-        return fold_pair(arena, expr);
+static struct expr *fold_call(const struct plan *plan, struct expr *expr) {
+    if (!func_is_strict(expr->func)) { /* the others fold their own arguments */
+        return fold_pair(plan, expr);
     }
     bool compares = expr->func >= FUNC_EQ && expr->func <= FUNC_GE;
-    bool computes = is_arithmetic(expr->func);
     bool integers = type_is_integer(expr->type);
     bool all = true;
-    if (!compares && !computes) {
-        return expr;
-    }
     for (i32 i = 0; i < expr->arg_count; i++) {
-        if (is_const(expr->args[i]) && expr->args[i]->is_null) {
-            return make_null(arena, expr->type, expr->position);
+        if (is_null_const(expr->args[i])) {
+            return make_null(plan->arena, expr->type, expr->position);
         }
         all = all && is_const(expr->args[i]);
         integers = integers && type_is_integer(expr->args[i]->type);
@@ -236,81 +246,99 @@ static struct expr *fold_call(struct arena *arena, struct expr *expr) {
     if (!all) {
         return expr;
     }
-    return compares ? fold_compare(arena, expr) : integers ? fold_arithmetic(arena, expr) : expr;
+    struct expr *folded = compares ? fold_compare(plan->arena, expr)
+                          : integers && is_arithmetic(expr->func)
+                              ? fold_arithmetic(plan->arena, expr)
+                              : expr;
+    return folded == expr ? evaluate(plan, expr) : folded;
 }
 
-static struct expr *fold_cast(struct arena *arena, struct expr *expr) {
+static struct expr *fold_cast(const struct plan *plan, struct expr *expr) {
     const struct expr *arg = expr->args[0];
     if (!is_const(arg)) {
         return expr;
     }
     if (arg->is_null) {
-        return make_null(arena, expr->type, expr->position);
+        return make_null(plan->arena, expr->type, expr->position);
     }
     struct expr *folded = NULL;
     if (type_is_integer(arg->type) && type_is_integer(expr->type)) {
-        folded = make_whole(arena, expr->type, const_exact(arg), expr->position);
+        folded = make_whole(plan->arena, expr->type, const_exact(arg), expr->position);
     }
-    return folded ? folded : expr;
+    return folded ? folded : evaluate(plan, expr);
+}
+
+/* TRY reads its argument as a cast: that goes together with it, or not at all. */
+static struct expr *fold_try(const struct plan *plan, struct expr *expr) {
+    struct expr *cast = expr->args[0];
+    struct expr *arg = expr_fold(plan, cast->args[0]);
+    if (arg != cast->args[0]) {
+        struct expr **args = NEW_ARRAY(plan->arena, struct expr *, 1);
+        args[0] = arg;
+        cast = with_args(plan->arena, cast, args, 1);
+    }
+    struct expr *folded = fold_cast(plan, cast);
+    if (is_const(folded)) {
+        return folded;
+    }
+    if (cast == expr->args[0]) {
+        return expr;
+    }
+    struct expr **args = NEW_ARRAY(plan->arena, struct expr *, 1);
+    args[0] = cast;
+    return with_args(plan->arena, expr, args, 1);
 }
 
 /* AND without its TRUEs, FALSE when one is; OR the other way round. */
-static struct expr *fold_logic(struct arena *arena, struct expr *expr) {
+static struct expr *fold_logic(const struct plan *plan, struct expr *expr) {
     bool neutral = expr->kind == EXPR_AND;
+    bool same = true;
     i32 kept = 0;
-    struct expr **args = NEW_ARRAY(arena, struct expr *, expr->arg_count);
+    struct expr **args = NEW_ARRAY(plan->arena, struct expr *, expr->arg_count);
     for (i32 i = 0; i < expr->arg_count; i++) {
-        if (is_bool_const(expr->args[i], !neutral)) {
-            return expr->args[i];
+        struct expr *arg = expr_fold(plan, expr->args[i]);
+        same = same && arg == expr->args[i];
+        if (is_bool_const(arg, !neutral)) {
+            return arg;
         }
-        if (!is_bool_const(expr->args[i], neutral)) {
-            args[kept++] = expr->args[i];
+        if (!is_bool_const(arg, neutral)) {
+            args[kept++] = arg;
         }
     }
     if (kept == 0) {
-        return make_bool(arena, neutral, expr->position);
+        return make_bool(plan->arena, neutral, expr->position);
     }
     if (kept == 1) {
         return args[0];
     }
-    if (kept == expr->arg_count) {
-        return expr;
-    }
-    struct expr *copy = NEW(arena, struct expr);
-    *copy = *expr;
-    copy->args = args;
-    copy->arg_count = kept;
-    return copy;
+    return same && kept == expr->arg_count ? expr : with_args(plan->arena, expr, args, kept);
 }
 
 /* Branches that are never taken go; what follows one that always is, too. */
-static struct expr *fold_case(struct arena *arena, struct expr *expr) {
+static struct expr *fold_case(const struct plan *plan, struct expr *expr) {
     i32 kept = 0;
-    struct expr **args = NEW_ARRAY(arena, struct expr *, expr->arg_count);
+    bool same = true;
+    struct expr **args = NEW_ARRAY(plan->arena, struct expr *, expr->arg_count);
     struct expr *otherwise = expr->args[expr->arg_count - 1];
     for (i32 i = 0; i + 1 < expr->arg_count; i += 2) {
-        struct expr *when = expr->args[i];
+        struct expr *when = expr_fold(plan, expr->args[i]);
         if (is_bool_const(when, true)) {
             otherwise = expr->args[i + 1];
             break;
         }
         if (!is_const(when)) {
             args[kept++] = when;
-            args[kept++] = expr->args[i + 1];
+            args[kept++] = expr_fold(plan, expr->args[i + 1]);
+            same = same && when == expr->args[i] && args[kept - 1] == expr->args[i + 1];
         }
     }
-    if (kept == 0) {
-        return type_eq(otherwise->type, expr->type) ? otherwise : expr;
-    }
-    if (kept + 1 == expr->arg_count) {
-        return expr;
+    otherwise = expr_fold(plan, otherwise);
+    if (kept == 0 && type_eq(otherwise->type, expr->type)) {
+        return otherwise;
     }
     args[kept++] = otherwise;
-    struct expr *copy = NEW(arena, struct expr);
-    *copy = *expr;
-    copy->args = args;
-    copy->arg_count = kept;
-    return copy;
+    same = same && kept == expr->arg_count && otherwise == expr->args[kept - 1];
+    return same ? expr : with_args(plan->arena, expr, args, kept);
 }
 
 static struct expr *fold_not(struct arena *arena, struct expr *expr) {
@@ -325,40 +353,66 @@ static struct expr *fold_not(struct arena *arena, struct expr *expr) {
                         : make_bool(arena, !arg->value.b8, expr->position);
 }
 
-static struct expr *fold_node(struct arena *arena, struct expr *expr) {
+/* A constant among constants. */
+static struct expr *fold_in(const struct plan *plan, struct expr *expr) {
+    struct type type = type_of(TYPE_BOOLEAN);
+    bool unknown = false;
+    if (!is_const(expr->args[0])) {
+        return expr;
+    }
+    for (i32 i = 1; i < expr->arg_count; i++) {
+        struct expr *same =
+            expr_call(plan->arena, FUNC_EQ, type, expr->position, 2, expr->args[0], expr->args[i]);
+        same = fold_call(plan, same);
+        if (!is_const(same) || is_bool_const(same, true)) {
+            return is_const(same) ? same : expr;
+        }
+        unknown = unknown || same->is_null;
+    }
+    return unknown ? make_null(plan->arena, type, expr->position)
+                   : make_bool(plan->arena, false, expr->position);
+}
+
+static struct expr *fold_node(const struct plan *plan, struct expr *expr) {
     switch (expr->kind) {
     case EXPR_CALL:
-        return fold_call(arena, expr);
+        return fold_call(plan, expr);
     case EXPR_CAST:
-        return fold_cast(arena, expr);
-    case EXPR_AND:
-    case EXPR_OR:
-        return fold_logic(arena, expr);
+        return fold_cast(plan, expr);
     case EXPR_NOT:
-        return fold_not(arena, expr);
+        return fold_not(plan->arena, expr);
     case EXPR_IS_NULL:
-        return is_const(expr->args[0]) ? make_bool(arena, expr->args[0]->is_null, expr->position)
-                                       : expr;
-    case EXPR_CASE:
-        return fold_case(arena, expr);
+        return is_const(expr->args[0])
+                   ? make_bool(plan->arena, expr->args[0]->is_null, expr->position)
+                   : expr;
+    case EXPR_IN:
+        return fold_in(plan, expr);
     default:
         return expr;
     }
 }
 
-struct expr *expr_fold(struct arena *arena, struct expr *expr) {
-    struct expr *copy = NULL;
+struct expr *expr_fold(const struct plan *plan, struct expr *expr) {
+    bool call = expr->kind == EXPR_CALL;
+    if (call && (expr->func == FUNC_COALESCE || expr->func == FUNC_TRY)) {
+        return expr->func == FUNC_TRY ? fold_try(plan, expr) : fold_coalesce(plan, expr);
+    }
+    if (expr->kind == EXPR_AND || expr->kind == EXPR_OR) {
+        return fold_logic(plan, expr);
+    }
+    if (expr->kind == EXPR_CASE) {
+        return fold_case(plan, expr);
+    }
+    struct expr **args = NULL;
     for (i32 i = 0; i < expr->arg_count; i++) {
-        struct expr *arg = expr_fold(arena, expr->args[i]);
-        if (arg != expr->args[i] && !copy) {
-            copy = NEW(arena, struct expr);
-            *copy = *expr;
-            copy->args = NEW_ARRAY(arena, struct expr *, expr->arg_count);
-            memcpy(copy->args, expr->args, sizeof(struct expr *) * (size_t)expr->arg_count);
+        struct expr *arg = expr_fold(plan, expr->args[i]);
+        if (arg != expr->args[i] && !args) {
+            args = NEW_ARRAY(plan->arena, struct expr *, expr->arg_count);
+            memcpy(args, expr->args, sizeof(struct expr *) * (size_t)expr->arg_count);
         }
-        if (copy) {
-            copy->args[i] = arg;
+        if (args) {
+            args[i] = arg;
         }
     }
-    return fold_node(arena, copy ? copy : expr);
+    return fold_node(plan, args ? with_args(plan->arena, expr, args, expr->arg_count) : expr);
 }

@@ -232,6 +232,10 @@ struct plan {
     /* At most `max` texts of a column of a scan's table, an empty one for NULL; returns how many.
      * NULL: there are none to be had. */
     i64 (*sample)(const struct snapshot_table *source, u32 table_col, str *out, i64 max);
+    /* The value of a call or cast of constants, as a constant in the plan's arena; NULL where it
+     * faults. NULL: expr_fold knows logic and integers alone. */
+    struct expr *(*evaluate)(void *evaluator, const struct expr *expr);
+    void *evaluator;
 };
 
 u32 plan_col_new(struct plan *plan, const char *name, struct type type, bool nullable);
@@ -258,9 +262,14 @@ bool expr_only_col(const struct expr *expr, u32 *out);
 void expr_each_col(const struct expr *expr, void (*fn)(u32 col, void *arg), void *arg);
 /* Columns replaced by map[col] where that is not NULL; nodes are rebuilt, never changed. */
 struct expr *expr_map(struct arena *arena, struct expr *expr, struct expr *const *map);
-/* A constant of the same value when the expression has no columns and parameters and is simple
- * enough to be computed here; expr itself otherwise. Never raises: what would fault stays. */
-struct expr *expr_fold(struct arena *arena, struct expr *expr);
+/* What can be computed ahead replaced by constants: immutable functions of constants, branches that
+ * are never taken. Never raises: what would fault stays. */
+struct expr *expr_fold(const struct plan *plan, struct expr *expr);
+/* Whether a call or cast gives the same for the same arguments whatever the session's settings and
+ * the time are: PostgreSQL's word for it. */
+bool expr_node_is_immutable(const struct expr *expr);
+/* A LIKE pattern that does not end in its escape character. */
+bool pattern_is_whole(struct sv pattern);
 bool expr_can_raise(const struct expr *expr); /* might fault on some value */
 bool expr_node_can_raise(
     const struct expr *expr); /* the same of the node alone, not its arguments */
@@ -288,8 +297,10 @@ struct rel *rel_copy(struct plan *plan, struct rel *rel, struct expr **map);
 
 void expr_print(struct text *out, const struct plan *plan, const struct expr *expr);
 void plan_print(struct text *out, const struct plan *plan); /* EXPLAIN */
-/* EXPLAIN ANALYZE: actual[number] is how many rows an operator gave, -1 = not known. */
-void plan_print_actual(struct text *out, const struct plan *plan, const i64 *actual);
+/* EXPLAIN ANALYZE: actual[number] is how many rows an operator gave, -1 = not known; NULL: it did
+ * not run. */
+void plan_print_actual(struct text *out, const struct plan *plan, const i64 *actual,
+                       bool estimates);
 /* Numbers the operators, once; how many there are. One with several parents has one number. */
 u32 plan_number(struct plan *plan);
 FALLIBLE plan_verify(const struct plan *plan, struct error *err);

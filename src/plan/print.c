@@ -412,6 +412,7 @@ static void print_limit(struct text *out, const struct plan *plan, const struct 
 struct shared_list {
     struct arena *arena;
     const i64 *actual; /* rows of operators, by number; NULL = not known */
+    b8 bare;           /* no estimates */
     VEC(const struct rel *) items;
 };
 
@@ -474,11 +475,14 @@ static void print_rel(struct text *out, const struct plan *plan, const struct re
         text_print(out, " #%lld", shared_number(list, rel->inputs[0], &first));
     }
     print_detail(out, plan, rel);
-    text_print(out, "  [~%lld rows", rel->rows);
-    if (list->actual && list->actual[rel->number] >= 0) {
-        text_print(out, ", actual %lld", list->actual[rel->number]);
+    bool known = list->actual && list->actual[rel->number] >= 0;
+    if (!list->bare) {
+        text_print(out, "  [~%lld rows", rel->rows);
     }
-    text_print(out, "]\n");
+    if (known) {
+        text_print(out, "%sactual %lld", list->bare ? "  [" : ", ", list->actual[rel->number]);
+    }
+    text_print(out, known || !list->bare ? "]\n" : "\n");
     for (i32 i = 0; first && i < rel->input_count; i++) {
         print_rel(out, plan, rel->inputs[i], depth + 1, list);
     }
@@ -489,7 +493,8 @@ void plan_print(struct text *out, const struct plan *plan) {
     print_rel(out, plan, plan->root, 0, &list);
 }
 
-void plan_print_actual(struct text *out, const struct plan *plan, const i64 *actual) {
-    struct shared_list list = {.arena = plan->arena, .actual = actual};
+void plan_print_actual(struct text *out, const struct plan *plan, const i64 *actual,
+                       bool estimates) {
+    struct shared_list list = {.arena = plan->arena, .actual = actual, .bare = !estimates};
     print_rel(out, plan, plan->root, 0, &list);
 }

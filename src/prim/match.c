@@ -339,7 +339,8 @@ static FALLIBLE regroup(struct prim_job *job, const struct prim_match *match,
     join->list = prim_take(job, n * 4);
     join->length = prim_take(job, n * 4);
     bool table = table_possible(join);
-    if (table) {
+    bool unsure = job->measuring && !join->known; /* which of the two it will be */
+    if (table || unsure) {
         take_table(job, join, true);
     }
     i64 mark = prim_mark(job);
@@ -353,7 +354,7 @@ static FALLIBLE regroup(struct prim_job *job, const struct prim_match *match,
                         array_of(join->key_type, join->side[built].keys, n), &p));
     prim_back(job, mark);
     join->side[built].list = join->list;
-    if (!table) {
+    if (!table || unsure) {
         TRY(grow_tree(job, match, join, join->sorted));
         return match->runs_tree(job, join);
     }

@@ -294,12 +294,40 @@ static FALLIBLE settle_options(struct bind *b, struct agg_call *call) {
     return ERR_OK;
 }
 
+/* FILTER, which is asked before the arguments: what those draw from sequences is drawn for the rows
+ * that pass it. Calls pending since `first` are theirs. */
+static FALLIBLE bind_agg_filter(struct bind *b, struct query *q, const struct json *filter,
+                                i64 first, struct agg_call *out) {
+    b8 allowed = q->aggs_allowed; /* of a window's aggregate, whose arguments may have some */
+    const char *clause = q->clause;
+    i64 middle = q->pending.count;
+    q->aggs_allowed = 0;
+    q->clause = "FILTER";
+    TRY(bind_condition(b, q, filter, "FILTER", &out->filter));
+    q->aggs_allowed = allowed;
+    q->clause = clause;
+    pending_list sorted = {0};
+    for (i64 i = middle; i < q->pending.count; i++) {
+        VEC_PUSH(b->arena, &sorted, q->pending.items[i]);
+    }
+    i64 own = first + sorted.count;
+    for (i64 i = first; i < middle; i++) {
+        VEC_PUSH(b->arena, &sorted, q->pending.items[i]);
+    }
+    for (i64 i = 0; i < sorted.count; i++) {
+        q->pending.items[first + i] = sorted.items[i];
+    }
+    bind_guard_serials(b, q, own, &out->filter, 1);
+    return ERR_OK;
+}
+
 FALLIBLE bind_agg_call(struct bind *b, struct query *q, const char *name, const struct json *body,
                        struct agg_call *out, struct type *out_type) {
     i32 position = json_position(body);
     i32 agg = agg_of(name);
     struct expr **args = NULL;
     i32 count = 0;
+    i64 first = q->pending.count;
     TRY(check_form(b, name, agg, body));
     out->position = position;
     out->agg = (u8)agg;
@@ -307,13 +335,7 @@ FALLIBLE bind_agg_call(struct bind *b, struct query *q, const char *name, const 
     TRY(bind_list(b, q, json_get(body, "args"), &args, &count));
     TRY(bind_call_order(b, q, json_get(body, "agg_order"), out));
     if (json_get(body, "agg_filter")) {
-        b8 allowed = q->aggs_allowed; /* of a window's aggregate, whose arguments may have some */
-        const char *clause = q->clause;
-        q->aggs_allowed = 0;
-        q->clause = "FILTER";
-        TRY(bind_condition(b, q, json_get(body, "agg_filter"), "FILTER", &out->filter));
-        q->aggs_allowed = allowed;
-        q->clause = clause;
+        TRY(bind_agg_filter(b, q, json_get(body, "agg_filter"), first, out));
     }
     if (json_flag(body, "agg_star")) {
         out->agg = AGG_COUNT_STAR;

@@ -15,7 +15,7 @@ struct alter {
     const struct object *object;
     struct scope scope;   /* of the old table */
     pending_list pending; /* what defaults of new columns draw from sequences */
-    i64 at;               /* in the text: behind what was looked at so far */
+    i64 at;               /* in the text: the table, before all commands */
     char word[32];
 };
 
@@ -138,33 +138,123 @@ static void drop_its_constraints(struct alter *a, u32 col) {
     def->foreign_count = kept;
 }
 
-/* Other tables that refer to the key `col` is part of; a view that reads the table. */
-static FALLIBLE check_dependents(struct alter *a, const char *what, bool keys_only) {
+/* Whether a view takes all columns of something: a star that is neither count(*) nor a product. */
+static bool has_star(const char *text) {
+    static const char *const before[] = {"select", "distinct", "all", ",", ".", ")"};
+    struct sv token, last = {"", 0};
+    for (i64 at = 0; lex_next(sv_from(text), &at, &token); last = token) {
+        for (i64 i = 0; sv_eq(token, SV("*")) && i < COUNT_OF(before); i++) {
+            if (sv_eq_nocase(last, sv_from(before[i]))) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* Whether a view that reads the table may use the column: it names it, or all there are. One that
+ * reads it through another view, and does not name the table, uses that view's columns. */
+static bool view_uses(const struct alter *a, const struct object *view, const char *column) {
+    struct bind *b = a->b;
+    bool own = !view->text || text_names(b, view->text, a->object->name);
+    return own && (!view->text || text_names(b, view->text, column) || has_star(view->text) ||
+                   text_names(b, view->text, "natural"));
+}
+
+static FALLIBLE depended_on(struct alter *a, const char *what, const struct object *other,
+                            bool is_key) {
+    bool drops = strncmp(what, "drop", 4) == 0 || is_key;
+    error_set(a->b->err, drops ? ERR_DEPENDENT_OBJECTS : ERR_NOT_SUPPORTED, a->out->position,
+              "cannot %s of table %.100s because other objects depend on it", what, a->def->name);
+    error_hint(a->b->err, "%s \"%s\" depends on it; drop that first.", object_words[other->kind],
+               other->name);
+    return a->b->err->code;
+}
+
+/* Views that read a column; those go too where `cascade` is set. */
+static FALLIBLE check_views(struct alter *a, const char *what, const char *column, bool cascade) {
     const struct edition *edition = a->b->snap->edition;
     for (i64 i = 0; i < edition->count; i++) {
         const struct object *other = edition->entries[i].object;
-        bool depends = false;
-        for (u32 d = 0; d < other->dep_count && !keys_only; d++) {
-            depends = depends || other->deps[d] == a->object->oid;
+        bool reads = false;
+        for (u32 d = 0; d < other->dep_count; d++) {
+            reads = reads || other->deps[d] == a->object->oid;
         }
-        for (u32 f = 0; other->table && f < other->table->foreign_count && keys_only; f++) {
-            depends = depends || other->table->foreigns[f].ref_oid == a->object->oid;
+        if (!reads || !view_uses(a, other, column)) {
+            continue;
         }
-        if (depends) {
-            bool drops = strncmp(what, "drop", 4) == 0 || keys_only;
-            error_set(
-                a->b->err, drops ? ERR_DEPENDENT_OBJECTS : ERR_NOT_SUPPORTED, a->out->position,
-                "cannot %s of table %.100s because other objects depend on it", what, a->def->name);
-            error_hint(a->b->err, "%s \"%s\" depends on it; drop that first.",
-                       object_words[other->kind], other->name);
-            return a->b->err->code;
+        if (!cascade) {
+            return depended_on(a, what, other, false);
+        }
+        u64 *ids = NEW_ARRAY(a->b->arena, u64, a->out->name_count + 2);
+        if (a->out->name_count) {
+            memcpy(ids, a->out->ids, (size_t)a->out->name_count * sizeof *ids);
+        }
+        ids[a->out->name_count++] = other->oid;
+        a->out->ids = ids;
+        a->out->cascade = 1;
+    }
+    return ERR_OK;
+}
+
+/* Whether a reference rests on these columns of the table. */
+static bool rests_on(const struct table_foreign *fk, u32 oid, u32 count, const u32 *cols) {
+    bool same = fk->ref_oid == oid && fk->col_count == count;
+    for (u32 i = 0; same && i < count; i++) {
+        same = key_uses(count, cols, fk->ref_cols[i]);
+    }
+    return same;
+}
+
+/* Other tables that refer to a key; with `cascade` their references go. */
+static FALLIBLE check_referrers(struct alter *a, const char *what, const struct table_key *key,
+                                bool cascade) {
+    const struct edition *edition = a->b->snap->edition;
+    u32 *old = NEW_ARRAY(a->b->arena, u32, key->col_count + 1);
+    for (u32 i = 0; i < key->col_count; i++) { /* as the other tables know them */
+        old[i] = (u32)a->out->from[key->cols[i]].old;
+    }
+    for (i64 i = 0; i < edition->count; i++) {
+        const struct object *other = edition->entries[i].object;
+        for (u32 f = 0; other->table && f < other->table->foreign_count; f++) {
+            if (!rests_on(&other->table->foreigns[f], a->object->oid, key->col_count, old)) {
+                continue;
+            }
+            if (!cascade) {
+                return depended_on(a, what, other, true);
+            }
+            a->out->cascade = 1;
         }
     }
     return ERR_OK;
 }
 
+/* All that hangs on a column. */
+static FALLIBLE check_dependents(struct alter *a, const char *what, const char *what_key, u32 col,
+                                 bool cascade) {
+    TRY(check_views(a, what, a->def->cols[col].name, cascade));
+    for (u32 i = 0; i < a->def->key_count; i++) {
+        const struct table_key *key = &a->def->keys[i];
+        if (key_uses(key->col_count, key->cols, col)) {
+            TRY(check_referrers(a, what_key, key, cascade));
+        }
+    }
+    return ERR_OK;
+}
+
+static bool is_system_column(const char *name) {
+    static const char *const names[] = {"ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"};
+    for (i64 i = 0; i < COUNT_OF(names); i++) {
+        if (strcmp(names[i], name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static FALLIBLE drop_column(struct alter *a, const struct json *cmd) {
     const char *name = json_text(cmd, "name");
+    bool cascade = json_is(cmd, "behavior", "DROP_CASCADE");
     u32 col = 0;
     for (u32 i = 0; i < a->def->col_count; i++) {
         col += strcmp(a->def->cols[i].name, name) == 0;
@@ -172,22 +262,36 @@ static FALLIBLE drop_column(struct alter *a, const struct json *cmd) {
     if (col == 0 && json_flag(cmd, "missing_ok")) {
         return ERR_OK;
     }
+    if (col == 0 && is_system_column(name)) {
+        FAIL_AT(a->b->err, NOT_SUPPORTED, a->out->position, "cannot drop system column \"%.100s\"",
+                name);
+    }
     TRY(find_column(a, name, &col));
-    if (a->def->col_count == 1) {
-        return unsupported(a->b, a->out->position, "a table without columns");
-    }
-    TRY(check_dependents(a, "drop a column", false));
-    for (u32 i = 0; i < a->def->key_count; i++) {
-        if (key_uses(a->def->keys[i].col_count, a->def->keys[i].cols, col)) {
-            TRY(check_dependents(a, "drop a key", true));
-        }
-    }
+    TRY(check_dependents(a, "drop a column", "drop a key", col, cascade));
     drop_its_constraints(a, col);
     u32 after = a->def->col_count - col - 1;
     memmove(a->def->cols + col, a->def->cols + col + 1, after * sizeof *a->def->cols);
     memmove(a->out->from + col, a->out->from + col + 1, after * sizeof *a->out->from);
     a->out->col_count = --a->def->col_count;
     return ERR_OK;
+}
+
+/* Behind `name SET DEFAULT`, the last of them: the tree does not say where. */
+static i64 after_set_default(struct bind *b, i64 at, const char *name) {
+    struct sv token, before[2] = {{"", 0}, {"", 0}};
+    i64 found = -1, end = b->parsed->text.ptr + b->parsed->text.len - b->parsed->script.ptr;
+    while (at < end && lex_next(b->parsed->script, &at, &token)) {
+        struct sv own = before[0];
+        bool quoted = own.len > 2 && own.ptr[0] == '"';
+        own = quoted ? (struct sv){own.ptr + 1, own.len - 2} : own;
+        if (sv_eq_nocase(token, SV("default")) && sv_eq_nocase(before[1], SV("set")) &&
+            (quoted ? sv_eq(own, sv_from(name)) : sv_eq_nocase(own, sv_from(name)))) {
+            found = at;
+        }
+        before[0] = before[1];
+        before[1] = token;
+    }
+    return found;
 }
 
 static FALLIBLE column_default(struct alter *a, const struct json *cmd) {
@@ -206,9 +310,8 @@ static FALLIBLE column_default(struct alter *a, const struct json *cmd) {
     if (!expr) {
         return ERR_OK;
     }
-    i64 at = ddl_after_word(b, a->at, "default");
+    i64 at = after_set_default(b, a->at, def->name);
     at = at < 0 ? a->at : at;
-    a->at = at;
     return ddl_default(b, expr, ddl_text(b, at, ddl_item_end(b, at)), def);
 }
 
@@ -239,7 +342,8 @@ static FALLIBLE drop_constraint(struct alter *a, const struct json *cmd) {
         if (strcmp(def->keys[i].name, name) != 0 || def->keys[i].index) {
             def->keys[kept++] = def->keys[i];
         } else {
-            TRY(check_dependents(a, "drop a key", true));
+            TRY(check_referrers(a, "drop a key", &def->keys[i],
+                                json_is(cmd, "behavior", "DROP_CASCADE")));
         }
     }
     def->key_count = kept;
@@ -295,15 +399,85 @@ static FALLIBLE column_type(struct alter *a, const struct json *cmd) {
             return ERR_DATATYPE_MISMATCH;
         }
     }
-    TRY(check_dependents(a, "change a column", false));
-    for (u32 i = 0; i < a->def->key_count; i++) {
-        if (key_uses(a->def->keys[i].col_count, a->def->keys[i].cols, col)) {
-            TRY(check_dependents(a, "change a key", true));
-        }
-    }
+    TRY(check_dependents(a, "change a column", "change a key", col, false));
     column->type = type;
     a->out->rewrite = 1;
     return coerce_assign(b, value, column, &a->out->from[col].value);
+}
+
+static FALLIBLE wrong_identity(struct alter *a, u32 col, const char *what) {
+    FAIL_AT(a->b->err, WRONG_STATE, a->out->position, "column \"%.100s\" of relation \"%.100s\" %s",
+            a->def->cols[col].name, a->def->name, what);
+}
+
+static FALLIBLE add_identity(struct alter *a, const struct json *cmd) {
+    u32 col = 0;
+    TRY(find_column(a, json_text(cmd, "name"), &col));
+    struct column_def *def = &a->def->cols[col];
+    if (def->type.id == TYPE_INTEGER || def->type.id == TYPE_BIGINT ||
+        def->type.id == TYPE_SMALLINT) {
+        if (!def->not_null) {
+            return wrong_identity(a, col, "must be declared NOT NULL before identity can be added");
+        }
+        if (def->identity) {
+            return wrong_identity(a, col, "is already an identity column");
+        }
+        if (def->default_text || def->sequence) {
+            return wrong_identity(a, col, "already has a default value");
+        }
+    }
+    return ddl_add_identity(a->b, node_body(json_get(cmd, "def")), a->out, col);
+}
+
+/* SET GENERATED, and options of the sequence behind it. */
+static FALLIBLE set_identity(struct alter *a, const struct json *cmd) {
+    struct bind *b = a->b;
+    u32 col = 0;
+    TRY(find_column(a, json_text(cmd, "name"), &col));
+    struct column_def *def = &a->def->cols[col];
+    if (!def->identity) {
+        return wrong_identity(a, col, "is not an identity column");
+    }
+    const struct json *list = json_get(node_body(json_get(cmd, "def")), "items");
+    struct json *rest = NEW(b->arena, struct json);
+    *rest = (struct json){.key = "options", .kind = JSON_ARRAY};
+    struct json **end = &rest->first;
+    JSON_EACH(node, list) {
+        const struct json *option = node_body(node);
+        const char *name = json_text(option, "defname");
+        if (name && strcmp(name, "generated") == 0) {
+            i64 kind = json_number(node_body(json_get(option, "arg")), "ival");
+            def->identity = kind == 'a' ? 'a' : 'd';
+            continue;
+        }
+        struct json *copy = NEW(b->arena, struct json);
+        *copy = *node;
+        copy->next = NULL;
+        *end = copy;
+        end = &copy->next;
+        rest->len++;
+    }
+    const struct edition_entry *entry = edition_find_oid(b->snap->edition, def->sequence);
+    if (!rest->first || !entry || !entry->object->sequence) {
+        return ERR_OK;
+    }
+    a->out->changed_seq = NEW(b->arena, struct ddl_seq);
+    a->out->changed_oid = def->sequence;
+    return bind_sequence_changes(b, entry->object->sequence, rest, a->out->changed_seq);
+}
+
+static FALLIBLE drop_identity(struct alter *a, const struct json *cmd) {
+    u32 col = 0;
+    TRY(find_column(a, json_text(cmd, "name"), &col));
+    struct column_def *def = &a->def->cols[col];
+    if (!def->identity) {
+        return json_flag(cmd, "missing_ok") ? ERR_OK
+                                            : wrong_identity(a, col, "is not an identity column");
+    }
+    a->out->dropped_seq = def->sequence;
+    def->identity = 0;
+    def->sequence = 0;
+    return ERR_OK;
 }
 
 static FALLIBLE alter_command(struct alter *a, const struct json *cmd) {
@@ -331,6 +505,15 @@ static FALLIBLE alter_command(struct alter *a, const struct json *cmd) {
     }
     if (strcmp(kind, "AT_AlterColumnType") == 0) {
         return column_type(a, cmd);
+    }
+    if (strcmp(kind, "AT_AddIdentity") == 0) {
+        return add_identity(a, cmd);
+    }
+    if (strcmp(kind, "AT_SetIdentity") == 0) {
+        return set_identity(a, cmd);
+    }
+    if (strcmp(kind, "AT_DropIdentity") == 0) {
+        return drop_identity(a, cmd);
     }
     if (strcmp(kind, "AT_ChangeOwner") == 0) {
         return ERR_OK;
@@ -407,6 +590,27 @@ static void alter_fills(struct alter *a) {
     }
 }
 
+/* The order in which PostgreSQL does what one statement asks for. */
+enum { PASS_DROP, PASS_TYPE, PASS_ADD, PASS_ATTRIBUTE, PASS_LAST };
+static i32 pass_of(const struct json *cmd) {
+    static const struct {
+        const char *kind;
+        i32 pass;
+    } passes[] = {
+        {"AT_DropColumn", PASS_DROP},      {"AT_DropConstraint", PASS_DROP},
+        {"AT_DropNotNull", PASS_DROP},     {"AT_DropIdentity", PASS_DROP},
+        {"AT_AlterColumnType", PASS_TYPE}, {"AT_AddColumn", PASS_ADD},
+        {"AT_SetNotNull", PASS_ATTRIBUTE}, {"AT_SetIdentity", PASS_ATTRIBUTE},
+    };
+    for (i64 i = 0; i < COUNT_OF(passes); i++) {
+        if (json_is(cmd, "subtype", passes[i].kind)) {
+            return passes[i].pass;
+        }
+    }
+    return json_is(cmd, "subtype", "AT_ColumnDefault") && !json_get(cmd, "def") ? PASS_DROP
+                                                                                : PASS_LAST;
+}
+
 FALLIBLE bind_alter(struct bind *b, const struct json *body, struct statement *out) {
     const struct json *relation = json_get(body, "relation");
     const struct edition_entry *entry = NULL;
@@ -434,8 +638,12 @@ FALLIBLE bind_alter(struct bind *b, const struct json *body, struct statement *o
     struct snapshot_table found = snapshot_of(b->snap, entry);
     start_from(&a, found.table);
     TRY(bind_table_scope(b, &found, out->table_name, out->position, &a.scope));
-    JSON_EACH(node, json_get(body, "cmds")) {
-        TRY(alter_command(&a, node_body(node)));
+    for (i32 pass = 0; pass <= PASS_LAST; pass++) {
+        JSON_EACH(node, json_get(body, "cmds")) {
+            if (pass_of(node_body(node)) == pass) {
+                TRY(alter_command(&a, node_body(node)));
+            }
+        }
     }
     alter_fills(&a);
     if (needs_rewrite(out)) {
@@ -501,14 +709,45 @@ static const char *renamed_text(struct bind *b, const char *text, const char *fr
     return out.ptr;
 }
 
+/* The same view under another column's name. */
+static FALLIBLE rename_view_column(struct bind *b, const struct object *view, const char *from,
+                                   const char *to, struct statement *out) {
+    i32 found = -1;
+    out->names = NEW_ARRAY(b->arena, const char *, view->col_count + 1);
+    out->name_count = (i32)view->col_count;
+    for (u32 i = 0; i < view->col_count; i++) {
+        out->names[i] = keep(b, view->col_names[i]);
+        found = strcmp(view->col_names[i], from) == 0 ? (i32)i : found;
+    }
+    if (found < 0) {
+        FAIL_AT(b->err, UNDEFINED_COLUMN, out->position, "column \"%.100s\" does not exist", from);
+    }
+    for (u32 i = 0; i < view->col_count; i++) {
+        if (strcmp(view->col_names[i], to) == 0) {
+            FAIL_AT(b->err, DUPLICATE_COLUMN, out->position,
+                    "column \"%.100s\" of relation \"%.100s\" already exists", to, view->name);
+        }
+    }
+    out->names[found] = to;
+    out->kind = STATEMENT_RENAME;
+    out->oid = view->oid;
+    out->object_kind = OBJECT_VIEW;
+    out->table_name = keep(b, view->name);
+    return ERR_OK;
+}
+
 static FALLIBLE rename_part(struct bind *b, const struct json *body, struct statement *out) {
     const struct json *relation = json_get(body, "relation");
     const char *from = json_text(body, "subname"), *to = keep(b, json_text(body, "newname"));
     const struct edition_entry *entry = NULL;
     struct alter a = {.b = b, .out = out};
     TRY(bind_relation(b, relation, &entry));
+    if (entry->object->kind == OBJECT_VIEW && !entry->object->hidden) {
+        return rename_view_column(b, entry->object, from, to, out);
+    }
     if (entry->object->kind != OBJECT_TABLE || entry->object->hidden) {
-        return unsupported(b, json_position(relation), "RENAME COLUMN of a view");
+        FAIL_AT(b->err, WRONG_OBJECT, json_position(relation), "\"%.100s\" is not a table",
+                entry->object->name);
     }
     out->kind = STATEMENT_ALTER_TABLE;
     out->position = json_position(relation);
@@ -520,6 +759,10 @@ static FALLIBLE rename_part(struct bind *b, const struct json *body, struct stat
         bool found = false;
         for (u32 i = 0; i < a.def->key_count; i++) {
             if (strcmp(a.def->keys[i].name, from) == 0 && !a.def->keys[i].index) {
+                if (edition_find(b->snap->edition, entry->object->schema, sv_from(to))) {
+                    FAIL_AT(b->err, DUPLICATE_TABLE, out->position,
+                            "relation \"%.100s\" already exists", to);
+                }
                 a.def->keys[i].name = to;
                 found = true;
             }
@@ -551,7 +794,11 @@ static FALLIBLE rename_part(struct bind *b, const struct json *body, struct stat
         FAIL_AT(b->err, DUPLICATE_COLUMN, out->position,
                 "column \"%.100s\" of relation \"%.100s\" already exists", to, a.def->name);
     }
-    TRY(check_dependents(&a, "rename a column", false));
+    if (is_system_column(to)) {
+        FAIL_AT(b->err, DUPLICATE_COLUMN, out->position,
+                "column name \"%.100s\" conflicts with a system column name", to);
+    }
+    TRY(check_views(&a, "rename a column", from, false));
     a.def->cols[col].name = to;
     for (u32 i = 0; i < a.def->check_count; i++) {
         a.def->checks[i].text = renamed_text(b, a.def->checks[i].text, from, to);

@@ -164,7 +164,7 @@ FALLIBLE bind_distinct_values(struct bind *b, struct expr *left, struct expr *ri
     left = differ->args[0];
     right = differ->args[1];
     *out = differ;
-    if (!expr_nullable(b->plan, left) && !expr_nullable(b->plan, right)) {
+    if (!bind_nullable_expr(b, left) && !bind_nullable_expr(b, right)) {
         return ERR_OK;
     }
     TRY(bind_sharable(b, left));

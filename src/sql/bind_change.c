@@ -78,9 +78,12 @@ void bind_row_number(struct bind *b, struct rel *scan, u32 number) {
     VEC_PUSH(b->arena, &scan->out, number);
 }
 
-/* Adds the row's number to the scan that makes column `col`, and to all operators above it. */
+#define NO_COL ((u32)-1)
+
+/* Adds the row's number to the scan that makes column `col`, and to all operators above it. A table
+ * without columns is the first one scanned. */
 static bool add_row_number(struct bind *b, struct rel *rel, u32 col, u32 number) {
-    bool found = false;
+    bool found = rel->kind == REL_SCAN && col == NO_COL;
     for (i64 i = 0; rel->kind == REL_SCAN && i < rel->scan_cols.count && !found; i++) {
         found = rel->scan_cols.items[i].col == col;
     }
@@ -109,7 +112,9 @@ FALLIBLE change_open(struct bind *b, const struct json *relation, const struct j
     out->query.scope = &out->scope;
     out->query.subqueries_allowed = 1;
     out->row_col = bind_col_new(b, NULL, "row", type_of(TYPE_BIGINT), false);
-    u32 first = out->scope.tables.items[0].cols[0].col;
+    const struct scope_table *table = &out->scope.tables.items[0];
+    bool bare = out->target.table->col_count == 0;
+    u32 first = table->col_count > 0 ? table->cols[0].col : bare ? NO_COL : 0;
     if (!add_row_number(b, out->scope.rel, first, out->row_col)) {
         return unsupported(b, position, "a WITH query named like the table to %s", what);
     }
@@ -162,7 +167,7 @@ void change_project(struct bind *b, struct change *c, struct expr **values) {
     }
     for (i64 i = 0; i < c->scope.rel->out.count; i++) {
         u32 col = c->scope.rel->out.items[i];
-        bool own = values && col >= c->scope.tables.items[0].cols[0].col &&
+        bool own = values && table->col_count > 0 && col >= c->scope.tables.items[0].cols[0].col &&
                    col < c->scope.tables.items[0].cols[0].col + table->col_count;
         if (!own && col != c->row_col) {
             exprs[at] = expr_col(b->plan, col, -1);
@@ -212,6 +217,10 @@ FALLIBLE change_finish(struct bind *b, struct change *c, const struct json *retu
     }
     c->rel = bind_attach(b, c->rel, &c->query.pending);
     out->returning = (i32)(c->exprs.count - own);
+    if (returning && out->returning == 0) {
+        FAIL_AT(b->err, SYNTAX, json_position(node_body(json_first(returning))),
+                "RETURNING must have at least one column");
+    }
     b->plan->root = bind_project(b, c->rel, c->exprs.items, c->names.items, c->exprs.count);
     for (i64 i = 0; i < c->exprs.count; i++) {
         VEC_PUSH(b->arena, &b->plan->names, c->names.items[i]);
@@ -266,7 +275,7 @@ static const struct {
     {"TRANS_STMT_ROLLBACK_TO", TX_ROLLBACK_TO},
 };
 
-static FALLIBLE bind_tx_option(struct bind *b, const struct json *option, struct statement *out) {
+FALLIBLE bind_tx_option(struct bind *b, const struct json *option, struct statement *out) {
     i32 position = json_position(option);
     const char *name = json_text(option, "defname");
     const struct json *arg = node_body(json_get(option, "arg"));

@@ -4,11 +4,13 @@
  * Part of binding. The grammar brings both writings to one list of options. The format is csv or
  * tbl (dbgen's: '|' between and after fields, no quotes); without FORMAT the file's name decides,
  * and anything but .tbl is csv. */
+#include "sql/ddl_int.h"
 #include "sql/sql_int.h"
 
 struct copy_given { /* which options were written */
     const char *format;
     b8 delimiter, quote, escape, null_text, header, format_given, force_quote;
+    b8 force_not_null, force_null, freeze;
 };
 
 const char *option_text(struct bind *b, const struct json *def_elem, bool *out_given) {
@@ -49,9 +51,13 @@ FALLIBLE option_bool(struct bind *b, const struct json *def_elem, bool *out) {
 
 static FALLIBLE one_byte(struct bind *b, const char *text, const char *what, i32 position,
                          char *out) {
-    if (strlen(text) != 1 || text[0] == '\n' || text[0] == '\r') {
-        FAIL_AT(b->err, INVALID_PARAMETER, position,
-                "COPY %s must be a single one-byte character, not a line end", what);
+    if (strlen(text) != 1) {
+        FAIL_AT(b->err, NOT_SUPPORTED, position, "COPY %s must be a single one-byte character",
+                what);
+    }
+    if (text[0] == '\n' || text[0] == '\r') {
+        FAIL_AT(b->err, INVALID_PARAMETER, position, "COPY %s cannot be newline or carriage return",
+                what);
     }
     *out = text[0];
     return ERR_OK;
@@ -86,7 +92,18 @@ static FALLIBLE copy_header(struct bind *b, const struct json *option, struct co
 
 static FALLIBLE copy_encoding(struct bind *b, const char *text, i32 position) {
     bool utf8 = sv_eq_nocase(sv_from(text), SV("utf8")) || sv_eq_nocase(sv_from(text), SV("utf-8"));
-    return utf8 ? ERR_OK : unsupported(b, position, "ENCODING \"%.60s\"", text);
+    static const char *const others[] = {"latin1",  "latin2",     "latin9", "sql_ascii", "win1252",
+                                         "win1250", "iso_8859_5", "koi8r",  "euc_jp",    "sjis"};
+    for (i64 i = 0; !utf8 && i < COUNT_OF(others); i++) {
+        if (sv_eq_nocase(sv_from(text), sv_from(others[i]))) {
+            return unsupported(b, position, "ENCODING \"%.60s\"", text);
+        }
+    }
+    if (!utf8) {
+        FAIL_AT(b->err, INVALID_PARAMETER, position,
+                "argument to option \"encoding\" must be a valid encoding name");
+    }
+    return ERR_OK;
 }
 
 static wf_status redundant(struct bind *b, b8 *seen, i32 position) {
@@ -113,9 +130,22 @@ static FALLIBLE copy_force_quote(struct bind *b, const struct json *option,
     return ERR_OK;
 }
 
+static FALLIBLE copy_names(struct bind *b, const struct json *option, struct copy_names *out) {
+    const struct json *items = json_get(node_body(json_get(option, "arg")), "items");
+    out->names = NEW_ARRAY(b->arena, const char *, json_count(items) + 1);
+    JSON_EACH(item, items) {
+        out->names[out->count++] = keep(b, node_string(item));
+    }
+    if (!items) {
+        FAIL_AT(b->err, INVALID_PARAMETER, json_position(option),
+                "argument to option \"%.60s\" must be a list of column names",
+                json_text(option, "defname"));
+    }
+    return ERR_OK;
+}
+
 static FALLIBLE copy_option(struct bind *b, const struct json *option, struct copy_options *copy,
                             struct copy_given *given) {
-    static const char *const others[] = {"freeze", "force_not_null", "force_null"};
     const char *name = json_text(option, "defname");
     i32 position = json_position(option);
     bool has_value = false;
@@ -152,10 +182,15 @@ static FALLIBLE copy_option(struct bind *b, const struct json *option, struct co
         TRY(redundant(b, &given->force_quote, position));
         return copy_force_quote(b, option, copy);
     }
-    for (i64 i = 0; i < COUNT_OF(others); i++) {
-        if (strcmp(others[i], name) == 0) {
-            return unsupported(b, position, "COPY option %s", name);
-        }
+    if (strcmp(name, "force_not_null") == 0 || strcmp(name, "force_null") == 0) {
+        bool not_null = name[6] == 'n' && name[7] == 'o';
+        TRY(redundant(b, not_null ? &given->force_not_null : &given->force_null, position));
+        return copy_names(b, option, not_null ? &copy->not_null_names : &copy->null_names);
+    }
+    if (strcmp(name, "freeze") == 0) { /* rows are everybody's at commit, as without it */
+        bool on = false;
+        TRY(redundant(b, &given->freeze, position));
+        return option_bool(b, option, &on);
     }
     FAIL_AT(b->err, SYNTAX, position, "option \"%.60s\" not recognized", name);
 }
@@ -191,7 +226,7 @@ static FALLIBLE copy_defaults(struct bind *b, struct copy_options *copy,
                 "COPY null representation cannot use newline or carriage return");
     }
     if (strchr(copy->null_text, copy->delimiter)) {
-        FAIL_AT(b->err, INVALID_PARAMETER, position,
+        FAIL_AT(b->err, NOT_SUPPORTED, position,
                 "COPY delimiter character must not appear in the NULL specification");
     }
     return ERR_OK;
@@ -226,11 +261,8 @@ static FALLIBLE check_copy_form(struct bind *b, const struct json *body, i32 pos
     if (path && path_ends(path, ".parquet")) {
         return unsupported(b, position, "COPY %s a Parquet file", from ? "from" : "to");
     }
-    const struct json *where = json_get(body, "whereClause");
-    if (where) {
-        return unsupported(b, node_position(where), "COPY FROM with WHERE");
-    }
-    return bind_only(b, body, "relation query attlist is_from filename options", position);
+    return bind_only(b, body, "relation query attlist is_from filename options whereClause",
+                     position);
 }
 
 static FALLIBLE copy_options(struct bind *b, const struct json *body, i32 position,
@@ -241,10 +273,14 @@ static FALLIBLE copy_options(struct bind *b, const struct json *body, i32 positi
         TRY(copy_option(b, node_body(option), copy, &given));
     }
     TRY(copy_defaults(b, copy, &given, position));
-    bool quotes = copy->quote_all || copy->quote_count;
-    if (quotes && (json_flag(body, "is_from") || !copy->quote)) {
-        FAIL_AT(b->err, INVALID_PARAMETER, position,
+    bool from = json_flag(body, "is_from"), csv = copy->quote != 0;
+    if (given.force_quote && (from || !csv)) {
+        FAIL_AT(b->err, NOT_SUPPORTED, position,
                 "COPY FORCE_QUOTE needs COPY TO in the format csv");
+    }
+    if ((given.force_not_null || given.force_null) && (!from || !csv)) {
+        FAIL_AT(b->err, NOT_SUPPORTED, position, "COPY %s needs COPY FROM in the format csv",
+                given.force_not_null ? "FORCE_NOT_NULL" : "FORCE_NULL");
     }
     return ERR_OK;
 }
@@ -318,6 +354,38 @@ static FALLIBLE copy_to(struct bind *b, const struct json *body, i32 position,
     TRY(bind_statement(b, query, out));
     out->kind = STATEMENT_COPY_TO;
     return force_quotes(b, out->plan, &out->copy, position);
+}
+
+/* FORCE_NOT_NULL and FORCE_NULL, by column of the table; NULL = none. */
+static FALLIBLE force_columns(struct bind *b, const struct table *table,
+                              const struct copy_options *copy, const struct copy_names *names,
+                              const char *what, i32 position, b8 **out) {
+    *out = names->count ? NEW_ARRAY(b->arena, b8, table->col_count + 1) : NULL;
+    for (i32 i = 0; i < names->count; i++) {
+        u32 col = 0;
+        TRY(bind_column_list(b, table, &names->names[i], &position, 1, &col));
+        bool listed = copy->col_count == 0;
+        for (i32 k = 0; k < copy->col_count; k++) {
+            listed = listed || copy->cols[k] == col;
+        }
+        if (!listed) {
+            FAIL_AT(b->err, INVALID_COLUMN_REFERENCE, position,
+                    "%s column \"%.100s\" not referenced by COPY", what, names->names[i]);
+        }
+        (*out)[col] = 1;
+    }
+    return ERR_OK;
+}
+
+/* WHERE of a COPY FROM, over whole rows. */
+static FALLIBLE copy_where(struct bind *b, const struct copy_options *copy, struct scope *scope,
+                           struct expr **out) {
+    const struct parsed *outer = b->parsed;
+    struct query q = {.scope = scope, .clause = "COPY FROM WHERE conditions"};
+    b->parsed = copy->parsed;
+    wf_status status = bind_condition(b, &q, copy->where, "WHERE", out);
+    b->parsed = outer;
+    return status;
 }
 
 static bool in_file(const struct copy_options *copy, u32 col) {
@@ -400,10 +468,46 @@ FALLIBLE bind_copied_rows(struct bind *b, const struct statement *st, const stru
             TRY(bind_next_value(b, &pending, def, &exprs[i]));
         }
     }
-    b->plan->root = bind_project(b, bind_attach(b, scope.rel, &pending), exprs, names, count);
+    struct rel *rows = bind_project(b, bind_attach(b, scope.rel, &pending), exprs, names, count);
+    if (st->copy.where) {
+        struct scope whole = {0};
+        struct expr *cond = NULL;
+        ddl_scope(b,
+                  &(struct table_def){
+                      .name = target.table->name, .col_count = count, .cols = target.table->cols},
+                  &whole);
+        for (u32 i = 0; i < count; i++) { /* under the numbers the rows have */
+            whole.tables.items[0].cols[i].col = rows->out.items[i];
+            whole.cols.items[i].col = rows->out.items[i];
+        }
+        TRY(copy_where(b, &st->copy, &whole, &cond));
+        rows = bind_filter(b, rows, cond);
+    }
+    b->plan->root = rows;
     out->kind = STATEMENT_SELECT;
     out->plan = b->plan;
     return ERR_OK;
+}
+
+/* Which rows of the file are taken; its errors are found here, the filter is made when it runs. */
+static FALLIBLE bind_copy_where(struct bind *b, const struct table *table, const struct json *where,
+                                struct copy_options *copy) {
+    struct table_def def = table_def_view(table);
+    struct scope scope = {0};
+    struct expr *cond = NULL;
+    if (!where) {
+        return ERR_OK;
+    }
+    copy->where = where;
+    copy->parsed = b->parsed;
+    copy->by_row = 1;
+    for (u32 i = 0; copy->col_count == 0 && i < table->col_count; i++) {
+        copy->cols = i ? copy->cols : NEW_ARRAY(b->arena, u32, table->col_count + 1);
+        copy->cols[i] = i;
+    }
+    copy->col_count = copy->col_count ? copy->col_count : (i32)table->col_count;
+    ddl_scope(b, &def, &scope);
+    return copy_where(b, copy, &scope, &cond);
 }
 
 FALLIBLE bind_copy(struct bind *b, const struct json *body, struct statement *out) {
@@ -420,7 +524,12 @@ FALLIBLE bind_copy(struct bind *b, const struct json *body, struct statement *ou
     TRY(bind_table(b, relation, "copy to", &found));
     out->table_name = keep(b, found.table->name);
     TRY(copy_columns(b, json_get(body, "attlist"), found.table, position, copy));
+    TRY(force_columns(b, found.table, copy, &copy->not_null_names, "FORCE_NOT_NULL", position,
+                      &copy->force_not_null));
+    TRY(force_columns(b, found.table, copy, &copy->null_names, "FORCE_NULL", position,
+                      &copy->force_null));
     TRY(bind_defaults(b, found.table, copy, out));
+    TRY(bind_copy_where(b, found.table, json_get(body, "whereClause"), copy));
     out->kind = STATEMENT_COPY_FROM;
     out->position = position;
     out->table_id = found.table->id;

@@ -501,8 +501,7 @@ FALLIBLE ddl_default(struct bind *b, const struct json *expr, const char *text,
     return coerce_assign(b, value, col, &value);
 }
 
-static FALLIBLE add_identity(struct bind *b, const struct json *body, struct statement *out,
-                             u32 col) {
+FALLIBLE ddl_add_identity(struct bind *b, const struct json *body, struct statement *out, u32 col) {
     struct column_def *def = &out->cols[col];
     i32 position = json_position(body);
     TRY(bind_only(b, body, "contype conname location generated_when options", position));
@@ -551,7 +550,7 @@ static FALLIBLE column_constraints(struct bind *b, const struct json *list, stru
             const char *text = default_text(b, list, json_position(body));
             TRY(ddl_default(b, json_get(body, "raw_expr"), text, col));
         } else if (json_is(body, "contype", "CONSTR_IDENTITY")) {
-            TRY(add_identity(b, body, out, number));
+            TRY(ddl_add_identity(b, body, out, number));
         }
         if (nullable && col->not_null) {
             FAIL_AT(b->err, SYNTAX, json_position(body),
@@ -566,7 +565,7 @@ static FALLIBLE column_constraints(struct bind *b, const struct json *list, stru
 FALLIBLE ddl_column(struct bind *b, const struct json *body, struct statement *out, u32 number) {
     i32 position = json_position(body);
     struct column_def *col = &out->cols[number];
-    TRY(bind_only(b, body, "colname typeName is_local constraints location", position));
+    TRY(bind_only(b, body, "colname typeName is_local constraints collClause location", position));
     col->name = json_text(body, "colname");
     col->name = keep(b, col->name ? col->name : "");
     const struct json *type = json_get(body, "typeName");
@@ -576,7 +575,16 @@ FALLIBLE ddl_column(struct bind *b, const struct json *body, struct statement *o
         col->not_null = 1;
         col->default_text = arena_printf(b->arena, "nextval('%s'::regclass)", seq->name);
     } else {
+        if (json_flag(type, "setof")) {
+            FAIL_AT(b->err, INVALID_DEFINITION, position,
+                    "column \"%.100s\" cannot be declared SETOF", col->name);
+        }
         TRY(ddl_column_type(b, type, &col->type));
+    }
+    const struct json *collation = json_get(body, "collClause");
+    if (collation) {
+        TRY(bind_collation(b, json_get(collation, "collname"), col->type,
+                           json_position(collation)));
     }
     return column_constraints(b, json_get(body, "constraints"), out, number);
 }
@@ -631,9 +639,6 @@ static FALLIBLE like_columns(struct bind *b, const struct json *body, struct sta
 static FALLIBLE check_columns(struct bind *b, const struct statement *out, i32 position) {
     struct map names;
     map_init(&names, b->arena);
-    if (out->col_count == 0) {
-        return unsupported(b, position, "a table without columns");
-    }
     if (out->col_count > COLUMNS_MAX) {
         FAIL_AT(b->err, TOO_MANY_COLUMNS, position, "tables can have at most %d columns",
                 (int)COLUMNS_MAX);
@@ -704,14 +709,23 @@ FALLIBLE ddl_target(struct bind *b, const struct json *relation, struct statemen
     return ERR_OK;
 }
 
+FALLIBLE ddl_on_commit(struct bind *b, const struct statement *out, i32 position) {
+    if (!out->temp) {
+        FAIL_AT(b->err, INVALID_DEFINITION, position,
+                "ON COMMIT can only be used on temporary tables");
+    }
+    return unsupported(b, position, "ON COMMIT");
+}
+
 FALLIBLE bind_create(struct bind *b, const struct json *body, struct statement *out) {
     const struct json *relation = json_get(body, "relation");
     const struct json *elements = json_get(body, "tableElts");
     i32 position = json_position(relation);
     TRY(bind_only(b, body, "relation tableElts oncommit if_not_exists", position));
     TRY(ddl_target(b, relation, out));
-    if (!json_is(body, "oncommit", "ONCOMMIT_NOOP")) {
-        return unsupported(b, position, "ON COMMIT");
+    if (!json_is(body, "oncommit", "ONCOMMIT_NOOP") &&
+        !(out->temp && json_is(body, "oncommit", "ONCOMMIT_PRESERVE_ROWS"))) {
+        return ddl_on_commit(b, out, position);
     }
     out->kind = STATEMENT_CREATE_TABLE;
     out->if_exists = json_flag(body, "if_not_exists");

@@ -119,6 +119,10 @@ static FALLIBLE need_boolean(struct bind *b, struct expr *expr, const char *clau
     return ERR_OK;
 }
 
+bool bind_nullable_expr(const struct bind *b, const struct expr *expr) {
+    return b->set_depth > 0 || expr_nullable(b->plan, expr);
+}
+
 FALLIBLE bind_condition(struct bind *b, struct query *q, const struct json *node,
                         const char *clause, struct expr **out) {
     struct expr *expr = NULL;
@@ -197,9 +201,19 @@ static FALLIBLE bind_type_cast(struct bind *b, struct query *q, const struct jso
                                struct expr **out) {
     i32 position = json_position(body);
     TRY(bind_only(b, body, "arg typeName location", position));
-    struct type_name type;
-    TRY(bind_type(b, json_get(body, "typeName"), &type));
+    struct type_name type = {.type = type_of(TYPE_BIGINT), .position = position};
+    const char *word = "";
+    JSON_EACH(name, json_get(json_get(body, "typeName"), "names")) {
+        word = node_string(name);
+    }
     struct expr *arg = NULL;
+    if (strcmp(word, "regclass") == 0) {
+        TRY(bind_expr(b, q, json_get(body, "arg"), &arg));
+        return bind_regclass(b, arg, position, out);
+    }
+    if (strcmp(word, "oid") != 0) { /* which is a number here */
+        TRY(bind_type(b, json_get(body, "typeName"), &type));
+    }
     TRY(bind_expr(b, q, json_get(body, "arg"), &arg));
     return coerce_cast(b, arg, &type, position >= 0 ? position : type.position, out);
 }
@@ -225,25 +239,38 @@ FALLIBLE bind_try(struct bind *b, struct query *q, const struct json *body, stru
     return ERR_OK;
 }
 
+FALLIBLE bind_collation(struct bind *b, const struct json *names, struct type type, i32 position) {
+    static const char *const known[] = {"C", "POSIX", "ucs_basic", "default", "C.UTF-8", "C.utf8"};
+    const char *name = "";
+    bool found = false;
+    JSON_EACH(part, names) {
+        name = node_string(part);
+    }
+    for (i64 i = 0; i < COUNT_OF(known); i++) {
+        found = found || strcmp(known[i], name) == 0;
+    }
+    if (!found && (strchr(name, '_') || strchr(name, '-'))) { /* as those of languages are called */
+        return unsupported(b, position, "collation \"%.60s\"", name);
+    }
+    if (!found) {
+        FAIL_AT(b->err, UNDEFINED_OBJECT, position,
+                "collation \"%.60s\" for encoding \"UTF8\" does not exist", name);
+    }
+    if (!type_is_string(type)) {
+        char text[32];
+        FAIL_AT(b->err, DATATYPE_MISMATCH, position, "collations are not supported by type %s",
+                type_print(type, text));
+    }
+    return ERR_OK;
+}
+
 static FALLIBLE bind_collate(struct bind *b, struct query *q, const struct json *body,
                              struct expr **out) {
     i32 position = json_position(body);
     TRY(bind_only(b, body, "arg collname location", position));
-    const char *name = "";
-    JSON_EACH(part, json_get(body, "collname")) {
-        name = node_string(part);
-    }
-    if (strcmp(name, "C") != 0 && strcmp(name, "POSIX") != 0 && strcmp(name, "ucs_basic") != 0) {
-        return unsupported(b, position, "collation \"%.60s\"", name);
-    }
     TRY(bind_expr(b, q, json_get(body, "arg"), out));
     TRY(coerce_unknown(b, *out, type_of(TYPE_TEXT), out));
-    if (!type_is_string((*out)->type)) {
-        char type[32];
-        FAIL_AT(b->err, DATATYPE_MISMATCH, position, "collations are not supported by type %s",
-                type_print((*out)->type, type));
-    }
-    return ERR_OK;
+    return bind_collation(b, json_get(body, "collname"), (*out)->type, position);
 }
 
 /* The one name of an operator. */
@@ -452,13 +479,27 @@ static const struct handler node_kinds[] = {
     {"NamedArgExpr", NULL, "a named argument"},
 };
 
+/* Nodes that compute some operands for some rows only: subqueries there get conditions. */
+static bool is_choice(const struct json *body) {
+    return strcmp(body->key, "CaseExpr") == 0 || strcmp(body->key, "BoolExpr") == 0 ||
+           strcmp(body->key, "CoalesceExpr") == 0;
+}
+
 FALLIBLE bind_expr(struct bind *b, struct query *q, const struct json *node, struct expr **out) {
     const struct json *body = node_body(node);
     if (!body) {
         FAIL(b->err, INTERNAL, "the parse tree is malformed");
     }
+    bool choice = is_choice(body);
+    i64 first = q->pending.count;
+    if (choice && q->sublinks.count > 0 && bind_met_before(b, q, body, out)) {
+        return ERR_OK;
+    }
     TRY(bind_enter(b, 1, json_position(body)));
     TRY(dispatch(b, q, node_kinds, COUNT_OF(node_kinds), body->key, body, out));
     b->depth--;
+    if (choice && q->pending.count > first) {
+        bind_note_met(b, q, body, *out);
+    }
     return ERR_OK;
 }

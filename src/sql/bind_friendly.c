@@ -128,7 +128,7 @@ static void put_literal(struct text *out, const char *text) {
 }
 
 static void write_describe(struct text *out, const struct bind *b, const struct select_out *query) {
-    text_print(out, "SELECT * FROM (VALUES ");
+    text_print(out, "SELECT * FROM (VALUES %s", query->rel->out.count ? "" : "('', '')");
     for (i64 i = 0; i < query->rel->out.count; i++) {
         const struct plan_col *col = &b->plan->cols.items[query->rel->out.items[i]];
         char type[32];
@@ -138,7 +138,8 @@ static void write_describe(struct text *out, const struct bind *b, const struct 
         put_literal(out, type_print(col->type, type));
         text_print(out, ")");
     }
-    text_print(out, ") AS d (column_name, column_type)");
+    text_print(out, ") AS d (column_name, column_type)%s",
+               query->rel->out.count ? "" : " WHERE false");
 }
 
 static bool is_number(struct type type) {
@@ -250,6 +251,9 @@ FALLIBLE bind_about(struct bind *b, const struct json *call, const struct cte *c
     TRY(bind_subselect(b, node_body(query), ctes, outer, false, &bound));
     struct text text;
     text_init(&text, b->arena);
+    if (summarizes && bound.rel->out.count == 0) {
+        return unsupported(b, json_position(call), "SUMMARIZE without columns");
+    }
     if (summarizes) {
         write_summarize(&text, b, &bound);
     } else {

@@ -260,19 +260,19 @@ static FALLIBLE join_tables(struct bind *b, const struct scope *left, const stru
     return ERR_OK;
 }
 
-static void add_conds(struct bind *b, struct rel *rel, struct expr *cond) {
+void bind_add_conds(struct bind *b, struct rel *rel, struct expr *cond) {
     if (cond->kind != EXPR_AND) {
         VEC_PUSH(b->arena, &rel->conds, cond);
         return;
     }
     for (i32 i = 0; i < cond->arg_count; i++) {
-        add_conds(b, rel, cond->args[i]);
+        bind_add_conds(b, rel, cond->args[i]);
     }
 }
 
 struct rel *bind_filter(struct bind *b, struct rel *rel, struct expr *cond) {
     struct rel *filter = rel_new(b->plan, REL_FILTER, rel, NULL);
-    add_conds(b, filter, cond);
+    bind_add_conds(b, filter, cond);
     filter->rows = MAX_OF(rel->rows / 3, 1);
     filter->position = cond->position;
     return filter;
@@ -331,7 +331,7 @@ static FALLIBLE join_using(struct bind *b, const struct scope *left, const struc
         TRY(using_column(b, left, names[i], "left", position, &l));
         TRY(using_column(b, right, names[i], "right", position, &r));
         TRY(bind_compare(b, FUNC_EQ, l, r, position, &equals[i]));
-        add_conds(b, out->rel, equals[i]);
+        bind_add_conds(b, out->rel, equals[i]);
         bool wider = equals[i]->args[0] != l && equals[i]->args[1] == r && l->type.id != r->type.id;
         bool take_right = out->swapped || (wider && out->rel->join != JOIN_LEFT);
         struct scope_col merged = {keep(b, names[i]), take_right ? r->col : l->col};
@@ -346,49 +346,6 @@ static FALLIBLE join_using(struct bind *b, const struct scope *left, const struc
         }
     }
     return ERR_OK;
-}
-
-/* COALESCE of a merged column's two sides. */
-static struct expr *merged_value(struct bind *b, const struct expr *equal) {
-    struct expr *is_null = expr_one(b, EXPR_IS_NULL, equal->args[0], -1);
-    struct expr *args[3] = {expr_one(b, EXPR_NOT, is_null, -1), equal->args[0], equal->args[1]};
-    return expr_many(b, EXPR_CASE, equal->args[0]->type, -1, 3, args);
-}
-
-/* A projection above a FULL join that computes the merged columns; names follow the columns. */
-static void merge_full(struct bind *b, struct scope *out, struct expr *const *equals, i64 count) {
-    struct rel *join = out->rel;
-    struct rel *project = rel_new(b->plan, REL_PROJECT, join, NULL);
-    u32 *to = NEW_ARRAY(b->arena, u32, b->plan->cols.count + 1);
-    for (i64 i = 0; i < join->out.count; i++) {
-        u32 from = join->out.items[i];
-        struct plan_col col = b->plan->cols.items[from];
-        struct origin origin = b->origins.items[from];
-        to[from] = bind_col_new(b, origin.table, col.name, col.type, col.nullable);
-        VEC_PUSH(b->arena, &project->exprs, expr_col(b->plan, from, -1));
-        VEC_PUSH(b->arena, &project->out, to[from]);
-    }
-    for (i64 i = 0; i < out->tables.count; i++) {
-        struct scope_table *table = &out->tables.items[i];
-        struct scope_col *cols = NEW_ARRAY(b->arena, struct scope_col, table->col_count + 1);
-        for (i64 k = 0; k < table->col_count; k++) {
-            cols[k] = (struct scope_col){table->cols[k].name, to[table->cols[k].col]};
-        }
-        table->cols = cols;
-    }
-    for (i64 i = 0; i < out->cols.count; i++) {
-        struct scope_col *col = &out->cols.items[i];
-        if (i >= count) {
-            col->col = to[col->col];
-            continue;
-        }
-        struct expr *value = merged_value(b, equals[i]);
-        col->col = bind_col_new(b, NULL, col->name, value->type, expr_nullable(b->plan, value));
-        VEC_PUSH(b->arena, &project->exprs, value);
-        VEC_PUSH(b->arena, &project->out, col->col);
-    }
-    project->rows = join->rows;
-    out->rel = project;
 }
 
 /* Names both sides have, in the order of the left. */
@@ -433,35 +390,9 @@ static FALLIBLE using_names(struct bind *b, const struct json *body, const struc
     return ERR_OK;
 }
 
-/* Whether a subquery of a condition uses columns of a side. */
-static bool uses_side(struct bind *b, const struct pending *p, struct rel *side) {
-    struct rel *probe = bind_filter(b, p->rel, expr_bool(b, true, -1));
-    for (i64 i = 0; i < p->conds.count; i++) {
-        VEC_PUSH(b->arena, &probe->conds, p->conds.items[i]);
-    }
-    return bind_depends(b, side, probe);
-}
-
-/* Subqueries in the condition of a FULL JOIN are computed on the side whose columns they use. */
-static FALLIBLE attach_full(struct bind *b, struct rel *join, pending_list *pending, i32 position) {
-    for (i64 i = 0; i < pending->count; i++) {
-        const struct pending *p = &pending->items[i];
-        bool left = uses_side(b, p, join->inputs[0]);
-        bool right = uses_side(b, p, join->inputs[1]);
-        if (left && right) {
-            return unsupported(b, position,
-                               "a subquery of both sides in the condition of a FULL JOIN");
-        }
-        pending_list one = {0};
-        VEC_PUSH(b->arena, &one, *p);
-        join->inputs[right] = bind_attach(b, join->inputs[right], &one);
-    }
-    pending->count = 0;
-    return ERR_OK;
-}
-
 /* The ON condition. Where it contains subqueries, an inner join becomes a product below them and a
- * filter; the right side of a left join is filtered for each row of the left. */
+ * filter; the right side of a left join is filtered for each row of the left. For FULL JOIN see
+ * bind_full.c. */
 static FALLIBLE join_on(struct bind *b, const struct json *quals, const struct place *place,
                         struct scope *out) {
     struct query *q = NEW(b->arena, struct query);
@@ -473,13 +404,10 @@ static FALLIBLE join_on(struct bind *b, const struct json *quals, const struct p
                         .ctes = place->ctes};
     struct expr *cond = NULL;
     TRY(bind_condition(b, q, quals, "JOIN/ON", &cond));
-    for (i64 i = 0; i < q->pending.count; i++) {
-        if (q->pending.items[i].serial) {
-            return unsupported(b, node_position(quals), "a sequence in the condition of a join");
-        }
-    }
     if (q->pending.count == 0) {
-        add_conds(b, join, cond);
+        bind_add_conds(b, join, cond);
+    } else if (bind_has_serials(&q->pending)) {
+        return bind_join_serials(b, join, cond, &q->pending, node_position(quals), &out->rel);
     } else if (join->join == JOIN_CROSS) {
         out->rel = bind_filter(b, bind_attach(b, join, &q->pending), cond);
     } else if (join->join == JOIN_LEFT) {
@@ -487,8 +415,7 @@ static FALLIBLE join_on(struct bind *b, const struct json *quals, const struct p
         join->inputs[1] = bind_filter(b, right, cond);
         join->dependent = bind_depends(b, join->inputs[0], join->inputs[1]);
     } else {
-        TRY(attach_full(b, join, &q->pending, node_position(quals)));
-        add_conds(b, join, cond);
+        bind_full_on(b, &q->pending, cond, out);
     }
     return ERR_OK;
 }
@@ -515,7 +442,7 @@ static FALLIBLE join_condition(struct bind *b, const struct json *body, const st
     if (join->join == JOIN_FULL) {
         bind_nullable(b, join->inputs[0]);
         if (count > 0) {
-            merge_full(b, out, equals, count);
+            bind_full_using(b, out, equals, count);
         }
     }
     return ERR_OK;
@@ -835,8 +762,11 @@ static FALLIBLE column_names(struct bind *b, const struct json *body, const char
     const struct json *fields = json_get(body, "fields");
     i32 position = json_position(body);
     i32 count = json_count(fields);
+    if (count > 4) {
+        FAIL_AT(b->err, SYNTAX, position, "improper qualified name (too many dotted names)");
+    }
     if (count > 3) {
-        return unsupported(b, position, "a name of more than three parts");
+        FAIL_AT(b->err, NOT_SUPPORTED, position, "cross-database references are not implemented");
     }
     i32 i = 0;
     JSON_EACH(field, fields) {

@@ -64,7 +64,6 @@ static const char *const known_functions[] = {
     "regexp_split_to_array",
     "regexp_split_to_table",
     "setseed",
-    "normalize",
     "parse_ident",
     "to_ascii",
     "current_date",
@@ -188,5 +187,7 @@ FALLIBLE bind_call(struct bind *b, struct query *q, const struct json *body, str
         return ERR_OK;
     }
     TRY(bind_list(b, q, json_get(body, "args"), &call.args, &call.count));
-    return bind_named(b, &call, out);
+    bool object = false;
+    TRY(bind_object_call(b, &call, &object, out));
+    return object ? ERR_OK : bind_named(b, &call, out);
 }

@@ -253,6 +253,27 @@ static FALLIBLE bind_item(struct bind *b, struct select *s, const struct json *n
     return ERR_OK;
 }
 
+static bool same_set(const struct key_set *x, const struct key_set *y) {
+    return x->keys.count == y->keys.count &&
+           (x->keys.count == 0 || memcmp(x->keys.items, y->keys.items,
+                                         sizeof *x->keys.items * (size_t)x->keys.count) == 0);
+}
+
+/* GROUP BY DISTINCT: each set once. */
+static void drop_repeated(key_sets *sets) {
+    i64 kept = 0;
+    for (i64 i = 0; i < sets->count; i++) {
+        i64 k = 0;
+        while (k < kept && !same_set(&sets->items[k], &sets->items[i])) {
+            k++;
+        }
+        if (k == kept) {
+            sets->items[kept++] = sets->items[i];
+        }
+    }
+    sets->count = kept;
+}
+
 FALLIBLE bind_groups(struct bind *b, struct select *s) {
     const struct json *clause = json_get(s->body, "groupClause");
     s->query.clause = "GROUP BY";
@@ -273,6 +294,9 @@ FALLIBLE bind_groups(struct bind *b, struct select *s) {
             }
         }
         s->sets = product;
+    }
+    if (json_flag(s->body, "groupDistinct")) {
+        drop_repeated(&s->sets);
     }
     s->query.sets_allowed = 0;
     return ERR_OK;

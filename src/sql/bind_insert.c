@@ -6,11 +6,13 @@
  * default. Where that is the next value of a sequence the plan says NULL, and the statement's list
  * of fills says what to put there when the rows are known. */
 #include "sql/change_int.h"
+#include "sql/ddl_int.h"
 
 struct insert {
     const struct table *table;
     u32 *cols; /* target columns, in the order of the values */
     i32 col_count;
+    const i32 *positions;       /* where they are named */
     b8 listed;                  /* INSERT INTO t (a, b) */
     struct column_def *targets; /* their definitions */
     b8 overriding;              /* SYSTEM VALUE 's', USER VALUE 'u' */
@@ -76,6 +78,7 @@ static FALLIBLE bind_insert_columns(struct bind *b, const struct json *list, str
             names[i] = names[i] ? names[i] : "";
             positions[i++] = json_position(target);
         }
+        in->positions = positions;
         TRY(bind_column_list(b, in->table, names, positions, in->col_count, in->cols));
     }
     in->targets = NEW_ARRAY(b->arena, struct column_def, in->col_count + 1);
@@ -87,13 +90,14 @@ static FALLIBLE bind_insert_columns(struct bind *b, const struct json *list, str
 }
 
 /* How many values a row has must suit the columns it is for. */
-static FALLIBLE check_width(struct bind *b, const struct insert *in, i64 width, i32 extra_position,
-                            i32 row_position) {
+static FALLIBLE check_width(struct bind *b, const struct insert *in, i64 width,
+                            i32 extra_position) {
     if (width > in->col_count) {
         FAIL_AT(b->err, SYNTAX, extra_position, "INSERT has more expressions than target columns");
     }
     if (in->listed && width < in->col_count) {
-        FAIL_AT(b->err, SYNTAX, row_position, "INSERT has more target columns than expressions");
+        FAIL_AT(b->err, SYNTAX, in->positions[width],
+                "INSERT has more target columns than expressions");
     }
     return ERR_OK;
 }
@@ -103,7 +107,7 @@ static FALLIBLE check_row(struct bind *b, const struct insert *in, const struct 
     for (i32 i = 0; extra && i < in->col_count; i++) {
         extra = extra->next;
     }
-    return check_width(b, in, json_count(items), node_position(extra), node_position(items));
+    return check_width(b, in, json_count(items), node_position(extra));
 }
 
 static FALLIBLE check_identity(struct bind *b, const struct insert *in,
@@ -238,7 +242,7 @@ static FALLIBLE insert_values(struct bind *b, struct insert *in, const struct js
         }
         TRY(insert_row(b, &q, in, items, rel->exprs.items + at));
         pending_of[at / width] = q.pending;
-        plain = plain && bind_values_late(&q.pending);
+        plain = plain && bind_values_late(b, &q.pending);
         memset(&q.pending, 0, sizeof q.pending);
         at += width;
     }
@@ -247,7 +251,7 @@ static FALLIBLE insert_values(struct bind *b, struct insert *in, const struct js
     }
     if (!lists) {
         pending_of[0] = q.pending;
-        plain = bind_values_late(&q.pending);
+        plain = bind_values_late(b, &q.pending);
     }
     values_columns(b, in->table, rel, rows);
     for (i64 r = 0; plain && r < rows; r++) {
@@ -264,7 +268,11 @@ static FALLIBLE insert_select(struct bind *b, const struct insert *in, const str
     TRY(bind_select(b, select, in->ctes, in->targets, (u32)in->col_count, &result));
     i64 count = result.rel->out.count;
     i32 position = node_position(select);
-    TRY(check_width(b, in, count, position, position));
+    const struct json *extra = json_first(json_get(select, "targetList"));
+    for (i32 i = 0; extra && i < in->col_count; i++) {
+        extra = extra->next;
+    }
+    TRY(check_width(b, in, count, extra ? json_position(node_body(extra)) : position));
     u32 width = in->table->col_count;
     struct expr **exprs = NEW_ARRAY(b->arena, struct expr *, width + 1);
     const char **names = NEW_ARRAY(b->arena, const char *, width + 1);
@@ -294,22 +302,61 @@ static bool is_plain_values(const struct json *select) {
            !json_get(select, "withClause");
 }
 
+/* Where a name next stands in the text; -1 = nowhere. */
+static i32 lex_after(struct sv script, i64 at, const char *name) {
+    struct sv token;
+    while (at >= 0 && lex_next(script, &at, &token)) {
+        if (sv_eq_nocase(token, sv_from(name))) {
+            return (i32)(token.ptr - script.ptr);
+        }
+    }
+    return -1;
+}
+
+/* ON CONFLICT (…) WHERE: any key serves, since none is partial; looked at for its errors. */
+static FALLIBLE conflict_predicate(struct bind *b, const struct table *table,
+                                   const struct json *where) {
+    struct scope scope = {0};
+    struct expr *cond = NULL;
+    struct table_def def = table_def_view(table);
+    if (!where) {
+        return ERR_OK;
+    }
+    ddl_scope(b, &def, &scope);
+    struct query q = {.scope = &scope, .clause = "WHERE"};
+    return bind_condition(b, &q, where, "WHERE", &cond);
+}
+
+/* Whether the list names all columns of the key and no others, some perhaps twice. */
+static bool conflict_names(const struct table *table, const struct table_key *key,
+                           const struct json *elems) {
+    u64 found = 0;
+    JSON_EACH(node, elems) {
+        const char *col = json_text(node_body(node), "name");
+        bool own = false;
+        for (u32 i = 0; i < key->col_count; i++) {
+            if (col && strcmp(table->cols[key->cols[i]].name, col) == 0) {
+                found |= 1ULL << i;
+                own = true;
+            }
+        }
+        if (!own) {
+            return false;
+        }
+    }
+    return found == (1ULL << key->col_count) - 1;
+}
+
 /* The key that ON CONFLICT (columns) or ON CONSTRAINT name means. */
 static FALLIBLE conflict_key(struct bind *b, const struct table *table, const struct json *infer,
                              i32 position, i32 *out) {
     const struct json *elems = json_get(infer, "indexElems");
     const char *name = json_text(infer, "conname");
-    TRY(bind_only(b, infer, "indexElems conname location", position));
+    TRY(bind_only(b, infer, "indexElems conname whereClause location", position));
+    TRY(conflict_predicate(b, table, json_get(infer, "whereClause")));
     for (u32 k = 0; k < table->key_count; k++) {
         const struct table_key *key = &table->keys[k];
-        u32 found = 0;
-        JSON_EACH(node, elems) {
-            const char *col = json_text(node_body(node), "name");
-            for (u32 i = 0; i < key->col_count; i++) {
-                found += col && strcmp(table->cols[key->cols[i]].name, col) == 0;
-            }
-        }
-        bool columns = elems && found == key->col_count && json_count(elems) == (i32)found;
+        bool columns = elems && conflict_names(table, key, elems);
         if (name ? strcmp(key->name, name) == 0 && !key->index : columns) {
             *out = (i32)k;
             return ERR_OK;
@@ -319,7 +366,16 @@ static FALLIBLE conflict_key(struct bind *b, const struct table *table, const st
         const char *col = json_text(node_body(node), "name");
         u32 number = 0;
         if (col) {
-            TRY(find_column(b, table, col, position, &number));
+            i32 at = lex_after(b->parsed->script, position, col);
+            TRY(find_column(b, table, col, at < 0 ? position : at, &number));
+        }
+    }
+    for (u32 i = 0; name && i < table->check_count + table->foreign_count; i++) {
+        const char *other = i < table->check_count ? table->checks[i].name
+                                                   : table->foreigns[i - table->check_count].name;
+        if (strcmp(other, name) == 0) {
+            FAIL_AT(b->err, WRONG_OBJECT, position,
+                    "constraint in ON CONFLICT clause has no associated index");
         }
     }
     if (name) {
@@ -403,29 +459,17 @@ FALLIBLE bind_insert(struct bind *b, const struct json *body, struct statement *
     return ERR_OK;
 }
 
-/* SELECT returningList FROM relation. */
-FALLIBLE bind_insert_returning(struct bind *b, const struct json *body, struct statement *out) {
-    const struct json *target = json_object_of(b, "RangeVar", json_get(body, "relation"));
-    struct json *from = (struct json *)(size_t)json_array_of(b, "fromClause", target, NULL);
-    struct json *list = NEW(b->arena, struct json);
-    *list = *json_get(body, "returningList");
-    struct json *op = NEW(b->arena, struct json), *limit = NEW(b->arena, struct json);
-    *op = (struct json){.key = "op", .kind = JSON_STRING, .text = "SETOP_NONE", .len = 10};
-    *limit = (struct json){
-        .key = "limitOption", .kind = JSON_STRING, .text = "LIMIT_OPTION_DEFAULT", .len = 20};
-    list->key = "targetList";
-    list->next = from;
-    from->next = op;
-    op->next = limit;
-    struct json select = {.key = "SelectStmt", .kind = JSON_OBJECT, .first = list, .len = 4};
-    struct select_out result;
-    b->no_sets = "set-returning functions are not allowed in RETURNING";
-    TRY(bind_select(b, &select, NULL, NULL, 0, &result));
+/* SELECT returningList FROM rows. Subqueries see the table as it was before. */
+FALLIBLE bind_insert_returning(struct bind *b, const struct json *body,
+                               const struct snapshot_table *rows, struct statement *out) {
+    const struct json *relation = json_get(body, "relation");
+    const char *alias = json_text(json_get(relation, "alias"), "aliasname");
+    struct change c = {.target = *rows};
+    alias = alias ? alias : json_text(relation, "relname");
+    TRY(bind_table_scope(b, rows, keep(b, alias), json_position(relation), &c.scope));
+    c.query.scope = &c.scope;
+    c.rel = c.scope.rel;
+    TRY(change_finish(b, &c, json_get(body, "returningList"), out));
     out->kind = STATEMENT_SELECT;
-    out->plan = b->plan;
-    b->plan->root = result.rel;
-    for (i64 i = 0; i < result.rel->out.count; i++) {
-        VEC_PUSH(b->arena, &b->plan->names, result.names[i]);
-    }
     return ERR_OK;
 }

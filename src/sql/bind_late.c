@@ -3,6 +3,7 @@
  * Part of binding. current_schema() and its kin become parameters of the plan behind the
  * statement's own, whose values are made once, when the statement starts. Sequences may need more
  * than that: bind_serial.c. */
+#include "defs/settings.h"
 #include "sql/ddl_int.h"
 
 static const struct {
@@ -13,8 +14,35 @@ static const struct {
     {"nextval", LATE_NEXTVAL, 1, 1},       {"currval", LATE_CURRVAL, 1, 1},
     {"lastval", LATE_LASTVAL, 0, 0},       {"setval", LATE_SETVAL, 2, 3},
     {"current_schema", LATE_SCHEMA, 0, 0}, {"current_database", LATE_DATABASE, 0, 0},
-    {"version", LATE_VERSION, 0, 0},
+    {"version", LATE_VERSION, 0, 0},       {"current_setting", LATE_SETTING, 1, 2},
+    {"set_config", LATE_CONFIG, 3, 3},
 };
+
+/* current_setting and set_config: of constants. */
+static FALLIBLE setting_arguments(struct bind *b, struct query *q, const struct json *args,
+                                  const char *name, i32 position, struct late *out) {
+    struct expr *values[3] = {NULL};
+    i32 count = 0;
+    JSON_EACH(node, args) {
+        bool flag = !node->next && count > 0;
+        TRY(bind_expr(b, q, node, &values[count]));
+        TRY(coerce_unknown(b, values[count], type_of(flag ? TYPE_BOOLEAN : TYPE_TEXT),
+                           &values[count]));
+        if (values[count]->type.id != (flag ? TYPE_BOOLEAN : TYPE_TEXT)) {
+            return bind_undefined_function(b, name, values, count + 1, position);
+        }
+        if (values[count]->kind != EXPR_CONST || values[count]->is_null) {
+            return unsupported(b, position, "%s of what is not constant", name);
+        }
+        count++;
+    }
+    out->name = arena_sv(b->arena, sv_of(values[0]->value.str)).ptr;
+    if (out->kind == LATE_CONFIG) {
+        out->text = arena_sv(b->arena, sv_of(values[1]->value.str)).ptr;
+    }
+    out->called = count > 1 && values[count - 1]->value.b8;
+    return ERR_OK;
+}
 
 struct expr *bind_late_param(struct bind *b, const struct late *late, i32 position) {
     bool number = late->kind <= LATE_SETVAL;
@@ -41,6 +69,15 @@ FALLIBLE bind_late_call(struct bind *b, struct query *q, const char *name, const
         if (late.kind <= LATE_SETVAL) {
             return bind_serial_call(b, q, late.kind, body, out);
         }
+        if (late.kind >= LATE_SETTING) {
+            TRY(setting_arguments(b, q, args, name, position, &late));
+            struct sv setting = sv_from(late.name);
+            if (late.kind == LATE_SETTING && late.called && !fixed_value(setting) &&
+                setting_find(setting) < 0 && !sv_eq_nocase(setting, SV("search_path"))) {
+                *out = expr_null(b, type_of(TYPE_TEXT), position);
+                return ERR_OK;
+            }
+        }
         *out = bind_late_param(b, &late, position);
     }
     return ERR_OK;
@@ -66,15 +103,20 @@ FALLIBLE bind_prepare(struct bind *b, const struct json *body, struct statement 
     out->kind = STATEMENT_PREPARE;
     out->position = position;
     out->table_name = keep(b, json_text(body, "name"));
-    i32 i = 0;
+    i32 i = 0, used = b->parsed->param_count;
+    out->arg_count = MAX_OF(used, json_count(json_get(body, "argtypes")));
+    out->arg_types = NEW_ARRAY(b->arena, struct type, out->arg_count + 1);
     JSON_EACH(node, json_get(body, "argtypes")) {
-        struct type type;
-        TRY(ddl_column_type(b, node_body(node), &type));
-        if (i < b->parsed->param_count) {
-            b->param_types[i++] = type;
+        TRY(ddl_column_type(b, node_body(node), &out->arg_types[i]));
+        if (i < used) {
+            b->param_types[i] = out->arg_types[i];
         }
+        i++;
     }
     TRY(bind_statement(b, json_get(body, "query"), &ignored)); /* for its errors and types */
+    for (i = 0; i < used; i++) {
+        out->arg_types[i] = b->param_types[i];
+    }
     b->plan->root = NULL;
     b->lates.count = 0;
     return ERR_OK;
@@ -82,22 +124,52 @@ FALLIBLE bind_prepare(struct bind *b, const struct json *body, struct statement 
 
 FALLIBLE bind_execute(struct bind *b, const struct json *body, struct statement *out) {
     const struct json *params = json_get(body, "params");
-    i32 position = (i32)(b->parsed->text.ptr - b->parsed->script.ptr), i = 0;
+    i32 position = (i32)(b->parsed->text.ptr - b->parsed->script.ptr);
     TRY(bind_only(b, body, "name params", position));
     out->kind = STATEMENT_EXECUTE;
     out->position = position;
     out->table_name = keep(b, json_text(body, "name"));
     out->arg_count = json_count(params);
-    out->args = NEW_ARRAY(b->arena, struct expr *, out->arg_count + 1);
-    JSON_EACH(node, params) {
-        struct query q = {.clause = "EXECUTE parameters"};
-        TRY(bind_expr(b, &q, node, &out->args[i]));
-        TRY(coerce_unknown(b, out->args[i], type_of(TYPE_TEXT), &out->args[i]));
-        if (out->args[i]->kind != EXPR_CONST) {
-            return unsupported(b, node_position(node), "EXECUTE with a value that is not constant");
-        }
-        i++;
+    return ERR_OK;
+}
+
+/* One value of EXECUTE in the type of its parameter; what has no form of its own (param.c) as text.
+ */
+static FALLIBLE bind_argument(struct bind *b, const struct json *node, i32 number, struct type type,
+                              struct expr **out) {
+    struct query q = {.clause = "EXECUTE parameters"};
+    struct expr *expr = NULL;
+    char from[32], to[32];
+    TRY(bind_expr(b, &q, node, &expr));
+    TRY(coerce_unknown(b, expr, type, &expr));
+    if (!coerce_allowed(expr->type, type, COERCE_ASSIGN)) {
+        FAIL_AT(b->err, DATATYPE_MISMATCH, node_position(node),
+                "parameter $%d of type %s cannot be coerced to the expected type %s", (int)number,
+                type_print(expr->type, from), type_print(type, to));
     }
+    struct column_def like = {.name = "parameter", .type = type};
+    TRY(coerce_assign(b, expr, &like, out));
+    bool plain = type_is_exact(type) || type_is_float(type) || type.id == TYPE_TEXT ||
+                 type.id == TYPE_CHAR || type.id == TYPE_BOOLEAN || type.id == TYPE_DATE;
+    return plain ? ERR_OK : coerce_to(b, *out, type_of(TYPE_TEXT), out);
+}
+
+FALLIBLE bind_arguments(struct bind *b, const struct json *body, const struct type *types,
+                        struct statement *out) {
+    const struct json *params = json_get(body, "params");
+    i32 count = json_count(params), i = 0;
+    struct expr **exprs = NEW_ARRAY(b->arena, struct expr *, count + 1);
+    const char **names = NEW_ARRAY(b->arena, const char *, count + 1);
+    JSON_EACH(node, params) {
+        TRY(bind_argument(b, node, i + 1, types[i], &exprs[i]));
+        names[i++] = "value";
+    }
+    b->plan->root = bind_project(b, bind_one_row(b), exprs, names, count);
+    for (i = 0; i < count; i++) {
+        VEC_PUSH(b->arena, &b->plan->names, names[i]);
+    }
+    out->kind = STATEMENT_SELECT;
+    out->plan = b->plan;
     return ERR_OK;
 }
 

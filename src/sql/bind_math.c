@@ -180,6 +180,15 @@ static FALLIBLE call_scale(struct bind *b, const struct call *call, struct expr 
 static FALLIBLE call_bucket(struct bind *b, const struct call *call, struct expr **out) {
     struct expr *args[4];
     struct type number = type_of(TYPE_DOUBLE);
+    i32 scale = -1;
+    bool floats = false;
+    for (i32 i = 0; i < 3; i++) {
+        struct type type = call->args[i]->type;
+        scale = type.id == TYPE_DECIMAL ? MAX_OF(scale, (i32)type.scale) : scale;
+        floats = floats || type_is_float(type);
+    }
+    bool exact = scale >= 0 && !floats;
+    number = exact ? type_decimal(DECIMAL_DIGITS_MAX, scale) : number;
     for (i32 i = 0; i < 4; i++) {
         TRY(call_argument(b, call, i, i < 3 ? number : type_of(TYPE_INTEGER), &args[i]));
     }
@@ -188,7 +197,8 @@ static FALLIBLE call_bucket(struct bind *b, const struct call *call, struct expr
     struct expr *span = NULL;
     TRY(bind_arithmetic(b, FUNC_SUB, args[0], args[1], call->position, &from));
     TRY(bind_arithmetic(b, FUNC_SUB, args[2], args[1], call->position, &span));
-    *out = scalar_call(b, FUNC_BUCKET, call->position, 3, from, span, args[3]);
+    *out =
+        scalar_call(b, exact ? FUNC_BUCKET_N : FUNC_BUCKET, call->position, 3, from, span, args[3]);
     return ERR_OK;
 }
 
@@ -209,7 +219,19 @@ static FALLIBLE call_to_hex(struct bind *b, const struct call *call, struct expr
     return ERR_OK;
 }
 
+/* log(base, x) is there for decimals alone. */
+static FALLIBLE call_log(struct bind *b, const struct call *call, struct expr **out) {
+    bool found = false;
+    bool floats = call->count == 2 &&
+                  (type_is_float(call->args[0]->type) || type_is_float(call->args[1]->type));
+    if (!floats) {
+        TRY(bind_scalar(b, call, &found, out));
+    }
+    return found ? ERR_OK : call_mismatch(b, call);
+}
+
 static const struct func_entry entries[] = {
+    {"log", 1, 2, call_log, FUNC_LOG},
     {"round", 1, 2, call_round, FUNC_ROUND},
     {"trunc", 1, 2, call_round, FUNC_TRUNC},
     {"floor", 1, 1, call_floor, FUNC_FLOOR},

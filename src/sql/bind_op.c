@@ -252,6 +252,9 @@ static FALLIBLE bind_regex(struct bind *b, struct expr *left, struct expr *right
     return ERR_OK;
 }
 
+static FALLIBLE bind_like_op(struct bind *b, const char *op, struct expr *left, struct expr *right,
+                             i32 position, struct expr **out);
+
 FALLIBLE bind_binary(struct bind *b, const char *op, struct expr *left, struct expr *right,
                      i32 position, struct expr **out) {
     for (i64 i = 0; i < COUNT_OF(arithmetic_ops); i++) {
@@ -271,6 +274,12 @@ FALLIBLE bind_binary(struct bind *b, const char *op, struct expr *left, struct e
     bool nocase = strcmp(op, "~*") == 0 || strcmp(op, "!~*") == 0;
     if (nocase || strcmp(op, "!~") == 0) {
         return bind_regex(b, left, right, nocase, op[0] == '!', position, out);
+    }
+    static const char *const likes[] = {"~~", "~~*", "!~~", "!~~*"};
+    for (i64 i = 0; i < COUNT_OF(likes); i++) {
+        if (strcmp(likes[i], op) == 0) {
+            return bind_like_op(b, op, left, right, position, out);
+        }
     }
     return bind_by_name(b, op, left, right, position, out);
 }
@@ -310,13 +319,9 @@ bool literal_text(const struct expr *expr, struct sv *out) {
     return true;
 }
 
-static wf_status lone_escape(struct bind *b, i32 position) {
-    FAIL_AT(b->err, INVALID_ESCAPE, position, "LIKE pattern must not end with escape character");
-}
-
 /* Rewrites a pattern with another escape character, or none, into one with a backslash. */
-static FALLIBLE escape_pattern(struct bind *b, struct sv pattern, struct sv escape, i32 position,
-                               struct expr **out) {
+static struct expr *escape_pattern(struct bind *b, struct sv pattern, struct sv escape,
+                                   i32 position) {
     char *text = arena_alloc(b->arena, 2 * pattern.len + 1);
     i64 len = 0;
     for (i64 i = 0; i < pattern.len;) {
@@ -324,18 +329,18 @@ static FALLIBLE escape_pattern(struct bind *b, struct sv pattern, struct sv esca
                        memcmp(pattern.ptr + i, escape.ptr, (size_t)escape.len) == 0;
         if (escaped) {
             i += escape.len;
-            if (i >= pattern.len) {
-                return lone_escape(b, position);
-            }
             text[len++] = '\\';
+            if (i == pattern.len) { /* an error where matching comes to it */
+                break;
+            }
         } else if (pattern.ptr[i] == '\\') {
             text[len++] = '\\';
         }
         text[len++] = pattern.ptr[i++];
     }
-    *out = expr_new(b->arena, EXPR_CONST, type_of(TYPE_TEXT), position);
-    (*out)->value.str = str_from((struct sv){text, len});
-    return ERR_OK;
+    struct expr *out = expr_new(b->arena, EXPR_CONST, type_of(TYPE_TEXT), position);
+    out->value.str = str_from((struct sv){text, len});
+    return out;
 }
 
 static i64 char_count(struct sv s) {
@@ -366,7 +371,8 @@ static FALLIBLE bind_escape(struct bind *b, struct query *q, const struct json *
         error_hint(b->err, "Escape string must be empty or one character.");
         return ERR_INVALID_ESCAPE;
     }
-    return escape_pattern(b, pattern, escape, args[0]->position, out);
+    *out = escape_pattern(b, pattern, escape, args[0]->position);
+    return ERR_OK;
 }
 
 static bool is_like_escape(const struct json *node) {
@@ -378,16 +384,41 @@ static bool is_like_escape(const struct json *node) {
            json_count(json_get(node_body(node), "funcname")) == 2;
 }
 
-static FALLIBLE check_pattern(struct bind *b, const struct expr *pattern) {
+static bool is_ascii(const struct expr *pattern) {
     struct sv text;
-    if (!literal_text(pattern, &text)) {
-        return ERR_OK;
+    bool ascii = literal_text(pattern, &text);
+    for (i64 i = 0; ascii && i < text.len; i++) {
+        ascii = (u8)text.ptr[i] < 0x80;
     }
-    i64 slashes = 0;
-    while (slashes < text.len && text.ptr[text.len - 1 - slashes] == '\\') {
-        slashes++;
+    return ascii;
+}
+
+/* Case beyond ASCII is ignored by comparing in lower case. */
+static struct expr *like(struct bind *b, struct expr *left, struct expr *right, bool nocase,
+                         bool negated, i32 position) {
+    struct type text = type_of(TYPE_TEXT);
+    if (nocase && !is_ascii(right)) {
+        left = expr_call(b->arena, FUNC_LOWER, text, position, 1, left);
+        right = expr_call(b->arena, FUNC_LOWER, text, position, 1, right);
+        nocase = false;
     }
-    return slashes % 2 ? lone_escape(b, pattern->position) : ERR_OK;
+    struct expr *out = expr_call(b->arena, nocase ? FUNC_ILIKE : FUNC_LIKE, type_of(TYPE_BOOLEAN),
+                                 position, 2, left, right);
+    return negated ? expr_one(b, EXPR_NOT, out, position) : out;
+}
+
+/* ~~, ~~*, !~~, !~~*: LIKE and ILIKE by another name. */
+static FALLIBLE bind_like_op(struct bind *b, const char *op, struct expr *left, struct expr *right,
+                             i32 position, struct expr **out) {
+    bool textual = (is_unknown(left) || type_is_string(left->type)) &&
+                   (is_unknown(right) || type_is_string(right->type));
+    if (!textual) {
+        return no_operator(b, op, left, right, position);
+    }
+    TRY(coerce_padded(b, left, &left));
+    TRY(coerce_to(b, right, type_of(TYPE_TEXT), &right));
+    *out = like(b, left, right, op[strlen(op) - 1] == '*', op[0] == '!', position);
+    return ERR_OK;
 }
 
 FALLIBLE bind_like(struct bind *b, struct query *q, const struct json *body, struct expr **out) {
@@ -410,12 +441,7 @@ FALLIBLE bind_like(struct bind *b, struct query *q, const struct json *body, str
     }
     TRY(coerce_padded(b, left, &left));
     TRY(coerce_to(b, right, text, &right));
-    TRY(check_pattern(b, right));
-    enum func func = json_is(body, "kind", "AEXPR_ILIKE") ? FUNC_ILIKE : FUNC_LIKE;
-    *out = expr_call(b->arena, func, type_of(TYPE_BOOLEAN), position, 2, left, right);
-    if (op[0] == '!') {
-        *out = expr_one(b, EXPR_NOT, *out, position);
-    }
+    *out = like(b, left, right, json_is(body, "kind", "AEXPR_ILIKE"), op[0] == '!', position);
     return ERR_OK;
 }
 

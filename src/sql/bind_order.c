@@ -232,7 +232,7 @@ static FALLIBLE bind_bound(struct bind *b, struct query *q, const struct json *n
                 type_print(expr->type, name));
     }
     TRY(coerce_to(b, expr, type_of(TYPE_BIGINT), &expr));
-    expr = expr_fold(b->arena, expr);
+    expr = expr_fold(b->plan, expr);
     if (expr->kind == EXPR_CONST && !expr->is_null && expr->value.i64 < 0) {
         bool limit = strcmp(clause, "LIMIT") == 0;
         return error_set(b->err, limit ? ERR_INVALID_LIMIT : ERR_INVALID_OFFSET, expr->position,

@@ -62,19 +62,43 @@ static FALLIBLE row_fields(struct bind *b, struct query *q, const struct json *n
     return bind_list(b, q, json_get(node_body(node), "args"), out, out_count);
 }
 
-static FALLIBLE compare_rows(struct bind *b, const char *op, struct expr **left, i32 left_count,
-                             struct expr **right, i32 right_count, i32 position,
+/* Both sides of an operator on rows. */
+struct row_pair {
+    struct expr **left, **right;
+    i32 left_count, right_count;
+    i32 position;
+};
+
+static FALLIBLE bind_pair(struct bind *b, struct query *q, const struct json *body,
+                          struct row_pair *out) {
+    const struct json *right = json_get(body, "rexpr");
+    out->position = json_position(body);
+    TRY(row_fields(b, q, json_get(body, "lexpr"), &out->left, &out->left_count));
+    TRY(row_fields(b, q, right, &out->right, &out->right_count));
+    if (is_scalar_sublink(right) && out->right_count != out->left_count) {
+        FAIL_AT(b->err, SYNTAX, out->position, "subquery has too %s columns",
+                out->right_count > out->left_count ? "many" : "few");
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE need_equal_counts(struct bind *b, const struct row_pair *pair) {
+    if (pair->left_count != pair->right_count) {
+        FAIL_AT(b->err, SYNTAX, pair->position, "unequal number of entries in row expressions");
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE compare_rows(struct bind *b, const char *op, const struct row_pair *pair,
                              struct expr **out) {
-    if (left_count != right_count) {
-        FAIL_AT(b->err, SYNTAX, position, "unequal number of entries in row expressions");
+    TRY(need_equal_counts(b, pair));
+    if (pair->left_count == 0) {
+        return unsupported(b, pair->position, "a row without fields");
     }
-    if (left_count == 0) {
-        return unsupported(b, position, "a row without fields");
+    for (i32 i = 0; i < pair->left_count; i++) {
+        TRY(bind_sharable(b, pair->left[i]));
     }
-    for (i32 i = 0; i < left_count; i++) {
-        TRY(bind_sharable(b, left[i]));
-    }
-    return bind_row_compare(b, op, left, right, left_count, position, out);
+    return bind_row_compare(b, op, pair->left, pair->right, pair->left_count, pair->position, out);
 }
 
 FALLIBLE bind_row_operator(struct bind *b, struct query *q, const struct json *body, const char *op,
@@ -88,46 +112,31 @@ FALLIBLE bind_row_operator(struct bind *b, struct query *q, const struct json *b
     if (!*out_done) {
         return ERR_OK;
     }
-    struct expr **lefts = NULL;
-    struct expr **rights = NULL;
-    i32 left_count = 0;
-    i32 right_count = 0;
-    TRY(row_fields(b, q, left, &lefts, &left_count));
-    TRY(row_fields(b, q, right, &rights, &right_count));
-    i32 position = json_position(body);
-    if (!right_row && right_count != left_count) {
-        FAIL_AT(b->err, SYNTAX, position, "subquery has too %s columns",
-                right_count > left_count ? "many" : "few");
-    }
-    return compare_rows(b, op, lefts, left_count, rights, right_count, position, out);
+    struct row_pair pair = {0};
+    TRY(bind_pair(b, q, body, &pair));
+    return compare_rows(b, op, &pair, out);
 }
 
 FALLIBLE bind_row_distinct(struct bind *b, struct query *q, const struct json *body, bool negated,
                            bool *out_done, struct expr **out) {
-    const struct json *left = json_get(body, "lexpr");
-    const struct json *right = json_get(body, "rexpr");
-    i32 position = json_position(body);
-    *out_done = node_is(left, "RowExpr") && node_is(right, "RowExpr");
+    struct row_pair pair = {0};
+    *out_done =
+        node_is(json_get(body, "lexpr"), "RowExpr") && node_is(json_get(body, "rexpr"), "RowExpr");
     if (!*out_done) {
         return ERR_OK;
     }
-    struct expr **lefts = NULL;
-    struct expr **rights = NULL;
-    i32 left_count = 0;
-    i32 right_count = 0;
-    TRY(row_fields(b, q, left, &lefts, &left_count));
-    TRY(row_fields(b, q, right, &rights, &right_count));
-    if (left_count != right_count) {
-        FAIL_AT(b->err, SYNTAX, position, "unequal number of entries in row expressions");
-    }
-    for (i32 i = 0; i < left_count; i++) {
-        TRY(bind_distinct_values(b, lefts[i], rights[i], negated, position, &lefts[i]));
+    TRY(bind_pair(b, q, body, &pair));
+    TRY(need_equal_counts(b, &pair));
+    struct expr **tests = pair.left;
+    i32 count = pair.left_count;
+    for (i32 i = 0; i < count; i++) {
+        TRY(bind_distinct_values(b, tests[i], pair.right[i], negated, pair.position, &tests[i]));
     }
     struct type boolean = type_of(TYPE_BOOLEAN);
-    *out = left_count == 0 ? expr_bool(b, negated, position)
-           : left_count == 1
-               ? lefts[0]
-               : expr_many(b, negated ? EXPR_AND : EXPR_OR, boolean, position, left_count, lefts);
+    *out = count == 0 ? expr_bool(b, negated, pair.position)
+           : count == 1
+               ? tests[0]
+               : expr_many(b, negated ? EXPR_AND : EXPR_OR, boolean, pair.position, count, tests);
     return ERR_OK;
 }
 
@@ -157,20 +166,16 @@ FALLIBLE bind_row_in(struct bind *b, struct query *q, const struct json *body, b
     if (!*out_done) {
         return ERR_OK;
     }
-    struct expr **lefts = NULL;
-    i32 left_count = 0;
-    TRY(row_fields(b, q, left, &lefts, &left_count));
+    struct row_pair pair = {.position = position};
+    TRY(row_fields(b, q, left, &pair.left, &pair.left_count));
     i32 count = 0;
     struct expr **tests = NEW_ARRAY(b->arena, struct expr *, json_count(items) + 1);
     JSON_EACH(item, items) {
-        struct expr **rights = NULL;
-        i32 right_count = 0;
         if (!node_is(item, "RowExpr")) {
             return unsupported(b, node_position(item), "IN of a row and something else");
         }
-        TRY(row_fields(b, q, item, &rights, &right_count));
-        TRY(compare_rows(b, "=", lefts, left_count, rights, right_count, position,
-                         &tests[count++]));
+        TRY(row_fields(b, q, item, &pair.right, &pair.right_count));
+        TRY(compare_rows(b, "=", &pair, &tests[count++]));
     }
     *out = count == 1 ? tests[0]
                       : expr_many(b, EXPR_OR, type_of(TYPE_BOOLEAN), position, count, tests);

@@ -255,7 +255,7 @@ FALLIBLE bind_values_rel(struct bind *b, const struct json *lists, const struct 
             TRY(bind_expr(b, q, item, &exprs[at++]));
         }
         pending_of[row++] = q->pending;
-        plain = plain && bind_values_late(&q->pending);
+        plain = plain && bind_values_late(b, &q->pending);
         memset(&q->pending, 0, sizeof q->pending);
     }
     TRY(values_columns(b, exprs, rows, width, rel));
@@ -322,6 +322,14 @@ struct select_env {
     b8 keep_unknown;
 };
 
+static bool has_grouping_sets(const struct json *body) {
+    bool found = false;
+    JSON_EACH(node, json_get(body, "groupClause")) {
+        found = found || node_is(node, "GroupingSet");
+    }
+    return found;
+}
+
 static FALLIBLE bind_any_select(struct bind *b, const struct json *body,
                                 const struct select_env *env, struct select_out *out) {
     i32 position = node_position(body);
@@ -332,11 +340,12 @@ static FALLIBLE bind_any_select(struct bind *b, const struct json *body,
     }
     const char *no_sets = b->no_sets;
     b->no_sets = NULL;
-    TRY(bind_only(b, body,
-                  "distinctClause targetList fromClause whereClause groupClause havingClause "
-                  "windowClause valuesLists sortClause limitOffset limitCount limitOption "
-                  "withClause op all larg rarg",
-                  position));
+    TRY(bind_only(
+        b, body,
+        "distinctClause targetList fromClause whereClause groupClause groupDistinct havingClause "
+        "windowClause valuesLists sortClause limitOffset limitCount limitOption "
+        "withClause op all larg rarg",
+        position));
     TRY(bind_enter(b, SELECT_DEPTH_COST, position));
     const struct cte *inner = env->ctes;
     TRY(bind_with(b, json_get(body, "withClause"), env->outer, &inner));
@@ -359,7 +368,10 @@ static FALLIBLE bind_any_select(struct bind *b, const struct json *body,
                                   .subqueries_allowed = 1,
                                   .window_clause = json_get(body, "windowClause"),
                                   .ctes = inner};
+        bool sets = has_grouping_sets(body);
+        b->set_depth += sets;
         TRY(bind_select_core(b, s, env->targets, env->target_count, out));
+        b->set_depth -= sets;
     }
     TRY(bind_with_unused(b, inner, env->ctes));
     b->depth -= SELECT_DEPTH_COST;
@@ -375,5 +387,9 @@ FALLIBLE bind_select(struct bind *b, const struct json *body, const struct cte *
 FALLIBLE bind_subselect(struct bind *b, const struct json *body, const struct cte *ctes,
                         struct query *outer, bool keep_unknown, struct select_out *out) {
     struct select_env env = {.ctes = ctes, .outer = outer, .keep_unknown = keep_unknown};
-    return bind_any_select(b, body, &env, out);
+    b8 before = b->draw_in_turn;
+    b->draw_in_turn = before || outer; /* it may be asked once for every row of the outer query */
+    TRY(bind_any_select(b, body, &env, out));
+    b->draw_in_turn = before;
+    return ERR_OK;
 }

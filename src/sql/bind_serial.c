@@ -103,9 +103,6 @@ FALLIBLE bind_serial_call(struct bind *b, struct query *q, u8 kind, const struct
         TRY(set_arguments(b, q, json_first(args)->next, &call));
     }
     bool effects = kind == SERIAL_NEXT || kind == SERIAL_SET;
-    if (q->in_window) {
-        return unsupported(b, call.position, "%s in a window function", serial_names[kind]);
-    }
     if (q->subqueries_allowed && (effects || bind_has_effects(b))) {
         *out = bind_serial_column(b, &q->pending, call);
         return ERR_OK;
@@ -277,7 +274,7 @@ void bind_take_serials(struct bind *b, const struct query *q, pending_list *list
     i64 kept = 0;
     for (i64 i = 0; i < list->count; i++) {
         struct pending p = list->items[i];
-        bool used = p.serial && (conds_use(list, p.call.col) || sets_use(q, p.call.col));
+        bool used = p.serial && (p.early || conds_use(list, p.call.col) || sets_use(q, p.call.col));
         if (p.serial && used == needed) {
             VEC_PUSH(b->arena, out, p);
         } else {
@@ -289,8 +286,8 @@ void bind_take_serials(struct bind *b, const struct query *q, pending_list *list
 
 /* Rows of VALUES */
 
-bool bind_values_late(const pending_list *list) {
-    bool late = true;
+bool bind_values_late(const struct bind *b, const pending_list *list) {
+    bool late = !b->draw_in_turn || list->count == 0;
     for (i64 i = 0; i < list->count; i++) {
         late = late && list->items[i].serial && may_be_late(&list->items[i].call);
     }
@@ -427,6 +424,161 @@ FALLIBLE build_serials(struct bind *b, struct select *s, pending_list *serials, 
     return ERR_OK;
 }
 
+/* Conditions of joins */
+
+bool bind_has_serials(const pending_list *list) {
+    bool found = false;
+    for (i64 i = 0; i < list->count; i++) {
+        found = found || list->items[i].serial;
+    }
+    return found;
+}
+
+/* Whether a conjunct needs what the pending ones make. */
+static bool waits(const struct expr *cond, const pending_list *pending) {
+    for (i64 i = 0; i < pending->count; i++) {
+        const struct pending *p = &pending->items[i];
+        u32 made = p->serial ? p->call.col : p->join == JOIN_MARK ? p->mark_col : 0;
+        struct uses uses = {&made, 1};
+        if (p->rel && p->join != JOIN_MARK) {
+            uses = (struct uses){p->rel->out.items, p->rel->out.count};
+        }
+        if (!expr_walk(cond, visit_unused, &uses)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The pairs of an inner join, in which conjuncts that wait are tested last. */
+static struct rel *join_pairs(struct bind *b, struct rel *join, struct expr *cond,
+                              pending_list *pending) {
+    const struct rel *all = bind_filter(b, join, cond);
+    struct expr *last = NULL;
+    join->join = JOIN_CROSS;
+    for (i64 i = 0; i < all->conds.count; i++) {
+        struct expr *one = all->conds.items[i];
+        if (waits(one, pending)) {
+            struct expr *both[2] = {last, one};
+            last = last ? expr_many(b, EXPR_AND, type_of(TYPE_BOOLEAN), -1, 2, both) : one;
+        } else {
+            VEC_PUSH(b->arena, &join->conds, one);
+            join->join = JOIN_INNER;
+        }
+    }
+    struct rel *rel = bind_attach(b, join, pending);
+    return last ? bind_filter(b, rel, last) : rel;
+}
+
+/* A side of an outer join, with the numbers of its rows, for two users. */
+struct numbered_side {
+    struct rel *use[2];
+    u32 row[2];           /* the number in each */
+    struct expr **map[2]; /* from the columns the side had */
+};
+
+static void number_side(struct bind *b, struct rel *rel, i64 map_count, struct numbered_side *out) {
+    struct expr **wide = NEW_ARRAY(b->arena, struct expr *, map_count + 1);
+    struct rel *copy = rel_copy(b->plan, rel, wide);
+    struct rel *window = rel_new(b->plan, REL_WINDOW, copy, NULL);
+    struct window_call call = {.func = WINDOW_ROW_NUMBER, .position = -1};
+    call.frame =
+        (struct frame){.mode = FRAME_ROWS, .from = BOUND_UNBOUNDED_BEFORE, .to = BOUND_CURRENT};
+    while (b->origins.count < b->plan->cols.count) {
+        VEC_PUSH(b->arena, &b->origins, ((struct origin){NULL, ""}));
+    }
+    call.col = bind_col_new(b, NULL, "row", type_of(TYPE_BIGINT), false);
+    VEC_PUSH(b->arena, &window->windows, call);
+    VEC_PUSH(b->arena, &window->out, call.col);
+    window->rows = rel->rows;
+    for (i32 k = 0; k < 2; k++) {
+        struct rel *use = bind_shared(b, window);
+        out->use[k] = use;
+        out->row[k] = use->out.items[use->out.count - 1];
+        out->map[k] = NEW_ARRAY(b->arena, struct expr *, map_count + 1);
+        for (i64 i = 0; i < rel->out.count; i++) {
+            out->map[k][rel->out.items[i]] = expr_col(b->plan, use->out.items[i], -1);
+        }
+    }
+}
+
+static struct expr *same_row(struct bind *b, u32 x, u32 y) {
+    return expr_call(b->arena, FUNC_EQ, type_of(TYPE_BOOLEAN), -1, 2, expr_col(b->plan, x, -1),
+                     expr_col(b->plan, y, -1));
+}
+
+static struct rel *join_by_row(struct bind *b, u8 kind, struct rel *left, u32 x, struct rel *right,
+                               u32 y) {
+    struct rel *join = rel_join(b->plan, (enum join_kind)kind, left, right);
+    VEC_PUSH(b->arena, &join->conds, same_row(b, x, y));
+    join->rows = left->rows;
+    bind_nullable(b, right);
+    if (kind == JOIN_FULL) {
+        bind_nullable(b, left);
+    }
+    return join;
+}
+
+/* Left and full joins: which pairs of rows there are is found by an inner join of their numbers. */
+static struct rel *outer_serials(struct bind *b, struct rel *join, struct expr *cond,
+                                 pending_list *pending) {
+    struct numbered_side side[2];
+    i64 map_count = b->plan->cols.count;
+    struct mapping m = {b, NEW_ARRAY(b->arena, struct expr *, map_count + 1)};
+    struct expr **top = NEW_ARRAY(b->arena, struct expr *, map_count + 1);
+    for (i32 i = 0; i < 2; i++) {
+        number_side(b, join->inputs[i], map_count, &side[i]);
+        for (i64 c = 0; c < map_count; c++) {
+            m.map[c] = side[i].map[0][c] ? side[i].map[0][c] : m.map[c];
+            top[c] = side[i].map[1][c] ? side[i].map[1][c] : top[c];
+        }
+    }
+    for (i64 i = 0; i < pending->count; i++) {
+        struct window_call *call = &pending->items[i].call;
+        for (i32 a = 0; a < call->arg_count; a++) {
+            map_slot(&call->args[a], &m);
+        }
+        if (call->filter) {
+            map_slot(&call->filter, &m);
+        }
+    }
+    map_slot(&cond, &m);
+    struct rel *both = rel_join(b->plan, JOIN_CROSS, side[0].use[0], side[1].use[0]);
+    both->rows = join->rows;
+    struct rel *pairs = join_pairs(b, both, cond, pending);
+    const char *names[2] = {"row", "row"};
+    struct expr *rows[2] = {expr_col(b->plan, side[0].row[0], -1),
+                            expr_col(b->plan, side[1].row[0], -1)};
+    pairs = bind_project(b, pairs, rows, names, 2);
+    struct rel *left =
+        join_by_row(b, JOIN_LEFT, side[0].use[1], side[0].row[1], pairs, pairs->out.items[0]);
+    struct rel *all =
+        join_by_row(b, join->join, left, pairs->out.items[1], side[1].use[1], side[1].row[1]);
+    struct rel *project = rel_new(b->plan, REL_PROJECT, all, NULL);
+    project->rows = join->rows;
+    for (i64 i = 0; i < join->out.count; i++) {
+        VEC_PUSH(b->arena, &project->exprs, top[join->out.items[i]]);
+        VEC_PUSH(b->arena, &project->out, join->out.items[i]);
+    }
+    return project;
+}
+
+FALLIBLE bind_join_serials(struct bind *b, struct rel *join, struct expr *cond,
+                           pending_list *pending, i32 position, struct rel **out) {
+    bool inner = join->join == JOIN_CROSS;
+    for (i64 i = 0; i < pending->count && !inner; i++) {
+        if (!pending->items[i].serial) {
+            return unsupported(b, position,
+                               "sequences and subqueries together in the condition of this join");
+        }
+    }
+    if (join->dependent && !inner) {
+        return unsupported(b, position, "sequences in the condition of a LATERAL join");
+    }
+    *out = inner ? join_pairs(b, join, cond, pending) : outer_serials(b, join, cond, pending);
+    return ERR_OK;
+}
+
 /* The end of a statement */
 
 struct serial_check {
@@ -446,7 +598,8 @@ static void look_below(struct rel *rel, void *arg) {
         const struct window_call *call = &rel->windows.items[i];
         bool same = call->sequence == c->call->sequence || call->func == SERIAL_LAST ||
                     c->call->func == SERIAL_LAST;
-        if (same && (has_effect(call) || has_effect(c->call))) {
+        bool draws = call->func == SERIAL_NEXT && c->call->func == SERIAL_NEXT;
+        if (same && !draws && (has_effect(call) || has_effect(c->call))) {
             c->other = call;
         }
     }
@@ -466,6 +619,7 @@ FALLIBLE bind_check_serials(struct bind *b, struct rel *root) {
         rel_each(b->arena, root, check_rel, &c);
     }
     return c.other ? unsupported(b, c.call->position,
-                                 "one sequence in a query and in a query or condition within it")
+                                 "%s of a sequence that a query or condition within calls, too",
+                                 serial_names[c.call->func])
                    : ERR_OK;
 }

@@ -280,7 +280,7 @@ static FALLIBLE bind_moments(struct bind *b, struct expr **args, i32 count, i32 
     i64 us = 0;
     for (i32 i = 0; i < 3; i++) {
         TRY(coerce_to(b, args[i], i < 2 ? type : type_of(TYPE_INTERVAL), &args[i]));
-        args[i] = expr_fold(b->arena, args[i]);
+        args[i] = expr_fold(b->plan, args[i]);
     }
     if (evenly(args, type, &us)) {
         args[2] = big(b, us);
@@ -309,7 +309,7 @@ static FALLIBLE bind_numbers(struct bind *b, struct expr **args, i32 count, i32 
     }
     for (i32 i = 0; i < 3; i++) {
         TRY(coerce_to(b, i < count ? args[i] : all[i], type, &all[i]));
-        all[i] = expr_fold(b->arena, all[i]);
+        all[i] = expr_fold(b->plan, all[i]);
         constant = constant && expr_walk(all[i], names_column, NULL);
     }
     bool known = all[2]->kind == EXPR_CONST && !all[2]->is_null;

@@ -64,17 +64,56 @@ FALLIBLE bind_set(struct bind *b, const struct json *body, struct statement *out
     if (json_is(body, "kind", "VAR_SET_DEFAULT") || json_is(body, "kind", "VAR_RESET")) {
         return ERR_OK;
     }
+    const struct json *args = json_get(body, "args");
+    if (json_is(body, "kind", "VAR_SET_MULTI") && out->setting) {
+        out->local = strcmp(out->setting, "TRANSACTION") != 0; /* SESSION CHARACTERISTICS */
+        out->setting = NULL;
+        JSON_EACH(option, args) {
+            TRY(bind_tx_option(b, node_body(option), out));
+        }
+        return out->local && out->tx_read_only
+                   ? unsupported(b, position, "READ ONLY for all transactions of a session")
+                   : ERR_OK;
+    }
     if (!json_is(body, "kind", "VAR_SET_VALUE") || !out->setting) {
         return unsupported(b, position, "this form of SET");
     }
-    const struct json *args = json_get(body, "args");
     if (strcmp(out->setting, "search_path") == 0) {
         return set_path(b, args, out);
     }
-    if (json_count(args) != 1) {
-        return unsupported(b, node_position(args), "a setting with several values");
+    struct text all;
+    text_init(&all, b->arena);
+    JSON_EACH(node, args) { /* datestyle = iso, mdy */
+        TRY(setting_text_of(b, node, &out->value));
+        text_print(&all, "%s%s", all.len ? ", " : "", out->value);
     }
-    return setting_text_of(b, json_first(args), &out->value);
+    out->value = all.ptr ? all.ptr : "";
+    return ERR_OK;
+}
+
+/* VACUUM and ANALYZE: the names are looked at, and there is nothing to do. */
+FALLIBLE bind_vacuum(struct bind *b, const struct json *body, struct statement *out) {
+    TRY(bind_only(b, body, "options rels is_vacuumcmd", start_position(b)));
+    out->kind = STATEMENT_VACUUM;
+    out->position = start_position(b);
+    out->restart = json_flag(body, "is_vacuumcmd");
+    JSON_EACH(node, json_get(body, "rels")) {
+        const struct json *rel = node_body(node), *names = json_get(rel, "va_cols");
+        const struct edition_entry *entry = NULL;
+        i32 position = json_position(json_get(rel, "relation")), i = 0;
+        TRY(bind_relation(b, json_get(rel, "relation"), &entry));
+        const char **cols = NEW_ARRAY(b->arena, const char *, json_count(names) + 1);
+        i32 *positions = NEW_ARRAY(b->arena, i32, json_count(names) + 1);
+        u32 *numbers = NEW_ARRAY(b->arena, u32, json_count(names) + 1);
+        JSON_EACH(name, names) {
+            cols[i] = node_string(name);
+            positions[i++] = position;
+        }
+        if (entry->object->table) {
+            TRY(bind_column_list(b, entry->object->table, cols, positions, i, numbers));
+        }
+    }
+    return ERR_OK;
 }
 
 FALLIBLE bind_show(struct bind *b, const struct json *body, struct statement *out) {
@@ -88,7 +127,7 @@ FALLIBLE bind_show(struct bind *b, const struct json *body, struct statement *ou
 
 static const struct {
     const char *name;
-    u32 bit; /* 0: PostgreSQL's, not ours yet */
+    u32 bit; /* 0: of PostgreSQL, about what is shown anyway or does not exist here */
 } explain_options[] = {
     {"plan", EXPLAIN_PLAN},
     {"program", EXPLAIN_PROGRAM},
@@ -105,7 +144,24 @@ static const struct {
     {"format", 0},
 };
 
-static FALLIBLE explain_option(struct bind *b, const struct json *option, u32 *io_on, u32 *io_off) {
+static FALLIBLE explain_format(struct bind *b, const struct json *option) {
+    static const char *const others[] = {"json", "xml", "yaml"};
+    bool given = false;
+    const char *format = option_text(b, option, &given);
+    if (sv_eq_nocase(sv_from(format), SV("text"))) {
+        return ERR_OK;
+    }
+    for (i64 i = 0; i < COUNT_OF(others); i++) {
+        if (sv_eq_nocase(sv_from(format), sv_from(others[i]))) {
+            return unsupported(b, json_position(option), "EXPLAIN in the format %s", others[i]);
+        }
+    }
+    FAIL_AT(b->err, INVALID_PARAMETER, json_position(option),
+            "unrecognized value for EXPLAIN option \"format\": \"%.60s\"", format);
+}
+
+static FALLIBLE explain_option(struct bind *b, const struct json *option, u32 *io_on, u32 *io_off,
+                               const char **io_needs) {
     const char *name = json_text(option, "defname");
     i32 position = json_position(option);
     bool on = false;
@@ -114,10 +170,16 @@ static FALLIBLE explain_option(struct bind *b, const struct json *option, u32 *i
         if (strcmp(explain_options[i].name, name) != 0) {
             continue;
         }
-        if (explain_options[i].bit == 0) {
-            return unsupported(b, position, "EXPLAIN option %s", name);
+        if (strcmp(name, "format") == 0) {
+            return explain_format(b, option);
         }
         TRY(option_bool(b, option, &on));
+        if (strcmp(name, "costs") == 0) {
+            *(on ? io_off : io_on) |= EXPLAIN_BARE;
+            return ERR_OK;
+        }
+        bool needs = strcmp(name, "wal") == 0 || strcmp(name, "timing") == 0;
+        *io_needs = needs && on ? name : *io_needs;
         *(on ? io_on : io_off) |= explain_options[i].bit;
         return ERR_OK;
     }
@@ -137,9 +199,14 @@ FALLIBLE bind_explain(struct bind *b, const struct json *body, struct statement 
     u32 levels = EXPLAIN_PLAN | EXPLAIN_PROGRAM | EXPLAIN_OPCODES | EXPLAIN_CUDA;
     u32 on = 0;
     u32 off = 0;
+    const char *needs = NULL;
     TRY(bind_only(b, body, "query options", start_position(b)));
     JSON_EACH(option, json_get(body, "options")) {
-        TRY(explain_option(b, node_body(option), &on, &off));
+        TRY(explain_option(b, node_body(option), &on, &off, &needs));
+    }
+    if (needs && !(on & EXPLAIN_ANALYZE)) {
+        FAIL_AT(b->err, INVALID_PARAMETER, start_position(b), "EXPLAIN option %s requires ANALYZE",
+                needs);
     }
     if (!(on & levels)) {
         on |= EXPLAIN_PLAN & ~off;
@@ -148,8 +215,13 @@ FALLIBLE bind_explain(struct bind *b, const struct json *body, struct statement 
     out->explain = on;
     out->inner = NEW(b->arena, struct statement);
     out->inner->position = -1;
-    if (!node_is(query, "SelectStmt") && !node_is(query, "InsertStmt")) {
-        return unsupported(b, start_position(b), "EXPLAIN of anything but SELECT and INSERT");
+    bool change = node_is(query, "UpdateStmt") || node_is(query, "DeleteStmt");
+    if (!node_is(query, "SelectStmt") && !node_is(query, "InsertStmt") && !change) {
+        return unsupported(b, start_position(b),
+                           "EXPLAIN of anything but SELECT, INSERT, UPDATE and DELETE");
+    }
+    if (change && (on & EXPLAIN_ANALYZE)) {
+        return unsupported(b, start_position(b), "EXPLAIN ANALYZE of UPDATE and DELETE");
     }
     TRY(bind_statement(b, query, out->inner));
     out->plan = out->inner->plan;

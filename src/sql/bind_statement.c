@@ -43,7 +43,6 @@ static const struct {
     {"ofTypename", "OF type"},
     {"catalogname", "a database name before a table"},
     {"whereClause", "WHERE in this statement"},
-    {"groupDistinct", "GROUP BY DISTINCT"},
     {"search_clause", "SEARCH in WITH"},
     {"cycle_clause", "CYCLE in WITH"},
     {"arrayBounds", "array types"},
@@ -142,10 +141,7 @@ FALLIBLE bind_table_name(struct bind *b, const struct json *range_var, const cha
     if (!json_is(range_var, "relpersistence", "p")) {
         return unsupported(b, position, "a temporary or unlogged table");
     }
-    if (!json_flag(range_var, "inh")) {
-        return unsupported(b, position, "ONLY");
-    }
-    return ERR_OK;
+    return ERR_OK; /* ONLY changes nothing: no table inherits from another */
 }
 
 struct name_list {
@@ -227,6 +223,7 @@ static const struct {
     {"RenameStmt", bind_rename, NONE},
     {"AlterObjectSchemaStmt", bind_set_schema, NONE},
     {"ConstraintsSetStmt", bind_set_constraints, NONE},
+    {"VacuumStmt", bind_vacuum, NONE},
 };
 
 /* Statements whose node is not named after the command. */
@@ -234,7 +231,6 @@ static const struct {
     const char *node;
     const char *words;
 } odd_names[] = {
-    {"VacuumStmt", "VACUUM and ANALYZE"},
     {"CompositeTypeStmt", "CREATE TYPE"},
     {"DefineStmt", "CREATE of this object"},
     {"RuleStmt", "CREATE RULE"},
@@ -290,6 +286,7 @@ struct bind_job {
     struct statement *out;
     const struct table *table;     /* violations, rows in conflict, a file's rows */
     const struct statement *first; /* COPY */
+    const struct type *types;      /* EXECUTE */
     wf_status status;
 };
 
@@ -298,7 +295,15 @@ static FALLIBLE bind_all(struct bind_job *job) {
 }
 
 static FALLIBLE bind_its_returning(struct bind_job *job) {
-    return bind_insert_returning(&job->bind, node_body(job->bind.parsed->node), job->out);
+    struct snapshot_table rows;
+    if (!snapshot_find_id(job->bind.snap, job->table->id, &rows)) {
+        FAIL(job->bind.err, INTERNAL, "the new rows are gone");
+    }
+    return bind_insert_returning(&job->bind, node_body(job->bind.parsed->node), &rows, job->out);
+}
+
+static FALLIBLE bind_its_arguments(struct bind_job *job) {
+    return bind_arguments(&job->bind, node_body(job->bind.parsed->node), job->types, job->out);
 }
 
 static FALLIBLE bind_its_conflict(struct bind_job *job) {
@@ -401,9 +406,16 @@ FALLIBLE sql_bind(struct arena *arena, const struct parsed *parsed, struct snaps
 }
 
 FALLIBLE sql_bind_returning(struct arena *arena, const struct parsed *parsed, struct snapshot *snap,
-                            struct type *param_types, struct statement *out, struct error *err) {
-    struct bind_job job = {.run = bind_its_returning, .out = out};
+                            const struct table *rows, struct type *param_types,
+                            struct statement *out, struct error *err) {
+    struct bind_job job = {.run = bind_its_returning, .out = out, .table = rows};
     return bind_job_run(&job, arena, parsed, snap, param_types, err);
+}
+
+FALLIBLE sql_bind_arguments(struct arena *arena, const struct parsed *parsed, struct snapshot *snap,
+                            const struct type *types, struct statement *out, struct error *err) {
+    struct bind_job job = {.run = bind_its_arguments, .out = out, .types = types};
+    return bind_job_run(&job, arena, parsed, snap, NULL, err);
 }
 
 FALLIBLE sql_bind_conflict(struct arena *arena, const struct parsed *parsed, struct snapshot *snap,

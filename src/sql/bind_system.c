@@ -54,19 +54,38 @@ static const char *schema_of(const struct sys *s, const struct object *object) {
     return schema ? schema->object->name : "";
 }
 
-static const char *type_text(struct sys *s, struct type type) {
-    char text[32];
-    return arena_printf(s->b->arena, "%s", type_print(type, text));
+const char *bind_type_words(struct bind *b, struct type type, bool digits) {
+    static const char *const words[TYPE_COUNT] = {
+        [TYPE_BOOLEAN] = "boolean",
+        [TYPE_SMALLINT] = "smallint",
+        [TYPE_INTEGER] = "integer",
+        [TYPE_BIGINT] = "bigint",
+        [TYPE_DECIMAL] = "numeric",
+        [TYPE_REAL] = "real",
+        [TYPE_DOUBLE] = "double precision",
+        [TYPE_DATE] = "date",
+        [TYPE_TIME] = "time without time zone",
+        [TYPE_TIMESTAMP] = "timestamp without time zone",
+        [TYPE_TIMESTAMPTZ] = "timestamp with time zone",
+        [TYPE_INTERVAL] = "interval",
+        [TYPE_CHAR] = "character",
+        [TYPE_UUID] = "uuid",
+        [TYPE_BLOB] = "bytea",
+    };
+    bool limited = type.id == TYPE_TEXT && type.length;
+    const char *word = limited                ? "character varying"
+                       : type.id == TYPE_TEXT ? "text"
+                       : words[type.id]       ? words[type.id]
+                                              : "unknown";
+    if (digits && type.id == TYPE_DECIMAL && type.precision) {
+        return arena_printf(b->arena, "%s(%d,%d)", word, (int)type.precision, (int)type.scale);
+    }
+    return digits && type.length ? arena_printf(b->arena, "%s(%d)", word, (int)type.length) : word;
 }
 
 /* The type's name without its digits. */
 static const char *bare_type(struct sys *s, struct type type) {
-    char *text = arena_printf(s->b->arena, "%s", type_text(s, type));
-    char *paren = strchr(text, '(');
-    if (paren) {
-        *paren = 0;
-    }
-    return strcmp(text, "decimal") == 0 ? "numeric" : text;
+    return bind_type_words(s->b, type, false);
 }
 
 #define EACH(s, it, KIND)                                                                          \
@@ -104,11 +123,60 @@ static void tables(struct sys *s) {
     }
 }
 
-static const struct sys_col columns_cols[] = {
-    {"table_catalog", SYS_TEXT}, {"table_schema", SYS_TEXT},    {"table_name", SYS_TEXT},
-    {"column_name", SYS_TEXT},   {"ordinal_position", SYS_INT}, {"column_default", SYS_TEXT},
-    {"is_nullable", SYS_TEXT},   {"data_type", SYS_TEXT},       {"numeric_precision", SYS_INT},
-    {"numeric_scale", SYS_INT},  {"is_identity", SYS_TEXT},     {"identity_generation", SYS_TEXT}};
+/* The name of the type in pg_type. */
+static const char *type_name(struct type type) {
+    static const char *const names[TYPE_COUNT] = {
+        [TYPE_BOOLEAN] = "bool",        [TYPE_SMALLINT] = "int2",
+        [TYPE_INTEGER] = "int4",        [TYPE_BIGINT] = "int8",
+        [TYPE_DECIMAL] = "numeric",     [TYPE_REAL] = "float4",
+        [TYPE_DOUBLE] = "float8",       [TYPE_DATE] = "date",
+        [TYPE_TIME] = "time",           [TYPE_CHAR] = "bpchar",
+        [TYPE_TIMESTAMP] = "timestamp", [TYPE_INTERVAL] = "interval",
+        [TYPE_UUID] = "uuid",           [TYPE_TIMESTAMPTZ] = "timestamptz",
+        [TYPE_BLOB] = "bytea",
+    };
+    bool limited = type.id == TYPE_TEXT && type.length;
+    return limited                ? "varchar"
+           : type.id == TYPE_TEXT ? "text"
+           : names[type.id]       ? names[type.id]
+                                  : "";
+}
+
+static void put_number_or_null(struct sys *s, bool known, i64 value) {
+    put_number(s, value);
+    s->exprs.items[s->exprs.count - 1]->is_null = !known;
+}
+
+static void put_column_type(struct sys *s, struct type type) {
+    bool moment = type.id == TYPE_TIME || type.id == TYPE_TIMESTAMP ||
+                  type.id == TYPE_TIMESTAMPTZ || type.id == TYPE_INTERVAL;
+    bool text = type.id == TYPE_TEXT || type.id == TYPE_CHAR;
+    put_number_or_null(s, text && type.length, type.length);
+    put_number_or_null(s, moment || type.id == TYPE_DATE, moment ? 6 : 0);
+    put_text(s, "pg_catalog");
+    put_text(s, type_name(type));
+    put_text(s, "NEVER");
+    put_text(s, "YES");
+}
+
+static const struct sys_col columns_cols[] = {{"table_catalog", SYS_TEXT},
+                                              {"table_schema", SYS_TEXT},
+                                              {"table_name", SYS_TEXT},
+                                              {"column_name", SYS_TEXT},
+                                              {"ordinal_position", SYS_INT},
+                                              {"column_default", SYS_TEXT},
+                                              {"is_nullable", SYS_TEXT},
+                                              {"data_type", SYS_TEXT},
+                                              {"numeric_precision", SYS_INT},
+                                              {"numeric_scale", SYS_INT},
+                                              {"is_identity", SYS_TEXT},
+                                              {"identity_generation", SYS_TEXT},
+                                              {"character_maximum_length", SYS_INT},
+                                              {"datetime_precision", SYS_INT},
+                                              {"udt_schema", SYS_TEXT},
+                                              {"udt_name", SYS_TEXT},
+                                              {"is_generated", SYS_TEXT},
+                                              {"is_updatable", SYS_TEXT}};
 static void columns(struct sys *s) {
     EACH(s, object, OBJECT_TABLE) {
         for (u32 c = 0; c < object->table->col_count; c++) {
@@ -130,6 +198,7 @@ static void columns(struct sys *s) {
             put_text(s, col->identity == 'a'   ? "ALWAYS"
                         : col->identity == 'd' ? "BY DEFAULT"
                                                : NULL);
+            put_column_type(s, col->type);
         }
     }
 }
@@ -214,6 +283,92 @@ static void key_column_usage(struct sys *s) {
     }
 }
 
+/* The key of the parent that a reference rests on. */
+static const struct table_key *referred_key(const struct sys *s, const struct object *object,
+                                            const struct table_foreign *fk,
+                                            const struct object **out_parent) {
+    const struct edition_entry *entry =
+        edition_find_oid(s->edition, fk->ref_oid ? fk->ref_oid : object->oid);
+    *out_parent = entry ? entry->object : NULL;
+    const struct table *parent = entry ? entry->object->table : NULL;
+    for (u32 k = 0; parent && k < parent->key_count; k++) {
+        u32 found = 0;
+        for (u32 i = 0; i < parent->keys[k].col_count; i++) {
+            for (u32 c = 0; c < fk->col_count; c++) {
+                found += fk->ref_cols[c] == parent->keys[k].cols[i];
+            }
+        }
+        if (found == fk->col_count && parent->keys[k].col_count == fk->col_count) {
+            return &parent->keys[k];
+        }
+    }
+    return NULL;
+}
+
+static const struct sys_col referential_cols[] = {{"constraint_catalog", SYS_TEXT},
+                                                  {"constraint_schema", SYS_TEXT},
+                                                  {"constraint_name", SYS_TEXT},
+                                                  {"unique_constraint_catalog", SYS_TEXT},
+                                                  {"unique_constraint_schema", SYS_TEXT},
+                                                  {"unique_constraint_name", SYS_TEXT},
+                                                  {"match_option", SYS_TEXT},
+                                                  {"update_rule", SYS_TEXT},
+                                                  {"delete_rule", SYS_TEXT}};
+static void referential_constraints(struct sys *s) {
+    static const char *const rules[] = {"NO ACTION", "RESTRICT", "CASCADE", "SET NULL",
+                                        "SET DEFAULT"};
+    EACH(s, object, OBJECT_TABLE) {
+        for (u32 i = 0; i < object->table->foreign_count; i++) {
+            const struct table_foreign *fk = &object->table->foreigns[i];
+            const struct object *parent = NULL;
+            const struct table_key *key = referred_key(s, object, fk, &parent);
+            put_text(s, "memory");
+            put_text(s, schema_of(s, object));
+            put_text(s, fk->name);
+            put_text(s, "memory");
+            put_text(s, parent ? schema_of(s, parent) : NULL);
+            put_text(s, key ? key->name : NULL);
+            put_text(s, "NONE");
+            put_text(s, rules[fk->on_update]);
+            put_text(s, rules[fk->on_delete]);
+        }
+    }
+}
+
+static const struct sys_col column_usage_cols[] = {
+    {"table_catalog", SYS_TEXT},  {"table_schema", SYS_TEXT},       {"table_name", SYS_TEXT},
+    {"column_name", SYS_TEXT},    {"constraint_catalog", SYS_TEXT}, {"constraint_schema", SYS_TEXT},
+    {"constraint_name", SYS_TEXT}};
+static void put_column_usage(struct sys *s, const struct object *of, const struct object *object,
+                             const char *name, u32 count, const u32 *cols) {
+    for (u32 i = 0; i < count; i++) {
+        put_text(s, "memory");
+        put_text(s, schema_of(s, of));
+        put_text(s, of->name);
+        put_text(s, of->table->cols[cols[i]].name);
+        put_text(s, "memory");
+        put_text(s, schema_of(s, object));
+        put_text(s, name);
+    }
+}
+static void constraint_column_usage(struct sys *s) {
+    EACH(s, object, OBJECT_TABLE) {
+        for (u32 i = 0; i < object->table->key_count; i++) {
+            const struct table_key *key = &object->table->keys[i];
+            if (!key->index) {
+                put_column_usage(s, object, object, key->name, key->col_count, key->cols);
+            }
+        }
+        for (u32 i = 0; i < object->table->foreign_count; i++) {
+            const struct table_foreign *fk = &object->table->foreigns[i];
+            const struct object *parent = NULL;
+            if (referred_key(s, object, fk, &parent)) {
+                put_column_usage(s, parent, object, fk->name, fk->col_count, fk->ref_cols);
+            }
+        }
+    }
+}
+
 static const struct sys_col checks_cols[] = {{"constraint_catalog", SYS_TEXT},
                                              {"constraint_schema", SYS_TEXT},
                                              {"constraint_name", SYS_TEXT},
@@ -248,17 +403,46 @@ static void sequences(struct sys *s) {
     }
 }
 
-static const struct sys_col namespace_cols[] = {{"oid", SYS_BIG}, {"nspname", SYS_TEXT}};
+enum { OWNER = 10, HEAP = 2, BTREE = 403 }; /* OIDs that PostgreSQL gives them */
+
+static const struct sys_col namespace_cols[] = {
+    {"oid", SYS_BIG}, {"nspname", SYS_TEXT}, {"nspowner", SYS_BIG}};
 static void pg_namespace(struct sys *s) {
     EACH(s, object, OBJECT_SCHEMA) {
         put_number(s, object->oid);
         put_text(s, object->name);
+        put_number(s, OWNER);
     }
 }
 
-static const struct sys_col class_cols[] = {{"oid", SYS_BIG},          {"relname", SYS_TEXT},
-                                            {"relnamespace", SYS_BIG}, {"relkind", SYS_TEXT},
-                                            {"relnatts", SYS_INT},     {"reltuples", SYS_BIG}};
+static const struct sys_col class_cols[] = {
+    {"oid", SYS_BIG},           {"relname", SYS_TEXT},        {"relnamespace", SYS_BIG},
+    {"relkind", SYS_TEXT},      {"relnatts", SYS_INT},        {"reltuples", SYS_BIG},
+    {"relowner", SYS_BIG},      {"relam", SYS_BIG},           {"relpersistence", SYS_TEXT},
+    {"relchecks", SYS_INT},     {"relhasindex", SYS_BOOL},    {"relhasrules", SYS_BOOL},
+    {"reltablespace", SYS_BIG}, {"relhastriggers", SYS_BOOL}, {"relrowsecurity", SYS_BOOL},
+    {"reltoastrelid", SYS_BIG}, {"relispartition", SYS_BOOL}, {"relforcerowsecurity", SYS_BOOL},
+    {"reltype", SYS_BIG},       {"reloftype", SYS_BIG},       {"relreplident", SYS_TEXT}};
+static void put_class(struct sys *s, u32 oid, const char *name, const struct object *in,
+                      const char *kind, i64 width, i64 rows) {
+    const struct table *table = *kind == 'r' ? in->table : NULL;
+    put_number(s, oid);
+    put_text(s, name);
+    put_number(s, in->schema);
+    put_text(s, kind);
+    put_number(s, width);
+    put_number(s, rows);
+    put_number(s, OWNER);
+    put_number(s, *kind == 'r' ? HEAP : *kind == 'i' ? BTREE : 0);
+    put_text(s, in->temp ? "t" : "p");
+    put_number(s, table ? table->check_count : 0);
+    put_number(s, table && table->key_count > 0);
+    put_number(s, *kind == 'v');
+    for (i32 i = 0; i < 8; i++) {
+        put_number(s, 0);
+    }
+    put_text(s, *kind == 'r' ? "d" : "n");
+}
 static void pg_class(struct sys *s) {
     static const char *const kinds[] = {"", "r", "v", "S", "i"};
     for (i64 i = 0; i < s->edition->count; i++) {
@@ -267,23 +451,34 @@ static void pg_class(struct sys *s) {
         if (object->kind == OBJECT_SCHEMA) {
             continue;
         }
-        put_number(s, object->oid);
-        put_text(s, object->name);
-        put_number(s, object->schema);
-        put_text(s, kinds[object->kind]);
-        put_number(s, object->table ? object->table->col_count : object->col_count);
-        put_number(s, entry->version ? entry->version->live_rows : 0);
+        put_class(s, object->oid, object->name, object, kinds[object->kind],
+                  object->table ? object->table->col_count : object->col_count,
+                  entry->version ? entry->version->live_rows : 0);
+        for (u32 k = 0; object->table && k < object->table->key_count; k++) {
+            const struct table_key *key = &object->table->keys[k];
+            if (!key->index) { /* those of constraints are no objects of their own */
+                put_class(s, key->oid, key->name, object, "i", key->col_count, 0);
+            }
+        }
     }
 }
 
-static const struct sys_col attribute_cols[] = {{"attrelid", SYS_BIG},     {"attname", SYS_TEXT},
-                                                {"atttypid", SYS_BIG},     {"attnum", SYS_INT},
-                                                {"attnotnull", SYS_BOOL},  {"atthasdef", SYS_BOOL},
-                                                {"attisdropped", SYS_BOOL}};
+static const struct sys_col attribute_cols[] = {
+    {"attrelid", SYS_BIG},      {"attname", SYS_TEXT},    {"atttypid", SYS_BIG},
+    {"attnum", SYS_INT},        {"attnotnull", SYS_BOOL}, {"atthasdef", SYS_BOOL},
+    {"attisdropped", SYS_BOOL}, {"atttypmod", SYS_INT},   {"attidentity", SYS_TEXT},
+    {"attgenerated", SYS_TEXT}, {"attcollation", SYS_BIG}};
+/* Digits and lengths as PostgreSQL packs them. */
+i64 bind_type_modifier(struct type type) {
+    return type.id == TYPE_DECIMAL ? ((i64)type.precision << 16 | type.scale) + 4
+           : type.length           ? (i64)type.length + 4
+                                   : -1;
+}
 static void pg_attribute(struct sys *s) {
     EACH(s, object, OBJECT_TABLE) {
         for (u32 c = 0; c < object->table->col_count; c++) {
             const struct column_def *col = &object->table->cols[c];
+            bool text = col->type.id == TYPE_TEXT || col->type.id == TYPE_CHAR;
             put_number(s, object->oid);
             put_text(s, col->name);
             put_number(s, type_oid(col->type));
@@ -291,17 +486,232 @@ static void pg_attribute(struct sys *s) {
             put_number(s, col->not_null);
             put_number(s, col->default_text != NULL);
             put_number(s, 0);
+            put_number(s, bind_type_modifier(col->type));
+            put_text(s, col->identity == 'a' ? "a" : col->identity == 'd' ? "d" : "");
+            put_text(s, "");
+            put_number(s, text ? 100 : 0);
         }
     }
 }
 
-static const struct sys_col type_cols[] = {{"oid", SYS_BIG}, {"typname", SYS_TEXT}};
+static const struct sys_col type_cols[] = {
+    {"oid", SYS_BIG},         {"typname", SYS_TEXT},    {"typnamespace", SYS_BIG},
+    {"typtype", SYS_TEXT},    {"typrelid", SYS_BIG},    {"typelem", SYS_BIG},
+    {"typnotnull", SYS_BOOL}, {"typbasetype", SYS_BIG}, {"typcollation", SYS_BIG}};
 static void pg_type(struct sys *s) {
     for (i32 id = TYPE_BOOLEAN; id < TYPE_COUNT; id++) {
         struct type type = type_of((enum type_id)id);
         put_number(s, type_oid(type));
-        put_text(s, bare_type(s, type));
+        put_text(s, *type_name(type) ? type_name(type) : bare_type(s, type));
+        put_number(s, OID_PG_CATALOG);
+        put_text(s, "b");
+        put_number(s, 0);
+        put_number(s, 0);
+        put_number(s, 0);
+        put_number(s, 0);
+        put_number(s, id == TYPE_TEXT || id == TYPE_CHAR ? 100 : 0);
     }
+}
+
+static const struct sys_col am_cols[] = {
+    {"oid", SYS_BIG}, {"amname", SYS_TEXT}, {"amtype", SYS_TEXT}};
+static void pg_am(struct sys *s) {
+    put_number(s, HEAP);
+    put_text(s, "heap");
+    put_text(s, "t");
+    put_number(s, BTREE);
+    put_text(s, "btree");
+    put_text(s, "i");
+}
+
+static const struct sys_col role_cols[] = {
+    {"oid", SYS_BIG},         {"rolname", SYS_TEXT},       {"rolsuper", SYS_BOOL},
+    {"rolinherit", SYS_BOOL}, {"rolcreaterole", SYS_BOOL}, {"rolcreatedb", SYS_BOOL},
+    {"rolcanlogin", SYS_BOOL}};
+static void pg_roles(struct sys *s) {
+    put_number(s, OWNER);
+    put_text(s, "warpfox");
+    for (i32 i = 0; i < 5; i++) {
+        put_number(s, 1);
+    }
+}
+
+static const struct sys_col database_cols[] = {{"oid", SYS_BIG},
+                                               {"datname", SYS_TEXT},
+                                               {"datdba", SYS_BIG},
+                                               {"encoding", SYS_INT},
+                                               {"datcollate", SYS_TEXT},
+                                               {"datctype", SYS_TEXT},
+                                               {"datistemplate", SYS_BOOL},
+                                               {"datallowconn", SYS_BOOL}};
+static void pg_database(struct sys *s) {
+    put_number(s, 1);
+    put_text(s, "memory");
+    put_number(s, OWNER);
+    put_number(s, 6); /* UTF8 */
+    put_text(s, "C");
+    put_text(s, "C.UTF-8");
+    put_number(s, 0);
+    put_number(s, 1);
+}
+
+static const struct sys_col index_cols[] = {
+    {"indexrelid", SYS_BIG},      {"indrelid", SYS_BIG},        {"indnatts", SYS_INT},
+    {"indisunique", SYS_BOOL},    {"indisprimary", SYS_BOOL},   {"indisvalid", SYS_BOOL},
+    {"indisclustered", SYS_BOOL}, {"indisreplident", SYS_BOOL}, {"indimmediate", SYS_BOOL}};
+static void put_pg_index(struct sys *s, u32 oid, u32 table, i64 width, bool unique, bool primary,
+                         bool immediate) {
+    put_number(s, oid);
+    put_number(s, table);
+    put_number(s, width);
+    put_number(s, unique);
+    put_number(s, primary);
+    put_number(s, 1);
+    put_number(s, 0);
+    put_number(s, 0);
+    put_number(s, immediate);
+}
+static void pg_index(struct sys *s) {
+    EACH(s, object, OBJECT_TABLE) {
+        for (u32 k = 0; k < object->table->key_count; k++) {
+            const struct table_key *key = &object->table->keys[k];
+            put_pg_index(s, key->oid, object->oid, key->col_count, true, key->primary,
+                         !key->deferrable);
+        }
+    }
+    EACH(s, index, OBJECT_INDEX) {
+        const struct edition_entry *table = edition_find_oid(s->edition, index->owner);
+        bool listed = false;
+        for (u32 k = 0; table && table->object->table && k < table->object->table->key_count; k++) {
+            listed = listed || table->object->table->keys[k].oid == index->oid;
+        }
+        if (!listed) {
+            put_pg_index(s, index->oid, index->owner, 1, false, false, true);
+        }
+    }
+}
+
+static const struct sys_col constraint_cols[] = {
+    {"oid", SYS_BIG},           {"conname", SYS_TEXT},       {"connamespace", SYS_BIG},
+    {"contype", SYS_TEXT},      {"condeferrable", SYS_BOOL}, {"condeferred", SYS_BOOL},
+    {"convalidated", SYS_BOOL}, {"conrelid", SYS_BIG},       {"confrelid", SYS_BIG},
+    {"conindid", SYS_BIG},      {"confupdtype", SYS_TEXT},   {"confdeltype", SYS_TEXT},
+    {"conparentid", SYS_BIG}};
+static void put_pg_constraint(struct sys *s, const struct object *object, u32 oid, const char *name,
+                              const char *type, bool deferrable, bool deferred) {
+    put_number(s, oid);
+    put_text(s, name);
+    put_number(s, object->schema);
+    put_text(s, type);
+    put_number(s, deferrable);
+    put_number(s, deferred);
+    put_number(s, 1);
+    put_number(s, object->oid);
+}
+static void put_reference(struct sys *s, u32 parent, u32 index, const char *on_update,
+                          const char *on_delete) {
+    put_number(s, parent);
+    put_number(s, index);
+    put_text(s, on_update);
+    put_text(s, on_delete);
+    put_number(s, 0);
+}
+static void pg_constraint(struct sys *s) {
+    static const char *const actions[] = {"a", "r", "c", "n", "d"};
+    EACH(s, object, OBJECT_TABLE) {
+        const struct table *table = object->table;
+        for (u32 i = 0; i < table->key_count; i++) {
+            const struct table_key *key = &table->keys[i];
+            if (key->index) {
+                continue;
+            }
+            put_pg_constraint(s, object, key->oid, key->name, key->primary ? "p" : "u",
+                              key->deferrable, key->deferred);
+            put_reference(s, 0, key->oid, " ", " ");
+        }
+        for (u32 i = 0; i < table->check_count; i++) {
+            put_pg_constraint(s, object, table->checks[i].oid, table->checks[i].name, "c", false,
+                              false);
+            put_reference(s, 0, 0, " ", " ");
+        }
+        for (u32 i = 0; i < table->foreign_count; i++) {
+            const struct table_foreign *fk = &table->foreigns[i];
+            const struct object *parent = NULL;
+            const struct table_key *key = referred_key(s, object, fk, &parent);
+            put_pg_constraint(s, object, fk->oid, fk->name, "f", fk->deferrable, fk->deferred);
+            put_reference(s, parent ? parent->oid : 0, key ? key->oid : 0, actions[fk->on_update],
+                          actions[fk->on_delete]);
+        }
+    }
+}
+
+static const struct sys_col attrdef_cols[] = {
+    {"adrelid", SYS_BIG}, {"adnum", SYS_INT}, {"adbin", SYS_TEXT}};
+static void pg_attrdef(struct sys *s) {
+    EACH(s, object, OBJECT_TABLE) {
+        for (u32 c = 0; c < object->table->col_count; c++) {
+            if (object->table->cols[c].default_text) {
+                put_number(s, object->oid);
+                put_number(s, c + 1);
+                put_text(s, object->table->cols[c].default_text);
+            }
+        }
+    }
+}
+
+static const struct sys_col description_cols[] = {
+    {"objoid", SYS_BIG}, {"classoid", SYS_BIG}, {"objsubid", SYS_INT}, {"description", SYS_TEXT}};
+static void pg_description(struct sys *s) {
+    for (i64 i = 0; i < s->edition->count; i++) {
+        const struct object *object = s->edition->entries[i].object;
+        if (object->comment) {
+            put_number(s, object->oid);
+            put_number(s, 1259); /* pg_class */
+            put_number(s, 0);
+            put_text(s, object->comment);
+        }
+    }
+}
+
+static const struct sys_col sequence_cols[] = {
+    {"seqrelid", SYS_BIG}, {"seqtypid", SYS_BIG}, {"seqstart", SYS_BIG}, {"seqincrement", SYS_BIG},
+    {"seqmax", SYS_BIG},   {"seqmin", SYS_BIG},   {"seqcache", SYS_BIG}, {"seqcycle", SYS_BOOL}};
+static void pg_sequence(struct sys *s) {
+    EACH(s, object, OBJECT_SEQUENCE) {
+        const struct sequence *seq = object->sequence;
+        put_number(s, object->oid);
+        put_number(s, type_oid(seq->type));
+        put_number(s, seq->start);
+        put_number(s, seq->increment);
+        put_number(s, seq->max);
+        put_number(s, seq->min);
+        put_number(s, 1);
+        put_number(s, seq->cycle);
+    }
+}
+
+static const struct sys_col collation_cols[] = {
+    {"oid", SYS_BIG}, {"collname", SYS_TEXT}, {"collnamespace", SYS_BIG}};
+static void pg_collation(struct sys *s) {
+    static const struct {
+        i64 oid;
+        const char *name;
+    } known[] = {{100, "default"}, {950, "C"}, {951, "POSIX"}};
+    for (i64 i = 0; i < COUNT_OF(known); i++) {
+        put_number(s, known[i].oid);
+        put_text(s, known[i].name);
+        put_number(s, OID_PG_CATALOG);
+    }
+}
+
+static const struct sys_col inherits_cols[] = {
+    {"inhrelid", SYS_BIG}, {"inhparent", SYS_BIG}, {"inhseqno", SYS_INT}};
+static const struct sys_col trigger_cols[] = {
+    {"oid", SYS_BIG}, {"tgrelid", SYS_BIG}, {"tgname", SYS_TEXT}, {"tgisinternal", SYS_BOOL}};
+static const struct sys_col enum_cols[] = {
+    {"oid", SYS_BIG}, {"enumtypid", SYS_BIG}, {"enumlabel", SYS_TEXT}};
+static void no_rows(struct sys *s) {
+    UNUSED(s);
 }
 
 static const struct sys_col pg_tables_cols[] = {
@@ -375,12 +785,27 @@ static const struct {
     RELATION(OID_INFORMATION, "views", views_cols, views),
     RELATION(OID_INFORMATION, "table_constraints", constraints_cols, table_constraints),
     RELATION(OID_INFORMATION, "key_column_usage", usage_cols, key_column_usage),
+    RELATION(OID_INFORMATION, "referential_constraints", referential_cols, referential_constraints),
+    RELATION(OID_INFORMATION, "constraint_column_usage", column_usage_cols,
+             constraint_column_usage),
     RELATION(OID_INFORMATION, "check_constraints", checks_cols, check_constraints),
     RELATION(OID_INFORMATION, "sequences", sequences_cols, sequences),
     RELATION(OID_PG_CATALOG, "pg_namespace", namespace_cols, pg_namespace),
     RELATION(OID_PG_CATALOG, "pg_class", class_cols, pg_class),
     RELATION(OID_PG_CATALOG, "pg_attribute", attribute_cols, pg_attribute),
     RELATION(OID_PG_CATALOG, "pg_type", type_cols, pg_type),
+    RELATION(OID_PG_CATALOG, "pg_am", am_cols, pg_am),
+    RELATION(OID_PG_CATALOG, "pg_roles", role_cols, pg_roles),
+    RELATION(OID_PG_CATALOG, "pg_database", database_cols, pg_database),
+    RELATION(OID_PG_CATALOG, "pg_index", index_cols, pg_index),
+    RELATION(OID_PG_CATALOG, "pg_constraint", constraint_cols, pg_constraint),
+    RELATION(OID_PG_CATALOG, "pg_attrdef", attrdef_cols, pg_attrdef),
+    RELATION(OID_PG_CATALOG, "pg_description", description_cols, pg_description),
+    RELATION(OID_PG_CATALOG, "pg_sequence", sequence_cols, pg_sequence),
+    RELATION(OID_PG_CATALOG, "pg_collation", collation_cols, pg_collation),
+    RELATION(OID_PG_CATALOG, "pg_inherits", inherits_cols, no_rows),
+    RELATION(OID_PG_CATALOG, "pg_trigger", trigger_cols, no_rows),
+    RELATION(OID_PG_CATALOG, "pg_enum", enum_cols, no_rows),
     RELATION(OID_PG_CATALOG, "pg_tables", pg_tables_cols, pg_tables),
     RELATION(OID_PG_CATALOG, "pg_views", pg_views_cols, pg_views),
     RELATION(OID_PG_CATALOG, "pg_indexes", pg_indexes_cols, pg_indexes),

@@ -13,6 +13,15 @@
 
 enum { SAMPLE_BLOCK_BITS = 10, SAMPLE_BLOCK_ROWS = 1 << SAMPLE_BLOCK_BITS };
 
+struct sample_arg {
+    const char *clause;
+    const char *which; /* in the error about NULL */
+    enum type_id like;
+    enum func func; /* checks and converts what is no constant */
+    f64 if_null;    /* what it refuses */
+    wf_status error;
+};
+
 static bool is_const(const struct expr *expr) {
     return expr->kind == EXPR_CONST;
 }
@@ -44,46 +53,55 @@ static FALLIBLE bind_argument(struct bind *b, struct query *q, const struct json
                 type_print(type_of(like), want), type_print((*out)->type, name));
     }
     TRY(coerce_to(b, *out, type_of(TYPE_DOUBLE), out));
-    *out = expr_fold(b->arena, *out);
+    *out = expr_fold(b->plan, *out);
+    return ERR_OK;
+}
+
+/* An argument of a sample: a constant that is not NULL, or what `func` makes of it when it runs.
+ */
+static FALLIBLE bind_const_or_call(struct bind *b, struct query *q, const struct json *node,
+                                   const struct sample_arg *arg, struct expr **out) {
+    TRY(bind_argument(b, q, node, arg->clause, arg->like, out));
+    i32 position = (*out)->position;
+    if (!is_const(*out)) {
+        *out = scalar_call(b, arg->func, position, 1, or_else(b, *out, arg->if_null));
+    } else if ((*out)->is_null) {
+        error_set(b->err, arg->error, position, "TABLESAMPLE%s parameter cannot be null",
+                  arg->which);
+        return arg->error;
+    }
     return ERR_OK;
 }
 
 /* The share of rows to keep, from 0 to 1. */
 static FALLIBLE bind_share(struct bind *b, struct query *q, const struct json *node,
                            struct expr **out) {
-    struct expr *percent = NULL;
-    TRY(bind_argument(b, q, node, "TABLESAMPLE", TYPE_REAL, &percent));
-    i32 position = percent->position;
-    if (!is_const(percent)) {
-        *out = scalar_call(b, FUNC_PERCENT, position, 1, or_else(b, percent, -1.0));
+    static const struct sample_arg arg = {"TABLESAMPLE", "",   TYPE_REAL,
+                                          FUNC_PERCENT,  -1.0, ERR_INVALID_SAMPLE};
+    TRY(bind_const_or_call(b, q, node, &arg, out));
+    if (!is_const(*out)) {
         return ERR_OK;
     }
-    if (percent->is_null) {
-        FAIL_AT(b->err, INVALID_SAMPLE, position, "TABLESAMPLE parameter cannot be null");
+    f64 percent = (*out)->value.f64;
+    if (!(percent >= 0.0 && percent <= 100.0)) {
+        FAIL_AT(b->err, INVALID_SAMPLE, (*out)->position,
+                "sample percentage must be between 0 and 100");
     }
-    if (!(percent->value.f64 >= 0.0 && percent->value.f64 <= 100.0)) {
-        FAIL_AT(b->err, INVALID_SAMPLE, position, "sample percentage must be between 0 and 100");
-    }
-    *out = double_const(b, percent->value.f64 / 100.0, position);
+    *out = double_const(b, percent / 100.0, (*out)->position);
     return ERR_OK;
 }
 
 static FALLIBLE bind_seed(struct bind *b, struct query *q, const struct json *node,
                           struct expr **out) {
-    struct expr *seed = NULL;
-    TRY(bind_argument(b, q, node, "REPEATABLE", TYPE_DOUBLE, &seed));
-    i32 position = seed->position;
-    if (!is_const(seed)) {
-        *out = scalar_call(b, FUNC_SEED, position, 1,
-                           or_else(b, seed, fn_unkey_f64(0x7ff8000000000000LL)));
-        return ERR_OK;
+    struct sample_arg arg = {"REPEATABLE", " REPEATABLE", TYPE_DOUBLE,
+                             FUNC_SEED,    0.0,           ERR_INVALID_REPEAT};
+    arg.if_null = fn_unkey_f64(0x7ff8000000000000LL);
+    TRY(bind_const_or_call(b, q, node, &arg, out));
+    if (is_const(*out)) {
+        i64 key = fn_key_f64((*out)->value.f64);
+        *out = expr_new(b->arena, EXPR_CONST, type_of(TYPE_BIGINT), (*out)->position);
+        (*out)->value.i64 = key;
     }
-    if (seed->is_null) {
-        FAIL_AT(b->err, INVALID_REPEAT, position,
-                "TABLESAMPLE REPEATABLE parameter cannot be null");
-    }
-    *out = expr_new(b->arena, EXPR_CONST, type_of(TYPE_BIGINT), position);
-    (*out)->value.i64 = fn_key_f64(seed->value.f64);
     return ERR_OK;
 }
 

@@ -5,6 +5,7 @@
  * concat, concat_ws and format become chains of ||. A char(n) shows its blanks where PostgreSQL
  * passes it on as it is stored (LIKE, octet_length, concat), and loses them elsewhere. */
 #include "defs/value.h"
+#include "defs/regex.h"
 #include "sql/sql_int.h"
 
 struct expr *expr_text(struct bind *b, struct sv text, i32 position) {
@@ -184,45 +185,31 @@ static FALLIBLE call_regexp_replace(struct bind *b, const struct call *call, str
     return ERR_OK;
 }
 
-/* Whether a constant pattern has a parenthesised part that counts. */
-static bool has_group(struct sv s) {
-    bool bracket = false;
-    for (i64 i = 0; i < s.len; i++) {
-        if (s.ptr[i] == '\\') {
-            i++;
-        } else if (bracket) {
-            bracket = s.ptr[i] != ']';
-        } else if (s.ptr[i] == '[') {
-            bracket = true;
-        } else if (s.ptr[i] == '(' && !(i + 1 < s.len && s.ptr[i + 1] == '?')) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* substring(x from pattern): the first parenthesised part, else the whole match. */
 static FALLIBLE regex_substring(struct bind *b, const struct call *call, struct expr **out) {
     struct expr *text, *pattern;
     struct expr *parts[OPTION_COUNT] = {NULL};
-    struct sv constant;
     TRY(text_argument(b, call, 0, &text));
     TRY(text_argument(b, call, 1, &pattern));
     if (call->count == 3) { /* SIMILAR pattern ESCAPE escape */
         struct expr *escape;
         TRY(text_argument(b, call, 2, &escape));
         pattern = scalar_call(b, FUNC_SIMILAR_REGEX, call->position, 2, pattern, escape);
-    } else if (!literal_text(pattern, &constant)) {
-        return unsupported(b, call->position, "substring with a pattern that is not constant");
     }
-    bool part = call->count == 3 || has_group(constant);
-    parts[OPTION_PART] = part ? expr_int(b, 1, call->position) : NULL;
+    parts[OPTION_PART] = expr_int(b, call->count == 3 ? 1 : REGEX_FIRST_PART, call->position);
     TRY(with_options(b, pattern, parts, OPTION_COUNT, call->position, &pattern));
     return matched_part(b, text, pattern, call->position, out);
 }
 
+/* More characters than any text has from any position on. */
+static struct expr *to_the_end(struct bind *b, i32 position) {
+    struct expr *expr = expr_new(b->arena, EXPR_CONST, type_of(TYPE_BIGINT), position);
+    expr->value.i64 = (i64)1 << 40;
+    return expr;
+}
+
 static FALLIBLE call_substring(struct bind *b, const struct call *call, struct expr **out) {
-    struct expr *args[3] = {NULL, NULL, expr_int(b, I32_MAX, call->position)}; /* to the end */
+    struct expr *args[3] = {NULL, NULL, expr_int(b, I32_MAX, call->position)};
     struct sv literal;
     bool quoted = literal_text(call->args[1], &literal) && strcmp(call->name, "substring") == 0;
     if (call->args[0]->type.id == TYPE_BLOB) {
@@ -236,6 +223,7 @@ static FALLIBLE call_substring(struct bind *b, const struct call *call, struct e
         return regex_substring(b, call, out);
     }
     TRY(text_argument(b, call, 0, &args[0]));
+    args[2] = to_the_end(b, call->position);
     for (i32 i = 1; i < call->count; i++) {
         TRY(call_argument(b, call, i, type_of(TYPE_INTEGER), &args[i]));
     }
@@ -287,13 +275,14 @@ static FALLIBLE call_overlay(struct bind *b, const struct call *call, struct exp
         args[3] = expr_call(b->arena, FUNC_LENGTH, type_of(TYPE_INTEGER), position, 1, args[1]);
     }
     struct expr *one = expr_int(b, 1, position), *before = NULL, *behind = NULL;
-    TRY(bind_arithmetic(b, FUNC_SUB, args[2], one, position, &before));
+    TRY(coerce_to(b, args[2], type_of(TYPE_BIGINT), &before));
+    TRY(bind_arithmetic(b, FUNC_SUB, before, one, position, &before));
     TRY(bind_arithmetic(b, FUNC_ADD, args[2], args[3], position, &behind));
     struct type text = type_of(TYPE_TEXT);
     struct expr *head =
         expr_call(b->arena, FUNC_SUBSTRING, text, position, 3, args[0], one, before);
     struct expr *tail = expr_call(b->arena, FUNC_SUBSTRING, text, position, 3, args[0], behind,
-                                  expr_int(b, I32_MAX, position));
+                                  to_the_end(b, position));
     *out = join(b, join(b, head, args[1], position), tail, position);
     return ERR_OK;
 }
@@ -316,7 +305,7 @@ static FALLIBLE output_text(struct bind *b, struct expr *arg, struct expr **out)
 static FALLIBLE text_or(struct bind *b, struct expr *arg, struct expr *none, i32 position,
                         struct expr **out) {
     TRY(output_text(b, arg, out));
-    if (expr_nullable(b->plan, *out)) {
+    if (bind_nullable_expr(b, *out)) {
         *out = expr_call(b->arena, FUNC_COALESCE, type_of(TYPE_TEXT), position, 2, *out, none);
     }
     return ERR_OK;
@@ -354,7 +343,7 @@ static FALLIBLE call_concat_ws(struct bind *b, const struct call *call, struct e
         expr_call(b->arena, FUNC_LENGTH, type_of(TYPE_INTEGER), position, 1, separator);
     TRY(bind_arithmetic(b, FUNC_ADD, length, expr_int(b, 1, position), position, &start));
     *out = all ? expr_call(b->arena, FUNC_SUBSTRING, text, position, 3, all, start,
-                           expr_int(b, I32_MAX, position))
+                           to_the_end(b, position))
                : empty;
     return ERR_OK;
 }
@@ -499,6 +488,20 @@ static bool is_utf8(const struct expr *expr) {
            (sv_eq_nocase(name, SV("utf8")) || sv_eq_nocase(name, SV("utf-8")));
 }
 
+/* normalize(a[, form]) and a IS [form] NORMALIZED: a is then its own normal form. */
+static FALLIBLE call_normalize(struct bind *b, const struct call *call, struct expr **out) {
+    struct expr *text = NULL;
+    struct expr *form = expr_text(b, SV("NFC"), call->position);
+    TRY(text_argument(b, call, 0, &text));
+    if (call->count > 1) {
+        TRY(text_argument(b, call, 1, &form));
+    }
+    *out = scalar_call(b, FUNC_NORMALIZE, call->position, 2, text, form);
+    return strcmp(call->name, "is_normalized") == 0
+               ? bind_compare(b, FUNC_EQ, *out, text, call->position, out)
+               : ERR_OK;
+}
+
 static FALLIBLE call_convert(struct bind *b, const struct call *call, struct expr **out) {
     if (!is_utf8(call->args[1])) {
         return unsupported(b, call->position, "an encoding other than UTF8");
@@ -523,6 +526,11 @@ static FALLIBLE call_num_nulls(struct bind *b, const struct call *call, struct e
         struct expr *one = expr_many(b, EXPR_CASE, type_of(TYPE_INTEGER), call->position, 3, args);
         TRY(bind_arithmetic(b, FUNC_ADD, *out, one, call->position, out));
     }
+    return ERR_OK;
+}
+
+static FALLIBLE call_encoding(struct bind *b, const struct call *call, struct expr **out) {
+    *out = expr_text(b, SV("UTF8"), call->position);
     return ERR_OK;
 }
 
@@ -567,6 +575,7 @@ static FALLIBLE call_cast(struct bind *b, const struct call *call, struct expr *
 static const struct func_entry entries[] = {
     {"num_nulls", 1, 1000, call_num_nulls, FUNC_COALESCE},
     {"num_nonnulls", 1, 1000, call_num_nulls, FUNC_COALESCE},
+    {"pg_client_encoding", 0, 0, call_encoding, FUNC_COALESCE},
     {"pg_typeof", 1, 1, call_typeof, FUNC_COALESCE},
     {"date", 1, 1, call_cast, FUNC_COALESCE},
     {"text", 1, 1, call_cast, FUNC_COALESCE},
@@ -602,6 +611,8 @@ static const struct func_entry entries[] = {
     {"regexp_instr", 2, 7, call_regexp_instr, FUNC_REGEX_INSTR},
     {"regexp_substr", 2, 6, call_regexp_substr, FUNC_REGEX_SUBSTR},
     {"regexp_replace", 3, 6, call_regexp_replace, FUNC_REGEX_REPLACE},
+    {"normalize", 1, 2, call_normalize, FUNC_NORMALIZE},
+    {"is_normalized", 1, 2, call_normalize, FUNC_NORMALIZE},
     {"convert_from", 2, 2, call_convert, FUNC_CONVERT_FROM},
     {"convert_to", 2, 2, call_convert, FUNC_SUBSTR_X},
 };

@@ -4,6 +4,8 @@
  * Part of binding. EXTRACT returns a decimal whose scale follows from the field (a second has six
  * digits after its point), date_part the same as a double. now() and its kin are one value per
  * execution, filled in when a program starts. */
+#include <math.h>
+
 #include "defs/host_words.h"
 /* after the words they are written in */
 #include "defs/fn_date.h"
@@ -61,30 +63,43 @@ static bool has_field(struct type type, i32 field) {
     }
 }
 
-static FALLIBLE find_field(struct bind *b, const struct expr *field, struct type of, i32 *out) {
-    struct sv name;
-    char type[32];
-    if (!literal_text(field, &name)) {
-        return unsupported(b, field->position, "a date field that is not constant");
-    }
-    if (sv_eq_nocase(name, SV("timezone")) || sv_eq_nocase(name, SV("timezone_hour")) ||
-        sv_eq_nocase(name, SV("timezone_minute"))) {
-        FAIL_AT(b->err, NOT_SUPPORTED, field->position, "unit \"%.*s\" not supported for type %s",
-                (int)name.len, name.ptr, type_print(of, type));
+/* Which field a name stands for; else the fault of asking for it. */
+static u8 find_field(struct sv name, struct type of, i32 *out) {
+    if (names_has("timezone timezone_hour timezone_minute", name)) {
+        return FAULT_UNIT;
     }
     for (i64 i = 0; i < COUNT_OF(field_names); i++) {
         if (names_has(field_names[i].names, name)) {
             *out = field_names[i].field;
-            if (has_field(of, *out)) {
-                return ERR_OK;
-            }
-            FAIL_AT(b->err, NOT_SUPPORTED, field->position,
-                    "unit \"%.*s\" not supported for type %s", (int)MIN_OF(name.len, 60), name.ptr,
-                    type_print(of, type));
+            return has_field(of, *out) ? FAULT_NONE : FAULT_UNIT;
         }
     }
-    FAIL_AT(b->err, INVALID_PARAMETER, field->position, "unit \"%.*s\" not recognized for type %s",
-            (int)MIN_OF(name.len, 60), name.ptr, type_print(of, type));
+    return FAULT_UNIT_NAME;
+}
+
+/* A field that is not there: an error for every source but NULL. */
+static FALLIBLE no_field(struct bind *b, struct expr *field, struct expr *source, u8 fault,
+                         struct type type, struct expr **out) {
+    struct sv name;
+    i32 position = field->position;
+    if (source->kind == EXPR_CONST && !source->is_null && literal_text(field, &name)) {
+        char of[32];
+        bool known = fault == FAULT_UNIT;
+        return error_set(b->err, known ? ERR_NOT_SUPPORTED : ERR_INVALID_PARAMETER, position,
+                         "unit \"%.*s\" not %s for type %s", (int)MIN_OF(name.len, 60), name.ptr,
+                         known ? "supported" : "recognized", type_print(source->type, of));
+    }
+    struct expr *unknown[2] = {expr_one(b, EXPR_IS_NULL, source, position),
+                               expr_one(b, EXPR_IS_NULL, field, position)};
+    struct expr *args[3] = {expr_many(b, EXPR_OR, type_of(TYPE_BOOLEAN), position, 2, unknown),
+                            expr_null(b, type, position), NULL};
+    struct expr *raise = scalar_call(b, FUNC_RAISE, position, 1, expr_int(b, fault, position));
+    raise = expr_one(b, EXPR_CAST, raise, position);
+    raise->type = type_of(TYPE_TEXT); /* which every type can be cast from */
+    args[2] = expr_one(b, EXPR_CAST, raise, position);
+    args[2]->type = type;
+    *out = expr_many(b, EXPR_CASE, type, position, 3, args);
+    return ERR_OK;
 }
 
 /* The decimal a field is extracted as. */
@@ -102,9 +117,16 @@ static struct type field_type(struct type of, i32 field) {
     }
 }
 
-/* NULL for an infinity, which has no such field. */
-static FALLIBLE finite_only(struct bind *b, struct expr *source, struct expr *part,
-                            struct expr **out) {
+static bool is_infinite(const struct expr *source) { /* a constant */
+    bool date = source->type.id == TYPE_DATE;
+    i64 least = date ? I32_MIN : I64_MIN, most = date ? I32_MAX : I64_MAX;
+    i64 value = date ? source->value.i32 : source->value.i64;
+    return source->kind == EXPR_CONST && !source->is_null && (value == least || value == most);
+}
+
+/* `part`, but `other` where the source is an infinity. */
+static FALLIBLE finite_or(struct bind *b, struct expr *source, struct expr *part,
+                          struct expr *other, struct expr **out) {
     enum func func = source->type.id == TYPE_DATE        ? FUNC_FINITE_DATE
                      : source->type.id == TYPE_TIMESTAMP ? FUNC_FINITE_TS
                                                          : FUNC_FINITE_TSTZ;
@@ -114,17 +136,19 @@ static FALLIBLE finite_only(struct bind *b, struct expr *source, struct expr *pa
         return ERR_OK;
     }
     if (source->kind == EXPR_CONST) {
-        bool date = source->type.id == TYPE_DATE;
-        i64 least = date ? I32_MIN : I64_MIN, most = date ? I32_MAX : I64_MAX;
-        i64 value = date ? source->value.i32 : source->value.i64;
-        *out = value == least || value == most ? expr_null(b, part->type, part->position) : part;
+        *out = is_infinite(source) ? other : part;
         return ERR_OK;
     }
     TRY(bind_sharable(b, source));
-    struct expr *args[3] = {scalar_call(b, func, part->position, 1, source), part,
-                            expr_null(b, part->type, part->position)};
+    struct expr *args[3] = {scalar_call(b, func, part->position, 1, source), part, other};
     *out = expr_many(b, EXPR_CASE, part->type, part->position, 3, args);
     return ERR_OK;
+}
+
+/* NULL for an infinity, which has no such field. */
+static FALLIBLE finite_only(struct bind *b, struct expr *source, struct expr *part,
+                            struct expr **out) {
+    return finite_or(b, source, part, expr_null(b, part->type, part->position), out);
 }
 
 /* extract returns decimal, date_part double precision, as in PostgreSQL. */
@@ -161,39 +185,75 @@ static FALLIBLE extract_zone(struct bind *b, const struct call *call, struct exp
         TRY(bind_arithmetic(b, FUNC_MOD, *out, expr_int(b, 60, position), position, out));
     }
     bool extract = strcmp(call->name, "extract") == 0;
-    return coerce_to(b, *out, extract ? type_decimal(10, 0) : type_of(TYPE_DOUBLE), out);
+    TRY(coerce_to(b, *out, extract ? type_decimal(10, 0) : type_of(TYPE_DOUBLE), out));
+    return finite_only(b, source, *out, out);
 }
 
-static FALLIBLE call_extract(struct bind *b, const struct call *call, struct expr **out) {
-    struct expr *source = call->args[1];
-    i32 field;
-    if (is_unknown(source) && source->kind == EXPR_CONST) {
-        FAIL_AT(b->err, AMBIGUOUS_FUNCTION, call->position,
-                "function %s(unknown, unknown) is not unique", call->name);
+/* Fields that grow with time are infinite where the date is: no decimal holds that. */
+static bool is_endless(i32 field) {
+    return field == FIELD_YEAR || field == FIELD_DECADE || field == FIELD_CENTURY ||
+           field == FIELD_MILLENNIUM || field == FIELD_JULIAN || field == FIELD_ISOYEAR ||
+           field == FIELD_EPOCH;
+}
+
+static struct expr *endless(struct bind *b, struct type type, bool plus, i32 position) {
+    struct expr *expr = expr_new(b->arena, EXPR_CONST, type, position);
+    if (type.id == TYPE_DOUBLE) {
+        expr->value.f64 = plus ? (f64)INFINITY : -(f64)INFINITY;
+    } else if (type.id == TYPE_DATE) {
+        expr->value.i32 = plus ? I32_MAX : I32_MIN;
+    } else {
+        expr->value.i64 = plus ? I64_MAX : I64_MIN;
     }
-    TRY(coerce_unknown(b, source, type_of(TYPE_TIMESTAMP), &source));
-    char category = type_category(source->type);
-    if (category != 'D' && category != 'T') {
-        return call_mismatch(b, call);
+    return expr;
+}
+
+/* date_part: a double can be infinite. */
+static FALLIBLE endless_part(struct bind *b, struct expr *source, struct expr *part,
+                             struct expr **out) {
+    struct type real = type_of(TYPE_DOUBLE);
+    i32 position = part->position;
+    struct expr *args[5];
+    TRY(coerce_to(b, part, real, &args[4]));
+    TRY(bind_sharable(b, source));
+    for (i32 i = 0; i < 2; i++) {
+        TRY(bind_compare(b, FUNC_EQ, source, endless(b, source->type, i == 0, position), position,
+                         &args[2 * i]));
+        args[2 * i + 1] = endless(b, real, i == 0, position);
     }
-    i32 unit = zone_unit(call->args[0], source->type);
-    if (unit) {
-        return extract_zone(b, call, source, unit, out);
-    }
-    TRY(find_field(b, call->args[0], source->type, &field));
-    bool day = source->type.id == TYPE_DATE &&
-               (field == FIELD_YEAR || field == FIELD_MONTH || field == FIELD_DAY);
-    bool extract = strcmp(call->name, "extract") == 0;
+    *out = expr_many(b, EXPR_CASE, real, position, 5, args);
+    return ERR_OK;
+}
+
+/* Days since 4714 BC, and of a timestamp the share of the day that has passed. */
+static FALLIBLE julian_of(struct bind *b, struct expr *source, i32 position, struct expr **out) {
+    struct expr *day = NULL, *clock = NULL, *seconds = expr_int(b, 86400, position);
+    struct expr *args[2] = {expr_text(b, SV("julian"), position), NULL};
+    struct call call = {"extract", args, 2, position, FUNC_YEAR};
+    TRY(bind_sharable(b, source));
+    TRY(coerce_to(b, source, type_of(TYPE_DATE), &args[1]));
+    TRY(call_extract(b, &call, &day));
+    args[0] = expr_text(b, SV("epoch"), position);
+    TRY(coerce_to(b, source, type_of(TYPE_TIME), &args[1]));
+    TRY(call_extract(b, &call, &clock));
+    TRY(bind_arithmetic(b, FUNC_DIV, clock, seconds, position, &clock));
+    return bind_arithmetic(b, FUNC_ADD, day, clock, position, out);
+}
+
+/* The field of a source that is finite, or NULL for what an infinity has no value of. */
+static FALLIBLE part_of(struct bind *b, const struct call *call, struct expr *source, i32 field,
+                        struct expr **out) {
     struct expr *part = NULL;
-    if (field == FIELD_JULIAN && source->type.id != TYPE_DATE) {
-        return unsupported(b, call->position, "field julian of a timestamp");
-    }
-    if (day) {
+    if (source->type.id == TYPE_DATE &&
+        (field == FIELD_YEAR || field == FIELD_MONTH || field == FIELD_DAY)) {
         enum func func = field == FIELD_YEAR    ? FUNC_YEAR
                          : field == FIELD_MONTH ? FUNC_MONTH
                                                 : FUNC_DAY;
-        part = expr_call(b->arena, func, type_of(TYPE_INTEGER), call->position, 1, source);
-        return coerce_to(b, part, extract ? type_decimal(10, 0) : type_of(TYPE_DOUBLE), out);
+        *out = expr_call(b->arena, func, type_of(TYPE_INTEGER), call->position, 1, source);
+        return ERR_OK;
+    }
+    if (field == FIELD_JULIAN && source->type.id != TYPE_DATE) {
+        return julian_of(b, source, call->position, out);
     }
     struct expr *args[2] = {source, expr_int(b, field, call->position)};
     struct call inner = {"wf_part", args, 2, call->position, 0};
@@ -208,26 +268,173 @@ static FALLIBLE call_extract(struct bind *b, const struct call *call, struct exp
     if (computed) { /* the decimal may be wider than what the value came in */
         const_set_exact(part, value);
     }
-    TRY(finite_only(b, source, part, &part));
-    return extract ? (*out = part, ERR_OK) : coerce_to(b, part, type_of(TYPE_DOUBLE), out);
+    *out = part;
+    return is_endless(field) ? ERR_OK : finite_only(b, source, part, out);
 }
 
-static FALLIBLE call_date_trunc(struct bind *b, const struct call *call, struct expr **out) {
-    struct type type = call->args[1]->type;
-    i32 field;
-    type = type.id == TYPE_UNKNOWN ? type_of(TYPE_TIMESTAMPTZ) : type;
-    struct type of = type.id == TYPE_INTERVAL ? type : type_of(TYPE_TIMESTAMP);
-    TRY(find_field(b, call->args[0], of, &field));
-    if (field > FIELD_MILLENNIUM) {
-        FAIL_AT(b->err, NOT_SUPPORTED, call->position, "date_trunc has no such unit");
+static FALLIBLE any_field(struct bind *b, const struct call *call, struct expr *source,
+                          struct expr **out);
+static FALLIBLE call_date_trunc(struct bind *b, const struct call *call, struct expr **out);
+
+static FALLIBLE call_extract(struct bind *b, const struct call *call, struct expr **out) {
+    struct expr *source = call->args[1];
+    bool extract = strcmp(call->name, "extract") == 0;
+    struct type real = type_of(TYPE_DOUBLE);
+    i32 position = call->position, field = 0;
+    if (is_unknown(source) && source->kind == EXPR_CONST) {
+        FAIL_AT(b->err, AMBIGUOUS_FUNCTION, position, "function %s(unknown, unknown) is not unique",
+                call->name);
     }
-    struct expr *source = NULL;
-    TRY(coerce_unknown(b, call->args[1], type, &source));
+    TRY(coerce_unknown(b, source, type_of(TYPE_TIMESTAMP), &source));
+    char category = type_category(source->type);
+    if (category != 'D' && category != 'T') {
+        return call_mismatch(b, call);
+    }
+    i32 unit = zone_unit(call->args[0], source->type);
+    if (unit) {
+        return extract_zone(b, call, source, unit, out);
+    }
+    struct sv name;
+    if (!literal_text(call->args[0], &name)) {
+        struct type day = type_of(TYPE_TIMESTAMP);
+        TRY(source->type.id == TYPE_DATE ? coerce_to(b, source, day, &source) : ERR_OK);
+        return any_field(b, call, source, out);
+    }
+    u8 fault = find_field(name, source->type, &field);
+    if (fault && !extract && source->type.id == TYPE_DATE) { /* its midnight has it */
+        TRY(coerce_to(b, source, type_of(TYPE_TIMESTAMP), &source));
+        fault = find_field(name, source->type, &field);
+    }
+    if (fault) {
+        return no_field(b, call->args[0], source, fault, extract ? type_decimal(10, 0) : real, out);
+    }
+    bool grows = is_endless(field) && source->type.id != TYPE_TIME && category != 'T';
+    if (grows && extract) {
+        bool date = source->type.id == TYPE_DATE;
+        source = scalar_call(b,
+                             date                                ? FUNC_ONLY_DATE
+                             : source->type.id == TYPE_TIMESTAMP ? FUNC_ONLY_TS
+                                                                 : FUNC_ONLY_TSTZ,
+                             position, 1, source);
+    }
+    TRY(part_of(b, call, source, field, out));
+    if (extract) {
+        bool day = (*out)->type.id == TYPE_INTEGER;
+        return day ? coerce_to(b, *out, type_decimal(10, 0), out) : ERR_OK;
+    }
+    return grows ? endless_part(b, source, *out, out) : coerce_to(b, *out, real, out);
+}
+
+/* lower(field) IN (the names of a line of field_names) */
+static struct expr *is_named(struct bind *b, struct expr *field, const char *names, i32 position) {
+    struct expr *args[8];
+    i32 count = 0;
+    args[count++] = expr_call(b->arena, FUNC_LOWER, type_of(TYPE_TEXT), position, 1, field);
+    while (*names && count < COUNT_OF(args)) {
+        const char *end = strchr(names, ' ');
+        i64 len = end ? end - names : (i64)strlen(names);
+        args[count++] = expr_text(b, (struct sv){names, len}, position);
+        names += len + (end != NULL);
+    }
+    return expr_many(b, EXPR_IN, type_of(TYPE_BOOLEAN), position, count, args);
+}
+
+/* date_part and date_trunc by a field that is computed: a branch for each there is. */
+static FALLIBLE any_field(struct bind *b, const struct call *call, struct expr *source,
+                          struct expr **out) {
+    enum { MOST = 2 * COUNT_OF(field_names) + 1 };
+    bool trunc = strcmp(call->name, "date_trunc") == 0;
+    i32 position = call->position, count = 0;
+    struct expr *field = NULL, *branches[MOST], *args[3] = {NULL, source, NULL};
+    struct call inner = *call;
+    inner.args = args;
+    TRY(call_argument(b, call, 0, type_of(TYPE_TEXT), &field));
+    TRY(bind_sharable(b, field));
+    TRY(bind_sharable(b, source));
+    if (call->count > 2) { /* the zone */
+        args[2] = call->args[2];
+        TRY(bind_sharable(b, args[2]));
+    }
+    for (i64 i = 0; i < COUNT_OF(field_names); i++) {
+        if (!has_field(source->type, field_names[i].field) ||
+            (trunc && field_names[i].field > FIELD_MILLENNIUM)) {
+            continue;
+        }
+        const char *names = field_names[i].names, *end = strchr(names, ' ');
+        i64 len = end ? end - names : (i64)strlen(names);
+        args[0] = expr_text(b, (struct sv){names, len}, position);
+        branches[count++] = is_named(b, field, names, position);
+        TRY(trunc ? call_date_trunc(b, &inner, &branches[count++])
+                  : call_extract(b, &inner, &branches[count++]));
+    }
+    struct type type = branches[1]->type;
+    TRY(no_field(b, field, source, FAULT_UNIT_NAME, type, &branches[count]));
+    if (trunc) {
+        TRY(finite_or(b, source, branches[count], source, &branches[count]));
+    }
+    *out = expr_many(b, EXPR_CASE, type, position, count + 1, branches);
+    return ERR_OK;
+}
+
+static FALLIBLE call_timezone(struct bind *b, const struct call *call, struct expr **out);
+
+static FALLIBLE trunc_to(struct bind *b, const struct call *call, struct expr *source, i32 field,
+                         struct expr **out) {
     struct expr *args[2] = {source, expr_int(b, field, call->position)};
     struct call inner = {"wf_date_trunc", args, 2, call->position, 0};
     bool found;
     TRY(bind_scalar(b, &inner, &found, out));
     return found ? ERR_OK : call_mismatch(b, call);
+}
+
+/* date_trunc(field, timestamptz, zone): by the clocks there. What is cut off below a day is taken
+ * from the moment itself, which clocks may show twice. */
+static FALLIBLE trunc_in_zone(struct bind *b, const struct call *call, struct expr *source,
+                              i32 field, struct expr **out) {
+    i32 position = call->position;
+    struct expr *zone = NULL, *local = NULL, *cut = NULL;
+    TRY(call_argument(b, call, 2, type_of(TYPE_TEXT), &zone));
+    TRY(bind_sharable(b, zone));
+    TRY(bind_sharable(b, source));
+    struct expr *args[2] = {zone, source};
+    struct call at = {"timezone", args, 2, position, 0};
+    TRY(call_timezone(b, &at, &local));
+    TRY(trunc_to(b, call, local, field, &cut));
+    if (field >= FIELD_DAY) {
+        args[1] = cut;
+        return call_timezone(b, &at, out);
+    }
+    struct expr *gap = scalar_call(b, FUNC_TS_GAP, position, 2, local, cut);
+    *out = scalar_call(b, FUNC_TSTZ_SUB, position, 2, source, gap);
+    return ERR_OK;
+}
+
+static FALLIBLE call_date_trunc(struct bind *b, const struct call *call, struct expr **out) {
+    struct type type = call->args[1]->type;
+    i32 field = 0;
+    bool zoned = call->count > 2;
+    type = type.id == TYPE_UNKNOWN || zoned ? type_of(TYPE_TIMESTAMPTZ)
+           : type.id == TYPE_DATE           ? type_of(TYPE_TIMESTAMPTZ)
+                                            : type;
+    struct type of = type.id == TYPE_INTERVAL ? type : type_of(TYPE_TIMESTAMP);
+    struct expr *source = NULL;
+    TRY(call_argument(b, call, 1, type, &source));
+    struct sv name;
+    if (!literal_text(call->args[0], &name)) {
+        return any_field(b, call, source, out);
+    }
+    u8 fault = find_field(name, of, &field);
+    fault = field > FIELD_MILLENNIUM ? FAULT_UNIT_NAME : fault;
+    if (fault && type.id != TYPE_INTERVAL && is_infinite(source)) {
+        *out = source;
+        return ERR_OK;
+    }
+    if (fault) {
+        TRY(no_field(b, call->args[0], source, fault, type, out));
+        return finite_or(b, source, *out, source, out);
+    }
+    return zoned ? trunc_in_zone(b, call, source, field, out)
+                 : trunc_to(b, call, source, field, out);
 }
 
 static struct expr *now(struct bind *b, i32 position) {
@@ -302,6 +509,27 @@ static FALLIBLE call_timezone(struct bind *b, const struct call *call, struct ex
     return ERR_OK;
 }
 
+/* to_char of a date or an interval is NULL for an infinity, and for an empty template. */
+static FALLIBLE null_or_char(struct bind *b, struct expr *made, i32 position, struct expr **out) {
+    u16 func = made->kind == EXPR_CALL ? made->func : (u16)FUNC_COUNT;
+    bool moment = func == FUNC_TO_CHAR_TS || func == FUNC_TO_CHAR_TZ;
+    if (!moment && func != FUNC_TO_CHAR_IV) {
+        return ERR_OK;
+    }
+    if (moment) {
+        TRY(finite_only(b, made->args[0], made, out));
+    }
+    struct sv text;
+    struct expr *template = made->args[1], *empty = expr_text(b, SV(""), position);
+    if (!literal_text(template, &text) || text.len == 0) {
+        struct expr *args[3] = {NULL, expr_null(b, made->type, position), *out};
+        TRY(bind_sharable(b, template));
+        TRY(bind_compare(b, FUNC_EQ, template, empty, position, &args[0]));
+        *out = expr_many(b, EXPR_CASE, made->type, position, 3, args);
+    }
+    return ERR_OK;
+}
+
 /* to_char of a date or timestamptz shows the session's local time. */
 static FALLIBLE call_to_char(struct bind *b, const struct call *call, struct expr **out) {
     struct expr *args[2] = {call->args[0], call->args[1]};
@@ -316,7 +544,7 @@ static FALLIBLE call_to_char(struct bind *b, const struct call *call, struct exp
     struct call inner = {real ? func_names[FUNC_TO_CHAR_R] : "to_char", args, 2, call->position, 0};
     bool found;
     TRY(bind_scalar(b, &inner, &found, out));
-    return found ? ERR_OK : call_mismatch(b, call);
+    return found ? null_or_char(b, *out, call->position, out) : call_mismatch(b, call);
 }
 
 static struct expr *less(struct bind *b, struct expr *x, struct expr *y) {
@@ -385,7 +613,7 @@ static const struct func_entry entries[] = {
     {"overlaps", 4, 4, call_overlaps, FUNC_LT},
     {"extract", 2, 2, call_extract, FUNC_YEAR},
     {"date_part", 2, 2, call_extract, FUNC_YEAR},
-    {"date_trunc", 2, 2, call_date_trunc, FUNC_TRUNC_TS},
+    {"date_trunc", 2, 3, call_date_trunc, FUNC_TRUNC_TS},
     {"age", 1, 2, call_age, FUNC_AGE_TS},
     {"make_timestamp", 6, 6, call_make_timestamp, FUNC_DATE_TIME},
     {"make_timestamptz", 6, 6, call_make_timestamp, FUNC_DATE_TIME},

@@ -138,9 +138,14 @@ FALLIBLE bind_conflict_update(struct bind *b, const struct json *body,
     struct scope_table visible = *table;
     visible.col_count--;
     VEC_PUSH(b->arena, &c.scope.tables, visible);
+    i64 own = c.scope.cols.count; /* both have every name: without qualification it is ambiguous */
+    for (i64 i = 0; i < visible.col_count; i++) {
+        VEC_PUSH(b->arena, &c.scope.cols, visible.cols[i]);
+    }
     TRY(change_where(b, &c, json_get(clause, "whereClause")));
     TRY(change_set(b, &c, json_get(clause, "targetList"), &values));
     c.scope.tables.count--;
+    c.scope.cols.count = own;
     change_project(b, &c, values);
     TRY(change_finish(b, &c, NULL, out));
     out->kind = STATEMENT_SELECT;

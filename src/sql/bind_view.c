@@ -61,8 +61,12 @@ static FALLIBLE option_number(struct bind *b, const struct json *option, i64 *ou
         value = value * 10 + (*at - '0');
     }
     value = minus ? -value : value;
-    if (!text || value > I64_MAX || value < I64_MIN) {
+    if (!text) {
         FAIL_AT(b->err, INVALID_PARAMETER, position, "a sequence's options are 64-bit integers");
+    }
+    if (value > I64_MAX || value < I64_MIN) {
+        FAIL_AT(b->err, OUT_OF_RANGE, position, "value \"%.40s\" is out of range for type bigint",
+                text);
     }
     *out = (i64)value;
     return ERR_OK;
@@ -75,7 +79,35 @@ static FALLIBLE sequence_type(struct bind *b, const struct json *option, struct 
         FAIL_AT(b->err, INVALID_PARAMETER, json_position(option),
                 "sequence type must be smallint, integer, or bigint");
     }
+    if (io->has_type && io->like.type.id != type.id) { /* limits that were the type's follow it */
+        struct range old = range_of_type(io->like.type);
+        io->has_max = io->has_max && io->like.max != (i64)old.hi;
+        io->has_min = io->has_min && io->like.min != (i64)old.lo;
+    }
     io->like.type = type;
+    return ERR_OK;
+}
+
+/* MINVALUE and MAXVALUE are values of the type. */
+static FALLIBLE check_limit(struct bind *b, const struct sequence *s, const char *what, i64 value,
+                            i32 position) {
+    struct range range = range_of_type(s->type);
+    char type[32];
+    if (value < (i64)range.lo || value > (i64)range.hi) {
+        FAIL_AT(b->err, INVALID_PARAMETER, position,
+                "%s (%lld) is out of range for sequence data type %s", what, value,
+                type_print(s->type, type));
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE check_value(struct bind *b, const struct sequence *s, const char *what, i64 value,
+                            i32 position) {
+    if (value < s->min || value > s->max) {
+        FAIL_AT(b->err, INVALID_PARAMETER, position, "%s value (%lld) cannot be %s (%lld)", what,
+                value, value < s->min ? "less than MINVALUE" : "greater than MAXVALUE",
+                value < s->min ? s->min : s->max);
+    }
     return ERR_OK;
 }
 
@@ -87,21 +119,19 @@ static FALLIBLE check_sequence(struct bind *b, struct ddl_seq *seq, i32 position
     }
     s->max = seq->has_max ? s->max : s->increment > 0 ? (i64)range.hi : -1;
     s->min = seq->has_min ? s->min : s->increment > 0 ? 1 : (i64)range.lo;
+    TRY(check_limit(b, s, "MAXVALUE", s->max, position));
+    TRY(check_limit(b, s, "MINVALUE", s->min, position));
     if (s->min >= s->max) {
         FAIL_AT(b->err, INVALID_PARAMETER, position,
                 "MINVALUE (%lld) must be less than MAXVALUE (%lld)", s->min, s->max);
     }
     s->start = seq->has_start ? s->start : s->increment > 0 ? s->min : s->max;
-    if (s->start < s->min || s->start > s->max) {
-        FAIL_AT(b->err, INVALID_PARAMETER, position, "START value (%lld) cannot be %s (%lld)",
-                s->start, s->start < s->min ? "less than MINVALUE" : "greater than MAXVALUE",
-                s->start < s->min ? s->min : s->max);
-    }
+    TRY(check_value(b, s, "START", s->start, position));
     s->last = s->start;
     if (seq->restart && !seq->has_restart) {
         seq->restart_at = s->start;
     }
-    return ERR_OK;
+    return seq->restart ? check_value(b, s, "RESTART", seq->restart_at, position) : ERR_OK;
 }
 
 static FALLIBLE owned_by(struct bind *b, const struct json *option, struct ddl_seq *io) {
@@ -126,7 +156,31 @@ static FALLIBLE owned_by(struct bind *b, const struct json *option, struct ddl_s
         return snapshot_missing(b->snap, schema, sv_from(parts[count - 2]), json_position(option),
                                 b->err);
     }
+    const struct table *table = entry->object->table;
+    u32 col = 0;
+    while (col < table->col_count && strcmp(table->cols[col].name, parts[count - 1]) != 0) {
+        col++;
+    }
+    if (col == table->col_count) {
+        FAIL_AT(b->err, UNDEFINED_COLUMN, json_position(option),
+                "column \"%.100s\" of relation \"%.100s\" does not exist", parts[count - 1],
+                table->name);
+    }
     io->owner = entry->object->oid;
+    io->col = col;
+    return ERR_OK;
+}
+
+/* Each option is given once. */
+static FALLIBLE check_repeated(struct bind *b, const struct json *options, const struct json *own) {
+    const char *name = json_text(node_body(own), "defname");
+    for (const struct json *node = json_first(options); node && node != own; node = node->next) {
+        const char *other = json_text(node_body(node), "defname");
+        if (name && other && strcmp(name, other) == 0) {
+            FAIL_AT(b->err, SYNTAX, json_position(node_body(own)),
+                    "conflicting or redundant options");
+        }
+    }
     return ERR_OK;
 }
 
@@ -138,6 +192,7 @@ FALLIBLE bind_sequence_options(struct bind *b, const struct json *options, struc
         const char *name = json_text(option, "defname");
         bool given = json_get(option, "arg") != NULL;
         name = name ? name : "";
+        TRY(check_repeated(b, options, node));
         if (strcmp(name, "increment") == 0) {
             TRY(option_number(b, option, &s->increment));
         } else if (strcmp(name, "minvalue") == 0) {
@@ -189,6 +244,18 @@ FALLIBLE bind_create_sequence(struct bind *b, const struct json *body, struct st
     return ERR_OK;
 }
 
+FALLIBLE bind_sequence_changes(struct bind *b, const struct sequence *now,
+                               const struct json *options, struct ddl_seq *out) {
+    out->like = (struct sequence){.start = now->start,
+                                  .increment = now->increment,
+                                  .min = now->min,
+                                  .max = now->max,
+                                  .cycle = now->cycle,
+                                  .type = now->type};
+    out->has_min = out->has_max = out->has_start = out->has_type = 1;
+    return bind_sequence_options(b, options, out);
+}
+
 FALLIBLE bind_alter_sequence(struct bind *b, const struct json *body, struct statement *out) {
     const struct json *relation = json_get(body, "sequence");
     const struct edition_entry *entry = NULL;
@@ -202,14 +269,7 @@ FALLIBLE bind_alter_sequence(struct bind *b, const struct json *body, struct sta
     out->kind = STATEMENT_ALTER_SEQUENCE;
     out->oid = entry->object->oid;
     out->seqs = NEW(b->arena, struct ddl_seq);
-    out->seqs->like = (struct sequence){.start = now->start,
-                                        .increment = now->increment,
-                                        .min = now->min,
-                                        .max = now->max,
-                                        .cycle = now->cycle,
-                                        .type = now->type};
-    out->seqs->has_min = out->seqs->has_max = out->seqs->has_start = 1;
-    return bind_sequence_options(b, json_get(body, "options"), out->seqs);
+    return bind_sequence_changes(b, now, json_get(body, "options"), out->seqs);
 }
 
 /* The text of a constant, behind casts. */
@@ -242,7 +302,7 @@ static const char *name_part(struct bind *b, const char *text, struct sv *out) {
     return len > 0 ? text : NULL;
 }
 
-FALLIBLE bind_sequence_name(struct bind *b, const char *text, i32 position,
+FALLIBLE bind_relation_text(struct bind *b, const char *text, i32 position,
                             const struct edition_entry **out) {
     struct sv schema = {"", 0}, name;
     const char *at = name_part(b, text, &name);
@@ -258,6 +318,12 @@ FALLIBLE bind_sequence_name(struct bind *b, const char *text, i32 position,
     if (!*out) {
         return snapshot_missing(b->snap, schema, name, position, b->err);
     }
+    return ERR_OK;
+}
+
+FALLIBLE bind_sequence_name(struct bind *b, const char *text, i32 position,
+                            const struct edition_entry **out) {
+    TRY(bind_relation_text(b, text, position, out));
     if ((*out)->object->kind != OBJECT_SEQUENCE) {
         FAIL_AT(b->err, WRONG_OBJECT, position, "\"%.100s\" is not a sequence", text);
     }
@@ -317,6 +383,36 @@ static void note_deps(struct bind *b, struct statement *out) {
     }
 }
 
+/* CREATE OR REPLACE VIEW: columns there were keep their types. What else must stay the same is
+ * looked at when the statement runs. */
+static FALLIBLE check_view_types(struct bind *b, const struct json *view,
+                                 const struct statement *out) {
+    const char *schema = json_text(view, "schemaname"), *name = json_text(view, "relname");
+    struct scope old = {0};
+    const struct edition_entry *entry =
+        snapshot_lookup(b->snap, sv_from(schema ? schema : ""), sv_from(name ? name : ""));
+    if (!entry || entry->object->kind != OBJECT_VIEW) {
+        return ERR_OK;
+    }
+    i64 deps = b->deps.count;
+    const struct json *from =
+        json_array_of(b, "fromClause", json_object_of(b, "RangeVar", view), NULL);
+    TRY(bind_from(b, from, NULL, NULL, &old));
+    b->deps.count = deps;
+    for (i64 i = 0; i < old.cols.count && i < out->name_count; i++) {
+        struct type was = b->plan->cols.items[old.cols.items[i].col].type;
+        char from_text[32], to_text[32];
+        if (strcmp(old.cols.items[i].name, out->names[i]) == 0 &&
+            !type_eq(was, out->cols[i].type)) {
+            FAIL_AT(b->err, INVALID_DEFINITION, out->position,
+                    "cannot change data type of view column \"%.100s\" from %s to %s",
+                    out->names[i], type_print(was, from_text),
+                    type_print(out->cols[i].type, to_text));
+        }
+    }
+    return ERR_OK;
+}
+
 FALLIBLE bind_create_view(struct bind *b, const struct json *body, struct statement *out) {
     const struct json *query = json_get(body, "query"), *view = json_get(body, "view");
     TRY(bind_only(b, body, "view aliases query replace withCheckOption", start_position(b)));
@@ -342,6 +438,9 @@ FALLIBLE bind_create_view(struct bind *b, const struct json *body, struct statem
     i64 at = ddl_after_word(b, out->position, "as");
     out->text = at < 0 ? "" : ddl_text(b, at, statement_end(b));
     note_deps(b, out);
+    if (out->replace) {
+        TRY(check_view_types(b, view, out));
+    }
     b->plan->root = NULL;
     return ERR_OK;
 }
@@ -352,16 +451,14 @@ FALLIBLE ddl_create_as(struct bind *b, const struct json *into, const struct jso
     i32 position = json_position(relation);
     TRY(bind_only(b, into, "rel colNames onCommit skipData", position));
     TRY(ddl_target(b, relation, out));
-    if (!json_is(into, "onCommit", "ONCOMMIT_NOOP")) {
-        return unsupported(b, position, "ON COMMIT");
+    if (!json_is(into, "onCommit", "ONCOMMIT_NOOP") &&
+        !(out->temp && json_is(into, "onCommit", "ONCOMMIT_PRESERVE_ROWS"))) {
+        return ddl_on_commit(b, out, position);
     }
     struct select_out result;
     const char **names = NULL;
     TRY(bind_select(b, select, NULL, NULL, 0, &result));
     TRY(output_names(b, json_get(into, "colNames"), &result, position, &names));
-    if (result.rel->out.count == 0) {
-        return unsupported(b, position, "a table without columns");
-    }
     out->kind = STATEMENT_CREATE_TABLE_AS;
     out->or_replace = b->parsed->or_replace;
     out->if_exists = if_not_exists;
@@ -415,6 +512,15 @@ static FALLIBLE index_expression(struct bind *b, const struct snapshot_table *ta
     return bind_expr(b, &q, json_get(elem, "expr"), &expr);
 }
 
+static FALLIBLE index_predicate(struct bind *b, const struct snapshot_table *table,
+                                const struct json *where, i32 position) {
+    struct scope scope = {0};
+    struct expr *cond = NULL;
+    TRY(bind_table_scope(b, table, table->table->name, position, &scope));
+    struct query q = {.scope = &scope, .clause = "index predicates"};
+    return bind_condition(b, &q, where, "WHERE", &cond);
+}
+
 FALLIBLE bind_create_index(struct bind *b, const struct json *body, struct statement *out) {
     struct snapshot_table found;
     i32 position = start_position(b);
@@ -447,6 +553,9 @@ FALLIBLE bind_create_index(struct bind *b, const struct json *body, struct state
         text_print(&name, "_%s", col ? col : "expr");
         text_print(&cols, "%s%s", cols.len ? ", " : "", col ? col : "(expression)");
     }
+    if (json_get(body, "whereClause")) {
+        TRY(index_predicate(b, &found, json_get(body, "whereClause"), position));
+    }
     text_print(&name, "_idx");
     out->table_name = keep(b, json_text(body, "idxname"));
     out->table_name = out->table_name ? out->table_name : name.ptr;
@@ -477,6 +586,9 @@ FALLIBLE bind_comment(struct bind *b, const struct json *body, struct statement 
     bool column = json_is(body, "objtype", "OBJECT_COLUMN");
     if (relation || column) {
         const char *schema = "", *name = "", *part = NULL;
+        if (column && json_count(items) < 2) {
+            FAIL_AT(b->err, SYNTAX, position, "column name must be qualified");
+        }
         JSON_EACH(item, items) {
             if (column && !item->next) {
                 part = node_string(item);
@@ -490,6 +602,13 @@ FALLIBLE bind_comment(struct bind *b, const struct json *body, struct statement 
             snapshot_lookup(b->snap, sv_from(schema), sv_from(name));
         if (!entry) {
             return snapshot_missing(b->snap, sv_from(schema), sv_from(name), position, b->err);
+        }
+        u8 want = json_is(body, "objtype", "OBJECT_TABLE")  ? OBJECT_TABLE
+                  : json_is(body, "objtype", "OBJECT_VIEW") ? OBJECT_VIEW
+                                                            : OBJECT_SEQUENCE;
+        if (relation && entry->object->kind != want) {
+            FAIL_AT(b->err, WRONG_OBJECT, position, "\"%.100s\" is not a %s", name,
+                    object_words[want]);
         }
         if (part && entry->object->table) {
             u32 number = 0;
@@ -564,6 +683,10 @@ FALLIBLE bind_drop(struct bind *b, const struct json *body, struct statement *ou
         JSON_EACH(part, parts) {
             schema = part->next ? node_string(part) : schema;
             name = node_string(part);
+        }
+        if (json_count(parts) > 3) {
+            FAIL_AT(b->err, SYNTAX, out->positions[i],
+                    "improper relation name (too many dotted names)");
         }
         if (json_count(parts) > 2) {
             return unsupported(b, out->positions[i], "a database name before a table");

@@ -48,6 +48,18 @@ static const struct json *named_window(const struct query *q, const char *name) 
     return NULL;
 }
 
+static FALLIBLE check_window_names(struct bind *b, const struct query *q) {
+    JSON_EACH(node, q->window_clause) {
+        const char *name = json_text(node_body(node), "name");
+        const struct json *first = name ? named_window(q, name) : NULL;
+        if (first && first != node_body(node)) {
+            FAIL_AT(b->err, WINDOWING, json_position(node_body(node)),
+                    "window \"%.100s\" is already defined", name);
+        }
+    }
+    return ERR_OK;
+}
+
 static FALLIBLE bind_partition(struct bind *b, struct query *q, const struct json *def,
                                struct window_item *item) {
     JSON_EACH(node, json_get(def, "partitionClause")) {
@@ -108,23 +120,52 @@ static FALLIBLE bind_definition(struct bind *b, struct query *q, const struct js
     return bind_window_order(b, q, def, item);
 }
 
+static bool visit_other(const struct expr *expr, void *arg) {
+    return expr->kind != EXPR_COL || !scope_has(arg, expr->col);
+}
+
+/* Whether RANGE takes an offset of a type: exact ones are compared with keys as they are, a whole
+ * number's must be whole. */
+static bool range_takes(struct type key, struct type offset) {
+    if (type_is_integer(key)) {
+        return type_is_integer(offset);
+    }
+    return key.id == TYPE_DECIMAL ? type_is_exact(offset)
+           : type_is_float(key)   ? type_is_numeric(offset)
+                                  : coerce_allowed(offset, key, COERCE_ASSIGN);
+}
+
+static FALLIBLE offset_to(struct bind *b, struct type type, const char *which, struct expr **io) {
+    i32 position = (*io)->position;
+    bool range = strcmp(which, "RANGE") == 0;
+    char name[32];
+    char want[32];
+    TRY(coerce_unknown(b, *io, type, io));
+    struct type own = (*io)->type;
+    if (range && !range_takes(type, own)) {
+        return unsupported(b, position, "RANGE with an offset of type %s, not %s",
+                           type_print(own, name), type_print(type, want));
+    }
+    if (!range && !coerce_allowed(own, type, COERCE_ASSIGN)) {
+        FAIL_AT(b->err, DATATYPE_MISMATCH, position, "argument of %s must be type %s, not type %s",
+                which, type_print(type, want), type_print(own, name));
+    }
+    if (!range || !type_is_exact(type)) {
+        TRY(coerce_to(b, *io, type_is_float(type) ? type_of(TYPE_DOUBLE) : type, io));
+    }
+    return ERR_OK;
+}
+
 static FALLIBLE bind_offset(struct bind *b, struct query *q, const struct json *node,
                             struct type type, const char *which, struct expr **out) {
     i32 position = node_position(node);
     TRY(bind_expr(b, q, node, out));
-    TRY(coerce_unknown(b, *out, type, out));
-    if (!coerce_allowed((*out)->type, type, COERCE_ASSIGN)) {
-        char name[32];
-        char want[32];
-        if (strcmp(which, "RANGE") == 0) {
-            return unsupported(b, position, "RANGE with an offset of type %s, not %s",
-                               type_print((*out)->type, name), type_print(type, want));
-        }
-        FAIL_AT(b->err, DATATYPE_MISMATCH, position, "argument of %s must be type %s, not type %s",
-                which, type_print(type, want), type_print((*out)->type, name));
+    if (!expr_walk(*out, visit_other, q->scope)) {
+        FAIL_AT(b->err, INVALID_COLUMN_REFERENCE, position,
+                "argument of %s must not contain variables", which);
     }
-    TRY(coerce_to(b, *out, type, out));
-    *out = expr_fold(b->arena, *out);
+    TRY(offset_to(b, type, which, out));
+    *out = expr_fold(b->plan, *out);
     if ((*out)->kind != EXPR_CONST &&
         ((*out)->kind != EXPR_PARAM || type.id == TYPE_INTERVAL)) { /* its sign is looked at here */
         return unsupported(b, position, "a frame offset that is not constant");
@@ -345,6 +386,7 @@ FALLIBLE bind_window_call(struct bind *b, struct query *q, const char *name,
                           const struct json *body, struct expr **out) {
     i32 position = json_position(body);
     const struct json *over = json_get(body, "over");
+    TRY(check_window_names(b, q));
     if (q->in_window) {
         FAIL_AT(b->err, WINDOWING, position, "window function calls cannot be nested");
     }
@@ -358,6 +400,7 @@ FALLIBLE bind_window_call(struct bind *b, struct query *q, const char *name,
     struct window_item item = {.call = {.position = position}};
     struct type type;
     const char *no_sets = q->no_sets;
+    i64 first = q->pending.count;
     q->in_window = 1;
     q->no_sets = "window function calls cannot contain set-returning function calls";
     TRY(window_find(name) ? plain_call(b, q, name, body, &item, &type)
@@ -372,6 +415,9 @@ FALLIBLE bind_window_call(struct bind *b, struct query *q, const char *name,
     TRY(bind_definition(b, q, def, &item));
     TRY(bind_frame(b, q, def, &item));
     q->in_window = 0;
+    for (i64 i = first; i < q->pending.count; i++) {
+        q->pending.items[i].early = 1;
+    }
     struct agg_call call = {.agg = item.call.func,
                             .arg = item.call.args[0],
                             .arg2 = item.call.args[1],

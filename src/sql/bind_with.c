@@ -102,6 +102,10 @@ struct rel *bind_shared(struct bind *b, struct rel *input) {
     return shared;
 }
 
+static void note_draws(struct rel *rel, void *arg) {
+    *(bool *)arg = *(bool *)arg || rel_is_serial(rel);
+}
+
 FALLIBLE bind_cte_use(struct bind *b, const struct cte *cte, struct select_out *out) {
     struct cte_result *result = cte->result;
     result->used = 1;
@@ -117,7 +121,9 @@ FALLIBLE bind_cte_use(struct bind *b, const struct cte *cte, struct select_out *
         }
         result->rel = out->rel;
         result->names = out->names;
-        if (json_is(cte->body, "ctematerialized", "CTEMaterializeAlways")) {
+        bool draws = false; /* then a subquery that is asked often asks for its rows once */
+        rel_each(b->arena, out->rel, note_draws, &draws);
+        if (draws || json_is(cte->body, "ctematerialized", "CTEMaterializeAlways")) {
             VEC_PUSH(b->arena, &b->materialized, (const struct rel *)out->rel);
         }
     }

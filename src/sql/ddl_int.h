@@ -5,6 +5,8 @@
 #include "sql/sql_int.h"
 
 /* The name of a new object: table_name, schema_name, temp, position. */
+/* ON COMMIT that is not done; 42P16 where the table is not temporary. */
+FALLIBLE ddl_on_commit(struct bind *b, const struct statement *out, i32 position);
 FALLIBLE ddl_target(struct bind *b, const struct json *relation, struct statement *out);
 FALLIBLE ddl_column_type(struct bind *b, const struct json *body, struct type *out);
 /* A ColumnDef into out->cols[number]. */
@@ -36,8 +38,16 @@ const char *ddl_check_text(struct bind *b, i32 location);
 /* CREATE TABLE AS, SELECT INTO. */
 FALLIBLE ddl_create_as(struct bind *b, const struct json *into, const struct json *select,
                        bool if_not_exists, struct statement *out);
+/* A relation by a name that is a text: 's', 'a.b', '"S"'. */
+FALLIBLE bind_relation_text(struct bind *b, const char *text, i32 position,
+                            const struct edition_entry **out);
 FALLIBLE bind_sequence_name(struct bind *b, const char *text, i32 position,
                             const struct edition_entry **out);
+/* What ALTER makes of a sequence. */
+FALLIBLE bind_sequence_changes(struct bind *b, const struct sequence *now,
+                               const struct json *options, struct ddl_seq *out);
+/* GENERATED … AS IDENTITY of column `col` of out->cols: its sequence. */
+FALLIBLE ddl_add_identity(struct bind *b, const struct json *body, struct statement *out, u32 col);
 FALLIBLE bind_sequence_options(struct bind *b, const struct json *options, struct ddl_seq *io);
 /* The sequence of nextval('…'); NULL when the node is something else. */
 FALLIBLE bind_nextval_of(struct bind *b, const struct json *node, const struct edition_entry **out);

@@ -40,9 +40,8 @@ bool json_flag(const struct json *object, const char *key);
 bool json_is(const struct json *object, const char *key, const char *text);
 i32 json_position(const struct json *object);
 
-/* Whether two trees say the same, wherever they stand in the text. Integers whose value the tree
- * does not tell are equal to nothing. */
-bool json_same(const struct json *a, const struct json *b);
+/* Whether two trees of a script say the same, wherever they stand in its text. */
+bool json_same(const struct json *a, const struct json *b, struct sv script);
 
 /* {"Type": {…}}: the type's name ("" for an empty node) and the fields. */
 const char *node_type(const struct json *node);

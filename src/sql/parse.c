@@ -48,6 +48,7 @@ static const struct {
     {"are not supported", ERR_NOT_SUPPORTED},
     {"is not supported", ERR_NOT_SUPPORTED},
     {"invalid Unicode escape", ERR_INVALID_ESCAPE},
+    {"precision for type float", ERR_INVALID_PARAMETER},
     {"invalid byte sequence", ERR_INVALID_ENCODING},
     {"frame start", ERR_WINDOWING},
     {"frame end", ERR_WINDOWING},
@@ -179,7 +180,7 @@ static void restore_positions(struct parse_job *job) {
 
 /* Highest $n below a node; the walk keeps its own stack, for the tree may be deep. */
 static FALLIBLE find_params(struct arena *arena, const struct json *root, i32 *out,
-                            struct error *err) {
+                            i32 *out_position, struct error *err) {
     VEC(const struct json *) todo = {0};
     VEC_PUSH(arena, &todo, root);
     *out = 0;
@@ -192,6 +193,7 @@ static FALLIBLE find_params(struct arena *arena, const struct json *root, i32 *o
                         "there is no parameter $%lld: the highest number is %d", number,
                         (int)PARAM_MAX);
             }
+            *out_position = number > *out ? json_position(node) : *out_position;
             *out = MAX_OF(*out, (i32)number);
             continue;
         }
@@ -250,7 +252,8 @@ static FALLIBLE make_parsed(struct parse_job *job, const struct json *raw, struc
         FAIL(job->err, INTERNAL, "the parse tree is malformed");
     }
     *out = parsed;
-    return find_params(job->arena, parsed->node, &parsed->param_count, job->err);
+    return find_params(job->arena, parsed->node, &parsed->param_count, &parsed->param_position,
+                       job->err);
 }
 
 static FALLIBLE check_text(struct sv text, struct error *err) {
@@ -294,4 +297,8 @@ struct sv parsed_text(const struct parsed *parsed) {
 
 i32 parsed_param_count(const struct parsed *parsed) {
     return parsed->param_count;
+}
+
+i32 parsed_param_position(const struct parsed *parsed) {
+    return parsed->param_position;
 }

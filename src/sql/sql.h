@@ -14,6 +14,7 @@ enum statement_kind {
     STATEMENT_COPY_TO,
     STATEMENT_SET,
     STATEMENT_SHOW,
+    STATEMENT_VACUUM, /* or ANALYZE */
     STATEMENT_EXPLAIN,
     STATEMENT_CALL,
     STATEMENT_UPDATE,
@@ -52,7 +53,9 @@ enum late_kind {
     LATE_SCHEMA,   /* current_schema() */
     LATE_DATABASE, /* current_database() */
     LATE_USER,
-    LATE_VERSION
+    LATE_VERSION,
+    LATE_SETTING, /* current_setting(name, missing_ok: `called`) */
+    LATE_CONFIG   /* set_config(name, text, local: `called`) */
 };
 struct late {
     u8 kind;      /* enum late_kind */
@@ -60,6 +63,7 @@ struct late {
     u32 sequence; /* OID */
     i64 value;    /* SETVAL */
     const char *name;
+    const char *text; /* CONFIG */
 };
 
 /* A sequence to be made: by itself, or for a column of the new table. */
@@ -69,7 +73,7 @@ struct ddl_seq {
     b8 owned;             /* by column `col` of the statement's table */
     u32 owner;            /* OWNED BY: OID of the table */
     struct sequence like; /* its options; no lock */
-    b8 has_min, has_max, has_start, restart, has_restart;
+    b8 has_min, has_max, has_start, has_type, restart, has_restart;
     bool cycle;
     i64 restart_at;
 };
@@ -81,6 +85,11 @@ struct alter_col {
     struct expr *value; /* when not simply the old column */
 };
 
+struct json;
+struct copy_names {
+    const char **names;
+    i32 count;
+};
 struct copy_options {
     const char *path; /* NULL: standard output */
     char delimiter;   /* ',' for csv, '|' for tbl */
@@ -95,7 +104,11 @@ struct copy_options {
     i32 quote_count;
     i32 col_count; /* 0 = all, in order */
     u32 *cols;
-    b8 by_row; /* FROM: defaults of other columns differ from row to row: sql_bind_copied */
+    struct copy_names not_null_names, null_names; /* FROM: FORCE_NOT_NULL, FORCE_NULL */
+    b8 *force_not_null, *force_null;              /* the same, by column of the table; or NULL */
+    const struct json *where;                     /* FROM, of `parsed` */
+    const struct parsed *parsed;
+    b8 by_row; /* FROM: rows are computed from the file's: sql_bind_copied */
 };
 
 enum {
@@ -103,7 +116,8 @@ enum {
     EXPLAIN_PROGRAM = 2,
     EXPLAIN_OPCODES = 4,
     EXPLAIN_CUDA = 8,
-    EXPLAIN_ANALYZE = 16
+    EXPLAIN_ANALYZE = 16,
+    EXPLAIN_BARE = 32 /* COSTS OFF */
 };
 
 struct parsed; /* one statement's syntax tree */
@@ -133,6 +147,8 @@ struct statement {
     i32 *positions;
     u8 tx; /* enum tx_kind; a savepoint's name is in table_name */
     b8 tx_read_only, tx_chain;
+    struct ddl_seq *changed_seq; /* ALTER TABLE: options of an identity column's sequence */
+    u32 changed_oid, dropped_seq;
     b8 cascade;
     struct table_def def;    /* CREATE TABLE: columns as in cols, and constraints */
     const char *schema_name; /* of a new object; NULL = along the search path */
@@ -147,7 +163,7 @@ struct statement {
     u32 oid;       /* ALTER SEQUENCE, COMMENT: the object; 0 = one we keep no comments of */
     i32 dep_count; /* VIEW: what it reads */
     u32 *deps;
-    b8 restart; /* TRUNCATE RESTART IDENTITY */
+    b8 restart; /* TRUNCATE RESTART IDENTITY; VACUUM, not ANALYZE */
     struct copy_options copy;
     struct expr **defaults;  /* COPY: by table column; NULL = none */
     const char *setting;     /* SET, SHOW: name; SHOW ALL: "all" */
@@ -158,6 +174,7 @@ struct statement {
     const char *procedure;   /* CALL: name and arguments (constants) */
     i32 arg_count;
     struct expr **args;
+    struct type *arg_types; /* PREPARE */
     const char **arg_names; /* name => value; NULL entries = positional */
 };
 
@@ -172,16 +189,21 @@ FALLIBLE sql_parse(struct arena *arena, struct sv text, struct parsed_list *out,
 struct sv parsed_text(const struct parsed *parsed);
 /* Highest parameter number used ($n). */
 i32 parsed_param_count(const struct parsed *parsed);
+i32 parsed_param_position(const struct parsed *parsed); /* of one with that number */
 
 /* Names to columns, types to every expression. `param_types` has parsed_param_count entries; those
  * with id TYPE_UNKNOWN are inferred and filled in. */
 FALLIBLE sql_bind(struct arena *arena, const struct parsed *parsed, struct snapshot *snap,
                   struct type *param_types, struct statement *out, struct error *err);
 
-/* The RETURNING list of an INSERT as a SELECT from its table, of which `snap` holds the new rows.
- */
+/* The RETURNING list of an INSERT as a SELECT from `rows`, a table of `snap` that holds the new
+ * ones. */
 FALLIBLE sql_bind_returning(struct arena *arena, const struct parsed *parsed, struct snapshot *snap,
-                            struct type *param_types, struct statement *out, struct error *err);
+                            const struct table *rows, struct type *param_types,
+                            struct statement *out, struct error *err);
+/* The values of an EXECUTE as a SELECT of one row, in the types of the parameters. */
+FALLIBLE sql_bind_arguments(struct arena *arena, const struct parsed *parsed, struct snapshot *snap,
+                            const struct type *types, struct statement *out, struct error *err);
 /* ON CONFLICT DO UPDATE as an UPDATE of the table from `excluded`, whose last column is the number
  * of the row in conflict: row numbers and new rows. Both tables are in `snap`. */
 FALLIBLE sql_bind_conflict(struct arena *arena, const struct parsed *parsed, struct snapshot *snap,
@@ -190,7 +212,8 @@ FALLIBLE sql_bind_conflict(struct arena *arena, const struct parsed *parsed, str
 /* SELECT 1 FROM table WHERE NOT (condition). */
 FALLIBLE sql_bind_violations(struct arena *arena, const struct table *table, const char *condition,
                              struct snapshot *snap, struct statement *out, struct error *err);
-/* SELECT of whole rows of the table that COPY st is for, from `file`, which has the columns of its list. */
+/* SELECT of whole rows of the table that COPY st is for, from `file`, which has the columns of its
+ * list. */
 FALLIBLE sql_bind_copied(struct arena *arena, const struct statement *st, const struct table *file,
                          struct snapshot *snap, struct statement *out, struct error *err);
 /* The statement that PREPARE prepares, in `arena`; it borrows the tree. */

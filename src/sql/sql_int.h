@@ -28,7 +28,8 @@ struct parsed {
     struct sv text;
     i32 depth; /* containers of the tree, nested */
     i32 param_count;
-    b8 or_replace; /* CREATE OR REPLACE TABLE */
+    i32 param_position; /* of the highest one */
+    b8 or_replace;      /* CREATE OR REPLACE TABLE */
 };
 
 struct scope_col {
@@ -75,6 +76,7 @@ struct pending {
     u32 mark_col;             /* MARK */
     VEC(struct expr *) conds; /* over the columns of both sides */
     b8 serial;                /* no join but a call of a sequence */
+    b8 early;                 /* a window reads what it draws */
     struct window_call call;
 };
 typedef VEC(struct pending) pending_list;
@@ -85,10 +87,11 @@ struct window_item {
     VEC(struct order_key) order;
 };
 
-struct bound_sublink { /* a subquery met before: what is written twice is computed once */
+struct bound_sublink { /* a subquery, or a choice with some: what is written twice is computed once
+                        */
     const struct json *body;
-    u32 col; /* its value or mark */
-    i64 conds;
+    struct expr *expr;
+    i64 joins, conds; /* of its subqueries, and conditions of those */
 };
 
 struct grouping_call { /* GROUPING(args) */
@@ -163,6 +166,7 @@ struct bind {
     b8 serials;         /* a sequence is called for rows of the plan */
     b8 draw_in_turn;    /* even calls that could be made when the statement starts */
     b8 default_effects; /* defaults that the statement uses call sequences */
+    i32 set_depth;      /* SELECTs being bound whose grouping sets may make any key NULL */
     const char
         *no_sets; /* why the next select may have no set-returning functions; NULL = it may */
 };
@@ -265,6 +269,11 @@ FALLIBLE bind_where(struct bind *b, struct query *q, const struct json *node, co
  * raise nothing. `whens` are the conditions up to and including the branch's own; the
  * last is NULL for ELSE. */
 void bind_guard(struct bind *b, struct query *q, i64 first, struct expr **whens, i32 count);
+/* GROUP BY, ORDER BY and DISTINCT ON may say again what the select list says: subqueries in it are
+ * the same then. One that has got conditions since, in a branch of CASE, is no more the same. */
+bool bind_met_before(const struct bind *b, const struct query *q, const struct json *body,
+                     struct expr **out);
+void bind_note_met(struct bind *b, struct query *q, const struct json *body, struct expr *expr);
 /* Makes the joins of a list on top of rel and empties it. */
 struct rel *bind_attach(struct bind *b, struct rel *rel, pending_list *list);
 /* Whether right uses columns of left. */
@@ -338,6 +347,11 @@ FALLIBLE bind_system(struct bind *b, const char *schema, const char *name, bool 
 /* bind_from.c */
 FALLIBLE bind_from(struct bind *b, const struct json *from_clause, const struct cte *ctes,
                    struct query *outer, struct scope *out);
+/* The conjuncts of a condition become conditions of a filter or join. */
+void bind_add_conds(struct bind *b, struct rel *rel, struct expr *cond);
+/* bind_full.c: the condition of a FULL JOIN with subqueries, and the columns of its USING. */
+void bind_full_on(struct bind *b, pending_list *pending, struct expr *cond, struct scope *out);
+void bind_full_using(struct bind *b, struct scope *out, struct expr *const *equals, i64 count);
 /* A table as the whole of a FROM clause. */
 FALLIBLE bind_table_scope(struct bind *b, const struct snapshot_table *found, const char *alias,
                           i32 position, struct scope *out);
@@ -355,6 +369,8 @@ u32 bind_col_new(struct bind *b, const char *table, const char *name, struct typ
 
 /* bind_expr.c */
 FALLIBLE bind_expr(struct bind *b, struct query *q, const struct json *node, struct expr **out);
+/* Whether an expression may be NULL where it is used; see set_depth. */
+bool bind_nullable_expr(const struct bind *b, const struct expr *expr);
 /* An expression that must be boolean, for `clause`. */
 FALLIBLE bind_condition(struct bind *b, struct query *q, const struct json *node,
                         const char *clause, struct expr **out);
@@ -454,6 +470,19 @@ struct expr *expr_text(struct bind *b, struct sv text, i32 position);
 /* As text, a char(n) with its blanks. */
 FALLIBLE coerce_padded(struct bind *b, struct expr *expr, struct expr **out);
 
+/* COLLATE: all text is in the order of "C"; other collations are 0A000. */
+FALLIBLE bind_collation(struct bind *b, const struct json *names, struct type type, i32 position);
+
+/* bind_object.c */
+/* Functions over OIDs; *out_is is false for other names. */
+FALLIBLE bind_object_call(struct bind *b, const struct call *call, bool *out_is, struct expr **out);
+/* 'name'::regclass is an OID, oid::regclass a name. */
+FALLIBLE bind_regclass(struct bind *b, struct expr *arg, i32 position, struct expr **out);
+/* bind_system.c: a type's digits or length as PostgreSQL packs them; -1 = none. */
+i64 bind_type_modifier(struct type type);
+/* A type as PostgreSQL's catalogs call it. */
+const char *bind_type_words(struct bind *b, struct type type, bool digits);
+
 /* bind_func.c, bind_agg.c */
 FALLIBLE bind_call(struct bind *b, struct query *q, const struct json *body, struct expr **out);
 /* bind_serial.c: calls of sequences. */
@@ -478,9 +507,13 @@ struct rel *bind_attach_serials(struct bind *b, struct rel *rel, const pending_l
 void bind_take_serials(struct bind *b, const struct query *q, pending_list *list, bool needed,
                        pending_list *out);
 /* Whether what a row of VALUES waits for can be parameters; makes them that. */
-bool bind_values_late(const pending_list *list);
+bool bind_values_late(const struct bind *b, const pending_list *list);
 void bind_values_params(struct bind *b, const pending_list *list, struct expr **row, i64 width);
-/* 0A000 where rows would be drawn in another order than PostgreSQL's. */
+bool bind_has_serials(const pending_list *list);
+/* A join whose condition calls sequences: for the pairs of rows that meet what else it asks for. */
+FALLIBLE bind_join_serials(struct bind *b, struct rel *join, struct expr *cond,
+                           pending_list *pending, i32 position, struct rel **out);
+/* 0A000 where a call would see another one's value sooner or later than in PostgreSQL. */
 FALLIBLE bind_check_serials(struct bind *b, struct rel *root);
 /* bind_late.c */
 struct expr *bind_late_param(struct bind *b, const struct late *late, i32 position);
@@ -541,7 +574,8 @@ FALLIBLE bind_drop(struct bind *b, const struct json *body, struct statement *ou
 FALLIBLE bind_insert(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_conflict_update(struct bind *b, const struct json *body,
                               const struct snapshot_table *excluded, struct statement *out);
-FALLIBLE bind_insert_returning(struct bind *b, const struct json *body, struct statement *out);
+FALLIBLE bind_insert_returning(struct bind *b, const struct json *body,
+                               const struct snapshot_table *rows, struct statement *out);
 FALLIBLE bind_copy(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_copied_rows(struct bind *b, const struct statement *st, const struct table *file,
                           struct statement *out);
@@ -562,7 +596,12 @@ FALLIBLE bind_set_schema(struct bind *b, const struct json *body, struct stateme
 FALLIBLE bind_comment(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_prepare(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_execute(struct bind *b, const struct json *body, struct statement *out);
+/* The values of EXECUTE, as a plan of one row. */
+FALLIBLE bind_arguments(struct bind *b, const struct json *body, const struct type *types,
+                        struct statement *out);
 FALLIBLE bind_deallocate(struct bind *b, const struct json *body, struct statement *out);
+FALLIBLE bind_tx_option(struct bind *b, const struct json *option, struct statement *out);
+FALLIBLE bind_vacuum(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_set(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_show(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_explain(struct bind *b, const struct json *body, struct statement *out);

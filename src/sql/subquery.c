@@ -138,12 +138,12 @@ static void note_raising(struct expr **slot, void *arg) {
 static void note_raising_rel(struct rel *rel, void *arg) {
     bool single = rel->kind == REL_JOIN && rel->join == JOIN_SINGLE && !one_row(rel->inputs[1]);
     rel_each_expr(rel, note_raising, arg);
-    *(bool *)arg = *(bool *)arg || single;
+    *(bool *)arg = *(bool *)arg || single || rel_is_serial(rel);
 }
 
 /* Whether a subquery must not be computed for rows that do not ask for it: it uses their columns
- * and may raise. One that does not use them is computed once, and raises where its value is used
- * (pass lazy), but for its second row. */
+ * and may raise or draws from a sequence. One that does not use them is computed once, and raises
+ * where its value is used (pass lazy), but for its second row. */
 static bool needs_guard(struct bind *b, const struct pending *p) {
     bool raises = false;
     if (p->join == JOIN_SINGLE && !one_row(p->rel)) {
@@ -157,16 +157,46 @@ static bool needs_guard(struct bind *b, const struct pending *p) {
     return raises;
 }
 
+/* A condition that may raise, tested only where `guard` holds. What an equality compares stays one
+ * operand, which can be a key: elsewhere it is NULL, and finds nothing. */
+static struct expr *guard_cond(struct bind *b, struct expr *cond, struct expr *guard) {
+    if (!expr_can_raise(cond)) {
+        return cond;
+    }
+    bool equal = cond->kind == EXPR_CALL && cond->func == FUNC_EQ && !expr_can_raise(cond->args[1]);
+    if (!equal && cond->kind != EXPR_AND) {
+        struct expr *args[3] = {guard, cond, expr_bool(b, false, -1)};
+        return expr_many(b, EXPR_CASE, cond->type, cond->position, 3, args);
+    }
+    struct expr *copy = expr_new(b->arena, cond->kind, cond->type, cond->position);
+    *copy = *cond;
+    copy->args = NEW_ARRAY(b->arena, struct expr *, cond->arg_count);
+    for (i32 i = 0; i < cond->arg_count; i++) {
+        copy->args[i] = equal ? cond->args[i] : guard_cond(b, cond->args[i], guard);
+    }
+    if (equal) {
+        struct type type = cond->args[0]->type;
+        struct expr *args[3] = {guard, cond->args[0], expr_null(b, type, -1)};
+        copy->args[0] = expr_many(b, EXPR_CASE, type, cond->position, 3, args);
+    }
+    return copy;
+}
+
 void bind_guard(struct bind *b, struct query *q, i64 first, struct expr **whens, i32 count) {
     struct expr *guard = NULL;
     bind_guard_serials(b, q, first, whens, count);
     for (i64 i = first; i < q->pending.count; i++) {
         struct pending *p = &q->pending.items[i];
-        if (p->serial || !needs_guard(b, p)) {
+        if (p->serial) {
             continue;
         }
         guard = guard ? guard : bind_guard_expr(b, whens, count);
-        VEC_PUSH(b->arena, &p->conds, guard);
+        for (i64 k = 0; k < p->conds.count; k++) {
+            p->conds.items[k] = guard_cond(b, p->conds.items[k], guard);
+        }
+        if (needs_guard(b, p)) {
+            VEC_PUSH(b->arena, &p->conds, guard);
+        }
     }
 }
 
@@ -206,8 +236,8 @@ static FALLIBLE quantified_right(struct bind *b, struct query *q, struct quantif
     x->left_nullable = x->right_nullable = 0;
     for (i32 i = 0; i < x->count; i++) {
         right[i] = expr_col(b->plan, x->rel->out.items[i], x->position);
-        x->left_nullable = x->left_nullable || expr_nullable(b->plan, x->left[i]);
-        x->right_nullable = x->right_nullable || expr_nullable(b->plan, right[i]);
+        x->left_nullable = x->left_nullable || bind_nullable_expr(b, x->left[i]);
+        x->right_nullable = x->right_nullable || bind_nullable_expr(b, right[i]);
     }
     TRY(bind_row_compare(b, x->op, x->left, right, x->count, x->position, &x->cond));
     if (x->cond->type.id != TYPE_BOOLEAN) {
@@ -285,7 +315,7 @@ static FALLIBLE any_value_of(struct bind *b, struct query *q, struct quantified 
     struct type boolean = type_of(TYPE_BOOLEAN);
     struct expr *unknown = NULL;
     struct expr *match = NULL;
-    bool nulls = expr_nullable(b->plan, x->cond);
+    bool nulls = bind_nullable_expr(b, x->cond);
     if (!nulls) {
         *out = add_mark(b, q, x->rel, x->cond, position);
         return ERR_OK;
@@ -320,26 +350,41 @@ static const struct pending *pending_of(const struct query *q, u32 col) {
     return NULL;
 }
 
-/* GROUP BY and ORDER BY may say again what the select list says. What stands in a branch of CASE
- * has got conditions since, and is no more the same. */
-static bool bound_before(struct bind *b, struct query *q, const struct json *body,
-                         struct expr **out) {
+struct cond_count {
+    const struct query *q;
+    i64 joins, conds;
+};
+
+static void count_conds(u32 col, void *arg) {
+    struct cond_count *c = arg;
+    const struct pending *p = pending_of(c->q, col);
+    c->joins += p != NULL;
+    c->conds += p ? p->conds.count : 0;
+}
+
+bool bind_met_before(const struct bind *b, const struct query *q, const struct json *body,
+                     struct expr **out) {
     for (i64 i = 0; q->sets_allowed && !q->in_agg && i < q->sublinks.count; i++) {
         const struct bound_sublink *seen = &q->sublinks.items[i];
-        const struct pending *p = pending_of(q, seen->col);
-        if (p && p->conds.count == seen->conds && json_same(seen->body, body)) {
-            *out = expr_col(b->plan, seen->col, json_position(body));
+        struct cond_count now = {.q = q};
+        if (!json_same(seen->body, body, b->parsed->script)) {
+            continue;
+        }
+        expr_each_col(seen->expr, count_conds, &now);
+        if (now.joins == seen->joins && now.conds == seen->conds) {
+            *out = seen->expr;
             return true;
         }
     }
     return false;
 }
 
-static void note_bound(struct bind *b, struct query *q, const struct json *body, u32 col) {
-    const struct pending *p = pending_of(q, col);
-    struct bound_sublink seen = {body, col, p ? p->conds.count : 0};
+void bind_note_met(struct bind *b, struct query *q, const struct json *body, struct expr *expr) {
+    struct cond_count now = {.q = q};
     if (q->sets_allowed && !q->in_agg) {
-        VEC_PUSH(b->arena, &q->sublinks, seen);
+        expr_each_col(expr, count_conds, &now);
+        VEC_PUSH(b->arena, &q->sublinks,
+                 ((struct bound_sublink){body, expr, now.joins, now.conds}));
     }
 }
 
@@ -349,7 +394,7 @@ FALLIBLE bind_sublink(struct bind *b, struct query *q, const struct json *body, 
     bool scalar = json_is(body, "subLinkType", "EXPR_SUBLINK");
     if (scalar || json_is(body, "subLinkType", "EXISTS_SUBLINK")) {
         struct rel *rel = NULL;
-        if (bound_before(b, q, body, out)) {
+        if (bind_met_before(b, q, body, out)) {
             return ERR_OK;
         }
         if (scalar) {
@@ -358,7 +403,7 @@ FALLIBLE bind_sublink(struct bind *b, struct query *q, const struct json *body, 
             TRY(bind_inner(b, q, body, &rel));
             *out = add_mark(b, q, rel, NULL, position);
         }
-        note_bound(b, q, body, (*out)->col);
+        bind_note_met(b, q, body, *out);
         return ERR_OK;
     }
     bool any = json_is(body, "subLinkType", "ANY_SUBLINK");
@@ -386,7 +431,7 @@ static void push_join(struct bind *b, enum join_kind kind, struct rel *right, st
 static FALLIBLE where_none(struct bind *b, struct query *q, struct quantified *x,
                            struct rel **io_rel) {
     i32 position = x->position;
-    if (!expr_nullable(b->plan, x->cond)) {
+    if (!bind_nullable_expr(b, x->cond)) {
         push_join(b, JOIN_ANTI, x->rel, x->cond, io_rel);
         return ERR_OK;
     }

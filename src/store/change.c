@@ -4,7 +4,7 @@
  * somebody else has committed to the same table meanwhile: the rows that the change deleted must
  * still be there, and the rows it added go behind those of the others, whole tablets as they are,
  * the rest row by row. A row's identity in all this is its tablet's slot and its position, which
- * never change while it lives. */
+ * only a compaction changes; the version says how (moves.c). */
 #include "store/store_int.h"
 
 static i64 tablet_of(const struct table_version *version, i64 row, i64 hint) {
@@ -159,9 +159,13 @@ static FALLIBLE rebase_deletes(struct writer *writer, const struct table_version
         u64 now = (mt >= 0 ? word_of(after, word) : ~0ULL) & ~word_of(before, word) & all;
         for (; now; now &= now - 1) {
             bool fresh = false;
-            u32 pos = (u32)(word * 64 + __builtin_ctzll(now));
-            if (ct >= 0) {
-                TRY(writer_delete(writer, ct, pos, &fresh, err));
+            u32 pos = (u32)(word * 64 + __builtin_ctzll(now)), slot = base->slots[t];
+            i64 at = ct;
+            if (ct < 0 && moves_find(writer->base->moves, &slot, &pos)) {
+                at = version_find_slot(writer->base, slot);
+            }
+            if (at >= 0) {
+                TRY(writer_delete(writer, at, pos, &fresh, err));
             }
             if (!fresh) {
                 return conflict(writer->table, err);

@@ -4,9 +4,8 @@
  * more and more of rows nobody sees. When more than half of a tablet is gone, its live rows are
  * sealed again, together with those of neighbours that are as empty, and take its place: the order
  * of rows stays, and with it whatever was known of it. An open tail is treated alike. A row that
- * moves gets another slot and position, so a transaction that began before and deleted it meets a
- * conflict when it commits; who calls this sees to it that there are few of those. Versions that
- * somebody still reads keep the old tablets alive.
+ * moves gets another slot and position, which the version remembers (moves.c) for transactions that
+ * began before and delete it. Versions that somebody still reads keep the old tablets alive.
  *
  * The cost is paid by what was deleted: as many rows are moved as were deleted before, at most.
  * Moving them behind the others instead, as an update does, was simpler but made an index of a key
@@ -36,6 +35,9 @@ struct compaction {
     struct writer writer;
     struct arena arena;
     VEC(struct piece) pieces;
+    VEC(struct moved_from) from;
+    VEC(struct moved_to) to;
+    i32 runs;
     bool new_tail;
 };
 
@@ -104,6 +106,7 @@ static FALLIBLE seal_plain(struct compaction *c, const struct plain_rows *plain,
             c->writer.sources[i].rows = n;
         }
         struct piece piece = {.slot = c->writer.next_slot++};
+        seal.rows = n;
         TRY(tablet_seal(&seal, c->writer.sources, &piece.tablet, err));
         VEC_PUSH(&c->arena, &c->pieces, piece);
         TRY(arena_check(&c->arena, err));
@@ -112,8 +115,34 @@ static FALLIBLE seal_plain(struct compaction *c, const struct plain_rows *plain,
     return ERR_OK;
 }
 
+/* The tablets from..to became the pieces from `first` on, then `tail_rows` rows of the new tail. */
+static void note_moves(struct compaction *c, i64 from, i64 to, i64 first, i64 tail_rows) {
+    const struct table_version *base = c->base;
+    i64 rows = 0;
+    for (i64 t = from; t < to; t++) {
+        struct moved_from moved = {.slot = base->slots[t],
+                                   .rows = base->tablet_rows[t],
+                                   .deleted = base->deleted[t],
+                                   .run = c->runs,
+                                   .before = rows};
+        VEC_PUSH(&c->arena, &c->from, moved);
+        rows += live_of(base, t);
+    }
+    rows = 0;
+    for (i64 i = first; i < c->pieces.count; i++) {
+        const struct piece *p = &c->pieces.items[i];
+        struct moved_to piece = {p->slot, c->runs, rows, p->tablet->rows};
+        VEC_PUSH(&c->arena, &c->to, piece);
+        rows += p->tablet->rows;
+    }
+    struct moved_to tail = {c->writer.draft->tail_slot, c->runs, rows, tail_rows};
+    VEC_PUSH(&c->arena, &c->to, tail);
+    c->runs++;
+}
+
 static FALLIBLE write_run(struct compaction *c, const struct run *run, struct error *err) {
     struct plain_rows plain;
+    i64 first = c->pieces.count;
     TRY(plain_open(&plain, c->table, MAX_OF(run->live, 1), err));
     for (i64 t = run->from; t < run->to; t++) {
         plain_fill(&plain, c->table, c->base, t, 0, c->base->tablet_rows[t]);
@@ -121,12 +150,15 @@ static FALLIBLE write_run(struct compaction *c, const struct run *run, struct er
     ASSERT(plain.rows == run->live);
     wf_status status = seal_plain(c, &plain, err);
     mem_free(c->table->mem, plain.block, plain.bytes);
+    if (!status) {
+        note_moves(c, run->from, run->to, first, 0);
+    }
     return status;
 }
 
 /* The tail's live rows as a tail of their own. */
 static FALLIBLE write_tail(struct compaction *c, struct error *err) {
-    i64 last = c->base->tablet_count - 1, live = live_of(c->base, last);
+    i64 last = c->base->tablet_count - 1, live = live_of(c->base, last), first = c->pieces.count;
     struct plain_rows plain;
     TRY(plain_open(&plain, c->table, MAX_OF(live, 1), err));
     plain_fill(&plain, c->table, c->base, last, 0, c->base->tablet_rows[last]);
@@ -138,6 +170,9 @@ static FALLIBLE write_tail(struct compaction *c, struct error *err) {
         struct piece piece = {.tablet = tablet_retain(c->writer.sealed.items[i]),
                               .slot = c->writer.sealed_slots[i]};
         VEC_PUSH(&c->arena, &c->pieces, piece);
+    }
+    if (!status) {
+        note_moves(c, last, last + 1, first, c->writer.draft->tail_rows);
     }
     return status;
 }
@@ -218,13 +253,31 @@ static FALLIBLE compact(struct compaction *c, struct table_version **out, struct
     return make_version(c, out, err);
 }
 
-wf_status version_compact(struct table *table, struct table_version *base,
+bool version_may_move(const struct table_version *version) {
+    return moves_depth(version->moves) < MOVES_MAX;
+}
+
+/* What moved, and what had before where somebody may ask for it. */
+static FALLIBLE keep_moves(struct compaction *c, bool older, struct table_version *out,
+                           struct error *err) {
+    out->content_no = c->base->content_no;
+    out->moves = moves_new(c->table->mem, c->from.items, c->from.count, c->to.items, c->to.count,
+                           older ? c->base->moves : NULL);
+    return out->moves ? ERR_OK : memory_refused(c->table->mem, err, c->from.count * 64);
+}
+
+wf_status version_compact(struct table *table, struct table_version *base, bool older,
                           struct table_version **out, struct error *err) {
     struct compaction c = {.table = table, .base = base};
     *out = NULL;
     arena_init(&c.arena, table->mem);
     wf_status status = writer_begin(&c.writer, table, base, err);
     status = status ? status : compact(&c, out, err);
+    if (!status && keep_moves(&c, older, *out, err)) {
+        status = err->code;
+        version_discard(*out);
+        *out = NULL;
+    }
     for (i64 i = 0; i < c.pieces.count; i++) {
         tablet_release(c.pieces.items[i].tablet);
         buffer_release(c.pieces.items[i].deleted);

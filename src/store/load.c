@@ -87,8 +87,11 @@ static FALLIBLE load_split(struct load *load, struct part part, struct column_so
     }
     /* Rows count before their strings do, so that no thread sees strings without rows. */
     i64 column_rows = atomic_fetch_add(&load->rows, *rows) + *rows;
-    struct seal seal = {
-        .table = table, .column_rows = column_rows, .dict_on = load->dict_on, .sketches = sketches};
+    struct seal seal = {.table = table,
+                        .rows = *rows,
+                        .column_rows = column_rows,
+                        .dict_on = load->dict_on,
+                        .sketches = sketches};
     TRY(tablet_seal(&seal, sources, &part.tablet, err));
     mutex_lock(&load->lock);
     bool filed = part_push(load, part);

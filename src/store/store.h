@@ -26,7 +26,7 @@ struct table_key { /* PRIMARY KEY, UNIQUE */
     const char *name;
     u32 oid;
     b8 primary;
-    b8 index;      /* made by CREATE UNIQUE INDEX: no constraint; oid is the index's */
+    b8 index;                /* made by CREATE UNIQUE INDEX: no constraint; oid is the index's */
     b8 deferrable, deferred; /* may wait for the end of a transaction; does unless told otherwise */
     u32 col_count;
     u32 *cols;
@@ -80,14 +80,15 @@ struct key_state {
 struct table_version {
     _Atomic i32 refs;
     i64 commit_no;
+    i64 content_no;   /* versions of one number have the same rows, though maybe elsewhere */
     i64 rows;         /* tail and deleted rows included */
     i64 live_rows;    /* without the deleted ones */
     i64 tablet_count; /* sealed, then the tail when tail_rows > 0 */
     struct tablet **tablets;
-    u32 *tablet_rows; /* rows to read of each */
-    i64 *row_starts;  /* number of the first row of each */
-    u32 *slots;       /* a tablet keeps its slot in later versions, sealed or not */
-    b8 mixed;         /* slots do not ascend */
+    u32 *tablet_rows;        /* rows to read of each */
+    i64 *row_starts;         /* number of the first row of each */
+    u32 *slots;              /* a tablet keeps its slot in later versions, sealed or not */
+    b8 mixed;                /* slots do not ascend */
     struct buffer **deleted; /* bit i is 1 where row i is deleted; NULL = no row is */
     u32 *deleted_counts;
     u32 next_slot;
@@ -95,6 +96,7 @@ struct table_version {
     struct column_stats *stats;
     struct key_state *keys; /* by the table's keys */
     struct draft *draft;    /* insiders: where an append goes on */
+    struct moves *moves;    /* insiders: rows that compactions moved; NULL = none */
 };
 struct table_version *version_retain(struct table_version *version);
 void version_release(struct table_version *version);
@@ -161,7 +163,10 @@ FALLIBLE version_append_unchecked(struct table *table, struct table_version *bas
                                   struct error *err);
 /* The same rows in fewer places: see compact.c. Wanted where much of a tablet is deleted. */
 bool version_wants_compaction(const struct table *table, const struct table_version *version);
-FALLIBLE version_compact(struct table *table, struct table_version *base,
+/* Whether it can remember one more compaction that moves its rows. */
+bool version_may_move(const struct table_version *version);
+/* `older`: somebody may have begun before earlier compactions, so what they moved is kept. */
+FALLIBLE version_compact(struct table *table, struct table_version *base, bool older,
                          struct table_version **out, struct error *err);
 /* 23505 when a row that `mine` has and `base` has not agrees in a key with another one of `mine`.
  * Keeps what it learns in `mine`, which nobody else may see yet. Keys that `waiting` marks (NULL =

@@ -128,6 +128,7 @@ struct tablet *tablet_new(struct memory *mem, u32 col_count, u32 buffer_count, i
  * column found too varied is switched off there. `sketches` may be NULL. */
 struct seal {
     struct table *table;
+    i64 rows;        /* to seal: those of every source */
     i64 column_rows; /* rows of the table when these are counted */
     _Atomic i32 *dict_on;
     struct sketch *sketches;
@@ -136,6 +137,29 @@ FALLIBLE tablet_seal(const struct seal *seal, const struct column_source *source
                      struct tablet **out, struct error *err);
 /* The rows of `sources`, from the first, that may share a tablet: text bytes limit them. */
 i64 seal_rows(const struct table *table, const struct column_source *sources, i64 rows);
+
+/* moves.c: what a compaction moved. */
+enum { MOVES_MAX = 64 }; /* compactions that are kept for transactions which began before them */
+struct moved_from {
+    u32 slot, rows;
+    struct buffer *deleted; /* at that time; NULL = no row was */
+    i32 run;
+    i64 before; /* live rows of the run's tablets before this one */
+    const u32 *ranks;
+};
+struct moved_to { /* rows `first` .. of a run */
+    u32 slot;
+    i32 run;
+    i64 first, rows;
+};
+/* Copies both lists and retains bitmaps and older moves; NULL when memory is refused. */
+struct moves *moves_new(struct memory *mem, const struct moved_from *from, i64 from_count,
+                        const struct moved_to *to, i64 to_count, struct moves *older);
+struct moves *moves_retain(struct moves *moves);
+void moves_release(struct moves *moves);
+i64 moves_depth(const struct moves *moves);
+/* A row's present place; false when it did not move, or was deleted by then. */
+bool moves_find(const struct moves *moves, u32 *io_slot, u32 *io_pos);
 
 struct tablet_list {
     struct memory *mem;
@@ -255,8 +279,7 @@ struct plain_rows {
     u8 *block;
     struct input_col *cols;
 };
-FALLIBLE plain_open(struct plain_rows *out, const struct table *table, i64 rows,
-                    struct error *err);
+FALLIBLE plain_open(struct plain_rows *out, const struct table *table, i64 rows, struct error *err);
 /* Adds the live rows of [from, to) of tablet t. */
 void plain_fill(struct plain_rows *out, const struct table *table,
                 const struct table_version *version, i64 t, i64 from, i64 to);

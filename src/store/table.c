@@ -87,7 +87,7 @@ static struct table *table_alloc(struct memory *mem, const struct table_def *def
 
 struct table *table_open_def(struct memory *mem, u64 id, const struct table_def *def,
                              struct dict *const *dicts, u32 tablet_shift, bool plain) {
-    CHECK(def->col_count > 0 && tablet_shift <= 20);
+    CHECK(tablet_shift <= 20);
     struct table *table = table_alloc(mem, def);
     if (!table) {
         return NULL;
@@ -112,7 +112,6 @@ struct table *table_open_def(struct memory *mem, u64 id, const struct table_def 
 
 struct table *table_open(struct memory *mem, u64 id, const char *name, u32 col_count,
                          const struct column_def *cols, u32 tablet_shift, bool plain) {
-    CHECK(col_count > 0);
     struct column_def *own = mem_alloc(mem, (i64)col_count * (i64)sizeof *own);
     if (!own) {
         return NULL;

@@ -220,7 +220,7 @@ static bool seal_text(const struct seal *seal, const struct column_source *src,
 wf_status tablet_seal(const struct seal *seal, const struct column_source *sources,
                       struct tablet **out, struct error *err) {
     const struct table *table = seal->table;
-    i64 rows = sources[0].rows, zone_count = (rows + ZONE_ROWS - 1) / ZONE_ROWS;
+    i64 rows = seal->rows, zone_count = (rows + ZONE_ROWS - 1) / ZONE_ROWS;
     CHECK(rows > 0 && rows <= 1LL << table->tablet_shift);
     struct tablet *tablet = tablet_new(table->mem, table->col_count, table->col_count, zone_count);
     if (!tablet) {

@@ -295,7 +295,8 @@ wf_status tail_seal(struct writer *writer, struct error *err) {
             .valid = col->valid ? (const u64 *)(void *)col->valid->data : NULL,
             .rows = draft->tail_rows};
     }
-    struct seal seal = {.table = writer->table, .dict_on = writer->dict_on};
+    struct seal seal = {
+        .table = writer->table, .rows = draft->tail_rows, .dict_on = writer->dict_on};
     struct tablet *tablet;
     TRY(tablet_seal(&seal, writer->sources, &tablet, err));
     TRY(writer_add(writer, tablet, draft->tail_slot, NULL, err));

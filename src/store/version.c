@@ -34,6 +34,7 @@ void version_release(struct table_version *version) {
         key_index_release(version->keys[i].index);
     }
     draft_free(box->mem, box->col_count, version->draft);
+    moves_release(version->moves);
     mem_free(box->mem, box, box->bytes);
 }
 
@@ -188,6 +189,7 @@ void version_stats(struct table_version *version, const struct table *table) {
         }
     }
     version->commit_no = atomic_fetch_add(&last_commit_no, 1) + 1;
+    version->content_no = version->commit_no;
 }
 
 /* The base's bitmap of tablet t as the writer left it, for at least `rows` rows; false when memory
@@ -259,6 +261,7 @@ struct table_version *version_new(struct writer *writer, struct tablet *tail) {
     }
     version->draft = draft;
     version->next_slot = writer->next_slot;
+    version->moves = moves_retain(writer->base->moves);
     version_stats(version, table);
     return version;
 }

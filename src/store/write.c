@@ -233,8 +233,9 @@ static FALLIBLE append_tablet(struct writer *writer, const struct input_col *col
         writer->sources[i] = source_of_input(table->cols[i].type, &cols[i], first, rows);
     }
     i64 n = seal_rows(table, writer->sources, rows);
+    i64 before = table->col_count > 0 ? draft->cols[0].all.rows : 0;
     struct seal seal = {
-        .table = table, .column_rows = draft->cols[0].all.rows + n, .dict_on = writer->dict_on};
+        .table = table, .rows = n, .column_rows = before + n, .dict_on = writer->dict_on};
     i64 sketch_bytes = (i64)table->col_count * (i64)sizeof(struct sketch);
     seal.sketches = mem_alloc(table->mem, sketch_bytes);
     if (!seal.sketches) {

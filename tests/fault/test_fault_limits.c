@@ -145,6 +145,97 @@ static void test_giants(void **state) {
     check_control(f.conn);
 }
 
+/* Joins of 64 tables: whether i and k are joined, for k < i. */
+enum { TABLES = 64 };
+static bool joins_chain(int i, int k) {
+    return k == i - 1;
+}
+static bool joins_star(int i, int k) {
+    return k == 0 && i > 0;
+}
+static bool joins_cycle(int i, int k) {
+    return k == i - 1 || (i == TABLES - 1 && k == 0);
+}
+static bool joins_all(int i, int k) {
+    return k < i;
+}
+static bool joins_grid(int i, int k) {
+    return (k == i - 1 && i % 8 != 0) || k == i - 8;
+}
+
+static void put_shape(struct writer *w, bool (*joins)(int i, int k), const char *form) {
+    char piece[100];
+    const char *word = " where ";
+    put(w, "explain select count(*) from t t0");
+    for (int i = 1; i < TABLES; i++) {
+        snprintf(piece, sizeof piece, ", t t%d", i);
+        put(w, piece);
+    }
+    for (int i = 1; i < TABLES; i++) {
+        for (int k = 0; k < i; k++) {
+            if (joins(i, k)) {
+                snprintf(piece, sizeof piece, form, i, k);
+                put(w, word);
+                put(w, piece);
+                word = " and ";
+            }
+        }
+    }
+}
+
+static void put_outer(struct writer *w, const char *const kinds[4]) {
+    char piece[100];
+    put(w, "explain select count(*) from t t0");
+    for (int i = 1; i < TABLES; i++) {
+        snprintf(piece, sizeof piece, " %s t t%d on t%d.a = t%d.g", kinds[i % 4], i, i, i - 1);
+        put(w, piece);
+    }
+}
+
+/* Planned in well under a second; the bound leaves room for sanitizers and busy machines. */
+static void must_plan(struct writer *w, const char *name) {
+    int64_t start = clock_ns();
+    run(f.conn, w->text);
+    int64_t ms = (clock_ns() - start) / 1000000;
+    if (ms > 10000 || getenv("FAULT_VERBOSE")) {
+        fprintf(stderr, "%6lld ms to plan %s\n", (long long)ms, name);
+    }
+    assert_true(ms <= 10000);
+    free(w->text);
+    *w = (struct writer){NULL, 0, 0};
+}
+
+static void test_many_tables(void **state) {
+    (void)state;
+    static const struct {
+        const char *name;
+        bool (*joins)(int i, int k);
+        const char *form;
+    } shapes[] = {
+        {"a chain", joins_chain, "t%d.a = t%d.g"},
+        {"a star", joins_star, "t%d.a = t%d.g"},
+        {"a cycle", joins_cycle, "t%d.a = t%d.g"},
+        {"a clique", joins_all, "t%d.a = t%d.a"},
+        {"a grid", joins_grid, "t%d.a = t%d.g"},
+        {"a chain without keys", joins_chain, "t%d.a < t%d.g"},
+    };
+    static const char *const kinds[][4] = {
+        {"left join", "left join", "left join", "left join"},
+        {"full join", "full join", "full join", "full join"},
+        {"join", "left join", "right join", "full join"},
+    };
+    struct writer w = {NULL, 0, 0};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        put_shape(&w, shapes[i].joins, shapes[i].form);
+        must_plan(&w, shapes[i].name);
+    }
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        put_outer(&w, kinds[i]);
+        must_plan(&w, kinds[i][3]);
+    }
+    check_control(f.conn);
+}
+
 static void run_giant(void *arg) {
     struct giant deep = {"select ", "", "a", "+g", " from t", 4000, NULL};
     struct writer w = {NULL, 0, 0};
@@ -196,8 +287,10 @@ static void test_small_memory(void **state) {
     static const char *const too_large[] = {
         "select x.i, y.i from big x, big y order by 1, 2",
         "select x.i, y.s from big x join big y on x.g = y.g order by x.i, y.i",
-        "select x.i, x.s || y.s || x.i from big x join big y using (g) where x.i < 20000 order by 1",
-        "select i * 7919 % 200003, g, count(*), sum(g), avg(i), min(i), max(i) from big group by 1, 2",
+        "select x.i, x.s || y.s || x.i from big x join big y using (g) where x.i < 20000 order by "
+        "1",
+        "select i * 7919 % 200003, g, count(*), sum(g), avg(i), min(i), max(i) from big group by "
+        "1, 2",
         "select i, s || i from big x order by s, g, i",
         "select i * 1.5, i + 2, i + 3, i + 4, i + 5, i + 6, i + 7, s from big order by 1 desc",
         "select s || i || s || i || s || i || s || i || s || i, s || i || i from big order by 1",
@@ -300,8 +393,11 @@ static void test_tiny_budgets(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_giants),       cmocka_unit_test(test_small_stack),
-        cmocka_unit_test(test_small_memory), cmocka_unit_test(test_small_memory_load),
+        cmocka_unit_test(test_giants),
+        cmocka_unit_test(test_many_tables),
+        cmocka_unit_test(test_small_stack),
+        cmocka_unit_test(test_small_memory),
+        cmocka_unit_test(test_small_memory_load),
         cmocka_unit_test(test_tiny_budgets),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

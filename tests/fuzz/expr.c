@@ -11,7 +11,7 @@
 #include "fuzz.h"
 #include "fuzz_query.h"
 
-enum { TEXT_ENOUGH = 4000 };
+enum { TEXT_ENOUGH = 4000, COPY_MAX = 1500 };
 
 static double half(const struct gen *g, double max) {
     return g->risky ? max : max / 2;
@@ -22,7 +22,9 @@ static double root(const struct gen *g, double max) {
 }
 
 static void literal(struct gen *g, enum sort sort, double max) {
-    static const char *const words[] = {"'alpha'", "'a'", "''", "'Zürich'", "'12'", "'b%'"};
+    static const char *const words[] = {"'alpha'", "'a'",   "''",      "'Zürich'",
+                                        "'12'",    "'b%'",  "' é b '", "'aXbXaXb'",
+                                        "'q''r'",  "'x_y'", "'ABBA'",  "E'a\\\\b\\n'"};
     static const char *const days[] = {"2000-02-29", "1999-12-31", "2024-01-01", "1970-01-01"};
     static const char *const names[SORTS] = {"integer",          "bigint",   "decimal(9,2)",
                                              "double precision", "text",     "date",
@@ -40,7 +42,7 @@ static void literal(struct gen *g, enum sort sort, double max) {
     } else if (sort == DBL) {
         text_say(t, "%d.5::double precision", n < 0 ? 0 : n);
     } else if (sort == TXT) {
-        text_say(t, "%s", words[below(g, 6)]);
+        text_say(t, "%s", words[below(g, 12)]);
     } else if (sort == DAY) {
         text_say(t, "date '%s'", days[below(g, 4)]);
     } else if (sort == MOM) {
@@ -99,10 +101,29 @@ static void both(struct gen *g, const struct place *p, enum sort sort, const cha
     text_say(&g->text, ")");
 }
 
+/* A quotient that its own condition keeps from raising; the divisor may hold subqueries. */
+static void guarded(struct gen *g, const struct place *p, enum sort sort, int depth, double max) {
+    struct text *t = &g->text;
+    text_say(t, "case when ");
+    int at = t->len;
+    expr_make(g, p, sort, depth - 1, max);
+    if (t->len - at >= COPY_MAX) {
+        text_say(t, " is not null then 1 end");
+        return;
+    }
+    char copy[COPY_MAX + 1];
+    snprintf(copy, sizeof copy, "%s", t->buf + at);
+    text_say(t, " <> 0 then ");
+    expr_make(g, p, sort, depth - 1, half(g, max));
+    text_say(t, " %s %s end", one_in(g, 2) ? "/" : "%", copy);
+}
+
 static void number(struct gen *g, const struct place *p, enum sort sort, int depth, double max) {
-    int form = below(g, 8);
+    int form = below(g, 9);
     bool whole = sort == INT || sort == BIG;
-    if (form < 3) {
+    if (form == 8 && whole && !g->risky) {
+        guarded(g, p, sort, depth, max);
+    } else if (form < 3) {
         both(g, p, sort, one_in(g, 2) ? "+" : "-", depth, half(g, max));
     } else if (form < 5) {
         both(g, p, sort, "*", sort == DEC ? depth - 1 : depth, root(g, max));
@@ -150,12 +171,17 @@ static enum sort sort_of_letter(char letter) {
 
 static void function(struct gen *g, const struct place *p, enum sort sort, int depth, double max) {
     const struct function *f = function_pick(g, sort, max);
+    struct scope nothing = {.order = "!"};
+    struct place constants = {&nothing, NULL, true, p->shown};
     if (!f) {
         leaf(g, p, sort, max);
         return;
     }
+    if (one_in(g, 6)) { /* computed ahead */
+        p = &constants;
+    }
     for (const char *at = f->form; *at; at++) {
-        if (*at == '#') {
+        if (*at == '#' && strchr("ibdftyom", at[1])) {
             enum sort arg = sort_of_letter(*++at);
             double most = sort_max(arg);
             double bound = f->max != 0 ? most : max < most ? max : most;
@@ -322,7 +348,7 @@ static void filter(struct gen *g, const struct place *in) {
     if (one_in(g, 5)) {
         int span = text_open(&g->text, SPAN_OPTIONAL);
         text_say(&g->text, " filter (where ");
-        cond_make(g, in, 1);
+        cond_make(g, in, one_in(g, 4) ? 2 : 1);
         text_say(&g->text, ")");
         text_close(&g->text, span);
     }
@@ -335,17 +361,18 @@ void aggregate_make(struct gen *g, const struct place *p, enum sort sort, double
     const char *distinct = one_in(g, 5) ? "distinct " : "";
     double rows = p->rows->rows < 1 ? 1 : p->rows->rows;
     int form = below(g, 4);
+    int deep = one_in(g, 8) ? 3 : 1;
     if (sort == BIG && form == 0 && rows <= max) {
         text_say(t, "count(*)");
     } else if (sort == BIG && form == 1 && rows <= max) {
         enum sort arg = any_sort(g);
         text_say(t, "count(%s", distinct);
-        expr_make(g, &in, arg, 1, sort_max(arg));
+        expr_make(g, &in, arg, deep, sort_max(arg));
         text_say(t, ")");
     } else if (sort == BIG && form == 2) {
         text_say(t, "sum(%s", distinct);
         double each = g->risky ? max : max / rows;
-        expr_make(g, &in, INT, 1, each < sort_max(INT) ? each : sort_max(INT));
+        expr_make(g, &in, INT, deep, each < sort_max(INT) ? each : sort_max(INT));
         text_say(t, ")");
     } else if ((sort == DEC || sort == DBL) && form < 2) {
         enum sort arg = sort == DEC && one_in(g, 3) ? BIG : sort;
@@ -364,13 +391,14 @@ void aggregate_make(struct gen *g, const struct place *p, enum sort sort, double
         snprintf(arg, sizeof arg, "%s", t->buf + at);
         text_say(t, ", ',' order by %s%s)", arg, one_in(g, 2) ? " desc" : "");
     } else if (form == 3 && one_in(g, 4) && sort != DBL) {
-        text_say(t, one_in(g, 3) ? "mode() within group (order by "
-                                 : "percentile_disc(0.5) within group (order by ");
+        static const char *const forms[] = {"mode()", "percentile_disc(0.5)",
+                                            "percentile_disc(0.25)", "percentile_disc(1)"};
+        text_say(t, "%s within group (order by ", forms[below(g, 4)]);
         expr_make(g, &in, sort, 1, max);
-        text_say(t, ")");
+        text_say(t, "%s)", one_in(g, 3) ? " desc" : "");
     } else {
         text_say(t, one_in(g, 2) ? "min(" : "max(");
-        expr_make(g, &in, sort, 2, max);
+        expr_make(g, &in, sort, deep + 1, max);
         text_say(t, ")");
     }
     filter(g, &in);
@@ -395,8 +423,14 @@ void inexact_make(struct gen *g, const struct place *p) {
         }
     } else {
         struct place in = {(struct scope *)(uintptr_t)p->rows, NULL, true, false};
-        text_say(t, "%s(%s", names[below(g, 6)], one_in(g, 5) ? "distinct " : "");
-        expr_make(g, &in, (enum sort)below(g, DBL + 1), 1, 1000);
+        if (one_in(g, 5)) {
+            text_say(t, "percentile_cont(%s) within group (order by ",
+                     one_in(g, 2) ? "0.5" : "0.3");
+            expr_make(g, &in, one_in(g, 2) ? INT : DBL, 1, 1000);
+        } else {
+            text_say(t, "%s(%s", names[below(g, 6)], one_in(g, 5) ? "distinct " : "");
+            expr_make(g, &in, (enum sort)below(g, DBL + 1), 1, 1000);
+        }
         text_say(t, ")");
         filter(g, &in);
     }

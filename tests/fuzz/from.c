@@ -61,20 +61,58 @@ static void random_out(struct gen *g, struct col *out, int count) {
     }
 }
 
-static void add_values(struct gen *g, struct scope *s, const char *alias) {
+/* Rows of expressions over what the queries around have. */
+static void add_values(struct gen *g, struct scope *s, const char *alias, int depth) {
+    struct col out[OUT_MAX];
     int rows = 1 + below(g, 4);
-    text_say(&g->text, "(values ");
-    for (int r = 0; r < rows; r++) {
-        text_say(&g->text, "%s(%d, %s)", r ? ", " : "", below(g, 4),
-                 one_in(g, 3)   ? "null::text"
-                 : one_in(g, 2) ? "'a'"
-                                : "'alpha'");
+    int count = 1 + below(g, 3);
+    random_out(g, out, count);
+    text_say(&g->text, "(");
+    values_make(g, s->outer, out, count, rows, depth);
+    text_say(&g->text, ") %s (", alias);
+    for (int i = 0; i < count; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "c%d", i);
+        text_say(&g->text, i ? ", %s" : "%s", name);
+        add_col(s, alias, name, out[i].sort, out[i].max);
     }
-    text_say(&g->text, ") %s (c0, c1)", alias);
-    add_col(s, alias, "c0", INT, 4);
-    add_col(s, alias, "c1", TXT, 6);
+    text_say(&g->text, ")");
     lose_order(s);
     s->rows = (s->rows < 1 ? 1 : s->rows) * rows;
+}
+
+/* generate_series of constants, or of columns to the left. */
+static void add_series(struct gen *g, struct scope *s, const char *alias, bool lateral) {
+    const struct col *found = NULL;
+    for (int i = 0; lateral && i < s->col_count; i++) {
+        found = s->cols[i].sort == INT && s->cols[i].max <= 30 && s->cols[i].plain &&
+                        (!found || one_in(g, 3))
+                    ? &s->cols[i]
+                    : found;
+    }
+    int form = below(g, 6);
+    if (form == 0) {
+        text_say(&g->text,
+                 "generate_series(date '2000-02-27', date '2000-03-02', interval '1 day')");
+    } else if (form == 1) {
+        text_say(&g->text,
+                 "generate_series(timestamp '1999-12-31', '2000-03-05', interval '1 mon')");
+    } else if (found) {
+        text_say(&g->text, one_in(g, 2) ? "generate_series(%s, %d)" : "generate_series(%s, %d, -1)",
+                 found->text, below(g, 3));
+    } else if (form == 2) {
+        text_say(&g->text, "generate_series(%d, -3, %d)", below(g, 5), -1 - below(g, 3));
+    } else {
+        text_say(&g->text, "generate_series(%d, %d)", below(g, 3), 1 + below(g, 6));
+    }
+    text_say(&g->text, " %s (c0)", alias);
+    if (form == 0) { /* a timestamp with a time zone: an output of its own kind */
+        text_say(&g->text, " ");
+    } else {
+        add_col(s, alias, "c0", form == 1 ? MOM : INT, form == 1 ? 40000 : 40);
+    }
+    lose_order(s);
+    s->rows = (s->rows < 1 ? 1 : s->rows) * (found ? 30 : 6);
 }
 
 /* A derived table; `lateral` ones see the scope so far. */
@@ -102,12 +140,9 @@ static void add_item(struct gen *g, struct scope *s, const char *alias, int dept
     if (form == 0 && depth >= 1) {
         add_query(g, s, alias, depth - 1, s->outer);
     } else if (form == 1) {
-        text_say(&g->text, "generate_series(%d, %d) %s (c0)", below(g, 3), 1 + below(g, 6), alias);
-        add_col(s, alias, "c0", INT, 10);
-        lose_order(s);
-        s->rows = (s->rows < 1 ? 1 : s->rows) * 6;
+        add_series(g, s, alias, false);
     } else if (form == 2) {
-        add_values(g, s, alias);
+        add_values(g, s, alias, depth > 1 ? 1 : depth);
     } else if (form <= 5 && g->cte_count > 0) {
         const struct cte *cte = &g->ctes[below(g, g->cte_count)];
         text_say(&g->text, "%s %s", cte->name, alias);
@@ -212,10 +247,19 @@ static void merged_join(struct gen *g, struct scope *s, const struct table *left
 
 static void lateral_join(struct gen *g, struct scope *s, const char *alias, int depth) {
     bool left = one_in(g, 2);
+    int first = s->col_count;
     text_say(&g->text, left ? " left join lateral " : " cross join lateral ");
     struct scope seen = *s;
-    add_query(g, s, alias, depth - 1, &seen);
-    text_say(&g->text, left ? " on true" : "");
+    if (one_in(g, 4)) {
+        add_series(g, s, alias, true);
+    } else {
+        add_query(g, s, alias, depth - 1, &seen);
+    }
+    if (left && one_in(g, 3)) {
+        on_condition(g, s, first, false, depth);
+    } else {
+        text_say(&g->text, left ? " on true" : "");
+    }
 }
 
 void from_make(struct gen *g, struct scope *s, int depth) {

@@ -1,7 +1,7 @@
 /* fuzz.c: runs random queries and says what came out.
  *
- *   fuzz [--seed S] [--count N] [--seconds T] [--first K] [--only K] [--postgres DSN] [--no-reduce]
- * [--trace]
+ *   fuzz [--seed S] [--count N] [--seconds T] [--first K] [--only K] [--postgres DSN] [--gpu]
+ * [--no-reduce] [--trace]
  *
  * Without --postgres: the matrix and the identities of identity.c. With it: PostgreSQL answers the
  * same queries over the same tables, in a database that may be scribbled on. Tables change every
@@ -32,6 +32,7 @@ struct options {
     const char *dsn;
     bool reduces;
     bool trace;
+    bool gpu; /* one more cell */
 };
 
 struct tally {
@@ -110,7 +111,7 @@ static bool open_schema(struct session *s, uint64_t number) {
     schema_make(&s->gen);
     uint64_t rng = s->gen.rng;
     cells_close(s->cells);
-    s->cells = cells_open(&s->gen);
+    s->cells = cells_open(&s->gen, s->options.gpu);
     if (!s->cells) {
         return false;
     }
@@ -142,10 +143,8 @@ static void change(struct session *s, uint64_t schema) {
         text_reset(&g->text);
         text_say(&g->text, "%s", select);
         if (s->pg && good) {
-            char state[6];
-            snprintf(state, sizeof state, "%s", s->ours.state);
             postgres_ask(s->pg, sql, g, &s->theirs);
-            good = strcmp(state, s->theirs.state) == 0;
+            good = compare(g, cells_answer(s->cells), &s->theirs, &rule) == SAME;
             ours_ask(cells_first(s->cells), select, g, &s->ours);
             postgres_ask(s->pg, select, g, &s->theirs);
             good = good && compare(g, &s->ours, &s->theirs, &rule) == SAME;
@@ -155,6 +154,8 @@ static void change(struct session *s, uint64_t schema) {
         if (!good) {
             printf("change %d of schema %llu of seed %llu:\n%s\n", i, (unsigned long long)schema,
                    (unsigned long long)s->options.seed, sql);
+            answer_print(cells_answer(s->cells), 6);
+            answer_print(&s->theirs, 6);
             s->totals.failed++;
         }
     }
@@ -247,6 +248,10 @@ static bool parse(int argc, char **argv, struct options *out) {
             out->reduces = false;
             continue;
         }
+        if (strcmp(arg, "--gpu") == 0) {
+            out->gpu = true;
+            continue;
+        }
         if (strcmp(arg, "--trace") == 0) {
             out->trace = true;
             continue;
@@ -266,7 +271,7 @@ static bool parse(int argc, char **argv, struct options *out) {
         } else {
             fprintf(stderr,
                     "usage: fuzz [--seed S] [--count N] [--seconds T] [--first K] [--only K] "
-                    "[--postgres DSN] [--no-reduce] [--trace]\n");
+                    "[--postgres DSN] [--gpu] [--no-reduce] [--trace]\n");
             return false;
         }
         i++;

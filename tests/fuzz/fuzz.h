@@ -88,6 +88,7 @@ struct gen {
     bool risky;            /* expressions may raise */
     bool risk_inner;       /* one that may raise lies where plans decide whether it is computed */
     bool ordered;          /* rows come in a total order */
+    bool order_begun;      /* by an expression of the select, before all columns */
     bool inexact[OUT_MAX]; /* output columns that PostgreSQL rounds elsewhere */
     int out_count;
 };
@@ -121,6 +122,9 @@ void from_make(struct gen *g, struct scope *s, int depth);
 /* A query with columns of these sorts within these bounds. */
 void query_make(struct gen *g, const struct scope *outer, const struct col *out, int count,
                 int depth);
+/* VALUES with as many rows, of expressions that see `outer`. */
+void values_make(struct gen *g, const struct scope *outer, const struct col *out, int count,
+                 int rows, int depth);
 void statement_make(struct gen *g); /* the whole of a test */
 
 /* ---- dml.c: the statement of a number that changes a table, which is returned ---- */
@@ -169,11 +173,12 @@ void postgres_ask(struct postgres *pg, const char *sql, const struct gen *g, str
 
 /* ---- identity.c: what must hold without another system; returns the number of failures ---- */
 struct cells;
-struct cells *cells_open(struct gen *g);
+struct cells *cells_open(struct gen *g, bool gpu);
 void cells_close(struct cells *c);
 struct wf_connection *cells_first(struct cells *c);
 /* Runs it in all databases; their SQLSTATE, or XX000 when they differ. */
 const char *cells_change(struct cells *c, const char *sql);
+const struct answer *cells_answer(const struct cells *c); /* what it returned */
 int matrix_check(struct cells *c, struct gen *g, bool reduce);
 int identity_check(struct cells *c, struct gen *g);
 

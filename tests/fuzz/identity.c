@@ -12,18 +12,28 @@
 #include "fuzz.h"
 #include "warpfox.h"
 
-enum { CELLS = 5 };
+enum { CELLS = 6, CELL_GPU = 5 };
 static const char *const settings[CELLS] = {
     "",
     "set optimizer = off",
     "set fusion = off; set vector_rows = 3; set morsel_rows = 5",
     "",
     "set optimizer = off; set fusion = off; set vector_rows = 7; set morsel_rows = 16",
+    "set device = gpu", /* with --gpu */
 };
+/* What each cell's database is opened with. */
+static const struct {
+    const char *device, *threads, *tablet_rows;
+    int first, end; /* its cells */
+} bases[] = {{"cpu", "1", "1048576", 0, 3},
+             {"cpu", "4", "16", 3, CELL_GPU},
+             {"auto", "3", "64", CELL_GPU, CELLS}};
+enum { BASES = sizeof bases / sizeof *bases };
 
 struct cells {
-    wf_database *dbs[2]; /* the last two cells use the second */
+    wf_database *dbs[BASES];
     wf_connection *conns[CELLS];
+    int count; /* of the cells, with or without a GPU */
     struct answer first;
     struct answer other;
     int cell; /* where the matrix differed */
@@ -37,25 +47,28 @@ static bool run_ours(void *conn, const char *sql) {
     return true;
 }
 
-struct cells *cells_open(struct gen *g) {
+struct cells *cells_open(struct gen *g, bool gpu) {
     struct cells *c = calloc(1, sizeof *c);
     bool good = c != NULL;
     uint64_t rng = g->rng;
-    for (int d = 0; good && d < 2; d++) {
-        wf_option options[] = {{"device", "cpu"},
-                               {"threads", d ? "4" : "1"},
-                               {"tablet_rows", d ? "16" : "1048576"},
+    for (int d = 0; good && d < (gpu ? BASES : BASES - 1); d++) {
+        wf_option options[] = {{"device", bases[d].device},
+                               {"threads", bases[d].threads},
+                               {"tablet_rows", bases[d].tablet_rows},
                                {"memory", "2GB"},
                                {NULL, NULL}};
         wf_error error;
         good = wf_open(NULL, options, &c->dbs[d], &error) == WF_OK;
-        for (int k = d ? 3 : 0; good && k < (d ? CELLS : 3); k++) {
+        for (int k = bases[d].first; good && k < bases[d].end; k++) {
             good = wf_connect(c->dbs[d], &c->conns[k]) == WF_OK &&
-                   run_ours(c->conns[k], settings[k]) &&
                    run_ours(c->conns[k], "set statement_timeout = 5000");
         }
         g->rng = rng;
-        good = good && schema_statements(g, run_ours, c->conns[d ? 3 : 0]);
+        good = good && schema_statements(g, run_ours, c->conns[bases[d].first]);
+        for (int k = bases[d].first; good && k < bases[d].end; k++) {
+            good = run_ours(c->conns[k], settings[k]);
+        }
+        c->count = bases[d].end;
     }
     if (!good) {
         cells_close(c);
@@ -71,17 +84,30 @@ void cells_close(struct cells *c) {
     for (int k = 0; k < CELLS; k++) {
         wf_disconnect(c->conns[k]);
     }
-    wf_close(c->dbs[0]);
-    wf_close(c->dbs[1]);
+    for (int d = 0; d < BASES; d++) {
+        wf_close(c->dbs[d]);
+    }
     answer_free(&c->first);
     answer_free(&c->other);
     free(c);
 }
 
 const char *cells_change(struct cells *c, const char *sql) {
+    bool same = true;
     ours_ask(c->conns[0], sql, NULL, &c->first);
-    ours_ask(c->conns[3], sql, NULL, &c->other);
-    return answer_same(&c->first, &c->other) ? c->first.state : "XX000";
+    for (int d = 1; d < BASES && c->dbs[d]; d++) {
+        wf_connection *conn = c->conns[bases[d].first];
+        bool gpu = d == BASES - 1; /* what it cannot change it changes on the CPU */
+        (void)(gpu && run_ours(conn, "set device = cpu"));
+        ours_ask(conn, sql, NULL, &c->other);
+        (void)(gpu && run_ours(conn, "set device = gpu"));
+        same = same && answer_same(&c->first, &c->other);
+    }
+    return same ? c->first.state : "XX000";
+}
+
+const struct answer *cells_answer(const struct cells *c) {
+    return &c->first;
 }
 
 wf_connection *cells_first(struct cells *c) {
@@ -112,6 +138,9 @@ static bool is_data(const struct answer *a) {
 /* The optimiser may do without what would raise or meet another error first, but never raise where
  * the plan as written does not. */
 static bool agree(const struct cells *c, int cell) {
+    if (cell == CELL_GPU && strcmp(c->other.state, "0A000") == 0) {
+        return true; /* it says what it cannot do */
+    }
     bool data = is_data(&c->other) && (is_data(&c->first) || strcmp(c->first.state, "00000") == 0);
     bool plain = strstr(settings[cell], "optimizer = off") != NULL;
     return open_end(&c->first) || open_end(&c->other) || answer_same(&c->first, &c->other) ||
@@ -137,7 +166,7 @@ int matrix_check(struct cells *c, struct gen *g, bool reduces) {
         printf("internal error: %s\n%s\n", c->first.message, g->text.buf);
         return 1;
     }
-    for (int k = 1; k < CELLS; k++) {
+    for (int k = 1; k < c->count; k++) {
         ours_ask(c->conns[k], g->text.buf, NULL, &c->other);
         if (agree(c, k)) {
             continue;
@@ -150,7 +179,10 @@ int matrix_check(struct cells *c, struct gen *g, bool reduces) {
             (void)differs(&s, g->text.buf);
         }
         printf("cell \"%s\" (%s) differs:\n%s\n", settings[k],
-               k >= 3 ? "4 threads, tiny tablets" : "1 thread", g->text.buf);
+               k >= CELL_GPU ? "the GPU"
+               : k >= 3      ? "4 threads, tiny tablets"
+                             : "1 thread",
+               g->text.buf);
         answer_print(&c->first, 5);
         answer_print(&c->other, 5);
         g->ordered = ordered;

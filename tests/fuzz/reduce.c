@@ -28,14 +28,9 @@ static bool accept(struct work *w) {
 }
 
 static const char *simplest(int kind) {
-    static const char *const texts[SORTS] = {[MOM] = "timestamp '2000-01-01'",
-                                             [INT] = "1",
-                                             "1::bigint",
-                                             "1.5",
-                                             "0.5::double precision",
-                                             "'a'",
-                                             "date '2000-01-01'",
-                                             "true"};
+    static const char *const texts[SORTS] = {
+        [MOM] = "timestamp '2000-01-01'", [INT] = "1", "1::bigint",         "1.5",
+        "0.5::double precision",          "'a'",       "date '2000-01-01'", "true"};
     return kind < SORTS ? texts[kind] : NULL;
 }
 

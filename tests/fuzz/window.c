@@ -18,6 +18,16 @@ static void partition(struct gen *g, const struct place *p) {
     }
 }
 
+/* Among peers, who is the current row is open; for aggregates that does not matter if all of them
+ * are equal to it, but they need not be: only with a total order. */
+static void exclude(struct gen *g, bool total) {
+    static const char *const forms[] = {" exclude group", " exclude no others",
+                                        " exclude current row", " exclude ties"};
+    if (one_in(g, 3)) {
+        text_say(&g->text, "%s", forms[below(g, total ? 4 : 2)]);
+    }
+}
+
 static void frame(struct gen *g, bool total) {
     static const char *const rows[] = {
         "rows between 1 preceding and 1 following",
@@ -33,15 +43,19 @@ static void frame(struct gen *g, bool total) {
         "range between current row and unbounded following",
         "range between unbounded preceding and unbounded following",
         "groups between 1 preceding and current row",
+        "groups between 2 preceding and 1 following",
+        "groups between 1 following and 2 following",
+        "groups between unbounded preceding and 1 preceding",
+        "groups 1 preceding",
+        "groups between current row and unbounded following",
     };
-    static const char *const exclude[9] = {
-        " exclude current row", " exclude ties", " exclude group", "", "", "", "", "", ""};
     int span = text_open(&g->text, SPAN_OPTIONAL);
     if (total && one_in(g, 2)) {
         text_say(&g->text, " %s", rows[below(g, 7)]);
-        text_say(&g->text, "%s", exclude[below(g, 9)]);
+        exclude(g, true);
     } else if (one_in(g, 3)) {
-        text_say(&g->text, " %s", peers[below(g, 4)]);
+        text_say(&g->text, " %s", peers[below(g, 9)]);
+        exclude(g, total);
     }
     text_close(&g->text, span);
 }
@@ -81,17 +95,40 @@ static void over(struct gen *g, const struct place *p, bool frames) {
     text_say(&g->text, ")");
 }
 
+/* A frame of values within a distance of the row's own. */
 static void ranged(struct gen *g, const struct place *p) {
+    static const enum sort sorts[] = {INT, BIG, DEC, DBL, DAY, MOM};
+    static const char *const numbers[] = {"0", "1", "2", "3"};
+    static const char *const spans[] = {"interval '0'", "interval '1 day'", "interval '1 month'",
+                                        "interval '30 years 2 hours'"};
+    enum sort sort = sorts[below(g, 6)];
+    const char *const *by = sort == DAY || sort == MOM ? spans : numbers;
     text_say(&g->text, " over (");
     partition(g, p);
     text_say(&g->text, "order by ");
-    expr_make(g, p, INT, 0, 1000);
-    text_say(&g->text, "%s range between %d preceding and %d following)",
-             one_in(g, 2) ? " desc" : "", below(g, 3), below(g, 3));
+    expr_make(g, p, sort, one_in(g, 4) ? 1 : 0, sort >= DAY ? sort_max(sort) : 1000);
+    text_say(&g->text, "%s%s range between ", one_in(g, 2) ? " desc" : "",
+             one_in(g, 4) ? " nulls first" : "");
+    switch (below(g, 5)) {
+    case 0:
+        text_say(&g->text, "unbounded preceding and %s preceding", by[below(g, 4)]);
+        break;
+    case 1:
+        text_say(&g->text, "%s following and unbounded following", by[below(g, 4)]);
+        break;
+    case 2:
+        text_say(&g->text, "current row and %s following", by[below(g, 4)]);
+        break;
+    default:
+        text_say(&g->text, "%s preceding and %s following", by[below(g, 4)], by[below(g, 4)]);
+        break;
+    }
+    exclude(g, false);
+    text_say(&g->text, ")");
 }
 
 static void ranking(struct gen *g, const struct place *p, bool total) {
-    static const char *const names[] = {"rank()", "dense_rank()", "row_number()"};
+    static const char *const names[] = {"rank()", "dense_rank()", "row_number()"}; /* last: total */
     text_say(&g->text, "%s over (", names[below(g, total ? 3 : 2)]);
     partition(g, p);
     order(g, p);
@@ -134,7 +171,7 @@ void window_make(struct gen *g, const struct place *p, enum sort sort, double ma
         text_say(t, "sum(");
         expr_make(g, p, arg, 1, each);
         text_say(t, ")");
-        if (one_in(g, 4)) {
+        if (one_in(g, 3)) {
             ranged(g, p);
         } else {
             over(g, p, true);
@@ -148,9 +185,13 @@ void window_make(struct gen *g, const struct place *p, enum sort sort, double ma
         text_say(t, sort == BOOL   ? one_in(g, 2) ? "bool_and(" : "bool_or("
                     : one_in(g, 2) ? "min("
                                    : "max(");
-        expr_make(g, p, sort, 1, max);
+        expr_make(g, p, sort, one_in(g, 6) ? 3 : 1, max);
         text_say(t, ")");
-        over(g, p, true);
+        if (one_in(g, 4)) {
+            ranged(g, p);
+        } else {
+            over(g, p, true);
+        }
     }
     text_close(t, span);
 }

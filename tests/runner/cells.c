@@ -16,6 +16,8 @@
 #define MORSEL(n) {"morsel_rows", n}
 #define SLICE(n) {"result_bytes", n}
 #define WIDE {"narrow", "off"}
+/* all passes of the optimiser but one */
+#define WITHOUT(pass) {"cpu without " pass, false, false, false, {THREADS("2")}, {CPU, {"skip_pass", pass}}}
 
 const struct cell cells[] = {
     {"cpu", true, false, false, {THREADS("1")}, {CPU}},
@@ -38,6 +40,16 @@ const struct cell cells[] = {
     {"cpu unoptimised", false, false, false, {THREADS("4")}, {CPU, OPT("off")}},
     {"cpu unfused", false, false, false, {THREADS("4")}, {CPU, FUSE("off")}},
     {"cpu wide", false, false, false, {THREADS("2")}, {CPU, WIDE}},
+    WITHOUT("outer_to_inner"),
+    WITHOUT("factor_or"),
+    WITHOUT("infer"),
+    WITHOUT("early_agg"),
+    WITHOUT("group_keys"),
+    WITHOUT("push_semi"),
+    WITHOUT("join_order"),
+    WITHOUT("reduce"),
+    WITHOUT("share_equal"),
+    WITHOUT("runs"),
     {"gpu woven tiny-tablets", false, true, false, {THREADS("1")}, {GPU, WOVEN, TAB("16")}},
     {"gpu woven unfused", false, true, false, {THREADS("1")}, {GPU, WOVEN, FUSE("off"), OPT("off")}},
     {"gpu vm mapped", false, true, false, {THREADS("1")}, {GPU, VM, PLACE("mapped"), TAB("16")}},

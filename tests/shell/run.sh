@@ -307,6 +307,7 @@ piped "semicolons in quotes" 0 "select ';' as a; select \$\$;\$\$ as b" $'a\n;\n
 # --- commands ---
 piped ".tables" 0 $'create table b (x integer); create table a (y text);\n.tables' $'a\nb'
 piped ".schema" 0 $'create table b (x integer not null, "Y z" decimal(5,2));\n.schema b' $'CREATE TABLE b (\n    x integer NOT NULL,\n    "Y z" decimal(5,2)\n);'
+piped 'a table without columns' 0 $'create table b ();\ncopy b from stdin;\n\n\n\\.\nselect count(*) as n from b;\n\\d b' $'n\n2\nCREATE TABLE b (\n);' --format csv
 piped '\d' 0 $'create table b (x integer);\n\\d\n\\d b' $'b\nCREATE TABLE b (\n    x integer\n);'
 piped ".schema of nothing" 1 '.schema nix' ''
 piped ".explain" 0 $'.explain\n.explain off\n.explain' $'explain is off\nexplain is off'

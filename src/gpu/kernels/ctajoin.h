@@ -28,14 +28,49 @@ struct tiles { /* of x and y, in shared memory */
     u32 has_next;
 };
 
+/* A range is end | start << 16; that of a y has its place in the low half. The merge need not keep
+ * them: they follow from where it began and what it did. */
 struct matches {
-    u32 range[TUPLE_VT]; /* end | start << 16; of a y its place in the low half */
-    u32 is_x, is_y;      /* which elements are an x, and a y without partner that is wanted */
-    u32 x_first;         /* place of the first x */
-    u32 given;           /* elements that give rows, */
-    u32 rows;            /* how many; so many that the tile is heavy when it cannot say */
-    u32 many;            /* one gives more than one */
+#if STAGE != 0
+    u32 range[TUPLE_VT];
+#endif
+    u32 is_x, is_y; /* which elements are an x, and a y without partner that is wanted */
+    u32 same;       /* of the merge: which elements have the key of the y before, */
+    u32 y_first;    /* place of the first y, */
+    u32 start;      /* of that run, << 16 */
+    u32 x_first;    /* place of the first x */
+    u32 given;      /* elements that give rows, */
+    u32 rows;       /* how many; so many that the tile is heavy when it cannot say */
+    u32 many;       /* one gives more than one */
 };
+
+struct cursor { /* of a walk through the elements of a merge */
+    u32 y, start;
+};
+FN u32 merged_range(struct cursor *c, u32 is_x, u32 same) {
+    u32 range = c->y | (is_x && same ? c->start : c->y << 16);
+    if (!is_x) {
+        c->start = same ? c->start : c->y << 16;
+        c->y++;
+    }
+    return range;
+}
+FN struct cursor cursor_of(const struct matches *m) {
+    struct cursor c;
+    c.y = m->y_first;
+    c.start = m->start;
+    return c;
+}
+/* The range of element k, asked for in order; `merged`: they come from a merge. */
+FN u32 next_range(const struct matches *m, u32 k, struct cursor *c, u32 merged) {
+#if STAGE != 0
+    if (!merged) {
+        return m->range[k];
+    }
+#endif
+    UNUSED_WORD(merged);
+    return merged_range(c, m->is_x >> k & 1u, m->same >> k & 1u);
+}
 #define BACK_MOST                                                                   \
     (1 << 18) /* what is told of `back` where 32 bits must do: 15 * 256 of them fit \
                */
@@ -127,7 +162,6 @@ FN void t_merge(const struct tiles *t, struct matches *m) {
     IN_W x = key_x(t, i); /* behind the last word of a tile lies one more */
     IN_W y = key_y(t, j);
     i32 lo = (i32)j; /* start of the run of the last y, whose key is `last` */
-    u32 mark = j << 16;
     IN_W last = 0;
     u32 has_last = 0;
     i32 back = t->back < BACK_MOST ? (i32)t->back : BACK_MOST;
@@ -144,10 +178,11 @@ FN void t_merge(const struct tiles *t, struct matches *m) {
     if (has_last && lo == 0 && back > 0 && last == key_x(t, 0)) {
         lo = -back;
     }
-    mark = lo < 0 ? RANGE_BEFORE << 16 : (u32)lo << 16;
+    m->start = lo < 0 ? RANGE_BEFORE << 16 : (u32)lo << 16;
     m->x_first = i;
-    m->is_x = m->is_y = m->given = m->rows = m->many = 0;
-    UNROLL for (u32 k = 0; k < TUPLE_VT; k++) {
+    m->y_first = j;
+    m->is_x = m->is_y = m->same = m->given = m->rows = m->many = 0;
+    NO_UNROLL for (u32 k = 0; k < TUPLE_VT; k++) {
         u32 here = d + k < total;
         u32 is_x = i < t->nx && (j >= t->ny || x < y);
         u32 same = has_last && (is_x ? x : y) == last;
@@ -158,14 +193,13 @@ FN void t_merge(const struct tiles *t, struct matches *m) {
             is_y = here && !is_x && !partner;
             m->is_y |= is_y << k;
         }
-        m->range[k] = j | (hit ? mark : j << 16);
+        m->same |= same << k;
         m->is_x |= is_x << k;
         matches_note(m, k, is_x, is_y, hit ? (u32)((i32)j - lo) : 0u);
         if (is_x) {
             i++;
         } else {
             lo = same ? lo : (i32)j;
-            mark = same ? mark : j << 16;
             last = y;
             has_last = 1;
             j++;
@@ -176,6 +210,7 @@ FN void t_merge(const struct tiles *t, struct matches *m) {
     }
 }
 
+#if STAGE != 0
 /* --- the others: a thread has the x from t_id * TUPLE_VT on ---------------------------------- */
 
 FN u32 x_count(const struct tiles *t) {
@@ -186,7 +221,7 @@ FN u32 x_count(const struct tiles *t) {
 FN void matches_begin(const struct tiles *t, struct matches *m) {
     m->x_first = t_id() * TUPLE_VT;
     m->is_x = (1u << x_count(t)) - 1u;
-    m->is_y = m->given = m->rows = m->many = 0;
+    m->is_y = m->same = m->y_first = m->start = m->given = m->rows = m->many = 0;
 }
 FN void matches_end(const struct tiles *t, struct matches *m) {
     i64 back = t->back < BACK_MOST ? t->back : BACK_MOST;
@@ -350,5 +385,7 @@ FN void t_network(const struct tiles *t, struct matches *m) {
         t_count_window(t, m, from, end);
     }
 }
+
+#endif
 
 #endif

@@ -90,7 +90,7 @@ FN void vec_set(vec16 *v, u32 j, T x) {
 /* The vector of elements i and following; those from n on are `rest`. */
 FN vec16 vec_read(const T *p, i64 i, i64 n, T rest) {
     if (i + T_VEC <= n) {
-        return load_once16(p + i);
+        return load16(p + i);
     }
     vec16 v;
     UNROLL for (u32 j = 0; j < T_VEC; j++) {

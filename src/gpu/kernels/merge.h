@@ -1,46 +1,19 @@
 /* merge.h: merges of ascending arrays, and the merge sort made of them; stable.
  *
- * k_merge_cuts finds where each tile of the output begins in both inputs (a thread each), k_merge
- * then brings a tile's elements into shared memory, where each thread finds its own part of the
+ * k_merge brings a tile's elements into shared memory, where each thread finds its own part of the
  * merge and does it one element at a time. Payload stays where it is until the order is known and
  * is fetched from the few lines it lies in. k_merge_block sorts tiles: in registers, then by merges
- * in shared memory. The text defines PATH_ITEMS, PAYLOAD (bytes, 0 = none). */
+ * in shared memory. Integers without payload are merged by merge_words.h. The text defines
+ * PATH_ITEMS, PAYLOAD (bytes, 0 = none). */
 #include "path.h"
+
+#define MERGE_THREADS PATH_THREADS
+#define MERGE_TILE PATH_TILE
+#include "merge_cuts.h"
 
 #if PAYLOAD
 typedef WORD_OF(PAYLOAD) P;
 #endif
-
-struct merge_pair { /* two runs, and where they lie in the input */
-    i64 first, a_n, b_n;
-};
-FN struct merge_pair merge_pair_of(const struct kmerge *m, i64 row) {
-    struct merge_pair pair;
-    pair.first = 0;
-    pair.a_n = m->a_count;
-    pair.b_n = m->b_count;
-    if (m->run) {
-        pair.first = row / (2 * m->run) * (2 * m->run);
-        i64 left = m->a_count - pair.first;
-        pair.a_n = left < m->run ? left : m->run;
-        pair.b_n = left - pair.a_n < m->run ? left - pair.a_n : m->run;
-    }
-    return pair;
-}
-FN const K *merge_b(const struct kmerge *m, const struct merge_pair *pair) {
-    return m->run ? (const K *)m->a + pair->first + pair->a_n : (const K *)m->b;
-}
-
-KERNEL(k_merge_cuts, struct kmerge, PATH_THREADS) {
-    i64 total = args.a_count + (args.run ? 0 : args.b_count);
-    i64 tile = (i64)t_block() * t_count() + t_id();
-    i64 row = tile * PATH_TILE;
-    if (row < total) {
-        struct merge_pair pair = merge_pair_of(&args, row);
-        args.cuts[tile] = path_far((const K *)args.a + pair.first, pair.a_n, merge_b(&args, &pair),
-                                   pair.b_n, row - pair.first, &args.order);
-    }
-}
 
 /* ITEMS elements of the merge from (i, j) on; `from` gets their places in the tile. */
 FN void merge_serial(K *key, u32 *from, const K *s_keys, u32 i, u32 a_end, u32 j, u32 b_end,
@@ -73,17 +46,15 @@ FN void merge_serial(K *key, u32 *from, const K *s_keys, u32 i, u32 a_end, u32 j
 
 KERNEL(k_merge, struct kmerge, PATH_THREADS) {
     SHARED(K, s_keys, PATH_TILE);
-    i64 total = args.a_count + (args.run ? 0 : args.b_count);
-    i64 row = (i64)t_block() * PATH_TILE;
-    struct merge_pair pair = merge_pair_of(&args, row);
+    struct merge_place at_tile = merge_place_of(&args, (i64)t_block());
+    struct merge_pair pair = at_tile.pair;
     const K *a = (const K *)args.a + pair.first;
     const K *b = merge_b(&args, &pair);
-    i64 end = row + PATH_TILE < total ? row + PATH_TILE : total;
-    i64 i = args.cuts[t_block()];
-    i64 j = row - pair.first - i;
-    i64 i_end = end - pair.first == pair.a_n + pair.b_n ? pair.a_n : args.cuts[t_block() + 1];
-    u32 rows = (u32)(end - row);
-    u32 a_rows = (u32)(i_end - i);
+    i64 row = at_tile.row;
+    i64 i = at_tile.i;
+    i64 j = at_tile.j;
+    u32 rows = at_tile.rows;
+    u32 a_rows = at_tile.a_rows;
     for (u32 k = t_id(); k < rows; k += PATH_THREADS) {
         s_keys[k] = k < a_rows ? a[i + k] : b[j + (k - a_rows)];
     }

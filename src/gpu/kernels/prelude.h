@@ -210,7 +210,7 @@ FN f64 bits_f64(u64 x) {
     return __longlong_as_double((i64)x);
 }
 
-/* Sixteen bytes at once, aligned; `load_once` hints that the line is not needed again. */
+/* Sixteen bytes at once, aligned; `once` hints that the line is not needed again. */
 typedef struct vec16 {
     u32 w[4];
 } vec16;

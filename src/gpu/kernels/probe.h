@@ -8,7 +8,7 @@ KERNEL(k_probe_read, struct kprobe, 512) {
         vec16 x[4];
         UNROLL for (u32 k = 0; k < 4; k++) {
             i64 at = i + (i64)(k * t_count());
-            x[k] = load_once16(args.data + 16 * (at < args.count ? at : i));
+            x[k] = load16(args.data + 16 * (at < args.count ? at : i));
         }
         UNROLL for (u32 k = 0; k < 4; k++) {
             sum += x[k].w[0] ^ x[k].w[1] ^ x[k].w[2] ^ x[k].w[3];

@@ -234,10 +234,11 @@ FN u64 rows_of(u32 range, u32 is_x, u32 is_y, i64 back) {
                                 : (u64)((KIND & REL_X_ONCE) != 0);
 }
 
-FN u64 rows_of_thread(const struct matches *m, i64 back) {
+FN u64 rows_of_thread(const struct matches *m, i64 back, u32 merged) {
     u64 rows = 0;
+    struct cursor c = cursor_of(m);
     UNROLL for (u32 k = 0; k < TUPLE_VT; k++) {
-        rows += rows_of(m->range[k], m->is_x >> k & 1u, m->is_y >> k & 1u, back);
+        rows += rows_of(next_range(m, k, &c, merged), m->is_x >> k & 1u, m->is_y >> k & 1u, back);
     }
     return rows;
 }
@@ -280,9 +281,10 @@ FN void put_row(const struct krel_join *a, i64 at, i64 x, i64 y) {
  * first. */
 FN void t_stage_many(const struct matches *m, i64 back, u32 row, u32 from, u32 *s_rows) {
     u32 xi = m->x_first;
+    struct cursor c = cursor_of(m);
     NO_UNROLL for (u32 k = 0; k < TUPLE_VT; k++) {
         u32 is_x = m->is_x >> k & 1u;
-        u32 range = m->range[k]; /* from local memory; selecting it among registers takes longer */
+        u32 range = next_range(m, k, &c, STAGE == 0);
         u32 count = (u32)rows_of(range, is_x, m->is_y >> k & 1u, back);
         u32 lo = range >> 16;
         u32 y = lo == RANGE_BEFORE ? Y_BIAS - (u32)back : Y_BIAS + lo;
@@ -296,14 +298,21 @@ FN void t_stage_many(const struct matches *m, i64 back, u32 row, u32 from, u32 *
     }
 }
 
+#if STAGE == 0
+#define STAGE_UNROLL NO_UNROLL /* few registers are left by wires */
+#else
+#define STAGE_UNROLL UNROLL /* ranges are registers */
+#endif
 /* The same where no element of the thread gives more than one row, and all rows of the tile fit. */
 FN void t_stage_one(const struct matches *m, i64 back, u32 row, u32 *s_rows) {
     u32 xi = m->x_first;
-    UNROLL for (u32 k = 0; k < TUPLE_VT; k++) {
+    struct cursor c = cursor_of(m);
+    STAGE_UNROLL for (u32 k = 0; k < TUPLE_VT; k++) {
         u32 is_x = m->is_x >> k & 1u;
+        u32 range = next_range(m, k, &c, STAGE == 0);
         if (m->given >> k & 1u) {
-            u32 lo = m->range[k] >> 16;
-            u32 hi = m->range[k] & 0xffffu;
+            u32 lo = range >> 16;
+            u32 hi = range & 0xffffu;
             u32 pair = NO_Y;
             if ((KIND & REL_PAIRS) && lo != hi) {
                 pair = lo == RANGE_BEFORE ? Y_BIAS - (u32)back : Y_BIAS + lo;
@@ -424,7 +433,7 @@ FN_RANGES void b_join_ranges(struct krel_join args, i64 tile, struct join_shared
     u32 heavy = tile_rows > TILE_ROWS * JOIN_ROUNDS;
     u64 total = tile_rows;
     if (heavy) { /* there may be more than 32 bits tell */
-        b_sum_before_u64(rows_of_thread(&m, t.back), JOIN_THREADS, s.sums, &total);
+        b_sum_before_u64(rows_of_thread(&m, t.back, STAGE == 0), JOIN_THREADS, s.sums, &total);
     }
     if (t_id() == 0) {
         look_tell(args.state, tile, total);
@@ -668,11 +677,10 @@ struct element { /* of a tile's output */
     i64 x, y; /* y of its first row; -1: none */
 };
 
-/* What k_expand knows of a tile, in shared memory: each thread's first row, its matches, its first
- * x. */
+/* What k_expand knows of a tile, in shared memory: each thread's first row, and its matches. */
 struct expanded {
     u64 *first;
-    u32 *ranges, *is_x, *is_y, *x;
+    u32 *is_x, *is_y, *same, *x, *y, *start;
 };
 
 /* The element of an output row. */
@@ -688,12 +696,15 @@ FN struct element element_at(const struct expanded *s, const struct place p, u64
         }
     }
     struct element e;
+    struct cursor c;
     u32 xi = s->x[lo];
+    c.y = s->y[lo];
+    c.start = s->start[lo];
     e.first = e.end = s->first[lo];
     e.x = e.y = -1;
     for (u32 k = 0; k < TUPLE_VT && e.end <= row; k++) {
-        u32 range = s->ranges[lo * TUPLE_VT + k];
         u32 is_x = s->is_x[lo] >> k & 1u;
+        u32 range = merged_range(&c, is_x, s->same[lo] >> k & 1u);
         e.first = e.end;
         e.end += rows_of(range, is_x, s->is_y[lo] >> k & 1u, back);
         if (is_x) {
@@ -741,11 +752,13 @@ FN void t_expand(const struct krel_join *a, const struct krel_heavy *h, u64 firs
 
 KERNEL(k_expand, struct krel_join, JOIN_THREADS) {
     SHARED_BYTES(s_bytes);
-    SHARED(u32, s_ranges, TILE_ROWS);
     SHARED(u64, s_first, JOIN_THREADS);
     SHARED(u32, s_is_x, JOIN_THREADS);
     SHARED(u32, s_is_y, JOIN_THREADS);
+    SHARED(u32, s_same, JOIN_THREADS);
     SHARED(u32, s_x, JOIN_THREADS);
+    SHARED(u32, s_y, JOIN_THREADS);
+    SHARED(u32, s_start, JOIN_THREADS);
     SHARED(u64, s_sums, JOIN_WARPS);
     SHARED(u32, s_ticket, 1);
     u32 *ticket = (u32 *)&args.counters[REL_EXPAND];
@@ -753,10 +766,12 @@ KERNEL(k_expand, struct krel_join, JOIN_THREADS) {
     u64 chunks = heavy >> 24;
     struct expanded s;
     s.first = s_first;
-    s.ranges = s_ranges;
     s.is_x = s_is_x;
     s.is_y = s_is_y;
+    s.same = s_same;
     s.x = s_x;
+    s.y = s_y;
+    s.start = s_start;
     for (u64 chunk = b_ticket(ticket, s_ticket); chunk < chunks;
          chunk = b_ticket(ticket, s_ticket)) {
         struct krel_heavy h = args.heavy[heavy_of(args.heavy, heavy & 0xffffffu, chunk)];
@@ -767,13 +782,13 @@ KERNEL(k_expand, struct krel_join, JOIN_THREADS) {
         b_load(&args, p, (IN_W *)(void *)s_bytes, &t);
         t_merge(&t, &m);
         s_first[t_id()] =
-            b_sum_before_u64(rows_of_thread(&m, t.back), JOIN_THREADS, s_sums, &total);
+            b_sum_before_u64(rows_of_thread(&m, t.back, 1), JOIN_THREADS, s_sums, &total);
         s_is_x[t_id()] = m.is_x;
         s_is_y[t_id()] = m.is_y;
+        s_same[t_id()] = m.same;
         s_x[t_id()] = m.x_first;
-        UNROLL for (u32 k = 0; k < TUPLE_VT; k++) {
-            s_ranges[t_id() * TUPLE_VT + k] = m.range[k];
-        }
+        s_y[t_id()] = m.y_first;
+        s_start[t_id()] = m.start;
         b_sync();
         u64 first = (chunk - h.chunk) * EXPAND_ROWS;
         u64 end = first + EXPAND_ROWS < h.total ? first + EXPAND_ROWS : h.total;

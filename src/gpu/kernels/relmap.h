@@ -21,7 +21,7 @@
 FN void project_unit(const struct krel_project *a, const IN_W *in, OUT_W *out) {
     IN_W x[UNIT];
     UNROLL for (u32 v = 0; v < UNIT / IN_VEC; v++) {
-        vec16 from = load_once16(in + v * IN_VEC);
+        vec16 from = load16(in + v * IN_VEC);
         UNROLL for (u32 j = 0; j < IN_VEC; j++) {
             x[v * IN_VEC + j] = vec_in(from, j);
         }

@@ -38,7 +38,7 @@ FN void rows4_write1(const u32 raw[1], void *out, i64 row, i64 count) {
         const u32 *p = (const u32 *)in + row * (words);                                   \
         if (row + 4 <= count) {                                                           \
             UNROLL for (u32 k = 0; k < (words); k++) {                                    \
-                vec16 v = load_once16(p + 4 * k);                                         \
+                vec16 v = load16(p + 4 * k);                                              \
                 UNROLL for (u32 j = 0; j < 4; j++) {                                      \
                     raw[4 * k + j] = v.w[j];                                              \
                 }                                                                         \

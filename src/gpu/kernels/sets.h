@@ -146,7 +146,7 @@ FN u32 t_bring(K *s, const K *from, i64 first, u32 rows, i64 count) {
     i64 base = first - (i64)skew;
     for (u32 at = t_id() * VEC_KEYS; at < skew + rows; at += SET_THREADS * VEC_KEYS) {
         if (base + (i64)at + VEC_KEYS <= count) {
-            store16(s + VEC_KEYS + at, load_once16(from + base + at));
+            store16(s + VEC_KEYS + at, load16(from + base + at));
         } else {
             for (u32 k = 0; k < VEC_KEYS && base + (i64)at + (i64)k < count; k++) {
                 s[VEC_KEYS + at + k] = from[base + (i64)at + (i64)k];

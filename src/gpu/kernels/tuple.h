@@ -63,7 +63,7 @@ FN void vec_out(vec16 *v, u32 j, OUT_W x) {
 FN vec16 vec_words(const IN_W *p, i64 i, i64 rows) {
     vec16 v;
     if (i + IN_VEC <= rows) {
-        return load_once16(p + i);
+        return load16(p + i);
     }
     UNROLL for (u32 k = 0; k < 4; k++) {
         i64 at = i + (i64)(k * 4 / IN_BYTES);

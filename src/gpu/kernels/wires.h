@@ -16,7 +16,9 @@
  *   WIRE_THREADS     of a block
  *   WIRE_ITEMS       of a thread's part: 7, 15 or 31
  *   WIRE_A_LAST      of equal keys that of b comes first
- *   WIRE_WHOLE       optional: all of an element is its key */
+ *   WIRE_WHOLE       optional: all of an element is its key
+ *   WIRE_BARE        optional: a word is the element, with the bits of `base` turned over; words
+ * may be equal, so that nothing can be learnt of them */
 #ifndef WF_WIRES_H
 #define WF_WIRES_H
 
@@ -105,6 +107,28 @@ FN void put_wide(u8 *s, u32 i, const u64 *word) {
     }
 }
 
+/* Whether x of a comes before y of b, which WIRE_BEHIND does not before 0. */
+#ifdef WIRE_BARE
+#define WIRE_BEFORE(x, y) ((x) <= (y))
+#define WIRE_BEHIND 1
+#define WIRE_OF_RAW(X, t, raw, is_a) \
+    UNUSED_WORD(is_a);               \
+    return (X)((raw) ^ (t)->base);
+#define RAW_OF_WIRE(X, t, word) return (RAW)(word) ^ (t)->base;
+#else
+#define WIRE_BEFORE(x, y) ((x) < (y))
+#define WIRE_BEHIND 0
+#define WIRE_OF_RAW(X, t, raw, is_a)                                    \
+    X one = (X)1 << WIRE_LOW(t);                                        \
+    X add = ((is_a) == WIRE_A_LAST ? one : (X)0) - (X)2 * (X)(t)->base; \
+    X x = (X)((raw) >> WIRE_DOWN(t));                                   \
+    return x + (x & ~(one - 1u)) + add;
+#define RAW_OF_WIRE(X, t, word)                  \
+    X lows = ((X)1 << WIRE_LOW(t)) - 1u;         \
+    X x = ((word) >> 1 & ~lows) | ((word)&lows); \
+    return ((RAW)x + (t)->base) << WIRE_DOWN(t);
+#endif
+
 /* wire: an element as a word; raw: the element again, less the bits that no word has.
  * t_bring: the tile's words to s; a barrier is the caller's. Says whether a key is there twice, as
  * far as the first two words of vectors tell: where many are, nobody begins to merge.
@@ -114,18 +138,9 @@ FN void put_wide(u8 *s, u32 i, const u64 *word) {
  * load, merge: the part and the word before it on wires, then ascending on the last ones.
  * learn: what neighbours tell. */
 #define WIRE_WORDS(w, X)                                                                       \
-    FN X wire_##w(const struct wire_tile *t, RAW raw, u32 is_a) {                              \
-        X one = (X)1 << WIRE_LOW(t);                                                           \
-        X add = (is_a == WIRE_A_LAST ? one : (X)0) - (X)2 * (X)t->base;                        \
-        X x = (X)(raw >> WIRE_DOWN(t));                                                        \
-        return x + (x & ~(one - 1u)) + add;                                                    \
-    }                                                                                          \
-    FN RAW raw_##w(const struct wire_tile *t, X word) {                                        \
-        X lows = ((X)1 << WIRE_LOW(t)) - 1u;                                                   \
-        X x = (word >> 1 & ~lows) | (word & lows);                                             \
-        return ((RAW)x + t->base) << WIRE_DOWN(t);                                             \
-    }                                                                                          \
-    FN void t_bring_edge_##w(struct wire_tile *t, u8 *s) {                                     \
+    FN X wire_##w(const struct wire_tile *t, RAW raw, u32 is_a){                               \
+        WIRE_OF_RAW(X, t, raw, is_a)} FN RAW raw_##w(const struct wire_tile *t, X word){       \
+        RAW_OF_WIRE(X, t, word)} FN void t_bring_edge_##w(struct wire_tile *t, u8 *s) {        \
         X *words = (X *)(void *)s;                                                             \
         for (u32 i = t_id(); i < t->a_rows; i += WIRE_THREADS) {                               \
             words[t->a_at + i] = wire_##w(t, t->a[t->a_first + (i64)i], 1);                    \
@@ -157,7 +172,7 @@ FN void put_wide(u8 *s, u32 i, const u64 *word) {
         UNROLL for (u32 k = 0; k < WIRE_LOADS; k++) {                                          \
             u32 i = k * WIRE_THREADS + t_id();                                                 \
             if (i < vecs) {                                                                    \
-                v[k] = load_once16((i < a_vecs ? a : b) + k * (WIRE_THREADS * RAW_VEC));       \
+                v[k] = load16((i < a_vecs ? a : b) + k * (WIRE_THREADS * RAW_VEC));            \
             }                                                                                  \
         }                                                                                      \
         UNROLL for (u32 k = 0; k < WIRE_LOADS; k++) {                                          \
@@ -185,13 +200,13 @@ FN void put_wide(u8 *s, u32 i, const u64 *word) {
         u32 b = (t->b_at + d - from) * (u32)sizeof(X);                                         \
         UNROLL for (u32 by = WIRE_TOP; by; by >>= 1) {                                         \
             u32 by_bytes = by * (u32)sizeof(X);                                                \
-            X x = 0;                                                                           \
+            X x = (X)WIRE_BEHIND;                                                              \
             X y = 0;                                                                           \
             if (left >= by) {                                                                  \
                 x = word_##w(s, a + by_bytes - (u32)sizeof(X));                                \
                 y = word_##w(s, b - by_bytes);                                                 \
             }                                                                                  \
-            if (x < y) {                                                                       \
+            if (WIRE_BEFORE(x, y)) {                                                           \
                 a += by_bytes;                                                                 \
                 b -= by_bytes;                                                                 \
                 left -= by;                                                                    \
@@ -301,7 +316,7 @@ FN void put_wide(u8 *s, u32 i, const u64 *word) {
         return bits;                                                                           \
     }
 WIRE_WORDS(narrow, u32)
-#if RAW_BYTES > 4
+#if RAW_BYTES > 4 || defined WIRE_PLACED
 WIRE_WORDS(wide, u64)
 #endif
 

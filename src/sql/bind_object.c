@@ -1,0 +1,270 @@
+/* bind_object.c: functions that look objects up by OID: pg_table_is_visible, format_type,
+ * pg_get_constraintdef and their kin, and the type regclass.
+ *
+ * Part of binding. As the relations of bind_system.c are rows of constants, each of these is a CASE
+ * over the OIDs that the edition has: definitions are few, and a cached plan is bound again when
+ * they change. regclass is no type here: 'name'::regclass is the object's OID, oid::regclass the
+ * name. */
+#include "sql/ddl_int.h"
+
+struct choices {
+    struct bind *b;
+    struct expr *arg;
+    VEC(struct expr *) args; /* of the CASE */
+    i32 position;
+};
+
+static struct expr *text_const(struct bind *b, const char *text, i32 position) {
+    return expr_text(b, arena_sv(b->arena, sv_from(text)), position);
+}
+
+static void choose(struct choices *c, i64 oid, struct expr *value) {
+    struct expr *key = expr_new(c->b->arena, EXPR_CONST, type_of(TYPE_BIGINT), c->position);
+    const_set_exact(key, oid);
+    struct expr *same =
+        expr_call(c->b->arena, FUNC_EQ, type_of(TYPE_BOOLEAN), c->position, 2, c->arg, key);
+    VEC_PUSH(c->b->arena, &c->args, same);
+    VEC_PUSH(c->b->arena, &c->args, value);
+}
+
+static struct expr *chosen(struct choices *c, struct type type, struct expr *otherwise) {
+    if (c->args.count == 0) {
+        return otherwise;
+    }
+    VEC_PUSH(c->b->arena, &c->args, otherwise);
+    return expr_many(c->b, EXPR_CASE, type, c->position, (i32)c->args.count, c->args.items);
+}
+
+#define EACH_OBJECT(b, it)                                 \
+    for (i64 i_ = 0; i_ < (b)->snap->edition->count; i_++) \
+        for (const struct object *it = (b)->snap->edition->entries[i_].object; it; it = NULL)
+
+static struct expr *is_visible(struct choices *c) {
+    struct bind *b = c->b;
+    EACH_OBJECT(b, object) {
+        const struct edition_entry *found =
+            object->kind == OBJECT_SCHEMA
+                ? NULL
+                : snapshot_lookup(b->snap, (struct sv){NULL, 0}, sv_from(object->name));
+        if (found && found->object == object) {
+            choose(c, object->oid, expr_bool(b, true, c->position));
+            for (u32 k = 0; object->table && k < object->table->key_count; k++) {
+                choose(c, object->table->keys[k].oid, expr_bool(b, true, c->position));
+            }
+        }
+    }
+    return chosen(c, type_of(TYPE_BOOLEAN), expr_bool(b, false, c->position));
+}
+
+static struct expr *relation_name(struct choices *c) {
+    struct bind *b = c->b;
+    EACH_OBJECT(b, object) {
+        if (object->kind != OBJECT_SCHEMA) {
+            choose(c, object->oid, text_const(b, object->name, c->position));
+        }
+    }
+    return chosen(c, type_of(TYPE_TEXT), expr_null(b, type_of(TYPE_TEXT), c->position));
+}
+
+static struct expr *comment_of(struct choices *c) {
+    struct bind *b = c->b;
+    EACH_OBJECT(b, object) {
+        if (object->comment) {
+            choose(c, object->oid, text_const(b, object->comment, c->position));
+        }
+    }
+    return chosen(c, type_of(TYPE_TEXT), expr_null(b, type_of(TYPE_TEXT), c->position));
+}
+
+static struct expr *view_text(struct choices *c) {
+    struct bind *b = c->b;
+    EACH_OBJECT(b, object) {
+        if (object->kind == OBJECT_VIEW && object->text) {
+            choose(c, object->oid, text_const(b, object->text, c->position));
+        }
+    }
+    return chosen(c, type_of(TYPE_TEXT), expr_null(b, type_of(TYPE_TEXT), c->position));
+}
+
+static const char *column_names(struct bind *b, const struct table *table, u32 count,
+                                const u32 *cols) {
+    struct text out;
+    text_init(&out, b->arena);
+    for (u32 i = 0; i < count; i++) {
+        text_print(&out, "%s%s", i ? ", " : "", table->cols[cols[i]].name);
+    }
+    return out.ptr ? out.ptr : "";
+}
+
+static const char *reference_text(struct bind *b, const struct object *object,
+                                  const struct table_foreign *fk) {
+    static const char *const actions[] = {"", "RESTRICT", "CASCADE", "SET NULL", "SET DEFAULT"};
+    const struct edition_entry *parent =
+        edition_find_oid(b->snap->edition, fk->ref_oid ? fk->ref_oid : object->oid);
+    if (!parent) {
+        return "";
+    }
+    return arena_printf(
+        b->arena, "FOREIGN KEY (%s) REFERENCES %s(%s)%s%s%s%s%s%s",
+        column_names(b, object->table, fk->col_count, fk->cols), parent->object->name,
+        column_names(b, parent->object->table, fk->col_count, fk->ref_cols),
+        fk->on_update ? " ON UPDATE " : "", actions[fk->on_update],
+        fk->on_delete ? " ON DELETE " : "", actions[fk->on_delete],
+        fk->deferrable ? " DEFERRABLE" : "", fk->deferred ? " INITIALLY DEFERRED" : "");
+}
+
+static struct expr *constraint_text(struct choices *c) {
+    struct bind *b = c->b;
+    EACH_OBJECT(b, object) {
+        const struct table *table = object->table;
+        for (u32 k = 0; table && k < table->key_count; k++) {
+            const struct table_key *key = &table->keys[k];
+            const char *text =
+                arena_printf(b->arena, "%s (%s)", key->primary ? "PRIMARY KEY" : "UNIQUE",
+                             column_names(b, table, key->col_count, key->cols));
+            choose(c, key->oid, text_const(b, text, c->position));
+        }
+        for (u32 k = 0; table && k < table->check_count; k++) {
+            const char *text = arena_printf(b->arena, "CHECK ((%s))", table->checks[k].text);
+            choose(c, table->checks[k].oid, text_const(b, text, c->position));
+        }
+        for (u32 k = 0; table && k < table->foreign_count; k++) {
+            const struct table_foreign *fk = &table->foreigns[k];
+            choose(c, fk->oid, text_const(b, reference_text(b, object, fk), c->position));
+        }
+    }
+    return chosen(c, type_of(TYPE_TEXT), expr_null(b, type_of(TYPE_TEXT), c->position));
+}
+
+static struct expr *index_text(struct choices *c) {
+    struct bind *b = c->b;
+    EACH_OBJECT(b, object) {
+        const struct table *table = object->table;
+        for (u32 k = 0; table && k < table->key_count; k++) {
+            const struct table_key *key = &table->keys[k];
+            const char *text =
+                arena_printf(b->arena, "CREATE UNIQUE INDEX %s ON %s USING btree (%s)", key->name,
+                             object->name, column_names(b, table, key->col_count, key->cols));
+            choose(c, key->oid, text_const(b, text, c->position));
+        }
+        const struct edition_entry *owner =
+            object->kind == OBJECT_INDEX ? edition_find_oid(b->snap->edition, object->owner) : NULL;
+        if (owner) {
+            const char *text =
+                arena_printf(b->arena, "CREATE INDEX %s ON %s USING btree (%s)", object->name,
+                             owner->object->name, object->text ? object->text : "");
+            choose(c, object->oid, text_const(b, text, c->position));
+        }
+    }
+    return chosen(c, type_of(TYPE_TEXT), expr_null(b, type_of(TYPE_TEXT), c->position));
+}
+
+/* A type's name by its OID; with its digits where a column of the database has just these. */
+static struct expr *type_text(struct choices *c, struct expr *modifier) {
+    struct bind *b = c->b;
+    struct type text = type_of(TYPE_TEXT);
+    for (i32 id = TYPE_BOOLEAN; id < TYPE_COUNT; id++) {
+        struct choices own = {.b = b, .arg = modifier, .position = c->position};
+        EACH_OBJECT(b, object) {
+            for (u32 k = 0; modifier && object->table && k < object->table->col_count; k++) {
+                struct type type = object->table->cols[k].type;
+                i64 digits = bind_type_modifier(type);
+                if ((i32)type.id == id && digits >= 0) {
+                    const char *shown = bind_type_words(b, type, true);
+                    choose(&own, digits, text_const(b, shown, c->position));
+                }
+            }
+        }
+        struct type type = type_of((enum type_id)id);
+        const char *bare = bind_type_words(b, type, false);
+        choose(c, type_oid(type), chosen(&own, text, text_const(b, bare, c->position)));
+    }
+    return chosen(c, text, expr_null(b, text, c->position));
+}
+
+static const struct {
+    const char *name;
+    i32 least, most;
+    u8 kind;
+} object_functions[] = {
+    {"pg_table_is_visible", 1, 1, 'v'}, {"pg_get_userbyid", 1, 1, 'u'},
+    {"format_type", 2, 2, 't'},         {"pg_get_expr", 2, 3, 'e'},
+    {"obj_description", 1, 2, 'd'},     {"pg_get_constraintdef", 1, 2, 'c'},
+    {"pg_get_indexdef", 1, 3, 'i'},     {"pg_get_viewdef", 1, 2, 'w'},
+    {"pg_encoding_to_char", 1, 1, 'n'}, {"col_description", 2, 2, '0'},
+    {"shobj_description", 2, 2, '0'},
+};
+
+/* Arguments that are OIDs are numbers here. */
+static FALLIBLE oid_argument(struct bind *b, struct expr *arg, struct expr **out) {
+    TRY(coerce_unknown(b, arg, type_of(TYPE_BIGINT), out));
+    if (!coerce_allowed((*out)->type, type_of(TYPE_BIGINT), COERCE_IMPLICIT)) {
+        FAIL_AT(b->err, UNDEFINED_FUNCTION, arg->position, "an OID is expected here");
+    }
+    return coerce_to(b, *out, type_of(TYPE_BIGINT), out);
+}
+
+FALLIBLE bind_object_call(struct bind *b, const struct call *call, bool *out_is,
+                          struct expr **out) {
+    u8 kind = 0;
+    for (i64 i = 0; i < COUNT_OF(object_functions); i++) {
+        if (strcmp(object_functions[i].name, call->name) == 0 &&
+            call->count >= object_functions[i].least && call->count <= object_functions[i].most) {
+            kind = object_functions[i].kind;
+        }
+    }
+    *out_is = kind != 0;
+    if (!kind) {
+        return ERR_OK;
+    }
+    TRY(snapshot_open(b->snap, b->err));
+    if (kind == 'e') { /* what is kept is the text itself */
+        return coerce_unknown(b, call->args[0], type_of(TYPE_TEXT), out);
+    }
+    struct choices c = {.b = b, .position = call->position};
+    TRY(oid_argument(b, call->args[0], &c.arg));
+    TRY(bind_sharable(b, c.arg));
+    if (kind == 't') {
+        struct expr *modifier = NULL;
+        TRY(oid_argument(b, call->args[1], &modifier));
+        bool none = modifier->kind == EXPR_CONST && modifier->is_null;
+        *out = type_text(&c, none ? NULL : modifier);
+        return ERR_OK;
+    }
+    *out = kind == 'v'   ? is_visible(&c)
+           : kind == 'd' ? comment_of(&c)
+           : kind == 'c' ? constraint_text(&c)
+           : kind == 'i' ? index_text(&c)
+           : kind == 'w' ? view_text(&c)
+           : kind == 'u' ? text_const(b, "warpfox", call->position)
+           : kind == 'n' ? text_const(b, "UTF8", call->position)
+                         : expr_null(b, type_of(TYPE_TEXT), call->position);
+    return ERR_OK;
+}
+
+FALLIBLE bind_regclass(struct bind *b, struct expr *arg, i32 position, struct expr **out) {
+    struct sv text;
+    TRY(snapshot_open(b->snap, b->err));
+    if (literal_text(arg, &text)) {
+        bool number = text.len > 0;
+        for (i64 i = 0; i < text.len; i++) {
+            number = number && text.ptr[i] >= '0' && text.ptr[i] <= '9';
+        }
+        if (number) {
+            return coerce_unknown(b, arg, type_of(TYPE_BIGINT), out);
+        }
+        const struct edition_entry *entry = NULL;
+        TRY(bind_relation_text(b, arena_sv(b->arena, text).ptr, position, &entry));
+        *out = expr_new(b->arena, EXPR_CONST, type_of(TYPE_BIGINT), position);
+        const_set_exact(*out, entry->object->oid);
+        return ERR_OK;
+    }
+    struct choices c = {.b = b, .position = position};
+    if (arg->type.id == TYPE_TEXT) {
+        return unsupported(b, position, "regclass of a text that is not constant");
+    }
+    TRY(oid_argument(b, arg, &c.arg));
+    TRY(bind_sharable(b, c.arg));
+    *out = relation_name(&c);
+    return ERR_OK;
+}
