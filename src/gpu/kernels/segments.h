@@ -150,12 +150,6 @@ FN struct part tile_part(const struct ksegments *args, i64 items, i64 tile) {
     return p;
 }
 
-/* Vectors lie so that neither those who write them in order nor those who read four neighbours meet
- * in a bank. */
-FN u32 vec_place(u32 v) {
-    return 16u * (v ^ (v >> 3 & 7u));
-}
-
 /* The vector of elements i and following, of which those below n exist. */
 FN vec16 in_vec(const u8 *in, i64 i, i64 n) {
     if (i + IN_VEC <= n) {
