@@ -209,6 +209,8 @@ void frame_compact(struct worker *w, struct frame *fr, const struct cpu_op *op);
 void *frame_dst(struct worker *w, struct frame *fr, u16 reg);
 /* The register's n elements, compacted now if they were not yet. */
 const void *frame_read(struct worker *w, struct frame *fr, u16 reg);
+/* Row i of the op->b words that lie in registers from op->a on. */
+void frame_words(struct worker *w, struct frame *fr, const struct cpu_op *op, u32 i, i64 *out);
 
 /* ops.c: runs opcodes from pc on over the frame's active rows. */
 FALLIBLE ops_run(struct worker *w, struct frame *fr, u32 pc);

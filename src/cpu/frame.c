@@ -104,6 +104,12 @@ const void *frame_read(struct worker *w, struct frame *fr, u16 reg) {
     return fr->data[reg];
 }
 
+void frame_words(struct worker *w, struct frame *fr, const struct cpu_op *op, u32 i, i64 *out) {
+    for (u32 k = 0; k < op->b; k++) {
+        out[k] = ((const i64 *)frame_read(w, fr, (u16)(op->a + k)))[i];
+    }
+}
+
 void *frame_dst(struct worker *w, struct frame *fr, u16 reg) {
     if (fr->lag[reg] && w->run->pipe.multi[reg]) {
         move_together(w, fr, reg, fr->pos, fr->n); /* rows that keep their value */

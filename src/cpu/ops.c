@@ -194,9 +194,7 @@ static bool round_sum(struct worker *w, struct frame *fr, const struct cpu_op *o
     memset(w->fault, 0, (size_t)fr->n);
     for (i64 j = 0; j < fr->m; j++) {
         u32 i = ACTIVE(fr, j);
-        for (u32 k = 0; k < op->b; k++) {
-            words[k] = ((const i64 *)frame_read(w, fr, (u16)(op->a + k)))[i];
-        }
+        frame_words(w, fr, op, i, words);
         if (is_f64) {
             ((f64 *)dst)[i] = fn_fround_f64(words, op->b, op->c, first, &w->fault[i]);
         } else {

@@ -4,16 +4,7 @@
  * Work is cut into tasks of a page or of TASK_ROWS rows; within a task loops run over blocks that
  * stay in the first cache. An ordered output takes two passes: count, then write. */
 #include "cpu/rel_int.h"
-
-#define W u32
-#define WORD(name) name##_u32
-#include "cpu/rel_word.h"
-#define W u64
-#define WORD(name) name##_u64
-#include "cpu/rel_word.h"
-#define W w128
-#define WORD(name) name##_u128
-#include "cpu/rel_word.h"
+#include "cpu/rel_words.h"
 
 enum { TASK_ROWS = 1 << 16 };
 
@@ -60,31 +51,16 @@ struct project {
             }                                                                                      \
         }                                                                                          \
     }
-MOVES(u32, u32, u32)
-MOVES(u32, u64, u64)
-MOVES(u32, w128, u128)
-MOVES(u64, u32, u32)
-MOVES(u64, u64, u64)
-MOVES(u64, w128, u128)
-MOVES(w128, u32, u32)
-MOVES(w128, u64, u64)
-MOVES(w128, w128, u128)
+REL_WORD_PAIRS(MOVES)
+#undef MOVES
 
 static void move_block(void *out, i32 out_bytes, const void *in, i32 in_bytes, i64 n,
                        const struct rel_moves *moves) {
-#define CASE(IN, OUT)                                                   \
+#define CASE(IN, OUT, T)                                                \
     if (in_bytes == (i32)sizeof(IN) && out_bytes == (i32)sizeof(OUT)) { \
         moves_##IN##_##OUT((OUT *)out, (const IN *)in, n, moves);       \
     }
-    CASE(u32, u32)
-    CASE(u32, u64)
-    CASE(u32, w128)
-    CASE(u64, u32)
-    CASE(u64, u64)
-    CASE(u64, w128)
-    CASE(w128, u32)
-    CASE(w128, u64)
-    CASE(w128, w128)
+    REL_WORD_PAIRS(CASE)
 #undef CASE
 }
 
@@ -215,13 +191,6 @@ struct product {
     const struct rel_combine *combine;
 };
 
-static u128 word_at(const struct rel_rows *rows, i64 i) {
-    i32 bytes = elem_bytes[rows->type];
-    return bytes == 4   ? ((const u32 *)rows->data)[i]
-           : bytes == 8 ? ((const u64 *)rows->data)[i]
-                        : ((const w128 *)rows->data)[i];
-}
-
 static void product_task(void *arg, i64 task, i32 worker) {
     UNUSED(worker);
     const struct product *p = arg;
@@ -232,7 +201,7 @@ static void product_task(void *arg, i64 task, i32 worker) {
     for (i64 at = task * TASK_ROWS; at < end;) {
         i64 y = at % p->y.count;
         i64 n = MIN_OF(MIN_OF(p->y.count - y, end - at), REL_BLOCK);
-        u128 x = word_move(word_at(&p->x, at / p->y.count), &p->combine->x);
+        u128 x = word_move(rel_word_at(&p->x, at / p->y.count), &p->combine->x);
         u8 *out = (u8 *)p->out.data + at * bytes;
         move_block(out, bytes, (const u8 *)p->y.data + y * y_bytes, y_bytes, n, &y_moves);
         for (i64 i = 0; i < n && bytes == 4; i++) {

@@ -6,16 +6,7 @@
  * are joined twice, to count and to write; pairs go through a small buffer, so that the loop that
  * makes tuples of them is the same for all. */
 #include "cpu/rel_int.h"
-
-#define W u32
-#define WORD(name) name##_u32
-#include "cpu/rel_word.h"
-#define W u64
-#define WORD(name) name##_u64
-#include "cpu/rel_word.h"
-#define W w128
-#define WORD(name) name##_u128
-#include "cpu/rel_word.h"
+#include "cpu/rel_words.h"
 
 enum { RANGE_ROWS = 1 << 13 };
 
@@ -25,13 +16,6 @@ struct join {
     i64 total; /* of words in the merge */
     bool write;
 };
-
-static u128 word_at(const struct rel_rows *rows, i64 i) {
-    i32 bytes = elem_bytes[rows->type];
-    return bytes == 4   ? ((const u32 *)rows->data)[i]
-           : bytes == 8 ? ((const u64 *)rows->data)[i]
-                        : ((const w128 *)rows->data)[i];
-}
 
 /* Pairs of positions to tuples. */
 #define COMBINE(IN, OUT, T)                                                                     \
@@ -56,32 +40,17 @@ static u128 word_at(const struct rel_rows *rows, i64 i) {
             out[i] = (OUT)(word | (y[i] >= 0 ? bits_##IN##_##OUT(ys[y[i]], &c->y) : no_y));     \
         }                                                                                       \
     }
-COMBINE(u32, u32, u32)
-COMBINE(u32, u64, u64)
-COMBINE(u32, w128, u128)
-COMBINE(u64, u32, u32)
-COMBINE(u64, u64, u64)
-COMBINE(u64, w128, u128)
-COMBINE(w128, u32, u32)
-COMBINE(w128, u64, u64)
-COMBINE(w128, w128, u128)
+REL_WORD_PAIRS(COMBINE)
+#undef COMBINE
 
 static void flush_tuples(const struct rel_join *j, i64 at, i64 n, const i64 *x, const i64 *y) {
     i32 in_bytes = elem_bytes[j->x.type];
     i32 out_bytes = elem_bytes[j->out.type];
-#define CASE(IN, OUT)                                                   \
+#define CASE(IN, OUT, T)                                                \
     if (in_bytes == (i32)sizeof(IN) && out_bytes == (i32)sizeof(OUT)) { \
         combine_##IN##_##OUT(j, (OUT *)j->out.data + at, x, y, n);      \
     }
-    CASE(u32, u32)
-    CASE(u32, u64)
-    CASE(u32, w128)
-    CASE(u64, u32)
-    CASE(u64, u64)
-    CASE(u64, w128)
-    CASE(w128, u32)
-    CASE(w128, u64)
-    CASE(w128, w128)
+    REL_WORD_PAIRS(CASE)
 #undef CASE
 }
 
@@ -122,7 +91,7 @@ static void split_task(void *arg, i64 t, i32 worker) {
     i64 b = d - a;
     s->splits[t] = a;
     s->backs[t] = 0;
-    if (a < x->count && b > 0 && word_at(x, a) >> shift == word_at(y, b - 1) >> shift) {
+    if (a < x->count && b > 0 && rel_word_at(x, a) >> shift == rel_word_at(y, b - 1) >> shift) {
         s->backs[t] = b - (bytes == 4   ? run_start_u32(y->data, b, shift)
                            : bytes == 8 ? run_start_u64(y->data, b, shift)
                                         : run_start_u128(y->data, b, shift));

@@ -10,6 +10,25 @@ typedef u128 w128 __attribute__((aligned(8)));
 
 enum { REL_BLOCK = 1024 }; /* rows that loops work on at a time */
 
+/* X(word of the input, word of the output, type to move bits in), for every pair. */
+#define REL_WORD_PAIRS(X) \
+    X(u32, u32, u32)      \
+    X(u32, u64, u64)      \
+    X(u32, w128, u128)    \
+    X(u64, u32, u32)      \
+    X(u64, u64, u64)      \
+    X(u64, w128, u128)    \
+    X(w128, u32, u32)     \
+    X(w128, u64, u64)     \
+    X(w128, w128, u128)
+
+static inline u128 rel_word_at(const struct rel_rows *rows, i64 i) {
+    i32 bytes = elem_bytes[rows->type];
+    return bytes == 4   ? ((const u32 *)rows->data)[i]
+           : bytes == 8 ? ((const u64 *)rows->data)[i]
+                        : ((const w128 *)rows->data)[i];
+}
+
 /* A range of the merge of two relations, and the pairs found in it. */
 struct rel_range {
     i64 x_first, x_end, y_first, y_end, x_count;

@@ -309,9 +309,7 @@ bool variance_run(struct worker *w, struct frame *fr, const struct cpu_op *op) {
     memset(w->fault, 0, (size_t)fr->n);
     for (i64 j = 0; j < fr->m; j++) {
         u32 i = ACTIVE(fr, j);
-        for (u32 k = 0; k < op->b; k++) {
-            words[k] = ((const i64 *)frame_read(w, fr, (u16)(op->a + k)))[i];
-        }
+        frame_words(w, fr, op, i, words);
         bool enough = words[0] > (h.population ? 0 : 1);
         bool negative = enough && h.n2 && cross_numerator(&num, words, op->c, op->b, &h);
         if (enough && !h.n2) {

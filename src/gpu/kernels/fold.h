@@ -87,6 +87,11 @@ FN void vec_set(vec16 *v, u32 j, T x) {
     v->w[j] = t_bits(x);
 #endif
 }
+/* Where vector v lies in shared memory, so that neither those who write vectors in order nor those
+ * who read two or four neighbours each meet in a bank. */
+FN u32 vec_place(u32 v) {
+    return 16u * (v ^ (v >> 3 & 7u));
+}
 /* The vector of elements i and following; those from n on are `rest`. */
 FN vec16 vec_read(const T *p, i64 i, i64 n, T rest) {
     if (i + T_VEC <= n) {

@@ -92,12 +92,6 @@ FN struct stretch b_stretch_scan(struct stretch mine, u64 *s_values, u32 *s_ends
     return before;
 }
 
-/* Vectors lie so that neither those who write them in order nor those who read neighbours meet in
- * a bank. */
-FN u32 vec_place(u32 v) {
-    return 16u * (v ^ (v >> 3 & 7u));
-}
-
 /* The tile to shared memory, and the word behind it. Ends with a barrier. */
 FN void b_load_tile(const IN_W *in, i64 first, u32 rows, i64 count, u8 *s_in, IN_W *s_next) {
     vec16 v[THREAD_VECS];
