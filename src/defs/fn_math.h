@@ -841,6 +841,28 @@ FN_SLOW i64 fn_lcm(i64 a, i64 b, u8 *f) {
     return (i64)(u64)r;
 }
 
+FN_SLOW i128 fn_gcd_i128(i128 a, i128 b) {
+    i128 x = a < 0 ? -a : a;
+    i128 y = b < 0 ? -b : b;
+    while (y != 0) {
+        i128 rest = x % y;
+        x = y;
+        y = rest;
+    }
+    return x;
+}
+
+/* The bounds of decimals keep a product that fits within 128 bits. */
+FN_SLOW i128 fn_lcm_i128(i128 a, i128 b, u8 *f) {
+    i128 divisor = fn_gcd_i128(a, b);
+    i128 x = divisor ? a / divisor : 0;
+    i128 size = x < 0 ? -x : x;
+    i128 other = b < 0 ? -b : b;
+    b8 fits = (b8)((size == 0) | (other == 0) || other <= I128_MAX / size);
+    *f = (u8)(fits ? *f : FAULT_DECIMAL);
+    return fits ? size * other : 0;
+}
+
 FN_SLOW i128 fn_factorial(i64 a, u8 *f) {
     i128 r = 1;
     *f = (u8)(a < 0 ? FAULT_FACTORIAL : a > 33 ? FAULT_DECIMAL : *f);

@@ -60,9 +60,7 @@ struct ksegments {
     i64 count; /* elements of in */
     i64 segment_count;
     i64 *splits; /* per tile: ends before it */
-    i64 *heads;  /* per tile: the segment that ends first there; -1: none */
-    void *opens; /* per tile: the reduction behind its last end */
-    u64 *state;  /* of blocks that join tiles */
+    u64 *state;
     u32 *ticket;
     u32 *bad;
     i32 low, bits; /* sums of floats: of a limb, see kernels/fsegments.h */

@@ -69,7 +69,7 @@ static FALLIBLE reduce(struct prim_job *job, enum fold fold, struct prim_array o
                            .count = in.count,
                            .parts = (u64 *)(void *)parts,
                            .finished = (u32 *)(void *)(parts + parts_bytes)};
-    TRY(gpu_prim_fill(job, parts + parts_bytes, 0, 16));
+    TRY(gpu_prim_fill(job, parts, 0, parts_bytes + 16)); /* to checkers an exchange is no write */
     return gpu_prim_launch(job, &code, MAX_OF(blocks, 1), REDUCE_THREADS, 0, &args);
 }
 

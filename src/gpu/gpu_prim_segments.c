@@ -27,25 +27,20 @@ struct pass {
 static FALLIBLE run_pass(struct prim_job *job, const struct pass *pass, struct ksegments args) {
     i64 slots = SEGMENT_THREADS * SEGMENT_VECS * (16 / pass->in_bytes);
     i64 tiles = parts_of(args.count + args.segment_count, slots - 16 / pass->in_bytes);
-    i64 joins = parts_of(tiles, SEGMENT_THREADS);
-    i64 state_bytes = joins * 2 * pass->value_bytes;
+    i64 state_bytes = tiles * 2 * pass->value_bytes;
     i64 mark = prim_mark(job);
     args.splits = prim_take(job, (tiles + 1) * 8);
-    args.heads = prim_take(job, tiles * 8);
-    args.opens = prim_take(job, tiles * pass->value_bytes);
     u8 *state = prim_take(job, state_bytes + 16);
     args.state = (u64 *)(void *)state;
     args.ticket = (u32 *)(void *)(state + state_bytes);
     args.bad = (u32 *)(void *)(state + state_bytes + 8);
     struct gpu_template split = {pass->module, "k_segment_split", pass->defines};
     struct gpu_template run = {pass->module, "k_segments", pass->defines};
-    struct gpu_template join = {pass->module, "k_segment_join", pass->defines};
     u32 bad = 0;
     TRY(gpu_prim_fill(job, state, 0, state_bytes + 16));
     TRY(gpu_prim_launch(job, &split, parts_of(tiles + 1, SEGMENT_THREADS), SEGMENT_THREADS, 0,
                         &args));
-    TRY(gpu_prim_launch_all(job, &run, tiles, SEGMENT_THREADS, slots * pass->in_bytes, &args));
-    TRY(gpu_prim_launch_all(job, &join, joins, SEGMENT_THREADS, 0, &args));
+    TRY(gpu_prim_launch(job, &run, tiles, SEGMENT_THREADS, slots * pass->in_bytes, &args));
     if (pass->checks) {
         TRY(gpu_prim_fetch(job, &bad, args.bad, 4));
     }

@@ -306,9 +306,9 @@ static void init_program(struct lower *l) {
 
 FALLIBLE lower_plan(const struct plan *plan, const struct lower_limits *limits, struct arena *arena,
                     struct program **out, struct error *err) {
-    enum { MOST_CUTS = 32 };
+    enum { MOST_TRIES = 32 }; /* each cuts one place of every pipeline that is too large */
     struct lower l = {.plan = plan, .limits = limits, .arena = arena, .err = err};
-    for (i64 tries = 0; tries <= MOST_CUTS; tries++) {
+    for (i64 tries = 0; tries <= MOST_TRIES; tries++) {
         struct lower fresh = {.plan = plan, .limits = limits, .arena = arena, .err = err};
         memcpy(&fresh.cuts, &l.cuts, sizeof l.cuts);
         l = fresh;
@@ -317,10 +317,12 @@ FALLIBLE lower_plan(const struct plan *plan, const struct lower_limits *limits, 
         if (l.status) {
             return l.status;
         }
-        if (!l.wish || tries == MOST_CUTS) {
+        if (l.wishes.count == 0 || tries == MOST_TRIES) {
             break;
         }
-        VEC_PUSH(arena, &l.cuts, l.wish);
+        for (i64 i = 0; i < l.wishes.count; i++) {
+            VEC_PUSH(arena, &l.cuts, l.wishes.items[i]);
+        }
     }
     find_last_uses(&l);
     fill_program(&l);

@@ -121,10 +121,10 @@ struct lower {
     VEC(struct ranks) ranks;
     VEC(struct shared) shared;
     VEC(struct in_set) in_sets;
-    VEC(const struct rel *) cuts; /* operators after which a pipeline must end */
-    const struct rel *wish;       /* next cut the register budget asks for */
-    VEC(struct loop) loops;       /* done */
-    VEC(struct loop) working;     /* all, for those who read their rows */
+    VEC(const struct rel *) cuts;   /* operators after which a pipeline must end */
+    VEC(const struct rel *) wishes; /* further ones that the register budget asks for */
+    VEC(struct loop) loops;         /* done */
+    VEC(struct loop) working;       /* all, for those who read their rows */
     VEC(struct deferral) deferrals;
     u32 defer;       /* the one + 1 whose steps are being made; 0 = none */
     b8 numbers_rows; /* scans number their rows, for a fetch at the end */

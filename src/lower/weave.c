@@ -44,12 +44,17 @@ struct builder *weave_cut(struct builder *b, const struct rel *rel) {
 
 void weave_check(struct lower *l, const struct builder *b, const struct pipeline *pipe) {
     bool over = l->limits->max_live > 0 && build_max_live(pipe) > l->limits->max_live;
-    if (l->wish || !over || b->boundaries.count < 2) {
+    if (!over || b->boundaries.count < 2) {
         return;
     }
     i64 middle = (b->boundaries.count - 1) / 2; /* the last one ends the pipeline anyway */
     const struct rel *rel = b->boundaries.items[middle].rel;
+    for (i64 i = 0; i < l->wishes.count; i++) {
+        if (l->wishes.items[i] == rel) {
+            return;
+        }
+    }
     if (!weave_cuts_after(l, rel)) {
-        l->wish = rel;
+        VEC_PUSH(l->arena, &l->wishes, rel);
     }
 }

@@ -645,11 +645,8 @@ static struct rel *push_limit(struct unnest *u, struct rel *rel, u32 *cols) {
     struct arena *arena = plan->arena;
     struct rel *sort = rel->inputs[0]->kind == REL_SORT ? rel->inputs[0] : NULL;
     struct rel *input = push(u, sort ? sort->inputs[0] : rel->inputs[0], cols);
-    struct rel *window = rel_new(plan, REL_WINDOW, input, NULL);
-    struct window_call call = {.func = WINDOW_ROW_NUMBER, .position = -1};
-    call.frame =
-        (struct frame){.mode = FRAME_ROWS, .from = BOUND_UNBOUNDED_BEFORE, .to = BOUND_CURRENT};
-    call.col = plan_col_new(plan, "row_number", type_of(TYPE_BIGINT), false);
+    u32 col = plan_col_new(plan, "row_number", type_of(TYPE_BIGINT), false);
+    struct rel *window = rel_numbered(plan, input, col);
     if (sort) {
         remap_rel(u, sort, cols);
         for (i64 i = 0; i < sort->order.count; i++) {
@@ -659,10 +656,8 @@ static struct rel *push_limit(struct unnest *u, struct rel *rel, u32 *cols) {
     for (i64 i = 0; i < u->count; i++) {
         VEC_PUSH(arena, &window->exprs, expr_col(plan, cols[i], -1));
     }
-    VEC_PUSH(arena, &window->windows, call);
-    VEC_PUSH(arena, &window->out, call.col);
     struct rel *filter = rel_new(plan, REL_FILTER, window, NULL);
-    struct expr *number = expr_col(plan, call.col, -1);
+    struct expr *number = expr_col(plan, col, -1);
     if (rel->offset) {
         struct expr *cond = call_of(arena, FUNC_GT, TYPE_BOOLEAN, number, rel->offset);
         VEC_PUSH(arena, &filter->conds, unless_null(arena, rel->offset, cond));
@@ -917,18 +912,6 @@ static void find_draws(struct unnest *u, struct rel *rel) {
     find_draws(u, rel->inputs[1]);
 }
 
-static struct rel *number_rows(struct plan *plan, struct rel *rel) {
-    struct rel *window = rel_new(plan, REL_WINDOW, rel, NULL);
-    struct window_call call = {.func = WINDOW_ROW_NUMBER, .position = -1};
-    call.frame =
-        (struct frame){.mode = FRAME_ROWS, .from = BOUND_UNBOUNDED_BEFORE, .to = BOUND_CURRENT};
-    call.col = plan_col_new(plan, "row", type_of(TYPE_BIGINT), false);
-    VEC_PUSH(plan->arena, &window->windows, call);
-    VEC_PUSH(plan->arena, &window->out, call.col);
-    window->rows = rel->rows;
-    return window;
-}
-
 static void unnest_join(struct opt *o, struct rel *join, bool serials) {
     struct unnest u = {.o = o, .join = join};
     bool dependent = find_outer(&u);
@@ -937,7 +920,8 @@ static void unnest_join(struct opt *o, struct rel *join, bool serials) {
         u.numbered = u.draws.count > 0;
     }
     if (u.numbered) {
-        join->inputs[0] = number_rows(o->plan, join->inputs[0]);
+        u32 row = plan_col_new(o->plan, "row", type_of(TYPE_BIGINT), false);
+        join->inputs[0] = rel_numbered(o->plan, join->inputs[0], row);
         (void)find_outer(&u);
         rewrite(&u);
     } else if (dependent) {

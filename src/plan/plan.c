@@ -69,6 +69,17 @@ struct rel *rel_join(struct plan *plan, enum join_kind kind, struct rel *left, s
     return rel;
 }
 
+struct rel *rel_numbered(struct plan *plan, struct rel *rel, u32 col) {
+    struct rel *window = rel_new(plan, REL_WINDOW, rel, NULL);
+    struct window_call call = {.func = WINDOW_ROW_NUMBER, .position = -1, .col = col};
+    call.frame =
+        (struct frame){.mode = FRAME_ROWS, .from = BOUND_UNBOUNDED_BEFORE, .to = BOUND_CURRENT};
+    VEC_PUSH(plan->arena, &window->windows, call);
+    VEC_PUSH(plan->arena, &window->out, col);
+    window->rows = rel->rows;
+    return window;
+}
+
 static u32 rel_number(struct rel *rel, u32 next) {
     if (rel->number) {
         return next;

@@ -244,6 +244,9 @@ u32 plan_col_new(struct plan *plan, const char *name, struct type type, bool nul
 struct rel *rel_new(struct plan *plan, enum rel_kind kind, struct rel *left, struct rel *right);
 /* A join of the given kind with the columns it makes visible; MARK makes mark_col. */
 struct rel *rel_join(struct plan *plan, enum join_kind kind, struct rel *left, struct rel *right);
+/* A window that numbers the rows of `rel` in `col`: all of them, as they come, unless the caller
+ * adds what to part and order them by. */
+struct rel *rel_numbered(struct plan *plan, struct rel *rel, u32 col);
 struct expr *expr_new(struct arena *arena, enum expr_kind kind, struct type type, i32 position);
 struct expr *expr_col(struct plan *plan, u32 col, i32 position);
 struct expr *expr_call(struct arena *arena, enum func func, struct type type, i32 position,

@@ -160,7 +160,7 @@ static bool same_expr(const struct expr *x, const struct expr *y) {
     return x && y ? expr_equal(x, y) : x == y;
 }
 
-static u32 add_call(struct bind *b, struct query *q, struct agg_call *call, struct type type) {
+u32 agg_add(struct bind *b, struct query *q, struct agg_call *call, struct type type) {
     for (i64 i = 0; i < q->calls.count; i++) {
         const struct agg_call *old = &q->calls.items[i];
         if (old->agg == call->agg && old->distinct == call->distinct &&
@@ -374,6 +374,45 @@ static void note_slot_level(struct expr **slot, void *arg) {
     expr_each_col(*slot, note_level, arg);
 }
 
+/* The query whose groups a call is made for; what its arguments wait for goes below them. */
+static FALLIBLE find_owner(struct bind *b, struct query *q, struct agg_call *call, i64 before,
+                           struct query **out) {
+    struct level_walk w = {q, -1};
+    agg_each_expr(call, note_slot_level, &w);
+    struct query *owner = q;
+    for (i32 i = 0; i < w.level; i++) {
+        owner = owner->outer;
+    }
+    if (owner != q && q->pending.count > before) {
+        return unsupported(b, call->position, "a subquery in an aggregate of an outer query");
+    }
+    TRY(check_place(b, owner, call->position));
+    for (i64 i = before; i < q->pending.count; i++) {
+        VEC_PUSH(b->arena, &q->below, q->pending.items[i]);
+    }
+    q->pending.count = before;
+    *out = owner;
+    return ERR_OK;
+}
+
+FALLIBLE agg_bind_sorted(struct bind *b, struct query *q, const struct json *body,
+                         struct agg_call *call, struct expr ***out_args, i32 *out_count,
+                         struct query **out_owner) {
+    i64 before = q->pending.count;
+    b8 was_in = q->in_agg;
+    const char *no_sets = q->no_sets;
+    q->in_agg = 1;
+    q->no_sets = "aggregate function calls cannot contain set-returning function calls";
+    TRY(bind_list(b, q, json_get(body, "args"), out_args, out_count));
+    TRY(bind_call_order(b, q, json_get(body, "agg_order"), call));
+    if (json_get(body, "agg_filter")) {
+        TRY(bind_agg_filter(b, q, json_get(body, "agg_filter"), before, call));
+    }
+    q->in_agg = was_in;
+    q->no_sets = no_sets;
+    return find_owner(b, q, call, before, out_owner);
+}
+
 FALLIBLE bind_aggregate(struct bind *b, struct query *q, const char *name, const struct json *body,
                         struct expr **out) {
     i32 position = json_position(body);
@@ -387,20 +426,8 @@ FALLIBLE bind_aggregate(struct bind *b, struct query *q, const char *name, const
     TRY(bind_agg_call(b, q, name, body, &call, &type));
     q->in_agg = was_in;
     q->no_sets = no_sets;
-    struct level_walk w = {q, -1};
-    agg_each_expr(&call, note_slot_level, &w);
-    struct query *owner = q;
-    for (i32 i = 0; i < w.level; i++) {
-        owner = owner->outer;
-    }
-    if (owner != q && q->pending.count > before) {
-        return unsupported(b, position, "a subquery in an aggregate of an outer query");
-    }
-    TRY(check_place(b, owner, position));
-    for (i64 i = before; i < q->pending.count; i++) {
-        VEC_PUSH(b->arena, &q->below, q->pending.items[i]);
-    }
-    q->pending.count = before;
+    struct query *owner = NULL;
+    TRY(find_owner(b, q, &call, before, &owner));
     if (agg_is_of_parts(&call)) {
         struct expr *parts[AGG_PARTS] = {NULL};
         struct agg_call part;
@@ -408,18 +435,18 @@ FALLIBLE bind_aggregate(struct bind *b, struct query *q, const char *name, const
                           : ERR_OK);
         for (i32 i = 0; i < AGG_PARTS; i++) {
             if (agg_part(b, &call, i, &part, &type)) {
-                parts[i] = expr_col(b->plan, add_call(b, owner, &part, type), position);
+                parts[i] = expr_col(b->plan, agg_add(b, owner, &part, type), position);
             }
         }
         return agg_of_parts(b, (enum agg)call.agg, parts, position, out);
     }
-    *out = expr_col(b->plan, add_call(b, owner, &call, type), position);
+    *out = expr_col(b->plan, agg_add(b, owner, &call, type), position);
     return ERR_OK;
 }
 
 void bind_count_star(struct bind *b, struct query *q) {
     struct agg_call call = {.agg = AGG_COUNT_STAR, .position = -1};
-    (void)add_call(b, q, &call, type_of(TYPE_BIGINT));
+    (void)agg_add(b, q, &call, type_of(TYPE_BIGINT));
 }
 
 FALLIBLE bind_grouping(struct bind *b, struct query *q, const struct json *body,

@@ -614,8 +614,9 @@ FALLIBLE ddl_column_keys(struct bind *b, const struct json *body, struct table_d
     return ERR_OK;
 }
 
-/* LIKE other: its columns, without what hangs on them. */
-static FALLIBLE like_columns(struct bind *b, const struct json *body, struct statement *out) {
+/* LIKE other: its columns, without what hangs on them, and room for `more` others. */
+static FALLIBLE like_columns(struct bind *b, const struct json *body, struct statement *out,
+                             u32 more) {
     const struct json *relation = json_get(body, "relation");
     const struct edition_entry *entry = NULL;
     if (json_number(body, "options") != 0) {
@@ -627,7 +628,12 @@ static FALLIBLE like_columns(struct bind *b, const struct json *body, struct sta
                 entry->object->name);
     }
     const struct table *table = entry->object->table;
-    GROW(b, out->cols, out->col_count + table->col_count, struct column_def);
+    struct column_def *cols =
+        NEW_ARRAY(b->arena, struct column_def, out->col_count + table->col_count + more);
+    if (out->col_count) {
+        memcpy(cols, out->cols, out->col_count * sizeof *cols);
+    }
+    out->cols = cols;
     for (u32 i = 0; i < table->col_count; i++) {
         out->cols[out->col_count++] = (struct column_def){.name = keep(b, table->cols[i].name),
                                                           .type = table->cols[i].type,
@@ -663,8 +669,7 @@ static FALLIBLE table_columns(struct bind *b, const struct json *list, struct st
             out->col_count++;
             TRY(check_columns(b, out, last));
         } else if (node_is(node, "TableLikeClause")) {
-            GROW(b, out->cols, out->col_count + (u32)count, struct column_def);
-            TRY(like_columns(b, node_body(node), out));
+            TRY(like_columns(b, node_body(node), out, (u32)count));
         }
     }
     return check_columns(b, out, last);

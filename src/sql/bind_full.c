@@ -65,22 +65,11 @@ static bool uses_side(struct bind *b, const struct pending *p, struct rel *side)
     return bind_depends(b, side, probe);
 }
 
-static struct rel *numbered(struct bind *b, struct rel *rel) {
-    struct rel *window = rel_new(b->plan, REL_WINDOW, rel, NULL);
-    struct window_call call = {.func = WINDOW_ROW_NUMBER, .position = -1};
-    call.frame =
-        (struct frame){.mode = FRAME_ROWS, .from = BOUND_UNBOUNDED_BEFORE, .to = BOUND_CURRENT};
-    call.col = bind_col_new(b, NULL, "row_number", type_of(TYPE_BIGINT), false);
-    VEC_PUSH(b->arena, &window->windows, call);
-    VEC_PUSH(b->arena, &window->out, call.col);
-    window->rows = rel->rows;
-    return window;
-}
-
 /* One side, numbered and shared: *io_side becomes a use with the columns it had, which condition
  * and subqueries name; the result is another, whose columns `to` lists by their old numbers. */
 static struct rel *share_side(struct bind *b, struct rel **io_side, u32 *to, u32 *out_number) {
-    struct rel *side = numbered(b, *io_side);
+    u32 number = bind_col_new(b, NULL, "row_number", type_of(TYPE_BIGINT), false);
+    struct rel *side = rel_numbered(b->plan, *io_side, number);
     struct expr **map = NEW_ARRAY(b->arena, struct expr *, b->plan->cols.count + 1);
     struct rel *input = rel_copy(b->plan, side, map);
     while (b->origins.count < b->plan->cols.count) {

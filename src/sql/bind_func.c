@@ -67,7 +67,6 @@ static const char *const known_functions[] = {
     "parse_ident",
     "to_ascii",
     "current_date",
-    "timeofday",
 };
 
 static bool is_missing(const char *name) {
@@ -146,6 +145,9 @@ FALLIBLE bind_call(struct bind *b, struct query *q, const struct json *body, str
     }
     if (agg_find(call.name)) {
         return bind_aggregate(b, q, call.name, body, out);
+    }
+    if (agg_is_hypothetical(call.name) && json_get(body, "agg_within_group")) {
+        return bind_hypothetical(b, q, call.name, body, out);
     }
     if (window_find(call.name)) {
         FAIL_AT(b->err, WRONG_OBJECT, call.position, "window function %s requires an OVER clause",

@@ -219,6 +219,30 @@ static FALLIBLE call_to_hex(struct bind *b, const struct call *call, struct expr
     return ERR_OK;
 }
 
+/* gcd and lcm: of decimals at the scale of the finer one. */
+static FALLIBLE call_gcd(struct bind *b, const struct call *call, struct expr **out) {
+    i32 scale = -1;
+    bool found = false, exact = true;
+    for (i32 i = 0; i < 2; i++) {
+        struct type type = call->args[i]->type;
+        scale = type.id == TYPE_DECIMAL ? MAX_OF(scale, (i32)type.scale) : scale;
+        exact = exact && (type_is_exact(type) || is_unknown(call->args[i]));
+    }
+    if (scale < 0 || !exact) {
+        TRY(bind_scalar(b, call, &found, out));
+        return found ? ERR_OK : call_mismatch(b, call);
+    }
+    struct type type = type_decimal(DECIMAL_DIGITS_MAX, scale);
+    struct expr *args[2];
+    for (i32 i = 0; i < 2; i++) {
+        TRY(coerce_to(b, call->args[i], type, &args[i]));
+    }
+    bool gcd = strcmp(call->name, "gcd") == 0;
+    *out = scalar_call(b, gcd ? FUNC_GCD_N : FUNC_LCM_N, call->position, 2, args[0], args[1]);
+    (*out)->type = type;
+    return ERR_OK;
+}
+
 /* log(base, x) is there for decimals alone. */
 static FALLIBLE call_log(struct bind *b, const struct call *call, struct expr **out) {
     bool found = false;
@@ -232,6 +256,8 @@ static FALLIBLE call_log(struct bind *b, const struct call *call, struct expr **
 
 static const struct func_entry entries[] = {
     {"log", 1, 2, call_log, FUNC_LOG},
+    {"gcd", 2, 2, call_gcd, FUNC_GCD_I},
+    {"lcm", 2, 2, call_gcd, FUNC_LCM_I},
     {"round", 1, 2, call_round, FUNC_ROUND},
     {"trunc", 1, 2, call_round, FUNC_TRUNC},
     {"floor", 1, 1, call_floor, FUNC_FLOOR},

@@ -480,17 +480,11 @@ struct numbered_side {
 static void number_side(struct bind *b, struct rel *rel, i64 map_count, struct numbered_side *out) {
     struct expr **wide = NEW_ARRAY(b->arena, struct expr *, map_count + 1);
     struct rel *copy = rel_copy(b->plan, rel, wide);
-    struct rel *window = rel_new(b->plan, REL_WINDOW, copy, NULL);
-    struct window_call call = {.func = WINDOW_ROW_NUMBER, .position = -1};
-    call.frame =
-        (struct frame){.mode = FRAME_ROWS, .from = BOUND_UNBOUNDED_BEFORE, .to = BOUND_CURRENT};
     while (b->origins.count < b->plan->cols.count) {
         VEC_PUSH(b->arena, &b->origins, ((struct origin){NULL, ""}));
     }
-    call.col = bind_col_new(b, NULL, "row", type_of(TYPE_BIGINT), false);
-    VEC_PUSH(b->arena, &window->windows, call);
-    VEC_PUSH(b->arena, &window->out, call.col);
-    window->rows = rel->rows;
+    u32 row = bind_col_new(b, NULL, "row", type_of(TYPE_BIGINT), false);
+    struct rel *window = rel_numbered(b->plan, copy, row);
     for (i32 k = 0; k < 2; k++) {
         struct rel *use = bind_shared(b, window);
         out->use[k] = use;

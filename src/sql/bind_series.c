@@ -177,17 +177,11 @@ static struct rel *elements(struct bind *b, struct rel *rel, struct expr *value,
 
 /* The number of a series' element is its place in order. */
 static struct rel *number_counted(struct bind *b, struct rel *series, bool falls) {
-    struct rel *window = rel_new(b->plan, REL_WINDOW, series, NULL);
-    struct window_call call = {.func = WINDOW_ROW_NUMBER, .position = -1};
-    call.frame =
-        (struct frame){.mode = FRAME_ROWS, .from = BOUND_UNBOUNDED_BEFORE, .to = BOUND_CURRENT};
-    call.col = bind_col_new(b, NULL, "ordinality", type_of(TYPE_BIGINT), false);
+    u32 col = bind_col_new(b, NULL, "ordinality", type_of(TYPE_BIGINT), false);
+    struct rel *window = rel_numbered(b->plan, series, col);
     struct order_key key = {out_col(b, series, 0), falls, falls};
     VEC_PUSH(b->arena, &window->order, key);
-    VEC_PUSH(b->arena, &window->windows, call);
-    VEC_PUSH(b->arena, &window->out, call.col);
-    window->rows = series->rows;
-    struct rel *made = elements(b, window, out_col(b, series, 0), expr_col(b->plan, call.col, -1));
+    struct rel *made = elements(b, window, out_col(b, series, 0), expr_col(b->plan, col, -1));
     made->rows = series->rows;
     return made;
 }

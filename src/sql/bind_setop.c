@@ -85,17 +85,11 @@ static FALLIBLE unify(struct bind *b, struct rel *sides[2], const char **names, 
 
 /* Adds the number of a row among those equal to it. */
 static struct rel *numbered(struct bind *b, struct rel *rel) {
-    struct rel *window = rel_new(b->plan, REL_WINDOW, rel, NULL);
-    struct window_call call = {.func = WINDOW_ROW_NUMBER, .position = -1};
-    call.frame =
-        (struct frame){.mode = FRAME_ROWS, .from = BOUND_UNBOUNDED_BEFORE, .to = BOUND_CURRENT};
-    call.col = bind_col_new(b, NULL, "row_number", type_of(TYPE_BIGINT), false);
+    u32 col = bind_col_new(b, NULL, "row_number", type_of(TYPE_BIGINT), false);
+    struct rel *window = rel_numbered(b->plan, rel, col);
     for (i64 i = 0; i < rel->out.count; i++) {
         VEC_PUSH(b->arena, &window->exprs, expr_col(b->plan, rel->out.items[i], -1));
     }
-    VEC_PUSH(b->arena, &window->windows, call);
-    VEC_PUSH(b->arena, &window->out, call.col);
-    window->rows = rel->rows;
     return window;
 }
 

@@ -559,17 +559,34 @@ static FALLIBLE call_cast(struct bind *b, const struct call *call, struct expr *
     static const struct {
         const char *name;
         u8 type;
-    } kinds[] = {{"date", TYPE_DATE},     {"text", TYPE_TEXT},   {"int2", TYPE_SMALLINT},
-                 {"int4", TYPE_INTEGER},  {"int8", TYPE_BIGINT}, {"float4", TYPE_REAL},
-                 {"float8", TYPE_DOUBLE}, {"bool", TYPE_BOOLEAN}};
+    } kinds[] = {{"date", TYPE_DATE},
+                 {"text", TYPE_TEXT},
+                 {"int2", TYPE_SMALLINT},
+                 {"int4", TYPE_INTEGER},
+                 {"int8", TYPE_BIGINT},
+                 {"float4", TYPE_REAL},
+                 {"float8", TYPE_DOUBLE},
+                 {"bool", TYPE_BOOLEAN},
+                 {"time", TYPE_TIME},
+                 {"timestamp", TYPE_TIMESTAMP},
+                 {"timestamptz", TYPE_TIMESTAMPTZ},
+                 {"interval", TYPE_INTERVAL}};
     struct type type = type_of(TYPE_TEXT);
     for (i64 i = 0; i < COUNT_OF(kinds); i++) {
         type = strcmp(kinds[i].name, call->name) == 0 ? type_of((enum type_id)kinds[i].type) : type;
     }
-    if (!is_unknown(call->args[0]) && !coerce_allowed(call->args[0]->type, type, COERCE_EXPLICIT)) {
+    struct expr *arg = call->args[0];
+    if (call->count == 2) { /* timestamp(date, time) */
+        bool fit = arg->type.id == TYPE_DATE && call->args[1]->type.id == TYPE_TIME;
+        if (!fit) {
+            return call_mismatch(b, call);
+        }
+        TRY(bind_arithmetic(b, FUNC_ADD, arg, call->args[1], call->position, &arg));
+    }
+    if (!is_unknown(arg) && !coerce_allowed(arg->type, type, COERCE_EXPLICIT)) {
         return call_mismatch(b, call);
     }
-    return coerce_to(b, call->args[0], type, out);
+    return coerce_to(b, arg, type, out);
 }
 
 static const struct func_entry entries[] = {
@@ -585,6 +602,10 @@ static const struct func_entry entries[] = {
     {"float4", 1, 1, call_cast, FUNC_COALESCE},
     {"float8", 1, 1, call_cast, FUNC_COALESCE},
     {"bool", 1, 1, call_cast, FUNC_COALESCE},
+    {"time", 1, 1, call_cast, FUNC_COALESCE},
+    {"timestamp", 1, 2, call_cast, FUNC_COALESCE},
+    {"timestamptz", 1, 2, call_cast, FUNC_COALESCE},
+    {"interval", 1, 1, call_cast, FUNC_COALESCE},
     {"length", 1, 1, call_length, FUNC_LENGTH},
     {"char_length", 1, 1, call_length, FUNC_LENGTH},
     {"character_length", 1, 1, call_length, FUNC_LENGTH},

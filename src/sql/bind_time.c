@@ -441,6 +441,27 @@ static struct expr *now(struct bind *b, i32 position) {
     return expr_call(b->arena, FUNC_NOW, type_of(TYPE_TIMESTAMPTZ), position, 0);
 }
 
+/* timeofday(): the same as text. */
+static FALLIBLE call_time_of_day(struct bind *b, const struct call *call, struct expr **out) {
+    struct expr *template = expr_text(b, SV("Dy Mon DD HH24:MI:SS.US YYYY TZ"), call->position);
+    *out = scalar_call(b, FUNC_TO_CHAR_TZ, call->position, 2, now(b, call->position), template);
+    return ERR_OK;
+}
+
+/* isfinite of an interval, which always is. */
+static FALLIBLE call_is_finite(struct bind *b, const struct call *call, struct expr **out) {
+    if (call->args[0]->type.id != TYPE_INTERVAL) {
+        bool found;
+        TRY(bind_scalar(b, call, &found, out));
+        return found ? ERR_OK : call_mismatch(b, call);
+    }
+    struct expr *args[3] = {expr_one(b, EXPR_IS_NULL, call->args[0], call->position),
+                            expr_null(b, type_of(TYPE_BOOLEAN), call->position), NULL};
+    args[2] = expr_one(b, EXPR_NOT, args[0], call->position);
+    *out = expr_many(b, EXPR_CASE, type_of(TYPE_BOOLEAN), call->position, 3, args);
+    return ERR_OK;
+}
+
 static FALLIBLE call_now(struct bind *b, const struct call *call, struct expr **out) {
     *out = now(b, call->position);
     return ERR_OK;
@@ -461,6 +482,25 @@ static FALLIBLE call_age(struct bind *b, const struct call *call, struct expr **
     return found ? ERR_OK : call_mismatch(b, call);
 }
 
+/* An offset in which east is positive, as one in which west is. */
+static FALLIBLE turned_zone(struct bind *b, struct expr *zone, struct expr **out) {
+    static const char signs[2][2] = {"+", "-"};
+    i32 position = zone->position;
+    struct type text = type_of(TYPE_TEXT);
+    struct expr *args[5] = {[4] = zone};
+    struct expr *rest = expr_call(b->arena, FUNC_SUBSTRING, text, position, 3, zone,
+                                  expr_int(b, 2, position), expr_int(b, I32_MAX, position));
+    TRY(bind_sharable(b, zone));
+    for (i32 i = 0; i < 2; i++) {
+        args[2 * i] = scalar_call(b, FUNC_STARTS_WITH, position, 2, zone,
+                                  expr_text(b, sv_from(signs[i]), position));
+        args[2 * i + 1] = expr_call(b->arena, FUNC_CONCAT, text, position, 2,
+                                    expr_text(b, sv_from(signs[1 - i]), position), rest);
+    }
+    *out = expr_many(b, EXPR_CASE, text, position, 5, args);
+    return ERR_OK;
+}
+
 /* make_timestamp(year, month, day, hour, minute, second) */
 static FALLIBLE call_make_timestamp(struct bind *b, const struct call *call, struct expr **out) {
     struct expr *args[6];
@@ -472,6 +512,13 @@ static FALLIBLE call_make_timestamp(struct bind *b, const struct call *call, str
     struct expr *time =
         scalar_call(b, FUNC_MAKE_TIME, call->position, 3, args[3], args[4], args[5]);
     *out = scalar_call(b, FUNC_DATE_TIME, call->position, 2, date, time);
+    if (call->count == 7) { /* by the clocks of a zone */
+        struct expr *zoned[2] = {NULL, *out};
+        TRY(call_argument(b, call, 6, type_of(TYPE_TEXT), &zoned[0]));
+        TRY(turned_zone(b, zoned[0], &zoned[0]));
+        struct call at = {"timezone", zoned, 2, call->position, 0};
+        return call_timezone(b, &at, out);
+    }
     if (strcmp(call->name, "make_timestamptz") == 0) {
         return coerce_to(b, *out, type_of(TYPE_TIMESTAMPTZ), out);
     }
@@ -616,8 +663,10 @@ static const struct func_entry entries[] = {
     {"date_trunc", 2, 3, call_date_trunc, FUNC_TRUNC_TS},
     {"age", 1, 2, call_age, FUNC_AGE_TS},
     {"make_timestamp", 6, 6, call_make_timestamp, FUNC_DATE_TIME},
-    {"make_timestamptz", 6, 6, call_make_timestamp, FUNC_DATE_TIME},
+    {"make_timestamptz", 6, 7, call_make_timestamp, FUNC_DATE_TIME},
     {"timezone", 2, 2, call_timezone, FUNC_ZONE_IN},
+    {"isfinite", 1, 1, call_is_finite, FUNC_FINITE_TS},
+    {"timeofday", 0, 0, call_time_of_day, FUNC_NOW},
     {"now", 0, 0, call_now, FUNC_NOW},
     {"transaction_timestamp", 0, 0, call_now, FUNC_NOW},
     {"statement_timestamp", 0, 0, call_now, FUNC_NOW},

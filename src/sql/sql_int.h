@@ -524,6 +524,16 @@ FALLIBLE bind_undefined_function(struct bind *b, const char *name, struct expr *
                                  i32 position);
 /* True when `name` is an aggregate. */
 bool agg_find(const char *name);
+/* A call among those of a query's groups, once; its column. */
+u32 agg_add(struct bind *b, struct query *q, struct agg_call *call, struct type type);
+/* Arguments, sort keys and filter of a call, and the query it belongs to. */
+FALLIBLE agg_bind_sorted(struct bind *b, struct query *q, const struct json *body,
+                         struct agg_call *call, struct expr ***out_args, i32 *out_count,
+                         struct query **out_owner);
+/* bind_agg_rank.c: rank and its kin WITHIN GROUP. */
+bool agg_is_hypothetical(const char *name);
+FALLIBLE bind_hypothetical(struct bind *b, struct query *q, const char *name,
+                           const struct json *body, struct expr **out);
 FALLIBLE bind_aggregate(struct bind *b, struct query *q, const char *name, const struct json *body,
                         struct expr **out);
 void bind_count_star(struct bind *b, struct query *q); /* adds count(*) to the calls */

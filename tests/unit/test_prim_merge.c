@@ -233,6 +233,7 @@ static void test_text(void **state) {
 
 /* --- merge --- */
 
+/* Payload BOOL: none. */
 static void check_merge(wf_place place, wf_elem type, enum prim_shape shape, int64_t a_n,
                         int64_t b_n, wf_elem payload) {
     uint64_t *an = keys_new(shape, a_n, 5000, 1, true);
@@ -247,17 +248,19 @@ static void check_merge(wf_place place, wf_elem type, enum prim_shape shape, int
     void *pa = as_type(payload, rows, a_n);
     void *pb = as_type(payload, rows + a_n, b_n);
     void *po = calloc((size_t)(a_n + b_n) + 1, 16);
+    bool bare = payload == WF_ELEM_BOOL;
     assert_prim_ok(wf_prim_merge(prim, place, prim_array(type, out, a_n + b_n),
                                  prim_array(type, a, a_n), prim_array(type, b, b_n),
-                                 prim_array(payload, po, a_n + b_n), prim_array(payload, pa, a_n),
-                                 prim_array(payload, pb, b_n), NULL));
+                                 bare ? none : prim_array(payload, po, a_n + b_n),
+                                 bare ? none : prim_array(payload, pa, a_n),
+                                 bare ? none : prim_array(payload, pb, b_n), NULL));
     int64_t i = 0;
     int64_t j = 0;
     for (int64_t k = 0; k < a_n + b_n; k++) {
         bool from_b = j < b_n && (i >= a_n || bn[j] < an[i]);
         uint64_t key = from_b ? bn[j] : an[i];
         uint64_t row = (uint64_t)(from_b ? a_n + j : i);
-        if (number_at(type, out, k) != key || number_at(payload, po, k) != row) {
+        if (number_at(type, out, k) != key || (!bare && number_at(payload, po, k) != row)) {
             fail_msg("merge on %d of %lld and %lld: element %lld", place, (long long)a_n,
                      (long long)b_n, (long long)k);
         }
@@ -285,10 +288,20 @@ static const wf_elem types[] = {WF_ELEM_U32, WF_ELEM_U64,  WF_ELEM_F32, WF_ELEM_
 static void test_merge(void **state) {
     (void)state;
     static const wf_elem payloads[] = {WF_ELEM_U32, WF_ELEM_U64, WF_ELEM_U128};
+    static const wf_elem integers[] = {WF_ELEM_U32, WF_ELEM_I64, WF_ELEM_I32, WF_ELEM_U64};
     for (int place = 0; place < prim_places(); place++) {
         for (int p = 0; p < PAIRS; p++) {
             check_merge((wf_place)place, types[p % 3], (enum prim_shape)(p % SHAPE_COUNT),
                         pairs[p][0], pairs[p][1], payloads[p % 3]);
+            check_merge((wf_place)place, integers[p % 4], (enum prim_shape)((p + 3) % SHAPE_COUNT),
+                        pairs[p][0], pairs[p][1], WF_ELEM_BOOL);
+        }
+        for (int p = 0; p < 6; p++) { /* tiles of 3,968 without payload, of 3,840 with it */
+            int64_t a = p < 3 ? 3967 + p : 1 + p * 4001;
+            int64_t b = p < 3 ? 0 : 3967 * 2 + p;
+            check_merge((wf_place)place, p & 1 ? WF_ELEM_I32 : WF_ELEM_U32, SHAPE_RANDOM, a, b,
+                        WF_ELEM_BOOL);
+            check_merge((wf_place)place, WF_ELEM_I32, SHAPE_DUPLICATES, a, b, payloads[p % 2]);
         }
     }
 }

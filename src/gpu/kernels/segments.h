@@ -6,8 +6,7 @@
  * value at once. A thread then folds SEGMENT_VECS vectors of neighbours, straight through, and
  * writes a segment where it meets a bit, except its first one: that lacks what threads before it,
  * and tiles before this, have of the segment. Both are found by scans that stop at whoever has
- * ended a segment; that over tiles is a kernel of its own, so that tiles need not wait for each
- * other. Vectors begin where the array's do, so some slots of a tile belong to others.
+ * ended a segment. Vectors begin where the array's do, so some slots of a tile belong to others.
  *
  * Walking both lists item by item, a search per thread, took three times as many instructions.
  *
@@ -267,78 +266,53 @@ FN struct folded fold_slots(const struct ksegments *args, const struct part *p, 
     return f;
 }
 
-/* The segment that began before the tile has but a part of its value when this ends: k_segment_join
- * adds the rest. Waiting for earlier tiles here took as long as everything else. */
 KERNEL(k_segments, struct ksegments, SEGMENT_THREADS) {
     SHARED_BYTES(s_in); /* vectors */
     SHARED(u16, s_which, TILE_SLOTS);
     SHARED(u32, s_tails, SEGMENT_THREADS);
     SHARED(T, s_value, SEGMENT_WARPS);
     SHARED(u32, s_ended, SEGMENT_WARPS);
+    SHARED(T, s_before, 1);
     SHARED(u32, s_first, 1);
-    i64 items = item_count(&args);
-    i64 tile = (i64)t_block();
-    if (tile * TILE_ITEMS < items) {
+    SHARED(u32, s_ticket, 1);
+    i64 items = read_u32(args.bad) ? 0 : item_count(&args);
+    i64 tiles = (items + TILE_ITEMS - 1) / TILE_ITEMS;
+    if (t_id() == 0) {
+        *s_first = 0;
+    }
+    i64 tile = b_ticket(args.ticket, s_ticket);
+    while (tile < tiles) {
         struct part p = tile_part(&args, items, tile);
         b_stage(&args, &p, s_in);
         s_tails[t_id()] = 0;
-        if (t_id() == 0) {
-            *s_first = 0;
-        }
         if (b_any(!ends_ascend(&args, &p))) {
             p.ends = 0;
         }
+        if (t_id() == 0) {
+            *s_ticket = atom_add_u32(args.ticket, 1);
+        }
         mark_tails(&args, &p, s_tails, s_which, s_first);
         b_sync();
-        u32 cut = *s_first; /* what came before is none of the others' */
-        T *out = (T *)args.out + p.segment;
+        u32 cut = *s_first; /* what came before is none of this tile's */
         struct folded mine = fold_slots(&args, &p, s_in, s_tails[t_id()], s_which);
         struct open all;
         struct open before = b_open_scan(mine.open, s_value, s_ended, &all);
+        if (t_id() < 32u) {
+            T earlier = w_fold_back(args.state, tile, all.value, all.ended | (cut != 0));
+            if (t_id() == 0) {
+                *s_before = earlier;
+                *s_first = 0;
+            }
+        }
+        b_sync();
+        T *out = (T *)args.out + p.segment;
         if (mine.open.ended) {
-            out[mine.head_which] = FOLD(before.value, mine.head);
-            if (!before.ended && !cut) {
-                args.heads[tile] = p.segment + mine.head_which;
-            }
+            T value = FOLD(before.value, mine.head);
+            out[mine.head_which] = before.ended || cut ? value : FOLD(*s_before, value);
         }
-        if (t_id() == 0) {
-            ((T *)args.opens)[tile] = all.value;
-            if (cut) {
-                out[cut - 1u] = FOLD_IDENTITY;
-                args.heads[tile] = p.segment + cut - 1;
-            } else if (!all.ended) {
-                args.heads[tile] = -1;
-            }
+        if (cut && t_id() == 0) {
+            out[cut - 1u] = *s_before;
         }
-    }
-}
-
-/* A thread per tile: what earlier tiles have of the segment it ended first. */
-KERNEL(k_segment_join, struct ksegments, SEGMENT_THREADS) {
-    SHARED(T, s_value, SEGMENT_WARPS);
-    SHARED(u32, s_ended, SEGMENT_WARPS);
-    SHARED(T, s_before, 1);
-    SHARED(u32, s_ticket, 1);
-    i64 items = item_count(&args);
-    i64 tiles = (items + TILE_ITEMS - 1) / TILE_ITEMS;
-    i64 block = b_ticket(args.ticket, s_ticket);
-    i64 tile = block * SEGMENT_THREADS + t_id();
-    i64 head = tile < tiles ? args.heads[tile] : -1;
-    struct open mine;
-    mine.value = tile < tiles ? ((const T *)args.opens)[tile] : (T)FOLD_IDENTITY;
-    mine.ended = head >= 0;
-    struct open all;
-    struct open before = b_open_scan(mine, s_value, s_ended, &all);
-    if (t_id() < 32u) {
-        T earlier = w_fold_back(args.state, block, all.value, all.ended);
-        if (t_id() == 0) {
-            *s_before = earlier;
-        }
-    }
-    b_sync();
-    if (head >= 0) {
-        T *out = (T *)args.out + head;
-        T value = before.ended ? before.value : FOLD(*s_before, before.value);
-        *out = FOLD(value, *out);
+        tile = *s_ticket;
     }
 }

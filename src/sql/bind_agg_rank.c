@@ -1,0 +1,151 @@
+/* bind_agg_rank.c: hypothetical-set aggregates: where a row would stand among those of its group.
+ *
+ * Part of binding. rank(v) WITHIN GROUP (ORDER BY x) and its kin need no order: they are made from
+ * counts of the rows that come before the row v, or beside it. What comes before follows from the
+ * sort keys one by one, NULLs included; the row itself must be constant. */
+#include "sql/sql_int.h"
+
+enum { KEYS_MAX = 8 };
+
+static bool is_plain(const struct expr *expr, void *arg) {
+    UNUSED(arg);
+    return expr->kind != EXPR_COL;
+}
+
+static struct expr *both(struct bind *b, enum expr_kind kind, struct expr *x, struct expr *y) {
+    struct expr *args[2] = {x, y};
+    return !x ? y : expr_many(b, kind, type_of(TYPE_BOOLEAN), y->position, 2, args);
+}
+
+/* Whether the key comes before v in the order; NULL counts as no. */
+static struct expr *key_before(struct bind *b, const struct order_key *key, struct expr *v) {
+    i32 position = v->position;
+    struct type logical = type_of(TYPE_BOOLEAN);
+    struct expr *key_null = expr_one(b, EXPR_IS_NULL, key->expr, position);
+    struct expr *v_null = expr_one(b, EXPR_IS_NULL, v, position);
+    struct expr *less = expr_call(b->arena, key->descending ? FUNC_GT : FUNC_LT, logical, position,
+                                  2, key->expr, v);
+    if (key->nulls_first) {
+        struct expr *there = expr_one(b, EXPR_NOT, v_null, position);
+        return both(b, EXPR_OR, less, both(b, EXPR_AND, key_null, there));
+    }
+    struct expr *there = expr_one(b, EXPR_NOT, key_null, position);
+    return both(b, EXPR_OR, less, both(b, EXPR_AND, there, v_null));
+}
+
+static struct expr *key_equal(struct bind *b, const struct order_key *key, struct expr *v) {
+    struct expr *nulls = both(b, EXPR_AND, expr_one(b, EXPR_IS_NULL, key->expr, v->position),
+                              expr_one(b, EXPR_IS_NULL, v, v->position));
+    struct expr *same =
+        expr_call(b->arena, FUNC_EQ, type_of(TYPE_BOOLEAN), v->position, 2, key->expr, v);
+    return both(b, EXPR_OR, same, nulls);
+}
+
+/* Rows before the row of args, or up to it. */
+static struct expr *rows_before(struct bind *b, const struct agg_call *call, struct expr **args,
+                                bool up_to) {
+    struct expr *all = NULL, *same = NULL;
+    for (i64 i = 0; i < call->order.count; i++) {
+        const struct order_key *key = &call->order.items[i];
+        struct expr *before = key_before(b, key, args[i]);
+        all = both(b, EXPR_OR, all, both(b, EXPR_AND, same, before));
+        same = both(b, EXPR_AND, same, key_equal(b, key, args[i]));
+    }
+    return up_to ? both(b, EXPR_OR, all, same) : all;
+}
+
+static struct expr *count_where(struct bind *b, struct query *owner, const struct agg_call *call,
+                                struct expr *arg, struct expr *cond) {
+    struct agg_call part = {.agg = (u8)(arg ? AGG_COUNT : AGG_COUNT_STAR),
+                            .distinct = arg != NULL,
+                            .arg = arg,
+                            .position = call->position};
+    part.filter = !cond          ? call->filter
+                  : call->filter ? both(b, EXPR_AND, call->filter, cond)
+                                 : cond;
+    u32 col = agg_add(b, owner, &part, type_of(TYPE_BIGINT));
+    return expr_col(b->plan, col, call->position);
+}
+
+/* Different keys before v; NULL is one, where it comes first. */
+static FALLIBLE dense(struct bind *b, struct query *owner, const struct agg_call *call,
+                      struct expr **args, struct expr **out) {
+    const struct order_key *key = &call->order.items[0];
+    i32 position = call->position;
+    if (call->order.count != 1) {
+        return unsupported(b, position, "dense_rank of several columns WITHIN GROUP");
+    }
+    *out = count_where(b, owner, call, key->expr, rows_before(b, call, args, false));
+    if (key->nulls_first && !args[0]->is_null) {
+        struct expr *nulls =
+            count_where(b, owner, call, NULL, expr_one(b, EXPR_IS_NULL, key->expr, position));
+        struct expr *one = expr_int(b, 1, position), *least = NULL;
+        TRY(coerce_to(b, one, type_of(TYPE_BIGINT), &one));
+        least = expr_call(b->arena, FUNC_LEAST, type_of(TYPE_BIGINT), position, 2, nulls, one);
+        TRY(bind_arithmetic(b, FUNC_ADD, *out, least, position, out));
+    }
+    return bind_arithmetic(b, FUNC_ADD, *out, expr_int(b, 1, position), position, out);
+}
+
+/* before / all (0 of none), or (up to + 1) / (all + 1). */
+static FALLIBLE share(struct bind *b, struct query *owner, const struct agg_call *call,
+                      struct expr **args, bool percent, struct expr **out) {
+    i32 position = call->position;
+    struct expr *part = count_where(b, owner, call, NULL, rows_before(b, call, args, !percent));
+    struct expr *all = count_where(b, owner, call, NULL, NULL);
+    struct expr *one = expr_int(b, 1, position);
+    if (percent) {
+        all = expr_call(b->arena, FUNC_GREATEST, type_of(TYPE_BIGINT), position, 2, all, NULL);
+        TRY(coerce_to(b, one, type_of(TYPE_BIGINT), &all->args[1]));
+    } else {
+        TRY(bind_arithmetic(b, FUNC_ADD, part, one, position, &part));
+        TRY(bind_arithmetic(b, FUNC_ADD, all, one, position, &all));
+    }
+    TRY(coerce_to(b, part, type_of(TYPE_DOUBLE), &part));
+    TRY(coerce_to(b, all, type_of(TYPE_DOUBLE), &all));
+    return bind_arithmetic(b, FUNC_DIV, part, all, position, out);
+}
+
+static FALLIBLE settle_keys(struct bind *b, const char *name, struct agg_call *call,
+                            struct expr **args, i32 count) {
+    if (count != call->order.count || count > KEYS_MAX) {
+        return bind_undefined_function(b, name, args, count, call->position);
+    }
+    for (i32 i = 0; i < count; i++) {
+        struct expr *pair[2] = {call->order.items[i].expr, args[i]};
+        struct type type;
+        if (!expr_walk(args[i], is_plain, NULL)) {
+            return unsupported(b, args[i]->position, "%s of a row that is not constant", name);
+        }
+        TRY(coerce_common(b, pair, 2, "WITHIN GROUP", &type));
+        TRY(coerce_to(b, pair[0], type, &call->order.items[i].expr));
+        TRY(coerce_to(b, pair[1], type, &args[i]));
+    }
+    return ERR_OK;
+}
+
+bool agg_is_hypothetical(const char *name) {
+    return strcmp(name, "rank") == 0 || strcmp(name, "dense_rank") == 0 ||
+           strcmp(name, "percent_rank") == 0 || strcmp(name, "cume_dist") == 0;
+}
+
+FALLIBLE bind_hypothetical(struct bind *b, struct query *q, const char *name,
+                           const struct json *body, struct expr **out) {
+    struct agg_call call = {.agg = AGG_COUNT, .position = json_position(body)};
+    struct query *owner = NULL;
+    struct expr **args = NULL;
+    i32 count = 0;
+    TRY(bind_only(b, body,
+                  "funcname args funcformat agg_filter agg_order agg_within_group location",
+                  call.position));
+    TRY(agg_bind_sorted(b, q, body, &call, &args, &count, &owner));
+    TRY(settle_keys(b, name, &call, args, count));
+    if (strcmp(name, "dense_rank") == 0) {
+        return dense(b, owner, &call, args, out);
+    }
+    if (strcmp(name, "rank") != 0) {
+        return share(b, owner, &call, args, strcmp(name, "percent_rank") == 0, out);
+    }
+    *out = count_where(b, owner, &call, NULL, rows_before(b, &call, args, false));
+    return bind_arithmetic(b, FUNC_ADD, *out, expr_int(b, 1, call.position), call.position, out);
+}
