@@ -22,16 +22,6 @@ struct parser {
 
 enum { DEPTH_MAX = 100, REPEAT_MAX = 255 };
 
-u32 regex_next_char(const u8 **p, const u8 *end) {
-    u32 c = *(*p)++;
-    i32 more = c < 0x80 ? 0 : c < 0xe0 ? 1 : c < 0xf0 ? 2 : 3;
-    u32 r = more == 0 ? c : c & (0x3fu >> more);
-    for (; more > 0 && *p < end; more--) {
-        r = r << 6 | (*(*p)++ & 0x3fu);
-    }
-    return r;
-}
-
 static void fail(struct parser *s, u8 fault) {
     s->fault = s->fault ? s->fault : fault;
 }
