@@ -42,7 +42,7 @@ struct regex {
     b8 nocase;      /* a character stands for both its cases */
     b8 newline;     /* . and [^…] stop at a line's end */
     b8 line_anchor; /* ^ and $ match at a line's end too */
-    b8 shortest;    /* the first quantifier is a lazy one */
+    b8 shortest;    /* of the matches that begin first, the shortest is meant */
     struct regex_inst insts[REGEX_INSTS_MAX];
     u32 ranges[REGEX_RANGES_MAX][2];
 };

@@ -312,7 +312,8 @@ FALLIBLE bind_binary(struct bind *b, const char *op, struct expr *left, struct e
         return bind_like_op(b, negated ? "!~~" : "~~", left, like, position, out);
     }
     bool nocase = strcmp(op, "~*") == 0 || strcmp(op, "!~*") == 0;
-    if (nocase || negated) {
+    bool padded = strcmp(op, "~") == 0 && left->type.id == TYPE_CHAR;
+    if (nocase || negated || padded) {
         return bind_regex(b, left, right, nocase, op[0] == '!', position, out);
     }
     static const char *const likes[] = {"~~", "~~*", "!~~", "!~~*"};
