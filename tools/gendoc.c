@@ -172,7 +172,8 @@ static void write_functions(FILE *out) {
     cell(out, text);                                                                               \
     fputs(" |\n", out);
     WF_WINDOWS(X, )
-    fputs("\n## Table functions\n\nIn FROM.\n\n| name | arguments | meaning |\n|---|---|---|\n", out);
+    fputs("\n## Table functions\n\nIn FROM, also WITH ORDINALITY and in ROWS FROM, and in a select list.\n\n"
+          "| name | arguments | meaning |\n|---|---|---|\n", out);
     WF_TABLE_FUNCS(X, )
 #undef X
 }

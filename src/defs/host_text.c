@@ -108,6 +108,11 @@ void mt_replace(struct made *made, str a, str b, str c, u8 *f) {
     }
 }
 
+void mt_split_parts(struct made *made, str a, str b, u8 *f) {
+    static const char mark[] = "\xff";
+    mt_replace(made, a, b, (str){.addr = (u64)(size_t)mark, .len = 1}, f);
+}
+
 void mt_reverse(struct made *made, str a, u8 *f) {
     u8 *out = made_room(made, a.len, f);
     const u8 *p = bytes_of(a);

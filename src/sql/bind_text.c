@@ -154,6 +154,14 @@ static FALLIBLE call_regexp_instr(struct bind *b, const struct call *call, struc
     return ERR_OK;
 }
 
+FALLIBLE bind_regex_split(struct bind *b, const struct call *call, struct expr **out) {
+    static const i8 places[OPTION_COUNT] = {2, -1, -1, -1, -1};
+    struct expr *text, *pattern;
+    TRY(regex_call(b, call, places, &text, &pattern));
+    *out = scalar_call(b, FUNC_REGEX_SPLIT, call->position, 2, text, pattern);
+    return ERR_OK;
+}
+
 /* What matched, or NULL when nothing did. */
 static FALLIBLE matched_part(struct bind *b, struct expr *text, struct expr *pattern, i32 position,
                              struct expr **out) {
