@@ -164,7 +164,7 @@ static void add_ordered_columns(struct agg_state *s, struct columns *cs, struct 
     struct type type = o->call->arg->type;
     if (o->call->agg == AGG_STRING_AGG) {
         o->arg.reg = string_view(b, o->arg.reg);
-    } else if (o->call->agg == AGG_PERCENTILE_CONT) {
+    } else if (o->call->agg == AGG_PERCENTILE_CONT && type.id != TYPE_INTERVAL) {
         o->arg = lower_cast(b, o->arg, type, type_of(TYPE_DOUBLE));
         type = type_of(TYPE_DOUBLE);
     }
@@ -382,6 +382,9 @@ static void fold_ordered(struct agg_state *s, struct ordered *o, u32 inputs) {
         var->kinds[c] = from->kinds[c];
         var->dicts[c] = from->dicts[c];
         info->ranges[c] = l->var_infos.items[rows].ranges[c];
+    }
+    if (o->call->agg == AGG_PERCENTILE_CONT) { /* between two values */
+        info->ranges[1] = range_of_type(var->types[1]);
     }
     info->nullable[1] = 1;
     info->max_rows = l->var_infos.items[rows].max_rows;

@@ -54,8 +54,8 @@ static bool agg_type(enum agg agg, struct type arg, struct type *out) {
         *out = arg;
         return true;
     case AGG_PERCENTILE_CONT:
-        *out = type_of(TYPE_DOUBLE);
-        return type_is_numeric(arg);
+        *out = type_of(arg.id == TYPE_INTERVAL ? TYPE_INTERVAL : TYPE_DOUBLE);
+        return type_is_numeric(arg) || arg.id == TYPE_INTERVAL;
     case AGG_BOOL_AND:
     case AGG_BOOL_OR:
         *out = type_of(TYPE_BOOLEAN);
@@ -223,7 +223,7 @@ static FALLIBLE ordered_set(struct bind *b, const char *name, struct expr **args
         return bind_undefined_function(b, name, &arg, 1, position);
     }
     if (call->agg == AGG_PERCENTILE_CONT) {
-        TRY(coerce_to(b, arg, real, &arg));
+        TRY(coerce_to(b, arg, *out_type, &arg));
     }
     call->order.items[0].expr = arg;
     call->arg = arg;
