@@ -217,26 +217,27 @@ static struct expr *to_the_end(struct bind *b, i32 position) {
 }
 
 static FALLIBLE call_substring(struct bind *b, const struct call *call, struct expr **out) {
-    struct expr *args[3] = {NULL, NULL, expr_int(b, I32_MAX, call->position)};
+    struct expr *args[3] = {NULL};
     struct sv literal;
     bool quoted = literal_text(call->args[1], &literal) && strcmp(call->name, "substring") == 0;
-    if (call->args[0]->type.id == TYPE_BLOB) {
-        for (i32 i = 0; i < call->count; i++) {
-            args[i] = call->args[i];
-        }
-        struct call bytes = {"substring", args, 3, call->position, 0};
-        return as_scalar(b, &bytes, out);
+    bool bytes = call->args[0]->type.id == TYPE_BLOB;
+    if (bytes && call->count == 3) {
+        struct call whole = {"substring", call->args, 3, call->position, 0};
+        return as_scalar(b, &whole, out);
     }
-    if (quoted || type_is_string(call->args[1]->type)) {
+    if (!bytes && (quoted || type_is_string(call->args[1]->type))) {
         return regex_substring(b, call, out);
     }
-    TRY(text_argument(b, call, 0, &args[0]));
+    TRY(bytes ? coerce_to(b, call->args[0], type_of(TYPE_BLOB), &args[0])
+              : text_argument(b, call, 0, &args[0]));
     args[2] = to_the_end(b, call->position);
     for (i32 i = 1; i < call->count; i++) {
         TRY(call_argument(b, call, i, type_of(TYPE_INTEGER), &args[i]));
     }
-    *out = expr_call(b->arena, FUNC_SUBSTRING, type_of(TYPE_TEXT), call->position, 3, args[0],
-                     args[1], args[2]);
+    struct type text = type_of(TYPE_TEXT);
+    *out = bytes ? scalar_call(b, FUNC_SUBSTR_X, call->position, 3, args[0], args[1], args[2])
+                 : expr_call(b->arena, FUNC_SUBSTRING, text, call->position, 3, args[0], args[1],
+                             args[2]);
     return ERR_OK;
 }
 
