@@ -382,12 +382,18 @@ static bool is_reserved(str a) {
     return false;
 }
 
-void mt_quote_ident(struct made *made, str a, u8 *f) {
+bool text_is_name(str a) {
     const u8 *p = bytes_of(a);
     bool plain = a.len > 0 && (u8)(p[0] - '0') >= 10 && !is_reserved(a);
     for (u32 i = 0; i < a.len; i++) {
         plain &= (u8)(p[i] - 'a') < 26 || (u8)(p[i] - '0') < 10 || p[i] == '_';
     }
+    return plain;
+}
+
+void mt_quote_ident(struct made *made, str a, u8 *f) {
+    const u8 *p = bytes_of(a);
+    bool plain = text_is_name(a);
     u8 *out = made_room(made, 2 * (i64)a.len + 2, f);
     i64 n = 0;
     if (!out) {

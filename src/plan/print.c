@@ -70,9 +70,9 @@ static void print_text_literal(struct text *out, struct sv s) {
         if (s.ptr[i] == '\'') {
             text_append(out, (struct sv){s.ptr + start, i + 1 - start});
             start = i;
-        } else if ((u8)s.ptr[i] == 0xff) { /* between parts of a text; no character */
+        } else if ((u8)s.ptr[i] >= 0xfe) { /* between parts of a text; no character */
             text_append(out, (struct sv){s.ptr + start, i - start});
-            text_append(out, SV("\\xff"));
+            text_print(out, "\\x%02x", (u32)(u8)s.ptr[i]);
             start = i + 1;
         }
     }

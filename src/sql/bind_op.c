@@ -90,6 +90,22 @@ static bool midnight_as_date(struct bind *b, struct expr *date, struct expr **io
     return true;
 }
 
+/* A date that may lie beyond all timestamps is compared with one nevertheless. */
+static struct expr *as_moment(struct bind *b, struct expr *date, struct type type) {
+    u8 fault = 0;
+    bool known = date->kind == EXPR_CONST && !date->is_null;
+    bool wide = date->type.id == TYPE_DATE && date->kind != EXPR_PARAM &&
+                (type.id == TYPE_TIMESTAMP || type.id == TYPE_TIMESTAMPTZ);
+    if (known && wide) {
+        (void)fn_ts_of_date(date->value.i32, 0, &fault);
+    }
+    if (!wide || date->is_null || (known && !fault)) {
+        return date;
+    }
+    return scalar_call(b, type.id == TYPE_TIMESTAMP ? FUNC_MOMENT : FUNC_MOMENT_TZ, date->position,
+                       1, date);
+}
+
 FALLIBLE bind_compare(struct bind *b, enum func func, struct expr *left, struct expr *right,
                       i32 position, struct expr **out) {
     struct type type;
@@ -99,6 +115,8 @@ FALLIBLE bind_compare(struct bind *b, enum func func, struct expr *left, struct 
     if (!coerce_compared(left->type, right->type, &type)) {
         return no_operator(b, func_names[func], left, right, position);
     }
+    left = as_moment(b, left, type);
+    right = as_moment(b, right, type);
     TRY(to_pair(b, &left, &right, type));
     *out = expr_call(b->arena, func, type_of(TYPE_BOOLEAN), position, 2, left, right);
     return ERR_OK;

@@ -406,9 +406,6 @@ static FALLIBLE format_part(struct bind *b, const struct call *call, struct sv s
     at = place ? at + 1 : start;
     bool left = at < s.len && s.ptr[at] == '-';
     i64 width = 0;
-    if (at + left < s.len && s.ptr[at + left] == '*') {
-        return unsupported(b, call->position, "a width in format() that is an argument");
-    }
     at = read_count(s, at + left, &width);
     char kind = at < s.len ? s.ptr[at] : 0;
     i32 index = place ? (i32)number : (*io_next)++;
@@ -437,10 +434,26 @@ static FALLIBLE format_part(struct bind *b, const struct call *call, struct sv s
     return ERR_OK;
 }
 
+/* A template known when rows are: the arguments are handed over as one text in parts. */
+static FALLIBLE format_late(struct bind *b, const struct call *call, struct expr **out) {
+    i32 position = call->position;
+    struct expr *template = NULL, *all = expr_text(b, SV(""), position);
+    TRY(text_argument(b, call, 0, &template));
+    for (i32 i = 1; i < call->count; i++) {
+        struct expr *part = NULL;
+        TRY(text_or(b, call->args[i], expr_text(b, SV("\xfe"), position), position, &part));
+        all = i > 1 ? join(b, all, expr_text(b, SV("\xff"), position), position) : all;
+        all = i > 1 ? join(b, all, part, position) : part;
+    }
+    *out = scalar_call(b, FUNC_PRINT, position, 3, template, all,
+                       expr_int(b, call->count - 1, position));
+    return ERR_OK;
+}
+
 static FALLIBLE call_format(struct bind *b, const struct call *call, struct expr **out) {
     struct sv s;
-    if (!literal_text(call->args[0], &s)) {
-        return unsupported(b, call->position, "format() with a format that is not constant");
+    if (!literal_text(call->args[0], &s) || memchr(s.ptr, '*', (size_t)s.len)) {
+        return format_late(b, call, out);
     }
     struct expr *all = expr_text(b, SV(""), call->position);
     i32 next = 1;
@@ -470,10 +483,8 @@ static FALLIBLE call_to_number(struct bind *b, const struct call *call, struct e
     struct sv s;
     i32 whole = 0, scale = 0;
     bool point = false, multiplies = false, quoted = false;
-    if (!literal_text(call->args[1], &s)) {
-        return unsupported(b, call->position, "to_number with a template that is not constant");
-    }
-    for (i64 i = 0; i < s.len; i++) {
+    bool known = literal_text(call->args[1], &s);
+    for (i64 i = 0; known && i < s.len; i++) {
         quoted = quoted != (s.ptr[i] == '"');
         bool digit = (s.ptr[i] == '9' || s.ptr[i] == '0') && !quoted;
         bool decimal = point || (multiplies && s.ptr[i] == '9');
@@ -487,6 +498,7 @@ static FALLIBLE call_to_number(struct bind *b, const struct call *call, struct e
     TRY(text_argument(b, call, 1, &template));
     struct type type = type_decimal(MIN_OF(MAX_OF(whole + scale, 1), DECIMAL_DIGITS_MAX),
                                     MIN_OF(scale, DECIMAL_DIGITS_MAX));
+    type = known ? type : type_decimal(DECIMAL_DIGITS_MAX, DECIMAL_OPEN_SCALE);
     *out = expr_call(b->arena, FUNC_TO_NUMBER, type, call->position, 2, text, template);
     return ERR_OK;
 }

@@ -572,6 +572,8 @@ struct type_name {
 FALLIBLE bind_type(struct bind *b, const struct json *body, struct type_name *out);
 
 /* coerce.c */
+/* Digits after the point where the rows decide how many there are: text and floats as decimals. */
+enum { DECIMAL_OPEN_SCALE = 16 };
 enum coercion { COERCE_IMPLICIT, COERCE_ASSIGN, COERCE_EXPLICIT };
 bool coerce_allowed(struct type from, struct type to, enum coercion how);
 /* Gives a literal, NULL or parameter of unknown type the type `like`; others stay. For decimals a
