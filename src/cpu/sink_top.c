@@ -18,12 +18,13 @@
 #include "cpu/sort_key.h"
 #include "cpu/top_text.h"
 
-enum { TOP_MAX = 1 << 16 };
+enum { TOP_MAX = 1 << 16, WIDTH_STR = 4 };
 
 struct top_part {
     struct sort_part part;
     u16 reg, null_reg;
-    u8 cut; /* low bits that found no room */
+    u8 cut;                  /* low bits that found no room */
+    const struct dict *dict; /* of codes whose text decides */
 };
 
 struct top {
@@ -36,6 +37,7 @@ struct top {
     _Atomic u64 bar;
     struct text_top *text; /* a text follows the parts; NULL: none does */
     u16 text_reg, null_reg;
+    const struct dict *dict; /* the text is that of codes; or NULL */
 };
 
 struct top_worker {
@@ -152,11 +154,15 @@ static bool make_part(struct pipe_run *run, const struct sink *sink, const struc
                                    .nulls_first = key->nulls_first,
                                    .descending = key->descending};
     i32 len = 0;
+    if (col->dict && x->program->dicts[col->dict - 1].table == NO_VAR) {
+        out->dict = x->dicts[col->dict - 1]; /* its ranks would be found for this once */
+        out->part.form = PART_NULLS;
+        return out->dict != NULL;
+    }
     if (col->dict) {
-        const struct dict_ref *ref = &x->program->dicts[col->dict - 1];
         const i32 *code_at;
         len = x->dict_lens[col->dict - 1];
-        if (ref->table == NO_VAR || !x->dicts[col->dict - 1] ||
+        if (!x->dicts[col->dict - 1] ||
             !dict_ranks(x->dicts[col->dict - 1], len, &out->part.rank, &code_at)) {
             return false;
         }
@@ -218,7 +224,7 @@ static bool add_key(struct pipe_run *run, const struct sink *sink, u32 k, struct
         return false;
     }
     part_measure(&part->part);
-    if (part->part.kind == KIND_STR) {
+    if (part->part.kind == KIND_STR || part->dict) {
         if (part->part.nulls && *io_left == 0) {
             return false;
         }
@@ -226,6 +232,7 @@ static bool add_key(struct pipe_run *run, const struct sink *sink, u32 k, struct
         top->text = text_top_new(run->x->arena, top->k, key->descending, last);
         top->text_reg = part->reg;
         top->null_reg = part->null_reg;
+        top->dict = part->dict;
         return false;
     }
     if (part->part.bits > 64 || *io_left == 0) {
@@ -389,6 +396,21 @@ static i64 select_keys(struct worker *w, struct frame *fr, const struct top *top
     return kept;
 }
 
+/* The texts of codes. Entries and their bytes lie anywhere: all of the former are read before any
+ * of the latter is touched. */
+static const str *texts_of(const struct dict *dict, const i32 *code, const b8 *nulls, i64 n,
+                           str *out) {
+    for (i64 j = 0; j < n; j++) {
+        struct sv text = nulls && nulls[j] ? SV("") : dict_get(dict, code[j]);
+        __builtin_prefetch(text.ptr);
+        out[j] = (str){(u32)text.len, 0, (u64)(size_t)text.ptr};
+    }
+    for (i64 j = 0; j < n; j++) {
+        out[j] = str_from(sv_of(out[j]));
+    }
+    return out;
+}
+
 /* The same where a text decides. */
 static i64 select_texts(struct worker *w, struct frame *fr, struct top *top, struct top_worker *t) {
     struct text_rows rows = {.count = fr->m};
@@ -398,6 +420,10 @@ static i64 select_texts(struct worker *w, struct frame *fr, struct top *top, str
     }
     rows.nulls = top->null_reg == NO_REG ? NULL : active(w, fr, top->null_reg, w->found);
     rows.text = active(w, fr, top->text_reg, NULL);
+    if (top->dict) {
+        rows.text = texts_of(top->dict, (const i32 *)(const void *)rows.text, rows.nulls, fr->m,
+                             fr->spare[WIDTH_STR]);
+    }
     return text_top_select(w, top->text, &t->texts, &rows, w->group);
 }
 

@@ -11,11 +11,14 @@
 #include "cpu/radix.h"
 #include "cpu/sort_key.h"
 
+#include <stdlib.h>
+
 enum {
     PARTS_PER_KEY = 3,
     FILL_ROWS = 1024,
     GATHER_ROWS = 1 << 15,
     SAMPLE_ROWS = 64,
+    FEW_OF = 16, /* a sort of fewer rows than the dictionary's entries over this ranks its own */
     TEXT_BITS_MIN = 8 + TEXT_LEN_BITS,
 #ifdef WF_HARD
     RUN_ROWS = 128,
@@ -187,6 +190,40 @@ static bool has_nulls(const struct sort *s, u32 col) {
     return false;
 }
 
+struct coded {
+    struct sv text;
+    i32 code;
+};
+
+static int coded_order(const void *a, const void *b) {
+    return sv_cmp(((const struct coded *)a)->text, ((const struct coded *)b)->text);
+}
+
+/* Ranks of the codes that occur, where they are few of many: nobody else asks for those of an
+ * interner. Others are not set. */
+static FALLIBLE few_ranks(struct sort *s, u32 col, const struct dict *dict, i64 len,
+                          const i32 **out) {
+    struct coded *list = NEW_ARRAY(s->x->arena, struct coded, s->n + 1);
+    i32 *rank = NEW_ARRAY(s->x->arena, i32, len + 1);
+    i64 count = 0;
+    for (i64 c = 0; c < s->chunk_count; c++) {
+        const struct column *column = &s->chunks[c]->cols[col];
+        for (i64 i = 0; i < s->chunks[c]->rows; i++) {
+            if (!column->nulls || !column->nulls[i]) {
+                i32 code = ((const i32 *)column->data)[i];
+                list[count++] = (struct coded){dict_get(dict, code), code};
+            }
+        }
+    }
+    TRY(arena_check(s->x->arena, s->x->err));
+    qsort(list, (size_t)count, sizeof *list, coded_order);
+    for (i64 i = 0; i < count; i++) {
+        rank[list[i].code] = (i32)i; /* equal ones: the last of them */
+    }
+    *out = rank;
+    return ERR_OK;
+}
+
 static FALLIBLE add_key(struct sort *s, u32 var, const struct sort_key *key) {
     struct exec *x = s->x;
     const struct var *def = &x->program->vars[var];
@@ -196,7 +233,11 @@ static FALLIBLE add_key(struct sort *s, u32 var, const struct sort_key *key) {
                              .nulls = has_nulls(s, key->col),
                              .nulls_first = key->nulls_first,
                              .descending = key->descending};
-    if (dict && part.kind == KIND_I32 && x->dicts[dict - 1]) {
+    bool coded = dict && part.kind == KIND_I32 && x->dicts[dict - 1];
+    if (coded && x->program->dicts[dict - 1].table == NO_VAR &&
+        s->n < x->dict_lens[dict - 1] / FEW_OF) {
+        TRY(few_ranks(s, key->col, x->dicts[dict - 1], x->dict_lens[dict - 1], &part.rank));
+    } else if (coded) {
         const i32 *code_at = NULL;
         if (!dict_ranks(x->dicts[dict - 1], x->dict_lens[dict - 1], &part.rank, &code_at)) {
             return memory_refused(x->mem, x->err, (i64)x->dict_lens[dict - 1] * 8);

@@ -45,6 +45,18 @@ i64 draft_position(const struct draft *draft, i64 at) {
     return last;
 }
 
+bool draft_is_ours(const struct draft *draft, i64 at) {
+    i64 start = 0;
+    for (i64 i = 0; i < draft->pieces.count; i++) {
+        const struct piece *piece = &draft->pieces.items[i];
+        if (at < start + piece->len) {
+            return !piece->copied;
+        }
+        start += piece->len;
+    }
+    return false;
+}
+
 /* --- writing ------------------------------------------------------------------------------ */
 
 /* The old text from one position to another. */

@@ -23,6 +23,8 @@ struct draft {
 void draft_init(struct draft *draft, struct arena *arena, struct sv text);
 /* A position in the draft, in the user's text. */
 i64 draft_position(const struct draft *draft, i64 at);
+/* Whether what is there is none of the user's text. */
+bool draft_is_ours(const struct draft *draft, i64 at);
 /* One rewriting by the rule that fits the error at `at`, which said `message`. False: none fits. */
 bool friendly_rewrite(struct draft *draft, i64 at, const char *message);
 

@@ -141,7 +141,7 @@ static FALLIBLE parse_draft(struct parse_job *job) {
 }
 
 /* Parses; while the grammar refuses, lets a rule rewrite the place and tries again. A rewriting
- * that leads to the same error is forgotten. */
+ * that leads to the same error is forgotten, and so is one whose own words are refused. */
 static FALLIBLE parse_friendly(struct parse_job *job) {
     TRY(parse_draft(job));
     for (i32 round = 0; job->message[0] && round < REWRITES_MAX; round++) {
@@ -152,9 +152,10 @@ static FALLIBLE parse_friendly(struct parse_job *job) {
         }
         TRY(arena_check(job->arena, job->err));
         TRY(parse_draft(&next));
-        bool stuck = draft_position(&next.draft, next.error_at) ==
-                     draft_position(&job->draft, job->error_at);
-        if (next.message[0] && stuck && strcmp(next.message, job->message) == 0) {
+        bool stuck = strcmp(next.message, job->message) == 0 &&
+                     draft_position(&next.draft, next.error_at) ==
+                         draft_position(&job->draft, job->error_at);
+        if (next.message[0] && (stuck || draft_is_ours(&next.draft, next.error_at))) {
             break;
         }
         *job = next;

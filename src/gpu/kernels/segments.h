@@ -275,7 +275,7 @@ KERNEL(k_segments, struct ksegments, SEGMENT_THREADS) {
     SHARED(T, s_before, 1);
     SHARED(u32, s_first, 1);
     SHARED(u32, s_ticket, 1);
-    i64 items = read_u32(args.bad) ? 0 : item_count(&args);
+    i64 items = item_count(&args); /* not asking `bad`, which others may set meanwhile */
     i64 tiles = (items + TILE_ITEMS - 1) / TILE_ITEMS;
     if (t_id() == 0) {
         *s_first = 0;
