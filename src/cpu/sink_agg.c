@@ -222,11 +222,13 @@ static FALLIBLE flush_groups(struct worker *w, u32 sink_no, struct agg_worker *a
     return ERR_OK;
 }
 
-/* A table about to leave the cache stays when most rows find their group in it. */
+/* A table about to leave the cache stays when most rows find their group in it, or when keys are
+ * slots: numbers of an interner ascend where they are new, and rows are written one behind the
+ * other. */
 static FALLIBLE look_again(struct worker *w, u32 sink_no, const struct sink *sink,
                            struct agg_worker *agg) {
     struct groups *g = &agg->groups;
-    if (agg->rows >= GROWN_SHARE * g->count) {
+    if (g->dense || agg->rows >= GROWN_SHARE * g->count) {
         agg->bound = 2 * g->count;
         return ERR_OK;
     }
