@@ -313,7 +313,7 @@ void mt_regex_replace(struct made *made, str a, str b, str c, u8 *f) {
 static void split_all(struct replacing *r, const struct call *call, struct sv s) {
     i64 slots[2 * REGEX_GROUPS_MAX];
     i64 copied = 0, last = 0;
-    for (i64 from = 0; from <= s.len && regex_search(call->re, s, from, slots);
+    for (i64 from = 0; from <= s.len && regex_auto_search(call->re, s, from, slots, 1);
          from = after(s, slots)) {
         if (slots[0] < s.len && slots[1] > last) {
             put(r, s.ptr + copied, slots[0] - copied);
@@ -327,7 +327,7 @@ static void split_all(struct replacing *r, const struct call *call, struct sv s)
 
 void mt_regex_split(struct made *made, str a, str b, u8 *f) {
     struct call call;
-    struct replacing count = {NULL, 0};
+    struct replacing count = {NULL, 0, 0};
     if (!prepare(b, &call, f)) {
         return;
     }
@@ -336,7 +336,7 @@ void mt_regex_split(struct made *made, str a, str b, u8 *f) {
         return;
     }
     split_all(&count, &call, sv_of(a));
-    struct replacing write = {made_room(made, count.n, f), 0};
+    struct replacing write = {made_room(made, count.n, f), 0, count.n};
     if (write.out) {
         split_all(&write, &call, sv_of(a));
     }
