@@ -315,6 +315,39 @@ void mt_regex_replace(struct made *made, str a, str b, str c, u8 *f) {
     }
 }
 
+/* What is between the matches; an empty match at an end of the text or of a part splits nothing. */
+static void split_all(struct replacing *r, const struct call *call, struct sv s) {
+    i64 slots[2 * REGEX_GROUPS_MAX];
+    i64 copied = 0, last = 0;
+    for (i64 from = 0; from <= s.len && regex_auto_search(call->re, s, from, slots, 1);
+         from = after(s, slots)) {
+        if (slots[0] < s.len && slots[1] > last) {
+            put(r, s.ptr + copied, slots[0] - copied);
+            put(r, "\xff", 1);
+            copied = slots[1];
+        }
+        last = slots[1];
+    }
+    put(r, s.ptr + copied, s.len - copied);
+}
+
+void mt_regex_split(struct made *made, str a, str b, u8 *f) {
+    struct call call;
+    struct replacing count = {NULL, 0, 0};
+    if (!prepare(b, &call, f)) {
+        return;
+    }
+    if (memchr(call.flags.ptr, 'g', (size_t)call.flags.len)) {
+        *f = FAULT_REGEX_OPTION;
+        return;
+    }
+    split_all(&count, &call, sv_of(a));
+    struct replacing write = {made_room(made, count.n, f), 0, count.n};
+    if (write.out) {
+        split_all(&write, &call, sv_of(a));
+    }
+}
+
 /* SIMILAR TO as a regular expression: % is .*, _ is ., what is special elsewhere is not here. Three
  * parts around two escaped quotes are those of SUBSTRING … SIMILAR: the middle one is captured. */
 void mt_similar_regex(struct made *made, str a, str b, u8 *f) {
