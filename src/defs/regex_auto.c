@@ -353,21 +353,26 @@ struct scan {
 };
 
 static void note(i32 *row, u32 noted, i32 width, i32 pos) {
-    for (i32 i = 0; i < width; i++) {
-        row[i] = noted >> i & 1 ? pos : row[i];
+    for (noted &= (1u << width) - 1; noted; noted &= noted - 1) {
+        row[__builtin_ctz(noted)] = pos;
     }
 }
 
 static void copy_row(struct regex_auto *m, const struct scan *c, i32 *to, i32 from) {
     const i32 *row = m->rows[c->row] + (from == AUTO_NEW ? 0 : from) * c->width;
+    i32 none = from == AUTO_NEW ? -1 : 0;
     for (i32 i = 0; i < c->width; i++) {
-        to[i] = from == AUTO_NEW ? -1 : row[i];
+        to[i] = row[i] | none;
     }
 }
 
 static void move_rows(struct regex_auto *m, struct scan *c, const struct auto_step *step, i32 pos) {
-    i32 *to = m->rows[!c->row];
     const struct auto_move *moves = m->moves + step->move_at;
+    if (step->move_count == 1 && moves[0].from == 0) {
+        note(m->rows[c->row], moves[0].noted, c->width, pos);
+        return;
+    }
+    i32 *to = m->rows[!c->row];
     for (i32 i = 0; i < step->move_count; i++, to += c->width) {
         copy_row(m, c, to, moves[i].from);
         note(to, moves[i].noted, c->width, pos);
@@ -527,10 +532,14 @@ static u32 start_state(struct regex_auto *m, u8 kind, u8 before) {
 bool regex_auto_search(struct regex_auto *m, struct sv text, i64 from, i64 *slots, i32 parts) {
     i32 known = MIN_OF(parts, m->slot_count / 2);
     u8 kind = parts == 0 ? AUTO_TEST : known == 1 ? AUTO_SPAN : AUTO_PARTS;
-    struct scan c = {.text = (const u8 *)text.ptr, .kind = kind};
-    const u8 *p = c.text + from;
+    struct scan c; /* what it got is written before it is read */
+    const u8 *p = (const u8 *)text.ptr + from;
+    c.text = (const u8 *)text.ptr;
     c.end = c.text + text.len;
+    c.kind = kind;
     c.width = kind == AUTO_PARTS ? 2 * known : 1;
+    c.row = 0;
+    c.found = false;
     if ((m->anchored && from > 0) || lacks_needed(m, p, c.end)) {
         return false;
     }
