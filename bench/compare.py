@@ -7,6 +7,7 @@ virginian  the ten filter queries of the Virginian paper over --rows rows, best 
 sort, top, group, join
            whole orders, first rows, aggregations, joins of numbers and texts, over --operator-rows rows, best times
 arrays     wf_prim_join of --array-rows sparse 64-bit keys a side, and DuckDB's join of the same tables, best times
+regex      shapes of regular expressions over --regex-rows rows, best times
 tpch       the 22 queries at each --sf, median times; DuckDB's tables are filled from Warpfox's, through Arrow
 load       COPY of lineitem.tbl at the first --sf, and what CALL tpch takes; the file comes from tpchgen-cli
 --cpu measures the processor time of all threads instead of the time that passes, for a machine that others use, too.
@@ -28,6 +29,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+import compare_regex
 import tpch_answers
 import tpch_tables
 import wf
@@ -317,6 +319,40 @@ def arrays(args):
         duck.close()
 
 
+# --- regex -------------------------------------------------------------------------------------------------------
+
+def regex(args):
+    for threads in args.threads:
+        duck = duckdb.connect()
+        duck.execute(f"set threads = {threads}")
+        ours = wf.Connection(threads=threads, device="cpu")
+        with tempfile.NamedTemporaryFile(suffix=".csv") as file:
+            compare_regex.write_rows(file.name, args.regex_rows)
+            for run in (ours.run, duck.execute):
+                run(f"create table t {compare_regex.COLUMNS}")
+                run(f"copy t from '{file.name}' (format csv)")
+        say(f"{threads_text(threads)}, {args.regex_rows:,} rows, best of {args.runs}, DuckDB {duckdb.__version__}")
+        say(f"{'regular expression':24} {'warpfox ms':>11} {'duckdb ms':>10} {'ratio':>6}  answers")
+        ratios = []
+        for title, column, kind, pattern in compare_regex.SHAPES:
+            if args.match not in title:
+                continue
+            mine_sql, duck_sql = compare_regex.queries(column, kind, pattern)
+            mine, a = times_of(lambda: ours.arrow(mine_sql), args.runs)
+            theirs, b = times_of(lambda: duck.sql(duck_sql).to_arrow_table(), args.runs)
+            mine, theirs = min(mine), min(theirs)
+            equal = (a.column(0)[0].as_py() or 0) == (b.column(0)[0].as_py() or 0)
+            ratios.append(theirs / mine)
+            say(f"{title:24} {mine * 1e3:>11.1f} {theirs * 1e3:>10.1f} {theirs / mine:>6.2f}  {'equal' if equal else 'DIFFERENT'}")
+            report.append({"experiment": "regex", "threads": threads, "query": title, "warpfox_ms": mine * 1e3,
+                           "duckdb_ms": theirs * 1e3, "equal": equal})
+        if ratios:
+            ratio_line(ratios, "the best times")
+        say()
+        duck.close()
+        ours.close()
+
+
 # --- tpch --------------------------------------------------------------------------------------------------------
 
 def copy_tables(ours, duck):
@@ -469,12 +505,13 @@ def record(path, names):
 
 def main():
     global clock
-    experiments = {"virginian": virginian, "arrays": arrays, "tpch": tpch, "load": load} | dict.fromkeys(OPERATORS)
+    experiments = {"virginian": virginian, "arrays": arrays, "regex": regex, "tpch": tpch, "load": load} | dict.fromkeys(OPERATORS)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("name", nargs="*", help="; ".join(experiments))
     parser.add_argument("--rows", type=int, default=8_000_000)
     parser.add_argument("--operator-rows", type=int, default=10_000_000)
     parser.add_argument("--array-rows", type=int, default=16_000_000)
+    parser.add_argument("--regex-rows", type=int, default=1_000_000)
     parser.add_argument("--match", default="")
     parser.add_argument("--sf", nargs="+", default=["1", "10"])
     parser.add_argument("--queries", nargs="+", type=int)

@@ -529,47 +529,6 @@ static u32 start_state(struct regex_auto *m, u8 kind, u8 before) {
     return m->starts[kind][before];
 }
 
-bool regex_auto_search(struct regex_auto *m, struct sv text, i64 from, i64 *slots, i32 parts) {
-    i32 known = MIN_OF(parts, m->slot_count / 2);
-    u8 kind = parts == 0 ? AUTO_TEST : known == 1 ? AUTO_SPAN : AUTO_PARTS;
-    struct scan c; /* what it got is written before it is read */
-    const u8 *p = (const u8 *)text.ptr + from;
-    c.text = (const u8 *)text.ptr;
-    c.end = c.text + text.len;
-    c.kind = kind;
-    c.width = kind == AUTO_PARTS ? 2 * known : 1;
-    c.row = 0;
-    c.found = false;
-    if ((m->anchored && from > 0) || lacks_needed(m, p, c.end)) {
-        return false;
-    }
-    if (m->prefix.len > 1 || (m->whole && kind != AUTO_PARTS)) {
-        p = auto_find_literal(&m->prefix, p, c.end);
-        if (p && m->whole && kind == AUTO_SPAN) {
-            set_slots(slots, parts, p - c.text, p - c.text + m->prefix.len);
-        }
-        if (!p || (m->whole && kind != AUTO_PARTS)) {
-            return p != NULL;
-        }
-    }
-    m->failed = !m->usable;
-    if (!m->failed) {
-        scan(m, &c, start_state(m, kind, flags_before(m, c.text, p, c.end)), p);
-    }
-    if (m->failed) {
-        i64 all[SLOTS];
-        c.found = regex_search(&m->re, text, from, parts ? all : NULL);
-        for (i32 i = 0; c.found && i < 2 * parts; i++) {
-            slots[i] = all[i];
-        }
-        return c.found;
-    }
-    for (i32 i = 0; c.found && i < 2 * parts; i++) {
-        slots[i] = i == 1 ? c.stop : i < c.width ? c.got[i] : -1;
-    }
-    return c.found;
-}
-
 /* compiling */
 
 /* Instructions that take different characters, and whether there are few enough. */
@@ -629,23 +588,79 @@ static bool is_anchored(struct regex_auto *m) {
     return true;
 }
 
+static void set_up(struct regex_auto *m) {
+    m->ready = 1;
+    m->slot_count = 2 * MIN_OF(m->re.group_count + 1, REGEX_GROUPS_MAX);
+    m->calls = m->tried = m->passed = 0;
+    m->class_count = CLASS_END + 1;
+    m->shift = FIRST_SHIFT;
+    memset(m->byte_class, 0, sizeof m->byte_class);
+    memset(m->pair_class, 0, sizeof m->pair_class);
+    memset(m->kept_class, 0, sizeof m->kept_class);
+    memset(m->marks, 0, sizeof m->marks);
+    m->now = 0;
+    m->usable = find_tests(m);
+    m->anchored = is_anchored(m);
+    auto_find_prefix(m);
+    forget(m);
+}
+
 u8 regex_auto_compile(struct regex_auto *out, struct sv pattern, struct sv flags) {
-    u8 fault = regex_compile(&out->re, pattern, flags);
-    if (fault) {
-        return fault;
+    out->used = out->ready = 0;
+    return regex_compile(&out->re, pattern, flags);
+}
+
+/* Patterns may change with every row: one that is asked for the first time whether it matches does
+ * not pay for an automaton. */
+static bool is_first_test(struct regex_auto *m, i32 parts) {
+    bool first = !m->used && parts == 0;
+    m->used = 1;
+    if (!first && !m->ready) {
+        set_up(m);
     }
-    out->slot_count = 2 * MIN_OF(out->re.group_count + 1, REGEX_GROUPS_MAX);
-    out->calls = out->tried = out->passed = 0;
-    out->class_count = CLASS_END + 1;
-    out->shift = FIRST_SHIFT;
-    memset(out->byte_class, 0, sizeof out->byte_class);
-    memset(out->pair_class, 0, sizeof out->pair_class);
-    memset(out->kept_class, 0, sizeof out->kept_class);
-    memset(out->marks, 0, sizeof out->marks);
-    out->now = 0;
-    out->usable = find_tests(out);
-    out->anchored = is_anchored(out);
-    auto_find_prefix(out);
-    forget(out);
-    return 0;
+    return first;
+}
+
+bool regex_auto_search(struct regex_auto *m, struct sv text, i64 from, i64 *slots, i32 parts) {
+    if (is_first_test(m, parts)) {
+        return regex_search(&m->re, text, from, NULL);
+    }
+    i32 known = MIN_OF(parts, m->slot_count / 2);
+    u8 kind = parts == 0 ? AUTO_TEST : known == 1 ? AUTO_SPAN : AUTO_PARTS;
+    struct scan c; /* what it got is written before it is read */
+    const u8 *p = (const u8 *)text.ptr + from;
+    c.text = (const u8 *)text.ptr;
+    c.end = c.text + text.len;
+    c.kind = kind;
+    c.width = kind == AUTO_PARTS ? 2 * known : 1;
+    c.row = 0;
+    c.found = false;
+    if ((m->anchored && from > 0) || lacks_needed(m, p, c.end)) {
+        return false;
+    }
+    if (m->prefix.len > 1 || (m->whole && kind != AUTO_PARTS)) {
+        p = auto_find_literal(&m->prefix, p, c.end);
+        if (p && m->whole && kind == AUTO_SPAN) {
+            set_slots(slots, parts, p - c.text, p - c.text + m->prefix.len);
+        }
+        if (!p || (m->whole && kind != AUTO_PARTS)) {
+            return p != NULL;
+        }
+    }
+    m->failed = !m->usable;
+    if (!m->failed) {
+        scan(m, &c, start_state(m, kind, flags_before(m, c.text, p, c.end)), p);
+    }
+    if (m->failed) {
+        i64 all[SLOTS];
+        c.found = regex_search(&m->re, text, from, parts ? all : NULL);
+        for (i32 i = 0; c.found && i < 2 * parts; i++) {
+            slots[i] = all[i];
+        }
+        return c.found;
+    }
+    for (i32 i = 0; c.found && i < 2 * parts; i++) {
+        slots[i] = i == 1 ? c.stop : i < c.width ? c.got[i] : -1;
+    }
+    return c.found;
 }

@@ -56,6 +56,8 @@ struct auto_literal {
 
 struct regex_auto {
     struct regex re;
+    b8 used;        /* it was asked before */
+    b8 ready;       /* what follows is set up */
     b8 usable;      /* few enough tests */
     b8 anchored;    /* matches begin at the text's begin only */
     b8 whole;       /* the prefix is all of the pattern */
