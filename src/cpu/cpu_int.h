@@ -135,9 +135,14 @@ struct worker {
     struct lookup_count *counts; /* of each opcode */
     i64 op_cost;
     struct top_worker *top;
-    i64 *marks;   /* rows that came by, per mark */
-    void **sinks; /* this worker's state of every sink */
+    struct best **bests; /* of each opcode; NULL = of none yet */
+    i64 *marks;          /* rows that came by, per mark */
+    void **sinks;        /* this worker's state of every sink */
 };
+
+/* INTERN where only the least or greatest text of each key decides; see best_text.c. */
+FALLIBLE best_intern(struct worker *w, struct frame *fr, const struct cpu_op *op);
+void best_close(struct worker *w);
 
 /* The five calls of a sink. begin: once. consume: a worker's vector. combine: once all input is
  * seen; says how many partitions finish. finish: one partition, in parallel. evict: gives memory

@@ -132,7 +132,7 @@ static FALLIBLE intern(struct worker *w, struct frame *fr, const struct cpu_op *
     struct dict *dict = w->run->x->vars[op->op->imm].dict;
     const str *s = frame_read(w, fr, op->a);
     i32 *dst = frame_dst(w, fr, op->dst);
-    if (op->b != 1) {
+    if (op->b == INTERN_ADD) {
         return dict_add_many(dict, s, fr->sel, fr->m, dst)
                    ? ERR_OK
                    : memory_refused(w->run->x->mem, &w->err, dict_bytes(dict));
@@ -256,7 +256,7 @@ static FALLIBLE control(struct worker *w, struct frame *fr, const struct cpu_op 
         *out_stop = true;
         return match_run(w, fr, op, pc);
     case OP_INTERN:
-        return intern(w, fr, op);
+        return intern_keyed(op->op) ? best_intern(w, fr, op) : intern(w, fr, op);
     case OP_INTERN2:
         return intern_pair(w, fr, op);
     case OP_UNPAIR:

@@ -190,6 +190,7 @@ static void worker_close(struct worker *w) {
     mem_free(mem, w->const_memory, w->const_bytes);
     mem_free(mem, w->temp_memory, w->temp_bytes);
     heap_fini(&w->heap);
+    best_close(w);
     arena_fini(&w->arena);
     free(w);
 }

@@ -56,6 +56,12 @@ void op_reads(const struct pipeline *pipe, const struct op *op, void (*visit)(vo
             visit(arg, (u16)(op->a + i));
         }
         break;
+    case OP_INTERN:
+        visit(arg, op->a);
+        if (intern_keyed(op)) {
+            visit(arg, op->c);
+        }
+        break;
     case OP_INTERN2:
     case OP_PROBE:
     case OP_MATCH:

@@ -7,8 +7,9 @@
  * input or fits the cache. A table that does neither is emptied into partitions by hash bits
  * (agg_parts.h) and a small one takes its place, which still catches keys that come in runs; when
  * that reduces nothing either, rows go straight to the partitions. Partitions are then merged one
- * by one, in tables that fit the cache, by all workers. Partial states have one layout (key, words)
- * and merge by each word's operation, in any order. */
+ * by one, in tables that fit the cache, by all workers. Where the keys are slots in every worker's
+ * table nothing is partitioned: a task takes a range of keys and looks at the tables. Partial
+ * states have one layout (key, words) and merge by each word's operation, in any order. */
 #include "cpu/agg_parts.h"
 #include "defs/host_words.h"
 #include "cpu/agg_runs.h"
@@ -21,6 +22,7 @@ enum {
     TINY_ROWS_PER_KEY = 4,
     REPLICA_BITS = 8,
     DIRECT_BITS = 20,
+    SLOT_PARTS = 64, /* tasks that merge tables whose keys are slots */
     GROWN_SHARE = 8, /* rows per group from which a large table is worth its misses */
 #ifdef WF_HARD
     GROWN_GROUPS = 64,
@@ -58,6 +60,7 @@ struct agg_state {
     /* GROUPS: whoever consumed rows, as finishing may open workers that did not */
     struct agg_worker **active;
     i32 active_count;
+    i64 slot_keys; /* the keys of all tables are slots below; 0 = not so */
 };
 
 static u8 choose_form(const struct pipe_run *run, const struct sink *def) {
@@ -222,11 +225,13 @@ static FALLIBLE flush_groups(struct worker *w, u32 sink_no, struct agg_worker *a
     return ERR_OK;
 }
 
-/* A table about to leave the cache stays when most rows find their group in it. */
+/* A table about to leave the cache stays when most rows find their group in it, or when keys are
+ * slots: numbers of an interner ascend where they are new, and rows are written one behind the
+ * other. */
 static FALLIBLE look_again(struct worker *w, u32 sink_no, const struct sink *sink,
                            struct agg_worker *agg) {
     struct groups *g = &agg->groups;
-    if (agg->rows >= GROWN_SHARE * g->count) {
+    if (g->dense || agg->rows >= GROWN_SHARE * g->count) {
         agg->bound = 2 * g->count;
         return ERR_OK;
     }
@@ -443,6 +448,19 @@ static FALLIBLE combine_runs(struct pipe_run *run, u32 sink_no, bool *out_done) 
     return ERR_OK;
 }
 
+/* The keys are below the result where they are slots in every table; else 0. */
+static i64 slot_keys(const struct agg_state *state) {
+    i64 keys = 0;
+    for (i32 k = 0; k < state->active_count; k++) {
+        const struct groups *g = &state->active[k]->groups;
+        if (!g->dense && !g->direct) {
+            return 0;
+        }
+        keys = MAX_OF(keys, g->slot_count);
+    }
+    return keys;
+}
+
 static FALLIBLE combine_groups(struct pipe_run *run, u32 sink_no) {
     struct agg_state *state = run->sinks[sink_no].state;
     i64 total = 0;
@@ -467,6 +485,11 @@ static FALLIBLE combine_groups(struct pipe_run *run, u32 sink_no) {
     }
     run->sinks[sink_no].partitions = 1;
     if (!parted && (state->active_count <= 1 || total < MERGE_ROWS)) {
+        return ERR_OK;
+    }
+    state->slot_keys = parted ? 0 : slot_keys(state);
+    if (state->slot_keys) {
+        run->sinks[sink_no].partitions = SLOT_PARTS;
         return ERR_OK;
     }
     struct split_task task = {.run = run, .sink_no = sink_no};
@@ -531,10 +554,67 @@ static bool merge_worker(struct groups *into, const struct agg_worker *agg, i64 
     return fine;
 }
 
+static const i64 *row_of_key(const struct groups *g, i64 key) {
+    u32 head = key < g->slot_count ? g->slots[key] : 0;
+    return head ? g->rows + (i64)(head - 1) * g->stride : NULL;
+}
+
+/* The states of a key in all tables, put together; false when no table has it. */
+static bool merge_key(const struct agg_state *state, const struct sink *sink, i64 key, i64 *out) {
+    bool any = false;
+    for (i32 k = 0; k < state->active_count; k++) {
+        const i64 *row = row_of_key(&state->active[k]->groups, key);
+        for (u32 i = 0; row && i < sink->word_count; i++) {
+            out[i] = any ? word_apply(sink->words[i], out[i], row[1 + i]) : row[1 + i];
+        }
+        any = any || row;
+    }
+    return any;
+}
+
+/* A range of the keys, out of the tables as they are. */
+static FALLIBLE finish_slots(struct worker *w, const struct sink *sink,
+                             const struct agg_state *state, i64 partition) {
+    i64 first = state->slot_keys * partition / SLOT_PARTS;
+    i64 end = state->slot_keys * (partition + 1) / SLOT_PARTS;
+    i64 rows = 0;
+    for (i64 key = first; key < end; key++) {
+        bool any = false;
+        for (i32 k = 0; k < state->active_count && !any; k++) {
+            any = row_of_key(&state->active[k]->groups, key) != NULL;
+        }
+        rows += any;
+    }
+    if (rows == 0) {
+        return ERR_OK;
+    }
+    struct chunk *chunk = result_chunk(w->run->x, sink, rows);
+    if (!chunk) {
+        return memory_refused(w->run->x->mem, &w->err, rows * (1 + (i64)sink->word_count) * 8);
+    }
+    i64 *words = NEW_ARRAY(&w->arena, i64, sink->word_count + 1);
+    i64 at = 0;
+    for (i64 key = first; key < end; key++) {
+        if (!merge_key(state, sink, key, words)) {
+            continue;
+        }
+        ((i64 *)chunk->cols[0].data)[at] = key;
+        for (u32 i = 0; i < sink->word_count; i++) {
+            ((i64 *)chunk->cols[1 + i].data)[at] = words[i];
+        }
+        at++;
+    }
+    variable_append(w->run->x, sink->var, chunk);
+    return ERR_OK;
+}
+
 static FALLIBLE agg_finish(struct worker *w, u32 sink_no, i64 partition) {
     struct pipe_run *run = w->run;
     const struct sink *sink = run->sinks[sink_no].sink;
     const struct agg_state *state = run->sinks[sink_no].state;
+    if (state->slot_keys) {
+        return finish_slots(w, sink, state, partition);
+    }
     if (state->active_count <= 1 && run->sinks[sink_no].partitions == 1) {
         return state->active_count ? emit_groups(w, sink, &state->active[0]->groups) : ERR_OK;
     }

@@ -54,17 +54,6 @@ static struct text_heap *heap_new(struct arena *arena, const struct text_top *to
     return heap;
 }
 
-/* As fn_str_cmp, by the library's words, which know the processor. */
-static inline i32 compare_texts(str a, str b) {
-    if (a.prefix != b.prefix) {
-        return a.prefix < b.prefix ? -1 : 1;
-    }
-    const void *p = (const void *)(size_t)a.addr;
-    const void *q = (const void *)(size_t)b.addr;
-    i32 order = memcmp(p, q, MIN_OF(a.len, b.len));
-    return order ? order : (a.len > b.len) - (a.len < b.len);
-}
-
 static inline i32 compare_keys(const struct text_top *top, struct text_key a, struct text_key b) {
     if (a.word != b.word) {
         return a.word < b.word ? -1 : 1;

@@ -29,6 +29,12 @@ enum probe_flag { PROBE_OUTER = 1, PROBE_SINGLE = 2 };
 static inline u16 probe_flags(const struct op *op) {
     return op->c == NO_REG ? 0 : op->c;
 }
+/* b of INTERN. The last two may number, instead of a text, one that comes before (after) it in the
+ * order of texts and was met with the same key, which register c holds. */
+enum intern_mode { INTERN_ADD, INTERN_FIND, INTERN_LEAST, INTERN_GREATEST };
+static inline bool intern_keyed(const struct op *op) {
+    return op->code == OP_INTERN && op->b >= INTERN_LEAST;
+}
 /* Whether a control opcode can set a fault; of scalar ones op_infos says. */
 static inline bool ctl_may_fault(const struct op *op) {
     bool single = (op->code == OP_PROBE || op->code == OP_ANY) && (probe_flags(op) & PROBE_SINGLE);

@@ -145,7 +145,10 @@ static void add_control(struct piece *out, const struct program *program,
         add(out, "r%u%s", op->a, probe_flags(op) & PROBE_SINGLE ? ", single" : "");
         break;
     case OP_INTERN:
-        add(out, "v%u number of r%u%s", op->imm, op->a, op->b == 1 ? ", find" : "");
+        add(out, "v%u number of r%u%s", op->imm, op->a, op->b == INTERN_FIND ? ", find" : "");
+        if (intern_keyed(op)) {
+            add(out, ", %s by r%u", op->b == INTERN_LEAST ? "least" : "greatest", op->c);
+        }
         break;
     case OP_INTERN2:
         add(out, "v%u number of (r%u, r%u)%s", op->imm, op->a, op->b, op->c == 1 ? ", find" : "");

@@ -127,6 +127,9 @@ static wf_status check_intern(struct check *c, const struct op *op) {
     TRY(check_read(c, op->a, op->code == OP_INTERN ? KIND_STR : KIND_I64));
     if (op->code == OP_INTERN2) {
         TRY(check_read(c, op->b, KIND_I64));
+    } else if (intern_keyed(op)) {
+        NEED(op->b <= INTERN_GREATEST, "a text is least or greatest");
+        TRY(check_read(c, op->c, KIND_I64));
     }
     return check_write(c, op, KIND_I32);
 }

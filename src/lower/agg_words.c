@@ -22,9 +22,11 @@ static i32 add_word(struct words *s, enum word_op op, u16 reg) {
     return (i32)(s->ops.count - 1);
 }
 
+enum { ROW_BITS_MAX = 40 };
+
 i32 words_row_bits(i64 rows) {
     i32 bits = 0;
-    while (bits < 40 && (i64)1 << bits < rows) {
+    while (bits < ROW_BITS_MAX && (i64)1 << bits < rows) {
         bits++;
     }
     return bits;
@@ -742,11 +744,16 @@ static struct value finish_bits(struct builder *f, const struct call_state *c) {
     return v;
 }
 
+/* A count is at most the rows counted: a narrow range leaves room in the words of a sort. */
+static struct range count_range(i32 row_bits) {
+    return range_exact(0, (i128)1 << (row_bits < ROW_BITS_MAX ? row_bits : 62));
+}
+
 struct value words_finish(struct builder *f, const struct call_state *c, i32 row_bits) {
     switch (c->agg) {
     case AGG_COUNT_STAR:
     case AGG_COUNT:
-        return (struct value){load_count(f, c, c->count_word), NO_REG};
+        return (struct value){load_word(f, c, c->count_word, count_range(row_bits), false), NO_REG};
     case AGG_SUM:
         return finish_sum(f, c, row_bits);
     case AGG_AVG:

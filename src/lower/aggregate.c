@@ -136,7 +136,25 @@ static u32 add_column(struct lower *l, struct columns *cs, struct value *v, stru
     return (u32)cs->cols.count - 1;
 }
 
-static void add_word_column(struct agg_state *s, struct columns *cs, struct call_state *c) {
+/* Only the least (greatest) text of a key decides, which those who number them may use. NULLs are
+ * a key of their own, so that what lies under them beats no text. */
+static u16 intern_best(struct agg_state *s, const struct call_state *c, u16 key, u32 values) {
+    struct builder *b = s->w.b;
+    bool wide = s->key_count > 0 && s->layout.bits >= 64; /* no word is free for NULL */
+    if (s->l->status || (wide && c->arg.null != NO_REG)) {
+        return string_intern(b, c->arg.reg, values, false);
+    }
+    key = build_kind(b, key, KIND_I64);
+    struct op op = {.code = OP_INTERN,
+                    .a = c->arg.reg,
+                    .b = c->agg == AGG_MIN ? INTERN_LEAST : INTERN_GREATEST,
+                    .c = lower_guard(b, key, c->arg.null, build_int(b, KIND_I64, -1)),
+                    .imm = values};
+    return build_ctl(b, op, KIND_I32, range_exact(0, I32_MAX), 0);
+}
+
+static void add_word_column(struct agg_state *s, struct columns *cs, struct call_state *c,
+                            u16 key) {
     struct lower *l = s->l;
     struct builder *b = s->w.b;
     if (c->arg.reg == NO_REG && c->arg.null == NO_REG) {
@@ -149,7 +167,7 @@ static void add_word_column(struct agg_state *s, struct columns *cs, struct call
     if (words_need_ranks(b, c)) {
         u32 values = lower_var(l, VAR_INTERN, "strings");
         u32 dict = lower_dict(l, (struct dict_ref){NO_VAR, 0, values});
-        c->arg.reg = string_intern(b, c->arg.reg, values, false);
+        c->arg.reg = intern_best(s, c, key, values);
         b->regs.items[c->arg.reg].dict = l->status ? 0 : dict;
     }
     add_column(l, cs, &c->arg, c->arg_type);
@@ -194,7 +212,7 @@ static u32 materialise_inputs(struct agg_state *s, u16 *key) {
         if (is_ordered(s, i)) {
             add_ordered_columns(s, &cs, &s->ordered[i]);
         } else {
-            add_word_column(s, &cs, &s->calls[i]);
+            add_word_column(s, &cs, &s->calls[i], packed.reg);
         }
     }
     for (i32 i = 0; i < s->key_count && !l->status; i++) {

@@ -53,6 +53,12 @@ static void op_uses(const struct uses *u, struct op *op, struct sink *sinks) {
         }
         break;
     }
+    case OP_INTERN:
+        use(u, &op->a);
+        if (intern_keyed(op)) {
+            use(u, &op->c);
+        }
+        break;
     case OP_INTERN2:
     case OP_PROBE:
     case OP_MATCH:
