@@ -138,6 +138,9 @@ static const char also[] =
     "current_date, current_timestamp, localtime, localtimestamp, to_char; `~ ~* !~ !~*`, LIKE, ILIKE,\n"
     "SIMILAR TO; try_cast(x as t).\n\n"
     "Decimals: sqrt, exp, ln, log, power and trigonometry of decimals are computed as double precision.\n"
+    "numeric without (p,s) takes the digits of its source: a literal has those it is written with, integers and\n"
+    "decimals keep theirs; text and floats, and to_number whose template is not constant, become decimal(38,16),\n"
+    "rounded half away from zero. A column's numeric needs (p,s).\n"
     "An interval has at most 134,217,727 months; a timestamp ends with the year 294246. A char(n) that meets\n"
     "another length loses its blanks. Years of infinite dates are NULL. Named time zones are not known.\n";
 
@@ -172,7 +175,8 @@ static void write_functions(FILE *out) {
     cell(out, text);                                                                               \
     fputs(" |\n", out);
     WF_WINDOWS(X, )
-    fputs("\n## Table functions\n\nIn FROM.\n\n| name | arguments | meaning |\n|---|---|---|\n", out);
+    fputs("\n## Table functions\n\nIn FROM, also WITH ORDINALITY and in ROWS FROM, and in a select list.\n\n"
+          "| name | arguments | meaning |\n|---|---|---|\n", out);
     WF_TABLE_FUNCS(X, )
 #undef X
 }

@@ -265,6 +265,29 @@ void thread_join(struct thread *thread) {
     }
 }
 
+static pthread_key_t memory_key;
+static pthread_once_t memory_once = PTHREAD_ONCE_INIT;
+static bool memory_key_made;
+
+static void memory_key_make(void) {
+    memory_key_made = pthread_key_create(&memory_key, free) == 0;
+}
+
+void *thread_memory(i64 bytes) {
+    static _Thread_local void *mine;
+    if (mine) {
+        return mine;
+    }
+    pthread_once(&memory_once, memory_key_make);
+    void *got = memory_key_made ? calloc(1, (size_t)bytes) : NULL;
+    if (got && pthread_setspecific(memory_key, got) != 0) {
+        free(got);
+        got = NULL;
+    }
+    mine = got;
+    return got;
+}
+
 i32 cpu_count(void) {
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof set, &set) == 0) {

@@ -41,6 +41,10 @@ struct thread;
 struct thread *thread_start(void (*fn)(void *), void *arg);
 void thread_join(struct thread *thread);
 
+/* Memory of the calling thread, zeroed by the first call, the same one from every later call (which
+ * must ask for as much), given back when the thread ends. NULL when memory is short. */
+void *thread_memory(i64 bytes);
+
 i32 cpu_count(void);
 i64 machine_memory_bytes(void);
 enum cpu_level { CPU_BASELINE, CPU_AVX2, CPU_AVX512 };

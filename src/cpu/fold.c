@@ -3,6 +3,10 @@
  * The source is sorted by the group's key and, within a group, as the aggregate asks; NULL
  * arguments are gone already. Groups are runs of equal keys; each gives one row of the result. */
 #include "cpu/cpu_int.h"
+#include "defs/host_words.h"
+/* after the words they are written in */
+#include "defs/fn_date.h"
+#include "defs/fn_time.h"
 
 #include <math.h>
 
@@ -72,6 +76,18 @@ static FALLIBLE fraction(struct folding *f, i64 to, i64 first, f64 *out, bool *o
     return ERR_OK;
 }
 
+/* The interval `share` of the way from one to the other. */
+static FALLIBLE between(struct folding *f, i64 to, const i128 *low, const i128 *high, f64 share) {
+    u8 fault = 0;
+    i128 way = fn_iv_mul(fn_iv_sum(*high, *low, -1, &fault), share, &fault);
+    ((i128 *)f->out->cols[1].data)[to] = fn_iv_sum(*low, way, 1, &fault);
+    if (fault) {
+        return error_set(f->x->err, fault_error(fault), f->step->position, "%s",
+                         fault_message(fault));
+    }
+    return ERR_OK;
+}
+
 static FALLIBLE fold_percentile(struct folding *f, i64 to, i64 first, i64 end) {
     f64 share;
     bool none;
@@ -82,13 +98,21 @@ static FALLIBLE fold_percentile(struct folding *f, i64 to, i64 first, i64 end) {
         put(f, to, first + MAX_OF(at, 1) - 1);
         return ERR_OK;
     }
-    const f64 *x = f->args[0]->data;
     f64 at = share * (f64)(n - 1);
     i64 lo = (i64)floor(at);
     i64 hi = (i64)ceil(at);
+    if (lo == hi) {
+        put(f, to, first + lo);
+        return ERR_OK;
+    }
+    if (f->args[0]->kind == KIND_I128) { /* intervals; all else are doubles */
+        const i128 *spans = (const i128 *)f->args[0]->data + first;
+        return between(f, to, spans + lo, spans + hi, at - (f64)lo);
+    }
+    const f64 *x = f->args[0]->data;
     f64 low = x[first + lo];
     f64 high = x[first + hi];
-    ((f64 *)f->out->cols[1].data)[to] = lo == hi ? low : low + (at - (f64)lo) * (high - low);
+    ((f64 *)f->out->cols[1].data)[to] = low + (at - (f64)lo) * (high - low);
     return ERR_OK;
 }
 

@@ -177,6 +177,45 @@ FN_SLOW str fn_split_part(str a, str b, i32 n, u8 *f) {
     return fn_part(a, 0, 0);
 }
 
+/* A text in parts has a byte 0xff between them, which no text has inside. */
+
+/* Where the n-th mark of a is; a.len when there are fewer. */
+FN_SLOW u32 fn_parts_mark(str a, i64 n) {
+    const u8 *p = fn_str_ptr(a);
+    for (u32 i = 0; i < a.len; i++) {
+        if (p[i] == 0xff && --n == 0) {
+            return i;
+        }
+    }
+    return a.len;
+}
+
+FN_SLOW i64 fn_parts(str a) {
+    const u8 *p = fn_str_ptr(a);
+    i64 count = 1;
+    for (u32 i = 0; i < a.len; i++) {
+        count += p[i] == 0xff;
+    }
+    return count;
+}
+
+FN_SLOW i64 fn_parts_width(str a) {
+    i64 count = fn_parts(a), width = 1;
+    while (width < count) {
+        width *= 2;
+    }
+    return width;
+}
+
+FN_SLOW str fn_parts_head(str a, i64 n) {
+    return fn_part(a, 0, fn_parts_mark(a, n));
+}
+
+FN_SLOW str fn_parts_tail(str a, i64 n) {
+    u32 mark = fn_parts_mark(a, n);
+    return fn_part(a, mark < a.len ? mark + 1 : mark, a.len);
+}
+
 FN_SLOW i32 fn_ascii(str a) {
     const u8 *p = fn_str_ptr(a);
     if (a.len == 0) {

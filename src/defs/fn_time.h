@@ -233,6 +233,14 @@ FN i64 fn_ts_of_date(i32 a, i32 zone, u8 *f) {
     return fn_date_infinite(a) ? r : fn_ts_check((i128)a * DAY_US - (i64)zone * SECOND_US, f);
 }
 
+/* The same to compare: a date beyond all timestamps is beyond them, and before infinity. */
+FN i64 fn_ts_moment(i32 a, i32 zone) {
+    i64 r = a == DATE_INF ? TS_INF : TS_NEG_INF;
+    i128 us = (i128)a * DAY_US - (i64)zone * SECOND_US;
+    i64 cut = us > TS_MAX ? TS_MAX + 1 : us < TS_MIN ? TS_MIN - 1 : (i64)us;
+    return fn_date_infinite(a) ? r : cut;
+}
+
 FN i32 fn_date_of_ts(i64 a, i32 zone) {
     i32 r = a == TS_INF ? DATE_INF : DATE_NEG_INF;
     b8 infinite = fn_ts_infinite(a);

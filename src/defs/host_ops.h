@@ -29,7 +29,9 @@ i64 fn_ts_global(i64 a, i32 zone, u8 *f);
 i32 fn_to_date(str a, str format, u8 *f);
 i64 fn_to_timestamp(str a, str format, i32 zone, u8 *f);
 i128 fn_to_number(str a, str format, i32 scale, u8 *f);
+bool text_is_name(str a); /* it is a name without quotes */
 b8 fn_like_checked(str a, str b, u8 *f);
+b8 fn_like_bytes(str a, str b, u8 *f);
 b8 fn_ilike_checked(str a, str b, u8 *f);
 /* A pattern may begin with options between two bytes 1: letters, then ;start;number;part;end. */
 b8 fn_regex(str a, str b, u8 *f);

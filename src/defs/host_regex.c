@@ -1,12 +1,14 @@
 /* host_regex.c: the functions on regular expressions, over regex.h.
  *
- * Patterns are mostly the same from row to row: each thread keeps the last one it compiled.
+ * Patterns are mostly the same from row to row: each thread keeps the last few it compiled, with
+ * the automaton that grew from each (regex_auto.h).
  * Functions with options write them in front of the pattern, between two bytes 1, as
  * letters;start;number;part;end, so that an opcode needs no more than three operands. */
 #include "defs/host_ops.h"
 
 #include "defs/fault.h"
-#include "defs/regex.h"
+#include "defs/regex_auto.h"
+#include "base/thread.h"
 #include "defs/value.h"
 #include "defs/host_words.h"
 /* after the words they are written in */
@@ -14,7 +16,7 @@
 #include "defs/fn_str2.h"
 
 struct call {
-    const struct regex *re;
+    struct regex_auto *re;
     struct sv flags;
     i64 start;  /* character to begin at, from 1 */
     i64 number; /* which match; 0 = all (replace) */
@@ -24,7 +26,21 @@ struct call {
     bool first_part; /* see REGEX_FIRST_PART */
 };
 
-enum { KEPT_BYTES = 512 };
+enum { KEPT_BYTES = 1024, KEPT_COUNT = 4 };
+
+/* What a thread keeps: some 600 KB a pattern at most, of which only what is used is touched. */
+struct kept {
+    i64 len; /* 0: nothing */
+    u64 used;
+    char text[KEPT_BYTES];
+    struct regex_auto re;
+};
+
+struct kept_patterns {
+    u64 now;
+    i32 last;
+    struct kept kept[KEPT_COUNT];
+};
 
 static i64 read_option(struct sv s, i64 *at, i64 otherwise) {
     i64 value = 0, digits = 0;
@@ -63,37 +79,58 @@ static struct sv read_options(struct sv s, struct call *call) {
     return (struct sv){close + 1, s.ptr + s.len - close - 1};
 }
 
+/* The place of a pattern among those kept; `out_new`: it is to be compiled there. NULL when memory
+ * is short. */
+static struct kept *find_kept(struct sv s, bool *out_new) {
+    struct kept_patterns *all = thread_memory(sizeof *all);
+    *out_new = false;
+    if (!all) {
+        return NULL;
+    }
+    struct kept *oldest = &all->kept[0];
+    for (i32 i = 0; i < KEPT_COUNT; i++) {
+        struct kept *kept = &all->kept[(all->last + i) % KEPT_COUNT];
+        if (kept->len == s.len && s.len > 0 && memcmp(kept->text, s.ptr, (size_t)s.len) == 0) {
+            all->last = (all->last + i) % KEPT_COUNT;
+            kept->used = ++all->now;
+            return kept;
+        }
+        oldest = kept->used < oldest->used ? kept : oldest;
+    }
+    *out_new = true;
+    oldest->len = 0;
+    oldest->used = ++all->now;
+    return oldest;
+}
+
 static bool prepare(str pattern, struct call *call, u8 *f) {
-    static _Thread_local struct regex re;
-    static _Thread_local char kept[KEPT_BYTES];
-    static _Thread_local i64 kept_len = -1;
     struct sv s = sv_of(pattern);
     struct sv text = read_options(s, call);
-    call->re = &re;
+    bool fresh;
     call->part = call->first_part ? 0 : call->part;
     if (call->start < 1 || call->number < 0 || call->part < 0 || call->end < 0 || call->end > 1) {
         *f = FAULT_REGEX_START; /* before the pattern is looked at */
         return false;
     }
-    if (kept_len == s.len && memcmp(kept, s.ptr, (size_t)s.len) == 0) {
-        return true;
-    }
-    kept_len = -1;
-    u8 fault = regex_compile(&re, text, call->flags);
+    struct kept *kept = find_kept(s, &fresh);
+    u8 fault = !kept   ? FAULT_REGEX_SIZE
+               : fresh ? regex_auto_compile(&kept->re, text, call->flags)
+                       : 0;
     if (fault) {
         *f = fault;
         return false;
     }
-    if (s.len <= KEPT_BYTES && s.len > 0) {
-        memcpy(kept, s.ptr, (size_t)s.len);
-        kept_len = s.len;
+    if (fresh && s.len <= KEPT_BYTES) {
+        memcpy(kept->text, s.ptr, (size_t)s.len);
+        kept->len = s.len;
     }
+    call->re = &kept->re;
     return true;
 }
 
 b8 fn_regex(str a, str b, u8 *f) {
     struct call call;
-    return prepare(b, &call, f) && regex_search(call.re, sv_of(a), 0, NULL);
+    return prepare(b, &call, f) && regex_auto_search(call.re, sv_of(a), 0, NULL, 0);
 }
 
 /* Where to go on after a match. */
@@ -120,10 +157,15 @@ static i64 start_byte(struct sv s, i64 start) {
     return at;
 }
 
+static i64 asked_part(const struct call *call) {
+    return call->first_part && call->re->re.group_count > 0 ? 1 : call->part;
+}
+
 /* Match number call->number; false when there are not so many. */
 static bool find_match(const struct call *call, struct sv s, i64 *slots) {
     i64 from = start_byte(s, call->start);
-    for (i64 i = 1; from <= s.len && regex_search(call->re, s, from, slots); i++) {
+    i32 parts = (i32)MIN_OF(asked_part(call) + 1, REGEX_GROUPS_MAX);
+    for (i64 i = 1; from <= s.len && regex_auto_search(call->re, s, from, slots, parts); i++) {
         if (i == call->number) {
             return true;
         }
@@ -147,7 +189,7 @@ i32 fn_regex_count(str a, str b, u8 *f) {
         return 0;
     }
     for (i64 from = start_byte(s, call.start);
-         from <= s.len && regex_search(call.re, s, from, slots); from = after(s, slots)) {
+         from <= s.len && regex_auto_search(call.re, s, from, slots, 1); from = after(s, slots)) {
         count++;
     }
     return count;
@@ -155,16 +197,12 @@ i32 fn_regex_count(str a, str b, u8 *f) {
 
 /* Part of a match as bytes of the text; false when it took no part. */
 static bool match_part(const struct call *call, const i64 *slots, i64 part, i64 *first, i64 *last) {
-    if (part >= REGEX_GROUPS_MAX || part > call->re->group_count) {
+    if (part >= REGEX_GROUPS_MAX || part > call->re->re.group_count) {
         return false;
     }
     *first = slots[2 * part];
     *last = slots[2 * part + 1];
     return *first >= 0 && *last >= *first;
-}
-
-static i64 asked_part(const struct call *call) {
-    return call->first_part && call->re->group_count > 0 ? 1 : call->part;
 }
 
 i32 fn_regex_instr(str a, str b, u8 *f) {
@@ -188,20 +226,20 @@ str fn_regex_substr(str a, str b, u8 *f) {
 }
 
 struct replacing {
-    u8 *out; /* NULL: only count */
+    u8 *out;
     i64 n;
+    i64 room; /* what lies beyond is only counted */
 };
 
 static void put(struct replacing *r, const char *from, i64 len) {
-    if (r->out && len > 0) {
+    if (len > 0 && r->n + len <= r->room) {
         memcpy(r->out + r->n, from, (size_t)len);
     }
     r->n += MAX_OF(len, 0);
 }
 
-static void put_replacement(struct replacing *r, const struct call *call, struct sv text, str c,
-                            const i64 *slots) {
-    struct sv s = sv_of(c);
+static void put_replacement(struct replacing *r, const struct call *call, struct sv text,
+                            struct sv s, const i64 *slots) {
     for (i64 i = 0; i < s.len; i++) {
         bool escape = s.ptr[i] == '\\' && i + 1 < s.len;
         char next = escape ? s.ptr[i + 1] : 0;
@@ -220,12 +258,25 @@ static void put_replacement(struct replacing *r, const struct call *call, struct
     }
 }
 
-static void replace_all(struct replacing *r, const struct call *call, struct sv s, str c) {
+/* How many parts a replacement asks for, the match itself among them. */
+static i32 parts_named(struct sv s) {
+    i32 most = 0;
+    for (i64 i = 0; i + 1 < s.len; i++) {
+        if (s.ptr[i] == '\\') {
+            i++;
+            most = (u8)(s.ptr[i] - '1') < 9 ? MAX_OF(most, s.ptr[i] - '0') : most;
+        }
+    }
+    return most + 1;
+}
+
+static void replace_all(struct replacing *r, const struct call *call, struct sv s, struct sv c) {
     i64 slots[2 * REGEX_GROUPS_MAX];
     bool global = memchr(call->flags.ptr, 'g', (size_t)call->flags.len) != NULL;
     bool all = call->numbered ? call->number == 0 : global;
     i64 from = start_byte(s, call->start), copied = 0;
-    for (i64 i = 1; from <= s.len && regex_search(call->re, s, from, slots); i++) {
+    i32 parts = parts_named(c);
+    for (i64 i = 1; from <= s.len && regex_auto_search(call->re, s, from, slots, parts); i++) {
         if (all || i == call->number) {
             put(r, s.ptr + copied, slots[0] - copied);
             put_replacement(r, call, s, c, slots);
@@ -239,16 +290,55 @@ static void replace_all(struct replacing *r, const struct call *call, struct sv 
     put(r, s.ptr + copied, s.len - copied);
 }
 
+/* Written into a small room first: most results fit, and the room that is taken is theirs only. */
 void mt_regex_replace(struct made *made, str a, str b, str c, u8 *f) {
     struct call call;
-    struct replacing count = {NULL, 0};
+    u8 small[4096];
+    struct replacing write = {small, 0, sizeof small};
     if (!prepare(b, &call, f)) {
         return;
     }
-    replace_all(&count, &call, sv_of(a), c);
-    struct replacing write = {made_room(made, count.n, f), 0};
+    replace_all(&write, &call, sv_of(a), sv_of(c));
+    i64 len = write.n;
+    u8 *out = made_room(made, len, f);
+    if (out && len <= (i64)sizeof small) {
+        memcpy(out, small, (size_t)len);
+    } else if (out) {
+        write = (struct replacing){out, 0, len};
+        replace_all(&write, &call, sv_of(a), sv_of(c));
+    }
+}
+
+/* What is between the matches; an empty match at an end of the text or of a part splits nothing. */
+static void split_all(struct replacing *r, const struct call *call, struct sv s) {
+    i64 slots[2 * REGEX_GROUPS_MAX];
+    i64 copied = 0, last = 0;
+    for (i64 from = 0; from <= s.len && regex_auto_search(call->re, s, from, slots, 1);
+         from = after(s, slots)) {
+        if (slots[0] < s.len && slots[1] > last) {
+            put(r, s.ptr + copied, slots[0] - copied);
+            put(r, "\xff", 1);
+            copied = slots[1];
+        }
+        last = slots[1];
+    }
+    put(r, s.ptr + copied, s.len - copied);
+}
+
+void mt_regex_split(struct made *made, str a, str b, u8 *f) {
+    struct call call;
+    struct replacing count = {NULL, 0, 0};
+    if (!prepare(b, &call, f)) {
+        return;
+    }
+    if (memchr(call.flags.ptr, 'g', (size_t)call.flags.len)) {
+        *f = FAULT_REGEX_OPTION;
+        return;
+    }
+    split_all(&count, &call, sv_of(a));
+    struct replacing write = {made_room(made, count.n, f), 0, count.n};
     if (write.out) {
-        replace_all(&write, &call, sv_of(a), c);
+        split_all(&write, &call, sv_of(a));
     }
 }
 

@@ -108,6 +108,11 @@ void mt_replace(struct made *made, str a, str b, str c, u8 *f) {
     }
 }
 
+void mt_split_parts(struct made *made, str a, str b, u8 *f) {
+    static const char mark[] = "\xff";
+    mt_replace(made, a, b, (str){.addr = (u64)(size_t)mark, .len = 1}, f);
+}
+
 void mt_reverse(struct made *made, str a, u8 *f) {
     u8 *out = made_room(made, a.len, f);
     const u8 *p = bytes_of(a);
@@ -377,12 +382,18 @@ static bool is_reserved(str a) {
     return false;
 }
 
-void mt_quote_ident(struct made *made, str a, u8 *f) {
+bool text_is_name(str a) {
     const u8 *p = bytes_of(a);
     bool plain = a.len > 0 && (u8)(p[0] - '0') >= 10 && !is_reserved(a);
     for (u32 i = 0; i < a.len; i++) {
         plain &= (u8)(p[i] - 'a') < 26 || (u8)(p[i] - '0') < 10 || p[i] == '_';
     }
+    return plain;
+}
+
+void mt_quote_ident(struct made *made, str a, u8 *f) {
+    const u8 *p = bytes_of(a);
+    bool plain = text_is_name(a);
     u8 *out = made_room(made, 2 * (i64)a.len + 2, f);
     i64 n = 0;
     if (!out) {
@@ -580,28 +591,32 @@ void mt_utf8(struct made *made, str a, u8 *f) {
 /* LIKE */
 
 /* As in PostgreSQL a lone escape at the pattern's end is an error where matching comes to it. */
-static b8 like_checked(str a, str b, i32 nocase, u8 *f) {
-    b8 r = fn_like(a, b, nocase);
+static b8 like_checked(str a, str b, i32 mode, u8 *f) {
+    b8 r = fn_like(a, b, mode);
     *f = r == 2 ? FAULT_LIKE_ESCAPE : *f;
     return r == 1;
 }
 
 b8 fn_like_checked(str a, str b, u8 *f) {
-    return like_checked(a, b, 0, f);
+    return like_checked(a, b, LIKE_CHARS, f);
 }
 
 b8 fn_ilike_checked(str a, str b, u8 *f) {
-    return like_checked(a, b, 1, f);
+    return like_checked(a, b, LIKE_NOCASE, f);
 }
 
-void mt_like_escape(struct made *made, str a, str b, u8 *f) {
+b8 fn_like_bytes(str a, str b, u8 *f) {
+    return like_checked(a, b, LIKE_BYTES, f);
+}
+
+static void like_escape(struct made *made, str a, str b, bool bytes, u8 *f) {
     const u8 *p = bytes_of(a);
     u8 *out = made_room(made, 2 * (i64)a.len + 1, f);
     i64 n = 0;
     if (!out) {
         return;
     }
-    if (fn_length(b) > 1) {
+    if ((bytes ? (i32)b.len : fn_length(b)) > 1) {
         *f = FAULT_ESCAPE;
         made->len = 0;
         return;
@@ -621,4 +636,12 @@ void mt_like_escape(struct made *made, str a, str b, u8 *f) {
         out[n++] = p[i++];
     }
     made->len = n;
+}
+
+void mt_like_escape(struct made *made, str a, str b, u8 *f) {
+    like_escape(made, a, b, false, f);
+}
+
+void mt_like_escape_bytes(struct made *made, str a, str b, u8 *f) {
+    like_escape(made, a, b, true, f);
 }

@@ -11,24 +11,6 @@
 #include "defs/fault.h"
 #include "defs/value.h"
 
-enum regex_op {
-    RE_CHAR,
-    RE_ANY,
-    RE_CLASS,
-    RE_SPLIT,
-    RE_JUMP,
-    RE_SAVE,
-    RE_BEGIN,      /* ^ */
-    RE_END,        /* $ */
-    RE_TEXT_BEGIN, /* \A */
-    RE_TEXT_END,   /* \Z */
-    RE_WORD_BEGIN,
-    RE_WORD_END,
-    RE_WORD_EDGE,
-    RE_WORD_INSIDE,
-    RE_MATCH,
-};
-
 struct parser {
     struct regex *re;
     const u8 *p, *end;
@@ -40,7 +22,7 @@ struct parser {
 
 enum { DEPTH_MAX = 100, REPEAT_MAX = 255 };
 
-static u32 next_char(const u8 **p, const u8 *end) {
+u32 regex_next_char(const u8 **p, const u8 *end) {
     u32 c = *(*p)++;
     i32 more = c < 0x80 ? 0 : c < 0xe0 ? 1 : c < 0xf0 ? 2 : 3;
     u32 r = more == 0 ? c : c & (0x3fu >> more);
@@ -173,7 +155,7 @@ static u32 escaped_char(struct parser *s) {
     u8 c = *s->p;
     bool letter = (u8)((c | 32) - 'a') < 26 || (u8)(c - '0') < 10;
     if (!letter) {
-        return next_char(&s->p, s->end);
+        return regex_next_char(&s->p, s->end);
     }
     s->p++;
     switch (c) {
@@ -219,7 +201,7 @@ static u32 bracket_char(struct parser *s) {
     if (at(s, "[.") || at(s, "[=")) { /* [.x.] is x */
         u8 kind = s->p[1];
         s->p += 2;
-        u32 c = s->p < s->end ? next_char(&s->p, s->end) : 0;
+        u32 c = s->p < s->end ? regex_next_char(&s->p, s->end) : 0;
         if (s->end - s->p < 2 || s->p[0] != kind || s->p[1] != ']') {
             fail(s, FAULT_REGEX);
             return 0;
@@ -231,7 +213,7 @@ static u32 bracket_char(struct parser *s) {
         s->p++;
         return escaped_char(s);
     }
-    return next_char(&s->p, s->end);
+    return regex_next_char(&s->p, s->end);
 }
 
 static void parse_bracket_item(struct parser *s) {
@@ -394,7 +376,7 @@ static bool parse_atom(struct parser *s) {
             fail(s, FAULT_REGEX);
             return true;
         }
-        emit_char(s, next_char(&s->p, s->end));
+        emit_char(s, regex_next_char(&s->p, s->end));
         return true;
     }
 }
@@ -587,7 +569,7 @@ u8 regex_compile(struct regex *out, struct sv pattern, struct sv flags) {
         s.p = close + 1;
     }
     while (literal && s.p < s.end && !s.fault) {
-        emit_char(&s, next_char(&s.p, s.end));
+        emit_char(&s, regex_next_char(&s.p, s.end));
     }
     if (!literal) {
         parse_alternatives(&s);
@@ -627,7 +609,7 @@ static bool is_word(const struct machine *m, i64 at) {
         at--;
     }
     const u8 *p = m->text + at;
-    u32 c = next_char(&p, m->text + m->len);
+    u32 c = regex_next_char(&p, m->text + m->len);
     return c == '_' || char_in_class(CLASS_ALNUM, c);
 }
 
@@ -710,7 +692,7 @@ static void follow(struct machine *m, struct thread_set *set, i32 pc, i64 pos, i
     }
 }
 
-static bool takes(const struct regex *re, const struct regex_inst *inst, u32 c) {
+bool regex_takes(const struct regex *re, const struct regex_inst *inst, u32 c) {
     switch (inst->op) {
     case RE_CHAR:
         return inst->c == c ||
@@ -748,7 +730,7 @@ static void step(struct machine *m, const struct thread_set *now, struct thread_
             }
             continue;
         }
-        if (next > pos && takes(m->re, inst, c)) {
+        if (next > pos && regex_takes(m->re, inst, c)) {
             i32 slots[SLOTS];
             memcpy(slots, m->captures ? now->slots[i] : out->slots, sizeof slots);
             follow(m, then, now->pcs[i] + 1, next, slots);
@@ -770,7 +752,7 @@ static bool match_at(struct machine *m, struct thread_set *a, struct thread_set 
     follow(m, a, 0, from, slots);
     for (i64 pos = from; a->count > 0;) {
         const u8 *p = m->text + pos;
-        u32 c = pos < m->len ? next_char(&p, m->text + m->len) : 0;
+        u32 c = pos < m->len ? regex_next_char(&p, m->text + m->len) : 0;
         i64 next = pos < m->len ? p - m->text : pos;
         step(m, a, b, pos, next, c, out);
         if ((out->end >= 0 && m->re->shortest) || next == pos) {
@@ -792,7 +774,7 @@ static bool match_any(struct machine *m, struct thread_set *a, struct thread_set
     for (i64 pos = from;;) {
         follow(m, a, 0, pos, slots);
         const u8 *p = m->text + pos;
-        u32 c = pos < m->len ? next_char(&p, m->text + m->len) : 0;
+        u32 c = pos < m->len ? regex_next_char(&p, m->text + m->len) : 0;
         i64 next = pos < m->len ? p - m->text : pos;
         b->count = 0;
         m->now++;
@@ -801,7 +783,7 @@ static bool match_any(struct machine *m, struct thread_set *a, struct thread_set
             if (inst->op == RE_MATCH) {
                 return true;
             }
-            if (next > pos && takes(m->re, inst, c)) {
+            if (next > pos && regex_takes(m->re, inst, c)) {
                 follow(m, b, a->pcs[i] + 1, next, slots);
             }
         }
@@ -835,7 +817,7 @@ bool regex_search(const struct regex *re, struct sv text, i64 from, i64 slots[SL
         }
         const u8 *p = m.text + pos;
         if (pos < text.len) {
-            next_char(&p, m.text + text.len);
+            regex_next_char(&p, m.text + text.len);
         }
         pos = pos < text.len ? p - m.text : pos + 1;
     }

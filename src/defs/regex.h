@@ -1,7 +1,7 @@
 /* regex.h: regular expressions: PostgreSQL's advanced ones without back references and look-around.
  *
- * A pattern is compiled into a small program without pointers, for a machine that follows all ways
- * through it at once: time is linear in the text, whatever the pattern. */
+ * A pattern is compiled into a small program without pointers. regex_search follows all ways
+ * through it at once, step by step: the reference. regex_auto.h runs the same program faster. */
 #ifndef WF_DEFS_REGEX_H
 #define WF_DEFS_REGEX_H
 
@@ -12,8 +12,26 @@ enum { REGEX_INSTS_MAX = 1500, REGEX_RANGES_MAX = 600, REGEX_GROUPS_MAX = 10 };
 /* In place of a part's number: the first parenthesised part if there is one, else the match. */
 enum { REGEX_FIRST_PART = -2147483647 };
 
+enum regex_op {
+    RE_CHAR,
+    RE_ANY,
+    RE_CLASS,
+    RE_SPLIT,
+    RE_JUMP,
+    RE_SAVE,
+    RE_BEGIN,      /* ^ */
+    RE_END,        /* $ */
+    RE_TEXT_BEGIN, /* \A */
+    RE_TEXT_END,   /* \Z */
+    RE_WORD_BEGIN,
+    RE_WORD_END,
+    RE_WORD_EDGE,
+    RE_WORD_INSIDE,
+    RE_MATCH,
+};
+
 struct regex_inst {
-    u8 op;      /* enum regex_op, regex.c */
+    u8 op;      /* enum regex_op */
     u8 negated; /* CLASS */
     i16 x, y;   /* SPLIT, JUMP: relative; the first way is preferred. CLASS: ranges [x, y) */
     u32 c;      /* CHAR: code point; SAVE: slot */
@@ -36,5 +54,9 @@ u8 regex_compile(struct regex *out, struct sv pattern, struct sv flags);
  * i go to slots[2 i], slots[2 i + 1] (-1 = took no part); slots may be NULL. */
 bool regex_search(const struct regex *re, struct sv text, i64 from,
                   i64 slots[2 * REGEX_GROUPS_MAX]);
+
+/* For regex_auto.c: whether a CHAR, ANY or CLASS takes a character; the character at *p. */
+bool regex_takes(const struct regex *re, const struct regex_inst *inst, u32 c);
+u32 regex_next_char(const u8 **p, const u8 *end);
 
 #endif

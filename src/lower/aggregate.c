@@ -182,7 +182,7 @@ static void add_ordered_columns(struct agg_state *s, struct columns *cs, struct 
     struct type type = o->call->arg->type;
     if (o->call->agg == AGG_STRING_AGG) {
         o->arg.reg = string_view(b, o->arg.reg);
-    } else if (o->call->agg == AGG_PERCENTILE_CONT) {
+    } else if (o->call->agg == AGG_PERCENTILE_CONT && type.id != TYPE_INTERVAL) {
         o->arg = lower_cast(b, o->arg, type, type_of(TYPE_DOUBLE));
         type = type_of(TYPE_DOUBLE);
     }
@@ -236,7 +236,7 @@ static u32 materialise_inputs(struct agg_state *s, u16 *key) {
 static bool key_depends(const struct agg_state *s, i32 i) {
     const struct expr *expr = s->rel->exprs.items[i];
     return s->rel->implied.count > 0 && s->rel->implied.items[i] && expr->kind == EXPR_COL &&
-           s->w.b->binds[expr->col].kind == BIND_VAR;
+           bind_at(s->w.b, expr->col)->kind == BIND_VAR;
 }
 
 /* Before any key is lowered, so that nobody loads what is not needed. */
@@ -254,7 +254,7 @@ static void find_dependent(struct agg_state *s) {
     for (i32 i = 0; i < s->key_count && plain; i++) {
         if (key_depends(s, i)) {
             s->place[i] = -1;
-            s->depends[i] = s->w.b->binds[rel->exprs.items[i]->col];
+            s->depends[i] = *bind_at(s->w.b, rel->exprs.items[i]->col);
         }
     }
 }
@@ -277,7 +277,7 @@ static struct value dependent_value(struct agg_state *s, struct builder *f, i32 
     op.imm = build_source_col(f, (u32)s->row_words[i] + 1);
     struct binding bind = s->depends[i];
     bind.row_reg = build_ctl(f, op, KIND_I64, range_exact(-1, ((i128)1 << 32) - 1), 0);
-    f->binds[col] = bind;
+    *bind_at(f, col) = bind;
     return lower_col(f, col);
 }
 
@@ -400,6 +400,9 @@ static void fold_ordered(struct agg_state *s, struct ordered *o, u32 inputs) {
         var->kinds[c] = from->kinds[c];
         var->dicts[c] = from->dicts[c];
         info->ranges[c] = l->var_infos.items[rows].ranges[c];
+    }
+    if (o->call->agg == AGG_PERCENTILE_CONT) { /* between two values */
+        info->ranges[1] = range_of_type(var->types[1]);
     }
     info->nullable[1] = 1;
     info->max_rows = l->var_infos.items[rows].max_rows;

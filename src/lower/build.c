@@ -7,7 +7,11 @@
  * removes whatever nobody reads and numbers the registers in the order of their definition. */
 #include "lower/lower_int.h"
 
-enum { MAX_REGS = 60000, COSTLY = 60 }; /* cost from which skipping rows pays for WHEN */
+enum {
+    MAX_REGS = 60000,
+    COSTLY = 60,   /* cost from which skipping rows pays for WHEN */
+    BIND_PAGE = 64 /* a plan may have many more columns than a pipeline of it */
+};
 
 struct builder *build_new(struct lower *l, enum source_kind kind, u32 ref, i64 rows, i64 max_rows) {
     struct builder *b = NEW(l->arena, struct builder);
@@ -17,9 +21,26 @@ struct builder *build_new(struct lower *l, enum source_kind kind, u32 ref, i64 r
     b->source.rows = kind == SOURCE_ONE ? 1 : rows;
     b->max_rows = max_rows;
     b->position = -1;
-    b->binds = NEW_ARRAY(l->arena, struct binding, l->plan->cols.count + 1);
+    b->binds = NEW_ARRAY(l->arena, struct binding *, l->plan->cols.count / BIND_PAGE + 1);
     text_init(&b->label, l->arena);
     return b;
+}
+
+struct binding *bind_at(const struct builder *b, u32 col) {
+    struct binding **page = &b->binds[col / BIND_PAGE];
+    if (!*page) {
+        *page = NEW_ARRAY(b->l->arena, struct binding, BIND_PAGE);
+    }
+    return &(*page)[col % BIND_PAGE];
+}
+
+void build_copy_binds(struct builder *to, const struct builder *from) {
+    for (i64 i = 0; i <= from->l->plan->cols.count / BIND_PAGE; i++) {
+        if (from->binds[i]) {
+            memcpy(bind_at(to, (u32)i * BIND_PAGE), from->binds[i],
+                   sizeof(struct binding) * BIND_PAGE);
+        }
+    }
 }
 
 void build_label(struct builder *b, const char *name) {

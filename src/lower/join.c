@@ -113,7 +113,7 @@ static void bind_right(struct join *j, u16 row, bool outer) {
             bind.range.lo = MIN_OF(bind.range.lo, 0);
             bind.range.hi = MAX_OF(bind.range.hi, 0);
         }
-        j->left->binds[j->payload[i]] = bind;
+        *bind_at(j->left, j->payload[i]) = bind;
     }
 }
 
@@ -221,7 +221,7 @@ static void join_asking(struct join *j) {
     u16 found = is_row(b, row);
     if (j->rel->join == JOIN_MARK) {
         bind_value(b, j->rel->mark_col, (struct value){found, NO_REG});
-        b->binds[j->rel->mark_col].lazy = j->lazy.lit;
+        bind_at(b, j->rel->mark_col)->lazy = j->lazy.lit;
     } else if (!b->l->status) {
         build_plain(b, OP_FILTER, semi ? found : build_not(b, found), 0);
     }
@@ -281,7 +281,7 @@ static struct builder *join_full(struct join *j, i64 right_most) {
         for (u32 i = 0; i < count && !l->status; i++) {
             u32 col = rel->out.items[i];
             struct type type = l->plan->cols.items[col].type;
-            bool bound = bs[s]->binds[col].kind != BIND_NONE;
+            bool bound = bind_at(bs[s], col)->kind != BIND_NONE;
             cols[s][i].value = bound ? lower_col(bs[s], col) : lower_null(bs[s], type);
             cols[s][i].type = type;
         }

@@ -91,14 +91,15 @@ void lazy_use(struct builder *b, const struct binding *bind) {
 
 struct out_col lower_carry(struct builder *b, u32 col) {
     struct out_col out = {.type = b->l->plan->cols.items[col].type};
-    u32 lazy = b->binds[col].lazy;
-    if (lazy && b->binds[col].lazy_there) { /* which rows have it is not known behind a variable */
+    u32 lazy = bind_at(b, col)->lazy;
+    if (lazy &&
+        bind_at(b, col)->lazy_there) { /* which rows have it is not known behind a variable */
         out.value = lower_col(b, col);
         return out;
     }
-    b->binds[col].lazy = 0;
+    bind_at(b, col)->lazy = 0;
     out.value = lower_col(b, col);
-    b->binds[col].lazy = lazy;
+    bind_at(b, col)->lazy = lazy;
     out.lazy = lazy;
     return out;
 }

@@ -110,7 +110,7 @@ static struct value load(struct builder *b, const struct binding *bind) {
 }
 
 struct value lower_col(struct builder *b, u32 col) {
-    struct binding *bind = &b->binds[col];
+    struct binding *bind = bind_at(b, col);
     struct value v = {0, NO_REG};
     lazy_use(b, bind);
     switch (bind->kind) {
@@ -208,8 +208,8 @@ static struct value lower_not(struct builder *b, const struct expr *expr) {
 }
 
 static struct value lower_is_null(struct builder *b, const struct expr *expr) {
-    if (expr->args[0]->kind == EXPR_COL && b->binds[expr->args[0]->col].kind == BIND_SOURCE &&
-        !b->binds[expr->args[0]->col].nullable) {
+    if (expr->args[0]->kind == EXPR_COL && bind_at(b, expr->args[0]->col)->kind == BIND_SOURCE &&
+        !bind_at(b, expr->args[0]->col)->nullable) {
         return (struct value){build_bool(b, false), NO_REG}; /* without loading it */
     }
     struct value v = lower_expr(b, expr->args[0]);

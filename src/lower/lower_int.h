@@ -144,7 +144,7 @@ struct builder {
     VEC(struct prune) prunes;
     VEC(struct boundary) boundaries;
     VEC(struct row_mark) marks; /* op: how many opcodes there were */
-    struct binding *binds;      /* by plan column */
+    struct binding **binds;     /* by plan column, in pages that are made when one of theirs is */
     VEC(struct cse) cses;
     u32 *heads;
     u32 head_count;
@@ -173,6 +173,9 @@ u32 lower_param_null_lit(struct lower *l, u32 param);
 
 /* build.c: a pipeline under construction */
 struct builder *build_new(struct lower *l, enum source_kind kind, u32 ref, i64 rows, i64 max_rows);
+/* What a plan column is in this pipeline. */
+struct binding *bind_at(const struct builder *b, u32 col);
+void build_copy_binds(struct builder *to, const struct builder *from);
 u32 build_source_col(struct builder *b, u32 col); /* index into source.cols */
 u16 build_reg(struct builder *b, enum kind kind, struct range range, u32 dict);
 /* A scalar opcode: folded when all operands are literals, shared with an equal one in scope. */

@@ -9,7 +9,7 @@
 #include "lower/lower_int.h"
 
 void bind_value(struct builder *b, u32 col, struct value v) {
-    b->binds[col] = (struct binding){.kind = BIND_VALUE, .value = v};
+    *bind_at(b, col) = (struct binding){.kind = BIND_VALUE, .value = v};
 }
 
 void bind_source(struct builder *b, u32 col, u32 var_col) {
@@ -19,13 +19,13 @@ void bind_source(struct builder *b, u32 col, u32 var_col) {
     }
     const struct var *var = &l->vars.items[b->source.ref];
     const struct var_info *info = &l->var_infos.items[b->source.ref];
-    b->binds[col] = (struct binding){.kind = BIND_SOURCE,
-                                     .reg_kind = var->kinds[var_col],
-                                     .nullable = info->nullable[var_col],
-                                     .col = build_source_col(b, var_col),
-                                     .dict = var->dicts[var_col],
-                                     .lazy = info->lazy ? info->lazy[var_col] : 0,
-                                     .range = info->ranges[var_col]};
+    *bind_at(b, col) = (struct binding){.kind = BIND_SOURCE,
+                                        .reg_kind = var->kinds[var_col],
+                                        .nullable = info->nullable[var_col],
+                                        .col = build_source_col(b, var_col),
+                                        .dict = var->dicts[var_col],
+                                        .lazy = info->lazy ? info->lazy[var_col] : 0,
+                                        .range = info->ranges[var_col]};
 }
 
 struct value lower_source_value(struct builder *b, u32 col) {
@@ -176,7 +176,7 @@ static void bind_scan_col(struct builder *b, const struct scan_col *scan, u32 ta
         bind.reg_kind = (u8)(counted ? type_kind(type) : range_kind(bind.range));
         guard->range = bind.range;
     }
-    b->binds[scan->col] = bind;
+    *bind_at(b, scan->col) = bind;
 }
 
 /* The row's number, made where the rows are: behind a join it would be that of another row. */
@@ -226,11 +226,11 @@ void lower_project(struct builder *b, const struct rel *rel) {
         const struct expr *expr = rel->exprs.items[i];
         u32 col = rel->out.items[i];
         if (expr->kind == EXPR_COL) {
-            b->binds[col] = b->binds[expr->col];
+            *bind_at(b, col) = *bind_at(b, expr->col);
         } else if (expr_can_raise(expr)) {
             bind_value(b, col, lower_expr(b, expr));
         } else {
-            b->binds[col] = (struct binding){.kind = BIND_EXPR, .expr = expr};
+            *bind_at(b, col) = (struct binding){.kind = BIND_EXPR, .expr = expr};
         }
     }
 }

@@ -33,7 +33,7 @@ static bool visit_one_dict(const struct expr *expr, void *arg) {
     if (expr->kind != EXPR_COL) {
         return true;
     }
-    const struct binding *bind = &s->b->binds[expr->col];
+    const struct binding *bind = bind_at(s->b, expr->col);
     if (bind->kind == BIND_EXPR) {
         return expr_walk(bind->expr, visit_one_dict, arg);
     }
@@ -50,7 +50,8 @@ static bool visit_one_dict(const struct expr *expr, void *arg) {
 static bool is_strict(const struct builder *b, const struct expr *expr) {
     switch (expr->kind) {
     case EXPR_COL:
-        return b->binds[expr->col].kind != BIND_EXPR || is_strict(b, b->binds[expr->col].expr);
+        return bind_at(b, expr->col)->kind != BIND_EXPR ||
+               is_strict(b, bind_at(b, expr->col)->expr);
     case EXPR_CALL:
     case EXPR_CAST:
     case EXPR_NOT:
@@ -183,7 +184,7 @@ static bool wants_lut(const struct builder *b, const struct expr *expr, struct l
     if (!expr_walk(expr, visit_one_dict, s) || !s->found || !s->fits) {
         return false;
     }
-    const struct binding *bind = &b->binds[s->col];
+    const struct binding *bind = bind_at(b, s->col);
     bool nullable = bind->kind == BIND_VALUE ? bind->value.null != NO_REG : bind->nullable;
     return !nullable || is_strict(b, expr);
 }
@@ -198,8 +199,8 @@ bool string_lut(struct builder *b, const struct expr *expr, struct value *out) {
     struct lut made = {.dict = s.dict, .expr = expr, .col = s.col};
     if (!lut) {
         struct builder *t = dict_builder(l, s.dict);
-        memcpy(t->binds, b->binds, sizeof(struct binding) * (size_t)l->plan->cols.count);
-        t->binds[s.col] = (struct binding){.kind = BIND_VALUE, .value = dict_text(t)};
+        build_copy_binds(t, b);
+        *bind_at(t, s.col) = (struct binding){.kind = BIND_VALUE, .value = dict_text(t)};
         t->position = b->position;
         struct value v = lower_expr(t, expr);
         union lit lit;

@@ -151,7 +151,7 @@ bool order_may_fetch(struct lower *l, const struct rel *sort, const struct rel *
 
 /* Whether a column of the answer is one of the pipeline's table and no sort key. */
 static bool may_stay(const struct builder *b, u32 col, const struct rel *sort) {
-    const struct binding *bind = &b->binds[col];
+    const struct binding *bind = bind_at(b, col);
     struct type type = b->l->plan->cols.items[col].type;
     if (bind->kind != BIND_SOURCE || bind->lazy ||
         (b->l->plan->shown && type.id == TYPE_CHAR && type.length)) {
@@ -159,7 +159,7 @@ static bool may_stay(const struct builder *b, u32 col, const struct rel *sort) {
     }
     for (i64 i = 0; i < sort->order.count; i++) {
         const struct expr *key = sort->order.items[i].expr;
-        const struct binding *other = key->kind == EXPR_COL ? &b->binds[key->col] : NULL;
+        const struct binding *other = key->kind == EXPR_COL ? bind_at(b, key->col) : NULL;
         if (other && other->kind == BIND_SOURCE && other->col == bind->col) {
             return false;
         }
@@ -172,7 +172,7 @@ static bool worth_fetching(const struct builder *b, const u32 *out, i64 count,
     i64 bytes = 0;
     for (i64 i = 0; i < count && b->row_number; i++) {
         if (may_stay(b, out[i], sort)) {
-            const struct binding *bind = &b->binds[out[i]];
+            const struct binding *bind = bind_at(b, out[i]);
             enum kind kind = type_kind(b->l->plan->cols.items[out[i]].type);
             bytes += kind_bytes[bind->dict ? KIND_I32 : kind];
         }
@@ -214,8 +214,8 @@ static u32 fetched_rows(struct builder *b, const u32 *out, i64 count, const stru
     for (i64 i = 0; i < count; i++) {
         fetches[i].from_table = may_stay(b, out[i], sort);
         fetches[i].col =
-            fetches[i].from_table ? b->cols.items[b->binds[out[i]].col] : (u32)carried_count;
-        binds[i] = b->binds[out[i]];
+            fetches[i].from_table ? b->cols.items[bind_at(b, out[i])->col] : (u32)carried_count;
+        binds[i] = *bind_at(b, out[i]);
         carried[carried_count] = out[i];
         carried_count += !fetches[i].from_table;
     }

@@ -303,7 +303,7 @@ struct builder *lower_shared(struct lower *l, const struct rel *rel) {
     if (!shared || shared->uses <= 1) {
         struct builder *b = lower_rel(l, input);
         for (i64 i = 0; i < rel->out.count && !l->status; i++) {
-            b->binds[rel->out.items[i]] = b->binds[rel->left_cols.items[i]];
+            *bind_at(b, rel->out.items[i]) = *bind_at(b, rel->left_cols.items[i]);
         }
         return b;
     }
@@ -356,10 +356,10 @@ struct builder *lower_table_func(struct lower *l, const struct rel *rel) {
     struct builder *b = build_new(l, SOURCE_SERIES, bounds, rel->rows, (i64)1 << 60);
     if (rel->out.count > 0 && !l->status) {
         struct range range = range_cut(range_of_type(type), range_exact(I64_MIN, I64_MAX));
-        b->binds[rel->out.items[0]] = (struct binding){.kind = BIND_SOURCE,
-                                                       .reg_kind = KIND_I64,
-                                                       .col = build_source_col(b, 0),
-                                                       .range = range};
+        *bind_at(b, rel->out.items[0]) = (struct binding){.kind = BIND_SOURCE,
+                                                          .reg_kind = KIND_I64,
+                                                          .col = build_source_col(b, 0),
+                                                          .range = range};
     }
     return b;
 }

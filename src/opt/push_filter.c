@@ -274,6 +274,14 @@ static struct rel *push_shared(struct opt *o, struct rel *rel, const expr_list *
 
 static struct rel *push(struct opt *o, struct rel *rel, const expr_list *conds) {
     expr_list list = {0};
+    bool passes = rel->kind == REL_PROJECT || rel->kind == REL_AGG || rel->kind == REL_WINDOW ||
+                  rel->kind == REL_UNION;
+    if (conds->count == 0 && passes) { /* there may be thousands, of as many columns */
+        for (i32 i = 0; i < rel->input_count; i++) {
+            rel->inputs[i] = push(o, rel->inputs[i], conds);
+        }
+        return rel;
+    }
     switch (rel->kind) {
     case REL_FILTER:
         for (i64 i = 0; i < rel->conds.count; i++) {

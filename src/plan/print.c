@@ -70,6 +70,10 @@ static void print_text_literal(struct text *out, struct sv s) {
         if (s.ptr[i] == '\'') {
             text_append(out, (struct sv){s.ptr + start, i + 1 - start});
             start = i;
+        } else if ((u8)s.ptr[i] >= 0xfe) { /* between parts of a text; no character */
+            text_append(out, (struct sv){s.ptr + start, i - start});
+            text_print(out, "\\x%02x", (u32)(u8)s.ptr[i]);
+            start = i + 1;
         }
     }
     text_append(out, (struct sv){s.ptr + start, s.len - start});

@@ -326,6 +326,7 @@ static FALLIBLE run_blocks(struct exec *x, const struct run_devices *devices, bo
         first_step[b + 1] = first_step[b] + program->blocks[b].step_count;
         loops = loops || program->blocks[b].loop_var != NO_VAR;
     }
+    u32 flows_from = streams ? stream_first(program) : 0;
     u32 b = program->block_count ? 0 : NO_VAR;
     bool again = false;
     while (b != NO_VAR) {
@@ -335,7 +336,7 @@ static FALLIBLE run_blocks(struct exec *x, const struct run_devices *devices, bo
         }
         for (u32 s = 0; s < block->step_count; s++) {
             u32 step_no = first_step[b] + s;
-            bool flows = streams && stream_fits(program, step_no);
+            bool flows = streams && step_no >= flows_from;
             if (flows && !x->stream) {
                 TRY(stream_possible(x, devices, step_no, &flows));
                 streams = flows;

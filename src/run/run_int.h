@@ -31,8 +31,9 @@ i32 defer_position(const struct exec *x, const struct pipeline *pipe, const stru
 /* Makes dictionaries known that interners made or let grow. */
 void refresh_dicts(struct exec *x);
 
-/* Whether the step may be computed as the answer is read. */
-bool stream_fits(const struct program *program, u32 step_no);
+#define NO_STEP (~0u)
+/* The first of the last steps, which may be computed as the answer is read; NO_STEP: none may. */
+u32 stream_first(const struct program *program);
 /* Whether the devices of this and all later pipelines can cut them into slices. */
 FALLIBLE stream_possible(struct exec *x, const struct run_devices *devices, u32 step_no, bool *out);
 /* Opens the stream, or adds the next pipeline to it. */

@@ -59,29 +59,28 @@ static bool feeds(const struct step *step, u32 var) {
            step->pipeline->sinks[0].kind == SINK_ROWS && step->pipeline->sinks[0].var == var;
 }
 
-bool stream_fits(const struct program *program, u32 step_no) {
+u32 stream_first(const struct program *program) {
     const struct step *result = result_step(program);
     u32 no = 0;
     struct uses uses = {result ? result->src : NO_VAR, 0};
     u32 writers = 0;
     u32 last = 0; /* feeders since the last other step */
-    bool among = false;
     const struct step *step = NULL;
     for (u32 b = 0; b < program->block_count; b++) {
         const struct block *block = &program->blocks[b];
         if (block->loop_var != NO_VAR) {
-            return false;
+            return NO_STEP;
         }
         for (u32 s = 0; s < block->step_count; s++, no++) {
             step = &block->steps[s];
             writers += writes(step, uses.var);
             step_inputs(step, count_use, &uses);
             last = feeds(step, uses.var) ? last + 1 : step == result ? last : 0;
-            among = last > 0 && (among || no == step_no);
         }
     }
     /* read by the answer, and by the feeders that append to it */
-    return among && step == result && writers == last && uses.count == last;
+    bool fits = last > 0 && step == result && writers == last && uses.count == last;
+    return fits ? no - 1 - last : NO_STEP;
 }
 
 wf_status stream_possible(struct exec *x, const struct run_devices *devices, u32 step_no,

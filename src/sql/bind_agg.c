@@ -54,15 +54,15 @@ static bool agg_type(enum agg agg, struct type arg, struct type *out) {
         *out = arg;
         return true;
     case AGG_PERCENTILE_CONT:
-        *out = type_of(TYPE_DOUBLE);
-        return type_is_numeric(arg);
+        *out = type_of(arg.id == TYPE_INTERVAL ? TYPE_INTERVAL : TYPE_DOUBLE);
+        return type_is_numeric(arg) || arg.id == TYPE_INTERVAL;
     case AGG_BOOL_AND:
     case AGG_BOOL_OR:
         *out = type_of(TYPE_BOOLEAN);
         return arg.id == TYPE_BOOLEAN;
     case AGG_STRING_AGG:
-        *out = type_of(TYPE_TEXT);
-        return arg.id == TYPE_TEXT;
+        *out = type_of(arg.id);
+        return arg.id == TYPE_TEXT || arg.id == TYPE_BLOB;
     case AGG_SUM:
         *out = arg.id == TYPE_DECIMAL  ? type_decimal(DECIMAL_DIGITS_MAX, arg.scale)
                : arg.id == TYPE_BIGINT ? type_decimal(DECIMAL_DIGITS_MAX, 0)
@@ -223,7 +223,7 @@ static FALLIBLE ordered_set(struct bind *b, const char *name, struct expr **args
         return bind_undefined_function(b, name, &arg, 1, position);
     }
     if (call->agg == AGG_PERCENTILE_CONT) {
-        TRY(coerce_to(b, arg, real, &arg));
+        TRY(coerce_to(b, arg, *out_type, &arg));
     }
     call->order.items[0].expr = arg;
     call->arg = arg;
@@ -261,13 +261,16 @@ static FALLIBLE plain_args(struct bind *b, const char *name, struct expr **args,
         FAIL_AT(b->err, AMBIGUOUS_FUNCTION, position, "function %s(unknown) is not unique", name);
     }
     bool logical = agg == AGG_BOOL_AND || agg == AGG_BOOL_OR;
-    TRY(coerce_unknown(b, args[0], type_of(logical ? TYPE_BOOLEAN : TYPE_TEXT), &args[0]));
+    bool bytes = want == 2 && !is_unknown(args[1]) && args[1]->type.id == TYPE_BLOB;
+    enum type_id like = logical ? TYPE_BOOLEAN : bytes ? TYPE_BLOB : TYPE_TEXT;
+    TRY(coerce_unknown(b, args[0], type_of(like), &args[0]));
     if (want == 2) {
-        TRY(coerce_unknown(b, args[1], type_of(TYPE_TEXT), &args[1]));
+        struct type second = args[0]->type.id == TYPE_BLOB ? args[0]->type : type_of(TYPE_TEXT);
+        TRY(coerce_unknown(b, args[1], second, &args[1]));
         call->arg2 = args[1];
     }
     bool fits = agg_type(agg, args[0]->type, out_type);
-    if (!fits || (want == 2 && args[1]->type.id != TYPE_TEXT)) {
+    if (!fits || (want == 2 && args[1]->type.id != args[0]->type.id)) {
         return bind_undefined_function(b, name, args, count, position);
     }
     call->arg = args[0];

@@ -67,14 +67,47 @@ static struct expr *count_where(struct bind *b, struct query *owner, const struc
     return expr_col(b->plan, col, call->position);
 }
 
-/* Different keys before v; NULL is one, where it comes first. */
+/* A key as a text: equal ones have equal texts, and no text is the beginning of another. */
+static FALLIBLE key_text(struct bind *b, struct expr *key, struct expr **out) {
+    i32 position = key->position;
+    const struct type_name text = {.type = type_of(TYPE_TEXT), .position = position};
+    if (key->type.id == TYPE_INTERVAL) { /* a day is 24 hours */
+        key = scalar_call(b, FUNC_JUSTIFY_INTERVAL, position, 1, key);
+    } else if (key->type.id == TYPE_REAL || key->type.id == TYPE_DOUBLE) { /* one zero */
+        struct expr *zero = expr_new(b->arena, EXPR_CONST, key->type, position);
+        key = expr_call(b->arena, FUNC_ADD, key->type, position, 2, key, zero);
+    }
+    TRY(coerce_cast(b, key, &text, position, &key));
+    struct expr *known[2] = {scalar_call(b, FUNC_QUOTE_LITERAL, position, 1, key),
+                             expr_text(b, SV("NULL"), position)};
+    *out = expr_many(b, EXPR_CALL, text.type, position, 2, known);
+    (*out)->func = FUNC_COALESCE;
+    return ERR_OK;
+}
+
+/* Different keys before the row; several are one as a list of literals. */
 static FALLIBLE dense(struct bind *b, struct query *owner, const struct agg_call *call,
                       struct expr **args, struct expr **out) {
+    i32 position = call->position;
+    struct expr *all = NULL;
+    for (i64 i = 0; i < call->order.count; i++) {
+        struct expr *text = NULL;
+        TRY(key_text(b, call->order.items[i].expr, &text));
+        if (all) {
+            all = expr_call(b->arena, FUNC_CONCAT, text->type, position, 2, all,
+                            expr_text(b, SV(","), position));
+        }
+        all = all ? expr_call(b->arena, FUNC_CONCAT, text->type, position, 2, all, text) : text;
+    }
+    *out = count_where(b, owner, call, all, rows_before(b, call, args, false));
+    return bind_arithmetic(b, FUNC_ADD, *out, expr_int(b, 1, position), position, out);
+}
+
+/* Different keys before v; NULL is one, where it comes first. */
+static FALLIBLE dense_of_one(struct bind *b, struct query *owner, const struct agg_call *call,
+                             struct expr **args, struct expr **out) {
     const struct order_key *key = &call->order.items[0];
     i32 position = call->position;
-    if (call->order.count != 1) {
-        return unsupported(b, position, "dense_rank of several columns WITHIN GROUP");
-    }
     *out = count_where(b, owner, call, key->expr, rows_before(b, call, args, false));
     if (key->nulls_first && !args[0]->is_null) {
         struct expr *nulls =
@@ -141,7 +174,8 @@ FALLIBLE bind_hypothetical(struct bind *b, struct query *q, const char *name,
     TRY(agg_bind_sorted(b, q, body, &call, &args, &count, &owner));
     TRY(settle_keys(b, name, &call, args, count));
     if (strcmp(name, "dense_rank") == 0) {
-        return dense(b, owner, &call, args, out);
+        return count == 1 ? dense_of_one(b, owner, &call, args, out)
+                          : dense(b, owner, &call, args, out);
     }
     if (strcmp(name, "rank") != 0) {
         return share(b, owner, &call, args, strcmp(name, "percent_rank") == 0, out);

@@ -62,7 +62,6 @@ static const char *const known_functions[] = {
     "jsonb_agg",
     "any_value",
     "regexp_split_to_array",
-    "regexp_split_to_table",
     "setseed",
     "parse_ident",
     "to_ascii",

@@ -90,6 +90,22 @@ static bool midnight_as_date(struct bind *b, struct expr *date, struct expr **io
     return true;
 }
 
+/* A date that may lie beyond all timestamps is compared with one nevertheless. */
+static struct expr *as_moment(struct bind *b, struct expr *date, struct type type) {
+    u8 fault = 0;
+    bool known = date->kind == EXPR_CONST && !date->is_null;
+    bool wide = date->type.id == TYPE_DATE && date->kind != EXPR_PARAM &&
+                (type.id == TYPE_TIMESTAMP || type.id == TYPE_TIMESTAMPTZ);
+    if (known && wide) {
+        (void)fn_ts_of_date(date->value.i32, 0, &fault);
+    }
+    if (!wide || date->is_null || (known && !fault)) {
+        return date;
+    }
+    return scalar_call(b, type.id == TYPE_TIMESTAMP ? FUNC_MOMENT : FUNC_MOMENT_TZ, date->position,
+                       1, date);
+}
+
 FALLIBLE bind_compare(struct bind *b, enum func func, struct expr *left, struct expr *right,
                       i32 position, struct expr **out) {
     struct type type;
@@ -99,6 +115,8 @@ FALLIBLE bind_compare(struct bind *b, enum func func, struct expr *left, struct 
     if (!coerce_compared(left->type, right->type, &type)) {
         return no_operator(b, func_names[func], left, right, position);
     }
+    left = as_moment(b, left, type);
+    right = as_moment(b, right, type);
     TRY(to_pair(b, &left, &right, type));
     *out = expr_call(b->arena, func, type_of(TYPE_BOOLEAN), position, 2, left, right);
     return ERR_OK;
@@ -407,24 +425,34 @@ static struct expr *like(struct bind *b, struct expr *left, struct expr *right, 
     return negated ? expr_one(b, EXPR_NOT, out, position) : out;
 }
 
-/* ~~, ~~*, !~~, !~~*: LIKE and ILIKE by another name. */
+/* ~~, ~~*, !~~, !~~*: LIKE and ILIKE by another name; without the star also of bytes. */
 static FALLIBLE bind_like_op(struct bind *b, const char *op, struct expr *left, struct expr *right,
                              i32 position, struct expr **out) {
+    bool nocase = op[strlen(op) - 1] == '*';
+    bool any = is_unknown(left) || is_unknown(right);
     bool textual = (is_unknown(left) || type_is_string(left->type)) &&
                    (is_unknown(right) || type_is_string(right->type));
+    bool left_bytes = !is_unknown(left) && left->type.id == TYPE_BLOB;
+    bool right_bytes = !is_unknown(right) && right->type.id == TYPE_BLOB;
+    if (!nocase && ((left_bytes && right_bytes) || (any && (left_bytes || right_bytes)))) {
+        TRY(coerce_to(b, left, type_of(TYPE_BLOB), &left));
+        TRY(coerce_to(b, right, type_of(TYPE_BLOB), &right));
+        *out = scalar_call(b, FUNC_LIKE_X, position, 2, left, right);
+        *out = op[0] == '!' ? expr_one(b, EXPR_NOT, *out, position) : *out;
+        return ERR_OK;
+    }
     if (!textual) {
         return no_operator(b, op, left, right, position);
     }
     TRY(coerce_padded(b, left, &left));
     TRY(coerce_to(b, right, type_of(TYPE_TEXT), &right));
-    *out = like(b, left, right, op[strlen(op) - 1] == '*', op[0] == '!', position);
+    *out = like(b, left, right, nocase, op[0] == '!', position);
     return ERR_OK;
 }
 
 FALLIBLE bind_like(struct bind *b, struct query *q, const struct json *body, struct expr **out) {
     i32 position = json_position(body);
     const struct json *right_node = json_get(body, "rexpr");
-    struct type text = type_of(TYPE_TEXT);
     struct expr *left = NULL;
     struct expr *right = NULL;
     const char *op = "";
@@ -434,15 +462,7 @@ FALLIBLE bind_like(struct bind *b, struct query *q, const struct json *body, str
     TRY(bind_expr(b, q, json_get(body, "lexpr"), &left));
     TRY(is_like_escape(right_node) ? bind_escape(b, q, node_body(right_node), &right)
                                    : bind_expr(b, q, right_node, &right));
-    bool textual = (is_unknown(left) || type_is_string(left->type)) &&
-                   (is_unknown(right) || type_is_string(right->type));
-    if (!textual) {
-        return no_operator(b, op, left, right, position);
-    }
-    TRY(coerce_padded(b, left, &left));
-    TRY(coerce_to(b, right, text, &right));
-    *out = like(b, left, right, json_is(body, "kind", "AEXPR_ILIKE"), op[0] == '!', position);
-    return ERR_OK;
+    return bind_like_op(b, op, left, right, position, out);
 }
 
 /* left SIMILAR TO pattern [ESCAPE e]: the pattern arrives as similar_to_escape(pattern[, e]). */

@@ -48,18 +48,17 @@ static struct rel *counted(struct bind *b, struct expr **args, i32 count, struct
     return rel;
 }
 
-/* CASE WHEN a THEN x ELSE y END */
-static struct expr *either(struct bind *b, struct expr *when, struct expr *then,
-                           struct expr *otherwise) {
+struct expr *bind_either(struct bind *b, struct expr *when, struct expr *then,
+                         struct expr *otherwise) {
     struct expr *args[3] = {when, then, otherwise};
     return expr_many(b, EXPR_CASE, then->type, then->position, 3, args);
 }
 
-static struct expr *out_col(struct bind *b, const struct rel *rel, i32 i) {
+struct expr *bind_out_col(struct bind *b, const struct rel *rel, i32 i) {
     return expr_col(b->plan, rel->out.items[i], -1);
 }
 
-static struct expr *big(struct bind *b, i64 value) {
+struct expr *expr_big(struct bind *b, i64 value) {
     struct expr *expr = expr_new(b->arena, EXPR_CONST, type_of(TYPE_BIGINT), -1);
     const_set_exact(expr, value);
     return expr;
@@ -81,7 +80,7 @@ static FALLIBLE in_series(struct bind *b, struct expr *rises, struct expr *value
     struct expr *above = NULL;
     TRY(bind_compare(b, FUNC_LE, value, stop, value->position, &below));
     TRY(bind_compare(b, FUNC_GE, value, stop, value->position, &above));
-    *out = either(b, rises, below, above);
+    *out = bind_either(b, rises, below, above);
     return ERR_OK;
 }
 
@@ -105,17 +104,17 @@ static FALLIBLE arguments(struct bind *b, struct expr **args, i32 position, stru
     struct expr *stays = NULL;
     struct expr *within = NULL;
     for (i32 i = 0; i < 3; i++) {
-        nulls[i] = expr_one(b, EXPR_IS_NULL, out_col(b, row, i), position);
+        nulls[i] = expr_one(b, EXPR_IS_NULL, bind_out_col(b, row, i), position);
     }
-    TRY(compare_zero(b, FUNC_GT, out_col(b, row, 2), &rises));
-    TRY(compare_zero(b, FUNC_EQ, out_col(b, row, 2), &stays));
-    struct expr *sign = either(b, rises, expr_int(b, 1, position), expr_int(b, -1, position));
-    sign = either(b, stays, expr_int(b, 0, position), sign);
+    TRY(compare_zero(b, FUNC_GT, bind_out_col(b, row, 2), &rises));
+    TRY(compare_zero(b, FUNC_EQ, bind_out_col(b, row, 2), &stays));
+    struct expr *sign = bind_either(b, rises, expr_int(b, 1, position), expr_int(b, -1, position));
+    sign = bind_either(b, stays, expr_int(b, 0, position), sign);
     sign = scalar_call(b, FUNC_STEP_SIGN, position, 1, sign);
     TRY(bind_compare(b, FUNC_GT, sign, expr_int(b, 0, position), position, &rises));
-    TRY(in_series(b, rises, out_col(b, row, 0), out_col(b, row, 1), &within));
+    TRY(in_series(b, rises, bind_out_col(b, row, 0), bind_out_col(b, row, 1), &within));
     struct expr *any = expr_many(b, EXPR_OR, type_of(TYPE_BOOLEAN), position, 3, nulls);
-    *out = bind_filter(b, row, either(b, any, expr_bool(b, false, position), within));
+    *out = bind_filter(b, row, bind_either(b, any, expr_bool(b, false, position), within));
     (*out)->rows = 1;
     return ERR_OK;
 }
@@ -123,9 +122,9 @@ static FALLIBLE arguments(struct bind *b, struct expr **args, i32 position, stru
 /* The number of the last element: (stop - start) / step, cut to a whole number. */
 static FALLIBLE last_number(struct bind *b, const struct rel *row, struct type wide,
                             struct expr **out) {
-    struct expr *start = cast_to(b, out_col(b, row, 0), wide);
-    struct expr *stop = cast_to(b, out_col(b, row, 1), wide);
-    struct expr *step = cast_to(b, out_col(b, row, 2), wide);
+    struct expr *start = cast_to(b, bind_out_col(b, row, 0), wide);
+    struct expr *stop = cast_to(b, bind_out_col(b, row, 1), wide);
+    struct expr *step = cast_to(b, bind_out_col(b, row, 2), wide);
     struct expr *gap = NULL;
     struct expr *rest = NULL;
     struct expr *whole = NULL;
@@ -137,30 +136,36 @@ static FALLIBLE last_number(struct bind *b, const struct rel *row, struct type w
     return ERR_OK;
 }
 
+struct rel *bind_twice(struct bind *b, struct rel *rel, u32 *out_side) {
+    struct rel *sides = bind_one_row(b);
+    *out_side = bind_col_new(b, NULL, "side", type_of(TYPE_BOOLEAN), false);
+    VEC_PUSH(b->arena, &sides->out, *out_side);
+    VEC_PUSH(b->arena, &sides->exprs, expr_bool(b, false, -1));
+    VEC_PUSH(b->arena, &sides->exprs, expr_bool(b, true, -1));
+    sides->rows = 2;
+    struct rel *both = rel_join(b->plan, JOIN_CROSS, rel, sides);
+    both->rows = rel->rows * 2;
+    return both;
+}
+
 /* Rows (start, step, lo, hi) with lo < hi, as two of half the length. */
 static FALLIBLE halves(struct bind *b, struct rel *work, const char **names, struct rel **out) {
     struct expr *cond = NULL;
     struct expr *second = NULL;
     struct expr *middle = NULL;
     struct expr *next = NULL;
-    TRY(bind_compare(b, FUNC_LT, out_col(b, work, 2), out_col(b, work, 3), -1, &cond));
-    struct rel *several = bind_filter(b, work, cond);
-    struct rel *sides = bind_one_row(b);
-    u32 side = bind_col_new(b, NULL, "side", type_of(TYPE_BOOLEAN), false);
-    VEC_PUSH(b->arena, &sides->out, side);
-    VEC_PUSH(b->arena, &sides->exprs, expr_bool(b, false, -1));
-    VEC_PUSH(b->arena, &sides->exprs, expr_bool(b, true, -1));
-    sides->rows = 2;
-    struct rel *both = rel_join(b->plan, JOIN_CROSS, several, sides);
-    both->rows = several->rows * 2;
+    TRY(bind_compare(b, FUNC_LT, bind_out_col(b, work, 2), bind_out_col(b, work, 3), -1, &cond));
+    u32 side = 0;
+    struct rel *both = bind_twice(b, bind_filter(b, work, cond), &side);
     second = expr_col(b->plan, side, -1);
-    TRY(bind_arithmetic(b, FUNC_SUB, out_col(b, work, 3), out_col(b, work, 2), -1, &middle));
-    TRY(bind_arithmetic(b, FUNC_DIV, middle, big(b, 2), -1, &middle));
-    TRY(bind_arithmetic(b, FUNC_ADD, out_col(b, work, 2), middle, -1, &middle));
-    TRY(bind_arithmetic(b, FUNC_ADD, middle, big(b, 1), -1, &next));
-    struct expr *exprs[4] = {out_col(b, work, 0), out_col(b, work, 1),
-                             either(b, second, next, out_col(b, work, 2)),
-                             either(b, second, out_col(b, work, 3), middle)};
+    TRY(bind_arithmetic(b, FUNC_SUB, bind_out_col(b, work, 3), bind_out_col(b, work, 2), -1,
+                        &middle));
+    TRY(bind_arithmetic(b, FUNC_DIV, middle, expr_big(b, 2), -1, &middle));
+    TRY(bind_arithmetic(b, FUNC_ADD, bind_out_col(b, work, 2), middle, -1, &middle));
+    TRY(bind_arithmetic(b, FUNC_ADD, middle, expr_big(b, 1), -1, &next));
+    struct expr *exprs[4] = {bind_out_col(b, work, 0), bind_out_col(b, work, 1),
+                             bind_either(b, second, next, bind_out_col(b, work, 2)),
+                             bind_either(b, second, bind_out_col(b, work, 3), middle)};
     *out = bind_project(b, both, exprs, names, 4);
     return ERR_OK;
 }
@@ -179,9 +184,9 @@ static struct rel *elements(struct bind *b, struct rel *rel, struct expr *value,
 static struct rel *number_counted(struct bind *b, struct rel *series, bool falls) {
     u32 col = bind_col_new(b, NULL, "ordinality", type_of(TYPE_BIGINT), false);
     struct rel *window = rel_numbered(b->plan, series, col);
-    struct order_key key = {out_col(b, series, 0), falls, falls};
+    struct order_key key = {bind_out_col(b, series, 0), falls, falls};
     VEC_PUSH(b->arena, &window->order, key);
-    struct rel *made = elements(b, window, out_col(b, series, 0), expr_col(b->plan, col, -1));
+    struct rel *made = elements(b, window, bind_out_col(b, series, 0), expr_col(b->plan, col, -1));
     made->rows = series->rows;
     return made;
 }
@@ -191,7 +196,8 @@ static FALLIBLE numbers(struct bind *b, struct rel *row, struct type type, bool 
     static const char *names[4] = {"start", "step", "lo", "hi"};
     struct type wide = type_of(TYPE_BIGINT);
     struct cte_result fix = {.names = names, .fix = ++b->plan->fix_count};
-    struct expr *exprs[4] = {out_col(b, row, 0), out_col(b, row, 2), big(b, 0), NULL};
+    struct expr *exprs[4] = {bind_out_col(b, row, 0), bind_out_col(b, row, 2), expr_big(b, 0),
+                             NULL};
     struct expr *one = NULL;
     struct expr *value = NULL;
     struct rel *again = NULL;
@@ -203,14 +209,14 @@ static FALLIBLE numbers(struct bind *b, struct rel *row, struct type type, bool 
     TRY(halves(b, bind_work(b, &fix, false), names, &again));
     struct rel *all = bind_fix(b, &fix, again);
     all->rows = SERIES_GUESS;
-    TRY(bind_compare(b, FUNC_EQ, out_col(b, all, 2), out_col(b, all, 3), -1, &one));
+    TRY(bind_compare(b, FUNC_EQ, bind_out_col(b, all, 2), bind_out_col(b, all, 3), -1, &one));
     *out = bind_filter(b, all, one);
-    struct expr *step = cast_to(b, out_col(b, all, 1), wide);
-    TRY(bind_arithmetic(b, FUNC_MUL, out_col(b, all, 2), step, -1, &value));
-    TRY(bind_arithmetic(b, FUNC_ADD, cast_to(b, out_col(b, all, 0), wide), value, -1, &value));
+    struct expr *step = cast_to(b, bind_out_col(b, all, 1), wide);
+    TRY(bind_arithmetic(b, FUNC_MUL, bind_out_col(b, all, 2), step, -1, &value));
+    TRY(bind_arithmetic(b, FUNC_ADD, cast_to(b, bind_out_col(b, all, 0), wide), value, -1, &value));
     value = cast_to(b, value, type);
     struct expr *number = NULL;
-    TRY(bind_arithmetic(b, FUNC_ADD, out_col(b, all, 2), big(b, 1), -1, &number));
+    TRY(bind_arithmetic(b, FUNC_ADD, bind_out_col(b, all, 2), expr_big(b, 1), -1, &number));
     *out = elements(b, *out, value, numbered ? number : NULL);
     return ERR_OK;
 }
@@ -218,7 +224,8 @@ static FALLIBLE numbers(struct bind *b, struct rel *row, struct type type, bool 
 static FALLIBLE moments(struct bind *b, struct rel *row, struct type type, bool numbered,
                         struct rel **out) {
     static const char *names[4] = {"moment", "stop", "step", "ordinality"};
-    struct expr *first[4] = {out_col(b, row, 0), out_col(b, row, 1), out_col(b, row, 2), big(b, 1)};
+    struct expr *first[4] = {bind_out_col(b, row, 0), bind_out_col(b, row, 1),
+                             bind_out_col(b, row, 2), expr_big(b, 1)};
     struct cte_result fix = {.names = names, .fix = ++b->plan->fix_count};
     enum func add = type.id == TYPE_TIMESTAMP ? FUNC_TS_ADD : FUNC_TSTZ_ADD;
     struct expr *rises = NULL;
@@ -226,14 +233,15 @@ static FALLIBLE moments(struct bind *b, struct rel *row, struct type type, bool 
     fix.first = bind_project(b, row, first, names, 4);
     struct rel *work = bind_work(b, &fix, false);
     struct expr *number = NULL;
-    TRY(bind_arithmetic(b, FUNC_ADD, out_col(b, work, 3), big(b, 1), -1, &number));
-    struct expr *next = scalar_call(b, add, -1, 2, out_col(b, work, 0), out_col(b, work, 2));
-    struct expr *exprs[4] = {next, out_col(b, work, 1), out_col(b, work, 2), number};
+    TRY(bind_arithmetic(b, FUNC_ADD, bind_out_col(b, work, 3), expr_big(b, 1), -1, &number));
+    struct expr *next =
+        scalar_call(b, add, -1, 2, bind_out_col(b, work, 0), bind_out_col(b, work, 2));
+    struct expr *exprs[4] = {next, bind_out_col(b, work, 1), bind_out_col(b, work, 2), number};
     struct rel *again = bind_project(b, work, exprs, names, 4);
-    TRY(compare_zero(b, FUNC_GT, out_col(b, again, 2), &rises));
-    TRY(in_series(b, rises, out_col(b, again, 0), out_col(b, again, 1), &within));
+    TRY(compare_zero(b, FUNC_GT, bind_out_col(b, again, 2), &rises));
+    TRY(in_series(b, rises, bind_out_col(b, again, 0), bind_out_col(b, again, 1), &within));
     *out = bind_fix(b, &fix, bind_filter(b, again, within));
-    *out = elements(b, *out, out_col(b, *out, 0), numbered ? out_col(b, *out, 3) : NULL);
+    *out = elements(b, *out, bind_out_col(b, *out, 0), numbered ? bind_out_col(b, *out, 3) : NULL);
     return ERR_OK;
 }
 
@@ -277,7 +285,7 @@ static FALLIBLE bind_moments(struct bind *b, struct expr **args, i32 count, i32 
         args[i] = expr_fold(b->plan, args[i]);
     }
     if (evenly(args, type, &us)) {
-        args[2] = big(b, us);
+        args[2] = expr_big(b, us);
         *out = counted(b, args, 3, type, position);
         *out = numbered ? number_counted(b, *out, us < 0) : *out;
         return ERR_OK;

@@ -31,7 +31,7 @@ static bool is_stable(const struct expr *expr, void *arg) {
 
 /* Equal calls give equal rows in lockstep, so one serves for both. */
 static bool same_call(const struct set_call *a, const struct set_call *c) {
-    bool same = a->count == c->count && a->level == c->level;
+    bool same = a->func == c->func && a->count == c->count && a->level == c->level;
     for (i32 i = 0; same && i < a->count; i++) {
         same = expr_equal(a->args[i], c->args[i]) && expr_walk(a->args[i], is_stable, NULL);
     }
@@ -56,7 +56,7 @@ FALLIBLE bind_set_call(struct bind *b, struct query *q, const char *name, const 
     struct expr **args = NULL;
     struct expr *typed[3];
     struct rel *rel = NULL;
-    *out_is = strcmp(name, table_func_names[TABLE_FUNC_GENERATE_SERIES]) == 0;
+    *out_is = bind_is_table_func(name);
     if (!*out_is) {
         return ERR_OK;
     }
@@ -64,9 +64,7 @@ FALLIBLE bind_set_call(struct bind *b, struct query *q, const char *name, const 
         return refuse(b, q, call.position);
     }
     TRY(bind_list(b, q, json_get(body, "args"), &args, &call.count));
-    if (call.count < 2 || call.count > 3) {
-        return bind_undefined_function(b, name, args, call.count, call.position);
-    }
+    TRY(bind_table_func_find(b, name, args, call.count, call.position, &call.func));
     for (i32 i = 0; i < call.count; i++) {
         struct level_walk w = {q, 0};
         expr_each_col(args[i], note_level, &w);
@@ -80,8 +78,8 @@ FALLIBLE bind_set_call(struct bind *b, struct query *q, const char *name, const 
             return ERR_OK;
         }
     }
-    TRY(bind_series(b, typed, call.count, call.position, false, &rel)); /* for the type */
-    struct type type = b->plan->cols.items[rel->out.items[0]].type;
+    TRY(bind_table_call(b, call.func, typed, call.count, call.position, false, &rel));
+    struct type type = b->plan->cols.items[rel->out.items[0]].type; /* all that is wanted of it */
     call.col = bind_col_new(b, NULL, keep(b, name), type, true);
     VEC_PUSH(b->arena, &q->set_calls, call);
     *out = expr_col(b->plan, call.col, call.position);
@@ -132,12 +130,13 @@ FALLIBLE bind_lockstep(struct bind *b, struct rel **rels, i64 count, struct rel 
 static FALLIBLE level_rel(struct bind *b, struct set_call **calls, i64 count, struct rel **out) {
     struct rel **rels = NEW_ARRAY(b->arena, struct rel *, count);
     for (i64 i = 0; i < count; i++) {
-        TRY(bind_series(b, calls[i]->args, calls[i]->count, calls[i]->position, count > 1,
-                        &rels[i]));
+        TRY(bind_table_call(b, calls[i]->func, calls[i]->args, calls[i]->count, calls[i]->position,
+                            count > 1, &rels[i]));
     }
     TRY(bind_lockstep(b, rels, count, out));
     for (i64 i = 0; i < count; i++) {
-        b->plan->cols.items[calls[i]->col].nullable = count > 1;
+        bool null = b->plan->cols.items[(*out)->out.items[i]].nullable;
+        b->plan->cols.items[calls[i]->col].nullable = null || count > 1;
         (*out)->out.items[i] = calls[i]->col;
     }
     return ERR_OK;

@@ -154,6 +154,14 @@ static FALLIBLE call_regexp_instr(struct bind *b, const struct call *call, struc
     return ERR_OK;
 }
 
+FALLIBLE bind_regex_split(struct bind *b, const struct call *call, struct expr **out) {
+    static const i8 places[OPTION_COUNT] = {2, -1, -1, -1, -1};
+    struct expr *text, *pattern;
+    TRY(regex_call(b, call, places, &text, &pattern));
+    *out = scalar_call(b, FUNC_REGEX_SPLIT, call->position, 2, text, pattern);
+    return ERR_OK;
+}
+
 /* What matched, or NULL when nothing did. */
 static FALLIBLE matched_part(struct bind *b, struct expr *text, struct expr *pattern, i32 position,
                              struct expr **out) {
@@ -209,26 +217,27 @@ static struct expr *to_the_end(struct bind *b, i32 position) {
 }
 
 static FALLIBLE call_substring(struct bind *b, const struct call *call, struct expr **out) {
-    struct expr *args[3] = {NULL, NULL, expr_int(b, I32_MAX, call->position)};
+    struct expr *args[3] = {NULL};
     struct sv literal;
     bool quoted = literal_text(call->args[1], &literal) && strcmp(call->name, "substring") == 0;
-    if (call->args[0]->type.id == TYPE_BLOB) {
-        for (i32 i = 0; i < call->count; i++) {
-            args[i] = call->args[i];
-        }
-        struct call bytes = {"substring", args, 3, call->position, 0};
-        return as_scalar(b, &bytes, out);
+    bool bytes = call->args[0]->type.id == TYPE_BLOB;
+    if (bytes && call->count == 3) {
+        struct call whole = {"substring", call->args, 3, call->position, 0};
+        return as_scalar(b, &whole, out);
     }
-    if (quoted || type_is_string(call->args[1]->type)) {
+    if (!bytes && (quoted || type_is_string(call->args[1]->type))) {
         return regex_substring(b, call, out);
     }
-    TRY(text_argument(b, call, 0, &args[0]));
+    TRY(bytes ? coerce_to(b, call->args[0], type_of(TYPE_BLOB), &args[0])
+              : text_argument(b, call, 0, &args[0]));
     args[2] = to_the_end(b, call->position);
     for (i32 i = 1; i < call->count; i++) {
         TRY(call_argument(b, call, i, type_of(TYPE_INTEGER), &args[i]));
     }
-    *out = expr_call(b->arena, FUNC_SUBSTRING, type_of(TYPE_TEXT), call->position, 3, args[0],
-                     args[1], args[2]);
+    struct type text = type_of(TYPE_TEXT);
+    *out = bytes ? scalar_call(b, FUNC_SUBSTR_X, call->position, 3, args[0], args[1], args[2])
+                 : expr_call(b->arena, FUNC_SUBSTRING, text, call->position, 3, args[0], args[1],
+                             args[2]);
     return ERR_OK;
 }
 
@@ -397,9 +406,6 @@ static FALLIBLE format_part(struct bind *b, const struct call *call, struct sv s
     at = place ? at + 1 : start;
     bool left = at < s.len && s.ptr[at] == '-';
     i64 width = 0;
-    if (at + left < s.len && s.ptr[at + left] == '*') {
-        return unsupported(b, call->position, "a width in format() that is an argument");
-    }
     at = read_count(s, at + left, &width);
     char kind = at < s.len ? s.ptr[at] : 0;
     i32 index = place ? (i32)number : (*io_next)++;
@@ -428,10 +434,26 @@ static FALLIBLE format_part(struct bind *b, const struct call *call, struct sv s
     return ERR_OK;
 }
 
+/* A template known when rows are: the arguments are handed over as one text in parts. */
+static FALLIBLE format_late(struct bind *b, const struct call *call, struct expr **out) {
+    i32 position = call->position;
+    struct expr *template = NULL, *all = expr_text(b, SV(""), position);
+    TRY(text_argument(b, call, 0, &template));
+    for (i32 i = 1; i < call->count; i++) {
+        struct expr *part = NULL;
+        TRY(text_or(b, call->args[i], expr_text(b, SV("\xfe"), position), position, &part));
+        all = i > 1 ? join(b, all, expr_text(b, SV("\xff"), position), position) : all;
+        all = i > 1 ? join(b, all, part, position) : part;
+    }
+    *out = scalar_call(b, FUNC_PRINT, position, 3, template, all,
+                       expr_int(b, call->count - 1, position));
+    return ERR_OK;
+}
+
 static FALLIBLE call_format(struct bind *b, const struct call *call, struct expr **out) {
     struct sv s;
-    if (!literal_text(call->args[0], &s)) {
-        return unsupported(b, call->position, "format() with a format that is not constant");
+    if (!literal_text(call->args[0], &s) || memchr(s.ptr, '*', (size_t)s.len)) {
+        return format_late(b, call, out);
     }
     struct expr *all = expr_text(b, SV(""), call->position);
     i32 next = 1;
@@ -461,10 +483,8 @@ static FALLIBLE call_to_number(struct bind *b, const struct call *call, struct e
     struct sv s;
     i32 whole = 0, scale = 0;
     bool point = false, multiplies = false, quoted = false;
-    if (!literal_text(call->args[1], &s)) {
-        return unsupported(b, call->position, "to_number with a template that is not constant");
-    }
-    for (i64 i = 0; i < s.len; i++) {
+    bool known = literal_text(call->args[1], &s);
+    for (i64 i = 0; known && i < s.len; i++) {
         quoted = quoted != (s.ptr[i] == '"');
         bool digit = (s.ptr[i] == '9' || s.ptr[i] == '0') && !quoted;
         bool decimal = point || (multiplies && s.ptr[i] == '9');
@@ -478,6 +498,7 @@ static FALLIBLE call_to_number(struct bind *b, const struct call *call, struct e
     TRY(text_argument(b, call, 1, &template));
     struct type type = type_decimal(MIN_OF(MAX_OF(whole + scale, 1), DECIMAL_DIGITS_MAX),
                                     MIN_OF(scale, DECIMAL_DIGITS_MAX));
+    type = known ? type : type_decimal(DECIMAL_DIGITS_MAX, DECIMAL_OPEN_SCALE);
     *out = expr_call(b->arena, FUNC_TO_NUMBER, type, call->position, 2, text, template);
     return ERR_OK;
 }

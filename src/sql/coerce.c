@@ -461,6 +461,10 @@ static FALLIBLE open_decimal(struct bind *b, struct expr *expr, i32 position, st
     if (out->id == TYPE_DECIMAL) {
         return ERR_OK;
     }
+    if (type_is_string(expr->type) || type_is_numeric(expr->type)) { /* as a quotient has */
+        *out = type_decimal(DECIMAL_DIGITS_MAX, DECIMAL_OPEN_SCALE);
+        return ERR_OK;
+    }
     char name[32];
     wf_status status = unsupported(b, position, "a cast from %s to decimal without (p,s)",
                                    type_print(expr->type, name));

@@ -105,6 +105,7 @@ struct grouping_call { /* GROUPING(args) */
 enum set_stage { SET_ABOVE, SET_BELOW_WINDOWS, SET_BELOW_GROUPS };
 struct set_call { /* a set-returning function in a select list */
     u32 col;
+    enum table_func func;
     i32 level; /* 1, or one more than those in its arguments */
     u8 stage;  /* enum set_stage */
     struct expr *args[3];
@@ -309,10 +310,26 @@ FALLIBLE bind_window_call(struct bind *b, struct query *q, const char *name,
 /* bind_table_func.c: a FuncCall in FROM; its arguments may use the columns of `outer`. */
 FALLIBLE bind_table_func(struct bind *b, struct query *outer, const struct json *body,
                          bool numbered, struct rel **out, const char **out_name);
+/* The table function of that name, which takes `count` arguments; TABLE_FUNC_END = no such name. */
+FALLIBLE bind_table_func_find(struct bind *b, const char *name, struct expr **args, i32 count,
+                              i32 position, enum table_func *out);
+bool bind_is_table_func(const char *name);
+/* Its rows; numbered: a second column counts them from 1. */
+FALLIBLE bind_table_call(struct bind *b, enum table_func func, struct expr **args, i32 count,
+                         i32 position, bool numbered, struct rel **out);
 /* bind_series.c */
 /* numbered: a second column counts the elements from 1. */
 FALLIBLE bind_series(struct bind *b, struct expr **args, i32 count, i32 position, bool numbered,
                      struct rel **out);
+struct expr *bind_either(struct bind *b, struct expr *when, struct expr *then,
+                         struct expr *otherwise); /* CASE WHEN a THEN x ELSE y END */
+struct expr *bind_out_col(struct bind *b, const struct rel *rel, i32 i);
+struct expr *expr_big(struct bind *b, i64 value); /* a bigint */
+/* Every row of rel with column *out_side false, and again with true. */
+struct rel *bind_twice(struct bind *b, struct rel *rel, u32 *out_side);
+/* bind_split.c: regexp_split_to_table and string_to_table; numbered: as there. */
+FALLIBLE bind_split(struct bind *b, enum table_func func, struct expr **args, i32 count,
+                    i32 position, bool numbered, struct rel **out);
 /* bind_change.c: a scan's rows by their number, as column `number`. */
 void bind_row_number(struct bind *b, struct rel *scan, u32 number);
 /* bind_tablesample.c: a RangeTableSample over its relation. */
@@ -436,6 +453,8 @@ struct call {
     i32 position;
     u16 func; /* enum func, from the table that named it */
 };
+/* bind_text.c: what regexp_split_to_table(…) gives, as one text in parts. */
+FALLIBLE bind_regex_split(struct bind *b, const struct call *call, struct expr **out);
 typedef FALLIBLE (*func_handler)(struct bind *b, const struct call *call, struct expr **out);
 /* A line of a table of functions whose arguments need more than their types said (bind_func.c). */
 struct func_entry {
@@ -553,6 +572,8 @@ struct type_name {
 FALLIBLE bind_type(struct bind *b, const struct json *body, struct type_name *out);
 
 /* coerce.c */
+/* Digits after the point where the rows decide how many there are: text and floats as decimals. */
+enum { DECIMAL_OPEN_SCALE = 16 };
 enum coercion { COERCE_IMPLICIT, COERCE_ASSIGN, COERCE_EXPLICIT };
 bool coerce_allowed(struct type from, struct type to, enum coercion how);
 /* Gives a literal, NULL or parameter of unknown type the type `like`; others stay. For decimals a

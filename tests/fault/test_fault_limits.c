@@ -96,6 +96,8 @@ static const struct giant {
     {"select a", ", sum(a + #)", "", "", " from t group by a", 1000, NULL},
     {"select a from t order by a", ", a + #", "", "", "", 1000, NULL},
     {"select a from t group by a", ", a + #", "", "", "", 300, NULL},
+    {"select a from t group by cube (a", ", a + #", "", "", ")", 11, NULL},
+    {"select a from t group by cube (a", ", a + #", "", "", ")", 12, "54011"},
     {"create table w (c int", ", c# int", "", "", ")", 5000, "54011"},
     {"create table w (c int", ", c# int", "", "", ")", 999, NULL},
     {"insert into w values (1", ", #", "", "", ")", 999, NULL},

@@ -1,0 +1,190 @@
+/* test_regex.c: the automaton of regular expressions against the machine that takes every step
+ * anew.
+ *
+ * Random patterns of few letters, so that matches and near misses abound, over random texts:
+ * whether there is a match, where it is, where its parts are, from every start.
+ * WARPFOX_REGEX_ROUNDS raises the number of patterns. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include "defs/fault.h"
+#include "defs/regex_auto.h"
+
+enum { SLOTS = 2 * REGEX_GROUPS_MAX, TEXTS = 12, BYTES = 4096 };
+
+static u64 seed = 20261115;
+
+static u32 below(u32 n) {
+    seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
+    return (u32)(hash_u64(seed) % n);
+}
+
+struct out {
+    char bytes[BYTES];
+    i64 len;
+};
+
+static void put(struct out *out, const char *text) {
+    i64 len = (i64)strlen(text);
+    if (out->len + len < BYTES) {
+        memcpy(out->bytes + out->len, text, (size_t)len);
+        out->len += len;
+    }
+}
+
+#define PICK(list) list[below((u32)COUNT_OF(list))]
+
+static void put_pattern(struct out *out, i32 depth) {
+    static const char *const atoms[] = {
+        "a",     "b",    "c",    "a",      "b",   "ab",  "abc", "é",       "ж",   "1",
+        ".",     "[ab]", "[^a]", "[a-c1]", "\\d", "\\w", "\\s", "[^b\\n]", "\\W", "[[:upper:]]",
+        "[é-ж]", "^",    "$",    "\\m",    "\\M", "\\y", "\\Y", "\\A",     "\\Z", "\\n",
+    };
+    static const char *const counts[] = {"*",      "+",     "?",     "*?",    "+?",
+                                         "??",     "{2}",   "{1,2}", "{2,}",  "{0,3}",
+                                         "{1,2}?", "{3,}?", "{0}",   "{1,1}?"};
+    u32 branches = below(4) == 0 ? 2 + below(2) : 1;
+    for (u32 i = 0; i < branches; i++) {
+        put(out, i > 0 ? "|" : "");
+        for (u32 n = below(4) + (i == 0); n > 0; n--) {
+            bool place = false;
+            if (depth > 0 && below(4) == 0) {
+                put(out, below(3) == 0 ? "(?:" : "(");
+                put_pattern(out, depth - 1);
+                put(out, ")");
+            } else {
+                const char *atom = PICK(atoms);
+                place = strchr("^$", atom[0]) || (atom[0] == '\\' && strchr("mMyYAZ", atom[1]));
+                put(out, atom);
+            }
+            if (!place && below(3) == 0) {
+                put(out, PICK(counts));
+            }
+        }
+    }
+}
+
+static void put_text(struct out *out) {
+    static const char *const letters[] = {"a", "b", "c", "a",  "b", "abc", "A", "B",
+                                          "1", " ", "_", "\n", "é", "É",   "ж", "語"};
+    for (u32 n = below(below(8) == 0 ? 300 : 16); n > 0; n--) {
+        put(out, PICK(letters));
+    }
+}
+
+static void compare(struct regex_auto *m, const struct out *pattern, const struct out *text,
+                    i64 from) {
+    i64 want[SLOTS], got[SLOTS];
+    struct sv s = {text->bytes, text->len};
+    bool found = regex_search(&m->re, s, from, want);
+    for (i32 parts = 0; parts <= REGEX_GROUPS_MAX; parts += parts < 3 ? 1 : 7) {
+        bool same = regex_auto_search(m, s, from, got, parts) == found;
+        for (i32 i = 0; i < 2 * parts && found && same; i++) {
+            same = got[i] == want[i];
+        }
+        if (!same) {
+            fail_msg("pattern '%.*s' text '%.*s' from %d parts %d", (int)pattern->len,
+                     pattern->bytes, (int)text->len, text->bytes, (int)from, parts);
+        }
+    }
+}
+
+static void random_patterns(void **state) {
+    (void)state;
+    static const char *const flags[] = {"", "", "i", "n", "w", "p", "in"};
+    const char *asked = getenv("WARPFOX_REGEX_ROUNDS");
+    i64 rounds = asked ? atoll(asked) : 3000;
+    struct regex_auto *m = calloc(1, sizeof *m);
+    assert_non_null(m);
+    for (i64 round = 0; round < rounds; round++) {
+        struct out pattern = {.len = 0};
+        put_pattern(&pattern, 3);
+        u8 fault =
+            regex_auto_compile(m, (struct sv){pattern.bytes, pattern.len}, sv_from(PICK(flags)));
+        if (fault) {
+            assert_true(fault == FAULT_REGEX || fault == FAULT_REGEX_SIZE);
+            continue;
+        }
+        for (i32 i = 0; i < TEXTS; i++) {
+            struct out text = {.len = 0};
+            put_text(&text);
+            compare(m, &pattern, &text, 0);
+            i64 from = below((u32)text.len + 1);
+            while (from < text.len && ((u8)text.bytes[from] & 0xc0) == 0x80) {
+                from++;
+            }
+            compare(m, &pattern, &text, from);
+        }
+    }
+    free(m);
+}
+
+/* More states than there is room for, more classes than the first width of the table, literals that
+ * are looked for beforehand. */
+static void large_patterns(void **state) {
+    (void)state;
+    static const char *const patterns[] = {
+        "(a|b)[ab]{11}c",
+        "(a|ab|c)*[ab]{9}(c|é)",
+        "(?:[ab]{1,30}c){1,4}(x?)",
+        "a?b?c?1?_?é?É?ж?語?A?B?d?e?f?g?h?i?j?k?(.)",
+        "(abc)+",
+        "abc",
+        "[ab]+abc1?",
+        "abc.*(abc)",
+        "\\mabc\\M",
+        "(((((((((a)b)c)|.)|1)|_)|é)|A)|B)+",
+    };
+    struct regex_auto *m = calloc(1, sizeof *m);
+    assert_non_null(m);
+    for (i64 i = 0; i < COUNT_OF(patterns); i++) {
+        struct out pattern = {.len = 0};
+        put(&pattern, patterns[i]);
+        struct sv s = {pattern.bytes, pattern.len};
+        assert_int_equal(regex_auto_compile(m, s, (struct sv){"", 0}), 0);
+        for (i32 k = 0; k < 150; k++) {
+            struct out text = {.len = 0};
+            put_text(&text);
+            compare(m, &pattern, &text, 0);
+        }
+    }
+    free(m);
+}
+
+/* Hard patterns over long texts stay linear: seconds, not hours. */
+static void long_texts(void **state) {
+    (void)state;
+    enum { LONG = 1 << 20 };
+    char *bytes = malloc(LONG);
+    struct regex_auto *m = calloc(1, sizeof *m);
+    assert_true(bytes && m);
+    memset(bytes, 'a', LONG);
+    static const char *const patterns[] = {"(a*)*b", "(a|aa)+$", "(a?){20}a{20}b", "a*b|c"};
+    bytes[LONG - 1] = 'c';
+    for (i64 i = 0; i < COUNT_OF(patterns); i++) {
+        i64 slots[SLOTS];
+        assert_int_equal(regex_auto_compile(m, sv_from(patterns[i]), (struct sv){"", 0}), 0);
+        bool found = regex_auto_search(m, (struct sv){bytes, LONG}, 0, slots, 2);
+        assert_int_equal(found, i == 3);
+        if (found) {
+            assert_int_equal(slots[0], LONG - 1);
+            assert_int_equal(slots[1], LONG);
+        }
+    }
+    free(m);
+    free(bytes);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_patterns),
+        cmocka_unit_test(large_patterns),
+        cmocka_unit_test(long_texts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
