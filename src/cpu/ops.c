@@ -137,10 +137,7 @@ static FALLIBLE intern(struct worker *w, struct frame *fr, const struct cpu_op *
                    ? ERR_OK
                    : memory_refused(w->run->x->mem, &w->err, dict_bytes(dict));
     }
-    for (i64 j = 0; j < fr->m; j++) {
-        u32 i = ACTIVE(fr, j);
-        dst[i] = dict_find(dict, sv_of(s[i]), dict_len(dict));
-    }
+    dict_find_many(dict, s, fr->sel, fr->m, dst);
     return ERR_OK;
 }
 

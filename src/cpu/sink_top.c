@@ -396,12 +396,12 @@ static i64 select_keys(struct worker *w, struct frame *fr, const struct top *top
     return kept;
 }
 
-/* The texts of codes. Entries and their bytes lie anywhere: all of the former are read before any
- * of the latter is touched. */
-static const str *texts_of(const struct dict *dict, const i32 *code, const b8 *nulls, i64 n,
-                           str *out) {
+/* The texts of codes, those at `at` or the first n. Entries and their bytes lie anywhere: all of
+ * the former are read before any of the latter is touched. */
+static const str *texts_of(const struct dict *dict, const i32 *code, const b8 *nulls, const u32 *at,
+                           i64 n, str *out) {
     for (i64 j = 0; j < n; j++) {
-        struct sv text = nulls && nulls[j] ? SV("") : dict_get(dict, code[j]);
+        struct sv text = nulls && nulls[j] ? SV("") : dict_get(dict, code[at ? at[j] : j]);
         __builtin_prefetch(text.ptr);
         out[j] = (str){(u32)text.len, 0, (u64)(size_t)text.ptr};
     }
@@ -411,20 +411,47 @@ static const str *texts_of(const struct dict *dict, const i32 *code, const b8 *n
     return out;
 }
 
+/* Leaves only the rows whose word does not exclude them; which they were goes to `at`. */
+static void narrow_rows(struct worker *w, u64 bar, struct text_rows *rows, u32 *at) {
+    u64 *key = w->hash;
+    i64 few = 0;
+    for (i64 j = 0; j < rows->count; j++) {
+        at[few] = (u32)j;
+        few += key[j] <= bar;
+    }
+    for (i64 j = 0; j < few; j++) {
+        key[j] = key[at[j]];
+    }
+    for (i64 j = 0; j < few && rows->nulls; j++) {
+        w->found[j] = rows->nulls[at[j]];
+    }
+    rows->nulls = rows->nulls ? w->found : NULL;
+    rows->count = few;
+}
+
 /* The same where a text decides. */
 static i64 select_texts(struct worker *w, struct frame *fr, struct top *top, struct top_worker *t) {
     struct text_rows rows = {.count = fr->m};
+    u32 *at = NULL;
     if (top->part_count) {
         make_keys(w, fr, top);
         rows.word = w->hash;
     }
     rows.nulls = top->null_reg == NO_REG ? NULL : active(w, fr, top->null_reg, w->found);
     rows.text = active(w, fr, top->text_reg, NULL);
-    if (top->dict) {
-        rows.text = texts_of(top->dict, (const i32 *)(const void *)rows.text, rows.nulls, fr->m,
-                             fr->spare[WIDTH_STR]);
+    if (top->dict && top->part_count) {
+        at = (u32 *)(void *)w->rows;
+        narrow_rows(w, text_top_word(top->text, t->texts), &rows, at);
     }
-    return text_top_select(w, top->text, &t->texts, &rows, w->group);
+    if (top->dict) {
+        rows.text = texts_of(top->dict, (const i32 *)(const void *)rows.text, rows.nulls, at,
+                             rows.count, fr->spare[WIDTH_STR]);
+    }
+    i64 kept = text_top_select(w, top->text, &t->texts, &rows, w->group);
+    for (i64 i = 0; i < kept && at; i++) {
+        w->group[i] = at[w->group[i]];
+    }
+    return kept;
 }
 
 /* The same for keys that are words; they become part of the heap. */

@@ -355,14 +355,14 @@ i32 dict_add(struct dict *dict, struct sv s) {
     return code;
 }
 
-enum { ADD_BATCH = 64 };
+enum { ADD_BATCH = 256 };
 
 struct add_batch {
     struct sign sign[ADD_BATCH];
     i64 absent_count; /* those that were not found: */
     u32 row[ADD_BATCH];
     u32 place[ADD_BATCH];
-    u8 at[ADD_BATCH];
+    u16 at[ADD_BATCH];
 };
 
 static bool add_absent(struct dict *dict, const str *s, const struct slots *seen,
@@ -412,12 +412,26 @@ bool dict_add_many(struct dict *dict, const str *s, const u32 *sel, i64 n, i32 *
             i64 absent = batch.absent_count;
             batch.row[absent] = row;
             batch.place[absent] = (u32)place;
-            batch.at[absent] = (u8)i;
+            batch.at[absent] = (u16)i;
             batch.absent_count += out[row] < 0;
         }
         fine = batch.absent_count == 0 || add_absent(dict, s, slots, &batch, out);
     }
     return fine;
+}
+
+void dict_find_many(const struct dict *dict, const str *s, const u32 *sel, i64 n, i32 *out) {
+    struct add_batch batch;
+    const struct slots *slots = atomic_load_explicit(&dict->slots, memory_order_acquire);
+    for (i64 at = 0; at < n; at += ADD_BATCH) {
+        i64 count = MIN_OF(n - at, ADD_BATCH);
+        look_ahead(dict, slots, s, sel, at, count, &batch);
+        for (i64 i = 0; i < count; i++) {
+            i64 row = sel ? (i64)sel[at + i] : at + i;
+            u64 place = batch.sign[i].hash & slots->mask;
+            out[row] = slots_find(dict, slots, sv_of(s[row]), &batch.sign[i], &place);
+        }
+    }
 }
 
 void dict_sketch(const struct dict *dict, struct sketch *sketch) {

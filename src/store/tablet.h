@@ -78,6 +78,8 @@ i32 dict_add(struct dict *dict, struct sv s);
 /* The same for n strings, s[sel[j]] or s[j], to the same places of out; false when one was refused.
  */
 bool dict_add_many(struct dict *dict, const str *s, const u32 *sel, i64 n, i32 *out);
+/* dict_find of all entries there are, for many. */
+void dict_find_many(const struct dict *dict, const str *s, const u32 *sel, i64 n, i32 *out);
 i32 dict_find(const struct dict *dict, struct sv s, i32 len); /* -1 when not among the first len */
 i32 dict_len(const struct dict *dict);
 struct sv dict_get(const struct dict *dict, i32 code);
