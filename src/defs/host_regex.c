@@ -32,6 +32,7 @@ enum { KEPT_BYTES = 1024, KEPT_COUNT = 4 };
 struct kept {
     i64 len; /* 0: nothing */
     u64 used;
+    struct call call; /* with flags in `text` */
     char text[KEPT_BYTES];
     struct regex_auto re;
 };
@@ -82,7 +83,8 @@ static struct sv read_options(struct sv s, struct call *call) {
 /* The place of a pattern among those kept; `out_new`: it is to be compiled there. NULL when memory
  * is short. */
 static struct kept *find_kept(struct sv s, bool *out_new) {
-    struct kept_patterns *all = thread_memory(sizeof *all);
+    static _Thread_local struct kept_patterns *all;
+    all = all ? all : thread_memory(sizeof *all);
     *out_new = false;
     if (!all) {
         return NULL;
@@ -105,26 +107,30 @@ static struct kept *find_kept(struct sv s, bool *out_new) {
 
 static bool prepare(str pattern, struct call *call, u8 *f) {
     struct sv s = sv_of(pattern);
-    struct sv text = read_options(s, call);
     bool fresh;
+    struct kept *kept = find_kept(s, &fresh);
+    if (kept && !fresh) {
+        *call = kept->call;
+        return true;
+    }
+    struct sv text = read_options(s, call);
     call->part = call->first_part ? 0 : call->part;
     if (call->start < 1 || call->number < 0 || call->part < 0 || call->end < 0 || call->end > 1) {
         *f = FAULT_REGEX_START; /* before the pattern is looked at */
         return false;
     }
-    struct kept *kept = find_kept(s, &fresh);
-    u8 fault = !kept   ? FAULT_REGEX_SIZE
-               : fresh ? regex_auto_compile(&kept->re, text, call->flags)
-                       : 0;
+    u8 fault = kept ? regex_auto_compile(&kept->re, text, call->flags) : FAULT_REGEX_SIZE;
     if (fault) {
         *f = fault;
         return false;
     }
-    if (fresh && s.len <= KEPT_BYTES) {
+    call->re = &kept->re;
+    if (s.len <= KEPT_BYTES) {
         memcpy(kept->text, s.ptr, (size_t)s.len);
         kept->len = s.len;
+        kept->call = *call;
+        kept->call.flags.ptr = call->flags.len ? kept->text + (call->flags.ptr - s.ptr) : "";
     }
-    call->re = &kept->re;
     return true;
 }
 

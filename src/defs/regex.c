@@ -4,8 +4,8 @@
  * copies what its atom became. The machine keeps, per position of the text, the set of instructions
  * that some way through the pattern has reached, in order of preference (Pike's construction): no
  * pattern can make it slow, which no matcher that tries one way after the other can say. As POSIX
- * wants it, the leftmost match wins and of those the longest, unless the first quantifier is lazy.
- * Everything lies on the stack; limits are errors, not slow paths. */
+ * wants it, the leftmost match wins and of those the longest, unless the pattern prefers short
+ * ones. Everything lies on the stack; limits are errors, not slow paths. */
 #include "defs/regex.h"
 
 #include "defs/fault.h"
@@ -15,22 +15,15 @@ struct parser {
     struct regex *re;
     const u8 *p, *end;
     b8 expanded;
-    b8 saw_quantifier;
+    u8 prefers; /* enum preference, of what was parsed last */
     i32 depth;
     u8 fault;
 };
 
 enum { DEPTH_MAX = 100, REPEAT_MAX = 255 };
 
-u32 regex_next_char(const u8 **p, const u8 *end) {
-    u32 c = *(*p)++;
-    i32 more = c < 0x80 ? 0 : c < 0xe0 ? 1 : c < 0xf0 ? 2 : 3;
-    u32 r = more == 0 ? c : c & (0x3fu >> more);
-    for (; more > 0 && *p < end; more--) {
-        r = r << 6 | (*(*p)++ & 0x3fu);
-    }
-    return r;
-}
+/* Of an atom, a branch, an expression: PREFERS_NONE leaves it to what comes behind. */
+enum preference { PREFERS_NONE, PREFERS_LONGEST, PREFERS_SHORTEST };
 
 static void fail(struct parser *s, u8 fault) {
     s->fault = s->fault ? s->fault : fault;
@@ -338,6 +331,7 @@ static void parse_group(struct parser *s) {
 /* An atom; false at what ends a branch. */
 static bool parse_atom(struct parser *s) {
     u8 c = *s->p;
+    s->prefers = PREFERS_NONE;
     if (c == '|' || (c == ')' && s->depth > 0)) {
         return false;
     }
@@ -390,8 +384,9 @@ static bool parse_number(struct parser *s, i32 *out) {
     return digits > 0;
 }
 
-/* How often; most -1 = any number of times. False when there is no quantifier. */
-static bool parse_quantifier(struct parser *s, i32 *least, i32 *most) {
+/* How often; most -1 = any number of times. False when there is no quantifier. {m} alone leaves the
+ * atom's preference as it is, {m,m} does not. */
+static bool parse_quantifier(struct parser *s, i32 *least, i32 *most, bool *fixed) {
     u8 c = s->p < s->end ? *s->p : 0;
     bool bounds = c == '{' && s->p + 1 < s->end && (u8)(s->p[1] - '0') < 10;
     if (c != '*' && c != '+' && c != '?' && !bounds) {
@@ -400,13 +395,16 @@ static bool parse_quantifier(struct parser *s, i32 *least, i32 *most) {
     s->p++;
     *least = c == '+';
     *most = c == '?' ? 1 : -1;
+    *fixed = false;
     if (!bounds) {
         return true;
     }
     parse_number(s, least);
     *most = *least;
+    *fixed = true;
     if (s->p < s->end && *s->p == ',') {
         s->p++;
+        *fixed = false;
         *most = parse_number(s, most) ? *most : -1;
     }
     if (s->p >= s->end || *s->p++ != '}' || *least > REPEAT_MAX || *most > REPEAT_MAX ||
@@ -466,40 +464,58 @@ static void skip_expanded(struct parser *s) {
     }
 }
 
+/* An atom with {1,1}? is to be as short as it can, whatever the quantifiers in it say. */
+static void shorten(struct regex *re, i32 from) {
+    for (i32 pc = from; pc < re->inst_count; pc++) {
+        struct regex_inst *inst = &re->insts[pc];
+        bool loop = inst->op == RE_SPLIT && inst->x < 0;
+        bool option = inst->op == RE_SPLIT && inst->x == 1 && inst->y > 1 &&
+                      re->insts[pc + inst->y - 1].op != RE_JUMP;
+        if (loop || option) {
+            i16 x = inst->x;
+            inst->x = inst->y;
+            inst->y = x;
+        }
+    }
+}
+
+/* A branch prefers what the first of its atoms does that prefers anything. */
 static void parse_branch(struct parser *s) {
+    u8 prefers = PREFERS_NONE;
     for (skip_expanded(s); s->p < s->end && !s->fault; skip_expanded(s)) {
         i32 from = s->re->inst_count, least, most;
+        bool fixed;
         if (!parse_atom(s)) {
-            return;
+            break;
         }
         skip_expanded(s);
-        if (!s->fault && parse_quantifier(s, &least, &most)) {
+        if (!s->fault && parse_quantifier(s, &least, &most, &fixed)) {
             bool lazy = s->p < s->end && *s->p == '?';
             s->p += lazy;
-            if (!s->saw_quantifier && !(least == most)) {
-                s->re->shortest = lazy;
-                s->saw_quantifier = 1;
-            }
+            s->prefers = fixed ? s->prefers : lazy ? PREFERS_SHORTEST : PREFERS_LONGEST;
             if (!s->fault) {
                 repeat(s, from, least, most, lazy);
+            }
+            if (!s->fault && lazy && !fixed && least == most) {
+                shorten(s->re, from);
             }
             bool twice = s->p < s->end && (*s->p == '*' || *s->p == '+' || *s->p == '?');
             if (twice) {
                 fail(s, FAULT_REGEX);
             }
         }
+        prefers = prefers ? prefers : s->prefers;
     }
+    s->prefers = prefers;
 }
 
 static void parse_alternatives(struct parser *s) {
     i32 from = s->re->inst_count;
+    bool choice = false;
     parse_branch(s);
     while (s->p < s->end && *s->p == '|' && !s->fault) {
         s->p++;
-        if (s->depth == 0) { /* a choice at the top prefers the longest */
-            s->re->shortest = 0;
-            s->saw_quantifier = 1;
-        }
+        choice = true;
         i32 len = s->re->inst_count - from;
         insert(s, from, split(1, len + 2, false));
         emit(s, (struct regex_inst){.op = RE_JUMP});
@@ -507,6 +523,7 @@ static void parse_alternatives(struct parser *s) {
         parse_branch(s);
         s->re->insts[jump].x = (i16)(s->re->inst_count - jump);
     }
+    s->prefers = choice ? PREFERS_LONGEST : s->prefers;
 }
 
 static bool read_flags(struct parser *s, struct sv flags, bool *literal) {
@@ -573,6 +590,7 @@ u8 regex_compile(struct regex *out, struct sv pattern, struct sv flags) {
     }
     if (!literal) {
         parse_alternatives(&s);
+        out->shortest = s.prefers == PREFERS_SHORTEST;
         if (s.p < s.end) {
             fail(&s, FAULT_REGEX);
         }

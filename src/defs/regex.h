@@ -42,7 +42,7 @@ struct regex {
     b8 nocase;      /* a character stands for both its cases */
     b8 newline;     /* . and [^…] stop at a line's end */
     b8 line_anchor; /* ^ and $ match at a line's end too */
-    b8 shortest;    /* the first quantifier is a lazy one */
+    b8 shortest;    /* of the matches that begin first, the shortest is meant */
     struct regex_inst insts[REGEX_INSTS_MAX];
     u32 ranges[REGEX_RANGES_MAX][2];
 };
@@ -55,8 +55,18 @@ u8 regex_compile(struct regex *out, struct sv pattern, struct sv flags);
 bool regex_search(const struct regex *re, struct sv text, i64 from,
                   i64 slots[2 * REGEX_GROUPS_MAX]);
 
-/* For regex_auto.c: whether a CHAR, ANY or CLASS takes a character; the character at *p. */
+/* For regex_auto.c: whether a CHAR, ANY or CLASS takes a character. */
 bool regex_takes(const struct regex *re, const struct regex_inst *inst, u32 c);
-u32 regex_next_char(const u8 **p, const u8 *end);
+
+/* The character at *p, which moves behind it. */
+static inline u32 regex_next_char(const u8 **p, const u8 *end) {
+    u32 c = *(*p)++;
+    i32 more = c < 0x80 ? 0 : c < 0xe0 ? 1 : c < 0xf0 ? 2 : 3;
+    u32 r = more == 0 ? c : c & (0x3fu >> more);
+    for (; more > 0 && *p < end; more--) {
+        r = r << 6 | (*(*p)++ & 0x3fu);
+    }
+    return r;
+}
 
 #endif

@@ -16,7 +16,6 @@
  * not matter, so states are sets and fewer. Every table has a fixed size; when one is full all
  * states but the present one are forgotten. A step is at worst built anew for every character,
  * which is linear still. */
-#define _GNU_SOURCE
 #include "defs/regex_auto.h"
 
 #include "defs/value.h"
@@ -47,6 +46,7 @@ _Static_assert((int)AUTO_ROWS_MAX >= (int)REGEX_INSTS_MAX,
 
 static void forget(struct regex_auto *m) {
     memset(m->slots, 0, sizeof m->slots);
+    memset(m->starts, 0, sizeof m->starts);
     m->state_count = DEAD_STATE + 1;
     m->list_count = m->step_count = m->move_count = 0;
     memset(m->next, 0, sizeof m->next[0] * ((size_t)m->state_count << m->shift));
@@ -136,7 +136,7 @@ static u32 find_class(struct regex_auto *m, u32 c) {
 }
 
 /* The class of the character at *p, which moves behind it. */
-static u32 class_at(struct regex_auto *m, const u8 **p, const u8 *end) {
+static inline u32 class_at(struct regex_auto *m, const u8 **p, const u8 *end) {
     if (*p >= end) {
         return CLASS_END;
     }
@@ -145,6 +145,10 @@ static u32 class_at(struct regex_auto *m, const u8 **p, const u8 *end) {
     if (byte < 0x80) {
         m->byte_class[byte] = m->byte_class[byte] ? m->byte_class[byte] : (u8)find_class(m, c);
         return m->byte_class[byte];
+    }
+    if (c < 0x800) {
+        m->pair_class[c] = m->pair_class[c] ? m->pair_class[c] : (u8)find_class(m, c);
+        return m->pair_class[c];
     }
     u32 at = c % AUTO_CHARS_KEPT;
     if (m->kept_char[at] != c || m->kept_class[at] == 0) {
@@ -349,30 +353,31 @@ struct scan {
 };
 
 static void note(i32 *row, u32 noted, i32 width, i32 pos) {
-    for (i32 i = 0; i < width; i++) {
-        row[i] = noted >> i & 1 ? pos : row[i];
+    for (noted &= (1u << width) - 1; noted; noted &= noted - 1) {
+        row[__builtin_ctz(noted)] = pos;
     }
 }
 
 static void copy_row(struct regex_auto *m, const struct scan *c, i32 *to, i32 from) {
     const i32 *row = m->rows[c->row] + (from == AUTO_NEW ? 0 : from) * c->width;
+    i32 none = from == AUTO_NEW ? -1 : 0;
     for (i32 i = 0; i < c->width; i++) {
-        to[i] = from == AUTO_NEW ? -1 : row[i];
+        to[i] = row[i] | none;
     }
 }
 
 static void move_rows(struct regex_auto *m, struct scan *c, const struct auto_step *step, i32 pos) {
-    i32 *to = m->rows[!c->row];
     const struct auto_move *moves = m->moves + step->move_at;
+    if (step->move_count == 1 && moves[0].from == 0) {
+        note(m->rows[c->row], moves[0].noted, c->width, pos);
+        return;
+    }
+    i32 *to = m->rows[!c->row];
     for (i32 i = 0; i < step->move_count; i++, to += c->width) {
         copy_row(m, c, to, moves[i].from);
         note(to, moves[i].noted, c->width, pos);
     }
     c->row = !c->row;
-}
-
-static const u8 *find_literal(const struct auto_literal *literal, const u8 *p, const u8 *end) {
-    return memmem(p, (size_t)(end - p), literal->bytes, (size_t)literal->len);
 }
 
 static u32 look_up(struct regex_auto *m, u32 *s, u32 class) {
@@ -403,23 +408,45 @@ static const u8 *take_match(struct regex_auto *m, struct scan *c, u32 s, u32 t, 
     return p;
 }
 
-static void scan(struct regex_auto *m, struct scan *c, u32 s, const u8 *p) {
-    const u8 *class_of = m->byte_class, *end = c->end;
-    for (;;) {
-        const u32 *next = m->next;
-        while (p < end) {
-            u32 to = next[s + class_of[*p]];
-            if (to == s) { /* guessed right, this waits for nothing */
-                p++;
-            } else if (to - 1 < SLOW - 1) {
-                s = to;
-                p++;
-            } else {
-                break;
-            }
+/* Goes over characters as long as nothing but the state changes; returns where that ends. */
+static inline const u8 *run(const struct regex_auto *m, u32 *state, const u8 *p, const u8 *end) {
+    const u8 *class_of = m->byte_class;
+    const u32 *next = m->next;
+    u32 s = *state;
+    while (p < end) {
+        u32 to = next[s + class_of[*p]];
+        if (to == s) { /* guessed right, this waits for nothing */
+            p++;
+            continue;
         }
+        i32 bytes = 1;
+        if ((*p & 0xe0) == 0xc0 && end - p > 1) {
+            to = next[s + m->pair_class[(*p & 0x1fu) << 6 | (p[1] & 0x3fu)]];
+            bytes = 2;
+        } else if ((*p & 0xf0) == 0xe0 && end - p > 2) {
+            u32 c = (*p & 0xfu) << 12 | (p[1] & 0x3fu) << 6 | (p[2] & 0x3fu);
+            u32 at = c % AUTO_CHARS_KEPT;
+            to = m->kept_char[at] == c ? next[s + m->kept_class[at]] : 0;
+            bytes = 3;
+        }
+        if (to - 1 >= SLOW - 1) {
+            break;
+        }
+        s = to;
+        p += bytes;
+    }
+    *state = s;
+    return p;
+}
+
+static void scan(struct regex_auto *m, struct scan *c, u32 s, const u8 *p) {
+    const u8 *end = c->end;
+    for (;;) {
+        p = run(m, &s, p, end);
         const u8 *after = p;
-        u32 t = look_up(m, &s, class_at(m, &after, end));
+        u32 class = class_at(m, &after, end);
+        u32 t = class >> m->shift ? 0 : m->next[s + class];
+        t = t ? t : look_up(m, &s, class);
         if (t < SLOW) {
             if (m->failed) {
                 return;
@@ -446,7 +473,7 @@ static void scan(struct regex_auto *m, struct scan *c, u32 s, const u8 *p) {
         }
         s = step->to;
         p = after;
-        if (step->skip && !(p = find_literal(&m->prefix, p, end))) {
+        if (step->skip && !(p = auto_find_literal(&m->prefix, p, end))) {
             return;
         }
     }
@@ -463,7 +490,7 @@ static bool lacks_needed(struct regex_auto *m, const u8 *p, const u8 *end) {
     if (m->needed.len < 2 || (m->tried >= TRIES && m->passed > m->tried / 2)) {
         return false;
     }
-    bool has = find_literal(&m->needed, p, end) != NULL;
+    bool has = auto_find_literal(&m->needed, p, end) != NULL;
     m->tried++;
     m->passed += has;
     if (m->tried == 8 * TRIES) { /* texts change */
@@ -491,18 +518,33 @@ static void set_slots(i64 *slots, i32 parts, i64 first, i64 last) {
     slots[1] = last;
 }
 
+static u32 start_state(struct regex_auto *m, u8 kind, u8 before) {
+    if (m->starts[kind][before] == 0) {
+        struct auto_state start = {.kind = kind, .seek = 1, .before = before};
+        if (is_full(m)) {
+            forget(m);
+        }
+        m->starts[kind][before] = intern(m, start, m->draft);
+    }
+    return m->starts[kind][before];
+}
+
 bool regex_auto_search(struct regex_auto *m, struct sv text, i64 from, i64 *slots, i32 parts) {
     i32 known = MIN_OF(parts, m->slot_count / 2);
     u8 kind = parts == 0 ? AUTO_TEST : known == 1 ? AUTO_SPAN : AUTO_PARTS;
-    struct scan c = {.text = (const u8 *)text.ptr, .kind = kind};
-    const u8 *p = c.text + from;
+    struct scan c; /* what it got is written before it is read */
+    const u8 *p = (const u8 *)text.ptr + from;
+    c.text = (const u8 *)text.ptr;
     c.end = c.text + text.len;
+    c.kind = kind;
     c.width = kind == AUTO_PARTS ? 2 * known : 1;
+    c.row = 0;
+    c.found = false;
     if ((m->anchored && from > 0) || lacks_needed(m, p, c.end)) {
         return false;
     }
     if (m->prefix.len > 1 || (m->whole && kind != AUTO_PARTS)) {
-        p = find_literal(&m->prefix, p, c.end);
+        p = auto_find_literal(&m->prefix, p, c.end);
         if (p && m->whole && kind == AUTO_SPAN) {
             set_slots(slots, parts, p - c.text, p - c.text + m->prefix.len);
         }
@@ -512,12 +554,7 @@ bool regex_auto_search(struct regex_auto *m, struct sv text, i64 from, i64 *slot
     }
     m->failed = !m->usable;
     if (!m->failed) {
-        struct auto_state start = {
-            .kind = kind, .seek = 1, .before = flags_before(m, c.text, p, c.end)};
-        if (is_full(m)) {
-            forget(m);
-        }
-        scan(m, &c, intern(m, start, m->draft), p);
+        scan(m, &c, start_state(m, kind, flags_before(m, c.text, p, c.end)), p);
     }
     if (m->failed) {
         i64 all[SLOTS];
@@ -602,6 +639,7 @@ u8 regex_auto_compile(struct regex_auto *out, struct sv pattern, struct sv flags
     out->class_count = CLASS_END + 1;
     out->shift = FIRST_SHIFT;
     memset(out->byte_class, 0, sizeof out->byte_class);
+    memset(out->pair_class, 0, sizeof out->pair_class);
     memset(out->kept_class, 0, sizeof out->kept_class);
     memset(out->marks, 0, sizeof out->marks);
     out->now = 0;

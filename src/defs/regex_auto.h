@@ -50,6 +50,7 @@ struct auto_step {
 /* Bytes to look for before anything else. */
 struct auto_literal {
     i32 len;
+    i32 rare; /* which of them texts have least */
     char bytes[AUTO_LITERAL_MAX + 4];
 };
 
@@ -70,10 +71,12 @@ struct regex_auto {
     u64 signs[AUTO_CLASSES_MAX][4];
     u32 class_char[AUTO_CLASSES_MAX];
     u8 class_flags[AUTO_CLASSES_MAX];
-    u8 byte_class[256]; /* 0: not known, or not a character */
+    u8 byte_class[256];  /* 0: not known, or not a character */
+    u8 pair_class[2048]; /* of characters of two bytes */
     u32 kept_char[AUTO_CHARS_KEPT];
     u8 kept_class[AUTO_CHARS_KEPT];
 
+    u32 starts[3][8]; /* states to begin with, by kind and character before; 0: none yet */
     u16 slots[AUTO_HASH_SLOTS];
     struct auto_state states[AUTO_STATES_MAX];
     u32 next[AUTO_NEXT_MAX];
@@ -98,5 +101,7 @@ bool regex_auto_search(struct regex_auto *m, struct sv text, i64 from, i64 *slot
  * used often) bytes that every match has. */
 void auto_find_prefix(struct regex_auto *m);
 void auto_find_needed(struct regex_auto *m);
+/* Where the bytes stand in [p, end); NULL when they do not. */
+const u8 *auto_find_literal(const struct auto_literal *literal, const u8 *p, const u8 *end);
 
 #endif

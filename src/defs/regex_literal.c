@@ -5,6 +5,7 @@
  * instruction without which the end cannot be reached; what follows it without a choice is needed,
  * too. That takes a walk per instruction, so only short programs are asked, and only once they have
  * been used some times. */
+#define _GNU_SOURCE
 #include "defs/regex_auto.h"
 
 #include "defs/value.h"
@@ -32,9 +33,44 @@ static bool append_char(const struct regex *re, struct auto_literal *out, u32 c)
     return true;
 }
 
+/* The byte of a literal that stands in fewest texts, by what is usual. */
+static void choose_rare(struct auto_literal *literal) {
+    static const char common[] = "zqjxkvbywgpfmcduhlr0123456789/.-sniotae ";
+    i32 best = -1;
+    for (i32 i = 0; i < literal->len; i++) {
+        u8 c = (u8)literal->bytes[i];
+        const char *at = c ? strchr(common, c) : NULL;
+        i32 rank = c >= 0x80 && (c & 0xc0) != 0x80 ? 100 : at ? (i32)(at - common) + 1 : 0;
+        if (best < 0 || rank < best) {
+            best = rank;
+            literal->rare = i;
+        }
+    }
+}
+
+const u8 *auto_find_literal(const struct auto_literal *literal, const u8 *p, const u8 *end) {
+    i64 len = literal->len, rare = literal->rare;
+    for (i32 tries = 0; tries < 8; tries++) {
+        if (end - p < len) {
+            return NULL;
+        }
+        const u8 *at = memchr(p + rare, literal->bytes[rare], (size_t)(end - p - len + 1));
+        if (!at) {
+            return NULL;
+        }
+        p = at - rare;
+        if (memcmp(p, literal->bytes, (size_t)len) == 0) {
+            return p;
+        }
+        p++;
+    }
+    /* the byte is not that rare here */
+    return memmem(p, (size_t)(end - p), literal->bytes, (size_t)len);
+}
+
 /* The characters read from pc on without a choice; returns where that ends. */
 static i32 read_literal(const struct regex *re, i32 pc, struct auto_literal *out) {
-    out->len = 0;
+    out->len = out->rare = 0;
     for (;;) {
         const struct regex_inst *inst = &re->insts[pc];
         if (inst->op == RE_CHAR && append_char(re, out, inst->c)) {
@@ -44,6 +80,7 @@ static i32 read_literal(const struct regex *re, i32 pc, struct auto_literal *out
         } else if (inst->op == RE_JUMP) {
             pc += inst->x;
         } else {
+            choose_rare(out);
             return pc;
         }
     }
@@ -82,11 +119,17 @@ static bool avoidable(const struct regex *re, i32 pc) {
 }
 
 void auto_find_needed(struct regex_auto *m) {
-    if (m->re.inst_count > NEEDED_INSTS_MAX) {
+    i32 first = 0;
+    while (m->re.insts[first].op == RE_SAVE || m->re.insts[first].op == RE_BEGIN ||
+           m->re.insts[first].op == RE_TEXT_BEGIN) {
+        first++;
+    }
+    bool fails_early = m->anchored && m->re.insts[first].op == RE_CHAR;
+    if (fails_early || m->re.inst_count > NEEDED_INSTS_MAX) {
         return;
     }
     for (i32 pc = 0; pc < m->re.inst_count; pc++) {
-        struct auto_literal found;
+        struct auto_literal found = {.len = 0};
         if (m->re.insts[pc].op != RE_CHAR || avoidable(&m->re, pc)) {
             continue;
         }

@@ -270,6 +270,41 @@ static FALLIBLE bind_regex(struct bind *b, struct expr *left, struct expr *right
     return ERR_OK;
 }
 
+/* A regular expression without anything special but ^ in front and $ behind, as a pattern of LIKE,
+ * which every device runs, and faster. NULL when it is not one. */
+static struct expr *regex_as_like(struct bind *b, const struct expr *left,
+                                  const struct expr *right) {
+    struct sv s;
+    if (left->type.id != TYPE_TEXT || !literal_text(right, &s) || s.len == 0) {
+        return NULL;
+    }
+    bool begin = s.ptr[0] == '^', end = s.len > begin && s.ptr[s.len - 1] == '$';
+    char *text = arena_alloc(b->arena, 2 * s.len + 3);
+    i64 len = 0;
+    if (!begin) {
+        text[len++] = '%';
+    }
+    for (i64 i = begin; i < s.len - end; i++) {
+        char c = s.ptr[i];
+        if (c <= 1 && c >= 0) { /* options are marked so */
+            return NULL;
+        }
+        if (strchr("\\.[](){}*+?^$|", c)) {
+            return NULL;
+        }
+        if (c == '%' || c == '_') {
+            text[len++] = '\\';
+        }
+        text[len++] = c;
+    }
+    if (!end) {
+        text[len++] = '%';
+    }
+    struct expr *out = expr_new(b->arena, EXPR_CONST, type_of(TYPE_TEXT), right->position);
+    out->value.str = str_from((struct sv){text, len});
+    return out;
+}
+
 static FALLIBLE bind_like_op(struct bind *b, const char *op, struct expr *left, struct expr *right,
                              i32 position, struct expr **out);
 
@@ -289,8 +324,14 @@ FALLIBLE bind_binary(struct bind *b, const char *op, struct expr *left, struct e
     if (strcmp(op, "||") == 0) {
         return bind_concat(b, left, right, position, out);
     }
+    bool negated = strcmp(op, "!~") == 0;
+    struct expr *like = negated || strcmp(op, "~") == 0 ? regex_as_like(b, left, right) : NULL;
+    if (like) {
+        return bind_like_op(b, negated ? "!~~" : "~~", left, like, position, out);
+    }
     bool nocase = strcmp(op, "~*") == 0 || strcmp(op, "!~*") == 0;
-    if (nocase || strcmp(op, "!~") == 0) {
+    bool padded = strcmp(op, "~") == 0 && left->type.id == TYPE_CHAR;
+    if (nocase || negated || padded) {
         return bind_regex(b, left, right, nocase, op[0] == '!', position, out);
     }
     static const char *const likes[] = {"~~", "~~*", "!~~", "!~~*"};
