@@ -266,10 +266,11 @@ void thread_join(struct thread *thread) {
 }
 
 static pthread_key_t memory_key;
-static pthread_once_t memory_once = PTHREAD_ONCE_INIT;
 static bool memory_key_made;
 
-static void memory_key_make(void) {
+/* When the program is loaded: there are 1,024 keys, and the parser's library takes one for every
+ * thread that it ran in. */
+__attribute__((constructor)) static void memory_key_make(void) {
     memory_key_made = pthread_key_create(&memory_key, free) == 0;
 }
 
@@ -278,7 +279,6 @@ void *thread_memory(i64 bytes) {
     if (mine) {
         return mine;
     }
-    pthread_once(&memory_once, memory_key_make);
     void *got = memory_key_made ? calloc(1, (size_t)bytes) : NULL;
     if (got && pthread_setspecific(memory_key, got) != 0) {
         free(got);
