@@ -9,6 +9,8 @@ step) holds every step-th code point. ASCII is left out: char_class.c handles it
 import ctypes
 import locale
 
+from c_table import write
+
 CLASSES = ["alpha", "upper", "lower", "space", "punct", "print"]
 locale.setlocale(locale.LC_ALL, "C.UTF-8")
 libc = ctypes.CDLL(None)
@@ -40,14 +42,6 @@ print("/* char_class.h: letters, punctuation and the like beyond ASCII, as range
 print("#ifndef WF_DEFS_CHAR_CLASS_H\n#define WF_DEFS_CHAR_CLASS_H\n\n#include \"base/word.h\"\n")
 print("struct class_range {\n    u32 first;\n    u32 last;\n    u32 step;\n};\n\n/* clang-format off */")
 for name in CLASSES:
-    print(f"static const struct class_range class_{name}[] = {{")
-    line = "   "
-    for first, last, step in ranges(name):
-        word = f" {{0x{first:x}, 0x{last:x}, {step}}},"
-        if len(line) + len(word) > 98:
-            print(line)
-            line = "   "
-        line += word
-    print(line)
-    print("};")
+    write("struct class_range", "class_" + name,
+          (f"{{0x{first:x}, 0x{last:x}, {step}}}" for first, last, step in ranges(name)))
 print("/* clang-format on */\n\n#endif")

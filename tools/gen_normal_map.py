@@ -10,6 +10,8 @@ them. Hangul syllables are left out: they are computed.
 import sys
 import unicodedata
 
+from c_table import write
+
 
 def points():
     return (c for c in range(0x80, 0x110000) if not 0xD800 <= c < 0xE000)
@@ -28,19 +30,6 @@ def decompositions():
 def units(parts):
     data = "".join(map(chr, parts)).encode("utf-16-le")
     return [data[i] | data[i + 1] << 8 for i in range(0, len(data), 2)]
-
-
-def write(kind, name, values):
-    print(f"static const {kind} {name}[] = {{")
-    line = "   "
-    for v in values:
-        word = f" {v},"
-        if len(line) + len(word) > 98:
-            print(line)
-            line = "   "
-        line += word
-    print(line)
-    print("};")
 
 
 def head(file, what):

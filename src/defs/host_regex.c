@@ -119,7 +119,7 @@ static bool prepare(str pattern, struct call *call, u8 *f) {
         *f = FAULT_REGEX_START; /* before the pattern is looked at */
         return false;
     }
-    u8 fault = kept ? regex_auto_compile(&kept->re, text, call->flags) : FAULT_REGEX_SIZE;
+    u8 fault = kept ? regex_auto_compile(&kept->re, text, call->flags) : FAULT_REGEX_MEMORY;
     if (fault) {
         *f = fault;
         return false;

@@ -361,7 +361,7 @@ struct add_batch {
     struct sign sign[ADD_BATCH];
     i64 absent_count; /* those that were not found: */
     u32 row[ADD_BATCH];
-    u32 place[ADD_BATCH];
+    u64 place[ADD_BATCH];
     u16 at[ADD_BATCH];
 };
 
@@ -411,7 +411,7 @@ bool dict_add_many(struct dict *dict, const str *s, const u32 *sel, i64 n, i32 *
             out[row] = slots_find(dict, slots, sv_of(s[row]), &batch.sign[i], &place);
             i64 absent = batch.absent_count;
             batch.row[absent] = row;
-            batch.place[absent] = (u32)place;
+            batch.place[absent] = place;
             batch.at[absent] = (u16)i;
             batch.absent_count += out[row] < 0;
         }

@@ -61,14 +61,9 @@ static void random_out(struct gen *g, struct col *out, int count) {
     }
 }
 
-/* Rows of expressions over what the queries around have. */
-static void add_values(struct gen *g, struct scope *s, const char *alias, int depth) {
-    struct col out[OUT_MAX];
-    int rows = 1 + below(g, 4);
-    int count = 1 + below(g, 3);
-    random_out(g, out, count);
-    text_say(&g->text, "(");
-    values_make(g, s->outer, out, count, rows, depth);
+/* The end of a derived table: its name, and those of its columns. */
+static void name_derived(struct gen *g, struct scope *s, const char *alias, const struct col *out,
+                         int count) {
     text_say(&g->text, ") %s (", alias);
     for (int i = 0; i < count; i++) {
         char name[16];
@@ -78,6 +73,17 @@ static void add_values(struct gen *g, struct scope *s, const char *alias, int de
     }
     text_say(&g->text, ")");
     lose_order(s);
+}
+
+/* Rows of expressions over what the queries around have. */
+static void add_values(struct gen *g, struct scope *s, const char *alias, int depth) {
+    struct col out[OUT_MAX];
+    int rows = 1 + below(g, 4);
+    int count = 1 + below(g, 3);
+    random_out(g, out, count);
+    text_say(&g->text, "(");
+    values_make(g, s->outer, out, count, rows, depth);
+    name_derived(g, s, alias, out, count);
     s->rows = (s->rows < 1 ? 1 : s->rows) * rows;
 }
 
@@ -123,15 +129,7 @@ static void add_query(struct gen *g, struct scope *s, const char *alias, int dep
     random_out(g, out, count);
     text_say(&g->text, "(");
     query_make(g, outer, out, count, depth);
-    text_say(&g->text, ") %s (", alias);
-    for (int i = 0; i < count; i++) {
-        char name[16];
-        snprintf(name, sizeof name, "c%d", i);
-        text_say(&g->text, i ? ", %s" : "%s", name);
-        add_col(s, alias, name, out[i].sort, out[i].max);
-    }
-    text_say(&g->text, ")");
-    lose_order(s);
+    name_derived(g, s, alias, out, count);
     s->rows = (s->rows < 1 ? 1 : s->rows) * ROWS_SMALL;
 }
 
