@@ -481,9 +481,9 @@ WF_API wf_status wf_prim_rel_set(wf_prim *prim, wf_place place, wf_rel_set set, 
  * the other fields of x, the other fields of y; in the order of x, then y. Outer joins add, in key
  * order, the tuples without a partner, whose missing fields have all bits `missing` (0 or 1).
  *
- * `stage` is how a block joins its tiles on the GPU; the answer does not depend on it. MERGE is for
- * all kinds and what runs unless asked; the others, the paper's, are for INNER and LEFT. On the
- * CPU there is MERGE only. O((n + m + out) / p), one pass over inputs and output. */
+ * `stage` is how a block of the GPU, or a worker of the CPU, joins its tiles; the answer does not
+ * depend on it. MERGE is for all kinds and what runs unless asked; the others, the paper's, are for
+ * INNER and LEFT. O((n + m + out) / p), one pass over inputs and output (two on the CPU). */
 typedef enum wf_rel_kind { WF_REL_INNER, WF_REL_LEFT, WF_REL_RIGHT, WF_REL_FULL } wf_rel_kind;
 typedef enum wf_join_stage {
     WF_STAGE_MERGE,   /* a merge per thread, between cuts of the merge path */
@@ -491,7 +491,7 @@ typedef enum wf_join_stage {
     WF_STAGE_BLOCKED, /* a thread's run of tuples in registers, bounds of the run searched */
     WF_STAGE_BRUTE,   /* every tuple against every other */
     WF_STAGE_HASH,    /* a hash table in shared memory */
-    WF_STAGE_NETWORK  /* halves routed to halves, with side exits to a search */
+    WF_STAGE_NETWORK  /* halves go on with their shares, with side exits to a search */
 } wf_join_stage;
 typedef struct wf_rel_join {
     wf_rel_kind kind;
