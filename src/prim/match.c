@@ -66,29 +66,56 @@ static i64 direct_span_max(i64 rows) {
     return rows * DIRECT_SPAN + 4096;
 }
 
-static enum join_algorithm pick(const struct prim_match *match, const struct prim_join *join,
-                                i64 limit) {
+/* What joining by a direct table costs: the table is filled and visited at random; so are columns of
+ * the built side that are not in it, once for a row of the probing side. */
+static i64 direct_cost(const struct prim_join *join, const struct match_costs *c, i64 cache) {
+    i32 b = JOIN_BUILT(join);
+    i64 probe = join->keys[join->probe].count;
+    i64 built = join->keys[b].count;
+    i64 span = span_of(join);
+    bool inlined = join->col_count[b] == 1 && !join->want_rows;
+    i64 bytes = inlined ? elem_bytes[join->cols[b][0].type] : 4;
+    bool near = span * bytes + span / 8 <= cache;
+    i64 cost = near ? built * c->near_build + probe * c->near_probe
+                    : built * c->far_build + probe * c->far_probe;
+    for (i32 i = 0; i < join->col_count[b] && !inlined; i++) {
+        near = built * elem_bytes[join->cols[b][i].type] <= cache;
+        cost += probe * (near ? c->near_probe : c->far_probe);
+    }
+    return cost;
+}
+
+static i64 split_cost(const struct prim_join *join, const struct match_costs *c) {
+    i64 cost = 0;
+    for (i32 side = 0; side < 2; side++) {
+        i64 more = MAX_OF(join->col_count[side] + join->want_rows - 1, 0);
+        cost += join->keys[side].count * (c->part_row + more * c->part_column);
+    }
+    return cost;
+}
+
+static enum join_algorithm pick(const struct prim_job *job, const struct prim_match *match,
+                                const struct prim_join *join, i64 limit) {
     i64 probe = join->keys[join->probe].count;
     i64 built = join->keys[JOIN_BUILT(join)].count;
     i64 span = span_of(join);
     i64 cols = join->col_count[0] + join->col_count[1];
+    i64 cache = match->cache_bytes(job);
     if (join->band) { /* sorting the probing side pays unless it is much the smaller one */
         return probe >= built / 8 ? JOIN_SMJ : JOIN_INLJ;
-    }
-    bool dense = span <= 4 * built + 4096;
-    if (dense) {
-        return JOIN_DIRECT;
     }
     /* Splitting pays where a table would not stay in the cache, there are rows enough to share the
      * cost, and no key is so heavy that its part is most of the input. */
     i64 table = join_slots(built) * 2 * join->key_bytes;
-    bool large = table > match->cache_bytes;
     i64 split_bytes = 2 * (probe + built) * (join->key_bytes + 4 * (cols + 1));
     bool room = !limit || split_bytes < limit;
-    if (large && room && heaviest(join, JOIN_BUILT(join)) < 0.05) {
-        return JOIN_PARTITIONED;
+    bool split = table > cache && room && heaviest(join, JOIN_BUILT(join)) < 0.05;
+    bool dense = span <= 4 * built + 4096;
+    if (dense && (!split || direct_cost(join, &match->costs, cache) <=
+                                split_cost(join, &match->costs))) {
+        return JOIN_DIRECT;
     }
-    return JOIN_PLAIN;
+    return split ? JOIN_PARTITIONED : JOIN_PLAIN;
 }
 
 wf_status prim_join_choose(struct prim_job *job, struct prim_join *join, i64 limit) {
@@ -103,7 +130,7 @@ wf_status prim_join_choose(struct prim_job *job, struct prim_join *join, i64 lim
     const struct prim_match *match = NULL;
     TRY(family(job, &match));
     if (join->algorithm == JOIN_AUTO) {
-        join->algorithm = (u8)pick(match, join, limit);
+        join->algorithm = (u8)pick(job, match, join, limit);
     }
     bool sorted = join->algorithm == JOIN_NINLJ || join->algorithm == JOIN_INLJ ||
                   join->algorithm == JOIN_SMJ;

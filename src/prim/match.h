@@ -118,6 +118,15 @@ struct prim_join {
 #define JOIN_BUILT(join) (1 - (join)->probe)
 #define JOIN_NONE 0xffffffffu
 
+/* What a row costs, as measured; only their ratios count. Near: what is visited at random fits the
+ * cache; far: it does not. */
+struct match_costs {
+    i32 part_row;    /* to split a row of either side and join its part, with one column, */
+    i32 part_column; /* and for every further one */
+    i32 near_build, near_probe;
+    i32 far_build, far_probe;
+};
+
 /* What a device does. Memory is taken by those that say so; the others use what was taken. */
 struct prim_match {
     FALLIBLE (*survey)(struct prim_job *job, struct prim_join *join);
@@ -145,7 +154,8 @@ struct prim_match {
     FALLIBLE(*expand)
     (struct prim_job *job, struct prim_join *join, const struct join_out *out, i64 first, i64 n);
     FALLIBLE (*fetch)(struct prim_job *job, void *host, const void *src, i64 bytes);
-    i64 cache_bytes; /* what random accesses are cheap within */
+    i64 (*cache_bytes)(const struct prim_job *job); /* what random accesses are cheap within */
+    struct match_costs costs;
     /* What a part of a split should have at most, on average. */
     i64 (*part_rows)(const struct prim_job *job, const struct prim_join *join);
 };

@@ -606,6 +606,39 @@ static void test_large(void **state) {
     }
 }
 
+/* What AUTO takes for n dense keys with m. */
+static wf_join_algorithm choice_of(wf_place place, int64_t n, int64_t m) {
+    uint32_t *keys = malloc((size_t)(n > m ? n : m) * 4 + 4);
+    for (int64_t i = 0; i < n || i < m; i++) {
+        keys[i] = (uint32_t)i;
+    }
+    wf_array r = prim_array(WF_ELEM_U32, keys, n);
+    wf_array s = prim_array(WF_ELEM_U32, keys, m);
+    wf_join_spec spec = {.r = {.keys = r, .columns = &r, .column_count = 1},
+                         .s = {.keys = s, .columns = &s, .column_count = 1}};
+    wf_join *join = NULL;
+    assert_prim_ok(wf_prim_join_open(prim, place, &spec, &join));
+    wf_join_algorithm algorithm = wf_prim_join_algorithm(join);
+    wf_prim_join_close(join);
+    free(keys);
+    return algorithm;
+}
+
+/* Dense keys have a direct table while that stays in the cache, of which simt says that it has one
+ * megabyte; both sides are split where it does not. */
+static void test_choice(void **state) {
+    (void)state;
+    assert_int_equal(choice_of(WF_ON_CPU, 20000, 1000), WF_JOIN_DIRECT);
+    assert_int_equal(choice_of(WF_ON_CPU, 0, 0), WF_JOIN_DIRECT);
+#ifndef WF_HARD
+    assert_int_equal(choice_of(WF_ON_CPU, 6000000, 6000000), WF_JOIN_PARTITIONED_HASH);
+#endif
+    if (prim_has_gpu && !getenv("WARPFOX_TEST_GPU")) {
+        assert_int_equal(choice_of(WF_ON_GPU, 20000, 1000), WF_JOIN_DIRECT);
+        assert_int_equal(choice_of(WF_ON_GPU, 230000, 220000), WF_JOIN_PARTITIONED_HASH);
+    }
+}
+
 int main(int argc, char **argv) {
     prim_self = argc > 0 ? argv[0] : "";
     const struct CMUnitTest tests[] = {
@@ -614,6 +647,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_heavy_part),    cmocka_unit_test(test_extremes),
         cmocka_unit_test(test_refused_specs), cmocka_unit_test(test_refused_outputs),
         cmocka_unit_test(test_one_thread),    cmocka_unit_test(test_large),
+        cmocka_unit_test(test_choice),
     };
     return cmocka_run_group_tests(tests, prim_setup, prim_teardown);
 }
