@@ -93,6 +93,7 @@ struct prim_join {
     u64 flip; /* the sign bit of signed keys, else 0 */
     u64 width;
     struct prim_array keys[2];
+    struct prim_array texts; /* the keys of R, whose rows stand for them in `keys`; else no data */
     struct prim_array cols[2][JOIN_COLS];
     i32 col_count[2];
     struct join_facts facts;
@@ -161,6 +162,10 @@ struct prim_match {
 };
 extern const struct prim_match cpu_prim_match, gpu_prim_match_class;
 
+/* Keys that are no integers become some that are equal where they are: floats their bits, with one
+ * zero and one NaN; texts the number of the first row of R that has them. In workspace that must
+ * stay until the last call. */
+FALLIBLE prim_join_words(struct prim_job *job, struct prim_join *join);
 /* Chooses the algorithm where it is AUTO, from the facts, and refuses what does not exist. `limit`:
  * bytes, 0 = none. */
 FALLIBLE prim_join_choose(struct prim_job *job, struct prim_join *join, i64 limit);

@@ -912,13 +912,19 @@ static void test_refusals_joins(void **state) {
 int main(int argc, char **argv) {
     prim_self = argc > 0 ? argv[0] : "";
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_project),     cmocka_unit_test(test_select),
-        cmocka_unit_test(test_convert),     cmocka_unit_test(test_product),
-        cmocka_unit_test(test_join),        cmocka_unit_test(test_join_unique),
-        cmocka_unit_test(test_join_stages), cmocka_unit_test(test_join_skew),
+        cmocka_unit_test(test_project),
+        cmocka_unit_test(test_select),
+        cmocka_unit_test(test_convert),
+        cmocka_unit_test(test_product),
+        cmocka_unit_test(test_join),
+        cmocka_unit_test(test_join_unique),
+        cmocka_unit_test(test_join_stages),
+        cmocka_unit_test(test_join_skew),
         cmocka_unit_test(test_join_stages_uneven),
-        cmocka_unit_test(test_join_large),  cmocka_unit_test(test_reduce),
-        cmocka_unit_test(test_whole_sets),  cmocka_unit_test(test_refusals_joins),
+        cmocka_unit_test(test_join_large),
+        cmocka_unit_test(test_reduce),
+        cmocka_unit_test(test_whole_sets),
+        cmocka_unit_test(test_refusals_joins),
         cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, prim_setup, prim_teardown);

@@ -455,7 +455,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_flags),
         cmocka_unit_test(test_compare),
         cmocka_unit_test(test_compact_refusals),
-        cmocka_unit_test(test_gather), cmocka_unit_test(test_passes),
+        cmocka_unit_test(test_gather),
+        cmocka_unit_test(test_passes),
         cmocka_unit_test(test_histogram),
     };
     return cmocka_run_group_tests(tests, prim_setup, prim_teardown);
