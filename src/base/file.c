@@ -12,6 +12,7 @@
 
 #include "base/thread.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -446,6 +447,30 @@ wf_status file_make_dirs(const char *path, struct error *err) {
 
 bool file_exists(const char *path) {
     return access(path, F_OK) == 0;
+}
+
+bool file_find_name(const char *folder, struct sv name, char *out, i64 cap) {
+    char path[4096];
+    if (name.len >= cap || memchr(name.ptr, 0, (size_t)name.len) ||
+        snprintf(path, sizeof path, "%s/%.*s", folder, (int)name.len, name.ptr) >=
+            (int)sizeof path) {
+        return false;
+    }
+    memcpy(out, name.ptr, (size_t)name.len);
+    out[name.len] = 0;
+    if (file_exists(path)) {
+        return true;
+    }
+    DIR *listing = opendir(folder);
+    bool found = false;
+    for (struct dirent *entry; listing && !found && (entry = readdir(listing)) != NULL;) {
+        found = sv_eq_nocase(name, sv_from(entry->d_name));
+        memcpy(out, entry->d_name, found ? (size_t)name.len : 0);
+    }
+    if (listing) {
+        closedir(listing);
+    }
+    return found;
 }
 
 void *library_open(const char *path) {

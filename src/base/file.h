@@ -69,6 +69,9 @@ FALLIBLE file_out_write(struct file_out *out, const void *data, i64 bytes, struc
 FALLIBLE file_out_close(struct file_out *out, bool keep, struct error *err);
 FALLIBLE file_make_dirs(const char *path, struct error *err);
 bool file_exists(const char *path);
+/* The entry of a folder that `name` is, in any case of letters; one spelled as given comes first.
+ */
+bool file_find_name(const char *folder, struct sv name, char *out, i64 cap);
 
 /* Shared libraries (used by the gpu module only). */
 void *library_open(const char *path); /* NULL when it cannot be loaded */
