@@ -34,7 +34,7 @@ bool agg_find(const char *name) {
     return agg_of(name) >= 0;
 }
 
-static bool is_ordered_set(i32 agg) {
+bool agg_is_ordered_set(i32 agg) {
     return agg == AGG_PERCENTILE_CONT || agg == AGG_PERCENTILE_DISC || agg == AGG_MODE;
 }
 
@@ -112,7 +112,7 @@ static FALLIBLE check_form(struct bind *b, const char *name, i32 agg, const stru
         FAIL_AT(b->err, WRONG_OBJECT, position,
                 "WITHIN GROUP is required for ordered-set aggregate %s", name);
     }
-    if (within != (is_ordered_set(agg) && !plain)) {
+    if (within != (agg_is_ordered_set(agg) && !plain)) {
         FAIL_AT(b->err, UNDEFINED_FUNCTION, position, "function %s ... WITHIN GROUP does not exist",
                 name);
     }
@@ -345,7 +345,7 @@ FALLIBLE bind_agg_call(struct bind *b, struct query *q, const char *name, const 
         *out_type = type_of(TYPE_BIGINT);
         return ERR_OK;
     }
-    if (is_ordered_set(agg)) {
+    if (agg_is_ordered_set(agg)) {
         TRY(ordered_set(b, name, args, count, position, out, out_type));
     } else if (agg >= AGG_REGR_SXY && agg <= AGG_CORR) {
         TRY(pair_args(b, name, args, count, position, out, out_type));
