@@ -242,12 +242,47 @@ static FALLIBLE bind_bound(struct bind *b, struct query *q, const struct json *n
     return ERR_OK;
 }
 
+/* What bounds draw from sequences is drawn once, not for every row: they become a row of their own.
+ */
+static void bounds_apart(struct bind *b, struct query *q, struct expr **io_limit,
+                         struct expr **io_offset) {
+    struct expr *exprs[2];
+    const char *names[2] = {"limit", "offset"};
+    struct expr **bounds[2] = {io_limit, io_offset};
+    i64 count = 0;
+    for (i64 i = 0; i < 2; i++) {
+        if (!is_known(*bounds[i])) {
+            bounds[count] = bounds[i];
+            exprs[count++] = *bounds[i];
+        }
+    }
+    struct rel *row = bind_attach(b, bind_one_row(b), &q->pending);
+    struct pending p = {.rel = bind_project(b, row, exprs, names, count), .join = JOIN_SINGLE};
+    for (i64 i = 0; i < count; i++) {
+        *bounds[i] = expr_col(b->plan, p.rel->out.items[i], exprs[i]->position);
+    }
+    p.rel->position = exprs[0]->position;
+    bind_nullable(b, p.rel);
+    VEC_PUSH(b->arena, &q->pending, p);
+}
+
+static bool draws(const struct query *q) {
+    bool any = false;
+    for (i64 i = 0; i < q->pending.count; i++) {
+        any = any || q->pending.items[i].serial;
+    }
+    return any;
+}
+
 /* Bounds that must be computed are conditions on the row's number. */
 static FALLIBLE build_bounds(struct bind *b, struct select *s, struct query *q, struct expr *limit,
                              struct expr *offset) {
     struct type big_type = type_of(TYPE_BIGINT);
     s->rel = number_rows(b, s, WINDOW_ROW_NUMBER, false);
     struct expr *number = expr_col(b->plan, last_out(s->rel), -1);
+    if (draws(q)) {
+        bounds_apart(b, q, &limit, &offset);
+    }
     s->rel = bind_attach(b, s->rel, &q->pending);
     if (offset) {
         struct expr *args[2] = {scalar_call(b, FUNC_OFFSET_OF, offset->position, 1, offset),
@@ -324,8 +359,8 @@ static FALLIBLE bind_bounds(struct bind *b, const struct select *s, struct query
                         .ctes = s->query.ctes,
                         .outer = s->query.outer,
                         .subqueries_allowed = 1};
-    TRY(bind_bound(b, q, json_get(s->body, "limitCount"), "LIMIT", out_limit));
     TRY(bind_bound(b, q, json_get(s->body, "limitOffset"), "OFFSET", out_offset));
+    TRY(bind_bound(b, q, json_get(s->body, "limitCount"), "LIMIT", out_limit));
     for (i64 i = 0; i < q->pending.count; i++) {
         u8 *is_free = NEW_ARRAY(b->arena, u8, b->plan->cols.count + 1);
         i64 count = q->pending.items[i].rel ? b->plan->cols.count : 0;
