@@ -47,11 +47,11 @@ static bool agg_type(enum agg agg, struct type arg, struct type *out) {
         return true;
     case AGG_MIN:
     case AGG_MAX:
-        *out = arg;
+        *out = type_handed_on(arg);
         return arg.id != TYPE_BOOLEAN;
     case AGG_MODE:
     case AGG_PERCENTILE_DISC:
-        *out = arg;
+        *out = type_handed_on(arg);
         return true;
     case AGG_PERCENTILE_CONT:
         *out = type_of(arg.id == TYPE_INTERVAL ? TYPE_INTERVAL : TYPE_DOUBLE);
@@ -67,7 +67,7 @@ static bool agg_type(enum agg agg, struct type arg, struct type *out) {
         *out = arg.id == TYPE_DECIMAL  ? type_decimal(DECIMAL_DIGITS_MAX, arg.scale)
                : arg.id == TYPE_BIGINT ? type_decimal(DECIMAL_DIGITS_MAX, 0)
                : type_is_integer(arg)  ? type_of(TYPE_BIGINT)
-                                       : arg;
+                                       : type_handed_on(arg);
         return type_is_numeric(arg) || arg.id == TYPE_INTERVAL;
     case AGG_BIT_AND:
     case AGG_BIT_OR:
@@ -76,7 +76,7 @@ static bool agg_type(enum agg agg, struct type arg, struct type *out) {
         return type_is_integer(arg);
     case AGG_AVG:
         if (arg.id == TYPE_INTERVAL) {
-            *out = arg;
+            *out = type_handed_on(arg);
             return true;
         }
         *out = type_is_float(arg) ? type_of(TYPE_DOUBLE) : type_decimal(DECIMAL_DIGITS_MAX, 16);

@@ -326,40 +326,24 @@ static wf_status ungrouped(const struct groups *g, const struct expr *expr) {
             origin->table ? origin->table : "", origin->table ? "." : "", origin->name);
 }
 
-static FALLIBLE grouped(const struct groups *g, struct expr *expr, struct expr **out) {
-    struct bind *b = g->b;
-    *out = expr;
+/* A group key in the expression is the group's column; NULL: its arguments are looked at. */
+static struct expr *grouped(struct expr *expr, void *arg) {
+    struct groups *g = arg;
     for (i64 i = 0; i < g->count; i++) {
         if (expr_equal(expr, g->keys[i])) {
-            *out = expr_col(b->plan, g->cols[i], expr->position);
-            return ERR_OK;
+            return expr_col(g->b->plan, g->cols[i], expr->position);
         }
     }
-    if (expr->kind == EXPR_COL) {
-        return g->input[expr->col] ? ungrouped(g, expr) : ERR_OK;
+    if (expr->kind == EXPR_COL && g->input[expr->col] && g->status == ERR_OK) {
+        g->status = ungrouped(g, expr);
     }
-    struct expr *copy = NULL;
-    for (i32 i = 0; i < expr->arg_count; i++) {
-        struct expr *arg = NULL;
-        TRY(grouped(g, expr->args[i], &arg));
-        if (arg != expr->args[i] && !copy) {
-            copy = NEW(b->arena, struct expr);
-            *copy = *expr;
-            copy->args = NEW_ARRAY(b->arena, struct expr *, expr->arg_count);
-            memcpy(copy->args, expr->args, sizeof(struct expr *) * (size_t)expr->arg_count);
-        }
-        if (copy) {
-            copy->args[i] = arg;
-        }
-    }
-    *out = copy ? copy : expr;
-    return ERR_OK;
+    return NULL;
 }
 
 static void group_slot(struct expr **slot, void *arg) {
     struct groups *g = arg;
     if (g->status == ERR_OK) {
-        g->status = grouped(g, *slot, slot);
+        *slot = expr_rebuild(g->b->arena, *slot, grouped, g);
     }
 }
 
@@ -406,21 +390,28 @@ static const char *key_name(struct bind *b, const struct expr *key) {
     return strchr(name, ' ') ? arena_printf(b->arena, "(%s)", name) : name;
 }
 
+struct call_map {
+    struct arena *arena;
+    struct expr *const *map;
+};
+
+static void map_slot(struct expr **slot, void *arg) {
+    const struct call_map *m = arg;
+    *slot = expr_map(m->arena, *slot, m->map);
+}
+
 /* An aggregate call over other columns, with a result of its own. */
 static struct agg_call copy_call(struct bind *b, const struct agg_call *from,
                                  struct expr *const *map) {
     struct agg_call call = *from;
     struct plan_col col = b->plan->cols.items[from->col];
+    struct call_map m = {b->arena, map};
     call.col = bind_col_new(b, NULL, col.name, col.type, col.nullable);
-    call.arg = from->arg ? expr_map(b->arena, from->arg, map) : NULL;
-    call.arg2 = from->arg2 ? expr_map(b->arena, from->arg2, map) : NULL;
-    call.filter = from->filter ? expr_map(b->arena, from->filter, map) : NULL;
     memset(&call.order, 0, sizeof call.order);
     for (i64 i = 0; i < from->order.count; i++) {
-        struct order_key key = from->order.items[i];
-        key.expr = expr_map(b->arena, key.expr, map);
-        VEC_PUSH(b->arena, &call.order, key);
+        VEC_PUSH(b->arena, &call.order, from->order.items[i]);
     }
+    agg_each_expr(&call, map_slot, &m);
     return call;
 }
 

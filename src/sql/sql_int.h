@@ -579,6 +579,10 @@ bool coerce_allowed(struct type from, struct type to, enum coercion how);
 /* Gives a literal, NULL or parameter of unknown type the type `like`; others stay. For decimals a
  * literal keeps the digits it is written with. */
 FALLIBLE coerce_unknown(struct bind *b, struct expr *expr, struct type like, struct expr **out);
+i64 char_count(struct sv s);
+/* What a function that returns its argument, or a union, says of its length and precision: nothing,
+ * but for decimals and the blanks of char(n). */
+struct type type_handed_on(struct type type);
 /* To exactly `to`; the caller knows that it is allowed. Constants are converted when that cannot
  * fail. */
 FALLIBLE coerce_to(struct bind *b, struct expr *expr, struct type to, struct expr **out);
