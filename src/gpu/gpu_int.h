@@ -128,12 +128,12 @@ FALLIBLE gpu_upload(struct gpu *g, u64 dst, const void *src, i64 bytes, struct b
 enum code_state { CODE_QUEUED, CODE_COMPILED, CODE_LOADED, CODE_FAILED };
 struct code {
     u64 key;
-    char *text; /* freed once compiled */
-    i64 text_bytes;
+    char *text; /* freed once loaded: an image that was not made from it here may be refused */
     const char *options;
     _Atomic i32 state;
     char *image;
     i64 image_bytes;
+    b8 found; /* the image was compiled ahead of time or comes from the disk */
     char log[400];
     void *module;
     void *function; /* woven code: its kernel */
