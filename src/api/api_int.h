@@ -94,6 +94,12 @@ struct tx_mark {
     struct edition *edition;
 };
 
+enum { PREPARED_LISTS = 256, NOTED_LISTS = 64 };
+struct noted_value {
+    struct noted_value *next;
+    u32 oid; /* of the sequence */
+    i64 value;
+};
 struct wf_connection {
     struct wf_database *db;
     struct settings settings;
@@ -102,13 +108,10 @@ struct wf_connection {
     u32 temp_schema; /* OID of the schema of temporary objects; 0 = none yet */
     wf_notice notice;
     void *notice_arg;
-    struct named_statement *prepared; /* by PREPARE */
+    struct named_statement *prepared[PREPARED_LISTS]; /* by PREPARE; lists by the hash of a name */
     struct texts *texts;              /* statements met again; NULL = none yet */
-    struct {
-        u32 oid;
-        i64 value;
-    } values[32]; /* what currval says; the last one is lastval's */
-    i32 value_count;
+    struct noted_value *values[NOTED_LISTS]; /* what currval says; lists by the sequence's OID */
+    struct noted_value *last_value;          /* lastval's: of the latest nextval */
     struct error err;
     wf_error last;
     _Atomic i32 cancel;       /* the running statement is to stop */
@@ -367,7 +370,8 @@ FALLIBLE run_execute(struct wf_connection *conn, const struct run_request *reque
 FALLIBLE run_deallocate(struct wf_connection *conn, struct rowset *rows);
 FALLIBLE late_value(struct wf_connection *conn, struct rowset *rows, const struct late *late,
                     struct param *out);
-void session_note_value(struct wf_connection *conn, u32 sequence, i64 value);
+/* For currval, and where the value was taken (not set) for lastval. */
+FALLIBLE session_note_value(struct wf_connection *conn, u32 sequence, i64 value, bool taken);
 /* exec.serial; arg is the connection. */
 wf_status session_serial(void *arg, const struct window_fn *call, i64 value, bool called, i64 *out,
                          struct error *err);
