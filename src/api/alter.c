@@ -44,7 +44,7 @@ static struct table *open_like(struct wf_connection *conn, const struct table *o
 }
 
 /* Every live row is new to the constraints. */
-static FALLIBLE check_all(struct wf_connection *conn, struct table *table,
+static FALLIBLE check_all(struct wf_connection *conn, u32 oid, struct table *table,
                           struct table_version *version) {
     for (u32 c = 0; c < table->col_count; c++) {
         if (!table->cols[c].not_null || version->stats[c].null_count == 0) {
@@ -64,7 +64,7 @@ static FALLIBLE check_all(struct wf_connection *conn, struct table *table,
         }
     }
     struct table_version *empty = table_snapshot(table);
-    wf_status status = constraints_after(conn, table, empty, version, NULL);
+    wf_status status = constraints_of_new(conn, oid, table, empty);
     version_release(empty);
     return status;
 }
@@ -91,7 +91,7 @@ FALLIBLE ddl_redefine(struct wf_connection *conn, u32 oid, const struct table_de
         status = replace_table(conn, oid, table, version);
     }
     if (!status) {
-        status = check_all(conn, table, version);
+        status = check_all(conn, oid, table, version);
     }
     mem_free(&conn->db->mem, same, bytes);
     version_release(version);
@@ -132,7 +132,7 @@ static FALLIBLE refill(struct wf_connection *conn, const struct run_request *req
         status = replace_table(conn, st->oid, table, version);
     }
     if (!status) {
-        status = check_all(conn, table, version);
+        status = check_all(conn, st->oid, table, version);
     }
     version_release(version);
     version_release(empty);

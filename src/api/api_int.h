@@ -157,12 +157,14 @@ struct to_compact {
 void compact_note(const struct edition *base, const struct edition *mine, struct to_compact *out);
 void compact_tables(struct wf_connection *conn, const struct to_compact *what);
 
-/* constraint.c: the table's rows went from base to mine in the connection's transaction: looks at
- * CHECK and REFERENCES, both ways, and does what ON DELETE says, or ON UPDATE when there are pairs.
- */
+/* constraint.c: the table's rows are no more those of base in the connection's transaction: looks
+ * at CHECK and REFERENCES, both ways, and does what ON DELETE says, or ON UPDATE when there are
+ * pairs. */
 FALLIBLE constraints_after(struct wf_connection *conn, struct table *table,
-                           struct table_version *base, struct table_version *mine,
-                           const struct row_pairs *pairs);
+                           struct table_version *base, const struct row_pairs *pairs);
+/* Only CHECK and REFERENCES of rows that the table has and `base` had not. */
+FALLIBLE constraints_of_new(struct wf_connection *conn, u32 oid, struct table *table,
+                            struct table_version *base);
 /* DEFERRABLE references from where the transaction began to what it is; `only` one, or all (0). */
 FALLIBLE constraints_deferred(struct wf_connection *conn, u32 only);
 FALLIBLE run_set_constraints(struct wf_connection *conn, struct rowset *rows);
@@ -436,7 +438,10 @@ FALLIBLE change_row_numbers(struct rowset *rows, i64 **out, struct error *err);
 /* The version the transaction has of a table; borrowed. */
 FALLIBLE change_base(struct wf_connection *conn, const struct table *table,
                      struct table_version **out);
-/* Checks keys, makes `mine` the transaction's version and looks at the other constraints. */
+/* Checks keys and makes `mine` the transaction's version. */
+FALLIBLE change_keep(struct wf_connection *conn, struct table *table, struct table_version *base,
+                    struct table_version *mine);
+/* The same, then looks at the other constraints. */
 FALLIBLE change_install(struct wf_connection *conn, struct table *table, struct table_version *base,
                         struct table_version *mine, const struct row_pairs *pairs);
 /* Fills it. */

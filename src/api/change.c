@@ -16,8 +16,8 @@ FALLIBLE change_base(struct wf_connection *conn, const struct table *table,
     return ERR_OK;
 }
 
-FALLIBLE change_install(struct wf_connection *conn, struct table *table, struct table_version *base,
-                        struct table_version *mine, const struct row_pairs *pairs) {
+FALLIBLE change_keep(struct wf_connection *conn, struct table *table, struct table_version *base,
+                    struct table_version *mine) {
     b8 *waiting = NULL;
     for (u32 k = 0; k < table->key_count; k++) {
         if (!waiting && key_is_deferred(conn, &table->keys[k])) {
@@ -32,8 +32,13 @@ FALLIBLE change_install(struct wf_connection *conn, struct table *table, struct 
     wf_status status = version_check_keys(table, base, mine, waiting, &conn->err);
     mem_free(&conn->db->mem, waiting, waiting ? table->key_count : 0);
     TRY(status);
-    TRY(tx_set_version(conn, table, mine));
-    return constraints_after(conn, table, base, mine, pairs);
+    return tx_set_version(conn, table, mine);
+}
+
+FALLIBLE change_install(struct wf_connection *conn, struct table *table, struct table_version *base,
+                        struct table_version *mine, const struct row_pairs *pairs) {
+    TRY(change_keep(conn, table, base, mine));
+    return constraints_after(conn, table, base, pairs);
 }
 
 FALLIBLE change_append(struct wf_connection *conn, struct table *table, i64 row_count,

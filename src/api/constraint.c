@@ -3,7 +3,7 @@
  * Both look only at what changed: the rows a version has that its base had not, and those it has no
  * more. CHECK is a SELECT over the new rows, compiled like any other. A new row's reference is
  * looked up in the key of the table it refers to; what becomes of those who refer to rows that are
- * gone is in reference.c. The tables are those of the transaction as the statement leaves it, so a
+ * gone is in cascade.c. The tables are those of the transaction as the statement leaves it, so a
  * row may refer to another one of the same statement, or to itself. A deferred reference
  * or key waits until the transaction ends, and is then looked at from where that began to what it
  * made. */
@@ -99,11 +99,17 @@ static FALLIBLE check_reference(const struct table *table, const struct table_fo
                 continue;
             }
             const void *in_order[32];
+            bool found = true;
+            for (u32 i = 0; i < fk->col_count && found; i++) {
+                found = reference_convert(parent->cols[fk->ref_cols[i]].type,
+                                          table->cols[fk->cols[i]].type, &values.v[i]);
+            }
             for (u32 i = 0; i < fk->col_count; i++) {
                 in_order[i] = values.at[order[i]];
             }
-            bool found = false;
-            TRY(version_key_exists(parent, parent_rows, key, in_order, &found, err));
+            if (found) {
+                TRY(version_key_exists(parent, parent_rows, key, in_order, &found, err));
+            }
             if (!found) {
                 return missing_parent(table, fk, parent, err);
             }
@@ -112,9 +118,8 @@ static FALLIBLE check_reference(const struct table *table, const struct table_fo
     return ERR_OK;
 }
 
-static FALLIBLE new_rows_after(struct wf_connection *conn, u32 oid, struct table *table,
-                               struct table_version *delta) {
-    TRY(run_checks(conn, table, delta));
+static FALLIBLE check_references(struct wf_connection *conn, u32 oid, struct table *table,
+                                 struct table_version *delta) {
     for (u32 f = 0; f < table->foreign_count; f++) {
         const struct edition_entry *parent = parent_of(conn->tx.mine, oid, &table->foreigns[f]);
         if (parent && !reference_is_deferred(conn, &table->foreigns[f])) {
@@ -125,19 +130,35 @@ static FALLIBLE new_rows_after(struct wf_connection *conn, u32 oid, struct table
     return ERR_OK;
 }
 
+/* What the table has now and `base` had not, against its checks or its references. */
+static FALLIBLE look_at_new(struct wf_connection *conn, u32 oid, struct table *table,
+                            struct table_version *base, bool references) {
+    struct table_version *now, *delta;
+    TRY(change_base(conn, table, &now));
+    TRY(version_delta(table, base, now, &delta, &conn->err));
+    wf_status status = ERR_OK;
+    if (delta->live_rows) {
+        status = references ? check_references(conn, oid, table, delta)
+                            : run_checks(conn, table, delta);
+    }
+    version_release(delta);
+    return status;
+}
+
+FALLIBLE constraints_of_new(struct wf_connection *conn, u32 oid, struct table *table,
+                            struct table_version *base) {
+    TRY(table->check_count ? look_at_new(conn, oid, table, base, false) : ERR_OK);
+    return table->foreign_count ? look_at_new(conn, oid, table, base, true) : ERR_OK;
+}
+
+/* References come last: a cascade may have brought them where they belong. */
 FALLIBLE constraints_after(struct wf_connection *conn, struct table *table,
-                           struct table_version *base, struct table_version *mine,
-                           const struct row_pairs *pairs) {
+                           struct table_version *base, const struct row_pairs *pairs) {
     const struct edition_entry *entry = edition_find_table(conn->tx.mine, table->id);
     u32 oid = entry ? entry->object->oid : 0;
-    if (table->check_count || table->foreign_count) {
-        struct table_version *delta;
-        TRY(version_delta(table, base, mine, &delta, &conn->err));
-        wf_status status = delta->live_rows ? new_rows_after(conn, oid, table, delta) : ERR_OK;
-        version_release(delta);
-        TRY(status);
-    }
-    return table->key_count ? referrers_after(conn, oid, table, base, mine, pairs) : ERR_OK;
+    TRY(table->check_count ? look_at_new(conn, oid, table, base, false) : ERR_OK);
+    TRY(table->key_count ? referrers_after(conn, oid, base, pairs) : ERR_OK);
+    return table->foreign_count ? look_at_new(conn, oid, table, base, true) : ERR_OK;
 }
 
 /* At commit, when others have committed since the transaction began: new references to rows that
@@ -175,14 +196,14 @@ static FALLIBLE recheck_referrer(const struct edition_entry *base, const struct 
     struct table_version *removed;
     struct arena arena;
     struct map gone;
-    struct row_list list = {0};
     TRY(version_removed(mine->object->table, base->version, mine->version, &removed, err));
     arena_init(&arena, mem);
     wf_status status = gone_keys(&arena, mine->object->table, fk, removed, now, &gone, err);
     if (!status && gone.entries.count > 0) {
-        find_referring(&arena, child->object->table, fk, child->version, &gone, &list);
+        bool found = find_referring(&arena, mine->object->table, child->object->table, fk,
+                                    child->version, &gone);
         status = arena_check(&arena, err);
-        if (!status && list.rows.count > 0) {
+        if (!status && found) {
             status = still_referred(mine->object->table, child->object->table, fk, err);
         }
     }

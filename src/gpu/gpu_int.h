@@ -199,6 +199,7 @@ struct gpu {
     void *ctx;
     char chip_name[100];
     i32 sm_count, chip, shared_max;
+    i32 l2_bytes; /* of the second-level cache */
     i64 total_bytes;
     i64 budget_asked;
     b8 broken;
