@@ -95,14 +95,21 @@ static void sink_key(struct bind *b, struct query *q, struct expr *key) {
     }
 }
 
-static i64 add_key(struct bind *b, struct select *s, struct expr *key) {
+/* `item`: the select item that a key is named by; -1 = the first that is equal to it, if any. Where
+ * there are several grouping sets, equal items named apart are keys apart. */
+static i64 add_key(struct bind *b, struct select *s, struct expr *key, i64 item) {
     sink_key(b, &s->query, key);
+    for (i64 i = 0; s->by_item && item < 0 && i < s->shown; i++) {
+        item = expr_equal(s->exprs.items[i], key) ? i : item;
+    }
+    item = s->by_item ? item : -1;
     for (i64 i = 0; i < s->keys.count; i++) {
-        if (expr_equal(s->keys.items[i], key)) {
+        if (s->key_items.items[i] == item && expr_equal(s->keys.items[i], key)) {
             return i;
         }
     }
     VEC_PUSH(b->arena, &s->keys, key);
+    VEC_PUSH(b->arena, &s->key_items, item);
     return s->keys.count - 1;
 }
 
@@ -123,7 +130,7 @@ static FALLIBLE bind_key(struct bind *b, struct select *s, const struct json *no
         TRY(bind_expr(b, &s->query, node, &key));
         TRY(coerce_unknown(b, key, type_of(TYPE_TEXT), &key));
     }
-    *out = add_key(b, s, key);
+    *out = add_key(b, s, key, target);
     return ERR_OK;
 }
 
@@ -173,7 +180,7 @@ static void bind_all_keys(struct bind *b, struct select *s, struct key_set *out)
     for (i64 i = 0; i < s->shown; i++) {
         struct expr *key = s->exprs.items[i];
         if (expr_walk(key, visit_no_agg, &s->query) && expr_walk(key, visit_no_window, &s->query)) {
-            set_add(b, out, add_key(b, s, key));
+            set_add(b, out, add_key(b, s, key, i));
         }
     }
 }
@@ -278,6 +285,9 @@ FALLIBLE bind_groups(struct bind *b, struct select *s) {
     const struct json *clause = json_get(s->body, "groupClause");
     s->query.clause = "GROUP BY";
     s->query.sets_allowed = 1;
+    JSON_EACH(node, clause) {
+        s->by_item = s->by_item || node_is(node, "GroupingSet");
+    }
     JSON_EACH(node, clause) {
         key_sets item = {0};
         TRY(bind_item(b, s, node, &item));
@@ -544,6 +554,13 @@ static struct rel *plain_agg(struct bind *b, struct select *s, const u32 *key_co
 }
 
 static FALLIBLE rewrite_above(struct groups *g, struct select *s) {
+    for (i64 i = 0; i < s->key_items.count; i++) {
+        i64 item = s->key_items.items[i];
+        if (item >= 0) {
+            i32 position = s->exprs.items[item]->position;
+            s->exprs.items[item] = expr_col(g->b->plan, g->cols[i], position);
+        }
+    }
     for (i64 i = 0; i < s->exprs.count; i++) {
         group_slot(&s->exprs.items[i], g);
     }

@@ -343,6 +343,10 @@ static FALLIBLE agg_window(struct bind *b, struct query *q, const char *name,
                 "aggregate ORDER BY is not implemented for window functions");
     }
     TRY(bind_agg_call(b, q, name, body, &call, out_type));
+    if (agg_is_ordered_set(call.agg)) { /* median, which needs no WITHIN GROUP */
+        FAIL_AT(b->err, NOT_SUPPORTED, position,
+                "OVER is not supported for ordered-set aggregate %s", name);
+    }
     item->call.is_agg = 1;
     item->call.func = call.agg;
     item->call.filter = call.filter;

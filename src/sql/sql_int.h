@@ -543,6 +543,7 @@ FALLIBLE bind_undefined_function(struct bind *b, const char *name, struct expr *
                                  i32 position);
 /* True when `name` is an aggregate. */
 bool agg_find(const char *name);
+bool agg_is_ordered_set(i32 agg); /* of values in order: WITHIN GROUP, or median */
 /* A call among those of a query's groups, once; its column. */
 u32 agg_add(struct bind *b, struct query *q, struct agg_call *call, struct type type);
 /* Arguments, sort keys and filter of a call, and the query it belongs to. */
