@@ -170,7 +170,8 @@ static void write_functions(FILE *out) {
     fputs(" |\n", out);
     WF_AGGS(X, )
 #undef X
-    fputs("\n## Window functions\n\nAggregates too, with OVER.\n\n"
+    fputs("\n## Window functions\n\nAggregates too, with OVER; percentile_cont and its kin, median "
+          "included, are not (0A000).\n\n"
           "| name | arguments | meaning |\n|---|---|---|\n",
           out);
 #define X(A, name, sql, fewest, most, text)                                                        \
