@@ -55,7 +55,7 @@ static void print_row(struct text *out, const struct report *report, u32 no,
     text_print(out, " %12lld %12lld %9.1f %7.2f  %s", m->rows_in, m->rows_out,
                (f64)m->bytes_read / 1e6, rate, m->why ? m->why : "not run");
     if (m->tablets_pruned_rows > 0) {
-        text_print(out, "; %lld rows skipped by zone maps", m->tablets_pruned_rows);
+        text_print(out, "; %lld rows skipped by zone maps and keys", m->tablets_pruned_rows);
     }
     if (m->bytes_moved > 0) {
         text_print(out, "; %.1f MB moved", (f64)m->bytes_moved / 1e6);
