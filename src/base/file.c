@@ -146,6 +146,7 @@ wf_status file_view_open(struct file_view *out, const char *path, struct error *
     out->data = "";
     out->bytes = 0;
     out->guard = -1;
+    out->own = 0;
     int fd =
         open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe without a writer must not wait */
     if (fd < 0) {
@@ -165,6 +166,7 @@ wf_status file_view_open(struct file_view *out, const char *path, struct error *
     } else if (read(fd, &first, 1) != 0) { /* files of /proc have bytes, but no size */
         status = error_set(err, ERR_IO, -1, "cannot read \"%s\": its size is unknown", path);
     }
+    out->own = !status && info.st_uid == geteuid() && !(info.st_mode & (S_IWGRP | S_IWOTH));
     close(fd);
     return status;
 }

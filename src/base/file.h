@@ -8,6 +8,7 @@ struct file_view { /* a whole file, mapped read-only */
     const char *data;
     i64 bytes;
     i32 guard; /* its place in the list of guarded mappings */
+    b8 own;    /* it belongs to this user, and nobody else may write to it */
 };
 /* ERR_NO_DATA_FILE or ERR_IO, naming the path and the system's reason. An empty file has bytes 0.
  */
