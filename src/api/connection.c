@@ -76,6 +76,7 @@ wf_status connection_leave(struct wf_connection *conn, wf_status internal, struc
 
 void connection_start(struct wf_connection *conn) {
     i64 timeout_ms = conn->settings.statement_timeout;
+    conn->statement_us = clock_real_us();
     conn->deadline_ns = timeout_ms ? clock_ns() + timeout_ms * 1000000 : 0;
 }
 
