@@ -7,6 +7,8 @@
 #define _GNU_SOURCE
 #include "base/thread.h"
 
+#include "base/stop.h"
+
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -75,6 +77,7 @@ struct job {
     const _Atomic i64 *end; /* no index from here on is taken; NULL = all are */
     i64 taken;              /* under the pool's lock */
     i64 running;            /* tasks being worked on by pool threads; under the lock */
+    const struct stop *stop;
 };
 
 struct pool {
@@ -151,6 +154,7 @@ static void *pool_thread(void *start) {
         job->running++;
         mutex_unlock(&pool->lock);
         if (taken) {
+            stop_enter(job->stop);
             job->task(job->arg, i, worker);
         }
         mutex_lock(&pool->lock);
@@ -185,7 +189,7 @@ void pool_run(struct pool *pool, i64 count, void (*task)(void *arg, i64 i, i32 w
 
 void pool_run_until(struct pool *pool, i64 count, const _Atomic i64 *end,
                     void (*task)(void *arg, i64 i, i32 worker), void *arg) {
-    struct job job = {.task = task, .arg = arg, .count = count, .end = end};
+    struct job job = {.task = task, .arg = arg, .count = count, .end = end, .stop = stop_current()};
     if (count <= 1 || pool->worker_count == 1) {
         for (i64 i = 0; i < job_end(&job); i++) {
             task(arg, i, 0);
@@ -233,10 +237,12 @@ struct thread {
     pthread_t id;
     void (*fn)(void *);
     void *arg;
+    const struct stop *stop;
 };
 
 static void *thread_main(void *self) {
     struct thread *thread = self;
+    stop_enter(thread->stop);
     thread->fn(thread->arg);
     return NULL;
 }
@@ -250,7 +256,7 @@ bool thread_run_deep(i64 stack_bytes, void (*fn)(void *), void *arg) {
         return false;
     }
     mprotect(stack, 1 << 12, PROT_NONE); /* an overrun faults instead of corrupting */
-    struct thread thread = {.fn = fn, .arg = arg};
+    struct thread thread = {.fn = fn, .arg = arg, .stop = stop_current()};
     pthread_attr_t attr;
     pthread_attr_init(&attr);
     bool ok = pthread_attr_setstack(&attr, stack, (size_t)bytes) == 0 &&
@@ -270,6 +276,7 @@ struct thread *thread_start(void (*fn)(void *), void *arg) {
     }
     thread->fn = fn;
     thread->arg = arg;
+    thread->stop = NULL;
     if (pthread_create(&thread->id, NULL, thread_main, thread) != 0) {
         free(thread);
         return NULL;
