@@ -26,7 +26,7 @@ wf_status gpu_check(struct gpu *g, int code, const char *what, struct error *err
         name = "unknown error";
     }
     if (code == CU_OUT_OF_MEMORY) {
-        FAIL(err, OUT_OF_MEMORY, "the CUDA driver is out of memory (%s)", name);
+        FAIL(err, GPU_MEMORY, "the CUDA driver is out of memory (%s)", name);
     }
     g->broken = 1;
     const char *call = strstr(what, "->api->");
