@@ -9,6 +9,7 @@
 
 #include "warpfox.h"
 
+#include "base/stop.h"
 #include "base/thread.h"
 #include "catalog/catalog.h"
 #include "defs/metric.def"
@@ -118,6 +119,8 @@ struct wf_connection {
     _Atomic i32 cancel;       /* the running statement is to stop */
     i64 deadline_ns;          /* when it must have ended; 0 = never */
     i64 statement_us;         /* when it came */
+    struct stop stop;         /* both, for whoever works for the statement */
+    const struct stop *outer; /* whom the calling thread worked for before */
     _Atomic i32 cancel_count; /* how often wf_cancel was called: open results compare */
     _Atomic i32 busy;
     _Atomic i32 refs; /* the handle, its statements, and results not computed to their end */
