@@ -175,8 +175,9 @@ static FALLIBLE renumber_referrers(struct wf_connection *conn, struct arena *are
                                    const struct statement *st) {
     struct edition *edition = edition_retain(conn->tx.mine);
     wf_status status = ERR_OK;
-    for (i64 i = 0; i < edition->count && !status; i++) {
-        const struct object *object = edition->entries[i].object;
+    struct edition_walk at = edition_walk_users(edition, st->oid);
+    while (!status && edition_step(&at)) {
+        const struct object *object = at.entry->object;
         bool changed = false;
         if (!object->table || object->oid == st->oid) {
             continue;
@@ -204,8 +205,9 @@ static FALLIBLE move_sequences(struct wf_connection *conn, struct arena *arena,
                                const struct statement *st) {
     struct edition *edition = edition_retain(conn->tx.mine);
     wf_status status = ERR_OK;
-    for (i64 i = 0; i < edition->count && !status; i++) {
-        const struct object *object = edition->entries[i].object;
+    struct edition_walk at = edition_walk_users(edition, st->oid);
+    while (!status && edition_step(&at)) {
+        const struct object *object = at.entry->object;
         if (!object->sequence || object->owner != st->oid || !object->owner_col ||
             edition_find_oid(conn->tx.mine, object->oid) == NULL) {
             continue;
@@ -331,14 +333,11 @@ FALLIBLE run_rename(struct wf_connection *conn, struct rowset *rows) {
                          st->position, "%s \"%.100s\" already exists",
                          like.kind == OBJECT_SCHEMA ? "schema" : "relation", like.name);
     }
-    const struct edition *edition = conn->tx.mine;
-    for (i64 i = 0; i < edition->count; i++) {
-        for (u32 d = 0; d < edition->entries[i].object->dep_count; d++) {
-            if (edition->entries[i].object->deps[d] == st->oid) {
-                FAIL_AT(&conn->err, NOT_SUPPORTED, st->position,
-                        "not supported yet: renaming what view \"%.100s\" reads",
-                        edition->entries[i].object->name);
-            }
+    for (struct edition_walk at = edition_walk_users(conn->tx.mine, st->oid); edition_step(&at);) {
+        if (at.entry->object->kind == OBJECT_VIEW) {
+            FAIL_AT(&conn->err, NOT_SUPPORTED, st->position,
+                    "not supported yet: renaming what view \"%.100s\" reads",
+                    at.entry->object->name);
         }
     }
     struct object *object = object_new(&conn->db->mem, &like);

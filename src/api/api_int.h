@@ -9,6 +9,7 @@
 
 #include "warpfox.h"
 
+#include "base/stop.h"
 #include "base/thread.h"
 #include "catalog/catalog.h"
 #include "defs/metric.def"
@@ -94,6 +95,12 @@ struct tx_mark {
     struct edition *edition;
 };
 
+enum { PREPARED_LISTS = 256, NOTED_LISTS = 64 };
+struct noted_value {
+    struct noted_value *next;
+    u32 oid; /* of the sequence */
+    i64 value;
+};
 struct wf_connection {
     struct wf_database *db;
     struct settings settings;
@@ -102,17 +109,16 @@ struct wf_connection {
     u32 temp_schema; /* OID of the schema of temporary objects; 0 = none yet */
     wf_notice notice;
     void *notice_arg;
-    struct named_statement *prepared; /* by PREPARE */
+    struct named_statement *prepared[PREPARED_LISTS]; /* by PREPARE; lists by the hash of a name */
     struct texts *texts;              /* statements met again; NULL = none yet */
-    struct {
-        u32 oid;
-        i64 value;
-    } values[32]; /* what currval says; the last one is lastval's */
-    i32 value_count;
+    struct noted_value *values[NOTED_LISTS]; /* what currval says; lists by the sequence's OID */
+    struct noted_value *last_value;          /* lastval's: of the latest nextval */
     struct error err;
     wf_error last;
     _Atomic i32 cancel;       /* the running statement is to stop */
     i64 deadline_ns;          /* when it must have ended; 0 = never */
+    struct stop stop;         /* both, for whoever works for the statement */
+    const struct stop *outer; /* whom the calling thread worked for before */
     _Atomic i32 cancel_count; /* how often wf_cancel was called: open results compare */
     _Atomic i32 busy;
     _Atomic i32 refs; /* the handle, its statements, and results not computed to their end */
@@ -367,7 +373,8 @@ FALLIBLE run_execute(struct wf_connection *conn, const struct run_request *reque
 FALLIBLE run_deallocate(struct wf_connection *conn, struct rowset *rows);
 FALLIBLE late_value(struct wf_connection *conn, struct rowset *rows, const struct late *late,
                     struct param *out);
-void session_note_value(struct wf_connection *conn, u32 sequence, i64 value);
+/* For currval, and where the value was taken (not set) for lastval. */
+FALLIBLE session_note_value(struct wf_connection *conn, u32 sequence, i64 value, bool taken);
 /* exec.serial; arg is the connection. */
 wf_status session_serial(void *arg, const struct window_fn *call, i64 value, bool called, i64 *out,
                          struct error *err);

@@ -206,31 +206,41 @@ static u32 hash_text(const struct text *text) {
     return (u32)(sv_hash((struct sv){text->ptr, text->len}) >> 16);
 }
 
+/* References of a table to the site. */
+static FALLIBLE link_table(struct cascade *c, struct site *parent,
+                           const struct edition_entry *entry) {
+    const struct table *table = entry->object->table;
+    for (u32 f = 0; table && f < table->foreign_count; f++) {
+        const struct table_foreign *fk = &table->foreigns[f];
+        if ((fk->ref_oid ? fk->ref_oid : entry->object->oid) != parent->oid) {
+            continue;
+        }
+        struct link *link = NEW(&c->arena, struct link);
+        link->parent = parent;
+        link->child = site_of(c, entry);
+        link->fk = fk;
+        TRY(reference_key(parent->table, fk, &link->key, link->order, &c->conn->err));
+        VEC_PUSH(&c->arena, &parent->links, link);
+        TRY(arena_check(&c->arena, &c->conn->err));
+        i64 at = parent->links.count - 1;
+        for (; at > 0 && parent->links.items[at - 1]->fk->oid > fk->oid; at--) {
+            parent->links.items[at] = parent->links.items[at - 1];
+        }
+        parent->links.items[at] = link;
+    }
+    return ERR_OK;
+}
+
 /* References to a site, the oldest first. */
 static FALLIBLE site_links(struct cascade *c, struct site *parent) {
-    for (i64 i = 0; i < c->edition->count && !parent->linked; i++) {
-        const struct edition_entry *entry = &c->edition->entries[i];
-        const struct table *table = entry->object->table;
-        for (u32 f = 0; table && f < table->foreign_count; f++) {
-            const struct table_foreign *fk = &table->foreigns[f];
-            if ((fk->ref_oid ? fk->ref_oid : entry->object->oid) != parent->oid) {
-                continue;
-            }
-            struct link *link = NEW(&c->arena, struct link);
-            link->parent = parent;
-            link->child = site_of(c, entry);
-            link->fk = fk;
-            TRY(reference_key(parent->table, fk, &link->key, link->order, &c->conn->err));
-            VEC_PUSH(&c->arena, &parent->links, link);
-            TRY(arena_check(&c->arena, &c->conn->err));
-            i64 at = parent->links.count - 1;
-            for (; at > 0 && parent->links.items[at - 1]->fk->oid > fk->oid; at--) {
-                parent->links.items[at] = parent->links.items[at - 1];
-            }
-            parent->links.items[at] = link;
-        }
+    if (parent->linked) {
+        return ERR_OK;
     }
     parent->linked = 1;
+    TRY(link_table(c, parent, edition_find_oid(c->edition, parent->oid)));
+    for (struct edition_walk at = edition_walk_users(c->edition, parent->oid); edition_step(&at);) {
+        TRY(link_table(c, parent, at.entry));
+    }
     return ERR_OK;
 }
 

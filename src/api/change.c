@@ -93,11 +93,11 @@ FALLIBLE fill_from_sequence(struct wf_connection *conn, struct rowset *rows,
             i64 value = 0;
             wf_status status =
                 sequence_next(entry->object->sequence, entry->object->name, 1, &value, &conn->err);
+            status = status ? status : session_note_value(conn, fill->sequence, value, true);
             if (status) {
                 buffer_release(data);
                 return status;
             }
-            session_note_value(conn, fill->sequence, value);
             struct type type = table->cols[fill->col].type;
             i64 most = type.id == TYPE_SMALLINT ? INT16_MAX : INT32_MAX;
             if (type.id != TYPE_BIGINT && (value > most || value < -most - 1)) {
@@ -366,9 +366,8 @@ static bool among(const struct emptied *all, u64 id) {
 /* Tables that refer to one that is emptied are emptied with it: named too, or by CASCADE. */
 static FALLIBLE add_referrers(struct wf_connection *conn, const struct statement *st,
                               struct arena *arena, struct emptied *io, u32 oid) {
-    const struct edition *edition = conn->tx.mine;
-    for (i64 i = 0; i < edition->count; i++) {
-        const struct table *table = edition->entries[i].object->table;
+    for (struct edition_walk at = edition_walk_users(conn->tx.mine, oid); edition_step(&at);) {
+        const struct table *table = at.entry->object->table;
         for (u32 f = 0; table && f < table->foreign_count; f++) {
             if (table->foreigns[f].ref_oid != oid || among(io, table->id)) {
                 continue;
@@ -389,8 +388,8 @@ static FALLIBLE add_referrers(struct wf_connection *conn, const struct statement
 }
 
 static void restart_sequences(const struct edition *edition, u32 owner) {
-    for (i64 i = 0; i < edition->count; i++) {
-        const struct object *object = edition->entries[i].object;
+    for (struct edition_walk at = edition_walk_users(edition, owner); edition_step(&at);) {
+        const struct object *object = at.entry->object;
         if (object->sequence && object->owner == owner) {
             mutex_lock(&object->sequence->lock);
             object->sequence->last = object->sequence->start;

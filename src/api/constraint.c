@@ -212,21 +212,33 @@ static FALLIBLE recheck_referrer(const struct edition_entry *base, const struct 
     return status;
 }
 
+/* References of one table to the one whose keys went. */
+static FALLIBLE recheck_users(const struct edition_entry *base, const struct edition_entry *mine,
+                              const struct edition_entry *child, const struct edition *all_mine,
+                              const struct edition *merged, struct memory *mem,
+                              struct error *err) {
+    const struct edition_entry *now = edition_find_oid(merged, mine->object->oid);
+    const struct table *table = child ? child->object->table : NULL;
+    const struct edition_entry *before =
+        child ? edition_find_oid(all_mine, child->object->oid) : NULL;
+    for (u32 f = 0; table && f < table->foreign_count; f++) {
+        const struct table_foreign *fk = &table->foreigns[f];
+        bool refers = (fk->ref_oid ? fk->ref_oid : child->object->oid) == mine->object->oid;
+        if (refers && now && !(before && before->version == child->version)) {
+            TRY(recheck_referrer(base, mine, child, fk, mem, now->version, err));
+        }
+    }
+    return ERR_OK;
+}
+
 static FALLIBLE recheck_parent(const struct edition_entry *base, const struct edition_entry *mine,
                                const struct edition *all_mine, const struct edition *merged,
                                struct memory *mem, struct error *err) {
-    for (i64 i = 0; i < merged->count; i++) {
-        const struct edition_entry *child = &merged->entries[i];
-        const struct table *table = child->object->table;
-        const struct edition_entry *before = edition_find_oid(all_mine, child->object->oid);
-        for (u32 f = 0; table && f < table->foreign_count; f++) {
-            const struct table_foreign *fk = &table->foreigns[f];
-            bool refers = (fk->ref_oid ? fk->ref_oid : child->object->oid) == mine->object->oid;
-            const struct edition_entry *now = edition_find_oid(merged, mine->object->oid);
-            if (refers && now && !(before && before->version == child->version)) {
-                TRY(recheck_referrer(base, mine, child, fk, mem, now->version, err));
-            }
-        }
+    TRY(recheck_users(base, mine, edition_find_oid(merged, mine->object->oid), all_mine, merged, mem,
+                      err));
+    struct edition_walk at = edition_walk_users(merged, mine->object->oid);
+    while (edition_step(&at)) {
+        TRY(recheck_users(base, mine, at.entry, all_mine, merged, mem, err));
     }
     return ERR_OK;
 }
@@ -234,10 +246,9 @@ static FALLIBLE recheck_parent(const struct edition_entry *base, const struct ed
 wf_status constraints_recheck(void *arg, const struct edition *base, const struct edition *mine,
                               const struct edition *merged, struct error *err) {
     struct wf_connection *conn = arg;
-    for (i64 i = 0; i < mine->count; i++) {
-        const struct edition_entry *entry = &mine->entries[i];
-        const struct edition_entry *before = edition_find_oid(base, entry->object->oid);
-        if (!entry->version || !before || before->version == entry->version ||
+    for (struct edition_diff diff = edition_diff(base, mine); edition_diff_step(&diff);) {
+        const struct edition_entry *entry = diff.after, *before = diff.before;
+        if (!entry || !entry->version || !before || before->version == entry->version ||
             before->object->table != entry->object->table) {
             continue;
         }
@@ -295,19 +306,34 @@ static FALLIBLE check_waiting_keys(struct wf_connection *conn, const struct edit
     return ERR_OK;
 }
 
+static FALLIBLE check_waiting_references(struct wf_connection *conn,
+                                         const struct edition_entry *child, u32 only) {
+    const struct table *table = child->object->table;
+    for (u32 f = 0; table && f < table->foreign_count; f++) {
+        const struct table_foreign *fk = &table->foreigns[f];
+        if (fk->deferrable && (!only || fk->oid == only)) {
+            TRY(check_deferred(conn, child, fk));
+        }
+    }
+    return ERR_OK;
+}
+
 FALLIBLE constraints_deferred(struct wf_connection *conn, u32 only) {
     const struct tx *tx = &conn->tx;
     if (!tx->base || tx->base == tx->mine) {
         return ERR_OK;
     }
-    for (i64 i = 0; i < tx->mine->count; i++) {
-        const struct edition_entry *child = &tx->mine->entries[i];
-        const struct table *table = child->object->table;
-        TRY(table ? check_waiting_keys(conn, child, only) : ERR_OK);
-        for (u32 f = 0; table && f < table->foreign_count; f++) {
-            const struct table_foreign *fk = &table->foreigns[f];
-            if (fk->deferrable && (!only || fk->oid == only)) {
-                TRY(check_deferred(conn, child, fk));
+    for (struct edition_diff diff = edition_diff(tx->base, tx->mine); edition_diff_step(&diff);) {
+        if (!diff.after || !diff.after->object->table) {
+            continue;
+        }
+        TRY(check_waiting_keys(conn, diff.after, only));
+        TRY(check_waiting_references(conn, diff.after, only));
+        struct edition_walk at = edition_walk_users(tx->mine, diff.after->object->oid);
+        while (edition_step(&at)) { /* those that changed themselves have their own turn */
+            const struct edition_entry *before = edition_find_oid(tx->base, at.entry->object->oid);
+            if (before && before->version == at.entry->version) {
+                TRY(check_waiting_references(conn, at.entry, only));
             }
         }
     }

@@ -27,8 +27,8 @@ static wf_status reserve_values(void *arg, u32 col, i64 rows, i64 *out_first, i6
     }
     *out_step = entry->object->sequence->increment;
     TRY(sequence_next(entry->object->sequence, entry->object->name, rows, out_first, err));
-    session_note_value(copy->conn, copy->sequences[col], *out_first + (rows - 1) * *out_step);
-    return ERR_OK;
+    return session_note_value(copy->conn, copy->sequences[col],
+                              *out_first + (rows - 1) * *out_step, true);
 }
 
 static bool is_listed(const struct copy_options *copy, u32 col) {
