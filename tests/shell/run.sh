@@ -87,6 +87,9 @@ complains "two files" 2 'more than one' a b
 complains "logiql" 1 '0A000.*LogiQL' -l logiql -c "x"
 complains "unknown language" 2 'unknown language' -l prolog
 expect "--format=csv" 0 $'a\n1' --format=csv -c "select 1 as a"
+expect "repeated options: the last one counts" 0 $'threads\n2' --format json --format csv --threads 1 --memory 1GB --memory 2GB --threads 9 --threads 8 \
+    --threads 7 --threads 6 --threads 5 --threads 4 --threads 3 --threads 2 -d cpu -d cpu -d cpu --gpu-memory 1GB --gpu-memory 1GB --timer --timer \
+    -c "show threads"
 expect "-c repeated" 0 $'a\n1\nb\n2' --format csv -c "select 1 as a" -c "select 2 as b;"
 expect "several statements in -c" 0 $'a\n1\nb\n2' --format csv -c "select 1 as a; select 2 as b"
 expect "settings reach the session" 0 $'device,threads\ncpu,3' -d cpu --threads 3 --format csv \
@@ -117,6 +120,12 @@ expect "json" 0 '[{"id":1,"name":"plain","price":1.50,"ok":true,"f":0.5},
 expect "json without rows" 0 '[]' --format json -c "$t" -c "select id from t where id > 99"
 expect "jsonl" 0 '{"id":1,"ok":true}
 {"id":2,"ok":false}' --format jsonl -c "$t" -c "select id, ok from t where id < 3 order by id"
+expect "csv quotes what holds a line's end" 0 $'x\n"a\rb"\n"c\nd"\n"e,f"' --format csv -c "select E'a\\rb' as x union all select E'c\\nd' union all select 'e,f'"
+expect "csv names too" 0 $'"a\rb"\n1' --format csv -c $'select 1 as "a\rb"'
+expect "json of what JSON has no numbers for" 0 '{"a":"NaN","b":"Infinity","c":"-Infinity","d":"NaN","e":"-Infinity","f":1.5}' --format jsonl \
+    -c "select 'nan'::float8 as a, 'inf'::float8 as b, '-inf'::float8 as c, 'nan'::real as d, '-inf'::real as e, 1.5::real as f"
+expect "json, all of it" 0 '[{"a":"NaN"},
+ {"a":null}]' --format json -c "select 'nan'::float8 as a union all select null"
 expect "json escapes" 0 '{"x":"tab\tline\n\"q\" \\"}' --format jsonl -c "select E'tab\tline\n\"q\" \\\\' as x"
 expect "markdown" 0 '| id | name |
 |---:|---|
@@ -303,6 +312,15 @@ piped "-f -" 0 'select 5 as a' $'a\n5' --format csv -f -
 printf '.mode csv\nselect 7 as a;\n' >"$tmp/in.sql"
 piped ".read" 0 ".read $tmp/in.sql" $'a\n7'
 piped "semicolons in quotes" 0 "select ';' as a; select \$\$;\$\$ as b" $'a\n;\nb\n;' --format csv
+
+printf '.mode csv\nselect 1 as a;\n.read %s\n' "$tmp/endless.sql" >"$tmp/endless.sql"
+timeout 20 "$fox" -f "$tmp/endless.sql" >"$tmp/out" 2>"$tmp/err"
+rc=$?
+[ "$rc" = 1 ] && [ "$(grep -c '^1$' "$tmp/out")" = 17 ] && grep -q 'nested too deeply' "$tmp/err"
+note $? "a script that reads itself" "status $rc; $(head -n 5 "$tmp/err")"
+printf '.read %s\n' "$tmp/in.sql" >"$tmp/twice.sql"
+piped "scripts one after the other nest no deeper" 0 "$(for _ in $(seq 20); do echo ".read $tmp/twice.sql"; done)" \
+    "$(for _ in $(seq 20); do printf 'a\n7\n'; done)"
 
 # --- commands ---
 piped ".tables" 0 $'create table b (x integer); create table a (y text);\n.tables' $'a\nb'
