@@ -165,6 +165,37 @@ prints "EXPLAIN is plain lines" '^Project ' -c "explain select 1 as x"
 note $? "EXPLAIN is never cut" "$(cat "$tmp/out")"
 prints "control characters" '│ a\\nb\\tc │' -c "select E'a\nb\tc' as x"
 
+# Its lines fit the terminal: numbers in 80 columns, what is said in words on as many lines as it takes.
+COLUMNS=80 "$fox" -c "$t" -c "explain analyze select count(*), id + 1111111111, 'a long text that stands in the plan', name from t where id > 1 and name <> 'nobody' and price is not null
+    group by 2, name order by 1, 2" >"$tmp/out" 2>&1
+awk 'length($0) > 80 { bad = 1 } END { exit bad }' "$tmp/out" && grep -q '^step  *time  *rows in' "$tmp/out" && grep -Eq '^ +0 +[0-9.]+ ms +[0-9]+ ' "$tmp/out"
+note $? "EXPLAIN ANALYZE fits the terminal" "$(cat "$tmp/out")"
+COLUMNS=30 "$fox" -c "explain select 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa' as x, 'ä ä ä ä ä ä ä ä ä ä ä ä ä ä' as y" >"$tmp/out" 2>&1
+LC_ALL=C.UTF-8 sed 's/[^ -~]/#/g' "$tmp/out" | awk 'length($0) > 30 { bad = 1 } END { exit bad }' && [ "$(tr -d ' \n' <"$tmp/out" | grep -c 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa')" = 1 ]
+note $? "words longer than the line" "$(cat "$tmp/out")"
+simt="$(dirname "$fox")/libcuda-simt.so"
+if [ ! -e "$simt" ] && ! ls /dev/nvidia0 >/dev/null 2>&1; then
+    "$fox" -c "explain analyze select 1" >"$tmp/out" 2>&1
+    ! grep -q 'too few rows' "$tmp/out" && grep -Eq '^why there: .*(driver|GPU)' "$tmp/out"
+    note $? "no GPU is said to rest where there is none" "$(cat "$tmp/out")"
+else
+    WARPFOX_CUDA=$simt "$fox" -c "explain analyze select 1" >"$tmp/out" 2>&1
+    grep -q '^why there: too few rows to start the GPU for$' "$tmp/out"
+    note $? "a GPU that rests" "$(cat "$tmp/out")"
+    WARPFOX_CUDA=/nowhere/libcuda.so "$fox" -c "explain analyze select 1" >"$tmp/out" 2>&1
+    grep -q '^why there: WARPFOX_CUDA=/nowhere/libcuda.so cannot be loaded$' "$tmp/out"
+    note $? "no GPU is said to rest where there is none" "$(cat "$tmp/out")"
+    gone="create table r as select i as a, i % 10 as g from generate_series(1, 1000) s(i); delete from r where a > 990"
+    for query in "select g, count(*) from r group by g" "select count(*) from r" "select g, max(a) from r where a > 500 group by g" \
+        "select a from r where a > 500 order by a limit 3" "select count(*) from r join r u on r.a = u.a"; do
+        WARPFOX_CUDA=$simt "$fox" -d gpu -c "$gone" -c "explain analyze $query" >"$tmp/out" 2>&1
+        # each row that is told is that of the CPU, and scans always tell theirs
+        ! grep -E '^ +(Scan|Filter|Join|Sort|Project).*actual' "$tmp/out" | grep -Evq 'actual (990|490|3)\]' && grep -Eq 'Scan r.*actual 990\]' "$tmp/out" &&
+            grep -q 'gpu vm: ' "$tmp/out"
+        note $? "EXPLAIN ANALYZE on the GPU counts rows, not groups: $query" "$(cat "$tmp/out")"
+    done
+fi
+
 {
     echo "create table n (a integer); insert into n values (0)"
     for i in $(seq 1 99); do printf ', (%d)' "$i"; done
@@ -293,6 +324,80 @@ printf 'select \xff;' >"$tmp/utf8.sql"
 complains "invalid UTF-8" 1 '^.*ERROR 22021: ' -f "$tmp/utf8.sql"
 printf 'select 1\0;' >"$tmp/nul.sql"
 complains "NUL byte" 1 'ERROR 22021: ' -f "$tmp/nul.sql"
+
+complains "a parameter beyond 32 bits" 1 '^ERROR 42P02: there is no parameter \$99999999999: the highest number is 65535$' -c 'select 1 + $99999999999'
+complains "and its place" 1 '^                   \^$' -c 'select 1 + $99999999999'
+complains "a parameter that 32 bits take for another" 1 '^ERROR 42P02: there is no parameter \$4294967297' -c 'prepare p as select $4294967297::int'
+{
+    echo "create table t (a int); create view v0 as select * from t;"
+    for i in $(seq 1 260); do echo "create view v$i as select * from v$((i - 1));"; done
+} >"$tmp/views.sql"
+complains "views that nest too deeply" 1 'views may nest at most 249 levels deep$' -f "$tmp/views.sql"
+deep=1
+for _ in $(seq 1 600); do deep="(select $deep)"; done
+complains "subqueries that do" 1 'subqueries may nest at most 499 levels deep$' -c "select $deep"
+deep=t
+for i in $(seq 1 1100); do deep="($deep join t t$i on true)"; done
+complains "joins that do" 1 'joins may nest at most 998 levels deep$' -c "create table t (a int)" -c "select 1 from $deep"
+
+# Statements there are not yet, by PostgreSQL's names for them.
+while IFS='|' read -r tag sql; do
+    complains "no $tag" 1 "^ERROR 0A000: not supported yet: $tag\$" -c "$sql"
+done <<'TAGS'
+CREATE TRIGGER|create trigger t before insert on x for each row execute function f()
+CREATE EVENT TRIGGER|create event trigger e on ddl_command_end execute function f()
+ALTER EVENT TRIGGER|alter event trigger e disable
+CHECKPOINT|checkpoint
+LISTEN|listen x
+LOCK TABLE|lock table x
+DISCARD|discard all
+DO|do $$ begin end $$
+CREATE FUNCTION|create function f() returns int language sql as 'select 1'
+CREATE PROCEDURE|create procedure f() language sql as 'select 1'
+ALTER PROCEDURE|alter procedure f() stable
+CREATE AGGREGATE|create aggregate a(int) (sfunc = f, stype = int)
+CREATE OPERATOR|create operator + (function = f, leftarg = int)
+CREATE OPERATOR CLASS|create operator class c for type int using btree as operator 1 <
+ALTER OPERATOR FAMILY|alter operator family c using btree add operator 1 < (int, int)
+CREATE TYPE|create type t as enum ('a')
+CREATE TYPE|create type t as (a int)
+CREATE TYPE|create type t as range (subtype = int)
+ALTER TYPE|alter type t add value 'b'
+CREATE COLLATION|create collation c (locale = 'C')
+CREATE TEXT SEARCH CONFIGURATION|create text search configuration c (parser = p)
+ALTER TEXT SEARCH DICTIONARY|alter text search dictionary c (a = b)
+ALTER ROLE|alter role r set a = 1
+REVOKE|revoke select on t from r
+REVOKE ROLE|revoke r from s
+CREATE DATABASE|create database d
+ALTER DATABASE|alter database d refresh collation version
+DROP DATABASE|drop database d
+CREATE TABLESPACE|create tablespace t location '/x'
+ALTER TABLESPACE|alter tablespace t set (a = 1)
+ALTER EXTENSION|alter extension e add table t
+CREATE FOREIGN DATA WRAPPER|create foreign data wrapper w
+CREATE SERVER|create server s foreign data wrapper w
+CREATE RULE|create rule r as on insert to t do nothing
+CREATE STATISTICS|create statistics s on a, b from t
+CREATE ACCESS METHOD|create access method m type table handler h
+SECURITY LABEL|security label on table t is 'x'
+REFRESH MATERIALIZED VIEW|refresh materialized view v
+MOVE|move c
+CLOSE CURSOR|close c
+ALTER FUNCTION|alter function f() owner to r
+ALTER SCHEMA|alter schema s owner to r
+ALTER TRIGGER|alter trigger t on x depends on extension e
+DROP MATERIALIZED VIEW|drop materialized view v
+DROP EVENT TRIGGER|drop event trigger e
+DROP STATISTICS|drop statistics s
+DROP SERVER|drop server s
+DROP TEXT SEARCH PARSER|drop text search parser p
+DROP OPERATOR FAMILY|drop operator family c using btree
+ALTER DOMAIN|alter domain r rename to s
+ALTER TYPE|alter type t set schema g
+PREPARE TRANSACTION|prepare transaction 'x'
+COMMIT PREPARED|commit prepared 'x'
+TAGS
 
 # --- COPY ---
 printf 'id,name\n1,one\n2,"two, too"\n3,\n' >"$tmp/data.csv"
