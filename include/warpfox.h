@@ -372,7 +372,7 @@ WF_API const char *wf_keyword(int32_t i);
 typedef struct wf_function_info {
     const char *name;
     const char *kind; /* "function", "aggregate", "window function", "table function" */
-    const char *synopsis;
+    const char *synopsis; /* may be empty */
 } wf_function_info;
 /* Function number i; WF_MISUSE at the end. */
 WF_API wf_status wf_function(int32_t i, wf_function_info *out);

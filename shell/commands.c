@@ -1,8 +1,9 @@
 /* commands.c: the shell's own commands: .help and its list, and what psql and SQLite call the same.
  *
- * A command is one line; its argument may stand in quotes. What people are used to from other shells
- * and has another form here is answered with that form; a misspelt name with the nearest one. To add a
- * command: one function, one line in the table, a line in docs/shell.md, a test in tests/shell. */
+ * A command is one line; its argument may stand in quotes. What people are used to from other
+ * shells and has another form here is answered with that form; a misspelt name with the nearest
+ * one. To add a command: one function, one line in the table, a line in docs/shell.md, a test in
+ * tests/shell. */
 #include "shell.h"
 
 #include <ctype.h>
@@ -215,12 +216,14 @@ static const struct command commands[] = {
     {".help", "\\? help", "", command_help, false, false, "this list"},
     {".tables", "\\dt \\dt+", "[PATTERN]", list_tables, true, false, "names of the tables"},
     {".schema", NULL, "[TABLE]", list_schema, true, false, "definition of a table, or of all"},
-    {"\\d", "\\d+", "[NAME]", command_describe, true, false, "definition of a table, view, sequence; or names"},
+    {"\\d", "\\d+", "[NAME]", command_describe, true, false,
+     "definition of a table, view, sequence; or names"},
     {"\\dv", "\\dv+", "[PATTERN]", command_views, true, false, "views"},
     {"\\di", "\\di+ .indexes", "[PATTERN]", command_indexes, true, false, "indexes"},
     {"\\ds", "\\ds+", "[PATTERN]", command_sequences, true, false, "sequences"},
     {"\\dn", "\\dn+", "[PATTERN]", command_schemas, true, false, "schemas"},
-    {"\\df", "\\df+ \\da", "[PATTERN]", list_functions, true, false, "functions, with what they give"},
+    {"\\df", "\\df+ \\da", "[PATTERN]", list_functions, true, false,
+     "functions, with what they give"},
     {"\\dT", "\\dT+", "[PATTERN]", command_types, true, false, "types"},
     {"\\du", "\\dg", "", command_roles, true, false, "users"},
     {"\\l", "\\list .databases", "", command_databases, true, false, "databases"},
@@ -239,10 +242,12 @@ static const struct command commands[] = {
     {".explain", NULL, "[on|off|LEVEL]", command_explain, true, false,
      "show statements instead of running them: plan, program, opcodes, cuda, analyze"},
     {".read", "\\i \\include", "FILE", command_read, false, false, "run a script"},
-    {"\\ir", NULL, "FILE", command_read_beside, false, false, "the same, beside the script that says so"},
+    {"\\ir", NULL, "FILE", command_read_beside, false, false,
+     "the same, beside the script that says so"},
     {"\\e", "\\edit .edit", "[FILE]", edit_text, false, false,
      "edit the last statement, or FILE, with $VISUAL or $EDITOR, and run it"},
-    {"\\!", ".shell .system", "[COMMAND]", command_system, false, true, "run a command of the system"},
+    {"\\!", ".shell .system", "[COMMAND]", command_system, false, true,
+     "run a command of the system"},
     {".print", "\\echo \\qecho", "TEXT", command_print, true, false, "write a line"},
     {".devices", NULL, "", command_devices, true, false, "processors and GPUs found"},
     {"\\conninfo", ".version", "", command_connection, true, false, "what this is connected to"},
@@ -258,16 +263,20 @@ static const struct {
     {"\\copy", "COPY reads and writes this machine's files: COPY t FROM 'file.csv' (HEADER)"},
     {".import", "COPY t FROM 'file.csv' (HEADER) fills a table; CREATE TABLE t AS FROM 'file.csv' "
                 "makes it, too"},
-    {".dump .save .backup .clone", "COPY t TO 'file.csv' (HEADER) writes a table, .schema its definition"},
-    {"\\c \\connect .open .attach", "the database lives in the memory of this process: there is no other one"},
+    {".dump .save .backup .clone",
+     "COPY t TO 'file.csv' (HEADER) writes a table, .schema its definition"},
+    {"\\c \\connect .open .attach",
+     "the database lives in the memory of this process: there is no other one"},
     {"\\h \\help", "docs/ has what is special to Warpfox; the language is PostgreSQL's"},
     {"\\g \\go \\gexec \\gset \\gdesc \\crosstabview \\watch", "end the statement with `;`"},
     {"\\gx", "switch to lines with \\x, and end the statement with `;`"},
-    {"\\set \\unset \\prompt \\gset .parameter", "PREPARE and EXECUTE have parameters; SET name = value changes a setting"},
+    {"\\set \\unset \\prompt \\gset .parameter",
+     "PREPARE and EXECUTE have parameters; SET name = value changes a setting"},
     {"\\pset \\a \\t \\H \\f \\C \\T .headers .separator .nullvalue .width .show",
      "formats are chosen with .mode, sizes with .maxrows and .maxwidth"},
     {"\\s", "the history is in ~/.warpfox_history; Ctrl-R searches it"},
-    {"\\p \\r \\w \\reset \\print \\write", "\\e edits the last statement, Ctrl-C drops a half one"},
+    {"\\p \\r \\w \\reset \\print \\write",
+     "\\e edits the last statement, Ctrl-C drops a half one"},
     {"\\encoding", "text is UTF-8"},
     {"\\password \\dp \\z \\ddp \\drds", "there are no users to grant things to"},
     {"\\errverbose", "errors are shown in full"},
@@ -277,7 +286,8 @@ static const struct {
     {".fullschema", ".schema shows the definitions"},
     {".cd \\cd", "\\! cannot change the shell's folder: start warpfox there"},
     {".echo .log .changes .progress .stats", "there is no such switch"},
-    {"\\dm \\dE \\dx \\dy \\dD \\dC \\do \\dO \\dF \\db \\dA", "there are no such objects: \\d, \\dv, \\di, \\ds, \\dn, \\df, \\dT list what there is"},
+    {"\\dm \\dE \\dx \\dy \\dD \\dC \\do \\dO \\dF \\db \\dA",
+     "there are no such objects: \\d, \\dv, \\di, \\ds, \\dn, \\df, \\dT list what there is"},
 };
 
 /* Whether the word is one of the names, whatever its case. */

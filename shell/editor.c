@@ -96,8 +96,9 @@ bool edit_text(struct shell *shell, const char *path) {
     strbuf_print(&file, "%s/statement.sql", folder);
     strbuf_append(&text, shell->recent.ptr ? shell->recent.ptr : "", shell->recent.len);
     strbuf_append(&text, "\n", text.len > 0 && text.ptr[text.len - 1] != '\n');
-    bool fine = write_text(file.ptr, &text) ? edit_file(shell, file.ptr)
-                                            : complain("ERROR 58030: cannot write \"%s\"", file.ptr);
+    bool fine = write_text(file.ptr, &text)
+                    ? edit_file(shell, file.ptr)
+                    : complain("ERROR 58030: cannot write \"%s\"", file.ptr);
     remove(file.ptr);
     remove(folder);
     strbuf_free(&file);

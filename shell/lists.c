@@ -71,9 +71,8 @@ static const struct {
               "where schemaname not in ('pg_catalog', 'information_schema')"},
     {"indexes", "select schemaname as schema, indexname as name, tablename as \"table\" "
                 "from pg_catalog.pg_indexes"},
-    {"sequences",
-     "select n.nspname as schema, c.relname as name from pg_catalog.pg_class c "
-     "join pg_catalog.pg_namespace n on n.oid = c.relnamespace where c.relkind = 'S'"},
+    {"sequences", "select n.nspname as schema, c.relname as name from pg_catalog.pg_class c "
+                  "join pg_catalog.pg_namespace n on n.oid = c.relnamespace where c.relkind = 'S'"},
     {"schemas", "select nspname as name from pg_catalog.pg_namespace "
                 "where nspname not like 'pg\\_%' and nspname <> 'information_schema'"},
     {"databases", "select datname as name from pg_catalog.pg_database"},
@@ -142,7 +141,8 @@ bool list_functions(struct shell *shell, const char *pattern) {
     for (int32_t i = 0; wf_function(i, &info) == WF_OK; i++) {
         if (!pattern[0] || fnmatch(pattern, info.name, 0) == 0) {
             struct strbuf line = {0};
-            strbuf_print(&line, "%-28s %s: %s", info.name, info.kind, info.synopsis);
+            strbuf_print(&line, "%-28s %s%s%s", info.name, info.kind, info.synopsis[0] ? ": " : "",
+                         info.synopsis);
             candidates_add(&lines, line.ptr);
             strbuf_free(&line);
         }

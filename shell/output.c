@@ -1,8 +1,8 @@
 /* output.c: results that go to a file or into another program: .output, .once, \o.
  *
- * While a statement or a command shows something, descriptor 1 is the file: so COPY TO STDOUT, which
- * the library writes, goes there too, and prompts and errors do not. A program that stops reading
- * ends the output, not the shell. */
+ * While a statement or a command shows something, descriptor 1 is the file: so COPY TO STDOUT,
+ * which the library writes, goes there too, and prompts and errors do not. A program that stops
+ * reading ends the output, not the shell. */
 #define _POSIX_C_SOURCE 200809L
 #include "shell.h"
 

@@ -1,10 +1,11 @@
 /* render_box.c: results as boxes for people.
  *
  * Names with their types under them, then the rows: all of them up to .maxrows (40), else the first
- * and the last ones. The box fits the terminal, or .maxwidth: wide columns are cut with an ellipsis, widest first, and when
- * every column is at its least width the columns that do not fit are hidden and counted in the
- * footer. Widths are display widths, so CJK text lines up. Rows are read as they come: only the
- * first ones and a ring of the last ones are kept, whatever the size of the result. */
+ * and the last ones. The box fits the terminal, or .maxwidth: wide columns are cut with an
+ * ellipsis, widest first, and when every column is at its least width the columns that do not fit
+ * are hidden and counted in the footer. Widths are display widths, so CJK text lines up. Rows are
+ * read as they come: only the first ones and a ring of the last ones are kept, whatever the size of
+ * the result. */
 #include "shell.h"
 
 #include <stdlib.h>
@@ -97,7 +98,8 @@ static void reserve_rows(struct box *box, int64_t rows) {
     if (rows > box->cell_rows) {
         int64_t room = rows > 2 * box->cell_rows ? rows : 2 * box->cell_rows;
         size_t row_bytes = sizeof(struct cell) * (size_t)box->col_count;
-        box->cells = shell_grow(box->cells, row_bytes * (size_t)room + 1); /* no columns: no bytes */
+        box->cells =
+            shell_grow(box->cells, row_bytes * (size_t)room + 1); /* no columns: no bytes */
         memset(box->cells + box->cell_rows * box->col_count, 0,
                row_bytes * (size_t)(room - box->cell_rows));
         box->cell_rows = room;
@@ -307,7 +309,8 @@ static void put_wrapped(const char *text, size_t len, int64_t columns) {
     }
     indent = (int64_t)indent + HANG_WIDTH > columns / 2 ? 0 : indent + HANG_WIDTH;
     size_t at = 0;
-    while (columns > 0 && wf_display_width(text + at, len - at) > columns - (at ? (int64_t)indent : 0)) {
+    while (columns > 0 &&
+           wf_display_width(text + at, len - at) > columns - (at ? (int64_t)indent : 0)) {
         size_t end = at + fitting(text + at, len - at, columns - (at ? (int64_t)indent : 0));
         size_t cut = end;
         while (cut > at && text[cut] != ' ') {

@@ -70,15 +70,15 @@ struct shell {
     bool keep_going;
     bool ascii;
     bool interactive;
-    bool quit;            /* .quit was given */
-    bool expanded;        /* boxes are shown as lines: \x */
-    int32_t max_rows;     /* of a box; 0 = all */
-    int32_t max_width;    /* of a box; 0 = the terminal's */
-    const char *explain;  /* level put before statements, or NULL */
-    int read_depth;       /* of nested .read */
-    const char *script;   /* the file being read, or NULL */
-    struct strbuf recent; /* the statement run last, for \e */
-    struct strbuf typed;  /* statements an editor left for the prompt */
+    bool quit;             /* .quit was given */
+    bool expanded;         /* boxes are shown as lines: \x */
+    int32_t max_rows;      /* of a box; 0 = all */
+    int32_t max_width;     /* of a box; 0 = the terminal's */
+    const char *explain;   /* level put before statements, or NULL */
+    int read_depth;        /* of nested .read */
+    const char *script;    /* the file being read, or NULL */
+    struct strbuf recent;  /* the statement run last, for \e */
+    struct strbuf typed;   /* statements an editor left for the prompt */
     struct output *output; /* where results go instead of stdout; NULL = there */
 };
 /* Columns that results may take; 0 = as many as they need. */

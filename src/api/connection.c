@@ -231,11 +231,11 @@ const char *wf_keyword(int32_t i) {
 }
 
 wf_status wf_function(int32_t i, wf_function_info *out) {
-    const struct sql_function *found = sql_function(i);
-    if (!found || !out) {
+    struct sql_function found;
+    if (!out || !sql_function(i, &found)) {
         return WF_MISUSE;
     }
-    *out = (wf_function_info){found->name, found->kind, found->synopsis};
+    *out = (wf_function_info){found.name, found.kind, found.synopsis};
     return WF_OK;
 }
 

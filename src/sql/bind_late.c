@@ -90,8 +90,8 @@ FALLIBLE bind_session_value(struct bind *b, const struct json *body, struct expr
     static const struct {
         const char *op;
         u8 kind;
-    } kinds[] = {{"SVFOP_CURRENT_USER", LATE_USER},       {"SVFOP_USER", LATE_USER},
-                 {"SVFOP_SESSION_USER", LATE_USER},       {"SVFOP_CURRENT_ROLE", LATE_USER},
+    } kinds[] = {{"SVFOP_CURRENT_USER", LATE_USER},        {"SVFOP_USER", LATE_USER},
+                 {"SVFOP_SESSION_USER", LATE_USER},        {"SVFOP_CURRENT_ROLE", LATE_USER},
                  {"SVFOP_CURRENT_CATALOG", LATE_DATABASE}, {"SVFOP_CURRENT_SCHEMA", LATE_SCHEMA}};
     const char *op = json_text(body, "op");
     for (i64 i = 0; i < COUNT_OF(kinds); i++) {

@@ -1,6 +1,6 @@
-/* functions.c: names of the functions a query may call, for shells: what the tables of src/defs hold,
- * without operators and what only the binder writes. */
-#include "sql/sql.h"
+/* functions.c: names of the functions a query may call, for shells: what the tables of src/defs
+ * hold, without operators and what only the binder writes, and what the binder has names for. */
+#include "sql/sql_int.h"
 
 #include "defs/agg.def"
 #include "defs/func.def"
@@ -34,11 +34,33 @@ static bool is_name(const char *text) {
     return word;
 }
 
-const struct sql_function *sql_function(i32 i) {
+static bool is_listed(const char *name) {
+    bool found = false;
+    for (i64 k = 0; k < COUNT_OF(functions) && !found; k++) {
+        found = strcmp(functions[k].name, name) == 0;
+    }
+    return found;
+}
+
+bool sql_function(i32 i, struct sql_function *out) {
+    static const struct func_entry *(*const lists[])(i64 *) = {math_functions, text_functions,
+                                                               time_functions};
     for (i64 k = 0; i >= 0 && k < COUNT_OF(functions); k++) {
         if (is_name(functions[k].name) && i-- == 0) {
-            return &functions[k];
+            *out = functions[k];
+            return true;
         }
     }
-    return NULL;
+    for (i64 l = 0; i >= 0 && l < COUNT_OF(lists); l++) {
+        i64 count = 0;
+        const struct func_entry *entries = lists[l](&count);
+        for (i64 k = 0; k < count; k++) {
+            bool fresh = is_name(entries[k].name) && !is_listed(entries[k].name);
+            if (fresh && i-- == 0) {
+                *out = (struct sql_function){entries[k].name, "function", ""};
+                return true;
+            }
+        }
+    }
+    return false;
 }

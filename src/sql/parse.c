@@ -198,8 +198,8 @@ static FALLIBLE check_param(struct sv script, const struct json *ref, struct err
 }
 
 /* Highest $n below a node; the walk keeps its own stack, for the tree may be deep. */
-static FALLIBLE find_params(struct arena *arena, struct sv script, const struct json *root, i32 *out,
-                            i32 *out_position, struct error *err) {
+static FALLIBLE find_params(struct arena *arena, struct sv script, const struct json *root,
+                            i32 *out, i32 *out_position, struct error *err) {
     VEC(const struct json *) todo = {0};
     VEC_PUSH(arena, &todo, root);
     *out = 0;

@@ -224,13 +224,13 @@ bool parsed_is_transaction(const struct parsed *parsed);
 bool parsed_is_prepare(const struct parsed *parsed);
 
 /* Keywords, for completion. */
-/* Functions, for completion; NULL at the end. A name comes once for each of its forms. */
+/* Functions, for completion; false at the end. A name comes once for each of its forms. */
 struct sql_function {
     const char *name;
     const char *kind; /* "function", "aggregate", "window function", "table function" */
-    const char *synopsis;
+    const char *synopsis; /* may be empty */
 };
-const struct sql_function *sql_function(i32 i);
+bool sql_function(i32 i, struct sql_function *out);
 extern const char *const sql_keywords[];
 
 #endif

@@ -444,6 +444,67 @@ for word in .help help '\?'; do
     grep -q '\.schema' "$tmp/out"
     note $? "$word"
 done
+many=$'create table many as select i as a from generate_series(1, 100) s(i);\n'
+rows() { # commands, then how many rows the box has
+    printf '%s%s\nselect a from many order by a;\n' "$many" "$1" | "$fox" 2>&1 | grep -cE '^│ +[0-9]+ │$'
+}
+[ "$(rows '.maxrows 0')" = 100 ] && [ "$(rows '.maxrows 7')" = 7 ] && [ "$(rows '.maxrows 1')" = 1 ] && [ "$(rows '.maxrows 100')" = 100 ] && [ "$(rows '.maxrows')" = 40 ]
+note $? ".maxrows" "$(rows '.maxrows 0') $(rows '.maxrows 7') $(rows '.maxrows 1') $(rows '.maxrows 100') $(rows '.maxrows')"
+printf '%s.maxrows 5\nselect a from many order by a;\n' "$many" | "$fox" >"$tmp/out" 2>&1
+[ "$(grep -oE '^│ +[0-9·]+ │$' "$tmp/out" | tr -cd '0-9·\n' | tr '\n' ' ')" = '1 2 3 · 99 100 ' ] && grep -q '^(100 rows, 5 shown, ' "$tmp/out"
+note $? ".maxrows shows the first and the last" "$(cat "$tmp/out")"
+piped ".maxrows takes numbers" 1 '.maxrows -1' ''
+piped ".maxwidth says what it is" 0 $'.maxwidth 33\n.maxwidth' 'maxwidth is 33'
+printf ".maxwidth 30\nselect 'a long text that does not fit into thirty columns' as x, 1 as y;\n" | "$fox" >"$tmp/out" 2>&1
+LC_ALL=C.UTF-8 sed 's/[^ -~]/#/g; /^(/d' "$tmp/out" | awk 'length($0) > 30 { bad = 1 } END { exit bad }' && grep -q '…' "$tmp/out"
+note $? ".maxwidth" "$(cat "$tmp/out")"
+piped '\x' 0 $'\\x on\nselect 1 as a, 2 as bb;\n\\x off\n.mode csv\nselect 3 as c;' $' a = 1\nbb = 2\nc\n3'
+piped '\x turns round' 0 $'\\x\nselect 1 as a;\n\\x\n\\x\nselect 2 as a;' $'a = 1\na = 2'
+printf '\\timing\nselect 1;\n\\timing off\nselect 1;\n' | "$fox" --format none >"$tmp/out" 2>"$tmp/err"
+[ "$(grep -c '^time [0-9.]* ms$' "$tmp/err")" = 1 ]
+note $? '\timing' "$(cat "$tmp/err")"
+"$fox" --timer -c "select pg_sleep(1.01)" 2>&1 | grep -Eq '^time 1\.[0-9]{3} s$'
+note $? "a time of seconds"
+piped ".output and back" 0 $'.mode csv\n.output '"$tmp/o1"$'\nselect 1 as a;\ncopy (select 5) to stdout;\n\\dt\n.output\nselect 2 as b;' $'b\n2'
+[ "$(cat "$tmp/o1")" = $'a\n1\n5' ]
+note $? ".output is in the file" "$(cat "$tmp/o1")"
+piped '\o with blanks in the name, errors on stderr' 1 $'.mode csv\n\\o '"'$tmp/o 2'"$'\nselect 1 as a;\nselect nonsense;' ''
+[ "$(cat "$tmp/o 2")" = $'a\n1' ]
+note $? 'its file' "$(cat "$tmp/o 2")"
+piped ".once" 0 $'.mode csv\n.once '"$tmp/o3"$'\nselect 1 as a;\nselect 2 as b;' $'b\n2'
+[ "$(cat "$tmp/o3")" = $'a\n1' ]
+note $? ".once is in the file" "$(cat "$tmp/o3")"
+piped ".once into a program" 0 $'.mode csv\n.once | tr a-z A-Z\nselect 1 as a;\nselect 2 as b;' $'A\n1\nb\n2'
+printf '%s.mode csv\n.once |head -n 1\nselect x.a from many x, many y, many z, many u;\nselect 2 as b;\n' "$many" | timeout 20 "$fox" >"$tmp/out" 2>"$tmp/err"
+rc=$?
+[ "$rc" = 0 ] && [ "$(cat "$tmp/out")" = $'a\nb\n2' ] && [ ! -s "$tmp/err" ]
+note $? "a program that stops reading" "status $rc; $(cat "$tmp/out" "$tmp/err")"
+piped ".output to nowhere" 1 ".output $tmp/none/o" ''
+piped ".once of nothing" 1 '.once' ''
+printf 'select 9 as a;\n' >"$tmp/o 2.sql"
+piped '\i with blanks in the name' 0 $'\\i '"'$tmp/o 2.sql'" $'a\n9' --format csv
+mkdir -p "$tmp/sub"
+printf '.mode csv\n\\ir other.sql\n' >"$tmp/sub/one.sql"
+printf 'select 11 as a;\n' >"$tmp/sub/other.sql"
+piped '\ir' 0 "\\i $tmp/sub/one.sql" $'a\n11'
+piped '\!' 0 $'\\! echo hello; echo "there  you"\n\\!echo so' $'hello\nthere  you\nso'
+printf '#!/bin/sh\nsed -i "s/1/2/; s/;/ as edited;/" "$1"\n' >"$tmp/editor"
+chmod +x "$tmp/editor"
+VISUAL="$tmp/editor" piped '\e runs what the editor leaves' 0 $'select 1;\n\\e' $'?column?\n1\nedited\n2' --format csv
+VISUAL=true piped '\e of nothing new runs nothing' 0 $'select 1;\n\\e' $'?column?\n1' --format csv
+VISUAL=false piped '\e when the editor fails' 1 $'select 1;\n\\e' $'?column?\n1' --format csv
+piped ".print" 0 $'.print "a  b"\n\\echo c' $'a  b\nc'
+piped ".tables with a pattern" 0 $'create table aa (x int); create table ab (x int); create table b (x int);\n.tables a*' $'aa\nab'
+piped '\dv and its kin' 0 $'create table t (a int primary key); create view v as select 1; create sequence s;\n\\dv\n\\ds\n\\di\n\\dn\n\\l\n\\du' \
+    $'schema,name\npublic,v\nschema,name\npublic,s\nschema,name,table\npublic,t_pkey,t\nname\npublic\nname\nmemory\nname\nwarpfox' --format csv
+piped '\dv with a pattern' 0 $'create view v_1 as select 1; create view vx1 as select 1;\n\\dv v_*' $'schema,name\npublic,v_1' --format csv
+printf '\\df date_t*\n' | "$fox" | grep -q '^date_trunc '
+note $? '\df'
+for line in '.tabels|perhaps you meant .tables' '.maxrow 3|perhaps you meant .maxrows' '\copy t from x|COPY t FROM' '.import a b|COPY t FROM' '\g|end the statement' '\c other|in the memory'; do
+    printf '%s\n' "${line%%|*}" | "$fox" >"$tmp/out" 2>"$tmp/err"
+    [ $? = 1 ] && grep -qF -- "${line##*|}" "$tmp/err"
+    note $? "${line%%|*} is answered" "$(cat "$tmp/err")"
+done
 printf '.timer on\nselect 1;\n.timer off\nselect 1;\n' | "$fox" --format none >"$tmp/out" 2>"$tmp/err"
 [ "$(grep -c '^time ' "$tmp/err")" = 1 ]
 note $? ".timer on and off"
