@@ -1,5 +1,5 @@
 # Two commands set everything up: `make demo` and `make test`. The build itself is CMakeLists.txt.
-.PHONY: all cub setup demo testable test test-full test-tsan fuzz tidy docs bench compare format clean
+.PHONY: all cub setup demo testable test test-full test-tsan fuzz mutate tidy docs bench compare format clean
 
 # Kernels compiled ahead of time, where nvcc is, belong to what is used; tests do without (see `test`).
 all: build/build.ninja
@@ -52,9 +52,14 @@ compare: all
 
 fuzz: build/build.ninja
 	@tests/fuzz/run
+	@tests/fuzz/run --mutate --seconds 600
+
+# Small faults in the source, one at a time: which of them no test notices.
+mutate: setup
+	@tests/mutate/mutate
 
 format:
 	@git ls-files '*.c' '*.h' | xargs clang-format -i
 
 clean:
-	@rm -rf build build-dev build-tsan
+	@rm -rf build build-dev build-tsan build-mutate

@@ -445,6 +445,31 @@ static void run_paper(struct join_bench *b, int64_t n) {
     }
 }
 
+/* Dense keys, which a direct table or a split may suit: tables within and beyond the cache. */
+static void run_dense(struct join_bench *b, int64_t n) {
+    static const struct {
+        const char *name;
+        int r, s, columns; /* sixteenths of n */
+    } cases[] = {{"n / 4 with n / 4", 4, 4, 0},
+                 {"n / 2 with n / 2", 8, 8, 0},
+                 {"n with n", 16, 16, 0},
+                 {"4n with 4n", 64, 64, 0},
+                 {"8n with 8n", 128, 128, 0},
+                 {"8n with n / 2", 128, 8, 0},
+                 {"8n with n", 128, 16, 0},
+                 {"8n with 2n", 128, 32, 0},
+                 {"8n with 4n", 128, 64, 0},
+                 {"n with n, two columns", 16, 16, 1},
+                 {"8n with n, two columns", 128, 16, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        add(b, CASE(.group = "direct", .name = cases[i].name,
+                    .rows = {n / 16 * cases[i].r, n / 16 * cases[i].s},
+                    .more_columns = cases[i].columns,
+                    .algorithms = {WF_JOIN_DIRECT, WF_JOIN_PARTITIONED_HASH, WF_JOIN_AUTO},
+                    .algorithm_count = 3));
+    }
+}
+
 static void run_ours(struct join_bench *b, int64_t n) {
     static const char *const names[2][2] = {{"8n with 8n", "n with 8n"},
                                             {"8n with 8n, two columns", "n with 8n, two columns"}};
@@ -473,6 +498,7 @@ static void run_ours(struct join_bench *b, int64_t n) {
     }
     add(b, CASE(.group = "skew", .name = "both all equal", .rows = {root, root}, .duplicates = 100,
                 .both = 1));
+    run_dense(b, n);
     static const char *const choice_names[2][3] = {
         {"dense, n / 256", "dense, n / 16", "dense, n"},
         {"sparse, n / 256", "sparse, n / 16", "sparse, n"}};

@@ -222,7 +222,9 @@ WF_API wf_status wf_prim_histogram(wf_prim *prim, wf_place place, wf_array out, 
  * type. Text as payload or key moves as spans: outputs refer to the same bytes as the input. */
 
 typedef enum wf_split_by {
-    WF_SPLIT_RADIX, /* bits `shift` .. `shift + bits` of the key as it lies in memory */
+    WF_SPLIT_RADIX, /* bits `shift` .. `shift + bits` of the key as it lies in memory; of TEXT those
+                     * of the 64-bit number that its first eight bytes make, the first one highest
+                     */
     WF_SPLIT_HASH,  /* the same bits of its hash, which is the same on every device */
     WF_SPLIT_RANGE  /* how many of the ascending splitters are not greater than the key */
 } wf_split_by;
@@ -231,7 +233,8 @@ typedef struct wf_split {
     wf_split_by by;
     int shift, bits; /* RADIX, HASH: bits is 0 .. 24; hashes have 32 bits for keys of 4 bytes, else
                       * 64 */
-    wf_array splitters; /* RANGE: of the keys' type, fewer than 2^24; on the host or the device */
+    wf_array splitters; /* RANGE: of the keys' type, fewer than 2^24; on the host or the device;
+                         * TEXT: of the same bytes */
     int unstable; /* within a partition the order is free and may differ from run to run; faster on
                    * the GPU for keys and payload of 4 and 8 bytes */
 } wf_split;
@@ -239,7 +242,7 @@ typedef struct wf_split {
 /* Puts elements of one partition together, partitions ascending; within a partition elements keep
  * their order, unless `unstable`. out_starts (U64, or count 0 and data NULL when not wanted) has
  * room for partitions
- * + 1 and gets where each one starts; there are 2^bits partitions, or splitters + 1. Not TEXT.
+ * + 1 and gets where each one starts; there are 2^bits partitions, or splitters + 1.
  * O(n / p) per pass; the GPU makes one pass per 8 bits, unstable and the CPU per 11. Moves 2n
  * per pass. */
 WF_API wf_status wf_prim_split(wf_prim *prim, wf_place place, const wf_split *how,
@@ -253,7 +256,8 @@ typedef enum wf_sort_by {
                       * TEXT */
     WF_SORT_MERGE,   /* O(n log n / p) */
     WF_SORT_BITONIC, /* O(n log^2 n / p), not stable */
-    WF_SORT_QUICK    /* splits until parts fit the cache, which are sorted there; not stable */
+    WF_SORT_QUICK    /* splits, level by level, until parts fit the cache or shared memory, which
+                      * are sorted there; O(n log n / p), not stable */
 } wf_sort_by;
 
 typedef struct wf_sort {
@@ -269,7 +273,7 @@ WF_API wf_status wf_prim_sort(wf_prim *prim, wf_place place, const wf_sort *how,
                               int payload_count, wf_work *work);
 /* Joins */
 
-/* R JOIN S over keys of one integer type. All algorithms give the same rows; their order is free.
+/* R JOIN S over keys of one type. All algorithms give the same rows; their order is free.
  *
  *   NINLJ             nested loops over blocks; n * m comparisons, no memory but the counts
  *   INLJ              S sorted, a CSS-tree over it; every row of R descends it
@@ -283,7 +287,12 @@ WF_API wf_status wf_prim_sort(wf_prim *prim, wf_place place, const wf_sort *how,
  * range and a sample
  *
  * An inner join by equality is symmetric: where one side is built on, the smaller one is.
- * Band joins exist for NINLJ, INLJ and SMJ (0A000 else). */
+ * Band joins exist for NINLJ, INLJ and SMJ and integers (0A000 else).
+ *
+ * Floats are equal by value: -0 to 0, and NaN to NaN; keys that are given out are then 0 and the
+ * positive quiet NaN. Texts are equal when their bytes are, and may lie in different bytes on both
+ * sides; they are numbered first, O((n + m) / p) with a table of 16 bytes for a row of R, and the
+ * numbers are joined. Keys that are given out are spans of R's bytes. */
 typedef enum wf_join_algorithm {
     WF_JOIN_AUTO,
     WF_JOIN_NINLJ,
@@ -304,7 +313,7 @@ typedef enum wf_join_kind {
 
 enum { WF_JOIN_COLUMNS = 8 };
 
-/* A side: keys of type U32, I32, U64 or I64 (both sides the same; 42804 else), fewer than 2^32 - 1
+/* A side: keys of any type but U128 and BOOL (both sides the same; 42804 else), fewer than 2^32 - 1
  * (54000), and up to 8 columns of 4- or 8-byte elements, as long as the keys. */
 typedef struct wf_join_side {
     wf_array keys;
@@ -481,9 +490,9 @@ WF_API wf_status wf_prim_rel_set(wf_prim *prim, wf_place place, wf_rel_set set, 
  * the other fields of x, the other fields of y; in the order of x, then y. Outer joins add, in key
  * order, the tuples without a partner, whose missing fields have all bits `missing` (0 or 1).
  *
- * `stage` is how a block joins its tiles on the GPU; the answer does not depend on it. MERGE is for
- * all kinds and what runs unless asked; the others, the paper's, are for INNER and LEFT. On the
- * CPU there is MERGE only. O((n + m + out) / p), one pass over inputs and output. */
+ * `stage` is how a block of the GPU, or a worker of the CPU, joins its tiles; the answer does not
+ * depend on it. MERGE is for all kinds and what runs unless asked; the others, the paper's, are for
+ * INNER and LEFT. O((n + m + out) / p), one pass over inputs and output (two on the CPU). */
 typedef enum wf_rel_kind { WF_REL_INNER, WF_REL_LEFT, WF_REL_RIGHT, WF_REL_FULL } wf_rel_kind;
 typedef enum wf_join_stage {
     WF_STAGE_MERGE,   /* a merge per thread, between cuts of the merge path */
@@ -491,7 +500,7 @@ typedef enum wf_join_stage {
     WF_STAGE_BLOCKED, /* a thread's run of tuples in registers, bounds of the run searched */
     WF_STAGE_BRUTE,   /* every tuple against every other */
     WF_STAGE_HASH,    /* a hash table in shared memory */
-    WF_STAGE_NETWORK  /* halves routed to halves, with side exits to a search */
+    WF_STAGE_NETWORK  /* halves go on with their shares, with side exits to a search */
 } wf_join_stage;
 typedef struct wf_rel_join {
     wf_rel_kind kind;

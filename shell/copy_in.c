@@ -1,8 +1,10 @@
-/* copy_in.c: COPY … FROM STDIN: the lines behind the statement, up to one that is `\.` alone.
+/* copy_in.c: COPY … FROM STDIN: the lines behind the statement, up to one that is `\.` alone, or
+ * what comes in on standard input.
  *
- * The library reads files, and knows no standard input of its own. So the lines go into a file that
- * lives as long as the statement, and the statement names it instead of STDIN. Their format is that
- * of any COPY: csv, unless its options say otherwise. */
+ * The library reads files, and knows no statement's lines. So these go into a file that lives as
+ * long as the statement, and the statement names it instead of STDIN. A statement of -c or -f with
+ * no such lines names /dev/stdin. The format is that of any COPY: csv, unless its options say
+ * otherwise. */
 #define _POSIX_C_SOURCE 200809L
 #include "shell.h"
 
@@ -14,11 +16,13 @@ static bool is_word_byte(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-/* The next word of the statement, outside quotes. */
+/* The next word of the statement, outside quotes and parentheses. */
 static bool next_word(const char *sql, size_t len, size_t *io_at, size_t *out_len) {
-    size_t at = *io_at;
-    while (at < len && !is_word_byte(sql[at])) {
+    size_t at = *io_at, depth = 0;
+    while (at < len && (depth > 0 || !is_word_byte(sql[at]))) {
         char quote = sql[at++];
+        depth += quote == '(';
+        depth -= quote == ')' && depth > 0;
         while ((quote == '\'' || quote == '"') && at < len && sql[at++] != quote) {
         }
     }
@@ -51,8 +55,8 @@ static size_t find_stdin(const char *sql, size_t len) {
     return 0;
 }
 
-bool copy_in_find(const char *text, size_t statement, size_t len, bool at_end,
-                  struct copy_in *out) {
+bool copy_in_find(const struct shell *shell, const char *text, size_t statement, size_t len,
+                  bool at_end, struct copy_in *out) {
     *out = (struct copy_in){.stdin_at = find_stdin(text, statement), .used = statement};
     if (!out->stdin_at) {
         return true;
@@ -72,13 +76,32 @@ bool copy_in_find(const char *text, size_t statement, size_t len, bool at_end,
         }
         line = newline ? newline + 1 : end;
     }
+    if (!shell->stdin_is_script) {
+        out->data = NULL;
+        return true;
+    }
     out->bytes = (size_t)(end - out->data);
     out->used = len;
     return at_end;
 }
 
+/* The statement with a file instead of STDIN. */
+static bool run_with(struct shell *shell, const char *sql, const struct copy_in *in,
+                     const char *path, struct origin origin) {
+    struct strbuf text = {0};
+    strbuf_append(&text, sql, in->stdin_at);
+    strbuf_print(&text, "'%s'", path);
+    strbuf_append(&text, sql + in->stdin_at + 5, strlen(sql + in->stdin_at + 5));
+    bool fine = run_statement(shell, text.ptr, origin);
+    strbuf_free(&text);
+    return fine;
+}
+
 bool copy_in_run(struct shell *shell, const char *sql, const struct copy_in *in,
                  struct origin origin) {
+    if (!in->data) {
+        return run_with(shell, sql, in, "/dev/stdin", origin);
+    }
     char path[] = "/tmp/warpfox-copy-XXXXXX";
     int fd = mkstemp(path);
     FILE *file = fd >= 0 ? fdopen(fd, "wb") : NULL;
@@ -88,12 +111,7 @@ bool copy_in_run(struct shell *shell, const char *sql, const struct copy_in *in,
         fflush(stdout);
         fprintf(stderr, "ERROR 58030: cannot keep the lines of COPY in \"%s\"\n", path);
     } else {
-        struct strbuf text = {0};
-        strbuf_append(&text, sql, in->stdin_at);
-        strbuf_print(&text, "'%s'", path);
-        strbuf_append(&text, sql + in->stdin_at + 5, strlen(sql + in->stdin_at + 5));
-        fine = run_statement(shell, text.ptr, origin);
-        strbuf_free(&text);
+        fine = run_with(shell, sql, in, path, origin);
     }
     remove(path);
     return fine;

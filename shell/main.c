@@ -134,7 +134,7 @@ static int run_session(struct shell *shell, const struct options *options) {
         return run_inputs(shell, options);
     }
     if (terminal_is_tty(0)) {
-        shell->interactive = true;
+        shell->interactive = shell->stdin_is_script = true;
         if (!options->no_rc) {
             run_rc(shell);
         }

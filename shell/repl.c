@@ -153,7 +153,7 @@ static void run_pending(struct repl *r) {
     while (r->pending.len > 0 &&
            (used = wf_scan_statement(r->pending.ptr, r->pending.len, &blank)) > 0) {
         struct copy_in copy = {.used = used};
-        if (!blank && !copy_in_find(r->pending.ptr, used, r->pending.len, false, &copy)) {
+        if (!blank && !copy_in_find(r->shell, r->pending.ptr, used, r->pending.len, false, &copy)) {
             return; /* its lines are still to come */
         }
         remember(r, r->pending.ptr, used);

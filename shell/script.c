@@ -186,7 +186,7 @@ static size_t run_first(struct shell *shell, const char *text, size_t len, struc
     }
     used = used ? used : len;
     struct copy_in copy = {.used = used};
-    if (!blank && !copy_in_find(text, used, len, at_end, &copy)) {
+    if (!blank && !copy_in_find(shell, text, used, len, at_end, &copy)) {
         return 0;
     }
     if (!blank && memchr(text, 0, used)) {
@@ -277,6 +277,7 @@ bool run_stream(struct shell *shell, FILE *in, const char *name) {
     size_t cap = 0;
     bool ok = true;
     bool go_on = true;
+    shell->stdin_is_script = shell->stdin_is_script || in == stdin;
     while (go_on && !shell->quit) {
         ssize_t got = getline(&line, &cap, in);
         bool at_end = got <= 0;

@@ -70,6 +70,7 @@ struct shell {
     bool keep_going;
     bool ascii;
     bool interactive;
+    bool stdin_is_script;  /* statements come from there, and the lines of COPY FROM STDIN */
     bool quit;             /* .quit was given */
     bool expanded;         /* boxes are shown as lines: \x */
     int32_t max_rows;      /* of a box; 0 = all */
@@ -101,13 +102,14 @@ bool is_command(const char *line, size_t len);
 
 /* copy_in.c: COPY … FROM STDIN and its lines. */
 struct copy_in {
-    size_t stdin_at; /* of the word in the statement; 0 = the statement is another one */
-    const char *data;
+    size_t stdin_at;  /* of the word in the statement; 0 = the statement is another one */
+    const char *data; /* NULL: what comes in on standard input */
     size_t bytes;
     size_t used; /* of the text: statement, lines, and the end's line */
 };
 /* Looks behind the statement, the text's first bytes; false when the lines' end is yet to come. */
-bool copy_in_find(const char *text, size_t statement, size_t len, bool at_end, struct copy_in *out);
+bool copy_in_find(const struct shell *shell, const char *text, size_t statement, size_t len,
+                  bool at_end, struct copy_in *out);
 bool copy_in_run(struct shell *shell, const char *sql, const struct copy_in *in,
                  struct origin origin);
 

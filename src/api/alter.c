@@ -44,7 +44,7 @@ static struct table *open_like(struct wf_connection *conn, const struct table *o
 }
 
 /* Every live row is new to the constraints. */
-static FALLIBLE check_all(struct wf_connection *conn, struct table *table,
+static FALLIBLE check_all(struct wf_connection *conn, u32 oid, struct table *table,
                           struct table_version *version) {
     for (u32 c = 0; c < table->col_count; c++) {
         if (!table->cols[c].not_null || version->stats[c].null_count == 0) {
@@ -64,7 +64,7 @@ static FALLIBLE check_all(struct wf_connection *conn, struct table *table,
         }
     }
     struct table_version *empty = table_snapshot(table);
-    wf_status status = constraints_after(conn, table, empty, version, NULL);
+    wf_status status = constraints_of_new(conn, oid, table, empty);
     version_release(empty);
     return status;
 }
@@ -91,7 +91,7 @@ FALLIBLE ddl_redefine(struct wf_connection *conn, u32 oid, const struct table_de
         status = replace_table(conn, oid, table, version);
     }
     if (!status) {
-        status = check_all(conn, table, version);
+        status = check_all(conn, oid, table, version);
     }
     mem_free(&conn->db->mem, same, bytes);
     version_release(version);
@@ -132,7 +132,7 @@ static FALLIBLE refill(struct wf_connection *conn, const struct run_request *req
         status = replace_table(conn, st->oid, table, version);
     }
     if (!status) {
-        status = check_all(conn, table, version);
+        status = check_all(conn, st->oid, table, version);
     }
     version_release(version);
     version_release(empty);
@@ -175,8 +175,9 @@ static FALLIBLE renumber_referrers(struct wf_connection *conn, struct arena *are
                                    const struct statement *st) {
     struct edition *edition = edition_retain(conn->tx.mine);
     wf_status status = ERR_OK;
-    for (i64 i = 0; i < edition->count && !status; i++) {
-        const struct object *object = edition->entries[i].object;
+    struct edition_walk at = edition_walk_users(edition, st->oid);
+    while (!status && edition_step(&at)) {
+        const struct object *object = at.entry->object;
         bool changed = false;
         if (!object->table || object->oid == st->oid) {
             continue;
@@ -204,8 +205,9 @@ static FALLIBLE move_sequences(struct wf_connection *conn, struct arena *arena,
                                const struct statement *st) {
     struct edition *edition = edition_retain(conn->tx.mine);
     wf_status status = ERR_OK;
-    for (i64 i = 0; i < edition->count && !status; i++) {
-        const struct object *object = edition->entries[i].object;
+    struct edition_walk at = edition_walk_users(edition, st->oid);
+    while (!status && edition_step(&at)) {
+        const struct object *object = at.entry->object;
         if (!object->sequence || object->owner != st->oid || !object->owner_col ||
             edition_find_oid(conn->tx.mine, object->oid) == NULL) {
             continue;
@@ -331,14 +333,11 @@ FALLIBLE run_rename(struct wf_connection *conn, struct rowset *rows) {
                          st->position, "%s \"%.100s\" already exists",
                          like.kind == OBJECT_SCHEMA ? "schema" : "relation", like.name);
     }
-    const struct edition *edition = conn->tx.mine;
-    for (i64 i = 0; i < edition->count; i++) {
-        for (u32 d = 0; d < edition->entries[i].object->dep_count; d++) {
-            if (edition->entries[i].object->deps[d] == st->oid) {
-                FAIL_AT(&conn->err, NOT_SUPPORTED, st->position,
-                        "not supported yet: renaming what view \"%.100s\" reads",
-                        edition->entries[i].object->name);
-            }
+    for (struct edition_walk at = edition_walk_users(conn->tx.mine, st->oid); edition_step(&at);) {
+        if (at.entry->object->kind == OBJECT_VIEW) {
+            FAIL_AT(&conn->err, NOT_SUPPORTED, st->position,
+                    "not supported yet: renaming what view \"%.100s\" reads",
+                    at.entry->object->name);
         }
     }
     struct object *object = object_new(&conn->db->mem, &like);

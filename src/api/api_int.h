@@ -9,6 +9,7 @@
 
 #include "warpfox.h"
 
+#include "base/stop.h"
 #include "base/thread.h"
 #include "catalog/catalog.h"
 #include "defs/metric.def"
@@ -95,6 +96,12 @@ struct tx_mark {
     struct edition *edition;
 };
 
+enum { PREPARED_LISTS = 256, NOTED_LISTS = 64 };
+struct noted_value {
+    struct noted_value *next;
+    u32 oid; /* of the sequence */
+    i64 value;
+};
 struct wf_connection {
     struct wf_database *db;
     struct settings settings;
@@ -103,17 +110,16 @@ struct wf_connection {
     u32 temp_schema; /* OID of the schema of temporary objects; 0 = none yet */
     wf_notice notice;
     void *notice_arg;
-    struct named_statement *prepared; /* by PREPARE */
+    struct named_statement *prepared[PREPARED_LISTS]; /* by PREPARE; lists by the hash of a name */
     struct texts *texts;              /* statements met again; NULL = none yet */
-    struct {
-        u32 oid;
-        i64 value;
-    } values[32]; /* what currval says; the last one is lastval's */
-    i32 value_count;
+    struct noted_value *values[NOTED_LISTS]; /* what currval says; lists by the sequence's OID */
+    struct noted_value *last_value;          /* lastval's: of the latest nextval */
     struct error err;
     wf_error last;
     _Atomic i32 cancel;       /* the running statement is to stop */
     i64 deadline_ns;          /* when it must have ended; 0 = never */
+    struct stop stop;         /* both, for whoever works for the statement */
+    const struct stop *outer; /* whom the calling thread worked for before */
     _Atomic i32 cancel_count; /* how often wf_cancel was called: open results compare */
     _Atomic i32 busy;
     _Atomic i32 refs; /* the handle, its statements, and results not computed to their end */
@@ -158,12 +164,14 @@ struct to_compact {
 void compact_note(const struct edition *base, const struct edition *mine, struct to_compact *out);
 void compact_tables(struct wf_connection *conn, const struct to_compact *what);
 
-/* constraint.c: the table's rows went from base to mine in the connection's transaction: looks at
- * CHECK and REFERENCES, both ways, and does what ON DELETE says, or ON UPDATE when there are pairs.
- */
+/* constraint.c: the table's rows are no more those of base in the connection's transaction: looks
+ * at CHECK and REFERENCES, both ways, and does what ON DELETE says, or ON UPDATE when there are
+ * pairs. */
 FALLIBLE constraints_after(struct wf_connection *conn, struct table *table,
-                           struct table_version *base, struct table_version *mine,
-                           const struct row_pairs *pairs);
+                           struct table_version *base, const struct row_pairs *pairs);
+/* Only CHECK and REFERENCES of rows that the table has and `base` had not. */
+FALLIBLE constraints_of_new(struct wf_connection *conn, u32 oid, struct table *table,
+                            struct table_version *base);
 /* DEFERRABLE references from where the transaction began to what it is; `only` one, or all (0). */
 FALLIBLE constraints_deferred(struct wf_connection *conn, u32 only);
 FALLIBLE run_set_constraints(struct wf_connection *conn, struct rowset *rows);
@@ -366,7 +374,8 @@ FALLIBLE run_execute(struct wf_connection *conn, const struct run_request *reque
 FALLIBLE run_deallocate(struct wf_connection *conn, struct rowset *rows);
 FALLIBLE late_value(struct wf_connection *conn, struct rowset *rows, const struct late *late,
                     struct param *out);
-void session_note_value(struct wf_connection *conn, u32 sequence, i64 value);
+/* For currval, and where the value was taken (not set) for lastval. */
+FALLIBLE session_note_value(struct wf_connection *conn, u32 sequence, i64 value, bool taken);
 /* exec.serial; arg is the connection. */
 wf_status session_serial(void *arg, const struct window_fn *call, i64 value, bool called, i64 *out,
                          struct error *err);
@@ -437,7 +446,10 @@ FALLIBLE change_row_numbers(struct rowset *rows, i64 **out, struct error *err);
 /* The version the transaction has of a table; borrowed. */
 FALLIBLE change_base(struct wf_connection *conn, const struct table *table,
                      struct table_version **out);
-/* Checks keys, makes `mine` the transaction's version and looks at the other constraints. */
+/* Checks keys and makes `mine` the transaction's version. */
+FALLIBLE change_keep(struct wf_connection *conn, struct table *table, struct table_version *base,
+                    struct table_version *mine);
+/* The same, then looks at the other constraints. */
 FALLIBLE change_install(struct wf_connection *conn, struct table *table, struct table_version *base,
                         struct table_version *mine, const struct row_pairs *pairs);
 /* Fills it. */

@@ -16,8 +16,8 @@ FALLIBLE change_base(struct wf_connection *conn, const struct table *table,
     return ERR_OK;
 }
 
-FALLIBLE change_install(struct wf_connection *conn, struct table *table, struct table_version *base,
-                        struct table_version *mine, const struct row_pairs *pairs) {
+FALLIBLE change_keep(struct wf_connection *conn, struct table *table, struct table_version *base,
+                    struct table_version *mine) {
     b8 *waiting = NULL;
     for (u32 k = 0; k < table->key_count; k++) {
         if (!waiting && key_is_deferred(conn, &table->keys[k])) {
@@ -32,8 +32,13 @@ FALLIBLE change_install(struct wf_connection *conn, struct table *table, struct 
     wf_status status = version_check_keys(table, base, mine, waiting, &conn->err);
     mem_free(&conn->db->mem, waiting, waiting ? table->key_count : 0);
     TRY(status);
-    TRY(tx_set_version(conn, table, mine));
-    return constraints_after(conn, table, base, mine, pairs);
+    return tx_set_version(conn, table, mine);
+}
+
+FALLIBLE change_install(struct wf_connection *conn, struct table *table, struct table_version *base,
+                        struct table_version *mine, const struct row_pairs *pairs) {
+    TRY(change_keep(conn, table, base, mine));
+    return constraints_after(conn, table, base, pairs);
 }
 
 FALLIBLE change_append(struct wf_connection *conn, struct table *table, i64 row_count,
@@ -88,11 +93,11 @@ FALLIBLE fill_from_sequence(struct wf_connection *conn, struct rowset *rows,
             i64 value = 0;
             wf_status status =
                 sequence_next(entry->object->sequence, entry->object->name, 1, &value, &conn->err);
+            status = status ? status : session_note_value(conn, fill->sequence, value, true);
             if (status) {
                 buffer_release(data);
                 return status;
             }
-            session_note_value(conn, fill->sequence, value);
             struct type type = table->cols[fill->col].type;
             i64 most = type.id == TYPE_SMALLINT ? INT16_MAX : INT32_MAX;
             if (type.id != TYPE_BIGINT && (value > most || value < -most - 1)) {
@@ -361,9 +366,8 @@ static bool among(const struct emptied *all, u64 id) {
 /* Tables that refer to one that is emptied are emptied with it: named too, or by CASCADE. */
 static FALLIBLE add_referrers(struct wf_connection *conn, const struct statement *st,
                               struct arena *arena, struct emptied *io, u32 oid) {
-    const struct edition *edition = conn->tx.mine;
-    for (i64 i = 0; i < edition->count; i++) {
-        const struct table *table = edition->entries[i].object->table;
+    for (struct edition_walk at = edition_walk_users(conn->tx.mine, oid); edition_step(&at);) {
+        const struct table *table = at.entry->object->table;
         for (u32 f = 0; table && f < table->foreign_count; f++) {
             if (table->foreigns[f].ref_oid != oid || among(io, table->id)) {
                 continue;
@@ -384,8 +388,8 @@ static FALLIBLE add_referrers(struct wf_connection *conn, const struct statement
 }
 
 static void restart_sequences(const struct edition *edition, u32 owner) {
-    for (i64 i = 0; i < edition->count; i++) {
-        const struct object *object = edition->entries[i].object;
+    for (struct edition_walk at = edition_walk_users(edition, owner); edition_step(&at);) {
+        const struct object *object = at.entry->object;
         if (object->sequence && object->owner == owner) {
             mutex_lock(&object->sequence->lock);
             object->sequence->last = object->sequence->start;

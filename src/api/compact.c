@@ -9,10 +9,10 @@
 #include "api/api_int.h"
 
 void compact_note(const struct edition *base, const struct edition *mine, struct to_compact *out) {
-    for (i64 i = 0; i < mine->count && out->count < COUNT_OF(out->oids); i++) {
-        const struct edition_entry *entry = &mine->entries[i];
-        const struct edition_entry *before = edition_find_oid(base, entry->object->oid);
-        bool changed = entry->version && !(before && before->version == entry->version);
+    struct edition_diff diff = edition_diff(base, mine);
+    while (out->count < COUNT_OF(out->oids) && edition_diff_step(&diff)) {
+        const struct edition_entry *entry = diff.after, *before = diff.before;
+        bool changed = entry && entry->version && !(before && before->version == entry->version);
         if (changed && version_wants_compaction(entry->object->table, entry->version)) {
             out->oids[out->count++] = entry->object->oid;
         }

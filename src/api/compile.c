@@ -15,42 +15,23 @@
 
 enum { MAX_LIVE_REGISTERS = 32 };
 
-static void expr_set_nulls(struct expr *expr, const b8 *nulls) {
-    if (!expr) {
-        return;
+static struct expr *null_param(struct expr *expr, void *arg) {
+    const struct compiled *c = arg;
+    if (expr->kind != EXPR_PARAM || !c->param_nulls[expr->param]) {
+        return NULL;
     }
-    if (expr->kind == EXPR_PARAM && nulls[expr->param]) {
-        expr->kind = EXPR_CONST;
-        expr->is_null = 1;
-        memset(&expr->value, 0, sizeof expr->value);
-    }
-    for (i32 i = 0; i < expr->arg_count; i++) {
-        expr_set_nulls(expr->args[i], nulls);
-    }
+    struct expr *null = expr_new(c->plan->arena, EXPR_CONST, expr->type, expr->position);
+    null->is_null = 1;
+    return null;
 }
 
-static void rel_set_nulls(struct rel *rel, const b8 *nulls) {
-    for (i64 i = 0; i < rel->conds.count; i++) {
-        expr_set_nulls(rel->conds.items[i], nulls);
-    }
-    for (i64 i = 0; i < rel->exprs.count; i++) {
-        expr_set_nulls(rel->exprs.items[i], nulls);
-    }
-    for (i64 i = 0; i < rel->calls.count; i++) {
-        expr_set_nulls(rel->calls.items[i].arg, nulls);
-    }
-    for (i64 i = 0; i < rel->left_keys.count; i++) {
-        expr_set_nulls(rel->left_keys.items[i], nulls);
-        expr_set_nulls(rel->right_keys.items[i], nulls);
-    }
-    for (i64 i = 0; i < rel->order.count; i++) {
-        expr_set_nulls(rel->order.items[i].expr, nulls);
-    }
-    expr_set_nulls(rel->limit, nulls);
-    expr_set_nulls(rel->offset, nulls);
-    for (i32 i = 0; i < rel->input_count; i++) {
-        rel_set_nulls(rel->inputs[i], nulls);
-    }
+static void set_nulls_slot(struct expr **slot, void *arg) {
+    struct compiled *c = arg;
+    *slot = expr_rebuild(c->plan->arena, *slot, null_param, c);
+}
+
+static void set_nulls(struct rel *rel, void *arg) {
+    rel_each_expr(rel, set_nulls_slot, arg);
 }
 
 #ifdef WF_HARD
@@ -96,7 +77,7 @@ static wf_status plan_to_program(void *arg) {
     struct error *err = &conn->err;
     for (i32 i = 0; i < c->param_count; i++) {
         if (c->param_nulls[i]) {
-            rel_set_nulls(c->plan->root, c->param_nulls);
+            rel_each(c->plan->arena, c->plan->root, set_nulls, c);
             break;
         }
     }

@@ -40,14 +40,10 @@ static struct sv key_text(struct arena *arena, const struct table *table,
     struct text out;
     text_init(&out, arena);
     for (u32 i = 0; i < key->col_count; i++) {
-        enum kind kind = type_kind(table->cols[key->cols[i]].type);
-        if (kind == KIND_STR) {
-            struct sv s = sv_of(*(const str *)values[i]);
-            text_append(&out, (struct sv){(const char *)&s.len, (i64)sizeof s.len});
-            text_append(&out, s);
-        } else {
-            text_append(&out, (struct sv){values[i], kind_bytes[kind]});
-        }
+        struct type type = table->cols[key->cols[i]].type;
+        union lit v;
+        memcpy(&v, values[i], kind_bytes[type_kind(type)]);
+        key_append(&out, type, &v);
     }
     return (struct sv){out.ptr, out.len};
 }

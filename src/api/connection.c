@@ -15,6 +15,7 @@ wf_status public_status(wf_status internal) {
     case ERR_MISUSE:
         return WF_MISUSE;
     case ERR_OUT_OF_MEMORY:
+    case ERR_GPU_MEMORY:
         return WF_NO_MEMORY;
     case ERR_CANCELLED:
         return WF_CANCELLED;
@@ -58,6 +59,7 @@ wf_status connection_enter(struct wf_connection *conn) {
         return WF_MISUSE;
     }
     error_reset(&conn->err);
+    conn->outer = stop_enter(NULL);
     return WF_OK;
 }
 
@@ -69,6 +71,7 @@ wf_status connection_leave(struct wf_connection *conn, wf_status internal, struc
         error_reset(&conn->err);
         public_error(&conn->last, &conn->err, text);
     }
+    stop_enter(conn->outer);
     atomic_store(&conn->busy, 0);
     return public_status(internal);
 }
@@ -76,16 +79,12 @@ wf_status connection_leave(struct wf_connection *conn, wf_status internal, struc
 void connection_start(struct wf_connection *conn) {
     i64 timeout_ms = conn->settings.statement_timeout;
     conn->deadline_ns = timeout_ms ? clock_ns() + timeout_ms * 1000000 : 0;
+    conn->stop = (struct stop){&conn->cancel, 0, conn->deadline_ns};
+    stop_enter(&conn->stop);
 }
 
 FALLIBLE connection_check(struct wf_connection *conn) {
-    if (atomic_load_explicit(&conn->cancel, memory_order_relaxed)) {
-        FAIL(&conn->err, CANCELLED, "statement cancelled on request");
-    }
-    if (conn->deadline_ns && clock_ns() > conn->deadline_ns) {
-        FAIL(&conn->err, CANCELLED, "statement cancelled: statement_timeout");
-    }
-    return ERR_OK;
+    return stop_check_of(&conn->stop, &conn->err);
 }
 
 wf_status wf_connect(wf_database *db, wf_connection **out_conn) {

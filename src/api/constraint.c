@@ -3,7 +3,7 @@
  * Both look only at what changed: the rows a version has that its base had not, and those it has no
  * more. CHECK is a SELECT over the new rows, compiled like any other. A new row's reference is
  * looked up in the key of the table it refers to; what becomes of those who refer to rows that are
- * gone is in reference.c. The tables are those of the transaction as the statement leaves it, so a
+ * gone is in cascade.c. The tables are those of the transaction as the statement leaves it, so a
  * row may refer to another one of the same statement, or to itself. A deferred reference
  * or key waits until the transaction ends, and is then looked at from where that began to what it
  * made. */
@@ -99,11 +99,17 @@ static FALLIBLE check_reference(const struct table *table, const struct table_fo
                 continue;
             }
             const void *in_order[32];
+            bool found = true;
+            for (u32 i = 0; i < fk->col_count && found; i++) {
+                found = reference_convert(parent->cols[fk->ref_cols[i]].type,
+                                          table->cols[fk->cols[i]].type, &values.v[i]);
+            }
             for (u32 i = 0; i < fk->col_count; i++) {
                 in_order[i] = values.at[order[i]];
             }
-            bool found = false;
-            TRY(version_key_exists(parent, parent_rows, key, in_order, &found, err));
+            if (found) {
+                TRY(version_key_exists(parent, parent_rows, key, in_order, &found, err));
+            }
             if (!found) {
                 return missing_parent(table, fk, parent, err);
             }
@@ -112,9 +118,8 @@ static FALLIBLE check_reference(const struct table *table, const struct table_fo
     return ERR_OK;
 }
 
-static FALLIBLE new_rows_after(struct wf_connection *conn, u32 oid, struct table *table,
-                               struct table_version *delta) {
-    TRY(run_checks(conn, table, delta));
+static FALLIBLE check_references(struct wf_connection *conn, u32 oid, struct table *table,
+                                 struct table_version *delta) {
     for (u32 f = 0; f < table->foreign_count; f++) {
         const struct edition_entry *parent = parent_of(conn->tx.mine, oid, &table->foreigns[f]);
         if (parent && !reference_is_deferred(conn, &table->foreigns[f])) {
@@ -125,19 +130,35 @@ static FALLIBLE new_rows_after(struct wf_connection *conn, u32 oid, struct table
     return ERR_OK;
 }
 
+/* What the table has now and `base` had not, against its checks or its references. */
+static FALLIBLE look_at_new(struct wf_connection *conn, u32 oid, struct table *table,
+                            struct table_version *base, bool references) {
+    struct table_version *now, *delta;
+    TRY(change_base(conn, table, &now));
+    TRY(version_delta(table, base, now, &delta, &conn->err));
+    wf_status status = ERR_OK;
+    if (delta->live_rows) {
+        status = references ? check_references(conn, oid, table, delta)
+                            : run_checks(conn, table, delta);
+    }
+    version_release(delta);
+    return status;
+}
+
+FALLIBLE constraints_of_new(struct wf_connection *conn, u32 oid, struct table *table,
+                            struct table_version *base) {
+    TRY(table->check_count ? look_at_new(conn, oid, table, base, false) : ERR_OK);
+    return table->foreign_count ? look_at_new(conn, oid, table, base, true) : ERR_OK;
+}
+
+/* References come last: a cascade may have brought them where they belong. */
 FALLIBLE constraints_after(struct wf_connection *conn, struct table *table,
-                           struct table_version *base, struct table_version *mine,
-                           const struct row_pairs *pairs) {
+                           struct table_version *base, const struct row_pairs *pairs) {
     const struct edition_entry *entry = edition_find_table(conn->tx.mine, table->id);
     u32 oid = entry ? entry->object->oid : 0;
-    if (table->check_count || table->foreign_count) {
-        struct table_version *delta;
-        TRY(version_delta(table, base, mine, &delta, &conn->err));
-        wf_status status = delta->live_rows ? new_rows_after(conn, oid, table, delta) : ERR_OK;
-        version_release(delta);
-        TRY(status);
-    }
-    return table->key_count ? referrers_after(conn, oid, table, base, mine, pairs) : ERR_OK;
+    TRY(table->check_count ? look_at_new(conn, oid, table, base, false) : ERR_OK);
+    TRY(table->key_count ? referrers_after(conn, oid, base, pairs) : ERR_OK);
+    return table->foreign_count ? look_at_new(conn, oid, table, base, true) : ERR_OK;
 }
 
 /* At commit, when others have committed since the transaction began: new references to rows that
@@ -175,14 +196,14 @@ static FALLIBLE recheck_referrer(const struct edition_entry *base, const struct 
     struct table_version *removed;
     struct arena arena;
     struct map gone;
-    struct row_list list = {0};
     TRY(version_removed(mine->object->table, base->version, mine->version, &removed, err));
     arena_init(&arena, mem);
     wf_status status = gone_keys(&arena, mine->object->table, fk, removed, now, &gone, err);
     if (!status && gone.entries.count > 0) {
-        find_referring(&arena, child->object->table, fk, child->version, &gone, &list);
+        bool found = find_referring(&arena, mine->object->table, child->object->table, fk,
+                                    child->version, &gone);
         status = arena_check(&arena, err);
-        if (!status && list.rows.count > 0) {
+        if (!status && found) {
             status = still_referred(mine->object->table, child->object->table, fk, err);
         }
     }
@@ -191,21 +212,33 @@ static FALLIBLE recheck_referrer(const struct edition_entry *base, const struct 
     return status;
 }
 
+/* References of one table to the one whose keys went. */
+static FALLIBLE recheck_users(const struct edition_entry *base, const struct edition_entry *mine,
+                              const struct edition_entry *child, const struct edition *all_mine,
+                              const struct edition *merged, struct memory *mem,
+                              struct error *err) {
+    const struct edition_entry *now = edition_find_oid(merged, mine->object->oid);
+    const struct table *table = child ? child->object->table : NULL;
+    const struct edition_entry *before =
+        child ? edition_find_oid(all_mine, child->object->oid) : NULL;
+    for (u32 f = 0; table && f < table->foreign_count; f++) {
+        const struct table_foreign *fk = &table->foreigns[f];
+        bool refers = (fk->ref_oid ? fk->ref_oid : child->object->oid) == mine->object->oid;
+        if (refers && now && !(before && before->version == child->version)) {
+            TRY(recheck_referrer(base, mine, child, fk, mem, now->version, err));
+        }
+    }
+    return ERR_OK;
+}
+
 static FALLIBLE recheck_parent(const struct edition_entry *base, const struct edition_entry *mine,
                                const struct edition *all_mine, const struct edition *merged,
                                struct memory *mem, struct error *err) {
-    for (i64 i = 0; i < merged->count; i++) {
-        const struct edition_entry *child = &merged->entries[i];
-        const struct table *table = child->object->table;
-        const struct edition_entry *before = edition_find_oid(all_mine, child->object->oid);
-        for (u32 f = 0; table && f < table->foreign_count; f++) {
-            const struct table_foreign *fk = &table->foreigns[f];
-            bool refers = (fk->ref_oid ? fk->ref_oid : child->object->oid) == mine->object->oid;
-            const struct edition_entry *now = edition_find_oid(merged, mine->object->oid);
-            if (refers && now && !(before && before->version == child->version)) {
-                TRY(recheck_referrer(base, mine, child, fk, mem, now->version, err));
-            }
-        }
+    TRY(recheck_users(base, mine, edition_find_oid(merged, mine->object->oid), all_mine, merged, mem,
+                      err));
+    struct edition_walk at = edition_walk_users(merged, mine->object->oid);
+    while (edition_step(&at)) {
+        TRY(recheck_users(base, mine, at.entry, all_mine, merged, mem, err));
     }
     return ERR_OK;
 }
@@ -213,10 +246,9 @@ static FALLIBLE recheck_parent(const struct edition_entry *base, const struct ed
 wf_status constraints_recheck(void *arg, const struct edition *base, const struct edition *mine,
                               const struct edition *merged, struct error *err) {
     struct wf_connection *conn = arg;
-    for (i64 i = 0; i < mine->count; i++) {
-        const struct edition_entry *entry = &mine->entries[i];
-        const struct edition_entry *before = edition_find_oid(base, entry->object->oid);
-        if (!entry->version || !before || before->version == entry->version ||
+    for (struct edition_diff diff = edition_diff(base, mine); edition_diff_step(&diff);) {
+        const struct edition_entry *entry = diff.after, *before = diff.before;
+        if (!entry || !entry->version || !before || before->version == entry->version ||
             before->object->table != entry->object->table) {
             continue;
         }
@@ -274,19 +306,34 @@ static FALLIBLE check_waiting_keys(struct wf_connection *conn, const struct edit
     return ERR_OK;
 }
 
+static FALLIBLE check_waiting_references(struct wf_connection *conn,
+                                         const struct edition_entry *child, u32 only) {
+    const struct table *table = child->object->table;
+    for (u32 f = 0; table && f < table->foreign_count; f++) {
+        const struct table_foreign *fk = &table->foreigns[f];
+        if (fk->deferrable && (!only || fk->oid == only)) {
+            TRY(check_deferred(conn, child, fk));
+        }
+    }
+    return ERR_OK;
+}
+
 FALLIBLE constraints_deferred(struct wf_connection *conn, u32 only) {
     const struct tx *tx = &conn->tx;
     if (!tx->base || tx->base == tx->mine) {
         return ERR_OK;
     }
-    for (i64 i = 0; i < tx->mine->count; i++) {
-        const struct edition_entry *child = &tx->mine->entries[i];
-        const struct table *table = child->object->table;
-        TRY(table ? check_waiting_keys(conn, child, only) : ERR_OK);
-        for (u32 f = 0; table && f < table->foreign_count; f++) {
-            const struct table_foreign *fk = &table->foreigns[f];
-            if (fk->deferrable && (!only || fk->oid == only)) {
-                TRY(check_deferred(conn, child, fk));
+    for (struct edition_diff diff = edition_diff(tx->base, tx->mine); edition_diff_step(&diff);) {
+        if (!diff.after || !diff.after->object->table) {
+            continue;
+        }
+        TRY(check_waiting_keys(conn, diff.after, only));
+        TRY(check_waiting_references(conn, diff.after, only));
+        struct edition_walk at = edition_walk_users(tx->mine, diff.after->object->oid);
+        while (edition_step(&at)) { /* those that changed themselves have their own turn */
+            const struct edition_entry *before = edition_find_oid(tx->base, at.entry->object->oid);
+            if (before && before->version == at.entry->version) {
+                TRY(check_waiting_references(conn, at.entry, only));
             }
         }
     }

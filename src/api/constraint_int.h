@@ -25,24 +25,42 @@ static inline const struct edition_entry *parent_of(const struct edition *editio
     return edition_find_oid(edition, fk->ref_oid ? fk->ref_oid : own_oid);
 }
 
+/* The number of the tablet that a row is in. */
+static inline i64 tablet_at(const struct table_version *version, i64 row) {
+    i64 low = 0, high = version->tablet_count - 1;
+    while (low < high) {
+        i64 middle = (low + high + 1) / 2;
+        if (version->row_starts[middle] <= row) {
+            low = middle;
+        } else {
+            high = middle - 1;
+        }
+    }
+    return low;
+}
+
 /* reference.c */
+/* A value of a column as one of a column it refers to, or the other way round; false: there is no
+ * such value. */
+bool reference_convert(struct type to, struct type from, union lit *io);
+/* The bytes of the key that a reference means, from the values of its columns: those of `child`, or
+ * of the parent itself (child NULL). Equal keys have equal bytes. false: no row can have it. */
+bool reference_bytes(struct text *out, const struct table *parent, const struct table_foreign *fk,
+                     const struct table *child, const union lit *values);
 /* Keys that `fk` refers to of rows that `removed` shows and the parent has no more: bytes to
  * something that is not NULL. */
 FALLIBLE gone_keys(struct arena *arena, struct table *parent, const struct table_foreign *fk,
                    const struct table_version *removed, struct table_version *now, struct map *out,
                    struct error *err);
-/* Live rows whose reference is in a map of keys, and what the map holds for it. */
-struct row_list {
-    VEC(i64) rows;
-    VEC(void *) found;
-};
-void find_referring(struct arena *arena, const struct table *child, const struct table_foreign *fk,
-                    const struct table_version *rows, const struct map *keys, struct row_list *out);
+/* Whether a live row refers to one of these keys. */
+bool find_referring(struct arena *arena, const struct table *parent, const struct table *child,
+                    const struct table_foreign *fk, const struct table_version *rows,
+                    const struct map *keys);
 FALLIBLE still_referred(const struct table *parent, const struct table *child,
                         const struct table_foreign *fk, struct error *err);
-/* Tables that refer to this one, whose rows went from base to mine. */
-FALLIBLE referrers_after(struct wf_connection *conn, u32 oid, struct table *table,
-                         struct table_version *base, struct table_version *mine,
+/* cascade.c: what becomes of those who refer to rows that the table has no more, which it had in
+ * `base`. */
+FALLIBLE referrers_after(struct wf_connection *conn, u32 oid, struct table_version *base,
                          const struct row_pairs *pairs);
 
 #endif

@@ -6,7 +6,7 @@
  * columns) the file is read into a table of its own first, and the rows are computed from that. */
 #include "api/api_int.h"
 
-#include "io/io.h"
+#include "io/input.h"
 
 static bool is_parquet(const char *path) {
     i64 len = (i64)strlen(path);
@@ -27,8 +27,8 @@ static wf_status reserve_values(void *arg, u32 col, i64 rows, i64 *out_first, i6
     }
     *out_step = entry->object->sequence->increment;
     TRY(sequence_next(entry->object->sequence, entry->object->name, rows, out_first, err));
-    session_note_value(copy->conn, copy->sequences[col], *out_first + (rows - 1) * *out_step);
-    return ERR_OK;
+    return session_note_value(copy->conn, copy->sequences[col],
+                              *out_first + (rows - 1) * *out_step, true);
 }
 
 static bool is_listed(const struct copy_options *copy, u32 col) {
@@ -66,19 +66,31 @@ static FALLIBLE copy_defaults(struct wf_connection *conn, struct rowset *rows,
     return arena_check(&rows->arena, &conn->err);
 }
 
+/* The file's rows into the table, watched. */
+static FALLIBLE load_rows(struct wf_connection *conn, struct rowset *rows, struct table *table,
+                          const struct csv_options *options) {
+    struct load_progress progress = {.cancel = &conn->cancel, .deadline_ns = conn->deadline_ns};
+    struct input in;
+    watch_load(&conn->watch, &progress);
+    wf_status status =
+        input_open(&in, rows->compiled->stmt.copy.path, true, &rows->mem, &progress, &conn->err);
+    if (!status) {
+        status = csv_load(table, &in, options, conn->db->pool, &rows->mem, &progress,
+                          &rows->rows_affected, &conn->err);
+        input_close(&in);
+    }
+    watch_load(&conn->watch, NULL);
+    return status;
+}
+
 static FALLIBLE copy_file(struct wf_connection *conn, struct rowset *rows, struct table *table,
                           struct csv_options *options) {
-    const struct copy_options *copy = &rows->compiled->stmt.copy;
     struct copy_arg arg = {conn, options->sequences};
     struct table_version *mine = NULL;
-    struct load_progress progress = {.cancel = &conn->cancel, .deadline_ns = conn->deadline_ns};
     options->reserve = reserve_values;
     options->reserve_arg = &arg;
     options->out_version = &mine;
-    watch_load(&conn->watch, &progress);
-    wf_status status = csv_load(table, copy->path, options, conn->db->pool, &rows->mem, &progress,
-                                &rows->rows_affected, &conn->err);
-    watch_load(&conn->watch, NULL);
+    wf_status status = load_rows(conn, rows, table, options);
     if (!status && mine) {
         status = change_install(conn, table, options->base, mine, NULL);
     }
@@ -151,7 +163,6 @@ static const b8 *by_file(struct rowset *rows, const b8 *flags) {
 
 static FALLIBLE copy_by_row(struct wf_connection *conn, struct rowset *rows, struct table *table,
                             struct csv_options *options) {
-    struct load_progress progress = {.cancel = &conn->cancel, .deadline_ns = conn->deadline_ns};
     struct table *file;
     TRY(open_file_table(conn, rows, table, &file));
     options->force_not_null = by_file(rows, options->force_not_null);
@@ -159,10 +170,7 @@ static FALLIBLE copy_by_row(struct wf_connection *conn, struct rowset *rows, str
     options->col_count = 0;
     options->cols = NULL;
     options->base = NULL;
-    watch_load(&conn->watch, &progress);
-    wf_status status = csv_load(file, rows->compiled->stmt.copy.path, options, conn->db->pool,
-                                &rows->mem, &progress, &rows->rows_affected, &conn->err);
-    watch_load(&conn->watch, NULL);
+    wf_status status = load_rows(conn, rows, file, options);
     if (!status && rows->rows_affected > 0) {
         struct table_version *version = table_snapshot(file);
         status = append_copied(conn, rows, table, file, version);

@@ -135,6 +135,11 @@ static FALLIBLE write_all(struct copy_out *c) {
     return flush(c);
 }
 
+static wf_status check_connection(void *arg, struct error *err) {
+    UNUSED(err); /* it is the connection's own */
+    return connection_check(arg);
+}
+
 FALLIBLE run_copy_to(struct wf_connection *conn, const struct run_request *request,
                      struct rowset *rows) {
     const struct copy_options *copy = &rows->compiled->stmt.copy;
@@ -147,7 +152,8 @@ FALLIBLE run_copy_to(struct wf_connection *conn, const struct run_request *reque
                                  .null_text = copy->null_text};
     TRY(rowset_open_exec(conn, request, rows));
     copy = c.copy = &rows->compiled->stmt.copy; /* may have been compiled again */
-    TRY(file_out_open(&c.file, copy->path, &conn->err));
+    struct file_wait wait = {check_connection, conn};
+    TRY(file_out_open(&c.file, copy->path, wait, &conn->err));
     c.out.buf = mem_alloc(&rows->mem, c.cap);
     wf_status status = c.out.buf ? write_all(&c) : memory_refused(&rows->mem, &conn->err, c.cap);
     mem_free(&rows->mem, c.out.buf, c.cap);

@@ -161,7 +161,8 @@ void database_devices(struct wf_database *db, const struct settings *settings, i
     mutex_lock(&db->lock);
     bool tried = db->gpu_tried;
     mutex_unlock(&db->lock);
-    if (settings->device == DEVICE_AUTO && !tried && rows < AUTO_GPU_ROWS) {
+    bool few = rows < AUTO_GPU_ROWS && !settings->mix_devices;
+    if (settings->device == DEVICE_AUTO && !tried && few) {
         out->no_gpu = "too few rows to start the GPU for";
         if (!explains || gpu_rests(db)) {
             return;

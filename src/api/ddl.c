@@ -408,27 +408,45 @@ FALLIBLE run_comment(struct wf_connection *conn, struct rowset *rows) {
 
 /* DROP */
 
+/* OIDs in the order found. */
+struct oid_set {
+    VEC(u32) oids;
+    struct map has;
+};
 struct dropping {
     struct wf_connection *conn;
     struct arena *arena;
     const struct statement *st;
-    VEC(u32) oids; /* to go, in the order found */
-    i64 asked;     /* of them, those the statement names */
+    struct oid_set gone;    /* to go */
+    struct oid_set touched; /* tables that use some of it */
 };
 
-static bool going(const struct dropping *d, u32 oid) {
-    for (i64 i = 0; i < d->oids.count; i++) {
-        if (d->oids.items[i] == oid) {
-            return true;
-        }
+static void dropping_init(struct dropping *d, struct wf_connection *conn, struct arena *arena,
+                          const struct statement *st) {
+    *d = (struct dropping){.conn = conn, .arena = arena, .st = st};
+    map_init(&d->gone.has, arena);
+    map_init(&d->touched.has, arena);
+}
+
+static bool oid_in(const struct oid_set *set, u32 oid) {
+    return map_find(&set->has, (struct sv){(const char *)&oid, (i64)sizeof oid}) != NULL;
+}
+
+static void oid_add(struct arena *arena, struct oid_set *set, u32 oid) {
+    if (!oid_in(set, oid)) {
+        u32 *key = NEW(arena, u32);
+        *key = oid;
+        map_set(&set->has, (struct sv){(const char *)key, (i64)sizeof *key}, key);
+        VEC_PUSH(arena, &set->oids, oid);
     }
-    return false;
+}
+
+static bool going(const struct dropping *d, u32 oid) {
+    return oid_in(&d->gone, oid);
 }
 
 static void let_go(struct dropping *d, u32 oid) {
-    if (!going(d, oid)) {
-        VEC_PUSH(d->arena, &d->oids, oid);
-    }
+    oid_add(d->arena, &d->gone, oid);
 }
 
 static FALLIBLE depends(struct dropping *d, const struct object *on, const struct object *other,
@@ -480,32 +498,56 @@ static bool uses_sequence(const struct object *object, u32 oid) {
     return false;
 }
 
+/* What `other` has to do with what goes. */
+static FALLIBLE collect_user(struct dropping *d, const struct object *gone,
+                             const struct object *other) {
+    bool reads = false;
+    for (u32 k = 0; k < other->dep_count; k++) {
+        reads = reads || other->deps[k] == gone->oid;
+    }
+    if (other->table) {
+        oid_add(d->arena, &d->touched, other->oid);
+    }
+    if (going(d, other->oid)) {
+        return ERR_OK;
+    }
+    if (reads) {
+        TRY(depends(d, gone, other, "reads"));
+        let_go(d, other->oid);
+    } else if (gone->kind == OBJECT_TABLE && other->owner == gone->oid) {
+        let_go(d, other->oid);
+    } else if (gone->kind == OBJECT_TABLE && refers_to(other, gone->oid)) {
+        TRY(depends(d, gone, other, "refers to"));
+    } else if (gone->kind == OBJECT_INDEX && needs_index(d->conn->tx.mine, other, gone)) {
+        TRY(depends(d, gone, other, "refers to the columns of"));
+    } else if (gone->kind == OBJECT_SEQUENCE && uses_sequence(other, gone->oid)) {
+        TRY(depends(d, gone, other, "takes values from"));
+    }
+    return ERR_OK;
+}
+
 /* What goes, or must be asked about, when `gone` goes. */
 static FALLIBLE collect_dependents(struct dropping *d, const struct object *gone) {
     const struct edition *edition = d->conn->tx.mine;
-    for (i64 i = 0; i < edition->count; i++) {
-        const struct object *other = edition->entries[i].object;
-        if (going(d, other->oid)) {
-            continue;
+    if (gone->kind == OBJECT_SCHEMA) {
+        struct edition_walk in = edition_walk_schema(edition, gone->oid);
+        while (edition_step(&in)) {
+            if (!going(d, in.entry->object->oid)) {
+                TRY(depends(d, gone, in.entry->object, "is in"));
+                let_go(d, in.entry->object->oid);
+            }
         }
-        bool reads = false;
-        for (u32 k = 0; k < other->dep_count; k++) {
-            reads = reads || other->deps[k] == gone->oid;
-        }
-        if (gone->kind == OBJECT_SCHEMA && other->schema == gone->oid) {
-            TRY(depends(d, gone, other, "is in"));
-            let_go(d, other->oid);
-        } else if (reads) {
-            TRY(depends(d, gone, other, "reads"));
-            let_go(d, other->oid);
-        } else if (gone->kind == OBJECT_TABLE && other->owner == gone->oid) {
-            let_go(d, other->oid);
-        } else if (gone->kind == OBJECT_TABLE && refers_to(other, gone->oid)) {
-            TRY(depends(d, gone, other, "refers to"));
-        } else if (gone->kind == OBJECT_INDEX && needs_index(edition, other, gone)) {
-            TRY(depends(d, gone, other, "refers to the columns of"));
-        } else if (gone->kind == OBJECT_SEQUENCE && uses_sequence(other, gone->oid)) {
-            TRY(depends(d, gone, other, "takes values from"));
+    }
+    struct edition_walk at = edition_walk_users(edition, gone->oid);
+    while (edition_step(&at)) {
+        TRY(collect_user(d, gone, at.entry->object));
+    }
+    if (gone->kind == OBJECT_INDEX) { /* references rest on it, but name its table */
+        const struct edition_entry *owner = edition_find_oid(edition, gone->owner);
+        TRY(owner ? collect_user(d, gone, owner->object) : ERR_OK);
+        at = edition_walk_users(edition, gone->owner);
+        while (edition_step(&at)) {
+            TRY(collect_user(d, gone, at.entry->object));
         }
     }
     return ERR_OK;
@@ -557,7 +599,6 @@ static FALLIBLE collect_named(struct dropping *d, struct rowset *rows) {
         }
         let_go(d, entry->object->oid);
     }
-    d->asked = d->oids.count;
     return ERR_OK;
 }
 
@@ -599,7 +640,8 @@ static FALLIBLE drop_collected(struct dropping *d);
 static FALLIBLE drop_old(struct wf_connection *conn, struct rowset *rows, u32 schema) {
     const struct statement *st = &rows->compiled->stmt;
     const struct edition_entry *old = edition_find(conn->tx.mine, schema, sv_from(st->table_name));
-    struct dropping d = {.conn = conn, .arena = &rows->arena, .st = st};
+    struct dropping d;
+    dropping_init(&d, conn, &rows->arena, st);
     if (!old) {
         return ERR_OK;
     }
@@ -613,7 +655,8 @@ static FALLIBLE drop_old(struct wf_connection *conn, struct rowset *rows, u32 sc
 
 FALLIBLE ddl_drop(struct wf_connection *conn, struct arena *arena, u32 oid) {
     struct statement st = {.cascade = 1, .position = -1};
-    struct dropping d = {.conn = conn, .arena = arena, .st = &st};
+    struct dropping d;
+    dropping_init(&d, conn, arena, &st);
     if (!edition_find_oid(conn->tx.mine, oid)) {
         return ERR_OK;
     }
@@ -625,7 +668,8 @@ FALLIBLE run_drop(struct wf_connection *conn, struct rowset *rows) {
     const struct statement *st = &rows->compiled->stmt;
     static const char *const tags[] = {"DROP SCHEMA", "DROP TABLE", "DROP VIEW", "DROP SEQUENCE",
                                        "DROP INDEX"};
-    struct dropping d = {.conn = conn, .arena = &rows->arena, .st = st};
+    struct dropping d;
+    dropping_init(&d, conn, &rows->arena, st);
     rows->tag = tags[st->object_kind];
     TRY(collect_named(&d, rows));
     return drop_collected(&d);
@@ -633,24 +677,25 @@ FALLIBLE run_drop(struct wf_connection *conn, struct rowset *rows) {
 
 static FALLIBLE drop_collected(struct dropping *d) {
     struct wf_connection *conn = d->conn;
-    for (i64 i = 0; i < d->oids.count; i++) {
-        const struct edition_entry *entry = edition_find_oid(conn->tx.mine, d->oids.items[i]);
+    for (i64 i = 0; i < d->gone.oids.count; i++) {
+        const struct edition_entry *entry = edition_find_oid(conn->tx.mine, d->gone.oids.items[i]);
+        TRY(connection_check(conn));
         TRY(collect_dependents(d, entry->object));
     }
+    TRY(arena_check(d->arena, &conn->err));
     struct edition *edition = edition_retain(conn->tx.mine);
     wf_status status = ERR_OK;
-    for (i64 i = 0; i < edition->count && !status; i++) {
-        const struct edition_entry *entry = &edition->entries[i];
-        if (entry->object->table && !going(d, entry->object->oid)) {
-            status = loosen(d, entry);
-        }
+    for (i64 i = 0; i < d->touched.oids.count && !status; i++) {
+        u32 oid = d->touched.oids.items[i];
+        status = going(d, oid) ? ERR_OK : loosen(d, edition_find_oid(edition, oid));
     }
     edition_release(edition);
     TRY(status);
-    struct edit *edits = NEW_ARRAY(d->arena, struct edit, d->oids.count + 1);
+    i64 count = d->gone.oids.count;
+    struct edit *edits = NEW_ARRAY(d->arena, struct edit, count + 1);
     TRY(arena_check(d->arena, &conn->err));
-    for (i64 i = 0; i < d->oids.count; i++) {
-        edits[i].oid = d->oids.items[i];
+    for (i64 i = 0; i < count; i++) {
+        edits[i].oid = d->gone.oids.items[i];
     }
-    return d->oids.count ? tx_apply(conn, edits, d->oids.count) : ERR_OK;
+    return count ? tx_apply(conn, edits, count) : ERR_OK;
 }

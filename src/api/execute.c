@@ -334,7 +334,10 @@ wf_status rowset_more(struct rowset *rows) {
     rows->slice_start = 0;
     set_deadline(rows);
     watch_read_begin(&rows->conn->watch, x, start_ns - rows->ns);
+    struct stop stop = exec_stop(x);
+    const struct stop *outer = stop_enter(&stop);
     wf_status status = exec_next(x, &rows->answer, &end);
+    stop_enter(outer);
     watch_read_end(&rows->conn->watch, x);
     rows->ns += clock_ns() - start_ns;
     sum_metrics(rows);

@@ -6,7 +6,9 @@
 struct wf_join {
     struct call in;         /* keeps copies of the sides, and what open built */
     struct prim_block runs; /* what counting found */
+    struct prim_block keys; /* integers in place of keys that are none */
     wf_place place;
+    i32 key_type; /* as given: wf_elem */
     i64 limit;
     struct prim_join join;
 };
@@ -30,7 +32,7 @@ static void take_side(struct wf_join *j, i32 side, const wf_join_side *from) {
               "columns of a side are missing");
     CALL_NEED(c, from->keys.count < 0xffffffffLL, PROGRAM_LIMIT,
               "sides have fewer than 4294967295 rows");
-    join->keys[side] = call_in(c, side ? "keys of S" : "keys of R", from->keys, "UI");
+    join->keys[side] = call_in(c, side ? "keys of S" : "keys of R", from->keys, "UIFT");
     join->col_count[side] = from->column_count;
     for (i32 i = 0; !c->status && i < from->column_count; i++) {
         join->cols[side][i] = call_in(c, col_names[side][i], from->columns[i], "UIF");
@@ -51,6 +53,10 @@ static void take_spec(struct wf_join *j, const wf_join_spec *spec) {
     take_side(j, SIDE_S, &spec->s);
     CALL_NEED(c, spec->r.keys.type == spec->s.keys.type, DATATYPE_MISMATCH,
               "keys of R and S are of different types");
+    CALL_NEED(c,
+              !spec->band || spec->r.keys.type <= WF_ELEM_I32 || spec->r.keys.type == WF_ELEM_U64 ||
+                  spec->r.keys.type == WF_ELEM_I64,
+              NOT_SUPPORTED, "bands are for keys that are integers");
     if (c->status) {
         return;
     }
@@ -60,6 +66,7 @@ static void take_spec(struct wf_join *j, const wf_join_spec *spec) {
     join->width = spec->width;
     join->sequential = spec->sequential != 0;
     join->want_rows = spec->want_rows != 0;
+    j->key_type = (i32)spec->r.keys.type;
     join->key_type = (u8)spec->r.keys.type;
     join->key_bytes = (u8)elem_bytes[spec->r.keys.type];
     join->flip = elem_kinds[spec->r.keys.type] == 'I' ? 1ULL << (8 * join->key_bytes - 1) : 0;
@@ -93,6 +100,12 @@ static FALLIBLE check_limit(const struct prim_job *job, const struct wf_join *j)
     return ERR_OK;
 }
 
+static wf_status words_body(struct prim_job *job, void *arg) {
+    struct wf_join *j = arg;
+    TRY(check_limit(job, j));
+    return prim_join_words(job, &j->join);
+}
+
 static wf_status survey_body(struct prim_job *job, void *arg) {
     struct wf_join *j = arg;
     return prim_join_survey(job, &j->join);
@@ -116,6 +129,10 @@ static void open_steps(struct wf_join *j) {
         return;
     }
     struct prim_block built = {.addr = NULL};
+    char kind = elem_kinds[j->join.key_type];
+    if (kind == 'F' || kind == 'T') {
+        run_step(c, words_body, j, &j->keys);
+    }
     bool facts = j->join.algorithm == JOIN_AUTO || j->join.algorithm >= JOIN_PLAIN;
     if (facts) {
         run_step(c, survey_body, j, NULL);
@@ -144,6 +161,9 @@ wf_status wf_prim_join_open(wf_prim *prim, wf_place place, const wf_join_spec *s
         open_steps(j);
     }
     if (!j->in.entered || j->in.status) {
+        if (j->in.entered && j->keys.addr) {
+            j->in.dev->prims->free(j->in.dev, &prim->x, &j->keys);
+        }
         wf_status status = call_close(&j->in);
         mem_free(&prim->db->mem, j, (i64)sizeof *j);
         return status;
@@ -156,6 +176,7 @@ void wf_prim_join_close(wf_join *join) {
     if (join) {
         struct call *c = &join->in;
         c->dev->prims->free(c->dev, &c->prim->x, &join->runs);
+        c->dev->prims->free(c->dev, &c->prim->x, &join->keys);
         call_drop(c);
         mem_free(&join->in.prim->db->mem, join, (i64)sizeof *join);
     }
@@ -178,7 +199,7 @@ static void want(struct call *c, struct out_args *a, const char *name, const wf_
     if (c->status || !array->data) {
         return;
     }
-    struct prim_array given = call_out(c, name, *array, "UIF");
+    struct prim_array given = call_out(c, name, *array, what.from == FROM_KEY ? "UIFT" : "UIF");
     what.out = given.data;
     what.bytes = (u8)elem_bytes[given.type];
     a->out.want[a->out.count++] = what;
@@ -217,8 +238,8 @@ static void out_apart(struct call *c, const struct call *in) {
 static void take_out(struct call *c, struct out_args *a, const wf_join_out *out) {
     const struct prim_join *join = &a->j->join;
     a->out.room = I64_MAX;
-    CALL_NEED(c, !out->keys.data || out->keys.type == (wf_elem)join->keys[0].type,
-              DATATYPE_MISMATCH, "output of the keys is of another type");
+    CALL_NEED(c, !out->keys.data || (i32)out->keys.type == a->j->key_type, DATATYPE_MISMATCH,
+              "output of the keys is of another type");
     want(c, a, "keys", &out->keys, (struct join_want){.from = FROM_KEY, .side = join->probe});
     want_side(c, a, SIDE_R, out->r_columns, &out->r_rows);
     i32 of_r = a->out.count;

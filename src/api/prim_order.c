@@ -3,7 +3,6 @@
 #include "prim/order.h"
 
 #define ANY_TYPE "UIFWT"
-#define NOT_TEXT "UIFW"
 
 static bool wanted(wf_array array) {
     return array.data != NULL || array.count != 0;
@@ -60,16 +59,21 @@ static wf_status split_body(struct prim_job *job, void *arg) {
 
 static void take_split(struct call *c, struct split_args *a, const wf_split *how, wf_array keys) {
     i32 hash_bits = elem_bytes[a->keys.type] == 4 ? 32 : 64;
-    i32 most = how->by == WF_SPLIT_HASH ? hash_bits : 8 * elem_bytes[a->keys.type];
+    bool text = keys.type == WF_ELEM_TEXT;
+    i32 most = how->by == WF_SPLIT_HASH || text ? hash_bits : 8 * elem_bytes[a->keys.type];
     a->how.by = (u8)how->by;
     a->how.unstable = how->unstable != 0;
     if (how->by == WF_SPLIT_RANGE) {
-        a->how.splitters = call_in(c, "splitters", how->splitters, NOT_TEXT);
+        a->how.splitters = call_in(c, "splitters", how->splitters, ANY_TYPE);
         CALL_NEED(c, how->splitters.type == keys.type, DATATYPE_MISMATCH,
                   "splitters are of another type than keys");
         CALL_NEED(c, how->splitters.count < 1LL << SPLIT_BITS_MAX, INVALID_PARAMETER,
                   "%lld splitters are more than 2^%d - 1", (i64)how->splitters.count,
                   SPLIT_BITS_MAX);
+        CALL_NEED(c, !text || how->splitters.bytes == keys.bytes || !how->splitters.count,
+                  INVALID_PARAMETER, "splitters and keys refer to different bytes");
+        a->how.splitters.bytes = a->keys.bytes;
+        a->how.splitters.byte_count = MIN_OF(a->how.splitters.byte_count, a->keys.byte_count);
         return;
     }
     CALL_NEED(c, how->by == WF_SPLIT_RADIX || how->by == WF_SPLIT_HASH, INVALID_PARAMETER,
@@ -89,7 +93,7 @@ wf_status wf_prim_split(wf_prim *prim, wf_place place, const wf_split *how, wf_a
     if (call_open(&c, prim, place, "split", work)) {
         struct split_args a = {0};
         CALL_NEED(&c, how, INVALID_PARAMETER, "nothing says how");
-        take_keys(&c, &a.out_keys, &a.keys, out_keys, keys, NOT_TEXT);
+        take_keys(&c, &a.out_keys, &a.keys, out_keys, keys, ANY_TYPE);
         a.out_starts = call_out_if(&c, "out starts", out_starts, "U");
         if (!c.status) {
             take_split(&c, &a, how, keys);
@@ -128,8 +132,6 @@ static void take_sort(struct call *c, struct prim_sort *to, const wf_sort *how, 
               "there is no algorithm number %d", (int)how->by);
     CALL_NEED(c, how->by != WF_SORT_RADIX || type != WF_ELEM_TEXT, NOT_SUPPORTED,
               "RADIX does not exist for TEXT");
-    CALL_NEED(c, how->by != WF_SORT_QUICK || type != WF_ELEM_TEXT, NOT_SUPPORTED,
-              "QUICK does not exist for TEXT");
     if (how->low_bit || how->high_bit) {
         CALL_NEED(c, how->low_bit >= 0 && how->low_bit < how->high_bit && how->high_bit <= most,
                   INVALID_PARAMETER, "there are no bits from %d to %d", how->low_bit,

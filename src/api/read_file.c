@@ -5,7 +5,7 @@
  * looked at and loaded again. */
 #include "api/read_file.h"
 
-#include "io/io.h"
+#include "io/input.h"
 
 static _Atomic u64 next_id = 1ULL << 62; /* far from those of the catalog */
 
@@ -43,8 +43,8 @@ static void tell(struct wf_connection *conn, struct arena *arena, const char *pa
     notice(conn, "NOTICE", "%s", out.ptr);
 }
 
-static FALLIBLE load(struct wf_connection *conn, const char *path, struct csv_sniffed *found,
-                     struct table **out, struct error *err) {
+static FALLIBLE load(struct wf_connection *conn, const struct input *in, struct csv_sniffed *found,
+                     struct load_progress *progress, struct table **out, struct error *err) {
     enum { TABLET_SHIFT = 20 };
     struct wf_database *db = conn->db;
     struct table *table = table_open(&db->mem, atomic_fetch_add(&next_id, 1), "read_csv",
@@ -52,12 +52,9 @@ static FALLIBLE load(struct wf_connection *conn, const char *path, struct csv_sn
     if (!table) {
         return memory_refused(&db->mem, err, 4096);
     }
-    struct load_progress progress = {.cancel = &conn->cancel, .deadline_ns = conn->deadline_ns};
     i64 rows = 0;
-    watch_load(&conn->watch, &progress);
     wf_status status =
-        csv_load(table, path, &found->options, db->pool, &db->mem, &progress, &rows, err);
-    watch_load(&conn->watch, NULL);
+        csv_load(table, in, &found->options, db->pool, &db->mem, progress, &rows, err);
     if (status) {
         table_close(table);
         return status;
@@ -86,16 +83,21 @@ wf_status file_read(struct file_reader *reader, const struct file_request *reque
     struct arena arena;
     arena_init(&arena, &conn->db->mem);
     struct csv_sniffed found;
-    wf_status status = ERR_OK;
-    for (int whole = 0; whole < 2; whole++) {
+    struct load_progress progress = {.cancel = &conn->cancel, .deadline_ns = conn->deadline_ns};
+    struct input in;
+    watch_load(&conn->watch, &progress);
+    wf_status status = input_open(&in, request->path, false, &conn->db->mem, &progress, err);
+    for (int whole = 0; whole < 2 && !(whole == 0 && status); whole++) {
         memset(&found, 0, sizeof found);
         error_reset(err);
-        status = csv_sniff(&arena, request->path, &given, whole != 0, &found, err);
-        status = status ? status : load(conn, request->path, &found, out, err);
+        status = csv_sniff(&arena, &in, &given, whole != 0, &found, err);
+        status = status ? status : load(conn, &in, &found, &progress, out, err);
         if (!is_value_error(status)) {
             break;
         }
     }
+    input_close(&in);
+    watch_load(&conn->watch, NULL);
     if (!status) {
         tell(conn, &arena, request->path, &found);
     } else if (err->position < 0) {

@@ -34,35 +34,36 @@ static void drop_temp_schema(struct wf_connection *conn) {
     }
     struct tx_mark mark;
     wf_status status = tx_enter(conn, &mark);
-    const struct edition *edition = status ? NULL : conn->tx.mine;
-    for (i64 i = edition ? edition->count : 0; i-- > 0 && !status;) {
-        const struct object *object = edition->entries[i].object;
-        if (object->schema == conn->temp_schema || object->oid == conn->temp_schema) {
-            struct edit edit = {.oid = object->oid};
-            status = tx_apply(conn, &edit, 1);
-            edition = conn->tx.mine;
-            i = edition->count;
+    struct arena arena;
+    VEC(struct edit) edits = {0};
+    arena_init(&arena, &conn->db->mem);
+    if (!status) {
+        struct edition_walk at = edition_walk_schema(conn->tx.mine, conn->temp_schema);
+        while (edition_step(&at)) {
+            VEC_PUSH(&arena, &edits, ((struct edit){.oid = at.entry->object->oid}));
         }
+        VEC_PUSH(&arena, &edits, ((struct edit){.oid = conn->temp_schema}));
+        status = tx_apply(conn, edits.items, edits.count);
     }
+    arena_fini(&arena);
     if (mark.edition) {
         status = tx_leave(conn, &mark, status);
     }
     conn->temp_schema = 0;
 }
 
-void session_close(struct wf_connection *conn) {
-    tx_close(conn);
-    texts_close(conn);
-    while (conn->prepared) {
-        struct named_statement *gone = conn->prepared;
-        conn->prepared = gone->next;
-        statement_free(conn, gone);
+static void forget_statements(struct wf_connection *conn) {
+    for (i32 i = 0; i < PREPARED_LISTS; i++) {
+        while (conn->prepared[i]) {
+            struct named_statement *gone = conn->prepared[i];
+            conn->prepared[i] = gone->next;
+            statement_free(conn, gone);
+        }
     }
-    drop_temp_schema(conn);
 }
 
 static struct named_statement **find_statement(struct wf_connection *conn, const char *name) {
-    struct named_statement **at = &conn->prepared;
+    struct named_statement **at = &conn->prepared[sv_hash(sv_from(name)) % PREPARED_LISTS];
     while (*at && strcmp((*at)->name, name) != 0) {
         at = &(*at)->next;
     }
@@ -73,7 +74,8 @@ FALLIBLE run_prepare(struct wf_connection *conn, const struct run_request *reque
                      struct rowset *rows) {
     const struct statement *st = &rows->compiled->stmt;
     rows->tag = "PREPARE";
-    if (*find_statement(conn, st->table_name)) {
+    struct named_statement **at = find_statement(conn, st->table_name);
+    if (*at) {
         FAIL_AT(&conn->err, DUPLICATE_STATEMENT, st->position,
                 "prepared statement \"%.100s\" already exists", st->table_name);
     }
@@ -95,8 +97,7 @@ FALLIBLE run_prepare(struct wf_connection *conn, const struct run_request *reque
         statement_free(conn, made);
         return status;
     }
-    made->next = conn->prepared;
-    conn->prepared = made;
+    *at = made;
     rows->took_effect = 1;
     return ERR_OK;
 }
@@ -197,12 +198,8 @@ FALLIBLE run_deallocate(struct wf_connection *conn, struct rowset *rows) {
     const struct statement *st = &rows->compiled->stmt;
     rows->tag = st->table_name ? "DEALLOCATE" : "DEALLOCATE ALL";
     rows->took_effect = 1;
-    while (conn->prepared && !st->table_name) {
-        struct named_statement *gone = conn->prepared;
-        conn->prepared = gone->next;
-        statement_free(conn, gone);
-    }
     if (!st->table_name) {
+        forget_statements(conn);
         return ERR_OK;
     }
     struct named_statement **at = find_statement(conn, st->table_name), *gone = *at;
@@ -217,20 +214,46 @@ FALLIBLE run_deallocate(struct wf_connection *conn, struct rowset *rows) {
 
 /* Sequences */
 
-void session_note_value(struct wf_connection *conn, u32 sequence, i64 value) {
-    i32 at = 0;
-    while (at < conn->value_count && conn->values[at].oid != sequence) {
-        at++;
+static struct noted_value **find_noted(struct wf_connection *conn, u32 sequence) {
+    struct noted_value **at = &conn->values[sequence % NOTED_LISTS];
+    while (*at && (*at)->oid != sequence) {
+        at = &(*at)->next;
     }
-    if (at == COUNT_OF(conn->values)) {
-        at = 0; /* the one used longest ago */
+    return at;
+}
+
+FALLIBLE session_note_value(struct wf_connection *conn, u32 sequence, i64 value, bool taken) {
+    struct noted_value **at = find_noted(conn, sequence);
+    if (!*at) {
+        struct noted_value *made = mem_alloc(&conn->db->mem, (i64)sizeof *made);
+        if (!made) {
+            return memory_refused(&conn->db->mem, &conn->err, (i64)sizeof *made);
+        }
+        *made = (struct noted_value){.oid = sequence};
+        *at = made;
     }
-    i32 count = MAX_OF(conn->value_count, MIN_OF(at + 1, (i32)COUNT_OF(conn->values)));
-    memmove(&conn->values[at], &conn->values[at + 1],
-            (size_t)(MAX_OF(count - at - 1, 0)) * sizeof conn->values[0]);
-    conn->values[count - 1].oid = sequence;
-    conn->values[count - 1].value = value;
-    conn->value_count = count;
+    (*at)->value = value;
+    conn->last_value = taken ? *at : conn->last_value;
+    return ERR_OK;
+}
+
+static void forget_values(struct wf_connection *conn) {
+    for (i32 i = 0; i < NOTED_LISTS; i++) {
+        while (conn->values[i]) {
+            struct noted_value *gone = conn->values[i];
+            conn->values[i] = gone->next;
+            mem_free(&conn->db->mem, gone, (i64)sizeof *gone);
+        }
+    }
+    conn->last_value = NULL;
+}
+
+void session_close(struct wf_connection *conn) {
+    tx_close(conn);
+    texts_close(conn);
+    forget_statements(conn);
+    forget_values(conn);
+    drop_temp_schema(conn);
 }
 
 static FALLIBLE set_value(struct wf_connection *conn, struct sequence *seq, const struct late *late,
@@ -244,11 +267,8 @@ static FALLIBLE set_value(struct wf_connection *conn, struct sequence *seq, cons
     seq->last = late->value;
     seq->called = late->called;
     mutex_unlock(&seq->lock);
-    if (late->called) {
-        session_note_value(conn, late->sequence, late->value);
-    }
     *out = late->value;
-    return ERR_OK;
+    return late->called ? session_note_value(conn, late->sequence, late->value, false) : ERR_OK;
 }
 
 /* Until the time is over, or the statement is told to end. */
@@ -275,10 +295,11 @@ static FALLIBLE sleep_seconds(struct wf_connection *conn, f64 seconds) {
 /* A call of the sequence, whose kinds are those of serial_kind and late_kind. */
 static FALLIBLE sequence_value(struct wf_connection *conn, const struct late *late, i64 *out) {
     if (late->kind == LATE_LASTVAL) {
-        if (conn->value_count == 0) {
+        const struct noted_value *last = conn->last_value;
+        if (!last || !edition_find_oid(conn->tx.mine, last->oid)) {
             FAIL(&conn->err, WRONG_STATE, "lastval is not yet defined in this session");
         }
-        *out = conn->values[conn->value_count - 1].value;
+        *out = last->value;
         return ERR_OK;
     }
     if (late->kind == LATE_SLEEP) {
@@ -294,17 +315,15 @@ static FALLIBLE sequence_value(struct wf_connection *conn, const struct late *la
     }
     if (late->kind == LATE_NEXTVAL) {
         TRY(sequence_next(seq, late->name, 1, out, &conn->err));
-        session_note_value(conn, late->sequence, *out);
-        return ERR_OK;
+        return session_note_value(conn, late->sequence, *out, true);
     }
     if (late->kind == LATE_SETVAL) {
         return set_value(conn, seq, late, out);
     }
-    for (i32 i = 0; i < conn->value_count; i++) {
-        if (conn->values[i].oid == late->sequence) {
-            *out = conn->values[i].value;
-            return ERR_OK;
-        }
+    const struct noted_value *noted = *find_noted(conn, late->sequence);
+    if (noted) {
+        *out = noted->value;
+        return ERR_OK;
     }
     FAIL(&conn->err, WRONG_STATE, "currval of sequence \"%s\" is not yet defined in this session",
          late->name);

@@ -12,9 +12,11 @@
 
 #include "base/thread.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -144,6 +146,7 @@ wf_status file_view_open(struct file_view *out, const char *path, struct error *
     out->data = "";
     out->bytes = 0;
     out->guard = -1;
+    out->own = 0;
     int fd =
         open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe without a writer must not wait */
     if (fd < 0) {
@@ -163,6 +166,7 @@ wf_status file_view_open(struct file_view *out, const char *path, struct error *
     } else if (read(fd, &first, 1) != 0) { /* files of /proc have bytes, but no size */
         status = error_set(err, ERR_IO, -1, "cannot read \"%s\": its size is unknown", path);
     }
+    out->own = !status && info.st_uid == geteuid() && !(info.st_mode & (S_IWGRP | S_IWOTH));
     close(fd);
     return status;
 }
@@ -177,6 +181,132 @@ void file_view_close(struct file_view *view) {
     view->data = "";
     view->bytes = 0;
 }
+
+/* --- files read once ---------------------------------------------------------------------- */
+
+enum { WAIT_MS = 50 };
+
+/* N of /dev/fd/N and its kin; -1 for other paths. */
+static int held_open(const char *path) {
+    static const char *const names[] = {"/dev/stdin", "/dev/stdout", "/dev/stderr"};
+    static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
+    for (int i = 0; i < (int)COUNT_OF(names); i++) {
+        if (strcmp(path, names[i]) == 0) {
+            return i;
+        }
+    }
+    for (int i = 0; i < (int)COUNT_OF(folders); i++) {
+        size_t len = strlen(folders[i]);
+        char *end = NULL;
+        if (strncmp(path, folders[i], len) == 0 && path[len] >= '0' && path[len] <= '9') {
+            long number = strtol(path + len, &end, 10);
+            return *end || number > 1 << 20 ? -1 : (int)number;
+        }
+    }
+    return -1;
+}
+
+static FALLIBLE wait_check(const struct file_wait *wait, struct error *err) {
+    return wait->check ? wait->check(wait->arg, err) : ERR_OK;
+}
+
+wf_status file_in_open(struct file_in *out, const char *path, struct file_wait wait,
+                       struct error *err) {
+    struct stat info;
+    int held = held_open(path);
+    *out = (struct file_in){.bytes = -1, .wait = wait};
+    if (strlen(path) >= sizeof out->path) {
+        FAIL(err, IO, "cannot read \"%.300s\": the path is too long", path);
+    }
+    snprintf(out->path, sizeof out->path, "%s", path);
+    /* a pipe without a writer must not wait in open */
+    out->fd =
+        held >= 0 ? fcntl(held, F_DUPFD_CLOEXEC, 3) : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (out->fd < 0) {
+        return system_error(err, "open", path);
+    }
+    wf_status status = ERR_OK;
+    if (fstat(out->fd, &info) != 0) {
+        status = system_error(err, "examine", path);
+    } else if (S_ISDIR(info.st_mode)) {
+        status = error_set(err, ERR_IO, -1, "cannot read \"%s\": it is a folder", path);
+    } else if (S_ISREG(info.st_mode) && info.st_size > 0) {
+        /* files of /proc have bytes, but no size */
+        out->bytes = (i64)info.st_size;
+        out->plain = held < 0 || lseek(out->fd, 0, SEEK_CUR) == 0;
+    }
+    if (status) {
+        close(out->fd);
+    }
+    return status;
+}
+
+wf_status file_in_read(struct file_in *in, void *to, i64 cap, i64 *out_bytes, struct error *err) {
+    for (;;) {
+        struct pollfd ask = {.fd = in->fd, .events = POLLIN};
+        int ready = poll(&ask, 1, WAIT_MS);
+        if (ready <= 0) {
+            TRY(wait_check(&in->wait, err));
+            continue;
+        }
+        ssize_t n = read(in->fd, to, (size_t)cap);
+        if (n >= 0) {
+            *out_bytes = n;
+            return wait_check(&in->wait, err);
+        }
+        if (errno != EINTR && errno != EAGAIN) {
+            return system_error(err, "read", in->path);
+        }
+    }
+}
+
+wf_status file_in_view(struct file_in *in, struct file_view *out, struct error *err) {
+    *out = (struct file_view){.data = "", .guard = -1};
+    TRY(in->bytes > SMALL_BYTES ? view_map(out, in->fd, in->bytes, in->path, err)
+                                : view_read(out, in->fd, in->bytes, in->path, err));
+    file_in_seek(in, in->bytes);
+    return ERR_OK;
+}
+
+void file_in_seek(struct file_in *in, i64 position) {
+    (void)!lseek(in->fd, (off_t)position, SEEK_SET); /* of a pipe there is no way back */
+}
+
+void file_in_close(struct file_in *in) {
+    close(in->fd);
+}
+
+wf_status file_bytes_reserve(struct file_bytes *bytes, i64 more, struct error *err) {
+    i64 step = MAX_OF(1 << 16, MAX_OF(more, bytes->cap / 4));
+    i64 cap = ALIGN_UP(bytes->cap + step, 1 << 16);
+    if (bytes->cap - bytes->len >= more) {
+        return ERR_OK;
+    }
+    if (!memory_reserve(bytes->mem, cap - bytes->cap)) {
+        return memory_refused(bytes->mem, err, cap - bytes->cap);
+    }
+    void *data = bytes->data ? mremap(bytes->data, (size_t)bytes->cap, (size_t)cap, MREMAP_MAYMOVE)
+                             : mmap(NULL, (size_t)cap, PROT_READ | PROT_WRITE,
+                                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (data == MAP_FAILED) {
+        memory_release(bytes->mem, cap - bytes->cap);
+        return memory_refused(bytes->mem, err, cap - bytes->cap);
+    }
+    bytes->data = data;
+    bytes->cap = cap;
+    return ERR_OK;
+}
+
+void file_bytes_free(struct file_bytes *bytes) {
+    if (bytes->data) {
+        munmap(bytes->data, (size_t)bytes->cap);
+        memory_release(bytes->mem, bytes->cap);
+    }
+    bytes->data = NULL;
+    bytes->len = bytes->cap = 0;
+}
+
+/* --- writing ------------------------------------------------------------------------------ */
 
 static bool write_fully(int fd, const char *data, i64 bytes) {
     while (bytes > 0) {
@@ -224,23 +354,42 @@ static bool is_replaceable(const char *path) {
     return S_ISREG(info.st_mode) && access(path, W_OK) == 0;
 }
 
-wf_status file_out_open(struct file_out *out, const char *path, struct error *err) {
-    out->direct = !path || !is_replaceable(path);
+/* A pipe that nobody reads yet is waited for. */
+static int open_direct(const struct file_out *out, const char *path, struct error *err) {
+    for (;;) {
+        int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0666);
+        if (fd >= 0 || errno != ENXIO) {
+            return fd;
+        }
+        if (wait_check(&out->wait, err)) {
+            return -1;
+        }
+        poll(NULL, 0, WAIT_MS);
+    }
+}
+
+wf_status file_out_open(struct file_out *out, const char *path, struct file_wait wait,
+                        struct error *err) {
+    int held = path ? held_open(path) : STDOUT_FILENO;
+    out->direct = held >= 0 || !is_replaceable(path);
+    out->wait = wait;
     if (path && strlen(path) >= sizeof out->path) {
         FAIL(err, IO, "cannot write \"%.300s\": the path is too long", path);
     }
     snprintf(out->path, sizeof out->path, "%s", path ? path : "standard output");
-    if (!path) {
-        out->fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+    if (held >= 0) {
+        out->fd = fcntl(held, F_DUPFD_CLOEXEC, 3);
     } else if (out->direct) {
-        out->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+        out->fd = open_direct(out, path, err);
     } else {
         snprintf(out->temp, sizeof out->temp, "%s.%d.XXXXXX", path, (int)getpid());
         out->fd = mkostemp(out->temp, O_CLOEXEC);
     }
     if (out->fd < 0) {
-        return system_error(err, "write", out->path);
+        return err->code ? err->code : system_error(err, "write", out->path);
     }
+    struct stat info;
+    out->waits = out->direct && fstat(out->fd, &info) == 0 && !S_ISREG(info.st_mode);
     if (!out->direct) {
         mode_t mask = umask(0);
         umask(mask);
@@ -250,7 +399,20 @@ wf_status file_out_open(struct file_out *out, const char *path, struct error *er
 }
 
 wf_status file_out_write(struct file_out *out, const void *data, i64 bytes, struct error *err) {
-    return write_fully(out->fd, data, bytes) ? ERR_OK : system_error(err, "write", out->path);
+    enum { PIPE_BYTES = 1 << 12 }; /* what a pipe that is ready takes at once */
+    const char *at = data;
+    while (out->waits && bytes > 0) { /* a pipe may be full, and its reader gone to sleep */
+        struct pollfd ask = {.fd = out->fd, .events = POLLOUT};
+        int ready = poll(&ask, 1, WAIT_MS);
+        ssize_t n = ready > 0 ? write(out->fd, at, (size_t)MIN_OF(bytes, PIPE_BYTES)) : 0;
+        if (n < 0 && errno != EINTR && errno != EAGAIN) {
+            return system_error(err, "write", out->path);
+        }
+        at += MAX_OF(n, 0);
+        bytes -= MAX_OF(n, 0);
+        TRY(ready > 0 ? ERR_OK : wait_check(&out->wait, err));
+    }
+    return write_fully(out->fd, at, bytes) ? ERR_OK : system_error(err, "write", out->path);
 }
 
 wf_status file_out_close(struct file_out *out, bool keep, struct error *err) {
@@ -287,6 +449,30 @@ wf_status file_make_dirs(const char *path, struct error *err) {
 
 bool file_exists(const char *path) {
     return access(path, F_OK) == 0;
+}
+
+bool file_find_name(const char *folder, struct sv name, char *out, i64 cap) {
+    char path[4096];
+    if (name.len >= cap || memchr(name.ptr, 0, (size_t)name.len) ||
+        snprintf(path, sizeof path, "%s/%.*s", folder, (int)name.len, name.ptr) >=
+            (int)sizeof path) {
+        return false;
+    }
+    memcpy(out, name.ptr, (size_t)name.len);
+    out[name.len] = 0;
+    if (file_exists(path)) {
+        return true;
+    }
+    DIR *listing = opendir(folder);
+    bool found = false;
+    for (struct dirent *entry; listing && !found && (entry = readdir(listing)) != NULL;) {
+        found = sv_eq_nocase(name, sv_from(entry->d_name));
+        memcpy(out, entry->d_name, found ? (size_t)name.len : 0);
+    }
+    if (listing) {
+        closedir(listing);
+    }
+    return found;
 }
 
 void *library_open(const char *path) {

@@ -7,6 +7,8 @@
 #define _GNU_SOURCE
 #include "base/thread.h"
 
+#include "base/stop.h"
+
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -74,6 +76,7 @@ struct job {
     i64 count;
     i64 taken;   /* under the pool's lock */
     i64 running; /* tasks being worked on by pool threads; under the lock */
+    const struct stop *stop;
 };
 
 struct pool {
@@ -138,6 +141,7 @@ static void *pool_thread(void *start) {
         i64 i = take(pool, job);
         job->running++;
         mutex_unlock(&pool->lock);
+        stop_enter(job->stop);
         job->task(job->arg, i, worker);
         mutex_lock(&pool->lock);
         if (--job->running == 0 && job->taken == job->count) {
@@ -172,7 +176,7 @@ void pool_run(struct pool *pool, i64 count, void (*task)(void *arg, i64 i, i32 w
         }
         return;
     }
-    struct job job = {.task = task, .arg = arg, .count = count};
+    struct job job = {.task = task, .arg = arg, .count = count, .stop = stop_current()};
     mutex_lock(&pool->lock);
     start_threads(pool);
     struct job **link = &pool->jobs;
@@ -214,10 +218,12 @@ struct thread {
     pthread_t id;
     void (*fn)(void *);
     void *arg;
+    const struct stop *stop;
 };
 
 static void *thread_main(void *self) {
     struct thread *thread = self;
+    stop_enter(thread->stop);
     thread->fn(thread->arg);
     return NULL;
 }
@@ -231,7 +237,7 @@ bool thread_run_deep(i64 stack_bytes, void (*fn)(void *), void *arg) {
         return false;
     }
     mprotect(stack, 1 << 12, PROT_NONE); /* an overrun faults instead of corrupting */
-    struct thread thread = {.fn = fn, .arg = arg};
+    struct thread thread = {.fn = fn, .arg = arg, .stop = stop_current()};
     pthread_attr_t attr;
     pthread_attr_init(&attr);
     bool ok = pthread_attr_setstack(&attr, stack, (size_t)bytes) == 0 &&
@@ -251,6 +257,7 @@ struct thread *thread_start(void (*fn)(void *), void *arg) {
     }
     thread->fn = fn;
     thread->arg = arg;
+    thread->stop = NULL;
     if (pthread_create(&thread->id, NULL, thread_main, thread) != 0) {
         free(thread);
         return NULL;

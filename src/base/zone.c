@@ -1,4 +1,5 @@
-/* zone.c: named time zones: the reader of TZif files (RFC 8536), and looking up offsets.
+/* zone.c: named time zones: the reader of TZif files (RFC 8536) and of POSIX rules, and looking up
+ * offsets.
  *
  * A file is a list of moments at which the offset changes, and a rule in POSIX form for all time
  * after the last of them. Zones are read when first named and kept in a table that only grows, so
@@ -13,6 +14,8 @@
 #include "base/file.h"
 
 enum { ZONES_MAX = 1024, CHANGES_MAX = 512, TYPES_MAX = 64, DAY_S = 86400 };
+/* Rules are data's own invention: they must not take the places of the zones there are. */
+enum { RULES_MAX = 256, MEANINGS_MAX = 128 };
 
 struct rule { /* a day of the year, and a second of it that may lie outside */
     u8 form;  /* 'M' month, week, weekday; 'J' day 1 to 365, never 29 February; 'n' day 0 to 365 */
@@ -29,13 +32,22 @@ struct zone {
     i32 first;              /* offset before at[0] */
     char words[TYPES_MAX][ZONE_WORD_MAX];
     bool has_rule, has_summer;
+    bool fixed; /* a rule that is nothing but an offset: the standard one */
     i32 standard, summer;
     char standard_word[ZONE_WORD_MAX], summer_word[ZONE_WORD_MAX];
     struct rule begins, ends; /* of summer time */
 };
 
+struct meaning { /* a word for the time in a zone */
+    i32 zone;
+    char word[ZONE_WORD_MAX];
+};
+
 static struct zone zones[ZONES_MAX];
 static _Atomic i32 zone_count;
+static i32 rule_count; /* of them, written as rules */
+static struct meaning meanings[MEANINGS_MAX];
+static i32 meaning_count;
 static _Atomic i32 zones_busy; /* a lock that needs no making: it is held while a file is read */
 
 /* Days */
@@ -146,11 +158,41 @@ static i64 in_cycle(i64 utc) {
     return utc > 2 * cycle ? utc % cycle + cycle : utc;
 }
 
+/* What a word meant at a moment: what it meant last, or would first; in a zone that never used it,
+ * what the clocks show. */
+static i32 word_offset(const struct meaning *m, i64 utc) {
+    const struct zone *z = &zones[m->zone - ZONE_NAMED];
+    i32 now = changes_until(z, utc);
+    if (now == z->count && z->has_rule && strcmp(z->standard_word, m->word) == 0) {
+        return z->standard;
+    }
+    if (now == z->count && z->has_summer && strcmp(z->summer_word, m->word) == 0) {
+        return z->summer;
+    }
+    for (i32 i = now - 1; i >= 0; i--) {
+        if (strcmp(z->words[z->type[i]], m->word) == 0) {
+            return z->after[i];
+        }
+    }
+    for (i32 i = now; i < z->count; i++) {
+        if (strcmp(z->words[z->type[i]], m->word) == 0) {
+            return z->after[i];
+        }
+    }
+    return offset_at(z, utc);
+}
+
 i32 zone_offset(i32 zone, i64 utc) {
-    return zone_is_named(zone) ? offset_at(&zones[zone - ZONE_NAMED], in_cycle(utc)) : zone;
+    return zone >= ZONE_WORDS    ? word_offset(&meanings[zone - ZONE_WORDS], in_cycle(utc))
+           : zone_is_named(zone) ? offset_at(&zones[zone - ZONE_NAMED], in_cycle(utc))
+                                 : zone;
 }
 
 i32 zone_offset_local(i32 zone, i64 local) {
+    if (zone >= ZONE_WORDS) {
+        const struct meaning *m = &meanings[zone - ZONE_WORDS];
+        return word_offset(m, in_cycle(local - zone_offset_local(m->zone, local)));
+    }
     if (!zone_is_named(zone)) {
         return zone;
     }
@@ -170,6 +212,9 @@ i32 zone_offset_local(i32 zone, i64 local) {
 }
 
 const char *zone_word(i32 zone, i64 utc) {
+    if (zone >= ZONE_WORDS) {
+        return meanings[zone - ZONE_WORDS].word;
+    }
     const struct zone *z = &zones[zone - ZONE_NAMED];
     utc = in_cycle(utc);
     i32 n = changes_until(z, utc);
@@ -181,7 +226,7 @@ const char *zone_word(i32 zone, i64 utc) {
 }
 
 const char *zone_name(i32 zone) {
-    return zones[zone - ZONE_NAMED].name;
+    return zone >= ZONE_WORDS ? meanings[zone - ZONE_WORDS].word : zones[zone - ZONE_NAMED].name;
 }
 
 /* Reading */
@@ -235,12 +280,15 @@ static void copy_word(char *out, const u8 *from, i64 len) {
 static bool read_word(struct reader *r, char *out) { /* CET or <+03> */
     const u8 *start = r->p;
     bool quoted = r->p < r->end && *r->p == '<';
-    while (r->p < r->end && (quoted ? *r->p != '>' : (u8)((*r->p | 32) - 'a') < 26)) {
+    while (r->p < r->end &&
+           (quoted ? *r->p != '>'
+                   : *r->p != ',' && *r->p != '-' && *r->p != '+' && (u8)(*r->p - '0') > 9)) {
         r->p++;
     }
     copy_word(out, start + quoted, r->p - start - quoted);
-    r->p += quoted && r->p < r->end;
-    return r->p - start >= 3;
+    bool closed = !quoted || r->p < r->end;
+    r->p += quoted && closed;
+    return closed;
 }
 
 static bool read_rule(struct reader *r, struct rule *out) {
@@ -280,7 +328,7 @@ static bool read_footer(struct reader *r, struct zone *z) {
         return true;
     }
     z->has_summer = true;
-    if (!read_word(r, z->summer_word)) {
+    if (!read_word(r, z->summer_word) || z->summer_word[0] == 0) {
         return false;
     }
     if (r->p < r->end && *r->p != ',') {
@@ -288,6 +336,11 @@ static bool read_footer(struct reader *r, struct zone *z) {
             return false;
         }
         z->summer = -west;
+    }
+    if (r->p == r->end) { /* when is not said: as in New York */
+        z->begins = (struct rule){'M', 3, 2, 0, 7200};
+        z->ends = (struct rule){'M', 11, 1, 0, 7200};
+        return true;
     }
     return read_rule(r, &z->begins) && read_rule(r, &z->ends) && r->p == r->end;
 }
@@ -380,70 +433,117 @@ static bool read_zone(struct reader *r, struct zone *z) {
     return read_footer(&footer, z);
 }
 
-static bool load(const char *name, struct zone *z) {
+/* Puts `name` behind a folder's path, each part as the folder spells it. */
+static bool spell(struct sv name, const char *folder, char *path, i64 cap) {
+    int length = snprintf(path, (size_t)cap, "%s", folder);
+    bool found = length > 0 && length < cap;
+    for (i64 i = 0; i < name.len && found;) {
+        i64 end = i;
+        while (end < name.len && name.ptr[end] != '/') {
+            end++;
+        }
+        struct sv part = {name.ptr + i, end - i};
+        char entry[ZONE_NAME_MAX];
+        found =
+            part.len > 0 && part.ptr[0] != '.' && file_find_name(path, part, entry, sizeof entry);
+        i64 at = (i64)strlen(path);
+        found = found && snprintf(path + at, (size_t)(cap - at), "/%s", entry) < cap - at;
+        i = end + 1;
+    }
+    return found;
+}
+
+static bool load(struct sv name, struct zone *z) {
     const char *folder = getenv("TZDIR");
     char path[600];
     struct file_view view;
     struct error err = {0};
-    memset(z, 0, sizeof *z);
-    int length = snprintf(path, sizeof path, "%s/%s",
-                          folder && folder[0] ? folder : "/usr/share/zoneinfo", name);
-    if (length <= 0 || length >= (int)sizeof path || file_view_open(&view, path, &err)) {
+    folder = folder && folder[0] ? folder : "/usr/share/zoneinfo";
+    if (!spell(name, folder, path, sizeof path) || file_view_open(&view, path, &err)) {
         return false;
     }
     struct reader r = {(const u8 *)view.data, (const u8 *)view.data + view.bytes};
     bool good = read_zone(&r, z) && !file_view_torn(&view);
     file_view_close(&view);
-    memcpy(z->name, name, strlen(name) + 1);
+    memcpy(z->name, path + strlen(folder) + 1, (size_t)name.len + 1);
     return good;
 }
 
-/* Names hold letters, digits, _ + - and parts between slashes; how 0 as written, 1 with capitals at
- * the beginning of every word, 2 in capitals. */
-static bool spell(struct sv name, i32 how, char *out) {
-    bool start = true;
-    if (name.len < 1 || name.len >= ZONE_NAME_MAX) {
-        return false;
-    }
+/* A rule such as EST5EDT: a name and an offset. */
+static bool load_rule(struct sv name, struct zone *z) {
+    struct reader r = {(const u8 *)name.ptr, (const u8 *)name.ptr + name.len};
     for (i64 i = 0; i < name.len; i++) {
-        u8 c = (u8)name.ptr[i], small = c | 32;
-        bool letter = (u8)(small - 'a') < 26;
-        bool digit = (u8)(c - '0') < 10;
-        if (!letter && !digit && c != '_' && c != '+' && c != '-' && !(c == '/' && i > 0)) {
-            return false;
-        }
-        out[i] = (char)(letter && how > 0 ? (start || how == 2 ? small & ~32 : small) : c);
-        start = !letter && !digit;
+        bool letter = (u8)((name.ptr[i] | 32) - 'a') < 26;
+        z->name[i] = (char)(letter ? name.ptr[i] & ~32 : name.ptr[i]);
     }
-    out[name.len] = 0;
-    return true;
+    return read_footer(&r, z) && z->has_rule;
 }
 
 static bool find_locked(struct sv name, i32 *out) {
     i32 count = zone_count;
+    if (name.len < 1 || name.len >= ZONE_NAME_MAX) {
+        return false;
+    }
     for (i32 i = 0; i < count; i++) {
         if (sv_eq_nocase(name, sv_from(zones[i].name))) {
-            *out = ZONE_NAMED + i;
+            *out = zones[i].fixed ? zones[i].standard : ZONE_NAMED + i;
             return true;
         }
     }
-    char spelled[ZONE_NAME_MAX];
-    for (i32 how = 0; how < 3 && count < ZONES_MAX && spell(name, how, spelled); how++) {
-        if (load(spelled, &zones[count])) {
-            zone_count = count + 1;
-            *out = ZONE_NAMED + count;
+    if (count == ZONES_MAX) {
+        return false;
+    }
+    struct zone *z = &zones[count];
+    memset(z, 0, sizeof *z);
+    bool read = load(name, z), rule = false;
+    if (!read) {
+        memset(z, 0, sizeof *z);
+        rule = load_rule(name, z);
+        z->fixed = rule && !z->has_summer;
+    }
+    bool kept = read || (rule && rule_count < RULES_MAX);
+    rule_count += kept && rule;
+    zone_count = count + kept;
+    *out = z->fixed ? z->standard : ZONE_NAMED + count;
+    return kept || z->fixed;
+}
+
+static bool find_word_locked(struct sv word, struct sv zone, i32 *out) {
+    for (i32 i = 0; i < meaning_count; i++) {
+        if (sv_eq_nocase(word, sv_from(meanings[i].word))) {
+            *out = ZONE_WORDS + i;
             return true;
         }
     }
-    return false;
+    struct meaning *m = &meanings[meaning_count];
+    if (meaning_count == MEANINGS_MAX || word.len >= ZONE_WORD_MAX ||
+        !find_locked(zone, &m->zone) || !zone_is_named(m->zone)) {
+        return false;
+    }
+    for (i64 i = 0; i < word.len; i++) {
+        m->word[i] = (char)(word.ptr[i] & ~32);
+    }
+    *out = ZONE_WORDS + meaning_count++;
+    return true;
+}
+
+static void lock(void) {
+    i32 open = 0;
+    while (!atomic_compare_exchange_weak(&zones_busy, &open, 1)) {
+        open = 0;
+    }
 }
 
 bool zone_find(struct sv name, i32 *out) {
-    i32 free = 0;
-    while (!atomic_compare_exchange_weak(&zones_busy, &free, 1)) {
-        free = 0;
-    }
+    lock();
     bool found = find_locked(name, out);
+    zones_busy = 0;
+    return found;
+}
+
+bool zone_find_word(struct sv word, struct sv zone, i32 *out) {
+    lock();
+    bool found = find_word_locked(word, zone, out);
     zones_busy = 0;
     return found;
 }

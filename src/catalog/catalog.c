@@ -49,26 +49,21 @@ static struct edition *first_edition(struct memory *mem) {
     } schemas[] = {{OID_PG_CATALOG, "pg_catalog"},
                    {OID_PUBLIC, "public"},
                    {OID_INFORMATION, "information_schema"}};
-    struct edition *edition = edition_alloc(mem, COUNT_OF(schemas));
-    if (!edition) {
-        return NULL;
-    }
-    edition->count = 0;
-    for (i64 i = 0; i < COUNT_OF(schemas); i++) {
+    struct edition *edition = edition_new(mem);
+    bool fine = edition != NULL;
+    for (i64 i = 0; i < COUNT_OF(schemas) && fine; i++) {
         struct object like = {.kind = OBJECT_SCHEMA,
                               .oid = schemas[i].oid,
                               .name = schemas[i].name,
                               .hidden = schemas[i].oid != OID_PUBLIC};
         struct object *object = object_new(mem, &like);
-        if (!object) {
-            edition->count = COUNT_OF(schemas); /* the block's true size */
-            edition_release(edition);
-            return NULL;
-        }
-        edition_set(edition, edition->count++, object, NULL);
+        fine = object && edition_put(edition, object->oid, object, NULL);
         object_release(object);
     }
-    edition_index(edition);
+    if (!fine) {
+        edition_release(edition);
+        return NULL;
+    }
     edition->definitions = 1;
     return edition;
 }
@@ -107,18 +102,19 @@ static FALLIBLE refresh(struct catalog *catalog, struct error *err) {
     if (old->epoch == epoch) {
         return ERR_OK;
     }
-    struct edition *fresh = edition_alloc(catalog->mem, old->count);
-    if (!fresh) {
-        return memory_refused(catalog->mem, err, old->count * 16);
-    }
-    for (i64 i = 0; i < old->count; i++) {
-        struct object *object = old->entries[i].object;
-        fresh->entries[i].object = object_retain(object);
-        fresh->entries[i].version = object->table ? table_snapshot(object->table) : NULL;
-        fresh->by_name[i] = old->by_name[i];
+    struct edition *fresh = NULL;
+    TRY(edition_change(catalog, old, NULL, 0, &fresh, err));
+    for (struct edition_walk at = edition_walk(old); edition_step(&at);) {
+        struct object *object = at.entry->object;
+        struct table_version *version = object->table ? table_snapshot(object->table) : NULL;
+        bool fine = version == at.entry->version || edition_put(fresh, object->oid, object, version);
+        version_release(version);
+        if (!fine) {
+            edition_release(fresh);
+            return memory_refused(catalog->mem, err, (i64)sizeof(struct tree));
+        }
     }
     fresh->epoch = epoch;
-    fresh->definitions = old->definitions;
     catalog->edition = fresh;
     edition_release(old);
     return ERR_OK;
@@ -223,21 +219,21 @@ static FALLIBLE merge_kept(struct merge *m, const struct edition_entry *base,
     return ERR_OK;
 }
 
-static FALLIBLE merge_all(struct merge *m) {
-    for (i64 i = 0; i < m->base->count; i++) {
-        const struct edition_entry *base = &m->base->entries[i];
-        if (!edition_find_oid(m->mine, base->object->oid)) {
-            const struct edition_entry *now = edition_find_oid(m->now, base->object->oid);
-            if (!now || now->object != base->object) {
-                return lost(base->object, now ? "altered" : "dropped", m->err);
-            }
-            note(m, base->object->oid, NULL, NULL);
-        }
+static FALLIBLE merge_removed(struct merge *m, const struct edition_entry *base) {
+    const struct edition_entry *now = edition_find_oid(m->now, base->object->oid);
+    if (!now || now->object != base->object) {
+        return lost(base->object, now ? "altered" : "dropped", m->err);
     }
-    for (i64 i = 0; i < m->mine->count; i++) {
-        const struct edition_entry *mine = &m->mine->entries[i];
-        const struct edition_entry *base = edition_find_oid(m->base, mine->object->oid);
-        TRY(base ? merge_kept(m, base, mine) : merge_created(m, mine));
+    note(m, base->object->oid, NULL, NULL);
+    return ERR_OK;
+}
+
+static FALLIBLE merge_all(struct merge *m) {
+    struct edition_diff diff = edition_diff(m->base, m->mine);
+    while (edition_diff_step(&diff)) {
+        TRY(!diff.after    ? merge_removed(m, diff.before)
+            : !diff.before ? merge_created(m, diff.after)
+                           : merge_kept(m, diff.before, diff.after));
     }
     return ERR_OK;
 }
@@ -249,7 +245,11 @@ static FALLIBLE merge(struct catalog *catalog, struct edition *base, struct edit
         *out = edition_retain(mine);
         return ERR_OK;
     }
-    i64 bytes = (base->count + mine->count + 1) * (i64)sizeof(struct edit);
+    i64 changes = 1;
+    for (struct edition_diff diff = edition_diff(base, mine); edition_diff_step(&diff);) {
+        changes++;
+    }
+    i64 bytes = changes * (i64)sizeof(struct edit);
     struct merge m = {.catalog = catalog, .base = base, .mine = mine, .now = now, .err = err};
     m.edits = mem_alloc(catalog->mem, bytes);
     if (!m.edits) {
@@ -271,10 +271,9 @@ static FALLIBLE merge(struct catalog *catalog, struct edition *base, struct edit
 static void publish(struct catalog *catalog, struct edition *next) {
     struct edition *old = catalog->edition;
     u64 epoch = old->epoch;
-    for (i64 i = 0; i < next->count; i++) {
-        const struct edition_entry *entry = &next->entries[i];
-        const struct edition_entry *before = edition_find_oid(old, entry->object->oid);
-        if (entry->version && (!before || before->version != entry->version)) {
+    for (struct edition_diff diff = edition_diff(old, next); edition_diff_step(&diff);) {
+        const struct edition_entry *entry = diff.after, *before = diff.before;
+        if (entry && entry->version && (!before || before->version != entry->version)) {
             if (!before || before->object->table != entry->object->table) {
                 table_set_epoch(entry->object->table, &catalog->epoch);
             }

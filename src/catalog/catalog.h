@@ -68,6 +68,7 @@ struct object *object_new(struct memory *mem, const struct object *like);
 struct object *object_retain(struct object *object);
 void object_release(struct object *object);
 
+struct tree;
 struct edition_entry {
     struct object *object;
     struct table_version *version; /* TABLE */
@@ -78,8 +79,7 @@ struct edition {
     u64 epoch;       /* of the catalog when the versions were taken */
     u64 definitions; /* changes with the objects, and with nothing else */
     i64 count;
-    struct edition_entry *entries; /* by OID, ascending */
-    u32 *by_name;                  /* numbers of entries, by schema and name */
+    struct tree *by_oid, *by_name, *by_table, *uses; /* insiders: see tree.c */
 };
 struct edition *edition_retain(struct edition *edition);
 void edition_release(struct edition *edition);
@@ -90,6 +90,37 @@ const struct edition_entry *edition_find(const struct edition *edition, u32 sche
 const struct edition_entry *edition_find_oid(const struct edition *edition, u32 oid);
 const struct edition_entry *edition_find_schema(const struct edition *edition, struct sv name);
 const struct edition_entry *edition_find_table(const struct edition *edition, u64 table_id);
+
+/* Walks: `for (struct edition_walk at = edition_walk(e); edition_step(&at);)`, at.entry is the
+ * object. All by OID; those of a schema by name; those that use an object: views that read it, tables
+ * that refer to it, what belongs to it. The edition must stay. */
+enum { TREE_DEPTH = 128 };
+struct edition_walk {
+    const struct edition *edition;
+    const struct edition_entry *entry;
+    b8 names;    /* items have no version: look it up */
+    i64 within;  /* the schema, or what is used; -1 = all */
+    const struct tree *stack[TREE_DEPTH];
+    i32 depth;
+};
+struct edition_walk edition_walk(const struct edition *edition);
+struct edition_walk edition_walk_schema(const struct edition *edition, u32 schema);
+struct edition_walk edition_walk_users(const struct edition *edition, u32 oid);
+bool edition_step(struct edition_walk *walk);
+
+/* What is different in two editions, by OID: `before` or `after` is NULL where there is none. Takes
+ * time for the differences, not for what is the same. */
+struct tree_parts {
+    const struct tree *stack[3 * TREE_DEPTH];
+    b8 whole[3 * TREE_DEPTH];
+    i32 depth;
+};
+struct edition_diff {
+    const struct edition_entry *before, *after;
+    struct tree_parts from, to;
+};
+struct edition_diff edition_diff(const struct edition *from, const struct edition *to);
+bool edition_diff_step(struct edition_diff *diff);
 
 struct catalog;
 struct catalog *catalog_open(struct memory *mem);

@@ -4,11 +4,43 @@
 
 #include "catalog/catalog.h"
 
-/* A list of `count` entries to be filled; NULL when refused. */
-struct edition *edition_alloc(struct memory *mem, i64 count);
-void edition_set(struct edition *edition, i64 i, struct object *object,
-                 struct table_version *version); /* retains both */
-void edition_index(struct edition *edition);     /* makes by_name */
+/* What a tree is ordered by: OID; schema and name; the table's id; what is used, then by whom. */
+enum tree_order { TREE_OID, TREE_NAME, TREE_TABLE, TREE_USE };
+struct tree_item {
+    struct edition_entry entry; /* versions only by OID */
+    u32 used;                   /* USE: an OID */
+};
+struct tree {
+    _Atomic i32 refs;
+    struct memory *mem;
+    i64 size;
+    struct tree *left, *right;
+    struct tree_item item;
+};
+struct tree_key {
+    enum tree_order order;
+    u64 number;
+    struct sv name;
+};
+extern struct tree *const tree_refused; /* what a change gives when memory is refused */
+struct tree *tree_retain(struct tree *tree);
+void tree_release(struct tree *tree);
+struct tree_key tree_key_of(enum tree_order order, const struct tree_item *item);
+/* The tree with the item, which takes the place of one with its key; or without. */
+void tree_put(struct memory *mem, struct tree **io_tree, enum tree_order order,
+              const struct tree_item *item);
+void tree_remove(struct memory *mem, struct tree **io_tree, const struct tree_key *key);
+const struct tree *tree_find(const struct tree *tree, const struct tree_key *key);
+void tree_walk(struct edition_walk *walk, const struct tree *tree, const struct tree_key *from);
+const struct tree_item *tree_next(struct edition_walk *walk);
+void tree_diff(struct edition_diff *diff, const struct tree *from, const struct tree *to);
+
+/* The empty edition; NULL when refused. */
+struct edition *edition_new(struct memory *mem);
+/* Puts the object (NULL: none) in the place of the OID's; false: refused. Only while nobody else
+ * knows the edition. */
+bool edition_put(struct edition *edition, u32 oid, struct object *object,
+                 struct table_version *version);
 u64 catalog_new_definitions(struct catalog *catalog);
 
 #endif

@@ -1,11 +1,10 @@
 /* edition.c: editions: immutable states of the whole database, and making one from another.
  *
- * An edition lists its objects by OID, with the version of every table, and has an index by name.
- * Making one from another copies the list and takes references: definitions are few, and a commit
- * that only changes rows touches nothing but that list. */
+ * An edition is a set of trees that share what they have in common with those of other editions:
+ * its objects by OID, with the version of every table, by name and by their tables; and which
+ * object uses which. Making one from another takes time for what is different, however many
+ * objects there are. */
 #include "catalog/catalog_int.h"
-
-#include <stdlib.h>
 
 struct edition *edition_retain(struct edition *edition) {
     if (edition) {
@@ -14,102 +13,71 @@ struct edition *edition_retain(struct edition *edition) {
     return edition;
 }
 
-static i64 edition_bytes(i64 count) {
-    return (i64)sizeof(struct edition) + count * (i64)(sizeof(struct edition_entry) + sizeof(u32));
-}
-
 void edition_release(struct edition *edition) {
     if (!edition || atomic_fetch_sub_explicit(&edition->refs, 1, memory_order_acq_rel) != 1) {
         return;
     }
-    for (i64 i = 0; i < edition->count; i++) {
-        version_release(edition->entries[i].version);
-        object_release(edition->entries[i].object);
-    }
-    mem_free(edition->mem, edition, edition_bytes(edition->count));
+    tree_release(edition->by_oid);
+    tree_release(edition->by_name);
+    tree_release(edition->by_table);
+    tree_release(edition->uses);
+    mem_free(edition->mem, edition, (i64)sizeof *edition);
 }
 
+/* Versions that nobody has any more once the edition is gone are given up for good. */
 void edition_discard(struct edition *edition, const struct edition *keep) {
-    bool alone = edition && atomic_load(&edition->refs) == 1;
-    for (i64 i = 0; alone && i < edition->count; i++) {
-        struct edition_entry *entry = &edition->entries[i];
-        const struct edition_entry *kept = edition_find_oid(keep, entry->object->oid);
-        if (entry->version && (!kept || kept->version != entry->version)) {
-            version_discard(entry->version);
-            entry->version = NULL;
+    enum { AT_ONCE = 16 };
+    struct table_version *gone[AT_ONCE];
+    i32 count = 0;
+    if (!edition || atomic_load(&edition->refs) != 1) {
+        edition_release(edition);
+        return;
+    }
+    struct edition_diff diff = edition_diff(keep, edition);
+    while (count < AT_ONCE && edition_diff_step(&diff)) {
+        struct table_version *version = diff.after ? diff.after->version : NULL;
+        if (version && !(diff.before && diff.before->version == version)) {
+            gone[count++] = version_retain(version);
         }
     }
     edition_release(edition);
+    for (i32 i = 0; i < count; i++) {
+        version_discard(gone[i]);
+    }
 }
 
-struct edition *edition_alloc(struct memory *mem, i64 count) {
-    struct edition *edition = mem_alloc(mem, edition_bytes(count));
+struct edition *edition_new(struct memory *mem) {
+    struct edition *edition = mem_alloc(mem, (i64)sizeof *edition);
     if (edition) {
-        memset(edition, 0, (size_t)edition_bytes(count));
+        memset(edition, 0, sizeof *edition);
         atomic_init(&edition->refs, 1);
         edition->mem = mem;
-        edition->count = count;
-        edition->entries = (struct edition_entry *)(void *)(edition + 1);
-        edition->by_name = (u32 *)(void *)(edition->entries + count);
     }
     return edition;
 }
 
-void edition_set(struct edition *edition, i64 i, struct object *object,
-                 struct table_version *version) {
-    edition->entries[i].object = object_retain(object);
-    edition->entries[i].version = version ? version_retain(version) : NULL;
+static const struct tree_item *find(const struct tree *tree, enum tree_order order, u64 number,
+                                    struct sv name) {
+    struct tree_key key = {order, number, name};
+    const struct tree *found = tree_find(tree, &key);
+    return found ? &found->item : NULL;
 }
 
-static int compare_names(const struct object *a, u32 schema, struct sv name) {
-    if (a->schema != schema) {
-        return a->schema < schema ? -1 : 1;
-    }
-    return sv_cmp(sv_from(a->name), name);
-}
-
-/* Shell sort: editions are short, and C's own has no place for the list. */
-void edition_index(struct edition *edition) {
-    i64 count = edition->count;
-    for (i64 i = 0; i < count; i++) {
-        edition->by_name[i] = (u32)i;
-    }
-    i64 gap = 1;
-    while (gap < count / 3) {
-        gap = gap * 3 + 1;
-    }
-    for (; gap > 0; gap /= 3) {
-        for (i64 i = gap; i < count; i++) {
-            u32 moved = edition->by_name[i];
-            const struct object *object = edition->entries[moved].object;
-            i64 at = i;
-            while (at >= gap && compare_names(edition->entries[edition->by_name[at - gap]].object,
-                                              object->schema, sv_from(object->name)) > 0) {
-                edition->by_name[at] = edition->by_name[at - gap];
-                at -= gap;
-            }
-            edition->by_name[at] = moved;
-        }
-    }
+const struct edition_entry *edition_find_oid(const struct edition *edition, u32 oid) {
+    const struct tree_item *item = find(edition->by_oid, TREE_OID, oid, (struct sv){NULL, 0});
+    return item ? &item->entry : NULL;
 }
 
 const struct edition_entry *edition_find(const struct edition *edition, u32 schema,
                                          struct sv name) {
-    i64 low = 0, high = edition->count;
-    while (low < high) {
-        i64 middle = (low + high) / 2;
-        const struct object *object = edition->entries[edition->by_name[middle]].object;
-        if (compare_names(object, schema, name) < 0) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    if (low == edition->count) {
-        return NULL;
-    }
-    const struct edition_entry *entry = &edition->entries[edition->by_name[low]];
-    return compare_names(entry->object, schema, name) == 0 ? entry : NULL;
+    const struct tree_item *item = find(edition->by_name, TREE_NAME, schema, name);
+    return item ? edition_find_oid(edition, item->entry.object->oid) : NULL;
+}
+
+const struct edition_entry *edition_find_table(const struct edition *edition, u64 table_id) {
+    const struct tree_item *item =
+        find(edition->by_table, TREE_TABLE, table_id, (struct sv){NULL, 0});
+    return item ? edition_find_oid(edition, item->entry.object->oid) : NULL;
 }
 
 const struct edition_entry *edition_find_schema(const struct edition *edition, struct sv name) {
@@ -120,120 +88,138 @@ const struct edition_entry *edition_find_schema(const struct edition *edition, s
     return entry;
 }
 
-/* Where the OID is or belongs. */
-static i64 place_of(const struct edition *edition, u32 oid) {
-    i64 low = 0, high = edition->count;
-    while (low < high) {
-        i64 middle = (low + high) / 2;
-        if (edition->entries[middle].object->oid < oid) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
+/* walks */
+
+struct edition_walk edition_walk(const struct edition *edition) {
+    struct edition_walk walk = {.edition = edition, .within = -1};
+    tree_walk(&walk, edition->by_oid, NULL);
+    return walk;
 }
 
-const struct edition_entry *edition_find_oid(const struct edition *edition, u32 oid) {
-    i64 at = place_of(edition, oid);
-    return at < edition->count && edition->entries[at].object->oid == oid ? &edition->entries[at]
-                                                                          : NULL;
+struct edition_walk edition_walk_schema(const struct edition *edition, u32 schema) {
+    struct edition_walk walk = {.edition = edition, .names = 1, .within = schema};
+    struct tree_key from = {TREE_NAME, schema, SV("")};
+    tree_walk(&walk, edition->by_name, &from);
+    return walk;
 }
 
-const struct edition_entry *edition_find_table(const struct edition *edition, u64 table_id) {
-    for (i64 i = 0; i < edition->count; i++) {
-        const struct object *object = edition->entries[i].object;
-        if (object->table && object->table->id == table_id) {
-            return &edition->entries[i];
-        }
-    }
-    return NULL;
+struct edition_walk edition_walk_users(const struct edition *edition, u32 oid) {
+    struct edition_walk walk = {.edition = edition, .within = oid};
+    struct tree_key from = {TREE_USE, (u64)oid << 32, {NULL, 0}};
+    tree_walk(&walk, edition->uses, &from);
+    return walk;
 }
 
-static const struct edit *edit_of(const struct edit *edits, i64 count, u32 oid) {
-    for (i64 i = count; i-- > 0;) { /* the last word counts */
-        if (edits[i].oid == oid) {
-            return &edits[i];
-        }
-    }
-    return NULL;
+bool edition_step(struct edition_walk *walk) {
+    const struct tree_item *item = tree_next(walk);
+    bool within = item && (walk->within < 0 ||
+                           walk->within == (walk->names ? item->entry.object->schema : item->used));
+    walk->entry = !within              ? NULL
+                  : walk->within < 0   ? &item->entry
+                                       : edition_find_oid(walk->edition, item->entry.object->oid);
+    return walk->entry != NULL;
 }
 
-static bool is_first(const struct edit *edits, i64 i) {
-    for (i64 k = 0; k < i; k++) {
-        if (edits[k].oid == edits[i].oid) {
-            return false;
-        }
-    }
-    return true;
+struct edition_diff edition_diff(const struct edition *from, const struct edition *to) {
+    struct edition_diff diff;
+    diff.before = diff.after = NULL;
+    tree_diff(&diff, from->by_oid, to->by_oid);
+    return diff;
 }
 
-/* Puts an object into the list, kept in order of OIDs. */
-static void insert_entry(struct edition *edition, struct object *object,
-                         struct table_version *version) {
-    i64 at = edition->count++;
-    while (at > 0 && edition->entries[at - 1].object->oid > object->oid) {
-        edition->entries[at] = edition->entries[at - 1];
-        at--;
+/* changes */
+
+static void set_use(struct edition *edition, struct object *object, u32 used, bool add) {
+    struct tree_item item = {.entry = {.object = object}, .used = used};
+    struct tree_key key = tree_key_of(TREE_USE, &item);
+    if (used && used != object->oid && add) {
+        tree_put(edition->mem, &edition->uses, TREE_USE, &item);
+    } else if (used && used != object->oid) {
+        tree_remove(edition->mem, &edition->uses, &key);
     }
-    edition_set(edition, at, object, version);
 }
 
-static struct edition *change(const struct edition *from, const struct edit *edits, i64 count,
-                              struct memory *mem) {
-    i64 added = 0, removed = 0;
-    for (i64 i = 0; i < count; i++) {
-        const struct edit *last = edit_of(edits, count, edits[i].oid);
-        if (is_first(edits, i)) {
-            bool there = edition_find_oid(from, edits[i].oid) != NULL;
-            added += !there && last->object;
-            removed += there && !last->object;
+/* Enters an object's names and uses, or takes them out. */
+static void set_names(struct edition *edition, struct object *object, bool add) {
+    struct tree_item item = {.entry = {.object = object}};
+    struct tree_key name = tree_key_of(TREE_NAME, &item);
+    const struct table *table = object->table;
+    set_use(edition, object, object->owner, add);
+    for (u32 i = 0; i < object->dep_count; i++) {
+        set_use(edition, object, object->deps[i], add);
+    }
+    for (u32 i = 0; table && i < table->foreign_count; i++) {
+        set_use(edition, object, table->foreigns[i].ref_oid, add);
+    }
+    for (u32 i = 0; table && i < table->col_count; i++) {
+        set_use(edition, object, table->cols[i].sequence, add);
+    }
+    if (add) {
+        tree_put(edition->mem, &edition->by_name, TREE_NAME, &item);
+    } else { /* somebody else may have taken it */
+        const struct tree *named = tree_find(edition->by_name, &name);
+        if (named && named->item.entry.object == object) {
+            tree_remove(edition->mem, &edition->by_name, &name);
         }
     }
-    struct edition *to = edition_alloc(mem, from->count + added - removed);
-    if (!to) {
-        return NULL;
+    if (table && add) {
+        tree_put(edition->mem, &edition->by_table, TREE_TABLE, &item);
+    } else if (table) {
+        struct tree_key id = tree_key_of(TREE_TABLE, &item);
+        tree_remove(edition->mem, &edition->by_table, &id);
     }
-    bool same = added == 0 && removed == 0;
-    i64 total = to->count;
-    to->count = 0;
-    for (i64 i = 0; i < from->count; i++) {
-        const struct edition_entry *entry = &from->entries[i];
-        const struct edit *edit = edit_of(edits, count, entry->object->oid);
-        struct object *object = edit ? edit->object : entry->object;
-        if (object) {
-            same = same && object == entry->object;
-            edition_set(to, to->count++, object, edit ? edit->version : entry->version);
-        }
+}
+
+bool edition_put(struct edition *edition, u32 oid, struct object *object,
+                 struct table_version *version) {
+    const struct edition_entry *entry = edition_find_oid(edition, oid);
+    struct object *old = entry ? entry->object : NULL;
+    if (old && old != object) {
+        set_names(edition, old, false);
     }
-    for (i64 i = 0; i < count; i++) {
-        const struct edit *last = edit_of(edits, count, edits[i].oid);
-        if (is_first(edits, i) && last->object && !edition_find_oid(from, edits[i].oid)) {
-            insert_entry(to, last->object, last->version);
-        }
+    if (object && old != object) {
+        set_names(edition, object, true);
     }
-    CHECK(to->count == total);
-    to->epoch = from->epoch;
-    to->definitions = same ? from->definitions : 0;
-    if (same) {
-        memcpy(to->by_name, from->by_name, (size_t)total * sizeof *to->by_name);
-    } else {
-        edition_index(to);
+    edition->count += (object != NULL) - (old != NULL);
+    if (object) {
+        struct tree_item item = {.entry = {object, version}};
+        tree_put(edition->mem, &edition->by_oid, TREE_OID, &item);
+    } else if (old) {
+        struct tree_key key = {TREE_OID, oid, {NULL, 0}};
+        tree_remove(edition->mem, &edition->by_oid, &key);
     }
-    return to;
+    return edition->by_oid != tree_refused && edition->by_name != tree_refused &&
+           edition->by_table != tree_refused && edition->uses != tree_refused;
 }
 
 wf_status edition_change(struct catalog *catalog, const struct edition *from,
                          const struct edit *edits, i64 count, struct edition **out,
                          struct error *err) {
     struct memory *mem = catalog_memory(catalog);
-    *out = change(from, edits, count, mem);
-    if (!*out) {
-        return memory_refused(mem, err, edition_bytes(from->count));
+    struct edition *to = edition_new(mem);
+    bool fine = to != NULL, same = true;
+    if (to) {
+        to->epoch = from->epoch;
+        to->definitions = from->definitions;
+        to->count = from->count;
+        to->by_oid = tree_retain(from->by_oid);
+        to->by_name = tree_retain(from->by_name);
+        to->by_table = tree_retain(from->by_table);
+        to->uses = tree_retain(from->uses);
     }
-    if ((*out)->definitions == 0) {
-        (*out)->definitions = catalog_new_definitions(catalog);
+    for (i64 i = 0; i < count && fine; i++) {
+        const struct edition_entry *entry = edition_find_oid(to, edits[i].oid);
+        same = same && (entry ? entry->object : NULL) == edits[i].object;
+        fine = edition_put(to, edits[i].oid, edits[i].object, edits[i].version);
     }
+    if (!fine) {
+        edition_release(to);
+        return memory_refused(mem, err, (i64)sizeof(struct tree));
+    }
+    if (!same) {
+        to->definitions = catalog_new_definitions(catalog);
+    }
+    *out = to;
     return ERR_OK;
 }
 
@@ -241,8 +227,10 @@ i64 edition_table_names(const struct edition *edition, u32 kind, struct arena *a
                         struct sv **out_names) {
     struct sv *names = NEW_ARRAY(arena, struct sv, edition->count + 1);
     i64 count = 0;
-    for (i64 i = 0; i < edition->count; i++) {
-        const struct object *object = edition->entries[edition->by_name[i]].object;
+    struct edition_walk walk = {.edition = edition};
+    tree_walk(&walk, edition->by_name, NULL);
+    for (const struct tree_item *item; (item = tree_next(&walk));) {
+        const struct object *object = item->entry.object;
         if (object->kind == kind && !object->hidden) {
             names[count++] = arena_sv(arena, sv_from(object->name));
         }

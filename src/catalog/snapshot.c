@@ -138,20 +138,18 @@ wf_status snapshot_target(struct snapshot *snap, struct sv schema, i32 position,
 }
 
 struct candidates {
-    const struct edition *edition;
+    struct edition_walk walk;
     u32 path[PATH_MAX_SCHEMAS];
     i32 path_count;
-    i64 entry; /* next to look at */
 };
 
 static struct sv next_candidate(void *arg, i64 i) {
     struct candidates *c = arg;
     UNUSED(i); /* asked for in order */
-    for (; c->entry < c->edition->count; c->entry++) {
-        const struct object *object = c->edition->entries[c->entry].object;
+    while (edition_step(&c->walk)) {
+        const struct object *object = c->walk.entry->object;
         for (i32 p = 0; p < c->path_count && !object->hidden; p++) {
             if (object->schema == c->path[p]) {
-                c->entry++;
                 return sv_from(object->name);
             }
         }
@@ -160,7 +158,7 @@ static struct sv next_candidate(void *arg, i64 i) {
 }
 
 void snapshot_hint(struct snapshot *snap, struct sv name, struct error *err) {
-    struct candidates list = {.edition = snap->edition};
+    struct candidates list = {.walk = edition_walk(snap->edition)};
     list.path_count = snapshot_path(snap, list.path);
     struct arena scratch;
     arena_init(&scratch, catalog_memory(snap->catalog));

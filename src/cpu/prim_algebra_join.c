@@ -8,12 +8,13 @@
 #include "cpu/rel_int.h"
 #include "cpu/rel_words.h"
 
-enum { RANGE_ROWS = 1 << 13 };
+enum { RANGE_ROWS = 1 << 13 }; /* where nothing but the merge runs over them */
 
 struct join {
     const struct rel_join *j;
     i64 *splits, *backs, *counts;
     i64 total; /* of words in the merge */
+    i64 range_rows;
     bool write;
 };
 
@@ -83,7 +84,7 @@ static void split_task(void *arg, i64 t, i32 worker) {
     const struct rel_rows *x = &s->j->x;
     const struct rel_rows *y = &s->j->y;
     u32 shift = s->j->combine.key_shift;
-    i64 d = MIN_OF(t * RANGE_ROWS, s->total);
+    i64 d = MIN_OF(t * s->range_rows, s->total);
     i32 bytes = elem_bytes[x->type];
     i64 a = bytes == 4   ? split_u32(x->data, x->count, y->data, y->count, d, shift)
             : bytes == 8 ? split_u64(x->data, x->count, y->data, y->count, d, shift)
@@ -105,8 +106,8 @@ static void join_task(void *arg, i64 t, i32 worker) {
     struct rel_range r;
     r.x_first = s->splits[t];
     r.x_end = s->splits[t + 1];
-    r.y_first = MIN_OF(t * RANGE_ROWS, s->total) - r.x_first;
-    r.y_end = MIN_OF((t + 1) * RANGE_ROWS, s->total) - r.x_end;
+    r.y_first = MIN_OF(t * s->range_rows, s->total) - r.x_first;
+    r.y_end = MIN_OF((t + 1) * s->range_rows, s->total) - r.x_end;
     r.x_count = j->x.count;
     r.back = s->backs[t];
     r.shift = j->combine.key_shift;
@@ -115,9 +116,13 @@ static void join_task(void *arg, i64 t, i32 worker) {
     r.target = s->write ? j : NULL;
     r.at = s->write ? s->counts[t] : 0;
     r.held = 0;
-    if (elem_bytes[j->x.type] == 4) {
+    i32 bytes = elem_bytes[j->x.type];
+    if (j->stage != REL_STAGE_MERGE) {
+        rel_stage_join(&r, j->stage, bytes, (const u8 *)j->x.data + r.x_first * bytes,
+                       (const u8 *)j->y.data + r.y_first * bytes);
+    } else if (bytes == 4) {
         join_u32(&r, j->x.data, j->y.data);
-    } else if (elem_bytes[j->x.type] == 8) {
+    } else if (bytes == 8) {
         join_u64(&r, j->x.data, j->y.data);
     } else {
         join_u128(&r, j->x.data, j->y.data);
@@ -130,15 +135,13 @@ static void join_task(void *arg, i64 t, i32 worker) {
 
 wf_status cpu_rel_join(struct prim_job *job, const struct rel_join *join, i64 *out_count) {
     struct join s = {.j = join, .total = join->x.count + join->y.count};
-    i64 ranges = (s.total + RANGE_ROWS - 1) / RANGE_ROWS;
+    s.range_rows = join->stage == REL_STAGE_MERGE ? RANGE_ROWS : STAGE_ROWS;
+    i64 ranges = (s.total + s.range_rows - 1) / s.range_rows;
     s.splits = prim_take(job, (ranges + 1) * 8);
     s.backs = prim_take(job, (ranges + 1) * 8);
     s.counts = prim_take(job, (ranges + 1) * 8);
     if (job->measuring) {
         return ERR_OK;
-    }
-    if (join->stage != REL_STAGE_MERGE) {
-        return prim_refuse(job, "a join by another stage than merge");
     }
     tasks_run(job->x, ranges + 1, split_task, &s);
     TRY(exec_check(job->x));

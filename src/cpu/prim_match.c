@@ -243,6 +243,11 @@ static i64 part_rows(const struct prim_job *job, const struct prim_join *join) {
     return 8192;
 }
 
+static i64 cache_bytes(const struct prim_job *job) {
+    UNUSED(job);
+    return 8 << 20;
+}
+
 const struct prim_match cpu_prim_match = {.survey = survey,
                                           .build = cpu_match_build,
                                           .group = cpu_match_group,
@@ -258,5 +263,11 @@ const struct prim_match cpu_prim_match = {.survey = survey,
                                           .rush = rush,
                                           .expand = expand,
                                           .fetch = fetch,
-                                          .cache_bytes = 8 << 20,
+                                          .cache_bytes = cache_bytes,
+                                          .costs = {.part_row = 130,
+                                                    .part_column = 30,
+                                                    .near_build = 20,
+                                                    .near_probe = 20,
+                                                    .far_build = 110,
+                                                    .far_probe = 100},
                                           .part_rows = part_rows};

@@ -298,4 +298,6 @@ const struct prim_order cpu_prim_order = {.split = cpu_split,
                                           .merge = cpu_merge,
                                           .search = cpu_search,
                                           .runs = cpu_runs,
-                                          .sets = cpu_sets};
+                                          .sets = cpu_sets,
+                                          .words = cpu_words,
+                                          .number = cpu_number};

@@ -55,6 +55,10 @@ FALLIBLE cpu_search(struct prim_job *job, struct prim_search how, struct prim_ar
                     struct prim_array needles, struct prim_array among);
 FALLIBLE cpu_runs(struct prim_job *job, struct prim_array out_keys, struct prim_array out_starts,
                   struct prim_array out_counts, struct prim_array keys, i64 *out_count);
+FALLIBLE cpu_words(struct prim_job *job, enum prim_words how, struct prim_array out,
+                   struct prim_array in);
+FALLIBLE cpu_number(struct prim_job *job, u32 *out_r, u32 *out_s, struct prim_array r,
+                    struct prim_array s);
 FALLIBLE cpu_sets(struct prim_job *job, struct prim_set how, struct prim_array out,
                   struct prim_array a, struct prim_array b, i64 *out_count);
 

@@ -10,6 +10,13 @@ typedef u128 w128 __attribute__((aligned(8)));
 
 enum { REL_BLOCK = 1024 }; /* rows that loops work on at a time */
 
+/* Of rel_stage.h: words of a tile (both inputs), slots of its hash table, x that are held in
+ * registers, and for how many y at most they do not search. */
+enum { STAGE_ROWS = 2048, STAGE_SLOTS = 2 * STAGE_ROWS, STAGE_BLOCK = 8, STAGE_EXIT = 64 };
+struct stage_wire { /* of the join network: a part of x, and the part of y that may match it */
+    i32 x_from, x_end, from, end;
+};
+
 /* X(word of the input, word of the output, type to move bits in), for every pair. */
 #define REL_WORD_PAIRS(X) \
     X(u32, u32, u32)      \
@@ -89,6 +96,9 @@ static inline u128 word_move(u128 x, const struct rel_move *m) {
     return ((x >> m->from) & ((u128)m->mask_high << 64 | m->mask_low)) << m->to;
 }
 
+/* A range of at most STAGE_ROWS words by another stage than the merge (enum rel_stage), of an inner
+ * or left join; x and y are the words at x_first and y_first. */
+void rel_stage_join(struct rel_range *r, u8 stage, i32 bytes, const void *x, const void *y);
 FALLIBLE cpu_rel_join(struct prim_job *job, const struct rel_join *join, i64 *out_count);
 
 #endif

@@ -259,6 +259,18 @@ FN i64 fn_ts_zone(i64 a, i32 b, u8 *f) {
     return fn_ts_infinite(a) ? a : fn_ts_check((i128)a + (i64)b * SECOND_US, f);
 }
 
+/* The same by an interval's seconds, further east or west. */
+FN i64 fn_ts_zone_iv(i64 a, i128 b, i32 sign, u8 *f) {
+    fn_span x = fn_iv_parts(b);
+    b8 infinite = fn_ts_infinite(a);
+    i64 whole = x.us / SECOND_US * SECOND_US;
+    u8 range = 0;
+    i64 r = fn_ts_check((i128)(infinite ? 0 : a) + (i128)sign * whole, &range);
+    u8 fault = (u8)(((x.months != 0) | (x.days != 0)) ? FAULT_ZONE_DAYS : range);
+    *f = (u8)(!infinite & (fault != 0) ? fault : *f);
+    return infinite ? a : r;
+}
+
 FN i32 fn_date_shift(i32 a, i64 b, u8 *f) {
     b8 infinite = fn_date_infinite(a);
     i64 r = (i64)a + b;

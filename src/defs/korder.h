@@ -151,22 +151,59 @@ struct kset {
     u64 *total;
 };
 
+/* Numbers for texts: a table of those of r, the smallest row of each. */
+struct knumber {
+    const void *held; /* spans of r */
+    const u8 *held_bytes;
+    u64 *slots; /* half of a hash << 32 | row; all bits set when empty */
+    u64 mask;
+    const void *spans; /* of r or s */
+    const u8 *bytes;
+    i64 count;
+    u32 *out;
+};
+
 struct kbitonic {
     struct korder order;
     void *keys, *payload;
     i64 count;
-    const u64 *starts; /* NULL, or of parts that are sorted each by one block */
-    i64 parts;
     i64 run, step; /* of k_bitonic_step; step 0 = mirrored */
 };
 
-/* Row numbers: written, followed, drawn. */
+/* A level of quick sort (kernels/quick.h). */
+enum { QUICK_TILE = 4096, QUICK_PART_ROWS = BITONIC_TILE / 4 };
+struct kquick_part {
+    u64 first, count;
+    u64 tile;   /* of the list's tiles, its first */
+    u32 bucket; /* where its splitters lie, and with twice the number its cursors */
+    u32 fan;    /* one more than its splitters */
+};
+struct kquick_done { /* at most a tile */
+    u64 first;
+    u32 count, is_equal;
+};
+enum { QUICK_NEXT, QUICK_BUCKET, QUICK_DONE, QUICK_COUNTERS }; /* of `counters` */
+struct kquick {
+    struct korder order;
+    const void *in, *payload;
+    void *to, *to_payload;   /* where elements are brought, */
+    void *out, *out_payload; /* and those that are done */
+    const struct kquick_part *parts;
+    struct kquick_part *next;
+    struct kquick_done *done;
+    void *splitters;
+    u64 *cursors;  /* of buckets; zeroed */
+    u64 *counters; /* parts of the next list and their tiles << 24, its buckets, pieces done */
+    u64 tile_count;
+    u32 part_count;
+};
+
+/* Row numbers: written, followed. */
 struct krows {
     const void *in;
     const u64 *rows;
     void *out;
-    i64 count, from_count;
-    i64 stride; /* of k_rows_pick */
+    i64 count;
 };
 
 #endif

@@ -119,10 +119,9 @@ static bool parse_size(struct sv value, i64 *out) {
 static bool parse_zone(struct sv value, i64 *out) {
     i32 east = 0;
     f64 hours = 0;
-    if (value_parse_f64(value, &hours) == 0 && hours > -16 && hours < 16 && value.len > 0 &&
-        value.ptr[0] != '+') {
-        *out = (i64)(hours * 3600);
-        return true;
+    if (value_parse_f64(value, &hours) == 0) {
+        *out = hours > -168 && hours < 168 ? (i64)(hours * 3600) : 0;
+        return hours > -168 && hours < 168;
     }
     u8 fault = value_parse_zone(value, &east);
     if (fault == 0 && east != 0 && !zone_is_named(east)) {
@@ -135,15 +134,18 @@ static bool parse_zone(struct sv value, i64 *out) {
 /* As PostgreSQL shows an offset: <+05:30>-05:30. */
 static i32 print_zone(i64 zone, char *buf, i32 cap) {
     i64 size = zone < 0 ? -zone : zone;
-    char text[16];
+    char text[24];
     if (zone_is_named((i32)zone)) {
         return snprintf(buf, (size_t)cap, "%s", zone_name((i32)zone));
     }
     if (zone == 0) {
         return snprintf(buf, (size_t)cap, "UTC");
     }
-    snprintf(text, sizeof text, size % 3600 ? "%02lld:%02lld" : "%02lld", size / 3600,
-             size / 60 % 60);
+    snprintf(text, sizeof text,
+             size % 60     ? "%02lld:%02lld:%02lld"
+             : size % 3600 ? "%02lld:%02lld"
+                           : "%02lld",
+             size / 3600, size / 60 % 60, size % 60);
     return snprintf(buf, (size_t)cap, "<%s%s>%s%s", zone < 0 ? "-" : "+", text,
                     zone < 0 ? "+" : "-", text);
 }

@@ -99,6 +99,16 @@ bool type_is_whole(struct type t) {
     return kind == KIND_I32 || kind == KIND_I64 || kind == KIND_I128;
 }
 
+bool type_refers(struct type own, struct type key) {
+    if (type_is_integer(own) || type_is_integer(key)) {
+        return type_is_integer(own) && (type_is_exact(key) || type_is_float(key));
+    }
+    if (type_is_numeric(own) && type_is_numeric(key)) {
+        return type_is_float(key) || !type_is_float(own);
+    }
+    return own.id == key.id || (type_is_string(own) && type_is_string(key));
+}
+
 char type_category(struct type t) {
     ASSERT(t.id < TYPE_COUNT);
     return type_rows[t.id].category;

@@ -39,6 +39,8 @@ bool type_is_numeric(struct type t); /* exact or float */
 bool type_is_string(struct type t);  /* text, varchar(n), char(n) */
 bool type_is_whole(
     struct type t); /* held as integers: exact types, dates, times, intervals, uuid */
+/* Whether a column may refer to a key of the other type: their values can be compared as such. */
+bool type_refers(struct type own, struct type key);
 char type_category(struct type t); /* the letter of type.def */
 /* The kind in which values of this type leave the engine: type.def's, but decimal I64 up to
  * precision 18. char(n) holds no blanks at its end: they are put back where it leaves (see

@@ -343,3 +343,7 @@ i32 value_format_interval(i128 value, char *out) {
     }
     return o.n;
 }
+
+i128 value_interval_order(i128 value) {
+    return fn_iv_order(value);
+}

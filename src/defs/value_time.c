@@ -14,6 +14,7 @@
 #include "defs/fn_date.h"
 #include "defs/fn_time.h"
 #include "defs/value_scan.h"
+#include "defs/zone_word.def"
 
 enum { NO_SPECIAL, SPECIAL_INF, SPECIAL_NEG_INF, SPECIAL_EPOCH };
 
@@ -33,26 +34,21 @@ struct datetime {
     u8 fault; /* why reading stopped; 0 = not readable at all */
 };
 
+/* Words for the time in a zone: offsets, and names whose offset depends on the year. */
+#define X(word, seconds) {word, NULL, seconds},
+#define Y(word, zone) {word, zone, 0},
 static const struct {
-    const char *name;
+    const char *word, *zone;
     i32 seconds;
-} zones[] = {
-    {"z", 0},        {"utc", 0},      {"gmt", 0},      {"ut", 0},        {"zulu", 0},
-    {"uct", 0},      {"etc/utc", 0},  {"etc/gmt", 0},  {"wet", 0},       {"universal", 0},
-    {"west", 3600},  {"cet", 3600},   {"bst", 3600},   {"met", 3600},    {"mez", 3600},
-    {"cest", 7200},  {"eet", 7200},   {"sast", 7200},  {"ist", 7200},    {"mest", 7200},
-    {"eest", 10800}, {"msk", 10800},  {"jst", 32400},  {"kst", 32400},   {"aest", 36000},
-    {"aedt", 39600}, {"nzst", 43200}, {"nzdt", 46800}, {"ast", -14400},  {"adt", -10800},
-    {"est", -18000}, {"edt", -14400}, {"cst", -21600}, {"cdt", -18000},  {"mst", -25200},
-    {"mdt", -21600}, {"pst", -28800}, {"pdt", -25200}, {"akst", -32400}, {"akdt", -28800},
-    {"hst", -36000}, {"brt", -10800}, {"hkt", 28800},  {"sgt", 28800},   {"wib", 25200},
-};
+} zone_words[] = {WF_ZONE_WORDS(X) WF_ZONE_HISTORIES(Y)};
+#undef X
+#undef Y
 
 static bool find_zone(struct sv name, i32 *out) {
-    for (i64 i = 0; i < COUNT_OF(zones); i++) {
-        if (sv_eq_nocase(name, sv_from(zones[i].name))) {
-            *out = zones[i].seconds;
-            return true;
+    for (i64 i = 0; i < COUNT_OF(zone_words); i++) {
+        if (sv_eq_nocase(name, sv_from(zone_words[i].word))) {
+            *out = zone_words[i].seconds;
+            return !zone_words[i].zone || zone_find_word(name, sv_from(zone_words[i].zone), out);
         }
     }
     return false;
@@ -469,24 +465,7 @@ u8 value_parse_time(struct sv s, i64 *out) {
 }
 
 u8 value_parse_zone(struct sv s, i32 *out) {
-    s = value_trim(s);
-    if (find_zone(s, out)) {
-        return FAULT_NONE;
-    }
-    i64 letters = 0;
-    while (letters < s.len && is_letter((u8)s.ptr[letters])) {
-        letters++;
-    }
-    struct datetime t = {.p = (const u8 *)s.ptr + letters, .end = (const u8 *)s.ptr + s.len};
-    if (s.len > 0 && s.ptr[0] == '<') { /* <+05:30>-05:30, as SHOW prints it */
-        const char *close = memchr(s.ptr, '>', (size_t)s.len);
-        t.p = close ? (const u8 *)close + 1 : t.end;
-    }
-    if (t.p < t.end && (*t.p == '+' || *t.p == '-') && read_offset(&t) && t.p == t.end) {
-        *out = -t.zone; /* as POSIX has it: west is positive */
-        return FAULT_NONE;
-    }
-    return zone_find(s, out) ? FAULT_NONE : FAULT_ZONE;
+    return find_zone(s, out) || zone_find(s, out) ? FAULT_NONE : FAULT_ZONE;
 }
 
 static i32 write_padded(i64 value, i32 width, char *out) {

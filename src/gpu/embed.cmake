@@ -35,6 +35,7 @@ set(WF_EMBEDDED
   merge.h=gpu/kernels/merge.h
   merge_words.h=gpu/kernels/merge_words.h
   bitonic.h=gpu/kernels/bitonic.h
+  quick.h=gpu/kernels/quick.h
   rows.h=gpu/kernels/rows.h
   search.h=gpu/kernels/search.h
   runs.h=gpu/kernels/runs.h

@@ -4,9 +4,10 @@
  * is compiled by a background thread while the virtual machine serves, or at once when the caller
  * waits. Every cubin is kept in memory for the life of the device, and on disk under a key made of
  * the text, the embedded headers, the options, the chip and NVRTC's version; a file is written
- * whole or not at all, carries a checksum, and one that does not match is as good as absent. Only
- * the thread that holds the gpu's lock loads modules: the background thread never touches the
- * context. */
+ * whole or not at all and carries its key and a checksum; one that does not match, or that somebody
+ * else may have written, is as good as absent. An image that was found, not made here, and that the
+ * driver refuses is compiled after all. Only the thread that holds the gpu's lock loads modules:
+ * the background thread never touches the context. */
 #include "gpu/gpu_int.h"
 
 #include <stdio.h>
@@ -18,7 +19,13 @@
 #include "base/file.h"
 #include "gpu/gpu_text.h"
 
-#define CACHE_MAGIC 0x314e494255434657ULL /* "WFCUBIN1" */
+#define CACHE_MAGIC 0x324e494255434657ULL /* "WFCUBIN2" */
+
+struct cache_head {
+    u64 magic;
+    u64 key;   /* of the code, which the file's name says too */
+    u64 check; /* of the image that follows */
+};
 
 static const char *const module_texts[MODULE_COUNT] = {
 #define X(A, name, text, options) text,
@@ -126,18 +133,19 @@ static bool cache_read(struct gpu *g, struct code *code) {
         file_view_open(&view, path, &err)) {
         return false;
     }
-    u64 head[2] = {0, 0};
-    bool fits = view.bytes > (i64)sizeof head;
-    if (fits) {
-        memcpy(head, view.data, sizeof head);
-        i64 bytes = view.bytes - (i64)sizeof head;
-        const char *data = view.data + sizeof head;
-        fits = head[0] == CACHE_MAGIC && head[1] == XXH3_64bits(data, (size_t)bytes);
+    struct cache_head head;
+    i64 bytes = view.bytes - (i64)sizeof head;
+    const char *data = view.data + sizeof head;
+    if (view.own && bytes > 0) {
+        memcpy(&head, view.data, sizeof head);
+        bool fits = head.magic == CACHE_MAGIC && head.key == code->key &&
+                    head.check == XXH3_64bits(data, (size_t)bytes);
         code->image = fits ? malloc((size_t)bytes) : NULL;
-        if (code->image) {
-            memcpy(code->image, data, (size_t)bytes);
-            code->image_bytes = bytes;
-        }
+    }
+    if (code->image) {
+        memcpy(code->image, data, (size_t)bytes);
+        code->image_bytes = bytes;
+        code->found = 1;
     }
     file_view_close(&view);
     return code->image != NULL;
@@ -151,11 +159,12 @@ static void cache_write(struct gpu *g, const struct code *code) {
     if (!cache_path(g, code->key, path, sizeof path, dir) || file_make_dirs(dir, &err)) {
         return;
     }
-    size_t bytes = 2 * sizeof(u64) + (size_t)code->image_bytes;
+    struct cache_head head = {CACHE_MAGIC, code->key,
+                              XXH3_64bits(code->image, (size_t)code->image_bytes)};
+    size_t bytes = sizeof head + (size_t)code->image_bytes;
     char *file = malloc(bytes);
     if (file) {
-        u64 head[2] = {CACHE_MAGIC, XXH3_64bits(code->image, (size_t)code->image_bytes)};
-        memcpy(file, head, sizeof head);
+        memcpy(file, &head, sizeof head);
         memcpy(file + sizeof head, code->image, (size_t)code->image_bytes);
         wf_status ignored = file_write_all(path, file, (i64)bytes, &err);
         UNUSED(ignored); /* a cache that cannot be written is only a slower start */
@@ -187,14 +196,12 @@ void gpu_codes_init(struct gpu *g) {
     codes->base_key = key;
 }
 
-static void compile_now(struct gpu *g, struct code *code) {
+static void compile_text(struct gpu *g, struct code *code) {
     char chip[40];
     snprintf(chip, sizeof chip, "--gpu-architecture=sm_%d", g->chip);
     const char *options[] = {chip, "--std=c++17", "--fmad=false", "--device-int128", code->options};
-    if (cache_read(g, code)) {
-        g->codes.disk_hits++;
-        atomic_store(&code->state, CODE_COMPILED);
-    } else if (!g->api->has_rtc) {
+    code->found = 0;
+    if (!g->api->has_rtc) {
         snprintf(code->log, sizeof code->log, "NVRTC (libnvrtc.so) was not found");
         atomic_store(&code->state, CODE_FAILED);
     } else if (gpu_compile(g->api, code->text, options, code->options[0] ? 5 : 4, &code->image,
@@ -205,8 +212,15 @@ static void compile_now(struct gpu *g, struct code *code) {
     } else {
         atomic_store(&code->state, CODE_FAILED);
     }
-    free(code->text);
-    code->text = NULL;
+}
+
+static void compile_now(struct gpu *g, struct code *code) {
+    if (cache_read(g, code)) {
+        g->codes.disk_hits++;
+        atomic_store(&code->state, CODE_COMPILED);
+    } else {
+        compile_text(g, code);
+    }
 }
 
 static void compile_thread(void *arg) {
@@ -263,11 +277,42 @@ static void enqueue(struct gpu *g, struct code *code) {
     cond_broadcast(&codes->ready);
 }
 
-static FALLIBLE code_load(struct gpu *g, struct code *code, struct error *err) {
-    if (atomic_load(&code->state) == CODE_COMPILED) {
-        CU(g->api->module_load(&code->module, code->image));
-        atomic_store(&code->state, CODE_LOADED);
+/* The module and, where `kernel` is named, its function, of an image that was found; whether the
+ * driver takes it. A context that is lost stays lost: then compiling would not help. */
+static bool takes_found(struct gpu *g, struct code *code, const char *kernel) {
+    void *function = NULL;
+    if (g->api->module_load(&code->module, code->image)) {
+        code->module = NULL;
+        return false;
     }
+    if (kernel && g->api->module_function(&function, code->module, kernel)) {
+        (void)g->api->module_unload(code->module);
+        code->module = NULL;
+        return false;
+    }
+    return true;
+}
+
+static FALLIBLE code_load(struct gpu *g, struct code *code, const char *kernel, struct error *err) {
+    if (atomic_load(&code->state) != CODE_COMPILED) {
+        return ERR_OK;
+    }
+    if (code->found && code->text && !takes_found(g, code, kernel)) {
+        free(code->image);
+        code->image = NULL;
+        compile_text(g, code);
+        if (atomic_load(&code->state) == CODE_FAILED) {
+            FAIL(err, GPU,
+                 "kernel %s: the image found cannot be loaded, and compiling it failed: %s", kernel,
+                 code->log);
+        }
+    }
+    if (!code->module) {
+        CU(g->api->module_load(&code->module, code->image));
+    }
+    atomic_store(&code->state, CODE_LOADED);
+    free(code->text);
+    code->text = NULL;
     return ERR_OK;
 }
 
@@ -283,7 +328,7 @@ const struct gpu_image *gpu_image_find(const struct gpu *g, const char *module) 
     return found;
 }
 
-static FALLIBLE load_module(struct gpu *g, enum module_no no, struct code **out,
+static FALLIBLE load_module(struct gpu *g, enum module_no no, const char *kernel, struct code **out,
                             struct error *err) {
     struct gpu_codes *codes = &g->codes;
     struct code *code = codes->modules[no];
@@ -302,6 +347,7 @@ static FALLIBLE load_module(struct gpu *g, enum module_no no, struct code **out,
         if (code->image) {
             memcpy(code->image, image->data, (size_t)image->bytes);
             code->image_bytes = image->bytes;
+            code->found = 1;
             atomic_store(&code->state, CODE_COMPILED);
         }
         if (!code->image) {
@@ -314,16 +360,16 @@ static FALLIBLE load_module(struct gpu *g, enum module_no no, struct code **out,
         FAIL(err, GPU, "kernel module %s cannot be compiled: %s", module_texts[no], code->log);
     }
     *out = code;
-    return code_load(g, code, err);
+    return code_load(g, code, kernel, err);
 }
 
 wf_status gpu_kernel(struct gpu *g, enum kernel_no kernel, void **out, struct error *err) {
     struct gpu_codes *codes = &g->codes;
     if (!codes->kernels[kernel]) {
         struct code *code = NULL;
-        TRY(load_module(g, kernel_infos[kernel].module, &code, err));
-        CU(g->api->module_function(&codes->kernels[kernel], code->module,
-                                   kernel_infos[kernel].name));
+        const char *name = kernel_infos[kernel].name;
+        TRY(load_module(g, kernel_infos[kernel].module, name, &code, err));
+        CU(g->api->module_function(&codes->kernels[kernel], code->module, name));
     }
     *out = codes->kernels[kernel];
     return ERR_OK;
@@ -385,7 +431,7 @@ wf_status gpu_template_function(struct gpu *g, const char *module, const char *d
         g->codes.made = made;
     }
     if (!made->function) {
-        TRY(code_load(g, made->code, err));
+        TRY(code_load(g, made->code, kernel, err));
         CU(g->api->module_function(&made->function, made->code->module, kernel));
     }
     *out = made->function;
@@ -423,7 +469,7 @@ wf_status gpu_woven(struct gpu *g, const struct text *text, bool wait, void **ou
     }
     if (!has_thread) { /* no thread could be started: compile here */
         codes->queue_head = codes->queue_tail = NULL;
-        if (code->text) {
+        if (atomic_load(&code->state) == CODE_QUEUED) {
             compile_now(g, code);
         }
     } else if (wait) {
@@ -436,7 +482,7 @@ wf_status gpu_woven(struct gpu *g, const struct text *text, bool wait, void **ou
     if (state == CODE_QUEUED || state == CODE_FAILED) {
         return ERR_OK;
     }
-    TRY(code_load(g, code, err));
+    TRY(code_load(g, code, "k_woven", err));
     if (!code->function) {
         CU(g->api->module_function(&code->function, code->module, "k_woven"));
         CU(g->api->func_attribute(&code->regs, CU_FUNC_REGS, code->function));

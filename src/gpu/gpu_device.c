@@ -26,7 +26,7 @@ wf_status gpu_check(struct gpu *g, int code, const char *what, struct error *err
         name = "unknown error";
     }
     if (code == CU_OUT_OF_MEMORY) {
-        FAIL(err, OUT_OF_MEMORY, "the CUDA driver is out of memory (%s)", name);
+        FAIL(err, GPU_MEMORY, "the CUDA driver is out of memory (%s)", name);
     }
     g->broken = 1;
     const char *call = strstr(what, "->api->");
@@ -321,6 +321,7 @@ static FALLIBLE find_chip(struct gpu *g, struct error *err) {
     CU(api->device_attribute(&major, CU_ATTR_MAJOR, g->ordinal));
     CU(api->device_attribute(&minor, CU_ATTR_MINOR, g->ordinal));
     CU(api->device_attribute(&g->shared_max, CU_ATTR_SHARED_OPTIN, g->ordinal));
+    CU(api->device_attribute(&g->l2_bytes, CU_ATTR_L2_BYTES, g->ordinal));
     g->chip = major * 10 + minor;
     if (g->chip < 70) {
         FAIL(err, NO_GPU, "%s is too old: compute capability %d.%d, 7.0 is needed", g->chip_name,

@@ -54,7 +54,7 @@ void gpu_heap_free(struct gpu *g, struct gpu_block *block); /* NULL is fine; fro
 void gpu_heap_fini(struct gpu *g, bool context_alive);
 i64 gpu_heap_available(
     struct gpu *g); /* bytes that could still be handed out, fragmentation aside */
-/* Evicts cached segments as needed; ERR_OUT_OF_MEMORY names bytes, budget and gpu_memory. */
+/* Evicts cached segments as needed; ERR_GPU_MEMORY names bytes, budget and gpu_memory. */
 FALLIBLE gpu_alloc(struct gpu *g, i64 bytes, struct gpu_block **out, struct error *err);
 
 struct pinned { /* host memory the card can reach */
@@ -128,12 +128,12 @@ FALLIBLE gpu_upload(struct gpu *g, u64 dst, const void *src, i64 bytes, struct b
 enum code_state { CODE_QUEUED, CODE_COMPILED, CODE_LOADED, CODE_FAILED };
 struct code {
     u64 key;
-    char *text; /* freed once compiled */
-    i64 text_bytes;
+    char *text; /* freed once loaded: an image that was not made from it here may be refused */
     const char *options;
     _Atomic i32 state;
     char *image;
     i64 image_bytes;
+    b8 found; /* the image was compiled ahead of time or comes from the disk */
     char log[400];
     void *module;
     void *function; /* woven code: its kernel */
@@ -199,6 +199,7 @@ struct gpu {
     void *ctx;
     char chip_name[100];
     i32 sm_count, chip, shared_max;
+    i32 l2_bytes; /* of the second-level cache */
     i64 total_bytes;
     i64 budget_asked;
     b8 broken;
@@ -222,7 +223,7 @@ struct gpu {
     void *down;                           /* the stream of rows to the host */
     struct gpu_fit fits[GPU_FITS];
 };
-/* Turns a driver code into ERR_GPU (or ERR_OUT_OF_MEMORY); anything but 0 marks the gpu broken. */
+/* Turns a driver code into ERR_GPU (or ERR_GPU_MEMORY); anything but 0 marks the gpu broken. */
 FALLIBLE gpu_check(struct gpu *g, int code, const char *what, struct error *err);
 #define CU(call) TRY(gpu_check(g, (call), #call, err))
 FALLIBLE gpu_enter(struct gpu *g, struct error *err); /* locks; context current and sound */

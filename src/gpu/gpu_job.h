@@ -72,6 +72,8 @@ struct job {
     struct kindex *indexes;
     /* sink */
     b8 to_host; /* rows of every batch go to a chunk of their own */
+    b8 sends;   /* the rows do not fit the card: to_host whatever the placement */
+    i64 wanted; /* to_host: rows that the largest batch gave, where a slot's room was too small */
     struct gpu_var *out;
     i64 capacity;
     u64 *out_at, *out_nulls_at; /* to_host: offsets of columns in a slot's rows */
@@ -130,6 +132,8 @@ void gpu_job_texts_pass_on(struct job *j, u32 var, struct gpu_var *out);
 
 /* gpu_sink.c */
 FALLIBLE gpu_job_sink_begin(struct job *j);
+/* Whether the rows may go to the host batch by batch: nobody on the card wants them. */
+bool gpu_job_can_send(const struct job *j);
 void gpu_job_sink_outs(struct job *j, i32 slot, struct kout *outs);
 /* Waits until a batch is computed; to_host: sends its rows on their way into a chunk. */
 FALLIBLE gpu_job_harvest(struct job *j, i64 batch);

@@ -317,4 +317,6 @@ const struct prim_order gpu_prim_order_class = {.split = gpu_split,
                                                 .merge = gpu_merge,
                                                 .search = gpu_search,
                                                 .runs = gpu_runs,
-                                                .sets = gpu_sets};
+                                                .sets = gpu_sets,
+                                                .words = gpu_words,
+                                                .number = gpu_number};

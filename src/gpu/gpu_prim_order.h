@@ -49,6 +49,25 @@ FALLIBLE gpu_split(struct prim_job *job, const struct prim_split *how, struct pr
 FALLIBLE gpu_radix_sort(struct prim_job *job, const struct prim_sort *how,
                         struct prim_array out_keys, struct prim_array keys,
                         const struct prim_payload *payload);
+FALLIBLE gpu_words(struct prim_job *job, enum prim_words how, struct prim_array out,
+                   struct prim_array in);
+FALLIBLE gpu_number(struct prim_job *job, u32 *out_r, u32 *out_s, struct prim_array r,
+                    struct prim_array s);
+/* A sort by comparison. */
+struct sorting { /* keys and at most one payload; data NULL: none */
+    struct prim_job *job;
+    struct order order;
+    struct korder korder;
+    i64 n;
+    struct prim_array keys, out, payload, out_payload;
+    char defines[ORDER_DEFINES];
+};
+static inline i32 sorting_payload_bytes(const struct sorting *s) {
+    return s->payload.count ? elem_bytes[s->payload.type] : 0;
+}
+/* n elements of out and out_payload from `first` on, in place. */
+FALLIBLE gpu_bitonic_sort(struct sorting *s, i64 first, i64 n);
+FALLIBLE gpu_quick_sort(struct sorting *s);
 FALLIBLE gpu_sort(struct prim_job *job, const struct prim_sort *how, struct prim_array out_keys,
                   struct prim_array keys, const struct prim_payload *payload);
 

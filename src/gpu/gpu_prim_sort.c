@@ -1,4 +1,4 @@
-/* gpu_prim_sort.c: sorts by comparison on the card: merge, bitonic, quick; text; the choice.
+/* gpu_prim_sort.c: sorts by comparison on the card: merge, bitonic; text; the choice.
  *
  * These sorts carry one payload; with two they carry row numbers and fetch both afterwards. Text is
  * sorted by the number its first eight bytes make, by radix, and when neighbours are equal in that,
@@ -7,26 +7,11 @@
 
 #include <stdio.h>
 
-enum { PART_ROWS = BITONIC_TILE / 4, DRAW_PER_PART = 16, PARTS_MAX = 1 << 20 };
-
-struct sorting { /* keys and at most one payload; data NULL: none */
-    struct prim_job *job;
-    struct order order;
-    struct korder korder;
-    i64 n;
-    struct prim_array keys, out, payload, out_payload;
-    char defines[ORDER_DEFINES];
-};
-
-static i32 payload_bytes(const struct sorting *s) {
-    return s->payload.count ? elem_bytes[s->payload.type] : 0;
-}
-
 static void write_defines(struct sorting *s) {
     i32 used = order_text(&s->order, s->defines, ORDER_DEFINES);
     snprintf(s->defines + used, (size_t)(ORDER_DEFINES - used),
              "#define PATH_ITEMS %d\n#define PAYLOAD %d\n", path_items(s->order.bytes),
-             payload_bytes(s));
+             sorting_payload_bytes(s));
 }
 
 static void *part_of_array(struct prim_array a, i64 first) {
@@ -65,8 +50,8 @@ static FALLIBLE merge_sort(struct sorting *s, i64 first, i64 n, struct prim_arra
         to_temp = !to_temp;
         args.out = to_temp ? temp.data : part_of_array(s->out, first);
         args.out_payload = to_temp ? temp_payload.data : part_of_array(s->out_payload, first);
-        if (gpu_merges_words(&s->order, &args, payload_bytes(s))) {
-            TRY(gpu_merge_words(job, &s->order, &args, n, payload_bytes(s)));
+        if (gpu_merges_words(&s->order, &args, sorting_payload_bytes(s))) {
+            TRY(gpu_merge_words(job, &s->order, &args, n, sorting_payload_bytes(s)));
             continue;
         }
         TRY(gpu_prim_launch_all(job, &cut, tiles / PATH_THREADS + 1, PATH_THREADS, 0, &args));
@@ -89,20 +74,22 @@ static FALLIBLE sort_by_merge(struct sorting *s) {
 
 static FALLIBLE copy_through(struct sorting *s) {
     TRY(gpu_prim_move(s->job, s->out.data, s->keys.data, s->n * s->order.bytes));
-    return gpu_prim_move(s->job, s->out_payload.data, s->payload.data, s->n * payload_bytes(s));
+    return gpu_prim_move(s->job, s->out_payload.data, s->payload.data,
+                         s->n * sorting_payload_bytes(s));
 }
 
-static FALLIBLE sort_by_bitonic(struct sorting *s) {
+wf_status gpu_bitonic_sort(struct sorting *s, i64 first, i64 n) {
     struct prim_job *job = s->job;
-    struct kbitonic args = {
-        .order = s->korder, .keys = s->out.data, .payload = s->out_payload.data, .count = s->n};
+    struct kbitonic args = {.order = s->korder,
+                            .keys = part_of_array(s->out, first),
+                            .payload = part_of_array(s->out_payload, first),
+                            .count = n};
     struct gpu_template tile = {"bitonic", "k_bitonic_tile", s->defines};
     struct gpu_template step = {"bitonic", "k_bitonic_step", s->defines};
-    i64 tiles = (s->n + BITONIC_TILE - 1) / BITONIC_TILE;
-    TRY(copy_through(s));
+    i64 tiles = (n + BITONIC_TILE - 1) / BITONIC_TILE;
     TRY(gpu_prim_launch_all(job, &tile, tiles, BITONIC_THREADS, 0, &args));
-    for (args.run = 2 * BITONIC_TILE; args.run / 2 < s->n; args.run *= 2) {
-        i64 pairs = (s->n + args.run - 1) / args.run * (args.run / 2);
+    for (args.run = 2 * BITONIC_TILE; args.run / 2 < n; args.run *= 2) {
+        i64 pairs = (n + args.run - 1) / args.run * (args.run / 2);
         i64 blocks = (pairs + BITONIC_THREADS - 1) / BITONIC_THREADS;
         args.step = 0;
         TRY(gpu_prim_launch_all(job, &step, blocks, BITONIC_THREADS, 0, &args));
@@ -114,101 +101,9 @@ static FALLIBLE sort_by_bitonic(struct sorting *s) {
     return ERR_OK;
 }
 
-/* --- quick --- */
-
-static FALLIBLE launch_rows(struct prim_job *job, const char *kernel, enum elem type,
-                            const struct krows *args) {
-    char defines[40];
-    snprintf(defines, sizeof defines, "#define ELEM_BYTES %d\n", elem_bytes[type]);
-    struct gpu_template code = {"rows", kernel, defines};
-    return gpu_prim_launch(job, &code, args->count / PATH_THREADS + 1, PATH_THREADS, 0, args);
-}
-
-/* Splitters that part the keys about evenly: some of the keys, sorted, every so many-th. */
-static FALLIBLE draw_splitters(struct sorting *s, struct prim_array splitters) {
-    i64 draws = (splitters.count + 1) * DRAW_PER_PART;
-    struct prim_array drawn = order_take(s->job, s->keys.type, draws);
-    struct prim_array sorted = order_take(s->job, s->keys.type, draws);
-    struct krows draw = {.in = s->keys.data, .out = drawn.data, .count = draws, .from_count = s->n};
-    struct krows pick = {.in = sorted.data,
-                         .out = splitters.data,
-                         .count = splitters.count,
-                         .stride = DRAW_PER_PART};
-    struct prim_sort how = {.by = SORT_RADIX, .descending = s->order.descending};
-    TRY(launch_rows(s->job, "k_rows_draw", s->keys.type, &draw));
-    TRY(prim_sort_array(s->job, &how, sorted, drawn, NULL));
-    return launch_rows(s->job, "k_rows_pick", s->keys.type, &pick);
-}
-
-/* Parts that do not fit a block's shared memory: many keys were equal. */
-static FALLIBLE sort_large_parts(struct sorting *s, const u64 *starts, i64 parts,
-                                 struct prim_array temp, struct prim_array temp_payload) {
-    struct sorting in_place = *s;
-    in_place.keys = temp;
-    in_place.payload = temp_payload;
-    for (i64 p = 0; p < parts; p++) {
-        i64 first = (i64)starts[p];
-        i64 n = (i64)starts[p + 1] - first;
-        if (n > BITONIC_TILE) {
-            i64 mark = prim_mark(s->job);
-            struct prim_array spare = order_take(s->job, s->keys.type, n);
-            struct prim_array spare_payload = {.type = s->payload.type};
-            if (s->payload.count) {
-                spare_payload = order_take(s->job, s->payload.type, n);
-            }
-            TRY(merge_sort(&in_place, first, n, spare, spare_payload));
-            prim_back(s->job, mark);
-        }
-    }
-    return ERR_OK;
-}
-
-static FALLIBLE sort_by_quick(struct sorting *s) {
-    struct prim_job *job = s->job;
-    i64 parts = MIN_OF(MAX_OF(s->n / PART_ROWS, 2), PARTS_MAX);
-    struct prim_array splitters = order_take(job, s->keys.type, parts - 1);
-    struct prim_array starts = order_take(job, ELEM_U64, parts + 1);
-    struct prim_array temp = order_take(job, s->keys.type, s->n);
-    struct prim_array temp_payload = {.type = s->payload.type};
-    struct prim_payload payload = {.count = s->payload.count > 0};
-    if (payload.count) {
-        temp_payload = order_take(job, s->payload.type, s->n);
-    }
-    payload.in[0] = s->payload;
-    payload.out[0] = temp_payload;
-    struct prim_split how = {
-        .by = SPLIT_RANGE, .splitters = splitters, .descending = s->order.descending};
-    i64 bytes = (parts + 1) * 8;
-    u64 *host = mem_alloc(job->x->mem, bytes);
-    if (!host) {
-        return memory_refused(job->x->mem, job->x->err, bytes);
-    }
-    i64 mark = prim_mark(job);
-    wf_status status = draw_splitters(s, splitters);
-    prim_back(job, mark);
-    status = status ? status : prim_split_array(job, &how, temp, starts, s->keys, &payload);
-    status = status ? status : gpu_prim_fetch(job, host, starts.data, bytes);
-    if (job->measuring) { /* the most that one part can take */
-        host[0] = 0;
-        host[1] = (u64)s->n;
-        parts = 1;
-    }
-    if (!status) {
-        struct sorting last = *s;
-        last.keys = temp;
-        last.payload = temp_payload;
-        status = copy_through(&last);
-    }
-    struct kbitonic args = {.order = s->korder,
-                            .keys = s->out.data,
-                            .payload = s->out_payload.data,
-                            .count = s->n,
-                            .starts = starts.data};
-    struct gpu_template tile = {"bitonic", "k_bitonic_tile", s->defines};
-    status = status ? status : gpu_prim_launch_all(job, &tile, parts, BITONIC_THREADS, 0, &args);
-    status = status ? status : sort_large_parts(s, host, parts, temp, temp_payload);
-    mem_free(job->x->mem, host, bytes);
-    return status;
+static FALLIBLE sort_by_bitonic(struct sorting *s) {
+    TRY(copy_through(s));
+    return gpu_bitonic_sort(s, 0, s->n);
 }
 
 /* --- text --- */
@@ -245,10 +140,11 @@ static FALLIBLE sort_text(struct sorting *s) {
     TRY(gpu_prim_fetch(job, &ties, flag, 4));
     struct sorting again = *s;
     again.keys = order_take(job, s->keys.type, s->n);
-    again.payload.data = s->payload.count ? prim_take(job, s->n * payload_bytes(s)) : NULL;
+    again.payload.data = s->payload.count ? prim_take(job, s->n * sorting_payload_bytes(s)) : NULL;
     if (ties || job->measuring) {
         TRY(gpu_prim_move(job, again.keys.data, s->out.data, s->n * s->order.bytes));
-        TRY(gpu_prim_move(job, again.payload.data, s->out_payload.data, s->n * payload_bytes(s)));
+        TRY(gpu_prim_move(job, again.payload.data, s->out_payload.data,
+                          s->n * sorting_payload_bytes(s)));
         return sort_by_merge(&again);
     }
     return ERR_OK;
@@ -259,9 +155,17 @@ static FALLIBLE sort_text(struct sorting *s) {
 static FALLIBLE sort_one(struct sorting *s, enum sort_by by) {
     write_defines(s);
     return by == SORT_BITONIC ? sort_by_bitonic(s)
-           : by == SORT_QUICK ? (s->n <= BITONIC_TILE ? sort_by_bitonic(s) : sort_by_quick(s))
+           : by == SORT_QUICK ? (s->n <= BITONIC_TILE ? sort_by_bitonic(s) : gpu_quick_sort(s))
            : by == SORT_AUTO  ? sort_text(s)
                               : sort_by_merge(s);
+}
+
+static FALLIBLE launch_rows(struct prim_job *job, const char *kernel, enum elem type,
+                            const struct krows *args) {
+    char defines[40];
+    snprintf(defines, sizeof defines, "#define ELEM_BYTES %d\n", elem_bytes[type]);
+    struct gpu_template code = {"rows", kernel, defines};
+    return gpu_prim_launch(job, &code, args->count / PATH_THREADS + 1, PATH_THREADS, 0, args);
 }
 
 /* Two payloads: rows travel, then both are fetched. */

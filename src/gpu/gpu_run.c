@@ -265,6 +265,9 @@ static struct kargs batch_args(const struct job *j, i64 i) {
     i64 outs =
         (i64)sizeof(struct kout) * (gpu_job_out_count(j) + j->mark_count) * (i % j->slot_count);
     i64 report = j->to_host ? i * REPORT_WORDS * 8 : 0;
+    /* A kernel that may stop asks for no more room: it must have room for all it may give. */
+    bool stops = sink->kind == SINK_ROWS && j->capacity >= sink->limit;
+    i64 limit = stops ? sink->limit : -1;
 #define AT(type, at) DEV(type, base + (u64)(at))
     struct kargs args = {
         .segs = AT(const struct kseg *, b->segs_at),
@@ -286,7 +289,7 @@ static struct kargs batch_args(const struct job *j, i64 i) {
         .outs = AT(const struct kout *, j->outs_at + outs),
         .out_count = (u32)gpu_job_out_count(j),
         .capacity = j->capacity,
-        .limit = sink->kind == SINK_ROWS ? sink->limit : -1,
+        .limit = limit,
         .agg = j->agg,
         .report = AT(u64 *, j->reports_at + report),
         .texts_in = {.items = AT(const struct ktext *, j->texts_in_at), .count = j->text_in_count},
@@ -486,7 +489,7 @@ static FALLIBLE run_once(struct job *j, bool *out_again) {
     TRY(send_args(j));
     TRY(init_state(j));
     TRY(spread(j));
-    if (j->place == PLACE_CACHED) {
+    if (j->place == PLACE_CACHED && !j->to_host) {
         TRY(run_cached(j));
     } else {
         TRY(run_slots(j));
@@ -496,6 +499,19 @@ static FALLIBLE run_once(struct job *j, bool *out_again) {
     TRY(gpu_job_sink_end(j, out_again));
     gpu_job_sink_drop(j);
     return ERR_OK;
+}
+
+/* Rows for which the card has no room go to the host batch by batch. */
+static FALLIBLE run_sending(struct job *j, bool *out_again) {
+    (void)j->g->api->ctx_synchronize(); /* nothing may still be writing what is dropped */
+    error_reset(j->x->err);
+    gpu_job_sink_drop(j);
+    variable_reset(&j->x->vars[j->plan.sink->var]);
+    j->sends = 1;
+    j->wanted = 0;
+    j->event_count = 0;
+    TRY(gpu_job_place(j));
+    return run_once(j, out_again);
 }
 
 static FALLIBLE run_job(struct job *j) {
@@ -515,9 +531,23 @@ static FALLIBLE run_job(struct job *j) {
     TRY(gpu_job_texts(j));
     bool again = true;
     while (again) {
-        TRY(run_once(j, &again));
+        wf_status status = run_once(j, &again);
+        if (status == ERR_GPU_MEMORY && !j->sends && gpu_job_can_send(j)) {
+            status = run_sending(j, &again);
+        }
+        TRY(status);
     }
     return ERR_OK;
+}
+
+/* An append that failed leaves what the variable held. */
+static void put_back_old(struct job *j) {
+    struct variable *v = &j->x->vars[j->plan.sink->var];
+    variable_reset(v);
+    v->gpu = j->old;
+    v->gpu_release = gpu_var_release;
+    v->rows = j->old_rows;
+    j->old = NULL;
 }
 
 wf_status gpu_run_pipeline(struct gpu *g, struct exec *x, u32 step_no, const struct step *step) {
@@ -530,6 +560,9 @@ wf_status gpu_run_pipeline(struct gpu *g, struct exec *x, u32 step_no, const str
     gpu_job_sink_drop(&j);
     gpu_job_texts_drop(&j);
     gpu_heap_free(g, j.gone);
+    if (j.old && status) {
+        put_back_old(&j);
+    }
     if (j.old) {
         gpu_var_release(j.old);
     }

@@ -5,7 +5,8 @@
  * them: then every batch writes to its slot's block on the card, and once its count is known its
  * rows are copied into a chunk, while other batches are read and computed: the bus carries both
  * directions at once. Room for output on the card is an upper bound where that is affordable; a
- * kernel that runs out of it counts on, and the step runs once more with exact room. An
+ * kernel that runs out of it counts on, and the step runs once more with exact room; rows that do
+ * not fit the card at all, and that only the host wants, take the way of batches, too. An
  * aggregation's table starts at twice the estimated groups and grows in the same way. */
 #include "gpu/gpu_job.h"
 
@@ -88,6 +89,8 @@ static FALLIBLE marks_begin(struct job *j) {
 
 static FALLIBLE rows_on_host(struct job *j) {
     const struct sink *sink = job_sink(j);
+    j->capacity = j->wanted;
+    j->wanted = 0;
     for (i64 b = 0; b < j->batch_count; b++) {
         j->capacity = MAX_OF(j->capacity, j->batches[b].rows);
     }
@@ -214,6 +217,12 @@ static FALLIBLE send_rows(struct job *j, i64 batch, i32 slot) {
     memcpy(report, g->reports.host + batch * (i64)sizeof report, sizeof report);
     take_fault(j, report[REPORT_FAULT]);
     i64 rows = (i64)report[REPORT_ROWS];
+    if (report[REPORT_RETRY] & RETRY_OUTPUT) {
+        j->wanted = MAX_OF(j->wanted, rows);
+    }
+    if (j->wanted) { /* all of it runs again */
+        return ERR_OK;
+    }
     if (sink->limit >= 0) {
         rows = MIN_OF(rows, sink->limit - j->x->vars[sink->var].rows);
     }
@@ -333,6 +342,13 @@ static FALLIBLE agg_extract(struct job *j, i64 groups) {
 
 /* --- both --- */
 
+bool gpu_job_can_send(const struct job *j) {
+    const struct sink *sink = job_sink(j);
+    return sink->kind == SINK_ROWS && !j->plan.adds_interns && !sink->append &&
+           j->pipe->source.kind == SOURCE_TABLE && j->x->settings->gpu_result == RESULT_HOST &&
+           feeds_host(j->x->program, sink->var);
+}
+
 wf_status gpu_job_sink_begin(struct job *j) {
     const struct sink *sink = job_sink(j);
     TRY(marks_begin(j));
@@ -343,9 +359,8 @@ wf_status gpu_job_sink_begin(struct job *j) {
     if (sink->kind == SINK_AGG) {
         return agg_begin(j);
     }
-    j->to_host = j->place != PLACE_CACHED && !j->plan.has_match && !j->plan.adds_interns &&
-                 !sink->append && j->x->settings->gpu_result == RESULT_HOST &&
-                 feeds_host(j->x->program, sink->var);
+    bool crosses = j->place != PLACE_CACHED && !j->plan.has_match;
+    j->to_host = (j->sends || crosses) && gpu_job_can_send(j);
     if (j->to_host) {
         j->x->vars[sink->var].on_host = 1;
         TRY(rows_on_host(j));
@@ -375,6 +390,10 @@ static FALLIBLE rows_end(struct job *j, const u64 *report, bool *out_again) {
 wf_status gpu_job_sink_end(struct job *j, bool *out_again) {
     const struct sink *sink = job_sink(j);
     *out_again = false;
+    if (j->to_host && j->wanted) {
+        *out_again = true;
+        return ERR_OK;
+    }
     if (j->to_host) {
         j->metric->rows_out += j->x->vars[sink->var].rows;
         return ERR_OK;

@@ -345,6 +345,7 @@ static i64 part_slot_bytes(const struct job *j, const struct part *part) {
 
 static void cut_batches(struct job *j, i64 most_rows, i64 most_parts) {
     j->batches = NEW_ARRAY(j->x->arena, struct batch, j->part_count + 1);
+    j->batch_count = 0;
     for (i64 p = 0; p < j->part_count; p++) {
         const struct part *part = &j->parts[p];
         struct batch *b = j->batch_count ? &j->batches[j->batch_count - 1] : NULL;
@@ -406,9 +407,10 @@ wf_status gpu_job_slots(struct job *j, struct gpu_block **slots, i64 bytes) {
 wf_status gpu_job_place(struct job *j) {
     j->place = choose_place(j);
     bool slots = j->place == PLACE_STREAMED || j->place == PLACE_SERIAL;
-    j->slot_count = j->place == PLACE_CACHED || j->place == PLACE_SERIAL ? 1 : GPU_STREAMS;
-    cut_batches(j, j->place == PLACE_CACHED ? LAUNCH_ROWS : batch_rows(j),
-                j->place == PLACE_SERIAL ? 1 : I64_MAX);
+    bool whole = j->place == PLACE_CACHED && !j->sends;
+    j->slot_count = whole || j->place == PLACE_SERIAL ? 1 : GPU_STREAMS;
+    j->slot_bytes = 0;
+    cut_batches(j, whole ? LAUNCH_ROWS : batch_rows(j), j->place == PLACE_SERIAL ? 1 : I64_MAX);
     for (i64 b = 0; slots && b < j->batch_count; b++) {
         i64 bytes = 0;
         for (i64 p = 0; p < j->batches[b].count; p++) {

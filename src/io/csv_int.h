@@ -7,9 +7,8 @@
 #ifndef WF_IO_CSV_INT_H
 #define WF_IO_CSV_INT_H
 
-#include "base/file.h"
 #include "base/thread.h"
-#include "io/io.h"
+#include "io/input.h"
 
 /* --- csv_scan.c: bytes, 64 at a time -----------------------------------------------------------
  */
@@ -86,7 +85,6 @@ struct csv_tablet { /* one being filled: plain columns for its rows */
 struct csv_job {
     i64 *seq_first, *seq_step; /* of columns that a sequence fills */
     struct table *table;
-    const char *path;
     const struct csv_options *options;
     struct memory *mem;
     struct load_progress *progress; /* may be NULL */
@@ -94,7 +92,7 @@ struct csv_job {
     u32 field_count;
     i64 null_len;
 
-    const struct file_view *file;
+    const struct input *in;
     const char *data, *start, *end; /* the file; its records */
     i64 block_bytes, block_count;
     struct csv_block *blocks; /* one more than block_count */
@@ -117,9 +115,10 @@ struct csv_job {
 };
 
 /* csv_load with blocks of any size, for tests. */
-FALLIBLE csv_load_blocks(struct table *table, const char *path, const struct csv_options *options,
-                         struct pool *pool, struct memory *mem, struct load_progress *progress,
-                         i64 block_bytes, i64 *out_rows, struct error *err);
+FALLIBLE csv_load_blocks(struct table *table, const struct input *in,
+                         const struct csv_options *options, struct pool *pool, struct memory *mem,
+                         struct load_progress *progress, i64 block_bytes, i64 *out_rows,
+                         struct error *err);
 
 /* csv_load.c, for csv_parse.c */
 bool csv_stopped(struct csv_job *job); /* also notices cancellation and the deadline */

@@ -32,9 +32,9 @@ void csv_refused(struct csv_job *job, i64 bytes) {
 void csv_changed(struct csv_job *job) {
     struct error err;
     error_reset(&err);
-    wf_status status =
-        error_set(&err, ERR_IO, -1,
-                  "cannot read \"%.300s\": another program changed the file meanwhile", job->path);
+    wf_status status = error_set(
+        &err, ERR_IO, -1, "cannot read \"%.300s\": another program changed the file meanwhile",
+        job->in->path);
     UNUSED(status);
     csv_stop(job, &err);
 }
@@ -169,12 +169,10 @@ static bool is_listed(const struct csv_job *job, u32 col) {
 }
 
 /* Skips a byte order mark and the header; an empty last line is no record of several columns. */
-static void find_records(struct csv_job *job, const struct file_view *file) {
-    job->file = file;
-    job->data = file->bytes ? file->data : "";
-    job->start = job->data;
-    job->end = job->data + file->bytes;
-    if (file->bytes >= 3 && !memcmp(job->data, "\xef\xbb\xbf", 3)) {
+static void find_records(struct csv_job *job) {
+    job->data = job->start = job->in->data;
+    job->end = job->data + job->in->bytes;
+    if (job->in->bytes >= 3 && !memcmp(job->data, "\xef\xbb\xbf", 3)) {
         job->start += 3;
     }
     if (job->options->header) {
@@ -327,11 +325,11 @@ static FALLIBLE report_bad(struct csv_job *job, struct error *err) {
     long long line = csv_newlines(job->data, job->bad_at) + 1;
     i64 field = job->bad_field;
     if (field < 0) {
-        return error_set(err, job->bad.code, -1, "%s, line %lld: %s", job->path, line,
+        return error_set(err, job->bad.code, -1, "%s, line %lld: %s", job->in->path, line,
                          job->bad.message);
     }
-    return error_set(err, job->bad.code, -1, "%s, line %lld, column %lld (%s): %s", job->path, line,
-                     field + 1, job->fields[field].name, job->bad.message);
+    return error_set(err, job->bad.code, -1, "%s, line %lld, column %lld (%s): %s", job->in->path,
+                     line, field + 1, job->fields[field].name, job->bad.message);
 }
 
 /* A column that the file does not fill and that forbids NULL. */
@@ -341,7 +339,7 @@ static FALLIBLE check_unlisted(struct csv_job *job, struct error *err) {
                      (job->options->sequences && job->options->sequences[i]);
         if (job->table->cols[i].not_null && !is_listed(job, i) && !fills) {
             FAIL(err, NOT_NULL, "%s, line %lld: no value for column \"%s\", which is NOT NULL",
-                 job->path, csv_newlines(job->data, job->start - job->data) + 1,
+                 job->in->path, csv_newlines(job->data, job->start - job->data) + 1,
                  job->table->cols[i].name);
         }
     }
@@ -359,7 +357,7 @@ static FALLIBLE load_file(struct csv_job *job, struct pool *pool, struct error *
         TRY(plan_tablets(job, err));
         run(pool, job->block_count, parse_task, job);
     }
-    if (file_view_torn(job->file)) {
+    if (input_torn(job->in)) {
         csv_changed(job);
         atomic_store(&job->bad_record, I64_MAX); /* a line of zeros says nothing to the user */
     }
@@ -397,13 +395,12 @@ static void job_fini(struct csv_job *job) {
     mutex_fini(&job->lock);
 }
 
-wf_status csv_load_blocks(struct table *table, const char *path, const struct csv_options *options,
-                          struct pool *pool, struct memory *mem, struct load_progress *progress,
-                          i64 block_bytes, i64 *out_rows, struct error *err) {
-    struct file_view file;
-    TRY(file_view_open(&file, path, err));
+wf_status csv_load_blocks(struct table *table, const struct input *in,
+                          const struct csv_options *options, struct pool *pool, struct memory *mem,
+                          struct load_progress *progress, i64 block_bytes, i64 *out_rows,
+                          struct error *err) {
     struct csv_job job = {.table = table,
-                          .path = path,
+                          .in = in,
                           .options = options,
                           .mem = mem,
                           .progress = progress,
@@ -413,7 +410,7 @@ wf_status csv_load_blocks(struct table *table, const char *path, const struct cs
     mutex_init(&job.lock);
     wf_status status = plan_fields(&job, err);
     if (status == ERR_OK) {
-        find_records(&job, &file);
+        find_records(&job);
         if (progress) {
             progress->bytes_total = job.end - job.start;
         }
@@ -421,12 +418,11 @@ wf_status csv_load_blocks(struct table *table, const char *path, const struct cs
     }
     *out_rows = status == ERR_OK ? job.total_rows : 0;
     job_fini(&job);
-    file_view_close(&file);
     return status;
 }
 
-wf_status csv_load(struct table *table, const char *path, const struct csv_options *options,
+wf_status csv_load(struct table *table, const struct input *in, const struct csv_options *options,
                    struct pool *pool, struct memory *mem, struct load_progress *progress,
                    i64 *out_rows, struct error *err) {
-    return csv_load_blocks(table, path, options, pool, mem, progress, BLOCK_BYTES, out_rows, err);
+    return csv_load_blocks(table, in, options, pool, mem, progress, BLOCK_BYTES, out_rows, err);
 }

@@ -235,16 +235,14 @@ static FALLIBLE sniff_columns(struct sniff *s, const struct csv_given *given, bo
     return arena_check(s->arena, err);
 }
 
-wf_status csv_sniff(struct arena *arena, const char *path, const struct csv_given *given,
+wf_status csv_sniff(struct arena *arena, const struct input *in, const struct csv_given *given,
                     bool whole, struct csv_sniffed *out, struct error *err) {
-    struct file_view file;
-    TRY(file_view_open(&file, path, err));
     struct csv_options *options = &out->options;
     *options = given->options;
     struct sniff s = {.arena = arena, .options = options};
-    s.begin = file.data;
-    s.begin += file.bytes >= 3 && !memcmp(file.data, "\xef\xbb\xbf", 3) ? 3 : 0;
-    s.end = file.data + file.bytes;
+    s.begin = in->data;
+    s.begin += in->bytes >= 3 && !memcmp(in->data, "\xef\xbb\xbf", 3) ? 3 : 0;
+    s.end = in->data + in->bytes;
     if (!whole && s.end - s.begin > SAMPLE_BYTES) { /* up to the end of a line */
         s.end = s.begin + SAMPLE_BYTES;
         while (s.end > s.begin && s.end[-1] != '\n') {
@@ -261,9 +259,8 @@ wf_status csv_sniff(struct arena *arena, const char *path, const struct csv_give
         choose_delimiter(&s, options);
     }
     wf_status status = sniff_columns(&s, given, whole, options, out, err);
-    if (!status && file_view_torn(&file)) {
-        status = error_set(err, ERR_IO, -1, "cannot read \"%s\": it was cut short", path);
+    if (!status && input_torn(in)) {
+        status = error_set(err, ERR_IO, -1, "cannot read \"%s\": it was cut short", in->path);
     }
-    file_view_close(&file);
     return status;
 }

@@ -40,10 +40,11 @@ struct load_progress { /* what a long load tells, and is told */
 bool load_progress_over(const struct load_progress *progress);
 FALLIBLE load_progress_check(const struct load_progress *progress, struct error *err);
 
-/* Loads a delimited text file into a table, all rows or none, in parallel. A bad line is an error
+struct input; /* input.h */
+/* Loads delimited text into a table, all rows or none, in parallel. A bad line is an error
  * that names file, line (from 1) and column: ERR_BAD_COPY_FORMAT for shape, the value's own error
  * (22P02, 22003, 22007, 22021, 23502) for content. *out_rows = rows loaded. */
-FALLIBLE csv_load(struct table *table, const char *path, const struct csv_options *options,
+FALLIBLE csv_load(struct table *table, const struct input *in, const struct csv_options *options,
                   struct pool *pool, struct memory *mem, struct load_progress *progress,
                   i64 *out_rows, struct error *err);
 
@@ -61,8 +62,8 @@ struct csv_sniffed {
 };
 /* Finds out how the file is written and what columns it has, from its first megabyte or, with
  * `whole`, from all of it. */
-FALLIBLE csv_sniff(struct arena *arena, const char *path, const struct csv_given *given, bool whole,
-                   struct csv_sniffed *out, struct error *err);
+FALLIBLE csv_sniff(struct arena *arena, const struct input *in, const struct csv_given *given,
+                   bool whole, struct csv_sniffed *out, struct error *err);
 
 /* --- writing ---------------------------------------------------------------------------------- */
 

@@ -23,7 +23,8 @@ struct join {
     u32 index;
     u32 rows; /* the right side: key, payload */
     u16 key;  /* of the left side */
-    b8 grows; /* the right side gives what is new in a set that stays */
+    u16 asked; /* where the conditions, all of left columns alone, hold; NO_REG: there are others */
+    b8 grows;  /* the right side gives what is new in a set that stays */
     struct lazy lazy;
 };
 
@@ -90,6 +91,11 @@ static void build_side(struct join *j, struct builder *right) {
     }
 }
 
+/* A row that does not ask gets no fault of a subquery that others share. */
+static u16 lazy_when(const struct join *j) {
+    return j->lazy.lit && j->asked != NO_REG ? (u16)(j->asked + 1) : 0;
+}
+
 /* Binds the right columns to row `row` of the build side; outer: it may be -1. */
 static void bind_right(struct join *j, u16 row, bool outer) {
     struct lower *l = j->l;
@@ -106,6 +112,7 @@ static void bind_right(struct join *j, u16 row, bool outer) {
                                .dict = var->dicts[i + 1],
                                .lazy = j->lazy.lit ? j->lazy.lit : info->lazy[i + 1],
                                .lazy_there = outer && !j->lazy.lit,
+                               .lazy_when = lazy_when(j),
                                .range = info->ranges[i + 1]};
         bool counted =
             bind.reg_kind == KIND_I32 || bind.reg_kind == KIND_I64 || bind.reg_kind == KIND_I128;
@@ -131,17 +138,35 @@ static u16 is_row(struct builder *b, u16 row) {
     return build_op(b, OP_GE_I64, row, build_int(b, KIND_I64, 0), NO_REG, range_bool());
 }
 
-/* All conditions at once, 0 where NULL; evaluated only where the match exists. */
-static u16 conditions(struct join *j, u16 there) {
-    struct builder *b = j->left;
-    const struct rel *rel = j->rel;
+/* All conditions at once, 0 where NULL. */
+static u16 all_conds(struct join *j) {
     struct expr *all = expr_new(j->l->arena, EXPR_AND, type_of(TYPE_BOOLEAN), -1);
-    all->args = rel->conds.items;
-    all->arg_count = (i32)rel->conds.count;
-    struct scope scope = build_when(b, there);
-    u16 cond = lower_expr(b, all).reg;
-    build_end(b, scope);
-    return build_and(b, cond, there);
+    all->args = j->rel->conds.items;
+    all->arg_count = (i32)j->rel->conds.count;
+    return lower_expr(j->left, all).reg;
+}
+
+/* The same, evaluated only where the match exists. */
+static u16 conditions(struct join *j, u16 there) {
+    struct scope scope = build_when(j->left, there);
+    u16 cond = all_conds(j);
+    build_end(j->left, scope);
+    return build_and(j->left, cond, there);
+}
+
+static bool visit_left(const struct expr *expr, void *arg) {
+    return expr->kind != EXPR_COL || !rel_has_out(arg, expr->col);
+}
+
+/* Conditions that are the same whatever the partner is, tested before one is looked for. */
+static u16 where_asked(struct join *j) {
+    const struct rel *rel = j->rel;
+    bool left = rel->left_keys.count == 0 && rel->conds.count > 0 &&
+                (rel->join == JOIN_SINGLE || rel->join == JOIN_MARK);
+    for (i64 i = 0; left && i < rel->conds.count; i++) {
+        left = expr_walk(rel->conds.items[i], visit_left, rel->inputs[1]);
+    }
+    return left ? all_conds(j) : (u16)NO_REG;
 }
 
 /* A partner that satisfies the conditions, or -1. */
@@ -162,10 +187,13 @@ static u16 try_each(struct join *j, u16 flags) {
 static u16 only_partner(struct join *j) {
     struct builder *b = j->left;
     bool single = j->rel->join == JOIN_SINGLE && !j->rel->right_unique && !j->lazy.number;
+    u16 flags = (u16)(PROBE_OUTER | (single ? PROBE_SINGLE : 0));
+    if (j->asked != NO_REG) {
+        return probe(j, OP_PROBE, flags, j->asked);
+    }
     if (single && j->rel->conds.count > 0) {
         return try_each(j, PROBE_SINGLE);
     }
-    u16 flags = (u16)(PROBE_OUTER | (single ? PROBE_SINGLE : 0));
     u16 row = probe(j, OP_PROBE, flags, j->keys.valid);
     if (j->rel->conds.count == 0) {
         return row;
@@ -213,7 +241,9 @@ static void join_asking(struct join *j) {
         return;
     }
     u16 row;
-    if (j->rel->conds.count > 0) {
+    if (j->asked != NO_REG) {
+        row = probe(j, OP_PROBE, PROBE_OUTER, j->asked);
+    } else if (j->rel->conds.count > 0) {
         row = try_each(j, 0);
     } else {
         row = probe(j, OP_PROBE, PROBE_OUTER, j->keys.valid);
@@ -222,6 +252,7 @@ static void join_asking(struct join *j) {
     if (j->rel->join == JOIN_MARK) {
         bind_value(b, j->rel->mark_col, (struct value){found, NO_REG});
         bind_at(b, j->rel->mark_col)->lazy = j->lazy.lit;
+        bind_at(b, j->rel->mark_col)->lazy_when = lazy_when(j);
     } else if (!b->l->status) {
         build_plain(b, OP_FILTER, semi ? found : build_not(b, found), 0);
     }
@@ -319,6 +350,7 @@ struct builder *lower_join(struct lower *l, const struct rel *rel) {
         l->deferrals.items[j.lazy.number - 1].rows_var = j.rows;
     }
     j.key = key_join_pack(j.left, &j.keys, true);
+    j.asked = where_asked(&j);
     if (l->status) {
         return j.left;
     }

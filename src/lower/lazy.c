@@ -79,21 +79,27 @@ void lazy_leave(struct lower *l, const struct lazy *lazy) {
 
 void lazy_use(struct builder *b, const struct binding *bind) {
     if (bind->lazy && !b->l->status) {
-        u16 fault = build_param(b, bind->lazy - 1, KIND_B8, range_exact(0, FAULT_COUNT - 1));
+        u16 when = bind->lazy_when ? (u16)(bind->lazy_when - 1) : (u16)NO_REG;
         if (bind->lazy_there) {
             u16 none = build_int(b, KIND_I64, 0);
-            u16 there = build_op(b, OP_GE_I64, bind->row_reg, none, NO_REG, range_bool());
-            fault = build_sel(b, there, fault, build_bool(b, false));
+            when = build_op(b, OP_GE_I64, bind->row_reg, none, NO_REG, range_bool());
         }
+        u16 fault = build_param(b, bind->lazy - 1, KIND_B8, range_exact(0, FAULT_COUNT - 1));
+        if (when == NO_REG) {
+            build_op(b, OP_RAISE_B8, fault, NO_REG, NO_REG, range_exact(0, 0));
+            return;
+        }
+        struct scope scope = build_when(b, when);
         build_op(b, OP_RAISE_B8, fault, NO_REG, NO_REG, range_exact(0, 0));
+        build_end(b, scope);
     }
 }
 
 struct out_col lower_carry(struct builder *b, u32 col) {
     struct out_col out = {.type = b->l->plan->cols.items[col].type};
     u32 lazy = bind_at(b, col)->lazy;
-    if (lazy &&
-        bind_at(b, col)->lazy_there) { /* which rows have it is not known behind a variable */
+    if (lazy && (bind_at(b, col)->lazy_there ||
+                 bind_at(b, col)->lazy_when)) { /* which rows that is is not known behind a variable */
         out.value = lower_col(b, col);
         return out;
     }

@@ -28,6 +28,7 @@ struct binding {
     u32 dict;
     u32 lazy;      /* literal + 1 to raise before the value is used; 0 = none */
     b8 lazy_there; /* only where there is a row */
+    u16 lazy_when; /* register + 1: only where it is true; 0 = everywhere */
     struct range range;
     struct value value;      /* VALUE */
     const struct expr *expr; /* EXPR: computed when first used */

@@ -8,27 +8,15 @@
 #include "opt/opt_int.h"
 
 /* wf_finite(column) is the column where its range says so: nothing can raise then. */
-static struct expr *drop_checks(const struct opt *o, struct expr *expr) {
-    struct expr *arg = expr->arg_count > 0 ? expr->args[0] : NULL;
-    if (expr->kind == EXPR_CALL && expr->func == FUNC_ONLY_DATE && arg->kind == EXPR_COL) {
-        const struct col_fact *fact = &o->facts[arg->col];
-        bool finite = fact->has_range && fact->range.lo > I32_MIN && fact->range.hi < I32_MAX;
-        return finite ? arg : expr;
+static struct expr *drop_check(struct expr *expr, void *arg) {
+    const struct opt *o = arg;
+    struct expr *of = expr->arg_count > 0 ? expr->args[0] : NULL;
+    if (expr->kind != EXPR_CALL || expr->func != FUNC_ONLY_DATE || of->kind != EXPR_COL) {
+        return NULL;
     }
-    struct expr *copy = NULL;
-    for (i32 i = 0; i < expr->arg_count; i++) {
-        struct expr *to = drop_checks(o, expr->args[i]);
-        if (to != expr->args[i] && !copy) {
-            copy = NEW(o->plan->arena, struct expr);
-            *copy = *expr;
-            copy->args = NEW_ARRAY(o->plan->arena, struct expr *, expr->arg_count);
-            memcpy(copy->args, expr->args, sizeof(struct expr *) * (size_t)expr->arg_count);
-        }
-        if (copy) {
-            copy->args[i] = to;
-        }
-    }
-    return copy ? copy : expr;
+    const struct col_fact *fact = &o->facts[of->col];
+    bool finite = fact->has_range && fact->range.lo > I32_MIN && fact->range.hi < I32_MAX;
+    return finite ? of : expr;
 }
 
 static bool is_other(const struct expr *expr, void *arg) {
@@ -37,10 +25,10 @@ static bool is_other(const struct expr *expr, void *arg) {
 }
 
 static void fold_slot(struct expr **slot, void *arg) {
-    const struct opt *o = arg;
+    struct opt *o = arg;
     *slot = expr_fold(o->plan, *slot);
     if (!expr_walk(*slot, is_other, NULL)) {
-        *slot = drop_checks(o, *slot);
+        *slot = expr_rebuild(o->plan->arena, *slot, drop_check, o);
     }
 }
 

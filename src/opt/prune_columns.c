@@ -89,7 +89,19 @@ static void narrow_keys(struct rel *rel, const u8 *used) {
     }
 }
 
-static void narrow_agg(struct rel *rel, const u8 *used) {
+/* The one row of an aggregate whose calls nobody reads must have a column; it computes nothing. */
+static void count_rows(struct plan *plan, struct rel *agg) {
+    struct agg_call *call = &agg->calls.items[0];
+    *call =
+        (struct agg_call){.col = call->col, .agg = AGG_COUNT_STAR, .position = call->position};
+    plan->cols.items[call->col].type = type_of(TYPE_BIGINT);
+    plan->cols.items[call->col].nullable = false;
+    agg->out.items[0] = call->col;
+    agg->calls.count = 1;
+    agg->out.count = 1;
+}
+
+static void narrow_agg(struct plan *plan, struct rel *rel, const u8 *used) {
     narrow_keys(rel, used);
     i64 kept = 0;
     i64 keys = rel->exprs.count;
@@ -99,8 +111,9 @@ static void narrow_agg(struct rel *rel, const u8 *used) {
             rel->calls.items[kept++] = rel->calls.items[i];
         }
     }
-    if (keys + kept == 0) { /* the one row must have a column */
-        kept = 1;
+    if (keys + kept == 0) {
+        count_rows(plan, rel);
+        return;
     }
     rel->calls.count = kept;
     rel->out.count = keys + kept;
@@ -191,7 +204,7 @@ static void narrow(struct prune *p, struct rel *rel) {
         narrow_project(rel, p->used);
         return;
     case REL_AGG:
-        narrow_agg(rel, p->used);
+        narrow_agg(p->o->plan, rel, p->used);
         return;
     case REL_UNION:
     case REL_SHARED:

@@ -156,24 +156,34 @@ void expr_each_col(const struct expr *expr, void (*fn)(u32 col, void *arg), void
     }
 }
 
-struct expr *expr_map(struct arena *arena, struct expr *expr, struct expr *const *map) {
-    if (expr->kind == EXPR_COL) {
-        return map[expr->col] ? map[expr->col] : expr;
+struct expr *expr_rebuild(struct arena *arena, struct expr *expr, expr_fn fn, void *arg) {
+    struct expr *made = fn(expr, arg);
+    if (made) {
+        return made;
     }
     struct expr *copy = NULL;
     for (i32 i = 0; i < expr->arg_count; i++) {
-        struct expr *arg = expr_map(arena, expr->args[i], map);
-        if (arg != expr->args[i] && !copy) {
+        struct expr *to = expr_rebuild(arena, expr->args[i], fn, arg);
+        if (to != expr->args[i] && !copy) {
             copy = NEW(arena, struct expr);
             *copy = *expr;
             copy->args = NEW_ARRAY(arena, struct expr *, expr->arg_count);
             memcpy(copy->args, expr->args, sizeof(struct expr *) * (size_t)expr->arg_count);
         }
         if (copy) {
-            copy->args[i] = arg;
+            copy->args[i] = to;
         }
     }
     return copy ? copy : expr;
+}
+
+static struct expr *mapped(struct expr *expr, void *arg) {
+    struct expr *const *map = arg;
+    return expr->kind == EXPR_COL ? map[expr->col] : NULL;
+}
+
+struct expr *expr_map(struct arena *arena, struct expr *expr, struct expr *const *map) {
+    return expr_rebuild(arena, expr, mapped, (void *)(size_t)map);
 }
 
 /* A cast that fits every value of its source. */

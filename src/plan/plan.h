@@ -263,6 +263,10 @@ i128 const_exact(const struct expr *expr);
 bool expr_only_col(const struct expr *expr, u32 *out);
 /* Calls fn for every column an expression names. */
 void expr_each_col(const struct expr *expr, void (*fn)(u32 col, void *arg), void *arg);
+/* Every node replaced by what fn makes of it, parents first; where that is NULL it stays, with its
+ * arguments rebuilt likewise. Nodes are never changed. */
+typedef struct expr *(*expr_fn)(struct expr *expr, void *arg);
+struct expr *expr_rebuild(struct arena *arena, struct expr *expr, expr_fn fn, void *arg);
 /* Columns replaced by map[col] where that is not NULL; nodes are rebuilt, never changed. */
 struct expr *expr_map(struct arena *arena, struct expr *expr, struct expr *const *map);
 /* What can be computed ahead replaced by constants: immutable functions of constants, branches that

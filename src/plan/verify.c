@@ -279,6 +279,8 @@ static FALLIBLE check_window(struct verify *v, const struct rel *rel) {
         }
         TRY(check_exprs(v, call->args, call->arg_count));
         TRY(check_filter(v, call->filter));
+        TRY(check_exprs(v, &call->frame.from_offset, call->frame.from_offset != NULL));
+        TRY(check_exprs(v, &call->frame.to_offset, call->frame.to_offset != NULL));
     }
     for (i64 i = 0; i < rel->windows.count; i++) {
         TRY(define(v, rel->windows.items[i].col));

@@ -32,6 +32,69 @@ wf_status prim_join_survey(struct prim_job *job, struct prim_join *join) {
     return ERR_OK;
 }
 
+/* --- keys that are no integers --- */
+
+static struct prim_array take_words(struct prim_job *job, enum elem type, i64 count) {
+    return (struct prim_array){
+        .type = (u8)type, .data = prim_take(job, count * elem_bytes[type]), .count = count};
+}
+
+wf_status prim_join_words(struct prim_job *job, struct prim_join *join) {
+    char kind = elem_kinds[join->keys[SIDE_R].type];
+    bool text = kind == 'T';
+    if (!text && kind != 'F') {
+        return ERR_OK;
+    }
+    enum elem type = !text && elem_bytes[join->keys[SIDE_R].type] == 8 ? ELEM_U64 : ELEM_U32;
+    struct prim_array words[2];
+    for (i32 side = 0; side < 2; side++) {
+        words[side] = take_words(job, type, join->keys[side].count);
+    }
+    if (text) {
+        TRY(prim_number_texts(job, words[SIDE_R].data, words[SIDE_S].data, join->keys[SIDE_R],
+                              join->keys[SIDE_S]));
+    } else {
+        TRY(prim_words_array(job, WORDS_FLOAT, words[SIDE_R], join->keys[SIDE_R]));
+        TRY(prim_words_array(job, WORDS_FLOAT, words[SIDE_S], join->keys[SIDE_S]));
+    }
+    if (!job->measuring) {
+        join->texts = text ? join->keys[SIDE_R] : (struct prim_array){.data = NULL};
+        memcpy(join->keys, words, sizeof words);
+        join->key_type = (u8)type;
+        join->key_bytes = (u8)elem_bytes[type];
+    }
+    return ERR_OK;
+}
+
+/* Where texts are asked for, numbers are written first: `out` with those in place of its keys, and
+ * the numbers, NULL where there are none. */
+static struct join_out numbered(struct prim_job *job, const struct prim_join *join,
+                                const struct join_out *out, i64 rows, u32 **numbers) {
+    struct join_out to = *out;
+    *numbers = NULL;
+    for (i32 i = 0; i < to.count; i++) {
+        if (to.want[i].from == FROM_KEY && join->texts.data) {
+            *numbers = to.want[i].out = prim_take(job, rows * 4);
+            to.want[i].bytes = 4;
+        }
+    }
+    return to;
+}
+
+static FALLIBLE give_texts(struct prim_job *job, const struct prim_join *join,
+                           const struct join_out *out, const u32 *numbers, i64 rows) {
+    for (i32 i = 0; i < out->count; i++) {
+        bool wanted = out->want[i].from == FROM_KEY && join->texts.data;
+        if (wanted && (numbers || job->measuring)) {
+            struct prim_array to = {.type = ELEM_TEXT, .data = out->want[i].out, .count = rows};
+            struct prim_array by = {
+                .type = ELEM_U32, .data = (void *)(size_t)numbers, .count = rows};
+            TRY(prim_gather(job, to, join->texts, by, 0));
+        }
+    }
+    return ERR_OK;
+}
+
 /* --- the choice --- */
 
 static int compare_words(const void *a, const void *b) {
@@ -66,29 +129,56 @@ static i64 direct_span_max(i64 rows) {
     return rows * DIRECT_SPAN + 4096;
 }
 
-static enum join_algorithm pick(const struct prim_match *match, const struct prim_join *join,
-                                i64 limit) {
+/* What joining by a direct table costs: the table is filled and visited at random; so are columns
+ * of the built side that are not in it, once for a row of the probing side. */
+static i64 direct_cost(const struct prim_join *join, const struct match_costs *c, i64 cache) {
+    i32 b = JOIN_BUILT(join);
+    i64 probe = join->keys[join->probe].count;
+    i64 built = join->keys[b].count;
+    i64 span = span_of(join);
+    bool inlined = join->col_count[b] == 1 && !join->want_rows;
+    i64 bytes = inlined ? elem_bytes[join->cols[b][0].type] : 4;
+    bool near = span * bytes + span / 8 <= cache;
+    i64 cost = near ? built * c->near_build + probe * c->near_probe
+                    : built * c->far_build + probe * c->far_probe;
+    for (i32 i = 0; i < join->col_count[b] && !inlined; i++) {
+        near = built * elem_bytes[join->cols[b][i].type] <= cache;
+        cost += probe * (near ? c->near_probe : c->far_probe);
+    }
+    return cost;
+}
+
+static i64 split_cost(const struct prim_join *join, const struct match_costs *c) {
+    i64 cost = 0;
+    for (i32 side = 0; side < 2; side++) {
+        i64 more = MAX_OF(join->col_count[side] + join->want_rows - 1, 0);
+        cost += join->keys[side].count * (c->part_row + more * c->part_column);
+    }
+    return cost;
+}
+
+static enum join_algorithm pick(const struct prim_job *job, const struct prim_match *match,
+                                const struct prim_join *join, i64 limit) {
     i64 probe = join->keys[join->probe].count;
     i64 built = join->keys[JOIN_BUILT(join)].count;
     i64 span = span_of(join);
     i64 cols = join->col_count[0] + join->col_count[1];
+    i64 cache = match->cache_bytes(job);
     if (join->band) { /* sorting the probing side pays unless it is much the smaller one */
         return probe >= built / 8 ? JOIN_SMJ : JOIN_INLJ;
-    }
-    bool dense = span <= 4 * built + 4096;
-    if (dense) {
-        return JOIN_DIRECT;
     }
     /* Splitting pays where a table would not stay in the cache, there are rows enough to share the
      * cost, and no key is so heavy that its part is most of the input. */
     i64 table = join_slots(built) * 2 * join->key_bytes;
-    bool large = table > match->cache_bytes;
     i64 split_bytes = 2 * (probe + built) * (join->key_bytes + 4 * (cols + 1));
     bool room = !limit || split_bytes < limit;
-    if (large && room && heaviest(join, JOIN_BUILT(join)) < 0.05) {
-        return JOIN_PARTITIONED;
+    bool split = table > cache && room && heaviest(join, JOIN_BUILT(join)) < 0.05;
+    bool dense = span <= 4 * built + 4096;
+    if (dense &&
+        (!split || direct_cost(join, &match->costs, cache) <= split_cost(join, &match->costs))) {
+        return JOIN_DIRECT;
     }
-    return JOIN_PLAIN;
+    return split ? JOIN_PARTITIONED : JOIN_PLAIN;
 }
 
 wf_status prim_join_choose(struct prim_job *job, struct prim_join *join, i64 limit) {
@@ -103,7 +193,7 @@ wf_status prim_join_choose(struct prim_job *job, struct prim_join *join, i64 lim
     const struct prim_match *match = NULL;
     TRY(family(job, &match));
     if (join->algorithm == JOIN_AUTO) {
-        join->algorithm = (u8)pick(match, join, limit);
+        join->algorithm = (u8)pick(job, match, join, limit);
     }
     bool sorted = join->algorithm == JOIN_NINLJ || join->algorithm == JOIN_INLJ ||
                   join->algorithm == JOIN_SMJ;
@@ -435,13 +525,19 @@ wf_status prim_join_rush(struct prim_job *job, struct prim_join *join, const str
     TRY(family(job, &match));
     *out_done = false;
     bool may = join->can_rush && (join->total < 0 || join->total <= out->room);
-    if (job->measuring || join->done || !may) {
+    if (join->done || !may) {
         return ERR_OK;
     }
-    TRY(match->rush(job, join, out, out_done));
+    u32 *numbers = NULL;
+    struct join_out to = numbered(job, join, out, out->room, &numbers);
+    if (job->measuring) {
+        return give_texts(job, join, out, NULL, out->room);
+    }
+    TRY(match->rush(job, join, &to, out_done));
     join->can_rush = *out_done;
     if (*out_done) {
         join->done = join->total;
+        return give_texts(job, join, out, numbers, join->total);
     }
     return ERR_OK;
 }
@@ -456,8 +552,11 @@ wf_status prim_join_write(struct prim_job *job, struct prim_join *join, const st
         return ERR_OK;
     }
     bool loops = by_loops(join) && !join->regrouped && join->kind < KEEP_SEMI;
-    TRY(loops ? match->loop_write(job, join, out, join->done, n)
-              : match->expand(job, join, out, join->done, n));
+    u32 *numbers = NULL;
+    struct join_out to = numbered(job, join, out, n, &numbers);
+    TRY(loops ? match->loop_write(job, join, &to, join->done, n)
+              : match->expand(job, join, &to, join->done, n));
+    TRY(give_texts(job, join, out, numbers, n));
     if (!job->measuring) {
         join->done += n;
         *out_count = n;

@@ -93,6 +93,7 @@ struct prim_join {
     u64 flip; /* the sign bit of signed keys, else 0 */
     u64 width;
     struct prim_array keys[2];
+    struct prim_array texts; /* the keys of R, whose rows stand for them in `keys`; else no data */
     struct prim_array cols[2][JOIN_COLS];
     i32 col_count[2];
     struct join_facts facts;
@@ -117,6 +118,15 @@ struct prim_join {
 };
 #define JOIN_BUILT(join) (1 - (join)->probe)
 #define JOIN_NONE 0xffffffffu
+
+/* What a row costs, as measured; only their ratios count. Near: what is visited at random fits the
+ * cache; far: it does not. */
+struct match_costs {
+    i32 part_row;    /* to split a row of either side and join its part, with one column, */
+    i32 part_column; /* and for every further one */
+    i32 near_build, near_probe;
+    i32 far_build, far_probe;
+};
 
 /* What a device does. Memory is taken by those that say so; the others use what was taken. */
 struct prim_match {
@@ -145,12 +155,17 @@ struct prim_match {
     FALLIBLE(*expand)
     (struct prim_job *job, struct prim_join *join, const struct join_out *out, i64 first, i64 n);
     FALLIBLE (*fetch)(struct prim_job *job, void *host, const void *src, i64 bytes);
-    i64 cache_bytes; /* what random accesses are cheap within */
+    i64 (*cache_bytes)(const struct prim_job *job); /* what random accesses are cheap within */
+    struct match_costs costs;
     /* What a part of a split should have at most, on average. */
     i64 (*part_rows)(const struct prim_job *job, const struct prim_join *join);
 };
 extern const struct prim_match cpu_prim_match, gpu_prim_match_class;
 
+/* Keys that are no integers become some that are equal where they are: floats their bits, with one
+ * zero and one NaN; texts the number of the first row of R that has them. In workspace that must
+ * stay until the last call. */
+FALLIBLE prim_join_words(struct prim_job *job, struct prim_join *join);
 /* Chooses the algorithm where it is AUTO, from the facts, and refuses what does not exist. `limit`:
  * bytes, 0 = none. */
 FALLIBLE prim_join_choose(struct prim_job *job, struct prim_join *join, i64 limit);

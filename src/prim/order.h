@@ -56,6 +56,13 @@ struct prim_set {
     i32 ignore_bits; /* low bits of unsigned elements that do not count */
 };
 
+/* What stands for a key of TEXT or of floats. */
+enum prim_words {
+    WORDS_PREFIX, /* TEXT to U64: the number that its first eight bytes make, */
+    WORDS_HASH,   /* its hash */
+    WORDS_FLOAT   /* F32 to U32, F64 to U64: bits that are the same for equal ones */
+};
+
 struct prim_order {
     FALLIBLE(*split)
     (struct prim_job *job, const struct prim_split *how, struct prim_array out_keys,
@@ -75,17 +82,30 @@ struct prim_order {
     FALLIBLE(*sets)
     (struct prim_job *job, struct prim_set how, struct prim_array out, struct prim_array a,
      struct prim_array b, i64 *out_count);
+    FALLIBLE(*words)
+    (struct prim_job *job, enum prim_words how, struct prim_array out, struct prim_array in);
+    /* Numbers for texts: of r the first row with the same text; of s that row, all bits set when
+     * there is none. Both have fewer than 2^32 - 1. */
+    FALLIBLE(*number)
+    (struct prim_job *job, u32 *out_r, u32 *out_s, struct prim_array r, struct prim_array s);
 };
 extern const struct prim_order cpu_prim_order, gpu_prim_order_class;
 
 /* Elements of one partition together, partitions ascending, each in the order of the input
  * unless unstable.
- * RADIX: (key >> shift) of the bits as they lie in memory, `bits` of them; HASH: the same of
- * hash_32, hash_64 or hash_128; RANGE: how many splitters are not greater. out_starts (U64; data
- * NULL: not wanted) gets split_parts + 1 places. `payload` may be NULL. */
+ * RADIX: (key >> shift) of the bits as they lie in memory, of text those of its first eight bytes
+ * as a number, `bits` of them; HASH: the same of hash_32, hash_64, hash_128 or hash_text; RANGE:
+ * how many splitters are not greater. out_starts (U64; data NULL: not wanted) gets split_parts + 1
+ * places. `payload` may be NULL. */
 FALLIBLE prim_split_array(struct prim_job *job, const struct prim_split *how,
                           struct prim_array out_keys, struct prim_array out_starts,
                           struct prim_array keys, const struct prim_payload *payload);
+/* A word per element; spans of text are checked. */
+FALLIBLE prim_words_array(struct prim_job *job, enum prim_words how, struct prim_array out,
+                          struct prim_array in);
+/* Texts of two arrays as numbers, equal ones the same; see struct prim_order. */
+FALLIBLE prim_number_texts(struct prim_job *job, u32 *out_r, u32 *out_s, struct prim_array r,
+                           struct prim_array s);
 /* BITONIC and QUICK are not stable. */
 FALLIBLE prim_sort_array(struct prim_job *job, const struct prim_sort *how,
                          struct prim_array out_keys, struct prim_array keys,

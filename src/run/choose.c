@@ -49,6 +49,16 @@ static struct duration estimate_text(f64 ns) {
     return duration_of(ns < 9e18 ? (i64)ns : I64_MAX);
 }
 
+/* Which device mix_devices deals a step to. The rows it reads count too: a step of a loop meets
+ * both. */
+static bool dealt_to_gpu(const struct exec *x, const struct step *step) {
+    const struct pipeline *pipe = step->pipeline;
+    u64 made = pipe ? pipe->sink_count ? pipe->sinks[0].var : 0 : step->dst;
+    u64 rows = pipe && pipe->source.kind == SOURCE_VAR ? (u64)x->vars[pipe->source.ref].rows : 0;
+    u64 hash = hash_u64(hash_u64((u64)x->settings->mix_devices + made) + rows);
+    return hash >> 63;
+}
+
 static void choose_auto(struct exec *x, const struct run_devices *devices, const struct step *step,
                         struct device **out, const char **out_why) {
     *out = devices->cpu;
@@ -63,6 +73,11 @@ static void choose_auto(struct exec *x, const struct run_devices *devices, const
     const char *refusal = devices->gpu->refuses(devices->gpu, x, step);
     if (refusal) {
         *out_why = arena_printf(x->arena, "the GPU cannot: %s", refusal);
+        return;
+    }
+    if (x->settings->mix_devices) {
+        *out = dealt_to_gpu(x, step) ? devices->gpu : devices->cpu;
+        *out_why = "mix_devices";
         return;
     }
     f64 cpu_ns = devices->cpu->estimate_ns(devices->cpu, x, step);

@@ -5,6 +5,7 @@
 #ifndef WF_RUN_DEVICE_H
 #define WF_RUN_DEVICE_H
 
+#include "base/stop.h"
 #include "base/thread.h"
 #include "defs/program.h"
 #include "defs/settings.h"
@@ -67,6 +68,10 @@ struct exec {
     void *serial_arg;
     struct stream *stream; /* the answer is computed as it is read; NULL = it is all there */
 };
+
+static inline struct stop exec_stop(const struct exec *x) {
+    return (struct stop){x->cancel, x->cancel_seen, x->deadline_ns};
+}
 
 static inline struct arena *exec_arena(const struct exec *x) {
     return x->keep ? x->keep : x->arena;

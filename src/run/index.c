@@ -1,8 +1,9 @@
 /* index.c: what every device may ask of an index: its size, its end, and the plain form.
  *
  * The CPU builds forms that suit its caches (a bitmap with counts, slots in one cache line). A
- * kernel knows two: an array indexed by the key, and open addressing with keys and heads apart. An
- * index that was built on the host and is wanted on a card is turned into one of those first. */
+ * kernel knows three: an array indexed by the key, a set's bitmap, which is the same on both sides,
+ * and open addressing with keys and heads apart. An index that was built on the host and is wanted
+ * on a card is turned into one of those first. */
 #include "run/run_int.h"
 
 void index_measure(struct index *index) {
@@ -102,9 +103,6 @@ static FALLIBLE plain_rank(struct exec *x, struct index *index) {
 }
 
 wf_status index_plain(struct exec *x, struct index *index) {
-    if (index->form == INDEX_BITS) {
-        FAIL(x->err, INTERNAL, "a set has no plain form");
-    }
     if (index->slots && !index->keys) {
         TRY(plain_hash(x, index));
     } else if (index->blocks) {

@@ -16,17 +16,14 @@ void exec_fault(struct exec *x, u64 key) {
 }
 
 wf_status exec_check(struct exec *x) {
-    bool stop =
-        x->cancel && atomic_load_explicit(x->cancel, memory_order_relaxed) != x->cancel_seen;
-    bool late = x->deadline_ns && clock_ns() > x->deadline_ns;
-    if (!stop && !late) {
+    struct stop stop = exec_stop(x);
+    if (!stop_asked_of(&stop)) {
         return ERR_OK;
     }
     mutex_lock(&x->lock);
-    error_set(x->err, ERR_CANCELLED, -1,
-              stop ? "statement cancelled on request" : "statement cancelled: statement_timeout");
+    wf_status status = stop_check_of(&stop, x->err);
     mutex_unlock(&x->lock);
-    return ERR_CANCELLED;
+    return status;
 }
 
 static bool guard_holds(const struct exec *x, const struct guard *guard) {
@@ -248,6 +245,18 @@ static FALLIBLE run_on(struct exec *x, struct device *device, u32 step_no, const
     }
 }
 
+static FALLIBLE run_here(struct exec *x, const struct run_devices *devices, struct device *device,
+                         u32 step_no, const struct step *step, bool streams) {
+    bool stays =
+        step->kind == STEP_RESULT && x->settings->gpu_result == RESULT_DEVICE && devices->gpu;
+    if (device == devices->cpu && !stays) {
+        struct fetch f = {x, devices, ERR_OK};
+        step_inputs(step, fetch_input, &f);
+        TRY(f.status);
+    }
+    return run_on(x, device, step_no, step, streams);
+}
+
 static FALLIBLE run_step(struct exec *x, const struct run_devices *devices, u32 step_no,
                          const struct step *step, bool streams) {
     TRY(exec_check(x));
@@ -260,15 +269,17 @@ static FALLIBLE run_step(struct exec *x, const struct run_devices *devices, u32 
     struct step_metric *metric = &x->metrics[step_no];
     metric->device = device->name;
     metric->why = why;
-    bool stays =
-        step->kind == STEP_RESULT && x->settings->gpu_result == RESULT_DEVICE && devices->gpu;
+    struct step_metric untouched = *metric;
     i64 start = clock_ns();
-    if (device == devices->cpu && !stays) {
-        struct fetch f = {x, devices, ERR_OK};
-        step_inputs(step, fetch_input, &f);
-        TRY(f.status);
+    wf_status status = run_here(x, devices, device, step_no, step, streams);
+    if (status == ERR_GPU_MEMORY && x->settings->device != DEVICE_GPU) {
+        *metric = untouched;
+        metric->why = arena_printf(x->arena, "%s", x->err->message);
+        metric->device = devices->cpu->name;
+        error_reset(x->err);
+        status = run_here(x, devices, devices->cpu, step_no, step, streams);
     }
-    TRY(run_on(x, device, step_no, step, streams));
+    TRY(status);
     metric->ns += clock_ns() - start;
     if (!defer_fault(x, step)) {
         TRY(raise_fault(x, step));

@@ -34,7 +34,7 @@ bool agg_find(const char *name) {
     return agg_of(name) >= 0;
 }
 
-static bool is_ordered_set(i32 agg) {
+bool agg_is_ordered_set(i32 agg) {
     return agg == AGG_PERCENTILE_CONT || agg == AGG_PERCENTILE_DISC || agg == AGG_MODE;
 }
 
@@ -47,11 +47,11 @@ static bool agg_type(enum agg agg, struct type arg, struct type *out) {
         return true;
     case AGG_MIN:
     case AGG_MAX:
-        *out = arg;
+        *out = type_handed_on(arg);
         return arg.id != TYPE_BOOLEAN;
     case AGG_MODE:
     case AGG_PERCENTILE_DISC:
-        *out = arg;
+        *out = type_handed_on(arg);
         return true;
     case AGG_PERCENTILE_CONT:
         *out = type_of(arg.id == TYPE_INTERVAL ? TYPE_INTERVAL : TYPE_DOUBLE);
@@ -67,7 +67,7 @@ static bool agg_type(enum agg agg, struct type arg, struct type *out) {
         *out = arg.id == TYPE_DECIMAL  ? type_decimal(DECIMAL_DIGITS_MAX, arg.scale)
                : arg.id == TYPE_BIGINT ? type_decimal(DECIMAL_DIGITS_MAX, 0)
                : type_is_integer(arg)  ? type_of(TYPE_BIGINT)
-                                       : arg;
+                                       : type_handed_on(arg);
         return type_is_numeric(arg) || arg.id == TYPE_INTERVAL;
     case AGG_BIT_AND:
     case AGG_BIT_OR:
@@ -76,7 +76,7 @@ static bool agg_type(enum agg agg, struct type arg, struct type *out) {
         return type_is_integer(arg);
     case AGG_AVG:
         if (arg.id == TYPE_INTERVAL) {
-            *out = arg;
+            *out = type_handed_on(arg);
             return true;
         }
         *out = type_is_float(arg) ? type_of(TYPE_DOUBLE) : type_decimal(DECIMAL_DIGITS_MAX, 16);
@@ -112,7 +112,7 @@ static FALLIBLE check_form(struct bind *b, const char *name, i32 agg, const stru
         FAIL_AT(b->err, WRONG_OBJECT, position,
                 "WITHIN GROUP is required for ordered-set aggregate %s", name);
     }
-    if (within != (is_ordered_set(agg) && !plain)) {
+    if (within != (agg_is_ordered_set(agg) && !plain)) {
         FAIL_AT(b->err, UNDEFINED_FUNCTION, position, "function %s ... WITHIN GROUP does not exist",
                 name);
     }
@@ -345,7 +345,7 @@ FALLIBLE bind_agg_call(struct bind *b, struct query *q, const char *name, const 
         *out_type = type_of(TYPE_BIGINT);
         return ERR_OK;
     }
-    if (is_ordered_set(agg)) {
+    if (agg_is_ordered_set(agg)) {
         TRY(ordered_set(b, name, args, count, position, out, out_type));
     } else if (agg >= AGG_REGR_SXY && agg <= AGG_CORR) {
         TRY(pair_args(b, name, args, count, position, out, out_type));
@@ -357,9 +357,32 @@ FALLIBLE bind_agg_call(struct bind *b, struct query *q, const char *name, const 
 
 /* How far out the query is to which the columns of a call belong; -1: it names none. */
 struct level_walk {
+    struct bind *b;
     const struct query *from;
+    i64 before; /* subqueries pending since then are the call's */
     i32 level;
 };
+
+static void note_level(u32 col, void *arg);
+
+static void mark_used(u32 col, void *arg) {
+    ((u8 *)arg)[col] = 1;
+}
+
+/* A subquery belongs where the columns do that it uses and does not make. */
+static void note_pending_level(struct level_walk *w, const struct pending *p) {
+    i64 cols = w->b->plan->cols.count;
+    u8 *is_free = NEW_ARRAY(w->b->arena, u8, cols + 1);
+    (void)rel_free_cols(w->b->plan, p->rel, is_free);
+    for (i64 i = 0; i < p->conds.count; i++) {
+        expr_each_col(p->conds.items[i], mark_used, is_free);
+    }
+    for (i64 i = 0; i < cols; i++) {
+        if (is_free[i] && !rel_has_out(p->rel, (u32)i)) {
+            note_level((u32)i, w);
+        }
+    }
+}
 
 static void note_level(u32 col, void *arg) {
     struct level_walk *w = arg;
@@ -370,7 +393,14 @@ static void note_level(u32 col, void *arg) {
             return;
         }
     }
-    w->level = 0; /* the result of a subquery: it belongs here */
+    for (i64 i = w->before; i < w->from->pending.count; i++) {
+        const struct pending *p = &w->from->pending.items[i];
+        if (!p->serial && (rel_has_out(p->rel, col) || (p->join == JOIN_MARK && p->mark_col == col))) {
+            note_pending_level(w, p);
+            return;
+        }
+    }
+    w->level = 0; /* made by this query: it belongs here */
 }
 
 static void note_slot_level(struct expr **slot, void *arg) {
@@ -380,18 +410,15 @@ static void note_slot_level(struct expr **slot, void *arg) {
 /* The query whose groups a call is made for; what its arguments wait for goes below them. */
 static FALLIBLE find_owner(struct bind *b, struct query *q, struct agg_call *call, i64 before,
                            struct query **out) {
-    struct level_walk w = {q, -1};
+    struct level_walk w = {b, q, before, -1};
     agg_each_expr(call, note_slot_level, &w);
     struct query *owner = q;
     for (i32 i = 0; i < w.level; i++) {
         owner = owner->outer;
     }
-    if (owner != q && q->pending.count > before) {
-        return unsupported(b, call->position, "a subquery in an aggregate of an outer query");
-    }
     TRY(check_place(b, owner, call->position));
     for (i64 i = before; i < q->pending.count; i++) {
-        VEC_PUSH(b->arena, &q->below, q->pending.items[i]);
+        VEC_PUSH(b->arena, &owner->below, q->pending.items[i]);
     }
     q->pending.count = before;
     *out = owner;

@@ -173,14 +173,10 @@ static FALLIBLE depended_on(struct alter *a, const char *what, const struct obje
 
 /* Views that read a column; those go too where `cascade` is set. */
 static FALLIBLE check_views(struct alter *a, const char *what, const char *column, bool cascade) {
-    const struct edition *edition = a->b->snap->edition;
-    for (i64 i = 0; i < edition->count; i++) {
-        const struct object *other = edition->entries[i].object;
-        bool reads = false;
-        for (u32 d = 0; d < other->dep_count; d++) {
-            reads = reads || other->deps[d] == a->object->oid;
-        }
-        if (!reads || !view_uses(a, other, column)) {
+    struct edition_walk at = edition_walk_users(a->b->snap->edition, a->object->oid);
+    while (edition_step(&at)) {
+        const struct object *other = at.entry->object;
+        if (other->kind != OBJECT_VIEW || !view_uses(a, other, column)) {
             continue;
         }
         if (!cascade) {
@@ -209,13 +205,13 @@ static bool rests_on(const struct table_foreign *fk, u32 oid, u32 count, const u
 /* Other tables that refer to a key; with `cascade` their references go. */
 static FALLIBLE check_referrers(struct alter *a, const char *what, const struct table_key *key,
                                 bool cascade) {
-    const struct edition *edition = a->b->snap->edition;
+    struct edition_walk at = edition_walk_users(a->b->snap->edition, a->object->oid);
     u32 *old = NEW_ARRAY(a->b->arena, u32, key->col_count + 1);
     for (u32 i = 0; i < key->col_count; i++) { /* as the other tables know them */
         old[i] = (u32)a->out->from[key->cols[i]].old;
     }
-    for (i64 i = 0; i < edition->count; i++) {
-        const struct object *other = edition->entries[i].object;
+    while (edition_step(&at)) {
+        const struct object *other = at.entry->object;
         for (u32 f = 0; other->table && f < other->table->foreign_count; f++) {
             if (!rests_on(&other->table->foreigns[f], a->object->oid, key->col_count, old)) {
                 continue;
@@ -834,8 +830,9 @@ static FALLIBLE named_constraint(struct bind *b, const struct json *name, struct
     i32 position = json_position(name);
     const struct edition *edition = b->snap->edition;
     bool found = false;
-    for (i64 i = 0; text && i < edition->count; i++) {
-        const struct table *table = edition->entries[i].object->table;
+    struct edition_walk at = edition_walk(edition);
+    while (text && edition_step(&at)) {
+        const struct table *table = at.entry->object->table;
         for (u32 f = 0; table && f < table->foreign_count; f++) {
             const struct table_foreign *fk = &table->foreigns[f];
             if (strcmp(fk->name, text) == 0) {
@@ -873,8 +870,8 @@ FALLIBLE bind_set_constraints(struct bind *b, const struct json *body, struct st
     TRY(snapshot_open(b->snap, b->err));
     const struct edition *edition = b->snap->edition;
     i64 most = json_count(names);
-    for (i64 i = 0; i < edition->count; i++) {
-        const struct table *table = edition->entries[i].object->table;
+    for (struct edition_walk at = edition_walk(edition); edition_step(&at);) {
+        const struct table *table = at.entry->object->table;
         most += table ? table->foreign_count + table->key_count : 0;
     }
     out->kind = STATEMENT_SET_CONSTRAINTS;

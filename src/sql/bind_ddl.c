@@ -376,11 +376,7 @@ static FALLIBLE check_pairs(struct bind *b, const struct table_def *def,
     for (u32 i = 0; i < fk->col_count; i++) {
         const struct column_def *own = &def->cols[fk->cols[i]];
         const struct column_def *other = &parent->cols[fk->ref_cols[i]];
-        bool same = type_kind(own->type) == type_kind(other->type) &&
-                    own->type.scale == other->type.scale &&
-                    (type_kind(own->type) != KIND_I32 ||
-                     (own->type.id == TYPE_DATE) == (other->type.id == TYPE_DATE));
-        if (!same) {
+        if (!type_refers(own->type, other->type)) {
             FAIL_AT(b->err, DATATYPE_MISMATCH, position,
                     "key columns \"%.60s\" and \"%.60s\" are of incompatible types", own->name,
                     other->name);

@@ -323,6 +323,54 @@ static FALLIBLE check_in_types(struct bind *b, struct expr **args, i32 count, i3
     return ERR_OK;
 }
 
+static bool visit_constant(const struct expr *expr, void *arg) {
+    UNUSED(arg);
+    return expr->kind != EXPR_COL;
+}
+
+static bool is_constant(const struct expr *expr) {
+    return expr_walk(expr, visit_constant, NULL);
+}
+
+/* Members computed from columns, of which one may raise: constants are compared before them, and
+ * each by itself, so that a row that a constant decides raises nothing. */
+static bool is_parted(struct expr **args, i32 count) {
+    bool raises = false;
+    for (i32 i = 1; i < count; i++) {
+        raises = raises || (!is_constant(args[i]) && expr_can_raise(args[i]));
+    }
+    return raises;
+}
+
+static FALLIBLE in_parts(struct bind *b, struct expr **args, i32 count, bool negated, i32 position,
+                         struct expr **out) {
+    struct type boolean = type_of(TYPE_BOOLEAN);
+    struct expr **known = NEW_ARRAY(b->arena, struct expr *, count);
+    struct expr **parts = NEW_ARRAY(b->arena, struct expr *, count);
+    i32 known_count = 1;
+    i32 part_count = 0;
+    TRY(bind_sharable(b, args[0]));
+    known[0] = args[0];
+    for (i32 i = 1; i < count; i++) {
+        if (is_constant(args[i])) {
+            known[known_count++] = args[i];
+        }
+    }
+    if (known_count > 1) {
+        parts[0] = expr_many(b, EXPR_IN, boolean, position, known_count, known);
+        parts[0] = negated ? expr_one(b, EXPR_NOT, parts[0], position) : parts[0];
+        part_count = 1;
+    }
+    for (i32 i = 1; i < count; i++) {
+        if (!is_constant(args[i])) {
+            parts[part_count++] = expr_call(b->arena, negated ? FUNC_NE : FUNC_EQ, boolean,
+                                            position, 2, args[0], args[i]);
+        }
+    }
+    *out = expr_many(b, negated ? EXPR_AND : EXPR_OR, boolean, position, part_count, parts);
+    return ERR_OK;
+}
+
 static FALLIBLE bind_in(struct bind *b, struct query *q, const struct json *body,
                         struct expr **out) {
     i32 position = json_position(body);
@@ -350,6 +398,9 @@ static FALLIBLE bind_in(struct bind *b, struct query *q, const struct json *body
         struct type type;
         TRY(check_in_types(b, args, count, position));
         TRY(coerce_common(b, args, count, "IN", &type));
+        if (is_parted(args, count)) {
+            return in_parts(b, args, count, strcmp(op, "=") != 0, position, out);
+        }
         *out = expr_many(b, EXPR_IN, type_of(TYPE_BOOLEAN), position, count, args);
     }
     if (strcmp(op, "=") != 0) {

@@ -28,7 +28,11 @@ static void rename_scope(struct bind *b, struct scope *scope, const u32 *to) {
 static struct expr *merged_value(struct bind *b, const struct expr *equal) {
     struct expr *is_null = expr_one(b, EXPR_IS_NULL, equal->args[0], -1);
     struct expr *args[3] = {expr_one(b, EXPR_NOT, is_null, -1), equal->args[0], equal->args[1]};
-    return expr_many(b, EXPR_CASE, equal->args[0]->type, -1, 3, args);
+    struct type type = args[1]->type;
+    if (!type_eq(type, args[2]->type)) {
+        type = type_of((enum type_id)type.id);
+    }
+    return expr_many(b, EXPR_CASE, type, -1, 3, args);
 }
 
 /* A projection above the join computes the merged columns; names follow the columns. */

@@ -95,14 +95,21 @@ static void sink_key(struct bind *b, struct query *q, struct expr *key) {
     }
 }
 
-static i64 add_key(struct bind *b, struct select *s, struct expr *key) {
+/* `item`: the select item that a key is named by; -1 = the first that is equal to it, if any. Where
+ * there are several grouping sets, equal items named apart are keys apart. */
+static i64 add_key(struct bind *b, struct select *s, struct expr *key, i64 item) {
     sink_key(b, &s->query, key);
+    for (i64 i = 0; s->by_item && item < 0 && i < s->shown; i++) {
+        item = expr_equal(s->exprs.items[i], key) ? i : item;
+    }
+    item = s->by_item ? item : -1;
     for (i64 i = 0; i < s->keys.count; i++) {
-        if (expr_equal(s->keys.items[i], key)) {
+        if (s->key_items.items[i] == item && expr_equal(s->keys.items[i], key)) {
             return i;
         }
     }
     VEC_PUSH(b->arena, &s->keys, key);
+    VEC_PUSH(b->arena, &s->key_items, item);
     return s->keys.count - 1;
 }
 
@@ -123,7 +130,7 @@ static FALLIBLE bind_key(struct bind *b, struct select *s, const struct json *no
         TRY(bind_expr(b, &s->query, node, &key));
         TRY(coerce_unknown(b, key, type_of(TYPE_TEXT), &key));
     }
-    *out = add_key(b, s, key);
+    *out = add_key(b, s, key, target);
     return ERR_OK;
 }
 
@@ -173,7 +180,7 @@ static void bind_all_keys(struct bind *b, struct select *s, struct key_set *out)
     for (i64 i = 0; i < s->shown; i++) {
         struct expr *key = s->exprs.items[i];
         if (expr_walk(key, visit_no_agg, &s->query) && expr_walk(key, visit_no_window, &s->query)) {
-            set_add(b, out, add_key(b, s, key));
+            set_add(b, out, add_key(b, s, key, i));
         }
     }
 }
@@ -279,6 +286,9 @@ FALLIBLE bind_groups(struct bind *b, struct select *s) {
     s->query.clause = "GROUP BY";
     s->query.sets_allowed = 1;
     JSON_EACH(node, clause) {
+        s->by_item = s->by_item || node_is(node, "GroupingSet");
+    }
+    JSON_EACH(node, clause) {
         key_sets item = {0};
         TRY(bind_item(b, s, node, &item));
         TRY(too_many(b, MAX_OF(s->sets.count, 1) * item.count, node_position(node)));
@@ -326,40 +336,24 @@ static wf_status ungrouped(const struct groups *g, const struct expr *expr) {
             origin->table ? origin->table : "", origin->table ? "." : "", origin->name);
 }
 
-static FALLIBLE grouped(const struct groups *g, struct expr *expr, struct expr **out) {
-    struct bind *b = g->b;
-    *out = expr;
+/* A group key in the expression is the group's column; NULL: its arguments are looked at. */
+static struct expr *grouped(struct expr *expr, void *arg) {
+    struct groups *g = arg;
     for (i64 i = 0; i < g->count; i++) {
         if (expr_equal(expr, g->keys[i])) {
-            *out = expr_col(b->plan, g->cols[i], expr->position);
-            return ERR_OK;
+            return expr_col(g->b->plan, g->cols[i], expr->position);
         }
     }
-    if (expr->kind == EXPR_COL) {
-        return g->input[expr->col] ? ungrouped(g, expr) : ERR_OK;
+    if (expr->kind == EXPR_COL && g->input[expr->col] && g->status == ERR_OK) {
+        g->status = ungrouped(g, expr);
     }
-    struct expr *copy = NULL;
-    for (i32 i = 0; i < expr->arg_count; i++) {
-        struct expr *arg = NULL;
-        TRY(grouped(g, expr->args[i], &arg));
-        if (arg != expr->args[i] && !copy) {
-            copy = NEW(b->arena, struct expr);
-            *copy = *expr;
-            copy->args = NEW_ARRAY(b->arena, struct expr *, expr->arg_count);
-            memcpy(copy->args, expr->args, sizeof(struct expr *) * (size_t)expr->arg_count);
-        }
-        if (copy) {
-            copy->args[i] = arg;
-        }
-    }
-    *out = copy ? copy : expr;
-    return ERR_OK;
+    return NULL;
 }
 
 static void group_slot(struct expr **slot, void *arg) {
     struct groups *g = arg;
     if (g->status == ERR_OK) {
-        g->status = grouped(g, *slot, slot);
+        *slot = expr_rebuild(g->b->arena, *slot, grouped, g);
     }
 }
 
@@ -406,21 +400,28 @@ static const char *key_name(struct bind *b, const struct expr *key) {
     return strchr(name, ' ') ? arena_printf(b->arena, "(%s)", name) : name;
 }
 
+struct call_map {
+    struct arena *arena;
+    struct expr *const *map;
+};
+
+static void map_slot(struct expr **slot, void *arg) {
+    const struct call_map *m = arg;
+    *slot = expr_map(m->arena, *slot, m->map);
+}
+
 /* An aggregate call over other columns, with a result of its own. */
 static struct agg_call copy_call(struct bind *b, const struct agg_call *from,
                                  struct expr *const *map) {
     struct agg_call call = *from;
     struct plan_col col = b->plan->cols.items[from->col];
+    struct call_map m = {b->arena, map};
     call.col = bind_col_new(b, NULL, col.name, col.type, col.nullable);
-    call.arg = from->arg ? expr_map(b->arena, from->arg, map) : NULL;
-    call.arg2 = from->arg2 ? expr_map(b->arena, from->arg2, map) : NULL;
-    call.filter = from->filter ? expr_map(b->arena, from->filter, map) : NULL;
     memset(&call.order, 0, sizeof call.order);
     for (i64 i = 0; i < from->order.count; i++) {
-        struct order_key key = from->order.items[i];
-        key.expr = expr_map(b->arena, key.expr, map);
-        VEC_PUSH(b->arena, &call.order, key);
+        VEC_PUSH(b->arena, &call.order, from->order.items[i]);
     }
+    agg_each_expr(&call, map_slot, &m);
     return call;
 }
 
@@ -553,6 +554,13 @@ static struct rel *plain_agg(struct bind *b, struct select *s, const u32 *key_co
 }
 
 static FALLIBLE rewrite_above(struct groups *g, struct select *s) {
+    for (i64 i = 0; i < s->key_items.count; i++) {
+        i64 item = s->key_items.items[i];
+        if (item >= 0) {
+            i32 position = s->exprs.items[item]->position;
+            s->exprs.items[item] = expr_col(g->b->plan, g->cols[i], position);
+        }
+    }
     for (i64 i = 0; i < s->exprs.count; i++) {
         group_slot(&s->exprs.items[i], g);
     }

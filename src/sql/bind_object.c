@@ -35,9 +35,9 @@ static struct expr *chosen(struct choices *c, struct type type, struct expr *oth
     return expr_many(c->b, EXPR_CASE, type, c->position, (i32)c->args.count, c->args.items);
 }
 
-#define EACH_OBJECT(b, it)                                 \
-    for (i64 i_ = 0; i_ < (b)->snap->edition->count; i_++) \
-        for (const struct object *it = (b)->snap->edition->entries[i_].object; it; it = NULL)
+#define EACH_OBJECT(b, it)                                                              \
+    for (struct edition_walk at_ = edition_walk((b)->snap->edition); edition_step(&at_);) \
+        for (const struct object *it = at_.entry->object; it; it = NULL)
 
 static struct expr *is_visible(struct choices *c) {
     struct bind *b = c->b;

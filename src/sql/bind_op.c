@@ -402,14 +402,6 @@ static struct expr *escape_pattern(struct bind *b, struct sv pattern, struct sv 
     return out;
 }
 
-static i64 char_count(struct sv s) {
-    i64 count = 0;
-    for (i64 i = 0; i < s.len; i++) {
-        count += ((u8)s.ptr[i] & 0xc0) != 0x80;
-    }
-    return count;
-}
-
 /* pattern ESCAPE 'c' arrives as like_escape(pattern, 'c'). */
 static FALLIBLE bind_escape(struct bind *b, struct query *q, const struct json *body,
                             struct expr **out) {

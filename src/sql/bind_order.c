@@ -167,27 +167,35 @@ struct rel *bind_distinct_rel(struct bind *b, struct rel *rel) {
     return agg;
 }
 
+static struct expr *target_expr(struct bind *b, const struct select *s, i64 target,
+                                bool projected) {
+    return projected ? expr_col(b->plan, s->rel->out.items[target], -1) : s->exprs.items[target];
+}
+
 static struct order_key sort_key(struct bind *b, const struct rel *rel,
                                  const struct order_item *item) {
     struct expr *expr = expr_col(b->plan, rel->out.items[item->target], -1);
     return (struct order_key){expr, item->descending, item->nulls_first};
 }
 
-/* Adds the function's result over all rows in the query's order; partitioned by DISTINCT ON. */
-static struct rel *number_rows(struct bind *b, struct select *s, enum window_func func,
-                               bool by_on) {
+/* Adds the function's result over all rows in the query's order; partitioned by DISTINCT ON. Of the
+ * projected rows, or of those the select list is computed from. */
+static struct rel *number_rows(struct bind *b, struct select *s, enum window_func func, bool by_on,
+                               bool projected) {
     struct rel *window = rel_new(b->plan, REL_WINDOW, s->rel, NULL);
     struct window_call call = {.func = (u8)func, .position = -1};
     call.frame =
         (struct frame){.mode = FRAME_RANGE, .from = BOUND_UNBOUNDED_BEFORE, .to = BOUND_CURRENT};
     call.col = bind_col_new(b, NULL, window_names[func], type_of(TYPE_BIGINT), false);
     for (i64 i = 0; by_on && i < s->on.count; i++) {
-        VEC_PUSH(b->arena, &window->exprs,
-                 expr_col(b->plan, s->rel->out.items[s->on.items[i]], -1));
+        VEC_PUSH(b->arena, &window->exprs, target_expr(b, s, s->on.items[i], projected));
     }
     for (i64 i = 0; i < s->order.count; i++) {
-        if (!by_on || !is_on(s, s->order.items[i].target)) {
-            VEC_PUSH(b->arena, &window->order, sort_key(b, s->rel, &s->order.items[i]));
+        const struct order_item *item = &s->order.items[i];
+        if (!by_on || !is_on(s, item->target)) {
+            struct order_key key = {target_expr(b, s, item->target, projected), item->descending,
+                                    item->nulls_first};
+            VEC_PUSH(b->arena, &window->order, key);
         }
     }
     VEC_PUSH(b->arena, &window->windows, call);
@@ -205,9 +213,34 @@ static u32 last_out(const struct rel *rel) {
     return rel->out.items[rel->out.count - 1];
 }
 
-static void build_distinct_on(struct bind *b, struct select *s) {
-    s->rel = number_rows(b, s, WINDOW_ROW_NUMBER, true);
+static void build_distinct_on(struct bind *b, struct select *s, bool projected) {
+    s->rel = number_rows(b, s, WINDOW_ROW_NUMBER, true, projected);
     s->rel = bind_filter(b, s->rel, compare_big(b, FUNC_EQ, last_out(s->rel), big(b, 1)));
+}
+
+static bool visit_no_set(const struct expr *expr, void *arg) {
+    const struct query *q = arg;
+    for (i64 i = 0; expr->kind == EXPR_COL && i < q->set_calls.count; i++) {
+        const struct set_call *call = &q->set_calls.items[i];
+        if (call->col == expr->col && call->stage == SET_ABOVE) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void build_distinct_early(struct bind *b, struct select *s) {
+    bool early = s->on.count > 0 && s->order.count > 0 && s->query.set_calls.count > 0;
+    for (i64 i = 0; early && i < s->on.count; i++) {
+        early = expr_walk(s->exprs.items[s->on.items[i]], visit_no_set, &s->query);
+    }
+    for (i64 i = 0; early && i < s->order.count; i++) {
+        early = expr_walk(s->exprs.items[s->order.items[i].target], visit_no_set, &s->query);
+    }
+    if (early) {
+        build_distinct_on(b, s, false);
+        s->on.count = 0;
+    }
 }
 
 static bool is_known(const struct expr *bound) {
@@ -242,12 +275,47 @@ static FALLIBLE bind_bound(struct bind *b, struct query *q, const struct json *n
     return ERR_OK;
 }
 
+/* What bounds draw from sequences is drawn once, not for every row: they become a row of their own.
+ */
+static void bounds_apart(struct bind *b, struct query *q, struct expr **io_limit,
+                         struct expr **io_offset) {
+    struct expr *exprs[2];
+    const char *names[2] = {"limit", "offset"};
+    struct expr **bounds[2] = {io_limit, io_offset};
+    i64 count = 0;
+    for (i64 i = 0; i < 2; i++) {
+        if (!is_known(*bounds[i])) {
+            bounds[count] = bounds[i];
+            exprs[count++] = *bounds[i];
+        }
+    }
+    struct rel *row = bind_attach(b, bind_one_row(b), &q->pending);
+    struct pending p = {.rel = bind_project(b, row, exprs, names, count), .join = JOIN_SINGLE};
+    for (i64 i = 0; i < count; i++) {
+        *bounds[i] = expr_col(b->plan, p.rel->out.items[i], exprs[i]->position);
+    }
+    p.rel->position = exprs[0]->position;
+    bind_nullable(b, p.rel);
+    VEC_PUSH(b->arena, &q->pending, p);
+}
+
+static bool draws(const struct query *q) {
+    bool any = false;
+    for (i64 i = 0; i < q->pending.count; i++) {
+        any = any || q->pending.items[i].serial;
+    }
+    return any;
+}
+
 /* Bounds that must be computed are conditions on the row's number. */
 static FALLIBLE build_bounds(struct bind *b, struct select *s, struct query *q, struct expr *limit,
                              struct expr *offset) {
     struct type big_type = type_of(TYPE_BIGINT);
-    s->rel = number_rows(b, s, WINDOW_ROW_NUMBER, false);
+    s->rel = number_rows(b, s, WINDOW_ROW_NUMBER, false, true);
     struct expr *number = expr_col(b->plan, last_out(s->rel), -1);
+    if (draws(q)) {
+        bounds_apart(b, q, &limit, &offset);
+    }
     s->rel = bind_attach(b, s->rel, &q->pending);
     if (offset) {
         struct expr *args[2] = {scalar_call(b, FUNC_OFFSET_OF, offset->position, 1, offset),
@@ -283,14 +351,14 @@ static FALLIBLE build_ties(struct bind *b, struct select *s, struct expr *limit,
         return unsupported(b, position, "WITH TIES of a count that is not constant");
     }
     if (skip > 0) {
-        s->rel = number_rows(b, s, WINDOW_ROW_NUMBER, false);
+        s->rel = number_rows(b, s, WINDOW_ROW_NUMBER, false, true);
         u32 number = last_out(s->rel);
-        s->rel = number_rows(b, s, WINDOW_RANK, false);
+        s->rel = number_rows(b, s, WINDOW_RANK, false, true);
         s->rel = bind_filter(b, s->rel, compare_big(b, FUNC_GT, number, big(b, skip)));
         s->rel = bind_filter(b, s->rel, compare_big(b, FUNC_LE, last_out(s->rel), big(b, last)));
         return ERR_OK;
     }
-    s->rel = number_rows(b, s, WINDOW_RANK, false);
+    s->rel = number_rows(b, s, WINDOW_RANK, false, true);
     s->rel = bind_filter(b, s->rel, compare_big(b, FUNC_LE, last_out(s->rel), big(b, last)));
     return ERR_OK;
 }
@@ -324,8 +392,8 @@ static FALLIBLE bind_bounds(struct bind *b, const struct select *s, struct query
                         .ctes = s->query.ctes,
                         .outer = s->query.outer,
                         .subqueries_allowed = 1};
-    TRY(bind_bound(b, q, json_get(s->body, "limitCount"), "LIMIT", out_limit));
     TRY(bind_bound(b, q, json_get(s->body, "limitOffset"), "OFFSET", out_offset));
+    TRY(bind_bound(b, q, json_get(s->body, "limitCount"), "LIMIT", out_limit));
     for (i64 i = 0; i < q->pending.count; i++) {
         u8 *is_free = NEW_ARRAY(b->arena, u8, b->plan->cols.count + 1);
         i64 count = q->pending.items[i].rel ? b->plan->cols.count : 0;
@@ -362,7 +430,7 @@ FALLIBLE build_order(struct bind *b, struct select *s) {
     if (s->distinct) {
         s->rel = bind_distinct_rel(b, s->rel);
     } else if (s->on.count > 0) {
-        build_distinct_on(b, s);
+        build_distinct_on(b, s, true);
     }
     if (ties) {
         TRY(build_ties(b, s, limit, offset));

@@ -174,6 +174,7 @@ static FALLIBLE build(struct bind *b, struct select *s, struct select_out *out) 
     s->rel = bind_attach(b, s->rel, &s->query.pending);
     TRY(build_sets(b, s, SET_BELOW_WINDOWS));
     TRY(build_windows(b, s));
+    build_distinct_early(b, s);
     TRY(build_sets(b, s, SET_ABOVE));
     if (serials.count > 0) {
         TRY(build_serials(b, s, &serials, &done));

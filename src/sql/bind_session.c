@@ -3,16 +3,49 @@
  * Part of binding. None of these makes a plan of its own: SET and SHOW carry a name and a text,
  * EXPLAIN wraps the statement it explains, CALL carries constants. Which settings and procedures
  * exist is decided where the statement runs. */
+#include "defs/host_words.h"
+/* after the words they are written in */
+#include "defs/fn_date.h"
+#include "defs/fn_time.h"
 #include "sql/sql_int.h"
 
 static i32 start_position(const struct bind *b) {
     return (i32)(b->parsed->text.ptr - b->parsed->script.ptr);
 }
 
+/* SET TIME ZONE INTERVAL '…': its time, written as POSIX writes an offset, where west is positive.
+ */
+static FALLIBLE zone_text_of(struct bind *b, const struct json *node, const char **out) {
+    struct query q = {.clause = "SET"};
+    struct expr *expr = NULL;
+    i32 position = node_position(node);
+    TRY(bind_expr(b, &q, node, &expr));
+    if (expr->kind != EXPR_CONST || expr->type.id != TYPE_INTERVAL) {
+        return unsupported(b, position, "this form of a setting's value");
+    }
+    fn_span span = fn_iv_parts(expr->value.i128);
+    if (expr->is_null || span.months != 0 || span.days != 0) {
+        FAIL_AT(b->err, INVALID_PARAMETER, position,
+                "interval time zone must not include months or days");
+    }
+    i64 east = span.us / SECOND_US, size = east < 0 ? -east : east;
+    const char *text = arena_printf(b->arena,
+                                    size % 60     ? "%02lld:%02lld:%02lld"
+                                    : size % 3600 ? "%02lld:%02lld"
+                                                  : "%02lld",
+                                    size / 3600, size / 60 % 60, size % 60);
+    *out = arena_printf(b->arena, "<%s%s>%s%s", east < 0 ? "-" : "+", text, east < 0 ? "+" : "-",
+                        text);
+    return ERR_OK;
+}
+
 /* A constant as the text of a setting. */
 static FALLIBLE setting_text_of(struct bind *b, const struct json *node, const char **out) {
     const struct json *body = node_body(node);
     i32 position = node_position(node);
+    if (node_is(node, "TypeCast")) {
+        return zone_text_of(b, node, out);
+    }
     if (!node_is(node, "A_Const")) {
         return unsupported(b, position, "this form of a setting's value");
     }

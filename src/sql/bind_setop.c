@@ -20,7 +20,8 @@ struct rel *bind_union_rel(struct bind *b, struct rel *left, struct rel *right) 
     for (i64 i = 0; i < left->out.count; i++) {
         struct plan_col l = b->plan->cols.items[left->out.items[i]];
         struct plan_col r = b->plan->cols.items[right->out.items[i]];
-        u32 col = bind_col_new(b, NULL, l.name, l.type, l.nullable || r.nullable);
+        struct type type = type_eq(l.type, r.type) ? l.type : type_of((enum type_id)l.type.id);
+        u32 col = bind_col_new(b, NULL, l.name, type, l.nullable || r.nullable);
         VEC_PUSH(b->arena, &rel->left_cols, left->out.items[i]);
         VEC_PUSH(b->arena, &rel->right_cols, right->out.items[i]);
         VEC_PUSH(b->arena, &rel->out, col);

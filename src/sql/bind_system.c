@@ -88,10 +88,9 @@ static const char *bare_type(struct sys *s, struct type type) {
     return bind_type_words(s->b, type, false);
 }
 
-#define EACH(s, it, KIND)                                                                          \
-    for (i64 i_ = 0; i_ < (s)->edition->count; i_++)                                               \
-        for (const struct object *it = (s)->edition->entries[i_].object; it && it->kind == (KIND); \
-             it = NULL)
+#define EACH(s, it, KIND)                                                            \
+    for (struct edition_walk at_ = edition_walk((s)->edition); edition_step(&at_);)    \
+        for (const struct object *it = at_.entry->object; it && it->kind == (KIND); it = NULL)
 
 static const struct sys_col schemata_cols[] = {
     {"catalog_name", SYS_TEXT}, {"schema_name", SYS_TEXT}, {"schema_owner", SYS_TEXT}};
@@ -109,8 +108,8 @@ static const struct sys_col tables_cols[] = {{"table_catalog", SYS_TEXT},
                                              {"table_type", SYS_TEXT},
                                              {"is_insertable_into", SYS_TEXT}};
 static void tables(struct sys *s) {
-    for (i64 i = 0; i < s->edition->count; i++) {
-        const struct object *object = s->edition->entries[i].object;
+    for (struct edition_walk at = edition_walk(s->edition); edition_step(&at);) {
+        const struct object *object = at.entry->object;
         bool view = object->kind == OBJECT_VIEW;
         if (!view && object->kind != OBJECT_TABLE) {
             continue;
@@ -445,8 +444,8 @@ static void put_class(struct sys *s, u32 oid, const char *name, const struct obj
 }
 static void pg_class(struct sys *s) {
     static const char *const kinds[] = {"", "r", "v", "S", "i"};
-    for (i64 i = 0; i < s->edition->count; i++) {
-        const struct edition_entry *entry = &s->edition->entries[i];
+    for (struct edition_walk at = edition_walk(s->edition); edition_step(&at);) {
+        const struct edition_entry *entry = at.entry;
         const struct object *object = entry->object;
         if (object->kind == OBJECT_SCHEMA) {
             continue;
@@ -662,8 +661,8 @@ static void pg_attrdef(struct sys *s) {
 static const struct sys_col description_cols[] = {
     {"objoid", SYS_BIG}, {"classoid", SYS_BIG}, {"objsubid", SYS_INT}, {"description", SYS_TEXT}};
 static void pg_description(struct sys *s) {
-    for (i64 i = 0; i < s->edition->count; i++) {
-        const struct object *object = s->edition->entries[i].object;
+    for (struct edition_walk at = edition_walk(s->edition); edition_step(&at);) {
+        const struct object *object = at.entry->object;
         if (object->comment) {
             put_number(s, object->oid);
             put_number(s, 1259); /* pg_class */

@@ -525,25 +525,15 @@ static FALLIBLE call_make_timestamp(struct bind *b, const struct call *call, str
     return ERR_OK;
 }
 
-/* A zone's seconds east of Greenwich: named by text, or an interval. */
-static FALLIBLE zone_argument(struct bind *b, const struct call *call, struct expr **out) {
-    struct expr *zone = call->args[0];
-    if (zone->type.id == TYPE_INTERVAL) {
-        struct expr *field = expr_int(b, FIELD_EPOCH, call->position);
-        *out = scalar_call(b, FUNC_PART_IV, call->position, 2, zone, field);
-        (*out)->type = type_decimal(DECIMAL_DIGITS_MAX, 6);
-        return coerce_to(b, *out, type_of(TYPE_INTEGER), out);
-    }
-    TRY(call_argument(b, call, 0, type_of(TYPE_TEXT), &zone));
-    *out = scalar_call(b, FUNC_ZONE_OF, call->position, 1, zone);
-    return ERR_OK;
-}
-
-/* x AT TIME ZONE z is timezone(z, x). */
+/* x AT TIME ZONE z is timezone(z, x): a zone is named by text, or is an interval. */
 static FALLIBLE call_timezone(struct bind *b, const struct call *call, struct expr **out) {
-    struct expr *zone = NULL;
+    struct expr *zone = call->args[0];
     struct expr *source = NULL;
-    TRY(zone_argument(b, call, &zone));
+    bool by_interval = zone->type.id == TYPE_INTERVAL;
+    if (!by_interval) {
+        TRY(call_argument(b, call, 0, type_of(TYPE_TEXT), &zone));
+        zone = scalar_call(b, FUNC_ZONE_OF, call->position, 1, zone);
+    }
     TRY(coerce_unknown(b, call->args[1], type_of(TYPE_TIMESTAMPTZ), &source));
     bool local = source->type.id == TYPE_TIMESTAMP;
     if (!local && !coerce_allowed(source->type, type_of(TYPE_TIMESTAMPTZ), COERCE_IMPLICIT)) {
@@ -552,7 +542,9 @@ static FALLIBLE call_timezone(struct bind *b, const struct call *call, struct ex
     if (!local) {
         TRY(coerce_to(b, source, type_of(TYPE_TIMESTAMPTZ), &source));
     }
-    *out = scalar_call(b, local ? FUNC_ZONE_IN : FUNC_ZONE_OUT, call->position, 2, source, zone);
+    enum func in = by_interval ? FUNC_ZONE_IN_IV : FUNC_ZONE_IN;
+    enum func away = by_interval ? FUNC_ZONE_OUT_IV : FUNC_ZONE_OUT;
+    *out = scalar_call(b, local ? in : away, call->position, 2, source, zone);
     return ERR_OK;
 }
 

@@ -239,15 +239,15 @@ static FALLIBLE bind_frame(struct bind *b, struct query *q, const struct json *d
 }
 
 /* lag and lead: value, offset (integer), default of the value's type. */
-static FALLIBLE shift_args(struct bind *b, struct expr **args, i32 count) {
-    struct type type;
+static FALLIBLE shift_args(struct bind *b, struct expr **args, i32 count, struct type *out) {
+    *out = args[0]->type;
     if (count == 3) {
         struct expr *pair[2] = {args[0], args[2]};
-        TRY(coerce_common(b, pair, 2, "lag", &type));
+        TRY(coerce_common(b, pair, 2, "lag", out));
         args[0] = pair[0];
         args[2] = pair[1];
     }
-    TRY(coerce_unknown(b, args[0], type_of(TYPE_TEXT), &args[0]));
+    *out = type_handed_on(*out);
     if (count >= 2) {
         TRY(coerce_unknown(b, args[1], type_of(TYPE_INTEGER), &args[1]));
     }
@@ -275,14 +275,13 @@ static FALLIBLE window_type(struct bind *b, const char *name, struct expr **args
         break;
     case WINDOW_LAG:
     case WINDOW_LEAD:
-        TRY(shift_args(b, args, count));
-        *out = args[0]->type;
+        TRY(shift_args(b, args, count, out));
         integer = count >= 2 ? 1 : -1;
         break;
     case WINDOW_FIRST_VALUE:
     case WINDOW_LAST_VALUE:
     case WINDOW_NTH_VALUE:
-        *out = args[0]->type;
+        *out = type_handed_on(args[0]->type);
         integer = func == WINDOW_NTH_VALUE ? 1 : -1;
         break;
     default:
@@ -344,6 +343,10 @@ static FALLIBLE agg_window(struct bind *b, struct query *q, const char *name,
                 "aggregate ORDER BY is not implemented for window functions");
     }
     TRY(bind_agg_call(b, q, name, body, &call, out_type));
+    if (agg_is_ordered_set(call.agg)) { /* median, which needs no WITHIN GROUP */
+        FAIL_AT(b->err, NOT_SUPPORTED, position,
+                "OVER is not supported for ordered-set aggregate %s", name);
+    }
     item->call.is_agg = 1;
     item->call.func = call.agg;
     item->call.filter = call.filter;

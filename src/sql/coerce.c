@@ -289,7 +289,9 @@ static struct type param_type(struct type like) {
     return type_decimal(fits ? PARAM_DIGITS : DECIMAL_DIGITS_MAX, scale);
 }
 
-FALLIBLE coerce_unknown(struct bind *b, struct expr *expr, struct type like, struct expr **out) {
+/* A literal, NULL or parameter without a type as a value of `like`, its digits and fields included.
+ */
+static FALLIBLE read_as(struct bind *b, struct expr *expr, struct type like, struct expr **out) {
     struct type type = like.id == TYPE_UNKNOWN ? type_of(TYPE_TEXT) : like;
     *out = expr;
     if (!is_unknown(expr)) {
@@ -312,6 +314,35 @@ FALLIBLE coerce_unknown(struct bind *b, struct expr *expr, struct type like, str
         return ERR_OK;
     }
     return read_literal(b, expr, type, out);
+}
+
+struct type type_handed_on(struct type type) {
+    bool kept = type.id == TYPE_DECIMAL || type.id == TYPE_CHAR;
+    return kept ? type : type_of((enum type_id)type.id);
+}
+
+i64 char_count(struct sv s) {
+    i64 count = 0;
+    for (i64 i = 0; i < s.len; i++) {
+        count += ((u8)s.ptr[i] & 0xc0) != 0x80;
+    }
+    return count;
+}
+
+static bool fits_in(const struct expr *literal, struct type type) {
+    return char_count(without_blanks(sv_of(literal->value.str))) <= type.length;
+}
+
+/* What stands beside a varchar(3) or a timestamp(0) is no shorter for that. A char(n) keeps its
+ * length, and so its blanks, beside literals that have room in it. */
+FALLIBLE coerce_unknown(struct bind *b, struct expr *expr, struct type like, struct expr **out) {
+    bool literal = is_unknown(expr) && expr->kind == EXPR_CONST;
+    if (literal && like.id == TYPE_CHAR && (expr->is_null || fits_in(expr, like))) {
+        TRY(read_as(b, expr, like, out));
+        (*out)->type = like;
+        return ERR_OK;
+    }
+    return read_as(b, expr, like.id == TYPE_DECIMAL ? like : type_of((enum type_id)like.id), out);
 }
 
 /* Rounds half away from zero; false when the result has too many digits. */
@@ -371,7 +402,7 @@ static bool const_convert(const struct expr *from, struct expr *to) {
 }
 
 FALLIBLE coerce_to(struct bind *b, struct expr *expr, struct type to, struct expr **out) {
-    TRY(coerce_unknown(b, expr, to, &expr));
+    TRY(read_as(b, expr, to, &expr));
     *out = expr;
     bool no_shorter = type_is_string(to) && expr->type.id == to.id && to.length == 0;
     if (type_eq(expr->type, to) || no_shorter) {
@@ -489,7 +520,7 @@ FALLIBLE coerce_cast(struct bind *b, struct expr *expr, const struct type_name *
         TRY(open_decimal(b, expr, position, &type));
     }
     if (type.id == TYPE_INTERVAL && literal) {
-        return coerce_unknown(b, expr, type, out);
+        return read_as(b, expr, type, out);
     }
     TRY(coerce_literal(b, expr, type, out));
     if ((*out)->kind == EXPR_CAST && position >= 0) {
@@ -531,8 +562,10 @@ FALLIBLE coerce_assign(struct bind *b, struct expr *expr, const struct column_de
 
 /* Types that are not numbers: the same, or the one the other comes to by itself. */
 static bool compared_others(struct type a, struct type b, struct type *out) {
-    out->length = 0;
-    out->precision = 0;
+    if (type_eq(a, b)) {
+        return true;
+    }
+    *out = type_of((enum type_id)a.id);
     if (a.id == b.id) {
         return true;
     }
@@ -599,14 +632,13 @@ static FALLIBLE common_known(struct bind *b, struct expr **exprs, i32 count, con
 FALLIBLE coerce_common(struct bind *b, struct expr **exprs, i32 count, const char *what,
                        struct type *out) {
     TRY(common_known(b, exprs, count, what, out));
-    bool again = out->id == TYPE_DECIMAL; /* literals bring digits of their own */
+    bool known = out->id != TYPE_UNKNOWN;
     for (i32 i = 0; i < count; i++) {
         TRY(coerce_unknown(b, exprs[i], *out, &exprs[i]));
     }
-    if (out->id == TYPE_UNKNOWN) {
+    if (!known) {
         *out = type_of(TYPE_TEXT);
-    }
-    if (again) {
+    } else { /* literals bring lengths and digits of their own */
         TRY(common_known(b, exprs, count, what, out));
     }
     for (i32 i = 0; i < count; i++) {

@@ -30,6 +30,8 @@ struct select {
     VEC(const char *) names;
     i64 shown; /* of exprs, the select list */
     VEC(struct expr *) keys;
+    VEC(i64) key_items; /* by_item: the select items that the first keys are; -1 = none */
+    b8 by_item;         /* GROUP BY has grouping sets: equal items may be NULL apart */
     key_sets sets; /* of GROUP BY; empty without one */
     VEC(struct order_item) order;
     VEC(i64) on; /* DISTINCT ON: indices into exprs */
@@ -65,6 +67,9 @@ void bind_dependents(struct bind *b, struct select *s);
 /* bind_order.c */
 FALLIBLE bind_distinct_clause(struct bind *b, struct select *s);
 FALLIBLE bind_order(struct bind *b, struct select *s);
+/* DISTINCT ON of a query with an ORDER BY chooses among the rows before the select list's
+ * set-returning functions multiply them, unless it or the order names one. */
+void build_distinct_early(struct bind *b, struct select *s);
 /* DISTINCT, ORDER BY and LIMIT above the projection of s->exprs. */
 FALLIBLE build_order(struct bind *b, struct select *s);
 

@@ -551,6 +551,7 @@ FALLIBLE bind_undefined_function(struct bind *b, const char *name, struct expr *
                                  i32 position);
 /* True when `name` is an aggregate. */
 bool agg_find(const char *name);
+bool agg_is_ordered_set(i32 agg); /* of values in order: WITHIN GROUP, or median */
 /* A call among those of a query's groups, once; its column. */
 u32 agg_add(struct bind *b, struct query *q, struct agg_call *call, struct type type);
 /* Arguments, sort keys and filter of a call, and the query it belongs to. */
@@ -587,6 +588,10 @@ bool coerce_allowed(struct type from, struct type to, enum coercion how);
 /* Gives a literal, NULL or parameter of unknown type the type `like`; others stay. For decimals a
  * literal keeps the digits it is written with. */
 FALLIBLE coerce_unknown(struct bind *b, struct expr *expr, struct type like, struct expr **out);
+i64 char_count(struct sv s);
+/* What a function that returns its argument, or a union, says of its length and precision: nothing,
+ * but for decimals and the blanks of char(n). */
+struct type type_handed_on(struct type type);
 /* To exactly `to`; the caller knows that it is allowed. Constants are converted when that cannot
  * fail. */
 FALLIBLE coerce_to(struct bind *b, struct expr *expr, struct type to, struct expr **out);

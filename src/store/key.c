@@ -14,6 +14,7 @@
 #include "defs/value.h"
 #include "store/store_int.h"
 
+#include <math.h>
 #include <stdio.h>
 
 enum { KEY_COLS_MAX = 32 };
@@ -108,6 +109,29 @@ struct key_values {
     union lit v[KEY_COLS_MAX];
 };
 
+void key_canonical(struct type type, union lit *io) {
+    if (type.id == TYPE_INTERVAL) {
+        io->i128 = value_interval_order(io->i128);
+    } else if (type.id == TYPE_REAL) {
+        io->f32 = io->f32 == 0 ? 0.0f : io->f32 != io->f32 ? (f32)NAN : io->f32;
+    } else if (type.id == TYPE_DOUBLE) {
+        io->f64 = io->f64 == 0 ? 0.0 : io->f64 != io->f64 ? (f64)NAN : io->f64;
+    }
+}
+
+void key_append(struct text *out, struct type type, const union lit *v) {
+    if (type_kind(type) == KIND_STR) {
+        struct sv s = sv_of(v->str);
+        text_append(out, (struct sv){(const char *)&s.len, (i64)sizeof s.len});
+        text_append(out, s);
+        return;
+    }
+    union lit canonical = *v;
+    key_canonical(type, &canonical);
+    text_append(out, (struct sv){(const char *)&canonical, kind_bytes[type_kind(type)]});
+}
+
+/* The values as they are compared; false: one of them is NULL. */
 static bool read_key(const struct table *table, const struct table_key *key,
                      const struct tablet *tablet, i64 pos, struct key_values *out) {
     for (u32 i = 0; i < key->col_count; i++) {
@@ -116,6 +140,7 @@ static bool read_key(const struct table *table, const struct table_key *key,
                          &out->v[i])) {
             return false;
         }
+        key_canonical(table->cols[col].type, &out->v[i]);
     }
     return true;
 }
@@ -167,11 +192,9 @@ static u64 hash_value(const union lit *v, enum kind kind) {
     }
     if (kind == KIND_F32 || kind == KIND_F64) {
         f64 x = float_of(v, kind);
-        u64 bits = 0;
-        if (x == x && x != 0) { /* all NaNs are equal, and both zeros */
-            memcpy(&bits, &x, sizeof bits);
-        }
-        return hash_u64(bits + (x != x));
+        u64 bits;
+        memcpy(&bits, &x, sizeof bits);
+        return hash_u64(bits);
     }
     u128 x = (u128)exact_of(v, kind);
     return hash_u64((u64)x ^ hash_u64((u64)(x >> 64)));
@@ -332,34 +355,30 @@ static bool still_strict(const struct table *table, const struct table_key *key,
 }
 
 static void print_value(char *out, i64 cap, struct type type, const union lit *v) {
-    char text[64] = "";
-    i32 len = 0;
     if (type_kind(type) == KIND_STR) {
         struct sv s = sv_of(v->str);
         snprintf(out, (size_t)cap, "%.*s", (int)MIN_OF(s.len, 50), s.ptr);
         return;
     }
-    if (type.id == TYPE_DATE) {
-        len = value_format_date(v->i32, text);
-    } else if (type_is_float(type)) {
-        len = value_format_f64(float_of(v, type_kind(type)), text);
-    } else {
-        i32 scale = type.id == TYPE_DECIMAL ? type.scale : 0;
-        len = value_format_dec(exact_of(v, type_kind(type)), scale, text);
-    }
+    char text[VALUE_TEXT_MAX];
+    i32 len = value_print(type, type_kind(type), v, text);
     snprintf(out, (size_t)cap, "%.*s", (int)len, text);
 }
 
+/* Row `pos` of tablet `t` has a key that another one has. */
 static FALLIBLE duplicate(const struct table *table, const struct table_key *key,
-                          const struct key_values *values, struct error *err) {
+                          const struct tablet *tablet, i64 pos, struct error *err) {
     error_set(err, ERR_UNIQUE, -1, "duplicate key value violates unique constraint \"%.100s\"",
               key->name);
     char cols[120] = "", shown[160] = "";
     size_t col_len = 0, len = 0;
     for (u32 i = 0; i < key->col_count; i++) {
         const struct column_def *col = &table->cols[key->cols[i]];
-        char value[64];
-        print_value(value, (i64)sizeof value, col->type, &values->v[i]);
+        char value[VALUE_TEXT_MAX];
+        union lit v;
+        (void)segment_get(&tablet->cols[key->cols[i]], table->dicts[key->cols[i]], col->type, pos,
+                          &v);
+        print_value(value, (i64)sizeof value, col->type, &v);
         if (col_len < sizeof cols && len < sizeof shown) {
             col_len += (size_t)snprintf(cols + col_len, sizeof cols - col_len, "%s%s",
                                         i ? ", " : "", col->name);
@@ -377,9 +396,7 @@ static FALLIBLE enter_run(struct table *table, const struct table_key *key,
         u64 self = row_id(mine->slots[t], run->pos[i]) + 1;
         if (!known &&
             index_find(index, table, key, mine, run->hash[i], NULL, t, run->pos[i], self) >= 0) {
-            struct key_values values;
-            (void)read_key(table, key, mine->tablets[t], run->pos[i], &values);
-            return duplicate(table, key, &values, err);
+            return duplicate(table, key, mine->tablets[t], run->pos[i], err);
         }
         index_put(index, run->hash[i], self);
         index->used++;
@@ -474,11 +491,9 @@ static FALLIBLE look_for_twins(struct table *table, const struct table_key *key,
             run_fill(&run, index, table, key, mine, t, from, MIN_OF(from + RUN_ROWS, rows));
             for (i32 i = 0; i < run.count; i++) {
                 u64 self = row_id(mine->slots[t], run.pos[i]) + 1;
-                struct key_values values;
                 if (index_find(index, table, key, mine, run.hash[i], NULL, t, run.pos[i], self) >=
                     0) {
-                    (void)read_key(table, key, mine->tablets[t], run.pos[i], &values);
-                    return duplicate(table, key, &values, err);
+                    return duplicate(table, key, mine->tablets[t], run.pos[i], err);
                 }
             }
         }
@@ -544,6 +559,7 @@ wf_status version_key_row(struct table *table, struct table_version *version, u3
     for (u32 i = 0; i < key->col_count; i++) {
         i64 bytes = kind_bytes[type_kind(table->cols[key->cols[i]].type)];
         memcpy(&wanted.v[i], values[i], (size_t)bytes);
+        key_canonical(table->cols[key->cols[i]].type, &wanted.v[i]);
     }
     mutex_lock(&table->state->lock);
     bool has_index = version->keys[k].index != NULL;

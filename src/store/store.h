@@ -176,6 +176,11 @@ FALLIBLE version_check_keys(struct table *table, struct table_version *base,
 /* The same of one key of versions that are made; base NULL = every row is new. */
 FALLIBLE version_check_key(struct table *table, u32 key, const struct table_version *base,
                            struct table_version *mine, struct error *err);
+/* A value as keys compare it: values that are equal have the same bytes then. One zero, one NaN;
+ * intervals by their length. Text is left alone. */
+union lit;
+void key_canonical(struct type type, union lit *io);
+void key_append(struct text *out, struct type type, const union lit *v); /* its bytes, ended */
 /* Whether a live row has these values in the key's columns (elements of their kinds, none NULL). */
 FALLIBLE version_key_exists(struct table *table, struct table_version *version, u32 key,
                             const void *const *values, bool *out, struct error *err);

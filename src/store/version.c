@@ -170,7 +170,9 @@ static struct column_stats stats_of(struct col_draft *col, struct type type,
     stats.dict_len = dict ? dict_len(dict) : 0;
     stats.all_dict = dict && !col->has_str;
     stats.distinct = MIN_OF(distinct_of(col, type, stats.dict_len), MAX_OF(live_rows, 1));
-    stats.unique = exact && col->all.rows && col->all.strict && !col->all.null_count;
+    /* Intervals that are equal may be different numbers, which ascend nevertheless. */
+    stats.unique = exact && type.id != TYPE_INTERVAL && col->all.rows && col->all.strict &&
+                   !col->all.null_count;
     stats.sorted = exact && col->all.rows && col->all.sorted && !col->all.null_count;
     return stats;
 }

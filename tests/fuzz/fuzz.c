@@ -2,10 +2,12 @@
  *
  *   fuzz [--seed S] [--count N] [--seconds T] [--first K] [--only K] [--postgres DSN] [--gpu]
  * [--no-reduce] [--trace]
+ *   fuzz --mutate [--scripts 'PATTERN…'] [options as above]
  *
  * Without --postgres: the matrix and the identities of identity.c. With it: PostgreSQL answers the
  * same queries over the same tables, in a database that may be scribbled on. Tables change every
- * few hundred queries. Query K of seed S is always the same: --seed S --only K runs it alone. The
+ * few hundred queries. With --mutate: rounds of statements of scripts, changed (rounds.c). Query or
+ * round K of seed S is always the same: --seed S --only K runs it alone. The
  * last line is `N passed, N failed`. */
 #define _POSIX_C_SOURCE 200809L
 #include <signal.h>
@@ -33,6 +35,8 @@ struct options {
     bool reduces;
     bool trace;
     bool gpu; /* one more cell */
+    bool mutates;
+    const char *scripts;
 };
 
 struct tally {
@@ -255,6 +259,10 @@ static bool parse(int argc, char **argv, struct options *out) {
             out->gpu = true;
             continue;
         }
+        if (strcmp(arg, "--mutate") == 0) {
+            out->mutates = true;
+            continue;
+        }
         if (strcmp(arg, "--trace") == 0) {
             out->trace = true;
             continue;
@@ -271,10 +279,13 @@ static bool parse(int argc, char **argv, struct options *out) {
             out->seconds = atof(next);
         } else if (strcmp(arg, "--postgres") == 0) {
             out->dsn = next;
+        } else if (strcmp(arg, "--scripts") == 0) {
+            out->scripts = next;
         } else {
             fprintf(stderr,
                     "usage: fuzz [--seed S] [--count N] [--seconds T] [--first K] [--only K] "
-                    "[--postgres DSN] [--gpu] [--no-reduce] [--trace]\n");
+                    "[--postgres DSN] [--gpu] [--no-reduce] [--trace] "
+                    "[--mutate [--scripts 'PATTERN...']]\n");
             return false;
         }
         i++;
@@ -302,6 +313,14 @@ int main(int argc, char **argv) {
     if (!parse(argc, argv, &s.options)) {
         return 2;
     }
+    long long first = s.options.only >= 0 ? s.options.only : s.options.first;
+    long long last = s.options.only >= 0 ? first + 1 : first + s.options.count;
+    if (s.options.mutates) {
+        struct round_options rounds = {
+            s.options.seed,    first,         last - first,      s.options.seconds,
+            s.options.scripts, s.options.gpu, s.options.reduces, s.options.trace};
+        return rounds_run(&rounds);
+    }
     signal(SIGSEGV, crashed);
     signal(SIGABRT, crashed);
     signal(SIGFPE, crashed);
@@ -313,8 +332,6 @@ int main(int argc, char **argv) {
         }
     }
     double end = now_s() + s.options.seconds;
-    long long first = s.options.only >= 0 ? s.options.only : s.options.first;
-    long long last = s.options.only >= 0 ? first + 1 : first + s.options.count;
     long long schema = -1;
     bool changed = false;
     for (long long n = first; n < last && now_s() < end; n++) {

@@ -190,6 +190,81 @@ enum verdict compare(const struct gen *g, const struct answer *ours, const struc
 /* ---- reduce.c: the smallest text for which `still` holds ---- */
 void reduce(struct text *t, bool (*still)(void *arg, const char *sql), void *arg);
 
+/* ---- corpus.c: the statements of scripts ---- */
+struct script {
+    char path[300];
+    char **pieces;
+    int count;
+};
+struct corpus {
+    struct script *scripts;
+    int count;
+};
+/* The files of all patterns; false when there are none. */
+bool corpus_open(struct corpus *c, const char *const *patterns, int count);
+void corpus_close(struct corpus *c);
+const char *corpus_piece(const struct corpus *c, struct gen *g);
+
+/* ---- change.c: a statement changed at random ---- */
+enum { WORDS_MAX = 4000 };
+struct words {
+    const char *at[WORDS_MAX];
+    int len[WORDS_MAX];
+    int count;
+};
+struct sentence {
+    char text[TEXT_MAX];
+    int len;
+};
+enum word_class { WORD_NUMBER, WORD_STRING, WORD_NAME, WORD_MARK };
+void words_cut(const char *text, struct words *out);
+void words_put(struct sentence *out, const char *text, int count);
+enum word_class word_class(const char *word);
+bool word_in(const char *word, int len, const char *list); /* a list: " one two " */
+void sentence_change(struct gen *g, const struct corpus *corpus, const char *text,
+                     struct sentence *out);
+
+/* ---- play.c: what must hold while statements run, whatever they are ---- */
+enum { STEPS_MAX = 1200, FOUND_MAX = 2000 };
+struct step {
+    char *text;
+    uint64_t seed; /* of what happens on the way: parameters, refused memory, comparing */
+    bool verbatim; /* as the script has it */
+};
+struct round {
+    const char *script;
+    const char *threads;
+    const char *device;
+    char settings[300];
+    struct step steps[STEPS_MAX];
+    int count;
+};
+struct progress { /* of a round, seen by the process that watches it */
+    volatile int step;
+    volatile int64_t since_ns;
+    long long answered;
+    long long refused;
+    long long compared;
+    char found[FOUND_MAX];
+};
+int64_t now_ns(void);
+/* Returns false when something is wrong, and says what in progress->found. */
+bool round_play(const struct round *round, struct progress *progress);
+void refuse_memory_at(int n); /* refuse.c: the n-th reservation from now on fails; 0: none */
+
+/* ---- rounds.c: rounds in processes of their own, and what is left of one that fails ---- */
+struct round_options {
+    uint64_t seed;
+    long long first;
+    long long count;
+    double seconds;
+    const char *patterns; /* of scripts, apart by blanks; NULL: those of tests/sql */
+    bool gpu;
+    bool reduces;
+    bool trace;
+};
+int rounds_run(const struct round_options *options); /* exit status */
+
 extern char now_running[TEXT_MAX]; /* for the report of a crash */
 
 #endif

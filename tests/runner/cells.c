@@ -3,6 +3,7 @@
 #include "runner.h"
 
 #define CPU {"device", "cpu"}
+#define MIXED(n) {"device", "auto"}, {"mix_devices", n}
 #define GPU {"device", "gpu"}
 #define VEC(n) {"vector_rows", n}
 #define FUSE(x) {"fusion", x}
@@ -34,6 +35,8 @@ const struct cell cells[] = {
     {"gpu vm unfused", true, true, false, {THREADS("1")}, {GPU, VM, FUSE("off"), TAB("16"), VEC("3"), WIDE}},
     {"gpu woven", true, true, false, {THREADS("2")}, {GPU, WOVEN}},
     {"gpu vm streamed tiny-memory", true, true, true, {THREADS("1"), TINY}, {GPU, VM, PLACE("streamed")}},
+    {"mixed 1", true, true, false, {THREADS("2")}, {MIXED("1"), VM}},
+    {"mixed 2", true, true, false, {THREADS("1")}, {MIXED("2"), VM, TAB("16")}},
     {"cpu v1", false, false, false, {THREADS("1")}, {CPU, VEC("1")}},
     {"cpu v3", false, false, false, {THREADS("4")}, {CPU, VEC("3"), MORSEL("5")}},
     {"cpu threads", false, false, false, {THREADS("4")}, {CPU, TAB("64"), MORSEL("16")}},

@@ -556,6 +556,65 @@ x
 \.
 '
 
+got=$(echo 1 | "$fox" --format csv -c "create table t(a int); copy t from stdin (format csv); select a + 1 as b from t; select nonsense" 2>"$tmp/err")
+[ $? = 1 ] && [ "$got" = 'b
+2' ] && grep -q 42703 "$tmp/err"
+note $? "COPY FROM STDIN in -c reads standard input, and the rest runs" "$got"
+printf 'create table t (a int);\ncopy t from stdin;\nselect sum(a) as s from t;\n' >"$tmp/in.sql"
+got=$(printf '1\n2\n' | "$fox" --format csv -f "$tmp/in.sql" 2>&1)
+[ "$got" = 's
+3' ]
+note $? "COPY FROM STDIN in -f without lines of its own reads standard input" "$got"
+got=$(printf '1\n2\n\\.\nnothing' | "$fox" --format csv -f "$tmp/in.sql" 2>&1)
+[ "$got" = 's
+3' ]
+note $? "a line \\. ends standard input" "$got"
+printf '1\n2\n\\.\n40\n50\n' >"$tmp/two.txt"
+got=$("$fox" --format csv -c "create table t (a int); copy t from stdin; copy t from stdin; select sum(a) as s from t" <"$tmp/two.txt" 2>&1)
+[ "$got" = 's
+93' ]
+note $? "two COPY FROM STDIN of one file" "$got"
+got=$(printf 'x,y\n1,2\n' | "$fox" --format csv -c "select * from '/dev/stdin'" 2>"$tmp/err")
+[ "$got" = 'x,y
+1,2' ]
+note $? "/dev/stdin as a file" "$got $(cat "$tmp/err")"
+got=$("$fox" --format csv -c "select * from '/dev/stdin'" <"$tmp/data.csv" 2>/dev/null | head -n 1)
+[ "$got" = 'id,name' ]
+note $? "/dev/stdin that is a file" "$got"
+got=$("$fox" --format csv -c "create table t (a int)" -c "copy t from '/dev/fd/63'" -c "select * from t" 63< <(printf '5\n') 2>&1)
+[ "$got" = 'a
+5' ]
+note $? "process substitution" "$got"
+mkfifo "$tmp/fifo"
+(sleep 0.2; printf '7\n' >"$tmp/fifo") &
+got=$(timeout 20 "$fox" --format csv -c "create table t (a int)" -c "copy t from '$tmp/fifo'" -c "select * from t" 2>&1)
+[ "$got" = 'a
+7' ]
+note $? "a named pipe whose writer comes late" "$got"
+wait
+timeout 20 "$fox" -c "copy (select 8) to '$tmp/fifo'" & got=$(cat "$tmp/fifo")
+wait
+[ "$got" = 8 ]
+note $? "COPY TO a named pipe" "$got"
+complains "a pipe nobody writes to" 1 '57014' -c "set statement_timeout = 300" -c "select * from '$tmp/fifo'"
+complains "a pipe nobody reads" 1 '57014' -c "set statement_timeout = 300" -c "copy (select 1) to '$tmp/fifo'"
+yes 1,2 | timeout 20 "$fox" -c "set statement_timeout = 300" -c "select count(*) from '/dev/stdin'" >"$tmp/out" 2>"$tmp/err"
+grep -q 57014 "$tmp/err"
+note $? "a pipe that never ends" "$(cat "$tmp/err")"
+yes 1,2 | timeout 20 "$fox" --memory 64MB -c "select count(*) from '/dev/stdin'" >"$tmp/out" 2>"$tmp/err"
+grep -q 53200 "$tmp/err"
+note $? "a pipe that never ends takes no more memory than it may" "$(cat "$tmp/err")"
+timeout 20 "$fox" -c "set statement_timeout = 500" -c "copy (select * from generate_series(1, 1000000)) to stdout" 2>"$tmp/err" | (sleep 1.5; cat >/dev/null)
+grep -q 57014 "$tmp/err"
+note $? "a reader that sleeps" "$(cat "$tmp/err")"
+"$fox" --format csv -c "select 1 as a" -c "copy (select 2) to '/dev/stdout'" -c "select 3 as b" >"$tmp/out" 2>&1
+[ "$(cat "$tmp/out")" = 'a
+1
+2
+b
+3' ]
+note $? "/dev/stdout is what is open, not opened anew" "$(cat "$tmp/out")"
+
 # --- start-up: the median of several, since a shared machine hiccups ---
 times=$(for _ in 1 2 3 4 5 6 7 8 9; do
     a=$(date +%s%N)

@@ -171,6 +171,139 @@ static void test_many_threads(void **state) {
     pool_close(pool);
 }
 
+/* Views with random names and uses, against plain arrays: editions made one from the other find,
+ * walk and compare what the arrays say. */
+enum { VIEWS = 200, ROUNDS = 1500 };
+static struct {
+    struct object *object[VIEWS];
+} model;
+
+static struct object *random_view(u32 i, u32 *seed) {
+    char name[32];
+    u32 deps[2];
+    for (i32 k = 0; k < 2; k++) {
+        *seed = *seed * 1664525 + 1013904223;
+        deps[k] = OID_FIRST + (*seed >> 8) % VIEWS;
+    }
+    snprintf(name, sizeof name, "v%u_%u", (*seed >> 20) % 7, i);
+    struct object like = {.kind = OBJECT_VIEW,
+                          .oid = OID_FIRST + i,
+                          .schema = (*seed >> 10) % 2 ? OID_PUBLIC : OID_INFORMATION,
+                          .name = name,
+                          .dep_count = 2,
+                          .deps = deps};
+    struct object *object = object_new(&mem, &like);
+    assert_non_null(object);
+    return object;
+}
+
+static void check_against_model(const struct edition *edition) {
+    i64 count = 0, walked = 0, in_public = 0, public_walked = 0;
+    u32 last = 0;
+    for (u32 i = 0; i < VIEWS; i++) {
+        const struct object *object = model.object[i];
+        const struct edition_entry *entry = edition_find_oid(edition, OID_FIRST + i);
+        assert_ptr_equal(entry ? entry->object : NULL, object);
+        count += object != NULL;
+        in_public += object && object->schema == OID_PUBLIC;
+        if (object) {
+            entry = edition_find(edition, object->schema, sv_from(object->name));
+            assert_ptr_equal(entry ? entry->object : NULL, object);
+        }
+    }
+    for (struct edition_walk at = edition_walk(edition); edition_step(&at); walked++) {
+        assert_true(at.entry->object->oid > last);
+        last = at.entry->object->oid;
+    }
+    for (struct edition_walk at = edition_walk_schema(edition, OID_PUBLIC); edition_step(&at);) {
+        assert_int_equal(at.entry->object->schema, OID_PUBLIC);
+        public_walked++;
+    }
+    assert_int_equal(walked, count + 3); /* and the schemas */
+    assert_int_equal(edition->count, count + 3);
+    assert_int_equal(public_walked, in_public);
+}
+
+static void check_users(const struct edition *edition, u32 used) {
+    i64 expected = 0, found = 0;
+    for (u32 i = 0; i < VIEWS; i++) {
+        const struct object *object = model.object[i];
+        expected += object && object->oid != used &&
+                    (object->deps[0] == used || object->deps[1] == used);
+    }
+    for (struct edition_walk at = edition_walk_users(edition, used); edition_step(&at); found++) {
+        assert_true(at.entry->object->deps[0] == used || at.entry->object->deps[1] == used);
+    }
+    assert_int_equal(found, expected);
+}
+
+static void test_editions(void **state) {
+    (void)state;
+    struct edition *edition = NULL, *kept = NULL;
+    struct object *kept_objects[VIEWS] = {NULL};
+    u32 seed = 7;
+    assert_int_equal(catalog_edition(catalog, &edition, &err), ERR_OK);
+    kept = edition_retain(edition);
+    for (i32 round = 0; round < ROUNDS; round++) {
+        seed = seed * 1664525 + 1013904223;
+        u32 i = (seed >> 8) % VIEWS;
+        struct object *object = (seed >> 20) % 3 ? random_view(i, &seed) : NULL;
+        struct edit edit = {OID_FIRST + i, object, NULL};
+        struct edition *next = NULL;
+        assert_int_equal(edition_change(catalog, edition, &edit, 1, &next, &err), ERR_OK);
+        bool same = object == model.object[i];
+        assert_int_equal(next->definitions == edition->definitions, same);
+        object_release(model.object[i]);
+        model.object[i] = object;
+        edition_release(edition);
+        edition = next;
+        check_users(edition, OID_FIRST + (seed >> 12) % VIEWS);
+        if (round % 100) {
+            continue;
+        }
+        check_against_model(edition);
+        i64 different = 0, told = 0;
+        for (u32 k = 0; k < VIEWS; k++) {
+            different += kept_objects[k] != model.object[k];
+        }
+        for (struct edition_diff diff = edition_diff(kept, edition); edition_diff_step(&diff);) {
+            u32 k = (diff.before ? diff.before : diff.after)->object->oid - OID_FIRST;
+            assert_ptr_equal(diff.before ? diff.before->object : NULL, kept_objects[k]);
+            assert_ptr_equal(diff.after ? diff.after->object : NULL, model.object[k]);
+            told++;
+        }
+        assert_int_equal(told, different);
+        edition_release(kept);
+        kept = edition_retain(edition);
+        memcpy(kept_objects, model.object, sizeof kept_objects);
+    }
+    edition_release(kept);
+    edition_release(edition);
+    for (u32 i = 0; i < VIEWS; i++) {
+        object_release(model.object[i]);
+        model.object[i] = NULL;
+    }
+}
+
+/* Editions share what they have in common: to keep every one of a thousand takes little. */
+static void test_shared(void **state) {
+    (void)state;
+    enum { TABLES = 2000 };
+    static struct edition *all[TABLES];
+    for (i32 i = 0; i < TABLES; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "t%d", i);
+        assert_int_equal(create(name), ERR_OK);
+        assert_int_equal(catalog_edition(catalog, &all[i], &err), ERR_OK);
+    }
+    i64 before = atomic_load(&mem.used_bytes);
+    for (i32 i = 0; i < TABLES; i++) {
+        edition_release(all[i]);
+    }
+    i64 kept_bytes = before - atomic_load(&mem.used_bytes);
+    assert_true(kept_bytes < (i64)TABLES * 8192); /* a list each would be 40 MB */
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_names, set_up, tear_down),
@@ -178,6 +311,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_dropped_stays_readable, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_many_threads, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_editions, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_shared, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

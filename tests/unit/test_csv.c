@@ -110,8 +110,23 @@ static char *dump(struct table *table) {
 
 static wf_status load(struct table *table, const struct csv_options *options, i64 block_bytes) {
     i64 rows;
+    struct input in;
     error_reset(&err);
-    return csv_load_blocks(table, path, options, pool, &mem, NULL, block_bytes, &rows, &err);
+    TRY(input_open(&in, path, false, &mem, NULL, &err));
+    wf_status status =
+        csv_load_blocks(table, &in, options, pool, &mem, NULL, block_bytes, &rows, &err);
+    input_close(&in);
+    return status;
+}
+
+/* The file as COPY loads it. */
+static wf_status load_file(struct table *table, const char *from, const struct csv_options *options,
+                           struct pool *workers, struct load_progress *progress, i64 *out_rows) {
+    struct input in;
+    TRY(input_open(&in, from, true, &mem, progress, &err));
+    wf_status status = csv_load(table, &in, options, workers, &mem, progress, out_rows, &err);
+    input_close(&in);
+    return status;
 }
 
 /* The text must give these rows whatever the size of blocks and tablets. */
@@ -268,8 +283,7 @@ static void test_shape_errors(void **state) {
     struct table *table = table_of("i", 4);
     i64 rows;
     error_reset(&err);
-    assert_int_equal(csv_load(table, "/nowhere/x.csv", &csv, pool, &mem, NULL, &rows, &err),
-                     ERR_NO_DATA_FILE);
+    assert_int_equal(load_file(table, "/nowhere/x.csv", &csv, pool, NULL, &rows), ERR_NO_DATA_FILE);
     table_close(table);
 }
 
@@ -351,16 +365,14 @@ static void test_cancel_and_progress(void **state) {
     _Atomic i32 cancel = 1;
     struct load_progress progress = {.cancel = &cancel};
     i64 rows;
-    assert_int_equal(csv_load(table, path, &csv, pool, &mem, &progress, &rows, &err),
-                     ERR_CANCELLED);
+    assert_int_equal(load_file(table, path, &csv, pool, &progress, &rows), ERR_CANCELLED);
     atomic_store(&cancel, 0);
     progress.deadline_ns = 1;
     error_reset(&err);
-    assert_int_equal(csv_load(table, path, &csv, pool, &mem, &progress, &rows, &err),
-                     ERR_CANCELLED);
+    assert_int_equal(load_file(table, path, &csv, pool, &progress, &rows), ERR_CANCELLED);
     progress.deadline_ns = 0;
     error_reset(&err);
-    assert_int_equal(csv_load(table, path, &csv, pool, &mem, &progress, &rows, &err), ERR_OK);
+    assert_int_equal(load_file(table, path, &csv, pool, &progress, &rows), ERR_OK);
     assert_int_equal(rows, 3);
     assert_int_equal(atomic_load(&progress.bytes_done), 12);
     assert_int_equal(progress.bytes_total, 12);
@@ -392,7 +404,7 @@ static void test_torn(void **state) {
         struct thread *thread = thread_start(cut_file, &progress);
         assert_non_null(thread);
         i64 rows = 0;
-        wf_status status = csv_load(table, path, &csv, pool, &mem, &progress, &rows, &err);
+        wf_status status = load_file(table, path, &csv, pool, &progress, &rows);
         thread_join(thread);
         assert_true(status == ERR_OK ? rows == LINES : status == ERR_IO && rows == 0);
         assert_true(!status || strstr(err.message, "changed the file"));
@@ -430,7 +442,7 @@ static void test_speed(void **state) {
         i64 rows, begin = clock_ns();
         struct pool *workers = threads == 1 ? one : pool;
         error_reset(&err);
-        wf_status status = csv_load(table, path, &tbl, workers, &mem, NULL, &rows, &err);
+        wf_status status = load_file(table, path, &tbl, workers, NULL, &rows);
         if (status) {
             print_message("%s\n", err.message);
         }

@@ -469,6 +469,14 @@ static struct pairs join_pairs(const wf_relation *x, const wf_relation *y, int k
     return p;
 }
 
+enum { REL_STAGES = WF_STAGE_NETWORK + 1 };
+
+static int compare_u32(const void *a, const void *b) {
+    uint32_t x = *(const uint32_t *)a;
+    uint32_t y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
 struct join_case {
     wf_elem type, to;
     int kind, stage, form;
@@ -638,13 +646,42 @@ static void test_join_stages(void **state) {
             struct join_case c = {.type = type,
                                   .to = type == WF_ELEM_U32 ? WF_ELEM_U64 : WF_ELEM_U128,
                                   .kind = s / 6 & 1,
-                                  .stage = place == WF_ON_GPU ? s / 6 : 0,
+                                  .stage = s / 6,
                                   .shape = shapes[s % 6],
                                   .n = sizes[s % 6],
                                   .m = sizes[s % 6] + 7 * (s / 6),
                                   .range = 20000};
             check_join((wf_place)place, c);
         }
+    }
+}
+
+/* Every stage with sides of different lengths, keys that lie close on one side and far apart on the
+ * other, so that shares of a network do not fit, and runs that cross tiles; positions too. */
+static void test_join_stages_uneven(void **state) {
+    (void)state;
+    static const int64_t sizes[][2] = {{0, 5},     {5, 0},     {1, 1},     {7, 5000},
+                                       {5000, 7},  {9, 2048},  {2039, 9},  {6001, 2001},
+                                       {64, 4096}, {3000, 65}, {2500, 777}};
+    for (int s = 0; s < 11 * REL_STAGES * prim_places(); s++) {
+        int64_t n = sizes[s % 11][0];
+        int64_t m = sizes[s % 11][1];
+        int stage = s / 11 % REL_STAGES;
+        uint32_t *x = malloc((size_t)n * 4 + 4);
+        uint32_t *y = malloc((size_t)m * 4 + 4);
+        for (int64_t i = 0; i < n; i++) {
+            x[i] = (uint32_t)(i < n / 2 ? i * 3 : i * i / 7 + 90000);
+        }
+        for (int64_t i = 0; i < m; i++) {
+            y[i] = (uint32_t)(i % 13 < 6 && s & 1 ? i / 40 * 30 : i / 2 * 5);
+        }
+        qsort(y, (size_t)m, 4, compare_u32);
+        wf_relation rx = {.word = WF_ELEM_U32, .data = x, .count = n};
+        wf_relation ry = {.word = WF_ELEM_U32, .data = y, .count = m};
+        struct join_case c = {.kind = s % 2 ? WF_REL_LEFT : WF_REL_INNER, .stage = stage};
+        check_positions((wf_place)(s / (11 * REL_STAGES)), &c, &rx, &ry);
+        free(x);
+        free(y);
     }
 }
 
@@ -662,9 +699,7 @@ static void test_join_skew(void **state) {
     };
     for (int place = 0; place < prim_places(); place++) {
         for (size_t s = 0; s < sizeof cases / sizeof *cases; s++) {
-            struct join_case c = cases[s];
-            c.stage = place == WF_ON_GPU ? c.stage : 0;
-            check_join((wf_place)place, c);
+            check_join((wf_place)place, cases[s]);
         }
     }
 }
@@ -871,25 +906,25 @@ static void test_refusals_joins(void **state) {
         assert_prim_ok(wf_prim_rel_join(prim, at, &inner, &wide, &in, &in2, &work));
         assert_true(work.needed > 0);
     }
-    wf_rel_join stage = {WF_REL_INNER, WF_STAGE_HASH, 0, 0};
-    int64_t count;
-    assert_prim_error(wf_prim_join_sorted(prim, WF_ON_CPU, &stage, prim_array(WF_ELEM_U32, c, 8),
-                                          prim_array(WF_ELEM_U32, c + 8, 8),
-                                          prim_array(WF_ELEM_U32, a, 8),
-                                          prim_array(WF_ELEM_U32, b, 8), &count, NULL),
-                      "0A000");
     assert_int_equal(wf_prim_rel_convert(NULL, WF_ON_CPU, NULL, NULL, NULL), WF_MISUSE);
 }
 
 int main(int argc, char **argv) {
     prim_self = argc > 0 ? argv[0] : "";
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_project),     cmocka_unit_test(test_select),
-        cmocka_unit_test(test_convert),     cmocka_unit_test(test_product),
-        cmocka_unit_test(test_join),        cmocka_unit_test(test_join_unique),
-        cmocka_unit_test(test_join_stages), cmocka_unit_test(test_join_skew),
-        cmocka_unit_test(test_join_large),  cmocka_unit_test(test_reduce),
-        cmocka_unit_test(test_whole_sets),  cmocka_unit_test(test_refusals_joins),
+        cmocka_unit_test(test_project),
+        cmocka_unit_test(test_select),
+        cmocka_unit_test(test_convert),
+        cmocka_unit_test(test_product),
+        cmocka_unit_test(test_join),
+        cmocka_unit_test(test_join_unique),
+        cmocka_unit_test(test_join_stages),
+        cmocka_unit_test(test_join_skew),
+        cmocka_unit_test(test_join_stages_uneven),
+        cmocka_unit_test(test_join_large),
+        cmocka_unit_test(test_reduce),
+        cmocka_unit_test(test_whole_sets),
+        cmocka_unit_test(test_refusals_joins),
         cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, prim_setup, prim_teardown);

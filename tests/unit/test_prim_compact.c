@@ -342,6 +342,47 @@ static void test_gather(void **state) {
     }
 }
 
+/* What just exceeds the cache, of which simt says that it has one megabyte, is visited in passes
+ * that do not, if it is visited often; everything else in one. */
+static void test_passes(void **state) {
+    (void)state;
+    static const struct {
+        int64_t source, visits;
+        int passes; /* least */
+    } cases[] = {{1000, 1000, 1}, {300000, 200000, 3}, {300000, 1000, 1}, {700000, 350000, 1}};
+    if (!prim_has_gpu || getenv("WARPFOX_TEST_GPU")) {
+        return;
+    }
+    for (int c = 0; c < 4 * 2; c++) {
+        int64_t n = cases[c / 2].source;
+        int64_t m = cases[c / 2].visits;
+        uint32_t *large = malloc((size_t)n * 4);
+        uint32_t *small = malloc((size_t)m * 4);
+        uint32_t *index = malloc((size_t)m * 4);
+        for (int64_t i = 0; i < n; i++) {
+            large[i] = (uint32_t)(i * 7);
+        }
+        for (int64_t i = 0; i < m; i++) {
+            index[i] = (uint32_t)(i * 7919 % n);
+            small[i] = (uint32_t)i;
+        }
+        wf_array a = prim_array(WF_ELEM_U32, large, n);
+        wf_array b = prim_array(WF_ELEM_U32, small, m);
+        wf_array by = prim_array(WF_ELEM_U32, index, m);
+        assert_prim_ok(c & 1 ? wf_prim_scatter(prim, WF_ON_GPU, a, b, by, 0, NULL)
+                             : wf_prim_gather(prim, WF_ON_GPU, b, a, by, 0, NULL));
+        int64_t launches = wf_prim_metric(prim, "launches");
+        assert_true(cases[c / 2].passes > 1 ? launches >= cases[c / 2].passes : launches == 1);
+        for (int64_t i = 0; i < m; i++) {
+            assert_int_equal(large[index[i]], c & 1 ? small[i] : index[i] * 7);
+            assert_int_equal(small[i], c & 1 ? i : large[index[i]]);
+        }
+        free(large);
+        free(small);
+        free(index);
+    }
+}
+
 static void check_histogram(wf_place place, wf_elem type, enum prim_shape shape, int64_t n,
                             int64_t bins, int64_t first, int64_t width) {
     int bytes = type == WF_ELEM_U32 || type == WF_ELEM_I32 ? 4 : 8;
@@ -415,6 +456,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_compare),
         cmocka_unit_test(test_compact_refusals),
         cmocka_unit_test(test_gather),
+        cmocka_unit_test(test_passes),
         cmocka_unit_test(test_histogram),
     };
     return cmocka_run_group_tests(tests, prim_setup, prim_teardown);

@@ -42,7 +42,56 @@ static int compare_u64(const void *a, const void *b) {
 }
 
 static int64_t key_bytes(wf_elem type) {
-    return type == WF_ELEM_U64 || type == WF_ELEM_I64 ? 8 : 4;
+    return type == WF_ELEM_TEXT                                                ? 16
+           : type == WF_ELEM_U64 || type == WF_ELEM_I64 || type == WF_ELEM_F64 ? 8
+                                                                               : 4;
+}
+
+/* Texts of the two sides lie in bytes of their own; whose spans an array has, its address tells. */
+enum { TEXT_MOST = 40 };
+static struct {
+    char *bytes[2];
+    const void *s_keys;
+} texts;
+
+static uint64_t text_word(const void *keys, int64_t i) {
+    wf_span span = ((const wf_span *)keys)[i];
+    const char *at = texts.bytes[keys == texts.s_keys] + span.offset;
+    uint64_t word = span.length;
+    for (uint64_t k = 0; k < span.length; k++) {
+        word = (word ^ (unsigned char)at[k]) * 0x100000001b3ULL;
+        word ^= word >> 29;
+    }
+    return word;
+}
+
+/* A text for a key: equal ones for equal keys, some empty, many with the same first bytes. */
+static wf_span text_of(uint64_t key, char *bytes, int64_t row) {
+    wf_span span = {(uint64_t)row * TEXT_MOST, 0};
+    if (key % 101) {
+        span.length =
+            (uint64_t)snprintf(bytes + span.offset, TEXT_MOST, "%s%llu",
+                               key & 1 ? "the same first bytes " : "", (unsigned long long)key);
+    }
+    return span;
+}
+
+/* Floats: several NaN, both zeros. */
+static uint64_t float_of(uint64_t key, bool wide, int64_t row) {
+    double value = key % 9 == 1 ? (row & 1 ? -0.0 : 0.0) : (double)(key % 1000003) / 8 - 100;
+    float narrow = (float)value;
+    uint64_t bits = 0;
+    memcpy(&bits, wide ? (void *)&value : (void *)&narrow, wide ? 8 : 4);
+    if (key % 9 == 0) {
+        bits = (wide ? 0x7ff0000000000001ULL : 0x7f800001u) + (uint64_t)(row % 5);
+        bits |= row & 1 ? (wide ? 1ULL << 63 : 1u << 31) : 0;
+    }
+    return bits;
+}
+static uint64_t float_word(uint64_t bits, bool wide) {
+    uint64_t sign = wide ? 1ULL << 63 : 1ULL << 31;
+    uint64_t infinity = wide ? 0x7ff0000000000000ULL : 0x7f800000u;
+    return (bits & ~sign) > infinity ? infinity + 1 : bits == sign ? 0 : bits;
 }
 
 static uint64_t flip_of(wf_elem type) {
@@ -50,6 +99,15 @@ static uint64_t flip_of(wf_elem type) {
 }
 
 static uint64_t word_of(const struct check *c, const void *keys, int64_t i) {
+    if (c->type == WF_ELEM_TEXT) {
+        return text_word(keys, i);
+    }
+    if (c->type == WF_ELEM_F32) {
+        return float_word(((const uint32_t *)keys)[i], false);
+    }
+    if (c->type == WF_ELEM_F64) {
+        return float_word(((const uint64_t *)keys)[i], true);
+    }
     uint64_t key =
         key_bytes(c->type) == 8 ? ((const uint64_t *)keys)[i] : ((const uint32_t *)keys)[i];
     return key ^ flip_of(c->type);
@@ -61,13 +119,19 @@ static void make_sides(const struct check *c, struct sides *s) {
     s->count[1] = c->m;
     for (int side = 0; side < 2; side++) {
         int64_t n = s->count[side];
-        s->keys[side] = malloc((size_t)n * 8 + 8);
+        s->keys[side] = malloc((size_t)n * 16 + 8);
+        texts.bytes[side] = c->type == WF_ELEM_TEXT ? malloc((size_t)n * TEXT_MOST + 1) : NULL;
         s->narrow[side] = malloc((size_t)n * 4 + 8);
         s->wide[side] = malloc((size_t)n * 8 + 8);
         for (int64_t i = 0; i < n; i++) {
             uint64_t key = prim_key(side ? c->shape.s : c->shape.r, i, n, &seed);
             key = c->shape.domain ? key % c->shape.domain : key;
-            if (key_bytes(c->type) == 8) {
+            if (c->type == WF_ELEM_F32 || c->type == WF_ELEM_F64) {
+                key = float_of(key, c->type == WF_ELEM_F64, i);
+            }
+            if (c->type == WF_ELEM_TEXT) {
+                ((wf_span *)s->keys[side])[i] = text_of(key, texts.bytes[side], i);
+            } else if (key_bytes(c->type) == 8) {
                 ((uint64_t *)s->keys[side])[i] = key;
             } else {
                 ((uint32_t *)s->keys[side])[i] = (uint32_t)key;
@@ -76,6 +140,7 @@ static void make_sides(const struct check *c, struct sides *s) {
             s->wide[side][i] = (uint64_t)i * (uint64_t)i + (uint64_t)side;
         }
     }
+    texts.s_keys = s->keys[1];
     s->sorted = malloc((size_t)c->m * 8 + 8);
     for (int64_t i = 0; i < c->m; i++) {
         s->sorted[i] = word_of(c, s->keys[1], i);
@@ -86,6 +151,8 @@ static void make_sides(const struct check *c, struct sides *s) {
 static void free_sides(struct sides *s) {
     for (int side = 0; side < 2; side++) {
         free(s->keys[side]);
+        free(texts.bytes[side]);
+        texts.bytes[side] = NULL;
         free(s->narrow[side]);
         free(s->wide[side]);
     }
@@ -140,7 +207,7 @@ struct result {
 
 static void make_result(struct result *out, int64_t total) {
     size_t n = (size_t)total + 1;
-    out->keys = malloc(n * 8);
+    out->keys = malloc(n * 16);
     out->r_rows = malloc(n * 4);
     out->s_rows = malloc(n * 8);
     out->pairs = malloc(n * 8);
@@ -199,7 +266,7 @@ static void check_rows(const struct check *c, const struct sides *s, const struc
 }
 
 static wf_array part_of(wf_elem type, void *data, int64_t done, int64_t room, bool wanted) {
-    int64_t bytes = type == WF_ELEM_U64 || type == WF_ELEM_I64 || type == WF_ELEM_F64 ? 8 : 4;
+    int64_t bytes = key_bytes(type);
     return prim_array(type, wanted ? (char *)data + done * bytes : NULL, room);
 }
 
@@ -278,6 +345,10 @@ static void check_join(struct check c) {
         cols[i][1] = prim_array(WF_ELEM_F64, on_device(&c, s.wide[i], n * 8), n);
         cols[i][2] = cols[i][0];
         sides[i]->keys = prim_array(c.type, on_device(&c, s.keys[i], n * key_bytes(c.type)), n);
+        if (c.type == WF_ELEM_TEXT) {
+            sides[i]->keys.bytes = on_device(&c, texts.bytes[i], n * TEXT_MOST);
+            sides[i]->keys.byte_count = n * TEXT_MOST;
+        }
         sides[i]->columns = cols[i];
         sides[i]->column_count = c.columns;
     }
@@ -286,6 +357,9 @@ static void check_join(struct check c) {
         wf_prim_free(prim, cols[i][0].data == s.narrow[i] ? NULL : cols[i][0].data);
         wf_prim_free(prim, cols[i][1].data == (void *)s.wide[i] ? NULL : cols[i][1].data);
         wf_prim_free(prim, sides[i]->keys.data == s.keys[i] ? NULL : sides[i]->keys.data);
+        wf_prim_free(prim, sides[i]->keys.bytes == texts.bytes[i]
+                               ? NULL
+                               : (void *)(size_t)sides[i]->keys.bytes);
     }
     free_sides(&s);
 }
@@ -461,7 +535,7 @@ static void test_refused_specs(void **state) {
         bad = few_spec();
         bad.s.keys.type = WF_ELEM_I32;
         refuse_open(at, &bad, "42804");
-        bad.s.keys = bad.r.keys = prim_array(WF_ELEM_F32, (void *)(size_t)f, 4);
+        bad.s.keys = bad.r.keys = prim_array(WF_ELEM_BOOL, (void *)(size_t)f, 4);
         refuse_open(at, &bad, "42804");
         bad = few_spec();
         bad.r.keys.count = -1;
@@ -606,6 +680,80 @@ static void test_large(void **state) {
     }
 }
 
+/* Keys that are no integers: every algorithm and kind; with room for all, and in windows. */
+static void test_other_keys(void **state) {
+    (void)state;
+    static const wf_elem others[] = {WF_ELEM_F32, WF_ELEM_TEXT, WF_ELEM_F64};
+    static const int64_t sizes[][2] = {{700, 600}, {0, 5}, {5, 0}, {1, 1}, {3001, 90}, {257, 2003}};
+    static const struct shape_spec shapes[] = {{SHAPE_RANDOM, SHAPE_RANDOM, 900},
+                                               {SHAPE_SORTED, SHAPE_REVERSED, 0},
+                                               {SHAPE_CONSTANT, SHAPE_SORTED, 0},
+                                               {SHAPE_ZIPF, SHAPE_RANDOM, 300}};
+    for (int place = 0; place < prim_places(); place++) {
+        for (int t = 0; t < 3 * 12; t++) {
+            int a = t / 3 % ALGORITHMS;
+            int s = t % 7 % 6;
+            wf_elem type = others[t % 3];
+            if (a == WF_JOIN_DIRECT && type != WF_ELEM_TEXT) {
+                a = WF_JOIN_AUTO; /* floats are spread too far */
+            }
+            check_join((struct check){.place = (wf_place)place,
+                                      .algorithm = (wf_join_algorithm)a,
+                                      .kind = (wf_join_kind)(t / 2 % 4),
+                                      .type = type,
+                                      .n = sizes[s][0],
+                                      .m = sizes[s][1],
+                                      .shape = shapes[t % 4],
+                                      .room = t % 5 == 2 ? 100 : 0,
+                                      .host = t & 1,
+                                      .columns = t % 3});
+        }
+        uint32_t out[4];
+        float f[4] = {0};
+        wf_span bad[2] = {{0, 0}, {3, 5}};
+        int64_t count;
+        wf_array keys = prim_array(WF_ELEM_F32, f, 4);
+        wf_join_spec spec = {.r.keys = keys, .s.keys = keys, .want_rows = 1, .band = 1};
+        wf_join_out to = {.r_rows = prim_array(WF_ELEM_U32, out, 4)};
+        assert_prim_error(wf_prim_join(prim, (wf_place)place, &spec, &to, &count), "0A000");
+        spec.band = 0;
+        spec.r.keys = (wf_array){WF_ELEM_TEXT, bad, 2, "seven b", 7};
+        assert_prim_error(wf_prim_join(prim, (wf_place)place, &spec, &to, &count), "42804");
+        spec.s.keys = spec.r.keys;
+        assert_prim_error(wf_prim_join(prim, (wf_place)place, &spec, &to, &count), "22023");
+    }
+}
+
+/* What AUTO takes for n dense keys with m. */
+static wf_join_algorithm choice_of(wf_place place, int64_t n, int64_t m) {
+    uint32_t *keys = malloc((size_t)(n > m ? n : m) * 4 + 4);
+    for (int64_t i = 0; i < n || i < m; i++) {
+        keys[i] = (uint32_t)i;
+    }
+    wf_array r = prim_array(WF_ELEM_U32, keys, n);
+    wf_array s = prim_array(WF_ELEM_U32, keys, m);
+    wf_join_spec spec = {.r = {.keys = r, .columns = &r, .column_count = 1},
+                         .s = {.keys = s, .columns = &s, .column_count = 1}};
+    wf_join *join = NULL;
+    assert_prim_ok(wf_prim_join_open(prim, place, &spec, &join));
+    wf_join_algorithm algorithm = wf_prim_join_algorithm(join);
+    wf_prim_join_close(join);
+    free(keys);
+    return algorithm;
+}
+
+/* Dense keys have a direct table while that stays in the cache, of which simt says that it has one
+ * megabyte; both sides are split where it does not. */
+static void test_choice(void **state) {
+    (void)state;
+    assert_int_equal(choice_of(WF_ON_CPU, 20000, 1000), WF_JOIN_DIRECT);
+    assert_int_equal(choice_of(WF_ON_CPU, 0, 0), WF_JOIN_DIRECT);
+    if (prim_has_gpu && !getenv("WARPFOX_TEST_GPU")) {
+        assert_int_equal(choice_of(WF_ON_GPU, 20000, 1000), WF_JOIN_DIRECT);
+        assert_int_equal(choice_of(WF_ON_GPU, 230000, 220000), WF_JOIN_PARTITIONED_HASH);
+    }
+}
+
 int main(int argc, char **argv) {
     prim_self = argc > 0 ? argv[0] : "";
     const struct CMUnitTest tests[] = {
@@ -614,6 +762,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_heavy_part),    cmocka_unit_test(test_extremes),
         cmocka_unit_test(test_refused_specs), cmocka_unit_test(test_refused_outputs),
         cmocka_unit_test(test_one_thread),    cmocka_unit_test(test_large),
+        cmocka_unit_test(test_choice),        cmocka_unit_test(test_other_keys),
     };
     return cmocka_run_group_tests(tests, prim_setup, prim_teardown);
 }

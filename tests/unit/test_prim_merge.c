@@ -127,6 +127,13 @@ static void test_sorts(void **state) {
         }
         check_sort((wf_place)place, (wf_sort){.by = WF_SORT_QUICK}, WF_ELEM_I32, SHAPE_CONSTANT,
                    30000, 0);
+        for (int shape = 0; shape < SHAPE_COUNT; shape++) { /* several levels, where fans are few */
+            wf_elem type = shape % 3 == 0   ? WF_ELEM_I32
+                           : shape % 3 == 1 ? WF_ELEM_F64
+                                            : WF_ELEM_U128;
+            check_sort((wf_place)place, (wf_sort){WF_SORT_QUICK, shape & 1, 0, 0}, type,
+                       (enum prim_shape)shape, 70001, shape % 3);
+        }
     }
 }
 
@@ -181,11 +188,112 @@ static void check_text_sort(wf_place place, wf_sort how, int64_t n) {
                     out[i].length == texts[to[i]].length);
         int order = i ? text_compare(out[i - 1], out[i]) : -1;
         order = i && how.descending ? -order : order;
-        bool stable = how.by != WF_SORT_BITONIC;
+        bool stable = how.by != WF_SORT_BITONIC && how.by != WF_SORT_QUICK;
         if (order > 0 || (order == 0 && stable && to[i] < to[i - 1])) {
             fail_msg("text sort %d on %d of %lld: element %lld", how.by, place, (long long)n,
                      (long long)i);
         }
+    }
+}
+
+static uint64_t text_start(wf_span span) { /* the first eight bytes */
+    uint64_t word = 0;
+    for (uint64_t k = 0; k < 8; k++) {
+        word = word << 8 | (k < span.length ? (unsigned char)text_bytes[span.offset + k] : 0u);
+    }
+    return word;
+}
+
+/* The part of a text, and of a hash any: what is checked is that equal texts share it. */
+static int64_t text_part(const wf_split *how, wf_span span, int64_t told) {
+    int64_t part = 0;
+    if (how->by == WF_SPLIT_RADIX) {
+        return (int64_t)(text_start(span) >> how->shift & ((1ULL << how->bits) - 1));
+    }
+    for (int64_t k = 0; how->by == WF_SPLIT_RANGE && k < how->splitters.count; k++) {
+        part += text_compare(((const wf_span *)how->splitters.data)[k], span) <= 0;
+    }
+    return how->by == WF_SPLIT_RANGE ? part : told;
+}
+
+static wf_span split_by_cpu[TEXTS]; /* by hash: the GPU must agree */
+
+static void check_text_split(wf_place place, wf_split how, int64_t n, int payloads) {
+    static wf_span out[TEXTS];
+    static uint64_t starts[4100];
+    static uint32_t rows[TEXTS], to[TEXTS];
+    static uint64_t wide[TEXTS], wide_to[TEXTS];
+    int64_t parts = how.by == WF_SPLIT_RANGE ? how.splitters.count + 1 : 1LL << how.bits;
+    for (int i = 0; i < n; i++) {
+        rows[i] = (uint32_t)i;
+        wide[i] = (uint64_t)i * 5;
+    }
+    wf_array from[] = {prim_array(WF_ELEM_U32, rows, n), prim_array(WF_ELEM_U64, wide, n)};
+    wf_array into[] = {prim_array(WF_ELEM_U32, to, n), prim_array(WF_ELEM_U64, wide_to, n)};
+    assert_prim_ok(wf_prim_split(prim, place, &how, text_array(out, n),
+                                 prim_array(WF_ELEM_U64, starts, parts + 1), text_array(texts, n),
+                                 into, from, payloads, NULL));
+    assert_true(starts[0] == 0 && starts[parts] == (uint64_t)n);
+    for (int64_t p = 0; p < parts; p++) {
+        assert_true(starts[p] <= starts[p + 1]);
+        for (int64_t i = (int64_t)starts[p]; i < (int64_t)starts[p + 1]; i++) {
+            assert_int_equal(text_part(&how, out[i], p), p);
+            if (payloads) {
+                assert_true(to[i] < n && out[i].offset == texts[to[i]].offset);
+                assert_true(how.unstable || i == (int64_t)starts[p] || to[i - 1] < to[i]);
+            }
+            assert_true(payloads < 2 || wide_to[i] == 5 * (uint64_t)to[i]);
+        }
+    }
+    if (how.by == WF_SPLIT_HASH && n == TEXTS && place == WF_ON_CPU) {
+        memcpy(split_by_cpu, out, (size_t)n * sizeof *out);
+        for (int64_t p = 1; p < parts; p++) { /* equal texts are nowhere else */
+            for (int64_t i = (int64_t)starts[p]; i < (int64_t)starts[p + 1] && i < 200; i++) {
+                for (uint64_t k = 0; k < starts[p]; k++) {
+                    assert_true(text_compare(out[i], out[k]) != 0);
+                }
+            }
+        }
+    } else if (how.by == WF_SPLIT_HASH && n == TEXTS) {
+        assert_memory_equal(split_by_cpu, out, (size_t)n * sizeof *out);
+    }
+}
+
+static void test_text_split(void **state) {
+    (void)state;
+    static wf_span splitters[40];
+    make_texts();
+    memcpy(splitters, texts + 100, sizeof splitters);
+    qsort(splitters, 40, sizeof(wf_span), text_order);
+    for (int place = 0; place < prim_places(); place++) {
+        wf_place at = (wf_place)place;
+        wf_split range = {.by = WF_SPLIT_RANGE, .splitters = text_array(splitters, 40)};
+        check_text_split(at, (wf_split){.by = WF_SPLIT_HASH, .bits = 6, .shift = 40}, TEXTS, 2);
+        check_text_split(at, (wf_split){.by = WF_SPLIT_RADIX, .bits = 9, .shift = 47}, 2500, 1);
+        check_text_split(at, range, TEXTS, 2);
+        range.splitters.count = 0;
+        check_text_split(at, range, 33, 0);
+        check_text_split(at, (wf_split){.by = WF_SPLIT_RADIX, .bits = 12, .unstable = 1}, 999, 0);
+        check_text_split(at, (wf_split){.by = WF_SPLIT_HASH, .bits = 3}, 0, 0);
+        check_text_split(at, (wf_split){.by = WF_SPLIT_HASH, .bits = 0}, 1, 2);
+        static wf_span out[10];
+        wf_array in = text_array(texts, 10);
+        wf_split how = {.by = WF_SPLIT_HASH, .bits = 4};
+        in.byte_count = 20; /* spans reach beyond */
+        assert_prim_error(
+            wf_prim_split(prim, at, &how, text_array(out, 10), none, in, NULL, NULL, 0, NULL),
+            "22023");
+        how = (wf_split){.by = WF_SPLIT_RADIX, .bits = 4, .shift = 61};
+        in.byte_count = TEXT_BYTES;
+        assert_prim_error(
+            wf_prim_split(prim, at, &how, text_array(out, 10), none, in, NULL, NULL, 0, NULL),
+            "22023");
+        how = (wf_split){.by = WF_SPLIT_RANGE, .splitters = text_array(splitters, 3)};
+        how.splitters.bytes = text_bytes + 1;
+        how.splitters.byte_count = TEXT_BYTES - 1;
+        assert_prim_error(
+            wf_prim_split(prim, at, &how, text_array(out, 10), none, in, NULL, NULL, 0, NULL),
+            "22023");
     }
 }
 
@@ -199,6 +307,9 @@ static void test_text(void **state) {
         check_text_sort(at, (wf_sort){.by = WF_SORT_AUTO}, 1); /* no ties */
         check_text_sort(at, (wf_sort){.by = WF_SORT_MERGE, .descending = 1}, 2000);
         check_text_sort(at, (wf_sort){.by = WF_SORT_BITONIC}, 2500);
+        check_text_sort(at, (wf_sort){.by = WF_SORT_QUICK}, TEXTS);
+        check_text_sort(at, (wf_sort){.by = WF_SORT_QUICK, .descending = 1}, 2049);
+        check_text_sort(at, (wf_sort){.by = WF_SORT_QUICK}, 1);
         static wf_span out[TEXTS];
         wf_array in = text_array(texts, 10);
         in.byte_count = 20; /* spans reach beyond */
@@ -665,11 +776,11 @@ static void test_refusals(void **state) {
 int main(int argc, char **argv) {
     prim_self = argc > 0 ? argv[0] : "";
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sorts),    cmocka_unit_test(test_text),
-        cmocka_unit_test(test_merge),    cmocka_unit_test(test_search),
-        cmocka_unit_test(test_balance),  cmocka_unit_test(test_runs),
-        cmocka_unit_test(test_sets),     cmocka_unit_test(test_unique_sets),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_sorts),       cmocka_unit_test(test_text),
+        cmocka_unit_test(test_text_split),  cmocka_unit_test(test_merge),
+        cmocka_unit_test(test_search),      cmocka_unit_test(test_balance),
+        cmocka_unit_test(test_runs),        cmocka_unit_test(test_sets),
+        cmocka_unit_test(test_unique_sets), cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, prim_setup, prim_teardown);
 }

@@ -254,7 +254,7 @@ static const struct {
     {"copy t from 'x' (freeze maybe)", "42601", 17},
     {"copy t from 'x' where nosuch > 1", "42703", 22},
     {"set transaction isolation level serializable", "0A000", 16},
-    {"set time zone interval '1' hour", "0A000", 23},
+    {"set time zone interval '1 day'", "22023", 23},
     {"explain (foo) select 1", "42601", 9},
     {"explain (analize) select 1", "42601", 9},
     {"explain (format xml) select 1", "0A000", 9},

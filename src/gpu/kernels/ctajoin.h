@@ -9,8 +9,8 @@
  * thread. The others are those of Diamos et al.: 1 searches both bounds of every x; 2 those of a
  * thread's run of x, which it holds in registers; 3 compares all with all; 4 builds a hash table of
  * the distinct keys of y; 5 is a network: both sides are halved stage by stage, a half of x goes on
- * with the half of y (a little more, so that both overlap) that holds its keys; where neither does,
- * it leaves by a side exit and searches. */
+ * with its share of y and a little more, so that shares overlap; a thread whose share stays large,
+ * because keys repeat or lie unevenly, leaves by a side exit and searches. */
 #ifndef WF_CTAJOIN_H
 #define WF_CTAJOIN_H
 
@@ -273,25 +273,25 @@ FN void t_blocked(const struct tiles *t, struct matches *m) {
     }
 }
 
-/* Counts the y of a window that are below, and not above, each x. */
+/* Counts the y of a window that are below, and not above, each x; a range grows as it counts. A
+ * thread without x has nothing to count. */
 FN void t_count_window(const struct tiles *t, struct matches *m, u32 from, u32 end) {
     u32 n = x_count(t);
     IN_W key[TUPLE_VT];
-    u32 lo[TUPLE_VT];
-    u32 hi[TUPLE_VT];
     UNROLL for (u32 k = 0; k < TUPLE_VT; k++) {
         key[k] = k < n ? key_x(t, m->x_first + k) : (IN_W)0;
-        lo[k] = hi[k] = from;
+        m->range[k] = from | from << 16;
     }
+    end = n ? end : from;
     for (u32 j = from; j < end; j++) {
         IN_W y = key_y(t, j);
         UNROLL for (u32 k = 0; k < TUPLE_VT; k++) {
-            lo[k] += y < key[k];
-            hi[k] += y <= key[k];
+            m->range[k] += (u32)(y <= key[k]) | (u32)(y < key[k]) << 16;
         }
     }
     UNROLL for (u32 k = 0; k < TUPLE_VT; k++) {
-        m->range[k] = k < n ? range_of(t, key[k], lo[k], hi[k]) : 0u;
+        u32 range = m->range[k];
+        m->range[k] = k < n ? range_of(t, key[k], range >> 16, range & 0xffffu) : 0u;
     }
 }
 
@@ -357,32 +357,51 @@ FN void b_hash(const struct tiles *t, struct matches *m, u32 *s_table) {
     }
 }
 
-/* 5 */
+/* 5: the part of y that may hold the keys of a part of x. */
+struct wire {
+    u32 x_from, x_end;
+    u32 from, end;
+};
+
+/* The part [x_from, x_end) of a wire's x goes on with its share of the wire's y, and a little more
+ * on both sides. A side on which that little was too little stays as it was. */
+FN struct wire wire_part(const struct tiles *t, const struct wire *w, u32 x_from, u32 x_end) {
+    struct wire part = *w;
+    u32 all = w->x_end - w->x_from;
+    u32 ys = w->end - w->from;
+    u32 low = w->from + ys * (x_from - w->x_from) / all;
+    u32 high = w->from + ys * (x_end - w->x_from) / all;
+    u32 more = (high - low) / 8 + 4;
+    low = low > w->from + more ? low - more : w->from;
+    high = high + more < w->end ? high + more : w->end;
+    part.x_from = x_from;
+    part.x_end = x_end;
+    if (low > w->from && key_y(t, low - 1u) < key_x(t, x_from)) {
+        part.from = low;
+    }
+    if (high < w->end && key_y(t, high) > key_x(t, x_end - 1u)) {
+        part.end = high;
+    }
+    return part;
+}
+
+/* Beyond so many y for the x of a thread it leaves by the side exit. */
+#define NETWORK_MOST (6u * TUPLE_VT)
 FN void t_network(const struct tiles *t, struct matches *m) {
     matches_begin(t, m);
-    u32 from = 0;
-    u32 end = t->ny;
-    u32 left = 0; /* by a side exit */
+    struct wire w = {0, t->nx, 0, t->ny};
     UNROLL for (u32 group = JOIN_THREADS / 2; group; group /= 2) {
         u32 x_from = (t_id() & ~(group - 1u)) * TUPLE_VT;
         u32 x_end = x_from + group * TUPLE_VT;
         x_end = x_end < t->nx ? x_end : t->nx;
-        if (x_from < x_end && !left) {
-            u32 half = (end - from) / 2;
-            u32 more = half / 8 + 2;
-            u32 low_end = from + half + more;
-            u32 high_from = half > more ? from + half - more : from;
-            u32 low_fits = low_end >= end || key_y(t, low_end) > key_x(t, x_end - 1u);
-            u32 high_fits = high_from == from || key_y(t, high_from - 1u) < key_x(t, x_from);
-            end = low_fits && low_end < end ? low_end : end;
-            from = !low_fits && high_fits ? high_from : from;
-            left = !low_fits && !high_fits;
+        if (x_from < x_end) {
+            w = wire_part(t, &w, x_from, x_end);
         }
     }
-    if (left) {
+    if (w.end - w.from > NETWORK_MOST) {
         t_binary(t, m);
     } else {
-        t_count_window(t, m, from, end);
+        t_count_window(t, m, w.from, w.end);
     }
 }
 

@@ -1,5 +1,5 @@
-/* rows.h: row numbers as payload: written, followed to the elements they stand for, drawn at
- * random. The text defines ELEM_BYTES. */
+/* rows.h: row numbers as payload: written, followed to the elements they stand for; floats as words
+ * that are equal where they are. The text defines ELEM_BYTES. */
 #include "prelude.h"
 
 #include "defs/fn_order.h"
@@ -28,16 +28,15 @@ KERNEL(k_rows_fetch, struct krows, PATH_THREADS) {
     }
 }
 
-/* Some of the elements, the same ones every time. */
-KERNEL(k_rows_draw, struct krows, PATH_THREADS) {
+#if ELEM_BYTES < 16
+/* Bits that are the same for equal floats. */
+KERNEL(k_rows_same, struct krows, PATH_THREADS) {
     ROWS_LOOP(i) {
-        ((E *)args.out)[i] = ((const E *)args.in)[hash_64((u64)i) % (u64)args.from_count];
+#if ELEM_BYTES == 4
+        ((u32 *)args.out)[i] = same_f32(((const u32 *)args.in)[i]);
+#else
+        ((u64 *)args.out)[i] = same_f64(((const u64 *)args.in)[i]);
+#endif
     }
 }
-
-/* Every stride-th, the last of each group. */
-KERNEL(k_rows_pick, struct krows, PATH_THREADS) {
-    ROWS_LOOP(i) {
-        ((E *)args.out)[i] = ((const E *)args.in)[(i + 1) * args.stride];
-    }
-}
+#endif

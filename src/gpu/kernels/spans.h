@@ -1,6 +1,8 @@
-/* spans.h: arrays of text: are all spans inside their bytes, the numbers their first bytes make. */
+/* spans.h: arrays of text: are all spans inside their bytes, the numbers their first bytes make,
+ * hashes, and numbers that equal texts share. */
 #include "prelude.h"
 
+#include "defs/fn_order.h"
 #include "defs/korder.h"
 
 FN u128 span_at(const struct kspans *a, i64 i) {
@@ -24,13 +26,80 @@ KERNEL(k_text_prefix, struct kspans, TEXT_PREFIX_THREADS) {
     for (i64 i = (i64)t_block() * t_count() + t_id(); i < args.count;
          i += (i64)t_blocks() * t_count()) {
         u128 span = span_at(&args, i);
-        u64 length = (u64)(span >> 64);
-        const u8 *at = args.bytes + (u64)span;
-        u64 prefix = 0;
-        for (u32 j = 0; j < 8; j++) {
-            prefix = prefix << 8 | (j < length ? at[j] : 0u);
+        args.prefixes[i] = text_prefix(args.bytes + (u64)span, (u64)(span >> 64));
+    }
+}
+
+KERNEL(k_text_hash, struct kspans, TEXT_PREFIX_THREADS) {
+    for (i64 i = (i64)t_block() * t_count() + t_id(); i < args.count;
+         i += (i64)t_blocks() * t_count()) {
+        u128 span = span_at(&args, i);
+        args.prefixes[i] = hash_text(args.bytes + (u64)span, (u64)(span >> 64));
+    }
+}
+
+/* --- numbers for texts ------------------------------------------------------------------------ */
+
+#define SLOT_EMPTY 0xffffffffffffffffULL
+
+/* Whether a text is that of a row of r. */
+FN u32 text_held(const struct knumber *a, u128 span, u32 row) {
+    u128 other = ((const u128 *)a->held)[row];
+    u64 n = (u64)(span >> 64);
+    const u8 *p = a->bytes + (u64)span;
+    const u8 *q = a->held_bytes + (u64)other;
+    u64 i = 0;
+    if (n != (u64)(other >> 64)) {
+        return 0;
+    }
+    while (i < n && p[i] == q[i]) {
+        i++;
+    }
+    return i == n;
+}
+
+/* A slot goes from empty to a row, and from a row to a smaller one with an equal text. */
+KERNEL(k_text_insert, struct knumber, TEXT_PREFIX_THREADS) {
+    for (i64 i = (i64)t_block() * t_count() + t_id(); i < args.count;
+         i += (i64)t_blocks() * t_count()) {
+        u128 span = ((const u128 *)args.spans)[i];
+        u64 hash = hash_text(args.bytes + (u64)span, (u64)(span >> 64));
+        u64 mine = hash >> 32 << 32 | (u64)i;
+        u64 at = hash & args.mask;
+        u64 held = read_u64(&args.slots[at]);
+        u32 open = 1;
+        while (open) {
+            if (held == SLOT_EMPTY) {
+                held = atom_cas_u64(&args.slots[at], SLOT_EMPTY, mine);
+                open = held != SLOT_EMPTY;
+            }
+            if (open && held >> 32 == mine >> 32 && text_held(&args, span, (u32)held)) {
+                if (mine < held) {
+                    atom_min_u64(&args.slots[at], mine);
+                }
+                open = 0;
+            }
+            if (open) {
+                at = (at + 1u) & args.mask;
+                held = read_u64(&args.slots[at]);
+            }
         }
-        args.prefixes[i] = prefix;
+    }
+}
+
+KERNEL(k_text_find, struct knumber, TEXT_PREFIX_THREADS) {
+    for (i64 i = (i64)t_block() * t_count() + t_id(); i < args.count;
+         i += (i64)t_blocks() * t_count()) {
+        u128 span = ((const u128 *)args.spans)[i];
+        u64 hash = hash_text(args.bytes + (u64)span, (u64)(span >> 64));
+        u64 at = hash & args.mask;
+        u64 held = args.slots[at];
+        while (held != SLOT_EMPTY &&
+               !(held >> 32 == hash >> 32 && text_held(&args, span, (u32)held))) {
+            at = (at + 1u) & args.mask;
+            held = args.slots[at];
+        }
+        args.out[i] = held == SLOT_EMPTY ? 0xffffffffu : (u32)held;
     }
 }
 

@@ -1,0 +1,202 @@
+/* test_gpu_room.c: a card with little memory: rows that do not fit it reach the host batch by
+ * batch, and under auto what has no room there at all runs on the CPU. Needs the simt driver, as
+ * test_gpu.c does. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "warpfox.h"
+
+static const char *self = "";
+static wf_database *db;
+static wf_connection *conn;
+
+static int name_driver(void **state) {
+    (void)state;
+    char path[512];
+    const char *slash = strrchr(self, '/');
+    snprintf(path, sizeof path, "%.*s/../libcuda-simt.so", (int)(slash ? slash - self : 1),
+             slash ? self : ".");
+    if (!getenv("WARPFOX_CUDA") && !getenv("WARPFOX_TEST_GPU")) {
+        setenv("WARPFOX_CUDA", path, 1);
+    }
+    setenv("SIMT_STRICT", "0", 0); /* many rows, well-tried kernels */
+    return 0;
+}
+
+static bool open_db(const char *gpu_memory) {
+    wf_option options[] = {
+        {"gpu_memory", gpu_memory}, {"gpu_code", "vm"}, {"threads", "2"}, {NULL, NULL}};
+    wf_error error;
+    const char *driver = getenv("WARPFOX_CUDA");
+    if (!getenv("WARPFOX_TEST_GPU") && (!driver || access(driver, R_OK))) {
+        return false;
+    }
+    assert_int_equal(wf_open(NULL, options, &db, &error), WF_OK);
+    assert_int_equal(wf_connect(db, &conn), WF_OK);
+    return true;
+}
+
+static void close_db(void) {
+    wf_disconnect(conn);
+    wf_close(db);
+}
+
+static wf_result *query(const char *sql) {
+    wf_result *result = NULL;
+    if (wf_query(conn, sql, &result)) {
+        char text[2000];
+        wf_error_text(wf_connection_error(conn), sql, text, sizeof text);
+        fail_msg("%s", text);
+    }
+    return result;
+}
+
+static void run(const char *sql) {
+    wf_result_close(query(sql));
+}
+
+/* Rows of an answer of bigints, and the sum of all its values. */
+static int64_t count_rows(const char *sql, int32_t columns, int64_t *out_sum) {
+    wf_result *result = query(sql);
+    int64_t rows = 0;
+    const wf_batch *batch = NULL;
+    *out_sum = 0;
+    for (;;) {
+        assert_int_equal(wf_result_next_batch(result, &batch), WF_OK);
+        if (!batch) {
+            break;
+        }
+        int64_t n = wf_batch_rows(batch);
+        for (int32_t c = 0; c < columns; c++) {
+            const int64_t *values = wf_batch_int64(batch, c);
+            for (int64_t i = 0; i < n; i++) {
+                *out_sum += values[i];
+            }
+        }
+        rows += n;
+    }
+    wf_result_close(result);
+    return rows;
+}
+
+/* Whether a line of the answer, which is text, has `word`. */
+static bool answer_has(const char *sql, const char *word) {
+    wf_result *result = query(sql);
+    const wf_batch *batch = NULL;
+    bool found = false;
+    for (;;) {
+        assert_int_equal(wf_result_next_batch(result, &batch), WF_OK);
+        if (!batch) {
+            break;
+        }
+        for (int64_t i = 0; i < wf_batch_rows(batch); i++) {
+            char line[4000];
+            wf_value_text(batch, 0, i, line, sizeof line);
+            found = found || strstr(line, word);
+        }
+    }
+    wf_result_close(result);
+    return found;
+}
+
+#define WIDE "select a * 7::bigint x, a * 5::bigint y, a * 3::bigint z, a * 11::bigint w from t"
+enum { ROWS = 60000 };
+
+static void make_table(const char *tablet_rows) {
+    char text[100];
+    snprintf(text, sizeof text, "set tablet_rows = %s", tablet_rows);
+    run("set device = cpu");
+    run(text);
+    run("create table t as select i a, i % 100 g from generate_series(1, 60000) i");
+}
+
+/* 1.9 MB of rows over a card of 1.5 MB. */
+static void test_rows(void **state) {
+    (void)state;
+    if (!open_db("1500kB")) {
+        skip();
+    }
+    make_table("2048");
+    run("set device = gpu");
+    int64_t sum = 0;
+    assert_int_equal(count_rows(WIDE, 4, &sum), ROWS);
+    assert_int_equal(sum, 26LL * ROWS * (ROWS + 1) / 2);
+    assert_int_equal(count_rows(WIDE " where a % 2 = 0", 4, &sum), ROWS / 2);
+    assert_int_equal(sum, 26LL * (ROWS / 2) * (ROWS / 2 + 1));
+    const char *some = "select a * 7::bigint, a * -7::bigint, a * 3::bigint, a * -3::bigint from t "
+                       "where a > 3 limit 45001";
+    assert_int_equal(count_rows(some, 4, &sum), 45001);
+    assert_int_equal(sum, 0);
+    assert_true(answer_has("explain analyze " WIDE, "gpu vm"));
+    close_db();
+}
+
+/* Each row meets up to 40 others: more rows than the source has. */
+static void test_matches(void **state) {
+    (void)state;
+    if (!open_db("2MB")) {
+        skip();
+    }
+    make_table("1024");
+    run("set device = gpu");
+    int64_t sum = 0;
+    const char *sql = "select t.a * 7::bigint, t2.a * 5::bigint, t2.a * 3::bigint from t join t t2 "
+                      "on t.g = t2.g where t2.a <= 4000 and t.a % 20 = 0";
+    assert_int_equal(count_rows(sql, 3, &sum), 120000);
+    run("set device = cpu");
+    int64_t expected = 0;
+    assert_int_equal(count_rows(sql, 3, &expected), 120000);
+    assert_int_equal(sum, expected);
+    close_db();
+}
+
+/* One tablet gives more than the card holds: 53200 there, the CPU under auto, which says why. */
+static void test_no_room(void **state) {
+    (void)state;
+    if (!open_db("1500kB")) {
+        skip();
+    }
+    make_table("1048576");
+    run("set device = gpu");
+    wf_result *result = NULL;
+    assert_int_equal(wf_query(conn, "create table u as " WIDE, &result), WF_NO_MEMORY);
+    wf_result_close(result);
+    int64_t sum = 0;
+    run("set device = auto");
+    for (int seed = 1; seed <= 3; seed++) {
+        char text[60];
+        snprintf(text, sizeof text, "set mix_devices = %d", seed);
+        run(text);
+        assert_int_equal(count_rows(WIDE, 4, &sum), ROWS);
+        assert_int_equal(sum, 26LL * ROWS * (ROWS + 1) / 2);
+    }
+    bool said = false;
+    for (int seed = 1; seed <= 8 && !said; seed++) {
+        char text[60];
+        snprintf(text, sizeof text, "set mix_devices = %d", seed);
+        run(text);
+        said = answer_has("explain analyze " WIDE, "out of GPU memory");
+    }
+    assert_true(said);
+    close_db();
+}
+
+int main(int argc, char **argv) {
+    self = argc ? argv[0] : "";
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_matches),
+        cmocka_unit_test(test_no_room),
+    };
+    return cmocka_run_group_tests(tests, name_driver, NULL);
+}
