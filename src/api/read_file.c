@@ -36,8 +36,11 @@ static void tell(struct wf_connection *conn, struct arena *arena, const char *pa
     text_print(&out, ", HEADER %s), columns (", o->header ? "true" : "false");
     for (u32 i = 0; i < found->col_count; i++) {
         char type[32];
-        text_print(&out, "%s\"%s\" %s", i ? ", " : "", found->cols[i].name,
-                   type_print(found->cols[i].type, type));
+        text_print(&out, "%s\"", i ? ", " : "");
+        for (const char *c = found->cols[i].name; *c; c++) {
+            text_print(&out, *c == '"' ? "\"\"" : "%c", *c);
+        }
+        text_print(&out, "\" %s", type_print(found->cols[i].type, type));
     }
     text_print(&out, ")");
     notice(conn, "NOTICE", "%s", out.ptr);
@@ -90,7 +93,7 @@ wf_status file_read(struct file_reader *reader, const struct file_request *reque
     for (int whole = 0; whole < 2 && !(whole == 0 && status); whole++) {
         memset(&found, 0, sizeof found);
         error_reset(err);
-        status = csv_sniff(&arena, &in, &given, whole != 0, &found, err);
+        status = csv_sniff(&arena, &in, &given, whole != 0, &progress, &found, err);
         status = status ? status : load(conn, &in, &found, &progress, out, err);
         if (!is_value_error(status)) {
             break;

@@ -9,6 +9,9 @@
 
 #include "gpu/gpu_int.h"
 
+#define LAUNCH_ROWS (1LL << 28) /* a launch ends well within 100 ms */
+#define LAUNCH_ROWS_SIMT (1LL << 16)
+
 struct part {
     const struct tablet *tablet; /* NULL: the variable, or the single row */
     i64 rows;

@@ -9,7 +9,6 @@
  * (streamed; serial is one slot, one tablet, no overlap). */
 #include "gpu/gpu_job.h"
 
-#define LAUNCH_ROWS (1LL << 28) /* a launch ends well within 100 ms */
 /* Over the bus: large enough that starting a batch does not show, small enough that the first copy
  * in and the last one out, which nothing overlaps, do not either. Under the simt driver tables are
  * small, and so are batches, so that slots are used again. */
