@@ -245,9 +245,9 @@ static FALLIBLE bind_grouping_set(struct bind *b, struct select *s, const struct
 static FALLIBLE bind_item(struct bind *b, struct select *s, const struct json *node,
                           key_sets *out) {
     if (node_is(node, "GroupingSet")) {
-        TRY(bind_enter(b, 1, node_position(node)));
+        TRY(bind_enter(b, NEST_EXPR, node_position(node)));
         TRY(bind_grouping_set(b, s, node_body(node), out));
-        b->depth--;
+        bind_leave(b, NEST_EXPR);
         return ERR_OK;
     }
     struct key_set set = {0};
