@@ -36,9 +36,10 @@ struct wf_database *database_retain(struct wf_database *db);
 void database_release(struct wf_database *db);
 /* The devices a statement over `rows` source rows may use. Opens the GPU on first need: when the
  * session asks for it, or when auto meets a statement large enough to pay for the start. Never
- * fails: a missing GPU is a reason in no_gpu, and the runtime decides what that means. */
+ * fails: a missing GPU is a reason in no_gpu, and the runtime decides what that means. `explains`:
+ * the reason will be read, and is worth a look for a card. */
 void database_devices(struct wf_database *db, const struct settings *settings, i64 rows,
-                      struct run_devices *out);
+                      bool explains, struct run_devices *out);
 /* Opens the GPU whatever the settings; NULL with the reason in db->no_gpu. */
 struct device *database_gpu(struct wf_database *db);
 

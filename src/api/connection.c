@@ -230,6 +230,21 @@ const char *wf_keyword(int32_t i) {
     return i < 0 ? NULL : sql_keywords[i];
 }
 
+wf_status wf_function(int32_t i, wf_function_info *out) {
+    struct sql_function found;
+    if (!out || !sql_function(i, &found)) {
+        return WF_MISUSE;
+    }
+    *out = (wf_function_info){found.name, found.kind, found.synopsis};
+    return WF_OK;
+}
+
+wf_transaction wf_transaction_state(const wf_connection *conn) {
+    return !conn || !conn->tx.open ? WF_TRANSACTION_NONE
+           : conn->tx.failed       ? WF_TRANSACTION_FAILED
+                                   : WF_TRANSACTION_OPEN;
+}
+
 const char *wf_version(void) {
     return WF_VERSION_TEXT;
 }

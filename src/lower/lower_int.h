@@ -106,7 +106,8 @@ struct lower {
     struct arena *arena;
     struct error *err;
     wf_status status;
-    i32 ordered; /* the order of inner sorts counts: depth of operators that draw from sequences */
+    b8 unordered; /* nobody sees in what order the rows of this part come: inner sorts do nothing */
+    i32 drawing;  /* any order counts: depth of operators that draw from sequences */
     struct program *program;
     VEC(u64) tables;
     VEC(struct var) vars;

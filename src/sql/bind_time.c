@@ -700,7 +700,7 @@ FALLIBLE bind_value_function(struct bind *b, struct query *q, const struct json 
             return coerce_to(b, now(b, position), type, out);
         }
     }
-    return unsupported(b, position, "%s", op ? op + 6 : "this function");
+    return bind_session_value(b, body, out);
 }
 
 static const char *const interval_args[7] = {"years", "months", "weeks", "days",
