@@ -78,6 +78,7 @@ wf_status connection_leave(struct wf_connection *conn, wf_status internal, struc
 
 void connection_start(struct wf_connection *conn) {
     i64 timeout_ms = conn->settings.statement_timeout;
+    conn->statement_us = clock_real_us();
     conn->deadline_ns = timeout_ms ? clock_ns() + timeout_ms * 1000000 : 0;
     conn->stop = (struct stop){&conn->cancel, 0, conn->deadline_ns};
     stop_enter(&conn->stop);
@@ -227,6 +228,21 @@ wf_status wf_columns(wf_connection *conn, const char *table, wf_each_column each
 
 const char *wf_keyword(int32_t i) {
     return i < 0 ? NULL : sql_keywords[i];
+}
+
+wf_status wf_function(int32_t i, wf_function_info *out) {
+    struct sql_function found;
+    if (!out || !sql_function(i, &found)) {
+        return WF_MISUSE;
+    }
+    *out = (wf_function_info){found.name, found.kind, found.synopsis};
+    return WF_OK;
+}
+
+wf_transaction wf_transaction_state(const wf_connection *conn) {
+    return !conn || !conn->tx.open ? WF_TRANSACTION_NONE
+           : conn->tx.failed       ? WF_TRANSACTION_FAILED
+                                   : WF_TRANSACTION_OPEN;
 }
 
 const char *wf_version(void) {

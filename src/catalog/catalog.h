@@ -44,7 +44,8 @@ FALLIBLE sequence_next(struct sequence *seq, const char *name, i64 count, i64 *o
 struct object {
     _Atomic i32 refs;
     struct memory *mem;
-    u8 kind; /* enum object_kind */
+    struct arena arena;
+    u8 kind; /* enum object_kind; from here on the definition */
     u32 oid;
     u32 schema; /* OID; 0 for schemas */
     b8 hidden;  /* made by the system: not dumped or listed with the user's */
@@ -61,8 +62,10 @@ struct object {
     const char **col_names;
     u32 dep_count; /* OIDs of what a view reads */
     u32 *deps;
-    struct arena arena;
 };
+/* The definition, borrowed from the object, for one that is like it. The object itself may be in
+ * use by others: its count is not to be copied. */
+struct object object_view(const struct object *object);
 /* A copy of `like`, strings included, with references to its table and sequence; NULL: refused. */
 struct object *object_new(struct memory *mem, const struct object *like);
 struct object *object_retain(struct object *object);

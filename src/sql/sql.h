@@ -50,6 +50,7 @@ enum late_kind {
     LATE_CURRVAL,
     LATE_LASTVAL,
     LATE_SETVAL,
+    LATE_SLEEP,    /* pg_sleep: `value` is the bits of a double, seconds */
     LATE_SCHEMA,   /* current_schema() */
     LATE_DATABASE, /* current_database() */
     LATE_USER,
@@ -228,6 +229,13 @@ bool parsed_is_transaction(const struct parsed *parsed);
 bool parsed_is_prepare(const struct parsed *parsed);
 
 /* Keywords, for completion. */
+/* Functions, for completion; false at the end. A name comes once for each of its forms. */
+struct sql_function {
+    const char *name;
+    const char *kind; /* "function", "aggregate", "window function", "table function" */
+    const char *synopsis; /* may be empty */
+};
+bool sql_function(i32 i, struct sql_function *out);
 extern const char *const sql_keywords[];
 
 #endif
