@@ -108,6 +108,15 @@ WF_API void wf_disconnect(wf_connection *conn);
  * call. */
 WF_API const wf_error *wf_connection_error(const wf_connection *conn);
 
+/* Whether the connection is in a transaction that BEGIN opened, and whether an error has ended it but
+ * for its ROLLBACK. To be called by the thread the connection belongs to, between statements. */
+typedef enum wf_transaction {
+    WF_TRANSACTION_NONE,
+    WF_TRANSACTION_OPEN,
+    WF_TRANSACTION_FAILED
+} wf_transaction;
+WF_API wf_transaction wf_transaction_state(const wf_connection *conn);
+
 /* SET name = value, for this connection. */
 WF_API wf_status wf_set(wf_connection *conn, const char *name, const char *value);
 
@@ -359,10 +368,23 @@ WF_API wf_status wf_describe(wf_connection *conn, const char *name, char **out_t
 /* SQL keyword number i, or NULL at the end. Static text. */
 WF_API const char *wf_keyword(int32_t i);
 
+/* A function of SQL, in static texts; a name comes once for each of its forms. */
+typedef struct wf_function_info {
+    const char *name;
+    const char *kind; /* "function", "aggregate", "window function", "table function" */
+    const char *synopsis; /* may be empty */
+} wf_function_info;
+/* Function number i; WF_MISUSE at the end. */
+WF_API wf_status wf_function(int32_t i, wf_function_info *out);
+
 /* A report on the processors and GPUs found, their measured bandwidth, and what cannot be used and
  * why. Freed by wf_free; NULL when memory is short. */
 WF_API char *wf_devices(wf_database *db);
 WF_API void wf_free(void *text);
+
+/* A time as people read it, in its largest unit: "1.234 ms", "41.351 s", "2 min 03.4 s",
+ * "1 h 02 min". Writes at most `cap` bytes, NUL included, and returns the length of the text. */
+WF_API size_t wf_duration_text(int64_t ns, char *buf, size_t cap);
 
 /* Columns a terminal needs for the text: 2 for East Asian wide characters, 0 for combining ones. */
 WF_API int64_t wf_display_width(const char *text, size_t len);

@@ -21,17 +21,20 @@ static int by_text(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static void add(struct search *s, const char *name) {
-    if (strncasecmp(name, s->word, s->word_len) != 0) {
-        return;
-    }
-    struct candidates *list = s->out;
+void candidates_add(struct candidates *list, const char *text) {
     if (list->count == list->cap) {
         list->cap = list->cap ? list->cap * 2 : 16;
         list->items = shell_grow(list->items, sizeof(char *) * (size_t)list->cap);
     }
-    char *copy = shell_alloc(strlen(name) + 1);
-    list->items[list->count++] = strcpy(copy, name);
+    char *copy = shell_alloc(strlen(text) + 1);
+    list->items[list->count++] = strcpy(copy, text);
+}
+
+static void add(struct search *s, const char *name) {
+    if (strncasecmp(name, s->word, s->word_len) != 0) {
+        return;
+    }
+    candidates_add(s->out, name);
 }
 
 static int add_column(void *arg, const char *name, const char *type_text, int not_null) {

@@ -142,7 +142,10 @@ static const char also[] =
     "decimals keep theirs; text and floats, and to_number whose template is not constant, become decimal(38,16),\n"
     "rounded half away from zero. A column's numeric needs (p,s).\n"
     "An interval has at most 134,217,727 months; a timestamp ends with the year 294246. A char(n) that meets\n"
-    "another length loses its blanks. Years of infinite dates are NULL. Named time zones are not known.\n";
+    "another length loses its blanks. Years of infinite dates are NULL.\n"
+    "Time zones are names of the system's tz database in any case, words such as CET (those of history, such as\n"
+    "MSK, mean what they meant then), rules as POSIX writes them (`EST5EDT,M3.2.0,M11.1.0`), and intervals\n"
+    "without days.\n";
 
 static void write_functions(FILE *out) {
     fprintf(out, "# Functions and operators\n\n%s\n| name | arguments | meaning |\n|---|---|---|\n", made);

@@ -59,6 +59,7 @@ wf_status connection_enter(struct wf_connection *conn) {
         return WF_MISUSE;
     }
     error_reset(&conn->err);
+    conn->outer = stop_enter(NULL);
     return WF_OK;
 }
 
@@ -70,23 +71,21 @@ wf_status connection_leave(struct wf_connection *conn, wf_status internal, struc
         error_reset(&conn->err);
         public_error(&conn->last, &conn->err, text);
     }
+    stop_enter(conn->outer);
     atomic_store(&conn->busy, 0);
     return public_status(internal);
 }
 
 void connection_start(struct wf_connection *conn) {
     i64 timeout_ms = conn->settings.statement_timeout;
+    conn->statement_us = clock_real_us();
     conn->deadline_ns = timeout_ms ? clock_ns() + timeout_ms * 1000000 : 0;
+    conn->stop = (struct stop){&conn->cancel, 0, conn->deadline_ns};
+    stop_enter(&conn->stop);
 }
 
 FALLIBLE connection_check(struct wf_connection *conn) {
-    if (atomic_load_explicit(&conn->cancel, memory_order_relaxed)) {
-        FAIL(&conn->err, CANCELLED, "statement cancelled on request");
-    }
-    if (conn->deadline_ns && clock_ns() > conn->deadline_ns) {
-        FAIL(&conn->err, CANCELLED, "statement cancelled: statement_timeout");
-    }
-    return ERR_OK;
+    return stop_check_of(&conn->stop, &conn->err);
 }
 
 wf_status wf_connect(wf_database *db, wf_connection **out_conn) {
@@ -229,6 +228,21 @@ wf_status wf_columns(wf_connection *conn, const char *table, wf_each_column each
 
 const char *wf_keyword(int32_t i) {
     return i < 0 ? NULL : sql_keywords[i];
+}
+
+wf_status wf_function(int32_t i, wf_function_info *out) {
+    struct sql_function found;
+    if (!out || !sql_function(i, &found)) {
+        return WF_MISUSE;
+    }
+    *out = (wf_function_info){found.name, found.kind, found.synopsis};
+    return WF_OK;
+}
+
+wf_transaction wf_transaction_state(const wf_connection *conn) {
+    return !conn || !conn->tx.open ? WF_TRANSACTION_NONE
+           : conn->tx.failed       ? WF_TRANSACTION_FAILED
+                                   : WF_TRANSACTION_OPEN;
 }
 
 const char *wf_version(void) {

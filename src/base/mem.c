@@ -286,11 +286,16 @@ void arena_init(struct arena *arena, struct memory *mem) {
     arena->mem = mem;
 }
 
-static void arena_add_block(struct arena *arena, i64 bytes) {
+/* False when the budget refuses a block that may be refused. */
+static bool arena_add_block(struct arena *arena, i64 bytes, bool may_refuse) {
     i64 size = arena->head ? MIN_OF(arena->head->bytes * 2, ARENA_BLOCK_MAX) : ARENA_BLOCK_MIN;
     size = MAX_OF(size, bytes + (i64)sizeof(struct arena_block));
     bool granted = memory_reserve(arena->mem, size);
-    struct arena_block *block = calloc(1, (size_t)size);
+    struct arena_block *block = granted || !may_refuse ? calloc(1, (size_t)size) : NULL;
+    if (!block && may_refuse) {
+        memory_release(arena->mem, granted ? size : 0);
+        return false;
+    }
     CHECK(block != NULL);
     if (!granted) {
         arena->refused_bytes = size;
@@ -301,17 +306,24 @@ static void arena_add_block(struct arena *arena, i64 bytes) {
     arena->head = block;
     arena->next = (u8 *)(block + 1);
     arena->end = (u8 *)block + size;
+    return true;
 }
 
 void *arena_alloc(struct arena *arena, i64 bytes) {
     CHECK(bytes >= 0);
     i64 size = ALIGN_UP(MAX_OF(bytes, 1), 16);
     if (arena->end - arena->next < size) {
-        arena_add_block(arena, size);
+        arena_add_block(arena, size, false);
     }
     void *ptr = arena->next;
     arena->next += size;
     return ptr;
+}
+
+void *arena_try(struct arena *arena, i64 bytes) {
+    i64 size = ALIGN_UP(MAX_OF(bytes, 1), 16);
+    bool fits = arena->end - arena->next >= size || arena_add_block(arena, size, true);
+    return fits ? arena_alloc(arena, bytes) : NULL;
 }
 
 void arena_on_reset(struct arena *arena, void (*run)(void *), void *arg) {

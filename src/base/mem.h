@@ -55,6 +55,8 @@ void arena_init(struct arena *arena, struct memory *mem);
 void arena_fini(struct arena *arena);  /* runs the hooks, newest first, then frees */
 void arena_reset(struct arena *arena); /* the same, and the arena can be used again */
 void *arena_alloc(struct arena *arena, i64 bytes);
+/* The same for what may be left undone: NULL when the budget refuses. */
+void *arena_try(struct arena *arena, i64 bytes);
 void arena_on_reset(struct arena *arena, void (*run)(void *), void *arg);
 FALLIBLE arena_check(struct arena *arena, struct error *err);
 struct sv arena_sv(struct arena *arena, struct sv s); /* a NUL-terminated copy */

@@ -7,6 +7,8 @@
 #define _GNU_SOURCE
 #include "base/thread.h"
 
+#include "base/stop.h"
+
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -72,8 +74,10 @@ struct job {
     void (*task)(void *arg, i64 i, i32 worker);
     void *arg;
     i64 count;
-    i64 taken;   /* under the pool's lock */
-    i64 running; /* tasks being worked on by pool threads; under the lock */
+    const _Atomic i64 *end; /* no index from here on is taken; NULL = all are */
+    i64 taken;              /* under the pool's lock */
+    i64 running;            /* tasks being worked on by pool threads; under the lock */
+    const struct stop *stop;
 };
 
 struct pool {
@@ -109,17 +113,27 @@ i32 pool_worker_count(const struct pool *pool) {
     return pool->worker_count;
 }
 
-/* Takes the job's next index; unlinks it when that was the last. Under the lock. */
-static i64 take(struct pool *pool, struct job *job) {
-    i64 i = job->taken++;
-    if (job->taken == job->count) {
+static i64 job_end(const struct job *job) {
+    i64 end = job->end ? atomic_load_explicit(job->end, memory_order_relaxed) : job->count;
+    return MIN_OF(end, job->count);
+}
+
+/* Takes the job's next index; unlinks it when that was the last. False when none is left: tasks
+ * moved the end. Under the lock. */
+static bool take(struct pool *pool, struct job *job, i64 *out) {
+    i64 end = job_end(job);
+    bool taken = job->taken < end;
+    *out = job->taken;
+    job->taken = taken ? job->taken + 1 : job->count;
+    if (job->taken >= end) {
         struct job **link = &pool->jobs;
         while (*link != job) {
             link = &(*link)->next;
         }
         *link = job->next;
+        job->taken = job->count;
     }
-    return i;
+    return taken;
 }
 
 static void *pool_thread(void *start) {
@@ -135,10 +149,14 @@ static void *pool_thread(void *start) {
             break;
         }
         struct job *job = pool->jobs;
-        i64 i = take(pool, job);
+        i64 i;
+        bool taken = take(pool, job, &i);
         job->running++;
         mutex_unlock(&pool->lock);
-        job->task(job->arg, i, worker);
+        if (taken) {
+            stop_enter(job->stop);
+            job->task(job->arg, i, worker);
+        }
         mutex_lock(&pool->lock);
         if (--job->running == 0 && job->taken == job->count) {
             cond_broadcast(&pool->done);
@@ -166,13 +184,18 @@ static void start_threads(struct pool *pool) {
 }
 
 void pool_run(struct pool *pool, i64 count, void (*task)(void *arg, i64 i, i32 worker), void *arg) {
+    pool_run_until(pool, count, NULL, task, arg);
+}
+
+void pool_run_until(struct pool *pool, i64 count, const _Atomic i64 *end,
+                    void (*task)(void *arg, i64 i, i32 worker), void *arg) {
+    struct job job = {.task = task, .arg = arg, .count = count, .end = end, .stop = stop_current()};
     if (count <= 1 || pool->worker_count == 1) {
-        for (i64 i = 0; i < count; i++) {
+        for (i64 i = 0; i < job_end(&job); i++) {
             task(arg, i, 0);
         }
         return;
     }
-    struct job job = {.task = task, .arg = arg, .count = count};
     mutex_lock(&pool->lock);
     start_threads(pool);
     struct job **link = &pool->jobs;
@@ -181,8 +204,8 @@ void pool_run(struct pool *pool, i64 count, void (*task)(void *arg, i64 i, i32 w
     }
     *link = &job;
     cond_broadcast(&pool->wake);
-    while (job.taken < count) {
-        i64 i = take(pool, &job);
+    i64 i;
+    while (job.taken < count && take(pool, &job, &i)) {
         mutex_unlock(&pool->lock);
         task(arg, i, 0);
         mutex_lock(&pool->lock);
@@ -214,10 +237,12 @@ struct thread {
     pthread_t id;
     void (*fn)(void *);
     void *arg;
+    const struct stop *stop;
 };
 
 static void *thread_main(void *self) {
     struct thread *thread = self;
+    stop_enter(thread->stop);
     thread->fn(thread->arg);
     return NULL;
 }
@@ -231,7 +256,7 @@ bool thread_run_deep(i64 stack_bytes, void (*fn)(void *), void *arg) {
         return false;
     }
     mprotect(stack, 1 << 12, PROT_NONE); /* an overrun faults instead of corrupting */
-    struct thread thread = {.fn = fn, .arg = arg};
+    struct thread thread = {.fn = fn, .arg = arg, .stop = stop_current()};
     pthread_attr_t attr;
     pthread_attr_init(&attr);
     bool ok = pthread_attr_setstack(&attr, stack, (size_t)bytes) == 0 &&
@@ -251,6 +276,7 @@ struct thread *thread_start(void (*fn)(void *), void *arg) {
     }
     thread->fn = fn;
     thread->arg = arg;
+    thread->stop = NULL;
     if (pthread_create(&thread->id, NULL, thread_main, thread) != 0) {
         free(thread);
         return NULL;

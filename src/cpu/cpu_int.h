@@ -184,10 +184,10 @@ struct pipe_run {
     u32 sink_count;
     struct sink_run *sinks;
     struct top *top; /* a single sink that wants the first rows of an order */
-    /* a single limited sink: morsels from stop_from on are not needed */
+    /* morsels from stop_from on are not needed: a single limited sink has enough, or all failed */
     i64 limit;
-    i64 *morsel_outs; /* -1 = not done yet */
-    i64 morsel_outs_bytes;
+    i64 *outs; /* rows that morsels outs_first to outs_end gave; -1 = not done yet */
+    i64 outs_first, outs_end, outs_cap;
     i64 rows_first, rows_end; /* of the source: those that have to be looked at */
     b8 sliced;                /* every window's rows replace those before */
     b8 discard;               /* rows sinks drop what they get */

@@ -17,7 +17,7 @@
 #include "defs/fn_str2.h"
 #include "defs/fn_time.h"
 
-enum { HEAP_BLOCK_MIN = 16 << 10 };
+enum { HEAP_BLOCK_MIN = 16 << 10, HEAP_BLOCK_MAX = 16 << 20 };
 
 struct heap_block {
     struct heap_block *next;
@@ -28,7 +28,7 @@ struct heap_block {
 
 u8 *heap_alloc(struct heap *heap, i64 bytes) {
     if (!heap->head || heap->head->bytes - heap->used < bytes) {
-        i64 size = heap->head ? heap->head->bytes * 2 : HEAP_BLOCK_MIN;
+        i64 size = heap->head ? MIN_OF(heap->head->bytes * 2, HEAP_BLOCK_MAX) : HEAP_BLOCK_MIN;
         size = MAX_OF(size, bytes);
         struct heap_block *block = mem_alloc(heap->mem, (i64)sizeof *block + size);
         if (!block) {
@@ -44,7 +44,13 @@ u8 *heap_alloc(struct heap *heap, i64 bytes) {
     return at;
 }
 
-/* The newest block is the largest: the others have served their time. */
+/* What a body took of its room; the rest is for the next. */
+static void heap_trim(struct heap *heap, const u8 *end) {
+    bool last = heap->head && end >= heap->head->data && end <= heap->head->data + heap->used;
+    heap->used = last ? end - heap->head->data : heap->used;
+}
+
+/* The newest block stays: the others have served their time. */
 void heap_reset(struct heap *heap) {
     heap->used = 0;
     struct heap_block *rest = heap->head ? heap->head->next : NULL;
@@ -125,6 +131,7 @@ typedef u8 no;
             if (made.asked) {                                                            \
                 return memory_refused(w->heap.mem, &w->err, made.asked);                 \
             }                                                                            \
+            heap_trim(&w->heap, made.bytes + made.len);                                  \
             ((str *)dst)[i] = str_from((struct sv){(const char *)made.bytes, made.len}); \
             any |= w->fault[i];                                                          \
         }                                                                                \
@@ -196,5 +203,6 @@ static FALLIBLE make_run(struct worker *w, struct frame *fr, const struct cpu_op
 
 wf_status host_run(struct worker *w, struct frame *fr, const struct cpu_op *op, u8 *out_any) {
     bool makes = op_infos[op->op->code].flags & OP_MAKES;
-    return makes ? make_run(w, fr, op, out_any) : rare_run(w, fr, op, out_any);
+    TRY(makes ? make_run(w, fr, op, out_any) : rare_run(w, fr, op, out_any));
+    return exec_check(w->run->x); /* a body that was told to stop gave anything */
 }

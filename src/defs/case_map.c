@@ -123,7 +123,7 @@ static i32 encode(u8 out[4], u32 c) {
 static i64 convert(u8 *out, struct sv s, u32 (*one)(u32)) {
     const u8 *p = (const u8 *)s.ptr;
     i64 n = 0;
-    for (i64 i = 0; i < s.len;) {
+    for (i64 i = 0; i < s.len && !stop_due((u64)i, (u64)i + 1);) {
         i32 bytes = char_bytes(p + i, s.len - i);
         u8 mapped[4] = {p[i], 0, 0, 0};
         i32 mapped_bytes = 1;

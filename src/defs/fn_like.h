@@ -52,7 +52,10 @@ FN_SLOW b8 fn_like(str text, str pattern, i32 mode) {
     u32 back_p = 0; /* after the last %; 0 = none yet */
     u32 back_t = 0;
     u32 lead = 0; /* the literal byte right after it, 0 = something else */
-    for (;;) {
+    for (u64 work = 1;; work++) {
+        if (stop_due(work - 1, work)) {
+            return 0;
+        }
         if (pi < pattern.len && p[pi] == '%') {
             pi++;
             if (pi == pattern.len) {

@@ -28,10 +28,19 @@ FN_SLOW u32 fn_find(str a, str b, u32 from) {
     if (b.len == 0) {
         return from;
     }
+    u64 work = 0;
     for (u32 i = from; i + b.len <= a.len; i++) {
-        if (p[i] == q[0] && fn_bytes_at(p + i, q, b.len)) {
+        u32 same = 0;
+        while (same < b.len && p[i + same] == q[same]) {
+            same++;
+        }
+        if (same == b.len) {
             return i;
         }
+        if (stop_due(work, work + same + 1)) {
+            break;
+        }
+        work += same + 1;
     }
     return a.len + 1;
 }
@@ -87,7 +96,7 @@ FN_SLOW str fn_trim(str a, str b, b8 left, b8 right) {
     u32 last = a.len;
     while (left && first < last) {
         u32 end = fn_char_end(p, first, last);
-        if (!fn_char_in(p, first, end, b)) {
+        if (!fn_char_in(p, first, end, b) || stop_due(first * (u64)b.len, end * (u64)b.len)) {
             break;
         }
         first = end;
@@ -97,7 +106,7 @@ FN_SLOW str fn_trim(str a, str b, b8 left, b8 right) {
         while (start > first && (p[start] & 0xc0) == 0x80) {
             start--;
         }
-        if (!fn_char_in(p, start, last, b)) {
+        if (!fn_char_in(p, start, last, b) || stop_due(start * (u64)b.len, last * (u64)b.len)) {
             break;
         }
         last = start;
@@ -110,9 +119,15 @@ FN_SLOW str fn_trim_bytes(str a, str b, b8 left, b8 right) {
     u32 first = 0;
     u32 last = a.len;
     while (left && first < last && fn_byte_in(p[first], b)) {
+        if (stop_due(first * (u64)b.len, (first + 1u) * (u64)b.len)) {
+            break;
+        }
         first++;
     }
     while (right && last > first && fn_byte_in(p[last - 1u], b)) {
+        if (stop_due((last - 1u) * (u64)b.len, last * (u64)b.len)) {
+            break;
+        }
         last--;
     }
     return fn_part(a, first, last);

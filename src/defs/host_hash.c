@@ -5,6 +5,7 @@
  * and those of the narrow family are the upper halves of the wide one's. */
 #include "defs/host_ops.h"
 
+#include "base/stop.h"
 #include "defs/types.h"
 #include "defs/value.h"
 
@@ -95,7 +96,7 @@ static void hash(struct made *made, const struct sha *s, str a, const u64 *start
         state[i] = cut(s, start[i] >> start_shift);
     }
     i64 whole = text.len / size * size, rest = text.len - whole;
-    for (i64 at = 0; at < whole; at += size) {
+    for (i64 at = 0; at < whole && !stop_due((u64)at, (u64)(at + size)); at += size) {
         block(s, state, (const u8 *)text.ptr + at);
     }
     if (rest) {

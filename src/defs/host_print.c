@@ -183,13 +183,13 @@ static void put_spec(struct printing *p) {
     put_value(&dry, spec.kind, s, none);
     p->fault = dry.fault;
     i64 blanks = MAX_OF(spec.width - chars_of(s, dry.n), 0);
-    for (i64 i = 0; i < blanks && !spec.left && p->out; i++) {
-        p->out[p->n + i] = ' ';
+    if (!spec.left && p->out) {
+        memset(p->out + p->n, ' ', (size_t)blanks);
     }
     p->n += spec.left ? 0 : blanks;
     put_value(p, spec.kind, s, none);
-    for (i64 i = 0; i < blanks && spec.left && p->out; i++) {
-        p->out[p->n + i] = ' ';
+    if (spec.left && p->out) {
+        memset(p->out + p->n, ' ', (size_t)blanks);
     }
     p->n += spec.left ? blanks : 0;
 }

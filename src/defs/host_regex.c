@@ -139,8 +139,9 @@ b8 fn_regex(str a, str b, u8 *f) {
     return prepare(b, &call, f) && regex_auto_search(call.re, sv_of(a), 0, NULL, 0);
 }
 
-/* Where to go on after a match. */
-static i64 after(struct sv s, const i64 *slots) {
+/* Where to go on after a match that was looked for from `from` on; past the end when the statement
+ * is to end. */
+static i64 after(struct sv s, const i64 *slots, i64 from) {
     i64 at = slots[1];
     if (slots[1] == slots[0]) { /* nothing was taken: one character further */
         at++;
@@ -148,7 +149,7 @@ static i64 after(struct sv s, const i64 *slots) {
             at++;
         }
     }
-    return at;
+    return stop_due((u64)from, (u64)at) ? s.len + 1 : at;
 }
 
 /* The byte the search starts at; past the end when it is beyond. */
@@ -175,7 +176,7 @@ static bool find_match(const struct call *call, struct sv s, i64 *slots) {
         if (i == call->number) {
             return true;
         }
-        from = after(s, slots);
+        from = after(s, slots, from);
     }
     return false;
 }
@@ -195,7 +196,8 @@ i32 fn_regex_count(str a, str b, u8 *f) {
         return 0;
     }
     for (i64 from = start_byte(s, call.start);
-         from <= s.len && regex_auto_search(call.re, s, from, slots, 1); from = after(s, slots)) {
+         from <= s.len && regex_auto_search(call.re, s, from, slots, 1);
+         from = after(s, slots, from)) {
         count++;
     }
     return count;
@@ -247,14 +249,16 @@ static void put(struct replacing *r, const char *from, i64 len) {
 static void put_replacement(struct replacing *r, const struct call *call, struct sv text,
                             struct sv s, const i64 *slots) {
     for (i64 i = 0; i < s.len; i++) {
-        bool escape = s.ptr[i] == '\\' && i + 1 < s.len;
-        char next = escape ? s.ptr[i + 1] : 0;
+        const char *slash = memchr(s.ptr + i, '\\', (size_t)(s.len - i));
+        i64 plain = slash && slash + 1 < s.ptr + s.len ? slash - s.ptr - i : s.len - i;
+        put(r, s.ptr + i, plain);
+        i += plain;
+        if (i == s.len) {
+            break;
+        }
+        char next = s.ptr[i + 1];
         i64 part = next == '&' ? 0 : (u8)(next - '1') < 9 ? next - '0' : -1;
         i64 first, last;
-        if (!escape) {
-            put(r, s.ptr + i, 1);
-            continue;
-        }
         if (part >= 0 && match_part(call, slots, part, &first, &last)) {
             put(r, text.ptr + first, last - first);
         } else if (part < 0) { /* no such escape: as written */
@@ -291,7 +295,7 @@ static void replace_all(struct replacing *r, const struct call *call, struct sv 
                 break;
             }
         }
-        from = after(s, slots);
+        from = after(s, slots, from);
     }
     put(r, s.ptr + copied, s.len - copied);
 }
@@ -320,7 +324,7 @@ static void split_all(struct replacing *r, const struct call *call, struct sv s)
     i64 slots[2 * REGEX_GROUPS_MAX];
     i64 copied = 0, last = 0;
     for (i64 from = 0; from <= s.len && regex_auto_search(call->re, s, from, slots, 1);
-         from = after(s, slots)) {
+         from = after(s, slots, from)) {
         if (slots[0] < s.len && slots[1] > last) {
             put(r, s.ptr + copied, slots[0] - copied);
             put(r, "\xff", 1);

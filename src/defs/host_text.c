@@ -3,6 +3,7 @@
  *
  * Every body asks once for as much room as it can need and reports what it used. Characters are
  * UTF-8; positions and lengths count characters. */
+#define _GNU_SOURCE
 #include "defs/host_ops.h"
 
 #include "defs/types.h"
@@ -21,6 +22,21 @@ static void copy(u8 *out, i64 *n, const void *from, i64 len) {
     if (len > 0) {
         memcpy(out + *n, from, (size_t)len);
         *n += len;
+    }
+}
+
+/* A text again and again: what is there already is copied, up to a megabyte at a time. */
+static void refill(u8 *out, str unit, i64 bytes) {
+    enum { STRETCH = 1 << 20 };
+    i64 have = MIN_OF((i64)unit.len, bytes), step = have;
+    if (have > 0) {
+        memcpy(out, bytes_of(unit), (size_t)have);
+    }
+    while (have < bytes && !stop_asked()) {
+        i64 more = MIN_OF(step, bytes - have);
+        memcpy(out + have, out, (size_t)more);
+        have += more;
+        step = step < STRETCH ? have : step;
     }
 }
 
@@ -64,10 +80,8 @@ static void pad(struct made *made, str a, i32 b, str c, bool left, u8 *f) {
     if (!left) {
         copy(out, &n, bytes_of(a), kept);
     }
-    for (i64 i = 0; i < rounds; i++) {
-        copy(out, &n, bytes_of(c), c.len);
-    }
-    copy(out, &n, bytes_of(c), rest);
+    refill(out + n, c, rounds * c.len + rest);
+    n += rounds * c.len + rest;
     if (left) {
         copy(out, &n, bytes_of(a), kept);
     }
@@ -82,23 +96,46 @@ void mt_rpad(struct made *made, str a, i32 b, str c, u8 *f) {
 }
 
 void mt_repeat(struct made *made, str a, i32 b, u8 *f) {
-    i64 times = a.len ? MAX_OF(b, 0) : 0, n = 0;
+    i64 times = a.len ? MAX_OF(b, 0) : 0;
     u8 *out = made_room(made, times * (i64)a.len, f);
-    for (i64 i = 0; out && i < times; i++) {
-        copy(out, &n, bytes_of(a), a.len);
+    if (out) {
+        refill(out, a, times * (i64)a.len);
     }
+}
+
+/* fn_find for long texts: in time that grows with a's length, whatever b is. */
+static u32 find(str a, str b, u32 from) {
+    enum { STRETCH = 1 << 20 };
+    const u8 *p = bytes_of(a);
+    for (u32 at = from; a.len >= b.len && at <= a.len - b.len; at += STRETCH) {
+        if (at > from && stop_asked()) {
+            break;
+        }
+        size_t bytes = MIN_OF((size_t)(a.len - at), (size_t)STRETCH + b.len - 1);
+        const u8 *hit = memmem(p + at, bytes, bytes_of(b), b.len);
+        if (hit) {
+            return (u32)(hit - p);
+        }
+    }
+    return a.len + 1;
 }
 
 void mt_replace(struct made *made, str a, str b, str c, u8 *f) {
     i64 hits = 0, n = 0;
     u32 from = 0;
-    for (u32 at; b.len && (at = fn_find(a, b, from)) <= a.len; hits++) {
+    for (u32 at; b.len && (at = find(a, b, from)) <= a.len; hits++) {
+        if (stop_due(from, at + b.len)) {
+            return;
+        }
         from = at + b.len;
     }
     u8 *out = made_room(made, (i64)a.len + hits * ((i64)c.len - b.len), f);
     from = 0;
     for (i64 i = 0; out && i < hits; i++) {
-        u32 at = fn_find(a, b, from);
+        u32 at = find(a, b, from);
+        if (at > a.len) { /* told to stop */
+            return;
+        }
         copy(out, &n, bytes_of(a) + from, at - from);
         copy(out, &n, bytes_of(c), c.len);
         from = at + b.len;
@@ -116,10 +153,12 @@ void mt_split_parts(struct made *made, str a, str b, u8 *f) {
 void mt_reverse(struct made *made, str a, u8 *f) {
     u8 *out = made_room(made, a.len, f);
     const u8 *p = bytes_of(a);
-    for (u32 at = 0; out && at < a.len;) {
-        u32 end = fn_char_end(p, at, a.len);
+    for (u32 at = 0, end; out && at < a.len; at = end) {
+        end = fn_char_end(p, at, a.len);
         memcpy(out + (a.len - end), p + at, end - at);
-        at = end;
+        if (stop_due(at, end)) {
+            return;
+        }
     }
 }
 
@@ -191,10 +230,22 @@ void mt_unistr(struct made *made, str a, u8 *f) {
     made->len = n;
 }
 
+/* Bytes that a character of the text can take; 1 for an empty one. */
+static i64 longest_char(str s) {
+    const u8 *p = bytes_of(s);
+    u32 most = 1;
+    for (u32 at = 0, end; at < s.len && most < 4; at = end) {
+        end = fn_char_end(p, at, s.len);
+        most = MAX_OF(most, end - at);
+    }
+    return most;
+}
+
 void mt_translate(struct made *made, str a, str b, str c, u8 *f) {
     const u8 *p = bytes_of(a), *from = bytes_of(b), *to = bytes_of(c);
-    u8 *out = made_room(made, (i64)a.len * 4, f);
+    u8 *out = made_room(made, (i64)a.len * longest_char(c), f);
     i64 n = 0;
+    u64 work = 0;
     for (u32 at = 0; out && at < a.len;) {
         u32 end = fn_char_end(p, at, a.len), i = 0, k = 0;
         bool hit = false;
@@ -212,6 +263,10 @@ void mt_translate(struct made *made, str a, str b, str c, u8 *f) {
             copy(out, &n, to + k, fn_char_end(to, k, c.len) - k);
         }
         at = end;
+        if (stop_due(work, work + i + 1)) {
+            return;
+        }
+        work += i + 1;
     }
     made->len = n;
 }
@@ -232,7 +287,8 @@ static i64 put_char(u8 *out, u32 c) {
 
 void mt_initcap(struct made *made, str a, u8 *f) {
     const u8 *p = bytes_of(a);
-    u8 *out = made_room(made, (i64)a.len * 4, f);
+    i64 chars = char_count(a);
+    u8 *out = made_room(made, chars == a.len ? chars : chars * 4, f);
     i64 n = 0;
     bool inside = false;
     for (u32 at = 0; out && at < a.len;) {
@@ -241,6 +297,9 @@ void mt_initcap(struct made *made, str a, u8 *f) {
         bool word = char_in_class(CLASS_ALNUM, c);
         n += put_char(out + n, inside ? case_lower(c) : case_upper(c));
         inside = word;
+        if (stop_due(at, end)) {
+            return;
+        }
         at = end;
     }
     made->len = n;
@@ -313,7 +372,7 @@ void mt_md5(struct made *made, str a, u8 *f) {
     u8 tail[128] = {0};
     const u8 *p = bytes_of(a);
     u32 whole = a.len / 64 * 64, rest = a.len - whole;
-    for (u32 at = 0; at < whole; at += 64) {
+    for (u32 at = 0; at < whole && !stop_due(at, at + 64); at += 64) {
         md5_block(state, p + at);
     }
     if (rest) {
@@ -459,7 +518,7 @@ static const char base64_digits[] =
 
 static i64 write_base64(u8 *out, const u8 *p, i64 len) {
     i64 n = 0, line = 0;
-    for (i64 i = 0; i < len; i += 3) {
+    for (i64 i = 0; i < len && !stop_due((u64)i, (u64)i + 3); i += 3) {
         u32 bits = (u32)p[i] << 16 | (i + 1 < len ? (u32)p[i + 1] << 8 : 0u) |
                    (i + 2 < len ? (u32)p[i + 2] : 0u);
         if (line == 76) {
@@ -477,7 +536,7 @@ static i64 write_base64(u8 *out, const u8 *p, i64 len) {
 
 static i64 write_escape(u8 *out, const u8 *p, i64 len) {
     i64 n = 0;
-    for (i64 i = 0; i < len; i++) {
+    for (i64 i = 0; i < len && !stop_due((u64)i, (u64)i + 1); i++) {
         if (p[i] == '\\') {
             out[n++] = '\\';
             out[n++] = '\\';
@@ -495,18 +554,20 @@ static i64 write_escape(u8 *out, const u8 *p, i64 len) {
 
 void mt_encode(struct made *made, str a, str b, u8 *f) {
     struct sv how = sv_of(b);
-    u8 *out = made_room(made, 4 * (i64)a.len + 8, f);
+    bool hex = sv_eq_nocase(how, SV("hex")), base64 = sv_eq_nocase(how, SV("base64"));
+    i64 len = a.len;
+    u8 *out = made_room(made, hex ? 2 * len : base64 ? (len + 2) / 3 * 4 + len / 57 : 4 * len, f);
     if (!out) {
         return;
     }
-    if (sv_eq_nocase(how, SV("hex"))) {
+    if (hex) {
         static const char digits[] = "0123456789abcdef";
         for (u32 i = 0; i < a.len; i++) {
             out[2 * i] = (u8)digits[bytes_of(a)[i] >> 4];
             out[2 * i + 1] = (u8)digits[bytes_of(a)[i] & 15];
         }
         made->len = 2 * (i64)a.len;
-    } else if (sv_eq_nocase(how, SV("base64"))) {
+    } else if (base64) {
         made->len = write_base64(out, bytes_of(a), a.len);
     } else if (sv_eq_nocase(how, SV("escape"))) {
         made->len = write_escape(out, bytes_of(a), a.len);
@@ -520,7 +581,7 @@ static bool read_base64(u8 *out, struct sv s, i64 *out_len) {
     u32 bits = 0;
     i32 have = 0, pads = 0;
     i64 n = 0;
-    for (i64 i = 0; i < s.len; i++) {
+    for (i64 i = 0; i < s.len && !stop_due((u64)i, (u64)i + 1); i++) {
         char c = s.ptr[i];
         const char *digit = c ? strchr(base64_digits, c) : NULL;
         if (c == ' ' || (c >= '\t' && c <= '\r')) {
@@ -557,7 +618,7 @@ void mt_decode(struct made *made, str a, str b, u8 *f) {
         char *text = (char *)out; /* behind \x, in place */
         i64 n = 0;
         u8 fault = FAULT_NONE;
-        for (i64 i = 0; i + 1 < s.len && !fault; i += 2) {
+        for (i64 i = 0; i + 1 < s.len && !fault && !stop_due((u64)i, (u64)i + 2); i += 2) {
             char pair[4] = {'\\', 'x', s.ptr[i], s.ptr[i + 1]};
             u8 byte[4];
             i64 len = 0;

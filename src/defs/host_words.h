@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "base/stop.h"
 #include "base/word.h"
 #include "defs/fault.h"
 

@@ -46,7 +46,7 @@ enum { COST_HOST = 100, COST_CONTROL = 1 };
     ROW(name, OP_FAULTS | OP_HOST, r, ka, kb, kc, COST_HOST, "host", NULL, text)
 #define XM(F, name, ka, kb, body, text) \
     ROW(name, OP_HOST | OP_MAKES, str, ka, kb, no, COST_HOST, "host", NULL, text)
-#define XR(F, name, fails, r, ka, kb, kc, part, expr, text)                                       \
+#define XR(F, name, fails, r, ka, kb, kc, part, expr, text)                                        \
     ROW(name, OP_HOST | OP_RARE | (fails ? OP_FAULTS : 0), r, ka, kb, kc, COST_HOST, #part, #expr, \
         text)
 #define XT(F, name, ka, kb, kc, fn, text) \
@@ -133,28 +133,41 @@ _Static_assert(OP_COUNT < 65535, "struct op holds the code in 16 bits");
     case OP_##name:                                         \
         out->r = fn(ARG_##ka(a) ARG_##kb(b) ARG_##kc(c) f); \
         break;
-#define XR(A, name, fails, r, ka, kb, kc, part, expr, text) \
-    case OP_##name: {                                       \
-        OPERAND_##ka(a) OPERAND_##kb(b) OPERAND_##kc(c)     \
-        out->r = expr;                                      \
-        break;                                              \
+#define XR(A, name, fails, r, ka, kb, kc, part, expr, text)            \
+    case OP_##name: {                                                  \
+        OPERAND_##ka(a) OPERAND_##kb(b) OPERAND_##kc(c) out->r = expr; \
+        break;                                                         \
     }
-#define XT(A, name, ka, kb, kc, fn, text)                                       \
-    case OP_##name:                                                             \
-        fn(&made, ARG_##ka(a) ARG_##kb(b) ARG_##kc(c) f);                       \
-        out->str = str_from((struct sv){(const char *)made.bytes, made.len});   \
+#define XT(A, name, ka, kb, kc, fn, text)                                     \
+    case OP_##name:                                                           \
+        fn(&made, ARG_##ka(a) ARG_##kb(b) ARG_##kc(c) f);                     \
+        if (made.asked || stopped_in(made.len)) {                             \
+            return FAULT_TEXT_SIZE;                                           \
+        }                                                                     \
+        out->str = str_from((struct sv){(const char *)made.bytes, made.len}); \
         break;
 #define XM(A, name, ka, kb, body, text)                             \
     case OP_##name: {                                               \
         i64 len = SIZE_##ka##_##kb(body);                           \
-        u8 *bytes = arena_alloc(arena, len);                        \
+        u8 *bytes = arena_try(arena, len);                          \
+        if (!bytes) {                                               \
+            return FAULT_TEXT_SIZE;                                 \
+        }                                                           \
         WRITE_##ka##_##kb(body);                                    \
+        if (stopped_in(len)) {                                      \
+            return FAULT_TEXT_SIZE;                                 \
+        }                                                           \
         out->str = str_from((struct sv){(const char *)bytes, len}); \
         break;                                                      \
     }
 
+/* A long text may be unfinished: nobody is to work with it. */
+static bool stopped_in(i64 len) {
+    return len >= 1 << 16 && stop_asked();
+}
+
 static u8 *arena_room(void *arena, i64 bytes) {
-    return arena_alloc(arena, bytes);
+    return arena_try(arena, bytes);
 }
 
 u8 op_eval(enum op_code code, union lit *out, union lit la, union lit lb, union lit lc,

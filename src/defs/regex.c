@@ -8,6 +8,7 @@
  * ones. Everything lies on the stack; limits are errors, not slow paths. */
 #include "defs/regex.h"
 
+#include "base/stop.h"
 #include "defs/fault.h"
 #include "defs/value.h"
 
@@ -610,6 +611,7 @@ struct thread_set {
 };
 
 struct machine {
+    u64 work; /* threads stepped so far: now and then it is asked whether to go on */
     const struct regex *re;
     const u8 *text;
     i64 len;
@@ -756,6 +758,12 @@ static void step(struct machine *m, const struct thread_set *now, struct thread_
     }
 }
 
+/* Counts steps; false when the statement is to end. */
+static bool may_go_on(struct machine *m, i64 steps) {
+    m->work += (u64)steps;
+    return !stop_due(m->work - (u64)steps, m->work);
+}
+
 /* The match that begins at `from`, if any. */
 static bool match_at(struct machine *m, struct thread_set *a, struct thread_set *b, i64 from,
                      struct found *out) {
@@ -768,7 +776,7 @@ static bool match_at(struct machine *m, struct thread_set *a, struct thread_set 
     a->count = 0;
     m->now++;
     follow(m, a, 0, from, slots);
-    for (i64 pos = from; a->count > 0;) {
+    for (i64 pos = from; a->count > 0 && may_go_on(m, a->count);) {
         const u8 *p = m->text + pos;
         u32 c = pos < m->len ? regex_next_char(&p, m->text + m->len) : 0;
         i64 next = pos < m->len ? p - m->text : pos;
@@ -789,7 +797,7 @@ static bool match_any(struct machine *m, struct thread_set *a, struct thread_set
     i32 slots[SLOTS] = {0};
     a->count = 0;
     m->now++;
-    for (i64 pos = from;;) {
+    for (i64 pos = from; may_go_on(m, a->count + 1);) {
         follow(m, a, 0, pos, slots);
         const u8 *p = m->text + pos;
         u32 c = pos < m->len ? regex_next_char(&p, m->text + m->len) : 0;
@@ -806,13 +814,14 @@ static bool match_any(struct machine *m, struct thread_set *a, struct thread_set
             }
         }
         if (next == pos) {
-            return false;
+            break;
         }
         struct thread_set *swap = a;
         a = b;
         b = swap;
         pos = next;
     }
+    return false;
 }
 
 bool regex_search(const struct regex *re, struct sv text, i64 from, i64 slots[SLOTS]) {
@@ -824,7 +833,7 @@ bool regex_search(const struct regex *re, struct sv text, i64 from, i64 slots[SL
     }
     m.captures = true;
     struct found found;
-    for (i64 pos = from; pos <= text.len;) {
+    for (i64 pos = from; pos <= text.len && may_go_on(&m, 1);) {
         if (match_at(&m, &a, &b, pos, &found)) {
             for (i32 i = 0; i < SLOTS; i++) {
                 slots[i] = found.slots[i];

@@ -18,6 +18,7 @@
  * which is linear still. */
 #include "defs/regex_auto.h"
 
+#include "base/stop.h"
 #include "defs/value.h"
 
 enum auto_kind { AUTO_TEST, AUTO_SPAN, AUTO_PARTS };
@@ -440,9 +441,17 @@ static inline const u8 *run(const struct regex_auto *m, u32 *state, const u8 *p,
 }
 
 static void scan(struct regex_auto *m, struct scan *c, u32 s, const u8 *p) {
-    const u8 *end = c->end;
+    enum { STRETCH = 1 << 16 };
+    const u8 *end = c->end, *asked = p;
     for (;;) {
-        p = run(m, &s, p, end);
+        p = run(m, &s, p, end - p > STRETCH ? p + STRETCH : end);
+        if (p - asked >= STRETCH) {
+            if (stop_asked()) {
+                c->found = false;
+                return;
+            }
+            asked = p;
+        }
         const u8 *after = p;
         u32 class = class_at(m, &after, end);
         u32 t = class >> m->shift ? 0 : m->next[s + class];

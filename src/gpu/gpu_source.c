@@ -9,7 +9,6 @@
  * (streamed; serial is one slot, one tablet, no overlap). */
 #include "gpu/gpu_job.h"
 
-#define LAUNCH_ROWS (1LL << 28) /* a launch ends well within 100 ms */
 /* Over the bus: large enough that starting a batch does not show, small enough that the first copy
  * in and the last one out, which nothing overlaps, do not either. Under the simt driver tables are
  * small, and so are batches, so that slots are used again. */
@@ -240,6 +239,39 @@ wf_status gpu_job_source(struct job *j) {
 
 /* Bits change with every version of the table, so they are not cached: a few per cent of a column.
  */
+/* Deleted rows of a part, in the zones that are read. */
+static i64 gone_rows(const struct part *part) {
+    const u64 *bits = (const u64 *)(const void *)part->gone->data;
+    i64 gone = 0;
+    for (i64 r = 0; r < part->rows; r += 64) {
+        if (!part->keep || part->keep[r >> ZONE_SHIFT]) {
+            i64 rows = MIN_OF(part->rows - r, 64);
+            u64 word = bits[r / 64];
+            gone += __builtin_popcountll(rows < 64 ? word & (((u64)1 << rows) - 1) : word);
+        }
+    }
+    return gone;
+}
+
+void gpu_job_marks(struct job *j) {
+    const struct pipeline *pipe = j->pipe;
+    i64 *marks = j->metric->marks;
+    i64 live = j->source_rows;
+    for (i64 p = 0; p < j->part_count; p++) {
+        live -= j->parts[p].gone ? gone_rows(&j->parts[p]) : 0;
+    }
+    u32 op = 0;
+    for (u32 m = 0; m < pipe->mark_count; m++) {
+        for (; op < pipe->marks[m].op; op++) {
+            u16 code = pipe->ops[op].code;
+            if (code == OP_FILTER || code == OP_PROBE || code == OP_MATCH) {
+                return;
+            }
+        }
+        marks[m] = MAX_OF(marks[m], 0) + live;
+    }
+}
+
 wf_status gpu_job_gone(struct job *j) {
     i64 bytes = 0;
     for (i64 p = 0; p < j->part_count; p++) {

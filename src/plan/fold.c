@@ -392,8 +392,44 @@ static struct expr *fold_node(const struct plan *plan, struct expr *expr) {
     }
 }
 
+enum { CHAIN_MIN = 16 };
+
+static bool is_concat(const struct expr *expr) {
+    return expr->kind == EXPR_CALL && expr->func == FUNC_CONCAT;
+}
+
+static struct expr *halves(struct arena *arena, const struct expr *like, struct expr **leaves,
+                           i64 count) {
+    if (count == 1) {
+        return leaves[0];
+    }
+    struct expr *left = halves(arena, like, leaves, count / 2);
+    struct expr *right = halves(arena, like, leaves + count / 2, count - count / 2);
+    return expr_call(arena, FUNC_CONCAT, like->type, like->position, 2, left, right);
+}
+
+/* a || b || c || …: a long chain copies every byte as often as there are operators behind it; as
+ * halves of halves only so often as they are deep. */
+static struct expr *balance(struct arena *arena, struct expr *expr) {
+    i64 count = 1;
+    for (const struct expr *e = expr; is_concat(e); e = e->args[0]) {
+        count++;
+    }
+    if (count < CHAIN_MIN) {
+        return expr;
+    }
+    struct expr **leaves = NEW_ARRAY(arena, struct expr *, count);
+    struct expr *e = expr;
+    for (i64 i = count - 1; i > 0; i--, e = e->args[0]) {
+        leaves[i] = e->args[1];
+    }
+    leaves[0] = e;
+    return halves(arena, expr, leaves, count);
+}
+
 struct expr *expr_fold(const struct plan *plan, struct expr *expr) {
     bool call = expr->kind == EXPR_CALL;
+    expr = is_concat(expr) ? balance(plan->arena, expr) : expr;
     if (call && (expr->func == FUNC_COALESCE || expr->func == FUNC_TRY)) {
         return expr->func == FUNC_TRY ? fold_try(plan, expr) : fold_coalesce(plan, expr);
     }

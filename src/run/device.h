@@ -5,6 +5,7 @@
 #ifndef WF_RUN_DEVICE_H
 #define WF_RUN_DEVICE_H
 
+#include "base/stop.h"
 #include "base/thread.h"
 #include "defs/program.h"
 #include "defs/settings.h"
@@ -54,7 +55,8 @@ struct exec {
     struct step_metric *metrics; /* by step number, counted through all blocks */
     _Atomic i32 *cancel; /* not cancel_seen: stop with ERR_CANCELLED at the next morsel or launch */
     i32 cancel_seen;
-    i64 deadline_ns;       /* 0 = none */
+    i64 deadline_ns;          /* 0 = none */
+    i64 times_us[TIME_COUNT]; /* 0 = when the execution starts */
     _Atomic i64 rows_done; /* progress of the statement, in source rows */
     _Atomic i64 rows_total;
     i32 *deferred_at;  /* by deferral: where in the text its fault was met */
@@ -67,6 +69,10 @@ struct exec {
     void *serial_arg;
     struct stream *stream; /* the answer is computed as it is read; NULL = it is all there */
 };
+
+static inline struct stop exec_stop(const struct exec *x) {
+    return (struct stop){x->cancel, x->cancel_seen, x->deadline_ns};
+}
 
 static inline struct arena *exec_arena(const struct exec *x) {
     return x->keep ? x->keep : x->arena;

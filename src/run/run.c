@@ -16,17 +16,14 @@ void exec_fault(struct exec *x, u64 key) {
 }
 
 wf_status exec_check(struct exec *x) {
-    bool stop =
-        x->cancel && atomic_load_explicit(x->cancel, memory_order_relaxed) != x->cancel_seen;
-    bool late = x->deadline_ns && clock_ns() > x->deadline_ns;
-    if (!stop && !late) {
+    struct stop stop = exec_stop(x);
+    if (!stop_asked_of(&stop)) {
         return ERR_OK;
     }
     mutex_lock(&x->lock);
-    error_set(x->err, ERR_CANCELLED, -1,
-              stop ? "statement cancelled on request" : "statement cancelled: statement_timeout");
+    wf_status status = stop_check_of(&stop, x->err);
     mutex_unlock(&x->lock);
-    return ERR_CANCELLED;
+    return status;
 }
 
 static bool guard_holds(const struct exec *x, const struct guard *guard) {
@@ -128,8 +125,11 @@ wf_status exec_open(struct exec *x, bool *out_stale) {
             memcpy(x->lits, program->lits, sizeof(union lit) * program->lit_count);
         }
     }
-    if (program->now_lit) {
-        x->lits[program->now_lit - 1].i64 = clock_real_us();
+    for (i32 time = 0; time < TIME_COUNT; time++) {
+        if (program->time_lits[time]) {
+            x->lits[program->time_lits[time] - 1].i64 =
+                x->times_us[time] ? x->times_us[time] : clock_real_us();
+        }
     }
     if (program->seed_lit) {
         x->lits[program->seed_lit - 1].i64 = clock_ns() ^ (i64)((u64)clock_real_us() << 20);

@@ -817,7 +817,7 @@ FALLIBLE bind_rename(struct bind *b, const struct json *body, struct statement *
         known = known || json_is(body, "renameType", rename_kinds[i].type);
     }
     if (!known) {
-        return unsupported(b, position, "RENAME of this object");
+        return unsupported(b, position, "%s", command_tag(b->arena, "RenameStmt", body));
     }
     out->kind = STATEMENT_RENAME;
     out->table_name = keep(b, json_text(body, "newname"));
@@ -888,6 +888,10 @@ FALLIBLE bind_set_constraints(struct bind *b, const struct json *body, struct st
 FALLIBLE bind_set_schema(struct bind *b, const struct json *body, struct statement *out) {
     const struct edition_entry *entry = NULL;
     const struct json *relation = json_get(body, "relation");
+    if (!relation) {
+        return unsupported(b, (i32)(b->parsed->text.ptr - b->parsed->script.ptr), "%s",
+                           command_tag(b->arena, "AlterObjectSchemaStmt", body));
+    }
     TRY(bind_only(b, body, "objectType relation newschema missing_ok", json_position(relation)));
     TRY(bind_relation(b, relation, &entry));
     out->kind = STATEMENT_RENAME;

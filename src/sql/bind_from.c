@@ -168,7 +168,7 @@ static FALLIBLE from_view(struct bind *b, const struct object *view, const struc
     struct parsed_list list;
     struct select_out result;
     const char *text = arena_sv(b->arena, sv_from(view->text)).ptr;
-    TRY(bind_enter(b, SELECT_DEPTH_COST, position));
+    TRY(bind_enter(b, NEST_VIEW, position));
     wf_status status = sql_parse(b->arena, sv_from(text), &list, b->err);
     if (!status) {
         b->parsed = list.items.items[0];
@@ -181,7 +181,7 @@ static FALLIBLE from_view(struct bind *b, const struct object *view, const struc
         b->err->position = position;
         return status;
     }
-    b->depth -= SELECT_DEPTH_COST;
+    bind_leave(b, NEST_VIEW);
     for (u32 i = 0; i < view->col_count && i < result.rel->out.count; i++) {
         result.names[i] = keep(b, view->col_names[i]);
     }
@@ -488,13 +488,13 @@ static FALLIBLE from_join(struct bind *b, const struct json *body, const struct 
     TRY(join_kind_of(b, body, position, &kind, &out->swapped));
     struct scope *left = NEW(b->arena, struct scope);
     struct scope right = {0};
-    TRY(bind_enter(b, JOIN_DEPTH_COST, position));
+    TRY(bind_enter(b, NEST_JOIN, position));
     TRY(from_item(b, json_get(body, "larg"), place, left));
     struct query *seen = NEW(b->arena, struct query);
     *seen = (struct query){.scope = left, .outer = place->lateral, .clause = "FROM"};
     struct place inner = {place->ctes, place->outer, seen};
     TRY(from_item(b, json_get(body, "rarg"), &inner, &right));
-    b->depth -= JOIN_DEPTH_COST;
+    bind_leave(b, NEST_JOIN);
     TRY(join_tables(b, left, &right, kind, position, out));
     if (right.lateral && bind_depends(b, left->rel, right.rel)) {
         if (out->swapped || kind == JOIN_FULL) {
@@ -573,7 +573,7 @@ static FALLIBLE from_function(struct bind *b, const struct json *body, const str
     JSON_EACH(part, json_get(node_body(call), "funcname")) {
         name = node_string(part);
     }
-    if (strcmp(name, "read_csv") == 0) {
+    if (strcmp(name, "read_csv") == 0 || strcmp(name, "read_csv_auto") == 0) {
         struct snapshot_table found;
         TRY(bind_file(b, node_body(call), &found));
         return from_found(b, &found, keep(b, name), json_get(body, "alias"), position, out);

@@ -379,7 +379,7 @@ static FALLIBLE call_quote_literal(struct bind *b, const struct call *call, stru
 static i64 read_count(struct sv s, i64 at, i64 *out) {
     *out = 0;
     while (at < s.len && s.ptr[at] >= '0' && s.ptr[at] <= '9') {
-        *out = MIN_OF(*out * 10 + (s.ptr[at] - '0'), 1000000);
+        *out = MIN_OF(*out * 10 + (s.ptr[at] - '0'), (i64)I32_MAX + 1);
         at++;
     }
     return at;
@@ -411,6 +411,9 @@ static FALLIBLE format_part(struct bind *b, const struct call *call, struct sv s
     i32 index = place ? (i32)number : (*io_next)++;
     *io_next = place ? (i32)number + 1 : *io_next;
     *io_at = at + 1;
+    if (width > I32_MAX || number > I32_MAX) {
+        FAIL_AT(b->err, OUT_OF_RANGE, call->position, "number in a format() template out of range");
+    }
     if (!kind || !strchr("sIL", kind)) {
         FAIL_AT(b->err, INVALID_PARAMETER, call->position,
                 "unrecognized or unterminated format() type specifier");
@@ -455,7 +458,7 @@ static FALLIBLE call_format(struct bind *b, const struct call *call, struct expr
     if (!literal_text(call->args[0], &s) || memchr(s.ptr, '*', (size_t)s.len)) {
         return format_late(b, call, out);
     }
-    struct expr *all = expr_text(b, SV(""), call->position);
+    struct expr *all = NULL;
     i32 next = 1;
     for (i64 at = 0; at < s.len;) {
         const char *percent = memchr(s.ptr + at, '%', (size_t)(s.len - at));
@@ -474,7 +477,7 @@ static FALLIBLE call_format(struct bind *b, const struct call *call, struct expr
             all = join(b, all, part, call->position);
         }
     }
-    *out = all;
+    *out = all ? all : expr_text(b, SV(""), call->position);
     return ERR_OK;
 }
 

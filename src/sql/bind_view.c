@@ -664,8 +664,7 @@ FALLIBLE bind_drop(struct bind *b, const struct json *body, struct statement *ou
         }
     }
     if (!known) {
-        return unsupported(b, position, "DROP %s",
-                           type && strncmp(type, "OBJECT_", 7) == 0 ? type + 7 : "");
+        return unsupported(b, position, "%s", command_tag(b->arena, "DropStmt", body));
     }
     const struct json *objects = json_get(body, "objects");
     out->kind = STATEMENT_DROP_TABLE;

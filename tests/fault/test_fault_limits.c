@@ -3,6 +3,8 @@
  * A statement of 100,000 terms is answered or refused as too complex, within seconds, on any
  * stack. Under a budget of 16 MB results, groups, sorts and loads that do not fit are 53200 and
  * leave everything as it was; what does fit is answered. */
+#include <time.h>
+
 #include "fault.h"
 
 static struct fault_db f;
@@ -393,6 +395,46 @@ static void test_tiny_budgets(void **state) {
     }
 }
 
+/* Texts that do not fit are refused before they are made, also where the query is compiled. */
+static const char *const long_texts[] = {
+    "select length(repeat('x', 1000000000))",
+    "select length(repeat(b, 1000000000)) from t",
+    "select length(lpad('x', 1000000000)), length(rpad(b, 1000000000, 'ab')) from t",
+    "select length(format('%1000000000s', 'a'))",
+    "select length(format('%*s', 1000000000, b)) from t",
+    "select length(replace(repeat('x', 8000000), 'x', repeat('y', 100)))",
+    "select length(regexp_replace(repeat('x', 2000000), 'x', repeat('y', 100), 'g'))",
+    "select length(repeat('x', 9000000) || repeat('y', 9000000))",
+    "select length(concat(repeat('x', 9000000), repeat('y', 9000000)))",
+    "select length(encode(repeat('x', 9000000)::bytea, 'hex'))",
+    "select length(quote_literal(repeat('''', 9000000)))",
+    "select length(overlay(repeat('x', 9000000) placing 'y' from 1 for 1))",
+    "select length(translate(repeat('x', 9000000), 'x', 'é'))",
+    "select length(string_agg(repeat('x', 1000000), '')) from generate_series(1, 100)",
+    "select length(string_agg(repeat(b, 1000000), '')) from t, generate_series(1, 100)",
+    "select repeat('x', 9000000), repeat('y', 9000000)",
+};
+
+static void test_long_texts(void **state) {
+    (void)state;
+    struct fault_db s = open_with("2", "16MB");
+    make_control(s.conn);
+    run(s.conn, "create table t (a int, b text); insert into t values (1, 'x'), (2, 'y')");
+    for (size_t i = 0; i < sizeof long_texts / sizeof *long_texts; i++) {
+        clock_t start = clock();
+        refuse(s.conn, long_texts[i], "53200", NULL);
+        double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
+        if (seconds > 4) {
+            fprintf(stderr, "%.1f s: %s\n", seconds, long_texts[i]);
+        }
+        assert_true(seconds <= 4);
+        check_control(s.conn);
+    }
+    expect(s.conn, "select length(repeat('x', 3000000)), length(format('%2000000s|', 'a'))",
+           "3000000|2000001;");
+    close_both(s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_giants),
@@ -400,6 +442,7 @@ int main(void) {
         cmocka_unit_test(test_small_stack),
         cmocka_unit_test(test_small_memory),
         cmocka_unit_test(test_small_memory_load),
+        cmocka_unit_test(test_long_texts),
         cmocka_unit_test(test_tiny_budgets),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -5,6 +5,7 @@
  * with 57014, and changes all or nothing. Then several connections insert, select, drop and create
  * under the same names at once. */
 #include <stdatomic.h>
+#include <time.h>
 
 #include "fault.h"
 
@@ -183,6 +184,100 @@ static void test_timeout(void **state) {
     run(f.conn, "set statement_timeout = 20");
     refuse(f.conn, "select count(*) from big a, big b, big c", "57014", "statement_timeout");
     run(f.conn, "set statement_timeout = 0");
+}
+
+/* None of these ends by itself before the test's patience does: the source has 10^18 rows, and
+ * stopping must not walk through the rest of them. */
+static const char *const endless[] = {
+    "select count(*) from generate_series(1, 1000000000000000000)",
+    "select i from generate_series(1, 1000000000000000000) i order by i desc limit 3",
+    "select i from generate_series(1, 1000000000000000000) i where i < 0 limit 3",
+    "select distinct i % 10 from generate_series(1, 1000000000000000000) i",
+    "create table endless as select i from generate_series(1, 1000000000000000000) i",
+    "insert into target select i, 1, 'x' from generate_series(1, 1000000000000000000) i",
+    "select generate_series(1, 3), generate_series(1, 1000000000000000000)",
+    "select exists (select from generate_series(1, 1000000000000000000) i where i < 0)",
+    "select count(*) from generate_series(1, 1000000000000000000) i where i in (select g from big)",
+    "select count(*) from generate_series(1, 1000000) a, generate_series(1, 1000000000) b",
+    "select max(b) from (values (1), (2)) v(a), lateral generate_series(a, 1000000000000000000) b",
+    "with recursive r(n) as (select 1::bigint union all select n + 1 from r) select max(n) from r",
+    "select count(*) from generate_series(timestamp '2000-01-01', '290000-01-01', '1 us')",
+    "select count(*) from generate_series(1.0, 1000000000000000000.0, 0.1)",
+};
+
+static void test_endless(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof endless / sizeof *endless; i++) {
+        int64_t late = cancelled_after(endless[i], 40000000);
+        run(f.conn, "set statement_timeout = 40");
+        int64_t start = clock_ns();
+        refuse(f.conn, endless[i], "57014", "statement_timeout");
+        int64_t over = clock_ns() - start - 40000000;
+        run(f.conn, "set statement_timeout = 0");
+        late = over > late && late >= 0 ? over : late;
+        if (getenv("FAULT_VERBOSE") || late < 0 || late >= 2000000000) {
+            fprintf(stderr, "stops after %lld ms: %s\n", (long long)(late / 1000000), endless[i]);
+        }
+        assert_true(late >= 0 && late < 2000000000);
+        check_control(f.conn);
+    }
+    expect(f.conn, "select count(*) from target", "0;");
+}
+
+/* One row is enough: a single value that takes long, folded while the query is compiled or made
+ * from a column. */
+static const char *const long_values[] = {
+    "select length(repeat('x', 400000000))",
+    "select length(lpad('é', 200000000, 'é'))",
+    "select length(regexp_replace(repeat('x', 50000000), 'x', 'yyyy', 'g'))",
+    "select length(replace(repeat('x', 50000000), 'x', 'yyyy'))",
+    "select length(translate(repeat('x', 50000000), repeat('abcdefghij', 1000), 'y'))",
+    "select strpos(repeat('x', 10000000), repeat('x', 5000000) || 'b')",
+    "select repeat('x', 1000000) like '%' || repeat('x', 500000) || 'b%'",
+    "select repeat('x', 1000000) ilike '%' || repeat('x_', 250000) || 'b%'",
+    "select regexp_count(repeat('x', 1000000), 'x|x*y')",
+    "select regexp_substr(repeat('ab', 20000000), 'b+a?b', 1, 20000000)",
+    "select md5(repeat('x', 200000000)), sha512(repeat('x', 200000000)::bytea)",
+    "select length(encode(repeat('x', 100000000)::bytea, 'base64'))",
+    "select length(decode(repeat('41', 50000000), 'hex'))",
+    "select length(upper(repeat('xé', 50000000))), length(initcap(repeat('xé', 50000000)))",
+    "select length(reverse(repeat('xé', 50000000)))",
+    "select length(btrim(repeat('x', 100000000), repeat('y', 1000) || 'x'))",
+    "select split_part(repeat('a,', 100000000), ',', 100000000)",
+    "select length(string_agg(repeat('x', 1000000), '')) from generate_series(1, 300)",
+};
+
+static void stop_value(const char *sql) {
+    run(f.conn, "set statement_timeout = 30");
+    clock_t start = clock();
+    wf_status status = wf_query(f.conn, sql, NULL);
+    double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
+    run(f.conn, "set statement_timeout = 0");
+    assert_true(status == WF_OK || status == WF_CANCELLED);
+    if (seconds > 2) {
+        fprintf(stderr, "%.1f s: %s\n", seconds, sql);
+    }
+    assert_true(seconds <= 2);
+}
+
+static void test_long_values(void **state) {
+    (void)state;
+    int64_t used = wf_memory_used(f.db);
+    run(f.conn, "create table one (x text)");
+    run(f.conn, "insert into one values ('x')");
+    for (size_t i = 0; i < sizeof long_values / sizeof *long_values; i++) {
+        const char *sql = long_values[i], *constant = strstr(sql, "repeat('x'");
+        stop_value(sql);
+        if (constant && !strstr(sql, " from ")) {
+            char from_column[300];
+            snprintf(from_column, sizeof from_column, "%.*srepeat(x%s from one",
+                     (int)(constant - sql), sql, constant + strlen("repeat('x'"));
+            stop_value(from_column);
+        }
+        check_control(f.conn);
+    }
+    run(f.conn, "drop table one");
+    assert_true(wf_memory_used(f.db) <= used + (4 << 20));
 }
 
 /* A cancel that comes when nothing runs is forgotten. */
@@ -420,6 +515,7 @@ static void test_parameter_text(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cancel),      cmocka_unit_test(test_timeout),
+        cmocka_unit_test(test_endless),     cmocka_unit_test(test_long_values),
         cmocka_unit_test(test_cancel_idle), cmocka_unit_test(test_sessions),
         cmocka_unit_test(test_nuisance),    cmocka_unit_test(test_intruders),
         cmocka_unit_test(test_any_order),   cmocka_unit_test(test_parameter_text),

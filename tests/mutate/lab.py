@@ -237,6 +237,9 @@ class Lab:
             os.makedirs(folder, exist_ok=True)
         if "GPU" in needs:
             env["WARPFOX_CUDA"] = os.path.join(out, "libcuda-simt.so")
+        unbuffered = glob.glob("/usr/libexec/coreutils/libstdbuf.so")
+        if unbuffered and flavour == "plain":
+            env.update(LD_PRELOAD=unbuffered[0], _STDBUF_O="L")
         if coverage:
             env.update(GCOV_PREFIX=coverage, GCOV_PREFIX_STRIP="99")
         if argv[0] == "SHELL":
@@ -257,10 +260,10 @@ class Lab:
             how = None
             while how is None:
                 try:
-                    code = process.wait(timeout=0.2)
+                    code = process.wait(timeout=0.1)
                     how = "failed" if code > 0 else "crashed" if code < 0 else ""
                 except subprocess.TimeoutExpired:
-                    how = "hung" if time.monotonic() - start > limit else self.greed(process.pid)
+                    how = "hung" if time.monotonic() - start > limit else self.trouble(process.pid, log)
             try:
                 os.killpg(process.pid, signal.SIGKILL)
             except ProcessLookupError:
@@ -268,7 +271,11 @@ class Lab:
             process.wait()
         return time.monotonic() - start, not how, how
 
-    def greed(self, pid):
+    def trouble(self, pid, log):
+        """A process that need not go on: a script has failed, or it takes too much memory."""
+        with open(log, "rb") as f:
+            if f.read(5) == b"FAIL ":
+                return "failed"
         try:
             with open(f"/proc/{pid}/statm") as f:
                 return "took too much memory" if int(f.read().split()[1]) * 4096 > MEMORY else None
