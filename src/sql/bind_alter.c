@@ -157,7 +157,14 @@ static bool has_star(const char *text) {
 static bool view_uses(const struct alter *a, const struct object *view, const char *column) {
     struct bind *b = a->b;
     bool own = !view->text || text_names(b, view->text, a->object->name);
-    return own && (!view->text || text_names(b, view->text, column) || has_star(view->text) ||
+    bool known = false; /* columns that came later are not in its `*` */
+    for (u32 d = 0; d < view->dep_count; d++) {
+        const struct column_names *cols = &view->dep_cols[d];
+        for (u32 c = 0; view->deps[d] == a->object->oid && c < cols->count; c++) {
+            known = known || strcmp(cols->names[c], column) == 0;
+        }
+    }
+    return own && known && (!view->text || text_names(b, view->text, column) || has_star(view->text) ||
                    text_names(b, view->text, "natural"));
 }
 
