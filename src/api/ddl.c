@@ -627,15 +627,29 @@ static FALLIBLE collect_named(struct dropping *d, struct rowset *rows) {
     return ERR_OK;
 }
 
+/* Whether what a reference rests on is a unique index that goes, or has gone. */
+static bool loses_key(const struct dropping *d, u32 own, const struct table_foreign *fk) {
+    const struct edition_entry *parent =
+        edition_find_oid(d->conn->tx.mine, fk->ref_oid ? fk->ref_oid : own);
+    u32 key = 0, order[32];
+    struct error none = {0};
+    if (!parent || reference_key(parent->object->table, fk, &key, order, &none)) {
+        return true;
+    }
+    return parent->object->table->keys[key].index &&
+           going(d, parent->object->table->keys[key].oid);
+}
+
 /* A table that stays loses the keys of unique indexes that go; after CASCADE its references to
- * tables that go, and its columns the defaults of sequences that go, too. */
+ * these and to tables that go, and its columns the defaults of sequences that go, too. */
 static FALLIBLE loosen(struct dropping *d, const struct edition_entry *entry) {
     struct table *table = entry->object->table;
     struct table_def def = table_def_view(table), less = ddl_copy_def(d->arena, &def);
     less.foreign_count = 0;
     bool changed = false;
     for (u32 f = 0; f < def.foreign_count; f++) {
-        if (going(d, def.foreigns[f].ref_oid)) {
+        if (going(d, def.foreigns[f].ref_oid) ||
+            loses_key(d, entry->object->oid, &def.foreigns[f])) {
             changed = true;
         } else {
             less.foreigns[less.foreign_count++] = def.foreigns[f];
