@@ -151,7 +151,7 @@ FALLIBLE ddl_change_sequence(struct wf_connection *conn, u32 oid, const struct d
     if (!seq) {
         return refused(conn, (i64)sizeof *seq);
     }
-    struct object object = *entry->object;
+    struct object object = object_view(entry->object);
     object.sequence = seq;
     if (def->owner) {
         object.owner = def->owner;
@@ -401,7 +401,7 @@ FALLIBLE run_comment(struct wf_connection *conn, struct rowset *rows) {
     if (!entry) {
         return ERR_OK;
     }
-    struct object like = *entry->object;
+    struct object like = object_view(entry->object);
     like.comment = st->text;
     return put_object(conn, object_new(&conn->db->mem, &like), entry->version);
 }

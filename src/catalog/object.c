@@ -11,12 +11,19 @@ static const char *copy_text(struct arena *arena, const char *text) {
     return text ? arena_sv(arena, sv_from(text)).ptr : NULL;
 }
 
+struct object object_view(const struct object *object) {
+    struct object view = {.refs = 0};
+    size_t from = offsetof(struct object, kind);
+    memcpy((u8 *)&view + from, (const u8 *)object + from, sizeof view - from);
+    return view;
+}
+
 struct object *object_new(struct memory *mem, const struct object *like) {
     struct object *object = mem_alloc(mem, (i64)sizeof *object);
     if (!object) {
         return NULL;
     }
-    *object = *like;
+    *object = object_view(like);
     atomic_init(&object->refs, 1);
     object->mem = mem;
     struct arena *arena = &object->arena;
