@@ -101,14 +101,14 @@ const struct edition_entry *edition_find_schema(const struct edition *edition, s
 const struct edition_entry *edition_find_table(const struct edition *edition, u64 table_id);
 
 /* Walks: `for (struct edition_walk at = edition_walk(e); edition_step(&at);)`, at.entry is the
- * object. All by OID; those of a schema by name; those that use an object: views that read it, tables
- * that refer to it, what belongs to it. The edition must stay. */
+ * object. All by OID; those of a schema by name; those that use an object: views that read it,
+ * tables that refer to it, what belongs to it. The edition must stay. */
 enum { TREE_DEPTH = 128 };
 struct edition_walk {
     const struct edition *edition;
     const struct edition_entry *entry;
-    b8 names;    /* items have no version: look it up */
-    i64 within;  /* the schema, or what is used; -1 = all */
+    b8 names;   /* items have no version: look it up */
+    i64 within; /* the schema, or what is used; -1 = all */
     const struct tree *stack[TREE_DEPTH];
     i32 depth;
 };
@@ -186,13 +186,24 @@ struct snapshot_table {
 /* Files as tables: whoever compiles a statement can read them, and is asked by the binder. */
 struct file_request {
     const char *path;
-    const char *delimiter, *quote, *escape, *null_text; /* NULL = to be found out */
-    i32 header;                                         /* 0, 1; -1 = to be found out */
+    const char *delimiter, *quote, *escape, *comment; /* NULL = to be found out; "" = none */
+    const char *null_text;                            /* NULL = "" */
+    const char *const *null_more;                     /* further ones, up to a NULL; or NULL */
+    const char *compression;                          /* none, gzip, zstd; NULL = by the name */
+    i32 header;                                       /* 0, 1; -1 = to be found out */
+    b8 null_padding, ignore_errors, all_text;
+    b8 all_cols;                   /* `cols` are all columns there are */
+    i64 skip;                      /* lines; -1 = to be found out */
+    i64 sample_rows;               /* 0 = as many as usual, -1 = all */
+    const struct column_def *cols; /* types, by name or, where that is NULL, by place */
+    i32 col_count;
+    const char *const *names; /* of the first columns */
+    i32 name_count;
     i32 position;
 };
 struct file_reader {
     /* A table with the file's rows; the caller closes it. */
-    FALLIBLE (*read)
+    FALLIBLE(*read)
     (struct file_reader *reader, const struct file_request *request, struct table **out,
      struct error *err);
 };

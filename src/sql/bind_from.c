@@ -600,7 +600,7 @@ static FALLIBLE from_function(struct bind *b, const struct json *body, const str
     JSON_EACH(part, json_get(node_body(call), "funcname")) {
         name = node_string(part);
     }
-    if (strcmp(name, "read_csv") == 0) {
+    if (strcmp(name, "read_csv") == 0 || strcmp(name, "read_csv_auto") == 0) {
         struct snapshot_table found;
         TRY(bind_file(b, node_body(call), &found));
         return from_found(b, &found, keep(b, name), 0, json_get(body, "alias"), position, out);
