@@ -85,6 +85,7 @@ struct tx {
     b8 failed; /* until ROLLBACK */
     b8 read_only;
     i32 depth;                    /* statements that run: a CALL may run others */
+    i64 start_us;                 /* what now() says */
     struct edition *base, *mine;  /* NULL until something is read */
     struct savepoint *savepoints; /* newest first */
     struct set_constraints *deferrals;
@@ -118,6 +119,7 @@ struct wf_connection {
     wf_error last;
     _Atomic i32 cancel;       /* the running statement is to stop */
     i64 deadline_ns;          /* when it must have ended; 0 = never */
+    i64 statement_us;         /* when it came */
     struct stop stop;         /* both, for whoever works for the statement */
     const struct stop *outer; /* whom the calling thread worked for before */
     _Atomic i32 cancel_count; /* how often wf_cancel was called: open results compare */

@@ -78,6 +78,7 @@ wf_status connection_leave(struct wf_connection *conn, wf_status internal, struc
 
 void connection_start(struct wf_connection *conn) {
     i64 timeout_ms = conn->settings.statement_timeout;
+    conn->statement_us = clock_real_us();
     conn->deadline_ns = timeout_ms ? clock_ns() + timeout_ms * 1000000 : 0;
     conn->stop = (struct stop){&conn->cancel, 0, conn->deadline_ns};
     stop_enter(&conn->stop);

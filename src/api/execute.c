@@ -111,6 +111,8 @@ static FALLIBLE exec_fill(struct wf_connection *conn, struct rowset *rows, bool 
     x->pool = conn->db->pool;
     x->settings = &rows->settings;
     x->cancel = &conn->cancel;
+    x->times_us[TIME_TRANSACTION] = conn->tx.start_us;
+    x->times_us[TIME_STATEMENT] = conn->statement_us;
     x->serial = session_serial;
     x->serial_arg = conn;
     x->tables = NEW_ARRAY(x->arena, struct table *, program->table_count + 1);

@@ -265,6 +265,9 @@ struct program_col {
     struct type type;
 };
 
+/* Times that an execution knows. */
+enum exec_time { TIME_TRANSACTION, TIME_STATEMENT, TIME_CLOCK, TIME_COUNT };
+
 struct program {
     struct arena *arena;
     u32 table_count;
@@ -280,7 +283,7 @@ struct program {
     u32 *param_lits; /* literal filled from parameter i before running; NO_LIT when unused */
     u32 *param_null_lits; /* b8 literal that says whether parameter i is NULL; NO_LIT when unused */
     struct type *param_types;
-    u32 now_lit;  /* literal + 1 that takes the time a statement started, in microseconds; 0 = none */
+    u32 time_lits[TIME_COUNT]; /* literal + 1 that takes such a time, in microseconds; 0 = none */
     u32 seed_lit; /* literal + 1 that takes a random seed; 0 = none */
     u32 block_count;
     struct block *blocks;

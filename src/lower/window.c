@@ -476,9 +476,12 @@ struct builder *lower_window(struct lower *l, const struct rel *rel) {
     const struct rel *input = rel->inputs[0];
     i64 count = rel->windows.count;
     s.w.l = l;
-    l->ordered += rel_is_serial(rel);
+    b8 before = l->unordered;
+    l->unordered = 0;
+    l->drawing += rel_is_serial(rel);
     s.w.b = lower_rel(l, input);
-    l->ordered -= rel_is_serial(rel);
+    l->drawing -= rel_is_serial(rel);
+    l->unordered = before;
     s.calls = NEW_ARRAY(l->arena, struct call_state, count + 1);
     s.args = arena_alloc(l->arena, (i64)sizeof *s.args * (count + 1));
     s.fn_of = NEW_ARRAY(l->arena, u32, count + 1);

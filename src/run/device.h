@@ -55,7 +55,8 @@ struct exec {
     struct step_metric *metrics; /* by step number, counted through all blocks */
     _Atomic i32 *cancel; /* not cancel_seen: stop with ERR_CANCELLED at the next morsel or launch */
     i32 cancel_seen;
-    i64 deadline_ns;       /* 0 = none */
+    i64 deadline_ns;          /* 0 = none */
+    i64 times_us[TIME_COUNT]; /* 0 = when the execution starts */
     _Atomic i64 rows_done; /* progress of the statement, in source rows */
     _Atomic i64 rows_total;
     i32 *deferred_at;  /* by deferral: where in the text its fault was met */

@@ -146,7 +146,7 @@ static void put_number_or_null(struct sys *s, bool known, i64 value) {
     s->exprs.items[s->exprs.count - 1]->is_null = !known;
 }
 
-static void put_column_type(struct sys *s, struct type type) {
+static void put_column_type(struct sys *s, struct type type, bool updatable) {
     bool moment = type.id == TYPE_TIME || type.id == TYPE_TIMESTAMP ||
                   type.id == TYPE_TIMESTAMPTZ || type.id == TYPE_INTERVAL;
     bool text = type.id == TYPE_TEXT || type.id == TYPE_CHAR;
@@ -155,7 +155,7 @@ static void put_column_type(struct sys *s, struct type type) {
     put_text(s, "pg_catalog");
     put_text(s, type_name(type));
     put_text(s, "NEVER");
-    put_text(s, "YES");
+    put_yes(s, updatable);
 }
 
 static const struct sys_col columns_cols[] = {{"table_catalog", SYS_TEXT},
@@ -176,10 +176,24 @@ static const struct sys_col columns_cols[] = {{"table_catalog", SYS_TEXT},
                                               {"udt_name", SYS_TEXT},
                                               {"is_generated", SYS_TEXT},
                                               {"is_updatable", SYS_TEXT}};
+/* The columns of a table or view. */
+static u32 column_count(const struct object *object) {
+    bool relation = object->kind == OBJECT_TABLE || object->kind == OBJECT_VIEW;
+    return !relation ? 0 : object->table ? object->table->col_count : object->col_count;
+}
+
+static struct column_def column_of(const struct object *object, u32 c) {
+    if (object->table) {
+        return object->table->cols[c];
+    }
+    return (struct column_def){.name = object->col_names[c], .type = object->col_types[c]};
+}
+
 static void columns(struct sys *s) {
-    EACH(s, object, OBJECT_TABLE) {
-        for (u32 c = 0; c < object->table->col_count; c++) {
-            const struct column_def *col = &object->table->cols[c];
+    for (struct edition_walk at = edition_walk(s->edition); edition_step(&at);) {
+        const struct object *object = at.entry->object;
+        for (u32 c = 0; c < column_count(object); c++) {
+            struct column_def def = column_of(object, c), *col = &def;
             bool decimal = col->type.id == TYPE_DECIMAL;
             put_text(s, "memory");
             put_text(s, schema_of(s, object));
@@ -197,7 +211,7 @@ static void columns(struct sys *s) {
             put_text(s, col->identity == 'a'   ? "ALWAYS"
                         : col->identity == 'd' ? "BY DEFAULT"
                                                : NULL);
-            put_column_type(s, col->type);
+            put_column_type(s, col->type, object->table != NULL);
         }
     }
 }
@@ -474,9 +488,10 @@ i64 bind_type_modifier(struct type type) {
                                    : -1;
 }
 static void pg_attribute(struct sys *s) {
-    EACH(s, object, OBJECT_TABLE) {
-        for (u32 c = 0; c < object->table->col_count; c++) {
-            const struct column_def *col = &object->table->cols[c];
+    for (struct edition_walk at = edition_walk(s->edition); edition_step(&at);) {
+        const struct object *object = at.entry->object;
+        for (u32 c = 0; c < column_count(object); c++) {
+            struct column_def def = column_of(object, c), *col = &def;
             bool text = col->type.id == TYPE_TEXT || col->type.id == TYPE_CHAR;
             put_number(s, object->oid);
             put_text(s, col->name);

@@ -96,7 +96,12 @@ struct copy_options {
     char delimiter;   /* ',' for csv, '|' for tbl */
     char quote;       /* '"'; 0 = none (tbl) */
     char escape;      /* as quote unless given */
+    char comment;     /* FROM: begins what is no data; 0 = none */
     b8 header;
+    b8 null_padding;          /* FROM: columns that a line lacks are NULL */
+    b8 ignore_errors;         /* FROM: lines with errors are left out */
+    i64 skip;                 /* FROM: lines */
+    const char *compression;  /* none, gzip, zstd; NULL = by the name */
     b8 trailing_delimiter;    /* tbl: a line may end with the delimiter */
     const char *null_text;    /* csv: "", tbl: "" */
     b8 quote_all;             /* TO: FORCE_QUOTE * */

@@ -163,6 +163,7 @@ struct bind {
     VEC(struct scan_key) scan_keys;
     VEC(const struct rel *) materialized; /* inputs of SHARED that stay shared */
     VEC(u32) deps;                        /* OIDs of what was looked up */
+    const struct object *view;            /* whose text is bound; NULL = the statement's own */
     VEC(struct late) lates;
     i32 param_base;     /* parameters of the statement itself */
     b8 serials;         /* a sequence is called for rows of the plan */

@@ -612,6 +612,42 @@ b
 3' ]
 note $? "/dev/stdout is what is open, not opened anew" "$(cat "$tmp/out")"
 
+# --- options of files, compressed files ---
+printf 'a,b\n1,2\n3\n5,6\n' >"$tmp/short.csv"
+complains "a short line names the option that helps" 1 'line 3: 1 field found, 2 expected' -c "from '$tmp/short.csv'"
+grep -q 'null_padding => true' "$tmp/err"
+note $? "null_padding is hinted at" "$(cat "$tmp/err")"
+expect "null_padding" 0 $'a,b\n1,2\n3,\n5,6' --format csv -c "from read_csv('$tmp/short.csv', null_padding = true)"
+expect "ignore_errors" 0 $'a,b\n1,2\n5,6' --format csv -c "from read_csv('$tmp/short.csv', ignore_errors => true)"
+grep -q '1 line was left out' "$tmp/err"
+note $? "lines left out are counted" "$(cat "$tmp/err")"
+expect "types of columns" 0 $'a,b\n1.00,2\n,6' --format csv \
+    -c "from read_csv('$tmp/short.csv', types = {'a': 'decimal(5,2)', \"b\": varchar}, nullstr = ['5', '-'], ignore_errors = true)"
+expect "all columns" 0 $'x,y\n1,2\n5,6' --format csv -c "select x, y from read_csv_auto('$tmp/short.csv', columns = {'x': 'bigint', 'y': 'text'}, header = true, ignore_errors = true)"
+expect "names, skip, quote, delim" 0 $'q,column1\n1,2\n3,\n5,6' --format csv \
+    -c "from read_csv('$tmp/short.csv', names = ['q'], skip = 1, quote = '', delim = ',', null_padding = true)"
+complains "an unknown option" 1 '22023: read_csv has no option "wibble"' -c "from read_csv('$tmp/short.csv', wibble = 1)"
+complains "an unknown type" 1 '42704: type "wibble"' -c "from read_csv('$tmp/short.csv', types = {'a': 'wibble'})"
+complains "lists are for files" 1 '42601' -c "select [1, 2]"
+printf 'title\n1,a\n2 # c\n# it is "\nx,y\n3,"z # 1"\n' >"$tmp/odd.csv"
+complains "COPY names the option that helps" 1 'HINT:.*NULL_PADDING.*IGNORE_ERRORS' -c "create table t (a int, b text)" -c "copy t from '$tmp/odd.csv'"
+expect "COPY with options" 0 $'a,b\n1,a\n2,\n3,z # 1' --format csv -c "create table t (a int, b text)" \
+    -c "copy t from '$tmp/odd.csv' (skip 1, comment '#', null_padding, ignore_errors)" -c "table t"
+complains "COPY TO takes no options of reading" 1 '0A000' -c "copy (select 1) to stdout (skip 1)"
+for packed in x.csv.gz x.csv.zst x.tbl.gz; do
+    expect "COPY to and from $packed" 0 $'n,s\n1000,500500' --format csv -c "create table t as select i as a, 'v' || i as b from generate_series(1, 1000) s(i)" \
+        -c "copy t to '$tmp/$packed'" -c "create table u (a int, b text)" -c "copy u from '$tmp/$packed'" -c "select count(*) as n, sum(a) as s from u"
+done
+gzip -dc "$tmp/x.csv.gz" | cmp -s - <(for i in $(seq 1000); do echo "$i,v$i"; done)
+note $? "gzip reads what COPY packed"
+expect "a gzip file in FROM" 0 $'n\n1000' --format csv -c "select count(*) as n from '$tmp/x.csv.gz'"
+head -c 300 "$tmp/x.csv.gz" >"$tmp/cut.csv.gz"
+complains "an archive cut short" 1 '22P04: .*cut short' -c "from '$tmp/cut.csv.gz'"
+complains "no archive" 1 '22P04: .*no zstd archive' -c "from read_csv('$tmp/short.csv', compression = 'zstd')"
+got=$("$fox" --format csv -c "select count(*) as n from read_csv('/dev/stdin', compression = 'gzip')" <"$tmp/x.csv.gz" 2>/dev/null)
+[ "$got" = $'n\n1000' ]
+note $? "an archive on standard input" "$got"
+
 # --- start-up: the median of several, since a shared machine hiccups ---
 times=$(for _ in 1 2 3 4 5 6 7 8 9; do
     a=$(date +%s%N)
