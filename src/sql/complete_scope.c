@@ -363,6 +363,11 @@ void complete_offer_qualified(struct completion *c, i64 name) {
         return;
     }
     const char *qualifier = complete_name(c, name);
+    const struct edition_entry *schema = edition_find_schema(c->snap->edition, sv_from(qualifier));
+    if (schema && complete_among(c, name - 1, "from join into update table copy only references")) {
+        offer_relations(c, schema->object->oid);
+        return;
+    }
     for (i32 level = 0; more && level < SCOPE_DEPTH; level++) {
         read_scope(c, level, &items, &more);
         for (i32 i = 0; i < items.count; i++) {
@@ -373,7 +378,6 @@ void complete_offer_qualified(struct completion *c, i64 name) {
             }
         }
     }
-    const struct edition_entry *schema = edition_find_schema(c->snap->edition, sv_from(qualifier));
     if (schema) {
         offer_relations(c, schema->object->oid);
     } else {
