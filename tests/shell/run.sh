@@ -532,13 +532,10 @@ rc=$?
 note $? "bench tpch says what is wrong" "status $rc; $(cat "$tmp/out")"
 
 # --- a terminal ---
-if command -v script >/dev/null; then
-    printf 'select 41 + 1\nas answer;\n.quit\n' >"$tmp/keys"
-    TERM=xterm timeout 20 script -qec "$fox" /dev/null <"$tmp/keys" >"$tmp/out" 2>&1
-    grep -q '42' "$tmp/out" && grep -q 'answer' "$tmp/out" && grep -q 'warpfox>' "$tmp/out" && grep -q '\.\.\.>' "$tmp/out"
-    note $? "interactive session" "$(cat -v "$tmp/out")"
-    [ -s "$tmp/.warpfox_history" ]
-    note $? "history file"
+typist="$(dirname "$fox")/typist"
+if [ -x "$typist" ]; then
+    # shellcheck source=tests/shell/prompt.sh
+    . tests/shell/prompt.sh
 fi
 
 # --- COPY FROM STDIN ---
