@@ -108,6 +108,9 @@ FALLIBLE tx_enter(struct wf_connection *conn, struct tx_mark *mark) {
         }
         tx->mine = edition_retain(tx->base);
     }
+    if (!tx->open && tx->depth == 0) {
+        tx->start_us = conn->statement_us;
+    }
     mark->edition = edition_retain(tx->mine);
     tx->depth++;
     return ERR_OK;
@@ -263,6 +266,7 @@ static FALLIBLE run_begin(struct wf_connection *conn, const struct statement *st
         return ERR_OK;
     }
     tx->open = 1;
+    tx->start_us = conn->statement_us;
     session_keep(conn, &tx->before);
     tx->after = tx->before;
     tx->read_only = st->tx_read_only;
@@ -298,6 +302,7 @@ static FALLIBLE run_end(struct wf_connection *conn, const struct statement *st,
     session_keep(conn, &tx->before);
     tx->after = tx->before;
     tx->open = chain;
+    tx->start_us = conn->statement_us;
     tx->read_only = chain && read_only;
     rows->took_effect = 1;
     compact_tables(conn, &later);

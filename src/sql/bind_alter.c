@@ -157,7 +157,14 @@ static bool has_star(const char *text) {
 static bool view_uses(const struct alter *a, const struct object *view, const char *column) {
     struct bind *b = a->b;
     bool own = !view->text || text_names(b, view->text, a->object->name);
-    return own && (!view->text || text_names(b, view->text, column) || has_star(view->text) ||
+    bool known = false; /* columns that came later are not in its `*` */
+    for (u32 d = 0; d < view->dep_count; d++) {
+        const struct column_names *cols = &view->dep_cols[d];
+        for (u32 c = 0; view->deps[d] == a->object->oid && c < cols->count; c++) {
+            known = known || strcmp(cols->names[c], column) == 0;
+        }
+    }
+    return own && known && (!view->text || text_names(b, view->text, column) || has_star(view->text) ||
                    text_names(b, view->text, "natural"));
 }
 
@@ -200,6 +207,26 @@ static bool rests_on(const struct table_foreign *fk, u32 oid, u32 count, const u
         same = key_uses(count, cols, fk->ref_cols[i]);
     }
     return same;
+}
+
+/* The table's own references to one of its keys; with `cascade` they go. Those that have `col`
+ * among their columns go with it anyway. */
+static FALLIBLE check_own_references(struct alter *a, const char *what, const struct table_key *key,
+                                     i64 col, bool cascade) {
+    struct table_def *def = a->def;
+    u32 kept = 0;
+    for (u32 f = 0; f < def->foreign_count; f++) {
+        const struct table_foreign *fk = &def->foreigns[f];
+        bool rests = rests_on(fk, 0, key->col_count, key->cols) &&
+                     !(col >= 0 && key_uses(fk->col_count, fk->cols, (u32)col));
+        if (rests && !cascade) {
+            return depended_on(a, what, a->object, true);
+        }
+        def->foreigns[kept] = def->foreigns[f];
+        kept += !rests;
+    }
+    def->foreign_count = kept;
+    return ERR_OK;
 }
 
 /* Other tables that refer to a key; with `cascade` their references go. */
@@ -264,6 +291,12 @@ static FALLIBLE drop_column(struct alter *a, const struct json *cmd) {
     }
     TRY(find_column(a, name, &col));
     TRY(check_dependents(a, "drop a column", "drop a key", col, cascade));
+    for (u32 i = 0; i < a->def->key_count; i++) {
+        const struct table_key *key = &a->def->keys[i];
+        if (key_uses(key->col_count, key->cols, col)) {
+            TRY(check_own_references(a, "drop a key", key, col, cascade));
+        }
+    }
     drop_its_constraints(a, col);
     u32 after = a->def->col_count - col - 1;
     memmove(a->def->cols + col, a->def->cols + col + 1, after * sizeof *a->def->cols);
@@ -338,8 +371,9 @@ static FALLIBLE drop_constraint(struct alter *a, const struct json *cmd) {
         if (strcmp(def->keys[i].name, name) != 0 || def->keys[i].index) {
             def->keys[kept++] = def->keys[i];
         } else {
-            TRY(check_referrers(a, "drop a key", &def->keys[i],
-                                json_is(cmd, "behavior", "DROP_CASCADE")));
+            bool cascade = json_is(cmd, "behavior", "DROP_CASCADE");
+            TRY(check_referrers(a, "drop a key", &def->keys[i], cascade));
+            TRY(check_own_references(a, "drop a key", &def->keys[i], -1, cascade));
         }
     }
     def->key_count = kept;
@@ -607,6 +641,19 @@ static i32 pass_of(const struct json *cmd) {
                                                                                 : PASS_LAST;
 }
 
+/* Columns of another type still refer to what they did. */
+static FALLIBLE check_references(struct alter *a) {
+    for (u32 f = 0; f < a->def->foreign_count; f++) {
+        const struct table_foreign *fk = &a->def->foreigns[f];
+        const struct edition_entry *entry =
+            fk->ref_oid ? edition_find_oid(a->b->snap->edition, fk->ref_oid) : NULL;
+        struct table_def parent =
+            entry && entry->object->table ? table_def_view(entry->object->table) : *a->def;
+        TRY(ddl_check_pairs(a->b, a->def, fk, &parent, a->out->position));
+    }
+    return ERR_OK;
+}
+
 FALLIBLE bind_alter(struct bind *b, const struct json *body, struct statement *out) {
     const struct json *relation = json_get(body, "relation");
     const struct edition_entry *entry = NULL;
@@ -641,6 +688,7 @@ FALLIBLE bind_alter(struct bind *b, const struct json *body, struct statement *o
             }
         }
     }
+    TRY(check_references(&a));
     alter_fills(&a);
     if (needs_rewrite(out)) {
         rewrite_plan(&a);
@@ -817,7 +865,7 @@ FALLIBLE bind_rename(struct bind *b, const struct json *body, struct statement *
         known = known || json_is(body, "renameType", rename_kinds[i].type);
     }
     if (!known) {
-        return unsupported(b, position, "RENAME of this object");
+        return unsupported(b, position, "%s", command_tag(b->arena, "RenameStmt", body));
     }
     out->kind = STATEMENT_RENAME;
     out->table_name = keep(b, json_text(body, "newname"));
@@ -888,6 +936,10 @@ FALLIBLE bind_set_constraints(struct bind *b, const struct json *body, struct st
 FALLIBLE bind_set_schema(struct bind *b, const struct json *body, struct statement *out) {
     const struct edition_entry *entry = NULL;
     const struct json *relation = json_get(body, "relation");
+    if (!relation) {
+        return unsupported(b, (i32)(b->parsed->text.ptr - b->parsed->script.ptr), "%s",
+                           command_tag(b->arena, "AlterObjectSchemaStmt", body));
+    }
     TRY(bind_only(b, body, "objectType relation newschema missing_ok", json_position(relation)));
     TRY(bind_relation(b, relation, &entry));
     out->kind = STATEMENT_RENAME;

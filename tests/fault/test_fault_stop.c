@@ -186,6 +186,44 @@ static void test_timeout(void **state) {
     run(f.conn, "set statement_timeout = 0");
 }
 
+/* None of these ends by itself before the test's patience does: the source has 10^18 rows, and
+ * stopping must not walk through the rest of them. */
+static const char *const endless[] = {
+    "select count(*) from generate_series(1, 1000000000000000000)",
+    "select i from generate_series(1, 1000000000000000000) i order by i desc limit 3",
+    "select i from generate_series(1, 1000000000000000000) i where i < 0 limit 3",
+    "select distinct i % 10 from generate_series(1, 1000000000000000000) i",
+    "create table endless as select i from generate_series(1, 1000000000000000000) i",
+    "insert into target select i, 1, 'x' from generate_series(1, 1000000000000000000) i",
+    "select generate_series(1, 3), generate_series(1, 1000000000000000000)",
+    "select exists (select from generate_series(1, 1000000000000000000) i where i < 0)",
+    "select count(*) from generate_series(1, 1000000000000000000) i where i in (select g from big)",
+    "select count(*) from generate_series(1, 1000000) a, generate_series(1, 1000000000) b",
+    "select max(b) from (values (1), (2)) v(a), lateral generate_series(a, 1000000000000000000) b",
+    "with recursive r(n) as (select 1::bigint union all select n + 1 from r) select max(n) from r",
+    "select count(*) from generate_series(timestamp '2000-01-01', '290000-01-01', '1 us')",
+    "select count(*) from generate_series(1.0, 1000000000000000000.0, 0.1)",
+};
+
+static void test_endless(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof endless / sizeof *endless; i++) {
+        int64_t late = cancelled_after(endless[i], 40000000);
+        run(f.conn, "set statement_timeout = 40");
+        int64_t start = clock_ns();
+        refuse(f.conn, endless[i], "57014", "statement_timeout");
+        int64_t over = clock_ns() - start - 40000000;
+        run(f.conn, "set statement_timeout = 0");
+        late = over > late && late >= 0 ? over : late;
+        if (getenv("FAULT_VERBOSE") || late < 0 || late >= 2000000000) {
+            fprintf(stderr, "stops after %lld ms: %s\n", (long long)(late / 1000000), endless[i]);
+        }
+        assert_true(late >= 0 && late < 2000000000);
+        check_control(f.conn);
+    }
+    expect(f.conn, "select count(*) from target", "0;");
+}
+
 /* One row is enough: a single value that takes long, folded while the query is compiled or made
  * from a column. */
 static const char *const long_values[] = {
@@ -476,11 +514,11 @@ static void test_parameter_text(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cancel),         cmocka_unit_test(test_timeout),
-        cmocka_unit_test(test_long_values),    cmocka_unit_test(test_cancel_idle),
-        cmocka_unit_test(test_sessions),       cmocka_unit_test(test_nuisance),
-        cmocka_unit_test(test_intruders),      cmocka_unit_test(test_any_order),
-        cmocka_unit_test(test_parameter_text),
+        cmocka_unit_test(test_cancel),      cmocka_unit_test(test_timeout),
+        cmocka_unit_test(test_endless),     cmocka_unit_test(test_long_values),
+        cmocka_unit_test(test_cancel_idle), cmocka_unit_test(test_sessions),
+        cmocka_unit_test(test_nuisance),    cmocka_unit_test(test_intruders),
+        cmocka_unit_test(test_any_order),   cmocka_unit_test(test_parameter_text),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
