@@ -101,6 +101,8 @@ FALLIBLE bind_only(struct bind *b, const struct json *body, const char *known, i
     return ERR_OK;
 }
 
+enum { ENTERED_PER_CHECK = 256 };
+
 FALLIBLE bind_enter(struct bind *b, i32 cost, i32 position) {
     if (b->depth + cost > EXPR_DEPTH_MAX) {
         FAIL_AT(b->err, TOO_COMPLEX, position,
@@ -108,7 +110,8 @@ FALLIBLE bind_enter(struct bind *b, i32 cost, i32 position) {
                 (int)EXPR_DEPTH_MAX);
     }
     b->depth += cost;
-    return ERR_OK;
+    b->entered++;
+    return b->entered % ENTERED_PER_CHECK == 0 ? stop_check(b->err) : ERR_OK;
 }
 
 /* Depth first and leftmost, a few levels only: good enough for a caret. */
