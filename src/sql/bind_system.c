@@ -848,12 +848,34 @@ static struct rel *sys_rel(struct sys *s) {
     return none ? bind_filter(b, rel, expr_bool(b, false, -1)) : rel;
 }
 
+static u32 system_schema(const char *schema) {
+    return !schema                                     ? OID_PG_CATALOG
+           : strcmp(schema, "pg_catalog") == 0         ? OID_PG_CATALOG
+           : strcmp(schema, "information_schema") == 0 ? OID_INFORMATION
+                                                       : 0;
+}
+
+const char *system_relation(i64 i, u32 *out_schema) {
+    if (i >= COUNT_OF(relations)) {
+        return NULL;
+    }
+    *out_schema = relations[i].schema;
+    return relations[i].name;
+}
+
+const char *system_column(const char *schema, const char *name, i64 i) {
+    u32 oid = system_schema(schema);
+    for (i64 r = 0; r < COUNT_OF(relations); r++) {
+        if (relations[r].schema == oid && strcmp(relations[r].name, name) == 0) {
+            return i < relations[r].width ? relations[r].cols[i].name : NULL;
+        }
+    }
+    return NULL;
+}
+
 FALLIBLE bind_system(struct bind *b, const char *schema, const char *name, bool *out_is,
                      struct select_out *out) {
-    u32 oid = !schema                                     ? OID_PG_CATALOG
-              : strcmp(schema, "pg_catalog") == 0         ? OID_PG_CATALOG
-              : strcmp(schema, "information_schema") == 0 ? OID_INFORMATION
-                                                          : 0;
+    u32 oid = system_schema(schema);
     *out_is = false;
     for (i64 i = 0; i < COUNT_OF(relations) && oid; i++) {
         if (relations[i].schema != oid || strcmp(relations[i].name, name) != 0) {
