@@ -38,6 +38,7 @@ struct join_bench {
     int64_t cpu_most;          /* rows of R the CPU takes part with */
     struct plot_series series[32];
     int series_count;
+    double on_device; /* seconds of the last run on the GPU without copies */
     bool wrong;
 };
 

@@ -74,8 +74,9 @@ struct job {
     void (*task)(void *arg, i64 i, i32 worker);
     void *arg;
     i64 count;
-    i64 taken;   /* under the pool's lock */
-    i64 running; /* tasks being worked on by pool threads; under the lock */
+    const _Atomic i64 *end; /* no index from here on is taken; NULL = all are */
+    i64 taken;              /* under the pool's lock */
+    i64 running;            /* tasks being worked on by pool threads; under the lock */
     const struct stop *stop;
 };
 
@@ -112,17 +113,27 @@ i32 pool_worker_count(const struct pool *pool) {
     return pool->worker_count;
 }
 
-/* Takes the job's next index; unlinks it when that was the last. Under the lock. */
-static i64 take(struct pool *pool, struct job *job) {
-    i64 i = job->taken++;
-    if (job->taken == job->count) {
+static i64 job_end(const struct job *job) {
+    i64 end = job->end ? atomic_load_explicit(job->end, memory_order_relaxed) : job->count;
+    return MIN_OF(end, job->count);
+}
+
+/* Takes the job's next index; unlinks it when that was the last. False when none is left: tasks
+ * moved the end. Under the lock. */
+static bool take(struct pool *pool, struct job *job, i64 *out) {
+    i64 end = job_end(job);
+    bool taken = job->taken < end;
+    *out = job->taken;
+    job->taken = taken ? job->taken + 1 : job->count;
+    if (job->taken >= end) {
         struct job **link = &pool->jobs;
         while (*link != job) {
             link = &(*link)->next;
         }
         *link = job->next;
+        job->taken = job->count;
     }
-    return i;
+    return taken;
 }
 
 static void *pool_thread(void *start) {
@@ -138,11 +149,14 @@ static void *pool_thread(void *start) {
             break;
         }
         struct job *job = pool->jobs;
-        i64 i = take(pool, job);
+        i64 i;
+        bool taken = take(pool, job, &i);
         job->running++;
         mutex_unlock(&pool->lock);
-        stop_enter(job->stop);
-        job->task(job->arg, i, worker);
+        if (taken) {
+            stop_enter(job->stop);
+            job->task(job->arg, i, worker);
+        }
         mutex_lock(&pool->lock);
         if (--job->running == 0 && job->taken == job->count) {
             cond_broadcast(&pool->done);
@@ -170,13 +184,18 @@ static void start_threads(struct pool *pool) {
 }
 
 void pool_run(struct pool *pool, i64 count, void (*task)(void *arg, i64 i, i32 worker), void *arg) {
+    pool_run_until(pool, count, NULL, task, arg);
+}
+
+void pool_run_until(struct pool *pool, i64 count, const _Atomic i64 *end,
+                    void (*task)(void *arg, i64 i, i32 worker), void *arg) {
+    struct job job = {.task = task, .arg = arg, .count = count, .end = end, .stop = stop_current()};
     if (count <= 1 || pool->worker_count == 1) {
-        for (i64 i = 0; i < count; i++) {
+        for (i64 i = 0; i < job_end(&job); i++) {
             task(arg, i, 0);
         }
         return;
     }
-    struct job job = {.task = task, .arg = arg, .count = count, .stop = stop_current()};
     mutex_lock(&pool->lock);
     start_threads(pool);
     struct job **link = &pool->jobs;
@@ -185,8 +204,8 @@ void pool_run(struct pool *pool, i64 count, void (*task)(void *arg, i64 i, i32 w
     }
     *link = &job;
     cond_broadcast(&pool->wake);
-    while (job.taken < count) {
-        i64 i = take(pool, &job);
+    i64 i;
+    while (job.taken < count && take(pool, &job, &i)) {
         mutex_unlock(&pool->lock);
         task(arg, i, 0);
         mutex_lock(&pool->lock);

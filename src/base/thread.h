@@ -24,13 +24,16 @@ void cond_broadcast(struct cond *c);
 /* Worker threads owned by the database. pool_run calls task(arg, i, worker) for every i in [0,
  * count), with `worker` in [0, pool_worker_count), and returns when all are done; the calling
  * thread works too. Tasks of several callers interleave. Safe from several threads; a task must not
- * call pool_run. */
+ * call pool_run. pool_run_until leaves out indices from *end on, which tasks may lower: what was
+ * taken before that is finished, the rest is not walked through. */
 struct pool;
 struct pool *
 pool_open(i32 worker_count); /* starts threads on first use; NULL when memory is short */
 void pool_close(struct pool *pool);
 i32 pool_worker_count(const struct pool *pool);
 void pool_run(struct pool *pool, i64 count, void (*task)(void *arg, i64 i, i32 worker), void *arg);
+void pool_run_until(struct pool *pool, i64 count, const _Atomic i64 *end,
+                    void (*task)(void *arg, i64 i, i32 worker), void *arg);
 
 /* Runs fn(arg) on a thread whose stack holds at least stack_bytes, and waits for it. False when no
  * such thread could be started. */

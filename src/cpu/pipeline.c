@@ -19,6 +19,18 @@ void tasks_run(struct exec *x, i64 count, void (*task)(void *arg, i64 i, i32 wor
     }
 }
 
+/* The same, but none from *end on, which tasks may lower. */
+static void tasks_run_until(struct exec *x, i64 count, const _Atomic i64 *end,
+                            void (*task)(void *arg, i64 i, i32 worker), void *arg) {
+    if (x->pool && count > 1) {
+        pool_run_until(x->pool, count, end, task, arg);
+        return;
+    }
+    for (i64 i = 0; i < MIN_OF(count, atomic_load_explicit(end, memory_order_relaxed)); i++) {
+        task(arg, i, 0);
+    }
+}
+
 static i64 part_rows(const struct pipe_run *run, i64 part) {
     const struct source *source = &run->pipe.pipe->source;
     switch (source->kind) {
@@ -77,30 +89,24 @@ static void find_parts(struct pipe_run *run) {
     for (i64 p = 0; p < run->part_count; p++) {
         run->part_starts[p + 1] = run->part_starts[p] + part_rows(run, p);
     }
+    run->rows_end = run->part_starts[run->part_count];
+    if (source->kind == SOURCE_TABLE) {
+        exec_row_range(run->x, run->pipe.pipe, &run->rows_first, &run->rows_end);
+    }
 }
 
-static FALLIBLE cut_morsels(struct pipe_run *run) {
+static void cut_morsels(struct pipe_run *run) {
     for (i64 p = 0; p < run->part_count; p++) {
         i64 start = run->part_starts[p];
         i64 rows = run->part_starts[p + 1] - start;
-        i64 first = MIN_OF(MAX_OF(run->window_first - start, 0), rows);
-        i64 end = MAX_OF(MIN_OF(run->window_end - start, rows), first);
+        i64 first = MIN_OF(MAX_OF(MAX_OF(run->window_first, run->rows_first) - start, 0), rows);
+        i64 end = MAX_OF(MIN_OF(MIN_OF(run->window_end, run->rows_end) - start, rows), first);
         run->part_firsts[p] = first;
         run->part_ends[p] = end;
         i64 morsels = (end - first + run->morsel_rows - 1) / run->morsel_rows;
         run->part_morsels[p + 1] = run->part_morsels[p] + morsels;
     }
     run->morsel_count = run->part_morsels[run->part_count];
-    if (run->limit >= 0) {
-        i64 bytes = MAX_OF(run->morsel_count, 1) * (i64)sizeof(i64);
-        run->morsel_outs = mem_alloc(run->x->mem, bytes);
-        if (!run->morsel_outs) {
-            return memory_refused(run->x->mem, run->x->err, bytes);
-        }
-        run->morsel_outs_bytes = bytes;
-        memset(run->morsel_outs, 0xff, (size_t)bytes);
-    }
-    return ERR_OK;
 }
 
 static void run_fail(struct pipe_run *run, struct worker *w, wf_status status) {
@@ -112,6 +118,7 @@ static void run_fail(struct pipe_run *run, struct worker *w, wf_status status) {
             *x->err = w->err;
         }
         atomic_store_explicit(&run->failed, 1, memory_order_release);
+        atomic_store_explicit(&run->stop_from, 0, memory_order_relaxed);
     }
     mutex_unlock(&x->lock);
 }
@@ -195,30 +202,19 @@ static void worker_close(struct worker *w) {
     free(w);
 }
 
-static bool zone_excluded(const struct exec *x, const struct segment *seg, const struct prune *p,
-                          i64 zone) {
-    const struct zone *z = &seg->zones[zone];
-    if (p->is_float) {
-        return (p->lo_lit != NO_LIT && z->fhi < x->lits[p->lo_lit].f64) ||
-               (p->hi_lit != NO_LIT && z->flo > x->lits[p->hi_lit].f64);
-    }
-    return (p->lo_lit != NO_LIT && z->hi < x->lits[p->lo_lit].i128) ||
-           (p->hi_lit != NO_LIT && z->lo > x->lits[p->hi_lit].i128);
-}
-
 static bool zone_pruned(const struct worker *w, i64 zone) {
     const struct pipeline *pipe = w->run->pipe.pipe;
     for (u32 i = 0; i < pipe->prune_count; i++) {
         const struct prune *p = &pipe->prunes[i];
         const struct segment *seg = &w->tablet->cols[pipe->source.cols[p->col]];
-        if (seg->zones && zone_excluded(w->run->x, seg, p, zone)) {
+        if (exec_zone_excluded(w->run->x, seg, p, zone)) {
             return true;
         }
     }
     return top_zones(w->run) && top_excludes(w, zone);
 }
 
-enum { VECTORS_PER_CHECK = 8 };
+enum { VECTORS_PER_CHECK = 8, OUTS_LEAST = 16 };
 
 /* The rows of the vector that are not deleted; false when there are none. */
 static bool select_live(struct worker *w, struct frame *fr) {
@@ -314,18 +310,48 @@ static i64 part_of(const struct pipe_run *run, i64 morsel) {
     return lo;
 }
 
-/* Morsels that end in order add up to a prefix; once that suffices, later ones are not needed. */
-static void note_output(struct pipe_run *run, const struct worker *w, i64 morsel) {
-    mutex_lock(&run->x->lock);
-    run->morsel_outs[morsel] = w->morsel_out;
-    while (run->prefix < run->morsel_count && run->morsel_outs[run->prefix] >= 0 &&
-           run->prefix_rows < run->limit) {
-        run->prefix_rows += run->morsel_outs[run->prefix++];
+/* Room for the outputs of the morsels from the prefix up to this one: those before it are done
+ * with, so that a source of any length needs little. Under the lock. */
+static FALLIBLE reserve_outs(struct pipe_run *run, i64 morsel) {
+    struct memory *mem = run->x->mem;
+    i64 used = run->outs_end - run->prefix;
+    if (morsel - run->outs_first >= run->outs_cap) {
+        i64 cap = 2 * MAX_OF(morsel + 1 - run->prefix, OUTS_LEAST);
+        i64 *outs = mem_alloc(mem, cap * (i64)sizeof *outs);
+        if (!outs) {
+            return memory_refused(mem, run->x->err, cap * (i64)sizeof *outs);
+        }
+        if (used > 0) {
+            memcpy(outs, run->outs + (run->prefix - run->outs_first), (size_t)used * sizeof *outs);
+        }
+        mem_free(mem, run->outs, run->outs_cap * (i64)sizeof *outs);
+        run->outs = outs;
+        run->outs_cap = cap;
+        run->outs_first = run->prefix;
     }
-    if (run->prefix_rows >= run->limit) {
+    while (run->outs_end <= morsel) {
+        run->outs[run->outs_end++ - run->outs_first] = -1;
+    }
+    return ERR_OK;
+}
+
+/* Morsels that end in order add up to a prefix; once that suffices, later ones are not needed. */
+static FALLIBLE note_output(struct pipe_run *run, const struct worker *w, i64 morsel) {
+    mutex_lock(&run->x->lock);
+    wf_status status = reserve_outs(run, morsel);
+    if (!status) {
+        run->outs[morsel - run->outs_first] = w->morsel_out;
+    }
+    while (run->prefix < run->outs_end && run->outs[run->prefix - run->outs_first] >= 0 &&
+           run->prefix_rows < run->limit) {
+        run->prefix_rows += run->outs[run->prefix++ - run->outs_first];
+    }
+    bool failed = atomic_load_explicit(&run->failed, memory_order_relaxed);
+    if (run->prefix_rows >= run->limit && !failed) {
         atomic_store_explicit(&run->stop_from, run->prefix, memory_order_relaxed);
     }
     mutex_unlock(&run->x->lock);
+    return status;
 }
 
 static FALLIBLE run_morsel(struct worker *w, i64 morsel) {
@@ -340,7 +366,7 @@ static FALLIBLE run_morsel(struct worker *w, i64 morsel) {
     i64 base = run->pipe.pipe->source.kind == SOURCE_VAR ? 0 : first;
     TRY(run_range(w, base, base + rows));
     if (run->limit >= 0) {
-        note_output(run, w, morsel);
+        TRY(note_output(run, w, morsel));
     }
     if (run->pipe.pipe->source.kind == SOURCE_TABLE) {
         atomic_fetch_add_explicit(&run->x->rows_done, rows, memory_order_relaxed);
@@ -457,9 +483,9 @@ static void fill_metric(struct pipe_run *run, u32 step_no) {
 }
 
 static FALLIBLE run_all(struct pipe_run *run) {
-    TRY(cut_morsels(run));
+    cut_morsels(run);
     TRY(begin_sinks(run));
-    tasks_run(run->x, run->morsel_count, morsel_task, run);
+    tasks_run_until(run->x, run->morsel_count, &run->stop_from, morsel_task, run);
     if (atomic_load(&run->failed)) {
         return run->status;
     }
@@ -488,6 +514,11 @@ wf_status pipe_open(struct device *dev, struct exec *x, const struct step *step,
     return arena_check(x->arena, x->err);
 }
 
+void pipe_note_skipped(struct pipe_run *run, u32 step_no) {
+    i64 rows = run->part_starts[run->part_count];
+    run->x->metrics[step_no].tablets_pruned_rows += rows - (run->rows_end - run->rows_first);
+}
+
 static void close_sinks(struct pipe_run *run) {
     for (u32 s = 0; s < run->sink_count; s++) {
         if (run->sinks[s].class->close) {
@@ -495,9 +526,9 @@ static void close_sinks(struct pipe_run *run) {
         }
     }
     run->sink_count = 0;
-    mem_free(run->x->mem, run->morsel_outs, run->morsel_outs_bytes);
-    run->morsel_outs = NULL;
-    run->morsel_outs_bytes = 0;
+    mem_free(run->x->mem, run->outs, run->outs_cap * (i64)sizeof *run->outs);
+    run->outs = NULL;
+    run->outs_cap = run->outs_first = run->outs_end = 0;
 }
 
 wf_status pipe_window(struct pipe_run *run, u32 step_no, i64 first, i64 end, i64 limit) {
@@ -529,6 +560,7 @@ static FALLIBLE run_whole(struct device *dev, struct exec *x, u32 step_no,
     struct pipe_run run;
     TRY(pipe_open(dev, x, step, &run));
     const struct pipeline *pipe = step->pipeline;
+    pipe_note_skipped(&run, step_no);
     bool limited = pipe->sink_count == 1 && pipe->sinks[0].kind == SINK_ROWS;
     wf_status status = pipe_window(&run, step_no, 0, I64_MAX, limited ? pipe->sinks[0].limit : -1);
     pipe_close(&run);

@@ -239,6 +239,7 @@ struct kargs {
     u32 tablet_count;
     u32 tile_shift;
     u32 op_count;
+    u64 tile_first; /* the launch works on tiles from tile_first up to tile_count */
     u64 tile_count;
     const struct kop *ops;
     u32 hoist_count; /* the first opcodes fill constants, once per block */

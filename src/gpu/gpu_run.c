@@ -13,6 +13,11 @@
 
 #define ARGS_LEAST_BYTES (64LL << 10)
 #define SYNC_ROWS (1LL << 28) /* rows in flight before cancellation is looked at again */
+#define LAUNCH_NS 50000000    /* what launches of rows that multiply aim at */
+#define LAUNCH_GROWTH 16
+#define FIRST_MATCHES (1LL << 32) /* that the first launch may give */
+#define FIRST_MATCHES_SIMT (1LL << 22)
+#define MATCHES_MOST (1LL << 60)
 
 /* --- the argument block --- */
 
@@ -302,35 +307,92 @@ static struct kargs batch_args(const struct job *j, i64 i) {
     return args;
 }
 
-static FALLIBLE launch_batch(struct job *j, i64 i, void *stream) {
-    struct gpu *g = j->g;
-    struct error *err = j->x->err;
-    struct batch *b = &j->batches[i];
+/* A batch is one launch, unless it has more rows than one may take: then launches follow each other
+ * by tiles. Of rows that may match any number of others the first launch takes few, and later ones
+ * as many as the time of those before allows. */
+struct launch {
+    void *function; /* NULL: the virtual machine */
+    u64 tile;       /* the first that is left; 0 again when none is */
+    i64 step;       /* tiles of the next launch; 0 = not known yet */
+};
+
+static i64 most_rows(const struct job *j) {
+    return j->g->api->is_simt ? LAUNCH_ROWS_SIMT : LAUNCH_ROWS;
+}
+
+/* How many matches a row may have; 1 when none can have several. */
+static i64 most_matches(const struct job *j) {
+    i64 matches = 1;
+    for (u32 i = 0; i < j->pipe->op_count; i++) {
+        const struct op *op = &j->pipe->ops[i];
+        bool each = op->code == OP_MATCH || op->code == OP_EACH;
+        if (each && !j->indexes[j->plan.op_imm[i]].unique) {
+            const struct gpu_var *index = j->x->vars[op->imm].gpu;
+            i64 rows = index->index_rows ? MAX_OF(index->index_rows->bytes / 4, 1) : 1;
+            matches = MIN_OF(matches, MATCHES_MOST / rows) * rows;
+        }
+    }
+    return MAX_OF(matches, 1);
+}
+
+static void cut_launch(const struct job *j, i64 tile_rows, struct launch *l, struct kargs *args) {
+    i64 tiles = (i64)args->tile_count;
+    i64 matches = most_matches(j);
+    i64 most = MAX_OF(most_rows(j) / tile_rows, 1);
+    if (!l->step) {
+        i64 few = (j->g->api->is_simt ? FIRST_MATCHES_SIMT : FIRST_MATCHES) / matches / tile_rows;
+        l->step = matches > 1 ? MAX_OF(few, 1) : most;
+    }
+    l->step = MIN_OF(l->step, most);
+    bool cut = matches > 1 || j->place == PLACE_CACHED;
+    i64 end = cut ? MIN_OF((i64)l->tile + l->step, tiles) : tiles;
+    args->tile_first = l->tile;
+    args->tile_count = (u64)end;
+    l->tile = end < tiles ? (u64)end : 0;
+}
+
+/* The kernel and its tiles. */
+static FALLIBLE choose_code(struct job *j, struct batch *b, struct launch *l, struct kargs *args,
+                            void **out_function, i64 *out_tile_rows, i64 *out_shared) {
     struct sig *sig = &j->sigs[b->sig];
-    void *function = NULL;
-    TRY(woven_function(j, sig, &function));
-    struct kargs args = batch_args(j, i);
-    u32 threads = function ? WOVEN_BLOCK : VM_BLOCK;
     bool rows = j->plan.sink->kind == SINK_ROWS;
-    i64 shared = sig->weave.shared_bytes;
-    j->used_woven |= function != NULL;
-    j->used_vm |= function == NULL;
-    if (!function) {
+    if (l->tile == 0) { /* a tile means other rows to the other code */
+        TRY(woven_function(j, sig, &l->function));
+    }
+    *out_function = l->function;
+    *out_tile_rows = (i64)WOVEN_BLOCK * sig->weave.rows_per_thread;
+    *out_shared = sig->weave.shared_bytes;
+    j->used_woven |= l->function != NULL;
+    j->used_vm |= l->function == NULL;
+    if (!l->function) {
         bool large = j->plan.tile_rows == VM_TILE_LARGE;
-        TRY(gpu_kernel(g,
+        TRY(gpu_kernel(j->g,
                        !rows   ? KERNEL_VM_AGG
                        : large ? KERNEL_VM_ROWS
                                : KERNEL_VM_ROWS_SMALL,
-                       &function, err));
-        shared = j->plan.slot_bytes + (rows ? 2 * j->plan.tile_rows : 0);
-        set_tiles(j, b, j->plan.tile_rows, &args);
-    } else {
-        set_tiles(j, b, (i64)WOVEN_BLOCK * sig->weave.rows_per_thread, &args);
+                       out_function, j->x->err));
+        *out_tile_rows = j->plan.tile_rows;
+        *out_shared = j->plan.slot_bytes + (rows ? 2 * j->plan.tile_rows : 0);
     }
+    set_tiles(j, b, *out_tile_rows, args);
+    return ERR_OK;
+}
+
+static FALLIBLE launch_batch(struct job *j, i64 i, void *stream, struct launch *l) {
+    struct gpu *g = j->g;
+    struct error *err = j->x->err;
+    struct batch *b = &j->batches[i];
+    struct kargs args = batch_args(j, i);
+    void *function = NULL;
+    i64 tile_rows = 1;
+    i64 shared = 0;
+    TRY(choose_code(j, b, l, &args, &function, &tile_rows, &shared));
+    u32 threads = l->function ? WOVEN_BLOCK : VM_BLOCK;
     shared += gpu_agg_shared(j, threads, shared, &args.agg.copies);
     i32 per_sm = 1;
     TRY(gpu_blocks_per_sm(g, function, threads, shared, &per_sm, err));
-    i64 blocks = MIN_OF((i64)args.tile_count, (i64)g->sm_count * per_sm);
+    cut_launch(j, tile_rows, l, &args);
+    i64 blocks = MIN_OF((i64)(args.tile_count - args.tile_first), (i64)g->sm_count * per_sm);
     void *first = NULL;
     void *last = NULL;
     TRY(gpu_event(g, 1 + j->event_count, &first, err));
@@ -349,19 +411,76 @@ static void progress(struct job *j, const struct batch *b) {
     }
 }
 
+/* What the launches so far took, once they are done. */
+static FALLIBLE add_times(struct job *j) {
+    struct gpu *g = j->g;
+    struct error *err = j->x->err;
+    for (i64 e = 0; e < j->event_count; e += 2) {
+        float ms = 0;
+        CU(g->api->event_elapsed(&ms, g->events[1 + e], g->events[2 + e]));
+        j->metric->device_ns += (i64)((f64)ms * 1e6);
+    }
+    j->event_count = 0;
+    return ERR_OK;
+}
+
+static FALLIBLE read_report(struct job *j) {
+    struct gpu *g = j->g;
+    struct error *err = j->x->err;
+    CU(g->api->copy_to_host(g->reports.host, g->args_block->addr + (u64)j->reports_at,
+                            REPORT_WORDS * 8, g->streams[0]));
+    CU(g->api->stream_synchronize(g->streams[0]));
+    return add_times(j);
+}
+
+/* Whether the rest of a source need not be looked at: a limit is reached, or all must be done again
+ * with more room anyway. Rows that do not fit are counted, unless no card could hold them. */
+static bool has_enough(const struct job *j) {
+    u64 report[REPORT_WORDS];
+    const struct sink *sink = j->plan.sink;
+    memcpy(report, j->g->reports.host, sizeof report);
+    i64 rows = (i64)report[REPORT_ROWS];
+    bool hopeless = rows > j->g->heap.budget_bytes / MAX_OF(gpu_job_row_bytes(j), 1);
+    return (report[REPORT_RETRY] & (RETRY_TABLE | RETRY_INTERN)) ||
+           ((report[REPORT_RETRY] & RETRY_OUTPUT) && hopeless) ||
+           (sink->kind == SINK_ROWS && sink->limit >= 0 && rows >= sink->limit);
+}
+
+/* All launches of a batch; between them the host looks at what they gave. */
+static FALLIBLE run_batch(struct job *j, i64 b, void *stream) {
+    struct gpu *g = j->g;
+    struct error *err = j->x->err;
+    struct launch l = {NULL, 0, 0};
+    do {
+        TRY(exec_check(j->x));
+        i64 start = clock_ns();
+        TRY(launch_batch(j, b, stream, &l));
+        if (l.tile) {
+            CU(g->api->stream_synchronize(stream));
+            if (!j->to_host) {
+                TRY(read_report(j));
+                l.tile = has_enough(j) ? 0 : l.tile;
+            }
+            i64 ns = MAX_OF(clock_ns() - start, 1);
+            i64 factor = MIN_OF(LAUNCH_NS / ns, LAUNCH_GROWTH);
+            l.step = factor > 0 ? l.step * factor : MAX_OF(l.step / 2, 1);
+        }
+    } while (l.tile);
+    progress(j, &j->batches[b]);
+    return ERR_OK;
+}
+
 static FALLIBLE run_cached(struct job *j) {
     struct gpu *g = j->g;
     struct error *err = j->x->err;
     i64 in_flight = 0;
     for (i64 b = 0; b < j->batch_count; b++) {
-        TRY(exec_check(j->x));
-        TRY(launch_batch(j, b, g->streams[0]));
+        TRY(run_batch(j, b, g->streams[0]));
         in_flight += j->batches[b].rows;
         if (in_flight >= SYNC_ROWS) {
             CU(g->api->stream_synchronize(g->streams[0]));
             in_flight = 0;
         }
-        progress(j, &j->batches[b]);
     }
     return ERR_OK;
 }
@@ -380,7 +499,7 @@ static FALLIBLE start_batch(struct job *j, i64 b) {
     if (j->to_host && b >= j->slot_count) { /* until then the slot's rows are still being copied */
         CU(g->api->stream_wait_event(stream, g->slot_down[slot], 0));
     }
-    TRY(launch_batch(j, b, stream));
+    TRY(run_batch(j, b, stream));
     if (j->to_host) {
         i64 at = b * REPORT_WORDS * 8;
         CU(g->api->copy_to_host(g->reports.host + at,
@@ -388,7 +507,6 @@ static FALLIBLE start_batch(struct job *j, i64 b) {
                                 stream));
     }
     CU(g->api->event_record(g->slot_done[slot], stream));
-    progress(j, &j->batches[b]);
     return ERR_OK;
 }
 
@@ -397,7 +515,6 @@ static FALLIBLE run_slots(struct job *j) {
     struct error *err = j->x->err;
     i64 harvested = 0;
     for (i64 b = 0; b < j->batch_count; b++) {
-        TRY(exec_check(j->x));
         TRY(start_batch(j, b));
         if (b + 1 >= j->slot_count) {
             TRY(gpu_job_harvest(j, harvested++));
@@ -413,20 +530,7 @@ static FALLIBLE run_slots(struct job *j) {
 }
 
 static FALLIBLE collect(struct job *j) {
-    struct gpu *g = j->g;
-    struct error *err = j->x->err;
-    if (!j->to_host) {
-        CU(g->api->copy_to_host(g->reports.host, j->g->args_block->addr + (u64)j->reports_at,
-                                REPORT_WORDS * 8, g->streams[0]));
-        CU(g->api->stream_synchronize(g->streams[0]));
-    }
-    for (i64 e = 0; e < j->event_count; e += 2) {
-        float ms = 0;
-        CU(g->api->event_elapsed(&ms, g->events[1 + e], g->events[2 + e]));
-        j->metric->device_ns += (i64)((f64)ms * 1e6);
-    }
-    j->event_count = 0;
-    return ERR_OK;
+    return j->to_host ? add_times(j) : read_report(j);
 }
 
 static FALLIBLE init_state(struct job *j) {
@@ -567,6 +671,7 @@ wf_status gpu_run_pipeline(struct gpu *g, struct exec *x, u32 step_no, const str
         gpu_var_release(j.old);
     }
     struct step_metric *metric = j.metric;
+    gpu_job_marks(&j);
     metric->device = !j.used_woven ? "gpu vm" : j.used_vm ? "gpu vm+woven" : "gpu woven";
     metric->rows_in += j.source_rows;
     metric->bytes_read += j.source_bytes;

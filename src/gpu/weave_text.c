@@ -247,7 +247,8 @@ static void put_setup(struct weaver *v) {
 }
 
 static void put_tile_head(struct weaver *v) {
-    line(v, "for (u64 tile = t_block(); tile < args.tile_count; tile += t_blocks()) {");
+    line(v, "for (u64 tile = args.tile_first + t_block(); tile < args.tile_count;");
+    line(v, "     tile += t_blocks()) {");
     v->depth++;
     line(v, "const u64 tablet = tile >> args.tile_shift;");
     line(v, "const i64 first = (i64)(tile & (((u64)1 << args.tile_shift) - 1)) * TILE;");

@@ -16,26 +16,39 @@
 /* out[k] has bit i set where byte 64 * k + i is a, b or c. */
 void csv_masks(const char *bytes, i64 word_count, char a, char b, char c, u64 *out);
 
-enum quote_state { QUOTE_OUT, QUOTE_IN, QUOTE_IN_ESCAPED, QUOTE_STATES };
+/* The bytes that mean something; 0 = none such. */
+struct csv_marks {
+    char delimiter, quote, escape, comment;
+    char newline; /* '\n', which a '\r' may precede, or '\r' alone */
+};
+/* What ends the first line: '\r' only where no '\n' follows. */
+char csv_line_end(const char *bytes, i64 len, char quote);
+
+enum quote_state { QUOTE_OUT, QUOTE_IN, QUOTE_IN_ESCAPED, QUOTE_COMMENT, QUOTE_STATES };
 struct csv_count {              /* of a block, for each state it may begin in */
     i64 newlines[QUOTE_STATES]; /* outside of quotes */
     u8 after[QUOTE_STATES];     /* the state it ends in */
     b8 plain;                   /* all bytes are ASCII and none is NUL */
 };
-void csv_count(const char *bytes, i64 len, char quote, char escape, struct csv_count *out);
-i64 csv_newlines(const char *bytes, i64 len);
+void csv_count(const char *bytes, i64 len, const struct csv_marks *marks, struct csv_count *out);
+i64 csv_newlines(const char *bytes, i64 len, char newline);
+/* The position after the next line end outside of quotes, or the end. */
+const char *csv_next_record(const char *at, const char *end, const struct csv_marks *marks,
+                            u8 state);
 
 enum { WINDOW_WORDS = 64 };
 /* Hands out the positions of delimiters, line ends and quotes, in order. */
 struct csv_cursor {
     const char *window, *next, *end; /* what the masks cover, what they do not cover yet */
-    char delimiter, quote;
+    char delimiter, quote, newline;
     i32 word, word_count;
+    struct csv_job *job; /* asked now and then whether to go on; may be NULL */
+    i32 refills;
     u64 mask;
     u64 masks[WINDOW_WORDS];
 };
-void cursor_init(struct csv_cursor *cursor, const char *begin, const char *end, char delimiter,
-                 char quote);
+void cursor_init(struct csv_cursor *cursor, const char *begin, const char *end,
+                 const struct csv_marks *marks, struct csv_job *job);
 bool cursor_refill(struct csv_cursor *cursor); /* false at the end */
 
 /* The next one, or the end. */
@@ -61,6 +74,7 @@ struct csv_field { /* what column i of the file is */
     u8 kind;
     b8 not_null;
     b8 never_null, quoted_null; /* FORCE_NOT_NULL, FORCE_NULL */
+    b8 guessed;                 /* a value must be one that csv_guess_holds */
     const char *name;
     i64 lo, hi;     /* smallint, integer, bigint */
     i128 dec_limit; /* decimal: |value| is below */
@@ -79,6 +93,7 @@ struct csv_tablet { /* one being filled: plain columns for its rows */
     i64 first_row, rows;
     _Atomic i64 rows_left; /* to be parsed */
     u8 *block;             /* data and NULL flags of every column; NULL until first used */
+    _Atomic i64 gap_rows;  /* lines that are no rows, flagged behind the columns */
     struct heap *heaps;
 };
 
@@ -94,14 +109,18 @@ struct csv_job {
 
     const struct input *in;
     const char *data, *start, *end; /* the file; its records */
+    struct csv_marks marks;
+    bool gaps; /* lines may turn out to be no rows: blank ones, comments, wrong ones */
     i64 block_bytes, block_count;
     struct csv_block *blocks; /* one more than block_count */
 
     i64 tablet_count, tablet_rows, total_rows;
     struct csv_tablet *tablets;
     i64 *data_at, *nulls_at; /* per table column: offsets in a tablet's block */
+    i64 gaps_at;             /* likewise, a flag for each row */
     i64 tablet_bytes;
-    struct load *load; /* NULL: rows go to the table's tail */
+    _Atomic i64 gap_rows, ignored_rows; /* of all tablets; those of them with errors */
+    struct load *load;                  /* NULL: rows go to the table's tail */
 
     struct mutex lock;    /* below, and tablets' blocks and heaps */
     u8 *spare;            /* a tablet block to be used again */
@@ -111,14 +130,38 @@ struct csv_job {
     _Atomic i64 bad_record;
     i64 bad_at; /* the line to name is the one of this offset */
     i64 bad_field;
+    u8 bad_why; /* enum bad_why */
     struct error bad;
 };
+
+enum bad_why { BAD_VALUE, BAD_FEW, BAD_MANY, BAD_QUOTE, BAD_ENCODING }; /* decides on the hint */
 
 /* csv_load with blocks of any size, for tests. */
 FALLIBLE csv_load_blocks(struct table *table, const struct input *in,
                          const struct csv_options *options, struct pool *pool, struct memory *mem,
                          struct load_progress *progress, i64 block_bytes, i64 *out_rows,
                          struct error *err);
+
+/* csv_guess.c: what values of a column have read as so far. */
+enum guess {
+    GUESS_NONE,
+    GUESS_BOOL,
+    GUESS_INT, /* of two numbers the later one holds both */
+    GUESS_BIGINT,
+    GUESS_HUGE,
+    GUESS_DOUBLE,
+    GUESS_DATE,
+    GUESS_TIMESTAMP,
+    GUESS_TIMESTAMPTZ,
+    GUESS_TIME,
+    GUESS_INFINITY, /* a number or a time */
+    GUESS_TEXT,
+    GUESS_COUNT
+};
+u8 csv_guess(struct sv field);
+u8 csv_guess_both(u8 a, u8 b);
+struct type csv_guess_type(u8 guess);
+bool csv_guess_holds(struct type type, struct sv field);
 
 /* csv_load.c, for csv_parse.c */
 bool csv_stopped(struct csv_job *job); /* also notices cancellation and the deadline */

@@ -52,26 +52,6 @@ bool csv_stopped(struct csv_job *job) {
     return false;
 }
 
-/* The position after the next line end outside of quotes. */
-static const char *next_record(const struct csv_job *job, const char *p, u8 state) {
-    char quote = job->options->quote, escape = job->options->escape;
-    for (; p < job->end; p++) {
-        if (state == QUOTE_OUT) {
-            if (*p == '\n') {
-                return p + 1;
-            }
-            state = quote && *p == quote ? QUOTE_IN : QUOTE_OUT;
-        } else if (state == QUOTE_IN_ESCAPED) {
-            state = QUOTE_IN;
-        } else if (*p == escape && escape != quote) {
-            state = QUOTE_IN_ESCAPED;
-        } else if (*p == quote) {
-            state = QUOTE_OUT;
-        }
-    }
-    return job->end;
-}
-
 static void count_task(void *arg, i64 i, i32 worker) {
     UNUSED(worker);
     struct csv_job *job = arg;
@@ -80,7 +60,7 @@ static void count_task(void *arg, i64 i, i32 worker) {
     }
     const char *begin = job->start + i * job->block_bytes;
     i64 len = MIN_OF(job->block_bytes, job->end - begin);
-    csv_count(begin, len, job->options->quote, job->options->escape, &job->blocks[i].count);
+    csv_count(begin, len, &job->marks, &job->blocks[i].count);
 }
 
 static void parse_task(void *arg, i64 i, i32 worker) {
@@ -98,23 +78,33 @@ static void run(struct pool *pool, i64 count, void (*task)(void *, i64, i32), vo
     }
 }
 
-/* From the counts of all blocks: where each one's first record begins, and its number. */
+/* From the counts of all blocks: where each one's first record begins, and its number. A block in
+ * which no record begins has the place of the one behind it: a line of any length is gone over
+ * once. */
 static void place_blocks(struct csv_job *job) {
     i64 newlines = 0;
     u8 state = QUOTE_OUT;
     for (i64 i = 0; i < job->block_count; i++) {
         struct csv_block *block = &job->blocks[i];
         const char *edge = job->start + i * job->block_bytes;
-        bool at_edge = i == 0 || (state == QUOTE_OUT && edge[-1] == '\n');
-        block->begin = at_edge ? edge : next_record(job, edge, state);
+        bool at_edge = i == 0 || (state == QUOTE_OUT && edge[-1] == job->marks.newline);
+        i64 own = block->count.newlines[state];
+        block->begin = at_edge ? edge
+                       : own   ? csv_next_record(edge, job->end, &job->marks, state)
+                               : NULL;
         block->first_row = newlines + !at_edge;
-        newlines += block->count.newlines[state];
+        newlines += own;
         state = block->count.after[state];
     }
-    bool open = job->end > job->start && (state != QUOTE_OUT || job->end[-1] != '\n');
+    char newline = job->marks.newline;
+    bool open = job->end > job->start && (state != QUOTE_OUT || job->end[-1] != newline);
     struct csv_block *last = &job->blocks[job->block_count];
     last->begin = job->end;
     last->first_row = job->total_rows = newlines + open;
+    for (i64 i = job->block_count - 1; i >= 0; i--) {
+        struct csv_block *block = &job->blocks[i];
+        block->begin = block->begin ? block->begin : block[1].begin;
+    }
 }
 
 /* One allocation per list; all are small next to the file. */
@@ -145,6 +135,7 @@ static FALLIBLE plan_fields(struct csv_job *job, struct error *err) {
                                     .never_null =
                                         options->force_not_null && options->force_not_null[col],
                                     .quoted_null = options->force_null && options->force_null[col],
+                                    .guessed = options->guessed && options->guessed[col],
                                     .name = table->cols[col].name,
                                     .lo = small ? -32768
                                           : big ? I64_MIN
@@ -168,23 +159,71 @@ static bool is_listed(const struct csv_job *job, u32 col) {
     return false;
 }
 
-/* Skips a byte order mark and the header; an empty last line is no record of several columns. */
-static void find_records(struct csv_job *job) {
+static bool is_blank_line(const struct csv_job *job, const char *at, const char *next) {
+    next -= next > at && next[-1] == job->marks.newline;
+    next -= next > at && next[-1] == '\r';
+    return next == at;
+}
+
+/* Behind the header; blank lines and comments may stand before it. */
+static const char *behind_header(const struct csv_job *job, const char *at) {
+    for (;;) {
+        const char *next = csv_next_record(at, job->end, &job->marks, QUOTE_OUT);
+        bool comment = job->options->comment && at < next && *at == job->options->comment;
+        bool blank = job->options->lenient && is_blank_line(job, at, next);
+        if (next == job->end || !(comment || blank)) {
+            return next;
+        }
+        at = next;
+    }
+}
+
+static FALLIBLE check_encoding(const struct csv_job *job, struct error *err) {
+    const char *data = job->data;
+    bool marked =
+        job->in->bytes >= 2 && (!memcmp(data, "\xff\xfe", 2) || !memcmp(data, "\xfe\xff", 2));
+    bool wide = job->in->bytes >= 4 && ((!data[0] && data[1] && !data[2] && data[3]) ||
+                                        (data[0] && !data[1] && data[2] && !data[3]));
+    if (!marked && !wide) {
+        return ERR_OK;
+    }
+    error_set(err, ERR_INVALID_ENCODING, -1, "%s: the file is written in UTF-16", job->in->path);
+    error_hint(err, "Convert it: iconv -f UTF-16 -t UTF-8 old.csv > new.csv");
+    return err->code;
+}
+
+/* Skips a byte order mark, what is to be skipped, and the header; an empty last line is no record
+ * of several columns. */
+static FALLIBLE find_records(struct csv_job *job, struct error *err) {
+    const struct csv_options *options = job->options;
     job->data = job->start = job->in->data;
     job->end = job->data + job->in->bytes;
+    TRY(check_encoding(job, err));
     if (job->in->bytes >= 3 && !memcmp(job->data, "\xef\xbb\xbf", 3)) {
         job->start += 3;
     }
-    if (job->options->header) {
-        job->start = next_record(job, job->start, QUOTE_OUT);
+    char newline = csv_line_end(job->start, job->end - job->start, options->quote);
+    job->marks = (struct csv_marks){.delimiter = options->delimiter,
+                                    .quote = options->quote,
+                                    .escape = options->escape,
+                                    .comment = options->comment,
+                                    .newline = newline};
+    job->gaps = options->lenient || options->comment || options->ignore_errors;
+    struct csv_marks lines = {.newline = newline};
+    for (i64 i = 0; i < options->skip && job->start < job->end; i++) {
+        job->start = csv_next_record(job->start, job->end, &lines, QUOTE_OUT);
     }
-    if (job->field_count > 1 && job->end > job->start && job->end[-1] == '\n') {
+    if (options->header) {
+        job->start = behind_header(job, job->start);
+    }
+    if (job->field_count > 1 && job->end > job->start && job->end[-1] == newline) {
         const char *line = job->end - 1;
-        line -= line > job->start && line[-1] == '\r';
-        if (line == job->start || line[-1] == '\n') {
+        line -= line > job->start && line[-1] == '\r' && newline == '\n';
+        if (line == job->start || line[-1] == newline) {
             job->end = line;
         }
     }
+    return ERR_OK;
 }
 
 static FALLIBLE plan_tablets(struct csv_job *job, struct error *err) {
@@ -208,7 +247,8 @@ static FALLIBLE plan_tablets(struct csv_job *job, struct error *err) {
         job->nulls_at[i] = at;
         at += ALIGN_UP(rows, 64);
     }
-    job->tablet_bytes = at;
+    job->gaps_at = at;
+    job->tablet_bytes = at + (job->gaps ? ALIGN_UP(rows, 64) : 0);
     bool small = job->tablet_count == 1 && job->total_rows * 8 <= job->tablet_rows;
     return small ? ERR_OK : load_open(&job->load, job->table, err);
 }
@@ -256,6 +296,9 @@ u8 *csv_tablet_block(struct csv_job *job, struct csv_tablet *tablet) {
                 fill_unlisted(job, tablet, i);
             }
         }
+        if (tablet->block && job->gaps) {
+            memset(tablet->block + job->gaps_at, 0, (size_t)tablet->rows);
+        }
     }
     u8 *block = tablet->block;
     mutex_unlock(&job->lock);
@@ -280,6 +323,22 @@ static void tablet_free(struct csv_job *job, struct csv_tablet *tablet) {
     heap_free_all(job->mem, heaps);
 }
 
+/* Moves the rows together over the lines that are none; returns how many rows that leaves. */
+static i64 close_gaps(struct csv_job *job, const struct csv_tablet *tablet) {
+    const u8 *gaps = tablet->block + job->gaps_at;
+    i64 kept = tablet->rows - atomic_load(&tablet->gap_rows);
+    for (u32 c = 0; kept < tablet->rows && c < job->table->col_count; c++) {
+        i64 width = kind_bytes[type_kind(job->table->cols[c].type)], to = 0;
+        u8 *data = tablet->block + job->data_at[c], *nulls = tablet->block + job->nulls_at[c];
+        for (i64 i = 0; i < tablet->rows; i++) {
+            memmove(data + to * width, data + i * width, (size_t)width);
+            nulls[to] = nulls[i];
+            to += !gaps[i];
+        }
+    }
+    return kept;
+}
+
 static FALLIBLE tablet_store(struct csv_job *job, i64 tablet_no, struct error *err) {
     struct table *table = job->table;
     struct csv_tablet *tablet = &job->tablets[tablet_no];
@@ -294,11 +353,12 @@ static FALLIBLE tablet_store(struct csv_job *job, i64 tablet_no, struct error *e
             .nulls = table->cols[i].not_null ? NULL : tablet->block + job->nulls_at[i]};
     }
     const struct csv_options *options = job->options;
-    wf_status status = job->load ? load_tablet(job->load, tablet_no, tablet->rows, cols, err)
-                       : options->base
-                           ? version_append_unchecked(table, options->base, tablet->rows, cols,
-                                                      options->out_version, err)
-                           : table_append(table, tablet->rows, cols, err);
+    i64 rows = close_gaps(job, tablet);
+    wf_status status = rows == 0       ? ERR_OK
+                       : job->load     ? load_tablet(job->load, tablet_no, rows, cols, err)
+                       : options->base ? version_append_unchecked(table, options->base, rows, cols,
+                                                                  options->out_version, err)
+                                       : table_append(table, rows, cols, err);
     mem_free(job->mem, cols, bytes);
     return status;
 }
@@ -321,15 +381,50 @@ void csv_tablet_parsed(struct csv_job *job, i64 tablet_no, i64 rows) {
     }
 }
 
+/* The option that would help, in the writing of FROM or of COPY. */
+static void hint_bad(const struct csv_job *job, struct error *err) {
+    bool from = job->options->lenient;
+    const char *ignore = from ? "ignore_errors => true" : "IGNORE_ERRORS";
+    switch (job->bad_why) {
+    case BAD_FEW:
+        error_hint(err, "%s fills the missing columns with NULL; %s leaves out such lines.",
+                   from ? "null_padding => true" : "NULL_PADDING", ignore);
+        break;
+    case BAD_MANY:
+        error_hint(err, "%s leaves out such lines; %s names another delimiter.", ignore,
+                   from ? "delim => ';'" : "DELIMITER ';'");
+        break;
+    case BAD_QUOTE:
+        error_hint(err, "%s reads the file without quotes.",
+                   from ? "quote => ''" : "QUOTE E'\\x01'");
+        break;
+    case BAD_ENCODING:
+        error_hint(err, "%s leaves out such lines; iconv -t UTF-8 converts the file.", ignore);
+        break;
+    default:
+        if (from && job->bad.code != ERR_NOT_NULL) {
+            error_hint(err,
+                       "%s leaves out such lines; types => {'%.60s': 'text'} reads the column "
+                       "as text.",
+                       ignore, job->fields[MAX_OF(job->bad_field, 0)].name);
+        } else {
+            error_hint(err, "%s leaves out such lines.", ignore);
+        }
+    }
+}
+
 static FALLIBLE report_bad(struct csv_job *job, struct error *err) {
-    long long line = csv_newlines(job->data, job->bad_at) + 1;
+    long long line = csv_newlines(job->data, job->bad_at, job->marks.newline) + 1;
     i64 field = job->bad_field;
     if (field < 0) {
-        return error_set(err, job->bad.code, -1, "%s, line %lld: %s", job->in->path, line,
-                         job->bad.message);
+        error_set(err, job->bad.code, -1, "%s, line %lld: %s", job->in->path, line,
+                  job->bad.message);
+    } else {
+        error_set(err, job->bad.code, -1, "%s, line %lld, column %lld (%s): %s", job->in->path,
+                  line, field + 1, job->fields[field].name, job->bad.message);
     }
-    return error_set(err, job->bad.code, -1, "%s, line %lld, column %lld (%s): %s", job->in->path,
-                     line, field + 1, job->fields[field].name, job->bad.message);
+    hint_bad(job, err);
+    return err->code;
 }
 
 /* A column that the file does not fill and that forbids NULL. */
@@ -339,7 +434,8 @@ static FALLIBLE check_unlisted(struct csv_job *job, struct error *err) {
                      (job->options->sequences && job->options->sequences[i]);
         if (job->table->cols[i].not_null && !is_listed(job, i) && !fills) {
             FAIL(err, NOT_NULL, "%s, line %lld: no value for column \"%s\", which is NOT NULL",
-                 job->in->path, csv_newlines(job->data, job->start - job->data) + 1,
+                 job->in->path,
+                 csv_newlines(job->data, job->start - job->data, job->marks.newline) + 1,
                  job->table->cols[i].name);
         }
     }
@@ -410,13 +506,18 @@ wf_status csv_load_blocks(struct table *table, const struct input *in,
     mutex_init(&job.lock);
     wf_status status = plan_fields(&job, err);
     if (status == ERR_OK) {
-        find_records(&job);
+        status = find_records(&job, err);
+    }
+    if (status == ERR_OK) {
         if (progress) {
             progress->bytes_total = job.end - job.start;
         }
         status = load_file(&job, pool, err);
     }
-    *out_rows = status == ERR_OK ? job.total_rows : 0;
+    *out_rows = status == ERR_OK ? job.total_rows - atomic_load(&job.gap_rows) : 0;
+    if (options->out_ignored) {
+        *options->out_ignored = atomic_load(&job.ignored_rows);
+    }
     job_fini(&job);
     return status;
 }

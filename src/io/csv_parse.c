@@ -26,6 +26,8 @@ struct parser {
     const char *pos, *end;
     const char *record; /* where the current one begins */
     b8 plain;           /* text needs no check */
+    b8 ended;           /* the field read last was its line's last */
+    char quote, newline, comment;
     struct csv_tablet *tablet;
     u8 *block;
     i64 row; /* within the tablet */
@@ -48,11 +50,15 @@ void heap_free_all(struct memory *mem, struct heap *heap) {
 
 /* Records an error of the current record, unless one nearer to the start of the file is known.
  * field is -1 for errors of the whole line. Always false. */
-__attribute__((format(printf, 5, 6))) static bool bad(struct parser *p, const char *at, i64 field,
-                                                      wf_status code, const char *format, ...) {
+__attribute__((format(printf, 6, 7))) static bool bad(struct parser *p, const char *at, i64 field,
+                                                      enum bad_why why, wf_status code,
+                                                      const char *format, ...) {
     struct csv_job *job = p->job;
     i64 record = p->record - job->data;
     char message[400];
+    if (job->options->ignore_errors || atomic_load(&job->stop)) { /* stopped: cut off somewhere */
+        return false;
+    }
     va_list args;
     va_start(args, format);
     vsnprintf(message, sizeof message, format, args);
@@ -63,6 +69,7 @@ __attribute__((format(printf, 5, 6))) static bool bad(struct parser *p, const ch
         code = error_set(&job->bad, code, -1, "%s", message);
         job->bad_at = at - job->data;
         job->bad_field = field;
+        job->bad_why = (u8)why;
         atomic_store(&job->bad_record, record);
     }
     mutex_unlock(&job->lock);
@@ -89,13 +96,15 @@ static bool bad_value(struct parser *p, i64 i, struct sv s, u8 fault) {
     char type[32], value[SHOWN_BYTES + 8];
     wf_status code = fault_error(fault);
     if (!utf8_valid(s.ptr, s.len, NULL)) {
-        return bad(p, s.ptr, i, ERR_INVALID_ENCODING, "invalid UTF-8: \"%s\"", shown(s, value));
+        return bad(p, s.ptr, i, BAD_ENCODING, ERR_INVALID_ENCODING, "invalid UTF-8: \"%s\"",
+                   shown(s, value));
     }
     type_print(field->type, type);
     if (code == ERR_OUT_OF_RANGE || code == ERR_DATETIME_OVERFLOW) {
-        return bad(p, s.ptr, i, code, "\"%s\" is out of range for %s", shown(s, value), type);
+        return bad(p, s.ptr, i, BAD_VALUE, code, "\"%s\" is out of range for %s", shown(s, value),
+                   type);
     }
-    return bad(p, s.ptr, i, code, "\"%s\" is not %s %s", shown(s, value),
+    return bad(p, s.ptr, i, BAD_VALUE, code, "\"%s\" is not %s %s", shown(s, value),
                strchr("aeiou", type[0]) ? "an" : "a", type);
 }
 
@@ -122,7 +131,7 @@ static char *heap_reserve(struct parser *p, i64 bytes) {
 
 /* [begin, end) without its quotes and escapes. */
 static bool unescape(struct parser *p, const char *begin, const char *end, struct sv *out) {
-    char quote = p->job->options->quote, escape = p->job->options->escape;
+    char quote = p->job->marks.quote, escape = p->job->marks.escape;
     char *to = heap_reserve(p, end - begin);
     if (!to) {
         return false;
@@ -146,7 +155,7 @@ static bool unescape(struct parser *p, const char *begin, const char *end, struc
 /* The quote that closes the one at `open`; NULL when there is none. Doubled quotes on the way set
  * *doubled. */
 static const char *closing_quote(struct parser *p, const char *open, bool *doubled) {
-    char quote = p->job->options->quote, escape = p->job->options->escape;
+    char quote = p->job->marks.quote, escape = p->job->marks.escape;
     for (;;) {
         const char *at = cursor_next(&p->cursor);
         if (at == p->end) {
@@ -173,30 +182,64 @@ static const char *closing_quote(struct parser *p, const char *open, bool *doubl
     }
 }
 
+/* The field ends in a comment: goes to the end of its line. */
+static const char *comment_end(struct parser *p, const char *at) {
+    while (at < p->end && *at != p->job->marks.newline) {
+        at = cursor_next(&p->cursor);
+    }
+    return at;
+}
+
+/* A return before the line's end is part of the end. */
+static const char *without_return(const struct parser *p, const char *begin, const char *end) {
+    bool at_end = end == p->end || *end == '\n';
+    return at_end && end > begin && end[-1] == '\r' ? end - 1 : end;
+}
+
+static bool all_blank(const char *begin, const char *end) {
+    while (begin < end && *begin == ' ') {
+        begin++;
+    }
+    return begin == end;
+}
+
 /* A field in which a quote was met at `open`. Sets pos to the delimiter, line end or end of file.
  */
 static bool read_quoted(struct parser *p, const char *open, struct field *out) {
+    const struct csv_marks *marks = &p->job->marks;
     const char *begin = p->pos, *close, *next;
-    char quote = p->job->options->quote, escape = p->job->options->escape;
-    bool copy = open != begin;
+    bool copy = false, lenient = p->job->options->lenient;
+    begin = lenient && all_blank(begin, open) ? open : begin;
+    copy = open != begin;
     for (;;) {
         close = closing_quote(p, open, &copy);
         if (!close) {
-            return bad(p, open, -1, ERR_BAD_COPY_FORMAT, "the quote that begins here never ends");
+            p->pos = p->end;
+            p->ended = 1;
+            return bad(p, open, -1, BAD_QUOTE, ERR_BAD_COPY_FORMAT,
+                       "the quote that begins here never ends");
         }
         next = cursor_next(&p->cursor);
-        if (next == p->end || *next != quote) {
+        bool comment =
+            marks->comment && memchr(close + 1, marks->comment, (size_t)(next - close - 1));
+        if (comment || next == p->end || *next != marks->quote) {
             break;
         }
         open = next;
         copy = true;
     }
-    copy |= escape != quote && memchr(begin, escape, (size_t)(close - begin));
-    p->pos = next;
-    const char *end = next;
-    if ((next == p->end || *next == '\n') && next[-1] == '\r' && next - 1 > close) {
-        end--;
+    copy |= marks->escape != marks->quote && memchr(begin, marks->escape, (size_t)(close - begin));
+    const char *end = without_return(p, close + 1, next);
+    const char *comment =
+        marks->comment ? memchr(close + 1, marks->comment, (size_t)(next - close - 1)) : NULL;
+    if (comment) {
+        end = comment;
+        next = comment_end(p, next);
     }
+    if (lenient && all_blank(close + 1, end)) {
+        end = close + 1;
+    }
+    p->pos = next;
     out->quoted = 1;
     if (!copy && close + 1 == end) {
         out->text = (struct sv){begin + 1, close - begin - 1};
@@ -205,20 +248,38 @@ static bool read_quoted(struct parser *p, const char *open, struct field *out) {
     return unescape(p, begin, end, &out->text);
 }
 
-static bool read_field(struct parser *p, struct field *out) {
+/* An unquoted field up to `at`, or up to a comment before it; where the field ends. */
+__attribute__((noinline)) static const char *read_commented(struct parser *p, const char *at,
+                                                            struct field *out) {
+    const char *comment = memchr(p->pos, p->comment, (size_t)(at - p->pos));
+    if (comment) {
+        out->text = (struct sv){p->pos, comment - p->pos};
+        return comment_end(p, at);
+    }
+    out->text.ptr = NULL;
+    return at;
+}
+
+/* Runs once for every field of a file. */
+__attribute__((always_inline)) static inline bool read_field(struct parser *p, struct field *out) {
     const char *begin = p->pos, *at = cursor_next(&p->cursor);
     out->quoted = 0;
-    if (at < p->end && *at == p->job->options->quote && p->job->options->quote) {
+    out->text.ptr = NULL;
+    if (__builtin_expect(p->comment, 0)) {
+        at = read_commented(p, at, out);
+    }
+    if (out->text.ptr) {
+        /* a comment ended it */
+    } else if (at < p->end && *at == p->quote && p->quote) {
         if (!read_quoted(p, at, out)) {
             return false;
         }
         at = p->pos;
     } else {
-        i64 len = at - begin;
-        bool return_char = len > 0 && at[-1] == '\r' && (at == p->end || *at == '\n');
-        out->text = (struct sv){begin, len - return_char};
+        bool return_char = at > begin && at[-1] == '\r' && (at == p->end || *at == '\n');
+        out->text = (struct sv){begin, at - begin - return_char};
     }
-    out->last = at == p->end || *at == '\n';
+    out->last = p->ended = at == p->end || *at == p->newline;
     p->pos = at == p->end ? at : at + 1;
     return true;
 }
@@ -236,8 +297,8 @@ static bool check_length(struct parser *p, i64 i, struct sv *s) {
     for (i64 k = keep; k < s->len; k++) {
         if (s->ptr[k] != ' ') {
             char buf[SHOWN_BYTES + 8];
-            return bad(p, s->ptr, i, ERR_STRING_TOO_LONG, "\"%s\" is longer than %u characters",
-                       shown(*s, buf), field->type.length);
+            return bad(p, s->ptr, i, BAD_VALUE, ERR_STRING_TOO_LONG,
+                       "\"%s\" is longer than %u characters", shown(*s, buf), field->type.length);
         }
     }
     s->len = keep;
@@ -248,11 +309,12 @@ static bool store_text(struct parser *p, i64 i, const char *at, struct sv s, voi
     const struct csv_field *field = &p->job->fields[i];
     i64 offset;
     if (!p->plain && !utf8_valid(s.ptr, s.len, &offset)) {
-        return bad(p, at, i, ERR_INVALID_ENCODING, "invalid UTF-8: byte 0x%02x",
+        return bad(p, at, i, BAD_ENCODING, ERR_INVALID_ENCODING, "invalid UTF-8: byte 0x%02x",
                    (unsigned)(u8)s.ptr[offset]);
     }
     if (s.len > 0xffffffffLL) {
-        return bad(p, at, i, ERR_STRING_TOO_LONG, "a text of %lld bytes is too long", s.len);
+        return bad(p, at, i, BAD_VALUE, ERR_STRING_TOO_LONG, "a text of %lld bytes is too long",
+                   s.len);
     }
     if (field->type.length && s.len > (i64)field->type.length && !check_length(p, i, &s)) {
         return false;
@@ -341,6 +403,9 @@ static bool store_value(struct parser *p, i64 i, const char *at, struct sv s) {
                             (u8 *)data + p->row * kind_bytes[field->kind]);
         break;
     }
+    if (!fault && field->guessed && !csv_guess_holds(field->type, s)) {
+        fault = FAULT_TEXT_NUM;
+    }
     if (fault) { /* the bytes may be a copy: the line is that of the field itself */
         i64 record = p->record - job->data;
         bad_value(p, i, s, fault);
@@ -353,23 +418,52 @@ static bool store_value(struct parser *p, i64 i, const char *at, struct sv s) {
     return !fault;
 }
 
+static bool is_listed_null(const char *const *list, struct sv text) {
+    for (; *list; list++) {
+        if (sv_eq(text, sv_from(*list))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static inline bool is_null_text(const struct csv_job *job, struct sv text) {
+    const struct csv_options *options = job->options;
+    bool same =
+        text.len == job->null_len && !memcmp(text.ptr, options->null_text, (size_t)job->null_len);
+    return same || (options->null_more && is_listed_null(options->null_more, text));
+}
+
 static bool store_field(struct parser *p, i64 i, const char *at, const struct field *value) {
     struct csv_job *job = p->job;
     const struct csv_field *field = &job->fields[i];
     bool null = (!value->quoted || field->quoted_null) && !field->never_null &&
-                value->text.len == job->null_len &&
-                !memcmp(value->text.ptr, job->options->null_text, (size_t)job->null_len);
+                is_null_text(job, value->text);
     if (!field->not_null) {
         p->block[job->nulls_at[field->col] + p->row] = null;
     } else if (null) {
-        return bad(p, at, i, ERR_NOT_NULL, "a NULL in a column that is NOT NULL");
+        return bad(p, at, i, BAD_VALUE, ERR_NOT_NULL, "a NULL in a column that is NOT NULL");
     }
     return null || store_value(p, i, at, value->text);
 }
 
 static bool too_few(struct parser *p, i64 found) {
-    return bad(p, p->record, -1, ERR_BAD_COPY_FORMAT, "%lld field%s found, %u expected", found,
-               found == 1 ? "" : "s", p->job->field_count);
+    return bad(p, p->record, -1, BAD_FEW, ERR_BAD_COPY_FORMAT, "%lld field%s found, %u expected",
+               found, found == 1 ? "" : "s", p->job->field_count);
+}
+
+/* The columns a line lacks are NULL. */
+static bool pad(struct parser *p, u32 first) {
+    struct csv_job *job = p->job;
+    for (u32 i = first; i < job->field_count; i++) {
+        const struct csv_field *field = &job->fields[i];
+        if (field->not_null) {
+            return bad(p, p->record, i, BAD_VALUE, ERR_NOT_NULL,
+                       "a NULL in a column that is NOT NULL");
+        }
+        p->block[job->nulls_at[field->col] + p->row] = 1;
+    }
+    return true;
 }
 
 /* The line goes on after its last column. */
@@ -383,34 +477,82 @@ static bool line_rest(struct parser *p) {
         }
         found++;
     } while (!field.last);
-    bool trailing = job->options->trailing_delimiter && found == job->field_count + 1 &&
-                    field.text.len == 0 && !field.quoted;
-    return trailing || bad(p, p->record, -1, ERR_BAD_COPY_FORMAT, "%lld fields found, %u expected",
-                           found, job->field_count);
+    bool may_end = job->options->trailing_delimiter || job->options->lenient;
+    bool trailing =
+        may_end && found == job->field_count + 1 && field.text.len == 0 && !field.quoted;
+    return trailing || bad(p, p->record, -1, BAD_MANY, ERR_BAD_COPY_FORMAT,
+                           "%lld fields found, %u expected", found, job->field_count);
 }
 
-static bool parse_record(struct parser *p) {
+enum outcome { RECORD_ROW, RECORD_NONE, RECORD_BAD };
+
+/* A line of nothing, or of nothing but a comment. */
+__attribute__((noinline)) static bool is_no_row(const struct parser *p, const struct field *first) {
+    const struct csv_options *options = p->job->options;
+    bool several = p->job->field_count > 1;
+    if (!first->last || first->quoted ||
+        !all_blank(first->text.ptr, first->text.ptr + first->text.len)) {
+        return false;
+    }
+    const char *behind = first->text.ptr + first->text.len;
+    bool comment = options->comment && behind < p->pos && *behind == options->comment;
+    return comment || (options->lenient && several);
+}
+
+/* The line ends with field i, and more columns should follow. */
+__attribute__((noinline)) static enum outcome short_record(struct parser *p, u32 i, const char *at,
+                                                           const struct field *field) {
+    if (!p->job->options->null_padding) {
+        too_few(p, i == 0 && field->text.len == 0 && !field->quoted ? 0 : i + 1);
+        return RECORD_BAD;
+    }
+    return store_field(p, i, at, field) && pad(p, i + 1) ? RECORD_ROW : RECORD_BAD;
+}
+
+static enum outcome parse_record(struct parser *p) {
     u32 count = p->job->field_count;
     struct field field = {0};
     p->record = p->pos;
     if (count == 0) { /* a row of a table without columns is an empty line */
         bool read = read_field(p, &field);
-        return read && ((field.last && field.text.len == 0 && !field.quoted) || line_rest(p));
+        bool fine = read && ((field.last && field.text.len == 0 && !field.quoted) || line_rest(p));
+        return fine ? RECORD_ROW : RECORD_BAD;
     }
     for (u32 i = 0; i < count; i++) {
         const char *at = p->pos;
         if (!read_field(p, &field)) {
-            return false;
+            return RECORD_BAD;
         }
-        if (field.last && i + 1 < count) {
-            bool empty = i == 0 && field.text.len == 0 && !field.quoted;
-            return too_few(p, empty ? 0 : i + 1);
+        if (field.last) {
+            if (i == 0 && p->job->gaps && is_no_row(p, &field)) {
+                return RECORD_NONE;
+            }
+            if (i + 1 < count) {
+                return short_record(p, i, at, &field);
+            }
         }
         if (!store_field(p, i, at, &field)) {
-            return false;
+            return RECORD_BAD;
         }
     }
-    return field.last || line_rest(p);
+    return field.last || line_rest(p) ? RECORD_ROW : RECORD_BAD;
+}
+
+/* The current line is no row, or is left out; goes on behind it. */
+static bool leave_out(struct parser *p, enum outcome outcome) {
+    struct csv_job *job = p->job;
+    struct field field;
+    if (outcome == RECORD_BAD && (!job->options->ignore_errors || atomic_load(&job->stop))) {
+        return false;
+    }
+    while (!p->ended) {
+        read_field(p, &field);
+    }
+    p->block[job->gaps_at + p->row] = 1;
+    atomic_fetch_add(&p->tablet->gap_rows, 1);
+    atomic_fetch_add(&job->gap_rows, 1);
+    atomic_fetch_add(&job->ignored_rows, outcome == RECORD_BAD);
+    return true;
 }
 
 void csv_parse_block(struct csv_job *job, i64 block_no) {
@@ -419,7 +561,10 @@ void csv_parse_block(struct csv_job *job, i64 block_no) {
         return;
     }
     struct parser p = {.job = job, .pos = block->begin, .end = job->end};
-    cursor_init(&p.cursor, p.pos, p.end, job->options->delimiter, job->options->quote);
+    p.quote = job->marks.quote;
+    p.newline = job->marks.newline;
+    p.comment = job->marks.comment;
+    cursor_init(&p.cursor, p.pos, p.end, &job->marks, job);
     p.plain = block->count.plain;
     for (const char *end = job->start + (block_no + 1) * job->block_bytes; end < next->begin;
          end += job->block_bytes) { /* the last record may reach into later blocks */
@@ -436,13 +581,14 @@ void csv_parse_block(struct csv_job *job, i64 block_no) {
         end = MIN_OF(next->first_row, p.tablet->first_row + p.tablet->rows);
         for (i64 i = row; i < end; i++) {
             p.row = i - p.tablet->first_row;
-            if (!parse_record(&p)) {
+            enum outcome outcome = parse_record(&p);
+            if (outcome != RECORD_ROW && !leave_out(&p, outcome)) {
                 return;
             }
         }
         csv_tablet_parsed(job, tablet_no, end - row);
     }
-    if (p.pos != next->begin) { /* counted otherwise a moment ago */
+    if (p.pos != next->begin && !atomic_load(&job->stop)) { /* counted otherwise a moment ago */
         csv_changed(job);
     }
     if (job->progress) {

@@ -92,8 +92,8 @@ struct toggle_count {
     bool odd;
 };
 
-static void toggle_word(struct toggle_count *count, const char *p, char quote) {
-    u64 newlines = mask_eq(p, '\n');
+static void toggle_word(struct toggle_count *count, const char *p, char quote, char newline) {
+    u64 newlines = mask_eq(p, newline);
     u64 inside = count->inside;
     if (quote) {
         inside ^= prefix_xor(mask_eq(p, quote));
@@ -104,11 +104,12 @@ static void toggle_word(struct toggle_count *count, const char *p, char quote) {
     count->odd |= any_odd(p);
 }
 
-static void count_toggles(const char *bytes, i64 len, char quote, struct csv_count *out) {
+static void count_toggles(const char *bytes, i64 len, char quote, char newline,
+                          struct csv_count *out) {
     struct toggle_count count = {0};
     i64 i = 0;
     for (; i + 64 <= len; i += 64) {
-        toggle_word(&count, bytes + i, quote);
+        toggle_word(&count, bytes + i, quote, newline);
     }
     if (i < len) {
         char rest[64];
@@ -117,7 +118,7 @@ static void count_toggles(const char *bytes, i64 len, char quote, struct csv_cou
             memset(rest, 'y', sizeof rest);
         }
         memcpy(rest, bytes + i, (size_t)(len - i));
-        toggle_word(&count, rest, quote);
+        toggle_word(&count, rest, quote, newline);
     }
     out->newlines[QUOTE_OUT] = count.newlines[0];
     out->newlines[QUOTE_IN] = count.newlines[1];
@@ -126,52 +127,100 @@ static void count_toggles(const char *bytes, i64 len, char quote, struct csv_cou
     out->plain = !count.odd;
 }
 
-static void count_escapes(const char *bytes, i64 len, char quote, char escape, u8 state,
-                          struct csv_count *out) {
+/* The state after byte c. */
+static u8 step(u8 state, char c, const struct csv_marks *marks) {
+    switch (state) {
+    case QUOTE_OUT:
+        return marks->quote && c == marks->quote       ? QUOTE_IN
+               : marks->comment && c == marks->comment ? QUOTE_COMMENT
+                                                       : QUOTE_OUT;
+    case QUOTE_COMMENT:
+        return c == marks->newline ? QUOTE_OUT : QUOTE_COMMENT;
+    case QUOTE_IN_ESCAPED:
+        return QUOTE_IN;
+    default:
+        return marks->escape != marks->quote && c == marks->escape ? QUOTE_IN_ESCAPED
+               : c == marks->quote                                 ? QUOTE_OUT
+                                                                   : QUOTE_IN;
+    }
+}
+
+static bool ends_record(u8 state, char c, char newline) {
+    return c == newline && (state == QUOTE_OUT || state == QUOTE_COMMENT);
+}
+
+static void count_steps(const char *bytes, i64 len, const struct csv_marks *marks, u8 state,
+                        struct csv_count *out) {
     u8 first = state;
     i64 newlines = 0;
     for (i64 i = 0; i < len; i++) {
-        char c = bytes[i];
-        if (state == QUOTE_OUT) {
-            newlines += c == '\n';
-            state = c == quote ? QUOTE_IN : QUOTE_OUT;
-        } else if (state == QUOTE_IN_ESCAPED) {
-            state = QUOTE_IN;
-        } else {
-            state = c == escape ? QUOTE_IN_ESCAPED : c == quote ? QUOTE_OUT : QUOTE_IN;
-        }
+        newlines += ends_record(state, bytes[i], marks->newline);
+        state = step(state, bytes[i], marks);
     }
     out->newlines[first] = newlines;
     out->after[first] = state;
 }
 
-void csv_count(const char *bytes, i64 len, char quote, char escape, struct csv_count *out) {
+void csv_count(const char *bytes, i64 len, const struct csv_marks *marks, struct csv_count *out) {
     memset(out, 0, sizeof *out);
-    count_toggles(bytes, len, quote, out);
-    if (quote && escape != quote) {
+    count_toggles(bytes, len, marks->quote, marks->newline, out);
+    if (marks->comment || (marks->quote && marks->escape != marks->quote)) {
         for (u8 state = QUOTE_OUT; state < QUOTE_STATES; state++) {
-            count_escapes(bytes, len, quote, escape, state, out);
+            count_steps(bytes, len, marks, state, out);
         }
     }
 }
 
-i64 csv_newlines(const char *bytes, i64 len) {
+i64 csv_newlines(const char *bytes, i64 len, char newline) {
     struct csv_count count;
-    csv_count(bytes, len, 0, 0, &count);
+    struct csv_marks marks = {.newline = newline};
+    csv_count(bytes, len, &marks, &count);
     return count.newlines[QUOTE_OUT];
 }
 
-void cursor_init(struct csv_cursor *cursor, const char *begin, const char *end, char delimiter,
-                 char quote) {
+const char *csv_next_record(const char *at, const char *end, const struct csv_marks *marks,
+                            u8 state) {
+    for (; at < end; at++) {
+        if (ends_record(state, *at, marks->newline)) {
+            return at + 1;
+        }
+        state = step(state, *at, marks);
+    }
+    return end;
+}
+
+char csv_line_end(const char *bytes, i64 len, char quote) {
+    enum { LOOK_BYTES = 1 << 20 };
+    struct csv_marks marks = {.quote = quote, .escape = quote, .newline = '\n'};
+    u8 state = QUOTE_OUT;
+    for (i64 i = 0; i < MIN_OF(len, LOOK_BYTES); i++) {
+        if (state == QUOTE_OUT && (bytes[i] == '\n' || bytes[i] == '\r')) {
+            bool alone = bytes[i] == '\r' && !(i + 1 < len && bytes[i + 1] == '\n');
+            return alone ? '\r' : '\n';
+        }
+        state = step(state, bytes[i], &marks);
+    }
+    return '\n';
+}
+
+void cursor_init(struct csv_cursor *cursor, const char *begin, const char *end,
+                 const struct csv_marks *marks, struct csv_job *job) {
     cursor->window = cursor->next = begin;
     cursor->end = end;
-    cursor->delimiter = delimiter;
-    cursor->quote = quote ? quote : '\n';
+    cursor->delimiter = marks->delimiter;
+    cursor->newline = marks->newline;
+    cursor->quote = marks->quote ? marks->quote : marks->newline;
     cursor->word = cursor->word_count = 0;
     cursor->mask = 0;
+    cursor->job = job;
+    cursor->refills = 0;
 }
 
 bool cursor_refill(struct csv_cursor *cursor) {
+    enum { ASK_REFILLS = 256 }; /* a megabyte: a record may be as long as the file */
+    if (++cursor->refills % ASK_REFILLS == 0 && cursor->job && csv_stopped(cursor->job)) {
+        cursor->next = cursor->end;
+    }
     i64 left = cursor->end - cursor->next;
     cursor->window = cursor->next;
     cursor->word = 0;
@@ -182,13 +231,13 @@ bool cursor_refill(struct csv_cursor *cursor) {
     if (cursor->word_count == 0) { /* the last bytes: nothing may be read behind them */
         char rest[64] = {0};
         memcpy(rest, cursor->window, (size_t)left);
-        csv_masks(rest, 1, cursor->delimiter, '\n', cursor->quote, cursor->masks);
+        csv_masks(rest, 1, cursor->delimiter, cursor->newline, cursor->quote, cursor->masks);
         cursor->masks[0] &= (1ULL << left) - 1;
         cursor->word_count = 1;
         cursor->next = cursor->end;
     } else {
-        csv_masks(cursor->window, cursor->word_count, cursor->delimiter, '\n', cursor->quote,
-                  cursor->masks);
+        csv_masks(cursor->window, cursor->word_count, cursor->delimiter, cursor->newline,
+                  cursor->quote, cursor->masks);
         cursor->next += 64 * (i64)cursor->word_count;
     }
     cursor->mask = cursor->masks[0];

@@ -1,264 +1,542 @@
-/* csv_sniff.c: what a delimited file looks like: its delimiter, quotes, header, columns and types.
+/* csv_sniff.c: what a delimited file looks like: its delimiter, quotes, comments, header, columns
+ * and types.
  *
- * The first megabyte is cut into records once per candidate delimiter; the one that gives the most
- * columns, the same number in (nearly) every record, wins. Types are the narrowest that all values
- * of a column read as: boolean, integer, bigint, decimal-free double precision, date, else text.
- * The first line is a header when it does not fit the types of the lines below it, or, where all is
- * text, when none of its fields comes again. A caller whose load then meets a value the sample did
- * not show asks again with `whole`, and every record is looked at. */
+ * The first records are cut once for every candidate dialect: four delimiters, quotes or none,
+ * comments or none, as far as the bytes occur at all. The one wins that gives the same number of
+ * columns in (nearly) every record, and of several the one with more columns, with more quoted
+ * fields, and the earlier one. Lines before the first record of that number are notes and skipped.
+ * Types are then the narrowest that all values of a column read as (csv_guess.c). The first record
+ * is the header when it does not fit the types of those below it, or when all is text. A caller
+ * whose load then meets a value the sample did not show asks again with `whole`, and every record
+ * is looked at. What comes out is what DuckDB makes of such files, but for lines of another
+ * number of fields: where nine of ten agree, the others are errors that the load names. */
 #include "defs/value.h"
 #include "io/csv_int.h"
 
 #include <stdio.h>
 
-enum { SAMPLE_BYTES = 1 << 20, SAMPLE_RECORDS = 5000, FIELDS_MAX = 1600 };
-
-/* What values of a column have read as so far, narrowest first. */
-enum guess {
-    GUESS_NONE,
-    GUESS_BOOL,
-    GUESS_INT,
-    GUESS_BIGINT,
-    GUESS_DOUBLE,
-    GUESS_DATE,
-    GUESS_TEXT
+enum {
+    SAMPLE_BYTES = 1 << 20,
+    SAMPLE_RECORDS = 20480,
+    DIALECT_BYTES = 1 << 18,
+    DIALECT_RECORDS = 2000,
+    FIELDS_MAX = 1600,
+    CHECK_RECORDS = 4096
 };
 
 struct sniff {
     struct arena *arena;
-    const struct csv_options *options;
-    const char *begin, *end;
-    VEC(struct sv) fields; /* of one record, quotes removed from around them */
+    const struct load_progress *progress;
+    const struct csv_options *options; /* of the dialect being tried, then of the file */
+    char newline;
+    const char *begin, *end; /* of the sample */
+    bool cut;                /* the file goes on behind it */
+    /* The record read last. */
+    VEC(struct sv) fields; /* quotes removed from around them; no more than FIELDS_MAX + 1 */
     VEC(b8) quoted;
+    i64 field_count;
+    bool no_row;     /* a blank line, or nothing but a comment */
+    bool is_comment; /* it ends in one */
+    /* Of all records read since it was set to 0. */
+    i64 quoted_count, odd_count; /* fields in quotes; quotes elsewhere than around a field */
 };
+
+static const char *skip_blanks(const char *p, const char *end) {
+    while (p < end && *p == ' ') {
+        p++;
+    }
+    return p;
+}
+
+static bool ends_field(const struct sniff *s, const char *p) {
+    return p >= s->end || *p == s->options->delimiter || *p == s->newline;
+}
+
+/* A field in quotes; `p` is behind the first. Returns the place of the closing one, or the end. */
+static const char *find_close(const struct sniff *s, const char *p) {
+    char quote = s->options->quote, escape = s->options->escape;
+    for (; p < s->end; p++) {
+        bool next_quote = p + 1 < s->end && p[1] == quote;
+        if (escape != quote && *p == escape) {
+            p++;
+        } else if (*p == quote && escape == quote && next_quote) {
+            p++;
+        } else if (*p == quote) {
+            return p;
+        }
+    }
+    return s->end;
+}
+
+/* Reads one field at p; returns where it ends. */
+static const char *next_field(struct sniff *s, const char *p, struct sv *out, b8 *out_quoted,
+                              bool *out_comment) {
+    char quote = s->options->quote, comment = s->options->comment;
+    const char *open = skip_blanks(p, s->end), *start = p, *stop = NULL;
+    *out_quoted = quote && open < s->end && *open == quote;
+    if (*out_quoted) {
+        start = open + 1;
+        stop = find_close(s, start);
+        s->quoted_count++;
+        s->odd_count += stop == s->end && !s->cut;
+        p = skip_blanks(MIN_OF(stop + 1, s->end), s->end);
+        bool return_char = p < s->end && *p == '\r' && (p + 1 == s->end || p[1] == '\n');
+        s->odd_count += !ends_field(s, p + return_char) && !(comment && *p == comment);
+    }
+    while (!ends_field(s, p) && !(comment && *p == comment)) {
+        s->odd_count += quote && *p == quote && !*out_quoted;
+        p++;
+    }
+    stop = stop ? stop : p;
+    *out_comment = comment && p < s->end && *p == comment;
+    while (*out_comment && p < s->end && *p != s->newline) {
+        p++;
+    }
+    bool last = p >= s->end || *p == s->newline;
+    stop -= last && !*out_quoted && stop > start && stop[-1] == '\r' && !*out_comment;
+    *out = (struct sv){start, stop - start};
+    return p;
+}
 
 /* Reads the record at *io_at into s->fields; false at the end. */
 static bool next_record(struct sniff *s, const char **io_at) {
     const char *p = *io_at;
-    char quote = s->options->quote;
-    s->fields.count = s->quoted.count = 0;
+    s->fields.count = s->quoted.count = s->field_count = 0;
     if (p >= s->end) {
         return false;
     }
-    for (bool last = false; !last;) {
-        bool is_quoted = quote && p < s->end && *p == quote;
-        const char *start = p += is_quoted;
-        const char *stop = NULL;
-        for (; is_quoted && p < s->end; p++) {
-            if (*p == quote && !(p + 1 < s->end && p[1] == quote)) {
-                stop = p++;
-                break;
-            }
-            p += *p == quote;
+    for (bool last = false; !last; p++) {
+        struct sv field;
+        b8 quoted;
+        bool comment;
+        p = next_field(s, p, &field, &quoted, &comment);
+        last = p >= s->end || *p == s->newline;
+        if (s->field_count == 0) {
+            bool blank = skip_blanks(field.ptr, field.ptr + field.len) == field.ptr + field.len;
+            s->no_row = last && !quoted && blank;
         }
-        while (p < s->end && *p != s->options->delimiter && *p != '\n') {
-            p++;
+        s->is_comment = comment;
+        if (s->field_count++ <= FIELDS_MAX) {
+            VEC_PUSH(s->arena, &s->fields, field);
+            VEC_PUSH(s->arena, &s->quoted, quoted);
         }
-        stop = stop ? stop : p;
-        last = p >= s->end || *p == '\n';
-        stop -= last && !is_quoted && stop > start && stop[-1] == '\r';
-        struct sv field = {start, stop - start};
-        b8 flag = is_quoted;
-        VEC_PUSH(s->arena, &s->fields, field);
-        VEC_PUSH(s->arena, &s->quoted, flag);
-        p++;
     }
     *io_at = MIN_OF(p, s->end);
     return true;
 }
 
-/* How many records of the sample have the most common number of fields, and that number. */
-static i64 consistent(struct sniff *s, i64 *out_fields) {
-    i64 counts[65] = {0};
-    i64 records = 0;
-    const char *at = s->begin;
-    while (records < SAMPLE_RECORDS && next_record(s, &at)) {
-        records++;
-        counts[MIN_OF(s->fields.count, 64)]++;
-    }
-    i64 best = 1;
-    for (i64 i = 1; i <= 64; i++) {
-        best = counts[i] > counts[best] ? i : best;
-    }
-    *out_fields = best;
-    return records ? counts[best] * 1000 / records : 0;
+static bool ends_empty(const struct sniff *s) {
+    i64 last = s->fields.count - 1;
+    return s->field_count == s->fields.count && last > 0 && s->fields.items[last].len == 0 &&
+           !s->quoted.items[last];
 }
 
-static void choose_delimiter(struct sniff *s, struct csv_options *options) {
-    static const char candidates[] = {',', '|', ';', '\t'};
-    i64 best_score = -1;
-    char best = ',';
+/* --- the dialect ------------------------------------------------------------------------------ */
+
+struct dialect {
+    struct csv_options options;
+    i64 fields; /* of most records */
+    i64 share;  /* of the records that have so many, in thousandths */
+    i64 quoted, odd;
+    b8 all_end_empty;  /* every record ends with the delimiter */
+    b8 first_agrees;   /* the first record after notes has so many fields */
+    const char *begin; /* of the first record of so many fields */
+};
+
+struct record_shape {
+    const char *begin;
+    i64 fields;
+    b8 ends_empty;
+};
+typedef VEC(struct record_shape) shape_list;
+
+static bool has_fields(const struct record_shape *shape, i64 fields) {
+    return shape->fields == fields || (shape->fields == fields + 1 && shape->ends_empty);
+}
+
+/* The most common number of fields; with padding, the largest. */
+static i64 common_fields(struct sniff *s, const shape_list *shapes, bool padding) {
+    i64 *counts = NEW_ARRAY(s->arena, i64, FIELDS_MAX + 3);
+    i64 best = 1;
+    for (i64 i = 0; i < shapes->count; i++) {
+        i64 fields = shapes->items[i].fields;
+        counts[fields]++;
+        best = padding ? MAX_OF(best, fields) : best;
+    }
+    for (i64 i = 1; i <= FIELDS_MAX + 1 && !padding; i++) {
+        best = counts[i] > counts[best] || (counts[i] == counts[best] && i > best && counts[i])
+                   ? i
+                   : best;
+    }
+    bool ends = !padding && best > 2 && shapes->count && shapes->items[0].fields == best - 1;
+    for (i64 i = 1; ends && i < shapes->count; i++) {
+        ends = shapes->items[i].fields != best || shapes->items[i].ends_empty;
+    }
+    return best - ends; /* only the header has no delimiter at its end */
+}
+
+/* Cuts the sample by d->options, and says how well that went. */
+static void try_dialect(struct sniff *s, const struct csv_given *given, struct dialect *d) {
+    shape_list shapes = {0};
+    const char *at = s->begin, *record = at;
+    s->options = &d->options;
+    s->quoted_count = s->odd_count = 0;
+    while (shapes.count < DIALECT_RECORDS && at - s->begin < DIALECT_BYTES && next_record(s, &at)) {
+        struct record_shape shape = {record, MIN_OF(s->field_count, FIELDS_MAX + 1), ends_empty(s)};
+        if (!s->no_row) {
+            VEC_PUSH(s->arena, &shapes, shape);
+        }
+        record = at;
+    }
+    bool padding = given->options.null_padding;
+    d->fields = common_fields(s, &shapes, padding);
+    i64 first = 0, agree = 0, ending = 0;
+    while (!padding && d->fields > 1 && first + 1 < shapes.count &&
+           shapes.items[first].fields < d->fields) {
+        first++;
+    }
+    for (i64 i = first; i < shapes.count; i++) {
+        agree += padding || has_fields(&shapes.items[i], d->fields);
+        ending += shapes.items[i].ends_empty;
+    }
+    d->first_agrees = padding || (shapes.count && has_fields(&shapes.items[first], d->fields));
+    d->all_end_empty = ending == shapes.count - first;
+    d->share = shapes.count ? agree * 1000 / (shapes.count - first) : 0;
+    d->begin = first > 0 ? shapes.items[first].begin : s->begin;
+    d->quoted = s->quoted_count;
+    d->odd = s->odd_count;
+}
+
+/* Several columns: the first record and nearly all others have so many; most will do when there are
+ * no notes above. */
+static bool is_fine(const struct sniff *s, const struct dialect *d) {
+    return d->fields > 1 && d->first_agrees &&
+           (d->share >= 900 || (d->share >= 500 && d->begin == s->begin));
+}
+
+static bool is_better(const struct sniff *s, const struct dialect *d, const struct dialect *best) {
+    bool fine = is_fine(s, d), best_fine = is_fine(s, best);
+    if (fine != best_fine) {
+        return fine;
+    }
+    if (!fine) { /* one column each */
+        return d->quoted - d->odd > best->quoted - best->odd &&
+               d->options.comment == best->options.comment;
+    }
+    bool notes = d->begin > s->begin, best_notes = best->begin > s->begin;
+    if (notes != best_notes) {
+        return best_notes;
+    }
+    if (d->share != best->share) {
+        return d->share > best->share;
+    }
+    if (d->options.delimiter == best->options.delimiter && d->quoted != best->quoted) {
+        return d->quoted > best->quoted;
+    }
+    return d->fields > best->fields;
+}
+
+/* Tries quotes and escapes with the delimiter and comment that d has. Without quotes only when
+ * there are none, or they stand elsewhere than around fields. */
+static void try_quotes(struct sniff *s, const struct csv_given *given, struct dialect *d,
+                       struct dialect *best) {
+    static const char candidates[][2] = {
+        {'"', '"'}, {'"', '\\'}, {'\'', '\''}, {'\'', '\\'}, {0, 0}};
+    size_t bytes = (size_t)MIN_OF(s->end - s->begin, DIALECT_BYTES);
+    bool any = false;
     for (i64 i = 0; i < COUNT_OF(candidates); i++) {
-        i64 fields = 0;
-        options->delimiter = candidates[i];
-        i64 share = consistent(s, &fields);
-        i64 score = fields > 1 && share >= 900 ? share * 100 + fields : 0;
-        if (score > best_score) {
-            best_score = score;
-            best = candidates[i];
+        char quote = given->has_quote ? given->options.quote : candidates[i][0];
+        char escape = given->has_escape ? given->options.escape : candidates[i][1];
+        bool occurs = quote && memchr(s->begin, quote, bytes);
+        if ((i > 0 && !occurs && (any || quote)) || (given->has_quote && i > 1)) {
+            continue; /* the first stands for quotes that come further down */
+        }
+        d->options.quote = quote;
+        d->options.escape = given->has_quote && !given->has_escape && i == 0 ? quote : escape;
+        try_dialect(s, given, d);
+        if (d->odd * 20 <= d->quoted || given->has_quote) {
+            any = any || d->quoted > 0 || !occurs;
+            *best = !best->begin || is_better(s, d, best) ? *d : *best;
         }
     }
-    options->delimiter = best;
 }
 
-static u8 guess_of(struct sv field) {
-    i64 whole = 0;
-    f64 real = 0;
-    i32 day = 0;
-    bool word = sv_eq_nocase(field, SV("true")) || sv_eq_nocase(field, SV("false"));
-    if (word) {
-        return GUESS_BOOL;
+static FALLIBLE choose_dialect(struct sniff *s, const struct csv_given *given, struct dialect *best,
+                               struct error *err) {
+    static const char delimiters[] = {',', '|', ';', '\t'};
+    static const char comments[] = {0, '#'};
+    size_t bytes = (size_t)MIN_OF(s->end - s->begin, DIALECT_BYTES);
+    for (i64 c = 0; c < (given->has_comment ? 1 : COUNT_OF(comments)); c++) {
+        char comment = given->has_comment ? given->options.comment : comments[c];
+        if (c > 0 && ((best->share == 1000 && best->fields > 1) || !memchr(s->begin, '#', bytes))) {
+            break; /* lines that fit without are no comments */
+        }
+        for (i64 i = 0; i < (given->has_delimiter ? 1 : COUNT_OF(delimiters)); i++) {
+            struct dialect d = {.options = given->options};
+            d.options.comment = comment;
+            d.options.delimiter = given->has_delimiter ? given->options.delimiter : delimiters[i];
+            try_quotes(s, given, &d, best);
+            TRY(load_progress_check(s->progress, err));
+            TRY(arena_check(s->arena, err));
+        }
     }
-    char c = field.len ? field.ptr[0] : 0;
-    if ((c < '0' || c > '9') && c != '-' && c != '+' && c != '.') {
-        return GUESS_TEXT;
+    if (!given->has_delimiter && !is_fine(s, best)) { /* one column, whatever it holds */
+        best->fields = 1;
+        best->begin = s->begin;
+        best->options.delimiter = '\x1f';
+        for (i64 i = 0; i < COUNT_OF(delimiters) && best->options.delimiter == '\x1f'; i++) {
+            if (!memchr(s->begin, delimiters[i], (size_t)(s->end - s->begin))) {
+                best->options.delimiter = delimiters[i];
+            }
+        }
     }
-    if (!value_parse_int(field, &whole)) {
-        return whole >= I32_MIN && whole <= I32_MAX ? GUESS_INT : GUESS_BIGINT;
-    }
-    if (!value_parse_f64(field, &real)) {
-        return GUESS_DOUBLE;
-    }
-    return value_parse_date(field, &day) ? GUESS_TEXT : GUESS_DATE;
+    return ERR_OK;
 }
 
-/* What both read as. */
-static u8 guess_both(u8 a, u8 b) {
-    if (a == GUESS_NONE || b == GUESS_NONE || a == b) {
-        return MAX_OF(a, b);
-    }
-    bool numbers = a >= GUESS_INT && a <= GUESS_DOUBLE && b >= GUESS_INT && b <= GUESS_DOUBLE;
-    return numbers ? MAX_OF(a, b) : GUESS_TEXT;
-}
-
-static struct type guess_type(u8 guess) {
-    static const u8 types[] = {TYPE_TEXT,   TYPE_BOOLEAN, TYPE_INTEGER, TYPE_BIGINT,
-                               TYPE_DOUBLE, TYPE_DATE,    TYPE_TEXT};
-    return type_of(types[guess]);
-}
+/* --- columns ---------------------------------------------------------------------------------- */
 
 static bool is_null(const struct sniff *s, i64 i) {
-    return !s->quoted.items[i] && sv_eq(s->fields.items[i], sv_from(s->options->null_text));
-}
-
-/* Types of all records but the first; how many records there were. */
-static i64 guess_columns(struct sniff *s, u8 *guesses, i64 count, bool whole) {
-    const char *at = s->begin;
-    i64 records = 0;
-    while ((whole || records < SAMPLE_RECORDS) && next_record(s, &at)) {
-        for (i64 i = 0; records > 0 && i < MIN_OF(s->fields.count, count); i++) {
-            if (!is_null(s, i)) {
-                u8 one = s->quoted.items[i] ? GUESS_TEXT : guess_of(s->fields.items[i]);
-                guesses[i] = guess_both(guesses[i], one);
-            }
-        }
-        records++;
+    struct sv field = s->fields.items[i];
+    const char *const *more = s->options->null_more;
+    if (field.len == 0 || sv_eq(field, sv_from(s->options->null_text))) {
+        return true; /* also in quotes: the type is that of the others */
     }
-    return records;
-}
-
-/* Whether a field of the first line comes again in its column. */
-static bool comes_again(struct sniff *s, const struct sv *first, i64 count) {
-    const char *at = s->begin;
-    for (i64 records = 0; records < SAMPLE_RECORDS && next_record(s, &at); records++) {
-        for (i64 i = 0; records > 0 && i < MIN_OF(s->fields.count, count); i++) {
-            if (sv_eq(s->fields.items[i], first[i])) {
-                return true;
-            }
+    for (; more && *more; more++) {
+        if (sv_eq(field, sv_from(*more))) {
+            return true;
         }
     }
     return false;
 }
 
-static bool looks_like_header(struct sniff *s, const struct sv *first, i64 count, const u8 *guesses,
-                              i64 records) {
-    bool all_text = true;
-    for (i64 i = 0; i < count; i++) {
-        u8 own = guess_of(first[i]);
-        if (own != GUESS_TEXT || first[i].len == 0) {
-            return false; /* no name */
+struct columns {
+    i64 count;
+    struct sv *first; /* fields of the first record */
+    u8 *first_guess;  /* what they read as */
+    u8 *guess;        /* those of all others */
+    i64 records;
+};
+
+/* Looks at the records of the sample, or at all. */
+static FALLIBLE guess_columns(struct sniff *s, const struct csv_given *given, bool whole,
+                              struct columns *c, struct error *err) {
+    i64 most = given->sample_rows > 0 ? given->sample_rows : SAMPLE_RECORDS;
+    const char *at = s->begin;
+    c->first = NEW_ARRAY(s->arena, struct sv, c->count);
+    c->first_guess = NEW_ARRAY(s->arena, u8, c->count);
+    c->guess = NEW_ARRAY(s->arena, u8, c->count);
+    while ((whole || c->records <= most) && next_record(s, &at)) {
+        if (s->no_row && (c->count > 1 || c->records == 0 || s->is_comment)) {
+            continue; /* in one column a blank line below the first is a NULL */
         }
-        all_text = all_text && (guesses[i] == GUESS_TEXT || guesses[i] == GUESS_NONE);
+        bool fits = s->field_count == c->count || s->options->null_padding || c->records == 0 ||
+                    (s->field_count == c->count + 1 && ends_empty(s));
+        for (i64 i = 0; fits && i < MIN_OF(s->fields.count, c->count); i++) {
+            u8 one = is_null(s, i) ? GUESS_NONE : csv_guess(s->fields.items[i]);
+            if (c->records == 0) {
+                c->first[i] = s->fields.items[i];
+                c->first_guess[i] = one;
+            } else {
+                c->guess[i] = csv_guess_both(c->guess[i], one);
+            }
+        }
+        if (++c->records % CHECK_RECORDS == 0) {
+            TRY(load_progress_check(s->progress, err));
+        }
     }
-    return !all_text || (records > 1 && !comes_again(s, first, count));
+    return arena_check(s->arena, err);
 }
 
-static const char *column_name(struct arena *arena, struct column_def *cols, i64 i,
+/* The first record does not fit the types of the others, or all is text. */
+static bool looks_like_header(const struct columns *c) {
+    bool all_text = true, empty = c->records > 1;
+    for (i64 i = 0; i < c->count; i++) {
+        u8 rest = c->guess[i] == GUESS_NONE ? c->first_guess[i] : c->guess[i];
+        empty = empty && c->first[i].len == 0;
+        all_text = all_text && (rest == GUESS_TEXT || rest == GUESS_NONE);
+        if (rest != GUESS_TEXT && csv_guess_both(rest, c->first_guess[i]) == GUESS_TEXT) {
+            return true;
+        }
+    }
+    return all_text || empty;
+}
+
+static struct sv trim(struct sv s) {
+    while (s.len > 0 && s.ptr[0] == ' ') {
+        s.ptr++;
+        s.len--;
+    }
+    while (s.len > 0 && s.ptr[s.len - 1] == ' ') {
+        s.len--;
+    }
+    return s;
+}
+
+/* A quote that was doubled in the file stands once in the name. */
+static struct sv unescaped(struct sniff *s, struct sv name) {
+    char *to = NEW_ARRAY(s->arena, char, name.len + 1);
+    char quote = s->options->quote, escape = s->options->escape;
+    i64 n = 0;
+    for (i64 i = 0; i < name.len; i++) {
+        bool escaped = quote && name.ptr[i] == escape && i + 1 < name.len &&
+                       (name.ptr[i + 1] == quote || name.ptr[i + 1] == escape);
+        i += escaped;
+        to[n++] = name.ptr[i];
+    }
+    return (struct sv){to, n};
+}
+
+static const char *column_name(struct sniff *s, const struct column_def *cols, i64 i,
                                struct sv given) {
-    const char *name = given.len && utf8_valid(given.ptr, given.len, NULL)
-                           ? arena_sv(arena, given).ptr
-                           : arena_printf(arena, "column%lld", i);
+    given = trim(unescaped(s, given));
+    const char *base = given.len && utf8_valid(given.ptr, given.len, NULL)
+                           ? arena_sv(s->arena, given).ptr
+                           : arena_printf(s->arena, "column%lld", i);
+    const char *name = base;
     for (i64 k = 0, n = 1; k < i; k++) {
         if (strcmp(cols[k].name, name) == 0) {
-            name = arena_printf(arena, "%.*s_%lld", (int)given.len, given.ptr, n++);
+            name = arena_printf(s->arena, "%s_%lld", base, n++);
             k = -1;
         }
     }
     return name;
 }
 
+/* The type the user gave column i, if any. */
+static bool given_type(const struct csv_given *given, const char *name, i64 i, struct type *out) {
+    for (i32 k = 0; k < given->col_count; k++) {
+        const struct column_def *col = &given->cols[k];
+        if (col->name && !given->all_cols ? strcmp(col->name, name) == 0 : k == i) {
+            *out = col->type;
+            return true;
+        }
+    }
+    return false;
+}
+
+static FALLIBLE check_given(const struct csv_given *given, const struct csv_sniffed *found,
+                            struct error *err) {
+    if (given->all_cols && (i64)given->col_count != (i64)found->col_count) {
+        FAIL(err, BAD_COPY_FORMAT, "the file has %u columns, %d were named", found->col_count,
+             given->col_count);
+    }
+    for (i32 k = 0; k < given->col_count; k++) {
+        bool known = given->all_cols || (!given->cols[k].name && k < (i32)found->col_count);
+        for (u32 i = 0; i < found->col_count && given->cols[k].name; i++) {
+            known = known || strcmp(found->cols[i].name, given->cols[k].name) == 0;
+        }
+        if (!known && given->cols[k].name) {
+            FAIL(err, UNDEFINED_COLUMN, "the file has no column \"%.100s\"", given->cols[k].name);
+        }
+        if (!known) {
+            FAIL(err, INVALID_PARAMETER, "%d types were given for %u columns", given->col_count,
+                 found->col_count);
+        }
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE make_columns(struct sniff *s, const struct csv_given *given,
+                             const struct columns *c, struct csv_sniffed *out, struct error *err) {
+    struct csv_options *options = &out->options;
+    b8 *guessed = NEW_ARRAY(s->arena, b8, c->count + 1);
+    b8 *quoted_null = NEW_ARRAY(s->arena, b8, c->count + 1);
+    out->cols = NEW_ARRAY(s->arena, struct column_def, c->count + 1);
+    out->col_count = (u32)c->count;
+    for (i64 i = 0; i < c->count; i++) {
+        struct column_def *col = &out->cols[i];
+        struct sv name = options->header ? c->first[i] : SV("");
+        name = i < given->name_count                     ? sv_from(given->names[i])
+               : given->all_cols && i < given->col_count ? sv_from(given->cols[i].name)
+                                                         : name;
+        u8 guess = options->header ? c->guess[i] : csv_guess_both(c->guess[i], c->first_guess[i]);
+        col->name = column_name(s, out->cols, i, name);
+        if (!given_type(given, col->name, i, &col->type)) {
+            col->type = csv_guess_type(given->all_text ? GUESS_TEXT : guess);
+            guessed[i] = col->type.id != TYPE_TEXT;
+        }
+        quoted_null[i] = col->type.id != TYPE_TEXT;
+    }
+    options->guessed = guessed;
+    options->force_null = quoted_null;
+    TRY(arena_check(s->arena, err));
+    return check_given(given, out, err);
+}
+
 static FALLIBLE sniff_columns(struct sniff *s, const struct csv_given *given, bool whole,
-                              struct csv_options *options, struct csv_sniffed *out,
+                              const struct dialect *dialect, struct csv_sniffed *out,
                               struct error *err) {
-    const char *at = s->begin;
-    if (!next_record(s, &at)) {
-        FAIL(err, BAD_COPY_FORMAT, "the file is empty: it shows no columns");
-    }
-    i64 count = s->fields.count;
-    options->trailing_delimiter =
-        count > 1 && options->delimiter == '|' && s->fields.items[count - 1].len == 0;
-    count -= options->trailing_delimiter;
-    bool quotes = memchr(s->begin, '"', (size_t)(s->end - s->begin)) != NULL;
-    if (options->trailing_delimiter && !given->has_quote && !quotes) {
-        options->quote = options->escape = 0;
-    }
-    if (count > FIELDS_MAX) {
-        FAIL(err, TOO_MANY_COLUMNS, "the file has %lld columns: a table has at most %d", count,
+    struct csv_options *options = &out->options;
+    struct columns c = {.count = dialect->fields};
+    if (c.count > FIELDS_MAX) {
+        FAIL(err, TOO_MANY_COLUMNS, "the file has more than %d columns, the most a table can have",
              (int)FIELDS_MAX);
     }
-    struct sv *first = NEW_ARRAY(s->arena, struct sv, count);
-    memcpy(first, s->fields.items, sizeof *first * (size_t)count);
-    u8 *guesses = NEW_ARRAY(s->arena, u8, count);
-    i64 records = guess_columns(s, guesses, count, whole);
-    options->header = given->has_header ? given->options.header
-                                        : looks_like_header(s, first, count, guesses, records);
-    out->cols = NEW_ARRAY(s->arena, struct column_def, count);
-    out->col_count = (u32)count;
-    for (i64 i = 0; i < count; i++) {
-        if (!options->header && !(first[i].len == 0)) {
-            guesses[i] = guess_both(guesses[i], guess_of(first[i]));
-        }
-        struct sv name = options->header ? first[i] : (struct sv){NULL, 0};
-        out->cols[i].name = column_name(s->arena, out->cols, i, name);
-        out->cols[i].type = guess_type(guesses[i]);
+    const char *at = s->begin;
+    bool any = false;
+    while (!any && next_record(s, &at)) {
+        any = !s->no_row;
     }
-    return arena_check(s->arena, err);
+    if (!any) { /* one column, and no rows of it */
+        options->skip = I64_MAX;
+    }
+    options->trailing_delimiter =
+        c.count > 1 && options->delimiter == '|' && dialect->all_end_empty && !given->all_cols;
+    c.count -= options->trailing_delimiter;
+    if (options->trailing_delimiter && !given->has_quote && s->quoted_count == 0) {
+        options->quote = options->escape = 0;
+    }
+    TRY(guess_columns(s, given, whole, &c, err));
+    options->header = given->has_header ? given->options.header : looks_like_header(&c);
+    options->header = options->header && any;
+    return make_columns(s, given, &c, out, err);
+}
+
+/* Cuts the sample off at the end of a line. */
+static void cut_sample(struct sniff *s) {
+    const char *end = s->begin + SAMPLE_BYTES;
+    s->cut = true;
+    s->end = end;
+    while (s->end > s->begin && s->end[-1] != s->newline) {
+        s->end--;
+    }
+    s->end = s->end > s->begin ? s->end : end;
 }
 
 wf_status csv_sniff(struct arena *arena, const struct input *in, const struct csv_given *given,
-                    bool whole, struct csv_sniffed *out, struct error *err) {
-    struct csv_options *options = &out->options;
-    *options = given->options;
-    struct sniff s = {.arena = arena, .options = options};
-    s.begin = in->data;
+                    bool whole, const struct load_progress *progress, struct csv_sniffed *out,
+                    struct error *err) {
+    struct sniff s = {.arena = arena, .progress = progress, .begin = in->data};
     s.begin += in->bytes >= 3 && !memcmp(in->data, "\xef\xbb\xbf", 3) ? 3 : 0;
     s.end = in->data + in->bytes;
-    if (!whole && s.end - s.begin > SAMPLE_BYTES) { /* up to the end of a line */
-        s.end = s.begin + SAMPLE_BYTES;
-        while (s.end > s.begin && s.end[-1] != '\n') {
-            s.end--;
-        }
-        s.end = s.end > s.begin ? s.end : s.begin + SAMPLE_BYTES;
+    s.newline =
+        csv_line_end(s.begin, s.end - s.begin, given->has_quote ? given->options.quote : '"');
+    struct csv_marks lines = {.newline = s.newline};
+    for (i64 i = 0; i < given->options.skip && s.begin < s.end; i++) {
+        s.begin = csv_next_record(s.begin, s.end, &lines, QUOTE_OUT);
     }
-    if (!given->has_quote) { /* quotes may come further down */
-        options->quote = '"';
+    const char *file_end = s.end;
+    whole = whole || given->sample_rows < 0;
+    if (s.end - s.begin > SAMPLE_BYTES) {
+        cut_sample(&s);
     }
-    options->escape = given->has_escape ? given->options.escape : options->quote;
-    options->null_text = given->options.null_text ? given->options.null_text : "";
-    if (!given->has_delimiter) {
-        choose_delimiter(&s, options);
+    struct dialect best = {0};
+    struct csv_given known = *given;
+    known.options.null_text = given->options.null_text ? given->options.null_text : "";
+    TRY(choose_dialect(&s, &known, &best, err));
+    out->options = best.options;
+    out->options.lenient = 1;
+    if (best.begin > s.begin && !given->has_skip) { /* notes above */
+        out->options.skip += csv_newlines(s.begin, best.begin - s.begin, s.newline);
+        s.begin = best.begin;
     }
-    wf_status status = sniff_columns(&s, given, whole, options, out, err);
+    if (whole || given->sample_rows > SAMPLE_RECORDS) {
+        s.end = file_end;
+        s.cut = false;
+    }
+    s.options = &out->options;
+    s.quoted_count = best.quoted;
+    wf_status status = sniff_columns(&s, &known, whole, &best, out, err);
     if (!status && input_torn(in)) {
         status = error_set(err, ERR_IO, -1, "cannot read \"%s\": it was cut short", in->path);
     }

@@ -8,13 +8,22 @@ struct csv_options {
     char delimiter;
     char quote; /* 0 = none */
     char escape;
+    char comment; /* outside of quotes it begins what is no data, up to the line's end; 0 = none */
     b8 header;
     b8 trailing_delimiter;
+    b8 null_padding;  /* columns that a line lacks are NULL */
+    b8 ignore_errors; /* lines with errors are left out */
+    /* As a file in FROM is read: blank lines of several columns are no rows, blanks around quotes
+     * no part of a field, and a delimiter may end the line. */
+    b8 lenient;
+    i64 skip; /* lines before the header or the first record */
     const char *null_text;
-    i32 col_count; /* 0 = all table columns in order */
+    const char *const *null_more; /* further texts that mean NULL, up to a NULL; or NULL */
+    i32 col_count;                /* 0 = all table columns in order */
     const u32 *cols;
     const b8 *force_not_null; /* by table column: the NULL text is a text; NULL = nowhere */
     const b8 *force_null;     /* in quotes, too, the NULL text is NULL */
+    const b8 *guessed;        /* the type was found out: a value that it would change is an error */
     /* Columns the file does not fill, by table column: a value of the column's kind, or NULL. */
     const void *const *defaults;
     /* Likewise the values of a sequence: *out_first for the first row of `rows`, then steps. The
@@ -27,7 +36,8 @@ struct csv_options {
      * version, and published. Keys are not looked at when base is given. */
     struct table_version *base;
     struct table_version **out_version;
-    i32 zone; /* of timestamps that name none: seconds east of Greenwich */
+    i64 *out_ignored; /* lines left out because of errors; may be NULL */
+    i32 zone;         /* of timestamps that name none: seconds east of Greenwich */
 };
 struct load_progress { /* what a long load tells, and is told */
     _Atomic i64 bytes_done;
@@ -39,6 +49,8 @@ struct load_progress { /* what a long load tells, and is told */
  */
 bool load_progress_over(const struct load_progress *progress);
 FALLIBLE load_progress_check(const struct load_progress *progress, struct error *err);
+
+enum packing { PACKING_NONE, PACKING_GZIP, PACKING_ZSTD, PACKING_BY_NAME };
 
 struct input; /* input.h */
 /* Loads delimited text into a table, all rows or none, in parallel. A bad line is an error
@@ -53,7 +65,15 @@ FALLIBLE csv_load(struct table *table, const struct input *in, const struct csv_
 
 struct csv_given { /* what the user said; the rest is found out */
     struct csv_options options;
-    b8 has_delimiter, has_quote, has_escape, has_header;
+    b8 has_delimiter, has_quote, has_escape, has_header, has_comment, has_skip;
+    b8 all_text;     /* every column is text */
+    b8 all_cols;     /* `cols` are all columns there are */
+    i64 sample_rows; /* to be looked at: 0 = as many as usual, -1 = all */
+    /* Types of columns: of the name, or, where that is NULL, of the place. */
+    const struct column_def *cols;
+    i32 col_count;
+    const char *const *names; /* of the first columns */
+    i32 name_count;
 };
 struct csv_sniffed {
     struct csv_options options;
@@ -61,9 +81,10 @@ struct csv_sniffed {
     struct column_def *cols; /* in the arena, names too */
 };
 /* Finds out how the file is written and what columns it has, from its first megabyte or, with
- * `whole`, from all of it. */
+ * `whole`, from all of it. The options found are lenient, and guessed types are marked. */
 FALLIBLE csv_sniff(struct arena *arena, const struct input *in, const struct csv_given *given,
-                   bool whole, struct csv_sniffed *out, struct error *err);
+                   bool whole, const struct load_progress *progress, struct csv_sniffed *out,
+                   struct error *err);
 
 /* --- writing ---------------------------------------------------------------------------------- */
 

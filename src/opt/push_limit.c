@@ -120,7 +120,8 @@ static void push(struct wish w, struct rel *parent, i32 which, bool passed) {
             at->limit = w.limit;
             return;
         }
-        if (!w.o->settings->optimizer && at->kind != REL_PROJECT) {
+        bool empty = at->kind == REL_FILTER && at->conds.count == 0;
+        if (!w.o->settings->optimizer && at->kind != REL_PROJECT && !empty) {
             return;
         }
         if (at->kind == REL_UNION) {
@@ -132,8 +133,7 @@ static void push(struct wish w, struct rel *parent, i32 which, bool passed) {
             w.order.items = at->order.items;
             w.order.count = at->order.count;
         }
-        bool goes = sort || (at->kind == REL_FILTER && at->conds.count == 0) ||
-                    (at->kind == REL_PROJECT && below_project(&w, at)) ||
+        bool goes = sort || empty || (at->kind == REL_PROJECT && below_project(&w, at)) ||
                     (at->kind == REL_JOIN && below_join(&w, at));
         if (!goes) {
             break;

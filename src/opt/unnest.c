@@ -13,6 +13,10 @@
  *    not have are then computed in vain). Where there is no such filter the values come from the
  *    left: the distinct outer columns of the left, which is then shared.
  *
+ * A recursion that starts from one row of outer values, as a series between columns does, starts
+ * from the left's rows instead, with all their columns, and no join is left: who wants few of its
+ * rows then waits for few rounds.
+ *
  * An aggregate without keys has a row for an empty input too. Directly under a SINGLE or LEFT join,
  * the missing row is NULL, which all aggregates but count want; expressions over them move above
  * the join, with 0 for a missing count. Elsewhere the values are joined with the aggregate.
@@ -186,6 +190,10 @@ static struct rel *asking_rows(const struct unnest *u) {
 /* One more use of the outer columns' distinct values; cols gets its columns. */
 static struct rel *use_domain(struct unnest *u, u32 *cols) {
     struct plan *plan = plan_of(u);
+    if (u->grows) {
+        memcpy(cols, u->outer, sizeof(u32) * (size_t)u->count);
+        return u->join->inputs[0];
+    }
     if (!u->domain) {
         u->left = u->join->inputs[0];
         struct rel *values = asking_rows(u);
@@ -789,8 +797,11 @@ static struct rel *push(struct unnest *u, struct rel *rel, u32 *cols) {
         return push_agg(u, rel, cols, true);
     case REL_WINDOW:
         return push_window(u, rel, cols);
-    case REL_SORT: /* the order of a subquery's rows means nothing without LIMIT */
-        return push(u, rel->inputs[0], cols);
+    case REL_SORT: /* of all values' rows at once: those of one keep theirs */
+        rel->inputs[0] = push(u, rel->inputs[0], cols);
+        remap_rel(u, rel, cols);
+        add_out(u, rel, cols);
+        return rel;
     case REL_LIMIT:
         return push_limit(u, rel, cols);
     case REL_UNION:
@@ -895,6 +906,108 @@ static void rewrite(struct unnest *u) {
     }
 }
 
+/* recursions that start from the left's rows */
+
+/* Whether the rows of a round are made of those of the last one, row by row. */
+static bool goes_on(const struct unnest *u, struct rel *rel, u32 fix) {
+    switch (rel->kind) {
+    case REL_WORK:
+        return rel->fix == fix && !rel->whole;
+    case REL_PROJECT:
+    case REL_FILTER:
+        return goes_on(u, rel->inputs[0], fix);
+    case REL_JOIN:
+        return (rel->join == JOIN_INNER || rel->join == JOIN_CROSS) && !rel->dependent &&
+               !own_uses_outer(u, rel) && rel->inputs[1]->kind == REL_VALUES &&
+               !unnest_below_uses_outer(u, rel->inputs[1]) && goes_on(u, rel->inputs[0], fix);
+    default:
+        return false;
+    }
+}
+
+/* Whether the rows of `rel` are made of one row of outer values, row by row, by a recursion. */
+static bool starts(const struct unnest *u, struct rel *rel, bool recursive) {
+    switch (rel->kind) {
+    case REL_PROJECT:
+    case REL_FILTER:
+        return starts(u, rel->inputs[0], recursive);
+    case REL_FIX:
+        return !recursive && goes_on(u, rel->inputs[1], rel->fix) &&
+               starts(u, rel->inputs[0], true);
+    case REL_VALUES:
+        return recursive && (rel->out.count == 0 || rel->exprs.count == rel->out.count);
+    default:
+        return false;
+    }
+}
+
+struct rel_list {
+    struct arena *arena;
+    VEC(const struct rel *) items;
+};
+
+struct rename {
+    struct plan *plan;
+    struct expr **map;
+    const struct rel_list *inside; /* what makes and carries the old columns */
+};
+
+static void list_rel(struct rel *rel, void *arg) {
+    struct rel_list *list = arg;
+    VEC_PUSH(list->arena, &list->items, (const struct rel *)rel);
+}
+
+static void rename_list(const struct rename *r, u32 *items, i64 count) {
+    for (i64 i = 0; i < count; i++) {
+        items[i] = r->map[items[i]] ? r->map[items[i]]->col : items[i];
+    }
+}
+
+static void rename_rel(struct rel *rel, void *arg) {
+    struct rename *r = arg;
+    for (i64 i = 0; i < r->inside->items.count; i++) {
+        if (r->inside->items.items[i] == rel) {
+            return;
+        }
+    }
+    struct remap remap = {r->plan->arena, r->map};
+    rel_each_expr(rel, remap_slot, &remap);
+    rename_list(r, rel->out.items, rel->out.count);
+    rename_list(r, rel->left_cols.items, rel->left_cols.count);
+    rename_list(r, rel->right_cols.items, rel->right_cols.count);
+}
+
+/* The left's rows become the first rows of the recursion, which takes the join's place; false, and
+ * nothing is changed, when the right side is something else. */
+static bool grow_left(struct unnest *u) {
+    struct plan *plan = plan_of(u);
+    struct rel *join = u->join;
+    bool inner = join->join == JOIN_INNER || join->join == JOIN_CROSS;
+    if (!inner || join->left_keys.count > 0 || !starts(u, join->inputs[1], false)) {
+        return false;
+    }
+    const struct rel *left = join->inputs[0];
+    u8 *flags = NEW_ARRAY(plan->arena, u8, plan->cols.count + 1);
+    u->is_outer = flags;
+    u->count = 0;
+    for (i64 i = 0; i < left->out.count; i++) {
+        flags[left->out.items[i]] = 1;
+        u->outer[u->count++] = left->out.items[i];
+    }
+    u32 *cols = NEW_ARRAY(plan->arena, u32, u->count);
+    u->grows = 1;
+    struct rel *grown = push(u, join->inputs[1], cols);
+    struct rel_list inside = {.arena = plan->arena};
+    struct rename r = {plan, map_to(u, cols), &inside};
+    join->kind = REL_FILTER;
+    join->input_count = 1;
+    join->inputs[0] = grown;
+    join->inputs[1] = NULL;
+    rel_each(plan->arena, grown, list_rel, &inside);
+    rel_each(plan->arena, plan->root, rename_rel, &r);
+    return true;
+}
+
 /* A shared plan that uses no outer column is computed once, and so are its calls. */
 static void find_draws(struct unnest *u, struct rel *rel) {
     if (!rel || (rel->kind == REL_SHARED && rel_free_cols(plan_of(u), rel, NULL) == 0)) {
@@ -930,6 +1043,10 @@ static void unnest_join(struct opt *o, struct rel *join, bool serials) {
     if (!u.numbered &&
         find_outer(&u)) { /* what may raise is computed for the values asked for, no others */
         bool careful = is_guarded(&u) && may_raise(o, join->inputs[1]);
+        if (!careful && grow_left(&u)) {
+            join->dependent = 0;
+            return;
+        }
         if (careful || !unnest_pull(&u)) {
             rewrite(&u);
         }

@@ -13,7 +13,8 @@ struct unnest {
     i64 is_outer_count;
     b8 widen;           /* nothing on the right can raise: values may come from its own columns */
     struct rel *domain; /* distinct outer columns; NULL until it is needed */
-    struct rel *left;   /* shared then */
+    b8 grows; /* the right side is made of the left's own rows, which it has all columns of */
+    struct rel *left;              /* shared then */
     VEC(struct rel *) shared_from; /* inputs of SHARED already done, with their columns */
     VEC(u32 *) shared_cols;
     VEC(const struct rel *) draws; /* what calls sequences on the right, for each left row anew */

@@ -4,8 +4,8 @@
  * whose step is a fixed time, is a FUNC: the devices have a source that counts. The others are
  * recursions over rows that hold their own arguments, so that the arguments may be columns of an
  * outer query, which the pass unnest then carries through:
- *  - numbers: a row stands for the elements lo .. hi of its series, and each round halves those
- *    rows that stand for several; as many rounds as the longest series has binary digits.
+ *  - numbers: element k, counted from 0, gives elements 2 k + 1 and 2 k + 2 in the next round: as
+ *    many rounds as the longest series has binary digits, and who wants few elements waits for few.
  *  - timestamps: PostgreSQL adds the step to the last element, and months have no fixed length, so
  *    a round adds one element to each series.
  * A step of zero raises 22023 wherever no argument is NULL; a series with a NULL is empty. */
@@ -119,7 +119,8 @@ static FALLIBLE arguments(struct bind *b, struct expr **args, i32 position, stru
     return ERR_OK;
 }
 
-/* The number of the last element: (stop - start) / step, cut to a whole number. */
+/* The number of the last element: (stop - start) / step, cut to a whole number; one that no bigint
+ * holds is taken as the greatest, which nobody reaches. */
 static FALLIBLE last_number(struct bind *b, const struct rel *row, struct type wide,
                             struct expr **out) {
     struct expr *start = cast_to(b, bind_out_col(b, row, 0), wide);
@@ -131,8 +132,10 @@ static FALLIBLE last_number(struct bind *b, const struct rel *row, struct type w
     TRY(bind_arithmetic(b, FUNC_SUB, stop, start, -1, &gap));
     TRY(bind_arithmetic(b, FUNC_MOD, gap, step, -1, &rest));
     TRY(bind_arithmetic(b, FUNC_SUB, gap, rest, -1, &whole));
-    TRY(bind_arithmetic(b, FUNC_DIV, whole, step, -1, out));
-    *out = cast_to(b, *out, type_of(TYPE_BIGINT));
+    TRY(bind_arithmetic(b, FUNC_DIV, whole, step, -1, &whole));
+    struct expr *most = expr_big(b, I64_MAX);
+    TRY(bind_compare(b, FUNC_LT, whole, most, -1, &rest));
+    *out = bind_either(b, rest, cast_to(b, whole, type_of(TYPE_BIGINT)), most);
     return ERR_OK;
 }
 
@@ -148,25 +151,27 @@ struct rel *bind_twice(struct bind *b, struct rel *rel, u32 *out_side) {
     return both;
 }
 
-/* Rows (start, step, lo, hi) with lo < hi, as two of half the length. */
-static FALLIBLE halves(struct bind *b, struct rel *work, const char **names, struct rel **out) {
+/* Of element k of each series, elements 2 k + 1 and 2 k + 2, where there are such. */
+static FALLIBLE next_elements(struct bind *b, struct rel *work, const char **names,
+                              struct rel **out) {
+    struct expr *half = NULL;
     struct expr *cond = NULL;
-    struct expr *second = NULL;
-    struct expr *middle = NULL;
     struct expr *next = NULL;
-    TRY(bind_compare(b, FUNC_LT, bind_out_col(b, work, 2), bind_out_col(b, work, 3), -1, &cond));
     u32 side = 0;
-    struct rel *both = bind_twice(b, bind_filter(b, work, cond), &side);
-    second = expr_col(b->plan, side, -1);
-    TRY(bind_arithmetic(b, FUNC_SUB, bind_out_col(b, work, 3), bind_out_col(b, work, 2), -1,
-                        &middle));
-    TRY(bind_arithmetic(b, FUNC_DIV, middle, expr_big(b, 2), -1, &middle));
-    TRY(bind_arithmetic(b, FUNC_ADD, bind_out_col(b, work, 2), middle, -1, &middle));
-    TRY(bind_arithmetic(b, FUNC_ADD, middle, expr_big(b, 1), -1, &next));
-    struct expr *exprs[4] = {bind_out_col(b, work, 0), bind_out_col(b, work, 1),
-                             bind_either(b, second, next, bind_out_col(b, work, 2)),
-                             bind_either(b, second, bind_out_col(b, work, 3), middle)};
+    TRY(bind_arithmetic(b, FUNC_SUB, bind_out_col(b, work, 3), expr_big(b, 1), -1, &half));
+    TRY(bind_arithmetic(b, FUNC_DIV, half, expr_big(b, 2), -1, &half));
+    TRY(bind_compare(b, FUNC_LE, bind_out_col(b, work, 2), half, -1, &cond));
+    struct expr *any = NULL; /* half of -1 is 0 */
+    TRY(bind_compare(b, FUNC_GT, bind_out_col(b, work, 3), expr_big(b, 0), -1, &any));
+    struct rel *both = bind_twice(b, bind_filter(b, bind_filter(b, work, any), cond), &side);
+    struct expr *more = bind_either(b, expr_col(b->plan, side, -1), expr_big(b, 2), expr_big(b, 1));
+    TRY(bind_arithmetic(b, FUNC_MUL, bind_out_col(b, work, 2), expr_big(b, 2), -1, &next));
+    TRY(bind_arithmetic(b, FUNC_ADD, next, more, -1, &next));
+    struct expr *exprs[4] = {bind_out_col(b, work, 0), bind_out_col(b, work, 1), next,
+                             bind_out_col(b, work, 3)};
     *out = bind_project(b, both, exprs, names, 4);
+    TRY(bind_compare(b, FUNC_LE, bind_out_col(b, *out, 2), bind_out_col(b, *out, 3), -1, &cond));
+    *out = bind_filter(b, *out, cond);
     return ERR_OK;
 }
 
@@ -193,12 +198,11 @@ static struct rel *number_counted(struct bind *b, struct rel *series, bool falls
 
 static FALLIBLE numbers(struct bind *b, struct rel *row, struct type type, bool numbered,
                         struct rel **out) {
-    static const char *names[4] = {"start", "step", "lo", "hi"};
+    static const char *names[4] = {"start", "step", "number", "last"};
     struct type wide = type_of(TYPE_BIGINT);
     struct cte_result fix = {.names = names, .fix = ++b->plan->fix_count};
     struct expr *exprs[4] = {bind_out_col(b, row, 0), bind_out_col(b, row, 2), expr_big(b, 0),
                              NULL};
-    struct expr *one = NULL;
     struct expr *value = NULL;
     struct rel *again = NULL;
     if (type.id != TYPE_INTEGER) { /* the distance of two may be no bigint */
@@ -206,18 +210,16 @@ static FALLIBLE numbers(struct bind *b, struct rel *row, struct type type, bool 
     }
     TRY(last_number(b, row, wide, &exprs[3]));
     fix.first = bind_project(b, row, exprs, names, 4);
-    TRY(halves(b, bind_work(b, &fix, false), names, &again));
+    TRY(next_elements(b, bind_work(b, &fix, false), names, &again));
     struct rel *all = bind_fix(b, &fix, again);
     all->rows = SERIES_GUESS;
-    TRY(bind_compare(b, FUNC_EQ, bind_out_col(b, all, 2), bind_out_col(b, all, 3), -1, &one));
-    *out = bind_filter(b, all, one);
     struct expr *step = cast_to(b, bind_out_col(b, all, 1), wide);
     TRY(bind_arithmetic(b, FUNC_MUL, bind_out_col(b, all, 2), step, -1, &value));
     TRY(bind_arithmetic(b, FUNC_ADD, cast_to(b, bind_out_col(b, all, 0), wide), value, -1, &value));
     value = cast_to(b, value, type);
     struct expr *number = NULL;
     TRY(bind_arithmetic(b, FUNC_ADD, bind_out_col(b, all, 2), expr_big(b, 1), -1, &number));
-    *out = elements(b, *out, value, numbered ? number : NULL);
+    *out = elements(b, all, value, numbered ? number : NULL);
     return ERR_OK;
 }
 
@@ -295,6 +297,13 @@ static FALLIBLE bind_moments(struct bind *b, struct expr **args, i32 count, i32 
     return moments(b, row, type, numbered, out);
 }
 
+/* The source that counts has 64-bit numbers. */
+static bool may_count(const struct expr *arg) {
+    i128 value = arg->kind == EXPR_CONST && !arg->is_null ? const_exact(arg) : 0;
+    bool known = arg->kind == EXPR_CONST || type_kind(arg->type) != KIND_I128;
+    return known && value >= I64_MIN && value <= I64_MAX;
+}
+
 static bool names_column(const struct expr *expr, void *arg) {
     (void)arg;
     return expr->kind != EXPR_COL;
@@ -312,7 +321,7 @@ static FALLIBLE bind_numbers(struct bind *b, struct expr **args, i32 count, i32 
     for (i32 i = 0; i < 3; i++) {
         TRY(coerce_to(b, i < count ? args[i] : all[i], type, &all[i]));
         all[i] = expr_fold(b->plan, all[i]);
-        constant = constant && expr_walk(all[i], names_column, NULL);
+        constant = constant && expr_walk(all[i], names_column, NULL) && may_count(all[i]);
     }
     bool known = all[2]->kind == EXPR_CONST && !all[2]->is_null;
     if (constant && (known || !numbered)) {

@@ -49,6 +49,13 @@ static int teardown(void **state) {
     return 0;
 }
 
+/* Not by SET: that is a statement, too, and on a busy machine it may not end in time itself. */
+static void set_timeout(int ms) {
+    char text[20];
+    snprintf(text, sizeof text, "%d", ms);
+    assert_int_equal(wf_set(f.conn, "statement_timeout", text), WF_OK);
+}
+
 static const char *const long_ones[] = {
     "select i from big where upper(s) || lower(s) like '%9%9%9%' and x * 3 > i",
     "select sum(x), count(*) from big where s like '%1%2%' or s like '%3%4%'",
@@ -172,23 +179,59 @@ static void test_timeout(void **state) {
     for (size_t i = 0; i < sizeof long_ones / sizeof *long_ones; i++) {
         for (size_t k = 0; k < 3; k++) {
             char buf[400];
-            char set[60];
-            snprintf(set, sizeof set, "set statement_timeout = %d", timeouts[k]);
-            run(f.conn, set);
+            set_timeout(timeouts[k]);
             const char *sql = statement_of(i, buf);
             clock_t start = clock();
             wf_status status = wf_query(f.conn, sql, NULL);
             int64_t ms = (int64_t)(clock() - start) * 1000 / CLOCKS_PER_SEC;
             assert_true(status == WF_OK || status == WF_CANCELLED);
             assert_true(ms < SECONDS_MOST * 1000);
-            run(f.conn, "set statement_timeout = 0");
+            set_timeout(0);
             check_target(status);
         }
         check_control(f.conn);
     }
-    run(f.conn, "set statement_timeout = 20");
+    set_timeout(20);
     refuse(f.conn, "select count(*) from big a, big b, big c", "57014", "statement_timeout");
-    run(f.conn, "set statement_timeout = 0");
+    set_timeout(0);
+}
+
+/* None of these ends by itself before the test's patience does: the source has 10^18 rows, and
+ * stopping must not walk through the rest of them. */
+static const char *const endless[] = {
+    "select count(*) from generate_series(1, 1000000000000000000)",
+    "select i from generate_series(1, 1000000000000000000) i order by i desc limit 3",
+    "select i from generate_series(1, 1000000000000000000) i where i < 0 limit 3",
+    "select distinct i % 10 from generate_series(1, 1000000000000000000) i",
+    "create table endless as select i from generate_series(1, 1000000000000000000) i",
+    "insert into target select i, 1, 'x' from generate_series(1, 1000000000000000000) i",
+    "select generate_series(1, 3), generate_series(1, 1000000000000000000)",
+    "select exists (select from generate_series(1, 1000000000000000000) i where i < 0)",
+    "select count(*) from generate_series(1, 1000000000000000000) i where i in (select g from big)",
+    "select count(*) from generate_series(1, 1000000) a, generate_series(1, 1000000000) b",
+    "select max(b) from (values (1), (2)) v(a), lateral generate_series(a, 1000000000000000000) b",
+    "with recursive r(n) as (select 1::bigint union all select n + 1 from r) select max(n) from r",
+    "select count(*) from generate_series(timestamp '2000-01-01', '290000-01-01', '1 us')",
+    "select count(*) from generate_series(1.0, 1000000000000000000.0, 0.1)",
+};
+
+static void test_endless(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof endless / sizeof *endless; i++) {
+        int64_t late = cancelled_after(endless[i], 40000000);
+        set_timeout(40);
+        int64_t start = clock_ns();
+        refuse(f.conn, endless[i], "57014", "statement_timeout");
+        int64_t over = clock_ns() - start - 40000000;
+        set_timeout(0);
+        late = over > late && late >= 0 ? over : late;
+        if (getenv("FAULT_VERBOSE") || late < 0 || late >= 2000000000) {
+            fprintf(stderr, "stops after %lld ms: %s\n", (long long)(late / 1000000), endless[i]);
+        }
+        assert_true(late >= 0 && late < 2000000000);
+        check_control(f.conn);
+    }
+    expect(f.conn, "select count(*) from target", "0;");
 }
 
 /* One row is enough: a single value that takes long, folded while the query is compiled or made
@@ -215,13 +258,11 @@ static const char *const long_values[] = {
 };
 
 static void stop_value(const char *sql, int timeout_ms) {
-    char set[60];
-    snprintf(set, sizeof set, "set statement_timeout = %d", timeout_ms);
-    run(f.conn, set);
+    set_timeout(timeout_ms);
     clock_t start = clock();
     wf_status status = wf_query(f.conn, sql, NULL);
     double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
-    run(f.conn, "set statement_timeout = 0");
+    set_timeout(0);
     assert_true(status == WF_OK || status == WF_CANCELLED);
     if (seconds > SECONDS_MOST) {
         fprintf(stderr, "%.1f s: %.100s\n", seconds, sql);
@@ -528,11 +569,12 @@ static void test_parameter_text(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cancel),      cmocka_unit_test(test_timeout),
-        cmocka_unit_test(test_long_values), cmocka_unit_test(test_giants),
-        cmocka_unit_test(test_cancel_idle), cmocka_unit_test(test_sessions),
-        cmocka_unit_test(test_nuisance),    cmocka_unit_test(test_intruders),
-        cmocka_unit_test(test_any_order),   cmocka_unit_test(test_parameter_text),
+        cmocka_unit_test(test_cancel),         cmocka_unit_test(test_timeout),
+        cmocka_unit_test(test_endless),        cmocka_unit_test(test_long_values),
+        cmocka_unit_test(test_giants),         cmocka_unit_test(test_cancel_idle),
+        cmocka_unit_test(test_sessions),       cmocka_unit_test(test_nuisance),
+        cmocka_unit_test(test_intruders),      cmocka_unit_test(test_any_order),
+        cmocka_unit_test(test_parameter_text),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

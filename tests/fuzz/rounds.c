@@ -24,7 +24,9 @@ struct rounds {
     const struct round_options *options;
     struct corpus corpus;
     struct gen g;
-    struct progress *progress; /* shared with the child */
+    struct progress *progress;     /* shared with the child */
+    char *texts[STEPS_MAX + 4000]; /* of the round at hand: those that were dropped, too */
+    int text_count;
     char folder[60];
     char report[20000]; /* what the child printed */
     char kind[FOUND_MAX];
@@ -48,14 +50,19 @@ static bool makes_tables(const char *sql) {
            strncasecmp(sql, "copy", 4) == 0;
 }
 
+static char *keep_text(struct rounds *r, const char *text) {
+    char *copy = strdup(text);
+    if (!copy || r->text_count >= (int)(sizeof r->texts / sizeof *r->texts)) {
+        fprintf(stderr, "out of memory\n");
+        exit(2);
+    }
+    return r->texts[r->text_count++] = copy;
+}
+
 static void add_step(struct rounds *r, struct round *out, const char *text, bool verbatim) {
     if (out->count < STEPS_MAX) {
-        char *copy = strdup(text);
-        if (!copy) {
-            exit(2);
-        }
         out->steps[out->count++] =
-            (struct step){copy, r->g.rng ^ (uint64_t)below(&r->g, 1 << 30), verbatim};
+            (struct step){keep_text(r, text), r->g.rng ^ (uint64_t)below(&r->g, 1 << 30), verbatim};
     }
 }
 
@@ -89,9 +96,9 @@ static void round_make(struct rounds *r, long long number, struct round *out) {
     }
 }
 
-static void round_free(struct round *round) {
-    for (int i = 0; i < round->count; i++) {
-        free(round->steps[i].text);
+static void free_texts(struct rounds *r) {
+    while (r->text_count > 0) {
+        free(r->texts[--r->text_count]);
     }
 }
 
@@ -193,7 +200,7 @@ static void round_reduce(struct rounds *r, struct round *round) {
                     (size_t)(less.count - from - run) * sizeof *less.steps);
             less.count -= run;
             if (!round_holds(r, &less) && same_kind(kind, r->kind)) {
-                *round = less; /* what was dropped is not freed: the process ends soon enough */
+                *round = less;
             } else {
                 from += run;
             }
@@ -217,7 +224,7 @@ static void round_reduce(struct rounds *r, struct round *round) {
             }
             last->text = text.text;
             bool fewer = from < count && !round_holds(r, round) && same_kind(kind, r->kind);
-            last->text = fewer ? strdup(text.text) : was;
+            last->text = fewer ? keep_text(r, text.text) : was;
             from += fewer ? 0 : run;
         }
     }
@@ -285,7 +292,7 @@ int rounds_run(const struct round_options *options) {
             }
             print_round(&r, &round, n);
         }
-        round_free(&round);
+        free_texts(&r);
         empty_folder(r.folder);
     }
     if (chdir("/") == 0) {

@@ -1256,7 +1256,7 @@ FN i32 vm_tile_open(struct vm_tile *t, const i64 *tablet_rows, const u8 *zones,
         }                                                                                   \
     }                                                                                       \
     b_sync();                                                                               \
-    for (u64 tile = t_block(); tile < args.tile_count; tile += t_blocks()) {                \
+    for (u64 tile = args.tile_first + t_block(); tile < args.tile_count; tile += t_blocks()) {\
         struct vm_tile t;                                                                   \
         if (!vm_tile_open(&t, args.tablet_rows, args.zones, args.gone, args.zone_count,     \
                           args.tile_shift, tile)) {                                         \

@@ -1,0 +1,369 @@
+/* test_csv_sniff.c: what is found out about a file, and the rows that gives: one table of small
+ * files, and what becomes of values that come late. The expected answers are DuckDB's, but where a
+ * comment says otherwise. */
+#define _POSIX_C_SOURCE 200809L
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "io/csv_int.h"
+
+static struct memory mem;
+static struct pool *pool;
+static struct error err;
+static char path[64];
+
+static int set_up(void **state) {
+    (void)state;
+    static i32 number;
+    memory_init(&mem, NULL, 0, "memory");
+    pool = pool_open(3);
+    snprintf(path, sizeof path, "/tmp/wf_test_sniff_%lld_%d.csv", clock_ns(), number++);
+    error_reset(&err);
+    return 0;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    remove(path);
+    pool_close(pool);
+    return atomic_load(&mem.used_bytes) == 0 ? 0 : -1;
+}
+
+static void write_file(struct sv text) {
+    struct error own;
+    error_reset(&own);
+    assert_int_equal(file_write_all(path, text.ptr, text.len, &own), ERR_OK);
+}
+
+/* Columns as `name type`, separated by commas, then rows after bars; NULL is `-`. */
+static void dump(const struct csv_sniffed *found, struct table *table, char *out, i64 cap) {
+    i64 n = 0;
+    for (u32 i = 0; i < found->col_count; i++) {
+        char type[32];
+        n += snprintf(out + n, (size_t)(cap - n), "%s%s %s", i ? "," : "", found->cols[i].name,
+                      type_print(found->cols[i].type, type));
+    }
+    struct table_version *version = table_snapshot(table);
+    for (i64 t = 0; t < version->tablet_count; t++) {
+        for (i64 i = 0; i < version->tablet_rows[t]; i++) {
+            for (u32 c = 0; c < table->col_count; c++) {
+                union {
+                    str s;
+                    i128 wide;
+                    u8 bytes[16];
+                } v;
+                struct type type = table->cols[c].type;
+                assert_true(n < cap - 300);
+                out[n++] = c ? ',' : '|';
+                if (!segment_get(&version->tablets[t]->cols[c], table->dicts[c], type, i, &v)) {
+                    out[n++] = '-';
+                } else if (type_kind(type) == KIND_STR) {
+                    memcpy(out + n, sv_of(v.s).ptr, (size_t)v.s.len);
+                    n += v.s.len;
+                } else {
+                    n += value_print(type, type_kind(type), &v, out + n);
+                }
+            }
+        }
+    }
+    version_release(version);
+    out[n] = 0;
+}
+
+/* As a file in FROM is read. */
+static wf_status read_text(struct sv text, const struct csv_given *given, char *out, i64 cap) {
+    struct arena arena;
+    struct csv_sniffed found;
+    struct input in;
+    i64 rows = 0;
+    wf_status status = ERR_OK;
+    write_file(text);
+    arena_init(&arena, &mem);
+    error_reset(&err);
+    TRY(input_open(&in, path, PACKING_BY_NAME, false, &mem, NULL, &err));
+    for (int whole = 0; whole < 2; whole++) {
+        memset(&found, 0, sizeof found);
+        error_reset(&err);
+        status = csv_sniff(&arena, &in, given, whole != 0, NULL, &found, &err);
+        if (status) {
+            break;
+        }
+        struct table *table = table_open(&mem, 1, "t", found.col_count, found.cols, 4, false);
+        status = csv_load_blocks(table, &in, &found.options, pool, &mem, NULL, 7, &rows, &err);
+        if (!status) {
+            dump(&found, table, out, cap);
+        }
+        table_close(table);
+        if (!status) {
+            break;
+        }
+    }
+    input_close(&in);
+    arena_fini(&arena);
+    return status;
+}
+
+static void expect(struct sv text, const struct csv_given *given, const char *wanted) {
+    static char got[1 << 16];
+    struct csv_given none = {0};
+    wf_status status = read_text(text, given ? given : &none, got, sizeof got);
+    if (status || strcmp(got, wanted) != 0) {
+        print_message("file: %.*s\n", (int)MIN_OF(text.len, 200), text.ptr);
+    }
+    if (status) {
+        print_message("%s\n", err.message);
+    }
+    assert_int_equal(status, ERR_OK);
+    assert_string_equal(got, wanted);
+}
+
+static void expect_error(struct sv text, const struct csv_given *given, wf_status code,
+                         const char *message, const char *hint) {
+    static char got[1 << 16];
+    struct csv_given none = {0};
+    assert_int_equal(read_text(text, given ? given : &none, got, sizeof got), code);
+    if (!strstr(err.message, message) || !strstr(err.hint, hint)) {
+        print_message("%s\n%s\n", err.message, err.hint);
+    }
+    assert_non_null(strstr(err.message, message));
+    assert_non_null(strstr(err.hint, hint));
+}
+
+struct sample {
+    const char *text, *wanted;
+};
+#define RUN(samples)                                                   \
+    for (i64 i = 0; i < COUNT_OF(samples); i++) {                      \
+        expect(sv_from((samples)[i].text), NULL, (samples)[i].wanted); \
+    }
+
+static void test_types(void **state) {
+    (void)state;
+    static const struct sample samples[] = {
+        {"1,2024-01-31 12:34:56\n", "column0 integer,column1 timestamp|1,2024-01-31 12:34:56"},
+        {"1,2024-01-31T12:34:56\n", "column0 integer,column1 timestamp|1,2024-01-31 12:34:56"},
+        {"1,2024-01-31 12:34:56.123456\n",
+         "column0 integer,column1 timestamp|1,2024-01-31 12:34:56.123456"},
+        {"1,2024-01-31 12:34\n", "column0 integer,column1 timestamp|1,2024-01-31 12:34:00"},
+        {"t\n2024-01-31T12:34:56Z\n", "t timestamp with time zone|2024-01-31 12:34:56+00"},
+        {"t\n2024-01-31 12:34:56+02\n", "t timestamp with time zone|2024-01-31 10:34:56+00"},
+        {"a\n2024-01-31 12:34:56 UTC+1\n", "a text|2024-01-31 12:34:56 UTC+1"},
+        {"a\n2020-01-01\n2020-01-02 10:00:00\n", "a text|2020-01-01|2020-01-02 10:00:00"},
+        {"a\n2020-01-01\n2020/1/2\n", "a date|2020-01-01|2020-01-02"},
+        {"a\n2020-13-45\n", "a text|2020-13-45"},
+        {"a\n2020-01-01\ninfinity\n", "a date|2020-01-01|infinity"},
+        {"a\n12:34:56\n01:02:03.5\n", "a time|12:34:56|01:02:03.5"},
+        {"a\n12:34\n25:00\n", "a text|12:34|25:00"},
+        {"a\n01234\n00001\n", "a text|01234|00001"},
+        {"a\n0\n-0\n10\n", "a integer|0|0|10"},
+        {"a\n-01\n", "a text|-01"}, /* ours: DuckDB drops the zero */
+        {"a\n00.5\n", "a text|00.5"},
+        {"a\n+1\n", "a text|+1"},
+        {"a\n0.5\n.5\n5.\n", "a double precision|0.5|0.5|5"},
+        {"a\n1\n2.5\n", "a double precision|1|2.5"},
+        {"a\n1e5\n", "a double precision|100000"},
+        {"a\n1.5\ninf\n-infinity\nnan\n", "a double precision|1.5|Infinity|-Infinity|NaN"},
+        {"a\n2147483648\n1\n", "a bigint|2147483648|1"},
+        {"a\n9223372036854775808\n-1\n", "a decimal(38,0)|9223372036854775808|-1"},
+        /* ours: wider than any number here */
+        {"a\n123456789012345678901234567890123456789\n",
+         "a text|123456789012345678901234567890123456789"},
+        {"a\ntrue\nFALSE\n", "a boolean|true|false"},
+        {"a\nt\nf\n", "a boolean|true|false"},
+        {"a\nyes\nno\n", "a boolean|true|false"},
+        {"a\non\noff\n", "a text|on|off"},
+        {"a\n1\ntrue\n", "a text|1|true"},
+        {"a\n0x1f\n", "a text|0x1f"}, /* ours: DuckDB reads it as a number */
+        {"a\n1_000\n", "a text|1_000"},
+        {"a,b\n\"1,234\",x\n", "a text,b text|1,234,x"},
+        {"a\n31.12.2020\n", "a text|31.12.2020"}, /* ours: only year, month, day */
+        {"a,b\n 1 , 2.5 \n", "a integer,b double precision|1,2.5"},
+        {"a,b\n\"1\",x\n2,y\n", "a integer,b text|1,x|2,y"},
+        {"a,b\n\"\",1\n3,2\n", "a integer,b integer|-,1|3,2"},
+        {"a,b\n\"\",1\nx,2\n,3\n", "a text,b integer|,1|x,2|-,3"}, /* ours: '' is no NULL */
+        {"a,b\n,1\n2,\n", "a integer,b integer|-,1|2,-"},
+    };
+    RUN(samples);
+}
+
+static void test_header(void **state) {
+    (void)state;
+    static const struct sample samples[] = {
+        {"a,b,c\n", "a text,b text,c text"},
+        {"a,b,c", "a text,b text,c text"},
+        {"hello\n", "hello text"},
+        {"a,a,b\n1,2,3\n", "a integer,a_1 integer,b integer|1,2,3"},
+        {"a,a\nx,y\n", "a text,a_1 text|x,y"},
+        {"x,y\nx,z\n", "x text,y text|x,z"},
+        {"1,x\n", "column0 integer,column1 text|1,x"},
+        {"x,1\n", "column0 text,column1 integer|x,1"},
+        {"1,2\n3,a\n", "column0 integer,column1 text|1,2|3,a"},
+        {"a,2\n3,4\n", "a integer,2 integer|3,4"},
+        {"1,\n2,3\n", "column0 integer,column1 integer|1,-|2,3"},
+        {"a,,c\n1,2,3\n", "a integer,column1 integer,c integer|1,2,3"},
+        {" a , b \n1,2\n", "a integer,b integer|1,2"},
+        {"\"a \"\"q\"\"\",b\n1,2\n", "a \"q\" integer,b integer|1,2"},
+        {"\xef\xbb\xbf"
+         "a,b\n1,2\n",
+         "a integer,b integer|1,2"},
+        {"", "column0 text"},
+        {"\n", "column0 text"},
+        {"\r\n\r\n", "column0 text"},
+        {"some title\nanother line\na,b,c\n1,2,3\n4,5,6\n",
+         "a integer,b integer,c integer|1,2,3|4,5,6"},
+        {"a,b\n1,2,3\n4,5,6\n", "column0 integer,column1 integer,column2 integer|1,2,3|4,5,6"},
+    };
+    RUN(samples);
+}
+
+static void test_lines(void **state) {
+    (void)state;
+    static const struct sample samples[] = {
+        {"a,b\r1,2\r3,4\r", "a integer,b integer|1,2|3,4"},
+        {"a,b\r1,\"x\ry\"\r3,4", "a integer,b text|1,x\ry|3,4"},
+        {"a,b\n1,2\r\n3,4\n", "a integer,b integer|1,2|3,4"}, /* ours: DuckDB refuses it */
+        {"a,b\n\n1,2\n\n3,4\n\n", "a integer,b integer|1,2|3,4"},
+        {"\n\na,b\n1,2\n", "a integer,b integer|1,2"},
+        {"a,b\n   \n1,2\n", "a integer,b integer|1,2"}, /* ours */
+        {"a\n\n1\n\n2\n", "a integer|-|1|-|2"},
+        {"a\n1\n2", "a integer|1|2"},
+        {"# hello\na,b\n1,2\n# it's \"more\n3,4\n", "a integer,b integer|1,2|3,4"},
+        {"a,b\n1,2\n#end\n", "a integer,b integer|1,2"},
+        {"a,b\n1,2 # x\n3,4\n", "a integer,b text|1,2 # x|3,4"},
+        {"#a,b\n1,2\n", "#a integer,b integer|1,2"},
+        {"a,b\n#x,1\n#y,2\n", "a text,b integer|#x,1|#y,2"},
+        {"a,b\n1,2,\n3,4,\n", "a integer,b integer|1,2|3,4"},
+    };
+    RUN(samples);
+}
+
+static void test_dialects(void **state) {
+    (void)state;
+    static const struct sample samples[] = {
+        {"a;b\n1,5;2\n2,5;3\n", "a text,b integer|1,5,2|2,5,3"},
+        {"a\tb c\n1\t2 3\n", "a integer,b c text|1,2 3"},
+        {"a|b\n1|2\n", "a integer,b integer|1,2"},
+        {"1|x|\n2|y|\n", "column0 integer,column1 text|1,x|2,y"}, /* ours: dbgen's tables */
+        {"a|b\n1|\n2|3\n", "a integer,b integer|1,-|2,3"},
+        {"a b\n1 2\n", "a b text|1 2"},
+        {"a,b\n'x,y',1\n'z',2\n", "a text,b integer|x,y,1|z,2"},
+        {"a,b\n'1','it''s'\n", "a integer,b text|1,it's"},
+        {"a,b\nit's,1\nx,2\n", "a text,b integer|it's,1|x,2"},
+        {"a,b\n'tis,1\nx,2\n", "a text,b integer|'tis,1|x,2"},
+        {"a,b\nx\"y,1\nz,2\n", "a text,b integer|x\"y,1|z,2"},
+        {"a,b\n\"x,1\nz,2\n", "a text,b integer|\"x,1|z,2"},
+        {"a,b\n\"x\\\"y\",1\n\"z\",2\n", "a text,b integer|x\"y,1|z,2"},
+        {"a,b\n\"x\"\"y\",1\n\"z\",2\n", "a text,b integer|x\"y,1|z,2"},
+        {"a\n\"1,234\"\n", "a text|1,234"},
+        {"a, b\n1, \"x, y\"\n3, \"y\" \n", "a integer,b text|1,x, y|3,y"},
+        {"a, b\n1, x\n3, y\n", "a integer,b text|1, x|3, y"},
+        {"a, b\n1, 2\n3, 4\n", "a integer,b integer|1,2|3,4"},
+        {"a,b,c\n1,2\n3,4\n", "a,b,c text|1,2|3,4"},
+        {"a\n1,2\n3\n", "a text|1,2|3"},
+    };
+    RUN(samples);
+}
+
+static void test_errors(void **state) {
+    (void)state;
+    expect_error(SV("a,b,c\n1,2,3\n4,5\n6,7,8\n"), NULL, ERR_BAD_COPY_FORMAT,
+                 ", line 3: 2 fields found, 3 expected", "null_padding => true");
+    expect_error(SV("a,b\n1,2\n3,4,5\n6,7\n"), NULL, ERR_BAD_COPY_FORMAT,
+                 ", line 3: 3 fields found, 2 expected", "ignore_errors => true");
+    expect_error(SV("a,b\n1,\"x\0y\"\n2,z\n"), NULL, ERR_INVALID_ENCODING, "line 2, column 2 (b)",
+                 "ignore_errors => true");
+    expect_error(SV("\xff\xfe"
+                    "a\0,\0b\0\n\0"),
+                 NULL, ERR_INVALID_ENCODING, "UTF-16", "iconv");
+    expect_error(SV("a\0,\0b\0\n\0"), NULL, ERR_INVALID_ENCODING, "UTF-16", "iconv");
+}
+
+static void test_options(void **state) {
+    (void)state;
+    struct csv_given given = {.options.null_padding = 1};
+    expect(SV("a,b,c\n1,2,3\n4,5\n6\n"), &given, "a integer,b integer,c integer|1,2,3|4,5,-|6,-,-");
+    given = (struct csv_given){.options.ignore_errors = 1};
+    expect(SV("a,b\n1,2\n3\n4,5,6\n7,8\n"), &given, "a integer,b integer|1,2|7,8");
+    given = (struct csv_given){.options.comment = '#', .has_comment = 1};
+    expect(SV("a,b\n1,x#2\n 3,\"y#\" # z\n # all\n"), &given, "a integer,b text|1,x|3,y#");
+    given = (struct csv_given){.options.skip = 1, .has_skip = 1};
+    expect(SV("a \"note,x\n1,2\n"), &given, "column0 integer,column1 integer|1,2");
+    given = (struct csv_given){.has_header = 1};
+    expect(SV("a,b\n1,2\n"), &given, "column0 text,column1 text|a,b|1,2");
+    given = (struct csv_given){.has_header = 1, .options.header = 1};
+    expect(SV("1,2\n3,4\n"), &given, "1 integer,2 integer|3,4");
+    static const char *const more[] = {"null", NULL};
+    given = (struct csv_given){.options.null_text = "NA", .options.null_more = more};
+    expect(SV("a,b\n1,NA\nnull,3\n"), &given, "a integer,b integer|1,-|-,3");
+    given = (struct csv_given){.all_text = 1};
+    expect(SV("a,b\n1,2\n"), &given, "a text,b text|1,2");
+    struct column_def cols[] = {{.name = "b", .type = type_of(TYPE_TEXT)}};
+    given = (struct csv_given){.cols = cols, .col_count = 1};
+    expect(SV("a,b\n1,2\n"), &given, "a integer,b text|1,2");
+    cols[0].name = "zz";
+    expect_error(SV("a,b\n1,2\n"), &given, ERR_UNDEFINED_COLUMN, "\"zz\"", "");
+    given = (struct csv_given){.has_quote = 1};
+    expect(SV("a,b\n\"x,1\n"), &given, "a text,b integer|\"x,1");
+}
+
+/* A value behind the sample is not changed to fit: the file is looked at again. */
+static void test_late(void **state) {
+    (void)state;
+    static const struct {
+        const char *usual, *late, *type;
+    } samples[] = {
+        {"2024-01-31", "2024-01-31 12:34:56", "text"},
+        {"2024-01-31 12:34:56", "2024-01-31 12:34:56+02", "text"},
+        {"12:34:56", "12:34:56 PM", "text"},
+        {"1234", "0123", "text"},
+        {"1234", "12.5", "double precision"},
+        {"1.5", "01.5", "text"},
+        {"1234", "12345678901", "bigint"},
+        {"true", "on", "text"},
+    };
+    enum { ROWS = 21000 };
+    static char text[ROWS * 32], got[1 << 20], wanted[100];
+    struct csv_given none = {0};
+    for (i64 k = 0; k < COUNT_OF(samples); k++) {
+        i64 n = snprintf(text, sizeof text, "a\n");
+        for (i64 i = 0; i < ROWS; i++) {
+            n += snprintf(text + n, 32, "%s\n", samples[k].usual);
+        }
+        n += snprintf(text + n, 32, "%s\n", samples[k].late);
+        assert_int_equal(read_text((struct sv){text, n}, &none, got, sizeof got), ERR_OK);
+        snprintf(wanted, sizeof wanted, "a %s|", samples[k].type);
+        assert_memory_equal(got, wanted, strlen(wanted));
+        i64 len = (i64)strlen(samples[k].late);
+        assert_string_equal(got + strlen(got) - len, samples[k].late);
+    }
+}
+
+static void test_wide(void **state) {
+    (void)state;
+    static char text[200000];
+    i64 n = 0;
+    for (i64 i = 0; i < 10000; i++) {
+        n += snprintf(text + n, 20, "%sc%lld", i ? "," : "", i);
+    }
+    expect_error((struct sv){text, n}, NULL, ERR_TOO_MANY_COLUMNS, "1600", "");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_types, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_header, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_lines, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_dialects, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_errors, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_options, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_late, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_wide, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
