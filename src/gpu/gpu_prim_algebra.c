@@ -118,7 +118,7 @@ struct join_shape {
  * and 58 % of a copy on an H200 where 15 items and 256 threads reach 38 and 49 %. */
 static struct join_shape join_shape_of(i32 bytes, u32 stage) {
     i32 blocks = bytes == 4 ? 6 : bytes == 8 ? 5 : 4;
-    if (stage == REL_STAGE_BRUTE || stage == REL_STAGE_NETWORK) {
+    if (stage == REL_STAGE_BRUTE) {
         blocks = 4; /* a thread's keys and counts are registers: at six they are spilled */
     }
     if (stage != REL_STAGE_MERGE) {
