@@ -10,5 +10,7 @@ struct file_reading {
 };
 wf_status file_read(struct file_reader *reader, const struct file_request *request,
                     struct table **out, struct error *err);
+/* Says how many lines a load has left out; nothing when there were none. */
+void notice_ignored(struct wf_connection *conn, const char *path, i64 lines);
 
 #endif

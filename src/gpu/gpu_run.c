@@ -671,6 +671,7 @@ wf_status gpu_run_pipeline(struct gpu *g, struct exec *x, u32 step_no, const str
         gpu_var_release(j.old);
     }
     struct step_metric *metric = j.metric;
+    gpu_job_marks(&j);
     metric->device = !j.used_woven ? "gpu vm" : j.used_vm ? "gpu vm+woven" : "gpu woven";
     metric->rows_in += j.source_rows;
     metric->bytes_read += j.source_bytes;

@@ -106,7 +106,8 @@ struct lower {
     struct arena *arena;
     struct error *err;
     wf_status status;
-    i32 ordered; /* the order of inner sorts counts: depth of operators that draw from sequences */
+    b8 unordered; /* nobody sees in what order the rows of this part come: inner sorts do nothing */
+    i32 drawing;  /* any order counts: depth of operators that draw from sequences */
     struct program *program;
     VEC(u64) tables;
     VEC(struct var) vars;
@@ -296,7 +297,7 @@ u16 lower_masked(struct builder *b, enum op_code code, const u16 *regs, u16 null
 u16 lower_divide_rounded(struct builder *b, u16 reg, i32 digits); /* lower_func.c */
 struct value lower_round(struct builder *b, const struct expr *expr, const struct value *v);
 struct value lower_floor(struct builder *b, const struct expr *expr, struct value v);
-struct value lower_now(struct builder *b);
+struct value lower_time(struct builder *b, enum exec_time time);
 struct value lower_random(struct builder *b, const struct expr *expr);
 struct value lower_try(struct builder *b, const struct expr *expr);
 struct value lower_to_number(struct builder *b, const struct expr *expr, const struct value *v);

@@ -304,6 +304,8 @@ bool expr_node_is_immutable(const struct expr *expr) {
     }
     switch (expr->func) {
     case FUNC_NOW:
+    case FUNC_STATEMENT_TIME:
+    case FUNC_CLOCK_TIME:
     case FUNC_RANDOM:
     case FUNC_RANDOM_UUID:
     case FUNC_TO_NUMBER:

@@ -55,7 +55,8 @@ struct exec {
     struct step_metric *metrics; /* by step number, counted through all blocks */
     _Atomic i32 *cancel; /* not cancel_seen: stop with ERR_CANCELLED at the next morsel or launch */
     i32 cancel_seen;
-    i64 deadline_ns;       /* 0 = none */
+    i64 deadline_ns;          /* 0 = none */
+    i64 times_us[TIME_COUNT]; /* 0 = when the execution starts */
     _Atomic i64 rows_done; /* progress of the statement, in source rows */
     _Atomic i64 rows_total;
     i32 *deferred_at;  /* by deferral: where in the text its fault was met */
@@ -84,6 +85,14 @@ static inline u64 fault_key(u16 rank, i64 row, u8 fault) {
 void exec_fault(struct exec *x, u64 key); /* atomic minimum */
 /* ERR_CANCELLED when cancelled or past the deadline. */
 FALLIBLE exec_check(struct exec *x);
+
+/* Whether no row of the segment's zone can lie within the bounds. */
+bool exec_zone_excluded(const struct exec *x, const struct segment *seg, const struct prune *p,
+                        i64 zone);
+/* The rows of its table that a pipeline has to look at: all, or the one that has the values which
+ * its conditions ask for in all columns of a key, or none. Thread-safe. */
+void exec_row_range(const struct exec *x, const struct pipeline *pipe, i64 *out_first,
+                    i64 *out_end);
 
 /* Variables. A chunk's buffers are accounted to the statement. */
 struct chunk *chunk_new(struct exec *x, const struct var *var, i64 rows,

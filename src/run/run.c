@@ -125,8 +125,11 @@ wf_status exec_open(struct exec *x, bool *out_stale) {
             memcpy(x->lits, program->lits, sizeof(union lit) * program->lit_count);
         }
     }
-    if (program->now_lit) {
-        x->lits[program->now_lit - 1].i64 = clock_real_us();
+    for (i32 time = 0; time < TIME_COUNT; time++) {
+        if (program->time_lits[time]) {
+            x->lits[program->time_lits[time] - 1].i64 =
+                x->times_us[time] ? x->times_us[time] : clock_real_us();
+        }
     }
     if (program->seed_lit) {
         x->lits[program->seed_lit - 1].i64 = clock_ns() ^ (i64)((u64)clock_real_us() << 20);

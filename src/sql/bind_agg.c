@@ -293,6 +293,8 @@ static FALLIBLE settle_options(struct bind *b, struct agg_call *call) {
     call->distinct = call->distinct && !extreme;
     if (agg < AGG_STRING_AGG) {
         call->order.count = 0;
+    } else if (call->distinct && call->order.count == 0) { /* as PostgreSQL finds repeats */
+        VEC_PUSH(b->arena, &call->order, ((struct order_key){.expr = call->arg}));
     }
     return ERR_OK;
 }

@@ -245,9 +245,9 @@ static FALLIBLE bind_grouping_set(struct bind *b, struct select *s, const struct
 static FALLIBLE bind_item(struct bind *b, struct select *s, const struct json *node,
                           key_sets *out) {
     if (node_is(node, "GroupingSet")) {
-        TRY(bind_enter(b, 1, node_position(node)));
+        TRY(bind_enter(b, NEST_EXPR, node_position(node)));
         TRY(bind_grouping_set(b, s, node_body(node), out));
-        b->depth--;
+        bind_leave(b, NEST_EXPR);
         return ERR_OK;
     }
     struct key_set set = {0};
@@ -553,6 +553,60 @@ static struct rel *plain_agg(struct bind *b, struct select *s, const u32 *key_co
     return agg;
 }
 
+/* The order in which rows below projections and filters were sorted, in columns that are there
+ * above them; NULL = they were not. Projections hand on the keys they lack. */
+static const struct rel *sorted_below(struct bind *b, struct rel *rel, struct expr **keys) {
+    if (rel->kind == REL_SORT) {
+        for (i64 i = 0; i < rel->order.count; i++) {
+            keys[i] = rel->order.items[i].expr;
+        }
+        return rel;
+    }
+    if (rel->kind != REL_PROJECT && rel->kind != REL_FILTER) {
+        return NULL;
+    }
+    const struct rel *sort = sorted_below(b, rel->inputs[0], keys);
+    for (i64 i = 0; sort && rel->kind == REL_PROJECT && i < sort->order.count; i++) {
+        i64 at = 0;
+        while (at < rel->exprs.count && !expr_equal(rel->exprs.items[at], keys[i])) {
+            at++;
+        }
+        if (at == rel->exprs.count) {
+            bool nullable = expr_nullable(b->plan, keys[i]);
+            VEC_PUSH(b->arena, &rel->exprs, keys[i]);
+            VEC_PUSH(b->arena, &rel->out,
+                     bind_col_new(b, NULL, "key", keys[i]->type, nullable));
+        }
+        keys[i] = expr_col(b->plan, rel->out.items[at], -1);
+    }
+    return sort;
+}
+
+static i64 sort_width(const struct rel *rel) {
+    while (rel->kind == REL_PROJECT || rel->kind == REL_FILTER) {
+        rel = rel->inputs[0];
+    }
+    return rel->kind == REL_SORT ? rel->order.count : 0;
+}
+
+/* Texts are put together in the order of a sorted subquery, if no other is asked for. */
+static void inherit_order(struct bind *b, struct select *s) {
+    i64 width = sort_width(s->rel);
+    struct expr **keys = NEW_ARRAY(b->arena, struct expr *, width + 1);
+    for (i64 i = 0; width > 0 && i < s->query.calls.count; i++) {
+        struct agg_call *call = &s->query.calls.items[i];
+        if (call->agg != AGG_STRING_AGG || call->order.count > 0 || call->distinct) {
+            continue;
+        }
+        const struct rel *sort = sorted_below(b, s->rel, keys);
+        for (i64 k = 0; k < width; k++) {
+            struct order_key key = sort->order.items[k];
+            key.expr = keys[k];
+            VEC_PUSH(b->arena, &call->order, key);
+        }
+    }
+}
+
 static FALLIBLE rewrite_above(struct groups *g, struct select *s) {
     for (i64 i = 0; i < s->key_items.count; i++) {
         i64 item = s->key_items.items[i];
@@ -612,6 +666,7 @@ FALLIBLE build_groups(struct bind *b, struct select *s) {
     for (i64 i = 0; i < s->rel->out.count; i++) {
         input[s->rel->out.items[i]] = 1;
     }
+    inherit_order(b, s);
     if (one_set && q->groupings.count == 0) {
         s->rel = plain_agg(b, s, cols);
     } else {
