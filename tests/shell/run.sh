@@ -540,13 +540,10 @@ rc=$?
 note $? "bench tpch says what is wrong" "status $rc; $(cat "$tmp/out")"
 
 # --- a terminal ---
-if command -v script >/dev/null; then
-    printf 'select 41 + 1\nas answer;\n.quit\n' >"$tmp/keys"
-    TERM=xterm timeout 20 script -qec "$fox" /dev/null <"$tmp/keys" >"$tmp/out" 2>&1
-    grep -q '42' "$tmp/out" && grep -q 'answer' "$tmp/out" && grep -q 'warpfox>' "$tmp/out" && grep -q '\.\.\.>' "$tmp/out"
-    note $? "interactive session" "$(cat -v "$tmp/out")"
-    [ -s "$tmp/.warpfox_history" ]
-    note $? "history file"
+typist="$(dirname "$fox")/typist"
+if [ -x "$typist" ]; then
+    # shellcheck source=tests/shell/prompt.sh
+    . tests/shell/prompt.sh
 fi
 
 # --- COPY FROM STDIN ---
@@ -622,6 +619,15 @@ note $? "a reader that sleeps" "$(cat "$tmp/err")"
 b
 3' ]
 note $? "/dev/stdout is what is open, not opened anew" "$(cat "$tmp/out")"
+
+# --- a row is found by its key, whatever the order of rows ---
+for how in "k = 23757" "v = 'v77' and w = 77"; do
+    "$fox" --format csv -c "create table kv(k bigint primary key, v text, w integer, unique(v, w))" \
+        -c "insert into kv select (i * 7919::bigint) % 100003, 'v' || i, i from generate_series(1, 100000) i" \
+        -c "explain analyze select k from kv where $how" >"$tmp/out" 2>&1
+    grep -q '99999 rows skipped' "$tmp/out"
+    note $? "a row is found by its key: $how" "$(cat "$tmp/out")"
+done
 
 # --- options of files, compressed files ---
 printf 'a,b\n1,2\n3\n5,6\n' >"$tmp/short.csv"
