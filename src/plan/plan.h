@@ -295,6 +295,9 @@ void rel_each_made(const struct rel *rel, void (*fn)(u32 col, void *arg), void *
 /* Every operator below and including rel once, parents first; fn may replace inputs. */
 typedef void (*rel_fn)(struct rel *rel, void *arg);
 void rel_each(struct arena *arena, struct rel *rel, rel_fn fn, void *arg);
+/* Everything in and below rel, just made from a text that is not the user's, is said to stand at one
+ * position of the user's; -1 = nowhere. */
+void rel_place(struct arena *arena, struct rel *rel, i32 position);
 /* How many columns are used below rel and made elsewhere; marks them in out_free, by column
  * number, unless that is NULL. */
 i64 rel_free_cols(const struct plan *plan, struct rel *rel, u8 *out_free);

@@ -346,8 +346,11 @@ static FALLIBLE build_ties(struct bind *b, struct select *s, struct expr *limit,
     bool known = limit && limit->kind == EXPR_CONST && (!offset || offset->kind == EXPR_CONST);
     i64 skip = offset && known ? offset->value.i64 : 0;
     i64 last = 0;
-    if (!known || __builtin_add_overflow(skip, limit->value.i64, &last)) {
+    if (!known) {
         return unsupported(b, position, "WITH TIES of a count that is not constant");
+    }
+    if (__builtin_add_overflow(skip, limit->value.i64, &last)) {
+        last = I64_MAX;
     }
     if (skip > 0) {
         s->rel = number_rows(b, s, WINDOW_ROW_NUMBER, false, true);

@@ -427,7 +427,9 @@ FALLIBLE sql_bind_violations(struct arena *arena, const struct table *table, con
     struct parsed_list list;
     const char *text = arena_printf(arena, "SELECT (%s)", condition);
     TRY(sql_parse(arena, sv_from(text), &list, err));
-    return bind_job_run(&job, arena, list.items.items[0], snap, NULL, err);
+    TRY(bind_job_run(&job, arena, list.items.items[0], snap, NULL, err));
+    rel_place(arena, out->plan->root, -1);
+    return ERR_OK;
 }
 
 FALLIBLE sql_bind_copied(struct arena *arena, const struct statement *st, const struct table *file,
