@@ -368,6 +368,27 @@ WF_API wf_status wf_describe(wf_connection *conn, const char *name, char **out_t
 /* SQL keyword number i, or NULL at the end. Static text. */
 WF_API const char *wf_keyword(int32_t i);
 
+/* How a text can go on at the cursor: tables where one is expected, columns of the tables in scope,
+ * functions, keywords in the case of what is typed, settings and their values, types. Calls `each` for
+ * every way, until it returns nonzero; the text lives only during the call, and replaces what stands
+ * between *out_start and the cursor. Of WF_COMPLETION_FILE the text is what stands there of a file's
+ * name, which the caller may look for. `text` may hold several statements, and need not end with the
+ * cursor. In a comment or a literal there is no way. */
+typedef enum wf_completion {
+    WF_COMPLETION_KEYWORD,
+    WF_COMPLETION_TABLE,
+    WF_COMPLETION_COLUMN,
+    WF_COMPLETION_FUNCTION,
+    WF_COMPLETION_TYPE,
+    WF_COMPLETION_SCHEMA,
+    WF_COMPLETION_SETTING,
+    WF_COMPLETION_VALUE,
+    WF_COMPLETION_FILE
+} wf_completion;
+typedef int (*wf_each_completion)(void *arg, const char *text, wf_completion kind);
+WF_API wf_status wf_complete(wf_connection *conn, const char *text, size_t len, size_t cursor,
+                             wf_each_completion each, void *arg, size_t *out_start);
+
 /* A function of SQL, in static texts; a name comes once for each of its forms. */
 typedef struct wf_function_info {
     const char *name;

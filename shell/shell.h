@@ -150,14 +150,22 @@ bool render(const struct shell *shell, wf_result *result);
 /* The next rows, or NULL at the end, on errors, and after Ctrl-C; *out_ok tells these apart. */
 const wf_batch *next_rows(wf_result *result, bool *out_ok);
 
-/* complete.c: the ways to go on from `word`, the text between the last break and the cursor. */
+/* journal.c: what was typed, from one session to the next. */
+struct journal;
+struct journal *journal_open(void **out_list); /* libedit's list; NULL: no memory */
+void journal_close(struct journal *journal);
+void journal_add(struct journal *journal, const char *text, size_t len);
+
+/* complete.c: the ways to go on from what stands before the cursor. */
 struct candidates {
     char **items;
     int count;
     int cap;
 };
-void complete(struct shell *shell, const char *line, size_t cursor, struct candidates *out,
-              size_t *out_word_len);
+/* `command` is where a command of the shell may begin in the text. Returns where the part begins
+ * that the candidates stand for. */
+size_t complete(struct shell *shell, const char *text, size_t len, size_t cursor, size_t command,
+                struct candidates *out);
 void candidates_add(struct candidates *list, const char *text);
 void candidates_free(struct candidates *list);
 

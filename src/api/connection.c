@@ -226,6 +226,45 @@ wf_status wf_columns(wf_connection *conn, const char *table, wf_each_column each
     return connection_leave(conn, each_column(conn, table, each, arg), (struct sv){NULL, 0});
 }
 
+_Static_assert((i32)WF_COMPLETION_FILE == (i32)COMPLETE_FILE &&
+                   (i32)WF_COMPLETION_SETTING == (i32)COMPLETE_SETTING,
+               "kinds of completions have one number");
+
+struct completing {
+    wf_each_completion each;
+    void *arg;
+};
+
+static int complete_one(void *arg, const char *text, enum completion_kind kind) {
+    const struct completing *to = arg;
+    return to->each(to->arg, text, (wf_completion)kind);
+}
+
+static FALLIBLE complete_text(struct wf_connection *conn, struct sv text, i64 cursor,
+                              struct completing *to, i64 *out_start) {
+    struct arena arena;
+    arena_init(&arena, &conn->db->mem);
+    struct snapshot snap;
+    snapshot_init(&snap, conn->db->catalog, &arena);
+    connection_snapshot(conn, &snap);
+    wf_status status = sql_complete(&snap, text, cursor, complete_one, to, out_start, &conn->err);
+    snapshot_fini(&snap);
+    arena_fini(&arena);
+    return status;
+}
+
+wf_status wf_complete(wf_connection *conn, const char *text, size_t len, size_t cursor,
+                      wf_each_completion each, void *arg, size_t *out_start) {
+    if (!text || !each || !out_start || cursor > len || connection_enter(conn)) {
+        return WF_MISUSE;
+    }
+    struct completing to = {each, arg};
+    i64 start = (i64)cursor;
+    wf_status status = complete_text(conn, (struct sv){text, (i64)len}, (i64)cursor, &to, &start);
+    *out_start = (size_t)start;
+    return connection_leave(conn, status, (struct sv){NULL, 0});
+}
+
 const char *wf_keyword(int32_t i) {
     return i < 0 ? NULL : sql_keywords[i];
 }

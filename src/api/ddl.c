@@ -149,6 +149,11 @@ FALLIBLE ddl_change_sequence(struct wf_connection *conn, u32 oid, const struct d
     like.last = def->restart ? def->restart_at : now->last;
     like.called = def->restart ? 0 : now->called;
     mutex_unlock(&now->lock);
+    if (like.last < like.min || like.last > like.max) {
+        FAIL(&conn->err, INVALID_PARAMETER, "RESTART value (%lld) cannot be %s (%lld)", like.last,
+             like.last < like.min ? "less than MINVALUE" : "greater than MAXVALUE",
+             like.last < like.min ? like.min : like.max);
+    }
     struct sequence *seq = sequence_open(&conn->db->mem, &like);
     if (!seq) {
         return refused(conn, (i64)sizeof *seq);
@@ -403,6 +408,22 @@ static FALLIBLE check_replaced(struct wf_connection *conn, const struct statemen
     return ERR_OK;
 }
 
+/* The columns of what a view reads, as they are now. */
+static FALLIBLE columns_of_deps(struct wf_connection *conn, struct arena *arena,
+                                const struct statement *st, struct column_names **out) {
+    *out = NEW_ARRAY(arena, struct column_names, st->dep_count + 1);
+    for (i32 i = 0; i < st->dep_count; i++) {
+        const struct edition_entry *entry = edition_find_oid(conn->tx.mine, st->deps[i]);
+        const struct table *table = entry ? entry->object->table : NULL;
+        u32 count = table ? table->col_count : entry ? entry->object->col_count : 0;
+        (*out)[i] = (struct column_names){count, NEW_ARRAY(arena, const char *, count + 1)};
+        for (u32 c = 0; c < count; c++) {
+            (*out)[i].names[c] = table ? table->cols[c].name : entry->object->col_names[c];
+        }
+    }
+    return arena_check(arena, &conn->err);
+}
+
 FALLIBLE run_create_view(struct wf_connection *conn, struct rowset *rows) {
     const struct statement *st = &rows->compiled->stmt;
     u32 schema = 0;
@@ -421,6 +442,13 @@ FALLIBLE run_create_view(struct wf_connection *conn, struct rowset *rows) {
         FAIL_AT(&conn->err, DUPLICATE_TABLE, st->position, "relation \"%.100s\" already exists",
                 st->table_name);
     }
+    struct column_names *dep_cols;
+    TRY(columns_of_deps(conn, &rows->arena, st, &dep_cols));
+    struct type *types = NEW_ARRAY(&rows->arena, struct type, st->col_count + 1);
+    for (u32 i = 0; i < st->col_count; i++) {
+        types[i] = st->cols[i].type;
+    }
+    TRY(arena_check(&rows->arena, &conn->err));
     struct object like = {.kind = OBJECT_VIEW,
                           .oid = old ? old->object->oid : catalog_new_oid(conn->db->catalog),
                           .schema = schema,
@@ -429,8 +457,10 @@ FALLIBLE run_create_view(struct wf_connection *conn, struct rowset *rows) {
                           .path = conn->search_path,
                           .col_count = (u32)st->name_count,
                           .col_names = st->names,
+                          .col_types = types,
                           .dep_count = (u32)st->dep_count,
                           .deps = st->deps,
+                          .dep_cols = dep_cols,
                           .temp = st->temp};
     return put_object(conn, object_new(&conn->db->mem, &like), NULL);
 }
@@ -684,15 +714,29 @@ static FALLIBLE collect_named(struct dropping *d, struct rowset *rows) {
     return ERR_OK;
 }
 
+/* Whether what a reference rests on is a unique index that goes, or has gone. */
+static bool loses_key(const struct dropping *d, u32 own, const struct table_foreign *fk) {
+    const struct edition_entry *parent =
+        edition_find_oid(d->conn->tx.mine, fk->ref_oid ? fk->ref_oid : own);
+    u32 key = 0, order[32];
+    struct error none = {0};
+    if (!parent || reference_key(parent->object->table, fk, &key, order, &none)) {
+        return true;
+    }
+    return parent->object->table->keys[key].index &&
+           going(d, parent->object->table->keys[key].oid);
+}
+
 /* A table that stays loses the keys of unique indexes that go; after CASCADE its references to
- * tables that go, and its columns the defaults of sequences that go, too. */
+ * these and to tables that go, and its columns the defaults of sequences that go, too. */
 static FALLIBLE loosen(struct dropping *d, const struct edition_entry *entry) {
     struct table *table = entry->object->table;
     struct table_def def = table_def_view(table), less = ddl_copy_def(d->arena, &def);
     less.foreign_count = 0;
     bool changed = false;
     for (u32 f = 0; f < def.foreign_count; f++) {
-        if (going(d, def.foreigns[f].ref_oid)) {
+        if (going(d, def.foreigns[f].ref_oid) ||
+            loses_key(d, entry->object->oid, &def.foreigns[f])) {
             changed = true;
         } else {
             less.foreigns[less.foreign_count++] = def.foreigns[f];

@@ -115,7 +115,11 @@ static void print_object(struct text *out, const struct edition *edition,
     if (object->kind == OBJECT_VIEW) {
         text_print(out, "CREATE VIEW ");
         print_name(out, object->name);
-        text_print(out, " AS %s;\n", object->text);
+        for (u32 i = 0; i < object->col_count; i++) {
+            text_print(out, i ? ", " : " (");
+            print_name(out, object->col_names[i]);
+        }
+        text_print(out, "%s AS %s;\n", object->col_count ? ")" : "", object->text);
     } else if (object->kind == OBJECT_TABLE) {
         text_print(out, "CREATE %sTABLE ", object->temp ? "TEMPORARY " : "");
         print_name(out, object->name);

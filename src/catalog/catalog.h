@@ -41,6 +41,10 @@ void sequence_close(struct sequence *seq);
 FALLIBLE sequence_next(struct sequence *seq, const char *name, i64 count, i64 *out,
                        struct error *err);
 
+struct column_names {
+    u32 count;
+    const char **names;
+};
 struct object {
     _Atomic i32 refs;
     struct memory *mem;
@@ -60,8 +64,10 @@ struct object {
     const char *path; /* VIEW: the search path it was made under */
     u32 col_count;    /* VIEW: names of its columns; 0 = the query's own */
     const char **col_names;
+    struct type *col_types;
     u32 dep_count; /* OIDs of what a view reads */
     u32 *deps;
+    struct column_names *dep_cols; /* the columns that each of them had when the view was made */
 };
 /* The definition, borrowed from the object, for one that is like it. The object itself may be in
  * use by others: its count is not to be copied. */

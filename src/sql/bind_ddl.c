@@ -370,9 +370,9 @@ static FALLIBLE referred_columns(struct bind *b, const struct table_def *parent,
             parent->name);
 }
 
-static FALLIBLE check_pairs(struct bind *b, const struct table_def *def,
-                            const struct table_foreign *fk, const struct table_def *parent,
-                            i32 position) {
+FALLIBLE ddl_check_pairs(struct bind *b, const struct table_def *def,
+                         const struct table_foreign *fk, const struct table_def *parent,
+                         i32 position) {
     for (u32 i = 0; i < fk->col_count; i++) {
         const struct column_def *own = &def->cols[fk->cols[i]];
         const struct column_def *other = &parent->cols[fk->ref_cols[i]];
@@ -427,7 +427,7 @@ static FALLIBLE add_foreign(struct bind *b, struct table_def *def, const struct 
         FAIL_AT(b->err, INVALID_FOREIGN_KEY, position,
                 "number of referencing and referenced columns for foreign key disagree");
     }
-    TRY(check_pairs(b, def, &fk, &parent, position));
+    TRY(ddl_check_pairs(b, def, &fk, &parent, position));
     TRY(given_name(b, def, body, &fk.name));
     fk.name = fk.name ? fk.name : columns_name(b, def, fk.col_count, fk.cols, "fkey");
     GROW(b, def->foreigns, def->foreign_count, struct table_foreign);

@@ -229,6 +229,23 @@ bool parsed_is_transaction(const struct parsed *parsed);
 bool parsed_is_prepare(const struct parsed *parsed);
 
 /* Keywords, for completion. */
+/* complete.c: how the text can go on at the cursor. `each` gets every way, until it returns nonzero;
+ * of a FILE what stands there of its name. *out_start: where the part begins that they replace. */
+enum completion_kind {
+    COMPLETE_KEYWORD,
+    COMPLETE_TABLE,
+    COMPLETE_COLUMN,
+    COMPLETE_FUNCTION,
+    COMPLETE_TYPE,
+    COMPLETE_SCHEMA,
+    COMPLETE_SETTING,
+    COMPLETE_VALUE,
+    COMPLETE_FILE
+};
+typedef int (*complete_each)(void *arg, const char *text, enum completion_kind kind);
+FALLIBLE sql_complete(struct snapshot *snap, struct sv text, i64 cursor, complete_each each,
+                      void *arg, i64 *out_start, struct error *err);
+
 /* Functions, for completion; false at the end. A name comes once for each of its forms. */
 struct sql_function {
     const char *name;

@@ -7,6 +7,7 @@
 #ifndef WF_SQL_SQL_INT_H
 #define WF_SQL_SQL_INT_H
 
+#include "base/stop.h"
 #include "sql/json_int.h"
 #include "sql/sql.h"
 
@@ -156,6 +157,7 @@ struct bind {
     struct type *param_types;
     struct plan *plan;
     struct error *err;
+    u32 entered; /* nodes so far: now and then it is asked whether to go on */
     i32 depth;
     i32 from_items;
     i32 random_calls;
@@ -163,6 +165,7 @@ struct bind {
     VEC(struct scan_key) scan_keys;
     VEC(const struct rel *) materialized; /* inputs of SHARED that stay shared */
     VEC(u32) deps;                        /* OIDs of what was looked up */
+    const struct object *view;            /* whose text is bound; NULL = the statement's own */
     VEC(struct late) lates;
     i32 param_base;     /* parameters of the statement itself */
     b8 serials;         /* a sequence is called for rows of the plan */
@@ -185,6 +188,10 @@ i64 lex_integer(struct sv script, i64 at);
 /* ERR_NOT_SUPPORTED unless every field of `body` is in `known` (names separated by spaces). */
 FALLIBLE bind_only(struct bind *b, const struct json *body, const char *known, i32 position);
 /* ERR_NOT_SUPPORTED naming a construct. */
+/* bind_system.c: relations of pg_catalog and information_schema, and their columns, by number; NULL
+ * at the end. A NULL schema is pg_catalog. */
+const char *system_relation(i64 i, u32 *out_schema);
+const char *system_column(const char *schema, const char *name, i64 i);
 /* What PostgreSQL calls the statement of a node: "CREATE TRIGGER". */
 const char *command_tag(struct arena *arena, const char *node, const struct json *body);
 wf_status unsupported(struct bind *b, i32 position, const char *format, ...)
