@@ -818,13 +818,15 @@ static void note_report(void *arg, double fraction, int64_t elapsed_ns) {
     }
 }
 
-/* How far a statement is, while it sorts, joins, writes a file: known, and never less than before. */
+/* How far a statement is, while it sorts, joins, writes a file: known, and never less than before.
+ */
 static void test_progress(void **state) {
     (void)state;
     static const char *const queries[] = {
         "copy (select * from pro order by b, s) to '/dev/null'", "copy pro to '/dev/null'",
         "select b, s from pro order by s, b", "select count(*) from pro x join pro y on x.b = y.b",
-        "create table pro2 as select a, row_number() over (partition by b % 10 order by s) from pro"};
+        "create table pro2 as select a, row_number() over (partition by b % 10 order by s) from "
+        "pro"};
     run("create table pro as select i as a, (i::bigint * 7919) % 100003 as b, 'x' || i as s from "
         "generate_series(1, 300000) g(i)");
     for (size_t i = 0; i < sizeof queries / sizeof queries[0]; i++) {
@@ -937,31 +939,19 @@ static void test_memory_returns(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_open_refuses),
-        cmocka_unit_test(test_misuse),
-        cmocka_unit_test(test_script),
-        cmocka_unit_test(test_no_columns),
-        cmocka_unit_test(test_query_each),
-        cmocka_unit_test(test_typed_access),
-        cmocka_unit_test(test_texts_again),
-        cmocka_unit_test(test_definition_parameters),
-        cmocka_unit_test(test_prepared),
-        cmocka_unit_test(test_bind_types),
-        cmocka_unit_test(test_limit_parameter),
-        cmocka_unit_test(test_error_text),
-        cmocka_unit_test(test_display_width),
-        cmocka_unit_test(test_scan),
-        cmocka_unit_test(test_settings),
-        cmocka_unit_test(test_ddl),
-        cmocka_unit_test(test_explain),
-        cmocka_unit_test(test_append),
-        cmocka_unit_test(test_append_many),
-        cmocka_unit_test(test_outlives),
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_progress), cmocka_unit_test(test_cancel),
-        cmocka_unit_test(test_parallel_sessions),
-        cmocka_unit_test(test_memory_refused),
-        cmocka_unit_test(test_memory_returns),
+        cmocka_unit_test(test_open_refuses),    cmocka_unit_test(test_misuse),
+        cmocka_unit_test(test_script),          cmocka_unit_test(test_no_columns),
+        cmocka_unit_test(test_query_each),      cmocka_unit_test(test_typed_access),
+        cmocka_unit_test(test_texts_again),     cmocka_unit_test(test_definition_parameters),
+        cmocka_unit_test(test_prepared),        cmocka_unit_test(test_bind_types),
+        cmocka_unit_test(test_limit_parameter), cmocka_unit_test(test_error_text),
+        cmocka_unit_test(test_display_width),   cmocka_unit_test(test_scan),
+        cmocka_unit_test(test_settings),        cmocka_unit_test(test_ddl),
+        cmocka_unit_test(test_explain),         cmocka_unit_test(test_append),
+        cmocka_unit_test(test_append_many),     cmocka_unit_test(test_outlives),
+        cmocka_unit_test(test_names),           cmocka_unit_test(test_progress),
+        cmocka_unit_test(test_cancel),          cmocka_unit_test(test_parallel_sessions),
+        cmocka_unit_test(test_memory_refused),  cmocka_unit_test(test_memory_returns),
     };
     return cmocka_run_group_tests(tests, open_db, close_db);
 }
