@@ -147,6 +147,11 @@ FALLIBLE ddl_change_sequence(struct wf_connection *conn, u32 oid, const struct d
     like.last = def->restart ? def->restart_at : now->last;
     like.called = def->restart ? 0 : now->called;
     mutex_unlock(&now->lock);
+    if (like.last < like.min || like.last > like.max) {
+        FAIL(&conn->err, INVALID_PARAMETER, "RESTART value (%lld) cannot be %s (%lld)", like.last,
+             like.last < like.min ? "less than MINVALUE" : "greater than MAXVALUE",
+             like.last < like.min ? like.min : like.max);
+    }
     struct sequence *seq = sequence_open(&conn->db->mem, &like);
     if (!seq) {
         return refused(conn, (i64)sizeof *seq);

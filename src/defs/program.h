@@ -63,14 +63,15 @@ struct source {
 enum word_op { WF_WORDS(X, ) WORD_COUNT };
 #undef X
 
-/* Zone-map pruning: rows can only pass if column `col` (an index into source.cols) lies in lo..hi, where
- * the bounds are literals (i128, or f64 for floats) and NO_LIT is open. Strict bounds are widened. */
+/* Pruning by zone maps and keys: rows can only pass if column `col` (an index into source.cols) lies in lo..hi, where
+ * the bounds are literals or parameters of that kind and NO_LIT is open. Strict bounds are widened. Of text only
+ * equality is noted. */
 #define NO_LIT 0xffffffffu
 struct prune {
     u32 col;
     u32 lo_lit;
     u32 hi_lit;
-    b8 is_float;
+    u8 kind; /* enum kind of the literals */
 };
 
 /* MARK: `var` has one b8 column and as many rows as `rows_var`, 0 at first; 1 where register `key` (i64, -1 = no

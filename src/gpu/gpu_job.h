@@ -65,7 +65,8 @@ struct job {
     struct sig *sigs;
     i64 batch_count;
     struct batch *batches;
-    i64 source_rows; /* of all parts */
+    i64 source_rows;          /* of all parts */
+    i64 rows_first, rows_end; /* of a table: those that have to be looked at */
     i64 source_bytes;
     i32 place;             /* PLACE_CACHED, … */
     i32 slot_count;        /* batches in flight */

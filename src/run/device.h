@@ -94,6 +94,14 @@ void exec_fault(struct exec *x, u64 key); /* atomic minimum */
 /* ERR_CANCELLED when cancelled or past the deadline. */
 FALLIBLE exec_check(struct exec *x);
 
+/* Whether no row of the segment's zone can lie within the bounds. */
+bool exec_zone_excluded(const struct exec *x, const struct segment *seg, const struct prune *p,
+                        i64 zone);
+/* The rows of its table that a pipeline has to look at: all, or the one that has the values which
+ * its conditions ask for in all columns of a key, or none. Thread-safe. */
+void exec_row_range(const struct exec *x, const struct pipeline *pipe, i64 *out_first,
+                    i64 *out_end);
+
 /* Variables. A chunk's buffers are accounted to the statement. */
 struct chunk *chunk_new(struct exec *x, const struct var *var, i64 rows,
                         bool with_nulls); /* NULL: refused */

@@ -54,7 +54,7 @@ static void print_words(struct text *out, const struct report *report, const str
         text_print(out, "; %s", m->why);
     }
     if (m->tablets_pruned_rows > 0) {
-        text_print(out, "; %lld rows skipped by zone maps", m->tablets_pruned_rows);
+        text_print(out, "; %lld rows skipped by zone maps and keys", m->tablets_pruned_rows);
     }
     if (m->bytes_moved > 0) {
         text_print(out, "; %.1f MB moved", (f64)m->bytes_moved / 1e6);

@@ -654,6 +654,20 @@ static FALLIBLE check_references(struct alter *a) {
     return ERR_OK;
 }
 
+FALLIBLE ddl_if_exists(struct bind *b, const struct json *body, const struct json *relation,
+                       struct statement *out, bool *out_missing) {
+    const char *schema = json_text(relation, "schemaname"), *name = json_text(relation, "relname");
+    TRY(snapshot_open(b->snap, b->err));
+    *out_missing =
+        json_flag(body, "missing_ok") && name &&
+        !snapshot_lookup(b->snap, sv_from(schema ? schema : ""), sv_from(name));
+    if (*out_missing) { /* an ALTER of nothing */
+        out->kind = STATEMENT_ALTER_TABLE;
+        out->oid = 0;
+    }
+    return ERR_OK;
+}
+
 FALLIBLE bind_alter(struct bind *b, const struct json *body, struct statement *out) {
     const struct json *relation = json_get(body, "relation");
     const struct edition_entry *entry = NULL;
@@ -662,11 +676,9 @@ FALLIBLE bind_alter(struct bind *b, const struct json *body, struct statement *o
     out->kind = STATEMENT_ALTER_TABLE;
     out->position = json_position(relation);
     a.at = out->position;
-    TRY(snapshot_open(b->snap, b->err));
-    const char *schema = json_text(relation, "schemaname");
-    if (json_flag(body, "missing_ok") &&
-        !snapshot_lookup(b->snap, sv_from(schema ? schema : ""),
-                         sv_from(json_text(relation, "relname")))) {
+    bool missing = false;
+    TRY(ddl_if_exists(b, body, relation, out, &missing));
+    if (missing) {
         return ERR_OK;
     }
     TRY(bind_relation(b, relation, &entry));
@@ -745,7 +757,7 @@ static const char *renamed_text(struct bind *b, const char *text, const char *fr
         struct sv bare = quoted ? (struct sv){token.ptr + 1, token.len - 2} : token;
         if (quoted ? sv_eq(bare, sv_from(from)) : sv_eq_nocase(bare, sv_from(from))) {
             text_append(&out, (struct sv){text + done, token.ptr - (text + done)});
-            text_print(&out, "\"%s\"", to);
+            ddl_print_name(&out, to);
             done = at;
         }
     }
@@ -856,6 +868,11 @@ FALLIBLE bind_rename(struct bind *b, const struct json *body, struct statement *
                   "renameType relationType relation subname newname behavior missing_ok object",
                   position));
     out->position = position;
+    bool missing = false;
+    TRY(ddl_if_exists(b, body, json_get(body, "relation"), out, &missing));
+    if (missing) {
+        return ERR_OK;
+    }
     if (json_is(body, "renameType", "OBJECT_COLUMN") ||
         json_is(body, "renameType", "OBJECT_TABCONSTRAINT")) {
         return rename_part(b, body, out);
@@ -940,7 +957,12 @@ FALLIBLE bind_set_schema(struct bind *b, const struct json *body, struct stateme
         return unsupported(b, (i32)(b->parsed->text.ptr - b->parsed->script.ptr), "%s",
                            command_tag(b->arena, "AlterObjectSchemaStmt", body));
     }
+    bool missing = false;
     TRY(bind_only(b, body, "objectType relation newschema missing_ok", json_position(relation)));
+    TRY(ddl_if_exists(b, body, relation, out, &missing));
+    if (missing) {
+        return ERR_OK;
+    }
     TRY(bind_relation(b, relation, &entry));
     out->kind = STATEMENT_RENAME;
     out->position = json_position(relation);

@@ -209,6 +209,7 @@ static FALLIBLE from_view(struct bind *b, const struct object *view, const struc
         return status;
     }
     bind_leave(b, NEST_VIEW);
+    rel_place(b->arena, result.rel, position);
     for (u32 i = 0; i < view->col_count && i < result.rel->out.count; i++) {
         result.names[i] = keep(b, view->col_names[i]);
     }

@@ -259,7 +259,12 @@ FALLIBLE bind_sequence_changes(struct bind *b, const struct sequence *now,
 FALLIBLE bind_alter_sequence(struct bind *b, const struct json *body, struct statement *out) {
     const struct json *relation = json_get(body, "sequence");
     const struct edition_entry *entry = NULL;
+    bool missing = false;
     TRY(bind_only(b, body, "sequence options missing_ok", start_position(b)));
+    TRY(ddl_if_exists(b, body, relation, out, &missing));
+    if (missing) {
+        return ERR_OK;
+    }
     TRY(bind_relation(b, relation, &entry));
     if (entry->object->kind != OBJECT_SEQUENCE) {
         FAIL_AT(b->err, WRONG_OBJECT, json_position(relation), "\"%.100s\" is not a sequence",
@@ -425,7 +430,7 @@ static bool is_recursive(const struct bind *b) {
     return false;
 }
 
-static void print_quoted(struct text *out, const char *name) {
+void ddl_print_name(struct text *out, const char *name) {
     text_append(out, SV("\""));
     for (const char *at = name; *at; at++) {
         text_append(out, *at == '"' ? SV("\"\"") : (struct sv){at, 1});
@@ -441,12 +446,12 @@ static const char *recursive_text(struct bind *b, const char *name, const struct
     text_init(&out, b->arena);
     JSON_EACH(alias, aliases) {
         text_append(&cols, cols.len ? SV(", ") : SV(""));
-        print_quoted(&cols, node_string(alias));
+        ddl_print_name(&cols, node_string(alias));
     }
     text_append(&out, SV("WITH RECURSIVE "));
-    print_quoted(&out, name);
+    ddl_print_name(&out, name);
     text_print(&out, " (%s) AS (%s) SELECT %s FROM ", cols.ptr, query, cols.ptr);
-    print_quoted(&out, name);
+    ddl_print_name(&out, name);
     return out.ptr;
 }
 

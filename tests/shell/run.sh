@@ -301,6 +301,14 @@ complains "error text" 1 '^ERROR 42703: column "nme" does not exist$' -c "$t" -c
 complains "line and caret" 1 '^LINE 1: select nme from t$' -c "$t" -c "select nme from t"
 complains "caret" 1 '^               \^$' -c "$t" -c "select nme from t"
 complains "hint" 1 '^HINT: .*"?name"?' -c "$t" -c "select nme from t"
+t0="$t; create view v as select                                10 / (id - id) as y from t; create view w as select * from v"
+complains "a view fails where it is named" 1 '^                             \^$' -c "$t0" -c "select y + 1 from    v where y > 0"
+complains "a view of a view" 1 '^                      \^$' -c "$t0" -c "select * from w"
+printf 'a\n1\n' > "$tmp/gone.csv"
+complains "a view whose file is gone" 1 '^                      \^$' -c "create view v as select                  * from '$tmp/gone.csv'" -c ".shell rm $tmp/gone.csv" -c "select * from v"
+"$fox" -c "create table c (a integer check (1 / a > 0))" -c "insert into c values (0)" 2>"$tmp/err"
+! grep -q LINE "$tmp/err" && grep -q 22012 "$tmp/err"
+note $? "no caret into the text of a CHECK" "$(cat "$tmp/err")"
 complains "unknown table" 1 '^ERROR 42P01: .*"tt"' -c "$t" -c "select * from tt"
 complains "syntax" 1 '^ERROR 42601: ' -c "select from from"
 complains "division by zero" 1 '^ERROR 22012: ' -c "$t" -c "select 1 / (id - id) from t"
@@ -611,6 +619,15 @@ note $? "a reader that sleeps" "$(cat "$tmp/err")"
 b
 3' ]
 note $? "/dev/stdout is what is open, not opened anew" "$(cat "$tmp/out")"
+
+# --- a row is found by its key, whatever the order of rows ---
+for how in "k = 23757" "v = 'v77' and w = 77"; do
+    "$fox" --format csv -c "create table kv(k bigint primary key, v text, w integer, unique(v, w))" \
+        -c "insert into kv select (i * 7919::bigint) % 100003, 'v' || i, i from generate_series(1, 100000) i" \
+        -c "explain analyze select k from kv where $how" >"$tmp/out" 2>&1
+    grep -q '99999 rows skipped' "$tmp/out"
+    note $? "a row is found by its key: $how" "$(cat "$tmp/out")"
+done
 
 # --- options of files, compressed files ---
 printf 'a,b\n1,2\n3\n5,6\n' >"$tmp/short.csv"

@@ -266,11 +266,60 @@ static void test_redefine(void **state) {
     wf_disconnect(conn);
 }
 
+/* Statements that meet others at their commit are run again: what they are written for, keys that
+ * are there already and tables that exist, is no error then. */
+static void meet(void *arg) {
+    i32 me = *(i32 *)arg;
+    wf_connection *conn = NULL;
+    char sql[200];
+    if (wf_connect(db, &conn) != WF_OK) {
+        atomic_fetch_add(&wrong, 1);
+        return;
+    }
+    for (i32 round = 0; round < 10 * ROUNDS; round++) {
+        const char *statements[] = {
+            "insert into met values (%d, 1) on conflict do nothing",
+            "insert into met values (%d, 1) on conflict (k) do update set n = met.n + 1",
+            "create table if not exists made%d (a integer)", "create schema if not exists made%d"};
+        snprintf(sql, sizeof sql, statements[round % 4], round / 4);
+        if (wf_query(conn, sql, NULL) != WF_OK) {
+            fprintf(stderr, "%d: %s: %s %s\n", me, sql, wf_connection_error(conn)->sqlstate,
+                    wf_connection_error(conn)->message);
+            atomic_fetch_add(&wrong, 1);
+        }
+    }
+    wf_disconnect(conn);
+}
+
+static void test_meet(void **state) {
+    (void)state;
+    wf_connection *conn = NULL;
+    assert_int_equal(wf_connect(db, &conn), WF_OK);
+    run(conn, "create table met (k integer primary key, n integer)");
+    atomic_store(&wrong, 0);
+    struct thread *threads[SESSIONS];
+    i32 numbers[SESSIONS];
+    for (i32 i = 0; i < SESSIONS; i++) {
+        numbers[i] = i;
+        threads[i] = thread_start(meet, &numbers[i]);
+        assert_non_null(threads[i]);
+    }
+    for (i32 i = 0; i < SESSIONS; i++) {
+        thread_join(threads[i]);
+    }
+    assert_int_equal(atomic_load(&wrong), 0);
+    assert_int_equal(number(conn, "select count(*) from met"), 10 * ROUNDS / 4);
+    assert_int_equal(number(conn, "select min(n) from met"), SESSIONS + 1);
+    assert_int_equal(number(conn, "select max(n) from met"), SESSIONS + 1);
+    wf_disconnect(conn);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_crowd, setup, teardown),
         cmocka_unit_test_setup_teardown(test_closing, setup, teardown),
         cmocka_unit_test_setup_teardown(test_redefine, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_meet, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
