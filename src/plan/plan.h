@@ -253,6 +253,12 @@ struct expr *expr_call(struct arena *arena, enum func func, struct type type, i3
                        i32 arg_count, ...); /* arguments: struct expr * */
 bool expr_nullable(const struct plan *plan, const struct expr *expr);
 bool expr_equal(const struct expr *a, const struct expr *b);
+u64 expr_hash(const struct expr *expr); /* the same for equal ones */
+/* The first of `count` expressions that is equal to this one; -1 = none. `hashes` holds those of
+ * expressions met before, and gets those of the others. */
+typedef VEC(u64) expr_hashes;
+i64 expr_find(struct arena *arena, expr_hashes *hashes, struct expr *const *items, i64 count,
+              const struct expr *expr);
 /* Calls visit for every node, parents first; stops early when visit returns false, and returns
  * that. */
 bool expr_walk(const struct expr *expr, bool (*visit)(const struct expr *, void *arg), void *arg);

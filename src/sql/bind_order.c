@@ -43,11 +43,9 @@ static FALLIBLE find_target(struct bind *b, struct select *s, const struct json 
     struct expr *expr = NULL;
     TRY(bind_expr(b, &s->query, node, &expr));
     TRY(coerce_unknown(b, expr, type_of(TYPE_TEXT), &expr));
-    for (i64 i = 0; i < s->exprs.count; i++) {
-        if (expr_equal(s->exprs.items[i], expr)) {
-            *out = i;
-            return ERR_OK;
-        }
+    *out = expr_find(b->arena, &s->expr_hashes, s->exprs.items, s->exprs.count, expr);
+    if (*out >= 0) {
+        return ERR_OK;
     }
     if (s->distinct) {
         FAIL_AT(b->err, INVALID_COLUMN_REFERENCE, node_position(node),
@@ -65,6 +63,7 @@ static FALLIBLE find_target(struct bind *b, struct select *s, const struct json 
 
 FALLIBLE bind_order(struct bind *b, struct select *s) {
     s->query.clause = "ORDER BY";
+    s->expr_hashes.count = 0;
     s->query.aggs_allowed = 1;
     s->query.windows_allowed = 1;
     s->query.sets_allowed = !s->fixed;

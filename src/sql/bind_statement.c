@@ -111,6 +111,8 @@ static const struct {
     [NEST_VIEW] = {"views", 20, 40},
 };
 
+enum { ENTERED_PER_CHECK = 256 };
+
 FALLIBLE bind_enter(struct bind *b, enum nesting what, i32 position) {
     i32 with = nestings[what].with;
     if (b->depth + with > EXPR_DEPTH_MAX) {
@@ -125,7 +127,8 @@ FALLIBLE bind_enter(struct bind *b, enum nesting what, i32 position) {
         return ERR_TOO_COMPLEX;
     }
     b->depth += nestings[what].levels;
-    return ERR_OK;
+    b->entered++;
+    return b->entered % ENTERED_PER_CHECK == 0 ? stop_check(b->err) : ERR_OK;
 }
 
 void bind_leave(struct bind *b, enum nesting what) {
