@@ -553,6 +553,10 @@ static void run_ours(struct join_bench *b, int64_t n) {
                 .duplicates = 50));
     add(b, CASE(.group = "skew", .name = "R all equal", .rows = {n, n}, .sparse = 1,
                 .duplicates = 100));
+    add(b, CASE(.group = "skew", .name = "1 % of S one key", .rows = {n, n}, .sparse = 1,
+                .s_duplicates = 1));
+    add(b, CASE(.group = "skew", .name = "half of S one key", .rows = {n, n}, .sparse = 1,
+                .s_duplicates = 50));
     int64_t root = 1;
     while (root * root < n) {
         root *= 2;

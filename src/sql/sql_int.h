@@ -7,6 +7,7 @@
 #ifndef WF_SQL_SQL_INT_H
 #define WF_SQL_SQL_INT_H
 
+#include "base/stop.h"
 #include "sql/json_int.h"
 #include "sql/sql.h"
 
@@ -156,6 +157,7 @@ struct bind {
     struct type *param_types;
     struct plan *plan;
     struct error *err;
+    u32 entered; /* nodes so far: now and then it is asked whether to go on */
     i32 depth;
     i32 from_items;
     i32 random_calls;

@@ -301,6 +301,14 @@ complains "error text" 1 '^ERROR 42703: column "nme" does not exist$' -c "$t" -c
 complains "line and caret" 1 '^LINE 1: select nme from t$' -c "$t" -c "select nme from t"
 complains "caret" 1 '^               \^$' -c "$t" -c "select nme from t"
 complains "hint" 1 '^HINT: .*"?name"?' -c "$t" -c "select nme from t"
+t0="$t; create view v as select                                10 / (id - id) as y from t; create view w as select * from v"
+complains "a view fails where it is named" 1 '^                             \^$' -c "$t0" -c "select y + 1 from    v where y > 0"
+complains "a view of a view" 1 '^                      \^$' -c "$t0" -c "select * from w"
+printf 'a\n1\n' > "$tmp/gone.csv"
+complains "a view whose file is gone" 1 '^                      \^$' -c "create view v as select                  * from '$tmp/gone.csv'" -c ".shell rm $tmp/gone.csv" -c "select * from v"
+"$fox" -c "create table c (a integer check (1 / a > 0))" -c "insert into c values (0)" 2>"$tmp/err"
+! grep -q LINE "$tmp/err" && grep -q 22012 "$tmp/err"
+note $? "no caret into the text of a CHECK" "$(cat "$tmp/err")"
 complains "unknown table" 1 '^ERROR 42P01: .*"tt"' -c "$t" -c "select * from tt"
 complains "syntax" 1 '^ERROR 42601: ' -c "select from from"
 complains "division by zero" 1 '^ERROR 22012: ' -c "$t" -c "select 1 / (id - id) from t"
@@ -656,6 +664,14 @@ complains "no archive" 1 '22P04: .*no zstd archive' -c "from read_csv('$tmp/shor
 got=$("$fox" --format csv -c "select count(*) as n from read_csv('/dev/stdin', compression = 'gzip')" <"$tmp/x.csv.gz" 2>/dev/null)
 [ "$got" = $'n\n1000' ]
 note $? "an archive on standard input" "$got"
+
+# --- tables from files and long answers ---
+expect "a table of a file's own tablets" 0 $'n,s,lo\n1001,501499,nobody' --format csv -c "create table b as select b as name, a from read_csv('$tmp/x.csv.gz', names = ['a', 'b'])" \
+    -c "insert into b values ('nobody', 1000), (null, 1)" -c "delete from b where a = 4" -c "update b set a = a + 1 where a = 1000" -c "select count(*) as n, sum(a) as s, min(name) as lo from b"
+expect "CREATE TABLE AS in little memory" 0 $'n,s\n3640000,text 90' --memory 160MB --format csv \
+    -c "create table b as select i, 'text ' || i % 100 as t, i * 2 as j from generate_series(1, 4000000) s(i)" -c "select count(*) as n, max(t) as s from b where t < 'text 91'"
+expect "INSERT in little memory" 0 $'n\n4000000' --memory 160MB --format csv \
+    -c "create table b (i int, t text, j bigint)" -c "insert into b select i, 'text ' || i % 100 as t, i * 2 as j from generate_series(1, 4000000) s(i)" -c "select count(*) as n from b"
 
 # --- start-up: the median of several, since a shared machine hiccups ---
 times=$(for _ in 1 2 3 4 5 6 7 8 9; do
