@@ -68,15 +68,14 @@ static const char *const long_ones[] = {
     "select s || i, count(*) from big group by 1",
     "select distinct s, i, x from big",
     "insert into target select i, g, s from big where upper(s) like '%7%'",
-    "copy",
+    "copy target from 'FILE'",
+    "select count(*), max(column2) from 'FILE'",
+    "select count(*) from read_csv('FILE', quote => '''', escape => '!', comment => '#')",
+    "insert into target select column0, column1, column2 || 'x' from 'FILE'",
 };
 
 static const char *statement_of(size_t i, char *buf) {
-    if (strcmp(long_ones[i], "copy") != 0) {
-        return long_ones[i];
-    }
-    snprintf(buf, 400, "copy target from '%s'", csv_path);
-    return buf;
+    return with_file(long_ones[i], csv_path, buf);
 }
 
 /* All or nothing: `target` is empty, or holds what the statement brings. */
@@ -149,7 +148,7 @@ static int64_t cancelled_after(const char *sql, int64_t delay_ns) {
 static void test_cancel(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof long_ones / sizeof *long_ones; i++) {
-        char buf[400];
+        char buf[700];
         const char *sql = statement_of(i, buf);
         int64_t worst = -1;
         int64_t used = wf_memory_used(f.db);
@@ -178,7 +177,7 @@ static void test_timeout(void **state) {
     static const int timeouts[] = {1, 7, 40};
     for (size_t i = 0; i < sizeof long_ones / sizeof *long_ones; i++) {
         for (size_t k = 0; k < 3; k++) {
-            char buf[400];
+            char buf[700];
             set_timeout(timeouts[k]);
             const char *sql = statement_of(i, buf);
             clock_t start = clock();
