@@ -600,6 +600,9 @@ FALLIBLE coerce_common(struct bind *b, struct expr **exprs, i32 count, const cha
 bool coerce_compared(struct type a, struct type b, struct type *out);
 struct type decimal_of(struct type exact); /* integers as decimals */
 struct type decimal_common(struct type a, struct type b);
+/* Significant digits that the smallest quotient of the types has, where there is room. */
+enum { QUOTIENT_DIGITS = 16 };
+struct type mean_type(struct type exact); /* of avg */
 bool is_unknown(const struct expr *expr);
 /* A numeric literal as written: integer, bigint or decimal. */
 FALLIBLE literal_number(struct bind *b, const char *text, i32 position, struct expr **out);
