@@ -225,6 +225,12 @@ static FALLIBLE decimal_arithmetic(struct bind *b, enum func func, struct expr *
     }
     TRY(coerce_to(b, left, l, &left));
     TRY(coerce_to(b, right, r, &right));
+    left = func == FUNC_DIV ? bind_constant(b, left) : left;
+    right = func == FUNC_DIV ? bind_constant(b, right) : right;
+    i32 scale;
+    if (func == FUNC_DIV && bind_constant_quotient(left, right, &scale)) {
+        type = type_decimal(most, scale);
+    }
     *out = expr_call(b->arena, func, type, position, 2, left, right);
     return ERR_OK;
 }
@@ -358,6 +364,10 @@ FALLIBLE bind_binary(struct bind *b, const char *op, struct expr *left, struct e
     bool padded = strcmp(op, "~") == 0 && left->type.id == TYPE_CHAR;
     if (nocase || negated || padded) {
         return bind_regex(b, left, right, nocase, op[0] == '!', position, out);
+    }
+    struct expr *args[2] = {left, right};
+    if (strcmp(op, "^") == 0 && bind_is_decimal_call(args, 2, false)) {
+        return bind_decimal_call(b, FUNC_POWER_N, args, 2, position, out);
     }
     static const char *const likes[] = {"~~", "~~*", "!~~", "!~~*"};
     for (i64 i = 0; i < COUNT_OF(likes); i++) {

@@ -27,10 +27,10 @@ struct type decimal_of(struct type exact) {
     }
 }
 
-enum { COMMON_SCALE = 20 };
+enum { COMMON_SCALE = 18 };
 
 /* Digits before the point come first: the many behind the point that quotients have give way to
- * them, but 20 stay. */
+ * them, but 18 stay. */
 struct type decimal_common(struct type a, struct type b) {
     i32 whole = MAX_OF(a.precision - a.scale, b.precision - b.scale);
     i32 scale = MAX_OF(a.scale, b.scale);
