@@ -162,10 +162,16 @@ static const struct {
      "joins of plain arrays: every algorithm over sizes, selectivity, duplicates, bands, payloads "
      "and "
      "skew (--rows N --device cpu|gpu|both --only NAME --threads N --plot FILE.svg)"},
+    {"strings", bench_strings,
+     "sorts of texts by their average length (--rows N --device cpu|gpu|both --threads N)"},
+    {"papers", bench_papers,
+     "tables and figures of the papers behind prim, ops, join and strings, as Markdown "
+     "(--only table3|table4|fig11|fig12|fig13|fig14|fig15|fig9|stages --device cpu|gpu|both)"},
 };
 
 static int usage(const char *problem) {
-    fprintf(stderr, "%s\nwarpfox bench NAME [--rows N] [--runs N] [--json]\n", problem);
+    fprintf(stderr, "%s\nwarpfox bench NAME [--rows N] [--runs N] [--json] [--markdown]\n",
+            problem);
     for (size_t i = 0; i < sizeof experiments / sizeof *experiments; i++) {
         fprintf(stderr, "  %-12s %s\n", experiments[i].name, experiments[i].text);
     }
@@ -218,6 +224,8 @@ int bench_main(int argc, char **argv) {
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--json") == 0) {
             options.json = true;
+        } else if (strcmp(argv[i], "--markdown") == 0) {
+            options.markdown = true;
         } else if (strcmp(argv[i], "--growth") == 0) {
             options.growth = true;
         } else if (strcmp(argv[i], "--no-gpu") == 0) {

@@ -12,6 +12,7 @@ struct bench_options {
     int64_t rows; /* 0: the experiment's own choice */
     int runs;
     bool json;
+    bool markdown; /* tables as Markdown, where the experiment has any */
     bool growth;
     bool no_gpu;
     const char *only;     /* configurations whose name contains this */
@@ -33,6 +34,8 @@ int bench_tpch(const struct bench_options *options);
 int bench_prim(const struct bench_options *options);
 int bench_ops(const struct bench_options *options);
 int bench_join(const struct bench_options *options);
+int bench_strings(const struct bench_options *options);
+int bench_papers(const struct bench_options *options);
 
 /* A database with one connection; exits with a message when it cannot be opened. `threads`: 0 =
  * all. */

@@ -12,12 +12,13 @@ struct join_case {
     bool band;        /* R.key <= S.key <= R.key + width */
     int width;
     int sequential;
-    int missing;    /* percent of R's rows that have no match */
-    int duplicates; /* percent of R's rows with one and the same key */
-    bool both;      /* ... and of S's */
-    bool sparse;    /* keys from all of 32 bits, else 0 .. |S| - 1 */
-    bool zipf;      /* R's keys: rank r with weight 1 / r */
-    bool from_host; /* arrays of the host, brought to the GPU and back */
+    int missing;      /* percent of R's rows that have no match */
+    int duplicates;   /* percent of R's rows with one and the same key */
+    bool both;        /* ... and of S's */
+    int s_duplicates; /* percent of S's rows with one and the same key, of which R has one */
+    bool sparse;      /* keys from all of 32 bits, else 0 .. |S| - 1 */
+    bool zipf;        /* R's keys: rank r with weight 1 / r */
+    bool from_host;   /* arrays of the host, brought to the GPU and back */
     wf_join_algorithm algorithms[8];
     int algorithm_count; /* 0: all but nested loops */
 };
@@ -38,6 +39,7 @@ struct join_bench {
     int64_t cpu_most;          /* rows of R the CPU takes part with */
     struct plot_series series[32];
     int series_count;
+    double on_device; /* seconds of the last run on the GPU without copies */
     bool wrong;
 };
 

@@ -39,10 +39,12 @@ struct ops_experiment {
     const char *name;
     int arg;
     wf_status (*run)(struct ops_case *c, int arg);
-    /* The answer of a plain loop into `out`, as the run leaves it; rows given. NULL: not compared.
+    /* The answer of a plain loop into `out`, as the run leaves it; rows given. NULL: only `check`.
      */
     int64_t (*answer)(const struct ops_data *d, int arg, uint64_t *out);
     bool plotted, unordered;
+    /* What else the run left is right, or all of it; NULL: there is nothing else. */
+    bool (*check)(const struct ops_case *c, int arg);
 };
 extern const struct ops_experiment ops_experiments[];
 extern const int ops_experiment_count;

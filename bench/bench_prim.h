@@ -35,7 +35,11 @@ struct prim_experiment {
     wf_status (*run)(struct prim_case *c, int arg);
     bool (*check)(const struct prim_case *c, int arg); /* on arrays of the host */
     bool plotted;
+    const char *paper; /* the tables and figures it belongs to; NULL: none */
 };
+/* Whether `out` and `out2` hold keys[i] and order[i] of every row i, once and together; `stable`:
+ * rows whose keys agree in the bits of `mask` are in order where they are neighbours. */
+bool prim_pairs_follow(const struct prim_data *d, uint32_t mask, bool stable);
 extern const struct prim_experiment prim_experiments[];
 extern const int prim_experiment_count;
 extern const struct prim_experiment prim_order_experiments[];

@@ -148,7 +148,10 @@ static double measure(struct join_bench *b, const struct join_case *c, struct jo
         double seconds = place == WF_ON_GPU && !bus
                              ? 1e-9 * (double)wf_prim_metric(b->prim, "device_ns")
                              : bench_now() - start;
-        best = i == 1 || (i > 1 && seconds < best) ? seconds : best;
+        if (i == 1 || (i > 1 && seconds < best)) {
+            best = seconds;
+            b->on_device = 1e-9 * (double)wf_prim_metric(b->prim, "device_ns");
+        }
         if (bench_now() - start >
             (i ? 2 : 10)) { /* slow ones are measured once; the first compiles */
             best = best < 0 ? seconds : best;
@@ -161,9 +164,22 @@ static double measure(struct join_bench *b, const struct join_case *c, struct jo
 
 /* --- the answer --- */
 
-/* The multiset of rows as one number. */
-static uint64_t row_sum(uint32_t key, uint32_t r, uint32_t s) {
-    return bench_mix((uint64_t)key << 32 | r) ^ bench_mix((uint64_t)s + 0x5bd1e995u);
+/* The multiset of rows as one number; every column of a side holds its row's value. */
+static uint64_t row_sum(uint32_t key, uint32_t r, uint32_t s, int columns) {
+    uint64_t sum = bench_mix((uint64_t)key << 32 | r) ^ bench_mix((uint64_t)s + 0x5bd1e995u);
+    for (int i = 1; i < columns; i++) {
+        sum = bench_mix(sum ^ ((uint64_t)r << 32 | s));
+    }
+    return sum;
+}
+static uint64_t out_sum(const struct join_out_room *o, int64_t i, int columns) {
+    uint32_t r = o->cols[0][0][i];
+    uint32_t s = o->cols[1][0][i];
+    uint64_t sum = bench_mix((uint64_t)o->keys[i] << 32 | r) ^ bench_mix((uint64_t)s + 0x5bd1e995u);
+    for (int k = 1; k < columns; k++) {
+        sum = bench_mix(sum ^ ((uint64_t)o->cols[0][k][i] << 32 | o->cols[1][k][i]));
+    }
+    return sum;
 }
 
 static uint64_t expected_sum(const struct join_case *c, const struct join_data *d,
@@ -175,7 +191,8 @@ static uint64_t expected_sum(const struct join_case *c, const struct join_data *
         uint64_t high = low + (uint64_t)c->width;
         for (int64_t k = 0; k < d->rows[1]; k++) {
             if (d->keys[1][k] >= low && d->keys[1][k] <= high) {
-                sum += row_sum((uint32_t)low, d->values[0][i], d->values[1][k]);
+                sum +=
+                    row_sum((uint32_t)low, d->values[0][i], d->values[1][k], 1 + c->more_columns);
                 ++*out_rows;
             }
         }
@@ -198,10 +215,15 @@ static void check(struct join_bench *b, const struct join_case *c, wf_join_algor
     struct join_out_room o;
     spec_make(&small, &d, algorithm, cols, &spec);
     out_make(b, &o, WF_ON_CPU, (1 + c->more_columns), rows);
-    if (wf_prim_join(b->prim, place, &spec, &o.out, &got) == WF_OK) {
+    wf_status status = wf_prim_join(b->prim, place, &spec, &o.out, &got);
+    if (status != WF_OK && strcmp(wf_prim_error(b->prim)->sqlstate, "0A000") != 0 &&
+        strcmp(wf_prim_error(b->prim)->sqlstate, "54000") != 0) {
+        must(b, status, "join");
+    }
+    if (status == WF_OK) {
         uint64_t sum = 0;
         for (int64_t i = 0; i < got; i++) {
-            sum += row_sum(o.keys[i], o.cols[0][0][i], o.cols[1][0][i]);
+            sum += out_sum(&o, i, 1 + c->more_columns);
         }
         if (got != rows || sum != expect) {
             fprintf(stderr, "bench: %s, %s: wrong answer\n", c->name, algorithm_names[algorithm]);
@@ -222,11 +244,16 @@ static void print_line(struct join_bench *b, const struct join_case *c, wf_join_
     double gbs = 1e-9 * bytes / seconds;
     double share = b->side[side].copy_gbs > 0 ? gbs / b->side[side].copy_gbs : 0;
     const char *search = c->sequential ? " seq" : "";
+    char name[80];
+    snprintf(name, sizeof name, "%s", c->name);
+    if (c->from_host && b->side[side].place == WF_ON_GPU) { /* the rest is the bus */
+        snprintf(name, sizeof name, "host; %.3f ms joining", b->on_device * 1e3);
+    }
     if (b->options->json) {
         printf("{\"bench\":\"join\",\"group\":\"%s\",\"name\":\"%s\",\"algorithm\":\"%s%s\","
                "\"device\":\"%s\",\"r\":%lld,\"s\":%lld,\"rows\":%lld,\"ms\":%.4f,"
                "\"gtuples_per_s\":%.4f,\"gb_per_s\":%.2f,\"share\":%.4f,\"cpu_gpu\":%.2f}\n",
-               c->group, c->name, algorithm_names[algorithm], search, b->side[side].name,
+               c->group, name, algorithm_names[algorithm], search, b->side[side].name,
                (long long)c->rows[0], (long long)c->rows[1], (long long)rows, seconds * 1e3,
                1e-9 * tuples / seconds, gbs, share, ratio);
     } else {
@@ -234,9 +261,11 @@ static void print_line(struct join_bench *b, const struct join_case *c, wf_join_
         if (ratio > 0) {
             snprintf(text, sizeof text, "%.1f", ratio);
         }
-        printf("%-7s %-28s %-11s%-4s %-4s %10lld %10.3f %8.3f %8.1f %6.1f%% %8s\n", c->group,
-               c->name, algorithm_names[algorithm], search, b->side[side].name, (long long)rows,
-               seconds * 1e3, 1e-9 * tuples / seconds, gbs, share * 100, text);
+        printf(b->options->markdown
+                   ? "| %s | %s | %s%s | %s | %lld | %.3f | %.3f | %.1f | %.1f %% | %s |\n"
+                   : "%-7s %-28s %-11s%-4s %-4s %10lld %10.3f %8.3f %8.1f %6.1f%% %8s\n",
+               c->group, name, algorithm_names[algorithm], search, b->side[side].name,
+               (long long)rows, seconds * 1e3, 1e-9 * tuples / seconds, gbs, share * 100, text);
     }
     fflush(stdout);
 }
@@ -297,7 +326,8 @@ static void run_case(struct join_bench *b, const struct join_case *c) {
             bool better = times[a][side] > 0 && (!best || times[a][side] < times[best][side]);
             best = better ? a : best;
         }
-        if (fits[side] && best && times[0][side] > 0 && !b->options->json) {
+        if (fits[side] && best && times[0][side] > 0 && !b->options->json &&
+            !b->options->markdown) {
             printf("%-7s %-28s chooser on %s: %.2f of the best (%s)\n", c->group, c->name,
                    b->side[side].name, times[0][side] / times[best][side], algorithm_names[best]);
         }
@@ -353,6 +383,36 @@ static double measure_probe(struct join_bench *b, const struct join_case *c, str
     return best;
 }
 
+/* The same, small: what is given are the values at R's keys, in any order. */
+static void check_probe(struct join_bench *b, wf_join_algorithm algorithm, wf_place place) {
+    struct join_case c = {.group = "probe", .name = "dense", .rows = {3001, 1000}};
+    struct join_data d;
+    wf_array cols[2][WF_JOIN_COLUMNS];
+    wf_join_spec spec;
+    struct join_out_room o;
+    uint32_t at[1000];
+    uint64_t sum = 0;
+    int64_t rows = 0;
+    join_data_make(&c, &d);
+    spec_make(&c, &d, algorithm, cols, &spec);
+    spec.kind = WF_JOIN_LEFT;
+    out_make(b, &o, WF_ON_CPU, 1, d.rows[0]);
+    must(b, wf_prim_join(b->prim, place, &spec, &(wf_join_out){.s_columns = o.arrays[1]}, &rows),
+         "join");
+    for (int64_t i = 0; i < d.rows[1]; i++) {
+        at[d.keys[1][i]] = d.values[1][i];
+    }
+    for (int64_t i = 0; i < d.rows[0]; i++) {
+        sum += bench_mix(o.cols[1][0][i]) - bench_mix(at[d.keys[0][i]]);
+    }
+    if (rows != d.rows[0] || sum) {
+        fprintf(stderr, "bench: probe, %s: wrong answer\n", algorithm_names[algorithm]);
+        b->wrong = true;
+    }
+    out_free(b, &o);
+    join_data_free(&d);
+}
+
 /* Tables of all different, dense keys: the probes of R against a gather of as many elements. */
 static void run_probe(struct join_bench *b, int64_t r_rows, int64_t s_rows) {
     if (b->wrong || b->options->plot || (b->options->only && !strstr("probe", b->options->only))) {
@@ -371,6 +431,7 @@ static void run_probe(struct join_bench *b, int64_t r_rows, int64_t s_rows) {
         data_place(b, &d, &host, place);
         double gather = measure_gather(b, &d, place);
         for (int i = 0; i < 2; i++) {
+            check_probe(b, algorithms[i], place);
             double seconds = measure_probe(b, &c, &d, algorithms[i], place);
             printf(
                 b->options->json
@@ -492,6 +553,10 @@ static void run_ours(struct join_bench *b, int64_t n) {
                 .duplicates = 50));
     add(b, CASE(.group = "skew", .name = "R all equal", .rows = {n, n}, .sparse = 1,
                 .duplicates = 100));
+    add(b, CASE(.group = "skew", .name = "1 % of S one key", .rows = {n, n}, .sparse = 1,
+                .s_duplicates = 1));
+    add(b, CASE(.group = "skew", .name = "half of S one key", .rows = {n, n}, .sparse = 1,
+                .s_duplicates = 50));
     int64_t root = 1;
     while (root * root < n) {
         root *= 2;
@@ -533,8 +598,13 @@ int bench_join(const struct bench_options *options) {
                 printf("; copy on %s %.1f GB/s", b->side[side].name, b->side[side].copy_gbs);
             }
         }
-        printf("\n%-7s %-28s %-15s %-4s %10s %10s %8s %8s %7s %8s\n", "", "", "algorithm", "",
-               "rows", "ms", "G tup/s", "GB/s", "of copy", "cpu:gpu");
+        if (options->markdown) {
+            printf("\n\n| | case | algorithm | device | rows | ms | G tuples/s | GB/s | of copy | "
+                   "CPU : GPU |\n|---|---|---|---|---|---|---|---|---|---|\n");
+        } else {
+            printf("\n%-7s %-28s %-15s %-4s %10s %10s %8s %8s %7s %8s\n", "", "", "algorithm", "",
+                   "rows", "ms", "G tup/s", "GB/s", "of copy", "cpu:gpu");
+        }
     }
     run_paper(b, n);
     run_ours(b, n);

@@ -59,6 +59,9 @@ void join_data_make(const struct join_case *c, struct join_data *out) {
             uint32_t number = side == 0 ? number_of_r(c, i, bits)
                               : c->both ? 1
                                         : bench_shuffled((uint32_t)(n - 1 - i), (uint32_t)n, bits);
+            if (side == 1 && (int)(bench_mix((uint64_t)i) % 100) < c->s_duplicates) {
+                number = 1;
+            }
             out->keys[side][i] = c->sparse ? spread(number) : number;
             out->values[side][i] = (uint32_t)i;
         }

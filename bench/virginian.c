@@ -5,13 +5,13 @@
  * encodings. Results are materialised in host memory except for cached, as in the paper. Beside each time stands the
  * share of the bandwidth that bounds it: bytes of 32-byte sectors the query must touch plus its output, counted once,
  * over the time, over the ceiling measured in the same run. */
-#include "bench.h"
+#include "bench_virginian.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { QUERIES = 10 };
+enum { QUERIES = VIRGINIAN_QUERIES };
 
 static const char *const texts[QUERIES] = {
     "select id, uniformi, normali5 from test where uniformi > 60 and normali5 < 0",
@@ -46,7 +46,7 @@ struct demand {
         return d->u[i] > -60 && d->n5[i] < 5;                                                      \
     }                                                                                              \
     static bool name##_3(const struct virginian_data *d, int64_t i) {                              \
-        return (d->n20[i] + 40) > (d->u[i] - 10);                                                  \
+        return ((double)d->n20[i] + 40) > ((double)d->u[i] - 10);                                  \
     }                                                                                              \
     static bool name##_4(const struct virginian_data *d, int64_t i) {                              \
         return d->n5[i] * d->n20[i] >= -5 && d->n5[i] * d->n20[i] <= 5;                            \
@@ -65,6 +65,14 @@ static const struct demand demands[QUERIES] = {
     {2, 0, 1, 3, whole_4, whole_4},  {2, 0, 1, 3, real_4, real_4},    {3, 0, 1, 4, whole_5, whole_5},
     {3, 0, 1, 4, real_5, real_5},
 };
+
+const int virginian_columns[QUERIES][VIRGINIAN_COLUMNS] = {
+    {0, 1, 3, -1}, {0, 2, 4, -1}, {0, 1, 3, -1}, {0, 2, 4, -1}, {0, 1, 5, -1},
+    {0, 2, 6, -1}, {0, 3, 5, -1}, {0, 4, 6, -1}, {0, 1, 3, 5},  {0, 2, 4, 6},
+};
+bool virginian_keeps(const struct virginian_data *data, int query, int64_t i) {
+    return demands[query].both(data, i);
+}
 
 /* Bytes per row a query must touch and write, 32-bit columns, from a sample of the data. */
 static double demand_bytes(const struct demand *q, const struct virginian_data *sample) {
@@ -146,6 +154,11 @@ static void apply(struct bench_db *db, const struct config *config) {
     wf_set(db->conn, "gpu_result", config->result);
 }
 
+struct virginian_run { /* over so many rows */
+    struct virginian_answers answers;
+    bool wrong;
+};
+
 struct series {
     double times[QUERIES];
     double mean;
@@ -154,7 +167,7 @@ struct series {
 /* Times one configuration; prints a line per query. */
 static bool run_config(struct bench_db *db, const struct config *config, const struct bench_options *options,
                        const struct bench_ceiling *ceiling, const struct virginian_data *sample, bool narrow,
-                       int64_t rows, struct series *out) {
+                       int64_t rows, struct series *out, struct virginian_run *run) {
     apply(db, config);
     double sum = 0;
     for (int q = 0; q < QUERIES; q++) {
@@ -164,6 +177,7 @@ static bool run_config(struct bench_db *db, const struct config *config, const s
             printf("%-15s %-6s q%-2d  %s\n", config->name, narrow ? "narrow" : "plain", q + 1, time.error);
             return false;
         }
+        run->wrong |= !virginian_right(db, texts[q], q, &run->answers);
         bool device = config->bound == BOUND_GPU && time.device_seconds > 0;
         double seconds = device ? time.device_seconds : time.seconds;
         double bytes = demand_bytes(&demands[q], sample) * (double)rows;
@@ -245,7 +259,8 @@ static bool wanted(const struct config *config, const struct bench_options *opti
 
 /* All configurations over `rows` rows in one encoding. */
 static void run_rows(int64_t rows, bool narrow, const struct bench_options *options,
-                     const struct bench_ceiling *ceiling, const struct virginian_data *sample, bool gpu) {
+                     const struct bench_ceiling *ceiling, const struct virginian_data *sample, bool gpu,
+                     struct virginian_run *run) {
     struct series series[CONFIGS] = {0};
     bool have[CONFIGS] = {false};
     for (int one = 1; one >= 0; one--) {
@@ -258,7 +273,7 @@ static void run_rows(int64_t rows, bool narrow, const struct bench_options *opti
                 bench_open(&db, one, options);
                 load(&db, rows, narrow);
             }
-            have[c] = run_config(&db, &configs[c], options, ceiling, sample, narrow, rows, &series[c]);
+            have[c] = run_config(&db, &configs[c], options, ceiling, sample, narrow, rows, &series[c], run);
         }
         if (db.db && gpu && !one && have[CONFIGS - 1]) {
             run_first_sight(&db, options);
@@ -292,10 +307,15 @@ int bench_virginian(const struct bench_options *options) {
     }
     int64_t most = options->rows ? options->rows : 8000000;
     int64_t start = options->growth ? 1000000 : most;
-    for (int64_t rows = start; rows <= most; rows *= options->growth ? 10 : 2) {
+    struct virginian_run run = {.wrong = false};
+    for (int64_t rows = start; rows <= most && !run.wrong; rows *= options->growth ? 10 : 2) {
+        if (!virginian_expect(&run.answers, rows)) {
+            fprintf(stderr, "bench: out of memory\n");
+            return 1;
+        }
         for (int narrow = 0; narrow < 2; narrow++) {
             if (!options->encoding || strcmp(options->encoding, narrow ? "narrow" : "plain") == 0) {
-                run_rows(rows, narrow == 1, options, &ceiling, &sample, gpu);
+                run_rows(rows, narrow == 1, options, &ceiling, &sample, gpu, &run);
             }
         }
         if (!options->growth) {
@@ -303,5 +323,5 @@ int bench_virginian(const struct bench_options *options) {
         }
     }
     virginian_free(&sample);
-    return 0;
+    return run.wrong;
 }

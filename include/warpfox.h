@@ -108,6 +108,15 @@ WF_API void wf_disconnect(wf_connection *conn);
  * call. */
 WF_API const wf_error *wf_connection_error(const wf_connection *conn);
 
+/* Whether the connection is in a transaction that BEGIN opened, and whether an error has ended it but
+ * for its ROLLBACK. To be called by the thread the connection belongs to, between statements. */
+typedef enum wf_transaction {
+    WF_TRANSACTION_NONE,
+    WF_TRANSACTION_OPEN,
+    WF_TRANSACTION_FAILED
+} wf_transaction;
+WF_API wf_transaction wf_transaction_state(const wf_connection *conn);
+
 /* SET name = value, for this connection. */
 WF_API wf_status wf_set(wf_connection *conn, const char *name, const char *value);
 
@@ -359,10 +368,44 @@ WF_API wf_status wf_describe(wf_connection *conn, const char *name, char **out_t
 /* SQL keyword number i, or NULL at the end. Static text. */
 WF_API const char *wf_keyword(int32_t i);
 
+/* How a text can go on at the cursor: tables where one is expected, columns of the tables in scope,
+ * functions, keywords in the case of what is typed, settings and their values, types. Calls `each` for
+ * every way, until it returns nonzero; the text lives only during the call, and replaces what stands
+ * between *out_start and the cursor. Of WF_COMPLETION_FILE the text is what stands there of a file's
+ * name, which the caller may look for. `text` may hold several statements, and need not end with the
+ * cursor. In a comment or a literal there is no way. */
+typedef enum wf_completion {
+    WF_COMPLETION_KEYWORD,
+    WF_COMPLETION_TABLE,
+    WF_COMPLETION_COLUMN,
+    WF_COMPLETION_FUNCTION,
+    WF_COMPLETION_TYPE,
+    WF_COMPLETION_SCHEMA,
+    WF_COMPLETION_SETTING,
+    WF_COMPLETION_VALUE,
+    WF_COMPLETION_FILE
+} wf_completion;
+typedef int (*wf_each_completion)(void *arg, const char *text, wf_completion kind);
+WF_API wf_status wf_complete(wf_connection *conn, const char *text, size_t len, size_t cursor,
+                             wf_each_completion each, void *arg, size_t *out_start);
+
+/* A function of SQL, in static texts; a name comes once for each of its forms. */
+typedef struct wf_function_info {
+    const char *name;
+    const char *kind; /* "function", "aggregate", "window function", "table function" */
+    const char *synopsis; /* may be empty */
+} wf_function_info;
+/* Function number i; WF_MISUSE at the end. */
+WF_API wf_status wf_function(int32_t i, wf_function_info *out);
+
 /* A report on the processors and GPUs found, their measured bandwidth, and what cannot be used and
  * why. Freed by wf_free; NULL when memory is short. */
 WF_API char *wf_devices(wf_database *db);
 WF_API void wf_free(void *text);
+
+/* A time as people read it, in its largest unit: "1.234 ms", "41.351 s", "2 min 03.4 s",
+ * "1 h 02 min". Writes at most `cap` bytes, NUL included, and returns the length of the text. */
+WF_API size_t wf_duration_text(int64_t ns, char *buf, size_t cap);
 
 /* Columns a terminal needs for the text: 2 for East Asian wide characters, 0 for combining ones. */
 WF_API int64_t wf_display_width(const char *text, size_t len);

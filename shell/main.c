@@ -106,13 +106,39 @@ static int run_inputs(struct shell *shell, const struct options *options) {
     return ok ? 0 : EXIT_ERROR;
 }
 
+/* What a person wants at every prompt; scripts do not depend on it. Its errors stop nothing. */
+static void run_rc(struct shell *shell) {
+    const char *given = getenv("WARPFOX_RC");
+    const char *home = getenv("HOME");
+    struct strbuf path = {0};
+    if (given) {
+        strbuf_print(&path, "%s", given);
+    } else if (home) {
+        strbuf_print(&path, "%s/.warpfoxrc", home);
+    }
+    FILE *file = path.len > 0 ? fopen(path.ptr, "rb") : NULL;
+    if (file) {
+        fclose(file);
+        bool keep_going = shell->keep_going;
+        shell->keep_going = true;
+        (void)run_file(shell, path.ptr);
+        shell->keep_going = keep_going;
+    } else if (given && given[0]) {
+        (void)complain("WARPFOX_RC names \"%s\", which cannot be read", given);
+    }
+    strbuf_free(&path);
+}
+
 static int run_session(struct shell *shell, const struct options *options) {
     if (options->input_count > 0) {
         return run_inputs(shell, options);
     }
     if (terminal_is_tty(0)) {
         shell->interactive = shell->stdin_is_script = true;
-        return repl(shell);
+        if (!options->no_rc) {
+            run_rc(shell);
+        }
+        return shell->quit ? 0 : repl(shell);
     }
     return run_stream(shell, stdin, NULL) ? 0 : EXIT_ERROR;
 }
@@ -131,6 +157,7 @@ static int shell_main(const struct options *options) {
         .timer = options->timer,
         .keep_going = options->keep_going,
         .ascii = options->ascii,
+        .max_rows = 40,
     };
     if (strcmp(options->language, "sql") != 0) {
         fprintf(stderr, "ERROR 0A000: LogiQL is not supported yet\n"
@@ -150,6 +177,9 @@ static int shell_main(const struct options *options) {
         progress_start(&shell);
         status = run_session(&shell, options);
         terminal_watch_interrupt(NULL);
+        output_close(&shell);
+        strbuf_free(&shell.recent);
+        strbuf_free(&shell.typed);
     }
     wf_disconnect(shell.conn);
     wf_close(shell.db);

@@ -32,6 +32,7 @@ enum option_id {
     OPTION_GPU_MEMORY,
     OPTION_KEEP_GOING,
     OPTION_ASCII,
+    OPTION_NO_RC,
     OPTION_HELP,
     OPTION_VERSION,
 };
@@ -49,17 +50,24 @@ static const struct option_def defs[] = {
     {"-l", "sql|logiql", OPTION_LANGUAGE, "the language of statements (sql)"},
     {"-d", "auto|cpu|gpu|hybrid", OPTION_DEVICE, "where statements run (auto)"},
     {"--format", "NAME", OPTION_FORMAT, "box, csv, tsv, json, jsonl, markdown, line or none (box)"},
-    {"--timer", NULL, OPTION_TIMER, "print `time 12.345 ms` on stderr after each statement"},
+    {"--timer", NULL, OPTION_TIMER,
+     "print `time 12.345 ms` (or s, min, h) on stderr after each statement"},
     {"--threads", "N", OPTION_THREADS, "worker threads (one per core)"},
     {"--memory", "SIZE", OPTION_MEMORY,
      "host memory budget, as in 512MB or 8GB (80 % of the machine's)"},
     {"--gpu-memory", "SIZE", OPTION_GPU_MEMORY, "GPU memory budget (90 % of what is free)"},
     {"--keep-going", NULL, OPTION_KEEP_GOING, "carry on after errors"},
     {"--ascii", NULL, OPTION_ASCII, "draw boxes with + - | only"},
+    {"--no-rc", NULL, OPTION_NO_RC, "do not read ~/.warpfoxrc at the prompt; also -X"},
     {"--help", NULL, OPTION_HELP, "print this and exit"},
     {"--version", NULL, OPTION_VERSION, "print the version and exit"},
 };
 enum { DEF_COUNT = sizeof defs / sizeof defs[0] };
+
+static const struct {
+    const char *name;
+    const char *option;
+} short_names[] = {{"-h", "--help"}, {"-?", "--help"}, {"-V", "--version"}, {"-X", "--no-rc"}};
 
 static void print_help(void) {
     printf("Usage: warpfox [OPTIONS]           statements from the terminal, a pipe, -c or -f\n"
@@ -92,7 +100,12 @@ static const struct option_def *find_option(const char *word, const char **out_v
             return &defs[i];
         }
     }
-    return strcmp(word, "-h") == 0 ? find_option("--help", out_value) : NULL;
+    for (size_t i = 0; i < sizeof short_names / sizeof short_names[0]; i++) {
+        if (strcmp(word, short_names[i].name) == 0) {
+            return find_option(short_names[i].option, out_value);
+        }
+    }
+    return NULL;
 }
 
 static void add_setting(struct options *out, const char *name, const char *value) {
@@ -148,6 +161,9 @@ static int apply(struct options *out, enum option_id id, const char *value) {
         return -1;
     case OPTION_ASCII:
         out->ascii = true;
+        return -1;
+    case OPTION_NO_RC:
+        out->no_rc = true;
         return -1;
     case OPTION_HELP:
         print_help();

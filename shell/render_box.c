@@ -1,16 +1,17 @@
 /* render_box.c: results as boxes for people.
  *
- * Names with their types under them, then the rows: all of them up to 40, else the first and
- * last 20. The box fits the terminal: wide columns are cut with an ellipsis, widest first, and when
- * every column is at its least width the columns that do not fit are hidden and counted in the
- * footer. Widths are display widths, so CJK text lines up. Rows are read as they come: only the
- * first ones and a ring of the last ones are kept, whatever the size of the result. */
+ * Names with their types under them, then the rows: all of them up to .maxrows (40), else the first
+ * and the last ones. The box fits the terminal, or .maxwidth: wide columns are cut with an
+ * ellipsis, widest first, and when every column is at its least width the columns that do not fit
+ * are hidden and counted in the footer. Widths are display widths, so CJK text lines up. Rows are
+ * read as they come: only the first ones and a ring of the last ones are kept, whatever the size of
+ * the result. */
 #include "shell.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { EDGE_ROWS = 20, LEAST_WIDTH = 12, BORDER_WIDTH = 3 };
+enum { LEAST_WIDTH = 12, BORDER_WIDTH = 3, HANG_WIDTH = 4 };
 
 struct cell {
     char *text;
@@ -25,7 +26,10 @@ struct box {
     int64_t row_count;  /* of the result */
     int64_t shown;      /* rows shown */
     int64_t head;       /* of those, before the gap */
-    struct cell *cells; /* 2 + 2 * EDGE_ROWS rows: names, types, first rows, ring of last rows */
+    int64_t first_rows; /* kept from the start, */
+    int64_t last_rows;  /* and in a ring */
+    struct cell *cells; /* rows of cells: names, types, first rows, ring of last rows */
+    int64_t cell_rows;  /* of them, there is room for */
     int64_t *widths;
     bool *right;     /* aligned to the right */
     int32_t visible; /* columns that fit */
@@ -85,13 +89,28 @@ static void fill_value(struct cell *cell, const wf_batch *batch, int32_t col, in
 }
 
 /* Where row number `row` of the result is kept: the first ones in order, then a ring. */
-static int64_t place_of(int64_t row) {
-    return row < EDGE_ROWS ? 2 + row : 2 + EDGE_ROWS + (row - EDGE_ROWS) % EDGE_ROWS;
+static int64_t place_of(const struct box *box, int64_t row) {
+    int64_t first = box->first_rows;
+    return 2 + (row < first ? row : first + (row - first) % box->last_rows);
+}
+
+static void reserve_rows(struct box *box, int64_t rows) {
+    if (rows > box->cell_rows) {
+        int64_t room = rows > 2 * box->cell_rows ? rows : 2 * box->cell_rows;
+        size_t row_bytes = sizeof(struct cell) * (size_t)box->col_count;
+        box->cells =
+            shell_grow(box->cells, row_bytes * (size_t)room + 1); /* no columns: no bytes */
+        memset(box->cells + box->cell_rows * box->col_count, 0,
+               row_bytes * (size_t)(room - box->cell_rows));
+        box->cell_rows = room;
+    }
 }
 
 static void keep_row(struct box *box, const wf_batch *batch, int64_t at, int64_t row) {
+    int64_t place = place_of(box, row);
+    reserve_rows(box, place + 1);
     for (int32_t c = 0; c < box->col_count; c++) {
-        struct cell *cell = cell_at(box, place_of(row), c);
+        struct cell *cell = cell_at(box, place, c);
         free(cell->text);
         *cell = (struct cell){0};
         fill_value(cell, batch, c, at);
@@ -106,27 +125,32 @@ static bool read_rows(struct box *box) {
     while ((batch = next_rows(box->result, &fine))) {
         int64_t rows = wf_batch_rows(batch);
         for (int64_t r = 0; r < rows; r++) {
-            if (seen + r >= EDGE_ROWS && r < rows - EDGE_ROWS) {
-                r = rows - EDGE_ROWS;
+            if (seen + r >= box->first_rows && r < rows - box->last_rows) {
+                r = rows - box->last_rows;
             }
-            keep_row(box, batch, r, seen + r);
+            if (r < rows) {
+                keep_row(box, batch, r, seen + r);
+            }
         }
         seen += rows;
     }
+    int64_t kept = box->first_rows < INT64_MAX ? box->first_rows + box->last_rows : INT64_MAX;
     box->row_count = fine ? wf_result_row_count(box->result) : 0;
-    box->shown = seen > 2 * EDGE_ROWS ? 2 * EDGE_ROWS : seen;
-    box->head = seen > EDGE_ROWS ? EDGE_ROWS : seen;
+    box->shown = seen > kept ? kept : seen;
+    box->head = seen > box->first_rows ? box->first_rows : seen;
     return fine;
 }
 
 /* Row number i of those shown. */
 static int64_t shown_place(const struct box *box, int64_t i) {
-    return place_of(i < box->head ? i : box->row_count - box->shown + i);
+    return place_of(box, i < box->head ? i : box->row_count - box->shown + i);
 }
 
 static bool box_fill(struct box *box) {
-    int64_t total = 2 + 2 * EDGE_ROWS;
-    box->cells = shell_alloc(sizeof(struct cell) * (size_t)(total * box->col_count));
+    int32_t most = box->shell->max_rows; /* 0: all */
+    box->first_rows = most ? (most + 1) / 2 : INT64_MAX;
+    box->last_rows = most ? most / 2 : 0;
+    reserve_rows(box, 2);
     box->widths = shell_alloc(sizeof(int64_t) * (size_t)box->col_count);
     box->right = shell_alloc(sizeof(bool) * (size_t)box->col_count);
     for (int32_t c = 0; c < box->col_count; c++) {
@@ -138,7 +162,7 @@ static bool box_fill(struct box *box) {
         box->right[c] = info.type >= WF_TYPE_SMALLINT && info.type <= WF_TYPE_DOUBLE;
     }
     bool fine = read_rows(box);
-    for (int64_t r = 0; r < total; r++) {
+    for (int64_t r = 0; r < box->cell_rows; r++) {
         for (int32_t c = 0; c < box->col_count; c++) {
             int64_t width = cell_at(box, r, c)->width;
             box->widths[c] = width > box->widths[c] ? width : box->widths[c];
@@ -187,15 +211,16 @@ static void put_times(const char *text, int64_t count) {
 }
 
 /* Bytes of text that fit into `width` columns. */
-static size_t fitting(const char *text, int64_t width) {
-    size_t len = strlen(text);
+static size_t fitting(const char *text, size_t len, int64_t width) {
     size_t end = 0;
+    int64_t used = 0;
     while (end < len) {
         size_t next = end + 1;
         while (next < len && ((unsigned char)text[next] & 0xc0) == 0x80) {
             next++;
         }
-        if (wf_display_width(text, next) > width) {
+        used += wf_display_width(text + end, next - end);
+        if (used > width) {
             break;
         }
         end = next;
@@ -209,7 +234,7 @@ static void put_cell(const struct box *box, const struct cell *cell, int64_t wid
     size_t len = strlen(cell->text);
     int64_t used = cell->width;
     if (cell->width > width) {
-        len = fitting(cell->text, width - dots_width);
+        len = fitting(cell->text, len, width - dots_width);
         used = wf_display_width(cell->text, len) + dots_width;
     }
     fputs(" ", stdout);
@@ -270,19 +295,44 @@ static void put_footer(const struct box *box) {
     if (box->visible < box->col_count) {
         printf(", %d of %d columns shown", box->visible, box->col_count);
     }
-    printf(", %.3f ms", (double)wf_result_time_ns(box->result) / 1e6);
+    printf(", %s", time_text(wf_result_time_ns(box->result)).text);
     const char *devices = wf_result_devices(box->result);
     printf("%s%s)\n", devices[0] ? ", " : "", devices);
 }
 
-/* EXPLAIN's lines as they are: a box would cut the long ones and hide the middle of the list. */
-static bool render_lines(wf_result *result) {
+/* One line on as many of the terminal's as it needs: broken at blanks, what follows indented by
+ * more than the line itself. */
+static void put_wrapped(const char *text, size_t len, int64_t columns) {
+    size_t indent = 0;
+    while (indent < len && text[indent] == ' ') {
+        indent++;
+    }
+    indent = (int64_t)indent + HANG_WIDTH > columns / 2 ? 0 : indent + HANG_WIDTH;
+    size_t at = 0;
+    while (columns > 0 &&
+           wf_display_width(text + at, len - at) > columns - (at ? (int64_t)indent : 0)) {
+        size_t end = at + fitting(text + at, len - at, columns - (at ? (int64_t)indent : 0));
+        size_t cut = end;
+        while (cut > at && text[cut] != ' ') {
+            cut--;
+        }
+        bool blank = cut > at + strspn(text + at, " ");
+        cut = blank ? cut : end > at ? end : at + 1;
+        printf("%*s%.*s\n", at ? (int)indent : 0, "", (int)(cut - at), text + at);
+        at = cut + blank;
+    }
+    printf("%*s%.*s\n", at ? (int)indent : 0, "", (int)(len - at), text + at);
+}
+
+/* EXPLAIN's lines whole: a box would cut the long ones and hide the middle of the list. */
+static bool render_lines(const struct shell *shell, wf_result *result) {
     const wf_batch *batch;
     bool fine;
+    int columns = shell_columns(shell);
     while ((batch = next_rows(result, &fine))) {
         for (int64_t r = 0; r < wf_batch_rows(batch); r++) {
             wf_text line = wf_batch_text(batch, 0, r);
-            printf("%.*s\n", (int)line.len, line.ptr);
+            put_wrapped(line.ptr, (size_t)line.len, columns);
         }
     }
     return fine;
@@ -309,17 +359,17 @@ static void put_box(const struct box *box) {
 
 bool render_box(const struct shell *shell, wf_result *result) {
     if (strcmp(wf_result_tag(result), "EXPLAIN") == 0) {
-        return render_lines(result);
+        return render_lines(shell, result);
     }
     struct box box = {.shell = shell, .result = result};
     box.col_count = wf_result_column_count(result);
     bool fine = box_fill(&box);
     if (fine) {
         progress_clear();
-        box_fit(&box, terminal_columns());
+        box_fit(&box, shell_columns(shell));
         put_box(&box);
     }
-    for (int64_t i = 0; i < (2 + 2 * EDGE_ROWS) * box.col_count; i++) {
+    for (int64_t i = 0; i < box.cell_rows * box.col_count; i++) {
         free(box.cells[i].text);
     }
     free(box.cells);

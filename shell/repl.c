@@ -1,33 +1,46 @@
-/* repl.c: the interactive loop on libedit: editing, history, completion, statements over several
- * lines.
+/* repl.c: the interactive loop on libedit: editing, completion, pasted text, statements over
+ * several lines.
  *
  * Ctrl-C raises a signal. While a statement runs it cancels the statement; while a line is edited
- * it interrupts the editor's read, and the line and the statement begun are dropped. History keeps
- * whole statements, one entry each. */
+ * it interrupts the editor's read, and the line and the statement begun are dropped. Pasted text
+ * goes into the line as it is, tabs and line ends included, and is run by Enter, line by line, as
+ * if it had been typed. The prompt tells of an open transaction by `*`, of a failed one by `!`. */
 #include "shell.h"
 
 #include <histedit.h>
 #include <locale.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { HISTORY_ENTRIES = 2000 };
+#include <wchar.h>
 
 struct repl {
     struct shell *shell;
     EditLine *el;
-    History *history;
-    HistEvent event;
+    struct journal *journal;
     struct strbuf pending; /* the statement so far */
-    char history_path[1024];
+    bool pastes;           /* the terminal says where pasted text begins and ends */
 };
 
+/* Whether text that begins now begins a statement: only blanks and whole comments are pending. */
+static bool at_start(const struct repl *r) {
+    int blank;
+    if (r->pending.len == 0) {
+        return true;
+    }
+    struct strbuf text = {0};
+    strbuf_append(&text, r->pending.ptr, r->pending.len);
+    strbuf_append(&text, ";", 1); /* ends no open quote or comment */
+    bool ends = wf_scan_statement(text.ptr, text.len, &blank) == text.len && blank;
+    strbuf_free(&text);
+    return ends;
+}
+
 static char *prompt(EditLine *el) {
-    static char first[] = "warpfox> ";
-    static char more[] = "    ...> ";
+    static char *const prompts[2][3] = {{"warpfox> ", "warpfox*> ", "warpfox!> "},
+                                        {"    ...> ", "    ...*> ", "    ...!> "}};
     struct repl *r = NULL;
     el_get(el, EL_CLIENTDATA, &r);
-    return r->pending.len ? more : first;
+    return prompts[!at_start(r)][wf_transaction_state(r->shell->conn)];
 }
 
 static size_t common_prefix(const struct candidates *list) {
@@ -42,19 +55,42 @@ static size_t common_prefix(const struct candidates *list) {
     return len;
 }
 
+enum { MOST_CANDIDATES = 200 };
+
 static void list_candidates(const struct candidates *list) {
-    size_t widest = 0;
-    for (int i = 0; i < list->count; i++) {
-        widest = strlen(list->items[i]) > widest ? strlen(list->items[i]) : widest;
+    int64_t widest = 0;
+    int shown = list->count > MOST_CANDIDATES ? MOST_CANDIDATES : list->count;
+    for (int i = 0; i < shown; i++) {
+        int64_t width = wf_display_width(list->items[i], strlen(list->items[i]));
+        widest = width > widest ? width : widest;
     }
     int columns = terminal_columns();
     int per_line = (columns ? columns : 80) / (int)(widest + 2);
     per_line = per_line > 0 ? per_line : 1;
     putchar('\n');
-    for (int i = 0; i < list->count; i++) {
-        bool last = i % per_line == per_line - 1 || i == list->count - 1;
-        printf("%-*s%s", (int)widest + (last ? 0 : 2), list->items[i], last ? "\n" : "");
+    for (int i = 0; i < shown; i++) {
+        bool last = i % per_line == per_line - 1 || i == shown - 1;
+        int64_t width = wf_display_width(list->items[i], strlen(list->items[i]));
+        printf("%s%*s%s", list->items[i], last ? 0 : (int)(widest + 2 - width), "",
+               last ? "\n" : "");
     }
+    if (shown < list->count) {
+        printf("… and %d more\n", list->count - shown);
+    }
+}
+
+/* Puts the text in place of the `old` characters before the cursor. */
+static void replace_word(EditLine *el, const char *old, size_t old_len, const char *text,
+                         size_t len) {
+    int characters = 0;
+    for (size_t i = 0; i < old_len; i++) {
+        characters += ((unsigned char)old[i] & 0xc0) != 0x80;
+    }
+    el_deletestr(el, characters);
+    char *copy = shell_alloc(len + 1);
+    memcpy(copy, text, len);
+    el_insertstr(el, copy);
+    free(copy);
 }
 
 static unsigned char complete_word(EditLine *el, int key) {
@@ -62,88 +98,97 @@ static unsigned char complete_word(EditLine *el, int key) {
     (void)key;
     el_get(el, EL_CLIENTDATA, &r);
     const LineInfo *line = el_line(el);
+    struct strbuf text = {0};
+    strbuf_append(&text, r->pending.ptr ? r->pending.ptr : "", r->pending.len);
+    strbuf_append(&text, line->buffer, (size_t)(line->lastchar - line->buffer));
+    size_t cursor = r->pending.len + (size_t)(line->cursor - line->buffer);
+    bool fresh = at_start(r);
     struct candidates list = {0};
-    size_t word_len;
-    complete(r->shell, line->buffer, (size_t)(line->cursor - line->buffer), &list, &word_len);
+    size_t start =
+        complete(r->shell, text.ptr, text.len, cursor, fresh ? r->pending.len : cursor, &list);
     unsigned char action = CC_ERROR;
     if (list.count > 0) {
         size_t len = common_prefix(&list);
-        struct strbuf insert = {0};
-        if (len > word_len) {
-            strbuf_append(&insert, list.items[0] + word_len, len - word_len);
-        }
-        if (list.count == 1) {
-            strbuf_append(&insert, " ", 1);
-        }
-        if (insert.len > 0) {
-            el_insertstr(el, insert.ptr);
+        bool grows = len > cursor - start ||
+                     (list.count == 1 &&
+                      (len != cursor - start || memcmp(text.ptr + start, list.items[0], len) != 0));
+        if (grows) {
+            replace_word(el, text.ptr + start, cursor - start, list.items[0], len);
             action = CC_REFRESH;
-        } else {
+        } else if (list.count > 1) {
             list_candidates(&list);
             action = CC_REDISPLAY;
         }
-        strbuf_free(&insert);
     }
+    strbuf_free(&text);
     candidates_free(&list);
     return action;
 }
 
+/* Reads what stands between the marks of pasted text, and puts it into the line. */
+static unsigned char take_paste(EditLine *el, int key) {
+    static const wchar_t end_mark[] = L"\033[201~";
+    enum { MARK_LEN = 6 };
+    (void)key;
+    size_t len = 0, cap = 0;
+    wchar_t *text = NULL;
+    wchar_t c;
+    bool ended = false;
+    while (!ended && el_wgetc(el, &c) == 1) {
+        if (len + 2 > cap) {
+            cap = cap ? cap * 2 : 256;
+            text = shell_grow(text, sizeof(wchar_t) * cap);
+        }
+        if (c) {
+            text[len++] = c == L'\r' ? L'\n' : c;
+        }
+        ended = len >= MARK_LEN && wmemcmp(text + len - MARK_LEN, end_mark, MARK_LEN) == 0;
+    }
+    len -= ended ? MARK_LEN : 0;
+    while (len > 0 && text[len - 1] == L'\n') { /* Enter is the person's */
+        len--;
+    }
+    if (len > 0) {
+        text[len] = 0;
+        el_winsertstr(el, text);
+    }
+    free(text);
+    return CC_REFRESH;
+}
+
 static bool repl_open(struct repl *r) {
+    void *list = NULL;
+    const char *term = getenv("TERM");
     if (!setlocale(LC_CTYPE, "") || strcmp(setlocale(LC_CTYPE, NULL), "C") == 0) {
         setlocale(LC_CTYPE, "C.UTF-8");
     }
     r->el = el_init("warpfox", stdin, stdout, stderr);
-    r->history = history_init();
-    if (!r->el || !r->history) {
+    r->journal = r->el ? journal_open(&list) : NULL;
+    if (!r->journal) {
         fprintf(stderr, "warpfox: the line editor cannot start\n");
         return false;
     }
-    history(r->history, &r->event, H_SETSIZE, HISTORY_ENTRIES);
-    history(r->history, &r->event, H_SETUNIQUE, 1);
-    const char *home = getenv("HOME");
-    if (home) {
-        snprintf(r->history_path, sizeof r->history_path, "%s/.warpfox_history", home);
-        history(r->history, &r->event, H_LOAD, r->history_path);
-    }
+    r->pastes = term && strcmp(term, "dumb") != 0 && terminal_is_tty(1);
     el_set(r->el, EL_CLIENTDATA, r);
     el_set(r->el, EL_PROMPT, prompt);
+    el_set(r->el, EL_SIGNAL, 1); /* the size of the window, and Ctrl-Z */
     el_set(r->el, EL_EDITOR, "emacs");
-    el_set(r->el, EL_HIST, history, r->history);
+    el_set(r->el, EL_HIST, history, list);
     el_set(r->el, EL_ADDFN, "wf-complete", "complete a word", complete_word);
+    el_set(r->el, EL_ADDFN, "wf-paste", "take pasted text as it is", take_paste);
     el_set(r->el, EL_BIND, "^I", "wf-complete", NULL);
+    el_set(r->el, EL_BIND, "\\e[200~", "wf-paste", NULL);
     el_set(r->el, EL_BIND, "^R", "em-inc-search-prev", NULL);
     el_source(r->el, NULL);
     return true;
 }
 
 static void repl_close(struct repl *r) {
-    if (r->history) {
-        if (r->history_path[0]) {
-            history(r->history, &r->event, H_SAVE, r->history_path);
-        }
-        history_end(r->history);
-    }
+    journal_close(r->journal);
     if (r->el) {
         el_end(r->el);
     }
     strbuf_free(&r->pending);
-}
-
-/* One entry a statement: its lines joined by blanks. */
-static void remember(struct repl *r, const char *text, size_t len) {
-    while (len > 0 && strchr(" \t\r\n", text[len - 1])) {
-        len--;
-    }
-    if (len == 0) {
-        return;
-    }
-    struct strbuf entry = {0};
-    strbuf_append(&entry, text, len);
-    for (size_t i = 0; i < entry.len; i++) {
-        entry.ptr[i] = entry.ptr[i] == '\n' ? ' ' : entry.ptr[i];
-    }
-    history(r->history, &r->event, H_ENTER, entry.ptr);
-    strbuf_free(&entry);
 }
 
 /* Runs every whole statement at the front of what is pending. */
@@ -156,7 +201,7 @@ static void run_pending(struct repl *r) {
         if (!blank && !copy_in_find(r->shell, r->pending.ptr, used, r->pending.len, false, &copy)) {
             return; /* its lines are still to come */
         }
-        remember(r, r->pending.ptr, used);
+        journal_add(r->journal, r->pending.ptr, used);
         if (!blank) {
             char *sql = shell_alloc(used + 1);
             memcpy(sql, r->pending.ptr, used);
@@ -168,20 +213,61 @@ static void run_pending(struct repl *r) {
         memmove(r->pending.ptr, r->pending.ptr + used, r->pending.len - used + 1);
         r->pending.len -= used;
     }
-    (void)wf_scan_statement(r->pending.ptr ? r->pending.ptr : "", r->pending.len, &blank);
-    if (blank) {
+    if (r->pending.len > 0 && strspn(r->pending.ptr, " \t\r\n") == r->pending.len) {
         strbuf_clear(&r->pending);
     }
 }
 
 static void take_line(struct repl *r, const char *line, size_t len) {
-    if (r->pending.len == 0 && is_command(line, len)) {
-        remember(r, line, len);
+    if (is_command(line, len) && at_start(r)) {
+        journal_add(r->journal, r->pending.ptr ? r->pending.ptr : "", r->pending.len);
+        strbuf_clear(&r->pending);
+        journal_add(r->journal, line, len);
         (void)run_command(r->shell, line, len);
         return;
     }
     strbuf_append(&r->pending, line, len);
     run_pending(r);
+}
+
+/* Line by line, whether typed, pasted, or left by an editor. */
+static void take_text(struct repl *r, const char *text, size_t len) {
+    while (len > 0 && !r->shell->quit) {
+        const char *newline = memchr(text, '\n', len);
+        size_t line_len = newline ? (size_t)(newline - text) + 1 : len;
+        take_line(r, text, line_len);
+        text += line_len;
+        len -= line_len;
+    }
+}
+
+/* What \e left behind. */
+static void take_typed(struct repl *r) {
+    while (r->shell->typed.len > 0) {
+        struct strbuf text = r->shell->typed;
+        r->shell->typed = (struct strbuf){0};
+        if (text.ptr[text.len - 1] != '\n') {
+            strbuf_append(&text, "\n", 1);
+        }
+        fwrite(text.ptr, 1, text.len, stdout);
+        take_text(r, text.ptr, text.len);
+        strbuf_free(&text);
+    }
+}
+
+static const char *read_line(struct repl *r, int *out_len) {
+    if (r->pastes) {
+        fputs("\033[?2004h", stdout);
+    }
+    fflush(stdout);
+    *out_len = 0;
+    el_resize(r->el);
+    const char *line = el_gets(r->el, out_len);
+    if (r->pastes) {
+        fputs("\033[?2004l", stdout);
+        fflush(stdout);
+    }
+    return line;
 }
 
 int repl(struct shell *shell) {
@@ -193,9 +279,8 @@ int repl(struct shell *shell) {
     printf("Warpfox %s, in memory. Statements end with `;`, .help lists the commands.\n",
            wf_version());
     while (!shell->quit) {
-        int len = 0;
-        fflush(stdout);
-        const char *line = el_gets(r.el, &len);
+        int len;
+        const char *line = read_line(&r, &len);
         if (!line && terminal_interrupted()) {
             printf("^C\n");
             strbuf_clear(&r.pending);
@@ -205,7 +290,8 @@ int repl(struct shell *shell) {
             printf("\n");
             break;
         }
-        take_line(&r, line, (size_t)len);
+        take_text(&r, line, (size_t)len);
+        take_typed(&r);
     }
     repl_close(&r);
     return 0;

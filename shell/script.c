@@ -12,28 +12,37 @@
 #include <strings.h>
 #include <time.h>
 
-static double now_ms(void) {
+static int64_t now_ns(void) {
     struct timespec ts;
     timespec_get(&ts, TIME_UTC);
-    return (double)ts.tv_sec * 1e3 + (double)ts.tv_nsec / 1e6;
+    return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+struct time_text time_text(int64_t ns) {
+    struct time_text out;
+    wf_duration_text(ns, out.text, sizeof out.text);
+    return out;
 }
 
 const wf_batch *next_rows(wf_result *result, bool *out_ok) {
     const wf_batch *batch = NULL;
     *out_ok = wf_result_next_batch(result, &batch) == WF_OK && !terminal_cancelled();
-    return *out_ok ? batch : NULL;
+    return *out_ok && !ferror(stdout) ? batch : NULL; /* nobody reads it any more */
 }
 
 bool render(const struct shell *shell, wf_result *result) {
     if (wf_result_column_count(result) == 0 && wf_result_row_count(result) == 0) {
         if (shell->interactive) {
-            fprintf(stderr, "%s (%.3f ms)\n", wf_result_tag(result),
-                    (double)wf_result_time_ns(result) / 1e6);
+            fprintf(stderr, "%s (%s)\n", wf_result_tag(result),
+                    time_text(wf_result_time_ns(result)).text);
         }
         return true;
     }
-    return shell->format == FORMAT_BOX ? render_box(shell, result)
-                                       : render_text(shell->format, result);
+    if (shell->format != FORMAT_BOX) {
+        return render_text(shell->format, result);
+    }
+    bool plan = strcmp(wf_result_tag(result), "EXPLAIN") == 0;
+    return shell->expanded && !plan ? render_text(FORMAT_LINE, result) : render_box(shell, result);
 }
 
 static void print_error(const wf_error *error, const char *sql, struct origin origin) {
@@ -85,30 +94,42 @@ static bool show_result(struct shell *shell, wf_result *result, const char *sql,
     return fine;
 }
 
+static void keep_recent(struct shell *shell, const char *sql) {
+    sql += strspn(sql, " \t\r\n");
+    strbuf_clear(&shell->recent);
+    strbuf_append(&shell->recent, sql, strlen(sql));
+}
+
 bool run_statement(struct shell *shell, const char *sql, struct origin origin) {
     char *text = with_explain(shell, sql);
+    keep_recent(shell, sql);
     wf_result *result = NULL;
-    double start_ms = now_ms();
-    fflush(stdout); /* COPY TO STDOUT writes there by itself */
+    int64_t start_ns = now_ns();
+    output_begin(shell); /* COPY TO STDOUT writes there by itself */
     terminal_set_running(true);
     bool fine = wf_query(shell->conn, text, &result) == WF_OK;
-    double took_ms = now_ms() - start_ms;
+    int64_t took_ns = now_ns() - start_ns;
     progress_clear();
     if (!fine) {
         print_error(wf_connection_error(shell->conn), text, origin);
     } else if (result) {
-        took_ms -= (double)wf_result_time_ns(result) / 1e6;
+        took_ns -= wf_result_time_ns(result);
         fine = show_result(shell, result, text, origin);
-        took_ms += (double)wf_result_time_ns(result) / 1e6; /* without the time for output */
+        took_ns += wf_result_time_ns(result); /* without the time for output */
         wf_result_close(result);
     }
     terminal_set_running(false);
+    output_end(shell);
     if (shell->timer) {
         fflush(stdout);
-        fprintf(stderr, "time %.3f ms\n", took_ms);
+        fprintf(stderr, "time %s\n", time_text(took_ns).text);
     }
     free(text);
     return fine;
+}
+
+int shell_columns(const struct shell *shell) {
+    return shell->max_width ? shell->max_width : terminal_columns();
 }
 
 bool is_command(const char *line, size_t len) {
@@ -239,7 +260,10 @@ bool run_file(struct shell *shell, const char *path) {
     }
     fclose(in);
     if (ok && text.len > 0) {
+        const char *outer = shell->script;
+        shell->script = path;
         ok = run_script(shell, text.ptr, text.len, (struct origin){path, 1});
+        shell->script = outer;
     }
     strbuf_free(&text);
     return ok;

@@ -39,6 +39,7 @@ struct options {
     bool timer;
     bool keep_going;
     bool ascii;
+    bool no_rc;
     wf_option database[OPTION_SLOTS]; /* for wf_open; ends with a NULL name */
     int database_count;
 };
@@ -69,11 +70,20 @@ struct shell {
     bool keep_going;
     bool ascii;
     bool interactive;
-    bool stdin_is_script; /* statements come from there, and the lines of COPY FROM STDIN */
-    bool quit;            /* .quit was given */
-    const char *explain;  /* level put before statements, or NULL */
-    int read_depth;       /* of nested .read */
+    bool stdin_is_script;  /* statements come from there, and the lines of COPY FROM STDIN */
+    bool quit;             /* .quit was given */
+    bool expanded;         /* boxes are shown as lines: \x */
+    int32_t max_rows;      /* of a box; 0 = all */
+    int32_t max_width;     /* of a box; 0 = the terminal's */
+    const char *explain;   /* level put before statements, or NULL */
+    int read_depth;        /* of nested .read */
+    const char *script;    /* the file being read, or NULL */
+    struct strbuf recent;  /* the statement run last, for \e */
+    struct strbuf typed;   /* statements an editor left for the prompt */
+    struct output *output; /* where results go instead of stdout; NULL = there */
 };
+/* Columns that results may take; 0 = as many as they need. */
+int shell_columns(const struct shell *shell);
 
 /* Where the text being run came from, for error messages; name NULL = the command line or a
  * terminal. */
@@ -105,8 +115,32 @@ bool copy_in_run(struct shell *shell, const char *sql, const struct copy_in *in,
 
 /* commands.c: runs such a line; false when it failed. */
 bool run_command(struct shell *shell, const char *line, size_t len);
-/* Name of command number i, with its dot, or NULL at the end. */
+/* What command number i is called and takes, or NULL at the end; some are other names of others. */
 const char *command_name(int i);
+const char *command_args(const char *name, size_t len); /* NULL = there is no such command */
+bool complain(const char *format, const char *word);    /* on stderr; false */
+
+/* lists.c: \d and its kin: what there is, by kind. */
+bool list_tables(struct shell *shell, const char *pattern);
+bool list_schema(struct shell *shell, const char *name); /* "" = of all tables */
+bool list_objects(struct shell *shell, const char *kind, const char *pattern);
+bool list_functions(struct shell *shell, const char *pattern);
+
+/* output.c: results that go to a file or to a command. */
+bool output_to(struct shell *shell, const char *target, bool once); /* "" = stdout again */
+void output_begin(struct shell *shell);                             /* a statement's, a command's */
+void output_end(struct shell *shell);
+void output_close(struct shell *shell);
+
+/* editor.c: \e and \!. */
+bool edit_text(struct shell *shell, const char *path); /* "" = the statement run last */
+bool run_program(const char *command);                 /* "" = the user's shell */
+
+/* A time as people read it. */
+struct time_text {
+    char text[48];
+};
+struct time_text time_text(int64_t ns);
 
 /* render_box.c, render_text.c: read the result and write it to stdout. False when it could not be
  * read to its end: because of an error, which wf_result_error has, or of Ctrl-C. */
@@ -116,14 +150,23 @@ bool render(const struct shell *shell, wf_result *result);
 /* The next rows, or NULL at the end, on errors, and after Ctrl-C; *out_ok tells these apart. */
 const wf_batch *next_rows(wf_result *result, bool *out_ok);
 
-/* complete.c: the ways to go on from `word`, the text between the last break and the cursor. */
+/* journal.c: what was typed, from one session to the next. */
+struct journal;
+struct journal *journal_open(void **out_list); /* libedit's list; NULL: no memory */
+void journal_close(struct journal *journal);
+void journal_add(struct journal *journal, const char *text, size_t len);
+
+/* complete.c: the ways to go on from what stands before the cursor. */
 struct candidates {
     char **items;
     int count;
     int cap;
 };
-void complete(struct shell *shell, const char *line, size_t cursor, struct candidates *out,
-              size_t *out_word_len);
+/* `command` is where a command of the shell may begin in the text. Returns where the part begins
+ * that the candidates stand for. */
+size_t complete(struct shell *shell, const char *text, size_t len, size_t cursor, size_t command,
+                struct candidates *out);
+void candidates_add(struct candidates *list, const char *text);
 void candidates_free(struct candidates *list);
 
 /* repl.c: the interactive loop; returns the exit status. */
@@ -140,6 +183,7 @@ void terminal_watch_interrupt(wf_connection *conn);
 void terminal_set_running(bool running); /* Ctrl-C cancels the statement while set */
 bool terminal_interrupted(void);         /* Ctrl-C came while nothing ran; clears it */
 bool terminal_cancelled(void);           /* Ctrl-C came since a statement was set running */
+void terminal_ignore_pipe(bool on);      /* a reader that leaves does not end the program */
 
 /* bench/: `warpfox bench NAME …`, with argv[0] = "bench". Returns the exit status. */
 int bench_main(int argc, char **argv);

@@ -48,6 +48,12 @@ void terminal_watch_interrupt(wf_connection *conn) {
     sigaction(SIGINT, &action, NULL); /* no SA_RESTART: a blocked read must end */
 }
 
+void terminal_ignore_pipe(bool on) {
+    struct sigaction action = {.sa_handler = on ? SIG_IGN : SIG_DFL};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGPIPE, &action, NULL);
+}
+
 void terminal_set_running(bool on) {
     if (on) {
         atomic_store(&cancelled, 0);

@@ -12,7 +12,7 @@
 static FALLIBLE replace_table(struct wf_connection *conn, u32 oid, struct table *table,
                               struct table_version *version) {
     const struct edition_entry *entry = edition_find_oid(conn->tx.mine, oid);
-    struct object like = *entry->object;
+    struct object like = object_view(entry->object);
     like.table = table;
     struct object *object = object_new(&conn->db->mem, &like);
     if (!object) {
@@ -220,7 +220,7 @@ static FALLIBLE move_sequences(struct wf_connection *conn, struct arena *arena,
         if (now < 0 && !made) {
             status = ddl_drop(conn, arena, object->oid);
         } else if (now >= 0 && !made && (u32)now + 1 != object->owner_col) {
-            struct object like = *object;
+            struct object like = object_view(object);
             like.owner_col = (u32)now + 1;
             struct object *moved = object_new(&conn->db->mem, &like);
             struct edit edit = {object->oid, moved, NULL};
@@ -315,7 +315,7 @@ FALLIBLE run_rename(struct wf_connection *conn, struct rowset *rows) {
     if (!entry) {
         FAIL(&conn->err, UNDEFINED_TABLE, "the object is gone");
     }
-    struct object like = *entry->object;
+    struct object like = object_view(entry->object);
     like.name = st->table_name;
     if (like.kind == OBJECT_SCHEMA && strncmp(like.name, "pg_", 3) == 0) {
         FAIL_AT(&conn->err, RESERVED_NAME, st->position, "unacceptable schema name \"%.100s\"",

@@ -36,9 +36,10 @@ struct wf_database *database_retain(struct wf_database *db);
 void database_release(struct wf_database *db);
 /* The devices a statement over `rows` source rows may use. Opens the GPU on first need: when the
  * session asks for it, or when auto meets a statement large enough to pay for the start. Never
- * fails: a missing GPU is a reason in no_gpu, and the runtime decides what that means. */
+ * fails: a missing GPU is a reason in no_gpu, and the runtime decides what that means. `explains`:
+ * the reason will be read, and is worth a look for a card. */
 void database_devices(struct wf_database *db, const struct settings *settings, i64 rows,
-                      struct run_devices *out);
+                      bool explains, struct run_devices *out);
 /* Opens the GPU whatever the settings; NULL with the reason in db->no_gpu. */
 struct device *database_gpu(struct wf_database *db);
 
@@ -51,6 +52,7 @@ struct watch {
     void *arg;
     i64 interval_ns;
     i64 started_ns; /* 0: nothing runs */
+    f64 most;       /* reported of the statement so far */
     struct exec *exec;
     struct load_progress *load;
     b8 quit;
@@ -84,6 +86,7 @@ struct tx {
     b8 failed; /* until ROLLBACK */
     b8 read_only;
     i32 depth;                    /* statements that run: a CALL may run others */
+    i64 start_us;                 /* what now() says */
     struct edition *base, *mine;  /* NULL until something is read */
     struct savepoint *savepoints; /* newest first */
     struct set_constraints *deferrals;
@@ -117,6 +120,7 @@ struct wf_connection {
     wf_error last;
     _Atomic i32 cancel;       /* the running statement is to stop */
     i64 deadline_ns;          /* when it must have ended; 0 = never */
+    i64 statement_us;         /* when it came */
     struct stop stop;         /* both, for whoever works for the statement */
     const struct stop *outer; /* whom the calling thread worked for before */
     _Atomic i32 cancel_count; /* how often wf_cancel was called: open results compare */
@@ -433,7 +437,13 @@ struct gathered {
 /* A version with these rows; in parallel when there are enough. Keys are not looked at. */
 FALLIBLE append_rows(struct wf_connection *conn, struct table *table, struct table_version *base,
                      i64 row_count, const struct input_col *cols, struct table_version **out);
+/* A version with the rows of an answer, which may still have to be computed; *out stays NULL when
+ * there are none. */
+FALLIBLE append_answer(struct wf_connection *conn, struct rowset *rows, struct table *table,
+                       struct table_version *base, i64 *out_count, struct table_version **out);
 /* The same as a change of the transaction's table, constraints and all. */
+FALLIBLE change_answer(struct wf_connection *conn, struct rowset *rows, struct table *table,
+                       i64 *out_count);
 FALLIBLE change_append(struct wf_connection *conn, struct table *table, i64 row_count,
                        const struct input_col *cols);
 /* The same under ON CONFLICT; *out_count = rows inserted or updated. */

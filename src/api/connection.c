@@ -78,6 +78,7 @@ wf_status connection_leave(struct wf_connection *conn, wf_status internal, struc
 
 void connection_start(struct wf_connection *conn) {
     i64 timeout_ms = conn->settings.statement_timeout;
+    conn->statement_us = clock_real_us();
     conn->deadline_ns = timeout_ms ? clock_ns() + timeout_ms * 1000000 : 0;
     conn->stop = (struct stop){&conn->cancel, 0, conn->deadline_ns};
     stop_enter(&conn->stop);
@@ -225,8 +226,62 @@ wf_status wf_columns(wf_connection *conn, const char *table, wf_each_column each
     return connection_leave(conn, each_column(conn, table, each, arg), (struct sv){NULL, 0});
 }
 
+_Static_assert((i32)WF_COMPLETION_FILE == (i32)COMPLETE_FILE &&
+                   (i32)WF_COMPLETION_SETTING == (i32)COMPLETE_SETTING,
+               "kinds of completions have one number");
+
+struct completing {
+    wf_each_completion each;
+    void *arg;
+};
+
+static int complete_one(void *arg, const char *text, enum completion_kind kind) {
+    const struct completing *to = arg;
+    return to->each(to->arg, text, (wf_completion)kind);
+}
+
+static FALLIBLE complete_text(struct wf_connection *conn, struct sv text, i64 cursor,
+                              struct completing *to, i64 *out_start) {
+    struct arena arena;
+    arena_init(&arena, &conn->db->mem);
+    struct snapshot snap;
+    snapshot_init(&snap, conn->db->catalog, &arena);
+    connection_snapshot(conn, &snap);
+    wf_status status = sql_complete(&snap, text, cursor, complete_one, to, out_start, &conn->err);
+    snapshot_fini(&snap);
+    arena_fini(&arena);
+    return status;
+}
+
+wf_status wf_complete(wf_connection *conn, const char *text, size_t len, size_t cursor,
+                      wf_each_completion each, void *arg, size_t *out_start) {
+    if (!text || !each || !out_start || cursor > len || connection_enter(conn)) {
+        return WF_MISUSE;
+    }
+    struct completing to = {each, arg};
+    i64 start = (i64)cursor;
+    wf_status status = complete_text(conn, (struct sv){text, (i64)len}, (i64)cursor, &to, &start);
+    *out_start = (size_t)start;
+    return connection_leave(conn, status, (struct sv){NULL, 0});
+}
+
 const char *wf_keyword(int32_t i) {
     return i < 0 ? NULL : sql_keywords[i];
+}
+
+wf_status wf_function(int32_t i, wf_function_info *out) {
+    struct sql_function found;
+    if (!out || !sql_function(i, &found)) {
+        return WF_MISUSE;
+    }
+    *out = (wf_function_info){found.name, found.kind, found.synopsis};
+    return WF_OK;
+}
+
+wf_transaction wf_transaction_state(const wf_connection *conn) {
+    return !conn || !conn->tx.open ? WF_TRANSACTION_NONE
+           : conn->tx.failed       ? WF_TRANSACTION_FAILED
+                                   : WF_TRANSACTION_OPEN;
 }
 
 const char *wf_version(void) {

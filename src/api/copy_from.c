@@ -6,7 +6,9 @@
  * columns) the file is read into a table of its own first, and the rows are computed from that. */
 #include "api/api_int.h"
 
+#include "api/read_file.h"
 #include "io/input.h"
+#include "io/pack.h"
 
 static bool is_parquet(const char *path) {
     i64 len = (i64)strlen(path);
@@ -27,8 +29,8 @@ static wf_status reserve_values(void *arg, u32 col, i64 rows, i64 *out_first, i6
     }
     *out_step = entry->object->sequence->increment;
     TRY(sequence_next(entry->object->sequence, entry->object->name, rows, out_first, err));
-    return session_note_value(copy->conn, copy->sequences[col],
-                              *out_first + (rows - 1) * *out_step, true);
+    return session_note_value(copy->conn, copy->sequences[col], *out_first + (rows - 1) * *out_step,
+                              true);
 }
 
 static bool is_listed(const struct copy_options *copy, u32 col) {
@@ -68,18 +70,23 @@ static FALLIBLE copy_defaults(struct wf_connection *conn, struct rowset *rows,
 
 /* The file's rows into the table, watched. */
 static FALLIBLE load_rows(struct wf_connection *conn, struct rowset *rows, struct table *table,
-                          const struct csv_options *options) {
+                          struct csv_options *options) {
+    const struct copy_options *copy = &rows->compiled->stmt.copy;
     struct load_progress progress = {.cancel = &conn->cancel, .deadline_ns = conn->deadline_ns};
+    enum packing packing = copy->compression ? packing_named(copy->compression) : PACKING_BY_NAME;
     struct input in;
+    i64 ignored = 0;
+    options->out_ignored = &ignored;
     watch_load(&conn->watch, &progress);
     wf_status status =
-        input_open(&in, rows->compiled->stmt.copy.path, true, &rows->mem, &progress, &conn->err);
+        input_open(&in, copy->path, packing, true, &rows->mem, &progress, &conn->err);
     if (!status) {
         status = csv_load(table, &in, options, conn->db->pool, &rows->mem, &progress,
                           &rows->rows_affected, &conn->err);
         input_close(&in);
     }
     watch_load(&conn->watch, NULL);
+    notice_ignored(conn, copy->path, ignored);
     return status;
 }
 
@@ -198,7 +205,11 @@ FALLIBLE run_copy(struct wf_connection *conn, struct rowset *rows) {
         .delimiter = copy->delimiter,
         .quote = copy->quote,
         .escape = copy->escape,
+        .comment = copy->comment,
         .header = copy->header,
+        .null_padding = copy->null_padding,
+        .ignore_errors = copy->ignore_errors,
+        .skip = copy->skip,
         .trailing_delimiter = copy->trailing_delimiter,
         .null_text = copy->null_text,
         .col_count = copy->col_count,

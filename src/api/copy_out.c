@@ -8,7 +8,9 @@
 #include "base/file.h"
 #include "defs/value.h"
 #include "io/io.h"
+#include "io/pack.h"
 
+enum { WRITE_COST = 100 }; /* of a row, in the units of run/work.c */
 enum { BUFFER_BYTES = 1 << 18 };
 
 struct copy_out {
@@ -17,13 +19,14 @@ struct copy_out {
     const struct copy_options *copy;
     struct csv_options csv;
     struct file_out file;
+    struct pack pack;
     struct csv_out out;
     i64 cap;
     i64 row_count;
 };
 
 static FALLIBLE flush(struct copy_out *c) {
-    TRY(file_out_write(&c->file, c->out.buf, c->out.len, &c->conn->err));
+    TRY(pack_write(&c->pack, c->out.buf, c->out.len, &c->conn->err));
     c->out.len = 0;
     return ERR_OK;
 }
@@ -132,7 +135,8 @@ static FALLIBLE write_all(struct copy_out *c) {
         TRY(rowset_step(c->conn, c->rows));
         TRY(write_answer(c));
     }
-    return flush(c);
+    TRY(flush(c));
+    return pack_end(&c->pack, &c->conn->err);
 }
 
 static wf_status check_connection(void *arg, struct error *err) {
@@ -151,11 +155,18 @@ FALLIBLE run_copy_to(struct wf_connection *conn, const struct run_request *reque
                                  .trailing_delimiter = copy->trailing_delimiter,
                                  .null_text = copy->null_text};
     TRY(rowset_open_exec(conn, request, rows));
+    rows->exec.work.answer_cost = WRITE_COST;
     copy = c.copy = &rows->compiled->stmt.copy; /* may have been compiled again */
     struct file_wait wait = {check_connection, conn};
+    enum packing packing = copy->compression ? packing_named(copy->compression)
+                           : copy->path      ? packing_of(copy->path)
+                                             : PACKING_NONE;
     TRY(file_out_open(&c.file, copy->path, wait, &conn->err));
     c.out.buf = mem_alloc(&rows->mem, c.cap);
-    wf_status status = c.out.buf ? write_all(&c) : memory_refused(&rows->mem, &conn->err, c.cap);
+    wf_status status = c.out.buf ? pack_open(&c.pack, packing, &c.file, &rows->mem, &conn->err)
+                                 : memory_refused(&rows->mem, &conn->err, c.cap);
+    status = status ? status : write_all(&c);
+    pack_close(&c.pack);
     mem_free(&rows->mem, c.out.buf, c.cap);
     wf_status closed = file_out_close(&c.file, !status, &conn->err);
     TRY(status ? status : closed);

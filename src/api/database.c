@@ -139,8 +139,19 @@ struct device *database_gpu(struct wf_database *db) {
     return gpu;
 }
 
+/* A machine without a card says so; only one that has a card is told why it rests. */
+static bool gpu_rests(struct wf_database *db) {
+    mutex_lock(&db->lock);
+    if (!db->gpu_tried && !gpu_found(db->no_gpu)) {
+        db->gpu_tried = 1;
+    }
+    bool rests = !db->gpu_tried;
+    mutex_unlock(&db->lock);
+    return rests;
+}
+
 void database_devices(struct wf_database *db, const struct settings *settings, i64 rows,
-                      struct run_devices *out) {
+                      bool explains, struct run_devices *out) {
     out->cpu = db->cpu;
     out->gpu = NULL;
     out->no_gpu = "the session asks for the CPU";
@@ -153,7 +164,9 @@ void database_devices(struct wf_database *db, const struct settings *settings, i
     bool few = rows < AUTO_GPU_ROWS && !settings->mix_devices;
     if (settings->device == DEVICE_AUTO && !tried && few) {
         out->no_gpu = "too few rows to start the GPU for";
-        return;
+        if (!explains || gpu_rests(db)) {
+            return;
+        }
     }
     out->gpu = database_gpu(db);
     out->no_gpu = out->gpu ? NULL : db->no_gpu;

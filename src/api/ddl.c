@@ -5,6 +5,8 @@
  * with the object: without CASCADE, what the user did not make as part of it is 2BP01. */
 #include "api/constraint_int.h"
 
+#include "api/read_file.h"
+
 #include <stdio.h>
 
 static u32 tablet_shift(i64 tablet_rows) { /* the setting accepts powers of two only */
@@ -147,11 +149,16 @@ FALLIBLE ddl_change_sequence(struct wf_connection *conn, u32 oid, const struct d
     like.last = def->restart ? def->restart_at : now->last;
     like.called = def->restart ? 0 : now->called;
     mutex_unlock(&now->lock);
+    if (like.last < like.min || like.last > like.max) {
+        FAIL(&conn->err, INVALID_PARAMETER, "RESTART value (%lld) cannot be %s (%lld)", like.last,
+             like.last < like.min ? "less than MINVALUE" : "greater than MAXVALUE",
+             like.last < like.min ? like.min : like.max);
+    }
     struct sequence *seq = sequence_open(&conn->db->mem, &like);
     if (!seq) {
         return refused(conn, (i64)sizeof *seq);
     }
-    struct object object = *entry->object;
+    struct object object = object_view(entry->object);
     object.sequence = seq;
     if (def->owner) {
         object.owner = def->owner;
@@ -218,8 +225,10 @@ struct table_def ddl_copy_def(struct arena *arena, const struct table_def *def) 
     return copy;
 }
 
+/* `dicts`, by column, may be NULL: as table_open_def has it. */
 static FALLIBLE put_table(struct wf_connection *conn, struct rowset *rows,
-                          const struct statement *st, u32 schema, struct table **out) {
+                          const struct statement *st, u32 schema, struct dict *const *dicts,
+                          struct table **out) {
     struct catalog *catalog = conn->db->catalog;
     struct table_def def = ddl_copy_def(&rows->arena, &st->def);
     u32 oid = catalog_new_oid(catalog);
@@ -227,7 +236,7 @@ static FALLIBLE put_table(struct wf_connection *conn, struct rowset *rows,
     give_oids(catalog, &def);
     TRY(ddl_put_sequences(conn, rows, st, &def, schema, oid));
     struct table *table =
-        table_open_def(&conn->db->mem, catalog_new_id(catalog), &def, NULL,
+        table_open_def(&conn->db->mem, catalog_new_id(catalog), &def, dicts,
                        tablet_shift(conn->settings.tablet_rows), !conn->settings.narrow);
     if (!table) {
         return refused(conn, (i64)sizeof *table);
@@ -261,7 +270,86 @@ FALLIBLE run_create_table(struct wf_connection *conn, struct rowset *rows) {
     TRY(target_schema(conn, rows, st, &schema));
     TRY(st->or_replace ? drop_old(conn, rows, schema) : ERR_OK);
     TRY(check_free(conn, st, schema, st->table_name, &skip));
-    return skip ? ERR_OK : put_table(conn, rows, st, schema, NULL);
+    return skip ? ERR_OK : put_table(conn, rows, st, schema, NULL, NULL);
+}
+
+/* CREATE TABLE AS of columns of a file, and nothing else: its tablets become the new table's. */
+
+struct adopted {
+    struct snapshot_table file;
+    i32 *cols; /* by column of the new table: the file's */
+    struct dict **dicts;
+};
+
+/* The columns of the plan's answer, by number, traced to those of the operator below. */
+static bool trace_columns(const struct rel *project, u32 *cols, u32 count) {
+    for (u32 i = 0; i < count; i++) {
+        i64 at = 0;
+        while (at < project->out.count && project->out.items[at] != cols[i]) {
+            at++;
+        }
+        if (at >= project->exprs.count || project->exprs.items[at]->kind != EXPR_COL) {
+            return false;
+        }
+        cols[i] = project->exprs.items[at]->col;
+    }
+    return true;
+}
+
+static bool find_adopted(struct wf_connection *conn, struct rowset *rows,
+                         const struct statement *st, struct adopted *out) {
+    const struct rel *rel = rows->compiled->plan->root;
+    u32 count = st->def.col_count;
+    u32 *cols = NEW_ARRAY(&rows->arena, u32, count + 1);
+    out->cols = NEW_ARRAY(&rows->arena, i32, count + 1);
+    out->dicts = NEW_ARRAY(&rows->arena, struct dict *, count + 1);
+    if (st->no_data || rel->out.count != (i64)count) {
+        return false;
+    }
+    memcpy(cols, rel->out.items, count * sizeof *cols);
+    for (; rel->kind == REL_PROJECT; rel = rel->inputs[0]) {
+        if (!trace_columns(rel, cols, count)) {
+            return false;
+        }
+    }
+    if (rel->kind != REL_SCAN || !snapshot_find_id(&rows->snap, rel->table_id, &out->file) ||
+        !is_file_table(out->file.table) ||
+        out->file.table->tablet_shift != tablet_shift(conn->settings.tablet_rows) ||
+        out->file.table->plain != !conn->settings.narrow) {
+        return false;
+    }
+    b8 *used = NEW_ARRAY(&rows->arena, b8, out->file.table->col_count + 1);
+    for (u32 i = 0; i < count; i++) {
+        i64 at = 0;
+        while (at < rel->scan_cols.count && rel->scan_cols.items[at].col != cols[i]) {
+            at++;
+        }
+        u32 col = at < rel->scan_cols.count ? rel->scan_cols.items[at].table_col : 0;
+        if (at == rel->scan_cols.count || used[col] ||
+            !type_eq(out->file.table->cols[col].type, st->def.cols[i].type)) {
+            return false;
+        }
+        used[col] = 1;
+        out->cols[i] = (i32)col;
+        out->dicts[i] = out->file.table->dicts[col];
+    }
+    return true;
+}
+
+static FALLIBLE adopt(struct wf_connection *conn, struct table *table,
+                      const struct adopted *adopted, i64 *out_count) {
+    struct table_version *base = NULL, *mine = NULL;
+    TRY(change_base(conn, table, &base));
+    base = version_retain(base);
+    wf_status status = version_reshape(table, adopted->file.table, adopted->file.version,
+                                       adopted->cols, NULL, &mine, &conn->err);
+    if (!status) {
+        *out_count = mine->live_rows;
+        status = change_install(conn, table, base, mine, NULL);
+        version_release(mine);
+    }
+    version_release(base);
+    return status;
 }
 
 FALLIBLE run_create_as(struct wf_connection *conn, const struct run_request *request,
@@ -277,20 +365,19 @@ FALLIBLE run_create_as(struct wf_connection *conn, const struct run_request *req
     if (!st->or_replace && skip) {
         return ERR_OK;
     }
-    if (!st->no_data) {
+    struct adopted adopted = {0};
+    bool adopts = find_adopted(conn, rows, st, &adopted);
+    if (!st->no_data && !adopts) {
         TRY(rowset_open_exec(conn, request, rows));
-        TRY(rowset_run_exec(conn, rows));
+        TRY(rowset_start_exec(conn, rows));
     }
     struct table *table = NULL;
-    struct gathered all = {0};
+    i64 count = 0;
     TRY(st->or_replace ? drop_old(conn, rows, schema) : ERR_OK);
-    TRY(put_table(conn, rows, st, schema, &table));
-    i64 count = st->no_data ? 0 : rows->answer.rows;
-    wf_status status = count ? gather(rows, table, 0, NULL, count, &all, &conn->err) : ERR_OK;
-    if (!status) {
-        status = change_append(conn, table, count, all.cols);
-    }
-    gather_free(table, &all);
+    TRY(put_table(conn, rows, st, schema, adopts ? adopted.dicts : NULL, &table));
+    wf_status status = adopts        ? adopt(conn, table, &adopted, &count)
+                       : st->no_data ? ERR_OK
+                                     : change_answer(conn, rows, table, &count);
     table_close(table);
     TRY(status);
     rows->rows_affected = count;
@@ -321,6 +408,22 @@ static FALLIBLE check_replaced(struct wf_connection *conn, const struct statemen
     return ERR_OK;
 }
 
+/* The columns of what a view reads, as they are now. */
+static FALLIBLE columns_of_deps(struct wf_connection *conn, struct arena *arena,
+                                const struct statement *st, struct column_names **out) {
+    *out = NEW_ARRAY(arena, struct column_names, st->dep_count + 1);
+    for (i32 i = 0; i < st->dep_count; i++) {
+        const struct edition_entry *entry = edition_find_oid(conn->tx.mine, st->deps[i]);
+        const struct table *table = entry ? entry->object->table : NULL;
+        u32 count = table ? table->col_count : entry ? entry->object->col_count : 0;
+        (*out)[i] = (struct column_names){count, NEW_ARRAY(arena, const char *, count + 1)};
+        for (u32 c = 0; c < count; c++) {
+            (*out)[i].names[c] = table ? table->cols[c].name : entry->object->col_names[c];
+        }
+    }
+    return arena_check(arena, &conn->err);
+}
+
 FALLIBLE run_create_view(struct wf_connection *conn, struct rowset *rows) {
     const struct statement *st = &rows->compiled->stmt;
     u32 schema = 0;
@@ -339,6 +442,13 @@ FALLIBLE run_create_view(struct wf_connection *conn, struct rowset *rows) {
         FAIL_AT(&conn->err, DUPLICATE_TABLE, st->position, "relation \"%.100s\" already exists",
                 st->table_name);
     }
+    struct column_names *dep_cols;
+    TRY(columns_of_deps(conn, &rows->arena, st, &dep_cols));
+    struct type *types = NEW_ARRAY(&rows->arena, struct type, st->col_count + 1);
+    for (u32 i = 0; i < st->col_count; i++) {
+        types[i] = st->cols[i].type;
+    }
+    TRY(arena_check(&rows->arena, &conn->err));
     struct object like = {.kind = OBJECT_VIEW,
                           .oid = old ? old->object->oid : catalog_new_oid(conn->db->catalog),
                           .schema = schema,
@@ -347,8 +457,10 @@ FALLIBLE run_create_view(struct wf_connection *conn, struct rowset *rows) {
                           .path = conn->search_path,
                           .col_count = (u32)st->name_count,
                           .col_names = st->names,
+                          .col_types = types,
                           .dep_count = (u32)st->dep_count,
                           .deps = st->deps,
+                          .dep_cols = dep_cols,
                           .temp = st->temp};
     return put_object(conn, object_new(&conn->db->mem, &like), NULL);
 }
@@ -401,7 +513,7 @@ FALLIBLE run_comment(struct wf_connection *conn, struct rowset *rows) {
     if (!entry) {
         return ERR_OK;
     }
-    struct object like = *entry->object;
+    struct object like = object_view(entry->object);
     like.comment = st->text;
     return put_object(conn, object_new(&conn->db->mem, &like), entry->version);
 }
@@ -602,15 +714,29 @@ static FALLIBLE collect_named(struct dropping *d, struct rowset *rows) {
     return ERR_OK;
 }
 
+/* Whether what a reference rests on is a unique index that goes, or has gone. */
+static bool loses_key(const struct dropping *d, u32 own, const struct table_foreign *fk) {
+    const struct edition_entry *parent =
+        edition_find_oid(d->conn->tx.mine, fk->ref_oid ? fk->ref_oid : own);
+    u32 key = 0, order[32];
+    struct error none = {0};
+    if (!parent || reference_key(parent->object->table, fk, &key, order, &none)) {
+        return true;
+    }
+    return parent->object->table->keys[key].index &&
+           going(d, parent->object->table->keys[key].oid);
+}
+
 /* A table that stays loses the keys of unique indexes that go; after CASCADE its references to
- * tables that go, and its columns the defaults of sequences that go, too. */
+ * these and to tables that go, and its columns the defaults of sequences that go, too. */
 static FALLIBLE loosen(struct dropping *d, const struct edition_entry *entry) {
     struct table *table = entry->object->table;
     struct table_def def = table_def_view(table), less = ddl_copy_def(d->arena, &def);
     less.foreign_count = 0;
     bool changed = false;
     for (u32 f = 0; f < def.foreign_count; f++) {
-        if (going(d, def.foreigns[f].ref_oid)) {
+        if (going(d, def.foreigns[f].ref_oid) ||
+            loses_key(d, entry->object->oid, &def.foreigns[f])) {
             changed = true;
         } else {
             less.foreigns[less.foreign_count++] = def.foreigns[f];

@@ -181,6 +181,12 @@ static void put_line(struct out *out, const wf_error *error, const char *sql) {
     put_text(out, "^");
 }
 
+size_t wf_duration_text(int64_t ns, char *buf, size_t cap) {
+    struct duration text = duration_of(ns);
+    snprintf(buf, cap, "%s", text.text);
+    return strlen(text.text);
+}
+
 size_t wf_error_text(const wf_error *error, const char *sql, char *buf, size_t cap) {
     struct out out = {buf, cap ? cap - 1 : 0, 0};
     if (error && error->status) {

@@ -111,6 +111,8 @@ static FALLIBLE exec_fill(struct wf_connection *conn, struct rowset *rows, bool 
     x->pool = conn->db->pool;
     x->settings = &rows->settings;
     x->cancel = &conn->cancel;
+    x->times_us[TIME_TRANSACTION] = conn->tx.start_us;
+    x->times_us[TIME_STATEMENT] = conn->statement_us;
     x->serial = session_serial;
     x->serial_arg = conn;
     x->tables = NEW_ARRAY(x->arena, struct table *, program->table_count + 1);
@@ -286,7 +288,8 @@ static FALLIBLE run_exec(struct wf_connection *conn, struct rowset *rows, bool a
     struct exec *x = &rows->exec;
     struct run_devices devices;
     bool end = true;
-    database_devices(conn->db, &rows->settings, exec_source_rows(x), &devices);
+    database_devices(conn->db, &rows->settings, exec_source_rows(x),
+                     rows->compiled->stmt.explain != 0, &devices);
     watch_exec(&conn->watch, x);
     wf_status status = all ? exec_run(x, &devices) : exec_start(x, &devices, &rows->answer, &end);
     watch_exec(&conn->watch, NULL);

@@ -81,8 +81,9 @@ static void print_analysis(struct wf_connection *conn, struct rowset *rows,
     devices.gpu = conn->db->gpu;
     mutex_unlock(&conn->db->lock);
     exec_print(out, &rows->exec, &devices);
-    text_print(out, "%lld rows in %.3f ms on %s, peak memory %.1f MiB\n", a->row_count,
-               (double)a->ns / 1e6, rows->devices, (double)a->peak_bytes / (1 << 20));
+    text_print(out, "%lld row%s in %s on %s, peak memory %.1f MiB\n", a->row_count,
+               a->row_count == 1 ? "" : "s", duration_of(a->ns).text, rows->devices,
+               (double)a->peak_bytes / (1 << 20));
 }
 
 struct print_job {

@@ -6,8 +6,14 @@
 #include "api/read_file.h"
 
 #include "io/input.h"
+#include "io/pack.h"
 
-static _Atomic u64 next_id = 1ULL << 62; /* far from those of the catalog */
+#define FIRST_ID (1ULL << 62) /* far from those of the catalog */
+static _Atomic u64 next_id = FIRST_ID;
+
+bool is_file_table(const struct table *table) {
+    return table->id >= FIRST_ID;
+}
 
 static void print_char(struct text *out, const char *name, char c) {
     if (c == '\t') {
@@ -33,6 +39,10 @@ static void tell(struct wf_connection *conn, struct arena *arena, const char *pa
     if (o->null_text[0]) {
         text_print(&out, ", NULL '%s'", o->null_text);
     }
+    print_char(&out, "COMMENT", o->comment);
+    if (o->skip && o->skip < I64_MAX) {
+        text_print(&out, ", SKIP %lld", o->skip);
+    }
     text_print(&out, ", HEADER %s), columns (", o->header ? "true" : "false");
     for (u32 i = 0; i < found->col_count; i++) {
         char type[32];
@@ -46,6 +56,13 @@ static void tell(struct wf_connection *conn, struct arena *arena, const char *pa
     notice(conn, "NOTICE", "%s", out.ptr);
 }
 
+void notice_ignored(struct wf_connection *conn, const char *path, i64 lines) {
+    if (lines) {
+        notice(conn, "NOTICE", "%s: %lld line%s left out because of errors", path, lines,
+               lines == 1 ? " was" : "s were");
+    }
+}
+
 static FALLIBLE load(struct wf_connection *conn, const struct input *in, struct csv_sniffed *found,
                      struct load_progress *progress, struct table **out, struct error *err) {
     enum { TABLET_SHIFT = 20 };
@@ -55,13 +72,16 @@ static FALLIBLE load(struct wf_connection *conn, const struct input *in, struct 
     if (!table) {
         return memory_refused(&db->mem, err, 4096);
     }
-    i64 rows = 0;
+    i64 rows = 0, ignored = 0;
+    found->options.out_ignored = &ignored;
+    found->options.zone = (i32)conn->settings.timezone;
     wf_status status =
         csv_load(table, in, &found->options, db->pool, &db->mem, progress, &rows, err);
     if (status) {
         table_close(table);
         return status;
     }
+    notice_ignored(conn, in->path, ignored);
     *out = table;
     return ERR_OK;
 }
@@ -71,25 +91,47 @@ static bool is_value_error(wf_status status) {
            status == ERR_INVALID_DATETIME || status == ERR_DATETIME_OVERFLOW;
 }
 
-wf_status file_read(struct file_reader *reader, const struct file_request *request,
-                    struct table **out, struct error *err) {
-    struct wf_connection *conn = ((struct file_reading *)reader)->conn;
+static struct csv_given what_is_given(const struct file_request *request) {
     struct csv_given given = {.has_header = request->header >= 0,
                               .has_delimiter = request->delimiter != NULL,
                               .has_quote = request->quote != NULL,
-                              .has_escape = request->escape != NULL};
-    given.options.header = request->header > 0;
+                              .has_escape = request->escape != NULL,
+                              .has_comment = request->comment != NULL,
+                              .has_skip = request->skip >= 0,
+                              .all_text = request->all_text,
+                              .all_cols = request->all_cols,
+                              .sample_rows = request->sample_rows,
+                              .cols = request->cols,
+                              .col_count = request->col_count,
+                              .names = request->names,
+                              .name_count = request->name_count};
+    given.options = (struct csv_options){.header = request->header > 0,
+                                         .null_text = request->null_text,
+                                         .null_more = request->null_more,
+                                         .null_padding = request->null_padding,
+                                         .ignore_errors = request->ignore_errors,
+                                         .skip = MAX_OF(request->skip, 0)};
     given.options.delimiter = request->delimiter ? request->delimiter[0] : 0;
     given.options.quote = request->quote ? request->quote[0] : 0;
     given.options.escape = request->escape ? request->escape[0] : 0;
-    given.options.null_text = request->null_text;
+    given.options.comment = request->comment ? request->comment[0] : 0;
+    return given;
+}
+
+wf_status file_read(struct file_reader *reader, const struct file_request *request,
+                    struct table **out, struct error *err) {
+    struct wf_connection *conn = ((struct file_reading *)reader)->conn;
+    struct csv_given given = what_is_given(request);
+    enum packing packing =
+        request->compression ? packing_named(request->compression) : PACKING_BY_NAME;
     struct arena arena;
     arena_init(&arena, &conn->db->mem);
     struct csv_sniffed found;
     struct load_progress progress = {.cancel = &conn->cancel, .deadline_ns = conn->deadline_ns};
     struct input in;
     watch_load(&conn->watch, &progress);
-    wf_status status = input_open(&in, request->path, false, &conn->db->mem, &progress, err);
+    wf_status status =
+        input_open(&in, request->path, packing, false, &conn->db->mem, &progress, err);
     for (int whole = 0; whole < 2 && !(whole == 0 && status); whole++) {
         memset(&found, 0, sizeof found);
         error_reset(err);

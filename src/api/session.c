@@ -271,6 +271,27 @@ static FALLIBLE set_value(struct wf_connection *conn, struct sequence *seq, cons
     return late->called ? session_note_value(conn, late->sequence, late->value, false) : ERR_OK;
 }
 
+/* Until the time is over, or the statement is told to end. */
+static FALLIBLE sleep_seconds(struct wf_connection *conn, f64 seconds) {
+    const i64 look_ns = 10000000, most_ns = I64_MAX / 2;
+    i64 left = seconds > 9e9 ? most_ns : seconds > 0 ? (i64)(seconds * 1e9) : 0;
+    i64 until = clock_ns() + left;
+    struct mutex lock;
+    struct cond never;
+    wf_status status = ERR_OK;
+    mutex_init(&lock);
+    cond_init(&never);
+    mutex_lock(&lock);
+    while (left > 0 && !(status = connection_check(conn))) {
+        (void)cond_wait_ns(&never, &lock, MIN_OF(left, look_ns));
+        left = until - clock_ns();
+    }
+    mutex_unlock(&lock);
+    cond_fini(&never);
+    mutex_fini(&lock);
+    return status;
+}
+
 /* A call of the sequence, whose kinds are those of serial_kind and late_kind. */
 static FALLIBLE sequence_value(struct wf_connection *conn, const struct late *late, i64 *out) {
     if (late->kind == LATE_LASTVAL) {
@@ -280,6 +301,12 @@ static FALLIBLE sequence_value(struct wf_connection *conn, const struct late *la
         }
         *out = last->value;
         return ERR_OK;
+    }
+    if (late->kind == LATE_SLEEP) {
+        f64 seconds;
+        memcpy(&seconds, &late->value, sizeof seconds);
+        *out = 0;
+        return sleep_seconds(conn, seconds);
     }
     const struct edition_entry *entry = edition_find_oid(conn->tx.mine, late->sequence);
     struct sequence *seq = entry ? entry->object->sequence : NULL;
@@ -318,8 +345,9 @@ static FALLIBLE text_value(struct wf_connection *conn, struct rowset *rows, cons
                            struct param *out) {
     u32 schema = 0;
     u8 kind = late->kind;
-    const char *text =
-        kind == LATE_VERSION ? "Warpfox " WF_VERSION_TEXT ", as PostgreSQL 15.0" : "memory";
+    const char *text = kind == LATE_VERSION ? "Warpfox " WF_VERSION_TEXT ", as PostgreSQL 15.0"
+                       : kind == LATE_USER  ? "warpfox"
+                                            : "memory";
     out->form = PARAM_TEXT;
     if (kind == LATE_CONFIG) {
         TRY(setting_change(conn, late->name, late->text, late->called));
@@ -341,7 +369,7 @@ FALLIBLE late_value(struct wf_connection *conn, struct rowset *rows, const struc
                     struct param *out) {
     i64 value = 0;
     *out = (struct param){.form = PARAM_EXACT};
-    if (late->kind > LATE_SETVAL) {
+    if (late->kind > LATE_SLEEP) {
         return text_value(conn, rows, late, out);
     }
     TRY(sequence_value(conn, late, &value));

@@ -108,6 +108,9 @@ FALLIBLE tx_enter(struct wf_connection *conn, struct tx_mark *mark) {
         }
         tx->mine = edition_retain(tx->base);
     }
+    if (!tx->open && tx->depth == 0) {
+        tx->start_us = conn->statement_us;
+    }
     mark->edition = edition_retain(tx->mine);
     tx->depth++;
     return ERR_OK;
@@ -139,7 +142,8 @@ FALLIBLE tx_leave(struct wf_connection *conn, struct tx_mark *mark, wf_status st
     }
     if (!status && !tx->open && whole) {
         status = tx_commit(conn, &later);
-        if (status == ERR_UNIQUE || status == ERR_FOREIGN_KEY || status == ERR_DUPLICATE_TABLE) {
+        if (status == ERR_UNIQUE || status == ERR_FOREIGN_KEY || status == ERR_DUPLICATE_TABLE ||
+            status == ERR_DUPLICATE_SCHEMA) {
             /* Somebody was faster: run again, the statement meets it on its own terms. */
             error_reset(&conn->err);
             status = error_set(&conn->err, ERR_SERIALIZATION, -1,
@@ -263,6 +267,7 @@ static FALLIBLE run_begin(struct wf_connection *conn, const struct statement *st
         return ERR_OK;
     }
     tx->open = 1;
+    tx->start_us = conn->statement_us;
     session_keep(conn, &tx->before);
     tx->after = tx->before;
     tx->read_only = st->tx_read_only;
@@ -281,6 +286,11 @@ static FALLIBLE run_end(struct wf_connection *conn, const struct statement *st,
     struct tx *tx = &conn->tx;
     bool commit = st->tx == TX_COMMIT && !tx->failed;
     rows->tag = commit ? "COMMIT" : "ROLLBACK";
+    if (!tx->open && st->tx_chain) {
+        FAIL_AT(&conn->err, NO_TRANSACTION, st->position,
+                "%s AND CHAIN can only be used in transaction blocks",
+                st->tx == TX_COMMIT ? "COMMIT" : "ROLLBACK");
+    }
     if (!tx->open) {
         notice(conn, "WARNING", "there is no transaction in progress");
         return ERR_OK;
@@ -298,6 +308,7 @@ static FALLIBLE run_end(struct wf_connection *conn, const struct statement *st,
     session_keep(conn, &tx->before);
     tx->after = tx->before;
     tx->open = chain;
+    tx->start_us = conn->statement_us;
     tx->read_only = chain && read_only;
     rows->took_effect = 1;
     compact_tables(conn, &later);

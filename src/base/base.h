@@ -37,6 +37,12 @@ bool sv_eq_nocase(struct sv a, struct sv b);
 int sv_cmp(struct sv a, struct sv b);
 u64 sv_hash(struct sv s);
 
+/* A time as people read it: "1.234 ms", "41.351 s", "2 min 03.4 s", "1 h 02 min". */
+struct duration {
+    char text[48];
+};
+struct duration duration_of(i64 ns);
+
 static inline str str_from(struct sv s) {
     str out = {(u32)s.len, 0, (u64)(size_t)s.ptr};
     if (s.len >= 4) {

@@ -41,10 +41,15 @@ void sequence_close(struct sequence *seq);
 FALLIBLE sequence_next(struct sequence *seq, const char *name, i64 count, i64 *out,
                        struct error *err);
 
+struct column_names {
+    u32 count;
+    const char **names;
+};
 struct object {
     _Atomic i32 refs;
     struct memory *mem;
-    u8 kind; /* enum object_kind */
+    struct arena arena;
+    u8 kind; /* enum object_kind; from here on the definition */
     u32 oid;
     u32 schema; /* OID; 0 for schemas */
     b8 hidden;  /* made by the system: not dumped or listed with the user's */
@@ -59,10 +64,14 @@ struct object {
     const char *path; /* VIEW: the search path it was made under */
     u32 col_count;    /* VIEW: names of its columns; 0 = the query's own */
     const char **col_names;
+    struct type *col_types;
     u32 dep_count; /* OIDs of what a view reads */
     u32 *deps;
-    struct arena arena;
+    struct column_names *dep_cols; /* the columns that each of them had when the view was made */
 };
+/* The definition, borrowed from the object, for one that is like it. The object itself may be in
+ * use by others: its count is not to be copied. */
+struct object object_view(const struct object *object);
 /* A copy of `like`, strings included, with references to its table and sequence; NULL: refused. */
 struct object *object_new(struct memory *mem, const struct object *like);
 struct object *object_retain(struct object *object);
@@ -92,14 +101,14 @@ const struct edition_entry *edition_find_schema(const struct edition *edition, s
 const struct edition_entry *edition_find_table(const struct edition *edition, u64 table_id);
 
 /* Walks: `for (struct edition_walk at = edition_walk(e); edition_step(&at);)`, at.entry is the
- * object. All by OID; those of a schema by name; those that use an object: views that read it, tables
- * that refer to it, what belongs to it. The edition must stay. */
+ * object. All by OID; those of a schema by name; those that use an object: views that read it,
+ * tables that refer to it, what belongs to it. The edition must stay. */
 enum { TREE_DEPTH = 128 };
 struct edition_walk {
     const struct edition *edition;
     const struct edition_entry *entry;
-    b8 names;    /* items have no version: look it up */
-    i64 within;  /* the schema, or what is used; -1 = all */
+    b8 names;   /* items have no version: look it up */
+    i64 within; /* the schema, or what is used; -1 = all */
     const struct tree *stack[TREE_DEPTH];
     i32 depth;
 };
@@ -177,13 +186,24 @@ struct snapshot_table {
 /* Files as tables: whoever compiles a statement can read them, and is asked by the binder. */
 struct file_request {
     const char *path;
-    const char *delimiter, *quote, *escape, *null_text; /* NULL = to be found out */
-    i32 header;                                         /* 0, 1; -1 = to be found out */
+    const char *delimiter, *quote, *escape, *comment; /* NULL = to be found out; "" = none */
+    const char *null_text;                            /* NULL = "" */
+    const char *const *null_more;                     /* further ones, up to a NULL; or NULL */
+    const char *compression;                          /* none, gzip, zstd; NULL = by the name */
+    i32 header;                                       /* 0, 1; -1 = to be found out */
+    b8 null_padding, ignore_errors, all_text;
+    b8 all_cols;                   /* `cols` are all columns there are */
+    i64 skip;                      /* lines; -1 = to be found out */
+    i64 sample_rows;               /* 0 = as many as usual, -1 = all */
+    const struct column_def *cols; /* types, by name or, where that is NULL, by place */
+    i32 col_count;
+    const char *const *names; /* of the first columns */
+    i32 name_count;
     i32 position;
 };
 struct file_reader {
     /* A table with the file's rows; the caller closes it. */
-    FALLIBLE (*read)
+    FALLIBLE(*read)
     (struct file_reader *reader, const struct file_request *request, struct table **out,
      struct error *err);
 };

@@ -11,12 +11,27 @@ static const char *copy_text(struct arena *arena, const char *text) {
     return text ? arena_sv(arena, sv_from(text)).ptr : NULL;
 }
 
+static const char **copy_names(struct arena *arena, u32 count, const char *const *names) {
+    const char **copy = NEW_ARRAY(arena, const char *, count + 1);
+    for (u32 i = 0; i < count; i++) {
+        copy[i] = copy_text(arena, names[i]);
+    }
+    return copy;
+}
+
+struct object object_view(const struct object *object) {
+    struct object view = {.refs = 0};
+    size_t from = offsetof(struct object, kind);
+    memcpy((u8 *)&view + from, (const u8 *)object + from, sizeof view - from);
+    return view;
+}
+
 struct object *object_new(struct memory *mem, const struct object *like) {
     struct object *object = mem_alloc(mem, (i64)sizeof *object);
     if (!object) {
         return NULL;
     }
-    *object = *like;
+    *object = object_view(like);
     atomic_init(&object->refs, 1);
     object->mem = mem;
     struct arena *arena = &object->arena;
@@ -25,13 +40,20 @@ struct object *object_new(struct memory *mem, const struct object *like) {
     object->comment = copy_text(arena, like->comment);
     object->text = copy_text(arena, like->text);
     object->path = copy_text(arena, like->path);
-    object->col_names = NEW_ARRAY(arena, const char *, like->col_count + 1);
-    for (u32 i = 0; i < like->col_count; i++) {
-        object->col_names[i] = copy_text(arena, like->col_names[i]);
+    object->col_names = copy_names(arena, like->col_count, like->col_names);
+    object->col_types = NEW_ARRAY(arena, struct type, like->col_count + 1);
+    for (u32 i = 0; like->col_types && i < like->col_count; i++) {
+        object->col_types[i] = like->col_types[i];
     }
     object->deps = NEW_ARRAY(arena, u32, like->dep_count + 1);
-    if (like->dep_count) {
-        memcpy(object->deps, like->deps, like->dep_count * sizeof *like->deps);
+    object->dep_cols = NEW_ARRAY(arena, struct column_names, like->dep_count + 1);
+    for (u32 i = 0; i < like->dep_count; i++) {
+        object->deps[i] = like->deps[i];
+        if (like->dep_cols) {
+            u32 count = like->dep_cols[i].count;
+            object->dep_cols[i].count = count;
+            object->dep_cols[i].names = copy_names(arena, count, like->dep_cols[i].names);
+        }
     }
     object->table = like->table ? table_retain(like->table) : NULL;
     if (like->sequence) {

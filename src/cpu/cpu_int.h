@@ -188,9 +188,10 @@ struct pipe_run {
     i64 limit;
     i64 *outs; /* rows that morsels outs_first to outs_end gave; -1 = not done yet */
     i64 outs_first, outs_end, outs_cap;
-    b8 sliced;      /* every window's rows replace those before */
-    b8 discard;     /* rows sinks drop what they get */
-    i64 made_bytes; /* heaps of strings the rows sinks kept */
+    i64 rows_first, rows_end; /* of the source: those that have to be looked at */
+    b8 sliced;                /* every window's rows replace those before */
+    b8 discard;               /* rows sinks drop what they get */
+    i64 made_bytes;           /* heaps of strings the rows sinks kept */
     i64 prefix, prefix_rows;
     _Atomic i64 stop_from;
     _Atomic i32 failed;
@@ -266,6 +267,8 @@ void tasks_run(struct exec *x, i64 count, void (*task)(void *arg, i64 i, i32 wor
 FALLIBLE pipe_open(struct device *dev, struct exec *x, const struct step *step,
                    struct pipe_run *run);
 FALLIBLE pipe_window(struct pipe_run *run, u32 step_no, i64 first, i64 end, i64 limit);
+void pipe_note_skipped(struct pipe_run *run,
+                       u32 step_no); /* rows not looked at, for EXPLAIN ANALYZE */
 void pipe_close(struct pipe_run *run);
 
 /* slices.c */

@@ -13,10 +13,14 @@ static const char *cpu_refuses(struct device *dev, struct exec *x, const struct 
     return NULL;
 }
 
-static i64 source_rows(const struct exec *x, const struct source *source) {
+static i64 source_rows(const struct exec *x, const struct pipeline *pipe) {
+    const struct source *source = &pipe->source;
+    i64 first;
+    i64 end;
     switch (source->kind) {
     case SOURCE_TABLE:
-        return x->versions[source->ref]->rows;
+        exec_row_range(x, pipe, &first, &end);
+        return end - first;
     case SOURCE_VAR:
         return x->vars[source->ref].rows;
     case SOURCE_DICT:
@@ -66,7 +70,7 @@ static f64 row_ns(const struct exec *x, const struct pipeline *pipe) {
 static f64 cpu_estimate_ns(struct device *dev, struct exec *x, const struct step *step) {
     UNUSED(dev);
     if (step->kind == STEP_PIPELINE) {
-        f64 rows = (f64)source_rows(x, &step->pipeline->source);
+        f64 rows = (f64)source_rows(x, step->pipeline);
         f64 workers = x->pool ? (f64)pool_worker_count(x->pool) : 1;
         return 5e3 + rows * row_ns(x, step->pipeline) / workers;
     }

@@ -89,14 +89,18 @@ static void find_parts(struct pipe_run *run) {
     for (i64 p = 0; p < run->part_count; p++) {
         run->part_starts[p + 1] = run->part_starts[p] + part_rows(run, p);
     }
+    run->rows_end = run->part_starts[run->part_count];
+    if (source->kind == SOURCE_TABLE) {
+        exec_row_range(run->x, run->pipe.pipe, &run->rows_first, &run->rows_end);
+    }
 }
 
 static void cut_morsels(struct pipe_run *run) {
     for (i64 p = 0; p < run->part_count; p++) {
         i64 start = run->part_starts[p];
         i64 rows = run->part_starts[p + 1] - start;
-        i64 first = MIN_OF(MAX_OF(run->window_first - start, 0), rows);
-        i64 end = MAX_OF(MIN_OF(run->window_end - start, rows), first);
+        i64 first = MIN_OF(MAX_OF(MAX_OF(run->window_first, run->rows_first) - start, 0), rows);
+        i64 end = MAX_OF(MIN_OF(MIN_OF(run->window_end, run->rows_end) - start, rows), first);
         run->part_firsts[p] = first;
         run->part_ends[p] = end;
         i64 morsels = (end - first + run->morsel_rows - 1) / run->morsel_rows;
@@ -198,23 +202,12 @@ static void worker_close(struct worker *w) {
     free(w);
 }
 
-static bool zone_excluded(const struct exec *x, const struct segment *seg, const struct prune *p,
-                          i64 zone) {
-    const struct zone *z = &seg->zones[zone];
-    if (p->is_float) {
-        return (p->lo_lit != NO_LIT && z->fhi < x->lits[p->lo_lit].f64) ||
-               (p->hi_lit != NO_LIT && z->flo > x->lits[p->hi_lit].f64);
-    }
-    return (p->lo_lit != NO_LIT && z->hi < x->lits[p->lo_lit].i128) ||
-           (p->hi_lit != NO_LIT && z->lo > x->lits[p->hi_lit].i128);
-}
-
 static bool zone_pruned(const struct worker *w, i64 zone) {
     const struct pipeline *pipe = w->run->pipe.pipe;
     for (u32 i = 0; i < pipe->prune_count; i++) {
         const struct prune *p = &pipe->prunes[i];
         const struct segment *seg = &w->tablet->cols[pipe->source.cols[p->col]];
-        if (seg->zones && zone_excluded(w->run->x, seg, p, zone)) {
+        if (exec_zone_excluded(w->run->x, seg, p, zone)) {
             return true;
         }
     }
@@ -375,9 +368,7 @@ static FALLIBLE run_morsel(struct worker *w, i64 morsel) {
     if (run->limit >= 0) {
         TRY(note_output(run, w, morsel));
     }
-    if (run->pipe.pipe->source.kind == SOURCE_TABLE) {
-        atomic_fetch_add_explicit(&run->x->rows_done, rows, memory_order_relaxed);
-    }
+    work_rows(run->x, rows);
     return ERR_OK;
 }
 
@@ -521,6 +512,11 @@ wf_status pipe_open(struct device *dev, struct exec *x, const struct step *step,
     return arena_check(x->arena, x->err);
 }
 
+void pipe_note_skipped(struct pipe_run *run, u32 step_no) {
+    i64 rows = run->part_starts[run->part_count];
+    run->x->metrics[step_no].tablets_pruned_rows += rows - (run->rows_end - run->rows_first);
+}
+
 static void close_sinks(struct pipe_run *run) {
     for (u32 s = 0; s < run->sink_count; s++) {
         if (run->sinks[s].class->close) {
@@ -562,6 +558,7 @@ static FALLIBLE run_whole(struct device *dev, struct exec *x, u32 step_no,
     struct pipe_run run;
     TRY(pipe_open(dev, x, step, &run));
     const struct pipeline *pipe = step->pipeline;
+    pipe_note_skipped(&run, step_no);
     bool limited = pipe->sink_count == 1 && pipe->sinks[0].kind == SINK_ROWS;
     wf_status status = pipe_window(&run, step_no, 0, I64_MAX, limited ? pipe->sinks[0].limit : -1);
     pipe_close(&run);

@@ -199,8 +199,9 @@ static void product_task(void *arg, i64 task, i32 worker) {
     struct rel_moves y_moves = {.move = {p->combine->y}, .count = 1};
     i64 end = MIN_OF((task + 1) * TASK_ROWS, p->out.count);
     for (i64 at = task * TASK_ROWS; at < end;) {
-        i64 y = at % p->y.count;
-        i64 n = MIN_OF(MIN_OF(p->y.count - y, end - at), REL_BLOCK);
+        i64 y;
+        i64 n = rel_stretch(&p->y, at % p->y.count, &y);
+        n = MIN_OF(MIN_OF(n, end - at), REL_BLOCK);
         u128 x = word_move(rel_word_at(&p->x, at / p->y.count), &p->combine->x);
         u8 *out = (u8 *)p->out.data + at * bytes;
         move_block(out, bytes, (const u8 *)p->y.data + y * y_bytes, y_bytes, n, &y_moves);
@@ -243,9 +244,17 @@ static void heads_task(void *arg, i64 t, i32 worker) {
     i64 end = MIN_OF(first + TASK_ROWS, in->count);
     u32 shift = s->r->key_shift;
     i32 bytes = elem_bytes[in->type];
-    s->counts[t] = bytes == 4   ? heads_u32(in->data, first, end, shift)
-                   : bytes == 8 ? heads_u64(in->data, first, end, shift)
-                                : heads_u128(in->data, first, end, shift);
+    s->counts[t] = 0;
+    for (i64 i = first; i < end;) {
+        i64 at;
+        i64 n = MIN_OF(rel_stretch(in, i, &at), end - i);
+        const u8 *words = (const u8 *)in->data + at * bytes;
+        const void *before = i ? (const u8 *)in->data + rel_place(in, i - 1) * bytes : NULL;
+        s->counts[t] += bytes == 4   ? heads_u32((const void *)words, n, shift, before)
+                        : bytes == 8 ? heads_u64((const void *)words, n, shift, before)
+                                     : heads_u128((const void *)words, n, shift, before);
+        i += n;
+    }
 }
 
 static void reduce_task(void *arg, i64 t, i32 worker) {
@@ -256,12 +265,26 @@ static void reduce_task(void *arg, i64 t, i32 worker) {
     i64 end = MIN_OF(first + TASK_ROWS, in->count);
     i32 bytes = elem_bytes[in->type];
     void *out = s->r->out.data;
-    if (bytes == 4) {
-        reduce_u32(s->r, in->data, out, first, end, s->starts[t], &s->parts[t]);
-    } else if (bytes == 8) {
-        reduce_u64(s->r, in->data, out, first, end, s->starts[t], &s->parts[t]);
-    } else {
-        reduce_u128(s->r, in->data, out, first, end, s->starts[t], &s->parts[t]);
+    i64 at = s->starts[t];
+    s->parts[t] = reduce_identity(s->r->reduce);
+    for (i64 i = first; i < end;) {
+        i64 place;
+        u64 part;
+        i64 n = MIN_OF(rel_stretch(in, i, &place), end - i);
+        const void *words = (const u8 *)in->data + place * bytes;
+        const void *before = i ? (const u8 *)in->data + rel_place(in, i - 1) * bytes : NULL;
+        u64 *begun = i == first || at == s->starts[t] ? &s->parts[t] : &s->r->values[at - 1];
+        i64 groups = 0;
+        if (bytes == 4) {
+            groups = reduce_u32(s->r, words, out, n, at, before, &part);
+        } else if (bytes == 8) {
+            groups = reduce_u64(s->r, words, out, n, at, before, &part);
+        } else {
+            groups = reduce_u128(s->r, words, out, n, at, before, &part);
+        }
+        *begun = reduce_join(s->r->reduce, *begun, part);
+        at += groups;
+        i += n;
     }
 }
 
@@ -289,6 +312,16 @@ static FALLIBLE reduce(struct prim_job *job, const struct rel_reduce *r, i64 *ou
     return ERR_OK;
 }
 
+static FALLIBLE starts(struct prim_job *job, u64 *out, struct rel_rows rows, i64 *out_count) {
+    u64 total = 0;
+    for (i64 p = 0; p <= rows.page_count && !job->measuring; p++) {
+        out[p] = total;
+        total += p < rows.page_count ? (u64)MIN_OF((i64)rows.fills[p], rows.page_rows) : 0;
+    }
+    *out_count = (i64)total;
+    return exec_check(job->x);
+}
+
 static FALLIBLE fill(struct prim_job *job, u32 *fills, i64 page_rows, i64 pages, i64 count) {
     for (i64 p = 0; p < pages; p++) {
         fills[p] = (u32)MIN_OF(page_rows, count - p * page_rows);
@@ -301,4 +334,5 @@ const struct prim_algebra cpu_prim_algebra = {.project = project,
                                               .product = product,
                                               .join = cpu_rel_join,
                                               .reduce = reduce,
+                                              .starts = starts,
                                               .fill = fill};

@@ -14,6 +14,7 @@ struct join {
     const struct rel_join *j;
     i64 *splits, *backs, *counts;
     i64 total; /* of words in the merge */
+    u8 *words; /* of paged inputs: room for a range of both and one more word, per worker */
     i64 range_rows;
     bool write;
 };
@@ -67,15 +68,64 @@ static void flush_positions(const struct rel_join *j, i64 at, i64 n, const i64 *
     }
 }
 
+/* Rows of pages to the places where they lie; neighbours mostly share a page. */
+static void to_places(const struct rel_rows *rows, i64 *at, i64 n) {
+    i64 first = 0;
+    i64 end = 0; /* of the rows whose places are `by` further on */
+    i64 by = 0;
+    for (i64 i = 0; i < n && rows->starts; i++) {
+        if (at[i] >= 0 && (at[i] < first || at[i] >= end)) {
+            i64 place;
+            first = at[i];
+            end = first + rel_stretch(rows, first, &place);
+            by = place - first;
+        }
+        at[i] += at[i] >= 0 ? by : 0;
+    }
+}
+
 void range_flush(struct rel_range *r) {
     const struct rel_join *j = r->target;
     if (j) {
         i64 n = MAX_OF(0, MIN_OF(r->held, j->out.count - r->at));
+        to_places(&j->x, r->x, n);
+        to_places(&j->y, r->y, n);
         (j->indexes ? flush_positions : flush_tuples)(j, r->at, n, r->x, r->y);
     }
     r->at += r->held;
     r->count += r->held;
     r->held = 0;
+}
+
+/* How many of the first d rows of the merge are of x; of equal keys those of y come first. */
+static i64 split_paged(const struct rel_join *j, i64 d, u32 shift) {
+    i64 lo = MAX_OF(0, d - j->y.count);
+    i64 hi = MIN_OF(d, j->x.count);
+    while (lo < hi) {
+        i64 mid = (lo + hi) / 2;
+        if (rel_word_at(&j->x, mid) >> shift < rel_word_at(&j->y, d - 1 - mid) >> shift) {
+            lo = mid + 1;
+        } else {
+            hi = mid;
+        }
+    }
+    return lo;
+}
+
+/* The first row of y with the key of row end - 1. */
+static i64 run_start_paged(const struct rel_join *j, i64 end, u32 shift) {
+    u128 key = rel_word_at(&j->y, end - 1) >> shift;
+    i64 lo = 0;
+    i64 hi = end - 1;
+    while (lo < hi) {
+        i64 mid = (lo + hi) / 2;
+        if (rel_word_at(&j->y, mid) >> shift < key) {
+            lo = mid + 1;
+        } else {
+            hi = mid;
+        }
+    }
+    return lo;
 }
 
 static void split_task(void *arg, i64 t, i32 worker) {
@@ -86,21 +136,23 @@ static void split_task(void *arg, i64 t, i32 worker) {
     u32 shift = s->j->combine.key_shift;
     i64 d = MIN_OF(t * s->range_rows, s->total);
     i32 bytes = elem_bytes[x->type];
-    i64 a = bytes == 4   ? split_u32(x->data, x->count, y->data, y->count, d, shift)
+    bool paged = x->starts || y->starts;
+    i64 a = paged        ? split_paged(s->j, d, shift)
+            : bytes == 4 ? split_u32(x->data, x->count, y->data, y->count, d, shift)
             : bytes == 8 ? split_u64(x->data, x->count, y->data, y->count, d, shift)
                          : split_u128(x->data, x->count, y->data, y->count, d, shift);
     i64 b = d - a;
     s->splits[t] = a;
     s->backs[t] = 0;
     if (a < x->count && b > 0 && rel_word_at(x, a) >> shift == rel_word_at(y, b - 1) >> shift) {
-        s->backs[t] = b - (bytes == 4   ? run_start_u32(y->data, b, shift)
+        s->backs[t] = b - (paged        ? run_start_paged(s->j, b, shift)
+                           : bytes == 4 ? run_start_u32(y->data, b, shift)
                            : bytes == 8 ? run_start_u64(y->data, b, shift)
                                         : run_start_u128(y->data, b, shift));
     }
 }
 
 static void join_task(void *arg, i64 t, i32 worker) {
-    UNUSED(worker);
     const struct join *s = arg;
     const struct rel_join *j = s->j;
     struct rel_range r;
@@ -117,15 +169,21 @@ static void join_task(void *arg, i64 t, i32 worker) {
     r.at = s->write ? s->counts[t] : 0;
     r.held = 0;
     i32 bytes = elem_bytes[j->x.type];
+    i64 x_end = MIN_OF(r.x_end + 1, r.x_count); /* the merge looks ahead */
+    u8 *room = s->words ? s->words + worker * (s->range_rows + 1) * bytes : NULL;
+    const void *x = rel_words(&j->x, r.x_first, x_end, room);
+    const void *y =
+        rel_words(&j->y, r.y_first, r.y_end, room ? room + (x_end - r.x_first) * bytes : NULL);
+    r.x_base = r.x_first;
+    r.y_base = r.y_first;
     if (j->stage != REL_STAGE_MERGE) {
-        rel_stage_join(&r, j->stage, bytes, (const u8 *)j->x.data + r.x_first * bytes,
-                       (const u8 *)j->y.data + r.y_first * bytes);
+        rel_stage_join(&r, j->stage, bytes, x, y);
     } else if (bytes == 4) {
-        join_u32(&r, j->x.data, j->y.data);
+        join_u32(&r, x, y);
     } else if (bytes == 8) {
-        join_u64(&r, j->x.data, j->y.data);
+        join_u64(&r, x, y);
     } else {
-        join_u128(&r, j->x.data, j->y.data);
+        join_u128(&r, x, y);
     }
     range_flush(&r);
     if (!s->write) {
@@ -140,6 +198,10 @@ wf_status cpu_rel_join(struct prim_job *job, const struct rel_join *join, i64 *o
     s.splits = prim_take(job, (ranges + 1) * 8);
     s.backs = prim_take(job, (ranges + 1) * 8);
     s.counts = prim_take(job, (ranges + 1) * 8);
+    if (join->x.paged || join->y.paged) {
+        i64 workers = job->x->pool ? pool_worker_count(job->x->pool) : 1;
+        s.words = prim_take(job, workers * (s.range_rows + 1) * elem_bytes[join->x.type]);
+    }
     if (job->measuring) {
         return ERR_OK;
     }

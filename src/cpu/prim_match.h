@@ -98,7 +98,7 @@ FALLIBLE cpu_match_runs_grouped(struct prim_job *job, struct prim_join *join);
 void cpu_match_rush_table(struct match *m);
 /* prim_match_parts.c */
 FALLIBLE cpu_match_share_out(struct prim_job *job, struct prim_join *join);
-FALLIBLE cpu_match_sort_parts(struct prim_job *job, struct prim_join *join, bool *out_too_large);
+FALLIBLE cpu_match_sort_parts(struct prim_job *job, struct prim_join *join);
 FALLIBLE cpu_match_runs_parts(struct prim_job *job, struct prim_join *join);
 void cpu_match_rush_parts(struct match *m);
 /* prim_match_runs.c */

@@ -29,8 +29,43 @@ struct stage_wire { /* of the join network: a part of x, and the part of y that 
     X(w128, u64, u64)     \
     X(w128, w128, u128)
 
+/* Where row i lies: in an array, or in its page. */
+static inline i64 rel_place(const struct rel_rows *rows, i64 i) {
+    i64 lo = 0;
+    i64 hi = rows->page_count;
+    while (rows->starts && hi - lo > 1) {
+        i64 mid = (lo + hi) / 2;
+        if ((i64)rows->starts[mid] <= i) {
+            lo = mid;
+        } else {
+            hi = mid;
+        }
+    }
+    return rows->starts ? lo * rows->page_rows + (i - (i64)rows->starts[lo]) : i;
+}
+
+/* Rows side by side from row i on, and where they lie: all of an array's, or the rest of a page. */
+static inline i64 rel_stretch(const struct rel_rows *rows, i64 i, i64 *out_place) {
+    *out_place = rel_place(rows, i);
+    return rows->starts ? (i64)rows->starts[*out_place / rows->page_rows + 1] - i : rows->count - i;
+}
+
+/* Words of rows first .. end as an array: where they are, or copied to `room`. */
+static inline const void *rel_words(const struct rel_rows *rows, i64 first, i64 end, void *room) {
+    i32 bytes = elem_bytes[rows->type];
+    for (i64 i = first; rows->starts && i < end;) {
+        i64 place;
+        i64 n = MIN_OF(rel_stretch(rows, i, &place), end - i);
+        memcpy((u8 *)room + (i - first) * bytes, (const u8 *)rows->data + place * bytes,
+               (size_t)(n * bytes));
+        i += n;
+    }
+    return rows->starts ? room : (const u8 *)rows->data + first * bytes;
+}
+
 static inline u128 rel_word_at(const struct rel_rows *rows, i64 i) {
     i32 bytes = elem_bytes[rows->type];
+    i = rel_place(rows, i);
     return bytes == 4   ? ((const u32 *)rows->data)[i]
            : bytes == 8 ? ((const u64 *)rows->data)[i]
                         : ((const w128 *)rows->data)[i];
@@ -39,7 +74,8 @@ static inline u128 rel_word_at(const struct rel_rows *rows, i64 i) {
 /* A range of the merge of two relations, and the pairs found in it. */
 struct rel_range {
     i64 x_first, x_end, y_first, y_end, x_count;
-    i64 back; /* how far before y_first the run starts that the first x matches */
+    i64 x_base, y_base; /* rows that the first words given are */
+    i64 back;           /* how far before y_first the run starts that the first x matches */
     u32 shift;
     u8 kind;
     i64 count;                     /* so far, without what is held */

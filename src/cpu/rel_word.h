@@ -78,21 +78,23 @@ __attribute__((unused)) static i64 WORD(run_start)(const W *y, i64 end, u32 shif
     return hi;
 }
 
-/* The lesser of x[i] and y[j], or both runs where their keys are equal: y[lo ..) has started before
- * j only for the first key of a range. */
+/* The lesser of row i of x and row j of y, or both runs where their keys are equal: that of y, from
+ * lo on, has started before j only for the first key of a range. */
 __attribute__((unused)) static inline void WORD(join_step)(struct rel_range *r, const W *x,
                                                            const W *y, i64 *i, i64 *j, i64 lo) {
     const u32 shift = r->shift;
-    W key = x[*i] >> shift;
-    if (*j < r->y_end && y[*j] >> shift < key && lo == *j) {
+    const i64 xb = r->x_base;
+    const i64 yb = r->y_base;
+    W key = x[*i - xb] >> shift;
+    if (*j < r->y_end && y[*j - yb] >> shift < key && lo == *j) {
         range_lone_y(r, *j, *j + 1, (r->kind & REL_Y_ALONE) != 0);
         ++*j;
         return;
     }
-    while (*j < r->y_end && y[*j] >> shift == key) {
+    while (*j < r->y_end && y[*j - yb] >> shift == key) {
         ++*j;
     }
-    while (*i < r->x_end && x[*i] >> shift == key) {
+    while (*i < r->x_end && x[*i - xb] >> shift == key) {
         range_match(r, *i, lo, *j);
         ++*i;
     }
@@ -103,6 +105,8 @@ __attribute__((unused)) static inline void WORD(join_step)(struct rel_range *r, 
  * to give out and counts whether it did. */
 __attribute__((unused)) static void WORD(join)(struct rel_range *r, const W *x, const W *y) {
     const u32 shift = r->shift;
+    const i64 xb = r->x_base;
+    const i64 yb = r->y_base;
     const i64 on_equal = (r->kind & (REL_PAIRS | REL_X_ONCE)) != 0;
     const i64 on_x = (r->kind & REL_X_ALONE) != 0;
     const i64 on_y = (r->kind & REL_Y_ALONE) != 0;
@@ -118,9 +122,9 @@ __attribute__((unused)) static void WORD(join)(struct rel_range *r, const W *x, 
         bool twice = false;
         i64 held = r->held; /* in a register, as the rest of the loop's state */
         while (i < x_last && j < y_last && held < REL_BLOCK) {
-            const W a = x[i] >> shift;
-            const W b = y[j] >> shift;
-            if ((a == b) & ((x[i + 1] >> shift == a) | (y[j + 1] >> shift == a))) {
+            const W a = x[i - xb] >> shift;
+            const W b = y[j - yb] >> shift;
+            if ((a == b) & ((x[i + 1 - xb] >> shift == a) | (y[j + 1 - yb] >> shift == a))) {
                 twice = true;
                 break;
             }
@@ -146,30 +150,33 @@ __attribute__((unused)) static void WORD(join)(struct rel_range *r, const W *x, 
     }
     i64 end = r->y_end;
     bool next = r->x_end < r->x_count;
-    while (on_y && next && end > j && y[end - 1] >> shift == x[r->x_end] >> shift) {
+    while (on_y && next && end > j && y[end - 1 - yb] >> shift == x[r->x_end - xb] >> shift) {
         end--;
     }
     range_lone_y(r, j, end, on_y);
 }
 
-/* Words that start a group. */
-__attribute__((unused)) static i64 WORD(heads)(const W *in, i64 first, i64 end, u32 shift) {
-    i64 heads = first == 0 && end > 0;
-    for (i64 i = MAX_OF(first, 1); i < end; i++) {
+/* How many of n words start a group; `before`: the one before them, NULL: there is none. */
+__attribute__((unused)) static i64 WORD(heads)(const W *in, i64 n, u32 shift, const W *before) {
+    i64 heads = n > 0 && (!before || *before >> shift != in[0] >> shift);
+    for (i64 i = 1; i < n; i++) {
         heads += in[i] >> shift != in[i - 1] >> shift;
     }
     return heads;
 }
 
-/* Groups of the range to out[at ...); *part takes what belongs to the group before. */
-__attribute__((unused)) static void WORD(reduce)(const struct rel_reduce *r, const W *in, W *out,
-                                                 i64 first, i64 end, i64 at, u64 *part) {
+/* Groups of n words to out[at ...); *part takes what belongs to the group before.
+ * How many groups begin. */
+__attribute__((unused)) static i64 WORD(reduce)(const struct rel_reduce *r, const W *in, W *out,
+                                                i64 n, i64 at, const W *before, u64 *part) {
     const u32 shift = r->key_shift;
+    const i64 begin = at;
     u64 *to = part;
     *part = reduce_identity(r->reduce);
-    for (i64 i = first; i < end; i++) {
+    for (i64 i = 0; i < n; i++) {
         W key = in[i] >> shift;
-        if (i == 0 || in[i - 1] >> shift != key) {
+        const W *last = i ? &in[i - 1] : before;
+        if (!last || *last >> shift != key) {
             out[at] = (W)(key << shift);
             to = &r->values[at++];
             *to = reduce_identity(r->reduce);
@@ -178,6 +185,7 @@ __attribute__((unused)) static void WORD(reduce)(const struct rel_reduce *r, con
             r->reduce, *to,
             r->reduce == REDUCE_COUNT ? 1 : (u64)(in[i] >> r->field_shift) & r->field_mask);
     }
+    return at - begin;
 }
 
 #undef W

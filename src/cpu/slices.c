@@ -32,6 +32,8 @@ wf_status cpu_slices_open(struct device *dev, struct exec *x, u32 step_no, const
     slices->sink_limit = sink->limit;
     TRY(pipe_open(dev, x, step, &slices->run));
     slices->run.sliced = 1;
+    slices->at = slices->run.rows_first;
+    pipe_note_skipped(&slices->run, step_no);
     slices->morsel_most = slices->run.morsel_rows;
     for (u32 c = 0; c < sink->col_count; c++) {
         slices->row_bytes += 1LL << slices->run.pipe.width[sink->cols[c].reg];
@@ -69,7 +71,7 @@ wf_status cpu_slices_next(struct slices *slices, i64 want_bytes, i64 limit, bool
                           bool *out_end) {
     struct pipe_run *run = &slices->run;
     u32 var = run->pipe.pipe->sinks[0].var;
-    i64 total = run->part_starts[run->part_count];
+    i64 total = run->rows_end;
     if (!slices->source_rows) {
         slices->source_rows = first_slice(slices, want_bytes);
     }

@@ -96,7 +96,7 @@ static FALLIBLE open_out(struct windowing *w) {
         const struct window_fn *fn = &w->step->windows[c - old];
         bool nullable =
             fn->form == WINDOW_SERIAL
-                ? fn->args[0] != NO_VAR || fn->func == SERIAL_SET
+                ? fn->args[0] != NO_VAR || fn->func >= SERIAL_SET
                 : fn->form != WINDOW_WORD && (fn->form == WINDOW_TEXT || fn->func >= WINDOW_NTILE);
         out->cols[c].kind = def->kinds[c];
         out->buffers[2 * c] = buffer_new(x->mem, bytes);

@@ -24,6 +24,6 @@ enum frame_mode { FRAME_ROWS, FRAME_RANGE, FRAME_GROUPS };
 enum frame_exclude { EXCLUDE_NONE, EXCLUDE_CURRENT, EXCLUDE_GROUP, EXCLUDE_TIES };
 
 /* What a call of a sequence wants: nextval, currval, lastval, setval. */
-enum serial_kind { SERIAL_NEXT, SERIAL_CURRENT, SERIAL_LAST, SERIAL_SET, SERIAL_END };
+enum serial_kind { SERIAL_NEXT, SERIAL_CURRENT, SERIAL_LAST, SERIAL_SET, SERIAL_SLEEP, SERIAL_END };
 
 #endif

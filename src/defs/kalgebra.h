@@ -70,6 +70,17 @@ struct krel_rows {
     i64 page_tiles;
 };
 
+/* A paged list whose rows are numbered: see kernels/pages.h. */
+struct krel_pages {
+    const u64 *starts; /* of pages, and one more at the end; NULL: an array */
+    i64 page_rows, page_count;
+};
+struct krel_starts { /* of k_page_counts */
+    const u32 *fills;
+    u64 *out;
+    i64 page_rows, page_count;
+};
+
 enum { MAP_THREADS = 256, MAP_VECS = 2, SELECT_THREADS = 256 };
 #define SELECT_GROUPS(bytes) ((bytes) == 4 ? 8 : (bytes) == 8 ? 4 : 2) /* of kernels/kept.h */
 enum { COARSE_TILES = 64, REDUCE_THREADS = 256 };
@@ -101,6 +112,7 @@ struct krel_product {
     void *out;
     i64 x_count, y_count, out_count;
     struct rel_combine combine;
+    struct krel_pages x_pages, y_pages;
 };
 
 struct krel_fill {
@@ -130,6 +142,7 @@ struct krel_join {
     i64 room;
     struct rel_combine combine;
     u32 low, down; /* bits of words that come along with keys, bits below them */
+    struct krel_pages x_pages, y_pages; /* PAGED */
 };
 
 struct krel_reduce {
@@ -144,6 +157,7 @@ struct krel_reduce {
     u64 field_mask;
     u32 field_shift;
     u32 key_shift;
+    struct krel_pages pages; /* PAGED */
 };
 
 #endif

@@ -196,6 +196,9 @@ struct kquick {
     u64 *counters; /* parts of the next list and their tiles << 24, its buckets, pieces done */
     u64 tile_count;
     u32 part_count;
+    u32 least;         /* of k_quick_open: larger parts than this are listed, */
+    const u64 *starts; /* which begin here, and end where the next one does, */
+    i64 start_count;   /* so many */
 };
 
 /* Row numbers: written, followed. */

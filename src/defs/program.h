@@ -63,14 +63,15 @@ struct source {
 enum word_op { WF_WORDS(X, ) WORD_COUNT };
 #undef X
 
-/* Zone-map pruning: rows can only pass if column `col` (an index into source.cols) lies in lo..hi, where
- * the bounds are literals (i128, or f64 for floats) and NO_LIT is open. Strict bounds are widened. */
+/* Pruning by zone maps and keys: rows can only pass if column `col` (an index into source.cols) lies in lo..hi, where
+ * the bounds are literals or parameters of that kind and NO_LIT is open. Strict bounds are widened. Of text only
+ * equality is noted. */
 #define NO_LIT 0xffffffffu
 struct prune {
     u32 col;
     u32 lo_lit;
     u32 hi_lit;
-    b8 is_float;
+    u8 kind; /* enum kind of the literals */
 };
 
 /* MARK: `var` has one b8 column and as many rows as `rows_var`, 0 at first; 1 where register `key` (i64, -1 = no
@@ -265,6 +266,9 @@ struct program_col {
     struct type type;
 };
 
+/* Times that an execution knows. */
+enum exec_time { TIME_TRANSACTION, TIME_STATEMENT, TIME_CLOCK, TIME_COUNT };
+
 struct program {
     struct arena *arena;
     u32 table_count;
@@ -280,7 +284,7 @@ struct program {
     u32 *param_lits; /* literal filled from parameter i before running; NO_LIT when unused */
     u32 *param_null_lits; /* b8 literal that says whether parameter i is NULL; NO_LIT when unused */
     struct type *param_types;
-    u32 now_lit;  /* literal + 1 that takes the time a statement started, in microseconds; 0 = none */
+    u32 time_lits[TIME_COUNT]; /* literal + 1 that takes such a time, in microseconds; 0 = none */
     u32 seed_lit; /* literal + 1 that takes a random seed; 0 = none */
     u32 block_count;
     struct block *blocks;

@@ -275,13 +275,12 @@ static wf_status check_source(struct check *c) {
     }
     for (u32 i = 0; i < c->pipe->prune_count; i++) {
         const struct prune *prune = &c->pipe->prunes[i];
-        u8 kind = prune->is_float ? KIND_F64 : KIND_I128;
         const u32 lits[2] = {prune->lo_lit, prune->hi_lit};
         NEED(prune->col < source->col_count, "a column that is not loaded prunes");
         for (u32 j = 0; j < 2; j++) {
             NEED(lits[j] == NO_LIT || lits[j] < c->program->lit_count,
                  "a literal that does not exist prunes");
-            NEED(lits[j] == NO_LIT || c->program->lit_kinds[lits[j]] == kind,
+            NEED(lits[j] == NO_LIT || c->program->lit_kinds[lits[j]] == prune->kind,
                  "a literal that prunes has the wrong kind");
         }
     }

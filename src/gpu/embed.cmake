@@ -36,6 +36,7 @@ set(WF_EMBEDDED
   merge_words.h=gpu/kernels/merge_words.h
   bitonic.h=gpu/kernels/bitonic.h
   quick.h=gpu/kernels/quick.h
+  pages.h=gpu/kernels/pages.h
   rows.h=gpu/kernels/rows.h
   search.h=gpu/kernels/search.h
   runs.h=gpu/kernels/runs.h

@@ -8,6 +8,9 @@
  * state. budget_bytes 0 = 90 % of what is free on the card. host_mem pays for book-keeping. */
 struct device *gpu_device_open(struct memory *host_mem, i64 budget_bytes, char why[300]);
 
+/* Whether there is a card at all; the reason in `why` when there is none. Starts nothing on it. */
+bool gpu_found(char why[300]);
+
 /* `warpfox devices`: what was found, measured copy bandwidth, what cannot be used and why. */
 void gpu_describe(struct text *out);
 

@@ -286,6 +286,25 @@ static void gpu_close(struct device *dev) {
 
 /* --- opening --- */
 
+bool gpu_found(char why[300]) {
+    const struct cu_api *api = cu_api_load(why);
+    if (!api) {
+        return false;
+    }
+    int count = 0;
+    int code = api->init(0);
+    code = code ? code : api->device_count(&count);
+    if (code != CU_OK) {
+        const char *name = NULL;
+        bool named = api->error_name(code, &name) == CU_OK && name;
+        snprintf(why, 300, "the CUDA driver does not start: error %d (%.100s)", code,
+                 named ? name : "unknown error");
+    } else if (count < 1) {
+        snprintf(why, 300, "the driver finds no GPU");
+    }
+    return code == CU_OK && count > 0;
+}
+
 static FALLIBLE find_chip(struct gpu *g, struct error *err) {
     const struct cu_api *api = g->api;
     int count = 0;

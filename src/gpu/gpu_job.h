@@ -65,7 +65,8 @@ struct job {
     struct sig *sigs;
     i64 batch_count;
     struct batch *batches;
-    i64 source_rows; /* of all parts */
+    i64 source_rows;          /* of all parts */
+    i64 rows_first, rows_end; /* of a table: those that have to be looked at */
     i64 source_bytes;
     i32 place;             /* PLACE_CACHED, … */
     i32 slot_count;        /* batches in flight */
@@ -113,6 +114,7 @@ struct job {
 FALLIBLE gpu_job_source(struct job *j); /* parts and signatures */
 FALLIBLE gpu_job_place(struct job *j);  /* placement, batches, slots */
 FALLIBLE gpu_job_gone(struct job *j);   /* deleted rows, to the card */
+void gpu_job_marks(struct job *j);      /* rows at the marks before which none is dropped */
 /* Addresses of part p's column; loads it into the cache when that is the placement. */
 FALLIBLE gpu_job_segment(struct job *j, const struct batch *b, i64 p, u32 col, i64 *slot_at,
                          i32 slot, struct kseg *out);

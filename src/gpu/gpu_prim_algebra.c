@@ -6,6 +6,7 @@
 #include "gpu/gpu_prim.h"
 
 #include "prim/algebra.h"
+#include "prim/move.h"
 
 #include <stdio.h>
 
@@ -21,6 +22,20 @@ static struct krel_rows tiled(struct rel_rows rows, i64 page_rows, i64 tile_rows
     k.page_count = rows.paged ? rows.page_count : page_rows ? blocks_of(rows.count, page_rows) : 1;
     k.page_tiles = blocks_of(k.page_rows, tile_rows);
     return k;
+}
+
+static struct krel_pages pages_of(struct rel_rows rows) {
+    return (struct krel_pages){rows.starts, rows.page_rows, rows.page_count};
+}
+
+static FALLIBLE starts(struct prim_job *job, u64 *out, struct rel_rows rows, i64 *out_count) {
+    struct krel_starts args = {rows.fills, out, rows.page_rows, rows.page_count};
+    struct gpu_template code = {"relmap", "k_page_counts",
+                                "#define IN_BYTES 4\n#define OUT_BYTES 4\n#define MOVES 1\n"};
+    struct prim_array sums = {.type = ELEM_U64, .data = out, .count = rows.page_count + 1};
+    TRY(gpu_prim_launch(job, &code, blocks_of(sums.count, MAP_THREADS), MAP_THREADS, 0, &args));
+    TRY(prim_scan_array(job, FOLD_ADD, false, sums, sums));
+    return gpu_prim_fetch(job, out_count, out ? out + rows.page_count : NULL, 8);
 }
 
 static u64 *take_counters(struct prim_job *job) {
@@ -53,11 +68,19 @@ static FALLIBLE product(struct prim_job *job, struct rel_rows out, struct rel_ro
                         struct rel_rows y, const struct rel_combine *combine) {
     i32 to = elem_bytes[out.type];
     i64 tiles = blocks_of(out.count, MAP_THREADS * MAP_VECS * 16 / to);
-    struct krel_product args = {x.data, y.data, out.data, x.count, y.count, out.count, *combine};
+    struct krel_product args = {.x = x.data,
+                                .y = y.data,
+                                .out = out.data,
+                                .x_count = x.count,
+                                .y_count = y.count,
+                                .out_count = out.count,
+                                .combine = *combine,
+                                .x_pages = pages_of(x),
+                                .y_pages = pages_of(y)};
     char defines[200];
     snprintf(defines, sizeof defines,
-             "#define IN_BYTES %d\n#define OUT_BYTES %d\n#define MOVES 1\n#define PRODUCT 1\n",
-             elem_bytes[x.type], to);
+             "#define IN_BYTES %d\n#define OUT_BYTES %d\n#define MOVES 1\n#define PRODUCT 1\n%s",
+             elem_bytes[x.type], to, x.starts || y.starts ? "#define PAGED 1\n" : "");
     struct gpu_template code = {"relmap", "k_product", defines};
     return out.count
                ? gpu_prim_launch_all(job, &code, MIN_OF(tiles, I32_MAX), MAP_THREADS, 0, &args)
@@ -118,7 +141,7 @@ struct join_shape {
  * and 58 % of a copy on an H200 where 15 items and 256 threads reach 38 and 49 %. */
 static struct join_shape join_shape_of(i32 bytes, u32 stage) {
     i32 blocks = bytes == 4 ? 6 : bytes == 8 ? 5 : 4;
-    if (stage == REL_STAGE_BRUTE || stage == REL_STAGE_NETWORK) {
+    if (stage == REL_STAGE_BRUTE) {
         blocks = 4; /* a thread's keys and counts are registers: at six they are spilled */
     }
     if (stage != REL_STAGE_MERGE) {
@@ -180,9 +203,10 @@ static void join_text(const struct rel_join *join, const struct join_shape *shap
     i32 used = snprintf(text, cap,
                         "#define IN_BYTES %d\n#define OUT_BYTES %d\n#define KIND %u\n"
                         "#define STAGE %u\n#define JOIN_THREADS %d\n#define TUPLE_VT %d\n"
-                        "#define WF_MIN_BLOCKS %d\n%s",
+                        "#define WF_MIN_BLOCKS %d\n%s%s",
                         bytes, out_bytes, join->kind, join->stage, shape->threads, shape->words,
-                        shape->blocks, join->profile ? "#define PROFILE 1\n" : "");
+                        shape->blocks, join->profile ? "#define PROFILE 1\n" : "",
+                        join->x.starts || join->y.starts ? "#define PAGED 1\n" : "");
     if (join->indexes) {
         snprintf(text + used, cap - (size_t)used, "#define INDEX_BYTES %d\n",
                  elem_bytes[join->out_x.type]);
@@ -241,7 +265,9 @@ static FALLIBLE join_rows(struct prim_job *job, const struct rel_join *join, i64
                              .out = join->indexes ? join->out_x.data : join->out.data,
                              .out_y = join->out_y.data,
                              .room = join->out.count,
-                             .combine = join->combine};
+                             .combine = join->combine,
+                             .x_pages = pages_of(join->x),
+                             .y_pages = pages_of(join->y)};
     if (tiles >= 1 << 24) {
         FAIL(job->x->err, PROGRAM_LIMIT, "%lld rows are too many for one join", total);
     }
@@ -276,7 +302,8 @@ static FALLIBLE reduce(struct prim_job *job, const struct rel_reduce *r, i64 *ou
                                .room = MIN_OF(r->out.count, r->value_room),
                                .field_mask = r->field_mask,
                                .field_shift = r->field_shift,
-                               .key_shift = r->key_shift};
+                               .key_shift = r->key_shift,
+                               .pages = pages_of(r->in)};
     args.counters = take_counters(job);
     args.state = prim_take(job, tiles * 8);
     args.open = prim_take(job, tiles * 16);
@@ -285,8 +312,8 @@ static FALLIBLE reduce(struct prim_job *job, const struct rel_reduce *r, i64 *ou
     TRY(gpu_prim_fill(job, args.open, 0, tiles * 16));
     char defines[200];
     snprintf(defines, sizeof defines,
-             "#define IN_BYTES %d\n#define OUT_BYTES %d\n#define REDUCE %u\n", bytes, bytes,
-             r->reduce);
+             "#define IN_BYTES %d\n#define OUT_BYTES %d\n#define REDUCE %u\n%s", bytes, bytes,
+             r->reduce, r->in.starts ? "#define PAGED 1\n" : "");
     struct gpu_template code = {"relreduce", "k_reduce", defines};
     if (tiles) {
         TRY(gpu_prim_launch_all(job, &code, tiles, REDUCE_THREADS, tile_bytes, &args));
@@ -299,4 +326,5 @@ const struct prim_algebra gpu_prim_algebra_class = {.project = project,
                                                     .product = product,
                                                     .join = join_rows,
                                                     .reduce = reduce,
+                                                    .starts = starts,
                                                     .fill = fill};

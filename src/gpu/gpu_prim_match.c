@@ -7,7 +7,9 @@
 #include <stdio.h>
 
 #include "defs/kmatch.h"
+#include "gpu/gpu_prim_order.h"
 #include "prim/match.h"
+#include "prim/move.h"
 
 _Static_assert(JOIN_OUT_COLS == 19, "columns of struct kmatch_out");
 _Static_assert((int)JOIN_SAMPLE == (int)SAMPLE_ROWS && TREE_LEVELS == 8, "in step with kmatch.h");
@@ -217,15 +219,40 @@ static i64 most_units(const struct prim_join *join) {
     return (1LL << join->part_bits) + join->keys[join->probe].count / UNIT_ROWS + 1;
 }
 
-static FALLIBLE sort_parts(struct prim_job *job, struct prim_join *join, bool *out_too_large) {
+/* Parts too large for a block are split further, by quick sort, which brings equal keys together in
+ * one level however many they are. */
+static FALLIBLE sort_large(struct prim_job *job, struct prim_join *join) {
+    i32 built = JOIN_BUILT(join);
+    i64 n = join->keys[built].count;
+    i64 mark = prim_mark(job);
+    struct prim_array rows = {.type = ELEM_U32, .data = prim_take(job, n * 4), .count = n};
+    struct prim_series series = {.out = rows, .step = 1};
+    struct prim_array keys = {
+        .type = join->key_type, .data = (void *)(size_t)join->side[built].keys, .count = n};
+    struct prim_array sorted = {.type = join->key_type, .data = join->sorted, .count = n};
+    struct sorting s = {.job = job,
+                        .order = order_of(join->key_type, false),
+                        .n = n,
+                        .keys = keys,
+                        .out = sorted,
+                        .payload = rows,
+                        .out_payload = {.type = ELEM_U32, .data = join->list, .count = n}};
+    s.korder = korder_of(&s.order, &keys);
+    sorting_defines(&s);
+    TRY(prim_series(job, &series));
+    TRY(gpu_quick_parts(&s, join->parts[built], 1LL << join->part_bits, PART_SORT_MAX));
+    prim_back(job, mark);
+    return ERR_OK;
+}
+
+static FALLIBLE sort_parts(struct prim_job *job, struct prim_join *join) {
     struct kmatch a = args_of(join);
     u64 over = 0;
     TRY(gpu_prim_fill(job, join->report + MATCH_OVER, 0, 8));
     TRY(go(job, join, "match_parts", "k_part_sort", 1LL << join->part_bits, PART_THREADS,
            PART_SORT_MAX * (join->key_bytes + 4), &a));
     TRY(gpu_prim_fetch(job, &over, join->report + MATCH_OVER, 8));
-    *out_too_large = over != 0;
-    return ERR_OK;
+    return over || job->measuring ? sort_large(job, join) : ERR_OK;
 }
 
 static FALLIBLE clear_offsets(struct prim_job *job, const struct prim_join *join) {

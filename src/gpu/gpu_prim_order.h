@@ -68,6 +68,11 @@ static inline i32 sorting_payload_bytes(const struct sorting *s) {
 /* n elements of out and out_payload from `first` on, in place. */
 FALLIBLE gpu_bitonic_sort(struct sorting *s, i64 first, i64 n);
 FALLIBLE gpu_quick_sort(struct sorting *s);
+/* Parts of an array, which begin at starts[0 .. parts] (on the card), each by itself, if it has more
+ * than `least` elements; elements of the others are left alone, in `out`, too. */
+FALLIBLE gpu_quick_parts(struct sorting *s, const u64 *starts, i64 parts, i64 least);
+/* The lines before the text of kernels that compare keys. */
+void sorting_defines(struct sorting *s);
 FALLIBLE gpu_sort(struct prim_job *job, const struct prim_sort *how, struct prim_array out_keys,
                   struct prim_array keys, const struct prim_payload *payload);
 

@@ -91,36 +91,71 @@ static FALLIBLE sort_rest(struct quick *q) {
     return ERR_OK;
 }
 
-wf_status gpu_quick_sort(struct sorting *s) {
-    struct prim_job *job = s->job;
-    struct quick q = {.s = s};
-    struct kquick *a = &q.args;
-    take_rooms(&q);
-    snprintf(q.defines, sizeof q.defines, "%s#define QUICK_FAN %d\n", s->defines, QUICK_FAN);
+static void open_quick(struct quick *q, struct sorting *s) {
+    struct kquick *a = &q->args;
+    q->s = s;
+    take_rooms(q);
+    snprintf(q->defines, sizeof q->defines, "%s#define QUICK_FAN %d\n", s->defines, QUICK_FAN);
     a->order = s->korder;
     a->in = s->keys.data;
     a->payload = s->payload.data;
     a->out = s->out.data;
     a->out_payload = s->out_payload.data;
-    struct kquick_part all = {.count = (u64)s->n,
-                              .fan = quick_fan((u64)s->n, QUICK_PART_ROWS, QUICK_FAN)};
-    TRY(gpu_prim_send(job, q.lists[0], &all, sizeof all));
-    a->part_count = 1;
-    a->tile_count = (u64)(s->n + QUICK_TILE - 1) / QUICK_TILE;
+}
+
+static void take_counters(struct kquick *a, const u64 counters[QUICK_COUNTERS]) {
+    a->part_count = (u32)(counters[QUICK_NEXT] & 0xffffff);
+    a->tile_count = counters[QUICK_NEXT] >> 24;
+}
+
+/* All levels, of the parts in the first list. */
+static FALLIBLE run_levels(struct quick *q) {
+    struct sorting *s = q->s;
+    struct kquick *a = &q->args;
     for (i32 level = 0; level < QUICK_LEVELS && a->part_count; level++) {
         u64 counters[QUICK_COUNTERS];
         bool to_out = level % 2;
-        a->parts = q.lists[level % 2];
-        a->next = q.lists[1 - level % 2];
-        a->to = to_out ? s->out.data : q.temp.data;
-        a->to_payload = to_out ? s->out_payload.data : q.temp_payload.data;
-        TRY(run_level(&q, counters));
-        TRY(exec_check(job->x));
+        a->parts = q->lists[level % 2];
+        a->next = q->lists[1 - level % 2];
+        a->to = to_out ? s->out.data : q->temp.data;
+        a->to_payload = to_out ? s->out_payload.data : q->temp_payload.data;
+        TRY(run_level(q, counters));
+        TRY(exec_check(s->job->x));
         a->parts = a->next;
         a->in = a->to;
         a->payload = a->to_payload;
-        a->part_count = (u32)(counters[QUICK_NEXT] & 0xffffff);
-        a->tile_count = counters[QUICK_NEXT] >> 24;
+        take_counters(a, counters);
     }
-    return sort_rest(&q);
+    return sort_rest(q);
+}
+
+wf_status gpu_quick_sort(struct sorting *s) {
+    struct quick q = {.s = s};
+    open_quick(&q, s);
+    struct kquick_part all = {.count = (u64)s->n,
+                              .fan = quick_fan((u64)s->n, QUICK_PART_ROWS, QUICK_FAN)};
+    TRY(gpu_prim_send(s->job, q.lists[0], &all, sizeof all));
+    q.args.part_count = 1;
+    q.args.tile_count = (u64)(s->n + QUICK_TILE - 1) / QUICK_TILE;
+    return run_levels(&q);
+}
+
+wf_status gpu_quick_parts(struct sorting *s, const u64 *starts, i64 parts, i64 least) {
+    struct prim_job *job = s->job;
+    struct quick q = {.s = s};
+    u64 counters[QUICK_COUNTERS];
+    open_quick(&q, s);
+    struct kquick *a = &q.args;
+    a->next = q.lists[0];
+    a->starts = starts;
+    a->start_count = parts;
+    a->least = (u32)MAX_OF(least, BITONIC_TILE);
+    TRY(gpu_prim_fill(job, a->counters, 0, QUICK_COUNTERS * 8));
+    TRY(go(&q, "k_quick_open", parts / BITONIC_THREADS + 1));
+    TRY(gpu_prim_fetch(job, counters, a->counters, sizeof counters));
+    take_counters(a, counters);
+    if (job->measuring) {
+        a->part_count = 1; /* so that what follows is measured */
+    }
+    return run_levels(&q);
 }

@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-static void write_defines(struct sorting *s) {
+void sorting_defines(struct sorting *s) {
     i32 used = order_text(&s->order, s->defines, ORDER_DEFINES);
     snprintf(s->defines + used, (size_t)(ORDER_DEFINES - used),
              "#define PATH_ITEMS %d\n#define PAYLOAD %d\n", path_items(s->order.bytes),
@@ -153,7 +153,7 @@ static FALLIBLE sort_text(struct sorting *s) {
 /* --- the choice --- */
 
 static FALLIBLE sort_one(struct sorting *s, enum sort_by by) {
-    write_defines(s);
+    sorting_defines(s);
     return by == SORT_BITONIC ? sort_by_bitonic(s)
            : by == SORT_QUICK ? (s->n <= BITONIC_TILE ? sort_by_bitonic(s) : gpu_quick_sort(s))
            : by == SORT_AUTO  ? sort_text(s)

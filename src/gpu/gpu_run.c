@@ -406,9 +406,7 @@ static FALLIBLE launch_batch(struct job *j, i64 i, void *stream, struct launch *
 }
 
 static void progress(struct job *j, const struct batch *b) {
-    if (j->pipe->source.kind == SOURCE_TABLE) {
-        atomic_fetch_add_explicit(&j->x->rows_done, b->rows, memory_order_relaxed);
-    }
+    work_rows(j->x, b->rows);
 }
 
 /* What the launches so far took, once they are done. */
@@ -671,6 +669,7 @@ wf_status gpu_run_pipeline(struct gpu *g, struct exec *x, u32 step_no, const str
         gpu_var_release(j.old);
     }
     struct step_metric *metric = j.metric;
+    gpu_job_marks(&j);
     metric->device = !j.used_woven ? "gpu vm" : j.used_vm ? "gpu vm+woven" : "gpu woven";
     metric->rows_in += j.source_rows;
     metric->bytes_read += j.source_bytes;

@@ -97,15 +97,6 @@ static u32 find_sig(struct job *j, const struct weave_col *cols) {
 
 /* --- pruning --- */
 
-static bool zone_excluded(const struct exec *x, const struct zone *z, const struct prune *p) {
-    if (p->is_float) {
-        return (p->lo_lit != NO_LIT && z->fhi < x->lits[p->lo_lit].f64) ||
-               (p->hi_lit != NO_LIT && z->flo > x->lits[p->hi_lit].f64);
-    }
-    return (p->lo_lit != NO_LIT && z->hi < x->lits[p->lo_lit].i128) ||
-           (p->hi_lit != NO_LIT && z->lo > x->lits[p->hi_lit].i128);
-}
-
 /* Fills part->keep when some zone can be skipped; returns the rows left. */
 static i64 prune_part(struct job *j, struct part *part) {
     const struct pipeline *pipe = j->pipe;
@@ -117,9 +108,13 @@ static i64 prune_part(struct job *j, struct part *part) {
         for (u32 i = 0; i < pipe->prune_count; i++) {
             const struct prune *p = &pipe->prunes[i];
             const struct segment *seg = &part->tablet->cols[pipe->source.cols[p->col]];
-            if (seg->zones && zone_excluded(j->x, &seg->zones[z], p)) {
+            if (exec_zone_excluded(j->x, seg, p, z)) {
                 keep[z] = 0;
             }
+        }
+        i64 first = part->row_start + (z << ZONE_SHIFT);
+        if (first >= j->rows_end || first + ZONE_ROWS <= j->rows_first) {
+            keep[z] = 0;
         }
         dropped += keep[z] ? 0 : MIN_OF(part->rows - (z << ZONE_SHIFT), ZONE_ROWS);
     }
@@ -135,6 +130,7 @@ static FALLIBLE table_parts(struct job *j) {
     const struct table_version *version = j->x->versions[source->ref];
     struct weave_col *cols = NEW_ARRAY(j->x->arena, struct weave_col, j->col_count + 1);
     j->parts = NEW_ARRAY(j->x->arena, struct part, version->tablet_count + 1);
+    exec_row_range(j->x, j->pipe, &j->rows_first, &j->rows_end);
     for (i64 t = 0; t < version->tablet_count; t++) {
         struct part part = {.tablet = version->tablets[t],
                             .rows = version->tablet_rows[t],
@@ -243,6 +239,39 @@ wf_status gpu_job_source(struct job *j) {
 
 /* Bits change with every version of the table, so they are not cached: a few per cent of a column.
  */
+/* Deleted rows of a part, in the zones that are read. */
+static i64 gone_rows(const struct part *part) {
+    const u64 *bits = (const u64 *)(const void *)part->gone->data;
+    i64 gone = 0;
+    for (i64 r = 0; r < part->rows; r += 64) {
+        if (!part->keep || part->keep[r >> ZONE_SHIFT]) {
+            i64 rows = MIN_OF(part->rows - r, 64);
+            u64 word = bits[r / 64];
+            gone += __builtin_popcountll(rows < 64 ? word & (((u64)1 << rows) - 1) : word);
+        }
+    }
+    return gone;
+}
+
+void gpu_job_marks(struct job *j) {
+    const struct pipeline *pipe = j->pipe;
+    i64 *marks = j->metric->marks;
+    i64 live = j->source_rows;
+    for (i64 p = 0; p < j->part_count; p++) {
+        live -= j->parts[p].gone ? gone_rows(&j->parts[p]) : 0;
+    }
+    u32 op = 0;
+    for (u32 m = 0; m < pipe->mark_count; m++) {
+        for (; op < pipe->marks[m].op; op++) {
+            u16 code = pipe->ops[op].code;
+            if (code == OP_FILTER || code == OP_PROBE || code == OP_MATCH) {
+                return;
+            }
+        }
+        marks[m] = MAX_OF(marks[m], 0) + live;
+    }
+}
+
 wf_status gpu_job_gone(struct job *j) {
     i64 bytes = 0;
     for (i64 p = 0; p < j->part_count; p++) {

@@ -395,7 +395,8 @@ static void hint_bad(const struct csv_job *job, struct error *err) {
                    from ? "delim => ';'" : "DELIMITER ';'");
         break;
     case BAD_QUOTE:
-        error_hint(err, "%s reads the file without quotes.", from ? "quote => ''" : "QUOTE ''");
+        error_hint(err, "%s reads the file without quotes.",
+                   from ? "quote => ''" : "QUOTE E'\\x01'");
         break;
     case BAD_ENCODING:
         error_hint(err, "%s leaves out such lines; iconv -t UTF-8 converts the file.", ignore);

@@ -1,9 +1,12 @@
-/* input.c: the bytes a load reads: a file mapped, a pipe or terminal read to its end.
+/* input.c: the bytes a load reads: a file mapped, a pipe or terminal read to its end, an archive
+ * unpacked.
  *
  * A plain file is mapped, which copies nothing. Everything else is read into memory that counts
  * against the statement's budget, since a load goes over its bytes several times; a pipe that never
  * ends meets the budget, the deadline or a cancellation. */
 #include "io/input.h"
+
+#include "io/pack.h"
 
 enum { CHUNK_BYTES = 1 << 18 };
 
@@ -54,6 +57,22 @@ static FALLIBLE read_all(struct input *in, struct file_in *file, bool end_mark, 
     return ERR_OK;
 }
 
+static FALLIBLE unpack_all(struct input *in, struct file_in *file, struct unpack *unpack,
+                           const struct load_progress *progress, struct error *err) {
+    struct file_bytes *own = &in->owned;
+    struct file_bytes packed = {.mem = own->mem};
+    wf_status status = file_bytes_reserve(&packed, CHUNK_BYTES, err);
+    for (i64 got = 1; !status && got > 0;) {
+        status = file_in_read(file, packed.data, CHUNK_BYTES, &got, err);
+        status = status ? status : unpack_push(unpack, packed.data, got, own, progress, err);
+    }
+    status = status ? status : unpack_end(unpack, err);
+    file_bytes_free(&packed);
+    in->data = own->data ? own->data : "";
+    in->bytes = own->len;
+    return status;
+}
+
 static FALLIBLE view_all(struct input *in, struct file_in *file, bool end_mark, struct error *err) {
     TRY(file_in_view(file, &in->view, err));
     in->data = in->view.data;
@@ -66,15 +85,22 @@ static FALLIBLE view_all(struct input *in, struct file_in *file, bool end_mark, 
     return ERR_OK;
 }
 
-wf_status input_open(struct input *out, const char *path, bool end_mark, struct memory *mem,
-                     struct load_progress *progress, struct error *err) {
+wf_status input_open(struct input *out, const char *path, enum packing packing, bool end_mark,
+                     struct memory *mem, struct load_progress *progress, struct error *err) {
     struct file_in file;
     struct file_wait wait = {check_progress, progress};
     *out = (struct input){.path = path, .data = "", .view.guard = -1, .owned.mem = mem};
     TRY(file_in_open(&file, path, wait, err));
     bool is_stdin = strcmp(path, "/dev/stdin") == 0;
-    wf_status status = file.plain ? view_all(out, &file, end_mark && is_stdin, err)
-                                  : read_all(out, &file, end_mark, err);
+    packing = packing == PACKING_BY_NAME ? packing_of(path) : packing;
+    struct unpack *unpack = NULL;
+    wf_status status = packing ? unpack_open(&unpack, packing, path, mem, err) : ERR_OK;
+    if (!status) {
+        status = unpack       ? unpack_all(out, &file, unpack, progress, err)
+                 : file.plain ? view_all(out, &file, end_mark && is_stdin, err)
+                              : read_all(out, &file, end_mark, err);
+    }
+    unpack_close(unpack);
     file_in_close(&file);
     if (status) {
         input_close(out);

@@ -17,8 +17,8 @@ struct input {
 /* ERR_NO_DATA_FILE, ERR_IO; 53200 when the bytes do not fit into `mem`. The wait for a pipe can be
  * cancelled through progress, which may be NULL. `end_mark`: of a pipe, and of standard input, only
  * what stands before a line `\.` is taken. */
-FALLIBLE input_open(struct input *out, const char *path, bool end_mark, struct memory *mem,
-                    struct load_progress *progress, struct error *err);
+FALLIBLE input_open(struct input *out, const char *path, enum packing packing, bool end_mark,
+                    struct memory *mem, struct load_progress *progress, struct error *err);
 void input_close(struct input *in);
 /* Another program changed the file while it was read, and the bytes are not its own. */
 bool input_torn(const struct input *in);

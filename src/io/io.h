@@ -50,6 +50,8 @@ struct load_progress { /* what a long load tells, and is told */
 bool load_progress_over(const struct load_progress *progress);
 FALLIBLE load_progress_check(const struct load_progress *progress, struct error *err);
 
+enum packing { PACKING_NONE, PACKING_GZIP, PACKING_ZSTD, PACKING_BY_NAME };
+
 struct input; /* input.h */
 /* Loads delimited text into a table, all rows or none, in parallel. A bad line is an error
  * that names file, line (from 1) and column: ERR_BAD_COPY_FORMAT for shape, the value's own error

@@ -466,10 +466,23 @@ static void bind_results(struct agg_state *s, struct builder *f, u16 key) {
     }
 }
 
+/* Without an order of its own string_agg takes its texts as they come. */
+static bool sees_order(const struct rel *rel) {
+    bool sees = false;
+    for (i64 i = 0; i < rel->calls.count; i++) {
+        const struct agg_call *call = &rel->calls.items[i];
+        sees = sees || (call->agg == AGG_STRING_AGG && call->order.count == 0);
+    }
+    return sees;
+}
+
 struct builder *lower_agg(struct lower *l, const struct rel *rel) {
     struct agg_state s = {.l = l, .rel = rel};
     s.w.l = l;
+    b8 before = l->unordered;
+    l->unordered = !sees_order(rel);
     s.w.b = lower_rel(l, rel->inputs[0]);
+    l->unordered = before;
     s.key_count = (i32)rel->exprs.count;
     s.keys = NEW_ARRAY(l->arena, struct value, s.key_count * 2 + 1);
     s.calls = NEW_ARRAY(l->arena, struct call_state, rel->calls.count + 1);

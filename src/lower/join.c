@@ -328,11 +328,14 @@ static struct builder *join_full(struct join *j, i64 right_most) {
 
 struct builder *lower_join(struct lower *l, const struct rel *rel) {
     struct join j = {.l = l, .rel = rel};
+    b8 before = l->unordered;
     lazy_open(l, rel, &j.lazy);
+    l->unordered = 1;
     j.grows = rel->join == JOIN_ANTI && asks_only(rel) && fix_is_seen(l, rel->inputs[1]);
     struct builder *right =
         j.grows ? fix_last_round(l, rel->inputs[1]) : lower_rel(l, rel->inputs[1]);
     lazy_leave(l, &j.lazy);
+    l->unordered = before;
     j.left = lower_rel(l, rel->inputs[0]);
     if (l->status) {
         return j.left;

@@ -663,7 +663,11 @@ struct value lower_call(struct builder *b, const struct expr *expr) {
     case FUNC_FLOOR:
         return lower_floor(b, expr, v[0]);
     case FUNC_NOW:
-        return lower_now(b);
+        return lower_time(b, TIME_TRANSACTION);
+    case FUNC_STATEMENT_TIME:
+        return lower_time(b, TIME_STATEMENT);
+    case FUNC_CLOCK_TIME:
+        return lower_time(b, TIME_CLOCK);
     case FUNC_RANDOM:
     case FUNC_RANDOM_UUID:
         return lower_random(b, expr);

@@ -6,6 +6,7 @@
 #ifndef WF_LOWER_LOWER_INT_H
 #define WF_LOWER_LOWER_INT_H
 
+#include "base/stop.h"
 #include "lower/lower.h"
 
 /* A value of an expression: a register, and a b8 register that is 1 where it is NULL (NO_REG:
@@ -106,7 +107,9 @@ struct lower {
     struct arena *arena;
     struct error *err;
     wf_status status;
-    i32 ordered; /* the order of inner sorts counts: depth of operators that draw from sequences */
+    u32 polls;    /* expressions so far, see lower_poll */
+    b8 unordered; /* nobody sees in what order the rows of this part come: inner sorts do nothing */
+    i32 drawing;  /* any order counts: depth of operators that draw from sequences */
     struct program *program;
     VEC(u64) tables;
     VEC(struct var) vars;
@@ -158,6 +161,8 @@ struct builder {
 };
 
 /* lower.c: the program's lists */
+/* Asks now and then whether the statement is to end. */
+void lower_poll(struct lower *l);
 void lower_fail(struct lower *l, wf_status code, i32 position, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 u32 lower_lit(struct lower *l, enum kind kind, union lit value); /* equal literals share a number */
@@ -296,7 +301,7 @@ u16 lower_masked(struct builder *b, enum op_code code, const u16 *regs, u16 null
 u16 lower_divide_rounded(struct builder *b, u16 reg, i32 digits); /* lower_func.c */
 struct value lower_round(struct builder *b, const struct expr *expr, const struct value *v);
 struct value lower_floor(struct builder *b, const struct expr *expr, struct value v);
-struct value lower_now(struct builder *b);
+struct value lower_time(struct builder *b, enum exec_time time);
 struct value lower_random(struct builder *b, const struct expr *expr);
 struct value lower_try(struct builder *b, const struct expr *expr);
 struct value lower_to_number(struct builder *b, const struct expr *expr, const struct value *v);

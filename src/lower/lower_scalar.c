@@ -267,7 +267,7 @@ struct value lower_floor(struct builder *b, const struct expr *expr, struct valu
     return v;
 }
 
-/* values an execution brings: its time, a seed */
+/* values an execution brings: times, a seed */
 
 static u16 special(struct builder *b, u32 *slot) {
     if (*slot == 0) {
@@ -278,8 +278,8 @@ static u16 special(struct builder *b, u32 *slot) {
     return build_param(b, *slot - 1, KIND_I64, range_exact(I64_MIN, I64_MAX));
 }
 
-struct value lower_now(struct builder *b) {
-    struct value v = {special(b, &b->l->program->now_lit), NO_REG};
+struct value lower_time(struct builder *b, enum exec_time time) {
+    struct value v = {special(b, &b->l->program->time_lits[time]), NO_REG};
     return v;
 }
 

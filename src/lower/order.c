@@ -280,9 +280,10 @@ static u32 rows_of(struct lower *l, const struct rel *input, i64 limit) {
     return sorted_rows(b, "rows", cols, count, sort, false, limit);
 }
 
-static struct builder *over_rows(struct lower *l, const struct rel *input, u32 var, i64 rows) {
-    if (l->ordered && !l->status) {
-        l->vars.items[var].in_order = 1;
+static struct builder *over_rows(struct lower *l, const struct rel *input, u32 var, i64 rows,
+                                 bool sorted) {
+    if (!l->status) {
+        l->vars.items[var].in_order = l->drawing || (sorted && !l->unordered);
     }
     struct builder *b = lower_over(l, var, rows);
     for (i64 i = 0; i < input->out.count && !l->status; i++) {
@@ -291,16 +292,20 @@ static struct builder *over_rows(struct lower *l, const struct rel *input, u32 v
     return b;
 }
 
-/* Without a limit above it an inner sort has no effect, unless sequences are drawn from in its
- * order. */
+/* Rows stay in the order of an inner sort as far as somebody can see it: the answer, LIMIT, windows,
+ * string_agg. */
 struct builder *lower_sort(struct lower *l, const struct rel *rel) {
-    return l->ordered ? over_rows(l, rel, rows_of(l, rel, -1), rel->rows)
-                      : lower_rel(l, rel->inputs[0]);
+    return l->unordered && !l->drawing ? lower_rel(l, rel->inputs[0])
+                                       : over_rows(l, rel, rows_of(l, rel, -1), rel->rows, true);
 }
 
 struct builder *lower_limit(struct lower *l, const struct rel *rel) {
     const struct rel *input = rel->inputs[0];
+    b8 before = l->unordered;
+    l->unordered = 0;
     u32 src = rows_of(l, input, first_rows(l, rel));
+    l->unordered = before;
+    bool sorted = input->kind == REL_SORT || (!l->status && l->vars.items[src].in_order);
     u32 dst = lower_var(l, VAR_ROWS, "limited");
     if (!l->status) {
         const char *name = l->vars.items[dst].name;
@@ -313,5 +318,5 @@ struct builder *lower_limit(struct lower *l, const struct rel *rel) {
         step->col_count = l->vars.items[src].col_count;
         set_bounds(l, step, rel);
     }
-    return over_rows(l, input, dst, rel->rows);
+    return over_rows(l, input, dst, rel->rows, sorted);
 }

@@ -1,9 +1,9 @@
-/* prune.c: zone-map bounds from the conditions of a pipeline.
+/* prune.c: bounds of columns from the conditions of a pipeline, for zone maps and keys.
  *
  * Works on registers, after folding: a filter's condition that compares a column as loaded with a
- * literal bounds that column. NULL handling (x AND NOT null) and conjunctions are looked
- * through. Nothing is noted once an opcode that might raise has been emitted, because skipping rows
- * would skip their errors. */
+ * literal or parameter bounds that column. NULL handling (x AND NOT null) and conjunctions are
+ * looked through. Nothing is noted once an opcode that might raise has been emitted, because
+ * skipping rows would skip their errors. */
 #include "lower/lower_int.h"
 
 static const struct op *def_of(const struct builder *b, u16 reg) {
@@ -21,20 +21,24 @@ static i64 loaded_col(const struct builder *b, u16 reg) {
     return (i64)b->infos.items[reg].load_col - 1;
 }
 
-static u32 bound_lit(struct builder *b, u16 reg) {
+/* A literal of the widest kind; parameters and text are read as they are. */
+static u32 bound_lit(struct builder *b, u16 reg, u8 *out_kind) {
     union lit lit;
-    enum kind kind = reg_kind(b, reg);
     union lit out;
-    if (!build_is_const(b, reg, &lit)) {
-        return NO_LIT;
+    enum kind kind = reg_kind(b, reg);
+    *out_kind = (u8)kind;
+    if (kind == KIND_STR || !build_is_const(b, reg, &lit)) {
+        return b->infos.items[reg].lit - 1;
     }
     memset(&out, 0, sizeof out);
-    if (kind == KIND_F32 || kind == KIND_F64) {
+    bool is_float = kind == KIND_F32 || kind == KIND_F64;
+    *out_kind = is_float ? KIND_F64 : KIND_I128;
+    if (is_float) {
         out.f64 = kind == KIND_F32 ? (f64)lit.f32 : lit.f64;
-        return lower_lit(b->l, KIND_F64, out);
+    } else {
+        out.i128 = reg_range(b, reg).lo;
     }
-    out.i128 = reg_range(b, reg).lo;
-    return lower_lit(b->l, KIND_I128, out);
+    return lower_lit(b->l, (enum kind) * out_kind, out);
 }
 
 enum { BOUND_NONE = 0, BOUND_LO = 1, BOUND_HI = 2 };
@@ -50,6 +54,7 @@ static int bounds_of(u16 code) {
     case OP_EQ_F64:
     case OP_EQN_F32:
     case OP_EQN_F64:
+    case OP_EQ_STR:
         return BOUND_LO | BOUND_HI;
     case OP_LT_I32:
     case OP_LT_I64:
@@ -82,9 +87,9 @@ static int bounds_of(u16 code) {
     }
 }
 
-static void add_bound(struct builder *b, i64 col, int bounds, u32 lit, bool is_float) {
-    struct prune prune = {
-        .col = (u32)col, .lo_lit = NO_LIT, .hi_lit = NO_LIT, .is_float = is_float};
+static void add_bound(struct builder *b, i64 col, int bounds, u16 lit_reg) {
+    struct prune prune = {.col = (u32)col, .lo_lit = NO_LIT, .hi_lit = NO_LIT};
+    u32 lit = bound_lit(b, lit_reg, &prune.kind);
     prune.lo_lit = bounds & BOUND_LO ? lit : NO_LIT;
     prune.hi_lit = bounds & BOUND_HI ? lit : NO_LIT;
     VEC_PUSH(b->l->arena, &b->prunes, prune);
@@ -115,12 +120,11 @@ void prune_note(struct builder *b, u16 cond) {
     i64 col = swapped ? right : left;
     u16 lit_reg = swapped ? op->a : op->b;
     bool text = col >= 0 && reg_dict(b, swapped ? op->b : op->a) != 0;
-    if (col < 0 || text || !build_is_const(b, lit_reg, NULL)) {
+    if (col < 0 || text || !b->infos.items[lit_reg].lit) {
         return;
     }
     if (swapped && bounds != (BOUND_LO | BOUND_HI)) {
         bounds ^= BOUND_LO | BOUND_HI;
     }
-    enum kind kind = reg_kind(b, lit_reg);
-    add_bound(b, col, bounds, bound_lit(b, lit_reg), kind == KIND_F32 || kind == KIND_F64);
+    add_bound(b, col, bounds, lit_reg);
 }

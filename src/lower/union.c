@@ -265,7 +265,10 @@ void shared_count(struct lower *l, const struct rel *rel) {
 }
 
 static u32 shared_rows(struct lower *l, const struct rel *input) {
+    b8 before = l->unordered;
+    l->unordered = 0; /* another user may look */
     struct builder *b = lower_rel(l, input);
+    l->unordered = before;
     i64 count = input->out.count;
     struct out_col *cols = NEW_ARRAY(l->arena, struct out_col, count + 1);
     for (i64 i = 0; i < count && !l->status; i++) {

@@ -303,7 +303,8 @@ static void add_serial(struct win *s, i64 i) {
     }
     for (i32 a = 0; a < call->arg_count && !s->l->status; a++) {
         struct value v = s->args[i][a];
-        v.reg = a == 0 ? build_kind(b, v.reg, KIND_I64) : v.reg;
+        enum kind kind = call->func == SERIAL_SLEEP ? KIND_F64 : KIND_I64;
+        v.reg = a == 0 ? build_kind(b, v.reg, kind) : v.reg;
         fn.args[1 + a] = add_col(s, v, call->args[a]->type);
     }
     s->fn_of[i] = (u32)s->fns.count;
@@ -424,7 +425,7 @@ static u32 result_var(struct win *s, u32 rows) {
             to->kinds[c] = KIND_STR;
             to_info->nullable[c] = 1;
         } else if (fn->form == WINDOW_SERIAL) {
-            to_info->nullable[c] = fn->args[0] != NO_VAR || fn->func == SERIAL_SET;
+            to_info->nullable[c] = fn->args[0] != NO_VAR || fn->func >= SERIAL_SET;
         } else if (fn->form == WINDOW_FUNC && fn->func >= WINDOW_LAG) {
             u32 arg = fn->args[0];
             to->types[c] = from->types[arg];
@@ -475,9 +476,12 @@ struct builder *lower_window(struct lower *l, const struct rel *rel) {
     const struct rel *input = rel->inputs[0];
     i64 count = rel->windows.count;
     s.w.l = l;
-    l->ordered += rel_is_serial(rel);
+    b8 before = l->unordered;
+    l->unordered = 0;
+    l->drawing += rel_is_serial(rel);
     s.w.b = lower_rel(l, input);
-    l->ordered -= rel_is_serial(rel);
+    l->drawing -= rel_is_serial(rel);
+    l->unordered = before;
     s.calls = NEW_ARRAY(l->arena, struct call_state, count + 1);
     s.args = arena_alloc(l->arena, (i64)sizeof *s.args * (count + 1));
     s.fn_of = NEW_ARRAY(l->arena, u32, count + 1);

@@ -797,8 +797,11 @@ static struct rel *push(struct unnest *u, struct rel *rel, u32 *cols) {
         return push_agg(u, rel, cols, true);
     case REL_WINDOW:
         return push_window(u, rel, cols);
-    case REL_SORT: /* the order of a subquery's rows means nothing without LIMIT */
-        return push(u, rel->inputs[0], cols);
+    case REL_SORT: /* of all values' rows at once: those of one keep theirs */
+        rel->inputs[0] = push(u, rel->inputs[0], cols);
+        remap_rel(u, rel, cols);
+        add_out(u, rel, cols);
+        return rel;
     case REL_LIMIT:
         return push_limit(u, rel, cols);
     case REL_UNION:

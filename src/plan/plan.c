@@ -19,7 +19,8 @@ const char *const agg_names[AGG_END] = {WF_AGGS(X, )};
 #undef X
 #define X(A, name, text, fewest, most, doc) text,
 const char *const window_names[WINDOW_END] = {WF_WINDOWS(X, )};
-const char *const serial_names[SERIAL_END] = {"nextval", "currval", "lastval", "setval"};
+const char *const serial_names[SERIAL_END] = {"nextval", "currval", "lastval", "setval",
+                                                 "pg_sleep"};
 #undef X
 #define X(A, name, text, fewest, most, doc) text,
 const char *const table_func_names[TABLE_FUNC_END] = {WF_TABLE_FUNCS(X, )};

@@ -1,9 +1,10 @@
 /* algebra.c: entry points of the operators on packed tuples.
  *
- * Set operations by whole tuple are those on arrays (prim/order.h); by key they are joins. Bodies
- * that search want an array, so a paged input is gathered into workspace first; an output
- * in full pages is an array as well, whose fill counts are written at the end. A gathered input is
- * measured with as many rows as its pages have room for. */
+ * Set operations by whole tuple are those on arrays (prim/order.h), for which a paged input is
+ * gathered into workspace first; by key they are joins. Joins, products and reductions work on
+ * pages as they are, with sums of their fills. An output in full pages is an array as well, whose
+ * fill counts are written at the end. A paged input is measured with as many rows as its pages have
+ * room for. */
 #include "prim/algebra.h"
 #include "prim/order.h"
 
@@ -38,6 +39,22 @@ static FALLIBLE gathered(struct prim_job *job, struct rel_rows in, struct rel_ro
     TRY(class_of(job)->select(job, *out, in, &all, false, &count));
     prim_back(job, mark);
     out->count = job->measuring ? most : count;
+    return ERR_OK;
+}
+
+/* Rows of pages numbered through: `starts` in workspace, and how many they are. A body takes as
+ * much as if all pages were full. */
+static FALLIBLE numbered(struct prim_job *job, struct rel_rows *rows) {
+    if (!rows->paged) {
+        return ERR_OK;
+    }
+    i64 count = 0;
+    u64 *starts = prim_take(job, (rows->page_count + 1) * 8);
+    i64 mark = prim_mark(job);
+    TRY(class_of(job)->starts(job, starts, *rows, &count));
+    prim_back(job, mark);
+    rows->starts = starts;
+    rows->count = job->measuring ? rows->page_count * rows->page_rows : count;
     return ERR_OK;
 }
 
@@ -95,8 +112,8 @@ wf_status prim_rel_product(struct prim_job *job, struct rel_rows out, struct rel
     if (!algebra) {
         return prim_refuse(job, "product");
     }
-    TRY(gathered(job, x, &x));
-    TRY(gathered(job, y, &y));
+    TRY(numbered(job, &x));
+    TRY(numbered(job, &y));
     if (__builtin_mul_overflow(x.count, y.count, out_count)) {
         *out_count = I64_MAX;
     }
@@ -121,8 +138,13 @@ wf_status prim_rel_join(struct prim_job *job, const struct rel_join *join, i64 *
     if (!algebra) {
         return prim_refuse(job, "join");
     }
-    TRY(gathered(job, j.x, &j.x));
-    TRY(gathered(job, j.y, &j.y));
+    if (j.whole) {
+        TRY(gathered(job, j.x, &j.x));
+        TRY(gathered(job, j.y, &j.y));
+    } else {
+        TRY(numbered(job, &j.x));
+        TRY(numbered(job, &j.y));
+    }
     j.out.count = j.indexes ? j.out_x.count : room_of(join->out);
     j.out.paged = 0;
     TRY(j.whole ? join_whole(job, &j, out_count) : algebra->join(job, &j, out_count));
@@ -136,7 +158,7 @@ wf_status prim_rel_reduce(struct prim_job *job, const struct rel_reduce *reduce,
     if (!algebra) {
         return prim_refuse(job, "reduce");
     }
-    TRY(gathered(job, r.in, &r.in));
+    TRY(numbered(job, &r.in));
     TRY(algebra->reduce(job, &r, out_count));
     return check_room(job, *out_count, MIN_OF(r.out.count, r.value_room));
 }

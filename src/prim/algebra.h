@@ -1,8 +1,8 @@
 /* algebra.h: operators of relational algebra on packed tuples, in the form devices work on.
  *
  * The public library has turned fields into shifts and masks: a device knows words only. Words are
- * of type U32, U64 or U128. Rows lie in an array, or in pages with fill counts (the entry points
- * turn paged inputs into arrays where a body needs to search them). Everything that searches
+ * of type U32, U64 or U128. Rows lie in an array, or in pages with fill counts; where a body needs
+ * to search them it finds rows by number through the pages' starts. Everything that searches
  * assumes words sorted by key = word >> key_shift. */
 #ifndef WF_PRIM_ALGEBRA_H
 #define WF_PRIM_ALGEBRA_H
@@ -18,6 +18,7 @@ struct rel_rows {
     i64 count;
     u32 *fills; /* of pages */
     i64 page_rows, page_count;
+    const u64 *starts; /* of an input: rows before each page, and of all; NULL: an array */
 };
 
 struct rel_join {
@@ -50,12 +51,14 @@ struct prim_algebra {
     FALLIBLE(*select)
     (struct prim_job *job, struct rel_rows out, struct rel_rows in, const struct rel_terms *terms,
      bool unordered, i64 *out_count);
-    /* Dense only from here on. */
+    /* Outputs are arrays from here on, inputs have `starts` where they are paged. */
     FALLIBLE(*product)
     (struct prim_job *job, struct rel_rows out, struct rel_rows x, struct rel_rows y,
      const struct rel_combine *combine);
     FALLIBLE (*join)(struct prim_job *job, const struct rel_join *join, i64 *out_count);
     FALLIBLE (*reduce)(struct prim_job *job, const struct rel_reduce *reduce, i64 *out_count);
+    /* Rows before each page and of all of them, to out[0 .. page_count]; *out_count is the last. */
+    FALLIBLE (*starts)(struct prim_job *job, u64 *out, struct rel_rows rows, i64 *out_count);
     /* fills of pages that `count` rows fill one after the other. */
     FALLIBLE (*fill)(struct prim_job *job, u32 *fills, i64 page_rows, i64 pages, i64 count);
 };

@@ -331,6 +331,19 @@ static FALLIBLE open_table(struct prim_job *job, const struct prim_match *match,
     return ERR_OK;
 }
 
+/* The built side's parts, each sorted by itself. */
+static FALLIBLE sort_parts(struct prim_job *job, const struct prim_match *match,
+                           struct prim_join *join) {
+    i32 built = JOIN_BUILT(join);
+    join->sorted = prim_take(job, join->keys[built].count * join->key_bytes);
+    join->list = prim_take(job, join->keys[built].count * 4);
+    i64 mark = prim_mark(job);
+    TRY(match->sort_parts(job, join));
+    prim_back(job, mark);
+    join->side[built].list = join->list;
+    return ERR_OK;
+}
+
 static FALLIBLE open_parts(struct prim_job *job, const struct prim_match *match,
                            struct prim_join *join) {
     i32 built = JOIN_BUILT(join);
@@ -347,14 +360,7 @@ static FALLIBLE open_parts(struct prim_job *job, const struct prim_match *match,
         join->can_rush = 1;
         return ERR_OK;
     }
-    if (!join->sequential) {
-        bool too_large = false;
-        join->sorted = prim_take(job, join->keys[built].count * join->key_bytes);
-        join->list = prim_take(job, join->keys[built].count * 4);
-        TRY(match->sort_parts(job, join, &too_large));
-        join->regrouped = too_large;
-    }
-    return ERR_OK;
+    return join->sequential ? ERR_OK : sort_parts(job, match, join);
 }
 
 /* A tree over the built side's sorted keys. */
@@ -386,7 +392,7 @@ wf_status prim_join_open(struct prim_job *job, struct prim_join *join) {
     TRY(family(job, &match));
     join->total = -1;
     join->done = 0;
-    join->counted = join->can_rush = join->regrouped = 0;
+    join->counted = join->can_rush = 0;
     memset(join->side, 0, sizeof join->side);
     join->sorted = join->units = NULL;
     join->report = prim_take(job, JOIN_REPORT * 8);
@@ -419,18 +425,11 @@ static FALLIBLE regroup(struct prim_job *job, const struct prim_match *match,
                         struct prim_join *join) {
     i32 built = JOIN_BUILT(join);
     i64 n = join->keys[built].count;
-    i64 before = prim_mark(job);
-    if (!join->known) {
-        TRY(prim_join_survey(job, join));
-    }
-    prim_back(job, before);
-    join->regrouped |= !job->measuring;
     join->sorted = prim_take(job, n * join->key_bytes);
     join->list = prim_take(job, n * 4);
     join->length = prim_take(job, n * 4);
     bool table = table_possible(join);
-    bool unsure = job->measuring && !join->known; /* which of the two it will be */
-    if (table || unsure) {
+    if (table) {
         take_table(job, join, true);
     }
     i64 mark = prim_mark(job);
@@ -444,7 +443,7 @@ static FALLIBLE regroup(struct prim_job *job, const struct prim_match *match,
                         array_of(join->key_type, join->side[built].keys, n), &p));
     prim_back(job, mark);
     join->side[built].list = join->list;
-    if (!table || unsure) {
+    if (!table) {
         TRY(grow_tree(job, match, join, join->sorted));
         return match->runs_tree(job, join);
     }
@@ -456,44 +455,17 @@ static bool by_loops(const struct prim_join *join) {
     return join->algorithm == JOIN_NINLJ || (join->algorithm == JOIN_RADIX && join->sequential);
 }
 
-/* Parts that keys repeat in are sorted each by itself; one too large for that calls for the whole
- * side to be. */
-static FALLIBLE regroup_parts(struct prim_job *job, const struct prim_match *match,
-                              struct prim_join *join) {
-    i32 built = JOIN_BUILT(join);
-    i64 mark = prim_mark(job);
-    bool too_large = false;
-    join->sorted = prim_take(job, join->keys[built].count * join->key_bytes);
-    join->list = prim_take(job, join->keys[built].count * 4);
-    TRY(match->sort_parts(job, join, &too_large));
-    if (!too_large) {
-        join->side[built].list = join->list;
-        TRY(match->runs_parts(job, join));
-    }
-    if (too_large || job->measuring) {
-        prim_back(job, mark);
-        return regroup(job, match, join);
-    }
-    return ERR_OK;
-}
-
 static FALLIBLE find_runs(struct prim_job *job, const struct prim_match *match,
                           struct prim_join *join) {
-    if (join->regrouped) {
-        return regroup(job, match, join);
-    }
     switch (join->algorithm) {
     case JOIN_PLAIN:
     case JOIN_DIRECT:
         return regroup(job, match, join);
     case JOIN_PARTITIONED:
-        return regroup_parts(job, match, join);
+        TRY(sort_parts(job, match, join)); /* keys repeat, or there is too little room */
+        return match->runs_parts(job, join);
     case JOIN_RADIX:
-        if (!join->sequential) {
-            join->side[JOIN_BUILT(join)].list = join->list;
-            return match->runs_parts(job, join);
-        }
-        return match->loop_count(job, join);
+        return join->sequential ? match->loop_count(job, join) : match->runs_parts(job, join);
     case JOIN_SMJ:
         return match->runs_merge(job, join);
     case JOIN_INLJ:
@@ -551,7 +523,7 @@ wf_status prim_join_write(struct prim_job *job, struct prim_join *join, const st
     if (n <= 0) {
         return ERR_OK;
     }
-    bool loops = by_loops(join) && !join->regrouped && join->kind < KEEP_SEMI;
+    bool loops = by_loops(join) && join->kind < KEEP_SEMI;
     u32 *numbers = NULL;
     struct join_out to = numbered(job, join, out, n, &numbers);
     TRY(loops ? match->loop_write(job, join, &to, join->done, n)

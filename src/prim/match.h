@@ -100,7 +100,6 @@ struct prim_join {
     b8 known; /* the facts are */
     b8 can_rush;
     b8 counted;
-    b8 regrouped; /* runs are those of `sorted`, found through `table` */
     i64 total;    /* -1: not known yet */
     i64 done;     /* rows given so far */
     struct join_arrays side[2];
@@ -136,7 +135,9 @@ struct prim_match {
     /* Of `sorted`: the first place of every run into the table, and `length`. */
     FALLIBLE (*group)(struct prim_job *job, struct prim_join *join);
     FALLIBLE (*runs_grouped)(struct prim_job *job, struct prim_join *join);
-    FALLIBLE (*sort_parts)(struct prim_job *job, struct prim_join *join, bool *out_too_large);
+    /* Every part of the built side by itself, into `sorted` and `list`; those too large for the
+     * cache or shared memory in chunks. Takes what it needs. */
+    FALLIBLE (*sort_parts)(struct prim_job *job, struct prim_join *join);
     FALLIBLE (*runs_parts)(struct prim_job *job, struct prim_join *join);
     /* Takes what it needs. */
     FALLIBLE (*runs_merge)(struct prim_job *job, struct prim_join *join);

@@ -45,6 +45,10 @@ static FALLIBLE choose_gpu(struct exec *x, const struct run_devices *devices,
     return ERR_OK;
 }
 
+static struct duration estimate_text(f64 ns) {
+    return duration_of(ns < 9e18 ? (i64)ns : I64_MAX);
+}
+
 /* Which device mix_devices deals a step to. The rows it reads count too: a step of a loop meets
  * both. */
 static bool dealt_to_gpu(const struct exec *x, const struct step *step) {
@@ -79,8 +83,8 @@ static void choose_auto(struct exec *x, const struct run_devices *devices, const
     f64 cpu_ns = devices->cpu->estimate_ns(devices->cpu, x, step);
     f64 gpu_ns = devices->gpu->estimate_ns(devices->gpu, x, step);
     *out = gpu_ns < cpu_ns ? devices->gpu : devices->cpu;
-    *out_why =
-        arena_printf(x->arena, "estimated: cpu %.3g ms, gpu %.3g ms", cpu_ns / 1e6, gpu_ns / 1e6);
+    *out_why = arena_printf(x->arena, "estimated: cpu %s, gpu %s", estimate_text(cpu_ns).text,
+                            estimate_text(gpu_ns).text);
 }
 
 wf_status choose_device(struct exec *x, const struct run_devices *devices, const struct step *step,

@@ -37,6 +37,15 @@ struct device_rates {
     f64 bus_bytes_per_ns;
 };
 
+/* How far an execution is: see run/work.c. Costs are in units of their own. */
+struct work {
+    i64 answer_cost; /* of a row of the answer, to whoever takes it */
+    i64 *later;      /* by step: what it and those behind it are expected to cost */
+    _Atomic i64 before, step,
+        after;                    /* of the steps that have ended, the one that runs, the others */
+    _Atomic i64 rows, rows_total; /* that the running step has done, and has to do; 0 = unknown */
+};
+
 /* One execution of a program. Everything in it lives until exec_close. */
 struct exec {
     const struct program *program;
@@ -55,9 +64,9 @@ struct exec {
     struct step_metric *metrics; /* by step number, counted through all blocks */
     _Atomic i32 *cancel; /* not cancel_seen: stop with ERR_CANCELLED at the next morsel or launch */
     i32 cancel_seen;
-    i64 deadline_ns;       /* 0 = none */
-    _Atomic i64 rows_done; /* progress of the statement, in source rows */
-    _Atomic i64 rows_total;
+    i64 deadline_ns;          /* 0 = none */
+    i64 times_us[TIME_COUNT]; /* 0 = when the execution starts */
+    struct work work;
     i32 *deferred_at;  /* by deferral: where in the text its fault was met */
     _Atomic u64 fault; /* the smallest fault met: see fault_key; ~0 = none */
     struct mutex lock; /* for whatever threads must share */
@@ -84,6 +93,14 @@ static inline u64 fault_key(u16 rank, i64 row, u8 fault) {
 void exec_fault(struct exec *x, u64 key); /* atomic minimum */
 /* ERR_CANCELLED when cancelled or past the deadline. */
 FALLIBLE exec_check(struct exec *x);
+
+/* Whether no row of the segment's zone can lie within the bounds. */
+bool exec_zone_excluded(const struct exec *x, const struct segment *seg, const struct prune *p,
+                        i64 zone);
+/* The rows of its table that a pipeline has to look at: all, or the one that has the values which
+ * its conditions ask for in all columns of a key, or none. Thread-safe. */
+void exec_row_range(const struct exec *x, const struct pipeline *pipe, i64 *out_first,
+                    i64 *out_end);
 
 /* Variables. A chunk's buffers are accounted to the statement. */
 struct chunk *chunk_new(struct exec *x, const struct var *var, i64 rows,
@@ -138,5 +155,15 @@ struct device {
     void (*rates)(struct device *dev, struct exec *x, struct device_rates *out);
     void (*close)(struct device *dev);
 };
+
+/* The running step has dealt with so many more rows. */
+static inline void work_rows(struct exec *x, i64 rows) {
+    atomic_fetch_add_explicit(&x->work.rows, rows, memory_order_relaxed);
+}
+/* It deals with so many in all, each as often as it reads it. */
+static inline void work_expect(struct exec *x, i64 rows) {
+    atomic_store_explicit(&x->work.rows_total, rows, memory_order_relaxed);
+}
+f64 work_share(const struct work *work); /* in [0, 1]; -1 = not known */
 
 #endif

@@ -30,32 +30,31 @@ static struct floor floor_of(const struct step_metric *m, const struct device_ra
 
 struct report {
     struct device_rates cpu, gpu;
-    i32 label_width;
+    const char *why; /* of all steps; NULL = each has its own */
 };
 
+/* "98% of memory": how near the step is to its floor, and what bounds it. */
 static void print_floor(struct text *out, const struct report *report,
                         const struct step_metric *m) {
     bool is_gpu = m->device && strncmp(m->device, "gpu", 3) == 0;
     struct floor floor = floor_of(m, is_gpu ? &report->gpu : &report->cpu);
     if (floor.ns > 0 && m->ns > 0) {
         f64 share = 100 * floor.ns / (f64)m->ns;
-        text_print(out, " %9.3f %-7s %5.0f%%", floor.ns / 1e6, floor.by, MIN_OF(share, 100));
+        text_print(out, "  %3.0f%% of %s\n", MIN_OF(share, 100), floor.by);
     } else {
-        text_print(out, " %9s %-7s %6s", "-", "-", "-");
+        text_print(out, "     -\n");
     }
 }
 
-static void print_row(struct text *out, const struct report *report, u32 no,
-                      const struct step *step, const struct step_metric *m) {
-    i64 ns = m->device_ns > 0 ? m->device_ns : m->ns;
-    f64 rate = ns > 0 ? (f64)m->bytes_read / (f64)ns : 0.0;
-    text_print(out, "%4u  %-*s %-10s %10.3f", no, report->label_width, step_label(step),
-               m->device ? m->device : "-", (f64)m->ns / 1e6);
-    print_floor(out, report, m);
-    text_print(out, " %12lld %12lld %9.1f %7.2f  %s", m->rows_in, m->rows_out,
-               (f64)m->bytes_read / 1e6, rate, m->why ? m->why : "not run");
+/* Where it ran, what it did, and why there unless all steps have the same reason. */
+static void print_words(struct text *out, const struct report *report, const struct step *step,
+                        const struct step_metric *m) {
+    text_print(out, "      %s: %s", m->device ? m->device : "not run", step_label(step));
+    if (m->device && m->why && !report->why) {
+        text_print(out, "; %s", m->why);
+    }
     if (m->tablets_pruned_rows > 0) {
-        text_print(out, "; %lld rows skipped by zone maps", m->tablets_pruned_rows);
+        text_print(out, "; %lld rows skipped by zone maps and keys", m->tablets_pruned_rows);
     }
     if (m->bytes_moved > 0) {
         text_print(out, "; %.1f MB moved", (f64)m->bytes_moved / 1e6);
@@ -64,6 +63,32 @@ static void print_row(struct text *out, const struct report *report, u32 no,
         text_print(out, "; %lld launches", m->launches);
     }
     text_print(out, "\n");
+}
+
+/* A line of numbers, no wider than 80 columns, and below it what is said in words. */
+static void print_step(struct text *out, const struct report *report, u32 no,
+                       const struct step *step, const struct step_metric *m) {
+    i64 ns = m->device_ns > 0 ? m->device_ns : m->ns;
+    f64 rate = ns > 0 ? (f64)m->bytes_read / (f64)ns : 0.0;
+    text_print(out, "%4u %12s %12lld %12lld %9.1f %7.2f", no, duration_of(m->ns).text, m->rows_in,
+               m->rows_out, (f64)m->bytes_read / 1e6, rate);
+    print_floor(out, report, m);
+    print_words(out, report, step, m);
+}
+
+/* The reason that all steps have for running where they ran; NULL when they differ. */
+static const char *common_why(const struct exec *x, u32 steps) {
+    const char *why = NULL;
+    for (u32 i = 0; i < steps; i++) {
+        const struct step_metric *m = &x->metrics[i];
+        if (m->device && m->why) {
+            if (why && strcmp(why, m->why) != 0) {
+                return NULL;
+            }
+            why = m->why;
+        }
+    }
+    return why;
 }
 
 static void print_rates(struct text *out, const char *name, const struct device_rates *rates) {
@@ -100,32 +125,40 @@ static void get_rates(struct exec *x, struct device *device, u32 steps, struct d
 
 void exec_print(struct text *out, struct exec *x, const struct run_devices *devices) {
     const struct program *program = x->program;
-    struct report report = {.label_width = 10};
+    struct report report = {0};
     u32 steps = 0;
     for (u32 b = 0; b < program->block_count; b++) {
-        for (u32 s = 0; s < program->blocks[b].step_count; s++, steps++) {
-            i32 width = (i32)strlen(step_label(&program->blocks[b].steps[s]));
-            report.label_width = MAX_OF(report.label_width, width);
-        }
+        steps += program->blocks[b].step_count;
     }
+    report.why = common_why(x, steps);
     get_rates(x, devices->cpu, steps, &report.cpu);
     get_rates(x, devices->gpu, steps, &report.gpu);
-    text_print(out, "%4s  %-*s %-10s %10s %9s %-7s %6s %12s %12s %9s %7s  %s\n", "step",
-               report.label_width, "operators", "device", "ms", "floor ms", "by", "share",
-               "rows in", "rows out", "MB read", "GB/s", "why there");
+    text_print(out, "%4s %12s %12s %12s %9s %7s  %s\n", "step", "time", "rows in", "rows out",
+               "MB read", "GB/s", "of its floor");
     u32 no = 0;
     for (u32 b = 0; b < program->block_count; b++) {
         for (u32 s = 0; s < program->blocks[b].step_count; s++, no++) {
-            print_row(out, &report, no, &program->blocks[b].steps[s], &x->metrics[no]);
+            print_step(out, &report, no, &program->blocks[b].steps[s], &x->metrics[no]);
         }
+    }
+    if (report.why) {
+        text_print(out, "why there: %s\n", report.why);
     }
     print_rates(out, "cpu", &report.cpu);
     print_rates(out, "gpu", &report.gpu);
 }
 
-/* A device that does not count at marks still knows what entered and left the pipeline. */
+/* Whether as many rows came out of the pipeline as reached its end: groups and the first rows of an
+ * order are fewer. */
+static bool keeps_all(const struct pipeline *pipe) {
+    const struct sink *sink = &pipe->sinks[0];
+    return pipe->sink_count == 1 && sink->kind == SINK_ROWS && sink->limit < 0 &&
+           sink->top_key_count == 0;
+}
+
+/* A device that does not count at marks still knows what left the pipeline. */
 static i64 rows_at(const struct pipeline *pipe, const struct step_metric *m, u32 mark) {
-    if (m->marks[mark] >= 0 || !m->device) {
+    if (m->marks[mark] >= 0 || !m->device || !keeps_all(pipe)) {
         return m->marks[mark];
     }
     for (u32 i = pipe->marks[mark].op; i < pipe->op_count; i++) {
@@ -135,7 +168,7 @@ static i64 rows_at(const struct pipeline *pipe, const struct step_metric *m, u32
         case OP_MATCH:
             return -1;
         case OP_EMIT:
-            return pipe->sink_count == 1 ? m->rows_out : -1;
+            return m->rows_out;
         default:
             break;
         }

@@ -293,6 +293,8 @@ static FALLIBLE settle_options(struct bind *b, struct agg_call *call) {
     call->distinct = call->distinct && !extreme;
     if (agg < AGG_STRING_AGG) {
         call->order.count = 0;
+    } else if (call->distinct && call->order.count == 0) { /* as PostgreSQL finds repeats */
+        VEC_PUSH(b->arena, &call->order, ((struct order_key){.expr = call->arg}));
     }
     return ERR_OK;
 }
@@ -408,15 +410,19 @@ static void note_slot_level(struct expr **slot, void *arg) {
     expr_each_col(*slot, note_level, arg);
 }
 
+static struct query *outer_query(struct query *q, i32 level) {
+    for (i32 i = 0; i < level; i++) {
+        q = q->outer;
+    }
+    return q;
+}
+
 /* The query whose groups a call is made for; what its arguments wait for goes below them. */
 static FALLIBLE find_owner(struct bind *b, struct query *q, struct agg_call *call, i64 before,
                            struct query **out) {
     struct level_walk w = {b, q, before, -1};
     agg_each_expr(call, note_slot_level, &w);
-    struct query *owner = q;
-    for (i32 i = 0; i < w.level; i++) {
-        owner = owner->outer;
-    }
+    struct query *owner = outer_query(q, w.level);
     TRY(check_place(b, owner, call->position));
     for (i64 i = before; i < q->pending.count; i++) {
         VEC_PUSH(b->arena, &owner->below, q->pending.items[i]);
@@ -484,14 +490,19 @@ FALLIBLE bind_grouping(struct bind *b, struct query *q, const struct json *body,
                        struct expr **out) {
     struct grouping_call call = {.position = json_position(body)};
     TRY(bind_only(b, body, "args location", call.position));
-    TRY(check_place(b, q, call.position));
     TRY(bind_list(b, q, json_get(body, "args"), &call.args, &call.arg_count));
+    struct level_walk w = {b, q, q->pending.count, -1};
+    for (i32 i = 0; i < call.arg_count; i++) {
+        expr_each_col(call.args[i], note_level, &w);
+    }
+    struct query *owner = outer_query(q, w.level);
+    TRY(check_place(b, owner, call.position));
     if (call.arg_count > 31) {
         FAIL_AT(b->err, TOO_MANY_COLUMNS, call.position,
                 "GROUPING must have fewer than 32 arguments");
     }
     call.col = bind_col_new(b, NULL, "grouping", type_of(TYPE_INTEGER), false);
-    VEC_PUSH(b->arena, &q->groupings, call);
+    VEC_PUSH(b->arena, &owner->groupings, call);
     *out = expr_col(b->plan, call.col, call.position);
     return ERR_OK;
 }

@@ -157,7 +157,14 @@ static bool has_star(const char *text) {
 static bool view_uses(const struct alter *a, const struct object *view, const char *column) {
     struct bind *b = a->b;
     bool own = !view->text || text_names(b, view->text, a->object->name);
-    return own && (!view->text || text_names(b, view->text, column) || has_star(view->text) ||
+    bool known = false; /* columns that came later are not in its `*` */
+    for (u32 d = 0; d < view->dep_count; d++) {
+        const struct column_names *cols = &view->dep_cols[d];
+        for (u32 c = 0; view->deps[d] == a->object->oid && c < cols->count; c++) {
+            known = known || strcmp(cols->names[c], column) == 0;
+        }
+    }
+    return own && known && (!view->text || text_names(b, view->text, column) || has_star(view->text) ||
                    text_names(b, view->text, "natural"));
 }
 
@@ -200,6 +207,40 @@ static bool rests_on(const struct table_foreign *fk, u32 oid, u32 count, const u
         same = key_uses(count, cols, fk->ref_cols[i]);
     }
     return same;
+}
+
+/* Whether references to these columns rest on another key, made before this one. */
+static bool is_spare(const struct alter *a, const struct table_key *key) {
+    for (const struct table_key *other = a->def->keys; other < key; other++) {
+        u32 same = 0;
+        for (u32 i = 0; i < key->col_count; i++) {
+            same += key_uses(other->col_count, other->cols, key->cols[i]);
+        }
+        if (same == key->col_count && other->col_count == key->col_count) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The table's own references to one of its keys; with `cascade` they go. Those that have `col`
+ * among their columns go with it anyway. */
+static FALLIBLE check_own_references(struct alter *a, const char *what, const struct table_key *key,
+                                     i64 col, bool cascade) {
+    struct table_def *def = a->def;
+    u32 kept = 0;
+    for (u32 f = 0; f < def->foreign_count; f++) {
+        const struct table_foreign *fk = &def->foreigns[f];
+        bool rests = rests_on(fk, 0, key->col_count, key->cols) &&
+                     !(col >= 0 && key_uses(fk->col_count, fk->cols, (u32)col));
+        if (rests && !cascade) {
+            return depended_on(a, what, a->object, true);
+        }
+        def->foreigns[kept] = def->foreigns[f];
+        kept += !rests;
+    }
+    def->foreign_count = kept;
+    return ERR_OK;
 }
 
 /* Other tables that refer to a key; with `cascade` their references go. */
@@ -264,6 +305,12 @@ static FALLIBLE drop_column(struct alter *a, const struct json *cmd) {
     }
     TRY(find_column(a, name, &col));
     TRY(check_dependents(a, "drop a column", "drop a key", col, cascade));
+    for (u32 i = 0; i < a->def->key_count; i++) {
+        const struct table_key *key = &a->def->keys[i];
+        if (key_uses(key->col_count, key->cols, col)) {
+            TRY(check_own_references(a, "drop a key", key, col, cascade));
+        }
+    }
     drop_its_constraints(a, col);
     u32 after = a->def->col_count - col - 1;
     memmove(a->def->cols + col, a->def->cols + col + 1, after * sizeof *a->def->cols);
@@ -335,11 +382,17 @@ static FALLIBLE drop_constraint(struct alter *a, const struct json *cmd) {
     struct table_def *def = a->def;
     u32 before = def->key_count + def->check_count + def->foreign_count, kept = 0;
     for (u32 i = 0; i < def->key_count; i++) {
+        bool spare = is_spare(a, &def->keys[i]);
         if (strcmp(def->keys[i].name, name) != 0 || def->keys[i].index) {
             def->keys[kept++] = def->keys[i];
         } else {
-            TRY(check_referrers(a, "drop a key", &def->keys[i],
-                                json_is(cmd, "behavior", "DROP_CASCADE")));
+            bool cascade = json_is(cmd, "behavior", "DROP_CASCADE");
+            struct table_key key = def->keys[i];
+            if (spare) {
+                continue;
+            }
+            TRY(check_referrers(a, "drop a key", &key, cascade));
+            TRY(check_own_references(a, "drop a key", &key, -1, cascade));
         }
     }
     def->key_count = kept;
@@ -361,6 +414,17 @@ static FALLIBLE drop_constraint(struct alter *a, const struct json *cmd) {
         !json_flag(cmd, "missing_ok")) {
         FAIL_AT(a->b->err, UNDEFINED_OBJECT, a->out->position,
                 "constraint \"%.100s\" of relation \"%.100s\" does not exist", name, def->name);
+    }
+    return ERR_OK;
+}
+
+/* The column's DEFAULT, which is of its old type, under the new one. */
+static FALLIBLE default_fits(struct alter *a, const struct column_def *column, struct type type) {
+    if (column->default_text && !column->sequence &&
+        !coerce_allowed(column->type, type, COERCE_ASSIGN)) {
+        FAIL_AT(a->b->err, DATATYPE_MISMATCH, a->out->position,
+                "default for column \"%.100s\" cannot be cast automatically to type %.40s",
+                column->name, type_print(type, a->word));
     }
     return ERR_OK;
 }
@@ -396,6 +460,7 @@ static FALLIBLE column_type(struct alter *a, const struct json *cmd) {
         }
     }
     TRY(check_dependents(a, "change a column", "change a key", col, false));
+    TRY(default_fits(a, column, type));
     column->type = type;
     a->out->rewrite = 1;
     return coerce_assign(b, value, column, &a->out->from[col].value);
@@ -607,6 +672,33 @@ static i32 pass_of(const struct json *cmd) {
                                                                                 : PASS_LAST;
 }
 
+/* Columns of another type still refer to what they did. */
+static FALLIBLE check_references(struct alter *a) {
+    for (u32 f = 0; f < a->def->foreign_count; f++) {
+        const struct table_foreign *fk = &a->def->foreigns[f];
+        const struct edition_entry *entry =
+            fk->ref_oid ? edition_find_oid(a->b->snap->edition, fk->ref_oid) : NULL;
+        struct table_def parent =
+            entry && entry->object->table ? table_def_view(entry->object->table) : *a->def;
+        TRY(ddl_check_pairs(a->b, a->def, fk, &parent, a->out->position));
+    }
+    return ERR_OK;
+}
+
+FALLIBLE ddl_if_exists(struct bind *b, const struct json *body, const struct json *relation,
+                       struct statement *out, bool *out_missing) {
+    const char *schema = json_text(relation, "schemaname"), *name = json_text(relation, "relname");
+    TRY(snapshot_open(b->snap, b->err));
+    *out_missing =
+        json_flag(body, "missing_ok") && name &&
+        !snapshot_lookup(b->snap, sv_from(schema ? schema : ""), sv_from(name));
+    if (*out_missing) { /* an ALTER of nothing */
+        out->kind = STATEMENT_ALTER_TABLE;
+        out->oid = 0;
+    }
+    return ERR_OK;
+}
+
 FALLIBLE bind_alter(struct bind *b, const struct json *body, struct statement *out) {
     const struct json *relation = json_get(body, "relation");
     const struct edition_entry *entry = NULL;
@@ -615,11 +707,9 @@ FALLIBLE bind_alter(struct bind *b, const struct json *body, struct statement *o
     out->kind = STATEMENT_ALTER_TABLE;
     out->position = json_position(relation);
     a.at = out->position;
-    TRY(snapshot_open(b->snap, b->err));
-    const char *schema = json_text(relation, "schemaname");
-    if (json_flag(body, "missing_ok") &&
-        !snapshot_lookup(b->snap, sv_from(schema ? schema : ""),
-                         sv_from(json_text(relation, "relname")))) {
+    bool missing = false;
+    TRY(ddl_if_exists(b, body, relation, out, &missing));
+    if (missing) {
         return ERR_OK;
     }
     TRY(bind_relation(b, relation, &entry));
@@ -641,6 +731,7 @@ FALLIBLE bind_alter(struct bind *b, const struct json *body, struct statement *o
             }
         }
     }
+    TRY(check_references(&a));
     alter_fills(&a);
     if (needs_rewrite(out)) {
         rewrite_plan(&a);
@@ -697,7 +788,7 @@ static const char *renamed_text(struct bind *b, const char *text, const char *fr
         struct sv bare = quoted ? (struct sv){token.ptr + 1, token.len - 2} : token;
         if (quoted ? sv_eq(bare, sv_from(from)) : sv_eq_nocase(bare, sv_from(from))) {
             text_append(&out, (struct sv){text + done, token.ptr - (text + done)});
-            text_print(&out, "\"%s\"", to);
+            ddl_print_name(&out, to);
             done = at;
         }
     }
@@ -808,6 +899,11 @@ FALLIBLE bind_rename(struct bind *b, const struct json *body, struct statement *
                   "renameType relationType relation subname newname behavior missing_ok object",
                   position));
     out->position = position;
+    bool missing = false;
+    TRY(ddl_if_exists(b, body, json_get(body, "relation"), out, &missing));
+    if (missing) {
+        return ERR_OK;
+    }
     if (json_is(body, "renameType", "OBJECT_COLUMN") ||
         json_is(body, "renameType", "OBJECT_TABCONSTRAINT")) {
         return rename_part(b, body, out);
@@ -817,7 +913,7 @@ FALLIBLE bind_rename(struct bind *b, const struct json *body, struct statement *
         known = known || json_is(body, "renameType", rename_kinds[i].type);
     }
     if (!known) {
-        return unsupported(b, position, "RENAME of this object");
+        return unsupported(b, position, "%s", command_tag(b->arena, "RenameStmt", body));
     }
     out->kind = STATEMENT_RENAME;
     out->table_name = keep(b, json_text(body, "newname"));
@@ -888,7 +984,16 @@ FALLIBLE bind_set_constraints(struct bind *b, const struct json *body, struct st
 FALLIBLE bind_set_schema(struct bind *b, const struct json *body, struct statement *out) {
     const struct edition_entry *entry = NULL;
     const struct json *relation = json_get(body, "relation");
+    if (!relation) {
+        return unsupported(b, (i32)(b->parsed->text.ptr - b->parsed->script.ptr), "%s",
+                           command_tag(b->arena, "AlterObjectSchemaStmt", body));
+    }
+    bool missing = false;
     TRY(bind_only(b, body, "objectType relation newschema missing_ok", json_position(relation)));
+    TRY(ddl_if_exists(b, body, relation, out, &missing));
+    if (missing) {
+        return ERR_OK;
+    }
     TRY(bind_relation(b, relation, &entry));
     out->kind = STATEMENT_RENAME;
     out->position = json_position(relation);

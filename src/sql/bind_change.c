@@ -298,7 +298,7 @@ FALLIBLE bind_tx_option(struct bind *b, const struct json *option, struct statem
 FALLIBLE bind_transaction(struct bind *b, const struct json *body, struct statement *out) {
     i32 position = (i32)(b->parsed->text.ptr - b->parsed->script.ptr);
     const char *kind = json_text(body, "kind");
-    TRY(bind_only(b, body, "kind options savepoint_name chain", position));
+    TRY(bind_only(b, body, "kind options savepoint_name chain gid", position));
     out->kind = STATEMENT_TRANSACTION;
     out->position = position;
     out->table_name = keep(b, json_text(body, "savepoint_name"));
@@ -312,7 +312,7 @@ FALLIBLE bind_transaction(struct bind *b, const struct json *body, struct statem
             return ERR_OK;
         }
     }
-    return unsupported(b, position, "two-phase commit");
+    return unsupported(b, position, "%s", command_tag(b->arena, "TransactionStmt", body));
 }
 
 bool parsed_is_transaction(const struct parsed *parsed) {

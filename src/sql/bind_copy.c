@@ -11,6 +11,7 @@ struct copy_given { /* which options were written */
     const char *format;
     b8 delimiter, quote, escape, null_text, header, format_given, force_quote;
     b8 force_not_null, force_null, freeze;
+    b8 comment, skip, null_padding, ignore_errors, compression;
 };
 
 const char *option_text(struct bind *b, const struct json *def_elem, bool *out_given) {
@@ -144,6 +145,64 @@ static FALLIBLE copy_names(struct bind *b, const struct json *option, struct cop
     return ERR_OK;
 }
 
+static FALLIBLE copy_compression(struct bind *b, const char *text, i32 position,
+                                 struct copy_options *copy) {
+    struct sv name = sv_from(text);
+    bool by_name = sv_eq_nocase(name, SV("auto")) || sv_eq_nocase(name, SV("auto_detect"));
+    if (!by_name && !sv_eq_nocase(name, SV("none")) && !sv_eq_nocase(name, SV("gzip")) &&
+        !sv_eq_nocase(name, SV("zstd"))) {
+        FAIL_AT(b->err, INVALID_PARAMETER, position, "COPY compression must be none, gzip or zstd");
+    }
+    copy->compression = by_name ? NULL : keep(b, text);
+    return ERR_OK;
+}
+
+static FALLIBLE copy_skip(struct bind *b, const char *text, i32 position, i64 *out) {
+    i64 lines = 0;
+    for (const char *c = text; *c; c++) {
+        bool digit = *c >= '0' && *c <= '9';
+        lines = digit && lines >= 0 && lines < I64_MAX / 100 ? lines * 10 + (*c - '0') : -1;
+    }
+    if (lines < 0 || !*text) {
+        FAIL_AT(b->err, INVALID_PARAMETER, position, "COPY skip must be a number of lines");
+    }
+    *out = lines;
+    return ERR_OK;
+}
+
+/* Options that PostgreSQL has not, named as in DuckDB. */
+static FALLIBLE copy_own_option(struct bind *b, const char *name, const struct json *option,
+                                struct copy_options *copy, struct copy_given *given) {
+    i32 position = json_position(option);
+    bool has_value = false, on = false;
+    const char *text = option_text(b, option, &has_value);
+    if (strcmp(name, "comment") == 0) {
+        TRY(redundant(b, &given->comment, position));
+        return one_byte(b, text, "comment", position, &copy->comment);
+    }
+    if (strcmp(name, "skip") == 0) {
+        TRY(redundant(b, &given->skip, position));
+        return copy_skip(b, text, position, &copy->skip);
+    }
+    if (strcmp(name, "compression") == 0) {
+        TRY(redundant(b, &given->compression, position));
+        return copy_compression(b, text, position, copy);
+    }
+    if (strcmp(name, "null_padding") == 0) {
+        TRY(redundant(b, &given->null_padding, position));
+        TRY(option_bool(b, option, &on));
+        copy->null_padding = on;
+        return ERR_OK;
+    }
+    if (strcmp(name, "ignore_errors") == 0) {
+        TRY(redundant(b, &given->ignore_errors, position));
+        TRY(option_bool(b, option, &on));
+        copy->ignore_errors = on;
+        return ERR_OK;
+    }
+    FAIL_AT(b->err, SYNTAX, position, "option \"%.60s\" not recognized", name);
+}
+
 static FALLIBLE copy_option(struct bind *b, const struct json *option, struct copy_options *copy,
                             struct copy_given *given) {
     const char *name = json_text(option, "defname");
@@ -159,7 +218,7 @@ static FALLIBLE copy_option(struct bind *b, const struct json *option, struct co
         TRY(redundant(b, &given->header, position));
         return copy_header(b, option, copy);
     }
-    if (strcmp(name, "delimiter") == 0) {
+    if (strcmp(name, "delimiter") == 0 || strcmp(name, "delim") == 0 || strcmp(name, "sep") == 0) {
         TRY(redundant(b, &given->delimiter, position));
         return one_byte(b, text, "delimiter", position, &copy->delimiter);
     }
@@ -171,7 +230,7 @@ static FALLIBLE copy_option(struct bind *b, const struct json *option, struct co
         TRY(redundant(b, &given->escape, position));
         return one_byte(b, text, "escape", position, &copy->escape);
     }
-    if (strcmp(name, "null") == 0) {
+    if (strcmp(name, "null") == 0 || strcmp(name, "nullstr") == 0) {
         copy->null_text = keep(b, text);
         return redundant(b, &given->null_text, position);
     }
@@ -192,7 +251,7 @@ static FALLIBLE copy_option(struct bind *b, const struct json *option, struct co
         TRY(redundant(b, &given->freeze, position));
         return option_bool(b, option, &on);
     }
-    FAIL_AT(b->err, SYNTAX, position, "option \"%.60s\" not recognized", name);
+    return copy_own_option(b, name, option, copy, given);
 }
 
 static bool path_ends(const char *path, const char *end) {
@@ -201,10 +260,14 @@ static bool path_ends(const char *path, const char *end) {
     return len >= end_len && sv_eq_nocase((struct sv){path + len - end_len, end_len}, sv_from(end));
 }
 
+/* Also when it is packed: x.tbl.gz. */
+static bool is_tbl(const char *path) {
+    return path_ends(path, ".tbl") || path_ends(path, ".tbl.gz") || path_ends(path, ".tbl.zst");
+}
+
 static FALLIBLE copy_defaults(struct bind *b, struct copy_options *copy,
                               const struct copy_given *given, i32 position) {
-    bool tbl = given->format ? strcmp(given->format, "tbl") == 0
-                             : copy->path && path_ends(copy->path, ".tbl");
+    bool tbl = given->format ? strcmp(given->format, "tbl") == 0 : copy->path && is_tbl(copy->path);
     if (!given->delimiter) {
         copy->delimiter = tbl ? '|' : ',';
     }
@@ -277,6 +340,15 @@ static FALLIBLE copy_options(struct bind *b, const struct json *body, i32 positi
     if (given.force_quote && (from || !csv)) {
         FAIL_AT(b->err, NOT_SUPPORTED, position,
                 "COPY FORCE_QUOTE needs COPY TO in the format csv");
+    }
+    bool reads = given.comment || given.skip || given.null_padding || given.ignore_errors;
+    if (reads && !from) {
+        FAIL_AT(b->err, NOT_SUPPORTED, position,
+                "COPY COMMENT, SKIP, NULL_PADDING and IGNORE_ERRORS need COPY FROM");
+    }
+    if (copy->comment && (copy->comment == copy->delimiter || copy->comment == copy->quote)) {
+        FAIL_AT(b->err, INVALID_PARAMETER, position,
+                "COPY comment, delimiter and quote must be different");
     }
     if ((given.force_not_null || given.force_null) && (!from || !csv)) {
         FAIL_AT(b->err, NOT_SUPPORTED, position, "COPY %s needs COPY FROM in the format csv",

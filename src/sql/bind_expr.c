@@ -546,9 +546,9 @@ FALLIBLE bind_expr(struct bind *b, struct query *q, const struct json *node, str
     if (choice && q->sublinks.count > 0 && bind_met_before(b, q, body, out)) {
         return ERR_OK;
     }
-    TRY(bind_enter(b, 1, json_position(body)));
+    TRY(bind_enter(b, NEST_EXPR, json_position(body)));
     TRY(dispatch(b, q, node_kinds, COUNT_OF(node_kinds), body->key, body, out));
-    b->depth--;
+    bind_leave(b, NEST_EXPR);
     if (choice && q->pending.count > first) {
         bind_note_met(b, q, body, *out);
     }

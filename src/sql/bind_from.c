@@ -105,9 +105,31 @@ static struct rel *scan_rel(struct bind *b, const struct snapshot_table *found, 
     return scan;
 }
 
-/* A derived table or WITH query under a name. */
+/* A view reads the columns that there were when it was made: those that came later are left out.
+ * The object's OID, 0 = it is none. Returns how many are left. */
+static i64 known_columns(const struct bind *b, u32 oid, struct scope_col *cols, i64 count) {
+    const struct column_names *known = NULL;
+    for (u32 i = 0; b->view && oid && i < b->view->dep_count; i++) {
+        known = b->view->deps[i] == oid ? &b->view->dep_cols[i] : known;
+    }
+    if (!known) {
+        return count;
+    }
+    i64 left = 0;
+    for (i64 i = 0; i < count; i++) {
+        bool there = false;
+        for (u32 k = 0; k < known->count && !there; k++) {
+            there = strcmp(known->names[k], cols[i].name) == 0;
+        }
+        cols[left] = cols[i];
+        left += there;
+    }
+    return left;
+}
+
+/* A derived table, WITH query or view (oid) under a name. */
 static FALLIBLE from_result(struct bind *b, const struct select_out *result, const char *name,
-                            const struct json *alias, i32 position, struct scope *out) {
+                            u32 oid, const struct json *alias, i32 position, struct scope *out) {
     i64 count = result->rel->out.count;
     struct scope_col *cols = NEW_ARRAY(b->arena, struct scope_col, count + 1);
     const char *table = alias ? keep(b, json_text(alias, "aliasname")) : name;
@@ -115,6 +137,7 @@ static FALLIBLE from_result(struct bind *b, const struct select_out *result, con
         cols[i] = (struct scope_col){result->names[i], result->rel->out.items[i]};
         b->origins.items[cols[i].col] = (struct origin){table, cols[i].name};
     }
+    count = known_columns(b, oid, cols, count);
     if (alias) {
         TRY(rename_columns(b, alias, table, cols, count, position));
     }
@@ -139,11 +162,12 @@ static bool ends_with(const char *name, const char *end) {
 }
 
 static FALLIBLE from_found(struct bind *b, const struct snapshot_table *found, const char *name,
-                           const struct json *alias, i32 position, struct scope *out) {
+                           u32 oid, const struct json *alias, i32 position, struct scope *out) {
     const char *shown = alias ? keep(b, json_text(alias, "aliasname")) : name;
     i64 count = found->table->col_count;
     struct scope_col *cols = NEW_ARRAY(b->arena, struct scope_col, count + 1);
     out->rel = scan_rel(b, found, shown, position, cols);
+    count = known_columns(b, oid, cols, count);
     if (alias) {
         TRY(rename_columns(b, alias, shown, cols, count, position));
     }
@@ -164,28 +188,32 @@ FALLIBLE bind_table_scope(struct bind *b, const struct snapshot_table *found, co
 static FALLIBLE from_view(struct bind *b, const struct object *view, const struct json *alias,
                           i32 position, struct scope *out) {
     const struct parsed *outer = b->parsed;
+    const struct object *outer_view = b->view;
     const char *path = b->snap->path;
     struct parsed_list list;
     struct select_out result;
     const char *text = arena_sv(b->arena, sv_from(view->text)).ptr;
-    TRY(bind_enter(b, SELECT_DEPTH_COST, position));
+    TRY(bind_enter(b, NEST_VIEW, position));
     wf_status status = sql_parse(b->arena, sv_from(text), &list, b->err);
     if (!status) {
         b->parsed = list.items.items[0];
         b->snap->path = view->path && *view->path ? view->path : NULL;
+        b->view = view;
         status = bind_select(b, node_body(b->parsed->node), NULL, NULL, 0, &result);
         b->parsed = outer;
         b->snap->path = path;
+        b->view = outer_view;
     }
     if (status) { /* positions are those of the view's text */
         b->err->position = position;
         return status;
     }
-    b->depth -= SELECT_DEPTH_COST;
+    bind_leave(b, NEST_VIEW);
+    rel_place(b->arena, result.rel, position);
     for (u32 i = 0; i < view->col_count && i < result.rel->out.count; i++) {
         result.names[i] = keep(b, view->col_names[i]);
     }
-    return from_result(b, &result, keep(b, view->name), alias, position, out);
+    return from_result(b, &result, keep(b, view->name), view->oid, alias, position, out);
 }
 
 static FALLIBLE from_table(struct bind *b, const struct json *body, const struct place *place,
@@ -198,7 +226,7 @@ static FALLIBLE from_table(struct bind *b, const struct json *body, const struct
     if (cte) {
         struct select_out result;
         TRY(bind_cte_use(b, cte, &result));
-        return from_result(b, &result, name, alias, position, out);
+        return from_result(b, &result, name, 0, alias, position, out);
     }
     if (ends_with(name, ".parquet")) {
         return unsupported(b, position, "reading Parquet files (%.100s)", name);
@@ -207,7 +235,7 @@ static FALLIBLE from_table(struct bind *b, const struct json *body, const struct
     struct select_out listed;
     TRY(bind_system(b, json_text(body, "schemaname"), name, &system, &listed));
     if (system) {
-        return from_result(b, &listed, name, alias, position, out);
+        return from_result(b, &listed, name, 0, alias, position, out);
     }
     const struct edition_entry *entry = NULL;
     TRY(bind_relation(b, body, &entry));
@@ -218,7 +246,7 @@ static FALLIBLE from_table(struct bind *b, const struct json *body, const struct
         FAIL_AT(b->err, WRONG_OBJECT, position, "\"%.100s\" is not a table or view", name);
     }
     struct snapshot_table found = snapshot_of(b->snap, entry);
-    return from_found(b, &found, name, alias, position, out);
+    return from_found(b, &found, name, entry->object->oid, alias, position, out);
 }
 
 static FALLIBLE check_aliases(struct bind *b, const struct scope *left, const struct scope *right,
@@ -479,22 +507,39 @@ static FALLIBLE alias_join(struct bind *b, const struct json *alias, i32 positio
     return ERR_OK;
 }
 
+/* JOIN … USING (…) AS x: the merged columns, which come first, by another name. */
+static FALLIBLE alias_merged(struct bind *b, const struct json *alias, i64 count, i32 position,
+                             struct scope *io) {
+    struct scope_table merged = {.alias = keep(b, json_text(alias, "aliasname")),
+                                 .col_count = count,
+                                 .cols = NEW_ARRAY(b->arena, struct scope_col, count + 1)};
+    struct scope one = {0};
+    VEC_PUSH(b->arena, &one.tables, merged);
+    TRY(check_aliases(b, io, &one, position));
+    for (i64 i = 0; i < count; i++) {
+        merged.cols[i] = io->cols.items[i];
+    }
+    VEC_PUSH(b->arena, &io->tables, merged);
+    return ERR_OK;
+}
+
 static FALLIBLE from_join(struct bind *b, const struct json *body, const struct place *place,
                           struct scope *out) {
     i32 position = node_position(json_get(body, "rarg"));
     enum join_kind kind = JOIN_CROSS;
-    TRY(bind_only(b, body, "jointype isNatural larg rarg usingClause quals alias rtindex",
-                  position));
+    TRY(bind_only(
+        b, body, "jointype isNatural larg rarg usingClause join_using_alias quals alias rtindex",
+        position));
     TRY(join_kind_of(b, body, position, &kind, &out->swapped));
     struct scope *left = NEW(b->arena, struct scope);
     struct scope right = {0};
-    TRY(bind_enter(b, JOIN_DEPTH_COST, position));
+    TRY(bind_enter(b, NEST_JOIN, position));
     TRY(from_item(b, json_get(body, "larg"), place, left));
     struct query *seen = NEW(b->arena, struct query);
     *seen = (struct query){.scope = left, .outer = place->lateral, .clause = "FROM"};
     struct place inner = {place->ctes, place->outer, seen};
     TRY(from_item(b, json_get(body, "rarg"), &inner, &right));
-    b->depth -= JOIN_DEPTH_COST;
+    bind_leave(b, NEST_JOIN);
     TRY(join_tables(b, left, &right, kind, position, out));
     if (right.lateral && bind_depends(b, left->rel, right.rel)) {
         if (out->swapped || kind == JOIN_FULL) {
@@ -506,7 +551,12 @@ static FALLIBLE from_join(struct bind *b, const struct json *body, const struct 
     }
     out->lateral = left->lateral || right.lateral;
     TRY(join_condition(b, body, left, &right, place, position, out));
+    const struct json *merged = json_get(body, "join_using_alias");
     const struct json *alias = json_get(body, "alias");
+    if (merged) {
+        i64 count = json_count(json_get(body, "usingClause"));
+        TRY(alias_merged(b, merged, count, position, out));
+    }
     return alias ? alias_join(b, alias, position, out) : ERR_OK;
 }
 
@@ -548,7 +598,7 @@ static FALLIBLE from_rows(struct bind *b, const struct json *body, const struct 
         result.rel = bind_project(b, result.rel, values, result.names, count);
     }
     out->lateral = 1;
-    return from_result(b, &result, table, alias, position, out);
+    return from_result(b, &result, table, 0, alias, position, out);
 }
 
 /* The function's one column goes by the alias, if it has no name of its own. */
@@ -568,15 +618,15 @@ static FALLIBLE from_function(struct bind *b, const struct json *body, const str
     bool is_about = false;
     TRY(bind_about(b, node_body(call), place->ctes, place->outer, &result, &is_about));
     if (is_about) {
-        return from_result(b, &result, "", json_get(body, "alias"), position, out);
+        return from_result(b, &result, "", 0, json_get(body, "alias"), position, out);
     }
     JSON_EACH(part, json_get(node_body(call), "funcname")) {
         name = node_string(part);
     }
-    if (strcmp(name, "read_csv") == 0) {
+    if (strcmp(name, "read_csv") == 0 || strcmp(name, "read_csv_auto") == 0) {
         struct snapshot_table found;
         TRY(bind_file(b, node_body(call), &found));
-        return from_found(b, &found, keep(b, name), json_get(body, "alias"), position, out);
+        return from_found(b, &found, keep(b, name), 0, json_get(body, "alias"), position, out);
     }
     TRY(bind_table_func(b, place->lateral, node_body(call), false, &result.rel, &name));
     out->lateral = 1; /* said or not, it may use what stands before it */
@@ -587,7 +637,7 @@ static FALLIBLE from_function(struct bind *b, const struct json *body, const str
         u32 col = result.rel->out.items[i];
         result.names[i] = result.rel->out.count == 1 ? shown : b->plan->cols.items[col].name;
     }
-    return from_result(b, &result, name, alias, position, out);
+    return from_result(b, &result, name, 0, alias, position, out);
 }
 
 static FALLIBLE from_subselect(struct bind *b, const struct json *body, const struct place *place,
@@ -601,7 +651,7 @@ static FALLIBLE from_subselect(struct bind *b, const struct json *body, const st
     out->lateral = json_flag(body, "lateral");
     struct query *outer = out->lateral ? place->lateral : place->outer;
     TRY(bind_subselect(b, node_body(query), place->ctes, outer, false, &result));
-    return from_result(b, &result, "", json_get(body, "alias"), position, out);
+    return from_result(b, &result, "", 0, json_get(body, "alias"), position, out);
 }
 
 static FALLIBLE from_item(struct bind *b, const struct json *node, const struct place *place,

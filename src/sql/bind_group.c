@@ -103,7 +103,8 @@ static i64 add_key(struct bind *b, struct select *s, struct expr *key, i64 item)
         item = expr_equal(s->exprs.items[i], key) ? i : item;
     }
     item = s->by_item ? item : -1;
-    for (i64 i = 0; i < s->keys.count; i++) {
+    i64 same = expr_find(b->arena, &s->key_hashes, s->keys.items, s->keys.count, key);
+    for (i64 i = same; i >= 0 && i < s->keys.count; i++) {
         if (s->key_items.items[i] == item && expr_equal(s->keys.items[i], key)) {
             return i;
         }
@@ -135,9 +136,11 @@ static FALLIBLE bind_key(struct bind *b, struct select *s, const struct json *no
 }
 
 static void set_add(struct bind *b, struct key_set *set, i64 key) {
-    i64 at = 0;
-    while (at < set->keys.count && set->keys.items[at] < key) {
-        at++;
+    i64 at = 0, end = set->keys.count;
+    while (at < end) {
+        i64 middle = at + (end - at) / 2;
+        at = set->keys.items[middle] < key ? middle + 1 : at;
+        end = at > middle ? end : middle;
     }
     if (at < set->keys.count && set->keys.items[at] == key) {
         return;
@@ -148,14 +151,16 @@ static void set_add(struct bind *b, struct key_set *set, i64 key) {
     set->keys.items[at] = key;
 }
 
+static void set_add_all(struct bind *b, struct key_set *set, const struct key_set *more) {
+    for (i64 i = 0; i < more->keys.count; i++) {
+        set_add(b, set, more->keys.items[i]);
+    }
+}
+
 static struct key_set set_union(struct bind *b, const struct key_set *x, const struct key_set *y) {
     struct key_set both = {0};
-    for (i64 i = 0; i < x->keys.count; i++) {
-        set_add(b, &both, x->keys.items[i]);
-    }
-    for (i64 i = 0; i < y->keys.count; i++) {
-        set_add(b, &both, y->keys.items[i]);
-    }
+    set_add_all(b, &both, x);
+    set_add_all(b, &both, y);
     return both;
 }
 
@@ -245,9 +250,9 @@ static FALLIBLE bind_grouping_set(struct bind *b, struct select *s, const struct
 static FALLIBLE bind_item(struct bind *b, struct select *s, const struct json *node,
                           key_sets *out) {
     if (node_is(node, "GroupingSet")) {
-        TRY(bind_enter(b, 1, node_position(node)));
+        TRY(bind_enter(b, NEST_EXPR, node_position(node)));
         TRY(bind_grouping_set(b, s, node_body(node), out));
-        b->depth--;
+        bind_leave(b, NEST_EXPR);
         return ERR_OK;
     }
     struct key_set set = {0};
@@ -294,6 +299,12 @@ FALLIBLE bind_groups(struct bind *b, struct select *s) {
         TRY(too_many(b, MAX_OF(s->sets.count, 1) * item.count, node_position(node)));
         if (s->sets.count == 0) {
             s->sets = item;
+            continue;
+        }
+        if (item.count == 1) {
+            for (i64 i = 0; i < s->sets.count; i++) {
+                set_add_all(b, &s->sets.items[i], &item.items[0]);
+            }
             continue;
         }
         key_sets product = {0};
@@ -553,6 +564,60 @@ static struct rel *plain_agg(struct bind *b, struct select *s, const u32 *key_co
     return agg;
 }
 
+/* The order in which rows below projections and filters were sorted, in columns that are there
+ * above them; NULL = they were not. Projections hand on the keys they lack. */
+static const struct rel *sorted_below(struct bind *b, struct rel *rel, struct expr **keys) {
+    if (rel->kind == REL_SORT) {
+        for (i64 i = 0; i < rel->order.count; i++) {
+            keys[i] = rel->order.items[i].expr;
+        }
+        return rel;
+    }
+    if (rel->kind != REL_PROJECT && rel->kind != REL_FILTER) {
+        return NULL;
+    }
+    const struct rel *sort = sorted_below(b, rel->inputs[0], keys);
+    for (i64 i = 0; sort && rel->kind == REL_PROJECT && i < sort->order.count; i++) {
+        i64 at = 0;
+        while (at < rel->exprs.count && !expr_equal(rel->exprs.items[at], keys[i])) {
+            at++;
+        }
+        if (at == rel->exprs.count) {
+            bool nullable = expr_nullable(b->plan, keys[i]);
+            VEC_PUSH(b->arena, &rel->exprs, keys[i]);
+            VEC_PUSH(b->arena, &rel->out,
+                     bind_col_new(b, NULL, "key", keys[i]->type, nullable));
+        }
+        keys[i] = expr_col(b->plan, rel->out.items[at], -1);
+    }
+    return sort;
+}
+
+static i64 sort_width(const struct rel *rel) {
+    while (rel->kind == REL_PROJECT || rel->kind == REL_FILTER) {
+        rel = rel->inputs[0];
+    }
+    return rel->kind == REL_SORT ? rel->order.count : 0;
+}
+
+/* Texts are put together in the order of a sorted subquery, if no other is asked for. */
+static void inherit_order(struct bind *b, struct select *s) {
+    i64 width = sort_width(s->rel);
+    struct expr **keys = NEW_ARRAY(b->arena, struct expr *, width + 1);
+    for (i64 i = 0; width > 0 && i < s->query.calls.count; i++) {
+        struct agg_call *call = &s->query.calls.items[i];
+        if (call->agg != AGG_STRING_AGG || call->order.count > 0 || call->distinct) {
+            continue;
+        }
+        const struct rel *sort = sorted_below(b, s->rel, keys);
+        for (i64 k = 0; k < width; k++) {
+            struct order_key key = sort->order.items[k];
+            key.expr = keys[k];
+            VEC_PUSH(b->arena, &call->order, key);
+        }
+    }
+}
+
 static FALLIBLE rewrite_above(struct groups *g, struct select *s) {
     for (i64 i = 0; i < s->key_items.count; i++) {
         i64 item = s->key_items.items[i];
@@ -612,6 +677,7 @@ FALLIBLE build_groups(struct bind *b, struct select *s) {
     for (i64 i = 0; i < s->rel->out.count; i++) {
         input[s->rel->out.items[i]] = 1;
     }
+    inherit_order(b, s);
     if (one_set && q->groupings.count == 0) {
         s->rel = plain_agg(b, s, cols);
     } else {

@@ -15,7 +15,7 @@ static const struct {
     {"lastval", LATE_LASTVAL, 0, 0},       {"setval", LATE_SETVAL, 2, 3},
     {"current_schema", LATE_SCHEMA, 0, 0}, {"current_database", LATE_DATABASE, 0, 0},
     {"version", LATE_VERSION, 0, 0},       {"current_setting", LATE_SETTING, 1, 2},
-    {"set_config", LATE_CONFIG, 3, 3},
+    {"set_config", LATE_CONFIG, 3, 3},     {"pg_sleep", LATE_SLEEP, 1, 1},
 };
 
 /* current_setting and set_config: of constants. */
@@ -45,7 +45,7 @@ static FALLIBLE setting_arguments(struct bind *b, struct query *q, const struct 
 }
 
 struct expr *bind_late_param(struct bind *b, const struct late *late, i32 position) {
-    bool number = late->kind <= LATE_SETVAL;
+    bool number = late->kind <= LATE_SLEEP;
     struct expr *param =
         expr_new(b->arena, EXPR_PARAM, type_of(number ? TYPE_BIGINT : TYPE_TEXT), position);
     param->param = (u32)(b->param_base + b->lates.count);
@@ -66,6 +66,9 @@ FALLIBLE bind_late_call(struct bind *b, struct query *q, const char *name, const
         }
         struct late late = {.kind = late_names[i].kind};
         *out_is = true;
+        if (late.kind == LATE_SLEEP) {
+            return bind_sleep(b, q, body, out);
+        }
         if (late.kind <= LATE_SETVAL) {
             return bind_serial_call(b, q, late.kind, body, out);
         }
@@ -81,6 +84,24 @@ FALLIBLE bind_late_call(struct bind *b, struct query *q, const char *name, const
         *out = bind_late_param(b, &late, position);
     }
     return ERR_OK;
+}
+
+FALLIBLE bind_session_value(struct bind *b, const struct json *body, struct expr **out) {
+    static const struct {
+        const char *op;
+        u8 kind;
+    } kinds[] = {{"SVFOP_CURRENT_USER", LATE_USER},        {"SVFOP_USER", LATE_USER},
+                 {"SVFOP_SESSION_USER", LATE_USER},        {"SVFOP_CURRENT_ROLE", LATE_USER},
+                 {"SVFOP_CURRENT_CATALOG", LATE_DATABASE}, {"SVFOP_CURRENT_SCHEMA", LATE_SCHEMA}};
+    const char *op = json_text(body, "op");
+    for (i64 i = 0; i < COUNT_OF(kinds); i++) {
+        if (op && strcmp(kinds[i].op, op) == 0) {
+            struct late late = {.kind = kinds[i].kind};
+            *out = bind_late_param(b, &late, json_position(body));
+            return ERR_OK;
+        }
+    }
+    return unsupported(b, json_position(body), "%s", op ? op + 6 : "this function");
 }
 
 /* PREPARE, EXECUTE, DEALLOCATE */

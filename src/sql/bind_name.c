@@ -25,6 +25,27 @@ static const struct {
     {"GroupingFunc", "grouping"},
 };
 
+static const struct {
+    const char *op;
+    const char *name;
+} value_names[] = {
+    {"SVFOP_CURRENT_DATE", "current_date"},
+    {"SVFOP_CURRENT_TIME", "current_time"},
+    {"SVFOP_CURRENT_TIME_N", "current_time"},
+    {"SVFOP_CURRENT_TIMESTAMP", "current_timestamp"},
+    {"SVFOP_CURRENT_TIMESTAMP_N", "current_timestamp"},
+    {"SVFOP_LOCALTIME", "localtime"},
+    {"SVFOP_LOCALTIME_N", "localtime"},
+    {"SVFOP_LOCALTIMESTAMP", "localtimestamp"},
+    {"SVFOP_LOCALTIMESTAMP_N", "localtimestamp"},
+    {"SVFOP_CURRENT_ROLE", "current_role"},
+    {"SVFOP_CURRENT_USER", "current_user"},
+    {"SVFOP_USER", "user"},
+    {"SVFOP_SESSION_USER", "session_user"},
+    {"SVFOP_CURRENT_CATALOG", "current_catalog"},
+    {"SVFOP_CURRENT_SCHEMA", "current_schema"},
+};
+
 /* EXISTS is called so; a scalar subquery as its only column. */
 static const char *sublink_name(const struct json *body) {
     if (json_is(body, "subLinkType", "EXISTS_SUBLINK")) {
@@ -61,6 +82,11 @@ static const char *strong_name(const struct json *node) {
     }
     if (node_is(node, "SubLink")) {
         return sublink_name(node_body(node));
+    }
+    for (i64 i = 0; node_is(node, "SQLValueFunction") && i < COUNT_OF(value_names); i++) {
+        if (json_is(node_body(node), "op", value_names[i].op)) {
+            return value_names[i].name;
+        }
     }
     for (i64 i = 0; i < COUNT_OF(word_names); i++) {
         if (node_is(node, word_names[i].node)) {

@@ -69,7 +69,7 @@ static FALLIBLE search(struct self *self, const struct json *node) {
     if (!node || (node->kind != JSON_OBJECT && node->kind != JSON_ARRAY)) {
         return ERR_OK;
     }
-    TRY(bind_enter(self->b, 1, -1));
+    TRY(bind_enter(self->b, NEST_EXPR, -1));
     wf_status status = ERR_OK;
     const char *relname = json_text(node, "relname");
     bool subquery = strcmp(node->key, "SubLink") == 0;
@@ -90,7 +90,7 @@ static FALLIBLE search(struct self *self, const struct json *node) {
     }
     self->in_subquery = in_subquery;
     self->in_except = in_except;
-    self->b->depth--;
+    bind_leave(self->b, NEST_EXPR);
     return status;
 }
 

@@ -347,7 +347,7 @@ static FALLIBLE bind_any_select(struct bind *b, const struct json *body,
         "windowClause valuesLists sortClause limitOffset limitCount limitOption "
         "withClause op all larg rarg",
         position));
-    TRY(bind_enter(b, SELECT_DEPTH_COST, position));
+    TRY(bind_enter(b, NEST_SELECT, position));
     const struct cte *inner = env->ctes;
     TRY(bind_with(b, json_get(body, "withClause"), env->outer, &inner));
     if (setop) {
@@ -375,7 +375,7 @@ static FALLIBLE bind_any_select(struct bind *b, const struct json *body,
         b->set_depth -= sets;
     }
     TRY(bind_with_unused(b, inner, env->ctes));
-    b->depth -= SELECT_DEPTH_COST;
+    bind_leave(b, NEST_SELECT);
     return ERR_OK;
 }
 

@@ -1,4 +1,5 @@
-/* bind_serial.c: values of sequences: nextval, currval, lastval, setval, anywhere in an expression.
+/* bind_serial.c: values of sequences: nextval, currval, lastval, setval, anywhere in an expression;
+ * and pg_sleep, which is for a row what nextval is: something that happens.
  *
  * Part of binding. A call has effects that later ones see, so it is no opcode that runs in any
  * order. It becomes a column of a WINDOW operator below the one that computes the expression, where
@@ -14,7 +15,8 @@
 #include "sql/select_int.h"
 
 _Static_assert((i32)LATE_NEXTVAL == (i32)SERIAL_NEXT && (i32)LATE_CURRVAL == (i32)SERIAL_CURRENT &&
-                   (i32)LATE_LASTVAL == (i32)SERIAL_LAST && (i32)LATE_SETVAL == (i32)SERIAL_SET,
+                   (i32)LATE_LASTVAL == (i32)SERIAL_LAST && (i32)LATE_SETVAL == (i32)SERIAL_SET &&
+                   (i32)LATE_SLEEP == (i32)SERIAL_SLEEP,
                "calls of sequences have one number");
 
 /* The text behind casts: 's'::regclass. */
@@ -73,7 +75,9 @@ static bool may_be_late(const struct window_call *call) {
 static struct expr *late_of(struct bind *b, const struct window_call *call) {
     struct late late = {
         .kind = call->func, .sequence = call->sequence, .name = call->sequence_name, .called = 1};
-    if (call->arg_count > 0) {
+    if (call->func == SERIAL_SLEEP) {
+        memcpy(&late.value, &call->args[0]->value.f64, sizeof late.value);
+    } else if (call->arg_count > 0) {
         late.value = (i64)const_exact(call->args[0]);
     }
     if (call->arg_count > 1) {
@@ -85,13 +89,27 @@ static struct expr *late_of(struct bind *b, const struct window_call *call) {
 struct expr *bind_serial_column(struct bind *b, pending_list *pending, struct window_call call) {
     struct pending p = {.serial = 1};
     const char *name = serial_names[call.func];
-    bool nullable = call.func == SERIAL_SET || call.filter;
+    bool nullable = call.func >= SERIAL_SET || call.filter;
     call.is_serial = 1;
     call.col = bind_col_new(b, NULL, name, type_of(TYPE_BIGINT), nullable);
     p.call = call;
     VEC_PUSH(b->arena, pending, p);
     b->serials = 1;
     return expr_col(b->plan, call.col, call.position);
+}
+
+static FALLIBLE serial_value(struct bind *b, struct query *q, struct window_call call,
+                             struct expr **out) {
+    bool effects = call.func == SERIAL_NEXT || call.func >= SERIAL_SET;
+    if (q->subqueries_allowed && (effects || bind_has_effects(b))) {
+        *out = bind_serial_column(b, &q->pending, call);
+        return ERR_OK;
+    }
+    if (!may_be_late(&call) || (effects && q->scope && q->scope->rel)) {
+        return unsupported(b, call.position, "%s here", serial_names[call.func]);
+    }
+    *out = late_of(b, &call);
+    return ERR_OK;
 }
 
 FALLIBLE bind_serial_call(struct bind *b, struct query *q, u8 kind, const struct json *body,
@@ -102,15 +120,25 @@ FALLIBLE bind_serial_call(struct bind *b, struct query *q, u8 kind, const struct
         TRY(sequence_argument(b, q, json_first(args), &call));
         TRY(set_arguments(b, q, json_first(args)->next, &call));
     }
-    bool effects = kind == SERIAL_NEXT || kind == SERIAL_SET;
-    if (q->subqueries_allowed && (effects || bind_has_effects(b))) {
-        *out = bind_serial_column(b, &q->pending, call);
-        return ERR_OK;
+    return serial_value(b, q, call, out);
+}
+
+/* pg_sleep(seconds): drawn like a sequence's number; what it gives is no text, or NULL for NULL. */
+FALLIBLE bind_sleep(struct bind *b, struct query *q, const struct json *body, struct expr **out) {
+    struct window_call call = {.func = SERIAL_SLEEP, .position = json_position(body)};
+    struct type type = type_of(TYPE_DOUBLE);
+    struct expr *arg = NULL, *drawn = NULL;
+    TRY(bind_expr(b, q, json_first(json_get(body, "args")), &arg));
+    TRY(coerce_unknown(b, arg, type, &arg));
+    if (!coerce_allowed(arg->type, type, COERCE_IMPLICIT)) {
+        return bind_undefined_function(b, "pg_sleep", &arg, 1, call.position);
     }
-    if (!may_be_late(&call) || (effects && q->scope && q->scope->rel)) {
-        return unsupported(b, call.position, "%s here", serial_names[kind]);
-    }
-    *out = late_of(b, &call);
+    TRY(coerce_to(b, arg, type, &call.args[call.arg_count++]));
+    TRY(serial_value(b, q, call, &drawn));
+    struct expr *is_null = expr_many(b, EXPR_IS_NULL, type_of(TYPE_BOOLEAN), -1, 1, &drawn);
+    struct expr *branches[3] = {is_null, expr_null(b, type_of(TYPE_TEXT), -1),
+                                expr_text(b, SV(""), -1)};
+    *out = expr_many(b, EXPR_CASE, type_of(TYPE_TEXT), call.position, 3, branches);
     return ERR_OK;
 }
 

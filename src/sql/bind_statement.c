@@ -32,7 +32,6 @@ static const struct {
     {"onConflictClause", "ON CONFLICT"},
     {"returningList", "RETURNING"},
     {"lateral", "LATERAL"},
-    {"join_using_alias", "an alias of JOIN USING"},
     {"collClause", "COLLATE"},
     {"partspec", "PARTITION BY"},
     {"partbound", "partitions"},
@@ -101,14 +100,39 @@ FALLIBLE bind_only(struct bind *b, const struct json *body, const char *known, i
     return ERR_OK;
 }
 
-FALLIBLE bind_enter(struct bind *b, i32 cost, i32 position) {
-    if (b->depth + cost > EXPR_DEPTH_MAX) {
-        FAIL_AT(b->err, TOO_COMPLEX, position,
-                "statement too complex: expressions may nest at most %d levels deep",
-                (int)EXPR_DEPTH_MAX);
+static const struct {
+    const char *name;
+    i32 levels; /* what it counts itself */
+    i32 with;   /* and together with what it always holds: a view's query is one more level */
+} nestings[NEST_COUNT] = {
+    [NEST_EXPR] = {"expressions", 1, 1},
+    [NEST_JOIN] = {"joins", 10, 10},
+    [NEST_SELECT] = {"subqueries", 20, 20},
+    [NEST_VIEW] = {"views", 20, 40},
+};
+
+enum { ENTERED_PER_CHECK = 256 };
+
+FALLIBLE bind_enter(struct bind *b, enum nesting what, i32 position) {
+    i32 with = nestings[what].with;
+    if (b->depth + with > EXPR_DEPTH_MAX) {
+        error_set(b->err, ERR_TOO_COMPLEX, position,
+                  "statement too complex: %s may nest at most %d levels deep", nestings[what].name,
+                  (int)((EXPR_DEPTH_MAX - nestings[NEST_SELECT].levels) / with));
+        error_hint(b->err,
+                   "What nests in each other counts together: a view as much as %d expressions, a "
+                   "subquery %d, a join %d.",
+                   (int)nestings[NEST_VIEW].with, (int)nestings[NEST_SELECT].with,
+                   (int)nestings[NEST_JOIN].with);
+        return ERR_TOO_COMPLEX;
     }
-    b->depth += cost;
-    return ERR_OK;
+    b->depth += nestings[what].levels;
+    b->entered++;
+    return b->entered % ENTERED_PER_CHECK == 0 ? stop_check(b->err) : ERR_OK;
+}
+
+void bind_leave(struct bind *b, enum nesting what) {
+    b->depth -= nestings[what].levels;
 }
 
 /* Depth first and leftmost, a few levels only: good enough for a caret. */
@@ -226,35 +250,6 @@ static const struct {
     {"VacuumStmt", bind_vacuum, NONE},
 };
 
-/* Statements whose node is not named after the command. */
-static const struct {
-    const char *node;
-    const char *words;
-} odd_names[] = {
-    {"CompositeTypeStmt", "CREATE TYPE"},
-    {"DefineStmt", "CREATE of this object"},
-    {"RuleStmt", "CREATE RULE"},
-};
-
-/* "CreateTableAsStmt" as "CREATE TABLE AS". */
-static const char *statement_words(struct bind *b, const char *node) {
-    for (i64 i = 0; i < COUNT_OF(odd_names); i++) {
-        if (strcmp(odd_names[i].node, node) == 0) {
-            return odd_names[i].words;
-        }
-    }
-    char *out = arena_alloc(b->arena, 2 * (i64)strlen(node) + 1);
-    i64 len = 0;
-    for (const char *at = node; *at && strcmp(at, "Stmt") != 0; at++) {
-        bool lower = *at >= 'a' && *at <= 'z';
-        if (!lower && len > 0) {
-            out[len++] = ' ';
-        }
-        out[len++] = lower ? (char)(*at - 32) : *at;
-    }
-    return out;
-}
-
 FALLIBLE bind_statement(struct bind *b, const struct json *node, struct statement *out) {
     const char *type = node_type(node);
     for (i64 i = 0; i < COUNT_OF(handlers); i++) {
@@ -267,7 +262,7 @@ FALLIBLE bind_statement(struct bind *b, const struct json *node, struct statemen
         }
     }
     return unsupported(b, (i32)(b->parsed->text.ptr - b->parsed->script.ptr), "%s",
-                       statement_words(b, type));
+                       command_tag(b->arena, type, node_body(node)));
 }
 
 static FALLIBLE check_params(struct bind *b) {
@@ -390,7 +385,7 @@ static FALLIBLE bind_job_run(struct bind_job *job, struct arena *arena, const st
         memcpy(plan->param_types, param_types, sizeof(struct type) * (size_t)own);
     }
     for (i32 i = 0; i < lates; i++) {
-        bool number = job->bind.lates.items[i].kind <= LATE_SETVAL;
+        bool number = job->bind.lates.items[i].kind <= LATE_SLEEP;
         plan->param_types[own + i] = type_of(number ? TYPE_BIGINT : TYPE_TEXT);
     }
     plan->param_count = (u32)(own + lates);
@@ -431,7 +426,9 @@ FALLIBLE sql_bind_violations(struct arena *arena, const struct table *table, con
     struct parsed_list list;
     const char *text = arena_printf(arena, "SELECT (%s)", condition);
     TRY(sql_parse(arena, sv_from(text), &list, err));
-    return bind_job_run(&job, arena, list.items.items[0], snap, NULL, err);
+    TRY(bind_job_run(&job, arena, list.items.items[0], snap, NULL, err));
+    rel_place(arena, out->plan->root, -1);
+    return ERR_OK;
 }
 
 FALLIBLE sql_bind_copied(struct arena *arena, const struct statement *st, const struct table *file,

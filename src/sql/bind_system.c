@@ -146,7 +146,7 @@ static void put_number_or_null(struct sys *s, bool known, i64 value) {
     s->exprs.items[s->exprs.count - 1]->is_null = !known;
 }
 
-static void put_column_type(struct sys *s, struct type type) {
+static void put_column_type(struct sys *s, struct type type, bool updatable) {
     bool moment = type.id == TYPE_TIME || type.id == TYPE_TIMESTAMP ||
                   type.id == TYPE_TIMESTAMPTZ || type.id == TYPE_INTERVAL;
     bool text = type.id == TYPE_TEXT || type.id == TYPE_CHAR;
@@ -155,7 +155,7 @@ static void put_column_type(struct sys *s, struct type type) {
     put_text(s, "pg_catalog");
     put_text(s, type_name(type));
     put_text(s, "NEVER");
-    put_text(s, "YES");
+    put_yes(s, updatable);
 }
 
 static const struct sys_col columns_cols[] = {{"table_catalog", SYS_TEXT},
@@ -176,10 +176,24 @@ static const struct sys_col columns_cols[] = {{"table_catalog", SYS_TEXT},
                                               {"udt_name", SYS_TEXT},
                                               {"is_generated", SYS_TEXT},
                                               {"is_updatable", SYS_TEXT}};
+/* The columns of a table or view. */
+static u32 column_count(const struct object *object) {
+    bool relation = object->kind == OBJECT_TABLE || object->kind == OBJECT_VIEW;
+    return !relation ? 0 : object->table ? object->table->col_count : object->col_count;
+}
+
+static struct column_def column_of(const struct object *object, u32 c) {
+    if (object->table) {
+        return object->table->cols[c];
+    }
+    return (struct column_def){.name = object->col_names[c], .type = object->col_types[c]};
+}
+
 static void columns(struct sys *s) {
-    EACH(s, object, OBJECT_TABLE) {
-        for (u32 c = 0; c < object->table->col_count; c++) {
-            const struct column_def *col = &object->table->cols[c];
+    for (struct edition_walk at = edition_walk(s->edition); edition_step(&at);) {
+        const struct object *object = at.entry->object;
+        for (u32 c = 0; c < column_count(object); c++) {
+            struct column_def def = column_of(object, c), *col = &def;
             bool decimal = col->type.id == TYPE_DECIMAL;
             put_text(s, "memory");
             put_text(s, schema_of(s, object));
@@ -197,7 +211,7 @@ static void columns(struct sys *s) {
             put_text(s, col->identity == 'a'   ? "ALWAYS"
                         : col->identity == 'd' ? "BY DEFAULT"
                                                : NULL);
-            put_column_type(s, col->type);
+            put_column_type(s, col->type, object->table != NULL);
         }
     }
 }
@@ -327,7 +341,7 @@ static void referential_constraints(struct sys *s) {
             put_text(s, "memory");
             put_text(s, parent ? schema_of(s, parent) : NULL);
             put_text(s, key ? key->name : NULL);
-            put_text(s, "NONE");
+            put_text(s, fk->match_full ? "FULL" : "NONE");
             put_text(s, rules[fk->on_update]);
             put_text(s, rules[fk->on_delete]);
         }
@@ -474,9 +488,10 @@ i64 bind_type_modifier(struct type type) {
                                    : -1;
 }
 static void pg_attribute(struct sys *s) {
-    EACH(s, object, OBJECT_TABLE) {
-        for (u32 c = 0; c < object->table->col_count; c++) {
-            const struct column_def *col = &object->table->cols[c];
+    for (struct edition_walk at = edition_walk(s->edition); edition_step(&at);) {
+        const struct object *object = at.entry->object;
+        for (u32 c = 0; c < column_count(object); c++) {
+            struct column_def def = column_of(object, c), *col = &def;
             bool text = col->type.id == TYPE_TEXT || col->type.id == TYPE_CHAR;
             put_number(s, object->oid);
             put_text(s, col->name);
@@ -833,12 +848,34 @@ static struct rel *sys_rel(struct sys *s) {
     return none ? bind_filter(b, rel, expr_bool(b, false, -1)) : rel;
 }
 
+static u32 system_schema(const char *schema) {
+    return !schema                                     ? OID_PG_CATALOG
+           : strcmp(schema, "pg_catalog") == 0         ? OID_PG_CATALOG
+           : strcmp(schema, "information_schema") == 0 ? OID_INFORMATION
+                                                       : 0;
+}
+
+const char *system_relation(i64 i, u32 *out_schema) {
+    if (i >= COUNT_OF(relations)) {
+        return NULL;
+    }
+    *out_schema = relations[i].schema;
+    return relations[i].name;
+}
+
+const char *system_column(const char *schema, const char *name, i64 i) {
+    u32 oid = system_schema(schema);
+    for (i64 r = 0; r < COUNT_OF(relations); r++) {
+        if (relations[r].schema == oid && strcmp(relations[r].name, name) == 0) {
+            return i < relations[r].width ? relations[r].cols[i].name : NULL;
+        }
+    }
+    return NULL;
+}
+
 FALLIBLE bind_system(struct bind *b, const char *schema, const char *name, bool *out_is,
                      struct select_out *out) {
-    u32 oid = !schema                                     ? OID_PG_CATALOG
-              : strcmp(schema, "pg_catalog") == 0         ? OID_PG_CATALOG
-              : strcmp(schema, "information_schema") == 0 ? OID_INFORMATION
-                                                          : 0;
+    u32 oid = system_schema(schema);
     *out_is = false;
     for (i64 i = 0; i < COUNT_OF(relations) && oid; i++) {
         if (relations[i].schema != oid || strcmp(relations[i].name, name) != 0) {

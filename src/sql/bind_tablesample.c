@@ -159,7 +159,7 @@ FALLIBLE bind_tablesample(struct bind *b, const struct json *body, const struct 
         TRY(bind_seed(b, q, json_get(body, "repeatable"), &seed));
         number = scalar_call(b, FUNC_SAMPLE, position, 3, seed, place, expr_int(b, 0, position));
     } else {
-        seed = expr_call(b->arena, FUNC_NOW, type_of(TYPE_TIMESTAMPTZ), position, 0);
+        seed = expr_call(b->arena, FUNC_CLOCK_TIME, type_of(TYPE_TIMESTAMPTZ), position, 0);
         number = scalar_call(b, FUNC_SAMPLE_NOW, position, 3, seed, place,
                              expr_int(b, b->random_calls++, position));
     }

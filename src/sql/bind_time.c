@@ -437,14 +437,19 @@ static FALLIBLE call_date_trunc(struct bind *b, const struct call *call, struct 
                  : trunc_to(b, call, source, field, out);
 }
 
-static struct expr *now(struct bind *b, i32 position) {
-    return expr_call(b->arena, FUNC_NOW, type_of(TYPE_TIMESTAMPTZ), position, 0);
+static struct expr *time_call(struct bind *b, enum func func, i32 position) {
+    return expr_call(b->arena, func, type_of(TYPE_TIMESTAMPTZ), position, 0);
 }
 
-/* timeofday(): the same as text. */
+static struct expr *now(struct bind *b, i32 position) {
+    return time_call(b, FUNC_NOW, position);
+}
+
+/* timeofday(): the clock as text. */
 static FALLIBLE call_time_of_day(struct bind *b, const struct call *call, struct expr **out) {
     struct expr *template = expr_text(b, SV("Dy Mon DD HH24:MI:SS.US YYYY TZ"), call->position);
-    *out = scalar_call(b, FUNC_TO_CHAR_TZ, call->position, 2, now(b, call->position), template);
+    *out = scalar_call(b, FUNC_TO_CHAR_TZ, call->position, 2,
+                       time_call(b, FUNC_CLOCK_TIME, call->position), template);
     return ERR_OK;
 }
 
@@ -463,7 +468,7 @@ static FALLIBLE call_is_finite(struct bind *b, const struct call *call, struct e
 }
 
 static FALLIBLE call_now(struct bind *b, const struct call *call, struct expr **out) {
-    *out = now(b, call->position);
+    *out = time_call(b, (enum func)call->func, call->position);
     return ERR_OK;
 }
 
@@ -658,11 +663,11 @@ static const struct func_entry entries[] = {
     {"make_timestamptz", 6, 7, call_make_timestamp, FUNC_DATE_TIME},
     {"timezone", 2, 2, call_timezone, FUNC_ZONE_IN},
     {"isfinite", 1, 1, call_is_finite, FUNC_FINITE_TS},
-    {"timeofday", 0, 0, call_time_of_day, FUNC_NOW},
+    {"timeofday", 0, 0, call_time_of_day, FUNC_CLOCK_TIME},
     {"now", 0, 0, call_now, FUNC_NOW},
     {"transaction_timestamp", 0, 0, call_now, FUNC_NOW},
-    {"statement_timestamp", 0, 0, call_now, FUNC_NOW},
-    {"clock_timestamp", 0, 0, call_now, FUNC_NOW},
+    {"statement_timestamp", 0, 0, call_now, FUNC_STATEMENT_TIME},
+    {"clock_timestamp", 0, 0, call_now, FUNC_CLOCK_TIME},
     {"to_char", 2, 2, call_to_char, FUNC_TO_CHAR_TS},
 };
 
@@ -695,7 +700,7 @@ FALLIBLE bind_value_function(struct bind *b, struct query *q, const struct json 
             return coerce_to(b, now(b, position), type, out);
         }
     }
-    return unsupported(b, position, "%s", op ? op + 6 : "this function");
+    return bind_session_value(b, body, out);
 }
 
 static const char *const interval_args[7] = {"years", "months", "weeks", "days",

@@ -259,7 +259,12 @@ FALLIBLE bind_sequence_changes(struct bind *b, const struct sequence *now,
 FALLIBLE bind_alter_sequence(struct bind *b, const struct json *body, struct statement *out) {
     const struct json *relation = json_get(body, "sequence");
     const struct edition_entry *entry = NULL;
+    bool missing = false;
     TRY(bind_only(b, body, "sequence options missing_ok", start_position(b)));
+    TRY(ddl_if_exists(b, body, relation, out, &missing));
+    if (missing) {
+        return ERR_OK;
+    }
     TRY(bind_relation(b, relation, &entry));
     if (entry->object->kind != OBJECT_SEQUENCE) {
         FAIL_AT(b->err, WRONG_OBJECT, json_position(relation), "\"%.100s\" is not a sequence",
@@ -413,6 +418,43 @@ static FALLIBLE check_view_types(struct bind *b, const struct json *view,
     return ERR_OK;
 }
 
+/* CREATE [OR REPLACE] [TEMPORARY] RECURSIVE VIEW */
+static bool is_recursive(const struct bind *b) {
+    i64 at = start_position(b);
+    struct sv token;
+    while (lex_next(b->parsed->script, &at, &token) && !sv_eq_nocase(token, SV("view"))) {
+        if (sv_eq_nocase(token, SV("recursive"))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void ddl_print_name(struct text *out, const char *name) {
+    text_append(out, SV("\""));
+    for (const char *at = name; *at; at++) {
+        text_append(out, *at == '"' ? SV("\"\"") : (struct sv){at, 1});
+    }
+    text_append(out, SV("\""));
+}
+
+/* The query of a recursive view reads the view itself: WITH gives it the name. */
+static const char *recursive_text(struct bind *b, const char *name, const struct json *aliases,
+                                  const char *query) {
+    struct text cols, out;
+    text_init(&cols, b->arena);
+    text_init(&out, b->arena);
+    JSON_EACH(alias, aliases) {
+        text_append(&cols, cols.len ? SV(", ") : SV(""));
+        ddl_print_name(&cols, node_string(alias));
+    }
+    text_append(&out, SV("WITH RECURSIVE "));
+    ddl_print_name(&out, name);
+    text_print(&out, " (%s) AS (%s) SELECT %s FROM ", cols.ptr, query, cols.ptr);
+    ddl_print_name(&out, name);
+    return out.ptr;
+}
+
 FALLIBLE bind_create_view(struct bind *b, const struct json *body, struct statement *out) {
     const struct json *query = json_get(body, "query"), *view = json_get(body, "view");
     TRY(bind_only(b, body, "view aliases query replace withCheckOption", start_position(b)));
@@ -437,6 +479,10 @@ FALLIBLE bind_create_view(struct bind *b, const struct json *body, struct statem
     }
     i64 at = ddl_after_word(b, out->position, "as");
     out->text = at < 0 ? "" : ddl_text(b, at, statement_end(b));
+    if (is_recursive(b)) {
+        out->text = recursive_text(b, json_text(view, "relname"), json_get(body, "aliases"),
+                                   out->text);
+    }
     note_deps(b, out);
     if (out->replace) {
         TRY(check_view_types(b, view, out));
@@ -664,8 +710,7 @@ FALLIBLE bind_drop(struct bind *b, const struct json *body, struct statement *ou
         }
     }
     if (!known) {
-        return unsupported(b, position, "DROP %s",
-                           type && strncmp(type, "OBJECT_", 7) == 0 ? type + 7 : "");
+        return unsupported(b, position, "%s", command_tag(b->arena, "DropStmt", body));
     }
     const struct json *objects = json_get(body, "objects");
     out->kind = STATEMENT_DROP_TABLE;

@@ -100,9 +100,9 @@ static FALLIBLE bind_definition(struct bind *b, struct query *q, const struct js
         if (!base) {
             FAIL_AT(b->err, UNDEFINED_OBJECT, position, "window \"%.100s\" does not exist", ref);
         }
-        TRY(bind_enter(b, 1, position));
+        TRY(bind_enter(b, NEST_EXPR, position));
         TRY(bind_definition(b, q, base, item));
-        b->depth--;
+        bind_leave(b, NEST_EXPR);
         if (json_get(def, "partitionClause")) {
             FAIL_AT(b->err, WINDOWING, position,
                     "cannot override PARTITION BY clause of window \"%.100s\"", ref);

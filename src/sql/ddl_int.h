@@ -27,6 +27,14 @@ void ddl_scope(struct bind *b, const struct table_def *def, struct scope *out);
 const char *ddl_new_name(struct bind *b, const struct table_def *def, const char *base);
 
 /* The script's text between two positions, trimmed. */
+/* 42804 unless the columns of a reference can be compared with those of the parent. */
+FALLIBLE ddl_check_pairs(struct bind *b, const struct table_def *def,
+                         const struct table_foreign *fk, const struct table_def *parent,
+                         i32 position);
+void ddl_print_name(struct text *out, const char *name); /* in quotes */
+/* IF EXISTS: whether there is no such relation; then the statement is one that does nothing. */
+FALLIBLE ddl_if_exists(struct bind *b, const struct json *body, const struct json *relation,
+                       struct statement *out, bool *out_missing);
 const char *ddl_text(struct bind *b, i64 from, i64 to);
 /* The position behind the next token equal to `word`; -1 when there is none. */
 i64 ddl_after_word(struct bind *b, i64 at, const char *word);

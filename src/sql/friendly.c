@@ -208,6 +208,37 @@ static bool file_name(struct fix *fix) {
     return true;
 }
 
+/* Whether the token stands between the parentheses of a call of the function. */
+static bool is_argument_of(const struct fix *fix, i64 i, const char *names) {
+    i64 depth = 0;
+    while (--i >= 0) {
+        depth += is(fix, i, ")");
+        if (is(fix, i, "(") && depth-- == 0) {
+            return is(fix, i - 1, names);
+        }
+    }
+    return false;
+}
+
+/* types => {'a': 'integer'}, names => ['a', 'b'] of read_csv: the text between the brackets, which
+ * the binder takes apart. */
+static bool list_literal(struct fix *fix) {
+    i64 first = fix->bad, last = first + 1;
+    const char *close = is(fix, first, "{") ? "}" : "]";
+    while (last < fix->tokens.count && !is(fix, last, close) && !is(fix, last, "; { [")) {
+        last++;
+    }
+    if (!is(fix, last, close) || !is_argument_of(fix, first, "read_csv read_csv_auto")) {
+        return false;
+    }
+    copy(fix, 0, start_of(fix, first));
+    put(fix, start_of(fix, first), "$list$");
+    copy(fix, start_of(fix, first), end_of(fix, last));
+    put(fix, start_of(fix, first), "$list$");
+    copy(fix, end_of(fix, last), fix->draft->text.len);
+    return true;
+}
+
 /* FROM t [SELECT list] … */
 static bool leading_from(struct fix *fix) {
     i64 from = fix->bad;
@@ -384,6 +415,7 @@ static const struct rule {
     bool (*apply)(struct fix *fix);
 } rules[] = {
     {"(", "", missing_alias},
+    {"{ [", "", list_literal},
     {"", "from join ,", file_name},
     {"from", "$ ; ( ) as all explain analyze verbose " SETS, leading_from},
     {"exclude replace", "*", star_but},

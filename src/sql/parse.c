@@ -151,6 +151,7 @@ static FALLIBLE parse_friendly(struct parse_job *job) {
             break;
         }
         TRY(arena_check(job->arena, job->err));
+        TRY(stop_check(job->err));
         TRY(parse_draft(&next));
         bool stuck = strcmp(next.message, job->message) == 0 &&
                      draft_position(&next.draft, next.error_at) ==
@@ -179,9 +180,27 @@ static void restore_positions(struct parse_job *job) {
     }
 }
 
+/* The number of a parameter, from the text: the tree has it in 32 bits, and what is too large comes
+ * out as another one. */
+static FALLIBLE check_param(struct sv script, const struct json *ref, struct error *err) {
+    i64 number = 0;
+    i32 position = json_position(ref);
+    i64 end = position + 1;
+    while (position >= 0 && end < script.len && script.ptr[end] >= '0' && script.ptr[end] <= '9') {
+        number = MIN_OF(number * 10 + (script.ptr[end] - '0'), (i64)PARAM_MAX + 1);
+        end++;
+    }
+    if (number > PARAM_MAX) {
+        FAIL_AT(err, UNDEFINED_PARAMETER, position,
+                "there is no parameter %.*s: the highest number is %d",
+                (int)MIN_OF(end - position, 100), script.ptr + position, (int)PARAM_MAX);
+    }
+    return ERR_OK;
+}
+
 /* Highest $n below a node; the walk keeps its own stack, for the tree may be deep. */
-static FALLIBLE find_params(struct arena *arena, const struct json *root, i32 *out,
-                            i32 *out_position, struct error *err) {
+static FALLIBLE find_params(struct arena *arena, struct sv script, const struct json *root,
+                            i32 *out, i32 *out_position, struct error *err) {
     VEC(const struct json *) todo = {0};
     VEC_PUSH(arena, &todo, root);
     *out = 0;
@@ -189,11 +208,7 @@ static FALLIBLE find_params(struct arena *arena, const struct json *root, i32 *o
         const struct json *node = todo.items[--todo.count];
         if (node->kind == JSON_OBJECT && strcmp(node->key, "ParamRef") == 0) {
             i64 number = json_number(node, "number");
-            if (number > PARAM_MAX) {
-                FAIL_AT(err, UNDEFINED_PARAMETER, json_position(node),
-                        "there is no parameter $%lld: the highest number is %d", number,
-                        (int)PARAM_MAX);
-            }
+            TRY(check_param(script, node, err));
             *out_position = number > *out ? json_position(node) : *out_position;
             *out = MAX_OF(*out, (i32)number);
             continue;
@@ -233,6 +248,9 @@ static struct sv users_text(const struct parse_job *job, const struct json *raw)
     i64 hi = lo;
     for (i64 i = 0; i < text.len && job->draft.pieces.count > 1; i++) { /* clauses may have moved */
         i64 at = draft_position(&job->draft, first + i);
+        if (stop_due((u64)i, (u64)i + 1)) {
+            break;
+        }
         lo = MIN_OF(lo, at);
         hi = MAX_OF(hi, at + 1);
     }
@@ -253,8 +271,8 @@ static FALLIBLE make_parsed(struct parse_job *job, const struct json *raw, struc
         FAIL(job->err, INTERNAL, "the parse tree is malformed");
     }
     *out = parsed;
-    return find_params(job->arena, parsed->node, &parsed->param_count, &parsed->param_position,
-                       job->err);
+    return find_params(job->arena, job->script, parsed->node, &parsed->param_count,
+                       &parsed->param_position, job->err);
 }
 
 static FALLIBLE check_text(struct sv text, struct error *err) {

@@ -50,6 +50,7 @@ enum late_kind {
     LATE_CURRVAL,
     LATE_LASTVAL,
     LATE_SETVAL,
+    LATE_SLEEP,    /* pg_sleep: `value` is the bits of a double, seconds */
     LATE_SCHEMA,   /* current_schema() */
     LATE_DATABASE, /* current_database() */
     LATE_USER,
@@ -95,7 +96,12 @@ struct copy_options {
     char delimiter;   /* ',' for csv, '|' for tbl */
     char quote;       /* '"'; 0 = none (tbl) */
     char escape;      /* as quote unless given */
+    char comment;     /* FROM: begins what is no data; 0 = none */
     b8 header;
+    b8 null_padding;          /* FROM: columns that a line lacks are NULL */
+    b8 ignore_errors;         /* FROM: lines with errors are left out */
+    i64 skip;                 /* FROM: lines */
+    const char *compression;  /* none, gzip, zstd; NULL = by the name */
     b8 trailing_delimiter;    /* tbl: a line may end with the delimiter */
     const char *null_text;    /* csv: "", tbl: "" */
     b8 quote_all;             /* TO: FORCE_QUOTE * */
@@ -223,6 +229,30 @@ bool parsed_is_transaction(const struct parsed *parsed);
 bool parsed_is_prepare(const struct parsed *parsed);
 
 /* Keywords, for completion. */
+/* complete.c: how the text can go on at the cursor. `each` gets every way, until it returns nonzero;
+ * of a FILE what stands there of its name. *out_start: where the part begins that they replace. */
+enum completion_kind {
+    COMPLETE_KEYWORD,
+    COMPLETE_TABLE,
+    COMPLETE_COLUMN,
+    COMPLETE_FUNCTION,
+    COMPLETE_TYPE,
+    COMPLETE_SCHEMA,
+    COMPLETE_SETTING,
+    COMPLETE_VALUE,
+    COMPLETE_FILE
+};
+typedef int (*complete_each)(void *arg, const char *text, enum completion_kind kind);
+FALLIBLE sql_complete(struct snapshot *snap, struct sv text, i64 cursor, complete_each each,
+                      void *arg, i64 *out_start, struct error *err);
+
+/* Functions, for completion; false at the end. A name comes once for each of its forms. */
+struct sql_function {
+    const char *name;
+    const char *kind; /* "function", "aggregate", "window function", "table function" */
+    const char *synopsis; /* may be empty */
+};
+bool sql_function(i32 i, struct sql_function *out);
 extern const char *const sql_keywords[];
 
 #endif

@@ -7,13 +7,12 @@
 #ifndef WF_SQL_SQL_INT_H
 #define WF_SQL_SQL_INT_H
 
+#include "base/stop.h"
 #include "sql/json_int.h"
 #include "sql/sql.h"
 
 enum {
     EXPR_DEPTH_MAX = 10000, /* later stages recurse over expressions */
-    SELECT_DEPTH_COST = 20, /* what one level of subquery counts */
-    JOIN_DEPTH_COST = 10,
     SHARED_NODES_MAX = 20000, /* nodes of an operand that a rewriting uses twice */
     FROM_ITEMS_MAX = 1000,    /* joins of more take the optimiser seconds */
     PARAM_MAX = 65535,
@@ -21,6 +20,9 @@ enum {
     DECIMAL_DIGITS_MAX = 38,
     PARAM_DIGITS = 18, /* of a decimal parameter whose type its context leaves open */
 };
+
+/* What nests; each counts as many levels of expressions as it takes of the stack. */
+enum nesting { NEST_EXPR, NEST_JOIN, NEST_SELECT, NEST_VIEW, NEST_COUNT };
 
 struct parsed {
     const struct json *node; /* {"SelectStmt": {…}} */
@@ -155,6 +157,7 @@ struct bind {
     struct type *param_types;
     struct plan *plan;
     struct error *err;
+    u32 entered; /* nodes so far: now and then it is asked whether to go on */
     i32 depth;
     i32 from_items;
     i32 random_calls;
@@ -162,6 +165,7 @@ struct bind {
     VEC(struct scan_key) scan_keys;
     VEC(const struct rel *) materialized; /* inputs of SHARED that stay shared */
     VEC(u32) deps;                        /* OIDs of what was looked up */
+    const struct object *view;            /* whose text is bound; NULL = the statement's own */
     VEC(struct late) lates;
     i32 param_base;     /* parameters of the statement itself */
     b8 serials;         /* a sequence is called for rows of the plan */
@@ -184,9 +188,17 @@ i64 lex_integer(struct sv script, i64 at);
 /* ERR_NOT_SUPPORTED unless every field of `body` is in `known` (names separated by spaces). */
 FALLIBLE bind_only(struct bind *b, const struct json *body, const char *known, i32 position);
 /* ERR_NOT_SUPPORTED naming a construct. */
+/* bind_system.c: relations of pg_catalog and information_schema, and their columns, by number; NULL
+ * at the end. A NULL schema is pg_catalog. */
+const char *system_relation(i64 i, u32 *out_schema);
+const char *system_column(const char *schema, const char *name, i64 i);
+/* What PostgreSQL calls the statement of a node: "CREATE TRIGGER". */
+const char *command_tag(struct arena *arena, const char *node, const struct json *body);
 wf_status unsupported(struct bind *b, i32 position, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-FALLIBLE bind_enter(struct bind *b, i32 cost, i32 position); /* leave: b->depth -= cost */
+/* A level of nesting, and the end of it; too many are 54001. */
+FALLIBLE bind_enter(struct bind *b, enum nesting what, i32 position);
+void bind_leave(struct bind *b, enum nesting what);
 /* A copy in the statement's own arena: the parse tree may be gone before the plan. NULL stays NULL.
  */
 const char *keep(struct bind *b, const char *text);
@@ -506,6 +518,9 @@ const char *bind_type_words(struct bind *b, struct type type, bool digits);
 FALLIBLE bind_call(struct bind *b, struct query *q, const struct json *body, struct expr **out);
 /* bind_serial.c: calls of sequences. */
 /* `kind` is an enum serial_kind, body the FuncCall. */
+FALLIBLE bind_sleep(struct bind *b, struct query *q, const struct json *body, struct expr **out);
+/* current_user and its kin. */
+FALLIBLE bind_session_value(struct bind *b, const struct json *body, struct expr **out);
 FALLIBLE bind_serial_call(struct bind *b, struct query *q, u8 kind, const struct json *body,
                           struct expr **out);
 /* The column of a call that waits in `pending` for its operator. */

@@ -504,11 +504,11 @@ FALLIBLE bind_where(struct bind *b, struct query *q, const struct json *node, co
                     struct rel **io_rel) {
     bool negated = false;
     if (node_is(node, "BoolExpr") && json_is(node_body(node), "boolop", "AND_EXPR")) {
-        TRY(bind_enter(b, 1, json_position(node_body(node))));
+        TRY(bind_enter(b, NEST_EXPR, json_position(node_body(node))));
         JSON_EACH(arg, json_get(node_body(node), "args")) {
             TRY(bind_where(b, q, arg, "AND", io_rel));
         }
-        b->depth--;
+        bind_leave(b, NEST_EXPR);
         return ERR_OK;
     }
     const struct json *inner = strip_not(node, &negated);

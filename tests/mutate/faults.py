@@ -40,6 +40,7 @@ class Fault:
     def __init__(self, path, function, kind, guard, text, line, start, end, new):
         self.path, self.function, self.kind, self.guard = path, function, kind, guard
         self.line, self.start, self.end, self.new = line, start, end, new
+        self.nth = 0  # of those in the function with the same text
         first = text.rfind("\n", 0, start) + 1
         last = text.find("\n", end)
         last = len(text) if last < 0 else last
@@ -50,7 +51,8 @@ class Fault:
         return (self.path, self.function, self.before, self.after)
 
     def id(self):
-        return hashlib.sha256("\0".join(self.key()).encode()).hexdigest()[:10]
+        text = "\0".join(self.key()) + (f"\0{self.nth}" if self.nth else "")
+        return hashlib.sha256(text.encode()).hexdigest()[:10]
 
     def apply(self, text):
         return text[: self.start] + self.new + text[self.end :]
@@ -161,7 +163,7 @@ class Body:
             if i in self.barred:
                 continue
             guard, word = i in self.guards, t[i].text
-            if t[i].kind == "number":
+            if t[i].kind == "number" and not self.is_room(i):
                 for new in number_faults(t[i]):
                     self.add("off by one", guard, i, i, new)
             elif t[i].kind == "mark" and word in SWAPS:
@@ -174,6 +176,11 @@ class Body:
                     bang = t[left - 1].text == "!"
                     if (word == "||") == bang and t[left - bang - 1].text in ("(", "&&", "||", "=", "return"):
                         self.add("check dropped", True, left - bang, i - 1, "0" if bang else "1")
+
+    def is_room(self, i):
+        """How many a local array has: one more or less is no other behaviour, only another room."""
+        t = self.tokens
+        return t[i - 1].text == "[" and t[i - 2].kind == "name" and t[i - 3].kind == "name" and t[i - 3].text != "return"
 
     def all(self):
         self.conditions()
@@ -192,9 +199,12 @@ def table_faults(path, text):
 def faults_of(path, text):
     if path.endswith(".def"):
         return table_faults(path, text)
-    tokens, out = tokens_of(text), []
+    tokens, out, seen = tokens_of(text), [], {}
     for name, first, last in functions(tokens):
         out += Body(path, text, name, tokens, first, last).all()
+    for fault in out:
+        fault.nth = seen.get(fault.key(), 0)
+        seen[fault.key()] = fault.nth + 1
     return out
 
 
@@ -214,7 +224,7 @@ def choose(faults, seed):
         weight = GUARD_WEIGHT if any(f.guard for f in group) else 1.0
         kind = min({f.kind for f in group}, key=lambda k: uniform(seed, "kind", k, *group[0].key()))
         best = min((f for f in group if f.kind == kind), key=lambda f: uniform(seed, "which", *f.key()))
-        u = uniform(seed, "when", best.path, best.function, best.before, group.index(best))
+        u = uniform(seed, "when", best.path, best.function, best.before, group.index(best), *([best.nth] if best.nth else []))
         drawn.append((-math.log(u) / weight, best.path, best.line, best))
     drawn.sort(key=lambda d: d[:3])
     return [d[3] for d in drawn]

@@ -13,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 FLAVOURS = {
     "cov": ["-O0", "--coverage"],
@@ -33,7 +34,7 @@ class Lab:
         self.root, self.folder, self.say = root, folder, say
         self.tree, self.conf = os.path.join(folder, "tree"), os.path.join(folder, "conf")
         self.mold = ["-fuse-ld=mold"] if shutil.which("mold") else []
-        self.tests, self.units, self.depends = [], {}, {}
+        self.tests, self.units, self.depends, self.kernel_text = [], {}, {}, {}
 
     # ---- the copy ----
     def refresh(self):
@@ -45,8 +46,6 @@ class Lab:
         for name in wanted:
             with open(os.path.join(self.root, name), "rb") as f:
                 data = f.read()
-            if name.startswith("tests/sql/"):  # files in /tmp would meet those of another run
-                data = data.replace(b"/tmp/", self.tmp().encode() + b"/")
             path = os.path.join(self.tree, name)
             old = None
             if os.path.isfile(path):
@@ -66,19 +65,17 @@ class Lab:
                     changed.add(os.path.relpath(path, self.tree))
         return changed
 
-    def tmp(self):
-        path = os.path.join(self.folder, "tmp")
-        os.makedirs(path, exist_ok=True)
-        return path
-
     # ---- building ----
     def configure(self):
         for command in (["cmake", "-S", self.tree, "-B", self.conf, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Debug",
                          "-DWF_AOT=OFF"],
-                        ["ninja", "-C", self.conf, "gen/embedded.c", "gen/bench_texts.c"]):
+                        ["ninja", "-C", self.conf, "embed"]):
             done = subprocess.run(command, capture_output=True, text=True)
             if done.returncode:
                 raise BuildFailed(done.stdout + done.stderr)
+        with open(os.path.join(self.conf, "build.ninja")) as f:  # not through ninja, which would build the library first
+            for command in re.findall(r"COMMAND = (.*/embed .*)", f.read()):
+                subprocess.run(command, shell=True, check=True)
         with open(os.path.join(self.conf, "compile_commands.json")) as f:
             commands = json.load(f)
         self.units, programs = {}, {}
@@ -98,8 +95,10 @@ class Lab:
                          if t in ("runner", "fuzz", "warpfox", "cuda-simt")
                          or t.startswith("test_") and t != "test_simt"}  # that tests the tests
 
-    def compile(self, flavour, unit, out, extra=()):
+    def compile(self, flavour, unit, out, extra=(), tree=None):
         file, flags, stem, target = unit
+        if tree:
+            file, flags = file.replace(self.tree, tree), [f.replace(self.tree, tree) for f in flags]
         with_flags = FLAVOURS[flavour]
         if target == "cuda-simt":  # it is not what is tested, and every access of a kernel passes through it
             with_flags = ["-O2"] + (["-fsanitize=address"] if flavour == "san" else [])
@@ -118,16 +117,12 @@ class Lab:
 
     def link_library(self, flavour, objects, out):
         sanitize = [f for f in FLAVOURS[flavour] if f.startswith(("-fsanitize", "--coverage"))]
-        command = ["gcc", "-shared", *self.mold, *sanitize, "-Wl,-Bsymbolic", "-o", out, *objects, *self.pg_query(),
+        command = ["gcc", "-shared", *self.mold, *sanitize, "-Wl,-Bsymbolic", "-o", out, *objects,
+                   *self.libraries(["WF_PG_QUERY", "WF_Z", "WF_ZSTD"]),
                    "-lm", "-ldl", "-pthread"]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
             raise BuildFailed(done.stderr)
-
-    def pg_query(self):
-        with open(os.path.join(self.conf, "CMakeCache.txt")) as f:
-            cache = f.read()
-        return re.findall(r"^WF_PG_QUERY:FILEPATH=(.*)$", cache, re.M)
 
     def libraries(self, names):
         with open(os.path.join(self.conf, "CMakeCache.txt")) as f:
@@ -137,14 +132,13 @@ class Lab:
     def build(self, flavour):
         """All of one flavour, as far as it is older than what it is made from."""
         out = self.folder_of(flavour)
-        newest = {}
-        stale = 0
+        newest, stale = {}, []
         for unit in list(self.units.values()) + [u for units in self.programs.values() for u in units]:
             path, depends = os.path.join(out, unit[2]), os.path.join(out, unit[2] + ".d")
-            if os.path.exists(path) and os.path.exists(depends) and self.fresh(path, depends, newest):
-                continue
-            stale += 1
-            self.compile(flavour, unit, out, ("-MMD", "-MF", depends))
+            if not (os.path.exists(path) and os.path.exists(depends) and self.fresh(path, depends, newest)):
+                stale.append(unit)
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            list(pool.map(lambda u: self.compile(flavour, u, out, ("-MMD", "-MF", os.path.join(out, u[2] + ".d"))), stale))
         library = os.path.join(out, "libwf.so")
         if stale or not os.path.exists(library):
             self.link_library(flavour, [os.path.join(out, s) for s in self.units], library)
@@ -185,33 +179,16 @@ class Lab:
             if done.returncode:
                 raise BuildFailed(target + ": " + done.stderr)
 
-    def build_fault(self, flavour, path):
-        """The library with what the copy's `path` now holds; returns its folder."""
-        out = self.folder_of(os.path.join(flavour, "fault"))
-        for old in glob.glob(os.path.join(out, "*")):
-            os.remove(old)
-        stems = set(self.depends.get(os.path.join(self.tree, path), ()))
-        if self.is_embedded(path):
-            done = subprocess.run(["ninja", "-C", self.conf, "gen/embedded.c"], capture_output=True, text=True)
-            if done.returncode:
-                raise BuildFailed(done.stdout)
-            stems |= {s for s in self.units if "embedded_c" in s}
-        for stem in stems:
-            self.compile(flavour, self.units[stem], out)
-        pristine = self.folder_of(flavour)
-        objects = [os.path.join(out if s in stems else pristine, s) for s in self.units]
-        self.link_library(flavour, objects, os.path.join(out, "libwf.so"))
-        return out
-
-    def is_embedded(self, path):
-        if not hasattr(self, "embedded"):
+    def embedded(self):
+        """{name in #include: path} of the kernel text."""
+        if not self.kernel_text:
             with open(os.path.join(self.tree, "src/gpu/embed.cmake")) as f:
-                self.embedded = {"src/" + p for p in re.findall(r"=(\S+?)\)?\s", f.read() + "\n")}
-        return path in self.embedded
+                self.kernel_text = {n: "src/" + p for n, p in re.findall(r"^\s+(\S+?)=([^\s)]+)", f.read(), re.M)}
+        return self.kernel_text
 
     # ---- tests ----
     def list_tests(self):
-        scripts = sorted(glob.glob(os.path.join(self.tree, "tests/sql/*/*.test")))
+        scripts = sorted(glob.glob("tests/sql/*/*.test", root_dir=self.tree))
         gpu = {"GPU": "1"}
         self.tests = [("scripts", ["runner", "--cell", "cpu", *scripts], {}),
                       ("scripts, all CPU cells", ["runner", "--cpu", *scripts], {}),
@@ -223,13 +200,91 @@ class Lab:
             if name.startswith("test_"):
                 self.tests.append((name, [name], gpu))
 
+    # ---- which lines each test runs ----
+    def cover(self, test):
+        """{file: {line: run}} of one test."""
+        data = os.path.join(self.folder, "counts")
+        shutil.rmtree(data, ignore_errors=True)
+        os.makedirs(data)
+        cov = self.folder_of("cov")
+        seconds, passed, _ = Lane(self, 0).run_test("cov", test, cov, 900, coverage=data)
+        for note in glob.glob(os.path.join(cov, "*.gcno")):
+            os.symlink(note, os.path.join(data, os.path.basename(note)))
+        counts = sorted(glob.glob(os.path.join(data, "*.gcda")))
+        lines = {}
+        done = subprocess.run(["gcov", "-t", "-j", *counts], cwd=data, capture_output=True, text=True)
+        for document in done.stdout.splitlines():
+            if not document.startswith("{"):
+                continue
+            for file in json.loads(document)["files"]:
+                path = os.path.normpath(os.path.join(self.folder, file["file"]))
+                if not path.startswith(self.tree + "/src/"):
+                    continue
+                seen = lines.setdefault(os.path.relpath(path, self.tree), {})
+                for line in file["lines"]:
+                    number = line["line_number"]
+                    seen[number] = seen.get(number, False) or line["count"] > 0
+        return seconds, passed, lines
+
+
+class Lane:
+    """One of several that try faults at the same time: a copy of the copy, and what its tests write."""
+
+    def __init__(self, lab, number):
+        self.lab, self.number = lab, number
+        self.folder = os.path.join(lab.folder, f"lane{number}")
+        self.tree = os.path.join(self.folder, "tree")
+        self.tmp = os.path.join(self.folder, "tmp")
+        shutil.rmtree(self.folder, ignore_errors=True)
+        os.makedirs(self.tmp)
+        shutil.copytree(lab.tree, self.tree)
+        for path in glob.glob(os.path.join(self.tree, "tests/sql/*/*.test")):
+            with open(path, "rb") as f:
+                data = f.read()
+            with open(path, "wb") as f:  # files in /tmp would meet those of another run
+                f.write(data.replace(b"/tmp/", self.tmp.encode() + b"/"))
+
+    def build_fault(self, flavour, path, text):
+        """The library with `text` as the file `path`; returns its folder."""
+        lab, out = self.lab, os.path.join(self.folder, flavour)
+        shutil.rmtree(out, ignore_errors=True)
+        os.makedirs(out)
+        where = os.path.join(self.tree, path)
+        with open(where) as f:
+            old = f.read()
+        try:
+            with open(where, "w") as f:
+                f.write(text)
+            stems = set(lab.depends.get(os.path.join(lab.tree, path), ()))
+            for stem in stems:
+                lab.compile(flavour, lab.units[stem], out, tree=self.tree)
+            if path in lab.embedded().values():
+                stems |= {s for s in lab.units if "embedded_c" in s}
+                self.embed(flavour, out)
+        finally:
+            with open(where, "w") as f:
+                f.write(old)
+        pristine = lab.folder_of(flavour)
+        objects = [os.path.join(out if s in stems else pristine, s) for s in lab.units]
+        lab.link_library(flavour, objects, os.path.join(out, "libwf.so"))
+        return out
+
+    def embed(self, flavour, out):
+        """The kernel text, as the fault leaves it."""
+        lab, made = self.lab, os.path.join(out, "embedded.c")
+        pairs = [f"{name}={os.path.join(self.tree, path)}" for name, path in lab.embedded().items()]
+        subprocess.run([os.path.join(lab.conf, "embed"), made, *pairs], check=True)
+        for _, flags, stem, target in lab.units.values():
+            if "embedded_c" in stem:
+                lab.compile(flavour, (made, flags, stem, target), out)
+
     def run_test(self, flavour, test, library, limit, coverage=None):
         """(seconds, passed, how it ended)."""
         name, argv, needs = test
-        out = self.folder_of(flavour)
+        out = self.lab.folder_of(flavour)
         env = {k: v for k, v in os.environ.items() if not k.startswith(("WARPFOX", "SIMT"))}
-        env.update(LD_LIBRARY_PATH=library, HOME=self.tmp(), TMPDIR=self.tmp(), FUZZ_SECONDS="2", SIMT_FILL="4M",
-                   SIMT_CXX="0", SIMT_CACHE=os.path.join(self.folder, "simt-cache"),
+        env.update(LD_LIBRARY_PATH=library, HOME=self.tmp, TMPDIR=self.tmp, FUZZ_SECONDS="2", SIMT_FILL="4M",
+                   SIMT_CXX="0", SIMT_CACHE=os.path.join(self.lab.folder, "simt-cache"),
                    WARPFOX_CACHE=os.path.join(self.folder, "kernel-cache"),
                    ASAN_OPTIONS="detect_stack_use_after_return=0",
                    UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=0")
@@ -281,29 +336,3 @@ class Lab:
                 return "took too much memory" if int(f.read().split()[1]) * 4096 > MEMORY else None
         except (OSError, IndexError):
             return None
-
-    # ---- which lines each test runs ----
-    def cover(self, test):
-        """{file: {line: run}} of one test."""
-        data = os.path.join(self.folder, "counts")
-        shutil.rmtree(data, ignore_errors=True)
-        os.makedirs(data)
-        cov = self.folder_of("cov")
-        seconds, passed, _ = self.run_test("cov", test, cov, 900, coverage=data)
-        for note in glob.glob(os.path.join(cov, "*.gcno")):
-            os.symlink(note, os.path.join(data, os.path.basename(note)))
-        counts = sorted(glob.glob(os.path.join(data, "*.gcda")))
-        lines = {}
-        done = subprocess.run(["gcov", "-t", "-j", *counts], cwd=data, capture_output=True, text=True)
-        for document in done.stdout.splitlines():
-            if not document.startswith("{"):
-                continue
-            for file in json.loads(document)["files"]:
-                path = os.path.normpath(os.path.join(self.folder, file["file"]))
-                if not path.startswith(self.tree + "/src/"):
-                    continue
-                seen = lines.setdefault(os.path.relpath(path, self.tree), {})
-                for line in file["lines"]:
-                    number = line["line_number"]
-                    seen[number] = seen.get(number, False) or line["count"] > 0
-        return seconds, passed, lines

@@ -87,6 +87,9 @@ complains "two files" 2 'more than one' a b
 complains "logiql" 1 '0A000.*LogiQL' -l logiql -c "x"
 complains "unknown language" 2 'unknown language' -l prolog
 expect "--format=csv" 0 $'a\n1' --format=csv -c "select 1 as a"
+expect "repeated options: the last one counts" 0 $'threads\n2' --format json --format csv --threads 1 --memory 1GB --memory 2GB --threads 9 --threads 8 \
+    --threads 7 --threads 6 --threads 5 --threads 4 --threads 3 --threads 2 -d cpu -d cpu -d cpu --gpu-memory 1GB --gpu-memory 1GB --timer --timer \
+    -c "show threads"
 expect "-c repeated" 0 $'a\n1\nb\n2' --format csv -c "select 1 as a" -c "select 2 as b;"
 expect "several statements in -c" 0 $'a\n1\nb\n2' --format csv -c "select 1 as a; select 2 as b"
 expect "settings reach the session" 0 $'device,threads\ncpu,3' -d cpu --threads 3 --format csv \
@@ -117,6 +120,12 @@ expect "json" 0 '[{"id":1,"name":"plain","price":1.50,"ok":true,"f":0.5},
 expect "json without rows" 0 '[]' --format json -c "$t" -c "select id from t where id > 99"
 expect "jsonl" 0 '{"id":1,"ok":true}
 {"id":2,"ok":false}' --format jsonl -c "$t" -c "select id, ok from t where id < 3 order by id"
+expect "csv quotes what holds a line's end" 0 $'x\n"a\rb"\n"c\nd"\n"e,f"' --format csv -c "select E'a\\rb' as x union all select E'c\\nd' union all select 'e,f'"
+expect "csv names too" 0 $'"a\rb"\n1' --format csv -c $'select 1 as "a\rb"'
+expect "json of what JSON has no numbers for" 0 '{"a":"NaN","b":"Infinity","c":"-Infinity","d":"NaN","e":"-Infinity","f":1.5}' --format jsonl \
+    -c "select 'nan'::float8 as a, 'inf'::float8 as b, '-inf'::float8 as c, 'nan'::real as d, '-inf'::real as e, 1.5::real as f"
+expect "json, all of it" 0 '[{"a":"NaN"},
+ {"a":null}]' --format json -c "select 'nan'::float8 as a union all select null"
 expect "json escapes" 0 '{"x":"tab\tline\n\"q\" \\"}' --format jsonl -c "select E'tab\tline\n\"q\" \\\\' as x"
 expect "markdown" 0 '| id | name |
 |---:|---|
@@ -155,6 +164,37 @@ prints "EXPLAIN is plain lines" '^Project ' -c "explain select 1 as x"
 [ "$(wc -l <"$tmp/out")" -gt 45 ]
 note $? "EXPLAIN is never cut" "$(cat "$tmp/out")"
 prints "control characters" '│ a\\nb\\tc │' -c "select E'a\nb\tc' as x"
+
+# Its lines fit the terminal: numbers in 80 columns, what is said in words on as many lines as it takes.
+COLUMNS=80 "$fox" -c "$t" -c "explain analyze select count(*), id + 1111111111, 'a long text that stands in the plan', name from t where id > 1 and name <> 'nobody' and price is not null
+    group by 2, name order by 1, 2" >"$tmp/out" 2>&1
+awk 'length($0) > 80 { bad = 1 } END { exit bad }' "$tmp/out" && grep -q '^step  *time  *rows in' "$tmp/out" && grep -Eq '^ +0 +[0-9.]+ ms +[0-9]+ ' "$tmp/out"
+note $? "EXPLAIN ANALYZE fits the terminal" "$(cat "$tmp/out")"
+COLUMNS=30 "$fox" -c "explain select 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa' as x, 'ä ä ä ä ä ä ä ä ä ä ä ä ä ä' as y" >"$tmp/out" 2>&1
+LC_ALL=C.UTF-8 sed 's/[^ -~]/#/g' "$tmp/out" | awk 'length($0) > 30 { bad = 1 } END { exit bad }' && [ "$(tr -d ' \n' <"$tmp/out" | grep -c 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa')" = 1 ]
+note $? "words longer than the line" "$(cat "$tmp/out")"
+simt="$(dirname "$fox")/libcuda-simt.so"
+if [ ! -e "$simt" ] && ! ls /dev/nvidia0 >/dev/null 2>&1; then
+    "$fox" -c "explain analyze select 1" >"$tmp/out" 2>&1
+    ! grep -q 'too few rows' "$tmp/out" && grep -Eq '^why there: .*(driver|GPU)' "$tmp/out"
+    note $? "no GPU is said to rest where there is none" "$(cat "$tmp/out")"
+else
+    WARPFOX_CUDA=$simt "$fox" -c "explain analyze select 1" >"$tmp/out" 2>&1
+    grep -q '^why there: too few rows to start the GPU for$' "$tmp/out"
+    note $? "a GPU that rests" "$(cat "$tmp/out")"
+    WARPFOX_CUDA=/nowhere/libcuda.so "$fox" -c "explain analyze select 1" >"$tmp/out" 2>&1
+    grep -q '^why there: WARPFOX_CUDA=/nowhere/libcuda.so cannot be loaded$' "$tmp/out"
+    note $? "no GPU is said to rest where there is none" "$(cat "$tmp/out")"
+    gone="create table r as select i as a, i % 10 as g from generate_series(1, 1000) s(i); delete from r where a > 990"
+    for query in "select g, count(*) from r group by g" "select count(*) from r" "select g, max(a) from r where a > 500 group by g" \
+        "select a from r where a > 500 order by a limit 3" "select count(*) from r join r u on r.a = u.a"; do
+        WARPFOX_CUDA=$simt "$fox" -d gpu -c "$gone" -c "explain analyze $query" >"$tmp/out" 2>&1
+        # each row that is told is that of the CPU, and scans always tell theirs
+        ! grep -E '^ +(Scan|Filter|Join|Sort|Project).*actual' "$tmp/out" | grep -Evq 'actual (990|490|3)\]' && grep -Eq 'Scan r.*actual 990\]' "$tmp/out" &&
+            grep -q 'gpu vm: ' "$tmp/out"
+        note $? "EXPLAIN ANALYZE on the GPU counts rows, not groups: $query" "$(cat "$tmp/out")"
+    done
+fi
 
 {
     echo "create table n (a integer); insert into n values (0)"
@@ -261,6 +301,14 @@ complains "error text" 1 '^ERROR 42703: column "nme" does not exist$' -c "$t" -c
 complains "line and caret" 1 '^LINE 1: select nme from t$' -c "$t" -c "select nme from t"
 complains "caret" 1 '^               \^$' -c "$t" -c "select nme from t"
 complains "hint" 1 '^HINT: .*"?name"?' -c "$t" -c "select nme from t"
+t0="$t; create view v as select                                10 / (id - id) as y from t; create view w as select * from v"
+complains "a view fails where it is named" 1 '^                             \^$' -c "$t0" -c "select y + 1 from    v where y > 0"
+complains "a view of a view" 1 '^                      \^$' -c "$t0" -c "select * from w"
+printf 'a\n1\n' > "$tmp/gone.csv"
+complains "a view whose file is gone" 1 '^                      \^$' -c "create view v as select                  * from '$tmp/gone.csv'" -c ".shell rm $tmp/gone.csv" -c "select * from v"
+"$fox" -c "create table c (a integer check (1 / a > 0))" -c "insert into c values (0)" 2>"$tmp/err"
+! grep -q LINE "$tmp/err" && grep -q 22012 "$tmp/err"
+note $? "no caret into the text of a CHECK" "$(cat "$tmp/err")"
 complains "unknown table" 1 '^ERROR 42P01: .*"tt"' -c "$t" -c "select * from tt"
 complains "syntax" 1 '^ERROR 42601: ' -c "select from from"
 complains "division by zero" 1 '^ERROR 22012: ' -c "$t" -c "select 1 / (id - id) from t"
@@ -285,6 +333,80 @@ complains "invalid UTF-8" 1 '^.*ERROR 22021: ' -f "$tmp/utf8.sql"
 printf 'select 1\0;' >"$tmp/nul.sql"
 complains "NUL byte" 1 'ERROR 22021: ' -f "$tmp/nul.sql"
 
+complains "a parameter beyond 32 bits" 1 '^ERROR 42P02: there is no parameter \$99999999999: the highest number is 65535$' -c 'select 1 + $99999999999'
+complains "and its place" 1 '^                   \^$' -c 'select 1 + $99999999999'
+complains "a parameter that 32 bits take for another" 1 '^ERROR 42P02: there is no parameter \$4294967297' -c 'prepare p as select $4294967297::int'
+{
+    echo "create table t (a int); create view v0 as select * from t;"
+    for i in $(seq 1 260); do echo "create view v$i as select * from v$((i - 1));"; done
+} >"$tmp/views.sql"
+complains "views that nest too deeply" 1 'views may nest at most 249 levels deep$' -f "$tmp/views.sql"
+deep=1
+for _ in $(seq 1 600); do deep="(select $deep)"; done
+complains "subqueries that do" 1 'subqueries may nest at most 499 levels deep$' -c "select $deep"
+deep=t
+for i in $(seq 1 1100); do deep="($deep join t t$i on true)"; done
+complains "joins that do" 1 'joins may nest at most 998 levels deep$' -c "create table t (a int)" -c "select 1 from $deep"
+
+# Statements there are not yet, by PostgreSQL's names for them.
+while IFS='|' read -r tag sql; do
+    complains "no $tag" 1 "^ERROR 0A000: not supported yet: $tag\$" -c "$sql"
+done <<'TAGS'
+CREATE TRIGGER|create trigger t before insert on x for each row execute function f()
+CREATE EVENT TRIGGER|create event trigger e on ddl_command_end execute function f()
+ALTER EVENT TRIGGER|alter event trigger e disable
+CHECKPOINT|checkpoint
+LISTEN|listen x
+LOCK TABLE|lock table x
+DISCARD|discard all
+DO|do $$ begin end $$
+CREATE FUNCTION|create function f() returns int language sql as 'select 1'
+CREATE PROCEDURE|create procedure f() language sql as 'select 1'
+ALTER PROCEDURE|alter procedure f() stable
+CREATE AGGREGATE|create aggregate a(int) (sfunc = f, stype = int)
+CREATE OPERATOR|create operator + (function = f, leftarg = int)
+CREATE OPERATOR CLASS|create operator class c for type int using btree as operator 1 <
+ALTER OPERATOR FAMILY|alter operator family c using btree add operator 1 < (int, int)
+CREATE TYPE|create type t as enum ('a')
+CREATE TYPE|create type t as (a int)
+CREATE TYPE|create type t as range (subtype = int)
+ALTER TYPE|alter type t add value 'b'
+CREATE COLLATION|create collation c (locale = 'C')
+CREATE TEXT SEARCH CONFIGURATION|create text search configuration c (parser = p)
+ALTER TEXT SEARCH DICTIONARY|alter text search dictionary c (a = b)
+ALTER ROLE|alter role r set a = 1
+REVOKE|revoke select on t from r
+REVOKE ROLE|revoke r from s
+CREATE DATABASE|create database d
+ALTER DATABASE|alter database d refresh collation version
+DROP DATABASE|drop database d
+CREATE TABLESPACE|create tablespace t location '/x'
+ALTER TABLESPACE|alter tablespace t set (a = 1)
+ALTER EXTENSION|alter extension e add table t
+CREATE FOREIGN DATA WRAPPER|create foreign data wrapper w
+CREATE SERVER|create server s foreign data wrapper w
+CREATE RULE|create rule r as on insert to t do nothing
+CREATE STATISTICS|create statistics s on a, b from t
+CREATE ACCESS METHOD|create access method m type table handler h
+SECURITY LABEL|security label on table t is 'x'
+REFRESH MATERIALIZED VIEW|refresh materialized view v
+MOVE|move c
+CLOSE CURSOR|close c
+ALTER FUNCTION|alter function f() owner to r
+ALTER SCHEMA|alter schema s owner to r
+ALTER TRIGGER|alter trigger t on x depends on extension e
+DROP MATERIALIZED VIEW|drop materialized view v
+DROP EVENT TRIGGER|drop event trigger e
+DROP STATISTICS|drop statistics s
+DROP SERVER|drop server s
+DROP TEXT SEARCH PARSER|drop text search parser p
+DROP OPERATOR FAMILY|drop operator family c using btree
+ALTER DOMAIN|alter domain r rename to s
+ALTER TYPE|alter type t set schema g
+PREPARE TRANSACTION|prepare transaction 'x'
+COMMIT PREPARED|commit prepared 'x'
+TAGS
+
 # --- COPY ---
 printf 'id,name\n1,one\n2,"two, too"\n3,\n' >"$tmp/data.csv"
 expect "COPY csv" 0 $'id,name\n1,one\n2,"two, too"\n3,' --format csv \
@@ -304,6 +426,15 @@ printf '.mode csv\nselect 7 as a;\n' >"$tmp/in.sql"
 piped ".read" 0 ".read $tmp/in.sql" $'a\n7'
 piped "semicolons in quotes" 0 "select ';' as a; select \$\$;\$\$ as b" $'a\n;\nb\n;' --format csv
 
+printf '.mode csv\nselect 1 as a;\n.read %s\n' "$tmp/endless.sql" >"$tmp/endless.sql"
+timeout 20 "$fox" -f "$tmp/endless.sql" >"$tmp/out" 2>"$tmp/err"
+rc=$?
+[ "$rc" = 1 ] && [ "$(grep -c '^1$' "$tmp/out")" = 17 ] && grep -q 'nested too deeply' "$tmp/err"
+note $? "a script that reads itself" "status $rc; $(head -n 5 "$tmp/err")"
+printf '.read %s\n' "$tmp/in.sql" >"$tmp/twice.sql"
+piped "scripts one after the other nest no deeper" 0 "$(for _ in $(seq 20); do echo ".read $tmp/twice.sql"; done)" \
+    "$(for _ in $(seq 20); do printf 'a\n7\n'; done)"
+
 # --- commands ---
 piped ".tables" 0 $'create table b (x integer); create table a (y text);\n.tables' $'a\nb'
 piped ".schema" 0 $'create table b (x integer not null, "Y z" decimal(5,2));\n.schema b' $'CREATE TABLE b (\n    x integer NOT NULL,\n    "Y z" decimal(5,2)\n);'
@@ -320,6 +451,67 @@ for word in .help help '\?'; do
     printf '%s\n' "$word" | "$fox" >"$tmp/out" 2>&1
     grep -q '\.schema' "$tmp/out"
     note $? "$word"
+done
+many=$'create table many as select i as a from generate_series(1, 100) s(i);\n'
+rows() { # commands, then how many rows the box has
+    printf '%s%s\nselect a from many order by a;\n' "$many" "$1" | "$fox" 2>&1 | grep -cE '^│ +[0-9]+ │$'
+}
+[ "$(rows '.maxrows 0')" = 100 ] && [ "$(rows '.maxrows 7')" = 7 ] && [ "$(rows '.maxrows 1')" = 1 ] && [ "$(rows '.maxrows 100')" = 100 ] && [ "$(rows '.maxrows')" = 40 ]
+note $? ".maxrows" "$(rows '.maxrows 0') $(rows '.maxrows 7') $(rows '.maxrows 1') $(rows '.maxrows 100') $(rows '.maxrows')"
+printf '%s.maxrows 5\nselect a from many order by a;\n' "$many" | "$fox" >"$tmp/out" 2>&1
+[ "$(grep -oE '^│ +[0-9·]+ │$' "$tmp/out" | tr -cd '0-9·\n' | tr '\n' ' ')" = '1 2 3 · 99 100 ' ] && grep -q '^(100 rows, 5 shown, ' "$tmp/out"
+note $? ".maxrows shows the first and the last" "$(cat "$tmp/out")"
+piped ".maxrows takes numbers" 1 '.maxrows -1' ''
+piped ".maxwidth says what it is" 0 $'.maxwidth 33\n.maxwidth' 'maxwidth is 33'
+printf ".maxwidth 30\nselect 'a long text that does not fit into thirty columns' as x, 1 as y;\n" | "$fox" >"$tmp/out" 2>&1
+LC_ALL=C.UTF-8 sed 's/[^ -~]/#/g; /^(/d' "$tmp/out" | awk 'length($0) > 30 { bad = 1 } END { exit bad }' && grep -q '…' "$tmp/out"
+note $? ".maxwidth" "$(cat "$tmp/out")"
+piped '\x' 0 $'\\x on\nselect 1 as a, 2 as bb;\n\\x off\n.mode csv\nselect 3 as c;' $' a = 1\nbb = 2\nc\n3'
+piped '\x turns round' 0 $'\\x\nselect 1 as a;\n\\x\n\\x\nselect 2 as a;' $'a = 1\na = 2'
+printf '\\timing\nselect 1;\n\\timing off\nselect 1;\n' | "$fox" --format none >"$tmp/out" 2>"$tmp/err"
+[ "$(grep -c '^time [0-9.]* ms$' "$tmp/err")" = 1 ]
+note $? '\timing' "$(cat "$tmp/err")"
+"$fox" --timer -c "select pg_sleep(1.01)" 2>&1 | grep -Eq '^time 1\.[0-9]{3} s$'
+note $? "a time of seconds"
+piped ".output and back" 0 $'.mode csv\n.output '"$tmp/o1"$'\nselect 1 as a;\ncopy (select 5) to stdout;\n\\dt\n.output\nselect 2 as b;' $'b\n2'
+[ "$(cat "$tmp/o1")" = $'a\n1\n5' ]
+note $? ".output is in the file" "$(cat "$tmp/o1")"
+piped '\o with blanks in the name, errors on stderr' 1 $'.mode csv\n\\o '"'$tmp/o 2'"$'\nselect 1 as a;\nselect nonsense;' ''
+[ "$(cat "$tmp/o 2")" = $'a\n1' ]
+note $? 'its file' "$(cat "$tmp/o 2")"
+piped ".once" 0 $'.mode csv\n.once '"$tmp/o3"$'\nselect 1 as a;\nselect 2 as b;' $'b\n2'
+[ "$(cat "$tmp/o3")" = $'a\n1' ]
+note $? ".once is in the file" "$(cat "$tmp/o3")"
+piped ".once into a program" 0 $'.mode csv\n.once | tr a-z A-Z\nselect 1 as a;\nselect 2 as b;' $'A\n1\nb\n2'
+printf '%s.mode csv\n.once |head -n 1\nselect x.a from many x, many y, many z, many u;\nselect 2 as b;\n' "$many" | timeout 20 "$fox" >"$tmp/out" 2>"$tmp/err"
+rc=$?
+[ "$rc" = 0 ] && [ "$(cat "$tmp/out")" = $'a\nb\n2' ] && [ ! -s "$tmp/err" ]
+note $? "a program that stops reading" "status $rc; $(cat "$tmp/out" "$tmp/err")"
+piped ".output to nowhere" 1 ".output $tmp/none/o" ''
+piped ".once of nothing" 1 '.once' ''
+printf 'select 9 as a;\n' >"$tmp/o 2.sql"
+piped '\i with blanks in the name' 0 $'\\i '"'$tmp/o 2.sql'" $'a\n9' --format csv
+mkdir -p "$tmp/sub"
+printf '.mode csv\n\\ir other.sql\n' >"$tmp/sub/one.sql"
+printf 'select 11 as a;\n' >"$tmp/sub/other.sql"
+piped '\ir' 0 "\\i $tmp/sub/one.sql" $'a\n11'
+piped '\!' 0 $'\\! echo hello; echo "there  you"\n\\!echo so' $'hello\nthere  you\nso'
+printf '#!/bin/sh\nsed -i "s/1/2/; s/;/ as edited;/" "$1"\n' >"$tmp/editor"
+chmod +x "$tmp/editor"
+VISUAL="$tmp/editor" piped '\e runs what the editor leaves' 0 $'select 1;\n\\e' $'?column?\n1\nedited\n2' --format csv
+VISUAL=true piped '\e of nothing new runs nothing' 0 $'select 1;\n\\e' $'?column?\n1' --format csv
+VISUAL=false piped '\e when the editor fails' 1 $'select 1;\n\\e' $'?column?\n1' --format csv
+piped ".print" 0 $'.print "a  b"\n\\echo c' $'a  b\nc'
+piped ".tables with a pattern" 0 $'create table aa (x int); create table ab (x int); create table b (x int);\n.tables a*' $'aa\nab'
+piped '\dv and its kin' 0 $'create table t (a int primary key); create view v as select 1; create sequence s;\n\\dv\n\\ds\n\\di\n\\dn\n\\l\n\\du' \
+    $'schema,name\npublic,v\nschema,name\npublic,s\nschema,name,table\npublic,t_pkey,t\nname\npublic\nname\nmemory\nname\nwarpfox' --format csv
+piped '\dv with a pattern' 0 $'create view v_1 as select 1; create view vx1 as select 1;\n\\dv v_*' $'schema,name\npublic,v_1' --format csv
+printf '\\df date_t*\n' | "$fox" | grep -q '^date_trunc '
+note $? '\df'
+for line in '.tabels|perhaps you meant .tables' '.maxrow 3|perhaps you meant .maxrows' '\copy t from x|COPY t FROM' '.import a b|COPY t FROM' '\g|end the statement' '\c other|in the memory'; do
+    printf '%s\n' "${line%%|*}" | "$fox" >"$tmp/out" 2>"$tmp/err"
+    [ $? = 1 ] && grep -qF -- "${line##*|}" "$tmp/err"
+    note $? "${line%%|*} is answered" "$(cat "$tmp/err")"
 done
 printf '.timer on\nselect 1;\n.timer off\nselect 1;\n' | "$fox" --format none >"$tmp/out" 2>"$tmp/err"
 [ "$(grep -c '^time ' "$tmp/err")" = 1 ]
@@ -348,13 +540,10 @@ rc=$?
 note $? "bench tpch says what is wrong" "status $rc; $(cat "$tmp/out")"
 
 # --- a terminal ---
-if command -v script >/dev/null; then
-    printf 'select 41 + 1\nas answer;\n.quit\n' >"$tmp/keys"
-    TERM=xterm timeout 20 script -qec "$fox" /dev/null <"$tmp/keys" >"$tmp/out" 2>&1
-    grep -q '42' "$tmp/out" && grep -q 'answer' "$tmp/out" && grep -q 'warpfox>' "$tmp/out" && grep -q '\.\.\.>' "$tmp/out"
-    note $? "interactive session" "$(cat -v "$tmp/out")"
-    [ -s "$tmp/.warpfox_history" ]
-    note $? "history file"
+typist="$(dirname "$fox")/typist"
+if [ -x "$typist" ]; then
+    # shellcheck source=tests/shell/prompt.sh
+    . tests/shell/prompt.sh
 fi
 
 # --- COPY FROM STDIN ---
@@ -430,6 +619,59 @@ note $? "a reader that sleeps" "$(cat "$tmp/err")"
 b
 3' ]
 note $? "/dev/stdout is what is open, not opened anew" "$(cat "$tmp/out")"
+
+# --- a row is found by its key, whatever the order of rows ---
+for how in "k = 23757" "v = 'v77' and w = 77"; do
+    "$fox" --format csv -c "create table kv(k bigint primary key, v text, w integer, unique(v, w))" \
+        -c "insert into kv select (i * 7919::bigint) % 100003, 'v' || i, i from generate_series(1, 100000) i" \
+        -c "explain analyze select k from kv where $how" >"$tmp/out" 2>&1
+    grep -q '99999 rows skipped' "$tmp/out"
+    note $? "a row is found by its key: $how" "$(cat "$tmp/out")"
+done
+
+# --- options of files, compressed files ---
+printf 'a,b\n1,2\n3\n5,6\n' >"$tmp/short.csv"
+complains "a short line names the option that helps" 1 'line 3: 1 field found, 2 expected' -c "from '$tmp/short.csv'"
+grep -q 'null_padding => true' "$tmp/err"
+note $? "null_padding is hinted at" "$(cat "$tmp/err")"
+expect "null_padding" 0 $'a,b\n1,2\n3,\n5,6' --format csv -c "from read_csv('$tmp/short.csv', null_padding = true)"
+expect "ignore_errors" 0 $'a,b\n1,2\n5,6' --format csv -c "from read_csv('$tmp/short.csv', ignore_errors => true)"
+grep -q '1 line was left out' "$tmp/err"
+note $? "lines left out are counted" "$(cat "$tmp/err")"
+expect "types of columns" 0 $'a,b\n1.00,2\n,6' --format csv \
+    -c "from read_csv('$tmp/short.csv', types = {'a': 'decimal(5,2)', \"b\": varchar}, nullstr = ['5', '-'], ignore_errors = true)"
+expect "all columns" 0 $'x,y\n1,2\n5,6' --format csv -c "select x, y from read_csv_auto('$tmp/short.csv', columns = {'x': 'bigint', 'y': 'text'}, header = true, ignore_errors = true)"
+expect "names, skip, quote, delim" 0 $'q,column1\n1,2\n3,\n5,6' --format csv \
+    -c "from read_csv('$tmp/short.csv', names = ['q'], skip = 1, quote = '', delim = ',', null_padding = true)"
+complains "an unknown option" 1 '22023: read_csv has no option "wibble"' -c "from read_csv('$tmp/short.csv', wibble = 1)"
+complains "an unknown type" 1 '42704: type "wibble"' -c "from read_csv('$tmp/short.csv', types = {'a': 'wibble'})"
+complains "lists are for files" 1 '42601' -c "select [1, 2]"
+printf 'title\n1,a\n2 # c\n# it is "\nx,y\n3,"z # 1"\n' >"$tmp/odd.csv"
+complains "COPY names the option that helps" 1 'HINT:.*NULL_PADDING.*IGNORE_ERRORS' -c "create table t (a int, b text)" -c "copy t from '$tmp/odd.csv'"
+expect "COPY with options" 0 $'a,b\n1,a\n2,\n3,z # 1' --format csv -c "create table t (a int, b text)" \
+    -c "copy t from '$tmp/odd.csv' (skip 1, comment '#', null_padding, ignore_errors)" -c "table t"
+complains "COPY TO takes no options of reading" 1 '0A000' -c "copy (select 1) to stdout (skip 1)"
+for packed in x.csv.gz x.csv.zst x.tbl.gz; do
+    expect "COPY to and from $packed" 0 $'n,s\n1000,500500' --format csv -c "create table t as select i as a, 'v' || i as b from generate_series(1, 1000) s(i)" \
+        -c "copy t to '$tmp/$packed'" -c "create table u (a int, b text)" -c "copy u from '$tmp/$packed'" -c "select count(*) as n, sum(a) as s from u"
+done
+gzip -dc "$tmp/x.csv.gz" | cmp -s - <(for i in $(seq 1000); do echo "$i,v$i"; done)
+note $? "gzip reads what COPY packed"
+expect "a gzip file in FROM" 0 $'n\n1000' --format csv -c "select count(*) as n from '$tmp/x.csv.gz'"
+head -c 300 "$tmp/x.csv.gz" >"$tmp/cut.csv.gz"
+complains "an archive cut short" 1 '22P04: .*cut short' -c "from '$tmp/cut.csv.gz'"
+complains "no archive" 1 '22P04: .*no zstd archive' -c "from read_csv('$tmp/short.csv', compression = 'zstd')"
+got=$("$fox" --format csv -c "select count(*) as n from read_csv('/dev/stdin', compression = 'gzip')" <"$tmp/x.csv.gz" 2>/dev/null)
+[ "$got" = $'n\n1000' ]
+note $? "an archive on standard input" "$got"
+
+# --- tables from files and long answers ---
+expect "a table of a file's own tablets" 0 $'n,s,lo\n1001,501499,nobody' --format csv -c "create table b as select b as name, a from read_csv('$tmp/x.csv.gz', names = ['a', 'b'])" \
+    -c "insert into b values ('nobody', 1000), (null, 1)" -c "delete from b where a = 4" -c "update b set a = a + 1 where a = 1000" -c "select count(*) as n, sum(a) as s, min(name) as lo from b"
+expect "CREATE TABLE AS in little memory" 0 $'n,s\n3640000,text 90' --memory 160MB --format csv \
+    -c "create table b as select i, 'text ' || i % 100 as t, i * 2 as j from generate_series(1, 4000000) s(i)" -c "select count(*) as n, max(t) as s from b where t < 'text 91'"
+expect "INSERT in little memory" 0 $'n\n4000000' --memory 160MB --format csv \
+    -c "create table b (i int, t text, j bigint)" -c "insert into b select i, 'text ' || i % 100 as t, i * 2 as j from generate_series(1, 4000000) s(i)" -c "select count(*) as n from b"
 
 # --- start-up: the median of several, since a shared machine hiccups ---
 times=$(for _ in 1 2 3 4 5 6 7 8 9; do

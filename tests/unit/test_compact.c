@@ -237,6 +237,33 @@ static void test_moved_parts(void **state) {
 
 /* Memory refused at the n-th place, in the statement or in what follows it: the rows are those
  * before or those after. */
+/* A row that is gone before a compaction is nobody's to delete after it: least of all one that has
+ * moved to its place. */
+static void test_deleted_again(void **state) {
+    (void)state;
+    static const int rows[] = {1, 64, 100, 199, 200, 255};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        run(conn, "delete from t");
+        run(conn, "insert into t select i, i, 'x', 0 from generate_series(1, %d) g(i)", (int)ROWS);
+        run(other, "begin");
+        assert_int_equal(number(other, "select count(*) from t"), ROWS);
+        run(conn, "delete from t where id <= 200 or id = 255");
+        run(other, "delete from t where id = %d", rows[i]);
+        assert_int_equal(wf_query(other, "commit", NULL), WF_ERROR);
+        assert_string_equal(wf_connection_error(other)->sqlstate, "40001");
+        assert_int_equal(number(conn, "select count(*) from t"), ROWS - 201);
+        assert_int_equal(number(conn, "select sum(id) from t where id <= 256"),
+                         256 * 257 / 2 - 200 * 201 / 2 - 255);
+    }
+    /* One that is still there has moved, and goes. */
+    run(other, "begin");
+    assert_int_equal(number(other, "select count(*) from t where id = 201"), 1);
+    run(conn, "delete from t where id > 256 and id < 500");
+    run(other, "delete from t where id = 201");
+    run(other, "commit");
+    assert_int_equal(number(conn, "select count(*) from t where id between 201 and 256"), 54);
+}
+
 static void test_refused(void **state) {
     (void)state;
     long long sum = SUM;
@@ -263,6 +290,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_writer, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_moved, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_moved_parts, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_deleted_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_refused, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -578,7 +578,8 @@ static void test_pruning(void **state) {
     fix_filter(&f, fix_scalar(&f, OP_LT_I32, reg, fix_i32(&f, 20100), NO_REG));
     u32 lo = fix_lit(&f, KIND_I128, (union lit){.i128 = 20000});
     u32 hi = fix_lit(&f, KIND_I128, (union lit){.i128 = 20099});
-    f.pipe->prunes[f.pipe->prune_count++] = (struct prune){.col = 0, .lo_lit = lo, .hi_lit = hi};
+    f.pipe->prunes[f.pipe->prune_count++] =
+        (struct prune){.col = 0, .lo_lit = lo, .hi_lit = hi, .kind = KIND_I128};
     u32 var = fix_emit_rows(&f, 1, &reg, NULL);
     fix_run(&f);
     assert_int_equal(f.x.vars[var].rows, 100);

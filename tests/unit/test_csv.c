@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "io/csv_int.h"
+#include "io/pack.h"
 
 static struct memory mem;
 static struct pool *pool;
@@ -112,7 +113,7 @@ static wf_status load(struct table *table, const struct csv_options *options, i6
     i64 rows;
     struct input in;
     error_reset(&err);
-    TRY(input_open(&in, path, false, &mem, NULL, &err));
+    TRY(input_open(&in, path, PACKING_BY_NAME, false, &mem, NULL, &err));
     wf_status status =
         csv_load_blocks(table, &in, options, pool, &mem, NULL, block_bytes, &rows, &err);
     input_close(&in);
@@ -123,7 +124,7 @@ static wf_status load(struct table *table, const struct csv_options *options, i6
 static wf_status load_file(struct table *table, const char *from, const struct csv_options *options,
                            struct pool *workers, struct load_progress *progress, i64 *out_rows) {
     struct input in;
-    TRY(input_open(&in, from, true, &mem, progress, &err));
+    TRY(input_open(&in, from, PACKING_BY_NAME, true, &mem, progress, &err));
     wf_status status = csv_load(table, &in, options, workers, &mem, progress, out_rows, &err);
     input_close(&in);
     return status;
@@ -415,6 +416,164 @@ static void test_torn(void **state) {
 }
 
 /* Records like TPC-H's lineitem: the speed to compare with 150 MB/s on one core. */
+/* The text packed into the file; returns its bytes. */
+static i64 write_packed(struct sv text, enum packing packing, char *out, i64 cap) {
+    struct file_out file;
+    struct pack pack;
+    struct file_wait none = {0};
+    struct file_view view;
+    assert_int_equal(file_out_open(&file, path, none, &err), ERR_OK);
+    assert_int_equal(pack_open(&pack, packing, &file, &mem, &err), ERR_OK);
+    for (i64 at = 0; at < text.len; at += 1000) {
+        assert_int_equal(pack_write(&pack, text.ptr + at, MIN_OF(1000, text.len - at), &err),
+                         ERR_OK);
+    }
+    assert_int_equal(pack_end(&pack, &err), ERR_OK);
+    pack_close(&pack);
+    assert_int_equal(file_out_close(&file, true, &err), ERR_OK);
+    assert_int_equal(file_view_open(&view, path, &err), ERR_OK);
+    i64 bytes = view.bytes;
+    assert_true(bytes <= cap);
+    memcpy(out, view.data, (size_t)bytes);
+    file_view_close(&view);
+    return bytes;
+}
+
+/* What the file unpacks to; its bytes, or the error. */
+static wf_status unpack_file(enum packing packing, struct sv wanted) {
+    struct input in;
+    error_reset(&err);
+    TRY(input_open(&in, path, packing, false, &mem, NULL, &err));
+    bool same = in.bytes == wanted.len && !memcmp(in.data, wanted.ptr, (size_t)wanted.len);
+    input_close(&in);
+    return same ? ERR_OK : ERR_INTERNAL;
+}
+
+static void test_packed(void **state) {
+    (void)state;
+    static char text[60000], packed[65536], broken[65536];
+    i64 len = 0;
+    for (i64 i = 0; len < 50000; i++) {
+        len += snprintf(text + len, 40, "%lld,word %lld\n", i, i * i % 97);
+    }
+    struct sv whole = {text, len};
+    for (enum packing packing = PACKING_GZIP; packing <= PACKING_ZSTD; packing++) {
+        i64 bytes = write_packed(whole, packing, packed, sizeof packed);
+        assert_true(bytes < len);
+        assert_int_equal(unpack_file(packing, whole), ERR_OK);
+        for (i64 cut = 1; cut < bytes; cut += 1 + cut / 50) { /* cut short anywhere */
+            write_file((struct sv){packed, cut});
+            assert_int_equal(unpack_file(packing, whole), ERR_BAD_COPY_FORMAT);
+        }
+        for (i64 at = 0; at < bytes; at += 1 + at / 50) { /* a byte changed: an error, or caught by
+                                                             nobody but never a crash */
+            memcpy(broken, packed, (size_t)bytes);
+            broken[at] = (char)(broken[at] ^ 0x55);
+            write_file((struct sv){broken, bytes});
+            wf_status status = unpack_file(packing, whole);
+            assert_true(status == ERR_OK || status == ERR_INTERNAL ||
+                        status == ERR_BAD_COPY_FORMAT || status == ERR_OUT_OF_MEMORY);
+        }
+        memcpy(broken, packed, (size_t)bytes); /* two archives behind each other */
+        if (2 * bytes <= (i64)sizeof broken && 2 * len <= (i64)sizeof text) {
+            memcpy(broken + bytes, packed, (size_t)bytes);
+            write_file((struct sv){broken, 2 * bytes});
+            struct input in;
+            assert_int_equal(input_open(&in, path, packing, false, &mem, NULL, &err), ERR_OK);
+            assert_int_equal(in.bytes, 2 * len);
+            input_close(&in);
+        }
+        for (i64 nth = 1; nth < 12; nth++) {
+            write_file((struct sv){packed, bytes});
+            memory_fail_at(nth);
+            wf_status status = unpack_file(packing, whole);
+            memory_fail_at(0);
+            assert_true(status == ERR_OK || status == ERR_OUT_OF_MEMORY);
+        }
+    }
+    write_file(SV("hello\n"));
+    assert_int_equal(unpack_file(PACKING_GZIP, whole), ERR_BAD_COPY_FORMAT);
+    assert_non_null(strstr(err.message, "no gzip archive"));
+    assert_int_equal(unpack_file(PACKING_ZSTD, whole), ERR_BAD_COPY_FORMAT);
+    write_file(SV(""));
+    assert_int_equal(unpack_file(PACKING_GZIP, SV("")), ERR_OK);
+}
+
+/* A small archive of very much: the budget ends it. */
+static void test_bomb(void **state) {
+    (void)state;
+    static char text[1 << 20], packed[65536];
+    memset(text, '7', sizeof text);
+    for (enum packing packing = PACKING_GZIP; packing <= PACKING_ZSTD; packing++) {
+        i64 bytes = write_packed((struct sv){text, sizeof text}, packing, packed, sizeof packed);
+        FILE *file = fopen(path, "wb");
+        for (i64 i = 0; i < 200; i++) {
+            assert_int_equal(fwrite(packed, 1, (size_t)bytes, file), bytes);
+        }
+        fclose(file);
+        struct memory small;
+        struct input in;
+        memory_init(&small, &mem, 20 << 20, "memory");
+        error_reset(&err);
+        assert_int_equal(input_open(&in, path, packing, false, &small, NULL, &err),
+                         ERR_OUT_OF_MEMORY);
+        _Atomic i32 cancel = 1;
+        struct load_progress progress = {.cancel = &cancel};
+        error_reset(&err);
+        assert_int_equal(input_open(&in, path, packing, false, &mem, &progress, &err),
+                         ERR_CANCELLED);
+    }
+}
+
+static void test_gaps(void **state) {
+    (void)state;
+    struct csv_options options = csv;
+    options.ignore_errors = 1;
+    expect("it", &options, SV("1,a\nx,b\n3\n4,d,e\n5,f\n"), "1~a;5~f;");
+    expect("it", &options, SV("x,b\n\"y\nz\",\"\n\"\n"), "");
+    expect("it", &options, SV("1,a\n2,\"b\n3,c\n"), "1~a;");
+    options = csv;
+    options.null_padding = 1;
+    expect("itt", &options, SV("1,a\n2\n\n3,c,d\n"), "1~a~-;2~-~-;-~-~-;3~c~d;");
+    expect_error("iNt", &options, SV("1,a\n2\n"), ERR_NOT_NULL,
+                 "line 2, column 2 (c2): a NULL in a column that is NOT NULL");
+    options = csv;
+    options.comment = '#';
+    expect("it", &options, SV("#x \"\n1,a#b,\"c\n # y\n2,\"b#\"# z\n3,c\n#"), "1~a;2~b#;3~c;");
+    options = csv;
+    options.lenient = 1;
+    expect("it", &options, SV("\n1,a\n  \n2, \"b\" \n\n3,c,\n"), "1~a;2~b;3~c;");
+    options = csv;
+    options.skip = 2;
+    options.header = 1;
+    expect("it", &options, SV("\"note\n\na,b\n1,x\n"), "1~x;");
+    expect("it", &csv, SV("1,a\r2,b\r3,c"), "1~a;2~b;3~c;");
+    expect("it", &csv, SV("1,\"a\nb\"\r2,\"\r\"\r"), "1~a\nb;2~\r;");
+}
+
+/* One record of many megabytes is gone over once, and can be stopped. */
+static void test_long_line(void **state) {
+    (void)state;
+    enum { BYTES = 40 << 20 };
+    char *text = malloc(BYTES);
+    memset(text, 'x', BYTES);
+    for (i64 i = 0; i < BYTES; i += 100) {
+        text[i] = ',';
+    }
+    write_file((struct sv){text, BYTES});
+    free(text);
+    struct table *table = table_of("it", 10);
+    i64 begin = clock_ns();
+    assert_int_equal(load(table, &csv, 1 << 12), ERR_BAD_COPY_FORMAT);
+    assert_true(clock_ns() - begin < 20000000000LL); /* 10,000 blocks, each once */
+    _Atomic i32 cancel = 1;
+    struct load_progress progress = {.cancel = &cancel};
+    i64 rows;
+    error_reset(&err);
+    assert_int_equal(load_file(table, path, &csv, pool, &progress, &rows), ERR_CANCELLED);
+    table_close(table);
+}
+
 static void test_speed(void **state) {
     (void)state;
 #ifdef WF_HARD
@@ -470,6 +629,10 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_cancel_and_progress, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_torn, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_packed, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_bomb, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_gaps, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_long_line, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_speed, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -86,7 +86,7 @@ static wf_status read_text(struct sv text, const struct csv_given *given, char *
     write_file(text);
     arena_init(&arena, &mem);
     error_reset(&err);
-    TRY(input_open(&in, path, false, &mem, NULL, &err));
+    TRY(input_open(&in, path, PACKING_BY_NAME, false, &mem, NULL, &err));
     for (int whole = 0; whole < 2; whole++) {
         memset(&found, 0, sizeof found);
         error_reset(&err);

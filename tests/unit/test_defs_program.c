@@ -88,7 +88,7 @@ static void sample_init(struct sample *s) {
                                 .key = NO_REG,
                                 .null_var = NO_VAR,
                                 .fault_var = NO_VAR};
-    s->prunes[0] = (struct prune){.col = 1, .lo_lit = 2, .hi_lit = NO_LIT};
+    s->prunes[0] = (struct prune){.col = 1, .lo_lit = 2, .hi_lit = NO_LIT, .kind = KIND_I128};
     s->pipe = (struct pipeline){.source = {SOURCE_TABLE, 0, 8000000, 2, s->cols},
                                 .op_count = 8,
                                 .ops = s->ops,

@@ -110,14 +110,15 @@ static wf_relation paged(const wf_relation *in, int64_t page_rows) {
     r.form = WF_PAGED;
     r.page_rows = page_rows;
     r.page_count = 0;
-    int64_t most = 2 * in->count / page_rows + 3;
+    int64_t most = 3 * in->count / page_rows + 8;
     r.data = malloc((size_t)(most * page_rows * bytes_of(in->word)));
     memset(r.data, 0x77, (size_t)(most * page_rows * bytes_of(in->word)));
     r.fills = malloc((size_t)most * 4);
     int64_t done = 0;
     while (done < in->count) {
         int64_t p = r.page_count++;
-        int64_t want = p % 3 == 0 ? page_rows : p % 3 == 1 ? page_rows / 2 + 1 : page_rows - 1;
+        const int64_t fills[] = {page_rows, page_rows / 2 + 1, 0, page_rows - 1, 1};
+        int64_t want = fills[p % 5];
         want = want < in->count - done ? want : in->count - done;
         for (int64_t i = 0; i < want; i++) {
             set(&r, p * page_rows + i, get(in, done + i));
@@ -125,6 +126,7 @@ static wf_relation paged(const wf_relation *in, int64_t page_rows) {
         r.fills[p] = (uint32_t)want;
         done += want;
     }
+    r.fills[r.page_count++] = 0; /* behind the last row */
     return r;
 }
 static wf_relation paged_room(wf_elem type, int64_t page_rows, int64_t pages) {
@@ -360,7 +362,9 @@ static void check_product(wf_place place, wf_elem type, wf_elem to, int64_t n, i
     }
     wf_relation paged_x = paged(&x, 32);
     wf_relation out = form & 2 ? paged_room(to, 64, n * m / 64 + 1) : room(to, n * m);
-    assert_prim_ok(wf_prim_rel_product(prim, place, &out, form & 1 ? &paged_x : &x, &y, NULL));
+    wf_relation paged_y = paged(&y, 16);
+    assert_prim_ok(wf_prim_rel_product(prim, place, &out, form & 1 ? &paged_x : &x,
+                                       form & 1 && n % 2 ? &paged_y : &y, NULL));
     assert_int_equal(out.field_count, x.field_count + y.field_count);
     word *expected = calloc((size_t)(n * m) + 1, sizeof *expected);
     for (int64_t i = 0; i < n * m; i++) {
@@ -384,6 +388,7 @@ static void check_product(wf_place place, wf_elem type, wf_elem to, int64_t n, i
     drop(&x);
     drop(&y);
     drop(&paged_x);
+    drop(&paged_y);
     drop(&out);
 }
 
@@ -554,7 +559,7 @@ static void check_join_of(wf_place place, struct join_case c, uint64_t gap) {
     wf_relation paged_y = paged(&y, 80);
     wf_relation out = c.form & 2 ? paged_room(to, 256, p.count / 256 + 1) : room(to, p.count);
     const wf_relation *in_x = c.form & 1 ? &paged_x : &x;
-    const wf_relation *in_y = c.form & 1 ? &paged_y : &y;
+    const wf_relation *in_y = c.form & 4 ? &paged_y : &y;
     assert_prim_ok(run_join(place, &c, &out, in_x, in_y));
     word *expected = calloc((size_t)p.count + 1, sizeof *expected);
     for (int64_t i = 0; i < p.count; i++) {
@@ -599,7 +604,7 @@ static void test_join(void **state) {
             int kind = s % 7;
             struct join_case c = {.type = words3[kind == 0 ? s / 7 % 3 : kind % 3],
                                   .kind = kind,
-                                  .form = s % 11 < 4 ? s & 3 : 0,
+                                  .form = s % 11 < 4 ? (s & 3) * 5 & 7 : 0,
                                   .shape = (enum prim_shape)(s * 5 % SHAPE_COUNT),
                                   .n = sizes[s % 14][0],
                                   .m = sizes[s % 14][1],
@@ -694,13 +699,41 @@ static void test_join_skew(void **state) {
         {WF_ELEM_U32, WF_ELEM_U64, WF_REL_LEFT, 2, 0, SHAPE_ZIPF, 3000, 5, 1 << 20},
         {WF_ELEM_U32, WF_ELEM_U64, WF_REL_INNER, 4, 0, SHAPE_CONSTANT, 3, 20000, 1 << 20},
         {WF_ELEM_U32, WF_ELEM_U64, WF_REL_INNER, 0, 0, SHAPE_RANDOM, 1600, 1600, 100},
-        {WF_ELEM_U128, WF_ELEM_U128, WF_REL_RIGHT, 0, 1, SHAPE_CONSTANT, 200, 200, 9},
+        {WF_ELEM_U128, WF_ELEM_U128, WF_REL_RIGHT, 0, 5, SHAPE_CONSTANT, 200, 200, 9},
         {WF_ELEM_U32, WF_ELEM_U32, JOIN_SET + WF_INTERSECTION, 0, 0, SHAPE_CONSTANT, 2000, 9000, 9},
     };
     for (int place = 0; place < prim_places(); place++) {
         for (size_t s = 0; s < sizeof cases / sizeof *cases; s++) {
             check_join((wf_place)place, cases[s]);
         }
+    }
+}
+
+/* Pages on either side or both, of every kind and by every way of joining tiles; tiles that begin
+ * and end within pages, heavy keys. */
+static void test_join_pages(void **state) {
+    (void)state;
+    static const enum prim_shape shapes[] = {SHAPE_RANDOM, SHAPE_SORTED, SHAPE_ZIPF,
+                                             SHAPE_CONSTANT};
+    static const int64_t sizes[][2] = {{9011, 5003}, {1, 4000}, {4000, 1},
+                                       {700, 0},     {0, 700},  {90, 17}};
+    for (int s = 0; s < 7 * 6 * prim_places(); s++) {
+        struct join_case c = {.type = words3[s % 3],
+                              .to = s % 3 == 0 ? WF_ELEM_U64 : WF_ELEM_U128,
+                              .kind = s % 7,
+                              .form = s / 7 % 3 == 0   ? 5
+                                      : s / 7 % 3 == 1 ? 1
+                                                       : 4 + (s & 2),
+                              .stage = s % 7 < 2 ? s / 7 % 6 : 0,
+                              .shape = shapes[s / 7 % 4],
+                              .n = sizes[s / 7 % 6][0],
+                              .m = sizes[s / 7 % 6][1],
+                              .range = 1 << 20};
+        if (c.shape == SHAPE_CONSTANT || c.shape == SHAPE_ZIPF) {
+            c.n = c.n > 300 ? 300 : c.n;
+            c.m = c.m > 450 ? 450 : c.m;
+        }
+        check_join((wf_place)(s / 42), c);
     }
 }
 
@@ -921,6 +954,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_join_stages),
         cmocka_unit_test(test_join_skew),
         cmocka_unit_test(test_join_stages_uneven),
+        cmocka_unit_test(test_join_pages),
         cmocka_unit_test(test_join_large),
         cmocka_unit_test(test_reduce),
         cmocka_unit_test(test_whole_sets),

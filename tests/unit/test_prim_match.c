@@ -618,10 +618,27 @@ static void test_refused_outputs(void **state) {
     }
 }
 
-/* A part of S too large to be sorted by itself: all of S is grouped, with workspace that was
- * measured before its keys were looked at. */
+/* Parts of S too large for a table or a sort of their own: they are cut into chunks. All of S one
+ * key, most of it, a few heavy keys, a key on either end; every kind; with room for all, and less.
+ */
 static void test_heavy_part(void **state) {
     (void)state;
+    static const struct shape_spec heavy[] = {{SHAPE_SMALL, SHAPE_CONSTANT, 0},
+                                              {SHAPE_RANDOM, SHAPE_SMALL, 3},
+                                              {SHAPE_SORTED, SHAPE_ZIPF, 0},
+                                              {SHAPE_SORTED, SHAPE_PARETO, 0}};
+    for (int t = 0; t < 2 * 16 * prim_places(); t++) {
+        check_join(
+            (struct check){.place = (wf_place)(t / 32),
+                           .algorithm = t & 1 ? WF_JOIN_RADIX_HASH : WF_JOIN_PARTITIONED_HASH,
+                           .kind = (wf_join_kind)(t / 2 % 4),
+                           .type = types[t / 8 % 4],
+                           .n = 40 + t % 5,
+                           .m = t % 3 ? 20003 : 40001,
+                           .shape = heavy[t / 8 % 4],
+                           .room = t % 7 == 3 ? 3000 : 0,
+                           .columns = t % 3});
+    }
     for (int place = 0; place < prim_places(); place++) {
         for (int a = WF_JOIN_RADIX_HASH; a <= WF_JOIN_PARTITIONED_HASH; a++) {
             check_join((struct check){.place = (wf_place)place,

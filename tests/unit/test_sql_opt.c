@@ -40,6 +40,63 @@ static const struct {
     const char *sql;
     const char *plan;
 } plans[] = {
+    {"select * from (select x from generate_series(1, 1000) x union all select y from "
+     "generate_series(1, 1000) y) u order by random() limit 5",
+     "Project x\n"
+     "  Limit 5\n"
+     "    Sort by sort\n"
+     "      Project x, random(0) as sort\n"
+     "        Union\n"
+     "          Project generate_series as x\n"
+     "            Function generate_series(1, 1000)\n"
+     "          Project generate_series as y\n"
+     "            Function generate_series(1, 1000)\n"},
+    {"select * from (select x from generate_series(1, 1000) x union all select y from "
+     "generate_series(1, 1000) y) u order by x limit 5",
+     "Limit 5\n"
+     "  Sort by x\n"
+     "    Project x\n"
+     "      Union\n"
+     "        Project generate_series as x\n"
+     "          Limit 5\n"
+     "            Sort by generate_series\n"
+     "              Function generate_series(1, 1000)\n"
+     "        Project generate_series as y\n"
+     "          Limit 5\n"
+     "            Sort by generate_series\n"
+     "              Function generate_series(1, 1000)\n"},
+    {"select x from (select x from generate_series(0, 1000) x union all select y from "
+     "generate_series(0, 1000) y) u order by 10 / x limit 5",
+     "Project x\n"
+     "  Limit 5\n"
+     "    Sort by sort\n"
+     "      Project x, 10 / x as sort\n"
+     "        Union\n"
+     "          Project generate_series as x\n"
+     "            Function generate_series(0, 1000)\n"
+     "          Project generate_series as y\n"
+     "            Function generate_series(0, 1000)\n"},
+    {"select g, s from (select g, sum(g) s from generate_series(0, 1000) g group by g) "
+     "q where 10 / g > 1",
+     "Project g, s\n"
+     "  Project generate_series as g, sum(generate_series) as s\n"
+     "    Filter 10 / generate_series > 1\n"
+     "      Aggregate sum(generate_series) by generate_series\n"
+     "        Function generate_series(0, 1000)\n"},
+    {"select g, s from (select g, sum(g) s from generate_series(0, 1000) g group by g) "
+     "q where g > 1",
+     "Project g, s\n"
+     "  Project generate_series as g, sum(generate_series) as s\n"
+     "    Aggregate sum(generate_series) by generate_series\n"
+     "      Filter generate_series > 1\n"
+     "        Function generate_series(0, 1000)\n"},
+    {"select g, s from (select g, sum(g) over (partition by g) s from "
+     "generate_series(0, 1000) g) q where 10 / g > 1",
+     "Project g, s\n"
+     "  Project generate_series as g, sum as s\n"
+     "    Filter 10 / generate_series > 1\n"
+     "      Window sum(generate_series) partition by generate_series\n"
+     "        Function generate_series(0, 1000)\n"},
     {"select g, count(*) from (select g, a from t order by g limit 9) s group by g",
      "Project g, count(*) as count\n"
      "  Aggregate count(*) by g, in runs\n"

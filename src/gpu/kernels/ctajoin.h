@@ -244,17 +244,14 @@ FN void t_binary(const struct tiles *t, struct matches *m) {
     }
 }
 
-/* 2 */
-FN void t_blocked(const struct tiles *t, struct matches *m) {
-    matches_begin(t, m);
-    u32 n = x_count(t);
+/* The ranges of a thread's n keys, which lie in [from, end) of y, by a walk along both. */
+FN void t_walk(const struct tiles *t, struct matches *m, u32 n, u32 from, u32 end) {
     IN_W key[TUPLE_VT];
     UNROLL for (u32 k = 0; k < TUPLE_VT; k++) {
         key[k] = k < n ? key_x(t, m->x_first + k) : (IN_W)0;
     }
-    u32 lo = n ? bound_y(t, key[0], 0, t->ny, 0) : 0u;
-    u32 end = n ? bound_y(t, key_x(t, m->x_first + n - 1), lo, t->ny, 1) : 0u;
-    u32 hi = lo;
+    u32 lo = from;
+    u32 hi = from;
     UNROLL for (u32 k = 0; k < TUPLE_VT; k++) {
         m->range[k] = 0;
         if (k < n) {
@@ -273,17 +270,26 @@ FN void t_blocked(const struct tiles *t, struct matches *m) {
     }
 }
 
-/* Counts the y of a window that are below, and not above, each x; a range grows as it counts. A
- * thread without x has nothing to count. */
-FN void t_count_window(const struct tiles *t, struct matches *m, u32 from, u32 end) {
+/* 2 */
+FN void t_blocked(const struct tiles *t, struct matches *m) {
+    matches_begin(t, m);
+    u32 n = x_count(t);
+    u32 from = n ? bound_y(t, key_x(t, m->x_first), 0, t->ny, 0) : 0u;
+    u32 end = n ? bound_y(t, key_x(t, m->x_first + n - 1), from, t->ny, 1) : 0u;
+    t_walk(t, m, n, from, end);
+}
+
+/* Counts the y that are below, and not above, each x; a range grows as it counts. A thread without
+ * x has nothing to count. */
+FN void t_count_all(const struct tiles *t, struct matches *m) {
     u32 n = x_count(t);
     IN_W key[TUPLE_VT];
     UNROLL for (u32 k = 0; k < TUPLE_VT; k++) {
         key[k] = k < n ? key_x(t, m->x_first + k) : (IN_W)0;
-        m->range[k] = from | from << 16;
+        m->range[k] = 0;
     }
-    end = n ? end : from;
-    for (u32 j = from; j < end; j++) {
+    u32 end = n ? t->ny : 0u;
+    for (u32 j = 0; j < end; j++) {
         IN_W y = key_y(t, j);
         UNROLL for (u32 k = 0; k < TUPLE_VT; k++) {
             m->range[k] += (u32)(y <= key[k]) | (u32)(y < key[k]) << 16;
@@ -298,7 +304,7 @@ FN void t_count_window(const struct tiles *t, struct matches *m, u32 from, u32 e
 /* 3 */
 FN void t_brute(const struct tiles *t, struct matches *m) {
     matches_begin(t, m);
-    t_count_window(t, m, 0, t->ny);
+    t_count_all(t, m);
 }
 
 /* 4 */
@@ -363,45 +369,46 @@ struct wire {
     u32 from, end;
 };
 
-/* The part [x_from, x_end) of a wire's x goes on with its share of the wire's y, and a little more
- * on both sides. A side on which that little was too little stays as it was. */
-FN struct wire wire_part(const struct tiles *t, const struct wire *w, u32 x_from, u32 x_end) {
-    struct wire part = *w;
+/* One half of a wire's x, of `half` elements at most, goes on with its share of the wire's y and a
+ * little more; where that little is too little it goes on with all of it. */
+FN void wire_halve(const struct tiles *t, struct wire *w, u32 half, u32 x_from) {
     u32 all = w->x_end - w->x_from;
+    if (all <= half) {
+        return; /* there is no other half */
+    }
     u32 ys = w->end - w->from;
-    u32 low = w->from + ys * (x_from - w->x_from) / all;
-    u32 high = w->from + ys * (x_end - w->x_from) / all;
-    u32 more = (high - low) / 8 + 4;
-    low = low > w->from + more ? low - more : w->from;
-    high = high + more < w->end ? high + more : w->end;
-    part.x_from = x_from;
-    part.x_end = x_end;
-    if (low > w->from && key_y(t, low - 1u) < key_x(t, x_from)) {
-        part.from = low;
+    u32 share = all == 2u * half ? ys >> 1 : ys * half / all; /* of the lower half */
+    u32 more = ys / 16 + 4;
+    if (x_from == w->x_from) {
+        u32 end = w->from + share + more;
+        w->x_end = x_from + half;
+        if (end < w->end && key_y(t, end) > key_x(t, w->x_end - 1u)) {
+            w->end = end;
+        }
+    } else {
+        u32 from = share > more ? w->from + share - more : w->from;
+        w->x_from = x_from;
+        if (from > w->from && key_y(t, from - 1u) < key_x(t, x_from)) {
+            w->from = from;
+        }
     }
-    if (high < w->end && key_y(t, high) > key_x(t, x_end - 1u)) {
-        part.end = high;
-    }
-    return part;
 }
 
 /* Beyond so many y for the x of a thread it leaves by the side exit. */
 #define NETWORK_MOST (6u * TUPLE_VT)
 FN void t_network(const struct tiles *t, struct matches *m) {
     matches_begin(t, m);
+    u32 n = x_count(t);
     struct wire w = {0, t->nx, 0, t->ny};
     UNROLL for (u32 group = JOIN_THREADS / 2; group; group /= 2) {
-        u32 x_from = (t_id() & ~(group - 1u)) * TUPLE_VT;
-        u32 x_end = x_from + group * TUPLE_VT;
-        x_end = x_end < t->nx ? x_end : t->nx;
-        if (x_from < x_end) {
-            w = wire_part(t, &w, x_from, x_end);
+        if (n) {
+            wire_halve(t, &w, group * TUPLE_VT, (t_id() & ~(group - 1u)) * TUPLE_VT);
         }
     }
-    if (w.end - w.from > NETWORK_MOST) {
+    if (n && w.end - w.from > NETWORK_MOST) {
         t_binary(t, m);
     } else {
-        t_count_window(t, m, w.from, w.end);
+        t_walk(t, m, n, w.from, w.end);
     }
 }
 

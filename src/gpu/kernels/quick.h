@@ -142,6 +142,17 @@ FN void quick_list(const struct kquick *a, u64 first, u64 count, u32 is_equal) {
     }
 }
 
+/* The first list: of parts that somebody else made, those that are large. */
+KERNEL(k_quick_open, struct kquick, BITONIC_THREADS) {
+    for (i64 p = (i64)t_block() * BITONIC_THREADS + t_id(); p < args.start_count;
+         p += (i64)t_blocks() * BITONIC_THREADS) {
+        u64 count = args.starts[p + 1] - args.starts[p];
+        if (count > args.least) {
+            quick_list(&args, args.starts[p], count, 0);
+        }
+    }
+}
+
 /* Counts of a part's buckets become their places. */
 KERNEL(k_quick_list, struct kquick, BITONIC_THREADS) {
     SHARED(u64, s_sums, BITONIC_THREADS / 32);

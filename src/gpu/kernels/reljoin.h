@@ -10,9 +10,12 @@
  * tile again for each, so that a key with many partners occupies as many blocks as it has output.
  *
  * The text before defines KIND, bits of enum rel_kind_bits, STAGE, JOIN_THREADS, TUPLE_VT,
- * WF_MIN_BLOCKS, and either OUT_BYTES or, for positions, INDEX_BYTES as well. */
+ * WF_MIN_BLOCKS, and either OUT_BYTES or, for positions, INDEX_BYTES as well. With PAGED inputs may
+ * be lists of pages: places are numbers of rows, and words are found through the pages' starts; no
+ * tile is merged by wires then, whose vectors want rows side by side. */
 #include "ctajoin.h"
 #include "lookback.h"
+#include "pages.h"
 
 #define TILE_ROWS (JOIN_THREADS * TUPLE_VT)
 #define JOIN_WARPS (JOIN_THREADS / 32)
@@ -33,6 +36,20 @@ typedef u64 INDEX;
 #define NO_INDEX ((INDEX) ~(INDEX)0)
 #endif
 
+/* The word of row i. */
+FN IN_W x_word(const struct krel_join *a, i64 i) {
+#ifdef PAGED
+    i = row_place(&a->x_pages, i);
+#endif
+    return ((const IN_W *)a->x)[i];
+}
+FN IN_W y_word(const struct krel_join *a, i64 i) {
+#ifdef PAGED
+    i = row_place(&a->y_pages, i);
+#endif
+    return ((const IN_W *)a->y)[i];
+}
+
 /* Adds the cycles since *clock to those of a stage of the profile. */
 FN void profile(const struct krel_join *a, u32 stage, u64 *clock) {
 #ifdef PROFILE
@@ -52,8 +69,6 @@ FN void profile(const struct krel_join *a, u32 stage, u64 *clock) {
 
 /* The cut of the merge at diagonal d, known to be in lo .. hi. */
 FN i64 cut_between(const struct krel_join *a, i64 d, i64 lo, i64 hi) {
-    const IN_W *x = (const IN_W *)a->x;
-    const IN_W *y = (const IN_W *)a->y;
     u32 shift = a->combine.key_shift;
     lo = d - a->y_count > lo ? d - a->y_count : lo;
     hi = d < hi ? d : hi;
@@ -62,14 +77,14 @@ FN i64 cut_between(const struct krel_join *a, i64 d, i64 lo, i64 hi) {
         i64 more = 0;
         UNROLL for (i64 k = 1; k < 4; k++) {
             i64 mid = lo + k * step;
-            more += x[mid] >> shift < y[d - 1 - mid] >> shift;
+            more += x_word(a, mid) >> shift < y_word(a, d - 1 - mid) >> shift;
         }
         hi = more < 3 ? lo + (more + 1) * step : hi;
         lo += more ? more * step + 1 : 0;
     }
     while (lo < hi) {
         i64 mid = (lo + hi) / 2;
-        if (x[mid] >> shift < y[d - 1 - mid] >> shift) {
+        if (x_word(a, mid) >> shift < y_word(a, d - 1 - mid) >> shift) {
             lo = mid + 1;
         } else {
             hi = mid;
@@ -85,23 +100,21 @@ FN i64 diagonal_of(const struct krel_join *a, i64 tile) {
 
 /* How many y before y[end] have the key of x[at]. */
 FN i64 run_before(const struct krel_join *a, i64 at, i64 end) {
-    const IN_W *x = (const IN_W *)a->x;
-    const IN_W *y = (const IN_W *)a->y;
     u32 shift = a->combine.key_shift;
-    if (at >= a->x_count || end == 0 || x[at] >> shift != y[end - 1] >> shift) {
+    if (at >= a->x_count || end == 0 || x_word(a, at) >> shift != y_word(a, end - 1) >> shift) {
         return 0;
     }
-    IN_W key = x[at] >> shift;
+    IN_W key = x_word(a, at) >> shift;
     i64 step = 1;
     i64 start = end - 1;
-    while (start >= step && y[start - step] >> shift == key) {
+    while (start >= step && y_word(a, start - step) >> shift == key) {
         start -= step;
         step *= 2;
     }
     i64 below = start >= step ? start - step : -1; /* not of the run */
     while (start - below > 1) {
         i64 mid = (start + below) / 2;
-        if (y[mid] >> shift == key) {
+        if (y_word(a, mid) >> shift == key) {
             start = mid;
         } else {
             below = mid;
@@ -112,16 +125,14 @@ FN i64 run_before(const struct krel_join *a, i64 at, i64 end) {
 
 /* Whether keys repeat right behind a cut: then the tile is not even tried by wires. */
 FN i64 repeats_near(const struct krel_join *a, i64 i, i64 j) {
-    const IN_W *x = (const IN_W *)a->x;
-    const IN_W *y = (const IN_W *)a->y;
     u32 shift = a->combine.key_shift;
     i64 repeats = 0;
     UNROLL for (i64 k = 0; k < 8; k++) {
         if (i + k + 1 < a->x_count) {
-            repeats |= x[i + k] >> shift == x[i + k + 1] >> shift;
+            repeats |= x_word(a, i + k) >> shift == x_word(a, i + k + 1) >> shift;
         }
         if (j + k + 1 < a->y_count) {
-            repeats |= y[j + k] >> shift == y[j + k + 1] >> shift;
+            repeats |= y_word(a, j + k) >> shift == y_word(a, j + k + 1) >> shift;
         }
     }
     return repeats;
@@ -129,15 +140,13 @@ FN i64 repeats_near(const struct krel_join *a, i64 i, i64 j) {
 
 /* What lies on both sides of a cut. */
 FN void note_bounds(const struct krel_join *a, i64 cut, i64 i, i64 j) {
-    const IN_W *x = (const IN_W *)a->x;
-    const IN_W *y = (const IN_W *)a->y;
-    IN_W least = i < a->x_count ? x[i] : (IN_W) ~(IN_W)0;
-    IN_W greatest = i > 0 ? x[i - 1] : (IN_W)0;
-    if (j < a->y_count && y[j] < least) {
-        least = y[j];
+    IN_W least = i < a->x_count ? x_word(a, i) : (IN_W) ~(IN_W)0;
+    IN_W greatest = i > 0 ? x_word(a, i - 1) : (IN_W)0;
+    if (j < a->y_count && y_word(a, j) < least) {
+        least = y_word(a, j);
     }
-    if (j > 0 && y[j - 1] > greatest) {
-        greatest = y[j - 1];
+    if (j > 0 && y_word(a, j - 1) > greatest) {
+        greatest = y_word(a, j - 1);
     }
     ((IN_W *)a->bounds)[2 * cut] = least;
     ((IN_W *)a->bounds)[2 * cut + 1] = greatest;
@@ -189,10 +198,29 @@ FN struct place tile_open(const struct krel_join *a, i64 tile, struct tiles *t) 
     t->shift = a->combine.key_shift;
     t->back = a->backs[tile] >> 1;
     t->has_next = (KIND & REL_Y_ALONE) && x_end < a->x_count;
-    t->next = t->has_next ? ((const IN_W *)a->x)[x_end] >> t->shift : (IN_W)0;
+    t->next = t->has_next ? x_word(a, x_end) >> t->shift : (IN_W)0;
     return p;
 }
 
+#ifdef PAGED
+/* Its words into shared memory: x, then y, and one more. Ends with a barrier. */
+FN void b_load(const struct krel_join *a, struct place p, IN_W *s_words, struct tiles *t) {
+    struct page_span x_span = page_span(&a->x_pages, p.x, (i64)t->nx);
+    struct page_span y_span = page_span(&a->y_pages, p.y, (i64)t->ny);
+    t->x = s_words;
+    t->y = s_words + t->nx;
+    for (u32 i = t_id(); i <= t->nx + t->ny; i += JOIN_THREADS) {
+        IN_W word = 0;
+        if (i < t->nx) {
+            word = ((const IN_W *)a->x)[row_near(&a->x_pages, x_span, p.x + (i64)i)];
+        } else if (i < t->nx + t->ny) {
+            word = ((const IN_W *)a->y)[row_near(&a->y_pages, y_span, p.y + (i64)(i - t->nx))];
+        }
+        s_words[i] = word;
+    }
+    b_sync();
+}
+#else
 /* Its words into shared memory: x, then y. Ends with a barrier. */
 FN void b_load(const struct krel_join *a, struct place p, IN_W *s_words, struct tiles *t) {
     const IN_W *x = (const IN_W *)a->x;
@@ -222,6 +250,8 @@ FN void b_load(const struct krel_join *a, struct place p, IN_W *s_words, struct 
     }
     b_sync();
 }
+
+#endif
 
 /* Rows that element k gives out. */
 FN u64 rows_of(u32 range, u32 is_x, u32 is_y, i64 back) {
@@ -269,9 +299,9 @@ FN void put_row(const struct krel_join *a, i64 at, i64 x, i64 y) {
     ((INDEX *)a->out)[at] = (INDEX)x;
     ((INDEX *)a->out_y)[at] = (INDEX)y;
 #else
-    IN_W x_word = x < 0 ? (IN_W)0 : ((const IN_W *)a->x)[x];
-    IN_W y_word = y < 0 ? (IN_W)0 : ((const IN_W *)a->y)[y];
-    ((OUT_W *)a->out)[at] = row_word(a, x >= 0, y >= 0, x_word, y_word);
+    IN_W of_x = x < 0 ? (IN_W)0 : x_word(a, x);
+    IN_W of_y = y < 0 ? (IN_W)0 : y_word(a, y);
+    ((OUT_W *)a->out)[at] = row_word(a, x >= 0, y >= 0, of_x, of_y);
 #endif
 }
 
@@ -341,9 +371,9 @@ FN OUT_W staged_row(const struct krel_join *a, struct place p, u32 pair) {
     u32 yi = pair >> 16;
     u32 has_x = !(KIND & REL_Y_ALONE) || xi != NO_X;
     u32 has_y = (KIND & (REL_PAIRS | REL_Y_ALONE)) && yi != NO_Y;
-    IN_W x_word = has_x ? ((const IN_W *)a->x)[p.x + (i64)xi] : (IN_W)0;
-    IN_W y_word = has_y ? ((const IN_W *)a->y)[p.y + (i64)yi - (i64)Y_BIAS] : (IN_W)0;
-    return row_word(a, has_x, has_y, x_word, y_word);
+    IN_W of_x = has_x ? x_word(a, p.x + (i64)xi) : (IN_W)0;
+    IN_W of_y = has_y ? y_word(a, p.y + (i64)yi - (i64)Y_BIAS) : (IN_W)0;
+    return row_word(a, has_x, has_y, of_x, of_y);
 }
 
 FN void b_gather(const struct krel_join *a, struct place p, i64 base, u32 rows, const u32 *s_rows) {
@@ -463,7 +493,7 @@ FN_RANGES void b_join_ranges(struct krel_join args, i64 tile, struct join_shared
     profile(&args, 3, &clock);
 }
 
-#if STAGE == 0
+#if STAGE == 0 && !defined PAGED
 /* --- by wires -------------------------------------------------------------------------------- */
 
 #define RAW IN_W
@@ -662,7 +692,7 @@ KERNEL(k_join, struct krel_join, JOIN_THREADS) {
     s.counts = s_counts;
     s.sums = s_sums;
     s.before = s_before;
-#if STAGE == 0
+#if STAGE == 0 && !defined PAGED
     if (b_join_wires(&args, tile, &s, &clock)) {
         return;
     }

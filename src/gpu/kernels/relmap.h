@@ -10,6 +10,7 @@
 #ifndef WF_MIN_BLOCKS
 #define WF_MIN_BLOCKS 8
 #endif
+#include "pages.h"
 #include "tuple.h"
 
 #if IN_BYTES < OUT_BYTES
@@ -68,6 +69,13 @@ KERNEL(k_project, struct krel_project, MAP_THREADS) {
 }
 
 #ifdef PRODUCT
+#ifdef PAGED
+#define X_ROW(i) x[row_place(&args.x_pages, i)]
+#define Y_ROW(i) y[row_place(&args.y_pages, i)]
+#else
+#define X_ROW(i) x[i]
+#define Y_ROW(i) y[i]
+#endif
 KERNEL(k_product, struct krel_product, MAP_THREADS) {
     const i64 tile_rows = (i64)MAP_THREADS * MAP_VECS * OUT_VEC;
     const IN_W *x = (const IN_W *)args.x;
@@ -92,16 +100,16 @@ KERNEL(k_product, struct krel_product, MAP_THREADS) {
             }
             vec16 v;
             if (yi + OUT_VEC <= args.y_count && at < args.out_count) { /* of one x */
-                OUT_W high = word_move(x[xi], &args.combine.x);
+                OUT_W high = word_move(X_ROW(xi), &args.combine.x);
                 UNROLL for (u32 j = 0; j < OUT_VEC; j++) {
-                    vec_out(&v, j, high | word_move(y[yi + (i64)j], &args.combine.y));
+                    vec_out(&v, j, high | word_move(Y_ROW(yi + (i64)j), &args.combine.y));
                 }
             } else {
                 UNROLL for (u32 j = 0; j < OUT_VEC; j++) {
                     OUT_W word = 0;
                     if (at + (i64)j < args.out_count) {
-                        word =
-                            word_move(x[xi], &args.combine.x) | word_move(y[yi], &args.combine.y);
+                        word = word_move(X_ROW(xi), &args.combine.x) |
+                               word_move(Y_ROW(yi), &args.combine.y);
                     }
                     vec_out(&v, j, word);
                     yi++;
@@ -122,6 +130,15 @@ KERNEL(k_product, struct krel_product, MAP_THREADS) {
     }
 }
 #endif
+
+/* How many rows each page has; one more, of none, for the end of their sums. */
+KERNEL(k_page_counts, struct krel_starts, MAP_THREADS) {
+    i64 step = (i64)t_blocks() * MAP_THREADS;
+    for (i64 p = (i64)t_block() * MAP_THREADS + t_id(); p <= args.page_count; p += step) {
+        i64 fill = p < args.page_count ? (i64)args.fills[p] : 0;
+        args.out[p] = (u64)(fill < args.page_rows ? fill : args.page_rows);
+    }
+}
 
 KERNEL(k_fill, struct krel_fill, MAP_THREADS) {
     i64 step = (i64)t_blocks() * MAP_THREADS;

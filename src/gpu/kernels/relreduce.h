@@ -9,6 +9,7 @@
 #ifndef WF_MIN_BLOCKS
 #define WF_MIN_BLOCKS (IN_BYTES == 4 ? 6 : IN_BYTES == 8 ? 5 : 4)
 #endif
+#include "pages.h"
 #include "tuple.h"
 
 #define T u64
@@ -92,18 +93,47 @@ FN struct stretch b_stretch_scan(struct stretch mine, u64 *s_values, u32 *s_ends
     return before;
 }
 
+#ifdef PAGED
+/* The vector of rows i and following of a list of pages, of which `count` exist. */
+FN vec16 page_words(const struct krel_reduce *a, struct page_span span, i64 i, i64 count) {
+    const u32 *in = (const u32 *)a->in;
+    vec16 v;
+    UNROLL for (u32 k = 0; k < 4; k++) {
+        i64 at = i + (i64)(k * 4 / IN_BYTES);
+        v.w[k] = 0;
+        if (at < count) {
+            v.w[k] = in[row_near(&a->pages, span, at) * (IN_BYTES / 4) + k % (IN_BYTES / 4)];
+        }
+    }
+    return v;
+}
+#endif
+
 /* The tile to shared memory, and the word behind it. Ends with a barrier. */
-FN void b_load_tile(const IN_W *in, i64 first, u32 rows, i64 count, u8 *s_in, IN_W *s_next) {
+FN void b_load_tile(const struct krel_reduce *a, i64 first, u32 rows, u8 *s_in, IN_W *s_next) {
+    const IN_W *in = (const IN_W *)a->in;
+    i64 count = a->count;
     vec16 v[THREAD_VECS];
+#ifdef PAGED
+    struct page_span span = page_span(&a->pages, first, (i64)rows);
+#endif
     UNROLL for (u32 k = 0; k < THREAD_VECS; k++) {
         i64 i = (i64)((k * REDUCE_THREADS + t_id()) * IN_VEC);
+#ifdef PAGED
+        v[k] = page_words(a, span, first + i, first + (i64)rows);
+#else
         v[k] = vec_words(in, first + i, count);
+#endif
     }
     UNROLL for (u32 k = 0; k < THREAD_VECS; k++) {
         store16(s_in + vec_place(k * REDUCE_THREADS + t_id()), v[k]);
     }
     if (t_id() == 0) {
-        *s_next = first + rows < count ? in[first + rows] : (IN_W)0;
+        i64 next = first + (i64)rows;
+#ifdef PAGED
+        next = next < count ? row_place(&a->pages, next) : 0;
+#endif
+        *s_next = first + (i64)rows < count ? in[next] : (IN_W)0;
     }
     b_sync();
 }
@@ -135,7 +165,7 @@ KERNEL(k_reduce, struct krel_reduce, REDUCE_THREADS) {
     i64 first = tile * TILE_ROWS;
     i64 left = args.count - first;
     u32 rows = left < TILE_ROWS ? (u32)left : (u32)TILE_ROWS;
-    b_load_tile((const IN_W *)args.in, first, rows, args.count, s_in, s_next);
+    b_load_tile(&args, first, rows, s_in, s_next);
     IN_W word[THREAD_ROWS + 1];
     thread_words(s_in, *s_next, word);
     u32 here = rows > t_id() * THREAD_ROWS ? rows - t_id() * THREAD_ROWS : 0u;
