@@ -52,6 +52,7 @@ struct watch {
     void *arg;
     i64 interval_ns;
     i64 started_ns; /* 0: nothing runs */
+    f64 most;       /* reported of the statement so far */
     struct exec *exec;
     struct load_progress *load;
     b8 quit;

@@ -341,7 +341,7 @@ static void referential_constraints(struct sys *s) {
             put_text(s, "memory");
             put_text(s, parent ? schema_of(s, parent) : NULL);
             put_text(s, key ? key->name : NULL);
-            put_text(s, "NONE");
+            put_text(s, fk->match_full ? "FULL" : "NONE");
             put_text(s, rules[fk->on_update]);
             put_text(s, rules[fk->on_delete]);
         }

@@ -214,6 +214,29 @@ static const char *const endless[] = {
     "select count(*) from generate_series(1.0, 1000000000000000000.0, 0.1)",
 };
 
+/* The first rows of such a source come at once. */
+static void test_first_rows(void **state) {
+    (void)state;
+    static const char *const first[][2] = {
+        {"select g from generate_series(1, 1000000000000000000) g limit 3", "1;2;3;"},
+        {"select count(*) from (select g from generate_series(1, 1000000000000000000) g limit "
+         "300000) q",
+         "300000;"},
+        {"select count(*) from (select g from generate_series(1, 1000000000000000000) g union all "
+         "select 1 limit 70000) q",
+         "70000;"},
+        {"select g from generate_series(1.0, 1000000000000000000) g limit 2", "1.0;2.0;"},
+        {"select g from (values (7)) v(a), lateral generate_series(a, 1000000000000000000, 3) g "
+         "limit 3",
+         "7;10;13;"},
+    };
+    run(f.conn, "set statement_timeout = 5000");
+    for (size_t i = 0; i < sizeof first / sizeof *first; i++) {
+        expect(f.conn, first[i][0], first[i][1]);
+    }
+    run(f.conn, "set statement_timeout = 0");
+}
+
 static void test_endless(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof endless / sizeof *endless; i++) {
@@ -568,12 +591,12 @@ static void test_parameter_text(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cancel),         cmocka_unit_test(test_timeout),
-        cmocka_unit_test(test_endless),        cmocka_unit_test(test_long_values),
-        cmocka_unit_test(test_giants),         cmocka_unit_test(test_cancel_idle),
-        cmocka_unit_test(test_sessions),       cmocka_unit_test(test_nuisance),
-        cmocka_unit_test(test_intruders),      cmocka_unit_test(test_any_order),
-        cmocka_unit_test(test_parameter_text),
+        cmocka_unit_test(test_cancel),      cmocka_unit_test(test_timeout),
+        cmocka_unit_test(test_first_rows),  cmocka_unit_test(test_endless),
+        cmocka_unit_test(test_long_values), cmocka_unit_test(test_giants),
+        cmocka_unit_test(test_cancel_idle), cmocka_unit_test(test_sessions),
+        cmocka_unit_test(test_nuisance),    cmocka_unit_test(test_intruders),
+        cmocka_unit_test(test_any_order),   cmocka_unit_test(test_parameter_text),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
