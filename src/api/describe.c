@@ -63,11 +63,20 @@ static void print_foreign(struct text *out, const struct edition *edition, u32 o
         text_print(out, " ");
         print_names(out, parent->object->table, fk->col_count, fk->ref_cols);
     }
+    text_print(out, "%s", fk->match_full ? " MATCH FULL" : "");
     if (fk->on_update) {
         text_print(out, " ON UPDATE %s", actions[fk->on_update]);
     }
     if (fk->on_delete) {
         text_print(out, " ON DELETE %s", actions[fk->on_delete]);
+    }
+    for (u32 i = 0, first = 1; i < fk->col_count && fk->set_on_delete; i++) {
+        if (fk->set_on_delete >> i & 1) {
+            text_print(out, first ? " (" : ", ");
+            print_name(out, table->cols[fk->cols[i]].name);
+            first = 0;
+        }
+        text_print(out, i + 1 == fk->col_count ? ")" : "");
     }
     text_print(out, "%s%s", fk->deferrable ? " DEFERRABLE" : "",
                fk->deferred ? " INITIALLY DEFERRED" : "");

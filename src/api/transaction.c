@@ -292,6 +292,11 @@ static FALLIBLE run_end(struct wf_connection *conn, const struct statement *st,
     struct tx *tx = &conn->tx;
     bool commit = st->tx == TX_COMMIT && !tx->failed;
     rows->tag = commit ? "COMMIT" : "ROLLBACK";
+    if (!tx->open && st->tx_chain) {
+        FAIL_AT(&conn->err, NO_TRANSACTION, st->position,
+                "%s AND CHAIN can only be used in transaction blocks",
+                st->tx == TX_COMMIT ? "COMMIT" : "ROLLBACK");
+    }
     if (!tx->open) {
         notice(conn, "WARNING", "there is no transaction in progress");
         return ERR_OK;
