@@ -54,13 +54,13 @@ static FALLIBLE read_scale(struct wf_connection *conn, const struct expr *arg, i
     default:
         value = arg->value.i128;
     }
-    if (arg->is_null || value <= 0 || value > 1000 * pow10_i128(scale)) {
-        return bad_scale(conn, arg->position);
-    }
     for (; scale > 6; scale--, value /= 10) {
         if (value % 10) {
             return bad_scale(conn, arg->position);
         }
+    }
+    if (arg->is_null || value <= 0 || value > 1000 * pow10_i128(scale)) {
+        return bad_scale(conn, arg->position);
     }
     value *= pow10_i128(6 - scale);
     *out = (i64)value;

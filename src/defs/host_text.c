@@ -103,18 +103,21 @@ void mt_repeat(struct made *made, str a, i32 b, u8 *f) {
     }
 }
 
-/* fn_find for long texts: in time that grows with a's length, whatever b is. */
+/* fn_find for long texts: in time that grows with the distance to the hit, whatever b is. */
 static u32 find(str a, str b, u32 from) {
-    enum { STRETCH = 1 << 20 };
+    enum { STRETCH_MIN = 64, STRETCH_MAX = 1 << 20 };
     const u8 *p = bytes_of(a);
-    for (u32 at = from; a.len >= b.len && at <= a.len - b.len; at += STRETCH) {
-        if (at > from && stop_asked()) {
-            break;
-        }
-        size_t bytes = MIN_OF((size_t)(a.len - at), (size_t)STRETCH + b.len - 1);
-        const u8 *hit = memmem(p + at, bytes, bytes_of(b), b.len);
+    i64 at = from, stretch = STRETCH_MIN;
+    while (at + b.len <= a.len) {
+        i64 bytes = MIN_OF(a.len - at, stretch + b.len - 1);
+        const u8 *hit = memmem(p + at, (size_t)bytes, bytes_of(b), b.len);
         if (hit) {
             return (u32)(hit - p);
+        }
+        at += stretch;
+        stretch = MIN_OF(stretch * 2, STRETCH_MAX);
+        if (stretch == STRETCH_MAX && stop_asked()) {
+            break;
         }
     }
     return a.len + 1;

@@ -298,26 +298,37 @@ struct step *build_finish(struct builder *b) {
     return step;
 }
 
+enum { LIVE_MOST = 1024 };
+
+struct counted {
+    const struct reg *regs;
+    i32 alive;
+    u8 live[LIVE_MOST];
+};
+
+static void count_live(void *arg, u16 *reg) {
+    struct counted *c = arg;
+    u8 lives = !c->regs[*reg].is_const;
+    c->alive += lives - c->live[*reg];
+    c->live[*reg] = lives;
+}
+
 /* Walking backwards a register is alive from its last reader up to its definition. Literals are
  * shared by all rows and cost no slot. */
 i32 build_max_live(const struct pipeline *pipe) {
-    enum { MOST = 1024 };
-    u8 live[MOST] = {0};
-    if (pipe->reg_count > MOST) {
+    struct counted c = {.regs = pipe->regs};
+    if (pipe->reg_count > LIVE_MOST) {
         return I32_MAX;
     }
-    struct uses u = {mark_live, live};
+    struct uses u = {count_live, &c};
     i32 most = 0;
     for (i64 i = (i64)pipe->op_count; i-- > 0;) {
         struct op op = pipe->ops[i];
-        i32 alive = 0;
         op_uses(&u, &op, pipe->sinks);
-        for (u32 r = 0; r < pipe->reg_count; r++) {
-            alive += live[r] && !pipe->regs[r].is_const;
-        }
-        most = MAX_OF(most, alive);
+        most = MAX_OF(most, c.alive);
         if (op.dst != NO_REG) {
-            live[op.dst] = 0;
+            c.alive -= c.live[op.dst];
+            c.live[op.dst] = 0;
         }
     }
     return most;

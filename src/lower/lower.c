@@ -25,6 +25,14 @@ void lower_fail(struct lower *l, wf_status code, i32 position, const char *forma
     l->status = error_set(l->err, code, position, "%s", message);
 }
 
+enum { EXPRS_PER_CHECK = 256 };
+
+void lower_poll(struct lower *l) {
+    if (++l->polls % EXPRS_PER_CHECK == 0 && !l->status) {
+        l->status = stop_check(l->err);
+    }
+}
+
 /* literals */
 
 static u64 lit_hash(enum kind kind, union lit value) {

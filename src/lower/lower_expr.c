@@ -375,6 +375,7 @@ static struct value lower_function(struct builder *b, const struct expr *expr) {
 
 struct value lower_expr(struct builder *b, const struct expr *expr) {
     struct value v = {0, NO_REG};
+    lower_poll(b->l);
     if (b->l->status) {
         return v;
     }

@@ -6,6 +6,7 @@
 #ifndef WF_LOWER_LOWER_INT_H
 #define WF_LOWER_LOWER_INT_H
 
+#include "base/stop.h"
 #include "lower/lower.h"
 
 /* A value of an expression: a register, and a b8 register that is 1 where it is NULL (NO_REG:
@@ -106,6 +107,7 @@ struct lower {
     struct arena *arena;
     struct error *err;
     wf_status status;
+    u32 polls;    /* expressions so far, see lower_poll */
     b8 unordered; /* nobody sees in what order the rows of this part come: inner sorts do nothing */
     i32 drawing;  /* any order counts: depth of operators that draw from sequences */
     struct program *program;
@@ -159,6 +161,8 @@ struct builder {
 };
 
 /* lower.c: the program's lists */
+/* Asks now and then whether the statement is to end. */
+void lower_poll(struct lower *l);
 void lower_fail(struct lower *l, wf_status code, i32 position, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 u32 lower_lit(struct lower *l, enum kind kind, union lit value); /* equal literals share a number */

@@ -71,9 +71,10 @@ static f64 like_share(struct opt *o, const struct expr *expr) {
     if (!known || !o->facts[col->col].scan->source) {
         return 0.1;
     }
+    u64 hash = sv_hash(sv_of(pattern->value.str));
     for (i64 i = 0; i < o->likes.count; i++) {
         const struct like_share *old = &o->likes.items[i];
-        if (old->col == col->col && old->func == expr->func &&
+        if (old->col == col->col && old->func == expr->func && old->hash == hash &&
             sv_eq(sv_of(old->pattern), sv_of(pattern->value.str))) {
             return old->share;
         }
@@ -90,7 +91,7 @@ static f64 like_share(struct opt *o, const struct expr *expr) {
         hits += op_eval(code, &out, a, b, b, o->plan->arena) == 0 && out.b8;
     }
     f64 share = ((f64)hits + 0.5) / ((f64)count + 1.0);
-    struct like_share made = {col->col, (u16)expr->func, pattern->value.str, share};
+    struct like_share made = {col->col, (u16)expr->func, pattern->value.str, hash, share};
     VEC_PUSH(o->plan->arena, &o->likes, made);
     return share;
 }
@@ -159,27 +160,61 @@ static i32 bound_on(const struct expr *cond, u32 *out) {
     return less == (left != NULL) ? -1 : 1;
 }
 
-/* Two bounds of one column make a range, not two independent conditions. */
-static f64 range_share(struct opt *o, struct expr *const *conds, i64 count, i64 at) {
-    u32 col = 0;
-    u32 other = 0;
-    i32 sign = bound_on(conds[at], &col);
-    f64 own = estimate_share(o, conds[at]);
-    for (i64 i = 0; sign != 0 && i < count; i++) {
-        if (i != at && bound_on(conds[i], &other) == -sign && other == col) {
-            f64 both = own + estimate_share(o, conds[i]) - 1.0;
-            return sign > 0 ? (both < 0.001 ? 0.001 : both) : 1.0; /* counted once */
-        }
+/* The first conditions that bound a column from below and from above. */
+struct bounds {
+    u32 col;
+    const struct expr *low, *high;
+};
+
+/* A place for a column; the table has more places than there are conditions. */
+static struct bounds *bounds_of(struct bounds *table, u64 mask, u32 col) {
+    u64 at = hash_u64(col) & mask;
+    while ((table[at].low || table[at].high) && table[at].col != col) {
+        at = (at + 1) & mask;
     }
-    return own;
+    table[at].col = col;
+    return &table[at];
+}
+
+/* Two bounds of one column make a range, not two independent conditions. */
+static f64 range_share(struct opt *o, const struct expr *cond, const struct bounds *bounds,
+                       i32 sign) {
+    f64 own = estimate_share(o, cond);
+    const struct expr *other = sign > 0 ? bounds->high : bounds->low;
+    if (!other) {
+        return own;
+    }
+    f64 both = own + estimate_share(o, other) - 1.0;
+    return sign > 0 ? (both < 0.001 ? 0.001 : both) : 1.0; /* counted once */
 }
 
 static i64 filtered(struct opt *o, const struct rel *rel, i64 rows) {
-    f64 left = (f64)rows;
-    for (i64 i = 0; i < rel->conds.count; i++) {
-        left *= range_share(o, rel->conds.items, rel->conds.count, i);
+    enum { FEW = 16 };
+    struct bounds few[4 * FEW] = {{0}}, *table = few;
+    i64 count = rel->conds.count, places = COUNT_OF(few);
+    u32 col = 0;
+    if (count > FEW) {
+        while (places < 2 * count) {
+            places *= 2;
+        }
+        table = NEW_ARRAY(o->plan->arena, struct bounds, places);
     }
-    return rel->conds.count > 0 ? to_rows(left) : rows;
+    for (i64 i = count; i-- > 0;) {
+        const struct expr *cond = rel->conds.items[i];
+        i32 sign = bound_on(cond, &col);
+        struct bounds *bounds = sign ? bounds_of(table, (u64)places - 1, col) : NULL;
+        if (bounds) {
+            *(sign > 0 ? &bounds->low : &bounds->high) = cond;
+        }
+    }
+    f64 left = (f64)rows;
+    for (i64 i = 0; i < count; i++) {
+        const struct expr *cond = rel->conds.items[i];
+        i32 sign = bound_on(cond, &col);
+        left *= sign ? range_share(o, cond, bounds_of(table, (u64)places - 1, col), sign)
+                     : estimate_share(o, cond);
+    }
+    return count > 0 ? to_rows(left) : rows;
 }
 
 i64 estimate_distinct(const struct opt *o, const struct expr *expr, i64 rows) {

@@ -31,6 +31,7 @@ FALLIBLE opt_run(struct plan *plan, const struct settings *settings, struct erro
         o.visited.count = 0;
         facts_collect(&o, plan->root);
         TRY(passes[i].run(&o));
+        TRY(stop_check(err));
 #ifdef WF_HARD
         TRY(plan_verify(plan, err));
 #endif

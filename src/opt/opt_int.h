@@ -2,6 +2,7 @@
 #ifndef WF_OPT_OPT_INT_H
 #define WF_OPT_OPT_INT_H
 
+#include "base/stop.h"
 #include "defs/pass.def"
 #include "opt/opt.h"
 
@@ -20,6 +21,7 @@ struct like_share {
     u32 col;
     u16 func;
     str pattern;
+    u64 hash; /* of the pattern */
     f64 share;
 };
 

@@ -135,6 +135,47 @@ bool expr_equal(const struct expr *a, const struct expr *b) {
     return same;
 }
 
+static u64 const_hash(const struct expr *expr) {
+    u64 words[2] = {0, 0};
+    enum kind kind = type_kind(expr->type);
+    if (expr->is_null) {
+        return 1;
+    }
+    if (kind == KIND_STR) {
+        return sv_hash(sv_of(expr->value.str));
+    }
+    memcpy(words, &expr->value, (size_t)kind_bytes[kind]);
+    return hash_u64(words[0] ^ hash_u64(words[1]));
+}
+
+u64 expr_hash(const struct expr *expr) {
+    u64 own = expr->kind == EXPR_COL     ? expr->col
+              : expr->kind == EXPR_CONST ? const_hash(expr)
+              : expr->kind == EXPR_PARAM ? (u64)expr->param
+              : expr->kind == EXPR_CALL  ? expr->func
+                                         : 0;
+    u64 hash = hash_u64(own + hash_u64((u64)expr->kind << 32 | (u64)expr->type.id));
+    for (i32 i = 0; i < expr->arg_count; i++) {
+        hash = hash_u64(hash ^ expr_hash(expr->args[i]));
+    }
+    return hash;
+}
+
+i64 expr_find(struct arena *arena, expr_hashes *hashes, struct expr *const *items, i64 count,
+              const struct expr *expr) {
+    while (hashes->count < count) {
+        u64 hash = expr_hash(items[hashes->count]);
+        VEC_PUSH(arena, hashes, hash);
+    }
+    u64 wanted = expr_hash(expr);
+    for (i64 i = 0; i < count; i++) {
+        if (hashes->items[i] == wanted && expr_equal(items[i], expr)) {
+            return i;
+        }
+    }
+    return -1;
+}
+
 bool expr_walk(const struct expr *expr, bool (*visit)(const struct expr *, void *arg), void *arg) {
     if (!visit(expr, arg)) {
         return false;

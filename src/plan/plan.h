@@ -253,6 +253,12 @@ struct expr *expr_call(struct arena *arena, enum func func, struct type type, i3
                        i32 arg_count, ...); /* arguments: struct expr * */
 bool expr_nullable(const struct plan *plan, const struct expr *expr);
 bool expr_equal(const struct expr *a, const struct expr *b);
+u64 expr_hash(const struct expr *expr); /* the same for equal ones */
+/* The first of `count` expressions that is equal to this one; -1 = none. `hashes` holds those of
+ * expressions met before, and gets those of the others. */
+typedef VEC(u64) expr_hashes;
+i64 expr_find(struct arena *arena, expr_hashes *hashes, struct expr *const *items, i64 count,
+              const struct expr *expr);
 /* Calls visit for every node, parents first; stops early when visit returns false, and returns
  * that. */
 bool expr_walk(const struct expr *expr, bool (*visit)(const struct expr *, void *arg), void *arg);
@@ -289,6 +295,9 @@ void rel_each_made(const struct rel *rel, void (*fn)(u32 col, void *arg), void *
 /* Every operator below and including rel once, parents first; fn may replace inputs. */
 typedef void (*rel_fn)(struct rel *rel, void *arg);
 void rel_each(struct arena *arena, struct rel *rel, rel_fn fn, void *arg);
+/* Everything in and below rel, just made from a text that is not the user's, is said to stand at one
+ * position of the user's; -1 = nowhere. */
+void rel_place(struct arena *arena, struct rel *rel, i32 position);
 /* How many columns are used below rel and made elsewhere; marks them in out_free, by column
  * number, unless that is NULL. */
 i64 rel_free_cols(const struct plan *plan, struct rel *rel, u8 *out_free);

@@ -111,6 +111,31 @@ void rel_each(struct arena *arena, struct rel *rel, rel_fn fn, void *arg) {
     each_rel(&seen, rel, fn, arg);
 }
 
+static bool place_node(const struct expr *expr, void *arg) {
+    ((struct expr *)(size_t)expr)->position = *(const i32 *)arg;
+    return true;
+}
+
+static void place_slot(struct expr **slot, void *arg) {
+    expr_walk(*slot, place_node, arg);
+}
+
+static void place_rel(struct rel *rel, void *arg) {
+    i32 position = *(const i32 *)arg;
+    rel->position = position;
+    for (i64 i = 0; i < rel->calls.count; i++) {
+        rel->calls.items[i].position = position;
+    }
+    for (i64 i = 0; i < rel->windows.count; i++) {
+        rel->windows.items[i].position = position;
+    }
+    rel_each_expr(rel, place_slot, arg);
+}
+
+void rel_place(struct arena *arena, struct rel *rel, i32 position) {
+    rel_each(arena, rel, place_rel, &position);
+}
+
 struct free_walk {
     u8 *used;
     u8 *made;

@@ -170,7 +170,8 @@ static FALLIBLE run_slice(struct exec *x, struct stream *stream, bool *out_end) 
     struct stream_part *part = &stream->parts.items[stream->at];
     bool end = false;
     TRY(exec_check(x));
-    i64 want = stream->left < 0 ? -1 : stream->left + stream->skip;
+    bool all = stream->left < 0 || stream->left > I64_MAX - stream->skip;
+    i64 want = all ? -1 : stream->left + stream->skip;
     i64 start = clock_ns();
     wf_status status =
         part->fetch ? fetch_next(part->fetch, slice_bytes(x), want, &end)

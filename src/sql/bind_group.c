@@ -103,7 +103,8 @@ static i64 add_key(struct bind *b, struct select *s, struct expr *key, i64 item)
         item = expr_equal(s->exprs.items[i], key) ? i : item;
     }
     item = s->by_item ? item : -1;
-    for (i64 i = 0; i < s->keys.count; i++) {
+    i64 same = expr_find(b->arena, &s->key_hashes, s->keys.items, s->keys.count, key);
+    for (i64 i = same; i >= 0 && i < s->keys.count; i++) {
         if (s->key_items.items[i] == item && expr_equal(s->keys.items[i], key)) {
             return i;
         }
@@ -135,9 +136,11 @@ static FALLIBLE bind_key(struct bind *b, struct select *s, const struct json *no
 }
 
 static void set_add(struct bind *b, struct key_set *set, i64 key) {
-    i64 at = 0;
-    while (at < set->keys.count && set->keys.items[at] < key) {
-        at++;
+    i64 at = 0, end = set->keys.count;
+    while (at < end) {
+        i64 middle = at + (end - at) / 2;
+        at = set->keys.items[middle] < key ? middle + 1 : at;
+        end = at > middle ? end : middle;
     }
     if (at < set->keys.count && set->keys.items[at] == key) {
         return;
@@ -148,14 +151,16 @@ static void set_add(struct bind *b, struct key_set *set, i64 key) {
     set->keys.items[at] = key;
 }
 
+static void set_add_all(struct bind *b, struct key_set *set, const struct key_set *more) {
+    for (i64 i = 0; i < more->keys.count; i++) {
+        set_add(b, set, more->keys.items[i]);
+    }
+}
+
 static struct key_set set_union(struct bind *b, const struct key_set *x, const struct key_set *y) {
     struct key_set both = {0};
-    for (i64 i = 0; i < x->keys.count; i++) {
-        set_add(b, &both, x->keys.items[i]);
-    }
-    for (i64 i = 0; i < y->keys.count; i++) {
-        set_add(b, &both, y->keys.items[i]);
-    }
+    set_add_all(b, &both, x);
+    set_add_all(b, &both, y);
     return both;
 }
 
@@ -294,6 +299,12 @@ FALLIBLE bind_groups(struct bind *b, struct select *s) {
         TRY(too_many(b, MAX_OF(s->sets.count, 1) * item.count, node_position(node)));
         if (s->sets.count == 0) {
             s->sets = item;
+            continue;
+        }
+        if (item.count == 1) {
+            for (i64 i = 0; i < s->sets.count; i++) {
+                set_add_all(b, &s->sets.items[i], &item.items[0]);
+            }
             continue;
         }
         key_sets product = {0};

@@ -43,11 +43,9 @@ static FALLIBLE find_target(struct bind *b, struct select *s, const struct json 
     struct expr *expr = NULL;
     TRY(bind_expr(b, &s->query, node, &expr));
     TRY(coerce_unknown(b, expr, type_of(TYPE_TEXT), &expr));
-    for (i64 i = 0; i < s->exprs.count; i++) {
-        if (expr_equal(s->exprs.items[i], expr)) {
-            *out = i;
-            return ERR_OK;
-        }
+    *out = expr_find(b->arena, &s->expr_hashes, s->exprs.items, s->exprs.count, expr);
+    if (*out >= 0) {
+        return ERR_OK;
     }
     if (s->distinct) {
         FAIL_AT(b->err, INVALID_COLUMN_REFERENCE, node_position(node),
@@ -65,6 +63,7 @@ static FALLIBLE find_target(struct bind *b, struct select *s, const struct json 
 
 FALLIBLE bind_order(struct bind *b, struct select *s) {
     s->query.clause = "ORDER BY";
+    s->expr_hashes.count = 0;
     s->query.aggs_allowed = 1;
     s->query.windows_allowed = 1;
     s->query.sets_allowed = !s->fixed;
@@ -347,8 +346,11 @@ static FALLIBLE build_ties(struct bind *b, struct select *s, struct expr *limit,
     bool known = limit && limit->kind == EXPR_CONST && (!offset || offset->kind == EXPR_CONST);
     i64 skip = offset && known ? offset->value.i64 : 0;
     i64 last = 0;
-    if (!known || __builtin_add_overflow(skip, limit->value.i64, &last)) {
+    if (!known) {
         return unsupported(b, position, "WITH TIES of a count that is not constant");
+    }
+    if (__builtin_add_overflow(skip, limit->value.i64, &last)) {
+        last = I64_MAX;
     }
     if (skip > 0) {
         s->rel = number_rows(b, s, WINDOW_ROW_NUMBER, false, true);

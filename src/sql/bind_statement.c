@@ -32,7 +32,6 @@ static const struct {
     {"onConflictClause", "ON CONFLICT"},
     {"returningList", "RETURNING"},
     {"lateral", "LATERAL"},
-    {"join_using_alias", "an alias of JOIN USING"},
     {"collClause", "COLLATE"},
     {"partspec", "PARTITION BY"},
     {"partbound", "partitions"},
@@ -112,6 +111,8 @@ static const struct {
     [NEST_VIEW] = {"views", 20, 40},
 };
 
+enum { ENTERED_PER_CHECK = 256 };
+
 FALLIBLE bind_enter(struct bind *b, enum nesting what, i32 position) {
     i32 with = nestings[what].with;
     if (b->depth + with > EXPR_DEPTH_MAX) {
@@ -126,7 +127,8 @@ FALLIBLE bind_enter(struct bind *b, enum nesting what, i32 position) {
         return ERR_TOO_COMPLEX;
     }
     b->depth += nestings[what].levels;
-    return ERR_OK;
+    b->entered++;
+    return b->entered % ENTERED_PER_CHECK == 0 ? stop_check(b->err) : ERR_OK;
 }
 
 void bind_leave(struct bind *b, enum nesting what) {
@@ -424,7 +426,9 @@ FALLIBLE sql_bind_violations(struct arena *arena, const struct table *table, con
     struct parsed_list list;
     const char *text = arena_printf(arena, "SELECT (%s)", condition);
     TRY(sql_parse(arena, sv_from(text), &list, err));
-    return bind_job_run(&job, arena, list.items.items[0], snap, NULL, err);
+    TRY(bind_job_run(&job, arena, list.items.items[0], snap, NULL, err));
+    rel_place(arena, out->plan->root, -1);
+    return ERR_OK;
 }
 
 FALLIBLE sql_bind_copied(struct arena *arena, const struct statement *st, const struct table *file,

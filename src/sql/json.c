@@ -8,7 +8,7 @@
  */
 #include "sql/sql_int.h"
 
-enum { KEY_CACHE = 256 };
+enum { KEY_CACHE = 256, BYTES_PER_CHECK = 1 << 20 };
 
 struct reader {
     struct arena *arena;
@@ -245,9 +245,13 @@ FALLIBLE json_read(struct arena *arena, struct sv text, struct json **out, i32 *
     *out_depth = 0;
     skip_space(r);
     TRY(read_value(r, *out));
-    while (r->open.count > 0) {
+    for (const char *checked = r->at; r->open.count > 0;) {
         *out_depth = MAX_OF(*out_depth, (i32)r->open.count);
         TRY(read_member(r));
+        if (r->at - checked > BYTES_PER_CHECK) {
+            TRY(stop_check(err));
+            checked = r->at;
+        }
     }
     return ERR_OK;
 }

@@ -151,6 +151,7 @@ static FALLIBLE parse_friendly(struct parse_job *job) {
             break;
         }
         TRY(arena_check(job->arena, job->err));
+        TRY(stop_check(job->err));
         TRY(parse_draft(&next));
         bool stuck = strcmp(next.message, job->message) == 0 &&
                      draft_position(&next.draft, next.error_at) ==
@@ -247,6 +248,9 @@ static struct sv users_text(const struct parse_job *job, const struct json *raw)
     i64 hi = lo;
     for (i64 i = 0; i < text.len && job->draft.pieces.count > 1; i++) { /* clauses may have moved */
         i64 at = draft_position(&job->draft, first + i);
+        if (stop_due((u64)i, (u64)i + 1)) {
+            break;
+        }
         lo = MIN_OF(lo, at);
         hi = MAX_OF(hi, at + 1);
     }

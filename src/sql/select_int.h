@@ -30,9 +30,11 @@ struct select {
     VEC(const char *) names;
     i64 shown; /* of exprs, the select list */
     VEC(struct expr *) keys;
-    VEC(i64) key_items; /* by_item: the select items that the first keys are; -1 = none */
-    b8 by_item;         /* GROUP BY has grouping sets: equal items may be NULL apart */
-    key_sets sets; /* of GROUP BY; empty without one */
+    expr_hashes key_hashes;  /* of the first keys */
+    expr_hashes expr_hashes; /* of the first exprs, while ORDER BY looks for its own */
+    VEC(i64) key_items;      /* by_item: the select items that the first keys are; -1 = none */
+    b8 by_item;              /* GROUP BY has grouping sets: equal items may be NULL apart */
+    key_sets sets;           /* of GROUP BY; empty without one */
     VEC(struct order_item) order;
     VEC(i64) on; /* DISTINCT ON: indices into exprs */
     b8 distinct;

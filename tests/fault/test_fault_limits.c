@@ -79,6 +79,11 @@ static const struct giant {
     {"select a from t where a in (", "#, ", "7", "", ")", 10000, NULL},
     {"select a from t where b in (", "'s#', ", "'x'", "", ")", 10000, NULL},
     {"select a from t where a in (", "g + #, ", "7", "", ")", 3000, NULL},
+    {"select count(*) from t group by ", "a + #, ", "g", "", "", 6000, NULL},
+    {"select count(*) from t order by ", "count(*) + #, ", "1", "", "", 6000, NULL},
+    {"select g from t group by g having ", "sum(a) > # and ", "true", "", "", 6000, NULL},
+    {"select a from t where ", "b like '%#%' or ", "false", "", "", 6000, NULL},
+    {"select length(", "b || '#' || ", "'')", "", " from t", 4900, NULL},
     {"select count(*), sum(column1) from (values ", "(#, 'v#'), ", "(1, null)", "", ") v", 100000,
      NULL},
     {"select ", "not ", "a = 1", "", " from t", 5000, NULL},
@@ -128,20 +133,20 @@ static void test_giants(void **state) {
         put(&w, g->middle);
         put_numbered(&w, g->right, "", g->count);
         put(&w, g->tail);
-        int64_t start = clock_ns();
+        clock_t start = clock(); /* of the processors: the machine may have other work */
         wf_result *result = NULL;
         wf_status status = wf_query(f.conn, w.text, &result);
-        int64_t ms = (clock_ns() - start) / 1000000;
+        int64_t ms = (int64_t)(clock() - start) * 1000 / CLOCKS_PER_SEC;
         const char *got = wf_connection_error(f.conn)->sqlstate;
         const char *want = g->sqlstate ? g->sqlstate : "00000";
         bool number = strncmp(g->head, "select 1", 8) == 0 || strncmp(g->head, "select 0.", 9) == 0;
         bool fine = strcmp(got, want) == 0 || (number && strcmp(got, "22003") == 0) ||
                     (number && strcmp(got, "0A000") == 0);
-        if (!fine || ms > 20000 || getenv("FAULT_VERBOSE")) {
+        if (!fine || ms > 10000 || getenv("FAULT_VERBOSE")) {
             fprintf(stderr, "%6lld ms %d x %.30s %s %s %.60s\n", (long long)ms, g->count, w.text,
                     g->left, got, wf_connection_error(f.conn)->message);
         }
-        assert_true(fine && ms <= 20000);
+        assert_true(fine && ms <= 10000);
         assert_int_equal(status == WF_OK, strcmp(got, "00000") == 0);
         wf_result_close(result);
         free(w.text);
@@ -306,11 +311,15 @@ static void test_small_memory(void **state) {
         refuse(s.conn, too_large[i], "53200", NULL);
         assert_string_equal(wf_connection_error(s.conn)->hint[0] ? "hint" : "", "hint");
         run(s.conn, "drop table if exists copied");
-        if (wf_memory_used(s.db) > used + (64 << 10)) {
+        /* words that the rows of a refused INSERT brought stay in the column's dictionary */
+        bool inserts = strncmp(too_large[i], "insert", 6) == 0;
+        int64_t may_stay = inserts ? 256 << 10 : 64 << 10;
+        if (wf_memory_used(s.db) > used + may_stay) {
             fprintf(stderr, "%s: %lld bytes stay\n", too_large[i],
                     (long long)(wf_memory_used(s.db) - used));
         }
-        assert_true(wf_memory_used(s.db) <= used + (64 << 10));
+        assert_true(wf_memory_used(s.db) <= used + may_stay);
+        used = inserts ? wf_memory_used(s.db) : used;
         check_control(s.conn);
         expect(s.conn, "select count(*), sum(i), min(s) from big", "200000|19999900000|t0;");
     }

@@ -1,7 +1,7 @@
 /* test_fault_random.c: random queries that make sense, under settings that must not matter.
  *
- * Where the changed statements of tests/fuzz mostly meet the parser, these queries are well typed and
- * reach the devices: expressions over all types with NULLs and extreme values, joins, groups,
+ * Where the changed statements of tests/fuzz mostly meet the parser, these queries are well typed
+ * and reach the devices: expressions over all types with NULLs and extreme values, joins, groups,
  * sorts. Each runs with vectors of 1,024 and of 3 rows, fused and not, optimised and not, over one
  * tablet and over many, and must give the same rows, or the same SQLSTATE, every time.
  *

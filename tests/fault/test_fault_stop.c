@@ -13,6 +13,9 @@ static struct fault_db f;
 static char csv_path[300];
 
 enum { ROWS = 300000, CSV_LINES = 200000 };
+/* What a test may take of a processor after it was told to stop: time on the clock says more of
+ * what else the machine does. */
+enum { SECONDS_MOST = 2 };
 
 static int setup(void **state) {
     (void)state;
@@ -46,6 +49,13 @@ static int teardown(void **state) {
     return 0;
 }
 
+/* Not by SET: that is a statement, too, and on a busy machine it may not end in time itself. */
+static void set_timeout(int ms) {
+    char text[20];
+    snprintf(text, sizeof text, "%d", ms);
+    assert_int_equal(wf_set(f.conn, "statement_timeout", text), WF_OK);
+}
+
 static const char *const long_ones[] = {
     "select i from big where upper(s) || lower(s) like '%9%9%9%' and x * 3 > i",
     "select sum(x), count(*) from big where s like '%1%2%' or s like '%3%4%'",
@@ -58,15 +68,14 @@ static const char *const long_ones[] = {
     "select s || i, count(*) from big group by 1",
     "select distinct s, i, x from big",
     "insert into target select i, g, s from big where upper(s) like '%7%'",
-    "copy",
+    "copy target from 'FILE'",
+    "select count(*), max(column2) from 'FILE'",
+    "select count(*) from read_csv('FILE', quote => '''', escape => '!', comment => '#')",
+    "insert into target select column0, column1, column2 || 'x' from 'FILE'",
 };
 
 static const char *statement_of(size_t i, char *buf) {
-    if (strcmp(long_ones[i], "copy") != 0) {
-        return long_ones[i];
-    }
-    snprintf(buf, 400, "copy target from '%s'", csv_path);
-    return buf;
+    return with_file(long_ones[i], csv_path, buf);
 }
 
 /* All or nothing: `target` is empty, or holds what the statement brings. */
@@ -85,7 +94,8 @@ static void check_target(wf_status status) {
 struct canceller {
     wf_connection *conn;
     int64_t delay_ns;
-    int64_t at_ns;
+    bool told;
+    clock_t at; /* what the process had taken of its processors when it was told */
     struct mutex lock;
     struct cond wake;
     bool over;
@@ -99,15 +109,16 @@ static void cancel_later(void *arg) {
         cond_wait_ns(&c->wake, &c->lock, until - clock_ns());
     }
     while (!c->over) { /* again and again: one that comes before the statement is forgotten */
-        c->at_ns = c->at_ns ? c->at_ns : clock_ns();
+        c->at = c->told ? c->at : clock();
+        c->told = true;
         wf_cancel(c->conn);
         cond_wait_ns(&c->wake, &c->lock, 5000000);
     }
     mutex_unlock(&c->lock);
 }
 
-/* Runs a statement that is cancelled after `delay_ns`; how long it went on after that, or -1 when
- * it ended by itself. */
+/* Runs a statement that is cancelled after `delay_ns`; what it took of the processors after that,
+ * in milliseconds, or -1 when it ended by itself. */
 static int64_t cancelled_after(const char *sql, int64_t delay_ns) {
     struct canceller c = {.conn = f.conn, .delay_ns = delay_ns};
     mutex_init(&c.lock);
@@ -115,7 +126,7 @@ static int64_t cancelled_after(const char *sql, int64_t delay_ns) {
     struct thread *thread = thread_start(cancel_later, &c);
     assert_non_null(thread);
     wf_status status = wf_query(f.conn, sql, NULL);
-    int64_t end = clock_ns();
+    clock_t end = clock();
     mutex_lock(&c.lock);
     c.over = true;
     cond_broadcast(&c.wake);
@@ -131,13 +142,13 @@ static int64_t cancelled_after(const char *sql, int64_t delay_ns) {
         assert_string_equal(wf_connection_error(f.conn)->sqlstate, "57014");
     }
     check_target(status);
-    return status && c.at_ns ? end - c.at_ns : -1;
+    return status && c.told ? (int64_t)(end - c.at) * 1000 / CLOCKS_PER_SEC : -1;
 }
 
 static void test_cancel(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof long_ones / sizeof *long_ones; i++) {
-        char buf[400];
+        char buf[700];
         const char *sql = statement_of(i, buf);
         int64_t worst = -1;
         int64_t used = wf_memory_used(f.db);
@@ -149,12 +160,12 @@ static void test_cancel(void **state) {
             }
         }
         if (getenv("FAULT_VERBOSE")) {
-            fprintf(stderr, "stops within %lld ms: %s\n", (long long)(worst / 1000000), sql);
+            fprintf(stderr, "stops within %lld ms: %s\n", (long long)worst, sql);
         }
-        if (worst >= 2000000000) {
-            fprintf(stderr, "%lld ms: %s\n", (long long)(worst / 1000000), sql);
+        if (worst >= SECONDS_MOST * 1000) {
+            fprintf(stderr, "%lld ms: %s\n", (long long)worst, sql);
         }
-        assert_true(worst < 2000000000);
+        assert_true(worst < SECONDS_MOST * 1000);
         run(f.conn, "drop table target; create table target (i bigint, g int, s text)");
         assert_true(wf_memory_used(f.db) <= used + (4 << 20)); /* ranks of texts may be kept */
         check_control(f.conn);
@@ -166,24 +177,22 @@ static void test_timeout(void **state) {
     static const int timeouts[] = {1, 7, 40};
     for (size_t i = 0; i < sizeof long_ones / sizeof *long_ones; i++) {
         for (size_t k = 0; k < 3; k++) {
-            char buf[400];
-            char set[60];
-            snprintf(set, sizeof set, "set statement_timeout = %d", timeouts[k]);
-            run(f.conn, set);
+            char buf[700];
+            set_timeout(timeouts[k]);
             const char *sql = statement_of(i, buf);
-            int64_t start = clock_ns();
+            clock_t start = clock();
             wf_status status = wf_query(f.conn, sql, NULL);
-            int64_t ms = (clock_ns() - start) / 1000000;
+            int64_t ms = (int64_t)(clock() - start) * 1000 / CLOCKS_PER_SEC;
             assert_true(status == WF_OK || status == WF_CANCELLED);
-            assert_true(ms < 3000);
-            run(f.conn, "set statement_timeout = 0");
+            assert_true(ms < SECONDS_MOST * 1000);
+            set_timeout(0);
             check_target(status);
         }
         check_control(f.conn);
     }
-    run(f.conn, "set statement_timeout = 20");
+    set_timeout(20);
     refuse(f.conn, "select count(*) from big a, big b, big c", "57014", "statement_timeout");
-    run(f.conn, "set statement_timeout = 0");
+    set_timeout(0);
 }
 
 /* None of these ends by itself before the test's patience does: the source has 10^18 rows, and
@@ -205,15 +214,38 @@ static const char *const endless[] = {
     "select count(*) from generate_series(1.0, 1000000000000000000.0, 0.1)",
 };
 
+/* The first rows of such a source come at once. */
+static void test_first_rows(void **state) {
+    (void)state;
+    static const char *const first[][2] = {
+        {"select g from generate_series(1, 1000000000000000000) g limit 3", "1;2;3;"},
+        {"select count(*) from (select g from generate_series(1, 1000000000000000000) g limit "
+         "300000) q",
+         "300000;"},
+        {"select count(*) from (select g from generate_series(1, 1000000000000000000) g union all "
+         "select 1 limit 70000) q",
+         "70000;"},
+        {"select g from generate_series(1.0, 1000000000000000000) g limit 2", "1.0;2.0;"},
+        {"select g from (values (7)) v(a), lateral generate_series(a, 1000000000000000000, 3) g "
+         "limit 3",
+         "7;10;13;"},
+    };
+    run(f.conn, "set statement_timeout = 5000");
+    for (size_t i = 0; i < sizeof first / sizeof *first; i++) {
+        expect(f.conn, first[i][0], first[i][1]);
+    }
+    run(f.conn, "set statement_timeout = 0");
+}
+
 static void test_endless(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof endless / sizeof *endless; i++) {
         int64_t late = cancelled_after(endless[i], 40000000);
-        run(f.conn, "set statement_timeout = 40");
+        set_timeout(40);
         int64_t start = clock_ns();
         refuse(f.conn, endless[i], "57014", "statement_timeout");
         int64_t over = clock_ns() - start - 40000000;
-        run(f.conn, "set statement_timeout = 0");
+        set_timeout(0);
         late = over > late && late >= 0 ? over : late;
         if (getenv("FAULT_VERBOSE") || late < 0 || late >= 2000000000) {
             fprintf(stderr, "stops after %lld ms: %s\n", (long long)(late / 1000000), endless[i]);
@@ -247,17 +279,17 @@ static const char *const long_values[] = {
     "select length(string_agg(repeat('x', 1000000), '')) from generate_series(1, 300)",
 };
 
-static void stop_value(const char *sql) {
-    run(f.conn, "set statement_timeout = 30");
+static void stop_value(const char *sql, int timeout_ms) {
+    set_timeout(timeout_ms);
     clock_t start = clock();
     wf_status status = wf_query(f.conn, sql, NULL);
     double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
-    run(f.conn, "set statement_timeout = 0");
+    set_timeout(0);
     assert_true(status == WF_OK || status == WF_CANCELLED);
-    if (seconds > 2) {
-        fprintf(stderr, "%.1f s: %s\n", seconds, sql);
+    if (seconds > SECONDS_MOST) {
+        fprintf(stderr, "%.1f s: %.100s\n", seconds, sql);
     }
-    assert_true(seconds <= 2);
+    assert_true(seconds <= SECONDS_MOST);
 }
 
 static void test_long_values(void **state) {
@@ -267,17 +299,62 @@ static void test_long_values(void **state) {
     run(f.conn, "insert into one values ('x')");
     for (size_t i = 0; i < sizeof long_values / sizeof *long_values; i++) {
         const char *sql = long_values[i], *constant = strstr(sql, "repeat('x'");
-        stop_value(sql);
+        stop_value(sql, 30);
         if (constant && !strstr(sql, " from ")) {
             char from_column[300];
             snprintf(from_column, sizeof from_column, "%.*srepeat(x%s from one",
                      (int)(constant - sql), sql, constant + strlen("repeat('x'"));
-            stop_value(from_column);
+            stop_value(from_column, 30);
         }
         check_control(f.conn);
     }
     run(f.conn, "drop table one");
     assert_true(wf_memory_used(f.db) <= used + (4 << 20));
+}
+
+/* Statements that take long before anything runs: head, piece count times, tail. */
+static const struct giant {
+    const char *head, *piece, *tail;
+    int count;
+} giants[] = {
+    {"select count(*) from control group by ", "k + #, ", "g", 20000},
+    {"select k from control order by ", "k + #, ", "g", 20000},
+    {"select g from control group by g having ", "sum(k) > # and ", "true", 9000},
+    {"select k from control where ", "g like '%#%' or ", "false", 9000},
+    {"select k from control where k in (", "#, ", "0)", 300000},
+    {"select greatest(", "k + #, ", "1) from control", 20000},
+    {"select length(", "g || '#' || ", "'') from control", 4900},
+    {"select ", "(select max(k) + # from control), ", "1", 900},
+    {"select ", "sum(k) over (order by k + #), ", "1 from control", 1500},
+    {"values ", "(# + random(), 'v#'), ", "(1, '')", 100000},
+    {"insert into target values ", "(#, #, 'v#'), ", "(1, 1, '')", 100000},
+};
+
+static char *giant_text(const struct giant *g) {
+    size_t cap = strlen(g->head) + strlen(g->tail) + (strlen(g->piece) + 24) * (size_t)g->count + 1;
+    char *text = malloc(cap);
+    assert_non_null(text);
+    size_t len = (size_t)snprintf(text, cap, "%s", g->head);
+    for (int i = 0; i < g->count; i++) {
+        for (const char *at = g->piece; *at; at++) {
+            len += (size_t)snprintf(text + len, cap - len, *at == '#' ? "%d" : "%c",
+                                    *at == '#' ? i : *at);
+        }
+    }
+    snprintf(text + len, cap - len, "%s", g->tail);
+    return text;
+}
+
+static void test_giants(void **state) {
+    (void)state;
+    static const int timeouts[] = {20, 150};
+    for (size_t i = 0; i < 2 * sizeof giants / sizeof *giants; i++) {
+        char *sql = giant_text(&giants[i / 2]);
+        stop_value(sql, timeouts[i % 2]);
+        free(sql);
+        run(f.conn, "drop table target; create table target (i bigint, g int, s text)");
+    }
+    check_control(f.conn);
 }
 
 /* A cancel that comes when nothing runs is forgotten. */
@@ -515,7 +592,8 @@ static void test_parameter_text(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cancel),      cmocka_unit_test(test_timeout),
-        cmocka_unit_test(test_endless),     cmocka_unit_test(test_long_values),
+        cmocka_unit_test(test_first_rows),  cmocka_unit_test(test_endless),
+        cmocka_unit_test(test_long_values), cmocka_unit_test(test_giants),
         cmocka_unit_test(test_cancel_idle), cmocka_unit_test(test_sessions),
         cmocka_unit_test(test_nuisance),    cmocka_unit_test(test_intruders),
         cmocka_unit_test(test_any_order),   cmocka_unit_test(test_parameter_text),
