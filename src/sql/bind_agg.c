@@ -79,7 +79,7 @@ static bool agg_type(enum agg agg, struct type arg, struct type *out) {
             *out = type_handed_on(arg);
             return true;
         }
-        *out = type_is_float(arg) ? type_of(TYPE_DOUBLE) : type_decimal(DECIMAL_DIGITS_MAX, 16);
+        *out = type_is_float(arg) ? type_of(TYPE_DOUBLE) : mean_type(arg);
         return type_is_numeric(arg);
     default:
         *out = type_is_float(arg) ? type_of(TYPE_DOUBLE) : type_decimal(DECIMAL_DIGITS_MAX, 16);
@@ -397,7 +397,8 @@ static void note_level(u32 col, void *arg) {
     }
     for (i64 i = w->before; i < w->from->pending.count; i++) {
         const struct pending *p = &w->from->pending.items[i];
-        if (!p->serial && (rel_has_out(p->rel, col) || (p->join == JOIN_MARK && p->mark_col == col))) {
+        if (!p->serial &&
+            (rel_has_out(p->rel, col) || (p->join == JOIN_MARK && p->mark_col == col))) {
             note_pending_level(w, p);
             return;
         }
