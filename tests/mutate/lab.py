@@ -137,7 +137,7 @@ class Lab:
             path, depends = os.path.join(out, unit[2]), os.path.join(out, unit[2] + ".d")
             if not (os.path.exists(path) and os.path.exists(depends) and self.fresh(path, depends, newest)):
                 stale.append(unit)
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
+        with ThreadPoolExecutor(2 * os.cpu_count()) as pool:
             list(pool.map(lambda u: self.compile(flavour, u, out, ("-MMD", "-MF", os.path.join(out, u[2] + ".d"))), stale))
         library = os.path.join(out, "libwf.so")
         if stale or not os.path.exists(library):
