@@ -303,7 +303,7 @@ static bool find_adopted(struct wf_connection *conn, struct rowset *rows,
     u32 *cols = NEW_ARRAY(&rows->arena, u32, count + 1);
     out->cols = NEW_ARRAY(&rows->arena, i32, count + 1);
     out->dicts = NEW_ARRAY(&rows->arena, struct dict *, count + 1);
-    if (st->no_data || rel->out.count != (i64)count) {
+    if (st->no_data || count == 0 || rel->out.count != (i64)count) {
         return false;
     }
     memcpy(cols, rel->out.items, count * sizeof *cols);
