@@ -306,7 +306,9 @@ static bool find_adopted(struct wf_connection *conn, struct rowset *rows,
     if (st->no_data || rel->out.count != (i64)count) {
         return false;
     }
-    memcpy(cols, rel->out.items, count * sizeof *cols);
+    if (count) {
+        memcpy(cols, rel->out.items, count * sizeof *cols);
+    }
     for (; rel->kind == REL_PROJECT; rel = rel->inputs[0]) {
         if (!trace_columns(rel, cols, count)) {
             return false;
