@@ -150,6 +150,8 @@ FALLIBLE tx_set_version(struct wf_connection *conn, const struct table *table,
                         struct table_version *version);
 bool tx_allows(const struct wf_connection *conn, const struct statement *st);
 FALLIBLE tx_refuse(struct wf_connection *conn); /* 25P02 */
+/* An error ends an open transaction, also one that comes before a statement runs: of syntax. */
+void tx_fail(struct wf_connection *conn, wf_status status);
 /* What the connection's next statement reads. */
 void connection_snapshot(struct wf_connection *conn, struct snapshot *snap);
 

@@ -167,6 +167,12 @@ FALLIBLE tx_leave(struct wf_connection *conn, struct tx_mark *mark, wf_status st
     return status;
 }
 
+void tx_fail(struct wf_connection *conn, wf_status status) {
+    if (status && status != ERR_MISUSE && conn->tx.open) {
+        conn->tx.failed = 1;
+    }
+}
+
 FALLIBLE tx_apply(struct wf_connection *conn, const struct edit *edits, i64 count) {
     struct tx *tx = &conn->tx;
     if (tx->read_only) {

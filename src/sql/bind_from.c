@@ -242,6 +242,10 @@ static FALLIBLE from_table(struct bind *b, const struct json *body, const struct
     if (entry->object->kind == OBJECT_VIEW) {
         return from_view(b, entry->object, alias, position, out);
     }
+    if (entry->object->kind == OBJECT_SEQUENCE) {
+        bind_sequence_row(b, entry->object, &listed);
+        return from_result(b, &listed, name, 0, alias, position, out);
+    }
     if (entry->object->kind != OBJECT_TABLE) {
         FAIL_AT(b->err, WRONG_OBJECT, position, "\"%.100s\" is not a table or view", name);
     }

@@ -369,6 +369,8 @@ FALLIBLE bind_file(struct bind *b, const struct json *call, struct snapshot_tabl
 /* Everything in a tree of our own making is said to stand at `position` of the user's text. */
 void bind_place(struct bind *b, const struct json *statement, i32 position);
 
+/* bind_system.c: a sequence as a relation of one row. */
+void bind_sequence_row(struct bind *b, const struct object *object, struct select_out *out);
 /* bind_system.c: a relation of information_schema or pg_catalog; *out_is is false for others. */
 FALLIBLE bind_system(struct bind *b, const char *schema, const char *name, bool *out_is,
                      struct select_out *out);

@@ -440,6 +440,12 @@ piped ".tables" 0 $'create table b (x integer); create table a (y text);\n.table
 piped ".schema" 0 $'create table b (x integer not null, "Y z" decimal(5,2));\n.schema b' $'CREATE TABLE b (\n    x integer NOT NULL,\n    "Y z" decimal(5,2)\n);'
 piped 'a table without columns' 0 $'create table b ();\ncopy b from stdin;\n\n\n\\.\nselect count(*) as n from b;\n\\d b' $'n\n2\nCREATE TABLE b (\n);' --format csv
 piped '\d' 0 $'create table b (x integer);\n\\d\n\\d b' $'b\nCREATE TABLE b (\n    x integer\n);'
+piped '\d of anything' 0 $'create schema o; create table o.h (i int); create table "Y z" (a int); create sequence s; create index ix on "Y z" (a);
+\\d o.h\n\\d "Y z"\n\\d s\n\\d ix\n\\d S\n\\dt' $'CREATE TABLE o.h (\n    i integer\n);\nCREATE TABLE "Y z" (\n    a integer\n);
+CREATE SEQUENCE s AS bigint START WITH 1 INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807;\nCREATE INDEX ix ON "Y z" (a);
+CREATE SEQUENCE s AS bigint START WITH 1 INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807;\nY z\no.h'
+piped ".schema of several schemas" 0 $'create schema o; create table o.h (i int); create table a (j int);\n.schema' $'CREATE TABLE a (\n    j integer\n);\nCREATE TABLE o.h (\n    i integer\n);'
+piped ".tables of an open transaction" 0 $'begin; create table a (x integer);\n.tables\nrollback;\n.tables' 'a'
 piped ".schema of nothing" 1 '.schema nix' ''
 piped ".explain" 0 $'.explain\n.explain off\n.explain' $'explain is off\nexplain is off'
 piped "exit" 0 $'exit\nselect 1;' ''
