@@ -358,12 +358,14 @@ WF_API wf_status wf_result_arrow_stream(wf_result *result, struct ArrowArrayStre
 WF_API size_t wf_scan_statement(const char *text, size_t len, int *out_blank);
 
 /* Calls `each` for every table, or every column of a table, in order; stops when it returns
- * nonzero. The texts live only during the call. */
+ * nonzero. The texts live only during the call. Tables that the search path does not lead to have
+ * their schema before them: "other.t". An open transaction's own tables are among them. */
 typedef int (*wf_each_table)(void *arg, const char *name);
 typedef int (*wf_each_column)(void *arg, const char *name, const char *type_text, int not_null);
 WF_API wf_status wf_tables(wf_connection *conn, wf_each_table each, void *arg);
 WF_API wf_status wf_columns(wf_connection *conn, const char *table, wf_each_column each, void *arg);
-/* The statement that would make a table or view: columns, defaults, constraints. Freed by wf_free. */
+/* The statement that would make a table, view, sequence or index. `name` may have a schema before a
+ * dot; one that is not there as it is written is looked for in lower case. Freed by wf_free. */
 WF_API wf_status wf_describe(wf_connection *conn, const char *name, char **out_text);
 /* SQL keyword number i, or NULL at the end. Static text. */
 WF_API const char *wf_keyword(int32_t i);

@@ -324,6 +324,9 @@ FALLIBLE run_rename(struct wf_connection *conn, struct rowset *rows) {
     if (st->schema_name) {
         TRY(snapshot_target(&rows->snap, sv_from(st->schema_name), st->position, &like.schema,
                             &conn->err));
+        if (like.schema == entry->object->schema) { /* where it is already */
+            return ERR_OK;
+        }
     }
     if (st->name_count > 0) { /* a view's column */
         like.col_names = st->names;

@@ -52,6 +52,7 @@ struct watch {
     void *arg;
     i64 interval_ns;
     i64 started_ns; /* 0: nothing runs */
+    f64 most;       /* reported of the statement so far */
     struct exec *exec;
     struct load_progress *load;
     b8 quit;
@@ -149,6 +150,8 @@ FALLIBLE tx_set_version(struct wf_connection *conn, const struct table *table,
                         struct table_version *version);
 bool tx_allows(const struct wf_connection *conn, const struct statement *st);
 FALLIBLE tx_refuse(struct wf_connection *conn); /* 25P02 */
+/* An error ends an open transaction, also one that comes before a statement runs: of syntax. */
+void tx_fail(struct wf_connection *conn, wf_status status);
 /* What the connection's next statement reads. */
 void connection_snapshot(struct wf_connection *conn, struct snapshot *snap);
 
@@ -436,7 +439,13 @@ struct gathered {
 /* A version with these rows; in parallel when there are enough. Keys are not looked at. */
 FALLIBLE append_rows(struct wf_connection *conn, struct table *table, struct table_version *base,
                      i64 row_count, const struct input_col *cols, struct table_version **out);
+/* A version with the rows of an answer, which may still have to be computed; *out stays NULL when
+ * there are none. */
+FALLIBLE append_answer(struct wf_connection *conn, struct rowset *rows, struct table *table,
+                       struct table_version *base, i64 *out_count, struct table_version **out);
 /* The same as a change of the transaction's table, constraints and all. */
+FALLIBLE change_answer(struct wf_connection *conn, struct rowset *rows, struct table *table,
+                       i64 *out_count);
 FALLIBLE change_append(struct wf_connection *conn, struct table *table, i64 row_count,
                        const struct input_col *cols);
 /* The same under ON CONFLICT; *out_count = rows inserted or updated. */

@@ -309,6 +309,9 @@ static FALLIBLE set_reference(struct cascade *c, struct link *link, u8 action,
         TRY(find_defaults(c, link));
     }
     for (u32 i = 0; i < fk->col_count; i++) {
+        if (event->deleted && fk->set_on_delete && !(fk->set_on_delete >> i & 1)) {
+            continue;
+        }
         union lit v = link->defaults[i];
         bool null = action == FK_SET_NULL || link->default_nulls[i];
         if (action == FK_CASCADE) {

@@ -41,6 +41,18 @@ FALLIBLE change_install(struct wf_connection *conn, struct table *table, struct 
     return constraints_after(conn, table, base, pairs);
 }
 
+/* Makes the version a change has made the transaction's; *io_mine is given up. */
+static FALLIBLE install_or_discard(struct wf_connection *conn, struct table *table,
+                                   struct table_version *base, struct table_version *mine) {
+    wf_status status = mine ? change_install(conn, table, base, mine, NULL) : ERR_OK;
+    if (status) {
+        version_discard(mine);
+    } else {
+        version_release(mine);
+    }
+    return status;
+}
+
 FALLIBLE change_append(struct wf_connection *conn, struct table *table, i64 row_count,
                        const struct input_col *cols) {
     struct table_version *base = NULL, *mine = NULL;
@@ -50,14 +62,26 @@ FALLIBLE change_append(struct wf_connection *conn, struct table *table, i64 row_
     }
     base = version_retain(base);
     wf_status status = append_rows(conn, table, base, row_count, cols, &mine);
-    if (!status) {
-        status = change_install(conn, table, base, mine, NULL);
-        if (status) {
-            version_discard(mine);
-        } else {
-            version_release(mine);
-        }
+    status = status ? status : install_or_discard(conn, table, base, mine);
+    version_release(base);
+    return status;
+}
+
+FALLIBLE change_answer(struct wf_connection *conn, struct rowset *rows, struct table *table,
+                       i64 *out_count) {
+    struct table_version *base = NULL, *mine = NULL;
+    struct gathered all = {0};
+    *out_count = rows->answer.rows;
+    if (!rows->more) {
+        wf_status status = gather(rows, table, 0, NULL, *out_count, &all, &conn->err);
+        status = status ? status : change_append(conn, table, *out_count, all.cols);
+        gather_free(table, &all);
+        return status;
     }
+    TRY(change_base(conn, table, &base));
+    base = version_retain(base);
+    wf_status status = append_answer(conn, rows, table, base, out_count, &mine);
+    status = status ? status : install_or_discard(conn, table, base, mine);
     version_release(base);
     return status;
 }
@@ -163,6 +187,11 @@ static FALLIBLE insert_returning(struct wf_connection *conn, const struct run_re
     return status;
 }
 
+/* Whether rows can be inserted as they are computed. */
+static bool takes_slices(const struct statement *st) {
+    return !st->conflict && st->fill_count == 0;
+}
+
 FALLIBLE insert_answer(struct wf_connection *conn, const struct run_request *request,
                        struct rowset *rows) {
     const struct statement *st = &rows->compiled->stmt;
@@ -175,17 +204,21 @@ FALLIBLE insert_answer(struct wf_connection *conn, const struct run_request *req
              table->col_count);
     }
     i64 count = rows->answer.rows;
-    struct gathered all = {0};
-    wf_status status = gather(rows, table, 0, NULL, count, &all, &conn->err);
-    for (i32 i = 0; i < st->fill_count && !status; i++) {
-        status = fill_from_sequence(conn, rows, table, &st->fills[i], &all);
+    if (takes_slices(st)) {
+        TRY(change_answer(conn, rows, table, &count));
+    } else {
+        struct gathered all = {0};
+        wf_status status = gather(rows, table, 0, NULL, count, &all, &conn->err);
+        for (i32 i = 0; i < st->fill_count && !status; i++) {
+            status = fill_from_sequence(conn, rows, table, &st->fills[i], &all);
+        }
+        if (!status) {
+            status = st->conflict ? change_conflict(conn, request, rows, table, &all, &count)
+                                  : change_append(conn, table, count, all.cols);
+        }
+        gather_free(table, &all);
+        TRY(status);
     }
-    if (!status) {
-        status = st->conflict ? change_conflict(conn, request, rows, table, &all, &count)
-                              : change_append(conn, table, count, all.cols);
-    }
-    gather_free(table, &all);
-    TRY(status);
     rows->rows_affected = count;
     rows->tag = arena_printf(&rows->arena, "INSERT 0 %lld", count);
     if (st->returning && st == &rows->compiled->stmt) {
@@ -199,7 +232,8 @@ FALLIBLE insert_answer(struct wf_connection *conn, const struct run_request *req
 FALLIBLE run_insert(struct wf_connection *conn, const struct run_request *request,
                     struct rowset *rows) {
     TRY(rowset_open_exec(conn, request, rows));
-    TRY(rowset_run_exec(conn, rows));
+    TRY(takes_slices(&rows->compiled->stmt) ? rowset_start_exec(conn, rows)
+                                            : rowset_run_exec(conn, rows));
     return insert_answer(conn, request, rows);
 }
 

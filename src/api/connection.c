@@ -5,6 +5,8 @@
  * connection_leave, which reset the error slot and publish it. */
 #include "api/api_int.h"
 
+#include <stdlib.h>
+
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -176,17 +178,59 @@ wf_status wf_set(wf_connection *conn, const char *name, const char *value) {
     return connection_leave(conn, set_setting(conn, name, value), (struct sv){NULL, 0});
 }
 
+static int by_text(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Those the search path leads to by their names, others with their schemas; in two runs, each in
+ * order. */
+static FALLIBLE table_names(struct wf_connection *conn, struct snapshot *snap, const char ***out,
+                            i64 *out_count) {
+    TRY(snapshot_open(snap, &conn->err));
+    VEC(const char *) names[2] = {0};
+    struct edition_walk at = edition_walk(snap->edition);
+    while (edition_step(&at)) {
+        const struct object *object = at.entry->object;
+        if (object->kind != OBJECT_TABLE || object->hidden) {
+            continue;
+        }
+        const struct edition_entry *seen =
+            snapshot_lookup(snap, (struct sv){NULL, 0}, sv_from(object->name));
+        const struct edition_entry *schema = edition_find_oid(snap->edition, object->schema);
+        bool bare = !schema || (seen && seen->object->oid == object->oid);
+        const char *name =
+            bare ? object->name
+                 : arena_printf(snap->arena, "%s.%s", schema->object->name, object->name);
+        VEC_PUSH(snap->arena, &names[!bare], name);
+    }
+    *out_count = 0;
+    *out = NEW_ARRAY(snap->arena, const char *, names[0].count + names[1].count + 1);
+    TRY(arena_check(snap->arena, &conn->err));
+    for (i32 run = 0; run < 2; run++) {
+        if (names[run].count > 0) {
+            qsort(names[run].items, (size_t)names[run].count, sizeof(char *), by_text);
+            memcpy(*out + *out_count, names[run].items, sizeof(char *) * (size_t)names[run].count);
+            *out_count += names[run].count;
+        }
+    }
+    return ERR_OK;
+}
+
 static FALLIBLE each_table(struct wf_connection *conn, wf_each_table each, void *arg) {
     struct arena arena;
+    struct snapshot snap;
+    const char **names = NULL;
+    i64 count = 0;
     arena_init(&arena, &conn->db->mem);
-    struct sv *names = NULL;
-    i64 count = catalog_table_names(conn->db->catalog, &arena, &names);
-    wf_status status = arena_check(&arena, &conn->err);
+    snapshot_init(&snap, conn->db->catalog, &arena);
+    connection_snapshot(conn, &snap);
+    wf_status status = table_names(conn, &snap, &names, &count);
     for (i64 i = 0; i < count && !status; i++) {
-        if (each(arg, arena_sv(&arena, names[i]).ptr)) {
+        if (each(arg, names[i])) {
             break;
         }
     }
+    snapshot_fini(&snap);
     arena_fini(&arena);
     return status;
 }
@@ -205,10 +249,18 @@ static FALLIBLE each_column(struct wf_connection *conn, const char *table, wf_ea
     struct snapshot snap;
     snapshot_init(&snap, conn->db->catalog, &arena);
     connection_snapshot(conn, &snap);
-    struct snapshot_table found;
-    wf_status status = snapshot_find(&snap, sv_from(table), -1, &found, &conn->err);
-    for (u32 i = 0; !status && i < found.table->col_count; i++) {
-        const struct column_def *col = &found.table->cols[i];
+    const char *dot = strchr(table, '.');
+    struct sv schema = {table, dot ? dot - table : 0}, rest = sv_from(dot ? dot + 1 : table);
+    wf_status status = snapshot_open(&snap, &conn->err);
+    const struct edition_entry *entry =
+        status ? NULL : snapshot_lookup(&snap, (struct sv){NULL, 0}, sv_from(table));
+    entry = entry || status || !dot ? entry : snapshot_lookup(&snap, schema, rest);
+    if (!status && (!entry || entry->object->kind != OBJECT_TABLE)) {
+        status = snapshot_missing(&snap, schema, rest, -1, &conn->err);
+    }
+    const struct table *found = status ? NULL : snapshot_of(&snap, entry).table;
+    for (u32 i = 0; !status && i < found->col_count; i++) {
+        const struct column_def *col = &found->cols[i];
         char type[32];
         if (each(arg, col->name, type_print(col->type, type), col->not_null)) {
             break;

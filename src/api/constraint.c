@@ -85,6 +85,22 @@ static FALLIBLE missing_parent(const struct table *table, const struct table_for
     return ERR_FOREIGN_KEY;
 }
 
+/* MATCH FULL: where one of the columns is NULL, all are. */
+static FALLIBLE check_full(const struct table *table, const struct table_foreign *fk,
+                           const struct tablet *tablet, i64 pos, struct error *err) {
+    for (u32 i = 0; i < fk->col_count; i++) {
+        struct values one;
+        if (read_values(table, tablet, pos, 1, &fk->cols[i], &one)) {
+            error_set(err, ERR_FOREIGN_KEY, -1,
+                      "insert or update on table \"%s\" violates foreign key constraint \"%s\"",
+                      table->name, fk->name);
+            error_hint(err, "MATCH FULL does not allow mixing of null and nonnull key values.");
+            return ERR_FOREIGN_KEY;
+        }
+    }
+    return ERR_OK;
+}
+
 /* Every row of delta refers to a row of the parent. */
 static FALLIBLE check_reference(const struct table *table, const struct table_foreign *fk,
                                 const struct table_version *delta, struct table *parent,
@@ -94,8 +110,11 @@ static FALLIBLE check_reference(const struct table *table, const struct table_fo
     for (i64 t = 0; t < delta->tablet_count; t++) {
         for (i64 pos = 0; pos < delta->tablet_rows[t]; pos++) {
             struct values values;
-            if (!is_live(delta, t, pos) ||
-                !read_values(table, delta->tablets[t], pos, fk->col_count, fk->cols, &values)) {
+            if (!is_live(delta, t, pos)) {
+                continue;
+            }
+            if (!read_values(table, delta->tablets[t], pos, fk->col_count, fk->cols, &values)) {
+                TRY(fk->match_full ? check_full(table, fk, delta->tablets[t], pos, err) : ERR_OK);
                 continue;
             }
             const void *in_order[32];

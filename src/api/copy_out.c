@@ -10,6 +10,7 @@
 #include "io/io.h"
 #include "io/pack.h"
 
+enum { WRITE_COST = 100 }; /* of a row, in the units of run/work.c */
 enum { BUFFER_BYTES = 1 << 18 };
 
 struct copy_out {
@@ -154,6 +155,7 @@ FALLIBLE run_copy_to(struct wf_connection *conn, const struct run_request *reque
                                  .trailing_delimiter = copy->trailing_delimiter,
                                  .null_text = copy->null_text};
     TRY(rowset_open_exec(conn, request, rows));
+    rows->exec.work.answer_cost = WRITE_COST;
     copy = c.copy = &rows->compiled->stmt.copy; /* may have been compiled again */
     struct file_wait wait = {check_connection, conn};
     enum packing packing = copy->compression ? packing_named(copy->compression)

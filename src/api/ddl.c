@@ -5,6 +5,8 @@
  * with the object: without CASCADE, what the user did not make as part of it is 2BP01. */
 #include "api/constraint_int.h"
 
+#include "api/read_file.h"
+
 #include <stdio.h>
 
 static u32 tablet_shift(i64 tablet_rows) { /* the setting accepts powers of two only */
@@ -223,8 +225,10 @@ struct table_def ddl_copy_def(struct arena *arena, const struct table_def *def) 
     return copy;
 }
 
+/* `dicts`, by column, may be NULL: as table_open_def has it. */
 static FALLIBLE put_table(struct wf_connection *conn, struct rowset *rows,
-                          const struct statement *st, u32 schema, struct table **out) {
+                          const struct statement *st, u32 schema, struct dict *const *dicts,
+                          struct table **out) {
     struct catalog *catalog = conn->db->catalog;
     struct table_def def = ddl_copy_def(&rows->arena, &st->def);
     u32 oid = catalog_new_oid(catalog);
@@ -232,7 +236,7 @@ static FALLIBLE put_table(struct wf_connection *conn, struct rowset *rows,
     give_oids(catalog, &def);
     TRY(ddl_put_sequences(conn, rows, st, &def, schema, oid));
     struct table *table =
-        table_open_def(&conn->db->mem, catalog_new_id(catalog), &def, NULL,
+        table_open_def(&conn->db->mem, catalog_new_id(catalog), &def, dicts,
                        tablet_shift(conn->settings.tablet_rows), !conn->settings.narrow);
     if (!table) {
         return refused(conn, (i64)sizeof *table);
@@ -266,7 +270,86 @@ FALLIBLE run_create_table(struct wf_connection *conn, struct rowset *rows) {
     TRY(target_schema(conn, rows, st, &schema));
     TRY(st->or_replace ? drop_old(conn, rows, schema) : ERR_OK);
     TRY(check_free(conn, st, schema, st->table_name, &skip));
-    return skip ? ERR_OK : put_table(conn, rows, st, schema, NULL);
+    return skip ? ERR_OK : put_table(conn, rows, st, schema, NULL, NULL);
+}
+
+/* CREATE TABLE AS of columns of a file, and nothing else: its tablets become the new table's. */
+
+struct adopted {
+    struct snapshot_table file;
+    i32 *cols; /* by column of the new table: the file's */
+    struct dict **dicts;
+};
+
+/* The columns of the plan's answer, by number, traced to those of the operator below. */
+static bool trace_columns(const struct rel *project, u32 *cols, u32 count) {
+    for (u32 i = 0; i < count; i++) {
+        i64 at = 0;
+        while (at < project->out.count && project->out.items[at] != cols[i]) {
+            at++;
+        }
+        if (at >= project->exprs.count || project->exprs.items[at]->kind != EXPR_COL) {
+            return false;
+        }
+        cols[i] = project->exprs.items[at]->col;
+    }
+    return true;
+}
+
+static bool find_adopted(struct wf_connection *conn, struct rowset *rows,
+                         const struct statement *st, struct adopted *out) {
+    const struct rel *rel = rows->compiled->plan->root;
+    u32 count = st->def.col_count;
+    u32 *cols = NEW_ARRAY(&rows->arena, u32, count + 1);
+    out->cols = NEW_ARRAY(&rows->arena, i32, count + 1);
+    out->dicts = NEW_ARRAY(&rows->arena, struct dict *, count + 1);
+    if (st->no_data || rel->out.count != (i64)count) {
+        return false;
+    }
+    memcpy(cols, rel->out.items, count * sizeof *cols);
+    for (; rel->kind == REL_PROJECT; rel = rel->inputs[0]) {
+        if (!trace_columns(rel, cols, count)) {
+            return false;
+        }
+    }
+    if (rel->kind != REL_SCAN || !snapshot_find_id(&rows->snap, rel->table_id, &out->file) ||
+        !is_file_table(out->file.table) ||
+        out->file.table->tablet_shift != tablet_shift(conn->settings.tablet_rows) ||
+        out->file.table->plain != !conn->settings.narrow) {
+        return false;
+    }
+    b8 *used = NEW_ARRAY(&rows->arena, b8, out->file.table->col_count + 1);
+    for (u32 i = 0; i < count; i++) {
+        i64 at = 0;
+        while (at < rel->scan_cols.count && rel->scan_cols.items[at].col != cols[i]) {
+            at++;
+        }
+        u32 col = at < rel->scan_cols.count ? rel->scan_cols.items[at].table_col : 0;
+        if (at == rel->scan_cols.count || used[col] ||
+            !type_eq(out->file.table->cols[col].type, st->def.cols[i].type)) {
+            return false;
+        }
+        used[col] = 1;
+        out->cols[i] = (i32)col;
+        out->dicts[i] = out->file.table->dicts[col];
+    }
+    return true;
+}
+
+static FALLIBLE adopt(struct wf_connection *conn, struct table *table,
+                      const struct adopted *adopted, i64 *out_count) {
+    struct table_version *base = NULL, *mine = NULL;
+    TRY(change_base(conn, table, &base));
+    base = version_retain(base);
+    wf_status status = version_reshape(table, adopted->file.table, adopted->file.version,
+                                       adopted->cols, NULL, &mine, &conn->err);
+    if (!status) {
+        *out_count = mine->live_rows;
+        status = change_install(conn, table, base, mine, NULL);
+        version_release(mine);
+    }
+    version_release(base);
+    return status;
 }
 
 FALLIBLE run_create_as(struct wf_connection *conn, const struct run_request *request,
@@ -282,20 +365,19 @@ FALLIBLE run_create_as(struct wf_connection *conn, const struct run_request *req
     if (!st->or_replace && skip) {
         return ERR_OK;
     }
-    if (!st->no_data) {
+    struct adopted adopted = {0};
+    bool adopts = find_adopted(conn, rows, st, &adopted);
+    if (!st->no_data && !adopts) {
         TRY(rowset_open_exec(conn, request, rows));
-        TRY(rowset_run_exec(conn, rows));
+        TRY(rowset_start_exec(conn, rows));
     }
     struct table *table = NULL;
-    struct gathered all = {0};
+    i64 count = 0;
     TRY(st->or_replace ? drop_old(conn, rows, schema) : ERR_OK);
-    TRY(put_table(conn, rows, st, schema, &table));
-    i64 count = st->no_data ? 0 : rows->answer.rows;
-    wf_status status = count ? gather(rows, table, 0, NULL, count, &all, &conn->err) : ERR_OK;
-    if (!status) {
-        status = change_append(conn, table, count, all.cols);
-    }
-    gather_free(table, &all);
+    TRY(put_table(conn, rows, st, schema, adopts ? adopted.dicts : NULL, &table));
+    wf_status status = adopts        ? adopt(conn, table, &adopted, &count)
+                       : st->no_data ? ERR_OK
+                                     : change_answer(conn, rows, table, &count);
     table_close(table);
     TRY(status);
     rows->rows_affected = count;

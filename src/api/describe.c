@@ -63,11 +63,20 @@ static void print_foreign(struct text *out, const struct edition *edition, u32 o
         text_print(out, " ");
         print_names(out, parent->object->table, fk->col_count, fk->ref_cols);
     }
+    text_print(out, "%s", fk->match_full ? " MATCH FULL" : "");
     if (fk->on_update) {
         text_print(out, " ON UPDATE %s", actions[fk->on_update]);
     }
     if (fk->on_delete) {
         text_print(out, " ON DELETE %s", actions[fk->on_delete]);
+    }
+    for (u32 i = 0, first = 1; i < fk->col_count && fk->set_on_delete; i++) {
+        if (fk->set_on_delete >> i & 1) {
+            text_print(out, first ? " (" : ", ");
+            print_name(out, table->cols[fk->cols[i]].name);
+            first = 0;
+        }
+        text_print(out, i + 1 == fk->col_count ? ")" : "");
     }
     text_print(out, "%s%s", fk->deferrable ? " DEFERRABLE" : "",
                fk->deferred ? " INITIALLY DEFERRED" : "");
@@ -110,11 +119,30 @@ static void print_constraints(struct text *out, const struct edition *edition,
     }
 }
 
-static void print_object(struct text *out, const struct edition *edition,
-                         const struct object *object) {
+/* With its schema, unless the search path leads to it. */
+static void print_place(struct text *out, struct snapshot *snap, const struct object *object) {
+    const struct edition_entry *seen =
+        snapshot_lookup(snap, (struct sv){NULL, 0}, sv_from(object->name));
+    const struct edition_entry *schema = edition_find_oid(snap->edition, object->schema);
+    if ((!seen || seen->object->oid != object->oid) && schema) {
+        print_name(out, schema->object->name);
+        text_print(out, ".");
+    }
+    print_name(out, object->name);
+}
+
+static void print_sequence(struct text *out, const struct sequence *seq) {
+    char type[32];
+    text_print(out, " AS %s START WITH %lld INCREMENT BY %lld MINVALUE %lld MAXVALUE %lld%s;\n",
+               type_print(seq->type, type), seq->start, seq->increment, seq->min, seq->max,
+               seq->cycle ? " CYCLE" : "");
+}
+
+static void print_object(struct text *out, struct snapshot *snap, const struct object *object) {
+    const struct edition *edition = snap->edition;
     if (object->kind == OBJECT_VIEW) {
         text_print(out, "CREATE VIEW ");
-        print_name(out, object->name);
+        print_place(out, snap, object);
         for (u32 i = 0; i < object->col_count; i++) {
             text_print(out, i ? ", " : " (");
             print_name(out, object->col_names[i]);
@@ -122,7 +150,7 @@ static void print_object(struct text *out, const struct edition *edition,
         text_print(out, "%s AS %s;\n", object->col_count ? ")" : "", object->text);
     } else if (object->kind == OBJECT_TABLE) {
         text_print(out, "CREATE %sTABLE ", object->temp ? "TEMPORARY " : "");
-        print_name(out, object->name);
+        print_place(out, snap, object);
         text_print(out, " (");
         bool first = true;
         for (u32 i = 0; i < object->table->col_count; i++) {
@@ -131,12 +159,39 @@ static void print_object(struct text *out, const struct edition *edition,
         }
         print_constraints(out, edition, object);
         text_print(out, "\n);\n");
+    } else if (object->kind == OBJECT_SEQUENCE) {
+        text_print(out, "CREATE SEQUENCE ");
+        print_place(out, snap, object);
+        print_sequence(out, object->sequence);
     } else {
-        text_print(out, "-- %s %s\n", object_words[object->kind], object->name);
+        const struct edition_entry *owner = edition_find_oid(edition, object->owner);
+        text_print(out, "CREATE INDEX ");
+        print_name(out, object->name);
+        text_print(out, " ON ");
+        print_place(out, snap, owner ? owner->object : object);
+        text_print(out, " (%s);\n", object->text ? object->text : "");
     }
     if (object->comment) {
         text_print(out, "-- %s\n", object->comment);
     }
+}
+
+/* A name that people type: as it is, else after its schema, else in lower case. */
+static const struct edition_entry *find_object(struct snapshot *snap, const char *name) {
+    char *lower = arena_printf(snap->arena, "%s", name);
+    for (char *at = lower; *at; at++) {
+        *at = *at >= 'A' && *at <= 'Z' ? (char)(*at + 32) : *at;
+    }
+    const char *const forms[] = {name, lower};
+    const struct edition_entry *entry = NULL;
+    for (i32 i = 0; i < 2 && !entry; i++) {
+        const char *dot = strchr(forms[i], '.');
+        entry = snapshot_lookup(snap, (struct sv){NULL, 0}, sv_from(forms[i]));
+        if (!entry && dot) {
+            entry = snapshot_lookup(snap, (struct sv){forms[i], dot - forms[i]}, sv_from(dot + 1));
+        }
+    }
+    return entry;
 }
 
 static FALLIBLE describe(struct wf_connection *conn, const char *name, char **out_text) {
@@ -150,12 +205,12 @@ static FALLIBLE describe(struct wf_connection *conn, const char *name, char **ou
     const char *dot = strchr(name, '.');
     struct sv schema = {name, dot ? dot - name : 0}, rest = sv_from(dot ? dot + 1 : name);
     wf_status status = snapshot_open(&snap, &conn->err);
-    const struct edition_entry *entry = status ? NULL : snapshot_lookup(&snap, schema, rest);
+    const struct edition_entry *entry = status ? NULL : find_object(&snap, name);
     if (!status && !entry) {
         status = snapshot_missing(&snap, schema, rest, -1, &conn->err);
     }
     if (!status) {
-        print_object(&out, snap.edition, entry->object);
+        print_object(&out, &snap, entry->object);
         status = arena_check(&arena, &conn->err);
     }
     if (!status) {

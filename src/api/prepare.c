@@ -56,6 +56,7 @@ wf_status wf_prepare(wf_connection *conn, const char *sql, wf_statement **out_st
     atomic_store(&conn->cancel, 0);
     connection_start(conn);
     wf_status status = prepare_new(conn, sql, out_statement);
+    tx_fail(conn, status);
     return connection_leave(conn, status, sql ? sv_from(sql) : (struct sv){NULL, 0});
 }
 

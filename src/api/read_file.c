@@ -8,7 +8,12 @@
 #include "io/input.h"
 #include "io/pack.h"
 
-static _Atomic u64 next_id = 1ULL << 62; /* far from those of the catalog */
+#define FIRST_ID (1ULL << 62) /* far from those of the catalog */
+static _Atomic u64 next_id = FIRST_ID;
+
+bool is_file_table(const struct table *table) {
+    return table->id >= FIRST_ID;
+}
 
 static void print_char(struct text *out, const char *name, char c) {
     if (c == '\t') {

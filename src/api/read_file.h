@@ -10,6 +10,8 @@ struct file_reading {
 };
 wf_status file_read(struct file_reader *reader, const struct file_request *request,
                     struct table **out, struct error *err);
+/* Whether the table is one that file_read made, which no other statement sees. */
+bool is_file_table(const struct table *table);
 /* Says how many lines a load has left out; nothing when there were none. */
 void notice_ignored(struct wf_connection *conn, const char *path, i64 lines);
 

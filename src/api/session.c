@@ -320,6 +320,12 @@ static FALLIBLE sequence_value(struct wf_connection *conn, const struct late *la
     if (late->kind == LATE_SETVAL) {
         return set_value(conn, seq, late, out);
     }
+    if (late->kind == LATE_LAST_VALUE || late->kind == LATE_IS_CALLED) {
+        mutex_lock(&seq->lock);
+        *out = late->kind == LATE_LAST_VALUE ? seq->last : seq->called;
+        mutex_unlock(&seq->lock);
+        return ERR_OK;
+    }
     const struct noted_value *noted = *find_noted(conn, late->sequence);
     if (noted) {
         *out = noted->value;
@@ -369,7 +375,7 @@ FALLIBLE late_value(struct wf_connection *conn, struct rowset *rows, const struc
                     struct param *out) {
     i64 value = 0;
     *out = (struct param){.form = PARAM_EXACT};
-    if (late->kind > LATE_SLEEP) {
+    if (late->kind > LATE_IS_CALLED) {
         return text_value(conn, rows, late, out);
     }
     TRY(sequence_value(conn, late, &value));

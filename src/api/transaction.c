@@ -167,6 +167,12 @@ FALLIBLE tx_leave(struct wf_connection *conn, struct tx_mark *mark, wf_status st
     return status;
 }
 
+void tx_fail(struct wf_connection *conn, wf_status status) {
+    if (status && status != ERR_MISUSE && conn->tx.open) {
+        conn->tx.failed = 1;
+    }
+}
+
 FALLIBLE tx_apply(struct wf_connection *conn, const struct edit *edits, i64 count) {
     struct tx *tx = &conn->tx;
     if (tx->read_only) {
@@ -286,6 +292,11 @@ static FALLIBLE run_end(struct wf_connection *conn, const struct statement *st,
     struct tx *tx = &conn->tx;
     bool commit = st->tx == TX_COMMIT && !tx->failed;
     rows->tag = commit ? "COMMIT" : "ROLLBACK";
+    if (!tx->open && st->tx_chain) {
+        FAIL_AT(&conn->err, NO_TRANSACTION, st->position,
+                "%s AND CHAIN can only be used in transaction blocks",
+                st->tx == TX_COMMIT ? "COMMIT" : "ROLLBACK");
+    }
     if (!tx->open) {
         notice(conn, "WARNING", "there is no transaction in progress");
         return ERR_OK;

@@ -32,21 +32,18 @@ void watch_fini(struct watch *watch) {
     mutex_fini(&watch->lock);
 }
 
-static double watch_fraction(const struct watch *watch) {
-    i64 done = 0;
-    i64 total = 0;
+static double watch_fraction(struct watch *watch) {
+    double fraction = -1;
     if (watch->exec) {
-        done = atomic_load_explicit(&watch->exec->rows_done, memory_order_relaxed);
-        total = atomic_load_explicit(&watch->exec->rows_total, memory_order_relaxed);
-    } else if (watch->load) {
-        done = atomic_load_explicit(&watch->load->bytes_done, memory_order_relaxed);
-        total = watch->load->bytes_total;
+        fraction = work_share(&watch->exec->work);
+    } else if (watch->load && watch->load->bytes_total > 0) {
+        i64 done = atomic_load_explicit(&watch->load->bytes_done, memory_order_relaxed);
+        fraction = (double)done / (double)watch->load->bytes_total;
     }
-    if (total <= 0) {
-        return -1;
-    }
-    double fraction = (double)done / (double)total;
-    return fraction > 1 ? 1 : fraction;
+    /* Estimates are made better, and rows are stored or written when they are computed: what was
+     * reported stays true. */
+    watch->most = MIN_OF(MAX_OF(fraction, watch->most), 1);
+    return watch->most > 0 ? watch->most : fraction;
 }
 
 static void watch_main(void *arg) {
@@ -69,6 +66,7 @@ void watch_begin(struct watch *watch) {
     if (watch->thread) {
         mutex_lock(&watch->lock);
         watch->started_ns = clock_ns();
+        watch->most = 0;
         cond_broadcast(&watch->wake);
         mutex_unlock(&watch->lock);
     }
@@ -105,6 +103,7 @@ void watch_read_begin(struct watch *watch, struct exec *exec, i64 started_ns) {
         mutex_lock(&watch->lock);
         if (!watch->started_ns) {
             watch->started_ns = started_ns;
+            watch->most = 0;
             watch->exec = exec;
             cond_broadcast(&watch->wake);
         }

@@ -69,6 +69,7 @@ static void scan_task(void *arg, i64 c, i32 worker) {
     f.ascending = falls == 0;
     f.strict = f.ascending && repeats == 0;
     scan->facts[c] = f;
+    work_rows(scan->b->x, scan->b->chunks[c]->rows);
 }
 
 wf_status build_scan(struct build *b, struct exec *x, struct chunk **chunks, i64 count, u32 col) {
@@ -118,6 +119,7 @@ static struct parts parts_of(struct build *b) {
 
 static FALLIBLE parts_run(struct parts *p, void (*task)(void *arg, i64 part, i32 worker)) {
     tasks_run(p->b->x, p->count, task, p);
+    work_rows(p->b->x, p->b->rows);
     return exec_check(p->b->x);
 }
 
@@ -455,5 +457,6 @@ wf_status index_build(struct exec *x, const struct step *step) {
     to->index = index_new(x);
     to->on_host = 1;
     to->rows = from->rows;
+    work_expect(x, 3 * from->rows);
     return index_over(x, to->index, from->chunks.items, from->chunks.count, step->col);
 }

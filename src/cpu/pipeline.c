@@ -368,9 +368,7 @@ static FALLIBLE run_morsel(struct worker *w, i64 morsel) {
     if (run->limit >= 0) {
         TRY(note_output(run, w, morsel));
     }
-    if (run->pipe.pipe->source.kind == SOURCE_TABLE) {
-        atomic_fetch_add_explicit(&run->x->rows_done, rows, memory_order_relaxed);
-    }
+    work_rows(run->x, rows);
     return ERR_OK;
 }
 

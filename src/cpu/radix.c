@@ -136,6 +136,7 @@ static i32 digit_bits(i64 n, i32 low, i32 high, i32 most) {
             return;                                                                               \
         }                                                                                         \
         name##_local(s->other + first, s->data + first, n, s->low, s->shift, !s->over);           \
+        work_rows(s->x, 2 * n);                                                                   \
     }                                                                                             \
     static FALLIBLE name##_all(struct exec *x, elem *data, elem *other, i64 n, i32 low, i32 high, \
                                i64 want, bool over, i64 *out_valid);                              \
@@ -177,9 +178,11 @@ static i32 digit_bits(i64 n, i32 low, i32 high, i32 most) {
         s.starts = s.counts + (blocks << s.bits);                                                 \
         tasks_run(x, blocks, name##_count, &s);                                                   \
         places(s.counts, s.starts, blocks, s.bits);                                               \
+        work_rows(x, n);                                                                          \
         wf_status status = exec_check(x);                                                         \
         if (!status) {                                                                            \
             tasks_run(x, blocks, name##_scatter, &s);                                             \
+            work_rows(x, n);                                                                      \
             tasks_run(x, 1LL << s.bits, name##_part, &s);                                         \
             status = exec_check(x);                                                               \
         }                                                                                         \

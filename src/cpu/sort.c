@@ -13,6 +13,7 @@
 
 #include <stdlib.h>
 
+enum { SORT_READS = 4 }; /* of radix.c: counted, split, and sorted in parts, which is twice that */
 enum {
     PARTS_PER_KEY = 3,
     FILL_ROWS = 1024,
@@ -486,7 +487,9 @@ static FALLIBLE settle(struct sort *s, i64 first, i64 n, u32 level, u32 offset) 
 
 static FALLIBLE sort_rows(struct sort *s) {
     const struct level *level = &s->levels[0];
+    work_expect(s->x, (SORT_READS + 1) * s->n + 2 * s->want);
     tasks_run(s->x, s->chunk_count, fill_task, s);
+    work_rows(s->x, s->n);
     TRY(exec_check(s->x));
     if (s->words) {
         return radix_sort_words(s->x, s->words, s->temp, s->n, s->row_bits,
@@ -554,6 +557,7 @@ static void gather_task(void *arg, i64 t, i32 worker) {
     if (exec_check(s->x)) {
         return;
     }
+    work_rows(s->x, 2 * (end - t * GATHER_ROWS));
     for (i64 at = t * GATHER_ROWS; at < end; at += FILL_ROWS) {
         i64 n = MIN_OF(end - at, FILL_ROWS);
         for (i64 i = 0; i < n; i++) {

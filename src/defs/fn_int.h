@@ -303,6 +303,26 @@ FN_SLOW i128 fn_divdec(i128 a, i128 b, i32 c, u8 *f) {
     return fn_signed(q, (b8)((a < 0) != (b < 0)));
 }
 
+/* a * b / 10^c, half away from zero, exact; c in 0 to 38. */
+FN_SLOW i128 fn_muldec(i128 a, i128 b, i32 c, u8 *f) {
+    u128 d = fn_pow10(c < 0 ? 0 : c > 38 ? 38 : c);
+    fn_u256 n = fn_mul_u128(fn_abs_i128(a), fn_abs_i128(b));
+    u128 rem = 0;
+    if (n.hi >= d) {
+        *f = FAULT_DECIMAL;
+        return 0;
+    }
+    u128 q = fn_div_u256(n, d, &rem);
+    if ((q < fn_dec_limit()) & (c > 0) & (rem >= d - rem)) {
+        q++;
+    }
+    if (q >= fn_dec_limit()) {
+        *f = FAULT_DECIMAL;
+        return 0;
+    }
+    return fn_signed(q, (b8)((a < 0) != (b < 0)));
+}
+
 /* mantissa * 2^exponent / 10^k to the nearest integer, ties to even. The callers' ranges keep every
  * intermediate within 256 bits: k >= 0 needs exponent >= -8, k < 0 needs -k <= 56 and exponent < 0.
  */

@@ -29,6 +29,13 @@ i64 fn_ts_global(i64 a, i32 zone, u8 *f);
 i32 fn_to_date(str a, str format, u8 *f);
 i64 fn_to_timestamp(str a, str format, i32 zone, u8 *f);
 i128 fn_to_number(str a, str format, i32 scale, u8 *f);
+/* host_decimal.c. `scales`: see SCALES_PACK. */
+#define SCALES_PACK(first, second, result) ((first) | (second) << 8 | (result) << 16)
+i128 fn_exp_dec(i128 a, i32 scales, u8 *f);
+i128 fn_ln_dec(i128 a, i32 scales, u8 *f);
+i128 fn_sqrt_dec(i128 a, i32 scales, u8 *f);
+i128 fn_log_dec(i128 base, i128 a, i32 scales, u8 *f);
+i128 fn_power_dec(i128 a, i128 b, i32 scales, u8 *f);
 bool text_is_name(str a); /* it is a name without quotes */
 b8 fn_like_checked(str a, str b, u8 *f);
 b8 fn_like_bytes(str a, str b, u8 *f);

@@ -406,9 +406,7 @@ static FALLIBLE launch_batch(struct job *j, i64 i, void *stream, struct launch *
 }
 
 static void progress(struct job *j, const struct batch *b) {
-    if (j->pipe->source.kind == SOURCE_TABLE) {
-        atomic_fetch_add_explicit(&j->x->rows_done, b->rows, memory_order_relaxed);
-    }
+    work_rows(j->x, b->rows);
 }
 
 /* What the launches so far took, once they are done. */

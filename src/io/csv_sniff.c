@@ -388,7 +388,14 @@ static struct sv unescaped(struct sniff *s, struct sv name) {
 
 static const char *column_name(struct sniff *s, const struct column_def *cols, i64 i,
                                struct sv given) {
-    given = trim(unescaped(s, given));
+    enum { NAME_BYTES = 63 }; /* what the grammar keeps of a name */
+    given = trim(unescaped(s, (struct sv){given.ptr, MIN_OF(given.len, 4 * NAME_BYTES)}));
+    if (given.len > NAME_BYTES) {
+        given.len = NAME_BYTES;
+        while (given.len > 0 && ((u8)given.ptr[given.len] & 0xc0) == 0x80) {
+            given.len--; /* not in the middle of a character */
+        }
+    }
     const char *base = given.len && utf8_valid(given.ptr, given.len, NULL)
                            ? arena_sv(s->arena, given).ptr
                            : arena_printf(s->arena, "column%lld", i);

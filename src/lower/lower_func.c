@@ -160,21 +160,39 @@ u16 lower_divide_rounded(struct builder *b, u16 reg, i32 digits) {
     return build_kind(b, reg, range_kind(q));
 }
 
+/* A product with more digits after the point than its type keeps. */
+static u16 multiply_rounded(struct builder *b, const struct expr *expr, struct value x,
+                            struct value y, u16 null) {
+    i32 extra =
+        scale_of(expr->args[0]->type) + scale_of(expr->args[1]->type) - scale_of(expr->type);
+    struct range wide = range_of_type(type_decimal(38, 0));
+    if (b->l->status) {
+        return 0;
+    }
+    struct range r = range_mul(reg_range(b, x.reg), reg_range(b, y.reg));
+    if (range_within(r, wide)) {
+        u16 reg = exact_plain(b, mul_codes, x.reg, y.reg, r);
+        return lower_check(b, lower_divide_rounded(b, reg, extra), null, expr->type);
+    }
+    u16 zero = build_int(b, KIND_I128, 0);
+    u16 a = lower_guard(b, build_kind(b, x.reg, KIND_I128), null, zero);
+    u16 c = lower_guard(b, build_kind(b, y.reg, KIND_I128), null, zero);
+    return lower_check(b, build_op(b, OP_MULDEC_I128, a, c, build_i32(b, extra), wide), null,
+                       expr->type);
+}
+
 static u16 exact_arith(struct builder *b, const struct expr *expr, struct value x, struct value y,
                        u16 null) {
     i32 sx = scale_of(expr->args[0]->type);
     i32 sy = scale_of(expr->args[1]->type);
     i32 scale = scale_of(expr->type);
     enum func func = (enum func)expr->func;
+    if (func == FUNC_MUL && sx + sy > scale) {
+        return multiply_rounded(b, expr, x, y, null);
+    }
     if (func == FUNC_MUL) {
-        struct type wide = expr->type;
-        i32 extra = sx + sy - scale; /* digits beyond what the type keeps */
-        if (extra > 0) {
-            wide = type_decimal(38, 0);
-        }
-        u16 reg = exact_op(b, func, x.reg, y.reg, null, wide);
-        return extra > 0 ? lower_check(b, lower_divide_rounded(b, reg, extra), null, expr->type)
-                         : lower_scale(b, reg, sx + sy, scale);
+        u16 reg = exact_op(b, func, x.reg, y.reg, null, expr->type);
+        return lower_scale(b, reg, sx + sy, scale);
     }
     i32 common = MAX_OF(sx, sy);
     x.reg = lower_scale(b, x.reg, sx, common);

@@ -37,6 +37,15 @@ struct device_rates {
     f64 bus_bytes_per_ns;
 };
 
+/* How far an execution is: see run/work.c. Costs are in units of their own. */
+struct work {
+    i64 answer_cost; /* of a row of the answer, to whoever takes it */
+    i64 *later;      /* by step: what it and those behind it are expected to cost */
+    _Atomic i64 before, step,
+        after;                    /* of the steps that have ended, the one that runs, the others */
+    _Atomic i64 rows, rows_total; /* that the running step has done, and has to do; 0 = unknown */
+};
+
 /* One execution of a program. Everything in it lives until exec_close. */
 struct exec {
     const struct program *program;
@@ -57,8 +66,7 @@ struct exec {
     i32 cancel_seen;
     i64 deadline_ns;          /* 0 = none */
     i64 times_us[TIME_COUNT]; /* 0 = when the execution starts */
-    _Atomic i64 rows_done; /* progress of the statement, in source rows */
-    _Atomic i64 rows_total;
+    struct work work;
     i32 *deferred_at;  /* by deferral: where in the text its fault was met */
     _Atomic u64 fault; /* the smallest fault met: see fault_key; ~0 = none */
     struct mutex lock; /* for whatever threads must share */
@@ -147,5 +155,15 @@ struct device {
     void (*rates)(struct device *dev, struct exec *x, struct device_rates *out);
     void (*close)(struct device *dev);
 };
+
+/* The running step has dealt with so many more rows. */
+static inline void work_rows(struct exec *x, i64 rows) {
+    atomic_fetch_add_explicit(&x->work.rows, rows, memory_order_relaxed);
+}
+/* It deals with so many in all, each as often as it reads it. */
+static inline void work_expect(struct exec *x, i64 rows) {
+    atomic_store_explicit(&x->work.rows_total, rows, memory_order_relaxed);
+}
+f64 work_share(const struct work *work); /* in [0, 1]; -1 = not known */
 
 #endif

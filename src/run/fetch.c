@@ -403,6 +403,7 @@ static FALLIBLE fetch_window(struct fetcher *f, i64 first, i64 end) {
         variable_keep_heap(x, f->step->dst, buffer_retain(src->heaps.items[i]));
     }
     struct step_metric *metric = &x->metrics[f->step_no];
+    work_rows(x, end - first);
     metric->rows_in += end - first;
     metric->rows_out += end - first;
     metric->bytes_read += bytes;

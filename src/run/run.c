@@ -117,8 +117,7 @@ wf_status exec_open(struct exec *x, bool *out_stale) {
     *out_stale = false;
     mutex_init(&x->lock);
     atomic_init(&x->fault, ~0ULL);
-    atomic_init(&x->rows_done, 0);
-    atomic_init(&x->rows_total, 0);
+    x->work = (struct work){0};
     if (!x->lits) {
         x->lits = NEW_ARRAY(x->arena, union lit, program->lit_count);
         if (program->lit_count) {
@@ -274,6 +273,7 @@ static FALLIBLE run_step(struct exec *x, const struct run_devices *devices, u32 
     metric->why = why;
     struct step_metric untouched = *metric;
     i64 start = clock_ns();
+    work_begin(x, step_no, step, streams);
     wf_status status = run_here(x, devices, device, step_no, step, streams);
     if (status == ERR_GPU_MEMORY && x->settings->device != DEVICE_GPU) {
         *metric = untouched;
@@ -283,6 +283,9 @@ static FALLIBLE run_step(struct exec *x, const struct run_devices *devices, u32 
         status = run_here(x, devices, devices->cpu, step_no, step, streams);
     }
     TRY(status);
+    if (!streams) {
+        work_end(x);
+    }
     metric->ns += clock_ns() - start;
     if (!defer_fault(x, step)) {
         TRY(raise_fault(x, step));
@@ -298,20 +301,6 @@ static void release_after(struct exec *x, u32 step_no) {
             variable_reset(&x->vars[v]);
         }
     }
-}
-
-static void count_total(struct exec *x) {
-    const struct program *program = x->program;
-    i64 rows = 0;
-    for (u32 b = 0; b < program->block_count; b++) {
-        for (u32 s = 0; s < program->blocks[b].step_count; s++) {
-            const struct pipeline *pipe = program->blocks[b].steps[s].pipeline;
-            if (pipe && pipe->source.kind == SOURCE_TABLE) {
-                rows += x->versions[pipe->source.ref]->rows;
-            }
-        }
-    }
-    atomic_store(&x->rows_total, rows);
 }
 
 /* What rounds of a loop add to starts empty. */
@@ -333,7 +322,7 @@ static bool has_enough(const struct exec *x, const struct block *block) {
 
 static FALLIBLE run_blocks(struct exec *x, const struct run_devices *devices, bool streams) {
     const struct program *program = x->program;
-    count_total(x);
+    work_plan(x);
     u32 *first_step = NEW_ARRAY(x->arena, u32, program->block_count + 1);
     bool loops = false;
     for (u32 b = 0; b < program->block_count; b++) {

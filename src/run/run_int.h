@@ -55,4 +55,10 @@ void step_inputs(const struct step *step, void (*visit)(void *arg, u32 var), voi
 /* The operator names a step came from; never NULL. */
 const char *step_label(const struct step *step);
 
+/* work.c: progress. A plan of it, before the first step; each step begins, and ends unless it is
+ * part of a stream. */
+void work_plan(struct exec *x);
+void work_begin(struct exec *x, u32 step_no, const struct step *step, bool streams);
+void work_end(struct exec *x);
+
 #endif

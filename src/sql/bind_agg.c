@@ -79,7 +79,7 @@ static bool agg_type(enum agg agg, struct type arg, struct type *out) {
             *out = type_handed_on(arg);
             return true;
         }
-        *out = type_is_float(arg) ? type_of(TYPE_DOUBLE) : type_decimal(DECIMAL_DIGITS_MAX, 16);
+        *out = type_is_float(arg) ? type_of(TYPE_DOUBLE) : mean_type(arg);
         return type_is_numeric(arg);
     default:
         *out = type_is_float(arg) ? type_of(TYPE_DOUBLE) : type_decimal(DECIMAL_DIGITS_MAX, 16);
@@ -397,7 +397,8 @@ static void note_level(u32 col, void *arg) {
     }
     for (i64 i = w->before; i < w->from->pending.count; i++) {
         const struct pending *p = &w->from->pending.items[i];
-        if (!p->serial && (rel_has_out(p->rel, col) || (p->join == JOIN_MARK && p->mark_col == col))) {
+        if (!p->serial &&
+            (rel_has_out(p->rel, col) || (p->join == JOIN_MARK && p->mark_col == col))) {
             note_pending_level(w, p);
             return;
         }
@@ -409,15 +410,19 @@ static void note_slot_level(struct expr **slot, void *arg) {
     expr_each_col(*slot, note_level, arg);
 }
 
+static struct query *outer_query(struct query *q, i32 level) {
+    for (i32 i = 0; i < level; i++) {
+        q = q->outer;
+    }
+    return q;
+}
+
 /* The query whose groups a call is made for; what its arguments wait for goes below them. */
 static FALLIBLE find_owner(struct bind *b, struct query *q, struct agg_call *call, i64 before,
                            struct query **out) {
     struct level_walk w = {b, q, before, -1};
     agg_each_expr(call, note_slot_level, &w);
-    struct query *owner = q;
-    for (i32 i = 0; i < w.level; i++) {
-        owner = owner->outer;
-    }
+    struct query *owner = outer_query(q, w.level);
     TRY(check_place(b, owner, call->position));
     for (i64 i = before; i < q->pending.count; i++) {
         VEC_PUSH(b->arena, &owner->below, q->pending.items[i]);
@@ -485,14 +490,19 @@ FALLIBLE bind_grouping(struct bind *b, struct query *q, const struct json *body,
                        struct expr **out) {
     struct grouping_call call = {.position = json_position(body)};
     TRY(bind_only(b, body, "args location", call.position));
-    TRY(check_place(b, q, call.position));
     TRY(bind_list(b, q, json_get(body, "args"), &call.args, &call.arg_count));
+    struct level_walk w = {b, q, q->pending.count, -1};
+    for (i32 i = 0; i < call.arg_count; i++) {
+        expr_each_col(call.args[i], note_level, &w);
+    }
+    struct query *owner = outer_query(q, w.level);
+    TRY(check_place(b, owner, call.position));
     if (call.arg_count > 31) {
         FAIL_AT(b->err, TOO_MANY_COLUMNS, call.position,
                 "GROUPING must have fewer than 32 arguments");
     }
     call.col = bind_col_new(b, NULL, "grouping", type_of(TYPE_INTEGER), false);
-    VEC_PUSH(b->arena, &q->groupings, call);
+    VEC_PUSH(b->arena, &owner->groupings, call);
     *out = expr_col(b->plan, call.col, call.position);
     return ERR_OK;
 }

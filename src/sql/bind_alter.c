@@ -209,6 +209,20 @@ static bool rests_on(const struct table_foreign *fk, u32 oid, u32 count, const u
     return same;
 }
 
+/* Whether references to these columns rest on another key, made before this one. */
+static bool is_spare(const struct alter *a, const struct table_key *key) {
+    for (const struct table_key *other = a->def->keys; other < key; other++) {
+        u32 same = 0;
+        for (u32 i = 0; i < key->col_count; i++) {
+            same += key_uses(other->col_count, other->cols, key->cols[i]);
+        }
+        if (same == key->col_count && other->col_count == key->col_count) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The table's own references to one of its keys; with `cascade` they go. Those that have `col`
  * among their columns go with it anyway. */
 static FALLIBLE check_own_references(struct alter *a, const char *what, const struct table_key *key,
@@ -368,12 +382,17 @@ static FALLIBLE drop_constraint(struct alter *a, const struct json *cmd) {
     struct table_def *def = a->def;
     u32 before = def->key_count + def->check_count + def->foreign_count, kept = 0;
     for (u32 i = 0; i < def->key_count; i++) {
+        bool spare = is_spare(a, &def->keys[i]);
         if (strcmp(def->keys[i].name, name) != 0 || def->keys[i].index) {
             def->keys[kept++] = def->keys[i];
         } else {
             bool cascade = json_is(cmd, "behavior", "DROP_CASCADE");
-            TRY(check_referrers(a, "drop a key", &def->keys[i], cascade));
-            TRY(check_own_references(a, "drop a key", &def->keys[i], -1, cascade));
+            struct table_key key = def->keys[i];
+            if (spare) {
+                continue;
+            }
+            TRY(check_referrers(a, "drop a key", &key, cascade));
+            TRY(check_own_references(a, "drop a key", &key, -1, cascade));
         }
     }
     def->key_count = kept;
@@ -395,6 +414,17 @@ static FALLIBLE drop_constraint(struct alter *a, const struct json *cmd) {
         !json_flag(cmd, "missing_ok")) {
         FAIL_AT(a->b->err, UNDEFINED_OBJECT, a->out->position,
                 "constraint \"%.100s\" of relation \"%.100s\" does not exist", name, def->name);
+    }
+    return ERR_OK;
+}
+
+/* The column's DEFAULT, which is of its old type, under the new one. */
+static FALLIBLE default_fits(struct alter *a, const struct column_def *column, struct type type) {
+    if (column->default_text && !column->sequence &&
+        !coerce_allowed(column->type, type, COERCE_ASSIGN)) {
+        FAIL_AT(a->b->err, DATATYPE_MISMATCH, a->out->position,
+                "default for column \"%.100s\" cannot be cast automatically to type %.40s",
+                column->name, type_print(type, a->word));
     }
     return ERR_OK;
 }
@@ -430,6 +460,7 @@ static FALLIBLE column_type(struct alter *a, const struct json *cmd) {
         }
     }
     TRY(check_dependents(a, "change a column", "change a key", col, false));
+    TRY(default_fits(a, column, type));
     column->type = type;
     a->out->rewrite = 1;
     return coerce_assign(b, value, column, &a->out->from[col].value);

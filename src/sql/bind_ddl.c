@@ -269,7 +269,9 @@ static bool count_cols(const struct expr *expr, void *arg) {
 static FALLIBLE add_check(struct bind *b, struct table_def *def, const struct json *body) {
     i32 position = json_position(body);
     struct table_check check = {0};
-    TRY(bind_only(b, body, "contype conname location raw_expr initially_valid skip_validation",
+    TRY(bind_only(b, body,
+                  "contype conname location raw_expr initially_valid skip_validation "
+                  "is_no_inherit",
                   position));
     struct scope scope = {0};
     ddl_scope(b, def, &scope);
@@ -385,6 +387,26 @@ FALLIBLE ddl_check_pairs(struct bind *b, const struct table_def *def,
     return ERR_OK;
 }
 
+/* ON DELETE SET NULL (columns) */
+static FALLIBLE set_columns(struct bind *b, const struct table_def *def, const struct json *names,
+                            struct table_foreign *io, i32 position) {
+    JSON_EACH(node, names) {
+        u32 col = 0, at = 0;
+        TRY(ddl_find_column(b, def, node_string(node), position, &col));
+        while (at < io->col_count && io->cols[at] != col) {
+            at++;
+        }
+        if (at == io->col_count) {
+            FAIL_AT(b->err, INVALID_COLUMN_REFERENCE, position,
+                    "column \"%.100s\" referenced in ON DELETE SET action must be part of foreign "
+                    "key",
+                    def->cols[col].name);
+        }
+        io->set_on_delete |= 1u << at;
+    }
+    return ERR_OK;
+}
+
 static FALLIBLE add_foreign(struct bind *b, struct table_def *def, const struct json *body,
                             const char *column, const char *schema) {
     i32 position = json_position(body);
@@ -392,11 +414,13 @@ static FALLIBLE add_foreign(struct bind *b, struct table_def *def, const struct 
     struct table_foreign fk = {0};
     TRY(bind_only(b, body,
                   "contype conname location pktable fk_attrs pk_attrs fk_matchtype fk_upd_action "
-                  "fk_del_action initially_valid skip_validation deferrable initdeferred",
+                  "fk_del_action fk_del_set_cols initially_valid skip_validation deferrable "
+                  "initdeferred",
                   position));
-    if (!json_is(body, "fk_matchtype", "s")) {
-        return unsupported(b, position, "MATCH FULL and MATCH PARTIAL");
+    if (json_is(body, "fk_matchtype", "p")) {
+        return unsupported(b, position, "MATCH PARTIAL");
     }
+    fk.match_full = json_is(body, "fk_matchtype", "f");
     fk_action_of(body, "fk_del_action", &fk.on_delete);
     fk_action_of(body, "fk_upd_action", &fk.on_update);
     fk.deferred = (b8)json_flag(body, "initdeferred");
@@ -408,6 +432,7 @@ static FALLIBLE add_foreign(struct bind *b, struct table_def *def, const struct 
     } else {
         TRY(column_numbers(b, def, json_get(body, "fk_attrs"), position, &fk.col_count, &fk.cols));
     }
+    TRY(set_columns(b, def, json_get(body, "fk_del_set_cols"), &fk, position));
     const char *name = json_text(pk, "relname"), *in = json_text(pk, "schemaname");
     bool own = name && strcmp(name, def->name) == 0 && (!in || (schema && !strcmp(in, schema)));
     struct table_def parent = *def;
@@ -610,14 +635,50 @@ FALLIBLE ddl_column_keys(struct bind *b, const struct json *body, struct table_d
     return ERR_OK;
 }
 
-/* LIKE other: its columns, without what hangs on them, and room for `more` others. */
+enum { LIKE_CONSTRAINTS = 4, LIKE_DEFAULTS = 8, LIKE_IDENTITY = 32, LIKE_INDEXES = 64 };
+
+/* LIKE other INCLUDING: its checks and keys. `first` is where its columns are. */
+static FALLIBLE like_constraints(struct bind *b, const struct json *body, struct table_def *def,
+                                 u32 first) {
+    const struct edition_entry *entry = NULL;
+    TRY(bind_relation(b, json_get(body, "relation"), &entry));
+    const struct table *table = entry->object->table;
+    i64 options = json_number(body, "options");
+    for (u32 i = 0; (options & LIKE_CONSTRAINTS) && i < table->check_count; i++) {
+        struct table_check check = {.name = ddl_new_name(b, def, keep(b, table->checks[i].name)),
+                                    .text = keep(b, table->checks[i].text)};
+        GROW(b, def->checks, def->check_count, struct table_check);
+        def->checks[def->check_count++] = check;
+    }
+    for (u32 i = 0; (options & LIKE_INDEXES) && i < table->key_count; i++) {
+        struct table_key key = table->keys[i];
+        u32 *cols = NEW_ARRAY(b->arena, u32, key.col_count + 1);
+        if (key.index) { /* no constraint */
+            return unsupported(b, json_position(json_get(body, "relation")),
+                               "LIKE … INCLUDING INDEXES of a unique index");
+        }
+        for (u32 c = 0; c < key.col_count; c++) {
+            cols[c] = first + key.cols[c];
+            def->cols[cols[c]].not_null |= key.primary;
+        }
+        key.cols = cols;
+        key.oid = 0;
+        key.name = key.primary
+                       ? ddl_new_name(b, def, arena_printf(b->arena, "%s_pkey", def->name))
+                       : columns_name(b, def, key.col_count, cols, "key");
+        GROW(b, def->keys, def->key_count, struct table_key);
+        def->keys[def->key_count++] = key;
+    }
+    return ERR_OK;
+}
+
+/* LIKE other: its columns, with their defaults where INCLUDING says so, and room for `more`
+ * others. */
 static FALLIBLE like_columns(struct bind *b, const struct json *body, struct statement *out,
                              u32 more) {
     const struct json *relation = json_get(body, "relation");
     const struct edition_entry *entry = NULL;
-    if (json_number(body, "options") != 0) {
-        return unsupported(b, json_position(relation), "LIKE … INCLUDING");
-    }
+    i64 options = json_number(body, "options");
     TRY(bind_relation(b, relation, &entry));
     if (entry->object->kind != OBJECT_TABLE) {
         FAIL_AT(b->err, WRONG_OBJECT, json_position(relation), "\"%.100s\" is not a table",
@@ -631,9 +692,17 @@ static FALLIBLE like_columns(struct bind *b, const struct json *body, struct sta
     }
     out->cols = cols;
     for (u32 i = 0; i < table->col_count; i++) {
-        out->cols[out->col_count++] = (struct column_def){.name = keep(b, table->cols[i].name),
-                                                          .type = table->cols[i].type,
-                                                          .not_null = table->cols[i].not_null};
+        const struct column_def *col = &table->cols[i];
+        if (col->identity && (options & LIKE_IDENTITY)) {
+            return unsupported(b, json_position(relation), "LIKE … INCLUDING IDENTITY");
+        }
+        bool defaults = (options & LIKE_DEFAULTS) && !col->identity;
+        out->cols[out->col_count++] =
+            (struct column_def){.name = keep(b, col->name),
+                                .type = col->type,
+                                .not_null = col->not_null,
+                                .default_text = defaults ? keep(b, col->default_text) : NULL,
+                                .sequence = defaults ? col->sequence : 0};
     }
     return ERR_OK;
 }
@@ -675,6 +744,15 @@ static FALLIBLE table_constraints(struct bind *b, const struct json *list, struc
     struct table_def *def = &out->def;
     *def =
         (struct table_def){.name = out->table_name, .col_count = out->col_count, .cols = out->cols};
+    u32 first = 0;
+    JSON_EACH(node, list) {
+        const struct edition_entry *entry = NULL;
+        if (node_is(node, "TableLikeClause")) {
+            TRY(bind_relation(b, json_get(node_body(node), "relation"), &entry));
+            TRY(like_constraints(b, node_body(node), def, first));
+        }
+        first += entry ? entry->object->table->col_count : node_is(node, "ColumnDef");
+    }
     for (int pass = 0; pass < 2; pass++) { /* keys first: a table may refer to itself */
         JSON_EACH(node, list) {
             const struct json *body = node_body(node);

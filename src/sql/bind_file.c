@@ -138,8 +138,12 @@ static FALLIBLE named_type(struct bind *b, const char *name, i32 position, struc
     error_reset(&own);
     const char *text = arena_printf(b->arena, "SELECT NULL::%.100s", name);
     const struct json *cast = NULL;
-    if (!sql_parse(b->arena, sv_from(text), &list, &own) && list.items.count == 1 &&
-        node_is(list.items.items[0]->node, "SelectStmt")) {
+    wf_status status = sql_parse(b->arena, sv_from(text), &list, &own);
+    if (status && status != ERR_SYNTAX) { /* memory, say */
+        *b->err = own;
+        return status;
+    }
+    if (!status && list.items.count == 1 && node_is(list.items.items[0]->node, "SelectStmt")) {
         const struct json *body = node_body(list.items.items[0]->node);
         JSON_EACH(target, json_get(body, "targetList")) {
             cast = json_get(node_body(target), "val");

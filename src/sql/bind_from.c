@@ -242,6 +242,10 @@ static FALLIBLE from_table(struct bind *b, const struct json *body, const struct
     if (entry->object->kind == OBJECT_VIEW) {
         return from_view(b, entry->object, alias, position, out);
     }
+    if (entry->object->kind == OBJECT_SEQUENCE) {
+        bind_sequence_row(b, entry->object, &listed);
+        return from_result(b, &listed, name, 0, alias, position, out);
+    }
     if (entry->object->kind != OBJECT_TABLE) {
         FAIL_AT(b->err, WRONG_OBJECT, position, "\"%.100s\" is not a table or view", name);
     }
@@ -507,12 +511,29 @@ static FALLIBLE alias_join(struct bind *b, const struct json *alias, i32 positio
     return ERR_OK;
 }
 
+/* JOIN … USING (…) AS x: the merged columns, which come first, by another name. */
+static FALLIBLE alias_merged(struct bind *b, const struct json *alias, i64 count, i32 position,
+                             struct scope *io) {
+    struct scope_table merged = {.alias = keep(b, json_text(alias, "aliasname")),
+                                 .col_count = count,
+                                 .cols = NEW_ARRAY(b->arena, struct scope_col, count + 1)};
+    struct scope one = {0};
+    VEC_PUSH(b->arena, &one.tables, merged);
+    TRY(check_aliases(b, io, &one, position));
+    for (i64 i = 0; i < count; i++) {
+        merged.cols[i] = io->cols.items[i];
+    }
+    VEC_PUSH(b->arena, &io->tables, merged);
+    return ERR_OK;
+}
+
 static FALLIBLE from_join(struct bind *b, const struct json *body, const struct place *place,
                           struct scope *out) {
     i32 position = node_position(json_get(body, "rarg"));
     enum join_kind kind = JOIN_CROSS;
-    TRY(bind_only(b, body, "jointype isNatural larg rarg usingClause quals alias rtindex",
-                  position));
+    TRY(bind_only(
+        b, body, "jointype isNatural larg rarg usingClause join_using_alias quals alias rtindex",
+        position));
     TRY(join_kind_of(b, body, position, &kind, &out->swapped));
     struct scope *left = NEW(b->arena, struct scope);
     struct scope right = {0};
@@ -534,7 +555,12 @@ static FALLIBLE from_join(struct bind *b, const struct json *body, const struct 
     }
     out->lateral = left->lateral || right.lateral;
     TRY(join_condition(b, body, left, &right, place, position, out));
+    const struct json *merged = json_get(body, "join_using_alias");
     const struct json *alias = json_get(body, "alias");
+    if (merged) {
+        i64 count = json_count(json_get(body, "usingClause"));
+        TRY(alias_merged(b, merged, count, position, out));
+    }
     return alias ? alias_join(b, alias, position, out) : ERR_OK;
 }
 

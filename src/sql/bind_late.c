@@ -45,7 +45,7 @@ static FALLIBLE setting_arguments(struct bind *b, struct query *q, const struct 
 }
 
 struct expr *bind_late_param(struct bind *b, const struct late *late, i32 position) {
-    bool number = late->kind <= LATE_SLEEP;
+    bool number = late->kind <= LATE_IS_CALLED;
     struct expr *param =
         expr_new(b->arena, EXPR_PARAM, type_of(number ? TYPE_BIGINT : TYPE_TEXT), position);
     param->param = (u32)(b->param_base + b->lates.count);

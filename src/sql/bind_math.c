@@ -157,6 +157,23 @@ static FALLIBLE call_random(struct bind *b, const struct call *call, struct expr
     return ERR_OK;
 }
 
+/* A constant without zeros at its end. What is not constant has as many digits as its type says:
+ * the value is the same. */
+static struct expr *trimmed(struct bind *b, struct expr *x) {
+    if (x->kind != EXPR_CONST || x->is_null || x->type.id != TYPE_DECIMAL) {
+        return x;
+    }
+    i128 value = const_exact(x);
+    i32 scale = x->type.scale;
+    for (; scale > 0 && value % 10 == 0; scale--) {
+        value /= 10;
+    }
+    struct type type = type_decimal(MAX_OF(x->type.precision - x->type.scale + scale, 1), scale);
+    struct expr *out = expr_new(b->arena, EXPR_CONST, type, x->position);
+    const_set_exact(out, value);
+    return out;
+}
+
 /* The digits after the point are the type's. */
 static FALLIBLE call_scale(struct bind *b, const struct call *call, struct expr **out) {
     struct expr *x = NULL;
@@ -166,8 +183,8 @@ static FALLIBLE call_scale(struct bind *b, const struct call *call, struct expr 
     }
     i32 scale = x->type.id == TYPE_DECIMAL ? x->type.scale : 0;
     TRY(bind_sharable(b, x));
-    if (call->func == FUNC_TRUNC) { /* trim_scale: the value is the same */
-        *out = x;
+    if (call->func == FUNC_TRUNC) { /* trim_scale */
+        *out = trimmed(b, bind_constant(b, x));
         return ERR_OK;
     }
     struct expr *args[3] = {expr_one(b, EXPR_IS_NULL, x, call->position),
@@ -243,9 +260,21 @@ static FALLIBLE call_gcd(struct bind *b, const struct call *call, struct expr **
     return ERR_OK;
 }
 
+/* exp, ln, sqrt, power: a decimal's is a decimal. */
+static FALLIBLE call_exact(struct bind *b, const struct call *call, struct expr **out) {
+    if (bind_is_decimal_call(call->args, call->count, false)) {
+        return bind_decimal_call(b, (enum func)call->func, call->args, call->count, call->position,
+                                 out);
+    }
+    return as_scalar(b, call, out);
+}
+
 /* log(base, x) is there for decimals alone. */
 static FALLIBLE call_log(struct bind *b, const struct call *call, struct expr **out) {
     bool found = false;
+    if (bind_is_decimal_call(call->args, call->count, call->count == 2)) {
+        return bind_decimal_call(b, FUNC_LOG_N, call->args, call->count, call->position, out);
+    }
     bool floats = call->count == 2 &&
                   (type_is_float(call->args[0]->type) || type_is_float(call->args[1]->type));
     if (!floats) {
@@ -256,6 +285,12 @@ static FALLIBLE call_log(struct bind *b, const struct call *call, struct expr **
 
 static const struct func_entry entries[] = {
     {"log", 1, 2, call_log, FUNC_LOG},
+    {"log10", 1, 1, call_exact, FUNC_LOG_N},
+    {"ln", 1, 1, call_exact, FUNC_LN_N},
+    {"exp", 1, 1, call_exact, FUNC_EXP_N},
+    {"sqrt", 1, 1, call_exact, FUNC_SQRT_N},
+    {"power", 2, 2, call_exact, FUNC_POWER_N},
+    {"pow", 2, 2, call_exact, FUNC_POWER_N},
     {"gcd", 2, 2, call_gcd, FUNC_GCD_I},
     {"lcm", 2, 2, call_gcd, FUNC_LCM_I},
     {"round", 1, 2, call_round, FUNC_ROUND},

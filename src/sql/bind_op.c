@@ -2,8 +2,10 @@
  *
  * Part of binding. Numbers meet as in PostgreSQL: smallint < integer < bigint < decimal < double; a
  * real stays real only beside another real. Arguments of + - % and comparisons leave here with one
- * common type; those of * and / on decimals keep their own scales, which add (the product's type
- * holds both) or are for lowering to align (a quotient is always decimal(38,16)). */
+ * common type; those of * and / on decimals keep their own scales, which add, as far as 38 digits
+ * allow, or are for lowering to align: a quotient has 16 significant digits even where it is the
+ * smallest that its operands' types allow, as far as there is room for them, and 16 after the point
+ * always. */
 #include "defs/host_words.h"
 /* after the words they are written in */
 #include "defs/fn_date.h"
@@ -177,6 +179,34 @@ static struct type operand_decimal(const struct expr *expr) {
     return type_decimal(digits, 0);
 }
 
+/* A product keeps all digits after the point where it has room for them, or where they are few: it
+ * has 38 digits, and those before the point come first. */
+static struct type product_type(struct type l, struct type r) {
+    i32 most = DECIMAL_DIGITS_MAX;
+    i32 whole = l.precision - l.scale + r.precision - r.scale;
+    i32 kept = MAX_OF(MAX_OF(l.scale, r.scale), QUOTIENT_DIGITS);
+    i32 scale = MIN_OF(l.scale + r.scale, MAX_OF(most - whole, kept));
+    return type_decimal(MIN_OF(whole + scale, most), scale);
+}
+
+/* `whole` digits before the point, and `zeros` behind it in the smallest value; `least` digits
+ * behind it stay whatever the type allows before it, since most values are smaller than that. */
+static struct type rounded_type(i32 whole, i32 zeros, i32 least) {
+    i32 most = DECIMAL_DIGITS_MAX;
+    i32 scale = MAX_OF(MIN_OF(QUOTIENT_DIGITS + zeros, most - whole), least);
+    return type_decimal(MIN_OF(whole + scale, most), scale);
+}
+
+static struct type quotient_type(struct type l, struct type r, bool constant) {
+    i32 least = constant ? 0 : QUOTIENT_DIGITS;
+    return rounded_type(l.precision - l.scale + r.scale, l.scale + r.precision - r.scale, least);
+}
+
+struct type mean_type(struct type exact) {
+    struct type type = decimal_of(exact);
+    return rounded_type(type.precision - type.scale, type.scale, QUOTIENT_DIGITS);
+}
+
 static FALLIBLE decimal_arithmetic(struct bind *b, enum func func, struct expr *left,
                                    struct expr *right, i32 position, struct expr **out) {
     struct type l = operand_decimal(left);
@@ -185,14 +215,9 @@ static FALLIBLE decimal_arithmetic(struct bind *b, enum func func, struct expr *
     struct type type = common;
     i32 most = DECIMAL_DIGITS_MAX;
     if (func == FUNC_MUL) {
-        i32 scale = l.scale + r.scale;
-        if (scale > most) {
-            return unsupported(b, position, "a product with more than %d digits after the point",
-                               (int)most);
-        }
-        type = type_decimal(MIN_OF(l.precision + r.precision, most), scale);
+        type = product_type(l, r);
     } else if (func == FUNC_DIV) {
-        type = type_decimal(most, 16);
+        type = quotient_type(l, r, left->kind == EXPR_CONST);
     } else {
         l = r = common;
         i32 carry = func == FUNC_MOD ? 0 : 1;
@@ -200,6 +225,12 @@ static FALLIBLE decimal_arithmetic(struct bind *b, enum func func, struct expr *
     }
     TRY(coerce_to(b, left, l, &left));
     TRY(coerce_to(b, right, r, &right));
+    left = func == FUNC_DIV ? bind_constant(b, left) : left;
+    right = func == FUNC_DIV ? bind_constant(b, right) : right;
+    i32 scale;
+    if (func == FUNC_DIV && bind_constant_quotient(left, right, &scale)) {
+        type = type_decimal(most, scale);
+    }
     *out = expr_call(b->arena, func, type, position, 2, left, right);
     return ERR_OK;
 }
@@ -333,6 +364,10 @@ FALLIBLE bind_binary(struct bind *b, const char *op, struct expr *left, struct e
     bool padded = strcmp(op, "~") == 0 && left->type.id == TYPE_CHAR;
     if (nocase || negated || padded) {
         return bind_regex(b, left, right, nocase, op[0] == '!', position, out);
+    }
+    struct expr *args[2] = {left, right};
+    if (strcmp(op, "^") == 0 && bind_is_decimal_call(args, 2, false)) {
+        return bind_decimal_call(b, FUNC_POWER_N, args, 2, position, out);
     }
     static const char *const likes[] = {"~~", "~~*", "!~~", "!~~*"};
     for (i64 i = 0; i < COUNT_OF(likes); i++) {

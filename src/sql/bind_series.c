@@ -133,6 +133,7 @@ static FALLIBLE last_number(struct bind *b, const struct rel *row, struct type w
     TRY(bind_arithmetic(b, FUNC_MOD, gap, step, -1, &rest));
     TRY(bind_arithmetic(b, FUNC_SUB, gap, rest, -1, &whole));
     TRY(bind_arithmetic(b, FUNC_DIV, whole, step, -1, &whole));
+    whole = type_is_integer(whole->type) ? whole : cast_to(b, whole, type_decimal(38, 0));
     struct expr *most = expr_big(b, I64_MAX);
     TRY(bind_compare(b, FUNC_LT, whole, most, -1, &rest));
     *out = bind_either(b, rest, cast_to(b, whole, type_of(TYPE_BIGINT)), most);

@@ -32,7 +32,6 @@ static const struct {
     {"onConflictClause", "ON CONFLICT"},
     {"returningList", "RETURNING"},
     {"lateral", "LATERAL"},
-    {"join_using_alias", "an alias of JOIN USING"},
     {"collClause", "COLLATE"},
     {"partspec", "PARTITION BY"},
     {"partbound", "partitions"},

@@ -341,7 +341,7 @@ static void referential_constraints(struct sys *s) {
             put_text(s, "memory");
             put_text(s, parent ? schema_of(s, parent) : NULL);
             put_text(s, key ? key->name : NULL);
-            put_text(s, "NONE");
+            put_text(s, fk->match_full ? "FULL" : "NONE");
             put_text(s, rules[fk->on_update]);
             put_text(s, rules[fk->on_delete]);
         }
@@ -704,6 +704,64 @@ static void pg_sequence(struct sys *s) {
     }
 }
 
+/* What a sequence holds changes without a change of definition: it is asked for when the statement
+ * starts. */
+static struct expr *sequence_state(struct bind *b, const struct object *object, u8 kind) {
+    struct late late = {.kind = kind, .sequence = object->oid, .name = keep(b, object->name)};
+    struct expr *value = bind_late_param(b, &late, -1);
+    if (kind != LATE_IS_CALLED) {
+        return value;
+    }
+    struct expr *none = expr_new(b->arena, EXPR_CONST, value->type, -1);
+    const_set_exact(none, 0);
+    return expr_call(b->arena, FUNC_NE, type_of(TYPE_BOOLEAN), -1, 2, value, none);
+}
+
+static const struct sys_col pg_sequences_cols[] = {
+    {"schemaname", SYS_TEXT},   {"sequencename", SYS_TEXT}, {"sequenceowner", SYS_TEXT},
+    {"data_type", SYS_TEXT},    {"start_value", SYS_BIG},   {"min_value", SYS_BIG},
+    {"max_value", SYS_BIG},     {"increment_by", SYS_BIG},  {"cycle", SYS_BOOL},
+    {"cache_size", SYS_BIG},    {"last_value", SYS_BIG}};
+static void pg_sequences(struct sys *s) {
+    struct bind *b = s->b;
+    EACH(s, object, OBJECT_SEQUENCE) {
+        const struct sequence *seq = object->sequence;
+        struct expr *args[3] = {sequence_state(b, object, LATE_IS_CALLED),
+                                sequence_state(b, object, LATE_LAST_VALUE),
+                                expr_null(b, type_of(TYPE_BIGINT), -1)};
+        put_text(s, schema_of(s, object));
+        put_text(s, object->name);
+        put_text(s, "warpfox");
+        put_text(s, bare_type(s, seq->type));
+        put_number(s, seq->start);
+        put_number(s, seq->min);
+        put_number(s, seq->max);
+        put_number(s, seq->increment);
+        put_number(s, seq->cycle);
+        put_number(s, 1);
+        VEC_PUSH(b->arena, &s->exprs,
+                 expr_many(b, EXPR_CASE, type_of(TYPE_BIGINT), -1, 3, args));
+    }
+}
+
+void bind_sequence_row(struct bind *b, const struct object *object, struct select_out *out) {
+    static const char *const names[] = {"last_value", "log_cnt", "is_called"};
+    struct expr *count = expr_new(b->arena, EXPR_CONST, type_of(TYPE_BIGINT), -1);
+    const_set_exact(count, 0);
+    struct expr *values[] = {sequence_state(b, object, LATE_LAST_VALUE), count,
+                             sequence_state(b, object, LATE_IS_CALLED)};
+    struct rel *rel = rel_new(b->plan, REL_VALUES, NULL, NULL);
+    rel->rows = 1;
+    out->rel = rel;
+    out->names = NEW_ARRAY(b->arena, const char *, COUNT_OF(names) + 1);
+    for (i64 i = 0; i < COUNT_OF(names); i++) {
+        VEC_PUSH(b->arena, &rel->exprs, values[i]);
+        VEC_PUSH(b->arena, &rel->out,
+                 bind_col_new(b, NULL, names[i], values[i]->type, false));
+        out->names[i] = names[i];
+    }
+}
+
 static const struct sys_col collation_cols[] = {
     {"oid", SYS_BIG}, {"collname", SYS_TEXT}, {"collnamespace", SYS_BIG}};
 static void pg_collation(struct sys *s) {
@@ -816,6 +874,7 @@ static const struct {
     RELATION(OID_PG_CATALOG, "pg_attrdef", attrdef_cols, pg_attrdef),
     RELATION(OID_PG_CATALOG, "pg_description", description_cols, pg_description),
     RELATION(OID_PG_CATALOG, "pg_sequence", sequence_cols, pg_sequence),
+    RELATION(OID_PG_CATALOG, "pg_sequences", pg_sequences_cols, pg_sequences),
     RELATION(OID_PG_CATALOG, "pg_collation", collation_cols, pg_collation),
     RELATION(OID_PG_CATALOG, "pg_inherits", inherits_cols, no_rows),
     RELATION(OID_PG_CATALOG, "pg_trigger", trigger_cols, no_rows),
@@ -840,7 +899,8 @@ static struct rel *sys_rel(struct sys *s) {
     for (i64 c = 0; c < s->width; c++) {
         bool nullable = false;
         for (i64 i = c; i < s->exprs.count; i += s->width) {
-            nullable = nullable || s->exprs.items[i]->is_null;
+            nullable = nullable || s->exprs.items[i]->is_null ||
+                       s->exprs.items[i]->kind == EXPR_CASE;
         }
         VEC_PUSH(b->arena, &rel->out,
                  bind_col_new(b, NULL, s->cols[c].name, sys_type(s->cols[c].kind), nullable));

@@ -27,9 +27,14 @@ struct type decimal_of(struct type exact) {
     }
 }
 
+enum { COMMON_SCALE = 18 };
+
+/* Digits before the point come first: the many behind the point that quotients have give way to
+ * them, but 18 stay. */
 struct type decimal_common(struct type a, struct type b) {
     i32 whole = MAX_OF(a.precision - a.scale, b.precision - b.scale);
     i32 scale = MAX_OF(a.scale, b.scale);
+    scale = MIN_OF(scale, MAX_OF(DECIMAL_DIGITS_MAX - whole, COMMON_SCALE));
     return type_decimal(MIN_OF(MAX_OF(whole + scale, 1), DECIMAL_DIGITS_MAX), scale);
 }
 

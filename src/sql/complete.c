@@ -332,6 +332,9 @@ FALLIBLE sql_complete(struct snapshot *snap, struct sv text, i64 cursor, complet
         }
     } else if (c.prefix.len > 0 && !complete_is_name(c.prefix)) {
         return ERR_OK; /* a number, a dollar quote */
+    } else if (complete_is(&c, 0, "create") &&
+               complete_among(&c, last, "table view schema sequence index exists")) {
+        return ERR_OK; /* a name that is to be new */
     } else if (complete_is(&c, last, ".") && last > 0) {
         complete_offer_qualified(&c, last - 1);
     } else if (complete_among(&c, 0, "set reset show") && !complete_is(&c, 1, "constraints")) {

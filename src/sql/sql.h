@@ -51,6 +51,8 @@ enum late_kind {
     LATE_LASTVAL,
     LATE_SETVAL,
     LATE_SLEEP,    /* pg_sleep: `value` is the bits of a double, seconds */
+    LATE_LAST_VALUE, /* where a sequence is, and whether that was handed out */
+    LATE_IS_CALLED,
     LATE_SCHEMA,   /* current_schema() */
     LATE_DATABASE, /* current_database() */
     LATE_USER,

@@ -369,6 +369,8 @@ FALLIBLE bind_file(struct bind *b, const struct json *call, struct snapshot_tabl
 /* Everything in a tree of our own making is said to stand at `position` of the user's text. */
 void bind_place(struct bind *b, const struct json *statement, i32 position);
 
+/* bind_system.c: a sequence as a relation of one row. */
+void bind_sequence_row(struct bind *b, const struct object *object, struct select_out *out);
 /* bind_system.c: a relation of information_schema or pg_catalog; *out_is is false for others. */
 FALLIBLE bind_system(struct bind *b, const char *schema, const char *name, bool *out_is,
                      struct select_out *out);
@@ -615,6 +617,18 @@ FALLIBLE coerce_common(struct bind *b, struct expr **exprs, i32 count, const cha
 bool coerce_compared(struct type a, struct type b, struct type *out);
 struct type decimal_of(struct type exact); /* integers as decimals */
 struct type decimal_common(struct type a, struct type b);
+/* Significant digits that the smallest quotient of the types has, where there is room. */
+enum { QUOTIENT_DIGITS = 16 };
+struct type mean_type(struct type exact); /* of avg */
+/* bind_decimal.c: FUNC_EXP_N, LN_N, SQRT_N, LOG_N (of one argument: to base 10), POWER_N. */
+FALLIBLE bind_decimal_call(struct bind *b, enum func func, struct expr *const *args, i32 count,
+                           i32 position, struct expr **out);
+/* A call or cast of nothing but constants as a constant; anything else as it is. */
+struct expr *bind_constant(struct bind *b, struct expr *expr);
+/* The digits after the point of a quotient of constants, as in PostgreSQL. */
+bool bind_constant_quotient(const struct expr *x, const struct expr *y, i32 *out_scale);
+/* Whether arguments are decimals, or, with `integers`, exact numbers of any kind. */
+bool bind_is_decimal_call(struct expr *const *args, i32 count, bool integers);
 bool is_unknown(const struct expr *expr);
 /* A numeric literal as written: integer, bigint or decimal. */
 FALLIBLE literal_number(struct bind *b, const char *text, i32 position, struct expr **out);

@@ -143,6 +143,16 @@ UNUSED_FN static void write_csv(const char *path, int64_t lines) {
     assert_int_equal(fclose(file), 0);
 }
 
+/* The statement with the path in the place of the word FILE, in `buf` of 700 bytes. */
+UNUSED_FN static const char *with_file(const char *sql, const char *path, char *buf) {
+    const char *at = strstr(sql, "FILE");
+    if (!at) {
+        return sql;
+    }
+    snprintf(buf, 700, "%.*s%s%s", (int)(at - sql), sql, path, at + 4);
+    return buf;
+}
+
 /* A path for a scratch file of this process, in `buf` of 300 bytes. */
 UNUSED_FN static const char *scratch_path(char *buf, const char *name) {
     const char *folder = getenv("TMPDIR");

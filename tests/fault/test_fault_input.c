@@ -141,6 +141,17 @@ static void test_names(void **state) {
     refuse_all(names, sizeof names / sizeof *names);
 }
 
+/* Functions that only the binder may call, and operators, are no names to be proposed. */
+static void test_hidden_names(void **state) {
+    (void)state;
+    static const char *const near[] = {"select wf_sed(1.0)", "select wf_tri(1)",
+                                       "select wf_bukket(1, 2, 3)"};
+    for (int i = 0; i < 3; i++) {
+        refuse(f.conn, near[i], "42883", NULL);
+        assert_null(strstr(wf_connection_error(f.conn)->hint, "wf_"));
+    }
+}
+
 static void test_types(void **state) {
     (void)state;
     refuse_all(kinds, sizeof kinds / sizeof *kinds);
@@ -379,6 +390,7 @@ static void test_unsupported(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_names, check_after),
+        cmocka_unit_test_teardown(test_hidden_names, check_after),
         cmocka_unit_test_teardown(test_types, check_after),
         cmocka_unit_test_teardown(test_values, check_after),
         cmocka_unit_test_teardown(test_not_evaluated, check_after),

@@ -40,7 +40,14 @@ static const struct piece pieces[] = {
     {"insert into u select a, 'new ' || s from t where a < 400",
      "drop table u; create table u (k int, t text)", "select count(*), max(t) from u", "0|~;",
      "400|new s9;"},
-    {NULL /* COPY, see main */, "drop table loaded; create table loaded (i bigint, j int, s text)",
+    {"select count(*), min(column2) from 'FILE'", NULL, LOOK_T, T_ROWS, T_ROWS},
+    {"create table made as select column2, column0 from 'FILE'", "drop table if exists made",
+     LOOK_T, T_ROWS, T_ROWS},
+    {"insert into u select column1, column2 || '!' from read_csv('FILE', comment => '#', types => "
+     "{'column1': 'int'})",
+     "drop table u; create table u (k int, t text)", "select count(*), max(t) from u", "0|~;",
+     "3000|text 999!;"},
+    {"copy loaded from 'FILE'", "drop table loaded; create table loaded (i bigint, j int, s text)",
      "select count(*), sum(i), min(s) from loaded", "0|~|~;", "3000|4498500|text 0;"},
     {"update keyed set k = k + 1000, v = v || 'x' where k % 2 = 0 returning v", KEYED,
      "select count(*), sum(k), max(v) from keyed", KEYED_ROWS, "200|119900|s9x;"},
@@ -149,9 +156,8 @@ static bool attempt(struct fault_db f, const struct piece *piece, const char *sq
 }
 
 static void each_reservation(struct fault_db f, const struct piece *piece) {
-    char copy[500];
-    snprintf(copy, sizeof copy, "copy loaded from '%s'", csv_path);
-    const char *sql = piece->sql ? piece->sql : copy;
+    char buf[700];
+    const char *sql = with_file(piece->sql, csv_path, buf);
     attempt(f, piece, sql, INT64_MAX); /* once untouched: caches are filled */
     int64_t nth = 1;
     while (attempt(f, piece, sql, nth)) {
@@ -172,7 +178,7 @@ static void test_every_statement(void **state) {
             each_reservation(f, &pieces[p]);
             if (getenv("FAULT_VERBOSE")) {
                 fprintf(stderr, "%6lld ms %.60s\n", (long long)((clock_ns() - start) / 1000000),
-                        pieces[p].sql ? pieces[p].sql : "copy");
+                        pieces[p].sql);
             }
         }
         close_both(f);

@@ -68,15 +68,14 @@ static const char *const long_ones[] = {
     "select s || i, count(*) from big group by 1",
     "select distinct s, i, x from big",
     "insert into target select i, g, s from big where upper(s) like '%7%'",
-    "copy",
+    "copy target from 'FILE'",
+    "select count(*), max(column2) from 'FILE'",
+    "select count(*) from read_csv('FILE', quote => '''', escape => '!', comment => '#')",
+    "insert into target select column0, column1, column2 || 'x' from 'FILE'",
 };
 
 static const char *statement_of(size_t i, char *buf) {
-    if (strcmp(long_ones[i], "copy") != 0) {
-        return long_ones[i];
-    }
-    snprintf(buf, 400, "copy target from '%s'", csv_path);
-    return buf;
+    return with_file(long_ones[i], csv_path, buf);
 }
 
 /* All or nothing: `target` is empty, or holds what the statement brings. */
@@ -149,7 +148,7 @@ static int64_t cancelled_after(const char *sql, int64_t delay_ns) {
 static void test_cancel(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof long_ones / sizeof *long_ones; i++) {
-        char buf[400];
+        char buf[700];
         const char *sql = statement_of(i, buf);
         int64_t worst = -1;
         int64_t used = wf_memory_used(f.db);
@@ -178,7 +177,7 @@ static void test_timeout(void **state) {
     static const int timeouts[] = {1, 7, 40};
     for (size_t i = 0; i < sizeof long_ones / sizeof *long_ones; i++) {
         for (size_t k = 0; k < 3; k++) {
-            char buf[400];
+            char buf[700];
             set_timeout(timeouts[k]);
             const char *sql = statement_of(i, buf);
             clock_t start = clock();
@@ -214,6 +213,29 @@ static const char *const endless[] = {
     "select count(*) from generate_series(timestamp '2000-01-01', '290000-01-01', '1 us')",
     "select count(*) from generate_series(1.0, 1000000000000000000.0, 0.1)",
 };
+
+/* The first rows of such a source come at once. */
+static void test_first_rows(void **state) {
+    (void)state;
+    static const char *const first[][2] = {
+        {"select g from generate_series(1, 1000000000000000000) g limit 3", "1;2;3;"},
+        {"select count(*) from (select g from generate_series(1, 1000000000000000000) g limit "
+         "300000) q",
+         "300000;"},
+        {"select count(*) from (select g from generate_series(1, 1000000000000000000) g union all "
+         "select 1 limit 70000) q",
+         "70000;"},
+        {"select g from generate_series(1.0, 1000000000000000000) g limit 2", "1.0;2.0;"},
+        {"select g from (values (7)) v(a), lateral generate_series(a, 1000000000000000000, 3) g "
+         "limit 3",
+         "7;10;13;"},
+    };
+    run(f.conn, "set statement_timeout = 5000");
+    for (size_t i = 0; i < sizeof first / sizeof *first; i++) {
+        expect(f.conn, first[i][0], first[i][1]);
+    }
+    run(f.conn, "set statement_timeout = 0");
+}
 
 static void test_endless(void **state) {
     (void)state;
@@ -569,12 +591,12 @@ static void test_parameter_text(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cancel),         cmocka_unit_test(test_timeout),
-        cmocka_unit_test(test_endless),        cmocka_unit_test(test_long_values),
-        cmocka_unit_test(test_giants),         cmocka_unit_test(test_cancel_idle),
-        cmocka_unit_test(test_sessions),       cmocka_unit_test(test_nuisance),
-        cmocka_unit_test(test_intruders),      cmocka_unit_test(test_any_order),
-        cmocka_unit_test(test_parameter_text),
+        cmocka_unit_test(test_cancel),      cmocka_unit_test(test_timeout),
+        cmocka_unit_test(test_first_rows),  cmocka_unit_test(test_endless),
+        cmocka_unit_test(test_long_values), cmocka_unit_test(test_giants),
+        cmocka_unit_test(test_cancel_idle), cmocka_unit_test(test_sessions),
+        cmocka_unit_test(test_nuisance),    cmocka_unit_test(test_intruders),
+        cmocka_unit_test(test_any_order),   cmocka_unit_test(test_parameter_text),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

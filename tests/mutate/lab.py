@@ -117,16 +117,12 @@ class Lab:
 
     def link_library(self, flavour, objects, out):
         sanitize = [f for f in FLAVOURS[flavour] if f.startswith(("-fsanitize", "--coverage"))]
-        command = ["gcc", "-shared", *self.mold, *sanitize, "-Wl,-Bsymbolic", "-o", out, *objects, *self.pg_query(),
+        command = ["gcc", "-shared", *self.mold, *sanitize, "-Wl,-Bsymbolic", "-o", out, *objects,
+                   *self.libraries(["WF_PG_QUERY", "WF_Z", "WF_ZSTD"]),
                    "-lm", "-ldl", "-pthread"]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
             raise BuildFailed(done.stderr)
-
-    def pg_query(self):
-        with open(os.path.join(self.conf, "CMakeCache.txt")) as f:
-            cache = f.read()
-        return re.findall(r"^WF_PG_QUERY:FILEPATH=(.*)$", cache, re.M)
 
     def libraries(self, names):
         with open(os.path.join(self.conf, "CMakeCache.txt")) as f:

@@ -440,6 +440,12 @@ piped ".tables" 0 $'create table b (x integer); create table a (y text);\n.table
 piped ".schema" 0 $'create table b (x integer not null, "Y z" decimal(5,2));\n.schema b' $'CREATE TABLE b (\n    x integer NOT NULL,\n    "Y z" decimal(5,2)\n);'
 piped 'a table without columns' 0 $'create table b ();\ncopy b from stdin;\n\n\n\\.\nselect count(*) as n from b;\n\\d b' $'n\n2\nCREATE TABLE b (\n);' --format csv
 piped '\d' 0 $'create table b (x integer);\n\\d\n\\d b' $'b\nCREATE TABLE b (\n    x integer\n);'
+piped '\d of anything' 0 $'create schema o; create table o.h (i int); create table "Y z" (a int); create sequence s; create index ix on "Y z" (a);
+\\d o.h\n\\d "Y z"\n\\d s\n\\d ix\n\\d S\n\\dt' $'CREATE TABLE o.h (\n    i integer\n);\nCREATE TABLE "Y z" (\n    a integer\n);
+CREATE SEQUENCE s AS bigint START WITH 1 INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807;\nCREATE INDEX ix ON "Y z" (a);
+CREATE SEQUENCE s AS bigint START WITH 1 INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807;\nY z\no.h'
+piped ".schema of several schemas" 0 $'create schema o; create table o.h (i int); create table a (j int);\n.schema' $'CREATE TABLE a (\n    j integer\n);\nCREATE TABLE o.h (\n    i integer\n);'
+piped ".tables of an open transaction" 0 $'begin; create table a (x integer);\n.tables\nrollback;\n.tables' 'a'
 piped ".schema of nothing" 1 '.schema nix' ''
 piped ".explain" 0 $'.explain\n.explain off\n.explain' $'explain is off\nexplain is off'
 piped "exit" 0 $'exit\nselect 1;' ''
@@ -664,6 +670,14 @@ complains "no archive" 1 '22P04: .*no zstd archive' -c "from read_csv('$tmp/shor
 got=$("$fox" --format csv -c "select count(*) as n from read_csv('/dev/stdin', compression = 'gzip')" <"$tmp/x.csv.gz" 2>/dev/null)
 [ "$got" = $'n\n1000' ]
 note $? "an archive on standard input" "$got"
+
+# --- tables from files and long answers ---
+expect "a table of a file's own tablets" 0 $'n,s,lo\n1001,501499,nobody' --format csv -c "create table b as select b as name, a from read_csv('$tmp/x.csv.gz', names = ['a', 'b'])" \
+    -c "insert into b values ('nobody', 1000), (null, 1)" -c "delete from b where a = 4" -c "update b set a = a + 1 where a = 1000" -c "select count(*) as n, sum(a) as s, min(name) as lo from b"
+expect "CREATE TABLE AS in little memory" 0 $'n,s\n3640000,text 90' --memory 160MB --format csv \
+    -c "create table b as select i, 'text ' || i % 100 as t, i * 2 as j from generate_series(1, 4000000) s(i)" -c "select count(*) as n, max(t) as s from b where t < 'text 91'"
+expect "INSERT in little memory" 0 $'n\n4000000' --memory 160MB --format csv \
+    -c "create table b (i int, t text, j bigint)" -c "insert into b select i, 'text ' || i % 100 as t, i * 2 as j from generate_series(1, 4000000) s(i)" -c "select count(*) as n from b"
 
 # --- start-up: the median of several, since a shared machine hiccups ---
 times=$(for _ in 1 2 3 4 5 6 7 8 9; do

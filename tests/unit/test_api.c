@@ -802,6 +802,48 @@ static void test_cancel(void **state) {
     run("drop table slow");
 }
 
+struct reports {
+    int count, known, back;
+    double last;
+};
+
+static void note_report(void *arg, double fraction, int64_t elapsed_ns) {
+    struct reports *r = arg;
+    (void)elapsed_ns;
+    r->count++;
+    if (fraction >= 0) {
+        r->known++;
+        r->back += fraction < r->last;
+        r->last = fraction;
+    }
+}
+
+/* How far a statement is, while it sorts, joins, writes a file: known, and never less than before.
+ */
+static void test_progress(void **state) {
+    (void)state;
+    static const char *const queries[] = {
+        "copy (select * from pro order by b, s) to '/dev/null'", "copy pro to '/dev/null'",
+        "select b, s from pro order by s, b", "select count(*) from pro x join pro y on x.b = y.b",
+        "create table pro2 as select a, row_number() over (partition by b % 10 order by s) from "
+        "pro"};
+    run("create table pro as select i as a, (i::bigint * 7919) % 100003 as b, 'x' || i as s from "
+        "generate_series(1, 300000) g(i)");
+    for (size_t i = 0; i < sizeof queries / sizeof queries[0]; i++) {
+        struct reports r = {0};
+        wf_result *result = NULL;
+        assert_int_equal(wf_set_progress(conn, note_report, &r, 1), WF_OK);
+        assert_int_equal(wf_query(conn, queries[i], &result), WF_OK);
+        wf_result_close(result);
+        assert_int_equal(wf_set_progress(conn, NULL, NULL, 0), WF_OK);
+        if (r.known == 0 || r.back || r.last <= 0) {
+            fail_msg("%s: %d reports, %d known, %d went back, the last %g", queries[i], r.count,
+                     r.known, r.back, r.last);
+        }
+    }
+    run("drop table pro, pro2");
+}
+
 struct session {
     int number;
     int failures;
@@ -897,31 +939,19 @@ static void test_memory_returns(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_open_refuses),
-        cmocka_unit_test(test_misuse),
-        cmocka_unit_test(test_script),
-        cmocka_unit_test(test_no_columns),
-        cmocka_unit_test(test_query_each),
-        cmocka_unit_test(test_typed_access),
-        cmocka_unit_test(test_texts_again),
-        cmocka_unit_test(test_definition_parameters),
-        cmocka_unit_test(test_prepared),
-        cmocka_unit_test(test_bind_types),
-        cmocka_unit_test(test_limit_parameter),
-        cmocka_unit_test(test_error_text),
-        cmocka_unit_test(test_display_width),
-        cmocka_unit_test(test_scan),
-        cmocka_unit_test(test_settings),
-        cmocka_unit_test(test_ddl),
-        cmocka_unit_test(test_explain),
-        cmocka_unit_test(test_append),
-        cmocka_unit_test(test_append_many),
-        cmocka_unit_test(test_outlives),
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_cancel),
-        cmocka_unit_test(test_parallel_sessions),
-        cmocka_unit_test(test_memory_refused),
-        cmocka_unit_test(test_memory_returns),
+        cmocka_unit_test(test_open_refuses),    cmocka_unit_test(test_misuse),
+        cmocka_unit_test(test_script),          cmocka_unit_test(test_no_columns),
+        cmocka_unit_test(test_query_each),      cmocka_unit_test(test_typed_access),
+        cmocka_unit_test(test_texts_again),     cmocka_unit_test(test_definition_parameters),
+        cmocka_unit_test(test_prepared),        cmocka_unit_test(test_bind_types),
+        cmocka_unit_test(test_limit_parameter), cmocka_unit_test(test_error_text),
+        cmocka_unit_test(test_display_width),   cmocka_unit_test(test_scan),
+        cmocka_unit_test(test_settings),        cmocka_unit_test(test_ddl),
+        cmocka_unit_test(test_explain),         cmocka_unit_test(test_append),
+        cmocka_unit_test(test_append_many),     cmocka_unit_test(test_outlives),
+        cmocka_unit_test(test_names),           cmocka_unit_test(test_progress),
+        cmocka_unit_test(test_cancel),          cmocka_unit_test(test_parallel_sessions),
+        cmocka_unit_test(test_memory_refused),  cmocka_unit_test(test_memory_returns),
     };
     return cmocka_run_group_tests(tests, open_db, close_db);
 }
