@@ -172,6 +172,27 @@ static void test_cancel(void **state) {
     }
 }
 
+/* A cascade that goes on for a hundred thousand waves: it stops, and nothing of it has happened. */
+static void test_cascade(void **state) {
+    (void)state;
+    run(f.conn, "create table chain (id int primary key, p int references chain on delete cascade)");
+    run(f.conn, "insert into chain select i, nullif(i - 1, 0) from generate_series(1, 100000) i");
+    for (int64_t delay_ms = 1, late = 0; late >= 0; delay_ms += delay_ms / 2 + 1) {
+        late = cancelled_after("delete from chain where id = 1", delay_ms * 1000000);
+        assert_true(late < SECONDS_MOST * 1000);
+        char got[100];
+        wf_result *result = must(f.conn, "select count(*) from chain");
+        flatten(result, got, sizeof got);
+        wf_result_close(result);
+        bool ended = atoll(got) == 0;
+        assert_true(ended || atoll(got) == 100000);
+        if (ended) {
+            break;
+        }
+    }
+    run(f.conn, "drop table chain");
+}
+
 static void test_timeout(void **state) {
     (void)state;
     static const int timeouts[] = {1, 7, 40};
@@ -591,7 +612,8 @@ static void test_parameter_text(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cancel),      cmocka_unit_test(test_timeout),
+        cmocka_unit_test(test_cancel),      cmocka_unit_test(test_cascade),
+        cmocka_unit_test(test_timeout),
         cmocka_unit_test(test_first_rows),  cmocka_unit_test(test_endless),
         cmocka_unit_test(test_long_values), cmocka_unit_test(test_giants),
         cmocka_unit_test(test_cancel_idle), cmocka_unit_test(test_sessions),
