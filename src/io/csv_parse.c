@@ -448,8 +448,9 @@ static bool store_field(struct parser *p, i64 i, const char *at, const struct fi
 }
 
 static bool too_few(struct parser *p, i64 found) {
-    return bad(p, p->record, -1, BAD_FEW, ERR_BAD_COPY_FORMAT, "%lld field%s found, %u expected",
-               found, found == 1 ? "" : "s", p->job->field_count);
+    return bad(p, p->record, -1, found == 1 ? BAD_ONE : BAD_FEW, ERR_BAD_COPY_FORMAT,
+               "%lld field%s found, %u expected", found, found == 1 ? "" : "s",
+               p->job->field_count);
 }
 
 /* The columns a line lacks are NULL. */

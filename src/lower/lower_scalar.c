@@ -233,7 +233,7 @@ struct value lower_round(struct builder *b, const struct expr *expr, const struc
         }
         r.reg = lower_scale(b, r.reg, MAX_OF(n, MIN_OF(from, n)), to);
     } else if (digits->kind == EXPR_CONST) {
-        i32 n = MAX_OF(digits->value.i32, -38);
+        i32 n = MAX_OF(digits->value.i32, -100); /* beyond 38 nothing is left */
         r.reg = zero_digits(b, r.reg, build_i32(b, from - n), round);
         r.reg = cut_digits(b, r.reg, from);
     } else {

@@ -167,12 +167,17 @@ static enum join_algorithm pick(const struct prim_job *job, const struct prim_ma
     if (join->band) { /* sorting the probing side pays unless it is much the smaller one */
         return probe >= built / 8 ? JOIN_SMJ : JOIN_INLJ;
     }
-    /* Splitting pays where a table would not stay in the cache, there are rows enough to share the
-     * cost, and no key is so heavy that its part is most of the input. */
+    /* Splitting pays where a table would not stay in the cache, and there are rows enough to share
+     * the cost. Built keys that repeat so often that a sample shows it would have the parts sorted,
+     * unless their tables take them: then both sides are sorted at once. */
     i64 table = join_slots(built) * 2 * join->key_bytes;
     i64 split_bytes = 2 * (probe + built) * (join->key_bytes + 4 * (cols + 1));
     bool room = !limit || split_bytes < limit;
-    bool split = table > cache && room && heaviest(join, JOIN_BUILT(join)) < 0.05;
+    bool split = table > cache && room;
+    bool repeats = heaviest(join, JOIN_BUILT(join)) > 0;
+    if (split && repeats && !match->chains && join->kind < KEEP_SEMI) {
+        return JOIN_SMJ;
+    }
     bool dense = span <= 4 * built + 4096;
     if (dense &&
         (!split || direct_cost(join, &match->costs, cache) <= split_cost(join, &match->costs))) {

@@ -158,6 +158,7 @@ struct prim_match {
     FALLIBLE (*fetch)(struct prim_job *job, void *host, const void *src, i64 bytes);
     i64 (*cache_bytes)(const struct prim_job *job); /* what random accesses are cheap within */
     struct match_costs costs;
+    b8 chains; /* the tables of a split join hold equal keys, too */
     /* What a part of a split should have at most, on average. */
     i64 (*part_rows)(const struct prim_job *job, const struct prim_join *join);
 };

@@ -29,6 +29,12 @@ struct piece {
     "create table child (k int references keyed)"
 #define KEYED_ROWS "200|19900|s9;"
 
+/* Rows that refer to each other, one after the other. */
+#define CHAIN                                                                                    \
+    "drop table if exists chain cascade; create table chain (id int primary key, p int "         \
+    "references chain on delete cascade on update cascade); insert into chain select i, "        \
+    "nullif(i - 1, 0) from generate_series(1, 60) i; create view links as select * from chain"
+
 static const struct piece pieces[] = {
     {"create table made (a int, b text not null, c decimal(10,2))", "drop table if exists made",
      "select count(*) from t", "1500;", "1500;"},
@@ -65,6 +71,15 @@ static const struct piece pieces[] = {
      "select count(*), sum(k), max(v) from keyed", KEYED_ROWS, KEYED_ROWS},
     {"create table copied (id serial, k int references keyed)",
      "drop table if exists copied; " KEYED, NULL, NULL, NULL},
+    {"delete from chain where id = 20", CHAIN, "select count(*), sum(p) from chain", "60|1770;",
+     "19|171;"},
+    {"update chain set id = id + 100 where id % 3 = 0", CHAIN,
+     "select count(*), sum(p) from chain", "60|1770;", "60|3670;"},
+    {"alter table chain drop column id cascade", CHAIN, "select count(*), sum(p) from chain",
+     "60|1770;", "60|1770;"},
+    {"drop table chain cascade", CHAIN, NULL, NULL, NULL},
+    {"create table chained (like chain including all, last int)",
+     "drop table if exists chained; " CHAIN, "select count(*) from links", "60;", "60;"},
     {"truncate child, keyed", KEYED, "select count(*) from child", "0;", "0;"},
     {"select a, b, s from t where a > 10 and b < 700.5 and s <> 's3'", NULL, LOOK_T, T_ROWS,
      T_ROWS},
@@ -115,6 +130,7 @@ static void make_tables(wf_connection *conn) {
         "insert into t select i, i % 50, i / 2.0, 's' || (i % 13), case when i % 3 = 0 then s end, "
         "i % 2 = 0, date '2000-01-01' + cast(i as int) from seed where i < 1500");
     run(conn, KEYED);
+    run(conn, CHAIN);
     expect(conn, LOOK_T, T_ROWS);
 }
 

@@ -172,6 +172,27 @@ static void test_cancel(void **state) {
     }
 }
 
+/* A cascade that goes on for a hundred thousand waves: it stops, and nothing of it has happened. */
+static void test_cascade(void **state) {
+    (void)state;
+    run(f.conn, "create table chain (id int primary key, p int references chain on delete cascade)");
+    run(f.conn, "insert into chain select i, nullif(i - 1, 0) from generate_series(1, 100000) i");
+    for (int64_t delay_ms = 1, late = 0; late >= 0; delay_ms += delay_ms / 2 + 1) {
+        late = cancelled_after("delete from chain where id = 1", delay_ms * 1000000);
+        assert_true(late < SECONDS_MOST * 1000);
+        char got[100];
+        wf_result *result = must(f.conn, "select count(*) from chain");
+        flatten(result, got, sizeof got);
+        wf_result_close(result);
+        bool ended = atoll(got) == 0;
+        assert_true(ended || atoll(got) == 100000);
+        if (ended) {
+            break;
+        }
+    }
+    run(f.conn, "drop table chain");
+}
+
 static void test_timeout(void **state) {
     (void)state;
     static const int timeouts[] = {1, 7, 40};
@@ -242,15 +263,15 @@ static void test_endless(void **state) {
     for (size_t i = 0; i < sizeof endless / sizeof *endless; i++) {
         int64_t late = cancelled_after(endless[i], 40000000);
         set_timeout(40);
-        int64_t start = clock_ns();
+        clock_t start = clock();
         refuse(f.conn, endless[i], "57014", "statement_timeout");
-        int64_t over = clock_ns() - start - 40000000;
+        int64_t ms = (int64_t)(clock() - start) * 1000 / CLOCKS_PER_SEC;
         set_timeout(0);
-        late = over > late && late >= 0 ? over : late;
-        if (getenv("FAULT_VERBOSE") || late < 0 || late >= 2000000000) {
-            fprintf(stderr, "stops after %lld ms: %s\n", (long long)(late / 1000000), endless[i]);
+        late = ms > late && late >= 0 ? ms : late;
+        if (getenv("FAULT_VERBOSE") || late < 0 || late >= SECONDS_MOST * 1000) {
+            fprintf(stderr, "stops after %lld ms: %s\n", (long long)late, endless[i]);
         }
-        assert_true(late >= 0 && late < 2000000000);
+        assert_true(late >= 0 && late < SECONDS_MOST * 1000);
         check_control(f.conn);
     }
     expect(f.conn, "select count(*) from target", "0;");
@@ -591,7 +612,8 @@ static void test_parameter_text(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cancel),      cmocka_unit_test(test_timeout),
+        cmocka_unit_test(test_cancel),      cmocka_unit_test(test_cascade),
+        cmocka_unit_test(test_timeout),
         cmocka_unit_test(test_first_rows),  cmocka_unit_test(test_endless),
         cmocka_unit_test(test_long_values), cmocka_unit_test(test_giants),
         cmocka_unit_test(test_cancel_idle), cmocka_unit_test(test_sessions),

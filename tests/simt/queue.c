@@ -230,7 +230,7 @@ static int run_head(struct stream *stream) {
     return code;
 }
 
-/* With a seed, sometimes another stream is faster. */
+/* With a seed, sometimes another stream is faster, by up to four things that were queued on it. */
 static int run_ahead(void) {
     dice = dice * 6364136223846793005u + simt_settings.seed;
     if (simt_settings.seed == 0 || (dice >> 33) % 4 != 0) {
@@ -239,7 +239,11 @@ static int run_ahead(void) {
     u32 skip = (u32)(dice >> 40) % 4;
     for (struct stream *s = streams; s != NULL; s = s->next) {
         if (s->head != NULL && !s->busy && skip-- == 0) {
-            return run_head(s);
+            int code = 0;
+            for (u32 n = (u32)(dice >> 50) % 4 + 1; n && code == 0 && s->head && !s->busy; n--) {
+                code = run_head(s);
+            }
+            return code;
         }
     }
     return 0;

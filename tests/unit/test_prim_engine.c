@@ -74,6 +74,30 @@ static void test_probe_misses(void **state) {
     }
 }
 
+/* Around the rows of one task: each gets its answer, and nothing behind them is written. */
+static void test_probe_sizes(void **state) {
+    UNUSED(state);
+    enum { TASK = 1 << 14 };
+    static const i64 sizes[] = {1, 511, 512, 513, TASK - 1, TASK, TASK + 1, 2 * TASK + 1};
+    static i64 key[2 * TASK + 1];
+    static i64 row[2 * TASK + 2];
+    for (i64 i = 0; i < COUNT_OF(key); i++) {
+        key[i] = i * 3;
+    }
+    struct index *index = index_new(&f.x);
+    assert_int_equal(prim_build(f.cpu, &f.x, index, key, NULL, COUNT_OF(key)), ERR_OK);
+    for (i64 s = 0; s < COUNT_OF(sizes); s++) {
+        memset(row, 0x7f, sizeof row);
+        i64 untouched = row[0];
+        assert_int_equal(prim_probe(f.cpu, &f.x, row, index, key, sizes[s]), ERR_OK);
+        for (i64 i = 0; i < sizes[s]; i++) {
+            assert_int_equal(row[i], i);
+        }
+        assert_int_equal(row[sizes[s]], untouched);
+    }
+    index_release(&f.mem, index);
+}
+
 static void test_refusal(void **state) {
     UNUSED(state);
     struct device none = {.name = "none"};
@@ -82,8 +106,8 @@ static void test_refusal(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_build_and_probe),
-                                       cmocka_unit_test(test_probe_misses),
-                                       cmocka_unit_test(test_refusal)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_build_and_probe), cmocka_unit_test(test_probe_misses),
+        cmocka_unit_test(test_probe_sizes), cmocka_unit_test(test_refusal)};
     return cmocka_run_group_tests(tests, open_all, close_all);
 }

@@ -741,11 +741,11 @@ static void test_other_keys(void **state) {
     }
 }
 
-/* What AUTO takes for n dense keys with m. */
-static wf_join_algorithm choice_of(wf_place place, int64_t n, int64_t m) {
+/* What AUTO takes for n dense keys with m; with `same`, every so many keys of either are equal. */
+static wf_join_algorithm choice_of(wf_place place, int64_t n, int64_t m, int64_t same) {
     uint32_t *keys = malloc((size_t)(n > m ? n : m) * 4 + 4);
     for (int64_t i = 0; i < n || i < m; i++) {
-        keys[i] = (uint32_t)i;
+        keys[i] = same && i % same == 0 ? 7 : (uint32_t)i;
     }
     wf_array r = prim_array(WF_ELEM_U32, keys, n);
     wf_array s = prim_array(WF_ELEM_U32, keys, m);
@@ -763,16 +763,18 @@ static wf_join_algorithm choice_of(wf_place place, int64_t n, int64_t m) {
  * megabyte; both sides are split where it does not. */
 static void test_choice(void **state) {
     (void)state;
-    assert_int_equal(choice_of(WF_ON_CPU, 20000, 1000), WF_JOIN_DIRECT);
-    assert_int_equal(choice_of(WF_ON_CPU, 0, 0), WF_JOIN_DIRECT);
+    assert_int_equal(choice_of(WF_ON_CPU, 20000, 1000, 0), WF_JOIN_DIRECT);
+    assert_int_equal(choice_of(WF_ON_CPU, 0, 0, 0), WF_JOIN_DIRECT);
     if (prim_has_gpu && !getenv("WARPFOX_TEST_GPU")) {
-        assert_int_equal(choice_of(WF_ON_GPU, 20000, 1000), WF_JOIN_DIRECT);
-        assert_int_equal(choice_of(WF_ON_GPU, 230000, 220000), WF_JOIN_PARTITIONED_HASH);
+        assert_int_equal(choice_of(WF_ON_GPU, 20000, 1000, 0), WF_JOIN_DIRECT);
+        assert_int_equal(choice_of(WF_ON_GPU, 230000, 220000, 0), WF_JOIN_PARTITIONED_HASH);
+        assert_int_equal(choice_of(WF_ON_GPU, 230000, 220000, 20), WF_JOIN_SMJ);
     }
 }
 
 int main(int argc, char **argv) {
     prim_self = argc > 0 ? argv[0] : "";
+    setenv("SIMT_SEED", "7", 0); /* no two splits come out in the same order unless they must */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kinds),         cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_band),          cmocka_unit_test(test_skew),

@@ -727,6 +727,113 @@ static void test_sets(void **state) {
 
 /* --- errors --- */
 
+/* --- what lies behind an output --- */
+
+enum { BEHIND = 4096 }; /* bytes, more than a tile's vectors */
+
+/* An output of `room` elements in memory of its device, and something behind them. */
+static void *fenced(wf_place place, int64_t bytes) {
+    void *data = NULL;
+    char *fill = malloc((size_t)(bytes + BEHIND));
+    memset(fill, 0x5c, (size_t)(bytes + BEHIND));
+    assert_prim_ok(wf_prim_alloc(prim, place, bytes + BEHIND, &data));
+    assert_prim_ok(wf_prim_copy(prim, data, fill, bytes + BEHIND));
+    free(fill);
+    return data;
+}
+
+static void check_fence(void *data, int64_t bytes) {
+    unsigned char *seen = malloc((size_t)(bytes + BEHIND));
+    assert_prim_ok(wf_prim_copy(prim, seen, data, bytes + BEHIND));
+    for (int64_t i = bytes; i < bytes + BEHIND; i++) {
+        assert_int_equal(seen[i], 0x5c);
+    }
+    free(seen);
+    wf_prim_free(prim, data);
+}
+
+/* Results that are larger than their room: told, and nothing is written behind it, wherever the
+ * room ends in a tile; of every operation, of keys that repeat and of keys that do not. */
+static void test_room(void **state) {
+    (void)state;
+    static const int64_t rooms[] = {0, 1, 63, 1000, 4095, 4097, 7001};
+    enum { N = 6000 };
+    for (int t = 0; t < 2 * 4 * 7 * prim_places(); t++) {
+        wf_place place = (wf_place)(t / 56);
+        wf_elem type = t & 1 ? WF_ELEM_U64 : WF_ELEM_U32;
+        int64_t bytes = t & 1 ? 8 : 4;
+        wf_set_how how = {(wf_set_op)(t / 2 % 4), 0, 0};
+        int64_t room = rooms[t / 8 % 7];
+        uint64_t *an = malloc(N * 8);
+        uint64_t *bn = malloc(N * 8);
+        for (int64_t i = 0; i < N; i++) { /* half of each is in the other, all kinds are large */
+            an[i] = (uint64_t)(t / 8 % 2 ? i / 3 : i) * 4;
+            bn[i] = (uint64_t)(t / 8 % 2 ? i / 3 : i) * 4 + (i < N / 2 ? 0u : 1u);
+        }
+        void *a = as_type(type, an, N);
+        void *b = as_type(type, bn, N);
+        int64_t count = 0;
+        int64_t most = 2 * N;
+        void *whole = malloc((size_t)(most * bytes));
+        assert_prim_ok(wf_prim_set(prim, place, &how, prim_array(type, whole, most),
+                                   prim_array(type, a, N), prim_array(type, b, N), &most, NULL));
+        room = room < most ? room : most - 1;
+        void *out = fenced(place, room * bytes);
+        assert_prim_error(wf_prim_set(prim, place, &how, prim_array(type, out, room),
+                                      prim_array(type, a, N), prim_array(type, b, N), &count, NULL),
+                          "54000");
+        assert_int_equal(count, most);
+        check_fence(out, room * bytes);
+        wf_array no = {.type = WF_ELEM_U64};
+        out = fenced(place, room / 8 * bytes);
+        void *starts = fenced(place, room / 8 * 8);
+        wf_array runs = prim_array(type, out, room / 8);
+        assert_prim_error(wf_prim_runs(prim, place, runs, prim_array(WF_ELEM_U64, starts, room / 8),
+                                       no, prim_array(type, a, N), &count, NULL),
+                          "54000");
+        check_fence(out, room / 8 * bytes);
+        check_fence(starts, room / 8 * 8);
+        free(an);
+        free(bn);
+        free(a);
+        free(b);
+        free(whole);
+    }
+}
+
+/* Runs are of neighbours, in any order: texts that descend, that share their first bytes, that are
+ * equal in different places. */
+static void test_text_runs(void **state) {
+    (void)state;
+    static wf_span in[TEXTS], keys[TEXTS];
+    static uint64_t starts[TEXTS], lengths[TEXTS];
+    make_texts();
+    int64_t n = 0;
+    for (int i = 0; n < TEXTS - 4; i++) { /* one to three times each; falling and rising */
+        for (int k = 0; k <= i % 3; k++) {
+            in[n++] = texts[i % 5 < 2 ? TEXTS - 1 - i : i];
+        }
+    }
+    for (int place = 0; place < prim_places(); place++) {
+        int64_t count = 0;
+        assert_prim_ok(wf_prim_runs(
+            prim, (wf_place)place, text_array(keys, TEXTS), prim_array(WF_ELEM_U64, starts, TEXTS),
+            prim_array(WF_ELEM_U64, lengths, TEXTS), text_array(in, n), &count, NULL));
+        int64_t run = 0;
+        for (int64_t i = 0; i < n; run++) {
+            int64_t end = i + 1;
+            while (end < n && text_compare(in[i], in[end]) == 0) {
+                end++;
+            }
+            assert_true(run < count && starts[run] == (uint64_t)i);
+            assert_int_equal(lengths[run], end - i);
+            assert_int_equal(text_compare(keys[run], in[i]), 0);
+            i = end;
+        }
+        assert_int_equal(run, count);
+    }
+}
+
 static void test_refusals(void **state) {
     (void)state;
     static uint64_t a[64], b[64], c[64];
@@ -777,7 +884,8 @@ int main(int argc, char **argv) {
     prim_self = argc > 0 ? argv[0] : "";
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sorts),       cmocka_unit_test(test_text),
-        cmocka_unit_test(test_text_split),  cmocka_unit_test(test_merge),
+        cmocka_unit_test(test_text_split),  cmocka_unit_test(test_room),
+        cmocka_unit_test(test_text_runs),   cmocka_unit_test(test_merge),
         cmocka_unit_test(test_search),      cmocka_unit_test(test_balance),
         cmocka_unit_test(test_runs),        cmocka_unit_test(test_sets),
         cmocka_unit_test(test_unique_sets), cmocka_unit_test(test_refusals),
