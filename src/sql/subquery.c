@@ -236,6 +236,7 @@ static FALLIBLE quantified_right(struct bind *b, struct query *q, struct quantif
     x->left_nullable = x->right_nullable = 0;
     for (i32 i = 0; i < x->count; i++) {
         right[i] = expr_col(b->plan, x->rel->out.items[i], x->position);
+        TRY(coerce_unknown(b, x->left[i], right[i]->type, &x->left[i])); /* is it NULL, too */
         x->left_nullable = x->left_nullable || bind_nullable_expr(b, x->left[i]);
         x->right_nullable = x->right_nullable || bind_nullable_expr(b, right[i]);
     }

@@ -478,6 +478,32 @@ static void test_limit_parameter(void **state) {
     run("drop table q");
 }
 
+/* A parameter that its subquery gives a type has it wherever it is looked at. */
+static void test_subquery_parameter(void **state) {
+    (void)state;
+    static const char *const texts[] = {
+        "select count(*) from q where $1 not in (select b from q group by cube (b))",
+        "select count(*) from q where ($1, a) not in (select b, a from q where b is not null)",
+        "select count(*) from q where $1 <> all (select b from q)",
+    };
+    static const char *const answers[] = {"0\n", "2\n", "0\n"};
+    run("create table q (a integer, b text)");
+    run("insert into q values (1, 'x'), (2, null)");
+    for (int i = 0; i < 3; i++) {
+        wf_statement *st = NULL;
+        wf_result *result;
+        assert_int_equal(wf_prepare(conn, texts[i], &st), WF_OK);
+        assert_int_equal(wf_bind_text(st, 1, "y", -1), WF_OK);
+        assert_int_equal(wf_execute(st, &result), WF_OK);
+        expect_result(result, answers[i]);
+        assert_int_equal(wf_bind_null(st, 1), WF_OK);
+        assert_int_equal(wf_execute(st, &result), WF_OK);
+        expect_result(result, i == 1 ? "1\n" : "0\n");
+        wf_statement_close(st);
+    }
+    run("drop table q");
+}
+
 static void test_error_text(void **state) {
     (void)state;
     run("create table food (id integer, fool text)");
@@ -944,7 +970,8 @@ int main(void) {
         cmocka_unit_test(test_query_each),      cmocka_unit_test(test_typed_access),
         cmocka_unit_test(test_texts_again),     cmocka_unit_test(test_definition_parameters),
         cmocka_unit_test(test_prepared),        cmocka_unit_test(test_bind_types),
-        cmocka_unit_test(test_limit_parameter), cmocka_unit_test(test_error_text),
+        cmocka_unit_test(test_limit_parameter),
+        cmocka_unit_test(test_subquery_parameter), cmocka_unit_test(test_error_text),
         cmocka_unit_test(test_display_width),   cmocka_unit_test(test_scan),
         cmocka_unit_test(test_settings),        cmocka_unit_test(test_ddl),
         cmocka_unit_test(test_explain),         cmocka_unit_test(test_append),
