@@ -371,6 +371,7 @@ FALLIBLE run_create_as(struct wf_connection *conn, const struct run_request *req
     bool adopts = find_adopted(conn, rows, st, &adopted);
     if (!st->no_data && !adopts) {
         TRY(rowset_open_exec(conn, request, rows));
+        st = &rows->compiled->stmt; /* may have been compiled again */
         TRY(rowset_start_exec(conn, rows));
     }
     struct table *table = NULL;
