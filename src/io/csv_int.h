@@ -134,7 +134,14 @@ struct csv_job {
     struct error bad;
 };
 
-enum bad_why { BAD_VALUE, BAD_FEW, BAD_MANY, BAD_QUOTE, BAD_ENCODING }; /* decides on the hint */
+enum bad_why {
+    BAD_VALUE,
+    BAD_FEW,
+    BAD_ONE,
+    BAD_MANY,
+    BAD_QUOTE,
+    BAD_ENCODING
+}; /* decides on the hint */
 
 /* csv_load with blocks of any size, for tests. */
 FALLIBLE csv_load_blocks(struct table *table, const struct input *in,

@@ -386,6 +386,13 @@ static void hint_bad(const struct csv_job *job, struct error *err) {
     bool from = job->options->lenient;
     const char *ignore = from ? "ignore_errors => true" : "IGNORE_ERRORS";
     switch (job->bad_why) {
+    case BAD_ONE:
+        if (!from) { /* nobody has looked for the delimiter */
+            error_hint(err, "DELIMITER ';' names another delimiter; NULL_PADDING fills the missing "
+                            "columns with NULL; IGNORE_ERRORS leaves out such lines.");
+            break;
+        }
+        /* fall through */
     case BAD_FEW:
         error_hint(err, "%s fills the missing columns with NULL; %s leaves out such lines.",
                    from ? "null_padding => true" : "NULL_PADDING", ignore);

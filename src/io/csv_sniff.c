@@ -347,20 +347,6 @@ static FALLIBLE guess_columns(struct sniff *s, const struct csv_given *given, bo
     return arena_check(s->arena, err);
 }
 
-/* The first record does not fit the types of the others, or all is text. */
-static bool looks_like_header(const struct columns *c) {
-    bool all_text = true, empty = c->records > 1;
-    for (i64 i = 0; i < c->count; i++) {
-        u8 rest = c->guess[i] == GUESS_NONE ? c->first_guess[i] : c->guess[i];
-        empty = empty && c->first[i].len == 0;
-        all_text = all_text && (rest == GUESS_TEXT || rest == GUESS_NONE);
-        if (rest != GUESS_TEXT && csv_guess_both(rest, c->first_guess[i]) == GUESS_TEXT) {
-            return true;
-        }
-    }
-    return all_text || empty;
-}
-
 static struct sv trim(struct sv s) {
     while (s.len > 0 && s.ptr[0] == ' ') {
         s.ptr++;
@@ -370,6 +356,51 @@ static struct sv trim(struct sv s) {
         s.len--;
     }
     return s;
+}
+
+/* The type the user gave column i, if any. */
+static bool given_type(const struct csv_given *given, const char *name, i64 i, struct type *out) {
+    for (i32 k = 0; k < given->col_count; k++) {
+        const struct column_def *col = &given->cols[k];
+        if (col->name && !given->all_cols ? strcmp(col->name, name) == 0 : k == i) {
+            *out = col->type;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool reads_as(struct type type, struct sv field) {
+    u8 value[16];
+    return field.len == 0 || type_kind(type) == KIND_STR || !value_parse(type, field, 0, value);
+}
+
+/* All names the user gave stand in the first record. */
+static bool names_stand(const struct csv_given *given, const struct columns *c) {
+    for (i64 i = 0; i < MIN_OF(c->count, given->col_count); i++) {
+        if (!sv_eq_nocase(trim(c->first[i]), sv_from(given->cols[i].name))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The first record does not fit the types of the others, or all is text. */
+static bool looks_like_header(const struct csv_given *given, const struct columns *c) {
+    bool all_text = true, empty = c->records > 1;
+    for (i64 i = 0; i < c->count; i++) {
+        struct type type;
+        u8 rest = c->guess[i] == GUESS_NONE ? c->first_guess[i] : c->guess[i];
+        bool is_given = given->all_cols && given_type(given, "", i, &type);
+        if (is_given
+                ? !reads_as(type, c->first[i])
+                : rest != GUESS_TEXT && csv_guess_both(rest, c->first_guess[i]) == GUESS_TEXT) {
+            return true;
+        }
+        empty = empty && c->first[i].len == 0;
+        all_text = all_text && (rest == GUESS_TEXT || rest == GUESS_NONE);
+    }
+    return given->all_cols ? names_stand(given, c) : all_text || empty;
 }
 
 /* A quote that was doubled in the file stands once in the name. */
@@ -407,18 +438,6 @@ static const char *column_name(struct sniff *s, const struct column_def *cols, i
         }
     }
     return name;
-}
-
-/* The type the user gave column i, if any. */
-static bool given_type(const struct csv_given *given, const char *name, i64 i, struct type *out) {
-    for (i32 k = 0; k < given->col_count; k++) {
-        const struct column_def *col = &given->cols[k];
-        if (col->name && !given->all_cols ? strcmp(col->name, name) == 0 : k == i) {
-            *out = col->type;
-            return true;
-        }
-    }
-    return false;
 }
 
 static FALLIBLE check_given(const struct csv_given *given, const struct csv_sniffed *found,
@@ -494,7 +513,7 @@ static FALLIBLE sniff_columns(struct sniff *s, const struct csv_given *given, bo
         options->quote = options->escape = 0;
     }
     TRY(guess_columns(s, given, whole, &c, err));
-    options->header = given->has_header ? given->options.header : looks_like_header(&c);
+    options->header = given->has_header ? given->options.header : looks_like_header(given, &c);
     options->header = options->header && any;
     return make_columns(s, given, &c, out, err);
 }

@@ -315,6 +315,15 @@ static struct expr *fold_logic(const struct plan *plan, struct expr *expr) {
 }
 
 /* Branches that are never taken go; what follows one that always is, too. */
+/* The only branch that is left, of the type of all: its length or precision was its own. */
+static struct expr *cast_like(const struct plan *plan, struct expr *branch,
+                              const struct expr *expr) {
+    struct expr *cast = expr_new(plan->arena, EXPR_CAST, expr->type, expr->position);
+    struct expr **args = NEW_ARRAY(plan->arena, struct expr *, 1);
+    args[0] = branch;
+    return fold_cast(plan, with_args(plan->arena, cast, args, 1));
+}
+
 static struct expr *fold_case(const struct plan *plan, struct expr *expr) {
     i32 kept = 0;
     bool same = true;
@@ -333,8 +342,8 @@ static struct expr *fold_case(const struct plan *plan, struct expr *expr) {
         }
     }
     otherwise = expr_fold(plan, otherwise);
-    if (kept == 0 && type_eq(otherwise->type, expr->type)) {
-        return otherwise;
+    if (kept == 0) {
+        return type_eq(otherwise->type, expr->type) ? otherwise : cast_like(plan, otherwise, expr);
     }
     args[kept++] = otherwise;
     same = same && kept == expr->arg_count && otherwise == expr->args[kept - 1];

@@ -374,6 +374,9 @@ FALLIBLE bind_file(struct bind *b, const struct json *call, struct snapshot_tabl
                     "read_csv takes one file; options are named, as in header => true");
         } else {
             TRY(text_argument(b, arg, "the file's name", &request.path));
+            if (request.path[0] == '[') {
+                return unsupported(b, position, "reading several files at once");
+            }
         }
     }
     if (!request.path) {

@@ -184,7 +184,7 @@ static struct type operand_decimal(const struct expr *expr) {
 static struct type product_type(struct type l, struct type r) {
     i32 most = DECIMAL_DIGITS_MAX;
     i32 whole = l.precision - l.scale + r.precision - r.scale;
-    i32 kept = MAX_OF(MAX_OF(l.scale, r.scale), QUOTIENT_DIGITS);
+    i32 kept = MAX_OF(MIN_OF(MAX_OF(l.scale, r.scale), COMMON_SCALE), QUOTIENT_DIGITS);
     i32 scale = MIN_OF(l.scale + r.scale, MAX_OF(most - whole, kept));
     return type_decimal(MIN_OF(whole + scale, most), scale);
 }

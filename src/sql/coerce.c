@@ -27,8 +27,6 @@ struct type decimal_of(struct type exact) {
     }
 }
 
-enum { COMMON_SCALE = 18 };
-
 /* Digits before the point come first: the many behind the point that quotients have give way to
  * them, but 18 stay. */
 struct type decimal_common(struct type a, struct type b) {

@@ -12,7 +12,7 @@
 #include "sql/sql.h"
 
 enum {
-    EXPR_DEPTH_MAX = 10000, /* later stages recurse over expressions */
+    EXPR_DEPTH_MAX = 10000,   /* later stages recurse over expressions */
     SHARED_NODES_MAX = 20000, /* nodes of an operand that a rewriting uses twice */
     FROM_ITEMS_MAX = 1000,    /* joins of more take the optimiser seconds */
     PARAM_MAX = 65535,
@@ -619,6 +619,8 @@ struct type decimal_of(struct type exact); /* integers as decimals */
 struct type decimal_common(struct type a, struct type b);
 /* Significant digits that the smallest quotient of the types has, where there is room. */
 enum { QUOTIENT_DIGITS = 16 };
+/* Digits after the point that give way to none before it, where operands have them. */
+enum { COMMON_SCALE = 18 };
 struct type mean_type(struct type exact); /* of avg */
 /* bind_decimal.c: FUNC_EXP_N, LN_N, SQRT_N, LOG_N (of one argument: to base 10), POWER_N. */
 FALLIBLE bind_decimal_call(struct bind *b, enum func func, struct expr *const *args, i32 count,

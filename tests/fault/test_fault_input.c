@@ -49,6 +49,8 @@ static const struct bad {
     {"insert into items (id, nam) values (1, 'x')", "42703", "name"},
     {"select x.id from items", "42P01", NULL},
     {"select k from control, control_two", "42702", NULL},
+    {"select 1 is unknown", "42804", "IS UNKNOWN"},
+    {"select 1 is not true", "42804", "IS TRUE"},
     {"select 1 from items, items", "42712", NULL},
     {"create table items (a int)", "42P07", NULL},
     {"create table dup (a int, A int)", "42701", NULL},

@@ -183,7 +183,9 @@ static bool is_circumstance(const char *state) {
 }
 
 static bool compare_settings(struct player *p, const char *sql) {
-    if (wf_query(p->conn, "set optimizer = on; set fusion = on; set vector_rows = 1024", NULL)) {
+    if (wf_query(p->conn,
+                 "set optimizer = on; set fusion = on; set vector_rows = 1024; reset float_sum",
+                 NULL)) {
         return true;
     }
     ours_ask(p->conn, sql, NULL, &p->one);

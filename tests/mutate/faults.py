@@ -180,7 +180,10 @@ class Body:
     def is_room(self, i):
         """How many a local array has: one more or less is no other behaviour, only another room."""
         t = self.tokens
-        return t[i - 1].text == "[" and t[i - 2].kind == "name" and t[i - 3].kind == "name" and t[i - 3].text != "return"
+        if t[i - 1].text != "[" or t[i - 2].kind != "name":
+            return False
+        pointer = t[i - 3].text == "*" and (t[i - 4].text in ("char", "void") or t[i - 5].text == "struct")
+        return pointer or t[i - 3].kind == "name" and t[i - 3].text != "return"
 
     def all(self):
         self.conditions()

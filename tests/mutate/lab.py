@@ -231,7 +231,7 @@ class Lane:
     """One of several that try faults at the same time: a copy of the copy, and what its tests write."""
 
     def __init__(self, lab, number):
-        self.lab, self.number = lab, number
+        self.lab, self.number, self.running = lab, number, None
         self.folder = os.path.join(lab.folder, f"lane{number}")
         self.tree = os.path.join(self.folder, "tree")
         self.tmp = os.path.join(self.folder, "tmp")
@@ -312,19 +312,25 @@ class Lane:
         with open(log, "wb") as sink:
             process = subprocess.Popen(command, cwd=self.tree, env=env, stdin=subprocess.DEVNULL, stdout=sink,
                                        stderr=subprocess.STDOUT, preexec_fn=limits)
-            how = None
+            self.running, how = process, None
             while how is None:
                 try:
                     code = process.wait(timeout=0.1)
                     how = "failed" if code > 0 else "crashed" if code < 0 else ""
                 except subprocess.TimeoutExpired:
                     how = "hung" if time.monotonic() - start > limit else self.trouble(process.pid, log)
-            try:
-                os.killpg(process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
+            self.stop()
             process.wait()
         return time.monotonic() - start, not how, how
+
+    def stop(self):
+        """Ends the test under way with all that it started."""
+        if self.running:
+            try:
+                os.killpg(self.running.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        self.running = None
 
     def trouble(self, pid, log):
         """A process that need not go on: a script has failed, or it takes too much memory."""

@@ -312,6 +312,18 @@ static void test_options(void **state) {
     expect(SV("a,b\n1,2\n"), &given, "a integer,b text|1,2");
     cols[0].name = "zz";
     expect_error(SV("a,b\n1,2\n"), &given, ERR_UNDEFINED_COLUMN, "\"zz\"", "");
+    struct column_def all[] = {{.name = "name", .type = type_of(TYPE_TEXT)},
+                               {.name = "age", .type = type_of(TYPE_INTEGER)}};
+    given = (struct csv_given){.cols = all, .col_count = 2, .all_cols = 1};
+    expect(SV("Pedro,31\nAda,7\n"), &given, "name text,age integer|Pedro,31|Ada,7");
+    expect(SV("n,a\nPedro,31\n"), &given, "name text,age integer|Pedro,31");
+    expect_error(SV("Pedro,31\nOogie Boogie, three\n"), &given, ERR_INVALID_TEXT,
+                 "line 2, column 2 (age)", "types => {'age': 'text'}");
+    given.options.ignore_errors = 1;
+    expect(SV("Pedro,31\nOogie Boogie, three\n"), &given, "name text,age integer|Pedro,31");
+    all[1].type = type_of(TYPE_TEXT);
+    expect(SV("a,b\nc,d\n"), &given, "name text,age text|a,b|c,d");
+    expect(SV("Name, age\nc,d\n"), &given, "name text,age text|c,d");
     given = (struct csv_given){.has_quote = 1};
     expect(SV("a,b\n\"x,1\n"), &given, "a text,b integer|\"x,1");
 }

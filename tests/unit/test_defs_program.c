@@ -285,12 +285,137 @@ static void test_verify_groups(void **state) {
     assert_int_equal(program_verify(&s.program, &err), ERR_INTERNAL);
 }
 
+/* One step of another kind in the place of SORT, with variables for what it makes. */
+struct steps_sample {
+    struct sample s;
+    struct var vars[5];
+    struct type types[3];
+    u8 kinds[3];
+    struct window_fn fn;
+    struct fetched_col fetches[2];
+    struct dict_ref dicts[1];
+    struct step *step;
+};
+
+static void steps_init(struct steps_sample *t) {
+    memset(t, 0, sizeof *t);
+    sample_init(&t->s);
+    t->types[0] = type_of(TYPE_INTEGER);
+    t->types[1] = t->types[2] = type_of(TYPE_BIGINT);
+    t->kinds[0] = KIND_I32;
+    t->kinds[1] = t->kinds[2] = KIND_I64;
+    t->vars[0] = t->s.vars[0];
+    struct var rows = {
+        .kind = VAR_ROWS, .col_count = 2, .types = t->types, .kinds = t->kinds, .last_use = 2};
+    t->vars[1] = (struct var){.kind = VAR_INDEX, .rows_var = 0, .last_use = 2};
+    t->vars[2] = rows;
+    t->vars[3] = rows;
+    t->vars[3].col_count = 3;
+    t->vars[4] = (struct var){.kind = VAR_LUT, .lut_kind = KIND_I32, .last_use = 2};
+    t->s.program.vars = t->vars;
+    t->s.program.var_count = 5;
+    t->s.program.dicts = t->dicts;
+    t->s.program.dict_count = 1;
+    t->fn = (struct window_fn){.form = WINDOW_FUNC,
+                               .func = WINDOW_ROW_NUMBER,
+                               .from_lit = NO_LIT,
+                               .to_lit = NO_LIT,
+                               .from_col = NO_VAR,
+                               .to_col = NO_VAR,
+                               .key = NO_VAR,
+                               .args = {NO_VAR, NO_VAR, NO_VAR}};
+    t->fetches[1] = (struct fetched_col){.col = 1};
+    t->step = &t->s.steps[1];
+}
+
+static void steps_make(struct steps_sample *t, enum step_kind kind) {
+    steps_init(t);
+    *t->step = (struct step){.kind = (u8)kind,
+                             .label = "step",
+                             .dst = 2,
+                             .dst2 = NO_VAR,
+                             .limit = -1,
+                             .offset_lit = NO_LIT,
+                             .limit_lit = NO_LIT,
+                             .key_count = 1,
+                             .keys = t->s.keys,
+                             .window_count = 1,
+                             .windows = &t->fn,
+                             .fetches = t->fetches,
+                             .args = {NO_VAR, NO_VAR}};
+    t->step->dst = kind == STEP_BUILD ? 1 : kind == STEP_WINDOW ? 3 : kind == STEP_RANK ? 4 : 2;
+    t->step->col = kind == STEP_BUILD || kind == STEP_FOLD || kind == STEP_FETCH ? 1 : 0;
+}
+
+static void step_is(struct steps_sample *t, bool good, const char *what) {
+    error_reset(&err);
+    wf_status status = program_verify(&t->s.program, &err);
+    if (status != (good ? ERR_OK : ERR_INTERNAL)) {
+        fail_msg("%s: %s", what, err.message);
+    }
+}
+
+/* Makes the step, changes one thing and expects that it is refused. */
+#define BAD_STEP(kind, change)       \
+    do {                             \
+        steps_make(&t, (kind));      \
+        step_is(&t, true, #kind);    \
+        change;                      \
+        step_is(&t, false, #change); \
+    } while (0)
+
+static void test_verify_steps(void **state) {
+    UNUSED(state);
+    static struct steps_sample t;
+    BAD_STEP(STEP_BUILD, t.step->col = 2);
+    BAD_STEP(STEP_BUILD, t.step->col = 0);
+    BAD_STEP(STEP_BUILD, t.step->dst = 2);
+    BAD_STEP(STEP_BUILD, t.step->src = 2);
+    BAD_STEP(STEP_BUILD, t.vars[1].rows_var = 2);
+    BAD_STEP(STEP_BUILD, t.vars[1].rows_var = 5);
+    BAD_STEP(STEP_SORT, t.step->col_count = 3);
+    BAD_STEP(STEP_SORT, t.s.keys[0].col = 2);
+    BAD_STEP(STEP_RANK, t.step->dict = 1);
+    BAD_STEP(STEP_RANK, t.step->dst = 2);
+    BAD_STEP(STEP_RANK, t.vars[4].lut_kind = KIND_I64);
+    BAD_STEP(STEP_RANK, t.step->dst2 = 2);
+    BAD_STEP(STEP_LIMIT, t.step->dst = 3);
+    BAD_STEP(STEP_LIMIT, t.step->src = 1);
+    BAD_STEP(STEP_LIMIT, t.step->limit_lit = 3);
+    BAD_STEP(STEP_LIMIT, t.step->offset_lit = 2);
+    BAD_STEP(STEP_WINDOW, t.step->dst = 2);
+    BAD_STEP(STEP_WINDOW, t.step->part_count = 2);
+    BAD_STEP(STEP_WINDOW, t.s.keys[0].col = 2);
+    BAD_STEP(STEP_WINDOW, t.fn.from_col = 2);
+    BAD_STEP(STEP_WINDOW, t.fn.to_col = 2);
+    BAD_STEP(STEP_WINDOW, t.fn.key = 2);
+    BAD_STEP(STEP_WINDOW, t.fn.args[0] = 2);
+    BAD_STEP(STEP_WINDOW, t.fn.args[1] = 2);
+    BAD_STEP(STEP_WINDOW, t.fn.args[2] = 2);
+    BAD_STEP(STEP_WINDOW, t.fn.from_lit = 3);
+    BAD_STEP(STEP_WINDOW, t.fn.to_lit = 2);
+    BAD_STEP(STEP_WINDOW, t.fn.func = WINDOW_END);
+    BAD_STEP(STEP_WINDOW, t.fn.form = WINDOW_SERIAL + 1);
+    BAD_STEP(STEP_FOLD, t.step->col = 0);
+    BAD_STEP(STEP_FOLD, t.step->col = 2);
+    BAD_STEP(STEP_FOLD, t.step->dst = 3);
+    BAD_STEP(STEP_FOLD, t.step->args[0] = 2);
+    BAD_STEP(STEP_FOLD, t.step->args[1] = 2);
+    BAD_STEP(STEP_FETCH, t.step->table = 1);
+    BAD_STEP(STEP_FETCH, t.step->col = 0);
+    BAD_STEP(STEP_FETCH, t.step->col = 2);
+    BAD_STEP(STEP_FETCH, t.fetches[0].col = 2);
+    BAD_STEP(STEP_FETCH, t.fetches[0].col = 1);
+    BAD_STEP(STEP_SORT, t.vars[2].kinds[0] = KIND_COUNT);
+    BAD_STEP(STEP_SORT, t.vars[4].lut_kind = KIND_COUNT);
+    BAD_STEP(STEP_SORT, t.vars[1].kind = VAR_INTERN + 1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_print),
-        cmocka_unit_test(test_print_rubbish),
-        cmocka_unit_test(test_verify),
-        cmocka_unit_test(test_verify_groups),
+        cmocka_unit_test(test_print),        cmocka_unit_test(test_print_rubbish),
+        cmocka_unit_test(test_verify),       cmocka_unit_test(test_verify_groups),
+        cmocka_unit_test(test_verify_steps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -162,14 +162,13 @@ static const struct {
      "      Scan u (a)\n"},
     {"select a from t where c > (select 2 * avg(y) from u where u.a = t.a)",
      "Project a\n"
-     "  Filter CAST(c AS decimal(38,16)) > 2 * avg(y)\n"
-     "    Join on a = a\n"
-     "      Aggregate avg(y) by a\n"
-     "        Scan u (a, y)\n"
-     "      Scan t (a, c)\n"},
+     "  Join on a = a where CAST(c AS decimal(29,19)) > CAST(2 * avg(y) AS decimal(29,19))\n"
+     "    Aggregate avg(y) by a\n"
+     "      Scan u (a, y)\n"
+     "    Scan t (a, c)\n"},
     {"select a from t where c > (select avg(y) from u)",
      "Project a\n"
-     "  Join on CAST(c AS decimal(38,16)) > avg\n"
+     "  Join on CAST(c AS decimal(29,19)) > CAST(avg AS decimal(29,19))\n"
      "    Project avg(y) as avg\n"
      "      Aggregate avg(y)\n"
      "        Scan u (y)\n"
