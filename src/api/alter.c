@@ -99,11 +99,10 @@ FALLIBLE ddl_redefine(struct wf_connection *conn, u32 oid, const struct table_de
     return status;
 }
 
-/* The table filled from the statement's plan. */
-static FALLIBLE refill(struct wf_connection *conn, const struct run_request *request,
-                       struct rowset *rows, const struct table_def *def) {
+/* The table filled from the statement's plan, whose execution is open. */
+static FALLIBLE refill(struct wf_connection *conn, struct rowset *rows,
+                       const struct table_def *def) {
     const struct statement *st = &rows->compiled->stmt;
-    TRY(rowset_open_exec(conn, request, rows));
     TRY(rowset_run_exec(conn, rows));
     const struct edition_entry *entry = edition_find_oid(conn->tx.mine, st->oid);
     i32 *from = NEW_ARRAY(&rows->arena, i32, def->col_count + 1);
@@ -253,12 +252,15 @@ static FALLIBLE alter_others(struct wf_connection *conn, struct arena *arena,
 
 FALLIBLE run_alter(struct wf_connection *conn, const struct run_request *request,
                    struct rowset *rows) {
-    const struct statement *st = &rows->compiled->stmt;
     rows->tag = "ALTER TABLE";
-    if (!st->oid) {
+    if (!rows->compiled->stmt.oid) {
         notice(conn, "NOTICE", "relation does not exist, skipping");
         return ERR_OK;
     }
+    if (rows->compiled->stmt.plan) { /* before all else: it may be compiled again for that */
+        TRY(rowset_open_exec(conn, request, rows));
+    }
+    const struct statement *st = &rows->compiled->stmt;
     struct table_def def = ddl_copy_def(&rows->arena, &st->def);
     const struct edition_entry *entry = edition_find_oid(conn->tx.mine, st->oid);
     i32 *from = NEW_ARRAY(&rows->arena, i32, def.col_count + 1);
@@ -285,7 +287,7 @@ FALLIBLE run_alter(struct wf_connection *conn, const struct run_request *request
         }
     }
     TRY(ddl_put_sequences(conn, rows, st, &def, entry->object->schema, st->oid));
-    TRY(st->plan ? refill(conn, request, rows, &def)
+    TRY(st->plan ? refill(conn, rows, &def)
                  : ddl_redefine(conn, st->oid, &def, from, values));
     rows->col_count = 0;
     rows->answer = (struct answer){0, 0, NULL};

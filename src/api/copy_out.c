@@ -146,6 +146,7 @@ static wf_status check_connection(void *arg, struct error *err) {
 
 FALLIBLE run_copy_to(struct wf_connection *conn, const struct run_request *request,
                      struct rowset *rows) {
+    TRY(rowset_open_exec(conn, request, rows)); /* the statement may be compiled again */
     const struct copy_options *copy = &rows->compiled->stmt.copy;
     struct copy_out c = {.conn = conn, .rows = rows, .copy = copy, .cap = BUFFER_BYTES};
     c.csv = (struct csv_options){.delimiter = copy->delimiter,
@@ -154,9 +155,7 @@ FALLIBLE run_copy_to(struct wf_connection *conn, const struct run_request *reque
                                  .header = copy->header,
                                  .trailing_delimiter = copy->trailing_delimiter,
                                  .null_text = copy->null_text};
-    TRY(rowset_open_exec(conn, request, rows));
     rows->exec.work.answer_cost = WRITE_COST;
-    copy = c.copy = &rows->compiled->stmt.copy; /* may have been compiled again */
     struct file_wait wait = {check_connection, conn};
     enum packing packing = copy->compression ? packing_named(copy->compression)
                            : copy->path      ? packing_of(copy->path)

@@ -303,10 +303,12 @@ static bool find_adopted(struct wf_connection *conn, struct rowset *rows,
     u32 *cols = NEW_ARRAY(&rows->arena, u32, count + 1);
     out->cols = NEW_ARRAY(&rows->arena, i32, count + 1);
     out->dicts = NEW_ARRAY(&rows->arena, struct dict *, count + 1);
-    if (st->no_data || rel->out.count != (i64)count) {
+    if (st->no_data || count == 0 || rel->out.count != (i64)count) {
         return false;
     }
-    memcpy(cols, rel->out.items, count * sizeof *cols);
+    if (count) {
+        memcpy(cols, rel->out.items, count * sizeof *cols);
+    }
     for (; rel->kind == REL_PROJECT; rel = rel->inputs[0]) {
         if (!trace_columns(rel, cols, count)) {
             return false;
@@ -369,6 +371,7 @@ FALLIBLE run_create_as(struct wf_connection *conn, const struct run_request *req
     bool adopts = find_adopted(conn, rows, st, &adopted);
     if (!st->no_data && !adopts) {
         TRY(rowset_open_exec(conn, request, rows));
+        st = &rows->compiled->stmt; /* may have been compiled again */
         TRY(rowset_start_exec(conn, rows));
     }
     struct table *table = NULL;

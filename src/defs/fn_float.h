@@ -185,4 +185,13 @@ FN i64 fn_fproduct(f64 a, f64 b, i32 c) {
     return (i64)(p ^ q) < 0 ? -limb : limb;
 }
 
+/* The end of a frame: b further than a. From an infinity as far back as the other one is all there
+ * is: up to the greatest value, or from the least, by c. */
+FN f64 fn_frame_end(f64 a, f64 b, i32 c) {
+    f64 r = a + b;
+    b8 all = (b8)((r != r) & (a == a) & (b == b));
+    f64 end = c ? (a > 0.0 ? a : b) : (a > 0.0 ? b : a);
+    return all ? end : r;
+}
+
 #endif

@@ -92,6 +92,7 @@ static const char *const day_names[7] = {"Sunday",   "Monday", "Tuesday", "Wedne
 struct template {
     struct sv s;
     i64 at;
+    b8 quoted; /* inside of "" */
 };
 struct node { /* what comes next in a template */
     u8 pattern;
@@ -99,6 +100,7 @@ struct node { /* what comes next in a template */
     b8 fill;      /* FM */
     b8 name_fill; /* FM or TM: names have no blanks behind them */
     b8 th;        /* 1 = TH, 2 = th */
+    b8 quoted;    /* text that stands in quotes */
     struct sv text;
 };
 
@@ -129,8 +131,36 @@ static bool is_pattern(struct sv s, i64 at, i32 index) {
     return true;
 }
 
+static bool next_node(struct template *t, struct node *out);
+
+/* A character of the template that stands for itself. */
+static bool next_char(struct template *t, struct node *out) {
+    i64 end = t->at + 1;
+    while (end < t->s.len && ((u8)t->s.ptr[end] & 0xc0) == 0x80) {
+        end++;
+    }
+    out->quoted = t->quoted;
+    out->text = (struct sv){t->s.ptr + t->at, end - t->at};
+    t->at = end;
+    return true;
+}
+
+/* Inside of quotes, where a backslash keeps the next character from ending them. */
+static bool next_quoted(struct template *t, struct node *out) {
+    if (t->at < t->s.len && t->s.ptr[t->at] == '"') {
+        t->at++;
+        t->quoted = 0;
+        return next_node(t, out);
+    }
+    t->at += t->at + 1 < t->s.len && t->s.ptr[t->at] == '\\';
+    return t->at < t->s.len && next_char(t, out);
+}
+
 static bool next_node(struct template *t, struct node *out) {
     *out = (struct node){.pattern = P_NONE};
+    if (t->quoted) {
+        return next_quoted(t, out);
+    }
     while (begins(t->s, t->at, "FM") || begins(t->s, t->at, "FX") || begins(t->s, t->at, "TM") ||
            begins(t->s, t->at, "fm") || begins(t->s, t->at, "fx") || begins(t->s, t->at, "tm")) {
         bool fill = (t->s.ptr[t->at] | 32) == 'f' && (t->s.ptr[t->at + 1] | 32) == 'm';
@@ -158,22 +188,12 @@ static bool next_node(struct template *t, struct node *out) {
         }
     }
     if (t->s.ptr[t->at] == '"') {
-        i64 end = t->at + 1;
-        while (end < t->s.len && t->s.ptr[end] != '"') {
-            end++;
-        }
-        out->text = (struct sv){t->s.ptr + t->at + 1, end - t->at - 1};
-        t->at = MIN_OF(end + 1, t->s.len);
-        return true;
+        t->at++;
+        t->quoted = 1;
+        return next_quoted(t, out);
     }
-    t->at += t->s.ptr[t->at] == '\\' && t->at + 1 < t->s.len;
-    i64 end = t->at + 1;
-    while (end < t->s.len && ((u8)t->s.ptr[end] & 0xc0) == 0x80) {
-        end++;
-    }
-    out->text = (struct sv){t->s.ptr + t->at, end - t->at};
-    t->at = end;
-    return true;
+    t->at += begins(t->s, t->at, "\\\"");
+    return next_char(t, out);
 }
 
 /* writing */
@@ -440,7 +460,7 @@ static bool is_of_moments(u8 pattern) {
 }
 
 static void write_moment(struct made *made, const struct moment *m, str format, u8 *f) {
-    struct template t = {sv_of(format), 0};
+    struct template t = {sv_of(format), 0, 0};
     struct writer w = {made_room(made, 16 * (i64)format.len + 32, f), 0, m};
     struct node node;
     while (w.out && next_node(&t, &node)) {
@@ -524,12 +544,14 @@ struct reader {
     struct sv s;
     i64 at;
     i32 year, month, day, doy, week, week_of_month, weekday; /* weekday: Sunday is 1 */
-    i32 hour, minute, second, us, century, julian, seconds_of_day;
+    i32 hour, minute, second, ms, us, century, julian, seconds_of_day;
     bool short_year; /* at most two digits were asked for */
     bool bc, pm, hour12;
     bool gregorian, iso; /* conventions used */
     i32 zone_hours, zone_minutes;
-    bool has_zone;
+    i32 zone_sign;    /* 0 = no zone was given */
+    i64 skipped;      /* characters stepped over that the template did not ask for */
+    i32 us_precision; /* FF1 to FF6: digits to round to; 0 = none */
     u8 fault;
 };
 
@@ -671,11 +693,18 @@ static void set_number(struct reader *r, u8 pattern, i32 value, i32 digits) {
         set_field(r, &r->second, value);
         break;
     case P_MS:
+        for (; digits < 3; digits++) {
+            value *= 10;
+        }
+        r->fault = value > 999 || value < 0 ? FAULT_FIELD_RANGE : r->fault;
+        set_field(r, &r->ms, MIN_OF(value, 999));
+        break;
     case P_US:
     case P_FF:
         for (; digits < 6; digits++) {
             value *= 10;
         }
+        r->fault = value > 999999 || value < 0 ? FAULT_FIELD_RANGE : r->fault;
         set_field(r, &r->us, value);
         break;
     case P_SSSS:
@@ -683,9 +712,9 @@ static void set_number(struct reader *r, u8 pattern, i32 value, i32 digits) {
         break;
     case P_TZH:
         r->zone_hours = value;
-        r->has_zone = true;
         break;
     case P_TZM:
+        r->zone_sign = r->zone_sign ? r->zone_sign : 1;
         r->zone_minutes = value;
         break;
     default:
@@ -759,6 +788,15 @@ static bool read_text_field(struct reader *r, u8 pattern) {
     }
 }
 
+/* A minus may have been stepped over as a separator. */
+static void read_zone_sign(struct reader *r) {
+    u8 c = r->at < r->s.len ? (u8)r->s.ptr[r->at] : 0;
+    bool before = r->skipped > 0 && r->at > 0 && r->s.ptr[r->at - 1] == '-';
+    bool signs = c == '+' || c == '-' || c == ' ';
+    r->zone_sign = (signs ? c == '-' : before) ? -1 : 1;
+    r->at += signs;
+}
+
 static u8 read_node(struct reader *r, const struct node *node, bool adjacent) {
     i32 value, digits, width = patterns[node->index].digits;
     u8 p = node->pattern;
@@ -771,7 +809,11 @@ static u8 read_node(struct reader *r, const struct node *node, bool adjacent) {
     if (!width) {
         return FAULT_TO_CHAR;
     }
-    bool fixed = (adjacent && !node->fill && !node->th) || p == P_MS || p == P_US || p == P_FF;
+    r->us_precision = p == P_FF ? width : r->us_precision;
+    if (p == P_TZH) {
+        read_zone_sign(r);
+    }
+    bool fixed = adjacent && !node->fill && !node->th;
     if (!read_number(r, fixed ? width : 9, &value, &digits)) {
         return FAULT_TO_DATE;
     }
@@ -782,29 +824,55 @@ static u8 read_node(struct reader *r, const struct node *node, bool adjacent) {
     return r->fault;
 }
 
-/* Anything between fields: one character of the text for one of the template, letters or not; more
- * separators in the text are stepped over. */
-static void skip_text(struct reader *r, struct sv text) {
-    bool separator =
-        text.len == 1 && (u8)((text.ptr[0] | 32) - 'a') >= 26 && (u8)(text.ptr[0] - '0') >= 10;
-    if (!separator) {
-        r->at = MIN_OF(r->at + text.len, r->s.len);
-        return;
+static bool is_separator(u8 c) {
+    return c > ' ' && c < 127 && (u8)((c | 32) - 'a') >= 26 && (u8)(c - '0') >= 10;
+}
+
+static bool space_at(const struct reader *r) {
+    u8 c = r->at < r->s.len ? (u8)r->s.ptr[r->at] : 'x';
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+/* Blanks before a field may be more than the template has. */
+static void skip_blanks(struct reader *r) {
+    for (; space_at(r); r->at++) {
+        r->skipped++;
     }
-    while (r->at < r->s.len && (u8)((r->s.ptr[r->at] | 32) - 'a') >= 26 && !digit_at(r, r->at)) {
+}
+
+/* What stands between fields. A separator or blank of the template is one of the text, or none; any
+ * other character is one of the text, whichever, unless more were stepped over before. */
+static void skip_text(struct reader *r, const struct node *node) {
+    u8 c = (u8)node->text.ptr[0];
+    bool loose = !node->quoted && (is_separator(c) || c == ' ' || (c >= '\t' && c <= '\r'));
+    if (loose) {
+        bool there = space_at(r) || (r->at < r->s.len && is_separator((u8)r->s.ptr[r->at]));
+        r->at += there;
+        r->skipped -= !there;
+    } else if (r->skipped > 0) {
+        r->skipped--;
+    } else {
         r->at++;
+        while (r->at < r->s.len && ((u8)r->s.ptr[r->at] & 0xc0) == 0x80) {
+            r->at++;
+        }
     }
 }
 
 static u8 read_template(struct reader *r, str format) {
-    struct template t = {sv_of(format), 0};
+    struct template t = {sv_of(format), 0, 0};
     struct node node;
+    bool first = true;
     while (next_node(&t, &node)) {
         if (r->at >= r->s.len) {
             break;
         }
+        if (node.pattern != P_NONE || first) {
+            skip_blanks(r);
+            first = false;
+        }
         if (node.pattern == P_NONE) {
-            skip_text(r, node.text);
+            skip_text(r, &node);
             continue;
         }
         struct template ahead = t;
@@ -817,6 +885,8 @@ static u8 read_template(struct reader *r, str format) {
         if (fault) {
             return fault;
         }
+        r->skipped = 0;
+        skip_blanks(r);
     }
     return FAULT_NONE;
 }
@@ -911,7 +981,8 @@ static u8 read_moment(str a, str format, struct reader *r, i32 *date, i64 *us) {
         r->second > 59) {
         return FAULT_FIELD_RANGE;
     }
-    *us = r->hour * HOUR_US + r->minute * MINUTE_US + r->second * SECOND_US + r->us;
+    *us =
+        r->hour * HOUR_US + r->minute * MINUTE_US + r->second * SECOND_US + r->ms * 1000LL + r->us;
     return FAULT_NONE;
 }
 
@@ -924,16 +995,31 @@ i32 fn_to_date(str a, str format, u8 *f) {
     return date;
 }
 
+/* To so many digits of a second; halves go away from the year 2000, as in PostgreSQL. */
+static i64 round_moment(i64 at, i32 digits) {
+    const i64 middle = 946684800 * SECOND_US;
+    i64 unit = 1, size = at < middle ? middle - at : at - middle;
+    for (i32 i = digits; i < 6; i++) {
+        unit *= 10;
+    }
+    size = (size + unit / 2) / unit * unit;
+    return at < middle ? middle - size : middle + size;
+}
+
 i64 fn_to_timestamp(str a, str format, i32 zone, u8 *f) {
     struct reader r;
     i32 date = 0;
     i64 us = 0;
     u8 fault = read_moment(a, format, &r, &date, &us);
+    bool zoned = r.zone_sign != 0;
+    bool far = zoned &&
+               (r.zone_hours < 0 || r.zone_hours > 15 || r.zone_minutes < 0 || r.zone_minutes > 59);
+    fault = !fault && far ? FAULT_FIELD_RANGE : fault;
     *f = fault ? fault : *f;
-    i64 east = r.has_zone
-                   ? r.zone_hours * 3600LL + (r.zone_hours < 0 ? -60LL : 60LL) * r.zone_minutes
-                   : zone_offset_local(zone, date * (DAY_US / SECOND_US) + us / SECOND_US);
-    return fault ? 0 : fn_ts_check((i128)date * DAY_US + us - east * SECOND_US, f);
+    i64 east = zoned ? r.zone_sign * (r.zone_hours * 3600LL + r.zone_minutes * 60LL)
+                     : zone_offset_local(zone, date * (DAY_US / SECOND_US) + us / SECOND_US);
+    i64 at = fault ? 0 : fn_ts_check((i128)date * DAY_US + us - east * SECOND_US, f);
+    return r.us_precision && !fault ? round_moment(at, r.us_precision) : at;
 }
 
 i64 fn_ts_local(i64 a, i32 zone, u8 *f) {

@@ -95,6 +95,10 @@ static bool is_weekday(struct sv word) {
     return false;
 }
 
+static bool in_zone_name(u8 c) {
+    return is_letter(c) || is_digit(c) || c == '+' || c == '-' || c == '/' || c == '_' || c == ':';
+}
+
 /* A month, BC, AM, a zone, the T before a time. */
 static bool read_word(struct datetime *t) {
     const u8 *first = t->p;
@@ -123,8 +127,13 @@ static bool read_word(struct datetime *t) {
         return false;
     }
     t->has_zone = true;
-    if (!find_zone(word, &t->zone)) {
-        bool name = memchr(word.ptr, '/', (size_t)word.len) != NULL;
+    const u8 *letters = t->p;
+    while (t->p < t->end && in_zone_name(*t->p)) { /* PST8PDT, Etc/GMT+5 */
+        t->p++;
+    }
+    word.len = t->p - first;
+    if (t->p > letters || !find_zone(word, &t->zone)) {
+        bool name = t->p > letters || memchr(word.ptr, '/', (size_t)word.len) != NULL;
         if (name && zone_find(word, &t->zone)) {
             return true;
         }
@@ -143,12 +152,20 @@ static i32 read_digits(struct datetime *t, i32 most, i32 *out) {
     return count;
 }
 
-/* Digits after the point as microseconds, rounded. */
+/* Digits after the point as microseconds. More than six are rounded as the double they are, of two
+ * neighbours to the even one, as in PostgreSQL. */
 static i32 read_fraction(struct datetime *t) {
     i32 us = 0;
     i32 count = 0;
+    const u8 *first = t->p;
     for (; t->p < t->end && is_digit(*t->p); t->p++, count++) {
-        us = count < 6 ? us * 10 + (*t->p - '0') : count == 6 ? us + (*t->p >= '5') : us;
+        us = count < 6 ? us * 10 + (*t->p - '0') : us;
+    }
+    if (count > 6) {
+        f64 fraction = 0;
+        (void)value_parse_f64((struct sv){(const char *)first - 1, t->p - first + 1}, &fraction);
+        f64 rest = fraction * 1e6 - us;
+        us += rest > 0.5 || (rest == 0.5 && (us & 1));
     }
     for (; count < 6; count++) {
         us *= 10;
@@ -453,8 +470,13 @@ u8 value_parse_timestamptz(struct sv s, i32 zone, i64 *out) {
 u8 value_parse_time(struct sv s, i64 *out) {
     s = value_trim(s);
     struct datetime t = {.p = (const u8 *)s.ptr, .end = (const u8 *)s.ptr + s.len};
-    bool bare = (s.len == 6 || s.len == 4) && is_digit((u8)s.ptr[0]);
-    t.time_mark = bare;
+    i64 digits = 0;
+    while (digits < s.len && is_digit((u8)s.ptr[digits])) {
+        digits++;
+    }
+    u8 next = digits < s.len ? (u8)s.ptr[digits] : '+';
+    t.time_mark = (digits == 6 || digits == 4) && (next == '+' || next == '-' || next == ' ') &&
+                  !(next == '-' && digits == 4);
     if (!read_tokens(&t) || !t.has_time || t.separated) {
         return t.fault ? t.fault : FAULT_TEXT_TIME;
     }

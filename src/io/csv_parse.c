@@ -467,11 +467,10 @@ static bool pad(struct parser *p, u32 first) {
     return true;
 }
 
-/* The line goes on after its last column. */
-static bool line_rest(struct parser *p) {
+/* The line goes on after `found` fields, of which it should have had no more. */
+static bool line_rest_from(struct parser *p, i64 found) {
     struct csv_job *job = p->job;
     struct field field;
-    i64 found = job->field_count;
     do {
         if (!read_field(p, &field)) {
             return false;
@@ -481,8 +480,34 @@ static bool line_rest(struct parser *p) {
     bool may_end = job->options->trailing_delimiter || job->options->lenient;
     bool trailing =
         may_end && found == job->field_count + 1 && field.text.len == 0 && !field.quoted;
-    return trailing || bad(p, p->record, -1, BAD_MANY, ERR_BAD_COPY_FORMAT,
-                           "%lld fields found, %u expected", found, job->field_count);
+    return trailing || found <= job->field_count ||
+           bad(p, p->record, -1, BAD_MANY, ERR_BAD_COPY_FORMAT, "%lld fields found, %u expected",
+               found, job->field_count);
+}
+
+static bool line_rest(struct parser *p) {
+    return line_rest_from(p, p->job->field_count);
+}
+
+/* A value of field i is wrong; when the line has too many fields, that is what to say. */
+__attribute__((noinline)) static void prefer_shape(struct parser *p, u32 i) {
+    struct csv_job *job = p->job;
+    i64 record = p->record - job->data;
+    if (p->ended || job->options->ignore_errors || atomic_load(&job->stop)) {
+        return;
+    }
+    mutex_lock(&job->lock);
+    bool ours = atomic_load(&job->bad_record) == record;
+    struct error value = job->bad;
+    i64 at = job->bad_at, field = job->bad_field;
+    u8 why = job->bad_why;
+    if (ours) {
+        atomic_store(&job->bad_record, I64_MAX);
+    }
+    mutex_unlock(&job->lock);
+    if (ours && line_rest_from(p, i + 1)) { /* no: the value it is */
+        bad(p, job->data + at, field, (enum bad_why)why, value.code, "%s", value.message);
+    }
 }
 
 enum outcome { RECORD_ROW, RECORD_NONE, RECORD_BAD };
@@ -533,6 +558,7 @@ static enum outcome parse_record(struct parser *p) {
             }
         }
         if (!store_field(p, i, at, &field)) {
+            prefer_shape(p, i);
             return RECORD_BAD;
         }
     }

@@ -168,12 +168,15 @@ static struct value moment_bound(struct win *s, const struct expr *offset, bool 
     return limit;
 }
 
-static struct value number_bound(struct builder *b, struct value key, struct value off, bool up) {
+/* `last`: of the two ends of the values, the one that is greater. */
+static struct value number_bound(struct builder *b, struct value key, struct value off, bool up,
+                                 bool last) {
     struct value limit = {0, key.null};
     if (reg_kind(b, key.reg) == KIND_F64) {
         struct range all = range_of_type(type_of(TYPE_DOUBLE));
         all.may_special = 1;
-        limit.reg = build_op(b, up ? OP_ADD_F64 : OP_SUB_F64, key.reg, off.reg, NO_REG, all);
+        limit.reg = build_op(b, up ? OP_FRAME_UP : OP_FRAME_DOWN, key.reg, off.reg,
+                             build_i32(b, last), all);
     } else {
         limit.reg =
             up ? lower_add_exact(b, key.reg, off.reg) : lower_sub_exact(b, key.reg, off.reg);
@@ -183,7 +186,7 @@ static struct value number_bound(struct builder *b, struct value key, struct val
 
 /* The column of bounds, and that of the keys they are compared with. */
 static void range_bound(struct win *s, const struct window_call *call, u8 bound,
-                        const struct expr *offset, u32 *out_col, u32 *out_key) {
+                        const struct expr *offset, bool is_hi, u32 *out_col, u32 *out_key) {
     struct lower *l = s->l;
     struct builder *b = s->w.b;
     struct value key = {0};
@@ -204,7 +207,7 @@ static void range_bound(struct win *s, const struct window_call *call, u8 bound,
         lower_fail(l, ERR_NOT_SUPPORTED, call->position,
                    "RANGE with offset is not supported for this type");
     } else if (!l->status) {
-        limit = number_bound(b, key, off, up);
+        limit = number_bound(b, key, off, up, is_hi != (bool)s->rel->order.items[0].descending);
     }
     if (l->status) {
         return;
@@ -233,12 +236,12 @@ static struct window_fn frame_of(struct win *s, const struct window_call *call) 
                            .position = call->position};
     bool range = frame->mode == FRAME_RANGE;
     if (is_offset(frame->from) && range) {
-        range_bound(s, call, frame->from, frame->from_offset, &fn.from_col, &fn.key);
+        range_bound(s, call, frame->from, frame->from_offset, false, &fn.from_col, &fn.key);
     } else if (is_offset(frame->from)) {
         fn.from_lit = offset_lit(s, call, frame->from_offset);
     }
     if (is_offset(frame->to) && range) {
-        range_bound(s, call, frame->to, frame->to_offset, &fn.to_col, &fn.key);
+        range_bound(s, call, frame->to, frame->to_offset, true, &fn.to_col, &fn.key);
     } else if (is_offset(frame->to)) {
         fn.to_lit = offset_lit(s, call, frame->to_offset);
     }

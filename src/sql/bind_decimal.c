@@ -25,10 +25,17 @@ struct expr *bind_constant(struct bind *b, struct expr *expr) {
     return plain && expr->kind != EXPR_CONST ? expr_fold(b->plan, expr) : expr;
 }
 
+enum { PLACE_MAX = 1 << 20 };
+
 /* PostgreSQL's estimate of the decimal place of ln(x). */
 static i32 place_of_ln(f64 x) {
     f64 size = fabs(log(x));
     return size > 0 ? (i32)log10(size) : 0;
+}
+
+/* A place towards zero, within what any result has. */
+static i32 whole_place(f64 place) {
+    return place > PLACE_MAX ? PLACE_MAX : place < -PLACE_MAX ? -PLACE_MAX : (i32)place;
 }
 
 /* The decimal place of the result, as PostgreSQL estimates it, which 16 digits begin with. */
@@ -37,13 +44,13 @@ static i32 place_of(enum func func, f64 x, f64 y) {
     case FUNC_SQRT_N:
         return x > 0 ? ((i32)floor(log10(x) / 4) + 1) * 2 - 1 : 1;
     case FUNC_EXP_N:
-        return (i32)(x * 0.434294481903252);
+        return whole_place(x * 0.434294481903252);
     case FUNC_LN_N:
         return x > 0 ? place_of_ln(x) : 0;
     case FUNC_LOG_N:
         return x > 0 && y > 0 ? place_of_ln(y) - place_of_ln(x) : 0;
     default: /* whole powers have 16 digits after the point */
-        return x != 0 && y != floor(y) ? (i32)(log10(fabs(x)) * y) : 0;
+        return x != 0 && y != floor(y) ? whole_place(log10(fabs(x)) * y) : 0;
     }
 }
 

@@ -204,7 +204,7 @@ static FALLIBLE regex_substring(struct bind *b, const struct call *call, struct 
         TRY(text_argument(b, call, 2, &escape));
         pattern = scalar_call(b, FUNC_SIMILAR_REGEX, call->position, 2, pattern, escape);
     }
-    parts[OPTION_PART] = expr_int(b, call->count == 3 ? 1 : REGEX_FIRST_PART, call->position);
+    parts[OPTION_PART] = expr_int(b, REGEX_FIRST_PART, call->position);
     TRY(with_options(b, pattern, parts, OPTION_COUNT, call->position, &pattern));
     return matched_part(b, text, pattern, call->position, out);
 }
@@ -225,7 +225,9 @@ static FALLIBLE call_substring(struct bind *b, const struct call *call, struct e
         struct call whole = {"substring", call->args, 3, call->position, 0};
         return as_scalar(b, &whole, out);
     }
-    if (!bytes && (quoted || type_is_string(call->args[1]->type))) {
+    bool escaped = call->count == 3 && is_unknown(call->args[1]) &&
+                   literal_text(call->args[2], &literal); /* SIMILAR NULL ESCAPE '#' */
+    if (!bytes && (quoted || escaped || type_is_string(call->args[1]->type))) {
         return regex_substring(b, call, out);
     }
     TRY(bytes ? coerce_to(b, call->args[0], type_of(TYPE_BLOB), &args[0])

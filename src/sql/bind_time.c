@@ -369,8 +369,11 @@ static FALLIBLE any_field(struct bind *b, const struct call *call, struct expr *
     }
     struct type type = branches[1]->type;
     TRY(no_field(b, field, source, FAULT_UNIT_NAME, type, &branches[count]));
-    if (trunc) {
-        TRY(finite_or(b, source, branches[count], source, &branches[count]));
+    if (trunc) { /* an infinity has every field, but not NULL */
+        struct expr *known[3] = {expr_one(b, EXPR_IS_NULL, field, position),
+                                 expr_null(b, type, position), source};
+        struct expr *kept = expr_many(b, EXPR_CASE, type, position, 3, known);
+        TRY(finite_or(b, source, branches[count], kept, &branches[count]));
     }
     *out = expr_many(b, EXPR_CASE, type, position, count + 1, branches);
     return ERR_OK;

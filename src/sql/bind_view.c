@@ -2,7 +2,8 @@
  * TABLE AS; DROP.
  *
  * Part of binding. A view is kept as the text of its query and bound at every use under the search
- * path it was made under; binding it here finds its errors, its columns and what it depends on. An
+ * path it was made under; binding it here finds its errors, its columns and what it depends on. It
+ * also remembers the columns of what it reads, so that `*` stays what it was (bind_from.c). An
  * index is accepted and kept by name only, since scans need none; a unique one is a constraint and
  * refused in favour of ALTER TABLE. */
 #include "sql/change_int.h"

@@ -263,15 +263,15 @@ static void test_endless(void **state) {
     for (size_t i = 0; i < sizeof endless / sizeof *endless; i++) {
         int64_t late = cancelled_after(endless[i], 40000000);
         set_timeout(40);
-        int64_t start = clock_ns();
+        clock_t start = clock();
         refuse(f.conn, endless[i], "57014", "statement_timeout");
-        int64_t over = clock_ns() - start - 40000000;
+        int64_t ms = (int64_t)(clock() - start) * 1000 / CLOCKS_PER_SEC;
         set_timeout(0);
-        late = over > late && late >= 0 ? over : late;
-        if (getenv("FAULT_VERBOSE") || late < 0 || late >= 2000000000) {
-            fprintf(stderr, "stops after %lld ms: %s\n", (long long)(late / 1000000), endless[i]);
+        late = ms > late && late >= 0 ? ms : late;
+        if (getenv("FAULT_VERBOSE") || late < 0 || late >= SECONDS_MOST * 1000) {
+            fprintf(stderr, "stops after %lld ms: %s\n", (long long)late, endless[i]);
         }
-        assert_true(late >= 0 && late < 2000000000);
+        assert_true(late >= 0 && late < SECONDS_MOST * 1000);
         check_control(f.conn);
     }
     expect(f.conn, "select count(*) from target", "0;");

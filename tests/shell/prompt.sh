@@ -3,7 +3,8 @@
 # typed NAME SCRIPT PATTERN…: what typist sees of the program holds each pattern, as extended regular expressions.
 typed() {
     local name="$1" rc pattern
-    printf '%s\n' "$2" | TERM=xterm timeout 60 "$typist" "$fox" ${typed_args:-} >"$tmp/out" 2>"$tmp/err"
+    # libedit keeps the names of the functions that keys are bound to: no leak of ours
+    printf '%s\n' "$2" | ASAN_OPTIONS="${ASAN_OPTIONS:-}:detect_leaks=0" TERM=xterm timeout 60 "$typist" "$fox" ${typed_args:-} >"$tmp/out" 2>"$tmp/err"
     rc=$?
     shift 2
     for pattern in "$@"; do

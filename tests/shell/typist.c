@@ -85,8 +85,18 @@ static int wait_for(const char *text) {
     }
 }
 
+/* Keys mean something else until the editor has the terminal; where it has not, a statement runs.
+ */
+static int is_cooked(void) {
+    struct termios state;
+    return tcgetattr(terminal, &state) == 0 && (state.c_lflag & ICANON);
+}
+
 /* A pause after what was typed, so that the program has dealt with it, as people make. */
 static void type_text(const char *text) {
+    for (int i = 0; i < 100 && !ended && is_cooked(); i++) {
+        read_some(10);
+    }
     for (const char *at = text; *at; at++) {
         char c = *at;
         if (c == '\\' && at[1]) {

@@ -551,6 +551,19 @@ static void test_gaps(void **state) {
     expect("it", &csv, SV("1,\"a\nb\"\r2,\"\r\"\r"), "1~a\nb;2~\r;");
 }
 
+/* A line with too many fields is that, whatever they hold; one with too few is read up to there. */
+static void test_shape_first(void **state) {
+    (void)state;
+    expect_error("it", &csv, SV("1,a\nx,b,c\n"), ERR_BAD_COPY_FORMAT,
+                 "line 2: 3 fields found, 2 expected");
+    expect_error("iit", &csv, SV("1,2,a\nx,b\n"), ERR_INVALID_TEXT,
+                 "line 2, column 1 (c1): \"x\" is not an integer");
+    expect_error("iit", &csv, SV("1,2,a\n3,b,c\n"), ERR_INVALID_TEXT,
+                 "line 2, column 2 (c2): \"b\" is not an integer");
+    expect_error("it", &tbl, SV("1|a|\nx|b|\n"), ERR_INVALID_TEXT,
+                 "line 2, column 1 (c1): \"x\" is not an integer");
+}
+
 /* One record of many megabytes is gone over once, and can be stopped. */
 static void test_long_line(void **state) {
     (void)state;
@@ -632,6 +645,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_packed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_bomb, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_gaps, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_shape_first, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_long_line, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_speed, set_up, tear_down),
     };
