@@ -150,7 +150,7 @@ FN i64 fn_flimb(f64 a, i32 b, i32 c) {
     u64 bits = f64_bits(a);
     i32 biased = (i32)(bits >> 52 & 2047);
     u64 mantissa = (bits & 0xfffffffffffffULL) | (biased ? 1ULL << 52 : 0ULL);
-    i32 shift = (biased ? biased : 1) - 1075 - b - 32 * c;
+    i32 shift = (i32)((u32)(biased ? biased : 1) - 1075u - (u32)b - 32u * (u32)c);
     u64 left = shift < 32 ? mantissa << (shift & 31) : 0u;
     u64 right = shift > -64 ? mantissa >> (-shift & 63) : 0u;
     i64 limb = (i64)((shift >= 0 ? left : right) & 0xffffffffULL);
@@ -163,7 +163,7 @@ FN i64 fn_fsquare(f64 a, i32 b, i32 c) {
     i32 biased = (i32)(bits >> 52 & 2047);
     u64 mantissa = (bits & 0xfffffffffffffULL) | (biased ? 1ULL << 52 : 0ULL);
     u128 square = (u128)mantissa * mantissa;
-    i32 shift = 2 * ((biased ? biased : 1) - 1075) - b - 32 * c;
+    i32 shift = (i32)(2u * ((u32)(biased ? biased : 1) - 1075u) - (u32)b - 32u * (u32)c);
     u64 left = shift < 32 ? (u64)square << (shift & 31) : 0u;
     u64 right = shift > -128 ? (u64)(square >> (-shift & 127)) : 0u;
     return (i64)((shift >= 0 ? left : right) & 0xffffffffULL);

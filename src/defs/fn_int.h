@@ -424,8 +424,8 @@ FN u64 fn_mix(u64 x) {
 }
 
 FN u64 fn_random_bits(i64 seed, i64 row, i32 call) {
-    u64 x = fn_mix((u64)seed + 0x9e3779b97f4a7c15ULL * (u64)(row + 1));
-    return fn_mix(x + 0xd1342543de82ef95ULL * (u64)(u32)(call + 1));
+    u64 x = fn_mix((u64)seed + 0x9e3779b97f4a7c15ULL * ((u64)row + 1));
+    return fn_mix(x + 0xd1342543de82ef95ULL * (u64)((u32)call + 1u));
 }
 
 FN f64 fn_random(i64 seed, i64 row, i32 call) {
