@@ -1,6 +1,6 @@
 /* gendoc.c: the reference pages that are made from the tables.
  *
- *   gendoc FOLDER           writes opcodes.md, functions.md, settings.md, errors.md
+ *   gendoc FOLDER           writes opcodes.md, functions.md, settings.md, errors.md, gpu.md
  *   gendoc --check FOLDER   exits 1, naming them, when a page there differs from the tables
  *
  * It includes the tables and nothing else, so a page can only say what the code says. */
@@ -15,6 +15,8 @@
 #include "defs/fault.def"
 #include "defs/func.def"
 #include "defs/op.def"
+#include "defs/real.def"
+#include "defs/refusal.def"
 #include "defs/setting.def"
 #include "defs/table_func.def"
 #include "defs/window.def"
@@ -88,11 +90,51 @@ static void write_opcodes(FILE *out) {
 #define X(A, name, a, b, body, text) op_row(out, #name, "str &larr; " #a ", " #b, text, "mk_" #body);
     WF_OPS_MAKE(X, )
 #undef X
-    op_head(out, "Rare", "One loop over the active rows on the CPU; outside the GPU's virtual machine.");
+    op_head(out, "Rare", "One loop over the active rows on the CPU (functions of doubles: vector loops); on the GPU "
+                         "in woven kernels, not in the virtual machine.");
 #define X(A, name, fails, r, a, b, c, part, expr, text)                                            \
     op_row(out, #name, #r " &larr; " #a ", " #b ", " #c, text, #expr);
     WF_OPS_RARE(X, )
 #undef X
+}
+
+static void op_name(FILE *out, const char *name, int *count) {
+    fprintf(out, "%s%s", (*count)++ ? ", " : "", name);
+}
+
+/* What a GPU does not run. */
+static void write_gpu(FILE *out) {
+    int count = 0;
+    fprintf(out, "# What a GPU does not run\n\n%s\n", made);
+    fputs("Under `SET device = auto` these steps run on the CPU and EXPLAIN ANALYZE says why; under `device = gpu` they "
+          "are errors\nthat name the reason. Everything else runs on both, with the same bits.\n\n"
+          "| reason given | why |\n|---|---|\n",
+          out);
+#define X(A, name, before, after, why) fprintf(out, "| %s…%s | %s |\n", before, after, why);
+    WF_REFUSALS(X, )
+#undef X
+    fputs("\n## Steps that stay on the host\n\n| step | why |\n|---|---|\n", out);
+#define X(A, name, why) fprintf(out, "| %s | %s |\n", name, why);
+    WF_HOST_STEPS(X, )
+#undef X
+    fputs("\n## Opcodes that make strings\n\n", out);
+#define X(A, name, a, b, body, text) op_name(out, #name, &count);
+    WF_OPS_MAKE(X, )
+#undef X
+#define X(A, name, a, b, c, fn, text) op_name(out, #name, &count);
+    WF_OPS_TEXT(X, )
+#undef X
+    fputs("\n\n## Opcodes that read text, or are host code\n\n", out);
+    count = 0;
+#define X(A, name, r, a, b, c, fn, text) op_name(out, #name, &count);
+    WF_OPS_HOST(X, )
+#undef X
+    fputs("\n\n## Opcodes of woven kernels, not of the virtual machine\n\n", out);
+    count = 0;
+#define X(A, name, fails, r, a, b, c, part, expr, text) op_name(out, #name, &count);
+    WF_OPS_RARE(X, )
+#undef X
+    fputs("\n", out);
 }
 
 /* The types a row of WF_SCALARS takes, by their letters. */
@@ -223,6 +265,7 @@ static const struct page {
     {"functions.md", write_functions},
     {"settings.md", write_settings},
     {"errors.md", write_errors},
+    {"gpu.md", write_gpu},
 };
 
 static bool same_as_file(const char *path, const char *text, size_t len) {

@@ -167,7 +167,9 @@ static FALLIBLE rare_run(struct worker *w, struct frame *fr, const struct cpu_op
     memset(w->fault, 0, (size_t)fr->n);
     switch (op->op->code) {
         WF_OPS_HOST(XH, )
-        WF_OPS_RARE(XR, )
+        WF_OPS_RARE_TIME(XR, )
+        WF_OPS_RARE_MATH(XR, )
+        WF_OPS_RARE_STR(XR, )
     default:
         return error_set(&w->err, ERR_INTERNAL, -1, "opcode %s has no host body",
                          op_infos[op->op->code].name);

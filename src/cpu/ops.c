@@ -281,7 +281,7 @@ static FALLIBLE value(struct worker *w, struct frame *fr, const struct cpu_op *o
     const struct op_info *info = &op_infos[op->op->code];
     u8 any = 0;
     w->op_cost += fr->n * info->cost;
-    if (info->flags & (OP_HOST | OP_MAKES)) {
+    if (!op->fn) { /* no loop */
         TRY(host_run(w, fr, op, &any));
     } else {
         any = scalar(w, fr, op);

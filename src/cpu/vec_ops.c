@@ -10,6 +10,8 @@
  * so an addition may wrap there; the results are never read. */
 #include "cpu/vec.h"
 
+#include "cpu/vec_real.h"
+
 #include "defs/host_words.h"
 
 #include "defs/fn_int.h"
@@ -579,8 +581,11 @@ const struct vec_table TABLE_NAME(WF_LEVEL) = {
 #define X1(A, name, r, ka, part, cost, expr, text) [OP_##name] = d_##name,
 #define X2(A, name, r, ka, kb, part, cost, expr, text) [OP_##name] = d_##name,
 #define X3(A, name, r, ka, kb, kc, part, cost, expr, text) [OP_##name] = d_##name,
-    .dense = {WF_OPS1(X1, ) WF_OPS2(X2, ) WF_OPS3(X3, ) WF_OPS1F(X1, ) WF_OPS2F(X2, )
-                  WF_OPS3F(X3, )},
+#define XR(A, name, fails, r, ka, kb, kc, part, expr, text) \
+    [OP_##name] = REAL_NAME(name, dense, WF_LEVEL),
+    .dense = {WF_OPS1(X1, ) WF_OPS2(X2, ) WF_OPS3(X3, ) WF_OPS1F(X1, ) WF_OPS2F(X2, ) WF_OPS3F(X3, )
+                  WF_OPS_REAL(XR, )},
+#undef XR
 #undef X1
 #undef X2
 #undef X3
@@ -590,7 +595,11 @@ const struct vec_table TABLE_NAME(WF_LEVEL) = {
 #define X1(A, name, r, ka, part, cost, expr, text) [OP_##name] = HEAVY_FN(cost, s_##name),
 #define X2(A, name, r, ka, kb, part, cost, expr, text) [OP_##name] = HEAVY_FN(cost, s_##name),
 #define X3(A, name, r, ka, kb, kc, part, cost, expr, text) [OP_##name] = HEAVY_FN(cost, s_##name),
-    .sel = {WF_OPS1(X1, ) WF_OPS2(X2, ) WF_OPS3(X3, ) WF_OPS1F(X1, ) WF_OPS2F(X2, ) WF_OPS3F(X3, )},
+#define XR(A, name, fails, r, ka, kb, kc, part, expr, text) \
+    [OP_##name] = REAL_NAME(name, sel, WF_LEVEL),
+    .sel = {WF_OPS1(X1, ) WF_OPS2(X2, ) WF_OPS3(X3, ) WF_OPS1F(X1, ) WF_OPS2F(X2, ) WF_OPS3F(X3, )
+                WF_OPS_REAL(XR, )},
+#undef XR
 #undef X1
 #undef X2
 #undef X3

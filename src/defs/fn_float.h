@@ -194,4 +194,8 @@ FN f64 fn_frame_end(f64 a, f64 b, i32 c) {
     return all ? end : r;
 }
 
+FN b8 fn_finite(f64 a) {
+    return (b8)((a <= 1.7976931348623157e308) & (a >= -1.7976931348623157e308));
+}
+
 #endif

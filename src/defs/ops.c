@@ -13,6 +13,8 @@
 #include "defs/fn_str.h"
 #include "defs/fn_like.h"
 #include "defs/fn_math.h"
+#include "defs/real_table.h"
+#include "defs/fn_real.h"
 #include "defs/fn_str2.h"
 #include "defs/fn_time.h"
 
@@ -46,9 +48,8 @@ enum { COST_HOST = 100, COST_CONTROL = 1 };
     ROW(name, OP_FAULTS | OP_HOST, r, ka, kb, kc, COST_HOST, "host", NULL, text)
 #define XM(F, name, ka, kb, body, text) \
     ROW(name, OP_HOST | OP_MAKES, str, ka, kb, no, COST_HOST, "host", NULL, text)
-#define XR(F, name, fails, r, ka, kb, kc, part, expr, text)                                        \
-    ROW(name, OP_HOST | OP_RARE | (fails ? OP_FAULTS : 0), r, ka, kb, kc, COST_HOST, #part, #expr, \
-        text)
+#define XR(F, name, fails, r, ka, kb, kc, part, expr, text) \
+    ROW(name, OP_RARE | (fails ? OP_FAULTS : 0), r, ka, kb, kc, COST_HOST, #part, #expr, text)
 #define XT(F, name, ka, kb, kc, fn, text) \
     ROW(name, OP_FAULTS | OP_HOST | OP_MAKES, str, ka, kb, kc, COST_HOST, "host", NULL, text)
 #define XC(F, name, operands, text)                                                                \

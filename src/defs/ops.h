@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "defs/op.def"
+#include "defs/real.def"
 #include "defs/types.h"
 
 #define X1(A, name, r, a, part, cost, expr, text) OP_##name,
@@ -27,7 +28,7 @@ enum op_code {
 #undef XT
 #undef XC
 
-/* Flags. RARE opcodes are HOST ones as well, but have an expression a woven kernel could use. */
+/* Flags. HOST: the CPU only. RARE: not in the GPU's virtual machine, and few have vector loops. */
 enum { OP_CONTROL = 1, OP_FAULTS = 2, OP_HOST = 4, OP_MAKES = 8, OP_RARE = 16 };
 enum { KIND_NONE = 255 };
 

@@ -53,6 +53,8 @@ set(WF_EMBEDDED
   match_runs.h=gpu/kernels/match_runs.h
   match_loop.h=gpu/kernels/match_loop.h
   defs/fn_math.h=defs/fn_math.h
+  defs/real_table.h=defs/real_table.h
+  defs/fn_real.h=defs/fn_real.h
   defs/fn_time.h=defs/fn_time.h
   defs/fn_str2.h=defs/fn_str2.h
   rows4.h=gpu/kernels/rows4.h

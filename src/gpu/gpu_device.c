@@ -182,17 +182,23 @@ static const char *gpu_refuses(struct device *dev, struct exec *x, const struct 
     struct gpu *g = dev->self;
     if (step->kind == STEP_BUILD) {
         const struct var *rows = &x->program->vars[step->src];
-        return rows->kinds[step->col] == KIND_I64 ? NULL : "the key of the index is not 64-bit";
+        return rows->kinds[step->col] == KIND_I64 ? NULL : gpu_refusal(x->arena, REFUSE_KEY, "");
     }
     if (step->kind != STEP_PIPELINE) {
-        return step->kind == STEP_SORT ? "sorting runs on the CPU" : "this step runs on the CPU";
+        return gpu_refusal(x->arena, step->kind == STEP_SORT ? REFUSE_SORT : REFUSE_STEP, "");
     }
     struct gpu_plan plan;
     const char *refusal = gpu_plan_make(x->arena, x->program, step->pipeline, &plan);
     i64 beside = 4096 + 2 * plan.tile_rows; /* a kernel's own arrays, and where rows go */
     if (!refusal && plan.slot_bytes + beside > g->shared_max) {
-        return arena_printf(x->arena, "its registers need %lld bytes of shared memory, %d exist",
-                            plan.slot_bytes, g->shared_max);
+        return gpu_refusal(x->arena, REFUSE_SHARED,
+                           arena_printf(x->arena, "%lld", plan.slot_bytes));
+    }
+    if (!refusal && plan.woven_op && x->settings->gpu_code == CODE_VM) {
+        return gpu_refusal(x->arena, REFUSE_CODE_VM, plan.woven_op);
+    }
+    if (!refusal && plan.woven_op && !g->api->has_rtc) {
+        return gpu_refusal(x->arena, REFUSE_COMPILER, plan.woven_op);
     }
     return refusal;
 }
@@ -226,6 +232,19 @@ static f64 source_ns(struct gpu *g, struct exec *x, const struct pipeline *pipe,
     return moved / 50.0 + read / 3500.0; /* GB/s is bytes per ns */
 }
 
+/* What a step that needs a woven kernel waits for: worth it for many rows only. */
+static f64 compile_ns(struct exec *x, const struct pipeline *pipe, const struct gpu_plan *plan) {
+    const struct source *source = &pipe->source;
+    i64 rows = source->kind == SOURCE_VAR ? x->vars[source->ref].rows : 0;
+    if (source->kind == SOURCE_TABLE) {
+        const struct table_version *version = x->versions[source->ref];
+        for (i64 t = 0; t < version->tablet_count; t++) {
+            rows += version->tablet_rows[t];
+        }
+    }
+    return plan->woven_op && rows < WEAVE_LEAST_ROWS ? 1e9 : 0;
+}
+
 static f64 gpu_estimate(struct device *dev, struct exec *x, const struct step *step) {
     struct gpu *g = dev->self;
     f64 ns = 30000;
@@ -237,6 +256,7 @@ static f64 gpu_estimate(struct device *dev, struct exec *x, const struct step *s
     if (step->kind != STEP_PIPELINE || gpu_plan_make(x->arena, x->program, step->pipeline, &plan)) {
         return 1e18;
     }
+    ns += compile_ns(x, step->pipeline, &plan);
     mutex_lock(&g->lock);
     ns += source_ns(g, x, step->pipeline, &plan);
     mutex_unlock(&g->lock);

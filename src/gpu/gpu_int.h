@@ -9,6 +9,7 @@
 #define WF_GPU_GPU_INT_H
 
 #include "base/thread.h"
+#include "defs/refusal.def"
 #include "defs/kargs.h"
 #include "defs/kernel.def"
 #include "gpu/cu_api.h"
@@ -273,9 +274,17 @@ struct gpu_plan {
     b8 *col_used; /* source columns that are loaded */
     b8 has_text;  /* some register holds text */
     VEC(struct plan_limbs) limbs;
-    b8 *is_limb;   /* registers that are only part of those */
-    b8 *host_text; /* registers of text that keep the host's address: only rows take them */
+    b8 *is_limb;          /* registers that are only part of those */
+    b8 *host_text;        /* registers of text that keep the host's address: only rows take them */
+    const char *woven_op; /* an opcode that the virtual machine does not have; NULL: it has all */
 };
+/* Why something stays on the host; the texts are in refusal.def. */
+enum gpu_refusal {
+#define X(A, name, before, after, why) REFUSE_##name,
+    WF_REFUSALS(X, )
+#undef X
+};
+const char *gpu_refusal(struct arena *arena, enum gpu_refusal reason, const char *what);
 /* NULL, or why the GPU cannot run it; texts live in `arena`. */
 const char *gpu_plan_make(struct arena *arena, const struct program *program,
                           const struct pipeline *pipe, struct gpu_plan *out);
@@ -289,6 +298,8 @@ struct weave_col {      /* the layout of a source column */
 void gpu_plan_forms(const struct gpu_plan *plan, const struct weave_col *cols, struct kop *ops);
 
 /* --- the weaver (weave_text.c) --- */
+
+#define WEAVE_LEAST_ROWS 65536 /* under auto, less is not worth a compiler's time */
 
 struct weave_index {
     b8 hashed, unique, bits;
@@ -304,6 +315,7 @@ struct weave { /* what the text depends on besides the opcodes */
     i64 shared_bytes;    /* out: dynamic, without the aggregation's tables */
 };
 void gpu_weave_text(struct weave *w, struct text *out);
+const char *gpu_part_text(const char *part); /* includes that a part of op.def needs; NULL: none */
 
 /* --- variables on the card (gpu_var.c) --- */
 

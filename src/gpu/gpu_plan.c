@@ -91,16 +91,28 @@ struct planner {
 
 /* --- what is refused --- */
 
+const char *gpu_refusal(struct arena *arena, enum gpu_refusal reason, const char *what) {
+    static const struct {
+        const char *before, *after;
+    } texts[] = {
+#define X(A, name, before, after, why) [REFUSE_##name] = {before, after},
+        WF_REFUSALS(X, )
+#undef X
+    };
+    return arena_printf(arena, "%s%s%s", texts[reason].before, what, texts[reason].after);
+}
+
+static const char *refuse_count(struct arena *arena, enum gpu_refusal reason, i64 count) {
+    return gpu_refusal(arena, reason, arena_printf(arena, "%lld", count));
+}
+
 static const char *refuse_op(struct arena *arena, const struct op *op) {
     const struct op_info *info = &op_infos[op->code];
     if (info->flags & OP_MAKES) {
-        return arena_printf(arena, "%s makes strings, which only the CPU does", info->name);
-    }
-    if (info->flags & OP_RARE) {
-        return arena_printf(arena, "%s runs on the CPU only", info->name);
+        return gpu_refusal(arena, REFUSE_MAKES, info->name);
     }
     if (info->flags & OP_HOST) {
-        return arena_printf(arena, "%s reads text, which only the CPU does", info->name);
+        return gpu_refusal(arena, REFUSE_READS, info->name);
     }
     if (!(info->flags & OP_CONTROL)) {
         return NULL;
@@ -126,7 +138,7 @@ static const char *refuse_op(struct arena *arena, const struct op *op) {
     case OP_EMIT:
         return NULL;
     default:
-        return arena_printf(arena, "%s runs on the CPU only", info->name);
+        return gpu_refusal(arena, REFUSE_CONTROL, info->name);
     }
 }
 
@@ -146,17 +158,17 @@ static const struct sink *main_sink(const struct pipeline *pipe) {
 
 static const char *refuse_pipe(struct arena *arena, const struct pipeline *pipe) {
     if (pipe->source.kind == SOURCE_DICT) {
-        return "a dictionary's entries live on the host";
+        return gpu_refusal(arena, REFUSE_DICTIONARY, "");
     }
     const struct sink *sink = main_sink(pipe);
     if (!sink) {
-        return arena_printf(arena, "the pipeline has %u sinks", pipe->sink_count);
+        return refuse_count(arena, REFUSE_SINKS, pipe->sink_count);
     }
     if (sink->kind == SINK_LUT) {
-        return "lookup tables are filled on the host";
+        return gpu_refusal(arena, REFUSE_TABLE, "");
     }
     if (sink->kind == SINK_AGG && sink->word_count > AGG_MAX_WORDS) {
-        return arena_printf(arena, "the aggregation has %u words", sink->word_count);
+        return refuse_count(arena, REFUSE_WORDS, sink->word_count);
     }
     u32 matches = 0;
     for (u32 i = 0; i < pipe->op_count; i++) {
@@ -167,7 +179,7 @@ static const char *refuse_pipe(struct arena *arena, const struct pipeline *pipe)
         matches += pipe->ops[i].code == OP_MATCH;
     }
     if (matches > MAX_MATCHES) {
-        return arena_printf(arena, "the pipeline has %u MATCH opcodes", matches);
+        return refuse_count(arena, REFUSE_MATCHES, matches);
     }
     return NULL;
 }
@@ -231,6 +243,9 @@ static void number_op(struct planner *p, u32 i) {
         break;
     default:
         break;
+    }
+    if (op_infos[op->code].flags & OP_RARE && !plan->woven_op) {
+        plan->woven_op = op_infos[op->code].name;
     }
     plan->adds_interns |= gpu_op_adds(op);
     plan->has_match |= op->code == OP_MATCH;
@@ -642,7 +657,7 @@ static const char *emit_op(struct planner *p, struct emitter *e, u32 i) {
         kop.c = info->arity > 2 ? place_of(p, op->c) : 0;
     } else if (op->code == OP_WHEN) {
         if (e->depth == COUNT_OF(e->whens)) {
-            return "WHEN is nested too deeply";
+            return gpu_refusal(p->arena, REFUSE_WHENS, "");
         }
         kop.a = place_of(p, op->a);
         kop.dst = e->whens[e->depth++] = take_place(p, 0);
@@ -1021,11 +1036,10 @@ static const char *plan_tiles(struct arena *arena, const struct program *program
     put_together(&p);
     out->slot_bytes = (i64)p.next * PLACE_UNIT;
     if (out->max_live > MAX_LIVE) {
-        return arena_printf(arena, "the pipeline has %d registers alive at once, more than %d",
-                            out->max_live, MAX_LIVE);
+        return refuse_count(arena, REFUSE_LIVE, out->max_live);
     }
     if (p.next >= KOP_ASIDE || out->ops.count > 0xffff) {
-        return "the pipeline is too long";
+        return gpu_refusal(arena, REFUSE_LENGTH, "");
     }
     return NULL;
 }

@@ -35,31 +35,6 @@ static const char *kind_name(u8 kind) {
     return names[kind];
 }
 
-/* Helper texts, each after those it needs; NULL: the card has none. */
-static const char *part_text(const char *part) {
-    static const struct {
-        const char *part, *text;
-    } parts[] = {
-        {"core", ""},
-        {"int", "#include \"defs/fn_int.h\"\n"},
-        {"float", "#include \"defs/fn_float.h\"\n"},
-        {"date", "#include \"defs/fn_date.h\"\n"},
-        {"math", "#include \"defs/fn_int.h\"\n#include \"defs/fn_date.h\"\n"
-                 "#include \"defs/fn_float.h\"\n#include \"defs/fn_math.h\"\n"},
-        {"time", "#include \"defs/fn_int.h\"\n#include \"defs/fn_float.h\"\n"
-                 "#include \"defs/fn_date.h\"\n#include \"defs/fn_time.h\"\n"},
-        {"str", "#include \"defs/fn_str.h\"\n"},
-        {"like", "#include \"defs/fn_str.h\"\n#include \"defs/fn_like.h\"\n"},
-        {"str2", "#include \"defs/fn_str.h\"\n#include \"defs/fn_str2.h\"\n"},
-    };
-    for (i32 i = 0; i < COUNT_OF(parts); i++) {
-        if (!strcmp(parts[i].part, part)) {
-            return parts[i].text;
-        }
-    }
-    return NULL;
-}
-
 /* As many groups as keep four vectors of 16 bytes on their way. */
 static i32 map_groups(const struct prim_map *map) {
     i32 widest = elem_bytes[map->out.type];
@@ -71,7 +46,7 @@ static i32 map_groups(const struct prim_map *map) {
 
 static FALLIBLE map_lines(struct prim_job *job, const struct prim_map *map, struct lines *l) {
     const struct op_info *info = &op_infos[map->code];
-    const char *part = part_text(info->part);
+    const char *part = gpu_part_text(info->part);
     bool text = false;
     if (!part) {
         char what[80];

@@ -9,8 +9,6 @@
  * every launch; a launch covers few enough rows to end within 100 ms. */
 #include "gpu/gpu_job.h"
 
-#define WEAVE_LEAST_ROWS 65536 /* under auto, less is not worth a compiler's time */
-
 #define ARGS_LEAST_BYTES (64LL << 10)
 #define SYNC_ROWS (1LL << 28) /* rows in flight before cancellation is looked at again */
 #define LAUNCH_NS 50000000    /* what launches of rows that multiply aim at */
@@ -230,9 +228,9 @@ static void make_text(struct job *j, struct sig *sig) {
     gpu_weave_text(&sig->weave, &sig->text);
 }
 
-/* NULL: use the virtual machine. */
+/* NULL: use the virtual machine. A step with an opcode that it does not have waits. */
 static FALLIBLE woven_function(struct job *j, struct sig *sig, void **out) {
-    i64 code = j->x->settings->gpu_code;
+    i64 code = j->plan.woven_op ? CODE_WOVEN : j->x->settings->gpu_code;
     *out = sig->function;
 #ifndef WF_HARD
     if (code == CODE_AUTO && j->source_rows < WEAVE_LEAST_ROWS) {

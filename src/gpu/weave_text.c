@@ -119,27 +119,44 @@ static bool used_before(const struct pipeline *pipe, u32 at) {
     return false;
 }
 
-static bool part_used(const struct pipeline *pipe, const char *part) {
-    for (u32 i = 0; i < pipe->op_count; i++) {
-        const struct op_info *info = &op_infos[pipe->ops[i].code];
-        if (!(info->flags & OP_CONTROL) && info->part && !strcmp(info->part, part)) {
-            return true;
+/* Helper texts, each after those it needs; they guard themselves against a second time. */
+const char *gpu_part_text(const char *part) {
+    static const struct {
+        const char *part, *text;
+    } parts[] = {
+        {"core", ""},
+        {"int", "#include \"defs/fn_int.h\"\n"},
+        {"float", "#include \"defs/fn_float.h\"\n"},
+        {"date", "#include \"defs/fn_date.h\"\n"},
+        {"math", "#include \"defs/fn_int.h\"\n#include \"defs/fn_date.h\"\n"
+                 "#include \"defs/fn_float.h\"\n#include \"defs/fn_math.h\"\n"},
+        {"real", "#include \"defs/fn_float.h\"\n#include \"defs/real_table.h\"\n"
+                 "#include \"defs/fn_real.h\"\n"},
+        {"time", "#include \"defs/fn_int.h\"\n#include \"defs/fn_float.h\"\n"
+                 "#include \"defs/fn_date.h\"\n#include \"defs/fn_time.h\"\n"},
+        {"str", "#include \"defs/fn_str.h\"\n"},
+        {"like", "#include \"defs/fn_str.h\"\n#include \"defs/fn_like.h\"\n"},
+        {"str2", "#include \"defs/fn_str.h\"\n#include \"defs/fn_str2.h\"\n"},
+    };
+    for (i32 i = 0; i < COUNT_OF(parts); i++) {
+        if (!strcmp(parts[i].part, part)) {
+            return parts[i].text;
         }
     }
-    return false;
+    return NULL;
 }
 
 static void put_functions(struct weaver *v) {
-    static const char *const parts[] = {"int", "float", "date", "like"};
     line(v, "#define WF_MIN_BLOCKS %d", min_blocks(v->plan));
     line(v, "#include \"block.h\"");
     line(v, "#include \"defs/fault.h\"");
     if (v->plan->has_text || v->plan->interns.count) {
         line(v, "#include \"%s.h\"", v->plan->interns.count ? "intern" : "text");
     }
-    for (i32 i = 0; i < COUNT_OF(parts); i++) {
-        if (part_used(v->pipe, parts[i])) {
-            line(v, "#include \"defs/fn_%s.h\"", parts[i]);
+    for (u32 i = 0; i < v->pipe->op_count; i++) {
+        const struct op_info *info = &op_infos[v->pipe->ops[i].code];
+        if (!(info->flags & OP_CONTROL) && !used_before(v->pipe, i)) {
+            text_print(v->out, "%s", gpu_part_text(info->part));
         }
     }
     line(v, "#define R %d", v->rows);

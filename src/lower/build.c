@@ -210,7 +210,7 @@ static u16 add_op(struct builder *b, enum op_code code, u16 x, u16 y, u16 z, str
 
 u16 build_op(struct builder *b, enum op_code code, u16 a, u16 b_, u16 c, struct range range) {
     u8 flags = op_infos[code].flags;
-    bool raises = (flags & OP_FAULTS) || ((flags & OP_HOST) && !(flags & OP_RARE));
+    bool raises = flags & (OP_FAULTS | OP_HOST);
     return add_op(b, code, a, b_, c, range, raises);
 }
 

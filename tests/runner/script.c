@@ -13,6 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "defs/op.def"
+#include "defs/real.def"
+#include "defs/refusal.def"
+
 struct lines {
     char **items;
     int64_t count, cap;
@@ -103,10 +107,75 @@ static char *take_sql(struct script *s) {
     return sql;
 }
 
-/* A step that the GPU refuses by name; --verbose lists them. */
+static bool is_listed(const char *const *names, size_t count, const char *word, size_t len) {
+    for (size_t i = 0; i < count; i++) {
+        if (strlen(names[i]) == len && memcmp(names[i], word, len) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether an opcode is of a list whose opcodes are refused for that reason. */
+static bool op_refused(const char *reason, const char *word, size_t len) {
+    static const char *const made[] = {
+#define XM(A, name, a, b, body, text) #name,
+#define XT(A, name, a, b, c, fn, text) #name,
+        WF_OPS_MAKE(XM, ) WF_OPS_TEXT(XT, )
+#undef XM
+#undef XT
+    };
+    static const char *const read[] = {
+#define X(A, name, r, a, b, c, fn, text) #name,
+        WF_OPS_HOST(X, )
+#undef X
+    };
+    static const char *const rare[] = {
+#define X(A, name, fails, r, a, b, c, part, expr, text) #name,
+        WF_OPS_RARE(X, )
+#undef X
+    };
+    static const char *const control[] = {"FROUND", "VARIANCE", "TRY"};
+    if (strcmp(reason, "MAKES") == 0) {
+        return is_listed(made, sizeof made / sizeof *made, word, len);
+    }
+    if (strcmp(reason, "READS") == 0) {
+        return is_listed(read, sizeof read / sizeof *read, word, len);
+    }
+    if (strcmp(reason, "CODE_VM") == 0 || strcmp(reason, "COMPILER") == 0) {
+        return is_listed(rare, sizeof rare / sizeof *rare, word, len);
+    }
+    return strcmp(reason, "CONTROL") != 0 ||
+           is_listed(control, sizeof control / sizeof *control, word, len);
+}
+
+/* Whether refusal.def has the reason, and it is a reason for what the text names. */
+static bool is_known_refusal(const char *text) {
+    static const struct {
+        const char *name, *before, *after;
+    } reasons[] = {
+#define X(A, name, before, after, why) {#name, before, after},
+        WF_REFUSALS(X, )
+#undef X
+    };
+    size_t len = strlen(text);
+    for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++) {
+        size_t head = strlen(reasons[i].before), tail = strlen(reasons[i].after);
+        if (len >= head + tail && memcmp(text, reasons[i].before, head) == 0 &&
+            strcmp(text + len - tail, reasons[i].after) == 0 &&
+            op_refused(reasons[i].name, text + head, len - head - tail)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A step that the GPU refuses by name, for a reason of refusal.def; --verbose lists them. */
 static bool is_refusal(const struct script *s, const wf_error *error) {
-    bool refused = s->cell->gpu && strcmp(error->sqlstate, "0A000") == 0 &&
-                   strstr(error->message, "cannot run on the GPU");
+    static const char words[] = "cannot run on the GPU: ";
+    const char *at = strstr(error->message, words);
+    bool refused = s->cell->gpu && strcmp(error->sqlstate, "0A000") == 0 && at &&
+                   is_known_refusal(at + strlen(words));
     if (refused && s->options->verbose) {
         printf("REFUSED %s:%lld [%s] %s\n", s->path, (long long)s->at, s->cell->name, error->message);
     }

@@ -143,7 +143,7 @@ static void test_op_table(void **state) {
         assert_non_null(info->part);
         bool control = info->flags & OP_CONTROL, host = info->flags & OP_HOST;
         assert_int_equal(info->result == KIND_NONE, control);
-        assert_int_equal(info->expr == NULL, host && !(info->flags & OP_RARE));
+        assert_int_equal(info->expr == NULL, host);
         assert_int_equal(info->arity > 0, !control);
         for (i32 k = 0; k < 3; k++) {
             assert_int_equal(info->operands[k] != KIND_NONE, k < info->arity);
