@@ -59,16 +59,12 @@ FALLIBLE reference_key(const struct table *parent, const struct table_foreign *f
                        u32 order[32], struct error *err) {
     for (u32 k = 0; k < parent->key_count; k++) {
         const struct table_key *key = &parent->keys[k];
-        u32 found = 0;
-        for (u32 i = 0; i < key->col_count && key->col_count == fk->col_count; i++) {
+        for (u32 i = 0; i < key->col_count && key->oid == fk->ref_key; i++) {
             for (u32 c = 0; c < fk->col_count; c++) {
-                if (fk->ref_cols[c] == key->cols[i]) {
-                    order[i] = c;
-                    found++;
-                }
+                order[i] = fk->ref_cols[c] == key->cols[i] ? c : order[i];
             }
         }
-        if (found == fk->col_count) {
+        if (key->oid == fk->ref_key) {
             *out_key = k;
             return ERR_OK;
         }

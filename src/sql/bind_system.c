@@ -305,13 +305,7 @@ static const struct table_key *referred_key(const struct sys *s, const struct ob
     *out_parent = entry ? entry->object : NULL;
     const struct table *parent = entry ? entry->object->table : NULL;
     for (u32 k = 0; parent && k < parent->key_count; k++) {
-        u32 found = 0;
-        for (u32 i = 0; i < parent->keys[k].col_count; i++) {
-            for (u32 c = 0; c < fk->col_count; c++) {
-                found += fk->ref_cols[c] == parent->keys[k].cols[i];
-            }
-        }
-        if (found == fk->col_count && parent->keys[k].col_count == fk->col_count) {
+        if (parent->keys[k].oid == fk->ref_key) {
             return &parent->keys[k];
         }
     }
