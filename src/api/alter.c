@@ -277,8 +277,7 @@ FALLIBLE run_alter(struct wf_connection *conn, const struct run_request *request
         }
     }
     TRY(ddl_put_sequences(conn, rows, st, &def, entry->object->schema, st->oid));
-    TRY(st->plan ? refill(conn, rows, &def)
-                 : ddl_redefine(conn, st->oid, &def, from, values));
+    TRY(st->plan ? refill(conn, rows, &def) : ddl_redefine(conn, st->oid, &def, from, values));
     rows->col_count = 0;
     rows->answer = (struct answer){0, 0, NULL};
     return alter_others(conn, &rows->arena, st, moved);

@@ -113,7 +113,7 @@ struct wf_connection {
     wf_notice notice;
     void *notice_arg;
     struct named_statement *prepared[PREPARED_LISTS]; /* by PREPARE; lists by the hash of a name */
-    struct texts *texts;              /* statements met again; NULL = none yet */
+    struct texts *texts;                              /* statements met again; NULL = none yet */
     struct noted_value *values[NOTED_LISTS]; /* what currval says; lists by the sequence's OID */
     struct noted_value *last_value;          /* lastval's: of the latest nextval */
     struct error err;
@@ -461,7 +461,7 @@ FALLIBLE change_base(struct wf_connection *conn, const struct table *table,
                      struct table_version **out);
 /* Checks keys and makes `mine` the transaction's version. */
 FALLIBLE change_keep(struct wf_connection *conn, struct table *table, struct table_version *base,
-                    struct table_version *mine);
+                     struct table_version *mine);
 /* The same, then looks at the other constraints. */
 FALLIBLE change_install(struct wf_connection *conn, struct table *table, struct table_version *base,
                         struct table_version *mine, const struct row_pairs *pairs);

@@ -742,8 +742,7 @@ static bool loses_key(const struct dropping *d, u32 own, const struct table_fore
     if (!parent || reference_key(parent->object->table, fk, &key, order, &none)) {
         return true;
     }
-    return parent->object->table->keys[key].index &&
-           going(d, parent->object->table->keys[key].oid);
+    return parent->object->table->keys[key].index && going(d, parent->object->table->keys[key].oid);
 }
 
 /* A table that stays loses the keys of unique indexes that go; after CASCADE its references to

@@ -164,8 +164,9 @@ static bool view_uses(const struct alter *a, const struct object *view, const ch
             known = known || strcmp(cols->names[c], column) == 0;
         }
     }
-    return own && known && (!view->text || text_names(b, view->text, column) || has_star(view->text) ||
-                   text_names(b, view->text, "natural"));
+    return own && known &&
+           (!view->text || text_names(b, view->text, column) || has_star(view->text) ||
+            text_names(b, view->text, "natural"));
 }
 
 static FALLIBLE depended_on(struct alter *a, const char *what, const struct object *other,
@@ -208,7 +209,8 @@ static FALLIBLE check_own_references(struct alter *a, const char *what, const st
     u32 kept = 0;
     for (u32 f = 0; f < def->foreign_count; f++) {
         const struct table_foreign *fk = &def->foreigns[f];
-        bool rests = fk->ref_key == key->oid && !(col >= 0 && key_uses(fk->col_count, fk->cols, (u32)col));
+        bool rests =
+            fk->ref_key == key->oid && !(col >= 0 && key_uses(fk->col_count, fk->cols, (u32)col));
         if (rests && !cascade) {
             return depended_on(a, what, a->object, true);
         }
@@ -657,9 +659,8 @@ FALLIBLE ddl_if_exists(struct bind *b, const struct json *body, const struct jso
                        struct statement *out, bool *out_missing) {
     const char *schema = json_text(relation, "schemaname"), *name = json_text(relation, "relname");
     TRY(snapshot_open(b->snap, b->err));
-    *out_missing =
-        json_flag(body, "missing_ok") && name &&
-        !snapshot_lookup(b->snap, sv_from(schema ? schema : ""), sv_from(name));
+    *out_missing = json_flag(body, "missing_ok") && name &&
+                   !snapshot_lookup(b->snap, sv_from(schema ? schema : ""), sv_from(name));
     if (*out_missing) { /* an ALTER of nothing */
         out->kind = STATEMENT_ALTER_TABLE;
         out->oid = 0;

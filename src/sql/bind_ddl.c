@@ -674,9 +674,8 @@ static FALLIBLE like_constraints(struct bind *b, const struct json *body, struct
         }
         key.cols = cols;
         key.oid = 0;
-        key.name = key.primary
-                       ? ddl_new_name(b, def, arena_printf(b->arena, "%s_pkey", def->name))
-                       : columns_name(b, def, key.col_count, cols, "key");
+        key.name = key.primary ? ddl_new_name(b, def, arena_printf(b->arena, "%s_pkey", def->name))
+                               : columns_name(b, def, key.col_count, cols, "key");
         GROW(b, def->keys, def->key_count, struct table_key);
         def->keys[def->key_count++] = key;
     }
