@@ -606,17 +606,41 @@ static FALLIBLE run_once(struct job *j, bool *out_again) {
     return ERR_OK;
 }
 
-/* Rows for which the card has no room go to the host batch by batch. */
-static FALLIBLE run_sending(struct job *j, bool *out_again) {
+/* Rows for which the card has no room go to the host batch by batch. When the batches' rows have no
+ * room either, those of the largest batch are to be fewer. */
+static bool can_send_less(struct job *j) {
+    if (!gpu_job_can_send(j)) {
+        return false;
+    }
+    i64 largest = 0;
+    for (i64 b = 1; b < j->batch_count; b++) {
+        largest = j->batches[b].rows > j->batches[largest].rows ? b : largest;
+    }
+    bool was_whole = !j->sends;
+    j->sends = 1;
+    j->wanted = 0;
+    return was_whole || (j->batch_count && gpu_job_cut_smaller(j, largest, 2));
+}
+
+static FALLIBLE send_less(struct job *j) {
     (void)j->g->api->ctx_synchronize(); /* nothing may still be writing what is dropped */
     error_reset(j->x->err);
     gpu_job_sink_drop(j);
     variable_reset(&j->x->vars[j->plan.sink->var]);
-    j->sends = 1;
-    j->wanted = 0;
     j->event_count = 0;
-    TRY(gpu_job_place(j));
-    return run_once(j, out_again);
+    return gpu_job_place(j);
+}
+
+/* A batch gave more rows than its slot has room for: it gets the room, or, where that is more than
+ * a slot's share of the card, batches are cut smaller. */
+static FALLIBLE make_room(struct job *j) {
+    i64 bytes = j->wanted * MAX_OF(gpu_job_row_bytes(j), 1);
+    i64 times = bytes / MAX_OF(gpu_job_slot_share(j), 1) + 1;
+    if (times > 1 && gpu_job_cut_smaller(j, j->wanted_batch, times)) {
+        j->wanted = j->wanted / times + 1;
+        return gpu_job_place(j);
+    }
+    return ERR_OK;
 }
 
 static FALLIBLE run_job(struct job *j) {
@@ -637,8 +661,11 @@ static FALLIBLE run_job(struct job *j) {
     bool again = true;
     while (again) {
         wf_status status = run_once(j, &again);
-        if (status == ERR_GPU_MEMORY && !j->sends && gpu_job_can_send(j)) {
-            status = run_sending(j, &again);
+        if (status == ERR_GPU_MEMORY && can_send_less(j)) {
+            again = true;
+            status = send_less(j);
+        } else if (!status && j->wanted) {
+            status = make_room(j);
         }
         TRY(status);
     }
