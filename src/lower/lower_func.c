@@ -244,7 +244,8 @@ static u16 modulo_wide(struct builder *b, const struct expr *expr, struct value 
     u16 d = build_kind(b, y.reg, KIND_I128);
     if (shift < 0) { /* a divisor beyond all decimals leaves the dividend */
         i128 beyond = pow10_i128(38);
-        d = build_op(b, OP_SCALE_DEC, d, build_i32(b, -shift), NO_REG, range_exact(-beyond, beyond));
+        d = build_op(b, OP_SCALE_DEC, d, build_i32(b, -shift), NO_REG,
+                     range_exact(-beyond, beyond));
     }
     d = lower_guard(b, d, null, build_int(b, KIND_I128, 1));
     a = shift > 0 ? build_op(b, OP_MODDEC_I128, a, d, build_i32(b, shift), wide)

@@ -109,8 +109,8 @@ static struct expr *as_moment(struct bind *b, struct expr *date, struct type typ
 }
 
 /* An operand of decimals whose common type 38 digits do not hold: the one with fewer digits after
- * the point gets as many as the other, or becomes a number beyond all decimals, so that they compare
- * exactly. */
+ * the point gets as many as the other, or becomes a number beyond all decimals, so that they
+ * compare exactly. */
 static FALLIBLE scale_compared(struct bind *b, struct expr **io_expr, i32 scale) {
     struct type type = decimal_of((*io_expr)->type);
     struct type wide = type_decimal(DECIMAL_DIGITS_MAX, scale);
