@@ -1003,6 +1003,11 @@ static void put_op(struct weaver *v, u32 at) {
     if (op->dst != NO_REG) {
         v->seen[op->dst] = 1;
     }
+    if (v->plan->count_after[at]) {
+        line(v, "if (args.counts) {");
+        line(v, "    w_count_rows(args.counts, %du, act);", v->plan->count_after[at] - 1);
+        line(v, "}");
+    }
 }
 
 void gpu_weave_text(struct weave *w, struct text *out) {

@@ -168,7 +168,7 @@ prints "control characters" '│ a\\nb\\tc │' -c "select E'a\nb\tc' as x"
 # Its lines fit the terminal: numbers in 80 columns, what is said in words on as many lines as it takes.
 COLUMNS=80 "$fox" -c "$t" -c "explain analyze select count(*), id + 1111111111, 'a long text that stands in the plan', name from t where id > 1 and name <> 'nobody' and price is not null
     group by 2, name order by 1, 2" >"$tmp/out" 2>&1
-awk 'length($0) > 80 { bad = 1 } END { exit bad }' "$tmp/out" && grep -q '^step  *time  *rows in' "$tmp/out" && grep -Eq '^ +0 +[0-9.]+ ms +[0-9]+ ' "$tmp/out"
+awk 'length($0) > 80 { bad = 1 } END { exit bad }' "$tmp/out" && grep -q '^step  *time  *floor  *rows in' "$tmp/out" && grep -Eq '^ +0 +[0-9.]+ ms +[0-9.]+ ms +[0-9]+ ' "$tmp/out"
 note $? "EXPLAIN ANALYZE fits the terminal" "$(cat "$tmp/out")"
 COLUMNS=30 "$fox" -c "explain select 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa' as x, 'ä ä ä ä ä ä ä ä ä ä ä ä ä ä' as y" >"$tmp/out" 2>&1
 LC_ALL=C.UTF-8 sed 's/[^ -~]/#/g' "$tmp/out" | awk 'length($0) > 30 { bad = 1 } END { exit bad }' && [ "$(tr -d ' \n' <"$tmp/out" | grep -c 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa')" = 1 ]
