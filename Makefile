@@ -25,14 +25,17 @@ demo: all
 testable: build-dev/build.ninja
 	@[ -f build/build.ninja ] || cmake --preset release -DWF_AOT=OFF >/dev/null
 
+# T=PATTERN runs what matches (tests/run --help).
+picked = $(if $(T),'$(T)')
+
 test: testable
-	@tests/run
+	@tests/run $(picked)
 
 test-full: testable
-	@tests/run --full
+	@tests/run --full $(picked)
 
 test-tsan: build-tsan/build.ninja
-	@tests/run --tsan
+	@tests/run --tsan $(picked)
 
 tidy: build/build.ninja
 	@cmake --build build --target tidy && build/tidy .

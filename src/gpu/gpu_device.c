@@ -5,7 +5,7 @@
  * CUDA. Every entry takes the lock and makes the context current. An error that poisons the context
  * marks the device broken: the statement fails with the driver's words, and the next entry throws
  * everything away, resets the primary context and starts afresh, with compiled code kept. The
- * process and the database live on. */
+ * process and the database live on. See decision 0008. */
 #include "gpu/gpu_int.h"
 #include "gpu/gpu_prim.h"
 

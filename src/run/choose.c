@@ -4,7 +4,7 @@
  * operator and reason. What only ever runs on the host (sorting, ranking, handing over the result,
  * pipelines over dictionaries, aggregation states or literal rows, which are small by nature, and
  * those that must keep the order of their rows) is recorded as a host step. Under auto the cheaper
- * estimate wins. */
+ * estimate wins. See decision 0005. */
 #include "run/run_int.h"
 
 const char *step_label(const struct step *step) {

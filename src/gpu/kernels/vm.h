@@ -10,7 +10,7 @@
  * booleans in a hardware register. Measured on an H200 (256 M rows, mean of the ten Virginian
  * queries, ms): one group 3.2 (before there were hot opcodes), two groups 2.3, four groups 1.7.
  * Copying the first columns of the next tile to shared memory meanwhile gained one per cent with
- * two groups. */
+ * two groups. See decision 0013. */
 #ifndef WF_VM_H
 #define WF_VM_H
 
@@ -1132,7 +1132,8 @@ FN u32 vm_within_f32(const u32 x[VM_ROWS], f32 lo, f32 hi) {
     return bits;
 }
 
-/* The compiler turns a switch into a tree of comparisons: hot opcodes have one of their own. */
+/* The compiler turns a switch into a tree of comparisons: hot opcodes have one of their own.
+ * Long because it is pasted into the loop of each kernel, where its cases keep their registers. */
 #define VM_HOT                                                                                    \
     u32 x[VM_ROWS];                                                                               \
     UNROLL for (u32 i = 0; i < VM_ROWS; i++) {                                                    \
@@ -1301,6 +1302,8 @@ FN i32 vm_tile_open(struct vm_tile *t, const i64 *tablet_rows, const u8 *zones,
 
 /* Every row that the opcode may write: all of them, or inside WHEN the active ones. */
 #define VM_MAY (op_flags(op) & KOP_MASKED ? act : ~0u)
+/* The opcodes that are no computation. Long because it is pasted into the switch of each kernel:
+ * what rows are emitted to differs, and calls would move registers to memory. */
 #define VM_CONTROLS(emit)                                                                         \
     case OP_LOAD: {                                                                               \
         VM_SEG if (op_kind(op) == KIND_STR) {                                                     \
