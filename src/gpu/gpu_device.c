@@ -435,7 +435,7 @@ static void explain_step(struct exec *x, const struct step *step, struct text *o
     explain_cols(x, &plan, cols);
     for (u32 i = 0; i < step->pipeline->op_count; i++) {
         const struct op *op = &step->pipeline->ops[i];
-        if (op->code == OP_PROBE || op->code == OP_MATCH || op->code == OP_EACH) {
+        if (op_infos[op->code].roles[OPERAND_IMM] == ROLE_index) {
             indexes[plan.op_imm[i]] = (struct weave_index){1, op->code == OP_PROBE, 0};
         }
     }

@@ -585,7 +585,7 @@ static void intern_use(const struct job *j, i64 number, bool *out_text, bool *ou
     *out_text = *out_adds = false;
     for (u32 i = 0; i < j->pipe->op_count; i++) {
         const struct op *op = &j->pipe->ops[i];
-        bool names = op->code == OP_INTERN || op->code == OP_INTERN2 || op->code == OP_UNPAIR;
+        bool names = op_infos[op->code].roles[OPERAND_IMM] == ROLE_interner;
         if (names && j->plan.op_imm[i] == number) {
             *out_text = *out_text || op->code == OP_INTERN;
             *out_adds = *out_adds || gpu_op_adds(op);

@@ -39,7 +39,7 @@
 #define X1(A, name, r, a, part, cost, expr, text) OP_##name,
 #define X2(A, name, r, a, b, part, cost, expr, text) OP_##name,
 #define X3(A, name, r, a, b, c, part, cost, expr, text) OP_##name,
-#define XC(A, name, operands, text) OP_##name,
+#define XC(A, name, ...) OP_##name,
 enum op_code {
     WF_CTLS(XC, ) WF_OPS1(X1, ) WF_OPS2(X2, ) WF_OPS3(X3, ) WF_OPS1F(X1, ) WF_OPS2F(X2, )
         WF_OPS3F(X3, )
@@ -851,11 +851,10 @@ FN_SLOW void vm_loadv(u8 *s, struct vm_op op, const u8 *data, i64 at, u32 i, str
     }
 }
 
-/* Codes below zero read entry `other`; what lies outside the table reads as zero. */
+/* What lies outside the table reads as zero. */
 FN_SLOW void vm_lut(u8 *s, struct vm_op op, const struct kcol *lut, u32 j) {
     i64 at = get1_i32(s, op_a(op), j);
-    at = at >= 0 ? at : op_b(op) == 0xffffu ? lut->len : (i64)op_b(op);
-    if (at < lut->len) {
+    if (at >= 0 && at < lut->len) {
         vm_pick(s, op, lut->data, at, j);
     } else {
         vm_put_bits(s, op, j, 0, 0);
