@@ -390,6 +390,8 @@ void session_close(struct wf_connection *conn);
 /* ddl.c, alter.c: a definition that may be changed; sequences of new columns; an object's table
  * under another definition: column i is from[i] (NULL: i) or the constant values[i]. */
 struct table_def ddl_copy_def(struct arena *arena, const struct table_def *def);
+/* Numbers for constraints that have none, and for the keys that new references rest on. */
+void ddl_give_oids(struct catalog *catalog, struct table_def *def);
 FALLIBLE ddl_put_sequences(struct wf_connection *conn, struct rowset *rows,
                            const struct statement *st, struct table_def *def, u32 schema, u32 oid);
 /* An object and what depends on it go. */

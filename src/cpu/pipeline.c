@@ -436,7 +436,7 @@ static FALLIBLE begin_sinks(struct pipe_run *run) {
 /* Variables that LOADV reads must be in one piece. */
 static FALLIBLE flatten_inputs(struct exec *x, const struct pipeline *pipe) {
     for (u32 i = 0; i < pipe->op_count; i++) {
-        if (pipe->ops[i].code == OP_LOADV || pipe->ops[i].code == OP_LOADVN) {
+        if (op_infos[pipe->ops[i].code].roles[OPERAND_B] == ROLE_rows) {
             TRY(variable_flatten(x, pipe->ops[i].b));
         }
     }

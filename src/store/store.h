@@ -44,6 +44,7 @@ struct table_foreign { /* REFERENCES */
     u32 *cols;
     u32 ref_oid; /* the table referred to, by its object's oid; 0 = this one */
     u32 *ref_cols;
+    u32 ref_key;             /* the key it rests on, by its oid, though others may be equal */
     u8 on_delete, on_update; /* enum fk_action */
     u32 set_on_delete; /* ON DELETE SET NULL or DEFAULT of these only: bit i is cols[i]; 0 = all */
     b8 match_full;     /* all of its columns are NULL, or none */

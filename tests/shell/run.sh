@@ -76,6 +76,8 @@ t="create table t (id integer, name text, price decimal(6,2), ok boolean, f doub
 prints "--version" '^warpfox [0-9]+\.[0-9]+' --version
 prints "--help lists options" '--keep-going' --help
 prints "-h" '^Usage' -h
+prints "-?" '^Usage' '-?'
+expect "long names" 0 $'device\ncpu' --device=cpu --format csv --command "show device"
 complains "unknown option" 2 'unknown option "--frmat"' --frmat csv
 complains "missing value" 2 'needs a value' -c
 complains "unknown format" 2 'unknown format "xml".*markdown' --format xml -c "select 1"
@@ -168,7 +170,7 @@ prints "control characters" '│ a\\nb\\tc │' -c "select E'a\nb\tc' as x"
 # Its lines fit the terminal: numbers in 80 columns, what is said in words on as many lines as it takes.
 COLUMNS=80 "$fox" -c "$t" -c "explain analyze select count(*), id + 1111111111, 'a long text that stands in the plan', name from t where id > 1 and name <> 'nobody' and price is not null
     group by 2, name order by 1, 2" >"$tmp/out" 2>&1
-awk 'length($0) > 80 { bad = 1 } END { exit bad }' "$tmp/out" && grep -q '^step  *time  *rows in' "$tmp/out" && grep -Eq '^ +0 +[0-9.]+ ms +[0-9]+ ' "$tmp/out"
+awk 'length($0) > 80 { bad = 1 } END { exit bad }' "$tmp/out" && grep -q '^step  *time  *floor  *rows in' "$tmp/out" && grep -Eq '^ +0 +[0-9.]+ ms +[0-9.]+ ms +[0-9]+ ' "$tmp/out"
 note $? "EXPLAIN ANALYZE fits the terminal" "$(cat "$tmp/out")"
 COLUMNS=30 "$fox" -c "explain select 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa' as x, 'ä ä ä ä ä ä ä ä ä ä ä ä ä ä' as y" >"$tmp/out" 2>&1
 LC_ALL=C.UTF-8 sed 's/[^ -~]/#/g' "$tmp/out" | awk 'length($0) > 30 { bad = 1 } END { exit bad }' && [ "$(tr -d ' \n' <"$tmp/out" | grep -c 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa')" = 1 ]
@@ -531,6 +533,21 @@ prints "devices" 'worker threads: [0-9]+' devices
 complains "devices takes nothing" 2 'takes no' devices all
 complains "unknown benchmark" 2 'virginian' bench nonsense
 complains "bench without a name" 2 'virginian' bench
+complains "bench with an unknown option" 2 'bench: unknown option "--frmat"' bench tpch --frmat
+complains "bench with an option of the shell only" 2 'unknown option "--timer"' bench tpch --timer
+complains "the shell with an option of bench only" 2 'unknown option "--sf"' --sf 1
+complains "bench with an option of another experiment" 2 'virginian takes no "--sf"' bench virginian --sf 1
+complains "bench with two names" 2 'one experiment' bench tpch prim
+complains "bench with a device there is not" 2 'no device "tpu"' bench prim -d tpu
+complains "bench tpch with a device there is not" 2 'device' bench tpch -d tpu
+complains "bench with bad memory" 2 'memory' bench tpch --memory lots
+complains "bench with bad memory of the GPU" 2 'gpu_memory' bench prim -d cpu --gpu-memory lots
+complains "bench with bad threads" 2 'threads' bench tpch --threads many
+complains "bench with bad rows" 2 'positive' bench prim --rows 10x
+complains "bench without a value" 2 '"--sf" needs a value' bench tpch --sf
+prints "bench --help" '^ +-d, --device NAME' bench --help
+prints "bench takes the settings of the shell" '"threads": 2, "device": "cpu"' bench tpch --sf=0.01 --queries 6 --runs 1 --json \
+    -d cpu --threads 2 --memory 1GB --gpu-memory 1GB
 complains "bench with a bad scale factor" 2 'positive' bench tpch --sf 1x
 complains "bench with a scale factor out of range" 1 '0\.001 to 1000' bench tpch --sf 0.0001 --text duckdb
 prints "bench tpch checks its answers" '^2 right, 0 wrong, 0 not checked, 0 failed$' bench tpch --sf 0.01 --queries 1,6 --runs 1

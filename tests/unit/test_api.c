@@ -643,7 +643,14 @@ static void test_explain(void **state) {
     char *lines = flat(analyzed);
     assert_non_null(strstr(lines, "Filter b > 2  [~"));
     assert_non_null(strstr(lines, "rows, actual 1]"));
+    assert_non_null(strstr(lines, "time      floor    rows in"));
     assert_non_null(strstr(lines, "of its floor"));
+    const char *step = strstr(lines, "\n   0 ");
+    assert_non_null(step); /* its time and the floor of that, both with their unit */
+    float took = 0;
+    float least = -1;
+    assert_int_equal(sscanf(step, " 0 %f ms %f ms", &took, &least), 2);
+    assert_true(least >= 0 && least <= took);
     assert_non_null(strstr(lines, "floors: cpu "));
     assert_non_null(strstr(lines, "device = cpu"));
     assert_non_null(strstr(lines, "1 row in "));
