@@ -259,7 +259,7 @@ struct param {
 };
 /* Converts to `type`, as held in `kind`. Strings it makes live in `arena`. */
 FALLIBLE param_convert(struct arena *arena, const struct param *param, i32 number, struct type type,
-                       enum kind kind, i32 zone, union lit *out, struct error *err);
+                       enum kind kind, struct when when, union lit *out, struct error *err);
 
 #define X(A, name, how, text) METRIC_##name,
 enum metric { WF_METRICS(X, ) METRIC_COUNT };
