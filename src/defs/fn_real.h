@@ -10,7 +10,7 @@
  * There are no branches, so that loops vectorise: rows that are special are computed like others,
  * and the last lines choose. Whatever is looked up is masked, since such rows have any bits. What
  * is inside FN_RARELY is left out of vector loops (cpu/vec_real.c), which do those rows again.
- * Faults as in PostgreSQL. */
+ * Faults as in PostgreSQL. See decision 0020. */
 #ifndef WF_DEFS_FN_REAL_H
 #define WF_DEFS_FN_REAL_H
 

@@ -217,7 +217,7 @@ static void test_every_opcode(void **state) {
     for (i64 l = 0; l < COUNT_OF(levels) && levels[l].level <= cpu_level(); l++) {
         u64 seed = 1;
         for (u16 code = 0; code < OP_COUNT; code++) {
-            u8 flags = op_infos[code].flags;
+            u16 flags = op_infos[code].flags;
             bool looped =
                 !(flags & OP_RARE) || levels[l].table->dense[code]; /* few rare ones are */
             if (flags & (OP_CONTROL | OP_HOST | OP_MAKES) || !looped) {
