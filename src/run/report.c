@@ -29,15 +29,14 @@ static struct floor floor_of(const struct step_metric *m, const struct device_ra
 }
 
 struct report {
-    struct device_rates cpu, gpu;
+    struct device_rates rates[DEVICES_MOST];
     const char *why; /* of all steps; NULL = each has its own */
 };
 
 /* "98% of memory": how near the step is to its floor, and what bounds it. */
 static void print_floor(struct text *out, const struct report *report,
                         const struct step_metric *m) {
-    bool is_gpu = m->device && strncmp(m->device, "gpu", 3) == 0;
-    struct floor floor = floor_of(m, is_gpu ? &report->gpu : &report->cpu);
+    struct floor floor = floor_of(m, &report->rates[m->device_no]);
     if (floor.ns > 0 && m->ns > 0) {
         f64 share = 100 * floor.ns / (f64)m->ns;
         text_print(out, "  %3.0f%% of %s\n", MIN_OF(share, 100), floor.by);
@@ -107,20 +106,12 @@ static void print_rates(struct text *out, const char *name, const struct device_
     }
 }
 
-static bool ran_on(const struct exec *x, u32 steps, const char *name) {
+static bool ran_on(const struct exec *x, u32 steps, u32 number) {
     bool ran = false;
     for (u32 i = 0; i < steps; i++) {
-        const char *device = x->metrics[i].device;
-        ran = ran || (device && strncmp(device, name, strlen(name)) == 0);
+        ran = ran || (x->metrics[i].device && x->metrics[i].device_no == number);
     }
     return ran;
-}
-
-static void get_rates(struct exec *x, struct device *device, u32 steps, struct device_rates *out) {
-    memset(out, 0, sizeof *out);
-    if (device && device->rates && ran_on(x, steps, device->name)) {
-        device->rates(device, x, out);
-    }
 }
 
 void exec_print(struct text *out, struct exec *x, const struct run_devices *devices) {
@@ -131,8 +122,12 @@ void exec_print(struct text *out, struct exec *x, const struct run_devices *devi
         steps += program->blocks[b].step_count;
     }
     report.why = common_why(x, steps);
-    get_rates(x, devices->cpu, steps, &report.cpu);
-    get_rates(x, devices->gpu, steps, &report.gpu);
+    for (u32 i = 0; i < devices->count; i++) {
+        struct device *device = devices->list[i];
+        if (device->rates && ran_on(x, steps, i)) {
+            device->rates(device, x, &report.rates[i]);
+        }
+    }
     text_print(out, "%4s %12s %12s %12s %9s %7s  %s\n", "step", "time", "rows in", "rows out",
                "MB read", "GB/s", "of its floor");
     u32 no = 0;
@@ -144,8 +139,9 @@ void exec_print(struct text *out, struct exec *x, const struct run_devices *devi
     if (report.why) {
         text_print(out, "why there: %s\n", report.why);
     }
-    print_rates(out, "cpu", &report.cpu);
-    print_rates(out, "gpu", &report.gpu);
+    for (u32 i = 0; i < devices->count; i++) {
+        print_rates(out, devices->list[i]->name, &report.rates[i]);
+    }
 }
 
 /* Whether as many rows came out of the pipeline as reached its end: groups and the first rows of an
