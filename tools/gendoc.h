@@ -7,4 +7,7 @@
 /* docs/warpfox.1 */
 void write_man(FILE *out);
 
+/* docs/sql.md: the page as it is, with its made parts made anew. */
+void write_parts(FILE *out, const char *page);
+
 #endif

@@ -64,6 +64,8 @@ void watch_init(struct watch *watch);
 void watch_fini(struct watch *watch);
 void watch_begin(struct watch *watch);
 void watch_exec(struct watch *watch, struct exec *exec); /* NULL before the execution ends */
+/* Rows of the answer have been taken, while watch_exec names the execution that made them. */
+void watch_rows(struct watch *watch, i64 rows);
 void watch_load(struct watch *watch, struct load_progress *load);
 void watch_end(struct watch *watch);
 /* For rows computed while they are read, outside of any statement: does nothing while one runs. */
@@ -260,7 +262,7 @@ struct param {
 };
 /* Converts to `type`, as held in `kind`. Strings it makes live in `arena`. */
 FALLIBLE param_convert(struct arena *arena, const struct param *param, i32 number, struct type type,
-                       enum kind kind, i32 zone, union lit *out, struct error *err);
+                       enum kind kind, struct when when, union lit *out, struct error *err);
 
 #define X(A, name, how, text) METRIC_##name,
 enum metric { WF_METRICS(X, ) METRIC_COUNT };
@@ -448,6 +450,8 @@ FALLIBLE append_rows(struct wf_connection *conn, struct table *table, struct tab
  * there are none. */
 FALLIBLE append_answer(struct wf_connection *conn, struct rowset *rows, struct table *table,
                        struct table_version *base, i64 *out_count, struct table_version **out);
+/* Before the execution starts: storing its answer is a part of the work. */
+void change_expect_answer(struct rowset *rows);
 /* The same as a change of the transaction's table, constraints and all. */
 FALLIBLE change_answer(struct wf_connection *conn, struct rowset *rows, struct table *table,
                        i64 *out_count);

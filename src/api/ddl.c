@@ -388,6 +388,7 @@ FALLIBLE run_create_as(struct wf_connection *conn, const struct run_request *req
     if (!st->no_data && !adopts) {
         TRY(rowset_open_exec(conn, request, rows));
         st = &rows->compiled->stmt; /* may have been compiled again */
+        change_expect_answer(rows);
         TRY(rowset_start_exec(conn, rows));
     }
     struct table *table = NULL;

@@ -188,7 +188,8 @@ static const char *gpu_refuses(struct device *dev, struct exec *x, const struct 
         return step->kind == STEP_SORT ? "sorting runs on the CPU" : "this step runs on the CPU";
     }
     struct gpu_plan plan;
-    const char *refusal = gpu_plan_make(x->arena, x->program, step->pipeline, &plan);
+    const char *refusal =
+        gpu_plan_make(x->arena, x->program, step->pipeline, x->counts_rows, &plan);
     i64 beside = 4096 + 2 * plan.tile_rows; /* a kernel's own arrays, and where rows go */
     if (!refusal && plan.slot_bytes + beside > g->shared_max) {
         return arena_printf(x->arena, "its registers need %lld bytes of shared memory, %d exist",
@@ -239,7 +240,8 @@ static f64 gpu_estimate(struct device *dev, struct exec *x, const struct step *s
         return ns + (f64)v->rows * (is_here(g, v) ? 0.1 : 0.3);
     }
     struct gpu_plan plan;
-    if (step->kind != STEP_PIPELINE || gpu_plan_make(x->arena, x->program, step->pipeline, &plan)) {
+    if (step->kind != STEP_PIPELINE ||
+        gpu_plan_make(x->arena, x->program, step->pipeline, x->counts_rows, &plan)) {
         return 1e18;
     }
     mutex_lock(&g->lock);
@@ -429,7 +431,8 @@ static void explain_cols(const struct exec *x, const struct gpu_plan *plan,
 
 static void explain_step(struct exec *x, const struct step *step, struct text *out) {
     struct gpu_plan plan;
-    const char *refusal = gpu_plan_make(x->arena, x->program, step->pipeline, &plan);
+    const char *refusal =
+        gpu_plan_make(x->arena, x->program, step->pipeline, x->counts_rows, &plan);
     if (refusal) {
         text_print(out, "/* not on the GPU: %s */\n", refusal);
         return;

@@ -91,6 +91,7 @@ struct job {
     u8 *blob;
     i64 blob_bytes;
     i64 lits_at, luts_at, cols_at, indexes_at, outs_at, words_at, word_regs_at, reports_at;
+    i64 counts_at; /* behind the reports */
     i64 limbs_at;
     i64 interns_at;
     struct kintern *interns;
@@ -109,6 +110,7 @@ struct job {
     struct gpu_var *old;    /* append: what the variable held */
     i64 old_rows;
     i64 event_count;
+    u64 *counts; /* rows at the plan's places; NULL = not counted */
     b8 used_vm, used_woven;
 };
 
@@ -120,7 +122,7 @@ i64 gpu_job_slot_share(const struct job *j); /* of the card's memory, in bytes *
  */
 bool gpu_job_cut_smaller(struct job *j, i64 batch, i64 times);
 FALLIBLE gpu_job_gone(struct job *j); /* deleted rows, to the card */
-void gpu_job_marks(struct job *j);    /* rows at the marks before which none is dropped */
+void gpu_job_marks(struct job *j);    /* rows at marks, where they are known */
 /* Addresses of part p's column; loads it into the cache when that is the placement. */
 FALLIBLE gpu_job_segment(struct job *j, const struct batch *b, i64 p, u32 col, i64 *slot_at,
                          i32 slot, struct kseg *out);

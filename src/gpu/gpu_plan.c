@@ -897,8 +897,57 @@ void gpu_plan_forms(const struct gpu_plan *plan, const struct weave_col *cols, s
     }
 }
 
+i64 gpu_counted_behind(const struct pipeline *pipe, const struct row_mark *mark) {
+    for (i64 i = (i64)mark->op - 1; i >= 0; i--) {
+        u16 code = pipe->ops[i].code;
+        if (code == OP_FILTER || code == OP_PROBE || code == OP_MATCH || code == OP_ANY) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static void find_counted(struct arena *arena, const struct pipeline *pipe, struct gpu_plan *out) {
+    out->count_after = NEW_ARRAY(arena, u8, pipe->op_count + 1);
+    for (u32 m = 0; m < pipe->mark_count; m++) {
+        i64 op = gpu_counted_behind(pipe, &pipe->marks[m]);
+        if (op >= 0 && !out->count_after[op] && out->count_places < COUNT_PLACES) {
+            out->count_after[op] = (u8)++out->count_places;
+        }
+    }
+}
+
+/* Behind opcodes first to end - 1. */
+static void emit_counts(struct planner *p, u32 first, u32 end) {
+    for (u32 i = first; i < end; i++) {
+        if (p->plan->count_after[i]) {
+            struct kop count = {.code = KOP_COUNT, .imm = (u16)(p->plan->count_after[i] - 1)};
+            VEC_PUSH(p->arena, &p->ops, count);
+        }
+    }
+}
+
+static const char *emit_all(struct planner *p, bool counts) {
+    struct emitter e = {.depth = 0};
+    for (u32 i = 0; i < p->pipe->op_count;) {
+        u32 fused = emit_fused(p, &e, i);
+        const char *refusal = fused ? NULL : emit_op(p, &e, i);
+        if (refusal) {
+            return refusal;
+        }
+        u32 end = i + MAX_OF(fused, 1);
+        if (counts) {
+            emit_counts(p, i, end);
+        }
+        i = end;
+    }
+    emit_nexts(p, &e);
+    return NULL;
+}
+
 static const char *plan_tiles(struct arena *arena, const struct program *program,
-                              const struct pipeline *pipe, u32 tile_rows, struct gpu_plan *out) {
+                              const struct pipeline *pipe, u32 tile_rows, bool counts,
+                              struct gpu_plan *out) {
     memset(out, 0, sizeof *out);
     out->tile_rows = tile_rows;
     out->program = program;
@@ -920,16 +969,11 @@ static const char *plan_tiles(struct arena *arena, const struct program *program
     find_host_text(&p);
     place_consts(&p);
     find_limbs(&p);
-    struct emitter e = {.depth = 0};
-    for (u32 i = 0; i < pipe->op_count; i++) {
-        u32 fused = emit_fused(&p, &e, i);
-        const char *refusal = fused ? NULL : emit_op(&p, &e, i);
-        if (refusal) {
-            return refusal;
-        }
-        i += fused ? fused - 1 : 0;
+    find_counted(arena, pipe, out);
+    const char *refusal = emit_all(&p, counts);
+    if (refusal) {
+        return refusal;
     }
-    emit_nexts(&p, &e);
     put_together(&p);
     out->slot_bytes = (i64)p.next * PLACE_UNIT;
     if (out->max_live > MAX_LIVE) {
@@ -943,16 +987,16 @@ static const char *plan_tiles(struct arena *arena, const struct program *program
 }
 
 const char *gpu_plan_make(struct arena *arena, const struct program *program,
-                          const struct pipeline *pipe, struct gpu_plan *out) {
+                          const struct pipeline *pipe, bool counts, struct gpu_plan *out) {
     const char *refusal = refuse_pipe(arena, pipe);
     if (refusal) {
         return refusal;
     }
     if (main_sink(pipe)->kind == SINK_ROWS) {
-        refusal = plan_tiles(arena, program, pipe, VM_TILE_LARGE, out);
+        refusal = plan_tiles(arena, program, pipe, VM_TILE_LARGE, counts, out);
         if (!refusal && out->slot_bytes <= LARGE_TILE_BYTES) {
             return NULL;
         }
     }
-    return plan_tiles(arena, program, pipe, VM_TILE_SMALL, out);
+    return plan_tiles(arena, program, pipe, VM_TILE_SMALL, counts, out);
 }

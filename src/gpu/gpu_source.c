@@ -260,15 +260,12 @@ void gpu_job_marks(struct job *j) {
     for (i64 p = 0; p < j->part_count; p++) {
         live -= j->parts[p].gone ? gone_rows(&j->parts[p]) : 0;
     }
-    u32 op = 0;
     for (u32 m = 0; m < pipe->mark_count; m++) {
-        for (; op < pipe->marks[m].op; op++) {
-            u16 code = pipe->ops[op].code;
-            if (code == OP_FILTER || code == OP_PROBE || code == OP_MATCH) {
-                return;
-            }
+        i64 op = gpu_counted_behind(pipe, &pipe->marks[m]);
+        u8 place = op >= 0 && j->counts ? j->plan.count_after[op] : 0;
+        if (op < 0 || place) {
+            marks[m] = MAX_OF(marks[m], 0) + (place ? (i64)j->counts[place - 1] : live);
         }
-        marks[m] = MAX_OF(marks[m], 0) + live;
     }
 }
 

@@ -51,6 +51,9 @@ void gpu_var_release(void *var) {
 wf_status gpu_var_get(struct gpu *g, struct exec *x, u32 var, struct gpu_var **out) {
     struct variable *v = &x->vars[var];
     struct gpu_var *gv = v->copy;
+    if (gv && gv->g != g) {
+        FAIL(x->err, INTERNAL, "variable %u lies on another GPU", var);
+    }
     /* The host may have added rows to what was fetched. */
     bool behind = gv && v->kind == VAR_ROWS && v->on_host && gv->rows != v->rows;
     if (gv && gv->epoch == g->epoch && !behind) {

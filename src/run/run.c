@@ -316,7 +316,7 @@ static FALLIBLE run_step(struct exec *x, const struct run_devices *devices, u32 
         status = run_here(x, devices, 0, step_no, step, streams);
     }
     TRY(status);
-    if (!streams) {
+    if (!streams && step->kind != STEP_RESULT) { /* whoever takes the answer has yet to do so */
         work_end(x);
     }
     metric->ns += clock_ns() - start;

@@ -1420,6 +1420,9 @@ FN i32 vm_tile_open(struct vm_tile *t, const i64 *tablet_rows, const u8 *zones,
         }                                                                                         \
         break;                                                                                    \
     }                                                                                             \
+    case KOP_COUNT:                                                                               \
+        w_count_rows(args.counts, op_imm(op), act);                                               \
+        break;                                                                                    \
     case OP_EMIT:                                                                                 \
         emit;                                                                                     \
         break;
