@@ -1,7 +1,7 @@
 /* gendoc.c: the reference pages that are made from the tables.
  *
- *   gendoc FOLDER           writes opcodes.md, functions.md, settings.md, errors.md, gpu.md, warpfox.1, parts of sql.md and
- *                           c-api.md
+ *   gendoc FOLDER           writes opcodes.md, functions.md, settings.md, errors.md, gpu.md, warpfox.1, parts of sql.md
+ *                           and c-api.md
  *   gendoc --check FOLDER   exits 1, naming them, when a page there differs from the tables
  *
  * It includes the tables and nothing else, so a page can only say what the code says. */
@@ -149,8 +149,8 @@ static void op_name(FILE *out, const char *name, int *count) {
 static void write_gpu(FILE *out) {
     int count = 0;
     fprintf(out, "# What a GPU does not run\n\n%s\n", made);
-    fputs("Under `SET device = auto` these steps run on the CPU and EXPLAIN ANALYZE says why; under `device = gpu` they "
-          "are errors\nthat name the reason. Everything else runs on both, with the same bits.\n\n"
+    fputs("Under `SET device = auto` these steps run on the CPU and EXPLAIN ANALYZE says why; under `device = gpu` "
+          "they are errors\nthat name the reason. Everything else runs on both, with the same bits.\n\n"
           "| reason given | why |\n|---|---|\n",
           out);
 #define X(A, name, before, after, why) fprintf(out, "| %s…%s | %s |\n", before, after, why);
