@@ -1,10 +1,12 @@
 /* gendoc.c: the reference pages that are made from the tables.
  *
- *   gendoc FOLDER           writes opcodes.md, functions.md, settings.md, errors.md
+ *   gendoc FOLDER           writes opcodes.md, functions.md, settings.md, errors.md, warpfox.1, and parts of sql.md
  *   gendoc --check FOLDER   exits 1, naming them, when a page there differs from the tables
  *
  * It includes the tables and nothing else, so a page can only say what the code says. */
 #define _GNU_SOURCE
+#include "gendoc.h"
+
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,6 +45,45 @@ static void op_row(FILE *out, const char *name, const char *kinds, const char *t
     fputs(" |\n", out);
 }
 
+/* An operand by its role in op.def: "i64 a", "index imm", ", match flags"; of a number its field alone. */
+static void role_text(FILE *out, const char *role, const char *field) {
+    if (strstr(role, "column") || !strcmp(role, "half") || !strcmp(role, "number")) {
+        fputs(field, out);
+        return;
+    }
+    bool is_flag = strstr(role, "flags") || strstr(role, "mode") || !strcmp(role, "find");
+    fputs(is_flag ? ", " : "", out);
+    for (; *role && strcmp(role, "_if") != 0; role++) {
+        fputc(*role == '_' ? ' ' : *role, out);
+    }
+    fprintf(out, "%s%s", is_flag ? "" : " ", is_flag ? "" : field);
+}
+
+/* `roles` of dst, a, b, c, imm; `operands` names them as $a. */
+static void control_row(FILE *out, const char *name, const char *operands, const char *const *roles,
+                        const char *text) {
+    static const char *const fields[] = {"dst", "a", "b", "c", "imm"};
+    fprintf(out, "| %s | ", name);
+    if (strcmp(roles[0], "no") != 0) {
+        fprintf(out, "%s%s", strncmp(roles[0], "as_", 3) ? roles[0] : "any", *operands ? " &larr; " : "");
+    }
+    for (; *operands; operands++) {
+        int field = 1;
+        while (*operands == '$' && strncmp(operands + 1, fields[field], strlen(fields[field])) != 0) {
+            field++;
+        }
+        if (*operands == '$') {
+            role_text(out, roles[field], fields[field]);
+            operands += strlen(fields[field]);
+        } else {
+            fputc(*operands, out);
+        }
+    }
+    fputs(" | ", out);
+    cell(out, text);
+    fputs(" |  |\n", out);
+}
+
 static void op_head(FILE *out, const char *title, const char *prose) {
     fprintf(out, "\n## %s\n\n%s\n\n| opcode | operands | synopsis | body |\n|---|---|---|---|\n", title, prose);
 }
@@ -53,7 +94,8 @@ static void write_opcodes(FILE *out) {
           "second\nboolean register. EXPLAIN (OPCODES) shows them for a statement.\n",
           out);
     op_head(out, "Control", "They shape the rows; every device writes them itself.");
-#define X(A, name, operands, text) op_row(out, #name, operands, text, "");
+#define X(A, name, flags, dst, ra, rb, rc, imm, operands, text)                                    \
+    control_row(out, #name, operands, (const char *const[]){#dst, #ra, #rb, #rc, #imm}, text);
     WF_CTLS(X, )
 #undef X
     op_head(out, "Scalar, cannot fail", "Arithmetic is proven in range when the program is made, or wraps.");
@@ -138,7 +180,8 @@ static const char also[] =
     "current_date, current_timestamp, localtime, localtimestamp, to_char; `~ ~* !~ !~*`, LIKE, ILIKE,\n"
     "SIMILAR TO; try_cast(x as t); current_user, user, session_user, current_role, current_catalog,\n"
     "current_schema, current_database(), current_setting(name), version(); pg_sleep(seconds), for every row.\n\n"
-    "Decimals: sqrt, exp, ln, log, power and trigonometry of decimals are computed as double precision.\n"
+    "Decimals: sqrt, exp, ln, log and power of decimals are decimals, computed on the CPU; trigonometry is\n"
+    "double precision.\n"
     "numeric without (p,s) takes the digits of its source: a literal has those it is written with, integers and\n"
     "decimals keep theirs; text and floats, and to_number whose template is not constant, become decimal(38,16),\n"
     "rounded half away from zero. A column's numeric needs (p,s).\n"
@@ -223,6 +266,8 @@ static const struct page {
     {"functions.md", write_functions},
     {"settings.md", write_settings},
     {"errors.md", write_errors},
+    {"warpfox.1", write_man},
+    {"sql.md", NULL}, /* only parts of it are made */
 };
 
 static bool same_as_file(const char *path, const char *text, size_t len) {
@@ -238,6 +283,19 @@ static bool same_as_file(const char *path, const char *text, size_t len) {
     return same;
 }
 
+static void rewrite(FILE *out, const char *path) {
+    FILE *in = fopen(path, "r");
+    char *page = NULL;
+    size_t cap = 0;
+    if (in && getdelim(&page, &cap, 0, in) > 0) {
+        write_parts(out, page);
+    }
+    free(page);
+    if (in) {
+        fclose(in);
+    }
+}
+
 int main(int argc, char **argv) {
     bool check = argc > 2 && strcmp(argv[1], "--check") == 0;
     const char *folder = argc > 1 ? argv[argc - 1] : "docs";
@@ -251,7 +309,11 @@ int main(int argc, char **argv) {
         if (!out) {
             return 2;
         }
-        pages[i].write(out);
+        if (pages[i].write) {
+            pages[i].write(out);
+        } else {
+            rewrite(out, path);
+        }
         fclose(out);
         if (check && !same_as_file(path, text, len)) {
             fprintf(stderr, "%s is not current: run `make docs`\n", path);

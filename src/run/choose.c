@@ -4,7 +4,7 @@
  * operator and reason. What only ever runs on the host (sorting, ranking, handing over the result,
  * pipelines over dictionaries, aggregation states or literal rows, which are small by nature, and
  * those that must keep the order of their rows) is recorded as a host step. Under auto the cheaper
- * estimate wins. */
+ * estimate wins. See decision 0005. */
 #include "run/run_int.h"
 
 const char *step_label(const struct step *step) {
@@ -113,23 +113,9 @@ static void pipeline_inputs(const struct pipeline *pipe, void (*visit)(void *arg
         }
     }
     for (u32 i = 0; i < pipe->op_count; i++) {
-        const struct op *op = &pipe->ops[i];
-        switch (op->code) {
-        case OP_LOADV:
-        case OP_LOADVN:
-            visit(arg, op->b);
-            break;
-        case OP_LUT:
-        case OP_PROBE:
-        case OP_MATCH:
-        case OP_EACH:
-        case OP_INTERN:
-        case OP_INTERN2:
-        case OP_UNPAIR:
-            visit(arg, op->imm);
-            break;
-        default:
-            break;
+        u32 var = op_variable(&pipe->ops[i]);
+        if (var != NO_VAR) {
+            visit(arg, var);
         }
     }
 }
