@@ -279,8 +279,12 @@ struct builder *lower_rel(struct lower *l, const struct rel *rel) {
     case REL_WORK:
         b = lower_work(l, rel);
         break;
-    default:
+    case REL_LIMIT:
         b = lower_limit(l, rel);
+        break;
+    default:
+        lower_fail(l, ERR_INTERNAL, rel->position, "lowering: no operator %d", (int)rel->kind);
+        b = build_new(l, SOURCE_ONE, 0, 1, 1);
         break;
     }
     build_label(b, rel_names[rel->kind]);

@@ -817,6 +817,11 @@ static struct rel *push(struct unnest *u, struct rel *rel, u32 *cols) {
     case REL_VALUES:
         return push_values(u, rel, cols);
     default:
+        if (rel->input_count > 0) {
+            (void)error_set(u->o->err, ERR_INTERNAL, rel->position,
+                            "plan: a subquery with an operator %s that the pass unnest does not know",
+                            rel_names[rel->kind]);
+        }
         return push_plain(u, rel, cols);
     }
 }

@@ -345,8 +345,9 @@ static inline bool rel_is_serial(const struct rel *rel) {
  * which map[old number] names afterwards. The map has plan->cols.count + 1 entries, NULL where it
  * says nothing yet; entries that are set stand for columns from elsewhere. */
 struct rel *rel_copy(struct plan *plan, struct rel *rel, struct expr **map);
-/* equal.c: whether two parts of a plan have the same rows, up to the numbers of columns; the map then
- * says for columns of b which of a's they are (see rel_copy). What is volatile is equal to nothing. */
+/* equal.c: whether two parts of a plan have the same rows, up to the numbers of columns; the map
+ * then says for columns of b which of a's they are (see rel_copy). What is volatile is equal to
+ * nothing. */
 bool rel_equal(struct plan *plan, const struct rel *a, const struct rel *b, struct expr **map);
 u64 rel_hash(const struct rel *rel); /* of the operator alone; the same for equal ones */
 

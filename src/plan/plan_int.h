@@ -1,4 +1,4 @@
-/* plan_int.h: rel.def as a table: what walks, copies, compares, prints and checks operators reads. */
+/* plan_int.h: rel.def as a table, for what walks, copies, compares, prints and checks operators. */
 #ifndef WF_PLAN_PLAN_INT_H
 #define WF_PLAN_PLAN_INT_H
 
