@@ -1,17 +1,21 @@
 /* test_fault_gpu.c: the n-th call of the driver fails while a statement runs on the card, for every
  * n, with and without the loss of the context: the statement ends with an error that says so or
- * with the right rows, and the next one is right. The card has little memory, so that what a
- * failure leaves behind is missed soon. */
+ * with the right rows, and the next one is right. So it is where the host has no memory. The card
+ * has little memory, so that what a failure leaves behind is missed soon. */
 #define _GNU_SOURCE
 #include "../unit/test_gpu_fixture.h"
 
 #include <dlfcn.h>
 
+#include "base/mem.h"
+
 typedef void (*fail_at)(unsigned long long n, int code);
 typedef unsigned long long (*call_count)(void);
+typedef const char *(*kernel_reports)(void);
 
 static fail_at simt_fail_at;
 static call_count simt_call_count;
+static kernel_reports simt_report;
 
 static int open_simt(void **state) {
     find_gpu(state);
@@ -23,7 +27,8 @@ static int open_simt(void **state) {
     assert_non_null(library);
     *(void **)&simt_fail_at = dlsym(library, "simtFailAt");
     *(void **)&simt_call_count = dlsym(library, "simtCallCount");
-    assert_true(simt_fail_at && simt_call_count);
+    *(void **)&simt_report = dlsym(library, "simtReport");
+    assert_true(simt_fail_at && simt_call_count && simt_report);
     return 0;
 }
 
@@ -81,6 +86,9 @@ static bool answered(const struct piece *p, uint64_t expected, int64_t expected_
         assert_true(sum == expected);
     }
     wf_result_close(result);
+    if (simt_report()[0]) { /* a kernel that ran on after its memory was given away */
+        fail_msg("%s: %s", p->sql, simt_report());
+    }
     return !status;
 }
 
@@ -122,7 +130,32 @@ static void test_calls(void **state) {
     }
 }
 
+/* The same with memory of the host that is refused. */
+static void test_host_memory(void **state) {
+    (void)state;
+    for (int i = 0; i < PIECES; i++) {
+        char text[60];
+        int64_t rows = 0;
+        open_db("5MB", "vm");
+        make_tables();
+        uint64_t expected = digest(pieces[i].sql, pieces[i].columns, &rows);
+        run("set device = gpu");
+        snprintf(text, sizeof text, "set gpu_placement = %s", pieces[i].placement);
+        run(text);
+        bool reached = true;
+        for (int64_t n = 1; reached; n += 1 + n / 64) {
+            memory_fail_at(n);
+            bool right = answered(&pieces[i], expected, rows);
+            reached = memory_fail_at(0) >= n;
+            assert_true(right || reached);
+            assert_true(answered(&pieces[i], expected, rows));
+        }
+        close_db();
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_calls)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_calls),
+                                       cmocka_unit_test(test_host_memory)};
     return cmocka_run_group_tests(tests, open_simt, NULL);
 }

@@ -151,12 +151,30 @@ static void check(const char *name, primitive run, int variants) {
 
 /* --- data --- */
 
+enum { TUPLES = 6001, FEWER = 4400 };
+static uint32_t sorted_keys[TUPLES], other_keys[FEWER], higher_keys[FEWER];
 static uint32_t words[ROWS], few[ROWS], ascending[ROWS], others[OTHERS], apart[OTHERS];
 static uint64_t wide[ROWS], wide_few[ROWS], wide_ascending[ROWS], wide_others[OTHERS];
 static double reals[ROWS];
 static uint8_t flags[ROWS];
 static wf_span spans[ROWS], other_spans[OTHERS];
 static char bytes[ROWS * 12];
+
+/* Keys of relations: ascending, each several times; and above all of those. */
+static void make_keys(void) {
+    uint64_t seed = 4;
+    uint32_t sum = 0;
+    for (int i = 0; i < TUPLES; i++) {
+        sum += (uint32_t)prim_random(&seed) % 3;
+        sorted_keys[i] = sum;
+    }
+    sum = 0;
+    for (int i = 0; i < FEWER; i++) {
+        sum += (uint32_t)prim_random(&seed) % 4;
+        other_keys[i] = sum;
+        higher_keys[i] = 100000 + sum;
+    }
+}
 
 static int make_data(void **state) {
     uint64_t seed = 9;
@@ -186,6 +204,7 @@ static int make_data(void **state) {
             other_spans[i] = spans[(i * 7) % (i + 1)];
         }
     }
+    make_keys();
     return prim_setup(state);
 }
 
@@ -415,9 +434,9 @@ static wf_relation relation(struct attempt *a, wf_elem word, const void *data, i
         r.data = lay(a, data, (size_t)count * width_of(word));
         return r;
     }
-    uint32_t fills[400] = {0};
+    uint32_t fills[1000] = {0};
     size_t width = width_of(word);
-    uint8_t *rows = calloc(400 * 16, width);
+    uint8_t *rows = calloc(1000 * 16, width);
     int64_t done = 0;
     r.form = WF_PAGED;
     r.page_rows = 16;
@@ -454,12 +473,11 @@ static void tuples(uint32_t *x, uint64_t *y, int64_t count, const uint32_t *keys
     }
 }
 
-enum { TUPLES = 1200, FEWER = 800 };
 static void relations(struct attempt *a, int v) {
     static uint32_t x4[TUPLES], y4[FEWER];
     static uint64_t x8[TUPLES], y8[FEWER];
-    tuples(x4, x8, TUPLES, ascending, 5);
-    tuples(y4, y8, FEWER, v & 4 ? apart : others, 9);
+    tuples(x4, x8, TUPLES, sorted_keys, 5);
+    tuples(y4, y8, FEWER, v & 4 ? higher_keys : other_keys, 9);
     bool wider = v & 1;
     wf_elem word = wider ? WF_ELEM_U64 : WF_ELEM_U32;
     wf_relation x = relation(a, word, wider ? (void *)x8 : (void *)x4, TUPLES, v & 2);
@@ -488,15 +506,44 @@ static void relations(struct attempt *a, int v) {
 static void relation_joins(struct attempt *a, int v) {
     static uint32_t x4[TUPLES], y4[FEWER];
     static uint64_t x8[TUPLES], y8[FEWER];
-    tuples(x4, x8, TUPLES, ascending, 5);
-    tuples(y4, y8, FEWER, v % 5 == 4 ? apart : others, 9);
+    tuples(x4, x8, TUPLES, sorted_keys, 5);
+    tuples(y4, y8, FEWER, v % 5 > 2 ? higher_keys : other_keys, 9);
     wf_rel_join how = {.stage = (wf_join_stage)(v % 6), .missing = v & 1};
     how.kind = (wf_rel_kind)(how.stage == WF_STAGE_MERGE ? v / 6 % 4 : v / 6 % 2);
     wf_relation x = relation(a, WF_ELEM_U32, x4, TUPLES, v / 12 & 1);
     wf_relation y = relation(a, WF_ELEM_U32, y4, FEWER, v / 12 & 1);
-    wf_relation to = relation_room(a, WF_ELEM_U64, 5000);
+    wf_relation to = relation_room(a, WF_ELEM_U64, 20000);
     assert_prim_ok(wf_prim_rel_join(prim, a->place, &how, &to, &x, &y, NULL));
     keep_relation(a, &to);
+}
+
+/* Outputs with too little room: the number that was needed is told, and nothing is written behind
+ * them. */
+static void no_room(struct attempt *a, int v) {
+    static uint32_t x4[TUPLES];
+    static uint64_t x8[TUPLES];
+    tuples(x4, x8, TUPLES, sorted_keys, 5);
+    wf_relation x = relation(a, WF_ELEM_U32, x4, TUPLES, v & 1);
+    wf_relation to = relation_room(a, WF_ELEM_U32, 100);
+    wf_relation wider = relation_room(a, WF_ELEM_U64, 100);
+    wf_array values = out(a, WF_ELEM_U64, 90);
+    const int fields[] = {0};
+    const wf_rel_join how = {.kind = WF_REL_INNER};
+    assert_prim_error(wf_prim_rel_project(prim, a->place, &to, &x, fields, 1, NULL), "54000");
+    keep_count(a, to.count);
+    assert_prim_error(wf_prim_rel_select(prim, a->place, &to, &x, NULL, 0, 0, NULL), "54000");
+    keep_count(a, to.count);
+    assert_prim_error(wf_prim_rel_convert(prim, a->place, &to, &x, NULL), "54000");
+    keep_count(a, to.count);
+    assert_prim_error(wf_prim_rel_product(prim, a->place, &wider, &x, &x, NULL), "54000");
+    keep_count(a, wider.count);
+    assert_prim_error(wf_prim_rel_set(prim, a->place, WF_INTERSECTION, &to, &x, &x, NULL), "54000");
+    keep_count(a, to.count);
+    assert_prim_error(wf_prim_rel_join(prim, a->place, &how, &wider, &x, &x, NULL), "54000");
+    keep_count(a, wider.count);
+    assert_prim_error(wf_prim_rel_reduce(prim, a->place, WF_REDUCE_COUNT, 0, &to, values, &x, NULL),
+                      "54000");
+    keep_count(a, to.count);
 }
 
 /* --- */
@@ -525,10 +572,11 @@ static void test_relations(void **state) {
     (void)state;
     check("relation", relations, 8);
     check("join of relations", relation_joins, 24);
+    check("no room", no_room, 2);
 }
 
 int main(void) {
-    setenv("SIMT_STRICT", "0", 0);
+    setenv("SIMT_STRICT", "0", 0); /* what is around arrays tells more, and sooner */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_moving), cmocka_unit_test(test_ordering),
         cmocka_unit_test(test_joins), cmocka_unit_test(test_relations)};
