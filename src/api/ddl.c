@@ -325,7 +325,7 @@ static bool find_adopted(struct wf_connection *conn, struct rowset *rows,
     if (count) {
         memcpy(cols, rel->out.items, count * sizeof *cols);
     }
-    for (; rel->kind == REL_PROJECT; rel = rel->inputs[0]) {
+    for (; rel->kind == REL_PROJECT; rel = rel_input(rel)) {
         if (!trace_columns(rel, cols, count)) {
             return false;
         }
@@ -388,6 +388,7 @@ FALLIBLE run_create_as(struct wf_connection *conn, const struct run_request *req
     if (!st->no_data && !adopts) {
         TRY(rowset_open_exec(conn, request, rows));
         st = &rows->compiled->stmt; /* may have been compiled again */
+        change_expect_answer(rows);
         TRY(rowset_start_exec(conn, rows));
     }
     struct table *table = NULL;

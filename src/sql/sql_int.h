@@ -85,9 +85,11 @@ typedef VEC(struct pending) pending_list;
 
 struct window_item {
     struct window_call call;
-    VEC(struct expr *) partition;
-    VEC(struct order_key) order;
+    expr_list partition;
+    order_list order;
 };
+/* bind_window.c: every expression of a window and its call, each by its place. */
+void bind_window_each_expr(struct window_item *item, expr_slot_fn fn, void *arg);
 
 struct bound_sublink { /* a subquery, or a choice with some: what is written twice is computed once
                         */
@@ -448,6 +450,8 @@ FALLIBLE bind_binary(struct bind *b, const char *op, struct expr *left, struct e
                      i32 position, struct expr **out);
 FALLIBLE bind_unary(struct bind *b, const char *op, struct expr *arg, i32 position,
                     struct expr **out);
+/* Whether two decimals have no common type of 38 digits. */
+bool compare_is_wide(const struct expr *left, const struct expr *right);
 FALLIBLE bind_compare(struct bind *b, enum func func, struct expr *left, struct expr *right,
                       i32 position, struct expr **out);
 FALLIBLE bind_arithmetic(struct bind *b, enum func func, struct expr *left, struct expr *right,

@@ -110,6 +110,10 @@ void version_discard(struct table_version *version);
 static inline const u64 *version_deleted(const struct table_version *version, i64 t) {
     return version->deleted[t] ? (const u64 *)(const void *)version->deleted[t]->data : NULL;
 }
+/* The number of the tablet that a row is in. */
+static inline i64 version_find_row(const struct table_version *version, i64 row) {
+    return starts_find(version->row_starts, version->tablet_count, row);
+}
 
 struct table {
     _Atomic i32 refs;

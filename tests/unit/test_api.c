@@ -864,11 +864,15 @@ static void test_progress(void **state) {
         "generate_series(1, 300000) g(i)");
     for (size_t i = 0; i < sizeof queries / sizeof queries[0]; i++) {
         struct reports r = {0};
-        wf_result *result = NULL;
-        assert_int_equal(wf_set_progress(conn, note_report, &r, 1), WF_OK);
-        assert_int_equal(wf_query(conn, queries[i], &result), WF_OK);
-        wf_result_close(result);
-        assert_int_equal(wf_set_progress(conn, NULL, NULL, 0), WF_OK);
+        for (int tries = 0; tries < 40 && r.known == 0; tries++) { /* others may want the cores */
+            wf_result *result = NULL;
+            r.last = 0;
+            run("drop table if exists pro2");
+            assert_int_equal(wf_set_progress(conn, note_report, &r, 1), WF_OK);
+            assert_int_equal(wf_query(conn, queries[i], &result), WF_OK);
+            wf_result_close(result);
+            assert_int_equal(wf_set_progress(conn, NULL, NULL, 0), WF_OK);
+        }
         if (r.known == 0 || r.back || r.last <= 0) {
             fail_msg("%s: %d reports, %d known, %d went back, the last %g", queries[i], r.count,
                      r.known, r.back, r.last);

@@ -451,7 +451,7 @@ static void test_cancel(void **state) {
     bool stale = false;
     f.open = true;
     assert_int_equal(exec_open(&f.x, &stale), ERR_OK);
-    struct run_devices devices = {.cpu = f.cpu};
+    struct run_devices devices = {.count = 1, .list = {f.cpu}};
     assert_int_equal(exec_run(&f.x, &devices), ERR_CANCELLED);
     fix_fini(&f);
 }
@@ -572,7 +572,7 @@ static wf_status fake_fetch(struct device *dev, struct exec *x, u32 var) {
     return ERR_OK;
 }
 
-static wf_status run_on(struct fix *f, struct device *gpu) {
+static wf_status run_costing(struct fix *f, struct device *gpu, i64 answer_cost) {
     fix_end(f);
     memset(&f->x, 0, sizeof f->x);
     f->x.program = &f->program;
@@ -586,8 +586,32 @@ static wf_status run_on(struct fix *f, struct device *gpu) {
     bool stale = false;
     f->open = true;
     assert_int_equal(exec_open(&f->x, &stale), ERR_OK);
-    struct run_devices devices = {.cpu = f->cpu, .gpu = gpu, .no_gpu = "no card in this machine"};
+    f->x.work.answer_cost = answer_cost;
+    struct run_devices devices = {
+        .count = gpu ? 2 : 1, .list = {f->cpu, gpu}, .alone = "no card in this machine"};
     return exec_run(&f->x, &devices);
+}
+
+static wf_status run_on(struct fix *f, struct device *gpu) {
+    return run_costing(f, gpu, 0);
+}
+
+/* An answer that is there has yet to be written or stored, where that costs something. */
+static void test_share_of_answer(void **state) {
+    UNUSED(state);
+    struct fix f;
+    fix_init(&f, 2);
+    u32 rows = all_rows(&f);
+    fix_result(&f, rows);
+    assert_int_equal(run_on(&f, NULL), ERR_OK);
+    assert_true(work_share(&f.x.work) == 1);
+    assert_int_equal(run_costing(&f, NULL, 1000), ERR_OK);
+    assert_true(work_share(&f.x.work) > 0 && work_share(&f.x.work) < 0.1);
+    work_rows(&f.x, ROWS / 2);
+    assert_true(work_share(&f.x.work) > 0.4 && work_share(&f.x.work) < 0.6);
+    work_rows(&f.x, ROWS / 2);
+    assert_true(work_share(&f.x.work) == 1);
+    fix_fini(&f);
 }
 
 static void test_device_choice(void **state) {
@@ -602,12 +626,12 @@ static void test_device_choice(void **state) {
     sort->keys = &by_key;
     fix_result(&f, rows);
     struct fake_gpu gpu = {.cpu = f.cpu};
-    gpu.dev = (struct device){.name = "gpu", .self = &gpu, .refuses = fake_refuses};
+    gpu.dev = (struct device){.name = "gpu", .title = "GPU", .space = 1, .self = &gpu, .refuses = fake_refuses};
     gpu.dev.estimate_ns = fake_estimate;
     gpu.dev.run = fake_run;
     gpu.dev.fetch = fake_fetch;
     f.settings.device = DEVICE_GPU;
-    assert_int_equal(run_on(&f, NULL), ERR_NO_GPU);
+    assert_int_equal(run_on(&f, NULL), ERR_NO_DEVICE);
     assert_non_null(strstr(f.err.message, "no card in this machine"));
     gpu.refusal = "it is tired";
     assert_int_equal(run_on(&f, &gpu.dev), ERR_NOT_SUPPORTED);
@@ -617,7 +641,7 @@ static void test_device_choice(void **state) {
     assert_int_equal(gpu.runs, 1);
     assert_string_equal(f.x.metrics[0].device, "gpu");
     assert_string_equal(f.x.metrics[1].device, "cpu");
-    assert_string_equal(f.x.metrics[1].why, "host step");
+    assert_string_equal(f.x.metrics[1].why, "sorts run on the host");
     f.settings.device = DEVICE_AUTO;
     gpu.ns = 1e12;
     assert_int_equal(run_on(&f, &gpu.dev), ERR_OK);
@@ -627,7 +651,7 @@ static void test_device_choice(void **state) {
     assert_string_equal(f.x.metrics[0].device, "gpu");
     struct text out;
     text_init(&out, &f.arena);
-    exec_print(&out, &f.x, &(struct run_devices){.gpu = &gpu.dev});
+    exec_print(&out, &f.x, &(struct run_devices){.count = 2, .list = {f.cpu, &gpu.dev}});
     assert_non_null(strstr(out.ptr, "estimated: cpu"));
     assert_int_equal(run_on(&f, NULL), ERR_OK);
     assert_string_equal(f.x.metrics[0].why, "no card in this machine");
@@ -671,7 +695,8 @@ static void test_pair_map(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_sort),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_share_of_answer),
+        cmocka_unit_test(test_sort),
                                        cmocka_unit_test(test_answer_and_limit),
                                        cmocka_unit_test(test_negative_bounds),
                                        cmocka_unit_test(test_values),
