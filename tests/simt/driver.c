@@ -55,6 +55,13 @@ u64 simtCallCount(void) {
     return call_count;
 }
 
+void simtFailAt(u64 n, int code) {
+    pthread_mutex_lock(&lock);
+    simt_settings.fail_at = n ? call_count + n : 0;
+    simt_settings.fail_code = code;
+    pthread_mutex_unlock(&lock);
+}
+
 static u64 number(const char *name, u64 fallback) {
     const char *text = getenv(name);
     if (text == NULL || text[0] == 0) {
