@@ -1,6 +1,7 @@
 /* gendoc.c: the reference pages that are made from the tables.
  *
- *   gendoc FOLDER           writes opcodes.md, functions.md, settings.md, errors.md, warpfox.1, and parts of sql.md
+ *   gendoc FOLDER           writes opcodes.md, functions.md, settings.md, errors.md, warpfox.1, parts of sql.md and
+ *                           c-api.md
  *   gendoc --check FOLDER   exits 1, naming them, when a page there differs from the tables
  *
  * It includes the tables and nothing else, so a page can only say what the code says. */
@@ -267,7 +268,8 @@ static const struct page {
     {"settings.md", write_settings},
     {"errors.md", write_errors},
     {"warpfox.1", write_man},
-    {"sql.md", NULL}, /* only parts of it are made */
+    {"sql.md", NULL}, /* only parts of these are made */
+    {"c-api.md", NULL},
 };
 
 static bool same_as_file(const char *path, const char *text, size_t len) {
@@ -283,12 +285,12 @@ static bool same_as_file(const char *path, const char *text, size_t len) {
     return same;
 }
 
-static void rewrite(FILE *out, const char *path) {
+static void rewrite(FILE *out, const char *path, const char *root) {
     FILE *in = fopen(path, "r");
     char *page = NULL;
     size_t cap = 0;
     if (in && getdelim(&page, &cap, 0, in) > 0) {
-        write_parts(out, page);
+        write_parts(out, page, root);
     }
     free(page);
     if (in) {
@@ -299,7 +301,9 @@ static void rewrite(FILE *out, const char *path) {
 int main(int argc, char **argv) {
     bool check = argc > 2 && strcmp(argv[1], "--check") == 0;
     const char *folder = argc > 1 ? argv[argc - 1] : "docs";
+    char root[1000];
     int stale = 0;
+    snprintf(root, sizeof root, "%.900s/..", folder);
     for (size_t i = 0; i < sizeof pages / sizeof *pages; i++) {
         char path[1024];
         char *text = NULL;
@@ -312,7 +316,7 @@ int main(int argc, char **argv) {
         if (pages[i].write) {
             pages[i].write(out);
         } else {
-            rewrite(out, path);
+            rewrite(out, path, root);
         }
         fclose(out);
         if (check && !same_as_file(path, text, len)) {

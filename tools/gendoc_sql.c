@@ -119,7 +119,22 @@ static const struct {
     {"settings", made_settings},     {"table functions", made_table_functions},
 };
 
-void write_parts(FILE *out, const char *page) {
+static void write_part(FILE *out, const char *name, int len, const char *root) {
+    char path[1024];
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        if ((int)strlen(parts[i].name) == len && strncmp(name, parts[i].name, (size_t)len) == 0) {
+            parts[i].write(out);
+            return;
+        }
+    }
+    snprintf(path, sizeof path, "%s/include/%.*s", root, len, name);
+    if (!write_header(out, path)) {
+        fprintf(stderr, "gendoc: there is no part %.*s\n", len, name);
+        exit(2);
+    }
+}
+
+void write_parts(FILE *out, const char *page, const char *root) {
     static const char begin[] = "<!-- made: ", end[] = "<!-- end -->";
     for (const char *at; (at = strstr(page, begin));) {
         const char *name = at + strlen(begin);
@@ -129,12 +144,7 @@ void write_parts(FILE *out, const char *page) {
             break;
         }
         fwrite(page, 1, (size_t)(line + 1 - page), out);
-        for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-            size_t len = strlen(parts[i].name);
-            if (strncmp(name, parts[i].name, len) == 0 && strncmp(name + len, " -->", 4) == 0) {
-                parts[i].write(out);
-            }
-        }
+        write_part(out, name, (int)strcspn(name, ">") - 3, root);
         page = after;
     }
     fputs(page, out);
