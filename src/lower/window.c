@@ -90,6 +90,13 @@ static bool offset_is_bad(const struct expr *expr) {
     }
 }
 
+static void offset_fail(struct lower *l, const struct expr *expr, const struct window_call *call) {
+    bool null = expr && expr->is_null;
+    lower_fail(l, null ? ERR_NULL_NOT_ALLOWED : ERR_FRAME_OFFSET,
+               expr ? expr->position : call->position, "frame offset must not be %s",
+               null ? "null" : "negative");
+}
+
 static u32 offset_lit(struct win *s, const struct window_call *call, const struct expr *expr) {
     struct lower *l = s->l;
     if (expr && expr->kind == EXPR_PARAM) {
@@ -97,8 +104,7 @@ static u32 offset_lit(struct win *s, const struct window_call *call, const struc
         return lower_param_lit(l, expr->param);
     }
     if (offset_is_bad(expr)) {
-        lower_fail(l, ERR_FRAME_OFFSET, expr ? expr->position : call->position,
-                   "frame offset must not be null or negative");
+        offset_fail(l, expr, call);
         return NO_LIT;
     }
     struct builder *scratch = build_new(l, SOURCE_ONE, 0, 1, 1);
@@ -192,11 +198,13 @@ static void range_bound(struct win *s, const struct window_call *call, u8 bound,
     struct value key = {0};
     struct value off = {0};
     struct value limit = {0};
-    if (s->rel->order.count != 1 || offset_is_bad(offset)) {
-        lower_fail(l, s->rel->order.count != 1 ? ERR_WINDOWING : ERR_FRAME_OFFSET, call->position,
-                   s->rel->order.count != 1
-                       ? "RANGE with offset requires exactly one ORDER BY column"
-                       : "frame offset must not be null or negative");
+    if (s->rel->order.count != 1) {
+        lower_fail(l, ERR_WINDOWING, call->position,
+                   "RANGE with offset requires exactly one ORDER BY column");
+        return;
+    }
+    if (offset_is_bad(offset)) {
+        offset_fail(l, offset, call);
         return;
     }
     bool up = (bound == BOUND_AFTER) != (bool)s->rel->order.items[0].descending;
