@@ -127,7 +127,7 @@ wf_status file_read(struct file_reader *reader, const struct file_request *reque
     struct arena arena;
     arena_init(&arena, &conn->db->mem);
     struct csv_sniffed found;
-    struct load_progress progress = {.cancel = &conn->cancel, .deadline_ns = conn->deadline_ns};
+    struct load_progress progress = {.stop = &conn->stop};
     struct input in;
     watch_load(&conn->watch, &progress);
     wf_status status =

@@ -26,9 +26,12 @@ const struct stop *stop_current(void);
  * deadline: ask every few thousand rows or bytes. */
 bool stop_asked(void);
 bool stop_asked_of(const struct stop *stop);
+/* How often to ask: every so many steps, but much more often in test builds. */
 #ifdef WF_HARD
+#define STOP_EVERY(steps) ((steps) >> 8 ? (steps) >> 8 : 1)
 enum { STOP_STEPS = 6 };
 #else
+#define STOP_EVERY(steps) (steps)
 enum { STOP_STEPS = 16 };
 #endif
 /* The same, asked about every 64 K steps of work: when there were `before` and are `now`. */

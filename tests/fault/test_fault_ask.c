@@ -15,6 +15,8 @@ enum { TRIED_ENDS = 28, TRIED_BETWEEN = 24 };
 /* Questions on the way out: who is told looks again to report it, and so may the next level. */
 enum { MORE_MOST = 3 };
 
+enum { CSV_LINES = 3000 };
+
 static int setup(void **state) {
     (void)state;
     f = open_with("1", NULL);
@@ -24,7 +26,7 @@ static int setup(void **state) {
     run(f.conn, "insert into big select i, i % 50, 'text ' || i % 900, i * 0.25 "
                 "from generate_series(0, 2999) v(i)");
     run(f.conn, "create table target (i bigint, g int, s text)");
-    write_csv(scratch_path(csv_path, "ask.csv"), 3000);
+    write_csv(scratch_path(csv_path, "ask.csv"), CSV_LINES);
     return 0;
 }
 
@@ -149,6 +151,9 @@ static void say(const struct piece *p, char *out, size_t cap) {
 static void try_at(const struct piece *p, const char *sql, int64_t nth, int64_t *io_worst) {
     char before[500], after[500];
     say(p, before, sizeof before);
+    if (sql != p->sql) {
+        write_csv(csv_path, CSV_LINES); /* a new file: what was found out about the old is kept */
+    }
     (void)stop_from(nth);
     wf_status status = run_all(sql);
     int64_t asked = stop_from(0);
