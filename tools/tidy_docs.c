@@ -104,6 +104,31 @@ static bool here(const char *word, const char *folder) {
     return false;
 }
 
+/* Files that the page at hand writes itself: blocks with a name (tests/docs). */
+static char own_files[16][64];
+static int own_count;
+
+static bool is_own(const char *word) {
+    for (int i = 0; i < own_count; i++) {
+        if (strcmp(own_files[i], word) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void read_own(FILE *in) {
+    char text[LINE_CAP];
+    own_count = 0;
+    while (fgets(text, sizeof text, in)) {
+        const char *name = strncmp(text, "```", 3) == 0 ? strchr(text, ' ') : NULL;
+        if (name && own_count < 16) {
+            snprintf(own_files[own_count++], sizeof own_files[0], "%.*s", (int)strcspn(name + 1, "\n"), name + 1);
+        }
+    }
+    rewind(in);
+}
+
 /* Words of one line of a page; marks the files of `folder` that it names. */
 static void check_line(const char *page, int line, char *text, const char *folder, bool *named) {
     bool table = text[0] == '|';
@@ -114,7 +139,7 @@ static void check_line(const char *page, int line, char *text, const char *folde
         for (int f = 0; named && f < file_count; f++) {
             named[f] = named[f] || (in_folder(files[f], folder) && matches(word, base_name(files[f])));
         }
-        if (!names_source(word)) {
+        if (!names_source(word) || is_own(word)) {
             continue;
         }
         if (named && first_cell && !strchr(word, '/') && !here(word, folder)) {
@@ -138,8 +163,13 @@ static void check_page(const char *root, const char *page) {
         return;
     }
     memset(named, 0, sizeof named);
+    read_own(in);
+    bool block = false; /* code is not prose */
     for (int line = 1; fgets(text, sizeof text, in); line++) {
-        check_line(page, line, text, folder, readme ? named : NULL);
+        block = block != (strncmp(text, "```", 3) == 0);
+        if (!block) {
+            check_line(page, line, text, folder, readme ? named : NULL);
+        }
     }
     fclose(in);
     for (int f = 0; readme && f < file_count; f++) {

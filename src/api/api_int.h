@@ -28,19 +28,22 @@ struct wf_database {
     struct device *cpu;
     _Atomic i32 tx_count; /* connections whose transaction has taken its snapshot */
     struct mutex lock;    /* guards what follows */
-    struct device *gpu;
+    struct device *gpus[DEVICES_MOST - 1];
+    u32 gpu_count;
     b8 gpu_tried;
     char no_gpu[300];
 };
 struct wf_database *database_retain(struct wf_database *db);
 void database_release(struct wf_database *db);
-/* The devices a statement over `rows` source rows may use. Opens the GPU on first need: when the
+/* The devices a statement over `rows` source rows may use. Opens the GPUs on first need: when the
  * session asks for it, or when auto meets a statement large enough to pay for the start. Never
  * fails: a missing GPU is a reason in no_gpu, and the runtime decides what that means. `explains`:
  * the reason will be read, and is worth a look for a card. */
 void database_devices(struct wf_database *db, const struct settings *settings, i64 rows,
                       bool explains, struct run_devices *out);
-/* Opens the GPU whatever the settings; NULL with the reason in db->no_gpu. */
+/* Those that are open already. */
+void database_open_devices(struct wf_database *db, struct run_devices *out);
+/* The first GPU, whatever the settings; NULL with the reason in db->no_gpu. */
 struct device *database_gpu(struct wf_database *db);
 
 /* Reports progress of the connection's running statement from a thread of its own. */
@@ -259,7 +262,7 @@ struct param {
 };
 /* Converts to `type`, as held in `kind`. Strings it makes live in `arena`. */
 FALLIBLE param_convert(struct arena *arena, const struct param *param, i32 number, struct type type,
-                       enum kind kind, i32 zone, union lit *out, struct error *err);
+                       enum kind kind, struct when when, union lit *out, struct error *err);
 
 #define X(A, name, how, text) METRIC_##name,
 enum metric { WF_METRICS(X, ) METRIC_COUNT };
@@ -282,6 +285,7 @@ struct rowset {
     struct compiled *compiled;
     struct exec exec;
     b8 exec_is_open;
+    b8 explains;              /* what it did is shown, not what it gave */
     b8 took_effect;           /* tables or settings changed: from here on nothing may fail */
     struct wf_result *result; /* made beforehand, until it is handed out */
     struct rowset *instead;   /* INSERT … RETURNING: the rows to hand out */
@@ -321,6 +325,7 @@ struct run_request {
     const struct type *types; /* that PREPARE gave them; NULL = none */
     struct compiled **cache;
     i64 *compile_count;
+    u32 explain; /* EXPLAIN EXECUTE: what is shown; 0 = the statement runs */
 };
 FALLIBLE statement_run(struct wf_connection *conn, const struct run_request *request,
                        struct rowset **out);
@@ -408,6 +413,13 @@ FALLIBLE run_call(struct wf_connection *conn, struct rowset *rows);
 FALLIBLE call_tpch(struct wf_connection *conn, struct rowset *rows);
 FALLIBLE run_insert(struct wf_connection *conn, const struct run_request *request,
                     struct rowset *rows);
+/* The statement that runs: with EXPLAIN the one inside. */
+static inline const struct statement *rowset_statement(const struct rowset *rows) {
+    const struct statement *st = &rows->compiled->stmt;
+    return st->kind == STATEMENT_EXPLAIN ? st->inner : st;
+}
+FALLIBLE update_answer(struct wf_connection *conn, struct rowset *rows);
+FALLIBLE delete_answer(struct wf_connection *conn, struct rowset *rows);
 FALLIBLE insert_answer(struct wf_connection *conn, const struct run_request *request,
                        struct rowset *rows);
 FALLIBLE run_update(struct wf_connection *conn, const struct run_request *request,

@@ -74,7 +74,7 @@ static FALLIBLE load(struct wf_connection *conn, const struct input *in, struct 
     }
     i64 rows = 0, ignored = 0;
     found->options.out_ignored = &ignored;
-    found->options.zone = (i32)conn->settings.timezone;
+    found->options.when = (struct when){(i32)conn->settings.timezone, conn->tx.start_us};
     wf_status status =
         csv_load(table, in, &found->options, db->pool, &db->mem, progress, &rows, err);
     if (status) {

@@ -38,7 +38,7 @@ struct csv_options {
     struct table_version *base;
     struct table_version **out_version;
     i64 *out_ignored; /* lines left out because of errors; may be NULL */
-    i32 zone;         /* of timestamps that name none: seconds east of Greenwich */
+    struct when when; /* the zone of timestamps that name none, and what "now" is */
 };
 struct load_progress { /* what a long load tells, and is told */
     _Atomic i64 bytes_done;

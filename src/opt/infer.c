@@ -8,8 +8,6 @@
 
 enum { CONDS_MAX = 200 };
 
-typedef VEC(struct expr *) expr_list;
-
 struct region {
     struct opt *o;
     const struct rel *top;
@@ -48,16 +46,20 @@ static void split_and(struct arena *arena, expr_list *out, struct expr *expr) {
     }
 }
 
+static bool is_inside(const struct rel *rel) {
+    return rel->kind == REL_FILTER || opt_is_inner(rel);
+}
+
 static void gather(struct region *r, struct rel *rel) {
-    if (rel->kind != REL_FILTER && !opt_is_inner(rel)) {
+    if (!is_inside(rel)) {
         return;
     }
-    for (i64 i = 0; i < rel->conds.count; i++) {
-        split_and(r->o->plan->arena, &r->conds, rel->conds.items[i]);
+    for (i64 i = 0; i < rel_conds(rel)->count; i++) {
+        split_and(r->o->plan->arena, &r->conds, rel_conds(rel)->items[i]);
     }
-    for (i64 i = 0; i < rel->left_keys.count; i++) {
-        if (i >= rel->null_safe.count || !rel->null_safe.items[i]) {
-            unite(r, rel->left_keys.items[i], rel->right_keys.items[i]);
+    for (i64 i = 0; rel->kind == REL_JOIN && i < rel->join.left_keys.count; i++) {
+        if (i >= rel->join.null_safe.count || !rel->join.null_safe.items[i]) {
+            unite(r, rel->join.left_keys.items[i], rel->join.right_keys.items[i]);
         }
     }
     for (i32 i = 0; i < rel->input_count; i++) {
@@ -97,29 +99,22 @@ static void spread(struct region *r, struct expr *cond, expr_list *out) {
     }
 }
 
-static struct rel *infer(struct opt *o, struct rel *rel);
+static struct rel *infer(struct rel *rel, void *arg);
 
 /* What stands below a region starts regions of its own. */
-static void infer_below(struct opt *o, struct rel *rel) {
-    bool inside = rel->kind == REL_FILTER || opt_is_inner(rel);
-    for (i32 i = 0; i < rel->input_count; i++) {
-        struct rel *input = rel->inputs[i];
-        if (inside && (input->kind == REL_FILTER || opt_is_inner(input))) {
-            infer_below(o, input);
-        } else if (rel->kind != REL_SHARED) {
-            rel->inputs[i] = infer(o, input);
-        } else if (opt_first_visit(o, input)) {
-            struct rel *body = NEW(o->plan->arena, struct rel);
-            *body = *input; /* users hold the operator itself, so its place must stay */
-            *input = *infer(o, body);
-        }
+static struct rel *infer_below(struct rel *rel, void *arg) {
+    if (!is_inside(rel)) {
+        return infer(rel, arg);
     }
+    opt_change_inputs(arg, rel, infer_below, arg);
+    return rel;
 }
 
-static struct rel *infer(struct opt *o, struct rel *rel) {
+static struct rel *infer(struct rel *rel, void *arg) {
+    struct opt *o = arg;
     struct plan *plan = o->plan;
-    infer_below(o, rel);
-    if (rel->kind != REL_FILTER && !opt_is_inner(rel)) {
+    opt_change_inputs(o, rel, is_inside(rel) ? infer_below : infer, o);
+    if (!is_inside(rel)) {
         return rel;
     }
     struct region r = {.o = o, .top = rel};
@@ -141,7 +136,7 @@ static struct rel *infer(struct opt *o, struct rel *rel) {
     }
     struct rel *filter = rel_new(plan, REL_FILTER, rel, NULL);
     for (i64 i = 0; i < added.count; i++) {
-        VEC_PUSH(plan->arena, &filter->conds, added.items[i]);
+        VEC_PUSH(plan->arena, &filter->filter.conds, added.items[i]);
     }
     return filter;
 }
@@ -149,6 +144,6 @@ static struct rel *infer(struct opt *o, struct rel *rel) {
 FALLIBLE pass_infer(struct opt *o) {
     struct rel *old = o->plan->root;
     o->visited.count = 0;
-    o->plan->root = rel_with_out(o->plan, infer(o, old), old);
+    o->plan->root = rel_with_out(o->plan, infer(old, o), old);
     return ERR_OK;
 }

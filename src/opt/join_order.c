@@ -57,15 +57,15 @@ static void gather(struct group *g, struct rel *rel) {
         VEC_PUSH(arena, &g->leaves, rel);
         return;
     }
-    gather(g, rel->inputs[0]);
-    gather(g, rel->inputs[1]);
-    for (i64 i = 0; i < rel->left_keys.count; i++) {
-        struct edge edge = {.a = rel->left_keys.items[i], .b = rel->right_keys.items[i]};
-        edge.null_safe = i < rel->null_safe.count && rel->null_safe.items[i];
+    gather(g, rel_left(rel));
+    gather(g, rel_right(rel));
+    for (i64 i = 0; i < rel->join.left_keys.count; i++) {
+        struct edge edge = {.a = rel->join.left_keys.items[i], .b = rel->join.right_keys.items[i]};
+        edge.null_safe = i < rel->join.null_safe.count && rel->join.null_safe.items[i];
         VEC_PUSH(arena, &g->edges, edge);
     }
-    for (i64 i = 0; i < rel->conds.count; i++) {
-        struct residual cond = {.expr = rel->conds.items[i]};
+    for (i64 i = 0; i < rel->join.conds.count; i++) {
+        struct residual cond = {.expr = rel->join.conds.items[i]};
         if (facts_can_raise(g->o, cond.expr)) {
             VEC_PUSH(arena, &g->late, cond.expr);
         } else {
@@ -399,9 +399,9 @@ static void place_class(struct group *g, const struct class *class, struct rel *
         a = forth ? e->a : back ? e->b : a;
         b = forth ? e->b : back ? e->a : b;
     }
-    VEC_PUSH(g->o->plan->arena, &join->left_keys, a);
-    VEC_PUSH(g->o->plan->arena, &join->right_keys, b);
-    VEC_PUSH(g->o->plan->arena, &join->null_safe, (b8)0);
+    VEC_PUSH(g->o->plan->arena, &join->join.left_keys, a);
+    VEC_PUSH(g->o->plan->arena, &join->join.right_keys, b);
+    VEC_PUSH(g->o->plan->arena, &join->join.null_safe, (b8)0);
 }
 
 static void place(struct group *g, struct rel *join, u64 left, u64 right) {
@@ -422,22 +422,22 @@ static void place(struct group *g, struct rel *join, u64 left, u64 right) {
         bool back = e->a_mask && e->b_mask && !(e->b_mask & ~left) && !(e->a_mask & ~right);
         e->placed = 1;
         if (!forth && !back) {
-            VEC_PUSH(arena, &join->conds, edge_cond(arena, e));
+            VEC_PUSH(arena, &join->join.conds, edge_cond(arena, e));
             continue;
         }
-        VEC_PUSH(arena, &join->left_keys, forth ? e->a : e->b);
-        VEC_PUSH(arena, &join->right_keys, forth ? e->b : e->a);
-        VEC_PUSH(arena, &join->null_safe, e->null_safe);
+        VEC_PUSH(arena, &join->join.left_keys, forth ? e->a : e->b);
+        VEC_PUSH(arena, &join->join.right_keys, forth ? e->b : e->a);
+        VEC_PUSH(arena, &join->join.null_safe, e->null_safe);
         safe = safe || e->null_safe;
     }
     if (!safe) {
-        join->null_safe.count = 0;
+        join->join.null_safe.count = 0;
     }
     for (i64 i = 0; i < g->conds.count; i++) {
         struct residual *cond = &g->conds.items[i];
         if (!cond->placed && (cond->mask & ~both) == 0) {
             cond->placed = 1;
-            VEC_PUSH(arena, &join->conds, cond->expr);
+            VEC_PUSH(arena, &join->join.conds, cond->expr);
         }
     }
 }
@@ -446,7 +446,8 @@ static struct rel *make_join(struct group *g, struct rel *left, struct rel *righ
                              u64 right_mask, f64 rows) {
     struct rel *join = rel_new(g->o->plan, REL_JOIN, left, right);
     place(g, join, left_mask, right_mask);
-    join->join = join->left_keys.count + join->conds.count > 0 ? JOIN_INNER : JOIN_CROSS;
+    join->join.kind =
+        join->join.left_keys.count + join->join.conds.count > 0 ? JOIN_INNER : JOIN_CROSS;
     join->rows = rows < 1.0 ? 1 : rows > 1e18 ? (i64)1e18 : (i64)rows;
     return join;
 }
@@ -612,18 +613,17 @@ static struct rel *order_greedy(struct group *g) {
 
 /* the plan */
 
-static struct rel *order(struct opt *o, struct rel *rel);
+static struct rel *order(struct rel *rel, void *arg);
 
 static struct rel *order_group(struct opt *o, struct rel *rel) {
     struct group g = {.o = o};
     gather(&g, rel);
     if (g.leaves.count > MAX_LEAVES) {
-        rel->inputs[0] = order(o, rel->inputs[0]);
-        rel->inputs[1] = order(o, rel->inputs[1]);
+        opt_change_inputs(o, rel, order, o);
         return rel;
     }
     for (i64 i = 0; i < g.leaves.count; i++) {
-        g.leaves.items[i] = order(o, g.leaves.items[i]);
+        g.leaves.items[i] = order(g.leaves.items[i], o);
         estimate_rel(o, g.leaves.items[i]);
     }
     prepare(&g);
@@ -631,44 +631,24 @@ static struct rel *order_group(struct opt *o, struct rel *rel) {
     if (g.late.count > 0) {
         all = rel_new(o->plan, REL_FILTER, all, NULL);
         for (i64 i = 0; i < g.late.count; i++) {
-            VEC_PUSH(o->plan->arena, &all->conds, g.late.items[i]);
+            VEC_PUSH(o->plan->arena, &all->filter.conds, g.late.items[i]);
         }
     }
     return all;
 }
 
-static bool order_once(struct opt *o, const struct rel *input) {
-    for (i64 i = 0; i < o->ordered.count; i++) {
-        if (o->ordered.items[i] == input) {
-            return false;
-        }
-    }
-    VEC_PUSH(o->plan->arena, &o->ordered, input);
-    return true;
-}
-
-static struct rel *order(struct opt *o, struct rel *rel) {
+static struct rel *order(struct rel *rel, void *arg) {
+    struct opt *o = arg;
     if (opt_is_inner(rel)) {
         return order_group(o, rel);
     }
-    if (rel->kind == REL_SHARED) {
-        struct rel *input = rel->inputs[0];
-        if (order_once(o, input)) {
-            struct rel *body = NEW(o->plan->arena, struct rel);
-            *body = *input; /* users hold the operator itself, so its place must stay */
-            *input = *rel_with_out(o->plan, order(o, body), input);
-        }
-        return rel;
-    }
-    for (i32 i = 0; i < rel->input_count; i++) {
-        rel->inputs[i] = order(o, rel->inputs[i]);
-    }
+    opt_change_inputs(o, rel, order, o);
     return rel;
 }
 
 FALLIBLE pass_join_order(struct opt *o) {
     struct rel *old = o->plan->root;
-    o->ordered.count = 0;
-    o->plan->root = rel_with_out(o->plan, order(o, old), old);
+    o->visited.count = 0;
+    o->plan->root = rel_with_out(o->plan, order(old, o), old);
     return ERR_OK;
 }

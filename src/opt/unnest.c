@@ -83,13 +83,13 @@ static void note_rel(struct rel *rel, void *arg) {
     struct outer_walk *w = arg;
     rel_each_expr(rel, note_slot, arg);
     for (i64 i = 0; rel->kind == REL_SHARED && i < w->u->shared_from.count; i++) {
-        w->found = w->found || w->u->shared_from.items[i] == rel->inputs[0];
+        w->found = w->found || w->u->shared_from.items[i] == rel_input(rel);
     }
     for (i64 i = 0; rel_is_serial(rel) && i < w->u->draws.count; i++) {
         w->found = w->found || w->u->draws.items[i] == rel;
     }
     for (i64 i = 0; rel->kind == REL_WORK && i < w->u->fixes.count; i++) {
-        w->found = w->found || w->u->fixes.items[i] == rel->fix;
+        w->found = w->found || w->u->fixes.items[i] == rel->work.fix;
     }
 }
 
@@ -143,15 +143,15 @@ static void add_out(const struct unnest *u, struct rel *rel, const u32 *cols) {
 /* Conditions of the join on the left alone: for rows that fail them the right side is not asked. */
 static bool is_guard(const struct unnest *u, const struct expr *cond) {
     struct outer_walk w = {.u = u};
-    struct side_walk side = {u->join->inputs[0], true};
+    struct side_walk side = {rel_left(u->join), true};
     expr_each_col(cond, note_outer, &w);
     expr_each_col(cond, note_side, &side);
     return (w.found || w.other) && side.inside;
 }
 
 static bool is_guarded(const struct unnest *u) {
-    for (i64 i = 0; i < u->join->conds.count; i++) {
-        if (is_guard(u, u->join->conds.items[i])) {
+    for (i64 i = 0; i < u->join->join.conds.count; i++) {
+        if (is_guard(u, u->join->join.conds.items[i])) {
             return true;
         }
     }
@@ -178,10 +178,10 @@ static struct rel *asking_rows(const struct unnest *u) {
         map[cols[i]] = expr_col(plan, rows->out.items[i], -1);
     }
     struct rel *filter = rel_new(plan, REL_FILTER, rows, NULL);
-    for (i64 i = 0; i < u->join->conds.count; i++) {
-        struct expr *cond = u->join->conds.items[i];
+    for (i64 i = 0; i < u->join->join.conds.count; i++) {
+        struct expr *cond = u->join->join.conds.items[i];
         if (is_guard(u, cond)) {
-            VEC_PUSH(plan->arena, &filter->conds, expr_map(plan->arena, cond, map));
+            VEC_PUSH(plan->arena, &filter->filter.conds, expr_map(plan->arena, cond, map));
         }
     }
     filter->rows = rows->rows;
@@ -193,14 +193,14 @@ static struct rel *use_domain(struct unnest *u, u32 *cols) {
     struct plan *plan = plan_of(u);
     if (u->grows) {
         memcpy(cols, u->outer, sizeof(u32) * (size_t)u->count);
-        return u->join->inputs[0];
+        return rel_left(u->join);
     }
     if (!u->domain) {
-        u->left = u->join->inputs[0];
+        u->left = rel_left(u->join);
         struct rel *values = asking_rows(u);
         u->domain = rel_new(plan, REL_AGG, values, NULL);
         for (i64 i = 0; i < u->count; i++) {
-            VEC_PUSH(plan->arena, &u->domain->exprs, expr_col(plan, values->out.items[i], -1));
+            VEC_PUSH(plan->arena, &u->domain->agg.keys, expr_col(plan, values->out.items[i], -1));
             u32 key = col_like(plan, u->outer[i]);
             VEC_PUSH(plan->arena, &u->domain->out, key);
         }
@@ -242,24 +242,24 @@ struct guard_walk {
 
 static void note_guard(u32 col, void *arg) {
     struct guard_walk *w = arg;
-    bool right = rel_has_out(w->join->inputs[1], col);
+    bool right = rel_has_out(rel_right(w->join), col);
     w->right = w->right || right;
-    w->outside = w->outside || (!right && !rel_has_out(w->join->inputs[0], col));
+    w->outside = w->outside || (!right && !rel_has_out(rel_left(w->join), col));
 }
 
 /* A subquery that may raise, and is asked for under a condition on columns of a query further out.
  * It can be computed for the rows that ask once the left side has those columns. */
 static bool is_waiting(struct opt *o, struct rel *join) {
     bool guarded = false;
-    if (join->join != JOIN_SINGLE && join->join != JOIN_MARK) {
+    if (join->join.kind != JOIN_SINGLE && join->join.kind != JOIN_MARK) {
         return false;
     }
-    for (i64 i = 0; !guarded && i < join->conds.count; i++) {
+    for (i64 i = 0; !guarded && i < join->join.conds.count; i++) {
         struct guard_walk w = {.join = join};
-        expr_each_col(join->conds.items[i], note_guard, &w);
+        expr_each_col(join->join.conds.items[i], note_guard, &w);
         guarded = w.outside && !w.right;
     }
-    return guarded && may_raise(o, join->inputs[1]);
+    return guarded && may_raise(o, rel_right(join));
 }
 
 struct shared_walk {
@@ -270,15 +270,15 @@ struct shared_walk {
 
 static void note_shared(struct rel *rel, void *arg) {
     struct shared_walk *w = arg;
-    if (rel->kind == REL_SHARED && unnest_below_uses_outer(w->u, rel->inputs[0])) {
-        VEC_PUSH(arena_of(w->u), &w->inputs, rel->inputs[0]);
+    if (rel->kind == REL_SHARED && unnest_below_uses_outer(w->u, rel_input(rel))) {
+        VEC_PUSH(arena_of(w->u), &w->inputs, rel_input(rel));
     }
 }
 
 static void count_shared(struct rel *rel, void *arg) {
     struct shared_walk *w = arg;
     for (i64 i = 0; rel->kind == REL_SHARED && i < w->inputs.count; i++) {
-        w->users += w->inputs.items[i] == rel->inputs[0];
+        w->users += w->inputs.items[i] == rel_input(rel);
     }
 }
 
@@ -299,7 +299,7 @@ static struct rel *push(struct unnest *u, struct rel *rel, u32 *cols);
 
 static void split_conds(struct arena *arena, struct rel *to, struct expr *cond) {
     if (cond->kind != EXPR_AND) {
-        VEC_PUSH(arena, &to->conds, cond);
+        VEC_PUSH(arena, &to->filter.conds, cond);
         return;
     }
     for (i32 i = 0; i < cond->arg_count; i++) {
@@ -313,12 +313,12 @@ static struct rel *merge_filters(const struct unnest *u, struct rel *rel) {
     VEC(struct rel *) stack = {0};
     while (bottom->kind == REL_FILTER) {
         VEC_PUSH(arena_of(u), &stack, bottom);
-        bottom = bottom->inputs[0];
+        bottom = rel_input(bottom);
     }
     struct rel *merged = rel_new(plan_of(u), REL_FILTER, bottom, NULL);
     for (i64 i = stack.count; i-- > 0;) { /* the lowest is tested first */
-        for (i64 k = 0; k < stack.items[i]->conds.count; k++) {
-            split_conds(arena_of(u), merged, stack.items[i]->conds.items[k]);
+        for (i64 k = 0; k < stack.items[i]->filter.conds.count; k++) {
+            split_conds(arena_of(u), merged, stack.items[i]->filter.conds.items[k]);
         }
     }
     merged->position = rel->position;
@@ -335,7 +335,7 @@ static bool equal_to(const struct rel *filter, const struct expr *cond, u32 oute
         const struct expr *a = cond->args[i];
         const struct expr *c = cond->args[1 - i];
         if (a->kind == EXPR_COL && a->col == outer && c->kind == EXPR_COL &&
-            rel_has_out(filter->inputs[0], c->col) && type_eq(a->type, c->type)) {
+            rel_has_out(rel_input(filter), c->col) && type_eq(a->type, c->type)) {
             *out = c->col;
             return true;
         }
@@ -347,8 +347,8 @@ static bool equal_to(const struct rel *filter, const struct expr *cond, u32 oute
 static bool own_values(const struct unnest *u, const struct rel *filter, u32 *cols) {
     for (i64 i = 0; i < u->count; i++) {
         bool found = false;
-        for (i64 k = 0; !found && k < filter->conds.count; k++) {
-            found = equal_to(filter, filter->conds.items[k], u->outer[i], &cols[i]);
+        for (i64 k = 0; !found && k < filter->filter.conds.count; k++) {
+            found = equal_to(filter, filter->filter.conds.items[k], u->outer[i], &cols[i]);
         }
         if (!found) {
             return false;
@@ -376,31 +376,31 @@ static struct expr *not_null(const struct unnest *u, const struct expr *cond) {
 
 static struct rel *push_filter(struct unnest *u, struct rel *rel, u32 *cols) {
     struct rel *filter = merge_filters(u, rel);
-    if (!u->widen || unnest_below_uses_outer(u, filter->inputs[0]) ||
+    if (!u->widen || unnest_below_uses_outer(u, rel_input(filter)) ||
         !own_values(u, filter, cols)) {
-        filter->inputs[0] = push(u, filter->inputs[0], cols);
+        rel_set_input(filter, push(u, rel_input(filter), cols));
         remap_rel(u, filter, cols);
         add_out(u, filter, cols);
         return filter;
     }
     remap_rel(u, filter, cols);
     i64 kept = 0;
-    for (i64 i = 0; i < filter->conds.count; i++) {
-        struct expr *cond = filter->conds.items[i];
+    for (i64 i = 0; i < filter->filter.conds.count; i++) {
+        struct expr *cond = filter->filter.conds.items[i];
         if (says_itself(cond) && !expr_nullable(plan_of(u), cond->args[0])) {
             continue;
         }
-        filter->conds.items[kept++] = says_itself(cond) ? not_null(u, cond) : cond;
+        filter->filter.conds.items[kept++] = says_itself(cond) ? not_null(u, cond) : cond;
     }
-    filter->conds.count = kept;
+    filter->filter.conds.count = kept;
     return filter;
 }
 
 static struct rel *push_project(struct unnest *u, struct rel *rel, u32 *cols) {
-    rel->inputs[0] = push(u, rel->inputs[0], cols);
+    rel_set_input(rel, push(u, rel_input(rel), cols));
     remap_rel(u, rel, cols);
     for (i64 i = 0; i < u->count; i++) {
-        VEC_PUSH(arena_of(u), &rel->exprs, expr_col(plan_of(u), cols[i], -1));
+        VEC_PUSH(arena_of(u), &rel->project.exprs, expr_col(plan_of(u), cols[i], -1));
         cols[i] = col_like(plan_of(u), cols[i]);
         VEC_PUSH(arena_of(u), &rel->out, cols[i]);
     }
@@ -410,30 +410,30 @@ static struct rel *push_project(struct unnest *u, struct rel *rel, u32 *cols) {
 /* left[i] and right[i] are the values on both sides: NULL equals NULL. */
 static void join_values(struct unnest *u, struct rel *rel, const u32 *left, const u32 *right) {
     struct arena *arena = arena_of(u);
-    while (rel->null_safe.count < rel->left_keys.count) {
-        VEC_PUSH(arena, &rel->null_safe, (b8)0);
+    while (rel->join.null_safe.count < rel->join.left_keys.count) {
+        VEC_PUSH(arena, &rel->join.null_safe, (b8)0);
     }
     for (i64 i = 0; i < u->count; i++) {
-        VEC_PUSH(arena, &rel->left_keys, expr_col(plan_of(u), left[i], -1));
-        VEC_PUSH(arena, &rel->right_keys, expr_col(plan_of(u), right[i], -1));
-        VEC_PUSH(arena, &rel->null_safe, (b8)1);
+        VEC_PUSH(arena, &rel->join.left_keys, expr_col(plan_of(u), left[i], -1));
+        VEC_PUSH(arena, &rel->join.right_keys, expr_col(plan_of(u), right[i], -1));
+        VEC_PUSH(arena, &rel->join.null_safe, (b8)1);
     }
-    rel->join = rel->join == JOIN_CROSS ? JOIN_INNER : rel->join;
+    rel->join.kind = rel->join.kind == JOIN_CROSS ? JOIN_INNER : rel->join.kind;
 }
 
 /* Conditions of an inner join that name outer columns, as a filter above it. */
 static struct rel *lift_conds(struct unnest *u, struct rel *rel) {
     struct rel *filter = rel_new(plan_of(u), REL_FILTER, rel, NULL);
     i64 kept = 0;
-    for (i64 i = 0; i < rel->conds.count; i++) {
-        struct expr *cond = rel->conds.items[i];
+    for (i64 i = 0; i < rel->join.conds.count; i++) {
+        struct expr *cond = rel->join.conds.items[i];
         if (unnest_uses_outer(u, cond)) {
-            VEC_PUSH(arena_of(u), &filter->conds, cond);
+            VEC_PUSH(arena_of(u), &filter->filter.conds, cond);
         } else {
-            rel->conds.items[kept++] = cond;
+            rel->join.conds.items[kept++] = cond;
         }
     }
-    rel->conds.count = kept;
+    rel->join.conds.count = kept;
     filter->rows = rel->rows;
     return filter;
 }
@@ -442,14 +442,14 @@ static struct rel *push_inner(struct unnest *u, struct rel *rel, u32 *cols) {
     if (own_uses_outer(u, rel)) {
         return push_filter(u, lift_conds(u, rel), cols);
     }
-    bool left = unnest_below_uses_outer(u, rel->inputs[0]);
-    bool right = unnest_below_uses_outer(u, rel->inputs[1]);
+    bool left = unnest_below_uses_outer(u, rel_left(rel));
+    bool right = unnest_below_uses_outer(u, rel_right(rel));
     u32 *other = NEW_ARRAY(arena_of(u), u32, u->count);
     if (left) {
-        rel->inputs[0] = push(u, rel->inputs[0], cols);
+        rel_set_left(rel, push(u, rel_left(rel), cols));
     }
     if (right) {
-        rel->inputs[1] = push(u, rel->inputs[1], left ? other : cols);
+        rel_set_right(rel, push(u, rel_right(rel), left ? other : cols));
     }
     if (left && right) {
         join_values(u, rel, cols, other);
@@ -466,17 +466,17 @@ static void remap_below(struct rel *rel, void *arg) {
  * depending on the left, which has the outer columns now. */
 static struct rel *push_outer(struct unnest *u, struct rel *rel, u32 *cols) {
     u32 *other = NEW_ARRAY(arena_of(u), u32, u->count);
-    bool right = unnest_below_uses_outer(u, rel->inputs[1]);
-    bool waits = right && is_waiting(u->o, rel) && owns_shared(u, rel->inputs[1]);
-    rel->inputs[0] = push(u, rel->inputs[0], cols);
+    bool right = unnest_below_uses_outer(u, rel_right(rel));
+    bool waits = right && is_waiting(u->o, rel) && owns_shared(u, rel_right(rel));
+    rel_set_left(rel, push(u, rel_left(rel), cols));
     if (waits) {
         struct remap r = {arena_of(u), map_to(u, cols)};
-        rel_each(arena_of(u), rel->inputs[1], remap_below, &r);
-        rel->dependent = 1;
+        rel_each(arena_of(u), rel_right(rel), remap_below, &r);
+        rel->join.dependent = 1;
         right = false;
     }
     if (right) {
-        rel->inputs[1] = push(u, rel->inputs[1], other);
+        rel_set_right(rel, push(u, rel_right(rel), other));
     }
     remap_rel(u, rel, cols);
     if (right) {
@@ -531,22 +531,23 @@ static struct rel *push_full(struct unnest *u, struct rel *rel, u32 *cols) {
         mark_nullable(plan, sides[i]);
     }
     struct rel *join = rel_join(plan, JOIN_FULL, sides[0], sides[1]);
-    join->conds = rel->conds;
-    join->left_keys = rel->left_keys;
-    join->right_keys = rel->right_keys;
-    join->null_safe = rel->null_safe;
+    join->join.conds = rel->join.conds;
+    join->join.left_keys = rel->join.left_keys;
+    join->join.right_keys = rel->join.right_keys;
+    join->join.null_safe = rel->join.null_safe;
     join->rows = rel->rows;
     join->position = rel->position;
     struct rel *project = rel_new(plan, REL_PROJECT, join, NULL);
     project->rows = rel->rows;
     for (i64 i = 0; i < rel->out.count; i++) {
-        VEC_PUSH(plan->arena, &project->exprs, map[rel->out.items[i]]);
+        VEC_PUSH(plan->arena, &project->project.exprs, map[rel->out.items[i]]);
         VEC_PUSH(plan->arena, &project->out, rel->out.items[i]);
     }
     for (i64 i = 0; i < u->count; i++) {
         struct expr *value = expr_col(plan, cols[i], -1);
         map[u->outer[i]] = value;
-        VEC_PUSH(plan->arena, &project->exprs, if_null(plan, value, expr_col(plan, other[i], -1)));
+        VEC_PUSH(plan->arena, &project->project.exprs,
+                 if_null(plan, value, expr_col(plan, other[i], -1)));
     }
     struct remap r = {plan->arena, map};
     rel_each_expr(join, remap_slot, &r);
@@ -567,60 +568,61 @@ static struct rel *fill_groups(struct unnest *u, struct rel *agg, u32 *cols) {
     struct plan *plan = plan_of(u);
     u32 *own = NEW_ARRAY(plan->arena, u32, u->count);
     struct rel *project = rel_new(plan, REL_PROJECT, agg, NULL); /* its input comes below */
-    for (i64 i = 0; i < agg->calls.count; i++) {
-        struct agg_call *call = &agg->calls.items[i];
+    for (i64 i = 0; i < agg->agg.calls.count; i++) {
+        struct agg_call *call = &agg->agg.calls.items[i];
         u32 old = call->col;
         call->col = col_like(plan, old);
         plan->cols.items[call->col].nullable = 1;
-        agg->out.items[agg->exprs.count + i] = call->col;
+        agg->out.items[agg->agg.keys.count + i] = call->col;
         struct expr *value =
             is_count(call) ? unnest_zero_if_null(plan, call->col) : expr_col(plan, call->col, -1);
-        VEC_PUSH(plan->arena, &project->exprs, value);
+        VEC_PUSH(plan->arena, &project->project.exprs, value);
         VEC_PUSH(plan->arena, &project->out, old);
     }
     struct rel *domain = use_domain(u, own);
     struct rel *join = rel_join(plan, JOIN_LEFT, domain, agg);
     join_values(u, join, own, cols);
     for (i64 i = 0; i < u->count; i++) {
-        VEC_PUSH(plan->arena, &project->exprs, expr_col(plan, own[i], -1));
+        VEC_PUSH(plan->arena, &project->project.exprs, expr_col(plan, own[i], -1));
         cols[i] = col_like(plan, own[i]);
         VEC_PUSH(plan->arena, &project->out, cols[i]);
     }
-    project->inputs[0] = join;
+    rel_set_input(project, join);
     return project;
 }
 
 static struct rel *push_agg(struct unnest *u, struct rel *rel, u32 *cols, bool fill) {
     struct plan *plan = plan_of(u);
-    bool scalar = rel->exprs.count == 0;
-    rel->inputs[0] = push(u, rel->inputs[0], cols);
+    bool scalar = rel->agg.keys.count == 0;
+    rel_set_input(rel, push(u, rel_input(rel), cols));
     remap_rel(u, rel, cols);
-    i64 keys = rel->exprs.count;
-    struct rel old = *rel;
+    i64 keys = rel->agg.keys.count;
+    col_list out = rel->out;
     memset(&rel->out, 0, sizeof rel->out);
     for (i64 i = 0; i < keys; i++) {
-        VEC_PUSH(plan->arena, &rel->out, old.out.items[i]);
+        VEC_PUSH(plan->arena, &rel->out, out.items[i]);
     }
     for (i64 i = 0; i < u->count; i++) {
-        VEC_PUSH(plan->arena, &rel->exprs, expr_col(plan, cols[i], -1));
+        VEC_PUSH(plan->arena, &rel->agg.keys, expr_col(plan, cols[i], -1));
         cols[i] = col_like(plan, cols[i]);
         VEC_PUSH(plan->arena, &rel->out, cols[i]);
     }
-    for (i64 i = keys; i < old.out.count; i++) {
-        VEC_PUSH(plan->arena, &rel->out, old.out.items[i]);
+    for (i64 i = keys; i < out.count; i++) {
+        VEC_PUSH(plan->arena, &rel->out, out.items[i]);
     }
     return scalar && fill ? fill_groups(u, rel, cols) : rel;
 }
 
 static struct rel *push_window(struct unnest *u, struct rel *rel, u32 *cols) {
-    const struct rel *sort = rel->inputs[0];
-    for (i64 i = 0; rel_is_serial(rel) && sort->kind == REL_SORT && i < sort->order.count; i++) {
-        VEC_PUSH(arena_of(u), &rel->order, sort->order.items[i]);
+    const struct rel *sort = rel_input(rel);
+    for (i64 i = 0; rel_is_serial(rel) && sort->kind == REL_SORT && i < sort->sort.order.count;
+         i++) {
+        VEC_PUSH(arena_of(u), &rel->window.order, sort->sort.order.items[i]);
     }
-    rel->inputs[0] = push(u, rel->inputs[0], cols);
+    rel_set_input(rel, push(u, rel_input(rel), cols));
     remap_rel(u, rel, cols);
     for (i64 i = 0; i < u->count; i++) {
-        VEC_PUSH(arena_of(u), &rel->exprs, expr_col(plan_of(u), cols[i], -1));
+        VEC_PUSH(arena_of(u), &rel->window.keys, expr_col(plan_of(u), cols[i], -1));
     }
     add_out(u, rel, cols);
     return rel;
@@ -652,30 +654,30 @@ static struct expr *unless_null(struct arena *arena, struct expr *bound, struct 
 static struct rel *push_limit(struct unnest *u, struct rel *rel, u32 *cols) {
     struct plan *plan = plan_of(u);
     struct arena *arena = plan->arena;
-    struct rel *sort = rel->inputs[0]->kind == REL_SORT ? rel->inputs[0] : NULL;
-    struct rel *input = push(u, sort ? sort->inputs[0] : rel->inputs[0], cols);
+    struct rel *sort = rel_input(rel)->kind == REL_SORT ? rel_input(rel) : NULL;
+    struct rel *input = push(u, sort ? rel_input(sort) : rel_input(rel), cols);
     u32 col = plan_col_new(plan, "row_number", type_of(TYPE_BIGINT), false);
     struct rel *window = rel_numbered(plan, input, col);
     if (sort) {
         remap_rel(u, sort, cols);
-        for (i64 i = 0; i < sort->order.count; i++) {
-            VEC_PUSH(arena, &window->order, sort->order.items[i]);
+        for (i64 i = 0; i < sort->sort.order.count; i++) {
+            VEC_PUSH(arena, &window->window.order, sort->sort.order.items[i]);
         }
     }
     for (i64 i = 0; i < u->count; i++) {
-        VEC_PUSH(arena, &window->exprs, expr_col(plan, cols[i], -1));
+        VEC_PUSH(arena, &window->window.keys, expr_col(plan, cols[i], -1));
     }
     struct rel *filter = rel_new(plan, REL_FILTER, window, NULL);
     struct expr *number = expr_col(plan, col, -1);
-    if (rel->offset) {
-        struct expr *cond = call_of(arena, FUNC_GT, TYPE_BOOLEAN, number, rel->offset);
-        VEC_PUSH(arena, &filter->conds, unless_null(arena, rel->offset, cond));
-        struct expr *past = call_of(arena, FUNC_SUB, TYPE_BIGINT, number, rel->offset);
-        number = rel->offset->kind == EXPR_CONST ? past : number;
+    if (rel->limit.offset) {
+        struct expr *cond = call_of(arena, FUNC_GT, TYPE_BOOLEAN, number, rel->limit.offset);
+        VEC_PUSH(arena, &filter->filter.conds, unless_null(arena, rel->limit.offset, cond));
+        struct expr *past = call_of(arena, FUNC_SUB, TYPE_BIGINT, number, rel->limit.offset);
+        number = rel->limit.offset->kind == EXPR_CONST ? past : number;
     }
-    if (rel->limit) {
-        struct expr *cond = call_of(arena, FUNC_LE, TYPE_BOOLEAN, number, rel->limit);
-        VEC_PUSH(arena, &filter->conds, unless_null(arena, rel->limit, cond));
+    if (rel->limit.count) {
+        struct expr *cond = call_of(arena, FUNC_LE, TYPE_BOOLEAN, number, rel->limit.count);
+        VEC_PUSH(arena, &filter->filter.conds, unless_null(arena, rel->limit.count, cond));
     }
     return filter;
 }
@@ -683,8 +685,8 @@ static struct rel *push_limit(struct unnest *u, struct rel *rel, u32 *cols) {
 /* The outer columns of both inputs become columns of the whole. */
 static struct rel *add_both(struct unnest *u, struct rel *rel, u32 *cols, const u32 *other) {
     for (i64 i = 0; i < u->count; i++) {
-        VEC_PUSH(arena_of(u), &rel->left_cols, cols[i]);
-        VEC_PUSH(arena_of(u), &rel->right_cols, other[i]);
+        VEC_PUSH(arena_of(u), rel_cols(rel, 0), cols[i]);
+        VEC_PUSH(arena_of(u), rel_cols(rel, 1), other[i]);
         cols[i] = col_like(plan_of(u), cols[i]);
         VEC_PUSH(arena_of(u), &rel->out, cols[i]);
     }
@@ -693,17 +695,17 @@ static struct rel *add_both(struct unnest *u, struct rel *rel, u32 *cols, const 
 
 static struct rel *push_union(struct unnest *u, struct rel *rel, u32 *cols) {
     u32 *other = NEW_ARRAY(arena_of(u), u32, u->count);
-    rel->inputs[0] = push(u, rel->inputs[0], cols);
-    rel->inputs[1] = push(u, rel->inputs[1], other);
+    rel_set_left(rel, push(u, rel_left(rel), cols));
+    rel_set_right(rel, push(u, rel_right(rel), other));
     return add_both(u, rel, cols, other);
 }
 
 /* Each value has a recursion of its own, and all of them run at once. */
 static struct rel *push_fix(struct unnest *u, struct rel *rel, u32 *cols) {
-    rel->inputs[0] = push(u, rel->inputs[0], cols);
-    VEC_PUSH(arena_of(u), &u->fixes, rel->fix);
+    rel_set_left(rel, push(u, rel_left(rel), cols));
+    VEC_PUSH(arena_of(u), &u->fixes, rel->fix.number);
     u32 *other = NEW_ARRAY(arena_of(u), u32, u->count);
-    rel->inputs[1] = push(u, rel->inputs[1], other);
+    rel_set_right(rel, push(u, rel_right(rel), other));
     return add_both(u, rel, cols, other);
 }
 
@@ -719,22 +721,20 @@ static struct rel *push_work(struct unnest *u, struct rel *rel, u32 *cols) {
 /* All users of a shared plan are on this right side, so it is changed once for all. */
 static struct rel *push_shared(struct unnest *u, struct rel *rel, u32 *cols) {
     i64 at = 0;
-    while (at < u->shared_from.count && u->shared_from.items[at] != rel->inputs[0]) {
+    while (at < u->shared_from.count && u->shared_from.items[at] != rel_input(rel)) {
         at++;
     }
     if (at == u->shared_from.count) {
         u32 *made = NEW_ARRAY(arena_of(u), u32, u->count);
-        struct rel *old = rel->inputs[0];
-        struct rel *body = NEW(arena_of(u), struct rel);
-        *body = *old; /* users hold the operator itself, so its place must stay */
-        *old = *push(u, body, made);
+        struct rel *old = rel_input(rel);
+        *old = *push(u, rel_body(plan_of(u), old), made);
         at = u->shared_from.count; /* shared plans within have come before */
         VEC_PUSH(arena_of(u), &u->shared_from, old);
         VEC_PUSH(arena_of(u), &u->shared_cols, made);
     }
     const u32 *made = u->shared_cols.items[at];
     for (i64 i = 0; i < u->count; i++) {
-        VEC_PUSH(arena_of(u), &rel->left_cols, made[i]);
+        VEC_PUSH(arena_of(u), rel_cols(rel, 0), made[i]);
         cols[i] = col_like(plan_of(u), made[i]);
         VEC_PUSH(arena_of(u), &rel->out, cols[i]);
     }
@@ -745,14 +745,14 @@ static struct rel *push_shared(struct unnest *u, struct rel *rel, u32 *cols) {
 static struct rel *push_values(struct unnest *u, struct rel *rel, u32 *cols) {
     struct plan *plan = plan_of(u);
     i64 width = rel->out.count;
-    i64 rows = rel->exprs.count / width;
+    i64 rows = rel->values.exprs.count / width;
     struct rel *all = NULL;
     for (i64 r = 0; r < rows; r++) {
         struct rel *one = rel_new(plan, REL_VALUES, NULL, NULL);
         one->rows = 1;
         struct rel *row = rel_new(plan, REL_PROJECT, one, NULL);
         for (i64 c = 0; c < width; c++) {
-            VEC_PUSH(plan->arena, &row->exprs, rel->exprs.items[r * width + c]);
+            VEC_PUSH(plan->arena, &row->project.exprs, rel->values.exprs.items[r * width + c]);
             u32 to = rows == 1 ? rel->out.items[c] : col_like(plan, rel->out.items[c]);
             VEC_PUSH(plan->arena, &row->out, to);
         }
@@ -762,8 +762,8 @@ static struct rel *push_values(struct unnest *u, struct rel *rel, u32 *cols) {
         }
         struct rel *both = rel_new(plan, REL_UNION, all, row);
         for (i64 c = 0; c < width; c++) {
-            VEC_PUSH(plan->arena, &both->left_cols, all->out.items[c]);
-            VEC_PUSH(plan->arena, &both->right_cols, row->out.items[c]);
+            VEC_PUSH(plan->arena, rel_cols(both, 0), all->out.items[c]);
+            VEC_PUSH(plan->arena, rel_cols(both, 1), row->out.items[c]);
             u32 to = r == rows - 1 ? rel->out.items[c] : col_like(plan, rel->out.items[c]);
             VEC_PUSH(plan->arena, &both->out, to);
         }
@@ -789,17 +789,18 @@ static struct rel *push(struct unnest *u, struct rel *rel, u32 *cols) {
     case REL_PROJECT:
         return push_project(u, rel, cols);
     case REL_JOIN:
-        if (rel->join == JOIN_FULL) {
+        if (rel->join.kind == JOIN_FULL) {
             return push_full(u, rel, cols);
         }
-        return rel->join == JOIN_INNER || rel->join == JOIN_CROSS ? push_inner(u, rel, cols)
-                                                                  : push_outer(u, rel, cols);
+        return rel->join.kind == JOIN_INNER || rel->join.kind == JOIN_CROSS
+                   ? push_inner(u, rel, cols)
+                   : push_outer(u, rel, cols);
     case REL_AGG:
         return push_agg(u, rel, cols, true);
     case REL_WINDOW:
         return push_window(u, rel, cols);
     case REL_SORT: /* of all values' rows at once: those of one keep theirs */
-        rel->inputs[0] = push(u, rel->inputs[0], cols);
+        rel_set_input(rel, push(u, rel_input(rel), cols));
         remap_rel(u, rel, cols);
         add_out(u, rel, cols);
         return rel;
@@ -816,6 +817,11 @@ static struct rel *push(struct unnest *u, struct rel *rel, u32 *cols) {
     case REL_VALUES:
         return push_values(u, rel, cols);
     default:
+        if (rel->input_count > 0) {
+            (void)error_set(u->o->err, ERR_INTERNAL, rel->position,
+                            "plan: a subquery with an operator %s that the pass unnest does not know",
+                            rel_names[rel->kind]);
+        }
         return push_plain(u, rel, cols);
     }
 }
@@ -836,7 +842,7 @@ static bool has_fix(const struct unnest *u, struct rel *rel) {
 /* The left columns that the right side uses; false when there are none. */
 static bool find_outer(struct unnest *u) {
     struct plan *plan = u->o->plan;
-    const struct rel *left = u->join->inputs[0];
+    const struct rel *left = rel_left(u->join);
     u8 *is_free = NEW_ARRAY(plan->arena, u8, plan->cols.count + 1);
     u8 *flags = NEW_ARRAY(plan->arena, u8, plan->cols.count + 1);
     u->is_outer = flags;
@@ -847,7 +853,7 @@ static bool find_outer(struct unnest *u) {
         u->outer[u->count++] = left->out.items[left->out.count - 1];
         flags[u->outer[0]] = 1;
     }
-    if (rel_free_cols(plan, u->join->inputs[1], is_free) == 0) {
+    if (rel_free_cols(plan, rel_right(u->join), is_free) == 0) {
         return false;
     }
     for (i64 i = 0; i < left->out.count; i++) {
@@ -869,7 +875,7 @@ struct user_count {
 
 static void count_user(struct rel *rel, void *arg) {
     struct user_count *c = arg;
-    if (rel->kind == REL_SHARED && rel->inputs[0] == c->input) {
+    if (rel->kind == REL_SHARED && rel_input(rel) == c->input) {
         c->user = rel;
         c->count++;
     }
@@ -881,11 +887,7 @@ static void inline_single(struct plan *plan, const struct rel *input) {
     if (c.count != 1) {
         return;
     }
-    c.user->kind = REL_PROJECT;
-    for (i64 i = 0; i < c.user->left_cols.count; i++) {
-        VEC_PUSH(plan->arena, &c.user->exprs, expr_col(plan, c.user->left_cols.items[i], -1));
-    }
-    c.user->left_cols.count = 0;
+    rel_unshare(plan, c.user);
 }
 
 static void rewrite(struct unnest *u) {
@@ -893,16 +895,16 @@ static void rewrite(struct unnest *u) {
     struct rel *join = u->join;
     u32 *cols = NEW_ARRAY(plan->arena, u32, u->count);
     bool top = unnest_agg_top(u);
-    u->widen = !u->numbered && !may_raise(u->o, join->inputs[1]) && !has_fix(u, join->inputs[1]);
-    join->inputs[1] =
-        top ? push_agg(u, join->inputs[1], cols, false) : push(u, join->inputs[1], cols);
+    u->widen = !u->numbered && !may_raise(u->o, rel_right(join)) && !has_fix(u, rel_right(join));
+    struct rel *right = rel_right(join);
+    rel_set_right(join, top ? push_agg(u, right, cols, false) : push(u, right, cols));
     join_values(u, join, u->outer, cols);
     if (u->domain) {
         opt_share(plan, join, 0);
         inline_single(plan, u->domain);
     } else {
-        for (i64 i = 0; i < join->null_safe.count; i++) {
-            join->null_safe.items[i] = 0;
+        for (i64 i = 0; i < join->join.null_safe.count; i++) {
+            join->join.null_safe.items[i] = 0;
         }
     }
 }
@@ -913,14 +915,15 @@ static void rewrite(struct unnest *u) {
 static bool goes_on(const struct unnest *u, struct rel *rel, u32 fix) {
     switch (rel->kind) {
     case REL_WORK:
-        return rel->fix == fix && !rel->whole;
+        return rel->work.fix == fix && !rel->work.whole;
     case REL_PROJECT:
     case REL_FILTER:
-        return goes_on(u, rel->inputs[0], fix);
+        return goes_on(u, rel_input(rel), fix);
     case REL_JOIN:
-        return (rel->join == JOIN_INNER || rel->join == JOIN_CROSS) && !rel->dependent &&
-               !own_uses_outer(u, rel) && rel->inputs[1]->kind == REL_VALUES &&
-               !unnest_below_uses_outer(u, rel->inputs[1]) && goes_on(u, rel->inputs[0], fix);
+        return (rel->join.kind == JOIN_INNER || rel->join.kind == JOIN_CROSS) &&
+               !rel->join.dependent && !own_uses_outer(u, rel) &&
+               rel_right(rel)->kind == REL_VALUES && !unnest_below_uses_outer(u, rel_right(rel)) &&
+               goes_on(u, rel_left(rel), fix);
     default:
         return false;
     }
@@ -931,12 +934,12 @@ static bool starts(const struct unnest *u, struct rel *rel, bool recursive) {
     switch (rel->kind) {
     case REL_PROJECT:
     case REL_FILTER:
-        return starts(u, rel->inputs[0], recursive);
+        return starts(u, rel_input(rel), recursive);
     case REL_FIX:
-        return !recursive && goes_on(u, rel->inputs[1], rel->fix) &&
-               starts(u, rel->inputs[0], true);
+        return !recursive && goes_on(u, rel_right(rel), rel->fix.number) &&
+               starts(u, rel_left(rel), true);
     case REL_VALUES:
-        return recursive && (rel->out.count == 0 || rel->exprs.count == rel->out.count);
+        return recursive && (rel->out.count == 0 || rel->values.exprs.count == rel->out.count);
     default:
         return false;
     }
@@ -950,18 +953,13 @@ struct rel_list {
 struct rename {
     struct plan *plan;
     struct expr **map;
+    i64 map_count;
     const struct rel_list *inside; /* what makes and carries the old columns */
 };
 
 static void list_rel(struct rel *rel, void *arg) {
     struct rel_list *list = arg;
     VEC_PUSH(list->arena, &list->items, (const struct rel *)rel);
-}
-
-static void rename_list(const struct rename *r, u32 *items, i64 count) {
-    for (i64 i = 0; i < count; i++) {
-        items[i] = r->map[items[i]] ? r->map[items[i]]->col : items[i];
-    }
 }
 
 static void rename_rel(struct rel *rel, void *arg) {
@@ -971,11 +969,7 @@ static void rename_rel(struct rel *rel, void *arg) {
             return;
         }
     }
-    struct remap remap = {r->plan->arena, r->map};
-    rel_each_expr(rel, remap_slot, &remap);
-    rename_list(r, rel->out.items, rel->out.count);
-    rename_list(r, rel->left_cols.items, rel->left_cols.count);
-    rename_list(r, rel->right_cols.items, rel->right_cols.count);
+    rel_rename(r->plan->arena, rel, r->map, r->map_count);
 }
 
 /* The left's rows become the first rows of the recursion, which takes the join's place; false, and
@@ -983,11 +977,11 @@ static void rename_rel(struct rel *rel, void *arg) {
 static bool grow_left(struct unnest *u) {
     struct plan *plan = plan_of(u);
     struct rel *join = u->join;
-    bool inner = join->join == JOIN_INNER || join->join == JOIN_CROSS;
-    if (!inner || join->left_keys.count > 0 || !starts(u, join->inputs[1], false)) {
+    bool inner = join->join.kind == JOIN_INNER || join->join.kind == JOIN_CROSS;
+    if (!inner || join->join.left_keys.count > 0 || !starts(u, rel_right(join), false)) {
         return false;
     }
-    const struct rel *left = join->inputs[0];
+    const struct rel *left = rel_left(join);
     u8 *flags = NEW_ARRAY(plan->arena, u8, plan->cols.count + 1);
     u->is_outer = flags;
     u->count = 0;
@@ -997,45 +991,36 @@ static bool grow_left(struct unnest *u) {
     }
     u32 *cols = NEW_ARRAY(plan->arena, u32, u->count);
     u->grows = 1;
-    struct rel *grown = push(u, join->inputs[1], cols);
+    struct rel *grown = push(u, rel_right(join), cols);
     struct rel_list inside = {.arena = plan->arena};
-    struct rename r = {plan, map_to(u, cols), &inside};
-    join->kind = REL_FILTER;
-    join->input_count = 1;
-    join->inputs[0] = grown;
-    join->inputs[1] = NULL;
+    struct rename r = {plan, map_to(u, cols), plan->cols.count, &inside};
+    expr_list conds = join->join.conds;
+    rel_become(plan, join, REL_FILTER, grown);
+    join->join.conds = conds;
     rel_each(plan->arena, grown, list_rel, &inside);
     rel_each(plan->arena, plan->root, rename_rel, &r);
     return true;
 }
 
 /* A shared plan that uses no outer column is computed once, and so are its calls. */
-static void find_draws(struct unnest *u, struct rel *rel) {
-    if (!rel || (rel->kind == REL_SHARED && rel_free_cols(plan_of(u), rel, NULL) == 0)) {
-        return;
-    }
-    for (i64 i = 0; i < u->draws.count; i++) {
-        if (u->draws.items[i] == rel) {
-            return;
-        }
-    }
+static bool find_draws(struct rel *rel, void *arg) {
+    struct unnest *u = arg;
     if (rel_is_serial(rel)) {
         VEC_PUSH(arena_of(u), &u->draws, (const struct rel *)rel);
     }
-    find_draws(u, rel->inputs[0]);
-    find_draws(u, rel->inputs[1]);
+    return !rel_shares(rel) || rel_free_cols(plan_of(u), rel, NULL) > 0;
 }
 
 static void unnest_join(struct opt *o, struct rel *join, bool serials) {
     struct unnest u = {.o = o, .join = join};
     bool dependent = find_outer(&u);
     if (dependent && serials) {
-        find_draws(&u, join->inputs[1]);
+        rel_walk(o->plan->arena, rel_right(join), find_draws, &u);
         u.numbered = u.draws.count > 0;
     }
     if (u.numbered) {
         u32 row = plan_col_new(o->plan, "row", type_of(TYPE_BIGINT), false);
-        join->inputs[0] = rel_numbered(o->plan, join->inputs[0], row);
+        rel_set_left(join, rel_numbered(o->plan, rel_left(join), row));
         (void)find_outer(&u);
         rewrite(&u);
     } else if (dependent) {
@@ -1043,16 +1028,16 @@ static void unnest_join(struct opt *o, struct rel *join, bool serials) {
     }
     if (!u.numbered &&
         find_outer(&u)) { /* what may raise is computed for the values asked for, no others */
-        bool careful = is_guarded(&u) && may_raise(o, join->inputs[1]);
+        bool careful = is_guarded(&u) && may_raise(o, rel_right(join));
         if (!careful && grow_left(&u)) {
-            join->dependent = 0;
+            join->join.dependent = 0;
             return;
         }
         if (careful || !unnest_pull(&u)) {
             rewrite(&u);
         }
     }
-    join->dependent = 0;
+    join->join.dependent = 0;
 }
 
 struct join_list { /* or of filters */
@@ -1062,7 +1047,7 @@ struct join_list { /* or of filters */
 
 static void note_dependent(struct rel *rel, void *arg) {
     struct join_list *list = arg;
-    if (rel->kind == REL_JOIN && rel->dependent) {
+    if (rel->kind == REL_JOIN && rel->join.dependent) {
         VEC_PUSH(list->arena, &list->items, rel);
     }
 }

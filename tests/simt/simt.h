@@ -1,6 +1,7 @@
 /* simt.h: what the files of the simt driver know of each other.
  *
- * One process has one device and one context. Every entry point runs under one lock, taken by
+ * One process has one context, which all its devices (SIMT_DEVICES) share. Every entry point
+ * runs under one lock, taken by
  * simt_enter and dropped by simt_leave; kernels run on the thread whose call forced them, inside
  * that lock, so nothing below needs a second one. Device addresses are real addresses of this
  * process: kernels use them directly, and the pages are inaccessible while no queued work is being
@@ -46,6 +47,8 @@ WF_CU_NVRTC(SIMT_DECLARE, _)
 SIMT_EXPORTED const char *simtReport(void);
 SIMT_EXPORTED void simtClearReport(void);
 SIMT_EXPORTED u64 simtCallCount(void);
+/* The n-th call from now on fails, as SIMT_FAIL_AT and SIMT_FAIL_CODE would have it; 0: none. */
+SIMT_EXPORTED void simtFailAt(u64 n, int code);
 
 #pragma GCC visibility push(hidden)
 
@@ -87,6 +90,7 @@ enum {
 struct simt_settings {
     u64 memory_bytes;
     u64 fill_bytes;
+    u64 devices; /* that the driver finds; they share the one context */
     u64 seed;
     u64 fail_at;
     int fail_code;
