@@ -472,7 +472,7 @@ static i64 select_words(struct worker *w, struct frame *fr, struct top *top, str
     return kept;
 }
 
-wf_status top_filter(struct worker *w, struct frame *fr) {
+void top_filter(struct worker *w, struct frame *fr) {
     struct top *top = w->run->top;
     if (!w->top) {
         w->top = NEW(&w->arena, struct top_worker);
@@ -489,5 +489,4 @@ wf_status top_filter(struct worker *w, struct frame *fr) {
         fr->m = kept;
         fr->mask_valid = 0;
     }
-    return ERR_OK;
 }
