@@ -335,7 +335,8 @@ static bool equal_to(const struct rel *filter, const struct expr *cond, u32 oute
         const struct expr *a = cond->args[i];
         const struct expr *c = cond->args[1 - i];
         if (a->kind == EXPR_COL && a->col == outer && c->kind == EXPR_COL &&
-            rel_has_out(rel_input(filter), c->col) && type_eq(a->type, c->type)) {
+            rel_has_out(rel_input(filter), c->col) && type_eq(a->type, c->type) &&
+            opt_equal_is_same(a->type)) {
             *out = c->col;
             return true;
         }
@@ -927,8 +928,7 @@ static bool starts(const struct unnest *u, struct rel *rel, bool recursive) {
     case REL_FILTER:
         return starts(u, rel_input(rel), recursive);
     case REL_FIX:
-        return !recursive && goes_on(u, rel_right(rel), rel->fix) &&
-               starts(u, rel_left(rel), true);
+        return !recursive && goes_on(u, rel_right(rel), rel->fix) && starts(u, rel_left(rel), true);
     case REL_VALUES:
         return recursive && (rel->out.count == 0 || rel->exprs.count == rel->out.count);
     default:
