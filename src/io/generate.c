@@ -13,6 +13,9 @@ bool load_progress_over(const struct load_progress *progress) {
     if (!progress) {
         return false;
     }
+    if (progress->stop) {
+        return stop_asked_of(progress->stop);
+    }
     return (progress->cancel && atomic_load(progress->cancel)) ||
            (progress->deadline_ns && clock_ns() > progress->deadline_ns);
 }
@@ -20,6 +23,9 @@ bool load_progress_over(const struct load_progress *progress) {
 wf_status load_progress_check(const struct load_progress *progress, struct error *err) {
     if (!load_progress_over(progress)) {
         return ERR_OK;
+    }
+    if (progress->stop) {
+        return stop_check_of(progress->stop, err);
     }
     bool cancelled = progress->cancel && atomic_load(progress->cancel);
     FAIL(err, CANCELLED, "%s",

@@ -169,6 +169,8 @@ struct rel {
     const char *table_name;
     const char *alias;
     i64 table_rows;
+    i64 rows_most; /* proven, where table_rows is an estimate; 0 = table_rows is what there is. Such
+                    * rows can be read in order only, and not again by their number */
     const struct snapshot_table *source; /* for plan.sample, while the statement is compiled */
     VEC(struct scan_col) scan_cols;
     /* FILTER, JOIN (residual): conjuncts */

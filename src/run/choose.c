@@ -2,25 +2,33 @@
  *
  * There is no silent fallback: under `device = gpu` a step the card refuses is an error that names
  * operator and reason. What only ever runs on the host (sorting, ranking, handing over the result,
- * pipelines over dictionaries, aggregation states or literal rows, which are small by nature, and
- * those that must keep the order of their rows) is recorded as a host step. Under auto the cheaper
+ * pipelines over dictionaries, aggregation states or literal rows, which are small by nature, those that
+ * must keep the order of their rows, and those that read a file, where parsing is most of the work)
+ * is recorded as a host step. Under auto the cheaper
  * estimate wins. */
 #include "run/run_int.h"
+#include "store/scan.h"
 
 const char *step_label(const struct step *step) {
     return step->label ? step->label : "step";
 }
 
-static bool is_host_step(const struct exec *x, const struct step *step) {
+/* Why a step only ever runs on the host; NULL when it does not. */
+static const char *host_reason(const struct exec *x, const struct step *step) {
+    static const char *const host = "host step";
     if (step->kind != STEP_PIPELINE) {
-        return step->kind != STEP_BUILD;
+        return step->kind != STEP_BUILD ? host : NULL;
+    }
+    const struct scan_provider *provider = exec_provider(x, step->pipeline);
+    if (provider) {
+        return arena_printf(x->arena, "host step: reads %s", provider->what);
     }
     const struct source *source = &step->pipeline->source;
     if (source->kind == SOURCE_VAR) {
         const struct var *var = &x->program->vars[source->ref];
-        return var->kind == VAR_AGG || var->const_rows > 0 || var->in_order;
+        return var->kind == VAR_AGG || var->const_rows > 0 || var->in_order ? host : NULL;
     }
-    return source->kind == SOURCE_DICT || source->kind == SOURCE_ONE;
+    return source->kind == SOURCE_DICT || source->kind == SOURCE_ONE ? host : NULL;
 }
 
 static FALLIBLE choose_gpu(struct exec *x, const struct run_devices *devices,
@@ -28,9 +36,10 @@ static FALLIBLE choose_gpu(struct exec *x, const struct run_devices *devices,
     if (!devices->gpu) {
         FAIL(x->err, NO_GPU, "no usable GPU: %s", devices->no_gpu ? devices->no_gpu : "none found");
     }
-    if (is_host_step(x, step)) {
+    const char *host = host_reason(x, step);
+    if (host) {
         *out = devices->cpu;
-        *out_why = "host step";
+        *out_why = host;
         return ERR_OK;
     }
     const char *refusal = devices->gpu->refuses(devices->gpu, x, step);
@@ -66,8 +75,9 @@ static void choose_auto(struct exec *x, const struct run_devices *devices, const
         *out_why = devices->no_gpu ? devices->no_gpu : "no GPU";
         return;
     }
-    if (is_host_step(x, step)) {
-        *out_why = "host step";
+    const char *host = host_reason(x, step);
+    if (host) {
+        *out_why = host;
         return;
     }
     const char *refusal = devices->gpu->refuses(devices->gpu, x, step);
