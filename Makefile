@@ -1,10 +1,19 @@
 # Two commands set everything up: `make demo` and `make test`. The build itself is CMakeLists.txt.
-.PHONY: all cub setup demo testable test test-full test-tsan fuzz mutate tidy docs bench compare format clean
+.PHONY: all install uninstall cub setup demo testable test test-full test-tsan fuzz mutate tidy docs bench compare format clean
 
 # Kernels compiled ahead of time, where nvcc is, belong to what is used; tests do without (see `test`).
 all: build/build.ninja
 	@grep -q '^WF_AOT:BOOL=ON' build/CMakeCache.txt || cmake build -DWF_AOT=ON >/dev/null
 	@cmake --build build
+
+# The program, the library (shared and static), headers, pkg-config file and manual page, below $(DESTDIR)$(PREFIX).
+PREFIX ?= /usr/local
+install: all
+	@DESTDIR='$(DESTDIR)' cmake --install build --prefix '$(PREFIX)' --strip
+
+# What `make install` wrote last, with the same DESTDIR.
+uninstall:
+	@while IFS= read -r file || [ -n "$$file" ]; do rm -f "$(DESTDIR)$$file"; done <build/install_manifest.txt
 
 setup:
 	@tools/setup
@@ -25,14 +34,17 @@ demo: all
 testable: build-dev/build.ninja
 	@[ -f build/build.ninja ] || cmake --preset release -DWF_AOT=OFF >/dev/null
 
+# T=PATTERN runs what matches (tests/run --help).
+picked = $(if $(T),'$(T)')
+
 test: testable
-	@tests/run
+	@tests/run $(picked)
 
 test-full: testable
-	@tests/run --full
+	@tests/run --full $(picked)
 
 test-tsan: build-tsan/build.ninja
-	@tests/run --tsan
+	@tests/run --tsan $(picked)
 
 tidy: build/build.ninja
 	@cmake --build build --target tidy && build/tidy .

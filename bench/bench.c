@@ -24,19 +24,34 @@ uint32_t bench_shuffled(uint32_t i, uint32_t n, int bits) {
     return (uint32_t)x;
 }
 
-void bench_open(struct bench_db *out, int threads, const struct bench_options *options) {
+static void open_with(struct bench_db *out, const struct option_settings *settings) {
     wf_error error;
-    char count[16];
-    snprintf(count, sizeof count, "%d", threads);
-    wf_option list[3] = {{"threads", count}};
-    if (options->memory) {
-        list[1] = (wf_option){"memory", options->memory};
-    }
-    if (wf_open(NULL, list, &out->db, &error) != WF_OK ||
-        wf_connect(out->db, &out->conn) != WF_OK) {
+    if (wf_open(NULL, settings->list, &out->db, &error) != WF_OK) {
         fprintf(stderr, "bench: cannot open a database: %s\n", error.message);
+        exit(2);
+    }
+    if (wf_connect(out->db, &out->conn) != WF_OK) {
+        fprintf(stderr, "bench: out of memory\n");
         exit(1);
     }
+}
+
+void bench_open(struct bench_db *out, const struct bench_options *options) {
+    struct option_settings settings = options->settings;
+    (void)option_settle(&settings, OPTION_DEVICE, "auto");
+    open_with(out, &settings);
+}
+
+void bench_open_threads(struct bench_db *out, const char *threads, const struct bench_options *options) {
+    struct option_settings settings = options->settings;
+    (void)option_settle(&settings, OPTION_DEVICE, "auto");
+    (void)option_settle(&settings, OPTION_THREADS, threads);
+    open_with(out, &settings);
+}
+
+const char *bench_device(const struct bench_options *options) {
+    const char *device = option_setting(&options->settings, "device");
+    return device ? device : "auto";
 }
 
 void bench_close(struct bench_db *db) {
@@ -122,129 +137,182 @@ void bench_ceilings(struct bench_db *db, struct bench_ceiling *out) {
     }
 }
 
+/* 500k, 8M, 1G; -1 when it is no such number. */
 static int64_t parse_rows(const char *text) {
     char *end;
     double value = strtod(text, &end);
-    switch (*end) {
-    case 'k':
-    case 'K':
-        return (int64_t)(value * 1e3);
-    case 'm':
-    case 'M':
-        return (int64_t)(value * 1e6);
-    case 'g':
-    case 'G':
-        return (int64_t)(value * 1e9);
-    default:
+    double unit = strchr("kK", *end) ? 1e3 : strchr("mM", *end) ? 1e6 : 1e9;
+    if (end == text || value < 0 || value > 1e15) {
+        return -1;
+    }
+    if (!*end) {
         return (int64_t)value;
     }
+    return strchr("kKmMgG", *end) && !end[1] ? (int64_t)(value * unit) : -1;
 }
 
-static const struct {
+#define TAKES(id) (1ULL << OPTION_##id)
+#define ON_ARRAYS (TAKES(ROWS) | TAKES(MARKDOWN) | TAKES(NO_GPU))
+
+static const unsigned long long all_take = TAKES(DEVICE) | TAKES(THREADS) | TAKES(MEMORY) | TAKES(GPU_MEMORY) |
+                                           TAKES(RUNS) | TAKES(JSON) | TAKES(HELP) | TAKES(VERSION);
+static const struct experiment {
     const char *name;
     int (*run)(const struct bench_options *options);
+    unsigned long long takes; /* beyond what all take */
+    bool sides;               /* -d says which devices it runs on, one after the other */
     const char *text;
 } experiments[] = {
     {"virginian", bench_virginian,
-     "ten filter queries on CPU and GPU, every placement "
-     "(--rows N --growth --no-gpu --only NAME --encoding plain|narrow --memory SIZE)"},
-    {"tpch", bench_tpch,
-     "the 22 queries of TPC-H, answers checked (--sf X --device D --threads N --queries 1,3,5-9 "
-     "--memory SIZE "
-     "--answers DIR --text dbgen|duckdb)"},
-    {"prim", bench_prim,
-     "primitives on plain arrays against a copy of the same bytes, and against CUB "
-     "(--rows N --device cpu|gpu|both --only NAME --threads N --plot FILE.svg)"},
-    {"ops", bench_ops,
-     "relational algebra on packed tuples against a copy of the same bytes "
-     "(--rows N --device cpu|gpu|both --only NAME --threads N --plot FILE.svg)"},
-    {"join", bench_join,
-     "joins of plain arrays: every algorithm over sizes, selectivity, duplicates, bands, payloads "
-     "and "
-     "skew (--rows N --device cpu|gpu|both --only NAME --threads N --plot FILE.svg)"},
-    {"strings", bench_strings,
-     "sorts of texts by their average length (--rows N --device cpu|gpu|both --threads N)"},
-    {"papers", bench_papers,
-     "tables and figures of the papers behind prim, ops, join and strings, as Markdown "
-     "(--only table3|table4|fig11|fig12|fig13|fig14|fig15|fig9|stages --device cpu|gpu|both)"},
+     TAKES(ROWS) | TAKES(GROWTH) | TAKES(NO_GPU) | TAKES(ONLY) | TAKES(ENCODING), true,
+     "ten filter queries on CPU and GPU, every placement"},
+    {"tpch", bench_tpch, TAKES(SF) | TAKES(QUERIES) | TAKES(ANSWERS) | TAKES(TEXT), false,
+     "the 22 queries of TPC-H, answers checked"},
+    {"prim", bench_prim, ON_ARRAYS | TAKES(ONLY) | TAKES(PLOT), true,
+     "primitives on plain arrays against a copy of the same bytes, and against CUB"},
+    {"ops", bench_ops, ON_ARRAYS | TAKES(ONLY) | TAKES(PLOT), true,
+     "relational algebra on packed tuples against a copy of the same bytes"},
+    {"join", bench_join, ON_ARRAYS | TAKES(ONLY) | TAKES(PLOT), true,
+     "joins of plain arrays: every algorithm over sizes, selectivity, duplicates, bands, payloads, skew"},
+    {"strings", bench_strings, ON_ARRAYS, true, "sorts of texts by their average length"},
+    {"papers", bench_papers, TAKES(ROWS) | TAKES(NO_GPU) | TAKES(ONLY), true,
+     "tables and figures of the papers behind prim, ops, join and strings, as Markdown; "
+     "--only table3, table4, fig11 to fig15, fig9 or stages"},
 };
+enum { EXPERIMENTS = sizeof experiments / sizeof *experiments };
 
-static int usage(const char *problem) {
-    fprintf(stderr, "%s\nwarpfox bench NAME [--rows N] [--runs N] [--json] [--markdown]\n",
-            problem);
-    for (size_t i = 0; i < sizeof experiments / sizeof *experiments; i++) {
-        fprintf(stderr, "  %-12s %s\n", experiments[i].name, experiments[i].text);
+static void print_experiments(FILE *out) {
+    fprintf(out, "Usage: warpfox bench NAME [OPTIONS]\n\nExperiments, and the options of their own:\n");
+    for (int i = 0; i < EXPERIMENTS; i++) {
+        fprintf(out, "  %-12s %s\n  %-12s", experiments[i].name, experiments[i].text, "");
+        for (int id = 0; id < OPTION_COUNT; id++) {
+            if (experiments[i].takes >> id & 1) {
+                fprintf(out, " %s", option_name((enum option_id)id));
+            }
+        }
+        fputc('\n', out);
     }
-    return 2;
 }
 
-/* Options that take a value; false when `name` is none of them. */
-static bool take_value(struct bench_options *options, const char *name, const char *value) {
+static int print_help(void) {
+    print_experiments(stdout);
+    printf("\nOptions:\n");
+    option_print_help(option_ids(PART_BENCH));
+    printf("\nAll but tpch run on one device after the other: there -d is cpu, gpu or auto, which is both.\n");
+    return 0;
+}
+
+/* -1 to go on, else the exit status. */
+static int take(struct bench_options *options, enum option_id id, const char *value) {
     const struct {
-        const char *name;
+        enum option_id id;
         const char **to;
     } texts[] = {
-        {"--only", &options->only},         {"--memory", &options->memory},
-        {"--encoding", &options->encoding}, {"--sf", &options->sf},
-        {"--device", &options->device},     {"--queries", &options->queries},
-        {"--answers", &options->answers},   {"--text", &options->text},
-        {"--plot", &options->plot},
+        {OPTION_ONLY, &options->only},       {OPTION_ENCODING, &options->encoding}, {OPTION_SF, &options->sf},
+        {OPTION_QUERIES, &options->queries}, {OPTION_ANSWERS, &options->answers},   {OPTION_TEXT, &options->text},
+        {OPTION_PLOT, &options->plot},
+    };
+    const struct {
+        enum option_id id;
+        bool *to;
+    } flags[] = {
+        {OPTION_JSON, &options->json},
+        {OPTION_MARKDOWN, &options->markdown},
+        {OPTION_GROWTH, &options->growth},
+        {OPTION_NO_GPU, &options->no_gpu},
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        if (strcmp(texts[i].name, name) == 0) {
-            *texts[i].to = value;
-            return true;
-        }
+        *texts[i].to = texts[i].id == id ? value : *texts[i].to;
     }
-    if (strcmp(name, "--rows") == 0) {
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+        *flags[i].to = *flags[i].to || flags[i].id == id;
+    }
+    switch (id) {
+    case OPTION_ROWS:
         options->rows = parse_rows(value);
-    } else if (strcmp(name, "--runs") == 0) {
-        options->runs = atoi(value);
-    } else if (strcmp(name, "--threads") == 0) {
-        options->threads = atoi(value);
-    } else {
-        return false;
+        return -1;
+    case OPTION_RUNS:
+        options->runs = strspn(value, "0123456789") == strlen(value) ? atoi(value) : 0;
+        return -1;
+    case OPTION_HELP:
+        return print_help();
+    case OPTION_VERSION:
+        printf("warpfox %s\n", wf_version());
+        return 0;
+    default:
+        (void)option_settle(&options->settings, id, value);
+        return -1;
     }
-    return true;
+}
+
+static bool one_of(const char *value, const char *a, const char *b) {
+    return !value || strcmp(value, a) == 0 || strcmp(value, b) == 0;
 }
 
 /* What becomes part of a statement must be what it claims to be. */
 static bool options_sound(const struct bench_options *options) {
     char *end;
     double sf = strtod(options->sf, &end);
-    bool known_text = !options->text || strcmp(options->text, "dbgen") == 0 ||
-                      strcmp(options->text, "duckdb") == 0;
-    return options->rows >= 0 && options->runs > 0 && options->threads >= 0 && sf > 0 && !*end &&
-           options->sf[strspn(options->sf, "0123456789.")] == 0 && known_text;
+    return options->rows >= 0 && options->runs > 0 && sf > 0 && !*end &&
+           options->sf[strspn(options->sf, "0123456789.")] == 0 && one_of(options->text, "dbgen", "duckdb") &&
+           one_of(options->encoding, "plain", "narrow");
+}
+
+/* Runs an experiment that takes all that was given (a set of options); else the exit status. */
+static int run_experiment(const struct experiment *experiment, const struct bench_options *options,
+                          unsigned long long given) {
+    unsigned long long foreign = given & ~(all_take | experiment->takes);
+    for (int id = 0; id < OPTION_COUNT; id++) {
+        if (foreign >> id & 1) {
+            char format[100];
+            snprintf(format, sizeof format, "%s takes no \"%%s\"", experiment->name);
+            return option_complain(PART_BENCH, format, option_name((enum option_id)id));
+        }
+    }
+    const char *device = bench_device(options);
+    if (experiment->sides && strcmp(device, "auto") != 0 && !one_of(device, "cpu", "gpu")) {
+        return option_complain(PART_BENCH, "no device \"%s\" here: cpu, gpu or auto", device);
+    }
+    return experiment->run(options);
 }
 
 int bench_main(int argc, char **argv) {
     struct bench_options options = {.runs = 5, .sf = "1"};
-    const char *name = NULL;
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--json") == 0) {
-            options.json = true;
-        } else if (strcmp(argv[i], "--markdown") == 0) {
-            options.markdown = true;
-        } else if (strcmp(argv[i], "--growth") == 0) {
-            options.growth = true;
-        } else if (strcmp(argv[i], "--no-gpu") == 0) {
-            options.no_gpu = true;
-        } else if (i + 1 < argc && take_value(&options, argv[i], argv[i + 1])) {
-            i++;
-        } else if (argv[i][0] != '-' && !name) {
-            name = argv[i];
+    struct option_reader reader = {.argc = argc, .argv = argv, .at = 1, .part = PART_BENCH};
+    const char *name = NULL, *value;
+    unsigned long long given = 0;
+    enum option_id id;
+    while ((id = option_next(&reader, &value)) != OPTION_END) {
+        int status = -1;
+        if (id == OPTION_MISTAKE) {
+            status = 2;
+        } else if (id != OPTION_WORD) {
+            given |= 1ULL << id;
+            status = take(&options, id, value);
+        } else if (name) {
+            status = option_complain(PART_BENCH, "one experiment at a time: \"%s\"", value);
         } else {
-            return usage("bench: unknown option");
+            name = value;
+        }
+        if (status >= 0) {
+            return status;
         }
     }
-    if (!name || !options_sound(&options)) {
-        return usage("bench: name an experiment; numbers must be positive, text dbgen or duckdb");
+    if (!name) {
+        fprintf(stderr, "bench: name an experiment\n");
+        print_experiments(stderr);
+        return 2;
     }
-    for (size_t i = 0; i < sizeof experiments / sizeof *experiments; i++) {
+    if (!options_sound(&options)) {
+        return option_complain(PART_BENCH, "%s", "numbers must be positive, --text dbgen or duckdb, "
+                                                 "--encoding plain or narrow");
+    }
+    for (int i = 0; i < EXPERIMENTS; i++) {
         if (strcmp(experiments[i].name, name) == 0) {
-            return experiments[i].run(&options);
+            return run_experiment(&experiments[i], &options, given);
         }
     }
-    return usage("bench: no such experiment");
+    fprintf(stderr, "bench: no experiment \"%s\"\n", name);
+    print_experiments(stderr);
+    return 2;
 }

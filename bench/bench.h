@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "option.h"
 #include "warpfox.h"
 
 struct bench_options {
@@ -16,15 +17,13 @@ struct bench_options {
     bool growth;
     bool no_gpu;
     const char *only;     /* configurations whose name contains this */
-    const char *memory;   /* host budget, as for --memory; NULL = the default */
     const char *encoding; /* "plain", "narrow" or NULL for both */
     const char *sf;       /* TPC-H: scale factor, as written */
-    const char *device;   /* as for SET device; NULL = the default */
-    int threads;          /* 0 = all */
     const char *queries;  /* "1,3,5-9"; NULL = all */
     const char *answers;  /* folder of answer files; NULL = the answers known here */
     const char *text;     /* TPC-H: "dbgen" or "duckdb"; NULL = dbgen */
     const char *plot;     /* SVG file to draw; NULL = none */
+    struct option_settings settings; /* device, threads, memory, gpu_memory, as given */
 };
 
 /* `warpfox bench NAME …`: runs an experiment; returns the exit status. */
@@ -37,13 +36,18 @@ int bench_join(const struct bench_options *options);
 int bench_strings(const struct bench_options *options);
 int bench_papers(const struct bench_options *options);
 
-/* A database with one connection; exits with a message when it cannot be opened. `threads`: 0 =
- * all. */
+/* A database with one connection and the settings given; exits with a message and status 2 when it
+ * cannot be opened. Experiments on arrays take `device` as a choice of
+ * sides: the database does not get it. */
 struct bench_db {
     wf_database *db;
     wf_connection *conn;
 };
-void bench_open(struct bench_db *out, int threads, const struct bench_options *options);
+void bench_open(struct bench_db *out, const struct bench_options *options);
+/* The same with this many threads, whatever was given. */
+void bench_open_threads(struct bench_db *out, const char *threads, const struct bench_options *options);
+/* -d NAME, or the default. */
+const char *bench_device(const struct bench_options *options);
 void bench_close(struct bench_db *db);
 /* Runs a statement that must succeed. */
 void bench_run(struct bench_db *db, const char *sql);

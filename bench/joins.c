@@ -584,7 +584,7 @@ int bench_join(const struct bench_options *options) {
         return 2;
     }
     b->options = options;
-    bench_open(&db, options->threads, options);
+    bench_open(&db, options);
     if (wf_prim_open(db.db, &b->prim) != WF_OK || !bench_sides_open(b->prim, b->options, b->side)) {
         fprintf(stderr, "bench: no device\n");
         return 1;

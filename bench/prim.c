@@ -344,7 +344,7 @@ int bench_prim(const struct bench_options *options) {
         return 2;
     }
     r->options = options;
-    bench_open(&db, options->threads, options);
+    bench_open(&db, options);
     r->db = db.db;
     if (wf_prim_open(db.db, &r->prim) != WF_OK || !open_sides(r)) {
         fprintf(stderr, "bench: no device\n");

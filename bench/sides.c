@@ -43,8 +43,8 @@ static double copy_gbs(wf_prim *prim, wf_place place) {
 
 bool bench_sides_open(wf_prim *prim, const struct bench_options *options,
                       struct bench_side sides[2]) {
-    const char *device = options->device ? options->device : "both";
-    bool both = strcmp(device, "both") == 0;
+    const char *device = bench_device(options);
+    bool both = strcmp(device, "auto") == 0;
     void *probe = NULL;
     sides[0] = (struct bench_side){.used = both || strcmp(device, "cpu") == 0, .name = "cpu"};
     sides[1] = (struct bench_side){.place = WF_ON_GPU, .name = "gpu"};

@@ -192,7 +192,7 @@ int bench_strings(const struct bench_options *options) {
     struct bench_side sides[2];
     wf_prim *prim = NULL;
     int64_t rows = options->rows ? options->rows : 4 << 20;
-    bench_open(&db, options->threads, options);
+    bench_open(&db, options);
     if (wf_prim_open(db.db, &prim) != WF_OK || !bench_sides_open(prim, options, sides)) {
         fprintf(stderr, "bench: no device\n");
         return 1;

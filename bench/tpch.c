@@ -210,10 +210,11 @@ static void print_json_text(const char *text) {
 }
 
 static void print_json(const struct outcome *out, const struct bench_options *options) {
-    printf("{\"bench\": \"tpch\", \"sf\": %s, \"threads\": %d, \"device\": \"%s\", \"runs\": %d, "
+    const char *threads = option_setting(&options->settings, "threads");
+    printf("{\"bench\": \"tpch\", \"sf\": %s, \"threads\": %s, \"device\": \"%s\", \"runs\": %d, "
            "\"load_ms\": %.3f,\n"
            " \"queries\": [",
-           options->sf, options->threads, options->device ? options->device : "auto", options->runs,
+           options->sf, threads ? threads : "0", bench_device(options), options->runs,
            out->load_seconds * 1e3);
     for (int i = 0; i < out->count; i++) {
         const struct query_run *run = &out->runs[i];
@@ -251,8 +252,8 @@ static void load(struct bench_db *db, const struct bench_options *options, struc
 int bench_tpch(const struct bench_options *options) {
     static struct outcome out;
     struct bench_db db;
-    bench_open(&db, options->threads, options);
-    if (options->device && wf_set(db.conn, "device", options->device) != WF_OK) {
+    bench_open(&db, options);
+    if (wf_set(db.conn, "device", bench_device(options)) != WF_OK) {
         fprintf(stderr, "bench: %s\n", wf_connection_error(db.conn)->message);
         bench_close(&db);
         return 2;

@@ -1,4 +1,15 @@
 /* tpch_answers.h: checksums of the 22 answers; made by tpch_answers.py from dbgen's rows. */
+#ifndef BENCH_TPCH_ANSWERS_H
+#define BENCH_TPCH_ANSWERS_H
+
+#include <stdint.h>
+
+struct known_answer {
+    const char *scale;
+    int query;
+    int64_t rows;
+    uint64_t sum, order;
+};
 static const struct known_answer known_answers[] = {
     {"0.01", 1, 4, 0x83bf01029cb9c654ULL, 0x4451e08c5bbf99d5ULL},
     {"0.01", 2, 4, 0x8514d2623440444aULL, 0x571cdb64d24e2ee8ULL},
@@ -67,3 +78,5 @@ static const struct known_answer known_answers[] = {
     {"1", 21, 100, 0x5691d1dd5e7e493dULL, 0x472111fabe62b082ULL},
     {"1", 22, 7, 0x287b33e8f6b41b3eULL, 0x503f22fbcd2bf009ULL},
 };
+
+#endif

@@ -72,6 +72,17 @@ def main():
     parser.add_argument("scale", nargs="+")
     args = parser.parse_args()
     out = ["/* tpch_answers.h: checksums of the 22 answers; made by tpch_answers.py from dbgen's rows. */",
+           "#ifndef BENCH_TPCH_ANSWERS_H",
+           "#define BENCH_TPCH_ANSWERS_H",
+           "",
+           "#include <stdint.h>",
+           "",
+           "struct known_answer {",
+           "    const char *scale;",
+           "    int query;",
+           "    int64_t rows;",
+           "    uint64_t sum, order;",
+           "};",
            "static const struct known_answer known_answers[] = {"]
     for scale, folder in (s.split("=") for s in args.scale):
         duck = duckdb.connect()
@@ -85,7 +96,7 @@ def main():
                 bad = differing(rows, f"{args.compare}/sf{scale}/q{number:02}.csv", KINDS[number - 1])
                 if bad:
                     print(f"SF {scale} q{number:02}: the answer file differs in {', '.join(bad)}")
-    out.append("};")
+    out += ["};", "", "#endif"]
     with open(f"{HERE}/tpch_answers.h", "w") as file:
         file.write("\n".join(out) + "\n")
 

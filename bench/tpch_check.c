@@ -13,12 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct known_answer {
-    const char *scale;
-    int query;
-    int64_t rows;
-    uint64_t sum, order;
-};
 #include "tpch_answers.h"
 
 /* Per column: e exact, a an average or quotient; capital: a column of ORDER BY. */

@@ -256,7 +256,8 @@ static void run_first_sight(struct bench_db *db, const struct bench_options *opt
 
 static bool wanted(const struct config *config, const struct bench_options *options, bool one_thread, bool gpu) {
     return config->one_thread == one_thread && (gpu || config->bound == BOUND_HOST) &&
-           (!options->only || strstr(config->name, options->only));
+           (!options->only || strstr(config->name, options->only)) &&
+           (strcmp(bench_device(options), "auto") == 0 || strcmp(bench_device(options), config->device) == 0);
 }
 
 /* All configurations over `rows` rows in one encoding. */
@@ -272,7 +273,11 @@ static void run_rows(int64_t rows, bool narrow, const struct bench_options *opti
                 continue;
             }
             if (!db.db) {
-                bench_open(&db, one, options);
+                if (one) {
+                    bench_open_threads(&db, "1", options);
+                } else {
+                    bench_open(&db, options);
+                }
                 load(&db, rows, narrow);
             }
             have[c] = run_config(&db, &configs[c], options, ceiling, sample, narrow, rows, &series[c], run);
@@ -291,7 +296,7 @@ int bench_virginian(const struct bench_options *options) {
     struct bench_db db;
     struct bench_ceiling ceiling;
     struct virginian_data sample;
-    bench_open(&db, 0, options);
+    bench_open(&db, options);
     bench_ceilings(&db, &ceiling);
     bench_close(&db);
     bool gpu = ceiling.gpu_read > 0 && !options->no_gpu;

@@ -164,7 +164,7 @@ static int shell_main(const struct options *options) {
                         "HINT:  Leave out -l logiql and write SQL.\n");
         return EXIT_ERROR;
     }
-    if (wf_open(options->file, options->database, &shell.db, &error)) {
+    if (wf_open(options->file, options->settings.list, &shell.db, &error)) {
         print_error(&error);
         return options->file ? EXIT_ERROR : EXIT_USAGE;
     }

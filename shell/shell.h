@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "option.h"
 #include "warpfox.h"
 
 enum format {
@@ -29,7 +30,6 @@ struct input {
     const char *text; /* statements, or the file's name */
 };
 
-enum { OPTION_SLOTS = 5 };
 struct options {
     struct input *inputs;
     int input_count;
@@ -40,8 +40,7 @@ struct options {
     bool keep_going;
     bool ascii;
     bool no_rc;
-    wf_option database[OPTION_SLOTS]; /* for wf_open; ends with a NULL name */
-    int database_count;
+    struct option_settings settings; /* for wf_open */
 };
 /* Returns -1 to go on, else the exit status (help and version print to stdout, mistakes to stderr).
  */

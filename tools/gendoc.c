@@ -1,10 +1,12 @@
 /* gendoc.c: the reference pages that are made from the tables.
  *
- *   gendoc FOLDER           writes opcodes.md, functions.md, settings.md, errors.md
+ *   gendoc FOLDER           writes opcodes.md, functions.md, settings.md, errors.md, warpfox.1
  *   gendoc --check FOLDER   exits 1, naming them, when a page there differs from the tables
  *
  * It includes the tables and nothing else, so a page can only say what the code says. */
 #define _GNU_SOURCE
+#include "gendoc.h"
+
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,6 +45,45 @@ static void op_row(FILE *out, const char *name, const char *kinds, const char *t
     fputs(" |\n", out);
 }
 
+/* An operand by its role in op.def: "i64 a", "index imm", ", match flags"; of a number its field alone. */
+static void role_text(FILE *out, const char *role, const char *field) {
+    if (strstr(role, "column") || !strcmp(role, "half") || !strcmp(role, "number")) {
+        fputs(field, out);
+        return;
+    }
+    bool is_flag = strstr(role, "flags") || strstr(role, "mode") || !strcmp(role, "find");
+    fputs(is_flag ? ", " : "", out);
+    for (; *role && strcmp(role, "_if") != 0; role++) {
+        fputc(*role == '_' ? ' ' : *role, out);
+    }
+    fprintf(out, "%s%s", is_flag ? "" : " ", is_flag ? "" : field);
+}
+
+/* `roles` of dst, a, b, c, imm; `operands` names them as $a. */
+static void control_row(FILE *out, const char *name, const char *operands, const char *const *roles,
+                        const char *text) {
+    static const char *const fields[] = {"dst", "a", "b", "c", "imm"};
+    fprintf(out, "| %s | ", name);
+    if (strcmp(roles[0], "no") != 0) {
+        fprintf(out, "%s%s", strncmp(roles[0], "as_", 3) ? roles[0] : "any", *operands ? " &larr; " : "");
+    }
+    for (; *operands; operands++) {
+        int field = 1;
+        while (*operands == '$' && strncmp(operands + 1, fields[field], strlen(fields[field])) != 0) {
+            field++;
+        }
+        if (*operands == '$') {
+            role_text(out, roles[field], fields[field]);
+            operands += strlen(fields[field]);
+        } else {
+            fputc(*operands, out);
+        }
+    }
+    fputs(" | ", out);
+    cell(out, text);
+    fputs(" |  |\n", out);
+}
+
 static void op_head(FILE *out, const char *title, const char *prose) {
     fprintf(out, "\n## %s\n\n%s\n\n| opcode | operands | synopsis | body |\n|---|---|---|---|\n", title, prose);
 }
@@ -53,7 +94,8 @@ static void write_opcodes(FILE *out) {
           "second\nboolean register. EXPLAIN (OPCODES) shows them for a statement.\n",
           out);
     op_head(out, "Control", "They shape the rows; every device writes them itself.");
-#define X(A, name, operands, text) op_row(out, #name, operands, text, "");
+#define X(A, name, flags, dst, ra, rb, rc, imm, operands, text)                                    \
+    control_row(out, #name, operands, (const char *const[]){#dst, #ra, #rb, #rc, #imm}, text);
     WF_CTLS(X, )
 #undef X
     op_head(out, "Scalar, cannot fail", "Arithmetic is proven in range when the program is made, or wraps.");
@@ -223,6 +265,7 @@ static const struct page {
     {"functions.md", write_functions},
     {"settings.md", write_settings},
     {"errors.md", write_errors},
+    {"warpfox.1", write_man},
 };
 
 static bool same_as_file(const char *path, const char *text, size_t len) {

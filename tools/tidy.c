@@ -1,9 +1,13 @@
 /* tidy.c: the mechanical part of the house style, as a test.
  *
  * Checks every C file below the given root: include layers and places (src/layers.def), lengths of files,
- * functions and lines, leftovers, tabs and trailing blanks, a README in every source folder, and that a .c file with
- * a header of its own name includes it first. Prints one line per finding, `path:line: what`, and exits 1 when there
- * is any. It reads text, not C: a function is a line that ends in `{` in column 0's scope and its closing `}`. */
+ * functions, macros and lines, leftovers, tabs and trailing blanks, a README in every source folder, and that a .c file
+ * with a header of its own name includes it first; that headers compile alone (tidy_headers.c), and that pages name the
+ * files there are (tidy_docs.c). Prints one line per finding, `path:line: what`, and exits 1 when there is any. It
+ * reads text, not C: a function is a line that ends in `{` in column 0's scope and its closing `}`. A macro that is
+ * too long has a comment above it that says why: `Long because …`. Tables (*.def) are as long as what they list. */
+#include "tidy.h"
+
 #include <dirent.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -13,7 +17,7 @@
 
 #include "layers.def"
 
-enum { FILE_LINES = 1500, FUNCTION_LINES = 70, LINE_COLUMNS = 120, PATH_CAP = 1024, LINE_CAP = 4096 };
+enum { FILE_LINES = 1500, FUNCTION_LINES = 70, LINE_COLUMNS = 120 };
 
 struct layer {
     const char *folder, *folders, *headers;
@@ -40,9 +44,14 @@ static const char *const leftovers[] = {"TO" "DO", "FIX" "ME", "XX" "X ", "#if" 
 
 static int findings;
 
-static void found(const char *path, int line, const char *what, const char *detail) {
+void found(const char *path, int line, const char *what, const char *detail) {
     printf("%s:%d: %s%s%s\n", path, line, what, *detail ? ": " : "", detail);
     findings++;
+}
+
+bool ends_with(const char *name, const char *suffix) {
+    size_t len = strlen(name), end = strlen(suffix);
+    return len >= end && strcmp(name + len - end, suffix) == 0;
 }
 
 /* Is `word` one of the blank-separated words of `list`? */
@@ -156,6 +165,29 @@ static void check_function_end(const char *path, int line, struct function *fn) 
     fn->start = 0;
 }
 
+/* A macro and the comment above it. */
+struct macro {
+    int start;   /* its first line; 0: outside one */
+    bool reason; /* the comment says why it is long */
+};
+
+static void check_macro(const char *path, int line, const char *text, size_t len, struct macro *macro) {
+    bool goes_on = len && text[len - 1] == '\\';
+    if (!macro->start) {
+        macro->start = strncmp(text, "#define", 7) == 0 && goes_on ? line : 0;
+        bool comment = strncmp(text, "/*", 2) == 0 || strncmp(text, " *", 2) == 0;
+        macro->reason = macro->start ? macro->reason : comment && (macro->reason || strstr(text, "Long because"));
+    } else if (!goes_on) {
+        int lines = line - macro->start + 1;
+        if (lines > FUNCTION_LINES && !macro->reason && !ends_with(path, ".def")) {
+            char detail[64];
+            snprintf(detail, sizeof detail, "%d lines", lines);
+            found(path, macro->start, "macro too long, without a comment that says why (`Long because`)", detail);
+        }
+        *macro = (struct macro){0};
+    }
+}
+
 static void check_first_include(const char *path, int line, const char *text, const char *root) {
     char header[PATH_CAP + 8], file[2 * PATH_CAP + 16];
     size_t len = strlen(path);
@@ -180,6 +212,7 @@ static void check_file(const char *root, const char *path) {
         return;
     }
     struct function fn = {0};
+    struct macro macro = {0};
     int line = 0;
     bool first_include = true;
     bool generated = false;
@@ -192,6 +225,7 @@ static void check_file(const char *root, const char *path) {
             continue;
         }
         check_text(path, line, text, len);
+        check_macro(path, line, text, len, &macro);
         if (strncmp(text, "#include", 8) == 0) {
             if (first_include) {
                 check_first_include(path, line, text, root);
@@ -241,6 +275,12 @@ static void walk(const char *root, const char *folder) {
             has_source = true;
             check_file(root, path);
         }
+        if (S_ISREG(info.st_mode)) {
+            docs_add_file(path);
+        }
+        if (ends_with(path, ".h")) {
+            header_check(root, path);
+        }
         has_readme = has_readme || !strcmp(entry->d_name, "README.md");
     }
     closedir(dir);
@@ -251,10 +291,15 @@ static void walk(const char *root, const char *folder) {
 
 int main(int argc, char **argv) {
     const char *root = argc > 1 ? argv[1] : ".";
-    static const char *const tops[] = {"include", "src", "shell", "bench", "examples", "tests", "tools"};
+    static const char *const tops[] = {"include", "src", "shell", "bench", "examples", "tests", "tools", "docs"};
+    static const char *const pages[] = {"README.md", "ARCHITECTURE.md", "STYLE.md"};
     for (size_t i = 0; i < sizeof tops / sizeof *tops; i++) {
         walk(root, tops[i]);
     }
+    for (size_t i = 0; i < sizeof pages / sizeof *pages; i++) {
+        docs_add_file(pages[i]);
+    }
+    docs_check(root);
     printf("tidy: %d finding%s\n", findings, findings == 1 ? "" : "s");
     return findings ? 1 : 0;
 }

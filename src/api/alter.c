@@ -267,17 +267,7 @@ FALLIBLE run_alter(struct wf_connection *conn, const struct run_request *request
     const void **values = NEW_ARRAY(&rows->arena, const void *, def.col_count + 1);
     bool moved = def.col_count != entry->object->table->col_count;
     TRY(arena_check(&rows->arena, &conn->err));
-    for (u32 i = 0; i < def.key_count; i++) {
-        def.keys[i].oid = def.keys[i].oid ? def.keys[i].oid : catalog_new_oid(conn->db->catalog);
-    }
-    for (u32 i = 0; i < def.check_count; i++) {
-        struct table_check *check = &def.checks[i];
-        check->oid = check->oid ? check->oid : catalog_new_oid(conn->db->catalog);
-    }
-    for (u32 i = 0; i < def.foreign_count; i++) {
-        struct table_foreign *fk = &def.foreigns[i];
-        fk->oid = fk->oid ? fk->oid : catalog_new_oid(conn->db->catalog);
-    }
+    ddl_give_oids(conn->db->catalog, &def);
     for (u32 i = 0; i < def.col_count; i++) {
         const struct alter_col *col = &st->from[i];
         from[i] = col->old;
@@ -287,8 +277,7 @@ FALLIBLE run_alter(struct wf_connection *conn, const struct run_request *request
         }
     }
     TRY(ddl_put_sequences(conn, rows, st, &def, entry->object->schema, st->oid));
-    TRY(st->plan ? refill(conn, rows, &def)
-                 : ddl_redefine(conn, st->oid, &def, from, values));
+    TRY(st->plan ? refill(conn, rows, &def) : ddl_redefine(conn, st->oid, &def, from, values));
     rows->col_count = 0;
     rows->answer = (struct answer){0, 0, NULL};
     return alter_others(conn, &rows->arena, st, moved);

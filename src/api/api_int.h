@@ -61,6 +61,8 @@ void watch_init(struct watch *watch);
 void watch_fini(struct watch *watch);
 void watch_begin(struct watch *watch);
 void watch_exec(struct watch *watch, struct exec *exec); /* NULL before the execution ends */
+/* Rows of the answer have been taken, while watch_exec names the execution that made them. */
+void watch_rows(struct watch *watch, i64 rows);
 void watch_load(struct watch *watch, struct load_progress *load);
 void watch_end(struct watch *watch);
 /* For rows computed while they are read, outside of any statement: does nothing while one runs. */
@@ -113,7 +115,7 @@ struct wf_connection {
     wf_notice notice;
     void *notice_arg;
     struct named_statement *prepared[PREPARED_LISTS]; /* by PREPARE; lists by the hash of a name */
-    struct texts *texts;              /* statements met again; NULL = none yet */
+    struct texts *texts;                              /* statements met again; NULL = none yet */
     struct noted_value *values[NOTED_LISTS]; /* what currval says; lists by the sequence's OID */
     struct noted_value *last_value;          /* lastval's: of the latest nextval */
     struct error err;
@@ -388,6 +390,8 @@ void session_close(struct wf_connection *conn);
 /* ddl.c, alter.c: a definition that may be changed; sequences of new columns; an object's table
  * under another definition: column i is from[i] (NULL: i) or the constant values[i]. */
 struct table_def ddl_copy_def(struct arena *arena, const struct table_def *def);
+/* Numbers for constraints that have none, and for the keys that new references rest on. */
+void ddl_give_oids(struct catalog *catalog, struct table_def *def);
 FALLIBLE ddl_put_sequences(struct wf_connection *conn, struct rowset *rows,
                            const struct statement *st, struct table_def *def, u32 schema, u32 oid);
 /* An object and what depends on it go. */
@@ -443,6 +447,8 @@ FALLIBLE append_rows(struct wf_connection *conn, struct table *table, struct tab
  * there are none. */
 FALLIBLE append_answer(struct wf_connection *conn, struct rowset *rows, struct table *table,
                        struct table_version *base, i64 *out_count, struct table_version **out);
+/* Before the execution starts: storing its answer is a part of the work. */
+void change_expect_answer(struct rowset *rows);
 /* The same as a change of the transaction's table, constraints and all. */
 FALLIBLE change_answer(struct wf_connection *conn, struct rowset *rows, struct table *table,
                        i64 *out_count);
@@ -459,7 +465,7 @@ FALLIBLE change_base(struct wf_connection *conn, const struct table *table,
                      struct table_version **out);
 /* Checks keys and makes `mine` the transaction's version. */
 FALLIBLE change_keep(struct wf_connection *conn, struct table *table, struct table_version *base,
-                    struct table_version *mine);
+                     struct table_version *mine);
 /* The same, then looks at the other constraints. */
 FALLIBLE change_install(struct wf_connection *conn, struct table *table, struct table_version *base,
                         struct table_version *mine, const struct row_pairs *pairs);

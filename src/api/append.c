@@ -17,6 +17,7 @@ struct tablet_job {
     i64 tablet_rows;
     const struct input_col *cols;
     struct mutex lock;
+    struct watch *watch;
     struct error err; /* the first one met */
 };
 
@@ -34,7 +35,9 @@ static void load_one_tablet(void *arg, i64 i, i32 worker) {
             (struct input_col){.data = (const u8 *)job->cols[c].data + first * width,
                                .nulls = job->cols[c].nulls ? job->cols[c].nulls + first : NULL};
     }
-    if (load_tablet(job->load, job->first_sequence + i, rows, cols, &err)) {
+    wf_status status = load_tablet(job->load, job->first_sequence + i, rows, cols, &err);
+    watch_rows(job->watch, rows);
+    if (status) {
         mutex_lock(&job->lock);
         if (!job->err.code) {
             job->err = err;
@@ -47,6 +50,7 @@ static void load_one_tablet(void *arg, i64 i, i32 worker) {
 static FALLIBLE load_rows(struct wf_connection *conn, struct load *load, const struct table *table,
                           i64 row_count, const struct input_col *cols, i64 *io_sequence) {
     struct tablet_job job = {.load = load,
+                             .watch = &conn->watch,
                              .first_sequence = *io_sequence,
                              .table = table,
                              .row_count = row_count,

@@ -165,7 +165,7 @@ static struct changed *changed_of(const struct site *site, i64 row) {
 
 static struct place place_of(const struct site *site, i64 row) {
     const struct changed *changed = changed_of(site, row);
-    i64 t = tablet_at(site->version, row);
+    i64 t = version_find_row(site->version, row);
     return (struct place){site->version->tablets[t], row - site->version->row_starts[t],
                           changed ? changed->over : NULL};
 }
@@ -546,7 +546,7 @@ static void push_updated(struct cascade *c, struct site *site, const struct tabl
     for (i64 t = 0; t < delta->tablet_count; t++) {
         for (i64 pos = 0; pos < delta->tablet_rows[t] && i < pairs->count; pos++) {
             if (is_live(delta, t, pos)) {
-                i64 row = pairs->old_rows[i++], from = tablet_at(base, row);
+                i64 row = pairs->old_rows[i++], from = version_find_row(base, row);
                 struct event event = {
                     .before = {base->tablets[from], row - base->row_starts[from], NULL},
                     .after = {delta->tablets[t], pos, NULL}};

@@ -17,7 +17,7 @@ FALLIBLE change_base(struct wf_connection *conn, const struct table *table,
 }
 
 FALLIBLE change_keep(struct wf_connection *conn, struct table *table, struct table_version *base,
-                    struct table_version *mine) {
+                     struct table_version *mine) {
     b8 *waiting = NULL;
     for (u32 k = 0; k < table->key_count; k++) {
         if (!waiting && key_is_deferred(conn, &table->keys[k])) {
@@ -67,14 +67,21 @@ FALLIBLE change_append(struct wf_connection *conn, struct table *table, i64 row_
     return status;
 }
 
+void change_expect_answer(struct rowset *rows) {
+    enum { STORE_COST = 30 }; /* of a value, in the units of run/work.c */
+    rows->exec.work.answer_cost = STORE_COST * (i64)rows->exec.program->col_count;
+}
+
 FALLIBLE change_answer(struct wf_connection *conn, struct rowset *rows, struct table *table,
                        i64 *out_count) {
     struct table_version *base = NULL, *mine = NULL;
     struct gathered all = {0};
     *out_count = rows->answer.rows;
     if (!rows->more) {
+        watch_exec(&conn->watch, &rows->exec);
         wf_status status = gather(rows, table, 0, NULL, *out_count, &all, &conn->err);
         status = status ? status : change_append(conn, table, *out_count, all.cols);
+        watch_exec(&conn->watch, NULL);
         gather_free(table, &all);
         return status;
     }
@@ -232,6 +239,7 @@ FALLIBLE insert_answer(struct wf_connection *conn, const struct run_request *req
 FALLIBLE run_insert(struct wf_connection *conn, const struct run_request *request,
                     struct rowset *rows) {
     TRY(rowset_open_exec(conn, request, rows));
+    change_expect_answer(rows);
     TRY(takes_slices(&rows->compiled->stmt) ? rowset_start_exec(conn, rows)
                                             : rowset_run_exec(conn, rows));
     return insert_answer(conn, request, rows);

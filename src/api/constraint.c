@@ -59,16 +59,12 @@ FALLIBLE reference_key(const struct table *parent, const struct table_foreign *f
                        u32 order[32], struct error *err) {
     for (u32 k = 0; k < parent->key_count; k++) {
         const struct table_key *key = &parent->keys[k];
-        u32 found = 0;
-        for (u32 i = 0; i < key->col_count && key->col_count == fk->col_count; i++) {
+        for (u32 i = 0; i < key->col_count && key->oid == fk->ref_key; i++) {
             for (u32 c = 0; c < fk->col_count; c++) {
-                if (fk->ref_cols[c] == key->cols[i]) {
-                    order[i] = c;
-                    found++;
-                }
+                order[i] = fk->ref_cols[c] == key->cols[i] ? c : order[i];
             }
         }
-        if (found == fk->col_count) {
+        if (key->oid == fk->ref_key) {
             *out_key = k;
             return ERR_OK;
         }
@@ -157,8 +153,8 @@ static FALLIBLE look_at_new(struct wf_connection *conn, u32 oid, struct table *t
     TRY(version_delta(table, base, now, &delta, &conn->err));
     wf_status status = ERR_OK;
     if (delta->live_rows) {
-        status = references ? check_references(conn, oid, table, delta)
-                            : run_checks(conn, table, delta);
+        status =
+            references ? check_references(conn, oid, table, delta) : run_checks(conn, table, delta);
     }
     version_release(delta);
     return status;
@@ -234,8 +230,7 @@ static FALLIBLE recheck_referrer(const struct edition_entry *base, const struct 
 /* References of one table to the one whose keys went. */
 static FALLIBLE recheck_users(const struct edition_entry *base, const struct edition_entry *mine,
                               const struct edition_entry *child, const struct edition *all_mine,
-                              const struct edition *merged, struct memory *mem,
-                              struct error *err) {
+                              const struct edition *merged, struct memory *mem, struct error *err) {
     const struct edition_entry *now = edition_find_oid(merged, mine->object->oid);
     const struct table *table = child ? child->object->table : NULL;
     const struct edition_entry *before =
@@ -253,8 +248,8 @@ static FALLIBLE recheck_users(const struct edition_entry *base, const struct edi
 static FALLIBLE recheck_parent(const struct edition_entry *base, const struct edition_entry *mine,
                                const struct edition *all_mine, const struct edition *merged,
                                struct memory *mem, struct error *err) {
-    TRY(recheck_users(base, mine, edition_find_oid(merged, mine->object->oid), all_mine, merged, mem,
-                      err));
+    TRY(recheck_users(base, mine, edition_find_oid(merged, mine->object->oid), all_mine, merged,
+                      mem, err));
     struct edition_walk at = edition_walk_users(merged, mine->object->oid);
     while (edition_step(&at)) {
         TRY(recheck_users(base, mine, at.entry, all_mine, merged, mem, err));

@@ -25,20 +25,6 @@ static inline const struct edition_entry *parent_of(const struct edition *editio
     return edition_find_oid(edition, fk->ref_oid ? fk->ref_oid : own_oid);
 }
 
-/* The number of the tablet that a row is in. */
-static inline i64 tablet_at(const struct table_version *version, i64 row) {
-    i64 low = 0, high = version->tablet_count - 1;
-    while (low < high) {
-        i64 middle = (low + high + 1) / 2;
-        if (version->row_starts[middle] <= row) {
-            low = middle;
-        } else {
-            high = middle - 1;
-        }
-    }
-    return low;
-}
-
 /* reference.c */
 /* A value of a column as one of a column it refers to, or the other way round; false: there is no
  * such value. */

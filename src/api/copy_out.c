@@ -121,6 +121,7 @@ static FALLIBLE write_answer(struct copy_out *c) {
         for (i64 row = 0; row < slice->rows; row++) {
             TRY(write_row(c, &batch, row));
         }
+        watch_rows(&c->conn->watch, slice->rows);
         TRY(connection_check(c->conn));
     }
     c->row_count += answer->rows;
@@ -130,7 +131,10 @@ static FALLIBLE write_answer(struct copy_out *c) {
 static FALLIBLE write_all(struct copy_out *c) {
     TRY(rowset_start_exec(c->conn, c->rows));
     TRY(write_header(c));
-    TRY(write_answer(c));
+    watch_exec(&c->conn->watch, c->rows->more ? NULL : &c->rows->exec);
+    wf_status status = write_answer(c);
+    watch_exec(&c->conn->watch, NULL);
+    TRY(status);
     while (c->rows->more) {
         TRY(rowset_step(c->conn, c->rows));
         TRY(write_answer(c));

@@ -178,15 +178,31 @@ FALLIBLE run_alter_sequence(struct wf_connection *conn, struct rowset *rows) {
 
 /* Tables */
 
-static void give_oids(struct catalog *catalog, struct table_def *def) {
+static bool is_referred(const struct table_key *key, const struct table_foreign *fk) {
+    u32 found = 0;
+    for (u32 i = 0; i < key->col_count; i++) {
+        for (u32 c = 0; c < fk->col_count; c++) {
+            found += fk->ref_cols[c] == key->cols[i];
+        }
+    }
+    return found == key->col_count && found == fk->col_count && !key->deferrable;
+}
+
+void ddl_give_oids(struct catalog *catalog, struct table_def *def) {
     for (u32 i = 0; i < def->key_count; i++) {
-        def->keys[i].oid = catalog_new_oid(catalog);
+        struct table_key *key = &def->keys[i];
+        key->oid = key->oid ? key->oid : catalog_new_oid(catalog);
     }
     for (u32 i = 0; i < def->check_count; i++) {
-        def->checks[i].oid = catalog_new_oid(catalog);
+        struct table_check *check = &def->checks[i];
+        check->oid = check->oid ? check->oid : catalog_new_oid(catalog);
     }
     for (u32 i = 0; i < def->foreign_count; i++) {
-        def->foreigns[i].oid = catalog_new_oid(catalog);
+        struct table_foreign *fk = &def->foreigns[i];
+        fk->oid = fk->oid ? fk->oid : catalog_new_oid(catalog);
+        for (u32 k = 0; k < def->key_count && !fk->ref_key; k++) { /* of the same statement */
+            fk->ref_key = is_referred(&def->keys[k], fk) ? def->keys[k].oid : 0;
+        }
     }
 }
 
@@ -234,7 +250,7 @@ static FALLIBLE put_table(struct wf_connection *conn, struct rowset *rows,
     struct table_def def = ddl_copy_def(&rows->arena, &st->def);
     u32 oid = catalog_new_oid(catalog);
     TRY(arena_check(&rows->arena, &conn->err));
-    give_oids(catalog, &def);
+    ddl_give_oids(catalog, &def);
     TRY(ddl_put_sequences(conn, rows, st, &def, schema, oid));
     struct table *table =
         table_open_def(&conn->db->mem, catalog_new_id(catalog), &def, dicts,
@@ -381,6 +397,7 @@ FALLIBLE run_create_as(struct wf_connection *conn, const struct run_request *req
     if (!st->no_data && !adopts) {
         TRY(rowset_open_exec(conn, request, rows));
         st = &rows->compiled->stmt; /* may have been compiled again */
+        change_expect_answer(rows);
         TRY(rowset_start_exec(conn, rows));
     }
     struct table *table = NULL;
@@ -735,8 +752,7 @@ static bool loses_key(const struct dropping *d, u32 own, const struct table_fore
     if (!parent || reference_key(parent->object->table, fk, &key, order, &none)) {
         return true;
     }
-    return parent->object->table->keys[key].index &&
-           going(d, parent->object->table->keys[key].oid);
+    return parent->object->table->keys[key].index && going(d, parent->object->table->keys[key].oid);
 }
 
 /* A table that stays loses the keys of unique indexes that go; after CASCADE its references to

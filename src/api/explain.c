@@ -52,6 +52,7 @@ struct analysis {
 static FALLIBLE analyze(struct wf_connection *conn, const struct run_request *request,
                         struct rowset *rows, i64 start_ns, struct analysis *out) {
     const struct compiled *c = rows->compiled;
+    rows->exec.counts_rows = 1;
     bool inserts = c->stmt.inner->kind == STATEMENT_INSERT;
     if (inserts) {
         TRY(rowset_run_exec(conn, rows));

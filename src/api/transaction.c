@@ -5,7 +5,7 @@
  * becomes another edition, and going back, for a failed statement, ROLLBACK or ROLLBACK TO, means
  * taking up an older one. Reading inside is reading the transaction's own edition, so one sees
  * one's own writes and nobody else's. Isolation is PostgreSQL's REPEATABLE READ at every level
- * asked for but SERIALIZABLE, which is refused. */
+ * asked for but SERIALIZABLE, which is refused. See decision 0012. */
 #include "api/api_int.h"
 
 struct savepoint {

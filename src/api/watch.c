@@ -80,6 +80,16 @@ void watch_exec(struct watch *watch, struct exec *exec) {
     }
 }
 
+void watch_rows(struct watch *watch, i64 rows) {
+    if (watch->thread) {
+        mutex_lock(&watch->lock);
+        if (watch->exec) {
+            work_rows(watch->exec, rows);
+        }
+        mutex_unlock(&watch->lock);
+    }
+}
+
 void watch_load(struct watch *watch, struct load_progress *load) {
     if (watch->thread) {
         mutex_lock(&watch->lock);

@@ -69,4 +69,19 @@ static inline u64 hash_u64(u64 x) { /* a full-avalanche finaliser */
     return x;
 }
 
+/* The last of `count` ascending numbers that is not above `at`; 0 when all are. */
+static inline i64 starts_find(const i64 *starts, i64 count, i64 at) {
+    i64 low = 0;
+    i64 high = count - 1;
+    while (low < high) {
+        i64 middle = low + (high - low + 1) / 2;
+        if (starts[middle] <= at) {
+            low = middle;
+        } else {
+            high = middle - 1;
+        }
+    }
+    return low;
+}
+
 #endif

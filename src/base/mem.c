@@ -3,7 +3,8 @@
  * Budgets nest: a reservation counts in the statement's budget and in the database's. The counters
  * are atomic, so workers allocate without a lock. An arena that meets a refusal goes on with
  * unaccounted memory and remembers it: plans and programs are small, and a check at the end of each
- * stage costs nothing, whereas a test after every allocation would be most of the code. */
+ * stage costs nothing, whereas a test after every allocation would be most of the code.
+ * See decision 0003 and decision 0006. */
 #include "base/mem.h"
 
 #include <stdarg.h>

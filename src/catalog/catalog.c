@@ -7,7 +7,8 @@
  * effect one after the other, completely, and the first one to commit wins.
  *
  * Tables may also be published on their own (table_publish: tests, generators). They count an epoch
- * of the catalog then, by which the current edition is known to be out of date. */
+ * of the catalog then, by which the current edition is known to be out of date.
+ * See decision 0012. */
 #include "catalog/catalog.h"
 
 #include "catalog/catalog_int.h"

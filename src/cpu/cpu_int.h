@@ -212,9 +212,6 @@ struct pipe_run {
 /* prepare.c */
 FALLIBLE pipe_prepare(struct exec *x, const struct pipeline *pipe, const struct vec_table *vec,
                       struct cpu_pipe *out);
-/* Calls visit for every register an opcode reads. */
-void op_reads(const struct pipeline *pipe, const struct op *op, void (*visit)(void *arg, u16 reg),
-              void *arg);
 u8 width_of_kind(u8 kind); /* log2 of its bytes */
 
 /* frame.c */

@@ -301,20 +301,6 @@ static void set_source(struct worker *w, i64 part, i64 first) {
     }
 }
 
-static i64 part_of(const struct pipe_run *run, i64 morsel) {
-    i64 lo = 0;
-    i64 hi = run->part_count - 1;
-    while (lo < hi) {
-        i64 mid = (lo + hi + 1) / 2;
-        if (run->part_morsels[mid] <= morsel) {
-            lo = mid;
-        } else {
-            hi = mid - 1;
-        }
-    }
-    return lo;
-}
-
 /* Room for the outputs of the morsels from the prefix up to this one: those before it are done
  * with, so that a source of any length needs little. Under the lock. */
 static FALLIBLE reserve_outs(struct pipe_run *run, i64 morsel) {
@@ -361,7 +347,7 @@ wf_status note_output(struct pipe_run *run, const struct worker *w, i64 morsel) 
 
 static FALLIBLE run_morsel(struct worker *w, i64 morsel) {
     struct pipe_run *run = w->run;
-    i64 part = part_of(run, morsel);
+    i64 part = starts_find(run->part_morsels, run->part_count, morsel);
     i64 first = run->part_firsts[part] + (morsel - run->part_morsels[part]) * run->morsel_rows;
     i64 rows = MIN_OF(run->morsel_rows, run->part_ends[part] - first);
     set_source(w, part, first);
@@ -455,7 +441,7 @@ static FALLIBLE begin_sinks(struct pipe_run *run) {
 /* Variables that LOADV reads must be in one piece. */
 static FALLIBLE flatten_inputs(struct exec *x, const struct pipeline *pipe) {
     for (u32 i = 0; i < pipe->op_count; i++) {
-        if (pipe->ops[i].code == OP_LOADV || pipe->ops[i].code == OP_LOADVN) {
+        if (op_infos[pipe->ops[i].code].roles[OPERAND_B] == ROLE_rows) {
             TRY(variable_flatten(x, pipe->ops[i].b));
         }
     }

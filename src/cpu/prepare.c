@@ -23,81 +23,18 @@ u8 width_of_kind(u8 kind) {
     return widths[kind_bytes[kind]];
 }
 
-static void sink_reads(const struct sink *sink, void (*visit)(void *arg, u16 reg), void *arg) {
-    for (u32 c = 0; c < sink->col_count; c++) {
-        visit(arg, sink->cols[c].reg);
-        visit(arg, sink->cols[c].null_reg);
-    }
-    if (sink->kind == SINK_AGG || sink->kind == SINK_MARK) {
-        visit(arg, sink->key);
-        for (u32 w = 0; w < sink->word_count; w++) {
-            visit(arg, sink->word_regs[w]);
-        }
-    }
-}
-
-void op_reads(const struct pipeline *pipe, const struct op *op, void (*visit)(void *arg, u16 reg),
-              void *arg) {
-    const struct op_info *info = &op_infos[op->code];
-    const u16 operands[3] = {op->a, op->b, op->c};
-    if (!(info->flags & OP_CONTROL)) {
-        for (u32 i = 0; i < info->arity; i++) {
-            visit(arg, operands[i]);
-        }
-        return;
-    }
-    switch (op->code) {
-    case OP_EMIT:
-        sink_reads(&pipe->sinks[op->imm], visit, arg);
-        break;
-    case OP_FROUND:
-    case OP_VARIANCE:
-        for (u32 i = 0; i < op->b; i++) {
-            visit(arg, (u16)(op->a + i));
-        }
-        break;
-    case OP_INTERN:
-        visit(arg, op->a);
-        if (intern_keyed(op)) {
-            visit(arg, op->c);
-        }
-        break;
-    case OP_INTERN2:
-    case OP_PROBE:
-    case OP_MATCH:
-    case OP_EACH:
-        visit(arg, op->a);
-        visit(arg, op->b);
-        break;
-    case OP_CONST:
-    case OP_LOAD:
-    case OP_LOADN:
-    case OP_ROWNO:
-    case OP_TRY:
-        break;
-    default:
-        visit(arg, op->a);
-        break;
-    }
-}
-
 struct spans {
     struct span *items;
     u32 count;
     i32 pc;
 };
 
-/* END of a TRY names its register, so that it lives through the scope; NO_REG is beyond all. */
+/* END of a TRY names its register, so that it lives through the scope. */
 static void note_read(void *arg, u16 reg) {
     struct spans *spans = arg;
     if (reg < spans->count) {
         spans->items[reg].last = spans->pc;
     }
-}
-
-static bool op_writes(const struct op *op) {
-    return op->dst != NO_REG && op->code != OP_FILTER && op->code != OP_WHEN &&
-           op->code != OP_END && op->code != OP_EMIT;
 }
 
 static struct span *find_spans(struct exec *x, const struct pipeline *pipe) {
@@ -109,7 +46,7 @@ static struct span *find_spans(struct exec *x, const struct pipeline *pipe) {
     for (u32 i = 0; i < pipe->op_count; i++) {
         const struct op *op = &pipe->ops[i];
         spans.pc = (i32)i;
-        op_reads(pipe, op, note_read, &spans);
+        op_reads(op, pipe->sinks, note_read, &spans);
         if (op_writes(op) && op->dst < pipe->reg_count) {
             struct span *span = &spans.items[op->dst];
             span->first = span->first == NEVER ? (i32)i : span->first;
@@ -211,7 +148,7 @@ static void close_each(struct exec *x, struct cpu_pipe *out, const struct span *
     s.each->jump = to;
     s.each->live = NEW_ARRAY(x->arena, u16, out->pipe->reg_count + 1);
     for (u32 pc = from + 1; pc <= to; pc++) {
-        op_reads(out->pipe, &out->pipe->ops[pc], note_scope_read, &s);
+        op_reads(&out->pipe->ops[pc], out->pipe->sinks, note_scope_read, &s);
     }
 }
 
@@ -237,7 +174,7 @@ static void mark_made(const struct exec *x, struct cpu_pipe *out, const struct o
         return;
     }
     struct made_mark mark = {out, (info->flags & OP_MAKES) != 0};
-    op_reads(out->pipe, op, note_made, &mark);
+    op_reads(op, out->pipe->sinks, note_made, &mark);
     out->made[op->dst] = (b8)(out->made[op->dst] | mark.made);
 }
 
@@ -308,7 +245,7 @@ static FALLIBLE prepare_ops(struct exec *x, struct cpu_pipe *out, const struct s
         case OP_PROBE:
         case OP_MATCH:
             if (depth > 0) {
-                if (op->code != OP_PROBE || probe_flags(op) != PROBE_OUTER) {
+                if (op_shapes(op)) {
                     FAIL(x->err, INTERNAL, "rows dropped inside WHEN at opcode %u", pc);
                 }
                 break; /* never compacts */
@@ -342,7 +279,7 @@ static FALLIBLE prepare_ops(struct exec *x, struct cpu_pipe *out, const struct s
 static FALLIBLE open_interners(struct exec *x, const struct pipeline *pipe) {
     for (u32 pc = 0; pc < pipe->op_count; pc++) {
         const struct op *op = &pipe->ops[pc];
-        if (op->code != OP_INTERN && op->code != OP_INTERN2 && op->code != OP_UNPAIR) {
+        if (op_infos[op->code].roles[OPERAND_IMM] != ROLE_interner) {
             continue;
         }
         struct variable *var = &x->vars[op->imm];

@@ -40,7 +40,8 @@ static i32 digit_bits(i64 n, i32 low, i32 high, i32 most) {
 }
 
 /* The sort of one element type; KEY is what its digits come from, LESS the order of two elements
- * whose digits are equal so far. */
+ * whose digits are equal so far. Long because a sort without types would compare and move through
+ * pointers: the functions exist once for words and once for words with a number alongside. */
 #define RADIX_SORT(name, elem, KEY, LESS)                                                         \
     static void name##_insert(elem *to, const elem *from, i64 n) {                                \
         for (i64 i = 0; i < n; i++) {                                                             \

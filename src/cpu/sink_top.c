@@ -49,8 +49,7 @@ struct top_worker {
 /* preparing */
 
 static bool only_fetches(u16 code) {
-    return code == OP_CONST || code == OP_LOAD || code == OP_LOADN || code == OP_LOADV ||
-           code == OP_LOADVN || code == OP_ROWNO || code == OP_LUT;
+    return op_infos[code].flags & OP_FETCHES;
 }
 
 static void note_needed(void *arg, u16 reg) {
@@ -88,7 +87,7 @@ const struct pipeline *top_reorder(struct exec *x, const struct pipeline *pipe, 
     for (u32 i = end; i-- > start;) {
         first[i] = stays(&pipe->ops[i], needed);
         if (first[i]) {
-            op_reads(pipe, &pipe->ops[i], note_needed, needed);
+            op_reads(&pipe->ops[i], pipe->sinks, note_needed, needed);
         }
     }
     struct pipeline *out = NEW(x->arena, struct pipeline);

@@ -1,7 +1,8 @@
 /* fn_fround.h: an exact sum, held in words, rounded once. Kernel text (see fn_int.h).
  *
  * The sum is that of words[i] * 2^(first + spacing * i); words overlap and have signs (they are
- * sums of fn_flimb's limbs). The bodies of FROUND on every device are these functions. */
+ * sums of fn_flimb's limbs). The bodies of FROUND on every device are these functions.
+ * See decision 0004. */
 #ifndef WF_DEFS_FN_FROUND_H
 #define WF_DEFS_FN_FROUND_H
 

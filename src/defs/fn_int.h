@@ -323,6 +323,25 @@ FN_SLOW i128 fn_muldec(i128 a, i128 b, i32 c, u8 *f) {
     return fn_signed(q, (b8)((a < 0) != (b < 0)));
 }
 
+/* a * 10^c, or a number beyond all decimals where that is one; c in 0 to 38. */
+FN_SLOW i128 fn_scaledec(i128 a, i32 c) {
+    fn_u256 n = fn_mul_u128(fn_abs_i128(a), fn_pow10(c < 0 ? 0 : c > 38 ? 38 : c));
+    return fn_signed((n.hi != 0) | (n.lo > fn_dec_limit()) ? fn_dec_limit() : n.lo, (b8)(a < 0));
+}
+
+/* Remainder of a * 10^c / b, exact, with the sign of a; c in 0 to 38. */
+FN_SLOW i128 fn_moddec(i128 a, i128 b, i32 c, u8 *f) {
+    u128 d = fn_abs_i128(b);
+    u128 rem = 0;
+    if (d == 0) {
+        *f = FAULT_DIV0;
+        return 0;
+    }
+    fn_u256 n = fn_mul_u128(fn_abs_i128(a) % d, fn_pow10(c < 0 ? 0 : c > 38 ? 38 : c));
+    (void)fn_div_u256(n, d, &rem);
+    return fn_signed(rem, (b8)(a < 0));
+}
+
 /* mantissa * 2^exponent / 10^k to the nearest integer, ties to even. The callers' ranges keep every
  * intermediate within 256 bits: k >= 0 needs exponent >= -8, k < 0 needs -k <= 56 and exponent < 0.
  */

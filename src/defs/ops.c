@@ -23,18 +23,19 @@ enum { WF_KINDS(X, ) KIND_OF_no = KIND_NONE };
 
 enum { COST_HOST = 100, COST_CONTROL = 1 };
 
-#define OPERAND_COUNT(ka, kb, kc)                                          \
+#define ARITY(ka, kb, kc)                                                  \
     (((i32)KIND_OF_##ka != KIND_NONE) + ((i32)KIND_OF_##kb != KIND_NONE) + \
      ((i32)KIND_OF_##kc != KIND_NONE))
-#define ROW(name, flags, r, ka, kb, kc, cost, part, expr, text) \
-    [OP_##name] = {#name,                                       \
-                   flags,                                       \
-                   OPERAND_COUNT(ka, kb, kc),                   \
-                   KIND_OF_##r,                                 \
-                   {KIND_OF_##ka, KIND_OF_##kb, KIND_OF_##kc},  \
-                   cost,                                        \
-                   part,                                        \
-                   expr,                                        \
+#define ROW(name, flags, r, ka, kb, kc, cost, part, expr, text)          \
+    [OP_##name] = {#name,                                                \
+                   flags,                                                \
+                   ARITY(ka, kb, kc),                                    \
+                   KIND_OF_##r,                                          \
+                   {KIND_OF_##ka, KIND_OF_##kb, KIND_OF_##kc},           \
+                   {ROLE_##r, ROLE_##ka, ROLE_##kb, ROLE_##kc, ROLE_no}, \
+                   cost,                                                 \
+                   part,                                                 \
+                   expr,                                                 \
                    text},
 #define X1(F, name, r, ka, part, cost, expr, text) \
     ROW(name, F, r, ka, no, no, cost, #part, #expr, text)
@@ -51,9 +52,17 @@ enum { COST_HOST = 100, COST_CONTROL = 1 };
         text)
 #define XT(F, name, ka, kb, kc, fn, text) \
     ROW(name, OP_FAULTS | OP_HOST | OP_MAKES, str, ka, kb, kc, COST_HOST, "host", NULL, text)
-#define XC(F, name, operands, text)                                                                \
-    ROW(name, OP_CONTROL | (OP_##name == OP_FROUND ? OP_FAULTS : 0), no, no, no, no, COST_CONTROL, \
-        "control", operands, text)
+#define XC(F, name, flag, dst, ra, rb, rc, imm, operands, text)               \
+    [OP_##name] = {#name,                                                     \
+                   OP_CONTROL | OP_##flag,                                    \
+                   0,                                                         \
+                   KIND_NONE,                                                 \
+                   {KIND_NONE, KIND_NONE, KIND_NONE},                         \
+                   {ROLE_##dst, ROLE_##ra, ROLE_##rb, ROLE_##rc, ROLE_##imm}, \
+                   COST_CONTROL,                                              \
+                   "control",                                                 \
+                   operands,                                                  \
+                   text},
 
 const struct op_info op_infos[OP_COUNT] = {
     /* clang-format off */
@@ -72,7 +81,7 @@ const struct op_info op_infos[OP_COUNT] = {
 #undef XT
 #undef XC
 #undef ROW
-#undef OPERAND_COUNT
+#undef ARITY
 
 _Static_assert(OP_COUNT < 65535, "struct op holds the code in 16 bits");
 

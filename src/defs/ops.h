@@ -13,10 +13,11 @@
 #define XM(A, name, a, b, body, text) OP_##name,
 #define XR(A, name, fails, r, a, b, c, part, expr, text) OP_##name,
 #define XT(A, name, a, b, c, fn, text) OP_##name,
-#define XC(A, name, operands, text) OP_##name,
+#define XC(A, name, ...) OP_##name,
 enum op_code {
-    WF_CTLS(XC, ) WF_OPS1(X1, ) WF_OPS2(X2, ) WF_OPS3(X3, ) WF_OPS1F(X1, ) WF_OPS2F(X2, ) WF_OPS3F(X3, )
-    WF_OPS_HOST(XH, ) WF_OPS_MAKE(XM, ) WF_OPS_RARE(XR, ) WF_OPS_TEXT(XT, ) OP_COUNT
+    WF_CTLS(XC, ) WF_OPS1(X1, ) WF_OPS2(X2, ) WF_OPS3(X3, ) WF_OPS1F(X1, ) WF_OPS2F(X2, )
+        WF_OPS3F(X3, ) WF_OPS_HOST(XH, ) WF_OPS_MAKE(XM, ) WF_OPS_RARE(XR, ) WF_OPS_TEXT(XT, )
+            OP_COUNT
 };
 #undef X1
 #undef X2
@@ -27,19 +28,69 @@ enum op_code {
 #undef XT
 #undef XC
 
-/* Flags. RARE opcodes are HOST ones as well, but have an expression a woven kernel could use. */
-enum { OP_CONTROL = 1, OP_FAULTS = 2, OP_HOST = 4, OP_MAKES = 8, OP_RARE = 16 };
+/* Flags. RARE opcodes are HOST ones as well, but have an expression a woven kernel could use. From
+ * SHAPES on they are those of control opcodes; op.def says what they mean. */
+enum {
+    OP_NONE = 0,
+    OP_CONTROL = 1,
+    OP_FAULTS = 2,
+    OP_HOST = 4,
+    OP_MAKES = 8,
+    OP_RARE = 16,
+    OP_SHAPES = 32,
+    OP_REPEATS = 64,
+    OP_OPENS = 128,
+    OP_CLOSES = 256,
+    OP_FETCHES = 512,
+    OP_EMITS = 1024,
+    OP_CPU_ONLY = 2048
+};
 enum { KIND_NONE = 255 };
+
+/* What a field of `struct op` holds. */
+#define X(A, c_name, name, bytes) ROLE_##c_name,
+enum role {
+    ROLE_no,            /* nothing */
+    WF_KINDS(X, )       /* a register of that kind */
+    ROLE_b8_if,         /* the same; NO_REG: none */
+    ROLE_intern_key,    /* i64 where INTERN's mode asks for a key, else nothing */
+    ROLE_words,         /* the first of as many i64 registers as `count` says */
+    ROLE_as_literal,    /* dst: of the literal's kind */
+    ROLE_as_column,     /* dst: of the source column's */
+    ROLE_as_var_column, /* dst: of the variable's column's */
+    ROLE_as_table,      /* dst: of the table's */
+    ROLE_as_sum,        /* dst: f64, or another kind that the opcode rounds to */
+    ROLE_rows,          /* variables: relations, */
+    ROLE_index,         /* indexes, */
+    ROLE_table,         /* lookup tables, */
+    ROLE_interner,      /* interners */
+    ROLE_literal,
+    ROLE_column,     /* of the source */
+    ROLE_var_column, /* of the variable in b */
+    ROLE_sink,
+    ROLE_match_flags, /* PROBE_…; NO_REG: none */
+    ROLE_intern_mode, /* enum intern_mode */
+    ROLE_find,        /* 1: find only */
+    ROLE_half,        /* of a pair: 0 or 1 */
+    ROLE_outer_row,   /* 1: row -1 may come */
+    ROLE_count,
+    ROLE_number
+};
+#undef X
+/* The fields. */
+enum operand { OPERAND_DST, OPERAND_A, OPERAND_B, OPERAND_C, OPERAND_IMM, OPERAND_COUNT };
 
 struct op_info {
     const char *name;
-    u8 flags;
+    u16 flags;
     u8 arity;
-    u8 result;      /* enum kind; KIND_NONE for control opcodes */
-    u8 operands[3]; /* enum kind or KIND_NONE */
+    u8 result;               /* enum kind; KIND_NONE for control opcodes */
+    u8 operands[3];          /* enum kind or KIND_NONE */
+    u8 roles[OPERAND_COUNT]; /* enum role, of every opcode */
     u16 cost;
     const char *part; /* helper text the woven kernel needs: "core", "int", … */
-    const char *expr; /* the expression's text; host and make opcodes: NULL */
+    const char *expr; /* the expression's text; host and make opcodes: NULL; control opcodes: how
+                         operands are printed */
     const char *text; /* synopsis */
 };
 extern const struct op_info op_infos[OP_COUNT];
@@ -55,8 +106,8 @@ union lit {
     str str;
 };
 
-/* Evaluates one scalar opcode on single values. Returns the fault number (0 = fine). Strings it makes are
- * placed in `arena`. */
+/* Evaluates one scalar opcode on single values. Returns the fault number (0 = fine). Strings it
+ * makes are placed in `arena`. */
 u8 op_eval(enum op_code code, union lit *out, union lit a, union lit b, union lit c,
            struct arena *arena);
 

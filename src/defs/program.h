@@ -35,11 +35,6 @@ enum intern_mode { INTERN_ADD, INTERN_FIND, INTERN_LEAST, INTERN_GREATEST };
 static inline bool intern_keyed(const struct op *op) {
     return op->code == OP_INTERN && op->b >= INTERN_LEAST;
 }
-/* Whether a control opcode can set a fault; of scalar ones op_infos says. */
-static inline bool ctl_may_fault(const struct op *op) {
-    bool single = (op->code == OP_PROBE || op->code == OP_ANY) && (probe_flags(op) & PROBE_SINGLE);
-    return op->code == OP_FROUND || op->code == OP_VARIANCE || single;
-}
 
 struct reg {
     u8 kind; /* enum kind */
@@ -296,6 +291,19 @@ struct program {
     u32 col_count; /* of the result */
     struct program_col *cols;
 };
+
+/* operands.c: what opcodes use, by the roles of op.def. */
+u32 op_field(const struct op *op, enum operand which);
+bool op_writes(const struct op *op);    /* whether it sets register dst */
+bool op_shapes(const struct op *op);    /* whether it drops or multiplies rows; an outer PROBE does not */
+bool op_may_fault(const struct op *op); /* as it stands, with its flags */
+/* The variable it names, or NO_VAR. */
+u32 op_variable(const struct op *op);
+/* Every register it reads; those of its sink, too. */
+void op_reads(const struct op *op, const struct sink *sinks, void (*visit)(void *arg, u16 reg), void *arg);
+/* The same for who puts others in their place. */
+typedef void reg_fn(void *arg, u16 *reg);
+void op_change_reads(struct op *op, struct sink *sinks, reg_fn *change, void *arg);
 
 /* Structural check of every rule stated here; in test builds every program passes it before it runs. */
 FALLIBLE program_verify(const struct program *program, struct error *err);

@@ -10,6 +10,11 @@
 
 #include "defs/value.h"
 
+/* Of aggregation words. */
+#define X(A, name, identity, expr) #name,
+static const char *const words[] = {WF_WORDS(X, )};
+#undef X
+
 enum { PIECE = 160, NAME_WIDTH = 16, RESULT_WIDTH = 10, OPERAND_WIDTH = 30, TEXT_SHOWN = 40 };
 
 /* A piece of a line that is too small for an arena; what does not fit is cut. */
@@ -107,70 +112,78 @@ static u32 source_col(const struct pipeline *pipe, u32 imm) {
     return imm < pipe->source.col_count ? pipe->source.cols[imm] : imm;
 }
 
-static void add_control(struct piece *out, const struct program *program,
-                        const struct pipeline *pipe, const struct op *op) {
-    switch ((enum op_code)op->code) {
-    case OP_CONST:
-        add_literal(out, program, op->imm);
+static void add_operand(struct piece *out, const struct program *program,
+                        const struct pipeline *pipe, const struct op *op, enum operand which) {
+    u32 value = op_field(op, which);
+    switch ((enum role)op_infos[op->code].roles[which]) {
+    case ROLE_words:
+        add(out, "r%u .. r%u", value, value + op->b - 1);
         break;
-    case OP_LOAD:
-        add(out, "column %u", source_col(pipe, op->imm));
+    case ROLE_literal:
+        add_literal(out, program, value);
         break;
-    case OP_LOADN:
-        add(out, "column %u is null", source_col(pipe, op->imm));
+    case ROLE_column:
+        add(out, "%u", source_col(pipe, value));
         break;
-    case OP_LOADV:
-        add(out, "v%u column %u at r%u", op->b, op->imm, op->a);
+    case ROLE_rows:
+    case ROLE_index:
+    case ROLE_table:
+    case ROLE_interner:
+        add(out, "v%u", value);
         break;
-    case OP_LOADVN:
-        add(out, "v%u column %u at r%u is null", op->b, op->imm, op->a);
+    case ROLE_sink:
+        add(out, "sink %u", value);
         break;
-    case OP_ROWNO:
-        add(out, "row number");
-        break;
-    case OP_LUT:
-        add(out, "v%u at r%u", op->imm, op->a);
-        break;
-    case OP_PROBE:
-    case OP_MATCH:
-    case OP_EACH:
-        add(out, "v%u with key r%u", op->imm, op->a);
-        if (op->b != NO_REG) {
-            add(out, " where r%u", op->b);
-        }
+    case ROLE_match_flags:
         add(out, "%s%s", probe_flags(op) & PROBE_OUTER ? ", outer" : "",
             probe_flags(op) & PROBE_SINGLE ? ", single" : "");
         break;
-    case OP_ANY:
-        add(out, "r%u%s", op->a, probe_flags(op) & PROBE_SINGLE ? ", single" : "");
-        break;
-    case OP_INTERN:
-        add(out, "v%u number of r%u%s", op->imm, op->a, op->b == INTERN_FIND ? ", find" : "");
+    case ROLE_intern_mode:
+        add(out, "%s", value == INTERN_FIND ? ", find" : "");
         if (intern_keyed(op)) {
-            add(out, ", %s by r%u", op->b == INTERN_LEAST ? "least" : "greatest", op->c);
+            add(out, ", %s by r%u", value == INTERN_LEAST ? "least" : "greatest", op->c);
         }
         break;
-    case OP_INTERN2:
-        add(out, "v%u number of (r%u, r%u)%s", op->imm, op->a, op->b, op->c == 1 ? ", find" : "");
+    case ROLE_find:
+        add(out, "%s", value == 1 ? ", find" : "");
         break;
-    case OP_UNPAIR:
-        add(out, "v%u half %u of r%u", op->imm, op->b, op->a);
-        break;
-    case OP_FROUND:
-        add(out, "r%u .. r%u, %u bits apart, from 2^", op->a, op->a + op->b - 1, op->c);
-        add_literal(out, program, op->imm);
-        break;
-    case OP_VARIANCE:
-        add(out, "r%u .. r%u, %u words of the sum", op->a, op->a + op->b - 1, op->c);
-        break;
-    case OP_EMIT:
-        add(out, "sink %u", op->imm);
-        break;
-    case OP_END:
+    case ROLE_var_column:
+    case ROLE_half:
+    case ROLE_count:
+    case ROLE_number:
+        add(out, "%u", value);
         break;
     default:
-        add(out, "r%u", op->a);
+        add(out, "r%u", value);
         break;
+    }
+}
+
+/* The text of a control opcode's operands, as op.def writes it. */
+static void add_control(struct piece *out, const struct program *program,
+                        const struct pipeline *pipe, const struct op *op) {
+    static const struct {
+        const char *name;
+        enum operand which;
+    } names[] = {{"$a", OPERAND_A}, {"$b", OPERAND_B}, {"$c", OPERAND_C}, {"$imm", OPERAND_IMM}};
+    for (const char *p = op_infos[op->code].expr; *p;) {
+        if (*p == '[' && op->b == NO_REG) {
+            p = strchr(p, ']');
+        }
+        if (*p == '[' || *p == ']') {
+            p++;
+            continue;
+        }
+        u32 n = 0;
+        while (n < COUNT_OF(names) && strncmp(p, names[n].name, strlen(names[n].name)) != 0) {
+            n++;
+        }
+        if (n < COUNT_OF(names)) {
+            add_operand(out, program, pipe, op, names[n].which);
+            p += strlen(names[n].name);
+        } else {
+            add(out, "%c", *p++);
+        }
     }
 }
 
@@ -218,8 +231,7 @@ static void print_op(struct text *out, const struct program *program, const stru
     const struct op_info *info = op->code < OP_COUNT ? &op_infos[op->code] : NULL;
     struct piece name = {.len = 0}, result = {.len = 0}, operands = {.len = 0}, range = {.len = 0};
     add(&name, "%*s%s", depth * 2, "", info ? info->name : "?");
-    bool writes = info && op->dst != NO_REG && op->code != OP_FILTER && op->code != OP_WHEN &&
-                  op->code != OP_END && op->code != OP_EMIT;
+    bool writes = info && op_writes(op);
     if (writes) {
         add_reg(&result, pipe, op->dst);
         if (op->dst < pipe->reg_count && op->code != OP_CONST) {
@@ -248,9 +260,10 @@ static void print_ops(struct text *out, const struct program *program,
     i32 depth = 0;
     for (u32 pc = 0; pc < pipe->op_count; pc++) {
         u16 code = pipe->ops[pc].code;
-        depth -= (code == OP_END || code == OP_ANY) && depth > 0;
+        u16 flags = code < OP_COUNT ? op_infos[code].flags : 0;
+        depth -= (flags & OP_CLOSES) && depth > 0;
         print_op(out, program, pipe, pc, depth);
-        depth += code == OP_WHEN || code == OP_MATCH || code == OP_EACH || code == OP_TRY;
+        depth += (flags & (OP_OPENS | OP_REPEATS)) != 0;
     }
 }
 
@@ -328,11 +341,6 @@ static void print_list(struct text *out, const struct piece *items, u32 count) {
 
 static void print_sink(struct text *out, const struct program *program, const struct pipeline *pipe,
                        u32 number) {
-    static const char *const words[] = {
-#define X(A, name, identity, expr) #name,
-        WF_WORDS(X, )
-#undef X
-    };
     const struct sink *sink = &pipe->sinks[number];
     struct piece p = {.len = 0};
     static const char *const kinds[] = {"rows", "groups", "table", "marks"};
@@ -441,11 +449,11 @@ static void add_keys(struct piece *p, const struct sort_key *keys, u32 count, co
 }
 
 static void print_serial(struct text *out, struct piece *p, const struct window_fn *fn) {
-    static const char *const words[] = {"where", "value", "called"};
+    static const char *const roles[] = {"where", "value", "called"};
     add(p, "%s%s", fn->name ? " of " : "", fn->name ? fn->name : "");
     for (u32 a = 0; a < 3; a++) {
         if (fn->args[a] != NO_VAR) {
-            add(p, ", %s column %u", words[a], fn->args[a]);
+            add(p, ", %s column %u", roles[a], fn->args[a]);
         }
     }
     text_print(out, "              %s\n", p->text);
@@ -453,11 +461,6 @@ static void print_serial(struct text *out, struct piece *p, const struct window_
 
 /* One line a function, below the step's own. */
 static void print_windows(struct text *out, const struct step *step) {
-    static const char *const words[] = {
-#define X(A, name, identity, expr) #name,
-        WF_WORDS(X, )
-#undef X
-    };
     static const char *const funcs[] = {
 #define X(A, name, text, fewest, most, doc) text,
         WF_WINDOWS(X, )

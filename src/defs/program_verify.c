@@ -71,36 +71,9 @@ enum {
     MASK_INTERN = 1 << VAR_INTERN
 };
 
-static wf_status check_load(struct check *c, const struct op *op) {
-    const struct source *source = &c->pipe->source;
-    NEED(op->imm < source->col_count, "a column that the source does not have is loaded");
-    if (op->code == OP_LOADN) {
-        return check_write(c, op, KIND_B8);
-    }
-    NEED(op->dst < c->pipe->reg_count, "the result is no register");
-    u8 kind = c->pipe->regs[op->dst].kind;
-    if (source->kind == SOURCE_VAR) {
-        kind = c->program->vars[source->ref].kinds[source->cols[op->imm]];
-    } else if (source->kind == SOURCE_DICT) {
-        kind = KIND_STR;
-    } else if (source->kind == SOURCE_SERIES) {
-        kind = KIND_I64;
-    }
-    return check_write(c, op, kind);
-}
+static wf_status check_sink(struct check *c, const struct sink *sink);
 
-static wf_status check_loadv(struct check *c, const struct op *op) {
-    TRY(check_read(c, op->a, KIND_I64));
-    TRY(check_var_read(c, op->b, MASK_ROWS));
-    const struct var *var = &c->program->vars[op->b];
-    NEED(op->imm < var->col_count, "a column that the variable does not have is loaded");
-    return check_write(c, op, op->code == OP_LOADVN ? KIND_B8 : var->kinds[op->imm]);
-}
-
-static wf_status check_fround(struct check *c, const struct op *op) {
-    NEED(op->imm < c->program->lit_count, "a literal that does not exist is named");
-    u8 lit_kind = c->program->lit_kinds[op->imm];
-    NEED(lit_kind == KIND_I32 || lit_kind == KIND_I64, "a literal has the wrong kind");
+static wf_status check_words(struct check *c, const struct op *op) {
     bool sum = op->code == OP_FROUND;
     NEED(!sum || (op->c >= 1 && op->c <= 63), "words are too far apart");
     NEED(sum || op->c < op->b, "a sum has more words than there are");
@@ -108,81 +81,118 @@ static wf_status check_fround(struct check *c, const struct op *op) {
     for (u32 i = 0; i < op->b; i++) {
         TRY(check_read(c, (u16)(op->a + i), KIND_I64));
     }
-    NEED(op->dst < c->pipe->reg_count, "the result is no register");
-    u8 kind = c->pipe->regs[op->dst].kind;
-    NEED(kind == KIND_F64 || kind == (sum ? KIND_F32 : KIND_I128), "the result has the wrong kind");
-    return check_write(c, op, kind);
+    u8 lit_kind = c->program->lit_kinds[op->imm];
+    NEED(lit_kind == KIND_I32 || lit_kind == KIND_I64, "a literal has the wrong kind");
+    return ERR_OK;
 }
 
-static wf_status check_sink(struct check *c, const struct sink *sink);
-
-static wf_status check_intern(struct check *c, const struct op *op) {
-    TRY(check_var(c, op->imm, MASK_INTERN));
-    c->vars_set[op->imm] = 1;
-    if (op->code == OP_UNPAIR) {
-        NEED(op->b <= 1, "a pair has two halves");
-        TRY(check_read(c, op->a, KIND_I32));
-        return check_write(c, op, KIND_I64);
-    }
-    TRY(check_read(c, op->a, op->code == OP_INTERN ? KIND_STR : KIND_I64));
-    if (op->code == OP_INTERN2) {
-        TRY(check_read(c, op->b, KIND_I64));
-    } else if (intern_keyed(op)) {
-        NEED(op->b <= INTERN_GREATEST, "a text is least or greatest");
-        TRY(check_read(c, op->c, KIND_I64));
-    }
-    return check_write(c, op, KIND_I32);
-}
-
-static wf_status check_control(struct check *c, const struct op *op) {
-    switch ((enum op_code)op->code) {
-    case OP_CONST:
-        NEED(op->imm < c->program->lit_count, "a literal that does not exist is named");
-        return check_write(c, op, c->program->lit_kinds[op->imm]);
-    case OP_LOAD:
-    case OP_LOADN:
-        return check_load(c, op);
-    case OP_LOADV:
-    case OP_LOADVN:
-        return check_loadv(c, op);
-    case OP_ROWNO:
-        return check_write(c, op, KIND_I64);
-    case OP_TRY:
-        return check_write(c, op, KIND_B8);
-    case OP_LUT:
-        TRY(check_read(c, op->a, KIND_I32));
-        TRY(check_var_read(c, op->imm, MASK_LUT));
-        return check_write(c, op, c->program->vars[op->imm].lut_kind);
-    case OP_FILTER:
-    case OP_WHEN:
-        return check_read(c, op->a, KIND_B8);
-    case OP_PROBE:
-    case OP_MATCH:
-    case OP_EACH:
-        TRY(check_read(c, op->a, KIND_I64));
-        TRY(check_var_read(c, op->imm, MASK_INDEX));
-        if (op->b != NO_REG) {
-            TRY(check_read(c, op->b, KIND_B8));
-        }
-        NEED(probe_flags(op) <= (PROBE_OUTER | PROBE_SINGLE), "a probe of unknown flags");
-        NEED(op->code == OP_PROBE || !c->program->vars[op->imm].set, "rows of a set are asked for");
-        return check_write(c, op, KIND_I64);
-    case OP_ANY:
-        TRY(check_read(c, op->a, KIND_I64));
-        return check_write(c, op, KIND_I64);
-    case OP_INTERN:
-    case OP_INTERN2:
-    case OP_UNPAIR:
-        return check_intern(c, op);
-    case OP_FROUND:
-    case OP_VARIANCE:
-        return check_fround(c, op);
-    case OP_EMIT:
-        NEED(op->imm < c->pipe->sink_count, "a sink that does not exist is named");
-        return check_sink(c, &c->pipe->sinks[op->imm]);
+/* What can be named by its number, where it is named. */
+static wf_status check_named(struct check *c, const struct op *op, enum role role, u32 value) {
+    switch (role) {
+    case ROLE_literal:
+        NEED(value < c->program->lit_count, "a literal that does not exist is named");
+        return ERR_OK;
+    case ROLE_column:
+        NEED(value < c->pipe->source.col_count, "a column that the source does not have is loaded");
+        return ERR_OK;
+    case ROLE_rows:
+        return check_var_read(c, value, MASK_ROWS);
+    case ROLE_var_column:
+        NEED(value < c->program->vars[op->b].col_count,
+             "a column that the variable does not have is loaded");
+        return ERR_OK;
+    case ROLE_index:
+        TRY(check_var_read(c, value, MASK_INDEX));
+        NEED(!(op_infos[op->code].flags & OP_REPEATS) || !c->program->vars[value].set,
+             "rows of a set are asked for");
+        return ERR_OK;
+    case ROLE_table:
+        return check_var_read(c, value, MASK_LUT);
+    case ROLE_interner:
+        TRY(check_var(c, value, MASK_INTERN));
+        c->vars_set[value] = 1;
+        return ERR_OK;
+    case ROLE_sink:
+        NEED(value < c->pipe->sink_count, "a sink that does not exist is named");
+        return check_sink(c, &c->pipe->sinks[value]);
     default:
         return ERR_OK;
     }
+}
+
+static wf_status check_operand(struct check *c, const struct op *op, enum operand which) {
+    enum role role = (enum role)op_infos[op->code].roles[which];
+    u32 value = op_field(op, which);
+    switch (role) {
+    case ROLE_b8_if:
+        return value == NO_REG ? ERR_OK : check_read(c, (u16)value, KIND_B8);
+    case ROLE_intern_key:
+        return intern_keyed(op) ? check_read(c, (u16)value, KIND_I64) : ERR_OK;
+    case ROLE_match_flags:
+        NEED(probe_flags(op) <= (PROBE_OUTER | PROBE_SINGLE), "a probe of unknown flags");
+        return ERR_OK;
+    case ROLE_intern_mode:
+        NEED(value <= INTERN_GREATEST, "a text is least or greatest");
+        return ERR_OK;
+    case ROLE_half:
+        NEED(value <= 1, "a pair has two halves");
+        return ERR_OK;
+    default:
+        break;
+    }
+    if (role > ROLE_no && role < ROLE_b8_if) { /* in the order of kinds */
+        return check_read(c, (u16)value, (u8)(role - ROLE_no - 1));
+    }
+    return check_named(c, op, role, value);
+}
+
+/* The kind that the result must have. */
+static wf_status result_kind(struct check *c, const struct op *op, u8 *out) {
+    const struct source *source = &c->pipe->source;
+    enum role role = (enum role)op_infos[op->code].roles[OPERAND_DST];
+    NEED(op->dst < c->pipe->reg_count, "the result is no register");
+    u8 kind = c->pipe->regs[op->dst].kind;
+    switch (role) {
+    case ROLE_as_literal:
+        *out = c->program->lit_kinds[op->imm];
+        return ERR_OK;
+    case ROLE_as_column:
+        *out = source->kind == SOURCE_VAR
+                   ? c->program->vars[source->ref].kinds[source->cols[op->imm]]
+               : source->kind == SOURCE_DICT   ? KIND_STR
+               : source->kind == SOURCE_SERIES ? KIND_I64
+                                               : kind;
+        return ERR_OK;
+    case ROLE_as_var_column:
+        *out = c->program->vars[op->b].kinds[op->imm];
+        return ERR_OK;
+    case ROLE_as_table:
+        *out = c->program->vars[op->imm].lut_kind;
+        return ERR_OK;
+    case ROLE_as_sum:
+        *out = kind == (op->code == OP_FROUND ? KIND_F32 : KIND_I128) ? kind : (u8)KIND_F64;
+        return ERR_OK;
+    default:
+        *out = (u8)(role - ROLE_no - 1);
+        return ERR_OK;
+    }
+}
+
+/* Every operand is what its role says; then the result. */
+static wf_status check_op(struct check *c, const struct op *op) {
+    const u8 *roles = op_infos[op->code].roles;
+    for (u32 i = OPERAND_A; i < OPERAND_COUNT; i++) {
+        TRY(check_operand(c, op, (enum operand)i));
+    }
+    if (roles[OPERAND_A] == ROLE_words) {
+        TRY(check_words(c, op));
+    }
+    if (roles[OPERAND_DST] == ROLE_no) {
+        return ERR_OK;
+    }
+    u8 kind = KIND_COUNT;
+    TRY(result_kind(c, op, &kind));
+    return check_write(c, op, kind);
 }
 
 static wf_status check_rows_sink(struct check *c, const struct sink *sink) {
@@ -297,22 +307,6 @@ static wf_status check_regs(struct check *c) {
     return ERR_OK;
 }
 
-/* One scalar opcode: every operand and the result as the table says. */
-static wf_status check_scalar(struct check *c, const struct op *op) {
-    const struct op_info *info = &op_infos[op->code];
-    const u16 operands[3] = {op->a, op->b, op->c};
-    for (u32 i = 0; i < info->arity; i++) {
-        TRY(check_read(c, operands[i], info->operands[i]));
-    }
-    return check_write(c, op, info->result);
-}
-
-static bool shapes_rows(const struct op *op) {
-    u16 code = op->code;
-    return code == OP_FILTER || (code == OP_PROBE && probe_flags(op) != PROBE_OUTER) ||
-           code == OP_MATCH || code == OP_EMIT || code == OP_EACH || code == OP_ANY;
-}
-
 static wf_status check_body(struct check *c) {
     u32 depth = 0;
     b8 each = 0;
@@ -320,19 +314,18 @@ static wf_status check_body(struct check *c) {
     for (c->pc = 0; c->pc < c->pipe->op_count; c->pc++) {
         const struct op *op = &c->pipe->ops[c->pc];
         NEED(op->code < OP_COUNT, "an opcode of unknown code");
-        NEED(!depth || !shapes_rows(op), "rows change between WHEN and END");
+        u16 flags = op_infos[op->code].flags;
+        bool shapes = op_shapes(op) || (flags & OP_EMITS);
+        NEED(!depth || !shapes, "rows change between WHEN and END");
         NEED(op->code != OP_END || depth > 0, "END without WHEN");
-        NEED(!each || op->code == OP_ANY || op->code == OP_FILTER || !shapes_rows(op),
+        NEED(!each || op->code == OP_ANY || op->code == OP_FILTER || !shapes,
              "rows change between EACH and ANY");
         NEED(op->code != OP_ANY || each, "ANY without EACH");
         each = op->code == OP_EACH || (each && op->code != OP_ANY);
-        depth += op->code == OP_WHEN || op->code == OP_TRY;
-        depth -= op->code == OP_END;
-        if (op_infos[op->code].flags & OP_CONTROL) {
-            TRY(check_control(c, op));
-        } else {
-            TRY(check_scalar(c, op));
-        }
+        bool mask = !(flags & OP_SHAPES);
+        depth += mask && (flags & OP_OPENS);
+        depth -= mask && (flags & OP_CLOSES);
+        TRY(check_op(c, op));
         if (op->code == OP_EMIT) {
             emitted[op->imm] = 1;
         }

@@ -5,7 +5,7 @@
  * that some way through the pattern has reached, in order of preference (Pike's construction): no
  * pattern can make it slow, which no matcher that tries one way after the other can say. As POSIX
  * wants it, the leftmost match wins and of those the longest, unless the pattern prefers short
- * ones. Everything lies on the stack; limits are errors, not slow paths. */
+ * ones. Everything lies on the stack; limits are errors, not slow paths. See decision 0010. */
 #include "defs/regex.h"
 
 #include "base/stop.h"

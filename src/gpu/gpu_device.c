@@ -5,7 +5,7 @@
  * CUDA. Every entry takes the lock and makes the context current. An error that poisons the context
  * marks the device broken: the statement fails with the driver's words, and the next entry throws
  * everything away, resets the primary context and starts afresh, with compiled code kept. The
- * process and the database live on. */
+ * process and the database live on. See decision 0008. */
 #include "gpu/gpu_int.h"
 #include "gpu/gpu_prim.h"
 
@@ -188,7 +188,8 @@ static const char *gpu_refuses(struct device *dev, struct exec *x, const struct 
         return step->kind == STEP_SORT ? "sorting runs on the CPU" : "this step runs on the CPU";
     }
     struct gpu_plan plan;
-    const char *refusal = gpu_plan_make(x->arena, x->program, step->pipeline, &plan);
+    const char *refusal =
+        gpu_plan_make(x->arena, x->program, step->pipeline, x->counts_rows, &plan);
     i64 beside = 4096 + 2 * plan.tile_rows; /* a kernel's own arrays, and where rows go */
     if (!refusal && plan.slot_bytes + beside > g->shared_max) {
         return arena_printf(x->arena, "its registers need %lld bytes of shared memory, %d exist",
@@ -234,7 +235,8 @@ static f64 gpu_estimate(struct device *dev, struct exec *x, const struct step *s
         return ns + (f64)v->rows * (v->gpu ? 0.1 : 0.3);
     }
     struct gpu_plan plan;
-    if (step->kind != STEP_PIPELINE || gpu_plan_make(x->arena, x->program, step->pipeline, &plan)) {
+    if (step->kind != STEP_PIPELINE ||
+        gpu_plan_make(x->arena, x->program, step->pipeline, x->counts_rows, &plan)) {
         return 1e18;
     }
     mutex_lock(&g->lock);
@@ -421,7 +423,8 @@ static void explain_cols(const struct exec *x, const struct gpu_plan *plan,
 
 static void explain_step(struct exec *x, const struct step *step, struct text *out) {
     struct gpu_plan plan;
-    const char *refusal = gpu_plan_make(x->arena, x->program, step->pipeline, &plan);
+    const char *refusal =
+        gpu_plan_make(x->arena, x->program, step->pipeline, x->counts_rows, &plan);
     if (refusal) {
         text_print(out, "/* not on the GPU: %s */\n", refusal);
         return;
@@ -432,7 +435,7 @@ static void explain_step(struct exec *x, const struct step *step, struct text *o
     explain_cols(x, &plan, cols);
     for (u32 i = 0; i < step->pipeline->op_count; i++) {
         const struct op *op = &step->pipeline->ops[i];
-        if (op->code == OP_PROBE || op->code == OP_MATCH || op->code == OP_EACH) {
+        if (op_infos[op->code].roles[OPERAND_IMM] == ROLE_index) {
             indexes[plan.op_imm[i]] = (struct weave_index){1, op->code == OP_PROBE, 0};
         }
     }

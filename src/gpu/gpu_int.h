@@ -273,12 +273,17 @@ struct gpu_plan {
     b8 *col_used; /* source columns that are loaded */
     b8 has_text;  /* some register holds text */
     VEC(struct plan_limbs) limbs;
-    b8 *is_limb;   /* registers that are only part of those */
-    b8 *host_text; /* registers of text that keep the host's address: only rows take them */
+    b8 *is_limb;     /* registers that are only part of those */
+    b8 *host_text;   /* registers of text that keep the host's address: only rows take them */
+    u8 *count_after; /* by opcode: the place, + 1, where rows are counted behind it; 0 = none */
+    u32 count_places;
 };
-/* NULL, or why the GPU cannot run it; texts live in `arena`. */
+/* NULL, or why the GPU cannot run it; texts live in `arena`. counts: the virtual machine counts
+ * rows at places, as woven kernels do where they are asked to. */
 const char *gpu_plan_make(struct arena *arena, const struct program *program,
-                          const struct pipeline *pipe, struct gpu_plan *out);
+                          const struct pipeline *pipe, bool counts, struct gpu_plan *out);
+/* The opcode behind which a mark's rows can be counted; -1: as many as the source has. */
+i64 gpu_counted_behind(const struct pipeline *pipe, const struct row_mark *mark);
 
 bool gpu_op_adds(const struct op *op); /* INTERN or INTERN2 that may add */
 

@@ -78,6 +78,8 @@ struct job {
     b8 to_host; /* rows of every batch go to a chunk of their own */
     b8 sends;   /* the rows do not fit the card: to_host whatever the placement */
     i64 wanted; /* to_host: rows that the largest batch gave, where a slot's room was too small */
+    i64 wanted_batch;
+    i64 batch_rows; /* of batches that had to be cut again; 0 = as placement has it */
     struct gpu_var *out;
     i64 capacity;
     u64 *out_at, *out_nulls_at; /* to_host: offsets of columns in a slot's rows */
@@ -89,6 +91,7 @@ struct job {
     u8 *blob;
     i64 blob_bytes;
     i64 lits_at, luts_at, cols_at, indexes_at, outs_at, words_at, word_regs_at, reports_at;
+    i64 counts_at; /* behind the reports */
     i64 limbs_at;
     i64 interns_at;
     struct kintern *interns;
@@ -107,14 +110,19 @@ struct job {
     struct gpu_var *old;    /* append: what the variable held */
     i64 old_rows;
     i64 event_count;
+    u64 *counts; /* rows at the plan's places; NULL = not counted */
     b8 used_vm, used_woven;
 };
 
 /* gpu_source.c */
-FALLIBLE gpu_job_source(struct job *j); /* parts and signatures */
-FALLIBLE gpu_job_place(struct job *j);  /* placement, batches, slots */
-FALLIBLE gpu_job_gone(struct job *j);   /* deleted rows, to the card */
-void gpu_job_marks(struct job *j);      /* rows at the marks before which none is dropped */
+FALLIBLE gpu_job_source(struct job *j);      /* parts and signatures */
+FALLIBLE gpu_job_place(struct job *j);       /* placement, batches, slots */
+i64 gpu_job_slot_share(const struct job *j); /* of the card's memory, in bytes */
+/* Batches like this one will have at most a times-th of its rows: false when it is a single part.
+ */
+bool gpu_job_cut_smaller(struct job *j, i64 batch, i64 times);
+FALLIBLE gpu_job_gone(struct job *j); /* deleted rows, to the card */
+void gpu_job_marks(struct job *j);    /* rows at marks, where they are known */
 /* Addresses of part p's column; loads it into the cache when that is the placement. */
 FALLIBLE gpu_job_segment(struct job *j, const struct batch *b, i64 p, u32 col, i64 *slot_at,
                          i32 slot, struct kseg *out);

@@ -96,38 +96,13 @@ static const char *refuse_op(struct arena *arena, const struct op *op) {
     if (info->flags & OP_MAKES) {
         return arena_printf(arena, "%s makes strings, which only the CPU does", info->name);
     }
-    if (info->flags & OP_RARE) {
+    if (info->flags & (OP_RARE | OP_CPU_ONLY)) {
         return arena_printf(arena, "%s runs on the CPU only", info->name);
     }
     if (info->flags & OP_HOST) {
         return arena_printf(arena, "%s reads text, which only the CPU does", info->name);
     }
-    if (!(info->flags & OP_CONTROL)) {
-        return NULL;
-    }
-    switch (op->code) {
-    case OP_CONST:
-    case OP_LOAD:
-    case OP_LOADN:
-    case OP_ROWNO:
-    case OP_LUT:
-    case OP_FILTER:
-    case OP_WHEN:
-    case OP_END:
-    case OP_INTERN:
-    case OP_INTERN2:
-    case OP_UNPAIR:
-    case OP_LOADV:
-    case OP_LOADVN:
-    case OP_PROBE:
-    case OP_MATCH:
-    case OP_EACH:
-    case OP_ANY:
-    case OP_EMIT:
-        return NULL;
-    default:
-        return arena_printf(arena, "%s runs on the CPU only", info->name);
-    }
+    return NULL;
 }
 
 /* The one sink besides marks; NULL when there are several, or none. */
@@ -204,29 +179,23 @@ static void number_op(struct planner *p, u32 i) {
     struct gpu_plan *plan = p->plan;
     const struct op *op = &p->pipe->ops[i];
     u16 imm = (u16)op->imm;
-    switch (op->code) {
-    case OP_CONST:
+    switch ((enum role)op_infos[op->code].roles[OPERAND_IMM]) {
+    case ROLE_literal:
         imm = number_u32(p->arena, &plan->lits, op->imm);
         break;
-    case OP_LUT:
+    case ROLE_table:
         imm = number_u32(p->arena, &plan->luts, op->imm);
         break;
-    case OP_PROBE:
-    case OP_MATCH:
-    case OP_EACH:
+    case ROLE_index:
         imm = number_u32(p->arena, &plan->indexes, op->imm);
         break;
-    case OP_INTERN:
-    case OP_INTERN2:
-    case OP_UNPAIR:
+    case ROLE_interner:
         imm = number_u32(p->arena, &plan->interns, op->imm);
         break;
-    case OP_LOADV:
-    case OP_LOADVN:
+    case ROLE_var_column:
         imm = number_col(p, op->b, op->imm);
         break;
-    case OP_LOAD:
-    case OP_LOADN:
+    case ROLE_column:
         plan->col_used[op->imm] = 1;
         break;
     default:
@@ -240,18 +209,6 @@ static void number_op(struct planner *p, u32 i) {
 
 /* --- liveness --- */
 
-static bool writes(const struct op *op) {
-    return op->dst != NO_REG && op->code != OP_FILTER && op->code != OP_WHEN &&
-           op->code != OP_END && op->code != OP_EMIT;
-}
-
-/* The second register that a control opcode reads. */
-static u16 second_of(const struct op *op) {
-    bool reads = op->code == OP_INTERN2 || op->code == OP_PROBE || op->code == OP_MATCH ||
-                 op->code == OP_EACH;
-    return reads ? op->b : (u16)NO_REG;
-}
-
 static u32 closing_any(const struct pipeline *pipe, u32 each) {
     while (pipe->ops[each].code != OP_ANY) {
         each++;
@@ -259,48 +216,25 @@ static u32 closing_any(const struct pipeline *pipe, u32 each) {
     return each;
 }
 
-static void use(struct planner *p, u16 reg, u32 at) {
-    if (reg != NO_REG) {
-        p->last[reg] = MAX_OF(p->last[reg], at);
-    }
-}
+/* Who asks which registers an opcode reads. */
+struct reading {
+    struct planner *p;
+    u32 at;
+    b8 flags; /* it reads booleans, which may live outside shared memory */
+};
 
-static void use_sink(struct planner *p, const struct sink *sink, u32 at) {
-    if (sink->kind == SINK_ROWS) {
-        for (u32 c = 0; c < sink->col_count; c++) {
-            use(p, sink->cols[c].reg, at);
-            use(p, sink->cols[c].null_reg, at);
-        }
-        return;
-    }
-    use(p, sink->key, at);
-    for (u32 w = 0; w < sink->word_count; w++) {
-        use(p, sink->word_regs[w], at);
-    }
+static void use(void *arg, u16 reg) {
+    const struct reading *r = arg;
+    r->p->last[reg] = MAX_OF(r->p->last[reg], r->at);
 }
 
 static void use_op(struct planner *p, u32 at) {
     const struct op *op = &p->pipe->ops[at];
-    const struct op_info *info = &op_infos[op->code];
-    if (op->code == OP_EMIT) {
-        use_sink(p, &p->pipe->sinks[op->imm], at);
-        return;
-    }
-    if (info->flags & OP_CONTROL) {
-        if (op->code != OP_CONST && op->code != OP_LOAD && op->code != OP_LOADN &&
-            op->code != OP_ROWNO && op->code != OP_END) {
-            use(p, op->a, at);
-        }
-        use(p, second_of(op), at);
-    } else {
-        const u16 operands[3] = {op->a, op->b, op->c};
-        for (u32 i = 0; i < info->arity; i++) {
-            use(p, operands[i], at);
-        }
-    }
-    if (writes(op)) {
+    struct reading reading = {p, at, 0};
+    op_reads(op, p->pipe->sinks, use, &reading);
+    if (op_writes(op)) {
         p->first[op->dst] = MIN_OF(p->first[op->dst], at);
-        use(p, op->dst, at);
+        use(&reading, op->dst);
     }
 }
 
@@ -338,44 +272,22 @@ static bool reads_flags(u16 code) {
     return hot_flags[code] || code == OP_WHEN;
 }
 
-static void note_use(struct planner *p, u16 reg, bool flags) {
-    if (reg != NO_REG) {
-        p->facts[reg].uses++;
-        p->facts[reg].aside = p->facts[reg].aside && flags;
-    }
-}
-
-static void note_sink(struct planner *p, const struct sink *sink) {
-    bool rows = sink->kind == SINK_ROWS;
-    for (u32 c = 0; rows && c < sink->col_count; c++) {
-        note_use(p, sink->cols[c].reg, false);
-        note_use(p, sink->cols[c].null_reg, false);
-        p->facts[sink->cols[c].reg].sink_uses++;
-    }
-    for (u32 w = 0; !rows && w < sink->word_count; w++) {
-        note_use(p, sink->word_regs[w], false);
-    }
-    if (!rows) {
-        note_use(p, sink->key, false);
-    }
+static void note_use(void *arg, u16 reg) {
+    const struct reading *r = arg;
+    struct facts *f = &r->p->facts[reg];
+    f->uses++;
+    f->aside = f->aside && r->flags;
 }
 
 static void note_op(struct planner *p, const struct op *op, u32 depth) {
-    const struct op_info *info = &op_infos[op->code];
     bool flags = reads_flags(op->code) && (depth == 0 || op->code == OP_WHEN);
-    if (op->code == OP_EMIT) {
-        note_sink(p, &p->pipe->sinks[op->imm]);
-    } else if (!(info->flags & OP_CONTROL)) {
-        const u16 operands[3] = {op->a, op->b, op->c};
-        for (u32 i = 0; i < info->arity; i++) {
-            note_use(p, operands[i], flags);
-        }
-    } else if (op->code != OP_CONST && op->code != OP_LOAD && op->code != OP_LOADN &&
-               op->code != OP_ROWNO && op->code != OP_END) {
-        note_use(p, op->a, flags);
-        note_use(p, second_of(op), false);
+    struct reading reading = {p, 0, flags};
+    op_reads(op, p->pipe->sinks, note_use, &reading);
+    const struct sink *sink = op->code == OP_EMIT ? &p->pipe->sinks[op->imm] : NULL;
+    for (u32 c = 0; sink && c < sink->col_count; c++) {
+        p->facts[sink->cols[c].reg].sink_uses++;
     }
-    if (writes(op)) {
+    if (op_writes(op)) {
         struct facts *f = &p->facts[op->dst];
         f->defs++;
         f->def_code = op->code;
@@ -417,7 +329,7 @@ static void find_host_text(struct planner *p) {
     }
     for (u32 i = 0; i < pipe->op_count; i++) {
         const struct op *op = &pipe->ops[i];
-        if (writes(op) && op->code != OP_LOAD && op->code != OP_LOADV) {
+        if (op_writes(op) && op->code != OP_LOAD && op->code != OP_LOADV) {
             plan->host_text[op->dst] = 0;
         }
     }
@@ -590,7 +502,7 @@ static u32 mark_number(const struct pipeline *pipe, u32 sink) {
 /* What PROBE, MATCH, EACH and ANY hold besides key and index. */
 static void encode_probe(struct planner *p, struct emitter *e, u32 i, struct kop *kop) {
     const struct op *op = &p->pipe->ops[i];
-    bool looks = op->code == OP_PROBE || op->code == OP_MATCH || op->code == OP_EACH;
+    bool looks = op_infos[op->code].roles[OPERAND_IMM] == ROLE_index;
     if (looks || op->code == OP_ANY) {
         kop->kind = (u8)(probe_flags(op) | (looks && op->b != NO_REG ? KPROBE_WHERE : 0));
     }
@@ -616,6 +528,13 @@ static void encode_probe(struct planner *p, struct emitter *e, u32 i, struct kop
     }
 }
 
+/* What the machine is told of a control opcode's field: a register's place, a number as it is. */
+static u16 operand_of(const struct planner *p, const struct op *op, enum operand which) {
+    u8 role = op_infos[op->code].roles[which];
+    bool is_register = role > ROLE_no && role <= ROLE_b8_if;
+    return is_register ? place_of(p, (u16)op_field(op, which)) : role == ROLE_half ? op->b : (u16)0;
+}
+
 static const char *emit_op(struct planner *p, struct emitter *e, u32 i) {
     const struct op *op = &p->pipe->ops[i];
     const struct op_info *info = &op_infos[op->code];
@@ -625,14 +544,12 @@ static const char *emit_op(struct planner *p, struct emitter *e, u32 i) {
         return NULL;
     }
     struct kop kop = {.code = op->code, .rank = op->rank, .imm = p->plan->op_imm[i]};
-    bool each = op->code == OP_EACH || op->code == OP_ANY;
-    bool always = each || op->code == OP_WHEN || op->code == OP_END || op->code == OP_MATCH ||
-                  op->code == OP_EMIT;
-    bool moves = each || op->code == OP_WHEN || op->code == OP_END || op->code == OP_PROBE ||
-                 op->code == OP_MATCH || op->code == OP_FILTER;
+    bool scope = info->flags & (OP_OPENS | OP_CLOSES);
+    bool always = scope || (info->flags & (OP_REPEATS | OP_EMITS));
+    bool moves = scope || (info->flags & OP_SHAPES);
     kop.flags =
         (u8)((e->depth > 0 ? KOP_MASKED : 0) | (always ? KOP_ALWAYS : 0) | (moves ? KOP_MOVES : 0));
-    if (writes(op)) {
+    if (op_writes(op)) {
         kop.dst = place_made(p, op->dst);
         kop.kind = p->pipe->regs[op->dst].kind;
     }
@@ -649,17 +566,12 @@ static const char *emit_op(struct planner *p, struct emitter *e, u32 i) {
     } else if (op->code == OP_END) {
         kop.dst = e->whens[--e->depth];
         drop_place(p, 0, kop.dst);
-    } else if (op->code != OP_LOAD && op->code != OP_LOADN && op->code != OP_EMIT) {
-        kop.a = place_of(p, op->a);
-        kop.b = op->code == OP_LUT || op->code == OP_UNPAIR ? op->b : 0;
-        if (op->code == OP_INTERN2) {
-            kop.b = place_of(p, op->b);
-        }
-        if (op->code == OP_INTERN || op->code == OP_INTERN2) {
-            kop.c = gpu_op_adds(op) ? 0 : 1;
-        }
+    } else {
+        kop.a = operand_of(p, op, OPERAND_A);
+        kop.b = operand_of(p, op, OPERAND_B);
+        kop.c = info->roles[OPERAND_IMM] == ROLE_interner && !gpu_op_adds(op);
     }
-    if (writes(op) && p->plan->host_text[op->dst]) {
+    if (op_writes(op) && p->plan->host_text[op->dst]) {
         kop.c = KOP_HOST_TEXT;
     }
     if ((op->code == OP_LOADV || op->code == OP_LOADVN) && op->c == 1) {
@@ -881,7 +793,7 @@ static u32 emit_fused(struct planner *p, const struct emitter *e, u32 i) {
         return 0;
     }
     const struct op *op = &p->pipe->ops[i];
-    bool limb = writes(op) && p->plan->is_limb[op->dst];
+    bool limb = op_writes(op) && p->plan->is_limb[op->dst];
     if (limb || load_late(p, i) || widen_later(p, i)) {
         release_dead(p, i);
         return 1;
@@ -985,8 +897,57 @@ void gpu_plan_forms(const struct gpu_plan *plan, const struct weave_col *cols, s
     }
 }
 
+i64 gpu_counted_behind(const struct pipeline *pipe, const struct row_mark *mark) {
+    for (i64 i = (i64)mark->op - 1; i >= 0; i--) {
+        u16 code = pipe->ops[i].code;
+        if (code == OP_FILTER || code == OP_PROBE || code == OP_MATCH || code == OP_ANY) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static void find_counted(struct arena *arena, const struct pipeline *pipe, struct gpu_plan *out) {
+    out->count_after = NEW_ARRAY(arena, u8, pipe->op_count + 1);
+    for (u32 m = 0; m < pipe->mark_count; m++) {
+        i64 op = gpu_counted_behind(pipe, &pipe->marks[m]);
+        if (op >= 0 && !out->count_after[op] && out->count_places < COUNT_PLACES) {
+            out->count_after[op] = (u8)++out->count_places;
+        }
+    }
+}
+
+/* Behind opcodes first to end - 1. */
+static void emit_counts(struct planner *p, u32 first, u32 end) {
+    for (u32 i = first; i < end; i++) {
+        if (p->plan->count_after[i]) {
+            struct kop count = {.code = KOP_COUNT, .imm = (u16)(p->plan->count_after[i] - 1)};
+            VEC_PUSH(p->arena, &p->ops, count);
+        }
+    }
+}
+
+static const char *emit_all(struct planner *p, bool counts) {
+    struct emitter e = {.depth = 0};
+    for (u32 i = 0; i < p->pipe->op_count;) {
+        u32 fused = emit_fused(p, &e, i);
+        const char *refusal = fused ? NULL : emit_op(p, &e, i);
+        if (refusal) {
+            return refusal;
+        }
+        u32 end = i + MAX_OF(fused, 1);
+        if (counts) {
+            emit_counts(p, i, end);
+        }
+        i = end;
+    }
+    emit_nexts(p, &e);
+    return NULL;
+}
+
 static const char *plan_tiles(struct arena *arena, const struct program *program,
-                              const struct pipeline *pipe, u32 tile_rows, struct gpu_plan *out) {
+                              const struct pipeline *pipe, u32 tile_rows, bool counts,
+                              struct gpu_plan *out) {
     memset(out, 0, sizeof *out);
     out->tile_rows = tile_rows;
     out->program = program;
@@ -1008,16 +969,11 @@ static const char *plan_tiles(struct arena *arena, const struct program *program
     find_host_text(&p);
     place_consts(&p);
     find_limbs(&p);
-    struct emitter e = {.depth = 0};
-    for (u32 i = 0; i < pipe->op_count; i++) {
-        u32 fused = emit_fused(&p, &e, i);
-        const char *refusal = fused ? NULL : emit_op(&p, &e, i);
-        if (refusal) {
-            return refusal;
-        }
-        i += fused ? fused - 1 : 0;
+    find_counted(arena, pipe, out);
+    const char *refusal = emit_all(&p, counts);
+    if (refusal) {
+        return refusal;
     }
-    emit_nexts(&p, &e);
     put_together(&p);
     out->slot_bytes = (i64)p.next * PLACE_UNIT;
     if (out->max_live > MAX_LIVE) {
@@ -1031,16 +987,16 @@ static const char *plan_tiles(struct arena *arena, const struct program *program
 }
 
 const char *gpu_plan_make(struct arena *arena, const struct program *program,
-                          const struct pipeline *pipe, struct gpu_plan *out) {
+                          const struct pipeline *pipe, bool counts, struct gpu_plan *out) {
     const char *refusal = refuse_pipe(arena, pipe);
     if (refusal) {
         return refusal;
     }
     if (main_sink(pipe)->kind == SINK_ROWS) {
-        refusal = plan_tiles(arena, program, pipe, VM_TILE_LARGE, out);
+        refusal = plan_tiles(arena, program, pipe, VM_TILE_LARGE, counts, out);
         if (!refusal && out->slot_bytes <= LARGE_TILE_BYTES) {
             return NULL;
         }
     }
-    return plan_tiles(arena, program, pipe, VM_TILE_SMALL, out);
+    return plan_tiles(arena, program, pipe, VM_TILE_SMALL, counts, out);
 }

@@ -31,6 +31,16 @@ static i64 report_count(const struct job *j) {
     return j->to_host ? MAX_OF(j->batch_count, 1) : 1;
 }
 
+static i64 report_bytes(const struct job *j) {
+    return report_count(j) * REPORT_WORDS * 8;
+}
+
+/* Of the counts for EXPLAIN ANALYZE. */
+static i64 count_bytes(const struct job *j) {
+    bool counts = j->x->counts_rows && j->plan.count_places;
+    return counts ? (i64)COUNT_COPIES * COUNT_PLACES * 8 : 0;
+}
+
 static void lay_out(struct job *j) {
     const struct gpu_plan *plan = &j->plan;
     const struct sink *sink = plan->sink;
@@ -51,7 +61,8 @@ static void lay_out(struct job *j) {
     j->words_at = take(j, sink->word_count);
     j->word_regs_at = take(j, sink->word_count * (i64)sizeof(u16));
     j->limbs_at = take(j, plan->limbs.count * (i64)sizeof(struct klimbs));
-    j->reports_at = take(j, report_count(j) * REPORT_WORDS * 8);
+    j->reports_at = take(j, report_bytes(j) + count_bytes(j));
+    j->counts_at = j->reports_at + report_bytes(j);
     for (i64 i = 0; i < j->batch_count; i++) {
         struct batch *b = &j->batches[i];
         b->segs_at = take(j, b->count * j->col_count * (i64)sizeof(struct kseg));
@@ -130,7 +141,7 @@ static void fill_sink(struct job *j) {
         gpu_job_sink_outs(j, s, outs + s * count);
     }
     u64 *reports = (u64 *)(void *)(j->blob + j->reports_at);
-    memset(reports, 0, (size_t)report_count(j) * REPORT_WORDS * 8);
+    memset(reports, 0, (size_t)(report_bytes(j) + count_bytes(j)));
     for (i64 r = 0; r < report_count(j); r++) {
         reports[r * REPORT_WORDS + REPORT_FAULT] = ~0ULL;
         reports[r * REPORT_WORDS + REPORT_ROWS] = (u64)j->old_rows;
@@ -174,7 +185,7 @@ static FALLIBLE send_args(struct job *j) {
     struct error *err = j->x->err;
     lay_out(j);
     TRY(gpu_pinned_reserve(g, &g->args, j->blob_bytes, err));
-    TRY(gpu_pinned_reserve(g, &g->reports, report_count(j) * REPORT_WORDS * 8, err));
+    TRY(gpu_pinned_reserve(g, &g->reports, report_bytes(j) + count_bytes(j), err));
     if (g->args_block && g->args_block->bytes < j->blob_bytes + 64) {
         gpu_heap_free(g, g->args_block);
         g->args_block = NULL;
@@ -297,6 +308,7 @@ static struct kargs batch_args(const struct job *j, i64 i) {
         .limit = limit,
         .agg = j->agg,
         .report = AT(u64 *, j->reports_at + report),
+        .counts = count_bytes(j) ? AT(u64 *, j->counts_at) : NULL,
         .texts_in = {.items = AT(const struct ktext *, j->texts_in_at), .count = j->text_in_count},
         .texts_out = {.items = AT(const struct ktext *, b->texts_at), .count = b->text_count}};
     args.agg.word_ops = AT(const u8 *, j->words_at);
@@ -530,8 +542,27 @@ static FALLIBLE run_slots(struct job *j) {
     return ERR_OK;
 }
 
+/* The rows counted by all launches of this run. */
+static FALLIBLE read_counts(struct job *j) {
+    struct gpu *g = j->g;
+    struct error *err = j->x->err;
+    u64 *counts = NEW_ARRAY(j->x->arena, u64, COUNT_PLACES);
+    u8 *host = g->reports.host + report_bytes(j);
+    CU(g->api->copy_to_host(host, g->args_block->addr + (u64)j->counts_at, (size_t)count_bytes(j),
+                            g->streams[0]));
+    CU(g->api->stream_synchronize(g->streams[0]));
+    for (i64 i = 0; i < (i64)(COUNT_COPIES * COUNT_PLACES); i++) {
+        u64 count;
+        memcpy(&count, host + i * 8, sizeof count);
+        counts[i % COUNT_PLACES] += count;
+    }
+    j->counts = counts;
+    return ERR_OK;
+}
+
 static FALLIBLE collect(struct job *j) {
-    return j->to_host ? add_times(j) : read_report(j);
+    TRY(j->to_host ? add_times(j) : read_report(j));
+    return count_bytes(j) ? read_counts(j) : ERR_OK;
 }
 
 static FALLIBLE init_state(struct job *j) {
@@ -554,7 +585,7 @@ static void intern_use(const struct job *j, i64 number, bool *out_text, bool *ou
     *out_text = *out_adds = false;
     for (u32 i = 0; i < j->pipe->op_count; i++) {
         const struct op *op = &j->pipe->ops[i];
-        bool names = op->code == OP_INTERN || op->code == OP_INTERN2 || op->code == OP_UNPAIR;
+        bool names = op_infos[op->code].roles[OPERAND_IMM] == ROLE_interner;
         if (names && j->plan.op_imm[i] == number) {
             *out_text = *out_text || op->code == OP_INTERN;
             *out_adds = *out_adds || gpu_op_adds(op);
@@ -606,22 +637,46 @@ static FALLIBLE run_once(struct job *j, bool *out_again) {
     return ERR_OK;
 }
 
-/* Rows for which the card has no room go to the host batch by batch. */
-static FALLIBLE run_sending(struct job *j, bool *out_again) {
+/* Rows for which the card has no room go to the host batch by batch. When the batches' rows have no
+ * room either, those of the largest batch are to be fewer. */
+static bool can_send_less(struct job *j) {
+    if (!gpu_job_can_send(j)) {
+        return false;
+    }
+    i64 largest = 0;
+    for (i64 b = 1; b < j->batch_count; b++) {
+        largest = j->batches[b].rows > j->batches[largest].rows ? b : largest;
+    }
+    bool was_whole = !j->sends;
+    j->sends = 1;
+    j->wanted = 0;
+    return was_whole || (j->batch_count && gpu_job_cut_smaller(j, largest, 2));
+}
+
+static FALLIBLE send_less(struct job *j) {
     (void)j->g->api->ctx_synchronize(); /* nothing may still be writing what is dropped */
     error_reset(j->x->err);
     gpu_job_sink_drop(j);
     variable_reset(&j->x->vars[j->plan.sink->var]);
-    j->sends = 1;
-    j->wanted = 0;
     j->event_count = 0;
-    TRY(gpu_job_place(j));
-    return run_once(j, out_again);
+    return gpu_job_place(j);
+}
+
+/* A batch gave more rows than its slot has room for: it gets the room, or, where that is more than
+ * a slot's share of the card, batches are cut smaller. */
+static FALLIBLE make_room(struct job *j) {
+    i64 bytes = j->wanted * MAX_OF(gpu_job_row_bytes(j), 1);
+    i64 times = bytes / MAX_OF(gpu_job_slot_share(j), 1) + 1;
+    if (times > 1 && gpu_job_cut_smaller(j, j->wanted_batch, times)) {
+        j->wanted = j->wanted / times + 1;
+        return gpu_job_place(j);
+    }
+    return ERR_OK;
 }
 
 static FALLIBLE run_job(struct job *j) {
     struct exec *x = j->x;
-    const char *refusal = gpu_plan_make(x->arena, x->program, j->pipe, &j->plan);
+    const char *refusal = gpu_plan_make(x->arena, x->program, j->pipe, x->counts_rows, &j->plan);
     if (refusal) {
         FAIL(x->err, NOT_SUPPORTED, "cannot run on the GPU: %s", refusal);
     }
@@ -637,8 +692,11 @@ static FALLIBLE run_job(struct job *j) {
     bool again = true;
     while (again) {
         wf_status status = run_once(j, &again);
-        if (status == ERR_GPU_MEMORY && !j->sends && gpu_job_can_send(j)) {
-            status = run_sending(j, &again);
+        if (status == ERR_GPU_MEMORY && can_send_less(j)) {
+            again = true;
+            status = send_less(j);
+        } else if (!status && j->wanted) {
+            status = make_room(j);
         }
         TRY(status);
     }

@@ -6,8 +6,9 @@
  * rows are copied into a chunk, while other batches are read and computed: the bus carries both
  * directions at once. Room for output on the card is an upper bound where that is affordable; a
  * kernel that runs out of it counts on, and the step runs once more with exact room; rows that do
- * not fit the card at all, and that only the host wants, take the way of batches, too. An
- * aggregation's table starts at twice the estimated groups and grows in the same way. */
+ * not fit the card at all, and that only the host wants, take the way of batches, too, in batches
+ * that are cut smaller where their rows multiply beyond a slot's share. An aggregation's table
+ * starts at twice the estimated groups and grows in the same way. */
 #include "gpu/gpu_job.h"
 
 #define AGG_DENSE_BITS 16
@@ -218,6 +219,7 @@ static FALLIBLE send_rows(struct job *j, i64 batch, i32 slot) {
     take_fault(j, report[REPORT_FAULT]);
     i64 rows = (i64)report[REPORT_ROWS];
     if (report[REPORT_RETRY] & RETRY_OUTPUT) {
+        j->wanted_batch = rows > j->wanted ? batch : j->wanted_batch;
         j->wanted = MAX_OF(j->wanted, rows);
     }
     if (j->wanted) { /* all of it runs again */

@@ -260,15 +260,12 @@ void gpu_job_marks(struct job *j) {
     for (i64 p = 0; p < j->part_count; p++) {
         live -= j->parts[p].gone ? gone_rows(&j->parts[p]) : 0;
     }
-    u32 op = 0;
     for (u32 m = 0; m < pipe->mark_count; m++) {
-        for (; op < pipe->marks[m].op; op++) {
-            u16 code = pipe->ops[op].code;
-            if (code == OP_FILTER || code == OP_PROBE || code == OP_MATCH) {
-                return;
-            }
+        i64 op = gpu_counted_behind(pipe, &pipe->marks[m]);
+        u8 place = op >= 0 && j->counts ? j->plan.count_after[op] : 0;
+        if (op < 0 || place) {
+            marks[m] = MAX_OF(marks[m], 0) + (place ? (i64)j->counts[place - 1] : live);
         }
-        marks[m] = MAX_OF(marks[m], 0) + live;
     }
 }
 
@@ -355,25 +352,48 @@ static void cut_batches(struct job *j, i64 most_rows, i64 most_parts) {
     }
 }
 
+i64 gpu_job_slot_share(const struct job *j) {
+    return j->g->heap.budget_bytes / 2 / GPU_STREAMS;
+}
+
 /* Rows of a batch that crosses the bus, by the wider of its two directions. */
 static i64 batch_rows(const struct job *j) {
     const struct gpu *g = j->g;
+    if (j->batch_rows) {
+        return j->batch_rows;
+    }
     i64 rows = MAX_OF(j->source_rows, 1);
     i64 in = MAX_OF(j->source_bytes / rows, 1);
     i64 out = gpu_job_row_bytes(j);
     i64 most = (g->api->is_simt ? BATCH_BYTES_SIMT : BATCH_BYTES) / MAX_OF(in, out);
-    i64 room = g->heap.budget_bytes / 2 / (GPU_STREAMS * (in + out));
+    i64 room = gpu_job_slot_share(j) / (in + out);
     return MAX_OF(MIN_OF(MIN_OF(most, room), BATCH_ROWS), 1);
 }
 
-/* Blocks of the other direction that an earlier step left and this one does not use yet. */
+bool gpu_job_cut_smaller(struct job *j, i64 batch, i64 times) {
+    const struct batch *b = &j->batches[batch];
+    if (b->count < 2) {
+        return false;
+    }
+    j->batch_rows = MAX_OF(b->rows / MAX_OF(times, 2), 1);
+    return true;
+}
+
+static void drop_slots(struct gpu *g, struct gpu_block **slots) {
+    for (i32 s = 0; s < GPU_STREAMS; s++) {
+        gpu_heap_free(g, slots[s]);
+        slots[s] = NULL;
+    }
+}
+
+/* What makes room for the first slot: the others, and blocks of the other direction that an earlier
+ * step left and this one does not use yet. */
 static void drop_other_slots(struct job *j, struct gpu_block **slots) {
     struct gpu *g = j->g;
     bool outward = slots == g->rows;
-    struct gpu_block **other = outward ? g->slots : g->rows;
-    for (i32 s = 0; (!outward || !j->slot_bytes) && s < GPU_STREAMS; s++) {
-        gpu_heap_free(g, other[s]);
-        other[s] = NULL;
+    drop_slots(g, slots);
+    if (!outward || !j->slot_bytes) {
+        drop_slots(g, outward ? g->slots : g->rows);
     }
 }
 

@@ -1005,6 +1005,14 @@ static void put_op(struct weaver *v, u32 at) {
     }
 }
 
+static void put_count(struct weaver *v, u32 at) {
+    if (v->plan->count_after[at]) {
+        line(v, "if (args.counts) {");
+        line(v, "    w_count_rows(args.counts, %du, act);", v->plan->count_after[at] - 1);
+        line(v, "}");
+    }
+}
+
 void gpu_weave_text(struct weave *w, struct text *out) {
     const struct gpu_plan *plan = w->plan;
     struct weaver v = {.w = w, .plan = plan, .pipe = plan->pipe, .out = out};
@@ -1023,6 +1031,7 @@ void gpu_weave_text(struct weave *w, struct text *out) {
     put_tile_head(&v);
     for (u32 i = 0; i < plan->pipe->op_count; i++) {
         put_op(&v, i);
+        put_count(&v, i);
     }
     while (v.match_count > 0) {
         u32 at = v.matches[--v.match_count];

@@ -11,7 +11,7 @@
  * Nothing is mapped: pages of a mapping stay with the process, while a piece's memory is used
  * again, so that a file of any size takes some megabytes a worker. Columns that nobody wants are
  * passed over, and their values are not looked at; where lines with errors are left out all are
- * converted, since which lines those are must not depend on the columns asked for. */
+ * converted, since which lines those are must not depend on the columns asked for. See decision 0022. */
 #include "base/stop.h"
 #include "io/csv_int.h"
 #include "io/pack.h"
@@ -639,7 +639,7 @@ wf_status csv_file_open(struct memory *mem, const char *path, enum packing packi
     arena_init(&file->arena, mem);
     file->kept.again = 1; /* there is nothing to close yet */
     file->path = arena_printf(&file->arena, "%s", path);
-    file->provider = (struct scan_provider){.what = "a file",
+    file->provider = (struct scan_provider){.what = "host step: reads a file",
                                             .open = csv_open,
                                             .next = csv_next,
                                             .close = csv_scan_close,

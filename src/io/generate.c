@@ -206,8 +206,8 @@ static FALLIBLE plan_parts(struct gen_job *job, struct table *const *tables, str
             block_layout(part, MIN_OF(part->rows, tablet_rows), NULL, NULL, NULL, NULL);
         job->task_count += (part->rows + tablet_rows - 1) / tablet_rows;
         values += part->rows * (i64)part->table->col_count;
-        TRY(add_words(part, err));
         TRY(load_open(&part->load, part->table, err));
+        TRY(add_words(part, err));
     }
     if (job->progress) {
         job->progress->bytes_total = values;

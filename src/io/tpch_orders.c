@@ -55,15 +55,7 @@ void tpch_count_lines(struct tpch *tpch, i64 part) {
 
 /* The order (from 0) a row of lineitem belongs to, and its place there. */
 static i64 order_of_line(const struct tpch *tpch, i64 row, i32 *out_line) {
-    i64 low = 0, high = tpch->count_count - 1;
-    while (low < high) { /* the last part that begins at or before the row */
-        i64 middle = (low + high + 1) / 2;
-        if (tpch->line_starts[middle] <= row) {
-            low = middle;
-        } else {
-            high = middle - 1;
-        }
-    }
+    i64 low = starts_find(tpch->line_starts, tpch->count_count, row);
     i64 order = low * TPCH_COUNT_ORDERS, before = tpch->line_starts[low];
     u32 seed = rand_skip(SEED_LINES, order);
     for (;; order++) {

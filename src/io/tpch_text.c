@@ -8,7 +8,7 @@
  *
  * A word is copied as 16 bytes whatever its length, so a sentence may scribble up to 15 bytes
  * behind itself; near the next mark, where another thread may be writing, it is made aside first.
- */
+ * See decision 0009. */
 #include "io/tpch_int.h"
 
 #include "io/tpch_pool.h"

@@ -5,7 +5,7 @@
  * that 63 bits suffice, else parts of 32 or 16 bits that are put together at the end. Floats are
  * split into fixed-point limbs, so that their sum is exact and rounded once; so are squares, whose
  * exact sum and that of the values give variances without cancellation. Words with the same input
- * are shared between aggregates. */
+ * are shared between aggregates. See decision 0002. */
 #include "lower/agg_int.h"
 
 #include <math.h>

@@ -209,7 +209,7 @@ static u16 add_op(struct builder *b, enum op_code code, u16 x, u16 y, u16 z, str
 }
 
 u16 build_op(struct builder *b, enum op_code code, u16 a, u16 b_, u16 c, struct range range) {
-    u8 flags = op_infos[code].flags;
+    u16 flags = op_infos[code].flags;
     bool raises = (flags & OP_FAULTS) || ((flags & OP_HOST) && !(flags & OP_RARE));
     return add_op(b, code, a, b_, c, range, raises);
 }
@@ -223,7 +223,7 @@ u16 build_ctl_new(struct builder *b, struct op op, enum kind kind, struct range 
         return 0;
     }
     op.dst = build_reg(b, kind, range, dict);
-    push_op(b, op, ctl_may_fault(&op));
+    push_op(b, op, op_may_fault(&op));
     if (op.code == OP_LOAD) {
         b->infos.items[op.dst].load_col = op.imm + 1;
     }
@@ -469,7 +469,7 @@ struct scope build_when(struct builder *b, u16 cond) {
 static bool worth_masking(const struct builder *b, i64 from) {
     for (i64 i = from; i < b->ops.count; i++) {
         u16 code = b->ops.items[i].code;
-        u8 flags = op_infos[code].flags;
+        u16 flags = op_infos[code].flags;
         bool costly = !(flags & OP_CONTROL) && op_infos[code].cost >= COSTLY;
         if (b->faults.items[i] || costly || (flags & (OP_HOST | OP_MAKES))) {
             return true;

@@ -5,7 +5,7 @@
  * meet fewer rows; those that might keep their written order. A conjunct that reads only columns
  * the one before it has loaded is joined to it by AND, because a second FILTER would cost more than
  * it saves; otherwise each conjunct is its own FILTER, so that columns needed later are loaded for
- * surviving rows only. */
+ * surviving rows only. See decision 0007. */
 #include "lower/lower_int.h"
 
 struct conjunct {

@@ -6,81 +6,8 @@
  * above all), this pass is what keeps NULL-free and filter-only pipelines minimal. */
 #include "lower/lower_int.h"
 
-struct uses {
-    void (*fn)(void *arg, u16 *reg);
-    void *arg;
-};
-
-static void use(const struct uses *u, u16 *reg) {
-    if (*reg != NO_REG) {
-        u->fn(u->arg, reg);
-    }
-}
-
-static void sink_uses(const struct uses *u, struct sink *sink) {
-    for (u32 i = 0; i < sink->col_count; i++) {
-        use(u, &sink->cols[i].reg);
-        use(u, &sink->cols[i].null_reg);
-    }
-    if (sink->kind == SINK_AGG || sink->kind == SINK_MARK) {
-        use(u, &sink->key);
-        for (u32 i = 0; i < sink->word_count; i++) {
-            use(u, &sink->word_regs[i]);
-        }
-    }
-}
-
-/* Every register an opcode reads. FROUND's run of registers is reported one by one through copies.
- */
-static void op_uses(const struct uses *u, struct op *op, struct sink *sinks) {
-    switch (op->code) {
-    case OP_CONST:
-    case OP_LOAD:
-    case OP_LOADN:
-    case OP_ROWNO:
-    case OP_TRY:
-        break;
-    case OP_EMIT:
-        sink_uses(u, &sinks[op->imm]);
-        break;
-    case OP_FROUND:
-    case OP_VARIANCE: {
-        u16 first = op->a;
-        for (u16 i = op->b; i-- > 0;) { /* the first one last: it becomes the new `a` */
-            u16 reg = (u16)(first + i);
-            use(u, &reg);
-            op->a = reg;
-        }
-        break;
-    }
-    case OP_INTERN:
-        use(u, &op->a);
-        if (intern_keyed(op)) {
-            use(u, &op->c);
-        }
-        break;
-    case OP_INTERN2:
-    case OP_PROBE:
-    case OP_MATCH:
-    case OP_EACH:
-    case OP_LUT:
-        use(u, &op->a);
-        use(u, &op->b);
-        break;
-    default:
-        if (op_infos[op->code].flags & OP_CONTROL) {
-            use(u, &op->a);
-        } else {
-            use(u, &op->a);
-            use(u, &op->b);
-            use(u, &op->c);
-        }
-        break;
-    }
-}
-
-static void mark_live(void *arg, u16 *reg) {
-    ((u8 *)arg)[*reg] = 1;
+static void mark_live(void *arg, u16 reg) {
+    ((u8 *)arg)[reg] = 1;
 }
 
 static void renumber(void *arg, u16 *reg) {
@@ -89,21 +16,8 @@ static void renumber(void *arg, u16 *reg) {
 
 static bool is_root(const struct builder *b, i64 i) {
     const struct op *op = &b->ops.items[i];
-    switch (op->code) {
-    case OP_PROBE:
-        return probe_flags(op) != PROBE_OUTER;
-    case OP_FILTER:
-    case OP_MATCH:
-    case OP_EACH:
-    case OP_ANY:
-    case OP_EMIT:
-    case OP_WHEN:
-    case OP_TRY:
-    case OP_END:
-        return true;
-    default:
-        return b->faults.items[i];
-    }
+    bool scope = op_infos[op->code].flags & (OP_OPENS | OP_CLOSES | OP_EMITS);
+    return scope || op_shapes(op) || b->faults.items[i];
 }
 
 /* WHEN directly followed by its END masks nothing. */
@@ -115,9 +29,14 @@ static void drop_empty_whens(struct builder *b, u8 *keep) {
         if (!keep[i]) {
             continue;
         }
-        if (b->ops.items[i].code == OP_WHEN || b->ops.items[i].code == OP_TRY) {
+        u16 flags = op_infos[b->ops.items[i].code].flags;
+        if (flags & OP_SHAPES) {
+            last = i; /* EACH and ANY are no masks */
+            continue;
+        }
+        if (flags & OP_OPENS) {
             stack[depth++] = i;
-        } else if (b->ops.items[i].code == OP_END && last == stack[--depth]) {
+        } else if ((flags & OP_CLOSES) && last == stack[--depth]) {
             keep[i] = 0;
             keep[last] = 0;
             last = depth > 0 ? stack[depth - 1] : -1;
@@ -130,14 +49,13 @@ static void drop_empty_whens(struct builder *b, u8 *keep) {
 /* Fills keep and live; repeats because an empty WHEN no longer reads its condition. */
 static void find_live(struct builder *b, u8 *keep, u8 *live) {
     for (int round = 0; round < 2; round++) {
-        struct uses u = {mark_live, live};
         memset(live, 0, (size_t)b->regs.count + 1);
         for (i64 i = b->ops.count; i-- > 0;) {
-            struct op op = b->ops.items[i];
-            bool wanted = is_root(b, i) || (op.dst != NO_REG && live[op.dst]);
+            const struct op *op = &b->ops.items[i];
+            bool wanted = is_root(b, i) || (op->dst != NO_REG && live[op->dst]);
             keep[i] = (u8)(wanted && (round == 0 || keep[i]));
             if (keep[i]) {
-                op_uses(&u, &op, b->sinks.items);
+                op_reads(op, b->sinks.items, mark_live, live);
             }
         }
         drop_empty_whens(b, keep);
@@ -168,9 +86,9 @@ static i64 place_before(const struct sinking *s, i64 op, i64 user) {
     return user >= 0 ? user : op;
 }
 
-static void note_use(void *arg, u16 *reg) {
+static void note_use(void *arg, u16 reg) {
     struct sinking *s = arg;
-    i64 op = s->op_of[*reg] - 1;
+    i64 op = s->op_of[reg] - 1;
     if (op >= 0 && is_load(s->b->ops.items[op].code)) {
         s->place[op] = place_before(s, op, s->now);
     }
@@ -189,22 +107,20 @@ static i64 *sink_loads(struct builder *b, const u8 *keep) {
     i64 when = -1;
     for (i64 i = 0; i < count; i++) {
         const struct op *op = &b->ops.items[i];
-        if (keep[i] && (op->code == OP_END || op->code == OP_ANY)) {
+        u16 flags = op_infos[op->code].flags;
+        if (keep[i] && (flags & OP_CLOSES)) {
             when = s.outer[when];
         }
         s.outer[i] = when;
-        bool opens = op->code == OP_WHEN || op->code == OP_EACH || op->code == OP_TRY;
-        when = keep[i] && opens ? i : when;
+        when = keep[i] && (flags & OP_OPENS) ? i : when;
         s.place[i] = i;
         if (op->dst != NO_REG) {
             s.op_of[op->dst] = i + 1;
         }
     }
-    struct uses u = {note_use, &s};
     for (s.now = count; s.now-- > 0;) {
-        struct op op = b->ops.items[s.now];
         if (keep[s.now]) {
-            op_uses(&u, &op, b->sinks.items);
+            op_reads(&b->ops.items[s.now], b->sinks.items, note_use, &s);
         }
     }
     return s.place;
@@ -236,9 +152,8 @@ static i64 *final_order(struct builder *b, const u8 *keep, i64 *out_count) {
     return order;
 }
 
-static void copy_op(struct builder *b, const struct uses *u, struct op op, struct pipeline *pipe) {
-    u16 *number = u->arg;
-    op_uses(u, &op, b->sinks.items);
+static void copy_op(struct builder *b, u16 *number, struct op op, struct pipeline *pipe) {
+    op_change_reads(&op, b->sinks.items, renumber, number);
     if (op.dst != NO_REG) {
         pipe->regs[pipe->reg_count] = b->regs.items[op.dst];
         number[op.dst] = (u16)pipe->reg_count++;
@@ -251,12 +166,12 @@ static void copy_ops(struct builder *b, const u8 *keep, const u8 *live, struct p
     struct arena *arena = b->l->arena;
     i64 count;
     i64 *order = final_order(b, keep, &count);
-    struct uses u = {renumber, NEW_ARRAY(arena, u16, b->regs.count + 1)};
+    u16 *number = NEW_ARRAY(arena, u16, b->regs.count + 1);
     pipe->ops = NEW_ARRAY(arena, struct op, b->consts.count + count);
     pipe->regs = NEW_ARRAY(arena, struct reg, b->regs.count);
     for (i64 i = 0; i < b->consts.count; i++) {
         if (live[b->consts.items[i].dst]) {
-            copy_op(b, &u, b->consts.items[i], pipe);
+            copy_op(b, number, b->consts.items[i], pipe);
         }
     }
     pipe->marks = NEW_ARRAY(arena, struct row_mark, b->marks.count + 1);
@@ -269,7 +184,7 @@ static void copy_ops(struct builder *b, const u8 *keep, const u8 *live, struct p
             pipe->mark_count++;
         }
         if (i < count) {
-            copy_op(b, &u, b->ops.items[order[i]], pipe);
+            copy_op(b, number, b->ops.items[order[i]], pipe);
         }
     }
 }
@@ -306,11 +221,11 @@ struct counted {
     u8 live[LIVE_MOST];
 };
 
-static void count_live(void *arg, u16 *reg) {
+static void count_live(void *arg, u16 reg) {
     struct counted *c = arg;
-    u8 lives = !c->regs[*reg].is_const;
-    c->alive += lives - c->live[*reg];
-    c->live[*reg] = lives;
+    u8 lives = !c->regs[reg].is_const;
+    c->alive += lives - c->live[reg];
+    c->live[reg] = lives;
 }
 
 /* Walking backwards a register is alive from its last reader up to its definition. Literals are
@@ -320,15 +235,14 @@ i32 build_max_live(const struct pipeline *pipe) {
     if (pipe->reg_count > LIVE_MOST) {
         return I32_MAX;
     }
-    struct uses u = {count_live, &c};
     i32 most = 0;
     for (i64 i = (i64)pipe->op_count; i-- > 0;) {
-        struct op op = pipe->ops[i];
-        op_uses(&u, &op, pipe->sinks);
+        const struct op *op = &pipe->ops[i];
+        op_reads(op, pipe->sinks, count_live, &c);
         most = MAX_OF(most, c.alive);
-        if (op.dst != NO_REG) {
-            c.alive -= c.live[op.dst];
-            c.live[op.dst] = 0;
+        if (op->dst != NO_REG) {
+            c.alive -= c.live[op->dst];
+            c.live[op->dst] = 0;
         }
     }
     return most;

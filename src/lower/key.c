@@ -4,7 +4,7 @@
  * float; a nullable one gets an extra value (0) for NULL. Fields are packed into one word while
  * they fit 63 bits. What does not fit takes further words, which are chained by numbering pairs
  * densely (INTERN2), so that a key is always a single i64. After a grouping the fields come back by
- * shift, mask and addition, pairs by UNPAIR. */
+ * shift, mask and addition, pairs by UNPAIR. See decision 0001. */
 #include "lower/lower_int.h"
 
 enum { WORD_BITS = 63, CODE_BITS = 31 };

@@ -9,7 +9,7 @@
  *
  * The steps may not run at all, so nothing they make may serve anybody else: look-up tables, ranks
  * and sets made for them are forgotten, and shared subplans with users elsewhere are made before.
- */
+ * See decision 0014. */
 #include "lower/lower_int.h"
 
 struct uses {

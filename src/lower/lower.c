@@ -175,26 +175,6 @@ static void each_var(const struct lower *l, u32 var, var_fn fn, void *arg) {
     }
 }
 
-static void each_op_var(const struct lower *l, const struct op *op, var_fn fn, void *arg) {
-    switch (op->code) {
-    case OP_LOADV:
-    case OP_LOADVN:
-        each_var(l, op->b, fn, arg);
-        break;
-    case OP_LUT:
-    case OP_PROBE:
-    case OP_MATCH:
-    case OP_EACH:
-    case OP_INTERN:
-    case OP_INTERN2:
-    case OP_UNPAIR:
-        each_var(l, op->imm, fn, arg);
-        break;
-    default:
-        break;
-    }
-}
-
 static void each_pipeline_var(const struct lower *l, const struct pipeline *pipe, var_fn fn,
                               void *arg) {
     if (pipe->source.kind == SOURCE_VAR || pipe->source.kind == SOURCE_SERIES) {
@@ -203,7 +183,7 @@ static void each_pipeline_var(const struct lower *l, const struct pipeline *pipe
         each_var(l, l->dicts.items[pipe->source.ref].values, fn, arg);
     }
     for (u32 i = 0; i < pipe->op_count; i++) {
-        each_op_var(l, &pipe->ops[i], fn, arg);
+        each_var(l, op_variable(&pipe->ops[i]), fn, arg);
     }
     for (u32 i = 0; i < pipe->sink_count; i++) {
         const struct sink *sink = &pipe->sinks[i];

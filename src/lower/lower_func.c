@@ -235,6 +235,31 @@ static u16 divide_decimal(struct builder *b, const struct expr *expr, struct val
     return build_safe(b, OP_DIVDEC_I128, a, d, build_i32(b, shift), r);
 }
 
+/* The remainder of decimals that 128 bits do not hold at one scale. */
+static u16 modulo_wide(struct builder *b, const struct expr *expr, struct value x, struct value y,
+                       u16 null) {
+    i32 shift = scale_of(expr->args[1]->type) - scale_of(expr->args[0]->type);
+    struct range wide = range_of_type(type_decimal(38, 0));
+    u16 a = build_kind(b, x.reg, KIND_I128);
+    u16 d = build_kind(b, y.reg, KIND_I128);
+    if (shift < 0) { /* a divisor beyond all decimals leaves the dividend */
+        i128 beyond = pow10_i128(38);
+        d = build_op(b, OP_SCALE_DEC, d, build_i32(b, -shift), NO_REG,
+                     range_exact(-beyond, beyond));
+    }
+    d = lower_guard(b, d, null, build_int(b, KIND_I128, 1));
+    a = shift > 0 ? build_op(b, OP_MODDEC_I128, a, d, build_i32(b, shift), wide)
+                  : build_op(b, OP_MOD_I128, a, d, NO_REG, wide);
+    return lower_check(b, a, null, expr->type);
+}
+
+/* Whether `digits` zeros more may be too many for a decimal. */
+static bool outgrows(struct builder *b, u16 reg, i32 digits) {
+    i128 power = pow10_i128(MAX_OF(digits, 0));
+    return !range_within(range_mul(reg_range(b, reg), range_exact(power, power)),
+                         range_of_type(type_decimal(38, 0)));
+}
+
 static u16 exact_divide(struct builder *b, const struct expr *expr, struct value x, struct value y,
                         u16 null) {
     static by_kind div_codes = BY_KIND(DIV);
@@ -244,6 +269,11 @@ static u16 exact_divide(struct builder *b, const struct expr *expr, struct value
         return divide_decimal(b, expr, x, y, null);
     }
     i32 scale = MAX_OF(scale_of(expr->args[0]->type), scale_of(expr->args[1]->type));
+    if (mod && !b->l->status &&
+        (outgrows(b, x.reg, scale - scale_of(expr->args[0]->type)) ||
+         outgrows(b, y.reg, scale - scale_of(expr->args[1]->type)))) {
+        return modulo_wide(b, expr, x, y, null);
+    }
     u16 a = lower_scale(b, x.reg, scale_of(expr->args[0]->type), scale);
     u16 d = lower_scale(b, y.reg, scale_of(expr->args[1]->type), scale);
     struct range ra = reg_range(b, a);

@@ -73,6 +73,9 @@ static struct value finish(struct builder *b, u16 reg, u16 null, const struct ex
     bool checked = expr->func == FUNC_GCD_I || expr->func == FUNC_LCM_I;
     if (checked) {
         v.reg = lower_check(b, reg, null, expr->type);
+    } else if (expr->func == FUNC_SCALED && !build_is_const(b, reg, NULL)) {
+        i128 beyond = pow10_i128(38);
+        b->regs.items[reg].range = range_exact(-beyond, beyond);
     } else if (whole && !build_is_const(b, reg, NULL)) {
         b->regs.items[reg].range = range_cut(reg_range(b, reg), range_of_type(expr->type));
     }

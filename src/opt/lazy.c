@@ -3,7 +3,7 @@
  * A scalar subquery or EXISTS that does not depend on the rows around it is computed once, ahead of
  * them. If it can fail, and perhaps no row needs it, its failure must wait: the join is marked as
  * lazy, and lowering lets its steps keep what they would raise until the value is used. Where
- * nothing can fail the join stays free to become an inner one. */
+ * nothing can fail the join stays free to become an inner one. See decision 0014. */
 #include "opt/opt_int.h"
 
 struct search {

@@ -22,7 +22,8 @@
  * the join, with 0 for a missing count. Elsewhere the values are joined with the aggregate.
  *
  * What calls sequences is asked for every row of the left, equal ones too: those rows are numbered,
- * the number is one of the outer columns, and every such call uses it, in the order of the rows. */
+ * the number is one of the outer columns, and every such call uses it, in the order of the rows.
+ * See decision 0011. */
 #include "opt/unnest_int.h"
 
 /* columns */

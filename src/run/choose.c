@@ -2,10 +2,9 @@
  *
  * There is no silent fallback: under `device = gpu` a step the card refuses is an error that names
  * operator and reason. What only ever runs on the host (sorting, ranking, handing over the result,
- * pipelines over dictionaries, aggregation states or literal rows, which are small by nature, those that
- * must keep the order of their rows, and those that read a file, where parsing is most of the work)
- * is recorded as a host step. Under auto the cheaper
- * estimate wins. */
+ * pipelines over dictionaries, aggregation states or literal rows, which are small by nature, those
+ * that must keep the order of their rows, and those that read a file, where parsing is most of the
+ * work) is recorded as a host step. Under auto the cheaper estimate wins. See decision 0005. */
 #include "run/run_int.h"
 #include "store/scan.h"
 
@@ -21,7 +20,7 @@ static const char *host_reason(const struct exec *x, const struct step *step) {
     }
     const struct scan_provider *provider = exec_provider(x, step->pipeline);
     if (provider) {
-        return arena_printf(x->arena, "host step: reads %s", provider->what);
+        return provider->what;
     }
     const struct source *source = &step->pipeline->source;
     if (source->kind == SOURCE_VAR) {
@@ -123,23 +122,9 @@ static void pipeline_inputs(const struct pipeline *pipe, void (*visit)(void *arg
         }
     }
     for (u32 i = 0; i < pipe->op_count; i++) {
-        const struct op *op = &pipe->ops[i];
-        switch (op->code) {
-        case OP_LOADV:
-        case OP_LOADVN:
-            visit(arg, op->b);
-            break;
-        case OP_LUT:
-        case OP_PROBE:
-        case OP_MATCH:
-        case OP_EACH:
-        case OP_INTERN:
-        case OP_INTERN2:
-        case OP_UNPAIR:
-            visit(arg, op->imm);
-            break;
-        default:
-            break;
+        u32 var = op_variable(&pipe->ops[i]);
+        if (var != NO_VAR) {
+            visit(arg, var);
         }
     }
 }

@@ -77,6 +77,7 @@ struct exec {
     wf_status (*serial)(void *arg, const struct window_fn *call, i64 value, bool called, i64 *out,
                         struct error *err);
     void *serial_arg;
+    b8 counts_rows;        /* EXPLAIN ANALYZE: devices count rows at marks */
     struct stream *stream; /* the answer is computed as it is read; NULL = it is all there */
 };
 

@@ -3,7 +3,7 @@
  * The CPU builds forms that suit its caches (a bitmap with counts, slots in one cache line). A
  * kernel knows three: an array indexed by the key, a set's bitmap, which is the same on both sides,
  * and open addressing with keys and heads apart. An index that was built on the host and is wanted
- * on a card is turned into one of those first. */
+ * on a card is turned into one of those first. See decision 0001. */
 #include "run/run_int.h"
 
 void index_measure(struct index *index) {

@@ -8,6 +8,8 @@
  * would. */
 #include "run/run_int.h"
 
+#include <stdio.h>
+
 struct floor {
     f64 ns;
     const char *by;
@@ -33,17 +35,37 @@ struct report {
     const char *why; /* of all steps; NULL = each has its own */
 };
 
-/* "98% of memory": how near the step is to its floor, and what bounds it. */
-static void print_floor(struct text *out, const struct report *report,
-                        const struct step_metric *m) {
+/* Columns of the table end here; what is wider pushes the next ones as far as it must. */
+enum { END_STEP = 4, END_TIME = 15, END_FLOOR = 26, END_IN = 37, END_OUT = 48, END_MB = 57 };
+enum { END_RATE = 64, CELL_BYTES = 40 };
+
+struct line {
+    struct text *out;
+    i64 width;
+};
+
+static void put_cell(struct line *line, i64 end, const char *text) {
+    i64 len = (i64)strlen(text);
+    i64 blanks = MAX_OF(end - line->width - len, line->width > 0);
+    text_print(line->out, "%*s%s", (int)blanks, "", text);
+    line->width += blanks + len;
+}
+
+static void put_count(struct line *line, i64 end, i64 count) {
+    char text[CELL_BYTES];
+    snprintf(text, sizeof text, "%lld", count);
+    put_cell(line, end, text);
+}
+
+static void put_real(struct line *line, i64 end, f64 x, int digits) {
+    char text[CELL_BYTES];
+    snprintf(text, sizeof text, "%.*f", digits, x);
+    put_cell(line, end, text);
+}
+
+static struct floor step_floor(const struct report *report, const struct step_metric *m) {
     bool is_gpu = m->device && strncmp(m->device, "gpu", 3) == 0;
-    struct floor floor = floor_of(m, is_gpu ? &report->gpu : &report->cpu);
-    if (floor.ns > 0 && m->ns > 0) {
-        f64 share = 100 * floor.ns / (f64)m->ns;
-        text_print(out, "  %3.0f%% of %s\n", MIN_OF(share, 100), floor.by);
-    } else {
-        text_print(out, "     -\n");
-    }
+    return floor_of(m, is_gpu ? &report->gpu : &report->cpu);
 }
 
 /* Where it ran, what it did, and why there unless all steps have the same reason. */
@@ -70,9 +92,22 @@ static void print_step(struct text *out, const struct report *report, u32 no,
                        const struct step *step, const struct step_metric *m) {
     i64 ns = m->device_ns > 0 ? m->device_ns : m->ns;
     f64 rate = ns > 0 ? (f64)m->bytes_read / (f64)ns : 0.0;
-    text_print(out, "%4u %12s %12lld %12lld %9.1f %7.2f", no, duration_of(m->ns).text, m->rows_in,
-               m->rows_out, (f64)m->bytes_read / 1e6, rate);
-    print_floor(out, report, m);
+    struct floor floor = step_floor(report, m);
+    bool known = floor.ns > 0 && m->ns > 0;
+    struct line line = {out, 0};
+    put_count(&line, END_STEP, no);
+    put_cell(&line, END_TIME, duration_of(m->ns).text);
+    put_cell(&line, END_FLOOR, known ? duration_of((i64)floor.ns).text : "-");
+    put_count(&line, END_IN, m->rows_in);
+    put_count(&line, END_OUT, m->rows_out);
+    put_real(&line, END_MB, (f64)m->bytes_read / 1e6, 1);
+    put_real(&line, END_RATE, rate, 2);
+    if (known) { /* "98% of memory": how near the step is to its floor, and what bounds it */
+        f64 share = 100 * floor.ns / (f64)m->ns;
+        text_print(out, "  %3.0f%% of %s\n", MIN_OF(share, 100), floor.by);
+    } else {
+        text_print(out, "     -\n");
+    }
     print_words(out, report, step, m);
 }
 
@@ -89,6 +124,18 @@ static const char *common_why(const struct exec *x, u32 steps) {
         }
     }
     return why;
+}
+
+static void print_head(struct text *out) {
+    struct line line = {out, 0};
+    put_cell(&line, END_STEP, "step");
+    put_cell(&line, END_TIME, "time");
+    put_cell(&line, END_FLOOR, "floor");
+    put_cell(&line, END_IN, "rows in");
+    put_cell(&line, END_OUT, "rows out");
+    put_cell(&line, END_MB, "MB read");
+    put_cell(&line, END_RATE, "GB/s");
+    text_print(out, "  of its floor\n");
 }
 
 static void print_rates(struct text *out, const char *name, const struct device_rates *rates) {
@@ -133,8 +180,7 @@ void exec_print(struct text *out, struct exec *x, const struct run_devices *devi
     report.why = common_why(x, steps);
     get_rates(x, devices->cpu, steps, &report.cpu);
     get_rates(x, devices->gpu, steps, &report.gpu);
-    text_print(out, "%4s %12s %12s %12s %9s %7s  %s\n", "step", "time", "rows in", "rows out",
-               "MB read", "GB/s", "of its floor");
+    print_head(out);
     u32 no = 0;
     for (u32 b = 0; b < program->block_count; b++) {
         for (u32 s = 0; s < program->blocks[b].step_count; s++, no++) {
@@ -146,34 +192,6 @@ void exec_print(struct text *out, struct exec *x, const struct run_devices *devi
     }
     print_rates(out, "cpu", &report.cpu);
     print_rates(out, "gpu", &report.gpu);
-}
-
-/* Whether as many rows came out of the pipeline as reached its end: groups and the first rows of an
- * order are fewer. */
-static bool keeps_all(const struct pipeline *pipe) {
-    const struct sink *sink = &pipe->sinks[0];
-    return pipe->sink_count == 1 && sink->kind == SINK_ROWS && sink->limit < 0 &&
-           sink->top_key_count == 0;
-}
-
-/* A device that does not count at marks still knows what left the pipeline. */
-static i64 rows_at(const struct pipeline *pipe, const struct step_metric *m, u32 mark) {
-    if (m->marks[mark] >= 0 || !m->device || !keeps_all(pipe)) {
-        return m->marks[mark];
-    }
-    for (u32 i = pipe->marks[mark].op; i < pipe->op_count; i++) {
-        switch (pipe->ops[i].code) {
-        case OP_FILTER:
-        case OP_PROBE:
-        case OP_MATCH:
-            return -1;
-        case OP_EMIT:
-            return m->rows_out;
-        default:
-            break;
-        }
-    }
-    return -1;
 }
 
 i64 *exec_rel_rows(struct exec *x) {
@@ -188,7 +206,7 @@ i64 *exec_rel_rows(struct exec *x) {
             const struct pipeline *pipe = program->blocks[b].steps[s].pipeline;
             for (u32 m = 0; pipe && m < pipe->mark_count; m++) {
                 u32 rel = pipe->marks[m].rel;
-                i64 here = rel < program->rel_count ? rows_at(pipe, &x->metrics[no], m) : -1;
+                i64 here = rel < program->rel_count ? x->metrics[no].marks[m] : -1;
                 bool adds = pipe->sinks[0].append; /* a branch of a union that is the answer */
                 if (here >= 0 && (adds || rows[rel] < 0)) {
                     rows[rel] = MAX_OF(rows[rel], 0) + here;

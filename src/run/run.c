@@ -167,8 +167,7 @@ i32 fault_position(const struct exec *x, const struct step *step) {
     i32 position = -1;
     const struct pipeline *pipe = step->pipeline;
     for (u32 i = 0; pipe && i < pipe->op_count && position < 0; i++) {
-        bool may_fail =
-            (op_infos[pipe->ops[i].code].flags & OP_FAULTS) || ctl_may_fault(&pipe->ops[i]);
+        bool may_fail = op_may_fault(&pipe->ops[i]);
         if (pipe->ops[i].rank == rank && may_fail) {
             position = defer_position(x, pipe, &pipe->ops[i]);
         }
@@ -283,7 +282,7 @@ static FALLIBLE run_step(struct exec *x, const struct run_devices *devices, u32 
         status = run_here(x, devices, devices->cpu, step_no, step, streams);
     }
     TRY(status);
-    if (!streams) {
+    if (!streams && step->kind != STEP_RESULT) { /* whoever takes the answer has yet to do so */
         work_end(x);
     }
     metric->ns += clock_ns() - start;

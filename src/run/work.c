@@ -97,8 +97,9 @@ void work_begin(struct exec *x, u32 step_no, const struct step *step, bool strea
         return;
     }
     i64 after = w->later[step_no + 1];
+    bool known = step->kind == STEP_PIPELINE || step->kind == STEP_RESULT || streams;
     atomic_store(&w->rows, 0);
-    atomic_store(&w->rows_total, step->kind == STEP_PIPELINE || streams ? rows : 0);
+    atomic_store(&w->rows_total, known ? rows : 0);
     atomic_store(&w->step, cost_of(x, step, rows) + (streams ? after : 0));
     atomic_store(&w->after, streams ? 0 : after);
 }

@@ -164,8 +164,9 @@ static bool view_uses(const struct alter *a, const struct object *view, const ch
             known = known || strcmp(cols->names[c], column) == 0;
         }
     }
-    return own && known && (!view->text || text_names(b, view->text, column) || has_star(view->text) ||
-                   text_names(b, view->text, "natural"));
+    return own && known &&
+           (!view->text || text_names(b, view->text, column) || has_star(view->text) ||
+            text_names(b, view->text, "natural"));
 }
 
 static FALLIBLE depended_on(struct alter *a, const char *what, const struct object *other,
@@ -200,29 +201,6 @@ static FALLIBLE check_views(struct alter *a, const char *what, const char *colum
     return ERR_OK;
 }
 
-/* Whether a reference rests on these columns of the table. */
-static bool rests_on(const struct table_foreign *fk, u32 oid, u32 count, const u32 *cols) {
-    bool same = fk->ref_oid == oid && fk->col_count == count;
-    for (u32 i = 0; same && i < count; i++) {
-        same = key_uses(count, cols, fk->ref_cols[i]);
-    }
-    return same;
-}
-
-/* Whether references to these columns rest on another key, made before this one. */
-static bool is_spare(const struct alter *a, const struct table_key *key) {
-    for (const struct table_key *other = a->def->keys; other < key; other++) {
-        u32 same = 0;
-        for (u32 i = 0; i < key->col_count; i++) {
-            same += key_uses(other->col_count, other->cols, key->cols[i]);
-        }
-        if (same == key->col_count && other->col_count == key->col_count) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* The table's own references to one of its keys; with `cascade` they go. Those that have `col`
  * among their columns go with it anyway. */
 static FALLIBLE check_own_references(struct alter *a, const char *what, const struct table_key *key,
@@ -231,8 +209,8 @@ static FALLIBLE check_own_references(struct alter *a, const char *what, const st
     u32 kept = 0;
     for (u32 f = 0; f < def->foreign_count; f++) {
         const struct table_foreign *fk = &def->foreigns[f];
-        bool rests = rests_on(fk, 0, key->col_count, key->cols) &&
-                     !(col >= 0 && key_uses(fk->col_count, fk->cols, (u32)col));
+        bool rests =
+            fk->ref_key == key->oid && !(col >= 0 && key_uses(fk->col_count, fk->cols, (u32)col));
         if (rests && !cascade) {
             return depended_on(a, what, a->object, true);
         }
@@ -247,14 +225,10 @@ static FALLIBLE check_own_references(struct alter *a, const char *what, const st
 static FALLIBLE check_referrers(struct alter *a, const char *what, const struct table_key *key,
                                 bool cascade) {
     struct edition_walk at = edition_walk_users(a->b->snap->edition, a->object->oid);
-    u32 *old = NEW_ARRAY(a->b->arena, u32, key->col_count + 1);
-    for (u32 i = 0; i < key->col_count; i++) { /* as the other tables know them */
-        old[i] = (u32)a->out->from[key->cols[i]].old;
-    }
     while (edition_step(&at)) {
         const struct object *other = at.entry->object;
         for (u32 f = 0; other->table && f < other->table->foreign_count; f++) {
-            if (!rests_on(&other->table->foreigns[f], a->object->oid, key->col_count, old)) {
+            if (other == a->object || other->table->foreigns[f].ref_key != key->oid) {
                 continue;
             }
             if (!cascade) {
@@ -382,15 +356,11 @@ static FALLIBLE drop_constraint(struct alter *a, const struct json *cmd) {
     struct table_def *def = a->def;
     u32 before = def->key_count + def->check_count + def->foreign_count, kept = 0;
     for (u32 i = 0; i < def->key_count; i++) {
-        bool spare = is_spare(a, &def->keys[i]);
         if (strcmp(def->keys[i].name, name) != 0 || def->keys[i].index) {
             def->keys[kept++] = def->keys[i];
         } else {
             bool cascade = json_is(cmd, "behavior", "DROP_CASCADE");
             struct table_key key = def->keys[i];
-            if (spare) {
-                continue;
-            }
             TRY(check_referrers(a, "drop a key", &key, cascade));
             TRY(check_own_references(a, "drop a key", &key, -1, cascade));
         }
@@ -689,9 +659,8 @@ FALLIBLE ddl_if_exists(struct bind *b, const struct json *body, const struct jso
                        struct statement *out, bool *out_missing) {
     const char *schema = json_text(relation, "schemaname"), *name = json_text(relation, "relname");
     TRY(snapshot_open(b->snap, b->err));
-    *out_missing =
-        json_flag(body, "missing_ok") && name &&
-        !snapshot_lookup(b->snap, sv_from(schema ? schema : ""), sv_from(name));
+    *out_missing = json_flag(body, "missing_ok") && name &&
+                   !snapshot_lookup(b->snap, sv_from(schema ? schema : ""), sv_from(name));
     if (*out_missing) { /* an ALTER of nothing */
         out->kind = STATEMENT_ALTER_TABLE;
         out->oid = 0;

@@ -341,10 +341,12 @@ static FALLIBLE key_not_deferrable(struct bind *b, const struct table_def *paren
     return ERR_OK;
 }
 
-/* The columns referred to: named, or the primary key; they must be a key. */
+/* The columns referred to: named, or the primary key; they must be a key. Of equal ones it is the
+ * first that is checked at once. */
 static FALLIBLE referred_columns(struct bind *b, const struct table_def *parent,
-                                 const struct json *names, i32 position, u32 *out_count,
-                                 u32 **out) {
+                                 const struct json *names, i32 position, u32 *out_count, u32 **out,
+                                 u32 *out_key) {
+    const struct table_key *deferrable = NULL;
     TRY(column_numbers(b, parent, names, position, out_count, out));
     for (u32 k = 0; k < parent->key_count; k++) {
         const struct table_key *key = &parent->keys[k];
@@ -352,6 +354,7 @@ static FALLIBLE referred_columns(struct bind *b, const struct table_def *parent,
         if (!names && key->primary) {
             *out = key->cols;
             *out_count = key->col_count;
+            *out_key = key->oid;
             return key_not_deferrable(b, parent, key, position);
         }
         for (u32 i = 0; i < key->col_count; i++) {
@@ -360,8 +363,15 @@ static FALLIBLE referred_columns(struct bind *b, const struct table_def *parent,
             }
         }
         if (names && found == key->col_count && found == *out_count) {
-            return key_not_deferrable(b, parent, key, position);
+            *out_key = key->oid;
+            deferrable = key->deferrable && !deferrable ? key : deferrable;
+            if (!key->deferrable) {
+                return ERR_OK;
+            }
         }
+    }
+    if (deferrable) {
+        return key_not_deferrable(b, parent, deferrable, position);
     }
     if (!names) {
         FAIL_AT(b->err, UNDEFINED_OBJECT, position,
@@ -447,7 +457,8 @@ static FALLIBLE add_foreign(struct bind *b, struct table_def *def, const struct 
         parent = table_def_view(entry->object->table);
     }
     u32 count = 0;
-    TRY(referred_columns(b, &parent, json_get(body, "pk_attrs"), position, &count, &fk.ref_cols));
+    TRY(referred_columns(b, &parent, json_get(body, "pk_attrs"), position, &count, &fk.ref_cols,
+                         &fk.ref_key));
     if (count != fk.col_count) {
         FAIL_AT(b->err, INVALID_FOREIGN_KEY, position,
                 "number of referencing and referenced columns for foreign key disagree");
@@ -663,9 +674,8 @@ static FALLIBLE like_constraints(struct bind *b, const struct json *body, struct
         }
         key.cols = cols;
         key.oid = 0;
-        key.name = key.primary
-                       ? ddl_new_name(b, def, arena_printf(b->arena, "%s_pkey", def->name))
-                       : columns_name(b, def, key.col_count, cols, "key");
+        key.name = key.primary ? ddl_new_name(b, def, arena_printf(b->arena, "%s_pkey", def->name))
+                               : columns_name(b, def, key.col_count, cols, "key");
         GROW(b, def->keys, def->key_count, struct table_key);
         def->keys[def->key_count++] = key;
     }

@@ -3,7 +3,7 @@
  * Part of binding. PostgreSQL gives the result 16 significant digits, and no fewer digits after the
  * point than an argument has. Our results have static types: of constants they are PostgreSQL's, as
  * far as 38 digits go; otherwise there are 16 digits after the point, or as many as an argument
- * has, and what is too large for the digits before it raises 22003. */
+ * has, and what is too large for the digits before it raises 22003. See decision 0021. */
 #include <math.h>
 
 #include "defs/host_ops.h"

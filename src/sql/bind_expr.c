@@ -371,6 +371,27 @@ static FALLIBLE in_parts(struct bind *b, struct expr **args, i32 count, bool neg
     return ERR_OK;
 }
 
+/* Decimals that 38 digits do not hold at one scale are compared pair by pair. */
+static bool is_wide(struct expr **args, i32 count) {
+    for (i32 i = 1; i < count; i++) {
+        if (compare_is_wide(args[0], args[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static FALLIBLE in_pairs(struct bind *b, struct expr **args, i32 count, i32 position,
+                         struct expr **out) {
+    struct expr **parts = NEW_ARRAY(b->arena, struct expr *, count);
+    TRY(bind_sharable(b, args[0]));
+    for (i32 i = 1; i < count; i++) {
+        TRY(bind_compare(b, FUNC_EQ, args[0], args[i], position, &parts[i - 1]));
+    }
+    *out = expr_many(b, EXPR_OR, type_of(TYPE_BOOLEAN), position, count - 1, parts);
+    return ERR_OK;
+}
+
 static FALLIBLE bind_in(struct bind *b, struct query *q, const struct json *body,
                         struct expr **out) {
     i32 position = json_position(body);
@@ -394,6 +415,8 @@ static FALLIBLE bind_in(struct bind *b, struct query *q, const struct json *body
     }
     if (count == 2) {
         TRY(bind_compare(b, FUNC_EQ, args[0], args[1], position, out));
+    } else if (is_wide(args, count)) {
+        TRY(in_pairs(b, args, count, position, out));
     } else {
         struct type type;
         TRY(check_in_types(b, args, count, position));

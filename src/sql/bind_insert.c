@@ -18,7 +18,8 @@ struct insert {
     b8 overriding;              /* SYSTEM VALUE 's', USER VALUE 'u' */
     b8 one_row;                 /* VALUES with one row */
     b8 serial;                  /* values of sequences are drawn by the plan, not filled in */
-    u32 *fills; /* per column: the sequence whose next value it gets where it is NULL, or 0 */
+    b8 *after;                  /* per column: its default comes after the values as written */
+    VEC(struct fill) fills;     /* in the order the values are drawn */
     const struct cte *ctes;
 };
 
@@ -122,7 +123,7 @@ static FALLIBLE check_identity(struct bind *b, const struct insert *in,
 }
 
 /* What a column gets that the statement gives no value. */
-static FALLIBLE insert_default(struct bind *b, struct query *q, const struct insert *in, u32 col,
+static FALLIBLE insert_default(struct bind *b, struct query *q, struct insert *in, u32 col,
                                struct expr **out) {
     const struct column_def *def = &in->table->cols[col];
     bool fills = false;
@@ -130,7 +131,12 @@ static FALLIBLE insert_default(struct bind *b, struct query *q, const struct ins
     if (fills && in->serial) {
         return bind_next_value(b, &q->pending, def, out);
     }
-    in->fills[col] = fills ? def->sequence : in->fills[col];
+    for (i64 i = 0; i < in->fills.count; i++) {
+        fills = fills && in->fills.items[i].col != col;
+    }
+    if (fills) {
+        VEC_PUSH(b->arena, &in->fills, ((struct fill){col, def->sequence}));
+    }
     return ERR_OK;
 }
 
@@ -150,54 +156,87 @@ static bool draws_rows(struct bind *b, const struct table *table) {
     return draws || strstr(arena_sv(b->arena, b->parsed->text).ptr, "val(");
 }
 
-/* The only row of VALUES is computed column by column of the table, several rows first as written.
- * `of` says which column each of the waiting calls belongs to. */
-static void order_pending(struct bind *b, struct query *q, const u32 *of, u32 col_count) {
-    pending_list sorted = {0};
-    for (u32 col = 0; col < col_count; col++) {
-        for (i64 i = 0; i < q->pending.count; i++) {
-            if (of[i] == col) {
-                VEC_PUSH(b->arena, &sorted, q->pending.items[i]);
+/* Where the defaults of the listed columns are drawn. The only row of VALUES is computed column by
+ * column of the table, several rows as written and then the columns left. Those include an identity
+ * whose values are not taken from the list. A column to fill is NULL in every row, so a sequence
+ * that serves some rows only is drawn by the plan. */
+static void place_defaults(struct bind *b, struct insert *in, const struct json *lists, i64 rows) {
+    i64 *defaults = NEW_ARRAY(b->arena, i64, in->col_count + 1);
+    in->one_row = rows == 1;
+    JSON_EACH(list, lists) {
+        i32 i = 0;
+        JSON_EACH(item, json_get(node_body(list), "items")) {
+            if (i < in->col_count) {
+                defaults[i++] += node_is(item, "SetToDefault");
             }
         }
     }
-    q->pending = sorted;
+    for (i32 i = 0; i < in->col_count; i++) {
+        const struct column_def *def = &in->targets[i];
+        bool own = in->overriding == 'u' ||
+                   (def->identity == 'a' && in->overriding != 's' && defaults[i] == rows);
+        in->after[in->cols[i]] = in->one_row || (def->identity && own);
+        in->serial = in->serial || (def->sequence && !in->after[in->cols[i]] && defaults[i] > 0 &&
+                                    defaults[i] < rows);
+    }
 }
 
-struct waiting { /* columns that calls belong to */
-    VEC(u32) of;
-};
-
-static void note_waiting(struct bind *b, const struct query *q, struct waiting *w, u32 col) {
-    while (w->of.count < q->pending.count) {
+void waiting_note(struct bind *b, struct waiting *w, const pending_list *pending, u32 col) {
+    while (w->of.count < pending->count) {
         VEC_PUSH(b->arena, &w->of, col);
     }
 }
 
-static FALLIBLE insert_row(struct bind *b, struct query *q, const struct insert *in,
+void waiting_order(struct bind *b, const struct waiting *w, u32 col_count, pending_list *pending) {
+    pending_list sorted = {0};
+    for (u32 col = 0; col < col_count && pending->count > 1; col++) {
+        for (i64 i = 0; i < pending->count; i++) {
+            if (w->of.items[i] == col) {
+                VEC_PUSH(b->arena, &sorted, pending->items[i]);
+            }
+        }
+    }
+    *pending = pending->count > 1 ? sorted : *pending;
+}
+
+/* A value as written. Where the column's own comes instead, nothing is left of the one of an only
+ * row; among several rows it is computed for what it does. */
+static FALLIBLE insert_item(struct bind *b, struct query *q, struct insert *in,
+                            const struct json *item, i32 i, struct expr **row) {
+    const struct column_def *def = &in->targets[i];
+    struct expr *expr = NULL, *value = NULL;
+    u32 col = in->cols[i];
+    i64 waiting = q->pending.count;
+    if (node_is(item, "SetToDefault")) {
+        return in->after[col] ? ERR_OK : insert_default(b, q, in, col, &row[col]);
+    }
+    bool dropped = in->overriding == 'u' && def->identity;
+    TRY(dropped ? ERR_OK : check_identity(b, in, def, node_position(item)));
+    TRY(bind_expr(b, q, item, &expr));
+    TRY(coerce_assign(b, expr, def, &value));
+    row[col] = dropped ? NULL : value;
+    q->pending.count = dropped && in->one_row ? waiting : q->pending.count;
+    return ERR_OK;
+}
+
+static FALLIBLE insert_row(struct bind *b, struct query *q, struct insert *in,
                            const struct json *items, struct expr **row) {
     i32 i = 0;
     struct waiting w = {0};
     TRY(check_row(b, in, items));
     JSON_EACH(item, items) {
-        const struct column_def *def = &in->targets[i];
-        if (!node_is(item, "SetToDefault") && !(in->overriding == 'u' && def->identity)) {
-            struct expr *expr = NULL;
-            TRY(check_identity(b, in, def, node_position(item)));
-            TRY(bind_expr(b, q, item, &expr));
-            TRY(coerce_assign(b, expr, &in->targets[i], &row[in->cols[i]]));
-            note_waiting(b, q, &w, in->cols[i]);
-        }
+        TRY(insert_item(b, q, in, item, i, row));
+        waiting_note(b, &w, &q->pending, in->cols[i]);
         i++;
     }
     for (u32 col = 0; col < in->table->col_count; col++) {
         if (!row[col]) {
             TRY(insert_default(b, q, in, col, &row[col]));
-            note_waiting(b, q, &w, col);
+            waiting_note(b, &w, &q->pending, col);
         }
     }
-    if (in->one_row && w.of.count > 1) {
-        order_pending(b, q, w.of.items, in->table->col_count);
+    if (in->one_row) {
+        waiting_order(b, &w, in->table->col_count, &q->pending);
     }
     return ERR_OK;
 }
@@ -223,7 +262,7 @@ static FALLIBLE insert_values(struct bind *b, struct insert *in, const struct js
     i64 width = in->table->col_count;
     i64 rows = lists ? json_count(lists) : 1;
     i64 first = -1;
-    in->one_row = rows == 1;
+    place_defaults(b, in, lists, rows);
     struct rel *rel = rel_new(b->plan, REL_VALUES, NULL, NULL);
     struct query q = {.clause = "VALUES", .ctes = in->ctes, .subqueries_allowed = 1};
     pending_list *pending_of = NEW_ARRAY(b->arena, pending_list, rows + 1);
@@ -261,7 +300,7 @@ static FALLIBLE insert_values(struct bind *b, struct insert *in, const struct js
     return ERR_OK;
 }
 
-static FALLIBLE insert_select(struct bind *b, const struct insert *in, const struct json *select,
+static FALLIBLE insert_select(struct bind *b, struct insert *in, const struct json *select,
                               struct rel **out) {
     struct select_out result = {0};
     struct query q = {.clause = "DEFAULT", .subqueries_allowed = 1};
@@ -406,15 +445,6 @@ static FALLIBLE insert_conflict(struct bind *b, const struct json *clause, const
     return ERR_OK;
 }
 
-static void insert_fills(struct bind *b, const struct insert *in, struct statement *out) {
-    out->fills = NEW_ARRAY(b->arena, struct fill, in->table->col_count + 1);
-    for (u32 i = 0; i < in->table->col_count; i++) {
-        if (in->fills[i]) {
-            out->fills[out->fill_count++] = (struct fill){i, in->fills[i]};
-        }
-    }
-}
-
 static FALLIBLE insert_open(struct bind *b, const struct json *body, struct insert *in,
                             struct statement *out) {
     const struct json *relation = json_get(body, "relation");
@@ -430,7 +460,7 @@ static FALLIBLE insert_open(struct bind *b, const struct json *body, struct inse
     TRY(bind_table(b, relation, "insert into", &found));
     in->table = found.table;
     in->serial = draws_rows(b, in->table);
-    in->fills = NEW_ARRAY(b->arena, u32, in->table->col_count + 1);
+    in->after = NEW_ARRAY(b->arena, b8, in->table->col_count + 1);
     out->table_id = found.table->id;
     out->table_name = keep(b, found.table->name);
     out->position = position;
@@ -451,7 +481,8 @@ FALLIBLE bind_insert(struct bind *b, const struct json *body, struct statement *
         const char *name = arena_sv(b->arena, sv_from(in.table->cols[i].name)).ptr;
         VEC_PUSH(b->arena, &b->plan->names, name);
     }
-    insert_fills(b, &in, out);
+    out->fills = in.fills.items;
+    out->fill_count = (i32)in.fills.count;
     TRY(insert_conflict(b, json_get(body, "onConflictClause"), &in, out));
     out->returning = json_count(json_get(body, "returningList"));
     out->kind = STATEMENT_INSERT;

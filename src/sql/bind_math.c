@@ -46,6 +46,8 @@ static FALLIBLE call_round(struct bind *b, const struct call *call, struct expr 
     bool known = const_int(digits, &n);
     i32 scale = (i32)(known ? MIN_OF(MAX_OF(n, 0), DECIMAL_DIGITS_MAX) : x->type.scale);
     i32 whole = x->type.precision - x->type.scale;
+    i32 room = MAX_OF((i32)x->type.scale, DECIMAL_DIGITS_MAX - whole);
+    scale = MIN_OF(scale, room); /* zeros behind all digits take no room from them */
     bool carries = call->func == FUNC_ROUND && scale < x->type.scale;
     whole += carries || (known && n < 0);
     struct type type = type_decimal(MIN_OF(MAX_OF(whole + scale, 1), DECIMAL_DIGITS_MAX), scale);
@@ -157,11 +159,18 @@ static FALLIBLE call_random(struct bind *b, const struct call *call, struct expr
     return ERR_OK;
 }
 
-/* A constant without zeros at its end. What is not constant has as many digits as its type says:
- * the value is the same. */
-static struct expr *trimmed(struct bind *b, struct expr *x) {
-    if (x->kind != EXPR_CONST || x->is_null || x->type.id != TYPE_DECIMAL) {
-        return x;
+/* A constant without zeros at its end. What is not constant has as many digits as its type says,
+ * so there trim_scale would change nothing that a user sees. */
+static FALLIBLE trimmed(struct bind *b, struct expr *x, i32 position, struct expr **out) {
+    *out = x;
+    if (x->type.id != TYPE_DECIMAL || x->type.scale == 0 || (x->kind == EXPR_CONST && x->is_null)) {
+        return ERR_OK;
+    }
+    if (x->kind != EXPR_CONST) {
+        wf_status status = unsupported(b, position, "trim_scale of a column");
+        error_hint(b->err, "All values of a decimal column have the same scale; "
+                           "rtrim(rtrim(x::text, '0'), '.') is the text without zeros at the end.");
+        return status;
     }
     i128 value = const_exact(x);
     i32 scale = x->type.scale;
@@ -169,9 +178,9 @@ static struct expr *trimmed(struct bind *b, struct expr *x) {
         value /= 10;
     }
     struct type type = type_decimal(MAX_OF(x->type.precision - x->type.scale + scale, 1), scale);
-    struct expr *out = expr_new(b->arena, EXPR_CONST, type, x->position);
-    const_set_exact(out, value);
-    return out;
+    *out = expr_new(b->arena, EXPR_CONST, type, x->position);
+    const_set_exact(*out, value);
+    return ERR_OK;
 }
 
 /* The digits after the point are the type's. */
@@ -184,8 +193,7 @@ static FALLIBLE call_scale(struct bind *b, const struct call *call, struct expr 
     i32 scale = x->type.id == TYPE_DECIMAL ? x->type.scale : 0;
     TRY(bind_sharable(b, x));
     if (call->func == FUNC_TRUNC) { /* trim_scale */
-        *out = trimmed(b, bind_constant(b, x));
-        return ERR_OK;
+        return trimmed(b, bind_constant(b, x), call->position, out);
     }
     struct expr *args[3] = {expr_one(b, EXPR_IS_NULL, x, call->position),
                             expr_null(b, type_of(TYPE_INTEGER), call->position),

@@ -108,6 +108,33 @@ static struct expr *as_moment(struct bind *b, struct expr *date, struct type typ
                        1, date);
 }
 
+/* An operand of decimals whose common type 38 digits do not hold: the one with fewer digits after
+ * the point gets as many as the other, or becomes a number beyond all decimals, so that they
+ * compare exactly. */
+static FALLIBLE scale_compared(struct bind *b, struct expr **io_expr, i32 scale) {
+    struct type type = decimal_of((*io_expr)->type);
+    struct type wide = type_decimal(DECIMAL_DIGITS_MAX, scale);
+    TRY(coerce_to(b, *io_expr, type, io_expr));
+    if (type.precision - type.scale + scale <= DECIMAL_DIGITS_MAX) {
+        return coerce_to(b, *io_expr, wide, io_expr);
+    }
+    i32 position = (*io_expr)->position;
+    struct expr *digits = expr_int(b, scale - type.scale, position);
+    *io_expr = scalar_call(b, FUNC_SCALED, position, 2, *io_expr, digits);
+    (*io_expr)->type = wide;
+    return ERR_OK;
+}
+
+bool compare_is_wide(const struct expr *left, const struct expr *right) {
+    if (!type_is_exact(left->type) || !type_is_exact(right->type)) {
+        return false;
+    }
+    struct type l = decimal_of(left->type);
+    struct type r = decimal_of(right->type);
+    i32 whole = MAX_OF(l.precision - l.scale, r.precision - r.scale);
+    return whole + MAX_OF(l.scale, r.scale) > DECIMAL_DIGITS_MAX;
+}
+
 FALLIBLE bind_compare(struct bind *b, enum func func, struct expr *left, struct expr *right,
                       i32 position, struct expr **out) {
     struct type type;
@@ -119,7 +146,13 @@ FALLIBLE bind_compare(struct bind *b, enum func func, struct expr *left, struct 
     }
     left = as_moment(b, left, type);
     right = as_moment(b, right, type);
-    TRY(to_pair(b, &left, &right, type));
+    if (compare_is_wide(left, right)) {
+        i32 scale = MAX_OF(decimal_of(left->type).scale, decimal_of(right->type).scale);
+        TRY(scale_compared(b, &left, scale));
+        TRY(scale_compared(b, &right, scale));
+    } else {
+        TRY(to_pair(b, &left, &right, type));
+    }
     *out = expr_call(b->arena, func, type_of(TYPE_BOOLEAN), position, 2, left, right);
     return ERR_OK;
 }
@@ -202,6 +235,13 @@ static struct type quotient_type(struct type l, struct type r, bool constant) {
     return rounded_type(l.precision - l.scale + r.scale, l.scale + r.precision - r.scale, least);
 }
 
+/* A remainder is no larger than either operand, so it always fits. */
+static struct type remainder_type(struct type l, struct type r) {
+    i32 scale = MAX_OF(l.scale, r.scale);
+    i32 whole = MIN_OF(l.precision - l.scale, r.precision - r.scale);
+    return type_decimal(MAX_OF(whole + scale, 1), scale);
+}
+
 struct type mean_type(struct type exact) {
     struct type type = decimal_of(exact);
     return rounded_type(type.precision - type.scale, type.scale, QUOTIENT_DIGITS);
@@ -218,10 +258,11 @@ static FALLIBLE decimal_arithmetic(struct bind *b, enum func func, struct expr *
         type = product_type(l, r);
     } else if (func == FUNC_DIV) {
         type = quotient_type(l, r, left->kind == EXPR_CONST);
+    } else if (func == FUNC_MOD) {
+        type = remainder_type(l, r);
     } else {
         l = r = common;
-        i32 carry = func == FUNC_MOD ? 0 : 1;
-        type = type_decimal(MIN_OF(common.precision + carry, most), common.scale);
+        type = type_decimal(MIN_OF(common.precision + 1, most), common.scale);
     }
     TRY(coerce_to(b, left, l, &left));
     TRY(coerce_to(b, right, r, &right));

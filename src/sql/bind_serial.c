@@ -245,7 +245,45 @@ static struct rel *attach_late(struct bind *b, struct rel *rel, const pending_li
     return project;
 }
 
+static bool visit_no_column(const struct expr *expr, void *arg) {
+    (void)arg;
+    return expr->kind != EXPR_COL;
+}
+
+/* Whether the calls depend on nothing, above a select list that draws: a row then draws for both
+ * before the next one does. */
+static bool joins_list(const struct rel *rel, const pending_list *list) {
+    const struct rel *below = rel->kind == REL_PROJECT ? rel->inputs[0] : NULL;
+    bool free = below && below->kind == REL_WINDOW && below->windows.items[0].is_serial;
+    for (i64 i = 0; free && i < list->count; i++) {
+        const struct window_call *call = &list->items[i].call;
+        free = !call->filter;
+        for (i32 k = 0; k < call->arg_count; k++) {
+            free = free && expr_walk(call->args[k], visit_no_column, NULL);
+        }
+    }
+    return free;
+}
+
+static void attach_to_list(struct bind *b, struct rel *project, const pending_list *list) {
+    struct rel *window = project->inputs[0];
+    for (i64 i = 0; i < list->count; i++) {
+        struct window_call call = list->items[i].call;
+        u32 col = call.col;
+        call.col = bind_col_new(b, NULL, serial_names[call.func], type_of(TYPE_BIGINT),
+                                b->plan->cols.items[col].nullable);
+        VEC_PUSH(b->arena, &window->windows, call);
+        VEC_PUSH(b->arena, &window->out, call.col);
+        VEC_PUSH(b->arena, &project->exprs, expr_col(b->plan, call.col, call.position));
+        VEC_PUSH(b->arena, &project->out, col);
+    }
+}
+
 struct rel *bind_attach_serials(struct bind *b, struct rel *rel, const pending_list *list) {
+    if (list->count > 0 && joins_list(rel, list)) {
+        attach_to_list(b, rel, list);
+        return rel;
+    }
     bool late = is_one_row(rel) && list->count > 0 && !b->draw_in_turn;
     for (i64 i = 0; i < list->count; i++) {
         late = late && may_be_late(&list->items[i].call);

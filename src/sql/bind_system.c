@@ -88,8 +88,8 @@ static const char *bare_type(struct sys *s, struct type type) {
     return bind_type_words(s->b, type, false);
 }
 
-#define EACH(s, it, KIND)                                                            \
-    for (struct edition_walk at_ = edition_walk((s)->edition); edition_step(&at_);)    \
+#define EACH(s, it, KIND)                                                           \
+    for (struct edition_walk at_ = edition_walk((s)->edition); edition_step(&at_);) \
         for (const struct object *it = at_.entry->object; it && it->kind == (KIND); it = NULL)
 
 static const struct sys_col schemata_cols[] = {
@@ -305,13 +305,7 @@ static const struct table_key *referred_key(const struct sys *s, const struct ob
     *out_parent = entry ? entry->object : NULL;
     const struct table *parent = entry ? entry->object->table : NULL;
     for (u32 k = 0; parent && k < parent->key_count; k++) {
-        u32 found = 0;
-        for (u32 i = 0; i < parent->keys[k].col_count; i++) {
-            for (u32 c = 0; c < fk->col_count; c++) {
-                found += fk->ref_cols[c] == parent->keys[k].cols[i];
-            }
-        }
-        if (found == fk->col_count && parent->keys[k].col_count == fk->col_count) {
+        if (parent->keys[k].oid == fk->ref_key) {
             return &parent->keys[k];
         }
     }
@@ -718,10 +712,10 @@ static struct expr *sequence_state(struct bind *b, const struct object *object, 
 }
 
 static const struct sys_col pg_sequences_cols[] = {
-    {"schemaname", SYS_TEXT},   {"sequencename", SYS_TEXT}, {"sequenceowner", SYS_TEXT},
-    {"data_type", SYS_TEXT},    {"start_value", SYS_BIG},   {"min_value", SYS_BIG},
-    {"max_value", SYS_BIG},     {"increment_by", SYS_BIG},  {"cycle", SYS_BOOL},
-    {"cache_size", SYS_BIG},    {"last_value", SYS_BIG}};
+    {"schemaname", SYS_TEXT}, {"sequencename", SYS_TEXT}, {"sequenceowner", SYS_TEXT},
+    {"data_type", SYS_TEXT},  {"start_value", SYS_BIG},   {"min_value", SYS_BIG},
+    {"max_value", SYS_BIG},   {"increment_by", SYS_BIG},  {"cycle", SYS_BOOL},
+    {"cache_size", SYS_BIG},  {"last_value", SYS_BIG}};
 static void pg_sequences(struct sys *s) {
     struct bind *b = s->b;
     EACH(s, object, OBJECT_SEQUENCE) {
@@ -739,8 +733,7 @@ static void pg_sequences(struct sys *s) {
         put_number(s, seq->increment);
         put_number(s, seq->cycle);
         put_number(s, 1);
-        VEC_PUSH(b->arena, &s->exprs,
-                 expr_many(b, EXPR_CASE, type_of(TYPE_BIGINT), -1, 3, args));
+        VEC_PUSH(b->arena, &s->exprs, expr_many(b, EXPR_CASE, type_of(TYPE_BIGINT), -1, 3, args));
     }
 }
 
@@ -756,8 +749,7 @@ void bind_sequence_row(struct bind *b, const struct object *object, struct selec
     out->names = NEW_ARRAY(b->arena, const char *, COUNT_OF(names) + 1);
     for (i64 i = 0; i < COUNT_OF(names); i++) {
         VEC_PUSH(b->arena, &rel->exprs, values[i]);
-        VEC_PUSH(b->arena, &rel->out,
-                 bind_col_new(b, NULL, names[i], values[i]->type, false));
+        VEC_PUSH(b->arena, &rel->out, bind_col_new(b, NULL, names[i], values[i]->type, false));
         out->names[i] = names[i];
     }
 }
@@ -899,8 +891,8 @@ static struct rel *sys_rel(struct sys *s) {
     for (i64 c = 0; c < s->width; c++) {
         bool nullable = false;
         for (i64 i = c; i < s->exprs.count; i += s->width) {
-            nullable = nullable || s->exprs.items[i]->is_null ||
-                       s->exprs.items[i]->kind == EXPR_CASE;
+            nullable =
+                nullable || s->exprs.items[i]->is_null || s->exprs.items[i]->kind == EXPR_CASE;
         }
         VEC_PUSH(b->arena, &rel->out,
                  bind_col_new(b, NULL, s->cols[c].name, sys_type(s->cols[c].kind), nullable));

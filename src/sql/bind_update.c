@@ -43,7 +43,7 @@ static FALLIBLE multi_subquery(struct bind *b, struct change *c, const struct js
 }
 
 static FALLIBLE set_column(struct bind *b, struct change *c, const struct json *target,
-                           struct expr **values, b8 *given) {
+                           struct expr **values, b8 *given, u32 *out_col) {
     const struct table *table = c->target.table;
     const char *name = json_text(target, "name");
     i32 position = json_position(target);
@@ -60,6 +60,7 @@ static FALLIBLE set_column(struct bind *b, struct change *c, const struct json *
         FAIL_AT(b->err, SYNTAX, position, "multiple assignments to same column \"%.100s\"", name);
     }
     given[col] = 1;
+    *out_col = col;
     const struct json *value = json_get(target, "val");
     const struct column_def *def = &table->cols[col];
     struct expr *expr = NULL;
@@ -89,10 +90,14 @@ FALLIBLE change_set(struct bind *b, struct change *c, const struct json *list,
     u32 count = c->target.table->col_count;
     struct expr **values = NEW_ARRAY(b->arena, struct expr *, count + 1);
     b8 *given = NEW_ARRAY(b->arena, b8, count + 1);
+    struct waiting waiting = {0};
     c->query.clause = "UPDATE";
     JSON_EACH(node, list) {
-        TRY(set_column(b, c, node_body(node), values, given));
+        u32 col = 0;
+        TRY(set_column(b, c, node_body(node), values, given, &col));
+        waiting_note(b, &waiting, &c->query.pending, col);
     }
+    waiting_order(b, &waiting, count, &c->query.pending);
     for (u32 i = 0; i < count; i++) {
         if (!values[i]) {
             values[i] = expr_col(b->plan, c->scope.tables.items[0].cols[i].col, -1);

@@ -16,6 +16,16 @@ struct change {
     VEC(struct expr *) exprs; /* outputs: row number, new values, RETURNING */
     VEC(const char *) names;
 };
+
+/* Columns of a row that calls and subqueries belong to, in the order they were bound. */
+struct waiting {
+    VEC(u32) of;
+};
+/* What was added to the list since belongs to the column. */
+void waiting_note(struct bind *b, struct waiting *w, const pending_list *pending, u32 col);
+/* Brings the list into the order of the columns. */
+void waiting_order(struct bind *b, const struct waiting *w, u32 col_count, pending_list *pending);
+
 /* `what` is for errors: "update". */
 FALLIBLE change_open(struct bind *b, const struct json *relation, const struct json *others,
                      const struct json *with, const char *what, struct change *out);

@@ -448,6 +448,8 @@ FALLIBLE bind_binary(struct bind *b, const char *op, struct expr *left, struct e
                      i32 position, struct expr **out);
 FALLIBLE bind_unary(struct bind *b, const char *op, struct expr *arg, i32 position,
                     struct expr **out);
+/* Whether two decimals have no common type of 38 digits. */
+bool compare_is_wide(const struct expr *left, const struct expr *right);
 FALLIBLE bind_compare(struct bind *b, enum func func, struct expr *left, struct expr *right,
                       i32 position, struct expr **out);
 FALLIBLE bind_arithmetic(struct bind *b, enum func func, struct expr *left, struct expr *right,

@@ -12,7 +12,7 @@
  * be NULL the marks for it are left out. If the subquery depends on outer columns, m2 and m3 would
  * need it again for each row; there the second mark is simply a row where x op y is NULL. ALL is
  * NOT ANY of the negated operator. A conjunct of WHERE needs no third value: it becomes a semi or
- * anti join at once. */
+ * anti join at once. See decision 0011. */
 #include "sql/sql_int.h"
 
 bool bind_depends(struct bind *b, struct rel *left, struct rel *right) {

@@ -12,16 +12,7 @@ static i64 tablet_of(const struct table_version *version, i64 row, i64 hint) {
         row < version->row_starts[hint] + version->tablet_rows[hint]) {
         return hint;
     }
-    i64 low = 0, high = version->tablet_count - 1;
-    while (low < high) {
-        i64 middle = (low + high + 1) / 2;
-        if (version->row_starts[middle] <= row) {
-            low = middle;
-        } else {
-            high = middle - 1;
-        }
-    }
-    return low;
+    return version_find_row(version, row);
 }
 
 /* A tail that lost its last live row starts anew. */

@@ -10,7 +10,11 @@
  * Finding an entry takes no lock: slots are published after the entry they name, and a table that
  * was outgrown stays until the dictionary is released, since a reader may still be in it (all
  * outgrown tables together are smaller than the current one). Adding takes the dictionary's lock;
- * parallel loads mostly find what they look for. */
+ * parallel loads mostly find what they look for.
+ *
+ * Versions of a table refer to the codes below the length they asked for (dict_publish). What a
+ * writer added that gave up is nobody's, and goes when the last writer ends: only writers look into
+ * the slots of a table's dictionary, readers have codes. */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -68,6 +72,8 @@ struct dict {
     char *next, *end; /* free bytes of the newest block */
     _Atomic i64 text_bytes;
     struct ranks *ranks;
+    i32 writers;
+    i32 published; /* codes below it may be in use */
 };
 
 static i64 slots_bytes(u64 count) {
@@ -160,6 +166,13 @@ struct sv dict_get(const struct dict *dict, i32 code) {
     ASSERT(code >= 0 && code < dict_len(dict));
     const struct entry *entry = entry_at(dict, code);
     return (struct sv){entry->ptr, entry->len};
+}
+
+i32 dict_publish(struct dict *dict) {
+    mutex_lock(&dict->lock);
+    i32 len = dict->published = dict_len(dict);
+    mutex_unlock(&dict->lock);
+    return len;
 }
 
 i64 dict_bytes(const struct dict *dict) {
@@ -432,6 +445,74 @@ void dict_find_many(const struct dict *dict, const str *s, const u32 *sel, i64 n
             out[row] = slots_find(dict, slots, sv_of(s[row]), &batch.sign[i], &place);
         }
     }
+}
+
+void dict_writer_begin(struct dict *dict) {
+    mutex_lock(&dict->lock);
+    dict->writers++;
+    mutex_unlock(&dict->lock);
+}
+
+/* The smallest table there was that has room, with the first `len` codes only. */
+static void slots_cut(struct dict *dict, i32 len) {
+    struct slots *slots = atomic_load_explicit(&dict->slots, memory_order_relaxed);
+    while (slots->outgrown && (u64)len * 2 <= slots->outgrown->mask + 1) {
+        struct slots *smaller = slots->outgrown;
+        mem_free(dict->mem, slots, slots_bytes(slots->mask + 1));
+        slots = smaller;
+    }
+    memset(slots->at, 0, (slots->mask + 1) * sizeof(u64));
+    for (i32 code = 0; code < len; code++) {
+        const struct entry *entry = entry_at(dict, code);
+        u64 hash = sign_of(entry->a, entry->b, entry->len).hash;
+        u64 i = hash & slots->mask;
+        while (atomic_load_explicit(&slots->at[i], memory_order_relaxed)) {
+            i = (i + 1) & slots->mask;
+        }
+        atomic_store_explicit(&slots->at[i], hash << 32 | ((u64)code + 1), memory_order_relaxed);
+    }
+    atomic_store_explicit(&dict->slots, slots, memory_order_release);
+}
+
+/* Blocks behind the one that holds the last text that stays; texts lie in the order of codes. */
+static void blocks_cut(struct dict *dict, i32 len) {
+    const char *last = len ? entry_at(dict, len - 1)->ptr : NULL;
+    struct block *block = dict->blocks;
+    while (block && !(last >= (const char *)(block + 1) && last <= (char *)block + block->bytes)) {
+        struct block *before = block->next;
+        mem_free(dict->mem, block, block->bytes);
+        block = before;
+    }
+    dict->blocks = block;
+    dict->next = block ? (char *)(block + 1) + (last - (const char *)(block + 1)) +
+                             entry_at(dict, len - 1)->len
+                       : NULL;
+    dict->end = block ? (char *)block + block->bytes : NULL;
+}
+
+static void dict_cut(struct dict *dict, i32 len) {
+    i64 bytes = dict_bytes(dict);
+    i64 offset;
+    for (i32 code = len; code < dict_len(dict); code++) {
+        bytes -= entry_at(dict, code)->len;
+    }
+    atomic_store_explicit(&dict->text_bytes, bytes, memory_order_relaxed);
+    atomic_store_explicit(&dict->len, len, memory_order_release);
+    slots_cut(dict, len);
+    blocks_cut(dict, len);
+    for (i32 i = len ? chunk_of(len - 1, &offset) + 1 : 0; i < CHUNK_COUNT; i++) {
+        struct entry *entries = atomic_load_explicit(&dict->chunks[i], memory_order_relaxed);
+        mem_free(dict->mem, entries, chunk_entries(i) * (i64)sizeof(struct entry));
+        atomic_store_explicit(&dict->chunks[i], NULL, memory_order_relaxed);
+    }
+}
+
+void dict_writer_end(struct dict *dict) {
+    mutex_lock(&dict->lock);
+    if (--dict->writers == 0 && dict->published < dict_len(dict)) {
+        dict_cut(dict, dict->published);
+    }
+    mutex_unlock(&dict->lock);
 }
 
 void dict_sketch(const struct dict *dict, struct sketch *sketch) {

@@ -518,19 +518,11 @@ wf_status version_check_key(struct table *table, u32 k, const struct table_versi
 /* In a version whose keys ascend: binary search for the row. */
 static i64 search_strict(const struct table *table, const struct table_key *key,
                          const struct table_version *version, const struct key_values *values) {
-    i64 low = 0, high = version->rows, t = 0;
+    i64 low = 0, high = version->rows;
     struct key_values at;
     while (low < high) {
-        i64 middle = low + (high - low) / 2, first = 0, last = version->tablet_count - 1;
-        while (first < last) {
-            i64 m = (first + last + 1) / 2;
-            if (version->row_starts[m] <= middle) {
-                first = m;
-            } else {
-                last = m - 1;
-            }
-        }
-        t = first;
+        i64 middle = low + (high - low) / 2;
+        i64 t = version_find_row(version, middle);
         if (!read_key(table, key, version->tablets[t], middle - version->row_starts[t], &at)) {
             return -1;
         }

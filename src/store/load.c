@@ -34,6 +34,7 @@ wf_status load_open(struct load **out, struct table *table, struct error *err) {
     }
     memset(load, 0, (size_t)load_bytes(table));
     load->table = table_retain(table);
+    table_writer_begin(table);
     load->dict_on = (_Atomic i32 *)(load + 1);
     load->sketches = (struct sketch *)(void *)(load->dict_on + table->col_count);
     mutex_init(&load->lock);
@@ -55,6 +56,7 @@ void load_abort(struct load *load) {
     mem_free(table->mem, load->parts, load->part_cap * (i64)sizeof *load->parts);
     mutex_fini(&load->lock);
     mem_free(table->mem, load, load_bytes(table));
+    table_writer_end(table);
     table_close(table);
 }
 

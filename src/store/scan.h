@@ -5,7 +5,7 @@
  * and without rows of its own: the binder takes its columns and its estimates, an execution opens
  * it with the columns wanted and takes its rows part by part. A part is plain columns; it lives
  * until its worker asks for the next, so that a source of any length takes the memory of a few
- * parts. Nothing is known of the values but their types. */
+ * parts. Nothing is known of the values but their types. See decision 0022. */
 #ifndef WF_STORE_SCAN_H
 #define WF_STORE_SCAN_H
 
@@ -33,7 +33,7 @@ struct scan_part {
 };
 
 struct scan_provider {
-    const char *what; /* for EXPLAIN ANALYZE: "a file" */
+    const char *what; /* for EXPLAIN ANALYZE: "host step: reads a file" */
     i64 rows;         /* estimate */
     i64 rows_most;    /* proven: there are no more */
     FALLIBLE(*open)

@@ -44,6 +44,7 @@ struct table_foreign { /* REFERENCES */
     u32 *cols;
     u32 ref_oid; /* the table referred to, by its object's oid; 0 = this one */
     u32 *ref_cols;
+    u32 ref_key;             /* the key it rests on, by its oid, though others may be equal */
     u8 on_delete, on_update; /* enum fk_action */
     u32 set_on_delete; /* ON DELETE SET NULL or DEFAULT of these only: bit i is cols[i]; 0 = all */
     b8 match_full;     /* all of its columns are NULL, or none */
@@ -108,6 +109,10 @@ void version_discard(struct table_version *version);
 /* The deleted rows of tablet t, one bit a row; NULL when there are none. */
 static inline const u64 *version_deleted(const struct table_version *version, i64 t) {
     return version->deleted[t] ? (const u64 *)(const void *)version->deleted[t]->data : NULL;
+}
+/* The number of the tablet that a row is in. */
+static inline i64 version_find_row(const struct table_version *version, i64 row) {
+    return starts_find(version->row_starts, version->tablet_count, row);
 }
 
 struct table {

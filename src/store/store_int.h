@@ -228,6 +228,9 @@ struct writer {
     u32 *deleted_counts;
     b8 *deleted_own; /* made by this writer: may be written */
 };
+/* Whoever adds to a table's dictionaries: see dict_publish. */
+void table_writer_begin(struct table *table);
+void table_writer_end(struct table *table);
 FALLIBLE writer_begin(struct writer *writer, struct table *table, struct table_version *base,
                       struct error *err);
 /* The new version. */

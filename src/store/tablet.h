@@ -82,6 +82,12 @@ bool dict_add_many(struct dict *dict, const str *s, const u32 *sel, i64 n, i32 *
 void dict_find_many(const struct dict *dict, const str *s, const u32 *sel, i64 n, i32 *out);
 i32 dict_find(const struct dict *dict, struct sv s, i32 len); /* -1 when not among the first len */
 i32 dict_len(const struct dict *dict);
+/* The length, for a version to refer to: entries below it stay. Whoever adds to a table's
+ * dictionary is a writer from before the first until its codes are published, or given up: when the
+ * last of them ends, entries that nobody published go. */
+i32 dict_publish(struct dict *dict);
+void dict_writer_begin(struct dict *dict);
+void dict_writer_end(struct dict *dict);
 struct sv dict_get(const struct dict *dict, i32 code);
 i64 dict_bytes(const struct dict *dict);
 /* rank[code] = position in byte order, for the first len codes; cached until the dictionary grows.

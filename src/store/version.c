@@ -162,12 +162,12 @@ static i64 distinct_of(struct col_draft *col, struct type type, i32 len) {
     return MAX_OF(MIN_OF(col->distinct, bound), 1);
 }
 
-static struct column_stats stats_of(struct col_draft *col, struct type type,
-                                    const struct dict *dict, i64 live_rows) {
+static struct column_stats stats_of(struct col_draft *col, struct type type, struct dict *dict,
+                                    i64 live_rows) {
     bool exact = !type_is_text(type) && !type_is_float(type);
     struct column_stats stats = {.range = facts_range(&col->all),
                                  .null_count = col->all.null_count};
-    stats.dict_len = dict ? dict_len(dict) : 0;
+    stats.dict_len = dict ? dict_publish(dict) : 0;
     stats.all_dict = dict && !col->has_str;
     stats.distinct = MIN_OF(distinct_of(col, type, stats.dict_len), MAX_OF(live_rows, 1));
     /* Intervals that are equal may be different numbers, which ascend nevertheless. */

@@ -84,11 +84,28 @@ static i64 writer_bytes(const struct table *table) {
     return (i64)table->col_count * (i64)(sizeof(struct column_source) + sizeof(_Atomic i32));
 }
 
+void table_writer_begin(struct table *table) {
+    for (u32 i = 0; i < table->col_count; i++) {
+        if (table->dicts[i]) {
+            dict_writer_begin(table->dicts[i]);
+        }
+    }
+}
+
+void table_writer_end(struct table *table) {
+    for (u32 i = 0; i < table->col_count; i++) {
+        if (table->dicts[i]) {
+            dict_writer_end(table->dicts[i]);
+        }
+    }
+}
+
 wf_status writer_begin(struct writer *writer, struct table *table, struct table_version *base,
                        struct error *err) {
     *writer = (struct writer){
         .table = table, .base = base, .sealed.mem = table->mem, .next_slot = base->next_slot};
     CHECK(base->draft != NULL);
+    table_writer_begin(table);
     writer->draft = draft_copy(table, base->draft);
     writer->sources = mem_alloc(table->mem, writer_bytes(table));
     if (!writer->draft || !writer->sources) {
@@ -124,6 +141,7 @@ void writer_end(struct writer *writer) {
         draft_free(table->mem, table->col_count, writer->draft);
     }
     mem_free(table->mem, writer->sources, writer_bytes(table));
+    table_writer_end(table);
 }
 
 /* Room for one more in the lists beside `sealed`, which grow with it. */

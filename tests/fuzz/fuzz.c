@@ -1,6 +1,6 @@
 /* fuzz.c: runs random queries and says what came out.
  *
- *   fuzz [--seed S] [--count N] [--seconds T] [--first K] [--only K] [--postgres DSN] [--gpu]
+ *   fuzz [--seed S] [--count N] [--seconds T] [--first K] [--only K] [--postgres DSN] [--gpu] [--woven]
  * [--no-reduce] [--trace]
  *   fuzz --mutate [--scripts 'PATTERN…'] [options as above]
  *
@@ -34,7 +34,8 @@ struct options {
     const char *dsn;
     bool reduces;
     bool trace;
-    bool gpu; /* one more cell */
+    bool gpu;   /* one more cell */
+    bool woven; /* and there woven kernels, not the VM */
     bool mutates;
     const char *scripts;
 };
@@ -115,7 +116,7 @@ static bool open_schema(struct session *s, uint64_t number) {
     schema_make(&s->gen);
     uint64_t rng = s->gen.rng;
     cells_close(s->cells);
-    s->cells = cells_open(&s->gen, s->options.gpu);
+    s->cells = cells_open(&s->gen, !s->options.gpu ? NULL : s->options.woven ? "woven" : "vm");
     if (!s->cells) {
         return false;
     }
@@ -255,8 +256,9 @@ static bool parse(int argc, char **argv, struct options *out) {
             out->reduces = false;
             continue;
         }
-        if (strcmp(arg, "--gpu") == 0) {
+        if (strcmp(arg, "--gpu") == 0 || strcmp(arg, "--woven") == 0) {
             out->gpu = true;
+            out->woven = out->woven || arg[2] == 'w';
             continue;
         }
         if (strcmp(arg, "--mutate") == 0) {
@@ -284,7 +286,7 @@ static bool parse(int argc, char **argv, struct options *out) {
         } else {
             fprintf(stderr,
                     "usage: fuzz [--seed S] [--count N] [--seconds T] [--first K] [--only K] "
-                    "[--postgres DSN] [--gpu] [--no-reduce] [--trace] "
+                    "[--postgres DSN] [--gpu] [--woven] [--no-reduce] [--trace] "
                     "[--mutate [--scripts 'PATTERN...']]\n");
             return false;
         }

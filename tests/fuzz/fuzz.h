@@ -173,7 +173,8 @@ void postgres_ask(struct postgres *pg, const char *sql, const struct gen *g, str
 
 /* ---- identity.c: what must hold without another system; returns the number of failures ---- */
 struct cells;
-struct cells *cells_open(struct gen *g, bool gpu);
+/* gpu_code: "vm" or "woven" for one more cell on the GPU; NULL = none. */
+struct cells *cells_open(struct gen *g, const char *gpu_code);
 void cells_close(struct cells *c);
 struct wf_connection *cells_first(struct cells *c);
 /* Runs it in all databases; their SQLSTATE, or XX000 when they differ. */

@@ -19,7 +19,7 @@ static const char *const settings[CELLS] = {
     "set fusion = off; set vector_rows = 3; set morsel_rows = 5",
     "",
     "set optimizer = off; set fusion = off; set vector_rows = 7; set morsel_rows = 16",
-    "set device = gpu", /* with --gpu */
+    "set device = gpu", /* with --gpu or --woven */
 };
 /* What each cell's database is opened with. */
 static const struct {
@@ -47,11 +47,11 @@ static bool run_ours(void *conn, const char *sql) {
     return true;
 }
 
-struct cells *cells_open(struct gen *g, bool gpu) {
+struct cells *cells_open(struct gen *g, const char *gpu_code) {
     struct cells *c = calloc(1, sizeof *c);
     bool good = c != NULL;
     uint64_t rng = g->rng;
-    for (int d = 0; good && d < (gpu ? BASES : BASES - 1); d++) {
+    for (int d = 0; good && d < (gpu_code ? BASES : BASES - 1); d++) {
         wf_option options[] = {{"device", bases[d].device},
                                {"threads", bases[d].threads},
                                {"tablet_rows", bases[d].tablet_rows},
@@ -70,6 +70,7 @@ struct cells *cells_open(struct gen *g, bool gpu) {
         }
         c->count = bases[d].end;
     }
+    good = good && (!gpu_code || wf_set(c->conns[CELL_GPU], "gpu_code", gpu_code) == WF_OK);
     if (!good) {
         cells_close(c);
         return NULL;

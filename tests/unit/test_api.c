@@ -643,7 +643,14 @@ static void test_explain(void **state) {
     char *lines = flat(analyzed);
     assert_non_null(strstr(lines, "Filter b > 2  [~"));
     assert_non_null(strstr(lines, "rows, actual 1]"));
+    assert_non_null(strstr(lines, "time      floor    rows in"));
     assert_non_null(strstr(lines, "of its floor"));
+    const char *step = strstr(lines, "\n   0 ");
+    assert_non_null(step); /* its time and the floor of that, both with their unit */
+    float took = 0;
+    float least = -1;
+    assert_int_equal(sscanf(step, " 0 %f ms %f ms", &took, &least), 2);
+    assert_true(least >= 0 && least <= took);
     assert_non_null(strstr(lines, "floors: cpu "));
     assert_non_null(strstr(lines, "device = cpu"));
     assert_non_null(strstr(lines, "1 row in "));
@@ -857,11 +864,15 @@ static void test_progress(void **state) {
         "generate_series(1, 300000) g(i)");
     for (size_t i = 0; i < sizeof queries / sizeof queries[0]; i++) {
         struct reports r = {0};
-        wf_result *result = NULL;
-        assert_int_equal(wf_set_progress(conn, note_report, &r, 1), WF_OK);
-        assert_int_equal(wf_query(conn, queries[i], &result), WF_OK);
-        wf_result_close(result);
-        assert_int_equal(wf_set_progress(conn, NULL, NULL, 0), WF_OK);
+        for (int tries = 0; tries < 40 && r.known == 0; tries++) { /* others may want the cores */
+            wf_result *result = NULL;
+            r.last = 0;
+            run("drop table if exists pro2");
+            assert_int_equal(wf_set_progress(conn, note_report, &r, 1), WF_OK);
+            assert_int_equal(wf_query(conn, queries[i], &result), WF_OK);
+            wf_result_close(result);
+            assert_int_equal(wf_set_progress(conn, NULL, NULL, 0), WF_OK);
+        }
         if (r.known == 0 || r.back || r.last <= 0) {
             fail_msg("%s: %d reports, %d known, %d went back, the last %g", queries[i], r.count,
                      r.known, r.back, r.last);

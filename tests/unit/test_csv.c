@@ -1,49 +1,13 @@
 /* test_csv.c: reading delimited files: what rows come out, with blocks so small that everything
  * straddles a boundary; what errors say; and how fast it is (printed, not judged). */
 #define _POSIX_C_SOURCE 200809L
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
+#include "test_csv_fixture.h"
 
-#include <cmocka.h>
-
-#include "io/csv_int.h"
 #include "io/pack.h"
 
-static struct memory mem;
-static struct pool *pool;
-static struct error err;
-static char path[64];
 static const struct csv_options csv = {
     .delimiter = ',', .quote = '"', .escape = '"', .null_text = ""};
 static const struct csv_options tbl = {.delimiter = '|', .trailing_delimiter = 1, .null_text = ""};
-
-static int set_up(void **state) {
-    (void)state;
-    static i32 number;
-    memory_init(&mem, NULL, 0, "memory");
-    pool = pool_open(3);
-    snprintf(path, sizeof path, "/tmp/wf_test_csv_%lld_%d.csv", clock_ns(), number++);
-    error_reset(&err);
-    return 0;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    memory_fail_at(0);
-    remove(path);
-    pool_close(pool);
-    return atomic_load(&mem.used_bytes) == 0 ? 0 : -1;
-}
-
-static void write_file(struct sv text) {
-    struct error own;
-    error_reset(&own);
-    assert_int_equal(file_write_all(path, text.ptr, text.len, &own), ERR_OK);
-}
 
 /* Columns by letters: i integer, m smallint, l bigint, d decimal(12,2), b boolean, t text, D date,
  * f real, F double; a capital N before a letter makes the column NOT NULL. */

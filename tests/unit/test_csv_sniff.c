@@ -2,45 +2,9 @@
  * files, and what becomes of values that come late. The expected answers are DuckDB's, but where a
  * comment says otherwise. */
 #define _POSIX_C_SOURCE 200809L
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
+#include "test_csv_fixture.h"
 
-#include <cmocka.h>
-
-#include "io/csv_int.h"
 #include "store/scan.h"
-
-static struct memory mem;
-static struct pool *pool;
-static struct error err;
-static char path[64];
-
-static int set_up(void **state) {
-    (void)state;
-    static i32 number;
-    memory_init(&mem, NULL, 0, "memory");
-    pool = pool_open(3);
-    snprintf(path, sizeof path, "/tmp/wf_test_sniff_%lld_%d.csv", clock_ns(), number++);
-    error_reset(&err);
-    return 0;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    remove(path);
-    pool_close(pool);
-    return atomic_load(&mem.used_bytes) == 0 ? 0 : -1;
-}
-
-static void write_file(struct sv text) {
-    struct error own;
-    error_reset(&own);
-    assert_int_equal(file_write_all(path, text.ptr, text.len, &own), ERR_OK);
-}
 
 /* Columns as `name type`, separated by commas, then rows after bars; NULL is `-`. */
 static void dump(const struct csv_sniffed *found, struct table *table, char *out, i64 cap) {

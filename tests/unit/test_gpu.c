@@ -6,6 +6,7 @@
  * skipped. */
 #define _GNU_SOURCE
 #include "test_cpu_fixture.h"
+#include "test_gpu_driver.h"
 
 #include "gpu/gpu.h"
 
@@ -62,24 +63,10 @@ static u32 data_table(struct fix *f, u32 tablet_shift, bool plain, i64 rows) {
 
 /* --- running on both devices and comparing --- */
 
-static const char *self = "";
-
-/* The simt driver lies beside the folder of the tests, unless WARPFOX_CUDA says otherwise;
- * WARPFOX_TEST_GPU=1 asks for the machine's own GPU. */
-static void name_driver(void) {
-    char path[2048];
-    const char *slash = strrchr(self, '/');
-    snprintf(path, sizeof path, "%.*s/../libcuda-simt.so", (int)(slash ? slash - self : 1),
-             slash ? self : ".");
-    if (!getenv("WARPFOX_CUDA") && !getenv("WARPFOX_TEST_GPU")) {
-        setenv("WARPFOX_CUDA", path, 1);
-    }
-}
-
 static int open_gpu(void **state) {
     make_data(state);
     char why[300] = "";
-    name_driver();
+    (void)gpu_name_driver();
     memory_init(&gpu_mem, NULL, 0, "memory");
     gpu = gpu_device_open(&gpu_mem, 0, why);
     if (!gpu) {
@@ -694,8 +681,7 @@ static void test_failing_calls(void **state) {
     gpu = whole;
 }
 
-int main(int argc, char **argv) {
-    self = argc > 0 ? argv[0] : "";
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_filter),       cmocka_unit_test(test_arithmetic),
         cmocka_unit_test(test_aggregates),   cmocka_unit_test(test_joins),

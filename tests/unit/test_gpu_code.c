@@ -2,29 +2,18 @@
  * refused by the driver are compiled anew, and the answers stay. Needs the simt driver, as
  * test_gpu.c does. */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "test_gpu_fixture.h"
 
-#include <cmocka.h>
 #include <dirent.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include "base/base.h"
-#include "warpfox.h"
 
 enum { FILES_MAX = 32, PATH_BYTES = 512 };
 static char folder[64];
-static const char *self = "";
-static bool has_gpu;
 
 struct kernel_file { /* as gpu_code.c writes it: magic, key, checksum, image */
     char path[PATH_BYTES];
@@ -87,42 +76,15 @@ static void check_files(int count) {
     forget_files();
 }
 
-static int64_t number(wf_connection *conn, const char *sql) {
-    wf_result *result = NULL;
-    if (wf_query(conn, sql, &result)) {
-        char text[2000];
-        wf_error_text(wf_connection_error(conn), sql, text, sizeof text);
-        fail_msg("%s", text);
-    }
-    const wf_batch *batch = NULL;
-    assert_int_equal(wf_result_next_batch(result, &batch), WF_OK);
-    assert_non_null(batch);
-    int64_t value = wf_batch_int64(batch, 0)[0];
-    wf_result_close(result);
-    return value;
-}
-
 /* Two woven kernels of different shapes, in a database of its own. */
 static void ask(void) {
-    wf_option options[] = {
-        {"device", "gpu"}, {"gpu_code", "woven"}, {"threads", "1"}, {NULL, NULL}};
-    wf_error error;
-    wf_database *db = NULL;
-    wf_connection *conn = NULL;
-    assert_int_equal(wf_open(NULL, options, &db, &error), WF_OK);
-    assert_int_equal(wf_connect(db, &conn), WF_OK);
-    wf_result *made = NULL;
-    const char *make = "create table t as select i from (values (1), (2), (3), (40)) v(i)";
-    assert_int_equal(wf_query(conn, "set device = cpu", &made), WF_OK);
-    wf_result_close(made);
-    assert_int_equal(wf_query(conn, make, &made), WF_OK);
-    wf_result_close(made);
-    assert_int_equal(wf_query(conn, "set device = gpu", &made), WF_OK);
-    wf_result_close(made);
-    assert_int_equal(number(conn, "select sum(i) from t where i > 1"), 45);
-    assert_int_equal(number(conn, "select count(*) from t where i * i < 10"), 3);
-    wf_disconnect(conn);
-    wf_close(db);
+    open_db("0", "woven");
+    run("set device = cpu");
+    run("create table t as select i from (values (1), (2), (3), (40)) v(i)");
+    run("set device = gpu");
+    assert_int_equal(number("select sum(i) from t where i > 1"), 45);
+    assert_int_equal(number("select count(*) from t where i * i < 10"), 3);
+    close_db();
 }
 
 static void start_afresh(void) {
@@ -136,9 +98,6 @@ static void start_afresh(void) {
 
 static void test_swapped(void **state) {
     (void)state;
-    if (!has_gpu) {
-        skip();
-    }
     start_afresh();
     read_files();
     int count = file_count;
@@ -154,9 +113,6 @@ static void test_swapped(void **state) {
 
 static void test_torn(void **state) {
     (void)state;
-    if (!has_gpu) {
-        skip();
-    }
     start_afresh();
     read_files();
     int count = file_count;
@@ -172,9 +128,6 @@ static void test_torn(void **state) {
 /* What anybody could have written is not loaded but written anew. */
 static void test_foreign(void **state) {
     (void)state;
-    if (!has_gpu) {
-        skip();
-    }
     start_afresh();
     read_files();
     int count = file_count;
@@ -194,9 +147,6 @@ static void test_foreign(void **state) {
 /* A whole file under its own key that the driver will not load. */
 static void test_refused(void **state) {
     (void)state;
-    if (!has_gpu) {
-        skip();
-    }
     start_afresh();
     read_files();
     int count = file_count;
@@ -220,20 +170,11 @@ static void test_refused(void **state) {
 }
 
 static int open_folder(void **state) {
-    (void)state;
-    char path[PATH_BYTES];
-    const char *slash = strrchr(self, '/');
-    snprintf(path, sizeof path, "%.*s/../libcuda-simt.so", (int)(slash ? slash - self : 1),
-             slash ? self : ".");
-    if (!getenv("WARPFOX_CUDA") && !getenv("WARPFOX_TEST_GPU")) {
-        setenv("WARPFOX_CUDA", path, 1);
-    }
     snprintf(folder, sizeof folder, "/tmp/warpfox-code-XXXXXX");
     umask(022);
-    has_gpu =
-        mkdtemp(folder) && (getenv("WARPFOX_TEST_GPU") || !access(getenv("WARPFOX_CUDA"), R_OK));
+    assert_non_null(mkdtemp(folder));
     setenv("WARPFOX_CACHE", folder, 1);
-    return 0;
+    return find_gpu(state);
 }
 
 static int close_folder(void **state) {
@@ -247,8 +188,7 @@ static int close_folder(void **state) {
     return 0;
 }
 
-int main(int argc, char **argv) {
-    self = argc ? argv[0] : "";
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_swapped),
         cmocka_unit_test(test_torn),

@@ -2,68 +2,7 @@
  * batch, and under auto what has no room there at all runs on the CPU. Needs the simt driver, as
  * test_gpu.c does. */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "warpfox.h"
-
-static const char *self = "";
-static wf_database *db;
-static wf_connection *conn;
-
-static int name_driver(void **state) {
-    (void)state;
-    char path[512];
-    const char *slash = strrchr(self, '/');
-    snprintf(path, sizeof path, "%.*s/../libcuda-simt.so", (int)(slash ? slash - self : 1),
-             slash ? self : ".");
-    if (!getenv("WARPFOX_CUDA") && !getenv("WARPFOX_TEST_GPU")) {
-        setenv("WARPFOX_CUDA", path, 1);
-    }
-    setenv("SIMT_STRICT", "0", 0); /* many rows, well-tried kernels */
-    return 0;
-}
-
-static bool open_db(const char *gpu_memory) {
-    wf_option options[] = {
-        {"gpu_memory", gpu_memory}, {"gpu_code", "vm"}, {"threads", "2"}, {NULL, NULL}};
-    wf_error error;
-    const char *driver = getenv("WARPFOX_CUDA");
-    if (!getenv("WARPFOX_TEST_GPU") && (!driver || access(driver, R_OK))) {
-        return false;
-    }
-    assert_int_equal(wf_open(NULL, options, &db, &error), WF_OK);
-    assert_int_equal(wf_connect(db, &conn), WF_OK);
-    return true;
-}
-
-static void close_db(void) {
-    wf_disconnect(conn);
-    wf_close(db);
-}
-
-static wf_result *query(const char *sql) {
-    wf_result *result = NULL;
-    if (wf_query(conn, sql, &result)) {
-        char text[2000];
-        wf_error_text(wf_connection_error(conn), sql, text, sizeof text);
-        fail_msg("%s", text);
-    }
-    return result;
-}
-
-static void run(const char *sql) {
-    wf_result_close(query(sql));
-}
+#include "test_gpu_fixture.h"
 
 /* Rows of an answer of bigints, and the sum of all its values. */
 static int64_t count_rows(const char *sql, int32_t columns, int64_t *out_sum) {
@@ -123,9 +62,7 @@ static void make_table(const char *tablet_rows) {
 /* 1.9 MB of rows over a card of 1.5 MB. */
 static void test_rows(void **state) {
     (void)state;
-    if (!open_db("1500kB")) {
-        skip();
-    }
+    open_db("1500kB", "vm");
     make_table("2048");
     run("set device = gpu");
     int64_t sum = 0;
@@ -144,9 +81,7 @@ static void test_rows(void **state) {
 /* Each row meets up to 40 others: more rows than the source has. */
 static void test_matches(void **state) {
     (void)state;
-    if (!open_db("2MB")) {
-        skip();
-    }
+    open_db("2MB", "vm");
     make_table("1024");
     run("set device = gpu");
     int64_t sum = 0;
@@ -160,12 +95,29 @@ static void test_matches(void **state) {
     close_db();
 }
 
+/* A batch of small tablets gives more than the card holds, each of them little: batches are cut
+ * again, until a slot has room for what they give. */
+static void test_matches_of_batches(void **state) {
+    (void)state;
+    open_db("2MB", "vm");
+    run("set device = cpu");
+    run("set tablet_rows = 32");
+    run("create table u as select i a, least(i / 100, 3) g from generate_series(1::bigint, 600) i");
+    const char *sql = "select u.a * 7, u2.a * 5, u2.a * 3 from u join u u2 on u.g = u2.g";
+    const char *const placements[] = {"cached", "mapped", "streamed"};
+    for (int p = 0; p < 3; p++) {
+        char text[60];
+        snprintf(text, sizeof text, "set gpu_placement = %s", placements[p]);
+        run(text);
+        assert_int_equal(same_on_both(sql, 3), 99 * 99 + 2 * 100 * 100 + 301 * 301);
+    }
+    close_db();
+}
+
 /* One tablet gives more than the card holds: 53200 there, the CPU under auto, which says why. */
 static void test_no_room(void **state) {
     (void)state;
-    if (!open_db("1500kB")) {
-        skip();
-    }
+    open_db("1500kB", "vm");
     make_table("1048576");
     run("set device = gpu");
     wf_result *result = NULL;
@@ -191,12 +143,12 @@ static void test_no_room(void **state) {
     close_db();
 }
 
-int main(int argc, char **argv) {
-    self = argc ? argv[0] : "";
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows),
         cmocka_unit_test(test_matches),
+        cmocka_unit_test(test_matches_of_batches),
         cmocka_unit_test(test_no_room),
     };
-    return cmocka_run_group_tests(tests, name_driver, NULL);
+    return cmocka_run_group_tests(tests, find_gpu, NULL);
 }

@@ -113,7 +113,7 @@ static void test_opcodes(void **state) {
     }
     fix_emit_rows(&f, 1, &last, NULL);
     struct gpu_plan plan;
-    assert_null(gpu_plan_make(&f.arena, &f.program, f.pipe, &plan));
+    assert_null(gpu_plan_make(&f.arena, &f.program, f.pipe, true, &plan));
     struct weave weave = {.plan = &plan};
     struct text text;
     text_init(&text, &f.arena);
@@ -153,7 +153,7 @@ static void test_loads(void **state) {
         const u16 nulls[] = {null, null_after};
         fix_emit_rows(&f, 2, regs, nulls);
         struct gpu_plan plan;
-        assert_null(gpu_plan_make(&f.arena, &f.program, f.pipe, &plan));
+        assert_null(gpu_plan_make(&f.arena, &f.program, f.pipe, true, &plan));
         struct weave weave = {.plan = &plan, .cols = cols};
         struct text text;
         text_init(&text, &f.arena);

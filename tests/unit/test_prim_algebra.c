@@ -942,8 +942,7 @@ static void test_refusals_joins(void **state) {
     assert_int_equal(wf_prim_rel_convert(NULL, WF_ON_CPU, NULL, NULL, NULL), WF_MISUSE);
 }
 
-int main(int argc, char **argv) {
-    prim_self = argc > 0 ? argv[0] : "";
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_project),
         cmocka_unit_test(test_select),

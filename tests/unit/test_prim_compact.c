@@ -453,8 +453,7 @@ static void test_histogram(void **state) {
     }
 }
 
-int main(int argc, char **argv) {
-    prim_self = argc > 0 ? argv[0] : "";
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_flags),
         cmocka_unit_test(test_compare),

@@ -19,6 +19,7 @@
 
 #include <cmocka.h>
 
+#include "test_gpu_driver.h"
 #include "warpfox_prim.h"
 
 #define UNUSED_FN __attribute__((unused))
@@ -26,7 +27,6 @@
 static wf_database *prim_db;
 static wf_prim *prim;
 static bool prim_has_gpu;
-static const char *prim_self = "";
 
 /* Sizes around the borders of warps, blocks and tiles; with sanitizers, one beyond 16 bits is
  * enough. */
@@ -46,16 +46,6 @@ static UNUSED_FN int64_t prim_test_max(int64_t usual) {
     return given ? (int64_t)strtod(given, NULL) : usual;
 }
 
-static void prim_name_driver(void) {
-    char path[2048];
-    const char *slash = strrchr(prim_self, '/');
-    snprintf(path, sizeof path, "%.*s/../libcuda-simt.so", (int)(slash ? slash - prim_self : 1),
-             slash ? prim_self : ".");
-    if (!getenv("WARPFOX_CUDA") && !getenv("WARPFOX_TEST_GPU")) {
-        setenv("WARPFOX_CUDA", path, 1);
-    }
-}
-
 static UNUSED_FN void prim_start(const char *threads) {
     const wf_option options[] = {{"threads", threads}, {NULL, NULL}};
     assert_int_equal(wf_open(NULL, options, &prim_db, NULL), WF_OK);
@@ -64,7 +54,7 @@ static UNUSED_FN void prim_start(const char *threads) {
 
 static UNUSED_FN int prim_setup(void **state) {
     (void)state;
-    prim_name_driver();
+    (void)gpu_name_driver();
     prim_start("3");
     void *probe = NULL;
     prim_has_gpu = wf_prim_alloc(prim, WF_ON_GPU, 1, &probe) == WF_OK;

@@ -808,7 +808,6 @@ static UNUSED_FN void run_cases(const struct huge_case *cases, int count, int64_
 }
 
 static UNUSED_FN void huge_arguments(int argc, char **argv) {
-    prim_self = argv[0];
     only = getenv("PRIM_TEST_ONLY") ? getenv("PRIM_TEST_ONLY") : "";
     for (int i = 1; i + 1 < argc; i++) {
         only = strcmp(argv[i], "--only") == 0 ? argv[i + 1] : only;

@@ -207,8 +207,7 @@ static void test_refusals(void **state) {
     }
 }
 
-int main(int argc, char **argv) {
-    prim_self = argc > 0 ? argv[0] : "";
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_opcodes),
         cmocka_unit_test(test_sizes),

@@ -772,8 +772,7 @@ static void test_choice(void **state) {
     }
 }
 
-int main(int argc, char **argv) {
-    prim_self = argc > 0 ? argv[0] : "";
+int main(void) {
     setenv("SIMT_SEED", "7", 0); /* no two splits come out in the same order unless they must */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kinds),         cmocka_unit_test(test_sizes),

@@ -880,8 +880,7 @@ static void test_refusals(void **state) {
     assert_int_equal(wf_prim_runs(NULL, WF_ON_CPU, z, none, none, x, &count, NULL), WF_MISUSE);
 }
 
-int main(int argc, char **argv) {
-    prim_self = argc > 0 ? argv[0] : "";
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sorts),       cmocka_unit_test(test_text),
         cmocka_unit_test(test_text_split),  cmocka_unit_test(test_room),

@@ -536,8 +536,7 @@ static void test_settings(void **state) {
     assert_int_equal(wf_prim_metric(prim, "no_such_metric"), -1);
 }
 
-int main(int argc, char **argv) {
-    prim_self = argc > 0 ? argv[0] : "";
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_scan),           cmocka_unit_test(test_scan_types),
         cmocka_unit_test(test_series),         cmocka_unit_test(test_reduce),

@@ -503,8 +503,7 @@ static void test_memory(void **state) {
     prim_db = db;
 }
 
-int main(int argc, char **argv) {
-    prim_self = argc > 0 ? argv[0] : "";
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sort_radix),     cmocka_unit_test(test_sort_large),
         cmocka_unit_test(test_sort_bits),      cmocka_unit_test(test_sort_shapes),

@@ -572,7 +572,7 @@ static wf_status fake_fetch(struct device *dev, struct exec *x, u32 var) {
     return ERR_OK;
 }
 
-static wf_status run_on(struct fix *f, struct device *gpu) {
+static wf_status run_costing(struct fix *f, struct device *gpu, i64 answer_cost) {
     fix_end(f);
     memset(&f->x, 0, sizeof f->x);
     f->x.program = &f->program;
@@ -586,8 +586,31 @@ static wf_status run_on(struct fix *f, struct device *gpu) {
     bool stale = false;
     f->open = true;
     assert_int_equal(exec_open(&f->x, &stale), ERR_OK);
+    f->x.work.answer_cost = answer_cost;
     struct run_devices devices = {.cpu = f->cpu, .gpu = gpu, .no_gpu = "no card in this machine"};
     return exec_run(&f->x, &devices);
+}
+
+static wf_status run_on(struct fix *f, struct device *gpu) {
+    return run_costing(f, gpu, 0);
+}
+
+/* An answer that is there has yet to be written or stored, where that costs something. */
+static void test_share_of_answer(void **state) {
+    UNUSED(state);
+    struct fix f;
+    fix_init(&f, 2);
+    u32 rows = all_rows(&f);
+    fix_result(&f, rows);
+    assert_int_equal(run_on(&f, NULL), ERR_OK);
+    assert_true(work_share(&f.x.work) == 1);
+    assert_int_equal(run_costing(&f, NULL, 1000), ERR_OK);
+    assert_true(work_share(&f.x.work) > 0 && work_share(&f.x.work) < 0.1);
+    work_rows(&f.x, ROWS / 2);
+    assert_true(work_share(&f.x.work) > 0.4 && work_share(&f.x.work) < 0.6);
+    work_rows(&f.x, ROWS / 2);
+    assert_true(work_share(&f.x.work) == 1);
+    fix_fini(&f);
 }
 
 static void test_device_choice(void **state) {
@@ -671,7 +694,8 @@ static void test_pair_map(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_sort),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_share_of_answer),
+        cmocka_unit_test(test_sort),
                                        cmocka_unit_test(test_answer_and_limit),
                                        cmocka_unit_test(test_negative_bounds),
                                        cmocka_unit_test(test_values),

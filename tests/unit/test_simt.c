@@ -46,15 +46,6 @@ static void *symbol_of(const char *name) {
     return p;
 }
 
-static const char *root(void) {
-    static char path[1024];
-    snprintf(path, sizeof(path), "%s", __FILE__);
-    char *end = strstr(path, "tests/unit/");
-    assert_non_null(end);
-    *end = 0;
-    return path;
-}
-
 static void open_library(void) {
     char candidates[4][1200] = {"", "", "", ""};
     char self[1024] = "";
@@ -68,7 +59,7 @@ static void open_library(void) {
     snprintf(candidates[0], sizeof(candidates[0]), "%s", given == NULL ? "" : given);
     snprintf(candidates[1], sizeof(candidates[1]), "%s/../libcuda-simt.so", self);
     snprintf(candidates[2], sizeof(candidates[2]), "%s/libcuda-simt.so", self);
-    snprintf(candidates[3], sizeof(candidates[3]), "%sbuild-simt/libcuda-simt.so", root());
+    snprintf(candidates[3], sizeof(candidates[3]), "%s/build-simt/libcuda-simt.so", SOURCE_DIR);
     for (int i = 0; i < 4 && library == NULL; i++) {
         library = candidates[i][0] == 0 ? NULL : dlopen(candidates[i], RTLD_NOW | RTLD_LOCAL);
     }
@@ -80,7 +71,7 @@ static void open_library(void) {
 
 static char *read_source(const char *name) {
     char path[1200];
-    snprintf(path, sizeof(path), "%s%s", root(), name);
+    snprintf(path, sizeof(path), "%s/%s", SOURCE_DIR, name);
     FILE *f = fopen(path, "rb");
     assert_non_null(f);
     char *text = calloc(1, 1 << 16);

@@ -124,6 +124,49 @@ static void test_refused(void **state) {
     }
 }
 
+/* Entries that no version refers to go with the last writer, and leave nothing behind. */
+static void test_given_up(void **state) {
+    (void)state;
+    static const i32 kept[] = {0, 1, 200, 256, 257, 1000, 4000};
+    char buf[32];
+    static char large[3000];
+    memset(large, 'l', sizeof large);
+    for (size_t k = 0; k < sizeof kept / sizeof *kept; k++) {
+        struct dict *dict = dict_open(&mem);
+        dict_writer_begin(dict);
+        for (i64 i = 0; i < kept[k]; i++) {
+            assert_int_equal(dict_add(dict, i == 1 ? SV("") : numbered(buf, i)), i);
+        }
+        assert_int_equal(dict_publish(dict), kept[k]);
+        dict_writer_end(dict);
+        assert_int_equal(dict_len(dict), kept[k]);
+        i64 used = atomic_load(&mem.used_bytes), bytes = dict_bytes(dict);
+        for (i32 round = 0; round < 3; round++) {
+            dict_writer_begin(dict);
+            dict_writer_begin(dict);
+            for (i64 i = 0; i < 6000; i++) {
+                assert_true(dict_add(dict, numbered(buf, 10000 * (round + 1) + i)) >= kept[k]);
+            }
+            assert_true(dict_add(dict, (struct sv){large, sizeof large}) >= kept[k]);
+            dict_writer_end(dict);
+            assert_int_equal(dict_len(dict), kept[k] + 6001); /* the other one is at work */
+            dict_writer_end(dict);
+            assert_int_equal(dict_len(dict), kept[k]);
+            assert_int_equal(dict_bytes(dict), bytes);
+            assert_true(atomic_load(&mem.used_bytes) <= used);
+            for (i64 i = 0; i < kept[k]; i++) {
+                struct sv s = i == 1 ? SV("") : numbered(buf, i);
+                assert_int_equal(dict_find(dict, s, kept[k]), i);
+                assert_true(sv_eq(dict_get(dict, (i32)i), s));
+            }
+            assert_int_equal(dict_find(dict, numbered(buf, 10000), I32_MAX), -1);
+        }
+        assert_int_equal(dict_add(dict, SV("next")), kept[k]);
+        assert_true(sv_eq(dict_get(dict, kept[k]), SV("next")));
+        dict_release(dict);
+    }
+}
+
 /* Half the rows different: new tablets stop using the dictionary, old ones keep it. */
 static void test_column_leaves(void **state) {
     (void)state;
@@ -170,6 +213,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_ranks, set_up, nothing_left),
         cmocka_unit_test_setup_teardown(test_many_threads, set_up, nothing_left),
         cmocka_unit_test_setup_teardown(test_refused, set_up, nothing_left),
+        cmocka_unit_test_setup_teardown(test_given_up, set_up, nothing_left),
         cmocka_unit_test_setup_teardown(test_column_leaves, set_up, nothing_left),
         cmocka_unit_test_setup_teardown(test_past_the_limit, set_up, nothing_left),
     };

@@ -134,9 +134,11 @@ static void test_parallel_load(void **state) {
     version_release(version);
     append_rows(table, mixed, 37 + 20 * 1024, 5);
     assert_rows(table, mixed, 42 + 20 * 1024);
+    i64 used = atomic_load(&mem.used_bytes);
     assert_int_equal(load_open(&p.load, table, &err), ERR_OK);
     pool_run(pool, 3, load_task, &p);
     load_abort(p.load);
+    assert_true(atomic_load(&mem.used_bytes) <= used);
     assert_rows(table, mixed, 42 + 20 * 1024);
     table_close(table);
     pool_close(pool);

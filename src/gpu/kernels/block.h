@@ -94,6 +94,17 @@ FN u32 group_live(i64 row, i64 rows, const u64 *gone) {
 
 /* --- faults -------------------------------------------------------------------------------- */
 
+/* EXPLAIN ANALYZE: the warp's active rows at one of the pipeline's places. */
+FN_SLOW void w_count_rows(u64 *counts, u32 place, u32 act) {
+    u32 rows = bits_set_u32(act);
+    NO_UNROLL for (u32 mask = 16; mask > 0; mask >>= 1) {
+        rows += w_xor_u32(rows, mask);
+    }
+    if (t_lane() == 0 && rows) {
+        atom_add_u64(&counts[t_block() % COUNT_COPIES * COUNT_PLACES + place], rows);
+    }
+}
+
 FN u64 fault_word(u32 rank, i64 row, u32 fault) {
     return (u64)rank << 48 | ((u64)row & 0xffffffffffULL) << 8 | fault;
 }

@@ -3,7 +3,8 @@
  * Tiles are handed out by a ticket counter, so that a block waits only for tiles that blocks
  * already run work on. A tile publishes its own count at once and, when it knows, the count of
  * everything up to its end; a warp looks at 32 earlier tiles at a time until one of them knows. A
- * state word is count * 4 + flag; the host clears words and counter before the launch. */
+ * state word is count * 4 + flag; the host clears words and counter before the launch.
+ * See decision 0016. */
 #ifndef WF_LOOKBACK_H
 #define WF_LOOKBACK_H
 

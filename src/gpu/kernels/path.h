@@ -16,7 +16,8 @@
  * at once and leaves a quarter: what it waits for is memory.
  * bound: how many of p[0..n), ascending, are less than x; with `upper` not greater.
  * bound_back: the same, where the answer is likely near the end: steps back double.
- * balance: elements of a before the balanced point, times 2, plus the star, from path's answer. */
+ * balance: elements of a before the balanced point, times 2, plus the star, from path's answer.
+ * Long because they are one set of words for two index types: 64 bits cost registers in tiles. */
 #define PATH_WORDS(where, I, WAYS)                                                                 \
     FN I path_in_##where(const K *a, const K *b, I low, I high, I diagonal,                        \
                          const struct korder *o) {                                                 \

@@ -8,7 +8,7 @@
  * state is a word per digit: two bits that tell what the other thirty count.
  *
  * Beside what order.h wants the text defines RADIX_BITS, SPLIT_THREADS, SPLIT_ITEMS (elements per
- * thread), PAYLOAD1 and PAYLOAD2 (bytes, 0 = none). */
+ * thread), PAYLOAD1 and PAYLOAD2 (bytes, 0 = none). See decision 0018. */
 #include "split_count.h"
 #include "lookback.h"
 

@@ -10,7 +10,7 @@
  * booleans in a hardware register. Measured on an H200 (256 M rows, mean of the ten Virginian
  * queries, ms): one group 3.2 (before there were hot opcodes), two groups 2.3, four groups 1.7.
  * Copying the first columns of the next tile to shared memory meanwhile gained one per cent with
- * two groups. */
+ * two groups. See decision 0013. */
 #ifndef WF_VM_H
 #define WF_VM_H
 
@@ -39,7 +39,7 @@
 #define X1(A, name, r, a, part, cost, expr, text) OP_##name,
 #define X2(A, name, r, a, b, part, cost, expr, text) OP_##name,
 #define X3(A, name, r, a, b, c, part, cost, expr, text) OP_##name,
-#define XC(A, name, operands, text) OP_##name,
+#define XC(A, name, ...) OP_##name,
 enum op_code {
     WF_CTLS(XC, ) WF_OPS1(X1, ) WF_OPS2(X2, ) WF_OPS3(X3, ) WF_OPS1F(X1, ) WF_OPS2F(X2, )
         WF_OPS3F(X3, )
@@ -851,11 +851,10 @@ FN_SLOW void vm_loadv(u8 *s, struct vm_op op, const u8 *data, i64 at, u32 i, str
     }
 }
 
-/* Codes below zero read entry `other`; what lies outside the table reads as zero. */
+/* What lies outside the table reads as zero. */
 FN_SLOW void vm_lut(u8 *s, struct vm_op op, const struct kcol *lut, u32 j) {
     i64 at = get1_i32(s, op_a(op), j);
-    at = at >= 0 ? at : op_b(op) == 0xffffu ? lut->len : (i64)op_b(op);
-    if (at < lut->len) {
+    if (at >= 0 && at < lut->len) {
         vm_pick(s, op, lut->data, at, j);
     } else {
         vm_put_bits(s, op, j, 0, 0);
@@ -1132,7 +1131,8 @@ FN u32 vm_within_f32(const u32 x[VM_ROWS], f32 lo, f32 hi) {
     return bits;
 }
 
-/* The compiler turns a switch into a tree of comparisons: hot opcodes have one of their own. */
+/* The compiler turns a switch into a tree of comparisons: hot opcodes have one of their own.
+ * Long because it is pasted into the loop of each kernel, where its cases keep their registers. */
 #define VM_HOT                                                                                    \
     u32 x[VM_ROWS];                                                                               \
     UNROLL for (u32 i = 0; i < VM_ROWS; i++) {                                                    \
@@ -1301,6 +1301,8 @@ FN i32 vm_tile_open(struct vm_tile *t, const i64 *tablet_rows, const u8 *zones,
 
 /* Every row that the opcode may write: all of them, or inside WHEN the active ones. */
 #define VM_MAY (op_flags(op) & KOP_MASKED ? act : ~0u)
+/* The opcodes that are no computation. Long because it is pasted into the switch of each kernel:
+ * what rows are emitted to differs, and calls would move registers to memory. */
 #define VM_CONTROLS(emit)                                                                         \
     case OP_LOAD: {                                                                               \
         VM_SEG if (op_kind(op) == KIND_STR) {                                                     \
@@ -1418,6 +1420,9 @@ FN i32 vm_tile_open(struct vm_tile *t, const i64 *tablet_rows, const u8 *zones,
         }                                                                                         \
         break;                                                                                    \
     }                                                                                             \
+    case KOP_COUNT:                                                                               \
+        w_count_rows(args.counts, op_imm(op), act);                                               \
+        break;                                                                                    \
     case OP_EMIT:                                                                                 \
         emit;                                                                                     \
         break;

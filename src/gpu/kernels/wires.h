@@ -18,7 +18,7 @@
  *   WIRE_A_LAST      of equal keys that of b comes first
  *   WIRE_WHOLE       optional: all of an element is its key
  *   WIRE_BARE        optional: a word is the element, with the bits of `base` turned over; words
- * may be equal, so that nothing can be learnt of them */
+ * may be equal, so that nothing can be learnt of them See decision 0017. */
 #ifndef WF_WIRES_H
 #define WF_WIRES_H
 
@@ -136,7 +136,8 @@ FN void put_wide(u8 *s, u32 i, const u64 *word) {
  * b_part: the thread's part; s_cuts: a word per thread and one more; one barrier.
  * before: the word before the part; 0: none. after: the word behind it; all ones: none.
  * load, merge: the part and the word before it on wires, then ascending on the last ones.
- * learn: what neighbours tell. */
+ * learn: what neighbours tell.
+ * Long because they are one set of words for two widths. */
 #define WIRE_WORDS(w, X)                                                                       \
     FN X wire_##w(const struct wire_tile *t, RAW raw, u32 is_a){                               \
         WIRE_OF_RAW(X, t, raw, is_a)} FN RAW raw_##w(const struct wire_tile *t, X word){       \

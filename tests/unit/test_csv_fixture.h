@@ -1,0 +1,45 @@
+/* test_csv_fixture.h: a file of its own, memory and a pool for every test that reads one. */
+#ifndef WF_TEST_CSV_FIXTURE_H
+#define WF_TEST_CSV_FIXTURE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "io/csv_int.h"
+
+static struct memory mem;
+static struct pool *pool;
+static struct error err;
+static char path[64];
+
+static int set_up(void **state) {
+    (void)state;
+    static i32 number;
+    memory_init(&mem, NULL, 0, "memory");
+    pool = pool_open(3);
+    snprintf(path, sizeof path, "/tmp/wf_test_csv_%lld_%d.csv", clock_ns(), number++);
+    error_reset(&err);
+    return 0;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    memory_fail_at(0);
+    remove(path);
+    pool_close(pool);
+    return atomic_load(&mem.used_bytes) == 0 ? 0 : -1;
+}
+
+static void write_file(struct sv text) {
+    struct error own;
+    error_reset(&own);
+    assert_int_equal(file_write_all(path, text.ptr, text.len, &own), ERR_OK);
+}
+
+#endif
