@@ -185,7 +185,6 @@ struct pipe_run {
     struct scan_provider *provider; /* NULL: they lie in tablets, chunks */
     struct scan *scan;
     i64 scan_first;  /* number of the window's first part */
-    i64 scan_window; /* how many parts it has at most */
     b8 scan_ended;
     i64 bad_morsel; /* I64_MAX = none; its error is `bad` */
     struct error bad;
