@@ -290,11 +290,11 @@ expect "a limit reads the beginning" 0 'n,t
 1,w1' --format csv -c "select * from '$tmp/late.csv' limit 1"
 { echo "n,g,t"; awk 'BEGIN { for (i = 0; i < 3000000; i++) print i "," i % 7 ",text of some length " i }'; } >"$tmp/long.csv"
 expect "a file larger than the memory" 0 'g,n,s
-0,428572,642856285714
-3,428571,642855857142' --memory 48MB --format csv -c "select g, count(*) as n, sum(n) as s from '$tmp/long.csv' group by g having g % 3 = 0 and g < 6 order by g"
+0,428572,642857357142
+3,428571,642855642858' --memory 48MB --format csv -c "select g, count(*) as n, sum(n) as s from '$tmp/long.csv' group by g having g % 3 = 0 and g < 6 order by g"
 gzip -1 "$tmp/long.csv"
 expect "and an archive of one" 0 'n,m
-3000000,text of some length 999999' --memory 48MB --format csv -c "select count(*) as n, max(t) as m from '$tmp/long.csv.gz'"
+3000000,79888890' --memory 48MB --format csv -c "select count(*) as n, sum(length(t)) as m from '$tmp/long.csv.gz'"
 rm "$tmp/long.csv.gz"
 piped "a file from standard input, twice" 0 $'a,b\n1,2\n3,4' $'a,b\n1,4\n3,4' --format csv -c "with f as (from '/dev/stdin') select x.a, y.b from f x, f y where y.b > 3 order by 1"
 expect "read_csv with options" 0 'column0

@@ -458,6 +458,75 @@ static void test_wide(void **state) {
     expect_error((struct sv){text, n}, NULL, ERR_TOO_MANY_COLUMNS, "1600", "");
 }
 
+/* A file that is another when it is scanned than when it was looked at. */
+static void test_changed(void **state) {
+    (void)state;
+    static const b8 cols[2] = {1, 1};
+    struct csv_given none = {0};
+    struct csv_file *file = NULL;
+    struct scan *scan = NULL;
+    struct scan_request request = {.cols = cols, .mem = &mem, .worker_count = 1};
+    write_file(SV("a,b\n1,2\n3,4\n"));
+    assert_int_equal(csv_file_open(&mem, path, PACKING_NONE, &none, 0, NULL, &file, &err), ERR_OK);
+    const struct csv_sniffed *found = csv_file_sniffed(file);
+    struct table *table = table_open(&mem, 1, "t", found->col_count, found->cols, 4, false);
+    csv_file_attach(file, table);
+    write_file(SV("a,b\n1,2\n3,4\n5,6\n"));
+    assert_int_equal(table->provider->open(table->provider, &request, &scan, &err), ERR_IO);
+    assert_non_null(strstr(err.message, "changed"));
+    struct table_version *version = NULL;
+    assert_int_equal(table->provider->load(table->provider, NULL, &version, &err), ERR_IO);
+    table_close(table);
+}
+
+/* The memory a scan needs is refused, at every place where it asks. */
+static void test_refused(void **state) {
+    (void)state;
+    static char got[1 << 16];
+    struct csv_given none = {0};
+    wf_status status = ERR_OUT_OF_MEMORY;
+    write_file(SV("a,b\n1,\"x\"\"y\"\n3,\"a\nb\"\n"));
+    for (i64 nth = 1; status; nth++) {
+        error_reset(&err);
+        memory_fail_at(nth);
+        struct csv_file *file = NULL;
+        status = csv_file_open(&mem, path, PACKING_BY_NAME, &none, 0, NULL, &file, &err);
+        if (!status) {
+            csv_file_close(file);
+        } else {
+            assert_int_equal(status, ERR_OUT_OF_MEMORY);
+        }
+    }
+    memory_fail_at(0);
+    struct csv_file *file = NULL;
+    assert_int_equal(csv_file_open(&mem, path, PACKING_BY_NAME, &none, 0, NULL, &file, &err),
+                     ERR_OK);
+    const struct csv_sniffed *found = csv_file_sniffed(file);
+    struct table *table = table_open(&mem, 1, "t", found->col_count, found->cols, 4, false);
+    csv_file_attach(file, table);
+    status = ERR_OUT_OF_MEMORY;
+    for (i64 nth = 1; status; nth++) {
+        static struct scanning s;
+        memset(&s, 0, sizeof s);
+        s.bad_number = I64_MAX;
+        s.table = table;
+        mutex_init(&s.lock);
+        error_reset(&err);
+        memory_fail_at(nth);
+        status = scan_all(&s, 7);
+        memory_fail_at(0);
+        char *out = got;
+        for (i64 i = 0; i < 64; i++) {
+            out += s.texts[i] ? sprintf(out, "%s", s.texts[i]) : 0;
+            free(s.texts[i]);
+        }
+        mutex_fini(&s.lock);
+        assert_true(!status || status == ERR_OUT_OF_MEMORY);
+    }
+    assert_string_equal(got, "|1,x\"y|3,a\nb");
+    table_close(table);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_types, set_up, tear_down),
@@ -468,6 +537,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_options, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_late, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_wide, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_changed, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_refused, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
