@@ -80,8 +80,7 @@ WF_API size_t wf_error_text(const wf_error *error, const char *sql, char *buf, s
 
 WF_API const char *wf_version(void); /* static text */
 
-/* ------------------------------------------------------------------------------------------------
- */
+/* --------------------------------------------------------------------------------------------- */
 /* Databases and connections */
 
 /* A setting by name, as in SET and docs/settings.md; arrays end with a NULL name. */
@@ -140,8 +139,7 @@ WF_API wf_status wf_set_progress(wf_connection *conn, wf_progress report, void *
 typedef void (*wf_notice)(void *arg, const char *severity, const char *text);
 WF_API wf_status wf_set_notice(wf_connection *conn, wf_notice report, void *arg);
 
-/* ------------------------------------------------------------------------------------------------
- */
+/* --------------------------------------------------------------------------------------------- */
 /* Running statements */
 
 /* Runs every statement of `sql` in order, stopping at the first error, and returns the result of
@@ -238,8 +236,7 @@ typedef struct wf_input {
 WF_API wf_status wf_append(wf_connection *conn, const char *table, int64_t rows,
                            int32_t column_count, const wf_input *columns);
 
-/* ------------------------------------------------------------------------------------------------
- */
+/* --------------------------------------------------------------------------------------------- */
 /* Results */
 
 WF_API void wf_result_close(wf_result *result);
@@ -347,8 +344,7 @@ struct ArrowArrayStream {
  * Released by its release callback. */
 WF_API wf_status wf_result_arrow_stream(wf_result *result, struct ArrowArrayStream *out);
 
-/* ------------------------------------------------------------------------------------------------
- */
+/* --------------------------------------------------------------------------------------------- */
 /* For shells and tools */
 
 /* Finds the end of the first statement in `text`: returns the number of bytes up to and including

@@ -1,6 +1,7 @@
 /* gendoc.c: the reference pages that are made from the tables.
  *
- *   gendoc FOLDER           writes opcodes.md, functions.md, settings.md, errors.md, warpfox.1
+ *   gendoc FOLDER           writes opcodes.md, functions.md, settings.md, errors.md, warpfox.1, parts of sql.md and
+ *                           c-api.md
  *   gendoc --check FOLDER   exits 1, naming them, when a page there differs from the tables
  *
  * It includes the tables and nothing else, so a page can only say what the code says. */
@@ -180,7 +181,8 @@ static const char also[] =
     "current_date, current_timestamp, localtime, localtimestamp, to_char; `~ ~* !~ !~*`, LIKE, ILIKE,\n"
     "SIMILAR TO; try_cast(x as t); current_user, user, session_user, current_role, current_catalog,\n"
     "current_schema, current_database(), current_setting(name), version(); pg_sleep(seconds), for every row.\n\n"
-    "Decimals: sqrt, exp, ln, log, power and trigonometry of decimals are computed as double precision.\n"
+    "Decimals: sqrt, exp, ln, log and power of decimals are decimals, computed on the CPU; trigonometry is\n"
+    "double precision.\n"
     "numeric without (p,s) takes the digits of its source: a literal has those it is written with, integers and\n"
     "decimals keep theirs; text and floats, and to_number whose template is not constant, become decimal(38,16),\n"
     "rounded half away from zero. A column's numeric needs (p,s).\n"
@@ -266,6 +268,8 @@ static const struct page {
     {"settings.md", write_settings},
     {"errors.md", write_errors},
     {"warpfox.1", write_man},
+    {"sql.md", NULL}, /* only parts of these are made */
+    {"c-api.md", NULL},
 };
 
 static bool same_as_file(const char *path, const char *text, size_t len) {
@@ -281,10 +285,25 @@ static bool same_as_file(const char *path, const char *text, size_t len) {
     return same;
 }
 
+static void rewrite(FILE *out, const char *path, const char *root) {
+    FILE *in = fopen(path, "r");
+    char *page = NULL;
+    size_t cap = 0;
+    if (in && getdelim(&page, &cap, 0, in) > 0) {
+        write_parts(out, page, root);
+    }
+    free(page);
+    if (in) {
+        fclose(in);
+    }
+}
+
 int main(int argc, char **argv) {
     bool check = argc > 2 && strcmp(argv[1], "--check") == 0;
     const char *folder = argc > 1 ? argv[argc - 1] : "docs";
+    char root[1000];
     int stale = 0;
+    snprintf(root, sizeof root, "%.900s/..", folder);
     for (size_t i = 0; i < sizeof pages / sizeof *pages; i++) {
         char path[1024];
         char *text = NULL;
@@ -294,7 +313,11 @@ int main(int argc, char **argv) {
         if (!out) {
             return 2;
         }
-        pages[i].write(out);
+        if (pages[i].write) {
+            pages[i].write(out);
+        } else {
+            rewrite(out, path, root);
+        }
         fclose(out);
         if (check && !same_as_file(path, text, len)) {
             fprintf(stderr, "%s is not current: run `make docs`\n", path);

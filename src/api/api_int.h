@@ -28,19 +28,22 @@ struct wf_database {
     struct device *cpu;
     _Atomic i32 tx_count; /* connections whose transaction has taken its snapshot */
     struct mutex lock;    /* guards what follows */
-    struct device *gpu;
+    struct device *gpus[DEVICES_MOST - 1];
+    u32 gpu_count;
     b8 gpu_tried;
     char no_gpu[300];
 };
 struct wf_database *database_retain(struct wf_database *db);
 void database_release(struct wf_database *db);
-/* The devices a statement over `rows` source rows may use. Opens the GPU on first need: when the
+/* The devices a statement over `rows` source rows may use. Opens the GPUs on first need: when the
  * session asks for it, or when auto meets a statement large enough to pay for the start. Never
  * fails: a missing GPU is a reason in no_gpu, and the runtime decides what that means. `explains`:
  * the reason will be read, and is worth a look for a card. */
 void database_devices(struct wf_database *db, const struct settings *settings, i64 rows,
                       bool explains, struct run_devices *out);
-/* Opens the GPU whatever the settings; NULL with the reason in db->no_gpu. */
+/* Those that are open already. */
+void database_open_devices(struct wf_database *db, struct run_devices *out);
+/* The first GPU, whatever the settings; NULL with the reason in db->no_gpu. */
 struct device *database_gpu(struct wf_database *db);
 
 /* Reports progress of the connection's running statement from a thread of its own. */
@@ -259,7 +262,7 @@ struct param {
 };
 /* Converts to `type`, as held in `kind`. Strings it makes live in `arena`. */
 FALLIBLE param_convert(struct arena *arena, const struct param *param, i32 number, struct type type,
-                       enum kind kind, i32 zone, union lit *out, struct error *err);
+                       enum kind kind, struct when when, union lit *out, struct error *err);
 
 #define X(A, name, how, text) METRIC_##name,
 enum metric { WF_METRICS(X, ) METRIC_COUNT };

@@ -17,7 +17,7 @@ wf_status public_status(wf_status internal) {
     case ERR_MISUSE:
         return WF_MISUSE;
     case ERR_OUT_OF_MEMORY:
-    case ERR_GPU_MEMORY:
+    case ERR_DEVICE_MEMORY:
         return WF_NO_MEMORY;
     case ERR_CANCELLED:
         return WF_CANCELLED;

@@ -201,7 +201,7 @@ FALLIBLE run_copy(struct wf_connection *conn, struct rowset *rows) {
         FAIL(&conn->err, UNDEFINED_TABLE, "table \"%s\" is gone", st->table_name);
     }
     struct csv_options options = {
-        .zone = (i32)rows->settings.timezone,
+        .when = {(i32)rows->settings.timezone, conn->tx.start_us},
         .delimiter = copy->delimiter,
         .quote = copy->quote,
         .escape = copy->escape,

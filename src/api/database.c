@@ -115,8 +115,9 @@ void database_release(struct wf_database *db) {
     if (db->catalog) {
         catalog_close(db->catalog);
     }
-    if (db->gpu) { /* after the tables: their pinned buffers are unpinned through it */
-        db->gpu->close(db->gpu);
+    for (u32 i = 0; i < db->gpu_count;
+         i++) { /* after the tables: their pinned buffers are unpinned through it */
+        db->gpus[i]->close(db->gpus[i]);
     }
     if (db->cpu) {
         db->cpu->close(db->cpu);
@@ -128,21 +129,45 @@ void database_release(struct wf_database *db) {
     free(db);
 }
 
+/* All cards that can be used; the lock is held. */
+static void open_gpus(struct wf_database *db) {
+    i32 count = db->gpu_tried ? 0 : gpu_count(db->no_gpu);
+    for (i32 i = 0; i < count && db->gpu_count < COUNT_OF(db->gpus); i++) {
+        struct device *gpu = gpu_device_open(&db->mem, db->defaults.gpu_memory, i, db->no_gpu);
+        if (gpu) {
+            db->gpus[db->gpu_count++] = gpu;
+        }
+    }
+    db->gpu_tried = 1;
+}
+
 struct device *database_gpu(struct wf_database *db) {
     mutex_lock(&db->lock);
-    if (!db->gpu_tried) {
-        db->gpu = gpu_device_open(&db->mem, db->defaults.gpu_memory, db->no_gpu);
-        db->gpu_tried = 1;
-    }
-    struct device *gpu = db->gpu;
+    open_gpus(db);
+    struct device *gpu = db->gpus[0];
     mutex_unlock(&db->lock);
     return gpu;
+}
+
+/* Those that are open. */
+static void list_devices(struct wf_database *db, struct run_devices *out) {
+    *out = (struct run_devices){.count = 1, .list = {db->cpu}};
+    for (u32 i = 0; i < db->gpu_count; i++) {
+        out->list[out->count++] = db->gpus[i];
+    }
+    out->alone = db->no_gpu;
+}
+
+void database_open_devices(struct wf_database *db, struct run_devices *out) {
+    mutex_lock(&db->lock);
+    list_devices(db, out);
+    mutex_unlock(&db->lock);
 }
 
 /* A machine without a card says so; only one that has a card is told why it rests. */
 static bool gpu_rests(struct wf_database *db) {
     mutex_lock(&db->lock);
-    if (!db->gpu_tried && !gpu_found(db->no_gpu)) {
+    if (!db->gpu_tried && !gpu_count(db->no_gpu)) {
         db->gpu_tried = 1;
     }
     bool rests = !db->gpu_tried;
@@ -152,9 +177,8 @@ static bool gpu_rests(struct wf_database *db) {
 
 void database_devices(struct wf_database *db, const struct settings *settings, i64 rows,
                       bool explains, struct run_devices *out) {
-    out->cpu = db->cpu;
-    out->gpu = NULL;
-    out->no_gpu = "the session asks for the CPU";
+    *out = (struct run_devices){
+        .count = 1, .list = {db->cpu}, .alone = "the session asks for the CPU"};
     if (settings->device == DEVICE_CPU) {
         return;
     }
@@ -163,11 +187,13 @@ void database_devices(struct wf_database *db, const struct settings *settings, i
     mutex_unlock(&db->lock);
     bool few = rows < AUTO_GPU_ROWS && !settings->mix_devices;
     if (settings->device == DEVICE_AUTO && !tried && few) {
-        out->no_gpu = "too few rows to start the GPU for";
+        out->alone = "too few rows to start the GPU for";
         if (!explains || gpu_rests(db)) {
             return;
         }
     }
-    out->gpu = database_gpu(db);
-    out->no_gpu = out->gpu ? NULL : db->no_gpu;
+    mutex_lock(&db->lock);
+    open_gpus(db);
+    list_devices(db, out);
+    mutex_unlock(&db->lock);
 }

@@ -327,7 +327,7 @@ static bool find_adopted(struct wf_connection *conn, struct rowset *rows,
     if (count) {
         memcpy(cols, rel->out.items, count * sizeof *cols);
     }
-    for (; rel->kind == REL_PROJECT; rel = rel->inputs[0]) {
+    for (; rel->kind == REL_PROJECT; rel = rel_input(rel)) {
         if (!trace_columns(rel, cols, count)) {
             return false;
         }

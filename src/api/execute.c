@@ -148,7 +148,8 @@ static FALLIBLE exec_fill_params(struct wf_connection *conn, const struct run_re
         }
         if (lit != NO_LIT && param->form != PARAM_NULL) {
             TRY(param_convert(x->arena, param, (i32)i + 1, program->param_types[i],
-                              (enum kind)program->lit_kinds[lit], (i32)rows->settings.timezone,
+                              (enum kind)program->lit_kinds[lit],
+                              (struct when){(i32)rows->settings.timezone, conn->tx.start_us},
                               &x->lits[lit], x->err));
         }
     }

@@ -77,10 +77,8 @@ static FALLIBLE analyze(struct wf_connection *conn, const struct run_request *re
 
 static void print_analysis(struct wf_connection *conn, struct rowset *rows,
                            const struct analysis *a, struct text *out) {
-    struct run_devices devices = {.cpu = conn->db->cpu};
-    mutex_lock(&conn->db->lock);
-    devices.gpu = conn->db->gpu;
-    mutex_unlock(&conn->db->lock);
+    struct run_devices devices;
+    database_open_devices(conn->db, &devices);
     exec_print(out, &rows->exec, &devices);
     text_print(out, "%lld row%s in %s on %s, peak memory %.1f MiB\n", a->row_count,
                a->row_count == 1 ? "" : "s", duration_of(a->ns).text, rows->devices,

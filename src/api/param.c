@@ -15,7 +15,7 @@ struct conversion {
     i32 number;
     struct type type;
     struct error *err;
-    i32 zone;
+    struct when when;
 };
 
 static FALLIBLE cannot(const struct conversion *v) {
@@ -222,7 +222,7 @@ static FALLIBLE from_text(const struct conversion *v, union lit *out) {
         return parse_text(v, OP_PARSE_BYTES, none, out);
     }
     struct sv text = sv_of(v->param->value.str);
-    u8 fault = value_parse(v->type, text, v->zone, out);
+    u8 fault = value_parse(v->type, text, v->when, out);
     if (fault) {
         FAIL(v->err, INVALID_TEXT, "parameter $%d: %s: \"%.*s\"", v->number, fault_message(fault),
              (int)MIN_OF(text.len, 100), text.ptr);
@@ -231,10 +231,9 @@ static FALLIBLE from_text(const struct conversion *v, union lit *out) {
 }
 
 static FALLIBLE to_date(const struct conversion *v, i128 *out) {
-    union lit none = {0};
     union lit got = v->param->value;
     if (v->param->form == PARAM_TEXT) {
-        TRY(parse_text(v, OP_PARSE_DATE, none, &got));
+        TRY(from_text(v, &got));
     } else if (v->param->form != PARAM_DATE) {
         return cannot(v);
     }
@@ -258,8 +257,8 @@ static void store_exact(i128 value, enum kind kind, union lit *out) {
 }
 
 FALLIBLE param_convert(struct arena *arena, const struct param *param, i32 number, struct type type,
-                       enum kind kind, i32 zone, union lit *out, struct error *err) {
-    struct conversion v = {arena, param, number, type, err, zone};
+                       enum kind kind, struct when when, union lit *out, struct error *err) {
+    struct conversion v = {arena, param, number, type, err, when};
     i128 exact = 0;
     memset(out, 0, sizeof *out);
     switch ((enum type_id)type.id) {

@@ -125,7 +125,7 @@ static FALLIBLE device_of(struct wf_prim *prim, wf_place place, struct device **
     }
     *out = database_gpu(prim->db);
     if (!*out) {
-        FAIL(&prim->err, NO_GPU, "no GPU can be used: %s", prim->db->no_gpu);
+        FAIL(&prim->err, NO_DEVICE, "no GPU can be used: %s", prim->db->no_gpu);
     }
     return ERR_OK;
 }

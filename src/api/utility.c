@@ -162,7 +162,7 @@ static FALLIBLE call_gpu_cache(struct wf_connection *conn, struct rowset *rows) 
     TRY(snapshot_find(&rows->snap, sv_of(arg->value.str), arg->position, &found, &conn->err));
     struct device *gpu = database_gpu(conn->db);
     if (!gpu) {
-        FAIL(&conn->err, NO_GPU, "gpu_cache needs a GPU: %s", conn->db->no_gpu);
+        FAIL(&conn->err, NO_DEVICE, "gpu_cache needs a GPU: %s", conn->db->no_gpu);
     }
     TRY(gpu_cache_table(gpu, found.table, found.version, &conn->err));
     rows->devices = "gpu";

@@ -182,6 +182,18 @@ static i32 word_offset(const struct meaning *m, i64 utc) {
     return offset_at(z, utc);
 }
 
+bool zone_is_fixed(i32 zone) {
+    if (!zone_is_named(zone) || zone >= ZONE_WORDS) {
+        return !zone_is_named(zone);
+    }
+    const struct zone *z = &zones[zone - ZONE_NAMED];
+    bool same = !z->has_summer && (z->count == 0 || !z->has_rule || z->standard == z->first);
+    for (i32 i = 0; i < z->count; i++) {
+        same = same && z->after[i] == z->first;
+    }
+    return same;
+}
+
 i32 zone_offset(i32 zone, i64 utc) {
     return zone >= ZONE_WORDS    ? word_offset(&meanings[zone - ZONE_WORDS], in_cycle(utc))
            : zone_is_named(zone) ? offset_at(&zones[zone - ZONE_NAMED], in_cycle(utc))

@@ -24,6 +24,8 @@ bool zone_find_word(struct sv word, struct sv zone, i32 *out);
 const char *zone_name(i32 zone); /* of a named one, or the word */
 /* What a named zone's time is called at a moment: "CET", "CEST". */
 const char *zone_word(i32 zone, i64 utc);
+/* Whether its clocks always were that far from Greenwich. */
+bool zone_is_fixed(i32 zone);
 /* Seconds east of Greenwich at a moment (seconds since 1970 UTC); an offset is its own answer. */
 i32 zone_offset(i32 zone, i64 utc);
 /* The same for a moment given as the zone's clocks show it. What they show twice is the later

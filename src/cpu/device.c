@@ -160,6 +160,7 @@ struct device *cpu_device_open(void) {
     struct cpu_device *cpu = calloc(1, sizeof *cpu);
     CHECK(cpu != NULL);
     cpu->dev = (struct device){.name = "cpu",
+                               .title = "CPU",
                                .self = cpu,
                                .prims = &cpu_prims,
                                .refuses = cpu_refuses,

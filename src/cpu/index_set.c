@@ -75,7 +75,7 @@ static FALLIBLE make_room(struct exec *x, struct index *index, i64 keys) {
 static FALLIBLE set_grow(struct exec *x, const struct step *step) {
     const struct variable *from = &x->vars[step->src];
     struct variable *to = &x->vars[step->dst];
-    if (!to->index || to->gpu || to->index->grown_chunks > from->chunks.count) {
+    if (!to->index || to->copy || to->index->grown_chunks > from->chunks.count) {
         variable_reset(to);
         to->index = index_new(x);
         to->index->form = INDEX_HASH;

@@ -20,19 +20,22 @@ PARSE(int, i64)
 PARSE(f32, f32)
 PARSE(f64, f64)
 PARSE(bool, b8)
-PARSE(date, i32)
-PARSE(timestamp, i64)
-PARSE(time, i64)
 PARSE(uuid, i128)
 PARSE(zone, i32)
 #undef PARSE
 
-i64 fn_parse_timestamptz(str a, i32 zone, u8 *f) {
-    i64 value = 0;
-    u8 fault = value_parse_timestamptz(sv_of(a), zone, &value);
-    *f = fault ? fault : *f;
-    return value;
-}
+#define PARSE_WHEN(name, r)                                                        \
+    r fn_parse_##name(str a, i32 zone, i64 now, u8 *f) {                           \
+        r value = 0;                                                               \
+        u8 fault = value_parse_##name(sv_of(a), (struct when){zone, now}, &value); \
+        *f = fault ? fault : *f;                                                   \
+        return value;                                                              \
+    }
+PARSE_WHEN(date, i32)
+PARSE_WHEN(timestamp, i64)
+PARSE_WHEN(timestamptz, i64)
+PARSE_WHEN(time, i64)
+#undef PARSE_WHEN
 
 i128 fn_parse_interval(str a, i32 fields, u8 *f) {
     i128 value = 0;

@@ -15,11 +15,11 @@ f32 fn_parse_f32(str a, u8 *f);
 f64 fn_parse_f64(str a, u8 *f);
 i128 fn_parse_dec(str a, i32 scale, u8 *f);
 b8 fn_parse_bool(str a, u8 *f);
-i32 fn_parse_date(str a, u8 *f);
+i32 fn_parse_date(str a, i32 zone, i64 now, u8 *f);
 
-i64 fn_parse_timestamp(str a, u8 *f);
-i64 fn_parse_timestamptz(str a, i32 zone, u8 *f);
-i64 fn_parse_time(str a, u8 *f);
+i64 fn_parse_timestamp(str a, i32 zone, i64 now, u8 *f);
+i64 fn_parse_timestamptz(str a, i32 zone, i64 now, u8 *f);
+i64 fn_parse_time(str a, i32 zone, i64 now, u8 *f);
 i128 fn_parse_interval(str a, i32 fields, u8 *f);
 i128 fn_parse_uuid(str a, u8 *f);
 i32 fn_parse_zone(str a, u8 *f);

@@ -18,6 +18,18 @@ enum { CUB_AUTO, CUB_ON, CUB_OFF };
 enum { RESULT_HOST, RESULT_DEVICE };
 enum { FLOAT_SUM_EXACT, FLOAT_SUM_FAST };
 
+/* The kind of device a session asks for, as its devices are named; NULL = whichever is best. */
+static inline const char *setting_device(const struct settings *s) {
+    return s->device == DEVICE_CPU ? "cpu" : s->device == DEVICE_GPU ? "gpu" : NULL;
+}
+static inline const char *setting_device_title(const struct settings *s) {
+    return s->device == DEVICE_CPU ? "CPU" : "GPU";
+}
+/* Whether answers stay where they were made. */
+static inline bool setting_keeps_result(const struct settings *s) {
+    return s->gpu_result == RESULT_DEVICE;
+}
+
 void settings_init(struct settings *settings); /* defaults */
 i32 setting_count(void);
 const char *setting_name(i32 i);

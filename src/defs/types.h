@@ -81,8 +81,13 @@ enum { VALUE_TEXT_MAX = 96 };
 i32 value_print(struct type t, enum kind kind, const void *value, char *buf);
 /* The same with timestamptz shown `zone` seconds east of Greenwich. */
 i32 value_print_zone(struct type t, enum kind kind, const void *value, i32 zone, char *buf);
-/* The opposite: text to a value in type_kind(t), within the type's bounds; returns the fault.
- * `zone` is that of timestamps that name none. An interval's fields are in t.length. */
-u8 value_parse(struct type t, struct sv s, i32 zone, void *out);
+/* What a time in a text means that names no zone, or that is "now" or "tomorrow". */
+struct when {
+    i32 zone;
+    i64 now; /* microseconds since 1970 UTC */
+};
+/* The opposite: text to a value in type_kind(t), within the type's bounds; returns the fault. An
+ * interval's fields are in t.length. */
+u8 value_parse(struct type t, struct sv s, struct when when, void *out);
 
 #endif

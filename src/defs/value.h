@@ -9,6 +9,7 @@
 
 #include "base/base.h"
 #include "defs/fault.h"
+#include "defs/types.h"
 
 /* Stands for NULL where QUOTE_NAME is to make it an error: no text holds this byte. */
 #define NO_NAME "\xff"
@@ -25,15 +26,17 @@ u8 value_parse_f32(struct sv s, f32 *out);
 u8 value_parse_f64(struct sv s, f64 *out);
 /* true, false, yes, no, on, off and their unique beginnings, 1, 0. FAULT_TEXT_BOOL. */
 u8 value_parse_bool(struct sv s, b8 *out);
-/* Days since 1970-01-01. Reads 1999-01-08, 19990108, 1/8/1999, January 8, 1999, 8 Jan 1999, with
- * BC, infinity, and drops a time of day. FAULT_TEXT_DATE, or FAULT_DATE_RANGE when a field does not
- * exist in the calendar. */
-u8 value_parse_date(struct sv s, i32 *out);
+/* Days since 1970-01-01. Reads 1999-01-08, 19990108, 1/8/1999, January 8, 1999, 8 Jan 1999, 1999.008,
+ * J2451187, today, with BC, infinity, and drops a time of day. FAULT_TEXT_DATE, or FAULT_DATE_RANGE
+ * when a field does not exist in the calendar. */
+u8 value_parse_date(struct sv s, struct when when, i32 *out);
 /* Microseconds since 1970-01-01 00:00, of the day, … as fn_time.h has them. A zone in the text of a
- * timestamp is dropped; `zone` (seconds east) is that of a timestamptz that names none. */
-u8 value_parse_timestamp(struct sv s, i64 *out);
-u8 value_parse_timestamptz(struct sv s, i32 zone, i64 *out);
-u8 value_parse_time(struct sv s, i64 *out);
+ * timestamp is dropped. */
+u8 value_parse_timestamp(struct sv s, struct when when, i64 *out);
+u8 value_parse_timestamptz(struct sv s, struct when when, i64 *out);
+u8 value_parse_time(struct sv s, struct when when, i64 *out);
+/* Whether the text of a date or time may mean another one later: now, today and its neighbours. */
+bool value_names_clock(struct sv s);
 u8 value_parse_interval(struct sv s, i32 fields,
                         i128 *out); /* fields: the grammar's bits, 0 = all */
 /* A zone as SET TimeZone and AT TIME ZONE take it: UTC, an abbreviation, or an offset in which, as

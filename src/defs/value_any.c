@@ -20,7 +20,7 @@ union whole {
     f64 f64;
 };
 
-typedef u8 (*parser)(struct type t, struct sv s, i32 zone, union whole *out);
+typedef u8 (*parser)(struct type t, struct sv s, struct when when, union whole *out);
 
 /* The digits a type with a precision keeps: timestamp(3). */
 static i64 unit_us(struct type t) {
@@ -31,21 +31,21 @@ static i64 unit_us(struct type t) {
     return unit;
 }
 
-#define PARSER(name, field, call)                                                    \
-    static u8 parse_##name(struct type t, struct sv s, i32 zone, union whole *out) { \
-        UNUSED(t);                                                                   \
-        UNUSED(zone);                                                                \
-        return value_parse_##name call;                                              \
+#define PARSER(name, field, call)                                                            \
+    static u8 parse_##name(struct type t, struct sv s, struct when when, union whole *out) { \
+        UNUSED(t);                                                                           \
+        UNUSED(when);                                                                        \
+        return value_parse_##name call;                                                      \
     }
 PARSER(bool, b8, (s, &out->b8))
 PARSER(f32, f32, (s, &out->f32))
 PARSER(f64, f64, (s, &out->f64))
-PARSER(date, i32, (s, &out->i32))
+PARSER(date, i32, (s, when, &out->i32))
 PARSER(uuid, i128, (s, &out->i128))
 #undef PARSER
 
-static u8 parse_whole(struct type t, struct sv s, i32 zone, union whole *out) {
-    UNUSED(zone);
+static u8 parse_whole(struct type t, struct sv s, struct when when, union whole *out) {
+    UNUSED(when);
     i64 value = 0;
     u8 fault = value_parse_int(s, &value);
     struct range r = range_of_type(t);
@@ -60,8 +60,8 @@ static u8 parse_whole(struct type t, struct sv s, i32 zone, union whole *out) {
     return fault;
 }
 
-static u8 parse_decimal(struct type t, struct sv s, i32 zone, union whole *out) {
-    UNUSED(zone);
+static u8 parse_decimal(struct type t, struct sv s, struct when when, union whole *out) {
+    UNUSED(when);
     i128 value = 0;
     u8 fault = value_parse_dec(s, t.scale, &value);
     if (!fault && !range_within(range_of_value(value), range_of_type(t))) {
@@ -75,23 +75,23 @@ static u8 parse_decimal(struct type t, struct sv s, i32 zone, union whole *out) 
     return fault;
 }
 
-static u8 parse_timestamp(struct type t, struct sv s, i32 zone, union whole *out) {
+static u8 parse_timestamp(struct type t, struct sv s, struct when when, union whole *out) {
     bool zoned = t.id == TYPE_TIMESTAMPTZ;
-    u8 fault =
-        zoned ? value_parse_timestamptz(s, zone, &out->i64) : value_parse_timestamp(s, &out->i64);
+    u8 fault = zoned ? value_parse_timestamptz(s, when, &out->i64)
+                     : value_parse_timestamp(s, when, &out->i64);
     out->i64 = fault || !t.precision ? out->i64 : fn_round_us(out->i64, unit_us(t));
     return fault;
 }
 
-static u8 parse_time(struct type t, struct sv s, i32 zone, union whole *out) {
-    UNUSED(zone);
-    u8 fault = value_parse_time(s, &out->i64);
+static u8 parse_time(struct type t, struct sv s, struct when when, union whole *out) {
+    UNUSED(when);
+    u8 fault = value_parse_time(s, when, &out->i64);
     out->i64 = fault || !t.precision ? out->i64 : fn_round_us(out->i64, unit_us(t));
     return fault;
 }
 
-static u8 parse_interval(struct type t, struct sv s, i32 zone, union whole *out) {
-    UNUSED(zone);
+static u8 parse_interval(struct type t, struct sv s, struct when when, union whole *out) {
+    UNUSED(when);
     u8 fault = value_parse_interval(s, (i32)t.length, &out->i128);
     out->i128 = fault || !t.precision ? out->i128 : fn_round_iv(out->i128, unit_us(t), &fault);
     return fault;
@@ -107,11 +107,11 @@ static const parser parsers[TYPE_COUNT] = {
     [TYPE_UUID] = parse_uuid,
 };
 
-u8 value_parse(struct type t, struct sv s, i32 zone, void *out) {
+u8 value_parse(struct type t, struct sv s, struct when when, void *out) {
     CHECK(t.id < TYPE_COUNT && parsers[t.id]);
     union whole value;
     memset(&value, 0, sizeof value);
-    u8 fault = parsers[t.id](t, s, zone, &value);
+    u8 fault = parsers[t.id](t, s, when, &value);
     memcpy(out, &value, kind_bytes[type_kind(t)]);
     return fault;
 }

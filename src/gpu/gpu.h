@@ -4,12 +4,12 @@
 
 #include "run/device.h"
 
-/* Opens the first GPU. NULL when there is none that can be used, with the reason in `why`: a normal
+/* Opens a GPU by its number. NULL when it cannot be used, with the reason in `why`: a normal
  * state. budget_bytes 0 = 90 % of what is free on the card. host_mem pays for book-keeping. */
-struct device *gpu_device_open(struct memory *host_mem, i64 budget_bytes, char why[300]);
+struct device *gpu_device_open(struct memory *host_mem, i64 budget_bytes, i32 number, char why[300]);
 
-/* Whether there is a card at all; the reason in `why` when there is none. Starts nothing on it. */
-bool gpu_found(char why[300]);
+/* How many cards there are; the reason in `why` when there is none. Starts nothing on them. */
+i32 gpu_count(char why[300]);
 
 /* `warpfox devices`: what was found, measured copy bandwidth, what cannot be used and why. */
 void gpu_describe(struct text *out);

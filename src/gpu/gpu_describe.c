@@ -152,7 +152,7 @@ void gpu_describe(struct text *out) {
     struct memory mem;
     char why[300] = "";
     memory_init(&mem, NULL, 0, "memory");
-    struct device *dev = gpu_device_open(&mem, 0, why);
+    struct device *dev = gpu_device_open(&mem, 0, 0, why);
     if (!dev) {
         text_print(out, "gpu: none (%s); everything runs on the CPU\n", why);
         return;

@@ -26,7 +26,7 @@ wf_status gpu_check(struct gpu *g, int code, const char *what, struct error *err
         name = "unknown error";
     }
     if (code == CU_OUT_OF_MEMORY) {
-        FAIL(err, GPU_MEMORY, "the CUDA driver is out of memory (%s)", name);
+        FAIL(err, DEVICE_MEMORY, "the CUDA driver is out of memory (%s)", name);
     }
     g->broken = 1;
     const char *call = strstr(what, "->api->");
@@ -198,6 +198,11 @@ static const char *gpu_refuses(struct device *dev, struct exec *x, const struct 
     return refusal;
 }
 
+/* Whether this card holds it already. */
+static bool is_here(const struct gpu *g, const struct variable *v) {
+    return v->copy && v->copy_space == g->device.space;
+}
+
 static f64 source_ns(struct gpu *g, struct exec *x, const struct pipeline *pipe,
                      const struct gpu_plan *plan) {
     f64 moved = 0;
@@ -210,7 +215,7 @@ static f64 source_ns(struct gpu *g, struct exec *x, const struct pipeline *pipe,
                 (f64)v->rows * kind_bytes[x->program->vars[source->ref].kinds[source->cols[c]]];
             read += plan->col_used[c] ? bytes : 0;
         }
-        moved = v->gpu ? 0 : read;
+        moved = is_here(g, v) ? 0 : read;
     } else if (source->kind == SOURCE_TABLE) {
         const struct table_version *version = x->versions[source->ref];
         for (i64 t = 0; t < version->tablet_count; t++) {
@@ -232,7 +237,7 @@ static f64 gpu_estimate(struct device *dev, struct exec *x, const struct step *s
     f64 ns = 30000;
     if (step->kind == STEP_BUILD) {
         const struct variable *v = &x->vars[step->src];
-        return ns + (f64)v->rows * (v->gpu ? 0.1 : 0.3);
+        return ns + (f64)v->rows * (is_here(g, v) ? 0.1 : 0.3);
     }
     struct gpu_plan plan;
     if (step->kind != STEP_PIPELINE ||
@@ -244,7 +249,7 @@ static f64 gpu_estimate(struct device *dev, struct exec *x, const struct step *s
     mutex_unlock(&g->lock);
     for (i64 i = 0; i < plan.indexes.count; i++) {
         const struct variable *v = &x->vars[plan.indexes.items[i]];
-        ns += v->gpu || !v->index ? 0 : (f64)v->index->slot_count * 12 / 7.0;
+        ns += is_here(g, v) || !v->index ? 0 : (f64)v->index->slot_count * 12 / 7.0;
     }
     return ns;
 }
@@ -288,10 +293,10 @@ static void gpu_close(struct device *dev) {
 
 /* --- opening --- */
 
-bool gpu_found(char why[300]) {
+i32 gpu_count(char why[300]) {
     const struct cu_api *api = cu_api_load(why);
     if (!api) {
-        return false;
+        return 0;
     }
     int count = 0;
     int code = api->init(0);
@@ -304,18 +309,18 @@ bool gpu_found(char why[300]) {
     } else if (count < 1) {
         snprintf(why, 300, "the driver finds no GPU");
     }
-    return code == CU_OK && count > 0;
+    return code == CU_OK ? count : 0;
 }
 
-static FALLIBLE find_chip(struct gpu *g, struct error *err) {
+static FALLIBLE find_chip(struct gpu *g, i32 number, struct error *err) {
     const struct cu_api *api = g->api;
     int count = 0;
     CU(api->init(0));
     CU(api->device_count(&count));
     if (count < 1) {
-        FAIL(err, NO_GPU, "the driver finds no GPU");
+        FAIL(err, NO_DEVICE, "the driver finds no GPU");
     }
-    CU(api->device_get(&g->ordinal, 0));
+    CU(api->device_get(&g->ordinal, number));
     CU(api->device_name(g->chip_name, (int)sizeof g->chip_name, g->ordinal));
     int major = 0;
     int minor = 0;
@@ -326,7 +331,7 @@ static FALLIBLE find_chip(struct gpu *g, struct error *err) {
     CU(api->device_attribute(&g->l2_bytes, CU_ATTR_L2_BYTES, g->ordinal));
     g->chip = major * 10 + minor;
     if (g->chip < 70) {
-        FAIL(err, NO_GPU, "%s is too old: compute capability %d.%d, 7.0 is needed", g->chip_name,
+        FAIL(err, NO_DEVICE, "%s is too old: compute capability %d.%d, 7.0 is needed", g->chip_name,
              major, minor);
     }
     return ERR_OK;
@@ -336,7 +341,8 @@ static bool has_code(const struct gpu *g) {
     return g->api->has_rtc || gpu_image_find(g, "vm_rows");
 }
 
-struct device *gpu_device_open(struct memory *host_mem, i64 budget_bytes, char why[300]) {
+struct device *gpu_device_open(struct memory *host_mem, i64 budget_bytes, i32 number,
+                               char why[300]) {
     const struct cu_api *api = cu_api_load(why);
     if (!api) {
         return NULL;
@@ -355,9 +361,9 @@ struct device *gpu_device_open(struct memory *host_mem, i64 budget_bytes, char w
     struct error err;
     error_reset(&err);
     g->host = gpu_host_open(api, host_mem);
-    wf_status status = g->host ? find_chip(g, &err) : memory_refused(host_mem, &err, 256);
+    wf_status status = g->host ? find_chip(g, number, &err) : memory_refused(host_mem, &err, 256);
     if (!status && !has_code(g)) {
-        status = error_set(&err, ERR_NO_GPU, -1,
+        status = error_set(&err, ERR_NO_DEVICE, -1,
                            "NVRTC (libnvrtc.so) was not found and no kernels were built for sm_%d",
                            g->chip);
     }
@@ -373,6 +379,8 @@ struct device *gpu_device_open(struct memory *host_mem, i64 budget_bytes, char w
     }
     gpu_codes_init(g);
     g->device = (struct device){.name = "gpu",
+                                .title = "GPU",
+                                .space = (u32)number + 1,
                                 .self = g,
                                 .prims = &gpu_prims,
                                 .refuses = gpu_refuses,

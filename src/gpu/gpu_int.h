@@ -54,7 +54,7 @@ void gpu_heap_free(struct gpu *g, struct gpu_block *block); /* NULL is fine; fro
 void gpu_heap_fini(struct gpu *g, bool context_alive);
 i64 gpu_heap_available(
     struct gpu *g); /* bytes that could still be handed out, fragmentation aside */
-/* Evicts cached segments as needed; ERR_GPU_MEMORY names bytes, budget and gpu_memory. */
+/* Evicts cached segments as needed; ERR_DEVICE_MEMORY names bytes, budget and gpu_memory. */
 FALLIBLE gpu_alloc(struct gpu *g, i64 bytes, struct gpu_block **out, struct error *err);
 
 struct pinned { /* host memory the card can reach */
@@ -223,7 +223,7 @@ struct gpu {
     void *down;                           /* the stream of rows to the host */
     struct gpu_fit fits[GPU_FITS];
 };
-/* Turns a driver code into ERR_GPU (or ERR_GPU_MEMORY); anything but 0 marks the gpu broken. */
+/* Turns a driver code into ERR_GPU (or ERR_DEVICE_MEMORY); anything but 0 marks the gpu broken. */
 FALLIBLE gpu_check(struct gpu *g, int code, const char *what, struct error *err);
 #define CU(call) TRY(gpu_check(g, (call), #call, err))
 FALLIBLE gpu_enter(struct gpu *g, struct error *err); /* locks; context current and sound */

@@ -241,7 +241,7 @@ static FALLIBLE add_to_host(struct exec *x, struct variable *v, bool is_text, i6
 
 wf_status gpu_intern_fetch(struct gpu *g, struct exec *x, u32 var, i64 *moved) {
     struct variable *v = &x->vars[var];
-    struct gpu_var *gv = v->gpu;
+    struct gpu_var *gv = v->copy;
     struct error *err = x->err;
     bool is_text = v->dict != NULL;
     if (gv->epoch != g->epoch) {
@@ -280,7 +280,7 @@ wf_status gpu_intern_fetch(struct gpu *g, struct exec *x, u32 var, i64 *moved) {
 wf_status gpu_intern_close(struct gpu *g, struct exec *x, u32 var, i64 *moved) {
     struct error *err = x->err;
     struct variable *v = &x->vars[var];
-    struct gpu_var *gv = v->gpu;
+    struct gpu_var *gv = v->copy;
     TRY(gpu_pinned_reserve(g, &g->reports, REPORT_WORDS * 8 + INTERN_COUNTS * 8, err));
     u8 *at = g->reports.host + g->reports.bytes - INTERN_COUNTS * 8;
     CU(g->api->copy_to_host(at, gv->intern_blocks[BLOCK_COUNTS]->addr, INTERN_COUNTS * 8,

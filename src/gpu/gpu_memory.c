@@ -276,12 +276,12 @@ wf_status gpu_alloc(struct gpu *g, i64 bytes, struct gpu_block **out, struct err
         FAIL(err, GPU, "the driver failed while allocating %lld bytes on the GPU", bytes);
     }
     bool first = err->code == ERR_OK;
-    error_set(err, ERR_GPU_MEMORY, -1, "out of GPU memory: %lld bytes asked, %lld free of %lld",
+    error_set(err, ERR_DEVICE_MEMORY, -1, "out of GPU memory: %lld bytes asked, %lld free of %lld",
               bytes, MAX_OF(gpu_heap_available(g), 0), g->heap.budget_bytes);
     if (first) {
         error_hint(err, "Raise the setting \"gpu_memory\", or SET gpu_placement = streamed.");
     }
-    return ERR_GPU_MEMORY;
+    return ERR_DEVICE_MEMORY;
 }
 
 wf_status gpu_pinned_reserve(struct gpu *g, struct pinned *p, i64 bytes, struct error *err) {

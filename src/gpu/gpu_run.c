@@ -339,7 +339,7 @@ static i64 most_matches(const struct job *j) {
         const struct op *op = &j->pipe->ops[i];
         bool each = op->code == OP_MATCH || op->code == OP_EACH;
         if (each && !j->indexes[j->plan.op_imm[i]].unique) {
-            const struct gpu_var *index = j->x->vars[op->imm].gpu;
+            const struct gpu_var *index = j->x->vars[op->imm].copy;
             i64 rows = index->index_rows ? MAX_OF(index->index_rows->bytes / 4, 1) : 1;
             matches = MIN_OF(matches, MATCHES_MOST / rows) * rows;
         }
@@ -692,7 +692,7 @@ static FALLIBLE run_job(struct job *j) {
     bool again = true;
     while (again) {
         wf_status status = run_once(j, &again);
-        if (status == ERR_GPU_MEMORY && can_send_less(j)) {
+        if (status == ERR_DEVICE_MEMORY && can_send_less(j)) {
             again = true;
             status = send_less(j);
         } else if (!status && j->wanted) {
@@ -707,8 +707,9 @@ static FALLIBLE run_job(struct job *j) {
 static void put_back_old(struct job *j) {
     struct variable *v = &j->x->vars[j->plan.sink->var];
     variable_reset(v);
-    v->gpu = j->old;
-    v->gpu_release = gpu_var_release;
+    v->copy = j->old;
+    v->copy_release = gpu_var_release;
+    v->copy_space = j->g->device.space;
     v->rows = j->old_rows;
     j->old = NULL;
 }

@@ -123,9 +123,9 @@ static FALLIBLE take_old(struct job *j) {
     /* The rows on the host are about to go: nothing may still be copying them. */
     int code = j->g->api->stream_synchronize(j->g->streams[0]);
     TRY(gpu_check(j->g, code, "stream_synchronize", x->err));
-    j->old = v->gpu;
+    j->old = v->copy;
     j->old_rows = v->rows;
-    v->gpu = NULL;
+    v->copy = NULL;
     return ERR_OK;
 }
 

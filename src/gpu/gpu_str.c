@@ -73,7 +73,7 @@ static void add_text(struct job *j, struct gpu_str *text, u64 addr) {
 
 /* Those of a variable, on the card where its bytes are read. */
 static FALLIBLE var_texts(struct job *j, u32 var, bool resident) {
-    struct gpu_var *gv = j->x->vars[var].gpu;
+    struct gpu_var *gv = j->x->vars[var].copy;
     for (i64 i = 0; gv && i < gv->texts.count; i++) {
         u64 addr = 0;
         if (resident) {

@@ -11,10 +11,7 @@ enum { COLUMN_ALIGN = 256, COLUMN_PAD = 64 };
 
 wf_status gpu_var_new(struct gpu *g, struct exec *x, u32 var, u32 col_count, struct gpu_var **out) {
     struct variable *v = &x->vars[var];
-    if (v->gpu) {
-        v->gpu_release(v->gpu);
-        v->gpu = NULL;
-    }
+    variable_drop_copy(v);
     i64 bytes = (i64)sizeof(struct gpu_var) + (i64)sizeof(struct gpu_col) * col_count;
     struct gpu_var *gv = mem_alloc(g->mem, bytes);
     if (!gv) {
@@ -26,8 +23,9 @@ wf_status gpu_var_new(struct gpu *g, struct exec *x, u32 var, u32 col_count, str
     gv->bytes = bytes;
     gv->col_count = col_count;
     gv->cols = (struct gpu_col *)(void *)(gv + 1);
-    v->gpu = gv;
-    v->gpu_release = gpu_var_release;
+    v->copy = gv;
+    v->copy_release = gpu_var_release;
+    v->copy_space = g->device.space;
     *out = gv;
     return ERR_OK;
 }
@@ -52,7 +50,10 @@ void gpu_var_release(void *var) {
 
 wf_status gpu_var_get(struct gpu *g, struct exec *x, u32 var, struct gpu_var **out) {
     struct variable *v = &x->vars[var];
-    struct gpu_var *gv = v->gpu;
+    struct gpu_var *gv = v->copy;
+    if (gv && gv->g != g) {
+        FAIL(x->err, INTERNAL, "variable %u lies on another GPU", var);
+    }
     /* The host may have added rows to what was fetched. */
     bool behind = gv && v->kind == VAR_ROWS && v->on_host && gv->rows != v->rows;
     if (gv && gv->epoch == g->epoch && !behind) {
@@ -290,7 +291,7 @@ wf_status gpu_rows_to_chunk(struct gpu *g, struct exec *x, u32 var, i64 rows, i6
 
 wf_status gpu_var_fetch(struct gpu *g, struct exec *x, u32 var) {
     struct variable *v = &x->vars[var];
-    struct gpu_var *gv = v->gpu;
+    struct gpu_var *gv = v->copy;
     struct error *err = x->err;
     if (gv && v->kind == VAR_INTERN) {
         i64 moved = 0;

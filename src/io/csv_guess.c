@@ -76,26 +76,27 @@ static bool take_zone(struct sv *io) {
 
 static u8 guess_time(struct sv s) {
     struct sv rest = s;
+    struct when none = {0};
     i64 us = 0;
     i32 day = 0;
     if (take_clock(&rest) && rest.len == 0) {
-        return value_parse_time(s, &us) ? GUESS_TEXT : GUESS_TIME;
+        return value_parse_time(s, none, &us) ? GUESS_TEXT : GUESS_TIME;
     }
     rest = s;
     if (!take_date(&rest)) {
         return GUESS_TEXT;
     }
     if (rest.len == 0) {
-        return value_parse_date(s, &day) ? GUESS_TEXT : GUESS_DATE;
+        return value_parse_date(s, none, &day) ? GUESS_TEXT : GUESS_DATE;
     }
     if (!(take(&rest, ' ') || take(&rest, 'T') || take(&rest, 't')) || !take_clock(&rest)) {
         return GUESS_TEXT;
     }
     if (rest.len == 0) {
-        return value_parse_timestamp(s, &us) ? GUESS_TEXT : GUESS_TIMESTAMP;
+        return value_parse_timestamp(s, none, &us) ? GUESS_TEXT : GUESS_TIMESTAMP;
     }
     bool zoned = take_zone(&rest) && rest.len == 0;
-    return zoned && !value_parse_timestamptz(s, 0, &us) ? GUESS_TIMESTAMPTZ : GUESS_TEXT;
+    return zoned && !value_parse_timestamptz(s, none, &us) ? GUESS_TIMESTAMPTZ : GUESS_TEXT;
 }
 
 static u8 guess_number(struct sv s) {

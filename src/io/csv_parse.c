@@ -385,7 +385,7 @@ static bool store_value(struct parser *p, i64 i, const char *at, struct sv s) {
         fault = store_decimal(field, s, data, p->row);
         break;
     case TYPE_DATE:
-        fault = value_parse_date(s, (i32 *)data + p->row);
+        fault = value_parse_date(s, job->options->when, (i32 *)data + p->row);
         break;
     case TYPE_DOUBLE:
         fault = value_parse_f64(s, (f64 *)data + p->row);
@@ -399,7 +399,7 @@ static bool store_value(struct parser *p, i64 i, const char *at, struct sv s) {
     case TYPE_BLOB:
         return store_bytes(p, i, at, s, data);
     default:
-        fault = value_parse(field->type, s, job->options->zone,
+        fault = value_parse(field->type, s, job->options->when,
                             (u8 *)data + p->row * kind_bytes[field->kind]);
         break;
     }

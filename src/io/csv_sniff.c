@@ -372,7 +372,7 @@ static bool given_type(const struct csv_given *given, const char *name, i64 i, s
 
 static bool reads_as(struct type type, struct sv field) {
     u8 value[16];
-    return field.len == 0 || type_kind(type) == KIND_STR || !value_parse(type, field, 0, value);
+    return field.len == 0 || type_kind(type) == KIND_STR || !value_parse(type, field, (struct when){0}, value);
 }
 
 /* All names the user gave stand in the first record. */

@@ -628,8 +628,8 @@ static FALLIBLE look_at(struct csv_file *file, enum packing packing, const struc
 }
 
 wf_status csv_file_open(struct memory *mem, const char *path, enum packing packing,
-                        const struct csv_given *given, i32 zone, struct load_progress *progress,
-                        struct csv_file **out, struct error *err) {
+                        const struct csv_given *given, struct when when,
+                        struct load_progress *progress, struct csv_file **out, struct error *err) {
     struct csv_file *file = mem_alloc(mem, (i64)sizeof *file);
     if (!file) {
         return memory_refused(mem, err, (i64)sizeof *file);
@@ -639,7 +639,7 @@ wf_status csv_file_open(struct memory *mem, const char *path, enum packing packi
     arena_init(&file->arena, mem);
     file->kept.again = 1; /* there is nothing to close yet */
     file->path = arena_printf(&file->arena, "%s", path);
-    file->provider = (struct scan_provider){.what = "host step: reads a file",
+    file->provider = (struct scan_provider){.what = "files are read on the host",
                                             .open = csv_open,
                                             .next = csv_next,
                                             .close = csv_scan_close,
@@ -650,7 +650,7 @@ wf_status csv_file_open(struct memory *mem, const char *path, enum packing packi
         csv_file_close(file);
         return status;
     }
-    file->found.options.zone = zone;
+    file->found.options.when = when;
     *out = file;
     return ERR_OK;
 }

@@ -38,7 +38,7 @@ struct csv_options {
     struct table_version *base;
     struct table_version **out_version;
     i64 *out_ignored; /* lines left out because of errors; may be NULL */
-    i32 zone;         /* of timestamps that name none: seconds east of Greenwich */
+    struct when when; /* the zone of timestamps that name none, and what "now" is */
 };
 struct load_progress { /* what a long load tells, and is told */
     _Atomic i64 bytes_done;
@@ -95,8 +95,8 @@ FALLIBLE csv_sniff(struct arena *arena, const struct input *in, const struct csv
  * open) is read now and kept. */
 struct csv_file;
 FALLIBLE csv_file_open(struct memory *mem, const char *path, enum packing packing,
-                       const struct csv_given *given, i32 zone, struct load_progress *progress,
-                       struct csv_file **out, struct error *err);
+                       const struct csv_given *given, struct when when,
+                       struct load_progress *progress, struct csv_file **out, struct error *err);
 void csv_file_close(struct csv_file *file);
 const struct csv_sniffed *csv_file_sniffed(const struct csv_file *file);
 /* Becomes the provider of a table with the columns found, which closes it. */

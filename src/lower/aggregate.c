@@ -222,7 +222,7 @@ static u32 materialise_inputs(struct agg_state *s, u16 *key) {
     }
     u32 count = (u32)cs.cols.count;
     u32 var = lower_rows(s->w.b, "inputs", cs.cols.items, count, false, -1);
-    s->w.b = lower_over(l, var, s->rel->inputs[0]->rows);
+    s->w.b = lower_over(l, var, rel_input(s->rel)->rows);
     for (u32 i = 0; i < count && !l->status; i++) {
         *cs.to.items[i] = lower_source_value(s->w.b, i);
     }
@@ -344,7 +344,7 @@ static u32 agg_sink(struct agg_state *s, u16 key) {
 /* Its rows by key and order: key, argument, second argument, order keys. */
 static u32 ordered_rows(struct agg_state *s, struct ordered *o, u32 inputs, u32 *out_count) {
     struct lower *l = s->l;
-    struct builder *b = lower_over(l, inputs, s->rel->inputs[0]->rows);
+    struct builder *b = lower_over(l, inputs, rel_input(s->rel)->rows);
     i64 order_count = o->call->order.count;
     u32 count = 2 + (o->call->arg2 ? 1u : 0u) + (u32)order_count;
     struct out_col *cols = NEW_ARRAY(l->arena, struct out_col, count);
@@ -481,7 +481,7 @@ struct builder *lower_agg(struct lower *l, const struct rel *rel) {
     s.w.l = l;
     b8 before = l->unordered;
     l->unordered = !sees_order(rel);
-    s.w.b = lower_rel(l, rel->inputs[0]);
+    s.w.b = lower_rel(l, rel_input(rel));
     l->unordered = before;
     s.key_count = (i32)rel->exprs.count;
     s.keys = NEW_ARRAY(l->arena, struct value, s.key_count * 2 + 1);

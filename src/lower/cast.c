@@ -5,6 +5,7 @@
  * rounded division where numerator and power of ten are exact, else through its text. */
 #include "lower/lower_int.h"
 #include "base/zone.h"
+#include "defs/value.h"
 
 static i32 scale_of(struct type t) {
     return t.id == TYPE_DECIMAL ? t.scale : 0;
@@ -187,8 +188,13 @@ static u16 text_to(struct builder *b, struct value v, struct type to) {
         u16 reg = lower_masked(b, OP_PARSE_INT, regs, v.null, range_exact(I64_MIN, I64_MAX));
         return lower_check(b, reg, v.null, to);
     }
-    if (to.id == TYPE_TIMESTAMPTZ || to.id == TYPE_INTERVAL) {
-        regs[1] = build_i32(b, to.id == TYPE_INTERVAL ? (i32)to.length : b->l->limits->zone);
+    if (to.id == TYPE_INTERVAL) {
+        regs[1] = build_i32(b, (i32)to.length);
+    } else if (op_infos[code].arity == 3) { /* constants that name no clock stay constants */
+        union lit text;
+        bool fixed = build_is_const(b, regs[0], &text) && !value_names_clock(sv_of(text.str));
+        regs[1] = build_i32(b, b->l->limits->zone);
+        regs[2] = fixed ? build_int(b, KIND_I64, 0) : lower_time(b, TIME_TRANSACTION).reg;
     }
     all = to.id == TYPE_BOOLEAN ? range_bool() : all;
     return round_us(b, lower_masked(b, code, regs, v.null, all), v.null, to);

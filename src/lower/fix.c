@@ -122,7 +122,7 @@ static void hoist(struct lower *l, struct loop *loop) {
 struct builder *lower_fix(struct lower *l, const struct rel *rel) {
     i64 count = rel->out.count;
     i64 inner = l->loops.count;
-    struct builder *b = lower_rel(l, rel->inputs[0]);
+    struct builder *b = lower_rel(l, rel_left(rel));
     struct loop loop = {.fix = rel->fix, .stop_lit = NO_LIT};
     if (rel->limit && rel->limit->kind == EXPR_CONST && !rel->limit->is_null) {
         loop.stop_lit = lower_lit(l, KIND_I64, rel->limit->value);
@@ -140,12 +140,12 @@ struct builder *lower_fix(struct lower *l, const struct rel *rel) {
     }
     forget(l, loop.all);
     loop.work = like_var(l, loop.all, "work");
-    copy_rows(l, loop.all, loop.work, false, rel->inputs[0]->rows);
+    copy_rows(l, loop.all, loop.work, false, rel_left(rel)->rows);
     loop.first = l->steps.count;
     inner = l->loops.count;
     VEC_PUSH(l->arena, &l->working, loop);
     i64 own = l->working.count - 1;
-    struct builder *again = l->status ? b : lower_rel(l, rel->inputs[1]);
+    struct builder *again = l->status ? b : lower_rel(l, rel_right(rel));
     if (l->status) {
         return b;
     }

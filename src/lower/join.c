@@ -38,7 +38,7 @@ static bool visit_mark(const struct expr *expr, void *arg) {
 /* The build side's columns that are read behind the probe: not its keys, as a rule. */
 static void find_payload(struct join *j) {
     struct lower *l = j->l;
-    const struct rel *input = j->rel->inputs[1];
+    const struct rel *input = rel_right(j->rel);
     u8 *wanted = NEW_ARRAY(l->arena, u8, l->plan->cols.count + 1);
     j->payload = NEW_ARRAY(l->arena, u32, input->out.count + 1);
     for (i64 i = 0; i < j->rel->out.count; i++) {
@@ -87,7 +87,7 @@ static void build_side(struct join *j, struct builder *right) {
     step->col = 0;
     step->key_range = j->keys.range;
     if (j->grows) {
-        fix_keep_seen(l, j->rel->inputs[1], step);
+        fix_keep_seen(l, rel_right(j->rel), step);
     }
 }
 
@@ -164,7 +164,7 @@ static u16 where_asked(struct join *j) {
     bool left = rel->left_keys.count == 0 && rel->conds.count > 0 &&
                 (rel->join == JOIN_SINGLE || rel->join == JOIN_MARK);
     for (i64 i = 0; left && i < rel->conds.count; i++) {
-        left = expr_walk(rel->conds.items[i], visit_left, rel->inputs[1]);
+        left = expr_walk(rel->conds.items[i], visit_left, rel_right(rel));
     }
     return left ? all_conds(j) : (u16)NO_REG;
 }
@@ -282,7 +282,7 @@ static u32 mark_sink(struct join *j, u16 row) {
 /* A pipeline over the right rows that no left row used. */
 static struct builder *unused_rows(struct join *j, u32 marks) {
     struct lower *l = j->l;
-    struct builder *b = lower_over(l, j->rows, j->rel->inputs[1]->rows);
+    struct builder *b = lower_over(l, j->rows, rel_right(j->rel)->rows);
     struct op number = {.code = OP_ROWNO, .a = NO_REG, .b = NO_REG, .c = NO_REG};
     u16 row = build_ctl(b, number, KIND_I64, range_exact(0, ((i128)1 << 32) - 1), 0);
     struct op load = {.code = OP_LOADV, .a = row, .b = (u16)marks, .c = NO_REG, .imm = 0};
@@ -331,12 +331,12 @@ struct builder *lower_join(struct lower *l, const struct rel *rel) {
     b8 before = l->unordered;
     lazy_open(l, rel, &j.lazy);
     l->unordered = 1;
-    j.grows = rel->join == JOIN_ANTI && asks_only(rel) && fix_is_seen(l, rel->inputs[1]);
+    j.grows = rel->join == JOIN_ANTI && asks_only(rel) && fix_is_seen(l, rel_right(rel));
     struct builder *right =
-        j.grows ? fix_last_round(l, rel->inputs[1]) : lower_rel(l, rel->inputs[1]);
+        j.grows ? fix_last_round(l, rel_right(rel)) : lower_rel(l, rel_right(rel));
     lazy_leave(l, &j.lazy);
     l->unordered = before;
-    j.left = lower_rel(l, rel->inputs[0]);
+    j.left = lower_rel(l, rel_left(rel));
     if (l->status) {
         return j.left;
     }

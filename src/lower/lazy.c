@@ -18,25 +18,24 @@ struct uses {
     VEC(i64) counts;
 };
 
-static void count_uses(struct uses *u, const struct rel *rel) {
-    if (rel->kind == REL_SHARED) {
-        for (i64 i = 0; i < u->inputs.count; i++) {
-            if (u->inputs.items[i] == rel->inputs[0]) {
-                u->counts.items[i]++;
-                return;
-            }
+static void count_use(struct rel *rel, void *arg) {
+    struct uses *u = arg;
+    if (!rel_shares(rel)) {
+        return;
+    }
+    for (i64 i = 0; i < u->inputs.count; i++) {
+        if (u->inputs.items[i] == rel_input(rel)) {
+            u->counts.items[i]++;
+            return;
         }
-        VEC_PUSH(u->l->arena, &u->inputs, (const struct rel *)rel->inputs[0]);
-        VEC_PUSH(u->l->arena, &u->counts, (i64)1);
     }
-    for (i32 i = 0; i < rel->input_count; i++) {
-        count_uses(u, rel->inputs[i]);
-    }
+    VEC_PUSH(u->l->arena, &u->inputs, (const struct rel *)rel_input(rel));
+    VEC_PUSH(u->l->arena, &u->counts, (i64)1);
 }
 
-static void share_before(struct lower *l, const struct rel *rel) {
+static void share_before(struct lower *l, struct rel *rel) {
     struct uses u = {.l = l};
-    count_uses(&u, rel);
+    rel_each(l->arena, rel, count_use, &u);
     for (i64 i = 0; i < u.inputs.count && !l->status; i++) {
         shared_make(l, u.inputs.items[i], u.counts.items[i]);
     }
@@ -47,12 +46,12 @@ void lazy_open(struct lower *l, const struct rel *join, struct lazy *out) {
     if (!join->lazy) {
         return;
     }
-    share_before(l, join->inputs[1]);
+    share_before(l, rel_right(join));
     union lit none = {.b8 = 0};
     struct deferral deferral = {.lit = lower_lit_new(l, KIND_B8, none),
                                 .parent = l->defer,
                                 .single = join->join == JOIN_SINGLE,
-                                .position = join->inputs[1]->position};
+                                .position = rel_right(join)->position};
     VEC_PUSH(l->arena, &l->deferrals, deferral);
     out->number = (u32)l->deferrals.count;
     out->lit = deferral.lit + 1;

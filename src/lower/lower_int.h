@@ -376,7 +376,7 @@ void fix_keep_seen(struct lower *l, const struct rel *rel, struct step *build);
 struct builder *lower_fix(struct lower *l, const struct rel *rel);
 struct builder *lower_work(struct lower *l, const struct rel *rel);
 void fix_blocks(struct lower *l, struct program *p); /* the steps as blocks */
-void shared_count(struct lower *l, const struct rel *rel);
+void shared_count(struct lower *l, struct rel *rel);
 /* Makes the rows of a shared input now if it has more than `uses` users. */
 void shared_make(struct lower *l, const struct rel *input, i64 uses);
 

@@ -246,11 +246,11 @@ struct builder *lower_rel(struct lower *l, const struct rel *rel) {
         b = lower_values(l, rel);
         break;
     case REL_FILTER:
-        b = lower_rel(l, rel->inputs[0]);
+        b = lower_rel(l, rel_input(rel));
         lower_filter(b, rel->conds.items, rel->conds.count);
         break;
     case REL_PROJECT:
-        b = lower_rel(l, rel->inputs[0]);
+        b = lower_rel(l, rel_input(rel));
         lower_project(b, rel);
         break;
     case REL_JOIN:
@@ -311,7 +311,7 @@ static bool project_raises(const struct rel *rel) {
 
 static bool is_limited(const struct rel *rel) {
     while (rel->kind == REL_PROJECT || (rel->kind == REL_FILTER && rel->conds.count == 0)) {
-        rel = rel->inputs[0];
+        rel = rel_input(rel);
     }
     return rel->kind == REL_LIMIT;
 }
@@ -333,7 +333,7 @@ static void find_top(struct lower *l, struct top *top) {
         } else if (!empty) {
             break;
         }
-        rel = rel->inputs[0];
+        rel = rel_input(rel);
     }
     top->input = rel;
 }

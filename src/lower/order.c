@@ -270,7 +270,7 @@ void order_answer(struct lower *l, u32 var, i64 count, const struct rel *limit) 
 /* The rows of `input` (its sort carried out if it is one) in a variable. */
 static u32 rows_of(struct lower *l, const struct rel *input, i64 limit) {
     const struct rel *sort = input->kind == REL_SORT ? input : NULL;
-    struct builder *b = lower_rel(l, sort ? sort->inputs[0] : input);
+    struct builder *b = lower_rel(l, sort ? rel_input(sort) : input);
     u32 count;
     if (l->status) {
         return 0;
@@ -295,12 +295,12 @@ static struct builder *over_rows(struct lower *l, const struct rel *input, u32 v
 /* Rows stay in the order of an inner sort as far as somebody can see it: the answer, LIMIT, windows,
  * string_agg. */
 struct builder *lower_sort(struct lower *l, const struct rel *rel) {
-    return l->unordered && !l->drawing ? lower_rel(l, rel->inputs[0])
+    return l->unordered && !l->drawing ? lower_rel(l, rel_input(rel))
                                        : over_rows(l, rel, rows_of(l, rel, -1), rel->rows, true);
 }
 
 struct builder *lower_limit(struct lower *l, const struct rel *rel) {
-    const struct rel *input = rel->inputs[0];
+    const struct rel *input = rel_input(rel);
     b8 before = l->unordered;
     l->unordered = 0;
     u32 src = rows_of(l, input, first_rows(l, rel));

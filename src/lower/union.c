@@ -249,19 +249,19 @@ static struct shared *find_shared(struct lower *l, const struct rel *input) {
     return NULL;
 }
 
-void shared_count(struct lower *l, const struct rel *rel) {
-    if (rel->kind == REL_SHARED) {
-        struct shared *known = find_shared(l, rel->inputs[0]);
-        if (known) {
-            known->uses++;
-            return;
-        }
-        struct shared shared = {.input = rel->inputs[0], .uses = 1};
+static void count_use(struct rel *rel, void *arg) {
+    struct lower *l = arg;
+    struct shared *known = rel_shares(rel) ? find_shared(l, rel_input(rel)) : NULL;
+    if (known) {
+        known->uses++;
+    } else if (rel_shares(rel)) {
+        struct shared shared = {.input = rel_input(rel), .uses = 1};
         VEC_PUSH(l->arena, &l->shared, shared);
     }
-    for (i32 i = 0; i < rel->input_count; i++) {
-        shared_count(l, rel->inputs[i]);
-    }
+}
+
+void shared_count(struct lower *l, struct rel *rel) {
+    rel_each(l->arena, rel, count_use, l);
 }
 
 static u32 shared_rows(struct lower *l, const struct rel *input) {
@@ -301,7 +301,7 @@ static u32 position_in(const struct rel *rel, u32 col) {
 }
 
 struct builder *lower_shared(struct lower *l, const struct rel *rel) {
-    const struct rel *input = rel->inputs[0];
+    const struct rel *input = rel_input(rel);
     struct shared *shared = find_shared(l, input);
     if (!shared || shared->uses <= 1) {
         struct builder *b = lower_rel(l, input);

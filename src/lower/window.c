@@ -388,7 +388,7 @@ static void cut_for_ranks(struct win *s) {
     }
     u32 count = (u32)s->cols.count;
     u32 var = lower_rows(s->w.b, "rows", s->cols.items, count, false, -1);
-    s->w.b = lower_over(l, var, rel->inputs[0]->rows);
+    s->w.b = lower_over(l, var, rel_input(rel)->rows);
     for (u32 i = 0; i < count && !l->status; i++) {
         s->cols.items[i].value = lower_source_value(s->w.b, i);
     }
@@ -476,7 +476,7 @@ static u32 window_step(struct win *s, u32 rows) {
 
 struct builder *lower_window(struct lower *l, const struct rel *rel) {
     struct win s = {.l = l, .rel = rel};
-    const struct rel *input = rel->inputs[0];
+    const struct rel *input = rel_input(rel);
     i64 count = rel->windows.count;
     s.w.l = l;
     b8 before = l->unordered;

@@ -52,7 +52,7 @@ static bool is_worth(const struct opt *o, const struct rel *join) {
     UNUSED(join);
     return true; /* tests have small tables */
 #else
-    i64 rows = join->inputs[1]->rows;
+    i64 rows = rel_right(join)->rows;
     f64 groups = 1.0;
     for (i64 i = 0; i < join->right_keys.count; i++) {
         groups *= (f64)estimate_distinct(o, join->right_keys.items[i], rows);
@@ -62,7 +62,7 @@ static bool is_worth(const struct opt *o, const struct rel *join) {
 }
 
 static bool can_be_early(const struct opt *o, const struct rel *agg) {
-    const struct rel *join = agg->inputs[0];
+    const struct rel *join = rel_input(agg);
     if (agg->exprs.count == 0 || join->kind != REL_JOIN || join->join != JOIN_LEFT ||
         join->dependent || join->conds.count > 0 || join->left_keys.count == 0) {
         return false;
@@ -73,11 +73,11 @@ static bool can_be_early(const struct opt *o, const struct rel *agg) {
         }
     }
     for (i64 i = 0; i < agg->calls.count; i++) {
-        if (!is_harmless(o, join->inputs[1], &agg->calls.items[i])) {
+        if (!is_harmless(o, rel_right(join), &agg->calls.items[i])) {
             return false;
         }
     }
-    return groups_are_rows(o, agg, join->inputs[0]) && is_worth(o, join);
+    return groups_are_rows(o, agg, rel_left(join)) && is_worth(o, join);
 }
 
 /* col, or `value` where it is NULL. */
@@ -99,8 +99,8 @@ static struct expr *with_default(struct plan *plan, u32 col, i64 value) {
 
 /* The aggregate of the right side by its join keys, and the join that looks its rows up. */
 static struct rel *join_groups(struct plan *plan, const struct rel *agg) {
-    struct rel *join = agg->inputs[0];
-    struct rel *early = rel_new(plan, REL_AGG, join->inputs[1], NULL);
+    struct rel *join = rel_input(agg);
+    struct rel *early = rel_new(plan, REL_AGG, rel_right(join), NULL);
     for (i64 i = 0; i < join->right_keys.count; i++) {
         struct expr *key = join->right_keys.items[i];
         VEC_PUSH(plan->arena, &early->exprs, key);
@@ -113,7 +113,7 @@ static struct rel *join_groups(struct plan *plan, const struct rel *agg) {
         VEC_PUSH(plan->arena, &early->calls, call);
         VEC_PUSH(plan->arena, &early->out, call.col);
     }
-    struct rel *made = rel_join(plan, JOIN_LEFT, join->inputs[0], early);
+    struct rel *made = rel_join(plan, JOIN_LEFT, rel_left(join), early);
     for (i64 i = 0; i < join->left_keys.count; i++) {
         VEC_PUSH(plan->arena, &made->left_keys, join->left_keys.items[i]);
         VEC_PUSH(plan->arena, &made->right_keys, expr_col(plan, early->out.items[i], -1));
@@ -124,42 +124,39 @@ static struct rel *join_groups(struct plan *plan, const struct rel *agg) {
 /* Others may hold the aggregate: it becomes the projection itself. */
 static void make_early(struct opt *o, struct rel *agg) {
     struct plan *plan = o->plan;
-    opt_rely(o, agg->inputs[0]->inputs[0]);
+    opt_rely(o, rel_left(rel_input(agg)));
     struct rel *join = join_groups(plan, agg);
-    const struct rel *early = join->inputs[1];
-    struct rel project = *agg;
-    project.kind = REL_PROJECT;
-    project.inputs[0] = join;
-    memset(&project.exprs, 0, sizeof project.exprs);
-    memset(&project.calls, 0, sizeof project.calls);
-    for (i64 i = 0; i < agg->exprs.count; i++) {
-        VEC_PUSH(plan->arena, &project.exprs, agg->exprs.items[i]);
+    const struct rel *early = rel_right(join);
+    expr_list exprs = agg->exprs;
+    agg_list calls = agg->calls;
+    rel_become(plan, agg, REL_PROJECT, join);
+    for (i64 i = 0; i < exprs.count; i++) {
+        VEC_PUSH(plan->arena, &agg->exprs, exprs.items[i]);
     }
-    for (i64 i = 0; i < agg->calls.count; i++) {
+    for (i64 i = 0; i < calls.count; i++) {
         u32 col = early->calls.items[i].col;
-        u8 kind = agg->calls.items[i].agg;
+        u8 kind = calls.items[i].agg;
         bool counts = kind == AGG_COUNT || kind == AGG_COUNT_STAR;
-        VEC_PUSH(plan->arena, &project.exprs,
+        VEC_PUSH(plan->arena, &agg->exprs,
                  counts ? with_default(plan, col, kind == AGG_COUNT_STAR)
                         : expr_col(plan, col, -1));
     }
-    *agg = project;
 }
 
-struct agg_list {
+struct rel_list {
     struct arena *arena;
     VEC(struct rel *) items;
 };
 
 static void note_agg(struct rel *rel, void *arg) {
-    struct agg_list *list = arg;
+    struct rel_list *list = arg;
     if (rel->kind == REL_AGG) {
         VEC_PUSH(list->arena, &list->items, rel);
     }
 }
 
 FALLIBLE pass_early_agg(struct opt *o) {
-    struct agg_list list = {.arena = o->plan->arena};
+    struct rel_list list = {.arena = o->plan->arena};
     estimate_rel(o, o->plan->root);
     rel_each(o->plan->arena, o->plan->root, note_agg, &list);
     for (i64 i = 0; i < list.items.count; i++) {

@@ -244,8 +244,8 @@ i64 estimate_base(const struct rel *rel) {
 
 /* Rows of an inner join by its first `key_count` keys. */
 static f64 keyed_rows(const struct opt *o, const struct rel *join, i64 key_count) {
-    i64 left_rows = join->inputs[0]->rows;
-    i64 right_rows = join->inputs[1]->rows;
+    i64 left_rows = rel_left(join)->rows;
+    i64 right_rows = rel_right(join)->rows;
     f64 rows = (f64)left_rows * (f64)right_rows;
     for (i64 i = 0; i < key_count; i++) {
         i64 a = estimate_distinct(o, join->left_keys.items[i], left_rows);
@@ -253,7 +253,7 @@ static f64 keyed_rows(const struct opt *o, const struct rel *join, i64 key_count
         rows /= (f64)MAX_OF(a, b);
     }
     if (key_count > 1) { /* a key of several columns has no more values than its table rows */
-        i64 values = MIN_OF(estimate_base(join->inputs[0]), estimate_base(join->inputs[1]));
+        i64 values = MIN_OF(estimate_base(rel_left(join)), estimate_base(rel_right(join)));
         f64 least = (f64)left_rows * (f64)right_rows / (f64)values;
         rows = MAX_OF(rows, MIN_OF(least, keyed_rows(o, join, 1)));
     }
@@ -300,7 +300,7 @@ static bool copies_unique(const struct plan *plan, const struct rel *rel, const 
             below[found++] = rel->exprs.items[i]->col;
         }
     }
-    return cols_unique(plan, rel->inputs[0], below, found, nulls);
+    return cols_unique(plan, rel_input(rel), below, found, nulls);
 }
 
 static bool agg_unique(const struct rel *rel, const u32 *cols, i64 count) {
@@ -320,17 +320,17 @@ static bool join_unique(const struct plan *plan, const struct rel *rel, const u3
         return false;
     }
     if (left_once) {
-        return cols_unique(plan, rel->inputs[0], cols, count, nulls);
+        return cols_unique(plan, rel_left(rel), cols, count, nulls);
     }
     return opt_is_inner(rel) &&
-           estimate_unique(plan, rel->inputs[0], rel->left_keys.items, rel->null_safe.items,
+           estimate_unique(plan, rel_left(rel), rel->left_keys.items, rel->null_safe.items,
                            rel->left_keys.count) &&
-           cols_unique(plan, rel->inputs[1], cols, count, nulls);
+           cols_unique(plan, rel_right(rel), cols, count, nulls);
 }
 
 /* row_number = 1 within partitions by some of these columns. */
 static bool first_only(const struct rel *rel, const u32 *cols, i64 count) {
-    const struct rel *window = rel->inputs[0];
+    const struct rel *window = rel_input(rel);
     bool first = false;
     if (rel->kind != REL_FILTER || window->kind != REL_WINDOW || window->windows.count != 1 ||
         window->windows.items[0].is_agg || rel_is_serial(window) ||
@@ -364,13 +364,13 @@ static bool cols_unique(const struct plan *plan, const struct rel *rel, const u3
         if (rel->limit && rel->limit->kind == EXPR_CONST && rel->limit->value.i64 <= 1) {
             return true;
         }
-        return cols_unique(plan, rel->inputs[0], cols, count, nulls);
+        return cols_unique(plan, rel_input(rel), cols, count, nulls);
     case REL_FILTER:
         return first_only(rel, cols, count) ||
-               cols_unique(plan, rel->inputs[0], cols, count, nulls);
+               cols_unique(plan, rel_input(rel), cols, count, nulls);
     case REL_SORT:
     case REL_WINDOW:
-        return cols_unique(plan, rel->inputs[0], cols, count, nulls);
+        return cols_unique(plan, rel_input(rel), cols, count, nulls);
     case REL_PROJECT:
     case REL_SHARED:
         return copies_unique(plan, rel, cols, count, nulls);
@@ -398,7 +398,7 @@ bool estimate_unique(const struct plan *plan, const struct rel *rel, struct expr
 }
 
 static i64 agg_rows(const struct opt *o, const struct rel *rel) {
-    i64 in = rel->inputs[0]->rows;
+    i64 in = rel_input(rel)->rows;
     f64 groups = 1.0;
     for (i64 i = 0; i < rel->exprs.count; i++) {
         if (rel->implied.count == 0 || !rel->implied.items[i]) {
@@ -409,7 +409,7 @@ static i64 agg_rows(const struct opt *o, const struct rel *rel) {
 }
 
 static i64 limit_rows(const struct rel *rel) {
-    i64 in = rel->inputs[0]->rows;
+    i64 in = rel_input(rel)->rows;
     if (rel->limit && rel->limit->kind == EXPR_CONST && !rel->limit->is_null) {
         return MIN_OF(in, MAX_OF(rel->limit->value.i64, 0));
     }
@@ -420,8 +420,8 @@ static i64 limit_rows(const struct rel *rel) {
 static f64 match_share(struct opt *o, const struct rel *rel) {
     f64 share = 1.0;
     for (i64 i = 0; i < rel->left_keys.count; i++) {
-        i64 a = estimate_distinct(o, rel->left_keys.items[i], rel->inputs[0]->rows);
-        i64 b = estimate_distinct(o, rel->right_keys.items[i], rel->inputs[1]->rows);
+        i64 a = estimate_distinct(o, rel->left_keys.items[i], rel_left(rel)->rows);
+        i64 b = estimate_distinct(o, rel->right_keys.items[i], rel_right(rel)->rows);
         share *= clamp_share((f64)b / (f64)a);
     }
     for (i64 i = 0; i < rel->conds.count; i++) {
@@ -432,8 +432,8 @@ static f64 match_share(struct opt *o, const struct rel *rel) {
 }
 
 static i64 join_rows(struct opt *o, const struct rel *rel) {
-    i64 left = rel->inputs[0]->rows;
-    i64 right = rel->inputs[1]->rows;
+    i64 left = rel_left(rel)->rows;
+    i64 right = rel_right(rel)->rows;
     i64 inner = 0;
     switch (rel->join) {
     case JOIN_SEMI:
@@ -453,13 +453,17 @@ static i64 join_rows(struct opt *o, const struct rel *rel) {
     return rel->join == JOIN_FULL ? MAX_OF(inner, MAX_OF(left, right)) : inner;
 }
 
-static void estimate_walk(struct opt *o, struct rel *rel) {
+static i64 union_rows(const struct rel *rel) {
+    f64 rows = 0.0;
     for (i32 i = 0; i < rel->input_count; i++) {
-        if (rel->kind != REL_SHARED || opt_first_visit(o, rel->inputs[i])) {
-            estimate_walk(o, rel->inputs[i]);
-        }
+        rows += (f64)rel->inputs[i]->rows;
     }
-    i64 in = rel->input_count > 0 ? rel->inputs[0]->rows : 0;
+    return to_rows(rows);
+}
+
+static void estimate_one(struct rel *rel, void *arg) {
+    struct opt *o = arg;
+    i64 in = rel->input_count == 1 ? rel_input(rel)->rows : 0;
     switch (rel->kind) {
     case REL_SCAN:
         rel->rows = rel->table_rows;
@@ -471,13 +475,13 @@ static void estimate_walk(struct opt *o, struct rel *rel) {
     case REL_WORK:
         break;
     case REL_FIX:
-        rel->rows = to_rows((f64)in * 10.0);
+        rel->rows = to_rows((f64)rel_left(rel)->rows * 10.0);
         break;
     case REL_FILTER:
         rel->rows = filtered(o, rel, in);
         break;
     case REL_JOIN:
-        rel->right_unique = estimate_unique(o->plan, rel->inputs[1], rel->right_keys.items,
+        rel->right_unique = estimate_unique(o->plan, rel_right(rel), rel->right_keys.items,
                                             rel->null_safe.items, rel->right_keys.count);
         rel->rows = join_rows(o, rel);
         break;
@@ -485,7 +489,7 @@ static void estimate_walk(struct opt *o, struct rel *rel) {
         rel->rows = rel->exprs.count > 0 ? agg_rows(o, rel) : 1;
         break;
     case REL_UNION:
-        rel->rows = to_rows((f64)in + (f64)rel->inputs[1]->rows);
+        rel->rows = union_rows(rel);
         break;
     case REL_LIMIT:
         rel->rows = limit_rows(rel);
@@ -497,8 +501,7 @@ static void estimate_walk(struct opt *o, struct rel *rel) {
 }
 
 void estimate_rel(struct opt *o, struct rel *rel) {
-    o->visited.count = 0;
-    estimate_walk(o, rel);
+    rel_each_up(o->plan->arena, rel, estimate_one, o);
 }
 
 FALLIBLE pass_estimate(struct opt *o) {

@@ -8,7 +8,6 @@
 
 enum { ARMS_MAX = 64 };
 
-typedef VEC(struct expr *) expr_list;
 
 static void split_and(struct arena *arena, expr_list *out, struct expr *expr) {
     if (expr->kind != EXPR_AND) {

@@ -167,12 +167,8 @@ static void computed_facts(struct opt *o, const struct rel *rel) {
     }
 }
 
-void facts_collect(struct opt *o, const struct rel *rel) {
-    for (i32 i = 0; i < rel->input_count; i++) {
-        if (rel->kind != REL_SHARED || opt_first_visit(o, rel->inputs[i])) {
-            facts_collect(o, rel->inputs[i]);
-        }
-    }
+static void rel_facts(struct rel *rel, void *arg) {
+    struct opt *o = arg;
     switch (rel->kind) {
     case REL_SCAN:
         scan_facts(o, rel);
@@ -190,4 +186,8 @@ void facts_collect(struct opt *o, const struct rel *rel) {
     default:
         break;
     }
+}
+
+void facts_collect(struct opt *o, struct rel *rel) {
+    rel_each_up(o->plan->arena, rel, rel_facts, o);
 }

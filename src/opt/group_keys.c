@@ -38,7 +38,7 @@ static bool visit_decided(const struct expr *expr, void *arg) {
 }
 
 static bool decided(struct deps *d, const struct expr *expr) {
-    return !opt_is_volatile(expr) && expr_walk(expr, visit_decided, d);
+    return !expr_is_volatile(expr) && expr_walk(expr, visit_decided, d);
 }
 
 /* Both sides of an equality have the same value, or both are NULL. */
@@ -121,7 +121,7 @@ static void spread_shared(struct deps *d, const struct rel *rel, bool extended) 
     }
     do {
         below.changed = false;
-        spread(&below, rel->inputs[0], extended);
+        spread(&below, rel_input(rel), extended);
     } while (below.changed);
     for (i64 i = 0; i < rel->out.count; i++) {
         if (below.set[rel->left_cols.items[i]]) {
@@ -147,11 +147,11 @@ static void spread_join(struct deps *d, const struct rel *rel, bool extended) {
         spread_conds(d, rel, extended);
     }
     if (keyed) {
-        spread_all(d, rel->inputs[1]);
+        spread_all(d, rel_right(rel));
     }
-    spread(d, rel->inputs[0], extended || rel->join == JOIN_FULL);
+    spread(d, rel_left(rel), extended || rel->join == JOIN_FULL);
     if (inner || outer) {
-        spread(d, rel->inputs[1], extended || outer);
+        spread(d, rel_right(rel), extended || outer);
     }
 }
 
@@ -185,7 +185,7 @@ static void spread(struct deps *d, const struct rel *rel, bool extended) {
     default:
         return;
     }
-    spread(d, rel->inputs[0], extended);
+    spread(d, rel_input(rel), extended);
 }
 
 /* Whether the keys that are not implied decide key i without its own help. */
@@ -200,7 +200,7 @@ static bool follows(struct opt *o, const struct rel *agg, i64 i) {
     }
     do {
         d.changed = false;
-        spread(&d, agg->inputs[0], false);
+        spread(&d, rel_input(agg), false);
     } while (d.changed && !decided(&d, agg->exprs.items[i]));
     return decided(&d, agg->exprs.items[i]);
 }
@@ -226,7 +226,7 @@ static void mark_implied(struct opt *o, struct rel *agg) {
     if (left == count) {
         agg->implied.count = 0;
     } else {
-        opt_rely(o, agg->inputs[0]);
+        opt_rely(o, rel_input(agg));
     }
 }
 
@@ -293,7 +293,7 @@ static bool groups_are_rows(struct opt *o, struct rel *agg) {
     i64 count = agg->exprs.count;
     b8 *null_safe = NEW_ARRAY(o->plan->arena, b8, count + 1);
     memset(null_safe, 1, (size_t)count);
-    if (!estimate_unique(o->plan, agg->inputs[0], agg->exprs.items, null_safe, count)) {
+    if (!estimate_unique(o->plan, rel_input(agg), agg->exprs.items, null_safe, count)) {
         return false;
     }
     struct expr **values = NEW_ARRAY(o->plan->arena, struct expr *, agg->calls.count + 1);
@@ -303,12 +303,13 @@ static bool groups_are_rows(struct opt *o, struct rel *agg) {
             return false;
         }
     }
-    agg->kind = REL_PROJECT;
+    expr_list exprs = agg->exprs;
     for (i64 i = 0; i < agg->calls.count; i++) {
-        VEC_PUSH(o->plan->arena, &agg->exprs, values[i]);
+        VEC_PUSH(o->plan->arena, &exprs, values[i]);
     }
-    agg->calls.count = 0;
-    opt_rely(o, agg->inputs[0]);
+    rel_become(o->plan, agg, REL_PROJECT, rel_input(agg));
+    agg->exprs = exprs;
+    opt_rely(o, rel_input(agg));
     return true;
 }
 

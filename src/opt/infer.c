@@ -8,8 +8,6 @@
 
 enum { CONDS_MAX = 200 };
 
-typedef VEC(struct expr *) expr_list;
-
 struct region {
     struct opt *o;
     const struct rel *top;
@@ -48,8 +46,12 @@ static void split_and(struct arena *arena, expr_list *out, struct expr *expr) {
     }
 }
 
+static bool is_inside(const struct rel *rel) {
+    return rel->kind == REL_FILTER || opt_is_inner(rel);
+}
+
 static void gather(struct region *r, struct rel *rel) {
-    if (rel->kind != REL_FILTER && !opt_is_inner(rel)) {
+    if (!is_inside(rel)) {
         return;
     }
     for (i64 i = 0; i < rel->conds.count; i++) {
@@ -97,29 +99,22 @@ static void spread(struct region *r, struct expr *cond, expr_list *out) {
     }
 }
 
-static struct rel *infer(struct opt *o, struct rel *rel);
+static struct rel *infer(struct rel *rel, void *arg);
 
 /* What stands below a region starts regions of its own. */
-static void infer_below(struct opt *o, struct rel *rel) {
-    bool inside = rel->kind == REL_FILTER || opt_is_inner(rel);
-    for (i32 i = 0; i < rel->input_count; i++) {
-        struct rel *input = rel->inputs[i];
-        if (inside && (input->kind == REL_FILTER || opt_is_inner(input))) {
-            infer_below(o, input);
-        } else if (rel->kind != REL_SHARED) {
-            rel->inputs[i] = infer(o, input);
-        } else if (opt_first_visit(o, input)) {
-            struct rel *body = NEW(o->plan->arena, struct rel);
-            *body = *input; /* users hold the operator itself, so its place must stay */
-            *input = *infer(o, body);
-        }
+static struct rel *infer_below(struct rel *rel, void *arg) {
+    if (!is_inside(rel)) {
+        return infer(rel, arg);
     }
+    opt_change_inputs(arg, rel, infer_below, arg);
+    return rel;
 }
 
-static struct rel *infer(struct opt *o, struct rel *rel) {
+static struct rel *infer(struct rel *rel, void *arg) {
+    struct opt *o = arg;
     struct plan *plan = o->plan;
-    infer_below(o, rel);
-    if (rel->kind != REL_FILTER && !opt_is_inner(rel)) {
+    opt_change_inputs(o, rel, is_inside(rel) ? infer_below : infer, o);
+    if (!is_inside(rel)) {
         return rel;
     }
     struct region r = {.o = o, .top = rel};
@@ -149,6 +144,6 @@ static struct rel *infer(struct opt *o, struct rel *rel) {
 FALLIBLE pass_infer(struct opt *o) {
     struct rel *old = o->plan->root;
     o->visited.count = 0;
-    o->plan->root = rel_with_out(o->plan, infer(o, old), old);
+    o->plan->root = rel_with_out(o->plan, infer(old, o), old);
     return ERR_OK;
 }

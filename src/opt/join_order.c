@@ -57,8 +57,8 @@ static void gather(struct group *g, struct rel *rel) {
         VEC_PUSH(arena, &g->leaves, rel);
         return;
     }
-    gather(g, rel->inputs[0]);
-    gather(g, rel->inputs[1]);
+    gather(g, rel_left(rel));
+    gather(g, rel_right(rel));
     for (i64 i = 0; i < rel->left_keys.count; i++) {
         struct edge edge = {.a = rel->left_keys.items[i], .b = rel->right_keys.items[i]};
         edge.null_safe = i < rel->null_safe.count && rel->null_safe.items[i];
@@ -612,18 +612,17 @@ static struct rel *order_greedy(struct group *g) {
 
 /* the plan */
 
-static struct rel *order(struct opt *o, struct rel *rel);
+static struct rel *order(struct rel *rel, void *arg);
 
 static struct rel *order_group(struct opt *o, struct rel *rel) {
     struct group g = {.o = o};
     gather(&g, rel);
     if (g.leaves.count > MAX_LEAVES) {
-        rel->inputs[0] = order(o, rel->inputs[0]);
-        rel->inputs[1] = order(o, rel->inputs[1]);
+        opt_change_inputs(o, rel, order, o);
         return rel;
     }
     for (i64 i = 0; i < g.leaves.count; i++) {
-        g.leaves.items[i] = order(o, g.leaves.items[i]);
+        g.leaves.items[i] = order(g.leaves.items[i], o);
         estimate_rel(o, g.leaves.items[i]);
     }
     prepare(&g);
@@ -637,38 +636,18 @@ static struct rel *order_group(struct opt *o, struct rel *rel) {
     return all;
 }
 
-static bool order_once(struct opt *o, const struct rel *input) {
-    for (i64 i = 0; i < o->ordered.count; i++) {
-        if (o->ordered.items[i] == input) {
-            return false;
-        }
-    }
-    VEC_PUSH(o->plan->arena, &o->ordered, input);
-    return true;
-}
-
-static struct rel *order(struct opt *o, struct rel *rel) {
+static struct rel *order(struct rel *rel, void *arg) {
+    struct opt *o = arg;
     if (opt_is_inner(rel)) {
         return order_group(o, rel);
     }
-    if (rel->kind == REL_SHARED) {
-        struct rel *input = rel->inputs[0];
-        if (order_once(o, input)) {
-            struct rel *body = NEW(o->plan->arena, struct rel);
-            *body = *input; /* users hold the operator itself, so its place must stay */
-            *input = *rel_with_out(o->plan, order(o, body), input);
-        }
-        return rel;
-    }
-    for (i32 i = 0; i < rel->input_count; i++) {
-        rel->inputs[i] = order(o, rel->inputs[i]);
-    }
+    opt_change_inputs(o, rel, order, o);
     return rel;
 }
 
 FALLIBLE pass_join_order(struct opt *o) {
     struct rel *old = o->plan->root;
-    o->ordered.count = 0;
-    o->plan->root = rel_with_out(o->plan, order(o, old), old);
+    o->visited.count = 0;
+    o->plan->root = rel_with_out(o->plan, order(old, o), old);
     return ERR_OK;
 }

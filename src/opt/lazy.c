@@ -21,7 +21,7 @@ static void look_into(struct rel *rel, void *arg) {
     rel_each_expr(rel, look_at, s);
     bool single = rel->kind == REL_JOIN && rel->join == JOIN_SINGLE;
     s->raises =
-        s->raises || (single && !estimate_unique(s->o->plan, rel->inputs[1], NULL, NULL, 0));
+        s->raises || (single && !estimate_unique(s->o->plan, rel_right(rel), NULL, NULL, 0));
 }
 
 static bool visit_other(const struct expr *expr, void *arg) {
@@ -33,7 +33,7 @@ static bool is_apart(const struct rel *rel) {
     bool apart = rel->kind == REL_JOIN && !rel->dependent && rel->left_keys.count == 0 &&
                  (rel->join == JOIN_SINGLE || rel->join == JOIN_MARK);
     for (i64 i = 0; apart && i < rel->conds.count; i++) {
-        apart = expr_walk(rel->conds.items[i], visit_other, rel->inputs[1]);
+        apart = expr_walk(rel->conds.items[i], visit_other, rel_right(rel));
     }
     return apart;
 }
@@ -43,9 +43,9 @@ static void consider(struct rel *rel, void *arg) {
     if (!is_apart(rel)) {
         return;
     }
-    rel_each(s.o->plan->arena, rel->inputs[1], look_into, &s);
+    rel_each(s.o->plan->arena, rel_right(rel), look_into, &s);
     rel->lazy = s.raises || (rel->join == JOIN_SINGLE &&
-                             !estimate_unique(s.o->plan, rel->inputs[1], NULL, NULL, 0));
+                             !estimate_unique(s.o->plan, rel_right(rel), NULL, NULL, 0));
 }
 
 FALLIBLE pass_lazy(struct opt *o) {

@@ -28,7 +28,6 @@ FALLIBLE opt_run(struct plan *plan, const struct settings *settings, struct erro
         }
         o.facts = NEW_ARRAY(plan->arena, struct col_fact, plan->cols.count + 1);
         o.fact_count = plan->cols.count;
-        o.visited.count = 0;
         facts_collect(&o, plan->root);
         TRY(passes[i].run(&o));
         TRY(stop_check(err));
@@ -65,6 +64,18 @@ bool opt_first_visit(struct opt *o, const struct rel *input) {
     return true;
 }
 
+void opt_change_inputs(struct opt *o, struct rel *rel, rel_change_fn change, void *arg) {
+    for (i32 i = 0; i < rel->input_count; i++) {
+        struct rel *input = rel->inputs[i];
+        if (!rel_shares(rel)) {
+            rel->inputs[i] = change(input, arg);
+        } else if (opt_first_visit(o, input)) {
+            struct rel *body = rel_body(o->plan, input);
+            *input = *rel_with_out(o->plan, change(body, arg), input);
+        }
+    }
+}
+
 bool opt_is_inner(const struct rel *rel) {
     return rel->kind == REL_JOIN && !rel->dependent &&
            (rel->join == JOIN_INNER || rel->join == JOIN_CROSS);
@@ -83,13 +94,4 @@ static void rely_on(struct rel *rel, void *arg) {
 
 void opt_rely(struct opt *o, struct rel *rel) {
     rel_each(o->plan->arena, rel, rely_on, o->plan);
-}
-
-static bool visit_stable(const struct expr *expr, void *arg) {
-    UNUSED(arg);
-    return expr->kind != EXPR_CALL || (expr->func != FUNC_RANDOM && expr->func != FUNC_RANDOM_UUID);
-}
-
-bool opt_is_volatile(const struct expr *expr) {
-    return !expr_walk(expr, visit_stable, NULL);
 }

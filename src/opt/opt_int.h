@@ -33,7 +33,6 @@ struct opt {
     i64 fact_count;
     VEC(const struct rel *) visited; /* see opt_first_visit */
     VEC(struct like_share) likes;    /* estimates made so far */
-    VEC(const struct rel *) ordered; /* join_order: inputs of SHARED that are done */
 };
 
 #define X(A, name, need, text) FALLIBLE pass_##name(struct opt *o);
@@ -41,11 +40,11 @@ WF_PASSES(X, )
 #undef X
 
 /* Fills facts of every column below rel. */
-void facts_collect(struct opt *o, const struct rel *rel);
+void facts_collect(struct opt *o, struct rel *rel);
 /* As expr_can_raise, but knows the columns' ranges. */
 bool facts_can_raise(const struct opt *o, const struct expr *expr);
 
-/* Sets rows (and right_unique) of rel and everything below it. Empties `visited`. */
+/* Sets rows (and right_unique) of rel and everything below it. */
 void estimate_rel(struct opt *o, struct rel *rel);
 /* Distinct values of expr among `rows` rows. */
 i64 estimate_distinct(const struct opt *o, const struct expr *expr, i64 rows);
@@ -59,6 +58,10 @@ i64 estimate_base(const struct rel *rel);
 
 /* True the first time an input of SHARED is asked for since `visited` was emptied. */
 bool opt_first_visit(struct opt *o, const struct rel *input);
+/* Replaces every input by what `change` makes of it. The input of a SHARED is changed once since
+ * `visited` was emptied, in its place, which all users hold, and keeps its columns. */
+typedef struct rel *(*rel_change_fn)(struct rel *rel, void *arg);
+void opt_change_inputs(struct opt *o, struct rel *rel, rel_change_fn change, void *arg);
 /* A SHARED over the given columns of input. */
 struct rel *opt_shared(struct plan *plan, struct rel *input, const u32 *cols, i64 count);
 /* Puts a SHARED between parent and one of its inputs, which others may then use too; everything
@@ -66,8 +69,6 @@ struct rel *opt_shared(struct plan *plan, struct rel *input, const u32 *cols, i6
 void opt_share(struct plan *plan, struct rel *parent, i32 which);
 /* Notes the unique columns below rel, whose uniqueness was made use of. */
 void opt_rely(struct opt *o, struct rel *rel);
-/* Whether two evaluations may differ. */
-bool opt_is_volatile(const struct expr *expr);
 /* Whether a join is one that may change places with others like it. */
 bool opt_is_inner(const struct rel *rel);
 /* A relation with exactly the columns of `like`, in that order: rel itself when it has them. */

@@ -107,16 +107,16 @@ static bool rejects_side(const struct rel *side, const u8 *set) {
 
 static bool one_row(const struct rel *rel) {
     while (rel->kind == REL_PROJECT || rel->kind == REL_SORT) {
-        rel = rel->inputs[0];
+        rel = rel_input(rel);
     }
     return (rel->kind == REL_AGG && rel->exprs.count == 0) ||
            (rel->kind == REL_VALUES && rel->out.count == 0);
 }
 
 static void swap_sides(struct rel *rel) {
-    struct rel *left = rel->inputs[0];
-    rel->inputs[0] = rel->inputs[1];
-    rel->inputs[1] = left;
+    struct rel *left = rel_left(rel);
+    rel_set_left(rel, rel_right(rel));
+    rel_set_right(rel, left);
     for (i64 i = 0; i < rel->left_keys.count; i++) {
         struct expr *key = rel->left_keys.items[i];
         rel->left_keys.items[i] = rel->right_keys.items[i];
@@ -127,22 +127,22 @@ static void swap_sides(struct rel *rel) {
 static void weaken(struct opt *o, struct rel *rel, const u8 *set) {
     if (rel->join == JOIN_SINGLE && !rel->lazy) {
         bool bare = rel->left_keys.count == 0 && rel->conds.count == 0;
-        if (bare && one_row(rel->inputs[1])) {
+        if (bare && one_row(rel_right(rel))) {
             rel->join = JOIN_CROSS;
-        } else if (estimate_unique(o->plan, rel->inputs[1], rel->right_keys.items,
+        } else if (estimate_unique(o->plan, rel_right(rel), rel->right_keys.items,
                                    rel->null_safe.items, rel->right_keys.count)) {
             rel->join = JOIN_LEFT;
         }
     }
     if (rel->join == JOIN_FULL) {
-        bool left = rejects_side(rel->inputs[0], set);
-        bool right = rejects_side(rel->inputs[1], set);
+        bool left = rejects_side(rel_left(rel), set);
+        bool right = rejects_side(rel_right(rel), set);
         if (right && !left) {
             swap_sides(rel);
         }
         rel->join = left || right ? JOIN_LEFT : JOIN_FULL;
     }
-    if (rel->join == JOIN_LEFT && rejects_side(rel->inputs[1], set)) {
+    if (rel->join == JOIN_LEFT && rejects_side(rel_right(rel), set)) {
         rel->join = rel->left_keys.count + rel->conds.count > 0 ? JOIN_INNER : JOIN_CROSS;
     }
 }
@@ -170,8 +170,8 @@ static void walk_join(struct opt *o, struct rel *rel, const u8 *set) {
         note_conds(o, rel, right);
         break;
     }
-    walk(o, rel->inputs[0], left);
-    walk(o, rel->inputs[1], right);
+    walk(o, rel_left(rel), left);
+    walk(o, rel_right(rel), right);
 }
 
 /* Computed columns: what must not be NULL below. */
@@ -182,7 +182,7 @@ static void walk_computed(struct opt *o, struct rel *rel, const u8 *set) {
             note_strict(rel->exprs.items[i], below);
         }
     }
-    walk(o, rel->inputs[0], below);
+    walk(o, rel_input(rel), below);
 }
 
 static void walk(struct opt *o, struct rel *rel, const u8 *set) {
@@ -191,7 +191,7 @@ static void walk(struct opt *o, struct rel *rel, const u8 *set) {
     case REL_FILTER:
         own = copy_set(o, set);
         note_conds(o, rel, own);
-        walk(o, rel->inputs[0], own);
+        walk(o, rel_input(rel), own);
         return;
     case REL_JOIN:
         walk_join(o, rel, set);
@@ -201,7 +201,7 @@ static void walk(struct opt *o, struct rel *rel, const u8 *set) {
         walk_computed(o, rel, set);
         return;
     case REL_SORT:
-        walk(o, rel->inputs[0], set);
+        walk(o, rel_input(rel), set);
         return;
     default:
         break;

@@ -188,7 +188,7 @@ static bool is_idle(const struct prune *p, const struct rel *rel) {
         return !p->used[rel->mark_col];
     }
     bool once = rel->join == JOIN_SINGLE || (rel->join == JOIN_LEFT && rel->right_unique);
-    return once && !any_used(rel->inputs[1], p->used);
+    return once && !any_used(rel_right(rel), p->used);
 }
 
 static void narrow(struct prune *p, struct rel *rel) {
@@ -216,11 +216,10 @@ static void narrow(struct prune *p, struct rel *rel) {
             p->used[rel->right_cols.items[i]] = 1;
         }
         return;
-    case REL_FUNC:
-    case REL_WORK:
-        return;
     default:
-        narrow_out(rel, p->used);
+        if (rel_passes(rel)) {
+            narrow_out(rel, p->used);
+        }
         return;
     }
 }
@@ -241,7 +240,7 @@ static void end_use(struct prune *p, struct rel *input, bool stays);
 /* What is below an operator that disappears. */
 static void forget(struct prune *p, struct rel *rel) {
     for (i32 i = 0; i < rel->input_count; i++) {
-        if (rel->kind == REL_SHARED) {
+        if (rel_shares(rel)) {
             end_use(p, rel->inputs[i], false);
         } else {
             forget(p, rel->inputs[i]);
@@ -259,9 +258,7 @@ static void end_use(struct prune *p, struct rel *input, bool stays) {
         forget(p, input);
         return;
     }
-    struct rel *body = NEW(p->o->plan->arena, struct rel);
-    *body = *input; /* users hold the operator itself, so its place must stay */
-    *input = *prune(p, body);
+    *input = *prune(p, rel_body(p->o->plan, input));
 }
 
 static struct rel *prune(struct prune *p, struct rel *rel) {
@@ -269,16 +266,17 @@ static struct rel *prune(struct prune *p, struct rel *rel) {
         narrow_window(rel, p->used);
     }
     if (is_idle(p, rel)) {
-        if (rel->kind == REL_JOIN) {
-            opt_rely(p->o, rel->inputs[1]);
-            forget(p, rel->inputs[1]);
+        if (rel->kind != REL_JOIN) {
+            return prune(p, rel_input(rel));
         }
-        return prune(p, rel->inputs[0]);
+        opt_rely(p->o, rel_right(rel));
+        forget(p, rel_right(rel));
+        return prune(p, rel_left(rel));
     }
     narrow(p, rel);
     rel_each_expr(rel, mark_slot, p->used);
     for (i32 i = 0; i < rel->input_count; i++) {
-        if (rel->kind == REL_SHARED) {
+        if (rel_shares(rel)) {
             end_use(p, rel->inputs[i], true);
         } else {
             rel->inputs[i] = prune(p, rel->inputs[i]);
@@ -289,16 +287,16 @@ static struct rel *prune(struct prune *p, struct rel *rel) {
 
 static void count_user(struct rel *rel, void *arg) {
     struct prune *p = arg;
-    if (rel->kind != REL_SHARED) {
+    if (!rel_shares(rel)) {
         return;
     }
     for (i64 i = 0; i < p->inputs.count; i++) {
-        if (p->inputs.items[i] == rel->inputs[0]) {
+        if (p->inputs.items[i] == rel_input(rel)) {
             p->left.items[i]++;
             return;
         }
     }
-    VEC_PUSH(p->o->plan->arena, &p->inputs, rel->inputs[0]);
+    VEC_PUSH(p->o->plan->arena, &p->inputs, rel_input(rel));
     VEC_PUSH(p->o->plan->arena, &p->left, (i64)1);
     VEC_PUSH(p->o->plan->arena, &p->live, (b8)0);
 }

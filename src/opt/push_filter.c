@@ -9,8 +9,6 @@
  * rows are extended by NULLs (struct rules). */
 #include "opt/opt_int.h"
 
-typedef VEC(struct expr *) expr_list;
-
 static void split(struct arena *arena, expr_list *out, struct expr *expr) {
     if (expr->kind == EXPR_AND) {
         for (i32 i = 0; i < expr->arg_count; i++) {
@@ -22,6 +20,7 @@ static void split(struct arena *arena, expr_list *out, struct expr *expr) {
 }
 
 static struct rel *push(struct opt *o, struct rel *rel, const expr_list *conds);
+static struct rel *push_over(struct opt *o, struct rel *rel, const expr_list *conds);
 
 static struct rel *with_filter(struct opt *o, struct rel *rel, const expr_list *conds) {
     if (conds->count == 0) {
@@ -150,8 +149,8 @@ static struct rel *push_join(struct opt *o, struct rel *rel, const expr_list *ab
     while (rel->null_safe.count > 0 && rel->null_safe.count < rel->left_keys.count) {
         VEC_PUSH(arena, &rel->null_safe, (b8)0);
     }
-    rel->inputs[0] = push(o, rel->inputs[0], &p.down[0]);
-    rel->inputs[1] = push(o, rel->inputs[1], &p.down[1]);
+    rel_set_left(rel, push(o, rel_left(rel), &p.down[0]));
+    rel_set_right(rel, push(o, rel_right(rel), &p.down[1]));
     return with_filter(o, rel, &p.stay);
 }
 
@@ -191,7 +190,7 @@ static struct rel *push_mapped(struct opt *o, struct rel *rel, const expr_list *
         struct expr *moved = free ? expr_map(arena, cond, map) : cond;
         VEC_PUSH(arena, free ? &down : &stay, moved);
     }
-    rel->inputs[0] = push(o, rel->inputs[0], &down);
+    rel_set_input(rel, push(o, rel_input(rel), &down));
     return with_filter(o, rel, &stay);
 }
 
@@ -214,9 +213,7 @@ static struct rel *push_agg(struct opt *o, struct rel *rel, const expr_list *con
         blocked[rel->out.items[i]] = !key;
     }
     if (rel->exprs.count == 0) {
-        expr_list none = {0};
-        rel->inputs[0] = push(o, rel->inputs[0], &none);
-        return with_filter(o, rel, conds);
+        return push_over(o, rel, conds);
     }
     return push_mapped(o, rel, conds, map, blocked);
 }
@@ -256,19 +253,19 @@ static struct rel *push_window(struct opt *o, struct rel *rel, const expr_list *
         bool free = expr_sides(blocked, cond) == 0 && !facts_can_raise(o, cond);
         VEC_PUSH(arena, free ? &down : &stay, cond);
     }
-    rel->inputs[0] = push(o, rel->inputs[0], &down);
+    rel_set_input(rel, push(o, rel_input(rel), &down));
     return with_filter(o, rel, &stay);
 }
 
-/* A shared plan is pushed into once, and conditions of one user stay with it. */
-static struct rel *push_shared(struct opt *o, struct rel *rel, const expr_list *conds) {
+static struct rel *push_none(struct rel *rel, void *arg) {
     expr_list none = {0};
-    if (opt_first_visit(o, rel->inputs[0])) {
-        struct rel *old = rel->inputs[0];
-        struct rel *body = NEW(o->plan->arena, struct rel);
-        *body = *old; /* all users hold the operator itself, so its place must stay */
-        *old = *rel_with_out(o->plan, push(o, body, &none), old);
-    }
+    return push(arg, rel, &none);
+}
+
+/* Conditions that may not pass stay above; what is below has its own. A shared plan is pushed into
+ * once, and conditions of one user stay with it. */
+static struct rel *push_over(struct opt *o, struct rel *rel, const expr_list *conds) {
+    opt_change_inputs(o, rel, push_none, o);
     return with_filter(o, rel, conds);
 }
 
@@ -277,10 +274,7 @@ static struct rel *push(struct opt *o, struct rel *rel, const expr_list *conds) 
     bool passes = rel->kind == REL_PROJECT || rel->kind == REL_AGG || rel->kind == REL_WINDOW ||
                   rel->kind == REL_UNION;
     if (conds->count == 0 && passes) { /* there may be thousands, of as many columns */
-        for (i32 i = 0; i < rel->input_count; i++) {
-            rel->inputs[i] = push(o, rel->inputs[i], conds);
-        }
-        return rel;
+        return push_over(o, rel, conds);
     }
     switch (rel->kind) {
     case REL_FILTER:
@@ -290,7 +284,7 @@ static struct rel *push(struct opt *o, struct rel *rel, const expr_list *conds) 
         for (i64 i = 0; i < conds->count; i++) {
             VEC_PUSH(o->plan->arena, &list, conds->items[i]);
         }
-        return push(o, rel->inputs[0], &list);
+        return push(o, rel_input(rel), &list);
     case REL_PROJECT:
         return push_project(o, rel, conds);
     case REL_AGG:
@@ -301,20 +295,11 @@ static struct rel *push(struct opt *o, struct rel *rel, const expr_list *conds) 
         return push_union(o, rel, conds);
     case REL_WINDOW:
         return push_window(o, rel, conds);
-    case REL_SHARED:
-        return push_shared(o, rel, conds);
     case REL_SORT:
-        rel->inputs[0] = push(o, rel->inputs[0], conds);
+        rel_set_input(rel, push(o, rel_input(rel), conds));
         return rel;
-    case REL_FIX:
-        rel->inputs[0] = push(o, rel->inputs[0], &list);
-        rel->inputs[1] = push(o, rel->inputs[1], &list);
-        return with_filter(o, rel, conds);
-    case REL_LIMIT:
-        rel->inputs[0] = push(o, rel->inputs[0], &list);
-        return with_filter(o, rel, conds);
     default:
-        return with_filter(o, rel, conds);
+        return push_over(o, rel, conds);
     }
 }
 
@@ -327,9 +312,7 @@ struct repeats {
 
 static void drop_repeats(struct rel *rel, void *arg) {
     struct repeats *r = arg;
-    bool passes = rel->kind == REL_FILTER || rel->kind == REL_SORT || rel->kind == REL_LIMIT ||
-                  rel->kind == REL_JOIN || rel->kind == REL_WINDOW;
-    if (!passes || rel == r->root) { /* the root's list is the answer's, as written */
+    if (!rel_passes(rel) || rel == r->root) { /* the root's list is the answer's, as written */
         return;
     }
     i64 kept = 0;

@@ -14,8 +14,6 @@
  * its other users may want more. */
 #include "opt/opt_int.h"
 
-typedef VEC(struct order_key) order_list;
-
 struct wish {
     struct opt *o;
     struct expr *limit; /* constant or parameter */
@@ -49,7 +47,7 @@ static bool map_order(const struct wish *w, struct expr *const *map, order_list 
     for (i64 i = 0; i < w->order.count; i++) {
         struct order_key key = w->order.items[i];
         key.expr = expr_map(w->o->plan->arena, key.expr, map);
-        if (facts_can_raise(w->o, key.expr) || opt_is_volatile(key.expr)) {
+        if (facts_can_raise(w->o, key.expr) || expr_is_volatile(key.expr)) {
             return false;
         }
         VEC_PUSH(w->o->plan->arena, out, key);
@@ -85,8 +83,8 @@ static bool below_join(const struct wish *w, const struct rel *rel) {
     }
     for (i64 i = 0; i < w->order.count; i++) {
         const struct expr *key = w->order.items[i].expr;
-        if (!expr_walk(key, visit_left, rel->inputs[0]) || facts_can_raise(w->o, key) ||
-            opt_is_volatile(key)) {
+        if (!expr_walk(key, visit_left, rel_left(rel)) || facts_can_raise(w->o, key) ||
+            expr_is_volatile(key)) {
             return false;
         }
     }

@@ -47,15 +47,15 @@ static bool is_worth(struct opt *o, struct rel *semi) {
             return false;
         }
     }
-    return (f64)semi->rows < WORTH * (f64)semi->inputs[0]->rows;
+    return (f64)semi->rows < WORTH * (f64)rel_left(semi)->rows;
 }
 
 /* Moves a semi join down as far as it goes; returns what stands in its place. */
 static struct rel *sink(struct opt *o, struct rel *semi) {
-    struct rel *below = semi->inputs[0];
+    struct rel *below = rel_left(semi);
     if (below->kind == REL_FILTER) {
-        semi->inputs[0] = below->inputs[0];
-        below->inputs[0] = sink(o, semi);
+        rel_set_left(semi, rel_input(below));
+        rel_set_input(below, sink(o, semi));
         return below;
     }
     u8 sides = opt_is_inner(below) ? sides_of(semi, below) : 0;
@@ -66,23 +66,15 @@ static struct rel *sink(struct opt *o, struct rel *semi) {
         }
         return semi;
     }
-    semi->inputs[0] = below->inputs[sides - 1];
+    rel_set_left(semi, below->inputs[sides - 1]);
     below->inputs[sides - 1] = sink(o, semi);
     return below;
 }
 
-static struct rel *walk(struct opt *o, struct rel *rel) {
-    for (i32 i = 0; i < rel->input_count; i++) {
-        if (rel->kind != REL_SHARED) {
-            rel->inputs[i] = walk(o, rel->inputs[i]);
-        } else if (opt_first_visit(o, rel->inputs[i])) {
-            struct rel *input = rel->inputs[i];
-            struct rel *body = NEW(o->plan->arena, struct rel);
-            *body = *input; /* users hold the operator itself, so its place must stay */
-            *input = *rel_with_out(o->plan, walk(o, body), input);
-        }
-    }
-    bool stands_on_joins = rel->kind == REL_JOIN && rel->inputs[0]->kind != REL_SCAN;
+static struct rel *walk(struct rel *rel, void *arg) {
+    struct opt *o = arg;
+    opt_change_inputs(o, rel, walk, o);
+    bool stands_on_joins = rel->kind == REL_JOIN && rel_left(rel)->kind != REL_SCAN;
     return stands_on_joins && is_worth(o, rel) ? sink(o, rel) : rel;
 }
 
@@ -90,6 +82,6 @@ FALLIBLE pass_push_semi(struct opt *o) {
     struct rel *old = o->plan->root;
     estimate_rel(o, old);
     o->visited.count = 0;
-    o->plan->root = rel_with_out(o->plan, walk(o, old), old);
+    o->plan->root = rel_with_out(o->plan, walk(old, o), old);
     return ERR_OK;
 }

@@ -25,6 +25,10 @@ struct target {
     b8 below_agg;
 };
 
+static struct rel *other_side(const struct rel *join, i32 side) {
+    return side == 0 ? rel_right(join) : rel_left(join);
+}
+
 /* Keys over a projection's or aggregate's columns, over its input's. Of an aggregate those that are
  * group keys are enough; false when there are none. */
 static bool keys_below(struct plan *plan, const struct rel *rel, struct target *target) {
@@ -77,7 +81,7 @@ static i32 input_below(struct opt *o, const struct rel *at, i64 small_rows,
                        struct expr *const *keys, i64 count) {
     for (i32 side = 0; side < 2 && opt_is_inner(at); side++) {
         const struct rel *input = at->inputs[side];
-        const struct rel *base = input->kind == REL_FILTER ? input->inputs[0] : input;
+        const struct rel *base = input->kind == REL_FILTER ? rel_input(input) : input;
         struct among among = {input, base->kind == REL_SCAN || opt_is_inner(base)};
         for (i64 i = 0; i < count; i++) {
             expr_each_col(keys[i], note_among, &among);
@@ -105,7 +109,7 @@ static bool find_target(struct opt *o, struct rel *join, i32 side, struct target
     }
     for (;;) {
         struct rel *at = out->rel->inputs[out->which];
-        i32 below = input_below(o, at, join->inputs[1 - side]->rows, out->keys, out->count);
+        i32 below = input_below(o, at, other_side(join, side)->rows, out->keys, out->count);
         if (below >= 0) {
             out->rel = at;
             out->which = below;
@@ -119,7 +123,7 @@ static bool find_target(struct opt *o, struct rel *join, i32 side, struct target
         } else if (at->kind != REL_FILTER) {
             return at->kind != REL_SHARED && at->kind != REL_LIMIT;
         }
-        if (at->kind == REL_FILTER && at->inputs[0]->kind == REL_SCAN) {
+        if (at->kind == REL_FILTER && rel_input(at)->kind == REL_SCAN) {
             return true; /* conditions on the table itself come first */
         }
         out->rel = at;
@@ -128,7 +132,7 @@ static bool find_target(struct opt *o, struct rel *join, i32 side, struct target
 }
 
 static bool is_worth(struct opt *o, const struct rel *join, i32 side, const struct target *target) {
-    const struct rel *small = join->inputs[1 - side];
+    const struct rel *small = other_side(join, side);
     i64 rows = target->rel->inputs[target->which]->rows;
     if (rows < ROWS_MIN || small->rows > rows / 4) {
         return false;
@@ -143,7 +147,7 @@ static bool is_worth(struct opt *o, const struct rel *join, i32 side, const stru
 
 static void reduce_side(struct opt *o, struct rel *join, i32 side, const struct target *target) {
     struct plan *plan = o->plan;
-    struct rel *small = join->inputs[1 - side];
+    struct rel *small = other_side(join, side);
     struct expr **keys = side == 0 ? join->right_keys.items : join->left_keys.items;
     struct rel *use = opt_shared(plan, small, small->out.items, small->out.count);
     struct expr **map = NEW_ARRAY(plan->arena, struct expr *, plan->cols.count + 1);
@@ -170,7 +174,7 @@ static void consider(struct opt *o, struct rel *join) {
         return;
     }
     for (i32 side = 1; side >= (inner ? 0 : 1); side--) {
-        if (join->inputs[1 - side]->kind == REL_SHARED || !find_target(o, join, side, &target)) {
+        if (other_side(join, side)->kind == REL_SHARED || !find_target(o, join, side, &target)) {
             continue;
         }
         if ((!inner || target.below_agg) && is_worth(o, join, side, &target)) {

@@ -30,10 +30,10 @@ static bool join_sorted(struct rel *rel, u32 col) {
     for (i64 i = 0; i < rel->left_keys.count && opt_is_inner(rel); i++) {
         const struct expr *left = rel->left_keys.items[i];
         if (is_col(rel->right_keys.items[i], col) && left->kind == EXPR_COL) {
-            return is_sorted(rel->inputs[0], left->col);
+            return is_sorted(rel_left(rel), left->col);
         }
     }
-    return is_sorted(rel->inputs[0], col);
+    return is_sorted(rel_left(rel), col);
 }
 
 /* The operator's first expressions make its first columns. */
@@ -41,7 +41,7 @@ static bool made_sorted(struct rel *rel, u32 col, bool passes_on) {
     for (i64 i = 0; i < rel->exprs.count; i++) {
         if (rel->out.items[i] == col) {
             const struct expr *expr = rel->exprs.items[i];
-            return passes_on && expr->kind == EXPR_COL && is_sorted(rel->inputs[0], expr->col);
+            return passes_on && expr->kind == EXPR_COL && is_sorted(rel_input(rel), expr->col);
         }
     }
     return false;
@@ -58,7 +58,7 @@ static bool is_sorted(struct rel *rel, u32 col) {
         return scan_sorted(rel, col);
     case REL_FILTER:
     case REL_SORT: /* in the middle of a plan it has no effect but below a limit */
-        return is_sorted(rel->inputs[0], col);
+        return is_sorted(rel_input(rel), col);
     case REL_PROJECT:
         return made_sorted(rel, col, true);
     case REL_AGG:
@@ -67,16 +67,16 @@ static bool is_sorted(struct rel *rel, u32 col) {
     case REL_JOIN:
         return join_sorted(rel, col);
     case REL_LIMIT:
-        return rel->inputs[0]->kind == REL_SORT ? orders_by(&rel->inputs[0]->order.items[0], col)
-                                                : is_sorted(rel->inputs[0], col);
+        return rel_input(rel)->kind == REL_SORT ? orders_by(&rel_input(rel)->order.items[0], col)
+                                                : is_sorted(rel_input(rel), col);
     case REL_WINDOW:
         return rel->exprs.count   ? is_col(rel->exprs.items[0], col)
                : rel->order.count ? orders_by(&rel->order.items[0], col)
-                                  : is_sorted(rel->inputs[0], col);
+                                  : is_sorted(rel_input(rel), col);
     case REL_SHARED:
         for (i64 i = 0; i < rel->out.count; i++) {
             if (rel->out.items[i] == col) {
-                return is_sorted(rel->inputs[0], rel->left_cols.items[i]);
+                return is_sorted(rel_input(rel), rel->left_cols.items[i]);
             }
         }
         return false;
@@ -95,7 +95,7 @@ static void mark_runs(struct rel *rel, void *arg) {
             count++;
         }
     }
-    if (count == 1 && only->kind == EXPR_COL && is_sorted(rel->inputs[0], only->col)) {
+    if (count == 1 && only->kind == EXPR_COL && is_sorted(rel_input(rel), only->col)) {
         rel->in_runs = 1;
     }
 }

@@ -180,7 +180,7 @@ static void split(struct rel *rel, void *arg) {
         for (i64 k = 0; k < count; k++) {
             keys[k] = rel->exprs.items[k];
         }
-        struct rel *input = rel->inputs[0];
+        struct rel *input = rel_input(rel);
         input = parts.count > 1 ? use_input(plan, input, part, keys, count) : input;
         struct rel *agg = part_rel(plan, part, input, keys, count);
         for (i64 k = 0; i == 0 && k < count; k++) { /* the first keeps the keys' numbers */

@@ -83,7 +83,7 @@ static void note_rel(struct rel *rel, void *arg) {
     struct outer_walk *w = arg;
     rel_each_expr(rel, note_slot, arg);
     for (i64 i = 0; rel->kind == REL_SHARED && i < w->u->shared_from.count; i++) {
-        w->found = w->found || w->u->shared_from.items[i] == rel->inputs[0];
+        w->found = w->found || w->u->shared_from.items[i] == rel_input(rel);
     }
     for (i64 i = 0; rel_is_serial(rel) && i < w->u->draws.count; i++) {
         w->found = w->found || w->u->draws.items[i] == rel;
@@ -143,7 +143,7 @@ static void add_out(const struct unnest *u, struct rel *rel, const u32 *cols) {
 /* Conditions of the join on the left alone: for rows that fail them the right side is not asked. */
 static bool is_guard(const struct unnest *u, const struct expr *cond) {
     struct outer_walk w = {.u = u};
-    struct side_walk side = {u->join->inputs[0], true};
+    struct side_walk side = {rel_left(u->join), true};
     expr_each_col(cond, note_outer, &w);
     expr_each_col(cond, note_side, &side);
     return (w.found || w.other) && side.inside;
@@ -193,10 +193,10 @@ static struct rel *use_domain(struct unnest *u, u32 *cols) {
     struct plan *plan = plan_of(u);
     if (u->grows) {
         memcpy(cols, u->outer, sizeof(u32) * (size_t)u->count);
-        return u->join->inputs[0];
+        return rel_left(u->join);
     }
     if (!u->domain) {
-        u->left = u->join->inputs[0];
+        u->left = rel_left(u->join);
         struct rel *values = asking_rows(u);
         u->domain = rel_new(plan, REL_AGG, values, NULL);
         for (i64 i = 0; i < u->count; i++) {
@@ -242,9 +242,9 @@ struct guard_walk {
 
 static void note_guard(u32 col, void *arg) {
     struct guard_walk *w = arg;
-    bool right = rel_has_out(w->join->inputs[1], col);
+    bool right = rel_has_out(rel_right(w->join), col);
     w->right = w->right || right;
-    w->outside = w->outside || (!right && !rel_has_out(w->join->inputs[0], col));
+    w->outside = w->outside || (!right && !rel_has_out(rel_left(w->join), col));
 }
 
 /* A subquery that may raise, and is asked for under a condition on columns of a query further out.
@@ -259,7 +259,7 @@ static bool is_waiting(struct opt *o, struct rel *join) {
         expr_each_col(join->conds.items[i], note_guard, &w);
         guarded = w.outside && !w.right;
     }
-    return guarded && may_raise(o, join->inputs[1]);
+    return guarded && may_raise(o, rel_right(join));
 }
 
 struct shared_walk {
@@ -270,15 +270,15 @@ struct shared_walk {
 
 static void note_shared(struct rel *rel, void *arg) {
     struct shared_walk *w = arg;
-    if (rel->kind == REL_SHARED && unnest_below_uses_outer(w->u, rel->inputs[0])) {
-        VEC_PUSH(arena_of(w->u), &w->inputs, rel->inputs[0]);
+    if (rel->kind == REL_SHARED && unnest_below_uses_outer(w->u, rel_input(rel))) {
+        VEC_PUSH(arena_of(w->u), &w->inputs, rel_input(rel));
     }
 }
 
 static void count_shared(struct rel *rel, void *arg) {
     struct shared_walk *w = arg;
     for (i64 i = 0; rel->kind == REL_SHARED && i < w->inputs.count; i++) {
-        w->users += w->inputs.items[i] == rel->inputs[0];
+        w->users += w->inputs.items[i] == rel_input(rel);
     }
 }
 
@@ -313,7 +313,7 @@ static struct rel *merge_filters(const struct unnest *u, struct rel *rel) {
     VEC(struct rel *) stack = {0};
     while (bottom->kind == REL_FILTER) {
         VEC_PUSH(arena_of(u), &stack, bottom);
-        bottom = bottom->inputs[0];
+        bottom = rel_input(bottom);
     }
     struct rel *merged = rel_new(plan_of(u), REL_FILTER, bottom, NULL);
     for (i64 i = stack.count; i-- > 0;) { /* the lowest is tested first */
@@ -335,7 +335,7 @@ static bool equal_to(const struct rel *filter, const struct expr *cond, u32 oute
         const struct expr *a = cond->args[i];
         const struct expr *c = cond->args[1 - i];
         if (a->kind == EXPR_COL && a->col == outer && c->kind == EXPR_COL &&
-            rel_has_out(filter->inputs[0], c->col) && type_eq(a->type, c->type)) {
+            rel_has_out(rel_input(filter), c->col) && type_eq(a->type, c->type)) {
             *out = c->col;
             return true;
         }
@@ -376,9 +376,9 @@ static struct expr *not_null(const struct unnest *u, const struct expr *cond) {
 
 static struct rel *push_filter(struct unnest *u, struct rel *rel, u32 *cols) {
     struct rel *filter = merge_filters(u, rel);
-    if (!u->widen || unnest_below_uses_outer(u, filter->inputs[0]) ||
+    if (!u->widen || unnest_below_uses_outer(u, rel_input(filter)) ||
         !own_values(u, filter, cols)) {
-        filter->inputs[0] = push(u, filter->inputs[0], cols);
+        rel_set_input(filter, push(u, rel_input(filter), cols));
         remap_rel(u, filter, cols);
         add_out(u, filter, cols);
         return filter;
@@ -397,7 +397,7 @@ static struct rel *push_filter(struct unnest *u, struct rel *rel, u32 *cols) {
 }
 
 static struct rel *push_project(struct unnest *u, struct rel *rel, u32 *cols) {
-    rel->inputs[0] = push(u, rel->inputs[0], cols);
+    rel_set_input(rel, push(u, rel_input(rel), cols));
     remap_rel(u, rel, cols);
     for (i64 i = 0; i < u->count; i++) {
         VEC_PUSH(arena_of(u), &rel->exprs, expr_col(plan_of(u), cols[i], -1));
@@ -442,14 +442,14 @@ static struct rel *push_inner(struct unnest *u, struct rel *rel, u32 *cols) {
     if (own_uses_outer(u, rel)) {
         return push_filter(u, lift_conds(u, rel), cols);
     }
-    bool left = unnest_below_uses_outer(u, rel->inputs[0]);
-    bool right = unnest_below_uses_outer(u, rel->inputs[1]);
+    bool left = unnest_below_uses_outer(u, rel_left(rel));
+    bool right = unnest_below_uses_outer(u, rel_right(rel));
     u32 *other = NEW_ARRAY(arena_of(u), u32, u->count);
     if (left) {
-        rel->inputs[0] = push(u, rel->inputs[0], cols);
+        rel_set_left(rel, push(u, rel_left(rel), cols));
     }
     if (right) {
-        rel->inputs[1] = push(u, rel->inputs[1], left ? other : cols);
+        rel_set_right(rel, push(u, rel_right(rel), left ? other : cols));
     }
     if (left && right) {
         join_values(u, rel, cols, other);
@@ -466,17 +466,17 @@ static void remap_below(struct rel *rel, void *arg) {
  * depending on the left, which has the outer columns now. */
 static struct rel *push_outer(struct unnest *u, struct rel *rel, u32 *cols) {
     u32 *other = NEW_ARRAY(arena_of(u), u32, u->count);
-    bool right = unnest_below_uses_outer(u, rel->inputs[1]);
-    bool waits = right && is_waiting(u->o, rel) && owns_shared(u, rel->inputs[1]);
-    rel->inputs[0] = push(u, rel->inputs[0], cols);
+    bool right = unnest_below_uses_outer(u, rel_right(rel));
+    bool waits = right && is_waiting(u->o, rel) && owns_shared(u, rel_right(rel));
+    rel_set_left(rel, push(u, rel_left(rel), cols));
     if (waits) {
         struct remap r = {arena_of(u), map_to(u, cols)};
-        rel_each(arena_of(u), rel->inputs[1], remap_below, &r);
+        rel_each(arena_of(u), rel_right(rel), remap_below, &r);
         rel->dependent = 1;
         right = false;
     }
     if (right) {
-        rel->inputs[1] = push(u, rel->inputs[1], other);
+        rel_set_right(rel, push(u, rel_right(rel), other));
     }
     remap_rel(u, rel, cols);
     if (right) {
@@ -586,14 +586,14 @@ static struct rel *fill_groups(struct unnest *u, struct rel *agg, u32 *cols) {
         cols[i] = col_like(plan, own[i]);
         VEC_PUSH(plan->arena, &project->out, cols[i]);
     }
-    project->inputs[0] = join;
+    rel_set_input(project, join);
     return project;
 }
 
 static struct rel *push_agg(struct unnest *u, struct rel *rel, u32 *cols, bool fill) {
     struct plan *plan = plan_of(u);
     bool scalar = rel->exprs.count == 0;
-    rel->inputs[0] = push(u, rel->inputs[0], cols);
+    rel_set_input(rel, push(u, rel_input(rel), cols));
     remap_rel(u, rel, cols);
     i64 keys = rel->exprs.count;
     struct rel old = *rel;
@@ -613,11 +613,11 @@ static struct rel *push_agg(struct unnest *u, struct rel *rel, u32 *cols, bool f
 }
 
 static struct rel *push_window(struct unnest *u, struct rel *rel, u32 *cols) {
-    const struct rel *sort = rel->inputs[0];
+    const struct rel *sort = rel_input(rel);
     for (i64 i = 0; rel_is_serial(rel) && sort->kind == REL_SORT && i < sort->order.count; i++) {
         VEC_PUSH(arena_of(u), &rel->order, sort->order.items[i]);
     }
-    rel->inputs[0] = push(u, rel->inputs[0], cols);
+    rel_set_input(rel, push(u, rel_input(rel), cols));
     remap_rel(u, rel, cols);
     for (i64 i = 0; i < u->count; i++) {
         VEC_PUSH(arena_of(u), &rel->exprs, expr_col(plan_of(u), cols[i], -1));
@@ -652,8 +652,8 @@ static struct expr *unless_null(struct arena *arena, struct expr *bound, struct 
 static struct rel *push_limit(struct unnest *u, struct rel *rel, u32 *cols) {
     struct plan *plan = plan_of(u);
     struct arena *arena = plan->arena;
-    struct rel *sort = rel->inputs[0]->kind == REL_SORT ? rel->inputs[0] : NULL;
-    struct rel *input = push(u, sort ? sort->inputs[0] : rel->inputs[0], cols);
+    struct rel *sort = rel_input(rel)->kind == REL_SORT ? rel_input(rel) : NULL;
+    struct rel *input = push(u, sort ? rel_input(sort) : rel_input(rel), cols);
     u32 col = plan_col_new(plan, "row_number", type_of(TYPE_BIGINT), false);
     struct rel *window = rel_numbered(plan, input, col);
     if (sort) {
@@ -693,17 +693,17 @@ static struct rel *add_both(struct unnest *u, struct rel *rel, u32 *cols, const 
 
 static struct rel *push_union(struct unnest *u, struct rel *rel, u32 *cols) {
     u32 *other = NEW_ARRAY(arena_of(u), u32, u->count);
-    rel->inputs[0] = push(u, rel->inputs[0], cols);
-    rel->inputs[1] = push(u, rel->inputs[1], other);
+    rel_set_left(rel, push(u, rel_left(rel), cols));
+    rel_set_right(rel, push(u, rel_right(rel), other));
     return add_both(u, rel, cols, other);
 }
 
 /* Each value has a recursion of its own, and all of them run at once. */
 static struct rel *push_fix(struct unnest *u, struct rel *rel, u32 *cols) {
-    rel->inputs[0] = push(u, rel->inputs[0], cols);
+    rel_set_left(rel, push(u, rel_left(rel), cols));
     VEC_PUSH(arena_of(u), &u->fixes, rel->fix);
     u32 *other = NEW_ARRAY(arena_of(u), u32, u->count);
-    rel->inputs[1] = push(u, rel->inputs[1], other);
+    rel_set_right(rel, push(u, rel_right(rel), other));
     return add_both(u, rel, cols, other);
 }
 
@@ -719,15 +719,13 @@ static struct rel *push_work(struct unnest *u, struct rel *rel, u32 *cols) {
 /* All users of a shared plan are on this right side, so it is changed once for all. */
 static struct rel *push_shared(struct unnest *u, struct rel *rel, u32 *cols) {
     i64 at = 0;
-    while (at < u->shared_from.count && u->shared_from.items[at] != rel->inputs[0]) {
+    while (at < u->shared_from.count && u->shared_from.items[at] != rel_input(rel)) {
         at++;
     }
     if (at == u->shared_from.count) {
         u32 *made = NEW_ARRAY(arena_of(u), u32, u->count);
-        struct rel *old = rel->inputs[0];
-        struct rel *body = NEW(arena_of(u), struct rel);
-        *body = *old; /* users hold the operator itself, so its place must stay */
-        *old = *push(u, body, made);
+        struct rel *old = rel_input(rel);
+        *old = *push(u, rel_body(plan_of(u), old), made);
         at = u->shared_from.count; /* shared plans within have come before */
         VEC_PUSH(arena_of(u), &u->shared_from, old);
         VEC_PUSH(arena_of(u), &u->shared_cols, made);
@@ -799,7 +797,7 @@ static struct rel *push(struct unnest *u, struct rel *rel, u32 *cols) {
     case REL_WINDOW:
         return push_window(u, rel, cols);
     case REL_SORT: /* of all values' rows at once: those of one keep theirs */
-        rel->inputs[0] = push(u, rel->inputs[0], cols);
+        rel_set_input(rel, push(u, rel_input(rel), cols));
         remap_rel(u, rel, cols);
         add_out(u, rel, cols);
         return rel;
@@ -836,7 +834,7 @@ static bool has_fix(const struct unnest *u, struct rel *rel) {
 /* The left columns that the right side uses; false when there are none. */
 static bool find_outer(struct unnest *u) {
     struct plan *plan = u->o->plan;
-    const struct rel *left = u->join->inputs[0];
+    const struct rel *left = rel_left(u->join);
     u8 *is_free = NEW_ARRAY(plan->arena, u8, plan->cols.count + 1);
     u8 *flags = NEW_ARRAY(plan->arena, u8, plan->cols.count + 1);
     u->is_outer = flags;
@@ -847,7 +845,7 @@ static bool find_outer(struct unnest *u) {
         u->outer[u->count++] = left->out.items[left->out.count - 1];
         flags[u->outer[0]] = 1;
     }
-    if (rel_free_cols(plan, u->join->inputs[1], is_free) == 0) {
+    if (rel_free_cols(plan, rel_right(u->join), is_free) == 0) {
         return false;
     }
     for (i64 i = 0; i < left->out.count; i++) {
@@ -869,7 +867,7 @@ struct user_count {
 
 static void count_user(struct rel *rel, void *arg) {
     struct user_count *c = arg;
-    if (rel->kind == REL_SHARED && rel->inputs[0] == c->input) {
+    if (rel->kind == REL_SHARED && rel_input(rel) == c->input) {
         c->user = rel;
         c->count++;
     }
@@ -881,11 +879,7 @@ static void inline_single(struct plan *plan, const struct rel *input) {
     if (c.count != 1) {
         return;
     }
-    c.user->kind = REL_PROJECT;
-    for (i64 i = 0; i < c.user->left_cols.count; i++) {
-        VEC_PUSH(plan->arena, &c.user->exprs, expr_col(plan, c.user->left_cols.items[i], -1));
-    }
-    c.user->left_cols.count = 0;
+    rel_unshare(plan, c.user);
 }
 
 static void rewrite(struct unnest *u) {
@@ -893,9 +887,9 @@ static void rewrite(struct unnest *u) {
     struct rel *join = u->join;
     u32 *cols = NEW_ARRAY(plan->arena, u32, u->count);
     bool top = unnest_agg_top(u);
-    u->widen = !u->numbered && !may_raise(u->o, join->inputs[1]) && !has_fix(u, join->inputs[1]);
-    join->inputs[1] =
-        top ? push_agg(u, join->inputs[1], cols, false) : push(u, join->inputs[1], cols);
+    u->widen = !u->numbered && !may_raise(u->o, rel_right(join)) && !has_fix(u, rel_right(join));
+    struct rel *right = rel_right(join);
+    rel_set_right(join, top ? push_agg(u, right, cols, false) : push(u, right, cols));
     join_values(u, join, u->outer, cols);
     if (u->domain) {
         opt_share(plan, join, 0);
@@ -916,11 +910,11 @@ static bool goes_on(const struct unnest *u, struct rel *rel, u32 fix) {
         return rel->fix == fix && !rel->whole;
     case REL_PROJECT:
     case REL_FILTER:
-        return goes_on(u, rel->inputs[0], fix);
+        return goes_on(u, rel_input(rel), fix);
     case REL_JOIN:
         return (rel->join == JOIN_INNER || rel->join == JOIN_CROSS) && !rel->dependent &&
-               !own_uses_outer(u, rel) && rel->inputs[1]->kind == REL_VALUES &&
-               !unnest_below_uses_outer(u, rel->inputs[1]) && goes_on(u, rel->inputs[0], fix);
+               !own_uses_outer(u, rel) && rel_right(rel)->kind == REL_VALUES &&
+               !unnest_below_uses_outer(u, rel_right(rel)) && goes_on(u, rel_left(rel), fix);
     default:
         return false;
     }
@@ -931,10 +925,10 @@ static bool starts(const struct unnest *u, struct rel *rel, bool recursive) {
     switch (rel->kind) {
     case REL_PROJECT:
     case REL_FILTER:
-        return starts(u, rel->inputs[0], recursive);
+        return starts(u, rel_input(rel), recursive);
     case REL_FIX:
-        return !recursive && goes_on(u, rel->inputs[1], rel->fix) &&
-               starts(u, rel->inputs[0], true);
+        return !recursive && goes_on(u, rel_right(rel), rel->fix) &&
+               starts(u, rel_left(rel), true);
     case REL_VALUES:
         return recursive && (rel->out.count == 0 || rel->exprs.count == rel->out.count);
     default:
@@ -950,18 +944,13 @@ struct rel_list {
 struct rename {
     struct plan *plan;
     struct expr **map;
+    i64 map_count;
     const struct rel_list *inside; /* what makes and carries the old columns */
 };
 
 static void list_rel(struct rel *rel, void *arg) {
     struct rel_list *list = arg;
     VEC_PUSH(list->arena, &list->items, (const struct rel *)rel);
-}
-
-static void rename_list(const struct rename *r, u32 *items, i64 count) {
-    for (i64 i = 0; i < count; i++) {
-        items[i] = r->map[items[i]] ? r->map[items[i]]->col : items[i];
-    }
 }
 
 static void rename_rel(struct rel *rel, void *arg) {
@@ -971,11 +960,7 @@ static void rename_rel(struct rel *rel, void *arg) {
             return;
         }
     }
-    struct remap remap = {r->plan->arena, r->map};
-    rel_each_expr(rel, remap_slot, &remap);
-    rename_list(r, rel->out.items, rel->out.count);
-    rename_list(r, rel->left_cols.items, rel->left_cols.count);
-    rename_list(r, rel->right_cols.items, rel->right_cols.count);
+    rel_rename(r->plan->arena, rel, r->map, r->map_count);
 }
 
 /* The left's rows become the first rows of the recursion, which takes the join's place; false, and
@@ -984,10 +969,10 @@ static bool grow_left(struct unnest *u) {
     struct plan *plan = plan_of(u);
     struct rel *join = u->join;
     bool inner = join->join == JOIN_INNER || join->join == JOIN_CROSS;
-    if (!inner || join->left_keys.count > 0 || !starts(u, join->inputs[1], false)) {
+    if (!inner || join->left_keys.count > 0 || !starts(u, rel_right(join), false)) {
         return false;
     }
-    const struct rel *left = join->inputs[0];
+    const struct rel *left = rel_left(join);
     u8 *flags = NEW_ARRAY(plan->arena, u8, plan->cols.count + 1);
     u->is_outer = flags;
     u->count = 0;
@@ -997,45 +982,36 @@ static bool grow_left(struct unnest *u) {
     }
     u32 *cols = NEW_ARRAY(plan->arena, u32, u->count);
     u->grows = 1;
-    struct rel *grown = push(u, join->inputs[1], cols);
+    struct rel *grown = push(u, rel_right(join), cols);
     struct rel_list inside = {.arena = plan->arena};
-    struct rename r = {plan, map_to(u, cols), &inside};
-    join->kind = REL_FILTER;
-    join->input_count = 1;
-    join->inputs[0] = grown;
-    join->inputs[1] = NULL;
+    struct rename r = {plan, map_to(u, cols), plan->cols.count, &inside};
+    expr_list conds = join->conds;
+    rel_become(plan, join, REL_FILTER, grown);
+    join->conds = conds;
     rel_each(plan->arena, grown, list_rel, &inside);
     rel_each(plan->arena, plan->root, rename_rel, &r);
     return true;
 }
 
 /* A shared plan that uses no outer column is computed once, and so are its calls. */
-static void find_draws(struct unnest *u, struct rel *rel) {
-    if (!rel || (rel->kind == REL_SHARED && rel_free_cols(plan_of(u), rel, NULL) == 0)) {
-        return;
-    }
-    for (i64 i = 0; i < u->draws.count; i++) {
-        if (u->draws.items[i] == rel) {
-            return;
-        }
-    }
+static bool find_draws(struct rel *rel, void *arg) {
+    struct unnest *u = arg;
     if (rel_is_serial(rel)) {
         VEC_PUSH(arena_of(u), &u->draws, (const struct rel *)rel);
     }
-    find_draws(u, rel->inputs[0]);
-    find_draws(u, rel->inputs[1]);
+    return !rel_shares(rel) || rel_free_cols(plan_of(u), rel, NULL) > 0;
 }
 
 static void unnest_join(struct opt *o, struct rel *join, bool serials) {
     struct unnest u = {.o = o, .join = join};
     bool dependent = find_outer(&u);
     if (dependent && serials) {
-        find_draws(&u, join->inputs[1]);
+        rel_walk(o->plan->arena, rel_right(join), find_draws, &u);
         u.numbered = u.draws.count > 0;
     }
     if (u.numbered) {
         u32 row = plan_col_new(o->plan, "row", type_of(TYPE_BIGINT), false);
-        join->inputs[0] = rel_numbered(o->plan, join->inputs[0], row);
+        rel_set_left(join, rel_numbered(o->plan, rel_left(join), row));
         (void)find_outer(&u);
         rewrite(&u);
     } else if (dependent) {
@@ -1043,7 +1019,7 @@ static void unnest_join(struct opt *o, struct rel *join, bool serials) {
     }
     if (!u.numbered &&
         find_outer(&u)) { /* what may raise is computed for the values asked for, no others */
-        bool careful = is_guarded(&u) && may_raise(o, join->inputs[1]);
+        bool careful = is_guarded(&u) && may_raise(o, rel_right(join));
         if (!careful && grow_left(&u)) {
             join->dependent = 0;
             return;

@@ -59,7 +59,7 @@ static void hand_on(struct plan *plan, struct rel *rel, u32 col) {
 /* Columns of queries further out are no rows' columns here. */
 static void hand_on_own(u32 col, void *arg) {
     struct out_walk *w = arg;
-    if (rel_has_out(w->join->inputs[0], col) || rel_has_out(w->join->inputs[1], col)) {
+    if (rel_has_out(rel_left(w->join), col) || rel_has_out(rel_right(w->join), col)) {
         hand_on(w->plan, w->rel, col);
     }
 }
@@ -71,13 +71,11 @@ static void substitute_slot(struct expr **slot, void *arg) {
 
 static void substitute_rel(struct rel *rel, void *arg) {
     struct substitution *s = arg;
-    bool passes = rel->kind == REL_FILTER || rel->kind == REL_SORT || rel->kind == REL_LIMIT ||
-                  rel->kind == REL_JOIN || rel->kind == REL_WINDOW;
     if (rel == s->stop) {
         return;
     }
     rel_each_expr(rel, substitute_slot, s);
-    for (i64 i = 0; passes && i < s->from->out.count; i++) {
+    for (i64 i = 0; rel_passes(rel) && i < s->from->out.count; i++) {
         u32 col = s->from->out.items[i];
         i64 kept = 0;
         bool had = rel_has_out(rel, col);
@@ -142,7 +140,7 @@ static bool is_extended(struct plan *plan, struct rel *rel, const struct rel *jo
 
 static bool may_lift(struct unnest *u, const struct rel *join, const struct rel *project) {
     struct plan *plan = u->o->plan;
-    const struct rel *input = project->inputs[0];
+    const struct rel *input = rel_input(project);
     bool needed = is_scalar_agg(input);
     for (i64 i = 0; i < project->exprs.count; i++) {
         needed = needed || facts_can_raise(u->o, project->exprs.items[i]) ||
@@ -159,7 +157,7 @@ static bool may_lift(struct unnest *u, const struct rel *join, const struct rel 
     }
     bool extended = is_extended(plan, plan->root, join, false);
     for (i64 i = 0; extended && i < project->exprs.count; i++) {
-        if (!null_of_null(plan, input, join->inputs[0], project->exprs.items[i])) {
+        if (!null_of_null(plan, input, rel_left(join), project->exprs.items[i])) {
             return false;
         }
     }
@@ -170,8 +168,8 @@ static bool may_lift(struct unnest *u, const struct rel *join, const struct rel 
 static bool lift_project(struct unnest *u) {
     struct plan *plan = u->o->plan;
     struct rel *join = u->join;
-    struct rel *project = join->inputs[1];
-    bool tests = join->join == JOIN_SEMI || join->join == JOIN_ANTI || join->join == JOIN_MARK;
+    struct rel *project = rel_right(join);
+    bool tests = rel_visible(join) == 1;
     if (project->kind != REL_PROJECT || (!tests && !may_lift(u, join, project))) {
         return false;
     }
@@ -181,13 +179,13 @@ static bool lift_project(struct unnest *u) {
     }
     struct substitution s = {
         .plan = plan, .stop = project, .from = project, .join = join, .map = map};
-    join->inputs[1] = project->inputs[0];
+    rel_set_right(join, rel_input(project));
     if (tests) {
         rel_each_expr(join, substitute_slot, &s);
         return true;
     }
-    for (i64 i = 0; unnest_keeps_left(join) && i < join->inputs[1]->out.count; i++) {
-        plan->cols.items[join->inputs[1]->out.items[i]].nullable = 1;
+    for (i64 i = 0; unnest_keeps_left(join) && i < rel_right(join)->out.count; i++) {
+        plan->cols.items[rel_right(join)->out.items[i]].nullable = 1;
     }
     rel_each(plan->arena, plan->root, substitute_rel, &s);
     return true;
@@ -215,25 +213,25 @@ static void zero_counts(struct unnest *u, struct rel *agg) {
 
 bool unnest_agg_top(struct unnest *u) {
     struct rel *join = u->join;
-    if (!is_scalar_agg(join->inputs[1]) || join->conds.count > 0 ||
+    if (!is_scalar_agg(rel_right(join)) || join->conds.count > 0 ||
         is_extended(u->o->plan, u->o->plan->root, join, false)) {
         return false;
     }
     if (join->join == JOIN_CROSS || join->join == JOIN_INNER) {
         join->join = JOIN_LEFT; /* there is always the one row */
     }
-    if (!unnest_keeps_left(join) || is_pinned(u->o->plan, join->inputs[1])) {
+    if (!unnest_keeps_left(join) || is_pinned(u->o->plan, rel_right(join))) {
         return false;
     }
-    zero_counts(u, join->inputs[1]);
+    zero_counts(u, rel_right(join));
     return true;
 }
 
 void unnest_lift(struct unnest *u) {
     for (;;) {
-        struct rel *right = u->join->inputs[1];
+        struct rel *right = rel_right(u->join);
         if (right->kind == REL_SORT) { /* without LIMIT its order means nothing */
-            u->join->inputs[1] = right->inputs[0];
+            rel_set_right(u->join, rel_input(right));
         } else if (!lift_project(u)) {
             return;
         }
@@ -244,7 +242,7 @@ void unnest_lift(struct unnest *u) {
 
 bool unnest_may_find_two(struct opt *o, const struct rel *rel) {
     return rel->kind == REL_JOIN && rel->join == JOIN_SINGLE &&
-           !estimate_unique(o->plan, rel->inputs[1], rel->right_keys.items, rel->null_safe.items,
+           !estimate_unique(o->plan, rel_right(rel), rel->right_keys.items, rel->null_safe.items,
                             rel->right_keys.count);
 }
 
@@ -264,7 +262,7 @@ static bool can_pull(struct unnest *u, struct rel *rel) {
     switch (rel->kind) {
     case REL_FILTER:
     case REL_SORT:
-        return can_pull(u, rel->inputs[0]);
+        return can_pull(u, rel_input(rel));
     case REL_PROJECT:
         for (i64 i = 0; i < rel->exprs.count; i++) {
             if (unnest_uses_outer(u, rel->exprs.items[i]) ||
@@ -272,7 +270,7 @@ static bool can_pull(struct unnest *u, struct rel *rel) {
                 return false;
             }
         }
-        return can_pull(u, rel->inputs[0]);
+        return can_pull(u, rel_input(rel));
     case REL_JOIN:
         for (i64 i = 0; i < rel->left_keys.count; i++) {
             if (unnest_uses_outer(u, rel->left_keys.items[i]) ||
@@ -281,21 +279,19 @@ static bool can_pull(struct unnest *u, struct rel *rel) {
             }
         }
         if (rel->join == JOIN_INNER || rel->join == JOIN_CROSS) {
-            return can_pull(u, rel->inputs[0]) && can_pull(u, rel->inputs[1]);
+            return can_pull(u, rel_left(rel)) && can_pull(u, rel_right(rel));
         }
         for (i64 i = 0; i < rel->conds.count; i++) {
             if (unnest_uses_outer(u, rel->conds.items[i])) {
                 return false;
             }
         }
-        return rel->join != JOIN_FULL && !unnest_below_uses_outer(u, rel->inputs[1]) &&
-               may_widen(u, rel) && can_pull(u, rel->inputs[0]);
+        return rel->join != JOIN_FULL && !unnest_below_uses_outer(u, rel_right(rel)) &&
+               may_widen(u, rel) && can_pull(u, rel_left(rel));
     default:
         return false;
     }
 }
-
-typedef VEC(struct expr *) expr_list;
 
 static void take_conds(struct unnest *u, struct rel *rel, expr_list *out) {
     i64 kept = 0;
@@ -319,7 +315,7 @@ struct export_walk {
 /* A column that a moved condition needs from below a projection gets a number above it. */
 static void export_col(u32 col, void *arg) {
     struct export_walk *w = arg;
-    if (w->map[col] || !rel_has_out(w->project->inputs[0], col)) {
+    if (w->map[col] || !rel_has_out(rel_input(w->project), col)) {
         return;
     }
     struct plan_col like = w->plan->cols.items[col];
@@ -352,11 +348,8 @@ static void pull(struct unnest *u, struct rel *rel, expr_list *out) {
     if (rel->kind == REL_PROJECT) {
         export_conds(u, rel, out, first);
     }
-    for (i32 i = 0; passes && i < rel->input_count; i++) { /* what projections below exported */
-        bool left_only =
-            rel->kind == REL_JOIN && i == 1 &&
-            (rel->join == JOIN_SEMI || rel->join == JOIN_ANTI || rel->join == JOIN_MARK);
-        for (i64 k = 0; !left_only && k < rel->inputs[i]->out.count; k++) {
+    for (i32 i = 0; passes && i < rel_visible(rel); i++) { /* what projections below exported */
+        for (i64 k = 0; k < rel->inputs[i]->out.count; k++) {
             hand_on(u->o->plan, rel, rel->inputs[i]->out.items[k]);
         }
     }
@@ -368,10 +361,10 @@ static void pull(struct unnest *u, struct rel *rel, expr_list *out) {
 bool unnest_pull(struct unnest *u) {
     struct rel *join = u->join;
     expr_list conds = {0};
-    if (!can_pull(u, join->inputs[1])) {
+    if (!can_pull(u, rel_right(join))) {
         return false;
     }
-    pull(u, join->inputs[1], &conds);
+    pull(u, rel_right(join), &conds);
     for (i64 i = 0; i < conds.count; i++) {
         VEC_PUSH(u->o->plan->arena, &join->conds, conds.items[i]);
     }
@@ -392,7 +385,7 @@ static void note_left(u32 col, void *arg) {
 }
 
 void unnest_sink(struct opt *o, struct rel *filter) {
-    struct rel *join = filter->inputs[0];
+    struct rel *join = rel_input(filter);
     if (join->kind != REL_JOIN || join->join == JOIN_FULL) {
         return;
     }
@@ -400,22 +393,22 @@ void unnest_sink(struct opt *o, struct rel *filter) {
     i64 kept = 0;
     for (i64 i = 0; i < filter->conds.count; i++) {
         struct expr *cond = filter->conds.items[i];
-        struct sink_walk w = {join->inputs[0], true};
+        struct sink_walk w = {rel_left(join), true};
         expr_each_col(cond, note_left, &w);
         if (!w.inside || facts_can_raise(o, cond)) {
             filter->conds.items[kept++] = cond;
             continue;
         }
         if (!lower) {
-            lower = rel_new(o->plan, REL_FILTER, join->inputs[0], NULL);
+            lower = rel_new(o->plan, REL_FILTER, rel_left(join), NULL);
             lower->position = filter->position;
-            lower->rows = join->inputs[0]->rows;
+            lower->rows = rel_left(join)->rows;
         }
         VEC_PUSH(o->plan->arena, &lower->conds, cond);
     }
     filter->conds.count = kept;
     if (lower) {
-        join->inputs[0] = lower;
+        rel_set_left(join, lower);
         unnest_sink(o, lower);
     }
 }

@@ -6,7 +6,7 @@
  * copied: the copy is one more user of it, unless it reads the rows of a recursion that is copied,
  * which has a number of its own too. Expressions are immutable and copied only where they change.
  */
-#include "plan/plan.h"
+#include "plan/plan_int.h"
 
 struct copying {
     struct plan *plan;
@@ -19,30 +19,6 @@ struct copying {
 };
 
 static struct rel *copy_rel(struct copying *c, struct rel *rel);
-
-#define OWN_ITEMS(arena, vec)                                                   \
-    do {                                                                        \
-        size_t own_bytes = sizeof(*(vec)->items) * (size_t)(vec)->count;        \
-        void *own_items = arena_alloc((arena), (i64)own_bytes + 1);             \
-        memcpy(own_items, (vec)->items ? (void *)(vec)->items : "", own_bytes); \
-        (vec)->items = own_items;                                               \
-        (vec)->cap = (vec)->count;                                              \
-    } while (0)
-
-static u32 renamed(const struct copying *c, u32 col) {
-    return col < c->map_count && c->map[col] ? c->map[col]->col : col;
-}
-
-static void rename_list(const struct copying *c, u32 *items, i64 count) {
-    for (i64 i = 0; i < count; i++) {
-        items[i] = renamed(c, items[i]);
-    }
-}
-
-static void rename_slot(struct expr **slot, void *arg) {
-    const struct copying *c = arg;
-    *slot = expr_map(c->plan->arena, *slot, c->map);
-}
 
 static void note_made(u32 col, void *arg) {
     struct copying *c = arg;
@@ -86,54 +62,85 @@ static struct rel *copy_shared_input(struct copying *c, struct rel *input) {
     return copy;
 }
 
-static void own_lists(struct arena *arena, struct rel *rel) {
-    OWN_ITEMS(arena, &rel->out);
-    OWN_ITEMS(arena, &rel->scan_cols);
-    OWN_ITEMS(arena, &rel->conds);
-    OWN_ITEMS(arena, &rel->exprs);
-    OWN_ITEMS(arena, &rel->implied);
-    OWN_ITEMS(arena, &rel->calls);
-    OWN_ITEMS(arena, &rel->null_safe);
-    OWN_ITEMS(arena, &rel->left_keys);
-    OWN_ITEMS(arena, &rel->right_keys);
-    OWN_ITEMS(arena, &rel->order);
-    OWN_ITEMS(arena, &rel->left_cols);
-    OWN_ITEMS(arena, &rel->right_cols);
-    OWN_ITEMS(arena, &rel->windows);
-    for (i64 i = 0; i < rel->calls.count; i++) {
-        OWN_ITEMS(arena, &rel->calls.items[i].order);
+static void *own_items(struct arena *arena, const void *items, i64 count, i64 item_bytes) {
+    size_t bytes = (size_t)(count * item_bytes);
+    void *own = arena_alloc(arena, (i64)bytes + 1);
+    memcpy(own, items ? items : "", bytes);
+    return own;
+}
+
+#define OWN_LIST(arena, list)                                                           \
+    ((list)->items =                                                                    \
+         own_items((arena), (list)->items, (list)->count, (i64)sizeof(*(list)->items)), \
+     (list)->cap = (list)->count)
+
+static void own_calls(struct arena *arena, agg_list *calls) {
+    OWN_LIST(arena, calls);
+    for (i64 i = 0; i < calls->count; i++) {
+        OWN_LIST(arena, &calls->items[i].order);
     }
+}
+
+static void own_field(struct arena *arena, struct rel *rel, const struct rel_field *field) {
+    void *at = field_in(rel, field);
+    switch (field->class) {
+    case FIELD_EXPRS:
+    case FIELD_MAKES:
+    case FIELD_CONDS:
+        OWN_LIST(arena, (expr_list *)at);
+        return;
+    case FIELD_ORDER:
+        OWN_LIST(arena, (order_list *)at);
+        return;
+    case FIELD_CALLS:
+        own_calls(arena, at);
+        return;
+    case FIELD_WINDOWS:
+        OWN_LIST(arena, (window_list *)at);
+        return;
+    case FIELD_SCANS:
+        OWN_LIST(arena, (scan_list *)at);
+        return;
+    case FIELD_COLS:
+        OWN_LIST(arena, (col_list *)at);
+        return;
+    case FIELD_FLAGS:
+    case FIELD_NOTES:
+        OWN_LIST(arena, (flag_list *)at);
+        return;
+    default:
+        return;
+    }
+}
+
+/* A recursion gets a new number; what reads its rows gets the same. */
+static void renumber(struct copying *c, struct rel *copy, const struct rel_field *field) {
+    u32 *number = field_in(copy, field);
+    if (copy->kind == REL_FIX) {
+        VEC_PUSH(c->plan->arena, &c->fixes, *number);
+        VEC_PUSH(c->plan->arena, &c->new_fixes, ++c->plan->fix_count);
+    }
+    *number = fix_of(c, *number);
 }
 
 /* Inputs first, so that all they make has its number when the operator names it. */
 static struct rel *copy_rel(struct copying *c, struct rel *rel) {
     struct rel *copy = NEW(c->plan->arena, struct rel);
     *copy = *rel;
-    own_lists(c->plan->arena, copy);
-    if (rel->kind == REL_FIX) {
-        VEC_PUSH(c->plan->arena, &c->fixes, rel->fix);
-        VEC_PUSH(c->plan->arena, &c->new_fixes, ++c->plan->fix_count);
+    OWN_LIST(c->plan->arena, &copy->out);
+    copy->inputs = NEW_ARRAY(c->plan->arena, struct rel *, rel->input_count);
+    EACH_FIELD(field, rel) {
+        own_field(c->plan->arena, copy, field);
+        if (field->class == FIELD_FIX) {
+            renumber(c, copy, field);
+        }
     }
     for (i32 i = 0; i < rel->input_count; i++) {
-        copy->inputs[i] = rel->kind == REL_SHARED ? copy_shared_input(c, rel->inputs[i])
-                                                  : copy_rel(c, rel->inputs[i]);
+        copy->inputs[i] =
+            rel_shares(rel) ? copy_shared_input(c, rel->inputs[i]) : copy_rel(c, rel->inputs[i]);
     }
     rel_each_made(rel, note_made, c);
-    rel_each_expr(copy, rename_slot, c);
-    rename_list(c, copy->out.items, copy->out.count);
-    rename_list(c, copy->left_cols.items, copy->left_cols.count);
-    rename_list(c, copy->right_cols.items, copy->right_cols.count);
-    for (i64 i = 0; i < copy->scan_cols.count; i++) {
-        copy->scan_cols.items[i].col = renamed(c, copy->scan_cols.items[i].col);
-    }
-    for (i64 i = 0; i < copy->calls.count; i++) {
-        copy->calls.items[i].col = renamed(c, copy->calls.items[i].col);
-    }
-    for (i64 i = 0; i < copy->windows.count; i++) {
-        copy->windows.items[i].col = renamed(c, copy->windows.items[i].col);
-    }
-    copy->mark_col = renamed(c, copy->mark_col);
-    copy->fix = fix_of(c, copy->fix);
+    rel_rename(c->plan->arena, copy, c->map, c->map_count);
     return copy;
 }
 

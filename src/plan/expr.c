@@ -370,6 +370,15 @@ bool expr_node_is_immutable(const struct expr *expr) {
     }
 }
 
+static bool visit_stable(const struct expr *expr, void *arg) {
+    UNUSED(arg);
+    return expr->kind != EXPR_CALL || (expr->func != FUNC_RANDOM && expr->func != FUNC_RANDOM_UUID);
+}
+
+bool expr_is_volatile(const struct expr *expr) {
+    return !expr_walk(expr, visit_stable, NULL);
+}
+
 static bool visit_safe(const struct expr *expr, void *arg) {
     UNUSED(arg);
     return !expr_node_can_raise(expr);

@@ -6,6 +6,10 @@
  * aggregates start empty, and their maker lists what they compute. */
 #include "plan/plan.h"
 
+#include <stddef.h>
+
+#include "plan/plan_int.h"
+
 #define X(A, name, text, arguments, doc) text,
 #define XS(A, name, text, arguments, result, op, doc) text,
 const char *const func_names[FUNC_COUNT] = {WF_FUNCS(X, ) WF_SCALARS(XS, )};
@@ -20,17 +24,24 @@ const char *const agg_names[AGG_END] = {WF_AGGS(X, )};
 #define X(A, name, text, fewest, most, doc) text,
 const char *const window_names[WINDOW_END] = {WF_WINDOWS(X, )};
 const char *const serial_names[SERIAL_END] = {"nextval", "currval", "lastval", "setval",
-                                                 "pg_sleep"};
+                                              "pg_sleep"};
 #undef X
 #define X(A, name, text, fewest, most, doc) text,
 const char *const table_func_names[TABLE_FUNC_END] = {WF_TABLE_FUNCS(X, )};
 #undef X
-#define X(A, name, text, inputs) text,
+#define X(A, name, text, inputs, flags) text,
 const char *const rel_names[REL_COUNT] = {WF_RELS(X, )};
 #undef X
 
-#define X(A, name, text, inputs) inputs,
-static const u8 rel_inputs[REL_COUNT] = {WF_RELS(X, )};
+#define F(A, class, type, field, where, before) \
+    {FIELD_##class, WHERE_##where, (u16)offsetof(struct rel, field), (u16)sizeof(type), before},
+#define X(A, name, text, inputs, flags) \
+    static const struct rel_field fields_##name[] = {WF_REL_##name(F, ){0, 0, 0, 0, NULL}};
+WF_RELS(X, )
+#undef X
+#undef F
+#define X(A, name, text, inputs, flags) {fields_##name, inputs, flags},
+const struct rel_info rel_infos[REL_COUNT] = {WF_RELS(X, )};
 #undef X
 
 u32 plan_col_new(struct plan *plan, const char *name, struct type type, bool nullable) {
@@ -39,28 +50,75 @@ u32 plan_col_new(struct plan *plan, const char *name, struct type type, bool nul
     return (u32)(plan->cols.count - 1);
 }
 
-struct rel *rel_new(struct plan *plan, enum rel_kind kind, struct rel *left, struct rel *right) {
-    struct rel *rel = NEW(plan->arena, struct rel);
+static void set_kind(struct rel *rel, enum rel_kind kind, struct rel **inputs, i32 count) {
+    CHECK(count == rel_infos[kind].inputs);
     rel->kind = (u8)kind;
+    rel->inputs = inputs;
+    rel->input_count = count;
+    EACH_FIELD(field, rel) {
+        memset(field_in(rel, field), field->class == FIELD_MARK ? 0xff : 0, field->bytes);
+    }
+}
+
+struct rel *rel_over(struct plan *plan, enum rel_kind kind, struct rel *const *inputs, i32 count) {
+    struct rel *rel = NEW(plan->arena, struct rel);
+    struct rel **own = NEW_ARRAY(plan->arena, struct rel *, count);
+    memcpy(own, inputs, sizeof(struct rel *) * (size_t)count);
     rel->position = -1;
-    rel->inputs[0] = left;
-    rel->inputs[1] = right;
-    rel->input_count = (left ? 1 : 0) + (right ? 1 : 0);
-    CHECK(rel->input_count == rel_inputs[kind]);
-    bool passes = kind == REL_FILTER || kind == REL_SORT || kind == REL_LIMIT || kind == REL_JOIN ||
-                  kind == REL_WINDOW;
-    for (i32 i = 0; passes && i < rel->input_count; i++) {
-        for (i64 k = 0; k < rel->inputs[i]->out.count; k++) {
-            VEC_PUSH(plan->arena, &rel->out, rel->inputs[i]->out.items[k]);
+    set_kind(rel, kind, own, count);
+    for (i32 i = 0; rel_passes(rel) && i < count; i++) {
+        for (i64 k = 0; k < inputs[i]->out.count; k++) {
+            VEC_PUSH(plan->arena, &rel->out, inputs[i]->out.items[k]);
         }
     }
     return rel;
 }
 
+struct rel *rel_new(struct plan *plan, enum rel_kind kind, struct rel *left, struct rel *right) {
+    struct rel *inputs[2] = {left, right};
+    return rel_over(plan, kind, inputs, (left ? 1 : 0) + (right ? 1 : 0));
+}
+
+void rel_become(struct plan *plan, struct rel *rel, enum rel_kind kind, struct rel *input) {
+    struct rel **inputs = NEW_ARRAY(plan->arena, struct rel *, 1);
+    *inputs = input;
+    set_kind(rel, kind, inputs, 1);
+}
+
+struct rel *rel_body(struct plan *plan, const struct rel *place) {
+    struct rel *body = NEW(plan->arena, struct rel);
+    *body = *place;
+    body->inputs = NEW_ARRAY(plan->arena, struct rel *, place->input_count);
+    memcpy(body->inputs, place->inputs, sizeof(struct rel *) * (size_t)place->input_count);
+    return body;
+}
+
+void rel_unshare(struct plan *plan, struct rel *shared) {
+    col_list cols = shared->left_cols;
+    rel_become(plan, shared, REL_PROJECT, rel_input(shared));
+    for (i64 i = 0; i < cols.count; i++) {
+        VEC_PUSH(plan->arena, &shared->exprs, expr_col(plan, cols.items[i], -1));
+    }
+}
+
+bool rel_passes(const struct rel *rel) {
+    return (rel_infos[rel->kind].flags & PASSES) != 0;
+}
+
+bool rel_shares(const struct rel *rel) {
+    return (rel_infos[rel->kind].flags & SHARES) != 0;
+}
+
+i32 rel_visible(const struct rel *rel) {
+    bool tests = rel->kind == REL_JOIN &&
+                 (rel->join == JOIN_SEMI || rel->join == JOIN_ANTI || rel->join == JOIN_MARK);
+    return tests ? 1 : rel->input_count;
+}
+
 struct rel *rel_join(struct plan *plan, enum join_kind kind, struct rel *left, struct rel *right) {
     struct rel *rel = rel_new(plan, REL_JOIN, left, right);
     rel->join = (u8)kind;
-    if (kind == JOIN_SEMI || kind == JOIN_ANTI || kind == JOIN_MARK) {
+    if (rel_visible(rel) == 1) {
         rel->out.count = left->out.count;
     }
     if (kind == JOIN_MARK) {

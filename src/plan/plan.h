@@ -15,9 +15,10 @@
 #include "defs/table_func.def"
 #include "defs/window.def"
 
-#define X(A, name, text, inputs) REL_##name,
+#define X(A, name, text, inputs, flags) REL_##name,
 enum rel_kind { WF_RELS(X, ) REL_COUNT };
 #undef X
+enum rel_flag { PASSES = 1, SHARES = 2 }; /* see rel.def */
 #define X(A, name, text, arguments, doc) FUNC_##name,
 #define XS(A, name, text, arguments, result, op, doc) FUNC_##name,
 enum func { WF_FUNCS(X, ) WF_SCALARS(XS, ) FUNC_COUNT };
@@ -74,6 +75,10 @@ struct expr {
     struct expr **args;
 };
 
+typedef VEC(struct expr *) expr_list;
+typedef VEC(u32) col_list; /* plan columns */
+typedef VEC(b8) flag_list;
+
 struct plan_col {
     const char *name;
     struct type type;
@@ -92,12 +97,14 @@ struct scan_col {       /* what lowering may rely on; each but `sorted` becomes 
     b8 sorted; /* ascending from row to row, without NULLs; expected, no guard */
     i64 distinct;
 };
+typedef VEC(struct scan_col) scan_list;
 
 struct order_key {
     struct expr *expr;
     b8 descending;
     b8 nulls_first;
 };
+typedef VEC(struct order_key) order_list;
 
 struct agg_call {
     u32 col;                     /* result */
@@ -106,9 +113,10 @@ struct agg_call {
     struct expr *arg;            /* NULL for count(*) */
     struct expr *arg2;           /* string_agg: delimiter; percentiles: fraction */
     struct expr *filter;         /* only rows where it is true; NULL = all */
-    VEC(struct order_key) order; /* ORDER BY inside the call; percentiles: the one key is `arg` */
+    order_list order;            /* ORDER BY inside the call; percentiles: the one key is `arg` */
     i32 position;
 };
+typedef VEC(struct agg_call) agg_list;
 
 struct frame {
     u8 mode;
@@ -134,6 +142,7 @@ struct window_call {
     struct frame frame;
     i32 position;
 };
+typedef VEC(struct window_call) window_list;
 
 /* RIGHT is LEFT with its sides changed by the front end.
  *   SEMI, ANTI   left rows with, without a match; `out` has only left columns
@@ -153,13 +162,14 @@ enum join_kind {
     JOIN_SINGLE
 };
 
+#define NO_COL 0xffffffffu
 #define ROWID_COL 0xffffffffu /* scan_col.table_col: the row's 64-bit id, for UPDATE and DELETE */
 
 struct rel {
     u8 kind; /* enum rel_kind */
     i32 input_count;
-    struct rel *inputs[2];
-    VEC(u32) out; /* columns available above this operator */
+    struct rel **inputs;
+    col_list out; /* columns available above this operator */
     i64 rows;     /* estimate */
     i32 position;
     u32 number; /* in the order EXPLAIN prints them, given by plan_number */
@@ -172,35 +182,35 @@ struct rel {
     i64 rows_most; /* proven, where table_rows is an estimate; 0 = table_rows is what there is. Such
                     * rows can be read in order only, and not again by their number */
     const struct snapshot_table *source; /* for plan.sample, while the statement is compiled */
-    VEC(struct scan_col) scan_cols;
+    scan_list scan_cols;
     /* FILTER, JOIN (residual): conjuncts */
-    VEC(struct expr *) conds;
+    expr_list conds;
     /* PROJECT: out.items[i] = exprs.items[i]. VALUES: rows × out.count expressions, row-major. AGG:
      * group keys; the first exprs.count columns of `out` are their results, then one per call. */
-    VEC(struct expr *) exprs;
+    expr_list exprs;
     /* AGG */
-    VEC(b8) implied; /* per group key: those that are not decide it; empty = none is */
+    flag_list implied; /* per group key: those that are not decide it; empty = none is */
     b8 in_runs;      /* the key that decides the others probably comes in ascending order */
-    VEC(struct agg_call) calls;
+    agg_list calls;
     /* JOIN: left_keys[i] = right_keys[i]; the right input is the build side */
     u8 join;         /* enum join_kind */
     b8 right_unique; /* proven: at most one match a row */
     b8 lazy;      /* SINGLE, MARK: what the right side raises counts where its columns are used */
     b8 dependent; /* the right input may use the left's columns; removed by the pass unnest */
-    VEC(b8) null_safe; /* per key: NULL matches NULL; empty = none does */
+    flag_list null_safe; /* per key: NULL matches NULL; empty = none does */
     u32 mark_col;      /* MARK */
-    VEC(struct expr *) left_keys;
-    VEC(struct expr *) right_keys;
+    expr_list left_keys;
+    expr_list right_keys;
     /* SORT */
-    VEC(struct order_key) order;
+    order_list order;
     /* UNION (all rows of both): out.items[i] is a new column with the values of left_cols.items[i]
      * and right_cols.items[i], of the same type. SHARED: out.items[i] is a new column with the
      * values of left_cols.items[i] of the input; several SHARED may have the same input, which is
      * computed once. */
-    VEC(u32) left_cols;
-    VEC(u32) right_cols;
+    col_list left_cols;
+    col_list right_cols;
     /* WINDOW: exprs partition, `order` orders; out is the input's columns and one per call */
-    VEC(struct window_call) windows;
+    window_list windows;
     /* FUNC: table function `table_func` (enum table_func) of arguments `exprs` without columns;
      * `out` are its columns, in the order of its definition */
     u32 table_func;
@@ -244,6 +254,16 @@ u32 plan_col_new(struct plan *plan, const char *name, struct type type, bool nul
 /* FILTER, SORT, LIMIT, WINDOW and JOIN (SEMI, ANTI, MARK: see rel_join) start with their inputs'
  * columns in `out`; others start empty. */
 struct rel *rel_new(struct plan *plan, enum rel_kind kind, struct rel *left, struct rel *right);
+/* An operator that leaves its place: users of a shared plan hold the place itself, where something
+ * else can stand then. */
+struct rel *rel_body(struct plan *plan, const struct rel *place);
+/* One with any number of inputs. */
+struct rel *rel_over(struct plan *plan, enum rel_kind kind, struct rel *const *inputs, i32 count);
+/* An operator becomes one of another kind over `input`, in its place and with its columns and rows;
+ * fields of its own are empty then. */
+void rel_become(struct plan *plan, struct rel *rel, enum rel_kind kind, struct rel *input);
+/* A SHARED whose input nobody else uses becomes a projection. */
+void rel_unshare(struct plan *plan, struct rel *shared);
 /* A join of the given kind with the columns it makes visible; MARK makes mark_col. */
 struct rel *rel_join(struct plan *plan, enum join_kind kind, struct rel *left, struct rel *right);
 /* A window that numbers the rows of `rel` in `col`: all of them, as they come, unless the caller
@@ -285,6 +305,7 @@ struct expr *expr_fold(const struct plan *plan, struct expr *expr);
 bool expr_node_is_immutable(const struct expr *expr);
 /* A LIKE pattern that does not end in its escape character. */
 bool pattern_is_whole(struct sv pattern);
+bool expr_is_volatile(const struct expr *expr); /* two evaluations may differ */
 bool expr_can_raise(const struct expr *expr); /* might fault on some value */
 bool expr_node_can_raise(
     const struct expr *expr); /* the same of the node alone, not its arguments */
@@ -292,18 +313,58 @@ bool expr_node_can_raise(
 typedef void (*expr_slot_fn)(struct expr **slot, void *arg);
 void rel_each_expr(struct rel *rel, expr_slot_fn fn, void *arg);
 void agg_each_expr(struct agg_call *call, expr_slot_fn fn, void *arg);
+void window_each_expr(struct window_call *call, expr_slot_fn fn, void *arg);
 /* The columns an operator makes itself, rather than passing on. */
 void rel_each_made(const struct rel *rel, void (*fn)(u32 col, void *arg), void *arg);
 /* Every operator below and including rel once, parents first; fn may replace inputs. */
 typedef void (*rel_fn)(struct rel *rel, void *arg);
 void rel_each(struct arena *arena, struct rel *rel, rel_fn fn, void *arg);
+/* The same, but nothing is visited below an operator for which visit returns false. */
+typedef bool (*rel_visit_fn)(struct rel *rel, void *arg);
+void rel_walk(struct arena *arena, struct rel *rel, rel_visit_fn visit, void *arg);
+/* Inputs first. */
+void rel_each_up(struct arena *arena, struct rel *rel, rel_fn fn, void *arg);
+/* All that an operator names columns by names others: those of the map (see expr_map), which has
+ * `count` entries. */
+void rel_rename(struct arena *arena, struct rel *rel, struct expr *const *map, i64 count);
 /* Everything in and below rel, just made from a text that is not the user's, is said to stand at one
  * position of the user's; -1 = nowhere. */
 void rel_place(struct arena *arena, struct rel *rel, i32 position);
 /* How many columns are used below rel and made elsewhere; marks them in out_free, by column
  * number, unless that is NULL. */
 i64 rel_free_cols(const struct plan *plan, struct rel *rel, u8 *out_free);
+/* The input of an operator with one; the inputs of one with two. */
+static inline struct rel *rel_input(const struct rel *rel) {
+    ASSERT(rel->input_count == 1);
+    return rel->inputs[0];
+}
+static inline struct rel *rel_left(const struct rel *rel) {
+    ASSERT(rel->input_count == 2);
+    return rel->inputs[0];
+}
+static inline struct rel *rel_right(const struct rel *rel) {
+    ASSERT(rel->input_count == 2);
+    return rel->inputs[1];
+}
+static inline void rel_set_input(struct rel *rel, struct rel *input) {
+    ASSERT(rel->input_count == 1);
+    rel->inputs[0] = input;
+}
+static inline void rel_set_left(struct rel *rel, struct rel *left) {
+    ASSERT(rel->input_count == 2);
+    rel->inputs[0] = left;
+}
+static inline void rel_set_right(struct rel *rel, struct rel *right) {
+    ASSERT(rel->input_count == 2);
+    rel->inputs[1] = right;
+}
 bool rel_has_out(const struct rel *rel, u32 col);
+/* `out` are columns of its inputs, and those it makes besides. */
+bool rel_passes(const struct rel *rel);
+/* Its input may have other users. */
+bool rel_shares(const struct rel *rel);
+/* How many of its inputs hand columns on through it. */
+i32 rel_visible(const struct rel *rel);
 /* A WINDOW that draws from sequences: it has effects, whoever reads its columns. */
 static inline bool rel_is_serial(const struct rel *rel) {
     return rel->kind == REL_WINDOW && rel->windows.count > 0 && rel->windows.items[0].is_serial;
@@ -312,6 +373,10 @@ static inline bool rel_is_serial(const struct rel *rel) {
  * which map[old number] names afterwards. The map has plan->cols.count + 1 entries, NULL where it
  * says nothing yet; entries that are set stand for columns from elsewhere. */
 struct rel *rel_copy(struct plan *plan, struct rel *rel, struct expr **map);
+/* equal.c: whether two parts of a plan have the same rows, up to the numbers of columns; the map then
+ * says for columns of b which of a's they are (see rel_copy). What is volatile is equal to nothing. */
+bool rel_equal(struct plan *plan, const struct rel *a, const struct rel *b, struct expr **map);
+u64 rel_hash(const struct rel *rel); /* of the operator alone; the same for equal ones */
 
 void expr_print(struct text *out, const struct plan *plan, const struct expr *expr);
 void plan_print(struct text *out, const struct plan *plan); /* EXPLAIN */

@@ -3,7 +3,7 @@
  * Parentheses are written where precedence needs them, so that an expression reads like the query
  * it came from. A column prints under its name; when the same name belongs to several columns of
  * one plan the number tells them apart. */
-#include "plan/plan.h"
+#include "plan/plan_int.h"
 
 enum {
     PREC_OR = 1,
@@ -218,10 +218,20 @@ void expr_print(struct text *out, const struct plan *plan, const struct expr *ex
     print_in(out, plan, expr, 0);
 }
 
-static void print_conds(struct text *out, const struct plan *plan, const struct rel *rel) {
-    for (i64 i = 0; i < rel->conds.count; i++) {
+static void print_conds(struct text *out, const struct plan *plan, const expr_list *conds,
+                        const char *before) {
+    text_print(out, "%s", before);
+    for (i64 i = 0; i < conds->count; i++) {
         text_print(out, "%s", i > 0 ? " AND " : "");
-        print_in(out, plan, rel->conds.items[i], PREC_AND + 1);
+        print_in(out, plan, conds->items[i], PREC_AND + 1);
+    }
+}
+
+static void print_exprs(struct text *out, const struct plan *plan, const expr_list *exprs,
+                        const char *before) {
+    for (i64 i = 0; i < exprs->count; i++) {
+        text_print(out, "%s", i > 0 ? ", " : before);
+        print_in(out, plan, exprs->items[i], 0);
     }
 }
 
@@ -261,18 +271,19 @@ static void print_join(struct text *out, const struct plan *plan, const struct r
         print_in(out, plan, rel->right_keys.items[i], PREC_CMP + 1);
     }
     if (rel->conds.count > 0) {
-        text_append(out, rel->left_keys.count > 0 ? SV(" where ") : SV(" on "));
-        print_conds(out, plan, rel);
+        print_conds(out, plan, &rel->conds, rel->left_keys.count > 0 ? " where " : " on ");
     }
     if (rel->right_unique) {
         text_append(out, SV(" (right side unique)"));
     }
 }
 
-static void print_project(struct text *out, const struct plan *plan, const struct rel *rel) {
-    for (i64 i = 0; i < rel->exprs.count; i++) {
-        const struct expr *expr = rel->exprs.items[i];
-        text_print(out, "%s", i > 0 ? ", " : " ");
+/* Expressions with the names of the columns they make. */
+static void print_made(struct text *out, const struct plan *plan, const struct rel *rel,
+                       const expr_list *exprs, const char *before) {
+    for (i64 i = 0; i < exprs->count; i++) {
+        const struct expr *expr = exprs->items[i];
+        text_print(out, "%s", i > 0 ? ", " : before);
         print_in(out, plan, expr, 0);
         const char *name = col_name(plan, rel->out.items[i]);
         bool same = expr->kind == EXPR_COL && strcmp(col_name(plan, expr->col), name) == 0;
@@ -282,10 +293,10 @@ static void print_project(struct text *out, const struct plan *plan, const struc
     }
 }
 
-static void print_order(struct text *out, const struct plan *plan, const struct order_key *items,
-                        i64 count, const char *before) {
-    for (i64 i = 0; i < count; i++) {
-        const struct order_key *key = &items[i];
+static void print_order(struct text *out, const struct plan *plan, const order_list *order,
+                        const char *before) {
+    for (i64 i = 0; i < order->count; i++) {
+        const struct order_key *key = &order->items[i];
         text_print(out, "%s", i > 0 ? ", " : before);
         print_in(out, plan, key->expr, 0);
         text_print(out, "%s", key->descending ? " desc" : "");
@@ -315,16 +326,21 @@ static void print_agg_call(struct text *out, const struct plan *plan, const stru
         text_append(out, SV(", "));
         print_in(out, plan, call->arg2, 0);
     }
-    print_order(out, plan, call->order.items, call->order.count, " order by ");
+    print_order(out, plan, &call->order, " order by ");
     text_append(out, SV(")"));
     print_filter(out, plan, call->filter);
 }
 
-static void print_agg(struct text *out, const struct plan *plan, const struct rel *rel) {
-    for (i64 i = 0; i < rel->calls.count; i++) {
-        text_print(out, "%s", i > 0 ? ", " : " ");
-        print_agg_call(out, plan, &rel->calls.items[i]);
+static void print_calls(struct text *out, const struct plan *plan, const agg_list *calls,
+                        const char *before) {
+    for (i64 i = 0; i < calls->count; i++) {
+        text_print(out, "%s", i > 0 ? ", " : before);
+        print_agg_call(out, plan, &calls->items[i]);
     }
+}
+
+static void print_agg(struct text *out, const struct plan *plan, const struct rel *rel) {
+    print_calls(out, plan, &rel->calls, " ");
     for (i32 implied = 0; implied < 2; implied++) {
         const char *before = implied ? ", which implies " : " by ";
         for (i64 i = 0; i < rel->exprs.count; i++) {
@@ -365,10 +381,11 @@ static void print_frame(struct text *out, const struct plan *plan, const struct 
     text_append(out, sv_from(excludes[frame->exclude]));
 }
 
-static void print_window(struct text *out, const struct plan *plan, const struct rel *rel) {
-    for (i64 i = 0; i < rel->windows.count; i++) {
-        const struct window_call *call = &rel->windows.items[i];
-        text_print(out, "%s%s(", i > 0 ? ", " : " ",
+static void print_windows(struct text *out, const struct plan *plan, const window_list *calls,
+                          const char *before) {
+    for (i64 i = 0; i < calls->count; i++) {
+        const struct window_call *call = &calls->items[i];
+        text_print(out, "%s%s(", i > 0 ? ", " : before,
                    call->is_agg      ? agg_names[call->func]
                    : call->is_serial ? serial_names[call->func]
                                      : window_names[call->func]);
@@ -385,30 +402,46 @@ static void print_window(struct text *out, const struct plan *plan, const struct
             print_frame(out, plan, &call->frame);
         }
     }
-    for (i64 i = 0; i < rel->exprs.count; i++) {
-        text_print(out, "%s", i > 0 ? ", " : " partition by ");
-        print_in(out, plan, rel->exprs.items[i], 0);
-    }
-    print_order(out, plan, rel->order.items, rel->order.count, " order by ");
 }
 
 static void print_func(struct text *out, const struct plan *plan, const struct rel *rel) {
     text_print(out, " %s(", table_func_names[rel->table_func]);
-    for (i64 i = 0; i < rel->exprs.count; i++) {
-        text_print(out, "%s", i > 0 ? ", " : "");
-        print_in(out, plan, rel->exprs.items[i], 0);
-    }
+    print_exprs(out, plan, &rel->exprs, "");
     text_append(out, SV(")"));
 }
 
-static void print_limit(struct text *out, const struct plan *plan, const struct rel *rel) {
-    if (rel->limit) {
-        text_append(out, SV(" "));
-        print_in(out, plan, rel->limit, 0);
-    }
-    if (rel->offset) {
-        text_append(out, SV(" offset "));
-        print_in(out, plan, rel->offset, 0);
+/* A field that the table of operators says the words for. */
+static void print_field(struct text *out, const struct plan *plan, const struct rel *rel,
+                        const struct rel_field *field) {
+    const void *at = field_in(rel, field);
+    struct expr *const *bound = at;
+    switch (field->class) {
+    case FIELD_CONDS:
+        print_conds(out, plan, at, field->before);
+        return;
+    case FIELD_EXPRS:
+        print_exprs(out, plan, at, field->before);
+        return;
+    case FIELD_MAKES:
+        print_made(out, plan, rel, at, field->before);
+        return;
+    case FIELD_ORDER:
+        print_order(out, plan, at, field->before);
+        return;
+    case FIELD_WINDOWS:
+        print_windows(out, plan, at, field->before);
+        return;
+    case FIELD_CALLS:
+        print_calls(out, plan, at, field->before);
+        return;
+    case FIELD_BOUND:
+        if (*bound) {
+            text_print(out, "%s", field->before);
+            print_in(out, plan, *bound, 0);
+        }
+        return;
+    default:
+        return;
     }
 }
 
@@ -432,17 +465,11 @@ static i64 shared_number(struct shared_list *list, const struct rel *input, bool
     return list->items.count;
 }
 
+/* Operators whose fields are not simply printed one after the other. */
 static void print_detail(struct text *out, const struct plan *plan, const struct rel *rel) {
     switch (rel->kind) {
     case REL_SCAN:
         print_scan(out, plan, rel);
-        break;
-    case REL_FILTER:
-        text_append(out, SV(" "));
-        print_conds(out, plan, rel);
-        break;
-    case REL_PROJECT:
-        print_project(out, plan, rel);
         break;
     case REL_JOIN:
         print_join(out, plan, rel);
@@ -450,23 +477,15 @@ static void print_detail(struct text *out, const struct plan *plan, const struct
     case REL_AGG:
         print_agg(out, plan, rel);
         break;
-    case REL_SORT:
-        print_order(out, plan, rel->order.items, rel->order.count, " by ");
-        break;
-    case REL_FIX:
-        text_append(out, rel->limit ? SV(" up to") : SV(""));
-        print_limit(out, plan, rel);
-        break;
-    case REL_LIMIT:
-        print_limit(out, plan, rel);
-        break;
-    case REL_WINDOW:
-        print_window(out, plan, rel);
-        break;
     case REL_FUNC:
         print_func(out, plan, rel);
         break;
     default:
+        EACH_FIELD(field, rel) {
+            if (field->before) {
+                print_field(out, plan, rel, field);
+            }
+        }
         break;
     }
 }
@@ -475,8 +494,8 @@ static void print_rel(struct text *out, const struct plan *plan, const struct re
                       struct shared_list *list) {
     bool first = true;
     text_print(out, "%*s%s", (int)(2 * depth), "", rel_names[rel->kind]);
-    if (rel->kind == REL_SHARED) {
-        text_print(out, " #%lld", shared_number(list, rel->inputs[0], &first));
+    if (rel_shares(rel)) {
+        text_print(out, " #%lld", shared_number(list, rel_input(rel), &first));
     }
     print_detail(out, plan, rel);
     bool known = list->actual && list->actual[rel->number] >= 0;

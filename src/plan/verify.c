@@ -3,7 +3,7 @@
  * Runs after the front end and after every optimiser pass in test builds. A failure is a
  * programming error of ours, reported as XX000 with what is wrong, so that a fuzzer or a test sees
  * it at the pass that broke the plan and not three stages later. */
-#include "plan/plan.h"
+#include "plan/plan_int.h"
 
 struct verify {
     const struct plan *plan;
@@ -106,14 +106,21 @@ static FALLIBLE check_expr(struct verify *v, const struct expr *expr) {
     }
 }
 
-/* Makes the columns of up to two inputs the scope of the next expressions. */
-static void open_scope(struct verify *v, const struct rel *a, const struct rel *b) {
+/* Makes the columns of inputs first up to end the scope of the next expressions. */
+static void open_scope(struct verify *v, const struct rel *rel, i32 first, i32 end) {
     v->stamp++;
-    for (i64 i = 0; a && i < a->out.count; i++) {
-        v->scope[a->out.items[i]] = v->stamp;
+    for (i32 i = first; i < end; i++) {
+        for (i64 k = 0; k < rel->inputs[i]->out.count; k++) {
+            v->scope[rel->inputs[i]->out.items[k]] = v->stamp;
+        }
     }
-    for (i64 i = 0; b && i < b->out.count; i++) {
-        v->scope[b->out.items[i]] = v->stamp;
+}
+
+static void open_where(struct verify *v, const struct rel *rel, u8 where) {
+    if (where == WHERE_ALL) {
+        open_scope(v, rel, 0, rel->input_count);
+    } else {
+        open_scope(v, rel, where, where + 1);
     }
 }
 
@@ -129,16 +136,6 @@ static FALLIBLE define(struct verify *v, u32 col) {
     return ERR_OK;
 }
 
-static FALLIBLE check_conds(struct verify *v, const struct rel *rel) {
-    for (i64 i = 0; i < rel->conds.count; i++) {
-        TRY(check_expr(v, rel->conds.items[i]));
-        if (rel->conds.items[i]->type.id != TYPE_BOOLEAN) {
-            FAIL(v->err, INTERNAL, "plan: condition is not boolean");
-        }
-    }
-    return ERR_OK;
-}
-
 static FALLIBLE check_exprs(struct verify *v, struct expr *const *items, i64 count) {
     for (i64 i = 0; i < count; i++) {
         TRY(check_expr(v, items[i]));
@@ -146,113 +143,42 @@ static FALLIBLE check_exprs(struct verify *v, struct expr *const *items, i64 cou
     return ERR_OK;
 }
 
-/* The columns an operator hands on must be its inputs'. */
-static FALLIBLE check_passed(struct verify *v, const struct rel *rel) {
-    for (i64 i = 0; i < rel->out.count; i++) {
-        if (rel->out.items[i] >= v->plan->cols.count || v->scope[rel->out.items[i]] != v->stamp) {
-            FAIL(v->err, INTERNAL, "plan: %s passes on column %u, which it does not get",
-                 rel_names[rel->kind], rel->out.items[i]);
+static FALLIBLE check_conds(struct verify *v, const expr_list *conds) {
+    for (i64 i = 0; i < conds->count; i++) {
+        TRY(check_expr(v, conds->items[i]));
+        if (conds->items[i]->type.id != TYPE_BOOLEAN) {
+            FAIL(v->err, INTERNAL, "plan: condition is not boolean");
         }
     }
     return ERR_OK;
 }
 
-static FALLIBLE check_join(struct verify *v, const struct rel *rel) {
-    if (rel->left_keys.count != rel->right_keys.count) {
-        FAIL(v->err, INTERNAL, "plan: join keys do not pair up");
+static FALLIBLE check_copies(struct verify *v, const struct rel *rel, const col_list *cols) {
+    if (cols->count != rel->out.count) {
+        FAIL(v->err, INTERNAL, "plan: %s of %lld columns makes %lld", rel_names[rel->kind],
+             cols->count, rel->out.count);
     }
-    open_scope(v, rel->inputs[0], NULL);
-    TRY(check_exprs(v, rel->left_keys.items, rel->left_keys.count));
-    open_scope(v, rel->inputs[1], NULL);
-    TRY(check_exprs(v, rel->right_keys.items, rel->right_keys.count));
-    for (i64 i = 0; i < rel->left_keys.count; i++) {
-        if (rel->left_keys.items[i]->type.id != rel->right_keys.items[i]->type.id) {
-            FAIL(v->err, INTERNAL, "plan: join keys of different types");
-        }
-    }
-    if (rel->null_safe.count != 0 && rel->null_safe.count != rel->left_keys.count) {
-        FAIL(v->err, INTERNAL, "plan: join keys with and without NULLs do not pair up");
-    }
-    open_scope(v, rel->inputs[0], rel->inputs[1]);
-    TRY(check_conds(v, rel));
-    bool left_only = rel->join == JOIN_SEMI || rel->join == JOIN_ANTI || rel->join == JOIN_MARK;
-    if (left_only) {
-        open_scope(v, rel->inputs[0], NULL);
-    }
-    if (rel->join == JOIN_MARK) {
-        TRY(define(v, rel->mark_col));
-        v->scope[rel->mark_col] = v->stamp;
-    }
-    return check_passed(v, rel);
-}
-
-static FALLIBLE check_made(struct verify *v, const struct rel *rel, i64 want) {
-    if (rel->out.count != want) {
-        FAIL(v->err, INTERNAL, "plan: %s lists %lld columns for %lld expressions",
-             rel_names[rel->kind], rel->out.count, want);
-    }
-    for (i64 i = 0; i < rel->out.count; i++) {
-        TRY(define(v, rel->out.items[i]));
-    }
-    return ERR_OK;
-}
-
-static FALLIBLE check_scan(struct verify *v, const struct rel *rel) {
-    open_scope(v, NULL, NULL);
-    for (i64 i = 0; i < rel->scan_cols.count; i++) {
-        TRY(define(v, rel->scan_cols.items[i].col));
-        v->scope[rel->scan_cols.items[i].col] = v->stamp;
-    }
-    return check_passed(v, rel);
-}
-
-static FALLIBLE check_values(struct verify *v, const struct rel *rel) {
-    open_scope(v, NULL, NULL);
-    TRY(check_exprs(v, rel->exprs.items, rel->exprs.count));
-    if (rel->out.count > 0 ? rel->exprs.count % rel->out.count != 0 : rel->exprs.count != 0) {
-        FAIL(v->err, INTERNAL, "plan: VALUES rows of different lengths");
-    }
-    return check_made(v, rel, rel->out.count);
-}
-
-static FALLIBLE check_copies(struct verify *v, const struct rel *rel, const struct rel *input,
-                             const u32 *cols, i64 count) {
-    if (count != rel->out.count) {
-        FAIL(v->err, INTERNAL, "plan: %s of %lld columns makes %lld", rel_names[rel->kind], count,
-             rel->out.count);
-    }
-    open_scope(v, input, NULL);
-    for (i64 i = 0; i < count; i++) {
-        bool known = cols[i] < v->plan->cols.count && rel->out.items[i] < v->plan->cols.count;
-        if (!known || v->scope[cols[i]] != v->stamp) {
+    for (i64 i = 0; i < cols->count; i++) {
+        u32 col = cols->items[i];
+        bool known = col < v->plan->cols.count && rel->out.items[i] < v->plan->cols.count;
+        if (!known || v->scope[col] != v->stamp) {
             FAIL(v->err, INTERNAL, "plan: %s takes column %u, which it does not get",
-                 rel_names[rel->kind], cols[i]);
+                 rel_names[rel->kind], col);
         }
-        struct type from = v->plan->cols.items[cols[i]].type;
+        struct type from = v->plan->cols.items[col].type;
         struct type to = v->plan->cols.items[rel->out.items[i]].type;
         bool open = to.id != TYPE_DECIMAL && type_eq(to, type_of((enum type_id)from.id));
         if (!type_eq(from, to) && !open) { /* a length or precision may be left open */
             FAIL(v->err, INTERNAL, "plan: %s changes the type of column %u", rel_names[rel->kind],
-                 cols[i]);
+                 col);
         }
     }
     return ERR_OK;
 }
 
-static FALLIBLE check_union(struct verify *v, const struct rel *rel) {
-    TRY(check_copies(v, rel, rel->inputs[0], rel->left_cols.items, rel->left_cols.count));
-    TRY(check_copies(v, rel, rel->inputs[1], rel->right_cols.items, rel->right_cols.count));
-    return check_made(v, rel, rel->out.count);
-}
-
-static FALLIBLE check_shared(struct verify *v, const struct rel *rel) {
-    TRY(check_copies(v, rel, rel->inputs[0], rel->left_cols.items, rel->left_cols.count));
-    return check_made(v, rel, rel->out.count);
-}
-
-static FALLIBLE check_order(struct verify *v, const struct order_key *items, i64 count) {
-    for (i64 i = 0; i < count; i++) {
-        TRY(check_expr(v, items[i].expr));
+static FALLIBLE check_order(struct verify *v, const order_list *order) {
+    for (i64 i = 0; i < order->count; i++) {
+        TRY(check_expr(v, order->items[i].expr));
     }
     return ERR_OK;
 }
@@ -268,14 +194,11 @@ static FALLIBLE check_filter(struct verify *v, const struct expr *filter) {
     return ERR_OK;
 }
 
-static FALLIBLE check_window(struct verify *v, const struct rel *rel) {
-    TRY(check_exprs(v, rel->exprs.items, rel->exprs.count));
-    TRY(check_order(v, rel->order.items, rel->order.count));
-    u32 inner = v->stamp;
-    for (i64 i = 0; i < rel->windows.count; i++) {
-        const struct window_call *call = &rel->windows.items[i];
+static FALLIBLE check_windows(struct verify *v, const window_list *calls) {
+    for (i64 i = 0; i < calls->count; i++) {
+        const struct window_call *call = &calls->items[i];
         i32 end = call->is_agg ? (i32)AGG_END : call->is_serial ? (i32)SERIAL_END : (i32)WINDOW_END;
-        if (call->is_serial != rel->windows.items[0].is_serial || call->func >= end) {
+        if (call->is_serial != calls->items[0].is_serial || call->func >= end) {
             FAIL(v->err, INTERNAL, "plan: no window function %d", (int)call->func);
         }
         TRY(check_exprs(v, call->args, call->arg_count));
@@ -283,11 +206,105 @@ static FALLIBLE check_window(struct verify *v, const struct rel *rel) {
         TRY(check_exprs(v, &call->frame.from_offset, call->frame.from_offset != NULL));
         TRY(check_exprs(v, &call->frame.to_offset, call->frame.to_offset != NULL));
     }
-    for (i64 i = 0; i < rel->windows.count; i++) {
-        TRY(define(v, rel->windows.items[i].col));
-        v->scope[rel->windows.items[i].col] = inner;
+    return ERR_OK;
+}
+
+/* Aggregates; their results are the columns of `out` from `first`. */
+static FALLIBLE check_calls(struct verify *v, const struct rel *rel, const agg_list *calls,
+                            i64 first) {
+    for (i64 i = 0; i < calls->count; i++) {
+        const struct agg_call *call = &calls->items[i];
+        if (call->agg >= AGG_END || (call->agg == AGG_COUNT_STAR) != (call->arg == NULL)) {
+            FAIL(v->err, INTERNAL, "plan: aggregate without its argument");
+        }
+        TRY(check_exprs(v, &call->arg, call->arg != NULL));
+        TRY(check_exprs(v, &call->arg2, call->arg2 != NULL));
+        TRY(check_filter(v, call->filter));
+        TRY(check_order(v, &call->order));
+        if (first + i < rel->out.count && rel->out.items[first + i] != call->col) {
+            FAIL(v->err, INTERNAL, "plan: aggregate column %u is out of place", call->col);
+        }
     }
-    return check_passed(v, rel);
+    return ERR_OK;
+}
+
+static FALLIBLE check_bound(struct verify *v, const struct expr *expr) {
+    if (expr && expr->kind != EXPR_CONST && expr->kind != EXPR_PARAM) {
+        FAIL(v->err, INTERNAL, "plan: LIMIT is neither constant nor parameter");
+    }
+    return expr ? check_expr(v, expr) : ERR_OK;
+}
+
+static FALLIBLE check_flags(struct verify *v, const struct rel *rel, const flag_list *flags,
+                            i64 count) {
+    if (flags->count != 0 && flags->count != count) {
+        FAIL(v->err, INTERNAL, "plan: %s has %lld flags for %lld expressions", rel_names[rel->kind],
+             flags->count, count);
+    }
+    return ERR_OK;
+}
+
+struct counts {
+    i64 before; /* of the list before the field */
+    i64 made;   /* columns that expressions and aggregates make so far */
+    bool makes;
+};
+
+static FALLIBLE check_field(struct verify *v, const struct rel *rel, const struct rel_field *field,
+                            struct counts *c) {
+    const void *at = field_in(rel, field);
+    const expr_list *exprs = at;
+    const agg_list *calls = at;
+    switch (field->class) {
+    case FIELD_EXPRS:
+    case FIELD_MAKES:
+        c->before = exprs->count;
+        c->makes = c->makes || field->class == FIELD_MAKES;
+        c->made += field->class == FIELD_MAKES ? exprs->count : 0;
+        return check_exprs(v, exprs->items, exprs->count);
+    case FIELD_CONDS:
+        return check_conds(v, at);
+    case FIELD_ORDER:
+        return check_order(v, at);
+    case FIELD_BOUND:
+        return check_bound(v, *(struct expr *const *)at);
+    case FIELD_CALLS:
+        TRY(check_calls(v, rel, calls, c->made));
+        c->makes = true;
+        c->made += calls->count;
+        return ERR_OK;
+    case FIELD_WINDOWS:
+        return check_windows(v, at);
+    case FIELD_COLS:
+        return check_copies(v, rel, at);
+    case FIELD_FLAGS:
+    case FIELD_NOTES:
+        return check_flags(v, rel, at, c->before);
+    default:
+        return ERR_OK;
+    }
+}
+
+static FALLIBLE check_join(struct verify *v, const struct rel *rel) {
+    if (rel->left_keys.count != rel->right_keys.count) {
+        FAIL(v->err, INTERNAL, "plan: join keys do not pair up");
+    }
+    for (i64 i = 0; i < rel->left_keys.count; i++) {
+        if (rel->left_keys.items[i]->type.id != rel->right_keys.items[i]->type.id) {
+            FAIL(v->err, INTERNAL, "plan: join keys of different types");
+        }
+    }
+    if ((rel->join == JOIN_MARK) != (rel->mark_col != NO_COL)) {
+        FAIL(v->err, INTERNAL, "plan: join with a mark that it does not make");
+    }
+    return ERR_OK;
+}
+
+static FALLIBLE check_values(struct verify *v, const struct rel *rel) {
+    if (rel->out.count > 0 ? rel->exprs.count % rel->out.count != 0 : rel->exprs.count != 0) {
+        FAIL(v->err, INTERNAL, "plan: VALUES rows of different lengths");
+    }
+    return ERR_OK;
 }
 
 static FALLIBLE check_agg(struct verify *v, const struct rel *rel) {
@@ -295,34 +312,54 @@ static FALLIBLE check_agg(struct verify *v, const struct rel *rel) {
     for (i64 i = 0; i < rel->implied.count; i++) {
         decides = decides || !rel->implied.items[i];
     }
-    if (!decides || (rel->implied.count > 0 && rel->implied.count != rel->exprs.count)) {
+    if (!decides) {
         FAIL(v->err, INTERNAL, "plan: group keys that nothing decides");
     }
-    TRY(check_exprs(v, rel->exprs.items, rel->exprs.count));
-    for (i64 i = 0; i < rel->calls.count; i++) {
-        const struct agg_call *call = &rel->calls.items[i];
-        if (call->agg >= AGG_END || (call->agg == AGG_COUNT_STAR) != (call->arg == NULL)) {
-            FAIL(v->err, INTERNAL, "plan: aggregate without its argument");
-        }
-        if (call->arg) {
-            TRY(check_expr(v, call->arg));
-        }
-        if (call->arg2) {
-            TRY(check_expr(v, call->arg2));
-        }
-        TRY(check_filter(v, call->filter));
-        TRY(check_order(v, call->order.items, call->order.count));
-        i64 at = rel->exprs.count + i;
-        if (at < rel->out.count && rel->out.items[at] != call->col) {
-            FAIL(v->err, INTERNAL, "plan: aggregate column %u is out of place", call->col);
-        }
-    }
-    return check_made(v, rel, rel->exprs.count + rel->calls.count);
+    return ERR_OK;
 }
 
-static FALLIBLE check_bound(struct verify *v, const struct expr *expr) {
-    if (expr && expr->kind != EXPR_CONST && expr->kind != EXPR_PARAM) {
-        FAIL(v->err, INTERNAL, "plan: LIMIT is neither constant nor parameter");
+/* What the table of operators does not say. */
+static FALLIBLE check_own(struct verify *v, const struct rel *rel) {
+    switch (rel->kind) {
+    case REL_JOIN:
+        return check_join(v, rel);
+    case REL_VALUES:
+        return check_values(v, rel);
+    case REL_AGG:
+        return check_agg(v, rel);
+    default:
+        return ERR_OK;
+    }
+}
+
+struct defining {
+    struct verify *v;
+    wf_status status;
+};
+
+static void define_col(u32 col, void *arg) {
+    struct defining *d = arg;
+    d->status = d->status ? d->status : define(d->v, col);
+    if (!d->status) {
+        d->v->scope[col] = d->v->stamp;
+    }
+}
+
+/* What an operator hands up it makes, or gets from its inputs. */
+static FALLIBLE check_out(struct verify *v, const struct rel *rel, const struct counts *c) {
+    struct defining d = {v, ERR_OK};
+    if (c->makes && rel->out.count != c->made) {
+        FAIL(v->err, INTERNAL, "plan: %s lists %lld columns for %lld expressions",
+             rel_names[rel->kind], rel->out.count, c->made);
+    }
+    open_scope(v, rel, 0, rel_visible(rel));
+    rel_each_made(rel, define_col, &d);
+    TRY(d.status);
+    for (i64 i = 0; i < rel->out.count; i++) {
+        if (rel->out.items[i] >= v->plan->cols.count || v->scope[rel->out.items[i]] != v->stamp) {
+            FAIL(v->err, INTERNAL, "plan: %s passes on column %u, which it does not get",
+                 rel_names[rel->kind], rel->out.items[i]);
+        }
     }
     return ERR_OK;
 }
@@ -346,61 +383,41 @@ static FALLIBLE check_inputs(struct verify *v, const struct rel *rel) {
         if (!input) {
             FAIL(v->err, INTERNAL, "plan: %s without input", rel_names[rel->kind]);
         }
-        if (rel->kind == REL_SHARED && checked_before(v, input)) {
+        if (rel_shares(rel) && checked_before(v, input)) {
             continue;
         }
         bool open = i == 1 && rel->kind == REL_JOIN && rel->dependent;
-        for (i64 k = 0; open && k < rel->inputs[0]->out.count; k++) {
-            v->outer[rel->inputs[0]->out.items[k]]++;
+        for (i64 k = 0; open && k < rel_left(rel)->out.count; k++) {
+            v->outer[rel_left(rel)->out.items[k]]++;
         }
         TRY(check_rel(v, input));
-        for (i64 k = 0; open && k < rel->inputs[0]->out.count; k++) {
-            v->outer[rel->inputs[0]->out.items[k]]--;
+        for (i64 k = 0; open && k < rel_left(rel)->out.count; k++) {
+            v->outer[rel_left(rel)->out.items[k]]--;
         }
     }
     return ERR_OK;
 }
 
 static FALLIBLE check_rel(struct verify *v, const struct rel *rel) {
-    TRY(check_inputs(v, rel));
-    open_scope(v, rel->inputs[0], NULL);
-    switch (rel->kind) {
-    case REL_SCAN:
-        return check_scan(v, rel);
-    case REL_VALUES:
-        return check_values(v, rel);
-    case REL_FILTER:
-        TRY(check_conds(v, rel));
-        return check_passed(v, rel);
-    case REL_PROJECT:
-        TRY(check_exprs(v, rel->exprs.items, rel->exprs.count));
-        return check_made(v, rel, rel->exprs.count);
-    case REL_JOIN:
-        return check_join(v, rel);
-    case REL_AGG:
-        return check_agg(v, rel);
-    case REL_SORT:
-        TRY(check_order(v, rel->order.items, rel->order.count));
-        return check_passed(v, rel);
-    case REL_UNION:
-    case REL_FIX:
-        return check_union(v, rel);
-    case REL_WORK:
-        return check_made(v, rel, rel->out.count);
-    case REL_SHARED:
-        return check_shared(v, rel);
-    case REL_WINDOW:
-        return check_window(v, rel);
-    case REL_FUNC:
-        TRY(check_exprs(v, rel->exprs.items, rel->exprs.count));
-        return check_made(v, rel, rel->out.count);
-    case REL_LIMIT:
-        TRY(check_bound(v, rel->limit));
-        TRY(check_bound(v, rel->offset));
-        return check_passed(v, rel);
-    default:
+    if (rel->kind >= REL_COUNT) {
         FAIL(v->err, INTERNAL, "plan: no operator %d", (int)rel->kind);
     }
+    if (rel->input_count != rel_infos[rel->kind].inputs) {
+        FAIL(v->err, INTERNAL, "plan: %s with %d inputs", rel_names[rel->kind],
+             (int)rel->input_count);
+    }
+    TRY(check_inputs(v, rel));
+    struct counts c = {0};
+    i32 open = -1;
+    EACH_FIELD(field, rel) {
+        if (field->where != open) {
+            open_where(v, rel, field->where);
+            open = field->where;
+        }
+        TRY(check_field(v, rel, field, &c));
+    }
+    TRY(check_own(v, rel));
+    return check_out(v, rel, &c);
 }
 
 FALLIBLE plan_verify(const struct plan *plan, struct error *err) {

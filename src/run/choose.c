@@ -1,10 +1,11 @@
 /* choose.c: where a step runs, and why.
  *
- * There is no silent fallback: under `device = gpu` a step the card refuses is an error that names
- * operator and reason. What only ever runs on the host (sorting, ranking, handing over the result,
- * pipelines over dictionaries, aggregation states or literal rows, which are small by nature, those
- * that must keep the order of their rows, and those that read a file, where parsing is most of the
- * work) is recorded as a host step. Under auto the cheaper estimate wins. See decision 0005. */
+ * There is no silent fallback: when the session names a device, a step that it refuses is an error
+ * with operator and reason (docs/decisions/0005). What only ever runs on the host (sorting, ranking, handing over the
+ * result, pipelines over dictionaries, aggregation states or literal rows, which are small by
+ * nature, those that must keep the order of their rows, and those that read a file, where parsing
+ * is most of the work) says so. Under auto the cheapest
+ * estimate wins. */
 #include "run/run_int.h"
 #include "store/scan.h"
 
@@ -12,11 +13,17 @@ const char *step_label(const struct step *step) {
     return step->label ? step->label : "step";
 }
 
-/* Why a step only ever runs on the host; NULL when it does not. */
-static const char *host_reason(const struct exec *x, const struct step *step) {
-    static const char *const host = "host step";
+/* Why only the host runs it; NULL when others may. */
+static const char *host_only(const struct exec *x, const struct step *step) {
+    static const char *const kinds[] = {[STEP_SORT] = "sorts run on the host",
+                                        [STEP_RANK] = "dictionaries are ranked on the host",
+                                        [STEP_FETCH] = "late columns are fetched on the host",
+                                        [STEP_RESULT] = "the answer is handed out by the host",
+                                        [STEP_LIMIT] = "limits are applied on the host",
+                                        [STEP_WINDOW] = "windows run on the host",
+                                        [STEP_FOLD] = "ordered aggregates run on the host"};
     if (step->kind != STEP_PIPELINE) {
-        return step->kind != STEP_BUILD ? host : NULL;
+        return step->kind < COUNT_OF(kinds) ? kinds[step->kind] : NULL;
     }
     const struct scan_provider *provider = exec_provider(x, step->pipeline);
     if (provider) {
@@ -25,90 +32,134 @@ static const char *host_reason(const struct exec *x, const struct step *step) {
     const struct source *source = &step->pipeline->source;
     if (source->kind == SOURCE_VAR) {
         const struct var *var = &x->program->vars[source->ref];
-        return var->kind == VAR_AGG || var->const_rows > 0 || var->in_order ? host : NULL;
+        return var->kind == VAR_AGG  ? "groups are read on the host"
+               : var->const_rows > 0 ? "its rows are literals"
+               : var->in_order       ? "its rows must keep their order"
+                                     : NULL;
     }
-    return source->kind == SOURCE_DICT || source->kind == SOURCE_ONE ? host : NULL;
+    return source->kind == SOURCE_DICT  ? "dictionaries live on the host"
+           : source->kind == SOURCE_ONE ? "it has one row"
+                                        : NULL;
 }
 
-static FALLIBLE choose_gpu(struct exec *x, const struct run_devices *devices,
-                           const struct step *step, struct device **out, const char **out_why) {
-    if (!devices->gpu) {
-        FAIL(x->err, NO_GPU, "no usable GPU: %s", devices->no_gpu ? devices->no_gpu : "none found");
-    }
-    const char *host = host_reason(x, step);
-    if (host) {
-        *out = devices->cpu;
-        *out_why = host;
-        return ERR_OK;
-    }
-    const char *refusal = devices->gpu->refuses(devices->gpu, x, step);
-    if (refusal) {
-        error_set(x->err, ERR_NOT_SUPPORTED, -1, "%s cannot run on the GPU: %s", step_label(step),
-                  refusal);
-        error_hint(x->err, "SET device = auto runs such steps on the CPU.");
-        return ERR_NOT_SUPPORTED;
-    }
-    *out = devices->gpu;
-    *out_why = "device = gpu";
-    return ERR_OK;
-}
-
-static struct duration estimate_text(f64 ns) {
-    return duration_of(ns < 9e18 ? (i64)ns : I64_MAX);
-}
-
-/* Which device mix_devices deals a step to. The rows it reads count too: a step of a loop meets
- * both. */
-static bool dealt_to_gpu(const struct exec *x, const struct step *step) {
+/* Which of `count` devices mix_devices deals a step to. The rows it reads count too: a step of a
+ * loop meets all. */
+static u32 dealt_to(const struct exec *x, const struct step *step, u32 count) {
     const struct pipeline *pipe = step->pipeline;
     u64 made = pipe ? pipe->sink_count ? pipe->sinks[0].var : 0 : step->dst;
     u64 rows = pipe && pipe->source.kind == SOURCE_VAR ? (u64)x->vars[pipe->source.ref].rows : 0;
     u64 hash = hash_u64(hash_u64((u64)x->settings->mix_devices + made) + rows);
-    return hash >> 63;
+    return (u32)((hash >> 32) * count >> 32);
+}
+
+/* Those of a list that can run a step, and what it would cost each. */
+struct able {
+    u32 count;
+    u32 numbers[DEVICES_MOST];
+    f64 ns[DEVICES_MOST];
+    const struct device *refused; /* the last that cannot */
+    const char *refusal;
+};
+
+/* `name` NULL: whatever it is called. */
+static void find_able(struct exec *x, const struct run_devices *devices, const struct step *step,
+                      const char *name, struct able *out) {
+    *out = (struct able){0};
+    for (u32 i = 0; i < devices->count; i++) {
+        struct device *device = devices->list[i];
+        if (name && strcmp(device->name, name) != 0) {
+            continue;
+        }
+        const char *refusal = device->refuses ? device->refuses(device, x, step) : NULL;
+        if (refusal) {
+            out->refused = device;
+            out->refusal = refusal;
+        } else {
+            out->numbers[out->count++] = i;
+        }
+    }
+}
+
+static u32 cheapest(struct exec *x, const struct run_devices *devices, const struct step *step,
+                    struct able *able) {
+    u32 best = 0;
+    for (u32 i = 0; i < able->count; i++) {
+        struct device *device = devices->list[able->numbers[i]];
+        able->ns[i] = device->estimate_ns(device, x, step);
+        best = able->ns[i] < able->ns[best] ? i : best;
+    }
+    return able->numbers[best];
+}
+
+/* The session asks for a kind of device other than the host's. */
+static FALLIBLE choose_named(struct exec *x, const struct run_devices *devices,
+                             const struct step *step, const char *name, struct chosen *out) {
+    struct able able;
+    const char *host = host_only(x, step);
+    if (devices->count < 2) {
+        FAIL(x->err, NO_DEVICE, "no usable %s: %s", setting_device_title(x->settings),
+             devices->alone ? devices->alone : "none found");
+    }
+    *out = (struct chosen){0, host};
+    if (host) {
+        return ERR_OK;
+    }
+    find_able(x, devices, step, name, &able);
+    if (!able.count) {
+        error_set(x->err, ERR_NOT_SUPPORTED, -1, "%s cannot run on the %s: %s", step_label(step),
+                  able.refused ? able.refused->title : name,
+                  able.refusal ? able.refusal : "there is none");
+        error_hint(x->err, "SET device = auto runs such steps on the CPU.");
+        return ERR_NOT_SUPPORTED;
+    }
+    out->number = able.count > 1 ? cheapest(x, devices, step, &able) : able.numbers[0];
+    out->why = arena_printf(x->arena, "device = %s", name);
+    return ERR_OK;
 }
 
 static void choose_auto(struct exec *x, const struct run_devices *devices, const struct step *step,
-                        struct device **out, const char **out_why) {
-    *out = devices->cpu;
-    if (!devices->gpu) {
-        *out_why = devices->no_gpu ? devices->no_gpu : "no GPU";
+                        struct chosen *out) {
+    struct able able;
+    *out = (struct chosen){0, devices->alone ? devices->alone : "there is no other device"};
+    if (devices->count < 2) {
         return;
     }
-    const char *host = host_reason(x, step);
-    if (host) {
-        *out_why = host;
+    out->why = host_only(x, step);
+    if (out->why) {
         return;
     }
-    const char *refusal = devices->gpu->refuses(devices->gpu, x, step);
-    if (refusal) {
-        *out_why = arena_printf(x->arena, "the GPU cannot: %s", refusal);
+    find_able(x, devices, step, NULL, &able);
+    if (able.count < 2) {
+        out->why = arena_printf(x->arena, "the %s cannot: %s", able.refused->title, able.refusal);
         return;
     }
     if (x->settings->mix_devices) {
-        *out = dealt_to_gpu(x, step) ? devices->gpu : devices->cpu;
-        *out_why = "mix_devices";
+        *out = (struct chosen){able.numbers[dealt_to(x, step, able.count)], "mix_devices"};
         return;
     }
-    f64 cpu_ns = devices->cpu->estimate_ns(devices->cpu, x, step);
-    f64 gpu_ns = devices->gpu->estimate_ns(devices->gpu, x, step);
-    *out = gpu_ns < cpu_ns ? devices->gpu : devices->cpu;
-    *out_why = arena_printf(x->arena, "estimated: cpu %s, gpu %s", estimate_text(cpu_ns).text,
-                            estimate_text(gpu_ns).text);
+    out->number = cheapest(x, devices, step, &able);
+    struct text why;
+    text_init(&why, x->arena);
+    text_print(&why, "estimated:");
+    for (u32 i = 0; i < able.count; i++) {
+        text_print(&why, "%s %s %s", i ? "," : "", devices->list[able.numbers[i]]->name,
+                   duration_of(able.ns[i] < 9e18 ? (i64)able.ns[i] : I64_MAX).text);
+    }
+    out->why = why.ptr;
 }
 
 wf_status choose_device(struct exec *x, const struct run_devices *devices, const struct step *step,
-                        struct device **out, const char **out_why) {
-    switch (x->settings->device) {
-    case DEVICE_CPU:
-        *out = devices->cpu;
-        *out_why = "device = cpu";
-        return ERR_OK;
-    case DEVICE_GPU:
-        return choose_gpu(x, devices, step, out, out_why);
-    default:
-        choose_auto(x, devices, step, out, out_why);
+                        struct chosen *out) {
+    const char *name = setting_device(x->settings);
+    if (!name) {
+        choose_auto(x, devices, step, out);
         return ERR_OK;
     }
+    if (strcmp(name, devices->list[0]->name) != 0) {
+        return choose_named(x, devices, step, name, out);
+    }
+    *out = (struct chosen){0, arena_printf(x->arena, "device = %s", name)};
+    return ERR_OK;
 }
 
 static void pipeline_inputs(const struct pipeline *pipe, void (*visit)(void *arg, u32 var),

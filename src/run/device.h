@@ -14,10 +14,11 @@
 
 /* What a step did, for EXPLAIN ANALYZE and the footer. */
 struct step_metric {
-    const char *device; /* "cpu", "gpu vm", "gpu woven" */
+    u32 device_no;      /* of the list */
+    const char *device; /* its name, and how it ran the step */
     const char *why;    /* why there */
     i64 ns;
-    i64 device_ns; /* GPU: kernels only */
+    i64 device_ns; /* kernels only; 0 = not told apart */
     i64 rows_in, rows_out;
     i64 bytes_read;    /* from columns */
     i64 bytes_written; /* rows handed on */
@@ -127,6 +128,8 @@ void variable_release(struct variable *var);
 /* Drops rows, index and table, so that a step can fill the variable again. Interners are kept:
  * views of their strings may be anywhere. */
 void variable_reset(struct variable *var);
+/* What a device holds of it. */
+void variable_drop_copy(struct variable *var);
 /* Keeps a heap alive as long as the variable; takes the reference. Thread-safe. */
 void variable_keep_heap(struct exec *x, u32 var, struct buffer *heap);
 struct index *index_new(struct exec *x); /* in the execution's arena; thread-safe */
@@ -138,7 +141,9 @@ struct slices;     /* a device's own */
 struct prim_class; /* prim/prim.h */
 
 struct device {
-    const char *name; /* "cpu", "gpu" */
+    const char *name;  /* as the setting `device` says it */
+    const char *title; /* as messages say it */
+    u32 space;         /* the memory it works in; 0 = the host's. Devices of one space share copies of variables. */
     void *self;
     const struct prim_class *prims; /* on plain arrays; NULL = none */
     /* NULL when the device can run the step, else why not ("UPPER makes strings, which only the CPU

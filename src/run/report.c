@@ -31,7 +31,7 @@ static struct floor floor_of(const struct step_metric *m, const struct device_ra
 }
 
 struct report {
-    struct device_rates cpu, gpu;
+    struct device_rates rates[DEVICES_MOST];
     const char *why; /* of all steps; NULL = each has its own */
 };
 
@@ -64,8 +64,7 @@ static void put_real(struct line *line, i64 end, f64 x, int digits) {
 }
 
 static struct floor step_floor(const struct report *report, const struct step_metric *m) {
-    bool is_gpu = m->device && strncmp(m->device, "gpu", 3) == 0;
-    return floor_of(m, is_gpu ? &report->gpu : &report->cpu);
+    return floor_of(m, &report->rates[m->device_no]);
 }
 
 /* Where it ran, what it did, and why there unless all steps have the same reason. */
@@ -154,20 +153,12 @@ static void print_rates(struct text *out, const char *name, const struct device_
     }
 }
 
-static bool ran_on(const struct exec *x, u32 steps, const char *name) {
+static bool ran_on(const struct exec *x, u32 steps, u32 number) {
     bool ran = false;
     for (u32 i = 0; i < steps; i++) {
-        const char *device = x->metrics[i].device;
-        ran = ran || (device && strncmp(device, name, strlen(name)) == 0);
+        ran = ran || (x->metrics[i].device && x->metrics[i].device_no == number);
     }
     return ran;
-}
-
-static void get_rates(struct exec *x, struct device *device, u32 steps, struct device_rates *out) {
-    memset(out, 0, sizeof *out);
-    if (device && device->rates && ran_on(x, steps, device->name)) {
-        device->rates(device, x, out);
-    }
 }
 
 void exec_print(struct text *out, struct exec *x, const struct run_devices *devices) {
@@ -178,8 +169,12 @@ void exec_print(struct text *out, struct exec *x, const struct run_devices *devi
         steps += program->blocks[b].step_count;
     }
     report.why = common_why(x, steps);
-    get_rates(x, devices->cpu, steps, &report.cpu);
-    get_rates(x, devices->gpu, steps, &report.gpu);
+    for (u32 i = 0; i < devices->count; i++) {
+        struct device *device = devices->list[i];
+        if (device->rates && ran_on(x, steps, i)) {
+            device->rates(device, x, &report.rates[i]);
+        }
+    }
     print_head(out);
     u32 no = 0;
     for (u32 b = 0; b < program->block_count; b++) {
@@ -190,8 +185,9 @@ void exec_print(struct text *out, struct exec *x, const struct run_devices *devi
     if (report.why) {
         text_print(out, "why there: %s\n", report.why);
     }
-    print_rates(out, "cpu", &report.cpu);
-    print_rates(out, "gpu", &report.gpu);
+    for (u32 i = 0; i < devices->count; i++) {
+        print_rates(out, devices->list[i]->name, &report.rates[i]);
+    }
 }
 
 i64 *exec_rel_rows(struct exec *x) {

@@ -185,42 +185,73 @@ wf_status raise_fault(struct exec *x, const struct step *step) {
                      fault_message(fault));
 }
 
-struct fetch {
+/* Bringing what a step uses to where it runs. */
+struct bring {
     struct exec *x;
     const struct run_devices *devices;
+    u32 space;
     wf_status status;
 };
 
-/* An index that was built on the card is built again from its rows: copying it would cost as much.
+static FALLIBLE fetch(const struct bring *b, u32 var) {
+    for (u32 i = 1; i < b->devices->count; i++) {
+        struct device *device = b->devices->list[i];
+        if (device->space == b->x->vars[var].copy_space) {
+            return device->fetch(device, b->x, var);
+        }
+    }
+    FAIL(b->x->err, INTERNAL, "variable %u lies nowhere", var);
+}
+
+/* An index that was built elsewhere is built again from its rows: copying it would cost as much.
  */
-static FALLIBLE rebuild_index(struct fetch *f, u32 var) {
-    const struct program *program = f->x->program;
+static FALLIBLE rebuild_index(const struct bring *b, u32 var) {
+    const struct program *program = b->x->program;
+    struct device *host = b->devices->list[0];
     u32 step_no = 0;
-    for (u32 b = 0; b < program->block_count; b++) {
-        for (u32 s = 0; s < program->blocks[b].step_count; s++, step_no++) {
-            const struct step *step = &program->blocks[b].steps[s];
+    for (u32 i = 0; i < program->block_count; i++) {
+        for (u32 s = 0; s < program->blocks[i].step_count; s++, step_no++) {
+            const struct step *step = &program->blocks[i].steps[s];
             if (step->kind == STEP_BUILD && step->dst == var) {
-                struct variable *rows = &f->x->vars[step->src];
-                if (rows->gpu && !rows->on_host) {
-                    TRY(f->devices->gpu->fetch(f->devices->gpu, f->x, step->src));
+                struct variable *rows = &b->x->vars[step->src];
+                if (rows->copy && !rows->on_host) {
+                    TRY(fetch(b, step->src));
                 }
-                return f->devices->cpu->run(f->devices->cpu, f->x, step_no, step);
+                return host->run(host, b->x, step_no, step);
             }
         }
     }
-    FAIL(f->x->err, INTERNAL, "variable %u has no index", var);
+    FAIL(b->x->err, INTERNAL, "variable %u has no index", var);
 }
 
-static void fetch_input(void *arg, u32 var) {
-    struct fetch *f = arg;
-    struct variable *v = &f->x->vars[var];
-    if (f->status || !f->devices->gpu || !v->gpu || v->on_host) {
+/* The host may read what is there and elsewhere; a device with memory of its own takes all from the
+ * host. */
+static void bring_one(void *arg, u32 var) {
+    struct bring *b = arg;
+    struct variable *v = &b->x->vars[var];
+    if (b->status || !v->copy || v->copy_space == b->space) {
         return;
     }
-    if (v->kind == VAR_INDEX) {
-        f->status = v->index ? ERR_OK : rebuild_index(f, var);
-    } else {
-        f->status = f->devices->gpu->fetch(f->devices->gpu, f->x, var);
+    if (!v->on_host && v->kind == VAR_INDEX) {
+        b->status = v->index ? ERR_OK : rebuild_index(b, var);
+    } else if (!v->on_host) {
+        b->status = fetch(b, var);
+    }
+    if (!b->status && b->space) {
+        variable_drop_copy(v);
+    }
+}
+
+/* What the step makes anew is no longer what another device holds of it. */
+static void forget_outputs(const struct bring *b, const struct step *step) {
+    u32 sinks = step->kind == STEP_PIPELINE ? step->pipeline->sink_count : 0;
+    for (u32 i = 0; i <= sinks; i++) {
+        u32 var = i < sinks                  ? step->pipeline->sinks[i].var
+                  : step->kind == STEP_BUILD ? step->dst
+                                             : NO_VAR;
+        if (var != NO_VAR && b->space && b->x->vars[var].copy_space != b->space) {
+            variable_drop_copy(&b->x->vars[var]);
+        }
     }
 }
 
@@ -246,14 +277,16 @@ static FALLIBLE run_on(struct exec *x, struct device *device, u32 step_no, const
     }
 }
 
-static FALLIBLE run_here(struct exec *x, const struct run_devices *devices, struct device *device,
-                         u32 step_no, const struct step *step, bool streams) {
+static FALLIBLE run_here(struct exec *x, const struct run_devices *devices, u32 number, u32 step_no,
+                         const struct step *step, bool streams) {
+    struct device *device = devices->list[number];
     bool stays =
-        step->kind == STEP_RESULT && x->settings->gpu_result == RESULT_DEVICE && devices->gpu;
-    if (device == devices->cpu && !stays) {
-        struct fetch f = {x, devices, ERR_OK};
-        step_inputs(step, fetch_input, &f);
-        TRY(f.status);
+        step->kind == STEP_RESULT && setting_keeps_result(x->settings) && devices->count > 1;
+    if (devices->count > 1 && !stays) {
+        struct bring bring = {x, devices, device->space, ERR_OK};
+        step_inputs(step, bring_one, &bring);
+        TRY(bring.status);
+        forget_outputs(&bring, step);
     }
     return run_on(x, device, step_no, step, streams);
 }
@@ -264,22 +297,23 @@ static FALLIBLE run_step(struct exec *x, const struct run_devices *devices, u32 
     if (defer_skips(x, step)) {
         return ERR_OK;
     }
-    struct device *device = devices->cpu;
-    const char *why = NULL;
-    TRY(choose_device(x, devices, step, &device, &why));
+    struct chosen chosen;
+    TRY(choose_device(x, devices, step, &chosen));
     struct step_metric *metric = &x->metrics[step_no];
-    metric->device = device->name;
-    metric->why = why;
+    metric->device_no = chosen.number;
+    metric->device = devices->list[chosen.number]->name;
+    metric->why = chosen.why;
     struct step_metric untouched = *metric;
     i64 start = clock_ns();
     work_begin(x, step_no, step, streams);
-    wf_status status = run_here(x, devices, device, step_no, step, streams);
-    if (status == ERR_GPU_MEMORY && x->settings->device != DEVICE_GPU) {
+    wf_status status = run_here(x, devices, chosen.number, step_no, step, streams);
+    if (status == ERR_DEVICE_MEMORY && !setting_device(x->settings)) { /* the host has more */
         *metric = untouched;
         metric->why = arena_printf(x->arena, "%s", x->err->message);
-        metric->device = devices->cpu->name;
+        metric->device_no = 0;
+        metric->device = devices->list[0]->name;
         error_reset(x->err);
-        status = run_here(x, devices, devices->cpu, step_no, step, streams);
+        status = run_here(x, devices, 0, step_no, step, streams);
     }
     TRY(status);
     if (!streams && step->kind != STEP_RESULT) { /* whoever takes the answer has yet to do so */

@@ -4,18 +4,20 @@
 
 #include "run/device.h"
 
+/* What can run steps: the host's own processor first, then others in any number. */
+enum { DEVICES_MOST = 8 };
 struct run_devices {
-    struct device *cpu;
-    struct device *gpu; /* NULL when there is none, or it was not asked for */
-    const char *no_gpu; /* why not, for errors and EXPLAIN ANALYZE */
+    u32 count;
+    struct device *list[DEVICES_MOST];
+    const char *alone; /* why there are no others, for errors and EXPLAIN ANALYZE */
 };
 
 /* Prepares an execution: sizes arrays, resolves dictionaries, checks every guard against the
  * versions. *out_stale is set when a guard fails: lower again. `x` fields above `lits` are filled
  * by the caller. */
 FALLIBLE exec_open(struct exec *x, bool *out_stale);
-/* Runs all steps. The answer is the variable of the RESULT step, on the host unless gpu_result =
- * device, where only its row count is. */
+/* Runs all steps. The answer is the variable of the RESULT step, on the host unless the
+ * session leaves results on the device, where only its row count is. */
 FALLIBLE exec_run(struct exec *x, const struct run_devices *devices);
 void exec_close(struct exec *x);
 

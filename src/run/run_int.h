@@ -4,10 +4,14 @@
 
 #include "run/run.h"
 
-/* Which device runs a step, and the reason EXPLAIN ANALYZE prints. ERR_NOT_SUPPORTED or ERR_NO_GPU
+/* Which device of the list runs a step, and the reason EXPLAIN ANALYZE prints. ERR_NOT_SUPPORTED or ERR_NO_DEVICE
  * when the setting asks for a device that cannot. */
+struct chosen {
+    u32 number;
+    const char *why;
+};
 FALLIBLE choose_device(struct exec *x, const struct run_devices *devices, const struct step *step,
-                       struct device **out, const char **out_why);
+                       struct chosen *out);
 
 /* The step that hands over the answer; NULL when there is none. */
 const struct step *result_step(const struct program *program);

@@ -90,11 +90,10 @@ wf_status stream_possible(struct exec *x, const struct run_devices *devices, u32
     for (u32 b = 0; b < x->program->block_count; b++) {
         const struct block *block = &x->program->blocks[b];
         for (u32 s = 0; s < block->step_count && *out; s++, no++) {
-            struct device *device = devices->cpu;
-            const char *why = NULL;
+            struct chosen chosen = {0};
             if (no >= step_no && block->steps[s].kind == STEP_PIPELINE) {
-                TRY(choose_device(x, devices, &block->steps[s], &device, &why));
-                *out = device->slices_open != NULL;
+                TRY(choose_device(x, devices, &block->steps[s], &chosen));
+                *out = devices->list[chosen.number]->slices_open != NULL;
             }
         }
     }

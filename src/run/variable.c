@@ -176,11 +176,15 @@ wf_status variable_flatten(struct exec *x, u32 var) {
     return ERR_OK;
 }
 
-void variable_reset(struct variable *var) {
-    if (var->gpu && var->gpu_release) {
-        var->gpu_release(var->gpu);
+void variable_drop_copy(struct variable *var) {
+    if (var->copy && var->copy_release) {
+        var->copy_release(var->copy);
     }
-    var->gpu = NULL;
+    var->copy = NULL;
+}
+
+void variable_reset(struct variable *var) {
+    variable_drop_copy(var);
     for (i64 i = 0; i < var->chunks.count; i++) {
         chunk_release(var->chunks.items[i]);
     }

@@ -46,7 +46,7 @@ struct hash_slot { /* lo == hi: free */
  *   HASH    slots: open addressing, linear, slot_count a power of two, from hash_u64(key) &
  *           (slot_count - 1). unique: lo is the row; otherwise lo .. hi is the run
  * A run is of elements of `rows`, or of rows themselves when an index that is not unique has none.
- * index_plain turns RANK into DIRECT and slots into keys and heads, which is what the GPU knows:
+ * index_plain turns RANK into DIRECT and slots into keys and heads, which is what kernels know:
  * keys[slot], and heads[slot] = row + 1 (unique) or heads[2 * slot] .. heads[2 * slot + 1].
  * Arrays come from mem_alloc: heads has head_count elements, rows row_count. */
 struct index {
@@ -98,9 +98,10 @@ struct variable {
     struct memory *mem;
     struct dict *dict;      /* INTERN of strings */
     struct pair_map *pairs; /* INTERN of pairs */
-    void *gpu;              /* the GPU device's copy, or NULL; host side may then be empty */
-    void (*gpu_release)(void *gpu);
-    b8 on_host; /* chunks hold all rows */
+    void *copy;             /* what a device with memory of its own holds of it; host side may then be empty */
+    void (*copy_release)(void *copy);
+    u32 copy_space; /* whose it is: struct device */
+    b8 on_host;     /* chunks hold all rows */
 };
 
 #endif

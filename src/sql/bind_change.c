@@ -78,7 +78,6 @@ void bind_row_number(struct bind *b, struct rel *scan, u32 number) {
     VEC_PUSH(b->arena, &scan->out, number);
 }
 
-#define NO_COL ((u32)-1)
 
 /* Adds the row's number to the scan that makes column `col`, and to all operators above it. A table
  * without columns is the first one scanned. */

@@ -74,10 +74,7 @@ static void note_rel(struct rel *rel, void *arg) {
 static void note_pending(struct dependents *d, const pending_list *list) {
     for (i64 i = 0; i < list->count; i++) {
         if (list->items[i].serial) {
-            struct rel holder = {.input_count = 0};
-            holder.windows.items = &list->items[i].call;
-            holder.windows.count = 1;
-            note_rel(&holder, d);
+            window_each_expr(&list->items[i].call, note_slot, d);
             continue;
         }
         rel_each(d->b->arena, list->items[i].rel, note_rel, d);
@@ -100,17 +97,7 @@ void bind_dependents(struct bind *b, struct select *s) {
         note_slot(&s->having, &d);
     }
     for (i64 i = 0; i < q->windows.count; i++) {
-        struct window_item *item = &q->windows.items[i];
-        struct rel holder = {.input_count = 0};
-        holder.windows.items = &item->call;
-        holder.windows.count = 1;
-        note_rel(&holder, &d);
-        for (i64 k = 0; k < item->partition.count; k++) {
-            note_slot(&item->partition.items[k], &d);
-        }
-        for (i64 k = 0; k < item->order.count; k++) {
-            note_slot(&item->order.items[k].expr, &d);
-        }
+        bind_window_each_expr(&q->windows.items[i], note_slot, &d);
     }
     note_pending(&d, &s->having_pending);
     note_pending(&d, &q->pending);

@@ -458,9 +458,9 @@ static FALLIBLE join_on(struct bind *b, const struct json *quals, const struct p
     } else if (join->join == JOIN_CROSS) {
         out->rel = bind_filter(b, bind_attach(b, join, &q->pending), cond);
     } else if (join->join == JOIN_LEFT) {
-        struct rel *right = bind_attach(b, join->inputs[1], &q->pending);
-        join->inputs[1] = bind_filter(b, right, cond);
-        join->dependent = bind_depends(b, join->inputs[0], join->inputs[1]);
+        struct rel *right = bind_attach(b, rel_right(join), &q->pending);
+        rel_set_right(join, bind_filter(b, right, cond));
+        join->dependent = bind_depends(b, rel_left(join), rel_right(join));
     } else {
         bind_full_on(b, &q->pending, cond, out);
     }
@@ -484,10 +484,10 @@ static FALLIBLE join_condition(struct bind *b, const struct json *body, const st
         join->rows = MAX_OF(left->rel->rows, right->rel->rows);
     }
     if (join->join == JOIN_LEFT || join->join == JOIN_FULL) {
-        bind_nullable(b, join->inputs[1]);
+        bind_nullable(b, rel_right(join));
     }
     if (join->join == JOIN_FULL) {
-        bind_nullable(b, join->inputs[0]);
+        bind_nullable(b, rel_left(join));
         if (count > 0) {
             bind_full_using(b, out, equals, count);
         }

@@ -105,7 +105,7 @@ static void join_pairs(struct bind *b, pending_list *pending, struct expr *cond,
                        struct scope *out) {
     static const char *names[2] = {"left", "right"};
     const struct rel *join = out->rel;
-    struct rel *sides[2] = {join->inputs[0], join->inputs[1]};
+    struct rel *sides[2] = {rel_left(join), rel_right(join)};
     struct rel *others[2];
     u32 *to = NEW_ARRAY(b->arena, u32, b->plan->cols.count + 3);
     u32 numbers[2];
@@ -134,8 +134,8 @@ void bind_full_on(struct bind *b, pending_list *pending, struct expr *cond, stru
     struct rel *join = out->rel;
     b8 *right = NEW_ARRAY(b->arena, b8, pending->count + 1);
     for (i64 i = 0; i < pending->count; i++) {
-        right[i] = uses_side(b, &pending->items[i], join->inputs[1]);
-        if (right[i] && uses_side(b, &pending->items[i], join->inputs[0])) {
+        right[i] = uses_side(b, &pending->items[i], rel_right(join));
+        if (right[i] && uses_side(b, &pending->items[i], rel_left(join))) {
             join_pairs(b, pending, cond, out);
             return;
         }

@@ -376,10 +376,7 @@ static FALLIBLE group_pending(struct groups *g, pending_list *list) {
     g->in_subquery = true;
     for (i64 i = 0; i < list->count; i++) {
         if (list->items[i].serial) {
-            struct rel holder = {.input_count = 0};
-            holder.windows.items = &list->items[i].call;
-            holder.windows.count = 1;
-            rel_each_expr(&holder, group_slot, g);
+            window_each_expr(&list->items[i].call, group_slot, g);
             continue;
         }
         rel_each(g->b->arena, list->items[i].rel, group_rel, g);
@@ -393,15 +390,7 @@ static FALLIBLE group_pending(struct groups *g, pending_list *list) {
 
 static FALLIBLE group_windows(struct groups *g, struct query *q) {
     for (i64 i = 0; i < q->windows.count; i++) {
-        struct window_item *item = &q->windows.items[i];
-        struct rel holder = {.input_count = 0};
-        holder.windows.items = &item->call;
-        holder.windows.count = 1;
-        holder.exprs.items = item->partition.items;
-        holder.exprs.count = item->partition.count;
-        holder.order.items = item->order.items;
-        holder.order.count = item->order.count;
-        rel_each_expr(&holder, group_slot, g);
+        bind_window_each_expr(&q->windows.items[i], group_slot, g);
     }
     return g->status;
 }
@@ -576,7 +565,7 @@ static const struct rel *sorted_below(struct bind *b, struct rel *rel, struct ex
     if (rel->kind != REL_PROJECT && rel->kind != REL_FILTER) {
         return NULL;
     }
-    const struct rel *sort = sorted_below(b, rel->inputs[0], keys);
+    const struct rel *sort = sorted_below(b, rel_input(rel), keys);
     for (i64 i = 0; sort && rel->kind == REL_PROJECT && i < sort->order.count; i++) {
         i64 at = 0;
         while (at < rel->exprs.count && !expr_equal(rel->exprs.items[at], keys[i])) {
@@ -595,7 +584,7 @@ static const struct rel *sorted_below(struct bind *b, struct rel *rel, struct ex
 
 static i64 sort_width(const struct rel *rel) {
     while (rel->kind == REL_PROJECT || rel->kind == REL_FILTER) {
-        rel = rel->inputs[0];
+        rel = rel_input(rel);
     }
     return rel->kind == REL_SORT ? rel->order.count : 0;
 }

@@ -101,6 +101,10 @@ const char *output_name(const struct json *node) {
     for (;;) {
         const struct json *body = node_body(node);
         const char *strong = strong_name(node);
+        if (strong && strcmp(strong, "wf_try") == 0) { /* try_cast: named like the cast in it */
+            node = json_first(json_get(body, "args"));
+            continue;
+        }
         if (strong) {
             return strong;
         }

@@ -478,7 +478,7 @@ FALLIBLE build_serials(struct bind *b, struct select *s, pending_list *serials, 
     struct mapping m = {b, NULL};
     s->rel = sorted(b, s, least, &m.map);
     s->rel = bind_attach_serials(b, s->rel, serials);
-    for (struct rel *rel = s->rel; rel_is_serial(rel); rel = rel->inputs[0]) {
+    for (struct rel *rel = s->rel; rel_is_serial(rel); rel = rel_input(rel)) {
         rel_each_expr(rel, map_slot, &m);
     }
     for (i64 i = 0; i < s->shown; i++) {
@@ -669,7 +669,7 @@ static void check_rel(struct rel *rel, void *arg) {
     struct serial_check *c = arg;
     for (i64 i = 0; rel_is_serial(rel) && i < rel->windows.count && !c->other; i++) {
         c->call = &rel->windows.items[i];
-        rel_each(c->b->arena, rel->inputs[0], look_below, c);
+        rel_each(c->b->arena, rel_input(rel), look_below, c);
     }
 }
 

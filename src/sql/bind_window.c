@@ -25,6 +25,16 @@ enum {
     OPTION_NO_TIES = 0x20000,
 };
 
+void bind_window_each_expr(struct window_item *item, expr_slot_fn fn, void *arg) {
+    for (i64 i = 0; i < item->partition.count; i++) {
+        fn(&item->partition.items[i], arg);
+    }
+    for (i64 i = 0; i < item->order.count; i++) {
+        fn(&item->order.items[i].expr, arg);
+    }
+    window_each_expr(&item->call, fn, arg);
+}
+
 static i32 window_of(const char *name) {
     for (i32 i = 0; i < WINDOW_END; i++) {
         if (strcmp(window_names[i], name) == 0) {

@@ -144,16 +144,16 @@ struct use_list {
 
 static void count_use(struct rel *rel, void *arg) {
     struct use_list *list = arg;
-    if (rel->kind != REL_SHARED) {
+    if (!rel_shares(rel)) {
         return;
     }
     for (i64 i = 0; i < list->items.count; i++) {
-        if (list->items.items[i].input == rel->inputs[0]) {
+        if (list->items.items[i].input == rel_input(rel)) {
             list->items.items[i].users++;
             return;
         }
     }
-    struct shared_use use = {rel->inputs[0], rel, 1};
+    struct shared_use use = {rel_input(rel), rel, 1};
     VEC_PUSH(list->b->arena, &list->items, use);
 }
 
@@ -173,10 +173,6 @@ void bind_inline_shared(struct bind *b, struct rel *root) {
         if (stays_shared(b, &list.items.items[i])) {
             continue;
         }
-        rel->kind = REL_PROJECT;
-        for (i64 k = 0; k < rel->left_cols.count; k++) {
-            VEC_PUSH(b->arena, &rel->exprs, expr_col(b->plan, rel->left_cols.items[k], -1));
-        }
-        rel->left_cols.count = 0;
+        rel_unshare(b->plan, rel);
     }
 }

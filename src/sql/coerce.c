@@ -10,6 +10,11 @@
 #include "defs/value.h"
 #include "sql/sql_int.h"
 
+#include "defs/host_words.h"
+/* after the words they are written in */
+#include "defs/fn_date.h"
+#include "defs/fn_time.h"
+
 bool is_unknown(const struct expr *expr) {
     return expr->type.id == TYPE_UNKNOWN;
 }
@@ -268,12 +273,13 @@ static FALLIBLE read_literal(struct bind *b, const struct expr *literal, struct 
         expr->value.str = str_from(type.id == TYPE_CHAR ? without_blanks(text) : text);
         return ERR_OK;
     }
-    u8 fault =
-        type.id == TYPE_BLOB ? read_bytes(b, text, expr) : value_parse(type, text, 0, &expr->value);
+    u8 fault = type.id == TYPE_BLOB ? read_bytes(b, text, expr)
+                                    : value_parse(type, text, (struct when){0}, &expr->value);
     if (fault != FAULT_NONE) {
         return bad_literal(b, text, type, fault_error(fault), literal->position);
     }
-    if (type.id == TYPE_TIMESTAMPTZ) { /* which zone is known when the plan is lowered */
+    bool clock = type_category(type) == 'D' && value_names_clock(text);
+    if (type.id == TYPE_TIMESTAMPTZ || clock) { /* which moment is known when the plan runs */
         struct expr *string = expr_new(b->arena, EXPR_CONST, type_of(TYPE_TEXT), literal->position);
         string->value = literal->value;
         *out = expr_many(b, EXPR_CAST, type, literal->position, 1, &string);
@@ -386,7 +392,7 @@ static bool exact_to_exact(const struct expr *from, struct expr *to) {
 static bool exact_to_float(const struct expr *from, struct expr *to) {
     char buf[128];
     i32 len = value_print(from->type, type_kind(from->type), &from->value, buf);
-    return value_parse(to->type, (struct sv){buf, len}, 0, &to->value) == FAULT_NONE;
+    return value_parse(to->type, (struct sv){buf, len}, (struct when){0}, &to->value) == FAULT_NONE;
 }
 
 /* A constant as another type; false when that could fail or is left to run time. */
@@ -506,13 +512,30 @@ static FALLIBLE open_decimal(struct bind *b, struct expr *expr, i32 position, st
     return status;
 }
 
+/* An interval without what lies below its type's fields, of which the last is a bit of the
+ * grammar's; a text is read without regard to them. */
+static struct expr *cut_fields(struct bind *b, struct expr *expr, u32 fields) {
+    static const struct {
+        u32 bit;
+        i32 field;
+    } last[] = {{1 << 12, FIELD_SECOND}, {1 << 11, FIELD_MINUTE}, {1 << 10, FIELD_HOUR},
+                {1 << 3, FIELD_DAY},     {1 << 1, FIELD_MONTH},   {1 << 2, FIELD_YEAR}};
+    i64 i = 0;
+    while (i + 1 < COUNT_OF(last) && !(fields & last[i].bit)) {
+        i++;
+    }
+    return last[i].field == FIELD_SECOND
+               ? expr
+               : scalar_call(b, FUNC_TRUNC_IV, expr->position, 2, expr,
+                             expr_int(b, last[i].field, expr->position));
+}
+
 FALLIBLE coerce_cast(struct bind *b, struct expr *expr, const struct type_name *to, i32 position,
                      struct expr **out) {
     struct type type = to->type;
     bool literal = is_unknown(expr) && expr->kind == EXPR_CONST;
-    if (type.id == TYPE_INTERVAL && type.length && !literal) {
-        return unsupported(b, to->position, "a cast to an interval of certain fields");
-    }
+    u32 fields = type.id == TYPE_INTERVAL && !literal ? type.length : 0;
+    type.length = fields ? 0 : type.length;
     char from_name[32];
     char to_name[32];
     if (!coerce_allowed(expr->type, type, COERCE_EXPLICIT)) {
@@ -529,6 +552,7 @@ FALLIBLE coerce_cast(struct bind *b, struct expr *expr, const struct type_name *
     if ((*out)->kind == EXPR_CAST && position >= 0) {
         (*out)->position = position;
     }
+    *out = fields ? cut_fields(b, *out, fields) : *out;
     return ERR_OK;
 }
 

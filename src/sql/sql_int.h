@@ -85,9 +85,11 @@ typedef VEC(struct pending) pending_list;
 
 struct window_item {
     struct window_call call;
-    VEC(struct expr *) partition;
-    VEC(struct order_key) order;
+    expr_list partition;
+    order_list order;
 };
+/* bind_window.c: every expression of a window and its call, each by its place. */
+void bind_window_each_expr(struct window_item *item, expr_slot_fn fn, void *arg);
 
 struct bound_sublink { /* a subquery, or a choice with some: what is written twice is computed once
                         */

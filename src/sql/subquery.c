@@ -123,7 +123,7 @@ FALLIBLE bind_row_subquery(struct bind *b, struct query *q, const struct json *b
 
 static bool one_row(const struct rel *rel) {
     while (rel->kind == REL_PROJECT || rel->kind == REL_FILTER) {
-        rel = rel->inputs[0];
+        rel = rel_input(rel);
     }
     return (rel->kind == REL_AGG && rel->exprs.count == 0) ||
            (rel->kind == REL_VALUES && rel->rows <= 1) ||
@@ -136,7 +136,7 @@ static void note_raising(struct expr **slot, void *arg) {
 }
 
 static void note_raising_rel(struct rel *rel, void *arg) {
-    bool single = rel->kind == REL_JOIN && rel->join == JOIN_SINGLE && !one_row(rel->inputs[1]);
+    bool single = rel->kind == REL_JOIN && rel->join == JOIN_SINGLE && !one_row(rel_right(rel));
     rel_each_expr(rel, note_raising, arg);
     *(bool *)arg = *(bool *)arg || single || rel_is_serial(rel);
 }
@@ -520,7 +520,7 @@ FALLIBLE bind_where(struct bind *b, struct query *q, const struct json *node, co
     TRY(bind_condition(b, q, node, clause, &cond));
     *io_rel = bind_attach(b, *io_rel, &q->pending);
     if ((*io_rel)->kind == REL_FILTER) { /* of the conjunct before */
-        struct rel *more = bind_filter(b, (*io_rel)->inputs[0], cond);
+        struct rel *more = bind_filter(b, rel_input(*io_rel), cond);
         for (i64 i = 0; i < more->conds.count; i++) {
             VEC_PUSH(b->arena, &(*io_rel)->conds, more->conds.items[i]);
         }

@@ -33,7 +33,7 @@ struct scan_part {
 };
 
 struct scan_provider {
-    const char *what; /* for EXPLAIN ANALYZE: "host step: reads a file" */
+    const char *what; /* for EXPLAIN ANALYZE: "files are read on the host" */
     i64 rows;         /* estimate */
     i64 rows_most;    /* proven: there are no more */
     FALLIBLE(*open)

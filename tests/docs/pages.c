@@ -64,7 +64,7 @@ static size_t line_len(const char *at) {
 /* The length of a number at `at` that may differ; 0 when there is none. */
 static size_t measured(const char *at, const char *end) {
     static const char *const units[] = {" ms", " s", " min", " GB/s", " GiB", " MiB"};
-    size_t n = 0;
+    size_t n = varies && at[0] == '-' && (at + 1 == end || at[1] == ' '); /* no number */
     while (at + n < end && (isdigit((unsigned char)at[n]) || at[n] == '.')) {
         n++;
     }

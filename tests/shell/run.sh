@@ -123,6 +123,7 @@ expect "json without rows" 0 '[]' --format json -c "$t" -c "select id from t whe
 expect "jsonl" 0 '{"id":1,"ok":true}
 {"id":2,"ok":false}' --format jsonl -c "$t" -c "select id, ok from t where id < 3 order by id"
 expect "csv quotes what holds a line's end" 0 $'x\n"a\rb"\n"c\nd"\n"e,f"' --format csv -c "select E'a\\rb' as x union all select E'c\\nd' union all select 'e,f'"
+expect "try_cast is named as a cast is" 0 $'int4,x\n7,' --format csv -c "select try_cast('7' as integer), try_cast(x as integer) from (select 'a' as x) t"
 expect "csv names too" 0 $'"a\rb"\n1' --format csv -c $'select 1 as "a\rb"'
 expect "json of what JSON has no numbers for" 0 '{"a":"NaN","b":"Infinity","c":"-Infinity","d":"NaN","e":"-Infinity","f":1.5}' --format jsonl \
     -c "select 'nan'::float8 as a, 'inf'::float8 as b, '-inf'::float8 as c, 'nan'::real as d, '-inf'::real as e, 1.5::real as f"

@@ -74,6 +74,7 @@ static void read_settings(void) {
     simt_settings.memory_bytes = number("SIMT_MEMORY", (u64)256 << 20);
     simt_settings.fill_bytes = number("SIMT_FILL", (u64)32 << 20);
     simt_settings.seed = number("SIMT_SEED", 0);
+    simt_settings.devices = number("SIMT_DEVICES", 1);
     simt_settings.fail_at = number("SIMT_FAIL_AT", 0);
     simt_settings.fail_code = (int)number("SIMT_FAIL_CODE", 0);
     simt_settings.strict = number("SIMT_STRICT", 1) != 0;
@@ -167,6 +168,10 @@ static void reset(void) {
     context.lost = 0;
 }
 
+static b8 is_device(int device) {
+    return device >= 0 && (u64)device < simt_settings.devices;
+}
+
 int cuInit(unsigned flags) {
     int code = simt_enter("cuInit", SIMT_ANY);
     if (code != 0) {
@@ -203,7 +208,7 @@ int cuDeviceGetCount(int *out) {
     if (code != 0) {
         return code;
     }
-    *out = 1;
+    *out = (int)simt_settings.devices;
     return simt_leave(0);
 }
 
@@ -212,8 +217,8 @@ int cuDeviceGet(int *out, int ordinal) {
     if (code != 0) {
         return code;
     }
-    *out = 0;
-    return simt_leave(ordinal == 0 ? 0 : SIMT_INVALID_DEVICE);
+    *out = ordinal;
+    return simt_leave(is_device(ordinal) ? 0 : SIMT_INVALID_DEVICE);
 }
 
 int cuDeviceGetName(char *name, int len, int device) {
@@ -268,7 +273,7 @@ int cuDeviceGetAttribute(int *out, int attribute, int device) {
             *out = known[i].value;
         }
     }
-    return simt_leave(device != 0 ? SIMT_INVALID_DEVICE : attribute < 1 ? SIMT_INVALID_VALUE : 0);
+    return simt_leave(!is_device(device) ? SIMT_INVALID_DEVICE : attribute < 1 ? SIMT_INVALID_VALUE : 0);
 }
 
 int cuDeviceTotalMem_v2(size_t *out, int device) {
@@ -285,7 +290,7 @@ int cuDevicePrimaryCtxRetain(void **out, int device) {
     if (code != 0) {
         return code;
     }
-    if (device != 0) {
+    if (!is_device(device)) {
         return simt_leave(SIMT_INVALID_DEVICE);
     }
     context.retained++;
@@ -298,7 +303,7 @@ int cuDevicePrimaryCtxRelease_v2(int device) {
     if (code != 0) {
         return code;
     }
-    if (device != 0 || context.retained == 0) {
+    if (!is_device(device) || context.retained == 0) {
         return simt_leave(SIMT_INVALID_CONTEXT);
     }
     if (--context.retained == 0) {
@@ -312,7 +317,7 @@ int cuDevicePrimaryCtxReset_v2(int device) {
     if (code != 0) {
         return code;
     }
-    if (device != 0) {
+    if (!is_device(device)) {
         return simt_leave(SIMT_INVALID_DEVICE);
     }
     reset();

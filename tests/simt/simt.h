@@ -1,6 +1,7 @@
 /* simt.h: what the files of the simt driver know of each other.
  *
- * One process has one device and one context. Every entry point runs under one lock, taken by
+ * One process has one context, which all its devices (SIMT_DEVICES) share. Every entry point
+ * runs under one lock, taken by
  * simt_enter and dropped by simt_leave; kernels run on the thread whose call forced them, inside
  * that lock, so nothing below needs a second one. Device addresses are real addresses of this
  * process: kernels use them directly, and the pages are inaccessible while no queued work is being
@@ -87,6 +88,7 @@ enum {
 struct simt_settings {
     u64 memory_bytes;
     u64 fill_bytes;
+    u64 devices; /* that the driver finds; they share the one context */
     u64 seed;
     u64 fail_at;
     int fail_code;

@@ -238,7 +238,7 @@ static UNUSED_FN wf_status fix_try_on(struct fix *f, const struct run_devices *d
 }
 
 static UNUSED_FN wf_status fix_try(struct fix *f) {
-    struct run_devices devices = {.cpu = f->cpu, .no_gpu = "none in this test"};
+    struct run_devices devices = {.count = 1, .list = {f->cpu}, .alone = "none in this test"};
     return fix_try_on(f, &devices);
 }
 

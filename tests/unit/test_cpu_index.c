@@ -231,7 +231,7 @@ static void build_and_check(i32 shape, i64 rows, i64 chunk_rows, bool nulls, i32
     step->dst = dst;
     open_exec(&f);
     fill(&f, var, rows, chunk_rows, nulls);
-    struct run_devices devices = {.cpu = f.cpu};
+    struct run_devices devices = {.count = 1, .list = {f.cpu}};
     assert_int_equal(exec_run(&f.x, &devices), ERR_OK);
     struct index *index = f.x.vars[dst].index;
     check(index, rows, nulls, false);
@@ -278,7 +278,7 @@ static void test_choice(void **state) {
         }
         open_exec(&f);
         fill(&f, var, ROWS_MAX, 10000, false);
-        struct run_devices devices = {.cpu = f.cpu};
+        struct run_devices devices = {.count = 1, .list = {f.cpu}};
         assert_int_equal(exec_run(&f.x, &devices), ERR_OK);
         assert_int_equal(f.x.vars[dst].index->form, cases[c].form);
         assert_int_equal(f.x.vars[dst].index->unique, cases[c].unique);
@@ -309,7 +309,7 @@ static void test_refusals(void **state) {
             }
             open_exec(&f);
             fill(&f, var, ROWS_MAX, 10000, false);
-            struct run_devices devices = {.cpu = f.cpu};
+            struct run_devices devices = {.count = 1, .list = {f.cpu}};
             memory_fail_at(nth);
             wf_status status = exec_run(&f.x, &devices);
             memory_fail_at(0);

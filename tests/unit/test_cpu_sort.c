@@ -150,7 +150,7 @@ static void sort_and_check(i64 rows, i64 shape, bool nulls, const struct sort_ke
     f.open = true;
     assert_int_equal(exec_open(&f.x, &stale), ERR_OK);
     fill_variable(&f, var, rows, shape, nulls);
-    struct run_devices devices = {.cpu = f.cpu};
+    struct run_devices devices = {.count = 1, .list = {f.cpu}};
     assert_int_equal(exec_run(&f.x, &devices), ERR_OK);
     i64 want = limit < 0 ? rows : MIN_OF(limit, rows);
     assert_int_equal(f.x.vars[var].rows, rows > 1 ? want : rows);

@@ -329,7 +329,7 @@ static void test_bool(void **state) {
 static void check_date(const char *text, u8 fault, const char *want) {
     i32 got = 0;
     char buf[65] = "";
-    u8 f = value_parse_date(exactly(text), &got);
+    u8 f = value_parse_date(exactly(text), (struct when){0}, &got);
     i32 len = value_format_date(got, buf);
     buf[len] = 0;
     if (f != fault || (!fault && strcmp(buf, want))) {
@@ -367,8 +367,8 @@ static void test_date(void **state) {
         check_date(good[i].text, 0, good[i].want);
     }
     static const char *const range[] = {
-        "1999-02-29", "1999-13-01",    "1999-00-10",    "1999-01-00", "0000-01-01",
-        "1900-02-29", "4714-11-23 BC", "5874898-01-01", "13/1/1999",  "1999-04-31"};
+        "1999-02-29",    "1999-13-01",    "1999-00-10", "1999-01-00", "0000-01-01", "1900-02-29",
+        "4714-11-23 BC", "5874898-01-01", "13/1/1999",  "1999-04-31", "2020-01-0:"};
     for (i64 i = 0; i < COUNT_OF(range); i++) {
         check_date(range[i], FAULT_DATE_RANGE, "");
     }
@@ -378,13 +378,11 @@ static void test_date(void **state) {
                                       "1999",
                                       "1999-01",
                                       "1999-01-",
-                                      "-1999-01-08",
                                       "1999-01-08x",
                                       "1999-Foo-08",
-                                      "1999--01-08",
                                       "1999-01-08-09",
                                       "2020-0a-01",
-                                      "2020-01-0:",
+
                                       "Jan 1999",
                                       "1999-01-08 BC x"};
     for (i64 i = 0; i < COUNT_OF(bad); i++) {
@@ -395,7 +393,7 @@ static void test_date(void **state) {
         char buf[64];
         i32 len = value_format_date(date, buf);
         i32 back = 0;
-        assert_int_equal(value_parse_date((struct sv){buf, len}, &back), 0);
+        assert_int_equal(value_parse_date((struct sv){buf, len}, (struct when){0}, &back), 0);
         assert_int_equal(back, date);
     }
 }

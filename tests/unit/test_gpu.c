@@ -68,7 +68,7 @@ static int open_gpu(void **state) {
     char why[300] = "";
     (void)gpu_name_driver();
     memory_init(&gpu_mem, NULL, 0, "memory");
-    gpu = gpu_device_open(&gpu_mem, 0, why);
+    gpu = gpu_device_open(&gpu_mem, 0, 0, why);
     if (!gpu) {
         fprintf(stderr, "skipped: %s\n", why);
     }
@@ -85,7 +85,7 @@ static int close_gpu(void **state) {
 }
 
 static wf_status gpu_try(struct fix *f) {
-    struct run_devices devices = {.cpu = f->cpu, .gpu = gpu};
+    struct run_devices devices = {.count = 2, .list = {f->cpu, gpu}};
     f->settings.device = DEVICE_GPU;
     wf_status status = fix_try_on(f, &devices);
     f->settings.device = DEVICE_CPU;
@@ -549,7 +549,7 @@ static void test_small_budget(void **state) {
     struct device *whole = gpu;
     struct memory mem;
     memory_init(&mem, NULL, 0, "memory");
-    gpu = gpu_device_open(&mem, 1 << 20, why);
+    gpu = gpu_device_open(&mem, 1 << 20, 0, why);
     assert_non_null(gpu);
     struct fix f;
     fix_init(&f, 1);
@@ -560,14 +560,14 @@ static void test_small_budget(void **state) {
     compare(&f, var, PLACE_STREAMED, CODE_VM, "small budget");
     fix_fini(&f);
     gpu->close(gpu);
-    gpu = gpu_device_open(&mem, 16 << 10, why);
+    gpu = gpu_device_open(&mem, 16 << 10, 0, why);
     assert_non_null(gpu);
     fix_init(&f, 1);
     t = data_table(&f, 20, true, ROWS);
     var = build_filter(&f, t);
     fix_result(&f, var);
     f.settings.gpu_placement = PLACE_CACHED;
-    assert_int_equal(gpu_try(&f), ERR_GPU_MEMORY);
+    assert_int_equal(gpu_try(&f), ERR_DEVICE_MEMORY);
     assert_non_null(strstr(f.err.hint, "gpu_memory"));
     fix_fini(&f);
     gpu->close(gpu);
@@ -576,13 +576,6 @@ static void test_small_budget(void **state) {
 }
 
 /* What of a variable lies on the card has to go before the device; its rows on the host stay. */
-static void variable_ungpu(struct variable *v) {
-    if (v->gpu) {
-        v->gpu_release(v->gpu);
-        v->gpu = NULL;
-    }
-}
-
 /* Results lie in memory of the device's pool: a second run allocates nothing, a refusal in the
  * middle is an error and loses nothing, and rows stay readable when the device is gone. */
 static void test_results(void **state) {
@@ -595,7 +588,7 @@ static void test_results(void **state) {
     for (i64 place = PLACE_CACHED; place <= PLACE_SERIAL; place++) {
         struct memory mem;
         memory_init(&mem, NULL, 0, "memory");
-        gpu = gpu_device_open(&mem, 0, why);
+        gpu = gpu_device_open(&mem, 0, 0, why);
         assert_non_null(gpu);
         struct fix f;
         fix_init(&f, 2);
@@ -620,7 +613,7 @@ static void test_results(void **state) {
         i64 want_count;
         i64 got_count;
         struct row *want = rows_of(&f, var, &want_count);
-        variable_ungpu(&f.x.vars[var]);
+        variable_drop_copy(&f.x.vars[var]);
         gpu->close(gpu);
         struct row *got = rows_of(&f, var, &got_count);
         assert_int_equal(want_count, got_count);
@@ -648,7 +641,7 @@ static void test_failing_calls(void **state) {
         memory_init(&mem, NULL, 0, "memory");
         snprintf(number, sizeof number, "%d", n);
         setenv("SIMT_FAIL_AT", number, 1);
-        gpu = gpu_device_open(&mem, 0, why);
+        gpu = gpu_device_open(&mem, 0, 0, why);
         if (!gpu) {
             assert_true(why[0] != 0);
             assert_int_equal(atomic_load(&mem.used_bytes), 0);
@@ -664,7 +657,7 @@ static void test_failing_calls(void **state) {
         i32 failures = 0;
         for (i32 k = 0; k < 3; k++) {
             wf_status status = gpu_try(&f);
-            assert_true(status == ERR_OK || status == ERR_GPU || status == ERR_GPU_MEMORY ||
+            assert_true(status == ERR_OK || status == ERR_GPU || status == ERR_DEVICE_MEMORY ||
                         status == ERR_OUT_OF_MEMORY);
             failures += status != ERR_OK;
         }

@@ -172,7 +172,7 @@ static void test_no_driver(void **state) {
     struct text out;
     char why[300] = "";
     memory_init(&mem, NULL, 0, "memory");
-    assert_null(gpu_device_open(&mem, 0, why));
+    assert_null(gpu_device_open(&mem, 0, 0, why));
     assert_non_null(strstr(why, "WARPFOX_CUDA"));
     arena_init(&arena, &mem);
     text_init(&out, &arena);

@@ -44,13 +44,13 @@ static void conditions_sink(void **state) {
                 fx_cmp(fx, FUNC_LT, fx_col(fx, "a_w"), fx_col(fx, "b_w")));
     fx_root(fx, fx_project(fx, fx_filter(fx, join, cond), 1, fx_col(fx, "a_k")));
     fx_opt(fx, false);
-    const struct rel *top = fx->plan.root->inputs[0];
+    const struct rel *top = rel_input(fx->plan.root);
     assert_int_equal(top->kind, REL_JOIN);
     assert_int_equal(top->left_keys.count, 1);
     assert_int_equal(top->conds.count, 1);
     assert_true(top->right_unique);
-    assert_int_equal(top->inputs[0]->kind, REL_FILTER);
-    assert_int_equal(top->inputs[1]->kind, REL_FILTER);
+    assert_int_equal(rel_left(top)->kind, REL_FILTER);
+    assert_int_equal(rel_right(top)->kind, REL_FILTER);
     fx_close(fx);
 }
 
@@ -69,16 +69,16 @@ static void raising_conditions_stay(void **state) {
                 fx_cmp(fx, FUNC_EQ, overflow, fx_col(fx, "b_v")));
     fx_root(fx, fx_project(fx, fx_filter(fx, join, cond), 1, fx_col(fx, "a_k")));
     fx_opt(fx, true);
-    const struct rel *late = fx->plan.root->inputs[0];
+    const struct rel *late = rel_input(fx->plan.root);
     assert_int_equal(late->kind, REL_FILTER); /* tested where only rows are left that meet the rest */
     assert_int_equal(late->conds.count, 2);
-    const struct rel *top = late->inputs[0];
+    const struct rel *top = rel_input(late);
     assert_int_equal(top->kind, REL_JOIN);
     assert_int_equal(top->left_keys.count,
                      1); /* the raising equality must not overtake the quotient */
     assert_int_equal(top->conds.count, 0);
-    assert_int_equal(top->inputs[0]->kind, REL_FILTER);
-    assert_int_equal(top->inputs[1]->kind, REL_FILTER); /* b_k = a_v, so b_k + 1 < 10 too */
+    assert_int_equal(rel_left(top)->kind, REL_FILTER);
+    assert_int_equal(rel_right(top)->kind, REL_FILTER); /* b_k = a_v, so b_k + 1 < 10 too */
     fx_close(fx);
 }
 
@@ -95,12 +95,12 @@ static void joins_are_ordered(void **state) {
                 fx_cmp(fx, FUNC_EQ, fx_col(fx, "s_k"), fx_col(fx, "m_v")));
     fx_root(fx, fx_project(fx, fx_filter(fx, join, cond), 1, fx_col(fx, "l_k")));
     fx_opt(fx, true);
-    const struct rel *top = fx->plan.root->inputs[0];
-    assert_string_equal(top->inputs[0]->table_name, "l"); /* the largest drives */
-    assert_string_equal(top->inputs[1]->inputs[0]->table_name, "m");
-    assert_string_equal(top->inputs[1]->inputs[1]->table_name, "s");
+    const struct rel *top = rel_input(fx->plan.root);
+    assert_string_equal(rel_left(top)->table_name, "l"); /* the largest drives */
+    assert_string_equal(rel_left(rel_right(top))->table_name, "m");
+    assert_string_equal(rel_right(rel_right(top))->table_name, "s");
     assert_int_equal(top->left_keys.count, 1);
-    assert_int_equal(top->inputs[1]->left_keys.count, 1);
+    assert_int_equal(rel_right(top)->left_keys.count, 1);
     fx_close(fx);
 }
 
@@ -113,9 +113,9 @@ static void columns_are_pruned(void **state) {
     fx_agg_call(fx, agg, "t", AGG_SUM, fx_col(fx, "a_w"), BIG);
     fx_root(fx, fx_project(fx, agg, 1, fx_col(fx, "s")));
     fx_opt(fx, true);
-    const struct rel *pruned = fx->plan.root->inputs[0];
+    const struct rel *pruned = rel_input(fx->plan.root);
     assert_int_equal(pruned->calls.count, 1);
-    assert_int_equal(pruned->inputs[0]->scan_cols.count, 2);
+    assert_int_equal(rel_input(pruned)->scan_cols.count, 2);
     assert_int_equal(pruned->rows, 100);
     fx_close(fx);
 }
@@ -143,7 +143,7 @@ static void limits_hold_conditions_back(void **state) {
     fx_root(fx, fx_filter(fx, limit, fx_cmp(fx, FUNC_LT, fx_col(fx, "a_k"), fx_int(fx, 5))));
     fx_opt(fx, true);
     assert_int_equal(fx->plan.root->kind, REL_FILTER);
-    assert_int_equal(fx->plan.root->inputs[0]->kind, REL_LIMIT);
+    assert_int_equal(rel_input(fx->plan.root)->kind, REL_LIMIT);
     fx_close(fx);
 }
 

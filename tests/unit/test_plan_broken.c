@@ -1,8 +1,9 @@
 /* test_plan_broken.c: plans of statements, broken in one place after the other: plan_verify sees
- * each.
+ * each. And their copies: valid, equal to them, and printed like them.
  *
  * Every expression of every operator is exchanged for a column that does not exist, every column
- * that goes up for another number, every input taken away. */
+ * that goes up for another number, every input taken away. A copy in which an expression was
+ * exchanged is equal no more. */
 #include "test_sql_fixture.h"
 
 static struct fixture *f;
@@ -96,9 +97,76 @@ static void test_broken(void **state) {
     assert_true(broken > 200);
 }
 
+static const char *printed(const struct plan *plan) {
+    struct text out = {0};
+    text_init(&out, plan->arena);
+    plan_print(&out, plan);
+    return out.ptr;
+}
+
+struct other {
+    const struct rel *root, *copy;
+    i64 count;
+};
+
+static bool is_equal(const struct rel *a, const struct rel *b) {
+    struct plan *plan = f->statement.plan;
+    return rel_equal(plan, a, b, NEW_ARRAY(plan->arena, struct expr *, plan->cols.count + 1));
+}
+
+/* Another expression makes another plan. */
+static void change_slot(struct expr **slot, void *arg) {
+    struct other *other = arg;
+    struct expr *was = *slot;
+    struct expr changed = *was;
+    changed.kind = was->kind == EXPR_CONST ? EXPR_PARAM : EXPR_CONST;
+    *slot = &changed;
+    other->count++;
+    assert_false(is_equal(other->root, other->copy));
+    *slot = was;
+}
+
+/* What is shared is not copied. */
+static bool change_rel(struct rel *rel, void *arg) {
+    rel_each_expr(rel, change_slot, arg);
+    return !rel_shares(rel);
+}
+
+static void note_round(struct rel *rel, void *arg) {
+    *(bool *)arg = *(bool *)arg || rel->kind == REL_FIX;
+}
+
+static void test_copied(void **state) {
+    f = *state;
+    i64 changes = 0;
+    for (i64 i = 0; i < COUNT_OF(statements); i++) {
+        if (fixture_bind(f, sv_from(statements[i]))) {
+            fail_msg("%s: %s", statements[i], f->err.message);
+        }
+        struct plan *plan = f->statement.plan;
+        struct rel *root = plan->root;
+        const char *before = printed(plan);
+        struct expr **map = NEW_ARRAY(plan->arena, struct expr *, plan->cols.count + 1);
+        plan->root = rel_copy(plan, root, map);
+        assert_int_equal(plan_verify(plan, &f->err), ERR_OK);
+        assert_string_equal(printed(plan), before);
+        assert_int_equal(rel_hash(root), rel_hash(plan->root));
+        bool rounds = false;
+        rel_each(plan->arena, root, note_round, &rounds);
+        assert_int_equal(is_equal(root, plan->root), !rounds);
+        struct other other = {.root = root, .copy = plan->root};
+        if (!rounds) {
+            rel_walk(plan->arena, plan->root, change_rel, &other);
+        }
+        changes += other.count;
+    }
+    assert_true(changes > 50);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_broken, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_copied, fixture_setup, fixture_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

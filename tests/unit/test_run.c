@@ -451,7 +451,7 @@ static void test_cancel(void **state) {
     bool stale = false;
     f.open = true;
     assert_int_equal(exec_open(&f.x, &stale), ERR_OK);
-    struct run_devices devices = {.cpu = f.cpu};
+    struct run_devices devices = {.count = 1, .list = {f.cpu}};
     assert_int_equal(exec_run(&f.x, &devices), ERR_CANCELLED);
     fix_fini(&f);
 }
@@ -587,7 +587,8 @@ static wf_status run_costing(struct fix *f, struct device *gpu, i64 answer_cost)
     f->open = true;
     assert_int_equal(exec_open(&f->x, &stale), ERR_OK);
     f->x.work.answer_cost = answer_cost;
-    struct run_devices devices = {.cpu = f->cpu, .gpu = gpu, .no_gpu = "no card in this machine"};
+    struct run_devices devices = {
+        .count = gpu ? 2 : 1, .list = {f->cpu, gpu}, .alone = "no card in this machine"};
     return exec_run(&f->x, &devices);
 }
 
@@ -625,12 +626,12 @@ static void test_device_choice(void **state) {
     sort->keys = &by_key;
     fix_result(&f, rows);
     struct fake_gpu gpu = {.cpu = f.cpu};
-    gpu.dev = (struct device){.name = "gpu", .self = &gpu, .refuses = fake_refuses};
+    gpu.dev = (struct device){.name = "gpu", .title = "GPU", .space = 1, .self = &gpu, .refuses = fake_refuses};
     gpu.dev.estimate_ns = fake_estimate;
     gpu.dev.run = fake_run;
     gpu.dev.fetch = fake_fetch;
     f.settings.device = DEVICE_GPU;
-    assert_int_equal(run_on(&f, NULL), ERR_NO_GPU);
+    assert_int_equal(run_on(&f, NULL), ERR_NO_DEVICE);
     assert_non_null(strstr(f.err.message, "no card in this machine"));
     gpu.refusal = "it is tired";
     assert_int_equal(run_on(&f, &gpu.dev), ERR_NOT_SUPPORTED);
@@ -640,7 +641,7 @@ static void test_device_choice(void **state) {
     assert_int_equal(gpu.runs, 1);
     assert_string_equal(f.x.metrics[0].device, "gpu");
     assert_string_equal(f.x.metrics[1].device, "cpu");
-    assert_string_equal(f.x.metrics[1].why, "host step");
+    assert_string_equal(f.x.metrics[1].why, "sorts run on the host");
     f.settings.device = DEVICE_AUTO;
     gpu.ns = 1e12;
     assert_int_equal(run_on(&f, &gpu.dev), ERR_OK);
@@ -650,7 +651,7 @@ static void test_device_choice(void **state) {
     assert_string_equal(f.x.metrics[0].device, "gpu");
     struct text out;
     text_init(&out, &f.arena);
-    exec_print(&out, &f.x, &(struct run_devices){.gpu = &gpu.dev});
+    exec_print(&out, &f.x, &(struct run_devices){.count = 2, .list = {f.cpu, &gpu.dev}});
     assert_non_null(strstr(out.ptr, "estimated: cpu"));
     assert_int_equal(run_on(&f, NULL), ERR_OK);
     assert_string_equal(f.x.metrics[0].why, "no card in this machine");

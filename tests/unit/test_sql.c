@@ -335,7 +335,7 @@ static void test_aggregates(void **state) {
 static void test_scan(void **state) {
     struct fixture *f = *state;
     (void)plan_text(f, "select * from t");
-    const struct rel *scan = f->statement.plan->root->inputs[0];
+    const struct rel *scan = rel_input(f->statement.plan->root);
     assert_int_equal(scan->kind, REL_SCAN);
     assert_int_equal(scan->scan_cols.count, 9);
     assert_int_equal(scan->table_rows, 0);
