@@ -201,8 +201,7 @@ static bool takes_slices(const struct statement *st) {
 
 FALLIBLE insert_answer(struct wf_connection *conn, const struct run_request *request,
                        struct rowset *rows) {
-    const struct statement *st = &rows->compiled->stmt;
-    st = st->kind == STATEMENT_EXPLAIN ? st->inner : st;
+    const struct statement *st = rowset_statement(rows);
     struct snapshot_table target;
     TRY(find_target(conn, rows, st, &target));
     struct table *table = target.table;
@@ -228,7 +227,7 @@ FALLIBLE insert_answer(struct wf_connection *conn, const struct run_request *req
     }
     rows->rows_affected = count;
     rows->tag = arena_printf(&rows->arena, "INSERT 0 %lld", count);
-    if (st->returning && st == &rows->compiled->stmt) {
+    if (st->returning && !rows->explains) {
         TRY(insert_returning(conn, request, rows, table, target.version));
     }
     rows->col_count = 0;
@@ -315,10 +314,10 @@ static FALLIBLE take_rows(struct wf_connection *conn, struct rowset *rows, struc
 
 static FALLIBLE finish_change(struct wf_connection *conn, struct rowset *rows, u32 first,
                               const char *word, const b8 *fresh, i64 count) {
-    const struct statement *st = &rows->compiled->stmt;
+    const struct statement *st = rowset_statement(rows);
     rows->rows_affected = count;
     rows->tag = arena_printf(&rows->arena, "%s %lld", word, count);
-    if (st->returning) {
+    if (st->returning && !rows->explains) {
         return keep_returning(rows, first, st->returning, fresh, count, &conn->err);
     }
     rows->col_count = 0;
@@ -326,12 +325,9 @@ static FALLIBLE finish_change(struct wf_connection *conn, struct rowset *rows, u
     return ERR_OK;
 }
 
-FALLIBLE run_delete(struct wf_connection *conn, const struct run_request *request,
-                    struct rowset *rows) {
+FALLIBLE delete_answer(struct wf_connection *conn, struct rowset *rows) {
     struct snapshot_table target;
-    TRY(rowset_open_exec(conn, request, rows));
-    TRY(rowset_run_exec(conn, rows));
-    TRY(find_target(conn, rows, &rows->compiled->stmt, &target));
+    TRY(find_target(conn, rows, rowset_statement(rows), &target));
     struct table_version *mine;
     b8 *fresh;
     i64 count = 0;
@@ -341,6 +337,13 @@ FALLIBLE run_delete(struct wf_connection *conn, const struct run_request *reques
     version_release(mine);
     TRY(status);
     return finish_change(conn, rows, 1, "DELETE", fresh, count);
+}
+
+FALLIBLE run_delete(struct wf_connection *conn, const struct run_request *request,
+                    struct rowset *rows) {
+    TRY(rowset_open_exec(conn, request, rows));
+    TRY(rowset_run_exec(conn, rows));
+    return delete_answer(conn, rows);
 }
 
 static FALLIBLE append_changed(struct wf_connection *conn, struct rowset *rows, struct table *table,
@@ -371,12 +374,9 @@ static FALLIBLE append_changed(struct wf_connection *conn, struct rowset *rows, 
     return status;
 }
 
-FALLIBLE run_update(struct wf_connection *conn, const struct run_request *request,
-                    struct rowset *rows) {
+FALLIBLE update_answer(struct wf_connection *conn, struct rowset *rows) {
     struct snapshot_table target;
-    TRY(rowset_open_exec(conn, request, rows));
-    TRY(rowset_run_exec(conn, rows));
-    TRY(find_target(conn, rows, &rows->compiled->stmt, &target));
+    TRY(find_target(conn, rows, rowset_statement(rows), &target));
     struct table_version *less;
     b8 *fresh;
     i64 count = 0;
@@ -388,6 +388,13 @@ FALLIBLE run_update(struct wf_connection *conn, const struct run_request *reques
     version_release(less);
     TRY(status);
     return finish_change(conn, rows, 1 + target.table->col_count, "UPDATE", fresh, count);
+}
+
+FALLIBLE run_update(struct wf_connection *conn, const struct run_request *request,
+                    struct rowset *rows) {
+    TRY(rowset_open_exec(conn, request, rows));
+    TRY(rowset_run_exec(conn, rows));
+    return update_answer(conn, rows);
 }
 
 /* TRUNCATE */

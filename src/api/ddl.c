@@ -306,10 +306,11 @@ static bool trace_columns(const struct rel *project, u32 *cols, u32 count) {
         while (at < project->out.count && project->out.items[at] != cols[i]) {
             at++;
         }
-        if (at >= project->exprs.count || project->exprs.items[at]->kind != EXPR_COL) {
+        if (at >= project->project.exprs.count ||
+            project->project.exprs.items[at]->kind != EXPR_COL) {
             return false;
         }
-        cols[i] = project->exprs.items[at]->col;
+        cols[i] = project->project.exprs.items[at]->col;
     }
     return true;
 }
@@ -333,10 +334,9 @@ static bool find_adopted(struct wf_connection *conn, struct rowset *rows,
         }
     }
     struct snapshot_table found = {0};
-    bool scans = rel->kind == REL_SCAN && snapshot_find_id(&rows->snap, rel->table_id, &found);
+    bool scans = rel->kind == REL_SCAN && snapshot_find_id(&rows->snap, rel->scan.table_id, &found);
     out->file = found.table;
-    if (!scans ||
-        !is_file_table(out->file) ||
+    if (!scans || !is_file_table(out->file) ||
         out->file->tablet_shift != tablet_shift(conn->settings.tablet_rows) ||
         out->file->plain != !conn->settings.narrow) {
         return false;
@@ -344,11 +344,11 @@ static bool find_adopted(struct wf_connection *conn, struct rowset *rows,
     b8 *used = NEW_ARRAY(&rows->arena, b8, out->file->col_count + 1);
     for (u32 i = 0; i < count; i++) {
         i64 at = 0;
-        while (at < rel->scan_cols.count && rel->scan_cols.items[at].col != cols[i]) {
+        while (at < rel->scan.cols.count && rel->scan.cols.items[at].col != cols[i]) {
             at++;
         }
-        u32 col = at < rel->scan_cols.count ? rel->scan_cols.items[at].table_col : 0;
-        if (at == rel->scan_cols.count || used[col] ||
+        u32 col = at < rel->scan.cols.count ? rel->scan.cols.items[at].table_col : 0;
+        if (at == rel->scan.cols.count || used[col] ||
             !type_eq(out->file->cols[col].type, st->def.cols[i].type)) {
             return false;
         }

@@ -292,8 +292,7 @@ static FALLIBLE run_exec(struct wf_connection *conn, struct rowset *rows, bool a
     struct exec *x = &rows->exec;
     struct run_devices devices;
     bool end = true;
-    database_devices(conn->db, &rows->settings, exec_source_rows(x),
-                     rows->compiled->stmt.explain != 0, &devices);
+    database_devices(conn->db, &rows->settings, exec_source_rows(x), rows->explains, &devices);
     watch_exec(&conn->watch, x);
     wf_status status = all ? exec_run(x, &devices) : exec_start(x, &devices, &rows->answer, &end);
     watch_exec(&conn->watch, NULL);
@@ -402,6 +401,9 @@ static FALLIBLE run_select(struct wf_connection *conn, const struct run_request 
 
 static FALLIBLE run_kind(struct wf_connection *conn, const struct run_request *request,
                          struct rowset *rows) {
+    if (request->explain) {
+        return run_explain(conn, request, rows);
+    }
     switch ((enum statement_kind)rows->compiled->stmt.kind) {
     case STATEMENT_SELECT:
         return run_select(conn, request, rows);

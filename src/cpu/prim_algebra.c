@@ -333,6 +333,7 @@ const struct prim_algebra cpu_prim_algebra = {.project = project,
                                               .select = select_rows,
                                               .product = product,
                                               .join = cpu_rel_join,
+                                              .sets = cpu_rel_sets,
                                               .reduce = reduce,
                                               .starts = starts,
                                               .fill = fill};

@@ -7,6 +7,8 @@
  * it is inlined, which gives a loop per kind of key. */
 #include "cpu/prim_order.h"
 
+#include "cpu/rel_int.h"
+
 #include "defs/host_words.h"
 
 #include "defs/fn_order.h"
@@ -21,7 +23,7 @@
     X(WIDE)          \
     X(TEXT)
 #define X(name) KIND_KEY_##name,
-enum key_kind { KEY_KINDS(X) KIND_KEY_COUNT };
+enum key_kind { KEY_KINDS(X) KIND_KEY_PAGED }; /* PAGED: words of any width, by number of row */
 #undef X
 
 struct side { /* one ascending array */
@@ -30,7 +32,8 @@ struct side { /* one ascending array */
     i64 n;
     u64 flip;
     i32 ignore;
-    b8 counting; /* its elements are 0, 1, 2, … */
+    b8 counting;                 /* its elements are 0, 1, 2, … */
+    const struct rel_rows *rows; /* PAGED */
 };
 
 static enum key_kind kind_of(enum elem type) {
@@ -48,7 +51,7 @@ static enum key_kind kind_of(enum elem type) {
 
 static struct side side_of(struct prim_array a, i32 ignore) {
     struct order o = order_of(a.type, false);
-    return (struct side){a.data, a.bytes, a.count, o.flip_low, ignore, 0};
+    return (struct side){a.data, a.bytes, a.count, o.flip_low, ignore, 0, NULL};
 }
 
 ALWAYS u64 rank_of(const struct side *s, i64 i, enum key_kind kind) {
@@ -73,10 +76,15 @@ static i32 text_compare(const struct side *x, i64 i, const struct side *y, i64 j
     return order ? order : p->length < q->length ? -1 : p->length > q->length;
 }
 
+static u128 paged_of(const struct side *s, i64 i) {
+    return rel_word_at(s->rows, i) >> s->ignore;
+}
+
 ALWAYS bool less(const struct side *x, i64 i, const struct side *y, i64 j, enum key_kind kind) {
-    return kind == KIND_KEY_TEXT   ? text_compare(x, i, y, j) < 0
-           : kind == KIND_KEY_WIDE ? wide_of(x, i) < wide_of(y, j)
-                                   : rank_of(x, i, kind) < rank_of(y, j, kind);
+    return kind == KIND_KEY_TEXT    ? text_compare(x, i, y, j) < 0
+           : kind == KIND_KEY_WIDE  ? wide_of(x, i) < wide_of(y, j)
+           : kind == KIND_KEY_PAGED ? paged_of(x, i) < paged_of(y, j)
+                                    : rank_of(x, i, kind) < rank_of(y, j, kind);
 }
 ALWAYS bool same(const struct side *x, i64 i, i64 j, enum key_kind kind) {
     return kind == KIND_KEY_TEXT   ? text_compare(x, i, x, j) == 0
@@ -270,6 +278,7 @@ struct set_run {
     struct prim_array out;
     i64 *cuts; /* per block: elements of a before it, elements of b before it */
     i64 *before;
+    u8 *words; /* PAGED: room for a block's elements and what a star adds, per worker */
 };
 
 /* Where the balanced path crosses a diagonal: elements of a and of b before it. */
@@ -342,6 +351,20 @@ ALWAYS void write_set_block(const struct set_run *s, i64 t, enum key_kind kind) 
     (void)walk_set(s, t, s->out.data, s->before[t], s->before[t + 1], kind);
 }
 
+/* Of pages: the block's rows side by side, then the same walk. */
+static i64 walk_paged(const struct set_run *s, i64 t, i32 worker, void *out, i64 to, i64 limit) {
+    const i64 *cut = s->cuts + 2 * t;
+    i32 bytes = elem_bytes[s->out.type];
+    u8 *room = s->words + worker * (ORDER_ROWS + 1LL) * bytes;
+    i64 cuts[4] = {0, 0, cut[2] - cut[0], cut[3] - cut[1]};
+    struct set_run near = {.how = s->how, .a = s->a, .b = s->b, .cuts = cuts};
+    near.a.data = rel_words(s->a.rows, cut[0], cut[2], room);
+    near.b.data = rel_words(s->b.rows, cut[1], cut[3], room + cuts[2] * bytes);
+    return bytes == 4   ? walk_set(&near, 0, out, to, limit, KIND_KEY_U32)
+           : bytes == 8 ? walk_set(&near, 0, out, to, limit, KIND_KEY_U64)
+                        : walk_set(&near, 0, out, to, limit, KIND_KEY_WIDE);
+}
+
 /* --- a task per kind of key --- */
 
 typedef void (*order_task)(void *arg, i64 t, i32 worker);
@@ -361,6 +384,18 @@ typedef void (*order_task)(void *arg, i64 t, i32 worker);
     TASK(name, set_run, write_set_block)
 KEY_KINDS(X)
 #undef X
+static void cut_set_paged(void *arg, i64 t, i32 worker) {
+    UNUSED(worker);
+    cut_set_block(arg, t, KIND_KEY_PAGED);
+}
+static void count_set_paged(void *arg, i64 t, i32 worker) {
+    struct set_run *s = arg;
+    s->before[t] = walk_paged(s, t, worker, NULL, 0, 0);
+}
+static void write_set_paged(void *arg, i64 t, i32 worker) {
+    struct set_run *s = arg;
+    (void)walk_paged(s, t, worker, s->out.data, s->before[t], s->before[t + 1]);
+}
 #define X(name) merge_block_##name,
 static const order_task merge_tasks[] = {KEY_KINDS(X)};
 #undef X
@@ -460,27 +495,54 @@ wf_status cpu_runs(struct prim_job *job, struct prim_array out_keys, struct prim
     return exec_check(job->x);
 }
 
+/* Cuts, counts, then writes; there is room for blocks + 1 cuts and counts. */
+static FALLIBLE run_sets(struct prim_job *job, struct set_run *s, const order_task tasks[3],
+                         i64 *out_count) {
+    i64 blocks = order_blocks(s->a.n + s->b.n);
+    tasks_run(job->x, blocks + 1, tasks[0], s);
+    tasks_run(job->x, blocks, tasks[1], s);
+    TRY(exec_check(job->x));
+    *out_count = sum_before(s->before, blocks);
+    s->before[blocks] = *out_count;
+    TRY(prim_room(job, "set operation", *out_count, s->out.count));
+    tasks_run(job->x, blocks, tasks[2], s);
+    return exec_check(job->x);
+}
+
+static void take_set_room(struct prim_job *job, struct set_run *s) {
+    i64 blocks = order_blocks(s->a.n + s->b.n);
+    s->cuts = prim_take(job, (blocks + 1) * 16);
+    s->before = prim_take(job, (blocks + 1) * 8);
+}
+
 wf_status cpu_sets(struct prim_job *job, struct prim_set how, struct prim_array out,
                    struct prim_array a, struct prim_array b, i64 *out_count) {
     struct set_run s = {
         .how = how, .a = side_of(a, how.ignore_bits), .b = side_of(b, how.ignore_bits), .out = out};
     enum key_kind kind = kind_of(a.type);
-    i64 blocks = order_blocks(a.count + b.count);
     i64 mark = prim_mark(job);
-    s.cuts = prim_take(job, (blocks + 1) * 16);
-    s.before = prim_take(job, (blocks + 1) * 8);
+    take_set_room(job, &s);
     prim_back(job, mark);
     if (job->measuring) {
         return ERR_OK;
     }
     TRY(cpu_check_text(job, a));
     TRY(cpu_check_text(job, b));
-    tasks_run(job->x, blocks + 1, cut_set_tasks[kind], &s);
-    tasks_run(job->x, blocks, count_set_tasks[kind], &s);
-    TRY(exec_check(job->x));
-    *out_count = sum_before(s.before, blocks);
-    s.before[blocks] = *out_count;
-    TRY(prim_room(job, "set operation", *out_count, out.count));
-    tasks_run(job->x, blocks, write_set_tasks[kind], &s);
-    return exec_check(job->x);
+    const order_task tasks[3] = {cut_set_tasks[kind], count_set_tasks[kind], write_set_tasks[kind]};
+    return run_sets(job, &s, tasks, out_count);
+}
+
+wf_status cpu_rel_sets(struct prim_job *job, struct prim_set how, struct prim_array out,
+                       struct rel_rows x, struct rel_rows y, i64 *out_count) {
+    struct side a = {.n = x.count, .ignore = how.ignore_bits, .rows = &x};
+    struct side b = {.n = y.count, .ignore = how.ignore_bits, .rows = &y};
+    struct set_run s = {.how = how, .a = a, .b = b, .out = out};
+    i64 workers = job->x->pool ? pool_worker_count(job->x->pool) : 1;
+    ASSERT(!how.distinct);
+    i64 mark = prim_mark(job);
+    take_set_room(job, &s);
+    s.words = prim_take(job, workers * (ORDER_ROWS + 1) * elem_bytes[out.type]);
+    prim_back(job, mark);
+    static const order_task tasks[3] = {cut_set_paged, count_set_paged, write_set_paged};
+    return job->measuring ? ERR_OK : run_sets(job, &s, tasks, out_count);
 }

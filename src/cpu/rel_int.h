@@ -71,6 +71,10 @@ static inline u128 rel_word_at(const struct rel_rows *rows, i64 i) {
                         : ((const w128 *)rows->data)[i];
 }
 
+/* prim_merge.c */
+FALLIBLE cpu_rel_sets(struct prim_job *job, struct prim_set how, struct prim_array out,
+                      struct rel_rows x, struct rel_rows y, i64 *out_count);
+
 /* A range of the merge of two relations, and the pairs found in it. */
 struct rel_range {
     i64 x_first, x_end, y_first, y_end, x_count;

@@ -8,7 +8,7 @@
  * A part may end before something that cannot be read. That is an error only when the rows before
  * it do not suffice: all parts with smaller numbers have been taken by then, so nothing but the
  * source decides. It comes before faults of the pipeline, of which other threads may have met some
- * behind it. See decision 0022. */
+ * behind it. See decision 0023. */
 #include "cpu/cpu_int.h"
 #include "store/scan.h"
 

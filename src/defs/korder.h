@@ -5,6 +5,8 @@
 
 #include "base/word.h"
 
+#include "defs/kalgebra.h"
+
 /* How keys compare: see struct order in prim/order.h. */
 struct korder {
     u64 flip_low, flip_high;
@@ -143,6 +145,7 @@ struct kset {
     struct korder order;
     const void *a, *b;
     void *out;
+    struct krel_pages a_pages, b_pages; /* SET_PAGES */
     i64 a_count, b_count, room;
     i64 *cuts;    /* per tile: elements of a before it * 2 + one more of b than fits the diagonal */
     void *bounds; /* per cut: the least element behind it, the greatest before it */

@@ -3,7 +3,7 @@
  * What varies by word, kind and stage is text; layouts are arguments. Every operation has a few
  * counters in workspace, cleared first; its total is fetched once, at the end, which is the only
  * wait. */
-#include "gpu/gpu_prim.h"
+#include "gpu/gpu_prim_order.h"
 
 #include "prim/algebra.h"
 #include "prim/move.h"
@@ -321,10 +321,23 @@ static FALLIBLE reduce(struct prim_job *job, const struct rel_reduce *r, i64 *ou
     return gpu_prim_fetch(job, out_count, &args.counters[REL_TOTAL], 8);
 }
 
+static struct prim_pages rows_of(struct rel_rows rows) {
+    struct prim_array words = {.type = rows.type, .data = rows.data, .count = rows.count};
+    return (struct prim_pages){words, pages_of(rows), rows.paged};
+}
+
+static FALLIBLE sets(struct prim_job *job, struct prim_set how, struct prim_array out,
+                     struct rel_rows x, struct rel_rows y, i64 *out_count) {
+    struct prim_pages a = rows_of(x);
+    struct prim_pages b = rows_of(y);
+    return gpu_paged_sets(job, how, out, &a, &b, out_count);
+}
+
 const struct prim_algebra gpu_prim_algebra_class = {.project = project,
                                                     .select = select_rows,
                                                     .product = product,
                                                     .join = join_rows,
+                                                    .sets = sets,
                                                     .reduce = reduce,
                                                     .starts = starts,
                                                     .fill = fill};

@@ -242,8 +242,8 @@ struct set_shape {
 
 /* As measured on an H200, shares of a copy of 128 M + 128 M: 4 bytes 48 to 66 %, where 256 threads
  * of 15 items reach 42 to 59 % and 64 of 31 reach 41 %. */
-static struct set_shape set_shape_of(const struct order *o) {
-    if (o->is_float || o->is_text || o->bytes > 8) {
+static struct set_shape set_shape_of(const struct order *o, bool paged) {
+    if (paged || o->is_float || o->is_text || o->bytes > 8) {
         return (struct set_shape){PATH_THREADS, path_items(o->bytes), 1, false};
     }
     return o->bytes == 4 ? (struct set_shape){128, 31, 10, true}
@@ -251,13 +251,14 @@ static struct set_shape set_shape_of(const struct order *o) {
 }
 
 static void set_text(const struct order *o, struct prim_set how, const struct set_shape *shape,
-                     char *defines) {
+                     bool paged, char *defines) {
     i32 used = order_text(o, defines, ORDER_DEFINES);
     bool whole = shape->wires && !how.ignore_bits;
     snprintf(defines + used, (size_t)(ORDER_DEFINES - used),
              "#define WF_MIN_BLOCKS %d\n#define SET_THREADS %d\n#define PATH_ITEMS %d\n"
-             "#define SET_WIRES %d\n#define SET_OP %d\n#define SET_DISTINCT %d\n%s%s",
-             shape->blocks, shape->threads, shape->items, shape->wires, how.op, how.distinct,
+             "#define SET_WIRES %d\n#define SET_PAGES %d\n#define SET_OP %d\n"
+             "#define SET_DISTINCT %d\n%s%s",
+             shape->blocks, shape->threads, shape->items, shape->wires, paged, how.op, how.distinct,
              whole ? "#define KEY_WHOLE 1\n" : "",
              whole && !o->flip_low ? "#define KEY_PLAIN 1\n" : "");
 }
@@ -267,25 +268,24 @@ static i64 set_shared(const struct order *o, const struct set_shape *shape) {
     return (i64)(shape->threads * shape->items + 1) * o->bytes + 6 * 16;
 }
 
-static FALLIBLE gpu_sets(struct prim_job *job, struct prim_set how, struct prim_array out,
-                         struct prim_array a, struct prim_array b, i64 *out_count) {
-    if (gpu_cub_sets(how, out, a, b) &&
-        gpu_cub_picks(job, CUB_SET, elem_bytes[a.type], a.count + b.count)) {
-        return gpu_cub_set(job, how, out, a, b, out_count);
-    }
-    struct order o = order_of(a.type, false);
-    struct set_shape shape = set_shape_of(&o);
+static FALLIBLE run_sets(struct prim_job *job, struct prim_set how, struct prim_array out,
+                         const struct prim_pages *a, const struct prim_pages *b, i64 *out_count) {
+    struct order o = order_of(a->rows.type, false);
+    bool paged = a->paged || b->paged;
+    struct set_shape shape = set_shape_of(&o, paged);
     i64 tile = (i64)shape.threads * shape.items;
-    i64 tiles = (a.count + b.count + tile - 1) / tile;
+    i64 tiles = (a->rows.count + b->rows.count + tile - 1) / tile;
     i64 mark = prim_mark(job);
     struct tile_states states;
     TRY(take_states(job, tiles, &states));
-    struct kset args = {.order = korder_of(&o, &a),
-                        .a = a.data,
-                        .b = b.data,
+    struct kset args = {.order = korder_of(&o, &a->rows),
+                        .a = a->rows.data,
+                        .b = b->rows.data,
                         .out = out.data,
-                        .a_count = a.count,
-                        .b_count = b.count,
+                        .a_pages = a->pages,
+                        .b_pages = b->pages,
+                        .a_count = a->rows.count,
+                        .b_count = b->rows.count,
                         .room = out.count,
                         .cuts = prim_take(job, (tiles + 2) * 8),
                         .bounds = prim_take(job, shape.wires ? (tiles + 2) * 2 * o.bytes : 0),
@@ -294,9 +294,7 @@ static FALLIBLE gpu_sets(struct prim_job *job, struct prim_set how, struct prim_
                         .total = states.total};
     args.order.ignore_bits = (u32)how.ignore_bits;
     char defines[ORDER_DEFINES];
-    set_text(&o, how, &shape, defines);
-    TRY(order_check_text(job, a));
-    TRY(order_check_text(job, b));
+    set_text(&o, how, &shape, paged, defines);
     if (tiles) {
         struct gpu_template cut = {"sets", "k_set_cuts", defines};
         struct gpu_template set = {"sets", "k_set", defines};
@@ -310,6 +308,24 @@ static FALLIBLE gpu_sets(struct prim_job *job, struct prim_set how, struct prim_
     }
     prim_back(job, mark);
     return prim_room(job, "set operation", *out_count, out.count);
+}
+
+static FALLIBLE gpu_sets(struct prim_job *job, struct prim_set how, struct prim_array out,
+                         struct prim_array a, struct prim_array b, i64 *out_count) {
+    if (gpu_cub_sets(how, out, a, b) &&
+        gpu_cub_picks(job, CUB_SET, elem_bytes[a.type], a.count + b.count)) {
+        return gpu_cub_set(job, how, out, a, b, out_count);
+    }
+    TRY(order_check_text(job, a));
+    TRY(order_check_text(job, b));
+    struct prim_pages in[2] = {{.rows = a}, {.rows = b}};
+    return run_sets(job, how, out, &in[0], &in[1], out_count);
+}
+
+wf_status gpu_paged_sets(struct prim_job *job, struct prim_set how, struct prim_array out,
+                         const struct prim_pages *a, const struct prim_pages *b, i64 *out_count) {
+    ASSERT(!how.distinct);
+    return run_sets(job, how, out, a, b, out_count);
 }
 
 const struct prim_order gpu_prim_order_class = {.split = gpu_split,

@@ -53,6 +53,14 @@ FALLIBLE gpu_words(struct prim_job *job, enum prim_words how, struct prim_array 
                    struct prim_array in);
 FALLIBLE gpu_number(struct prim_job *job, u32 *out_r, u32 *out_s, struct prim_array r,
                     struct prim_array s);
+/* Elements side by side, or rows of pages, numbered through. */
+struct prim_pages {
+    struct prim_array rows;
+    struct krel_pages pages;
+    b8 paged;
+};
+FALLIBLE gpu_paged_sets(struct prim_job *job, struct prim_set how, struct prim_array out,
+                        const struct prim_pages *a, const struct prim_pages *b, i64 *out_count);
 /* A sort by comparison. */
 struct sorting { /* keys and at most one payload; data NULL: none */
     struct prim_job *job;

@@ -11,7 +11,7 @@
  * Nothing is mapped: pages of a mapping stay with the process, while a piece's memory is used
  * again, so that a file of any size takes some megabytes a worker. Columns that nobody wants are
  * passed over, and their values are not looked at; where lines with errors are left out all are
- * converted, since which lines those are must not depend on the columns asked for. See decision 0022. */
+ * converted, since which lines those are must not depend on the columns asked for. See decision 0023. */
 #include "base/stop.h"
 #include "io/csv_int.h"
 #include "io/pack.h"

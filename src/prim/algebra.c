@@ -1,8 +1,8 @@
 /* algebra.c: entry points of the operators on packed tuples.
  *
- * Set operations by whole tuple are those on arrays (prim/order.h), for which a paged input is
- * gathered into workspace first; by key they are joins. Joins, products and reductions work on
- * pages as they are, with sums of their fills. An output in full pages is an array as well, whose
+ * Set operations by whole tuple are those on arrays (prim/order.h), by key they are joins. Both,
+ * products and reductions work on pages as they are, with sums of their fills; only what projects
+ * pages into an array gathers them first. An output in full pages is an array as well, whose
  * fill counts are written at the end. A paged input is measured with as many rows as its pages have
  * room for. */
 #include "prim/algebra.h"
@@ -127,6 +127,9 @@ wf_status prim_rel_product(struct prim_job *job, struct rel_rows out, struct rel
 
 static FALLIBLE join_whole(struct prim_job *job, const struct rel_join *j, i64 *out_count) {
     struct prim_array out = {.type = j->out.type, .data = j->out.data, .count = j->out.count};
+    if (j->x.paged || j->y.paged) {
+        return class_of(job)->sets(job, j->set, out, j->x, j->y, out_count);
+    }
     struct prim_array x = {.type = j->x.type, .data = j->x.data, .count = j->x.count};
     struct prim_array y = {.type = j->y.type, .data = j->y.data, .count = j->y.count};
     return prim_set_array(job, j->set, out, x, y, out_count);
@@ -138,13 +141,8 @@ wf_status prim_rel_join(struct prim_job *job, const struct rel_join *join, i64 *
     if (!algebra) {
         return prim_refuse(job, "join");
     }
-    if (j.whole) {
-        TRY(gathered(job, j.x, &j.x));
-        TRY(gathered(job, j.y, &j.y));
-    } else {
-        TRY(numbered(job, &j.x));
-        TRY(numbered(job, &j.y));
-    }
+    TRY(numbered(job, &j.x));
+    TRY(numbered(job, &j.y));
     j.out.count = j.indexes ? j.out_x.count : room_of(join->out);
     j.out.paged = 0;
     TRY(j.whole ? join_whole(job, &j, out_count) : algebra->join(job, &j, out_count));

@@ -56,6 +56,10 @@ struct prim_algebra {
     (struct prim_job *job, struct rel_rows out, struct rel_rows x, struct rel_rows y,
      const struct rel_combine *combine);
     FALLIBLE (*join)(struct prim_job *job, const struct rel_join *join, i64 *out_count);
+    /* As prim_set_array; x, y or both are paged. */
+    FALLIBLE(*sets)
+    (struct prim_job *job, struct prim_set how, struct prim_array out, struct rel_rows x,
+     struct rel_rows y, i64 *out_count);
     FALLIBLE (*reduce)(struct prim_job *job, const struct rel_reduce *reduce, i64 *out_count);
     /* Rows before each page and of all of them, to out[0 .. page_count]; *out_count is the last. */
     FALLIBLE (*starts)(struct prim_job *job, u64 *out, struct rel_rows rows, i64 *out_count);

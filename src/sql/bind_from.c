@@ -73,17 +73,17 @@ static struct rel *scan_rel(struct bind *b, const struct snapshot_table *found, 
     const struct table_version *version = found->version;
     struct rel *scan = rel_new(b->plan, REL_SCAN, NULL, NULL);
     scan->position = position;
-    scan->table_id = table->id;
-    scan->table_name = arena_sv(b->arena, sv_from(table->name)).ptr;
-    scan->alias = alias;
-    scan->table_rows = version->rows;
+    scan->scan.table_id = table->id;
+    scan->scan.table_name = arena_sv(b->arena, sv_from(table->name)).ptr;
+    scan->scan.alias = alias;
+    scan->scan.table_rows = version->rows;
     struct snapshot_table *source = NEW(b->arena, struct snapshot_table);
     *source = *found;
-    scan->source = source;
+    scan->scan.source = source;
     scan->rows = version->live_rows;
     if (table->provider) {
-        scan->table_rows = scan->rows = table->provider->rows;
-        scan->rows_most = table->provider->rows_most;
+        scan->scan.table_rows = scan->rows = table->provider->rows;
+        scan->scan.rows_most = table->provider->rows_most;
     }
     for (u32 i = 0; i < table->col_count; i++) {
         struct column_stats stats = known_of(found, i);
@@ -103,7 +103,7 @@ static struct rel *scan_rel(struct bind *b, const struct snapshot_table *found, 
             scan_col.range = range_of_value(0);
             scan_col.range.hi = stats.dict_len - 1;
         }
-        VEC_PUSH(b->arena, &scan->scan_cols, scan_col);
+        VEC_PUSH(b->arena, &scan->scan.cols, scan_col);
         VEC_PUSH(b->arena, &scan->out, col);
         cols[i] = (struct scope_col){name, col};
     }
@@ -309,7 +309,7 @@ static FALLIBLE join_tables(struct bind *b, const struct scope *left, const stru
 
 void bind_add_conds(struct bind *b, struct rel *rel, struct expr *cond) {
     if (cond->kind != EXPR_AND) {
-        VEC_PUSH(b->arena, &rel->conds, cond);
+        VEC_PUSH(b->arena, rel_conds(rel), cond);
         return;
     }
     for (i32 i = 0; i < cond->arg_count; i++) {
@@ -380,7 +380,7 @@ static FALLIBLE join_using(struct bind *b, const struct scope *left, const struc
         TRY(bind_compare(b, FUNC_EQ, l, r, position, &equals[i]));
         bind_add_conds(b, out->rel, equals[i]);
         bool wider = equals[i]->args[0] != l && equals[i]->args[1] == r && l->type.id != r->type.id;
-        bool take_right = out->swapped || (wider && out->rel->join != JOIN_LEFT);
+        bool take_right = out->swapped || (wider && out->rel->join.kind != JOIN_LEFT);
         struct scope_col merged = {keep(b, names[i]), take_right ? r->col : l->col};
         VEC_PUSH(b->arena, &out->cols, merged);
     }
@@ -455,12 +455,12 @@ static FALLIBLE join_on(struct bind *b, const struct json *quals, const struct p
         bind_add_conds(b, join, cond);
     } else if (bind_has_serials(&q->pending)) {
         return bind_join_serials(b, join, cond, &q->pending, node_position(quals), &out->rel);
-    } else if (join->join == JOIN_CROSS) {
+    } else if (join->join.kind == JOIN_CROSS) {
         out->rel = bind_filter(b, bind_attach(b, join, &q->pending), cond);
-    } else if (join->join == JOIN_LEFT) {
+    } else if (join->join.kind == JOIN_LEFT) {
         struct rel *right = bind_attach(b, rel_right(join), &q->pending);
         rel_set_right(join, bind_filter(b, right, cond));
-        join->dependent = bind_depends(b, rel_left(join), rel_right(join));
+        join->join.dependent = bind_depends(b, rel_left(join), rel_right(join));
     } else {
         bind_full_on(b, &q->pending, cond, out);
     }
@@ -479,14 +479,14 @@ static FALLIBLE join_condition(struct bind *b, const struct json *body, const st
     if (json_get(body, "quals")) {
         TRY(join_on(b, json_get(body, "quals"), place, out));
     }
-    if (join->conds.count > 0) {
-        join->join = join->join == JOIN_CROSS ? JOIN_INNER : join->join;
+    if (join->join.conds.count > 0) {
+        join->join.kind = join->join.kind == JOIN_CROSS ? JOIN_INNER : join->join.kind;
         join->rows = MAX_OF(left->rel->rows, right->rel->rows);
     }
-    if (join->join == JOIN_LEFT || join->join == JOIN_FULL) {
+    if (join->join.kind == JOIN_LEFT || join->join.kind == JOIN_FULL) {
         bind_nullable(b, rel_right(join));
     }
-    if (join->join == JOIN_FULL) {
+    if (join->join.kind == JOIN_FULL) {
         bind_nullable(b, rel_left(join));
         if (count > 0) {
             bind_full_using(b, out, equals, count);
@@ -566,7 +566,7 @@ static FALLIBLE from_join(struct bind *b, const struct json *body, const struct 
                     "invalid reference to FROM-clause entry: the combining JOIN type must be INNER "
                     "or LEFT for a LATERAL reference");
         }
-        out->rel->dependent = 1;
+        out->rel->join.dependent = 1;
     }
     out->lateral = left->lateral || right.lateral;
     TRY(join_condition(b, body, left, &right, place, position, out));
@@ -717,7 +717,7 @@ FALLIBLE bind_from(struct bind *b, const struct json *from_clause, const struct 
         }
         struct scope both = {0};
         TRY(join_tables(b, out, &item, JOIN_CROSS, node_position(node), &both));
-        both.rel->dependent = item.lateral && bind_depends(b, out->rel, item.rel);
+        both.rel->join.dependent = item.lateral && bind_depends(b, out->rel, item.rel);
         both.lateral = out->lateral || item.lateral;
         TRY(join_using(b, out, &item, NULL, 0, -1, &both, NULL));
         *out = both;

@@ -5,7 +5,7 @@
  * and without rows of its own: the binder takes its columns and its estimates, an execution opens
  * it with the columns wanted and takes its rows part by part. A part is plain columns; it lives
  * until its worker asks for the next, so that a source of any length takes the memory of a few
- * parts. Nothing is known of the values but their types. See decision 0022. */
+ * parts. Nothing is known of the values but their types. See decision 0023. */
 #ifndef WF_STORE_SCAN_H
 #define WF_STORE_SCAN_H
 

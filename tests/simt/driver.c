@@ -55,6 +55,13 @@ u64 simtCallCount(void) {
     return call_count;
 }
 
+void simtFailAt(u64 n, int code) {
+    pthread_mutex_lock(&lock);
+    simt_settings.fail_at = n ? call_count + n : 0;
+    simt_settings.fail_code = code;
+    pthread_mutex_unlock(&lock);
+}
+
 static u64 number(const char *name, u64 fallback) {
     const char *text = getenv(name);
     if (text == NULL || text[0] == 0) {
@@ -227,7 +234,7 @@ int cuDeviceGetName(char *name, int len, int device) {
         return code;
     }
     snprintf(name, len > 0 ? (size_t)len : 0, "simt");
-    return simt_leave(device == 0 ? 0 : SIMT_INVALID_DEVICE);
+    return simt_leave(is_device(device) ? 0 : SIMT_INVALID_DEVICE);
 }
 
 int cuDeviceGetAttribute(int *out, int attribute, int device) {
@@ -282,7 +289,7 @@ int cuDeviceTotalMem_v2(size_t *out, int device) {
         return code;
     }
     *out = simt_settings.memory_bytes;
-    return simt_leave(device == 0 ? 0 : SIMT_INVALID_DEVICE);
+    return simt_leave(is_device(device) ? 0 : SIMT_INVALID_DEVICE);
 }
 
 int cuDevicePrimaryCtxRetain(void **out, int device) {

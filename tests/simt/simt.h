@@ -47,6 +47,8 @@ WF_CU_NVRTC(SIMT_DECLARE, _)
 SIMT_EXPORTED const char *simtReport(void);
 SIMT_EXPORTED void simtClearReport(void);
 SIMT_EXPORTED u64 simtCallCount(void);
+/* The n-th call from now on fails, as SIMT_FAIL_AT and SIMT_FAIL_CODE would have it; 0: none. */
+SIMT_EXPORTED void simtFailAt(u64 n, int code);
 
 #pragma GCC visibility push(hidden)
 

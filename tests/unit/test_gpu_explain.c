@@ -73,8 +73,44 @@ static void test_rows_of_operators(void **state) {
     close_db();
 }
 
+/* Whether EXPLAIN ANALYZE has a line with all of these words. */
+static bool says(const char *sql, const char *word, const char *other) {
+    char text[800];
+    snprintf(text, sizeof text, "explain analyze %s", sql);
+    wf_result *result = query(text);
+    const wf_batch *batch = NULL;
+    bool found = false;
+    while (wf_result_next_batch(result, &batch) == WF_OK && batch) {
+        for (int64_t i = 0; i < wf_batch_rows(batch); i++) {
+            char line[4000];
+            wf_value_text(batch, 0, i, line, sizeof line);
+            found = found || (strstr(line, word) && strstr(line, other));
+        }
+    }
+    wf_result_close(result);
+    return found;
+}
+
+/* Under auto a step says what it was expected to take on each device; a few rows are not worth
+ * the launch of a kernel. */
+static void test_estimates(void **state) {
+    (void)state;
+    open_db("0", "vm");
+    run("create table r as select i a, i % 10 g from generate_series(1, 3000) s(i)");
+    run("create table d as select i k from generate_series(0, 7) s(i)");
+    run("set device = gpu");
+    assert_int_equal(number("select count(*) from r"), 3000); /* the card is open from now on */
+    run("set device = auto");
+    const char *sql = "select count(*) from r join d on r.g = d.k where a > 5";
+    assert_true(says(sql, "cpu: Scan, Filter, Join, Aggregate", "estimated: cpu 0.0"));
+    assert_true(says(sql, "cpu: Scan, Filter, Join, Aggregate", ", gpu 0.0"));
+    assert_true(says(sql, "cpu: Build", "estimated: cpu 0.0"));
+    close_db();
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_estimates),
         cmocka_unit_test(test_rows_of_operators),
     };
     return cmocka_run_group_tests(tests, find_gpu, NULL);

@@ -68,21 +68,28 @@ static UNUSED_FN int64_t number(const char *sql) {
     return value;
 }
 
-/* An answer of bigints as one number that knows rows and columns apart, not the order of rows. */
+/* Rows of bigints as one number that knows rows and columns apart, not the order of rows. */
+static UNUSED_FN uint64_t batch_digest(const wf_batch *batch, int32_t columns) {
+    uint64_t sum = 0;
+    for (int64_t i = 0; i < wf_batch_rows(batch); i++) {
+        uint64_t row = 0;
+        for (int32_t c = 0; c < columns; c++) {
+            int64_t value = wf_batch_is_null(batch, c, i) ? -77 : wf_batch_int64(batch, c)[i];
+            row = (row ^ (uint64_t)value) * 0x9e3779b97f4a7c15ULL;
+            row ^= row >> 29;
+        }
+        sum += row;
+    }
+    return sum;
+}
+
 static UNUSED_FN uint64_t digest(const char *sql, int32_t columns, int64_t *rows) {
     wf_result *result = query(sql);
     const wf_batch *batch = NULL;
     uint64_t sum = 0;
     *rows = 0;
     while (wf_result_next_batch(result, &batch) == WF_OK && batch) {
-        for (int64_t i = 0; i < wf_batch_rows(batch); i++) {
-            uint64_t row = 0;
-            for (int32_t c = 0; c < columns; c++) {
-                row = (row ^ (uint64_t)wf_batch_int64(batch, c)[i]) * 0x9e3779b97f4a7c15ULL;
-                row ^= row >> 29;
-            }
-            sum += row;
-        }
+        sum += batch_digest(batch, columns);
         *rows += wf_batch_rows(batch);
     }
     assert_int_equal(wf_result_error(result)->status, WF_OK);

@@ -777,6 +777,66 @@ static void test_whole_sets(void **state) {
     }
 }
 
+/* Bytes of workspace that a difference of relations of n words in pages takes. */
+static int64_t paged_set_work(wf_place place, int64_t n) {
+    wf_relation dense = make(WF_ELEM_U64, 0, SHAPE_SORTED, n, 1, 4000);
+    dense.key_count = dense.field_count;
+    wf_relation pages = paged(&dense, 160);
+    wf_relation out = room(WF_ELEM_U64, n);
+    wf_work work = {.data = NULL};
+    assert_prim_ok(wf_prim_rel_set(prim, place, WF_DIFFERENCE, &out, &pages, &dense, &work));
+    drop(&dense);
+    drop(&pages);
+    drop(&out);
+    return (int64_t)work.needed;
+}
+
+/* By whole tuple on pages, as they are: what equal tuples of one input meet are those of the other
+ * by their number, whatever pages and tiles they lie in. */
+static void test_whole_set_pages(void **state) {
+    (void)state;
+    static const int64_t sizes[] = {9000, 0, 1, 34000, 700, 4097};
+    static const enum prim_shape shapes[] = {SHAPE_RANDOM, SHAPE_ZIPF, SHAPE_CONSTANT,
+                                             SHAPE_SORTED};
+    for (int place = 0; place < prim_places(); place++) {
+        for (int s = 0; s < 24; s++) {
+            wf_relation r[2];
+            wf_relation pages[2];
+            for (int i = 0; i < 2; i++) {
+                r[i] = make(words3[s % 3], 0, shapes[s % 4], sizes[(s / 3 + i) % 6],
+                            5 + (uint64_t)i, 3000);
+                r[i].key_count = r[i].field_count;
+                pages[i] = paged(&r[i], i ? 160 : 1008);
+            }
+            wf_rel_set op = (wf_rel_set)(s / 3 % 3);
+            wf_relation expected = room(r[0].word, r[0].count + r[1].count);
+            assert_prim_ok(wf_prim_rel_set(prim, WF_ON_CPU, op, &expected, &r[0], &r[1], NULL));
+            word *words = calloc((size_t)expected.count + 1, sizeof *words);
+            for (int64_t i = 0; i < expected.count; i++) {
+                words[i] = get(&expected, i);
+            }
+            for (int form = 1; form < 4; form++) {
+                wf_relation out = form == 2 ? paged_room(r[0].word, 32, expected.count / 32 + 1)
+                                            : room(r[0].word, expected.count);
+                assert_prim_ok(wf_prim_rel_set(prim, (wf_place)place, op, &out,
+                                               form & 1 ? &pages[0] : &r[0],
+                                               form & 2 ? &pages[1] : &r[1], NULL));
+                check_words("set of pages", &out, words, expected.count);
+                drop(&out);
+            }
+            free(words);
+            drop(&expected);
+            for (int i = 0; i < 2; i++) {
+                drop(&r[i]);
+                drop(&pages[i]);
+            }
+        }
+        int64_t grows =
+            paged_set_work((wf_place)place, 80000) - paged_set_work((wf_place)place, 40000);
+        assert_true(grows < 40000 * 2); /* pages are not copied: their fills are summed up */
+    }
+}
+
 static void test_join_large(void **state) {
     (void)state;
     for (int place = 0; place < prim_places(); place++) {
@@ -957,6 +1017,7 @@ int main(void) {
         cmocka_unit_test(test_join_large),
         cmocka_unit_test(test_reduce),
         cmocka_unit_test(test_whole_sets),
+        cmocka_unit_test(test_whole_set_pages),
         cmocka_unit_test(test_refusals_joins),
         cmocka_unit_test(test_refusals),
     };

@@ -104,7 +104,7 @@ KERNEL(k_search, struct ksearch, PATH_THREADS) {
 KERNEL(k_search_any, struct ksearch, PATH_THREADS) {
     for (i64 i = (i64)t_block() * t_count() + t_id(); i < args.needle_count;
          i += (i64)t_blocks() * t_count()) {
-        i64 found = bound_far((const K *)args.among, args.among_count, needle_at(&args, i), UPPER,
+        i64 found = bound_far((const K *)args.among, 0, args.among_count, needle_at(&args, i), UPPER,
                               &args.order);
         ((OUT *)args.out)[i] = (OUT)(found + args.add);
     }

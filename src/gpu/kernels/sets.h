@@ -10,8 +10,10 @@
  * (wires.h). Tiles with repeated elements, tiles that span too much for words, and keys whose
  * equals may differ in bits are brought as they are and walked step by step.
  *
- * The text defines WF_MIN_BLOCKS, PATH_ITEMS (SET_WIRES: 15 or 31), SET_THREADS, SET_OP, SET_WIRES
- * and SET_DISTINCT: keep only the first of equal elements of its array. */
+ * SET_PAGES: the arrays are rows of pages (pages.h), which are found by number; tiles are walked.
+ *
+ * The text defines WF_MIN_BLOCKS, PATH_ITEMS (SET_WIRES: 15 or 31), SET_THREADS, SET_OP, SET_WIRES,
+ * SET_PAGES and SET_DISTINCT: keep only the first of equal elements of its array. */
 #include "path.h"
 #include "lookback.h"
 
@@ -27,6 +29,29 @@
 #define SET_WARPS (SET_THREADS / 32)
 #define VEC_KEYS (16 / KEY_BYTES)
 #define COARSE 8 /* so many cuts lie between two that are searched for in whole arrays */
+
+#if SET_PAGES
+#include "pages.h"
+typedef struct {
+    const K *data;
+    struct krel_pages pages;
+} set_rows;
+FN set_rows set_rows_of(const void *data, struct krel_pages pages) {
+    set_rows rows;
+    rows.data = (const K *)data;
+    rows.pages = pages;
+    return rows;
+}
+#define SET_AT(p, i) ((p).data[row_place(&(p).pages, (i))])
+PATH_WORDS(paged, i64, 4, set_rows, SET_AT)
+#define FAR(word) word##_paged
+#else
+typedef const K *set_rows;
+#define set_rows_of(data, pages) ((const K *)(data))
+#define FAR(word) word##_far
+#endif
+#define SET_A(args) set_rows_of((args)->a, (args)->a_pages)
+#define SET_B(args) set_rows_of((args)->b, (args)->b_pages)
 
 #if SET_WIRES
 #define RAW K
@@ -44,8 +69,8 @@
 
 FN i64 set_path(const struct kset *args, i64 diagonal) {
     i64 total = args->a_count + args->b_count;
-    return path_far((const K *)args->a, args->a_count, (const K *)args->b, args->b_count,
-                    diagonal < total ? diagonal : total, &args->order);
+    return FAR(path)(SET_A(args), args->a_count, SET_B(args), args->b_count,
+                     diagonal < total ? diagonal : total, &args->order);
 }
 
 #if SET_WIRES
@@ -85,10 +110,10 @@ KERNEL(k_set_cuts, struct kset, SET_THREADS) {
         i64 b_low = (first + (i64)(t_id() / COARSE) * COARSE) * SET_TILE - low;
         low = diagonal - b_high > low ? diagonal - b_high : low;
         high = diagonal - b_low < high ? diagonal - b_low : high;
-        const K *a = (const K *)args.a;
-        const K *b = (const K *)args.b;
-        low = path_in_far(a, b, low, high, diagonal, &args.order);
-        i64 cut = balance_far(a, b, args.b_count, low, diagonal, &args.order);
+        set_rows a = SET_A(&args);
+        set_rows b = SET_B(&args);
+        low = FAR(path_in)(a, b, low, high, diagonal, &args.order);
+        i64 cut = FAR(balance)(a, b, args.b_count, low, diagonal, &args.order);
         args.cuts[tile] = cut;
 #if SET_WIRES
         note_bounds(&args, tile, cut >> 1, diagonal - (cut >> 1) + (cut & 1));
@@ -139,6 +164,17 @@ struct set_shared { /* words of shared memory */
     u64 *before;
 };
 
+#if SET_PAGES
+/* Rows first .. first + rows to s: returns where the first is. */
+FN u32 t_bring(K *s, set_rows from, i64 first, u32 rows, i64 count) {
+    struct page_span span = page_span(&from.pages, first, (i64)rows);
+    for (u32 k = t_id(); k < rows; k += SET_THREADS) {
+        s[k] = from.data[row_near(&from.pages, span, first + (i64)k)];
+    }
+    UNUSED_WORD(count);
+    return 0;
+}
+#else
 /* Elements first .. first + rows of an array to s, in vectors, at their own alignment: returns
  * where the first is. Before it, SET_DISTINCT, the one before. */
 FN u32 t_bring(K *s, const K *from, i64 first, u32 rows, i64 count) {
@@ -160,15 +196,16 @@ FN u32 t_bring(K *s, const K *from, i64 first, u32 rows, i64 count) {
 #endif
     return VEC_KEYS + skew;
 }
+#endif
 
 FN void t_bring_tile(struct set_tile *t, const struct kset *args, const struct set_place *p) {
     t->a_rows = p->a_rows;
     t->b_rows = p->b_rows;
     t->a_before = p->i > 0;
     t->b_before = p->j > 0;
-    t->a_at = t_bring(t->keys, (const K *)args->a, p->i, t->a_rows, args->a_count);
+    t->a_at = t_bring(t->keys, SET_A(args), p->i, t->a_rows, args->a_count);
     u32 a_end = (t->a_at + t->a_rows + VEC_KEYS - 1u) & ~(VEC_KEYS - 1u);
-    t->b_at = a_end + t_bring(t->keys + a_end, (const K *)args->b, p->j, t->b_rows, args->b_count);
+    t->b_at = a_end + t_bring(t->keys + a_end, SET_B(args), p->j, t->b_rows, args->b_count);
 }
 
 /* The end of a thread's part is where the next thread's begins. One barrier. */

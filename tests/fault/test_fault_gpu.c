@@ -1,0 +1,161 @@
+/* test_fault_gpu.c: the n-th call of the driver fails while a statement runs on the card, for every
+ * n, with and without the loss of the context: the statement ends with an error that says so or
+ * with the right rows, and the next one is right. So it is where the host has no memory. The card
+ * has little memory, so that what a failure leaves behind is missed soon. */
+#define _GNU_SOURCE
+#include "../unit/test_gpu_fixture.h"
+
+#include <dlfcn.h>
+
+#include "base/mem.h"
+
+typedef void (*fail_at)(unsigned long long n, int code);
+typedef unsigned long long (*call_count)(void);
+typedef const char *(*kernel_reports)(void);
+
+static fail_at simt_fail_at;
+static call_count simt_call_count;
+static kernel_reports simt_report;
+
+static int open_simt(void **state) {
+    find_gpu(state);
+    if (getenv("WARPFOX_TEST_GPU") || !has_gpu) {
+        has_gpu = false; /* a real driver does not fail on request */
+        return 0;
+    }
+    void *library = dlopen(getenv("WARPFOX_CUDA"), RTLD_NOW | RTLD_NODELETE);
+    assert_non_null(library);
+    *(void **)&simt_fail_at = dlsym(library, "simtFailAt");
+    *(void **)&simt_call_count = dlsym(library, "simtCallCount");
+    *(void **)&simt_report = dlsym(library, "simtReport");
+    assert_true(simt_fail_at && simt_call_count && simt_report);
+    return 0;
+}
+
+static void make_tables(void) {
+    run("set device = cpu");
+    run("set tablet_rows = 1024");
+    run("create table t as select i a, i % 7 g, i * i b, case when i % 5 = 0 then null else "
+        "'text ' || i % 11 end s from generate_series(0::bigint, 4999) s(i)");
+    run("delete from t where a % 500 = 3");
+    run("create table d as select i * 1000003 k, 'a long enough name ' || i n, i v "
+        "from generate_series(0::bigint, 40) s(i)");
+    run("create table e as select i / 3 k, i v from generate_series(0::bigint, 30) s(i)");
+}
+
+struct piece {
+    const char *placement;
+    const char *sql;
+    int32_t columns; /* all of type bigint */
+};
+static const struct piece pieces[] = {
+    {"cached", "select g, count(*), sum(a)::bigint, max(b) from t where a > 100 group by g", 4},
+    {"streamed", "select a, b, g from t where b % 3 <> 1", 3},
+    {"mapped", "select count(*), sum(b % 1000)::bigint from t where g < 4", 2},
+    {"cached", "select count(*), count(distinct s) from t join d on t.g * 1000003 = d.k", 2},
+    {"cached", "select t.a, e.v from t join e on t.g = e.k where a < 3000", 2},
+    {"streamed", "select count(*), count(e.v) from t left join e on t.g = e.k", 2},
+    {"cached", "select count(*) from t where g in (select v from d where n like '%2%')", 1},
+    {"cached", "select length(s)::bigint, count(*) from t where s <> 'text 3' group by s", 2},
+    {"cached",
+     "select sum(x)::bigint, count(*) from (select a x from t where g = 1 union all "
+     "select v from e) u",
+     2},
+};
+enum { PIECES = sizeof pieces / sizeof *pieces };
+
+/* The rows, or the error: true when there was none. */
+static bool answered(const struct piece *p, uint64_t expected, int64_t expected_rows) {
+    wf_result *result = NULL;
+    wf_status status = wf_query(conn, p->sql, &result);
+    const wf_batch *batch = NULL;
+    uint64_t sum = 0;
+    int64_t rows = 0;
+    while (!status && (status = wf_result_next_batch(result, &batch)) == WF_OK && batch) {
+        sum += batch_digest(batch, p->columns);
+        rows += wf_batch_rows(batch);
+    }
+    if (status) {
+        const wf_error *error = result ? wf_result_error(result) : wf_connection_error(conn);
+        assert_true(error->message[0] != 0);
+        if (strncmp(error->sqlstate, "5800", 4) != 0 && strcmp(error->sqlstate, "53200") != 0) {
+            fail_msg("%s: %s %s", p->sql, error->sqlstate, error->message);
+        }
+    } else {
+        assert_int_equal(rows, expected_rows);
+        assert_true(sum == expected);
+    }
+    wf_result_close(result);
+    if (simt_report()[0]) { /* a kernel that ran on after its memory was given away */
+        fail_msg("%s: %s", p->sql, simt_report());
+    }
+    return !status;
+}
+
+static void fail_each_call(const struct piece *p, int code, int first) {
+    char text[60];
+    int64_t rows = 0;
+    run("set device = cpu");
+    uint64_t expected = digest(p->sql, p->columns, &rows);
+    run("set device = gpu");
+    snprintf(text, sizeof text, "set gpu_placement = %s", p->placement);
+    run(text);
+    for (unsigned long long n = (unsigned)first;; n += 2) {
+        unsigned long long before = simt_call_count();
+        simt_fail_at(n, code);
+        bool right = answered(p, expected, rows);
+        unsigned long long calls = simt_call_count() - before;
+        simt_fail_at(0, 0);
+        /* A context that was lost on the way out is missed by the next one. */
+        bool next = answered(p, expected, rows) || (right && answered(p, expected, rows));
+        if (!next) {
+            fail_msg("%s: call %llu failed with %d, and so does what follows: %s", p->sql, n, code,
+                     wf_connection_error(conn)->message);
+        }
+        if (right && calls < n) {
+            break;
+        }
+        assert_true(n < 2000);
+    }
+}
+
+static void test_calls(void **state) {
+    (void)state;
+    for (int i = 0; i < PIECES; i++) {
+        open_db("5MB", "vm");
+        make_tables();
+        fail_each_call(&pieces[i], 0, 1); /* refused memory where it is asked for, else unknown */
+        fail_each_call(&pieces[i], 700, 2);
+        close_db();
+    }
+}
+
+/* The same with memory of the host that is refused. */
+static void test_host_memory(void **state) {
+    (void)state;
+    for (int i = 0; i < PIECES; i++) {
+        char text[60];
+        int64_t rows = 0;
+        open_db("5MB", "vm");
+        make_tables();
+        uint64_t expected = digest(pieces[i].sql, pieces[i].columns, &rows);
+        run("set device = gpu");
+        snprintf(text, sizeof text, "set gpu_placement = %s", pieces[i].placement);
+        run(text);
+        bool reached = true;
+        for (int64_t n = 1; reached; n += 1 + n / 64) {
+            memory_fail_at(n);
+            bool right = answered(&pieces[i], expected, rows);
+            reached = memory_fail_at(0) >= n;
+            assert_true(right || reached);
+            assert_true(answered(&pieces[i], expected, rows));
+        }
+        close_db();
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_calls),
+                                       cmocka_unit_test(test_host_memory)};
+    return cmocka_run_group_tests(tests, open_simt, NULL);
+}

@@ -1,0 +1,70 @@
+/* test_gpu_mixed.c: steps of one statement run on both devices in turn: what one has built (tables
+ * of hashes, runs, sets of keys, numbers for texts, rows) the other one asks, and answers stay. */
+#define _GNU_SOURCE
+#include "test_gpu_fixture.h"
+
+static void check(const char *sql, int32_t columns) {
+    int64_t rows[2];
+    run("set device = cpu");
+    uint64_t expected = digest(sql, columns, &rows[0]);
+    run("set device = auto");
+    for (int seed = 1; seed <= 8; seed++) {
+        char text[60];
+        snprintf(text, sizeof text, "set mix_devices = %d", seed);
+        run(text);
+        if (digest(sql, columns, &rows[1]) != expected || rows[0] != rows[1]) {
+            fail_msg("%s: other rows with mix_devices = %d", sql, seed);
+        }
+    }
+    run("set mix_devices = 0");
+}
+
+static void make_tables(void) {
+    run("set device = cpu");
+    run("set tablet_rows = 256");
+    run("create table t as select i a, i * 7919 % 1009 * 4294967311 k, i % 13 g, case when i % 6 = "
+        "0 "
+        "then null else 'name ' || i * 7 % 97 end s from generate_series(0::bigint, 1999) s(i)");
+    run("create table u as select i * 4294967311 k, i v, 'name ' || i s, i % 5 w "
+        "from generate_series(0::bigint, 600) s(i)");
+    run("create table m as select i / 3 * 4294967311 k, i v from generate_series(0::bigint, 600) "
+        "s(i)");
+}
+
+static void test_joins(void **state) {
+    (void)state;
+    open_db("0", "vm");
+    make_tables();
+    check("select t.a, u.v from t join u on t.k = u.k", 2);                   /* unique, hashed */
+    check("select t.a, m.v from t join m on t.k = m.k where t.a % 3 = 0", 2); /* runs, hashed */
+    check("select t.a, count(m.v) from t left join m on t.k = m.k group by t.a", 2);
+    check("select a from t where k in (select k from m)", 1); /* sets of keys */
+    check("select a from t where not exists (select 1 from u where u.k = t.k and u.w = 2)", 1);
+    check("select t.a, u.v from t join u on t.g = u.v", 2); /* direct */
+    check("select count(*), sum(x.v + y.v)::bigint from u x join u y on x.w = y.w where x.v < 50",
+          2);
+    check("select coalesce(t.a, -1), coalesce(u.v, -1) from t full join u on t.k = u.k", 2);
+    close_db();
+}
+
+static void test_texts(void **state) {
+    (void)state;
+    open_db("0", "vm");
+    make_tables();
+    check("select length(s)::bigint, count(*), min(a) from t group by s", 3);
+    check("select t.a, u.v from t join u on t.s = u.s", 2);
+    check("select count(distinct s), count(distinct g) from t", 2);
+    check("select length(x.s)::bigint, count(*) from (select s from t union select s from u) x "
+          "group by length(x.s)",
+          2);
+    check("select length(t.s || u.s)::bigint, sum(t.a)::bigint from t join u on t.k = u.k "
+          "group by t.s, u.s",
+          2);
+    check("select a from t where s in (select s from u where w = 1)", 1);
+    close_db();
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_joins), cmocka_unit_test(test_texts)};
+    return cmocka_run_group_tests(tests, find_gpu, NULL);
+}
