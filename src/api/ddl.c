@@ -836,7 +836,6 @@ static FALLIBLE drop_collected(struct dropping *d) {
         TRY(connection_check(conn));
         TRY(collect_dependents(d, entry->object));
     }
-    TRY(arena_check(d->arena, &conn->err));
     struct edition *edition = edition_retain(conn->tx.mine);
     wf_status status = ERR_OK;
     for (i64 i = 0; i < d->touched.oids.count && !status; i++) {
@@ -847,7 +846,7 @@ static FALLIBLE drop_collected(struct dropping *d) {
     TRY(status);
     i64 count = d->gone.oids.count;
     struct edit *edits = NEW_ARRAY(d->arena, struct edit, count + 1);
-    TRY(arena_check(d->arena, &conn->err));
+    TRY(arena_check(d->arena, &conn->err)); /* of the lists, too */
     for (i64 i = 0; i < count; i++) {
         edits[i].oid = d->gone.oids.items[i];
     }

@@ -270,9 +270,7 @@ static FALLIBLE collect_columns(struct rowset *rows) {
     struct exec *x = &rows->exec;
     const struct program *program = x->program;
     const struct step *step = find_result_step(program);
-    if (!step) {
-        FAIL(x->err, INTERNAL, "the program has no result");
-    }
+    ASSERT(step != NULL);
     const struct var *var = &program->vars[step->src];
     rows->col_count = program->col_count;
     rows->cols = NEW_ARRAY(&rows->arena, struct rowset_col, program->col_count + 1);

@@ -119,7 +119,7 @@ wf_status file_read(struct file_reader *reader, const struct file_request *reque
     struct csv_given given = what_is_given(request);
     enum packing packing =
         request->compression ? packing_named(request->compression) : PACKING_BY_NAME;
-    struct load_progress progress = {.cancel = &conn->cancel, .deadline_ns = conn->deadline_ns};
+    struct load_progress progress = {.stop = &conn->stop};
     struct csv_file *file = NULL;
     watch_load(&conn->watch, &progress);
     struct when when = {(i32)conn->settings.timezone, conn->tx.start_us};

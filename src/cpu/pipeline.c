@@ -219,7 +219,7 @@ static bool zone_pruned(const struct worker *w, i64 zone) {
     return top_zones(w->run) && top_excludes(w, zone);
 }
 
-enum { VECTORS_PER_CHECK = 8, OUTS_LEAST = 16 };
+enum { VECTORS_PER_CHECK = STOP_EVERY(8), OUTS_LEAST = 16 };
 
 /* The rows of the vector that are not deleted; false when there are none. */
 static bool select_live(struct worker *w, struct frame *fr) {

@@ -236,18 +236,14 @@ static FALLIBLE prepare_ops(struct exec *x, struct cpu_pipe *out, const struct s
             out->when_depth = MAX_OF(out->when_depth, depth);
             break;
         case OP_END:
-            if (depth == 0) {
-                FAIL(x->err, INTERNAL, "END without WHEN or TRY at opcode %u", pc);
-            }
+            ASSERT(depth > 0);
             out->ops[open_when[--depth]].jump = pc;
             break;
         case OP_FILTER:
         case OP_PROBE:
         case OP_MATCH:
             if (depth > 0) {
-                if (op_shapes(op)) {
-                    FAIL(x->err, INTERNAL, "rows dropped inside WHEN at opcode %u", pc);
-                }
+                ASSERT(!op_shapes(op));
                 break; /* never compacts */
             }
             find_live(x, out, spans, to, pc);
@@ -264,9 +260,7 @@ static FALLIBLE prepare_ops(struct exec *x, struct cpu_pipe *out, const struct s
             break;
         case OP_FROUND:
         case OP_VARIANCE:
-            if (op->b > FROUND_WORDS_MAX) {
-                FAIL(x->err, INTERNAL, "a sum of %u words at opcode %u", op->b, pc);
-            }
+            ASSERT(op->b <= FROUND_WORDS_MAX);
             break;
         default:
             break;

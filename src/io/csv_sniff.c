@@ -21,7 +21,7 @@ enum {
     DIALECT_BYTES = 1 << 18,
     DIALECT_RECORDS = 2000,
     FIELDS_MAX = 1600,
-    CHECK_RECORDS = 4096
+    CHECK_RECORDS = STOP_EVERY(4096)
 };
 
 struct sniff {

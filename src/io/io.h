@@ -43,12 +43,9 @@ struct csv_options {
 struct load_progress { /* what a long load tells, and is told */
     _Atomic i64 bytes_done;
     i64 bytes_total;
-    _Atomic i32 *cancel;
-    i64 deadline_ns;
-    const struct stop *stop; /* whom it works for, instead of these two */
+    const struct stop *stop; /* whom it works for; NULL = nobody can stop it */
 };
-/* Whether the load has been cancelled or is past its deadline, and that as an error. NULL: never.
- */
+/* Whether the load is to end, and that as an error. NULL: never. */
 bool load_progress_over(const struct load_progress *progress);
 FALLIBLE load_progress_check(const struct load_progress *progress, struct error *err);
 
