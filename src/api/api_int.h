@@ -285,6 +285,7 @@ struct rowset {
     struct compiled *compiled;
     struct exec exec;
     b8 exec_is_open;
+    b8 explains;              /* what it did is shown, not what it gave */
     b8 took_effect;           /* tables or settings changed: from here on nothing may fail */
     struct wf_result *result; /* made beforehand, until it is handed out */
     struct rowset *instead;   /* INSERT … RETURNING: the rows to hand out */
@@ -324,6 +325,7 @@ struct run_request {
     const struct type *types; /* that PREPARE gave them; NULL = none */
     struct compiled **cache;
     i64 *compile_count;
+    u32 explain; /* EXPLAIN EXECUTE: what is shown; 0 = the statement runs */
 };
 FALLIBLE statement_run(struct wf_connection *conn, const struct run_request *request,
                        struct rowset **out);
@@ -411,6 +413,13 @@ FALLIBLE run_call(struct wf_connection *conn, struct rowset *rows);
 FALLIBLE call_tpch(struct wf_connection *conn, struct rowset *rows);
 FALLIBLE run_insert(struct wf_connection *conn, const struct run_request *request,
                     struct rowset *rows);
+/* The statement that runs: with EXPLAIN the one inside. */
+static inline const struct statement *rowset_statement(const struct rowset *rows) {
+    const struct statement *st = &rows->compiled->stmt;
+    return st->kind == STATEMENT_EXPLAIN ? st->inner : st;
+}
+FALLIBLE update_answer(struct wf_connection *conn, struct rowset *rows);
+FALLIBLE delete_answer(struct wf_connection *conn, struct rowset *rows);
 FALLIBLE insert_answer(struct wf_connection *conn, const struct run_request *request,
                        struct rowset *rows);
 FALLIBLE run_update(struct wf_connection *conn, const struct run_request *request,

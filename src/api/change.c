@@ -201,15 +201,11 @@ static bool takes_slices(const struct statement *st) {
 
 FALLIBLE insert_answer(struct wf_connection *conn, const struct run_request *request,
                        struct rowset *rows) {
-    const struct statement *st = &rows->compiled->stmt;
-    st = st->kind == STATEMENT_EXPLAIN ? st->inner : st;
+    const struct statement *st = rowset_statement(rows);
     struct snapshot_table target;
     TRY(find_target(conn, rows, st, &target));
     struct table *table = target.table;
-    if (rows->col_count != table->col_count) {
-        FAIL(&conn->err, INTERNAL, "%u columns to insert, %u in the table", rows->col_count,
-             table->col_count);
-    }
+    ASSERT(rows->col_count == table->col_count);
     i64 count = rows->answer.rows;
     if (takes_slices(st)) {
         TRY(change_answer(conn, rows, table, &count));
@@ -228,7 +224,7 @@ FALLIBLE insert_answer(struct wf_connection *conn, const struct run_request *req
     }
     rows->rows_affected = count;
     rows->tag = arena_printf(&rows->arena, "INSERT 0 %lld", count);
-    if (st->returning && st == &rows->compiled->stmt) {
+    if (st->returning && !rows->explains) {
         TRY(insert_returning(conn, request, rows, table, target.version));
     }
     rows->col_count = 0;
@@ -292,9 +288,7 @@ FALLIBLE change_row_numbers(struct rowset *rows, i64 **out, struct error *err) {
     for (i64 s = 0; s < rows->answer.slice_count; s++) {
         const struct slice *slice = &rows->answer.slices[s];
         const struct column *col = &slice->chunk->cols[0];
-        if (col->kind != KIND_I64) {
-            FAIL(err, INTERNAL, "numbers of rows have the wrong kind");
-        }
+        ASSERT(col->kind == KIND_I64);
         memcpy(ids + at, (const i64 *)col->data + slice->first, (size_t)slice->rows * sizeof *ids);
         at += slice->rows;
     }
@@ -315,10 +309,10 @@ static FALLIBLE take_rows(struct wf_connection *conn, struct rowset *rows, struc
 
 static FALLIBLE finish_change(struct wf_connection *conn, struct rowset *rows, u32 first,
                               const char *word, const b8 *fresh, i64 count) {
-    const struct statement *st = &rows->compiled->stmt;
+    const struct statement *st = rowset_statement(rows);
     rows->rows_affected = count;
     rows->tag = arena_printf(&rows->arena, "%s %lld", word, count);
-    if (st->returning) {
+    if (st->returning && !rows->explains) {
         return keep_returning(rows, first, st->returning, fresh, count, &conn->err);
     }
     rows->col_count = 0;
@@ -326,12 +320,9 @@ static FALLIBLE finish_change(struct wf_connection *conn, struct rowset *rows, u
     return ERR_OK;
 }
 
-FALLIBLE run_delete(struct wf_connection *conn, const struct run_request *request,
-                    struct rowset *rows) {
+FALLIBLE delete_answer(struct wf_connection *conn, struct rowset *rows) {
     struct snapshot_table target;
-    TRY(rowset_open_exec(conn, request, rows));
-    TRY(rowset_run_exec(conn, rows));
-    TRY(find_target(conn, rows, &rows->compiled->stmt, &target));
+    TRY(find_target(conn, rows, rowset_statement(rows), &target));
     struct table_version *mine;
     b8 *fresh;
     i64 count = 0;
@@ -341,6 +332,13 @@ FALLIBLE run_delete(struct wf_connection *conn, const struct run_request *reques
     version_release(mine);
     TRY(status);
     return finish_change(conn, rows, 1, "DELETE", fresh, count);
+}
+
+FALLIBLE run_delete(struct wf_connection *conn, const struct run_request *request,
+                    struct rowset *rows) {
+    TRY(rowset_open_exec(conn, request, rows));
+    TRY(rowset_run_exec(conn, rows));
+    return delete_answer(conn, rows);
 }
 
 static FALLIBLE append_changed(struct wf_connection *conn, struct rowset *rows, struct table *table,
@@ -371,12 +369,9 @@ static FALLIBLE append_changed(struct wf_connection *conn, struct rowset *rows, 
     return status;
 }
 
-FALLIBLE run_update(struct wf_connection *conn, const struct run_request *request,
-                    struct rowset *rows) {
+FALLIBLE update_answer(struct wf_connection *conn, struct rowset *rows) {
     struct snapshot_table target;
-    TRY(rowset_open_exec(conn, request, rows));
-    TRY(rowset_run_exec(conn, rows));
-    TRY(find_target(conn, rows, &rows->compiled->stmt, &target));
+    TRY(find_target(conn, rows, rowset_statement(rows), &target));
     struct table_version *less;
     b8 *fresh;
     i64 count = 0;
@@ -388,6 +383,13 @@ FALLIBLE run_update(struct wf_connection *conn, const struct run_request *reques
     version_release(less);
     TRY(status);
     return finish_change(conn, rows, 1 + target.table->col_count, "UPDATE", fresh, count);
+}
+
+FALLIBLE run_update(struct wf_connection *conn, const struct run_request *request,
+                    struct rowset *rows) {
+    TRY(rowset_open_exec(conn, request, rows));
+    TRY(rowset_run_exec(conn, rows));
+    return update_answer(conn, rows);
 }
 
 /* TRUNCATE */

@@ -49,21 +49,28 @@ struct analysis {
     const i64 *actual; /* rows of each operator */
 };
 
+/* What the statement does with the rows of its plan. */
+static FALLIBLE change(struct wf_connection *conn, const struct run_request *request,
+                       struct rowset *rows, u8 kind) {
+    return kind == STATEMENT_INSERT   ? insert_answer(conn, request, rows)
+           : kind == STATEMENT_UPDATE ? update_answer(conn, rows)
+           : kind == STATEMENT_DELETE ? delete_answer(conn, rows)
+                                      : ERR_OK;
+}
+
 static FALLIBLE analyze(struct wf_connection *conn, const struct run_request *request,
                         struct rowset *rows, i64 start_ns, struct analysis *out) {
     const struct compiled *c = rows->compiled;
+    u8 kind = rowset_statement(rows)->kind;
     rows->exec.counts_rows = 1;
-    bool inserts = c->stmt.inner->kind == STATEMENT_INSERT;
-    if (inserts) {
+    if (kind != STATEMENT_SELECT) {
         TRY(rowset_run_exec(conn, rows));
     } else {
         TRY(rowset_start_exec(conn, rows));
         TRY(rowset_finish(conn, rows));
     }
     out->row_count = rows->answer_first + rows->answer.rows;
-    if (inserts) {
-        TRY(insert_answer(conn, request, rows));
-    }
+    TRY(change(conn, request, rows, kind));
     out->ns = clock_ns() - start_ns;
     out->peak_bytes = atomic_load(&rows->mem.peak_bytes);
     i64 *actual = exec_rel_rows(&rows->exec);
@@ -104,7 +111,8 @@ FALLIBLE run_explain(struct wf_connection *conn, const struct run_request *reque
     if (!rows->compiled->plan) {
         FAIL(&conn->err, NOT_SUPPORTED, "EXPLAIN shows statements that have a plan");
     }
-    u32 levels = rows->compiled->stmt.explain;
+    u32 levels = request->explain ? request->explain : rows->compiled->stmt.explain;
+    rows->explains = 1;
     if (!(levels & (EXPLAIN_PLAN | EXPLAIN_PROGRAM | EXPLAIN_OPCODES | EXPLAIN_CUDA))) {
         levels |= EXPLAIN_PLAN;
     }

@@ -187,7 +187,8 @@ FALLIBLE run_execute(struct wf_connection *conn, const struct run_request *reque
                               .params = params,
                               .types = found->types,
                               .cache = &found->compiled,
-                              .compile_count = &found->compile_count};
+                              .compile_count = &found->compile_count,
+                              .explain = st->explain};
     TRY(statement_run(conn, &own, &rows->instead));
     rows->tag = rows->instead->tag;
     rows->rows_affected = rows->instead->rows_affected;

@@ -14,10 +14,10 @@ static FALLIBLE offset_of(struct exec *x, u32 lit, u8 bound, i64 *out, struct er
     for (u32 i = 0; program->param_null_lits && i < program->param_count; i++) {
         u32 flag = program->param_null_lits[i];
         if (program->param_lits[i] == lit && flag != NO_LIT && x->lits[flag].b8) {
-            return error_set(err, ERR_FRAME_OFFSET, -1, "frame offset must not be null");
+            return error_set(err, ERR_NULL_NOT_ALLOWED, -1, "frame offset must not be null");
         }
     }
-    *out = x->lits[lit].i64;
+    *out = program->lit_kinds[lit] == KIND_I32 ? x->lits[lit].i32 : x->lits[lit].i64;
     if (*out < 0) {
         return error_set(err, ERR_FRAME_OFFSET, -1, "frame offset must not be negative");
     }

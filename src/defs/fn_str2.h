@@ -148,7 +148,7 @@ FN_SLOW str fn_left(str a, i32 n) {
 }
 
 FN_SLOW str fn_right(str a, i32 n) {
-    i64 drop = n == (i32)0x80000000 ? 0 : n < 0 ? -(i64)n : (i64)fn_length(a) - n; /* as there */
+    i64 drop = n < 0 ? -(i64)n : (i64)fn_length(a) - n;
     return fn_part(a, drop <= 0 ? 0 : fn_skip(fn_str_ptr(a), 0, a.len, drop), a.len);
 }
 

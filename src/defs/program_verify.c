@@ -359,6 +359,15 @@ static wf_status check_pipeline(struct check *c) {
     return check_body(c);
 }
 
+/* The offset of a frame; a parameter's has the kind of its type. */
+static wf_status check_literal_offset(struct check *c, u32 lit) {
+    NEED(lit == NO_LIT || lit < c->program->lit_count, "a literal that does not exist is named");
+    NEED(lit == NO_LIT || c->program->lit_kinds[lit] == KIND_I64 ||
+             c->program->lit_kinds[lit] == KIND_I32,
+         "an offset's literal is not a whole number");
+    return ERR_OK;
+}
+
 static wf_status check_literal_limit(struct check *c, u32 lit) {
     NEED(lit == NO_LIT || lit < c->program->lit_count, "a literal that does not exist is named");
     NEED(lit == NO_LIT || c->program->lit_kinds[lit] == KIND_I64, "a limit's literal is not i64");
@@ -372,8 +381,8 @@ static wf_status check_window_fn(struct check *c, const struct step *step,
     for (u32 i = 0; i < 6; i++) {
         NEED(named[i] == NO_VAR || named[i] < cols, "a window of a column that does not exist");
     }
-    TRY(check_literal_limit(c, fn->from_lit));
-    TRY(check_literal_limit(c, fn->to_lit));
+    TRY(check_literal_offset(c, fn->from_lit));
+    TRY(check_literal_offset(c, fn->to_lit));
     NEED(fn->form != WINDOW_FUNC || fn->func < WINDOW_END, "a window function of unknown number");
     NEED(fn->form != WINDOW_WORD || fn->func < WORD_COUNT, "a window's word has no operation");
     NEED(fn->form != WINDOW_SERIAL || fn->func < SERIAL_END, "a call of a sequence is unknown");

@@ -5,12 +5,22 @@
 #include "defs/settings.h"
 #include "base/zone.h"
 
+#include <errno.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/map.h"
 #include "defs/value.h"
 
-enum setting_kind { SETTING_INT, SETTING_SIZE, SETTING_BOOL, SETTING_ENUM, SETTING_ZONE };
+enum setting_kind {
+    SETTING_INT,
+    SETTING_SIZE,
+    SETTING_BOOL,
+    SETTING_ENUM,
+    SETTING_ZONE,
+    SETTING_TIME
+};
 enum setting_scope { SCOPE_SESSION, SCOPE_DATABASE };
 
 struct setting {
@@ -85,7 +95,41 @@ static bool parse_enum(const char *choices, struct sv value, i64 *out) {
     }
 }
 
-/* A number of bytes: 64MB, 2 GB, 1024. Units are powers of 1024. */
+/* A number as PostgreSQL's settings take it (12, 1.5, 1e3, 0x10, 017), and what stands behind it.
+ */
+static bool read_amount(struct sv value, f64 *out, char unit[16]) {
+    char text[64], *end = NULL;
+    if (value.len == 0 || value.len >= (i64)sizeof text) {
+        return false;
+    }
+    memcpy(text, value.ptr, (size_t)value.len);
+    text[value.len] = 0;
+    errno = 0;
+    *out = (f64)strtoll(text, &end, 0);
+    if (*end == '.' || *end == 'e' || *end == 'E' || errno) {
+        *out = strtod(text, &end);
+    }
+    while (*end == ' ') {
+        end++;
+    }
+    i64 len = (i64)strlen(end);
+    while (len > 0 && end[len - 1] == ' ') {
+        len--;
+    }
+    bool fits = end > text && text + value.len >= end + len && len < 16;
+    memcpy(unit, end, fits ? (size_t)len : 0);
+    unit[fits ? len : 0] = 0;
+    return fits && *out == *out;
+}
+
+/* Amounts are whole numbers of their least unit: the nearest, and of two the even one. */
+static bool set_amount(f64 amount, i64 *out) {
+    bool fits = amount > -9e18 && amount < 9e18;
+    *out = fits ? llrint(amount) : 0;
+    return fits;
+}
+
+/* A number of bytes: 64MB, 2 GB, 1.5GB, 1024. Units are powers of 1024. */
 static bool parse_size(struct sv value, i64 *out) {
     static const struct {
         const char *name;
@@ -93,26 +137,40 @@ static bool parse_size(struct sv value, i64 *out) {
     } units[] = {{"", 0},     {"b", 0},   {"k", 10},   {"kb", 10}, {"kib", 10},
                  {"m", 20},   {"mb", 20}, {"mib", 20}, {"g", 30},  {"gb", 30},
                  {"gib", 30}, {"t", 40},  {"tb", 40},  {"tib", 40}};
-    i64 digits = 0;
-    while (digits < value.len && value.ptr[digits] >= '0' && value.ptr[digits] <= '9') {
-        digits++;
-    }
-    i64 number;
-    if (!digits || value_parse_int((struct sv){value.ptr, digits}, &number)) {
+    f64 number;
+    char unit[16];
+    if (!read_amount(value, &number, unit)) {
         return false;
     }
-    struct sv unit = {value.ptr + digits, value.len - digits};
-    while (unit.len && unit.ptr[0] == ' ') {
-        unit = (struct sv){unit.ptr + 1, unit.len - 1};
-    }
     for (i64 i = 0; i < COUNT_OF(units); i++) {
-        if (sv_eq_nocase(unit, sv_from(units[i].name))) {
-            bool fits = number <= I64_MAX >> units[i].shift;
-            *out = fits ? number << units[i].shift : 0;
-            return fits;
+        if (sv_eq_nocase(sv_from(unit), sv_from(units[i].name))) {
+            return set_amount(number * (f64)(1LL << units[i].shift), out);
         }
     }
     return false;
+}
+
+static const struct {
+    const char *name;
+    i64 ms;
+} time_units[] = {{"d", 86400000}, {"h", 3600000}, {"min", 60000}, {"s", 1000}, {"ms", 1}};
+
+/* Milliseconds: 300, 300ms, 2s, 1.5 min, 1h, 1d, 1500us. */
+static bool parse_time(struct sv value, i64 *out) {
+    f64 number;
+    char unit[16];
+    if (!read_amount(value, &number, unit)) {
+        return false;
+    }
+    if (strcmp(unit, "us") == 0) {
+        return set_amount(number / 1000, out);
+    }
+    for (i64 i = 0; i < COUNT_OF(time_units); i++) {
+        if (strcmp(unit, time_units[i].name) == 0) {
+            return set_amount(number * (f64)time_units[i].ms, out);
+        }
+    }
+    return unit[0] == 0 && set_amount(number, out);
 }
 
 /* A zone's seconds east of Greenwich; a plain number counts hours. */
@@ -153,6 +211,9 @@ static i32 print_zone(i64 zone, char *buf, i32 cap) {
 static bool parse_value(const struct setting *setting, struct sv value, i64 *out) {
     b8 flag;
     i64 most;
+    f64 amount;
+    char unit[16];
+    bool read = false;
     switch ((enum setting_kind)setting->kind) {
     case SETTING_ENUM:
         return parse_enum(setting->most, value, out);
@@ -166,10 +227,14 @@ static bool parse_value(const struct setting *setting, struct sv value, i64 *out
         return parse_zone(value, out);
     case SETTING_SIZE:
         return parse_size(value, out) && *out >= setting->least;
+    case SETTING_TIME:
+        read = parse_time(value, out);
+        break;
     case SETTING_INT:
+        read = read_amount(value, &amount, unit) && !unit[0] && set_amount(amount, out);
         break;
     }
-    if (value_parse_int(value, out) || value_parse_int(sv_from(setting->most), &most)) {
+    if (!read || value_parse_int(sv_from(setting->most), &most)) {
         return false;
     }
     bool power =
@@ -191,6 +256,9 @@ static void hint_allowed(const struct setting *setting, struct error *err) {
         break;
     case SETTING_SIZE:
         error_hint(err, "Use a size such as 512MB or 8GB; 0 = automatic.");
+        break;
+    case SETTING_TIME:
+        error_hint(err, "Use a time such as 300ms, 2s, 1min or 1h; 0 = none.");
         break;
     case SETTING_INT:
         error_hint(err, "Use a whole number from %lld to %s%s.", setting->least, setting->most,
@@ -268,6 +336,15 @@ static i32 print_size(i64 bytes, char *buf, i32 cap) {
     return snprintf(buf, (size_t)cap, "%lld%s", bytes, units[unit]);
 }
 
+static i32 print_time(i64 ms, char *buf, i32 cap) {
+    i64 i = 0;
+    while (i + 1 < COUNT_OF(time_units) && ms % time_units[i].ms) {
+        i++;
+    }
+    return ms ? snprintf(buf, (size_t)cap, "%lld%s", ms / time_units[i].ms, time_units[i].name)
+              : snprintf(buf, (size_t)cap, "0");
+}
+
 i32 setting_print(const struct settings *settings, i32 i, char *buf, i32 cap) {
     const struct setting *setting = &table[i];
     i64 value;
@@ -283,6 +360,8 @@ i32 setting_print(const struct settings *settings, i32 i, char *buf, i32 cap) {
         return print_zone(value, buf, cap);
     case SETTING_SIZE:
         return print_size(value, buf, cap);
+    case SETTING_TIME:
+        return print_time(value, buf, cap);
     case SETTING_INT:
         break;
     }

@@ -138,13 +138,14 @@ static void factor(struct opt *o, struct expr *cond, expr_list *out) {
 
 static void factor_rel(struct rel *rel, void *arg) {
     struct opt *o = arg;
+    expr_list *conds = rel_conds(rel);
     expr_list out = {0};
-    for (i64 i = 0; i < rel->conds.count; i++) {
-        factor(o, rel->conds.items[i], &out);
+    for (i64 i = 0; conds && i < conds->count; i++) {
+        factor(o, conds->items[i], &out);
     }
-    rel->conds.items = out.items;
-    rel->conds.count = out.count;
-    rel->conds.cap = out.cap;
+    if (conds) {
+        *conds = out;
+    }
 }
 
 FALLIBLE pass_factor_or(struct opt *o) {

@@ -59,13 +59,13 @@ static void gather(struct group *g, struct rel *rel) {
     }
     gather(g, rel_left(rel));
     gather(g, rel_right(rel));
-    for (i64 i = 0; i < rel->left_keys.count; i++) {
-        struct edge edge = {.a = rel->left_keys.items[i], .b = rel->right_keys.items[i]};
-        edge.null_safe = i < rel->null_safe.count && rel->null_safe.items[i];
+    for (i64 i = 0; i < rel->join.left_keys.count; i++) {
+        struct edge edge = {.a = rel->join.left_keys.items[i], .b = rel->join.right_keys.items[i]};
+        edge.null_safe = i < rel->join.null_safe.count && rel->join.null_safe.items[i];
         VEC_PUSH(arena, &g->edges, edge);
     }
-    for (i64 i = 0; i < rel->conds.count; i++) {
-        struct residual cond = {.expr = rel->conds.items[i]};
+    for (i64 i = 0; i < rel->join.conds.count; i++) {
+        struct residual cond = {.expr = rel->join.conds.items[i]};
         if (facts_can_raise(g->o, cond.expr)) {
             VEC_PUSH(arena, &g->late, cond.expr);
         } else {
@@ -399,9 +399,9 @@ static void place_class(struct group *g, const struct class *class, struct rel *
         a = forth ? e->a : back ? e->b : a;
         b = forth ? e->b : back ? e->a : b;
     }
-    VEC_PUSH(g->o->plan->arena, &join->left_keys, a);
-    VEC_PUSH(g->o->plan->arena, &join->right_keys, b);
-    VEC_PUSH(g->o->plan->arena, &join->null_safe, (b8)0);
+    VEC_PUSH(g->o->plan->arena, &join->join.left_keys, a);
+    VEC_PUSH(g->o->plan->arena, &join->join.right_keys, b);
+    VEC_PUSH(g->o->plan->arena, &join->join.null_safe, (b8)0);
 }
 
 static void place(struct group *g, struct rel *join, u64 left, u64 right) {
@@ -422,22 +422,22 @@ static void place(struct group *g, struct rel *join, u64 left, u64 right) {
         bool back = e->a_mask && e->b_mask && !(e->b_mask & ~left) && !(e->a_mask & ~right);
         e->placed = 1;
         if (!forth && !back) {
-            VEC_PUSH(arena, &join->conds, edge_cond(arena, e));
+            VEC_PUSH(arena, &join->join.conds, edge_cond(arena, e));
             continue;
         }
-        VEC_PUSH(arena, &join->left_keys, forth ? e->a : e->b);
-        VEC_PUSH(arena, &join->right_keys, forth ? e->b : e->a);
-        VEC_PUSH(arena, &join->null_safe, e->null_safe);
+        VEC_PUSH(arena, &join->join.left_keys, forth ? e->a : e->b);
+        VEC_PUSH(arena, &join->join.right_keys, forth ? e->b : e->a);
+        VEC_PUSH(arena, &join->join.null_safe, e->null_safe);
         safe = safe || e->null_safe;
     }
     if (!safe) {
-        join->null_safe.count = 0;
+        join->join.null_safe.count = 0;
     }
     for (i64 i = 0; i < g->conds.count; i++) {
         struct residual *cond = &g->conds.items[i];
         if (!cond->placed && (cond->mask & ~both) == 0) {
             cond->placed = 1;
-            VEC_PUSH(arena, &join->conds, cond->expr);
+            VEC_PUSH(arena, &join->join.conds, cond->expr);
         }
     }
 }
@@ -446,7 +446,8 @@ static struct rel *make_join(struct group *g, struct rel *left, struct rel *righ
                              u64 right_mask, f64 rows) {
     struct rel *join = rel_new(g->o->plan, REL_JOIN, left, right);
     place(g, join, left_mask, right_mask);
-    join->join = join->left_keys.count + join->conds.count > 0 ? JOIN_INNER : JOIN_CROSS;
+    join->join.kind =
+        join->join.left_keys.count + join->join.conds.count > 0 ? JOIN_INNER : JOIN_CROSS;
     join->rows = rows < 1.0 ? 1 : rows > 1e18 ? (i64)1e18 : (i64)rows;
     return join;
 }
@@ -630,7 +631,7 @@ static struct rel *order_group(struct opt *o, struct rel *rel) {
     if (g.late.count > 0) {
         all = rel_new(o->plan, REL_FILTER, all, NULL);
         for (i64 i = 0; i < g.late.count; i++) {
-            VEC_PUSH(o->plan->arena, &all->conds, g.late.items[i]);
+            VEC_PUSH(o->plan->arena, &all->filter.conds, g.late.items[i]);
         }
     }
     return all;

@@ -77,17 +77,17 @@ void opt_change_inputs(struct opt *o, struct rel *rel, rel_change_fn change, voi
 }
 
 bool opt_is_inner(const struct rel *rel) {
-    return rel->kind == REL_JOIN && !rel->dependent &&
-           (rel->join == JOIN_INNER || rel->join == JOIN_CROSS);
+    return rel->kind == REL_JOIN && !rel->join.dependent &&
+           (rel->join.kind == JOIN_INNER || rel->join.kind == JOIN_CROSS);
 }
 
 static void rely_on(struct rel *rel, void *arg) {
     struct plan *plan = arg;
-    for (i64 i = 0; rel->kind == REL_SCAN && i < rel->scan_cols.count; i++) {
-        const struct scan_col *col = &rel->scan_cols.items[i];
+    for (i64 i = 0; rel->kind == REL_SCAN && i < rel->scan.cols.count; i++) {
+        const struct scan_col *col = &rel->scan.cols.items[i];
         if (col->unique && col->table_col != ROWID_COL) {
             VEC_PUSH(plan->arena, &plan->relied,
-                     ((struct relied){rel->table_id, col->table_col, col->no_nulls}));
+                     ((struct relied){rel->scan.table_id, col->table_col, col->no_nulls}));
         }
     }
 }

@@ -6,6 +6,7 @@
  * they change. regclass is no type here: 'name'::regclass is the object's OID, oid::regclass the
  * name. */
 #include "sql/ddl_int.h"
+#include "defs/ops.h"
 
 struct choices {
     struct bind *b;
@@ -35,7 +36,7 @@ static struct expr *chosen(struct choices *c, struct type type, struct expr *oth
     return expr_many(c->b, EXPR_CASE, type, c->position, (i32)c->args.count, c->args.items);
 }
 
-#define EACH_OBJECT(b, it)                                                              \
+#define EACH_OBJECT(b, it)                                                                \
     for (struct edition_walk at_ = edition_walk((b)->snap->edition); edition_step(&at_);) \
         for (const struct object *it = at_.entry->object; it; it = NULL)
 
@@ -192,8 +193,55 @@ static const struct {
     {"obj_description", 1, 2, 'd'},     {"pg_get_constraintdef", 1, 2, 'c'},
     {"pg_get_indexdef", 1, 3, 'i'},     {"pg_get_viewdef", 1, 2, 'w'},
     {"pg_encoding_to_char", 1, 1, 'n'}, {"col_description", 2, 2, '0'},
-    {"shobj_description", 2, 2, '0'},
+    {"shobj_description", 2, 2, '0'},   {"pg_get_serial_sequence", 2, 2, 's'},
 };
+
+/* A name as SQL text has it. */
+static const char *quoted(struct bind *b, const char *name) {
+    union lit none = {0}, in = {.str = str_from(sv_from(name))}, out = in;
+    u8 fault = op_eval(OP_QUOTE_IDENT, &out, in, none, none, b->arena);
+    return fault ? name : arena_sv(b->arena, sv_of(out.str)).ptr;
+}
+
+/* pg_get_serial_sequence('table', 'column') */
+static FALLIBLE serial_of(struct bind *b, const struct call *call, struct expr **out) {
+    struct sv texts[2];
+    const struct edition_entry *entry = NULL;
+    u32 col = 0;
+    *out = expr_null(b, type_of(TYPE_TEXT), call->position);
+    for (i32 i = 0; i < 2; i++) {
+        struct expr *arg = NULL;
+        TRY(coerce_unknown(b, call->args[i], type_of(TYPE_TEXT), &arg));
+        if (!type_is_string(arg->type)) {
+            return bind_undefined_function(b, call->name, call->args, call->count, call->position);
+        }
+        if (arg->kind == EXPR_CONST && arg->is_null) {
+            return ERR_OK;
+        }
+        if (!literal_text(arg, &texts[i])) {
+            return unsupported(b, call->position, "%s of a name that is not constant", call->name);
+        }
+    }
+    TRY(snapshot_open(b->snap, b->err));
+    TRY(bind_relation_text(b, arena_sv(b->arena, texts[0]).ptr, call->position, &entry));
+    const struct object *owner = entry->object;
+    const char *name = arena_sv(b->arena, texts[1]).ptr;
+    if (!owner->table) {
+        FAIL_AT(b->err, UNDEFINED_COLUMN, call->position,
+                "column \"%.100s\" of relation \"%.100s\" does not exist", name, owner->name);
+    }
+    TRY(bind_column_list(b, owner->table, &name, &call->position, 1, &col));
+    EACH_OBJECT(b, object) {
+        if (object->sequence && object->owner == owner->oid && object->owner_col == col + 1) {
+            const struct edition_entry *schema = edition_find_oid(b->snap->edition, object->schema);
+            const char *text =
+                arena_printf(b->arena, "%s.%s", quoted(b, schema ? schema->object->name : ""),
+                             quoted(b, object->name));
+            *out = text_const(b, text, call->position);
+        }
+    }
+    return ERR_OK;
+}
 
 /* Arguments that are OIDs are numbers here. */
 static FALLIBLE oid_argument(struct bind *b, struct expr *arg, struct expr **out) {
@@ -218,6 +266,9 @@ FALLIBLE bind_object_call(struct bind *b, const struct call *call, bool *out_is,
         return ERR_OK;
     }
     TRY(snapshot_open(b->snap, b->err));
+    if (kind == 's') {
+        return serial_of(b, call, out);
+    }
     if (kind == 'e') { /* what is kept is the text itself */
         return coerce_unknown(b, call->args[0], type_of(TYPE_TEXT), out);
     }

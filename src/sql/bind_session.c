@@ -248,13 +248,13 @@ FALLIBLE bind_explain(struct bind *b, const struct json *body, struct statement 
     out->explain = on;
     out->inner = NEW(b->arena, struct statement);
     out->inner->position = -1;
-    bool change = node_is(query, "UpdateStmt") || node_is(query, "DeleteStmt");
-    if (!node_is(query, "SelectStmt") && !node_is(query, "InsertStmt") && !change) {
-        return unsupported(b, start_position(b),
-                           "EXPLAIN of anything but SELECT, INSERT, UPDATE and DELETE");
+    if (node_is(query, "ExecuteStmt")) { /* the statement is known when it runs */
+        return bind_execute(b, node_body(query), out);
     }
-    if (change && (on & EXPLAIN_ANALYZE)) {
-        return unsupported(b, start_position(b), "EXPLAIN ANALYZE of UPDATE and DELETE");
+    if (!node_is(query, "SelectStmt") && !node_is(query, "InsertStmt") &&
+        !node_is(query, "UpdateStmt") && !node_is(query, "DeleteStmt")) {
+        return unsupported(b, start_position(b),
+                           "EXPLAIN of anything but SELECT, INSERT, UPDATE, DELETE and EXECUTE");
     }
     TRY(bind_statement(b, query, out->inner));
     out->plan = out->inner->plan;

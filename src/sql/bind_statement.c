@@ -111,7 +111,7 @@ static const struct {
     [NEST_VIEW] = {"views", 20, 40},
 };
 
-enum { ENTERED_PER_CHECK = 256 };
+enum { ENTERED_PER_CHECK = STOP_EVERY(256) };
 
 FALLIBLE bind_enter(struct bind *b, enum nesting what, i32 position) {
     i32 with = nestings[what].with;
@@ -289,6 +289,12 @@ static FALLIBLE bind_all(struct bind_job *job) {
     return bind_statement(&job->bind, job->bind.parsed->node, job->out);
 }
 
+/* The statement's tree; with EXPLAIN that of the one inside. */
+static const struct json *own_body(const struct parsed *parsed) {
+    const struct json *node = parsed->node;
+    return node_body(node_is(node, "ExplainStmt") ? json_get(node_body(node), "query") : node);
+}
+
 static FALLIBLE bind_its_returning(struct bind_job *job) {
     struct snapshot_table rows;
     if (!snapshot_find_id(job->bind.snap, job->table->id, &rows)) {
@@ -298,7 +304,7 @@ static FALLIBLE bind_its_returning(struct bind_job *job) {
 }
 
 static FALLIBLE bind_its_arguments(struct bind_job *job) {
-    return bind_arguments(&job->bind, node_body(job->bind.parsed->node), job->types, job->out);
+    return bind_arguments(&job->bind, own_body(job->bind.parsed), job->types, job->out);
 }
 
 static FALLIBLE bind_its_conflict(struct bind_job *job) {
@@ -306,7 +312,7 @@ static FALLIBLE bind_its_conflict(struct bind_job *job) {
     if (!snapshot_find_id(job->bind.snap, job->table->id, &excluded)) {
         FAIL(job->bind.err, INTERNAL, "the rows in conflict are gone");
     }
-    return bind_conflict_update(&job->bind, node_body(job->bind.parsed->node), &excluded, job->out);
+    return bind_conflict_update(&job->bind, own_body(job->bind.parsed), &excluded, job->out);
 }
 
 /* The script is SELECT (condition). */

@@ -620,52 +620,6 @@ FALLIBLE bind_create_index(struct bind *b, const struct json *body, struct state
     return ERR_OK;
 }
 
-FALLIBLE bind_comment(struct bind *b, const struct json *body, struct statement *out) {
-    i32 position = start_position(b);
-    TRY(bind_only(b, body, "objtype object comment", position));
-    out->kind = STATEMENT_COMMENT;
-    out->position = position;
-    out->text = keep(b, json_text(body, "comment"));
-    const struct json *items = json_get(node_body(json_get(body, "object")), "items");
-    bool relation = json_is(body, "objtype", "OBJECT_TABLE") ||
-                    json_is(body, "objtype", "OBJECT_VIEW") ||
-                    json_is(body, "objtype", "OBJECT_SEQUENCE");
-    bool column = json_is(body, "objtype", "OBJECT_COLUMN");
-    if (relation || column) {
-        const char *schema = "", *name = "", *part = NULL;
-        if (column && json_count(items) < 2) {
-            FAIL_AT(b->err, SYNTAX, position, "column name must be qualified");
-        }
-        JSON_EACH(item, items) {
-            if (column && !item->next) {
-                part = node_string(item);
-                break;
-            }
-            schema = name;
-            name = node_string(item);
-        }
-        TRY(snapshot_open(b->snap, b->err));
-        const struct edition_entry *entry =
-            snapshot_lookup(b->snap, sv_from(schema), sv_from(name));
-        if (!entry) {
-            return snapshot_missing(b->snap, sv_from(schema), sv_from(name), position, b->err);
-        }
-        u8 want = json_is(body, "objtype", "OBJECT_TABLE")  ? OBJECT_TABLE
-                  : json_is(body, "objtype", "OBJECT_VIEW") ? OBJECT_VIEW
-                                                            : OBJECT_SEQUENCE;
-        if (relation && entry->object->kind != want) {
-            FAIL_AT(b->err, WRONG_OBJECT, position, "\"%.100s\" is not a %s", name,
-                    object_words[want]);
-        }
-        if (part && entry->object->table) {
-            u32 number = 0;
-            TRY(bind_column_list(b, entry->object->table, &part, &position, 1, &number));
-        }
-        out->oid = relation ? entry->object->oid : 0;
-    }
-    return ERR_OK;
-}
-
 /* DROP */
 
 static const struct {

@@ -6,6 +6,8 @@
  * are those of the query's groups: sum(sum(x)) OVER () is fine, a window within a window is not. */
 #include "sql/select_int.h"
 
+#include <math.h>
+
 /* PostgreSQL's frame option bits, as its parser hands them over. */
 enum {
     OPTION_NONDEFAULT = 0x1,
@@ -160,10 +162,41 @@ static FALLIBLE offset_to(struct bind *b, struct type type, const char *which, s
         FAIL_AT(b->err, DATATYPE_MISMATCH, position, "argument of %s must be type %s, not type %s",
                 which, type_print(type, want), type_print(own, name));
     }
-    if (!range || !type_is_exact(type)) {
+    bool counted = (*io)->kind == EXPR_PARAM && type_is_integer(own); /* its digits are seen to */
+    if (range ? !type_is_exact(type) : !counted) {
         TRY(coerce_to(b, *io, type_is_float(type) ? type_of(TYPE_DOUBLE) : type, io));
     }
     return ERR_OK;
+}
+
+static struct expr *frame_fault(struct bind *b, i32 fault, struct type type, i32 position) {
+    struct expr *raise = scalar_call(b, FUNC_RAISE, position, 1, expr_int(b, fault, position));
+    raise = expr_one(b, EXPR_CAST, raise, position);
+    raise->type = type_of(TYPE_TEXT); /* which every type can be cast from */
+    raise = expr_one(b, EXPR_CAST, raise, position);
+    raise->type = type;
+    return raise;
+}
+
+/* A parameter as a distance of values: neither NULL nor negative. */
+static struct expr *checked_offset(struct bind *b, struct expr *offset) {
+    struct type type = offset->type, flag = type_of(TYPE_BOOLEAN);
+    i32 position = offset->position;
+    struct expr *zero = expr_new(b->arena, EXPR_CONST, type, position);
+    struct expr *bad[2] = {expr_call(b->arena, FUNC_LT, flag, position, 2, offset, zero), NULL};
+    if (type.id == TYPE_DOUBLE) {
+        struct expr *nan = expr_new(b->arena, EXPR_CONST, type, position);
+        nan->value.f64 = NAN;
+        bad[1] = expr_call(b->arena, FUNC_EQ, flag, position, 2, offset, nan);
+    }
+    struct expr *args[5] = {
+        expr_one(b, EXPR_IS_NULL, offset, position),
+        frame_fault(b, FAULT_FRAME_NULL, type, position),
+        bad[1] ? expr_many(b, EXPR_OR, flag, position, 2, bad) : bad[0],
+        frame_fault(b, FAULT_FRAME_OFFSET, type, position),
+        offset,
+    };
+    return expr_many(b, EXPR_CASE, type, position, 5, args);
 }
 
 static FALLIBLE bind_offset(struct bind *b, struct query *q, const struct json *node,
@@ -176,10 +209,15 @@ static FALLIBLE bind_offset(struct bind *b, struct query *q, const struct json *
     }
     TRY(offset_to(b, type, which, out));
     *out = expr_fold(b->plan, *out);
-    if ((*out)->kind != EXPR_CONST &&
-        ((*out)->kind != EXPR_PARAM || type.id == TYPE_INTERVAL)) { /* its sign is looked at here */
+    const struct expr *bare = *out;
+    while (bare->kind == EXPR_CAST) {
+        bare = bare->args[0];
+    }
+    bool range = strcmp(which, "RANGE") == 0;
+    if ((*out)->kind != EXPR_CONST && (range ? bare : *out)->kind != EXPR_PARAM) {
         return unsupported(b, position, "a frame offset that is not constant");
     }
+    *out = range && (*out)->kind != EXPR_CONST ? checked_offset(b, *out) : *out;
     return ERR_OK;
 }
 
@@ -469,16 +507,16 @@ FALLIBLE build_windows(struct bind *b, struct select *s) {
         struct rel *rel = rel_new(b->plan, REL_WINDOW, s->rel, NULL);
         rel->rows = s->rel->rows;
         for (i64 k = 0; k < first->partition.count; k++) {
-            VEC_PUSH(b->arena, &rel->exprs, first->partition.items[k]);
+            VEC_PUSH(b->arena, &rel->window.keys, first->partition.items[k]);
         }
         for (i64 k = 0; k < first->order.count; k++) {
-            VEC_PUSH(b->arena, &rel->order, first->order.items[k]);
+            VEC_PUSH(b->arena, &rel->window.order, first->order.items[k]);
         }
         for (i64 k = i; k < count; k++) {
             const struct window_item *item = &s->query.windows.items[k];
             if (!done[k] && same_window(first, item)) {
                 done[k] = 1;
-                VEC_PUSH(b->arena, &rel->windows, item->call);
+                VEC_PUSH(b->arena, &rel->window.calls, item->call);
                 VEC_PUSH(b->arena, &rel->out, item->call.col);
             }
         }

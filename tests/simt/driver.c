@@ -234,7 +234,7 @@ int cuDeviceGetName(char *name, int len, int device) {
         return code;
     }
     snprintf(name, len > 0 ? (size_t)len : 0, "simt");
-    return simt_leave(device == 0 ? 0 : SIMT_INVALID_DEVICE);
+    return simt_leave(is_device(device) ? 0 : SIMT_INVALID_DEVICE);
 }
 
 int cuDeviceGetAttribute(int *out, int attribute, int device) {
@@ -289,7 +289,7 @@ int cuDeviceTotalMem_v2(size_t *out, int device) {
         return code;
     }
     *out = simt_settings.memory_bytes;
-    return simt_leave(device == 0 ? 0 : SIMT_INVALID_DEVICE);
+    return simt_leave(is_device(device) ? 0 : SIMT_INVALID_DEVICE);
 }
 
 int cuDevicePrimaryCtxRetain(void **out, int device) {

@@ -260,7 +260,6 @@ static const struct {
     {"explain (format xml) select 1", "0A000", 9},
     {"explain (format json) select 1", "0A000", 9},
     {"explain (plan maybe) select 1", "42601", 9},
-    {"explain analyze update t set a = 1", "0A000", 0},
     {"call f(a)", "42703", 7},
     {"call f(1 + 1)", "0A000", 9},
     {"call f(x => 1, 2)", "42601", 15},
