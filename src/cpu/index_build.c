@@ -22,7 +22,7 @@ enum {
     PARALLEL_ROWS = 1 << 17,
 #endif
     PARTS_MAX = 8,
-    ROWS_PER_CHECK = 1 << 18
+    ROWS_PER_CHECK = STOP_EVERY(1 << 18)
 };
 
 /* looking at the keys */

@@ -142,7 +142,7 @@ static FALLIBLE intern(struct worker *w, struct frame *fr, const struct cpu_op *
     return ERR_OK;
 }
 
-enum { INTERNS_PER_CHECK = 64 };
+enum { INTERNS_PER_CHECK = STOP_EVERY(64) };
 
 static FALLIBLE intern_pair(struct worker *w, struct frame *fr, const struct cpu_op *op) {
     struct pair_map *pairs = w->run->x->vars[op->op->imm].pairs;

@@ -9,7 +9,7 @@
 
 #include "cpu/groups.h"
 
-enum { ROWS_PER_CHECK = 1 << 14 };
+enum { ROWS_PER_CHECK = STOP_EVERY(1 << 14) };
 
 struct column_job {
     struct windowing *w;

@@ -54,8 +54,9 @@ static void gather(struct region *r, struct rel *rel) {
     if (!is_inside(rel)) {
         return;
     }
-    for (i64 i = 0; i < rel_conds(rel)->count; i++) {
-        split_and(r->o->plan->arena, &r->conds, rel_conds(rel)->items[i]);
+    const expr_list *conds = rel_conds(rel);
+    for (i64 i = 0; i < conds->count; i++) {
+        split_and(r->o->plan->arena, &r->conds, conds->items[i]);
     }
     for (i64 i = 0; rel->kind == REL_JOIN && i < rel->join.left_keys.count; i++) {
         if (i >= rel->join.null_safe.count || !rel->join.null_safe.items[i]) {

@@ -684,9 +684,11 @@ static struct rel *push_limit(struct unnest *u, struct rel *rel, u32 *cols) {
 
 /* The outer columns of both inputs become columns of the whole. */
 static struct rel *add_both(struct unnest *u, struct rel *rel, u32 *cols, const u32 *other) {
+    col_list *left = rel_cols(rel, 0);
+    col_list *right = rel_cols(rel, 1);
     for (i64 i = 0; i < u->count; i++) {
-        VEC_PUSH(arena_of(u), rel_cols(rel, 0), cols[i]);
-        VEC_PUSH(arena_of(u), rel_cols(rel, 1), other[i]);
+        VEC_PUSH(arena_of(u), left, cols[i]);
+        VEC_PUSH(arena_of(u), right, other[i]);
         cols[i] = col_like(plan_of(u), cols[i]);
         VEC_PUSH(arena_of(u), &rel->out, cols[i]);
     }
@@ -734,7 +736,7 @@ static struct rel *push_shared(struct unnest *u, struct rel *rel, u32 *cols) {
     }
     const u32 *made = u->shared_cols.items[at];
     for (i64 i = 0; i < u->count; i++) {
-        VEC_PUSH(arena_of(u), rel_cols(rel, 0), made[i]);
+        VEC_PUSH(arena_of(u), rel->shared.cols, made[i]);
         cols[i] = col_like(plan_of(u), made[i]);
         VEC_PUSH(arena_of(u), &rel->out, cols[i]);
     }
@@ -762,8 +764,8 @@ static struct rel *push_values(struct unnest *u, struct rel *rel, u32 *cols) {
         }
         struct rel *both = rel_new(plan, REL_UNION, all, row);
         for (i64 c = 0; c < width; c++) {
-            VEC_PUSH(plan->arena, rel_cols(both, 0), all->out.items[c]);
-            VEC_PUSH(plan->arena, rel_cols(both, 1), row->out.items[c]);
+            VEC_PUSH(plan->arena, &both->arms.cols[0], all->out.items[c]);
+            VEC_PUSH(plan->arena, &both->arms.cols[1], row->out.items[c]);
             u32 to = r == rows - 1 ? rel->out.items[c] : col_like(plan, rel->out.items[c]);
             VEC_PUSH(plan->arena, &both->out, to);
         }

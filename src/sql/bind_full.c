@@ -84,7 +84,7 @@ static struct rel *share_side(struct bind *b, struct rel **io_side, u32 *to, u32
     same->rows = input->rows;
     for (i64 i = 0; i < side->out.count; i++) {
         u32 col = side->out.items[i];
-        VEC_PUSH(b->arena, rel_cols(same, 0), input->out.items[i]);
+        VEC_PUSH(b->arena, same->shared.cols, input->out.items[i]);
         VEC_PUSH(b->arena, &same->out, col);
         to[col] = other->out.items[i];
         b->origins.items[to[col]] = b->origins.items[col];

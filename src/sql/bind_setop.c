@@ -24,8 +24,8 @@ struct rel *bind_union_rel(struct bind *b, struct rel *left, struct rel *right) 
         struct plan_col r = b->plan->cols.items[right->out.items[i]];
         struct type type = type_eq(l.type, r.type) ? l.type : type_of((enum type_id)l.type.id);
         u32 col = bind_col_new(b, NULL, l.name, type, l.nullable || r.nullable);
-        VEC_PUSH(b->arena, rel_cols(rel, 0), left->out.items[i]);
-        VEC_PUSH(b->arena, rel_cols(rel, 1), right->out.items[i]);
+        VEC_PUSH(b->arena, &rel->arms.cols[0], left->out.items[i]);
+        VEC_PUSH(b->arena, &rel->arms.cols[1], right->out.items[i]);
         VEC_PUSH(b->arena, &rel->out, col);
     }
     rel->rows = left->rows + right->rows;
