@@ -56,7 +56,7 @@ static void order_call(struct agg_state *s, i64 i, const struct agg_call *call) 
 }
 
 static bool is_interval(const struct agg_state *s, i32 i) {
-    return s->place[i] >= 0 && s->rel->exprs.items[i]->type.id == TYPE_INTERVAL;
+    return s->place[i] >= 0 && s->rel->agg.keys.items[i]->type.id == TYPE_INTERVAL;
 }
 
 /* Equal intervals may be written differently: the key is what they share, and a word keeps the
@@ -86,13 +86,13 @@ static void lower_inputs(struct agg_state *s) {
     const struct rel *rel = s->rel;
     for (i32 i = 0; i < s->key_count; i++) {
         if (s->place[i] >= 0) {
-            s->keys[i] = lower_expr(s->w.b, rel->exprs.items[i]);
+            s->keys[i] = lower_expr(s->w.b, rel->agg.keys.items[i]);
             split_interval(s, i);
         }
     }
-    for (i64 i = 0; i < rel->calls.count && !s->l->status; i++) {
+    for (i64 i = 0; i < rel->agg.calls.count && !s->l->status; i++) {
         struct call_state *c = &s->calls[i];
-        const struct agg_call *call = &rel->calls.items[i];
+        const struct agg_call *call = &rel->agg.calls.items[i];
         c->agg = call->agg;
         c->position = call->position;
         c->grouped = s->key_count > 0;
@@ -115,7 +115,7 @@ static void lower_inputs(struct agg_state *s) {
 }
 
 static bool needs_ranks_of_strings(const struct agg_state *s) {
-    for (i64 i = 0; i < s->rel->calls.count; i++) {
+    for (i64 i = 0; i < s->rel->agg.calls.count; i++) {
         if (!is_ordered(s, i) && words_need_ranks(s->w.b, &s->calls[i])) {
             return true;
         }
@@ -207,7 +207,7 @@ static u32 materialise_inputs(struct agg_state *s, u16 *key) {
     struct columns cs = {0};
     struct value packed = {*key == NO_REG ? build_int(s->w.b, KIND_I64, 0) : *key, NO_REG};
     add_column(l, &cs, &packed, type_of(TYPE_BIGINT));
-    for (i64 i = 0; i < s->rel->calls.count && !l->status; i++) {
+    for (i64 i = 0; i < s->rel->agg.calls.count && !l->status; i++) {
         if (is_ordered(s, i)) {
             add_ordered_columns(s, &cs, &s->ordered[i]);
         } else {
@@ -233,17 +233,17 @@ static u32 materialise_inputs(struct agg_state *s, u16 *key) {
 
 /* Whether key i is decided by others and found again at a row of a joined variable. */
 static bool key_depends(const struct agg_state *s, i32 i) {
-    const struct expr *expr = s->rel->exprs.items[i];
-    return s->rel->implied.count > 0 && s->rel->implied.items[i] && expr->kind == EXPR_COL &&
-           bind_at(s->w.b, expr->col)->kind == BIND_VAR;
+    const struct expr *expr = s->rel->agg.keys.items[i];
+    return s->rel->agg.implied.count > 0 && s->rel->agg.implied.items[i] &&
+           expr->kind == EXPR_COL && bind_at(s->w.b, expr->col)->kind == BIND_VAR;
 }
 
 /* Before any key is lowered, so that nobody loads what is not needed. */
 static void find_dependent(struct agg_state *s) {
     const struct rel *rel = s->rel;
     bool plain = true;
-    for (i64 i = 0; i < rel->calls.count; i++) {
-        const struct agg_call *call = &rel->calls.items[i];
+    for (i64 i = 0; i < rel->agg.calls.count; i++) {
+        const struct agg_call *call = &rel->agg.calls.items[i];
         bool text = call->arg && type_kind(call->arg->type) == KIND_STR;
         plain = plain && !agg_is_ordered[call->agg] && !text && !s->l->status;
     }
@@ -253,7 +253,7 @@ static void find_dependent(struct agg_state *s) {
     for (i32 i = 0; i < s->key_count && plain; i++) {
         if (key_depends(s, i)) {
             s->place[i] = -1;
-            s->depends[i] = *bind_at(s->w.b, rel->exprs.items[i]->col);
+            s->depends[i] = *bind_at(s->w.b, rel->agg.keys.items[i]->col);
         }
     }
 }
@@ -271,7 +271,7 @@ static void keep_rows(struct agg_state *s) {
 
 /* The value of a key at the row its group kept. */
 static struct value dependent_value(struct agg_state *s, struct builder *f, i32 i) {
-    u32 col = s->rel->exprs.items[i]->col;
+    u32 col = s->rel->agg.keys.items[i]->col;
     struct op op = {.code = OP_LOAD, .a = NO_REG, .b = NO_REG, .c = NO_REG};
     op.imm = build_source_col(f, (u32)s->row_words[i] + 1);
     struct binding bind = s->depends[i];
@@ -291,7 +291,7 @@ static u16 pack_keys(struct agg_state *s) {
         if (s->place[i] < 0) {
             continue;
         }
-        struct type type = s->rel->exprs.items[i]->type;
+        struct type type = s->rel->agg.keys.items[i]->type;
         type = type.id == TYPE_INTERVAL ? type_decimal(38, 0) : type; /* what equal ones share */
         s->layout.fields[count] = key_field_of(s->w.b, s->keys[i], type);
         s->keys[count] = s->keys[i];
@@ -329,7 +329,7 @@ static u32 agg_sink(struct agg_state *s, u16 key) {
                         .words = s->w.ops.items,
                         .word_regs = s->w.regs.items,
                         .groups = s->rel->rows,
-                        .in_runs = s->rel->in_runs,
+                        .in_runs = s->rel->agg.in_runs,
                         .null_var = NO_VAR,
                         .fault_var = NO_VAR};
     build_sink(s->w.b, sink);
@@ -457,8 +457,8 @@ static void bind_results(struct agg_state *s, struct builder *f, u16 key) {
             bind_value(f, rel->out.items[i], v);
         }
     }
-    for (i64 i = 0; i < rel->calls.count && !s->l->status; i++) {
-        u32 col = rel->calls.items[i].col;
+    for (i64 i = 0; i < rel->agg.calls.count && !s->l->status; i++) {
+        u32 col = rel->agg.calls.items[i].col;
         bind_value(f, col,
                    is_ordered(s, i) ? ordered_value(f, &s->ordered[i], packed)
                                     : words_finish(f, &s->calls[i], s->w.row_bits));
@@ -468,8 +468,8 @@ static void bind_results(struct agg_state *s, struct builder *f, u16 key) {
 /* Without an order of its own string_agg takes its texts as they come. */
 static bool sees_order(const struct rel *rel) {
     bool sees = false;
-    for (i64 i = 0; i < rel->calls.count; i++) {
-        const struct agg_call *call = &rel->calls.items[i];
+    for (i64 i = 0; i < rel->agg.calls.count; i++) {
+        const struct agg_call *call = &rel->agg.calls.items[i];
         sees = sees || (call->agg == AGG_STRING_AGG && call->order.count == 0);
     }
     return sees;
@@ -482,10 +482,10 @@ struct builder *lower_agg(struct lower *l, const struct rel *rel) {
     l->unordered = !sees_order(rel);
     s.w.b = lower_rel(l, rel_input(rel));
     l->unordered = before;
-    s.key_count = (i32)rel->exprs.count;
+    s.key_count = (i32)rel->agg.keys.count;
     s.keys = NEW_ARRAY(l->arena, struct value, s.key_count * 2 + 1);
-    s.calls = NEW_ARRAY(l->arena, struct call_state, rel->calls.count + 1);
-    s.ordered = NEW_ARRAY(l->arena, struct ordered, rel->calls.count + 1);
+    s.calls = NEW_ARRAY(l->arena, struct call_state, rel->agg.calls.count + 1);
+    s.ordered = NEW_ARRAY(l->arena, struct ordered, rel->agg.calls.count + 1);
     s.place = NEW_ARRAY(l->arena, i32, s.key_count + 1);
     s.row_words = NEW_ARRAY(l->arena, i32, s.key_count + 1);
     s.forms = NEW_ARRAY(l->arena, struct value, s.key_count + 1);
@@ -498,14 +498,14 @@ struct builder *lower_agg(struct lower *l, const struct rel *rel) {
     if (!l->status && (ranks || s.any_ordered)) {
         inputs = materialise_inputs(&s, &key);
     }
-    for (i64 i = 0; i < rel->calls.count && !l->status && s.any_ordered; i++) {
+    for (i64 i = 0; i < rel->agg.calls.count && !l->status && s.any_ordered; i++) {
         if (is_ordered(&s, i)) {
             fold_ordered(&s, &s.ordered[i], inputs);
         }
     }
     s.w.row_bits = l->status ? 0 : words_row_bits(s.w.b->max_rows);
     keep_rows(&s);
-    for (i64 i = 0; i < rel->calls.count && !l->status; i++) {
+    for (i64 i = 0; i < rel->agg.calls.count && !l->status; i++) {
         if (!is_ordered(&s, i)) {
             words_add(&s.w, &s.calls[i]);
         }

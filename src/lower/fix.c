@@ -123,17 +123,17 @@ struct builder *lower_fix(struct lower *l, const struct rel *rel) {
     i64 count = rel->out.count;
     i64 inner = l->loops.count;
     struct builder *b = lower_rel(l, rel_left(rel));
-    struct loop loop = {.fix = rel->fix, .stop_lit = NO_LIT};
-    if (rel->limit && rel->limit->kind == EXPR_CONST && !rel->limit->is_null) {
-        loop.stop_lit = lower_lit(l, KIND_I64, rel->limit->value);
-    } else if (rel->limit && rel->limit->kind == EXPR_PARAM) {
-        loop.stop_lit = lower_param_lit(l, rel->limit->param);
+    struct loop loop = {.fix = rel->fix.number, .stop_lit = NO_LIT};
+    if (rel->fix.limit && rel->fix.limit->kind == EXPR_CONST && !rel->fix.limit->is_null) {
+        loop.stop_lit = lower_lit(l, KIND_I64, rel->fix.limit->value);
+    } else if (rel->fix.limit && rel->fix.limit->kind == EXPR_PARAM) {
+        loop.stop_lit = lower_param_lit(l, rel->fix.limit->param);
     }
     if (l->status) {
         return b;
     }
     build_label(b, rel_names[REL_FIX]);
-    struct out_col *cols = term_cols(b, rel->left_cols.items, count);
+    struct out_col *cols = term_cols(b, rel->fix.cols[0].items, count);
     loop.all = lower_rows(b, "recursion", cols, (u32)count, true, -1);
     if (l->status) {
         return b;
@@ -150,7 +150,7 @@ struct builder *lower_fix(struct lower *l, const struct rel *rel) {
         return b;
     }
     loop.fresh = l->working.items[own].fresh;
-    cols = term_cols(again, rel->right_cols.items, count);
+    cols = term_cols(again, rel->fix.cols[1].items, count);
     u32 found = lower_rows(again, "new", cols, (u32)count, true, -1);
     copy_rows(l, found, loop.all, true, rel->rows);
     copy_rows(l, found, loop.work, false, rel->rows);
@@ -169,8 +169,8 @@ struct builder *lower_fix(struct lower *l, const struct rel *rel) {
 struct builder *lower_work(struct lower *l, const struct rel *rel) {
     for (i64 i = 0; i < l->working.count; i++) {
         const struct loop *loop = &l->working.items[i];
-        if (loop->fix == rel->fix) {
-            struct builder *b = lower_over(l, rel->whole ? loop->all : loop->work, rel->rows);
+        if (loop->fix == rel->work.fix) {
+            struct builder *b = lower_over(l, rel->work.whole ? loop->all : loop->work, rel->rows);
             for (i64 k = 0; k < rel->out.count && !l->status; k++) {
                 bind_source(b, rel->out.items[k], (u32)k);
             }
@@ -182,9 +182,9 @@ struct builder *lower_work(struct lower *l, const struct rel *rel) {
 }
 
 bool fix_is_seen(const struct lower *l, const struct rel *rel) {
-    bool all = l->limits->sets_grow && rel->kind == REL_WORK && rel->whole;
+    bool all = l->limits->sets_grow && rel->kind == REL_WORK && rel->work.whole;
     for (i64 i = 0; all && i < l->working.count; i++) {
-        if (l->working.items[i].fix == rel->fix) {
+        if (l->working.items[i].fix == rel->work.fix) {
             return l->working.items[i].fresh == 0 && !l->defer;
         }
     }
@@ -193,13 +193,13 @@ bool fix_is_seen(const struct lower *l, const struct rel *rel) {
 
 struct builder *fix_last_round(struct lower *l, const struct rel *rel) {
     struct rel last = *rel;
-    last.whole = 0;
+    last.work.whole = 0;
     return lower_work(l, &last);
 }
 
 void fix_keep_seen(struct lower *l, const struct rel *rel, struct step *build) {
     for (i64 i = 0; i < l->working.count; i++) {
-        if (l->working.items[i].fix == rel->fix) {
+        if (l->working.items[i].fix == rel->work.fix) {
             l->working.items[i].fresh = build->src + 1;
         }
     }

@@ -44,8 +44,8 @@ static void find_payload(struct join *j) {
     for (i64 i = 0; i < j->rel->out.count; i++) {
         wanted[j->rel->out.items[i]] = 1;
     }
-    for (i64 i = 0; i < j->rel->conds.count; i++) {
-        expr_walk(j->rel->conds.items[i], visit_mark, wanted);
+    for (i64 i = 0; i < j->rel->join.conds.count; i++) {
+        expr_walk(j->rel->join.conds.items[i], visit_mark, wanted);
     }
     for (i64 i = 0; i < input->out.count; i++) {
         if (wanted[input->out.items[i]]) {
@@ -55,8 +55,9 @@ static void find_payload(struct join *j) {
 }
 
 static bool asks_only(const struct rel *rel) {
-    return rel->conds.count == 0 &&
-           (rel->join == JOIN_SEMI || rel->join == JOIN_ANTI || rel->join == JOIN_MARK);
+    return rel->join.conds.count == 0 &&
+           (rel->join.kind == JOIN_SEMI || rel->join.kind == JOIN_ANTI ||
+            rel->join.kind == JOIN_MARK);
 }
 
 static void build_side(struct join *j, struct builder *right) {
@@ -141,8 +142,8 @@ static u16 is_row(struct builder *b, u16 row) {
 /* All conditions at once, 0 where NULL. */
 static u16 all_conds(struct join *j) {
     struct expr *all = expr_new(j->l->arena, EXPR_AND, type_of(TYPE_BOOLEAN), -1);
-    all->args = j->rel->conds.items;
-    all->arg_count = (i32)j->rel->conds.count;
+    all->args = j->rel->join.conds.items;
+    all->arg_count = (i32)j->rel->join.conds.count;
     return lower_expr(j->left, all).reg;
 }
 
@@ -161,10 +162,10 @@ static bool visit_left(const struct expr *expr, void *arg) {
 /* Conditions that are the same whatever the partner is, tested before one is looked for. */
 static u16 where_asked(struct join *j) {
     const struct rel *rel = j->rel;
-    bool left = rel->left_keys.count == 0 && rel->conds.count > 0 &&
-                (rel->join == JOIN_SINGLE || rel->join == JOIN_MARK);
-    for (i64 i = 0; left && i < rel->conds.count; i++) {
-        left = expr_walk(rel->conds.items[i], visit_left, rel_right(rel));
+    bool left = rel->join.left_keys.count == 0 && rel->join.conds.count > 0 &&
+                (rel->join.kind == JOIN_SINGLE || rel->join.kind == JOIN_MARK);
+    for (i64 i = 0; left && i < rel->join.conds.count; i++) {
+        left = expr_walk(rel->join.conds.items[i], visit_left, rel_right(rel));
     }
     return left ? all_conds(j) : (u16)NO_REG;
 }
@@ -179,23 +180,23 @@ static u16 try_each(struct join *j, u16 flags) {
     u16 row;
     struct scope scope = build_each(j->left, op, &row);
     bind_right(j, row, false);
-    lower_filter(j->left, j->rel->conds.items, j->rel->conds.count);
+    lower_filter(j->left, j->rel->join.conds.items, j->rel->join.conds.count);
     return build_any(j->left, scope, row, flags ? flags : (u16)NO_REG);
 }
 
 /* The one partner of every row, or -1. */
 static u16 only_partner(struct join *j) {
     struct builder *b = j->left;
-    bool single = j->rel->join == JOIN_SINGLE && !j->rel->right_unique && !j->lazy.number;
+    bool single = j->rel->join.kind == JOIN_SINGLE && !j->rel->join.right_unique && !j->lazy.number;
     u16 flags = (u16)(PROBE_OUTER | (single ? PROBE_SINGLE : 0));
     if (j->asked != NO_REG) {
         return probe(j, OP_PROBE, flags, j->asked);
     }
-    if (single && j->rel->conds.count > 0) {
+    if (single && j->rel->join.conds.count > 0) {
         return try_each(j, PROBE_SINGLE);
     }
     u16 row = probe(j, OP_PROBE, flags, j->keys.valid);
-    if (j->rel->conds.count == 0) {
+    if (j->rel->join.conds.count == 0) {
         return row;
     }
     bind_right(j, row, true);
@@ -208,12 +209,12 @@ static u16 only_partner(struct join *j) {
 static u16 all_partners(struct join *j, i64 right_most) {
     struct builder *b = j->left;
     u16 where = j->keys.valid;
-    if (j->rel->conds.count > 0) {
+    if (j->rel->join.conds.count > 0) {
         where = is_row(b, try_each(j, 0));
     }
     u16 row = probe(j, OP_MATCH, PROBE_OUTER, where);
     b->max_rows = rows_mul(b->max_rows, MAX_OF(right_most, 1));
-    if (j->rel->conds.count > 0) {
+    if (j->rel->join.conds.count > 0) {
         bind_right(j, row, true);
         u16 there = is_row(b, row);
         u16 holds = conditions(j, there);
@@ -223,36 +224,36 @@ static u16 all_partners(struct join *j, i64 right_most) {
 }
 
 static void join_inner(struct join *j, i64 right_most) {
-    bool one = j->rel->right_unique;
+    bool one = j->rel->join.right_unique;
     u16 row = probe(j, one ? OP_PROBE : OP_MATCH, 0, NO_REG);
     if (!one) {
         j->left->max_rows = rows_mul(j->left->max_rows, right_most);
     }
     bind_right(j, row, false);
-    lower_filter(j->left, j->rel->conds.items, j->rel->conds.count);
+    lower_filter(j->left, j->rel->join.conds.items, j->rel->join.conds.count);
 }
 
 /* SEMI, ANTI, MARK: whether there is a partner. */
 static void join_asking(struct join *j) {
     struct builder *b = j->left;
-    bool semi = j->rel->join == JOIN_SEMI;
-    if (semi && j->rel->conds.count == 0) {
+    bool semi = j->rel->join.kind == JOIN_SEMI;
+    if (semi && j->rel->join.conds.count == 0) {
         probe(j, OP_PROBE, 0, NO_REG);
         return;
     }
     u16 row;
     if (j->asked != NO_REG) {
         row = probe(j, OP_PROBE, PROBE_OUTER, j->asked);
-    } else if (j->rel->conds.count > 0) {
+    } else if (j->rel->join.conds.count > 0) {
         row = try_each(j, 0);
     } else {
         row = probe(j, OP_PROBE, PROBE_OUTER, j->keys.valid);
     }
     u16 found = is_row(b, row);
-    if (j->rel->join == JOIN_MARK) {
-        bind_value(b, j->rel->mark_col, (struct value){found, NO_REG});
-        bind_at(b, j->rel->mark_col)->lazy = j->lazy.lit;
-        bind_at(b, j->rel->mark_col)->lazy_when = lazy_when(j);
+    if (j->rel->join.kind == JOIN_MARK) {
+        bind_value(b, j->rel->join.mark_col, (struct value){found, NO_REG});
+        bind_at(b, j->rel->join.mark_col)->lazy = j->lazy.lit;
+        bind_at(b, j->rel->join.mark_col)->lazy_when = lazy_when(j);
     } else if (!b->l->status) {
         build_plain(b, OP_FILTER, semi ? found : build_not(b, found), 0);
     }
@@ -331,7 +332,7 @@ struct builder *lower_join(struct lower *l, const struct rel *rel) {
     b8 before = l->unordered;
     lazy_open(l, rel, &j.lazy);
     l->unordered = 1;
-    j.grows = rel->join == JOIN_ANTI && asks_only(rel) && fix_is_seen(l, rel_right(rel));
+    j.grows = rel->join.kind == JOIN_ANTI && asks_only(rel) && fix_is_seen(l, rel_right(rel));
     struct builder *right =
         j.grows ? fix_last_round(l, rel_right(rel)) : lower_rel(l, rel_right(rel));
     lazy_leave(l, &j.lazy);
@@ -340,7 +341,7 @@ struct builder *lower_join(struct lower *l, const struct rel *rel) {
     if (l->status) {
         return j.left;
     }
-    enum join_kind kind = (enum join_kind)rel->join;
+    enum join_kind kind = (enum join_kind)rel->join.kind;
     j.keys.keep_left = kind != JOIN_INNER && kind != JOIN_CROSS && kind != JOIN_SEMI;
     j.keys.keep_right = kind == JOIN_FULL;
     key_join_prepare(&j.keys, j.left, right, rel);
@@ -370,7 +371,8 @@ struct builder *lower_join(struct lower *l, const struct rel *rel) {
     case JOIN_FULL:
         return join_full(&j, right_most);
     case JOIN_LEFT:
-        bind_right(&j, rel->right_unique ? only_partner(&j) : all_partners(&j, right_most), true);
+        bind_right(&j, rel->join.right_unique ? only_partner(&j) : all_partners(&j, right_most),
+                   true);
         break;
     case JOIN_SINGLE:
         bind_right(&j, only_partner(&j), true);

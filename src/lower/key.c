@@ -453,7 +453,7 @@ static i32 key_scale(struct type t) {
 void key_join_prepare(struct join_keys *k, struct builder *left, struct builder *right,
                       const struct rel *rel) {
     struct lower *l = left->l;
-    i32 count = (i32)rel->left_keys.count;
+    i32 count = (i32)rel->join.left_keys.count;
     k->left = NEW_ARRAY(l->arena, struct value, count * 2 + 1);
     k->right = NEW_ARRAY(l->arena, struct value, count * 2 + 1);
     k->layout.fields = NEW_ARRAY(l->arena, struct key_field, count + 1);
@@ -461,12 +461,13 @@ void key_join_prepare(struct join_keys *k, struct builder *left, struct builder 
     k->valid = NO_REG;
     k->right_null = NO_REG;
     for (i32 i = 0; i < count && !l->status; i++) {
-        struct type tx = rel->left_keys.items[i]->type;
-        struct type ty = rel->right_keys.items[i]->type;
+        struct type tx = rel->join.left_keys.items[i]->type;
+        struct type ty = rel->join.right_keys.items[i]->type;
         i32 scale = MAX_OF(key_scale(tx), key_scale(ty));
-        bool safe = i < rel->null_safe.count && rel->null_safe.items[i];
-        struct value x = left_key(k, left, lower_expr(left, rel->left_keys.items[i]), safe);
-        struct value y = right_key(k, right, lower_expr(right, rel->right_keys.items[i]), safe);
+        bool safe = i < rel->join.null_safe.count && rel->join.null_safe.items[i];
+        struct value x = left_key(k, left, lower_expr(left, rel->join.left_keys.items[i]), safe);
+        struct value y =
+            right_key(k, right, lower_expr(right, rel->join.right_keys.items[i]), safe);
         x.reg = lower_order(left, x.reg, tx);
         y.reg = lower_order(right, y.reg, ty);
         x.reg = lower_scale(left, x.reg, key_scale(tx), scale);

@@ -43,14 +43,14 @@ static void share_before(struct lower *l, struct rel *rel) {
 
 void lazy_open(struct lower *l, const struct rel *join, struct lazy *out) {
     *out = (struct lazy){.outer = l->defer};
-    if (!join->lazy) {
+    if (!join->join.lazy) {
         return;
     }
     share_before(l, rel_right(join));
     union lit none = {.b8 = 0};
     struct deferral deferral = {.lit = lower_lit_new(l, KIND_B8, none),
                                 .parent = l->defer,
-                                .single = join->join == JOIN_SINGLE,
+                                .single = join->join.kind == JOIN_SINGLE,
                                 .position = rel_right(join)->position};
     VEC_PUSH(l->arena, &l->deferrals, deferral);
     out->number = (u32)l->deferrals.count;

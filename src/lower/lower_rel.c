@@ -187,19 +187,21 @@ static void bind_row_number(struct builder *b, const struct scan_col *scan) {
 }
 
 static struct builder *lower_scan(struct lower *l, const struct rel *rel) {
-    u32 table = lower_table(l, rel->table_id);
+    u32 table = lower_table(l, rel->scan.table_id);
     i64 most = (i64)1 << 20;
-    while (most < rel->table_rows * 2) {
+    i64 known = rel->scan.rows_most ? rel->scan.rows_most : rel->scan.table_rows * 2;
+    while (most < known) {
         most *= 2;
     }
-    struct builder *b = build_new(l, SOURCE_TABLE, table, rel->table_rows, most);
-    if (l->numbers_rows) { /* here, as behind a join it would be that of another row */
+    struct builder *b = build_new(l, SOURCE_TABLE, table, rel->scan.table_rows, most);
+    if (l->numbers_rows &&
+        !rel->scan.rows_most) { /* here, as behind a join it would be that of another row */
         struct op op = {.code = OP_ROWNO, .dst = NO_REG, .a = NO_REG, .b = NO_REG, .c = NO_REG};
         b->row_number = build_ctl_new(b, op, KIND_I64, range_exact(0, (i128)1 << 52), 0) + 1u;
     }
     i64 before = l->guards.count;
-    for (i64 i = 0; i < rel->scan_cols.count; i++) {
-        const struct scan_col *scan = &rel->scan_cols.items[i];
+    for (i64 i = 0; i < rel->scan.cols.count; i++) {
+        const struct scan_col *scan = &rel->scan.cols.items[i];
         if (scan->table_col == ROWID_COL) {
             bind_row_number(b, scan);
             continue;
@@ -222,8 +224,8 @@ static struct builder *lower_scan(struct lower *l, const struct rel *rel) {
 /* projections */
 
 void lower_project(struct builder *b, const struct rel *rel) {
-    for (i64 i = 0; i < rel->exprs.count && !b->l->status; i++) {
-        const struct expr *expr = rel->exprs.items[i];
+    for (i64 i = 0; i < rel->project.exprs.count && !b->l->status; i++) {
+        const struct expr *expr = rel->project.exprs.items[i];
         u32 col = rel->out.items[i];
         if (expr->kind == EXPR_COL) {
             *bind_at(b, col) = *bind_at(b, expr->col);
@@ -246,7 +248,7 @@ struct builder *lower_rel(struct lower *l, const struct rel *rel) {
         break;
     case REL_FILTER:
         b = lower_rel(l, rel_input(rel));
-        lower_filter(b, rel->conds.items, rel->conds.count);
+        lower_filter(b, rel->filter.conds.items, rel->filter.conds.count);
         break;
     case REL_PROJECT:
         b = lower_rel(l, rel_input(rel));
@@ -279,8 +281,12 @@ struct builder *lower_rel(struct lower *l, const struct rel *rel) {
     case REL_WORK:
         b = lower_work(l, rel);
         break;
-    default:
+    case REL_LIMIT:
         b = lower_limit(l, rel);
+        break;
+    default:
+        lower_fail(l, ERR_INTERNAL, rel->position, "lowering: no operator %d", (int)rel->kind);
+        b = build_new(l, SOURCE_ONE, 0, 1, 1);
         break;
     }
     build_label(b, rel_names[rel->kind]);
@@ -300,8 +306,8 @@ struct top { /* the operators that shape the answer, from the root down */
 };
 
 static bool project_raises(const struct rel *rel) {
-    for (i64 i = 0; i < rel->exprs.count; i++) {
-        if (expr_can_raise(rel->exprs.items[i])) {
+    for (i64 i = 0; i < rel->project.exprs.count; i++) {
+        if (expr_can_raise(rel->project.exprs.items[i])) {
             return true;
         }
     }
@@ -309,7 +315,7 @@ static bool project_raises(const struct rel *rel) {
 }
 
 static bool is_limited(const struct rel *rel) {
-    while (rel->kind == REL_PROJECT || (rel->kind == REL_FILTER && rel->conds.count == 0)) {
+    while (rel->kind == REL_PROJECT || (rel->kind == REL_FILTER && rel->filter.conds.count == 0)) {
         rel = rel_input(rel);
     }
     return rel->kind == REL_LIMIT;
@@ -320,7 +326,7 @@ static bool is_limited(const struct rel *rel) {
 static void find_top(struct lower *l, struct top *top) {
     const struct rel *rel = l->plan->root;
     while (!top->sort) {
-        bool empty = rel->kind == REL_FILTER && rel->conds.count == 0;
+        bool empty = rel->kind == REL_FILTER && rel->filter.conds.count == 0;
         bool plain =
             rel->kind == REL_PROJECT && (top->limit || !project_raises(rel) || !is_limited(rel));
         if (rel->kind == REL_LIMIT && !top->limit) {

@@ -6,8 +6,8 @@
  * Sorted text stays as codes: the sort knows the dictionaries.
  *
  * Where the pipeline reads a table and many rows are sorted, columns of that table that are no sort
- * keys stay there: the variable holds the rows' numbers instead, and a fetch behind the sort reads
- * the columns in the order of the answer, as it is asked for. */
+ * keys stay there. The variable holds the rows' numbers instead. A fetch behind the sort reads the
+ * columns in the order of the answer, as it is asked for. */
 #include "lower/lower_int.h"
 
 enum {
@@ -36,8 +36,8 @@ static i64 bound_of(struct lower *l, const struct expr *expr, bool is_limit, u32
 
 static void set_bounds(struct lower *l, struct step *step, const struct rel *limit) {
     if (limit) {
-        step->limit = bound_of(l, limit->limit, true, &step->limit_lit);
-        step->offset = bound_of(l, limit->offset, false, &step->offset_lit);
+        step->limit = bound_of(l, limit->limit.count, true, &step->limit_lit);
+        step->offset = bound_of(l, limit->limit.offset, false, &step->offset_lit);
     }
 }
 
@@ -83,10 +83,10 @@ static u32 sorted_rows(struct builder *b, const char *name, struct out_col *cols
         return lower_rows(b, name, cols, count, canonical, limit);
     }
     u32 wanted = count;
-    u32 key_count = (u32)sort->order.count;
+    u32 key_count = (u32)sort->sort.order.count;
     struct sort_key *keys = NEW_ARRAY(l->arena, struct sort_key, key_count);
     for (u32 i = 0; i < key_count && !l->status; i++) {
-        const struct order_key *key = &sort->order.items[i];
+        const struct order_key *key = &sort->sort.order.items[i];
         struct value v = lower_expr(b, key->expr);
         v.reg = lower_order(b, v.reg, key->expr->type);
         u32 at = find_col(cols, count, v);
@@ -146,7 +146,7 @@ struct out_col *order_cols(struct builder *b, const u32 *out, i64 count, i64 ext
 
 bool order_may_fetch(struct lower *l, const struct rel *sort, const struct rel *limit) {
     i64 first = first_rows(l, limit);
-    return sort && sort->order.count > 0 && (first < 0 || first > FETCH_ROWS_MIN);
+    return sort && sort->sort.order.count > 0 && (first < 0 || first > FETCH_ROWS_MIN);
 }
 
 /* Whether a column of the answer is one of the pipeline's table and no sort key. */
@@ -157,8 +157,8 @@ static bool may_stay(const struct builder *b, u32 col, const struct rel *sort) {
         (b->l->plan->shown && type.id == TYPE_CHAR && type.length)) {
         return false;
     }
-    for (i64 i = 0; i < sort->order.count; i++) {
-        const struct expr *key = sort->order.items[i].expr;
+    for (i64 i = 0; i < sort->sort.order.count; i++) {
+        const struct expr *key = sort->sort.order.items[i].expr;
         const struct binding *other = key->kind == EXPR_COL ? bind_at(b, key->col) : NULL;
         if (other && other->kind == BIND_SOURCE && other->col == bind->col) {
             return false;
@@ -220,10 +220,10 @@ static u32 fetched_rows(struct builder *b, const u32 *out, i64 count, const stru
         carried_count += !fetches[i].from_table;
     }
     struct out_col *cols =
-        NEW_ARRAY(l->arena, struct out_col, carried_count + 2 + sort->order.count);
+        NEW_ARRAY(l->arena, struct out_col, carried_count + 2 + sort->sort.order.count);
     u32 at = 0;
     if (carried_count) {
-        cols = order_cols(b, carried, carried_count, sort->order.count + 1, true, &at);
+        cols = order_cols(b, carried, carried_count, sort->sort.order.count + 1, true, &at);
     }
     cols[at].value = (struct value){(u16)(b->row_number - 1), NO_REG};
     cols[at++].type = type_of(TYPE_BIGINT);
@@ -254,7 +254,7 @@ void order_result(struct builder *b, const u32 *out, i64 count, const struct rel
         var = fetched_rows(b, out, count, sort, first_rows(l, limit));
     } else {
         struct out_col *cols =
-            order_cols(b, out, count, sort ? sort->order.count : 0, true, &col_count);
+            order_cols(b, out, count, sort ? sort->sort.order.count : 0, true, &col_count);
         var = sorted_rows(b, "result", cols, col_count, sort, true, first_rows(l, limit));
     }
     order_answer(l, var, count, limit);
@@ -276,7 +276,7 @@ static u32 rows_of(struct lower *l, const struct rel *input, i64 limit) {
         return 0;
     }
     struct out_col *cols = order_cols(b, input->out.items, input->out.count,
-                                      sort ? sort->order.count : 0, false, &count);
+                                      sort ? sort->sort.order.count : 0, false, &count);
     return sorted_rows(b, "rows", cols, count, sort, false, limit);
 }
 

@@ -164,8 +164,8 @@ static void find_branches(struct lower *l, const struct rel *rel, const u32 *col
         VEC_PUSH(l->arena, &out->items, branch);
         return;
     }
-    for (i32 side = 0; side < 2; side++) {
-        const u32 *from = side ? rel->right_cols.items : rel->left_cols.items;
+    for (i32 side = 0; side < rel->input_count; side++) {
+        const u32 *from = rel->arms.cols[side].items;
         u32 *below = NEW_ARRAY(l->arena, u32, count + 1);
         for (i64 i = 0; i < count; i++) {
             below[i] = col_below(rel, cols[i], from);
@@ -176,8 +176,8 @@ static void find_branches(struct lower *l, const struct rel *rel, const u32 *col
 
 static struct branches branches_of(struct lower *l, const struct rel *rel) {
     struct branches list = {0};
-    for (i32 side = 0; side < 2; side++) {
-        const u32 *cols = side ? rel->right_cols.items : rel->left_cols.items;
+    for (i32 side = 0; side < rel->input_count; side++) {
+        const u32 *cols = rel->arms.cols[side].items;
         find_branches(l, rel->inputs[side], cols, rel->out.count, &list);
     }
     return list;
@@ -306,7 +306,7 @@ struct builder *lower_shared(struct lower *l, const struct rel *rel) {
     if (!shared || shared->uses <= 1) {
         struct builder *b = lower_rel(l, input);
         for (i64 i = 0; i < rel->out.count && !l->status; i++) {
-            *bind_at(b, rel->out.items[i]) = *bind_at(b, rel->left_cols.items[i]);
+            *bind_at(b, rel->out.items[i]) = *bind_at(b, rel->shared.cols->items[i]);
         }
         return b;
     }
@@ -314,7 +314,7 @@ struct builder *lower_shared(struct lower *l, const struct rel *rel) {
     shared = find_shared(l, input);
     struct builder *b = lower_over(l, shared->var, input->rows);
     for (i64 i = 0; i < rel->out.count && !l->status; i++) {
-        u32 at = position_in(input, rel->left_cols.items[i]);
+        u32 at = position_in(input, rel->shared.cols->items[i]);
         if (at == (u32)input->out.count) {
             lower_fail(l, ERR_INTERNAL, -1, "lowering: a shared subplan lacks a column");
             break;
@@ -329,7 +329,7 @@ struct builder *lower_shared(struct lower *l, const struct rel *rel) {
 
 struct builder *lower_table_func(struct lower *l, const struct rel *rel) {
     struct builder *one = build_new(l, SOURCE_ONE, 0, 1, 1);
-    struct type type = rel->exprs.items[0]->type; /* the column's, which may have been pruned */
+    struct type type = rel->func.args.items[0]->type; /* the column's, which may have been pruned */
     bool moments = type.id == TYPE_TIMESTAMP || type.id == TYPE_TIMESTAMPTZ;
     if (!moments && !type_is_exact(type)) {
         lower_fail(l, ERR_NOT_SUPPORTED, rel->position,
@@ -340,8 +340,8 @@ struct builder *lower_table_func(struct lower *l, const struct rel *rel) {
     struct out_col cols[3];
     for (i32 i = 0; i < 3; i++) {
         struct value v = {build_int(one, KIND_I64, (i64)pow10_i128(scale)), NO_REG};
-        if (i < rel->exprs.count) {
-            const struct expr *expr = rel->exprs.items[i];
+        if (i < rel->func.args.count) {
+            const struct expr *expr = rel->func.args.items[i];
             v = lower_expr(one, expr);
             v = moments ? v : lower_cast(one, v, expr->type, type);
         }

@@ -78,7 +78,7 @@ static void add_row(struct values *vs, i64 row) {
     struct lower *l = vs->l;
     i64 start = vs->lits.count;
     for (u32 c = 0; c < vs->width && !l->status; c++) {
-        const struct expr *expr = vs->rel->exprs.items[row * vs->width + c];
+        const struct expr *expr = vs->rel->values.exprs.items[row * vs->width + c];
         u32 lit;
         if (!const_lit(vs, c, expr, &lit) && !folded_lit(vs, c, expr, &lit)) {
             vs->lits.count = start;
@@ -99,7 +99,7 @@ static void compute_row(struct values *vs, i64 row) {
     struct sink_col *cols = NEW_ARRAY(l->arena, struct sink_col, vs->width);
     for (u32 c = 0; c < vs->width && !l->status; c++) {
         struct type type = l->plan->cols.items[vs->rel->out.items[c]].type;
-        struct value v = lower_expr(b, vs->rel->exprs.items[row * vs->width + c]);
+        struct value v = lower_expr(b, vs->rel->values.exprs.items[row * vs->width + c]);
         if (l->status) {
             return;
         }
@@ -145,11 +145,11 @@ static void make_var(struct values *vs) {
 
 struct builder *lower_values(struct lower *l, const struct rel *rel) {
     u32 width = (u32)rel->out.count;
-    i64 rows = width > 0 ? rel->exprs.count / width : 1;
+    i64 rows = width > 0 ? rel->values.exprs.count / width : 1;
     if (rows == 1) {
         struct builder *b = build_new(l, SOURCE_ONE, 0, 1, 1);
         for (u32 c = 0; c < width && !l->status; c++) {
-            bind_value(b, rel->out.items[c], lower_expr(b, rel->exprs.items[c]));
+            bind_value(b, rel->out.items[c], lower_expr(b, rel->values.exprs.items[c]));
         }
         return b;
     }

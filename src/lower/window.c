@@ -38,18 +38,19 @@ static u32 add_col(struct win *s, struct value v, struct type type) {
 
 static void lower_keys(struct win *s) {
     const struct rel *rel = s->rel;
-    i64 parts = rel->exprs.count;
-    i64 orders = rel->order.count;
+    i64 parts = rel->window.keys.count;
+    i64 orders = rel->window.order.count;
     s->keys = NEW_ARRAY(s->l->arena, struct sort_key, parts + orders + 1);
     s->order = NEW_ARRAY(s->l->arena, struct value, orders + 1);
     s->order_cols = NEW_ARRAY(s->l->arena, u32, orders + 1);
     for (i64 i = 0; i < parts && !s->l->status; i++) {
-        struct value v = lower_expr(s->w.b, rel->exprs.items[i]);
-        v.reg = lower_order(s->w.b, v.reg, rel->exprs.items[i]->type);
-        s->keys[s->key_count++] = (struct sort_key){add_col(s, v, rel->exprs.items[i]->type), 0, 0};
+        struct value v = lower_expr(s->w.b, rel->window.keys.items[i]);
+        v.reg = lower_order(s->w.b, v.reg, rel->window.keys.items[i]->type);
+        s->keys[s->key_count++] =
+            (struct sort_key){add_col(s, v, rel->window.keys.items[i]->type), 0, 0};
     }
     for (i64 i = 0; i < orders && !s->l->status; i++) {
-        const struct order_key *key = &rel->order.items[i];
+        const struct order_key *key = &rel->window.order.items[i];
         s->order[i] = lower_expr(s->w.b, key->expr);
         s->order[i].reg = lower_order(s->w.b, s->order[i].reg, key->expr->type);
         s->order_cols[i] = add_col(s, s->order[i], key->expr->type);
@@ -122,7 +123,7 @@ static u32 offset_lit(struct win *s, const struct window_call *call, const struc
 static bool range_operands(struct win *s, const struct expr *offset, struct value *key,
                            struct value *off) {
     struct builder *b = s->w.b;
-    struct type type = s->rel->order.items[0].expr->type;
+    struct type type = s->rel->window.order.items[0].expr->type;
     *key = s->order[0];
     *off = lower_expr(b, offset);
     if (type_is_exact(type) && type_is_exact(offset->type)) {
@@ -145,7 +146,7 @@ static bool range_operands(struct win *s, const struct expr *offset, struct valu
 static struct value moment_bound(struct win *s, const struct expr *offset, bool up,
                                  struct value *key) {
     struct builder *b = s->w.b;
-    struct expr *at = s->rel->order.items[0].expr;
+    struct expr *at = s->rel->window.order.items[0].expr;
     struct type type = at->type;
     struct type timestamp = type_of(TYPE_TIMESTAMP);
     if (type.id == TYPE_TIME) { /* no day has more hours, so nothing wraps around */
@@ -198,7 +199,7 @@ static void range_bound(struct win *s, const struct window_call *call, u8 bound,
     struct value key = {0};
     struct value off = {0};
     struct value limit = {0};
-    if (s->rel->order.count != 1) {
+    if (s->rel->window.order.count != 1) {
         lower_fail(l, ERR_WINDOWING, call->position,
                    "RANGE with offset requires exactly one ORDER BY column");
         return;
@@ -207,7 +208,7 @@ static void range_bound(struct win *s, const struct window_call *call, u8 bound,
         offset_fail(l, offset, call);
         return;
     }
-    bool up = (bound == BOUND_AFTER) != (bool)s->rel->order.items[0].descending;
+    bool up = (bound == BOUND_AFTER) != (bool)s->rel->window.order.items[0].descending;
     if (offset->type.id == TYPE_INTERVAL) {
         key = s->order[0];
         limit = moment_bound(s, offset, up, &key);
@@ -215,7 +216,8 @@ static void range_bound(struct win *s, const struct window_call *call, u8 bound,
         lower_fail(l, ERR_NOT_SUPPORTED, call->position,
                    "RANGE with offset is not supported for this type");
     } else if (!l->status) {
-        limit = number_bound(b, key, off, up, is_hi != (bool)s->rel->order.items[0].descending);
+        limit =
+            number_bound(b, key, off, up, is_hi != (bool)s->rel->window.order.items[0].descending);
     }
     if (l->status) {
         return;
@@ -258,7 +260,7 @@ static struct window_fn frame_of(struct win *s, const struct window_call *call) 
 
 /* Arguments: of an aggregate the one that is summed; else as the step wants them. */
 static void lower_args(struct win *s, i64 i) {
-    const struct window_call *call = &s->rel->windows.items[i];
+    const struct window_call *call = &s->rel->window.calls.items[i];
     struct builder *b = s->w.b;
     for (i32 a = 0; a < call->arg_count && !s->l->status; a++) {
         s->args[i][a] = call->is_agg ? words_input(b, call->args[a], call->filter)
@@ -301,7 +303,7 @@ static void lower_args(struct win *s, i64 i) {
 
 /* A call of a sequence reads whether to, then its own arguments. */
 static void add_serial(struct win *s, i64 i) {
-    const struct window_call *call = &s->rel->windows.items[i];
+    const struct window_call *call = &s->rel->window.calls.items[i];
     struct builder *b = s->w.b;
     struct window_fn fn = s->frames[i];
     fn.form = WINDOW_SERIAL;
@@ -323,7 +325,7 @@ static void add_serial(struct win *s, i64 i) {
 }
 
 static void add_func(struct win *s, i64 i) {
-    const struct window_call *call = &s->rel->windows.items[i];
+    const struct window_call *call = &s->rel->window.calls.items[i];
     struct window_fn fn = s->frames[i];
     fn.form = call->is_agg ? WINDOW_TEXT : WINDOW_FUNC;
     fn.func = call->func;
@@ -340,7 +342,7 @@ static void add_func(struct win *s, i64 i) {
 
 /* The words of one call become functions of their own, since frames differ between calls. */
 static void add_words(struct win *s, i64 i) {
-    const struct window_call *call = &s->rel->windows.items[i];
+    const struct window_call *call = &s->rel->window.calls.items[i];
     struct words w = {.l = s->l, .b = s->w.b, .row_bits = s->w.row_bits};
     s->calls[i].arg2 = call->arg_count > 1 ? s->args[i][1] : (struct value){NO_REG, NO_REG};
     words_add(&w, &s->calls[i]);
@@ -364,15 +366,15 @@ static void cut_for_ranks(struct win *s) {
     struct lower *l = s->l;
     const struct rel *rel = s->rel;
     bool ranked = false;
-    for (i64 i = 0; i < rel->windows.count; i++) {
+    for (i64 i = 0; i < rel->window.calls.count; i++) {
         ranked = ranked || s->calls[i].ranked;
     }
     if (!ranked || l->status) {
         return;
     }
     VEC(struct value *) to = {0};
-    for (i64 i = 0; i < rel->windows.count; i++) {
-        const struct window_call *call = &rel->windows.items[i];
+    for (i64 i = 0; i < rel->window.calls.count; i++) {
+        const struct window_call *call = &rel->window.calls.items[i];
         struct value *of[4] = {&s->args[i][0], &s->args[i][1], &s->args[i][2],
                                is_words(call) ? &s->calls[i].arg : NULL};
         for (i32 a = 0; a < 4; a++) {
@@ -385,7 +387,7 @@ static void cut_for_ranks(struct win *s) {
             }
         }
     }
-    for (i64 i = 0; i < rel->order.count; i++) {
+    for (i64 i = 0; i < rel->window.order.count; i++) {
         struct value *v = &s->order[i];
         VEC_PUSH(l->arena, &to, v);
     }
@@ -476,7 +478,7 @@ static u32 window_step(struct win *s, u32 rows) {
     step->dst = dst;
     step->key_count = s->key_count;
     step->keys = s->keys;
-    step->part_count = (u32)s->rel->exprs.count;
+    step->part_count = (u32)s->rel->window.keys.count;
     step->window_count = (u32)s->fns.count;
     step->windows = s->fns.items;
     return dst;
@@ -485,7 +487,7 @@ static u32 window_step(struct win *s, u32 rows) {
 struct builder *lower_window(struct lower *l, const struct rel *rel) {
     struct win s = {.l = l, .rel = rel};
     const struct rel *input = rel_input(rel);
-    i64 count = rel->windows.count;
+    i64 count = rel->window.calls.count;
     s.w.l = l;
     b8 before = l->unordered;
     l->unordered = 0;
@@ -507,12 +509,12 @@ struct builder *lower_window(struct lower *l, const struct rel *rel) {
     lower_keys(&s);
     for (i64 i = 0; i < count && !l->status; i++) {
         lower_args(&s, i);
-        s.frames[i] = frame_of(&s, &rel->windows.items[i]);
+        s.frames[i] = frame_of(&s, &rel->window.calls.items[i]);
     }
     cut_for_ranks(&s);
     s.w.row_bits = l->status ? 0 : words_row_bits(s.w.b->max_rows);
     for (i64 i = 0; i < count && !l->status; i++) {
-        if (is_words(&rel->windows.items[i])) {
+        if (is_words(&rel->window.calls.items[i])) {
             add_words(&s, i);
         } else if (rel_is_serial(rel)) {
             add_serial(&s, i);
@@ -535,7 +537,7 @@ struct builder *lower_window(struct lower *l, const struct rel *rel) {
         bind_source(f, input->out.items[i], out_cols[i]);
     }
     for (i64 i = 0; i < count && !l->status; i++) {
-        const struct window_call *call = &rel->windows.items[i];
+        const struct window_call *call = &rel->window.calls.items[i];
         if (is_words(call)) {
             s.calls[i].first_col = width + s.fn_of[i];
             bind_value(f, call->col, words_finish(f, &s.calls[i], s.w.row_bits));

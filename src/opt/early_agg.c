@@ -2,12 +2,12 @@
  *
  * `select c.id, count(o.x) from c left join o on c.id = o.c group by c.id` joins every row of o
  * with its c only to count it there. Where the group keys are unique on the left side, a group is
- * one left row, so the right side can be grouped by its join keys first: the join then finds one
- * row instead of a run, and what has to be kept of the right side is a row a key. A left row
+ * one left row. So the right side can be grouped by its join keys first. The join then finds one
+ * row instead of a run, and a row a key is all that has to be kept of the right side. A left row
  * without a match had one row of NULLs: count is 0 for it, count(*) 1, everything else NULL.
  *
  * Aggregates that can raise stay where they are, as groups that no left row asks for are computed
- * too now; so do arguments that are not plain columns of the right side, which might not be NULL
+ * too now. So do arguments that are not plain columns of the right side, which might not be NULL
  * for a row of NULLs. */
 #include "opt/opt_int.h"
 
@@ -35,15 +35,15 @@ static bool is_harmless(const struct opt *o, const struct rel *right, const stru
 
 /* Whether a group is a row of the left side. */
 static bool groups_are_rows(const struct opt *o, const struct rel *agg, const struct rel *left) {
-    b8 *safe = NEW_ARRAY(o->plan->arena, b8, agg->exprs.count + 1);
-    for (i64 i = 0; i < agg->exprs.count; i++) {
-        const struct expr *key = agg->exprs.items[i];
+    b8 *safe = NEW_ARRAY(o->plan->arena, b8, agg->agg.keys.count + 1);
+    for (i64 i = 0; i < agg->agg.keys.count; i++) {
+        const struct expr *key = agg->agg.keys.items[i];
         safe[i] = 1;
         if (key->kind != EXPR_COL || !rel_has_out(left, key->col)) {
             return false;
         }
     }
-    return estimate_unique(o->plan, left, agg->exprs.items, safe, agg->exprs.count);
+    return estimate_unique(o->plan, left, agg->agg.keys.items, safe, agg->agg.keys.count);
 }
 
 static bool is_worth(const struct opt *o, const struct rel *join) {
@@ -54,8 +54,8 @@ static bool is_worth(const struct opt *o, const struct rel *join) {
 #else
     i64 rows = rel_right(join)->rows;
     f64 groups = 1.0;
-    for (i64 i = 0; i < join->right_keys.count; i++) {
-        groups *= (f64)estimate_distinct(o, join->right_keys.items[i], rows);
+    for (i64 i = 0; i < join->join.right_keys.count; i++) {
+        groups *= (f64)estimate_distinct(o, join->join.right_keys.items[i], rows);
     }
     return groups * 2.0 <= (f64)rows;
 #endif
@@ -63,17 +63,17 @@ static bool is_worth(const struct opt *o, const struct rel *join) {
 
 static bool can_be_early(const struct opt *o, const struct rel *agg) {
     const struct rel *join = rel_input(agg);
-    if (agg->exprs.count == 0 || join->kind != REL_JOIN || join->join != JOIN_LEFT ||
-        join->dependent || join->conds.count > 0 || join->left_keys.count == 0) {
+    if (agg->agg.keys.count == 0 || join->kind != REL_JOIN || join->join.kind != JOIN_LEFT ||
+        join->join.dependent || join->join.conds.count > 0 || join->join.left_keys.count == 0) {
         return false;
     }
-    for (i64 i = 0; i < join->null_safe.count; i++) {
-        if (join->null_safe.items[i]) {
+    for (i64 i = 0; i < join->join.null_safe.count; i++) {
+        if (join->join.null_safe.items[i]) {
             return false;
         }
     }
-    for (i64 i = 0; i < agg->calls.count; i++) {
-        if (!is_harmless(o, rel_right(join), &agg->calls.items[i])) {
+    for (i64 i = 0; i < agg->agg.calls.count; i++) {
+        if (!is_harmless(o, rel_right(join), &agg->agg.calls.items[i])) {
             return false;
         }
     }
@@ -101,22 +101,22 @@ static struct expr *with_default(struct plan *plan, u32 col, i64 value) {
 static struct rel *join_groups(struct plan *plan, const struct rel *agg) {
     struct rel *join = rel_input(agg);
     struct rel *early = rel_new(plan, REL_AGG, rel_right(join), NULL);
-    for (i64 i = 0; i < join->right_keys.count; i++) {
-        struct expr *key = join->right_keys.items[i];
-        VEC_PUSH(plan->arena, &early->exprs, key);
+    for (i64 i = 0; i < join->join.right_keys.count; i++) {
+        struct expr *key = join->join.right_keys.items[i];
+        VEC_PUSH(plan->arena, &early->agg.keys, key);
         VEC_PUSH(plan->arena, &early->out, plan_col_new(plan, "key", key->type, true));
     }
-    for (i64 i = 0; i < agg->calls.count; i++) {
-        struct agg_call call = agg->calls.items[i];
+    for (i64 i = 0; i < agg->agg.calls.count; i++) {
+        struct agg_call call = agg->agg.calls.items[i];
         const struct plan_col *old = &plan->cols.items[call.col];
         call.col = plan_col_new(plan, old->name, old->type, true);
-        VEC_PUSH(plan->arena, &early->calls, call);
+        VEC_PUSH(plan->arena, &early->agg.calls, call);
         VEC_PUSH(plan->arena, &early->out, call.col);
     }
     struct rel *made = rel_join(plan, JOIN_LEFT, rel_left(join), early);
-    for (i64 i = 0; i < join->left_keys.count; i++) {
-        VEC_PUSH(plan->arena, &made->left_keys, join->left_keys.items[i]);
-        VEC_PUSH(plan->arena, &made->right_keys, expr_col(plan, early->out.items[i], -1));
+    for (i64 i = 0; i < join->join.left_keys.count; i++) {
+        VEC_PUSH(plan->arena, &made->join.left_keys, join->join.left_keys.items[i]);
+        VEC_PUSH(plan->arena, &made->join.right_keys, expr_col(plan, early->out.items[i], -1));
     }
     return made;
 }
@@ -127,17 +127,17 @@ static void make_early(struct opt *o, struct rel *agg) {
     opt_rely(o, rel_left(rel_input(agg)));
     struct rel *join = join_groups(plan, agg);
     const struct rel *early = rel_right(join);
-    expr_list exprs = agg->exprs;
-    agg_list calls = agg->calls;
+    expr_list exprs = agg->agg.keys;
+    agg_list calls = agg->agg.calls;
     rel_become(plan, agg, REL_PROJECT, join);
     for (i64 i = 0; i < exprs.count; i++) {
-        VEC_PUSH(plan->arena, &agg->exprs, exprs.items[i]);
+        VEC_PUSH(plan->arena, &agg->agg.keys, exprs.items[i]);
     }
     for (i64 i = 0; i < calls.count; i++) {
-        u32 col = early->calls.items[i].col;
+        u32 col = early->agg.calls.items[i].col;
         u8 kind = calls.items[i].agg;
         bool counts = kind == AGG_COUNT || kind == AGG_COUNT_STAR;
-        VEC_PUSH(plan->arena, &agg->exprs,
+        VEC_PUSH(plan->arena, &agg->agg.keys,
                  counts ? with_default(plan, col, kind == AGG_COUNT_STAR)
                         : expr_col(plan, col, -1));
     }

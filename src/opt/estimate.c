@@ -66,9 +66,9 @@ static f64 like_share(struct opt *o, const struct expr *expr) {
     enum { SAMPLE = 256 };
     const struct expr *col = plain_col(expr->args[0]);
     const struct expr *pattern = expr->args[1];
-    bool known = col && col->col < o->fact_count && o->facts[col->col].scan && o->plan->sample &&
+    bool known = col && col->col < o->fact_count && o->facts[col->col].source && o->plan->sample &&
                  pattern->kind == EXPR_CONST && !pattern->is_null;
-    if (!known || !o->facts[col->col].scan->source) {
+    if (!known) {
         return 0.1;
     }
     u64 hash = sv_hash(sv_of(pattern->value.str));
@@ -81,7 +81,7 @@ static f64 like_share(struct opt *o, const struct expr *expr) {
     }
     const struct col_fact *fact = &o->facts[col->col];
     str texts[SAMPLE];
-    i64 count = o->plan->sample(fact->scan->source, fact->table_col, texts, SAMPLE);
+    i64 count = o->plan->sample(fact->source, fact->table_col, texts, SAMPLE);
     enum op_code code = expr->func == FUNC_LIKE ? OP_LIKE_STR : OP_ILIKE_STR;
     i64 hits = 0;
     for (i64 i = 0; i < count; i++) {
@@ -191,7 +191,8 @@ static f64 range_share(struct opt *o, const struct expr *cond, const struct boun
 static i64 filtered(struct opt *o, const struct rel *rel, i64 rows) {
     enum { FEW = 16 };
     struct bounds few[4 * FEW] = {{0}}, *table = few;
-    i64 count = rel->conds.count, places = COUNT_OF(few);
+    const expr_list *conds = rel_conds(rel);
+    i64 count = conds->count, places = COUNT_OF(few);
     u32 col = 0;
     if (count > FEW) {
         while (places < 2 * count) {
@@ -200,7 +201,7 @@ static i64 filtered(struct opt *o, const struct rel *rel, i64 rows) {
         table = NEW_ARRAY(o->plan->arena, struct bounds, places);
     }
     for (i64 i = count; i-- > 0;) {
-        const struct expr *cond = rel->conds.items[i];
+        const struct expr *cond = conds->items[i];
         i32 sign = bound_on(cond, &col);
         struct bounds *bounds = sign ? bounds_of(table, (u64)places - 1, col) : NULL;
         if (bounds) {
@@ -209,7 +210,7 @@ static i64 filtered(struct opt *o, const struct rel *rel, i64 rows) {
     }
     f64 left = (f64)rows;
     for (i64 i = 0; i < count; i++) {
-        const struct expr *cond = rel->conds.items[i];
+        const struct expr *cond = conds->items[i];
         i32 sign = bound_on(cond, &col);
         left *= sign ? range_share(o, cond, bounds_of(table, (u64)places - 1, col), sign)
                      : estimate_share(o, cond);
@@ -233,7 +234,7 @@ i64 estimate_distinct(const struct opt *o, const struct expr *expr, i64 rows) {
 }
 
 i64 estimate_base(const struct rel *rel) {
-    i64 rows = rel->kind == REL_SCAN ? rel->table_rows : rel->rows;
+    i64 rows = rel->kind == REL_SCAN ? rel->scan.table_rows : rel->rows;
     bool passes = rel->kind == REL_FILTER || rel->kind == REL_PROJECT || opt_is_inner(rel);
     for (i32 i = 0; passes && i < rel->input_count; i++) {
         i64 below = estimate_base(rel->inputs[i]); /* once: the macro would ask twice */
@@ -248,8 +249,8 @@ static f64 keyed_rows(const struct opt *o, const struct rel *join, i64 key_count
     i64 right_rows = rel_right(join)->rows;
     f64 rows = (f64)left_rows * (f64)right_rows;
     for (i64 i = 0; i < key_count; i++) {
-        i64 a = estimate_distinct(o, join->left_keys.items[i], left_rows);
-        i64 b = estimate_distinct(o, join->right_keys.items[i], right_rows);
+        i64 a = estimate_distinct(o, join->join.left_keys.items[i], left_rows);
+        i64 b = estimate_distinct(o, join->join.right_keys.items[i], right_rows);
         rows /= (f64)MAX_OF(a, b);
     }
     if (key_count > 1) { /* a key of several columns has no more values than its table rows */
@@ -275,8 +276,8 @@ static bool has_col(const u32 *cols, i64 count, u32 col) {
 
 static bool scan_unique(const struct plan *plan, const struct rel *rel, const u32 *cols, i64 count,
                         bool nulls) {
-    for (i64 i = 0; i < rel->scan_cols.count; i++) {
-        const struct scan_col *col = &rel->scan_cols.items[i];
+    for (i64 i = 0; i < rel->scan.cols.count; i++) {
+        const struct scan_col *col = &rel->scan.cols.items[i];
         bool whole = !nulls || col->no_nulls || !plan->cols.items[col->col].nullable;
         if (col->unique && whole && has_col(cols, count, col->col)) {
             return true;
@@ -295,16 +296,16 @@ static bool copies_unique(const struct plan *plan, const struct rel *rel, const 
             continue;
         }
         if (rel->kind == REL_SHARED) {
-            below[found++] = rel->left_cols.items[i];
-        } else if (rel->exprs.items[i]->kind == EXPR_COL) {
-            below[found++] = rel->exprs.items[i]->col;
+            below[found++] = rel->shared.cols->items[i];
+        } else if (rel->project.exprs.items[i]->kind == EXPR_COL) {
+            below[found++] = rel->project.exprs.items[i]->col;
         }
     }
     return cols_unique(plan, rel_input(rel), below, found, nulls);
 }
 
 static bool agg_unique(const struct rel *rel, const u32 *cols, i64 count) {
-    for (i64 i = 0; i < rel->exprs.count; i++) {
+    for (i64 i = 0; i < rel->agg.keys.count; i++) {
         if (!has_col(cols, count, rel->out.items[i])) {
             return false;
         }
@@ -314,17 +315,18 @@ static bool agg_unique(const struct rel *rel, const u32 *cols, i64 count) {
 
 static bool join_unique(const struct plan *plan, const struct rel *rel, const u32 *cols, i64 count,
                         bool nulls) {
-    bool left_once = rel->right_unique || rel->join == JOIN_SEMI || rel->join == JOIN_ANTI ||
-                     rel->join == JOIN_MARK || rel->join == JOIN_SINGLE;
-    if (rel->join == JOIN_FULL) {
+    bool left_once = rel->join.right_unique || rel->join.kind == JOIN_SEMI ||
+                     rel->join.kind == JOIN_ANTI || rel->join.kind == JOIN_MARK ||
+                     rel->join.kind == JOIN_SINGLE;
+    if (rel->join.kind == JOIN_FULL) {
         return false;
     }
     if (left_once) {
         return cols_unique(plan, rel_left(rel), cols, count, nulls);
     }
     return opt_is_inner(rel) &&
-           estimate_unique(plan, rel_left(rel), rel->left_keys.items, rel->null_safe.items,
-                           rel->left_keys.count) &&
+           estimate_unique(plan, rel_left(rel), rel->join.left_keys.items,
+                           rel->join.null_safe.items, rel->join.left_keys.count) &&
            cols_unique(plan, rel_right(rel), cols, count, nulls);
 }
 
@@ -332,22 +334,22 @@ static bool join_unique(const struct plan *plan, const struct rel *rel, const u3
 static bool first_only(const struct rel *rel, const u32 *cols, i64 count) {
     const struct rel *window = rel_input(rel);
     bool first = false;
-    if (rel->kind != REL_FILTER || window->kind != REL_WINDOW || window->windows.count != 1 ||
-        window->windows.items[0].is_agg || rel_is_serial(window) ||
-        window->windows.items[0].func != WINDOW_ROW_NUMBER) {
+    if (rel->kind != REL_FILTER || window->kind != REL_WINDOW || window->window.calls.count != 1 ||
+        window->window.calls.items[0].is_agg || rel_is_serial(window) ||
+        window->window.calls.items[0].func != WINDOW_ROW_NUMBER) {
         return false;
     }
-    for (i64 i = 0; i < rel->conds.count; i++) {
-        const struct expr *cond = rel->conds.items[i];
+    for (i64 i = 0; i < rel->filter.conds.count; i++) {
+        const struct expr *cond = rel->filter.conds.items[i];
         first =
             first || (cond->kind == EXPR_CALL && (cond->func == FUNC_LE || cond->func == FUNC_EQ) &&
                       cond->args[0]->kind == EXPR_COL &&
-                      cond->args[0]->col == window->windows.items[0].col &&
+                      cond->args[0]->col == window->window.calls.items[0].col &&
                       cond->args[1]->kind == EXPR_CONST && !cond->args[1]->is_null &&
                       cond->args[1]->value.i64 == 1);
     }
-    for (i64 i = 0; i < window->exprs.count; i++) {
-        const struct expr *key = window->exprs.items[i];
+    for (i64 i = 0; i < window->window.keys.count; i++) {
+        const struct expr *key = window->window.keys.items[i];
         first = first && key->kind == EXPR_COL && has_col(cols, count, key->col);
     }
     return first;
@@ -359,9 +361,10 @@ static bool cols_unique(const struct plan *plan, const struct rel *rel, const u3
     case REL_SCAN:
         return scan_unique(plan, rel, cols, count, nulls);
     case REL_VALUES:
-        return rel->rows <= 1 && rel->exprs.count <= rel->out.count;
+        return rel->rows <= 1 && rel->values.exprs.count <= rel->out.count;
     case REL_LIMIT:
-        if (rel->limit && rel->limit->kind == EXPR_CONST && rel->limit->value.i64 <= 1) {
+        if (rel->limit.count && rel->limit.count->kind == EXPR_CONST &&
+            rel->limit.count->value.i64 <= 1) {
             return true;
         }
         return cols_unique(plan, rel_input(rel), cols, count, nulls);
@@ -400,9 +403,9 @@ bool estimate_unique(const struct plan *plan, const struct rel *rel, struct expr
 static i64 agg_rows(const struct opt *o, const struct rel *rel) {
     i64 in = rel_input(rel)->rows;
     f64 groups = 1.0;
-    for (i64 i = 0; i < rel->exprs.count; i++) {
-        if (rel->implied.count == 0 || !rel->implied.items[i]) {
-            groups *= (f64)estimate_distinct(o, rel->exprs.items[i], in);
+    for (i64 i = 0; i < rel->agg.keys.count; i++) {
+        if (rel->agg.implied.count == 0 || !rel->agg.implied.items[i]) {
+            groups *= (f64)estimate_distinct(o, rel->agg.keys.items[i], in);
         }
     }
     return to_rows(MIN_OF(groups, (f64)MAX_OF(in, 1)));
@@ -410,8 +413,8 @@ static i64 agg_rows(const struct opt *o, const struct rel *rel) {
 
 static i64 limit_rows(const struct rel *rel) {
     i64 in = rel_input(rel)->rows;
-    if (rel->limit && rel->limit->kind == EXPR_CONST && !rel->limit->is_null) {
-        return MIN_OF(in, MAX_OF(rel->limit->value.i64, 0));
+    if (rel->limit.count && rel->limit.count->kind == EXPR_CONST && !rel->limit.count->is_null) {
+        return MIN_OF(in, MAX_OF(rel->limit.count->value.i64, 0));
     }
     return in;
 }
@@ -419,14 +422,14 @@ static i64 limit_rows(const struct rel *rel) {
 /* Share of the left's rows with a match. */
 static f64 match_share(struct opt *o, const struct rel *rel) {
     f64 share = 1.0;
-    for (i64 i = 0; i < rel->left_keys.count; i++) {
-        i64 a = estimate_distinct(o, rel->left_keys.items[i], rel_left(rel)->rows);
-        i64 b = estimate_distinct(o, rel->right_keys.items[i], rel_right(rel)->rows);
+    for (i64 i = 0; i < rel->join.left_keys.count; i++) {
+        i64 a = estimate_distinct(o, rel->join.left_keys.items[i], rel_left(rel)->rows);
+        i64 b = estimate_distinct(o, rel->join.right_keys.items[i], rel_right(rel)->rows);
         share *= clamp_share((f64)b / (f64)a);
     }
-    for (i64 i = 0; i < rel->conds.count; i++) {
-        f64 one = estimate_share(o, rel->conds.items[i]);
-        share *= rel->left_keys.count > 0 ? clamp_share(one * 2.0) : 1.0;
+    for (i64 i = 0; i < rel->join.conds.count; i++) {
+        f64 one = estimate_share(o, rel->join.conds.items[i]);
+        share *= rel->join.left_keys.count > 0 ? clamp_share(one * 2.0) : 1.0;
     }
     return clamp_share(share);
 }
@@ -435,7 +438,7 @@ static i64 join_rows(struct opt *o, const struct rel *rel) {
     i64 left = rel_left(rel)->rows;
     i64 right = rel_right(rel)->rows;
     i64 inner = 0;
-    switch (rel->join) {
+    switch (rel->join.kind) {
     case JOIN_SEMI:
         return to_rows((f64)left * match_share(o, rel));
     case JOIN_ANTI:
@@ -444,13 +447,13 @@ static i64 join_rows(struct opt *o, const struct rel *rel) {
     case JOIN_SINGLE:
         return left;
     default:
-        inner = filtered(o, rel, to_rows(keyed_rows(o, rel, rel->left_keys.count)));
+        inner = filtered(o, rel, to_rows(keyed_rows(o, rel, rel->join.left_keys.count)));
         break;
     }
-    if (rel->join == JOIN_LEFT) {
+    if (rel->join.kind == JOIN_LEFT) {
         return MAX_OF(inner, left);
     }
-    return rel->join == JOIN_FULL ? MAX_OF(inner, MAX_OF(left, right)) : inner;
+    return rel->join.kind == JOIN_FULL ? MAX_OF(inner, MAX_OF(left, right)) : inner;
 }
 
 static i64 union_rows(const struct rel *rel) {
@@ -466,10 +469,10 @@ static void estimate_one(struct rel *rel, void *arg) {
     i64 in = rel->input_count == 1 ? rel_input(rel)->rows : 0;
     switch (rel->kind) {
     case REL_SCAN:
-        rel->rows = rel->table_rows;
+        rel->rows = rel->scan.table_rows;
         break;
     case REL_VALUES:
-        rel->rows = rel->out.count > 0 ? rel->exprs.count / rel->out.count : 1;
+        rel->rows = rel->out.count > 0 ? rel->values.exprs.count / rel->out.count : 1;
         break;
     case REL_FUNC:
     case REL_WORK:
@@ -481,12 +484,13 @@ static void estimate_one(struct rel *rel, void *arg) {
         rel->rows = filtered(o, rel, in);
         break;
     case REL_JOIN:
-        rel->right_unique = estimate_unique(o->plan, rel_right(rel), rel->right_keys.items,
-                                            rel->null_safe.items, rel->right_keys.count);
+        rel->join.right_unique =
+            estimate_unique(o->plan, rel_right(rel), rel->join.right_keys.items,
+                            rel->join.null_safe.items, rel->join.right_keys.count);
         rel->rows = join_rows(o, rel);
         break;
     case REL_AGG:
-        rel->rows = rel->exprs.count > 0 ? agg_rows(o, rel) : 1;
+        rel->rows = rel->agg.keys.count > 0 ? agg_rows(o, rel) : 1;
         break;
     case REL_UNION:
         rel->rows = union_rows(rel);

@@ -1,9 +1,9 @@
 /* factor_or.c: what all arms of an OR have in common, before the OR.
  *
- * (a AND b) OR (a AND c) becomes a AND (b OR c): then a can be a join key or sink to its table. And
- * where every arm restricts the same column, that the column satisfies one of the restrictions
- * follows and is added: (x = 1 AND y = 2) OR (x = 3 AND y = 4) implies x = 1 OR x = 3, which can
- * sink although the whole cannot. Conditions that can raise stay where they are. */
+ * (a AND b) OR (a AND c) becomes a AND (b OR c): then a can be a join key or sink to its table.
+ * Where every arm restricts the same column, the column satisfies one of the restrictions: that
+ * follows, and is added. So (x = 1 AND y = 2) OR (x = 3 AND y = 4) implies x = 1 OR x = 3, which
+ * can sink although the whole cannot. Conditions that can raise stay where they are. */
 #include "opt/opt_int.h"
 
 enum { ARMS_MAX = 64 };
@@ -138,13 +138,14 @@ static void factor(struct opt *o, struct expr *cond, expr_list *out) {
 
 static void factor_rel(struct rel *rel, void *arg) {
     struct opt *o = arg;
+    expr_list *conds = rel_conds(rel);
     expr_list out = {0};
-    for (i64 i = 0; i < rel->conds.count; i++) {
-        factor(o, rel->conds.items[i], &out);
+    for (i64 i = 0; conds && i < conds->count; i++) {
+        factor(o, conds->items[i], &out);
     }
-    rel->conds.items = out.items;
-    rel->conds.count = out.count;
-    rel->conds.cap = out.cap;
+    if (conds) {
+        *conds = out;
+    }
 }
 
 FALLIBLE pass_factor_or(struct opt *o) {

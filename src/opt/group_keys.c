@@ -53,8 +53,9 @@ static void spread_equal(struct deps *d, const struct expr *a, const struct expr
 }
 
 static void spread_conds(struct deps *d, const struct rel *rel, bool extended) {
-    for (i64 i = 0; i < rel->conds.count; i++) {
-        const struct expr *cond = rel->conds.items[i];
+    const expr_list *conds = rel_conds(rel);
+    for (i64 i = 0; i < conds->count; i++) {
+        const struct expr *cond = conds->items[i];
         if (cond->kind != EXPR_CALL || cond->func != FUNC_EQ) {
             continue;
         }
@@ -76,12 +77,12 @@ static void spread_all(struct deps *d, const struct rel *rel) {
 }
 
 static void spread_scan(struct deps *d, const struct rel *rel) {
-    for (i64 i = 0; i < rel->scan_cols.count; i++) {
-        const struct scan_col *col = &rel->scan_cols.items[i];
+    for (i64 i = 0; i < rel->scan.cols.count; i++) {
+        const struct scan_col *col = &rel->scan.cols.items[i];
         bool never_null = col->no_nulls || !d->o->plan->cols.items[col->col].nullable;
         if (col->unique && never_null && d->set[col->col]) {
-            for (i64 k = 0; k < rel->scan_cols.count; k++) {
-                add(d, rel->scan_cols.items[k].col);
+            for (i64 k = 0; k < rel->scan.cols.count; k++) {
+                add(d, rel->scan.cols.items[k].col);
             }
             return;
         }
@@ -89,8 +90,8 @@ static void spread_scan(struct deps *d, const struct rel *rel) {
 }
 
 static void spread_project(struct deps *d, const struct rel *rel, bool extended) {
-    for (i64 i = 0; i < rel->exprs.count; i++) {
-        const struct expr *expr = rel->exprs.items[i];
+    for (i64 i = 0; i < rel->project.exprs.count; i++) {
+        const struct expr *expr = rel->project.exprs.items[i];
         bool copy = expr->kind == EXPR_COL;
         if ((copy || !extended) && decided(d, expr)) {
             add(d, rel->out.items[i]);
@@ -101,9 +102,9 @@ static void spread_project(struct deps *d, const struct rel *rel, bool extended)
 }
 
 static void spread_agg(struct deps *d, const struct rel *rel) {
-    bool all = rel->exprs.count > 0;
-    for (i64 i = 0; i < rel->exprs.count; i++) {
-        all = all && d->set[rel->out.items[i]] && is_plain_type(rel->exprs.items[i]->type);
+    bool all = rel->agg.keys.count > 0;
+    for (i64 i = 0; i < rel->agg.keys.count; i++) {
+        all = all && d->set[rel->out.items[i]] && is_plain_type(rel->agg.keys.items[i]->type);
     }
     if (all) {
         spread_all(d, rel);
@@ -117,14 +118,14 @@ static void spread_shared(struct deps *d, const struct rel *rel, bool extended) 
     struct deps below = {.o = d->o};
     below.set = NEW_ARRAY(d->o->plan->arena, u8, d->o->plan->cols.count + 1);
     for (i64 i = 0; i < rel->out.count; i++) {
-        below.set[rel->left_cols.items[i]] |= d->set[rel->out.items[i]];
+        below.set[rel->shared.cols->items[i]] |= d->set[rel->out.items[i]];
     }
     do {
         below.changed = false;
         spread(&below, rel_input(rel), extended);
     } while (below.changed);
     for (i64 i = 0; i < rel->out.count; i++) {
-        if (below.set[rel->left_cols.items[i]]) {
+        if (below.set[rel->shared.cols->items[i]]) {
             add(d, rel->out.items[i]);
         }
     }
@@ -132,15 +133,17 @@ static void spread_shared(struct deps *d, const struct rel *rel, bool extended) 
 
 static void spread_join(struct deps *d, const struct rel *rel, bool extended) {
     bool inner = opt_is_inner(rel);
-    bool outer = rel->join == JOIN_LEFT || rel->join == JOIN_SINGLE || rel->join == JOIN_FULL;
-    bool keyed = rel->right_unique && !rel->dependent && rel->left_keys.count > 0 &&
-                 (inner || (!extended && rel->conds.count == 0 && rel->join != JOIN_FULL && outer));
-    for (i64 i = 0; i < rel->left_keys.count; i++) {
-        const struct expr *key = rel->left_keys.items[i];
+    bool outer =
+        rel->join.kind == JOIN_LEFT || rel->join.kind == JOIN_SINGLE || rel->join.kind == JOIN_FULL;
+    bool keyed = rel->join.right_unique && !rel->join.dependent && rel->join.left_keys.count > 0 &&
+                 (inner || (!extended && rel->join.conds.count == 0 &&
+                            rel->join.kind != JOIN_FULL && outer));
+    for (i64 i = 0; i < rel->join.left_keys.count; i++) {
+        const struct expr *key = rel->join.left_keys.items[i];
         keyed = keyed && decided(d, key) && is_plain_type(key->type);
-        bool null_safe = i < rel->null_safe.count && rel->null_safe.items[i];
+        bool null_safe = i < rel->join.null_safe.count && rel->join.null_safe.items[i];
         if (inner && (!null_safe || !extended)) {
-            spread_equal(d, key, rel->right_keys.items[i]);
+            spread_equal(d, key, rel->join.right_keys.items[i]);
         }
     }
     if (inner) {
@@ -149,7 +152,7 @@ static void spread_join(struct deps *d, const struct rel *rel, bool extended) {
     if (keyed) {
         spread_all(d, rel_right(rel));
     }
-    spread(d, rel_left(rel), extended || rel->join == JOIN_FULL);
+    spread(d, rel_left(rel), extended || rel->join.kind == JOIN_FULL);
     if (inner || outer) {
         spread(d, rel_right(rel), extended || outer);
     }
@@ -192,39 +195,40 @@ static void spread(struct deps *d, const struct rel *rel, bool extended) {
 static bool follows(struct opt *o, const struct rel *agg, i64 i) {
     struct deps d = {.o = o};
     d.set = NEW_ARRAY(o->plan->arena, u8, o->plan->cols.count + 1);
-    for (i64 k = 0; k < agg->exprs.count; k++) {
-        const struct expr *key = agg->exprs.items[k];
-        if (k != i && !agg->implied.items[k] && key->kind == EXPR_COL && is_plain_type(key->type)) {
+    for (i64 k = 0; k < agg->agg.keys.count; k++) {
+        const struct expr *key = agg->agg.keys.items[k];
+        if (k != i && !agg->agg.implied.items[k] && key->kind == EXPR_COL &&
+            is_plain_type(key->type)) {
             d.set[key->col] = 1;
         }
     }
     do {
         d.changed = false;
         spread(&d, rel_input(agg), false);
-    } while (d.changed && !decided(&d, agg->exprs.items[i]));
-    return decided(&d, agg->exprs.items[i]);
+    } while (d.changed && !decided(&d, agg->agg.keys.items[i]));
+    return decided(&d, agg->agg.keys.items[i]);
 }
 
 /* Texts first, since they are the dearest keys; then from the last, since queries name what
  * decides first. */
 static void mark_implied(struct opt *o, struct rel *agg) {
-    i64 count = agg->exprs.count;
+    i64 count = agg->agg.keys.count;
     i64 left = count;
-    agg->implied.count = 0;
+    agg->agg.implied.count = 0;
     for (i64 i = 0; i < count; i++) {
-        VEC_PUSH(o->plan->arena, &agg->implied, (b8)0);
+        VEC_PUSH(o->plan->arena, &agg->agg.implied, (b8)0);
     }
     for (i32 round = 0; round < 2; round++) {
         for (i64 i = count - 1; i >= 0 && left > 1; i--) {
-            bool text = type_kind(agg->exprs.items[i]->type) == KIND_STR;
-            if (text == (round == 0) && !agg->implied.items[i] && follows(o, agg, i)) {
-                agg->implied.items[i] = 1;
+            bool text = type_kind(agg->agg.keys.items[i]->type) == KIND_STR;
+            if (text == (round == 0) && !agg->agg.implied.items[i] && follows(o, agg, i)) {
+                agg->agg.implied.items[i] = 1;
                 left--;
             }
         }
     }
     if (left == count) {
-        agg->implied.count = 0;
+        agg->agg.implied.count = 0;
     } else {
         opt_rely(o, rel_input(agg));
     }
@@ -290,36 +294,35 @@ static struct expr *call_of_one(struct opt *o, const struct agg_call *call) {
 
 /* An aggregate whose groups are single rows becomes a projection; false when it stays. */
 static bool groups_are_rows(struct opt *o, struct rel *agg) {
-    i64 count = agg->exprs.count;
+    i64 count = agg->agg.keys.count;
     b8 *null_safe = NEW_ARRAY(o->plan->arena, b8, count + 1);
     memset(null_safe, 1, (size_t)count);
-    if (!estimate_unique(o->plan, rel_input(agg), agg->exprs.items, null_safe, count)) {
+    if (!estimate_unique(o->plan, rel_input(agg), agg->agg.keys.items, null_safe, count)) {
         return false;
     }
-    struct expr **values = NEW_ARRAY(o->plan->arena, struct expr *, agg->calls.count + 1);
-    for (i64 i = 0; i < agg->calls.count; i++) {
-        values[i] = call_of_one(o, &agg->calls.items[i]);
+    struct expr **values = NEW_ARRAY(o->plan->arena, struct expr *, agg->agg.calls.count + 1);
+    for (i64 i = 0; i < agg->agg.calls.count; i++) {
+        values[i] = call_of_one(o, &agg->agg.calls.items[i]);
         if (!values[i]) {
             return false;
         }
     }
-    expr_list exprs = agg->exprs;
-    for (i64 i = 0; i < agg->calls.count; i++) {
+    expr_list exprs = agg->agg.keys;
+    for (i64 i = 0; i < agg->agg.calls.count; i++) {
         VEC_PUSH(o->plan->arena, &exprs, values[i]);
     }
     rel_become(o->plan, agg, REL_PROJECT, rel_input(agg));
-    agg->exprs = exprs;
+    agg->agg.keys = exprs;
     opt_rely(o, rel_input(agg));
     return true;
 }
 
 static void visit(struct rel *rel, void *arg) {
     struct opt *o = arg;
-    i64 count = rel->exprs.count;
-    if (rel->kind != REL_AGG || count == 0 || count > KEYS_MAX || groups_are_rows(o, rel)) {
-        return;
+    i64 count = rel->kind == REL_AGG ? rel->agg.keys.count : 0;
+    if (count > 0 && count <= KEYS_MAX && !groups_are_rows(o, rel)) {
+        mark_implied(o, rel);
     }
-    mark_implied(o, rel);
 }
 
 FALLIBLE pass_group_keys(struct opt *o) {

@@ -54,11 +54,13 @@ static void gather(struct region *r, struct rel *rel) {
     if (!is_inside(rel)) {
         return;
     }
-    for (i64 i = 0; i < rel->conds.count; i++) {
-        split_and(r->o->plan->arena, &r->conds, rel->conds.items[i]);
+    const expr_list *conds = rel_conds(rel);
+    for (i64 i = 0; i < conds->count; i++) {
+        split_and(r->o->plan->arena, &r->conds, conds->items[i]);
     }
-    for (i64 i = 0; i < rel->left_keys.count; i++) {
-        unite(r, rel->left_keys.items[i], rel->right_keys.items[i]); /* or both are NULL */
+    for (i64 i = 0; rel->kind == REL_JOIN && i < rel->join.left_keys.count; i++) {
+        unite(r, rel->join.left_keys.items[i],
+              rel->join.right_keys.items[i]); /* or both are NULL */
     }
     for (i32 i = 0; i < rel->input_count; i++) {
         gather(r, rel->inputs[i]);
@@ -150,7 +152,7 @@ static struct rel *infer(struct rel *rel, void *arg) {
     }
     struct rel *filter = rel_new(plan, REL_FILTER, rel, NULL);
     for (i64 i = 0; i < added.count; i++) {
-        VEC_PUSH(plan->arena, &filter->conds, added.items[i]);
+        VEC_PUSH(plan->arena, &filter->filter.conds, added.items[i]);
     }
     return filter;
 }

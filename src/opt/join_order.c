@@ -2,16 +2,19 @@
  *
  * A group is a tree of inner joins with nothing between them; its leaves are whatever else there
  * is. Up to DP_LEAVES leaves every split of every connected set is tried (dynamic programming over
- * subsets) and the cheapest kept; beyond that the pair that leaves the fewest rows is joined, again
- * and again. A join costs the rows it reads, builds and makes; the right side is built. Rows of a
- * set are the product of its leaves and of the shares its conditions keep; several equalities
- * between the same two leaves count as a key of the smaller at most. Columns that are equal form a
- * class: any two of them can be a join's keys, whether the query compares them or not, and each
- * join compares one pair of those it brings together; of the values of a class the most frequent,
- * those of its member with the fewest, are counted once. A class has at most one column of a leaf,
- * since nothing compares two within. Products are taken only where nothing connects. A condition
- * that can raise takes no part: it is tested above the group, where only rows are left that meet
- * all the others. */
+ * subsets) and the cheapest kept. Beyond that the pair that leaves the fewest rows is joined, again
+ * and again. A join costs the rows it reads, builds and makes; the right side is built. Products
+ * are taken only where nothing connects.
+ *
+ * Rows of a set are the product of its leaves and of the shares its conditions keep. Several
+ * equalities between the same two leaves count as a key of the smaller at most. Columns that are
+ * equal form a class: any two of them can be a join's keys, whether the query compares them or not.
+ * Each join compares one pair of those it brings together. Of the values of a class the most
+ * frequent, those of its member with the fewest, are counted once. A class has at most one column
+ * of a leaf, since nothing compares two within.
+ *
+ * A condition that can raise takes no part: it is tested above the group, where only rows are left
+ * that meet all the others. */
 #include "opt/opt_int.h"
 
 enum { MAX_LEAVES = 64, DP_LEAVES = 11 };
@@ -59,13 +62,13 @@ static void gather(struct group *g, struct rel *rel) {
     }
     gather(g, rel_left(rel));
     gather(g, rel_right(rel));
-    for (i64 i = 0; i < rel->left_keys.count; i++) {
-        struct edge edge = {.a = rel->left_keys.items[i], .b = rel->right_keys.items[i]};
-        edge.null_safe = i < rel->null_safe.count && rel->null_safe.items[i];
+    for (i64 i = 0; i < rel->join.left_keys.count; i++) {
+        struct edge edge = {.a = rel->join.left_keys.items[i], .b = rel->join.right_keys.items[i]};
+        edge.null_safe = i < rel->join.null_safe.count && rel->join.null_safe.items[i];
         VEC_PUSH(arena, &g->edges, edge);
     }
-    for (i64 i = 0; i < rel->conds.count; i++) {
-        struct residual cond = {.expr = rel->conds.items[i]};
+    for (i64 i = 0; i < rel->join.conds.count; i++) {
+        struct residual cond = {.expr = rel->join.conds.items[i]};
         if (facts_can_raise(g->o, cond.expr)) {
             VEC_PUSH(arena, &g->late, cond.expr);
         } else {
@@ -399,9 +402,9 @@ static void place_class(struct group *g, const struct class *class, struct rel *
         a = forth ? e->a : back ? e->b : a;
         b = forth ? e->b : back ? e->a : b;
     }
-    VEC_PUSH(g->o->plan->arena, &join->left_keys, a);
-    VEC_PUSH(g->o->plan->arena, &join->right_keys, b);
-    VEC_PUSH(g->o->plan->arena, &join->null_safe, (b8)0);
+    VEC_PUSH(g->o->plan->arena, &join->join.left_keys, a);
+    VEC_PUSH(g->o->plan->arena, &join->join.right_keys, b);
+    VEC_PUSH(g->o->plan->arena, &join->join.null_safe, (b8)0);
 }
 
 static void place(struct group *g, struct rel *join, u64 left, u64 right) {
@@ -422,22 +425,22 @@ static void place(struct group *g, struct rel *join, u64 left, u64 right) {
         bool back = e->a_mask && e->b_mask && !(e->b_mask & ~left) && !(e->a_mask & ~right);
         e->placed = 1;
         if (!forth && !back) {
-            VEC_PUSH(arena, &join->conds, edge_cond(arena, e));
+            VEC_PUSH(arena, &join->join.conds, edge_cond(arena, e));
             continue;
         }
-        VEC_PUSH(arena, &join->left_keys, forth ? e->a : e->b);
-        VEC_PUSH(arena, &join->right_keys, forth ? e->b : e->a);
-        VEC_PUSH(arena, &join->null_safe, e->null_safe);
+        VEC_PUSH(arena, &join->join.left_keys, forth ? e->a : e->b);
+        VEC_PUSH(arena, &join->join.right_keys, forth ? e->b : e->a);
+        VEC_PUSH(arena, &join->join.null_safe, e->null_safe);
         safe = safe || e->null_safe;
     }
     if (!safe) {
-        join->null_safe.count = 0;
+        join->join.null_safe.count = 0;
     }
     for (i64 i = 0; i < g->conds.count; i++) {
         struct residual *cond = &g->conds.items[i];
         if (!cond->placed && (cond->mask & ~both) == 0) {
             cond->placed = 1;
-            VEC_PUSH(arena, &join->conds, cond->expr);
+            VEC_PUSH(arena, &join->join.conds, cond->expr);
         }
     }
 }
@@ -446,7 +449,8 @@ static struct rel *make_join(struct group *g, struct rel *left, struct rel *righ
                              u64 right_mask, f64 rows) {
     struct rel *join = rel_new(g->o->plan, REL_JOIN, left, right);
     place(g, join, left_mask, right_mask);
-    join->join = join->left_keys.count + join->conds.count > 0 ? JOIN_INNER : JOIN_CROSS;
+    join->join.kind =
+        join->join.left_keys.count + join->join.conds.count > 0 ? JOIN_INNER : JOIN_CROSS;
     join->rows = rows < 1.0 ? 1 : rows > 1e18 ? (i64)1e18 : (i64)rows;
     return join;
 }
@@ -630,7 +634,7 @@ static struct rel *order_group(struct opt *o, struct rel *rel) {
     if (g.late.count > 0) {
         all = rel_new(o->plan, REL_FILTER, all, NULL);
         for (i64 i = 0; i < g.late.count; i++) {
-            VEC_PUSH(o->plan->arena, &all->conds, g.late.items[i]);
+            VEC_PUSH(o->plan->arena, &all->filter.conds, g.late.items[i]);
         }
     }
     return all;

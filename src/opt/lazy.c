@@ -19,7 +19,7 @@ static void look_at(struct expr **slot, void *arg) {
 static void look_into(struct rel *rel, void *arg) {
     struct search *s = arg;
     rel_each_expr(rel, look_at, s);
-    bool single = rel->kind == REL_JOIN && rel->join == JOIN_SINGLE;
+    bool single = rel->kind == REL_JOIN && rel->join.kind == JOIN_SINGLE;
     s->raises =
         s->raises || (single && !estimate_unique(s->o->plan, rel_right(rel), NULL, NULL, 0));
 }
@@ -30,10 +30,10 @@ static bool visit_other(const struct expr *expr, void *arg) {
 
 /* Whether the right side is the same for every row: conditions may guard it, no more. */
 static bool is_apart(const struct rel *rel) {
-    bool apart = rel->kind == REL_JOIN && !rel->dependent && rel->left_keys.count == 0 &&
-                 (rel->join == JOIN_SINGLE || rel->join == JOIN_MARK);
-    for (i64 i = 0; apart && i < rel->conds.count; i++) {
-        apart = expr_walk(rel->conds.items[i], visit_other, rel_right(rel));
+    bool apart = rel->kind == REL_JOIN && !rel->join.dependent && rel->join.left_keys.count == 0 &&
+                 (rel->join.kind == JOIN_SINGLE || rel->join.kind == JOIN_MARK);
+    for (i64 i = 0; apart && i < rel->join.conds.count; i++) {
+        apart = expr_walk(rel->join.conds.items[i], visit_other, rel_right(rel));
     }
     return apart;
 }
@@ -44,8 +44,8 @@ static void consider(struct rel *rel, void *arg) {
         return;
     }
     rel_each(s.o->plan->arena, rel_right(rel), look_into, &s);
-    rel->lazy = s.raises || (rel->join == JOIN_SINGLE &&
-                             !estimate_unique(s.o->plan, rel_right(rel), NULL, NULL, 0));
+    rel->join.lazy = s.raises || (rel->join.kind == JOIN_SINGLE &&
+                                  !estimate_unique(s.o->plan, rel_right(rel), NULL, NULL, 0));
 }
 
 FALLIBLE pass_lazy(struct opt *o) {

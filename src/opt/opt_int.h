@@ -12,7 +12,7 @@ struct col_fact {
     b8 has_distinct;
     struct range range;
     i64 distinct;
-    const struct rel *scan; /* text of a table's column: where it is scanned; NULL otherwise */
+    const struct snapshot_table *source; /* of a text column of a table; NULL otherwise */
     u32 table_col;
 };
 

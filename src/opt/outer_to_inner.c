@@ -85,13 +85,14 @@ static u8 *copy_set(struct opt *o, const u8 *set) {
 }
 
 static void note_conds(struct opt *o, const struct rel *rel, u8 *set) {
-    for (i64 i = 0; i < rel->conds.count; i++) {
-        note_rejected(o, rel->conds.items[i], set);
+    const expr_list *conds = rel_conds(rel);
+    for (i64 i = 0; i < conds->count; i++) {
+        note_rejected(o, conds->items[i], set);
     }
-    for (i64 i = 0; i < rel->left_keys.count; i++) {
-        if (i >= rel->null_safe.count || !rel->null_safe.items[i]) {
-            note_strict(rel->left_keys.items[i], set);
-            note_strict(rel->right_keys.items[i], set);
+    for (i64 i = 0; rel->kind == REL_JOIN && i < rel->join.left_keys.count; i++) {
+        if (i >= rel->join.null_safe.count || !rel->join.null_safe.items[i]) {
+            note_strict(rel->join.left_keys.items[i], set);
+            note_strict(rel->join.right_keys.items[i], set);
         }
     }
 }
@@ -109,7 +110,7 @@ static bool one_row(const struct rel *rel) {
     while (rel->kind == REL_PROJECT || rel->kind == REL_SORT) {
         rel = rel_input(rel);
     }
-    return (rel->kind == REL_AGG && rel->exprs.count == 0) ||
+    return (rel->kind == REL_AGG && rel->agg.keys.count == 0) ||
            (rel->kind == REL_VALUES && rel->out.count == 0);
 }
 
@@ -117,33 +118,34 @@ static void swap_sides(struct rel *rel) {
     struct rel *left = rel_left(rel);
     rel_set_left(rel, rel_right(rel));
     rel_set_right(rel, left);
-    for (i64 i = 0; i < rel->left_keys.count; i++) {
-        struct expr *key = rel->left_keys.items[i];
-        rel->left_keys.items[i] = rel->right_keys.items[i];
-        rel->right_keys.items[i] = key;
+    for (i64 i = 0; i < rel->join.left_keys.count; i++) {
+        struct expr *key = rel->join.left_keys.items[i];
+        rel->join.left_keys.items[i] = rel->join.right_keys.items[i];
+        rel->join.right_keys.items[i] = key;
     }
 }
 
 static void weaken(struct opt *o, struct rel *rel, const u8 *set) {
-    if (rel->join == JOIN_SINGLE && !rel->lazy) {
-        bool bare = rel->left_keys.count == 0 && rel->conds.count == 0;
+    if (rel->join.kind == JOIN_SINGLE && !rel->join.lazy) {
+        bool bare = rel->join.left_keys.count == 0 && rel->join.conds.count == 0;
         if (bare && one_row(rel_right(rel))) {
-            rel->join = JOIN_CROSS;
-        } else if (estimate_unique(o->plan, rel_right(rel), rel->right_keys.items,
-                                   rel->null_safe.items, rel->right_keys.count)) {
-            rel->join = JOIN_LEFT;
+            rel->join.kind = JOIN_CROSS;
+        } else if (estimate_unique(o->plan, rel_right(rel), rel->join.right_keys.items,
+                                   rel->join.null_safe.items, rel->join.right_keys.count)) {
+            rel->join.kind = JOIN_LEFT;
         }
     }
-    if (rel->join == JOIN_FULL) {
+    if (rel->join.kind == JOIN_FULL) {
         bool left = rejects_side(rel_left(rel), set);
         bool right = rejects_side(rel_right(rel), set);
         if (right && !left) {
             swap_sides(rel);
         }
-        rel->join = left || right ? JOIN_LEFT : JOIN_FULL;
+        rel->join.kind = left || right ? JOIN_LEFT : JOIN_FULL;
     }
-    if (rel->join == JOIN_LEFT && rejects_side(rel_right(rel), set)) {
-        rel->join = rel->left_keys.count + rel->conds.count > 0 ? JOIN_INNER : JOIN_CROSS;
+    if (rel->join.kind == JOIN_LEFT && rejects_side(rel_right(rel), set)) {
+        rel->join.kind =
+            rel->join.left_keys.count + rel->join.conds.count > 0 ? JOIN_INNER : JOIN_CROSS;
     }
 }
 
@@ -153,7 +155,7 @@ static void walk_join(struct opt *o, struct rel *rel, const u8 *set) {
     u8 *left = copy_set(o, set);
     u8 *right = NEW_ARRAY(o->plan->arena, u8, o->plan->cols.count + 1);
     weaken(o, rel, set);
-    switch (rel->join) {
+    switch (rel->join.kind) {
     case JOIN_INNER:
     case JOIN_CROSS:
         note_conds(o, rel, left);
@@ -177,9 +179,10 @@ static void walk_join(struct opt *o, struct rel *rel, const u8 *set) {
 /* Computed columns: what must not be NULL below. */
 static void walk_computed(struct opt *o, struct rel *rel, const u8 *set) {
     u8 *below = NEW_ARRAY(o->plan->arena, u8, o->plan->cols.count + 1);
-    for (i64 i = 0; i < rel->exprs.count; i++) {
+    const expr_list *exprs = rel_exprs(rel);
+    for (i64 i = 0; i < exprs->count; i++) {
         if (set[rel->out.items[i]]) {
-            note_strict(rel->exprs.items[i], below);
+            note_strict(exprs->items[i], below);
         }
     }
     walk(o, rel_input(rel), below);

@@ -23,30 +23,30 @@ static void narrow_out(struct rel *rel, const u8 *used) {
 
 static void narrow_scan(struct rel *rel, const u8 *used) {
     i64 kept = 0;
-    for (i64 i = 0; i < rel->scan_cols.count; i++) {
-        if (used[rel->scan_cols.items[i].col]) {
-            rel->scan_cols.items[kept++] = rel->scan_cols.items[i];
+    for (i64 i = 0; i < rel->scan.cols.count; i++) {
+        if (used[rel->scan.cols.items[i].col]) {
+            rel->scan.cols.items[kept++] = rel->scan.cols.items[i];
         }
     }
-    rel->scan_cols.count = kept;
+    rel->scan.cols.count = kept;
 }
 
 static void narrow_project(struct rel *rel, const u8 *used) {
     i64 kept = 0;
-    for (i64 i = 0; i < rel->exprs.count; i++) {
+    for (i64 i = 0; i < rel->project.exprs.count; i++) {
         if (used[rel->out.items[i]]) {
             rel->out.items[kept] = rel->out.items[i];
-            rel->exprs.items[kept++] = rel->exprs.items[i];
+            rel->project.exprs.items[kept++] = rel->project.exprs.items[i];
         }
     }
-    rel->exprs.count = kept;
+    rel->project.exprs.count = kept;
     rel->out.count = kept;
 }
 
 /* One column stays, because a row without columns could not be counted. */
 static void narrow_values(struct rel *rel, const u8 *used) {
     i64 width = rel->out.count;
-    i64 rows = width > 0 ? rel->exprs.count / width : 0;
+    i64 rows = width > 0 ? rel->values.exprs.count / width : 0;
     i64 kept = 0;
     i64 wanted = 0;
     for (i64 c = 0; c < width; c++) {
@@ -55,11 +55,11 @@ static void narrow_values(struct rel *rel, const u8 *used) {
     for (i64 r = 0; r < rows; r++) {
         for (i64 c = 0; c < width; c++) {
             if (used[rel->out.items[c]] || (wanted == 0 && c == 0)) {
-                rel->exprs.items[kept++] = rel->exprs.items[r * width + c];
+                rel->values.exprs.items[kept++] = rel->values.exprs.items[r * width + c];
             }
         }
     }
-    rel->exprs.count = kept;
+    rel->values.exprs.count = kept;
     if (wanted == 0) {
         rel->out.count = MIN_OF(width, 1);
     } else {
@@ -74,48 +74,48 @@ static void mark_slot(struct expr **slot, void *arg) {
 /* Keys that others decide go when nobody reads them. */
 static void narrow_keys(struct rel *rel, const u8 *used) {
     i64 kept = 0;
-    i64 count = rel->implied.count;
+    i64 count = rel->agg.implied.count;
     for (i64 i = 0; i < count; i++) {
-        if (rel->implied.items[i] && !used[rel->out.items[i]]) {
+        if (rel->agg.implied.items[i] && !used[rel->out.items[i]]) {
             continue;
         }
-        rel->exprs.items[kept] = rel->exprs.items[i];
-        rel->implied.items[kept] = rel->implied.items[i];
+        rel->agg.keys.items[kept] = rel->agg.keys.items[i];
+        rel->agg.implied.items[kept] = rel->agg.implied.items[i];
         rel->out.items[kept++] = rel->out.items[i];
     }
     if (count > 0) {
-        rel->exprs.count = kept;
-        rel->implied.count = kept;
+        rel->agg.keys.count = kept;
+        rel->agg.implied.count = kept;
     }
 }
 
 /* The one row of an aggregate whose calls nobody reads must have a column; it computes nothing. */
 static void count_rows(struct plan *plan, struct rel *agg) {
-    struct agg_call *call = &agg->calls.items[0];
+    struct agg_call *call = &agg->agg.calls.items[0];
     *call =
         (struct agg_call){.col = call->col, .agg = AGG_COUNT_STAR, .position = call->position};
     plan->cols.items[call->col].type = type_of(TYPE_BIGINT);
     plan->cols.items[call->col].nullable = false;
     agg->out.items[0] = call->col;
-    agg->calls.count = 1;
+    agg->agg.calls.count = 1;
     agg->out.count = 1;
 }
 
 static void narrow_agg(struct plan *plan, struct rel *rel, const u8 *used) {
     narrow_keys(rel, used);
     i64 kept = 0;
-    i64 keys = rel->exprs.count;
-    for (i64 i = 0; i < rel->calls.count; i++) {
-        if (used[rel->calls.items[i].col]) {
-            rel->out.items[keys + kept] = rel->calls.items[i].col;
-            rel->calls.items[kept++] = rel->calls.items[i];
+    i64 keys = rel->agg.keys.count;
+    for (i64 i = 0; i < rel->agg.calls.count; i++) {
+        if (used[rel->agg.calls.items[i].col]) {
+            rel->out.items[keys + kept] = rel->agg.calls.items[i].col;
+            rel->agg.calls.items[kept++] = rel->agg.calls.items[i];
         }
     }
     if (keys + kept == 0) {
         count_rows(plan, rel);
         return;
     }
-    rel->calls.count = kept;
+    rel->agg.calls.count = kept;
     rel->out.count = keys + kept;
 }
 
@@ -133,17 +133,26 @@ static void narrow_copies(struct rel *rel, u8 *used) {
         if (!used[rel->out.items[i]]) {
             continue;
         }
-        used[rel->left_cols.items[i]] = 1;
-        rel->left_cols.items[kept] = rel->left_cols.items[i];
-        if (rel->kind == REL_UNION) {
-            used[rel->right_cols.items[i]] = 1;
-            rel->right_cols.items[kept] = rel->right_cols.items[i];
+        for (i32 k = 0; k < rel->input_count; k++) {
+            u32 *cols = rel_cols(rel, k)->items;
+            used[cols[i]] = 1;
+            cols[kept] = cols[i];
         }
         rel->out.items[kept++] = rel->out.items[i];
     }
     rel->out.count = kept;
-    rel->left_cols.count = kept;
-    rel->right_cols.count = rel->kind == REL_UNION ? kept : 0;
+    for (i32 k = 0; k < rel->input_count; k++) {
+        rel_cols(rel, k)->count = kept;
+    }
+}
+
+static void use_copied(const struct rel *rel, u8 *used) {
+    for (i32 k = 0; k < rel->input_count; k++) {
+        const col_list *cols = rel_cols(rel, k);
+        for (i64 i = 0; cols && i < cols->count; i++) {
+            used[cols->items[i]] = 1;
+        }
+    }
 }
 
 static void narrow_window(struct rel *rel, const u8 *used) {
@@ -151,12 +160,12 @@ static void narrow_window(struct rel *rel, const u8 *used) {
     if (rel_is_serial(rel)) {
         return;
     }
-    for (i64 i = 0; i < rel->windows.count; i++) {
-        if (used[rel->windows.items[i].col]) {
-            rel->windows.items[kept++] = rel->windows.items[i];
+    for (i64 i = 0; i < rel->window.calls.count; i++) {
+        if (used[rel->window.calls.items[i].col]) {
+            rel->window.calls.items[kept++] = rel->window.calls.items[i];
         }
     }
-    rel->windows.count = kept;
+    rel->window.calls.count = kept;
 }
 
 struct prune {
@@ -179,15 +188,16 @@ static bool any_used(const struct rel *rel, const u8 *used) {
 /* Whether the operator does nothing that is seen above. */
 static bool is_idle(const struct prune *p, const struct rel *rel) {
     if (rel->kind == REL_WINDOW) {
-        return rel->windows.count == 0;
+        return rel->window.calls.count == 0;
     }
     if (rel->kind != REL_JOIN) {
         return false;
     }
-    if (rel->join == JOIN_MARK) {
-        return !p->used[rel->mark_col];
+    if (rel->join.kind == JOIN_MARK) {
+        return !p->used[rel->join.mark_col];
     }
-    bool once = rel->join == JOIN_SINGLE || (rel->join == JOIN_LEFT && rel->right_unique);
+    bool once =
+        rel->join.kind == JOIN_SINGLE || (rel->join.kind == JOIN_LEFT && rel->join.right_unique);
     return once && !any_used(rel_right(rel), p->used);
 }
 
@@ -210,15 +220,11 @@ static void narrow(struct prune *p, struct rel *rel) {
     case REL_SHARED:
         narrow_copies(rel, p->used);
         return;
-    case REL_FIX: /* a round needs all columns of the one before */
-        for (i64 i = 0; i < rel->out.count; i++) {
-            p->used[rel->left_cols.items[i]] = 1;
-            p->used[rel->right_cols.items[i]] = 1;
-        }
-        return;
     default:
         if (rel_passes(rel)) {
             narrow_out(rel, p->used);
+        } else { /* a round of a recursion needs all columns of the one before */
+            use_copied(rel, p->used);
         }
         return;
     }

@@ -28,7 +28,7 @@ static struct rel *with_filter(struct opt *o, struct rel *rel, const expr_list *
     }
     struct rel *filter = rel_new(o->plan, REL_FILTER, rel, NULL);
     for (i64 i = 0; i < conds->count; i++) {
-        VEC_PUSH(o->plan->arena, &filter->conds, conds->items[i]);
+        VEC_PUSH(o->plan->arena, &filter->filter.conds, conds->items[i]);
     }
     return filter;
 }
@@ -59,9 +59,9 @@ static bool take_keys(struct opt *o, struct rel *join, u8 *side, struct expr *co
     if (!((a == 1 && b == 2) || (a == 2 && b == 1))) {
         return false;
     }
-    VEC_PUSH(o->plan->arena, &join->left_keys, cond->args[a == 1 ? 0 : 1]);
-    VEC_PUSH(o->plan->arena, &join->right_keys, cond->args[a == 1 ? 1 : 0]);
-    join->join = join->join == JOIN_CROSS ? JOIN_INNER : join->join;
+    VEC_PUSH(o->plan->arena, &join->join.left_keys, cond->args[a == 1 ? 0 : 1]);
+    VEC_PUSH(o->plan->arena, &join->join.right_keys, cond->args[a == 1 ? 1 : 0]);
+    join->join.kind = join->join.kind == JOIN_CROSS ? JOIN_INNER : join->join.kind;
     return true;
 }
 
@@ -75,7 +75,7 @@ struct rules {
 };
 
 static struct rules rules_of(const struct rel *rel) {
-    switch (rel->join) {
+    switch (rel->join.kind) {
     case JOIN_INNER:
     case JOIN_CROSS:
         return (struct rules){1, 1, 1, 1, 1};
@@ -105,8 +105,9 @@ static void place_own(struct pushing *p, struct expr *cond) {
                              ((needs == 1 || needs == 0) && p->rules.own_left));
     if (sinks) {
         VEC_PUSH(arena, &p->down[needs == 2 ? 1 : 0], cond);
-    } else if ((raises && p->rel->conds.count > 0) || !take_keys(p->o, p->rel, p->side, cond)) {
-        VEC_PUSH(arena, &p->rel->conds, cond);
+    } else if ((raises && p->rel->join.conds.count > 0) ||
+               !take_keys(p->o, p->rel, p->side, cond)) {
+        VEC_PUSH(arena, &p->rel->join.conds, cond);
     }
 }
 
@@ -132,22 +133,22 @@ static struct rel *push_join(struct opt *o, struct rel *rel, const expr_list *ab
             p.side[rel->inputs[k]->out.items[i]] = (u8)(1 << k);
         }
     }
-    if (rel->join == JOIN_MARK) {
-        p.side[rel->mark_col] = 2; /* not the left's: conditions on it stay above */
+    if (rel->join.kind == JOIN_MARK) {
+        p.side[rel->join.mark_col] = 2; /* not the left's: conditions on it stay above */
     }
     expr_list own = {0};
-    for (i64 i = 0; i < rel->conds.count; i++) {
-        split(arena, &own, rel->conds.items[i]);
+    for (i64 i = 0; i < rel->join.conds.count; i++) {
+        split(arena, &own, rel->join.conds.items[i]);
     }
-    rel->conds.count = 0;
+    rel->join.conds.count = 0;
     for (i64 i = 0; i < own.count; i++) {
         place_own(&p, own.items[i]);
     }
     for (i64 i = 0; i < above->count; i++) {
         place_above(&p, above->items[i]);
     }
-    while (rel->null_safe.count > 0 && rel->null_safe.count < rel->left_keys.count) {
-        VEC_PUSH(arena, &rel->null_safe, (b8)0);
+    while (rel->join.null_safe.count > 0 && rel->join.null_safe.count < rel->join.left_keys.count) {
+        VEC_PUSH(arena, &rel->join.null_safe, (b8)0);
     }
     rel_set_left(rel, push(o, rel_left(rel), &p.down[0]));
     rel_set_right(rel, push(o, rel_right(rel), &p.down[1]));
@@ -196,8 +197,8 @@ static struct rel *push_mapped(struct opt *o, struct rel *rel, const expr_list *
 
 static struct rel *push_project(struct opt *o, struct rel *rel, const expr_list *conds) {
     struct expr **map = NEW_ARRAY(o->plan->arena, struct expr *, o->plan->cols.count + 1);
-    for (i64 i = 0; i < rel->exprs.count; i++) {
-        map[rel->out.items[i]] = rel->exprs.items[i];
+    for (i64 i = 0; i < rel->project.exprs.count; i++) {
+        map[rel->out.items[i]] = rel->project.exprs.items[i];
     }
     return push_mapped(o, rel, conds, map, NULL);
 }
@@ -208,21 +209,21 @@ static struct rel *push_agg(struct opt *o, struct rel *rel, const expr_list *con
     struct expr **map = NEW_ARRAY(o->plan->arena, struct expr *, o->plan->cols.count + 1);
     u8 *blocked = NEW_ARRAY(o->plan->arena, u8, o->plan->cols.count + 1);
     for (i64 i = 0; i < rel->out.count; i++) {
-        bool key = i < rel->exprs.count;
-        map[rel->out.items[i]] = key ? rel->exprs.items[i] : NULL;
+        bool key = i < rel->agg.keys.count;
+        map[rel->out.items[i]] = key ? rel->agg.keys.items[i] : NULL;
         blocked[rel->out.items[i]] = !key;
     }
-    if (rel->exprs.count == 0) {
+    if (rel->agg.keys.count == 0) {
         return push_over(o, rel, conds);
     }
     return push_mapped(o, rel, conds, map, blocked);
 }
 
-/* The same condition on both sides of a union: each row meets it once, as before. */
+/* The same condition on all sides of a union: each row meets it once, as before. */
 static struct rel *push_union(struct opt *o, struct rel *rel, const expr_list *conds) {
     struct plan *plan = o->plan;
-    for (i32 side = 0; side < 2; side++) {
-        const u32 *cols = side == 0 ? rel->left_cols.items : rel->right_cols.items;
+    for (i32 side = 0; side < rel->input_count; side++) {
+        const u32 *cols = rel->arms.cols[side].items;
         struct expr **map = NEW_ARRAY(plan->arena, struct expr *, plan->cols.count + 1);
         expr_list down = {0};
         for (i64 i = 0; i < rel->out.count; i++) {
@@ -241,9 +242,9 @@ static struct rel *push_window(struct opt *o, struct rel *rel, const expr_list *
     struct arena *arena = o->plan->arena;
     u8 *blocked = NEW_ARRAY(arena, u8, o->plan->cols.count + 1);
     memset(blocked, 1, (size_t)o->plan->cols.count);
-    for (i64 i = 0; i < rel->exprs.count; i++) {
-        if (rel->exprs.items[i]->kind == EXPR_COL) {
-            blocked[rel->exprs.items[i]->col] = 0;
+    for (i64 i = 0; i < rel->window.keys.count; i++) {
+        if (rel->window.keys.items[i]->kind == EXPR_COL) {
+            blocked[rel->window.keys.items[i]->col] = 0;
         }
     }
     expr_list down = {0};
@@ -278,8 +279,8 @@ static struct rel *push(struct opt *o, struct rel *rel, const expr_list *conds) 
     }
     switch (rel->kind) {
     case REL_FILTER:
-        for (i64 i = 0; i < rel->conds.count; i++) {
-            split(o->plan->arena, &list, rel->conds.items[i]);
+        for (i64 i = 0; i < rel->filter.conds.count; i++) {
+            split(o->plan->arena, &list, rel->filter.conds.items[i]);
         }
         for (i64 i = 0; i < conds->count; i++) {
             VEC_PUSH(o->plan->arena, &list, conds->items[i]);

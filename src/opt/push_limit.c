@@ -29,14 +29,14 @@ static void add_limit(const struct wish *w, struct rel *parent, i32 which) {
     }
     if (w->order.count > 0) {
         struct rel *sort = rel_new(plan, REL_SORT, at, NULL);
-        sort->order.items = w->order.items;
-        sort->order.count = w->order.count;
-        sort->order.cap = w->order.count;
+        sort->sort.order.items = w->order.items;
+        sort->sort.order.count = w->order.count;
+        sort->sort.order.cap = w->order.count;
         sort->rows = at->rows;
         at = sort;
     }
     struct rel *limit = rel_new(plan, REL_LIMIT, at, NULL);
-    limit->limit = w->limit;
+    limit->limit.count = w->limit;
     limit->rows = w->rows;
     parent->inputs[which] = limit;
 }
@@ -59,8 +59,8 @@ static bool below_project(struct wish *w, const struct rel *rel) {
     struct plan *plan = w->o->plan;
     struct expr **map = NEW_ARRAY(plan->arena, struct expr *, plan->cols.count + 1);
     order_list order;
-    for (i64 i = 0; i < rel->exprs.count; i++) {
-        map[rel->out.items[i]] = rel->exprs.items[i];
+    for (i64 i = 0; i < rel->project.exprs.count; i++) {
+        map[rel->out.items[i]] = rel->project.exprs.items[i];
     }
     if (!map_order(w, map, &order)) {
         return false;
@@ -76,9 +76,9 @@ static bool visit_left(const struct expr *expr, void *arg) {
 
 /* Whether every left row comes out once, and the left side decides the order. */
 static bool below_join(const struct wish *w, const struct rel *rel) {
-    bool once = rel->join == JOIN_MARK || rel->join == JOIN_SINGLE ||
-                (rel->join == JOIN_LEFT && rel->right_unique);
-    if (!once || rel->dependent) {
+    bool once = rel->join.kind == JOIN_MARK || rel->join.kind == JOIN_SINGLE ||
+                (rel->join.kind == JOIN_LEFT && rel->join.right_unique);
+    if (!once || rel->join.dependent) {
         return false;
     }
     for (i64 i = 0; i < w->order.count; i++) {
@@ -95,8 +95,8 @@ static void push(struct wish w, struct rel *parent, i32 which, bool passed);
 
 static void push_arms(const struct wish *w, struct rel *rel) {
     struct plan *plan = w->o->plan;
-    for (i32 arm = 0; arm < 2; arm++) {
-        const u32 *from = arm == 0 ? rel->left_cols.items : rel->right_cols.items;
+    for (i32 arm = 0; arm < rel->input_count; arm++) {
+        const u32 *from = rel->arms.cols[arm].items;
         struct expr **map = NEW_ARRAY(plan->arena, struct expr *, plan->cols.count + 1);
         for (i64 i = 0; i < rel->out.count; i++) {
             map[rel->out.items[i]] = expr_col(plan, from[i], -1);
@@ -114,11 +114,11 @@ static void push_arms(const struct wish *w, struct rel *rel) {
 static void push(struct wish w, struct rel *parent, i32 which, bool passed) {
     for (;;) {
         struct rel *at = parent->inputs[which];
-        if (at->kind == REL_FIX && w.order.count == 0 && !at->limit) {
-            at->limit = w.limit;
+        if (at->kind == REL_FIX && w.order.count == 0 && !at->fix.limit) {
+            at->fix.limit = w.limit;
             return;
         }
-        bool empty = at->kind == REL_FILTER && at->conds.count == 0;
+        bool empty = at->kind == REL_FILTER && at->filter.conds.count == 0;
         if (!w.o->settings->optimizer && at->kind != REL_PROJECT && !empty) {
             return;
         }
@@ -128,8 +128,8 @@ static void push(struct wish w, struct rel *parent, i32 which, bool passed) {
         }
         bool sort = at->kind == REL_SORT && !passed && w.order.count == 0;
         if (sort) {
-            w.order.items = at->order.items;
-            w.order.count = at->order.count;
+            w.order.items = at->sort.order.items;
+            w.order.count = at->sort.order.count;
         }
         bool goes = sort || empty || (at->kind == REL_PROJECT && below_project(&w, at)) ||
                     (at->kind == REL_JOIN && below_join(&w, at));
@@ -147,9 +147,9 @@ static void push(struct wish w, struct rel *parent, i32 which, bool passed) {
 
 /* Limit and offset as one number. */
 static bool wanted(struct opt *o, const struct rel *rel, struct wish *out) {
-    const struct expr *limit = rel->limit;
-    const struct expr *offset = rel->offset;
-    *out = (struct wish){.o = o, .limit = rel->limit};
+    const struct expr *limit = rel->limit.count;
+    const struct expr *offset = rel->limit.offset;
+    *out = (struct wish){.o = o, .limit = rel->limit.count};
     if (!limit || (offset && (limit->kind != EXPR_CONST || offset->kind != EXPR_CONST))) {
         return false;
     }

@@ -24,26 +24,26 @@ static void note_side(u32 col, void *arg) {
 /* The inputs of the join below that a semi join needs. */
 static u8 sides_of(const struct rel *semi, const struct rel *below) {
     struct side_walk w = {below, 0};
-    for (i64 i = 0; i < semi->left_keys.count; i++) {
-        expr_each_col(semi->left_keys.items[i], note_side, &w);
+    for (i64 i = 0; i < semi->join.left_keys.count; i++) {
+        expr_each_col(semi->join.left_keys.items[i], note_side, &w);
     }
-    for (i64 i = 0; i < semi->conds.count; i++) {
-        expr_each_col(semi->conds.items[i], note_side, &w);
+    for (i64 i = 0; i < semi->join.conds.count; i++) {
+        expr_each_col(semi->join.conds.items[i], note_side, &w);
     }
     return w.sides;
 }
 
 static bool is_worth(struct opt *o, struct rel *semi) {
-    if (semi->kind != REL_JOIN || semi->join != JOIN_SEMI || semi->left_keys.count == 0) {
+    if (semi->kind != REL_JOIN || semi->join.kind != JOIN_SEMI || semi->join.left_keys.count == 0) {
         return false;
     }
-    for (i64 i = 0; i < semi->conds.count; i++) {
-        if (facts_can_raise(o, semi->conds.items[i])) {
+    for (i64 i = 0; i < semi->join.conds.count; i++) {
+        if (facts_can_raise(o, semi->join.conds.items[i])) {
             return false;
         }
     }
-    for (i64 i = 0; i < semi->left_keys.count; i++) {
-        if (facts_can_raise(o, semi->left_keys.items[i])) {
+    for (i64 i = 0; i < semi->join.left_keys.count; i++) {
+        if (facts_can_raise(o, semi->join.left_keys.items[i])) {
             return false;
         }
     }

@@ -35,8 +35,9 @@ static bool keys_below(struct plan *plan, const struct rel *rel, struct target *
     struct expr **map = NEW_ARRAY(plan->arena, struct expr *, plan->cols.count + 1);
     struct expr **keys = NEW_ARRAY(plan->arena, struct expr *, target->count + 1);
     i64 kept = 0;
-    for (i64 i = 0; i < rel->exprs.count; i++) {
-        map[rel->out.items[i]] = rel->exprs.items[i];
+    const expr_list *exprs = rel_exprs(rel);
+    for (i64 i = 0; i < exprs->count; i++) {
+        map[rel->out.items[i]] = exprs->items[i];
     }
     for (i64 i = 0; i < target->count; i++) {
         bool is_below = target->keys[i]->kind == EXPR_COL && map[target->keys[i]->col];
@@ -97,8 +98,8 @@ static i32 input_below(struct opt *o, const struct rel *at, i64 small_rows,
 /* The lowest place on the large side where all keys can be computed. */
 static bool find_target(struct opt *o, struct rel *join, i32 side, struct target *out) {
     struct plan *plan = o->plan;
-    i64 count = join->left_keys.count;
-    struct expr **from = side == 0 ? join->left_keys.items : join->right_keys.items;
+    i64 count = join->join.left_keys.count;
+    struct expr **from = side == 0 ? join->join.left_keys.items : join->join.right_keys.items;
     *out = (struct target){.rel = join, .which = side};
     out->keys = NEW_ARRAY(plan->arena, struct expr *, count + 1);
     out->which_key = NEW_ARRAY(plan->arena, i64, count + 1);
@@ -115,7 +116,7 @@ static bool find_target(struct opt *o, struct rel *join, i32 side, struct target
             out->which = below;
             continue;
         }
-        if (at->kind == REL_PROJECT || (at->kind == REL_AGG && at->exprs.count > 0)) {
+        if (at->kind == REL_PROJECT || (at->kind == REL_AGG && at->agg.keys.count > 0)) {
             if (!keys_below(plan, at, out)) {
                 return at->kind != REL_AGG;
             }
@@ -148,7 +149,7 @@ static bool is_worth(struct opt *o, const struct rel *join, i32 side, const stru
 static void reduce_side(struct opt *o, struct rel *join, i32 side, const struct target *target) {
     struct plan *plan = o->plan;
     struct rel *small = other_side(join, side);
-    struct expr **keys = side == 0 ? join->right_keys.items : join->left_keys.items;
+    struct expr **keys = side == 0 ? join->join.right_keys.items : join->join.left_keys.items;
     struct rel *use = opt_shared(plan, small, small->out.items, small->out.count);
     struct expr **map = NEW_ARRAY(plan->arena, struct expr *, plan->cols.count + 1);
     for (i64 i = 0; i < small->out.count; i++) {
@@ -157,10 +158,10 @@ static void reduce_side(struct opt *o, struct rel *join, i32 side, const struct 
     struct rel *semi = rel_join(plan, JOIN_SEMI, target->rel->inputs[target->which], use);
     for (i64 i = 0; i < target->count; i++) {
         i64 key = target->which_key[i];
-        VEC_PUSH(plan->arena, &semi->left_keys, target->keys[i]);
-        VEC_PUSH(plan->arena, &semi->right_keys, expr_map(plan->arena, keys[key], map));
-        if (join->null_safe.count > 0) {
-            VEC_PUSH(plan->arena, &semi->null_safe, join->null_safe.items[key]);
+        VEC_PUSH(plan->arena, &semi->join.left_keys, target->keys[i]);
+        VEC_PUSH(plan->arena, &semi->join.right_keys, expr_map(plan->arena, keys[key], map));
+        if (join->join.null_safe.count > 0) {
+            VEC_PUSH(plan->arena, &semi->join.null_safe, join->join.null_safe.items[key]);
         }
     }
     target->rel->inputs[target->which] = semi;
@@ -170,7 +171,7 @@ static void reduce_side(struct opt *o, struct rel *join, i32 side, const struct 
 static void consider(struct opt *o, struct rel *join) {
     struct target target;
     bool inner = opt_is_inner(join);
-    if (join->left_keys.count == 0 || join->join == JOIN_FULL || join->dependent) {
+    if (join->join.left_keys.count == 0 || join->join.kind == JOIN_FULL || join->join.dependent) {
         return;
     }
     for (i32 side = 1; side >= (inner ? 0 : 1); side--) {

@@ -15,21 +15,21 @@ static bool is_col(const struct expr *expr, u32 col) {
 }
 
 static bool scan_sorted(const struct rel *rel, u32 col) {
-    for (i64 i = 0; i < rel->scan_cols.count; i++) {
-        if (rel->scan_cols.items[i].col == col) {
-            return rel->scan_cols.items[i].sorted;
+    for (i64 i = 0; i < rel->scan.cols.count; i++) {
+        if (rel->scan.cols.items[i].col == col) {
+            return rel->scan.cols.items[i].sorted;
         }
     }
     return false;
 }
 
 static bool join_sorted(struct rel *rel, u32 col) {
-    if (rel->join == JOIN_FULL) {
+    if (rel->join.kind == JOIN_FULL) {
         return false;
     }
-    for (i64 i = 0; i < rel->left_keys.count && opt_is_inner(rel); i++) {
-        const struct expr *left = rel->left_keys.items[i];
-        if (is_col(rel->right_keys.items[i], col) && left->kind == EXPR_COL) {
+    for (i64 i = 0; i < rel->join.left_keys.count && opt_is_inner(rel); i++) {
+        const struct expr *left = rel->join.left_keys.items[i];
+        if (is_col(rel->join.right_keys.items[i], col) && left->kind == EXPR_COL) {
             return is_sorted(rel_left(rel), left->col);
         }
     }
@@ -38,9 +38,10 @@ static bool join_sorted(struct rel *rel, u32 col) {
 
 /* The operator's first expressions make its first columns. */
 static bool made_sorted(struct rel *rel, u32 col, bool passes_on) {
-    for (i64 i = 0; i < rel->exprs.count; i++) {
+    const expr_list *exprs = rel_exprs(rel);
+    for (i64 i = 0; i < exprs->count; i++) {
         if (rel->out.items[i] == col) {
-            const struct expr *expr = rel->exprs.items[i];
+            const struct expr *expr = exprs->items[i];
             return passes_on && expr->kind == EXPR_COL && is_sorted(rel_input(rel), expr->col);
         }
     }
@@ -63,20 +64,21 @@ static bool is_sorted(struct rel *rel, u32 col) {
         return made_sorted(rel, col, true);
     case REL_AGG:
         mark_runs(rel, NULL);
-        return made_sorted(rel, col, rel->in_runs);
+        return made_sorted(rel, col, rel->agg.in_runs);
     case REL_JOIN:
         return join_sorted(rel, col);
     case REL_LIMIT:
-        return rel_input(rel)->kind == REL_SORT ? orders_by(&rel_input(rel)->order.items[0], col)
-                                                : is_sorted(rel_input(rel), col);
+        return rel_input(rel)->kind == REL_SORT
+                   ? orders_by(&rel_input(rel)->sort.order.items[0], col)
+                   : is_sorted(rel_input(rel), col);
     case REL_WINDOW:
-        return rel->exprs.count   ? is_col(rel->exprs.items[0], col)
-               : rel->order.count ? orders_by(&rel->order.items[0], col)
-                                  : is_sorted(rel_input(rel), col);
+        return rel->window.keys.count    ? is_col(rel->window.keys.items[0], col)
+               : rel->window.order.count ? orders_by(&rel->window.order.items[0], col)
+                                         : is_sorted(rel_input(rel), col);
     case REL_SHARED:
         for (i64 i = 0; i < rel->out.count; i++) {
             if (rel->out.items[i] == col) {
-                return is_sorted(rel_input(rel), rel->left_cols.items[i]);
+                return is_sorted(rel_input(rel), rel->shared.cols->items[i]);
             }
         }
         return false;
@@ -89,14 +91,14 @@ static void mark_runs(struct rel *rel, void *arg) {
     UNUSED(arg);
     const struct expr *only = NULL;
     i64 count = 0;
-    for (i64 i = 0; rel->kind == REL_AGG && i < rel->exprs.count; i++) {
-        if (rel->implied.count == 0 || !rel->implied.items[i]) {
-            only = rel->exprs.items[i];
+    for (i64 i = 0; rel->kind == REL_AGG && i < rel->agg.keys.count; i++) {
+        if (rel->agg.implied.count == 0 || !rel->agg.implied.items[i]) {
+            only = rel->agg.keys.items[i];
             count++;
         }
     }
     if (count == 1 && only->kind == EXPR_COL && is_sorted(rel_input(rel), only->col)) {
-        rel->in_runs = 1;
+        rel->agg.in_runs = 1;
     }
 }
 

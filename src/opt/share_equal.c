@@ -41,7 +41,7 @@ static i64 collect(struct parts *p, struct rel *rel, struct rel *parent, i32 whi
     struct part part = {.rel = rel, .parent = parent, .which = which, .hash = rel_hash(rel)};
     i64 at = p->items.count;
     VEC_PUSH(p->o->plan->arena, &p->items, part);
-    part.read = rel->kind == REL_SCAN ? rel->table_rows : 0;
+    part.read = rel->kind == REL_SCAN ? rel->scan.table_rows : 0;
     for (i32 i = 0; i < rel->input_count; i++) {
         if (rel_shares(rel) && !opt_first_visit(p->o, rel->inputs[i])) {
             continue;
@@ -92,7 +92,7 @@ static void join_use(struct parts *p, struct expr *const *map, struct part *firs
     struct rel *use = rel_new(plan, REL_SHARED, first->rel, NULL);
     for (i64 i = 0; i < second->rel->out.count; i++) {
         u32 col = second->rel->out.items[i];
-        VEC_PUSH(plan->arena, &use->left_cols, map[col]->col);
+        VEC_PUSH(plan->arena, use->shared.cols, map[col]->col);
         VEC_PUSH(plan->arena, &use->out, col);
     }
     use->rows = first->rel->rows;

@@ -54,7 +54,7 @@ static struct expr *filtered_arg(struct arena *arena, struct expr *arg, struct e
 static u32 add_key(struct plan *plan, struct rel *agg, struct expr *key) {
     u32 col = plan_col_new(plan, key->kind == EXPR_COL ? plan->cols.items[key->col].name : "value",
                            key->type, expr_nullable(plan, key));
-    VEC_PUSH(plan->arena, &agg->exprs, key);
+    VEC_PUSH(plan->arena, &agg->agg.keys, key);
     VEC_PUSH(plan->arena, &agg->out, col);
     return col;
 }
@@ -99,7 +99,7 @@ static struct rel *part_rel(struct plan *plan, const struct part *part, struct r
             call.filter = NULL;
             call.distinct = 0;
         }
-        VEC_PUSH(plan->arena, &agg->calls, call);
+        VEC_PUSH(plan->arena, &agg->agg.calls, call);
         VEC_PUSH(plan->arena, &agg->out, call.col);
     }
     return agg;
@@ -121,7 +121,7 @@ static struct rel *use_input(struct plan *plan, struct rel *input, struct part *
     struct rel *shared = rel_new(plan, REL_SHARED, input, NULL);
     for (i64 i = 0; i < input->out.count; i++) {
         struct plan_col like = plan->cols.items[input->out.items[i]];
-        VEC_PUSH(plan->arena, &shared->left_cols, input->out.items[i]);
+        VEC_PUSH(plan->arena, shared->shared.cols, input->out.items[i]);
         u32 col = plan_col_new(plan, like.name, like.type, like.nullable);
         VEC_PUSH(plan->arena, &shared->out, col);
     }
@@ -146,16 +146,16 @@ static struct rel *use_input(struct plan *plan, struct rel *input, struct part *
 static struct rel *join_parts(struct plan *plan, struct rel *left, struct rel *right, i64 keys) {
     struct rel *join = rel_join(plan, keys > 0 ? JOIN_INNER : JOIN_CROSS, left, right);
     for (i64 i = 0; i < keys; i++) {
-        VEC_PUSH(plan->arena, &join->left_keys, expr_col(plan, left->out.items[i], -1));
-        VEC_PUSH(plan->arena, &join->right_keys, expr_col(plan, right->out.items[i], -1));
-        VEC_PUSH(plan->arena, &join->null_safe, (b8)1);
+        VEC_PUSH(plan->arena, &join->join.left_keys, expr_col(plan, left->out.items[i], -1));
+        VEC_PUSH(plan->arena, &join->join.right_keys, expr_col(plan, right->out.items[i], -1));
+        VEC_PUSH(plan->arena, &join->join.null_safe, (b8)1);
     }
     return join;
 }
 
 static bool has_distinct(const struct rel *rel) {
-    for (i64 i = 0; rel->kind == REL_AGG && i < rel->calls.count; i++) {
-        if (rel->calls.items[i].distinct) {
+    for (i64 i = 0; rel->kind == REL_AGG && i < rel->agg.calls.count; i++) {
+        if (rel->agg.calls.items[i].distinct) {
             return true;
         }
     }
@@ -166,19 +166,19 @@ static bool has_distinct(const struct rel *rel) {
 static void split(struct rel *rel, void *arg) {
     struct plan *plan = arg;
     part_list parts = {0};
-    i64 count = rel->exprs.count;
     struct rel *all = NULL;
     if (!has_distinct(rel)) {
         return;
     }
-    for (i64 i = 0; i < rel->calls.count; i++) {
-        add_to_part(plan->arena, &parts, &rel->calls.items[i]);
+    i64 count = rel->agg.keys.count;
+    for (i64 i = 0; i < rel->agg.calls.count; i++) {
+        add_to_part(plan->arena, &parts, &rel->agg.calls.items[i]);
     }
     for (i64 i = 0; i < parts.count; i++) {
         struct part *part = &parts.items[i];
         struct expr **keys = NEW_ARRAY(plan->arena, struct expr *, count + 1);
         for (i64 k = 0; k < count; k++) {
-            keys[k] = rel->exprs.items[k];
+            keys[k] = rel->agg.keys.items[k];
         }
         struct rel *input = rel_input(rel);
         input = parts.count > 1 ? use_input(plan, input, part, keys, count) : input;

@@ -6,9 +6,9 @@
  *  - When outer columns stand only in conditions that can be tested later (filters below
  *    projections and inner joins), those conditions move up and become conditions of the join.
  *  - Otherwise the right side is changed to compute its rows for all values of the outer columns at
- *    once: every operator carries columns that say for which values a row is, aggregates and
- *    windows have them as further keys, LIMIT becomes a condition on row_number; and the join
- *    compares them with the left. A filter that equates each outer column with one of its input's
+ *    once. Every operator carries columns that say for which values a row is. Aggregates and
+ *    windows have them as further keys; LIMIT becomes a condition on row_number. The join compares
+ *    them with the left. A filter that equates each outer column with one of its input's
  *    supplies these columns itself, if nothing on the right can raise (values that the left does
  *    not have are then computed in vain). Where there is no such filter the values come from the
  *    left: the distinct outer columns of the left, which is then shared.
@@ -89,7 +89,7 @@ static void note_rel(struct rel *rel, void *arg) {
         w->found = w->found || w->u->draws.items[i] == rel;
     }
     for (i64 i = 0; rel->kind == REL_WORK && i < w->u->fixes.count; i++) {
-        w->found = w->found || w->u->fixes.items[i] == rel->fix;
+        w->found = w->found || w->u->fixes.items[i] == rel->work.fix;
     }
 }
 
@@ -150,8 +150,8 @@ static bool is_guard(const struct unnest *u, const struct expr *cond) {
 }
 
 static bool is_guarded(const struct unnest *u) {
-    for (i64 i = 0; i < u->join->conds.count; i++) {
-        if (is_guard(u, u->join->conds.items[i])) {
+    for (i64 i = 0; i < u->join->join.conds.count; i++) {
+        if (is_guard(u, u->join->join.conds.items[i])) {
             return true;
         }
     }
@@ -178,10 +178,10 @@ static struct rel *asking_rows(const struct unnest *u) {
         map[cols[i]] = expr_col(plan, rows->out.items[i], -1);
     }
     struct rel *filter = rel_new(plan, REL_FILTER, rows, NULL);
-    for (i64 i = 0; i < u->join->conds.count; i++) {
-        struct expr *cond = u->join->conds.items[i];
+    for (i64 i = 0; i < u->join->join.conds.count; i++) {
+        struct expr *cond = u->join->join.conds.items[i];
         if (is_guard(u, cond)) {
-            VEC_PUSH(plan->arena, &filter->conds, expr_map(plan->arena, cond, map));
+            VEC_PUSH(plan->arena, &filter->filter.conds, expr_map(plan->arena, cond, map));
         }
     }
     filter->rows = rows->rows;
@@ -200,7 +200,7 @@ static struct rel *use_domain(struct unnest *u, u32 *cols) {
         struct rel *values = asking_rows(u);
         u->domain = rel_new(plan, REL_AGG, values, NULL);
         for (i64 i = 0; i < u->count; i++) {
-            VEC_PUSH(plan->arena, &u->domain->exprs, expr_col(plan, values->out.items[i], -1));
+            VEC_PUSH(plan->arena, &u->domain->agg.keys, expr_col(plan, values->out.items[i], -1));
             u32 key = col_like(plan, u->outer[i]);
             VEC_PUSH(plan->arena, &u->domain->out, key);
         }
@@ -251,12 +251,12 @@ static void note_guard(u32 col, void *arg) {
  * It can be computed for the rows that ask once the left side has those columns. */
 static bool is_waiting(struct opt *o, struct rel *join) {
     bool guarded = false;
-    if (join->join != JOIN_SINGLE && join->join != JOIN_MARK) {
+    if (join->join.kind != JOIN_SINGLE && join->join.kind != JOIN_MARK) {
         return false;
     }
-    for (i64 i = 0; !guarded && i < join->conds.count; i++) {
+    for (i64 i = 0; !guarded && i < join->join.conds.count; i++) {
         struct guard_walk w = {.join = join};
-        expr_each_col(join->conds.items[i], note_guard, &w);
+        expr_each_col(join->join.conds.items[i], note_guard, &w);
         guarded = w.outside && !w.right;
     }
     return guarded && may_raise(o, rel_right(join));
@@ -299,7 +299,7 @@ static struct rel *push(struct unnest *u, struct rel *rel, u32 *cols);
 
 static void split_conds(struct arena *arena, struct rel *to, struct expr *cond) {
     if (cond->kind != EXPR_AND) {
-        VEC_PUSH(arena, &to->conds, cond);
+        VEC_PUSH(arena, &to->filter.conds, cond);
         return;
     }
     for (i32 i = 0; i < cond->arg_count; i++) {
@@ -317,8 +317,8 @@ static struct rel *merge_filters(const struct unnest *u, struct rel *rel) {
     }
     struct rel *merged = rel_new(plan_of(u), REL_FILTER, bottom, NULL);
     for (i64 i = stack.count; i-- > 0;) { /* the lowest is tested first */
-        for (i64 k = 0; k < stack.items[i]->conds.count; k++) {
-            split_conds(arena_of(u), merged, stack.items[i]->conds.items[k]);
+        for (i64 k = 0; k < stack.items[i]->filter.conds.count; k++) {
+            split_conds(arena_of(u), merged, stack.items[i]->filter.conds.items[k]);
         }
     }
     merged->position = rel->position;
@@ -348,8 +348,8 @@ static bool equal_to(const struct rel *filter, const struct expr *cond, u32 oute
 static bool own_values(const struct unnest *u, const struct rel *filter, u32 *cols) {
     for (i64 i = 0; i < u->count; i++) {
         bool found = false;
-        for (i64 k = 0; !found && k < filter->conds.count; k++) {
-            found = equal_to(filter, filter->conds.items[k], u->outer[i], &cols[i]);
+        for (i64 k = 0; !found && k < filter->filter.conds.count; k++) {
+            found = equal_to(filter, filter->filter.conds.items[k], u->outer[i], &cols[i]);
         }
         if (!found) {
             return false;
@@ -386,14 +386,14 @@ static struct rel *push_filter(struct unnest *u, struct rel *rel, u32 *cols) {
     }
     remap_rel(u, filter, cols);
     i64 kept = 0;
-    for (i64 i = 0; i < filter->conds.count; i++) {
-        struct expr *cond = filter->conds.items[i];
+    for (i64 i = 0; i < filter->filter.conds.count; i++) {
+        struct expr *cond = filter->filter.conds.items[i];
         if (says_itself(cond) && !expr_nullable(plan_of(u), cond->args[0])) {
             continue;
         }
-        filter->conds.items[kept++] = says_itself(cond) ? not_null(u, cond) : cond;
+        filter->filter.conds.items[kept++] = says_itself(cond) ? not_null(u, cond) : cond;
     }
-    filter->conds.count = kept;
+    filter->filter.conds.count = kept;
     return filter;
 }
 
@@ -401,7 +401,7 @@ static struct rel *push_project(struct unnest *u, struct rel *rel, u32 *cols) {
     rel_set_input(rel, push(u, rel_input(rel), cols));
     remap_rel(u, rel, cols);
     for (i64 i = 0; i < u->count; i++) {
-        VEC_PUSH(arena_of(u), &rel->exprs, expr_col(plan_of(u), cols[i], -1));
+        VEC_PUSH(arena_of(u), &rel->project.exprs, expr_col(plan_of(u), cols[i], -1));
         cols[i] = col_like(plan_of(u), cols[i]);
         VEC_PUSH(arena_of(u), &rel->out, cols[i]);
     }
@@ -411,30 +411,30 @@ static struct rel *push_project(struct unnest *u, struct rel *rel, u32 *cols) {
 /* left[i] and right[i] are the values on both sides: NULL equals NULL. */
 static void join_values(struct unnest *u, struct rel *rel, const u32 *left, const u32 *right) {
     struct arena *arena = arena_of(u);
-    while (rel->null_safe.count < rel->left_keys.count) {
-        VEC_PUSH(arena, &rel->null_safe, (b8)0);
+    while (rel->join.null_safe.count < rel->join.left_keys.count) {
+        VEC_PUSH(arena, &rel->join.null_safe, (b8)0);
     }
     for (i64 i = 0; i < u->count; i++) {
-        VEC_PUSH(arena, &rel->left_keys, expr_col(plan_of(u), left[i], -1));
-        VEC_PUSH(arena, &rel->right_keys, expr_col(plan_of(u), right[i], -1));
-        VEC_PUSH(arena, &rel->null_safe, (b8)1);
+        VEC_PUSH(arena, &rel->join.left_keys, expr_col(plan_of(u), left[i], -1));
+        VEC_PUSH(arena, &rel->join.right_keys, expr_col(plan_of(u), right[i], -1));
+        VEC_PUSH(arena, &rel->join.null_safe, (b8)1);
     }
-    rel->join = rel->join == JOIN_CROSS ? JOIN_INNER : rel->join;
+    rel->join.kind = rel->join.kind == JOIN_CROSS ? JOIN_INNER : rel->join.kind;
 }
 
 /* Conditions of an inner join that name outer columns, as a filter above it. */
 static struct rel *lift_conds(struct unnest *u, struct rel *rel) {
     struct rel *filter = rel_new(plan_of(u), REL_FILTER, rel, NULL);
     i64 kept = 0;
-    for (i64 i = 0; i < rel->conds.count; i++) {
-        struct expr *cond = rel->conds.items[i];
+    for (i64 i = 0; i < rel->join.conds.count; i++) {
+        struct expr *cond = rel->join.conds.items[i];
         if (unnest_uses_outer(u, cond)) {
-            VEC_PUSH(arena_of(u), &filter->conds, cond);
+            VEC_PUSH(arena_of(u), &filter->filter.conds, cond);
         } else {
-            rel->conds.items[kept++] = cond;
+            rel->join.conds.items[kept++] = cond;
         }
     }
-    rel->conds.count = kept;
+    rel->join.conds.count = kept;
     filter->rows = rel->rows;
     return filter;
 }
@@ -473,7 +473,7 @@ static struct rel *push_outer(struct unnest *u, struct rel *rel, u32 *cols) {
     if (waits) {
         struct remap r = {arena_of(u), map_to(u, cols)};
         rel_each(arena_of(u), rel_right(rel), remap_below, &r);
-        rel->dependent = 1;
+        rel->join.dependent = 1;
         right = false;
     }
     if (right) {
@@ -532,22 +532,23 @@ static struct rel *push_full(struct unnest *u, struct rel *rel, u32 *cols) {
         mark_nullable(plan, sides[i]);
     }
     struct rel *join = rel_join(plan, JOIN_FULL, sides[0], sides[1]);
-    join->conds = rel->conds;
-    join->left_keys = rel->left_keys;
-    join->right_keys = rel->right_keys;
-    join->null_safe = rel->null_safe;
+    join->join.conds = rel->join.conds;
+    join->join.left_keys = rel->join.left_keys;
+    join->join.right_keys = rel->join.right_keys;
+    join->join.null_safe = rel->join.null_safe;
     join->rows = rel->rows;
     join->position = rel->position;
     struct rel *project = rel_new(plan, REL_PROJECT, join, NULL);
     project->rows = rel->rows;
     for (i64 i = 0; i < rel->out.count; i++) {
-        VEC_PUSH(plan->arena, &project->exprs, map[rel->out.items[i]]);
+        VEC_PUSH(plan->arena, &project->project.exprs, map[rel->out.items[i]]);
         VEC_PUSH(plan->arena, &project->out, rel->out.items[i]);
     }
     for (i64 i = 0; i < u->count; i++) {
         struct expr *value = expr_col(plan, cols[i], -1);
         map[u->outer[i]] = value;
-        VEC_PUSH(plan->arena, &project->exprs, if_null(plan, value, expr_col(plan, other[i], -1)));
+        VEC_PUSH(plan->arena, &project->project.exprs,
+                 if_null(plan, value, expr_col(plan, other[i], -1)));
     }
     struct remap r = {plan->arena, map};
     rel_each_expr(join, remap_slot, &r);
@@ -568,22 +569,22 @@ static struct rel *fill_groups(struct unnest *u, struct rel *agg, u32 *cols) {
     struct plan *plan = plan_of(u);
     u32 *own = NEW_ARRAY(plan->arena, u32, u->count);
     struct rel *project = rel_new(plan, REL_PROJECT, agg, NULL); /* its input comes below */
-    for (i64 i = 0; i < agg->calls.count; i++) {
-        struct agg_call *call = &agg->calls.items[i];
+    for (i64 i = 0; i < agg->agg.calls.count; i++) {
+        struct agg_call *call = &agg->agg.calls.items[i];
         u32 old = call->col;
         call->col = col_like(plan, old);
         plan->cols.items[call->col].nullable = 1;
-        agg->out.items[agg->exprs.count + i] = call->col;
+        agg->out.items[agg->agg.keys.count + i] = call->col;
         struct expr *value =
             is_count(call) ? unnest_zero_if_null(plan, call->col) : expr_col(plan, call->col, -1);
-        VEC_PUSH(plan->arena, &project->exprs, value);
+        VEC_PUSH(plan->arena, &project->project.exprs, value);
         VEC_PUSH(plan->arena, &project->out, old);
     }
     struct rel *domain = use_domain(u, own);
     struct rel *join = rel_join(plan, JOIN_LEFT, domain, agg);
     join_values(u, join, own, cols);
     for (i64 i = 0; i < u->count; i++) {
-        VEC_PUSH(plan->arena, &project->exprs, expr_col(plan, own[i], -1));
+        VEC_PUSH(plan->arena, &project->project.exprs, expr_col(plan, own[i], -1));
         cols[i] = col_like(plan, own[i]);
         VEC_PUSH(plan->arena, &project->out, cols[i]);
     }
@@ -593,35 +594,36 @@ static struct rel *fill_groups(struct unnest *u, struct rel *agg, u32 *cols) {
 
 static struct rel *push_agg(struct unnest *u, struct rel *rel, u32 *cols, bool fill) {
     struct plan *plan = plan_of(u);
-    bool scalar = rel->exprs.count == 0;
+    bool scalar = rel->agg.keys.count == 0;
     rel_set_input(rel, push(u, rel_input(rel), cols));
     remap_rel(u, rel, cols);
-    i64 keys = rel->exprs.count;
-    struct rel old = *rel;
+    i64 keys = rel->agg.keys.count;
+    col_list out = rel->out;
     memset(&rel->out, 0, sizeof rel->out);
     for (i64 i = 0; i < keys; i++) {
-        VEC_PUSH(plan->arena, &rel->out, old.out.items[i]);
+        VEC_PUSH(plan->arena, &rel->out, out.items[i]);
     }
     for (i64 i = 0; i < u->count; i++) {
-        VEC_PUSH(plan->arena, &rel->exprs, expr_col(plan, cols[i], -1));
+        VEC_PUSH(plan->arena, &rel->agg.keys, expr_col(plan, cols[i], -1));
         cols[i] = col_like(plan, cols[i]);
         VEC_PUSH(plan->arena, &rel->out, cols[i]);
     }
-    for (i64 i = keys; i < old.out.count; i++) {
-        VEC_PUSH(plan->arena, &rel->out, old.out.items[i]);
+    for (i64 i = keys; i < out.count; i++) {
+        VEC_PUSH(plan->arena, &rel->out, out.items[i]);
     }
     return scalar && fill ? fill_groups(u, rel, cols) : rel;
 }
 
 static struct rel *push_window(struct unnest *u, struct rel *rel, u32 *cols) {
     const struct rel *sort = rel_input(rel);
-    for (i64 i = 0; rel_is_serial(rel) && sort->kind == REL_SORT && i < sort->order.count; i++) {
-        VEC_PUSH(arena_of(u), &rel->order, sort->order.items[i]);
+    for (i64 i = 0; rel_is_serial(rel) && sort->kind == REL_SORT && i < sort->sort.order.count;
+         i++) {
+        VEC_PUSH(arena_of(u), &rel->window.order, sort->sort.order.items[i]);
     }
     rel_set_input(rel, push(u, rel_input(rel), cols));
     remap_rel(u, rel, cols);
     for (i64 i = 0; i < u->count; i++) {
-        VEC_PUSH(arena_of(u), &rel->exprs, expr_col(plan_of(u), cols[i], -1));
+        VEC_PUSH(arena_of(u), &rel->window.keys, expr_col(plan_of(u), cols[i], -1));
     }
     add_out(u, rel, cols);
     return rel;
@@ -659,33 +661,35 @@ static struct rel *push_limit(struct unnest *u, struct rel *rel, u32 *cols) {
     struct rel *window = rel_numbered(plan, input, col);
     if (sort) {
         remap_rel(u, sort, cols);
-        for (i64 i = 0; i < sort->order.count; i++) {
-            VEC_PUSH(arena, &window->order, sort->order.items[i]);
+        for (i64 i = 0; i < sort->sort.order.count; i++) {
+            VEC_PUSH(arena, &window->window.order, sort->sort.order.items[i]);
         }
     }
     for (i64 i = 0; i < u->count; i++) {
-        VEC_PUSH(arena, &window->exprs, expr_col(plan, cols[i], -1));
+        VEC_PUSH(arena, &window->window.keys, expr_col(plan, cols[i], -1));
     }
     struct rel *filter = rel_new(plan, REL_FILTER, window, NULL);
     struct expr *number = expr_col(plan, col, -1);
-    if (rel->offset) {
-        struct expr *cond = call_of(arena, FUNC_GT, TYPE_BOOLEAN, number, rel->offset);
-        VEC_PUSH(arena, &filter->conds, unless_null(arena, rel->offset, cond));
-        struct expr *past = call_of(arena, FUNC_SUB, TYPE_BIGINT, number, rel->offset);
-        number = rel->offset->kind == EXPR_CONST ? past : number;
+    if (rel->limit.offset) {
+        struct expr *cond = call_of(arena, FUNC_GT, TYPE_BOOLEAN, number, rel->limit.offset);
+        VEC_PUSH(arena, &filter->filter.conds, unless_null(arena, rel->limit.offset, cond));
+        struct expr *past = call_of(arena, FUNC_SUB, TYPE_BIGINT, number, rel->limit.offset);
+        number = rel->limit.offset->kind == EXPR_CONST ? past : number;
     }
-    if (rel->limit) {
-        struct expr *cond = call_of(arena, FUNC_LE, TYPE_BOOLEAN, number, rel->limit);
-        VEC_PUSH(arena, &filter->conds, unless_null(arena, rel->limit, cond));
+    if (rel->limit.count) {
+        struct expr *cond = call_of(arena, FUNC_LE, TYPE_BOOLEAN, number, rel->limit.count);
+        VEC_PUSH(arena, &filter->filter.conds, unless_null(arena, rel->limit.count, cond));
     }
     return filter;
 }
 
 /* The outer columns of both inputs become columns of the whole. */
 static struct rel *add_both(struct unnest *u, struct rel *rel, u32 *cols, const u32 *other) {
+    col_list *left = rel_cols(rel, 0);
+    col_list *right = rel_cols(rel, 1);
     for (i64 i = 0; i < u->count; i++) {
-        VEC_PUSH(arena_of(u), &rel->left_cols, cols[i]);
-        VEC_PUSH(arena_of(u), &rel->right_cols, other[i]);
+        VEC_PUSH(arena_of(u), left, cols[i]);
+        VEC_PUSH(arena_of(u), right, other[i]);
         cols[i] = col_like(plan_of(u), cols[i]);
         VEC_PUSH(arena_of(u), &rel->out, cols[i]);
     }
@@ -702,7 +706,7 @@ static struct rel *push_union(struct unnest *u, struct rel *rel, u32 *cols) {
 /* Each value has a recursion of its own, and all of them run at once. */
 static struct rel *push_fix(struct unnest *u, struct rel *rel, u32 *cols) {
     rel_set_left(rel, push(u, rel_left(rel), cols));
-    VEC_PUSH(arena_of(u), &u->fixes, rel->fix);
+    VEC_PUSH(arena_of(u), &u->fixes, rel->fix.number);
     u32 *other = NEW_ARRAY(arena_of(u), u32, u->count);
     rel_set_right(rel, push(u, rel_right(rel), other));
     return add_both(u, rel, cols, other);
@@ -733,7 +737,7 @@ static struct rel *push_shared(struct unnest *u, struct rel *rel, u32 *cols) {
     }
     const u32 *made = u->shared_cols.items[at];
     for (i64 i = 0; i < u->count; i++) {
-        VEC_PUSH(arena_of(u), &rel->left_cols, made[i]);
+        VEC_PUSH(arena_of(u), rel->shared.cols, made[i]);
         cols[i] = col_like(plan_of(u), made[i]);
         VEC_PUSH(arena_of(u), &rel->out, cols[i]);
     }
@@ -744,14 +748,14 @@ static struct rel *push_shared(struct unnest *u, struct rel *rel, u32 *cols) {
 static struct rel *push_values(struct unnest *u, struct rel *rel, u32 *cols) {
     struct plan *plan = plan_of(u);
     i64 width = rel->out.count;
-    i64 rows = rel->exprs.count / width;
+    i64 rows = rel->values.exprs.count / width;
     struct rel *all = NULL;
     for (i64 r = 0; r < rows; r++) {
         struct rel *one = rel_new(plan, REL_VALUES, NULL, NULL);
         one->rows = 1;
         struct rel *row = rel_new(plan, REL_PROJECT, one, NULL);
         for (i64 c = 0; c < width; c++) {
-            VEC_PUSH(plan->arena, &row->exprs, rel->exprs.items[r * width + c]);
+            VEC_PUSH(plan->arena, &row->project.exprs, rel->values.exprs.items[r * width + c]);
             u32 to = rows == 1 ? rel->out.items[c] : col_like(plan, rel->out.items[c]);
             VEC_PUSH(plan->arena, &row->out, to);
         }
@@ -761,8 +765,8 @@ static struct rel *push_values(struct unnest *u, struct rel *rel, u32 *cols) {
         }
         struct rel *both = rel_new(plan, REL_UNION, all, row);
         for (i64 c = 0; c < width; c++) {
-            VEC_PUSH(plan->arena, &both->left_cols, all->out.items[c]);
-            VEC_PUSH(plan->arena, &both->right_cols, row->out.items[c]);
+            VEC_PUSH(plan->arena, &both->arms.cols[0], all->out.items[c]);
+            VEC_PUSH(plan->arena, &both->arms.cols[1], row->out.items[c]);
             u32 to = r == rows - 1 ? rel->out.items[c] : col_like(plan, rel->out.items[c]);
             VEC_PUSH(plan->arena, &both->out, to);
         }
@@ -788,11 +792,12 @@ static struct rel *push(struct unnest *u, struct rel *rel, u32 *cols) {
     case REL_PROJECT:
         return push_project(u, rel, cols);
     case REL_JOIN:
-        if (rel->join == JOIN_FULL) {
+        if (rel->join.kind == JOIN_FULL) {
             return push_full(u, rel, cols);
         }
-        return rel->join == JOIN_INNER || rel->join == JOIN_CROSS ? push_inner(u, rel, cols)
-                                                                  : push_outer(u, rel, cols);
+        return rel->join.kind == JOIN_INNER || rel->join.kind == JOIN_CROSS
+                   ? push_inner(u, rel, cols)
+                   : push_outer(u, rel, cols);
     case REL_AGG:
         return push_agg(u, rel, cols, true);
     case REL_WINDOW:
@@ -815,6 +820,11 @@ static struct rel *push(struct unnest *u, struct rel *rel, u32 *cols) {
     case REL_VALUES:
         return push_values(u, rel, cols);
     default:
+        if (rel->input_count > 0) {
+            (void)error_set(u->o->err, ERR_INTERNAL, rel->position,
+                            "plan: a subquery with an operator %s that the pass unnest does not know",
+                            rel_names[rel->kind]);
+        }
         return push_plain(u, rel, cols);
     }
 }
@@ -896,8 +906,8 @@ static void rewrite(struct unnest *u) {
         opt_share(plan, join, 0);
         inline_single(plan, u->domain);
     } else {
-        for (i64 i = 0; i < join->null_safe.count; i++) {
-            join->null_safe.items[i] = 0;
+        for (i64 i = 0; i < join->join.null_safe.count; i++) {
+            join->join.null_safe.items[i] = 0;
         }
     }
 }
@@ -908,14 +918,15 @@ static void rewrite(struct unnest *u) {
 static bool goes_on(const struct unnest *u, struct rel *rel, u32 fix) {
     switch (rel->kind) {
     case REL_WORK:
-        return rel->fix == fix && !rel->whole;
+        return rel->work.fix == fix && !rel->work.whole;
     case REL_PROJECT:
     case REL_FILTER:
         return goes_on(u, rel_input(rel), fix);
     case REL_JOIN:
-        return (rel->join == JOIN_INNER || rel->join == JOIN_CROSS) && !rel->dependent &&
-               !own_uses_outer(u, rel) && rel_right(rel)->kind == REL_VALUES &&
-               !unnest_below_uses_outer(u, rel_right(rel)) && goes_on(u, rel_left(rel), fix);
+        return (rel->join.kind == JOIN_INNER || rel->join.kind == JOIN_CROSS) &&
+               !rel->join.dependent && !own_uses_outer(u, rel) &&
+               rel_right(rel)->kind == REL_VALUES && !unnest_below_uses_outer(u, rel_right(rel)) &&
+               goes_on(u, rel_left(rel), fix);
     default:
         return false;
     }
@@ -928,9 +939,10 @@ static bool starts(const struct unnest *u, struct rel *rel, bool recursive) {
     case REL_FILTER:
         return starts(u, rel_input(rel), recursive);
     case REL_FIX:
-        return !recursive && goes_on(u, rel_right(rel), rel->fix) && starts(u, rel_left(rel), true);
+        return !recursive && goes_on(u, rel_right(rel), rel->fix.number) &&
+               starts(u, rel_left(rel), true);
     case REL_VALUES:
-        return recursive && (rel->out.count == 0 || rel->exprs.count == rel->out.count);
+        return recursive && (rel->out.count == 0 || rel->values.exprs.count == rel->out.count);
     default:
         return false;
     }
@@ -968,8 +980,8 @@ static void rename_rel(struct rel *rel, void *arg) {
 static bool grow_left(struct unnest *u) {
     struct plan *plan = plan_of(u);
     struct rel *join = u->join;
-    bool inner = join->join == JOIN_INNER || join->join == JOIN_CROSS;
-    if (!inner || join->left_keys.count > 0 || !starts(u, rel_right(join), false)) {
+    bool inner = join->join.kind == JOIN_INNER || join->join.kind == JOIN_CROSS;
+    if (!inner || join->join.left_keys.count > 0 || !starts(u, rel_right(join), false)) {
         return false;
     }
     const struct rel *left = rel_left(join);
@@ -985,9 +997,9 @@ static bool grow_left(struct unnest *u) {
     struct rel *grown = push(u, rel_right(join), cols);
     struct rel_list inside = {.arena = plan->arena};
     struct rename r = {plan, map_to(u, cols), plan->cols.count, &inside};
-    expr_list conds = join->conds;
+    expr_list conds = join->join.conds;
     rel_become(plan, join, REL_FILTER, grown);
-    join->conds = conds;
+    join->join.conds = conds;
     rel_each(plan->arena, grown, list_rel, &inside);
     rel_each(plan->arena, plan->root, rename_rel, &r);
     return true;
@@ -1021,14 +1033,14 @@ static void unnest_join(struct opt *o, struct rel *join, bool serials) {
         find_outer(&u)) { /* what may raise is computed for the values asked for, no others */
         bool careful = is_guarded(&u) && may_raise(o, rel_right(join));
         if (!careful && grow_left(&u)) {
-            join->dependent = 0;
+            join->join.dependent = 0;
             return;
         }
         if (careful || !unnest_pull(&u)) {
             rewrite(&u);
         }
     }
-    join->dependent = 0;
+    join->join.dependent = 0;
 }
 
 struct join_list { /* or of filters */
@@ -1038,7 +1050,7 @@ struct join_list { /* or of filters */
 
 static void note_dependent(struct rel *rel, void *arg) {
     struct join_list *list = arg;
-    if (rel->kind == REL_JOIN && rel->dependent) {
+    if (rel->kind == REL_JOIN && rel->join.dependent) {
         VEC_PUSH(list->arena, &list->items, rel);
     }
 }

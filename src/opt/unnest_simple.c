@@ -8,15 +8,6 @@
 
 /* moving projections */
 
-static bool listed(const u32 *items, i64 count, u32 col) {
-    for (i64 i = 0; i < count; i++) {
-        if (items[i] == col) {
-            return true;
-        }
-    }
-    return false;
-}
-
 struct substitution {
     struct plan *plan;
     const struct rel *stop; /* its expressions stay */
@@ -28,10 +19,11 @@ struct substitution {
 
 static void note_pinned(struct rel *rel, void *arg) {
     struct substitution *s = arg;
-    for (i64 i = 0; i < s->from->out.count; i++) {
-        u32 col = s->from->out.items[i];
-        s->pinned = s->pinned || listed(rel->left_cols.items, rel->left_cols.count, col) ||
-                    listed(rel->right_cols.items, rel->right_cols.count, col);
+    for (i32 k = 0; k < rel->input_count; k++) {
+        const col_list *cols = rel_cols(rel, k);
+        for (i64 i = 0; cols && i < cols->count; i++) {
+            s->pinned = s->pinned || rel_has_out(s->from, cols->items[i]);
+        }
     }
 }
 
@@ -114,11 +106,11 @@ static bool null_of_null(struct plan *plan, const struct rel *rel, const struct 
 }
 
 static bool is_scalar_agg(const struct rel *rel) {
-    return rel->kind == REL_AGG && rel->exprs.count == 0;
+    return rel->kind == REL_AGG && rel->agg.keys.count == 0;
 }
 
 bool unnest_keeps_left(const struct rel *join) {
-    return join->join == JOIN_SINGLE || join->join == JOIN_LEFT;
+    return join->join.kind == JOIN_SINGLE || join->join.kind == JOIN_LEFT;
 }
 
 /* Whether rows of a join are extended by NULLs somewhere above it: what is computed below that is
@@ -129,8 +121,8 @@ static bool is_extended(struct plan *plan, struct rel *rel, const struct rel *jo
     }
     for (i32 i = 0; i < rel->input_count; i++) {
         bool outer = rel->kind == REL_JOIN &&
-                     (rel->join == JOIN_FULL ||
-                      (i == 1 && (rel->join == JOIN_LEFT || rel->join == JOIN_SINGLE)));
+                     (rel->join.kind == JOIN_FULL ||
+                      (i == 1 && (rel->join.kind == JOIN_LEFT || rel->join.kind == JOIN_SINGLE)));
         if (is_extended(plan, rel->inputs[i], join, extended || outer)) {
             return true;
         }
@@ -142,22 +134,22 @@ static bool may_lift(struct unnest *u, const struct rel *join, const struct rel 
     struct plan *plan = u->o->plan;
     const struct rel *input = rel_input(project);
     bool needed = is_scalar_agg(input);
-    for (i64 i = 0; i < project->exprs.count; i++) {
-        needed = needed || facts_can_raise(u->o, project->exprs.items[i]) ||
-                 unnest_uses_outer(u, project->exprs.items[i]);
+    for (i64 i = 0; i < project->project.exprs.count; i++) {
+        needed = needed || facts_can_raise(u->o, project->project.exprs.items[i]) ||
+                 unnest_uses_outer(u, project->project.exprs.items[i]);
     }
-    if (!needed || join->join == JOIN_FULL) {
+    if (!needed || join->join.kind == JOIN_FULL) {
         return false;
     }
-    bool counted = is_scalar_agg(input) && join->conds.count == 0;
-    for (i64 i = 0; unnest_keeps_left(join) && !counted && i < project->exprs.count; i++) {
-        if (!null_of_null(plan, input, NULL, project->exprs.items[i])) {
+    bool counted = is_scalar_agg(input) && join->join.conds.count == 0;
+    for (i64 i = 0; unnest_keeps_left(join) && !counted && i < project->project.exprs.count; i++) {
+        if (!null_of_null(plan, input, NULL, project->project.exprs.items[i])) {
             return false;
         }
     }
     bool extended = is_extended(plan, plan->root, join, false);
-    for (i64 i = 0; extended && i < project->exprs.count; i++) {
-        if (!null_of_null(plan, input, rel_left(join), project->exprs.items[i])) {
+    for (i64 i = 0; extended && i < project->project.exprs.count; i++) {
+        if (!null_of_null(plan, input, rel_left(join), project->project.exprs.items[i])) {
             return false;
         }
     }
@@ -175,7 +167,7 @@ static bool lift_project(struct unnest *u) {
     }
     struct expr **map = NEW_ARRAY(plan->arena, struct expr *, plan->cols.count + 1);
     for (i64 i = 0; i < project->out.count; i++) {
-        map[project->out.items[i]] = project->exprs.items[i];
+        map[project->out.items[i]] = project->project.exprs.items[i];
     }
     struct substitution s = {
         .plan = plan, .stop = project, .from = project, .join = join, .map = map};
@@ -196,8 +188,8 @@ static void zero_counts(struct unnest *u, struct rel *agg) {
     struct plan *plan = u->o->plan;
     struct expr **map = NEW_ARRAY(plan->arena, struct expr *, plan->cols.count + 1);
     struct rel counts = {.kind = REL_PROJECT};
-    for (i64 i = 0; i < agg->calls.count; i++) {
-        const struct agg_call *call = &agg->calls.items[i];
+    for (i64 i = 0; i < agg->agg.calls.count; i++) {
+        const struct agg_call *call = &agg->agg.calls.items[i];
         if (call->agg == AGG_COUNT || call->agg == AGG_COUNT_STAR) {
             plan->cols.items[call->col].nullable = 1;
             map[call->col] = unnest_zero_if_null(plan, call->col);
@@ -213,12 +205,12 @@ static void zero_counts(struct unnest *u, struct rel *agg) {
 
 bool unnest_agg_top(struct unnest *u) {
     struct rel *join = u->join;
-    if (!is_scalar_agg(rel_right(join)) || join->conds.count > 0 ||
+    if (!is_scalar_agg(rel_right(join)) || join->join.conds.count > 0 ||
         is_extended(u->o->plan, u->o->plan->root, join, false)) {
         return false;
     }
-    if (join->join == JOIN_CROSS || join->join == JOIN_INNER) {
-        join->join = JOIN_LEFT; /* there is always the one row */
+    if (join->join.kind == JOIN_CROSS || join->join.kind == JOIN_INNER) {
+        join->join.kind = JOIN_LEFT; /* there is always the one row */
     }
     if (!unnest_keeps_left(join) || is_pinned(u->o->plan, rel_right(join))) {
         return false;
@@ -241,16 +233,16 @@ void unnest_lift(struct unnest *u) {
 /* moving conditions */
 
 bool unnest_may_find_two(struct opt *o, const struct rel *rel) {
-    return rel->kind == REL_JOIN && rel->join == JOIN_SINGLE &&
-           !estimate_unique(o->plan, rel_right(rel), rel->right_keys.items, rel->null_safe.items,
-                            rel->right_keys.count);
+    return rel->kind == REL_JOIN && rel->join.kind == JOIN_SINGLE &&
+           !estimate_unique(o->plan, rel_right(rel), rel->join.right_keys.items,
+                            rel->join.null_safe.items, rel->join.right_keys.count);
 }
 
 /* Whether a join may be made for rows that a condition below it would keep from it. */
 static bool may_widen(struct unnest *u, struct rel *join) {
     bool raises = unnest_may_find_two(u->o, join);
-    for (i64 i = 0; !raises && i < join->conds.count; i++) {
-        raises = facts_can_raise(u->o, join->conds.items[i]);
+    for (i64 i = 0; !raises && i < join->join.conds.count; i++) {
+        raises = facts_can_raise(u->o, join->join.conds.items[i]);
     }
     return !raises;
 }
@@ -264,29 +256,29 @@ static bool can_pull(struct unnest *u, struct rel *rel) {
     case REL_SORT:
         return can_pull(u, rel_input(rel));
     case REL_PROJECT:
-        for (i64 i = 0; i < rel->exprs.count; i++) {
-            if (unnest_uses_outer(u, rel->exprs.items[i]) ||
-                facts_can_raise(u->o, rel->exprs.items[i])) {
+        for (i64 i = 0; i < rel->project.exprs.count; i++) {
+            if (unnest_uses_outer(u, rel->project.exprs.items[i]) ||
+                facts_can_raise(u->o, rel->project.exprs.items[i])) {
                 return false;
             }
         }
         return can_pull(u, rel_input(rel));
     case REL_JOIN:
-        for (i64 i = 0; i < rel->left_keys.count; i++) {
-            if (unnest_uses_outer(u, rel->left_keys.items[i]) ||
-                unnest_uses_outer(u, rel->right_keys.items[i])) {
+        for (i64 i = 0; i < rel->join.left_keys.count; i++) {
+            if (unnest_uses_outer(u, rel->join.left_keys.items[i]) ||
+                unnest_uses_outer(u, rel->join.right_keys.items[i])) {
                 return false;
             }
         }
-        if (rel->join == JOIN_INNER || rel->join == JOIN_CROSS) {
+        if (rel->join.kind == JOIN_INNER || rel->join.kind == JOIN_CROSS) {
             return can_pull(u, rel_left(rel)) && can_pull(u, rel_right(rel));
         }
-        for (i64 i = 0; i < rel->conds.count; i++) {
-            if (unnest_uses_outer(u, rel->conds.items[i])) {
+        for (i64 i = 0; i < rel->join.conds.count; i++) {
+            if (unnest_uses_outer(u, rel->join.conds.items[i])) {
                 return false;
             }
         }
-        return rel->join != JOIN_FULL && !unnest_below_uses_outer(u, rel_right(rel)) &&
+        return rel->join.kind != JOIN_FULL && !unnest_below_uses_outer(u, rel_right(rel)) &&
                may_widen(u, rel) && can_pull(u, rel_left(rel));
     default:
         return false;
@@ -295,15 +287,16 @@ static bool can_pull(struct unnest *u, struct rel *rel) {
 
 static void take_conds(struct unnest *u, struct rel *rel, expr_list *out) {
     i64 kept = 0;
-    for (i64 i = 0; i < rel->conds.count; i++) {
-        struct expr *cond = rel->conds.items[i];
+    expr_list *conds = rel_conds(rel);
+    for (i64 i = 0; i < conds->count; i++) {
+        struct expr *cond = conds->items[i];
         if (unnest_uses_outer(u, cond)) {
             VEC_PUSH(u->o->plan->arena, out, cond);
         } else {
-            rel->conds.items[kept++] = cond;
+            conds->items[kept++] = cond;
         }
     }
-    rel->conds.count = kept;
+    conds->count = kept;
 }
 
 struct export_walk {
@@ -319,7 +312,7 @@ static void export_col(u32 col, void *arg) {
         return;
     }
     struct plan_col like = w->plan->cols.items[col];
-    VEC_PUSH(w->plan->arena, &w->project->exprs, expr_col(w->plan, col, -1));
+    VEC_PUSH(w->plan->arena, &w->project->project.exprs, expr_col(w->plan, col, -1));
     u32 to = plan_col_new(w->plan, like.name, like.type, like.nullable);
     VEC_PUSH(w->plan->arena, &w->project->out, to);
     w->map[col] = expr_col(w->plan, to, -1);
@@ -366,10 +359,10 @@ bool unnest_pull(struct unnest *u) {
     }
     pull(u, rel_right(join), &conds);
     for (i64 i = 0; i < conds.count; i++) {
-        VEC_PUSH(u->o->plan->arena, &join->conds, conds.items[i]);
+        VEC_PUSH(u->o->plan->arena, &join->join.conds, conds.items[i]);
     }
-    if (join->join == JOIN_CROSS && conds.count > 0) {
-        join->join = JOIN_INNER;
+    if (join->join.kind == JOIN_CROSS && conds.count > 0) {
+        join->join.kind = JOIN_INNER;
     }
     return true;
 }
@@ -386,17 +379,17 @@ static void note_left(u32 col, void *arg) {
 
 void unnest_sink(struct opt *o, struct rel *filter) {
     struct rel *join = rel_input(filter);
-    if (join->kind != REL_JOIN || join->join == JOIN_FULL) {
+    if (join->kind != REL_JOIN || join->join.kind == JOIN_FULL) {
         return;
     }
     struct rel *lower = NULL;
     i64 kept = 0;
-    for (i64 i = 0; i < filter->conds.count; i++) {
-        struct expr *cond = filter->conds.items[i];
+    for (i64 i = 0; i < filter->filter.conds.count; i++) {
+        struct expr *cond = filter->filter.conds.items[i];
         struct sink_walk w = {rel_left(join), true};
         expr_each_col(cond, note_left, &w);
         if (!w.inside || facts_can_raise(o, cond)) {
-            filter->conds.items[kept++] = cond;
+            filter->filter.conds.items[kept++] = cond;
             continue;
         }
         if (!lower) {
@@ -404,9 +397,9 @@ void unnest_sink(struct opt *o, struct rel *filter) {
             lower->position = filter->position;
             lower->rows = rel_left(join)->rows;
         }
-        VEC_PUSH(o->plan->arena, &lower->conds, cond);
+        VEC_PUSH(o->plan->arena, &lower->filter.conds, cond);
     }
-    filter->conds.count = kept;
+    filter->filter.conds.count = kept;
     if (lower) {
         rel_set_left(join, lower);
         unnest_sink(o, lower);

@@ -45,7 +45,7 @@ struct work_walk {
 
 static void note_work(struct rel *rel, void *arg) {
     struct work_walk *w = arg;
-    w->found = w->found || (rel->kind == REL_WORK && fix_of(w->c, rel->fix) != rel->fix);
+    w->found = w->found || (rel->kind == REL_WORK && fix_of(w->c, rel->work.fix) != rel->work.fix);
 }
 
 static struct rel *copy_shared_input(struct copying *c, struct rel *input) {
@@ -81,6 +81,13 @@ static void own_calls(struct arena *arena, agg_list *calls) {
     }
 }
 
+static void own_cols(struct arena *arena, col_list **cols, i32 count) {
+    *cols = own_items(arena, *cols, count, (i64)sizeof(col_list));
+    for (i32 i = 0; i < count; i++) {
+        OWN_LIST(arena, &(*cols)[i]);
+    }
+}
+
 static void own_field(struct arena *arena, struct rel *rel, const struct rel_field *field) {
     void *at = field_in(rel, field);
     switch (field->class) {
@@ -102,7 +109,7 @@ static void own_field(struct arena *arena, struct rel *rel, const struct rel_fie
         OWN_LIST(arena, (scan_list *)at);
         return;
     case FIELD_COLS:
-        OWN_LIST(arena, (col_list *)at);
+        own_cols(arena, at, rel->input_count);
         return;
     case FIELD_FLAGS:
     case FIELD_NOTES:

@@ -32,7 +32,7 @@ static i64 count_of(const struct rel *rel, const struct rel_field *field) {
     case FIELD_WINDOWS:
         return ((const window_list *)at)->count;
     case FIELD_COLS:
-        return ((const col_list *)at)->count;
+        return (*(col_list *const *)at)->count;
     case FIELD_FLAGS:
         return ((const flag_list *)at)->count;
     default:
@@ -142,11 +142,11 @@ static bool equal_scans(const struct match *m, const scan_list *a, const scan_li
 
 /* Columns of a shared input are the same ones. */
 static bool equal_cols(const struct match *m, const col_list *a, const col_list *b) {
-    for (i64 i = 0; i < a->count; i++) {
-        const struct expr *named = m->map[b->items[i]];
-        bool same =
-            rel_shares(m->a) ? a->items[i] == b->items[i] : named && named->col == a->items[i];
-        if (!same) {
+    for (i64 i = 0; i < a->count * m->a->input_count; i++) {
+        u32 first = a[i / a->count].items[i % a->count];
+        u32 second = b[i / a->count].items[i % a->count];
+        const struct expr *named = m->map[second];
+        if (rel_shares(m->a) ? first != second : !named || named->col != first) {
             return false;
         }
     }
@@ -180,7 +180,7 @@ static bool equal_field(const struct match *m, const struct rel_field *field) {
     case FIELD_SCANS:
         return equal_scans(m, a, b);
     case FIELD_COLS:
-        return equal_cols(m, a, b);
+        return equal_cols(m, *(col_list *const *)a, *(col_list *const *)b);
     case FIELD_MARK:
         return equal_marks(m, *(const u32 *)a, *(const u32 *)b);
     case FIELD_FLAGS:

@@ -29,18 +29,20 @@ const char *const serial_names[SERIAL_END] = {"nextval", "currval", "lastval", "
 #define X(A, name, text, fewest, most, doc) text,
 const char *const table_func_names[TABLE_FUNC_END] = {WF_TABLE_FUNCS(X, )};
 #undef X
-#define X(A, name, text, inputs, flags) text,
+#define X(A, name, own, text, inputs, flags) text,
 const char *const rel_names[REL_COUNT] = {WF_RELS(X, )};
 #undef X
 
 #define F(A, class, type, field, where, before) \
-    {FIELD_##class, WHERE_##where, (u16)offsetof(struct rel, field), (u16)sizeof(type), before},
-#define X(A, name, text, inputs, flags) \
-    static const struct rel_field fields_##name[] = {WF_REL_##name(F, ){0, 0, 0, 0, NULL}};
+    {FIELD_##class, WHERE_##where, (u16)offsetof(struct A, field), (u16)sizeof(type), before},
+#define X(A, name, own, text, inputs, flags)          \
+    static const struct rel_field fields_##name[] = { \
+        WF_REL_##name(F, rel_##name){0, 0, 0, 0, NULL}};
 WF_RELS(X, )
 #undef X
 #undef F
-#define X(A, name, text, inputs, flags) {fields_##name, inputs, flags},
+#define X(A, name, own, text, inputs, flags) \
+    {fields_##name, offsetof(struct rel, own), inputs, flags},
 const struct rel_info rel_infos[REL_COUNT] = {WF_RELS(X, )};
 #undef X
 
@@ -50,14 +52,44 @@ u32 plan_col_new(struct plan *plan, const char *name, struct type type, bool nul
     return (u32)(plan->cols.count - 1);
 }
 
-static void set_kind(struct rel *rel, enum rel_kind kind, struct rel **inputs, i32 count) {
+static void set_kind(struct plan *plan, struct rel *rel, enum rel_kind kind, struct rel **inputs,
+                     i32 count) {
     CHECK(count == rel_infos[kind].inputs);
     rel->kind = (u8)kind;
     rel->inputs = inputs;
     rel->input_count = count;
     EACH_FIELD(field, rel) {
-        memset(field_in(rel, field), field->class == FIELD_MARK ? 0xff : 0, field->bytes);
+        memset(field_in(rel, field), 0, field->bytes);
+        if (field->class == FIELD_MARK) {
+            *(u32 *)field_in(rel, field) = NO_COL;
+        }
+        if (field->class == FIELD_COLS) {
+            *(col_list **)field_in(rel, field) = NEW_ARRAY(plan->arena, col_list, count);
+        }
     }
+}
+
+static void *field_of(const struct rel *rel, enum field_class class) {
+    EACH_FIELD(field, rel) {
+        if (field->class == class) {
+            return field_in(rel, field);
+        }
+    }
+    return NULL;
+}
+
+expr_list *rel_conds(const struct rel *rel) {
+    return field_of(rel, FIELD_CONDS);
+}
+
+expr_list *rel_exprs(const struct rel *rel) {
+    return field_of(rel, FIELD_MAKES);
+}
+
+col_list *rel_cols(const struct rel *rel, i32 input) {
+    col_list **cols = field_of(rel, FIELD_COLS);
+    ASSERT(input < rel->input_count);
+    return cols ? *cols + input : NULL;
 }
 
 struct rel *rel_over(struct plan *plan, enum rel_kind kind, struct rel *const *inputs, i32 count) {
@@ -65,7 +97,7 @@ struct rel *rel_over(struct plan *plan, enum rel_kind kind, struct rel *const *i
     struct rel **own = NEW_ARRAY(plan->arena, struct rel *, count);
     memcpy(own, inputs, sizeof(struct rel *) * (size_t)count);
     rel->position = -1;
-    set_kind(rel, kind, own, count);
+    set_kind(plan, rel, kind, own, count);
     for (i32 i = 0; rel_passes(rel) && i < count; i++) {
         for (i64 k = 0; k < inputs[i]->out.count; k++) {
             VEC_PUSH(plan->arena, &rel->out, inputs[i]->out.items[k]);
@@ -82,7 +114,7 @@ struct rel *rel_new(struct plan *plan, enum rel_kind kind, struct rel *left, str
 void rel_become(struct plan *plan, struct rel *rel, enum rel_kind kind, struct rel *input) {
     struct rel **inputs = NEW_ARRAY(plan->arena, struct rel *, 1);
     *inputs = input;
-    set_kind(rel, kind, inputs, 1);
+    set_kind(plan, rel, kind, inputs, 1);
 }
 
 struct rel *rel_body(struct plan *plan, const struct rel *place) {
@@ -94,10 +126,10 @@ struct rel *rel_body(struct plan *plan, const struct rel *place) {
 }
 
 void rel_unshare(struct plan *plan, struct rel *shared) {
-    col_list cols = shared->left_cols;
+    const col_list *cols = shared->shared.cols;
     rel_become(plan, shared, REL_PROJECT, rel_input(shared));
-    for (i64 i = 0; i < cols.count; i++) {
-        VEC_PUSH(plan->arena, &shared->exprs, expr_col(plan, cols.items[i], -1));
+    for (i64 i = 0; i < cols->count; i++) {
+        VEC_PUSH(plan->arena, &shared->project.exprs, expr_col(plan, cols->items[i], -1));
     }
 }
 
@@ -110,20 +142,21 @@ bool rel_shares(const struct rel *rel) {
 }
 
 i32 rel_visible(const struct rel *rel) {
-    bool tests = rel->kind == REL_JOIN &&
-                 (rel->join == JOIN_SEMI || rel->join == JOIN_ANTI || rel->join == JOIN_MARK);
+    bool tests =
+        rel->kind == REL_JOIN &&
+        (rel->join.kind == JOIN_SEMI || rel->join.kind == JOIN_ANTI || rel->join.kind == JOIN_MARK);
     return tests ? 1 : rel->input_count;
 }
 
 struct rel *rel_join(struct plan *plan, enum join_kind kind, struct rel *left, struct rel *right) {
     struct rel *rel = rel_new(plan, REL_JOIN, left, right);
-    rel->join = (u8)kind;
+    rel->join.kind = (u8)kind;
     if (rel_visible(rel) == 1) {
         rel->out.count = left->out.count;
     }
     if (kind == JOIN_MARK) {
-        rel->mark_col = plan_col_new(plan, "mark", type_of(TYPE_BOOLEAN), false);
-        VEC_PUSH(plan->arena, &rel->out, rel->mark_col);
+        rel->join.mark_col = plan_col_new(plan, "mark", type_of(TYPE_BOOLEAN), false);
+        VEC_PUSH(plan->arena, &rel->out, rel->join.mark_col);
     }
     return rel;
 }
@@ -133,7 +166,7 @@ struct rel *rel_numbered(struct plan *plan, struct rel *rel, u32 col) {
     struct window_call call = {.func = WINDOW_ROW_NUMBER, .position = -1, .col = col};
     call.frame =
         (struct frame){.mode = FRAME_ROWS, .from = BOUND_UNBOUNDED_BEFORE, .to = BOUND_CURRENT};
-    VEC_PUSH(plan->arena, &window->windows, call);
+    VEC_PUSH(plan->arena, &window->window.calls, call);
     VEC_PUSH(plan->arena, &window->out, col);
     window->rows = rel->rows;
     return window;

@@ -15,7 +15,7 @@
 #include "defs/table_func.def"
 #include "defs/window.def"
 
-#define X(A, name, text, inputs, flags) REL_##name,
+#define X(A, name, own, text, inputs, flags) REL_##name,
 enum rel_kind { WF_RELS(X, ) REL_COUNT };
 #undef X
 enum rel_flag { PASSES = 1, SHARES = 2 }; /* see rel.def */
@@ -165,6 +165,16 @@ enum join_kind {
 #define NO_COL 0xffffffffu
 #define ROWID_COL 0xffffffffu /* scan_col.table_col: the row's 64-bit id, for UPDATE and DELETE */
 
+/* What only one kind of operators has: struct rel_SCAN and so on. */
+#define F(A, class, type, field, where, before) type field;
+#define X(A, name, own, text, inputs, flags) \
+    struct rel_##name {                      \
+        WF_REL_##name(F, )                   \
+    };
+WF_RELS(X, )
+#undef X
+#undef F
+
 struct rel {
     u8 kind; /* enum rel_kind */
     i32 input_count;
@@ -173,54 +183,11 @@ struct rel {
     i64 rows;     /* estimate */
     i32 position;
     u32 number; /* in the order EXPLAIN prints them, given by plan_number */
-
-    /* SCAN */
-    u64 table_id;
-    const char *table_name;
-    const char *alias;
-    i64 table_rows;
-    const struct snapshot_table *source; /* for plan.sample, while the statement is compiled */
-    scan_list scan_cols;
-    /* FILTER, JOIN (residual): conjuncts */
-    expr_list conds;
-    /* PROJECT: out.items[i] = exprs.items[i]. VALUES: rows × out.count expressions, row-major. AGG:
-     * group keys; the first exprs.count columns of `out` are their results, then one per call. */
-    expr_list exprs;
-    /* AGG */
-    flag_list implied; /* per group key: those that are not decide it; empty = none is */
-    b8 in_runs;      /* the key that decides the others probably comes in ascending order */
-    agg_list calls;
-    /* JOIN: left_keys[i] = right_keys[i]; the right input is the build side */
-    u8 join;         /* enum join_kind */
-    b8 right_unique; /* proven: at most one match a row */
-    b8 lazy;      /* SINGLE, MARK: what the right side raises counts where its columns are used */
-    b8 dependent; /* the right input may use the left's columns; removed by the pass unnest */
-    flag_list null_safe; /* per key: NULL matches NULL; empty = none does */
-    u32 mark_col;      /* MARK */
-    expr_list left_keys;
-    expr_list right_keys;
-    /* SORT */
-    order_list order;
-    /* UNION (all rows of both): out.items[i] is a new column with the values of left_cols.items[i]
-     * and right_cols.items[i], of the same type. SHARED: out.items[i] is a new column with the
-     * values of left_cols.items[i] of the input; several SHARED may have the same input, which is
-     * computed once. */
-    col_list left_cols;
-    col_list right_cols;
-    /* WINDOW: exprs partition, `order` orders; out is the input's columns and one per call */
-    window_list windows;
-    /* FUNC: table function `table_func` (enum table_func) of arguments `exprs` without columns;
-     * `out` are its columns, in the order of its definition */
-    u32 table_func;
-    /* FIX (recursion): the rows of the left input, and those the right one makes of the rows that
-     * were new in the round before, again and again; columns as in UNION. WORK, below the right
-     * input of the FIX with the same number: those rows, or all there are so far (whole). */
-    u32 fix;
-    b8 whole;
-    /* LIMIT: constants or parameters of type bigint; NULL = none. FIX: rows after which no further
-     * round is needed */
-    struct expr *limit;
-    struct expr *offset;
+#define X(A, name, own, text, inputs, flags) struct rel_##name own;
+    union {
+        WF_RELS(X, )
+    };
+#undef X
 };
 
 struct relied { /* a column whose uniqueness shaped the plan */
@@ -356,6 +323,12 @@ static inline void rel_set_right(struct rel *rel, struct rel *right) {
     ASSERT(rel->input_count == 2);
     rel->inputs[1] = right;
 }
+/* Fields that several kinds have: conjuncts (FILTER, JOIN), the expressions of the first columns of
+ * `out` (PROJECT, AGG: its keys), the columns of an input that become those of `out` (UNION, FIX,
+ * SHARED). NULL of others. */
+expr_list *rel_conds(const struct rel *rel);
+expr_list *rel_exprs(const struct rel *rel);
+col_list *rel_cols(const struct rel *rel, i32 input);
 bool rel_has_out(const struct rel *rel, u32 col);
 /* `out` are columns of its inputs, and those it makes besides. */
 bool rel_passes(const struct rel *rel);
@@ -365,14 +338,16 @@ bool rel_shares(const struct rel *rel);
 i32 rel_visible(const struct rel *rel);
 /* A WINDOW that draws from sequences: it has effects, whoever reads its columns. */
 static inline bool rel_is_serial(const struct rel *rel) {
-    return rel->kind == REL_WINDOW && rel->windows.count > 0 && rel->windows.items[0].is_serial;
+    return rel->kind == REL_WINDOW && rel->window.calls.count > 0 &&
+           rel->window.calls.items[0].is_serial;
 }
 /* copy.c: the operators below and including rel once more; every column they make has a new number,
  * which map[old number] names afterwards. The map has plan->cols.count + 1 entries, NULL where it
  * says nothing yet; entries that are set stand for columns from elsewhere. */
 struct rel *rel_copy(struct plan *plan, struct rel *rel, struct expr **map);
-/* equal.c: whether two parts of a plan have the same rows, up to the numbers of columns; the map then
- * says for columns of b which of a's they are (see rel_copy). What is volatile is equal to nothing. */
+/* equal.c: whether two parts of a plan have the same rows, up to the numbers of columns; the map
+ * then says for columns of b which of a's they are (see rel_copy). What is volatile is equal to
+ * nothing. */
 bool rel_equal(struct plan *plan, const struct rel *a, const struct rel *b, struct expr **map);
 u64 rel_hash(const struct rel *rel); /* of the operator alone; the same for equal ones */
 

@@ -1,4 +1,4 @@
-/* plan_int.h: rel.def as a table: what walks, copies, compares, prints and checks operators reads. */
+/* plan_int.h: rel.def as a table, for what walks, copies, compares, prints and checks operators. */
 #ifndef WF_PLAN_PLAN_INT_H
 #define WF_PLAN_PLAN_INT_H
 
@@ -29,13 +29,14 @@ enum field_where { WHERE_LEFT, WHERE_RIGHT, WHERE_ALL };
 struct rel_field {
     u8 class; /* enum field_class */
     u8 where; /* enum field_where */
-    u16 offset;
+    u16 offset; /* in the operator's own member */
     u16 bytes;
     const char *before;
 };
 
 struct rel_info {
     const struct rel_field *fields; /* FIELD_END is behind the last */
+    u16 own;                        /* where they are in struct rel */
     u8 inputs;
     u8 flags; /* enum rel_flag */
 };
@@ -47,7 +48,7 @@ extern const struct rel_info rel_infos[REL_COUNT];
 
 /* The field itself, of the type that rel.def says. */
 static inline void *field_in(const struct rel *rel, const struct rel_field *field) {
-    return (char *)(size_t)rel + field->offset;
+    return (char *)(size_t)rel + rel_infos[rel->kind].own + field->offset;
 }
 
 #endif

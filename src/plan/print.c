@@ -240,13 +240,13 @@ static const char *col_name(const struct plan *plan, u32 col) {
 }
 
 static void print_scan(struct text *out, const struct plan *plan, const struct rel *rel) {
-    text_print(out, " %s", rel->table_name);
-    if (rel->alias && strcmp(rel->alias, rel->table_name) != 0) {
-        text_print(out, " as %s", rel->alias);
+    text_print(out, " %s", rel->scan.table_name);
+    if (rel->scan.alias && strcmp(rel->scan.alias, rel->scan.table_name) != 0) {
+        text_print(out, " as %s", rel->scan.alias);
     }
     text_append(out, SV(" ("));
-    for (i64 i = 0; i < rel->scan_cols.count; i++) {
-        text_print(out, "%s%s", i > 0 ? ", " : "", col_name(plan, rel->scan_cols.items[i].col));
+    for (i64 i = 0; i < rel->scan.cols.count; i++) {
+        text_print(out, "%s%s", i > 0 ? ", " : "", col_name(plan, rel->scan.cols.items[i].col));
     }
     text_append(out, SV(")"));
 }
@@ -256,24 +256,24 @@ static const char *const join_names[] = {
     [JOIN_SEMI] = " semi", [JOIN_ANTI] = " anti", [JOIN_MARK] = " mark", [JOIN_SINGLE] = " single",
 };
 
-static void print_join(struct text *out, const struct plan *plan, const struct rel *rel) {
-    text_print(out, "%s%s%s", join_names[rel->join], rel->dependent ? " dependent" : "",
-               rel->lazy ? " lazy" : "");
-    bool inner = rel->join == JOIN_INNER || rel->join == JOIN_CROSS;
-    if (inner && rel->left_keys.count == 0 && rel->conds.count == 0) {
+static void print_join(struct text *out, const struct plan *plan, const struct rel_JOIN *join) {
+    text_print(out, "%s%s%s", join_names[join->kind], join->dependent ? " dependent" : "",
+               join->lazy ? " lazy" : "");
+    bool inner = join->kind == JOIN_INNER || join->kind == JOIN_CROSS;
+    if (inner && join->left_keys.count == 0 && join->conds.count == 0) {
         text_append(out, SV(" cross"));
     }
-    for (i64 i = 0; i < rel->left_keys.count; i++) {
+    for (i64 i = 0; i < join->left_keys.count; i++) {
         text_print(out, "%s", i > 0 ? " AND " : " on ");
-        print_in(out, plan, rel->left_keys.items[i], PREC_CMP + 1);
-        bool null_safe = i < rel->null_safe.count && rel->null_safe.items[i];
+        print_in(out, plan, join->left_keys.items[i], PREC_CMP + 1);
+        bool null_safe = i < join->null_safe.count && join->null_safe.items[i];
         text_append(out, null_safe ? SV(" is not distinct from ") : SV(" = "));
-        print_in(out, plan, rel->right_keys.items[i], PREC_CMP + 1);
+        print_in(out, plan, join->right_keys.items[i], PREC_CMP + 1);
     }
-    if (rel->conds.count > 0) {
-        print_conds(out, plan, &rel->conds, rel->left_keys.count > 0 ? " where " : " on ");
+    if (join->conds.count > 0) {
+        print_conds(out, plan, &join->conds, join->left_keys.count > 0 ? " where " : " on ");
     }
-    if (rel->right_unique) {
+    if (join->right_unique) {
         text_append(out, SV(" (right side unique)"));
     }
 }
@@ -339,19 +339,19 @@ static void print_calls(struct text *out, const struct plan *plan, const agg_lis
     }
 }
 
-static void print_agg(struct text *out, const struct plan *plan, const struct rel *rel) {
-    print_calls(out, plan, &rel->calls, " ");
+static void print_agg(struct text *out, const struct plan *plan, const struct rel_AGG *agg) {
+    print_calls(out, plan, &agg->calls, " ");
     for (i32 implied = 0; implied < 2; implied++) {
         const char *before = implied ? ", which implies " : " by ";
-        for (i64 i = 0; i < rel->exprs.count; i++) {
-            if (implied == (rel->implied.count > 0 && rel->implied.items[i])) {
+        for (i64 i = 0; i < agg->keys.count; i++) {
+            if (implied == (agg->implied.count > 0 && agg->implied.items[i])) {
                 text_print(out, "%s", before);
-                print_in(out, plan, rel->exprs.items[i], 0);
+                print_in(out, plan, agg->keys.items[i], 0);
                 before = ", ";
             }
         }
     }
-    text_print(out, "%s", rel->in_runs ? ", in runs" : "");
+    text_print(out, "%s", agg->in_runs ? ", in runs" : "");
 }
 
 static void print_bound(struct text *out, const struct plan *plan, u8 bound,
@@ -405,8 +405,8 @@ static void print_windows(struct text *out, const struct plan *plan, const windo
 }
 
 static void print_func(struct text *out, const struct plan *plan, const struct rel *rel) {
-    text_print(out, " %s(", table_func_names[rel->table_func]);
-    print_exprs(out, plan, &rel->exprs, "");
+    text_print(out, " %s(", table_func_names[rel->func.func]);
+    print_exprs(out, plan, &rel->func.args, "");
     text_append(out, SV(")"));
 }
 
@@ -472,10 +472,10 @@ static void print_detail(struct text *out, const struct plan *plan, const struct
         print_scan(out, plan, rel);
         break;
     case REL_JOIN:
-        print_join(out, plan, rel);
+        print_join(out, plan, &rel->join);
         break;
     case REL_AGG:
-        print_agg(out, plan, rel);
+        print_agg(out, plan, &rel->agg);
         break;
     case REL_FUNC:
         print_func(out, plan, rel);

@@ -276,7 +276,11 @@ static FALLIBLE check_field(struct verify *v, const struct rel *rel, const struc
     case FIELD_WINDOWS:
         return check_windows(v, at);
     case FIELD_COLS:
-        return check_copies(v, rel, at);
+        for (i32 i = 0; i < rel->input_count; i++) {
+            open_scope(v, rel, i, i + 1);
+            TRY(check_copies(v, rel, *(col_list *const *)at + i));
+        }
+        return ERR_OK;
     case FIELD_FLAGS:
     case FIELD_NOTES:
         return check_flags(v, rel, at, c->before);
@@ -285,32 +289,33 @@ static FALLIBLE check_field(struct verify *v, const struct rel *rel, const struc
     }
 }
 
-static FALLIBLE check_join(struct verify *v, const struct rel *rel) {
-    if (rel->left_keys.count != rel->right_keys.count) {
+static FALLIBLE check_join(struct verify *v, const struct rel_JOIN *join) {
+    if (join->left_keys.count != join->right_keys.count) {
         FAIL(v->err, INTERNAL, "plan: join keys do not pair up");
     }
-    for (i64 i = 0; i < rel->left_keys.count; i++) {
-        if (rel->left_keys.items[i]->type.id != rel->right_keys.items[i]->type.id) {
+    for (i64 i = 0; i < join->left_keys.count; i++) {
+        if (join->left_keys.items[i]->type.id != join->right_keys.items[i]->type.id) {
             FAIL(v->err, INTERNAL, "plan: join keys of different types");
         }
     }
-    if ((rel->join == JOIN_MARK) != (rel->mark_col != NO_COL)) {
+    if ((join->kind == JOIN_MARK) != (join->mark_col != NO_COL)) {
         FAIL(v->err, INTERNAL, "plan: join with a mark that it does not make");
     }
     return ERR_OK;
 }
 
 static FALLIBLE check_values(struct verify *v, const struct rel *rel) {
-    if (rel->out.count > 0 ? rel->exprs.count % rel->out.count != 0 : rel->exprs.count != 0) {
+    if (rel->out.count > 0 ? rel->values.exprs.count % rel->out.count != 0
+                           : rel->values.exprs.count != 0) {
         FAIL(v->err, INTERNAL, "plan: VALUES rows of different lengths");
     }
     return ERR_OK;
 }
 
 static FALLIBLE check_agg(struct verify *v, const struct rel *rel) {
-    bool decides = rel->implied.count == 0;
-    for (i64 i = 0; i < rel->implied.count; i++) {
-        decides = decides || !rel->implied.items[i];
+    bool decides = rel->agg.implied.count == 0;
+    for (i64 i = 0; i < rel->agg.implied.count; i++) {
+        decides = decides || !rel->agg.implied.items[i];
     }
     if (!decides) {
         FAIL(v->err, INTERNAL, "plan: group keys that nothing decides");
@@ -322,7 +327,7 @@ static FALLIBLE check_agg(struct verify *v, const struct rel *rel) {
 static FALLIBLE check_own(struct verify *v, const struct rel *rel) {
     switch (rel->kind) {
     case REL_JOIN:
-        return check_join(v, rel);
+        return check_join(v, &rel->join);
     case REL_VALUES:
         return check_values(v, rel);
     case REL_AGG:
@@ -386,7 +391,7 @@ static FALLIBLE check_inputs(struct verify *v, const struct rel *rel) {
         if (rel_shares(rel) && checked_before(v, input)) {
             continue;
         }
-        bool open = i == 1 && rel->kind == REL_JOIN && rel->dependent;
+        bool open = i == 1 && rel->kind == REL_JOIN && rel->join.dependent;
         for (i64 k = 0; open && k < rel_left(rel)->out.count; k++) {
             v->outer[rel_left(rel)->out.items[k]]++;
         }
@@ -415,6 +420,7 @@ static FALLIBLE check_rel(struct verify *v, const struct rel *rel) {
             open = field->where;
         }
         TRY(check_field(v, rel, field, &c));
+        open = field->class == FIELD_COLS ? -1 : open;
     }
     TRY(check_own(v, rel));
     return check_out(v, rel, &c);

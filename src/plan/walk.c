@@ -95,7 +95,7 @@ static void each_col_in_field(const struct rel *rel, const struct rel_field *fie
     scan_list *scans = at;
     agg_list *calls = at;
     window_list *windows = at;
-    col_list *cols = at;
+    col_list **cols = at;
     switch (field->class) {
     case FIELD_SCANS:
         for (i64 i = 0; i < scans->count; i++) {
@@ -116,7 +116,9 @@ static void each_col_in_field(const struct rel *rel, const struct rel_field *fie
         }
         return;
     case FIELD_COLS:
-        each_col(cols->items, made ? 0 : cols->count, fn, arg);
+        for (i32 i = 0; !made && i < rel->input_count; i++) {
+            each_col((*cols)[i].items, (*cols)[i].count, fn, arg);
+        }
         return;
     default:
         return;

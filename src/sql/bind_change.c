@@ -72,9 +72,9 @@ void bind_row_number(struct bind *b, struct rel *scan, u32 number) {
                            .range = range_of_value(0),
                            .no_nulls = 1,
                            .unique = 1,
-                           .distinct = scan->table_rows};
+                           .distinct = scan->scan.table_rows};
     col.range.hi = (i128)1 << 52;
-    VEC_PUSH(b->arena, &scan->scan_cols, col);
+    VEC_PUSH(b->arena, &scan->scan.cols, col);
     VEC_PUSH(b->arena, &scan->out, number);
 }
 
@@ -83,8 +83,8 @@ void bind_row_number(struct bind *b, struct rel *scan, u32 number) {
  * without columns is the first one scanned. */
 static bool add_row_number(struct bind *b, struct rel *rel, u32 col, u32 number) {
     bool found = rel->kind == REL_SCAN && col == NO_COL;
-    for (i64 i = 0; rel->kind == REL_SCAN && i < rel->scan_cols.count && !found; i++) {
-        found = rel->scan_cols.items[i].col == col;
+    for (i64 i = 0; rel->kind == REL_SCAN && i < rel->scan.cols.count && !found; i++) {
+        found = rel->scan.cols.items[i].col == col;
     }
     if (found) {
         bind_row_number(b, rel, number);

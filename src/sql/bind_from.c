@@ -10,6 +10,7 @@
  * over that; its join is dependent. So does the right side of an outer join whose condition
  * contains subqueries: the condition is then a filter on that side. */
 #include "sql/sql_int.h"
+#include "store/scan.h"
 
 /* Where an item of FROM stands. */
 struct place {
@@ -56,39 +57,53 @@ static FALLIBLE rename_columns(struct bind *b, const struct json *alias, const c
     return ERR_OK;
 }
 
+/* What is known of a column: by the statistics, or, where rows come from a provider, by its type.
+ */
+static struct column_stats known_of(const struct snapshot_table *found, u32 col) {
+    if (!found->table->provider) {
+        return found->version->stats[col];
+    }
+    return (struct column_stats){.range = range_of_type(found->table->cols[col].type),
+                                 .null_count = found->table->provider->rows + 1};
+}
+
 static struct rel *scan_rel(struct bind *b, const struct snapshot_table *found, const char *alias,
                             i32 position, struct scope_col *cols) {
     const struct table *table = found->table;
     const struct table_version *version = found->version;
     struct rel *scan = rel_new(b->plan, REL_SCAN, NULL, NULL);
     scan->position = position;
-    scan->table_id = table->id;
-    scan->table_name = arena_sv(b->arena, sv_from(table->name)).ptr;
-    scan->alias = alias;
-    scan->table_rows = version->rows;
+    scan->scan.table_id = table->id;
+    scan->scan.table_name = arena_sv(b->arena, sv_from(table->name)).ptr;
+    scan->scan.alias = alias;
+    scan->scan.table_rows = version->rows;
     struct snapshot_table *source = NEW(b->arena, struct snapshot_table);
     *source = *found;
-    scan->source = source;
+    scan->scan.source = source;
     scan->rows = version->live_rows;
+    if (table->provider) {
+        scan->scan.table_rows = scan->rows = table->provider->rows;
+        scan->scan.rows_most = table->provider->rows_most;
+    }
     for (u32 i = 0; i < table->col_count; i++) {
-        const struct column_stats *stats = &version->stats[i];
-        bool no_nulls = stats->null_count == 0;
+        struct column_stats stats = known_of(found, i);
+        bool no_nulls = stats.null_count == 0;
         const char *name = arena_sv(b->arena, sv_from(table->cols[i].name)).ptr;
         u32 col = bind_col_new(b, alias, name, table->cols[i].type,
                                !no_nulls && !table->cols[i].not_null);
         struct scan_col scan_col = {.col = col,
                                     .table_col = i,
-                                    .range = stats->range,
+                                    .range = stats.range,
                                     .no_nulls = no_nulls,
-                                    .all_dict = stats->all_dict,
-                                    .unique = stats->unique,
-                                    .sorted = stats->sorted,
-                                    .distinct = stats->distinct};
-        if (stats->all_dict) { /* what is known of text is how many codes it has */
+                                    .all_dict = stats.all_dict,
+                                    .unique = stats.unique,
+                                    .sorted = stats.sorted,
+                                    .distinct = stats.distinct};
+        if (stats.all_dict) { /* what is known of text is how many codes it has */
             scan_col.range = range_of_value(0);
-            scan_col.range.hi = stats->dict_len - 1;
+            scan_col.range.hi = stats.dict_len - 1;
         }
-        VEC_PUSH(b->arena, &scan->scan_cols, scan_col);
+        VEC_PUSH(b->arena, &scan->scan.cols, scan_col);
         VEC_PUSH(b->arena, &scan->out, col);
         cols[i] = (struct scope_col){name, col};
     }
@@ -294,7 +309,7 @@ static FALLIBLE join_tables(struct bind *b, const struct scope *left, const stru
 
 void bind_add_conds(struct bind *b, struct rel *rel, struct expr *cond) {
     if (cond->kind != EXPR_AND) {
-        VEC_PUSH(b->arena, &rel->conds, cond);
+        VEC_PUSH(b->arena, rel_conds(rel), cond);
         return;
     }
     for (i32 i = 0; i < cond->arg_count; i++) {
@@ -365,7 +380,7 @@ static FALLIBLE join_using(struct bind *b, const struct scope *left, const struc
         TRY(bind_compare(b, FUNC_EQ, l, r, position, &equals[i]));
         bind_add_conds(b, out->rel, equals[i]);
         bool wider = equals[i]->args[0] != l && equals[i]->args[1] == r && l->type.id != r->type.id;
-        bool take_right = out->swapped || (wider && out->rel->join != JOIN_LEFT);
+        bool take_right = out->swapped || (wider && out->rel->join.kind != JOIN_LEFT);
         struct scope_col merged = {keep(b, names[i]), take_right ? r->col : l->col};
         VEC_PUSH(b->arena, &out->cols, merged);
     }
@@ -440,12 +455,12 @@ static FALLIBLE join_on(struct bind *b, const struct json *quals, const struct p
         bind_add_conds(b, join, cond);
     } else if (bind_has_serials(&q->pending)) {
         return bind_join_serials(b, join, cond, &q->pending, node_position(quals), &out->rel);
-    } else if (join->join == JOIN_CROSS) {
+    } else if (join->join.kind == JOIN_CROSS) {
         out->rel = bind_filter(b, bind_attach(b, join, &q->pending), cond);
-    } else if (join->join == JOIN_LEFT) {
+    } else if (join->join.kind == JOIN_LEFT) {
         struct rel *right = bind_attach(b, rel_right(join), &q->pending);
         rel_set_right(join, bind_filter(b, right, cond));
-        join->dependent = bind_depends(b, rel_left(join), rel_right(join));
+        join->join.dependent = bind_depends(b, rel_left(join), rel_right(join));
     } else {
         bind_full_on(b, &q->pending, cond, out);
     }
@@ -464,14 +479,14 @@ static FALLIBLE join_condition(struct bind *b, const struct json *body, const st
     if (json_get(body, "quals")) {
         TRY(join_on(b, json_get(body, "quals"), place, out));
     }
-    if (join->conds.count > 0) {
-        join->join = join->join == JOIN_CROSS ? JOIN_INNER : join->join;
+    if (join->join.conds.count > 0) {
+        join->join.kind = join->join.kind == JOIN_CROSS ? JOIN_INNER : join->join.kind;
         join->rows = MAX_OF(left->rel->rows, right->rel->rows);
     }
-    if (join->join == JOIN_LEFT || join->join == JOIN_FULL) {
+    if (join->join.kind == JOIN_LEFT || join->join.kind == JOIN_FULL) {
         bind_nullable(b, rel_right(join));
     }
-    if (join->join == JOIN_FULL) {
+    if (join->join.kind == JOIN_FULL) {
         bind_nullable(b, rel_left(join));
         if (count > 0) {
             bind_full_using(b, out, equals, count);
@@ -551,7 +566,7 @@ static FALLIBLE from_join(struct bind *b, const struct json *body, const struct 
                     "invalid reference to FROM-clause entry: the combining JOIN type must be INNER "
                     "or LEFT for a LATERAL reference");
         }
-        out->rel->dependent = 1;
+        out->rel->join.dependent = 1;
     }
     out->lateral = left->lateral || right.lateral;
     TRY(join_condition(b, body, left, &right, place, position, out));
@@ -702,7 +717,7 @@ FALLIBLE bind_from(struct bind *b, const struct json *from_clause, const struct 
         }
         struct scope both = {0};
         TRY(join_tables(b, out, &item, JOIN_CROSS, node_position(node), &both));
-        both.rel->dependent = item.lateral && bind_depends(b, out->rel, item.rel);
+        both.rel->join.dependent = item.lateral && bind_depends(b, out->rel, item.rel);
         both.lateral = out->lateral || item.lateral;
         TRY(join_using(b, out, &item, NULL, 0, -1, &both, NULL));
         *out = both;

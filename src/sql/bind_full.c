@@ -3,7 +3,7 @@
  * Part of binding. Other joins can test a condition with subqueries on rows of their product, or
  * for each row of the left; a FULL JOIN also keeps rows of either side that match nothing, so its
  * condition must be one of the join itself. A subquery that uses one side's columns is computed on
- * that side. If one uses both, the pairs that match are found first: the rows of both sides get
+ * that side. If one uses both, the pairs that match are found first. The rows of both sides get
  * numbers, the product of the sides is filtered by the condition, and the join compares numbers:
  *     (left LEFT JOIN pairs ON left number) FULL JOIN right ON right number
  * Both sides are shared by the pairs and the join. */
@@ -45,7 +45,7 @@ void bind_full_using(struct bind *b, struct scope *out, struct expr *const *equa
         struct plan_col col = b->plan->cols.items[from];
         struct origin origin = b->origins.items[from];
         to[from] = bind_col_new(b, origin.table, col.name, col.type, col.nullable);
-        VEC_PUSH(b->arena, &project->exprs, expr_col(b->plan, from, -1));
+        VEC_PUSH(b->arena, &project->project.exprs, expr_col(b->plan, from, -1));
         VEC_PUSH(b->arena, &project->out, to[from]);
     }
     rename_scope(b, out, to);
@@ -53,7 +53,7 @@ void bind_full_using(struct bind *b, struct scope *out, struct expr *const *equa
         struct scope_col *col = &out->cols.items[i];
         struct expr *value = merged_value(b, equals[i]);
         col->col = bind_col_new(b, NULL, col->name, value->type, expr_nullable(b->plan, value));
-        VEC_PUSH(b->arena, &project->exprs, value);
+        VEC_PUSH(b->arena, &project->project.exprs, value);
         VEC_PUSH(b->arena, &project->out, col->col);
     }
     project->rows = join->rows;
@@ -64,7 +64,7 @@ void bind_full_using(struct bind *b, struct scope *out, struct expr *const *equa
 static bool uses_side(struct bind *b, const struct pending *p, struct rel *side) {
     struct rel *probe = bind_filter(b, p->rel, expr_bool(b, true, -1));
     for (i64 i = 0; i < p->conds.count; i++) {
-        VEC_PUSH(b->arena, &probe->conds, p->conds.items[i]);
+        VEC_PUSH(b->arena, &probe->filter.conds, p->conds.items[i]);
     }
     return bind_depends(b, side, probe);
 }
@@ -84,7 +84,7 @@ static struct rel *share_side(struct bind *b, struct rel **io_side, u32 *to, u32
     same->rows = input->rows;
     for (i64 i = 0; i < side->out.count; i++) {
         u32 col = side->out.items[i];
-        VEC_PUSH(b->arena, &same->left_cols, input->out.items[i]);
+        VEC_PUSH(b->arena, same->shared.cols, input->out.items[i]);
         VEC_PUSH(b->arena, &same->out, col);
         to[col] = other->out.items[i];
         b->origins.items[to[col]] = b->origins.items[col];
@@ -95,7 +95,7 @@ static struct rel *share_side(struct bind *b, struct rel **io_side, u32 *to, u32
 }
 
 static void equate(struct bind *b, struct rel *join, u32 left, u32 right) {
-    VEC_PUSH(b->arena, &join->conds,
+    VEC_PUSH(b->arena, &join->join.conds,
              expr_call(b->arena, FUNC_EQ, type_of(TYPE_BOOLEAN), -1, 2, expr_col(b->plan, left, -1),
                        expr_col(b->plan, right, -1)));
 }

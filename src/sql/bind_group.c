@@ -439,22 +439,23 @@ static struct rel *set_rel(struct bind *b, struct select *s, const struct key_se
         i64 at = set->keys.items[i];
         struct expr *key = expr_map(b->arena, s->keys.items[at], map);
         u32 col = bind_col_new(b, NULL, key_name(b, key), key->type, expr_nullable(b->plan, key));
-        VEC_PUSH(b->arena, &agg->exprs, key);
+        VEC_PUSH(b->arena, &agg->agg.keys, key);
         VEC_PUSH(b->arena, &agg->out, col);
         shown[at] = expr_col(b->plan, col, -1);
     }
     for (i64 i = 0; i < s->query.calls.count; i++) {
         struct agg_call call = copy_call(b, &s->query.calls.items[i], map);
-        VEC_PUSH(b->arena, &agg->calls, call);
+        VEC_PUSH(b->arena, &agg->agg.calls, call);
         VEC_PUSH(b->arena, &agg->out, call.col);
     }
     agg->rows = set->keys.count == 0 ? 1 : MAX_OF(input->rows / 10, 1);
     project = rel_new(b->plan, REL_PROJECT, agg, NULL);
     for (i64 i = 0; i < key_count; i++) {
-        VEC_PUSH(b->arena, &project->exprs, shown[i]);
+        VEC_PUSH(b->arena, &project->project.exprs, shown[i]);
     }
-    for (i64 i = 0; i < agg->calls.count; i++) {
-        VEC_PUSH(b->arena, &project->exprs, expr_col(b->plan, agg->calls.items[i].col, -1));
+    for (i64 i = 0; i < agg->agg.calls.count; i++) {
+        VEC_PUSH(b->arena, &project->project.exprs,
+                 expr_col(b->plan, agg->agg.calls.items[i].col, -1));
     }
     project->rows = agg->rows;
     return project;
@@ -485,7 +486,7 @@ static FALLIBLE grouping_value(struct bind *b, struct select *s, const struct ke
 /* Columns of a set's projection; the last operator gets those the expressions above name. */
 static void name_set(struct bind *b, struct select *s, struct rel *rel, const u32 *key_cols,
                      bool last) {
-    for (i64 i = 0; i < rel->exprs.count; i++) {
+    for (i64 i = 0; i < rel->project.exprs.count; i++) {
         i64 call = i - s->keys.count;
         i64 grouping = call - s->query.calls.count;
         u32 final = call < 0       ? key_cols[i]
@@ -494,7 +495,7 @@ static void name_set(struct bind *b, struct select *s, struct rel *rel, const u3
         struct plan_col col = b->plan->cols.items[final];
         u32 own = last ? final
                        : bind_col_new(b, NULL, col.name, col.type,
-                                      expr_nullable(b->plan, rel->exprs.items[i]));
+                                      expr_nullable(b->plan, rel->project.exprs.items[i]));
         VEC_PUSH(b->arena, &rel->out, own);
     }
 }
@@ -524,7 +525,7 @@ static FALLIBLE set_rels(struct bind *b, struct select *s, const u32 *key_cols, 
         for (i64 k = 0; k < s->query.groupings.count; k++) {
             i32 value = 0;
             TRY(grouping_value(b, s, &s->sets.items[i], &s->query.groupings.items[k], &value));
-            VEC_PUSH(b->arena, &rels[i]->exprs, expr_int(b, value, -1));
+            VEC_PUSH(b->arena, &rels[i]->project.exprs, expr_int(b, value, -1));
         }
         name_set(b, s, rels[i], key_cols, count == 1);
     }
@@ -542,11 +543,11 @@ static FALLIBLE set_rels(struct bind *b, struct select *s, const u32 *key_cols, 
 static struct rel *plain_agg(struct bind *b, struct select *s, const u32 *key_cols) {
     struct rel *agg = rel_new(b->plan, REL_AGG, s->rel, NULL);
     for (i64 i = 0; i < s->keys.count; i++) {
-        VEC_PUSH(b->arena, &agg->exprs, s->keys.items[i]);
+        VEC_PUSH(b->arena, &agg->agg.keys, s->keys.items[i]);
         VEC_PUSH(b->arena, &agg->out, key_cols[i]);
     }
     for (i64 i = 0; i < s->query.calls.count; i++) {
-        VEC_PUSH(b->arena, &agg->calls, s->query.calls.items[i]);
+        VEC_PUSH(b->arena, &agg->agg.calls, s->query.calls.items[i]);
         VEC_PUSH(b->arena, &agg->out, s->query.calls.items[i].col);
     }
     agg->rows = s->keys.count == 0 ? 1 : MAX_OF(s->rel->rows / 10, 1);
@@ -557,8 +558,8 @@ static struct rel *plain_agg(struct bind *b, struct select *s, const u32 *key_co
  * above them; NULL = they were not. Projections hand on the keys they lack. */
 static const struct rel *sorted_below(struct bind *b, struct rel *rel, struct expr **keys) {
     if (rel->kind == REL_SORT) {
-        for (i64 i = 0; i < rel->order.count; i++) {
-            keys[i] = rel->order.items[i].expr;
+        for (i64 i = 0; i < rel->sort.order.count; i++) {
+            keys[i] = rel->sort.order.items[i].expr;
         }
         return rel;
     }
@@ -566,14 +567,15 @@ static const struct rel *sorted_below(struct bind *b, struct rel *rel, struct ex
         return NULL;
     }
     const struct rel *sort = sorted_below(b, rel_input(rel), keys);
-    for (i64 i = 0; sort && rel->kind == REL_PROJECT && i < sort->order.count; i++) {
+    for (i64 i = 0; sort && rel->kind == REL_PROJECT && i < sort->sort.order.count; i++) {
         i64 at = 0;
-        while (at < rel->exprs.count && !expr_equal(rel->exprs.items[at], keys[i])) {
+        while (at < rel->project.exprs.count &&
+               !expr_equal(rel->project.exprs.items[at], keys[i])) {
             at++;
         }
-        if (at == rel->exprs.count) {
+        if (at == rel->project.exprs.count) {
             bool nullable = expr_nullable(b->plan, keys[i]);
-            VEC_PUSH(b->arena, &rel->exprs, keys[i]);
+            VEC_PUSH(b->arena, &rel->project.exprs, keys[i]);
             VEC_PUSH(b->arena, &rel->out,
                      bind_col_new(b, NULL, "key", keys[i]->type, nullable));
         }
@@ -586,7 +588,7 @@ static i64 sort_width(const struct rel *rel) {
     while (rel->kind == REL_PROJECT || rel->kind == REL_FILTER) {
         rel = rel_input(rel);
     }
-    return rel->kind == REL_SORT ? rel->order.count : 0;
+    return rel->kind == REL_SORT ? rel->sort.order.count : 0;
 }
 
 /* Texts are put together in the order of a sorted subquery, if no other is asked for. */
@@ -600,7 +602,7 @@ static void inherit_order(struct bind *b, struct select *s) {
         }
         const struct rel *sort = sorted_below(b, s->rel, keys);
         for (i64 k = 0; k < width; k++) {
-            struct order_key key = sort->order.items[k];
+            struct order_key key = sort->sort.order.items[k];
             key.expr = keys[k];
             VEC_PUSH(b->arena, &call->order, key);
         }

@@ -246,7 +246,7 @@ static void values_columns(struct bind *b, const struct table *table, struct rel
     b8 *nullable = NEW_ARRAY(b->arena, b8, width + 1);
     for (i64 r = 0; r < rows; r++) {
         for (i64 c = 0; c < width; c++) {
-            nullable[c] |= expr_nullable(b->plan, rel->exprs.items[r * width + c]);
+            nullable[c] |= expr_nullable(b->plan, rel->values.exprs.items[r * width + c]);
         }
     }
     for (i64 c = 0; c < width; c++) {
@@ -268,9 +268,9 @@ static FALLIBLE insert_values(struct bind *b, struct insert *in, const struct js
     pending_list *pending_of = NEW_ARRAY(b->arena, pending_list, rows + 1);
     bool plain = true;
     rel->rows = rows;
-    rel->exprs.items = NEW_ARRAY(b->arena, struct expr *, rows * width + 1);
-    rel->exprs.count = rows * width;
-    rel->exprs.cap = rows * width;
+    rel->values.exprs.items = NEW_ARRAY(b->arena, struct expr *, rows * width + 1);
+    rel->values.exprs.count = rows * width;
+    rel->values.exprs.cap = rows * width;
     i64 at = 0;
     JSON_EACH(list, lists) {
         const struct json *items = json_get(node_body(list), "items");
@@ -279,14 +279,14 @@ static FALLIBLE insert_values(struct bind *b, struct insert *in, const struct js
             FAIL_AT(b->err, SYNTAX, node_position(items),
                     "VALUES lists must all be the same length");
         }
-        TRY(insert_row(b, &q, in, items, rel->exprs.items + at));
+        TRY(insert_row(b, &q, in, items, rel->values.exprs.items + at));
         pending_of[at / width] = q.pending;
         plain = plain && bind_values_late(b, &q.pending);
         memset(&q.pending, 0, sizeof q.pending);
         at += width;
     }
     for (; at < rows * width; at++) {
-        TRY(insert_default(b, &q, in, (u32)(at % width), &rel->exprs.items[at]));
+        TRY(insert_default(b, &q, in, (u32)(at % width), &rel->values.exprs.items[at]));
     }
     if (!lists) {
         pending_of[0] = q.pending;
@@ -294,7 +294,7 @@ static FALLIBLE insert_values(struct bind *b, struct insert *in, const struct js
     }
     values_columns(b, in->table, rel, rows);
     for (i64 r = 0; plain && r < rows; r++) {
-        bind_values_params(b, &pending_of[r], rel->exprs.items + r * width, width);
+        bind_values_params(b, &pending_of[r], rel->values.exprs.items + r * width, width);
     }
     *out = plain ? rel : bind_values_union(b, rel, pending_of, rows, width);
     return ERR_OK;

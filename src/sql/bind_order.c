@@ -150,7 +150,7 @@ static struct expr *big(struct bind *b, i64 value) {
 struct rel *bind_distinct_rel(struct bind *b, struct rel *rel) {
     if (rel->out.count == 0) { /* all rows without columns are equal */
         struct rel *first = rel_new(b->plan, REL_LIMIT, rel, NULL);
-        first->limit = big(b, 1);
+        first->limit.count = big(b, 1);
         first->rows = 1;
         return first;
     }
@@ -158,7 +158,7 @@ struct rel *bind_distinct_rel(struct bind *b, struct rel *rel) {
     for (i64 i = 0; i < rel->out.count; i++) {
         u32 from = rel->out.items[i];
         struct plan_col col = b->plan->cols.items[from];
-        VEC_PUSH(b->arena, &agg->exprs, expr_col(b->plan, from, -1));
+        VEC_PUSH(b->arena, &agg->agg.keys, expr_col(b->plan, from, -1));
         u32 to = bind_col_new(b, NULL, col.name, col.type, col.nullable);
         VEC_PUSH(b->arena, &agg->out, to);
     }
@@ -187,17 +187,17 @@ static struct rel *number_rows(struct bind *b, struct select *s, enum window_fun
         (struct frame){.mode = FRAME_RANGE, .from = BOUND_UNBOUNDED_BEFORE, .to = BOUND_CURRENT};
     call.col = bind_col_new(b, NULL, window_names[func], type_of(TYPE_BIGINT), false);
     for (i64 i = 0; by_on && i < s->on.count; i++) {
-        VEC_PUSH(b->arena, &window->exprs, target_expr(b, s, s->on.items[i], projected));
+        VEC_PUSH(b->arena, &window->window.keys, target_expr(b, s, s->on.items[i], projected));
     }
     for (i64 i = 0; i < s->order.count; i++) {
         const struct order_item *item = &s->order.items[i];
         if (!by_on || !is_on(s, item->target)) {
             struct order_key key = {target_expr(b, s, item->target, projected), item->descending,
                                     item->nulls_first};
-            VEC_PUSH(b->arena, &window->order, key);
+            VEC_PUSH(b->arena, &window->window.order, key);
         }
     }
-    VEC_PUSH(b->arena, &window->windows, call);
+    VEC_PUSH(b->arena, &window->window.calls, call);
     VEC_PUSH(b->arena, &window->out, call.col);
     window->rows = s->rel->rows;
     return window;
@@ -368,7 +368,7 @@ static FALLIBLE build_ties(struct bind *b, struct select *s, struct expr *limit,
 static void build_sort(struct bind *b, struct select *s) {
     struct rel *sort = rel_new(b->plan, REL_SORT, s->rel, NULL);
     for (i64 i = 0; i < s->order.count; i++) {
-        VEC_PUSH(b->arena, &sort->order, sort_key(b, s->rel, &s->order.items[i]));
+        VEC_PUSH(b->arena, &sort->sort.order, sort_key(b, s->rel, &s->order.items[i]));
     }
     sort->rows = s->rel->rows;
     s->rel = sort;
@@ -376,8 +376,8 @@ static void build_sort(struct bind *b, struct select *s) {
 
 static void build_limit(struct bind *b, struct select *s, struct expr *limit, struct expr *offset) {
     struct rel *rel = rel_new(b->plan, REL_LIMIT, s->rel, NULL);
-    rel->limit = limit;
-    rel->offset = offset;
+    rel->limit.count = limit;
+    rel->limit.offset = offset;
     rel->rows = s->rel->rows;
     if (limit && limit->kind == EXPR_CONST) {
         rel->rows = MIN_OF(rel->rows, limit->value.i64);

@@ -141,8 +141,8 @@ static FALLIBLE check_form(struct bind *b, const struct cte *cte, const struct j
 struct rel *bind_work(struct bind *b, const struct cte_result *result, bool whole) {
     struct rel *work = rel_new(b->plan, REL_WORK, NULL, NULL);
     const struct rel *first = result->first;
-    work->fix = result->fix;
-    work->whole = whole;
+    work->work.fix = result->fix;
+    work->work.whole = whole;
     work->rows = MAX_OF(first->rows, 100);
     for (i64 i = 0; i < first->out.count; i++) {
         struct plan_col col = b->plan->cols.items[first->out.items[i]];
@@ -216,9 +216,9 @@ static struct rel *new_rows(struct bind *b, const struct cte_result *result, str
     struct rel *seen = bind_work(b, result, true);
     struct rel *join = rel_join(b->plan, JOIN_ANTI, left, seen);
     for (i64 i = 0; i < left->out.count; i++) {
-        VEC_PUSH(b->arena, &join->left_keys, expr_col(b->plan, left->out.items[i], -1));
-        VEC_PUSH(b->arena, &join->right_keys, expr_col(b->plan, seen->out.items[i], -1));
-        VEC_PUSH(b->arena, &join->null_safe, (b8)1);
+        VEC_PUSH(b->arena, &join->join.left_keys, expr_col(b->plan, left->out.items[i], -1));
+        VEC_PUSH(b->arena, &join->join.right_keys, expr_col(b->plan, seen->out.items[i], -1));
+        VEC_PUSH(b->arena, &join->join.null_safe, (b8)1);
     }
     join->rows = left->rows;
     return join;
@@ -226,12 +226,12 @@ static struct rel *new_rows(struct bind *b, const struct cte_result *result, str
 
 struct rel *bind_fix(struct bind *b, const struct cte_result *result, struct rel *again) {
     struct rel *fix = rel_new(b->plan, REL_FIX, result->first, again);
-    fix->fix = result->fix;
+    fix->fix.number = result->fix;
     for (i64 i = 0; i < again->out.count; i++) {
         struct plan_col col = b->plan->cols.items[result->first->out.items[i]];
         u32 to = bind_col_new(b, NULL, result->names[i], col.type, true);
-        VEC_PUSH(b->arena, &fix->left_cols, result->first->out.items[i]);
-        VEC_PUSH(b->arena, &fix->right_cols, again->out.items[i]);
+        VEC_PUSH(b->arena, &fix->fix.cols[0], result->first->out.items[i]);
+        VEC_PUSH(b->arena, &fix->fix.cols[1], again->out.items[i]);
         VEC_PUSH(b->arena, &fix->out, to);
     }
     fix->rows = result->first->rows * 10;

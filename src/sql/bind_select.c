@@ -13,7 +13,7 @@ struct rel *bind_project(struct bind *b, struct rel *rel, struct expr **exprs, c
     struct rel *project = rel_new(b->plan, REL_PROJECT, rel, NULL);
     for (i64 i = 0; i < count; i++) {
         u32 col = bind_col_new(b, NULL, names[i], exprs[i]->type, expr_nullable(b->plan, exprs[i]));
-        VEC_PUSH(b->arena, &project->exprs, exprs[i]);
+        VEC_PUSH(b->arena, &project->project.exprs, exprs[i]);
         VEC_PUSH(b->arena, &project->out, col);
     }
     project->rows = rel->rows;
@@ -226,7 +226,7 @@ struct rel *bind_values_union(struct bind *b, const struct rel *values, pending_
     b->draw_in_turn = 1;
     for (i64 r = 0; r < rows; r++) {
         struct rel *row = bind_attach(b, bind_one_row(b), &pending_of[r]);
-        row = bind_project(b, row, values->exprs.items + r * width, names, width);
+        row = bind_project(b, row, values->values.exprs.items + r * width, names, width);
         all = all ? bind_union_rel(b, all, row) : row;
     }
     b->draw_in_turn = before;
@@ -260,9 +260,9 @@ FALLIBLE bind_values_rel(struct bind *b, const struct json *lists, const struct 
         memset(&q->pending, 0, sizeof q->pending);
     }
     TRY(values_columns(b, exprs, rows, width, rel));
-    rel->exprs.items = exprs;
-    rel->exprs.count = rows * width;
-    rel->exprs.cap = rows * width;
+    rel->values.exprs.items = exprs;
+    rel->values.exprs.count = rows * width;
+    rel->values.exprs.cap = rows * width;
     for (i64 r = 0; plain && r < rows; r++) {
         bind_values_params(b, &pending_of[r], exprs + r * width, width);
     }

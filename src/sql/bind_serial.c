@@ -239,7 +239,7 @@ static struct rel *attach_late(struct bind *b, struct rel *rel, const pending_li
     project->rows = 1;
     for (i64 i = 0; i < list->count; i++) {
         const struct window_call *call = &list->items[i].call;
-        VEC_PUSH(b->arena, &project->exprs, late_of(b, call));
+        VEC_PUSH(b->arena, &project->project.exprs, late_of(b, call));
         VEC_PUSH(b->arena, &project->out, call->col);
     }
     return project;
@@ -253,8 +253,8 @@ static bool visit_no_column(const struct expr *expr, void *arg) {
 /* Whether the calls depend on nothing, above a select list that draws: a row then draws for both
  * before the next one does. */
 static bool joins_list(const struct rel *rel, const pending_list *list) {
-    const struct rel *below = rel->kind == REL_PROJECT ? rel->inputs[0] : NULL;
-    bool free = below && below->kind == REL_WINDOW && below->windows.items[0].is_serial;
+    const struct rel *below = rel->kind == REL_PROJECT ? rel_input(rel) : NULL;
+    bool free = below && rel_is_serial(below);
     for (i64 i = 0; free && i < list->count; i++) {
         const struct window_call *call = &list->items[i].call;
         free = !call->filter;
@@ -266,15 +266,15 @@ static bool joins_list(const struct rel *rel, const pending_list *list) {
 }
 
 static void attach_to_list(struct bind *b, struct rel *project, const pending_list *list) {
-    struct rel *window = project->inputs[0];
+    struct rel *window = rel_input(project);
     for (i64 i = 0; i < list->count; i++) {
         struct window_call call = list->items[i].call;
         u32 col = call.col;
         call.col = bind_col_new(b, NULL, serial_names[call.func], type_of(TYPE_BIGINT),
                                 b->plan->cols.items[col].nullable);
-        VEC_PUSH(b->arena, &window->windows, call);
+        VEC_PUSH(b->arena, &window->window.calls, call);
         VEC_PUSH(b->arena, &window->out, call.col);
-        VEC_PUSH(b->arena, &project->exprs, expr_col(b->plan, call.col, call.position));
+        VEC_PUSH(b->arena, &project->project.exprs, expr_col(b->plan, call.col, call.position));
         VEC_PUSH(b->arena, &project->out, col);
     }
 }
@@ -301,7 +301,7 @@ struct rel *bind_attach_serials(struct bind *b, struct rel *rel, const pending_l
             window->rows = rel->rows;
             count = 0;
         }
-        VEC_PUSH(b->arena, &window->windows, *call);
+        VEC_PUSH(b->arena, &window->window.calls, *call);
         VEC_PUSH(b->arena, &window->out, call->col);
         made[count++] = call->col;
     }
@@ -400,8 +400,8 @@ static struct rel *limited(struct bind *b, struct rel *rel, struct expr *limit,
         return rel;
     }
     struct rel *out = rel_new(b->plan, REL_LIMIT, rel, NULL);
-    out->limit = limit;
-    out->offset = offset;
+    out->limit.count = limit;
+    out->limit.offset = offset;
     out->rows = rel->rows;
     return out;
 }
@@ -450,7 +450,7 @@ static struct rel *sorted(struct bind *b, struct select *s, struct expr *limit,
         const struct order_item *item = &s->order.items[i];
         struct order_key key = {expr_col(b->plan, all->out.items[count + i], -1), item->descending,
                                 item->nulls_first};
-        VEC_PUSH(b->arena, &sort->order, key);
+        VEC_PUSH(b->arena, &sort->sort.order, key);
     }
     sort->rows = all->rows;
     struct expr **map = NEW_ARRAY(b->arena, struct expr *, b->plan->cols.count + 1);
@@ -521,15 +521,15 @@ static struct rel *join_pairs(struct bind *b, struct rel *join, struct expr *con
                               pending_list *pending) {
     const struct rel *all = bind_filter(b, join, cond);
     struct expr *last = NULL;
-    join->join = JOIN_CROSS;
-    for (i64 i = 0; i < all->conds.count; i++) {
-        struct expr *one = all->conds.items[i];
+    join->join.kind = JOIN_CROSS;
+    for (i64 i = 0; i < all->filter.conds.count; i++) {
+        struct expr *one = all->filter.conds.items[i];
         if (waits(one, pending)) {
             struct expr *both[2] = {last, one};
             last = last ? expr_many(b, EXPR_AND, type_of(TYPE_BOOLEAN), -1, 2, both) : one;
         } else {
-            VEC_PUSH(b->arena, &join->conds, one);
-            join->join = JOIN_INNER;
+            VEC_PUSH(b->arena, &join->join.conds, one);
+            join->join.kind = JOIN_INNER;
         }
     }
     struct rel *rel = bind_attach(b, join, pending);
@@ -570,7 +570,7 @@ static struct expr *same_row(struct bind *b, u32 x, u32 y) {
 static struct rel *join_by_row(struct bind *b, u8 kind, struct rel *left, u32 x, struct rel *right,
                                u32 y) {
     struct rel *join = rel_join(b->plan, (enum join_kind)kind, left, right);
-    VEC_PUSH(b->arena, &join->conds, same_row(b, x, y));
+    VEC_PUSH(b->arena, &join->join.conds, same_row(b, x, y));
     join->rows = left->rows;
     bind_nullable(b, right);
     if (kind == JOIN_FULL) {
@@ -613,11 +613,11 @@ static struct rel *outer_serials(struct bind *b, struct rel *join, struct expr *
     struct rel *left =
         join_by_row(b, JOIN_LEFT, side[0].use[1], side[0].row[1], pairs, pairs->out.items[0]);
     struct rel *all =
-        join_by_row(b, join->join, left, pairs->out.items[1], side[1].use[1], side[1].row[1]);
+        join_by_row(b, join->join.kind, left, pairs->out.items[1], side[1].use[1], side[1].row[1]);
     struct rel *project = rel_new(b->plan, REL_PROJECT, all, NULL);
     project->rows = join->rows;
     for (i64 i = 0; i < join->out.count; i++) {
-        VEC_PUSH(b->arena, &project->exprs, top[join->out.items[i]]);
+        VEC_PUSH(b->arena, &project->project.exprs, top[join->out.items[i]]);
         VEC_PUSH(b->arena, &project->out, join->out.items[i]);
     }
     return project;
@@ -625,14 +625,14 @@ static struct rel *outer_serials(struct bind *b, struct rel *join, struct expr *
 
 FALLIBLE bind_join_serials(struct bind *b, struct rel *join, struct expr *cond,
                            pending_list *pending, i32 position, struct rel **out) {
-    bool inner = join->join == JOIN_CROSS;
+    bool inner = join->join.kind == JOIN_CROSS;
     for (i64 i = 0; i < pending->count && !inner; i++) {
         if (!pending->items[i].serial) {
             return unsupported(b, position,
                                "sequences and subqueries together in the condition of this join");
         }
     }
-    if (join->dependent && !inner) {
+    if (join->join.dependent && !inner) {
         return unsupported(b, position, "sequences in the condition of a LATERAL join");
     }
     *out = inner ? join_pairs(b, join, cond, pending) : outer_serials(b, join, cond, pending);
@@ -654,8 +654,8 @@ static bool has_effect(const struct window_call *call) {
 
 static void look_below(struct rel *rel, void *arg) {
     struct serial_check *c = arg;
-    for (i64 i = 0; rel_is_serial(rel) && i < rel->windows.count; i++) {
-        const struct window_call *call = &rel->windows.items[i];
+    for (i64 i = 0; rel_is_serial(rel) && i < rel->window.calls.count; i++) {
+        const struct window_call *call = &rel->window.calls.items[i];
         bool same = call->sequence == c->call->sequence || call->func == SERIAL_LAST ||
                     c->call->func == SERIAL_LAST;
         bool draws = call->func == SERIAL_NEXT && c->call->func == SERIAL_NEXT;
@@ -667,8 +667,8 @@ static void look_below(struct rel *rel, void *arg) {
 
 static void check_rel(struct rel *rel, void *arg) {
     struct serial_check *c = arg;
-    for (i64 i = 0; rel_is_serial(rel) && i < rel->windows.count && !c->other; i++) {
-        c->call = &rel->windows.items[i];
+    for (i64 i = 0; rel_is_serial(rel) && i < rel->window.calls.count && !c->other; i++) {
+        c->call = &rel->window.calls.items[i];
         rel_each(c->b->arena, rel_input(rel), look_below, c);
     }
 }

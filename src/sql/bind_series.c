@@ -20,8 +20,8 @@ enum { SERIES_GUESS = 1000 };
 /* Rows of a series whose arguments are constants; a guess otherwise. */
 static i64 series_rows(const struct rel *rel) {
     i128 value[3] = {0, 0, 1};
-    for (i64 i = 0; i < rel->exprs.count; i++) {
-        const struct expr *arg = rel->exprs.items[i];
+    for (i64 i = 0; i < rel->func.args.count; i++) {
+        const struct expr *arg = rel->func.args.items[i];
         if (arg->kind != EXPR_CONST || arg->is_null || !type_is_exact(arg->type)) {
             return SERIES_GUESS;
         }
@@ -37,10 +37,10 @@ static i64 series_rows(const struct rel *rel) {
 static struct rel *counted(struct bind *b, struct expr **args, i32 count, struct type type,
                            i32 position) {
     struct rel *rel = rel_new(b->plan, REL_FUNC, NULL, NULL);
-    rel->table_func = TABLE_FUNC_GENERATE_SERIES;
+    rel->func.func = TABLE_FUNC_GENERATE_SERIES;
     rel->position = position;
     for (i32 i = 0; i < count; i++) {
-        VEC_PUSH(b->arena, &rel->exprs, args[i]);
+        VEC_PUSH(b->arena, &rel->func.args, args[i]);
     }
     u32 col = bind_col_new(b, NULL, "generate_series", type, false);
     VEC_PUSH(b->arena, &rel->out, col);
@@ -144,8 +144,8 @@ struct rel *bind_twice(struct bind *b, struct rel *rel, u32 *out_side) {
     struct rel *sides = bind_one_row(b);
     *out_side = bind_col_new(b, NULL, "side", type_of(TYPE_BOOLEAN), false);
     VEC_PUSH(b->arena, &sides->out, *out_side);
-    VEC_PUSH(b->arena, &sides->exprs, expr_bool(b, false, -1));
-    VEC_PUSH(b->arena, &sides->exprs, expr_bool(b, true, -1));
+    VEC_PUSH(b->arena, &sides->values.exprs, expr_bool(b, false, -1));
+    VEC_PUSH(b->arena, &sides->values.exprs, expr_bool(b, true, -1));
     sides->rows = 2;
     struct rel *both = rel_join(b->plan, JOIN_CROSS, rel, sides);
     both->rows = rel->rows * 2;
@@ -191,7 +191,7 @@ static struct rel *number_counted(struct bind *b, struct rel *series, bool falls
     u32 col = bind_col_new(b, NULL, "ordinality", type_of(TYPE_BIGINT), false);
     struct rel *window = rel_numbered(b->plan, series, col);
     struct order_key key = {bind_out_col(b, series, 0), falls, falls};
-    VEC_PUSH(b->arena, &window->order, key);
+    VEC_PUSH(b->arena, &window->window.order, key);
     struct rel *made = elements(b, window, bind_out_col(b, series, 0), expr_col(b->plan, col, -1));
     made->rows = series->rows;
     return made;

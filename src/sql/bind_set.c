@@ -106,7 +106,7 @@ FALLIBLE bind_lockstep(struct bind *b, struct rel **rels, i64 count, struct rel 
         struct expr *same = NULL;
         TRY(bind_compare(b, FUNC_EQ, expr_col(b->plan, left, -1), expr_col(b->plan, right, -1), -1,
                          &same));
-        VEC_PUSH(b->arena, &join->conds, same);
+        VEC_PUSH(b->arena, &join->join.conds, same);
         join->rows = MAX_OF(all->rows, rels[i]->rows);
         bind_nullable(b, all);
         bind_nullable(b, rels[i]);

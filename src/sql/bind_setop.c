@@ -1,10 +1,12 @@
 /* bind_setop.c: UNION, INTERSECT and EXCEPT, with and without ALL.
  *
- * Part of binding. UNION ALL is an operator; the others are made of it and of joins in which NULL
- * equals NULL: UNION is UNION ALL without repeats, INTERSECT and EXCEPT are the distinct rows of
- * the left with and without a match on the right, and their ALL forms number equal rows on both
- * sides first, so that the n-th matches the n-th. Columns come to one type by the rules of CASE; a
- * quoted literal takes the type of the other side. */
+ * Part of binding. UNION ALL is an operator. The others are made of it and of joins in which NULL
+ * equals NULL. UNION is UNION ALL without repeats. INTERSECT and EXCEPT are the distinct rows of
+ * the left with and without a match on the right. Their ALL forms number equal rows on both sides
+ * first, so that the n-th matches the n-th.
+ *
+ * Columns come to one type by the rules of CASE; a quoted literal takes the type of the other side.
+ */
 #include "sql/sql_int.h"
 
 enum { ARMS_MAX = 4000 };
@@ -22,8 +24,8 @@ struct rel *bind_union_rel(struct bind *b, struct rel *left, struct rel *right) 
         struct plan_col r = b->plan->cols.items[right->out.items[i]];
         struct type type = type_eq(l.type, r.type) ? l.type : type_of((enum type_id)l.type.id);
         u32 col = bind_col_new(b, NULL, l.name, type, l.nullable || r.nullable);
-        VEC_PUSH(b->arena, &rel->left_cols, left->out.items[i]);
-        VEC_PUSH(b->arena, &rel->right_cols, right->out.items[i]);
+        VEC_PUSH(b->arena, &rel->arms.cols[0], left->out.items[i]);
+        VEC_PUSH(b->arena, &rel->arms.cols[1], right->out.items[i]);
         VEC_PUSH(b->arena, &rel->out, col);
     }
     rel->rows = left->rows + right->rows;
@@ -32,9 +34,9 @@ struct rel *bind_union_rel(struct bind *b, struct rel *left, struct rel *right) 
 
 /* A literal of the select list that has no type yet. */
 static struct expr *open_literal(const struct rel *rel, i64 i) {
-    bool open = rel->kind == REL_PROJECT && is_unknown(rel->exprs.items[i]) &&
-                rel->exprs.items[i]->kind == EXPR_CONST;
-    return open ? rel->exprs.items[i] : NULL;
+    bool open = rel->kind == REL_PROJECT && is_unknown(rel->project.exprs.items[i]) &&
+                rel->project.exprs.items[i]->kind == EXPR_CONST;
+    return open ? rel->project.exprs.items[i] : NULL;
 }
 
 /* Brings column i of both sides to one type; casts[side] gets what a projection must compute. */
@@ -52,7 +54,7 @@ static FALLIBLE unify_column(struct bind *b, struct rel *const sides[2], i64 i, 
         casts[k] = both[k];
         if (open_literal(sides[k], i)) {
             u32 col = sides[k]->out.items[i];
-            sides[k]->exprs.items[i] = both[k];
+            sides[k]->project.exprs.items[i] = both[k];
             b->plan->cols.items[col].type = both[k]->type;
             casts[k] = expr_col(b->plan, col, -1);
         }
@@ -89,7 +91,7 @@ static struct rel *numbered(struct bind *b, struct rel *rel) {
     u32 col = bind_col_new(b, NULL, "row_number", type_of(TYPE_BIGINT), false);
     struct rel *window = rel_numbered(b->plan, rel, col);
     for (i64 i = 0; i < rel->out.count; i++) {
-        VEC_PUSH(b->arena, &window->exprs, expr_col(b->plan, rel->out.items[i], -1));
+        VEC_PUSH(b->arena, &window->window.keys, expr_col(b->plan, rel->out.items[i], -1));
     }
     return window;
 }
@@ -99,9 +101,9 @@ static struct rel *match_rows(struct bind *b, enum join_kind kind, struct rel *l
                               struct rel *right) {
     struct rel *join = rel_join(b->plan, kind, left, right);
     for (i64 i = 0; i < left->out.count; i++) {
-        VEC_PUSH(b->arena, &join->left_keys, expr_col(b->plan, left->out.items[i], -1));
-        VEC_PUSH(b->arena, &join->right_keys, expr_col(b->plan, right->out.items[i], -1));
-        VEC_PUSH(b->arena, &join->null_safe, (b8)1);
+        VEC_PUSH(b->arena, &join->join.left_keys, expr_col(b->plan, left->out.items[i], -1));
+        VEC_PUSH(b->arena, &join->join.right_keys, expr_col(b->plan, right->out.items[i], -1));
+        VEC_PUSH(b->arena, &join->join.null_safe, (b8)1);
     }
     join->rows = left->rows;
     return join;

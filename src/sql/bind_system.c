@@ -748,7 +748,7 @@ void bind_sequence_row(struct bind *b, const struct object *object, struct selec
     out->rel = rel;
     out->names = NEW_ARRAY(b->arena, const char *, COUNT_OF(names) + 1);
     for (i64 i = 0; i < COUNT_OF(names); i++) {
-        VEC_PUSH(b->arena, &rel->exprs, values[i]);
+        VEC_PUSH(b->arena, &rel->values.exprs, values[i]);
         VEC_PUSH(b->arena, &rel->out, bind_col_new(b, NULL, names[i], values[i]->type, false));
         out->names[i] = names[i];
     }
@@ -885,9 +885,9 @@ static struct rel *sys_rel(struct sys *s) {
     }
     struct rel *rel = rel_new(b->plan, REL_VALUES, NULL, NULL);
     rel->rows = s->exprs.count / s->width;
-    rel->exprs.items = s->exprs.items;
-    rel->exprs.count = s->exprs.count;
-    rel->exprs.cap = s->exprs.cap;
+    rel->values.exprs.items = s->exprs.items;
+    rel->values.exprs.count = s->exprs.count;
+    rel->values.exprs.cap = s->exprs.cap;
     for (i64 c = 0; c < s->width; c++) {
         bool nullable = false;
         for (i64 i = c; i < s->exprs.count; i += s->width) {

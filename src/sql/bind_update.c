@@ -139,7 +139,7 @@ FALLIBLE bind_conflict_update(struct bind *b, const struct json *body,
     TRY(bind_compare(b, FUNC_EQ, row, its, -1, &same));
     c.rel = rel_join(b->plan, JOIN_INNER, c.rel, other.rel);
     c.rel->rows = other.rel->rows;
-    VEC_PUSH(b->arena, &c.rel->conds, same);
+    VEC_PUSH(b->arena, &c.rel->join.conds, same);
     struct scope_table visible = *table;
     visible.col_count--;
     VEC_PUSH(b->arena, &c.scope.tables, visible);

@@ -507,16 +507,16 @@ FALLIBLE build_windows(struct bind *b, struct select *s) {
         struct rel *rel = rel_new(b->plan, REL_WINDOW, s->rel, NULL);
         rel->rows = s->rel->rows;
         for (i64 k = 0; k < first->partition.count; k++) {
-            VEC_PUSH(b->arena, &rel->exprs, first->partition.items[k]);
+            VEC_PUSH(b->arena, &rel->window.keys, first->partition.items[k]);
         }
         for (i64 k = 0; k < first->order.count; k++) {
-            VEC_PUSH(b->arena, &rel->order, first->order.items[k]);
+            VEC_PUSH(b->arena, &rel->window.order, first->order.items[k]);
         }
         for (i64 k = i; k < count; k++) {
             const struct window_item *item = &s->query.windows.items[k];
             if (!done[k] && same_window(first, item)) {
                 done[k] = 1;
-                VEC_PUSH(b->arena, &rel->windows, item->call);
+                VEC_PUSH(b->arena, &rel->window.calls, item->call);
                 VEC_PUSH(b->arena, &rel->out, item->call.col);
             }
         }

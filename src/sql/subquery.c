@@ -31,7 +31,7 @@ bool bind_depends(struct bind *b, struct rel *left, struct rel *right) {
 static struct rel *join_on(struct bind *b, enum join_kind kind, struct rel *left,
                            struct rel *right) {
     struct rel *join = rel_join(b->plan, kind, left, right);
-    join->dependent = bind_depends(b, left, right);
+    join->join.dependent = bind_depends(b, left, right);
     join->rows = left->rows;
     join->position = right->position;
     while (b->origins.count < b->plan->cols.count) {
@@ -49,11 +49,11 @@ struct rel *bind_attach(struct bind *b, struct rel *rel, pending_list *list) {
         const struct pending *p = &list->items[i];
         struct rel *join = join_on(b, (enum join_kind)p->join, rel, p->rel);
         if (p->join == JOIN_MARK) {
-            join->mark_col = p->mark_col;
+            join->join.mark_col = p->mark_col;
             join->out.items[join->out.count - 1] = p->mark_col;
         }
         for (i64 k = 0; k < p->conds.count; k++) {
-            VEC_PUSH(b->arena, &join->conds, p->conds.items[k]);
+            VEC_PUSH(b->arena, &join->join.conds, p->conds.items[k]);
         }
         rel = join;
     }
@@ -125,10 +125,10 @@ static bool one_row(const struct rel *rel) {
     while (rel->kind == REL_PROJECT || rel->kind == REL_FILTER) {
         rel = rel_input(rel);
     }
-    return (rel->kind == REL_AGG && rel->exprs.count == 0) ||
+    return (rel->kind == REL_AGG && rel->agg.keys.count == 0) ||
            (rel->kind == REL_VALUES && rel->rows <= 1) ||
-           (rel->kind == REL_LIMIT && rel->limit && rel->limit->kind == EXPR_CONST &&
-            rel->limit->value.i64 <= 1);
+           (rel->kind == REL_LIMIT && rel->limit.count && rel->limit.count->kind == EXPR_CONST &&
+            rel->limit.count->value.i64 <= 1);
 }
 
 static void note_raising(struct expr **slot, void *arg) {
@@ -136,7 +136,8 @@ static void note_raising(struct expr **slot, void *arg) {
 }
 
 static void note_raising_rel(struct rel *rel, void *arg) {
-    bool single = rel->kind == REL_JOIN && rel->join == JOIN_SINGLE && !one_row(rel_right(rel));
+    bool single =
+        rel->kind == REL_JOIN && rel->join.kind == JOIN_SINGLE && !one_row(rel_right(rel));
     rel_each_expr(rel, note_raising, arg);
     *(bool *)arg = *(bool *)arg || single || rel_is_serial(rel);
 }
@@ -422,7 +423,7 @@ static void push_join(struct bind *b, enum join_kind kind, struct rel *right, st
                       struct rel **io_rel) {
     struct rel *join = join_on(b, kind, *io_rel, right);
     if (cond) {
-        VEC_PUSH(b->arena, &join->conds, cond);
+        VEC_PUSH(b->arena, &join->join.conds, cond);
     }
     join->rows = MAX_OF((*io_rel)->rows / 2, 1);
     *io_rel = join;
@@ -521,8 +522,8 @@ FALLIBLE bind_where(struct bind *b, struct query *q, const struct json *node, co
     *io_rel = bind_attach(b, *io_rel, &q->pending);
     if ((*io_rel)->kind == REL_FILTER) { /* of the conjunct before */
         struct rel *more = bind_filter(b, rel_input(*io_rel), cond);
-        for (i64 i = 0; i < more->conds.count; i++) {
-            VEC_PUSH(b->arena, &(*io_rel)->conds, more->conds.items[i]);
+        for (i64 i = 0; i < more->filter.conds.count; i++) {
+            VEC_PUSH(b->arena, &(*io_rel)->filter.conds, more->filter.conds.items[i]);
         }
         return ERR_OK;
     }

@@ -200,6 +200,18 @@ class Lab:
             if name.startswith("test_"):
                 self.tests.append((name, [name], gpu))
 
+    def kernels_of(self, test):
+        """The files of kernel text that a test compiles."""
+        names = os.path.join(self.folder, "names")
+        open(names, "w").close()
+        cache = os.path.join(self.folder, "names-cache")  # what is found there is not compiled
+        shutil.rmtree(cache, ignore_errors=True)
+        extra = {"SIMT_NAMES": names, "WARPFOX_CACHE": cache}
+        Lane(self, 0).run_test("plain", test, self.folder_of("plain"), 900, extra=extra)
+        with open(names) as f:
+            seen = {os.path.basename(line.strip()) for line in f}
+        return [path for name, path in self.embedded().items() if os.path.basename(name) in seen]
+
     # ---- which lines each test runs ----
     def cover(self, test):
         """{file: {line: run}} of one test."""
@@ -278,7 +290,7 @@ class Lane:
             if "embedded_c" in stem:
                 lab.compile(flavour, (made, flags, stem, target), out)
 
-    def run_test(self, flavour, test, library, limit, coverage=None):
+    def run_test(self, flavour, test, library, limit, coverage=None, extra=None):
         """(seconds, passed, how it ended)."""
         name, argv, needs = test
         out = self.lab.folder_of(flavour)
@@ -288,13 +300,14 @@ class Lane:
                    WARPFOX_CACHE=os.path.join(self.folder, "kernel-cache"),
                    ASAN_OPTIONS="detect_stack_use_after_return=0",
                    UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=0")
-        for folder in (env["SIMT_CACHE"], env["WARPFOX_CACHE"]):
-            os.makedirs(folder, exist_ok=True)
         if "GPU" in needs:
             env["WARPFOX_CUDA"] = os.path.join(out, "libcuda-simt.so")
         unbuffered = glob.glob("/usr/libexec/coreutils/libstdbuf.so")
         if unbuffered and flavour == "plain":
             env.update(LD_PRELOAD=unbuffered[0], _STDBUF_O="L")
+        env.update(extra or {})
+        for folder in (env["SIMT_CACHE"], env["WARPFOX_CACHE"]):
+            os.makedirs(folder, exist_ok=True)
         if coverage:
             env.update(GCOV_PREFIX=coverage, GCOV_PREFIX_STRIP="99")
         if argv[0] == "SHELL":

@@ -588,6 +588,52 @@ static int compile_text(struct program *p, const struct options *options, struct
     return ok ? 0 : written ? RTC_COMPILATION : RTC_INTERNAL;
 }
 
+/* Marks the headers that `text` includes, and those that they include. */
+static void mark_used(const struct program *p, const char *text, b8 *used) {
+    for (const char *at = strstr(text, "#include \""); at != NULL; at = strstr(at, "#include \"")) {
+        at += strlen("#include \"");
+        const char *end = strchr(at, '"');
+        char name[200];
+        snprintf(name, sizeof(name), "%.*s", end == NULL ? 0 : (int)(end - at), at);
+        for (int i = 0; i < p->header_count; i++) {
+            if (!used[i] && strcmp(base_name(p->headers[i].name), base_name(name)) == 0) {
+                used[i] = 1;
+                mark_used(p, p->headers[i].text, used);
+            }
+        }
+    }
+}
+
+/* Callers hand over every header there is; one that is not included must not change the key. The names of the
+ * others are added to the file SIMT_NAMES. */
+static b8 drop_unused(struct program *p) {
+    b8 *used = calloc((size_t)p->header_count + 1, sizeof(*used));
+    if (used == NULL) {
+        return 0;
+    }
+    const char *names = getenv("SIMT_NAMES");
+    FILE *out = names == NULL ? NULL : fopen(names, "ae");
+    int kept = 0;
+    mark_used(p, p->main.text, used);
+    for (int i = 0; i < p->header_count; i++) {
+        if (used[i]) {
+            if (out != NULL) {
+                fprintf(out, "%s\n", p->headers[i].name);
+            }
+            p->headers[kept++] = p->headers[i];
+        } else {
+            free(p->headers[i].name);
+            free(p->headers[i].text);
+        }
+    }
+    p->header_count = kept;
+    if (out != NULL) {
+        fclose(out);
+    }
+    free(used);
+    return 1;
+}
+
 static int compile(struct program *p, int option_count, const char *const *given) {
     struct options options;
     struct command c = {{0}, 0};
@@ -598,6 +644,9 @@ static int compile(struct program *p, int option_count, const char *const *given
     int code = read_options(p, option_count, given, &options);
     if (code != 0) {
         return code;
+    }
+    if (!drop_unused(p)) {
+        return RTC_OUT_OF_MEMORY;
     }
     check_words(p, &p->main);
     for (int i = 0; i < p->header_count; i++) {

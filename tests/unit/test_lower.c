@@ -492,7 +492,7 @@ static void big_sums_take_two_words(void **state) {
         {.name = "b", .type = BIG, .lo = I64_MIN, .hi = I64_MAX, .nullable = 1},
         {.name = "d", .type = type_decimal(38, 0), .lo = 0, .hi = 1}};
     struct rel *scan = fx_scan(fx, 1, "t", 1000, cols, 2);
-    scan->scan_cols.items[1].range = range_of_type(type_decimal(38, 0));
+    scan->scan.cols.items[1].range = range_of_type(type_decimal(38, 0));
     struct rel *agg = fx_agg(fx, scan, 0);
     fx_agg_call(fx, agg, "s", AGG_SUM, fx_col(fx, "b"), type_decimal(38, 0));
     fx_lower(fx, agg, true);
@@ -500,7 +500,7 @@ static void big_sums_take_two_words(void **state) {
     fx_close(fx);
     fx = fx_open();
     scan = fx_scan(fx, 1, "t", 1000, cols, 2);
-    scan->scan_cols.items[1].range = range_of_type(type_decimal(38, 0));
+    scan->scan.cols.items[1].range = range_of_type(type_decimal(38, 0));
     agg = fx_agg(fx, scan, 0);
     fx_agg_call(fx, agg, "s", AGG_SUM, fx_col(fx, "d"), type_decimal(38, 0));
     fx_agg_call(fx, agg, "a", AGG_AVG, fx_col(fx, "d"), type_decimal(38, 16));
@@ -534,12 +534,12 @@ static void many_values_are_literals(void **state) {
     VEC_PUSH(&fx->arena, &rel->out, plan_col_new(&fx->plan, "b", TEXT, true));
     for (i32 i = 0; i < ROWS; i++) {
         struct expr *neg = fx_call(fx, FUNC_NEG, INT, fx_int(fx, i), NULL);
-        VEC_PUSH(&fx->arena, &rel->exprs, neg);
+        VEC_PUSH(&fx->arena, &rel->values.exprs, neg);
         struct expr *text = i % 3 ? fx_text(fx, "x") : fx_null(fx, TEXT);
-        VEC_PUSH(&fx->arena, &rel->exprs, text);
+        VEC_PUSH(&fx->arena, &rel->values.exprs, text);
     }
     struct expr *bad = fx_call(fx, FUNC_DIV, INT, fx_int(fx, 1), fx_int(fx, 0));
-    rel->exprs.items[10] = bad;
+    rel->values.exprs.items[10] = bad;
     fx_lower(fx, rel, true);
     const struct var *var = &fx->program->vars[0];
     assert_int_equal(var->const_rows, ROWS - 1);
@@ -609,12 +609,12 @@ static void check_join(enum join_kind kind, bool residual, bool unique, const ch
     struct rel *join = rel_join(&fx->plan, kind, l, r);
     struct expr *a = fx_col(fx, "a");
     struct expr *c = fx_col(fx, "c");
-    VEC_PUSH(&fx->arena, &join->left_keys, a);
-    VEC_PUSH(&fx->arena, &join->right_keys, c);
-    join->right_unique = unique;
+    VEC_PUSH(&fx->arena, &join->join.left_keys, a);
+    VEC_PUSH(&fx->arena, &join->join.right_keys, c);
+    join->join.right_unique = unique;
     if (residual) {
         struct expr *cond = fx_cmp(fx, FUNC_LT, fx_col(fx, "b"), fx_col(fx, "d"));
-        VEC_PUSH(&fx->arena, &join->conds, cond);
+        VEC_PUSH(&fx->arena, &join->join.conds, cond);
     }
     struct expr *b = fx_col(fx, "b");
     fx_root(fx, fx_project(fx, join, 1, b));

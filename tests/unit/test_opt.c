@@ -46,9 +46,9 @@ static void conditions_sink(void **state) {
     fx_opt(fx, false);
     const struct rel *top = rel_input(fx->plan.root);
     assert_int_equal(top->kind, REL_JOIN);
-    assert_int_equal(top->left_keys.count, 1);
-    assert_int_equal(top->conds.count, 1);
-    assert_true(top->right_unique);
+    assert_int_equal(top->join.left_keys.count, 1);
+    assert_int_equal(top->join.conds.count, 1);
+    assert_true(top->join.right_unique);
     assert_int_equal(rel_left(top)->kind, REL_FILTER);
     assert_int_equal(rel_right(top)->kind, REL_FILTER);
     fx_close(fx);
@@ -71,12 +71,12 @@ static void raising_conditions_stay(void **state) {
     fx_opt(fx, true);
     const struct rel *late = rel_input(fx->plan.root);
     assert_int_equal(late->kind, REL_FILTER); /* tested where only rows are left that meet the rest */
-    assert_int_equal(late->conds.count, 2);
+    assert_int_equal(late->filter.conds.count, 2);
     const struct rel *top = rel_input(late);
     assert_int_equal(top->kind, REL_JOIN);
-    assert_int_equal(top->left_keys.count,
+    assert_int_equal(top->join.left_keys.count,
                      1); /* the raising equality must not overtake the quotient */
-    assert_int_equal(top->conds.count, 0);
+    assert_int_equal(top->join.conds.count, 0);
     assert_int_equal(rel_left(top)->kind, REL_FILTER);
     assert_int_equal(rel_right(top)->kind, REL_FILTER); /* b_k = a_v, so b_k + 1 < 10 too */
     fx_close(fx);
@@ -96,11 +96,11 @@ static void joins_are_ordered(void **state) {
     fx_root(fx, fx_project(fx, fx_filter(fx, join, cond), 1, fx_col(fx, "l_k")));
     fx_opt(fx, true);
     const struct rel *top = rel_input(fx->plan.root);
-    assert_string_equal(rel_left(top)->table_name, "l"); /* the largest drives */
-    assert_string_equal(rel_left(rel_right(top))->table_name, "m");
-    assert_string_equal(rel_right(rel_right(top))->table_name, "s");
-    assert_int_equal(top->left_keys.count, 1);
-    assert_int_equal(rel_right(top)->left_keys.count, 1);
+    assert_string_equal(rel_left(top)->scan.table_name, "l"); /* the largest drives */
+    assert_string_equal(rel_left(rel_right(top))->scan.table_name, "m");
+    assert_string_equal(rel_right(rel_right(top))->scan.table_name, "s");
+    assert_int_equal(top->join.left_keys.count, 1);
+    assert_int_equal(rel_right(top)->join.left_keys.count, 1);
     fx_close(fx);
 }
 
@@ -114,8 +114,8 @@ static void columns_are_pruned(void **state) {
     fx_root(fx, fx_project(fx, agg, 1, fx_col(fx, "s")));
     fx_opt(fx, true);
     const struct rel *pruned = rel_input(fx->plan.root);
-    assert_int_equal(pruned->calls.count, 1);
-    assert_int_equal(rel_input(pruned)->scan_cols.count, 2);
+    assert_int_equal(pruned->agg.calls.count, 1);
+    assert_int_equal(rel_input(pruned)->scan.cols.count, 2);
     assert_int_equal(pruned->rows, 100);
     fx_close(fx);
 }

@@ -51,10 +51,10 @@ struct fx_col {
 static inline struct rel *fx_scan(struct fixture *fx, u64 id, const char *name, i64 rows,
                                   const struct fx_col *cols, i32 count) {
     struct rel *rel = rel_new(&fx->plan, REL_SCAN, NULL, NULL);
-    rel->table_id = id;
-    rel->table_name = name;
-    rel->alias = name;
-    rel->table_rows = rows;
+    rel->scan.table_id = id;
+    rel->scan.table_name = name;
+    rel->scan.alias = name;
+    rel->scan.table_rows = rows;
     for (i32 i = 0; i < count; i++) {
         u32 col = plan_col_new(&fx->plan, cols[i].name, cols[i].type, cols[i].nullable);
         struct scan_col scan = {.col = col,
@@ -71,7 +71,7 @@ static inline struct rel *fx_scan(struct fixture *fx, u64 id, const char *name, 
             scan.range.lsb = (i32)cols[i].lo;
             scan.range.may_special = 0;
         }
-        VEC_PUSH(&fx->arena, &rel->scan_cols, scan);
+        VEC_PUSH(&fx->arena, &rel->scan.cols, scan);
         VEC_PUSH(&fx->arena, &rel->out, col);
     }
     return rel;
@@ -157,16 +157,16 @@ static inline struct expr *fx_cast(struct fixture *fx, struct expr *arg, struct 
 
 static inline struct rel *fx_filter(struct fixture *fx, struct rel *input, struct expr *cond) {
     struct rel *rel = rel_new(&fx->plan, REL_FILTER, input, NULL);
-    VEC_PUSH(&fx->arena, &rel->conds, cond);
+    VEC_PUSH(&fx->arena, &rel->filter.conds, cond);
     return rel;
 }
 
 static inline struct rel *fx_join(struct fixture *fx, struct rel *left, struct rel *right,
                                   struct expr *cond) {
     struct rel *rel = rel_new(&fx->plan, REL_JOIN, left, right);
-    rel->join = cond ? JOIN_INNER : JOIN_CROSS;
+    rel->join.kind = cond ? JOIN_INNER : JOIN_CROSS;
     if (cond) {
-        VEC_PUSH(&fx->arena, &rel->conds, cond);
+        VEC_PUSH(&fx->arena, &rel->join.conds, cond);
     }
     return rel;
 }
@@ -180,7 +180,7 @@ static inline struct rel *fx_project(struct fixture *fx, struct rel *input, i32 
         struct expr *expr = va_arg(list, struct expr *);
         const char *name = arena_printf(&fx->arena, "p%d_%lld", (int)i, fx->plan.cols.count);
         u32 col = plan_col_new(&fx->plan, name, expr->type, expr_nullable(&fx->plan, expr));
-        VEC_PUSH(&fx->arena, &rel->exprs, expr);
+        VEC_PUSH(&fx->arena, &rel->project.exprs, expr);
         VEC_PUSH(&fx->arena, &rel->out, col);
     }
     va_end(list);
@@ -195,7 +195,7 @@ static inline struct rel *fx_agg(struct fixture *fx, struct rel *input, i32 keys
         struct expr *expr = va_arg(list, struct expr *);
         const char *name = arena_printf(&fx->arena, "k%d", (int)i);
         u32 col = plan_col_new(&fx->plan, name, expr->type, expr_nullable(&fx->plan, expr));
-        VEC_PUSH(&fx->arena, &rel->exprs, expr);
+        VEC_PUSH(&fx->arena, &rel->agg.keys, expr);
         VEC_PUSH(&fx->arena, &rel->out, col);
     }
     va_end(list);
@@ -208,7 +208,7 @@ static inline void fx_agg_call(struct fixture *fx, struct rel *rel, const char *
                             .agg = (u8)agg,
                             .arg = arg,
                             .position = -1};
-    VEC_PUSH(&fx->arena, &rel->calls, call);
+    VEC_PUSH(&fx->arena, &rel->agg.calls, call);
     VEC_PUSH(&fx->arena, &rel->out, call.col);
 }
 
@@ -216,14 +216,14 @@ static inline struct rel *fx_sort(struct fixture *fx, struct rel *input, struct 
                                   bool descending) {
     struct rel *rel = rel_new(&fx->plan, REL_SORT, input, NULL);
     struct order_key key = {expr, descending, descending};
-    VEC_PUSH(&fx->arena, &rel->order, key);
+    VEC_PUSH(&fx->arena, &rel->sort.order, key);
     return rel;
 }
 
 static inline struct rel *fx_limit(struct fixture *fx, struct rel *input, i64 limit) {
     struct rel *rel = rel_new(&fx->plan, REL_LIMIT, input, NULL);
-    rel->limit = expr_new(&fx->arena, EXPR_CONST, type_of(TYPE_BIGINT), -1);
-    rel->limit->value.i64 = limit;
+    rel->limit.count = expr_new(&fx->arena, EXPR_CONST, type_of(TYPE_BIGINT), -1);
+    rel->limit.count->value.i64 = limit;
     return rel;
 }
 

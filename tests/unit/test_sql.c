@@ -283,7 +283,7 @@ static void test_exprs(void **state) {
         char type[32];
         struct text bound;
         text_init(&bound, &f->arena);
-        expr_print(&bound, plan, plan->root->exprs.items[0]);
+        expr_print(&bound, plan, plan->root->project.exprs.items[0]);
         type_print(plan->cols.items[plan->root->out.items[0]].type, type);
         bool same = strcmp(bound.ptr, exprs[i].bound) == 0 && strcmp(type, exprs[i].type) == 0 &&
                     strcmp(plan->names.items[0], exprs[i].name) == 0;
@@ -337,12 +337,12 @@ static void test_scan(void **state) {
     (void)plan_text(f, "select * from t");
     const struct rel *scan = rel_input(f->statement.plan->root);
     assert_int_equal(scan->kind, REL_SCAN);
-    assert_int_equal(scan->scan_cols.count, 9);
-    assert_int_equal(scan->table_rows, 0);
+    assert_int_equal(scan->scan.cols.count, 9);
+    assert_int_equal(scan->scan.table_rows, 0);
     for (u32 i = 0; i < 9; i++) {
-        assert_int_equal(scan->scan_cols.items[i].table_col, i);
-        assert_true(scan->scan_cols.items[i].no_nulls);
-        assert_false(f->statement.plan->cols.items[scan->scan_cols.items[i].col].nullable);
+        assert_int_equal(scan->scan.cols.items[i].table_col, i);
+        assert_true(scan->scan.cols.items[i].no_nulls);
+        assert_false(f->statement.plan->cols.items[scan->scan.cols.items[i].col].nullable);
     }
 }
 
@@ -429,11 +429,11 @@ static void test_insert(void **state) {
     assert_int_equal(s->kind, STATEMENT_INSERT);
     assert_string_equal(s->table_name, "u");
     assert_int_not_equal(s->table_id, 0);
-    assert_int_equal(rel->exprs.count, 6);
-    assert_int_equal(rel->exprs.items[0]->value.i32, 7);
-    assert_true(rel->exprs.items[1]->is_null);
-    assert_int_equal(rel->exprs.items[2]->value.i64, 1235);
-    assert_true(rel->exprs.items[3]->is_null && rel->exprs.items[5]->is_null);
+    assert_int_equal(rel->values.exprs.count, 6);
+    assert_int_equal(rel->values.exprs.items[0]->value.i32, 7);
+    assert_true(rel->values.exprs.items[1]->is_null);
+    assert_int_equal(rel->values.exprs.items[2]->value.i64, 1235);
+    assert_true(rel->values.exprs.items[3]->is_null && rel->values.exprs.items[5]->is_null);
     assert_int_equal(s->plan->names.count, 3);
 }
 
