@@ -207,7 +207,7 @@ void load_column(struct worker *w, struct frame *fr, const struct cpu_op *op) {
         from_dict(w, fr, op);
     } else if (source->kind == SOURCE_SERIES) {
         from_series(w, fr, op);
-    } else if (source->kind == SOURCE_TABLE) {
+    } else if (source->kind == SOURCE_TABLE && w->tablet) {
         from_tablet(w, fr, op, source->cols[op->op->imm]);
     } else {
         from_chunk(w, fr, op, source->cols[op->op->imm]);
@@ -221,7 +221,7 @@ void load_nulls(struct worker *w, struct frame *fr, const struct cpu_op *op) {
                   ? 0
                   : source->cols[op->op->imm];
     b8 *dst = load_begin(w, fr, op);
-    if (source->kind == SOURCE_TABLE && w->tablet->cols[col].valid) {
+    if (source->kind == SOURCE_TABLE && w->tablet && w->tablet->cols[col].valid) {
         const u64 *valid = w->tablet->cols[col].valid;
         w->bytes_read += fr->n / 8;
         if (fr->pos) {
@@ -229,7 +229,7 @@ void load_nulls(struct worker *w, struct frame *fr, const struct cpu_op *op) {
         } else {
             vec->nulls(dst, valid, fr->first, fr->n);
         }
-    } else if (source->kind == SOURCE_VAR && w->chunk->cols[col].nulls) {
+    } else if (w->chunk && w->chunk->cols[col].nulls) {
         const b8 *from = w->chunk->cols[col].nulls + w->chunk_first + fr->first;
         if (fr->pos) {
             vec->gather[0](dst, from, fr->pos, fr->n);

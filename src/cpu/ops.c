@@ -95,6 +95,7 @@ static void filter(struct worker *w, struct frame *fr, const struct cpu_op *op) 
     } else {
         m = pipe->vec->sel_refine(fr->sel_alt, fr->sel, fr->m, keep);
     }
+    ASSERT(m >= 0 && m <= fr->m); /* rows are only ever dropped */
     u32 *swap = fr->sel_mem;
     fr->sel_mem = fr->sel_alt;
     fr->sel_alt = swap;
