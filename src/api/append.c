@@ -143,9 +143,7 @@ static FALLIBLE gather_column(struct rowset *rows, u32 source, u32 c, enum kind 
     for (i64 s = 0; s < answer->slice_count; s++) {
         const struct column *col = &answer->slices[s].chunk->cols[source];
         has_nulls = has_nulls || col->nulls != NULL;
-        if (col->kind != kind && !(kind == KIND_STR && copying.meta->dict)) {
-            FAIL(err, INTERNAL, "column %u of the rows to insert has the wrong kind", c + 1);
-        }
+        ASSERT(col->kind == kind || (kind == KIND_STR && copying.meta->dict));
     }
     i64 bytes = MAX_OF(out->rows, 1) * kind_bytes[kind];
     struct buffer *data = out->buffers[2 * c] = buffer_new(&rows->mem, bytes);
@@ -195,8 +193,7 @@ void gather_free(const struct table *table, struct gathered *all) {
     }
 }
 
-/* --- an answer that is still being computed ----------------------------------------------------
- */
+/* --- an answer that is still being computed -------------------------------------------------- */
 
 struct text_block { /* copies of texts: an answer's own are gone with its next rows */
     struct text_block *next;
@@ -330,9 +327,7 @@ static FALLIBLE flow_column(struct flow *f, u32 c, const struct column *col, i64
                               .to = flow_data(f, f->block, f->cap, c),
                               .nulls = flow_nulls(f, f->block, f->cap, c),
                               .at = f->fill};
-    if (col->kind != copying.kind && !(copying.kind == KIND_STR && copying.meta->dict)) {
-        FAIL(&f->conn->err, INTERNAL, "column %u of the rows to insert has the wrong kind", c + 1);
-    }
+    ASSERT(col->kind == copying.kind || (copying.kind == KIND_STR && copying.meta->dict));
     copy_values(&copying, col, from, count, 0);
     f->has_nulls[c] = f->has_nulls[c] || col->nulls != NULL;
     bool own_text = col->kind == KIND_STR;

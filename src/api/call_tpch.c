@@ -200,9 +200,7 @@ static FALLIBLE fill_tables(struct tpch_call *call, struct load_progress *progre
         struct sv schema = call->schema ? sv_from(call->schema) : (struct sv){NULL, 0};
         const struct edition_entry *entry =
             snapshot_lookup(&rows->snap, schema, sv_from(call->tables[i].name));
-        if (!entry || !entry->object->table) {
-            FAIL(&conn->err, INTERNAL, "table \"%s\" was not made", call->tables[i].name);
-        }
+        ASSERT(entry && entry->object->table);
         tables[i] = entry->object->table;
     }
     TRY(arena_check(&rows->arena, &conn->err));
@@ -222,7 +220,7 @@ static FALLIBLE fill_tables(struct tpch_call *call, struct load_progress *progre
 
 FALLIBLE call_tpch(struct wf_connection *conn, struct rowset *rows) {
     struct tpch_call call = {.conn = conn, .rows = rows};
-    struct load_progress progress = {.cancel = &conn->cancel, .deadline_ns = conn->deadline_ns};
+    struct load_progress progress = {.stop = &conn->stop};
     call.tables = tpch_tables(&call.table_count);
     call.first_made = call.table_count;
     TRY(read_arguments(&call));

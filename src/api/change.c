@@ -205,10 +205,7 @@ FALLIBLE insert_answer(struct wf_connection *conn, const struct run_request *req
     struct snapshot_table target;
     TRY(find_target(conn, rows, st, &target));
     struct table *table = target.table;
-    if (rows->col_count != table->col_count) {
-        FAIL(&conn->err, INTERNAL, "%u columns to insert, %u in the table", rows->col_count,
-             table->col_count);
-    }
+    ASSERT(rows->col_count == table->col_count);
     i64 count = rows->answer.rows;
     if (takes_slices(st)) {
         TRY(change_answer(conn, rows, table, &count));
@@ -291,9 +288,7 @@ FALLIBLE change_row_numbers(struct rowset *rows, i64 **out, struct error *err) {
     for (i64 s = 0; s < rows->answer.slice_count; s++) {
         const struct slice *slice = &rows->answer.slices[s];
         const struct column *col = &slice->chunk->cols[0];
-        if (col->kind != KIND_I64) {
-            FAIL(err, INTERNAL, "numbers of rows have the wrong kind");
-        }
+        ASSERT(col->kind == KIND_I64);
         memcpy(ids + at, (const i64 *)col->data + slice->first, (size_t)slice->rows * sizeof *ids);
         at += slice->rows;
     }

@@ -72,7 +72,7 @@ static FALLIBLE copy_defaults(struct wf_connection *conn, struct rowset *rows,
 static FALLIBLE load_rows(struct wf_connection *conn, struct rowset *rows, struct table *table,
                           struct csv_options *options) {
     const struct copy_options *copy = &rows->compiled->stmt.copy;
-    struct load_progress progress = {.cancel = &conn->cancel, .deadline_ns = conn->deadline_ns};
+    struct load_progress progress = {.stop = &conn->stop};
     enum packing packing = copy->compression ? packing_named(copy->compression) : PACKING_BY_NAME;
     struct input in;
     i64 ignored = 0;

@@ -6,6 +6,7 @@
 #include "api/constraint_int.h"
 
 #include "api/read_file.h"
+#include "store/scan.h"
 
 #include <stdio.h>
 
@@ -289,10 +290,11 @@ FALLIBLE run_create_table(struct wf_connection *conn, struct rowset *rows) {
     return skip ? ERR_OK : put_table(conn, rows, st, schema, NULL, NULL);
 }
 
-/* CREATE TABLE AS of columns of a file, and nothing else: its tablets become the new table's. */
+/* CREATE TABLE AS of columns of a file, and nothing else: the file is loaded as COPY loads it, and
+ * its tablets become the new table's. */
 
 struct adopted {
-    struct snapshot_table file;
+    struct table *file;
     i32 *cols; /* by column of the new table: the file's */
     struct dict **dicts;
 };
@@ -331,13 +333,15 @@ static bool find_adopted(struct wf_connection *conn, struct rowset *rows,
             return false;
         }
     }
-    if (rel->kind != REL_SCAN || !snapshot_find_id(&rows->snap, rel->scan.table_id, &out->file) ||
-        !is_file_table(out->file.table) ||
-        out->file.table->tablet_shift != tablet_shift(conn->settings.tablet_rows) ||
-        out->file.table->plain != !conn->settings.narrow) {
+    struct snapshot_table found = {0};
+    bool scans = rel->kind == REL_SCAN && snapshot_find_id(&rows->snap, rel->scan.table_id, &found);
+    out->file = found.table;
+    if (!scans || !is_file_table(out->file) ||
+        out->file->tablet_shift != tablet_shift(conn->settings.tablet_rows) ||
+        out->file->plain != !conn->settings.narrow) {
         return false;
     }
-    b8 *used = NEW_ARRAY(&rows->arena, b8, out->file.table->col_count + 1);
+    b8 *used = NEW_ARRAY(&rows->arena, b8, out->file->col_count + 1);
     for (u32 i = 0; i < count; i++) {
         i64 at = 0;
         while (at < rel->scan.cols.count && rel->scan.cols.items[at].col != cols[i]) {
@@ -345,28 +349,32 @@ static bool find_adopted(struct wf_connection *conn, struct rowset *rows,
         }
         u32 col = at < rel->scan.cols.count ? rel->scan.cols.items[at].table_col : 0;
         if (at == rel->scan.cols.count || used[col] ||
-            !type_eq(out->file.table->cols[col].type, st->def.cols[i].type)) {
+            !type_eq(out->file->cols[col].type, st->def.cols[i].type)) {
             return false;
         }
         used[col] = 1;
         out->cols[i] = (i32)col;
-        out->dicts[i] = out->file.table->dicts[col];
+        out->dicts[i] = out->file->dicts[col];
     }
     return true;
 }
 
-static FALLIBLE adopt(struct wf_connection *conn, struct table *table,
+static FALLIBLE adopt(struct wf_connection *conn, const struct rowset *rows, struct table *table,
                       const struct adopted *adopted, i64 *out_count) {
-    struct table_version *base = NULL, *mine = NULL;
+    struct table_version *base = NULL, *mine = NULL, *loaded = NULL;
+    struct scan_provider *provider = adopted->file->provider;
     TRY(change_base(conn, table, &base));
+    TRY(provider->load(provider, conn->db->pool, &loaded, &conn->err));
+    notice_files(conn, &rows->snap);
     base = version_retain(base);
-    wf_status status = version_reshape(table, adopted->file.table, adopted->file.version,
-                                       adopted->cols, NULL, &mine, &conn->err);
+    wf_status status =
+        version_reshape(table, adopted->file, loaded, adopted->cols, NULL, &mine, &conn->err);
     if (!status) {
         *out_count = mine->live_rows;
         status = change_install(conn, table, base, mine, NULL);
         version_release(mine);
     }
+    version_release(loaded);
     version_release(base);
     return status;
 }
@@ -396,7 +404,7 @@ FALLIBLE run_create_as(struct wf_connection *conn, const struct run_request *req
     i64 count = 0;
     TRY(st->or_replace ? drop_old(conn, rows, schema) : ERR_OK);
     TRY(put_table(conn, rows, st, schema, adopts ? adopted.dicts : NULL, &table));
-    wf_status status = adopts        ? adopt(conn, table, &adopted, &count)
+    wf_status status = adopts        ? adopt(conn, rows, table, &adopted, &count)
                        : st->no_data ? ERR_OK
                                      : change_answer(conn, rows, table, &count);
     table_close(table);
@@ -828,7 +836,6 @@ static FALLIBLE drop_collected(struct dropping *d) {
         TRY(connection_check(conn));
         TRY(collect_dependents(d, entry->object));
     }
-    TRY(arena_check(d->arena, &conn->err));
     struct edition *edition = edition_retain(conn->tx.mine);
     wf_status status = ERR_OK;
     for (i64 i = 0; i < d->touched.oids.count && !status; i++) {
@@ -839,7 +846,7 @@ static FALLIBLE drop_collected(struct dropping *d) {
     TRY(status);
     i64 count = d->gone.oids.count;
     struct edit *edits = NEW_ARRAY(d->arena, struct edit, count + 1);
-    TRY(arena_check(d->arena, &conn->err));
+    TRY(arena_check(d->arena, &conn->err)); /* of the lists, too */
     for (i64 i = 0; i < count; i++) {
         edits[i].oid = d->gone.oids.items[i];
     }

@@ -7,6 +7,7 @@
  * When a guard of a reused program fails, the statement is compiled again against the snapshot at
  * hand, whose facts then hold by construction. */
 #include "api/api_int.h"
+#include "api/read_file.h"
 
 #include <stdio.h>
 
@@ -117,6 +118,7 @@ static FALLIBLE exec_fill(struct wf_connection *conn, struct rowset *rows, bool 
     x->serial_arg = conn;
     x->tables = NEW_ARRAY(x->arena, struct table *, program->table_count + 1);
     x->versions = NEW_ARRAY(x->arena, struct table_version *, program->table_count + 1);
+    x->providers = NEW_ARRAY(x->arena, struct scan_provider *, program->table_count + 1);
     *out_gone = false;
     for (u32 i = 0; i < program->table_count; i++) {
         struct snapshot_table found;
@@ -126,6 +128,7 @@ static FALLIBLE exec_fill(struct wf_connection *conn, struct rowset *rows, bool 
         }
         x->tables[i] = found.table;
         x->versions[i] = found.version;
+        x->providers[i] = found.table->provider;
     }
     return arena_check(x->arena, x->err);
 }
@@ -267,9 +270,7 @@ static FALLIBLE collect_columns(struct rowset *rows) {
     struct exec *x = &rows->exec;
     const struct program *program = x->program;
     const struct step *step = find_result_step(program);
-    if (!step) {
-        FAIL(x->err, INTERNAL, "the program has no result");
-    }
+    ASSERT(step != NULL);
     const struct var *var = &program->vars[step->src];
     rows->col_count = program->col_count;
     rows->cols = NEW_ARRAY(&rows->arena, struct rowset_col, program->col_count + 1);
@@ -300,6 +301,9 @@ static FALLIBLE run_exec(struct wf_connection *conn, struct rowset *rows, bool a
     TRY(collect_columns(rows));
     rows->devices = device_summary(x);
     rows->more = !end;
+    if (end) {
+        notice_files(conn, &rows->snap);
+    }
     sum_metrics(rows);
     return arena_check(&rows->arena, &conn->err);
 }
@@ -351,6 +355,7 @@ wf_status rowset_more(struct rowset *rows) {
     }
     if (end) {
         set_tag(rows);
+        notice_files(rows->conn, &rows->snap);
         rowset_end(rows);
     }
     return WF_OK;
@@ -368,6 +373,7 @@ FALLIBLE rowset_step(struct wf_connection *conn, struct rowset *rows) {
     rows->more = !end;
     watch_exec(&conn->watch, NULL);
     if (!status && end) {
+        notice_files(conn, &rows->snap);
         sum_metrics(rows);
     }
     return status;

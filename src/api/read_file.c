@@ -1,8 +1,7 @@
-/* read_file.c: files named in FROM: found out about, loaded into a table of the statement's own,
- * and reported in the words of COPY, so that the user can say the same next time.
+/* read_file.c: files named in FROM: found out about, made a table of the statement's own, and
+ * reported in the words of COPY, so that the user can say the same next time.
  *
- * The types come from a sample. When a value further down does not fit them, the whole file is
- * looked at and loaded again. */
+ * The table has no rows: it has a provider, which reads the file when the statement runs. */
 #include "api/read_file.h"
 
 #include "io/input.h"
@@ -63,32 +62,15 @@ void notice_ignored(struct wf_connection *conn, const char *path, i64 lines) {
     }
 }
 
-static FALLIBLE load(struct wf_connection *conn, const struct input *in, struct csv_sniffed *found,
-                     struct load_progress *progress, struct table **out, struct error *err) {
-    enum { TABLET_SHIFT = 20 };
-    struct wf_database *db = conn->db;
-    struct table *table = table_open(&db->mem, atomic_fetch_add(&next_id, 1), "read_csv",
-                                     found->col_count, found->cols, TABLET_SHIFT, false);
-    if (!table) {
-        return memory_refused(&db->mem, err, 4096);
+void notice_files(struct wf_connection *conn, const struct snapshot *snap) {
+    for (i64 i = 0; i < snap->tables.count; i++) {
+        const struct table *table = snap->tables.items[i].table;
+        if (is_file_table(table)) {
+            const char *path = "";
+            i64 ignored = csv_file_ignored(table, &path);
+            notice_ignored(conn, path, ignored);
+        }
     }
-    i64 rows = 0, ignored = 0;
-    found->options.out_ignored = &ignored;
-    found->options.when = (struct when){(i32)conn->settings.timezone, conn->tx.start_us};
-    wf_status status =
-        csv_load(table, in, &found->options, db->pool, &db->mem, progress, &rows, err);
-    if (status) {
-        table_close(table);
-        return status;
-    }
-    notice_ignored(conn, in->path, ignored);
-    *out = table;
-    return ERR_OK;
-}
-
-static bool is_value_error(wf_status status) {
-    return status == ERR_INVALID_TEXT || status == ERR_OUT_OF_RANGE ||
-           status == ERR_INVALID_DATETIME || status == ERR_DATETIME_OVERFLOW;
 }
 
 static struct csv_given what_is_given(const struct file_request *request) {
@@ -118,36 +100,45 @@ static struct csv_given what_is_given(const struct file_request *request) {
     return given;
 }
 
+static FALLIBLE make_table(struct wf_connection *conn, struct csv_file *file, struct table **out,
+                           struct error *err) {
+    enum { TABLET_SHIFT = 20 };
+    const struct csv_sniffed *found = csv_file_sniffed(file);
+    *out = table_open(&conn->db->mem, atomic_fetch_add(&next_id, 1), "read_csv", found->col_count,
+                      found->cols, TABLET_SHIFT, false);
+    if (!*out) {
+        return memory_refused(&conn->db->mem, err, 4096);
+    }
+    csv_file_attach(file, *out);
+    return ERR_OK;
+}
+
 wf_status file_read(struct file_reader *reader, const struct file_request *request,
                     struct table **out, struct error *err) {
     struct wf_connection *conn = ((struct file_reading *)reader)->conn;
     struct csv_given given = what_is_given(request);
     enum packing packing =
         request->compression ? packing_named(request->compression) : PACKING_BY_NAME;
-    struct arena arena;
-    arena_init(&arena, &conn->db->mem);
-    struct csv_sniffed found;
-    struct load_progress progress = {.cancel = &conn->cancel, .deadline_ns = conn->deadline_ns};
-    struct input in;
+    struct load_progress progress = {.stop = &conn->stop};
+    struct csv_file *file = NULL;
     watch_load(&conn->watch, &progress);
-    wf_status status =
-        input_open(&in, request->path, packing, false, &conn->db->mem, &progress, err);
-    for (int whole = 0; whole < 2 && !(whole == 0 && status); whole++) {
-        memset(&found, 0, sizeof found);
-        error_reset(err);
-        status = csv_sniff(&arena, &in, &given, whole != 0, &progress, &found, err);
-        status = status ? status : load(conn, &in, &found, &progress, out, err);
-        if (!is_value_error(status)) {
-            break;
-        }
-    }
-    input_close(&in);
+    struct when when = {(i32)conn->settings.timezone, conn->tx.start_us};
+    wf_status status = csv_file_open(&conn->db->mem, request->path, packing, &given, when,
+                                     &progress, &file, err);
     watch_load(&conn->watch, NULL);
     if (!status) {
-        tell(conn, &arena, request->path, &found);
+        status = make_table(conn, file, out, err);
+        if (status) {
+            csv_file_close(file);
+        }
+    }
+    if (!status) {
+        struct arena arena;
+        arena_init(&arena, &conn->db->mem);
+        tell(conn, &arena, request->path, csv_file_sniffed(file));
+        arena_fini(&arena);
     } else if (err->position < 0) {
         err->position = request->position;
     }
-    arena_fini(&arena);
     return status;
 }

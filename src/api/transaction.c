@@ -188,9 +188,7 @@ FALLIBLE tx_apply(struct wf_connection *conn, const struct edit *edits, i64 coun
 FALLIBLE tx_set_version(struct wf_connection *conn, const struct table *table,
                         struct table_version *version) {
     const struct edition_entry *entry = edition_find_table(conn->tx.mine, table->id);
-    if (!entry) {
-        FAIL(&conn->err, INTERNAL, "table \"%s\" is not part of the transaction", table->name);
-    }
+    ASSERT(entry != NULL);
     struct edit edit = {entry->object->oid, entry->object, version};
     return tx_apply(conn, &edit, 1);
 }

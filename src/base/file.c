@@ -115,6 +115,22 @@ static FALLIBLE view_map(struct file_view *out, int fd, i64 bytes, const char *p
     return ERR_OK;
 }
 
+static FALLIBLE read_at(int fd, char *to, i64 bytes, i64 position, const char *path,
+                        struct error *err) {
+    for (i64 at = 0; at < bytes;) {
+        ssize_t n = pread(fd, to + at, (size_t)(bytes - at), (off_t)(position + at));
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            return n < 0 ? system_error(err, "read", path)
+                         : error_set(err, ERR_IO, -1, "cannot read \"%s\": it was cut short", path);
+        }
+        at += n;
+    }
+    return ERR_OK;
+}
+
 /* A copy of a small file, which nobody can change. */
 static FALLIBLE view_read(struct file_view *out, int fd, i64 bytes, const char *path,
                           struct error *err) {
@@ -125,21 +141,11 @@ static FALLIBLE view_read(struct file_view *out, int fd, i64 bytes, const char *
     }
     out->data = data;
     out->bytes = bytes;
-    for (i64 at = 0; at < bytes;) {
-        ssize_t n = pread(fd, data + at, (size_t)(bytes - at), (off_t)at);
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-        if (n <= 0) {
-            wf_status status =
-                n < 0 ? system_error(err, "read", path)
-                      : error_set(err, ERR_IO, -1, "cannot read \"%s\": it was cut short", path);
-            file_view_close(out);
-            return status;
-        }
-        at += n;
+    wf_status status = read_at(fd, data, bytes, 0, path, err);
+    if (status) {
+        file_view_close(out);
     }
-    return ERR_OK;
+    return status;
 }
 
 wf_status file_view_open(struct file_view *out, const char *path, struct error *err) {
@@ -234,6 +240,12 @@ wf_status file_in_open(struct file_in *out, const char *path, struct file_wait w
         /* files of /proc have bytes, but no size */
         out->bytes = (i64)info.st_size;
         out->plain = held < 0 || lseek(out->fd, 0, SEEK_CUR) == 0;
+        out->again = held < 0;
+        out->stamp = (struct file_stamp){
+            .bytes = out->bytes,
+            .changed_ns = (i64)info.st_mtim.tv_sec * 1000000000 + (i64)info.st_mtim.tv_nsec,
+            .device = (u64)info.st_dev,
+            .number = (u64)info.st_ino};
     }
     if (status) {
         close(out->fd);
@@ -258,6 +270,16 @@ wf_status file_in_read(struct file_in *in, void *to, i64 cap, i64 *out_bytes, st
             return system_error(err, "read", in->path);
         }
     }
+}
+
+wf_status file_in_read_at(const struct file_in *in, void *to, i64 bytes, i64 position,
+                          struct error *err) {
+    return read_at(in->fd, to, bytes, position, in->path, err);
+}
+
+bool file_stamp_eq(const struct file_stamp *a, const struct file_stamp *b) {
+    return a->bytes == b->bytes && a->changed_ns == b->changed_ns && a->device == b->device &&
+           a->number == b->number;
 }
 
 wf_status file_in_view(struct file_in *in, struct file_view *out, struct error *err) {

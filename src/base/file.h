@@ -25,10 +25,16 @@ struct file_wait {
 };
 /* Anything but a folder, read once from where it stands: files, pipes, terminals. /dev/stdin and
  * /dev/fd/N are what the process holds open, not the same opened anew. */
+struct file_stamp { /* tells whether a file is still the same */
+    i64 bytes, changed_ns;
+    u64 device, number;
+};
 struct file_in {
     i32 fd;
     b8 plain;  /* a regular file at its beginning, of so many bytes */
+    b8 again;  /* opened anew it would give the same */
     i64 bytes; /* -1: unknown */
+    struct file_stamp stamp;
     char path[2000];
     struct file_wait wait;
 };
@@ -36,6 +42,11 @@ FALLIBLE file_in_open(struct file_in *out, const char *path, struct file_wait wa
                       struct error *err);
 /* Some bytes; none at the end. */
 FALLIBLE file_in_read(struct file_in *in, void *to, i64 cap, i64 *out_bytes, struct error *err);
+/* So many bytes from that place of a plain one on; ERR_IO when it ends before. Safe from several
+ * threads. */
+FALLIBLE file_in_read_at(const struct file_in *in, void *to, i64 bytes, i64 position,
+                         struct error *err);
+bool file_stamp_eq(const struct file_stamp *a, const struct file_stamp *b);
 /* The whole of a plain one, without a copy where it is large; the next reader finds its end. */
 FALLIBLE file_in_view(struct file_in *in, struct file_view *out, struct error *err);
 /* The next to read what is held open under this name begins at that byte, where it can. */

@@ -15,8 +15,22 @@ const struct stop *stop_current(void) {
     return current;
 }
 
+static _Atomic i64 told_from;
+static _Atomic i64 question_count;
+
+i64 stop_from(i64 nth) {
+    atomic_store(&told_from, nth);
+    return atomic_exchange(&question_count, 0);
+}
+
+static bool is_told(void) {
+    i64 from = atomic_load_explicit(&told_from, memory_order_relaxed);
+    return from && atomic_fetch_add_explicit(&question_count, 1, memory_order_relaxed) + 1 >= from;
+}
+
 static bool is_cancelled(const struct stop *stop) {
-    return stop->cancel && atomic_load_explicit(stop->cancel, memory_order_relaxed) != stop->seen;
+    return is_told() ||
+           (stop->cancel && atomic_load_explicit(stop->cancel, memory_order_relaxed) != stop->seen);
 }
 
 static bool is_late(const struct stop *stop) {

@@ -26,12 +26,23 @@ const struct stop *stop_current(void);
  * deadline: ask every few thousand rows or bytes. */
 bool stop_asked(void);
 bool stop_asked_of(const struct stop *stop);
+/* How often to ask: every so many steps, but much more often in test builds. */
+#ifdef WF_HARD
+#define STOP_EVERY(steps) ((steps) >> 8 ? (steps) >> 8 : 1)
+enum { STOP_STEPS = 6 };
+#else
+#define STOP_EVERY(steps) (steps)
+enum { STOP_STEPS = 16 };
+#endif
 /* The same, asked about every 64 K steps of work: when there were `before` and are `now`. */
 static inline bool stop_due(u64 before, u64 now) {
-    return before >> 16 != now >> 16 && stop_asked();
+    return before >> STOP_STEPS != now >> STOP_STEPS && stop_asked();
 }
 /* The same as ERR_CANCELLED. */
 FALLIBLE stop_check(struct error *err);
 FALLIBLE stop_check_of(const struct stop *stop, struct error *err);
+/* For tests: everybody who asks is told to stop from the nth question on, counted from now; 0 =
+ * nobody is. Returns how many questions there were since the last call, which counts from 1. */
+i64 stop_from(i64 nth);
 
 #endif

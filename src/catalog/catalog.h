@@ -202,7 +202,7 @@ struct file_request {
     i32 position;
 };
 struct file_reader {
-    /* A table with the file's rows; the caller closes it. */
+    /* A table whose provider reads the file; the caller closes it. */
     FALLIBLE(*read)
     (struct file_reader *reader, const struct file_request *request, struct table **out,
      struct error *err);

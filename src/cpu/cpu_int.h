@@ -126,6 +126,7 @@ struct worker {
     const struct tablet *tablet;
     const u64 *deleted; /* of the tablet: bit i is 1 where row i is; NULL = none */
     const struct chunk *chunk;
+    struct chunk scanned; /* the part of a scan that is the source, as a chunk */
     i64 chunk_first; /* position 0 is this row of the chunk */
     i64 morsel_out;  /* rows this morsel gave to a limited sink */
     b8 enough;       /* ... which needs no more of them */
@@ -179,6 +180,14 @@ struct pipe_run {
     i64 *part_ends;    /* end of the window within each part */
     i64 morsel_count;
     i64 series_start, series_step, series_rows; /* SOURCE_SERIES */
+    /* Rows that come from a provider: a morsel is a part, and their number is not known before the
+     * last one. A bad part counts where the rows before it do not suffice. */
+    struct scan_provider *provider; /* NULL: they lie in tablets, chunks */
+    struct scan *scan;
+    i64 scan_first;  /* number of the window's first part */
+    b8 scan_ended;
+    i64 bad_morsel; /* I64_MAX = none; its error is `bad` */
+    struct error bad;
     i32 worker_count;
     struct worker **workers; /* NULL until a worker meets its first morsel */
     u32 sink_count;
@@ -242,7 +251,7 @@ void any_note(struct worker *w, struct frame *child, const struct cpu_op *op);
  * cannot be among the first of the order are dropped; begin returns NULL when no key can tell. */
 const struct pipeline *top_reorder(struct exec *x, const struct pipeline *pipe, u32 *out_at);
 void *top_begin(struct pipe_run *run, const struct sink *sink);
-FALLIBLE top_filter(struct worker *w, struct frame *fr);
+void top_filter(struct worker *w, struct frame *fr);
 /* Whether zones of the source may be left out, and whether this one is, now. */
 bool top_zones(const struct pipe_run *run);
 bool top_excludes(const struct worker *w, i64 zone);
@@ -253,7 +262,17 @@ FALLIBLE host_run(struct worker *w, struct frame *fr, const struct cpu_op *op, u
 /* variance.c: true when the vector is to be dropped. */
 bool variance_run(struct worker *w, struct frame *fr, const struct cpu_op *op);
 
+/* scan.c: a pipeline whose rows come from a provider. */
+FALLIBLE scan_begin(struct pipe_run *run); /* opens it; nothing for other sources */
+FALLIBLE scan_morsel(struct worker *w);    /* the next part, as a morsel */
+void scan_window(struct pipe_run *run);    /* cuts the window */
+/* The error of a bad part that counts. */
+FALLIBLE scan_check(struct pipe_run *run);
+void scan_end(struct pipe_run *run);
+
 /* pipeline.c */
+FALLIBLE run_vectors(struct worker *w, i64 first, i64 end);
+FALLIBLE note_output(struct pipe_run *run, const struct worker *w, i64 morsel);
 FALLIBLE pipeline_run(struct device *dev, struct exec *x, u32 step_no, const struct step *step);
 /* count tasks over the pool; inline when there is no use for it. */
 void tasks_run(struct exec *x, i64 count, void (*task)(void *arg, i64 i, i32 worker), void *arg);
@@ -264,6 +283,7 @@ void tasks_run(struct exec *x, i64 count, void (*task)(void *arg, i64 i, i32 wor
 FALLIBLE pipe_open(struct device *dev, struct exec *x, const struct step *step,
                    struct pipe_run *run);
 FALLIBLE pipe_window(struct pipe_run *run, u32 step_no, i64 first, i64 end, i64 limit);
+/* Of a scan a window is parts instead of rows. */
 void pipe_note_skipped(struct pipe_run *run,
                        u32 step_no); /* rows not looked at, for EXPLAIN ANALYZE */
 void pipe_close(struct pipe_run *run);

@@ -19,6 +19,9 @@ static i64 source_rows(const struct exec *x, const struct pipeline *pipe) {
     i64 end;
     switch (source->kind) {
     case SOURCE_TABLE:
+        if (exec_provider(x, pipe)) {
+            return source->rows;
+        }
         exec_row_range(x, pipe, &first, &end);
         return end - first;
     case SOURCE_VAR:

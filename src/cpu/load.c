@@ -89,21 +89,11 @@ static void load_floats(struct worker *w, struct frame *fr, const struct segment
     const struct vec_table *vec = w->run->pipe.vec;
     u8 width = seg->width == 4 ? 2 : 3;
     const u8 *data = (const u8 *)seg->data + fr->first * seg->width;
-    if (kind_bytes[kind] == seg->width) {
-        if (fr->pos) {
-            vec->gather[width](dst, data, fr->pos, fr->n);
-        } else {
-            memcpy(dst, data, (size_t)(fr->n * seg->width));
-        }
-        return;
-    }
-    for (i64 i = 0; i < fr->n; i++) {
-        i64 row = ROW_AT(fr, i);
-        if (kind == KIND_F64) {
-            ((f64 *)dst)[i] = (f64)((const f32 *)seg->data)[row];
-        } else {
-            ((f32 *)dst)[i] = (f32)((const f64 *)seg->data)[row];
-        }
+    ASSERT(kind_bytes[kind] == seg->width);
+    if (fr->pos) {
+        vec->gather[width](dst, data, fr->pos, fr->n);
+    } else {
+        memcpy(dst, data, (size_t)(fr->n * seg->width));
     }
 }
 
@@ -217,7 +207,7 @@ void load_column(struct worker *w, struct frame *fr, const struct cpu_op *op) {
         from_dict(w, fr, op);
     } else if (source->kind == SOURCE_SERIES) {
         from_series(w, fr, op);
-    } else if (source->kind == SOURCE_TABLE) {
+    } else if (source->kind == SOURCE_TABLE && w->tablet) {
         from_tablet(w, fr, op, source->cols[op->op->imm]);
     } else {
         from_chunk(w, fr, op, source->cols[op->op->imm]);
@@ -231,7 +221,7 @@ void load_nulls(struct worker *w, struct frame *fr, const struct cpu_op *op) {
                   ? 0
                   : source->cols[op->op->imm];
     b8 *dst = load_begin(w, fr, op);
-    if (source->kind == SOURCE_TABLE && w->tablet->cols[col].valid) {
+    if (source->kind == SOURCE_TABLE && w->tablet && w->tablet->cols[col].valid) {
         const u64 *valid = w->tablet->cols[col].valid;
         w->bytes_read += fr->n / 8;
         if (fr->pos) {
@@ -239,7 +229,7 @@ void load_nulls(struct worker *w, struct frame *fr, const struct cpu_op *op) {
         } else {
             vec->nulls(dst, valid, fr->first, fr->n);
         }
-    } else if (source->kind == SOURCE_VAR && w->chunk->cols[col].nulls) {
+    } else if (w->chunk && w->chunk->cols[col].nulls) {
         const b8 *from = w->chunk->cols[col].nulls + w->chunk_first + fr->first;
         if (fr->pos) {
             vec->gather[0](dst, from, fr->pos, fr->n);

@@ -79,7 +79,8 @@ static FALLIBLE open_series(struct pipe_run *run) {
 static void find_parts(struct pipe_run *run) {
     const struct source *source = &run->pipe.pipe->source;
     struct arena *arena = run->x->arena;
-    run->part_count = source->kind == SOURCE_TABLE ? run->x->versions[source->ref]->tablet_count
+    run->part_count = run->provider                ? 0
+                      : source->kind == SOURCE_TABLE ? run->x->versions[source->ref]->tablet_count
                       : source->kind == SOURCE_VAR ? run->x->vars[source->ref].chunks.count
                                                    : 1;
     run->part_morsels = NEW_ARRAY(arena, i64, run->part_count + 1);
@@ -90,12 +91,16 @@ static void find_parts(struct pipe_run *run) {
         run->part_starts[p + 1] = run->part_starts[p] + part_rows(run, p);
     }
     run->rows_end = run->part_starts[run->part_count];
-    if (source->kind == SOURCE_TABLE) {
+    if (source->kind == SOURCE_TABLE && !run->provider) {
         exec_row_range(run->x, run->pipe.pipe, &run->rows_first, &run->rows_end);
     }
 }
 
 static void cut_morsels(struct pipe_run *run) {
+    if (run->provider) {
+        scan_window(run);
+        return;
+    }
     for (i64 p = 0; p < run->part_count; p++) {
         i64 start = run->part_starts[p];
         i64 rows = run->part_starts[p + 1] - start;
@@ -214,7 +219,7 @@ static bool zone_pruned(const struct worker *w, i64 zone) {
     return top_zones(w->run) && top_excludes(w, zone);
 }
 
-enum { VECTORS_PER_CHECK = 8, OUTS_LEAST = 16 };
+enum { VECTORS_PER_CHECK = STOP_EVERY(8), OUTS_LEAST = 16 };
 
 /* The rows of the vector that are not deleted; false when there are none. */
 static bool select_live(struct worker *w, struct frame *fr) {
@@ -230,7 +235,7 @@ static bool select_live(struct worker *w, struct frame *fr) {
     return m > 0;
 }
 
-static FALLIBLE run_vectors(struct worker *w, i64 first, i64 end) {
+wf_status run_vectors(struct worker *w, i64 first, i64 end) {
     struct frame *fr = &w->frames[0];
     w->rows_in += end - first;
     for (i64 at = first; at < end && !w->enough; at += w->run->vector_rows) {
@@ -322,14 +327,14 @@ static FALLIBLE reserve_outs(struct pipe_run *run, i64 morsel) {
 }
 
 /* Morsels that end in order add up to a prefix; once that suffices, later ones are not needed. */
-static FALLIBLE note_output(struct pipe_run *run, const struct worker *w, i64 morsel) {
+wf_status note_output(struct pipe_run *run, const struct worker *w, i64 morsel) {
     mutex_lock(&run->x->lock);
     wf_status status = reserve_outs(run, morsel);
     if (!status) {
         run->outs[morsel - run->outs_first] = w->morsel_out;
     }
-    while (run->prefix < run->outs_end && run->outs[run->prefix - run->outs_first] >= 0 &&
-           run->prefix_rows < run->limit) {
+    while (run->prefix < run->outs_end && run->prefix <= run->bad_morsel &&
+           run->outs[run->prefix - run->outs_first] >= 0 && run->prefix_rows < run->limit) {
         run->prefix_rows += run->outs[run->prefix++ - run->outs_first];
     }
     bool failed = atomic_load_explicit(&run->failed, memory_order_relaxed);
@@ -379,7 +384,7 @@ static void morsel_task(void *arg, i64 i, i32 number) {
     struct worker *w = get_worker(run, number);
     wf_status status = exec_check(run->x);
     if (!status && !atomic_load_explicit(&run->failed, memory_order_relaxed)) {
-        status = run_morsel(w, i);
+        status = run->provider ? scan_morsel(w) : run_morsel(w, i);
     }
     if (status) {
         run_fail(run, w, status);
@@ -473,6 +478,7 @@ static FALLIBLE run_all(struct pipe_run *run) {
     if (atomic_load(&run->failed)) {
         return run->status;
     }
+    TRY(scan_check(run));
     for (i32 i = 0; i < run->worker_count; i++) {
         if (run->workers[i]) {
             TRY(arena_check(&run->workers[i]->arena, run->x->err));
@@ -483,7 +489,7 @@ static FALLIBLE run_all(struct pipe_run *run) {
 
 wf_status pipe_open(struct device *dev, struct exec *x, const struct step *step,
                     struct pipe_run *run) {
-    *run = (struct pipe_run){.x = x, .limit = -1};
+    *run = (struct pipe_run){.x = x, .limit = -1, .bad_morsel = I64_MAX};
     run->vector_rows = MAX_OF(MIN_OF(x->settings->vector_rows, 4096), 1);
     run->morsel_rows = MAX_OF(x->settings->morsel_rows, 1);
     run->worker_count = x->pool ? pool_worker_count(x->pool) : 1;
@@ -494,8 +500,10 @@ wf_status pipe_open(struct device *dev, struct exec *x, const struct step *step,
     TRY(pipe_prepare(x, step->pipeline, ((struct cpu_device *)dev->self)->vec, &run->pipe));
     TRY(flatten_inputs(x, step->pipeline));
     TRY(open_series(run));
+    run->provider = exec_provider(x, step->pipeline);
     find_parts(run);
-    return arena_check(x->arena, x->err);
+    TRY(arena_check(x->arena, x->err));
+    return scan_begin(run);
 }
 
 void pipe_note_skipped(struct pipe_run *run, u32 step_no) {
@@ -522,6 +530,7 @@ wf_status pipe_window(struct pipe_run *run, u32 step_no, i64 first, i64 end, i64
     run->prefix = 0;
     run->prefix_rows = 0;
     run->made_bytes = 0;
+    run->bad_morsel = I64_MAX;
     atomic_store_explicit(&run->stop_from, I64_MAX, memory_order_relaxed);
     wf_status status = run_all(run);
     fill_metric(run, step_no);
@@ -531,6 +540,7 @@ wf_status pipe_window(struct pipe_run *run, u32 step_no, i64 first, i64 end, i64
 
 void pipe_close(struct pipe_run *run) {
     close_sinks(run);
+    scan_end(run);
     for (i32 i = 0; i < run->worker_count; i++) {
         if (run->workers[i]) {
             worker_close(run->workers[i]);

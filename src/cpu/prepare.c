@@ -165,8 +165,11 @@ static void note_made(void *arg, u16 reg) {
 }
 
 /* Opcodes that return views (SUBSTR, SEL) pass on where their operand's bytes lie. */
-static void mark_made(struct cpu_pipe *out, const struct op *op) {
+static void mark_made(const struct exec *x, struct cpu_pipe *out, const struct op *op) {
     const struct op_info *info = &op_infos[op->code];
+    if (op->code == OP_LOAD && exec_provider(x, out->pipe)) { /* the next part takes its place */
+        out->made[op->dst] = (b8)(out->made[op->dst] | (out->pipe->regs[op->dst].kind == KIND_STR));
+    }
     if ((info->flags & OP_CONTROL) || info->result != KIND_STR) {
         return;
     }
@@ -218,7 +221,7 @@ static FALLIBLE prepare_ops(struct exec *x, struct cpu_pipe *out, const struct s
         if (op_writes(op)) {
             to->width = out->width[op->dst];
             to->blend = depth > 0 && spans[op->dst].defs > 1;
-            mark_made(out, op);
+            mark_made(x, out, op);
         }
         to->mark = pc ? out->ops[pc - 1].mark_end : 0;
         to->mark_end = to->mark;
@@ -233,18 +236,14 @@ static FALLIBLE prepare_ops(struct exec *x, struct cpu_pipe *out, const struct s
             out->when_depth = MAX_OF(out->when_depth, depth);
             break;
         case OP_END:
-            if (depth == 0) {
-                FAIL(x->err, INTERNAL, "END without WHEN or TRY at opcode %u", pc);
-            }
+            ASSERT(depth > 0);
             out->ops[open_when[--depth]].jump = pc;
             break;
         case OP_FILTER:
         case OP_PROBE:
         case OP_MATCH:
             if (depth > 0) {
-                if (op_shapes(op)) {
-                    FAIL(x->err, INTERNAL, "rows dropped inside WHEN at opcode %u", pc);
-                }
+                ASSERT(!op_shapes(op));
                 break; /* never compacts */
             }
             find_live(x, out, spans, to, pc);
@@ -261,9 +260,7 @@ static FALLIBLE prepare_ops(struct exec *x, struct cpu_pipe *out, const struct s
             break;
         case OP_FROUND:
         case OP_VARIANCE:
-            if (op->b > FROUND_WORDS_MAX) {
-                FAIL(x->err, INTERNAL, "a sum of %u words at opcode %u", op->b, pc);
-            }
+            ASSERT(op->b <= FROUND_WORDS_MAX);
             break;
         default:
             break;

@@ -7,7 +7,7 @@
  * whose mind is made up takes no further matches. */
 #include "cpu/cpu_int.h"
 
-enum { EXPANSIONS_PER_CHECK = 64 };
+enum { EXPANSIONS_PER_CHECK = STOP_EVERY(64) };
 
 /* Keys of the active rows, dense. */
 static const i64 *active_keys(struct worker *w, struct frame *fr, u16 reg) {

@@ -24,9 +24,7 @@ static FALLIBLE open_table(struct pipe_run *run, u32 var, u8 kind, i64 len) {
 static FALLIBLE lut_begin(struct pipe_run *run, struct sink_run *sink) {
     const struct sink *def = sink->sink;
     const struct source *source = &run->pipe.pipe->source;
-    if (source->kind != SOURCE_DICT) {
-        FAIL(run->x->err, INTERNAL, "a lookup table is filled from a dictionary");
-    }
+    ASSERT(source->kind == SOURCE_DICT);
     i64 len = run->x->dict_lens[source->ref];
     TRY(open_table(run, def->var, run->pipe.pipe->regs[def->cols[0].reg].kind, len));
     if (def->null_var != NO_VAR) {

@@ -4,7 +4,8 @@
  * The pipeline's workers (their frames, not the threads) stay between slices. How many source rows
  * a slice takes follows from what the slices before gave: a filter that keeps few rows makes it
  * grow, a join that multiplies them makes it shrink, down to one row. So a slice's output stays
- * near what was asked for; only what a single source row expands to cannot be cut. */
+ * near what was asked for; only what a single source row expands to cannot be cut. Of a scan, whose
+ * rows nobody has counted, a slice has parts instead of rows. */
 #include "cpu/cpu_int.h"
 
 enum {
@@ -18,8 +19,8 @@ struct slices {
     struct pipe_run run;
     u32 step_no;
     i64 row_bytes;
-    i64 source_rows; /* of the next slice; 0 = not known yet */
-    i64 at;          /* source rows done */
+    i64 source_rows; /* or parts, of the next slice; 0 = not known yet */
+    i64 at;          /* source rows, or parts, done */
     i64 sink_limit;  /* rows the sink still takes; -1 = all */
     i64 morsel_most;
 };
@@ -46,6 +47,9 @@ wf_status cpu_slices_open(struct device *dev, struct exec *x, u32 step_no, const
 
 static i64 first_slice(const struct slices *slices, i64 want_bytes) {
     i64 workers = slices->run.worker_count;
+    if (slices->run.provider) {
+        return workers;
+    }
     i64 rows = MAX_OF(want_bytes / slices->row_bytes, workers);
     const struct pipeline *pipe = slices->run.pipe.pipe;
     for (u32 i = 0; i < pipe->op_count; i++) {
@@ -67,17 +71,26 @@ static i64 next_slice(i64 rows, i64 bytes, i64 want_bytes) {
     return MIN_OF(rows * factor, SOURCE_MAX);
 }
 
+/* The source from slices->at on: so many rows, or parts. */
+static i64 slice_source(struct slices *slices) {
+    struct pipe_run *run = &slices->run;
+    if (run->provider) {
+        return slices->source_rows;
+    }
+    i64 rows = MIN_OF(slices->source_rows, run->rows_end - slices->at);
+    i64 tasks = (i64)run->worker_count * MORSELS_PER_WORKER;
+    run->morsel_rows = MIN_OF(MAX_OF((rows + tasks - 1) / tasks, 1), slices->morsel_most);
+    return rows;
+}
+
 wf_status cpu_slices_next(struct slices *slices, i64 want_bytes, i64 limit, bool discard,
                           bool *out_end) {
     struct pipe_run *run = &slices->run;
     u32 var = run->pipe.pipe->sinks[0].var;
-    i64 total = run->rows_end;
     if (!slices->source_rows) {
         slices->source_rows = first_slice(slices, want_bytes);
     }
-    i64 rows = MIN_OF(slices->source_rows, total - slices->at);
-    i64 tasks = (i64)run->worker_count * MORSELS_PER_WORKER;
-    run->morsel_rows = MIN_OF(MAX_OF((rows + tasks - 1) / tasks, 1), slices->morsel_most);
+    i64 rows = slice_source(slices);
     run->discard = discard;
     if (slices->sink_limit >= 0) {
         limit = limit < 0 ? slices->sink_limit : MIN_OF(limit, slices->sink_limit);
@@ -86,7 +99,8 @@ wf_status cpu_slices_next(struct slices *slices, i64 want_bytes, i64 limit, bool
     slices->at += rows;
     i64 given = run->x->vars[var].rows;
     slices->sink_limit -= slices->sink_limit < 0 ? 0 : MIN_OF(given, slices->sink_limit);
-    *out_end = slices->at >= total || slices->sink_limit == 0;
+    bool used_up = run->provider ? run->scan_ended : slices->at >= run->rows_end;
+    *out_end = used_up || slices->sink_limit == 0;
     slices->source_rows =
         next_slice(MAX_OF(rows, 1), given * slices->row_bytes + run->made_bytes, want_bytes);
     return ERR_OK;

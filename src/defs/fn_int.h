@@ -32,6 +32,11 @@ FN u128 fn_pow10(i32 n) { /* n in 0 to 38 */
     return n < 20 ? (u128)fn_pow10_table[n] : (u128)fn_pow10_table[19] * fn_pow10_table[n - 19];
 }
 
+/* The same for any n: 1 where no decimal has so many digits. */
+FN u128 fn_pow10_any(i32 n) {
+    return (u32)n <= 38u ? fn_pow10(n) : (u128)1;
+}
+
 FN u128 fn_dec_limit(void) { /* 10^38: no decimal reaches it */
     return (u128)10000000000000000000ULL * 10000000000000000000ULL;
 }
@@ -272,7 +277,7 @@ FN_SLOW u128 fn_div_u256(fn_u256 n, u128 d, u128 *rem) {
 FN_SLOW i128 fn_divdec(i128 a, i128 b, i32 c, u8 *f) {
     u128 x = fn_abs_i128(a);
     u128 y = fn_abs_i128(b);
-    u128 power = fn_pow10(c < 0 ? 0 : c > 38 ? 38 : c);
+    u128 power = fn_pow10_any(c);
     u128 q = 0;
     u128 rem = 0;
     if (y == 0) {
@@ -305,7 +310,7 @@ FN_SLOW i128 fn_divdec(i128 a, i128 b, i32 c, u8 *f) {
 
 /* a * b / 10^c, half away from zero, exact; c in 0 to 38. */
 FN_SLOW i128 fn_muldec(i128 a, i128 b, i32 c, u8 *f) {
-    u128 d = fn_pow10(c < 0 ? 0 : c > 38 ? 38 : c);
+    u128 d = fn_pow10_any(c);
     fn_u256 n = fn_mul_u128(fn_abs_i128(a), fn_abs_i128(b));
     u128 rem = 0;
     if (n.hi >= d) {
@@ -325,7 +330,7 @@ FN_SLOW i128 fn_muldec(i128 a, i128 b, i32 c, u8 *f) {
 
 /* a * 10^c, or a number beyond all decimals where that is one; c in 0 to 38. */
 FN_SLOW i128 fn_scaledec(i128 a, i32 c) {
-    fn_u256 n = fn_mul_u128(fn_abs_i128(a), fn_pow10(c < 0 ? 0 : c > 38 ? 38 : c));
+    fn_u256 n = fn_mul_u128(fn_abs_i128(a), fn_pow10_any(c));
     return fn_signed((n.hi != 0) | (n.lo > fn_dec_limit()) ? fn_dec_limit() : n.lo, (b8)(a < 0));
 }
 
@@ -337,7 +342,7 @@ FN_SLOW i128 fn_moddec(i128 a, i128 b, i32 c, u8 *f) {
         *f = FAULT_DIV0;
         return 0;
     }
-    fn_u256 n = fn_mul_u128(fn_abs_i128(a) % d, fn_pow10(c < 0 ? 0 : c > 38 ? 38 : c));
+    fn_u256 n = fn_mul_u128(fn_abs_i128(a) % d, fn_pow10_any(c));
     (void)fn_div_u256(n, d, &rem);
     return fn_signed(rem, (b8)(a < 0));
 }

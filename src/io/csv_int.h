@@ -10,8 +10,7 @@
 #include "base/thread.h"
 #include "io/input.h"
 
-/* --- csv_scan.c: bytes, 64 at a time -----------------------------------------------------------
- */
+/* --- csv_scan.c: bytes, 64 at a time --------------------------------------------------------- */
 
 /* out[k] has bit i set where byte 64 * k + i is a, b or c. */
 void csv_masks(const char *bytes, i64 word_count, char a, char b, char c, u64 *out);
@@ -27,7 +26,9 @@ char csv_line_end(const char *bytes, i64 len, char quote);
 enum quote_state { QUOTE_OUT, QUOTE_IN, QUOTE_IN_ESCAPED, QUOTE_COMMENT, QUOTE_STATES };
 struct csv_count {              /* of a block, for each state it may begin in */
     i64 newlines[QUOTE_STATES]; /* outside of quotes */
+    i64 ends[QUOTE_STATES];     /* behind the last of these; 0 = there is none */
     u8 after[QUOTE_STATES];     /* the state it ends in */
+    i64 lines;                  /* line ends, wherever they stand */
     b8 plain;                   /* all bytes are ASCII and none is NUL */
 };
 void csv_count(const char *bytes, i64 len, const struct csv_marks *marks, struct csv_count *out);
@@ -65,8 +66,7 @@ static inline const char *cursor_next(struct csv_cursor *cursor) {
     return cursor->window + cursor->word * 64 + bit;
 }
 
-/* --- the load ----------------------------------------------------------------------------------
- */
+/* --- the load -------------------------------------------------------------------------------- */
 
 struct csv_field { /* what column i of the file is */
     u32 col;       /* of the table */
@@ -75,6 +75,7 @@ struct csv_field { /* what column i of the file is */
     b8 not_null;
     b8 never_null, quoted_null; /* FORCE_NOT_NULL, FORCE_NULL */
     b8 guessed;                 /* a value must be one that csv_guess_holds */
+    b8 unread;                  /* nobody wants its values: they are not looked at */
     const char *name;
     i64 lo, hi;     /* smallint, integer, bigint */
     i128 dec_limit; /* decimal: |value| is below */
@@ -107,8 +108,10 @@ struct csv_job {
     u32 field_count;
     i64 null_len;
 
-    const struct input *in;
-    const char *data, *start, *end; /* the file; its records */
+    const char *path;
+    const struct input *in;         /* a load's */
+    const char *data, *start, *end; /* the file, or a piece of it; its records */
+    i64 lines_before;               /* of the file, before `data` */
     struct csv_marks marks;
     bool gaps; /* lines may turn out to be no rows: blank ones, comments, wrong ones */
     i64 block_bytes, block_count;
@@ -170,7 +173,18 @@ u8 csv_guess_both(u8 a, u8 b);
 struct type csv_guess_type(u8 guess);
 bool csv_guess_holds(struct type type, struct sv field);
 
-/* csv_load.c, for csv_parse.c */
+/* csv_load.c, for csv_parse.c and csv_stream.c */
+FALLIBLE csv_plan_fields(struct csv_job *job, const b8 *wanted, struct error *err);
+/* Where records begin in job->data, which may be the first part of a file only: behind a byte order
+ * mark, what is to be skipped, and the header. */
+FALLIBLE csv_find_start(struct csv_job *job, i64 bytes, struct error *err);
+/* Where columns of so many rows lie in a block of tablet_bytes; those that are unread lie nowhere
+ * (-1). */
+void csv_lay_out(struct csv_job *job, i64 rows);
+/* Moves the rows together over the lines that are none; returns how many rows that leaves. */
+i64 csv_close_gaps(struct csv_job *job, const struct csv_tablet *tablet);
+/* The bad record as an error that names file, line and column. */
+FALLIBLE csv_report_bad(struct csv_job *job, struct error *err);
 bool csv_stopped(struct csv_job *job); /* also notices cancellation and the deadline */
 void csv_stop(struct csv_job *job, const struct error *err);
 void csv_refused(struct csv_job *job, i64 bytes); /* stops the job for want of memory */
@@ -181,6 +195,10 @@ void csv_tablet_parsed(struct csv_job *job, i64 tablet_no, i64 rows);
 
 /* csv_parse.c */
 void csv_parse_block(struct csv_job *job, i64 block_no);
+/* The `rows` records from *io_at on, into the tablet from its row `first` on; job->data and job->end
+ * bound what is read. Returns how many were parsed: fewer when one is bad or the job was stopped. */
+i64 csv_parse_rows(struct csv_job *job, struct csv_tablet *tablet, i64 first, i64 rows, bool plain,
+                   const char **io_at);
 void heap_free_all(struct memory *mem, struct heap *heap);
 
 #endif

@@ -1,7 +1,7 @@
 /* csv_load.c: COPY FROM a delimited file: the plan of a load, its two passes, its errors.
  *
  * Rows are counted before they are parsed, at a small part of the cost of parsing, because that
- * makes everything after exact: each row's tablet and place are known, so all tablets but the last
+ * makes everything after exact. Each row's tablet and place are known, so all tablets but the last
  * are full, blocks can be parsed in any order, and no thread waits for another. A tablet's columns
  * are allocated when its first block is reached and given back when it is sealed. Of several bad
  * lines the first in the file is reported, however many threads met others: a block is skipped only
@@ -34,7 +34,7 @@ void csv_changed(struct csv_job *job) {
     error_reset(&err);
     wf_status status = error_set(
         &err, ERR_IO, -1, "cannot read \"%.300s\": another program changed the file meanwhile",
-        job->in->path);
+        job->path);
     UNUSED(status);
     csv_stop(job, &err);
 }
@@ -118,7 +118,7 @@ static FALLIBLE alloc(struct csv_job *job, void *out, i64 bytes, struct error *e
     return ERR_OK;
 }
 
-static FALLIBLE plan_fields(struct csv_job *job, struct error *err) {
+wf_status csv_plan_fields(struct csv_job *job, const b8 *wanted, struct error *err) {
     const struct table *table = job->table;
     const struct csv_options *options = job->options;
     job->field_count = options->col_count ? (u32)options->col_count : table->col_count;
@@ -136,6 +136,7 @@ static FALLIBLE plan_fields(struct csv_job *job, struct error *err) {
                                         options->force_not_null && options->force_not_null[col],
                                     .quoted_null = options->force_null && options->force_null[col],
                                     .guessed = options->guessed && options->guessed[col],
+                                    .unread = wanted && !wanted[col],
                                     .name = table->cols[col].name,
                                     .lo = small ? -32768
                                           : big ? I64_MIN
@@ -178,31 +179,29 @@ static const char *behind_header(const struct csv_job *job, const char *at) {
     }
 }
 
-static FALLIBLE check_encoding(const struct csv_job *job, struct error *err) {
+static FALLIBLE check_encoding(const struct csv_job *job, i64 bytes, struct error *err) {
     const char *data = job->data;
-    bool marked =
-        job->in->bytes >= 2 && (!memcmp(data, "\xff\xfe", 2) || !memcmp(data, "\xfe\xff", 2));
-    bool wide = job->in->bytes >= 4 && ((!data[0] && data[1] && !data[2] && data[3]) ||
+    bool marked = bytes >= 2 && (!memcmp(data, "\xff\xfe", 2) || !memcmp(data, "\xfe\xff", 2));
+    bool wide = bytes >= 4 && ((!data[0] && data[1] && !data[2] && data[3]) ||
                                         (data[0] && !data[1] && data[2] && !data[3]));
     if (!marked && !wide) {
         return ERR_OK;
     }
-    error_set(err, ERR_INVALID_ENCODING, -1, "%s: the file is written in UTF-16", job->in->path);
+    error_set(err, ERR_INVALID_ENCODING, -1, "%s: the file is written in UTF-16", job->path);
     error_hint(err, "Convert it: iconv -f UTF-16 -t UTF-8 old.csv > new.csv");
     return err->code;
 }
 
-/* Skips a byte order mark, what is to be skipped, and the header; an empty last line is no record
- * of several columns. */
-static FALLIBLE find_records(struct csv_job *job, struct error *err) {
+wf_status csv_find_start(struct csv_job *job, i64 bytes, struct error *err) {
     const struct csv_options *options = job->options;
-    job->data = job->start = job->in->data;
-    job->end = job->data + job->in->bytes;
-    TRY(check_encoding(job, err));
-    if (job->in->bytes >= 3 && !memcmp(job->data, "\xef\xbb\xbf", 3)) {
+    job->start = job->data;
+    job->end = job->data + bytes;
+    TRY(check_encoding(job, bytes, err));
+    if (bytes >= 3 && !memcmp(job->data, "\xef\xbb\xbf", 3)) {
         job->start += 3;
     }
-    char newline = csv_line_end(job->start, job->end - job->start, options->quote);
+    char newline = job->marks.newline;
+    newline = newline ? newline : csv_line_end(job->start, job->end - job->start, options->quote);
     job->marks = (struct csv_marks){.delimiter = options->delimiter,
                                     .quote = options->quote,
                                     .escape = options->escape,
@@ -216,6 +215,14 @@ static FALLIBLE find_records(struct csv_job *job, struct error *err) {
     if (options->header) {
         job->start = behind_header(job, job->start);
     }
+    return ERR_OK;
+}
+
+/* The records of the whole file; an empty last line is none of several columns. */
+static FALLIBLE find_records(struct csv_job *job, struct error *err) {
+    job->data = job->in->data;
+    TRY(csv_find_start(job, job->in->bytes, err));
+    char newline = job->marks.newline;
     if (job->field_count > 1 && job->end > job->start && job->end[-1] == newline) {
         const char *line = job->end - 1;
         line -= line > job->start && line[-1] == '\r' && newline == '\n';
@@ -224,6 +231,24 @@ static FALLIBLE find_records(struct csv_job *job, struct error *err) {
         }
     }
     return ERR_OK;
+}
+
+void csv_lay_out(struct csv_job *job, i64 rows) {
+    const struct table *table = job->table;
+    i64 at = 0;
+    for (u32 i = 0; i < table->col_count; i++) {
+        bool unread = !job->options->col_count && job->fields[i].unread;
+        if (unread) {
+            job->data_at[i] = job->nulls_at[i] = -1;
+            continue;
+        }
+        job->data_at[i] = at;
+        at += ALIGN_UP(rows * kind_bytes[type_kind(table->cols[i].type)], 64);
+        job->nulls_at[i] = at;
+        at += ALIGN_UP(rows, 64);
+    }
+    job->gaps_at = at;
+    job->tablet_bytes = at + (job->gaps ? ALIGN_UP(rows, 64) : 0);
 }
 
 static FALLIBLE plan_tablets(struct csv_job *job, struct error *err) {
@@ -240,15 +265,7 @@ static FALLIBLE plan_tablets(struct csv_job *job, struct error *err) {
     }
     TRY(alloc(job, &job->data_at, (i64)table->col_count * 2 * (i64)sizeof(i64), err));
     job->nulls_at = job->data_at + table->col_count;
-    i64 at = 0, rows = MIN_OF(job->tablet_rows, job->total_rows);
-    for (u32 i = 0; i < table->col_count; i++) {
-        job->data_at[i] = at;
-        at += ALIGN_UP(rows * kind_bytes[type_kind(table->cols[i].type)], 64);
-        job->nulls_at[i] = at;
-        at += ALIGN_UP(rows, 64);
-    }
-    job->gaps_at = at;
-    job->tablet_bytes = at + (job->gaps ? ALIGN_UP(rows, 64) : 0);
+    csv_lay_out(job, MIN_OF(job->tablet_rows, job->total_rows));
     bool small = job->tablet_count == 1 && job->total_rows * 8 <= job->tablet_rows;
     return small ? ERR_OK : load_open(&job->load, job->table, err);
 }
@@ -323,11 +340,13 @@ static void tablet_free(struct csv_job *job, struct csv_tablet *tablet) {
     heap_free_all(job->mem, heaps);
 }
 
-/* Moves the rows together over the lines that are none; returns how many rows that leaves. */
-static i64 close_gaps(struct csv_job *job, const struct csv_tablet *tablet) {
+i64 csv_close_gaps(struct csv_job *job, const struct csv_tablet *tablet) {
     const u8 *gaps = tablet->block + job->gaps_at;
     i64 kept = tablet->rows - atomic_load(&tablet->gap_rows);
     for (u32 c = 0; kept < tablet->rows && c < job->table->col_count; c++) {
+        if (job->data_at[c] < 0) {
+            continue;
+        }
         i64 width = kind_bytes[type_kind(job->table->cols[c].type)], to = 0;
         u8 *data = tablet->block + job->data_at[c], *nulls = tablet->block + job->nulls_at[c];
         for (i64 i = 0; i < tablet->rows; i++) {
@@ -353,7 +372,7 @@ static FALLIBLE tablet_store(struct csv_job *job, i64 tablet_no, struct error *e
             .nulls = table->cols[i].not_null ? NULL : tablet->block + job->nulls_at[i]};
     }
     const struct csv_options *options = job->options;
-    i64 rows = close_gaps(job, tablet);
+    i64 rows = csv_close_gaps(job, tablet);
     wf_status status = rows == 0       ? ERR_OK
                        : job->load     ? load_tablet(job->load, tablet_no, rows, cols, err)
                        : options->base ? version_append_unchecked(table, options->base, rows, cols,
@@ -409,7 +428,13 @@ static void hint_bad(const struct csv_job *job, struct error *err) {
         error_hint(err, "%s leaves out such lines; iconv -t UTF-8 converts the file.", ignore);
         break;
     default:
-        if (from && job->bad.code != ERR_NOT_NULL) {
+        if (from && job->fields[MAX_OF(job->bad_field, 0)].guessed) {
+            error_hint(err,
+                       "The type is that of the file's beginning: sample_size => -1 looks at all "
+                       "lines first, types => {'%.60s': 'text'} reads the column as text, %s leaves "
+                       "out such lines.",
+                       job->fields[MAX_OF(job->bad_field, 0)].name, ignore);
+        } else if (from && job->bad.code != ERR_NOT_NULL) {
             error_hint(err,
                        "%s leaves out such lines; types => {'%.60s': 'text'} reads the column "
                        "as text.",
@@ -420,15 +445,16 @@ static void hint_bad(const struct csv_job *job, struct error *err) {
     }
 }
 
-static FALLIBLE report_bad(struct csv_job *job, struct error *err) {
-    long long line = csv_newlines(job->data, job->bad_at, job->marks.newline) + 1;
+wf_status csv_report_bad(struct csv_job *job, struct error *err) {
+    long long line =
+        job->lines_before + csv_newlines(job->data, job->bad_at, job->marks.newline) + 1;
     i64 field = job->bad_field;
     if (field < 0) {
-        error_set(err, job->bad.code, -1, "%s, line %lld: %s", job->in->path, line,
+        error_set(err, job->bad.code, -1, "%s, line %lld: %s", job->path, line,
                   job->bad.message);
     } else {
-        error_set(err, job->bad.code, -1, "%s, line %lld, column %lld (%s): %s", job->in->path,
-                  line, field + 1, job->fields[field].name, job->bad.message);
+        error_set(err, job->bad.code, -1, "%s, line %lld, column %lld (%s): %s", job->path, line,
+                  field + 1, job->fields[field].name, job->bad.message);
     }
     hint_bad(job, err);
     return err->code;
@@ -441,7 +467,7 @@ static FALLIBLE check_unlisted(struct csv_job *job, struct error *err) {
                      (job->options->sequences && job->options->sequences[i]);
         if (job->table->cols[i].not_null && !is_listed(job, i) && !fills) {
             FAIL(err, NOT_NULL, "%s, line %lld: no value for column \"%s\", which is NOT NULL",
-                 job->in->path,
+                 job->path,
                  csv_newlines(job->data, job->start - job->data, job->marks.newline) + 1,
                  job->table->cols[i].name);
         }
@@ -465,7 +491,7 @@ static FALLIBLE load_file(struct csv_job *job, struct pool *pool, struct error *
         atomic_store(&job->bad_record, I64_MAX); /* a line of zeros says nothing to the user */
     }
     if (atomic_load(&job->bad_record) != I64_MAX) {
-        return report_bad(job, err);
+        return csv_report_bad(job, err);
     }
     if (atomic_load(&job->stop)) {
         *err = job->stopped;
@@ -503,6 +529,7 @@ wf_status csv_load_blocks(struct table *table, const struct input *in,
                           struct load_progress *progress, i64 block_bytes, i64 *out_rows,
                           struct error *err) {
     struct csv_job job = {.table = table,
+                          .path = in->path,
                           .in = in,
                           .options = options,
                           .mem = mem,
@@ -511,7 +538,7 @@ wf_status csv_load_blocks(struct table *table, const struct input *in,
                           .null_len = (i64)strlen(options->null_text)};
     atomic_init(&job.bad_record, I64_MAX);
     mutex_init(&job.lock);
-    wf_status status = plan_fields(&job, err);
+    wf_status status = csv_plan_fields(&job, NULL, err);
     if (status == ERR_OK) {
         status = find_records(&job, err);
     }

@@ -1,4 +1,4 @@
-/* csv_parse.c: the second pass: records to columns.
+/* csv_parse.c: records to columns: the second pass of a load, and every part of a scan.
  *
  * A block is parsed record by record; a field's bytes are converted where they lie in the mapped
  * file, text is kept as a view of it. Quotes may begin and end anywhere in a field, as in
@@ -322,7 +322,7 @@ static bool store_text(struct parser *p, i64 i, const char *at, struct sv s, voi
     while (field->type.id == TYPE_CHAR && s.len > 0 && s.ptr[s.len - 1] == ' ') {
         s.len--;
     }
-    ((str *)data)[p->row] = (str){(u32)s.len, 0, (u64)(size_t)s.ptr};
+    ((str *)data)[p->row] = str_from(s);
     return true;
 }
 
@@ -338,7 +338,7 @@ static bool store_bytes(struct parser *p, i64 i, const char *at, struct sv s, vo
         return bad_value(p, i, s, fault);
     }
     p->heap->used += len;
-    ((str *)data)[p->row] = (str){(u32)len, 0, (u64)(size_t)to};
+    ((str *)data)[p->row] = str_from((struct sv){to, len});
     return true;
 }
 
@@ -434,17 +434,36 @@ static inline bool is_null_text(const struct csv_job *job, struct sv text) {
     return same || (options->null_more && is_listed_null(options->null_more, text));
 }
 
+/* What lies under a NULL is zero: who reads a column may rely on the range of its type. */
+static void store_null(struct parser *p, const struct csv_field *field) {
+    struct csv_job *job = p->job;
+    u8 *data = p->block + job->data_at[field->col];
+    p->block[job->nulls_at[field->col] + p->row] = 1;
+    if (field->kind == KIND_STR) {
+        ((str *)(void *)data)[p->row] = str_from(SV(""));
+    } else {
+        i64 bytes = kind_bytes[field->kind];
+        memset(data + p->row * bytes, 0, (size_t)bytes);
+    }
+}
+
 static bool store_field(struct parser *p, i64 i, const char *at, const struct field *value) {
     struct csv_job *job = p->job;
     const struct csv_field *field = &job->fields[i];
+    if (field->unread) {
+        return true;
+    }
     bool null = (!value->quoted || field->quoted_null) && !field->never_null &&
                 is_null_text(job, value->text);
-    if (!field->not_null) {
-        p->block[job->nulls_at[field->col] + p->row] = null;
-    } else if (null) {
+    if (null && field->not_null) {
         return bad(p, at, i, BAD_VALUE, ERR_NOT_NULL, "a NULL in a column that is NOT NULL");
     }
-    return null || store_value(p, i, at, value->text);
+    if (null) {
+        store_null(p, field);
+        return true;
+    }
+    p->block[job->nulls_at[field->col] + p->row] = 0;
+    return store_value(p, i, at, value->text);
 }
 
 static bool too_few(struct parser *p, i64 found) {
@@ -462,7 +481,9 @@ static bool pad(struct parser *p, u32 first) {
             return bad(p, p->record, i, BAD_VALUE, ERR_NOT_NULL,
                        "a NULL in a column that is NOT NULL");
         }
-        p->block[job->nulls_at[field->col] + p->row] = 1;
+        if (!field->unread) {
+            store_null(p, field);
+        }
     }
     return true;
 }
@@ -582,40 +603,55 @@ static bool leave_out(struct parser *p, enum outcome outcome) {
     return true;
 }
 
+i64 csv_parse_rows(struct csv_job *job, struct csv_tablet *tablet, i64 first, i64 rows, bool plain,
+                   const char **io_at) {
+    struct parser p = {.job = job,
+                       .pos = *io_at,
+                       .end = job->end,
+                       .tablet = tablet,
+                       .block = tablet->block,
+                       .plain = plain};
+    p.quote = job->marks.quote;
+    p.newline = job->marks.newline;
+    p.comment = job->marks.comment;
+    cursor_init(&p.cursor, p.pos, p.end, &job->marks, job);
+    i64 done = 0;
+    for (; done < rows; done++) {
+        p.row = first + done;
+        enum outcome outcome = parse_record(&p);
+        if (outcome != RECORD_ROW && !leave_out(&p, outcome)) {
+            break;
+        }
+    }
+    *io_at = p.pos;
+    return done;
+}
+
 void csv_parse_block(struct csv_job *job, i64 block_no) {
     const struct csv_block *block = &job->blocks[block_no], *next = block + 1;
     if (csv_stopped(job) || block->begin - job->data > atomic_load(&job->bad_record)) {
         return;
     }
-    struct parser p = {.job = job, .pos = block->begin, .end = job->end};
-    p.quote = job->marks.quote;
-    p.newline = job->marks.newline;
-    p.comment = job->marks.comment;
-    cursor_init(&p.cursor, p.pos, p.end, &job->marks, job);
-    p.plain = block->count.plain;
+    const char *at = block->begin;
+    bool plain = block->count.plain;
     for (const char *end = job->start + (block_no + 1) * job->block_bytes; end < next->begin;
          end += job->block_bytes) { /* the last record may reach into later blocks */
-        p.plain &= job->blocks[(end - job->start) / job->block_bytes].count.plain;
+        plain &= job->blocks[(end - job->start) / job->block_bytes].count.plain;
     }
     for (i64 row = block->first_row, end; row < next->first_row; row = end) {
         i64 tablet_no = row / job->tablet_rows;
-        p.tablet = &job->tablets[tablet_no];
-        p.block = csv_tablet_block(job, p.tablet);
-        p.heap = NULL;
-        if (!p.block) {
+        struct csv_tablet *tablet = &job->tablets[tablet_no];
+        if (!csv_tablet_block(job, tablet)) {
             return;
         }
-        end = MIN_OF(next->first_row, p.tablet->first_row + p.tablet->rows);
-        for (i64 i = row; i < end; i++) {
-            p.row = i - p.tablet->first_row;
-            enum outcome outcome = parse_record(&p);
-            if (outcome != RECORD_ROW && !leave_out(&p, outcome)) {
-                return;
-            }
+        end = MIN_OF(next->first_row, tablet->first_row + tablet->rows);
+        if (csv_parse_rows(job, tablet, row - tablet->first_row, end - row, plain, &at) <
+            end - row) {
+            return;
         }
         csv_tablet_parsed(job, tablet_no, end - row);
     }
-    if (p.pos != next->begin && !atomic_load(&job->stop)) { /* counted otherwise a moment ago */
+    if (at != next->begin && !atomic_load(&job->stop)) { /* counted otherwise a moment ago */
         csv_changed(job);
     }
     if (job->progress) {

@@ -89,10 +89,16 @@ void csv_masks(const char *bytes, i64 word_count, char a, char b, char c, u64 *o
 struct toggle_count {
     u64 inside; /* all ones while inside, had the block begun outside */
     i64 newlines[2];
+    i64 ends[2];
     bool odd;
 };
 
-static void toggle_word(struct toggle_count *count, const char *p, char quote, char newline) {
+static i64 behind_last(u64 mask, i64 at, i64 before) {
+    return mask ? at + 64 - __builtin_clzll(mask) : before;
+}
+
+static void toggle_word(struct toggle_count *count, const char *p, i64 at, char quote,
+                        char newline) {
     u64 newlines = mask_eq(p, newline);
     u64 inside = count->inside;
     if (quote) {
@@ -101,6 +107,8 @@ static void toggle_word(struct toggle_count *count, const char *p, char quote, c
     }
     count->newlines[0] += count_bits(newlines & ~inside);
     count->newlines[1] += count_bits(newlines & inside);
+    count->ends[0] = behind_last(newlines & ~inside, at, count->ends[0]);
+    count->ends[1] = behind_last(newlines & inside, at, count->ends[1]);
     count->odd |= any_odd(p);
 }
 
@@ -109,7 +117,7 @@ static void count_toggles(const char *bytes, i64 len, char quote, char newline,
     struct toggle_count count = {0};
     i64 i = 0;
     for (; i + 64 <= len; i += 64) {
-        toggle_word(&count, bytes + i, quote, newline);
+        toggle_word(&count, bytes + i, i, quote, newline);
     }
     if (i < len) {
         char rest[64];
@@ -118,10 +126,13 @@ static void count_toggles(const char *bytes, i64 len, char quote, char newline,
             memset(rest, 'y', sizeof rest);
         }
         memcpy(rest, bytes + i, (size_t)(len - i));
-        toggle_word(&count, rest, quote, newline);
+        toggle_word(&count, rest, i, quote, newline);
     }
     out->newlines[QUOTE_OUT] = count.newlines[0];
     out->newlines[QUOTE_IN] = count.newlines[1];
+    out->ends[QUOTE_OUT] = count.ends[0];
+    out->ends[QUOTE_IN] = count.ends[1];
+    out->lines = count.newlines[0] + count.newlines[1];
     out->after[QUOTE_OUT] = count.inside ? QUOTE_IN : QUOTE_OUT;
     out->after[QUOTE_IN] = count.inside ? QUOTE_OUT : QUOTE_IN;
     out->plain = !count.odd;
@@ -152,12 +163,15 @@ static bool ends_record(u8 state, char c, char newline) {
 static void count_steps(const char *bytes, i64 len, const struct csv_marks *marks, u8 state,
                         struct csv_count *out) {
     u8 first = state;
-    i64 newlines = 0;
+    i64 newlines = 0, end = 0;
     for (i64 i = 0; i < len; i++) {
-        newlines += ends_record(state, bytes[i], marks->newline);
+        bool ends = ends_record(state, bytes[i], marks->newline);
+        newlines += ends;
+        end = ends ? i + 1 : end;
         state = step(state, bytes[i], marks);
     }
     out->newlines[first] = newlines;
+    out->ends[first] = end;
     out->after[first] = state;
 }
 

@@ -6,9 +6,9 @@
  * columns in (nearly) every record, and of several the one with more columns, with more quoted
  * fields, and the earlier one. Lines before the first record of that number are notes and skipped.
  * Types are then the narrowest that all values of a column read as (csv_guess.c). The first record
- * is the header when it does not fit the types of those below it, or when all is text. A caller
- * whose load then meets a value the sample did not show asks again with `whole`, and every record
- * is looked at. What comes out is what DuckDB makes of such files, but for lines of another
+ * is the header when it does not fit the types of those below it, or when all is text. With
+ * sample_rows -1 every record is looked at; otherwise a value that the sample did not show is an
+ * error of whoever reads the file. What comes out is what DuckDB makes of such files, but for lines of another
  * number of fields: where nine of ten agree, the others are errors that the load names. */
 #include "defs/value.h"
 #include "io/csv_int.h"
@@ -21,7 +21,7 @@ enum {
     DIALECT_BYTES = 1 << 18,
     DIALECT_RECORDS = 2000,
     FIELDS_MAX = 1600,
-    CHECK_RECORDS = 4096
+    CHECK_RECORDS = STOP_EVERY(4096)
 };
 
 struct sniff {
@@ -520,7 +520,7 @@ static FALLIBLE sniff_columns(struct sniff *s, const struct csv_given *given, bo
 
 /* Cuts the sample off at the end of a line. */
 static void cut_sample(struct sniff *s) {
-    const char *end = s->begin + SAMPLE_BYTES;
+    const char *end = s->begin + MIN_OF(s->end - s->begin, SAMPLE_BYTES);
     s->cut = true;
     s->end = end;
     while (s->end > s->begin && s->end[-1] != s->newline) {
@@ -530,7 +530,7 @@ static void cut_sample(struct sniff *s) {
 }
 
 wf_status csv_sniff(struct arena *arena, const struct input *in, const struct csv_given *given,
-                    bool whole, const struct load_progress *progress, struct csv_sniffed *out,
+                    const struct load_progress *progress, struct csv_sniffed *out,
                     struct error *err) {
     struct sniff s = {.arena = arena, .progress = progress, .begin = in->data};
     s.begin += in->bytes >= 3 && !memcmp(in->data, "\xef\xbb\xbf", 3) ? 3 : 0;
@@ -542,8 +542,8 @@ wf_status csv_sniff(struct arena *arena, const struct input *in, const struct cs
         s.begin = csv_next_record(s.begin, s.end, &lines, QUOTE_OUT);
     }
     const char *file_end = s.end;
-    whole = whole || given->sample_rows < 0;
-    if (s.end - s.begin > SAMPLE_BYTES) {
+    bool whole = given->sample_rows < 0;
+    if (s.end - s.begin > SAMPLE_BYTES || in->cut) {
         cut_sample(&s);
     }
     struct dialect best = {0};

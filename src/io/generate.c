@@ -10,20 +10,11 @@
 enum { PIECE_ROWS = 1 << 16 }; /* a few milliseconds */
 
 bool load_progress_over(const struct load_progress *progress) {
-    if (!progress) {
-        return false;
-    }
-    return (progress->cancel && atomic_load(progress->cancel)) ||
-           (progress->deadline_ns && clock_ns() > progress->deadline_ns);
+    return progress && stop_asked_of(progress->stop);
 }
 
 wf_status load_progress_check(const struct load_progress *progress, struct error *err) {
-    if (!load_progress_over(progress)) {
-        return ERR_OK;
-    }
-    bool cancelled = progress->cancel && atomic_load(progress->cancel);
-    FAIL(err, CANCELLED, "%s",
-         cancelled ? "statement cancelled" : "statement cancelled: it ran past its timeout");
+    return progress ? stop_check_of(progress->stop, err) : ERR_OK;
 }
 
 void generate_run(struct pool *pool, i64 count, void (*task)(void *arg, i64 i, i32 worker),

@@ -8,7 +8,7 @@
 
 #include "io/pack.h"
 
-enum { CHUNK_BYTES = 1 << 18 };
+enum { CHUNK_BYTES = 1 << 18, SAMPLE_CHUNK_BYTES = 1 << 14 };
 
 static wf_status check_progress(void *arg, struct error *err) {
     return load_progress_check(arg, err);
@@ -57,16 +57,19 @@ static FALLIBLE read_all(struct input *in, struct file_in *file, bool end_mark, 
     return ERR_OK;
 }
 
-static FALLIBLE unpack_all(struct input *in, struct file_in *file, struct unpack *unpack,
+/* As far as `most` bytes; 0 = to its end. */
+static FALLIBLE unpack_all(struct input *in, struct file_in *file, struct unpack *unpack, i64 most,
                            const struct load_progress *progress, struct error *err) {
     struct file_bytes *own = &in->owned;
     struct file_bytes packed = {.mem = own->mem};
     wf_status status = file_bytes_reserve(&packed, CHUNK_BYTES, err);
-    for (i64 got = 1; !status && got > 0;) {
-        status = file_in_read(file, packed.data, CHUNK_BYTES, &got, err);
+    i64 chunk = most ? SAMPLE_CHUNK_BYTES : CHUNK_BYTES;
+    for (i64 got = 1; !status && got > 0 && !in->cut;) {
+        status = file_in_read(file, packed.data, chunk, &got, err);
         status = status ? status : unpack_push(unpack, packed.data, got, own, progress, err);
+        in->cut = most && own->len >= most;
     }
-    status = status ? status : unpack_end(unpack, err);
+    status = status || in->cut ? status : unpack_end(unpack, err);
     file_bytes_free(&packed);
     in->data = own->data ? own->data : "";
     in->bytes = own->len;
@@ -85,18 +88,23 @@ static FALLIBLE view_all(struct input *in, struct file_in *file, bool end_mark, 
     return ERR_OK;
 }
 
-wf_status input_open(struct input *out, const char *path, enum packing packing, bool end_mark,
-                     struct memory *mem, struct load_progress *progress, struct error *err) {
+static FALLIBLE open_input(struct input *out, const char *path, enum packing packing, bool end_mark,
+                           i64 sample_bytes, struct memory *mem, struct load_progress *progress,
+                           struct error *err) {
     struct file_in file;
     struct file_wait wait = {check_progress, progress};
     *out = (struct input){.path = path, .data = "", .view.guard = -1, .owned.mem = mem};
     TRY(file_in_open(&file, path, wait, err));
     bool is_stdin = strcmp(path, "/dev/stdin") == 0;
     packing = packing == PACKING_BY_NAME ? packing_of(path) : packing;
+    out->again = file.again;
+    out->packing = (u8)packing;
+    out->stamp = file.stamp;
+    sample_bytes = file.again ? sample_bytes : 0;
     struct unpack *unpack = NULL;
     wf_status status = packing ? unpack_open(&unpack, packing, path, mem, err) : ERR_OK;
     if (!status) {
-        status = unpack       ? unpack_all(out, &file, unpack, progress, err)
+        status = unpack       ? unpack_all(out, &file, unpack, sample_bytes, progress, err)
                  : file.plain ? view_all(out, &file, end_mark && is_stdin, err)
                               : read_all(out, &file, end_mark, err);
     }
@@ -106,6 +114,17 @@ wf_status input_open(struct input *out, const char *path, enum packing packing, 
         input_close(out);
     }
     return status;
+}
+
+wf_status input_open(struct input *out, const char *path, enum packing packing, bool end_mark,
+                     struct memory *mem, struct load_progress *progress, struct error *err) {
+    return open_input(out, path, packing, end_mark, 0, mem, progress, err);
+}
+
+wf_status input_open_sample(struct input *out, const char *path, enum packing packing,
+                            i64 sample_bytes, struct memory *mem, struct load_progress *progress,
+                            struct error *err) {
+    return open_input(out, path, packing, false, sample_bytes, mem, progress, err);
 }
 
 void input_close(struct input *in) {

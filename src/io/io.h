@@ -2,6 +2,7 @@
 #ifndef WF_IO_IO_H
 #define WF_IO_IO_H
 
+#include "base/stop.h"
 #include "store/store.h"
 
 struct csv_options {
@@ -42,11 +43,9 @@ struct csv_options {
 struct load_progress { /* what a long load tells, and is told */
     _Atomic i64 bytes_done;
     i64 bytes_total;
-    _Atomic i32 *cancel;
-    i64 deadline_ns;
+    const struct stop *stop; /* whom it works for; NULL = nobody can stop it */
 };
-/* Whether the load has been cancelled or is past its deadline, and that as an error. NULL: never.
- */
+/* Whether the load is to end, and that as an error. NULL: never. */
 bool load_progress_over(const struct load_progress *progress);
 FALLIBLE load_progress_check(const struct load_progress *progress, struct error *err);
 
@@ -60,8 +59,7 @@ FALLIBLE csv_load(struct table *table, const struct input *in, const struct csv_
                   struct pool *pool, struct memory *mem, struct load_progress *progress,
                   i64 *out_rows, struct error *err);
 
-/* --- looking at a file -------------------------------------------------------------------------
- */
+/* --- looking at a file ----------------------------------------------------------------------- */
 
 struct csv_given { /* what the user said; the rest is found out */
     struct csv_options options;
@@ -80,11 +78,27 @@ struct csv_sniffed {
     u32 col_count;
     struct column_def *cols; /* in the arena, names too */
 };
-/* Finds out how the file is written and what columns it has, from its first megabyte or, with
- * `whole`, from all of it. The options found are lenient, and guessed types are marked. */
+/* Finds out how the file is written and what columns it has, from its first megabyte or, where
+ * sample_rows says so, from more. The options found are lenient, and guessed types are marked. */
 FALLIBLE csv_sniff(struct arena *arena, const struct input *in, const struct csv_given *given,
-                   bool whole, const struct load_progress *progress, struct csv_sniffed *out,
+                   const struct load_progress *progress, struct csv_sniffed *out,
                    struct error *err);
+
+/* --- a file as a provider of rows (store/scan.h) ------------------------------------------------
+ */
+
+/* Looks at the file; it is read when it is scanned. What can be read only once (a pipe, what is held
+ * open) is read now and kept. */
+struct csv_file;
+FALLIBLE csv_file_open(struct memory *mem, const char *path, enum packing packing,
+                       const struct csv_given *given, struct when when,
+                       struct load_progress *progress, struct csv_file **out, struct error *err);
+void csv_file_close(struct csv_file *file);
+const struct csv_sniffed *csv_file_sniffed(const struct csv_file *file);
+/* Becomes the provider of a table with the columns found, which closes it. */
+void csv_file_attach(struct csv_file *file, struct table *table);
+/* Lines that the last scan left out because of errors; the file's path in *out_path. */
+i64 csv_file_ignored(const struct table *table, const char **out_path);
 
 /* --- writing ---------------------------------------------------------------------------------- */
 

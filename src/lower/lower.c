@@ -25,7 +25,7 @@ void lower_fail(struct lower *l, wf_status code, i32 position, const char *forma
     l->status = error_set(l->err, code, position, "%s", message);
 }
 
-enum { EXPRS_PER_CHECK = 256 };
+enum { EXPRS_PER_CHECK = STOP_EVERY(256) };
 
 void lower_poll(struct lower *l) {
     if (++l->polls % EXPRS_PER_CHECK == 0 && !l->status) {

@@ -189,11 +189,13 @@ static void bind_row_number(struct builder *b, const struct scan_col *scan) {
 static struct builder *lower_scan(struct lower *l, const struct rel *rel) {
     u32 table = lower_table(l, rel->scan.table_id);
     i64 most = (i64)1 << 20;
-    while (most < rel->scan.table_rows * 2) {
+    i64 known = rel->scan.rows_most ? rel->scan.rows_most : rel->scan.table_rows * 2;
+    while (most < known) {
         most *= 2;
     }
     struct builder *b = build_new(l, SOURCE_TABLE, table, rel->scan.table_rows, most);
-    if (l->numbers_rows) { /* here, as behind a join it would be that of another row */
+    if (l->numbers_rows &&
+        !rel->scan.rows_most) { /* here, as behind a join it would be that of another row */
         struct op op = {.code = OP_ROWNO, .dst = NO_REG, .a = NO_REG, .b = NO_REG, .c = NO_REG};
         b->row_number = build_ctl_new(b, op, KIND_I64, range_exact(0, (i128)1 << 52), 0) + 1u;
     }

@@ -3,9 +3,11 @@
  * There is no silent fallback: when the session names a device, a step that it refuses is an error
  * with operator and reason (docs/decisions/0005). What only ever runs on the host (sorting, ranking, handing over the
  * result, pipelines over dictionaries, aggregation states or literal rows, which are small by
- * nature, and those that must keep the order of their rows) says so. Under auto the cheapest
+ * nature, those that must keep the order of their rows, and those that read a file, where parsing
+ * is most of the work) says so. Under auto the cheapest
  * estimate wins. */
 #include "run/run_int.h"
+#include "store/scan.h"
 
 const char *step_label(const struct step *step) {
     return step->label ? step->label : "step";
@@ -22,6 +24,10 @@ static const char *host_only(const struct exec *x, const struct step *step) {
                                         [STEP_FOLD] = "ordered aggregates run on the host"};
     if (step->kind != STEP_PIPELINE) {
         return step->kind < COUNT_OF(kinds) ? kinds[step->kind] : NULL;
+    }
+    const struct scan_provider *provider = exec_provider(x, step->pipeline);
+    if (provider) {
+        return provider->what;
     }
     const struct source *source = &step->pipeline->source;
     if (source->kind == SOURCE_VAR) {

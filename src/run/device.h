@@ -58,6 +58,8 @@ struct exec {
     const struct settings *settings;
     struct table **tables; /* by program table number */
     struct table_version **versions;
+    struct scan_provider **providers; /* by table: where its rows come from; NULL = its tablets.
+                                       * NULL pointer = all have tablets */
     union lit *lits;     /* parameters filled in */
     struct dict **dicts; /* by program dictionary number; filled as they become known */
     i32 *dict_lens;      /* entries this snapshot may see */
@@ -79,6 +81,13 @@ struct exec {
     b8 counts_rows;        /* EXPLAIN ANALYZE: devices count rows at marks */
     struct stream *stream; /* the answer is computed as it is read; NULL = it is all there */
 };
+
+/* The provider a pipeline's rows come from; NULL when they are tablets or a variable's. */
+static inline struct scan_provider *exec_provider(const struct exec *x,
+                                                  const struct pipeline *pipe) {
+    bool table = pipe->source.kind == SOURCE_TABLE && x->providers;
+    return table ? x->providers[pipe->source.ref] : NULL;
+}
 
 static inline struct stop exec_stop(const struct exec *x) {
     return (struct stop){x->cancel, x->cancel_seen, x->deadline_ns};

@@ -34,7 +34,8 @@ static i64 rows_of(const struct exec *x, const struct step *step, const i64 *row
     const struct source *source = &step->pipeline->source;
     switch (source->kind) {
     case SOURCE_TABLE:
-        return x->versions[source->ref]->rows;
+        return exec_provider(x, step->pipeline) ? MAX_OF(source->rows, 1)
+                                                : x->versions[source->ref]->rows;
     case SOURCE_VAR:
         return rows ? rows[source->ref] : x->vars[source->ref].rows;
     default:

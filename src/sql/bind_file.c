@@ -1,8 +1,8 @@
 /* bind_file.c: read_csv('file', …) in FROM: a file as a table.
  *
- * Part of binding. The file is read while the statement is compiled, by whoever compiles it
- * (snap->files), into a table that only this statement's snapshot knows; from then on it is a table
- * like any other, with statistics. Options are named as in DuckDB, or as in COPY, and take
+ * Part of binding. Whoever compiles the statement (snap->files) looks at the file and makes it a
+ * table that only this statement's snapshot knows; its provider reads the file when the statement
+ * runs. Options are named as in DuckDB, or as in COPY, and take
  * constants: name => value or name = value. Lists are written ['a', 'b'] and {'a': 'b'}; they
  * arrive as text (friendly.c) and are taken apart here. */
 #include "sql/sql_int.h"

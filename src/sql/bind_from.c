@@ -10,6 +10,7 @@
  * over that; its join is dependent. So does the right side of an outer join whose condition
  * contains subqueries: the condition is then a filter on that side. */
 #include "sql/sql_int.h"
+#include "store/scan.h"
 
 /* Where an item of FROM stands. */
 struct place {
@@ -56,6 +57,16 @@ static FALLIBLE rename_columns(struct bind *b, const struct json *alias, const c
     return ERR_OK;
 }
 
+/* What is known of a column: by the statistics, or, where rows come from a provider, by its type.
+ */
+static struct column_stats known_of(const struct snapshot_table *found, u32 col) {
+    if (!found->table->provider) {
+        return found->version->stats[col];
+    }
+    return (struct column_stats){.range = range_of_type(found->table->cols[col].type),
+                                 .null_count = found->table->provider->rows + 1};
+}
+
 static struct rel *scan_rel(struct bind *b, const struct snapshot_table *found, const char *alias,
                             i32 position, struct scope_col *cols) {
     const struct table *table = found->table;
@@ -70,23 +81,27 @@ static struct rel *scan_rel(struct bind *b, const struct snapshot_table *found, 
     *source = *found;
     scan->scan.source = source;
     scan->rows = version->live_rows;
+    if (table->provider) {
+        scan->scan.table_rows = scan->rows = table->provider->rows;
+        scan->scan.rows_most = table->provider->rows_most;
+    }
     for (u32 i = 0; i < table->col_count; i++) {
-        const struct column_stats *stats = &version->stats[i];
-        bool no_nulls = stats->null_count == 0;
+        struct column_stats stats = known_of(found, i);
+        bool no_nulls = stats.null_count == 0;
         const char *name = arena_sv(b->arena, sv_from(table->cols[i].name)).ptr;
         u32 col = bind_col_new(b, alias, name, table->cols[i].type,
                                !no_nulls && !table->cols[i].not_null);
         struct scan_col scan_col = {.col = col,
                                     .table_col = i,
-                                    .range = stats->range,
+                                    .range = stats.range,
                                     .no_nulls = no_nulls,
-                                    .all_dict = stats->all_dict,
-                                    .unique = stats->unique,
-                                    .sorted = stats->sorted,
-                                    .distinct = stats->distinct};
-        if (stats->all_dict) { /* what is known of text is how many codes it has */
+                                    .all_dict = stats.all_dict,
+                                    .unique = stats.unique,
+                                    .sorted = stats.sorted,
+                                    .distinct = stats.distinct};
+        if (stats.all_dict) { /* what is known of text is how many codes it has */
             scan_col.range = range_of_value(0);
-            scan_col.range.hi = stats->dict_len - 1;
+            scan_col.range.hi = stats.dict_len - 1;
         }
         VEC_PUSH(b->arena, &scan->scan.cols, scan_col);
         VEC_PUSH(b->arena, &scan->out, col);

@@ -111,7 +111,7 @@ static const struct {
     [NEST_VIEW] = {"views", 20, 40},
 };
 
-enum { ENTERED_PER_CHECK = 256 };
+enum { ENTERED_PER_CHECK = STOP_EVERY(256) };
 
 FALLIBLE bind_enter(struct bind *b, enum nesting what, i32 position) {
     i32 with = nestings[what].with;

@@ -8,7 +8,7 @@
  */
 #include "sql/sql_int.h"
 
-enum { KEY_CACHE = 256, BYTES_PER_CHECK = 1 << 20 };
+enum { KEY_CACHE = 256, BYTES_PER_CHECK = STOP_EVERY(1 << 20) };
 
 struct reader {
     struct arena *arena;

@@ -131,6 +131,8 @@ struct table {
     u32 tablet_shift;    /* log2 of rows per tablet */
     b8 plain; /* SET narrow = off at creation: integers at their type's width, for comparison */
     struct memory *mem;
+    /* Where the rows come from when they are no tablets (scan.h); released with the table. */
+    struct scan_provider *provider;
     struct table_state *state; /* insiders: lock, current version */
 };
 

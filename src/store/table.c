@@ -3,6 +3,7 @@
  * A table is a definition, dictionaries and a place to publish versions; the rows are in the
  * versions. table_append and load_commit are for tables that nobody changes through transactions:
  * they take the current version, make the next and publish it, one at a time. */
+#include "store/scan.h"
 #include "store/store_int.h"
 
 static void *copy_array(struct arena *arena, const void *from, i64 count, i64 item) {
@@ -133,6 +134,9 @@ void table_close(struct table *table) {
         return;
     }
     struct table_state *state = table->state;
+    if (table->provider) {
+        table->provider->release(table->provider);
+    }
     version_release(state->current);
     for (u32 i = 0; i < table->col_count; i++) {
         dict_release(table->dicts[i]);

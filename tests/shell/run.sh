@@ -281,8 +281,23 @@ expect "tbl and header by themselves" 0 'column0,column1,y
 1,a b,qux' --format csv -c "select p.*, w.y from '$tmp/pairs.tbl' p, '$tmp/words.csv' w where p.column0 = 1 order by y"
 expect "tabs, no header" 0 'sum
 12' --format csv -c "select sum(column0) from '$tmp/tabs.tsv'"
-expect "types follow the whole file" 0 'count,max
-200001,200000' --format csv -c "select count(*), max(n) from '$tmp/late.csv'"
+complains "types follow a sample" 1 'late.csv, line 200002, column 1 \(n\): "4.5" is not an integer' -c "select count(*), max(n) from '$tmp/late.csv'"
+complains "and the option that helps is named" 1 '^HINT: .*sample_size => -1' -c "select count(*), max(n) from '$tmp/late.csv'"
+expect "types follow the whole file where asked to" 0 'count,max
+200001,200000' --format csv -c "select count(*), max(n) from read_csv('$tmp/late.csv', sample_size => -1)"
+expect "columns not asked for are not looked at" 0 'count,max
+200001,w99999' --format csv -c "select count(*), max(t) from '$tmp/late.csv'"
+expect "a limit reads the beginning" 0 'n,t
+1,w1' --format csv -c "select * from '$tmp/late.csv' limit 1"
+{ echo "n,g,t"; awk 'BEGIN { for (i = 0; i < 3000000; i++) print i "," i % 7 ",text of some length " i }'; } >"$tmp/long.csv"
+expect "a file larger than the memory" 0 'g,n,s
+0,428572,642857357142
+3,428571,642855642858' --memory 48MB --format csv -c "select g, count(*) as n, sum(n) as s from '$tmp/long.csv' group by g having g % 3 = 0 and g < 6 order by g"
+gzip -1 "$tmp/long.csv"
+expect "and an archive of one" 0 'n,m
+3000000,79888890' --memory 48MB --format csv -c "select count(*) as n, sum(length(t)) as m from '$tmp/long.csv.gz'"
+rm "$tmp/long.csv.gz"
+piped "a file from standard input, twice" 0 $'a,b\n1,2\n3,4' $'a,b\n1,4\n3,4' --format csv -c "with f as (from '/dev/stdin') select x.a, y.b from f x, f y where y.b > 3 order by 1"
 expect "read_csv with options" 0 'column0
 x
 foo

@@ -328,14 +328,15 @@ static void test_cancel_and_progress(void **state) {
     write_file(SV("1,a\n2,b\n3,c\n"));
     struct table *table = table_of("it", 4);
     _Atomic i32 cancel = 1;
-    struct load_progress progress = {.cancel = &cancel};
+    struct stop stop = {.cancel = &cancel};
+    struct load_progress progress = {.stop = &stop};
     i64 rows;
     assert_int_equal(load_file(table, path, &csv, pool, &progress, &rows), ERR_CANCELLED);
     atomic_store(&cancel, 0);
-    progress.deadline_ns = 1;
+    stop.deadline_ns = 1;
     error_reset(&err);
     assert_int_equal(load_file(table, path, &csv, pool, &progress, &rows), ERR_CANCELLED);
-    progress.deadline_ns = 0;
+    stop.deadline_ns = 0;
     error_reset(&err);
     assert_int_equal(load_file(table, path, &csv, pool, &progress, &rows), ERR_OK);
     assert_int_equal(rows, 3);
@@ -482,7 +483,8 @@ static void test_bomb(void **state) {
         assert_int_equal(input_open(&in, path, packing, false, &small, NULL, &err),
                          ERR_OUT_OF_MEMORY);
         _Atomic i32 cancel = 1;
-        struct load_progress progress = {.cancel = &cancel};
+        struct stop stop = {.cancel = &cancel};
+        struct load_progress progress = {.stop = &stop};
         error_reset(&err);
         assert_int_equal(input_open(&in, path, packing, false, &mem, &progress, &err),
                          ERR_CANCELLED);
@@ -544,7 +546,8 @@ static void test_long_line(void **state) {
     assert_int_equal(load(table, &csv, 1 << 12), ERR_BAD_COPY_FORMAT);
     assert_true(clock_ns() - begin < 20000000000LL); /* 10,000 blocks, each once */
     _Atomic i32 cancel = 1;
-    struct load_progress progress = {.cancel = &cancel};
+    struct stop stop = {.cancel = &cancel};
+    struct load_progress progress = {.stop = &stop};
     i64 rows;
     error_reset(&err);
     assert_int_equal(load_file(table, path, &csv, pool, &progress, &rows), ERR_CANCELLED);

@@ -4,6 +4,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include "test_csv_fixture.h"
 
+#include "store/scan.h"
+
 /* Columns as `name type`, separated by commas, then rows after bars; NULL is `-`. */
 static void dump(const struct csv_sniffed *found, struct table *table, char *out, i64 cap) {
     i64 n = 0;
@@ -39,36 +41,155 @@ static void dump(const struct csv_sniffed *found, struct table *table, char *out
     out[n] = 0;
 }
 
-/* As a file in FROM is read. */
+/* --- the same rows from a scan, part by part --------------------------------------------------- */
+
+enum { MOST_PARTS = 1 << 17 };
+struct scanning {
+    struct csv_file *file;
+    struct table *table;
+    struct scan *scan;
+    char *texts[MOST_PARTS]; /* of each part, from malloc */
+    i64 bad_number;
+    struct error bad, failed;
+    struct mutex lock;
+};
+
+static char *print_part(const struct table *table, const struct scan_part *part) {
+    i64 n = 0, cap = 64;
+    for (i64 i = 0; i < part->rows; i++) {
+        for (u32 c = 0; c < table->col_count; c++) {
+            bool text = type_kind(table->cols[c].type) == KIND_STR;
+            cap += 128 + (text ? ((const str *)part->cols[c].data)[i].len : 0);
+        }
+    }
+    char *out = malloc((size_t)cap);
+    for (i64 i = 0; i < part->rows; i++) {
+        for (u32 c = 0; c < table->col_count; c++) {
+            struct type type = table->cols[c].type;
+            const u8 *value = (const u8 *)part->cols[c].data + i * kind_bytes[type_kind(type)];
+            out[n++] = c ? ',' : '|';
+            if (part->cols[c].nulls[i]) {
+                out[n++] = '-';
+                static const u8 zero[16];
+                i64 bytes = type_kind(type) == KIND_STR ? 8 : kind_bytes[type_kind(type)];
+                assert_memory_equal(value, zero, (size_t)bytes);
+            } else if (type_kind(type) == KIND_STR) {
+                str s = *(const str *)(const void *)value;
+                assert_int_equal(s.prefix, str_from(sv_of(s)).prefix);
+                memcpy(out + n, sv_of(s).ptr, (size_t)s.len);
+                n += s.len;
+            } else {
+                n += value_print(type, type_kind(type), value, out + n);
+            }
+        }
+    }
+    out[n] = 0;
+    return out;
+}
+
+static void scan_task(void *arg, i64 i, i32 worker) {
+    struct scanning *s = arg;
+    struct scan_part part = {0};
+    struct error own;
+    UNUSED(i);
+    error_reset(&own);
+    while (!part.end && !part.bad) {
+        wf_status status = s->table->provider->next(s->scan, worker, &part, &own);
+        mutex_lock(&s->lock);
+        if (status) {
+            s->failed = own;
+            part.end = 1;
+        } else if (!part.end) {
+            assert_true(part.number < MOST_PARTS && !s->texts[part.number]);
+            s->texts[part.number] = print_part(s->table, &part);
+        }
+        if (part.bad && part.number < s->bad_number) {
+            s->bad_number = part.number;
+            s->bad = part.err;
+        }
+        mutex_unlock(&s->lock);
+    }
+}
+
+static wf_status scan_all(struct scanning *s, i64 part_bytes) {
+    static b8 cols[2000];
+    memset(cols, 1, sizeof cols);
+    struct scan_request request = {
+        .cols = cols, .mem = &mem, .worker_count = 3, .part_bytes = part_bytes};
+    TRY(s->table->provider->open(s->table->provider, &request, &s->scan, &err));
+    pool_run(pool, 3, scan_task, s);
+    s->table->provider->close(s->scan);
+    if (s->failed.code || s->bad_number != I64_MAX) {
+        err = s->failed.code ? s->failed : s->bad;
+        return err.code;
+    }
+    return ERR_OK;
+}
+
+/* The rows, as dump prints them behind the columns. */
+static wf_status scan_text(const struct csv_given *given, i64 bytes, char *out) {
+    static struct scanning s;
+    memset(&s, 0, sizeof s);
+    s.bad_number = I64_MAX;
+    mutex_init(&s.lock);
+    *out = 0;
+    TRY(csv_file_open(&mem, path, PACKING_BY_NAME, given, (struct when){0}, NULL, &s.file, &err));
+    const struct csv_sniffed *found = csv_file_sniffed(s.file);
+    s.table = table_open(&mem, 1, "t", found->col_count, found->cols, 4, false);
+    csv_file_attach(s.file, s.table);
+    wf_status status = scan_all(&s, bytes < 4096 ? 7 : 4099);
+    for (i64 i = 0; i < MOST_PARTS && s.texts[i]; i++) {
+        out += sprintf(out, "%s", s.texts[i]);
+        free(s.texts[i]);
+    }
+    mutex_fini(&s.lock);
+    table_close(s.table);
+    return status;
+}
+
+/* What a load said is what a scan says. */
+static void compare_scan(const struct csv_given *given, i64 bytes, wf_status status,
+                         const char *rows) {
+    static char got[1 << 20];
+    struct error loaded = err;
+    error_reset(&err);
+    wf_status scanned = scan_text(given, bytes, got);
+    assert_int_equal(scanned, status);
+    if (status) {
+        assert_string_equal(err.message, loaded.message);
+        assert_string_equal(err.hint, loaded.hint);
+    } else {
+        assert_string_equal(got, rows);
+    }
+    err = loaded;
+}
+
+/* As a file in FROM is read: loaded, and scanned. */
 static wf_status read_text(struct sv text, const struct csv_given *given, char *out, i64 cap) {
     struct arena arena;
-    struct csv_sniffed found;
+    struct csv_sniffed found = {0};
     struct input in;
     i64 rows = 0;
-    wf_status status = ERR_OK;
     write_file(text);
     arena_init(&arena, &mem);
     error_reset(&err);
+    *out = 0;
     TRY(input_open(&in, path, PACKING_BY_NAME, false, &mem, NULL, &err));
-    for (int whole = 0; whole < 2; whole++) {
-        memset(&found, 0, sizeof found);
-        error_reset(&err);
-        status = csv_sniff(&arena, &in, given, whole != 0, NULL, &found, &err);
-        if (status) {
-            break;
-        }
+    wf_status status = csv_sniff(&arena, &in, given, NULL, &found, &err);
+    char *behind = out;
+    if (!status) {
         struct table *table = table_open(&mem, 1, "t", found.col_count, found.cols, 4, false);
+        dump(&found, table, out, cap); /* the columns, as there are no rows yet */
+        behind = out + strlen(out);
         status = csv_load_blocks(table, &in, &found.options, pool, &mem, NULL, 7, &rows, &err);
         if (!status) {
             dump(&found, table, out, cap);
         }
         table_close(table);
-        if (!status) {
-            break;
-        }
     }
     input_close(&in);
     arena_fini(&arena);
+    compare_scan(given, text.len, status, behind);
     return status;
 }
 
@@ -291,7 +412,8 @@ static void test_options(void **state) {
     expect(SV("a,b\n\"x,1\n"), &given, "a text,b integer|\"x,1");
 }
 
-/* A value behind the sample is not changed to fit: the file is looked at again. */
+/* A value behind the sample is not changed to fit: it is an error, unless the whole file is looked
+ * at first. */
 static void test_late(void **state) {
     (void)state;
     static const struct {
@@ -308,14 +430,17 @@ static void test_late(void **state) {
     };
     enum { ROWS = 21000 };
     static char text[ROWS * 32], got[1 << 20], wanted[100];
-    struct csv_given none = {0};
+    struct csv_given none = {0}, all = {.sample_rows = -1};
     for (i64 k = 0; k < COUNT_OF(samples); k++) {
         i64 n = snprintf(text, sizeof text, "a\n");
         for (i64 i = 0; i < ROWS; i++) {
             n += snprintf(text + n, 32, "%s\n", samples[k].usual);
         }
         n += snprintf(text + n, 32, "%s\n", samples[k].late);
-        assert_int_equal(read_text((struct sv){text, n}, &none, got, sizeof got), ERR_OK);
+        assert_true(read_text((struct sv){text, n}, &none, got, sizeof got) != ERR_OK);
+        assert_non_null(strstr(err.message, ", line 21002, column 1 (a): "));
+        assert_non_null(strstr(err.hint, "sample_size => -1"));
+        assert_int_equal(read_text((struct sv){text, n}, &all, got, sizeof got), ERR_OK);
         snprintf(wanted, sizeof wanted, "a %s|", samples[k].type);
         assert_memory_equal(got, wanted, strlen(wanted));
         i64 len = (i64)strlen(samples[k].late);
@@ -333,6 +458,75 @@ static void test_wide(void **state) {
     expect_error((struct sv){text, n}, NULL, ERR_TOO_MANY_COLUMNS, "1600", "");
 }
 
+/* A file that is another when it is scanned than when it was looked at. */
+static void test_changed(void **state) {
+    (void)state;
+    static const b8 cols[2] = {1, 1};
+    struct csv_given none = {0};
+    struct csv_file *file = NULL;
+    struct scan *scan = NULL;
+    struct scan_request request = {.cols = cols, .mem = &mem, .worker_count = 1};
+    write_file(SV("a,b\n1,2\n3,4\n"));
+    assert_int_equal(csv_file_open(&mem, path, PACKING_NONE, &none, (struct when){0}, NULL, &file, &err), ERR_OK);
+    const struct csv_sniffed *found = csv_file_sniffed(file);
+    struct table *table = table_open(&mem, 1, "t", found->col_count, found->cols, 4, false);
+    csv_file_attach(file, table);
+    write_file(SV("a,b\n1,2\n3,4\n5,6\n"));
+    assert_int_equal(table->provider->open(table->provider, &request, &scan, &err), ERR_IO);
+    assert_non_null(strstr(err.message, "changed"));
+    struct table_version *version = NULL;
+    assert_int_equal(table->provider->load(table->provider, NULL, &version, &err), ERR_IO);
+    table_close(table);
+}
+
+/* The memory a scan needs is refused, at every place where it asks. */
+static void test_refused(void **state) {
+    (void)state;
+    static char got[1 << 16];
+    struct csv_given none = {0};
+    wf_status status = ERR_OUT_OF_MEMORY;
+    write_file(SV("a,b\n1,\"x\"\"y\"\n3,\"a\nb\"\n"));
+    for (i64 nth = 1; status; nth++) {
+        error_reset(&err);
+        memory_fail_at(nth);
+        struct csv_file *file = NULL;
+        status = csv_file_open(&mem, path, PACKING_BY_NAME, &none, (struct when){0}, NULL, &file, &err);
+        if (!status) {
+            csv_file_close(file);
+        } else {
+            assert_int_equal(status, ERR_OUT_OF_MEMORY);
+        }
+    }
+    memory_fail_at(0);
+    struct csv_file *file = NULL;
+    assert_int_equal(csv_file_open(&mem, path, PACKING_BY_NAME, &none, (struct when){0}, NULL, &file, &err),
+                     ERR_OK);
+    const struct csv_sniffed *found = csv_file_sniffed(file);
+    struct table *table = table_open(&mem, 1, "t", found->col_count, found->cols, 4, false);
+    csv_file_attach(file, table);
+    status = ERR_OUT_OF_MEMORY;
+    for (i64 nth = 1; status; nth++) {
+        static struct scanning s;
+        memset(&s, 0, sizeof s);
+        s.bad_number = I64_MAX;
+        s.table = table;
+        mutex_init(&s.lock);
+        error_reset(&err);
+        memory_fail_at(nth);
+        status = scan_all(&s, 7);
+        memory_fail_at(0);
+        char *out = got;
+        for (i64 i = 0; i < 64; i++) {
+            out += s.texts[i] ? sprintf(out, "%s", s.texts[i]) : 0;
+            free(s.texts[i]);
+        }
+        mutex_fini(&s.lock);
+        assert_true(!status || status == ERR_OUT_OF_MEMORY);
+    }
+    assert_string_equal(got, "|1,x\"y|3,a\nb");
+    table_close(table);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_types, set_up, tear_down),
@@ -343,6 +537,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_options, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_late, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_wide, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_changed, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_refused, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -909,99 +909,6 @@ static void test_reduce(void **state) {
     }
 }
 
-/* --- refusals --- */
-
-static void test_refusals(void **state) {
-    (void)state;
-    static uint32_t a[64], b[64];
-    static uint64_t c[256];
-    static const int fields[] = {0, 1};
-    for (int place = 0; place < prim_places(); place++) {
-        wf_place at = (wf_place)place;
-        wf_relation in = layout(WF_ELEM_U32, 0);
-        in.data = a;
-        in.count = 10;
-        wf_relation out = {.word = WF_ELEM_U32, .data = b, .room = 64};
-        wf_relation wide = {.word = WF_ELEM_U64, .data = c, .room = 256};
-        const wf_term bad_field[] = {{7, WF_COMPARE_EQ, 1, 0}};
-        const wf_term bad_clause[] = {{0, WF_COMPARE_EQ, 1, 1}, {0, WF_COMPARE_EQ, 1, 0}};
-        assert_prim_error(wf_prim_rel_project(prim, at, NULL, &in, fields, 2, NULL), "22023");
-        assert_prim_error(wf_prim_rel_project(prim, at, &out, NULL, fields, 2, NULL), "22023");
-        assert_prim_error(wf_prim_rel_project(prim, at, &out, &in, NULL, 2, NULL), "22023");
-        assert_prim_error(wf_prim_rel_project(prim, at, &out, &in, fields, 17, NULL), "22023");
-        assert_prim_error(wf_prim_rel_select(prim, at, &out, &in, bad_field, 1, 0, NULL), "22023");
-        assert_prim_error(wf_prim_rel_select(prim, at, &out, &in, bad_clause, 2, 0, NULL), "22023");
-        assert_prim_error(wf_prim_rel_select(prim, at, &out, &in, bad_field, 99, 0, NULL), "22023");
-        assert_prim_error(wf_prim_rel_select(prim, at, &wide, &in, NULL, 0, 0, NULL), "42804");
-        assert_prim_error(wf_prim_rel_convert(prim, at, &wide, &in, NULL), "42804");
-        assert_prim_error(wf_prim_rel_product(prim, at, &out, &in, &in, NULL), "22023");
-        in.count = -1;
-        assert_prim_error(wf_prim_rel_select(prim, at, &out, &in, NULL, 0, 0, NULL), "22023");
-        in.count = 10;
-        in.bits[0] = 30;
-        assert_prim_error(wf_prim_rel_select(prim, at, &out, &in, NULL, 0, 0, NULL), "22023");
-        in.bits[0] = 0;
-        assert_prim_error(wf_prim_rel_select(prim, at, &out, &in, NULL, 0, 0, NULL), "22023");
-        in.bits[0] = 20;
-        in.word = WF_ELEM_I32;
-        assert_prim_error(wf_prim_rel_select(prim, at, &out, &in, NULL, 0, 0, NULL), "42804");
-        in.word = WF_ELEM_U32;
-        out.data = a + 4;
-        assert_prim_error(wf_prim_rel_select(prim, at, &out, &in, NULL, 0, 0, NULL), "22023");
-        out.data = NULL;
-        assert_prim_error(wf_prim_rel_select(prim, at, &out, &in, NULL, 0, 0, NULL), "22023");
-        out.data = b;
-        out.form = WF_PAGED;
-        out.page_rows = 10;
-        out.fills = (uint32_t *)c;
-        assert_prim_error(wf_prim_rel_select(prim, at, &out, &in, NULL, 0, 0, NULL), "22023");
-        out.page_rows = 16;
-        out.room = 0;
-        assert_prim_error(wf_prim_rel_select(prim, at, &out, &in, NULL, 0, 0, NULL), "22023");
-    }
-}
-
-static void test_refusals_joins(void **state) {
-    (void)state;
-    static uint32_t a[64], b[64];
-    static uint64_t c[256];
-    static const wf_rel_join inner = {WF_REL_INNER, WF_STAGE_MERGE, 0, 0};
-    for (int place = 0; place < prim_places(); place++) {
-        wf_place at = (wf_place)place;
-        wf_relation in = layout(WF_ELEM_U32, 0);
-        in.data = a;
-        in.count = 10;
-        wf_relation in2 = in;
-        in2.data = b;
-        wf_relation out = {.word = WF_ELEM_U32, .data = b, .room = 64};
-        wf_relation wide = {.word = WF_ELEM_U64, .data = c, .room = 256};
-        wf_rel_join how = inner;
-        assert_prim_error(wf_prim_rel_join(prim, at, NULL, &wide, &in, &in2, NULL), "22023");
-        assert_prim_error(wf_prim_rel_join(prim, at, &inner, &out, &in, &in2, NULL), "22023");
-        how.kind = (wf_rel_kind)9;
-        assert_prim_error(wf_prim_rel_join(prim, at, &how, &wide, &in, &in2, NULL), "22023");
-        how = (wf_rel_join){WF_REL_FULL, WF_STAGE_HASH, 0, 0};
-        assert_prim_error(wf_prim_rel_join(prim, at, &how, &wide, &in, &in2, NULL), "0A000");
-        in2.bits[0] = 19;
-        assert_prim_error(wf_prim_rel_join(prim, at, &inner, &wide, &in, &in2, NULL), "42804");
-        in2.bits[0] = 20;
-        in2.key_count = 0;
-        assert_prim_error(wf_prim_rel_set(prim, at, WF_UNION, &wide, &in, &in2, NULL), "22023");
-        in2.key_count = 1;
-        assert_prim_error(wf_prim_rel_set(prim, at, WF_UNION, &wide, &in, &in2, NULL), "42804");
-        assert_prim_error(wf_prim_rel_reduce(prim, at, WF_REDUCE_SUM, 5, &out,
-                                             prim_array(WF_ELEM_U64, c, 64), &in, NULL),
-                          "22023");
-        assert_prim_error(wf_prim_rel_reduce(prim, at, WF_REDUCE_SUM, 1, &out,
-                                             prim_array(WF_ELEM_U32, c, 64), &in, NULL),
-                          "42804");
-        wf_work work = {NULL, 0, 0};
-        assert_prim_ok(wf_prim_rel_join(prim, at, &inner, &wide, &in, &in2, &work));
-        assert_true(work.needed > 0);
-    }
-    assert_int_equal(wf_prim_rel_convert(NULL, WF_ON_CPU, NULL, NULL, NULL), WF_MISUSE);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_project),
@@ -1018,8 +925,6 @@ int main(void) {
         cmocka_unit_test(test_reduce),
         cmocka_unit_test(test_whole_sets),
         cmocka_unit_test(test_whole_set_pages),
-        cmocka_unit_test(test_refusals_joins),
-        cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, prim_setup, prim_teardown);
 }

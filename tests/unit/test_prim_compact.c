@@ -218,43 +218,6 @@ static void test_compare(void **state) {
     }
 }
 
-static void test_compact_refusals(void **state) {
-    (void)state;
-    static uint32_t a[32], b[32];
-    static uint8_t f[32];
-    for (int place = 0; place < prim_places(); place++) {
-        wf_place at = (wf_place)place;
-        wf_array in[9] = {prim_array(WF_ELEM_U32, a, 10)};
-        wf_array out[9] = {prim_array(WF_ELEM_U32, b, 10)};
-        wf_array flags = prim_array(WF_ELEM_BOOL, f, 10);
-        int64_t count;
-        assert_prim_ok(wf_prim_compact(prim, at, 1, out, in, 1, flags, &count, NULL));
-        assert_prim_error(wf_prim_compact(prim, at, 1, out, in, 0, flags, &count, NULL), "22023");
-        assert_prim_error(wf_prim_compact(prim, at, 1, out, in, 9, flags, &count, NULL), "22023");
-        assert_prim_error(wf_prim_compact(prim, at, 1, out, in, 1, flags, NULL, NULL), "22023");
-        assert_prim_error(wf_prim_compact(prim, at, 1, NULL, in, 1, flags, &count, NULL), "22023");
-        assert_prim_error(wf_prim_compact(prim, at, 1, out, in, 1, in[0], &count, NULL), "42804");
-        in[0].count = 9;
-        assert_prim_error(wf_prim_compact(prim, at, 1, out, in, 1, flags, &count, NULL), "22023");
-        in[0].count = 10;
-        out[0].type = WF_ELEM_I32;
-        assert_prim_error(wf_prim_compact(prim, at, 1, out, in, 1, flags, &count, NULL), "42804");
-        out[0] = in[0];
-        assert_prim_error(wf_prim_compact(prim, at, 1, out, in, 1, flags, &count, NULL), "22023");
-        out[0].data = b;
-        uint32_t five = 5;
-        assert_prim_error(wf_prim_compact_compare(prim, at, 1, out, in, 1, in[0], (wf_compare)9,
-                                                  &five, &count, NULL),
-                          "22023");
-        assert_prim_error(wf_prim_compact_compare(prim, at, 1, out, in, 1, in[0], WF_COMPARE_EQ,
-                                                  NULL, &count, NULL),
-                          "22023");
-        in[0].count = flags.count = 0;
-        assert_prim_ok(wf_prim_compact(prim, at, 0, out, in, 1, flags, &count, NULL));
-        assert_int_equal(count, 0);
-    }
-}
-
 static void check_gather(wf_place place, int width, int index_bytes, int64_t n, int passes) {
     wf_elem type = width == 4 ? WF_ELEM_F32 : width == 8 ? WF_ELEM_I64 : WF_ELEM_U128;
     wf_elem index_type = index_bytes == 4 ? WF_ELEM_U32 : WF_ELEM_U64;
@@ -457,7 +420,6 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_flags),
         cmocka_unit_test(test_compare),
-        cmocka_unit_test(test_compact_refusals),
         cmocka_unit_test(test_gather),
         cmocka_unit_test(test_passes),
         cmocka_unit_test(test_histogram),

@@ -162,56 +162,10 @@ static void test_sizes(void **state) {
     }
 }
 
-static void test_refusals(void **state) {
-    (void)state;
-    static int64_t a[16], b[16], out[16];
-    static wf_span spans[2] = {{0, 3}, {3, 6}};
-    static int32_t lengths[2];
-    for (int place = 0; place < prim_places(); place++) {
-        wf_place at = (wf_place)place;
-        wf_array in[2] = {prim_array(WF_ELEM_I64, a, 10), prim_array(WF_ELEM_I64, b, 10)};
-        wf_array to = prim_array(WF_ELEM_I64, out, 10);
-        b[3] = 0;
-        assert_prim_error(wf_prim_map(prim, at, "DIV_I64", to, in, 2, NULL), "22012");
-        assert_prim_error(wf_prim_map(prim, at, "NO_SUCH", to, in, 2, NULL), "42883");
-        assert_prim_error(wf_prim_map(prim, at, NULL, to, in, 2, NULL), "42883");
-        assert_prim_error(wf_prim_map(prim, at, "FILTER", to, in, 2, NULL), "0A000");
-        assert_prim_error(wf_prim_map(prim, at, "SEL_STR", to, in, 2, NULL), "0A000");
-        assert_prim_error(wf_prim_map(prim, at, "PARSE_INT", to, in, 1, NULL), "0A000");
-        assert_prim_error(wf_prim_map(prim, at, "ADD_I64", to, in, 1, NULL), "22023");
-        assert_prim_error(wf_prim_map(prim, at, "ADD_I64", to, NULL, 2, NULL), "22023");
-        assert_prim_error(wf_prim_map(prim, at, "ADD_I32", to, in, 2, NULL), "42804");
-        in[1].type = WF_ELEM_F64;
-        assert_prim_error(wf_prim_map(prim, at, "ADD_I64", to, in, 2, NULL), "42804");
-        in[1].type = WF_ELEM_U64;
-        in[1].count = 9;
-        assert_prim_error(wf_prim_map(prim, at, "ADD_I64", to, in, 2, NULL), "22023");
-        in[1].count = 10;
-        to.count = 9;
-        assert_prim_error(wf_prim_map(prim, at, "ADD_I64", to, in, 2, NULL), "22023");
-        to.count = 10;
-        to.data = a + 1;
-        assert_prim_error(wf_prim_map(prim, at, "ADD_I64", to, in, 2, NULL), "22023");
-        to.data = out;
-        in[0].count = in[1].count = 0;
-        assert_prim_ok(wf_prim_map(prim, at, "ADD_I64", to, in, 2, NULL));
-        wf_array text = {WF_ELEM_TEXT, spans, 2, "abcdefgh", 8};
-        assert_prim_error(wf_prim_map(prim, at, "LENGTH_STR", prim_array(WF_ELEM_I32, lengths, 2),
-                                      &text, 1, NULL),
-                          "22003"); /* a span leaves the bytes */
-        spans[1].length = 5;
-        assert_prim_ok(wf_prim_map(prim, at, "LENGTH_STR", prim_array(WF_ELEM_I32, lengths, 2),
-                                   &text, 1, NULL));
-        assert_true(lengths[0] == 3 && lengths[1] == 5);
-        spans[1].length = 6;
-    }
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_opcodes),
         cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, prim_setup, prim_teardown);
 }

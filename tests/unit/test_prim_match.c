@@ -502,122 +502,6 @@ static void test_extremes(void **state) {
     }
 }
 
-/* Two sides of 64 rows, and a result of as many. */
-static uint32_t few_r[64], few_s[64], few_out[128];
-
-static wf_join_spec few_spec(void) {
-    wf_join_spec spec = {.want_rows = 1};
-    for (int i = 0; i < 64; i++) {
-        few_r[i] = few_s[i] = (uint32_t)i * 1000003u;
-    }
-    spec.r.keys = prim_array(WF_ELEM_U32, few_r, 64);
-    spec.s.keys = prim_array(WF_ELEM_U32, few_s, 64);
-    return spec;
-}
-
-static void refuse_open(wf_place at, const wf_join_spec *spec, const char *sqlstate) {
-    wf_join *join = NULL;
-    assert_prim_error(wf_prim_join_open(prim, at, spec, &join), sqlstate);
-    assert_null(join);
-}
-
-static void test_refused_specs(void **state) {
-    (void)state;
-    static const float f[4];
-    for (int place = 0; place < prim_places(); place++) {
-        wf_place at = (wf_place)place;
-        wf_join_spec bad = few_spec();
-        bad.algorithm = (wf_join_algorithm)99;
-        refuse_open(at, &bad, "22023");
-        bad = few_spec();
-        bad.kind = (wf_join_kind)-1;
-        refuse_open(at, &bad, "22023");
-        bad = few_spec();
-        bad.s.keys.type = WF_ELEM_I32;
-        refuse_open(at, &bad, "42804");
-        bad.s.keys = bad.r.keys = prim_array(WF_ELEM_BOOL, (void *)(size_t)f, 4);
-        refuse_open(at, &bad, "42804");
-        bad = few_spec();
-        bad.r.keys.count = -1;
-        refuse_open(at, &bad, "22023");
-        bad = few_spec();
-        bad.r.keys.count = 0xffffffffLL;
-        refuse_open(at, &bad, "54000");
-        bad = few_spec();
-        bad.r.column_count = 9;
-        refuse_open(at, &bad, "22023");
-        bad.r.column_count = 1;
-        refuse_open(at, &bad, "22023");
-        wf_array column = prim_array(WF_ELEM_U32, few_out, 63);
-        bad.r.columns = &column;
-        refuse_open(at, &bad, "22023");
-        bad = few_spec();
-        bad.band = 1;
-        bad.algorithm = WF_JOIN_PLAIN_HASH;
-        refuse_open(at, &bad, "0A000");
-        bad = few_spec();
-        bad.algorithm = WF_JOIN_DIRECT;
-        refuse_open(at, &bad, "54000");
-        bad.algorithm = WF_JOIN_PARTITIONED_HASH;
-        bad.memory_limit = 100;
-        refuse_open(at, &bad, "53200");
-        bad.memory_limit = -1;
-        refuse_open(at, &bad, "22023");
-    }
-    assert_int_equal(wf_prim_join_open(NULL, WF_ON_CPU, NULL, NULL), WF_MISUSE);
-    wf_prim_join_close(NULL);
-}
-
-static void refuse_next(wf_join *join, wf_join_out out, const char *sqlstate) {
-    int64_t count = -1;
-    assert_prim_error(wf_prim_join_next(join, &out, &count), sqlstate);
-    assert_int_equal(count, 0);
-}
-
-static void test_refused_outputs(void **state) {
-    (void)state;
-    for (int place = 0; place < prim_places(); place++) {
-        wf_place at = (wf_place)place;
-        wf_join_spec spec = few_spec();
-        wf_join_out out = {.r_rows = prim_array(WF_ELEM_U32, few_out, 128)};
-        wf_join_out bad = {.r_rows = prim_array(WF_ELEM_U32, few_out, 63)};
-        int64_t count = -1;
-        wf_join *join = NULL;
-        assert_prim_error(wf_prim_join(prim, at, &spec, &bad, &count), "54000");
-        assert_int_equal(count, 64);
-        assert_prim_ok(wf_prim_join_open(prim, at, &spec, &join));
-        bad.r_rows.type = WF_ELEM_F32;
-        refuse_next(join, bad, "42804");
-        bad = out;
-        bad.keys = prim_array(WF_ELEM_U64, few_out, 10);
-        refuse_next(join, bad, "42804");
-        bad = out;
-        bad.s_rows = prim_array(WF_ELEM_U32, few_out + 10, 10);
-        refuse_next(join, bad, "22023"); /* they overlap */
-        bad = (wf_join_out){.keys = prim_array(WF_ELEM_U32, NULL, 10)};
-        refuse_next(join, bad, "22023");
-        bad = (wf_join_out){.keys = prim_array(WF_ELEM_U32, few_s + 8, 10)};
-        refuse_next(join, bad, "22023"); /* S is still read */
-        bad = out;
-        bad.r_rows.count = 0;
-        refuse_next(join, bad, "22023");
-        assert_prim_ok(wf_prim_join_next(join, &out, &count));
-        assert_int_equal(count, 64);
-        assert_prim_ok(wf_prim_join_next(join, &out, &count));
-        assert_int_equal(count, 0);
-        wf_prim_join_close(join);
-        spec.kind = WF_JOIN_ANTI;
-        spec.want_rows = 0;
-        assert_prim_ok(wf_prim_join_open(prim, at, &spec, &join));
-        refuse_next(join, out, "22023");
-        wf_prim_join_close(join);
-        spec.want_rows = 1;
-        assert_prim_ok(wf_prim_join_open(prim, at, &spec, &join));
-        refuse_next(join, (wf_join_out){.s_rows = prim_array(WF_ELEM_U32, few_out, 10)}, "22023");
-        wf_prim_join_close(join);
-    }
-}
-
 /* Parts of S too large for a table or a sort of their own: they are cut into chunks. All of S one
  * key, most of it, a few heavy keys, a key on either end; every kind; with room for all, and less.
  */
@@ -778,7 +662,6 @@ int main(void) {
         cmocka_unit_test(test_kinds),         cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_band),          cmocka_unit_test(test_skew),
         cmocka_unit_test(test_heavy_part),    cmocka_unit_test(test_extremes),
-        cmocka_unit_test(test_refused_specs), cmocka_unit_test(test_refused_outputs),
         cmocka_unit_test(test_one_thread),    cmocka_unit_test(test_large),
         cmocka_unit_test(test_choice),        cmocka_unit_test(test_other_keys),
     };

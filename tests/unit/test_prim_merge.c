@@ -834,52 +834,6 @@ static void test_text_runs(void **state) {
     }
 }
 
-static void test_refusals(void **state) {
-    (void)state;
-    static uint64_t a[64], b[64], c[64];
-    wf_array x = prim_array(WF_ELEM_U64, a, 10);
-    wf_array y = prim_array(WF_ELEM_U64, b, 10);
-    wf_array z = prim_array(WF_ELEM_U64, c, 20);
-    wf_array f = prim_array(WF_ELEM_F64, c, 20);
-    int64_t count;
-    for (int place = 0; place < prim_places(); place++) {
-        wf_place at = (wf_place)place;
-#define MERGE(out, a, b) wf_prim_merge(prim, at, out, a, b, none, none, none, NULL)
-        assert_prim_ok(MERGE(z, x, y));
-        assert_prim_error(MERGE(f, x, y), "42804");
-        assert_prim_error(MERGE(z, x, f), "42804");
-        assert_prim_error(MERGE(y, x, y), "22023");
-        assert_prim_error(wf_prim_merge(prim, at, z, x, y, f, none, none, NULL), "42804");
-        z.count = 19;
-        assert_prim_error(MERGE(z, x, y), "22023");
-        x.count = -1;
-        assert_prim_error(MERGE(z, x, y), "22023");
-        x.count = 10;
-        z.count = 20;
-        assert_prim_error(wf_prim_search(prim, at, 0, 0, f, x, y, NULL), "42804");
-        z.count = 9;
-        assert_prim_error(wf_prim_search(prim, at, 0, 0, z, x, y, NULL), "22023");
-        assert_prim_error(wf_prim_balance(prim, at, z, 10, y, NULL), "22023");
-        assert_prim_error(wf_prim_balance(prim, at, z, -1, y, NULL), "22023");
-        z.count = 20;
-        assert_prim_error(wf_prim_balance(prim, at, z, 10, f, NULL), "42804");
-        assert_prim_error(wf_prim_runs(prim, at, f, none, none, x, &count, NULL), "42804");
-        assert_prim_error(wf_prim_runs(prim, at, z, none, none, x, NULL, NULL), "22023");
-        wf_set_how how = {(wf_set_op)9, 0, 0};
-        assert_prim_error(wf_prim_set(prim, at, &how, z, x, y, &count, NULL), "22023");
-        how = (wf_set_how){WF_SET_UNION, 0, 64};
-        assert_prim_error(wf_prim_set(prim, at, &how, z, x, y, &count, NULL), "22023");
-        how.ignore_bits = 3;
-        x.type = y.type = z.type = WF_ELEM_I64;
-        assert_prim_error(wf_prim_set(prim, at, &how, z, x, y, &count, NULL), "0A000");
-        x.type = y.type = z.type = WF_ELEM_U64;
-        assert_prim_error(wf_prim_set(prim, at, &how, y, x, y, &count, NULL), "22023");
-        assert_prim_error(wf_prim_set(prim, at, NULL, z, x, y, &count, NULL), "22023");
-        assert_prim_ok(wf_prim_set(prim, at, &how, z, x, y, &count, NULL));
-    }
-    assert_int_equal(wf_prim_runs(NULL, WF_ON_CPU, z, none, none, x, &count, NULL), WF_MISUSE);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sorts),       cmocka_unit_test(test_text),
@@ -887,7 +841,7 @@ int main(void) {
         cmocka_unit_test(test_text_runs),   cmocka_unit_test(test_merge),
         cmocka_unit_test(test_search),      cmocka_unit_test(test_balance),
         cmocka_unit_test(test_runs),        cmocka_unit_test(test_sets),
-        cmocka_unit_test(test_unique_sets), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_unique_sets),
     };
     return cmocka_run_group_tests(tests, prim_setup, prim_teardown);
 }

@@ -491,38 +491,6 @@ static void test_places(void **state) {
     }
 }
 
-static void test_refusals(void **state) {
-    (void)state;
-    static uint32_t a[64];
-    wf_array in = prim_array(WF_ELEM_U32, a, 10);
-    wf_array out = prim_array(WF_ELEM_U32, a + 32, 10);
-    wf_array f = prim_array(WF_ELEM_F32, a + 32, 10);
-    for (int place = 0; place < prim_places(); place++) {
-        wf_place at = (wf_place)place;
-        assert_prim_error(wf_prim_scan(prim, at, (wf_fold)99, 0, out, in, NULL), "22023");
-        assert_prim_error(wf_prim_scan(prim, at, WF_FOLD_ADD, 0, f, in, NULL), "42804");
-        in.type = WF_ELEM_F32;
-        assert_prim_error(wf_prim_scan(prim, at, WF_FOLD_ADD, 0, f, in, NULL), "0A000");
-        in.type = WF_ELEM_TEXT;
-        assert_prim_error(wf_prim_scan(prim, at, WF_FOLD_ADD, 0, out, in, NULL), "42804");
-        in.type = WF_ELEM_U32;
-        in.count = -1;
-        assert_prim_error(wf_prim_scan(prim, at, WF_FOLD_ADD, 0, out, in, NULL), "22023");
-        in.count = 11;
-        assert_prim_error(wf_prim_scan(prim, at, WF_FOLD_ADD, 0, out, in, NULL), "22023");
-        in.count = 10;
-        out.data = a + 1;
-        assert_prim_error(wf_prim_scan(prim, at, WF_FOLD_ADD, 0, out, in, NULL), "22023");
-        out.data = NULL;
-        assert_prim_error(wf_prim_scan(prim, at, WF_FOLD_ADD, 0, out, in, NULL), "22023");
-        out.data = a + 32;
-        assert_prim_ok(wf_prim_scan(prim, at, WF_FOLD_ADD, 0, out, in, NULL));
-        assert_int_equal(wf_prim_error(prim)->status, WF_OK);
-    }
-    assert_prim_error(wf_prim_scan(prim, (wf_place)7, WF_FOLD_ADD, 0, out, in, NULL), "22023");
-    assert_int_equal(wf_prim_scan(NULL, WF_ON_CPU, WF_FOLD_ADD, 0, out, in, NULL), WF_MISUSE);
-}
-
 static void test_settings(void **state) {
     (void)state;
     assert_prim_ok(wf_prim_setting(prim, "gpu_cub", "off"));
@@ -542,8 +510,7 @@ int main(void) {
         cmocka_unit_test(test_series),         cmocka_unit_test(test_reduce),
         cmocka_unit_test(test_float_sums),     cmocka_unit_test(test_segments),
         cmocka_unit_test(test_float_segments), cmocka_unit_test(test_runs),
-        cmocka_unit_test(test_places),         cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_settings),
+        cmocka_unit_test(test_places),        cmocka_unit_test(test_settings),
     };
     return cmocka_run_group_tests(tests, prim_setup, prim_teardown);
 }

@@ -407,58 +407,6 @@ static void test_split_range(void **state) {
     }
 }
 
-static void test_refusals(void **state) {
-    (void)state;
-    static uint32_t a[64], b[64];
-    static uint64_t starts[40];
-    wf_array in = prim_array(WF_ELEM_U32, a, 10);
-    wf_array out = prim_array(WF_ELEM_U32, b, 10);
-    wf_array places = prim_array(WF_ELEM_U64, starts, 17);
-    wf_array none = {.type = WF_ELEM_U64};
-    wf_split how = {.by = WF_SPLIT_RADIX, .bits = 4};
-    for (int place = 0; place < prim_places(); place++) {
-        wf_place at = (wf_place)place;
-#define SPLIT(how, out, starts, in) \
-    wf_prim_split(prim, at, how, out, starts, in, NULL, NULL, 0, NULL)
-        assert_prim_ok(SPLIT(&how, out, places, in));
-        assert_prim_ok(SPLIT(&how, out, none, in));
-        assert_prim_error(SPLIT(NULL, out, none, in), "22023");
-        places.count = 16;
-        assert_prim_error(SPLIT(&how, out, places, in), "22023");
-        places.count = 17;
-        how.shift = 30;
-        assert_prim_error(SPLIT(&how, out, none, in), "22023");
-        how = (wf_split){.by = (wf_split_by)9, .bits = 4};
-        assert_prim_error(SPLIT(&how, out, none, in), "22023");
-        how = (wf_split){.by = WF_SPLIT_RANGE, .splitters = prim_array(WF_ELEM_I32, a + 32, 3)};
-        assert_prim_error(SPLIT(&how, out, none, in), "42804");
-        how = (wf_split){.by = WF_SPLIT_RADIX, .bits = 4};
-        out.data = a + 5;
-        assert_prim_error(SPLIT(&how, out, none, in), "22023");
-        out.data = b;
-        out.type = WF_ELEM_F32;
-        assert_prim_error(SPLIT(&how, out, none, in), "42804");
-        out.type = WF_ELEM_U32;
-        in.count = 11;
-        assert_prim_error(SPLIT(&how, out, none, in), "22023");
-        in.count = -1;
-        assert_prim_error(SPLIT(&how, out, none, in), "22023");
-        in.count = 10;
-#define SORT(how, out, in, count) wf_prim_sort(prim, at, how, out, in, &out, &in, count, NULL)
-        wf_sort sort = {.by = WF_SORT_RADIX, .low_bit = 4, .high_bit = 2};
-        assert_prim_error(SORT(&sort, out, in, 0), "22023");
-        assert_prim_error(SORT(&sort, out, in, 3), "22023");
-        sort = (wf_sort){.by = WF_SORT_MERGE, .high_bit = 2};
-        assert_prim_error(SORT(&sort, out, in, 0), "0A000");
-        sort = (wf_sort){.by = (wf_sort_by)77};
-        assert_prim_error(SORT(&sort, out, in, 0), "22023");
-        assert_prim_error(SORT(NULL, out, in, 1), "22023"); /* the payload overlaps the keys */
-        assert_prim_error(wf_prim_sort(prim, at, NULL, out, in, NULL, NULL, 1, NULL), "22023");
-        assert_prim_ok(SORT(NULL, out, in, 0));
-    }
-    assert_int_equal(wf_prim_sort(NULL, WF_ON_CPU, NULL, out, in, NULL, NULL, 0, NULL), WF_MISUSE);
-}
-
 static void test_one_thread(void **state) {
     (void)state;
     wf_prim *before = prim;
@@ -508,7 +456,7 @@ int main(void) {
         cmocka_unit_test(test_sort_radix),     cmocka_unit_test(test_sort_large),
         cmocka_unit_test(test_sort_bits),      cmocka_unit_test(test_sort_shapes),
         cmocka_unit_test(test_split_bits),     cmocka_unit_test(test_split_range),
-        cmocka_unit_test(test_split_unstable), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_split_unstable),
         cmocka_unit_test(test_one_thread),     cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, prim_setup, prim_teardown);

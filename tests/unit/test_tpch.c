@@ -256,7 +256,8 @@ static void test_cancelled(void **state) {
     struct generator *other = NULL;
     _Atomic i32 cancel = 1;
     i64 rows;
-    struct load_progress progress = {.cancel = &cancel};
+    struct stop stop = {.cancel = &cancel};
+    struct load_progress progress = {.stop = &stop};
     open_tables(tables, true, 10);
     assert_int_equal(generate_load(gen, tables, pool, &mem, &progress, &rows, &err), ERR_CANCELLED);
     assert_int_equal(tpch_open(&other, 1000, TPCH_TEXT_DBGEN, pool, &mem, &progress, &err),
