@@ -79,10 +79,10 @@ static FALLIBLE open_series(struct pipe_run *run) {
 static void find_parts(struct pipe_run *run) {
     const struct source *source = &run->pipe.pipe->source;
     struct arena *arena = run->x->arena;
-    run->part_count = run->provider                ? 0
+    run->part_count = run->provider                  ? 0
                       : source->kind == SOURCE_TABLE ? run->x->versions[source->ref]->tablet_count
-                      : source->kind == SOURCE_VAR ? run->x->vars[source->ref].chunks.count
-                                                   : 1;
+                      : source->kind == SOURCE_VAR   ? run->x->vars[source->ref].chunks.count
+                                                     : 1;
     run->part_morsels = NEW_ARRAY(arena, i64, run->part_count + 1);
     run->part_starts = NEW_ARRAY(arena, i64, run->part_count + 1);
     run->part_firsts = NEW_ARRAY(arena, i64, run->part_count + 1);
