@@ -501,6 +501,7 @@ wf_status pipe_open(struct device *dev, struct exec *x, const struct step *step,
     TRY(flatten_inputs(x, step->pipeline));
     TRY(open_series(run));
     run->provider = exec_provider(x, step->pipeline);
+    run->position = step->position;
     find_parts(run);
     TRY(arena_check(x->arena, x->err));
     return scan_begin(run);

@@ -157,6 +157,7 @@ struct builder {
     b8 raises;      /* an opcode that might raise was emitted */
     u32 row_number; /* register + 1 with the number of the table's row; 0 = none */
     i64 max_rows;   /* proven bound of the rows here, saturating */
+    i32 source_position; /* of the table in the statement's text; -1 = it has none */
     struct text label;
 };
 
