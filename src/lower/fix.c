@@ -133,7 +133,7 @@ struct builder *lower_fix(struct lower *l, const struct rel *rel) {
         return b;
     }
     build_label(b, rel_names[REL_FIX]);
-    struct out_col *cols = term_cols(b, rel_cols(rel, 0)->items, count);
+    struct out_col *cols = term_cols(b, rel->fix.cols[0].items, count);
     loop.all = lower_rows(b, "recursion", cols, (u32)count, true, -1);
     if (l->status) {
         return b;
@@ -150,7 +150,7 @@ struct builder *lower_fix(struct lower *l, const struct rel *rel) {
         return b;
     }
     loop.fresh = l->working.items[own].fresh;
-    cols = term_cols(again, rel_cols(rel, 1)->items, count);
+    cols = term_cols(again, rel->fix.cols[1].items, count);
     u32 found = lower_rows(again, "new", cols, (u32)count, true, -1);
     copy_rows(l, found, loop.all, true, rel->rows);
     copy_rows(l, found, loop.work, false, rel->rows);

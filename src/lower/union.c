@@ -165,7 +165,7 @@ static void find_branches(struct lower *l, const struct rel *rel, const u32 *col
         return;
     }
     for (i32 side = 0; side < rel->input_count; side++) {
-        const u32 *from = rel_cols(rel, side)->items;
+        const u32 *from = rel->arms.cols[side].items;
         u32 *below = NEW_ARRAY(l->arena, u32, count + 1);
         for (i64 i = 0; i < count; i++) {
             below[i] = col_below(rel, cols[i], from);
@@ -177,7 +177,7 @@ static void find_branches(struct lower *l, const struct rel *rel, const u32 *col
 static struct branches branches_of(struct lower *l, const struct rel *rel) {
     struct branches list = {0};
     for (i32 side = 0; side < rel->input_count; side++) {
-        const u32 *cols = rel_cols(rel, side)->items;
+        const u32 *cols = rel->arms.cols[side].items;
         find_branches(l, rel->inputs[side], cols, rel->out.count, &list);
     }
     return list;
@@ -306,7 +306,7 @@ struct builder *lower_shared(struct lower *l, const struct rel *rel) {
     if (!shared || shared->uses <= 1) {
         struct builder *b = lower_rel(l, input);
         for (i64 i = 0; i < rel->out.count && !l->status; i++) {
-            *bind_at(b, rel->out.items[i]) = *bind_at(b, rel_cols(rel, 0)->items[i]);
+            *bind_at(b, rel->out.items[i]) = *bind_at(b, rel->shared.cols->items[i]);
         }
         return b;
     }
@@ -314,7 +314,7 @@ struct builder *lower_shared(struct lower *l, const struct rel *rel) {
     shared = find_shared(l, input);
     struct builder *b = lower_over(l, shared->var, input->rows);
     for (i64 i = 0; i < rel->out.count && !l->status; i++) {
-        u32 at = position_in(input, rel_cols(rel, 0)->items[i]);
+        u32 at = position_in(input, rel->shared.cols->items[i]);
         if (at == (u32)input->out.count) {
             lower_fail(l, ERR_INTERNAL, -1, "lowering: a shared subplan lacks a column");
             break;

@@ -191,7 +191,8 @@ static f64 range_share(struct opt *o, const struct expr *cond, const struct boun
 static i64 filtered(struct opt *o, const struct rel *rel, i64 rows) {
     enum { FEW = 16 };
     struct bounds few[4 * FEW] = {{0}}, *table = few;
-    i64 count = rel_conds(rel)->count, places = COUNT_OF(few);
+    const expr_list *conds = rel_conds(rel);
+    i64 count = conds->count, places = COUNT_OF(few);
     u32 col = 0;
     if (count > FEW) {
         while (places < 2 * count) {
@@ -200,7 +201,7 @@ static i64 filtered(struct opt *o, const struct rel *rel, i64 rows) {
         table = NEW_ARRAY(o->plan->arena, struct bounds, places);
     }
     for (i64 i = count; i-- > 0;) {
-        const struct expr *cond = rel_conds(rel)->items[i];
+        const struct expr *cond = conds->items[i];
         i32 sign = bound_on(cond, &col);
         struct bounds *bounds = sign ? bounds_of(table, (u64)places - 1, col) : NULL;
         if (bounds) {
@@ -209,7 +210,7 @@ static i64 filtered(struct opt *o, const struct rel *rel, i64 rows) {
     }
     f64 left = (f64)rows;
     for (i64 i = 0; i < count; i++) {
-        const struct expr *cond = rel_conds(rel)->items[i];
+        const struct expr *cond = conds->items[i];
         i32 sign = bound_on(cond, &col);
         left *= sign ? range_share(o, cond, bounds_of(table, (u64)places - 1, col), sign)
                      : estimate_share(o, cond);
@@ -295,7 +296,7 @@ static bool copies_unique(const struct plan *plan, const struct rel *rel, const 
             continue;
         }
         if (rel->kind == REL_SHARED) {
-            below[found++] = rel_cols(rel, 0)->items[i];
+            below[found++] = rel->shared.cols->items[i];
         } else if (rel->project.exprs.items[i]->kind == EXPR_COL) {
             below[found++] = rel->project.exprs.items[i]->col;
         }

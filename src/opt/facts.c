@@ -125,8 +125,8 @@ static void copy_facts(struct opt *o, const struct rel *rel, const u32 *from) {
 
 static void union_facts(struct opt *o, const struct rel *rel) {
     for (i64 i = 0; i < rel->out.count; i++) {
-        const struct col_fact *a = &o->facts[rel_cols(rel, 0)->items[i]];
-        const struct col_fact *b = &o->facts[rel_cols(rel, 1)->items[i]];
+        const struct col_fact *a = &o->facts[rel->arms.cols[0].items[i]];
+        const struct col_fact *b = &o->facts[rel->arms.cols[1].items[i]];
         struct col_fact *to = &o->facts[rel->out.items[i]];
         if (a->has_range && b->has_range) {
             to->has_range = 1;
@@ -155,8 +155,9 @@ static void scan_facts(struct opt *o, const struct rel *rel) {
 }
 
 static void computed_facts(struct opt *o, const struct rel *rel) {
-    for (i64 i = 0; i < rel_exprs(rel)->count; i++) {
-        const struct expr *expr = rel_exprs(rel)->items[i];
+    const expr_list *exprs = rel_exprs(rel);
+    for (i64 i = 0; i < exprs->count; i++) {
+        const struct expr *expr = exprs->items[i];
         bool raises = false;
         struct range range = walk(o, expr, &raises);
         if (expr->kind == EXPR_COL) {
@@ -178,7 +179,7 @@ static void rel_facts(struct rel *rel, void *arg) {
         computed_facts(o, rel);
         break;
     case REL_SHARED:
-        copy_facts(o, rel, rel_cols(rel, 0)->items);
+        copy_facts(o, rel, rel->shared.cols->items);
         break;
     case REL_UNION:
         union_facts(o, rel);

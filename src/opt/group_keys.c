@@ -53,8 +53,9 @@ static void spread_equal(struct deps *d, const struct expr *a, const struct expr
 }
 
 static void spread_conds(struct deps *d, const struct rel *rel, bool extended) {
-    for (i64 i = 0; i < rel_conds(rel)->count; i++) {
-        const struct expr *cond = rel_conds(rel)->items[i];
+    const expr_list *conds = rel_conds(rel);
+    for (i64 i = 0; i < conds->count; i++) {
+        const struct expr *cond = conds->items[i];
         if (cond->kind != EXPR_CALL || cond->func != FUNC_EQ) {
             continue;
         }
@@ -117,14 +118,14 @@ static void spread_shared(struct deps *d, const struct rel *rel, bool extended) 
     struct deps below = {.o = d->o};
     below.set = NEW_ARRAY(d->o->plan->arena, u8, d->o->plan->cols.count + 1);
     for (i64 i = 0; i < rel->out.count; i++) {
-        below.set[rel_cols(rel, 0)->items[i]] |= d->set[rel->out.items[i]];
+        below.set[rel->shared.cols->items[i]] |= d->set[rel->out.items[i]];
     }
     do {
         below.changed = false;
         spread(&below, rel_input(rel), extended);
     } while (below.changed);
     for (i64 i = 0; i < rel->out.count; i++) {
-        if (below.set[rel_cols(rel, 0)->items[i]]) {
+        if (below.set[rel->shared.cols->items[i]]) {
             add(d, rel->out.items[i]);
         }
     }

@@ -85,8 +85,9 @@ static u8 *copy_set(struct opt *o, const u8 *set) {
 }
 
 static void note_conds(struct opt *o, const struct rel *rel, u8 *set) {
-    for (i64 i = 0; i < rel_conds(rel)->count; i++) {
-        note_rejected(o, rel_conds(rel)->items[i], set);
+    const expr_list *conds = rel_conds(rel);
+    for (i64 i = 0; i < conds->count; i++) {
+        note_rejected(o, conds->items[i], set);
     }
     for (i64 i = 0; rel->kind == REL_JOIN && i < rel->join.left_keys.count; i++) {
         if (i >= rel->join.null_safe.count || !rel->join.null_safe.items[i]) {
@@ -178,9 +179,10 @@ static void walk_join(struct opt *o, struct rel *rel, const u8 *set) {
 /* Computed columns: what must not be NULL below. */
 static void walk_computed(struct opt *o, struct rel *rel, const u8 *set) {
     u8 *below = NEW_ARRAY(o->plan->arena, u8, o->plan->cols.count + 1);
-    for (i64 i = 0; i < rel_exprs(rel)->count; i++) {
+    const expr_list *exprs = rel_exprs(rel);
+    for (i64 i = 0; i < exprs->count; i++) {
         if (set[rel->out.items[i]]) {
-            note_strict(rel_exprs(rel)->items[i], below);
+            note_strict(exprs->items[i], below);
         }
     }
     walk(o, rel_input(rel), below);

@@ -223,7 +223,7 @@ static struct rel *push_agg(struct opt *o, struct rel *rel, const expr_list *con
 static struct rel *push_union(struct opt *o, struct rel *rel, const expr_list *conds) {
     struct plan *plan = o->plan;
     for (i32 side = 0; side < rel->input_count; side++) {
-        const u32 *cols = rel_cols(rel, side)->items;
+        const u32 *cols = rel->arms.cols[side].items;
         struct expr **map = NEW_ARRAY(plan->arena, struct expr *, plan->cols.count + 1);
         expr_list down = {0};
         for (i64 i = 0; i < rel->out.count; i++) {

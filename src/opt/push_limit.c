@@ -96,7 +96,7 @@ static void push(struct wish w, struct rel *parent, i32 which, bool passed);
 static void push_arms(const struct wish *w, struct rel *rel) {
     struct plan *plan = w->o->plan;
     for (i32 arm = 0; arm < rel->input_count; arm++) {
-        const u32 *from = rel_cols(rel, arm)->items;
+        const u32 *from = rel->arms.cols[arm].items;
         struct expr **map = NEW_ARRAY(plan->arena, struct expr *, plan->cols.count + 1);
         for (i64 i = 0; i < rel->out.count; i++) {
             map[rel->out.items[i]] = expr_col(plan, from[i], -1);

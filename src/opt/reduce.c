@@ -35,8 +35,9 @@ static bool keys_below(struct plan *plan, const struct rel *rel, struct target *
     struct expr **map = NEW_ARRAY(plan->arena, struct expr *, plan->cols.count + 1);
     struct expr **keys = NEW_ARRAY(plan->arena, struct expr *, target->count + 1);
     i64 kept = 0;
-    for (i64 i = 0; i < rel_exprs(rel)->count; i++) {
-        map[rel->out.items[i]] = rel_exprs(rel)->items[i];
+    const expr_list *exprs = rel_exprs(rel);
+    for (i64 i = 0; i < exprs->count; i++) {
+        map[rel->out.items[i]] = exprs->items[i];
     }
     for (i64 i = 0; i < target->count; i++) {
         bool is_below = target->keys[i]->kind == EXPR_COL && map[target->keys[i]->col];

@@ -38,9 +38,10 @@ static bool join_sorted(struct rel *rel, u32 col) {
 
 /* The operator's first expressions make its first columns. */
 static bool made_sorted(struct rel *rel, u32 col, bool passes_on) {
-    for (i64 i = 0; i < rel_exprs(rel)->count; i++) {
+    const expr_list *exprs = rel_exprs(rel);
+    for (i64 i = 0; i < exprs->count; i++) {
         if (rel->out.items[i] == col) {
-            const struct expr *expr = rel_exprs(rel)->items[i];
+            const struct expr *expr = exprs->items[i];
             return passes_on && expr->kind == EXPR_COL && is_sorted(rel_input(rel), expr->col);
         }
     }
@@ -77,7 +78,7 @@ static bool is_sorted(struct rel *rel, u32 col) {
     case REL_SHARED:
         for (i64 i = 0; i < rel->out.count; i++) {
             if (rel->out.items[i] == col) {
-                return is_sorted(rel_input(rel), rel_cols(rel, 0)->items[i]);
+                return is_sorted(rel_input(rel), rel->shared.cols->items[i]);
             }
         }
         return false;

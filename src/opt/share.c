@@ -9,7 +9,7 @@ struct rel *opt_shared(struct plan *plan, struct rel *input, const u32 *cols, i6
     struct rel *shared = rel_new(plan, REL_SHARED, input, NULL);
     for (i64 i = 0; i < count; i++) {
         struct plan_col like = plan->cols.items[cols[i]];
-        VEC_PUSH(plan->arena, rel_cols(shared, 0), cols[i]);
+        VEC_PUSH(plan->arena, shared->shared.cols, cols[i]);
         u32 to = plan_col_new(plan, like.name, like.type, like.nullable);
         VEC_PUSH(plan->arena, &shared->out, to);
     }

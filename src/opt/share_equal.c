@@ -92,7 +92,7 @@ static void join_use(struct parts *p, struct expr *const *map, struct part *firs
     struct rel *use = rel_new(plan, REL_SHARED, first->rel, NULL);
     for (i64 i = 0; i < second->rel->out.count; i++) {
         u32 col = second->rel->out.items[i];
-        VEC_PUSH(plan->arena, rel_cols(use, 0), map[col]->col);
+        VEC_PUSH(plan->arena, use->shared.cols, map[col]->col);
         VEC_PUSH(plan->arena, &use->out, col);
     }
     use->rows = first->rel->rows;

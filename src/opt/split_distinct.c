@@ -121,7 +121,7 @@ static struct rel *use_input(struct plan *plan, struct rel *input, struct part *
     struct rel *shared = rel_new(plan, REL_SHARED, input, NULL);
     for (i64 i = 0; i < input->out.count; i++) {
         struct plan_col like = plan->cols.items[input->out.items[i]];
-        VEC_PUSH(plan->arena, rel_cols(shared, 0), input->out.items[i]);
+        VEC_PUSH(plan->arena, shared->shared.cols, input->out.items[i]);
         u32 col = plan_col_new(plan, like.name, like.type, like.nullable);
         VEC_PUSH(plan->arena, &shared->out, col);
     }

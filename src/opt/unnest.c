@@ -6,9 +6,9 @@
  *  - When outer columns stand only in conditions that can be tested later (filters below
  *    projections and inner joins), those conditions move up and become conditions of the join.
  *  - Otherwise the right side is changed to compute its rows for all values of the outer columns at
- *    once: every operator carries columns that say for which values a row is, aggregates and
- *    windows have them as further keys, LIMIT becomes a condition on row_number; and the join
- *    compares them with the left. A filter that equates each outer column with one of its input's
+ *    once. Every operator carries columns that say for which values a row is. Aggregates and
+ *    windows have them as further keys; LIMIT becomes a condition on row_number. The join compares
+ *    them with the left. A filter that equates each outer column with one of its input's
  *    supplies these columns itself, if nothing on the right can raise (values that the left does
  *    not have are then computed in vain). Where there is no such filter the values come from the
  *    left: the distinct outer columns of the left, which is then shared.
@@ -335,7 +335,8 @@ static bool equal_to(const struct rel *filter, const struct expr *cond, u32 oute
         const struct expr *a = cond->args[i];
         const struct expr *c = cond->args[1 - i];
         if (a->kind == EXPR_COL && a->col == outer && c->kind == EXPR_COL &&
-            rel_has_out(rel_input(filter), c->col) && type_eq(a->type, c->type)) {
+            rel_has_out(rel_input(filter), c->col) && type_eq(a->type, c->type) &&
+            opt_equal_is_same(a->type)) {
             *out = c->col;
             return true;
         }
@@ -684,9 +685,11 @@ static struct rel *push_limit(struct unnest *u, struct rel *rel, u32 *cols) {
 
 /* The outer columns of both inputs become columns of the whole. */
 static struct rel *add_both(struct unnest *u, struct rel *rel, u32 *cols, const u32 *other) {
+    col_list *left = rel_cols(rel, 0);
+    col_list *right = rel_cols(rel, 1);
     for (i64 i = 0; i < u->count; i++) {
-        VEC_PUSH(arena_of(u), rel_cols(rel, 0), cols[i]);
-        VEC_PUSH(arena_of(u), rel_cols(rel, 1), other[i]);
+        VEC_PUSH(arena_of(u), left, cols[i]);
+        VEC_PUSH(arena_of(u), right, other[i]);
         cols[i] = col_like(plan_of(u), cols[i]);
         VEC_PUSH(arena_of(u), &rel->out, cols[i]);
     }
@@ -734,7 +737,7 @@ static struct rel *push_shared(struct unnest *u, struct rel *rel, u32 *cols) {
     }
     const u32 *made = u->shared_cols.items[at];
     for (i64 i = 0; i < u->count; i++) {
-        VEC_PUSH(arena_of(u), rel_cols(rel, 0), made[i]);
+        VEC_PUSH(arena_of(u), rel->shared.cols, made[i]);
         cols[i] = col_like(plan_of(u), made[i]);
         VEC_PUSH(arena_of(u), &rel->out, cols[i]);
     }
@@ -762,8 +765,8 @@ static struct rel *push_values(struct unnest *u, struct rel *rel, u32 *cols) {
         }
         struct rel *both = rel_new(plan, REL_UNION, all, row);
         for (i64 c = 0; c < width; c++) {
-            VEC_PUSH(plan->arena, rel_cols(both, 0), all->out.items[c]);
-            VEC_PUSH(plan->arena, rel_cols(both, 1), row->out.items[c]);
+            VEC_PUSH(plan->arena, &both->arms.cols[0], all->out.items[c]);
+            VEC_PUSH(plan->arena, &both->arms.cols[1], row->out.items[c]);
             u32 to = r == rows - 1 ? rel->out.items[c] : col_like(plan, rel->out.items[c]);
             VEC_PUSH(plan->arena, &both->out, to);
         }

@@ -287,15 +287,16 @@ static bool can_pull(struct unnest *u, struct rel *rel) {
 
 static void take_conds(struct unnest *u, struct rel *rel, expr_list *out) {
     i64 kept = 0;
-    for (i64 i = 0; i < rel_conds(rel)->count; i++) {
-        struct expr *cond = rel_conds(rel)->items[i];
+    expr_list *conds = rel_conds(rel);
+    for (i64 i = 0; i < conds->count; i++) {
+        struct expr *cond = conds->items[i];
         if (unnest_uses_outer(u, cond)) {
             VEC_PUSH(u->o->plan->arena, out, cond);
         } else {
-            rel_conds(rel)->items[kept++] = cond;
+            conds->items[kept++] = cond;
         }
     }
-    rel_conds(rel)->count = kept;
+    conds->count = kept;
 }
 
 struct export_walk {

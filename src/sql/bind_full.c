@@ -3,7 +3,7 @@
  * Part of binding. Other joins can test a condition with subqueries on rows of their product, or
  * for each row of the left; a FULL JOIN also keeps rows of either side that match nothing, so its
  * condition must be one of the join itself. A subquery that uses one side's columns is computed on
- * that side. If one uses both, the pairs that match are found first: the rows of both sides get
+ * that side. If one uses both, the pairs that match are found first. The rows of both sides get
  * numbers, the product of the sides is filtered by the condition, and the join compares numbers:
  *     (left LEFT JOIN pairs ON left number) FULL JOIN right ON right number
  * Both sides are shared by the pairs and the join. */
@@ -84,7 +84,7 @@ static struct rel *share_side(struct bind *b, struct rel **io_side, u32 *to, u32
     same->rows = input->rows;
     for (i64 i = 0; i < side->out.count; i++) {
         u32 col = side->out.items[i];
-        VEC_PUSH(b->arena, rel_cols(same, 0), input->out.items[i]);
+        VEC_PUSH(b->arena, same->shared.cols, input->out.items[i]);
         VEC_PUSH(b->arena, &same->out, col);
         to[col] = other->out.items[i];
         b->origins.items[to[col]] = b->origins.items[col];

@@ -230,8 +230,8 @@ struct rel *bind_fix(struct bind *b, const struct cte_result *result, struct rel
     for (i64 i = 0; i < again->out.count; i++) {
         struct plan_col col = b->plan->cols.items[result->first->out.items[i]];
         u32 to = bind_col_new(b, NULL, result->names[i], col.type, true);
-        VEC_PUSH(b->arena, rel_cols(fix, 0), result->first->out.items[i]);
-        VEC_PUSH(b->arena, rel_cols(fix, 1), again->out.items[i]);
+        VEC_PUSH(b->arena, &fix->fix.cols[0], result->first->out.items[i]);
+        VEC_PUSH(b->arena, &fix->fix.cols[1], again->out.items[i]);
         VEC_PUSH(b->arena, &fix->out, to);
     }
     fix->rows = result->first->rows * 10;

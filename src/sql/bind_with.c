@@ -96,7 +96,7 @@ struct rel *bind_shared(struct bind *b, struct rel *input) {
     for (i64 i = 0; i < input->out.count; i++) {
         struct plan_col col = b->plan->cols.items[input->out.items[i]];
         u32 to = bind_col_new(b, NULL, col.name, col.type, col.nullable);
-        VEC_PUSH(b->arena, rel_cols(shared, 0), input->out.items[i]);
+        VEC_PUSH(b->arena, shared->shared.cols, input->out.items[i]);
         VEC_PUSH(b->arena, &shared->out, to);
     }
     return shared;

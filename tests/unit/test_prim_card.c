@@ -5,6 +5,8 @@
 #define _GNU_SOURCE
 #include "test_prim_fixture.h"
 
+#include <dlfcn.h>
+
 enum { AROUND = 256, MOST_ARRAYS = 32, ROWS = 2500, OTHERS = 1700, FILL_OUT = 0x5c };
 
 struct lying { /* an array with what is around it */
@@ -15,6 +17,7 @@ struct lying { /* an array with what is around it */
 
 struct attempt {
     wf_place place;
+    bool may_fail, failed;
     int around; /* the bytes there */
     struct lying arrays[MOST_ARRAYS];
     int array_count;
@@ -29,6 +32,69 @@ static size_t width_of(wf_elem type) {
                                                                              : 8;
 }
 
+/* --- calls that fail --- */
+
+static void (*simt_fail_at)(unsigned long long n, int code);
+static unsigned long long (*simt_call_count)(void);
+static unsigned long long armed, armed_at; /* 0: no call is going to fail */
+static int armed_code;
+static unsigned long long own_calls; /* of the test itself, while `paused_at` is set */
+static unsigned long long paused_at;
+
+static void arm(unsigned long long n, int code) {
+    own_calls += paused_at ? simt_call_count() - paused_at : 0;
+    paused_at = 0;
+    armed = n;
+    armed_at = simt_fail_at ? simt_call_count() : 0;
+    armed_code = code;
+    if (simt_fail_at) {
+        simt_fail_at(n, code);
+    }
+}
+/* Calls of the test itself neither fail nor count. */
+static unsigned long long pause_failing(void) {
+    unsigned long long done = armed ? simt_call_count() - armed_at : 0;
+    unsigned long long left = done < armed ? armed - done : 0;
+    if (simt_fail_at) {
+        arm(0, armed_code);
+        paused_at = simt_call_count();
+    }
+    return left;
+}
+
+/* A primitive's call did not succeed. */
+static void refused(struct attempt *a, const char *call) {
+    const char *state = wf_prim_error(prim)->sqlstate;
+    bool known = strncmp(state, "5800", 4) == 0 || strcmp(state, "53200") == 0;
+    if (!a->may_fail || !known) {
+        fail_msg("%s: %s %s", call, state, wf_prim_error(prim)->message);
+    }
+    a->failed = true;
+}
+#define MUST(call)             \
+    do {                       \
+        if ((call) != WF_OK) { \
+            refused(a, #call); \
+            return;            \
+        }                      \
+    } while (0)
+
+/* A context that was lost on the way is missed by the next call. */
+static void lay_on_card(struct attempt *a, struct lying *l, void **block) {
+    for (int round = 0; round < 2; round++) {
+        bool made = !wf_prim_alloc(prim, WF_ON_GPU, (int64_t)l->bytes, block) &&
+                    !wf_prim_copy(prim, *block, l->image, (int64_t)l->bytes);
+        if (made) {
+            return;
+        }
+        if (!a->may_fail || round) {
+            fail_msg("%s", wf_prim_error(prim)->message);
+        }
+        a->failed = true;
+        wf_prim_free(prim, *block);
+    }
+}
+
 static void *lay(struct attempt *a, const void *data, size_t bytes) {
     struct lying *l = &a->arrays[a->array_count++];
     assert_true(a->array_count <= MOST_ARRAYS);
@@ -40,14 +106,15 @@ static void *lay(struct attempt *a, const void *data, size_t bytes) {
         memcpy(l->image + AROUND, data, bytes);
     }
     void *block = NULL;
+    unsigned long long left = pause_failing();
     if (a->place == WF_ON_GPU) {
-        assert_prim_ok(wf_prim_alloc(prim, WF_ON_GPU, (int64_t)l->bytes, &block));
-        assert_prim_ok(wf_prim_copy(prim, block, l->image, (int64_t)l->bytes));
+        lay_on_card(a, l, &block);
     } else {
         block = malloc(l->bytes);
         memcpy(block, l->image, l->bytes);
     }
     l->block = block;
+    arm(left, armed_code);
     return l->block + AROUND;
 }
 static wf_array in(struct attempt *a, wf_elem type, const void *data, int64_t count) {
@@ -58,12 +125,18 @@ static wf_array out(struct attempt *a, wf_elem type, int64_t count) {
 }
 
 /* What is in memory of either place. */
-static void fetch(const struct attempt *a, void *to, const void *from, size_t bytes) {
-    if (a->place == WF_ON_GPU) {
-        assert_prim_ok(wf_prim_copy(prim, to, from, (int64_t)bytes));
-    } else {
+static void fetch(struct attempt *a, void *to, const void *from, size_t bytes) {
+    unsigned long long left = pause_failing();
+    if (a->place == WF_ON_GPU && wf_prim_copy(prim, to, from, (int64_t)bytes)) {
+        if (!a->may_fail) {
+            fail_msg("%s", wf_prim_error(prim)->message);
+        }
+        memset(to, 0, bytes);
+        a->failed = true;
+    } else if (a->place == WF_ON_CPU) {
         memcpy(to, from, bytes);
     }
+    arm(left, armed_code);
 }
 
 static uint8_t *append(struct attempt *a, size_t bytes) {
@@ -115,7 +188,7 @@ static void check_around(struct attempt *a, const char *name) {
         if (l->is_out) {
             memcpy(l->image + AROUND, now + AROUND, l->bytes - 2 * AROUND);
         }
-        if (memcmp(now, l->image, l->bytes) != 0) {
+        if (!a->failed && memcmp(now, l->image, l->bytes) != 0) {
             fail_msg("%s changes what is around array %d", name, i);
         }
         free(now);
@@ -149,10 +222,52 @@ static void check(const char *name, primitive run, int variants) {
     }
 }
 
+/* On the card, with the n-th call failing: whether it was right; calls that were made. */
+static bool attempt_failing(const char *name, primitive run, int v, const struct attempt *cpu,
+                            unsigned long long n, int code, unsigned long long *calls) {
+    struct attempt gpu = {.place = WF_ON_GPU, .around = 0xff, .may_fail = n > 0};
+    unsigned long long before = simt_call_count();
+    own_calls = 0;
+    arm(n, code);
+    run(&gpu, v);
+    arm(0, 0);
+    *calls = simt_call_count() - before - own_calls;
+    check_around(&gpu, name);
+    bool right = !gpu.failed;
+    if (right && (gpu.len != cpu->len || memcmp(gpu.answer, cpu->answer, cpu->len) != 0)) {
+        fail_msg("%s, variant %d, call %llu fails: another answer", name, v, n);
+    }
+    free(gpu.answer);
+    return right;
+}
+
+/* Each call of the driver fails once: an error or the right answer, and the right one after. */
+static void check_failing(const char *name, primitive run, int first, int variants, int step) {
+    for (int v = first; v < variants && simt_fail_at; v += step) {
+        struct attempt cpu = {.place = WF_ON_CPU, .around = 0x11};
+        run(&cpu, v);
+        check_around(&cpu, name);
+        unsigned long long calls = 0;
+        for (unsigned long long n = 1; calls + 1 >= n; n += 1 + n / 8) {
+            unsigned long long after;
+            if (attempt_failing(name, run, v, &cpu, n, n % 7 ? 0 : 700, &calls)) {
+                continue;
+            }
+            calls = n + 1 + n / 8; /* perhaps */
+            struct attempt next = {.place = WF_ON_GPU, .may_fail = true};
+            (void)lay(&next, "", 1); /* the loss of a context may show only now */
+            check_around(&next, name);
+            assert_true(attempt_failing(name, run, v, &cpu, 0, 0, &after));
+        }
+        free(cpu.answer);
+    }
+}
+
 /* --- data --- */
 
 enum { TUPLES = 6001, FEWER = 4400 };
 static uint32_t sorted_keys[TUPLES], other_keys[FEWER], higher_keys[FEWER];
+static int64_t rows = ROWS, more = OTHERS; /* fewer where many attempts are made */
 static uint32_t words[ROWS], few[ROWS], ascending[ROWS], others[OTHERS], apart[OTHERS];
 static uint64_t wide[ROWS], wide_few[ROWS], wide_ascending[ROWS], wide_others[OTHERS];
 static double reals[ROWS];
@@ -219,49 +334,51 @@ static wf_array texts(struct attempt *a, const wf_span *from, int64_t count) {
 
 static void scans(struct attempt *a, int v) {
     wf_elem type = v & 1 ? WF_ELEM_U64 : WF_ELEM_I32;
-    wf_array from = in(a, type, v & 1 ? (void *)wide : (void *)words, ROWS - v);
-    wf_array to = out(a, type, ROWS - v);
+    wf_array from = in(a, type, v & 1 ? (void *)wide : (void *)words, rows - v);
+    wf_array to = out(a, type, rows - v);
     static const wf_fold folds[] = {WF_FOLD_ADD, WF_FOLD_MAX, WF_FOLD_XOR};
-    assert_prim_ok(wf_prim_scan(prim, a->place, folds[v % 3], v / 3, to, from, NULL));
-    keep(a, to, ROWS - v);
+    MUST(wf_prim_scan(prim, a->place, folds[v % 3], v / 3, to, from, NULL));
+    keep(a, to, rows - v);
     wf_array one = out(a, type, 1);
-    assert_prim_ok(wf_prim_reduce(prim, a->place, folds[v % 3], one, from, NULL));
+    MUST(wf_prim_reduce(prim, a->place, folds[v % 3], one, from, NULL));
     keep(a, one, 1);
 }
 
 static void segments(struct attempt *a, int v) {
-    uint64_t offsets[OTHERS + 1];
-    for (int i = 0; i <= OTHERS; i++) {
-        offsets[i] = i == OTHERS ? ROWS : (uint64_t)(i < 40 ? 0 : i < 900 ? i - 40 : i + 500);
+    uint64_t offsets[OTHERS + 1] = {0};
+    for (int i = 0; i <= more; i++) {
+        offsets[i] = i == more ? (uint64_t)rows
+                               : (uint64_t)(i < 40    ? 0
+                                            : i < 900 ? i - 40
+                                                      : i + 500);
     }
-    wf_array from = v == 2 ? in(a, WF_ELEM_F64, reals, ROWS) : in(a, WF_ELEM_U64, wide, ROWS);
-    wf_array cuts = in(a, WF_ELEM_U64, offsets, OTHERS + 1);
-    wf_array to = out(a, from.type, OTHERS);
+    wf_array from = v == 2 ? in(a, WF_ELEM_F64, reals, rows) : in(a, WF_ELEM_U64, wide, rows);
+    wf_array cuts = in(a, WF_ELEM_U64, offsets, more + 1);
+    wf_array to = out(a, from.type, more);
     wf_fold fold = v == 1 ? WF_FOLD_MIN : WF_FOLD_ADD;
-    assert_prim_ok(wf_prim_reduce_segments(prim, a->place, fold, to, from, cuts, NULL));
-    keep(a, to, OTHERS);
-    wf_array keys = in(a, WF_ELEM_U32, ascending, ROWS);
-    wf_array run_keys = out(a, WF_ELEM_U32, ROWS);
-    wf_array sums = out(a, from.type, ROWS);
+    MUST(wf_prim_reduce_segments(prim, a->place, fold, to, from, cuts, NULL));
+    keep(a, to, more);
+    wf_array keys = in(a, WF_ELEM_U32, ascending, rows);
+    wf_array run_keys = out(a, WF_ELEM_U32, rows);
+    wf_array sums = out(a, from.type, rows);
     int64_t runs = 0;
-    assert_prim_ok(
-        wf_prim_reduce_runs(prim, a->place, fold, run_keys, sums, keys, from, &runs, NULL));
+    MUST(wf_prim_reduce_runs(prim, a->place, fold, run_keys, sums, keys, from, &runs, NULL));
     keep_count(a, runs);
     keep(a, run_keys, runs);
     keep(a, sums, runs);
 }
 
 static void compactions(struct attempt *a, int v) {
-    wf_array from[2] = {in(a, WF_ELEM_U32, words, ROWS), in(a, WF_ELEM_U64, wide, ROWS)};
-    wf_array to[2] = {out(a, WF_ELEM_U32, ROWS), out(a, WF_ELEM_U64, ROWS)};
-    wf_array by = in(a, WF_ELEM_BOOL, flags, ROWS);
+    wf_array from[2] = {in(a, WF_ELEM_U32, words, rows), in(a, WF_ELEM_U64, wide, rows)};
+    wf_array to[2] = {out(a, WF_ELEM_U32, rows), out(a, WF_ELEM_U64, rows)};
+    wf_array by = in(a, WF_ELEM_BOOL, flags, rows);
     int64_t kept = 0;
     uint32_t bound = 1u << 30;
     if (v < 2) {
-        assert_prim_ok(wf_prim_compact(prim, a->place, !v, to, from, 2, by, &kept, NULL));
+        MUST(wf_prim_compact(prim, a->place, !v, to, from, 2, by, &kept, NULL));
     } else {
-        assert_prim_ok(wf_prim_compact_compare(prim, a->place, v == 2, to, from, 2, from[0],
-                                               WF_COMPARE_GT, &bound, &kept, NULL));
+        MUST(wf_prim_compact_compare(prim, a->place, v == 2, to, from, 2, from[0], WF_COMPARE_GT,
+                                     &bound, &kept, NULL));
     }
     keep_count(a, kept);
     if (v % 2) {
@@ -276,17 +393,17 @@ static void moves(struct attempt *a, int v) {
     wf_array from = in(a, WF_ELEM_U64, wide, ROWS);
     wf_array places = in(a, WF_ELEM_U32, few, ROWS);
     wf_array to = out(a, WF_ELEM_U64, ROWS);
-    assert_prim_ok(wf_prim_gather(prim, a->place, to, from, places, v ? 3 : 1, NULL));
+    MUST(wf_prim_gather(prim, a->place, to, from, places, v ? 3 : 1, NULL));
     keep(a, to, ROWS);
-    uint32_t order[ROWS];
+    uint32_t order[ROWS] = {0};
     for (uint32_t i = 0; i < ROWS; i++) {
         order[i] = i * 3 % ROWS;
     }
     wf_array index = in(a, WF_ELEM_U32, order, ROWS);
-    assert_prim_ok(wf_prim_scatter(prim, a->place, to, from, index, v ? 3 : 1, NULL));
+    MUST(wf_prim_scatter(prim, a->place, to, from, index, v ? 3 : 1, NULL));
     keep(a, to, ROWS);
     wf_array bins = out(a, WF_ELEM_U64, v ? 700 : 40);
-    assert_prim_ok(wf_prim_histogram(prim, a->place, bins, places, 11, v ? 1 : 20, NULL));
+    MUST(wf_prim_histogram(prim, a->place, bins, places, 11, v ? 1 : 20, NULL));
     keep(a, bins, bins.count);
 }
 
@@ -297,63 +414,61 @@ static void splits(struct attempt *a, int v) {
     wf_split how = {.by = (wf_split_by)(v % 3), .shift = v == 3 ? 2 : 1, .bits = v > 2 ? 9 : 5};
     how.splitters = prim_array(WF_ELEM_U32, cuts, 4);
     how.unstable = v > 2;
-    wf_array keys = in(a, WF_ELEM_U32, few, ROWS);
-    wf_array payload = in(a, WF_ELEM_U64, wide, ROWS);
-    wf_array to = out(a, WF_ELEM_U32, ROWS);
-    wf_array to_payload = out(a, WF_ELEM_U64, ROWS);
+    wf_array keys = in(a, WF_ELEM_U32, few, rows);
+    wf_array payload = in(a, WF_ELEM_U64, wide, rows);
+    wf_array to = out(a, WF_ELEM_U32, rows);
+    wf_array to_payload = out(a, WF_ELEM_U64, rows);
     int64_t parts = how.by == WF_SPLIT_RANGE ? 5 : 1 << how.bits;
     wf_array starts = out(a, WF_ELEM_U64, parts + 1);
-    assert_prim_ok(
-        wf_prim_split(prim, a->place, &how, to, starts, keys, &to_payload, &payload, 1, NULL));
+    MUST(wf_prim_split(prim, a->place, &how, to, starts, keys, &to_payload, &payload, 1, NULL));
     keep(a, starts, parts + 1);
     if (how.unstable) {
-        keep_rows(a, to, NULL, ROWS);
+        keep_rows(a, to, NULL, rows);
     } else {
-        keep(a, to, ROWS);
-        keep(a, to_payload, ROWS);
+        keep(a, to, rows);
+        keep(a, to_payload, rows);
     }
 }
 
 static void sorts(struct attempt *a, int v) {
     wf_sort how = {.by = (wf_sort_by)(v % 5), .descending = v & 1};
-    wf_array keys = v == 5   ? texts(a, spans, ROWS)
-                    : v == 6 ? in(a, WF_ELEM_F64, reals, ROWS)
-                    : v & 1  ? in(a, WF_ELEM_U64, wide, ROWS)
-                             : in(a, WF_ELEM_I32, words, ROWS);
+    wf_array keys = v == 5   ? texts(a, spans, rows)
+                    : v == 6 ? in(a, WF_ELEM_F64, reals, rows)
+                    : v & 1  ? in(a, WF_ELEM_U64, wide, rows)
+                             : in(a, WF_ELEM_I32, words, rows);
     how.by = v > 4 ? WF_SORT_AUTO : how.by;
-    wf_array to = out(a, keys.type, ROWS);
+    wf_array to = out(a, keys.type, rows);
     if (v == 5) {
         to.bytes = keys.bytes;
         to.byte_count = keys.byte_count;
     }
-    wf_array payload = in(a, WF_ELEM_U32, words, ROWS);
-    wf_array to_payload = out(a, WF_ELEM_U32, ROWS);
-    assert_prim_ok(wf_prim_sort(prim, a->place, &how, to, keys, &to_payload, &payload, 1, NULL));
-    keep(a, to, ROWS);
+    wf_array payload = in(a, WF_ELEM_U32, words, rows);
+    wf_array to_payload = out(a, WF_ELEM_U32, rows);
+    MUST(wf_prim_sort(prim, a->place, &how, to, keys, &to_payload, &payload, 1, NULL));
+    keep(a, to, rows);
     if (how.by != WF_SORT_BITONIC && how.by != WF_SORT_QUICK) {
-        keep(a, to_payload, ROWS);
+        keep(a, to_payload, rows);
     }
 }
 
 static void searches(struct attempt *a, int v) {
     wf_elem type = v & 1 ? WF_ELEM_U64 : WF_ELEM_U32;
-    wf_array x = in(a, type, v & 1 ? (void *)wide_ascending : (void *)ascending, ROWS);
-    wf_array y =
-        in(a, type, v & 1 ? (void *)wide_others : (void *)(v & 2 ? apart : others), OTHERS);
+    wf_array x = in(a, type, v & 1 ? (void *)wide_ascending : (void *)ascending, rows);
+    wf_array y = in(a, type, v & 1 ? (void *)wide_others : (void *)(v & 2 ? apart : others), more);
     wf_array none = prim_array(WF_ELEM_U32, NULL, 0);
-    wf_array merged = out(a, type, ROWS + OTHERS);
-    assert_prim_ok(wf_prim_merge(prim, a->place, merged, x, y, none, none, none, NULL));
-    keep(a, merged, ROWS + OTHERS);
-    wf_array found = out(a, WF_ELEM_U32, ROWS);
+    wf_array merged = out(a, type, rows + more);
+    MUST(wf_prim_merge(prim, a->place, merged, x, y, none, none, none, NULL));
+    keep(a, merged, rows + more);
+    wf_array found = out(a, WF_ELEM_U32, rows);
     for (int how = 0; how < 4; how++) {
-        assert_prim_ok(wf_prim_search(prim, a->place, how & 1, how >> 1, found, x, y, NULL));
-        keep(a, found, ROWS);
+        MUST(wf_prim_search(prim, a->place, how & 1, how >> 1, found, x, y, NULL));
+        keep(a, found, rows);
     }
-    wf_array keys = out(a, type, ROWS);
-    wf_array starts = out(a, WF_ELEM_U32, ROWS);
-    wf_array lengths = out(a, WF_ELEM_U64, ROWS);
+    wf_array keys = out(a, type, rows);
+    wf_array starts = out(a, WF_ELEM_U32, rows);
+    wf_array lengths = out(a, WF_ELEM_U64, rows);
     int64_t runs = 0;
-    assert_prim_ok(wf_prim_runs(prim, a->place, keys, starts, lengths, x, &runs, NULL));
+    MUST(wf_prim_runs(prim, a->place, keys, starts, lengths, x, &runs, NULL));
     keep_count(a, runs);
     keep(a, keys, runs);
     keep(a, starts, runs);
@@ -363,12 +478,11 @@ static void searches(struct attempt *a, int v) {
 static void sets(struct attempt *a, int v) {
     wf_set_how how = {.op = (wf_set_op)(v & 3), .distinct = v >> 2 & 1};
     wf_elem type = v & 8 ? WF_ELEM_U64 : WF_ELEM_U32;
-    wf_array x = in(a, type, v & 8 ? (void *)wide_ascending : (void *)ascending, ROWS);
-    wf_array y =
-        in(a, type, v & 8 ? (void *)wide_others : (void *)(v & 2 ? apart : others), OTHERS);
-    wf_array to = out(a, type, ROWS + OTHERS);
+    wf_array x = in(a, type, v & 8 ? (void *)wide_ascending : (void *)ascending, rows);
+    wf_array y = in(a, type, v & 8 ? (void *)wide_others : (void *)(v & 2 ? apart : others), more);
+    wf_array to = out(a, type, rows + more);
     int64_t count = 0;
-    assert_prim_ok(wf_prim_set(prim, a->place, &how, to, x, y, &count, NULL));
+    MUST(wf_prim_set(prim, a->place, &how, to, x, y, &count, NULL));
     keep_count(a, count);
     keep(a, to, count);
 }
@@ -382,7 +496,7 @@ static void join(struct attempt *a, const wf_join_spec *spec) {
         to.s_rows = out(a, WF_ELEM_U32, room);
     }
     int64_t count = 0;
-    assert_prim_ok(wf_prim_join(prim, a->place, spec, &to, &count));
+    MUST(wf_prim_join(prim, a->place, spec, &to, &count));
     keep_count(a, count);
     keep_rows(a, to.r_rows, spec->kind <= WF_JOIN_LEFT ? &to.s_rows : NULL, count);
 }
@@ -394,32 +508,32 @@ static void joins(struct attempt *a, int v) {
                          .want_rows = 1};
     bool repeat = v / 28 & 1;
     if (v & 1 && spec.algorithm != WF_JOIN_DIRECT) {
-        spec.r.keys = in(a, WF_ELEM_U64, wide_few, ROWS);
-        spec.s.keys = in(a, WF_ELEM_U64, repeat ? wide_few + 300 : wide, OTHERS);
+        spec.r.keys = in(a, WF_ELEM_U64, wide_few, rows);
+        spec.s.keys = in(a, WF_ELEM_U64, repeat ? wide_few + 300 : wide, more);
     } else {
-        spec.r.keys = in(a, WF_ELEM_U32, few, ROWS);
-        spec.s.keys = in(a, WF_ELEM_U32, repeat ? others : few + 300, repeat ? OTHERS : 60);
+        spec.r.keys = in(a, WF_ELEM_U32, few, rows);
+        spec.s.keys = in(a, WF_ELEM_U32, repeat ? others : few + 300, repeat ? more : 60);
     }
     join(a, &spec);
 }
 
 static void unique_joins(struct attempt *a, int v) {
     uint32_t keys[OTHERS];
-    for (uint32_t i = 0; i < OTHERS; i++) {
+    for (uint32_t i = 0; i < (uint32_t)more; i++) {
         keys[i] = v & 1 ? i * 2654435761u : i * 2;
     }
     wf_join_spec spec = {.algorithm = v & 1 ? WF_JOIN_PLAIN_HASH : WF_JOIN_DIRECT,
                          .kind = (wf_join_kind)(v / 2),
                          .want_rows = 1};
-    spec.r.keys = in(a, WF_ELEM_U32, v & 1 ? keys : few, v & 1 ? OTHERS : ROWS);
-    spec.s.keys = in(a, WF_ELEM_U32, keys, OTHERS - 300);
+    spec.r.keys = in(a, WF_ELEM_U32, v & 1 ? keys : few, v & 1 ? more : rows);
+    spec.s.keys = in(a, WF_ELEM_U32, keys, more - 300);
     join(a, &spec);
 }
 
 static void text_joins(struct attempt *a, int v) {
     wf_join_spec spec = {.kind = (wf_join_kind)v, .want_rows = 1};
     spec.r.keys = texts(a, other_spans, 700);
-    spec.s.keys = texts(a, spans, OTHERS);
+    spec.s.keys = texts(a, spans, more);
     join(a, &spec);
 }
 
@@ -436,21 +550,21 @@ static wf_relation relation(struct attempt *a, wf_elem word, const void *data, i
     }
     uint32_t fills[1000] = {0};
     size_t width = width_of(word);
-    uint8_t *rows = calloc(1000 * 16, width);
+    uint8_t *image = calloc(1000 * 16, width);
     int64_t done = 0;
     r.form = WF_PAGED;
     r.page_rows = 16;
     while (done < count) {
         int64_t want = r.page_count % 3 == 0 ? 16 : r.page_count % 3 == 1 ? 9 : 0;
         want = want < count - done ? want : count - done;
-        memcpy(rows + (size_t)r.page_count * 16 * width,
+        memcpy(image + (size_t)r.page_count * 16 * width,
                (const uint8_t *)data + (size_t)done * width, (size_t)want * width);
         fills[r.page_count++] = (uint32_t)want;
         done += want;
     }
-    r.data = lay(a, rows, (size_t)r.page_count * 16 * width);
+    r.data = lay(a, image, (size_t)r.page_count * 16 * width);
     r.fills = lay(a, fills, (size_t)r.page_count * 4);
-    free(rows);
+    free(image);
     return r;
 }
 static wf_relation relation_room(struct attempt *a, wf_elem word, int64_t room) {
@@ -484,22 +598,21 @@ static void relations(struct attempt *a, int v) {
     wf_relation y = relation(a, word, wider ? (void *)y8 : (void *)y4, FEWER, v & 2);
     for (int set = 0; set < 3; set++) {
         wf_relation to = relation_room(a, word, TUPLES + FEWER);
-        assert_prim_ok(wf_prim_rel_set(prim, a->place, (wf_rel_set)set, &to, &x, &y, NULL));
+        MUST(wf_prim_rel_set(prim, a->place, (wf_rel_set)set, &to, &x, &y, NULL));
         keep_relation(a, &to);
     }
     wf_relation keys = relation_room(a, word, TUPLES);
     wf_array values = out(a, WF_ELEM_U64, TUPLES);
-    assert_prim_ok(
-        wf_prim_rel_reduce(prim, a->place, (wf_reduce)(v & 3), 1, &keys, values, &x, NULL));
+    MUST(wf_prim_rel_reduce(prim, a->place, (wf_reduce)(v & 3), 1, &keys, values, &x, NULL));
     keep_relation(a, &keys);
     keep(a, values, keys.count);
     const wf_term terms[] = {{0, WF_COMPARE_LT, 200, 0}, {1, WF_COMPARE_GE, 700, 1}};
     wf_relation kept = relation_room(a, word, TUPLES);
-    assert_prim_ok(wf_prim_rel_select(prim, a->place, &kept, &x, terms, 2, 0, NULL));
+    MUST(wf_prim_rel_select(prim, a->place, &kept, &x, terms, 2, 0, NULL));
     keep_relation(a, &kept);
     wf_relation swapped = relation_room(a, word, TUPLES);
     const int fields[] = {1, 0};
-    assert_prim_ok(wf_prim_rel_project(prim, a->place, &swapped, &x, fields, 2, NULL));
+    MUST(wf_prim_rel_project(prim, a->place, &swapped, &x, fields, 2, NULL));
     keep_relation(a, &swapped);
 }
 
@@ -508,12 +621,12 @@ static void relation_joins(struct attempt *a, int v) {
     static uint64_t x8[TUPLES], y8[FEWER];
     tuples(x4, x8, TUPLES, sorted_keys, 5);
     tuples(y4, y8, FEWER, v % 5 > 2 ? higher_keys : other_keys, 9);
-    wf_rel_join how = {.stage = (wf_join_stage)(v % 6), .missing = v & 1};
+    wf_rel_join how = {.stage = (wf_join_stage)(v % 6), .missing = v & 1, .profile = v & 1};
     how.kind = (wf_rel_kind)(how.stage == WF_STAGE_MERGE ? v / 6 % 4 : v / 6 % 2);
     wf_relation x = relation(a, WF_ELEM_U32, x4, TUPLES, v / 12 & 1);
     wf_relation y = relation(a, WF_ELEM_U32, y4, FEWER, v / 12 & 1);
     wf_relation to = relation_room(a, WF_ELEM_U64, 20000);
-    assert_prim_ok(wf_prim_rel_join(prim, a->place, &how, &to, &x, &y, NULL));
+    MUST(wf_prim_rel_join(prim, a->place, &how, &to, &x, &y, NULL));
     keep_relation(a, &to);
 }
 
@@ -575,10 +688,38 @@ static void test_relations(void **state) {
     check("no room", no_room, 2);
 }
 
+static void test_failing_calls(void **state) {
+    (void)state;
+    if (getenv("WARPFOX_TEST_GPU") || !prim_has_gpu) {
+        skip(); /* a real driver does not fail on request */
+    }
+    void *library = dlopen(getenv("WARPFOX_CUDA"), RTLD_NOW | RTLD_NODELETE);
+    assert_non_null(library);
+    *(void **)&simt_fail_at = dlsym(library, "simtFailAt");
+    *(void **)&simt_call_count = dlsym(library, "simtCallCount");
+    assert_true(simt_fail_at && simt_call_count);
+    rows = 300;
+    more = 200;
+    check_failing("scan", scans, 1, 2, 1);
+    check_failing("segments", segments, 0, 3, 2);
+    check_failing("compaction", compactions, 0, 4, 3);
+    check_failing("gather", moves, 1, 2, 1);
+    check_failing("split", splits, 1, 5, 2);
+    check_failing("sort", sorts, 1, 6, 2);
+    check_failing("search", searches, 0, 1, 1);
+    check_failing("set", sets, 5, 6, 1);
+    check_failing("join", joins, 2, 7, 2);
+    check_failing("join of texts", text_joins, 1, 2, 1);
+    check_failing("relation", relations, 2, 3, 1);
+    check_failing("join of relations", relation_joins, 0, 2, 1);
+    simt_fail_at = NULL;
+}
+
 int main(void) {
     setenv("SIMT_STRICT", "0", 0); /* what is around arrays tells more, and sooner */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_moving), cmocka_unit_test(test_ordering),
-        cmocka_unit_test(test_joins), cmocka_unit_test(test_relations)};
+        cmocka_unit_test(test_joins), cmocka_unit_test(test_relations),
+        cmocka_unit_test(test_failing_calls)};
     return cmocka_run_group_tests(tests, make_data, prim_teardown);
 }
