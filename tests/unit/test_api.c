@@ -621,6 +621,30 @@ static void test_ddl(void **state) {
     expect("show tables", "");
 }
 
+/* Texts of an answer in order are taken from their table in batches, the last of them short. */
+static void test_ordered_texts(void **state) {
+    (void)state;
+    run("create table ot as select i a, 'a text of its own ' || i s, (i * 7919) % 2713 b "
+        "from generate_series(0, 2712) g(i)");
+    wf_result *result = query("select a, s from ot order by b");
+    const wf_batch *batch = NULL;
+    int64_t rows = 0;
+    while (wf_result_next_batch(result, &batch) == WF_OK && batch) {
+        for (int64_t i = 0; i < wf_batch_rows(batch); i++, rows++) {
+            char expected[60];
+            char got[60];
+            int32_t a = wf_batch_int32(batch, 0)[i];
+            assert_int_equal((int64_t)a * 7919 % 2713, rows);
+            snprintf(expected, sizeof expected, "a text of its own %d", (int)a);
+            wf_value_text(batch, 1, i, got, sizeof got);
+            assert_string_equal(got, expected);
+        }
+    }
+    assert_int_equal(rows, 2713);
+    wf_result_close(result);
+    run("drop table ot");
+}
+
 static void test_explain(void **state) {
     (void)state;
     run("create table e (a integer, b integer)");
@@ -976,20 +1000,34 @@ static void test_memory_returns(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_open_refuses),    cmocka_unit_test(test_misuse),
-        cmocka_unit_test(test_script),          cmocka_unit_test(test_no_columns),
-        cmocka_unit_test(test_query_each),      cmocka_unit_test(test_typed_access),
-        cmocka_unit_test(test_texts_again),     cmocka_unit_test(test_definition_parameters),
-        cmocka_unit_test(test_prepared),        cmocka_unit_test(test_bind_types),
+        cmocka_unit_test(test_open_refuses),
+        cmocka_unit_test(test_misuse),
+        cmocka_unit_test(test_script),
+        cmocka_unit_test(test_no_columns),
+        cmocka_unit_test(test_query_each),
+        cmocka_unit_test(test_typed_access),
+        cmocka_unit_test(test_texts_again),
+        cmocka_unit_test(test_definition_parameters),
+        cmocka_unit_test(test_prepared),
+        cmocka_unit_test(test_bind_types),
         cmocka_unit_test(test_limit_parameter),
-        cmocka_unit_test(test_subquery_parameter), cmocka_unit_test(test_error_text),
-        cmocka_unit_test(test_display_width),   cmocka_unit_test(test_scan),
-        cmocka_unit_test(test_settings),        cmocka_unit_test(test_ddl),
-        cmocka_unit_test(test_explain),         cmocka_unit_test(test_append),
-        cmocka_unit_test(test_append_many),     cmocka_unit_test(test_outlives),
-        cmocka_unit_test(test_names),           cmocka_unit_test(test_progress),
-        cmocka_unit_test(test_cancel),          cmocka_unit_test(test_parallel_sessions),
-        cmocka_unit_test(test_memory_refused),  cmocka_unit_test(test_memory_returns),
+        cmocka_unit_test(test_subquery_parameter),
+        cmocka_unit_test(test_error_text),
+        cmocka_unit_test(test_display_width),
+        cmocka_unit_test(test_scan),
+        cmocka_unit_test(test_settings),
+        cmocka_unit_test(test_ddl),
+        cmocka_unit_test(test_ordered_texts),
+        cmocka_unit_test(test_explain),
+        cmocka_unit_test(test_append),
+        cmocka_unit_test(test_append_many),
+        cmocka_unit_test(test_outlives),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_progress),
+        cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_parallel_sessions),
+        cmocka_unit_test(test_memory_refused),
+        cmocka_unit_test(test_memory_returns),
     };
     return cmocka_run_group_tests(tests, open_db, close_db);
 }
