@@ -2,17 +2,17 @@
  * materialised.
  *
  * A ROWS sink whose variable is sorted next, with a limit of k, needs no row that k others precede.
- * Every worker keeps the k least keys it has met in a heap; the greatest of them is its bar, and
+ * Every worker keeps the k least keys it has met in a heap. The greatest of them is its bar, and
  * the least bar of all workers holds for everybody. Keys are the packed words of the sort, over the
- * ranges the program proves; a key too wide for one word takes part with its upper bits, a text as
- * it is (top_text.c). Rows that
- * tie with the bar stay unless the key is the whole order and the bar the worker's own, whose rows
- * came before: so the rows that survive give the same answer on any number of threads.
+ * ranges the program proves. A key too wide for one word takes part with its upper bits, a text as
+ * it is (top_text.c). Rows that tie with the bar stay unless the key is the whole order and the bar
+ * the worker's own, whose rows came before: so the rows that survive give the same answer on any
+ * number of threads.
  *
- * The filter runs as soon as the keys are known: opcodes that only fetch or compute other columns
+ * The filter runs as soon as the keys are known. Opcodes that only fetch or compute other columns
  * move behind it (top_reorder), so that a column which no surviving row needs is not read. Where
  * the first key is a column of the table and nothing in the pipeline can raise, zones whose best
- * value lies behind the bar are not even looked at: the first ten of ten million rows in no order
+ * value lies behind the bar are not even looked at. The first ten of ten million rows in no order
  * then cost a few zones in a hundred. */
 #include "cpu/cpu_int.h"
 #include "cpu/sort_key.h"
@@ -472,7 +472,7 @@ static i64 select_words(struct worker *w, struct frame *fr, struct top *top, str
     return kept;
 }
 
-wf_status top_filter(struct worker *w, struct frame *fr) {
+void top_filter(struct worker *w, struct frame *fr) {
     struct top *top = w->run->top;
     if (!w->top) {
         w->top = NEW(&w->arena, struct top_worker);
@@ -489,5 +489,4 @@ wf_status top_filter(struct worker *w, struct frame *fr) {
         fr->m = kept;
         fr->mask_valid = 0;
     }
-    return ERR_OK;
 }

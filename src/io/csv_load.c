@@ -1,7 +1,7 @@
 /* csv_load.c: COPY FROM a delimited file: the plan of a load, its two passes, its errors.
  *
  * Rows are counted before they are parsed, at a small part of the cost of parsing, because that
- * makes everything after exact: each row's tablet and place are known, so all tablets but the last
+ * makes everything after exact. Each row's tablet and place are known, so all tablets but the last
  * are full, blocks can be parsed in any order, and no thread waits for another. A tablet's columns
  * are allocated when its first block is reached and given back when it is sealed. Of several bad
  * lines the first in the file is reported, however many threads met others: a block is skipped only

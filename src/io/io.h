@@ -59,8 +59,7 @@ FALLIBLE csv_load(struct table *table, const struct input *in, const struct csv_
                   struct pool *pool, struct memory *mem, struct load_progress *progress,
                   i64 *out_rows, struct error *err);
 
-/* --- looking at a file -------------------------------------------------------------------------
- */
+/* --- looking at a file ----------------------------------------------------------------------- */
 
 struct csv_given { /* what the user said; the rest is found out */
     struct csv_options options;
