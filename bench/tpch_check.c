@@ -100,9 +100,7 @@ static bool check_sums(wf_result *result, const struct known_answer *known, cons
     return rows == known->rows && sum == known->sum && order == known->order;
 }
 
-/* --- answer files
- * -------------------------------------------------------------------------------------------------
- */
+/* --- answer files ---------------------------------------------------------------------------- */
 
 static bool near(const char *ours, const char *theirs) {
     double a = strtod(ours, NULL), b = strtod(theirs, NULL);

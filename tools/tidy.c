@@ -292,7 +292,7 @@ static void walk(const char *root, const char *folder) {
 int main(int argc, char **argv) {
     const char *root = argc > 1 ? argv[1] : ".";
     static const char *const tops[] = {"include", "src", "shell", "bench", "examples", "tests", "tools", "docs"};
-    static const char *const pages[] = {"README.md", "ARCHITECTURE.md", "STYLE.md"};
+    static const char *const pages[] = {"README.md", "ARCHITECTURE.md", "STYLE.md", "CONTRIBUTING.md"};
     for (size_t i = 0; i < sizeof tops / sizeof *tops; i++) {
         walk(root, tops[i]);
     }

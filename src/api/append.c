@@ -193,8 +193,7 @@ void gather_free(const struct table *table, struct gathered *all) {
     }
 }
 
-/* --- an answer that is still being computed ----------------------------------------------------
- */
+/* --- an answer that is still being computed -------------------------------------------------- */
 
 struct text_block { /* copies of texts: an answer's own are gone with its next rows */
     struct text_block *next;

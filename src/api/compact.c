@@ -1,11 +1,10 @@
 /* compact.c: after a commit, tables of whose tablets little is left.
  *
  * Runs on the thread of the connection that deleted the rows, when its transaction has ended, as a
- * change of its own: the tables are written anew outside of every lock, and the outcome takes the
- * place of what it was made from unless somebody was faster. A transaction that is in progress
- * meanwhile may delete rows that move: the version remembers where they went, a number of
- * compactions long. Nothing here is an error: what cannot be done now is looked at again after the
- * next commit. */
+ * change of its own. The tables are written anew outside of every lock. The outcome takes the place
+ * of what it was made from unless somebody was faster. A transaction that is in progress meanwhile
+ * may delete rows that move: the version remembers where they went, a number of compactions long.
+ * Nothing here is an error: what cannot be done now is looked at again after the next commit. */
 #include "api/api_int.h"
 
 void compact_note(const struct edition *base, const struct edition *mine, struct to_compact *out) {

@@ -66,6 +66,7 @@ wf_status connection_enter(struct wf_connection *conn) {
 }
 
 wf_status connection_leave(struct wf_connection *conn, wf_status internal, struct sv text) {
+    ASSERT(atomic_load(&conn->busy) == 1); /* one statement is in flight */
     ASSERT((internal == ERR_OK) == (conn->err.code == ERR_OK));
     if (internal) {
         public_error(&conn->last, &conn->err, text);

@@ -1,8 +1,8 @@
 /* database.c: opening and closing a database, and finding its GPU when one is needed.
  *
  * A database is a memory budget, a pool of workers, a catalog and the devices. Opening it does no
- * more than that: the pool starts its threads with the first statement, and the GPU driver, whose
- * start costs hundreds of milliseconds, is loaded only when a session asks for the GPU or when,
+ * more than that. The pool starts its threads with the first statement. The GPU driver takes
+ * hundreds of milliseconds to start, so it is loaded only when a session asks for the GPU, or when,
  * under `auto`, a statement reads so many rows that the card can win back its own start.
  *
  * Invariant: nothing here is freed while a connection, statement or rowset still counts on it. */

@@ -1,11 +1,11 @@
 /* prim_int.h: what the files behind include/warpfox_prim.h share: the library's handle, and the
  * frame every operation runs in.
  *
- * An operation is a `call`: call_open names it and its device; call_in, call_out and call_inout
- * check an array and give the form the device works on (host arrays given to the GPU get a copy
- * there); call_run measures the body, finds workspace and runs it; call_close brings outputs to
- * the host, frees, and publishes the error. Every step does nothing once one has failed, so a
- * public function is a straight line. */
+ * An operation is a `call`. call_open names it and its device. call_in, call_out and call_inout
+ * check an array and give the form the device works on; host arrays given to the GPU get a copy
+ * there. call_run measures the body, finds workspace and runs it. call_close brings outputs to the
+ * host, frees, and publishes the error. Every step does nothing once one has failed, so a public
+ * function is a straight line. */
 #ifndef WF_API_PRIM_INT_H
 #define WF_API_PRIM_INT_H
 

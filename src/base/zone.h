@@ -1,9 +1,10 @@
 /* zone.h: time zones by name, from the system's tz database.
  *
- * A zone is a number: up to ZONE_OFFSETS either way it is an offset in seconds east of Greenwich,
- * from ZONE_NAMED on a named zone that was read once and stays for as long as the process runs,
- * from ZONE_WORDS on a word for the time in one (MSK) whose meaning changed over the years. Numbers
- * that come from elsewhere, such as an interval's seconds, are no zones. */
+ * A zone is a number:
+ *   up to ZONE_OFFSETS either way   an offset in seconds east of Greenwich
+ *   from ZONE_NAMED on              a named zone, read once and kept while the process runs
+ *   from ZONE_WORDS on              a word for the time in one (MSK) whose meaning changed over the years
+ * Numbers that come from elsewhere, such as an interval's seconds, are no zones. */
 #ifndef WF_BASE_ZONE_H
 #define WF_BASE_ZONE_H
 

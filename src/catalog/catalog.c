@@ -282,6 +282,7 @@ static void publish(struct catalog *catalog, struct edition *next) {
             epoch++;
         }
     }
+    ASSERT(next != old && next->mem == old->mem && epoch >= old->epoch); /* editions are never changed */
     next->epoch = epoch;
     catalog->edition = next;
     edition_release(old);

@@ -123,7 +123,10 @@ static struct tree *balanced(struct memory *mem, struct tree *left, struct tree 
         (l <= 3 * r && r <= 3 * l)) {
         return node(mem, left, right, item);
     }
-    return r > l ? lean_left(mem, left, right, item) : lean_right(mem, left, right, item);
+    struct tree *made = r > l ? lean_left(mem, left, right, item) : lean_right(mem, left, right, item);
+    ASSERT(made == tree_refused || weight(made->left) + weight(made->right) <= 3 ||
+           (weight(made->left) <= 3 * weight(made->right) && weight(made->right) <= 3 * weight(made->left)));
+    return made;
 }
 
 static struct tree *put(struct memory *mem, const struct tree *tree, const struct tree_key *key,

@@ -134,6 +134,7 @@ static void compact_pos(struct worker *w, struct frame *fr) {
  * then, perhaps after another filter, perhaps straight into a sink. Others move at once. */
 void frame_compact(struct worker *w, struct frame *fr, const struct cpu_op *op) {
     bool was_run = !fr->pos;
+    ASSERT(fr->sel && fr->m > 0 && fr->m <= fr->n && !fr->scoped);
     compact_pos(w, fr);
     for (u32 i = 0; i < op->live_count; i++) {
         u16 r = op->live[i];

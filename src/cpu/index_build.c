@@ -1,13 +1,15 @@
 /* index_build.c: from a key to rows: STEP_BUILD.
  *
- * One look at the keys, chunk by chunk, tells their span, whether they ascend, and how many are
- * there; that decides the form. Where the span allows it, an index is a bitmap with counts (a bit a
- * key, and for every 64 of them how many came before): 2 bits a key of the span, so that the keys
- * of millions of rows stay in a core's cache; the count is the row itself when the keys ascend, as
+ * One look at the keys, chunk by chunk, tells their span, whether they ascend, and how many there
+ * are. That decides the form. Where the span allows it, an index is a bitmap with counts: a bit a
+ * key, and for every 64 of them how many came before. That is 2 bits a key of the span, so the keys
+ * of millions of rows stay in a core's cache. The count is the row itself when the keys ascend, as
  * they do when a table is scanned in the order of its key. Keys in no order whose span is hardly
- * more than their number get an array indexed by the key, which is one load instead of two. All
- * others are hashed (index_hash.c). A build assumes unique keys and starts over with runs on the
- * first duplicate. Rows whose key is NULL match nothing and are left out. */
+ * more than their number get an array indexed by the key: one load instead of two. All others are
+ * hashed (index_hash.c).
+ *
+ * A build assumes unique keys and starts over with runs on the first duplicate. Rows whose key is
+ * NULL match nothing and are left out. */
 #include "cpu/index_int.h"
 
 enum {

@@ -4,8 +4,8 @@
  * of a large table, and a probe is one load that mostly hits the cache. Otherwise it is a hash
  * table that keeps one row of every key. Duplicates cost nothing in either form.
  *
- * A set that grows (a recursion's rows so far) is a hash table with room to spare: a step adds the
- * keys of the chunks that came since the one before, and the table doubles when it is half full, so
+ * A set that grows (a recursion's rows so far) is a hash table with room to spare. A step adds the
+ * keys of the chunks that came since the one before. The table doubles when it is half full, so
  * that all rounds together cost as much as one build. */
 #include "cpu/index_int.h"
 

@@ -95,6 +95,7 @@ static void filter(struct worker *w, struct frame *fr, const struct cpu_op *op) 
     } else {
         m = pipe->vec->sel_refine(fr->sel_alt, fr->sel, fr->m, keep);
     }
+    ASSERT(m >= 0 && m <= fr->m); /* rows are only ever dropped */
     u32 *swap = fr->sel_mem;
     fr->sel_mem = fr->sel_alt;
     fr->sel_alt = swap;
@@ -301,7 +302,7 @@ wf_status ops_run(struct worker *w, struct frame *fr, u32 pc) {
             w->marks[mark] += fr->m;
         }
         if (pc == pipe->top_at && w->run->top) {
-            TRY(top_filter(w, fr));
+            top_filter(w, fr);
             if (fr->m == 0) {
                 return ERR_OK;
             }

@@ -1,10 +1,10 @@
 /* prim_merge.c: the CPU's merge, sorted search, runs and set operations on plain arrays.
  *
- * Work is cut into ranges of the output, or for sets of both inputs together, which are tasks: a
- * search along the diagonal (merge path; for sets the balanced path, which pairs equal elements by
- * number and never parts a pair) tells where a range begins in both arrays. Outputs whose size is
- * not known are counted first. Every loop is written once for all keys: `kind` is a constant where
- * it is inlined, which gives a loop per kind of key. */
+ * Work is cut into ranges of the output, or for sets of both inputs together; a range is a task. A
+ * search along the diagonal tells where a range begins in both arrays. It is the merge path, or for
+ * sets the balanced path, which pairs equal elements by number and never parts a pair. Outputs
+ * whose size is not known are counted first. Every loop is written once for all keys: `kind` is a
+ * constant where it is inlined, which gives a loop per kind of key. */
 #include "cpu/prim_order.h"
 
 #include "cpu/rel_int.h"

@@ -1,10 +1,10 @@
 /* prim_sort.c: the CPU's sort of plain arrays.
  *
  * Radix sort is radix.c's, over the narrowest element that holds what is needed: integers of 32 or
- * 64 bits alone, or with one payload of the same width; every other case (floats, whose order drops
- * bits, wide keys, several or wide payloads, a range of bits) sorts what orders the keys with row
- * numbers, and then fetches keys and payload by row. The sorts by comparison work on the same
- * elements; text is sorted by merges, its first sixteen bytes beside the rows. */
+ * 64 bits alone, or with one payload of the same width. Every other case sorts what orders the keys
+ * with row numbers, and then fetches keys and payload by row. Such cases are floats (whose order
+ * drops bits), wide keys, several or wide payloads, and a range of bits. The sorts by comparison
+ * work on the same elements. Text is sorted by merges, its first sixteen bytes beside the rows. */
 #include "cpu/prim_order.h"
 
 #include "defs/host_words.h"

@@ -1,8 +1,8 @@
 /* window_fn.c: the columns a window step computes.
  *
- * Words of aggregates: sums are differences of running sums, which wrap around and come out right,
- * for any frame; least and greatest keep the candidates of a sliding frame in a queue (each row
- * enters and leaves once), or, with an exclusion, ask a tree of partial results, as bits always
+ * Words of aggregates, for any frame: sums are differences of running sums, which wrap around and
+ * come out right. Least and greatest keep the candidates of a sliding frame in a queue, which each
+ * row enters and leaves once. With an exclusion they ask a tree of partial results, as bits always
  * do. Functions that pick a row copy its value. string_agg writes the partition's texts one after
  * the other once; the text of a frame is a part of that, since a frame is a run of rows. */
 #include "cpu/window_int.h"

@@ -3,9 +3,9 @@
  * A decimal has up to 38 digits, so a double will not do. Numbers here are fixed-point: 128 bits
  * before the point and 256 behind it, never negative, with a sign beside them where one is needed.
  * Every function is computed with an error below 2^-110 of the last digit of its result, which is
- * then rounded half away from zero; what lies within 2^-100 of a half is taken for one, since only
- * exact results, such as powers of one half, come that close. A root is computed from whole numbers
- * and exact.
+ * then rounded half away from zero. What lies within 2^-100 of a half is taken for one: only exact
+ * results, such as powers of one half, come that close. A root is computed from whole numbers and
+ * exact.
  *
  * Scales travel in one operand: those of the arguments and of the result (SCALES_PACK). */
 #include "defs/host_ops.h"

@@ -3,10 +3,10 @@
  * A template such as S999G990D00 is a list of patterns and of characters that stand for themselves.
  * One pass over it learns how many digits it has on each side of the point, where zeros begin, and
  * which way the sign is shown; contradictions are errors. The number is then rounded to the
- * template's decimals and written as text, and a second pass lays that into the places from the
- * left: places before the number are blank, or zero from the first 0 on; the sign goes right before
- * the first digit, or behind the last one; a number too long shows as #. Reading a number is the
- * same walk over the text instead.
+ * template's decimals and written as text. A second pass lays that into the places from the left.
+ * Places before the number are blank, or zero from the first 0 on. The sign goes right before the
+ * first digit, or behind the last one. A number too long shows as #. Reading a number is the same
+ * walk over the text instead.
  *
  * What PostgreSQL does in corners follows from how it counts places, so the same counts are kept
  * here: `places` before which the sign is written, `last` for the end of a number under FM. */

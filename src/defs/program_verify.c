@@ -241,7 +241,8 @@ static wf_status check_mark_sink(struct check *c, const struct sink *sink) {
     TRY(check_var(c, sink->var, 1 << VAR_ROWS));
     TRY(check_var_read(c, sink->rows_var, MASK_ROWS));
     const struct var *var = &c->program->vars[sink->var];
-    NEED(var->col_count == 1 && var->kinds[0] == KIND_B8, "marks are not one column of b8");
+    NEED(var->col_count == 1 && var->kinds[0] == KIND_B8 && var->types[0].id == TYPE_BOOLEAN,
+         "marks are not one column of booleans");
     return check_read(c, sink->key, KIND_I64);
 }
 

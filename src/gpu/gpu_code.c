@@ -2,12 +2,16 @@
  *
  * Fixed modules come from the list compiled ahead of time, else from NVRTC on first use. Woven text
  * is compiled by a background thread while the virtual machine serves, or at once when the caller
- * waits. Every cubin is kept in memory for the life of the device, and on disk under a key made of
- * the text, the embedded headers, the options, the chip and NVRTC's version; a file is written
- * whole or not at all and carries its key and a checksum; one that does not match, or that somebody
- * else may have written, is as good as absent. An image that was found, not made here, and that the
- * driver refuses is compiled after all. Only the thread that holds the gpu's lock loads modules:
- * the background thread never touches the context. */
+ * waits.
+ *
+ * Every cubin is kept in memory for the life of the device, and on disk. Its key is made of the
+ * text, the embedded headers, the options, the chip and NVRTC's version. A file is written whole or
+ * not at all, and carries its key and a checksum. One that does not match, or that somebody else
+ * may have written, is as good as absent. An image that was found, not made here, and that the
+ * driver refuses is compiled after all.
+ *
+ * Only the thread that holds the gpu's lock loads modules: the background thread never touches the
+ * context. */
 #include "gpu/gpu_int.h"
 
 #include <stdio.h>

@@ -1,10 +1,11 @@
 /* gpu_intern.c: interners on the card: tables that number strings or pairs (kernels/intern.h).
  *
  * Numbers mean the same on both sides: an entry's number is its place in the order of adding. Going
- * to the card, the host's entries are copied and a kernel files them; coming back, entries that the
- * host does not have are added there in their order, at once where the numbers are codes of a
- * dictionary that results refer to, else when a host step asks. A step that runs out of room is run
- * again with a larger table: what it added until then are keys of its rows and stays. */
+ * to the card, the host's entries are copied and a kernel files them. Coming back, entries that the
+ * host does not have are added there in their order. That happens at once where the numbers are
+ * codes of a dictionary that results refer to, else when a host step asks. A step that runs out of
+ * room is run again with a larger table: what it added until then are keys of its rows and stays.
+ */
 #include "gpu/gpu_int.h"
 
 enum { BLOCK_SLOTS, BLOCK_ENTRIES, BLOCK_HEAP, BLOCK_COUNTS };

@@ -205,6 +205,7 @@ void gpu_heap_free(struct gpu *g, struct gpu_block *block) {
         mutex_unlock(&heap->lock);
         return;
     }
+    ASSERT(!block->is_free && heap->used_bytes >= block->bytes);
     heap->used_bytes -= block->bytes;
     free_list_add(heap, block);
     join_next(g, block);

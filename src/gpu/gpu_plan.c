@@ -2,17 +2,17 @@
  * virtual machine.
  *
  * Literals, lookup tables, columns of variables and indexes get small numbers in the order of first
- * use; the virtual machine and the weaver use the same numbers, so both kinds of kernel take the
+ * use. The virtual machine and the weaver use the same numbers, so both kinds of kernel take the
  * same argument block. Registers get places in shared memory by liveness; constants are filled once
  * per block. MATCH repeats what follows it, hence whatever is alive there stays alive to the end. A
  * pipeline that the card cannot run is found out here, with a reason that names the opcode.
  *
  * A dispatch of the virtual machine costs as much as the work of a simple opcode, so frequent
- * sequences become one: a load or an addition with comparisons of its result with literals, AND or
- * OR with an earlier boolean, and FILTER; a widening with the operation that wants it. Booleans
- * that only such opcodes use live outside shared memory, and columns that only the output uses are
- * read when rows are written. The opcodes that EXPLAIN shows and the weaver reads stay as they are.
- */
+ * sequences become one. A load or an addition is joined with comparisons of its result with
+ * literals, AND or OR with an earlier boolean, and FILTER; a widening with the operation that wants
+ * it. Booleans that only such opcodes use live outside shared memory. Columns that only the output
+ * uses are read when rows are written. The opcodes that EXPLAIN shows and the weaver reads stay as
+ * they are. */
 #include "gpu/gpu_int.h"
 
 enum { MAX_LIVE = 32, MAX_MATCHES = 4, PLACE_UNIT = 16 };

@@ -104,10 +104,14 @@ static FALLIBLE scan_array(struct prim_job *job, enum fold fold, bool inclusive,
 
 /* What is visited at random pays in a few passes over parts that fit the cache, where it just
  * exceeds it and is visited often enough; elsewhere reading the index again costs more than the
- * misses it saves. Measured on an H200, whose cache has 60 MB, with 4-byte elements, in one pass and
- * in so many: scatter 64 MB 0.80 ms (3: 0.41), 96 MB 1.38 (4: 0.68), 128 MB 1.93 (8: 1.05), 256 MB
- * 4.05 (16: 3.47), 1 GB is best in one; gather 48 MB 0.22 (4: 0.21), 64 MB 0.34 (4: 0.28), 128 MB
- * 0.83 (4: 0.79), 192 MB is best in one. */
+ * misses it saves. Measured on an H200, whose cache has 60 MB, with 4-byte elements, ms:
+ *
+ *   scatter   one pass   several        gather   one pass   several
+ *     64 MB       0.80   0.41 (3)        48 MB       0.22   0.21 (4)
+ *     96 MB       1.38   0.68 (4)        64 MB       0.34   0.28 (4)
+ *    128 MB       1.93   1.05 (8)       128 MB       0.83   0.79 (4)
+ *    256 MB       4.05   3.47 (16)      192 MB       best
+ *      1 GB       best */
 static i32 choose_passes(const struct prim_job *job, struct prim_array visited, i64 visits,
                          bool scatter) {
     i64 l2 = gpu_of(job)->l2_bytes;

@@ -1,12 +1,16 @@
 /* gpu_run.c: STEP_PIPELINE on the card: argument block, code, launches, what they report.
  *
  * Under auto a step starts on the virtual machine while its woven kernel is compiled in the
- * background, and changes over between two launches: both take the same arguments and leave the
- * same state. Batches of a cached source follow each other on one stream. Those of a streamed or
- * mapped one take turns on several, and rows go to the host on a stream of their own: while the
- * host waits for the count of batch i, batches i + 1 to i + 3 are under way, each waiting only for
- * its own slot, so copies in, kernels and copies out overlap. Cancellation is looked at before
- * every launch; a launch covers few enough rows to end within 100 ms. */
+ * background. It changes over between two launches: both take the same arguments and leave the same
+ * state.
+ *
+ * Batches of a cached source follow each other on one stream. Those of a streamed or mapped one
+ * take turns on several, and rows go to the host on a stream of their own. While the host waits for
+ * the count of batch i, batches i + 1 to i + 3 are under way. Each waits only for its own slot, so
+ * copies in, kernels and copies out overlap.
+ *
+ * Cancellation is looked at before every launch; a launch covers few enough rows to end within 100
+ * ms. */
 #include "gpu/gpu_job.h"
 
 #define WEAVE_LEAST_ROWS 65536 /* under auto, less is not worth a compiler's time */

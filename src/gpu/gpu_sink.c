@@ -2,13 +2,15 @@
  * aggregation.
  *
  * Rows stay on the card unless the placement moves data over the bus anyway and only the host wants
- * them: then every batch writes to its slot's block on the card, and once its count is known its
- * rows are copied into a chunk, while other batches are read and computed: the bus carries both
- * directions at once. Room for output on the card is an upper bound where that is affordable; a
- * kernel that runs out of it counts on, and the step runs once more with exact room; rows that do
- * not fit the card at all, and that only the host wants, take the way of batches, too, in batches
- * that are cut smaller where their rows multiply beyond a slot's share. An aggregation's table
- * starts at twice the estimated groups and grows in the same way. */
+ * them. Then every batch writes to its slot's block on the card. Once its count is known its rows
+ * are copied into a chunk, while other batches are read and computed: the bus carries both
+ * directions at once.
+ *
+ * Room for output on the card is an upper bound where that is affordable. A kernel that runs out of
+ * it counts on, and the step runs once more with exact room. Rows that do not fit the card at all,
+ * and that only the host wants, go in batches, too. A batch is cut smaller where its rows multiply
+ * beyond a slot's share. An aggregation's table starts at twice the estimated groups and grows in
+ * the same way. */
 #include "gpu/gpu_job.h"
 
 #define AGG_DENSE_BITS 16

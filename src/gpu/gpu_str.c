@@ -3,12 +3,13 @@
  *
  * A view in a register points into memory of the card, a view in a variable into memory of the
  * host: a tablet's bytes, or a heap. Rows can therefore be fetched as they are, and what the card
- * holds may be evicted, streamed or lost between two steps. A variable on the card knows the texts
- * its views point to; a step that reads such views brings those texts to the card (tablets through
- * the cache) and translates on the way in, and whatever it writes is translated on the way out,
- * each by a binary search over the texts of the step. Text that only passes through needs neither.
- * Strings that are scattered over the host (literals, dictionaries, chunks made by the CPU) are
- * gathered into one buffer first. */
+ * holds may be evicted, streamed or lost between two steps.
+ *
+ * A variable on the card knows the texts its views point to. A step that reads such views brings
+ * those texts to the card (tablets through the cache) and translates on the way in. Whatever it
+ * writes is translated on the way out. Both are a binary search over the texts of the step. Text
+ * that only passes through needs neither. Strings that are scattered over the host (literals,
+ * dictionaries, chunks made by the CPU) are gathered into one buffer first. */
 #include "gpu/gpu_job.h"
 
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 /* csv_guess.c: what the values of a column read as.
  *
- * A type is taken only when its values print back as they were written, or nearly (1.50 and 1.5):
- * numbers with leading zeros or a plus sign stay text, so do dates that are not year, month, day in
- * this order, and a column of dates and times mixed. The loader asks the same question of every
- * value of a column whose type was guessed, since a parser takes more than that: a value further
- * down may not lose its zeros or its time of day in silence. */
+ * A type is taken only when its values print back as they were written, or nearly (1.50 and 1.5).
+ * So numbers with leading zeros or a plus sign stay text, and so do dates that are not year, month,
+ * day in this order, and a column of dates and times mixed. The loader asks the same question of
+ * every value of a column whose type was guessed, since a parser takes more than that: a value
+ * further down may not lose its zeros or its time of day in silence. */
 #include "io/csv_int.h"
 
 #include "defs/value.h"

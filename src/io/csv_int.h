@@ -10,8 +10,7 @@
 #include "base/thread.h"
 #include "io/input.h"
 
-/* --- csv_scan.c: bytes, 64 at a time -----------------------------------------------------------
- */
+/* --- csv_scan.c: bytes, 64 at a time --------------------------------------------------------- */
 
 /* out[k] has bit i set where byte 64 * k + i is a, b or c. */
 void csv_masks(const char *bytes, i64 word_count, char a, char b, char c, u64 *out);
@@ -67,8 +66,7 @@ static inline const char *cursor_next(struct csv_cursor *cursor) {
     return cursor->window + cursor->word * 64 + bit;
 }
 
-/* --- the load ----------------------------------------------------------------------------------
- */
+/* --- the load -------------------------------------------------------------------------------- */
 
 struct csv_field { /* what column i of the file is */
     u32 col;       /* of the table */

@@ -32,8 +32,7 @@ void tpch_pool_walk(void (*mark)(void *arg, i64 block, u32 seed, i64 offset), vo
 u32 tpch_pool_seed(i64 block);
 i64 tpch_pool_offset(i64 block);
 
-/* --- the generator ------------------------------------------------------------------------------
- */
+/* --- the generator --------------------------------------------------------------------------- */
 enum tpch_table {
     TPCH_LINEITEM,
     TPCH_ORDERS,

@@ -182,10 +182,9 @@ static void add_ordered_columns(struct agg_state *s, struct columns *cs, struct 
     struct type type = o->call->arg->type;
     if (o->call->agg == AGG_STRING_AGG) {
         o->arg.reg = string_view(b, o->arg.reg);
-    } else if (o->call->agg == AGG_PERCENTILE_CONT && type.id != TYPE_INTERVAL) {
-        o->arg = lower_cast(b, o->arg, type, type_of(TYPE_DOUBLE));
-        type = type_of(TYPE_DOUBLE);
     }
+    ASSERT(o->call->agg != AGG_PERCENTILE_CONT || type.id == TYPE_DOUBLE ||
+           type.id == TYPE_INTERVAL);
     o->first_col = add_column(l, cs, &o->arg, type);
     if (o->call->arg2) {
         struct type type2 = o->call->arg2->type;

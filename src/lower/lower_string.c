@@ -1,9 +1,9 @@
 /* lower_string.c: text: dictionary codes, lookup tables over dictionaries, interning.
  *
  * A text column whose every tablet is dictionary-coded is an i32 code register. An expression that
- * reads exactly one such column (and literals or parameters otherwise) is computed once per
- * dictionary entry, in a pipeline over the dictionary, and becomes a table look-up in the pipeline
- * that uses it; the largest such expression is taken, because lowering tries the root first. A
+ * reads exactly one such column, and literals or parameters otherwise, is computed once per
+ * dictionary entry, in a pipeline over the dictionary. In the pipeline that uses it, it becomes a
+ * table look-up. The largest such expression is taken, because lowering tries the root first. A
  * fault met for an entry is kept in a table of its own and raised only where an active row has that
  * code. Text results are interned, so that they are codes again, of a derived dictionary. */
 #include "lower/lower_int.h"

@@ -6,8 +6,8 @@
  * Sorted text stays as codes: the sort knows the dictionaries.
  *
  * Where the pipeline reads a table and many rows are sorted, columns of that table that are no sort
- * keys stay there: the variable holds the rows' numbers instead, and a fetch behind the sort reads
- * the columns in the order of the answer, as it is asked for. */
+ * keys stay there. The variable holds the rows' numbers instead. A fetch behind the sort reads the
+ * columns in the order of the answer, as it is asked for. */
 #include "lower/lower_int.h"
 
 enum {

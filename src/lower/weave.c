@@ -1,11 +1,11 @@
 /* weave.c: which operators share a pipeline.
  *
  * Filters, projections and probes depend on their input row by row and are fused into the pipeline
- * of their producer; builds, aggregations and sorts need all of their input and end it. That much
- * is the shape of lower_rel. Here are the exceptions: with fusion off every operator ends its
- * pipeline in a variable; and a pipeline that keeps more registers alive than the limits allow is
- * cut at one of its operators (the middle one of those not tried yet), by lowering the plan again
- * with that cut. */
+ * of their producer. Builds, aggregations and sorts need all of their input and end it. That much
+ * is the shape of lower_rel. Here are the exceptions. With fusion off every operator ends its
+ * pipeline in a variable. A pipeline that keeps more registers alive than the limits allow is cut
+ * at one of its operators, the middle one of those not tried yet: the plan is lowered again with
+ * that cut. */
 #include "lower/lower_int.h"
 
 bool weave_cuts_after(const struct lower *l, const struct rel *rel) {

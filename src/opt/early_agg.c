@@ -2,12 +2,12 @@
  *
  * `select c.id, count(o.x) from c left join o on c.id = o.c group by c.id` joins every row of o
  * with its c only to count it there. Where the group keys are unique on the left side, a group is
- * one left row, so the right side can be grouped by its join keys first: the join then finds one
- * row instead of a run, and what has to be kept of the right side is a row a key. A left row
+ * one left row. So the right side can be grouped by its join keys first. The join then finds one
+ * row instead of a run, and a row a key is all that has to be kept of the right side. A left row
  * without a match had one row of NULLs: count is 0 for it, count(*) 1, everything else NULL.
  *
  * Aggregates that can raise stay where they are, as groups that no left row asks for are computed
- * too now; so do arguments that are not plain columns of the right side, which might not be NULL
+ * too now. So do arguments that are not plain columns of the right side, which might not be NULL
  * for a row of NULLs. */
 #include "opt/opt_int.h"
 

@@ -1,9 +1,9 @@
 /* factor_or.c: what all arms of an OR have in common, before the OR.
  *
- * (a AND b) OR (a AND c) becomes a AND (b OR c): then a can be a join key or sink to its table. And
- * where every arm restricts the same column, that the column satisfies one of the restrictions
- * follows and is added: (x = 1 AND y = 2) OR (x = 3 AND y = 4) implies x = 1 OR x = 3, which can
- * sink although the whole cannot. Conditions that can raise stay where they are. */
+ * (a AND b) OR (a AND c) becomes a AND (b OR c): then a can be a join key or sink to its table.
+ * Where every arm restricts the same column, the column satisfies one of the restrictions: that
+ * follows, and is added. So (x = 1 AND y = 2) OR (x = 3 AND y = 4) implies x = 1 OR x = 3, which
+ * can sink although the whole cannot. Conditions that can raise stay where they are. */
 #include "opt/opt_int.h"
 
 enum { ARMS_MAX = 64 };

@@ -59,9 +59,8 @@ static void gather(struct region *r, struct rel *rel) {
         split_and(r->o->plan->arena, &r->conds, conds->items[i]);
     }
     for (i64 i = 0; rel->kind == REL_JOIN && i < rel->join.left_keys.count; i++) {
-        if (i >= rel->join.null_safe.count || !rel->join.null_safe.items[i]) {
-            unite(r, rel->join.left_keys.items[i], rel->join.right_keys.items[i]);
-        }
+        unite(r, rel->join.left_keys.items[i],
+              rel->join.right_keys.items[i]); /* or both are NULL */
     }
     for (i32 i = 0; i < rel->input_count; i++) {
         gather(r, rel->inputs[i]);
@@ -77,11 +76,27 @@ static bool is_known(const struct region *r, const struct expr *expr) {
     return false;
 }
 
+/* Whether a condition only compares its column, which equal values cannot tell apart. */
+static bool only_compares(const struct expr *cond, bool inside) {
+    if (cond->kind == EXPR_COL) {
+        return inside;
+    }
+    bool compares = cond->kind == EXPR_IN || cond->kind == EXPR_IS_NULL ||
+                    (cond->kind == EXPR_CALL && cond->func >= FUNC_EQ && cond->func <= FUNC_GE);
+    for (i32 i = 0; i < cond->arg_count; i++) {
+        if (!only_compares(cond->args[i], compares)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* The condition on one column, said of every other column of its class. */
 static void spread(struct region *r, struct expr *cond, expr_list *out) {
     struct plan *plan = r->o->plan;
     u32 said = 0;
-    if (!expr_only_col(cond, &said) || facts_can_raise(r->o, cond)) {
+    if (!expr_only_col(cond, &said) ||
+        (!opt_equal_is_same(plan->cols.items[said].type) && !only_compares(cond, false))) {
         return;
     }
     for (i64 i = 0; i < r->cols.count; i++) {

@@ -2,16 +2,19 @@
  *
  * A group is a tree of inner joins with nothing between them; its leaves are whatever else there
  * is. Up to DP_LEAVES leaves every split of every connected set is tried (dynamic programming over
- * subsets) and the cheapest kept; beyond that the pair that leaves the fewest rows is joined, again
- * and again. A join costs the rows it reads, builds and makes; the right side is built. Rows of a
- * set are the product of its leaves and of the shares its conditions keep; several equalities
- * between the same two leaves count as a key of the smaller at most. Columns that are equal form a
- * class: any two of them can be a join's keys, whether the query compares them or not, and each
- * join compares one pair of those it brings together; of the values of a class the most frequent,
- * those of its member with the fewest, are counted once. A class has at most one column of a leaf,
- * since nothing compares two within. Products are taken only where nothing connects. A condition
- * that can raise takes no part: it is tested above the group, where only rows are left that meet
- * all the others. */
+ * subsets) and the cheapest kept. Beyond that the pair that leaves the fewest rows is joined, again
+ * and again. A join costs the rows it reads, builds and makes; the right side is built. Products
+ * are taken only where nothing connects.
+ *
+ * Rows of a set are the product of its leaves and of the shares its conditions keep. Several
+ * equalities between the same two leaves count as a key of the smaller at most. Columns that are
+ * equal form a class: any two of them can be a join's keys, whether the query compares them or not.
+ * Each join compares one pair of those it brings together. Of the values of a class the most
+ * frequent, those of its member with the fewest, are counted once. A class has at most one column
+ * of a leaf, since nothing compares two within.
+ *
+ * A condition that can raise takes no part: it is tested above the group, where only rows are left
+ * that meet all the others. */
 #include "opt/opt_int.h"
 
 enum { MAX_LEAVES = 64, DP_LEAVES = 11 };

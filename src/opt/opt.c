@@ -18,9 +18,33 @@ enum { REQUIRED = 1, OPTIONAL = 0 };
 static const struct pass passes[] = {WF_PASSES(X, )};
 #undef X
 
+#ifdef WF_HARD
+struct promise {
+    bool no_dependent, no_distinct;
+};
+
+static void check_rel(struct rel *rel, void *arg) {
+    const struct promise *promise = arg;
+    ASSERT(!(promise->no_dependent && rel->kind == REL_JOIN && rel->join.dependent));
+    for (i64 i = 0; promise->no_distinct && rel->kind == REL_AGG && i < rel->agg.calls.count; i++) {
+        ASSERT(!rel->agg.calls.items[i].distinct);
+    }
+}
+
+/* From `unnest` on no join is dependent, from `split_distinct` on no aggregate is distinct. */
+static void check_promises(struct plan *plan, const char *pass, struct promise *io) {
+    io->no_dependent = io->no_dependent || strcmp(pass, "unnest") == 0;
+    io->no_distinct = io->no_distinct || strcmp(pass, "split_distinct") == 0;
+    rel_each(plan->arena, plan->root, check_rel, io);
+}
+#endif
+
 FALLIBLE opt_run(struct plan *plan, const struct settings *settings, struct error *err) {
     struct opt o = {.plan = plan, .settings = settings, .err = err};
     i64 choice = 0; /* of skip_pass: optional passes count from 1 */
+#ifdef WF_HARD
+    struct promise promise = {false, false};
+#endif
     for (i64 i = 0; i < COUNT_OF(passes); i++) {
         choice += !passes[i].required;
         if (!passes[i].required && (!settings->optimizer || settings->skip_pass == choice)) {
@@ -33,6 +57,7 @@ FALLIBLE opt_run(struct plan *plan, const struct settings *settings, struct erro
         TRY(stop_check(err));
 #ifdef WF_HARD
         TRY(plan_verify(plan, err));
+        check_promises(plan, passes[i].name, &promise);
 #endif
     }
     return arena_check(plan->arena, err);

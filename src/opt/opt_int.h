@@ -42,6 +42,11 @@ WF_PASSES(X, )
 /* Fills facts of every column below rel. */
 void facts_collect(struct opt *o, struct rel *rel);
 /* As expr_can_raise, but knows the columns' ranges. */
+/* Whether equal values of the type are the same to every function: 0 and -0, or a month and thirty
+ * days, are not. */
+static inline bool opt_equal_is_same(struct type type) {
+    return !type_is_float(type) && type.id != TYPE_INTERVAL;
+}
 bool facts_can_raise(const struct opt *o, const struct expr *expr);
 
 /* Sets rows (and right_unique) of rel and everything below it. */

@@ -6,9 +6,9 @@
  *  - When outer columns stand only in conditions that can be tested later (filters below
  *    projections and inner joins), those conditions move up and become conditions of the join.
  *  - Otherwise the right side is changed to compute its rows for all values of the outer columns at
- *    once: every operator carries columns that say for which values a row is, aggregates and
- *    windows have them as further keys, LIMIT becomes a condition on row_number; and the join
- *    compares them with the left. A filter that equates each outer column with one of its input's
+ *    once. Every operator carries columns that say for which values a row is. Aggregates and
+ *    windows have them as further keys; LIMIT becomes a condition on row_number. The join compares
+ *    them with the left. A filter that equates each outer column with one of its input's
  *    supplies these columns itself, if nothing on the right can raise (values that the left does
  *    not have are then computed in vain). Where there is no such filter the values come from the
  *    left: the distinct outer columns of the left, which is then shared.
@@ -335,7 +335,8 @@ static bool equal_to(const struct rel *filter, const struct expr *cond, u32 oute
         const struct expr *a = cond->args[i];
         const struct expr *c = cond->args[1 - i];
         if (a->kind == EXPR_COL && a->col == outer && c->kind == EXPR_COL &&
-            rel_has_out(rel_input(filter), c->col) && type_eq(a->type, c->type)) {
+            rel_has_out(rel_input(filter), c->col) && type_eq(a->type, c->type) &&
+            opt_equal_is_same(a->type)) {
             *out = c->col;
             return true;
         }

@@ -1,11 +1,11 @@
 /* match.h: joins of plain arrays.
  *
  * One side probes, the other is built on. Most algorithms end in runs: for every probing row a
- * first position among the built rows, in the order the algorithm put them, and how many follow;
- * sums of the counts then say where each row's matches go, and any window of the result can be
+ * first position among the built rows, in the order the algorithm put them, and how many follow.
+ * Sums of the counts then say where each row's matches go, and any window of the result can be
  * written by itself. That is the paper's count - scan - write, and what several passes need. Where
- * keys turn out to be unique a join is rushed: matches are written as they are found, and only
- * when there is no room for them all does counting begin. See decision 0015. */
+ * keys turn out to be unique a join is rushed: matches are written as they are found, and only when
+ * there is no room for them all does counting begin. See decision 0015. */
 #ifndef WF_PRIM_MATCH_H
 #define WF_PRIM_MATCH_H
 

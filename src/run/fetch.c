@@ -1,11 +1,13 @@
 /* fetch.c: STEP_FETCH: columns of a table for rows that are in their final order.
  *
- * A sort of wide rows carries its keys and the rows' numbers; everything else is read once, here,
- * by number, straight from the tablets: nothing wide is written before it is known where it goes,
- * and an answer that is read piece by piece never exists as a whole. A task makes one chunk. It
- * finds the tablet of every row, puts the rows of a tablet together, and then takes a column from
- * one segment after the other, so that what an encoding means is asked once per segment rather than
- * once per row. Tablets are on the host whatever device sorted, so no device is involved. */
+ * A sort of wide rows carries its keys and the rows' numbers. Everything else is read once, here,
+ * by number, straight from the tablets. So nothing wide is written before it is known where it
+ * goes, and an answer that is read piece by piece never exists as a whole.
+ *
+ * A task makes one chunk. It finds the tablet of every row, puts the rows of a tablet together, and
+ * then takes a column from one segment after the other. So what an encoding means is asked once per
+ * segment, not once per row. Tablets are on the host whatever device sorted, so no device is
+ * involved. */
 #include "run/run_int.h"
 
 enum {

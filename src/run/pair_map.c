@@ -192,6 +192,7 @@ static i64 add_locked(struct pair_map *map, struct shard *shard, u64 hash, i64 a
     if (number >= 0) {
         return number;
     }
+    ASSERT(shard->count * 2 <= table->slot_count); /* or a probe would not end */
     if ((shard->count + 1) * 2 > table->slot_count) {
         if (!shard_grow(map, shard)) {
             return -1;

@@ -1,9 +1,9 @@
 /* stream.c: answers that are computed as they are read.
  *
  * When the last pipeline of a program feeds nothing but the answer, it need not run before somebody
- * asks for rows: the steps before it run, the pipeline is opened, and each exec_next runs a slice
- * of its source, so that an answer of any size takes the memory of one slice. The same goes for the
- * last pipelines, when each appends to the answer, as the branches of a union do: they are read one
+ * asks for rows. The steps before it run, the pipeline is opened, and each exec_next runs a slice
+ * of its source. So an answer of any size takes the memory of one slice. The same goes for the last
+ * pipelines, when each appends to the answer, as the branches of a union do: they are read one
  * after the other. A device that cannot cut a pipeline into slices runs it whole; then there is no
  * stream and the answer is all there.
  *

@@ -67,6 +67,7 @@ void chunk_release(struct chunk *chunk) {
 
 void variable_append(struct exec *x, u32 var, struct chunk *chunk) {
     struct variable *v = &x->vars[var];
+    ASSERT(chunk->rows >= 0);
     mutex_lock(&x->lock);
     VEC_PUSH(exec_arena(x), &v->chunks, chunk);
     v->rows += chunk->rows;

@@ -1,7 +1,7 @@
 /* bind_alter.c: ALTER TABLE and its kin.
  *
  * Part of binding. The commands of one statement are applied one after the other to a copy of the
- * table's definition, so that each sees what those before it did; the outcome is a new definition
+ * table's definition, so that each sees what those before it did. The outcome is a new definition
  * and, for every column of it, where its values come from: a column of the old table, a constant,
  * or an expression over the old row. What that means for the rows is for the statement's execution.
  */

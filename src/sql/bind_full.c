@@ -3,7 +3,7 @@
  * Part of binding. Other joins can test a condition with subqueries on rows of their product, or
  * for each row of the left; a FULL JOIN also keeps rows of either side that match nothing, so its
  * condition must be one of the join itself. A subquery that uses one side's columns is computed on
- * that side. If one uses both, the pairs that match are found first: the rows of both sides get
+ * that side. If one uses both, the pairs that match are found first. The rows of both sides get
  * numbers, the product of the sides is filtered by the condition, and the join compares numbers:
  *     (left LEFT JOIN pairs ON left number) FULL JOIN right ON right number
  * Both sides are shared by the pairs and the join. */

@@ -1,11 +1,10 @@
 /* bind_op.c: operators: which types they take, what they return, LIKE.
  *
- * Part of binding. Numbers meet as in PostgreSQL: smallint < integer < bigint < decimal < double; a
+ * Part of binding. Numbers meet as in PostgreSQL: smallint < integer < bigint < decimal < double. A
  * real stays real only beside another real. Arguments of + - % and comparisons leave here with one
- * common type; those of * and / on decimals keep their own scales, which add, as far as 38 digits
- * allow, or are for lowering to align: a quotient has 16 significant digits even where it is the
- * smallest that its operands' types allow, as far as there is room for them, and 16 after the point
- * always. */
+ * common type. Those of * and / on decimals keep their own scales, which lowering aligns: they add,
+ * as far as 38 digits allow. A quotient always has 16 digits after the point. It has 16 significant
+ * ones, where there is room, even if it is the smallest that the types of its operands allow. */
 #include "defs/host_words.h"
 /* after the words they are written in */
 #include "defs/fn_date.h"

@@ -247,7 +247,6 @@ FALLIBLE bind_explain(struct bind *b, const struct json *body, struct statement 
     out->kind = STATEMENT_EXPLAIN;
     out->explain = on;
     out->inner = NEW(b->arena, struct statement);
-    out->inner->position = -1;
     if (node_is(query, "ExecuteStmt")) { /* the statement is known when it runs */
         return bind_execute(b, node_body(query), out);
     }

@@ -1,10 +1,12 @@
 /* bind_setop.c: UNION, INTERSECT and EXCEPT, with and without ALL.
  *
- * Part of binding. UNION ALL is an operator; the others are made of it and of joins in which NULL
- * equals NULL: UNION is UNION ALL without repeats, INTERSECT and EXCEPT are the distinct rows of
- * the left with and without a match on the right, and their ALL forms number equal rows on both
- * sides first, so that the n-th matches the n-th. Columns come to one type by the rules of CASE; a
- * quoted literal takes the type of the other side. */
+ * Part of binding. UNION ALL is an operator. The others are made of it and of joins in which NULL
+ * equals NULL. UNION is UNION ALL without repeats. INTERSECT and EXCEPT are the distinct rows of
+ * the left with and without a match on the right. Their ALL forms number equal rows on both sides
+ * first, so that the n-th matches the n-th.
+ *
+ * Columns come to one type by the rules of CASE; a quoted literal takes the type of the other side.
+ */
 #include "sql/sql_int.h"
 
 enum { ARMS_MAX = 4000 };

@@ -1,12 +1,12 @@
 /* bind_split.c: regexp_split_to_table and string_to_table.
  *
  * Part of binding. Both first make one text in parts of their arguments: a byte 0xff, which no text
- * has inside, stands between them. A recursion then takes it apart: a row stands for at most
- * `width` parts, a power of two, and each round halves the width of all rows, so that a text
- * is read once a round, and rounds are the binary digits of the number of parts. Rows
- * that hold one part already come along, so that the last round has all parts of a text in their
- * order. The rows hold all they need, so that arguments may be columns of an outer query, which the
- * pass unnest carries through. */
+ * has inside, stands between them. A recursion then takes it apart. A row stands for at most
+ * `width` parts, a power of two, and each round halves the width of all rows. So a text is read
+ * once a round, and there are as many rounds as the number of parts has binary digits. Rows that
+ * hold one part already come along, so that the last round has all parts of a text in their order.
+ * The rows hold all they need, so that arguments may be columns of an outer query, which the pass
+ * unnest carries through. */
 #include "sql/sql_int.h"
 
 enum { PARTS_GUESS = 10 };

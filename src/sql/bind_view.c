@@ -63,7 +63,7 @@ static FALLIBLE option_number(struct bind *b, const struct json *option, i64 *ou
     }
     value = minus ? -value : value;
     if (!text) {
-        FAIL_AT(b->err, INVALID_PARAMETER, position, "a sequence's options are 64-bit integers");
+        FAIL_AT(b->err, INVALID_TEXT, position, "a sequence's options are 64-bit integers");
     }
     if (value > I64_MAX || value < I64_MIN) {
         FAIL_AT(b->err, OUT_OF_RANGE, position, "value \"%.40s\" is out of range for type bigint",

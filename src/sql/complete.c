@@ -1,10 +1,10 @@
 /* complete.c: how a statement can go on at the cursor, for shells.
  *
- * The text is seldom a whole statement, so nothing is parsed: tokens around the cursor tell what is
- * expected there (a table, a column, a setting, a type, a file), and the FROM lists of the query
- * the cursor is in, and of those around it, tell which columns there are. What stands behind the
- * cursor counts, too: `select | from t` knows t. Columns of subqueries and WITH queries are the
- * names their select lists give, as far as those can be seen from the text. */
+ * The text is seldom a whole statement, so nothing is parsed. Tokens around the cursor tell what is
+ * expected there: a table, a column, a setting, a type, a file. The FROM lists of the query the
+ * cursor is in, and of those around it, tell which columns there are. What stands behind the cursor
+ * counts, too: `select | from t` knows t. Columns of subqueries and WITH queries are the names
+ * their select lists give, as far as those can be seen from the text. */
 #include "sql/complete_int.h"
 
 /* --- tokens --- */

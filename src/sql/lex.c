@@ -1,14 +1,14 @@
 /* lex.c: a light scanner over SQL text, for the few questions the parse tree cannot answer.
  *
- * It knows what separates tokens (strings of all forms, quoted names, dollar quotes, nested
- * comments), not what they mean. It serves three purposes: a bound on how deep the parser will
- * nest, so that its thread gets enough stack before it starts; the value of integer literals that
- * the tree's writer drops (it omits every number not above zero); and positions of names the tree
- * keeps no location for.
+ * It knows what separates tokens (strings of all forms, quoted names, dollar quotes, nested comments),
+ * not what they mean. It serves three purposes:
+ *   - a bound on how deep the parser will nest, so that its thread gets enough stack before it starts
+ *   - the value of integer literals that the tree's writer drops: it omits every number not above zero
+ *   - positions of names the tree keeps no location for
  *
  * The bound: an expression cannot nest deeper than it has tokens. Commas separate siblings and
- * parentheses hold children, so a list is as deep as its deepest item, which is what keeps an
- * INSERT of a million short rows cheap. Set operations nest across commas and are counted apart. */
+ * parentheses hold children, so a list is as deep as its deepest item. That keeps an INSERT of a
+ * million short rows cheap. Set operations nest across commas and are counted apart. */
 #include "sql/sql_int.h"
 
 static bool is_word(char c) {

@@ -1,10 +1,10 @@
 /* change.c: versions without some rows, and two changes of one version brought together.
  *
  * Deleting copies the bitmaps it changes and nothing else. Rebasing is what a commit does when
- * somebody else has committed to the same table meanwhile: the rows that the change deleted must
- * still be there, and the rows it added go behind those of the others, whole tablets as they are,
- * the rest row by row. A row's identity in all this is its tablet's slot and its position, which
- * only a compaction changes; the version says how (moves.c). */
+ * somebody else has committed to the same table meanwhile. The rows that the change deleted must
+ * still be there. The rows it added go behind those of the others: whole tablets as they are, the
+ * rest row by row. A row's identity in all this is its tablet's slot and its position, which only a
+ * compaction changes; the version says how (moves.c). */
 #include "store/store_int.h"
 
 static i64 tablet_of(const struct table_version *version, i64 row, i64 hint) {

@@ -40,7 +40,10 @@ static void test_joins(void **state) {
     check("select t.a, count(m.v) from t left join m on t.k = m.k group by t.a", 2);
     check("select a from t where k in (select k from m)", 1); /* sets of keys */
     check("select a from t where not exists (select 1 from u where u.k = t.k and u.w = 2)", 1);
-    check("select t.a, u.v from t join u on t.g = u.v", 2); /* direct */
+    check("select t.a, u.v from t join u on t.g = u.v", 2);       /* direct */
+    check("select t.a, u.v from t join u on t.a = u.v + 700", 2); /* from some number on */
+    check("select a from t where a in (select v + 700 from u)", 1);
+    check("select a from t where 5 - a in (select 3 - v from u)", 1);
     check("select count(*), sum(x.v + y.v)::bigint from u x join u y on x.w = y.w where x.v < 50",
           2);
     check("select coalesce(t.a, -1), coalesce(u.v, -1) from t full join u on t.k = u.k", 2);

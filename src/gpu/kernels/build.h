@@ -154,8 +154,7 @@ KERNEL(k_scan_apply, struct kscan, 256) {
     }
 }
 
-/* --- aggregation state -------------------------------------------------------------------------
- */
+/* --- aggregation state ----------------------------------------------------------------------- */
 
 KERNEL(k_agg_init, struct kagg_step, 256) {
     u64 stride = 1u + args.agg.word_count;
@@ -205,8 +204,7 @@ KERNEL(k_agg_extract, struct kagg_step, 256) {
     }
 }
 
-/* --- interners ---------------------------------------------------------------------------------
- */
+/* --- interners ------------------------------------------------------------------------------- */
 
 /* Entries are distinct, so that nothing is compared. Text from the host has no hash yet. */
 KERNEL(k_intern_fill, struct kintern_fill, 256) {

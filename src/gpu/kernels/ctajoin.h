@@ -2,15 +2,18 @@
  *
  * Interchangeable: each takes the tiles and gives every thread up to TUPLE_VT elements of the
  * output's order: the range of y that an x matches, or, from the merge alone, a y without partner.
- * The cut between tiles has put all y of a key before its x, so a range ends in the tile; it may
+ * The cut between tiles has put all y of a key before its x, so a range ends in the tile. It may
  * start before it, which only that of the tile's first key can: `back` says how far.
  *
- * STAGE 0 merges between cuts of the merge path: even work whatever the keys, one search per
- * thread. The others are those of Diamos et al.: 1 searches both bounds of every x; 2 those of a
- * thread's run of x, which it holds in registers; 3 compares all with all; 4 builds a hash table of
- * the distinct keys of y; 5 is a network: both sides are halved stage by stage, a half of x goes on
- * with its share of y and a little more, so that shares overlap; a thread whose share stays large,
- * because keys repeat or lie unevenly, leaves by a side exit and searches. */
+ * STAGE 0 merges between cuts of the merge path: even work whatever the keys, one search per thread.
+ * The others are those of Diamos et al.:
+ *   1  searches both bounds of every x
+ *   2  searches those of a thread's run of x, which it holds in registers
+ *   3  compares all with all
+ *   4  builds a hash table of the distinct keys of y
+ *   5  is a network: both sides are halved stage by stage, and a half of x goes on with its share of y
+ *      and a little more, so that shares overlap. A thread whose share stays large, because keys
+ *      repeat or lie unevenly, leaves by a side exit and searches. */
 #ifndef WF_CTAJOIN_H
 #define WF_CTAJOIN_H
 

@@ -1,8 +1,8 @@
 /* foldback.h: what lies before a tile, for values of type T and the operator FOLD: the look-back of
  * lookback.h for more than counts.
  *
- * Unlike counts, values need all their bits: a state is a flag and a value, in one word where the
- * value has 32 bits, else in two words that hold a half of the value and the flag each: they are
+ * Unlike counts, values need all their bits. A state is a flag and a value. It is one word where
+ * the value has 32 bits, else two words that hold a half of the value and the flag each. Those are
  * written one by one and read by one access, and belong together when their flags agree. */
 #ifndef WF_FOLDBACK_H
 #define WF_FOLDBACK_H

@@ -1,11 +1,11 @@
 /* histogram.h: how many elements fall into each bin.
  *
- * Blocks count in shared memory where the bins fit, in as many copies as there is room for, bin b
- * of copy c at b * copies + c: lanes use different copies, so that equal elements of a warp neither
- * meet in one word nor in one bank. A thread adds neighbouring elements of one bin at once, and
- * where there is no table in shared memory a warp does: whatever bin its first lane has is added
- * once for all that share it. The text before this defines WORD_BYTES (4 or 8), IN_SHARED,
- * NARROW and COMBINE: whether neighbours of one bin are added at once, which pays where lanes share
+ * Blocks count in shared memory where the bins fit, in as many copies as there is room for. Bin b
+ * of copy c lies at b * copies + c: lanes use different copies, so that equal elements of a warp
+ * meet neither in one word nor in one bank. A thread adds neighbouring elements of one bin at once.
+ * Where there is no table in shared memory a warp does: whatever bin its first lane has is added
+ * once for all that share it. The text before this defines WORD_BYTES (4 or 8), IN_SHARED, NARROW
+ * and COMBINE: whether neighbours of one bin are added at once, which pays where lanes share
  * copies. */
 #include "rows4.h"
 

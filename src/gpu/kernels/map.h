@@ -1,10 +1,14 @@
 /* map.h: an opcode over arrays.
  *
- * The text before this defines the opcode's expression MAP_EXPR over a, b, c and f, as op.def has
- * it, MAP_ARITY, MAP_FAULTS, MAP_GROUPS (groups of four rows a thread), and of the result (R) and
- * every operand (A, B, C) its kind, MAP_R, and the width of its elements, MAP_R_BYTES; where it
- * needs helpers it has included them. A block has tiles a grid apart; a thread's groups are a
- * block's width apart and all loaded before anything is computed. */
+ * The text before this defines
+ *   MAP_EXPR            the opcode's expression over a, b, c and f, as op.def has it
+ *   MAP_ARITY, MAP_FAULTS
+ *   MAP_GROUPS          groups of four rows a thread
+ *   MAP_R, MAP_R_BYTES  the kind of the result and the width of its elements; A, B, C: of the operands
+ * Where the expression needs helpers it has included them.
+ *
+ * A block has tiles a grid apart; a thread's groups are a block's width apart and all loaded before
+ * anything is computed. */
 #include "rows4.h"
 
 #include "defs/kprim.h"

@@ -3,7 +3,7 @@
  *
  * A unit is a part, or of a part with many probing rows a chunk of those, so that heavy keys are
  * shared out among blocks. k_part_rush has a table of the built keys and of places, or of the one
- * column there is, by bits of the hash that the split did not use; two equal built keys, or a part
+ * column there is, by bits of the hash that the split did not use. Two equal built keys, or a part
  * too large, are reported, and the host takes the way of sorted runs. k_part_sort and k_part_runs
  * are the radix join of the paper: built parts are sorted, probing rows search them. The text
  * before this defines PART_SLOTS, those of a table. */

@@ -1,13 +1,16 @@
 /* quick.h: one level of quick sort: parts are split by splitters of their own, until they fit a
  * tile, which the bitonic network sorts.
  *
- * A level is five launches over a list of parts: k_quick_draw sorts a sample of every part and
- * takes its splitters; k_quick_count counts the buckets of every part; k_quick_list says where they
- * begin, and lists those that the next level splits and those that are done; k_quick_move brings
- * elements to their buckets, in no order; k_quick_done sorts what fits a tile. An element equal to
- * a splitter has a bucket of its own, odd ones, which needs no sort: so many equal keys cost one
- * level, and every other bucket is smaller than its part. The text defines PAYLOAD, and QUICK_FAN,
- * the most buckets between splitters. */
+ * A level is five launches over a list of parts:
+ *   k_quick_draw    sorts a sample of every part and takes its splitters
+ *   k_quick_count   counts the buckets of every part
+ *   k_quick_list    says where they begin, and which are split by the next level and which are done
+ *   k_quick_move    brings elements to their buckets, in no order
+ *   k_quick_done    sorts what fits a tile
+ *
+ * An element equal to a splitter has a bucket of its own, odd ones, which needs no sort: so many
+ * equal keys cost one level, and every other bucket is smaller than its part. The text defines
+ * PAYLOAD, and QUICK_FAN, the most buckets between splitters. */
 #include "bitonic.h"
 
 #define QUICK_BUCKETS (2 * QUICK_FAN - 1)

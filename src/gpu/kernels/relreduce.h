@@ -2,10 +2,10 @@
  *
  * A tile passes through shared memory once, so that a thread has neighbours. A group is known by
  * its last row, where the next key differs: the number of such rows before it is its place, and its
- * value is the reduction since the one before. Both are found by one scan over the block, whose
- * groups are then lined up in shared memory, where the rows were, and by two looks back: for what
- * earlier tiles have of the first group, and, when the groups are lined up, for how many groups
- * those tiles have. The text before defines REDUCE, one of enum rel_reduce_op. */
+ * value is the reduction since the one before. Both are found by one scan over the block. Its
+ * groups are then lined up in shared memory, where the rows were. Two looks back tell what earlier
+ * tiles have of the first group and, when the groups are lined up, how many groups those tiles
+ * have. The text before defines REDUCE, one of enum rel_reduce_op. */
 #ifndef WF_MIN_BLOCKS
 #define WF_MIN_BLOCKS (IN_BYTES == 4 ? 6 : IN_BYTES == 8 ? 5 : 4)
 #endif

@@ -1,11 +1,12 @@
 /* split.h: split by partition number, one pass per digit of it, stable; radix sort is the same.
  *
- * One read counts the digits of all passes. A pass then handles every element once: a block takes a
- * tile by ticket, counts its digits and publishes the counts; only then it ranks its elements among
- * those of the same digit (a warp at a time, lanes with equal digits find each other by bits they
- * set in shared memory) and sorts the tile there, so that when it looks back at earlier tiles,
- * digit by digit (a thread each), those have published, too. The tile leaves in runs. A tile's
- * state is a word per digit: two bits that tell what the other thirty count.
+ * One read counts the digits of all passes. A pass then handles every element once. A block takes a
+ * tile by ticket, counts its digits and publishes the counts. Only then it ranks its elements among
+ * those of the same digit and sorts the tile in shared memory: when it looks back at earlier tiles,
+ * those have published, too. Ranking goes a warp at a time: lanes with equal digits find each other
+ * by bits they set in shared memory. Looking back goes digit by digit, a thread each. The tile
+ * leaves in runs. A tile's state is a word per digit: two bits that tell what the other thirty
+ * count.
  *
  * Beside what order.h wants the text defines RADIX_BITS, SPLIT_THREADS, SPLIT_ITEMS (elements per
  * thread), PAYLOAD1 and PAYLOAD2 (bytes, 0 = none). See decision 0018. */
