@@ -39,9 +39,25 @@ static void print_names(struct text *out, const struct table *table, u32 count, 
     text_print(out, ")");
 }
 
-static void print_column(struct text *out, const struct column_def *col) {
+/* A column whose default still is the next value of the sequence it owns. */
+static bool is_serial(const struct edition *edition, const struct column_def *col) {
+    const struct edition_entry *own = edition_find_oid(edition, col->sequence);
+    return own && col->not_null && !col->identity && col->default_text &&
+           strncmp(col->default_text, "nextval(", 8) == 0 &&
+           strstr(col->default_text, own->object->name);
+}
+
+static void print_column(struct text *out, const struct edition *edition,
+                         const struct column_def *col) {
     char type[32];
     print_name(out, col->name);
+    if (is_serial(edition, col)) {
+        text_print(out, " %sserial",
+                   col->type.id == TYPE_BIGINT     ? "big"
+                   : col->type.id == TYPE_SMALLINT ? "small"
+                                                   : "");
+        return;
+    }
     text_print(out, " %s%s", type_print(col->type, type), col->not_null ? " NOT NULL" : "");
     if (col->identity) {
         text_print(out, " GENERATED %s AS IDENTITY",
@@ -51,15 +67,28 @@ static void print_column(struct text *out, const struct column_def *col) {
     }
 }
 
-static void print_foreign(struct text *out, const struct edition *edition, u32 own,
+/* With its schema, unless the search path leads to it. */
+static void print_place(struct text *out, struct snapshot *snap, const struct object *object) {
+    const struct edition_entry *seen =
+        snapshot_lookup(snap, (struct sv){NULL, 0}, sv_from(object->name));
+    const struct edition_entry *schema = edition_find_oid(snap->edition, object->schema);
+    if ((!seen || seen->object->oid != object->oid) && schema) {
+        print_name(out, schema->object->name);
+        text_print(out, ".");
+    }
+    print_name(out, object->name);
+}
+
+static void print_foreign(struct text *out, struct snapshot *snap, u32 own,
                           const struct table *table, const struct table_foreign *fk) {
     static const char *const actions[] = {"", "RESTRICT", "CASCADE", "SET NULL", "SET DEFAULT"};
-    const struct edition_entry *parent = edition_find_oid(edition, fk->ref_oid ? fk->ref_oid : own);
+    const struct edition_entry *parent =
+        edition_find_oid(snap->edition, fk->ref_oid ? fk->ref_oid : own);
     text_print(out, "FOREIGN KEY ");
     print_names(out, table, fk->col_count, fk->cols);
     text_print(out, " REFERENCES ");
     if (parent) {
-        print_name(out, parent->object->name);
+        print_place(out, snap, parent->object);
         text_print(out, " ");
         print_names(out, parent->object->table, fk->col_count, fk->ref_cols);
     }
@@ -88,7 +117,7 @@ static void print_comma(struct text *out, bool *io_first) {
     *io_first = false;
 }
 
-static void print_constraints(struct text *out, const struct edition *edition,
+static void print_constraints(struct text *out, struct snapshot *snap,
                               const struct object *object) {
     const struct table *table = object->table;
     bool first = table->col_count == 0;
@@ -115,20 +144,8 @@ static void print_constraints(struct text *out, const struct edition *edition,
         text_print(out, "CONSTRAINT ");
         print_name(out, table->foreigns[i].name);
         text_print(out, " ");
-        print_foreign(out, edition, object->oid, table, &table->foreigns[i]);
+        print_foreign(out, snap, object->oid, table, &table->foreigns[i]);
     }
-}
-
-/* With its schema, unless the search path leads to it. */
-static void print_place(struct text *out, struct snapshot *snap, const struct object *object) {
-    const struct edition_entry *seen =
-        snapshot_lookup(snap, (struct sv){NULL, 0}, sv_from(object->name));
-    const struct edition_entry *schema = edition_find_oid(snap->edition, object->schema);
-    if ((!seen || seen->object->oid != object->oid) && schema) {
-        print_name(out, schema->object->name);
-        text_print(out, ".");
-    }
-    print_name(out, object->name);
 }
 
 static void print_sequence(struct text *out, const struct sequence *seq) {
@@ -136,6 +153,16 @@ static void print_sequence(struct text *out, const struct sequence *seq) {
     text_print(out, " AS %s START WITH %lld INCREMENT BY %lld MINVALUE %lld MAXVALUE %lld%s;\n",
                type_print(seq->type, type), seq->start, seq->increment, seq->min, seq->max,
                seq->cycle ? " CYCLE" : "");
+}
+
+static bool is_unique(const struct edition_entry *owner, u32 oid) {
+    const struct table *table = owner ? owner->object->table : NULL;
+    for (u32 i = 0; table && i < table->key_count; i++) {
+        if (table->keys[i].index && table->keys[i].oid == oid) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static void print_object(struct text *out, struct snapshot *snap, const struct object *object) {
@@ -155,9 +182,9 @@ static void print_object(struct text *out, struct snapshot *snap, const struct o
         bool first = true;
         for (u32 i = 0; i < object->table->col_count; i++) {
             print_comma(out, &first);
-            print_column(out, &object->table->cols[i]);
+            print_column(out, edition, &object->table->cols[i]);
         }
-        print_constraints(out, edition, object);
+        print_constraints(out, snap, object);
         text_print(out, "\n);\n");
     } else if (object->kind == OBJECT_SEQUENCE) {
         text_print(out, "CREATE SEQUENCE ");
@@ -165,7 +192,7 @@ static void print_object(struct text *out, struct snapshot *snap, const struct o
         print_sequence(out, object->sequence);
     } else {
         const struct edition_entry *owner = edition_find_oid(edition, object->owner);
-        text_print(out, "CREATE INDEX ");
+        text_print(out, "CREATE %sINDEX ", is_unique(owner, object->oid) ? "UNIQUE " : "");
         print_name(out, object->name);
         text_print(out, " ON ");
         print_place(out, snap, owner ? owner->object : object);

@@ -186,6 +186,7 @@ struct pipe_run {
     struct scan *scan;
     i64 scan_first;  /* number of the window's first part */
     b8 scan_ended;
+    i32 position;   /* of the source in the statement's text, for its errors */
     i64 bad_morsel; /* I64_MAX = none; its error is `bad` */
     struct error bad;
     i32 worker_count;
@@ -251,7 +252,7 @@ void any_note(struct worker *w, struct frame *child, const struct cpu_op *op);
  * cannot be among the first of the order are dropped; begin returns NULL when no key can tell. */
 const struct pipeline *top_reorder(struct exec *x, const struct pipeline *pipe, u32 *out_at);
 void *top_begin(struct pipe_run *run, const struct sink *sink);
-FALLIBLE top_filter(struct worker *w, struct frame *fr);
+void top_filter(struct worker *w, struct frame *fr);
 /* Whether zones of the source may be left out, and whether this one is, now. */
 bool top_zones(const struct pipe_run *run);
 bool top_excludes(const struct worker *w, i64 zone);

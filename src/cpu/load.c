@@ -89,21 +89,11 @@ static void load_floats(struct worker *w, struct frame *fr, const struct segment
     const struct vec_table *vec = w->run->pipe.vec;
     u8 width = seg->width == 4 ? 2 : 3;
     const u8 *data = (const u8 *)seg->data + fr->first * seg->width;
-    if (kind_bytes[kind] == seg->width) {
-        if (fr->pos) {
-            vec->gather[width](dst, data, fr->pos, fr->n);
-        } else {
-            memcpy(dst, data, (size_t)(fr->n * seg->width));
-        }
-        return;
-    }
-    for (i64 i = 0; i < fr->n; i++) {
-        i64 row = ROW_AT(fr, i);
-        if (kind == KIND_F64) {
-            ((f64 *)dst)[i] = (f64)((const f32 *)seg->data)[row];
-        } else {
-            ((f32 *)dst)[i] = (f32)((const f64 *)seg->data)[row];
-        }
+    ASSERT(kind_bytes[kind] == seg->width);
+    if (fr->pos) {
+        vec->gather[width](dst, data, fr->pos, fr->n);
+    } else {
+        memcpy(dst, data, (size_t)(fr->n * seg->width));
     }
 }
 

@@ -302,7 +302,7 @@ wf_status ops_run(struct worker *w, struct frame *fr, u32 pc) {
             w->marks[mark] += fr->m;
         }
         if (pc == pipe->top_at && w->run->top) {
-            TRY(top_filter(w, fr));
+            top_filter(w, fr);
             if (fr->m == 0) {
                 return ERR_OK;
             }
