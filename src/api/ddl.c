@@ -6,7 +6,7 @@
 #include "api/constraint_int.h"
 
 #include "api/read_file.h"
-#include "store/scan.h"
+#include "io/io.h"
 
 #include <stdio.h>
 
@@ -362,13 +362,15 @@ static bool find_adopted(struct wf_connection *conn, struct rowset *rows,
 static FALLIBLE adopt(struct wf_connection *conn, const struct rowset *rows, struct table *table,
                       const struct adopted *adopted, i64 *out_count) {
     struct table_version *base = NULL, *mine = NULL, *loaded = NULL;
-    struct scan_provider *provider = adopted->file->provider;
+    struct load_progress progress = {.stop = &conn->stop};
     TRY(change_base(conn, table, &base));
-    TRY(provider->load(provider, conn->db->pool, &loaded, &conn->err));
+    watch_load(&conn->watch, &progress);
+    wf_status status = csv_file_load(adopted->file, conn->db->pool, &progress, &loaded, &conn->err);
+    watch_load(&conn->watch, NULL);
+    TRY(status);
     notice_files(conn, &rows->snap);
     base = version_retain(base);
-    wf_status status =
-        version_reshape(table, adopted->file, loaded, adopted->cols, NULL, &mine, &conn->err);
+    status = version_reshape(table, adopted->file, loaded, adopted->cols, NULL, &mine, &conn->err);
     if (!status) {
         *out_count = mine->live_rows;
         status = change_install(conn, table, base, mine, NULL);

@@ -123,8 +123,8 @@ wf_status file_read(struct file_reader *reader, const struct file_request *reque
     struct csv_file *file = NULL;
     watch_load(&conn->watch, &progress);
     struct when when = {(i32)conn->settings.timezone, conn->tx.start_us};
-    wf_status status = csv_file_open(&conn->db->mem, request->path, packing, &given, when,
-                                     &progress, &file, err);
+    wf_status status =
+        csv_file_open(&conn->db->mem, request->path, packing, &given, when, &progress, &file, err);
     watch_load(&conn->watch, NULL);
     if (!status) {
         status = make_table(conn, file, out, err);

@@ -241,11 +241,11 @@ wf_status file_in_open(struct file_in *out, const char *path, struct file_wait w
         out->bytes = (i64)info.st_size;
         out->plain = held < 0 || lseek(out->fd, 0, SEEK_CUR) == 0;
         out->again = held < 0;
-        out->stamp = (struct file_stamp){
-            .bytes = out->bytes,
-            .changed_ns = (i64)info.st_mtim.tv_sec * 1000000000 + (i64)info.st_mtim.tv_nsec,
-            .device = (u64)info.st_dev,
-            .number = (u64)info.st_ino};
+        out->stamp = (struct file_stamp){.bytes = out->bytes,
+                                         .changed_ns = (i64)info.st_mtim.tv_sec * 1000000000 +
+                                                       (i64)info.st_mtim.tv_nsec,
+                                         .device = (u64)info.st_dev,
+                                         .number = (u64)info.st_ino};
     }
     if (status) {
         close(out->fd);

@@ -186,6 +186,7 @@ struct pipe_run {
     struct scan *scan;
     i64 scan_first;  /* number of the window's first part */
     b8 scan_ended;
+    i32 position;   /* of the source in the statement's text, for its errors */
     i64 bad_morsel; /* I64_MAX = none; its error is `bad` */
     struct error bad;
     i32 worker_count;

@@ -79,10 +79,10 @@ static FALLIBLE open_series(struct pipe_run *run) {
 static void find_parts(struct pipe_run *run) {
     const struct source *source = &run->pipe.pipe->source;
     struct arena *arena = run->x->arena;
-    run->part_count = run->provider                ? 0
+    run->part_count = run->provider                  ? 0
                       : source->kind == SOURCE_TABLE ? run->x->versions[source->ref]->tablet_count
-                      : source->kind == SOURCE_VAR ? run->x->vars[source->ref].chunks.count
-                                                   : 1;
+                      : source->kind == SOURCE_VAR   ? run->x->vars[source->ref].chunks.count
+                                                     : 1;
     run->part_morsels = NEW_ARRAY(arena, i64, run->part_count + 1);
     run->part_starts = NEW_ARRAY(arena, i64, run->part_count + 1);
     run->part_firsts = NEW_ARRAY(arena, i64, run->part_count + 1);
@@ -501,6 +501,7 @@ wf_status pipe_open(struct device *dev, struct exec *x, const struct step *step,
     TRY(flatten_inputs(x, step->pipeline));
     TRY(open_series(run));
     run->provider = exec_provider(x, step->pipeline);
+    run->position = step->position;
     find_parts(run);
     TRY(arena_check(x->arena, x->err));
     return scan_begin(run);

@@ -18,7 +18,7 @@ enum { ROW_BYTES = 32, EXPANDING_BYTES = 1 << 16 };
 static i64 part_bytes(const struct pipe_run *run) {
     const struct pipeline *pipe = run->pipe.pipe;
     i64 bytes = run->x->settings->morsel_rows < I64_MAX / ROW_BYTES ? run->morsel_rows * ROW_BYTES
-                                                                   : I64_MAX;
+                                                                    : I64_MAX;
     for (u32 i = 0; i < pipe->op_count; i++) {
         bytes = pipe->ops[i].code == OP_MATCH ? MIN_OF(bytes, EXPANDING_BYTES) : bytes;
     }
@@ -40,7 +40,11 @@ wf_status scan_begin(struct pipe_run *run) {
                                    .worker_count = run->worker_count,
                                    .part_bytes = part_bytes(run)};
     TRY(arena_check(x->arena, x->err));
-    return run->provider->open(run->provider, &request, &run->scan, x->err);
+    wf_status status = run->provider->open(run->provider, &request, &run->scan, x->err);
+    if (status && status != ERR_OUT_OF_MEMORY && status != ERR_CANCELLED) {
+        x->err->position = run->position;
+    }
+    return status;
 }
 
 void scan_window(struct pipe_run *run) {
@@ -120,6 +124,7 @@ wf_status scan_check(struct pipe_run *run) {
         return ERR_OK;
     }
     *run->x->err = run->bad;
+    run->x->err->position = run->position;
     return run->bad.code;
 }
 

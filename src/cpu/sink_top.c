@@ -213,6 +213,20 @@ static void find_zones(struct pipe_run *run, struct top *top) {
     }
 }
 
+/* A value of 64 bits that may be NULL: whether it is, and then the value. Returns the latter. */
+static struct top_part *split_nulls(struct top *top, struct top_part *part, i32 *io_left) {
+    struct top_part *value = part + 1;
+    *value = *part;
+    value->null_reg = NO_REG;
+    value->part.nulls = 0;
+    part_measure(&value->part);
+    part->part.form = PART_NULLS;
+    part_measure(&part->part);
+    *io_left -= part->part.bits;
+    top->part_count++;
+    return value;
+}
+
 /* Adds the parts of a key; false when no further key can take part. */
 static bool add_key(struct pipe_run *run, const struct sink *sink, u32 k, struct top *top,
                     i32 *io_left) {
@@ -234,6 +248,9 @@ static bool add_key(struct pipe_run *run, const struct sink *sink, u32 k, struct
         top->dict = part->dict;
         return false;
     }
+    if (part->part.bits > 64 && part->part.nulls && *io_left > 0) {
+        part = split_nulls(top, part, io_left);
+    }
     if (part->part.bits > 64 || *io_left == 0) {
         return false;
     }
@@ -247,7 +264,7 @@ static bool add_key(struct pipe_run *run, const struct sink *sink, u32 k, struct
 void *top_begin(struct pipe_run *run, const struct sink *sink) {
     struct top *top = NEW(run->x->arena, struct top);
     top->k = sink->top;
-    top->parts = NEW_ARRAY(run->x->arena, struct top_part, sink->top_key_count + 1);
+    top->parts = NEW_ARRAY(run->x->arena, struct top_part, 2 * sink->top_key_count + 1);
     atomic_init(&top->bar, ~0ULL);
     i32 left = 64;
     for (u32 k = 0; k < sink->top_key_count && add_key(run, sink, k, top, &left); k++) {

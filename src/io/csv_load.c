@@ -32,9 +32,9 @@ void csv_refused(struct csv_job *job, i64 bytes) {
 void csv_changed(struct csv_job *job) {
     struct error err;
     error_reset(&err);
-    wf_status status = error_set(
-        &err, ERR_IO, -1, "cannot read \"%.300s\": another program changed the file meanwhile",
-        job->path);
+    wf_status status =
+        error_set(&err, ERR_IO, -1,
+                  "cannot read \"%.300s\": another program changed the file meanwhile", job->path);
     UNUSED(status);
     csv_stop(job, &err);
 }
@@ -183,7 +183,7 @@ static FALLIBLE check_encoding(const struct csv_job *job, i64 bytes, struct erro
     const char *data = job->data;
     bool marked = bytes >= 2 && (!memcmp(data, "\xff\xfe", 2) || !memcmp(data, "\xfe\xff", 2));
     bool wide = bytes >= 4 && ((!data[0] && data[1] && !data[2] && data[3]) ||
-                                        (data[0] && !data[1] && data[2] && !data[3]));
+                               (data[0] && !data[1] && data[2] && !data[3]));
     if (!marked && !wide) {
         return ERR_OK;
     }
@@ -429,11 +429,12 @@ static void hint_bad(const struct csv_job *job, struct error *err) {
         break;
     default:
         if (from && job->fields[MAX_OF(job->bad_field, 0)].guessed) {
-            error_hint(err,
-                       "The type is that of the file's beginning: sample_size => -1 looks at all "
-                       "lines first, types => {'%.60s': 'text'} reads the column as text, %s leaves "
-                       "out such lines.",
-                       job->fields[MAX_OF(job->bad_field, 0)].name, ignore);
+            error_hint(
+                err,
+                "The type is that of the file's beginning: sample_size => -1 looks at all "
+                "lines first, types => {'%.60s': 'text'} reads the column as text, %s leaves "
+                "out such lines.",
+                job->fields[MAX_OF(job->bad_field, 0)].name, ignore);
         } else if (from && job->bad.code != ERR_NOT_NULL) {
             error_hint(err,
                        "%s leaves out such lines; types => {'%.60s': 'text'} reads the column "
@@ -450,8 +451,7 @@ wf_status csv_report_bad(struct csv_job *job, struct error *err) {
         job->lines_before + csv_newlines(job->data, job->bad_at, job->marks.newline) + 1;
     i64 field = job->bad_field;
     if (field < 0) {
-        error_set(err, job->bad.code, -1, "%s, line %lld: %s", job->path, line,
-                  job->bad.message);
+        error_set(err, job->bad.code, -1, "%s, line %lld: %s", job->path, line, job->bad.message);
     } else {
         error_set(err, job->bad.code, -1, "%s, line %lld, column %lld (%s): %s", job->path, line,
                   field + 1, job->fields[field].name, job->bad.message);
@@ -467,8 +467,7 @@ static FALLIBLE check_unlisted(struct csv_job *job, struct error *err) {
                      (job->options->sequences && job->options->sequences[i]);
         if (job->table->cols[i].not_null && !is_listed(job, i) && !fills) {
             FAIL(err, NOT_NULL, "%s, line %lld: no value for column \"%s\", which is NOT NULL",
-                 job->path,
-                 csv_newlines(job->data, job->start - job->data, job->marks.newline) + 1,
+                 job->path, csv_newlines(job->data, job->start - job->data, job->marks.newline) + 1,
                  job->table->cols[i].name);
         }
     }

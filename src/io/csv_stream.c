@@ -11,7 +11,8 @@
  * Nothing is mapped: pages of a mapping stay with the process, while a piece's memory is used
  * again, so that a file of any size takes some megabytes a worker. Columns that nobody wants are
  * passed over, and their values are not looked at; where lines with errors are left out all are
- * converted, since which lines those are must not depend on the columns asked for. See decision 0023. */
+ * converted, since which lines those are must not depend on the columns asked for. See decision
+ * 0023. */
 #include "base/stop.h"
 #include "io/csv_int.h"
 #include "io/pack.h"
@@ -19,8 +20,8 @@
 
 enum {
     PART_BYTES = 1 << 20,
-    PART_LEAST = 1 << 12, /* whatever the budget */
-    BUDGET_SHARE = 32,    /* pieces and columns of all workers are some eighth of the budget */
+    PART_LEAST = 1 << 12,   /* whatever the budget */
+    BUDGET_SHARE = 32,      /* pieces and columns of all workers are some eighth of the budget */
     MORE_BYTES = 1 << 16,   /* at first, behind a piece that ends in a record */
     PACKED_BYTES = 1 << 14, /* they may hold a thousand times as many */
     PACKED_RATIO = 4,       /* as an estimate */
@@ -49,11 +50,11 @@ struct piece { /* a worker's */
     u8 *block; /* columns */
     i64 block_bytes;
     struct csv_count count;
-    u8 state;          /* that it begins in */
-    b8 at_edge;        /* ... and with a record */
-    i64 lines, rows;   /* of the file before it */
-    i64 begin, end;    /* its records */
-    i64 record_count;  /* lines that are no rows included */
+    u8 state;         /* that it begins in */
+    b8 at_edge;       /* ... and with a record */
+    i64 lines, rows;  /* of the file before it */
+    i64 begin, end;   /* its records */
+    i64 record_count; /* lines that are no rows included */
     struct csv_tablet tablet;
     struct csv_job job;
     struct load_progress progress;
@@ -66,8 +67,8 @@ struct scan {
     struct csv_job plan; /* fields and marks; every piece's job begins as a copy */
     struct file_in in;
     b8 is_open;
-    i64 bytes;      /* of the file; -1 = nobody knows */
-    i64 start;      /* where records begin */
+    i64 bytes; /* of the file; -1 = nobody knows */
+    i64 start; /* where records begin */
     i64 part_bytes;
     struct unpack *unpack; /* NULL: the file is no archive */
     struct file_bytes pending;
@@ -182,8 +183,8 @@ static FALLIBLE read_rest(struct scan *s, struct piece *p, struct error *err) {
         csv_count(p->data + from, p->len - from, &s->plan.marks, &count);
         p->count.plain &= count.plain;
         if (count.newlines[state]) {
-            const char *next = csv_next_record(p->data + from, p->data + p->len, &s->plan.marks,
-                                               state);
+            const char *next =
+                csv_next_record(p->data + from, p->data + p->len, &s->plan.marks, state);
             p->end = next - p->data;
             return ERR_OK;
         }
@@ -206,9 +207,7 @@ static FALLIBLE read_piece(struct scan *s, struct piece *p, struct error *err) {
         p->record_count = 0;
         return ERR_OK;
     }
-    p->begin = p->at_edge
-                   ? 0
-                   : csv_next_record(p->data, end, &s->plan.marks, p->state) - p->data;
+    p->begin = p->at_edge ? 0 : csv_next_record(p->data, end, &s->plan.marks, p->state) - p->data;
     if (p->count.ends[p->state] == p->len) {
         return ERR_OK;
     }
@@ -540,10 +539,9 @@ static wf_status csv_open(struct scan_provider *provider, const struct scan_requ
 
 /* --- the file --------------------------------------------------------------------------------- */
 
-static wf_status csv_file_load(struct scan_provider *provider, struct pool *pool,
-                               struct table_version **out, struct error *err) {
-    struct csv_file *file = (struct csv_file *)provider;
-    struct load_progress progress = {.stop = stop_current()};
+wf_status csv_file_load(struct table *table, struct pool *pool, struct load_progress *progress,
+                        struct table_version **out, struct error *err) {
+    struct csv_file *file = (struct csv_file *)table->provider;
     struct csv_options options = file->found.options;
     struct input again = {0};
     const struct input *in = &file->kept;
@@ -552,12 +550,12 @@ static wf_status csv_file_load(struct scan_provider *provider, struct pool *pool
     wf_status status = ERR_OK;
     if (file->kept.again) {
         TRY(input_open(&again, file->path, (enum packing)file->kept.packing, false, file->mem,
-                       &progress, err));
+                       progress, err));
         in = &again;
         status = check_stamp(file, &again.stamp, err);
     }
     status = status ? status
-                    : csv_load(file->table, in, &options, pool, file->mem, &progress, &rows, err);
+                    : csv_load(file->table, in, &options, pool, file->mem, progress, &rows, err);
     if (file->kept.again) {
         input_close(&again);
     }
@@ -604,8 +602,9 @@ static void keep_texts(struct csv_file *file, struct csv_given *given) {
         own[i] = arena_printf(&file->arena, "%s", more[i]);
     }
     given->options.null_more = more ? own : NULL;
-    given->options.null_text =
-        given->options.null_text ? arena_printf(&file->arena, "%s", given->options.null_text) : NULL;
+    given->options.null_text = given->options.null_text
+                                   ? arena_printf(&file->arena, "%s", given->options.null_text)
+                                   : NULL;
 }
 
 static FALLIBLE look_at(struct csv_file *file, enum packing packing, const struct csv_given *given,
@@ -643,7 +642,6 @@ wf_status csv_file_open(struct memory *mem, const char *path, enum packing packi
                                             .open = csv_open,
                                             .next = csv_next,
                                             .close = csv_scan_close,
-                                            .load = csv_file_load,
                                             .release = csv_file_release};
     wf_status status = look_at(file, packing, given, progress, err);
     if (status) {

@@ -87,8 +87,8 @@ FALLIBLE csv_sniff(struct arena *arena, const struct input *in, const struct csv
 /* --- a file as a provider of rows (store/scan.h) ------------------------------------------------
  */
 
-/* Looks at the file; it is read when it is scanned. What can be read only once (a pipe, what is held
- * open) is read now and kept. */
+/* Looks at the file; it is read when it is scanned. What can be read only once (a pipe, what is
+ * held open) is read now and kept. */
 struct csv_file;
 FALLIBLE csv_file_open(struct memory *mem, const char *path, enum packing packing,
                        const struct csv_given *given, struct when when,
@@ -97,6 +97,9 @@ void csv_file_close(struct csv_file *file);
 const struct csv_sniffed *csv_file_sniffed(const struct csv_file *file);
 /* Becomes the provider of a table with the columns found, which closes it. */
 void csv_file_attach(struct csv_file *file, struct table *table);
+/* All of its rows as a version of that table, whose tablets a new table can take over. */
+FALLIBLE csv_file_load(struct table *table, struct pool *pool, struct load_progress *progress,
+                       struct table_version **out, struct error *err);
 /* Lines that the last scan left out because of errors; the file's path in *out_path. */
 i64 csv_file_ignored(const struct table *table, const char **out_path);
 

@@ -20,6 +20,7 @@ struct builder *build_new(struct lower *l, enum source_kind kind, u32 ref, i64 r
     b->source.ref = ref;
     b->source.rows = kind == SOURCE_ONE ? 1 : rows;
     b->max_rows = max_rows;
+    b->source_position = -1;
     b->position = -1;
     b->binds = NEW_ARRAY(l->arena, struct binding *, l->plan->cols.count / BIND_PAGE + 1);
     text_init(&b->label, l->arena);

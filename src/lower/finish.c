@@ -209,6 +209,7 @@ struct step *build_finish(struct builder *b) {
     pipe->prunes = b->prunes.items;
     weave_check(l, b, pipe);
     struct step *step = lower_step(l, STEP_PIPELINE, b->label.len > 0 ? b->label.ptr : "Rows");
+    step->position = b->source_position;
     step->pipeline = pipe;
     return step;
 }

@@ -152,11 +152,12 @@ struct builder {
     VEC(struct cse) cses;
     u32 *heads;
     u32 head_count;
-    i32 depth;      /* open WHENs */
-    i32 position;   /* of the expression being lowered */
-    b8 raises;      /* an opcode that might raise was emitted */
-    u32 row_number; /* register + 1 with the number of the table's row; 0 = none */
-    i64 max_rows;   /* proven bound of the rows here, saturating */
+    i32 depth;           /* open WHENs */
+    i32 position;        /* of the expression being lowered */
+    b8 raises;           /* an opcode that might raise was emitted */
+    u32 row_number;      /* register + 1 with the number of the table's row; 0 = none */
+    i64 max_rows;        /* proven bound of the rows here, saturating */
+    i32 source_position; /* of the table in the statement's text; -1 = it has none */
     struct text label;
 };
 

@@ -194,6 +194,7 @@ static struct builder *lower_scan(struct lower *l, const struct rel *rel) {
         most *= 2;
     }
     struct builder *b = build_new(l, SOURCE_TABLE, table, rel->scan.table_rows, most);
+    b->source_position = rel->position;
     if (l->numbers_rows &&
         !rel->scan.rows_most) { /* here, as behind a join it would be that of another row */
         struct op op = {.code = OP_ROWNO, .dst = NO_REG, .a = NO_REG, .b = NO_REG, .c = NO_REG};

@@ -546,9 +546,9 @@ static FALLIBLE from_join(struct bind *b, const struct json *body, const struct 
                           struct scope *out) {
     i32 position = node_position(json_get(body, "rarg"));
     enum join_kind kind = JOIN_CROSS;
-    TRY(bind_only(
-        b, body, "jointype isNatural larg rarg usingClause join_using_alias quals alias rtindex",
-        position));
+    TRY(bind_only(b, body,
+                  "jointype isNatural larg rarg usingClause join_using_alias quals alias rtindex",
+                  position));
     TRY(join_kind_of(b, body, position, &kind, &out->swapped));
     struct scope *left = NEW(b->arena, struct scope);
     struct scope right = {0};

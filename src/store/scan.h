@@ -27,7 +27,7 @@ struct scan_part {
     i64 bytes;                    /* of the source */
     const struct input_col *cols; /* by column; those not wanted are not to be read. Text has its
                                    * prefix, NULL rows hold 0 or the empty text */
-    b8 end; /* there are no more: this is none */
+    b8 end;                       /* there are no more: this is none */
     b8 bad; /* what stands behind these rows cannot be read: why is in `err` */
     struct error err;
 };
@@ -42,12 +42,8 @@ struct scan_provider {
     /* The next part nobody has taken, for a worker that is done with its last one. Safe from as
      * many threads as there are workers. Of several bad parts the one of the least number counts;
      * rows before it are all there. An error is one of the scan: memory, cancellation, the file. */
-    FALLIBLE(*next)(struct scan *scan, i32 worker, struct scan_part *out, struct error *err);
+    FALLIBLE (*next)(struct scan *scan, i32 worker, struct scan_part *out, struct error *err);
     void (*close)(struct scan *scan);
-    /* All rows as a version of its table, whose tablets a new table can take over. */
-    FALLIBLE(*load)
-    (struct scan_provider *provider, struct pool *pool, struct table_version **out,
-     struct error *err);
     void (*release)(struct scan_provider *provider); /* with its table */
 };
 

@@ -282,6 +282,7 @@ expect "tbl and header by themselves" 0 'column0,column1,y
 expect "tabs, no header" 0 'sum
 12' --format csv -c "select sum(column0) from '$tmp/tabs.tsv'"
 complains "types follow a sample" 1 'late.csv, line 200002, column 1 \(n\): "4.5" is not an integer' -c "select count(*), max(n) from '$tmp/late.csv'"
+complains "and the file is pointed at" 1 '^ {27}\^$' -c "select max(n) from '$tmp/late.csv'"
 complains "and the option that helps is named" 1 '^HINT: .*sample_size => -1' -c "select count(*), max(n) from '$tmp/late.csv'"
 expect "types follow the whole file where asked to" 0 'count,max
 200001,200000' --format csv -c "select count(*), max(n) from read_csv('$tmp/late.csv', sample_size => -1)"
@@ -293,6 +294,9 @@ expect "a limit reads the beginning" 0 'n,t
 expect "a file larger than the memory" 0 'g,n,s
 0,428572,642857357142
 3,428571,642855642858' --memory 48MB --format csv -c "select g, count(*) as n, sum(n) as s from '$tmp/long.csv' group by g having g % 3 = 0 and g < 6 order by g"
+expect "the first of its order" 0 'n,t
+0,text of some length 0
+1,text of some length 1' --memory 48MB --format csv -c "select n, t from read_csv('$tmp/long.csv', types => {'n': 'bigint'}) order by n limit 2"
 gzip -1 "$tmp/long.csv"
 expect "and an archive of one" 0 'n,m
 3000000,79888890' --memory 48MB --format csv -c "select count(*) as n, sum(length(t)) as m from '$tmp/long.csv.gz'"

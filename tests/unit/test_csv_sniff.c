@@ -41,7 +41,8 @@ static void dump(const struct csv_sniffed *found, struct table *table, char *out
     out[n] = 0;
 }
 
-/* --- the same rows from a scan, part by part --------------------------------------------------- */
+/* --- the same rows from a scan, part by part ---------------------------------------------------
+ */
 
 enum { MOST_PARTS = 1 << 17 };
 struct scanning {
@@ -467,7 +468,9 @@ static void test_changed(void **state) {
     struct scan *scan = NULL;
     struct scan_request request = {.cols = cols, .mem = &mem, .worker_count = 1};
     write_file(SV("a,b\n1,2\n3,4\n"));
-    assert_int_equal(csv_file_open(&mem, path, PACKING_NONE, &none, (struct when){0}, NULL, &file, &err), ERR_OK);
+    assert_int_equal(
+        csv_file_open(&mem, path, PACKING_NONE, &none, (struct when){0}, NULL, &file, &err),
+        ERR_OK);
     const struct csv_sniffed *found = csv_file_sniffed(file);
     struct table *table = table_open(&mem, 1, "t", found->col_count, found->cols, 4, false);
     csv_file_attach(file, table);
@@ -475,7 +478,7 @@ static void test_changed(void **state) {
     assert_int_equal(table->provider->open(table->provider, &request, &scan, &err), ERR_IO);
     assert_non_null(strstr(err.message, "changed"));
     struct table_version *version = NULL;
-    assert_int_equal(table->provider->load(table->provider, NULL, &version, &err), ERR_IO);
+    assert_int_equal(csv_file_load(table, NULL, NULL, &version, &err), ERR_IO);
     table_close(table);
 }
 
@@ -490,7 +493,8 @@ static void test_refused(void **state) {
         error_reset(&err);
         memory_fail_at(nth);
         struct csv_file *file = NULL;
-        status = csv_file_open(&mem, path, PACKING_BY_NAME, &none, (struct when){0}, NULL, &file, &err);
+        status =
+            csv_file_open(&mem, path, PACKING_BY_NAME, &none, (struct when){0}, NULL, &file, &err);
         if (!status) {
             csv_file_close(file);
         } else {
@@ -499,8 +503,9 @@ static void test_refused(void **state) {
     }
     memory_fail_at(0);
     struct csv_file *file = NULL;
-    assert_int_equal(csv_file_open(&mem, path, PACKING_BY_NAME, &none, (struct when){0}, NULL, &file, &err),
-                     ERR_OK);
+    assert_int_equal(
+        csv_file_open(&mem, path, PACKING_BY_NAME, &none, (struct when){0}, NULL, &file, &err),
+        ERR_OK);
     const struct csv_sniffed *found = csv_file_sniffed(file);
     struct table *table = table_open(&mem, 1, "t", found->col_count, found->cols, 4, false);
     csv_file_attach(file, table);
