@@ -143,7 +143,7 @@ static void test_host_memory(void **state) {
         snprintf(text, sizeof text, "set gpu_placement = %s", pieces[i].placement);
         run(text);
         bool reached = true;
-        for (int64_t n = 1; reached; n += 1 + n / 64) {
+        for (int64_t n = 1; reached; n += 1 + n / 128) {
             memory_fail_at(n);
             bool right = answered(&pieces[i], expected, rows);
             reached = memory_fail_at(0) >= n;

@@ -85,6 +85,40 @@ static void fill_variable(struct fix *f, u32 var, i64 rows, i64 shape, bool with
     }
 }
 
+static void open_execution(struct fix *f) {
+    f->x =
+        (struct exec){.program = &f->program, .arena = &f->arena, .mem = &f->mem, .err = &f->err};
+    f->x.pool = f->pool;
+    f->x.settings = &f->settings;
+    f->x.cancel = &f->cancel;
+    bool stale;
+    f->open = true;
+    assert_int_equal(exec_open(&f->x, &stale), ERR_OK);
+}
+
+/* Chunks become one: values and NULLs of all columns, where only some chunks have any. */
+static void test_flatten(void **state) {
+    UNUSED(state);
+    for (i64 with_nulls = 0; with_nulls < 2; with_nulls++) {
+        struct fix f;
+        fix_init(&f, 2);
+        u32 var = fix_var(&f, VAR_ROWS, C_COUNT, kinds);
+        open_execution(&f);
+        fill_variable(&f, var, 5000, 1, with_nulls);
+        assert_true(f.x.vars[var].chunks.count > 3);
+        assert_int_equal(variable_flatten(&f.x, var), ERR_OK);
+        assert_int_equal(f.x.vars[var].chunks.count, 1);
+        const struct chunk *all = f.x.vars[var].chunks.items[0];
+        assert_int_equal(all->rows, 5000);
+        for (u32 k = 0; k < C_COUNT; k++) {
+            i64 bytes = kind_bytes[kinds[k]];
+            assert_memory_equal(all->cols[k].data, columns[k], (size_t)(5000 * bytes));
+            assert_int_equal(all->cols[k].nulls != NULL, with_nulls);
+        }
+        fix_fini(&f);
+    }
+}
+
 /* Every third chunk has no NULLs: what a row's column is must be asked of the output. */
 static bool null_at(const struct fix *f, u32 var, u32 col, i64 i) {
     bool is_null = false;
@@ -142,13 +176,7 @@ static void sort_and_check(i64 rows, i64 shape, bool nulls, const struct sort_ke
     step->keys = NEW_ARRAY(&f.arena, struct sort_key, count);
     memcpy(step->keys, keys, sizeof *keys * count);
     step->limit = limit;
-    f.x = (struct exec){.program = &f.program, .arena = &f.arena, .mem = &f.mem, .err = &f.err};
-    f.x.pool = f.pool;
-    f.x.settings = &f.settings;
-    f.x.cancel = &f.cancel;
-    bool stale;
-    f.open = true;
-    assert_int_equal(exec_open(&f.x, &stale), ERR_OK);
+    open_execution(&f);
     fill_variable(&f, var, rows, shape, nulls);
     struct run_devices devices = {.count = 1, .list = {f.cpu}};
     assert_int_equal(exec_run(&f.x, &devices), ERR_OK);
@@ -218,6 +246,7 @@ static void test_several_keys(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_flatten),
         cmocka_unit_test(test_one_key),
         cmocka_unit_test(test_many_rows),
         cmocka_unit_test(test_several_keys),

@@ -7,6 +7,7 @@
 #define WF_TEST_PRIM_FIXTURE_H
 
 #define _GNU_SOURCE
+#include <malloc.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -55,6 +56,7 @@ static UNUSED_FN void prim_start(const char *threads) {
 static UNUSED_FN int prim_setup(void **state) {
     (void)state;
     (void)gpu_name_driver();
+    (void)mallopt(M_PERTURB, 0x5a); /* memory that nobody has set holds anything */
     prim_start("3");
     void *probe = NULL;
     prim_has_gpu = wf_prim_alloc(prim, WF_ON_GPU, 1, &probe) == WF_OK;

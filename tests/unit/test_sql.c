@@ -187,7 +187,7 @@ static const struct {
     {"c * a", "c * CAST(a AS decimal(10,0))", "decimal(22,2)", "?column?"},
     {"c * c * c * c", "c * c * c * c", "decimal(38,8)", "?column?"},
     {"c / 3", "c / 3", "decimal(29,19)", "?column?"},
-    {"c % 2", "c % 2.00", "decimal(12,2)", "?column?"},
+    {"c % 2", "c % 2", "decimal(3,2)", "?column?"},
     {"-c", "-c", "decimal(12,2)", "?column?"},
     {"+ a", "a", "integer", "?column?"},
     {"d + 1", "d + 1", "date", "?column?"},
