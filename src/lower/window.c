@@ -69,8 +69,8 @@ static bool is_offset(u8 bound) {
 
 /* A constant offset must not be NULL or negative; of a parameter the step finds out. */
 static bool offset_is_bad(const struct expr *expr) {
-    if (!expr || expr->kind != EXPR_CONST) {
-        return !expr;
+    if (expr->kind != EXPR_CONST) {
+        return false;
     }
     if (expr->is_null) {
         return true;
@@ -91,21 +91,19 @@ static bool offset_is_bad(const struct expr *expr) {
     }
 }
 
-static void offset_fail(struct lower *l, const struct expr *expr, const struct window_call *call) {
-    bool null = expr && expr->is_null;
-    lower_fail(l, null ? ERR_NULL_NOT_ALLOWED : ERR_FRAME_OFFSET,
-               expr ? expr->position : call->position, "frame offset must not be %s",
-               null ? "null" : "negative");
+static void offset_fail(struct lower *l, const struct expr *expr) {
+    lower_fail(l, expr->is_null ? ERR_NULL_NOT_ALLOWED : ERR_FRAME_OFFSET, expr->position,
+               "frame offset must not be %s", expr->is_null ? "null" : "negative");
 }
 
 static u32 offset_lit(struct win *s, const struct window_call *call, const struct expr *expr) {
     struct lower *l = s->l;
-    if (expr && expr->kind == EXPR_PARAM) {
+    if (expr->kind == EXPR_PARAM) {
         lower_param_null_lit(l, expr->param);
         return lower_param_lit(l, expr->param);
     }
     if (offset_is_bad(expr)) {
-        offset_fail(l, expr, call);
+        offset_fail(l, expr);
         return NO_LIT;
     }
     struct builder *scratch = build_new(l, SOURCE_ONE, 0, 1, 1);
@@ -205,7 +203,7 @@ static void range_bound(struct win *s, const struct window_call *call, u8 bound,
         return;
     }
     if (offset_is_bad(offset)) {
-        offset_fail(l, offset, call);
+        offset_fail(l, offset);
         return;
     }
     bool up = (bound == BOUND_AFTER) != (bool)s->rel->window.order.items[0].descending;

@@ -190,8 +190,9 @@ static bool first_visit(struct seen *seen, const struct rel *input) {
 
 static void walk(struct seen *seen, struct rel *rel, rel_visit_fn visit, void *arg) {
     bool goes = visit(rel, arg);
+    bool shares = (rel_infos[rel->kind].flags & SHARES) != 0;
     for (i32 i = 0; goes && i < rel->input_count; i++) {
-        if (!rel_shares(rel) || first_visit(seen, rel->inputs[i])) {
+        if (!shares || first_visit(seen, rel->inputs[i])) {
             walk(seen, rel->inputs[i], visit, arg);
         }
     }
@@ -219,8 +220,9 @@ void rel_each(struct arena *arena, struct rel *rel, rel_fn fn, void *arg) {
 }
 
 static void each_up(struct seen *seen, struct rel *rel, rel_fn fn, void *arg) {
+    bool shares = (rel_infos[rel->kind].flags & SHARES) != 0;
     for (i32 i = 0; i < rel->input_count; i++) {
-        if (!rel_shares(rel) || first_visit(seen, rel->inputs[i])) {
+        if (!shares || first_visit(seen, rel->inputs[i])) {
             each_up(seen, rel->inputs[i], fn, arg);
         }
     }
