@@ -51,6 +51,10 @@ u64 simt_generation(void) {
     return context.generation;
 }
 
+int simt_lost(void) {
+    return context.lost;
+}
+
 u64 simtCallCount(void) {
     return call_count;
 }

@@ -285,7 +285,7 @@ static int force(struct stream *stream, u64 seq) {
 }
 
 int simt_force_all(void) {
-    int code = 0;
+    int code = simt_lost(); /* what was queued went with the context */
     simt_memory_unlock();
     for (struct stream *s = streams; s != NULL && code == 0; s = s->next) {
         code = run_until(s, UINT64_MAX);

@@ -109,6 +109,7 @@ int simt_leave(int code);
 /* The context is lost until it is reset. */
 void simt_lose(int code);
 u64 simt_generation(void);
+int simt_lost(void); /* the error that lost the context; 0 = it is there */
 u64 simt_now_ns(void);
 
 /* report.c */
