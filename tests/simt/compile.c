@@ -450,14 +450,17 @@ static int remove_one(const char *path, const struct stat *info, int type, struc
     return remove(path);
 }
 
+/* Files of the driver's own that every text is compiled with. */
+enum { OWN_COUNT = 3 };
+static const char *const own_names[OWN_COUNT] = {"bridge.h", "hooks.h", "prelude.h"};
+
 static b8 write_sources(const struct program *p, const char *folder) {
-    static const char *const own[] = {"bridge.h", "hooks.h", "prelude.h"};
     char *prelude = NULL;
     b8 ok = write_under(folder, p->main.name, p->main.text);
-    for (int i = 0; i < 3 && ok; i++) {
+    for (int i = 0; i < OWN_COUNT && ok; i++) {
         free(prelude);
-        prelude = read_own(own[i]);
-        ok = prelude != NULL && write_under(folder, own[i], prelude);
+        prelude = read_own(own_names[i]);
+        ok = prelude != NULL && write_under(folder, own_names[i], prelude);
     }
     for (int i = 0; i < p->header_count && ok; i++) {
         b8 replaced = strcmp(base_name(p->headers[i].name), "prelude.h") == 0;
@@ -520,7 +523,6 @@ static b8 build(struct program *p, struct command *c, const struct options *opti
 
 static void make_key(const struct program *p, const struct command *c, char *out,
                      size_t out_bytes) {
-    static const char *const own[] = {"bridge.h", "hooks.h", "prelude.h"};
     struct key key = {0xcbf29ce484222325u, 1};
     const char *cxx = getenv("SIMT_CXX");
     mix(&key, "2"); /* counts changes of how objects are built below */
@@ -528,8 +530,8 @@ static void make_key(const struct program *p, const struct command *c, char *out
     for (int i = 0; i < c->count; i++) {
         mix(&key, c->argv[i]);
     }
-    for (int i = 0; i < 3; i++) {
-        char *text = read_own(own[i]);
+    for (int i = 0; i < OWN_COUNT; i++) {
+        char *text = read_own(own_names[i]);
         mix(&key, text == NULL ? "" : text);
         free(text);
     }
@@ -615,6 +617,11 @@ static b8 drop_unused(struct program *p) {
     FILE *out = names == NULL ? NULL : fopen(names, "ae");
     int kept = 0;
     mark_used(p, p->main.text, used);
+    for (int i = 0; i < OWN_COUNT; i++) { /* these stand beside them, or in their place */
+        char *text = read_own(own_names[i]);
+        mark_used(p, text == NULL ? "" : text, used);
+        free(text);
+    }
     for (int i = 0; i < p->header_count; i++) {
         if (used[i]) {
             if (out != NULL) {
