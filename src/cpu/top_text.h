@@ -11,7 +11,8 @@ static inline i32 compare_texts(str a, str b) {
     }
     const void *p = (const void *)(size_t)a.addr;
     const void *q = (const void *)(size_t)b.addr;
-    i32 order = memcmp(p, q, MIN_OF(a.len, b.len));
+    u64 shared = MIN_OF(a.len, b.len); /* an empty text may lie nowhere */
+    i32 order = shared ? memcmp(p, q, (size_t)shared) : 0;
     order = (order > 0) - (order < 0);
     return order ? order : (a.len > b.len) - (a.len < b.len);
 }

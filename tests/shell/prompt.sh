@@ -119,7 +119,8 @@ end'
 typed "Ctrl-C drops a half statement" 'wait warpfox> 
 type select nonsense\n
 wait ...> 
-type from nowhere\x03
+type from nowhere
+type \x03
 wait ^C
 wait warpfox> 
 type select 5 as five;\n
@@ -128,6 +129,7 @@ type .quit\n
 end' '│ +5 │'
 typed "Ctrl-C cancels a statement" 'wait warpfox> 
 type select pg_sleep(100);\n
+running
 type \x03
 wait 57014
 wait warpfox> 

@@ -4,7 +4,8 @@
  *
  * Lines of the script:
  *     type TEXT    keys: \n \t \e \\ and \xHH stand for themselves
- *     wait TEXT    until the text has come since the last wait (10 seconds; else status 1)
+ *     wait TEXT    until the text has come since the last wait (20 seconds; else status 1)
+ *     running      until a statement has the terminal
  *     size R C     the window's rows and columns, as 24 and 80 before the first
  *     end          until the program has ended
  * What the program writes comes out without escape sequences and carriage returns. */
@@ -23,7 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { WAIT_MS = 10000, SEEN_MAX = 1 << 22 };
+enum { WAIT_MS = 20000, REST_MS = 60, SEEN_MAX = 1 << 22 };
 
 static char seen[SEEN_MAX]; /* all of it */
 static size_t seen_len;
@@ -92,7 +93,14 @@ static int is_cooked(void) {
     return tcgetattr(terminal, &state) == 0 && (state.c_lflag & ICANON);
 }
 
-/* A pause after what was typed, so that the program has dealt with it, as people make. */
+/* A pause, so that the program has dealt with what it was told, as people make. */
+static void rest(void) {
+    long until = now_ms() + REST_MS;
+    while (!ended && now_ms() < until) {
+        read_some(20);
+    }
+}
+
 static void type_text(const char *text) {
     for (int i = 0; i < 100 && !ended && is_cooked(); i++) {
         read_some(10);
@@ -113,9 +121,17 @@ static void type_text(const char *text) {
         }
         read_some(0);
     }
-    for (int i = 0; i < 3; i++) {
-        read_some(20);
+    rest();
+}
+
+/* Until a statement has the terminal: then Ctrl-C is meant for it. */
+static int wait_running(void) {
+    long until = now_ms() + WAIT_MS;
+    while (!ended && !is_cooked() && now_ms() < until) {
+        read_some(10);
     }
+    rest();
+    return is_cooked();
 }
 
 static int run_line(const char *line) {
@@ -127,10 +143,15 @@ static int run_line(const char *line) {
             fprintf(stderr, "typist: \"%s\" did not come\n", line + 5);
             return 0;
         }
+    } else if (strcmp(line, "running") == 0) {
+        if (!wait_running()) {
+            fprintf(stderr, "typist: no statement runs\n");
+            return 0;
+        }
     } else if (sscanf(line, "size %d %d", &rows, &cols) == 2) {
         struct winsize size = {.ws_row = (unsigned short)rows, .ws_col = (unsigned short)cols};
         ioctl(terminal, TIOCSWINSZ, &size);
-        read_some(50);
+        rest();
     } else if (strcmp(line, "end") == 0) {
         long until = now_ms() + WAIT_MS;
         while (!ended && now_ms() < until) {

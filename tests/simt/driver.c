@@ -238,7 +238,10 @@ int cuDeviceGetName(char *name, int len, int device) {
         return code;
     }
     /* Its images differ, so whoever keeps them by the name of the chip tells them apart. */
-    snprintf(name, len > 0 ? (size_t)len : 0, simt_settings.strict ? "simt" : "simt without checks");
+    snprintf(name, len > 0 ? (size_t)len : 0, "%s",
+             simt_settings.strict ? "simt"
+             : SIMT_ASAN          ? "simt with address checks"
+                                  : "simt without checks");
     return simt_leave(is_device(device) ? 0 : SIMT_INVALID_DEVICE);
 }
 
