@@ -115,8 +115,8 @@ void database_release(struct wf_database *db) {
     if (db->catalog) {
         catalog_close(db->catalog);
     }
-    for (u32 i = 0; i < db->gpu_count;
-         i++) { /* after the tables: their pinned buffers are unpinned through it */
+    /* After the tables: their pinned buffers are unpinned through a card. */
+    for (u32 i = 0; i < db->gpu_count; i++) {
         db->gpus[i]->close(db->gpus[i]);
     }
     if (db->cpu) {

@@ -1,11 +1,12 @@
 /* choose.c: where a step runs, and why.
  *
  * There is no silent fallback: when the session names a device, a step that it refuses is an error
- * with operator and reason (docs/decisions/0005). What only ever runs on the host (sorting, ranking, handing over the
- * result, pipelines over dictionaries, aggregation states or literal rows, which are small by
- * nature, those that must keep the order of their rows, and those that read a file, where parsing
- * is most of the work) says so. Under auto the cheapest
- * estimate wins. */
+ * with operator and reason (docs/decisions/0005). Under auto the cheapest estimate wins. Some steps
+ * only ever run on the host, and say why:
+ *   - sorting, ranking, windows, limits, handing over the result
+ *   - pipelines over dictionaries, aggregation states or literal rows, which are small by nature
+ *   - those that must keep the order of their rows
+ *   - those that read a file, where parsing is most of the work */
 #include "run/run_int.h"
 #include "store/scan.h"
 

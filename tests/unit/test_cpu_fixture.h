@@ -217,6 +217,18 @@ static UNUSED_FN void fix_result(struct fix *f, u32 var) {
     step->col_count = f->program.vars[var].col_count;
 }
 
+/* An execution of the program that runs nothing yet: for tests that call parts of a device. */
+static UNUSED_FN void fix_open(struct fix *f) {
+    f->x =
+        (struct exec){.program = &f->program, .arena = &f->arena, .mem = &f->mem, .err = &f->err};
+    f->x.pool = f->pool;
+    f->x.settings = &f->settings;
+    f->x.cancel = &f->cancel;
+    bool stale;
+    f->open = true;
+    assert_int_equal(exec_open(&f->x, &stale), ERR_OK);
+}
+
 /* Runs the program anew, on what there is of devices. */
 static UNUSED_FN wf_status fix_try_on(struct fix *f, const struct run_devices *devices) {
     fix_end(f);

@@ -53,17 +53,6 @@ static i64 key_of(i32 shape, i64 i, i64 rows, u64 r) {
     }
 }
 
-static void open_exec(struct fix *f) {
-    f->x =
-        (struct exec){.program = &f->program, .arena = &f->arena, .mem = &f->mem, .err = &f->err};
-    f->x.pool = f->pool;
-    f->x.settings = &f->settings;
-    f->x.cancel = &f->cancel;
-    bool stale;
-    f->open = true;
-    assert_int_equal(exec_open(&f->x, &stale), ERR_OK);
-}
-
 static void fill(struct fix *f, u32 var, i64 rows, i64 chunk_rows, bool nulls) {
     for (i64 at = 0; at < rows; at += chunk_rows) {
         i64 n = MIN_OF(chunk_rows, rows - at);
@@ -229,7 +218,7 @@ static void build_and_check(i32 shape, i64 rows, i64 chunk_rows, bool nulls, i32
     struct step *step = fix_step(&f, STEP_BUILD);
     step->src = var;
     step->dst = dst;
-    open_exec(&f);
+    fix_open(&f);
     fill(&f, var, rows, chunk_rows, nulls);
     struct run_devices devices = {.count = 1, .list = {f.cpu}};
     assert_int_equal(exec_run(&f.x, &devices), ERR_OK);
@@ -276,7 +265,7 @@ static void test_choice(void **state) {
         for (i64 i = 0; i < ROWS_MAX; i++) {
             key[i] = key_of(cases[c].shape, i, ROWS_MAX, next(&seed));
         }
-        open_exec(&f);
+        fix_open(&f);
         fill(&f, var, ROWS_MAX, 10000, false);
         struct run_devices devices = {.count = 1, .list = {f.cpu}};
         assert_int_equal(exec_run(&f.x, &devices), ERR_OK);
@@ -307,7 +296,7 @@ static void test_refusals(void **state) {
             for (i64 i = 0; i < ROWS_MAX; i++) {
                 key[i] = key_of(shapes[s], i, ROWS_MAX, next(&seed));
             }
-            open_exec(&f);
+            fix_open(&f);
             fill(&f, var, ROWS_MAX, 10000, false);
             struct run_devices devices = {.count = 1, .list = {f.cpu}};
             memory_fail_at(nth);

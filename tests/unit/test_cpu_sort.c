@@ -85,17 +85,6 @@ static void fill_variable(struct fix *f, u32 var, i64 rows, i64 shape, bool with
     }
 }
 
-static void open_execution(struct fix *f) {
-    f->x =
-        (struct exec){.program = &f->program, .arena = &f->arena, .mem = &f->mem, .err = &f->err};
-    f->x.pool = f->pool;
-    f->x.settings = &f->settings;
-    f->x.cancel = &f->cancel;
-    bool stale;
-    f->open = true;
-    assert_int_equal(exec_open(&f->x, &stale), ERR_OK);
-}
-
 /* Chunks become one: values and NULLs of all columns, where only some chunks have any. */
 static void test_flatten(void **state) {
     UNUSED(state);
@@ -103,7 +92,7 @@ static void test_flatten(void **state) {
         struct fix f;
         fix_init(&f, 2);
         u32 var = fix_var(&f, VAR_ROWS, C_COUNT, kinds);
-        open_execution(&f);
+        fix_open(&f);
         fill_variable(&f, var, 5000, 1, with_nulls);
         assert_true(f.x.vars[var].chunks.count > 3);
         assert_int_equal(variable_flatten(&f.x, var), ERR_OK);
@@ -176,7 +165,7 @@ static void sort_and_check(i64 rows, i64 shape, bool nulls, const struct sort_ke
     step->keys = NEW_ARRAY(&f.arena, struct sort_key, count);
     memcpy(step->keys, keys, sizeof *keys * count);
     step->limit = limit;
-    open_execution(&f);
+    fix_open(&f);
     fill_variable(&f, var, rows, shape, nulls);
     struct run_devices devices = {.count = 1, .list = {f.cpu}};
     assert_int_equal(exec_run(&f.x, &devices), ERR_OK);
