@@ -81,8 +81,6 @@ static wf_status plan_to_program(void *arg) {
             break;
         }
     }
-    c->plan->evaluator = evaluator_new(&c->arena, (i32)c->settings.timezone);
-    c->plan->evaluate = evaluator_run;
     TRY(opt_run(c->plan, &c->settings, err));
     TRY(arena_check(&c->arena, err));
     TRY(connection_check(conn));
@@ -119,8 +117,10 @@ static FALLIBLE compile_stages(struct wf_connection *conn, struct compiled *c,
     c->path = arena_printf(&c->arena, "%s", job->snap->path ? job->snap->path : "");
     struct file_reading files = {{file_read}, conn};
     job->snap->files = &files.reader;
+    job->snap->evaluator = evaluator_new(&c->arena, (i32)c->settings.timezone);
     wf_status status = job->bind(job->arg, &c->arena, job->snap, c->param_types, &c->stmt, err);
     job->snap->files = NULL;
+    job->snap->evaluator = NULL;
     TRY(status);
     TRY(arena_check(&c->arena, err));
     TRY(arena_check(job->snap->arena, err));

@@ -629,7 +629,7 @@ struct type mean_type(struct type exact); /* of avg */
 /* bind_decimal.c: FUNC_EXP_N, LN_N, SQRT_N, LOG_N (of one argument: to base 10), POWER_N. */
 FALLIBLE bind_decimal_call(struct bind *b, enum func func, struct expr *const *args, i32 count,
                            i32 position, struct expr **out);
-/* A call or cast of nothing but constants as a constant; anything else as it is. */
+/* A small expression of nothing but constants as a constant; anything else as it is. */
 struct expr *bind_constant(struct bind *b, struct expr *expr);
 /* The digits after the point of a quotient of constants, as in PostgreSQL. */
 bool bind_constant_quotient(const struct expr *x, const struct expr *y, i32 *out_scale);
