@@ -81,8 +81,7 @@ static bool below_join(const struct wish *w, const struct rel *rel) {
     }
     for (i64 i = 0; i < w->order.count; i++) {
         const struct expr *key = w->order.items[i].expr;
-        if (!expr_walk(key, visit_left, rel_left(rel)) || facts_can_raise(w->o, key) ||
-            expr_is_volatile(key)) {
+        if (!expr_walk(key, visit_left, rel_left(rel)) || expr_is_volatile(key)) {
             return false;
         }
     }
@@ -154,9 +153,10 @@ static bool wanted(struct opt *o, const struct rel *rel, struct wish *out) {
     if (limit->kind == EXPR_PARAM) {
         return true;
     }
-    i64 rows = limit->is_null ? -1 : limit->value.i64;
+    i64 rows = limit->value.i64;
     i64 skipped = offset && !offset->is_null ? offset->value.i64 : 0;
-    if (rows < 0 || skipped < 0 || rows > I64_MAX - skipped) { /* fails when it runs, or has no end */
+    ASSERT(rows >= 0 && skipped >= 0); /* binding has seen to that */
+    if (limit->is_null || rows > I64_MAX - skipped) {
         return false;
     }
     out->rows = rows + skipped;
