@@ -321,9 +321,14 @@ bool window_find(const char *name);
 FALLIBLE bind_window_call(struct bind *b, struct query *q, const char *name,
                           const struct json *body, struct expr **out);
 
-/* bind_table_func.c: a FuncCall in FROM; its arguments may use the columns of `outer`. */
-FALLIBLE bind_table_func(struct bind *b, struct query *outer, const struct json *body,
-                         bool numbered, struct rel **out, const char **out_name);
+/* A call without OVER: an error, as for functions of that name and arguments. */
+FALLIBLE bind_window_bare(struct bind *b, struct query *q, const char *name,
+                          const struct json *body);
+
+/* bind_table_func.c: a function in FROM; its arguments may use the columns of `outer`. */
+FALLIBLE bind_table_func(struct bind *b, struct query *outer, const struct cte *ctes,
+                         const struct json *node, bool numbered, struct rel **out,
+                         const char **out_name);
 /* The table function of that name, which takes `count` arguments; TABLE_FUNC_END = no such name. */
 FALLIBLE bind_table_func_find(struct bind *b, const char *name, struct expr **args, i32 count,
                               i32 position, enum table_func *out);
@@ -522,6 +527,8 @@ const char *bind_type_words(struct bind *b, struct type type, bool digits);
 
 /* bind_func.c, bind_agg.c */
 FALLIBLE bind_call(struct bind *b, struct query *q, const struct json *body, struct expr **out);
+FALLIBLE bind_call_plain(struct bind *b, const struct json *body, const char *name);
+const struct json *bind_call_ordered(struct bind *b, const struct json *body);
 /* bind_serial.c: calls of sequences. */
 /* `kind` is an enum serial_kind, body the FuncCall. */
 FALLIBLE bind_sleep(struct bind *b, struct query *q, const struct json *body, struct expr **out);
