@@ -32,9 +32,6 @@ FALLIBLE ddl_column_type(struct bind *b, const struct json *body, struct type *o
     struct type_name name;
     TRY(bind_type(b, body, &name));
     *out = name.type;
-    if (out->id == TYPE_INTERVAL && out->length) {
-        return unsupported(b, name.position, "an interval column of certain fields");
-    }
     if (name.open_decimal) {
         wf_status status = unsupported(b, name.position, "decimal without precision and scale");
         error_hint(b->err, "Say how many digits: decimal(18,3).");
