@@ -257,6 +257,21 @@ static struct sv without_blanks(struct sv s) {
     return s;
 }
 
+/* 'today' in a definition is the day the definition was made, and a timestamptz is read by the zone
+ * of that session. */
+static void note_moment(struct bind *b, const struct expr *literal, struct type type) {
+    char buf[VALUE_TEXT_MAX];
+    union lit value;
+    if (literal->position < 0 ||
+        value_parse(type, sv_of(literal->value.str), b->snap->when, &value)) {
+        return;
+    }
+    i32 len = value_print_zone(type, type_kind(type), &value, 0, buf);
+    struct moment moment = {b->parsed, literal->position,
+                            arena_sv(b->arena, (struct sv){buf, len}).ptr};
+    VEC_PUSH(b->arena, &b->moments, moment);
+}
+
 /* An unknown literal's text as a value of `type`, whose length, if any, is for the caller to see
  * to.
  */
@@ -283,6 +298,7 @@ static FALLIBLE read_literal(struct bind *b, const struct expr *literal, struct 
         struct expr *string = expr_new(b->arena, EXPR_CONST, type_of(TYPE_TEXT), literal->position);
         string->value = literal->value;
         *out = expr_many(b, EXPR_CAST, type, literal->position, 1, &string);
+        note_moment(b, literal, type);
     }
     return ERR_OK;
 }

@@ -145,6 +145,12 @@ struct origin { /* of a plan column, for errors */
     const char *name;
 };
 
+struct moment { /* a literal whose meaning depends on the clock or the session's zone */
+    const struct parsed *parsed;
+    i32 position;
+    const char *text; /* one that does not */
+};
+
 struct scan_key { /* a table in FROM that has a primary key */
     u32 first;    /* its columns are first .. first + count - 1 */
     u32 count;
@@ -167,6 +173,7 @@ struct bind {
     VEC(struct scan_key) scan_keys;
     VEC(const struct rel *) materialized; /* inputs of SHARED that stay shared */
     VEC(u32) deps;                        /* OIDs of what was looked up */
+    VEC(struct moment) moments;           /* for texts of definitions (ddl_text) */
     const struct object *view;            /* whose text is bound; NULL = the statement's own */
     VEC(struct late) lates;
     i32 param_base;     /* parameters of the statement itself */
