@@ -9,6 +9,8 @@
 
 #include "lower/lower_int.h"
 
+#include "host/eval.h"
+
 /* One opcode per exact kind. */
 #define BY_KIND(name) \
     { [KIND_I32] = OP_##name##_I32, [KIND_I64] = OP_##name##_I64, [KIND_I128] = OP_##name##_I128 }
