@@ -6,7 +6,7 @@
  * elsewhere. */
 #include "cpu/cpu_int.h"
 
-#include "defs/host_ops.h"
+#include "host/bodies.h"
 #include "defs/host_words.h"
 /* after the words they are written in */
 #include "defs/fn_int.h"

@@ -1,4 +1,4 @@
-/* ops.h: the opcode enum, its properties and a scalar evaluator; expands op.def. Host only. */
+/* ops.h: the opcode enum and its properties; expands op.def. Host only. */
 #ifndef WF_DEFS_OPS_H
 #define WF_DEFS_OPS_H
 
@@ -106,10 +106,5 @@ union lit {
     f64 f64;
     str str;
 };
-
-/* Evaluates one scalar opcode on single values. Returns the fault number (0 = fine). Strings it
- * makes are placed in `arena`. */
-u8 op_eval(enum op_code code, union lit *out, union lit a, union lit b, union lit c,
-           struct arena *arena);
 
 #endif

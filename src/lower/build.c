@@ -7,6 +7,8 @@
  * removes whatever nobody reads and numbers the registers in the order of their definition. */
 #include "lower/lower_int.h"
 
+#include "host/eval.h"
+
 enum {
     MAX_REGS = 60000,
     COSTLY = 60,   /* cost from which skipping rows pays for WHEN */

@@ -9,6 +9,8 @@
 
 #include "lower/lower_int.h"
 
+#include "host/eval.h"
+
 /* One opcode per exact kind. */
 #define BY_KIND(name) \
     { [KIND_I32] = OP_##name##_I32, [KIND_I64] = OP_##name##_I64, [KIND_I128] = OP_##name##_I128 }
@@ -253,8 +255,7 @@ static u16 modulo_wide(struct builder *b, const struct expr *expr, struct value 
     return lower_check(b, a, null, expr->type);
 }
 
-/* Whether `digits` zeros more may be too many for a decimal. */
-static bool outgrows(struct builder *b, u16 reg, i32 digits) {
+bool lower_outgrows(struct builder *b, u16 reg, i32 digits) {
     i128 power = pow10_i128(MAX_OF(digits, 0));
     return !range_within(range_mul(reg_range(b, reg), range_exact(power, power)),
                          range_of_type(type_decimal(38, 0)));
@@ -270,8 +271,8 @@ static u16 exact_divide(struct builder *b, const struct expr *expr, struct value
     }
     i32 scale = MAX_OF(scale_of(expr->args[0]->type), scale_of(expr->args[1]->type));
     if (mod && !b->l->status &&
-        (outgrows(b, x.reg, scale - scale_of(expr->args[0]->type)) ||
-         outgrows(b, y.reg, scale - scale_of(expr->args[1]->type)))) {
+        (lower_outgrows(b, x.reg, scale - scale_of(expr->args[0]->type)) ||
+         lower_outgrows(b, y.reg, scale - scale_of(expr->args[1]->type)))) {
         return modulo_wide(b, expr, x, y, null);
     }
     u16 a = lower_scale(b, x.reg, scale_of(expr->args[0]->type), scale);

@@ -280,6 +280,8 @@ struct value lower_cast(struct builder *b, struct value v, struct type from, str
 struct value lower_compare(struct builder *b, enum func func, struct value x, struct value y,
                            struct type tx, struct type ty);
 u16 lower_scale(struct builder *b, u16 reg, i32 from, i32 to); /* exact; to >= from */
+/* Whether `digits` zeros more may be too many for a decimal. */
+bool lower_outgrows(struct builder *b, u16 reg, i32 digits);
 u16 lower_add_exact(struct builder *b, u16 x, u16 y);          /* proven to fit 128 bits */
 u16 lower_sub_exact(struct builder *b, u16 x, u16 y);
 u16 lower_mul_exact(struct builder *b, u16 x, u16 y);

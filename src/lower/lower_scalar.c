@@ -166,6 +166,12 @@ struct value lower_scalar(struct builder *b, const struct expr *expr, const stru
     if (is_finite(b, expr, v[0].reg)) {
         return v[0];
     }
+    if (expr->func == FUNC_SCALED && !b->l->status) {
+        i32 digits = expr->args[1]->value.i32;
+        if (!lower_outgrows(b, v[0].reg, digits)) {
+            return (struct value){lower_scale(b, v[0].reg, 0, digits), v[0].null};
+        }
+    }
     const struct op_info *op = &op_infos[info->op];
     u16 regs[3] = {NO_REG, NO_REG, NO_REG};
     u16 null = NO_REG;

@@ -6,6 +6,8 @@
  * repeat a row; a group occurs once, and so does the one row of an aggregate without keys. */
 #include "opt/opt_int.h"
 
+#include "host/eval.h"
+
 static f64 clamp_share(f64 share) {
     return share < 1e-9 ? 1e-9 : share > 1.0 ? 1.0 : share;
 }

@@ -7,6 +7,7 @@
  * name. */
 #include "sql/ddl_int.h"
 #include "defs/ops.h"
+#include "host/eval.h"
 
 struct choices {
     struct bind *b;

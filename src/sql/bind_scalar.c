@@ -8,6 +8,8 @@
 
 #include "sql/sql_int.h"
 
+#include "host/eval.h"
+
 enum { FIRST_SCALAR = FUNC_TRY + 1, ARGS_MAX = 3 };
 
 static struct type letter_type(char letter) {

@@ -9,6 +9,7 @@
 
 #include "defs/ops.h"
 #include "defs/settings.h"
+#include "host/eval.h"
 
 static struct memory mem;
 static struct arena arena;

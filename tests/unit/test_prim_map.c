@@ -3,6 +3,7 @@
 #include "test_prim_fixture.h"
 
 #include "defs/ops.h"
+#include "host/eval.h"
 
 static const wf_elem kind_elem[] = {
     [KIND_B8] = WF_ELEM_BOOL,   [KIND_I32] = WF_ELEM_I32, [KIND_I64] = WF_ELEM_I64,

@@ -11,6 +11,7 @@
 #include "base/base.h"
 #include "defs/fault.h"
 #include "defs/ops.h"
+#include "host/eval.h"
 
 struct point {
     u16 code;
