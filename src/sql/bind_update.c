@@ -140,8 +140,16 @@ FALLIBLE bind_conflict_update(struct bind *b, const struct json *body,
     c.rel = rel_join(b->plan, JOIN_INNER, c.rel, other.rel);
     c.rel->rows = other.rel->rows;
     VEC_PUSH(b->arena, &c.rel->join.conds, same);
+    if (bind_has_effects(b)) { /* drawn in the order of the source */
+        struct rel *sort = rel_new(b->plan, REL_SORT, c.rel, NULL);
+        struct order_key key = {
+            .expr = expr_col(b->plan, table->cols[table->col_count - 2].col, -1)};
+        VEC_PUSH(b->arena, &sort->sort.order, key);
+        sort->rows = c.rel->rows;
+        c.rel = sort;
+    }
     struct scope_table visible = *table;
-    visible.col_count--;
+    visible.col_count -= 2;
     VEC_PUSH(b->arena, &c.scope.tables, visible);
     i64 own = c.scope.cols.count; /* both have every name: without qualification it is ambiguous */
     for (i64 i = 0; i < visible.col_count; i++) {

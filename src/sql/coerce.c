@@ -423,6 +423,10 @@ static bool const_convert(const struct expr *from, struct expr *to) {
     if (type_is_exact(from->type) && type_is_float(to->type)) {
         return exact_to_float(from, to);
     }
+    if (type_eq(to->type, type_of(TYPE_INTERVAL)) && from->type.id == TYPE_INTERVAL) {
+        to->value = from->value; /* all fields it has */
+        return true;
+    }
     if (from->type.id == TYPE_REAL && to->type.id == TYPE_DOUBLE) {
         to->value.f64 = (f64)from->value.f32;
         return true;
