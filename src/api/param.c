@@ -9,6 +9,8 @@
  * would be a wrong answer. It is 22003, and the hint says to write a cast. */
 #include "api/api_int.h"
 
+#include "codes/op.h"
+
 struct conversion {
     struct arena *arena;
     const struct param *param;
@@ -32,7 +34,7 @@ static FALLIBLE out_of_range(const struct conversion *v) {
          type_print(v->type, type));
 }
 
-static FALLIBLE parse_text(const struct conversion *v, enum op_code code, union lit scale,
+static FALLIBLE parse_text(const struct conversion *v, u16 code, union lit scale,
                            union lit *out) {
     union lit none = {0};
     u8 fault = op_eval(code, out, v->param->value, scale, none, v->arena);

@@ -1,12 +1,16 @@
-/* ops.c: op.def expanded into the table of opcode properties and the scalar evaluator.
+/* ops.c: op.def, op_loop.def and real.def expanded into the table of opcode properties and the scalar evaluator.
  *
  * The table serves EXPLAIN, the verifier, the weaver (which writes `expr` into kernels as it
  * stands) and the reference page. The evaluator folds constants and is the yardstick the devices'
  * tests compare with: it runs the same expression on single values. */
 #include "defs/ops.h"
 
+#include "codes/op.h"
 #include "defs/host_ops.h"
 #include "defs/host_words.h"
+#include "defs/op.def"
+#include "defs/op_loop.def"
+#include "defs/real.def"
 #include "defs/fn_int.h"
 #include "defs/fn_float.h"
 #include "defs/fn_date.h"
@@ -68,8 +72,7 @@ enum { COST_HOST = 100, COST_CONTROL = 1 };
 const struct op_info op_infos[OP_COUNT] = {
     /* clang-format off */
     WF_CTLS(XC, )
-    WF_OPS1(X1, 0) WF_OPS2(X2, 0) WF_OPS3(X3, 0)
-    WF_OPS1F(X1, OP_FAULTS) WF_OPS2F(X2, OP_FAULTS) WF_OPS3F(X3, OP_FAULTS)
+    WF_OPS_LOOP(X1, X2, X3, 0, OP_FAULTS)
     WF_OPS_HOST(XH, ) WF_OPS_MAKE(XM, ) WF_OPS_RARE(XR, ) WF_OPS_TEXT(XT, )
     /* clang-format on */
 };
@@ -180,16 +183,15 @@ static u8 *arena_room(void *arena, i64 bytes) {
     return arena_try(arena, bytes);
 }
 
-u8 op_eval(enum op_code code, union lit *out, union lit la, union lit lb, union lit lc,
+u8 op_eval(u16 code, union lit *out, union lit la, union lit lb, union lit lc,
            struct arena *arena) {
     u8 fault = FAULT_NONE;
     u8 *f = &fault;
     struct made made = {.room = arena_room, .from = arena, .bytes = (const u8 *)""};
     memset(out, 0, sizeof *out);
-    switch ((i32)code) {
+    switch (code) {
         /* clang-format off */
-        WF_OPS1(X1, ) WF_OPS2(X2, ) WF_OPS3(X3, )
-        WF_OPS1F(X1, ) WF_OPS2F(X2, ) WF_OPS3F(X3, )
+        WF_OPS_LOOP(X1, X2, X3, , )
         WF_OPS_HOST(XH, ) WF_OPS_MAKE(XM, ) WF_OPS_RARE(XR, ) WF_OPS_TEXT(XT, )
             /* clang-format on */
             default : /* a control opcode has no value of its own */

@@ -7,6 +7,7 @@
  * everything away, resets the primary context and starts afresh, with compiled code kept. The
  * process and the database live on. See decision 0008. */
 #include "gpu/gpu_int.h"
+#include "codes/control.h"
 #include "gpu/gpu_prim.h"
 
 #include <stdio.h>

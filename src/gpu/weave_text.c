@@ -12,6 +12,8 @@
  * text is compiled once. */
 #include "gpu/gpu_int.h"
 
+#include "codes/loop.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 

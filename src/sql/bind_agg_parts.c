@@ -8,6 +8,8 @@
  * their words. An aggregate uses the parts it needs, in a group as in a window. */
 #include "sql/sql_int.h"
 
+#include "codes/scalar.h"
+
 enum { PART_COUNT, PART_MEAN_X, PART_MEAN_Y, PART_XX, PART_XY, PART_YY };
 
 static bool is_of_intervals(enum agg agg) {
@@ -29,7 +31,7 @@ static bool interval_part(struct bind *b, const struct agg_call *call, i32 part,
     }
     out->agg = part < 3 ? AGG_SUM : AGG_COUNT;
     if (part < 3) {
-        out->arg = scalar_call(b, (enum func)funcs[part], call->position, 1, call->arg);
+        out->arg = scalar_call(b, funcs[part], call->position, 1, call->arg);
     }
     *out_type = part < 3 ? type_decimal(DECIMAL_DIGITS_MAX, 0) : type_of(TYPE_BIGINT);
     return true;
@@ -111,7 +113,7 @@ static struct expr *number(struct bind *b, f64 value, i32 position) {
     return expr;
 }
 
-static struct expr *of_two(struct bind *b, enum func func, struct expr *x, struct expr *y) {
+static struct expr *of_two(struct bind *b, u16 func, struct expr *x, struct expr *y) {
     return expr_call(b->arena, func, type_of(TYPE_DOUBLE), x->position, 2, x, y);
 }
 

@@ -7,6 +7,8 @@
  * unfolds to within bounds. */
 #include "sql/sql_int.h"
 
+#include "codes/func.h"
+
 /* args: when, then, …, else; the results come to one type. */
 static FALLIBLE make_case(struct bind *b, struct expr **args, i32 count, const char *what,
                           i32 position, struct expr **out) {

@@ -5,6 +5,8 @@
  * PostgreSQL has and we do not yet are 0A000; other names are 42883 with the nearest. */
 #include "sql/sql_int.h"
 
+#include "codes/scalar.h"
+
 FALLIBLE bind_undefined_function(struct bind *b, const char *name, struct expr **args, i32 count,
                                  i32 position) {
     struct text types;

@@ -5,6 +5,8 @@
  * integers go to the rows of WF_SCALARS. */
 #include "sql/sql_int.h"
 
+#include "codes/scalar.h"
+
 static bool const_int(const struct expr *expr, i64 *out) {
     if (expr->kind != EXPR_CONST || expr->is_null || !type_is_integer(expr->type)) {
         return false;
@@ -51,7 +53,7 @@ static FALLIBLE call_round(struct bind *b, const struct call *call, struct expr 
     bool carries = call->func == FUNC_ROUND && scale < x->type.scale;
     whole += carries || (known && n < 0);
     struct type type = type_decimal(MIN_OF(MAX_OF(whole + scale, 1), DECIMAL_DIGITS_MAX), scale);
-    *out = expr_call(b->arena, (enum func)call->func, type, call->position, 2, x, digits);
+    *out = expr_call(b->arena, call->func, type, call->position, 2, x, digits);
     return ERR_OK;
 }
 
@@ -94,7 +96,7 @@ static FALLIBLE call_sign(struct bind *b, const struct call *call, struct expr *
         struct expr *value = expr_int(b, results[i], call->position);
         TRY(coerce_to(b, value, type, &args[i < 2 ? 2 * i + 1 : 4]));
         if (i < 2) {
-            args[2 * i] = expr_call(b->arena, (enum func)tests[i], type_of(TYPE_BOOLEAN),
+            args[2 * i] = expr_call(b->arena, tests[i], type_of(TYPE_BOOLEAN),
                                     call->position, 2, x, zero);
         }
     }
@@ -154,7 +156,7 @@ static FALLIBLE call_pi(struct bind *b, const struct call *call, struct expr **o
 /* Every call has a number of its own, so that two of them differ in one row. */
 static FALLIBLE call_random(struct bind *b, const struct call *call, struct expr **out) {
     struct type type = type_of(call->func == FUNC_RANDOM ? TYPE_DOUBLE : TYPE_UUID);
-    *out = expr_call(b->arena, (enum func)call->func, type, call->position, 1,
+    *out = expr_call(b->arena, call->func, type, call->position, 1,
                      expr_int(b, b->random_calls++, call->position));
     return ERR_OK;
 }
@@ -271,7 +273,7 @@ static FALLIBLE call_gcd(struct bind *b, const struct call *call, struct expr **
 /* exp, ln, sqrt, power: a decimal's is a decimal. */
 static FALLIBLE call_exact(struct bind *b, const struct call *call, struct expr **out) {
     if (bind_is_decimal_call(call->args, call->count, false)) {
-        return bind_decimal_call(b, (enum func)call->func, call->args, call->count, call->position,
+        return bind_decimal_call(b, call->func, call->args, call->count, call->position,
                                  out);
     }
     return as_scalar(b, call, out);

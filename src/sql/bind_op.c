@@ -7,6 +7,7 @@
  * ones, where there is room, even if it is the smallest that the types of its operands allow. */
 #include "defs/host_words.h"
 /* after the words they are written in */
+#include "codes/scalar.h"
 #include "defs/fn_date.h"
 #include "defs/fn_time.h"
 #include "sql/sql_int.h"
@@ -134,7 +135,7 @@ bool compare_is_wide(const struct expr *left, const struct expr *right) {
     return whole + MAX_OF(l.scale, r.scale) > DECIMAL_DIGITS_MAX;
 }
 
-FALLIBLE bind_compare(struct bind *b, enum func func, struct expr *left, struct expr *right,
+FALLIBLE bind_compare(struct bind *b, u16 func, struct expr *left, struct expr *right,
                       i32 position, struct expr **out) {
     struct type type;
     TRY(settle_pair(b, &left, &right));
@@ -175,7 +176,7 @@ static bool is_days(const struct expr *expr) {
 }
 
 /* date ± integer, integer + date, date - date. */
-static FALLIBLE date_arithmetic(struct bind *b, enum func func, struct expr *left,
+static FALLIBLE date_arithmetic(struct bind *b, u16 func, struct expr *left,
                                 struct expr *right, i32 position, struct expr **out) {
     struct type integer = type_of(TYPE_INTEGER);
     struct type date = type_of(TYPE_DATE);
@@ -246,7 +247,7 @@ struct type mean_type(struct type exact) {
     return rounded_type(type.precision - type.scale, type.scale, QUOTIENT_DIGITS);
 }
 
-static FALLIBLE decimal_arithmetic(struct bind *b, enum func func, struct expr *left,
+static FALLIBLE decimal_arithmetic(struct bind *b, u16 func, struct expr *left,
                                    struct expr *right, i32 position, struct expr **out) {
     struct type l = operand_decimal(left);
     struct type r = operand_decimal(right);
@@ -275,7 +276,7 @@ static FALLIBLE decimal_arithmetic(struct bind *b, enum func func, struct expr *
     return ERR_OK;
 }
 
-FALLIBLE bind_arithmetic(struct bind *b, enum func func, struct expr *left, struct expr *right,
+FALLIBLE bind_arithmetic(struct bind *b, u16 func, struct expr *left, struct expr *right,
                          i32 position, struct expr **out) {
     const char *op = func_names[func];
     struct type type;
@@ -383,13 +384,13 @@ FALLIBLE bind_binary(struct bind *b, const char *op, struct expr *left, struct e
                      i32 position, struct expr **out) {
     for (i64 i = 0; i < COUNT_OF(arithmetic_ops); i++) {
         if (strcmp(arithmetic_ops[i].op, op) == 0) {
-            return bind_arithmetic(b, (enum func)arithmetic_ops[i].func, left, right, position,
+            return bind_arithmetic(b, arithmetic_ops[i].func, left, right, position,
                                    out);
         }
     }
     for (i64 i = 0; i < COUNT_OF(compare_ops); i++) {
         if (strcmp(compare_ops[i].op, op) == 0) {
-            return bind_compare(b, (enum func)compare_ops[i].func, left, right, position, out);
+            return bind_compare(b, compare_ops[i].func, left, right, position, out);
         }
     }
     if (strcmp(op, "||") == 0) {

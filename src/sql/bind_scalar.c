@@ -8,6 +8,9 @@
 
 #include "sql/sql_int.h"
 
+#include "codes/op.h"
+#include "codes/scalar.h"
+
 enum { FIRST_SCALAR = FUNC_TRY + 1, ARGS_MAX = 3 };
 
 static struct type letter_type(char letter) {
@@ -179,7 +182,7 @@ static bool fold(struct bind *b, i32 func, struct expr **args, i32 count, struct
         return false;
     }
     struct expr *result = expr_new(b->arena, EXPR_CONST, result_type(func), args[0]->position);
-    if (op_eval((enum op_code)info->op, &result->value, v[0], v[1], v[2], b->arena)) {
+    if (op_eval(info->op, &result->value, v[0], v[1], v[2], b->arena)) {
         return false;
     }
     *out = result;
@@ -208,7 +211,7 @@ static FALLIBLE make_call(struct bind *b, const struct call *call, i32 func, str
     if (fold(b, func, args, call->count, out)) {
         return ERR_OK;
     }
-    *out = expr_call(b->arena, (enum func)func, result_type(func), call->position, call->count,
+    *out = expr_call(b->arena, (u16)func, result_type(func), call->position, call->count,
                      args[0], args[1], args[2]);
     return ERR_OK;
 }
@@ -243,7 +246,7 @@ FALLIBLE bind_scalar(struct bind *b, const struct call *call, bool *out_found, s
     return c.count == 1 ? make_call(b, call, c.items[0], out) : not_unique(b, call);
 }
 
-struct expr *scalar_call(struct bind *b, enum func func, i32 position, i32 count, ...) {
+struct expr *scalar_call(struct bind *b, u16 func, i32 position, i32 count, ...) {
     struct expr *args[ARGS_MAX] = {NULL, NULL, NULL};
     va_list list;
     va_start(list, count);

@@ -5,6 +5,7 @@
  * concat, concat_ws and format become chains of ||. A char(n) shows its blanks where PostgreSQL
  * passes it on as it is stored (LIKE, octet_length, concat), and loses them elsewhere. */
 #include "defs/value.h"
+#include "codes/scalar.h"
 #include "defs/regex.h"
 #include "sql/sql_int.h"
 
@@ -52,7 +53,7 @@ static FALLIBLE call_length(struct bind *b, const struct call *call, struct expr
         TRY(coerce_padded(b, call->args[0], &arg));
     }
     *out =
-        expr_call(b->arena, (enum func)call->func, type_of(TYPE_INTEGER), call->position, 1, arg);
+        expr_call(b->arena, call->func, type_of(TYPE_INTEGER), call->position, 1, arg);
     return ERR_OK;
 }
 
@@ -65,7 +66,7 @@ static FALLIBLE call_bit_length(struct bind *b, const struct call *call, struct 
 static FALLIBLE call_case(struct bind *b, const struct call *call, struct expr **out) {
     struct expr *arg = NULL;
     TRY(text_argument(b, call, 0, &arg));
-    *out = expr_call(b->arena, (enum func)call->func, type_of(TYPE_TEXT), call->position, 1, arg);
+    *out = expr_call(b->arena, call->func, type_of(TYPE_TEXT), call->position, 1, arg);
     return ERR_OK;
 }
 

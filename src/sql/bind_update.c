@@ -6,6 +6,8 @@
  */
 #include "sql/change_int.h"
 
+#include "codes/func.h"
+
 /* One value of SET (a, b) = (x, y). */
 static FALLIBLE multi_value(struct bind *b, const struct json *ref, const struct json **out) {
     const struct json *source = json_get(ref, "source");

@@ -8,6 +8,7 @@
  * Decimals: a literal keeps its own digits. Types that meet in a comparison or list are cast to the
  * decimal with enough digits on both sides of the point, at most 38 in all. */
 #include "defs/value.h"
+#include "codes/scalar.h"
 #include "sql/sql_int.h"
 
 #include "defs/host_words.h"

@@ -452,9 +452,9 @@ FALLIBLE bind_unary(struct bind *b, const char *op, struct expr *arg, i32 positi
                     struct expr **out);
 /* Whether two decimals have no common type of 38 digits. */
 bool compare_is_wide(const struct expr *left, const struct expr *right);
-FALLIBLE bind_compare(struct bind *b, enum func func, struct expr *left, struct expr *right,
+FALLIBLE bind_compare(struct bind *b, u16 func, struct expr *left, struct expr *right,
                       i32 position, struct expr **out);
-FALLIBLE bind_arithmetic(struct bind *b, enum func func, struct expr *left, struct expr *right,
+FALLIBLE bind_arithmetic(struct bind *b, u16 func, struct expr *left, struct expr *right,
                          i32 position, struct expr **out);
 FALLIBLE bind_like(struct bind *b, struct query *q, const struct json *body, struct expr **out);
 bool literal_text(const struct expr *expr, struct sv *out); /* a text or unknown constant */
@@ -469,7 +469,7 @@ struct call {
     struct expr **args;
     i32 count;
     i32 position;
-    u16 func; /* enum func, from the table that named it */
+    u16 func; /* FUNC_…, from the table that named it */
 };
 /* bind_text.c: what regexp_split_to_table(…) gives, as one text in parts. */
 FALLIBLE bind_regex_split(struct bind *b, const struct call *call, struct expr **out);
@@ -495,7 +495,7 @@ FALLIBLE call_argument(struct bind *b, const struct call *call, i32 i, struct ty
 FALLIBLE bind_scalar(struct bind *b, const struct call *call, bool *out_found, struct expr **out);
 bool scalar_named(const char *name);
 /* One overload, its arguments already of the right types. */
-struct expr *scalar_call(struct bind *b, enum func func, i32 position, i32 count, ...);
+struct expr *scalar_call(struct bind *b, u16 func, i32 position, i32 count, ...);
 /* SQLValueFunction: CURRENT_DATE and its kin. */
 FALLIBLE bind_value_function(struct bind *b, struct query *q, const struct json *body,
                              struct expr **out);
@@ -627,7 +627,7 @@ enum { QUOTIENT_DIGITS = 16 };
 enum { COMMON_SCALE = 18 };
 struct type mean_type(struct type exact); /* of avg */
 /* bind_decimal.c: FUNC_EXP_N, LN_N, SQRT_N, LOG_N (of one argument: to base 10), POWER_N. */
-FALLIBLE bind_decimal_call(struct bind *b, enum func func, struct expr *const *args, i32 count,
+FALLIBLE bind_decimal_call(struct bind *b, u16 func, struct expr *const *args, i32 count,
                            i32 position, struct expr **out);
 /* A call or cast of nothing but constants as a constant; anything else as it is. */
 struct expr *bind_constant(struct bind *b, struct expr *expr);
