@@ -7,7 +7,7 @@
 #include "cpu/cpu_int.h"
 
 #include "codes/op.h"
-#include "defs/host_ops.h"
+#include "host/bodies.h"
 #include "defs/host_words.h"
 #include "defs/op.def"
 /* after the words they are written in */

@@ -6,6 +6,7 @@
  * the scalar evaluator. */
 #include "cpu/cpu_int.h"
 #include "cpu/prim_int.h"
+#include "host/eval.h"
 
 #include "defs/host_words.h"
 /* after the words it is written in */

@@ -1,4 +1,4 @@
-/* ops.h: properties of opcodes and a scalar evaluator. Host only.
+/* ops.h: properties of opcodes. Host only.
  *
  * The opcodes themselves are numbers made from op.def, op_loop.def and real.def: OP_… in codes/control.h, codes/loop.h
  * and codes/op.h, which those include who name one. */
@@ -85,10 +85,5 @@ union lit {
     f64 f64;
     str str;
 };
-
-/* Evaluates one scalar opcode on single values. Returns the fault number (0 = fine). Strings it
- * makes are placed in `arena`. */
-u8 op_eval(u16 code, union lit *out, union lit a, union lit b, union lit c,
-           struct arena *arena);
 
 #endif

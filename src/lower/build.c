@@ -8,6 +8,7 @@
 #include "lower/lower_int.h"
 
 #include "codes/loop.h"
+#include "host/eval.h"
 
 enum {
     MAX_REGS = 60000,

@@ -11,6 +11,7 @@
 
 #include "codes/func.h"
 #include "codes/op.h"
+#include "host/eval.h"
 
 /* One opcode per exact kind. */
 #define BY_KIND(name) \

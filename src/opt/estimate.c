@@ -8,6 +8,7 @@
 
 #include "codes/loop.h"
 #include "codes/scalar.h"
+#include "host/eval.h"
 
 static f64 clamp_share(f64 share) {
     return share < 1e-9 ? 1e-9 : share > 1.0 ? 1.0 : share;

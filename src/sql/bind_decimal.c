@@ -6,8 +6,8 @@
  * has, and what is too large for the digits before it raises 22003. See decision 0021. */
 #include <math.h>
 
-#include "defs/host_ops.h"
 #include "codes/scalar.h"
+#include "host/bodies.h"
 #include "sql/sql_int.h"
 
 enum { WHOLE_POWER = 19, WHOLE_LOG = 4 }; /* digits before the point that results keep room for */

@@ -9,6 +9,7 @@
 #include "codes/func.h"
 #include "codes/op.h"
 #include "defs/ops.h"
+#include "host/eval.h"
 
 struct choices {
     struct bind *b;

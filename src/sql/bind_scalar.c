@@ -10,6 +10,7 @@
 
 #include "codes/op.h"
 #include "codes/scalar.h"
+#include "host/eval.h"
 
 enum { FIRST_SCALAR = FUNC_TRY + 1, ARGS_MAX = 3 };
 

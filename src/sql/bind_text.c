@@ -1,12 +1,12 @@
 /* bind_text.c: functions on text whose arguments may be left out, are of any type, or choose among
  * several meanings.
  *
- * Part of binding. Options of regular expressions travel in front of the pattern (see host_ops.h);
+ * Part of binding. Options of regular expressions travel in front of the pattern (see host/bodies.h);
  * concat, concat_ws and format become chains of ||. A char(n) shows its blanks where PostgreSQL
  * passes it on as it is stored (LIKE, octet_length, concat), and loses them elsewhere. */
 #include "defs/value.h"
 #include "codes/scalar.h"
-#include "defs/regex.h"
+#include "host/regex.h"
 #include "sql/sql_int.h"
 
 struct expr *expr_text(struct bind *b, struct sv text, i32 position) {

@@ -5,6 +5,8 @@
  * op_eval. */
 #include "test_cpu_fixture.h"
 
+#include "host/eval.h"
+
 #include <math.h>
 
 #include "codes/op.h"

@@ -10,6 +10,7 @@
 #include "defs/ops.h"
 #include "codes/op.h"
 #include "defs/settings.h"
+#include "host/eval.h"
 
 static struct memory mem;
 static struct arena arena;

@@ -4,6 +4,7 @@
 
 #include "codes/op.h"
 #include "defs/ops.h"
+#include "host/eval.h"
 
 static const wf_elem kind_elem[] = {
     [KIND_B8] = WF_ELEM_BOOL,   [KIND_I32] = WF_ELEM_I32, [KIND_I64] = WF_ELEM_I64,
@@ -95,7 +96,7 @@ static void test_opcodes(void **state) {
         "LIKE_STR",  "EXP_F64",    "PART_DATE", "TS_ADD",   "STRPOS_STR", "NOT_B8",
         "DEC_F64",   "BITXOR_I64", "FLIMB_F64", "SEL_I128"};
     int mapped = 0;
-    for (int code = 0; code < OP_COUNT; code++) {
+    for (u16 code = 0; code < OP_COUNT; code++) {
         const struct op_info *info = &op_infos[code];
         bool maps = !(info->flags & (OP_CONTROL | OP_MAKES)) && info->expr &&
                     info->result != KIND_STR && strcmp(info->name, "RAISE_B8") != 0;

@@ -12,6 +12,7 @@
 #include "codes/op.h"
 #include "defs/fault.h"
 #include "defs/ops.h"
+#include "host/eval.h"
 
 struct point {
     u16 code;
