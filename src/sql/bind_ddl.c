@@ -530,7 +530,7 @@ FALLIBLE ddl_default(struct bind *b, const struct json *expr, const char *text,
                 "cannot use column reference in DEFAULT expression");
     }
     TRY(status);
-    return coerce_assign(b, value, col, &value);
+    return bind_assign(b, value, col, &value);
 }
 
 FALLIBLE ddl_add_identity(struct bind *b, const struct json *body, struct statement *out, u32 col) {

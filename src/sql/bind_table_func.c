@@ -20,7 +20,7 @@ FALLIBLE bind_table_func_find(struct bind *b, const char *name, struct expr **ar
 #undef X
     *out = named(name);
     if (*out < TABLE_FUNC_END && (count < bounds[*out][0] || count > bounds[*out][1])) {
-        return bind_undefined_function(b, name, args, count, position);
+        return call_undefined(b->t, name, args, count, position);
     }
     return ERR_OK;
 }
@@ -57,5 +57,5 @@ FALLIBLE bind_table_func(struct bind *b, struct query *outer, const struct json 
         return bind_table_call(b, func, args, count, position, numbered, out);
     }
     return bind_function_known(name) ? unsupported(b, position, "function %.60s in FROM", name)
-                                     : bind_undefined_function(b, name, args, count, position);
+                                     : call_undefined(b->t, name, args, count, position);
 }
