@@ -23,17 +23,28 @@ static FALLIBLE check_form(struct bind *b, const char *name, i32 agg, const stru
                   "funcname args funcformat agg_star agg_distinct agg_filter agg_order "
                   "agg_within_group over location",
                   position));
-    if (json_flag(body, "agg_star") && agg != AGG_COUNT) {
+    i32 count = json_count(json_get(body, "args"));
+    bool star = json_flag(body, "agg_star");
+    bool plain = strcmp(name, "median") == 0;
+    bool set = agg_is_ordered_set(agg) && !plain;
+    if (count == 0 && !within && agg == AGG_COUNT && !star) {
+        FAIL_AT(b->err, WRONG_OBJECT, position,
+                "count(*) must be used to call a parameterless aggregate function");
+    }
+    if (star && agg != AGG_COUNT && !(within && agg == AGG_MODE)) {
         FAIL_AT(b->err, UNDEFINED_FUNCTION, position, "function %s() does not exist", name);
     }
-    bool plain = strcmp(name, "median") == 0;
-    if (!within && agg == AGG_MODE) {
+    if (!within && set && count == (agg == AGG_MODE ? 1 : 2)) {
         FAIL_AT(b->err, WRONG_OBJECT, position,
                 "WITHIN GROUP is required for ordered-set aggregate %s", name);
     }
-    if (within != (agg_is_ordered_set(agg) && !plain)) {
-        FAIL_AT(b->err, UNDEFINED_FUNCTION, position, "function %s ... WITHIN GROUP does not exist",
-                name);
+    if (within && !set && count == 0 && json_count(json_get(body, "agg_order")) == 1) {
+        FAIL_AT(b->err, WRONG_OBJECT, position,
+                "%s is not an ordered-set aggregate, so it cannot have WITHIN GROUP", name);
+    }
+    if (within != set) {
+        FAIL_AT(b->err, UNDEFINED_FUNCTION, position, "function %s%s does not exist", name,
+                within ? " ... WITHIN GROUP" : "()");
     }
     return ERR_OK;
 }
@@ -152,7 +163,7 @@ FALLIBLE bind_agg_call(struct bind *b, struct query *q, const char *name, const 
     if (json_get(body, "agg_filter")) {
         TRY(bind_agg_filter(b, q, json_get(body, "agg_filter"), first, out));
     }
-    if (json_flag(body, "agg_star")) {
+    if (json_flag(body, "agg_star") && agg == AGG_COUNT) {
         out->agg = AGG_COUNT_STAR;
         *out_type = type_of(TYPE_BIGINT);
         return ERR_OK;

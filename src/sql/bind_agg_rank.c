@@ -169,7 +169,7 @@ FALLIBLE bind_hypothetical(struct bind *b, struct query *q, const char *name,
     struct expr **args = NULL;
     i32 count = 0;
     TRY(bind_only(b, body,
-                  "funcname args funcformat agg_filter agg_order agg_within_group location",
+                  "funcname args funcformat agg_star agg_filter agg_order agg_within_group location",
                   call.position));
     TRY(agg_bind_sorted(b, q, body, &call, &args, &count, &owner));
     TRY(settle_keys(b, name, &call, args, count));

@@ -329,7 +329,8 @@ static FALLIBLE column_default(struct alter *a, const struct json *cmd) {
     }
     i64 at = after_set_default(b, a->at, def->name);
     at = at < 0 ? a->at : at;
-    return ddl_default(b, expr, ddl_text(b, at, ddl_item_end(b, at)), def);
+    const i64 span[2] = {at, ddl_item_end(b, at)};
+    return ddl_default(b, expr, span, def);
 }
 
 static FALLIBLE set_not_null(struct alter *a, const struct json *cmd, bool on) {

@@ -68,17 +68,125 @@ static FALLIBLE bind_make_interval(struct bind *b, struct query *q, const struct
     return call_make_interval(b->t, args, position, out);
 }
 
+/* What calls of aggregates may have besides arguments: said of another function, that is an error,
+ * once the function is found. */
+FALLIBLE bind_call_plain(struct bind *b, const struct json *body, const char *name) {
+    static const char *const marks[][2] = {{"agg_distinct", "DISTINCT"},
+                                           {"agg_within_group", "WITHIN GROUP"},
+                                           {"agg_order", "ORDER BY"},
+                                           {"agg_filter", "FILTER"}};
+    i32 position = json_position(body);
+    if (json_flag(body, "agg_star")) {
+        FAIL_AT(b->err, WRONG_OBJECT, position,
+                "%.100s(*) specified, but %.100s is not an aggregate function", name, name);
+    }
+    for (i64 i = 0; i < COUNT_OF(marks); i++) {
+        if (json_get(body, marks[i][0])) {
+            FAIL_AT(b->err, WRONG_OBJECT, position,
+                    "%s specified, but %.100s is not an aggregate function", marks[i][1], name);
+        }
+    }
+    if (json_get(body, "over")) {
+        FAIL_AT(b->err, WRONG_OBJECT, position,
+                "OVER specified, but %.100s is not a window function nor an aggregate function",
+                name);
+    }
+    return bind_only(b, body, "funcname args funcformat location", position);
+}
+
+/* A call whose arguments are those of WITHIN GROUP, too: so a function is looked up. */
+const struct json *bind_call_ordered(struct bind *b, const struct json *body) {
+    if (!json_flag(body, "agg_within_group")) {
+        return body;
+    }
+    struct json *args = NEW(b->arena, struct json);
+    struct json *call = NEW(b->arena, struct json);
+    struct json **end = &args->first;
+    *args = (struct json){.key = "args", .kind = JSON_ARRAY};
+    for (i32 list = 0; list < 2; list++) {
+        JSON_EACH(node, json_get(body, list == 0 ? "args" : "agg_order")) {
+            const struct json *from = list == 0 ? node : json_get(node_body(node), "node");
+            struct json *arg = NEW(b->arena, struct json);
+            *arg = *from;
+            arg->next = NULL;
+            *end = arg;
+            end = &arg->next;
+            args->len++;
+        }
+    }
+    *call = *body;
+    end = &call->first;
+    JSON_EACH(field, body) {
+        struct json *copy = NEW(b->arena, struct json);
+        bool same = strcmp(field->key, "args") != 0;
+        *copy = *field;
+        copy->next = NULL;
+        *end = same ? copy : *end;
+        end = same ? &copy->next : end;
+    }
+    *end = args;
+    return call;
+}
+
+/* A function of a schema: ours are all in pg_catalog. */
+static FALLIBLE find_schema(struct bind *b, struct query *q, const struct json *body,
+                            struct call *call) {
+    const struct json *names = json_get(body, "funcname");
+    i32 count = json_count(names);
+    const char *schema = count > 1 ? node_string(json_first(names)) : "pg_catalog";
+    JSON_EACH(part, names) {
+        call->name = node_string(part);
+    }
+    if (count > 3) {
+        FAIL_AT(b->err, SYNTAX, call->position, "improper qualified name (too many dotted names)");
+    }
+    if (count == 3) {
+        return unsupported(b, call->position, "a function in another database");
+    }
+    if (strcmp(schema, "pg_catalog") == 0) {
+        return ERR_OK;
+    }
+    TRY(snapshot_open(b->snap, b->err));
+    if (!edition_find(b->snap->edition, 0, sv_from(schema))) {
+        FAIL_AT(b->err, UNDEFINED_SCHEMA, call->position, "schema \"%.100s\" does not exist",
+                schema);
+    }
+    body = bind_call_ordered(b, body);
+    TRY(bind_list(b, q, json_get(body, "args"), &call->args, &call->count));
+    const char *name = arena_printf(b->arena, "%.100s.%.100s", schema, call->name);
+    return call_undefined(b->t, name, call->args, call->count, call->position);
+}
+
+/* A function that is neither an aggregate nor a window function. */
+static FALLIBLE bind_scalar_call(struct bind *b, struct query *q, const struct json *body,
+                                 struct call *call, struct expr **out) {
+    bool is_set = false;
+    TRY(bind_set_call(b, q, call->name, body, &is_set, out));
+    if (is_set) {
+        return ERR_OK;
+    }
+    if (strcmp(call->name, "wf_try") == 0) {
+        return bind_try(b, q, body, out);
+    }
+    if (strcmp(call->name, "make_interval") == 0) {
+        return bind_make_interval(b, q, body, out);
+    }
+    bool late = false;
+    TRY(bind_late_call(b, q, call->name, body, &late, out));
+    if (late) {
+        return ERR_OK;
+    }
+    TRY(bind_list(b, q, json_get(body, "args"), &call->args, &call->count));
+    bool object = false;
+    TRY(bind_object_call(b, call, &object, out));
+    return object ? ERR_OK : call_named(b->t, call, out);
+}
+
 FALLIBLE bind_call(struct bind *b, struct query *q, const struct json *body, struct expr **out) {
     struct call call = {.name = "", .position = json_position(body)};
-    const struct json *names = json_get(body, "funcname");
-    if (json_count(names) > 2 ||
-        (json_count(names) == 2 && strcmp(node_string(json_first(names)), "pg_catalog") != 0)) {
-        return unsupported(b, call.position, "a function in a schema");
-    }
-    JSON_EACH(part, names) {
-        call.name = node_string(part);
-    }
-    if (json_get(body, "over") && (agg_find(call.name) || window_find(call.name))) {
+    TRY(find_schema(b, q, body, &call));
+    bool is_window = window_find(call.name);
+    if (json_get(body, "over") && (agg_find(call.name) || is_window)) {
         return bind_window_call(b, q, call.name, body, out);
     }
     if (agg_find(call.name)) {
@@ -87,47 +195,9 @@ FALLIBLE bind_call(struct bind *b, struct query *q, const struct json *body, str
     if (agg_is_hypothetical(call.name) && json_get(body, "agg_within_group")) {
         return bind_hypothetical(b, q, call.name, body, out);
     }
-    if (window_find(call.name)) {
-        FAIL_AT(b->err, WRONG_OBJECT, call.position, "window function %s requires an OVER clause",
-                call.name);
+    if (is_window) {
+        return bind_window_bare(b, q, call.name, body);
     }
-    if (json_get(body, "over")) {
-        FAIL_AT(b->err, WRONG_OBJECT, call.position,
-                "OVER specified, but %s is not a window function nor an aggregate function",
-                call.name);
-    }
-    const char *aggregates_only[][2] = {{"agg_distinct", "DISTINCT"},
-                                        {"agg_filter", "FILTER"},
-                                        {"agg_order", "ORDER BY"},
-                                        {"agg_within_group", "WITHIN GROUP"}};
-    bool is_other = call_is_missing(call.name) && strstr(call.name, "_agg"); /* of aggregates we lack */
-    for (i64 i = 0; i < COUNT_OF(aggregates_only) && bind_function_known(call.name) && !is_other;
-         i++) {
-        if (json_get(body, aggregates_only[i][0])) {
-            FAIL_AT(b->err, WRONG_OBJECT, call.position,
-                    "%s specified, but %s is not an aggregate function", aggregates_only[i][1],
-                    call.name);
-        }
-    }
-    TRY(bind_only(b, body, "funcname args funcformat location", call.position));
-    bool is_set = false;
-    TRY(bind_set_call(b, q, call.name, body, &is_set, out));
-    if (is_set) {
-        return ERR_OK;
-    }
-    if (strcmp(call.name, "wf_try") == 0) {
-        return bind_try(b, q, body, out);
-    }
-    if (strcmp(call.name, "make_interval") == 0) {
-        return bind_make_interval(b, q, body, out);
-    }
-    bool late = false;
-    TRY(bind_late_call(b, q, call.name, body, &late, out));
-    if (late) {
-        return ERR_OK;
-    }
-    TRY(bind_list(b, q, json_get(body, "args"), &call.args, &call.count));
-    bool object = false;
-    TRY(bind_object_call(b, &call, &object, out));
-    return object ? ERR_OK : call_named(b->t, &call, out);
+    TRY(bind_scalar_call(b, q, bind_call_ordered(b, body), &call, out));
+    return bind_call_plain(b, body, call.name);
 }

@@ -129,6 +129,9 @@ FALLIBLE bind_prepare(struct bind *b, const struct json *body, struct statement 
     out->arg_types = NEW_ARRAY(b->arena, struct type, out->arg_count + 1);
     JSON_EACH(node, json_get(body, "argtypes")) {
         TRY(ddl_column_type(b, node_body(node), &out->arg_types[i]));
+        if (out->arg_types[i].id != TYPE_DECIMAL) { /* a parameter has no length */
+            out->arg_types[i] = type_of((enum type_id)out->arg_types[i].id);
+        }
         if (i < used) {
             b->t->param_types[i] = out->arg_types[i];
         }

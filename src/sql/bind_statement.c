@@ -361,8 +361,12 @@ static FALLIBLE bind_job_run(struct bind_job *job, struct arena *arena, const st
     plan->param_count = (u32)parsed->param_count;
     plan->param_types = param_types;
     job->bind.plan = plan;
-    job->typing =
-        (struct typing){.arena = arena, .plan = plan, .err = err, .param_types = param_types};
+    job->typing = (struct typing){.arena = arena,
+                                  .plan = plan,
+                                  .err = err,
+                                  .param_types = param_types,
+                                  .moment = bind_note_moment,
+                                  .moment_arg = &job->bind};
     if (parsed->depth <= LEVELS_ON_CALLER) {
         bind_on_stack(job);
     } else {

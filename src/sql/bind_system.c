@@ -80,6 +80,15 @@ const char *bind_type_words(struct bind *b, struct type type, bool digits) {
     if (digits && type.id == TYPE_DECIMAL && type.precision) {
         return arena_printf(b->arena, "%s(%d,%d)", word, (int)type.precision, (int)type.scale);
     }
+    if (digits && type.id == TYPE_INTERVAL) {
+        char text[32];
+        return keep(b, type_print(type, text));
+    }
+    if (digits && type.precision && type_category(type) == 'D') { /* time(3) without time zone */
+        i32 first = (i32)strcspn(word, " ");
+        return arena_printf(b->arena, "%.*s(%d)%s", (int)first, word, type.precision - 1,
+                            word + first);
+    }
     return digits && type.length ? arena_printf(b->arena, "%s(%d)", word, (int)type.length) : word;
 }
 
@@ -146,12 +155,27 @@ static void put_number_or_null(struct sys *s, bool known, i64 value) {
     s->exprs.items[s->exprs.count - 1]->is_null = !known;
 }
 
+/* HOUR TO MINUTE */
+static void put_interval_fields(struct sys *s, struct type type) {
+    bool some = type.id == TYPE_INTERVAL && type.length;
+    char text[32];
+    char *words = text + (some ? strlen("interval ") : 0);
+    type_print(type, text);
+    for (char *at = words; *at; at++) {
+        *at = (char)(*at >= 'a' && *at <= 'z' ? *at - 'a' + 'A' : *at);
+    }
+    put_text(s, some ? keep(s->b, words) : "");
+    s->exprs.items[s->exprs.count - 1]->is_null = !some;
+}
+
 static void put_column_type(struct sys *s, struct type type, bool updatable) {
     bool moment = type.id == TYPE_TIME || type.id == TYPE_TIMESTAMP ||
                   type.id == TYPE_TIMESTAMPTZ || type.id == TYPE_INTERVAL;
     bool text = type.id == TYPE_TEXT || type.id == TYPE_CHAR;
     put_number_or_null(s, text && type.length, type.length);
-    put_number_or_null(s, moment || type.id == TYPE_DATE, moment ? 6 : 0);
+    i32 digits = moment && type.precision ? type.precision - 1 : 6;
+    put_number_or_null(s, moment || type.id == TYPE_DATE, moment ? digits : 0);
+    put_interval_fields(s, type);
     put_text(s, "pg_catalog");
     put_text(s, type_name(type));
     put_text(s, "NEVER");
@@ -172,6 +196,7 @@ static const struct sys_col columns_cols[] = {{"table_catalog", SYS_TEXT},
                                               {"identity_generation", SYS_TEXT},
                                               {"character_maximum_length", SYS_INT},
                                               {"datetime_precision", SYS_INT},
+                                              {"interval_type", SYS_TEXT},
                                               {"udt_schema", SYS_TEXT},
                                               {"udt_name", SYS_TEXT},
                                               {"is_generated", SYS_TEXT},
@@ -477,9 +502,15 @@ static const struct sys_col attribute_cols[] = {
     {"attgenerated", SYS_TEXT}, {"attcollation", SYS_BIG}};
 /* Digits and lengths as PostgreSQL packs them. */
 i64 bind_type_modifier(struct type type) {
-    return type.id == TYPE_DECIMAL ? ((i64)type.precision << 16 | type.scale) + 4
-           : type.length           ? (i64)type.length + 4
-                                   : -1;
+    enum { ALL_FIELDS = 0x7fff, ALL_DIGITS = 0xffff };
+    if (type.id == TYPE_DECIMAL) {
+        return ((i64)type.precision << 16 | type.scale) + 4;
+    }
+    if (type.id == TYPE_INTERVAL && (type.length || type.precision)) {
+        return (i64)(type.length ? type.length : ALL_FIELDS) << 16 |
+               (type.precision ? type.precision - 1 : ALL_DIGITS);
+    }
+    return type.precision ? type.precision - 1 : type.length ? (i64)type.length + 4 : -1;
 }
 static void pg_attribute(struct sys *s) {
     for (struct edition_walk at = edition_walk(s->edition); edition_step(&at);) {

@@ -346,6 +346,31 @@ static FALLIBLE window_type(struct bind *b, const char *name, struct expr **args
     return coerce_to(b->t, args[integer], type_of(TYPE_INTEGER), &args[integer]);
 }
 
+/* What a window function that is no aggregate may not have; a star stands for no arguments. */
+static FALLIBLE check_plain_form(struct bind *b, const char *name, const struct json *body) {
+    i32 position = json_position(body);
+    if (!json_get(body, "over")) {
+        FAIL_AT(b->err, WRONG_OBJECT, position, "window function %s requires an OVER clause", name);
+    }
+    if (json_flag(body, "agg_within_group")) {
+        FAIL_AT(b->err, WRONG_OBJECT, position, "window function %s cannot have WITHIN GROUP",
+                name);
+    }
+    if (json_flag(body, "agg_distinct")) {
+        FAIL_AT(b->err, NOT_SUPPORTED, position,
+                "DISTINCT is not implemented for window functions");
+    }
+    if (json_get(body, "agg_order")) {
+        FAIL_AT(b->err, NOT_SUPPORTED, position,
+                "aggregate ORDER BY is not implemented for window functions");
+    }
+    if (json_get(body, "agg_filter")) {
+        FAIL_AT(b->err, NOT_SUPPORTED, position,
+                "FILTER is not implemented for non-aggregate window functions");
+    }
+    return bind_only(b, body, "funcname args funcformat over location agg_star", position);
+}
+
 static FALLIBLE plain_call(struct bind *b, struct query *q, const char *name,
                            const struct json *body, struct window_item *item,
                            struct type *out_type) {
@@ -356,22 +381,29 @@ static FALLIBLE plain_call(struct bind *b, struct query *q, const char *name,
     i32 func = window_of(name);
     struct expr **args = NULL;
     i32 count = 0;
-    TRY(bind_only(b, body, "funcname args funcformat over location agg_filter", position));
-    if (json_get(body, "agg_filter")) {
-        FAIL_AT(b->err, NOT_SUPPORTED, position,
-                "FILTER is not implemented for non-aggregate window functions");
+    TRY(bind_list(b, q, json_get(bind_call_ordered(b, body), "args"), &args, &count));
+    if (count > 0 && agg_is_hypothetical(name) && !json_get(body, "agg_within_group")) {
+        FAIL_AT(b->err, WRONG_OBJECT, position,
+                "WITHIN GROUP is required for ordered-set aggregate %s", name);
     }
-    TRY(bind_list(b, q, json_get(body, "args"), &args, &count));
     if (count < bounds[func][0] || count > bounds[func][1]) {
         return call_undefined(b->t, name, args, count, position);
     }
     TRY(window_type(b, name, args, count, func, position, out_type));
+    TRY(check_plain_form(b, name, body));
     item->call.func = (u8)func;
     item->call.arg_count = count;
     for (i32 i = 0; i < count; i++) {
         item->call.args[i] = args[i];
     }
     return ERR_OK;
+}
+
+FALLIBLE bind_window_bare(struct bind *b, struct query *q, const char *name,
+                          const struct json *body) {
+    struct window_item ignored = {0};
+    struct type type;
+    return plain_call(b, q, name, body, &ignored, &type);
 }
 
 static FALLIBLE agg_window(struct bind *b, struct query *q, const char *name,
@@ -448,6 +480,10 @@ FALLIBLE bind_window_call(struct bind *b, struct query *q, const char *name,
     }
     if (!q->windows_allowed) {
         FAIL_AT(b->err, WINDOWING, position, "window functions are not allowed in %s", q->clause);
+    }
+    if (json_flag(body, "agg_within_group") && agg_is_hypothetical(name)) {
+        FAIL_AT(b->err, NOT_SUPPORTED, position,
+                "OVER is not supported for ordered-set aggregate %s", name);
     }
     struct window_item item = {.call = {.position = position}};
     struct type type;

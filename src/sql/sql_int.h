@@ -143,6 +143,12 @@ struct origin { /* of a plan column, for errors */
     const char *name;
 };
 
+struct moment { /* a literal whose meaning depends on the clock or the session's zone */
+    const struct parsed *parsed;
+    i32 position;
+    const char *text; /* one that does not */
+};
+
 struct scan_key { /* a table in FROM that has a primary key */
     u32 first;    /* its columns are first .. first + count - 1 */
     u32 count;
@@ -164,6 +170,7 @@ struct bind {
     VEC(struct scan_key) scan_keys;
     VEC(const struct rel *) materialized; /* inputs of SHARED that stay shared */
     VEC(u32) deps;                        /* OIDs of what was looked up */
+    VEC(struct moment) moments;           /* for texts of definitions (ddl_text) */
     const struct object *view;            /* whose text is bound; NULL = the statement's own */
     VEC(struct late) lates;
     i32 param_base;     /* parameters of the statement itself */
@@ -316,9 +323,14 @@ bool window_find(const char *name);
 FALLIBLE bind_window_call(struct bind *b, struct query *q, const char *name,
                           const struct json *body, struct expr **out);
 
-/* bind_table_func.c: a FuncCall in FROM; its arguments may use the columns of `outer`. */
-FALLIBLE bind_table_func(struct bind *b, struct query *outer, const struct json *body,
-                         bool numbered, struct rel **out, const char **out_name);
+/* A call without OVER: an error, as for functions of that name and arguments. */
+FALLIBLE bind_window_bare(struct bind *b, struct query *q, const char *name,
+                          const struct json *body);
+
+/* bind_table_func.c: a function in FROM; its arguments may use the columns of `outer`. */
+FALLIBLE bind_table_func(struct bind *b, struct query *outer, const struct cte *ctes,
+                         const struct json *node, bool numbered, struct rel **out,
+                         const char **out_name);
 /* The table function of that name, which takes `count` arguments; TABLE_FUNC_END = no such name. */
 FALLIBLE bind_table_func_find(struct bind *b, const char *name, struct expr **args, i32 count,
                               i32 position, enum table_func *out);
@@ -441,6 +453,10 @@ const char *bind_type_words(struct bind *b, struct type type, bool digits);
 
 /* bind_func.c, bind_agg.c */
 FALLIBLE bind_call(struct bind *b, struct query *q, const struct json *body, struct expr **out);
+FALLIBLE bind_call_plain(struct bind *b, const struct json *body, const char *name);
+const struct json *bind_call_ordered(struct bind *b, const struct json *body);
+/* bind_ddl.c: typing.moment, of a struct bind. */
+void bind_note_moment(void *arg, const struct expr *literal, struct type type);
 /* bind_serial.c: calls of sequences. */
 /* `kind` is an enum serial_kind, body the FuncCall. */
 FALLIBLE bind_sleep(struct bind *b, struct query *q, const struct json *body, struct expr **out);

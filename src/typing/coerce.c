@@ -263,7 +263,7 @@ static FALLIBLE read_literal(struct typing *t, const struct expr *literal, struc
     }
     struct sv text = sv_of(literal->value.str);
     struct expr *expr = expr_new(t->arena, EXPR_CONST, type, literal->position);
-    expr->type.length = 0;
+    expr->type.length = type.id == TYPE_INTERVAL ? type.length : 0;
     *out = expr;
     if (type_is_string(type)) {
         expr->value.str = str_from(type.id == TYPE_CHAR ? without_blanks(text) : text);
@@ -279,12 +279,19 @@ static FALLIBLE read_literal(struct typing *t, const struct expr *literal, struc
         struct expr *string = expr_new(t->arena, EXPR_CONST, type_of(TYPE_TEXT), literal->position);
         string->value = literal->value;
         *out = expr_many(t, EXPR_CAST, type, literal->position, 1, &string);
+        if (t->moment) {
+            t->moment(t->moment_arg, literal, type);
+        }
     }
     return ERR_OK;
 }
 
-/* A parameter compared with a decimal may well have more digits than the column. */
+/* A parameter compared with a decimal may well have more digits than the column. It is an interval
+ * of all fields, whatever those of its place are. */
 static struct type param_type(struct type like) {
+    if (like.id == TYPE_INTERVAL) {
+        return type_of(TYPE_INTERVAL);
+    }
     if (like.id != TYPE_DECIMAL) {
         return like;
     }
@@ -509,29 +516,10 @@ static FALLIBLE open_decimal(struct typing *t, struct expr *expr, i32 position, 
     return status;
 }
 
-/* An interval without what lies below its type's fields, of which the last is a bit of the
- * grammar's; a text is read without regard to them. */
-static struct expr *cut_fields(struct typing *t, struct expr *expr, u32 fields) {
-    static const struct {
-        u32 bit;
-        i32 field;
-    } last[] = {{1 << 12, FIELD_SECOND}, {1 << 11, FIELD_MINUTE}, {1 << 10, FIELD_HOUR},
-                {1 << 3, FIELD_DAY},     {1 << 1, FIELD_MONTH},   {1 << 2, FIELD_YEAR}};
-    i64 i = 0;
-    while (i + 1 < COUNT_OF(last) && !(fields & last[i].bit)) {
-        i++;
-    }
-    return last[i].field == FIELD_SECOND ? expr
-                                         : scalar_call(t, FUNC_TRUNC_IV, expr->position, 2, expr,
-                                                       expr_int(t, last[i].field, expr->position));
-}
-
 FALLIBLE coerce_cast(struct typing *t, struct expr *expr, const struct type_name *to, i32 position,
                      struct expr **out) {
     struct type type = to->type;
     bool literal = is_unknown(expr) && expr->kind == EXPR_CONST;
-    u32 fields = type.id == TYPE_INTERVAL && !literal ? type.length : 0;
-    type.length = fields ? 0 : type.length;
     char from_name[32];
     char to_name[32];
     if (!coerce_allowed(expr->type, type, COERCE_EXPLICIT)) {
@@ -548,7 +536,6 @@ FALLIBLE coerce_cast(struct typing *t, struct expr *expr, const struct type_name
     if ((*out)->kind == EXPR_CAST && position >= 0) {
         (*out)->position = position;
     }
-    *out = fields ? cut_fields(t, *out, fields) : *out;
     return ERR_OK;
 }
 
