@@ -149,7 +149,12 @@ static i64 kept_us(struct type t) {
     return unit > 1 ? unit : 0;
 }
 
+/* To the fields and digits that a type keeps. */
 static u16 round_us(struct builder *b, u16 reg, u16 null, struct type to) {
+    if (to.id == TYPE_INTERVAL && interval_last(to) >= 0 && !b->l->status) {
+        u16 regs[3] = {build_kind(b, reg, KIND_I128), build_i32(b, interval_last(to)), NO_REG};
+        reg = lower_masked(b, OP_TRUNC_IV, regs, null, range_of_type(to));
+    }
     i64 unit = type_category(to) == 'D' || type_category(to) == 'T' ? kept_us(to) : 0;
     if (!unit || b->l->status) {
         return reg;
@@ -190,8 +195,8 @@ static u16 text_to(struct builder *b, struct value v, struct type to) {
         u16 reg = lower_masked(b, OP_PARSE_INT, regs, v.null, range_exact(I64_MIN, I64_MAX));
         return lower_check(b, reg, v.null, to);
     }
-    if (to.id == TYPE_INTERVAL) {
-        regs[1] = build_i32(b, (i32)to.length);
+    if (to.id == TYPE_INTERVAL) { /* fields are those of a literal; a text is only cut by them */
+        regs[1] = build_i32(b, 0);
     } else if (op_infos[code].arity == 3) { /* constants that name no clock stay constants */
         union lit text;
         bool fixed = build_is_const(b, regs[0], &text) && !value_names_clock(sv_of(text.str));

@@ -343,4 +343,5 @@ void connection_snapshot(struct wf_connection *conn, struct snapshot *snap) {
     }
     snap->path = conn->search_path[0] ? conn->search_path : NULL;
     snap->temp_schema = conn->temp_schema;
+    snap->when = (struct when){(i32)conn->settings.timezone, conn->tx.start_us};
 }

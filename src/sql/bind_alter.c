@@ -62,7 +62,7 @@ static FALLIBLE add_column(struct alter *a, const struct json *cmd) {
         fills = fills || a->out->seqs[i].col == at;
     }
     if (fills) {
-        from[at].value = expr_null(b, cols[at].type, -1);
+        from[at].value = expr_null(b->t, cols[at].type, -1);
     } else {
         TRY(bind_default_value(b, &a->pending, &cols[at], &from[at].value, &fills));
     }
@@ -329,7 +329,8 @@ static FALLIBLE column_default(struct alter *a, const struct json *cmd) {
     }
     i64 at = after_set_default(b, a->at, def->name);
     at = at < 0 ? a->at : at;
-    return ddl_default(b, expr, ddl_text(b, at, ddl_item_end(b, at)), def);
+    const i64 span[2] = {at, ddl_item_end(b, at)};
+    return ddl_default(b, expr, span, def);
 }
 
 static FALLIBLE set_not_null(struct alter *a, const struct json *cmd, bool on) {
@@ -433,7 +434,7 @@ static FALLIBLE column_type(struct alter *a, const struct json *cmd) {
     TRY(default_fits(a, column, type));
     column->type = type;
     a->out->rewrite = 1;
-    return coerce_assign(b, value, column, &a->out->from[col].value);
+    return bind_assign(b, value, column, &a->out->from[col].value);
 }
 
 static FALLIBLE wrong_identity(struct alter *a, u32 col, const char *what) {

@@ -32,9 +32,6 @@ FALLIBLE ddl_column_type(struct bind *b, const struct json *body, struct type *o
     struct type_name name;
     TRY(bind_type(b, body, &name));
     *out = name.type;
-    if (out->id == TYPE_INTERVAL && out->length) {
-        return unsupported(b, name.position, "an interval column of certain fields");
-    }
     if (name.open_decimal) {
         wf_status status = unsupported(b, name.position, "decimal without precision and scale");
         error_hint(b->err, "Say how many digits: decimal(18,3).");
@@ -45,6 +42,53 @@ FALLIBLE ddl_column_type(struct bind *b, const struct json *body, struct type *o
 
 /* Text */
 
+/* 'today' in a definition is the day the definition was made, and a timestamptz is read by the zone
+ * of that session. */
+void bind_note_moment(void *arg, const struct expr *literal, struct type type) {
+    struct bind *b = arg;
+    char buf[VALUE_TEXT_MAX];
+    union lit value;
+    if (literal->position < 0 ||
+        value_parse(type, sv_of(literal->value.str), b->snap->when, &value)) {
+        return;
+    }
+    i32 len = value_print_zone(type, type_kind(type), &value, 0, buf);
+    struct moment moment = {b->parsed, literal->position,
+                            arena_sv(b->arena, (struct sv){buf, len}).ptr};
+    VEC_PUSH(b->arena, &b->moments, moment);
+}
+
+/* The literal that starts at a position, as it is kept; NULL = as it stands there. */
+static const char *moment_at(struct bind *b, i64 position) {
+    for (i64 i = b->moments.count - 1; i >= 0; i--) {
+        const struct moment *moment = &b->moments.items[i];
+        if (moment->position == position && moment->parsed == b->parsed) {
+            return moment->text;
+        }
+    }
+    return NULL;
+}
+
+/* A text with its literals of moments as they mean now; one that goes on in the next line stays. */
+static const char *settle_moments(struct bind *b, i64 from, i64 to) {
+    struct sv script = {b->parsed->script.ptr, to};
+    struct sv token, next;
+    struct text out;
+    i64 at = from, copied = from;
+    text_init(&out, b->arena);
+    while (lex_next(script, &at, &token)) {
+        i64 start = token.ptr - script.ptr, after = at;
+        const char *text = moment_at(b, start);
+        bool goes_on = text && lex_next(script, &after, &next) && next.ptr[0] == '\'';
+        if (text && !goes_on) {
+            text_print(&out, "%.*s'%s'", (int)(start - copied), script.ptr + copied, text);
+            copied = at;
+        }
+    }
+    text_print(&out, "%.*s", (int)(to - copied), script.ptr + copied);
+    return out.ptr;
+}
+
 const char *ddl_text(struct bind *b, i64 from, i64 to) {
     struct sv script = b->parsed->script;
     while (from < to && (script.ptr[from] == ' ' || script.ptr[from] == '\n')) {
@@ -54,7 +98,8 @@ const char *ddl_text(struct bind *b, i64 from, i64 to) {
            (script.ptr[to - 1] == ' ' || script.ptr[to - 1] == '\n' || script.ptr[to - 1] == ';')) {
         to--;
     }
-    return arena_sv(b->arena, (struct sv){script.ptr + from, to - from}).ptr;
+    return b->moments.count ? settle_moments(b, from, to)
+                            : arena_sv(b->arena, (struct sv){script.ptr + from, to - from}).ptr;
 }
 
 i64 ddl_after_word(struct bind *b, i64 at, const char *word) {
@@ -93,11 +138,9 @@ const char *ddl_check_text(struct bind *b, i32 location) {
 }
 
 /* DEFAULT …: up to the next constraint of the column or its end. */
-static const char *default_text(struct bind *b, const struct json *constraints, i32 location) {
+static void default_span(struct bind *b, const struct json *constraints, i32 location, i64 span[2]) {
     i64 at = ddl_after_word(b, location, "default");
-    if (at < 0) {
-        return "NULL";
-    }
+    at = at < 0 ? location : at;
     i64 end = ddl_item_end(b, at);
     JSON_EACH(node, constraints) {
         i32 other = json_position(node_body(node));
@@ -105,7 +148,8 @@ static const char *default_text(struct bind *b, const struct json *constraints, 
             end = other;
         }
     }
-    return ddl_text(b, at, end);
+    span[0] = at;
+    span[1] = end;
 }
 
 /* Names */
@@ -511,13 +555,13 @@ struct ddl_seq *ddl_add_sequence(struct bind *b, struct statement *out, const ch
     return seq;
 }
 
-FALLIBLE ddl_default(struct bind *b, const struct json *expr, const char *text,
+FALLIBLE ddl_default(struct bind *b, const struct json *expr, const i64 span[2],
                      struct column_def *col) {
     struct query q = {.clause = "DEFAULT expressions"};
     const struct edition_entry *sequence = NULL;
     TRY(bind_nextval_of(b, expr, &sequence));
-    col->default_text = text;
     if (sequence) {
+        col->default_text = ddl_text(b, span[0], span[1]);
         col->sequence = sequence->object->oid;
         return ERR_OK;
     }
@@ -530,7 +574,9 @@ FALLIBLE ddl_default(struct bind *b, const struct json *expr, const char *text,
                 "cannot use column reference in DEFAULT expression");
     }
     TRY(status);
-    return coerce_assign(b, value, col, &value);
+    TRY(bind_assign(b, value, col, &value));
+    col->default_text = ddl_text(b, span[0], span[1]);
+    return ERR_OK;
 }
 
 FALLIBLE ddl_add_identity(struct bind *b, const struct json *body, struct statement *out, u32 col) {
@@ -579,8 +625,9 @@ static FALLIBLE column_constraints(struct bind *b, const struct json *list, stru
                 FAIL_AT(b->err, SYNTAX, json_position(body),
                         "both default and identity specified for column \"%.100s\"", col->name);
             }
-            const char *text = default_text(b, list, json_position(body));
-            TRY(ddl_default(b, json_get(body, "raw_expr"), text, col));
+            i64 span[2];
+            default_span(b, list, json_position(body), span);
+            TRY(ddl_default(b, json_get(body, "raw_expr"), span, col));
         } else if (json_is(body, "contype", "CONSTR_IDENTITY")) {
             TRY(ddl_add_identity(b, body, out, number));
         }

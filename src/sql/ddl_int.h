@@ -16,8 +16,8 @@ FALLIBLE ddl_column_keys(struct bind *b, const struct json *body, struct table_d
                          const char *schema);
 FALLIBLE ddl_add_constraint(struct bind *b, struct table_def *def, const struct json *body,
                             const char *column, const char *schema);
-/* DEFAULT expr, checked against the column and kept as text. */
-FALLIBLE ddl_default(struct bind *b, const struct json *expr, const char *text,
+/* DEFAULT expr, checked against the column and kept as the text of its span in the script. */
+FALLIBLE ddl_default(struct bind *b, const struct json *expr, const i64 span[2],
                      struct column_def *col);
 struct ddl_seq *ddl_add_sequence(struct bind *b, struct statement *out, const char *table,
                                  const char *column, u32 col, struct type type);
