@@ -62,7 +62,7 @@ static FALLIBLE add_column(struct alter *a, const struct json *cmd) {
         fills = fills || a->out->seqs[i].col == at;
     }
     if (fills) {
-        from[at].value = expr_null(b, cols[at].type, -1);
+        from[at].value = expr_null(b->t, cols[at].type, -1);
     } else {
         TRY(bind_default_value(b, &a->pending, &cols[at], &from[at].value, &fills));
     }
@@ -434,7 +434,7 @@ static FALLIBLE column_type(struct alter *a, const struct json *cmd) {
     TRY(default_fits(a, column, type));
     column->type = type;
     a->out->rewrite = 1;
-    return coerce_assign(b, value, column, &a->out->from[col].value);
+    return bind_assign(b, value, column, &a->out->from[col].value);
 }
 
 static FALLIBLE wrong_identity(struct alter *a, u32 col, const char *what) {

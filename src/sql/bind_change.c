@@ -200,7 +200,7 @@ static FALLIBLE returning_item(struct bind *b, struct change *c, const struct js
     }
     struct expr *expr = NULL;
     TRY(bind_expr(b, &c->query, val, &expr));
-    TRY(coerce_unknown(b, expr, type_of(TYPE_TEXT), &expr));
+    TRY(coerce_unknown(b->t, expr, type_of(TYPE_TEXT), &expr));
     const char *alias = json_text(target, "name");
     add_output(b, c, expr, keep(b, alias ? alias : output_name(val)));
     return ERR_OK;

@@ -42,6 +42,22 @@ FALLIBLE ddl_column_type(struct bind *b, const struct json *body, struct type *o
 
 /* Text */
 
+/* 'today' in a definition is the day the definition was made, and a timestamptz is read by the zone
+ * of that session. */
+void bind_note_moment(void *arg, const struct expr *literal, struct type type) {
+    struct bind *b = arg;
+    char buf[VALUE_TEXT_MAX];
+    union lit value;
+    if (literal->position < 0 ||
+        value_parse(type, sv_of(literal->value.str), b->snap->when, &value)) {
+        return;
+    }
+    i32 len = value_print_zone(type, type_kind(type), &value, 0, buf);
+    struct moment moment = {b->parsed, literal->position,
+                            arena_sv(b->arena, (struct sv){buf, len}).ptr};
+    VEC_PUSH(b->arena, &b->moments, moment);
+}
+
 /* The literal that starts at a position, as it is kept; NULL = as it stands there. */
 static const char *moment_at(struct bind *b, i64 position) {
     for (i64 i = b->moments.count - 1; i >= 0; i--) {
@@ -603,7 +619,7 @@ FALLIBLE ddl_default(struct bind *b, const struct json *expr, const i64 span[2],
                 "cannot use column reference in DEFAULT expression");
     }
     TRY(status);
-    TRY(coerce_assign(b, value, col, &value));
+    TRY(bind_assign(b, value, col, &value));
     col->default_text = ddl_text(b, span[0], span[1]);
     return ERR_OK;
 }

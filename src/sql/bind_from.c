@@ -10,6 +10,7 @@
  * over that; its join is dependent. So does the right side of an outer join whose condition
  * contains subqueries: the condition is then a filter on that side. */
 #include "sql/sql_int.h"
+#include "codes/func.h"
 #include "store/scan.h"
 
 /* Where an item of FROM stands. */
@@ -377,7 +378,7 @@ static FALLIBLE join_using(struct bind *b, const struct scope *left, const struc
         struct expr *r = NULL;
         TRY(using_column(b, left, names[i], "left", position, &l));
         TRY(using_column(b, right, names[i], "right", position, &r));
-        TRY(bind_compare(b, FUNC_EQ, l, r, position, &equals[i]));
+        TRY(operator_compare(b->t, FUNC_EQ, l, r, position, &equals[i]));
         bind_add_conds(b, out->rel, equals[i]);
         bool wider = equals[i]->args[0] != l && equals[i]->args[1] == r && l->type.id != r->type.id;
         bool take_right = out->swapped || (wider && out->rel->join.kind != JOIN_LEFT);

@@ -50,6 +50,11 @@ static FALLIBLE find_column(struct bind *b, const struct table *table, const cha
     return ERR_UNDEFINED_COLUMN;
 }
 
+FALLIBLE bind_assign(struct bind *b, struct expr *expr, const struct column_def *to,
+                     struct expr **out) {
+    return coerce_assign(b->t, expr, to->name, to->type, out);
+}
+
 FALLIBLE bind_column_list(struct bind *b, const struct table *table, const char *const *names,
                           const i32 *positions, i32 count, u32 *out) {
     b8 *seen = NEW_ARRAY(b->arena, b8, table->col_count + 1);
@@ -213,7 +218,7 @@ static FALLIBLE insert_item(struct bind *b, struct query *q, struct insert *in,
     bool dropped = in->overriding == 'u' && def->identity;
     TRY(dropped ? ERR_OK : check_identity(b, in, def, node_position(item)));
     TRY(bind_expr(b, q, item, &expr));
-    TRY(coerce_assign(b, expr, def, &value));
+    TRY(bind_assign(b, expr, def, &value));
     row[col] = dropped ? NULL : value;
     q->pending.count = dropped && in->one_row ? waiting : q->pending.count;
     return ERR_OK;
@@ -321,7 +326,7 @@ static FALLIBLE insert_select(struct bind *b, struct insert *in, const struct js
             continue;
         }
         TRY(check_identity(b, in, &in->targets[i], position));
-        TRY(coerce_assign(b, expr, &in->targets[i], &exprs[in->cols[i]]));
+        TRY(bind_assign(b, expr, &in->targets[i], &exprs[in->cols[i]]));
     }
     for (u32 c = 0; c < width; c++) {
         names[c] = arena_sv(b->arena, sv_from(in->table->cols[c].name)).ptr;

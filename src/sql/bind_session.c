@@ -7,6 +7,7 @@
 /* after the words they are written in */
 #include "defs/fn_date.h"
 #include "defs/fn_time.h"
+#include "base/map.h"
 #include "sql/sql_int.h"
 
 static i32 start_position(const struct bind *b) {
@@ -217,7 +218,7 @@ static FALLIBLE explain_option(struct bind *b, const struct json *option, u32 *i
         return ERR_OK;
     }
     const char *names[] = {"plan", "program", "opcodes", "cuda", "analyze"};
-    const char *near = nearest_of(b, name, names, COUNT_OF(names));
+    const char *near = nearest_of(b->arena, name, names, COUNT_OF(names));
     error_set(b->err, ERR_SYNTAX, position, "unrecognized EXPLAIN option \"%.60s\"", name);
     if (near) {
         error_hint(b->err, "Perhaps you meant \"%s\".", near);
@@ -278,7 +279,7 @@ static FALLIBLE bind_argument(struct bind *b, const struct json *node, struct st
         }
     }
     TRY(bind_expr(b, &q, value, &out->args[i]));
-    TRY(coerce_unknown(b, out->args[i], type_of(TYPE_TEXT), &out->args[i]));
+    TRY(coerce_unknown(b->t, out->args[i], type_of(TYPE_TEXT), &out->args[i]));
     if (out->args[i]->kind != EXPR_CONST) {
         return unsupported(b, position, "a CALL argument that is not constant");
     }

@@ -7,6 +7,8 @@
  * its names. */
 #include "sql/sql_int.h"
 
+#include "codes/func.h"
+
 struct sys {
     struct bind *b;
     const struct edition *edition;
@@ -753,7 +755,7 @@ static void pg_sequences(struct sys *s) {
         const struct sequence *seq = object->sequence;
         struct expr *args[3] = {sequence_state(b, object, LATE_IS_CALLED),
                                 sequence_state(b, object, LATE_LAST_VALUE),
-                                expr_null(b, type_of(TYPE_BIGINT), -1)};
+                                expr_null(b->t, type_of(TYPE_BIGINT), -1)};
         put_text(s, schema_of(s, object));
         put_text(s, object->name);
         put_text(s, "warpfox");
@@ -764,7 +766,8 @@ static void pg_sequences(struct sys *s) {
         put_number(s, seq->increment);
         put_number(s, seq->cycle);
         put_number(s, 1);
-        VEC_PUSH(b->arena, &s->exprs, expr_many(b, EXPR_CASE, type_of(TYPE_BIGINT), -1, 3, args));
+        VEC_PUSH(b->arena, &s->exprs,
+                 expr_many(b->t, EXPR_CASE, type_of(TYPE_BIGINT), -1, 3, args));
     }
 }
 
@@ -928,7 +931,7 @@ static struct rel *sys_rel(struct sys *s) {
         VEC_PUSH(b->arena, &rel->out,
                  bind_col_new(b, NULL, s->cols[c].name, sys_type(s->cols[c].kind), nullable));
     }
-    return none ? bind_filter(b, rel, expr_bool(b, false, -1)) : rel;
+    return none ? bind_filter(b, rel, expr_bool(b->t, false, -1)) : rel;
 }
 
 static u32 system_schema(const char *schema) {

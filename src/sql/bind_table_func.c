@@ -20,7 +20,7 @@ FALLIBLE bind_table_func_find(struct bind *b, const char *name, struct expr **ar
 #undef X
     *out = named(name);
     if (*out < TABLE_FUNC_END && (count < bounds[*out][0] || count > bounds[*out][1])) {
-        return bind_undefined_function(b, name, args, count, position);
+        return call_undefined(b->t, name, args, count, position);
     }
     return ERR_OK;
 }
@@ -40,11 +40,11 @@ FALLIBLE bind_table_call(struct bind *b, enum table_func func, struct expr **arg
 /* Any other expression that is written as a function, in FROM: one row of its value. */
 static FALLIBLE one_value(struct bind *b, struct query *q, const struct json *node, bool numbered,
                           struct rel **out, const char **out_name) {
-    struct expr *values[2] = {NULL, expr_int(b, 1, -1)};
+    struct expr *values[2] = {NULL, expr_int(b->t, 1, -1)};
     const char *names[2] = {keep(b, output_name(node)), "ordinality"};
     TRY(bind_expr(b, q, node, &values[0]));
-    TRY(coerce_unknown(b, values[0], type_of(TYPE_TEXT), &values[0]));
-    TRY(coerce_to(b, values[1], type_of(TYPE_BIGINT), &values[1]));
+    TRY(coerce_unknown(b->t, values[0], type_of(TYPE_TEXT), &values[0]));
+    TRY(coerce_to(b->t, values[1], type_of(TYPE_BIGINT), &values[1]));
     struct rel *row = bind_attach(b, bind_one_row(b), &q->pending);
     *out = bind_project(b, row, values, names, numbered ? 2 : 1);
     *out_name = names[0];

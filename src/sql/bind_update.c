@@ -6,6 +6,8 @@
  */
 #include "sql/change_int.h"
 
+#include "codes/func.h"
+
 /* One value of SET (a, b) = (x, y). */
 static FALLIBLE multi_value(struct bind *b, const struct json *ref, const struct json **out) {
     const struct json *source = json_get(ref, "source");
@@ -82,7 +84,7 @@ static FALLIBLE set_column(struct bind *b, struct change *c, const struct json *
     if (!expr) {
         TRY(bind_expr(b, &c->query, value, &expr));
     }
-    return coerce_assign(b, expr, def, &values[col]);
+    return bind_assign(b, expr, def, &values[col]);
 }
 
 FALLIBLE change_set(struct bind *b, struct change *c, const struct json *list,
@@ -136,7 +138,7 @@ FALLIBLE bind_conflict_update(struct bind *b, const struct json *body,
     const struct scope_table *table = &other.tables.items[0];
     struct expr *row = expr_col(b->plan, c.row_col, -1);
     struct expr *its = expr_col(b->plan, table->cols[table->col_count - 1].col, -1);
-    TRY(bind_compare(b, FUNC_EQ, row, its, -1, &same));
+    TRY(operator_compare(b->t, FUNC_EQ, row, its, -1, &same));
     c.rel = rel_join(b->plan, JOIN_INNER, c.rel, other.rel);
     c.rel->rows = other.rel->rows;
     VEC_PUSH(b->arena, &c.rel->join.conds, same);

@@ -1,13 +1,15 @@
-/* bind_scalar.c: functions and operators that are one opcode, chosen by their arguments' types.
+/* overload.c: functions and operators that are one opcode, chosen by their arguments' types.
  *
- * Part of binding. The rows of WF_SCALARS (func.def) with a given name are the candidates. As in
- * PostgreSQL: those whose arguments come to the parameters by implicit casts; of them those with
- * most exact matches; of them those that take most preferred types; then literals of unknown type
- * count as text if that is possible, else as what the others agree on. Exactly one must be left. */
+ * The rows of WF_SCALARS (func.def) with a given name are the candidates. As in PostgreSQL: those
+ * whose arguments come to the parameters by implicit casts; of them those with most exact matches;
+ * of them those that take most preferred types; then literals of unknown type count as text if that
+ * is possible, else as what the others agree on. Exactly one must be left. */
 #include <stdarg.h>
 
-#include "sql/sql_int.h"
+#include "typing/typing_int.h"
 
+#include "codes/op.h"
+#include "codes/scalar.h"
 #include "host/eval.h"
 
 enum { FIRST_SCALAR = FUNC_TRY + 1, ARGS_MAX = 3 };
@@ -164,7 +166,7 @@ static struct type result_type(i32 func) {
 
 /* Constants that need no zone are computed at once, unless that faults: what raises must raise only
  * for rows that reach it. */
-static bool fold(struct bind *b, i32 func, struct expr **args, i32 count, struct expr **out) {
+static bool fold(struct typing *t, i32 func, struct expr **args, i32 count, struct expr **out) {
     const struct scalar_info *info = &scalar_infos[func];
     const struct op_info *op = &op_infos[info->op];
     union lit v[ARGS_MAX];
@@ -180,25 +182,25 @@ static bool fold(struct bind *b, i32 func, struct expr **args, i32 count, struct
     if (!fits || (zone && zone[1] != '0')) {
         return false;
     }
-    struct expr *result = expr_new(b->arena, EXPR_CONST, result_type(func), args[0]->position);
-    if (op_eval((enum op_code)info->op, &result->value, v[0], v[1], v[2], b->arena)) {
+    struct expr *result = expr_new(t->arena, EXPR_CONST, result_type(func), args[0]->position);
+    if (op_eval(info->op, &result->value, v[0], v[1], v[2], t->arena)) {
         return false;
     }
     *out = result;
     return true;
 }
 
-static FALLIBLE make_call(struct bind *b, const struct call *call, i32 func, struct expr **out) {
+static FALLIBLE make_call(struct typing *t, const struct call *call, i32 func, struct expr **out) {
     struct expr *args[ARGS_MAX] = {NULL, NULL, NULL};
     for (i32 i = 0; i < call->count; i++) {
         char letter = scalar_infos[func].args[i];
         struct type type = letter_type(letter);
         if (letter == 'n') {
-            TRY(coerce_unknown(b, call->args[i], type_decimal(DECIMAL_DIGITS_MAX, 16), &args[i]));
+            TRY(coerce_unknown(t, call->args[i], type_decimal(DECIMAL_DIGITS_MAX, 16), &args[i]));
             type = decimal_of(args[i]->type);
-            TRY(coerce_to(b, args[i], type, &args[i]));
+            TRY(coerce_to(t, args[i], type, &args[i]));
         } else {
-            TRY(coerce_to(b, call->args[i], type, &args[i]));
+            TRY(coerce_to(t, call->args[i], type, &args[i]));
         }
     }
     if (scalar_infos[func].op == OP_COUNT) { /* written the other way round */
@@ -207,28 +209,29 @@ static FALLIBLE make_call(struct bind *b, const struct call *call, i32 func, str
         args[1] = swap;
         func--;
     }
-    if (fold(b, func, args, call->count, out)) {
+    if (fold(t, func, args, call->count, out)) {
         return ERR_OK;
     }
-    *out = expr_call(b->arena, (enum func)func, result_type(func), call->position, call->count,
+    *out = expr_call(t->arena, (u16)func, result_type(func), call->position, call->count,
                      args[0], args[1], args[2]);
     return ERR_OK;
 }
 
-static wf_status not_unique(struct bind *b, const struct call *call) {
+static wf_status not_unique(struct typing *t, const struct call *call) {
     struct text types;
-    text_init(&types, b->arena);
+    text_init(&types, t->arena);
     for (i32 i = 0; i < call->count; i++) {
         char type[32];
         text_print(&types, "%s%s", i > 0 ? ", " : "", type_print(call->args[i]->type, type));
     }
-    error_set(b->err, ERR_AMBIGUOUS_FUNCTION, call->position, "%s(%s) is not unique", call->name,
+    error_set(t->err, ERR_AMBIGUOUS_FUNCTION, call->position, "%s(%s) is not unique", call->name,
               types.ptr);
-    error_hint(b->err, "You might need to add explicit type casts.");
+    error_hint(t->err, "You might need to add explicit type casts.");
     return ERR_AMBIGUOUS_FUNCTION;
 }
 
-FALLIBLE bind_scalar(struct bind *b, const struct call *call, bool *out_found, struct expr **out) {
+FALLIBLE call_overload(struct typing *t, const struct call *call, bool *out_found,
+                       struct expr **out) {
     struct candidates c = {.count = 0};
     for (i32 f = FIRST_SCALAR; f < FUNC_COUNT; f++) {
         if (takes(call, f)) {
@@ -242,10 +245,10 @@ FALLIBLE bind_scalar(struct bind *b, const struct call *call, bool *out_found, s
     if (c.count > 1) {
         choose(&c, call);
     }
-    return c.count == 1 ? make_call(b, call, c.items[0], out) : not_unique(b, call);
+    return c.count == 1 ? make_call(t, call, c.items[0], out) : not_unique(t, call);
 }
 
-struct expr *scalar_call(struct bind *b, enum func func, i32 position, i32 count, ...) {
+struct expr *scalar_call(struct typing *t, u16 func, i32 position, i32 count, ...) {
     struct expr *args[ARGS_MAX] = {NULL, NULL, NULL};
     va_list list;
     va_start(list, count);
@@ -253,6 +256,6 @@ struct expr *scalar_call(struct bind *b, enum func func, i32 position, i32 count
         args[i] = va_arg(list, struct expr *);
     }
     va_end(list);
-    return expr_call(b->arena, func, result_type((i32)func), position, count, args[0], args[1],
+    return expr_call(t->arena, func, result_type((i32)func), position, count, args[0], args[1],
                      args[2]);
 }

@@ -1,23 +1,20 @@
 /* coerce.c: types meeting types: literals of unknown type, casts, common types.
  *
- * Part of binding. A quoted literal, NULL or parameter has no type until its context gives it one;
- * then its text is read here, once, and a malformed one is an error at its position whether or not
- * a row would evaluate it, as in PostgreSQL. Typed constants are converted here only when that
- * cannot fail: what would raise stays a cast, so that it raises only for rows that reach it.
+ * A quoted literal, NULL or parameter has no type until its context gives it one; then its text
+ * is read here, once, and a malformed one is an error at its position whether or not a row would
+ * evaluate it, as in PostgreSQL. Typed constants are converted here only when that cannot fail:
+ * what would raise stays a cast, so that it raises only for rows that reach it.
  *
- * Decimals: a literal keeps its own digits. Types that meet in a comparison or list are cast to the
- * decimal with enough digits on both sides of the point, at most 38 in all. */
+ * Decimals: a literal keeps its own digits. Types that meet in a comparison or list are cast to
+ * the decimal with enough digits on both sides of the point, at most 38 in all. */
 #include "defs/value.h"
-#include "sql/sql_int.h"
+#include "codes/scalar.h"
+#include "typing/typing_int.h"
 
 #include "defs/host_words.h"
 /* after the words they are written in */
 #include "defs/fn_date.h"
 #include "defs/fn_time.h"
-
-bool is_unknown(const struct expr *expr) {
-    return expr->type.id == TYPE_UNKNOWN;
-}
 
 struct type decimal_of(struct type exact) {
     switch (exact.id) {
@@ -166,84 +163,84 @@ static i32 digit_count(i128 value) {
     return count;
 }
 
-static struct expr *decimal_literal(struct bind *b, const struct digits *d, i32 position) {
+static struct expr *decimal_literal(struct typing *t, const struct digits *d, i32 position) {
     i32 precision = MAX_OF(digit_count(d->value), MAX_OF(d->scale, 1));
-    struct expr *expr = expr_new(b->arena, EXPR_CONST, type_decimal(precision, d->scale), position);
+    struct expr *expr = expr_new(t->arena, EXPR_CONST, type_decimal(precision, d->scale), position);
     const_set_exact(expr, d->value);
     return expr;
 }
 
-static wf_status too_long(struct bind *b, i32 position) {
-    FAIL_AT(b->err, OUT_OF_RANGE, position, "a number can have at most %d digits",
+static wf_status too_long(struct typing *t, i32 position) {
+    FAIL_AT(t->err, OUT_OF_RANGE, position, "a number can have at most %d digits",
             (int)DECIMAL_DIGITS_MAX);
 }
 
 /* 1e300 is no decimal of ours; written with an exponent it is clearly meant as a double. */
-static wf_status wide_number(struct bind *b, const char *text, i32 position, struct expr **out) {
-    struct expr *expr = expr_new(b->arena, EXPR_CONST, type_of(TYPE_DOUBLE), position);
+static wf_status wide_number(struct typing *t, const char *text, i32 position, struct expr **out) {
+    struct expr *expr = expr_new(t->arena, EXPR_CONST, type_of(TYPE_DOUBLE), position);
     if (!strpbrk(text, "eE") || value_parse_f64(sv_from(text), &expr->value.f64) != FAULT_NONE) {
-        return too_long(b, position);
+        return too_long(t, position);
     }
     *out = expr;
     return ERR_OK;
 }
 
-FALLIBLE literal_number(struct bind *b, const char *text, i32 position, struct expr **out) {
+FALLIBLE literal_number(struct typing *t, const char *text, i32 position, struct expr **out) {
     struct digits d;
     if (!read_digits(sv_from(text), &d)) {
-        FAIL_AT(b->err, SYNTAX, position, "invalid number \"%.100s\"", text);
+        FAIL_AT(t->err, SYNTAX, position, "invalid number \"%.100s\"", text);
     }
     if (d.too_long) {
-        return wide_number(b, text, position, out);
+        return wide_number(t, text, position, out);
     }
     if (!d.is_integer || d.value > I64_MAX || d.value < I64_MIN) {
-        *out = decimal_literal(b, &d, position);
+        *out = decimal_literal(t, &d, position);
         return ERR_OK;
     }
     bool small = d.value <= I32_MAX && d.value >= I32_MIN;
     struct type type = type_of(small ? TYPE_INTEGER : TYPE_BIGINT);
-    *out = expr_new(b->arena, EXPR_CONST, type, position);
+    *out = expr_new(t->arena, EXPR_CONST, type, position);
     const_set_exact(*out, d.value);
     return ERR_OK;
 }
 
-static wf_status bad_literal(struct bind *b, struct sv text, struct type type, wf_status code,
+static wf_status bad_literal(struct typing *t, struct sv text, struct type type, wf_status code,
                              i32 position) {
     char name[32];
     type_print(type_of((enum type_id)type.id), name);
     int shown = (int)MIN_OF(text.len, 100);
     if (code == ERR_OUT_OF_RANGE) {
-        return error_set(b->err, code, position, "value \"%.*s\" is out of range for type %s",
+        return error_set(t->err, code, position, "value \"%.*s\" is out of range for type %s",
                          shown, text.ptr, name);
     }
     if (code == ERR_INTERVAL_OVERFLOW) {
-        return error_set(b->err, code, position, "interval field value out of range: \"%.*s\"",
+        return error_set(t->err, code, position, "interval field value out of range: \"%.*s\"",
                          shown, text.ptr);
     }
     if (code == ERR_DATETIME_OVERFLOW) {
-        return error_set(b->err, code, position, "date/time field value out of range: \"%.*s\"",
+        return error_set(t->err, code, position, "date/time field value out of range: \"%.*s\"",
                          shown, text.ptr);
     }
-    return error_set(b->err, code, position, "invalid input syntax for type %s: \"%.*s\"", name,
+    return error_set(t->err, code, position, "invalid input syntax for type %s: \"%.*s\"", name,
                      shown, text.ptr);
 }
 
-static FALLIBLE read_decimal(struct bind *b, const struct expr *literal, struct expr **out) {
+static FALLIBLE read_decimal(struct typing *t, const struct expr *literal, struct expr **out) {
     struct digits d;
     if (!read_digits(sv_of(literal->value.str), &d)) {
-        return bad_literal(b, sv_of(literal->value.str), type_of(TYPE_DECIMAL), ERR_INVALID_TEXT,
+        return bad_literal(t, sv_of(literal->value.str), type_of(TYPE_DECIMAL), ERR_INVALID_TEXT,
                            literal->position);
     }
     if (d.too_long) {
-        return too_long(b, literal->position);
+        return too_long(t, literal->position);
     }
-    *out = decimal_literal(b, &d, literal->position);
+    *out = decimal_literal(t, &d, literal->position);
     return ERR_OK;
 }
 
 /* Text as bytes, in the arena. */
-static u8 read_bytes(struct bind *b, struct sv text, struct expr *out) {
-    u8 *bytes = arena_alloc(b->arena, text.len + 1);
+static u8 read_bytes(struct typing *t, struct sv text, struct expr *out) {
+    u8 *bytes = arena_alloc(t->arena, text.len + 1);
     i64 len = 0;
     u8 fault = value_parse_bytes(text, bytes, &len);
     out->value.str = str_from((struct sv){(const char *)bytes, fault ? 0 : len});
@@ -257,48 +254,35 @@ static struct sv without_blanks(struct sv s) {
     return s;
 }
 
-/* 'today' in a definition is the day the definition was made, and a timestamptz is read by the zone
- * of that session. */
-static void note_moment(struct bind *b, const struct expr *literal, struct type type) {
-    char buf[VALUE_TEXT_MAX];
-    union lit value;
-    if (literal->position < 0 ||
-        value_parse(type, sv_of(literal->value.str), b->snap->when, &value)) {
-        return;
-    }
-    i32 len = value_print_zone(type, type_kind(type), &value, 0, buf);
-    struct moment moment = {b->parsed, literal->position,
-                            arena_sv(b->arena, (struct sv){buf, len}).ptr};
-    VEC_PUSH(b->arena, &b->moments, moment);
-}
-
 /* An unknown literal's text as a value of `type`, whose length, if any, is for the caller to see
  * to.
  */
-static FALLIBLE read_literal(struct bind *b, const struct expr *literal, struct type type,
+static FALLIBLE read_literal(struct typing *t, const struct expr *literal, struct type type,
                              struct expr **out) {
     if (type.id == TYPE_DECIMAL) {
-        return read_decimal(b, literal, out);
+        return read_decimal(t, literal, out);
     }
     struct sv text = sv_of(literal->value.str);
-    struct expr *expr = expr_new(b->arena, EXPR_CONST, type, literal->position);
+    struct expr *expr = expr_new(t->arena, EXPR_CONST, type, literal->position);
     expr->type.length = type.id == TYPE_INTERVAL ? type.length : 0;
     *out = expr;
     if (type_is_string(type)) {
         expr->value.str = str_from(type.id == TYPE_CHAR ? without_blanks(text) : text);
         return ERR_OK;
     }
-    u8 fault = type.id == TYPE_BLOB ? read_bytes(b, text, expr)
+    u8 fault = type.id == TYPE_BLOB ? read_bytes(t, text, expr)
                                     : value_parse(type, text, (struct when){0}, &expr->value);
     if (fault != FAULT_NONE) {
-        return bad_literal(b, text, type, fault_error(fault), literal->position);
+        return bad_literal(t, text, type, fault_error(fault), literal->position);
     }
     bool clock = type_category(type) == 'D' && value_names_clock(text);
     if (type.id == TYPE_TIMESTAMPTZ || clock) { /* which moment is known when the plan runs */
-        struct expr *string = expr_new(b->arena, EXPR_CONST, type_of(TYPE_TEXT), literal->position);
+        struct expr *string = expr_new(t->arena, EXPR_CONST, type_of(TYPE_TEXT), literal->position);
         string->value = literal->value;
-        *out = expr_many(b, EXPR_CAST, type, literal->position, 1, &string);
-        note_moment(b, literal, type);
+        *out = expr_many(t, EXPR_CAST, type, literal->position, 1, &string);
+        if (t->moment) {
+            t->moment(t->moment_arg, literal, type);
+        }
     }
     return ERR_OK;
 }
@@ -320,29 +304,29 @@ static struct type param_type(struct type like) {
 
 /* A literal, NULL or parameter without a type as a value of `like`, its digits and fields included.
  */
-static FALLIBLE read_as(struct bind *b, struct expr *expr, struct type like, struct expr **out) {
+static FALLIBLE read_as(struct typing *t, struct expr *expr, struct type like, struct expr **out) {
     struct type type = like.id == TYPE_UNKNOWN ? type_of(TYPE_TEXT) : like;
     *out = expr;
     if (!is_unknown(expr)) {
         return ERR_OK;
     }
     if (expr->kind == EXPR_PARAM) {
-        struct type *known = &b->param_types[expr->param];
+        struct type *known = &t->param_types[expr->param];
         if (known->id == TYPE_UNKNOWN) {
             *known = param_type(type);
         }
-        *out = expr_new(b->arena, EXPR_PARAM, *known, expr->position);
+        *out = expr_new(t->arena, EXPR_PARAM, *known, expr->position);
         (*out)->param = expr->param;
         return ERR_OK;
     }
     if (expr->kind != EXPR_CONST) {
-        FAIL_AT(b->err, INDETERMINATE_TYPE, expr->position, "the type cannot be determined");
+        FAIL_AT(t->err, INDETERMINATE_TYPE, expr->position, "the type cannot be determined");
     }
     if (expr->is_null) {
-        *out = expr_null(b, type, expr->position);
+        *out = expr_null(t, type, expr->position);
         return ERR_OK;
     }
-    return read_literal(b, expr, type, out);
+    return read_literal(t, expr, type, out);
 }
 
 struct type type_handed_on(struct type type) {
@@ -364,14 +348,14 @@ static bool fits_in(const struct expr *literal, struct type type) {
 
 /* What stands beside a varchar(3) or a timestamp(0) is no shorter for that. A char(n) keeps its
  * length, and so its blanks, beside literals that have room in it. */
-FALLIBLE coerce_unknown(struct bind *b, struct expr *expr, struct type like, struct expr **out) {
+FALLIBLE coerce_unknown(struct typing *t, struct expr *expr, struct type like, struct expr **out) {
     bool literal = is_unknown(expr) && expr->kind == EXPR_CONST;
     if (literal && like.id == TYPE_CHAR && (expr->is_null || fits_in(expr, like))) {
-        TRY(read_as(b, expr, like, out));
+        TRY(read_as(t, expr, like, out));
         (*out)->type = like;
         return ERR_OK;
     }
-    return read_as(b, expr, like.id == TYPE_DECIMAL ? like : type_of((enum type_id)like.id), out);
+    return read_as(t, expr, like.id == TYPE_DECIMAL ? like : type_of((enum type_id)like.id), out);
 }
 
 /* Rounds half away from zero; false when the result has too many digits. */
@@ -434,35 +418,35 @@ static bool const_convert(const struct expr *from, struct expr *to) {
     return false;
 }
 
-FALLIBLE coerce_to(struct bind *b, struct expr *expr, struct type to, struct expr **out) {
-    TRY(read_as(b, expr, to, &expr));
+FALLIBLE coerce_to(struct typing *t, struct expr *expr, struct type to, struct expr **out) {
+    TRY(read_as(t, expr, to, &expr));
     *out = expr;
     bool no_shorter = type_is_string(to) && expr->type.id == to.id && to.length == 0;
     if (type_eq(expr->type, to) || no_shorter) {
         return ERR_OK;
     }
     if (expr->kind == EXPR_CONST) {
-        *out = expr_null(b, to, expr->position);
+        *out = expr_null(t, to, expr->position);
         (*out)->is_null = expr->is_null;
         if (expr->is_null || const_convert(expr, *out)) {
             return ERR_OK;
         }
     }
-    *out = expr_new(b->arena, EXPR_CAST, to, expr->position);
+    *out = expr_new(t->arena, EXPR_CAST, to, expr->position);
     (*out)->arg_count = 1;
-    (*out)->args = NEW_ARRAY(b->arena, struct expr *, 1);
+    (*out)->args = NEW_ARRAY(t->arena, struct expr *, 1);
     (*out)->args[0] = expr;
     return ERR_OK;
 }
 
 /* A literal written for a type of its own: what does not fit is an error at once. */
-static FALLIBLE coerce_literal(struct bind *b, struct expr *expr, struct type to,
+static FALLIBLE coerce_literal(struct typing *t, struct expr *expr, struct type to,
                                struct expr **out) {
     bool literal = is_unknown(expr) && expr->kind == EXPR_CONST && !expr->is_null;
-    TRY(coerce_to(b, expr, to, out));
+    TRY(coerce_to(t, expr, to, out));
     if (literal && (*out)->kind == EXPR_CAST && to.id == TYPE_DECIMAL) {
         char name[32];
-        FAIL_AT(b->err, OUT_OF_RANGE, expr->position, "value \"%.*s\" does not fit %s",
+        FAIL_AT(t->err, OUT_OF_RANGE, expr->position, "value \"%.*s\" does not fit %s",
                 (int)MIN_OF(expr->value.str.len, 100), sv_of(expr->value.str).ptr,
                 type_print(to, name));
     }
@@ -510,14 +494,14 @@ bool coerce_allowed(struct type from, struct type to, enum coercion how) {
 }
 
 /* decimal without (p,s): the source decides, where it can. */
-static FALLIBLE open_decimal(struct bind *b, struct expr *expr, i32 position, struct type *out) {
+static FALLIBLE open_decimal(struct typing *t, struct expr *expr, i32 position, struct type *out) {
     if (expr->kind == EXPR_PARAM && is_unknown(expr)) {
         *out = type_decimal(DECIMAL_DIGITS_MAX, 10);
         return ERR_OK;
     }
     if (is_unknown(expr) && !expr->is_null) {
         struct expr *read = NULL;
-        TRY(read_decimal(b, expr, &read));
+        TRY(read_decimal(t, expr, &read));
         *out = read->type;
         return ERR_OK;
     }
@@ -530,29 +514,30 @@ static FALLIBLE open_decimal(struct bind *b, struct expr *expr, i32 position, st
         return ERR_OK;
     }
     char name[32];
-    wf_status status = unsupported(b, position, "a cast from %s to decimal without (p,s)",
-                                   type_print(expr->type, name));
-    error_hint(b->err, "Say how many digits: decimal(18,3).");
+    wf_status status = error_set(t->err, ERR_NOT_SUPPORTED, position,
+                                 "not supported yet: a cast from %s to decimal without (p,s)",
+                                 type_print(expr->type, name));
+    error_hint(t->err, "Say how many digits: decimal(18,3).");
     return status;
 }
 
-FALLIBLE coerce_cast(struct bind *b, struct expr *expr, const struct type_name *to, i32 position,
+FALLIBLE coerce_cast(struct typing *t, struct expr *expr, const struct type_name *to, i32 position,
                      struct expr **out) {
     struct type type = to->type;
     bool literal = is_unknown(expr) && expr->kind == EXPR_CONST;
     char from_name[32];
     char to_name[32];
     if (!coerce_allowed(expr->type, type, COERCE_EXPLICIT)) {
-        FAIL_AT(b->err, CANNOT_COERCE, position, "cannot cast type %s to %s",
+        FAIL_AT(t->err, CANNOT_COERCE, position, "cannot cast type %s to %s",
                 type_print(expr->type, from_name), type_print(type, to_name));
     }
     if (to->open_decimal) {
-        TRY(open_decimal(b, expr, position, &type));
+        TRY(open_decimal(t, expr, position, &type));
     }
     if (type.id == TYPE_INTERVAL && literal) {
-        return read_as(b, expr, type, out);
+        return read_as(t, expr, type, out);
     }
-    TRY(coerce_literal(b, expr, type, out));
+    TRY(coerce_literal(t, expr, type, out));
     if ((*out)->kind == EXPR_CAST && position >= 0) {
         (*out)->position = position;
     }
@@ -560,34 +545,46 @@ FALLIBLE coerce_cast(struct bind *b, struct expr *expr, const struct type_name *
 }
 
 /* To varchar(n) or char(n) of a column: longer text is an error, not cut. */
-static FALLIBLE coerce_fitted(struct bind *b, struct expr *expr, struct type to,
+static FALLIBLE coerce_fitted(struct typing *t, struct expr *expr, struct type to,
                               struct expr **out) {
     struct type base = type_of((enum type_id)to.id);
-    TRY(coerce_to(b, expr, base, out));
+    TRY(coerce_to(t, expr, base, out));
     if (expr->type.id == to.id && expr->type.length && expr->type.length <= to.length) {
         return ERR_OK;
     }
-    *out = scalar_call(b, FUNC_FIT, expr->position, 2, *out,
-                       expr_int(b, (i32)to.length, expr->position));
+    *out = scalar_call(t, FUNC_FIT, expr->position, 2, *out,
+                       expr_int(t, (i32)to.length, expr->position));
     (*out)->type = to;
     return ERR_OK;
 }
 
-FALLIBLE coerce_assign(struct bind *b, struct expr *expr, const struct column_def *to,
+FALLIBLE coerce_assign(struct typing *t, struct expr *expr, const char *column, struct type to,
                        struct expr **out) {
-    if (!coerce_allowed(expr->type, to->type, COERCE_ASSIGN)) {
+    if (!coerce_allowed(expr->type, to, COERCE_ASSIGN)) {
         char from_name[32];
         char to_name[32];
-        error_set(b->err, ERR_DATATYPE_MISMATCH, expr->position,
-                  "column \"%.100s\" is of type %s but expression is of type %s", to->name,
-                  type_print(to->type, to_name), type_print(expr->type, from_name));
-        error_hint(b->err, "You will need to rewrite or cast the expression.");
+        error_set(t->err, ERR_DATATYPE_MISMATCH, expr->position,
+                  "column \"%.100s\" is of type %s but expression is of type %s", column,
+                  type_print(to, to_name), type_print(expr->type, from_name));
+        error_hint(t->err, "You will need to rewrite or cast the expression.");
         return ERR_DATATYPE_MISMATCH;
     }
-    if (type_is_string(to->type) && to->type.length) {
-        return coerce_fitted(b, expr, to->type, out);
+    if (type_is_string(to) && to.length) {
+        return coerce_fitted(t, expr, to, out);
     }
-    return coerce_literal(b, expr, to->type, out);
+    return coerce_literal(t, expr, to, out);
+}
+
+FALLIBLE coerce_condition(struct typing *t, struct expr *expr, const char *clause,
+                          struct expr **out) {
+    TRY(coerce_unknown(t, expr, type_of(TYPE_BOOLEAN), out));
+    if ((*out)->type.id != TYPE_BOOLEAN) {
+        char name[32];
+        FAIL_AT(t->err, DATATYPE_MISMATCH, expr->position,
+                "argument of %s must be type boolean, not type %s", clause,
+                type_print((*out)->type, name));
+    }
+    return ERR_OK;
 }
 
 /* Types that are not numbers: the same, or the one the other comes to by itself. */
@@ -638,7 +635,7 @@ static bool listed_together(struct type a, struct type b, struct type *out) {
 }
 
 /* The common type of those that have one; TYPE_UNKNOWN when none has. */
-static FALLIBLE common_known(struct bind *b, struct expr **exprs, i32 count, const char *what,
+static FALLIBLE common_known(struct typing *t, struct expr **exprs, i32 count, const char *what,
                              struct type *out) {
     *out = type_of(TYPE_UNKNOWN);
     for (i32 i = 0; i < count; i++) {
@@ -650,7 +647,7 @@ static FALLIBLE common_known(struct bind *b, struct expr **exprs, i32 count, con
         if (out->id != TYPE_UNKNOWN && !listed_together(*out, type, &both)) {
             char left[32];
             char right[32];
-            FAIL_AT(b->err, DATATYPE_MISMATCH, exprs[i]->position,
+            FAIL_AT(t->err, DATATYPE_MISMATCH, exprs[i]->position,
                     "%s types %s and %s cannot be matched", what, type_print(*out, left),
                     type_print(type, right));
         }
@@ -659,20 +656,20 @@ static FALLIBLE common_known(struct bind *b, struct expr **exprs, i32 count, con
     return ERR_OK;
 }
 
-FALLIBLE coerce_common(struct bind *b, struct expr **exprs, i32 count, const char *what,
+FALLIBLE coerce_common(struct typing *t, struct expr **exprs, i32 count, const char *what,
                        struct type *out) {
-    TRY(common_known(b, exprs, count, what, out));
+    TRY(common_known(t, exprs, count, what, out));
     bool known = out->id != TYPE_UNKNOWN;
     for (i32 i = 0; i < count; i++) {
-        TRY(coerce_unknown(b, exprs[i], *out, &exprs[i]));
+        TRY(coerce_unknown(t, exprs[i], *out, &exprs[i]));
     }
     if (!known) {
         *out = type_of(TYPE_TEXT);
     } else { /* literals bring lengths and digits of their own */
-        TRY(common_known(b, exprs, count, what, out));
+        TRY(common_known(t, exprs, count, what, out));
     }
     for (i32 i = 0; i < count; i++) {
-        TRY(coerce_to(b, exprs[i], *out, &exprs[i]));
+        TRY(coerce_to(t, exprs[i], *out, &exprs[i]));
     }
     return ERR_OK;
 }

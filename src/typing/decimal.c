@@ -1,13 +1,14 @@
-/* bind_decimal.c: exp, ln, log, sqrt and powers of decimals, which are decimals again.
+/* decimal.c: exp, ln, log, sqrt and powers of decimals, which are decimals again.
  *
- * Part of binding. PostgreSQL gives the result 16 significant digits, and no fewer digits after the
- * point than an argument has. Our results have static types: of constants they are PostgreSQL's, as
- * far as 38 digits go; otherwise there are 16 digits after the point, or as many as an argument
- * has, and what is too large for the digits before it raises 22003. See decision 0021. */
+ * PostgreSQL gives the result 16 significant digits, and no fewer digits after the point than an
+ * argument has. Our results have static types: of constants they are PostgreSQL's, as far as 38
+ * digits go; otherwise there are 16 digits after the point, or as many as an argument has, and what
+ * is too large for the digits before it raises 22003. See decision 0021. */
 #include <math.h>
 
 #include "host/bodies.h"
-#include "sql/sql_int.h"
+#include "codes/scalar.h"
+#include "typing/typing_int.h"
 
 enum { WHOLE_POWER = 19, WHOLE_LOG = 4 }; /* digits before the point that results keep room for */
 
@@ -17,12 +18,12 @@ static bool constant(const struct expr *expr, f64 *out) {
     return known;
 }
 
-struct expr *bind_constant(struct bind *b, struct expr *expr) {
+struct expr *decimal_constant(struct typing *t, struct expr *expr) {
     bool plain = true;
     for (i32 i = 0; i < expr->arg_count; i++) {
         plain = plain && expr->args[i]->kind == EXPR_CONST;
     }
-    return plain && expr->kind != EXPR_CONST ? expr_fold(b->plan, expr) : expr;
+    return plain && expr->kind != EXPR_CONST ? expr_fold(t->plan, expr) : expr;
 }
 
 enum { PLACE_MAX = 1 << 20 };
@@ -39,7 +40,7 @@ static i32 whole_place(f64 place) {
 }
 
 /* The decimal place of the result, as PostgreSQL estimates it, which 16 digits begin with. */
-static i32 place_of(enum func func, f64 x, f64 y) {
+static i32 place_of(u16 func, f64 x, f64 y) {
     switch (func) {
     case FUNC_SQRT_N:
         return x > 0 ? ((i32)floor(log10(x) / 4) + 1) * 2 - 1 : 1;
@@ -55,7 +56,7 @@ static i32 place_of(enum func func, f64 x, f64 y) {
 }
 
 /* Digits before the point of a result of constants. */
-static i32 whole_digits(enum func func, f64 x, f64 y) {
+static i32 whole_digits(u16 func, f64 x, f64 y) {
     f64 place = 0;
     if (func == FUNC_EXP_N) {
         place = x * 0.434294481903252;
@@ -69,7 +70,7 @@ static i32 whole_digits(enum func func, f64 x, f64 y) {
     return place < 0 ? 1 : place > DECIMAL_DIGITS_MAX ? DECIMAL_DIGITS_MAX : (i32)place + 2;
 }
 
-static i32 result_scale(enum func func, const struct expr *x, const struct expr *y) {
+static i32 result_scale(u16 func, const struct expr *x, const struct expr *y) {
     f64 a;
     f64 b = 0;
     i32 most = DECIMAL_DIGITS_MAX;
@@ -101,7 +102,7 @@ static i32 first_group(const struct expr *x, i32 *out_place, i128 *out_group) {
     return weight;
 }
 
-bool bind_constant_quotient(const struct expr *x, const struct expr *y, i32 *out_scale) {
+bool decimal_quotient(const struct expr *x, const struct expr *y, i32 *out_scale) {
     i32 place[2];
     i128 group[2];
     f64 a, b;
@@ -116,36 +117,36 @@ bool bind_constant_quotient(const struct expr *x, const struct expr *y, i32 *out
     return true;
 }
 
-static struct expr *scales_of(struct bind *b, const struct expr *x, const struct expr *y, i32 scale,
-                              i32 position) {
-    return expr_int(b, SCALES_PACK((i32)x->type.scale, y ? (i32)y->type.scale : 0, scale),
+static struct expr *scales_of(struct typing *t, const struct expr *x, const struct expr *y,
+                              i32 scale, i32 position) {
+    return expr_int(t, SCALES_PACK((i32)x->type.scale, y ? (i32)y->type.scale : 0, scale),
                     position);
 }
 
-FALLIBLE bind_decimal_call(struct bind *b, enum func func, struct expr *const *args, i32 count,
-                           i32 position, struct expr **out) {
+FALLIBLE decimal_call(struct typing *t, u16 func, struct expr *const *args, i32 count,
+                      i32 position, struct expr **out) {
     struct expr *own[2] = {NULL, NULL};
     for (i32 i = 0; i < count; i++) {
         struct type open = type_decimal(DECIMAL_DIGITS_MAX, QUOTIENT_DIGITS);
-        TRY(coerce_unknown(b, args[i], open, &own[i]));
-        TRY(coerce_to(b, own[i], decimal_of(own[i]->type), &own[i]));
-        own[i] = bind_constant(b, own[i]);
+        TRY(coerce_unknown(t, args[i], open, &own[i]));
+        TRY(coerce_to(t, own[i], decimal_of(own[i]->type), &own[i]));
+        own[i] = decimal_constant(t, own[i]);
     }
     if (func == FUNC_LOG_N && count == 1) {
         own[1] = own[0];
-        TRY(coerce_to(b, expr_int(b, 10, position), type_decimal(2, 0), &own[0]));
-        own[0] = bind_constant(b, own[0]);
+        TRY(coerce_to(t, expr_int(t, 10, position), type_decimal(2, 0), &own[0]));
+        own[0] = decimal_constant(t, own[0]);
         count = 2;
     }
     i32 scale = result_scale(func, own[0], own[1]);
-    struct expr *scales = scales_of(b, own[0], own[1], scale, position);
-    *out = count == 2 ? scalar_call(b, func, position, 3, own[0], own[1], scales)
-                      : scalar_call(b, func, position, 2, own[0], scales);
+    struct expr *scales = scales_of(t, own[0], own[1], scale, position);
+    *out = count == 2 ? scalar_call(t, func, position, 3, own[0], own[1], scales)
+                      : scalar_call(t, func, position, 2, own[0], scales);
     (*out)->type = type_decimal(DECIMAL_DIGITS_MAX, scale);
     return ERR_OK;
 }
 
-bool bind_is_decimal_call(struct expr *const *args, i32 count, bool integers) {
+bool decimal_takes(struct expr *const *args, i32 count, bool integers) {
     bool exact = true;
     bool found = integers;
     for (i32 i = 0; i < count; i++) {
