@@ -303,8 +303,8 @@ enum gpu_refusal {
 #undef X
 };
 const char *gpu_refusal(struct arena *arena, enum gpu_refusal reason, const char *what);
-/* NULL, or why the GPU cannot run it; texts live in `arena`. counts: the virtual machine counts
- * rows at places, as woven kernels do where they are asked to. */
+/* NULL, or why the GPU cannot run it; texts live in `arena`. counts: rows are
+ * counted at places, for EXPLAIN ANALYZE. */
 const char *gpu_plan_make(struct arena *arena, const struct program *program,
                           const struct pipeline *pipe, bool counts, struct gpu_plan *out);
 /* The opcode behind which a mark's rows can be counted; -1: as many as the source has. */

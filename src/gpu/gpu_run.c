@@ -13,6 +13,8 @@
  * ms. */
 #include "gpu/gpu_job.h"
 
+#include "codes/loop.h"
+
 #define ARGS_LEAST_BYTES (64LL << 10)
 #define SYNC_ROWS (1LL << 28) /* rows in flight before cancellation is looked at again */
 #define LAUNCH_NS 50000000    /* what launches of rows that multiply aim at */
@@ -39,8 +41,7 @@ static i64 report_bytes(const struct job *j) {
 
 /* Of the counts for EXPLAIN ANALYZE. */
 static i64 count_bytes(const struct job *j) {
-    bool counts = j->x->counts_rows && j->plan.count_places;
-    return counts ? (i64)COUNT_COPIES * COUNT_PLACES * 8 : 0;
+    return j->plan.count_places ? (i64)COUNT_COPIES * COUNT_PLACES * 8 : 0;
 }
 
 static void lay_out(struct job *j) {
@@ -147,6 +148,7 @@ static void fill_sink(struct job *j) {
     for (i64 r = 0; r < report_count(j); r++) {
         reports[r * REPORT_WORDS + REPORT_FAULT] = ~0ULL;
         reports[r * REPORT_WORDS + REPORT_ROWS] = (u64)j->old_rows;
+        reports[r * REPORT_WORDS + REPORT_COUNTS] = j->g->args_block->addr + (u64)j->counts_at;
     }
 }
 
@@ -310,7 +312,6 @@ static struct kargs batch_args(const struct job *j, i64 i) {
         .limit = limit,
         .agg = j->agg,
         .report = AT(u64 *, j->reports_at + report),
-        .counts = count_bytes(j) ? AT(u64 *, j->counts_at) : NULL,
         .texts_in = {.items = AT(const struct ktext *, j->texts_in_at), .count = j->text_in_count},
         .texts_out = {.items = AT(const struct ktext *, b->texts_at), .count = b->text_count}};
     args.agg.word_ops = AT(const u8 *, j->words_at);
@@ -733,7 +734,9 @@ wf_status gpu_run_pipeline(struct gpu *g, struct exec *x, u32 step_no, const str
         gpu_var_release(j.old);
     }
     struct step_metric *metric = j.metric;
-    gpu_job_marks(&j);
+    if (x->counts_rows) {
+        gpu_job_marks(&j);
+    }
     metric->device = !j.used_woven ? "gpu vm" : j.used_vm ? "gpu vm+woven" : "gpu woven";
     metric->rows_in += j.source_rows;
     metric->bytes_read += j.source_bytes;

@@ -9,6 +9,8 @@
  * (streamed; serial is one slot, one tablet, no overlap). */
 #include "gpu/gpu_job.h"
 
+#include "codes/control.h"
+
 /* Over the bus: large enough that starting a batch does not show, small enough that the first copy
  * in and the last one out, which nothing overlaps, do not either. Under the simt driver tables are
  * small, and so are batches, so that slots are used again. */

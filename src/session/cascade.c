@@ -546,7 +546,11 @@ static void push_updated(struct cascade *c, struct site *site, const struct tabl
     for (i64 t = 0; t < delta->tablet_count; t++) {
         for (i64 pos = 0; pos < delta->tablet_rows[t] && i < pairs->count; pos++) {
             if (is_live(delta, t, pos)) {
-                i64 row = pairs->old_rows[i++], from = version_find_row(base, row);
+                i64 row = pairs->old_rows[i++];
+                if (row < 0) {
+                    continue;
+                }
+                i64 from = version_find_row(base, row);
                 struct event event = {
                     .before = {base->tablets[from], row - base->row_starts[from], NULL},
                     .after = {delta->tablets[t], pos, NULL}};

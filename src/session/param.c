@@ -11,6 +11,8 @@
 
 #include "host/eval.h"
 
+#include "codes/op.h"
+
 struct conversion {
     struct arena *arena;
     const struct param *param;
@@ -34,7 +36,7 @@ static FALLIBLE out_of_range(const struct conversion *v) {
          type_print(v->type, type));
 }
 
-static FALLIBLE parse_text(const struct conversion *v, enum op_code code, union lit scale,
+static FALLIBLE parse_text(const struct conversion *v, u16 code, union lit scale,
                            union lit *out) {
     union lit none = {0};
     u8 fault = op_eval(code, out, v->param->value, scale, none, v->arena);

@@ -14,8 +14,8 @@ FALLIBLE tx_set_version(struct wf_connection *conn, const struct table *table,
                         struct table_version *version);
 bool tx_allows(const struct wf_connection *conn, const struct statement *st);
 
-/* What an UPDATE did: the i-th row that is new was row old_rows[i] of the base. Rows that are new
- * behind those are inserted ones. */
+/* What an UPDATE did: the i-th row that is new was row old_rows[i] of the base; -1: it is an
+ * inserted one, as those behind are. */
 struct row_pairs {
     i64 count;
     const i64 *old_rows;

@@ -5,6 +5,7 @@
  * tbl (dbgen's: '|' between and after fields, no quotes); without FORMAT the file's name decides,
  * and anything but .tbl is csv. */
 #include "sql/ddl_int.h"
+#include "codes/func.h"
 #include "sql/sql_int.h"
 
 struct copy_given { /* which options were written */

@@ -249,6 +249,12 @@ static FALLIBLE column_numbers(struct bind *b, const struct table_def *def,
         (list) = grown_;                                            \
     } while (0)
 
+static const char *key_name(struct bind *b, const struct table_def *def,
+                            const struct table_key *key) {
+    return key->primary ? ddl_new_name(b, def, arena_printf(b->arena, "%s_pkey", def->name))
+                        : columns_name(b, def, key->col_count, key->cols, "key");
+}
+
 static FALLIBLE add_key(struct bind *b, struct table_def *def, const struct json *body,
                         const char *column) {
     bool primary = json_is(body, "contype", "CONSTR_PRIMARY");
@@ -271,9 +277,9 @@ static FALLIBLE add_key(struct bind *b, struct table_def *def, const struct json
         }
     }
     TRY(given_name(b, def, body, &key.name));
+    key.unnamed = !key.name;
     if (!key.name) {
-        key.name = primary ? ddl_new_name(b, def, arena_printf(b->arena, "%s_pkey", def->name))
-                           : columns_name(b, def, key.col_count, key.cols, "key");
+        key.name = key_name(b, def, &key);
     }
     for (u32 i = 0; primary && i < key.col_count; i++) {
         def->cols[key.cols[i]].not_null = 1;
@@ -281,6 +287,45 @@ static FALLIBLE add_key(struct bind *b, struct table_def *def, const struct json
     GROW(b, def->keys, def->key_count, struct table_key);
     def->keys[def->key_count++] = key;
     return ERR_OK;
+}
+
+static bool same_key(const struct table_key *x, const struct table_key *y) {
+    return x->col_count == y->col_count && x->deferrable == y->deferrable &&
+           x->deferred == y->deferred &&
+           memcmp(x->cols, y->cols, (size_t)x->col_count * sizeof *x->cols) == 0;
+}
+
+/* Keys of one definition that say the same are one: the primary key, else the first, under the
+ * first name that is given. Those before `first` are not the definition's. */
+static void merge_keys(struct bind *b, struct table_def *def, u32 first) {
+    struct table_key *all = NEW_ARRAY(b->arena, struct table_key, def->key_count + 1);
+    u32 count = first, end = def->key_count;
+    for (u32 pass = 0; pass < 2; pass++) { /* the primary key comes first */
+        for (u32 i = first; i < end; i++) {
+            struct table_key *key = &def->keys[i], *old = NULL;
+            if (key->primary != (pass == 0)) {
+                continue;
+            }
+            for (u32 k = first; k < count; k++) {
+                old = !old && same_key(&all[k], key) ? &all[k] : old;
+            }
+            if (!old) {
+                all[count++] = *key;
+            } else if (old->unnamed && !key->unnamed) {
+                old->name = key->name;
+                old->unnamed = 0;
+            }
+        }
+    }
+    memcpy(def->keys + first, all + first, (size_t)(count - first) * sizeof *all);
+    def->key_count = count;
+    for (u32 i = first; i < count; i++) {
+        def->keys[i].name = def->keys[i].unnamed ? "" : def->keys[i].name;
+    }
+    for (u32 i = first; i < count; i++) {
+        struct table_key *key = &def->keys[i];
+        key->name = key->unnamed ? key_name(b, def, key) : key->name;
+    }
 }
 
 /* The columns of the table being defined, as a scope of their own. */
@@ -668,8 +713,8 @@ FALLIBLE ddl_column(struct bind *b, const struct json *body, struct new_table *o
 }
 
 /* Keys, checks and references of a column. */
-FALLIBLE ddl_column_keys(struct bind *b, const struct json *body, struct table_def *def,
-                         const char *schema) {
+static FALLIBLE column_keys(struct bind *b, const struct json *body, struct table_def *def,
+                            const char *schema) {
     static const char *const own[] = {"CONSTR_NOTNULL", "CONSTR_NULL", "CONSTR_DEFAULT",
                                       "CONSTR_IDENTITY"};
     const struct json *before = NULL;
@@ -689,6 +734,14 @@ FALLIBLE ddl_column_keys(struct bind *b, const struct json *body, struct table_d
             TRY(ddl_add_constraint(b, def, constraint, json_text(body, "colname"), schema));
         }
     }
+    return ERR_OK;
+}
+
+FALLIBLE ddl_column_keys(struct bind *b, const struct json *body, struct table_def *def,
+                         const char *schema) {
+    u32 own = def->key_count;
+    TRY(column_keys(b, body, def, schema));
+    merge_keys(b, def, own);
     return ERR_OK;
 }
 
@@ -720,8 +773,7 @@ static FALLIBLE like_constraints(struct bind *b, const struct json *body, struct
         }
         key.cols = cols;
         key.oid = 0;
-        key.name = key.primary ? ddl_new_name(b, def, arena_printf(b->arena, "%s_pkey", def->name))
-                               : columns_name(b, def, key.col_count, cols, "key");
+        key.name = key_name(b, def, &key);
         GROW(b, def->keys, def->key_count, struct table_key);
         def->keys[def->key_count++] = key;
     }
@@ -808,6 +860,7 @@ static FALLIBLE table_constraints(struct bind *b, const struct json *list, const
         }
         first += entry ? entry->object->table->col_count : node_is(node, "ColumnDef");
     }
+    u32 own = def->key_count;
     for (int pass = 0; pass < 2; pass++) { /* keys first: a table may refer to itself */
         JSON_EACH(node, list) {
             const struct json *body = node_body(node);
@@ -815,8 +868,11 @@ static FALLIBLE table_constraints(struct bind *b, const struct json *list, const
             if (node_is(node, "Constraint") && foreign == (pass == 1)) {
                 TRY(ddl_add_constraint(b, def, body, NULL, schema));
             } else if (node_is(node, "ColumnDef") && pass == 0) {
-                TRY(ddl_column_keys(b, body, def, schema));
+                TRY(column_keys(b, body, def, schema));
             }
+        }
+        if (pass == 0) {
+            merge_keys(b, def, own);
         }
     }
     return ERR_OK;

@@ -10,6 +10,7 @@
  * over that; its join is dependent. So does the right side of an outer join whose condition
  * contains subqueries: the condition is then a filter on that side. */
 #include "sql/sql_int.h"
+#include "codes/func.h"
 #include "store/scan.h"
 
 /* Where an item of FROM stands. */

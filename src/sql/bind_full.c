@@ -9,6 +9,8 @@
  * Both sides are shared by the pairs and the join. */
 #include "sql/sql_int.h"
 
+#include "codes/func.h"
+
 /* Columns of the scope get new numbers; those with none keep theirs. */
 static void rename_scope(struct bind *b, struct scope *scope, const u32 *to) {
     for (i64 i = 0; i < scope->tables.count; i++) {

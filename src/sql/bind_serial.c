@@ -12,6 +12,7 @@
  * is a parameter whose value is made when the statement starts (struct late). DEFAULT nextval('s')
  * of a table into which many rows go is faster still: see struct fill. */
 #include "sql/ddl_int.h"
+#include "codes/func.h"
 #include "sql/select_int.h"
 
 _Static_assert((i32)LATE_NEXTVAL == (i32)SERIAL_NEXT && (i32)LATE_CURRVAL == (i32)SERIAL_CURRENT &&

@@ -56,6 +56,7 @@ static const struct {
     {"compression", "column compression"},
     {"concurrent", "CONCURRENTLY"},
     {"bsval", "bit-string literals"},
+    {"nulls_not_distinct", "NULLS NOT DISTINCT"},
     {"alias", "an alias of a join"},
 };
 

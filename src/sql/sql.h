@@ -307,8 +307,9 @@ FALLIBLE sql_bind_returning(struct arena *arena, const struct parsed *parsed, st
 /* The values of an EXECUTE as a SELECT of one row, in the types of the parameters. */
 FALLIBLE sql_bind_arguments(struct arena *arena, const struct parsed *parsed, struct snapshot *snap,
                             const struct type *types, struct statement *out, struct error *err);
-/* ON CONFLICT DO UPDATE as an UPDATE of the table from `excluded`, whose last column is the number
- * of the row in conflict: row numbers and new rows. Both tables are in `snap`. */
+/* ON CONFLICT DO UPDATE as an UPDATE of the table from `excluded`, whose last columns are the place
+ * in the source and the number of the row in conflict: row numbers and new rows. Both tables are in
+ * `snap`. */
 FALLIBLE sql_bind_conflict(struct arena *arena, const struct parsed *parsed, struct snapshot *snap,
                            const struct table *excluded, struct type *param_types,
                            struct statement *out, struct error *err);

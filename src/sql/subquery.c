@@ -15,6 +15,8 @@
  * anti join at once. See decision 0011. */
 #include "sql/sql_int.h"
 
+#include "codes/func.h"
+
 bool bind_depends(struct bind *b, struct rel *left, struct rel *right) {
     u8 *free_cols = NEW_ARRAY(b->arena, u8, b->plan->cols.count + 1);
     if (rel_free_cols(b->plan, right, free_cols) == 0) {

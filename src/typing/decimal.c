@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "host/bodies.h"
+#include "codes/scalar.h"
 #include "typing/typing_int.h"
 
 enum { WHOLE_POWER = 19, WHOLE_LOG = 4 }; /* digits before the point that results keep room for */
@@ -39,7 +40,7 @@ static i32 whole_place(f64 place) {
 }
 
 /* The decimal place of the result, as PostgreSQL estimates it, which 16 digits begin with. */
-static i32 place_of(enum func func, f64 x, f64 y) {
+static i32 place_of(u16 func, f64 x, f64 y) {
     switch (func) {
     case FUNC_SQRT_N:
         return x > 0 ? ((i32)floor(log10(x) / 4) + 1) * 2 - 1 : 1;
@@ -55,7 +56,7 @@ static i32 place_of(enum func func, f64 x, f64 y) {
 }
 
 /* Digits before the point of a result of constants. */
-static i32 whole_digits(enum func func, f64 x, f64 y) {
+static i32 whole_digits(u16 func, f64 x, f64 y) {
     f64 place = 0;
     if (func == FUNC_EXP_N) {
         place = x * 0.434294481903252;
@@ -69,7 +70,7 @@ static i32 whole_digits(enum func func, f64 x, f64 y) {
     return place < 0 ? 1 : place > DECIMAL_DIGITS_MAX ? DECIMAL_DIGITS_MAX : (i32)place + 2;
 }
 
-static i32 result_scale(enum func func, const struct expr *x, const struct expr *y) {
+static i32 result_scale(u16 func, const struct expr *x, const struct expr *y) {
     f64 a;
     f64 b = 0;
     i32 most = DECIMAL_DIGITS_MAX;
@@ -122,7 +123,7 @@ static struct expr *scales_of(struct typing *t, const struct expr *x, const stru
                     position);
 }
 
-FALLIBLE decimal_call(struct typing *t, enum func func, struct expr *const *args, i32 count,
+FALLIBLE decimal_call(struct typing *t, u16 func, struct expr *const *args, i32 count,
                       i32 position, struct expr **out) {
     struct expr *own[2] = {NULL, NULL};
     for (i32 i = 0; i < count; i++) {

@@ -5,6 +5,8 @@
  * rows of WF_SCALARS. */
 #include "typing/typing_int.h"
 
+#include "codes/scalar.h"
+
 static bool const_int(const struct expr *expr, i64 *out) {
     if (expr->kind != EXPR_CONST || expr->is_null || !type_is_integer(expr->type)) {
         return false;
@@ -51,7 +53,7 @@ static FALLIBLE call_round(struct typing *t, const struct call *call, struct exp
     bool carries = call->func == FUNC_ROUND && scale < x->type.scale;
     whole += carries || (known && n < 0);
     struct type type = type_decimal(MIN_OF(MAX_OF(whole + scale, 1), DECIMAL_DIGITS_MAX), scale);
-    *out = expr_call(t->arena, (enum func)call->func, type, call->position, 2, x, digits);
+    *out = expr_call(t->arena, call->func, type, call->position, 2, x, digits);
     return ERR_OK;
 }
 
@@ -94,7 +96,7 @@ static FALLIBLE call_sign(struct typing *t, const struct call *call, struct expr
         struct expr *value = expr_int(t, results[i], call->position);
         TRY(coerce_to(t, value, type, &args[i < 2 ? 2 * i + 1 : 4]));
         if (i < 2) {
-            args[2 * i] = expr_call(t->arena, (enum func)tests[i], type_of(TYPE_BOOLEAN),
+            args[2 * i] = expr_call(t->arena, tests[i], type_of(TYPE_BOOLEAN),
                                     call->position, 2, x, zero);
         }
     }
@@ -154,7 +156,7 @@ static FALLIBLE call_pi(struct typing *t, const struct call *call, struct expr *
 /* Every call has a number of its own, so that two of them differ in one row. */
 static FALLIBLE call_random(struct typing *t, const struct call *call, struct expr **out) {
     struct type type = type_of(call->func == FUNC_RANDOM ? TYPE_DOUBLE : TYPE_UUID);
-    *out = expr_call(t->arena, (enum func)call->func, type, call->position, 1,
+    *out = expr_call(t->arena, call->func, type, call->position, 1,
                      expr_int(t, t->random_calls++, call->position));
     return ERR_OK;
 }
@@ -272,7 +274,7 @@ static FALLIBLE call_gcd(struct typing *t, const struct call *call, struct expr 
 /* exp, ln, sqrt, power: a decimal's is a decimal. */
 static FALLIBLE call_exact(struct typing *t, const struct call *call, struct expr **out) {
     if (decimal_takes(call->args, call->count, false)) {
-        return decimal_call(t, (enum func)call->func, call->args, call->count, call->position, out);
+        return decimal_call(t, call->func, call->args, call->count, call->position, out);
     }
     return as_scalar(t, call, out);
 }

@@ -21,7 +21,7 @@ struct type decimal_common(struct type a, struct type b);
 struct type mean_type(struct type exact); /* of avg */
 
 /* decimal.c: FUNC_EXP_N, LN_N, SQRT_N, LOG_N (of one argument: to base 10), POWER_N. */
-FALLIBLE decimal_call(struct typing *t, enum func func, struct expr *const *args, i32 count,
+FALLIBLE decimal_call(struct typing *t, u16 func, struct expr *const *args, i32 count,
                       i32 position, struct expr **out);
 /* Whether arguments are decimals, or, with `integers`, exact numbers of any kind. */
 bool decimal_takes(struct expr *const *args, i32 count, bool integers);
