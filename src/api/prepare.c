@@ -6,6 +6,8 @@
  * one alive. */
 #include "api/api_int.h"
 
+#include "host/chars.h"
+
 static FALLIBLE prepare(struct wf_connection *conn, const char *sql, struct wf_statement *st) {
     TRY(script_new(conn, sql, &st->script));
     if (st->script->list.items.count != 1) {

@@ -1,5 +1,6 @@
 /* prim_move.c: the public primitives that compute or move elements: checks, then the device. */
 #include "api/prim_int.h"
+#include "codes/op.h"
 #include "prim/move.h"
 
 _Static_assert((i32)WF_COMPACT_COLUMNS == (i32)COMPACT_COLUMNS, "columns of a compaction");
@@ -32,12 +33,12 @@ static wf_status map_body(struct prim_job *job, void *arg) {
     return prim_map(job, arg);
 }
 
-static enum op_code opcode_find(const char *name) {
+static u16 opcode_find(const char *name) {
     i32 code = 0;
     while (code < OP_COUNT && (!name || strcmp(op_infos[code].name, name) != 0)) {
         code++;
     }
-    return (enum op_code)code;
+    return (u16)code;
 }
 
 /* Opcodes that are expressions over elements. */

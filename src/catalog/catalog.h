@@ -216,6 +216,7 @@ struct snapshot {
     struct edition *edition;           /* NULL until first needed */
     const char *path;                  /* names of schemas, separated by commas; NULL = public */
     u32 temp_schema;                   /* looked at first; 0 = none */
+    struct when when;                  /* of the transaction: what definitions mean by "now" */
     VEC(struct snapshot_table) tables; /* versions that differ from the edition's */
 };
 void snapshot_init(struct snapshot *snap, struct catalog *catalog, struct arena *arena);

@@ -3,6 +3,7 @@ set(WF_EMBEDDED
   base/word.h=base/word.h
   defs/type.def=defs/type.def
   defs/op.def=defs/op.def
+  defs/op_loop.def=defs/op_loop.def
   defs/agg.def=defs/agg.def
   defs/fault.def=defs/fault.def
   defs/fault.h=defs/fault.h

@@ -12,6 +12,8 @@
  * text is compiled once. */
 #include "gpu/gpu_int.h"
 
+#include "codes/loop.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -1024,9 +1026,7 @@ static void put_op(struct weaver *v, u32 at) {
 
 static void put_count(struct weaver *v, u32 at) {
     if (v->plan->count_after[at]) {
-        line(v, "if (args.counts) {");
-        line(v, "    w_count_rows(args.counts, %du, act);", v->plan->count_after[at] - 1);
-        line(v, "}");
+        line(v, "w_count_rows(args.report, %du, act);", v->plan->count_after[at] - 1);
     }
 }
 

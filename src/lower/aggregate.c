@@ -14,6 +14,8 @@
  * sorts its own columns by key, is folded to a row a group, and joins the groups by an index. */
 #include "lower/agg_int.h"
 
+#include "codes/op.h"
+
 struct ordered { /* an aggregate that needs its rows in order */
     const struct agg_call *call;
     struct value arg, arg2;

@@ -17,6 +17,8 @@
  * that meet all the others. */
 #include "opt/opt_int.h"
 
+#include "codes/func.h"
+
 enum { MAX_LEAVES = 64, DP_LEAVES = 11 };
 
 struct edge { /* an equality between two sets of leaves */

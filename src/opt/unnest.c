@@ -26,6 +26,8 @@
  * See decision 0011. */
 #include "opt/unnest_int.h"
 
+#include "codes/func.h"
+
 /* columns */
 
 static struct plan *plan_of(const struct unnest *u) {
@@ -629,7 +631,7 @@ static struct rel *push_window(struct unnest *u, struct rel *rel, u32 *cols) {
     return rel;
 }
 
-static struct expr *call_of(struct arena *arena, enum func func, enum type_id type, struct expr *a,
+static struct expr *call_of(struct arena *arena, u16 func, enum type_id type, struct expr *a,
                             struct expr *b) {
     return expr_call(arena, func, type_of(type), -1, 2, a, b);
 }

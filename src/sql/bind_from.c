@@ -10,6 +10,7 @@
  * over that; its join is dependent. So does the right side of an outer join whose condition
  * contains subqueries: the condition is then a filter on that side. */
 #include "sql/sql_int.h"
+#include "codes/func.h"
 #include "store/scan.h"
 
 /* Where an item of FROM stands. */
@@ -377,7 +378,7 @@ static FALLIBLE join_using(struct bind *b, const struct scope *left, const struc
         struct expr *r = NULL;
         TRY(using_column(b, left, names[i], "left", position, &l));
         TRY(using_column(b, right, names[i], "right", position, &r));
-        TRY(bind_compare(b, FUNC_EQ, l, r, position, &equals[i]));
+        TRY(operator_compare(b->t, FUNC_EQ, l, r, position, &equals[i]));
         bind_add_conds(b, out->rel, equals[i]);
         bool wider = equals[i]->args[0] != l && equals[i]->args[1] == r && l->type.id != r->type.id;
         bool take_right = out->swapped || (wider && out->rel->join.kind != JOIN_LEFT);
@@ -597,10 +598,8 @@ static FALLIBLE from_rows(struct bind *b, const struct json *body, const struct 
     i64 i = 0;
     JSON_EACH(item, functions) {
         const struct json *call = rows_item(item);
-        if (!node_is(call, "FuncCall")) {
-            return unsupported(b, position, "this form of a function in FROM");
-        }
-        TRY(bind_table_func(b, place->lateral, node_body(call), true, &rels[i], &result.names[i]));
+        TRY(bind_table_func(b, place->lateral, place->ctes, call, true, &rels[i],
+                            &result.names[i]));
         i++;
     }
     const char *table = result.names[0];
@@ -629,25 +628,24 @@ static FALLIBLE from_function(struct bind *b, const struct json *body, const str
     if (json_get(body, "ordinality") || json_count(json_get(body, "functions")) != 1) {
         return from_rows(b, body, place, out);
     }
-    if (!node_is(call, "FuncCall")) {
-        return unsupported(b, position, "this form of a function in FROM");
-    }
     struct select_out result;
     const char *name = "";
     bool is_about = false;
-    TRY(bind_about(b, node_body(call), place->ctes, place->outer, &result, &is_about));
+    if (node_is(call, "FuncCall")) {
+        TRY(bind_about(b, node_body(call), place->ctes, place->outer, &result, &is_about));
+        JSON_EACH(part, json_get(node_body(call), "funcname")) {
+            name = node_string(part);
+        }
+    }
     if (is_about) {
         return from_result(b, &result, "", 0, json_get(body, "alias"), position, out);
-    }
-    JSON_EACH(part, json_get(node_body(call), "funcname")) {
-        name = node_string(part);
     }
     if (strcmp(name, "read_csv") == 0 || strcmp(name, "read_csv_auto") == 0) {
         struct snapshot_table found;
         TRY(bind_file(b, node_body(call), &found));
         return from_found(b, &found, keep(b, name), 0, json_get(body, "alias"), position, out);
     }
-    TRY(bind_table_func(b, place->lateral, node_body(call), false, &result.rel, &name));
+    TRY(bind_table_func(b, place->lateral, place->ctes, call, false, &result.rel, &name));
     out->lateral = 1; /* said or not, it may use what stands before it */
     const struct json *alias = json_get(body, "alias");
     const char *shown = alias ? keep(b, json_text(alias, "aliasname")) : name;

@@ -26,6 +26,7 @@ struct table_key { /* PRIMARY KEY, UNIQUE */
     const char *name;
     u32 oid;
     b8 primary;
+    b8 unnamed;              /* while it is bound: its name is not given but made */
     b8 index;                /* made by CREATE UNIQUE INDEX: no constraint; oid is the index's */
     b8 deferrable, deferred; /* may wait for the end of a transaction; does unless told otherwise */
     u32 col_count;

@@ -1,6 +1,8 @@
 /* test_plan.c: expressions and plans: printing, comparing, verifying. */
 #include "test_plan_fixture.h"
 
+#include "codes/func.h"
+
 #define INT type_of(TYPE_INTEGER)
 #define TEXT type_of(TYPE_TEXT)
 

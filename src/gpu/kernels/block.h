@@ -96,7 +96,8 @@ FN u32 group_live(i64 row, i64 rows, const u64 *gone) {
 /* --- faults -------------------------------------------------------------------------------- */
 
 /* EXPLAIN ANALYZE: the warp's active rows at one of the pipeline's places. */
-FN_SLOW void w_count_rows(u64 *counts, u32 place, u32 act) {
+FN_SLOW void w_count_rows(const u64 *report, u32 place, u32 act) {
+    u64 *counts = (u64 *)report[REPORT_COUNTS];
     u32 rows = bits_set_u32(act);
     NO_UNROLL for (u32 mask = 16; mask > 0; mask >>= 1) {
         rows += w_xor_u32(rows, mask);
