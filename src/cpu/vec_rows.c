@@ -283,10 +283,15 @@ static void probe_direct(i64 *restrict dst, b8 *restrict found, const i64 *restr
     }
 }
 
+/* The rows of a vector that are left: from `at` to `end`, after `kept` were kept. */
+struct rest {
+    i64 at, end, kept;
+};
+
 static void probe_rank_from(i64 *restrict dst, b8 *restrict found, const i64 *restrict key,
                             i64 key_lo, i64 slot_count, const struct rank_block *restrict blocks,
-                            i64 i, i64 n) {
-    for (; i < n; i++) {
+                            struct rest rest) {
+    for (i64 i = rest.at; i < rest.end; i++) {
         u64 slot = (u64)key[i] - (u64)key_lo;
         u64 inside = slot < (u64)slot_count;
         slot = inside ? slot : 0;
@@ -299,12 +304,12 @@ static void probe_rank_from(i64 *restrict dst, b8 *restrict found, const i64 *re
     }
 }
 
-/* The keys from i on that are there: their numbers stay at their places, which follow the m places
- * noted before. */
+/* The keys that are there: their numbers stay at their places, which follow the places noted before. */
 static i64 select_rank_from(i64 *restrict dst, u32 *restrict at, const i64 *restrict key,
                             i64 key_lo, i64 slot_count, const struct rank_block *restrict blocks,
-                            i64 i, i64 n, i64 m) {
-    for (; i < n; i++) {
+                            struct rest rest) {
+    i64 m = rest.kept;
+    for (i64 i = rest.at; i < rest.end; i++) {
         u64 slot = (u64)key[i] - (u64)key_lo;
         u64 inside = slot < (u64)slot_count;
         slot = inside ? slot : 0;
@@ -361,7 +366,7 @@ static void probe_rank(i64 *restrict dst, b8 *restrict found, const i64 *restric
         _mm_storel_epi64((__m128i *)(void *)(found + i),
                          _mm_maskz_mov_epi8(there, _mm_set1_epi8(1)));
     }
-    probe_rank_from(dst, found, key, key_lo, slot_count, blocks, i, n);
+    probe_rank_from(dst, found, key, key_lo, slot_count, blocks, (struct rest){i, n, 0});
 }
 
 static i64 select_rank(i64 *restrict dst, u32 *restrict at, const i64 *restrict key, i64 key_lo,
@@ -382,23 +387,24 @@ static i64 select_rank(i64 *restrict dst, u32 *restrict at, const i64 *restrict 
         }
         index = _mm256_add_epi32(index, _mm256_set1_epi32(8));
     }
-    return select_rank_from(dst, at, key, key_lo, slot_count, blocks, i, n, m);
+    return select_rank_from(dst, at, key, key_lo, slot_count, blocks, (struct rest){i, n, m});
 }
 #else
 static void probe_rank(i64 *restrict dst, b8 *restrict found, const i64 *restrict key, i64 key_lo,
                        i64 slot_count, const struct rank_block *restrict blocks, i64 n) {
-    probe_rank_from(dst, found, key, key_lo, slot_count, blocks, 0, n);
+    probe_rank_from(dst, found, key, key_lo, slot_count, blocks, (struct rest){0, n, 0});
 }
 
 static i64 select_rank(i64 *restrict dst, u32 *restrict at, const i64 *restrict key, i64 key_lo,
                        i64 slot_count, const struct rank_block *restrict blocks, i64 n) {
-    return select_rank_from(dst, at, key, key_lo, slot_count, blocks, 0, n, 0);
+    return select_rank_from(dst, at, key, key_lo, slot_count, blocks, (struct rest){0, n, 0});
 }
 #endif
 
 static i64 filter_tail(i64 *restrict out, u32 *restrict at, const i64 *restrict key, i64 lo,
-                       u64 span, const u32 *restrict bits, i64 i, i64 n, i64 m) {
-    for (; i < n; i++) {
+                       u64 span, const u32 *restrict bits, struct rest rest) {
+    i64 m = rest.kept;
+    for (i64 i = rest.at; i < rest.end; i++) {
         u64 slot = (u64)key[i] - (u64)lo;
         u32 inside = slot < span;
         slot = inside ? slot : 0;
@@ -431,12 +437,12 @@ static i64 filter_keys(i64 *restrict out, u32 *restrict at, const i64 *restrict 
         m += __builtin_popcount((unsigned)hit);
         index = _mm256_add_epi32(index, _mm256_set1_epi32(8));
     }
-    return filter_tail(out, at, key, lo, span, bits, i, n, m);
+    return filter_tail(out, at, key, lo, span, bits, (struct rest){i, n, m});
 }
 #else
 static i64 filter_keys(i64 *restrict out, u32 *restrict at, const i64 *restrict key, i64 lo,
                        u64 span, const u32 *restrict bits, i64 n) {
-    return filter_tail(out, at, key, lo, span, bits, 0, n, 0);
+    return filter_tail(out, at, key, lo, span, bits, (struct rest){0, n, 0});
 }
 #endif
 
@@ -445,9 +451,10 @@ static inline i32 hash_shift(i64 size) {
 }
 
 static i64 filter_hashes_from(i64 *restrict out, u32 *restrict at, u64 *restrict hash,
-                              const i64 *restrict key, i32 shift, const u32 *restrict bits, i64 i,
-                              i64 n, i64 m) {
-    for (; i < n; i++) {
+                              const i64 *restrict key, i32 shift, const u32 *restrict bits,
+                              struct rest rest) {
+    i64 m = rest.kept;
+    for (i64 i = rest.at; i < rest.end; i++) {
         u64 h = hash[i];
         u64 slot = h >> shift;
         out[m] = key[i];
@@ -479,12 +486,12 @@ static i64 filter_hashes(i64 *restrict out, u32 *restrict at, u64 *restrict hash
         m += __builtin_popcount((unsigned)hit);
         index = _mm256_add_epi32(index, _mm256_set1_epi32(8));
     }
-    return filter_hashes_from(out, at, hash, key, shift, bits, i, n, m);
+    return filter_hashes_from(out, at, hash, key, shift, bits, (struct rest){i, n, m});
 }
 #else
 static i64 filter_hashes(i64 *restrict out, u32 *restrict at, u64 *restrict hash,
                          const i64 *restrict key, i64 size, const u32 *restrict bits, i64 n) {
-    return filter_hashes_from(out, at, hash, key, hash_shift(size), bits, 0, n, 0);
+    return filter_hashes_from(out, at, hash, key, hash_shift(size), bits, (struct rest){0, n, 0});
 }
 #endif
 

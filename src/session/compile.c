@@ -125,7 +125,7 @@ static FALLIBLE compile_stages(struct wf_connection *conn, struct compiled *c,
     TRY(arena_check(&c->arena, err));
     TRY(arena_check(job->snap->arena, err));
     TRY(connection_check(conn));
-    c->plan = c->stmt.kind == STATEMENT_EXPLAIN ? c->stmt.inner->plan : c->stmt.plan;
+    c->plan = c->stmt.kind == STATEMENT_EXPLAIN ? c->stmt.explain.inner->plan : c->stmt.plan;
     struct plan_job plan = {conn, c};
     return c->plan ? run_deep(conn, job->text, plan_to_program, &plan) : ERR_OK;
 }

@@ -326,13 +326,13 @@ FALLIBLE change_conflict(struct wf_connection *conn, const struct run_request *r
                          struct rowset *rows, struct table *table, const struct gathered *all,
                          i64 *out_count) {
     const struct statement *st = &rows->compiled->stmt;
-    st = st->kind == STATEMENT_EXPLAIN ? st->inner : st;
+    st = st->kind == STATEMENT_EXPLAIN ? st->explain.inner : st;
     struct conflict c = {.conn = conn,
                          .rows = rows,
                          .table = table,
                          .all = all,
-                         .key = st->conflict_key,
-                         .update = st->conflict == 'u'};
+                         .key = st->change.conflict_key,
+                         .update = st->change.conflict == 'u'};
     struct table_version *mine = NULL;
     TRY(change_base(conn, table, &c.base));
     c.base = version_retain(c.base);

@@ -409,7 +409,7 @@ static FALLIBLE run_kind(struct wf_connection *conn, const struct run_request *r
         return run_insert(conn, request, rows);
     case STATEMENT_CREATE_TABLE:
         return run_create_table(conn, rows);
-    case STATEMENT_DROP_TABLE:
+    case STATEMENT_DROP:
         return run_drop(conn, rows);
     case STATEMENT_COPY_FROM:
         return run_copy(conn, rows);

@@ -115,7 +115,8 @@ struct table_def ddl_copy_def(struct arena *arena, const struct table_def *def);
 /* Numbers for constraints that have none, and for the keys that new references rest on. */
 void ddl_give_oids(struct catalog *catalog, struct table_def *def);
 FALLIBLE ddl_put_sequences(struct wf_connection *conn, struct rowset *rows,
-                           const struct statement *st, struct table_def *def, u32 schema, u32 oid);
+                           const struct new_table *table, bool temp, struct table_def *def,
+                           u32 schema, u32 oid);
 /* An object and what depends on it go. */
 FALLIBLE ddl_drop(struct wf_connection *conn, struct arena *arena, u32 oid);
 FALLIBLE ddl_change_sequence(struct wf_connection *conn, u32 oid, const struct ddl_seq *def);
@@ -133,7 +134,7 @@ FALLIBLE run_insert(struct wf_connection *conn, const struct run_request *reques
 /* The statement that runs: with EXPLAIN the one inside. */
 static inline const struct statement *rowset_statement(const struct rowset *rows) {
     const struct statement *st = &rows->compiled->stmt;
-    return st->kind == STATEMENT_EXPLAIN ? st->inner : st;
+    return st->kind == STATEMENT_EXPLAIN ? st->explain.inner : st;
 }
 FALLIBLE update_answer(struct wf_connection *conn, struct rowset *rows);
 FALLIBLE delete_answer(struct wf_connection *conn, struct rowset *rows);
