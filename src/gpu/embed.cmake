@@ -25,6 +25,7 @@ set(WF_EMBEDDED
   probe.h=gpu/kernels/probe.h
   defs/kprim.h=defs/kprim.h
   defs/korder.h=defs/korder.h
+  defs/fn_table.h=defs/fn_table.h
   defs/fn_order.h=defs/fn_order.h
   order.h=gpu/kernels/order.h
   split_count.h=gpu/kernels/split_count.h
