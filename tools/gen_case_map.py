@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes src/defs/case_map.h: simple (one to one) case mappings of Unicode as ranges.
+"""Writes src/host/case_map.h: simple (one to one) case mappings of Unicode as ranges.
 
-usage: tools/gen_case_map.py > src/defs/case_map.h
+usage: tools/gen_case_map.py > src/host/case_map.h
 
 A range (first, last, step, delta) maps every step-th code point of first..last to itself + delta. ASCII is
 left out: case_map.c handles it before it looks here.
@@ -54,7 +54,7 @@ print("/* case_map.h: simple case mappings of Unicode " + unicodedata.unidata_ve
       " *\n"
       " * Made by tools/gen_case_map.py from Python's unicodedata. A range maps every step-th code point\n"
       " * from first to last to itself plus delta. Read by case_map.c only. */")
-print("#ifndef WF_DEFS_CASE_MAP_H\n#define WF_DEFS_CASE_MAP_H\n\n#include \"base/word.h\"\n")
+print("#ifndef WF_HOST_CASE_MAP_H\n#define WF_HOST_CASE_MAP_H\n\n#include \"base/word.h\"\n")
 print("struct case_range {\n    u32 first;\n    u32 last;\n    i32 step;\n    i32 delta;\n};\n")
 write("to_upper", ranges(simple_upper))
 print()

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes the tables of Unicode normalisation: src/defs/normal_map.h or src/defs/normal_pairs.h.
+"""Writes the tables of Unicode normalisation: src/host/normal_map.h or src/host/normal_pairs.h.
 
-usage: tools/gen_normal_map.py map > src/defs/normal_map.h
-       tools/gen_normal_map.py pairs > src/defs/normal_pairs.h
+usage: tools/gen_normal_map.py map > src/host/normal_map.h
+       tools/gen_normal_map.py pairs > src/host/normal_pairs.h
 
-Decompositions are those of one step, as the Unicode Character Database lists them; host_normal.c repeats
+Decompositions are those of one step, as the Unicode Character Database lists them; normal.c repeats
 them. Hangul syllables are left out: they are computed.
 """
 import sys
@@ -36,7 +36,7 @@ def head(file, what):
     print(f"/* {file}: {what} of Unicode {unicodedata.unidata_version}.\n"
           " *\n"
           " * Made by tools/gen_normal_map.py from Python's unicodedata, where the form of the tables is explained\n"
-          " * as well. Read by host_normal.c only. clang-format has no say here: lines are as full as they can be,\n"
+          " * as well. Read by normal.c only. clang-format has no say here: lines are as full as they can be,\n"
           " * to keep the file short. */")
     guard = "WF_DEFS_" + file.upper().replace(".", "_")
     print(f"#ifndef {guard}\n#define {guard}\n\n#include \"base/word.h\"\n\n/* clang-format off */")

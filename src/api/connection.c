@@ -1,127 +1,17 @@
-/* connection.c: connections: the error slot, who is inside, cancelling, settings and names.
+/* connection.c: connections: opening, errors, cancelling, reports, settings, names and completion.
  *
- * A connection belongs to one thread at a time. `busy` makes a breach of that visible as WF_MISUSE
- * rather than as damage. Every public call on a connection runs between connection_enter and
- * connection_leave, which reset the error slot and publish it. */
+ * Every public call on a connection runs between connection_enter and connection_leave, which reset
+ * the error slot and publish it. */
 #include "api/api_int.h"
 
 #include <stdlib.h>
-
-#include <stdarg.h>
-#include <stdio.h>
-
-wf_status public_status(wf_status internal) {
-    switch (internal) {
-    case ERR_OK:
-        return WF_OK;
-    case ERR_MISUSE:
-        return WF_MISUSE;
-    case ERR_OUT_OF_MEMORY:
-    case ERR_DEVICE_MEMORY:
-        return WF_NO_MEMORY;
-    case ERR_CANCELLED:
-        return WF_CANCELLED;
-    default:
-        return WF_ERROR;
-    }
-}
-
-void public_error(wf_error *out, const struct error *err, struct sv text) {
-    memset(out, 0, sizeof *out);
-    out->status = public_status(err->code);
-    snprintf(out->sqlstate, sizeof out->sqlstate, "%s", error_sqlstate(err->code));
-    out->position = -1;
-    if (!err->code) {
-        return;
-    }
-    memcpy(out->message, err->message, sizeof out->message);
-    memcpy(out->hint, err->hint, sizeof out->hint);
-    if (err->position < 0 || !text.ptr || err->position > text.len) {
-        return;
-    }
-    out->position = err->position;
-    out->line = 1;
-    out->column = 1;
-    for (i64 i = 0; i < err->position; i++) {
-        if (text.ptr[i] == '\n') {
-            out->line++;
-            out->column = 1;
-        } else if (((u8)text.ptr[i] & 0xc0) != 0x80) {
-            out->column++;
-        }
-    }
-}
-
-_Static_assert(sizeof(((wf_error *)0)->message) == sizeof(((struct error *)0)->message), "message");
-_Static_assert(sizeof(((wf_error *)0)->hint) == sizeof(((struct error *)0)->hint), "hint");
-
-wf_status connection_enter(struct wf_connection *conn) {
-    i32 expected = 0;
-    if (!conn || !atomic_compare_exchange_strong(&conn->busy, &expected, 1)) {
-        return WF_MISUSE;
-    }
-    error_reset(&conn->err);
-    conn->outer = stop_enter(NULL);
-    return WF_OK;
-}
-
-wf_status connection_leave(struct wf_connection *conn, wf_status internal, struct sv text) {
-    ASSERT(atomic_load(&conn->busy) == 1); /* one statement is in flight */
-    ASSERT((internal == ERR_OK) == (conn->err.code == ERR_OK));
-    if (internal) {
-        public_error(&conn->last, &conn->err, text);
-    } else if (conn->last.status) {
-        error_reset(&conn->err);
-        public_error(&conn->last, &conn->err, text);
-    }
-    stop_enter(conn->outer);
-    atomic_store(&conn->busy, 0);
-    return public_status(internal);
-}
-
-void connection_start(struct wf_connection *conn) {
-    i64 timeout_ms = conn->settings.statement_timeout;
-    conn->statement_us = clock_real_us();
-    conn->deadline_ns = timeout_ms ? clock_ns() + timeout_ms * 1000000 : 0;
-    conn->stop = (struct stop){&conn->cancel, 0, conn->deadline_ns};
-    stop_enter(&conn->stop);
-}
-
-FALLIBLE connection_check(struct wf_connection *conn) {
-    return stop_check_of(&conn->stop, &conn->err);
-}
 
 wf_status wf_connect(wf_database *db, wf_connection **out_conn) {
     if (!db || !out_conn) {
         return WF_MISUSE;
     }
-    *out_conn = NULL;
-    struct wf_connection *conn = mem_alloc(&db->mem, (i64)sizeof *conn);
-    if (!conn) {
-        return WF_NO_MEMORY;
-    }
-    memset(conn, 0, sizeof *conn);
-    conn->db = database_retain(db);
-    conn->settings = db->defaults;
-    atomic_init(&conn->refs, 1);
-    atomic_init(&conn->busy, 0);
-    atomic_init(&conn->cancel, 0);
-    atomic_init(&conn->cancel_count, 0);
-    error_reset(&conn->err);
-    public_error(&conn->last, &conn->err, (struct sv){NULL, 0});
-    watch_init(&conn->watch);
-    *out_conn = conn;
-    return WF_OK;
-}
-
-void connection_release(struct wf_connection *conn) {
-    if (atomic_fetch_sub(&conn->refs, 1) == 1) {
-        struct wf_database *db = conn->db;
-        session_close(conn);
-        watch_fini(&conn->watch);
-        mem_free(&db->mem, conn, (i64)sizeof *conn);
-        database_release(db);
-    }
+    *out_conn = connection_open(db);
+    return *out_conn ? WF_OK : WF_NO_MEMORY;
 }
 
 void wf_disconnect(wf_connection *conn) {
@@ -134,17 +24,6 @@ void wf_disconnect(wf_connection *conn) {
     }
 }
 
-void notice(struct wf_connection *conn, const char *severity, const char *format, ...) {
-    char text[600];
-    va_list list;
-    va_start(list, format);
-    vsnprintf(text, sizeof text, format, list);
-    va_end(list);
-    if (conn->notice) {
-        conn->notice(conn->notice_arg, severity, text);
-    }
-}
-
 wf_status wf_set_notice(wf_connection *conn, wf_notice report, void *arg) {
     if (connection_enter(conn)) {
         return WF_MISUSE;
@@ -152,6 +31,14 @@ wf_status wf_set_notice(wf_connection *conn, wf_notice report, void *arg) {
     conn->notice = report;
     conn->notice_arg = arg;
     return connection_leave(conn, ERR_OK, (struct sv){NULL, 0});
+}
+
+wf_status wf_set_progress(wf_connection *conn, wf_progress report, void *arg, int32_t interval_ms) {
+    if (connection_enter(conn)) {
+        return WF_MISUSE;
+    }
+    wf_status status = watch_set(&conn->watch, report, arg, interval_ms, &conn->err);
+    return connection_leave(conn, status, (struct sv){NULL, 0});
 }
 
 const wf_error *wf_connection_error(const wf_connection *conn) {

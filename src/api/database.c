@@ -1,96 +1,17 @@
-/* database.c: opening and closing a database, and finding its GPU when one is needed.
- *
- * A database is a memory budget, a pool of workers, a catalog and the devices. Opening it does no
- * more than that. The pool starts its threads with the first statement. The GPU driver takes
- * hundreds of milliseconds to start, so it is loaded only when a session asks for the GPU, or when,
- * under `auto`, a statement reads so many rows that the card can win back its own start.
- *
- * Invariant: nothing here is freed while a connection, statement or rowset still counts on it. */
+/* database.c: wf_open, wf_close. */
 #include "api/api_int.h"
-
-#include <stdlib.h>
-
-#include "cpu/cpu.h"
-#include "gpu/gpu.h"
-
-enum { AUTO_GPU_ROWS = 32 << 20 }; /* under auto, fewer source rows do not pay for opening a GPU */
-
-static FALLIBLE path_refused(const char *path, struct error *err) {
-    i64 len = (i64)strlen(path);
-    if (len >= 8 && sv_eq_nocase((struct sv){path + len - 8, 8}, SV(".parquet"))) {
-        error_set(err, ERR_NOT_SUPPORTED, -1,
-                  "Parquet files are not supported yet: \"%.300s\" was not opened", path);
-        error_hint(err,
-                   "Start without a file and load CSV or TBL text: COPY table FROM 'file.csv'.");
-        return err->code;
-    }
-    error_set(err, ERR_NOT_SUPPORTED, -1,
-              "database files do not exist yet: nothing was opened at \"%.300s\"", path);
-    error_hint(
-        err,
-        "Start without a file: the database then lives in memory. CREATE TABLE and COPY table FROM "
-        "'file.csv' bring data in; warpfox --format csv -c 'SELECT ...' > file.csv takes it out.");
-    return err->code;
-}
-
-static FALLIBLE apply_options(struct settings *settings, const wf_option *options,
-                              struct error *err) {
-    for (const wf_option *o = options; o && o->name; o++) {
-        if (!o->value) {
-            FAIL(err, INVALID_PARAMETER, "option \"%s\" has no value", o->name);
-        }
-        TRY(setting_set(settings, sv_from(o->name), sv_from(o->value), true, err));
-    }
-    return ERR_OK;
-}
-
-static FALLIBLE database_init(struct wf_database *db, const char *path, const wf_option *options,
-                              struct error *err) {
-    settings_init(&db->defaults);
-    if (path) {
-        TRY(path_refused(path, err));
-    }
-    TRY(apply_options(&db->defaults, options, err));
-    i64 budget = db->defaults.memory;
-    if (!budget) {
-        budget = machine_memory_bytes() / 5 * 4;
-    }
-    memory_init(&db->mem, NULL, budget, "memory");
-    i32 threads = db->defaults.threads ? (i32)db->defaults.threads : cpu_count();
-    db->pool = pool_open(threads);
-    db->catalog = db->pool ? catalog_open(&db->mem) : NULL;
-    db->cpu = db->catalog ? cpu_device_open() : NULL;
-    if (!db->cpu) {
-        return memory_refused(&db->mem, err, 1 << 16);
-    }
-    return ERR_OK;
-}
 
 wf_status wf_open(const char *path, const wf_option *options, wf_database **out_db,
                   wf_error *out_error) {
     struct error err;
     error_reset(&err);
-    if (!out_db) {
-        error_set(&err, ERR_MISUSE, -1, "wf_open needs a place for the database");
-    } else {
-        *out_db = NULL;
-        struct wf_database *db = calloc(1, sizeof *db);
-        if (!db) {
-            error_set(&err, ERR_OUT_OF_MEMORY, -1, "out of host memory");
-        } else {
-            atomic_init(&db->refs, 1);
-            mutex_init(&db->lock);
-            if (database_init(db, path, options, &err)) {
-                database_release(db);
-            } else {
-                *out_db = db;
-            }
-        }
-    }
+    wf_status status = out_db ? database_open(path, options, out_db, &err)
+                              : error_set(&err, ERR_MISUSE, -1,
+                                          "wf_open needs a place for the database");
     if (out_error) {
         public_error(out_error, &err, (struct sv){NULL, 0});
     }
-    return public_status(err.code);
+    return public_status(status);
 }
 
 void wf_close(wf_database *db) {
@@ -101,99 +22,4 @@ void wf_close(wf_database *db) {
 
 int64_t wf_memory_used(const wf_database *db) {
     return db ? (int64_t)atomic_load(&db->mem.used_bytes) : 0;
-}
-
-struct wf_database *database_retain(struct wf_database *db) {
-    atomic_fetch_add(&db->refs, 1);
-    return db;
-}
-
-void database_release(struct wf_database *db) {
-    if (atomic_fetch_sub(&db->refs, 1) != 1) {
-        return;
-    }
-    if (db->catalog) {
-        catalog_close(db->catalog);
-    }
-    /* After the tables: their pinned buffers are unpinned through a card. */
-    for (u32 i = 0; i < db->gpu_count; i++) {
-        db->gpus[i]->close(db->gpus[i]);
-    }
-    if (db->cpu) {
-        db->cpu->close(db->cpu);
-    }
-    if (db->pool) {
-        pool_close(db->pool);
-    }
-    mutex_fini(&db->lock);
-    free(db);
-}
-
-/* All cards that can be used; the lock is held. */
-static void open_gpus(struct wf_database *db) {
-    i32 count = db->gpu_tried ? 0 : gpu_count(db->no_gpu);
-    for (i32 i = 0; i < count && db->gpu_count < COUNT_OF(db->gpus); i++) {
-        struct device *gpu = gpu_device_open(&db->mem, db->defaults.gpu_memory, i, db->no_gpu);
-        if (gpu) {
-            db->gpus[db->gpu_count++] = gpu;
-        }
-    }
-    db->gpu_tried = 1;
-}
-
-struct device *database_gpu(struct wf_database *db) {
-    mutex_lock(&db->lock);
-    open_gpus(db);
-    struct device *gpu = db->gpus[0];
-    mutex_unlock(&db->lock);
-    return gpu;
-}
-
-/* Those that are open. */
-static void list_devices(struct wf_database *db, struct run_devices *out) {
-    *out = (struct run_devices){.count = 1, .list = {db->cpu}};
-    for (u32 i = 0; i < db->gpu_count; i++) {
-        out->list[out->count++] = db->gpus[i];
-    }
-    out->alone = db->no_gpu;
-}
-
-void database_open_devices(struct wf_database *db, struct run_devices *out) {
-    mutex_lock(&db->lock);
-    list_devices(db, out);
-    mutex_unlock(&db->lock);
-}
-
-/* A machine without a card says so; only one that has a card is told why it rests. */
-static bool gpu_rests(struct wf_database *db) {
-    mutex_lock(&db->lock);
-    if (!db->gpu_tried && !gpu_count(db->no_gpu)) {
-        db->gpu_tried = 1;
-    }
-    bool rests = !db->gpu_tried;
-    mutex_unlock(&db->lock);
-    return rests;
-}
-
-void database_devices(struct wf_database *db, const struct settings *settings, i64 rows,
-                      bool explains, struct run_devices *out) {
-    *out = (struct run_devices){
-        .count = 1, .list = {db->cpu}, .alone = "the session asks for the CPU"};
-    if (settings->device == DEVICE_CPU) {
-        return;
-    }
-    mutex_lock(&db->lock);
-    bool tried = db->gpu_tried;
-    mutex_unlock(&db->lock);
-    bool few = rows < AUTO_GPU_ROWS && !settings->mix_devices;
-    if (settings->device == DEVICE_AUTO && !tried && few) {
-        out->alone = "too few rows to start the GPU for";
-        if (!explains || gpu_rests(db)) {
-            return;
-        }
-    }
-    mutex_lock(&db->lock);
-    open_gpus(db);
-    list_devices(db, out);
-    mutex_unlock(&db->lock);
 }

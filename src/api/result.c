@@ -103,41 +103,6 @@ int64_t wf_result_metric(const wf_result *result, const char *name) {
     return -1;
 }
 
-/* The rows from next_row on that lie in one chunk of the answer at hand. */
-static bool read_slice(struct rowset *rows, i64 most, struct wf_batch *out) {
-    i64 row = rows->next_row - rows->answer_first;
-    if (row < rows->slice_start) {
-        rows->slice = 0;
-        rows->slice_start = 0;
-    }
-    for (; rows->slice < rows->answer.slice_count; rows->slice++) {
-        const struct slice *s = &rows->answer.slices[rows->slice];
-        i64 within = row - rows->slice_start;
-        if (within < s->rows) {
-            *out = (struct wf_batch){rows, s->chunk, s->first + within,
-                                     MIN_OF(s->rows - within, most)};
-            return true;
-        }
-        rows->slice_start += s->rows;
-    }
-    return false;
-}
-
-wf_status rowset_read(struct rowset *rows, i64 most, struct wf_batch *out) {
-    memset(out, 0, sizeof *out);
-    while (!read_slice(rows, most, out)) {
-        if (!rows->more) {
-            return rows->failure.status;
-        }
-        wf_status status = rowset_more(rows);
-        if (status) {
-            return status;
-        }
-    }
-    rows->next_row += out->row_count;
-    return WF_OK;
-}
-
 wf_status wf_result_next_batch(wf_result *result, const wf_batch **out_batch) {
     if (!result || !out_batch) {
         return WF_MISUSE;
@@ -221,15 +186,6 @@ const float *wf_batch_float(const wf_batch *batch, int32_t column) {
 
 const double *wf_batch_double(const wf_batch *batch, int32_t column) {
     return values_of(batch, column, KIND_F64);
-}
-
-struct sv batch_text(const struct wf_batch *batch, i32 column, i64 row) {
-    const struct column *col = &batch->chunk->cols[column];
-    i64 at = batch->first + row;
-    if (col->kind == KIND_STR) {
-        return sv_of(((const str *)col->data)[at]);
-    }
-    return dict_get(batch->rows->cols[column].dict, ((const i32 *)col->data)[at]);
 }
 
 static bool is_text(const wf_batch *batch, int32_t column) {

@@ -119,3 +119,18 @@ const char *nearest_name(struct arena *arena, struct sv name, struct sv (*next)(
     }
     return found.ptr ? arena_sv(arena, found).ptr : NULL;
 }
+
+struct name_list {
+    const char *const *names;
+    i64 count;
+};
+
+static struct sv next_of_list(void *arg, i64 i) {
+    const struct name_list *list = arg;
+    return i < list->count ? sv_from(list->names[i]) : (struct sv){NULL, 0};
+}
+
+const char *nearest_of(struct arena *arena, const char *name, const char *const *names, i64 count) {
+    struct name_list list = {names, count};
+    return nearest_name(arena, sv_from(name), next_of_list, &list);
+}

@@ -23,5 +23,7 @@ void map_remove(struct map *map, struct sv key);
  * enough to suggest. `next(arg, i)` returns candidate i, or a view with ptr NULL at the end. */
 const char *nearest_name(struct arena *arena, struct sv name, struct sv (*next)(void *arg, i64 i),
                          void *arg);
+/* The same of a list. */
+const char *nearest_of(struct arena *arena, const char *name, const char *const *names, i64 count);
 
 #endif

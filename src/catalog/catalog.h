@@ -169,9 +169,8 @@ u64 catalog_version(struct catalog *catalog);
 
 /* Each a transaction of its own. ERR_DUPLICATE_TABLE when the name is taken. `position` is of the
  * name in the statement. */
-FALLIBLE catalog_create_table(struct catalog *catalog, struct sv name, u32 col_count,
-                              const struct column_def *cols, u32 tablet_shift, bool plain,
-                              i32 position, struct error *err);
+FALLIBLE catalog_create_table(struct catalog *catalog, const struct table_def *def,
+                              u32 tablet_shift, bool plain, i32 position, struct error *err);
 FALLIBLE catalog_drop_table(struct catalog *catalog, struct sv name, i32 position,
                             struct error *err);
 /* A table's object for edition_change; takes one reference to the table. NULL: refused. */
@@ -217,6 +216,7 @@ struct snapshot {
     struct edition *edition;           /* NULL until first needed */
     const char *path;                  /* names of schemas, separated by commas; NULL = public */
     u32 temp_schema;                   /* looked at first; 0 = none */
+    struct when when;                  /* of the transaction: what definitions mean by "now" */
     VEC(struct snapshot_table) tables; /* versions that differ from the edition's */
 };
 void snapshot_init(struct snapshot *snap, struct catalog *catalog, struct arena *arena);

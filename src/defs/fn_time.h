@@ -23,7 +23,7 @@
 #define IV_BIAS 134217728LL            /* 2^27 */
 #define IV_MONTHS_MAX 134217727LL
 
-/* Fields of EXTRACT and date_trunc; names are in sql/bind_time.c. */
+/* Fields of EXTRACT and date_trunc; names are in typing/time.c. */
 #define FIELD_MICROSECOND 0
 #define FIELD_MILLISECOND 1
 #define FIELD_SECOND 2

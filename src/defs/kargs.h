@@ -63,7 +63,7 @@ struct ktexts {
 #define KOP_ASIDE 0x4000u
 #define KOP_ASIDE_FLAGS 4u /* booleans of sixteen rows in 64 bits */
 struct kop {
-    u16 code; /* enum op_code, KOP_LOAD or KOP_NEXT; with KOP_HOT enum khot */
+    u16 code; /* OP_…, KOP_LOAD or KOP_NEXT; with KOP_HOT enum khot */
     u16 rank; /* of faults; hot: where the boolean goes */
     u16 dst, a, b, c;
     u16 imm;
@@ -90,7 +90,7 @@ struct kop {
 #define KOP_RANGE 0xfffeu
 /* EMIT to a mark sink: row a of output out_count + imm. */
 #define KOP_MARK 0xfffdu
-/* EXPLAIN ANALYZE: adds the active rows to place imm of `counts`. */
+/* EXPLAIN ANALYZE: adds the active rows to place imm of REPORT_COUNTS. */
 #define KOP_COUNT 0xfffcu
 /* kind of PROBE, MATCH, EACH and ANY: PROBE_OUTER and PROBE_SINGLE of program.h, and whether only
  * some rows look anything up: those at b (PROBE), at rank (MATCH, EACH). */
@@ -228,8 +228,9 @@ struct kagg {
 };
 
 /* One report per launch or per step, in device memory. */
-enum { REPORT_FAULT, REPORT_RETRY, REPORT_ROWS, REPORT_SPARE, REPORT_WORDS };
-/* Places of a pipeline where rows are counted; in copies, so that blocks do not queue. */
+enum { REPORT_FAULT, REPORT_RETRY, REPORT_ROWS, REPORT_COUNTS, REPORT_WORDS };
+/* EXPLAIN ANALYZE: places of a pipeline where rows are counted, at the address in REPORT_COUNTS:
+ * [copy * COUNT_PLACES + place]. In copies, so that blocks do not queue. */
 #define COUNT_PLACES 64u
 #define COUNT_COPIES 64u
 enum { RETRY_OUTPUT = 1, RETRY_TABLE = 2, RETRY_DUPLICATE = 4, RETRY_INTERN = 8 }; /* bits */
@@ -261,7 +262,6 @@ struct kargs {
     i64 limit;    /* stop after that many; -1 = never */
     struct kagg agg;
     u64 *report;
-    u64 *counts;             /* [copy * COUNT_PLACES + place]; 0 = nobody asks for them */
     struct ktexts texts_in;  /* host to device: text read from variables */
     struct ktexts texts_out; /* device to host: text written to variables */
 };

@@ -1,1 +1,1 @@
-set(WF_DEFS_SOURCES case_map.c char_class.c host_decimal.c host_format.c host_hash.c host_normal.c host_number.c host_ops.c host_print.c host_regex.c host_text.c operands.c ops.c program_print.c program_verify.c regex.c settings.c types.c value.c value_any.c value_bytes.c value_float.c value_interval.c value_moment.c value_time.c fixed.c regex_auto.c regex_literal.c)
+set(WF_DEFS_SOURCES fixed.c operands.c ops.c program_print.c program_verify.c settings.c types.c value.c value_any.c value_bytes.c value_float.c value_interval.c value_moment.c value_time.c)

@@ -126,11 +126,64 @@ i32 type_oid(struct type t) {
     return type_rows[t.id].oid;
 }
 
+/* The fields an interval keeps, as bits of PostgreSQL's grammar. */
+static const struct {
+    u32 fields;
+    i32 last; /* what lies below it is cut */
+    const char *words;
+} interval_kinds[] = {
+    {0x4, FIELD_YEAR, "year"},
+    {0x2, FIELD_MONTH, "month"},
+    {0x6, FIELD_MONTH, "year to month"},
+    {0x8, FIELD_DAY, "day"},
+    {0x400, FIELD_HOUR, "hour"},
+    {0x800, FIELD_MINUTE, "minute"},
+    {0x1000, FIELD_SECOND, "second"},
+    {0x408, FIELD_HOUR, "day to hour"},
+    {0xc08, FIELD_MINUTE, "day to minute"},
+    {0x1c08, FIELD_SECOND, "day to second"},
+    {0xc00, FIELD_MINUTE, "hour to minute"},
+    {0x1c00, FIELD_SECOND, "hour to second"},
+    {0x1800, FIELD_SECOND, "minute to second"},
+};
+
+const char *interval_words(struct type t) {
+    for (i64 i = 0; i < COUNT_OF(interval_kinds); i++) {
+        if (interval_kinds[i].fields == t.length) {
+            return interval_kinds[i].words;
+        }
+    }
+    return "";
+}
+
+i32 interval_last(struct type t) {
+    for (i64 i = 0; i < COUNT_OF(interval_kinds); i++) {
+        if (interval_kinds[i].fields == t.length && interval_kinds[i].last != FIELD_SECOND) {
+            return interval_kinds[i].last;
+        }
+    }
+    return -1;
+}
+
+static u32 fields_named(struct sv words) {
+    for (i64 i = 0; i < COUNT_OF(interval_kinds); i++) {
+        if (sv_eq_nocase(words, sv_from(interval_kinds[i].words))) {
+            return interval_kinds[i].fields;
+        }
+    }
+    return 0;
+}
+
 const char *type_print(struct type t, char buf[32]) {
     const char *text = t.id < TYPE_COUNT ? type_rows[t.id].text : "?";
     bool timed = t.id < TYPE_COUNT && (type_category(t) == 'D' || type_category(t) == 'T');
     if (t.id == TYPE_DECIMAL && t.precision) {
         snprintf(buf, 32, "%s(%d,%d)", text, t.precision, t.scale);
+    } else if (t.id == TYPE_INTERVAL && t.length) {
+        i32 len = snprintf(buf, 32, "%s %s", text, interval_words(t));
+        if (t.precision) {
+            snprintf(buf + len, (size_t)(32 - len), "(%d)", t.precision - 1);
+        }
     } else if (t.length) {
         snprintf(buf, 32, "%s(%u)", t.id == TYPE_TEXT ? "varchar" : text, t.length);
     } else if (timed && t.precision) {
@@ -218,10 +271,17 @@ bool type_parse(struct sv name, struct type *out) {
             name = trim((struct sv){name.ptr, i});
         }
     }
+    static const char interval[] = "interval ";
+    i64 word = (i64)sizeof interval - 1;
+    u32 fields = 0;
+    if (name.len > word && sv_eq_nocase((struct sv){name.ptr, word}, sv_from(interval))) {
+        fields = fields_named((struct sv){name.ptr + word, name.len - word});
+        name.len = fields ? word - 1 : name.len;
+    }
     for (i64 i = 0; i < COUNT_OF(type_aliases); i++) {
         if (sv_eq_nocase(name, sv_from(type_aliases[i].name))) {
             struct type t = type_of((enum type_id)type_aliases[i].id);
-            t.length = type_aliases[i].length;
+            t.length = fields ? fields : type_aliases[i].length;
             if (modifiers.ptr && !parse_modifiers(modifiers, &t)) {
                 return false;
             }

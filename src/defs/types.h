@@ -22,7 +22,7 @@ struct type {
     u8 precision; /* decimal: 1 to 38; timestamp(p), time(p), interval(p): p + 1, 0 = all digits */
     u8 scale;     /* decimal: 0 to precision */
     u8 element;   /* reserved for arrays; 0 */
-    u32 length;   /* varchar(n), char(n): n; 0 = unlimited */
+    u32 length;   /* varchar(n), char(n): n; interval: its fields, as bits; 0 = no limit */
 };
 
 extern const u8 kind_bytes[KIND_COUNT];
@@ -49,6 +49,8 @@ enum kind type_kind(struct type t);
 i32 type_oid(struct type t);
 /* "decimal(12,2)"; returns buf. */
 const char *type_print(struct type t, char buf[32]);
+const char *interval_words(struct type t); /* "hour to minute", "" for all fields */
+i32 interval_last(struct type t); /* the field below which its values hold nothing; -1 = none */
 /* Reads a type's SQL name (any alias PostgreSQL knows: int4, numeric, varchar, …); false if
  * unknown. */
 bool type_parse(struct sv name, struct type *out);

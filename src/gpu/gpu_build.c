@@ -32,7 +32,7 @@ static FALLIBLE zeroed(struct build *b, i64 bytes, struct gpu_block **out) {
 
 static FALLIBLE start(struct build *b, enum kernel_no kernel, i64 blocks, const void *args) {
     void *function = NULL;
-    TRY(gpu_kernel(b->g, kernel, &function, b->x->err));
+    TRY(gpu_kernel(b->g->card, kernel, &function, b->x->err));
     b->launches++;
     return gpu_launch(b->g, function, blocks, BLOCK_THREADS, 0, b->g->streams[0], args, b->x->err);
 }
@@ -85,7 +85,7 @@ static FALLIBLE scan(struct build *b, u32 *data, i64 count) {
     i64 tiles = (count + SCAN_TILE - 1) / SCAN_TILE;
     TRY(gpu_alloc(b->g, tiles * 4, &b->sums, b->x->err));
     struct kscan args = {data, count, DEV(u32 *, b->sums->addr), tiles};
-    i64 blocks = MIN_OF(tiles, (i64)b->g->sm_count * 8);
+    i64 blocks = MIN_OF(tiles, (i64)b->g->card->sm_count * 8);
     TRY(start(b, KERNEL_SCAN_SUMS, blocks, &args));
     TRY(start(b, KERNEL_SCAN_TOP, 1, &args));
     return start(b, KERNEL_SCAN_APPLY, blocks, &args);
@@ -95,7 +95,7 @@ static FALLIBLE build_runs(struct build *b) {
     struct gpu *g = b->g;
     struct error *err = b->x->err;
     i64 slots = (i64)b->args.slot_count;
-    gpu_heap_free(g, b->gv->heads);
+    gpu_heap_free(g->card, b->gv->heads);
     b->gv->heads = NULL;
     i64 heads = b->args.hashed ? 2 * slots : slots + 1;
     TRY(gpu_alloc(g, heads * 4, &b->gv->heads, err));
@@ -128,7 +128,8 @@ static FALLIBLE build_all(struct build *b, const struct step *step, struct step_
     b->args.nulls = key.nulls;
     b->args.row_count = b->rows;
     b->args.set = b->x->program->vars[step->dst].set;
-    b->blocks = MAX_OF(MIN_OF((b->rows + BLOCK_THREADS - 1) / BLOCK_THREADS, g->sm_count * 8LL), 1);
+    b->blocks =
+        MAX_OF(MIN_OF((b->rows + BLOCK_THREADS - 1) / BLOCK_THREADS, g->card->sm_count * 8LL), 1);
     choose_form(b, step);
     void *first = NULL;
     void *last = NULL;
@@ -169,9 +170,9 @@ wf_status gpu_run_build(struct gpu *g, struct exec *x, u32 step_no, const struct
         (void)g->api->ctx_synchronize();
     }
     for (i32 i = 0; i < COUNT_OF(b.temps); i++) {
-        gpu_heap_free(g, b.temps[i]);
+        gpu_heap_free(g->card, b.temps[i]);
     }
-    gpu_heap_free(g, b.sums);
+    gpu_heap_free(g->card, b.sums);
     metric->device = "gpu";
     metric->rows_in += b.rows;
     metric->rows_out += b.rows;

@@ -19,7 +19,7 @@
 
 struct pin {
     struct buffer *buf;
-    struct gpu *owner;
+    struct gpu_card *owner;
 };
 static struct {
     _Atomic i32 state; /* 0 = lock not made, 1 = being made, 2 = ready */
@@ -56,12 +56,12 @@ static void unpin(struct buffer *buf) {
     mutex_unlock(&pins.lock);
 }
 
-void gpu_unpin_all(struct gpu *g) {
+void gpu_unpin_all(struct gpu_card *card) {
     pins_open();
     mutex_lock(&pins.lock);
     i64 kept = 0;
     for (i64 i = 0; i < pins.count; i++) {
-        if (pins.items[i].owner == g) {
+        if (pins.items[i].owner == card) {
             unpin_one(pins.items[i]);
         } else {
             pins.items[kept++] = pins.items[i];
@@ -106,7 +106,7 @@ bool gpu_pin(struct gpu *g, struct buffer *buf) {
     }
     if (done) {
         buf->pinned = 1;
-        pins.items[pins.count++] = (struct pin){buf, g};
+        pins.items[pins.count++] = (struct pin){buf, g->card};
         buffer_unpin = unpin;
     }
     mutex_unlock(&pins.lock);
@@ -151,8 +151,8 @@ static u64 cache_hash(u64 tablet_id, u32 col) {
     return hash_u64(tablet_id * 4096 + col);
 }
 
-struct cached *gpu_cache_find(struct gpu *g, u64 tablet_id, u32 col) {
-    struct gpu_cache *cache = &g->cache;
+struct cached *gpu_cache_find(struct gpu_card *card, u64 tablet_id, u32 col) {
+    struct gpu_cache *cache = &card->cache;
     if (!cache->slot_count) {
         return NULL;
     }
@@ -164,13 +164,13 @@ struct cached *gpu_cache_find(struct gpu *g, u64 tablet_id, u32 col) {
     return c;
 }
 
-static bool cache_grow(struct gpu *g) {
-    struct gpu_cache *cache = &g->cache;
+static bool cache_grow(struct gpu_card *card) {
+    struct gpu_cache *cache = &card->cache;
     if (cache->count < cache->slot_count) {
         return true;
     }
     i64 slot_count = MAX_OF(cache->slot_count * 2, 64);
-    struct cached **slots = mem_alloc(g->mem, slot_count * (i64)sizeof *slots);
+    struct cached **slots = mem_alloc(card->mem, slot_count * (i64)sizeof *slots);
     if (!slots) {
         return false;
     }
@@ -180,7 +180,7 @@ static bool cache_grow(struct gpu *g) {
         c->chain = slots[slot];
         slots[slot] = c;
     }
-    mem_free(g->mem, cache->slots, cache->slot_count * (i64)sizeof *slots);
+    mem_free(card->mem, cache->slots, cache->slot_count * (i64)sizeof *slots);
     cache->slots = slots;
     cache->slot_count = slot_count;
     return true;
@@ -198,8 +198,8 @@ static void order_add(struct gpu_cache *cache, struct cached *c) {
     cache->newest = c;
 }
 
-static void cache_drop(struct gpu *g, struct cached *c) {
-    struct gpu_cache *cache = &g->cache;
+static void cache_drop(struct gpu_card *card, struct cached *c) {
+    struct gpu_cache *cache = &card->cache;
     struct cached **at =
         &cache->slots[cache_hash(c->tablet_id, c->col) & (u64)(cache->slot_count - 1)];
     while (*at != c) {
@@ -209,14 +209,14 @@ static void cache_drop(struct gpu *g, struct cached *c) {
     order_remove(cache, c);
     cache->count--;
     cache->bytes -= c->block ? c->block->bytes : 0;
-    gpu_heap_free(g, c->block);
-    mem_free(g->mem, c, (i64)sizeof *c);
+    gpu_heap_free(card, c->block);
+    mem_free(card->mem, c, (i64)sizeof *c);
 }
 
 wf_status gpu_cache_load(struct gpu *g, const struct tablet *tablet, u32 col, i64 rows,
                          void *stream, struct cached **out, i64 *moved, struct error *err) {
-    struct gpu_cache *cache = &g->cache;
-    struct cached *c = gpu_cache_find(g, tablet->id, col);
+    struct gpu_cache *cache = &g->card->cache;
+    struct cached *c = gpu_cache_find(g->card, tablet->id, col);
     if (c) {
         order_remove(cache, c);
         order_add(cache, c);
@@ -231,10 +231,10 @@ wf_status gpu_cache_load(struct gpu *g, const struct tablet *tablet, u32 col, i6
     if (seg.total_bytes > 0) {
         TRY(gpu_alloc(g, data_room + valid_room + seg.text_bytes, &block, err));
     }
-    c = cache_grow(g) ? mem_alloc(g->mem, (i64)sizeof *c) : NULL;
+    c = cache_grow(g->card) ? mem_alloc(g->card->mem, (i64)sizeof *c) : NULL;
     if (!c) {
-        gpu_heap_free(g, block);
-        return memory_refused(g->mem, err, (i64)sizeof *c);
+        gpu_heap_free(g->card, block);
+        return memory_refused(g->card->mem, err, (i64)sizeof *c);
     }
     *c = (struct cached){.tablet_id = tablet->id, .col = col, .block = block, .run_no = g->run_no};
     c->data = block && seg.data_bytes ? block->addr : 0;
@@ -256,7 +256,7 @@ wf_status gpu_cache_load(struct gpu *g, const struct tablet *tablet, u32 col, i6
         status = gpu_upload(g, c->text, seg.text, seg.text_bytes, seg.text_buffer, stream, err);
     }
     if (status) {
-        cache_drop(g, c);
+        cache_drop(g->card, c);
         return status;
     }
     *moved += seg.total_bytes;
@@ -266,12 +266,12 @@ wf_status gpu_cache_load(struct gpu *g, const struct tablet *tablet, u32 col, i6
 
 i64 gpu_cache_evict(struct gpu *g, i64 bytes) {
     i64 freed = 0;
-    struct cached *c = g->cache.oldest;
+    struct cached *c = g->card->cache.oldest;
     while (c && freed < bytes) {
         struct cached *newer = c->newer;
         if (c->run_no != g->run_no && c->block) {
             freed += c->block->bytes;
-            cache_drop(g, c);
+            cache_drop(g->card, c);
         }
         c = newer;
     }
@@ -280,16 +280,16 @@ i64 gpu_cache_evict(struct gpu *g, i64 bytes) {
 
 i64 gpu_cache_evictable(const struct gpu *g) {
     i64 bytes = 0;
-    for (const struct cached *c = g->cache.newest; c; c = c->older) {
+    for (const struct cached *c = g->card->cache.newest; c; c = c->older) {
         bytes += c->run_no != g->run_no && c->block ? c->block->bytes : 0;
     }
     return bytes;
 }
 
-void gpu_cache_fini(struct gpu *g) {
-    while (g->cache.newest) {
-        cache_drop(g, g->cache.newest);
+void gpu_cache_fini(struct gpu_card *card) {
+    while (card->cache.newest) {
+        cache_drop(card, card->cache.newest);
     }
-    mem_free(g->mem, g->cache.slots, g->cache.slot_count * (i64)sizeof *g->cache.slots);
-    memset(&g->cache, 0, sizeof g->cache);
+    mem_free(card->mem, card->cache.slots, card->cache.slot_count * (i64)sizeof *card->cache.slots);
+    memset(&card->cache, 0, sizeof card->cache);
 }

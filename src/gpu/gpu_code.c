@@ -109,13 +109,13 @@ bool gpu_compile(const struct cu_api *api, const char *text, const char *const *
 
 /* --- the cache on disk --- */
 
-static bool cache_path(const struct gpu *g, u64 key, char *out, size_t bytes, char *dir) {
+static bool cache_path(const struct gpu_card *card, u64 key, char *out, size_t bytes, char *dir) {
     const char *own = getenv("WARPFOX_CACHE");
     const char *xdg = getenv("XDG_CACHE_HOME");
     const char *home = getenv("HOME");
     if (own && own[0]) {
         snprintf(dir, bytes, "%s", own);
-    } else if (g->api->is_simt) {
+    } else if (card->api->is_simt) {
         return false; /* its objects depend on how it was built, which no key knows */
     } else if (xdg && xdg[0]) {
         snprintf(dir, bytes, "%s/warpfox", xdg);
@@ -127,13 +127,13 @@ static bool cache_path(const struct gpu *g, u64 key, char *out, size_t bytes, ch
     return (size_t)snprintf(out, bytes, "%s/%016llx.cubin", dir, key) < bytes;
 }
 
-static bool cache_read(struct gpu *g, struct code *code) {
+static bool cache_read(struct gpu_card *card, struct code *code) {
     char path[2048];
     char dir[2048];
     struct error err;
     struct file_view view;
     error_reset(&err);
-    if (!cache_path(g, code->key, path, sizeof path, dir) || !file_exists(path) ||
+    if (!cache_path(card, code->key, path, sizeof path, dir) || !file_exists(path) ||
         file_view_open(&view, path, &err)) {
         return false;
     }
@@ -155,12 +155,12 @@ static bool cache_read(struct gpu *g, struct code *code) {
     return code->image != NULL;
 }
 
-static void cache_write(struct gpu *g, const struct code *code) {
+static void cache_write(struct gpu_card *card, const struct code *code) {
     char path[2048];
     char dir[2048];
     struct error err;
     error_reset(&err);
-    if (!cache_path(g, code->key, path, sizeof path, dir) || file_make_dirs(dir, &err)) {
+    if (!cache_path(card, code->key, path, sizeof path, dir) || file_make_dirs(dir, &err)) {
         return;
     }
     struct cache_head head = {CACHE_MAGIC, code->key,
@@ -178,58 +178,58 @@ static void cache_write(struct gpu *g, const struct code *code) {
 
 /* --- code objects --- */
 
-static u64 code_key(const struct gpu *g, const char *text, i64 bytes, const char *options) {
-    u64 key = XXH3_64bits_withSeed(text, (size_t)bytes, g->codes.base_key);
+static u64 code_key(const struct gpu_card *card, const char *text, i64 bytes, const char *options) {
+    u64 key = XXH3_64bits_withSeed(text, (size_t)bytes, card->codes.base_key);
     return XXH3_64bits_withSeed(options, strlen(options), key);
 }
 
-void gpu_codes_init(struct gpu *g) {
-    struct gpu_codes *codes = &g->codes;
+void gpu_codes_init(struct gpu_card *card) {
+    struct gpu_codes *codes = &card->codes;
     memset(codes, 0, sizeof *codes);
     mutex_init(&codes->lock);
     cond_init(&codes->ready);
-    int version[3] = {g->chip, 0, 0};
-    if (g->api->has_rtc) {
-        (void)g->api->rtc_version(&version[1], &version[2]);
+    int version[3] = {card->chip, 0, 0};
+    if (card->api->has_rtc) {
+        (void)card->api->rtc_version(&version[1], &version[2]);
     }
     u64 key = XXH3_64bits(version, sizeof version);
-    key = XXH3_64bits_withSeed(g->chip_name, strlen(g->chip_name), key);
+    key = XXH3_64bits_withSeed(card->chip_name, strlen(card->chip_name), key);
     for (i32 i = 0; i < gpu_text_count; i++) {
         key = XXH3_64bits_withSeed(gpu_texts[i].text, strlen(gpu_texts[i].text), key);
     }
     codes->base_key = key;
 }
 
-static void compile_text(struct gpu *g, struct code *code) {
+static void compile_text(struct gpu_card *card, struct code *code) {
     char chip[40];
-    snprintf(chip, sizeof chip, "--gpu-architecture=sm_%d", g->chip);
+    snprintf(chip, sizeof chip, "--gpu-architecture=sm_%d", card->chip);
     const char *options[] = {chip, "--std=c++17", "--fmad=false", "--device-int128", code->options};
     code->found = 0;
-    if (!g->api->has_rtc) {
+    if (!card->api->has_rtc) {
         snprintf(code->log, sizeof code->log, "NVRTC (libnvrtc.so) was not found");
         atomic_store(&code->state, CODE_FAILED);
-    } else if (gpu_compile(g->api, code->text, options, code->options[0] ? 5 : 4, &code->image,
+    } else if (gpu_compile(card->api, code->text, options, code->options[0] ? 5 : 4, &code->image,
                            &code->image_bytes, code->log)) {
-        g->codes.compile_count++;
-        cache_write(g, code);
+        card->codes.compile_count++;
+        cache_write(card, code);
         atomic_store(&code->state, CODE_COMPILED);
     } else {
         atomic_store(&code->state, CODE_FAILED);
     }
 }
 
-static void compile_now(struct gpu *g, struct code *code) {
-    if (cache_read(g, code)) {
-        g->codes.disk_hits++;
+static void compile_now(struct gpu_card *card, struct code *code) {
+    if (cache_read(card, code)) {
+        card->codes.disk_hits++;
         atomic_store(&code->state, CODE_COMPILED);
     } else {
-        compile_text(g, code);
+        compile_text(card, code);
     }
 }
 
 static void compile_thread(void *arg) {
-    struct gpu *g = arg;
-    struct gpu_codes *codes = &g->codes;
+    struct gpu_card *card = arg;
+    struct gpu_codes *codes = &card->codes;
     mutex_lock(&codes->lock);
     while (!codes->stop) {
         struct code *code = codes->queue_head;
@@ -240,15 +240,15 @@ static void compile_thread(void *arg) {
         codes->queue_head = code->queue_next;
         codes->queue_tail = codes->queue_head ? codes->queue_tail : NULL;
         mutex_unlock(&codes->lock);
-        compile_now(g, code);
+        compile_now(card, code);
         mutex_lock(&codes->lock);
         cond_broadcast(&codes->ready);
     }
     mutex_unlock(&codes->lock);
 }
 
-static struct code *code_new(struct gpu *g, const char *text, i64 bytes, const char *options,
-                             u64 key) {
+static struct code *code_new(struct gpu_card *card, const char *text, i64 bytes,
+                             const char *options, u64 key) {
     struct code *code = calloc(1, sizeof *code);
     if (!code) {
         return NULL;
@@ -262,15 +262,15 @@ static struct code *code_new(struct gpu *g, const char *text, i64 bytes, const c
     }
     memcpy(code->text, text, (size_t)bytes);
     code->text[bytes] = 0;
-    code->next = g->codes.list;
-    g->codes.list = code;
+    code->next = card->codes.list;
+    card->codes.list = code;
     return code;
 }
 
-static void enqueue(struct gpu *g, struct code *code) {
-    struct gpu_codes *codes = &g->codes;
+static void enqueue(struct gpu_card *card, struct code *code) {
+    struct gpu_codes *codes = &card->codes;
     if (!codes->thread) {
-        codes->thread = thread_start(compile_thread, g);
+        codes->thread = thread_start(compile_thread, card);
     }
     if (codes->queue_tail) {
         codes->queue_tail->queue_next = code;
@@ -283,28 +283,29 @@ static void enqueue(struct gpu *g, struct code *code) {
 
 /* The module and, where `kernel` is named, its function, of an image that was found; whether the
  * driver takes it. A context that is lost stays lost: then compiling would not help. */
-static bool takes_found(struct gpu *g, struct code *code, const char *kernel) {
+static bool takes_found(struct gpu_card *card, struct code *code, const char *kernel) {
     void *function = NULL;
-    if (g->api->module_load(&code->module, code->image)) {
+    if (card->api->module_load(&code->module, code->image)) {
         code->module = NULL;
         return false;
     }
-    if (kernel && g->api->module_function(&function, code->module, kernel)) {
-        (void)g->api->module_unload(code->module);
+    if (kernel && card->api->module_function(&function, code->module, kernel)) {
+        (void)card->api->module_unload(code->module);
         code->module = NULL;
         return false;
     }
     return true;
 }
 
-static FALLIBLE code_load(struct gpu *g, struct code *code, const char *kernel, struct error *err) {
+static FALLIBLE code_load(struct gpu_card *card, struct code *code, const char *kernel,
+                          struct error *err) {
     if (atomic_load(&code->state) != CODE_COMPILED) {
         return ERR_OK;
     }
-    if (code->found && code->text && !takes_found(g, code, kernel)) {
+    if (code->found && code->text && !takes_found(card, code, kernel)) {
         free(code->image);
         code->image = NULL;
-        compile_text(g, code);
+        compile_text(card, code);
         if (atomic_load(&code->state) == CODE_FAILED) {
             FAIL(err, GPU,
                  "kernel %s: the image found cannot be loaded, and compiling it failed: %s", kernel,
@@ -312,7 +313,7 @@ static FALLIBLE code_load(struct gpu *g, struct code *code, const char *kernel, 
         }
     }
     if (!code->module) {
-        CU(g->api->module_load(&code->module, code->image));
+        CARD(card->api->module_load(&code->module, code->image));
     }
     atomic_store(&code->state, CODE_LOADED);
     free(code->text);
@@ -320,11 +321,11 @@ static FALLIBLE code_load(struct gpu *g, struct code *code, const char *kernel, 
     return ERR_OK;
 }
 
-const struct gpu_image *gpu_image_find(const struct gpu *g, const char *module) {
+const struct gpu_image *gpu_image_find(const struct gpu_card *card, const char *module) {
     const struct gpu_image *found = NULL;
-    for (i32 i = 0; i < gpu_image_count && !g->api->is_simt; i++) {
+    for (i32 i = 0; i < gpu_image_count && !card->api->is_simt; i++) {
         const struct gpu_image *image = &gpu_images[i];
-        bool runs = image->is_ptx ? image->chip <= g->chip : image->chip == g->chip;
+        bool runs = image->is_ptx ? image->chip <= card->chip : image->chip == card->chip;
         if (runs && !strcmp(image->module, module) && (!found || found->is_ptx)) {
             found = image;
         }
@@ -332,19 +333,19 @@ const struct gpu_image *gpu_image_find(const struct gpu *g, const char *module) 
     return found;
 }
 
-static FALLIBLE load_module(struct gpu *g, enum module_no no, const char *kernel, struct code **out,
-                            struct error *err) {
-    struct gpu_codes *codes = &g->codes;
+static FALLIBLE load_module(struct gpu_card *card, enum module_no no, const char *kernel,
+                            struct code **out, struct error *err) {
+    struct gpu_codes *codes = &card->codes;
     struct code *code = codes->modules[no];
     if (!code) {
         char text[100];
         i32 bytes = snprintf(text, sizeof text, "#include \"%s.h\"\n", module_texts[no]);
-        u64 key = code_key(g, text, bytes, module_options[no]);
-        code = code_new(g, text, bytes, module_options[no], key);
+        u64 key = code_key(card, text, bytes, module_options[no]);
+        code = code_new(card, text, bytes, module_options[no], key);
         if (!code) {
-            return memory_refused(g->mem, err, bytes);
+            return memory_refused(card->mem, err, bytes);
         }
-        const struct gpu_image *image = gpu_image_find(g, module_texts[no]);
+        const struct gpu_image *image = gpu_image_find(card, module_texts[no]);
         if (image) {
             code->image = malloc((size_t)image->bytes);
         }
@@ -355,7 +356,7 @@ static FALLIBLE load_module(struct gpu *g, enum module_no no, const char *kernel
             atomic_store(&code->state, CODE_COMPILED);
         }
         if (!code->image) {
-            compile_now(g, code);
+            compile_now(card, code);
         }
         codes->modules[no] = code;
     }
@@ -364,53 +365,53 @@ static FALLIBLE load_module(struct gpu *g, enum module_no no, const char *kernel
         FAIL(err, GPU, "kernel module %s cannot be compiled: %s", module_texts[no], code->log);
     }
     *out = code;
-    return code_load(g, code, kernel, err);
+    return code_load(card, code, kernel, err);
 }
 
-wf_status gpu_kernel(struct gpu *g, enum kernel_no kernel, void **out, struct error *err) {
-    struct gpu_codes *codes = &g->codes;
+wf_status gpu_kernel(struct gpu_card *card, enum kernel_no kernel, void **out, struct error *err) {
+    struct gpu_codes *codes = &card->codes;
     if (!codes->kernels[kernel]) {
         struct code *code = NULL;
         const char *name = kernel_infos[kernel].name;
-        TRY(load_module(g, kernel_infos[kernel].module, name, &code, err));
-        CU(g->api->module_function(&codes->kernels[kernel], code->module, name));
+        TRY(load_module(card, kernel_infos[kernel].module, name, &code, err));
+        CARD(card->api->module_function(&codes->kernels[kernel], code->module, name));
     }
     *out = codes->kernels[kernel];
     return ERR_OK;
 }
 
-static struct gpu_made *made_find(struct gpu *g, u64 key) {
-    struct gpu_made *made = g->codes.made;
+static struct gpu_made *made_find(struct gpu_card *card, u64 key) {
+    struct gpu_made *made = card->codes.made;
     while (made && made->key != key) {
         made = made->next;
     }
     return made;
 }
 
-static struct code *code_find(struct gpu *g, u64 key) {
-    struct code *code = g->codes.list;
+static struct code *code_find(struct gpu_card *card, u64 key) {
+    struct code *code = card->codes.list;
     while (code && (code->key != key || atomic_load(&code->state) == CODE_FAILED)) {
         code = code->next;
     }
     return code;
 }
 
-static FALLIBLE make_template(struct gpu *g, const char *module, const char *defines,
+static FALLIBLE make_template(struct gpu_card *card, const char *module, const char *defines,
                               struct code **out, struct error *err) {
     char text[2000];
     i32 bytes = snprintf(text, sizeof text, "%s#include \"%s.h\"\n", defines, module);
     CHECK(bytes < (i32)sizeof text);
-    u64 key = code_key(g, text, bytes, "");
-    mutex_lock(&g->codes.lock);
-    struct code *code = code_find(g, key);
+    u64 key = code_key(card, text, bytes, "");
+    mutex_lock(&card->codes.lock);
+    struct code *code = code_find(card, key);
     bool is_new = !code;
-    code = code ? code : code_new(g, text, bytes, "", key);
-    mutex_unlock(&g->codes.lock);
+    code = code ? code : code_new(card, text, bytes, "", key);
+    mutex_unlock(&card->codes.lock);
     if (!code) {
-        return memory_refused(g->mem, err, bytes);
+        return memory_refused(card->mem, err, bytes);
     }
     if (is_new) {
-        compile_now(g, code);
+        compile_now(card, code);
     }
     if (atomic_load(&code->state) == CODE_FAILED) {
         FAIL(err, GPU, "kernel module %s cannot be compiled: %s", module, code->log);
@@ -419,65 +420,65 @@ static FALLIBLE make_template(struct gpu *g, const char *module, const char *def
     return ERR_OK;
 }
 
-wf_status gpu_template_function(struct gpu *g, const char *module, const char *defines,
+wf_status gpu_template_function(struct gpu_card *card, const char *module, const char *defines,
                                 const char *kernel, void **out, struct error *err) {
     u64 key = XXH3_64bits_withSeed(defines, strlen(defines), XXH3_64bits(module, strlen(module)));
     key = XXH3_64bits_withSeed(kernel, strlen(kernel), key);
-    struct gpu_made *made = made_find(g, key);
+    struct gpu_made *made = made_find(card, key);
     if (!made) {
         struct code *code = NULL;
-        TRY(make_template(g, module, defines, &code, err));
+        TRY(make_template(card, module, defines, &code, err));
         made = calloc(1, sizeof *made);
         if (!made) {
-            return memory_refused(g->mem, err, (i64)sizeof *made);
+            return memory_refused(card->mem, err, (i64)sizeof *made);
         }
-        *made = (struct gpu_made){key, code, NULL, g->codes.made};
-        g->codes.made = made;
+        *made = (struct gpu_made){key, code, NULL, card->codes.made};
+        card->codes.made = made;
     }
     if (!made->function) {
-        TRY(code_load(g, made->code, kernel, err));
-        CU(g->api->module_function(&made->function, made->code->module, kernel));
+        TRY(code_load(card, made->code, kernel, err));
+        CARD(card->api->module_function(&made->function, made->code->module, kernel));
     }
     *out = made->function;
     return ERR_OK;
 }
 
-static void wait_for(struct gpu *g, struct code *code) {
-    mutex_lock(&g->codes.lock);
+static void wait_for(struct gpu_card *card, struct code *code) {
+    mutex_lock(&card->codes.lock);
     while (atomic_load(&code->state) == CODE_QUEUED) {
-        cond_wait(&g->codes.ready, &g->codes.lock);
+        cond_wait(&card->codes.ready, &card->codes.lock);
     }
-    mutex_unlock(&g->codes.lock);
+    mutex_unlock(&card->codes.lock);
 }
 
-wf_status gpu_woven(struct gpu *g, const struct text *text, bool wait, void **out,
+wf_status gpu_woven(struct gpu_card *card, const struct text *text, bool wait, void **out,
                     struct error *err) {
-    struct gpu_codes *codes = &g->codes;
+    struct gpu_codes *codes = &card->codes;
     *out = NULL;
-    u64 key = code_key(g, text->ptr, text->len, "");
+    u64 key = code_key(card, text->ptr, text->len, "");
     mutex_lock(&codes->lock);
     struct code *code = codes->list;
     while (code && (code->key != key || (wait && atomic_load(&code->state) == CODE_FAILED))) {
         code = code->next; /* whoever waits gets another attempt */
     }
     if (!code) {
-        code = code_new(g, text->ptr, text->len, "", key);
+        code = code_new(card, text->ptr, text->len, "", key);
         if (code) {
-            enqueue(g, code);
+            enqueue(card, code);
         }
     }
     bool has_thread = codes->thread != NULL;
     mutex_unlock(&codes->lock);
     if (!code) {
-        return memory_refused(g->mem, err, text->len);
+        return memory_refused(card->mem, err, text->len);
     }
     if (!has_thread) { /* no thread could be started: compile here */
         codes->queue_head = codes->queue_tail = NULL;
         if (atomic_load(&code->state) == CODE_QUEUED) {
-            compile_now(g, code);
+            compile_now(card, code);
         }
     } else if (wait) {
-        wait_for(g, code);
+        wait_for(card, code);
     }
     i32 state = atomic_load(&code->state);
     if (state == CODE_FAILED && wait) {
@@ -486,32 +487,32 @@ wf_status gpu_woven(struct gpu *g, const struct text *text, bool wait, void **ou
     if (state == CODE_QUEUED || state == CODE_FAILED) {
         return ERR_OK;
     }
-    TRY(code_load(g, code, "k_woven", err));
+    TRY(code_load(card, code, "k_woven", err));
     if (!code->function) {
-        CU(g->api->module_function(&code->function, code->module, "k_woven"));
-        CU(g->api->func_attribute(&code->regs, CU_FUNC_REGS, code->function));
+        CARD(card->api->module_function(&code->function, code->module, "k_woven"));
+        CARD(card->api->func_attribute(&code->regs, CU_FUNC_REGS, code->function));
     }
     *out = code->function;
     return ERR_OK;
 }
 
-void gpu_codes_unload(struct gpu *g) {
-    for (struct code *code = g->codes.list; code; code = code->next) {
+void gpu_codes_unload(struct gpu_card *card) {
+    for (struct code *code = card->codes.list; code; code = code->next) {
         if (atomic_load(&code->state) == CODE_LOADED) {
-            (void)g->api->module_unload(code->module);
+            (void)card->api->module_unload(code->module);
             atomic_store(&code->state, CODE_COMPILED);
         }
         code->module = NULL;
         code->function = NULL;
     }
-    memset(g->codes.kernels, 0, sizeof g->codes.kernels);
-    for (struct gpu_made *made = g->codes.made; made; made = made->next) {
+    memset(card->codes.kernels, 0, sizeof card->codes.kernels);
+    for (struct gpu_made *made = card->codes.made; made; made = made->next) {
         made->function = NULL;
     }
 }
 
-void gpu_codes_fini(struct gpu *g, bool context_alive) {
-    struct gpu_codes *codes = &g->codes;
+void gpu_codes_fini(struct gpu_card *card, bool context_alive) {
+    struct gpu_codes *codes = &card->codes;
     mutex_lock(&codes->lock);
     codes->stop = true;
     cond_broadcast(&codes->ready);
@@ -520,7 +521,7 @@ void gpu_codes_fini(struct gpu *g, bool context_alive) {
         thread_join(codes->thread);
     }
     if (context_alive) {
-        gpu_codes_unload(g);
+        gpu_codes_unload(card);
     }
     for (struct gpu_made *made = codes->made, *next; made; made = next) {
         next = made->next;

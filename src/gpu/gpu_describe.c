@@ -14,7 +14,7 @@ static void measure(struct gpu *g, f64 *out_up, f64 *out_down) {
     error_reset(&err);
     i64 bytes = g->api->is_simt ? 1 << 20 : PROBE_BYTES;
     struct pinned host = {0};
-    struct gpu_block *block = gpu_heap_alloc(g, bytes);
+    struct gpu_block *block = gpu_heap_alloc(g->card, bytes);
     void *events[3] = {NULL, NULL, NULL};
     *out_up = *out_down = 0;
     bool fine = block && gpu_pinned_reserve(g, &host, bytes, &err) == ERR_OK;
@@ -41,7 +41,7 @@ static void measure(struct gpu *g, f64 *out_up, f64 *out_down) {
         }
     }
     gpu_pinned_free(g, &host);
-    gpu_heap_free(g, block);
+    gpu_heap_free(g->card, block);
 }
 
 /* Times `rounds` of one kind of work on stream 0 and keeps the fastest; 0 when it failed. */
@@ -85,7 +85,7 @@ static bool probe_read(struct gpu *g, void *arg) {
     struct error err;
     error_reset(&err);
     struct kprobe args = {DEV(const u8 *, p->a->addr), p->bytes / 16, DEV(u32 *, p->b->addr)};
-    return !gpu_launch(g, p->function, g->sm_count * 4LL, 512, 0, g->streams[0], &args, &err);
+    return !gpu_launch(g, p->function, g->card->sm_count * 4LL, 512, 0, g->streams[0], &args, &err);
 }
 
 /* GB/s of a kernel that reads pinned host memory over the bus; 0 when not measured. */
@@ -94,18 +94,18 @@ static f64 measure_mapped(struct gpu *g) {
     error_reset(&err);
     struct pinned host = {0};
     struct gpu_block out = {0};
-    struct gpu_block *word = gpu_heap_alloc(g, 256);
+    struct gpu_block *word = gpu_heap_alloc(g->card, 256);
     struct card_probe p = {.a = &out, .b = word, .bytes = g->api->is_simt ? 1 << 16 : 256LL << 20};
     f64 rate = 0;
     if (word && !gpu_pinned_reserve(g, &host, p.bytes, &err) &&
         !g->api->host_device_ptr(&out.addr, host.host, 0) &&
-        !gpu_kernel(g, KERNEL_PROBE_READ, &p.function, &err)) {
+        !gpu_kernel(g->card, KERNEL_PROBE_READ, &p.function, &err)) {
         memset(host.host, 1, (size_t)p.bytes);
         f64 seconds = fastest_seconds(g, probe_read, &p);
         rate = seconds > 0 ? 1e-9 * (f64)p.bytes / seconds : 0;
     }
     gpu_pinned_free(g, &host);
-    gpu_heap_free(g, word);
+    gpu_heap_free(g->card, word);
     return rate;
 }
 
@@ -115,17 +115,17 @@ static void measure_card(struct gpu *g, f64 *out_read, f64 *out_copy) {
     error_reset(&err);
     struct card_probe p = {.bytes = g->api->is_simt ? 1 << 16 : 2LL << 30};
     *out_read = *out_copy = 0;
-    p.a = gpu_heap_alloc(g, p.bytes);
-    p.b = gpu_heap_alloc(g, p.bytes);
+    p.a = gpu_heap_alloc(g->card, p.bytes);
+    p.b = gpu_heap_alloc(g->card, p.bytes);
     if (p.a && p.b && !g->api->set_bytes(p.a->addr, 1, (size_t)p.bytes, g->streams[0]) &&
-        !gpu_kernel(g, KERNEL_PROBE_READ, &p.function, &err)) {
+        !gpu_kernel(g->card, KERNEL_PROBE_READ, &p.function, &err)) {
         f64 copy = fastest_seconds(g, probe_copy, &p);
         f64 read = fastest_seconds(g, probe_read, &p);
         *out_copy = copy > 0 ? 2e-9 * (f64)p.bytes / copy : 0;
         *out_read = read > 0 ? 1e-9 * (f64)p.bytes / read : 0;
     }
-    gpu_heap_free(g, p.a);
-    gpu_heap_free(g, p.b);
+    gpu_heap_free(g->card, p.a);
+    gpu_heap_free(g->card, p.b);
 }
 
 static void describe_code(struct text *out, const struct gpu *g) {
@@ -139,7 +139,7 @@ static void describe_code(struct text *out, const struct gpu *g) {
             out, "  no NVRTC (libnvrtc.so): woven kernels cannot be compiled; the virtual machine "
                  "runs everything\n");
     }
-    const struct gpu_image *image = gpu_image_find(g, "vm_rows");
+    const struct gpu_image *image = gpu_image_find(g->card, "vm_rows");
     if (image) {
         text_print(out, "  fixed kernels: compiled ahead of time for sm_%d%s\n", image->chip,
                    image->is_ptx ? ", as PTX" : "");
@@ -160,9 +160,9 @@ void gpu_describe(struct text *out) {
     struct gpu *g = dev->self;
     int driver = 0;
     (void)g->api->driver_version(&driver);
-    text_print(out, "gpu: %s, sm_%d, %d multiprocessors, %.1f GiB, budget %.1f GiB\n", g->chip_name,
-               g->chip, g->sm_count, (f64)g->total_bytes / (1 << 30),
-               (f64)g->heap.budget_bytes / (1 << 30));
+    text_print(out, "gpu: %s, sm_%d, %d multiprocessors, %.1f GiB, budget %.1f GiB\n",
+               g->card->chip_name, g->card->chip, g->card->sm_count,
+               (f64)g->card->total_bytes / (1 << 30), (f64)g->card->heap.budget_bytes / (1 << 30));
     text_print(out, "  driver %d.%d from %s\n", driver / 1000, driver % 1000 / 10, g->api->from);
     describe_code(out, g);
     f64 up = 0;

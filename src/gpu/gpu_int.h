@@ -1,10 +1,11 @@
 /* gpu_int.h: what the files of gpu/ share.
  *
- * One `gpu` per opened device. Its lock is held for a whole step, so streams, staging memory, the
- * segment cache and loaded code need no locks of their own; the heap has one, because variables are
- * released by whoever ends a statement. After a CUDA error that poisons the context the gpu is
- * `broken`; its next use resets the context, and blocks that were handed out before carry an older
- * epoch and are only forgotten. */
+ * A `gpu_card` is what all work on one card shares: context, heap, segment cache, code, registered
+ * host memory. A `gpu` is a worker on a card: streams, argument block, reports, events. The worker's
+ * lock is held for a whole step; the heap has a lock of its own, because variables are released by
+ * whoever ends a statement. After a CUDA error that poisons the context the card is `broken`; its
+ * next use resets the context, and blocks that were handed out before carry an older epoch and are
+ * only forgotten. */
 #ifndef WF_GPU_GPU_INT_H
 #define WF_GPU_GPU_INT_H
 
@@ -28,6 +29,7 @@ enum { GPU_STREAMS = 4, GPU_ALIGN = 256, VM_BLOCK = 128, WOVEN_BLOCK = 256 };
 /* --- device memory (gpu_memory.c) --- */
 
 struct gpu;
+struct gpu_card;
 struct gpu_image;
 struct gpu_slab;
 struct gpu_block {
@@ -50,11 +52,12 @@ struct gpu_heap {
 };
 /* NULL when the budget or the card refuses; never evicts. 256-byte aligned, at least 64 readable
  * bytes after the end. */
-struct gpu_block *gpu_heap_alloc(struct gpu *g, i64 bytes);
-void gpu_heap_free(struct gpu *g, struct gpu_block *block); /* NULL is fine; from any thread */
-void gpu_heap_fini(struct gpu *g, bool context_alive);
+struct gpu_block *gpu_heap_alloc(struct gpu_card *card, i64 bytes);
+void gpu_heap_free(struct gpu_card *card,
+                   struct gpu_block *block); /* NULL is fine; from any thread */
+void gpu_heap_fini(struct gpu_card *card, bool context_alive);
 i64 gpu_heap_available(
-    struct gpu *g); /* bytes that could still be handed out, fragmentation aside */
+    struct gpu_card *card); /* bytes that could still be handed out, fragmentation aside */
 /* Evicts cached segments as needed; ERR_DEVICE_MEMORY names bytes, budget and gpu_memory. */
 FALLIBLE gpu_alloc(struct gpu *g, i64 bytes, struct gpu_block **out, struct error *err);
 
@@ -109,17 +112,17 @@ struct seg_bytes {
     struct buffer *data_buffer, *valid_buffer, *text_buffer; /* what they lie in; NULL: unknown */
 };
 struct seg_bytes gpu_segment_bytes(const struct tablet *tablet, u32 col, i64 rows);
-struct cached *gpu_cache_find(struct gpu *g, u64 tablet_id, u32 col);
+struct cached *gpu_cache_find(struct gpu_card *card, u64 tablet_id, u32 col);
 /* The segment on the card, copied there on `stream` when missing. *moved counts bytes. */
 FALLIBLE gpu_cache_load(struct gpu *g, const struct tablet *tablet, u32 col, i64 rows, void *stream,
                         struct cached **out, i64 *moved, struct error *err);
 i64 gpu_cache_evict(struct gpu *g,
                     i64 bytes); /* least recently used first, not this step's; bytes freed */
 i64 gpu_cache_evictable(const struct gpu *g);
-void gpu_cache_fini(struct gpu *g);
+void gpu_cache_fini(struct gpu_card *card);
 /* Registers a buffer for direct transfer; false when the system refuses. */
 bool gpu_pin(struct gpu *g, struct buffer *buf);
-void gpu_unpin_all(struct gpu *g);
+void gpu_unpin_all(struct gpu_card *card);
 /* Copies host bytes to the card: directly when pinned, else through staging memory. */
 FALLIBLE gpu_upload(struct gpu *g, u64 dst, const void *src, i64 bytes, struct buffer *in,
                     void *stream, struct error *err);
@@ -162,26 +165,26 @@ struct gpu_codes {
     _Atomic i64 compile_count;
     _Atomic i64 disk_hits;
 };
-void gpu_codes_init(struct gpu *g);
-void gpu_codes_fini(struct gpu *g, bool context_alive);
+void gpu_codes_init(struct gpu_card *card);
+void gpu_codes_fini(struct gpu_card *card, bool context_alive);
 /* Forgets loaded modules, keeps compiled images: after a reset of the context. */
-void gpu_codes_unload(struct gpu *g);
+void gpu_codes_unload(struct gpu_card *card);
 /* The kernels of a module compiled ahead of time for this chip, or as PTX for an older one; NULL
  * when there are none. The simt driver always compiles the text. */
-const struct gpu_image *gpu_image_find(const struct gpu *g, const char *module);
-FALLIBLE gpu_kernel(struct gpu *g, enum kernel_no kernel, void **out, struct error *err);
+const struct gpu_image *gpu_image_find(const struct gpu_card *card, const char *module);
+FALLIBLE gpu_kernel(struct gpu_card *card, enum kernel_no kernel, void **out, struct error *err);
 /* A kernel of kernels/<module>.h, compiled after the lines `defines`; kept like woven code. */
-FALLIBLE gpu_template_function(struct gpu *g, const char *module, const char *defines,
+FALLIBLE gpu_template_function(struct gpu_card *card, const char *module, const char *defines,
                                const char *kernel, void **out, struct error *err);
 /* Woven code. With wait, compiles now; else queues and returns a NULL function until it is there.
  */
-FALLIBLE gpu_woven(struct gpu *g, const struct text *text, bool wait, void **out,
+FALLIBLE gpu_woven(struct gpu_card *card, const struct text *text, bool wait, void **out,
                    struct error *err);
 /* Compiles without a device; for tests and EXPLAIN. `log` says why not. */
 bool gpu_compile(const struct cu_api *api, const char *text, const char *const *options,
                  i32 option_count, char **out_image, i64 *out_bytes, char log[400]);
 
-/* --- the device (gpu_device.c) --- */
+/* --- cards and their workers (gpu_card.c) --- */
 
 enum { GPU_FITS = 64 };
 struct gpu_fit { /* how many blocks of a launch a multiprocessor holds */
@@ -191,12 +194,12 @@ struct gpu_fit { /* how many blocks of a launch a multiprocessor holds */
     i64 shared_bytes;
 };
 
-struct gpu {
-    struct device device;
+/* What the workers of one card share. */
+struct gpu_card {
     const struct cu_api *api;
     struct memory *mem;
-    struct mutex lock;
     i32 ordinal;
+    u32 space; /* of device.h */
     void *ctx;
     char chip_name[100];
     i32 sm_count, chip, shared_max;
@@ -205,14 +208,23 @@ struct gpu {
     i64 budget_asked;
     b8 broken;
     u64 epoch;
-    u64 run_no;
-    void *streams[GPU_STREAMS];
-    void **events; /* pairs around launches */
-    i64 event_count, event_cap;
     struct gpu_heap heap;
     struct gpu_cache cache;
     struct gpu_codes codes;
     struct gpu_host *host;
+    struct gpu *worker;
+};
+
+/* A worker: one step at a time, on streams of its own. */
+struct gpu {
+    struct device device;
+    struct gpu_card *card;
+    const struct cu_api *api; /* the card's */
+    struct mutex lock;
+    u64 run_no;
+    void *streams[GPU_STREAMS];
+    void **events; /* pairs around launches */
+    i64 event_count, event_cap;
     struct pinned args;                   /* the argument block of the step */
     struct gpu_block *args_block;         /* and on the card */
     struct pinned reports;                /* what kernels reported */
@@ -224,11 +236,15 @@ struct gpu {
     void *down;                           /* the stream of rows to the host */
     struct gpu_fit fits[GPU_FITS];
 };
-/* Turns a driver code into ERR_GPU (or ERR_DEVICE_MEMORY); anything but 0 marks the gpu broken. */
-FALLIBLE gpu_check(struct gpu *g, int code, const char *what, struct error *err);
-#define CU(call) TRY(gpu_check(g, (call), #call, err))
+/* Turns a driver code into ERR_GPU (or ERR_DEVICE_MEMORY); anything but 0 marks the card broken. */
+FALLIBLE gpu_check(struct gpu_card *card, int code, const char *what, struct error *err);
+#define CU(call) TRY(gpu_check(g->card, (call), #call, err))
+#define CARD(call) TRY(gpu_check(card, (call), #call, err))
 FALLIBLE gpu_enter(struct gpu *g, struct error *err); /* locks; context current and sound */
 void gpu_leave(struct gpu *g);
+/* A card with one worker. NULL: the reason is in `why`. */
+struct gpu *gpu_card_open(struct memory *host_mem, i64 budget_bytes, i32 number, char why[300]);
+void gpu_worker_close(struct gpu *g); /* the last one closes the card */
 FALLIBLE gpu_event(struct gpu *g, i64 n, void **out, struct error *err); /* event number n */
 /* How many blocks a multiprocessor holds, asked once per function and shared memory. The limit of
  * 48 KB without asking counts the kernel's own arrays, too. */
@@ -287,8 +303,8 @@ enum gpu_refusal {
 #undef X
 };
 const char *gpu_refusal(struct arena *arena, enum gpu_refusal reason, const char *what);
-/* NULL, or why the GPU cannot run it; texts live in `arena`. counts: the virtual machine counts
- * rows at places, as woven kernels do where they are asked to. */
+/* NULL, or why the GPU cannot run it; texts live in `arena`. counts: rows are
+ * counted at places, for EXPLAIN ANALYZE. */
 const char *gpu_plan_make(struct arena *arena, const struct program *program,
                           const struct pipeline *pipe, bool counts, struct gpu_plan *out);
 /* The opcode behind which a mark's rows can be counted; -1: as many as the source has. */
@@ -345,7 +361,7 @@ struct gpu_str_list {
 };
 
 struct gpu_var {
-    struct gpu *g;
+    struct gpu_card *card;
     u64 epoch;
     i64 bytes; /* of this struct */
     u32 col_count;
@@ -383,7 +399,7 @@ FALLIBLE gpu_rows_to_chunk(struct gpu *g, struct exec *x, u32 var, i64 rows, i64
 FALLIBLE gpu_str_gather(struct exec *x, str *views, i64 n, struct buffer **out);
 /* Takes the reference to the heap. */
 void gpu_str_add(struct exec *x, struct gpu_str_list *list, struct gpu_str text);
-void gpu_str_drop(struct gpu *g, struct gpu_str_list *list);
+void gpu_str_drop(struct gpu_card *card, struct gpu_str_list *list);
 /* The text's address on the card, copied there when missing. */
 FALLIBLE gpu_str_addr(struct gpu *g, struct exec *x, struct gpu_str *text, u64 *out, i64 *moved);
 

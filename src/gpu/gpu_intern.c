@@ -75,9 +75,9 @@ static FALLIBLE fill(struct gpu *g, struct exec *x, struct gpu_var *gv, bool is_
     CU(g->api->copy_to_device(addr, counts, sizeof counts, g->streams[0]));
     if (gv->intern_count) {
         void *function = NULL;
-        TRY(gpu_kernel(g, KERNEL_INTERN_FILL, &function, err));
-        i64 blocks =
-            MIN_OF((gv->intern_count + BLOCK_THREADS - 1) / BLOCK_THREADS, (i64)g->sm_count * 8);
+        TRY(gpu_kernel(g->card, KERNEL_INTERN_FILL, &function, err));
+        i64 blocks = MIN_OF((gv->intern_count + BLOCK_THREADS - 1) / BLOCK_THREADS,
+                            (i64)g->card->sm_count * 8);
         TRY(gpu_launch(g, function, blocks, BLOCK_THREADS, 0, g->streams[0], &args, err));
     }
     CU(g->api->stream_synchronize(g->streams[0])); /* the counts lie on this stack */
@@ -86,7 +86,7 @@ static FALLIBLE fill(struct gpu *g, struct exec *x, struct gpu_var *gv, bool is_
 
 static void drop_blocks(struct gpu *g, struct gpu_block *blocks[4]) {
     for (i32 i = 0; i < 4; i++) {
-        gpu_heap_free(g, blocks[i]);
+        gpu_heap_free(g->card, blocks[i]);
         blocks[i] = NULL;
     }
 }
@@ -103,12 +103,12 @@ static FALLIBLE resize(struct gpu *g, struct exec *x, struct gpu_var *gv, bool i
         int code =
             g->api->copy_device(gv->intern_blocks[BLOCK_ENTRIES]->addr, old[BLOCK_ENTRIES]->addr,
                                 (size_t)(gv->intern_count * ENTRY_BYTES), g->streams[0]);
-        status = gpu_check(g, code, "copy_device", err);
+        status = gpu_check(g->card, code, "copy_device", err);
     }
     if (!status && gv->intern_bytes) {
         int code = g->api->copy_device(gv->intern_blocks[BLOCK_HEAP]->addr, old[BLOCK_HEAP]->addr,
                                        (size_t)gv->intern_bytes, g->streams[0]);
-        status = gpu_check(g, code, "copy_device", err);
+        status = gpu_check(g->card, code, "copy_device", err);
     }
     status = status ? status : fill(g, x, gv, is_text);
     drop_blocks(g, old);
@@ -245,7 +245,7 @@ wf_status gpu_intern_fetch(struct gpu *g, struct exec *x, u32 var, i64 *moved) {
     struct gpu_var *gv = v->copy;
     struct error *err = x->err;
     bool is_text = v->dict != NULL;
-    if (gv->epoch != g->epoch) {
+    if (gv->epoch != g->card->epoch) {
         FAIL(err, GPU, "keys were lost when the GPU was reset");
     }
     i64 have = is_text ? dict_len(v->dict) : pair_map_len(v->pairs);
@@ -265,7 +265,7 @@ wf_status gpu_intern_fetch(struct gpu *g, struct exec *x, u32 var, i64 *moved) {
                                         g->streams[0]);
         }
         int done = g->api->stream_synchronize(g->streams[0]);
-        wf_status status = gpu_check(g, code ? code : done, "copy_to_host", err);
+        wf_status status = gpu_check(g->card, code ? code : done, "copy_to_host", err);
         if (!status) {
             status = add_to_host(x, v, is_text, have, gv->intern_count, copy,
                                  copy + rest * INTERN_WORDS);

@@ -16,8 +16,8 @@ struct gpu_slab {
     i64 bytes;
 };
 
-static struct gpu_block *block_new(struct gpu *g) {
-    struct gpu_block *block = mem_alloc(g->mem, (i64)sizeof *block);
+static struct gpu_block *block_new(struct gpu_card *card) {
+    struct gpu_block *block = mem_alloc(card->mem, (i64)sizeof *block);
     if (block) {
         memset(block, 0, sizeof *block);
     }
@@ -46,8 +46,8 @@ static void free_list_remove(struct gpu_heap *heap, struct gpu_block *block) {
     }
 }
 
-static void slab_unlink(struct gpu *g, struct gpu_slab *slab) {
-    struct gpu_heap *heap = &g->heap;
+static void slab_unlink(struct gpu_card *card, struct gpu_slab *slab) {
+    struct gpu_heap *heap = &card->heap;
     if (slab->prev) {
         slab->prev->next = slab->next;
     } else {
@@ -57,64 +57,64 @@ static void slab_unlink(struct gpu *g, struct gpu_slab *slab) {
         slab->next->prev = slab->prev;
     }
     heap->slab_bytes -= slab->bytes;
-    mem_free(g->mem, slab, (i64)sizeof *slab);
+    mem_free(card->mem, slab, (i64)sizeof *slab);
 }
 
 static bool slab_is_empty(const struct gpu_slab *slab) {
     return slab->first->is_free && !slab->first->next;
 }
 
-static void slab_give_back(struct gpu *g, struct gpu_slab *slab) {
-    free_list_remove(&g->heap, slab->first);
-    mem_free(g->mem, slab->first, (i64)sizeof *slab->first);
-    (void)g->api->mem_free(slab->addr);
-    slab_unlink(g, slab);
+static void slab_give_back(struct gpu_card *card, struct gpu_slab *slab) {
+    free_list_remove(&card->heap, slab->first);
+    mem_free(card->mem, slab->first, (i64)sizeof *slab->first);
+    (void)card->api->mem_free(slab->addr);
+    slab_unlink(card, slab);
 }
 
-static i64 give_back_empty(struct gpu *g, i64 keep_bytes) {
+static i64 give_back_empty(struct gpu_card *card, i64 keep_bytes) {
     i64 given = 0;
     i64 empty = 0;
-    for (struct gpu_slab *slab = g->heap.slabs, *next; slab; slab = next) {
+    for (struct gpu_slab *slab = card->heap.slabs, *next; slab; slab = next) {
         next = slab->next;
         if (slab_is_empty(slab)) {
             empty += slab->bytes;
             if (empty > keep_bytes) {
                 given += slab->bytes;
-                slab_give_back(g, slab);
+                slab_give_back(card, slab);
             }
         }
     }
     return given;
 }
 
-static bool slab_add(struct gpu *g, i64 bytes) {
-    struct gpu_heap *heap = &g->heap;
+static bool slab_add(struct gpu_card *card, i64 bytes) {
+    struct gpu_heap *heap = &card->heap;
     i64 want = ALIGN_UP(MAX_OF(bytes, heap->unit_bytes), SLAB_ROUND);
     i64 room = heap->budget_bytes - heap->slab_bytes;
     if (want > room) {
         want = ALIGN_UP(bytes, GPU_ALIGN);
     }
-    if (want > room && give_back_empty(g, 0) == 0) {
+    if (want > room && give_back_empty(card, 0) == 0) {
         return false;
     }
     if (want > heap->budget_bytes - heap->slab_bytes) {
         return false;
     }
     u64 addr = 0;
-    int code = g->api->mem_alloc(&addr, (size_t)want);
-    if (code && give_back_empty(g, 0) > 0) {
-        code = g->api->mem_alloc(&addr, (size_t)want);
+    int code = card->api->mem_alloc(&addr, (size_t)want);
+    if (code && give_back_empty(card, 0) > 0) {
+        code = card->api->mem_alloc(&addr, (size_t)want);
     }
     if (code) {
-        g->broken = code == CU_OUT_OF_MEMORY ? g->broken : 1;
+        card->broken = code == CU_OUT_OF_MEMORY ? card->broken : 1;
         return false;
     }
-    struct gpu_slab *slab = mem_alloc(g->mem, (i64)sizeof *slab);
-    struct gpu_block *block = block_new(g);
+    struct gpu_slab *slab = mem_alloc(card->mem, (i64)sizeof *slab);
+    struct gpu_block *block = block_new(card);
     if (!slab || !block) {
-        (void)g->api->mem_free(addr);
-        mem_free(g->mem, slab, (i64)sizeof *slab);
-        mem_free(g->mem, block, (i64)sizeof *block);
+        (void)card->api->mem_free(addr);
+        mem_free(card->mem, slab, (i64)sizeof *slab);
+        mem_free(card->mem, block, (i64)sizeof *block);
         return false;
     }
     *slab = (struct gpu_slab){NULL, heap->slabs, block, addr, want};
@@ -141,11 +141,11 @@ static struct gpu_block *best_fit(const struct gpu_heap *heap, i64 bytes) {
 }
 
 /* Cuts `bytes` off the front; the rest stays free. A refused cut hands out the whole block. */
-static void cut(struct gpu *g, struct gpu_block *block, i64 bytes) {
+static void cut(struct gpu_card *card, struct gpu_block *block, i64 bytes) {
     if (block->bytes - bytes < GPU_ALIGN) {
         return;
     }
-    struct gpu_block *rest = block_new(g);
+    struct gpu_block *rest = block_new(card);
     if (!rest) {
         return;
     }
@@ -159,111 +159,111 @@ static void cut(struct gpu *g, struct gpu_block *block, i64 bytes) {
     }
     block->next = rest;
     block->bytes = bytes;
-    free_list_add(&g->heap, rest);
+    free_list_add(&card->heap, rest);
 }
 
-struct gpu_block *gpu_heap_alloc(struct gpu *g, i64 bytes) {
-    struct gpu_heap *heap = &g->heap;
+struct gpu_block *gpu_heap_alloc(struct gpu_card *card, i64 bytes) {
+    struct gpu_heap *heap = &card->heap;
     i64 size = ALIGN_UP(MAX_OF(bytes, 1) + 64, GPU_ALIGN);
     mutex_lock(&heap->lock);
     struct gpu_block *block = best_fit(heap, size);
-    if (!block && slab_add(g, size)) {
+    if (!block && slab_add(card, size)) {
         block = best_fit(heap, size);
     }
     if (block) {
         free_list_remove(heap, block);
-        cut(g, block, size);
+        cut(card, block, size);
         heap->used_bytes += block->bytes;
-        block->epoch = g->epoch;
+        block->epoch = card->epoch;
     }
     mutex_unlock(&heap->lock);
     return block;
 }
 
-static void join_next(struct gpu *g, struct gpu_block *block) {
+static void join_next(struct gpu_card *card, struct gpu_block *block) {
     struct gpu_block *next = block->next;
     if (!next || !next->is_free) {
         return;
     }
-    free_list_remove(&g->heap, next);
+    free_list_remove(&card->heap, next);
     block->bytes += next->bytes;
     block->next = next->next;
     if (next->next) {
         next->next->prev = block;
     }
-    mem_free(g->mem, next, (i64)sizeof *next);
+    mem_free(card->mem, next, (i64)sizeof *next);
 }
 
-void gpu_heap_free(struct gpu *g, struct gpu_block *block) {
+void gpu_heap_free(struct gpu_card *card, struct gpu_block *block) {
     if (!block) {
         return;
     }
-    struct gpu_heap *heap = &g->heap;
+    struct gpu_heap *heap = &card->heap;
     mutex_lock(&heap->lock);
-    if (block->epoch != g->epoch) { /* its slab went with a reset */
-        mem_free(g->mem, block, (i64)sizeof *block);
+    if (block->epoch != card->epoch) { /* its slab went with a reset */
+        mem_free(card->mem, block, (i64)sizeof *block);
         mutex_unlock(&heap->lock);
         return;
     }
     ASSERT(!block->is_free && heap->used_bytes >= block->bytes);
     heap->used_bytes -= block->bytes;
     free_list_add(heap, block);
-    join_next(g, block);
+    join_next(card, block);
     if (block->prev && block->prev->is_free) {
-        join_next(g, block->prev);
+        join_next(card, block->prev);
     }
-    (void)g->api->ctx_set(g->ctx);
-    give_back_empty(g, heap->budget_bytes / 4);
+    (void)card->api->ctx_set(card->ctx);
+    give_back_empty(card, heap->budget_bytes / 4);
     mutex_unlock(&heap->lock);
 }
 
 /* Blocks still handed out stay valid as records; heap_free drops them later. */
-void gpu_heap_fini(struct gpu *g, bool context_alive) {
-    struct gpu_heap *heap = &g->heap;
+void gpu_heap_fini(struct gpu_card *card, bool context_alive) {
+    struct gpu_heap *heap = &card->heap;
     mutex_lock(&heap->lock);
     while (heap->slabs) {
         struct gpu_slab *slab = heap->slabs;
         for (struct gpu_block *b = slab->first, *next; b; b = next) {
             next = b->next;
             if (b->is_free) {
-                mem_free(g->mem, b, (i64)sizeof *b);
+                mem_free(card->mem, b, (i64)sizeof *b);
             }
         }
         if (context_alive) {
-            (void)g->api->mem_free(slab->addr);
+            (void)card->api->mem_free(slab->addr);
         }
-        slab_unlink(g, slab);
+        slab_unlink(card, slab);
     }
     heap->free_list = NULL;
     heap->used_bytes = 0;
-    g->epoch++;
+    card->epoch++;
     mutex_unlock(&heap->lock);
 }
 
-i64 gpu_heap_available(struct gpu *g) {
-    mutex_lock(&g->heap.lock);
-    i64 bytes = g->heap.budget_bytes - g->heap.used_bytes;
-    mutex_unlock(&g->heap.lock);
+i64 gpu_heap_available(struct gpu_card *card) {
+    mutex_lock(&card->heap.lock);
+    i64 bytes = card->heap.budget_bytes - card->heap.used_bytes;
+    mutex_unlock(&card->heap.lock);
     return bytes;
 }
 
 /* What an earlier step left for the next one over the bus. */
 static void drop_slots(struct gpu *g) {
     for (i32 s = 0; s < GPU_STREAMS; s++) {
-        gpu_heap_free(g, g->slots[s]);
-        gpu_heap_free(g, g->rows[s]);
+        gpu_heap_free(g->card, g->slots[s]);
+        gpu_heap_free(g->card, g->rows[s]);
         g->slots[s] = g->rows[s] = NULL;
     }
 }
 
 struct gpu_block *gpu_alloc_try(struct gpu *g, i64 bytes) {
-    struct gpu_block *block = gpu_heap_alloc(g, bytes);
-    if (!block && !g->broken && g->slots_run_no != g->run_no) {
+    struct gpu_block *block = gpu_heap_alloc(g->card, bytes);
+    if (!block && !g->card->broken && g->slots_run_no != g->run_no) {
         drop_slots(g);
-        block = gpu_heap_alloc(g, bytes);
+        block = gpu_heap_alloc(g->card, bytes);
     }
-    while (!block && !g->broken && gpu_cache_evict(g, bytes) > 0) {
-        block = gpu_heap_alloc(g, bytes);
+    while (!block && !g->card->broken && gpu_cache_evict(g, bytes) > 0) {
+        block = gpu_heap_alloc(g->card, bytes);
     }
     return block;
 }
@@ -273,12 +273,12 @@ wf_status gpu_alloc(struct gpu *g, i64 bytes, struct gpu_block **out, struct err
     if (*out) {
         return ERR_OK;
     }
-    if (g->broken) {
+    if (g->card->broken) {
         FAIL(err, GPU, "the driver failed while allocating %lld bytes on the GPU", bytes);
     }
     bool first = err->code == ERR_OK;
     error_set(err, ERR_DEVICE_MEMORY, -1, "out of GPU memory: %lld bytes asked, %lld free of %lld",
-              bytes, MAX_OF(gpu_heap_available(g), 0), g->heap.budget_bytes);
+              bytes, MAX_OF(gpu_heap_available(g->card), 0), g->card->heap.budget_bytes);
     if (first) {
         error_hint(err, "Raise the setting \"gpu_memory\", or SET gpu_placement = streamed.");
     }

@@ -15,6 +15,8 @@
  * they are. */
 #include "gpu/gpu_int.h"
 
+#include "codes/op.h"
+
 enum { MAX_LIVE = 32, MAX_MATCHES = 4, PLACE_UNIT = 16 };
 #define LARGE_TILE_BYTES (51 << 10) /* four blocks of it fit a multiprocessor */
 
@@ -925,9 +927,11 @@ i64 gpu_counted_behind(const struct pipeline *pipe, const struct row_mark *mark)
     return -1;
 }
 
-static void find_counted(struct arena *arena, const struct pipeline *pipe, struct gpu_plan *out) {
+/* Only where it is asked for: elsewhere neither code knows of counting. */
+static void find_counted(struct arena *arena, const struct pipeline *pipe, bool counts,
+                         struct gpu_plan *out) {
     out->count_after = NEW_ARRAY(arena, u8, pipe->op_count + 1);
-    for (u32 m = 0; m < pipe->mark_count; m++) {
+    for (u32 m = 0; counts && m < pipe->mark_count; m++) {
         i64 op = gpu_counted_behind(pipe, &pipe->marks[m]);
         if (op >= 0 && !out->count_after[op] && out->count_places < COUNT_PLACES) {
             out->count_after[op] = (u8)++out->count_places;
@@ -945,7 +949,7 @@ static void emit_counts(struct planner *p, u32 first, u32 end) {
     }
 }
 
-static const char *emit_all(struct planner *p, bool counts) {
+static const char *emit_all(struct planner *p) {
     struct emitter e = {.depth = 0};
     for (u32 i = 0; i < p->pipe->op_count;) {
         u32 fused = emit_fused(p, &e, i);
@@ -954,9 +958,7 @@ static const char *emit_all(struct planner *p, bool counts) {
             return refusal;
         }
         u32 end = i + MAX_OF(fused, 1);
-        if (counts) {
-            emit_counts(p, i, end);
-        }
+        emit_counts(p, i, end);
         i = end;
     }
     emit_nexts(p, &e);
@@ -987,8 +989,8 @@ static const char *plan_tiles(struct arena *arena, const struct program *program
     find_host_text(&p);
     place_consts(&p);
     find_limbs(&p);
-    find_counted(arena, pipe, out);
-    const char *refusal = emit_all(&p, counts);
+    find_counted(arena, pipe, counts, out);
+    const char *refusal = emit_all(&p);
     if (refusal) {
         return refusal;
     }

@@ -29,8 +29,9 @@ static FALLIBLE prim_alloc(const struct device *dev, struct exec *x, i64 bytes,
 }
 
 static void prim_free(const struct device *dev, struct exec *x, struct prim_block *block) {
+    struct gpu *g = dev->self;
     UNUSED(x);
-    gpu_heap_free(dev->self, block->handle);
+    gpu_heap_free(g->card, block->handle);
     block->handle = NULL;
 }
 
@@ -38,7 +39,7 @@ static bool prim_lost(const struct device *dev, const struct prim_block *block) 
     struct gpu *g = dev->self;
     const struct gpu_block *held = block->handle;
     mutex_lock(&g->lock);
-    bool lost = g->broken || held->epoch != g->epoch;
+    bool lost = g->card->broken || held->epoch != g->card->epoch;
     mutex_unlock(&g->lock);
     return lost;
 }
@@ -147,7 +148,7 @@ static FALLIBLE find_function(struct prim_job *job, const struct gpu_template *c
         snprintf(lines + used, sizeof lines - used, "%s", defines);
         defines = lines;
     }
-    return gpu_template_function(gpu_of(job), code->module, defines, code->kernel, out,
+    return gpu_template_function(gpu_of(job)->card, code->module, defines, code->kernel, out,
                                  job->x->err);
 }
 
@@ -162,7 +163,7 @@ static FALLIBLE launch_code(struct prim_job *job, const struct gpu_template *cod
     i32 fit = 0;
     TRY(find_function(job, code, &function));
     TRY(gpu_blocks_per_sm(g, function, threads, shared_bytes, &fit, job->x->err));
-    i64 most = resident ? (i64)fit * g->sm_count : blocks;
+    i64 most = resident ? (i64)fit * g->card->sm_count : blocks;
     return launch(job, function, MIN_OF(blocks, most), threads, shared_bytes, args);
 }
 

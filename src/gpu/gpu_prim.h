@@ -15,7 +15,7 @@ static inline struct gpu *gpu_of(const struct prim_job *job) {
 
 /* Bytes that random accesses stay in the second-level cache for, beside what streams through. */
 static inline i64 gpu_prim_cache(const struct prim_job *job) {
-    return (i64)gpu_of(job)->l2_bytes * 4 / 5;
+    return (i64)gpu_of(job)->card->l2_bytes * 4 / 5;
 }
 
 /* A kernel of kernels/<module>.h, compiled with the lines `defines` before it (on first use; kept

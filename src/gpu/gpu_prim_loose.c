@@ -164,7 +164,8 @@ static FALLIBLE two_passes(const struct loose *l, struct prim_array starts) {
     i32 upper = plan->bits / 2;
     i32 lower = plan->bits - upper;
     i64 parts = 1LL << upper;
-    bool once = plan->bits <= LOOSE_COUNT_BITS && (4LL << plan->bits) <= gpu_of(job)->shared_max;
+    bool once =
+        plan->bits <= LOOSE_COUNT_BITS && (4LL << plan->bits) <= gpu_of(job)->card->shared_max;
     struct pass first;
     struct pass second;
     plan_pass(l, &first, plan->shift + lower, upper, upper < 8);

@@ -22,7 +22,7 @@ struct match_code {
 
 /* Of a part's table: as many as shared memory has room for. */
 static i64 part_slots(const struct prim_job *job, const struct prim_join *join) {
-    i64 room = gpu_of(job)->shared_max - 1024; /* beside the kernel's own arrays */
+    i64 room = gpu_of(job)->card->shared_max - 1024; /* beside the kernel's own arrays */
     return room >= PART_SLOTS_MOST * (join->key_bytes + 4) ? PART_SLOTS_MOST : PART_SLOTS_MOST / 2;
 }
 

@@ -114,7 +114,7 @@ static FALLIBLE scan_array(struct prim_job *job, enum fold fold, bool inclusive,
  *      1 GB       best */
 static i32 choose_passes(const struct prim_job *job, struct prim_array visited, i64 visits,
                          bool scatter) {
-    i64 l2 = gpu_of(job)->l2_bytes;
+    i64 l2 = gpu_of(job)->card->l2_bytes;
     i64 bytes = visited.count * elem_bytes[visited.type];
     i64 most = scatter ? 9 * l2 / 2 : 9 * l2 / 4;
     if (bytes <= 7 * l2 / 10 || bytes > most || visits < visited.count / 2) {

@@ -13,6 +13,8 @@
  * ms. */
 #include "gpu/gpu_job.h"
 
+#include "codes/loop.h"
+
 #define ARGS_LEAST_BYTES (64LL << 10)
 #define SYNC_ROWS (1LL << 28) /* rows in flight before cancellation is looked at again */
 #define LAUNCH_NS 50000000    /* what launches of rows that multiply aim at */
@@ -39,8 +41,7 @@ static i64 report_bytes(const struct job *j) {
 
 /* Of the counts for EXPLAIN ANALYZE. */
 static i64 count_bytes(const struct job *j) {
-    bool counts = j->x->counts_rows && j->plan.count_places;
-    return counts ? (i64)COUNT_COPIES * COUNT_PLACES * 8 : 0;
+    return j->plan.count_places ? (i64)COUNT_COPIES * COUNT_PLACES * 8 : 0;
 }
 
 static void lay_out(struct job *j) {
@@ -147,6 +148,7 @@ static void fill_sink(struct job *j) {
     for (i64 r = 0; r < report_count(j); r++) {
         reports[r * REPORT_WORDS + REPORT_FAULT] = ~0ULL;
         reports[r * REPORT_WORDS + REPORT_ROWS] = (u64)j->old_rows;
+        reports[r * REPORT_WORDS + REPORT_COUNTS] = j->g->args_block->addr + (u64)j->counts_at;
     }
 }
 
@@ -189,7 +191,7 @@ static FALLIBLE send_args(struct job *j) {
     TRY(gpu_pinned_reserve(g, &g->args, j->blob_bytes, err));
     TRY(gpu_pinned_reserve(g, &g->reports, report_bytes(j) + count_bytes(j), err));
     if (g->args_block && g->args_block->bytes < j->blob_bytes + 64) {
-        gpu_heap_free(g, g->args_block);
+        gpu_heap_free(g->card, g->args_block);
         g->args_block = NULL;
     }
     if (!g->args_block) {
@@ -258,7 +260,7 @@ static FALLIBLE woven_function(struct job *j, struct sig *sig, void **out) {
     if (!sig->text.ptr || !sig->text.len) {
         make_text(j, sig);
     }
-    TRY(gpu_woven(j->g, &sig->text, code == CODE_WOVEN, &sig->function, j->x->err));
+    TRY(gpu_woven(j->g->card, &sig->text, code == CODE_WOVEN, &sig->function, j->x->err));
     *out = sig->function;
     return ERR_OK;
 }
@@ -310,7 +312,6 @@ static struct kargs batch_args(const struct job *j, i64 i) {
         .limit = limit,
         .agg = j->agg,
         .report = AT(u64 *, j->reports_at + report),
-        .counts = count_bytes(j) ? AT(u64 *, j->counts_at) : NULL,
         .texts_in = {.items = AT(const struct ktext *, j->texts_in_at), .count = j->text_in_count},
         .texts_out = {.items = AT(const struct ktext *, b->texts_at), .count = b->text_count}};
     args.agg.word_ops = AT(const u8 *, j->words_at);
@@ -380,7 +381,7 @@ static FALLIBLE choose_code(struct job *j, struct batch *b, struct launch *l, st
     j->used_vm |= l->function == NULL;
     if (!l->function) {
         bool large = j->plan.tile_rows == VM_TILE_LARGE;
-        TRY(gpu_kernel(j->g,
+        TRY(gpu_kernel(j->g->card,
                        !rows   ? KERNEL_VM_AGG
                        : large ? KERNEL_VM_ROWS
                                : KERNEL_VM_ROWS_SMALL,
@@ -406,7 +407,7 @@ static FALLIBLE launch_batch(struct job *j, i64 i, void *stream, struct launch *
     i32 per_sm = 1;
     TRY(gpu_blocks_per_sm(g, function, threads, shared, &per_sm, err));
     cut_launch(j, tile_rows, l, &args);
-    i64 blocks = MIN_OF((i64)(args.tile_count - args.tile_first), (i64)g->sm_count * per_sm);
+    i64 blocks = MIN_OF((i64)(args.tile_count - args.tile_first), (i64)g->card->sm_count * per_sm);
     void *first = NULL;
     void *last = NULL;
     TRY(gpu_event(g, 1 + j->event_count, &first, err));
@@ -455,7 +456,7 @@ static bool has_enough(const struct job *j) {
     const struct sink *sink = j->plan.sink;
     memcpy(report, j->g->reports.host, sizeof report);
     i64 rows = (i64)report[REPORT_ROWS];
-    bool hopeless = rows > j->g->heap.budget_bytes / MAX_OF(gpu_job_row_bytes(j), 1);
+    bool hopeless = rows > j->g->card->heap.budget_bytes / MAX_OF(gpu_job_row_bytes(j), 1);
     return (report[REPORT_RETRY] & (RETRY_TABLE | RETRY_INTERN)) ||
            ((report[REPORT_RETRY] & RETRY_OUTPUT) && hopeless) ||
            (sink->kind == SINK_ROWS && sink->limit >= 0 && rows >= sink->limit);
@@ -573,11 +574,11 @@ static FALLIBLE init_state(struct job *j) {
         return ERR_OK;
     }
     void *function = NULL;
-    TRY(gpu_kernel(g, KERNEL_AGG_INIT, &function, j->x->err));
+    TRY(gpu_kernel(g->card, KERNEL_AGG_INIT, &function, j->x->err));
     struct kagg_step args = {.agg = j->agg};
     args.agg.word_ops = DEV(const u8 *, j->g->args_block->addr + (u64)j->words_at);
     i64 words = (i64)((j->agg.slot_count + 1) * (1u + j->agg.word_count));
-    i64 blocks = MIN_OF((words + BLOCK_THREADS - 1) / BLOCK_THREADS, g->sm_count * 8LL);
+    i64 blocks = MIN_OF((words + BLOCK_THREADS - 1) / BLOCK_THREADS, g->card->sm_count * 8LL);
     j->metric->launches++;
     return gpu_launch(g, function, blocks, BLOCK_THREADS, 0, g->streams[0], &args, j->x->err);
 }
@@ -725,7 +726,7 @@ wf_status gpu_run_pipeline(struct gpu *g, struct exec *x, u32 step_no, const str
     }
     gpu_job_sink_drop(&j);
     gpu_job_texts_drop(&j);
-    gpu_heap_free(g, j.gone);
+    gpu_heap_free(g->card, j.gone);
     if (j.old && status) {
         put_back_old(&j);
     }
@@ -733,7 +734,9 @@ wf_status gpu_run_pipeline(struct gpu *g, struct exec *x, u32 step_no, const str
         gpu_var_release(j.old);
     }
     struct step_metric *metric = j.metric;
-    gpu_job_marks(&j);
+    if (x->counts_rows) {
+        gpu_job_marks(&j);
+    }
     metric->device = !j.used_woven ? "gpu vm" : j.used_vm ? "gpu vm+woven" : "gpu woven";
     metric->rows_in += j.source_rows;
     metric->bytes_read += j.source_bytes;

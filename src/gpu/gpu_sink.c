@@ -13,6 +13,8 @@
  * the same way. */
 #include "gpu/gpu_job.h"
 
+#include "codes/control.h"
+
 #define AGG_DENSE_BITS 16
 #define AGG_LEAST_SLOTS 1024
 #define AGG_SHARED_BYTES (64LL << 10)
@@ -124,7 +126,7 @@ static FALLIBLE take_old(struct job *j) {
     }
     /* The rows on the host are about to go: nothing may still be copying them. */
     int code = j->g->api->stream_synchronize(j->g->streams[0]);
-    TRY(gpu_check(j->g, code, "stream_synchronize", x->err));
+    TRY(gpu_check(j->g->card, code, "stream_synchronize", x->err));
     j->old = v->copy;
     j->old_rows = v->rows;
     v->copy = NULL;
@@ -156,7 +158,7 @@ static FALLIBLE rows_on_card(struct job *j) {
     i64 width = MAX_OF(gpu_job_row_bytes(j), 1);
     if (!j->capacity) {
         i64 bound = j->old_rows + (j->plan.has_match ? 2 : 1) * j->source_rows;
-        i64 room = gpu_heap_available(g) / 4 / width;
+        i64 room = gpu_heap_available(g->card) / 4 / width;
         j->capacity = MAX_OF(MIN_OF(bound, room), 1);
     }
     if (sink->limit >= 0) {
@@ -263,7 +265,7 @@ wf_status gpu_job_harvest(struct job *j, i64 batch) {
 i64 gpu_agg_shared(const struct job *j, u32 threads, i64 other_bytes, u32 *out_copies) {
     const struct kagg *agg = &j->agg;
     i64 table = (i64)(agg->slot_count * (1u + agg->word_count)) * 8;
-    i64 most = MIN_OF(AGG_SHARED_BYTES, j->g->shared_max - other_bytes - 2048);
+    i64 most = MIN_OF(AGG_SHARED_BYTES, j->g->card->shared_max - other_bytes - 2048);
     *out_copies = 0;
     if (job_sink(j)->kind != SINK_AGG || agg->form != AGG_DENSE) {
         return 0;
@@ -280,9 +282,9 @@ i64 gpu_agg_shared(const struct job *j, u32 threads, i64 other_bytes, u32 *out_c
 static FALLIBLE agg_start(struct job *j, enum kernel_no kernel, const struct kagg_step *args) {
     struct gpu *g = j->g;
     void *function = NULL;
-    TRY(gpu_kernel(g, kernel, &function, j->x->err));
+    TRY(gpu_kernel(g->card, kernel, &function, j->x->err));
     i64 blocks = (i64)((args->agg.slot_count + 256) / 256 * (kernel == KERNEL_AGG_INIT ? 4 : 1));
-    blocks = MAX_OF(MIN_OF(blocks, g->sm_count * 8LL), 1);
+    blocks = MAX_OF(MIN_OF(blocks, g->card->sm_count * 8LL), 1);
     j->metric->launches++;
     return gpu_launch(g, function, blocks, BLOCK_THREADS, 0, g->streams[0], args, j->x->err);
 }
@@ -425,6 +427,6 @@ wf_status gpu_job_sink_end(struct job *j, bool *out_again) {
 }
 
 void gpu_job_sink_drop(struct job *j) {
-    gpu_heap_free(j->g, j->state);
+    gpu_heap_free(j->g->card, j->state);
     j->state = NULL;
 }

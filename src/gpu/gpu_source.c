@@ -9,6 +9,8 @@
  * (streamed; serial is one slot, one tablet, no overlap). */
 #include "gpu/gpu_job.h"
 
+#include "codes/control.h"
+
 /* Over the bus: large enough that starting a batch does not show, small enough that the first copy
  * in and the last one out, which nothing overlaps, do not either. Under the simt driver tables are
  * small, and so are batches, so that slots are used again. */
@@ -300,7 +302,7 @@ static i64 missing_bytes(const struct job *j) {
             u32 col = j->pipe->source.cols[c];
             struct seg_bytes seg = gpu_segment_bytes(part->tablet, col, part->rows);
             i64 size = seg.total_bytes;
-            if (j->plan.col_used[c] && size && !gpu_cache_find(j->g, part->tablet->id, col)) {
+            if (j->plan.col_used[c] && size && !gpu_cache_find(j->g->card, part->tablet->id, col)) {
                 bytes += ALIGN_UP(size + 256, GPU_ALIGN);
             }
         }
@@ -316,7 +318,7 @@ static i32 choose_place(struct job *j) {
     if (asked != PLACE_AUTO) {
         return asked;
     }
-    i64 room = gpu_heap_available(j->g) + gpu_cache_evictable(j->g);
+    i64 room = gpu_heap_available(j->g->card) + gpu_cache_evictable(j->g);
     return missing_bytes(j) <= room / 4 * 3 ? PLACE_CACHED : PLACE_STREAMED;
 }
 
@@ -351,7 +353,7 @@ static void cut_batches(struct job *j, i64 most_rows, i64 most_parts) {
 }
 
 i64 gpu_job_slot_share(const struct job *j) {
-    return j->g->heap.budget_bytes / 2 / GPU_STREAMS;
+    return j->g->card->heap.budget_bytes / 2 / GPU_STREAMS;
 }
 
 /* Rows of a batch that crosses the bus, by the wider of its two directions. */
@@ -379,7 +381,7 @@ bool gpu_job_cut_smaller(struct job *j, i64 batch, i64 times) {
 
 static void drop_slots(struct gpu *g, struct gpu_block **slots) {
     for (i32 s = 0; s < GPU_STREAMS; s++) {
-        gpu_heap_free(g, slots[s]);
+        gpu_heap_free(g->card, slots[s]);
         slots[s] = NULL;
     }
 }
@@ -400,7 +402,7 @@ wf_status gpu_job_slots(struct job *j, struct gpu_block **slots, i64 bytes) {
     g->slots_run_no = g->run_no;
     for (i32 s = 0; s < j->slot_count; s++) {
         if (slots[s] && slots[s]->bytes < bytes + 64) {
-            gpu_heap_free(g, slots[s]);
+            gpu_heap_free(g->card, slots[s]);
             slots[s] = NULL;
         }
         if (!slots[s] && s > 0) {

@@ -12,6 +12,8 @@
  * dictionaries, chunks made by the CPU) are gathered into one buffer first. */
 #include "gpu/gpu_job.h"
 
+#include "codes/control.h"
+
 #include <stdlib.h>
 
 wf_status gpu_str_gather(struct exec *x, str *views, i64 n, struct buffer **out) {
@@ -39,10 +41,10 @@ void gpu_str_add(struct exec *x, struct gpu_str_list *list, struct gpu_str text)
     VEC_PUSH(x->arena, list, text);
 }
 
-void gpu_str_drop(struct gpu *g, struct gpu_str_list *list) {
+void gpu_str_drop(struct gpu_card *card, struct gpu_str_list *list) {
     for (i64 i = 0; i < list->count; i++) {
         buffer_release(list->items[i].heap);
-        gpu_heap_free(g, list->items[i].block);
+        gpu_heap_free(card, list->items[i].block);
     }
     list->count = 0;
 }
@@ -220,9 +222,9 @@ wf_status gpu_job_texts(struct job *j) {
 }
 
 void gpu_job_texts_drop(struct job *j) {
-    gpu_str_drop(j->g, &j->own_texts);
+    gpu_str_drop(j->g->card, &j->own_texts);
     for (u32 c = 0; j->dict_views && c < j->col_count; c++) {
-        gpu_heap_free(j->g, j->dict_views[c].block);
+        gpu_heap_free(j->g->card, j->dict_views[c].block);
         j->dict_views[c].block = NULL;
     }
 }

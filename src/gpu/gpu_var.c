@@ -13,13 +13,13 @@ wf_status gpu_var_new(struct gpu *g, struct exec *x, u32 var, u32 col_count, str
     struct variable *v = &x->vars[var];
     variable_drop_copy(v);
     i64 bytes = (i64)sizeof(struct gpu_var) + (i64)sizeof(struct gpu_col) * col_count;
-    struct gpu_var *gv = mem_alloc(g->mem, bytes);
+    struct gpu_var *gv = mem_alloc(g->card->mem, bytes);
     if (!gv) {
-        return memory_refused(g->mem, x->err, bytes);
+        return memory_refused(g->card->mem, x->err, bytes);
     }
     memset(gv, 0, (size_t)bytes);
-    gv->g = g;
-    gv->epoch = g->epoch;
+    gv->card = g->card;
+    gv->epoch = g->card->epoch;
     gv->bytes = bytes;
     gv->col_count = col_count;
     gv->cols = (struct gpu_col *)(void *)(gv + 1);
@@ -32,31 +32,31 @@ wf_status gpu_var_new(struct gpu *g, struct exec *x, u32 var, u32 col_count, str
 
 void gpu_var_release(void *var) {
     struct gpu_var *gv = var;
-    struct gpu *g = gv->g;
+    struct gpu_card *card = gv->card;
     for (u32 c = 0; c < gv->col_count; c++) {
-        gpu_heap_free(g, gv->cols[c].data);
-        gpu_heap_free(g, gv->cols[c].nulls);
+        gpu_heap_free(card, gv->cols[c].data);
+        gpu_heap_free(card, gv->cols[c].nulls);
     }
-    gpu_heap_free(g, gv->keys);
-    gpu_heap_free(g, gv->heads);
-    gpu_heap_free(g, gv->index_rows);
-    gpu_heap_free(g, gv->lut);
-    gpu_str_drop(g, &gv->texts);
+    gpu_heap_free(card, gv->keys);
+    gpu_heap_free(card, gv->heads);
+    gpu_heap_free(card, gv->index_rows);
+    gpu_heap_free(card, gv->lut);
+    gpu_str_drop(card, &gv->texts);
     for (i32 i = 0; i < COUNT_OF(gv->intern_blocks); i++) {
-        gpu_heap_free(g, gv->intern_blocks[i]);
+        gpu_heap_free(card, gv->intern_blocks[i]);
     }
-    mem_free(g->mem, gv, gv->bytes);
+    mem_free(card->mem, gv, gv->bytes);
 }
 
 wf_status gpu_var_get(struct gpu *g, struct exec *x, u32 var, struct gpu_var **out) {
     struct variable *v = &x->vars[var];
     struct gpu_var *gv = v->copy;
-    if (gv && gv->g != g) {
+    if (gv && gv->card != g->card) {
         FAIL(x->err, INTERNAL, "variable %u lies on another GPU", var);
     }
     /* The host may have added rows to what was fetched. */
     bool behind = gv && v->kind == VAR_ROWS && v->on_host && gv->rows != v->rows;
-    if (gv && gv->epoch == g->epoch && !behind) {
+    if (gv && gv->epoch == g->card->epoch && !behind) {
         *out = gv;
         return ERR_OK;
     }
@@ -102,8 +102,8 @@ static FALLIBLE upload_text(struct gpu *g, struct exec *x, const struct variable
         status = upload_new(g, x, nulls, v->rows, &to->nulls, moved);
     }
     if (!status) { /* the driver may still be reading */
-        status =
-            gpu_check(g, g->api->stream_synchronize(g->streams[0]), "stream_synchronize", x->err);
+        status = gpu_check(g->card, g->api->stream_synchronize(g->streams[0]), "stream_synchronize",
+                           x->err);
     }
     mem_free(x->mem, views, MAX_OF(v->rows, 1) * (i64)sizeof(str));
     mem_free(x->mem, nulls, MAX_OF(v->rows, 1));
@@ -243,7 +243,7 @@ static struct chunk *pinned_chunk(struct gpu *g, struct exec *x, const struct va
     }
     *out_bytes = at;
     struct chunk *chunk = chunk_view_new(x, def->col_count);
-    struct buffer *all = chunk ? gpu_host_buffer(g->host, x, at) : NULL;
+    struct buffer *all = chunk ? gpu_host_buffer(g->card->host, x, at) : NULL;
     if (!all) {
         chunk_release(chunk);
         return NULL;
@@ -300,7 +300,7 @@ wf_status gpu_var_fetch(struct gpu *g, struct exec *x, u32 var) {
     if (!gv || v->on_host || (v->kind != VAR_ROWS && v->kind != VAR_AGG)) {
         return ERR_OK;
     }
-    if (gv->epoch != g->epoch) {
+    if (gv->epoch != g->card->epoch) {
         FAIL(err, GPU, "rows were lost when the GPU was reset");
     }
     struct fetch_col *cols = NEW_ARRAY(x->arena, struct fetch_col, gv->col_count + 1);

@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "defs/value.h"
+#include "host/chars.h"
 
 enum { HEAP_BYTES = 1 << 16, SHOWN_BYTES = 60 };
 

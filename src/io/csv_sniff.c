@@ -11,6 +11,7 @@
  * error of whoever reads the file. What comes out is what DuckDB makes of such files, but for lines of another
  * number of fields: where nine of ten agree, the others are errors that the load names. */
 #include "defs/value.h"
+#include "host/chars.h"
 #include "io/csv_int.h"
 
 #include <stdio.h>

@@ -8,6 +8,8 @@
  * are shared between aggregates. See decision 0002. */
 #include "lower/agg_int.h"
 
+#include "codes/op.h"
+
 #include <math.h>
 
 static i32 add_word(struct words *s, enum word_op op, u16 reg) {
@@ -206,7 +208,7 @@ static u16 extreme_input(struct words *s, struct call_state *c) {
             .code = OP_LUT, .a = reg, .b = NO_REG, .c = NO_REG, .imm = c->ranks.rank_var};
         reg = build_ctl(b, op, KIND_I32, range_exact(0, I32_MAX), 0);
     } else if (reg_kind(b, reg) == KIND_F32 || reg_kind(b, reg) == KIND_F64) {
-        enum op_code code = reg_kind(b, reg) == KIND_F32 ? OP_ORD_F32 : OP_ORD_F64;
+        u16 code = reg_kind(b, reg) == KIND_F32 ? OP_ORD_F32 : OP_ORD_F64;
         reg = build_op(b, code, reg, NO_REG, NO_REG, range_exact(I64_MIN, I64_MAX));
     }
     c->range = reg_range(b, reg);

@@ -7,6 +7,9 @@
  * removes whatever nobody reads and numbers the registers in the order of their definition. */
 #include "lower/lower_int.h"
 
+#include "codes/loop.h"
+#include "host/eval.h"
+
 enum {
     MAX_REGS = 60000,
     COSTLY = 60,   /* cost from which skipping rows pays for WHEN */
@@ -163,7 +166,7 @@ static void push_op(struct builder *b, struct op op, bool might_raise) {
     }
 }
 
-static bool fold(struct builder *b, enum op_code code, const u16 *args, struct range range,
+static bool fold(struct builder *b, u16 code, const u16 *args, struct range range,
                  u16 *out) {
     union lit v[3];
     memset(v, 0, sizeof v);
@@ -182,7 +185,7 @@ static bool fold(struct builder *b, enum op_code code, const u16 *args, struct r
     return true;
 }
 
-static u16 add_op(struct builder *b, enum op_code code, u16 x, u16 y, u16 z, struct range range,
+static u16 add_op(struct builder *b, u16 code, u16 x, u16 y, u16 z, struct range range,
                   bool might_raise) {
     u16 args[3] = {x, y, z};
     u16 dst;
@@ -209,13 +212,13 @@ static u16 add_op(struct builder *b, enum op_code code, u16 x, u16 y, u16 z, str
     return op.dst;
 }
 
-u16 build_op(struct builder *b, enum op_code code, u16 a, u16 b_, u16 c, struct range range) {
+u16 build_op(struct builder *b, u16 code, u16 a, u16 b_, u16 c, struct range range) {
     u16 flags = op_infos[code].flags;
     bool raises = flags & (OP_FAULTS | OP_HOST);
     return add_op(b, code, a, b_, c, range, raises);
 }
 
-u16 build_safe(struct builder *b, enum op_code code, u16 a, u16 b_, u16 c, struct range range) {
+u16 build_safe(struct builder *b, u16 code, u16 a, u16 b_, u16 c, struct range range) {
     return add_op(b, code, a, b_, c, range, false);
 }
 
@@ -244,7 +247,7 @@ u16 build_ctl(struct builder *b, struct op op, enum kind kind, struct range rang
     return op.dst;
 }
 
-void build_plain(struct builder *b, enum op_code code, u16 a, u32 imm) {
+void build_plain(struct builder *b, u16 code, u16 a, u32 imm) {
     struct op op = {.code = (u16)code, .dst = NO_REG, .a = a, .b = NO_REG, .c = NO_REG, .imm = imm};
     if (!b->l->status) {
         push_op(b, op, false);
@@ -433,7 +436,7 @@ u16 build_kind(struct builder *b, u16 reg, enum kind kind) {
     }
     u16 code = to[kind][reg_kind(b, reg)];
     CHECK(code != 0);
-    return build_op(b, (enum op_code)code, reg, NO_REG, NO_REG, reg_range(b, reg));
+    return build_op(b, code, reg, NO_REG, NO_REG, reg_range(b, reg));
 }
 
 u16 build_sel(struct builder *b, u16 cond, u16 x, u16 y) {
@@ -453,7 +456,7 @@ u16 build_sel(struct builder *b, u16 cond, u16 x, u16 y) {
         return build_sel(b, b->ops.items[def - 1].a, y, x);
     }
     struct range range = range_union(reg_range(b, x), reg_range(b, y));
-    u16 dst = build_op(b, (enum op_code)sel[reg_kind(b, x)], cond, x, y, range);
+    u16 dst = build_op(b, sel[reg_kind(b, x)], cond, x, y, range);
     b->regs.items[dst].dict = reg_dict(b, x) ? reg_dict(b, x) : reg_dict(b, y);
     return dst;
 }

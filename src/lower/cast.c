@@ -5,13 +5,15 @@
  * rounded division where numerator and power of ten are exact, else through its text. */
 #include "lower/lower_int.h"
 #include "base/zone.h"
+#include "codes/func.h"
+#include "codes/op.h"
 #include "defs/value.h"
 
 static i32 scale_of(struct type t) {
     return t.id == TYPE_DECIMAL ? t.scale : 0;
 }
 
-static u16 op1(struct builder *b, enum op_code code, u16 a, struct range r) {
+static u16 op1(struct builder *b, u16 code, u16 a, struct range r) {
     return build_op(b, code, a, NO_REG, NO_REG, r);
 }
 
@@ -35,7 +37,7 @@ static u16 rescale(struct builder *b, u16 reg, u16 null, i32 from, i32 to) {
     i128 power = pow10_i128(from - to);
     struct range q = range_exact(r.lo / power - 1, r.hi / power + 1);
     enum kind kind = kind_wider(reg_kind(b, reg), range_kind(range_exact(power, power)));
-    reg = build_op(b, (enum op_code)codes[kind], build_kind(b, reg, kind),
+    reg = build_op(b, codes[kind], build_kind(b, reg, kind),
                    build_int(b, kind, power), NO_REG, q);
     return build_kind(b, reg, range_kind(q));
 }
@@ -93,7 +95,7 @@ static u16 exact_to_float(struct builder *b, struct value v, struct type from, e
         range_float((f64)range_abs(reg_range(b, v.reg)), kind == KIND_F32 ? -149 : -1074, false);
     if (range_abs(reg_range(b, v.reg)) <= exact && scale <= most_scale) {
         u16 divisor = float_lit(b, kind, (f64)pow10_i128(scale));
-        enum op_code code = kind == KIND_F32 ? OP_DIV_F32 : OP_DIV_F64;
+        u16 code = kind == KIND_F32 ? OP_DIV_F32 : OP_DIV_F64;
         return build_safe(b, code, int_to_float(b, v.reg, kind), divisor, NO_REG, r);
     }
     u16 text = format_exact(b, v.reg, from);
@@ -104,7 +106,7 @@ static u16 float_to_exact(struct builder *b, struct value v, struct type to) {
     enum kind kind = reg_kind(b, v.reg);
     u16 safe = lower_guard(b, v.reg, v.null, float_lit(b, kind, 0));
     if (to.id == TYPE_DECIMAL) {
-        enum op_code code = kind == KIND_F32 ? OP_DEC_F32 : OP_DEC_F64;
+        u16 code = kind == KIND_F32 ? OP_DEC_F32 : OP_DEC_F64;
         u16 reg = build_op(b, code, safe, build_i32(b, to.scale), NO_REG,
                            range_of_type(type_decimal(38, 0)));
         return lower_check(b, reg, v.null, to);
@@ -115,7 +117,7 @@ static u16 float_to_exact(struct builder *b, struct value v, struct type to) {
     if (proven) {
         all = range_exact(-(i128)r.abs_max - 1, (i128)r.abs_max + 1);
     }
-    enum op_code code = kind == KIND_F32 ? OP_I64_F32 : OP_I64_F64;
+    u16 code = kind == KIND_F32 ? OP_I64_F32 : OP_I64_F64;
     u16 reg = proven ? build_safe(b, code, safe, NO_REG, NO_REG, all) : op1(b, code, safe, all);
     reg = build_kind(b, reg, range_kind(all));
     return lower_check(b, reg, v.null, to);
@@ -147,7 +149,12 @@ static i64 kept_us(struct type t) {
     return unit > 1 ? unit : 0;
 }
 
+/* To the fields and digits that a type keeps. */
 static u16 round_us(struct builder *b, u16 reg, u16 null, struct type to) {
+    if (to.id == TYPE_INTERVAL && interval_last(to) >= 0 && !b->l->status) {
+        u16 regs[3] = {build_kind(b, reg, KIND_I128), build_i32(b, interval_last(to)), NO_REG};
+        reg = lower_masked(b, OP_TRUNC_IV, regs, null, range_of_type(to));
+    }
     i64 unit = type_category(to) == 'D' || type_category(to) == 'T' ? kept_us(to) : 0;
     if (!unit || b->l->status) {
         return reg;
@@ -177,7 +184,7 @@ static const struct {
 
 static u16 text_to(struct builder *b, struct value v, struct type to) {
     u16 regs[3] = {string_view(b, v.reg), NO_REG, NO_REG};
-    enum op_code code = (enum op_code)text_ops[to.id].parse;
+    u16 code = text_ops[to.id].parse;
     struct range all = range_of_type(to);
     if (to.id == TYPE_DECIMAL) {
         regs[1] = build_i32(b, to.scale);
@@ -188,8 +195,8 @@ static u16 text_to(struct builder *b, struct value v, struct type to) {
         u16 reg = lower_masked(b, OP_PARSE_INT, regs, v.null, range_exact(I64_MIN, I64_MAX));
         return lower_check(b, reg, v.null, to);
     }
-    if (to.id == TYPE_INTERVAL) {
-        regs[1] = build_i32(b, (i32)to.length);
+    if (to.id == TYPE_INTERVAL) { /* fields are those of a literal; a text is only cut by them */
+        regs[1] = build_i32(b, 0);
     } else if (op_infos[code].arity == 3) { /* constants that name no clock stay constants */
         union lit text;
         bool fixed = build_is_const(b, regs[0], &text) && !value_names_clock(sv_of(text.str));
@@ -204,7 +211,7 @@ static u16 to_text(struct builder *b, struct value v, struct type from) {
     if (type_is_exact(from)) {
         return format_exact(b, v.reg, from);
     }
-    enum op_code code = (enum op_code)text_ops[from.id].format;
+    u16 code = text_ops[from.id].format;
     enum kind kind = (enum kind)op_infos[code].operands[0];
     bool whole = type_is_whole(from);
     u16 regs[3] = {whole              ? build_kind(b, v.reg, kind)
@@ -257,7 +264,7 @@ static bool time_cast(struct builder *b, struct value v, struct type from, struc
                 build_is_bool(b, finite, false) ? v.null : build_null_or(b, v.null, finite);
         }
         bool global = named && to.id == TYPE_TIMESTAMPTZ;
-        out->reg = lower_masked(b, (enum op_code)time_casts[i].op, regs, v.null,
+        out->reg = lower_masked(b, time_casts[i].op, regs, v.null,
                                 range_of_type(global ? type_of(TYPE_TIMESTAMP) : to));
         out->reg = global ? lower_global(b, out->reg, v.null) : out->reg;
         out->reg = round_us(b, out->reg, v.null, to);

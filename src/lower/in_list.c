@@ -6,6 +6,9 @@
  * thirty. Items that are not constants, or do not fit a 64-bit key, stay comparisons. */
 #include "lower/lower_int.h"
 
+#include "codes/func.h"
+#include "codes/loop.h"
+
 enum { SET_MIN = 32 }; /* constants from which a set pays */
 
 static i32 scale_of(struct type t) {

@@ -9,6 +9,10 @@
 
 #include "lower/lower_int.h"
 
+#include "codes/func.h"
+#include "codes/op.h"
+#include "host/eval.h"
+
 /* One opcode per exact kind. */
 #define BY_KIND(name) \
     { [KIND_I32] = OP_##name##_I32, [KIND_I64] = OP_##name##_I64, [KIND_I128] = OP_##name##_I128 }
@@ -24,7 +28,7 @@ static u16 exact_plain(struct builder *b, by_kind codes, u16 x, u16 y, struct ra
     enum kind kind = kind_wider(range_kind(r), kind_wider(reg_kind(b, x), reg_kind(b, y)));
     x = build_kind(b, x, kind);
     y = build_kind(b, y, kind);
-    return b->l->status ? 0 : build_op(b, (enum op_code)codes[kind], x, y, NO_REG, r);
+    return b->l->status ? 0 : build_op(b, codes[kind], x, y, NO_REG, r);
 }
 
 static by_kind add_codes = BY_KIND(ADD);
@@ -62,7 +66,7 @@ u16 lower_scale(struct builder *b, u16 reg, i32 from, i32 to) {
 
 /* checks */
 
-static u16 check_64(struct builder *b, enum op_code code, u16 reg, u16 null, struct range all) {
+static u16 check_64(struct builder *b, u16 code, u16 reg, u16 null, struct range all) {
     if (!range_within(reg_range(b, reg), range_exact(I64_MIN, I64_MAX))) {
         reg = lower_check(b, reg, null, type_of(TYPE_BIGINT));
     }
@@ -72,7 +76,7 @@ static u16 check_64(struct builder *b, enum op_code code, u16 reg, u16 null, str
     return build_kind(b, reg, range_kind(r));
 }
 
-static u16 check_128(struct builder *b, enum op_code code, u16 reg, u16 null, struct range all) {
+static u16 check_128(struct builder *b, u16 code, u16 reg, u16 null, struct range all) {
     struct range r = range_cut(reg_range(b, reg), all);
     reg = lower_guard(b, build_kind(b, reg, KIND_I128), null, build_int(b, KIND_I128, r.lo));
     reg =
@@ -101,14 +105,14 @@ u16 lower_check(struct builder *b, u16 reg, u16 null, struct type type) {
 
 /* exact arithmetic */
 
-static struct range func_range(enum func func, struct range x, struct range y) {
+static struct range func_range(u16 func, struct range x, struct range y) {
     return func == FUNC_ADD   ? range_add(x, y)
            : func == FUNC_SUB ? range_sub(x, y)
                               : range_mul(x, y);
 }
 
 /* x op y as a value of `type`, for + - *. */
-static u16 exact_op(struct builder *b, enum func func, u16 x, u16 y, u16 null, struct type type) {
+static u16 exact_op(struct builder *b, u16 func, u16 x, u16 y, u16 null, struct type type) {
     if (b->l->status) {
         return 0;
     }
@@ -138,7 +142,7 @@ static u16 exact_op(struct builder *b, enum func func, u16 x, u16 y, u16 null, s
     } else {
         r = range_cut(r, all);
     }
-    u16 reg = build_op(b, (enum op_code)checked[kind], x, y, NO_REG, r);
+    u16 reg = build_op(b, checked[kind], x, y, NO_REG, r);
     return lower_check(b, reg, null, type);
 }
 
@@ -155,7 +159,7 @@ u16 lower_divide_rounded(struct builder *b, u16 reg, i32 digits) {
     struct range r = reg_range(b, reg);
     struct range q = range_exact(r.lo / divisor - 1, r.hi / divisor + 1);
     enum kind kind = kind_wider(reg_kind(b, reg), range_kind(range_exact(divisor, divisor)));
-    reg = build_op(b, (enum op_code)codes[kind], build_kind(b, reg, kind),
+    reg = build_op(b, codes[kind], build_kind(b, reg, kind),
                    build_int(b, kind, divisor), NO_REG, q);
     return build_kind(b, reg, range_kind(q));
 }
@@ -186,7 +190,7 @@ static u16 exact_arith(struct builder *b, const struct expr *expr, struct value 
     i32 sx = scale_of(expr->args[0]->type);
     i32 sy = scale_of(expr->args[1]->type);
     i32 scale = scale_of(expr->type);
-    enum func func = (enum func)expr->func;
+    u16 func = expr->func;
     if (func == FUNC_MUL && sx + sy > scale) {
         return multiply_rounded(b, expr, x, y, null);
     }
@@ -253,8 +257,7 @@ static u16 modulo_wide(struct builder *b, const struct expr *expr, struct value 
     return lower_check(b, a, null, expr->type);
 }
 
-/* Whether `digits` zeros more may be too many for a decimal. */
-static bool outgrows(struct builder *b, u16 reg, i32 digits) {
+bool lower_outgrows(struct builder *b, u16 reg, i32 digits) {
     i128 power = pow10_i128(MAX_OF(digits, 0));
     return !range_within(range_mul(reg_range(b, reg), range_exact(power, power)),
                          range_of_type(type_decimal(38, 0)));
@@ -270,8 +273,8 @@ static u16 exact_divide(struct builder *b, const struct expr *expr, struct value
     }
     i32 scale = MAX_OF(scale_of(expr->args[0]->type), scale_of(expr->args[1]->type));
     if (mod && !b->l->status &&
-        (outgrows(b, x.reg, scale - scale_of(expr->args[0]->type)) ||
-         outgrows(b, y.reg, scale - scale_of(expr->args[1]->type)))) {
+        (lower_outgrows(b, x.reg, scale - scale_of(expr->args[0]->type)) ||
+         lower_outgrows(b, y.reg, scale - scale_of(expr->args[1]->type)))) {
         return modulo_wide(b, expr, x, y, null);
     }
     u16 a = lower_scale(b, x.reg, scale_of(expr->args[0]->type), scale);
@@ -289,7 +292,7 @@ static u16 exact_divide(struct builder *b, const struct expr *expr, struct value
     enum kind kind = kind_wider(range_kind(r), kind_wider(reg_kind(b, a), reg_kind(b, d)));
     a = build_kind(b, a, kind);
     d = build_kind(b, d, kind);
-    enum op_code code = (enum op_code)(mod ? mod_codes[kind] : div_codes[kind]);
+    u16 code = (mod ? mod_codes[kind] : div_codes[kind]);
     u16 reg;
     if (nonzero) { /* the kind holds the quotient, so the least value by -1 is no trap */
         reg = build_safe(b, code, a, d, NO_REG, r);
@@ -330,7 +333,7 @@ static u16 float_kind(struct builder *b, u16 reg, enum kind kind) {
     return build_op(b, OP_F64_F32, reg, NO_REG, NO_REG, reg_range(b, reg));
 }
 
-static u16 float_arith(struct builder *b, enum func func, enum kind kind, u16 x, u16 y, u16 null) {
+static u16 float_arith(struct builder *b, u16 func, enum kind kind, u16 x, u16 y, u16 null) {
     static by_kind plain_add = BY_FLOAT(ADD), plain_sub = BY_FLOAT(SUB), plain_mul = BY_FLOAT(MUL);
     static by_kind add = BY_FLOAT(ADDX), sub = BY_FLOAT(SUBX), mul = BY_FLOAT(MULX);
     static by_kind div = BY_FLOAT(DIV);
@@ -350,7 +353,7 @@ static u16 float_arith(struct builder *b, enum func func, enum kind kind, u16 x,
     if (safe) {
         struct range r = range_float(most * (1 + 1e-6), lsb, false);
         const u16 *codes = func == FUNC_ADD ? plain_add : func == FUNC_SUB ? plain_sub : plain_mul;
-        return build_op(b, (enum op_code)codes[kind], x, y, NO_REG, r);
+        return build_op(b, codes[kind], x, y, NO_REG, r);
     }
     struct range all = range_float(float_most(kind), kind == KIND_F32 ? -149 : -1074, special);
     const u16 *codes = func == FUNC_ADD   ? add
@@ -361,14 +364,14 @@ static u16 float_arith(struct builder *b, enum func func, enum kind kind, u16 x,
     if (func == FUNC_MUL && null != NO_REG) { /* 0 times an infinity is harmless too, but NaN */
         x = lower_guard(b, x, null, float_const(b, kind, 0));
     }
-    return build_op(b, (enum op_code)codes[kind], x, y, NO_REG, all);
+    return build_op(b, codes[kind], x, y, NO_REG, all);
 }
 
 static struct value lower_arith(struct builder *b, const struct expr *expr, struct value x,
                                 struct value y) {
     struct value r = {0, build_null_or(b, x.null, y.null)};
     if (type_is_float(expr->type)) {
-        r.reg = float_arith(b, (enum func)expr->func, type_kind(expr->type), x.reg, y.reg, r.null);
+        r.reg = float_arith(b, expr->func, type_kind(expr->type), x.reg, y.reg, r.null);
     } else if (expr->func == FUNC_DIV || expr->func == FUNC_MOD) {
         r.reg = exact_divide(b, expr, x, y, r.null);
     } else {
@@ -380,7 +383,7 @@ static struct value lower_arith(struct builder *b, const struct expr *expr, stru
 static struct value lower_negate(struct builder *b, const struct expr *expr, struct value x) {
     enum kind kind = reg_kind(b, x.reg);
     if (type_is_float(expr->type)) {
-        enum op_code code = kind == KIND_F32 ? OP_NEG_F32 : OP_NEG_F64;
+        u16 code = kind == KIND_F32 ? OP_NEG_F32 : OP_NEG_F64;
         x.reg = build_op(b, code, x.reg, NO_REG, NO_REG, reg_range(b, x.reg));
         return x;
     }
@@ -389,7 +392,7 @@ static struct value lower_negate(struct builder *b, const struct expr *expr, str
     kind = kind_wider(kind, range_kind(r));
     if (range_within(r, range_of_type(expr->type))) {
         u16 wide = build_kind(b, x.reg, kind);
-        x.reg = build_op(b, (enum op_code)codes[kind], wide, NO_REG, NO_REG, r);
+        x.reg = build_op(b, codes[kind], wide, NO_REG, NO_REG, r);
     } else {
         x.reg = exact_op(b, FUNC_SUB, build_int(b, KIND_I32, 0), x.reg, x.null, expr->type);
     }
@@ -432,7 +435,7 @@ struct cmp_codes {
 #define CMP(K) \
     { OP_EQ_##K, OP_NE_##K, OP_LT_##K, OP_LE_##K, OP_GT_##K, OP_GE_##K }
 
-static u16 compare_op(struct builder *b, enum func func, enum kind kind, u16 x, u16 y) {
+static u16 compare_op(struct builder *b, u16 func, enum kind kind, u16 x, u16 y) {
     static const struct cmp_codes codes[KIND_COUNT] = {
         [KIND_B8] = CMP(B8),     [KIND_I32] = CMP(I32), [KIND_I64] = CMP(I64),
         [KIND_I128] = CMP(I128), [KIND_F32] = CMP(F32), [KIND_F64] = CMP(F64)};
@@ -443,12 +446,12 @@ static u16 compare_op(struct builder *b, enum func func, enum kind kind, u16 x, 
                : func == FUNC_LE ? c->le
                : func == FUNC_GT ? c->gt
                                  : c->ge;
-    return build_op(b, (enum op_code)code, x, y, NO_REG, range_bool());
+    return build_op(b, code, x, y, NO_REG, range_bool());
 }
 
 /* Through = < <= only: NaN-aware floats and strings. */
-static u16 compare_three(struct builder *b, enum func func, enum op_code eq, enum op_code lt,
-                         enum op_code le, u16 x, u16 y) {
+static u16 compare_three(struct builder *b, u16 func, u16 eq, u16 lt,
+                         u16 le, u16 x, u16 y) {
     struct range r = range_bool();
     switch (func) {
     case FUNC_EQ:
@@ -467,7 +470,7 @@ static u16 compare_three(struct builder *b, enum func func, enum op_code eq, enu
 }
 
 /* What ranges alone decide: 0, 1, or -1 when they do not. */
-static i32 decided(enum func func, struct range x, struct range y) {
+static i32 decided(u16 func, struct range x, struct range y) {
     bool below = x.hi < y.lo;
     bool above = x.lo > y.hi;
     bool same = x.lo == x.hi && y.lo == y.hi && x.lo == y.lo;
@@ -487,7 +490,7 @@ static i32 decided(enum func func, struct range x, struct range y) {
     }
 }
 
-static u16 compare_exact(struct builder *b, enum func func, u16 x, u16 y) {
+static u16 compare_exact(struct builder *b, u16 func, u16 x, u16 y) {
     i32 known = decided(func, reg_range(b, x), reg_range(b, y));
     if (known >= 0) {
         return build_bool(b, known);
@@ -496,7 +499,7 @@ static u16 compare_exact(struct builder *b, enum func func, u16 x, u16 y) {
     return compare_op(b, func, kind, build_kind(b, x, kind), build_kind(b, y, kind));
 }
 
-static u16 compare_float(struct builder *b, enum func func, u16 x, u16 y) {
+static u16 compare_float(struct builder *b, u16 func, u16 x, u16 y) {
     enum kind kind = kind_wider(reg_kind(b, x), reg_kind(b, y));
     x = float_kind(b, x, kind);
     y = float_kind(b, y, kind);
@@ -509,7 +512,7 @@ static u16 compare_float(struct builder *b, enum func func, u16 x, u16 y) {
     return compare_three(b, func, OP_EQN_F64, OP_LTN_F64, OP_LEN_F64, x, y);
 }
 
-static u16 compare_text(struct builder *b, enum func func, u16 x, u16 y) {
+static u16 compare_text(struct builder *b, u16 func, u16 x, u16 y) {
     bool equality = func == FUNC_EQ || func == FUNC_NE;
     if (equality && reg_dict(b, x) && reg_dict(b, x) == reg_dict(b, y)) {
         return compare_op(b, func, KIND_I32, x, y);
@@ -527,7 +530,7 @@ u16 lower_order(struct builder *b, u16 reg, struct type type) {
                     range_exact(-((i128)1 << 72), (i128)1 << 72));
 }
 
-struct value lower_compare(struct builder *b, enum func func, struct value x, struct value y,
+struct value lower_compare(struct builder *b, u16 func, struct value x, struct value y,
                            struct type tx, struct type ty) {
     struct value r = {0, build_null_or(b, x.null, y.null)};
     if (b->l->status) {
@@ -572,7 +575,7 @@ static bool compare_as_reals(struct builder *b, const struct expr *expr, struct 
         struct value x = lower_expr(b, wide->args[0]);
         y.reg = float_const(b, KIND_F32, lit.f64);
         struct type real = type_of(TYPE_REAL);
-        *out = lower_compare(b, (enum func)expr->func, i == 0 ? x : y, i == 0 ? y : x, real, real);
+        *out = lower_compare(b, expr->func, i == 0 ? x : y, i == 0 ? y : x, real, real);
         return true;
     }
     return false;
@@ -622,7 +625,7 @@ static struct value lower_strings(struct builder *b, const struct expr *expr, st
         union lit pattern;
         bool known = build_is_const(b, regs[1], &pattern) && pattern_is_whole(sv_of(pattern.str));
         bool nocase = expr->func == FUNC_ILIKE;
-        enum op_code code =
+        u16 code =
             known ? (nocase ? OP_ILIKE_STR : OP_LIKE_STR) : (nocase ? OP_ILIKE_ANY : OP_LIKE_ANY);
         return lower_bool(b, lower_masked(b, code, regs, null, range_bool()), null);
     }
@@ -648,7 +651,7 @@ static struct range year_range(struct builder *b, struct range dates) {
 }
 
 static struct value lower_date_part(struct builder *b, const struct expr *expr, struct value v) {
-    enum op_code code = expr->func == FUNC_YEAR    ? OP_YEAR_I32
+    u16 code = expr->func == FUNC_YEAR    ? OP_YEAR_I32
                         : expr->func == FUNC_MONTH ? OP_MONTH_I32
                                                    : OP_DAY_I32;
     struct range r = expr->func == FUNC_YEAR ? year_range(b, reg_range(b, v.reg))
@@ -683,7 +686,7 @@ struct value lower_call(struct builder *b, const struct expr *expr) {
         return lower_scalar(b, expr, v);
     }
     if (compares) {
-        return lower_compare(b, (enum func)expr->func, v[0], v[1], expr->args[0]->type,
+        return lower_compare(b, expr->func, v[0], v[1], expr->args[0]->type,
                              expr->args[1]->type);
     }
     switch (expr->func) {

@@ -186,14 +186,14 @@ void build_copy_binds(struct builder *to, const struct builder *from);
 u32 build_source_col(struct builder *b, u32 col); /* index into source.cols */
 u16 build_reg(struct builder *b, enum kind kind, struct range range, u32 dict);
 /* A scalar opcode: folded when all operands are literals, shared with an equal one in scope. */
-u16 build_op(struct builder *b, enum op_code code, u16 a, u16 b_, u16 c, struct range range);
+u16 build_op(struct builder *b, u16 code, u16 a, u16 b_, u16 c, struct range range);
 /* The same for an opcode of a faulting list that is proven not to fault here. */
-u16 build_safe(struct builder *b, enum op_code code, u16 a, u16 b_, u16 c, struct range range);
+u16 build_safe(struct builder *b, u16 code, u16 a, u16 b_, u16 c, struct range range);
 /* A control opcode that defines a register, shared with an equal one in scope. */
 u16 build_ctl(struct builder *b, struct op op, enum kind kind, struct range range, u32 dict);
 u16 build_ctl_new(struct builder *b, struct op op, enum kind kind, struct range range, u32 dict);
 /* A control opcode without result: FILTER, EMIT, PROBE's kin are build_ctl_new. */
-void build_plain(struct builder *b, enum op_code code, u16 a, u32 imm);
+void build_plain(struct builder *b, u16 code, u16 a, u32 imm);
 u16 build_lit(struct builder *b, enum kind kind, union lit value, struct range range);
 u16 build_param(struct builder *b, u32 lit, enum kind kind, struct range range);
 u16 build_int(struct builder *b, enum kind kind, i128 value);
@@ -277,9 +277,11 @@ void lower_filter(struct builder *b, struct expr *const *conds, i64 count);
 /* lower_func.c, cast.c */
 struct value lower_call(struct builder *b, const struct expr *expr);
 struct value lower_cast(struct builder *b, struct value v, struct type from, struct type to);
-struct value lower_compare(struct builder *b, enum func func, struct value x, struct value y,
+struct value lower_compare(struct builder *b, u16 func, struct value x, struct value y,
                            struct type tx, struct type ty);
 u16 lower_scale(struct builder *b, u16 reg, i32 from, i32 to); /* exact; to >= from */
+/* Whether `digits` zeros more may be too many for a decimal. */
+bool lower_outgrows(struct builder *b, u16 reg, i32 digits);
 u16 lower_add_exact(struct builder *b, u16 x, u16 y);          /* proven to fit 128 bits */
 u16 lower_sub_exact(struct builder *b, u16 x, u16 y);
 u16 lower_mul_exact(struct builder *b, u16 x, u16 y);
@@ -297,7 +299,7 @@ u16 lower_local(struct builder *b, u16 reg, u16 null);
 u16 lower_global(struct builder *b, u16 reg, u16 null);
 struct value lower_scalar(struct builder *b, const struct expr *expr, const struct value *v);
 /* An opcode whose operands may be those of a NULL: it cannot raise for them. */
-u16 lower_masked(struct builder *b, enum op_code code, const u16 *regs, u16 null,
+u16 lower_masked(struct builder *b, u16 code, const u16 *regs, u16 null,
                  struct range range);
 u16 lower_divide_rounded(struct builder *b, u16 reg, i32 digits); /* lower_func.c */
 struct value lower_round(struct builder *b, const struct expr *expr, const struct value *v);

@@ -8,6 +8,9 @@
  * compares. */
 #include "lower/agg_int.h"
 
+#include "codes/op.h"
+#include "codes/scalar.h"
+
 struct win {
     struct lower *l;
     const struct rel *rel;
@@ -156,7 +159,7 @@ static struct value moment_bound(struct win *s, const struct expr *offset, bool 
         }
         return v;
     }
-    enum func func = type.id == TYPE_DATE          ? up ? FUNC_DATE_ADD_IV : FUNC_DATE_SUB_IV
+    u16 func = type.id == TYPE_DATE          ? up ? FUNC_DATE_ADD_IV : FUNC_DATE_SUB_IV
                      : type.id == TYPE_TIMESTAMP   ? up ? FUNC_TS_ADD : FUNC_TS_SUB
                      : type.id == TYPE_TIMESTAMPTZ ? up ? FUNC_TSTZ_ADD : FUNC_TSTZ_SUB
                      : up                          ? FUNC_IV_ADD

@@ -15,6 +15,8 @@
  * guarded when the column itself is read no more. */
 #include "opt/opt_int.h"
 
+#include "codes/func.h"
+
 enum { KEYS_MAX = 64 };
 
 struct deps {

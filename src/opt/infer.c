@@ -6,6 +6,8 @@
  * said of the others too, by a filter on top of the region, from where push_filter takes it. */
 #include "opt/opt_int.h"
 
+#include "codes/func.h"
+
 enum { CONDS_MAX = 200 };
 
 struct region {

@@ -26,6 +26,8 @@
  * See decision 0011. */
 #include "opt/unnest_int.h"
 
+#include "codes/func.h"
+
 /* columns */
 
 static struct plan *plan_of(const struct unnest *u) {
@@ -629,7 +631,7 @@ static struct rel *push_window(struct unnest *u, struct rel *rel, u32 *cols) {
     return rel;
 }
 
-static struct expr *call_of(struct arena *arena, enum func func, enum type_id type, struct expr *a,
+static struct expr *call_of(struct arena *arena, u16 func, enum type_id type, struct expr *a,
                             struct expr *b) {
     return expr_call(arena, func, type_of(type), -1, 2, a, b);
 }
@@ -1022,6 +1024,7 @@ static void unnest_join(struct opt *o, struct rel *join, bool serials) {
         u.numbered = u.draws.count > 0;
     }
     if (u.numbered) {
+        (void)unnest_carry(&u);
         u32 row = plan_col_new(o->plan, "row", type_of(TYPE_BIGINT), false);
         rel_set_left(join, rel_numbered(o->plan, rel_left(join), row));
         (void)find_outer(&u);
@@ -1037,6 +1040,9 @@ static void unnest_join(struct opt *o, struct rel *join, bool serials) {
             return;
         }
         if (careful || !unnest_pull(&u)) {
+            if (unnest_carry(&u)) {
+                (void)find_outer(&u);
+            }
             rewrite(&u);
         }
     }

@@ -8,6 +8,8 @@
  */
 #include "plan/plan.h"
 
+#include "codes/func.h"
+
 static bool is_const(const struct expr *expr) {
     return expr->kind == EXPR_CONST;
 }

@@ -10,14 +10,6 @@
 
 #include "plan/plan_int.h"
 
-#define X(A, name, text, arguments, doc) text,
-#define XS(A, name, text, arguments, result, op, doc) text,
-const char *const func_names[FUNC_COUNT] = {WF_FUNCS(X, ) WF_SCALARS(XS, )};
-#undef X
-#undef XS
-#define X(A, name, text, arguments, result, op, doc) [FUNC_##name] = {arguments, result, op},
-const struct scalar_info scalar_infos[FUNC_COUNT] = {WF_SCALARS(X, )};
-#undef X
 #define X(A, name, text, arguments, how, doc) text,
 const char *const agg_names[AGG_END] = {WF_AGGS(X, )};
 #undef X

@@ -1,91 +1,10 @@
 /* bind_agg.c: aggregate calls: their names, forms, types, and the query they belong to.
  *
- * Part of binding. An aggregate call becomes a column of the AGG operator at once, equal calls the
- * same one; the expression around it is bound as if over the input and rewritten later
- * (bind_group.c). A call belongs to the innermost query whose columns its arguments use: within a
- * subquery, sum(outer.x) is an aggregate of the outer query. */
+ * Part of binding; arguments: typing/aggregate.c. An aggregate call becomes a column of the AGG
+ * operator at once, equal calls the same one; the expression around it is bound as if over the
+ * input and rewritten later (bind_group.c). A call belongs to the innermost query whose columns its
+ * arguments use: within a subquery, sum(outer.x) is an aggregate of the outer query. */
 #include "sql/sql_int.h"
-
-static const struct {
-    const char *name;
-    u8 agg;
-} aliases[] = {
-    {"every", AGG_BOOL_AND},
-    {"variance", AGG_VAR_SAMP},
-    {"stddev", AGG_STDDEV_SAMP},
-    {"median", AGG_PERCENTILE_CONT},
-};
-
-static i32 agg_of(const char *name) {
-    for (i32 i = AGG_COUNT; i < AGG_END; i++) {
-        if (strcmp(agg_names[i], name) == 0) {
-            return i;
-        }
-    }
-    for (i64 i = 0; i < COUNT_OF(aliases); i++) {
-        if (strcmp(aliases[i].name, name) == 0) {
-            return aliases[i].agg;
-        }
-    }
-    return -1;
-}
-
-bool agg_find(const char *name) {
-    return agg_of(name) >= 0;
-}
-
-bool agg_is_ordered_set(i32 agg) {
-    return agg == AGG_PERCENTILE_CONT || agg == AGG_PERCENTILE_DISC || agg == AGG_MODE;
-}
-
-/* The type of the result; false when the aggregate does not take the argument. */
-static bool agg_type(enum agg agg, struct type arg, struct type *out) {
-    switch (agg) {
-    case AGG_COUNT_STAR:
-    case AGG_COUNT:
-        *out = type_of(TYPE_BIGINT);
-        return true;
-    case AGG_MIN:
-    case AGG_MAX:
-        *out = type_handed_on(arg);
-        return arg.id != TYPE_BOOLEAN;
-    case AGG_MODE:
-    case AGG_PERCENTILE_DISC:
-        *out = type_handed_on(arg);
-        return true;
-    case AGG_PERCENTILE_CONT:
-        *out = type_of(arg.id == TYPE_INTERVAL ? TYPE_INTERVAL : TYPE_DOUBLE);
-        return type_is_numeric(arg) || arg.id == TYPE_INTERVAL;
-    case AGG_BOOL_AND:
-    case AGG_BOOL_OR:
-        *out = type_of(TYPE_BOOLEAN);
-        return arg.id == TYPE_BOOLEAN;
-    case AGG_STRING_AGG:
-        *out = type_of(arg.id);
-        return arg.id == TYPE_TEXT || arg.id == TYPE_BLOB;
-    case AGG_SUM:
-        *out = arg.id == TYPE_DECIMAL  ? type_decimal(DECIMAL_DIGITS_MAX, arg.scale)
-               : arg.id == TYPE_BIGINT ? type_decimal(DECIMAL_DIGITS_MAX, 0)
-               : type_is_integer(arg)  ? type_of(TYPE_BIGINT)
-                                       : type_handed_on(arg);
-        return type_is_numeric(arg) || arg.id == TYPE_INTERVAL;
-    case AGG_BIT_AND:
-    case AGG_BIT_OR:
-    case AGG_BIT_XOR:
-        *out = arg;
-        return type_is_integer(arg);
-    case AGG_AVG:
-        if (arg.id == TYPE_INTERVAL) {
-            *out = type_handed_on(arg);
-            return true;
-        }
-        *out = type_is_float(arg) ? type_of(TYPE_DOUBLE) : mean_type(arg);
-        return type_is_numeric(arg);
-    default:
-        *out = type_is_float(arg) ? type_of(TYPE_DOUBLE) : type_decimal(DECIMAL_DIGITS_MAX, 16);
-        return type_is_numeric(arg);
-    }
-}
 
 static FALLIBLE check_place(struct bind *b, const struct query *q, i32 position) {
     if (q->in_agg) {
@@ -104,17 +23,28 @@ static FALLIBLE check_form(struct bind *b, const char *name, i32 agg, const stru
                   "funcname args funcformat agg_star agg_distinct agg_filter agg_order "
                   "agg_within_group over location",
                   position));
-    if (json_flag(body, "agg_star") && agg != AGG_COUNT) {
+    i32 count = json_count(json_get(body, "args"));
+    bool star = json_flag(body, "agg_star");
+    bool plain = strcmp(name, "median") == 0;
+    bool set = agg_is_ordered_set(agg) && !plain;
+    if (count == 0 && !within && agg == AGG_COUNT && !star) {
+        FAIL_AT(b->err, WRONG_OBJECT, position,
+                "count(*) must be used to call a parameterless aggregate function");
+    }
+    if (star && agg != AGG_COUNT && !(within && agg == AGG_MODE)) {
         FAIL_AT(b->err, UNDEFINED_FUNCTION, position, "function %s() does not exist", name);
     }
-    bool plain = strcmp(name, "median") == 0;
-    if (!within && agg == AGG_MODE) {
+    if (!within && set && count == (agg == AGG_MODE ? 1 : 2)) {
         FAIL_AT(b->err, WRONG_OBJECT, position,
                 "WITHIN GROUP is required for ordered-set aggregate %s", name);
     }
-    if (within != (agg_is_ordered_set(agg) && !plain)) {
-        FAIL_AT(b->err, UNDEFINED_FUNCTION, position, "function %s ... WITHIN GROUP does not exist",
-                name);
+    if (within && !set && count == 0 && json_count(json_get(body, "agg_order")) == 1) {
+        FAIL_AT(b->err, WRONG_OBJECT, position,
+                "%s is not an ordered-set aggregate, so it cannot have WITHIN GROUP", name);
+    }
+    if (within != set) {
+        FAIL_AT(b->err, UNDEFINED_FUNCTION, position, "function %s%s does not exist", name,
+                within ? " ... WITHIN GROUP" : "()");
     }
     return ERR_OK;
 }
@@ -156,16 +86,12 @@ static bool orders_equal(const struct agg_call *x, const struct agg_call *y) {
     return same;
 }
 
-static bool same_expr(const struct expr *x, const struct expr *y) {
-    return x && y ? expr_equal(x, y) : x == y;
-}
-
 u32 agg_add(struct bind *b, struct query *q, struct agg_call *call, struct type type) {
     for (i64 i = 0; i < q->calls.count; i++) {
         const struct agg_call *old = &q->calls.items[i];
         if (old->agg == call->agg && old->distinct == call->distinct &&
-            same_expr(old->arg, call->arg) && same_expr(old->arg2, call->arg2) &&
-            same_expr(old->filter, call->filter) && orders_equal(old, call)) {
+            agg_same(old->arg, call->arg) && agg_same(old->arg2, call->arg2) &&
+            agg_same(old->filter, call->filter) && orders_equal(old, call)) {
             return old->col;
         }
     }
@@ -188,113 +114,8 @@ static FALLIBLE bind_call_order(struct bind *b, struct query *q, const struct js
             FAIL_AT(b->err, DATATYPE_MISMATCH, key.expr->position,
                     "could not determine polymorphic type because input has type unknown");
         }
-        TRY(coerce_unknown(b, key.expr, type_of(TYPE_TEXT), &key.expr));
+        TRY(coerce_unknown(b->t, key.expr, type_of(TYPE_TEXT), &key.expr));
         VEC_PUSH(b->arena, &call->order, key);
-    }
-    return ERR_OK;
-}
-
-/* percentile_cont(f) WITHIN GROUP (ORDER BY x), mode() WITHIN GROUP (ORDER BY x), median(x). */
-static FALLIBLE ordered_set(struct bind *b, const char *name, struct expr **args, i32 count,
-                            i32 position, struct agg_call *call, struct type *out_type) {
-    struct type real = type_of(TYPE_DOUBLE);
-    if (strcmp(name, "median") == 0) {
-        struct order_key key = {.expr = count == 1 ? args[0] : NULL};
-        if (count != 1) {
-            return bind_undefined_function(b, name, args, count, position);
-        }
-        VEC_PUSH(b->arena, &call->order, key);
-        call->arg2 = expr_new(b->arena, EXPR_CONST, real, position);
-        call->arg2->value.f64 = 0.5;
-    } else if (count != (call->agg == AGG_MODE ? 0 : 1) || call->order.count != 1) {
-        return bind_undefined_function(b, name, args, count, position);
-    } else if (call->agg != AGG_MODE) {
-        TRY(coerce_unknown(b, args[0], real, &args[0]));
-        if (!type_is_numeric(args[0]->type)) {
-            return bind_undefined_function(b, name, args, count, position);
-        }
-        if (args[0]->kind != EXPR_CONST && args[0]->kind != EXPR_PARAM) {
-            return unsupported(b, position, "%s of a fraction that is not constant", name);
-        }
-        TRY(coerce_to(b, args[0], real, &call->arg2));
-    }
-    struct expr *arg = call->order.items[0].expr;
-    if (!agg_type((enum agg)call->agg, arg->type, out_type)) {
-        return bind_undefined_function(b, name, &arg, 1, position);
-    }
-    if (call->agg == AGG_PERCENTILE_CONT) {
-        TRY(coerce_to(b, arg, *out_type, &arg));
-    }
-    call->order.items[0].expr = arg;
-    call->arg = arg;
-    return ERR_OK;
-}
-
-/* corr and its kin: doubles, or what becomes one by itself. */
-static FALLIBLE pair_args(struct bind *b, const char *name, struct expr **args, i32 count,
-                          i32 position, struct agg_call *call, struct type *out_type) {
-    struct type real = type_of(TYPE_DOUBLE);
-    bool fits = count == 2;
-    for (i32 i = 0; fits && i < count; i++) {
-        TRY(coerce_unknown(b, args[i], real, &args[i]));
-        fits = type_is_numeric(args[i]->type);
-    }
-    if (!fits) {
-        return bind_undefined_function(b, name, args, count, position);
-    }
-    TRY(coerce_to(b, args[0], real, &call->arg));
-    TRY(coerce_to(b, args[1], real, &call->arg2));
-    *out_type = call->agg == AGG_REGR_COUNT ? type_of(TYPE_BIGINT) : real;
-    TRY(bind_sharable(b, call->arg));
-    return bind_sharable(b, call->arg2);
-}
-
-static FALLIBLE plain_args(struct bind *b, const char *name, struct expr **args, i32 count,
-                           i32 position, struct agg_call *call, struct type *out_type) {
-    i32 want = call->agg == AGG_STRING_AGG ? 2 : 1;
-    enum agg agg = (enum agg)call->agg;
-    if (count != want) {
-        return bind_undefined_function(b, name, args, count, position);
-    }
-    bool number = agg == AGG_SUM || agg == AGG_AVG || (agg >= AGG_VAR_SAMP && agg <= AGG_BIT_XOR);
-    if (is_unknown(args[0]) && number) {
-        FAIL_AT(b->err, AMBIGUOUS_FUNCTION, position, "function %s(unknown) is not unique", name);
-    }
-    bool logical = agg == AGG_BOOL_AND || agg == AGG_BOOL_OR;
-    bool bytes = want == 2 && !is_unknown(args[1]) && args[1]->type.id == TYPE_BLOB;
-    enum type_id like = logical ? TYPE_BOOLEAN : bytes ? TYPE_BLOB : TYPE_TEXT;
-    TRY(coerce_unknown(b, args[0], type_of(like), &args[0]));
-    if (want == 2) {
-        struct type second = args[0]->type.id == TYPE_BLOB ? args[0]->type : type_of(TYPE_TEXT);
-        TRY(coerce_unknown(b, args[1], second, &args[1]));
-        call->arg2 = args[1];
-    }
-    bool fits = agg_type(agg, args[0]->type, out_type);
-    if (!fits || (want == 2 && args[1]->type.id != args[0]->type.id)) {
-        return bind_undefined_function(b, name, args, count, position);
-    }
-    call->arg = args[0];
-    return ERR_OK;
-}
-
-/* What makes no difference to the result is dropped: repeats for min and max, order for sums. */
-static FALLIBLE settle_options(struct bind *b, struct agg_call *call) {
-    enum agg agg = (enum agg)call->agg;
-    bool extreme = agg == AGG_MIN || agg == AGG_MAX || agg == AGG_BOOL_AND || agg == AGG_BOOL_OR ||
-                   agg == AGG_BIT_AND || agg == AGG_BIT_OR;
-    for (i64 i = 0; call->distinct && i < call->order.count; i++) {
-        const struct expr *expr = call->order.items[i].expr;
-        if (!same_expr(expr, call->arg) && !same_expr(expr, call->arg2)) {
-            FAIL_AT(b->err, INVALID_COLUMN_REFERENCE, expr->position,
-                    "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument "
-                    "list");
-        }
-    }
-    call->distinct = call->distinct && !extreme;
-    if (agg < AGG_STRING_AGG) {
-        call->order.count = 0;
-    } else if (call->distinct && call->order.count == 0) { /* as PostgreSQL finds repeats */
-        VEC_PUSH(b->arena, &call->order, ((struct order_key){.expr = call->arg}));
     }
     return ERR_OK;
 }
@@ -329,7 +150,7 @@ static FALLIBLE bind_agg_filter(struct bind *b, struct query *q, const struct js
 FALLIBLE bind_agg_call(struct bind *b, struct query *q, const char *name, const struct json *body,
                        struct agg_call *out, struct type *out_type) {
     i32 position = json_position(body);
-    i32 agg = agg_of(name);
+    i32 agg = agg_named(name);
     struct expr **args = NULL;
     i32 count = 0;
     i64 first = q->pending.count;
@@ -342,19 +163,13 @@ FALLIBLE bind_agg_call(struct bind *b, struct query *q, const char *name, const 
     if (json_get(body, "agg_filter")) {
         TRY(bind_agg_filter(b, q, json_get(body, "agg_filter"), first, out));
     }
-    if (json_flag(body, "agg_star")) {
+    if (json_flag(body, "agg_star") && agg == AGG_COUNT) {
         out->agg = AGG_COUNT_STAR;
         *out_type = type_of(TYPE_BIGINT);
         return ERR_OK;
     }
-    if (agg_is_ordered_set(agg)) {
-        TRY(ordered_set(b, name, args, count, position, out, out_type));
-    } else if (agg >= AGG_REGR_SXY && agg <= AGG_CORR) {
-        TRY(pair_args(b, name, args, count, position, out, out_type));
-    } else {
-        TRY(plain_args(b, name, args, count, position, out, out_type));
-    }
-    return settle_options(b, out);
+    struct call call = {name, args, count, position, 0};
+    return agg_args(b->t, &call, out, out_type);
 }
 
 /* How far out the query is to which the columns of a call belong; -1: it names none. */
@@ -471,11 +286,11 @@ FALLIBLE bind_aggregate(struct bind *b, struct query *q, const char *name, const
         TRY(call.distinct ? unsupported(b, position, "DISTINCT in %s of these arguments", name)
                           : ERR_OK);
         for (i32 i = 0; i < AGG_PARTS; i++) {
-            if (agg_part(b, &call, i, &part, &type)) {
+            if (agg_part(b->t, &call, i, &part, &type)) {
                 parts[i] = expr_col(b->plan, agg_add(b, owner, &part, type), position);
             }
         }
-        return agg_of_parts(b, (enum agg)call.agg, parts, position, out);
+        return agg_of_parts(b->t, (enum agg)call.agg, parts, position, out);
     }
     *out = expr_col(b->plan, agg_add(b, owner, &call, type), position);
     return ERR_OK;

@@ -5,6 +5,8 @@
  * sort keys one by one, NULLs included; the row itself must be constant. */
 #include "sql/sql_int.h"
 
+#include "codes/scalar.h"
+
 enum { KEYS_MAX = 8 };
 
 static bool is_plain(const struct expr *expr, void *arg) {
@@ -14,28 +16,28 @@ static bool is_plain(const struct expr *expr, void *arg) {
 
 static struct expr *both(struct bind *b, enum expr_kind kind, struct expr *x, struct expr *y) {
     struct expr *args[2] = {x, y};
-    return !x ? y : expr_many(b, kind, type_of(TYPE_BOOLEAN), y->position, 2, args);
+    return !x ? y : expr_many(b->t, kind, type_of(TYPE_BOOLEAN), y->position, 2, args);
 }
 
 /* Whether the key comes before v in the order; NULL counts as no. */
 static struct expr *key_before(struct bind *b, const struct order_key *key, struct expr *v) {
     i32 position = v->position;
     struct type logical = type_of(TYPE_BOOLEAN);
-    struct expr *key_null = expr_one(b, EXPR_IS_NULL, key->expr, position);
-    struct expr *v_null = expr_one(b, EXPR_IS_NULL, v, position);
+    struct expr *key_null = expr_one(b->t, EXPR_IS_NULL, key->expr, position);
+    struct expr *v_null = expr_one(b->t, EXPR_IS_NULL, v, position);
     struct expr *less = expr_call(b->arena, key->descending ? FUNC_GT : FUNC_LT, logical, position,
                                   2, key->expr, v);
     if (key->nulls_first) {
-        struct expr *there = expr_one(b, EXPR_NOT, v_null, position);
+        struct expr *there = expr_one(b->t, EXPR_NOT, v_null, position);
         return both(b, EXPR_OR, less, both(b, EXPR_AND, key_null, there));
     }
-    struct expr *there = expr_one(b, EXPR_NOT, key_null, position);
+    struct expr *there = expr_one(b->t, EXPR_NOT, key_null, position);
     return both(b, EXPR_OR, less, both(b, EXPR_AND, there, v_null));
 }
 
 static struct expr *key_equal(struct bind *b, const struct order_key *key, struct expr *v) {
-    struct expr *nulls = both(b, EXPR_AND, expr_one(b, EXPR_IS_NULL, key->expr, v->position),
-                              expr_one(b, EXPR_IS_NULL, v, v->position));
+    struct expr *nulls = both(b, EXPR_AND, expr_one(b->t, EXPR_IS_NULL, key->expr, v->position),
+                              expr_one(b->t, EXPR_IS_NULL, v, v->position));
     struct expr *same =
         expr_call(b->arena, FUNC_EQ, type_of(TYPE_BOOLEAN), v->position, 2, key->expr, v);
     return both(b, EXPR_OR, same, nulls);
@@ -72,15 +74,15 @@ static FALLIBLE key_text(struct bind *b, struct expr *key, struct expr **out) {
     i32 position = key->position;
     const struct type_name text = {.type = type_of(TYPE_TEXT), .position = position};
     if (key->type.id == TYPE_INTERVAL) { /* a day is 24 hours */
-        key = scalar_call(b, FUNC_JUSTIFY_INTERVAL, position, 1, key);
+        key = scalar_call(b->t, FUNC_JUSTIFY_INTERVAL, position, 1, key);
     } else if (key->type.id == TYPE_REAL || key->type.id == TYPE_DOUBLE) { /* one zero */
         struct expr *zero = expr_new(b->arena, EXPR_CONST, key->type, position);
         key = expr_call(b->arena, FUNC_ADD, key->type, position, 2, key, zero);
     }
-    TRY(coerce_cast(b, key, &text, position, &key));
-    struct expr *known[2] = {scalar_call(b, FUNC_QUOTE_LITERAL, position, 1, key),
-                             expr_text(b, SV("NULL"), position)};
-    *out = expr_many(b, EXPR_CALL, text.type, position, 2, known);
+    TRY(coerce_cast(b->t, key, &text, position, &key));
+    struct expr *known[2] = {scalar_call(b->t, FUNC_QUOTE_LITERAL, position, 1, key),
+                             expr_text(b->t, SV("NULL"), position)};
+    *out = expr_many(b->t, EXPR_CALL, text.type, position, 2, known);
     (*out)->func = FUNC_COALESCE;
     return ERR_OK;
 }
@@ -95,12 +97,12 @@ static FALLIBLE dense(struct bind *b, struct query *owner, const struct agg_call
         TRY(key_text(b, call->order.items[i].expr, &text));
         if (all) {
             all = expr_call(b->arena, FUNC_CONCAT, text->type, position, 2, all,
-                            expr_text(b, SV(","), position));
+                            expr_text(b->t, SV(","), position));
         }
         all = all ? expr_call(b->arena, FUNC_CONCAT, text->type, position, 2, all, text) : text;
     }
     *out = count_where(b, owner, call, all, rows_before(b, call, args, false));
-    return bind_arithmetic(b, FUNC_ADD, *out, expr_int(b, 1, position), position, out);
+    return operator_arithmetic(b->t, FUNC_ADD, *out, expr_int(b->t, 1, position), position, out);
 }
 
 /* Different keys before v; NULL is one, where it comes first. */
@@ -111,13 +113,13 @@ static FALLIBLE dense_of_one(struct bind *b, struct query *owner, const struct a
     *out = count_where(b, owner, call, key->expr, rows_before(b, call, args, false));
     if (key->nulls_first && !args[0]->is_null) {
         struct expr *nulls =
-            count_where(b, owner, call, NULL, expr_one(b, EXPR_IS_NULL, key->expr, position));
-        struct expr *one = expr_int(b, 1, position), *least = NULL;
-        TRY(coerce_to(b, one, type_of(TYPE_BIGINT), &one));
+            count_where(b, owner, call, NULL, expr_one(b->t, EXPR_IS_NULL, key->expr, position));
+        struct expr *one = expr_int(b->t, 1, position), *least = NULL;
+        TRY(coerce_to(b->t, one, type_of(TYPE_BIGINT), &one));
         least = expr_call(b->arena, FUNC_LEAST, type_of(TYPE_BIGINT), position, 2, nulls, one);
-        TRY(bind_arithmetic(b, FUNC_ADD, *out, least, position, out));
+        TRY(operator_arithmetic(b->t, FUNC_ADD, *out, least, position, out));
     }
-    return bind_arithmetic(b, FUNC_ADD, *out, expr_int(b, 1, position), position, out);
+    return operator_arithmetic(b->t, FUNC_ADD, *out, expr_int(b->t, 1, position), position, out);
 }
 
 /* before / all (0 of none), or (up to + 1) / (all + 1). */
@@ -126,23 +128,23 @@ static FALLIBLE share(struct bind *b, struct query *owner, const struct agg_call
     i32 position = call->position;
     struct expr *part = count_where(b, owner, call, NULL, rows_before(b, call, args, !percent));
     struct expr *all = count_where(b, owner, call, NULL, NULL);
-    struct expr *one = expr_int(b, 1, position);
+    struct expr *one = expr_int(b->t, 1, position);
     if (percent) {
         all = expr_call(b->arena, FUNC_GREATEST, type_of(TYPE_BIGINT), position, 2, all, NULL);
-        TRY(coerce_to(b, one, type_of(TYPE_BIGINT), &all->args[1]));
+        TRY(coerce_to(b->t, one, type_of(TYPE_BIGINT), &all->args[1]));
     } else {
-        TRY(bind_arithmetic(b, FUNC_ADD, part, one, position, &part));
-        TRY(bind_arithmetic(b, FUNC_ADD, all, one, position, &all));
+        TRY(operator_arithmetic(b->t, FUNC_ADD, part, one, position, &part));
+        TRY(operator_arithmetic(b->t, FUNC_ADD, all, one, position, &all));
     }
-    TRY(coerce_to(b, part, type_of(TYPE_DOUBLE), &part));
-    TRY(coerce_to(b, all, type_of(TYPE_DOUBLE), &all));
-    return bind_arithmetic(b, FUNC_DIV, part, all, position, out);
+    TRY(coerce_to(b->t, part, type_of(TYPE_DOUBLE), &part));
+    TRY(coerce_to(b->t, all, type_of(TYPE_DOUBLE), &all));
+    return operator_arithmetic(b->t, FUNC_DIV, part, all, position, out);
 }
 
 static FALLIBLE settle_keys(struct bind *b, const char *name, struct agg_call *call,
                             struct expr **args, i32 count) {
     if (count != call->order.count || count > KEYS_MAX) {
-        return bind_undefined_function(b, name, args, count, call->position);
+        return call_undefined(b->t, name, args, count, call->position);
     }
     for (i32 i = 0; i < count; i++) {
         struct expr *pair[2] = {call->order.items[i].expr, args[i]};
@@ -150,9 +152,9 @@ static FALLIBLE settle_keys(struct bind *b, const char *name, struct agg_call *c
         if (!expr_walk(args[i], is_plain, NULL)) {
             return unsupported(b, args[i]->position, "%s of a row that is not constant", name);
         }
-        TRY(coerce_common(b, pair, 2, "WITHIN GROUP", &type));
-        TRY(coerce_to(b, pair[0], type, &call->order.items[i].expr));
-        TRY(coerce_to(b, pair[1], type, &args[i]));
+        TRY(coerce_common(b->t, pair, 2, "WITHIN GROUP", &type));
+        TRY(coerce_to(b->t, pair[0], type, &call->order.items[i].expr));
+        TRY(coerce_to(b->t, pair[1], type, &args[i]));
     }
     return ERR_OK;
 }
@@ -169,7 +171,7 @@ FALLIBLE bind_hypothetical(struct bind *b, struct query *q, const char *name,
     struct expr **args = NULL;
     i32 count = 0;
     TRY(bind_only(b, body,
-                  "funcname args funcformat agg_filter agg_order agg_within_group location",
+                  "funcname args funcformat agg_star agg_filter agg_order agg_within_group location",
                   call.position));
     TRY(agg_bind_sorted(b, q, body, &call, &args, &count, &owner));
     TRY(settle_keys(b, name, &call, args, count));
@@ -181,5 +183,6 @@ FALLIBLE bind_hypothetical(struct bind *b, struct query *q, const char *name,
         return share(b, owner, &call, args, strcmp(name, "percent_rank") == 0, out);
     }
     *out = count_where(b, owner, &call, NULL, rows_before(b, &call, args, false));
-    return bind_arithmetic(b, FUNC_ADD, *out, expr_int(b, 1, call.position), call.position, out);
+    return operator_arithmetic(b->t, FUNC_ADD, *out, expr_int(b->t, 1, call.position),
+                               call.position, out);
 }

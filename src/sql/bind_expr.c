@@ -3,56 +3,11 @@
  *
  * Part of binding. Every function returns an expression whose operands are already cast to the
  * types its operator works on; only quoted literals, NULL and parameters may leave here without a
- * type, for the context to decide (coerce.c). Depth is counted at bind_expr, through which all
- * recursion passes. */
+ * type, for the context to decide (typing/coerce.c). Depth is counted at bind_expr, through which
+ * all recursion passes. */
 #include "sql/sql_int.h"
 
-struct expr *expr_null(struct bind *b, struct type type, i32 position) {
-    struct expr *expr = expr_new(b->arena, EXPR_CONST, type, position);
-    expr->is_null = 1;
-    return expr;
-}
-
-struct expr *expr_bool(struct bind *b, bool value, i32 position) {
-    struct expr *expr = expr_new(b->arena, EXPR_CONST, type_of(TYPE_BOOLEAN), position);
-    expr->value.b8 = value;
-    return expr;
-}
-
-struct expr *expr_int(struct bind *b, i32 value, i32 position) {
-    struct expr *expr = expr_new(b->arena, EXPR_CONST, type_of(TYPE_INTEGER), position);
-    expr->value.i32 = value;
-    return expr;
-}
-
-struct expr *expr_many(struct bind *b, enum expr_kind kind, struct type type, i32 position,
-                       i32 count, struct expr **args) {
-    struct expr *expr = expr_new(b->arena, kind, type, position);
-    expr->arg_count = count;
-    expr->args = NEW_ARRAY(b->arena, struct expr *, count);
-    memcpy(expr->args, args, sizeof(struct expr *) * (size_t)count);
-    return expr;
-}
-
-struct expr *expr_one(struct bind *b, enum expr_kind kind, struct expr *arg, i32 position) {
-    return expr_many(b, kind, type_of(TYPE_BOOLEAN), position, 1, &arg);
-}
-
-static bool count_node(const struct expr *expr, void *arg) {
-    i32 *left = arg;
-    UNUSED(expr);
-    return --*left > 0;
-}
-
-FALLIBLE bind_sharable(struct bind *b, const struct expr *expr) {
-    i32 left = SHARED_NODES_MAX;
-    if (!expr_walk(expr, count_node, &left)) {
-        FAIL_AT(b->err, TOO_COMPLEX, expr->position,
-                "statement too complex: an operand of more than %d terms is needed several times",
-                (int)SHARED_NODES_MAX);
-    }
-    return ERR_OK;
-}
+#include "codes/func.h"
 
 FALLIBLE bind_list(struct bind *b, struct query *q, const struct json *list, struct expr ***out,
                    i32 *out_count) {
@@ -74,21 +29,21 @@ static FALLIBLE bind_const(struct bind *b, struct query *q, const struct json *b
     const struct json *integer = json_get(body, "ival");
     const struct json *text = json_get(body, "sval");
     if (json_flag(body, "isnull")) {
-        *out = expr_null(b, type_of(TYPE_UNKNOWN), position);
+        *out = expr_null(b->t, type_of(TYPE_UNKNOWN), position);
     } else if (integer) {
         const struct json *value = json_get(integer, "ival");
         i64 number = value ? value->number : lex_integer(b->parsed->script, position);
-        *out = expr_int(b, (i32)number, position);
+        *out = expr_int(b->t, (i32)number, position);
     } else if (text) {
         const struct json *value = json_get(text, "sval");
         *out = expr_new(b->arena, EXPR_CONST, type_of(TYPE_UNKNOWN), position);
         struct sv view = value ? (struct sv){value->text, (i64)value->len} : SV("");
         (*out)->value.str = str_from(arena_sv(b->arena, view));
     } else if (json_get(body, "boolval")) {
-        *out = expr_bool(b, json_flag(json_get(body, "boolval"), "boolval"), position);
+        *out = expr_bool(b->t, json_flag(json_get(body, "boolval"), "boolval"), position);
     } else {
         const char *digits = json_text(json_get(body, "fval"), "fval");
-        return literal_number(b, digits ? digits : "", position, out);
+        return literal_number(b->t, digits ? digits : "", position, out);
     }
     return ERR_OK;
 }
@@ -99,35 +54,19 @@ static FALLIBLE bind_param(struct bind *b, struct query *q, const struct json *b
     i32 position = json_position(body);
     i64 number = json_number(body, "number");
     if (number < 1 || number > b->parsed->param_count ||
-        !b->param_types) { /* none in definitions */
+        !b->t->param_types) { /* none in definitions */
         FAIL_AT(b->err, UNDEFINED_PARAMETER, position, "there is no parameter $%lld", number);
     }
-    *out = expr_new(b->arena, EXPR_PARAM, b->param_types[number - 1], position);
+    *out = expr_new(b->arena, EXPR_PARAM, b->t->param_types[number - 1], position);
     (*out)->param = (u32)(number - 1);
     return ERR_OK;
-}
-
-static FALLIBLE need_boolean(struct bind *b, struct expr *expr, const char *clause,
-                             struct expr **out) {
-    TRY(coerce_unknown(b, expr, type_of(TYPE_BOOLEAN), out));
-    if ((*out)->type.id != TYPE_BOOLEAN) {
-        char name[32];
-        FAIL_AT(b->err, DATATYPE_MISMATCH, expr->position,
-                "argument of %s must be type boolean, not type %s", clause,
-                type_print((*out)->type, name));
-    }
-    return ERR_OK;
-}
-
-bool bind_nullable_expr(const struct bind *b, const struct expr *expr) {
-    return b->set_depth > 0 || expr_nullable(b->plan, expr);
 }
 
 FALLIBLE bind_condition(struct bind *b, struct query *q, const struct json *node,
                         const char *clause, struct expr **out) {
     struct expr *expr = NULL;
     TRY(bind_expr(b, q, node, &expr));
-    return need_boolean(b, expr, clause, out);
+    return coerce_condition(b->t, expr, clause, out);
 }
 
 FALLIBLE bind_choices(struct bind *b, struct query *q, const struct json *list, char how,
@@ -143,10 +82,10 @@ FALLIBLE bind_choices(struct bind *b, struct query *q, const struct json *list, 
             for (i32 k = 0; k < i; k++) { /* an earlier one decided */
                 struct expr *arg = (*out)[k];
                 if (how != 'c') {
-                    TRY(need_boolean(b, arg, how == 'a' ? "AND" : "OR", &arg));
+                    TRY(coerce_condition(b->t, arg, how == 'a' ? "AND" : "OR", &arg));
                 }
-                whens[k] = how == 'c' ? expr_one(b, EXPR_IS_NULL, arg, -1) : arg;
-                whens[k] = how == 'o' ? arg : expr_one(b, EXPR_NOT, whens[k], -1);
+                whens[k] = how == 'c' ? expr_one(b->t, EXPR_IS_NULL, arg, -1) : arg;
+                whens[k] = how == 'o' ? arg : expr_one(b->t, EXPR_NOT, whens[k], -1);
             }
             whens[i] = NULL;
             bind_guard(b, q, first, whens, i + 1);
@@ -168,14 +107,14 @@ static FALLIBLE bind_logic(struct bind *b, struct query *q, const struct json *b
     i64 sets = q->set_calls.count;
     TRY(bind_choices(b, q, json_get(body, "args"), is_and ? 'a' : 'o', &args, &count));
     for (i32 i = 0; i < count; i++) {
-        TRY(need_boolean(b, args[i], word, &args[i]));
+        TRY(coerce_condition(b->t, args[i], word, &args[i]));
     }
     if (q->set_calls.count > sets) {
         FAIL_AT(b->err, DATATYPE_MISMATCH, q->set_calls.items[sets].position,
                 "argument of %s must not return a set", word);
     }
     enum expr_kind kind = is_and ? EXPR_AND : is_not ? EXPR_NOT : EXPR_OR;
-    *out = expr_many(b, kind, type_of(TYPE_BOOLEAN), position, count, args);
+    *out = expr_many(b->t, kind, type_of(TYPE_BOOLEAN), position, count, args);
     return ERR_OK;
 }
 
@@ -189,10 +128,10 @@ static FALLIBLE bind_null_test(struct bind *b, struct query *q, const struct jso
         return bind_row_null(b, q, json_get(body, "arg"), negated, out);
     }
     TRY(bind_expr(b, q, json_get(body, "arg"), &arg));
-    TRY(coerce_unknown(b, arg, type_of(TYPE_TEXT), &arg));
-    *out = expr_one(b, EXPR_IS_NULL, arg, position);
+    TRY(coerce_unknown(b->t, arg, type_of(TYPE_TEXT), &arg));
+    *out = expr_one(b->t, EXPR_IS_NULL, arg, position);
     if (json_is(body, "nulltesttype", "IS_NOT_NULL")) {
-        *out = expr_one(b, EXPR_NOT, *out, position);
+        *out = expr_one(b->t, EXPR_NOT, *out, position);
     }
     return ERR_OK;
 }
@@ -215,7 +154,7 @@ static FALLIBLE bind_type_cast(struct bind *b, struct query *q, const struct jso
         TRY(bind_type(b, json_get(body, "typeName"), &type));
     }
     TRY(bind_expr(b, q, json_get(body, "arg"), &arg));
-    return coerce_cast(b, arg, &type, position >= 0 ? position : type.position, out);
+    return coerce_cast(b->t, arg, &type, position >= 0 ? position : type.position, out);
 }
 
 /* wf_try(x::t): a cast whose faults are NULL. The friendly layer writes it for TRY_CAST(x AS t). A
@@ -230,8 +169,8 @@ FALLIBLE bind_try(struct bind *b, struct query *q, const struct json *body, stru
     struct expr *arg = NULL;
     TRY(bind_type(b, json_get(node_body(node), "typeName"), &type));
     TRY(bind_expr(b, q, json_get(node_body(node), "arg"), &arg));
-    TRY(coerce_unknown(b, arg, type_of(TYPE_TEXT), &arg));
-    TRY(coerce_cast(b, arg, &type, position, &arg));
+    TRY(coerce_unknown(b->t, arg, type_of(TYPE_TEXT), &arg));
+    TRY(coerce_cast(b->t, arg, &type, position, &arg));
     *out = arg;
     if (arg->kind == EXPR_CAST) {
         *out = expr_call(b->arena, FUNC_TRY, arg->type, position, 1, arg);
@@ -269,7 +208,7 @@ static FALLIBLE bind_collate(struct bind *b, struct query *q, const struct json 
     i32 position = json_position(body);
     TRY(bind_only(b, body, "arg collname location", position));
     TRY(bind_expr(b, q, json_get(body, "arg"), out));
-    TRY(coerce_unknown(b, *out, type_of(TYPE_TEXT), out));
+    TRY(coerce_unknown(b->t, *out, type_of(TYPE_TEXT), out));
     return bind_collation(b, json_get(body, "collname"), (*out)->type, position);
 }
 
@@ -302,8 +241,8 @@ static FALLIBLE bind_operator(struct bind *b, struct query *q, const struct json
         TRY(bind_expr(b, q, json_get(body, "lexpr"), &left));
     }
     TRY(bind_expr(b, q, json_get(body, "rexpr"), &right));
-    return left ? bind_binary(b, op, left, right, position, out)
-                : bind_unary(b, op, right, position, out);
+    return left ? operator_binary(b->t, op, left, right, position, out)
+                : operator_unary(b->t, op, right, position, out);
 }
 
 /* Types in an IN list are checked against the left side first: PostgreSQL reports the operator. */
@@ -316,7 +255,7 @@ static FALLIBLE check_in_types(struct bind *b, struct expr **args, i32 count, i3
         }
         if (first && !coerce_compared(first->type, args[i]->type, &both)) {
             struct expr *ignored = NULL;
-            return bind_compare(b, FUNC_EQ, first, args[i], position, &ignored);
+            return operator_compare(b->t, FUNC_EQ, first, args[i], position, &ignored);
         }
         first = first ? first : args[i];
     }
@@ -349,7 +288,7 @@ static FALLIBLE in_parts(struct bind *b, struct expr **args, i32 count, bool neg
     struct expr **parts = NEW_ARRAY(b->arena, struct expr *, count);
     i32 known_count = 1;
     i32 part_count = 0;
-    TRY(bind_sharable(b, args[0]));
+    TRY(typing_sharable(b->t, args[0]));
     known[0] = args[0];
     for (i32 i = 1; i < count; i++) {
         if (is_constant(args[i])) {
@@ -357,8 +296,8 @@ static FALLIBLE in_parts(struct bind *b, struct expr **args, i32 count, bool neg
         }
     }
     if (known_count > 1) {
-        parts[0] = expr_many(b, EXPR_IN, boolean, position, known_count, known);
-        parts[0] = negated ? expr_one(b, EXPR_NOT, parts[0], position) : parts[0];
+        parts[0] = expr_many(b->t, EXPR_IN, boolean, position, known_count, known);
+        parts[0] = negated ? expr_one(b->t, EXPR_NOT, parts[0], position) : parts[0];
         part_count = 1;
     }
     for (i32 i = 1; i < count; i++) {
@@ -367,14 +306,14 @@ static FALLIBLE in_parts(struct bind *b, struct expr **args, i32 count, bool neg
                                             position, 2, args[0], args[i]);
         }
     }
-    *out = expr_many(b, negated ? EXPR_AND : EXPR_OR, boolean, position, part_count, parts);
+    *out = expr_many(b->t, negated ? EXPR_AND : EXPR_OR, boolean, position, part_count, parts);
     return ERR_OK;
 }
 
 /* Decimals that 38 digits do not hold at one scale are compared pair by pair. */
 static bool is_wide(struct expr **args, i32 count) {
     for (i32 i = 1; i < count; i++) {
-        if (compare_is_wide(args[0], args[i])) {
+        if (operator_is_wide(args[0], args[i])) {
             return true;
         }
     }
@@ -384,11 +323,11 @@ static bool is_wide(struct expr **args, i32 count) {
 static FALLIBLE in_pairs(struct bind *b, struct expr **args, i32 count, i32 position,
                          struct expr **out) {
     struct expr **parts = NEW_ARRAY(b->arena, struct expr *, count);
-    TRY(bind_sharable(b, args[0]));
+    TRY(typing_sharable(b->t, args[0]));
     for (i32 i = 1; i < count; i++) {
-        TRY(bind_compare(b, FUNC_EQ, args[0], args[i], position, &parts[i - 1]));
+        TRY(operator_compare(b->t, FUNC_EQ, args[0], args[i], position, &parts[i - 1]));
     }
-    *out = expr_many(b, EXPR_OR, type_of(TYPE_BOOLEAN), position, count - 1, parts);
+    *out = expr_many(b->t, EXPR_OR, type_of(TYPE_BOOLEAN), position, count - 1, parts);
     return ERR_OK;
 }
 
@@ -414,32 +353,32 @@ static FALLIBLE bind_in(struct bind *b, struct query *q, const struct json *body
         i++;
     }
     if (count == 2) {
-        TRY(bind_compare(b, FUNC_EQ, args[0], args[1], position, out));
+        TRY(operator_compare(b->t, FUNC_EQ, args[0], args[1], position, out));
     } else if (is_wide(args, count)) {
         TRY(in_pairs(b, args, count, position, out));
     } else {
         struct type type;
         TRY(check_in_types(b, args, count, position));
-        TRY(coerce_common(b, args, count, "IN", &type));
+        TRY(coerce_common(b->t, args, count, "IN", &type));
         if (is_parted(args, count)) {
             return in_parts(b, args, count, strcmp(op, "=") != 0, position, out);
         }
-        *out = expr_many(b, EXPR_IN, type_of(TYPE_BOOLEAN), position, count, args);
+        *out = expr_many(b->t, EXPR_IN, type_of(TYPE_BOOLEAN), position, count, args);
     }
     if (strcmp(op, "=") != 0) {
-        *out = expr_one(b, EXPR_NOT, *out, position);
+        *out = expr_one(b->t, EXPR_NOT, *out, position);
     }
     return ERR_OK;
 }
 
 /* a low-op low AND a high-op high, or the same with OR. */
-static FALLIBLE bind_range(struct bind *b, struct expr **operands, enum func low_op,
-                           enum func high_op, enum expr_kind kind, i32 position,
+static FALLIBLE bind_range(struct bind *b, struct expr **operands, u16 low_op,
+                           u16 high_op, enum expr_kind kind, i32 position,
                            struct expr **out) {
     struct expr *sides[2] = {NULL, NULL};
-    TRY(bind_compare(b, low_op, operands[0], operands[1], position, &sides[0]));
-    TRY(bind_compare(b, high_op, operands[0], operands[2], position, &sides[1]));
-    *out = expr_many(b, kind, type_of(TYPE_BOOLEAN), position, 2, sides);
+    TRY(operator_compare(b->t, low_op, operands[0], operands[1], position, &sides[0]));
+    TRY(operator_compare(b->t, high_op, operands[0], operands[2], position, &sides[1]));
+    *out = expr_many(b->t, kind, type_of(TYPE_BOOLEAN), position, 2, sides);
     return ERR_OK;
 }
 
@@ -452,7 +391,7 @@ static FALLIBLE bind_between(struct bind *b, struct query *q, const struct json 
         FAIL_AT(b->err, INTERNAL, position, "the parse tree is malformed");
     }
     TRY(bind_expr(b, q, json_get(body, "lexpr"), &in_order[0]));
-    TRY(bind_sharable(b, in_order[0]));
+    TRY(typing_sharable(b->t, in_order[0]));
     TRY(bind_expr(b, q, json_first(items), &in_order[1]));
     TRY(bind_expr(b, q, json_first(items)->next, &in_order[2]));
     struct expr *swapped[3] = {in_order[0], in_order[2], in_order[1]};
@@ -460,16 +399,17 @@ static FALLIBLE bind_between(struct bind *b, struct query *q, const struct json 
     bool negated = strncmp(kind, "AEXPR_NOT", 9) == 0;
     bool symmetric = strstr(kind, "SYM") != NULL;
     struct expr *both[2] = {NULL, NULL};
-    enum func low = negated ? FUNC_LT : FUNC_GE;
-    enum func high = negated ? FUNC_GT : FUNC_LE;
+    u16 low = negated ? FUNC_LT : FUNC_GE;
+    u16 high = negated ? FUNC_GT : FUNC_LE;
     enum expr_kind inner = negated ? EXPR_OR : EXPR_AND;
     TRY(bind_range(b, in_order, low, high, inner, position, &both[0]));
     *out = both[0];
     if (symmetric) {
-        TRY(bind_sharable(b, in_order[1]));
-        TRY(bind_sharable(b, in_order[2]));
+        TRY(typing_sharable(b->t, in_order[1]));
+        TRY(typing_sharable(b->t, in_order[2]));
         TRY(bind_range(b, swapped, low, high, inner, position, &both[1]));
-        *out = expr_many(b, negated ? EXPR_AND : EXPR_OR, type_of(TYPE_BOOLEAN), position, 2, both);
+        *out =
+            expr_many(b->t, negated ? EXPR_AND : EXPR_OR, type_of(TYPE_BOOLEAN), position, 2, both);
     }
     return ERR_OK;
 }

@@ -78,7 +78,7 @@ static FALLIBLE star_replace(struct bind *b, struct select *s, struct star *star
         i64 at = -1;
         TRY(star_find(b, star, name, "REPLACE", node_position(val), &at));
         TRY(bind_expr(b, &s->query, val, &star->replaced[at]));
-        TRY(coerce_unknown(b, star->replaced[at], type_of(TYPE_TEXT), &star->replaced[at]));
+        TRY(coerce_unknown(b->t, star->replaced[at], type_of(TYPE_TEXT), &star->replaced[at]));
     }
     return ERR_OK;
 }

@@ -9,6 +9,8 @@
  * Both sides are shared by the pairs and the join. */
 #include "sql/sql_int.h"
 
+#include "codes/func.h"
+
 /* Columns of the scope get new numbers; those with none keep theirs. */
 static void rename_scope(struct bind *b, struct scope *scope, const u32 *to) {
     for (i64 i = 0; i < scope->tables.count; i++) {
@@ -26,13 +28,13 @@ static void rename_scope(struct bind *b, struct scope *scope, const u32 *to) {
 
 /* COALESCE of a merged column's two sides. */
 static struct expr *merged_value(struct bind *b, const struct expr *equal) {
-    struct expr *is_null = expr_one(b, EXPR_IS_NULL, equal->args[0], -1);
-    struct expr *args[3] = {expr_one(b, EXPR_NOT, is_null, -1), equal->args[0], equal->args[1]};
+    struct expr *is_null = expr_one(b->t, EXPR_IS_NULL, equal->args[0], -1);
+    struct expr *args[3] = {expr_one(b->t, EXPR_NOT, is_null, -1), equal->args[0], equal->args[1]};
     struct type type = args[1]->type;
     if (!type_eq(type, args[2]->type)) {
         type = type_of((enum type_id)type.id);
     }
-    return expr_many(b, EXPR_CASE, type, -1, 3, args);
+    return expr_many(b->t, EXPR_CASE, type, -1, 3, args);
 }
 
 /* A projection above the join computes the merged columns; names follow the columns. */
@@ -62,7 +64,7 @@ void bind_full_using(struct bind *b, struct scope *out, struct expr *const *equa
 
 /* Whether a subquery of a condition uses columns of a side. */
 static bool uses_side(struct bind *b, const struct pending *p, struct rel *side) {
-    struct rel *probe = bind_filter(b, p->rel, expr_bool(b, true, -1));
+    struct rel *probe = bind_filter(b, p->rel, expr_bool(b->t, true, -1));
     for (i64 i = 0; i < p->conds.count; i++) {
         VEC_PUSH(b->arena, &probe->filter.conds, p->conds.items[i]);
     }

@@ -1,145 +1,192 @@
-/* bind_func.c: scalar functions by name: arguments to their types, results, and what is missing.
+/* bind_func.c: calls of functions: which kind of function a name is, and the forms only some allow.
  *
- * Part of binding. A function is a row of WF_SCALARS (one opcode) or a line of a table in
- * bind_math.c, bind_text.c or bind_time.c with the function that types its arguments. Names
- * PostgreSQL has and we do not yet are 0A000; other names are 42883 with the nearest. */
+ * Part of binding. Aggregates, windows, sets and calls of sequences go to files of their own; scalar
+ * functions to typing/function.c. */
 #include "sql/sql_int.h"
 
-FALLIBLE bind_undefined_function(struct bind *b, const char *name, struct expr **args, i32 count,
-                                 i32 position) {
-    struct text types;
-    text_init(&types, b->arena);
-    for (i32 i = 0; i < count && types.len < 300; i++) {
-        char type[32];
-        text_print(&types, "%s%s", i > 0 ? ", " : "", type_print(args[i]->type, type));
-    }
-    FAIL_AT(b->err, UNDEFINED_FUNCTION, position, "function %.100s(%s) does not exist", name,
-            types.ptr ? types.ptr : "");
-}
-
-wf_status call_mismatch(struct bind *b, const struct call *call) {
-    TRY(bind_undefined_function(b, call->name, call->args, call->count, call->position));
-    return ERR_OK;
-}
-
-FALLIBLE call_argument(struct bind *b, const struct call *call, i32 i, struct type type,
-                       struct expr **out) {
-    if (!coerce_allowed(call->args[i]->type, type, COERCE_IMPLICIT)) {
-        return call_mismatch(b, call);
-    }
-    return coerce_to(b, call->args[i], type, out);
-}
-
-/* The tables of functions, by what they work on. */
-typedef const struct func_entry *(*func_table)(i64 *out_count);
-static const func_table tables[] = {math_functions, text_functions, time_functions};
-
-static const struct func_entry *find_entry(const char *name) {
-    for (i64 t = 0; t < COUNT_OF(tables); t++) {
-        i64 count = 0;
-        const struct func_entry *entries = tables[t](&count);
-        for (i64 i = 0; i < count; i++) {
-            if (strcmp(entries[i].name, name) == 0) {
-                return &entries[i];
-            }
-        }
-    }
-    return NULL;
-}
-
-/* PostgreSQL has them; we do not. */
-static const char *const known_functions[] = {
-    "regexp_match",
-    "regexp_matches",
-    "current_setting",
-    "generate_series",
-    "unnest",
-    "array_length",
-    "version",
-    "string_to_array",
-    "array_agg",
-    "json_agg",
-    "jsonb_agg",
-    "any_value",
-    "regexp_split_to_array",
-    "setseed",
-    "parse_ident",
-    "to_ascii",
-    "current_date",
-};
-
-static bool is_missing(const char *name) {
-    for (i64 i = 0; i < COUNT_OF(known_functions); i++) {
-        if (strcmp(known_functions[i], name) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 bool bind_function_known(const char *name) {
-    return find_entry(name) || scalar_named(name) || agg_find(name) || window_find(name) ||
-           is_missing(name);
+    return call_is_known(name) || agg_find(name) || window_find(name);
 }
 
-static FALLIBLE unknown_function(struct bind *b, const struct call *call) {
-    if (is_missing(call->name)) {
-        return unsupported(b, call->position, "function %s", call->name);
-    }
-    wf_status status =
-        bind_undefined_function(b, call->name, call->args, call->count, call->position);
-    const char *names[FUNC_COUNT + AGG_END + 200];
-    i64 count = 0;
-    for (i64 t = 0; t < COUNT_OF(tables); t++) {
-        i64 entry_count = 0;
-        const struct func_entry *entries = tables[t](&entry_count);
-        for (i64 i = 0; i < entry_count && count < 200; i++) {
-            names[count++] = entries[i].name;
+FALLIBLE bind_value_function(struct bind *b, struct query *q, const struct json *body,
+                             struct expr **out) {
+    UNUSED(q);
+    static const struct {
+        const char *op;
+        u8 type;
+    } kinds[] = {{"SVFOP_CURRENT_DATE", TYPE_DATE},
+                 {"SVFOP_CURRENT_TIMESTAMP", TYPE_TIMESTAMPTZ},
+                 {"SVFOP_CURRENT_TIMESTAMP_N", TYPE_TIMESTAMPTZ},
+                 {"SVFOP_LOCALTIMESTAMP", TYPE_TIMESTAMP},
+                 {"SVFOP_LOCALTIMESTAMP_N", TYPE_TIMESTAMP},
+                 {"SVFOP_LOCALTIME", TYPE_TIME},
+                 {"SVFOP_LOCALTIME_N", TYPE_TIME}};
+    i32 position = json_position(body);
+    const char *op = json_text(body, "op");
+    for (i64 i = 0; i < COUNT_OF(kinds); i++) {
+        if (op && strcmp(kinds[i].op, op) == 0) {
+            struct type type = type_of((enum type_id)kinds[i].type);
+            i64 digits = json_number(body, "typmod");
+            bool rounded = op[strlen(op) - 1] == 'N' && digits < 6;
+            type.precision = rounded ? (u8)(digits + 1) : 0;
+            return call_moment(b->t, type, position, out);
         }
     }
-    for (i64 i = FUNC_TRY + 1; i < FUNC_COUNT; i++) {
-        if (strncmp(func_names[i], "wf_", 3) != 0 && strlen(func_names[i]) > 2) {
-            names[count++] = func_names[i];
-        }
-    }
-    for (i64 i = 0; i < AGG_END; i++) {
-        names[count++] = agg_names[i];
-    }
-    const char *near = nearest_of(b, call->name, names, count);
-    if (near) {
-        error_hint(b->err, "Perhaps you meant \"%s\".", near);
-    }
-    return status;
+    return bind_session_value(b, body, out);
 }
 
-static FALLIBLE bind_named(struct bind *b, struct call *call, struct expr **out) {
-    const struct func_entry *entry = find_entry(call->name);
-    if (entry) {
-        if (call->count < entry->least || call->count > entry->most) {
-            return call_mismatch(b, call);
-        }
-        call->func = entry->func;
-        return entry->bind(b, call, out);
-    }
-    bool found = false;
-    TRY(bind_scalar(b, call, &found, out));
-    if (found) {
+static FALLIBLE interval_place(struct bind *b, const struct json *node, i32 *io_place) {
+    const char *name = json_text(node_body(node), "name");
+    if (!node_is(node, "NamedArgExpr")) {
+        ++*io_place;
         return ERR_OK;
     }
-    return scalar_named(call->name) ? call_mismatch(b, call) : unknown_function(b, call);
+    for (i32 i = 0; i < INTERVAL_ARGS; i++) {
+        if (strcmp(interval_args[i], name) == 0) {
+            *io_place = i;
+            return ERR_OK;
+        }
+    }
+    FAIL_AT(b->err, UNDEFINED_FUNCTION, node_position(node),
+            "make_interval has no argument \"%.60s\"", name);
+}
+
+/* make_interval's arguments, by place and by name. */
+static FALLIBLE bind_make_interval(struct bind *b, struct query *q, const struct json *body,
+                                   struct expr **out) {
+    i32 position = json_position(body);
+    struct expr *args[INTERVAL_ARGS] = {NULL};
+    i32 place = -1;
+    JSON_EACH(node, json_get(body, "args")) {
+        bool named = node_is(node, "NamedArgExpr");
+        TRY(interval_place(b, node, &place));
+        if (place >= INTERVAL_ARGS || args[place]) {
+            FAIL_AT(b->err, UNDEFINED_FUNCTION, position, "make_interval takes 7 arguments");
+        }
+        TRY(bind_expr(b, q, named ? json_get(node_body(node), "arg") : node, &args[place]));
+    }
+    return call_make_interval(b->t, args, position, out);
+}
+
+/* What calls of aggregates may have besides arguments: said of another function, that is an error,
+ * once the function is found. */
+FALLIBLE bind_call_plain(struct bind *b, const struct json *body, const char *name) {
+    static const char *const marks[][2] = {{"agg_distinct", "DISTINCT"},
+                                           {"agg_within_group", "WITHIN GROUP"},
+                                           {"agg_order", "ORDER BY"},
+                                           {"agg_filter", "FILTER"}};
+    i32 position = json_position(body);
+    if (json_flag(body, "agg_star")) {
+        FAIL_AT(b->err, WRONG_OBJECT, position,
+                "%.100s(*) specified, but %.100s is not an aggregate function", name, name);
+    }
+    for (i64 i = 0; i < COUNT_OF(marks); i++) {
+        if (json_get(body, marks[i][0])) {
+            FAIL_AT(b->err, WRONG_OBJECT, position,
+                    "%s specified, but %.100s is not an aggregate function", marks[i][1], name);
+        }
+    }
+    if (json_get(body, "over")) {
+        FAIL_AT(b->err, WRONG_OBJECT, position,
+                "OVER specified, but %.100s is not a window function nor an aggregate function",
+                name);
+    }
+    return bind_only(b, body, "funcname args funcformat location", position);
+}
+
+/* A call whose arguments are those of WITHIN GROUP, too: so a function is looked up. */
+const struct json *bind_call_ordered(struct bind *b, const struct json *body) {
+    if (!json_flag(body, "agg_within_group")) {
+        return body;
+    }
+    struct json *args = NEW(b->arena, struct json);
+    struct json *call = NEW(b->arena, struct json);
+    struct json **end = &args->first;
+    *args = (struct json){.key = "args", .kind = JSON_ARRAY};
+    for (i32 list = 0; list < 2; list++) {
+        JSON_EACH(node, json_get(body, list == 0 ? "args" : "agg_order")) {
+            const struct json *from = list == 0 ? node : json_get(node_body(node), "node");
+            struct json *arg = NEW(b->arena, struct json);
+            *arg = *from;
+            arg->next = NULL;
+            *end = arg;
+            end = &arg->next;
+            args->len++;
+        }
+    }
+    *call = *body;
+    end = &call->first;
+    JSON_EACH(field, body) {
+        struct json *copy = NEW(b->arena, struct json);
+        bool same = strcmp(field->key, "args") != 0;
+        *copy = *field;
+        copy->next = NULL;
+        *end = same ? copy : *end;
+        end = same ? &copy->next : end;
+    }
+    *end = args;
+    return call;
+}
+
+/* A function of a schema: ours are all in pg_catalog. */
+static FALLIBLE find_schema(struct bind *b, struct query *q, const struct json *body,
+                            struct call *call) {
+    const struct json *names = json_get(body, "funcname");
+    i32 count = json_count(names);
+    const char *schema = count > 1 ? node_string(json_first(names)) : "pg_catalog";
+    JSON_EACH(part, names) {
+        call->name = node_string(part);
+    }
+    if (count > 3) {
+        FAIL_AT(b->err, SYNTAX, call->position, "improper qualified name (too many dotted names)");
+    }
+    if (count == 3) {
+        return unsupported(b, call->position, "a function in another database");
+    }
+    if (strcmp(schema, "pg_catalog") == 0) {
+        return ERR_OK;
+    }
+    TRY(snapshot_open(b->snap, b->err));
+    if (!edition_find(b->snap->edition, 0, sv_from(schema))) {
+        FAIL_AT(b->err, UNDEFINED_SCHEMA, call->position, "schema \"%.100s\" does not exist",
+                schema);
+    }
+    body = bind_call_ordered(b, body);
+    TRY(bind_list(b, q, json_get(body, "args"), &call->args, &call->count));
+    const char *name = arena_printf(b->arena, "%.100s.%.100s", schema, call->name);
+    return call_undefined(b->t, name, call->args, call->count, call->position);
+}
+
+/* A function that is neither an aggregate nor a window function. */
+static FALLIBLE bind_scalar_call(struct bind *b, struct query *q, const struct json *body,
+                                 struct call *call, struct expr **out) {
+    bool is_set = false;
+    TRY(bind_set_call(b, q, call->name, body, &is_set, out));
+    if (is_set) {
+        return ERR_OK;
+    }
+    if (strcmp(call->name, "wf_try") == 0) {
+        return bind_try(b, q, body, out);
+    }
+    if (strcmp(call->name, "make_interval") == 0) {
+        return bind_make_interval(b, q, body, out);
+    }
+    bool late = false;
+    TRY(bind_late_call(b, q, call->name, body, &late, out));
+    if (late) {
+        return ERR_OK;
+    }
+    TRY(bind_list(b, q, json_get(body, "args"), &call->args, &call->count));
+    bool object = false;
+    TRY(bind_object_call(b, call, &object, out));
+    return object ? ERR_OK : call_named(b->t, call, out);
 }
 
 FALLIBLE bind_call(struct bind *b, struct query *q, const struct json *body, struct expr **out) {
     struct call call = {.name = "", .position = json_position(body)};
-    const struct json *names = json_get(body, "funcname");
-    if (json_count(names) > 2 ||
-        (json_count(names) == 2 && strcmp(node_string(json_first(names)), "pg_catalog") != 0)) {
-        return unsupported(b, call.position, "a function in a schema");
-    }
-    JSON_EACH(part, names) {
-        call.name = node_string(part);
-    }
-    if (json_get(body, "over") && (agg_find(call.name) || window_find(call.name))) {
+    TRY(find_schema(b, q, body, &call));
+    bool is_window = window_find(call.name);
+    if (json_get(body, "over") && (agg_find(call.name) || is_window)) {
         return bind_window_call(b, q, call.name, body, out);
     }
     if (agg_find(call.name)) {
@@ -148,47 +195,9 @@ FALLIBLE bind_call(struct bind *b, struct query *q, const struct json *body, str
     if (agg_is_hypothetical(call.name) && json_get(body, "agg_within_group")) {
         return bind_hypothetical(b, q, call.name, body, out);
     }
-    if (window_find(call.name)) {
-        FAIL_AT(b->err, WRONG_OBJECT, call.position, "window function %s requires an OVER clause",
-                call.name);
+    if (is_window) {
+        return bind_window_bare(b, q, call.name, body);
     }
-    if (json_get(body, "over")) {
-        FAIL_AT(b->err, WRONG_OBJECT, call.position,
-                "OVER specified, but %s is not a window function nor an aggregate function",
-                call.name);
-    }
-    const char *aggregates_only[][2] = {{"agg_distinct", "DISTINCT"},
-                                        {"agg_filter", "FILTER"},
-                                        {"agg_order", "ORDER BY"},
-                                        {"agg_within_group", "WITHIN GROUP"}};
-    bool is_other = is_missing(call.name) && strstr(call.name, "_agg"); /* of aggregates we lack */
-    for (i64 i = 0; i < COUNT_OF(aggregates_only) && bind_function_known(call.name) && !is_other;
-         i++) {
-        if (json_get(body, aggregates_only[i][0])) {
-            FAIL_AT(b->err, WRONG_OBJECT, call.position,
-                    "%s specified, but %s is not an aggregate function", aggregates_only[i][1],
-                    call.name);
-        }
-    }
-    TRY(bind_only(b, body, "funcname args funcformat location", call.position));
-    bool is_set = false;
-    TRY(bind_set_call(b, q, call.name, body, &is_set, out));
-    if (is_set) {
-        return ERR_OK;
-    }
-    if (strcmp(call.name, "wf_try") == 0) {
-        return bind_try(b, q, body, out);
-    }
-    if (strcmp(call.name, "make_interval") == 0) {
-        return bind_make_interval(b, q, body, out);
-    }
-    bool late = false;
-    TRY(bind_late_call(b, q, call.name, body, &late, out));
-    if (late) {
-        return ERR_OK;
-    }
-    TRY(bind_list(b, q, json_get(body, "args"), &call.args, &call.count));
-    bool object = false;
-    TRY(bind_object_call(b, &call, &object, out));
-    return object ? ERR_OK : bind_named(b, &call, out);
+    TRY(bind_scalar_call(b, q, bind_call_ordered(b, body), &call, out));
+    return bind_call_plain(b, body, call.name);
 }

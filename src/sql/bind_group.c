@@ -129,7 +129,7 @@ static FALLIBLE bind_key(struct bind *b, struct select *s, const struct json *no
         TRY(check_key(b, s, key));
     } else {
         TRY(bind_expr(b, &s->query, node, &key));
-        TRY(coerce_unknown(b, key, type_of(TYPE_TEXT), &key));
+        TRY(coerce_unknown(b->t, key, type_of(TYPE_TEXT), &key));
     }
     *out = add_key(b, s, key, target);
     return ERR_OK;
@@ -433,7 +433,7 @@ static struct rel *set_rel(struct bind *b, struct select *s, const struct key_se
     i64 key_count = s->keys.count;
     struct expr **shown = NEW_ARRAY(b->arena, struct expr *, key_count + 1);
     for (i64 i = 0; i < key_count; i++) {
-        shown[i] = expr_null(b, s->keys.items[i]->type, -1);
+        shown[i] = expr_null(b->t, s->keys.items[i]->type, -1);
     }
     for (i64 i = 0; i < set->keys.count; i++) {
         i64 at = set->keys.items[i];
@@ -525,7 +525,7 @@ static FALLIBLE set_rels(struct bind *b, struct select *s, const u32 *key_cols, 
         for (i64 k = 0; k < s->query.groupings.count; k++) {
             i32 value = 0;
             TRY(grouping_value(b, s, &s->sets.items[i], &s->query.groupings.items[k], &value));
-            VEC_PUSH(b->arena, &rels[i]->project.exprs, expr_int(b, value, -1));
+            VEC_PUSH(b->arena, &rels[i]->project.exprs, expr_int(b->t, value, -1));
         }
         name_set(b, s, rels[i], key_cols, count == 1);
     }

@@ -50,6 +50,11 @@ static FALLIBLE find_column(struct bind *b, const struct table *table, const cha
     return ERR_UNDEFINED_COLUMN;
 }
 
+FALLIBLE bind_assign(struct bind *b, struct expr *expr, const struct column_def *to,
+                     struct expr **out) {
+    return coerce_assign(b->t, expr, to->name, to->type, out);
+}
+
 FALLIBLE bind_column_list(struct bind *b, const struct table *table, const char *const *names,
                           const i32 *positions, i32 count, u32 *out) {
     b8 *seen = NEW_ARRAY(b->arena, b8, table->col_count + 1);
@@ -213,7 +218,7 @@ static FALLIBLE insert_item(struct bind *b, struct query *q, struct insert *in,
     bool dropped = in->overriding == 'u' && def->identity;
     TRY(dropped ? ERR_OK : check_identity(b, in, def, node_position(item)));
     TRY(bind_expr(b, q, item, &expr));
-    TRY(coerce_assign(b, expr, def, &value));
+    TRY(bind_assign(b, expr, def, &value));
     row[col] = dropped ? NULL : value;
     q->pending.count = dropped && in->one_row ? waiting : q->pending.count;
     return ERR_OK;
@@ -321,7 +326,7 @@ static FALLIBLE insert_select(struct bind *b, struct insert *in, const struct js
             continue;
         }
         TRY(check_identity(b, in, &in->targets[i], position));
-        TRY(coerce_assign(b, expr, &in->targets[i], &exprs[in->cols[i]]));
+        TRY(bind_assign(b, expr, &in->targets[i], &exprs[in->cols[i]]));
     }
     for (u32 c = 0; c < width; c++) {
         names[c] = arena_sv(b->arena, sv_from(in->table->cols[c].name)).ptr;
@@ -429,16 +434,16 @@ static FALLIBLE insert_conflict(struct bind *b, const struct json *clause, const
                                 struct statement *out) {
     const struct json *infer = json_get(clause, "infer");
     i32 position = json_position(clause);
-    out->conflict_key = -1;
+    out->change.conflict_key = -1;
     if (!clause) {
         return ERR_OK;
     }
     TRY(bind_only(b, clause, "action infer targetList whereClause location", position));
-    out->conflict = json_is(clause, "action", "ONCONFLICT_UPDATE") ? 'u' : 'n';
+    out->change.conflict = json_is(clause, "action", "ONCONFLICT_UPDATE") ? 'u' : 'n';
     if (infer) {
-        return conflict_key(b, in->table, infer, position, &out->conflict_key);
+        return conflict_key(b, in->table, infer, position, &out->change.conflict_key);
     }
-    if (out->conflict == 'u') {
+    if (out->change.conflict == 'u') {
         FAIL_AT(b->err, SYNTAX, position,
                 "ON CONFLICT DO UPDATE requires inference specification or constraint name");
     }
@@ -461,8 +466,8 @@ static FALLIBLE insert_open(struct bind *b, const struct json *body, struct inse
     in->table = found.table;
     in->serial = draws_rows(b, in->table);
     in->after = NEW_ARRAY(b->arena, b8, in->table->col_count + 1);
-    out->table_id = found.table->id;
-    out->table_name = keep(b, found.table->name);
+    out->change.table_id = found.table->id;
+    out->name = keep(b, found.table->name);
     out->position = position;
     return bind_insert_columns(b, json_get(body, "cols"), in);
 }
@@ -481,10 +486,10 @@ FALLIBLE bind_insert(struct bind *b, const struct json *body, struct statement *
         const char *name = arena_sv(b->arena, sv_from(in.table->cols[i].name)).ptr;
         VEC_PUSH(b->arena, &b->plan->names, name);
     }
-    out->fills = in.fills.items;
-    out->fill_count = (i32)in.fills.count;
+    out->change.fills = in.fills.items;
+    out->change.fill_count = (i32)in.fills.count;
     TRY(insert_conflict(b, json_get(body, "onConflictClause"), &in, out));
-    out->returning = json_count(json_get(body, "returningList"));
+    out->change.returning = json_count(json_get(body, "returningList"));
     out->kind = STATEMENT_INSERT;
     out->plan = b->plan;
     return ERR_OK;

@@ -26,10 +26,10 @@ static FALLIBLE setting_arguments(struct bind *b, struct query *q, const struct 
     JSON_EACH(node, args) {
         bool flag = !node->next && count > 0;
         TRY(bind_expr(b, q, node, &values[count]));
-        TRY(coerce_unknown(b, values[count], type_of(flag ? TYPE_BOOLEAN : TYPE_TEXT),
+        TRY(coerce_unknown(b->t, values[count], type_of(flag ? TYPE_BOOLEAN : TYPE_TEXT),
                            &values[count]));
         if (values[count]->type.id != (flag ? TYPE_BOOLEAN : TYPE_TEXT)) {
-            return bind_undefined_function(b, name, values, count + 1, position);
+            return call_undefined(b->t, name, values, count + 1, position);
         }
         if (values[count]->kind != EXPR_CONST || values[count]->is_null) {
             return unsupported(b, position, "%s of what is not constant", name);
@@ -77,7 +77,7 @@ FALLIBLE bind_late_call(struct bind *b, struct query *q, const char *name, const
             struct sv setting = sv_from(late.name);
             if (late.kind == LATE_SETTING && late.called && !fixed_value(setting) &&
                 setting_find(setting) < 0 && !sv_eq_nocase(setting, SV("search_path"))) {
-                *out = expr_null(b, type_of(TYPE_TEXT), position);
+                *out = expr_null(b->t, type_of(TYPE_TEXT), position);
                 return ERR_OK;
             }
         }
@@ -123,20 +123,23 @@ FALLIBLE bind_prepare(struct bind *b, const struct json *body, struct statement 
     TRY(bind_only(b, body, "name argtypes query", position));
     out->kind = STATEMENT_PREPARE;
     out->position = position;
-    out->table_name = keep(b, json_text(body, "name"));
+    out->name = keep(b, json_text(body, "name"));
     i32 i = 0, used = b->parsed->param_count;
-    out->arg_count = MAX_OF(used, json_count(json_get(body, "argtypes")));
-    out->arg_types = NEW_ARRAY(b->arena, struct type, out->arg_count + 1);
+    out->prepared.arg_count = MAX_OF(used, json_count(json_get(body, "argtypes")));
+    out->prepared.arg_types = NEW_ARRAY(b->arena, struct type, out->prepared.arg_count + 1);
     JSON_EACH(node, json_get(body, "argtypes")) {
-        TRY(ddl_column_type(b, node_body(node), &out->arg_types[i]));
+        TRY(ddl_column_type(b, node_body(node), &out->prepared.arg_types[i]));
+        if (out->prepared.arg_types[i].id != TYPE_DECIMAL) { /* a parameter has no length */
+            out->prepared.arg_types[i] = type_of((enum type_id)out->prepared.arg_types[i].id);
+        }
         if (i < used) {
-            b->param_types[i] = out->arg_types[i];
+            b->t->param_types[i] = out->prepared.arg_types[i];
         }
         i++;
     }
     TRY(bind_statement(b, json_get(body, "query"), &ignored)); /* for its errors and types */
     for (i = 0; i < used; i++) {
-        out->arg_types[i] = b->param_types[i];
+        out->prepared.arg_types[i] = b->t->param_types[i];
     }
     b->plan->root = NULL;
     b->lates.count = 0;
@@ -149,8 +152,8 @@ FALLIBLE bind_execute(struct bind *b, const struct json *body, struct statement 
     TRY(bind_only(b, body, "name params", position));
     out->kind = STATEMENT_EXECUTE;
     out->position = position;
-    out->table_name = keep(b, json_text(body, "name"));
-    out->arg_count = json_count(params);
+    out->name = keep(b, json_text(body, "name"));
+    out->prepared.arg_count = json_count(params);
     return ERR_OK;
 }
 
@@ -162,17 +165,17 @@ static FALLIBLE bind_argument(struct bind *b, const struct json *node, i32 numbe
     struct expr *expr = NULL;
     char from[32], to[32];
     TRY(bind_expr(b, &q, node, &expr));
-    TRY(coerce_unknown(b, expr, type, &expr));
+    TRY(coerce_unknown(b->t, expr, type, &expr));
     if (!coerce_allowed(expr->type, type, COERCE_ASSIGN)) {
         FAIL_AT(b->err, DATATYPE_MISMATCH, node_position(node),
                 "parameter $%d of type %s cannot be coerced to the expected type %s", (int)number,
                 type_print(expr->type, from), type_print(type, to));
     }
     struct column_def like = {.name = "parameter", .type = type};
-    TRY(coerce_assign(b, expr, &like, out));
+    TRY(bind_assign(b, expr, &like, out));
     bool plain = type_is_exact(type) || type_is_float(type) || type.id == TYPE_TEXT ||
                  type.id == TYPE_CHAR || type.id == TYPE_BOOLEAN || type.id == TYPE_DATE;
-    return plain ? ERR_OK : coerce_to(b, *out, type_of(TYPE_TEXT), out);
+    return plain ? ERR_OK : coerce_to(b->t, *out, type_of(TYPE_TEXT), out);
 }
 
 FALLIBLE bind_arguments(struct bind *b, const struct json *body, const struct type *types,
@@ -199,6 +202,6 @@ FALLIBLE bind_deallocate(struct bind *b, const struct json *body, struct stateme
     TRY(bind_only(b, body, "name", position));
     out->kind = STATEMENT_DEALLOCATE;
     out->position = position;
-    out->table_name = keep(b, json_text(body, "name"));
+    out->name = keep(b, json_text(body, "name"));
     return ERR_OK;
 }

@@ -6,7 +6,10 @@
  * they change. regclass is no type here: 'name'::regclass is the object's OID, oid::regclass the
  * name. */
 #include "sql/ddl_int.h"
+#include "codes/func.h"
+#include "codes/op.h"
 #include "defs/ops.h"
+#include "host/eval.h"
 
 struct choices {
     struct bind *b;
@@ -16,7 +19,7 @@ struct choices {
 };
 
 static struct expr *text_const(struct bind *b, const char *text, i32 position) {
-    return expr_text(b, arena_sv(b->arena, sv_from(text)), position);
+    return expr_text(b->t, arena_sv(b->arena, sv_from(text)), position);
 }
 
 static void choose(struct choices *c, i64 oid, struct expr *value) {
@@ -33,7 +36,7 @@ static struct expr *chosen(struct choices *c, struct type type, struct expr *oth
         return otherwise;
     }
     VEC_PUSH(c->b->arena, &c->args, otherwise);
-    return expr_many(c->b, EXPR_CASE, type, c->position, (i32)c->args.count, c->args.items);
+    return expr_many(c->b->t, EXPR_CASE, type, c->position, (i32)c->args.count, c->args.items);
 }
 
 #define EACH_OBJECT(b, it)                                                                \
@@ -48,13 +51,13 @@ static struct expr *is_visible(struct choices *c) {
                 ? NULL
                 : snapshot_lookup(b->snap, (struct sv){NULL, 0}, sv_from(object->name));
         if (found && found->object == object) {
-            choose(c, object->oid, expr_bool(b, true, c->position));
+            choose(c, object->oid, expr_bool(b->t, true, c->position));
             for (u32 k = 0; object->table && k < object->table->key_count; k++) {
-                choose(c, object->table->keys[k].oid, expr_bool(b, true, c->position));
+                choose(c, object->table->keys[k].oid, expr_bool(b->t, true, c->position));
             }
         }
     }
-    return chosen(c, type_of(TYPE_BOOLEAN), expr_bool(b, false, c->position));
+    return chosen(c, type_of(TYPE_BOOLEAN), expr_bool(b->t, false, c->position));
 }
 
 static struct expr *relation_name(struct choices *c) {
@@ -64,7 +67,7 @@ static struct expr *relation_name(struct choices *c) {
             choose(c, object->oid, text_const(b, object->name, c->position));
         }
     }
-    return chosen(c, type_of(TYPE_TEXT), expr_null(b, type_of(TYPE_TEXT), c->position));
+    return chosen(c, type_of(TYPE_TEXT), expr_null(b->t, type_of(TYPE_TEXT), c->position));
 }
 
 static struct expr *comment_of(struct choices *c) {
@@ -74,7 +77,7 @@ static struct expr *comment_of(struct choices *c) {
             choose(c, object->oid, text_const(b, object->comment, c->position));
         }
     }
-    return chosen(c, type_of(TYPE_TEXT), expr_null(b, type_of(TYPE_TEXT), c->position));
+    return chosen(c, type_of(TYPE_TEXT), expr_null(b->t, type_of(TYPE_TEXT), c->position));
 }
 
 static struct expr *view_text(struct choices *c) {
@@ -84,7 +87,7 @@ static struct expr *view_text(struct choices *c) {
             choose(c, object->oid, text_const(b, object->text, c->position));
         }
     }
-    return chosen(c, type_of(TYPE_TEXT), expr_null(b, type_of(TYPE_TEXT), c->position));
+    return chosen(c, type_of(TYPE_TEXT), expr_null(b->t, type_of(TYPE_TEXT), c->position));
 }
 
 static const char *column_names(struct bind *b, const struct table *table, u32 count,
@@ -134,7 +137,7 @@ static struct expr *constraint_text(struct choices *c) {
             choose(c, fk->oid, text_const(b, reference_text(b, object, fk), c->position));
         }
     }
-    return chosen(c, type_of(TYPE_TEXT), expr_null(b, type_of(TYPE_TEXT), c->position));
+    return chosen(c, type_of(TYPE_TEXT), expr_null(b->t, type_of(TYPE_TEXT), c->position));
 }
 
 static struct expr *index_text(struct choices *c) {
@@ -157,7 +160,7 @@ static struct expr *index_text(struct choices *c) {
             choose(c, object->oid, text_const(b, text, c->position));
         }
     }
-    return chosen(c, type_of(TYPE_TEXT), expr_null(b, type_of(TYPE_TEXT), c->position));
+    return chosen(c, type_of(TYPE_TEXT), expr_null(b->t, type_of(TYPE_TEXT), c->position));
 }
 
 /* A type's name by its OID; with its digits where a column of the database has just these. */
@@ -180,7 +183,7 @@ static struct expr *type_text(struct choices *c, struct expr *modifier) {
         const char *bare = bind_type_words(b, type, false);
         choose(c, type_oid(type), chosen(&own, text, text_const(b, bare, c->position)));
     }
-    return chosen(c, text, expr_null(b, text, c->position));
+    return chosen(c, text, expr_null(b->t, text, c->position));
 }
 
 static const struct {
@@ -208,12 +211,12 @@ static FALLIBLE serial_of(struct bind *b, const struct call *call, struct expr *
     struct sv texts[2];
     const struct edition_entry *entry = NULL;
     u32 col = 0;
-    *out = expr_null(b, type_of(TYPE_TEXT), call->position);
+    *out = expr_null(b->t, type_of(TYPE_TEXT), call->position);
     for (i32 i = 0; i < 2; i++) {
         struct expr *arg = NULL;
-        TRY(coerce_unknown(b, call->args[i], type_of(TYPE_TEXT), &arg));
+        TRY(coerce_unknown(b->t, call->args[i], type_of(TYPE_TEXT), &arg));
         if (!type_is_string(arg->type)) {
-            return bind_undefined_function(b, call->name, call->args, call->count, call->position);
+            return call_undefined(b->t, call->name, call->args, call->count, call->position);
         }
         if (arg->kind == EXPR_CONST && arg->is_null) {
             return ERR_OK;
@@ -245,11 +248,11 @@ static FALLIBLE serial_of(struct bind *b, const struct call *call, struct expr *
 
 /* Arguments that are OIDs are numbers here. */
 static FALLIBLE oid_argument(struct bind *b, struct expr *arg, struct expr **out) {
-    TRY(coerce_unknown(b, arg, type_of(TYPE_BIGINT), out));
+    TRY(coerce_unknown(b->t, arg, type_of(TYPE_BIGINT), out));
     if (!coerce_allowed((*out)->type, type_of(TYPE_BIGINT), COERCE_IMPLICIT)) {
         FAIL_AT(b->err, UNDEFINED_FUNCTION, arg->position, "an OID is expected here");
     }
-    return coerce_to(b, *out, type_of(TYPE_BIGINT), out);
+    return coerce_to(b->t, *out, type_of(TYPE_BIGINT), out);
 }
 
 FALLIBLE bind_object_call(struct bind *b, const struct call *call, bool *out_is,
@@ -270,11 +273,11 @@ FALLIBLE bind_object_call(struct bind *b, const struct call *call, bool *out_is,
         return serial_of(b, call, out);
     }
     if (kind == 'e') { /* what is kept is the text itself */
-        return coerce_unknown(b, call->args[0], type_of(TYPE_TEXT), out);
+        return coerce_unknown(b->t, call->args[0], type_of(TYPE_TEXT), out);
     }
     struct choices c = {.b = b, .position = call->position};
     TRY(oid_argument(b, call->args[0], &c.arg));
-    TRY(bind_sharable(b, c.arg));
+    TRY(typing_sharable(b->t, c.arg));
     if (kind == 't') {
         struct expr *modifier = NULL;
         TRY(oid_argument(b, call->args[1], &modifier));
@@ -289,7 +292,7 @@ FALLIBLE bind_object_call(struct bind *b, const struct call *call, bool *out_is,
            : kind == 'w' ? view_text(&c)
            : kind == 'u' ? text_const(b, "warpfox", call->position)
            : kind == 'n' ? text_const(b, "UTF8", call->position)
-                         : expr_null(b, type_of(TYPE_TEXT), call->position);
+                         : expr_null(b->t, type_of(TYPE_TEXT), call->position);
     return ERR_OK;
 }
 
@@ -302,7 +305,7 @@ FALLIBLE bind_regclass(struct bind *b, struct expr *arg, i32 position, struct ex
             number = number && text.ptr[i] >= '0' && text.ptr[i] <= '9';
         }
         if (number) {
-            return coerce_unknown(b, arg, type_of(TYPE_BIGINT), out);
+            return coerce_unknown(b->t, arg, type_of(TYPE_BIGINT), out);
         }
         const struct edition_entry *entry = NULL;
         TRY(bind_relation_text(b, arena_sv(b->arena, text).ptr, position, &entry));
@@ -315,7 +318,7 @@ FALLIBLE bind_regclass(struct bind *b, struct expr *arg, i32 position, struct ex
         return unsupported(b, position, "regclass of a text that is not constant");
     }
     TRY(oid_argument(b, arg, &c.arg));
-    TRY(bind_sharable(b, c.arg));
+    TRY(typing_sharable(b->t, c.arg));
     *out = relation_name(&c);
     return ERR_OK;
 }

@@ -6,6 +6,8 @@
  * that must be computed. */
 #include "sql/select_int.h"
 
+#include "codes/scalar.h"
+
 FALLIBLE bind_sort_options(struct bind *b, const struct json *sort, b8 *out_descending,
                            b8 *out_nulls_first) {
     i32 position = node_position(json_get(sort, "node"));
@@ -42,7 +44,7 @@ static FALLIBLE find_target(struct bind *b, struct select *s, const struct json 
     }
     struct expr *expr = NULL;
     TRY(bind_expr(b, &s->query, node, &expr));
-    TRY(coerce_unknown(b, expr, type_of(TYPE_TEXT), &expr));
+    TRY(coerce_unknown(b->t, expr, type_of(TYPE_TEXT), &expr));
     *out = expr_find(b->arena, &s->expr_hashes, s->exprs.items, s->exprs.count, expr);
     if (*out >= 0) {
         return ERR_OK;
@@ -203,7 +205,7 @@ static struct rel *number_rows(struct bind *b, struct select *s, enum window_fun
     return window;
 }
 
-static struct expr *compare_big(struct bind *b, enum func func, u32 col, struct expr *with) {
+static struct expr *compare_big(struct bind *b, u16 func, u32 col, struct expr *with) {
     return expr_call(b->arena, func, type_of(TYPE_BOOLEAN), -1, 2, expr_col(b->plan, col, -1),
                      with);
 }
@@ -256,14 +258,14 @@ static FALLIBLE bind_bound(struct bind *b, struct query *q, const struct json *n
     }
     q->clause = clause;
     TRY(bind_expr(b, q, node, &expr));
-    TRY(coerce_unknown(b, expr, type_of(TYPE_BIGINT), &expr));
+    TRY(coerce_unknown(b->t, expr, type_of(TYPE_BIGINT), &expr));
     if (!coerce_allowed(expr->type, type_of(TYPE_BIGINT), COERCE_ASSIGN)) {
         char name[32];
         FAIL_AT(b->err, DATATYPE_MISMATCH, expr->position,
                 "argument of %s must be type bigint, not type %s", clause,
                 type_print(expr->type, name));
     }
-    TRY(coerce_to(b, expr, type_of(TYPE_BIGINT), &expr));
+    TRY(coerce_to(b->t, expr, type_of(TYPE_BIGINT), &expr));
     expr = expr_fold(b->plan, expr);
     if (expr->kind == EXPR_CONST && !expr->is_null && expr->value.i64 < 0) {
         bool limit = strcmp(clause, "LIMIT") == 0;
@@ -317,21 +319,21 @@ static FALLIBLE build_bounds(struct bind *b, struct select *s, struct query *q, 
     }
     s->rel = bind_attach(b, s->rel, &q->pending);
     if (offset) {
-        struct expr *args[2] = {scalar_call(b, FUNC_OFFSET_OF, offset->position, 1, offset),
+        struct expr *args[2] = {scalar_call(b->t, FUNC_OFFSET_OF, offset->position, 1, offset),
                                 big(b, 0)};
-        struct expr *skip = expr_many(b, EXPR_CALL, big_type, offset->position, 2, args);
+        struct expr *skip = expr_many(b->t, EXPR_CALL, big_type, offset->position, 2, args);
         struct expr *past = NULL;
         skip->func = FUNC_COALESCE;
-        TRY(bind_arithmetic(b, FUNC_SUB, number, skip, offset->position, &number));
-        TRY(bind_compare(b, FUNC_GT, number, big(b, 0), offset->position, &past));
+        TRY(operator_arithmetic(b->t, FUNC_SUB, number, skip, offset->position, &number));
+        TRY(operator_compare(b->t, FUNC_GT, number, big(b, 0), offset->position, &past));
         s->rel = bind_filter(b, s->rel, past);
     }
     if (limit) {
-        struct expr *most = scalar_call(b, FUNC_LIMIT_OF, limit->position, 1, limit);
-        struct expr *args[2] = {expr_one(b, EXPR_IS_NULL, limit, limit->position), NULL};
-        TRY(bind_compare(b, FUNC_LE, number, most, limit->position, &args[1]));
+        struct expr *most = scalar_call(b->t, FUNC_LIMIT_OF, limit->position, 1, limit);
+        struct expr *args[2] = {expr_one(b->t, EXPR_IS_NULL, limit, limit->position), NULL};
+        TRY(operator_compare(b->t, FUNC_LE, number, most, limit->position, &args[1]));
         s->rel = bind_filter(
-            b, s->rel, expr_many(b, EXPR_OR, type_of(TYPE_BOOLEAN), limit->position, 2, args));
+            b, s->rel, expr_many(b->t, EXPR_OR, type_of(TYPE_BOOLEAN), limit->position, 2, args));
     }
     return ERR_OK;
 }

@@ -162,7 +162,7 @@ static struct rel *widen_first(struct bind *b, struct rel *first, const char **n
         struct type wide = type_decimal(38, col->type.scale);
         exprs[i] = col;
         if (col->type.id == TYPE_DECIMAL && !type_eq(col->type, wide)) {
-            exprs[i] = expr_one(b, EXPR_CAST, col, -1);
+            exprs[i] = expr_one(b->t, EXPR_CAST, col, -1);
             exprs[i]->type = wide;
             wider = true;
         }
@@ -200,7 +200,7 @@ static FALLIBLE match_types(struct bind *b, const struct cte *cte, struct rel **
                     "type %s overall",
                     cte->name, i + 1, type_print(type, had), type_print(col->type, has));
         }
-        exprs[i] = expr_one(b, EXPR_CAST, col, position);
+        exprs[i] = expr_one(b->t, EXPR_CAST, col, position);
         exprs[i]->type = type;
         casts = true;
     }

@@ -6,18 +6,20 @@
  * differ. So neither plan nor execution knows rows. */
 #include "sql/sql_int.h"
 
+#include "codes/func.h"
+
 static FALLIBLE fields_ordered(struct bind *b, const char *op, struct expr **left,
                                struct expr **right, i32 count, i32 position, struct expr **out) {
     struct type boolean = type_of(TYPE_BOOLEAN);
     char strict[2] = {op[0], '\0'};
-    TRY(bind_binary(b, op, left[count - 1], right[count - 1], position, out));
+    TRY(operator_binary(b->t, op, left[count - 1], right[count - 1], position, out));
     for (i32 i = count - 2; i >= 0; i--) { /* a < c OR (a = c AND rest) */
         struct expr *both[2] = {NULL, *out};
         struct expr *either[2] = {NULL, NULL};
-        TRY(bind_binary(b, "=", left[i], right[i], position, &both[0]));
-        TRY(bind_binary(b, strict, left[i], right[i], position, &either[0]));
-        either[1] = expr_many(b, EXPR_AND, boolean, position, 2, both);
-        *out = expr_many(b, EXPR_OR, boolean, position, 2, either);
+        TRY(operator_binary(b->t, "=", left[i], right[i], position, &both[0]));
+        TRY(operator_binary(b->t, strict, left[i], right[i], position, &either[0]));
+        either[1] = expr_many(b->t, EXPR_AND, boolean, position, 2, both);
+        *out = expr_many(b->t, EXPR_OR, boolean, position, 2, either);
     }
     return ERR_OK;
 }
@@ -27,13 +29,13 @@ FALLIBLE bind_row_compare(struct bind *b, const char *op, struct expr **left, st
     bool equal = strcmp(op, "=") == 0;
     if (count == 1) {
         if (strcmp(op, "~~") == 0 || strcmp(op, "!~~") == 0) {
-            TRY(coerce_to(b, left[0], type_of(TYPE_TEXT), &left[0]));
+            TRY(coerce_to(b->t, left[0], type_of(TYPE_TEXT), &left[0]));
             *out = expr_call(b->arena, FUNC_LIKE, type_of(TYPE_BOOLEAN), position, 2, left[0],
                              right[0]);
-            *out = op[0] == '!' ? expr_one(b, EXPR_NOT, *out, position) : *out;
+            *out = op[0] == '!' ? expr_one(b->t, EXPR_NOT, *out, position) : *out;
             return ERR_OK;
         }
-        return bind_binary(b, op, left[0], right[0], position, out);
+        return operator_binary(b->t, op, left[0], right[0], position, out);
     }
     if (op[0] == '<' || op[0] == '>' || equal) {
         if (!equal && strcmp(op, "<>") != 0) {
@@ -41,10 +43,10 @@ FALLIBLE bind_row_compare(struct bind *b, const char *op, struct expr **left, st
         }
         struct expr **parts = NEW_ARRAY(b->arena, struct expr *, count);
         for (i32 i = 0; i < count; i++) {
-            TRY(bind_binary(b, op, left[i], right[i], position, &parts[i]));
+            TRY(operator_binary(b->t, op, left[i], right[i], position, &parts[i]));
         }
-        *out =
-            expr_many(b, equal ? EXPR_AND : EXPR_OR, type_of(TYPE_BOOLEAN), position, count, parts);
+        *out = expr_many(b->t, equal ? EXPR_AND : EXPR_OR, type_of(TYPE_BOOLEAN), position, count,
+                         parts);
         return ERR_OK;
     }
     return unsupported(b, position, "operator %s on rows", op);
@@ -96,7 +98,7 @@ static FALLIBLE compare_rows(struct bind *b, const char *op, const struct row_pa
         return unsupported(b, pair->position, "a row without fields");
     }
     for (i32 i = 0; i < pair->left_count; i++) {
-        TRY(bind_sharable(b, pair->left[i]));
+        TRY(typing_sharable(b->t, pair->left[i]));
     }
     return bind_row_compare(b, op, pair->left, pair->right, pair->left_count, pair->position, out);
 }
@@ -130,13 +132,13 @@ FALLIBLE bind_row_distinct(struct bind *b, struct query *q, const struct json *b
     struct expr **tests = pair.left;
     i32 count = pair.left_count;
     for (i32 i = 0; i < count; i++) {
-        TRY(bind_distinct_values(b, tests[i], pair.right[i], negated, pair.position, &tests[i]));
+        TRY(choice_distinct(b->t, tests[i], pair.right[i], negated, pair.position, &tests[i]));
     }
     struct type boolean = type_of(TYPE_BOOLEAN);
-    *out = count == 0 ? expr_bool(b, negated, pair.position)
-           : count == 1
-               ? tests[0]
-               : expr_many(b, negated ? EXPR_AND : EXPR_OR, boolean, pair.position, count, tests);
+    *out = count == 0   ? expr_bool(b->t, negated, pair.position)
+           : count == 1 ? tests[0]
+                        : expr_many(b->t, negated ? EXPR_AND : EXPR_OR, boolean, pair.position,
+                                    count, tests);
     return ERR_OK;
 }
 
@@ -147,13 +149,13 @@ FALLIBLE bind_row_null(struct bind *b, struct query *q, const struct json *row, 
     i32 position = node_position(row);
     TRY(row_fields(b, q, row, &fields, &count));
     for (i32 i = 0; i < count; i++) {
-        TRY(coerce_unknown(b, fields[i], type_of(TYPE_TEXT), &fields[i]));
-        fields[i] = expr_one(b, EXPR_IS_NULL, fields[i], position);
-        fields[i] = negated ? expr_one(b, EXPR_NOT, fields[i], position) : fields[i];
+        TRY(coerce_unknown(b->t, fields[i], type_of(TYPE_TEXT), &fields[i]));
+        fields[i] = expr_one(b->t, EXPR_IS_NULL, fields[i], position);
+        fields[i] = negated ? expr_one(b->t, EXPR_NOT, fields[i], position) : fields[i];
     }
-    *out = count == 0   ? expr_bool(b, true, position)
+    *out = count == 0   ? expr_bool(b->t, true, position)
            : count == 1 ? fields[0]
-                        : expr_many(b, EXPR_AND, type_of(TYPE_BOOLEAN), position, count, fields);
+                        : expr_many(b->t, EXPR_AND, type_of(TYPE_BOOLEAN), position, count, fields);
     return ERR_OK;
 }
 
@@ -178,9 +180,9 @@ FALLIBLE bind_row_in(struct bind *b, struct query *q, const struct json *body, b
         TRY(compare_rows(b, "=", &pair, &tests[count++]));
     }
     *out = count == 1 ? tests[0]
-                      : expr_many(b, EXPR_OR, type_of(TYPE_BOOLEAN), position, count, tests);
+                      : expr_many(b->t, EXPR_OR, type_of(TYPE_BOOLEAN), position, count, tests);
     bool negated = strcmp(node_string(json_first(json_get(body, "name"))), "=") != 0;
-    *out = negated ? expr_one(b, EXPR_NOT, *out, position) : *out;
+    *out = negated ? expr_one(b->t, EXPR_NOT, *out, position) : *out;
     return ERR_OK;
 }
 
@@ -202,7 +204,7 @@ FALLIBLE bind_any_array(struct bind *b, struct query *q, const struct json *body
     struct expr **items = NULL;
     i32 count = 0;
     TRY(bind_expr(b, q, json_get(body, "lexpr"), &left));
-    TRY(bind_sharable(b, left));
+    TRY(typing_sharable(b->t, left));
     TRY(bind_list(b, q, json_get(node_body(array), "elements"), &items, &count));
     for (i32 i = 0; i < count; i++) {
         TRY(bind_row_compare(b, op, &left, &items[i], 1, position, &items[i]));
@@ -212,11 +214,11 @@ FALLIBLE bind_any_array(struct bind *b, struct query *q, const struct json *body
         }
     }
     if (count == 0) {
-        *out = expr_bool(b, !any, position);
+        *out = expr_bool(b->t, !any, position);
         return ERR_OK;
     }
     *out = count == 1 ? items[0]
-                      : expr_many(b, any ? EXPR_OR : EXPR_AND, type_of(TYPE_BOOLEAN), position,
+                      : expr_many(b->t, any ? EXPR_OR : EXPR_AND, type_of(TYPE_BOOLEAN), position,
                                   count, items);
     return ERR_OK;
 }

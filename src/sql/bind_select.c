@@ -49,9 +49,9 @@ static FALLIBLE bind_target(struct bind *b, struct select *s, const struct json 
     TRY(bind_expr(b, &s->query, val, &expr));
     i64 at = s->exprs.count;
     if (is_unknown(expr) && at < target_count) {
-        TRY(coerce_assign(b, expr, &targets[at], &expr));
+        TRY(bind_assign(b, expr, &targets[at], &expr));
     } else if (!s->keep_unknown || expr->kind != EXPR_CONST) {
-        TRY(coerce_unknown(b, expr, type_of(TYPE_TEXT), &expr));
+        TRY(coerce_unknown(b->t, expr, type_of(TYPE_TEXT), &expr));
     }
     select_add_target(b, s, expr, keep(b, alias ? alias : output_name(val)));
     return ERR_OK;
@@ -71,7 +71,7 @@ static FALLIBLE bind_targets(struct bind *b, struct select *s, const struct colu
     s->query.windows_allowed = 0;
     s->query.sets_allowed = 0;
     if (s->exprs.count == 0 && s->for_exists) {
-        select_add_target(b, s, expr_bool(b, true, -1), "exists");
+        select_add_target(b, s, expr_bool(b->t, true, -1), "exists");
     }
     s->shown = s->exprs.count;
     if (s->shown > COLUMNS_MAX + 64) {
@@ -203,7 +203,7 @@ static FALLIBLE values_columns(struct bind *b, struct expr **exprs, i64 rows, i6
         for (i64 r = 0; r < rows; r++) {
             column[r] = exprs[r * width + c];
         }
-        TRY(coerce_common(b, column, (i32)rows, "VALUES", &type));
+        TRY(coerce_common(b->t, column, (i32)rows, "VALUES", &type));
         for (i64 r = 0; r < rows; r++) {
             exprs[r * width + c] = column[r];
             nullable = nullable || expr_nullable(b->plan, column[r]);
@@ -370,9 +370,9 @@ static FALLIBLE bind_any_select(struct bind *b, const struct json *body,
                                   .window_clause = json_get(body, "windowClause"),
                                   .ctes = inner};
         bool sets = has_grouping_sets(body);
-        b->set_depth += sets;
+        b->t->any_null += sets;
         TRY(bind_select_core(b, s, env->targets, env->target_count, out));
-        b->set_depth -= sets;
+        b->t->any_null -= sets;
     }
     TRY(bind_with_unused(b, inner, env->ctes));
     bind_leave(b, NEST_SELECT);

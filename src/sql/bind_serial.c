@@ -12,6 +12,7 @@
  * is a parameter whose value is made when the statement starts (struct late). DEFAULT nextval('s')
  * of a table into which many rows go is faster still: see struct fill. */
 #include "sql/ddl_int.h"
+#include "codes/func.h"
 #include "sql/select_int.h"
 
 _Static_assert((i32)LATE_NEXTVAL == (i32)SERIAL_NEXT && (i32)LATE_CURRVAL == (i32)SERIAL_CURRENT &&
@@ -47,13 +48,13 @@ static FALLIBLE set_arguments(struct bind *b, struct query *q, const struct json
         struct type type = type_of(types[call->arg_count]);
         struct expr *arg = NULL;
         TRY(bind_expr(b, q, value, &arg));
-        TRY(coerce_unknown(b, arg, type, &arg));
+        TRY(coerce_unknown(b->t, arg, type, &arg));
         if (!coerce_allowed(arg->type, type, COERCE_IMPLICIT)) {
             char name[32];
             FAIL_AT(b->err, UNDEFINED_FUNCTION, call->position,
                     "function setval(unknown, %s) does not exist", type_print(arg->type, name));
         }
-        TRY(coerce_to(b, arg, type, &call->args[call->arg_count]));
+        TRY(coerce_to(b->t, arg, type, &call->args[call->arg_count]));
         call->arg_count++;
     }
     return ERR_OK;
@@ -129,16 +130,16 @@ FALLIBLE bind_sleep(struct bind *b, struct query *q, const struct json *body, st
     struct type type = type_of(TYPE_DOUBLE);
     struct expr *arg = NULL, *drawn = NULL;
     TRY(bind_expr(b, q, json_first(json_get(body, "args")), &arg));
-    TRY(coerce_unknown(b, arg, type, &arg));
+    TRY(coerce_unknown(b->t, arg, type, &arg));
     if (!coerce_allowed(arg->type, type, COERCE_IMPLICIT)) {
-        return bind_undefined_function(b, "pg_sleep", &arg, 1, call.position);
+        return call_undefined(b->t, "pg_sleep", &arg, 1, call.position);
     }
-    TRY(coerce_to(b, arg, type, &call.args[call.arg_count++]));
+    TRY(coerce_to(b->t, arg, type, &call.args[call.arg_count++]));
     TRY(serial_value(b, q, call, &drawn));
-    struct expr *is_null = expr_many(b, EXPR_IS_NULL, type_of(TYPE_BOOLEAN), -1, 1, &drawn);
-    struct expr *branches[3] = {is_null, expr_null(b, type_of(TYPE_TEXT), -1),
-                                expr_text(b, SV(""), -1)};
-    *out = expr_many(b, EXPR_CASE, type_of(TYPE_TEXT), call.position, 3, branches);
+    struct expr *is_null = expr_many(b->t, EXPR_IS_NULL, type_of(TYPE_BOOLEAN), -1, 1, &drawn);
+    struct expr *branches[3] = {is_null, expr_null(b->t, type_of(TYPE_TEXT), -1),
+                                expr_text(b->t, SV(""), -1)};
+    *out = expr_many(b->t, EXPR_CASE, type_of(TYPE_TEXT), call.position, 3, branches);
     return ERR_OK;
 }
 
@@ -152,7 +153,7 @@ FALLIBLE bind_next_value(struct bind *b, pending_list *pending, const struct col
                                .sequence = col->sequence,
                                .sequence_name = keep(b, entry->object->name),
                                .position = -1};
-    return coerce_assign(b, bind_serial_column(b, pending, call), col, out);
+    return bind_assign(b, bind_serial_column(b, pending, call), col, out);
 }
 
 static bool is_letter(char c) {
@@ -183,10 +184,10 @@ struct expr *bind_guard_expr(struct bind *b, struct expr **whens, i32 count) {
     i32 n = 0;
     for (i32 k = 0; k < count && whens[k]; k++) {
         args[n++] = whens[k];
-        args[n++] = expr_bool(b, k == count - 1, -1);
+        args[n++] = expr_bool(b->t, k == count - 1, -1);
     }
-    args[n++] = expr_bool(b, !whens[count - 1], -1);
-    return n == 1 ? args[0] : expr_many(b, EXPR_CASE, type_of(TYPE_BOOLEAN), -1, n, args);
+    args[n++] = expr_bool(b->t, !whens[count - 1], -1);
+    return n == 1 ? args[0] : expr_many(b->t, EXPR_CASE, type_of(TYPE_BOOLEAN), -1, n, args);
 }
 
 void bind_guard_serials(struct bind *b, struct query *q, i64 first, struct expr **whens,
@@ -198,7 +199,7 @@ void bind_guard_serials(struct bind *b, struct query *q, i64 first, struct expr 
         }
         struct expr *both[2] = {bind_guard_expr(b, whens, count), p->call.filter};
         p->call.filter =
-            both[1] ? expr_many(b, EXPR_AND, type_of(TYPE_BOOLEAN), -1, 2, both) : both[0];
+            both[1] ? expr_many(b->t, EXPR_AND, type_of(TYPE_BOOLEAN), -1, 2, both) : both[0];
         b->plan->cols.items[p->call.col].nullable = 1;
     }
 }
@@ -526,7 +527,7 @@ static struct rel *join_pairs(struct bind *b, struct rel *join, struct expr *con
         struct expr *one = all->filter.conds.items[i];
         if (waits(one, pending)) {
             struct expr *both[2] = {last, one};
-            last = last ? expr_many(b, EXPR_AND, type_of(TYPE_BOOLEAN), -1, 2, both) : one;
+            last = last ? expr_many(b->t, EXPR_AND, type_of(TYPE_BOOLEAN), -1, 2, both) : one;
         } else {
             VEC_PUSH(b->arena, &join->join.conds, one);
             join->join.kind = JOIN_INNER;

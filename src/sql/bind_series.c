@@ -11,6 +11,7 @@
  * A step of zero raises 22023 wherever no argument is NULL; a series with a NULL is empty. */
 #include "defs/host_words.h"
 /* after the words they are written in */
+#include "codes/scalar.h"
 #include "defs/fn_date.h"
 #include "defs/fn_time.h"
 #include "sql/sql_int.h"
@@ -51,7 +52,7 @@ static struct rel *counted(struct bind *b, struct expr **args, i32 count, struct
 struct expr *bind_either(struct bind *b, struct expr *when, struct expr *then,
                          struct expr *otherwise) {
     struct expr *args[3] = {when, then, otherwise};
-    return expr_many(b, EXPR_CASE, then->type, then->position, 3, args);
+    return expr_many(b->t, EXPR_CASE, then->type, then->position, 3, args);
 }
 
 struct expr *bind_out_col(struct bind *b, const struct rel *rel, i32 i) {
@@ -68,7 +69,7 @@ static struct expr *cast_to(struct bind *b, struct expr *expr, struct type type)
     if (type_eq(expr->type, type)) {
         return expr;
     }
-    struct expr *cast = expr_one(b, EXPR_CAST, expr, expr->position);
+    struct expr *cast = expr_one(b->t, EXPR_CAST, expr, expr->position);
     cast->type = type;
     return cast;
 }
@@ -78,13 +79,13 @@ static FALLIBLE in_series(struct bind *b, struct expr *rises, struct expr *value
                           struct expr **out) {
     struct expr *below = NULL;
     struct expr *above = NULL;
-    TRY(bind_compare(b, FUNC_LE, value, stop, value->position, &below));
-    TRY(bind_compare(b, FUNC_GE, value, stop, value->position, &above));
+    TRY(operator_compare(b->t, FUNC_LE, value, stop, value->position, &below));
+    TRY(operator_compare(b->t, FUNC_GE, value, stop, value->position, &above));
     *out = bind_either(b, rises, below, above);
     return ERR_OK;
 }
 
-static FALLIBLE compare_zero(struct bind *b, enum func func, struct expr *step, struct expr **out) {
+static FALLIBLE compare_zero(struct bind *b, u16 func, struct expr *step, struct expr **out) {
     struct expr *zero = expr_new(b->arena, EXPR_CONST, step->type, -1);
     if (step->type.id == TYPE_INTERVAL) {
         u8 fault = 0;
@@ -92,7 +93,7 @@ static FALLIBLE compare_zero(struct bind *b, enum func func, struct expr *step, 
     } else {
         const_set_exact(zero, 0);
     }
-    return bind_compare(b, func, step, zero, step->position, out);
+    return operator_compare(b->t, func, step, zero, step->position, out);
 }
 
 /* One row of start, stop and step; none when the series is empty. */
@@ -104,17 +105,18 @@ static FALLIBLE arguments(struct bind *b, struct expr **args, i32 position, stru
     struct expr *stays = NULL;
     struct expr *within = NULL;
     for (i32 i = 0; i < 3; i++) {
-        nulls[i] = expr_one(b, EXPR_IS_NULL, bind_out_col(b, row, i), position);
+        nulls[i] = expr_one(b->t, EXPR_IS_NULL, bind_out_col(b, row, i), position);
     }
     TRY(compare_zero(b, FUNC_GT, bind_out_col(b, row, 2), &rises));
     TRY(compare_zero(b, FUNC_EQ, bind_out_col(b, row, 2), &stays));
-    struct expr *sign = bind_either(b, rises, expr_int(b, 1, position), expr_int(b, -1, position));
-    sign = bind_either(b, stays, expr_int(b, 0, position), sign);
-    sign = scalar_call(b, FUNC_STEP_SIGN, position, 1, sign);
-    TRY(bind_compare(b, FUNC_GT, sign, expr_int(b, 0, position), position, &rises));
+    struct expr *sign =
+        bind_either(b, rises, expr_int(b->t, 1, position), expr_int(b->t, -1, position));
+    sign = bind_either(b, stays, expr_int(b->t, 0, position), sign);
+    sign = scalar_call(b->t, FUNC_STEP_SIGN, position, 1, sign);
+    TRY(operator_compare(b->t, FUNC_GT, sign, expr_int(b->t, 0, position), position, &rises));
     TRY(in_series(b, rises, bind_out_col(b, row, 0), bind_out_col(b, row, 1), &within));
-    struct expr *any = expr_many(b, EXPR_OR, type_of(TYPE_BOOLEAN), position, 3, nulls);
-    *out = bind_filter(b, row, bind_either(b, any, expr_bool(b, false, position), within));
+    struct expr *any = expr_many(b->t, EXPR_OR, type_of(TYPE_BOOLEAN), position, 3, nulls);
+    *out = bind_filter(b, row, bind_either(b, any, expr_bool(b->t, false, position), within));
     (*out)->rows = 1;
     return ERR_OK;
 }
@@ -129,13 +131,13 @@ static FALLIBLE last_number(struct bind *b, const struct rel *row, struct type w
     struct expr *gap = NULL;
     struct expr *rest = NULL;
     struct expr *whole = NULL;
-    TRY(bind_arithmetic(b, FUNC_SUB, stop, start, -1, &gap));
-    TRY(bind_arithmetic(b, FUNC_MOD, gap, step, -1, &rest));
-    TRY(bind_arithmetic(b, FUNC_SUB, gap, rest, -1, &whole));
-    TRY(bind_arithmetic(b, FUNC_DIV, whole, step, -1, &whole));
+    TRY(operator_arithmetic(b->t, FUNC_SUB, stop, start, -1, &gap));
+    TRY(operator_arithmetic(b->t, FUNC_MOD, gap, step, -1, &rest));
+    TRY(operator_arithmetic(b->t, FUNC_SUB, gap, rest, -1, &whole));
+    TRY(operator_arithmetic(b->t, FUNC_DIV, whole, step, -1, &whole));
     whole = type_is_integer(whole->type) ? whole : cast_to(b, whole, type_decimal(38, 0));
     struct expr *most = expr_big(b, I64_MAX);
-    TRY(bind_compare(b, FUNC_LT, whole, most, -1, &rest));
+    TRY(operator_compare(b->t, FUNC_LT, whole, most, -1, &rest));
     *out = bind_either(b, rest, cast_to(b, whole, type_of(TYPE_BIGINT)), most);
     return ERR_OK;
 }
@@ -144,8 +146,8 @@ struct rel *bind_twice(struct bind *b, struct rel *rel, u32 *out_side) {
     struct rel *sides = bind_one_row(b);
     *out_side = bind_col_new(b, NULL, "side", type_of(TYPE_BOOLEAN), false);
     VEC_PUSH(b->arena, &sides->out, *out_side);
-    VEC_PUSH(b->arena, &sides->values.exprs, expr_bool(b, false, -1));
-    VEC_PUSH(b->arena, &sides->values.exprs, expr_bool(b, true, -1));
+    VEC_PUSH(b->arena, &sides->values.exprs, expr_bool(b->t, false, -1));
+    VEC_PUSH(b->arena, &sides->values.exprs, expr_bool(b->t, true, -1));
     sides->rows = 2;
     struct rel *both = rel_join(b->plan, JOIN_CROSS, rel, sides);
     both->rows = rel->rows * 2;
@@ -159,19 +161,20 @@ static FALLIBLE next_elements(struct bind *b, struct rel *work, const char **nam
     struct expr *cond = NULL;
     struct expr *next = NULL;
     u32 side = 0;
-    TRY(bind_arithmetic(b, FUNC_SUB, bind_out_col(b, work, 3), expr_big(b, 1), -1, &half));
-    TRY(bind_arithmetic(b, FUNC_DIV, half, expr_big(b, 2), -1, &half));
-    TRY(bind_compare(b, FUNC_LE, bind_out_col(b, work, 2), half, -1, &cond));
+    TRY(operator_arithmetic(b->t, FUNC_SUB, bind_out_col(b, work, 3), expr_big(b, 1), -1, &half));
+    TRY(operator_arithmetic(b->t, FUNC_DIV, half, expr_big(b, 2), -1, &half));
+    TRY(operator_compare(b->t, FUNC_LE, bind_out_col(b, work, 2), half, -1, &cond));
     struct expr *any = NULL; /* half of -1 is 0 */
-    TRY(bind_compare(b, FUNC_GT, bind_out_col(b, work, 3), expr_big(b, 0), -1, &any));
+    TRY(operator_compare(b->t, FUNC_GT, bind_out_col(b, work, 3), expr_big(b, 0), -1, &any));
     struct rel *both = bind_twice(b, bind_filter(b, bind_filter(b, work, any), cond), &side);
     struct expr *more = bind_either(b, expr_col(b->plan, side, -1), expr_big(b, 2), expr_big(b, 1));
-    TRY(bind_arithmetic(b, FUNC_MUL, bind_out_col(b, work, 2), expr_big(b, 2), -1, &next));
-    TRY(bind_arithmetic(b, FUNC_ADD, next, more, -1, &next));
+    TRY(operator_arithmetic(b->t, FUNC_MUL, bind_out_col(b, work, 2), expr_big(b, 2), -1, &next));
+    TRY(operator_arithmetic(b->t, FUNC_ADD, next, more, -1, &next));
     struct expr *exprs[4] = {bind_out_col(b, work, 0), bind_out_col(b, work, 1), next,
                              bind_out_col(b, work, 3)};
     *out = bind_project(b, both, exprs, names, 4);
-    TRY(bind_compare(b, FUNC_LE, bind_out_col(b, *out, 2), bind_out_col(b, *out, 3), -1, &cond));
+    TRY(operator_compare(b->t, FUNC_LE, bind_out_col(b, *out, 2), bind_out_col(b, *out, 3), -1,
+                         &cond));
     *out = bind_filter(b, *out, cond);
     return ERR_OK;
 }
@@ -215,11 +218,12 @@ static FALLIBLE numbers(struct bind *b, struct rel *row, struct type type, bool 
     struct rel *all = bind_fix(b, &fix, again);
     all->rows = SERIES_GUESS;
     struct expr *step = cast_to(b, bind_out_col(b, all, 1), wide);
-    TRY(bind_arithmetic(b, FUNC_MUL, bind_out_col(b, all, 2), step, -1, &value));
-    TRY(bind_arithmetic(b, FUNC_ADD, cast_to(b, bind_out_col(b, all, 0), wide), value, -1, &value));
+    TRY(operator_arithmetic(b->t, FUNC_MUL, bind_out_col(b, all, 2), step, -1, &value));
+    TRY(operator_arithmetic(b->t, FUNC_ADD, cast_to(b, bind_out_col(b, all, 0), wide), value, -1,
+                            &value));
     value = cast_to(b, value, type);
     struct expr *number = NULL;
-    TRY(bind_arithmetic(b, FUNC_ADD, bind_out_col(b, all, 2), expr_big(b, 1), -1, &number));
+    TRY(operator_arithmetic(b->t, FUNC_ADD, bind_out_col(b, all, 2), expr_big(b, 1), -1, &number));
     *out = elements(b, all, value, numbered ? number : NULL);
     return ERR_OK;
 }
@@ -230,15 +234,15 @@ static FALLIBLE moments(struct bind *b, struct rel *row, struct type type, bool 
     struct expr *first[4] = {bind_out_col(b, row, 0), bind_out_col(b, row, 1),
                              bind_out_col(b, row, 2), expr_big(b, 1)};
     struct cte_result fix = {.names = names, .fix = ++b->plan->fix_count};
-    enum func add = type.id == TYPE_TIMESTAMP ? FUNC_TS_ADD : FUNC_TSTZ_ADD;
+    u16 add = type.id == TYPE_TIMESTAMP ? FUNC_TS_ADD : FUNC_TSTZ_ADD;
     struct expr *rises = NULL;
     struct expr *within = NULL;
     fix.first = bind_project(b, row, first, names, 4);
     struct rel *work = bind_work(b, &fix, false);
     struct expr *number = NULL;
-    TRY(bind_arithmetic(b, FUNC_ADD, bind_out_col(b, work, 3), expr_big(b, 1), -1, &number));
+    TRY(operator_arithmetic(b->t, FUNC_ADD, bind_out_col(b, work, 3), expr_big(b, 1), -1, &number));
     struct expr *next =
-        scalar_call(b, add, -1, 2, bind_out_col(b, work, 0), bind_out_col(b, work, 2));
+        scalar_call(b->t, add, -1, 2, bind_out_col(b, work, 0), bind_out_col(b, work, 2));
     struct expr *exprs[4] = {next, bind_out_col(b, work, 1), bind_out_col(b, work, 2), number};
     struct rel *again = bind_project(b, work, exprs, names, 4);
     TRY(compare_zero(b, FUNC_GT, bind_out_col(b, again, 2), &rises));
@@ -279,12 +283,12 @@ static FALLIBLE bind_moments(struct bind *b, struct expr **args, i32 count, i32 
         plain = plain || (!is_unknown(args[i]) && args[i]->type.id == TYPE_TIMESTAMP);
     }
     if (!known) {
-        return bind_undefined_function(b, "generate_series", args, count, position);
+        return call_undefined(b->t, "generate_series", args, count, position);
     }
     struct type type = type_of(plain && !zoned ? TYPE_TIMESTAMP : TYPE_TIMESTAMPTZ);
     i64 us = 0;
     for (i32 i = 0; i < 3; i++) {
-        TRY(coerce_to(b, args[i], i < 2 ? type : type_of(TYPE_INTERVAL), &args[i]));
+        TRY(coerce_to(b->t, args[i], i < 2 ? type : type_of(TYPE_INTERVAL), &args[i]));
         args[i] = expr_fold(b->plan, args[i]);
     }
     if (evenly(args, type, &us)) {
@@ -314,13 +318,13 @@ static FALLIBLE bind_numbers(struct bind *b, struct expr **args, i32 count, i32 
                              bool numbered, struct rel **out) {
     struct type type;
     bool constant = true;
-    struct expr *all[3] = {NULL, NULL, expr_int(b, 1, position)};
-    TRY(coerce_common(b, args, count, "generate_series", &type));
+    struct expr *all[3] = {NULL, NULL, expr_int(b->t, 1, position)};
+    TRY(coerce_common(b->t, args, count, "generate_series", &type));
     if (type.id == TYPE_SMALLINT) {
         type = type_of(TYPE_INTEGER);
     }
     for (i32 i = 0; i < 3; i++) {
-        TRY(coerce_to(b, i < count ? args[i] : all[i], type, &all[i]));
+        TRY(coerce_to(b->t, i < count ? args[i] : all[i], type, &all[i]));
         all[i] = expr_fold(b->plan, all[i]);
         constant = constant && expr_walk(all[i], names_column, NULL) && may_count(all[i]);
     }
@@ -349,7 +353,7 @@ FALLIBLE bind_series(struct bind *b, struct expr **args, i32 count, i32 position
     }
     for (i32 i = 0; i < count; i++) {
         if (!is_unknown(args[i]) && !type_is_exact(args[i]->type)) {
-            return bind_undefined_function(b, "generate_series", args, count, position);
+            return call_undefined(b->t, "generate_series", args, count, position);
         }
     }
     if (!typed) {

@@ -8,6 +8,8 @@
  * number of the element. */
 #include "sql/select_int.h"
 
+#include "codes/func.h"
+
 /* calls */
 
 struct level_walk {
@@ -90,9 +92,9 @@ FALLIBLE bind_set_call(struct bind *b, struct query *q, const char *name, const 
 
 static struct expr *either_number(struct bind *b, u32 left, u32 right) {
     struct expr *value = expr_col(b->plan, left, -1);
-    struct expr *args[3] = {expr_one(b, EXPR_IS_NULL, value, -1), expr_col(b->plan, right, -1),
+    struct expr *args[3] = {expr_one(b->t, EXPR_IS_NULL, value, -1), expr_col(b->plan, right, -1),
                             value};
-    return expr_many(b, EXPR_CASE, value->type, -1, 3, args);
+    return expr_many(b->t, EXPR_CASE, value->type, -1, 3, args);
 }
 
 FALLIBLE bind_lockstep(struct bind *b, struct rel **rels, i64 count, struct rel **out) {
@@ -104,8 +106,8 @@ FALLIBLE bind_lockstep(struct bind *b, struct rel **rels, i64 count, struct rel 
         u32 right = rels[i]->out.items[1];
         struct rel *join = rel_join(b->plan, JOIN_FULL, all, rels[i]);
         struct expr *same = NULL;
-        TRY(bind_compare(b, FUNC_EQ, expr_col(b->plan, left, -1), expr_col(b->plan, right, -1), -1,
-                         &same));
+        TRY(operator_compare(b->t, FUNC_EQ, expr_col(b->plan, left, -1),
+                             expr_col(b->plan, right, -1), -1, &same));
         VEC_PUSH(b->arena, &join->join.conds, same);
         join->rows = MAX_OF(all->rows, rels[i]->rows);
         bind_nullable(b, all);

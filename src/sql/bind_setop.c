@@ -49,7 +49,7 @@ static FALLIBLE unify_column(struct bind *b, struct rel *const sides[2], i64 i, 
         both[k] = literal ? literal : expr_col(b->plan, sides[k]->out.items[i], -1);
         both[k]->position = both[k]->position < 0 ? sides[k]->position : both[k]->position;
     }
-    TRY(coerce_common(b, both, 2, word, &type));
+    TRY(coerce_common(b->t, both, 2, word, &type));
     for (i32 k = 0; k < 2; k++) {
         casts[k] = both[k];
         if (open_literal(sides[k], i)) {

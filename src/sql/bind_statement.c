@@ -56,6 +56,7 @@ static const struct {
     {"compression", "column compression"},
     {"concurrent", "CONCURRENTLY"},
     {"bsval", "bit-string literals"},
+    {"nulls_not_distinct", "NULLS NOT DISTINCT"},
     {"alias", "an alias of a join"},
 };
 
@@ -168,21 +169,6 @@ FALLIBLE bind_table_name(struct bind *b, const struct json *range_var, const cha
     return ERR_OK; /* ONLY changes nothing: no table inherits from another */
 }
 
-struct name_list {
-    const char *const *names;
-    i64 count;
-};
-
-static struct sv next_of_list(void *arg, i64 i) {
-    const struct name_list *list = arg;
-    return i < list->count ? sv_from(list->names[i]) : (struct sv){NULL, 0};
-}
-
-const char *nearest_of(struct bind *b, const char *name, const char *const *names, i64 count) {
-    struct name_list list = {names, count};
-    return nearest_name(b->arena, sv_from(name), next_of_list, &list);
-}
-
 static FALLIBLE bind_query(struct bind *b, const struct json *body, struct statement *out) {
     const struct json *into = json_get(body, "intoClause");
     if (into) {
@@ -254,10 +240,10 @@ FALLIBLE bind_statement(struct bind *b, const struct json *node, struct statemen
     const char *type = node_type(node);
     for (i64 i = 0; i < COUNT_OF(handlers); i++) {
         if (strcmp(handlers[i].node, type) == 0) {
-            struct type *param_types = b->param_types;
-            b->param_types = handlers[i].params ? param_types : NULL;
+            struct type *param_types = b->t->param_types;
+            b->t->param_types = handlers[i].params ? param_types : NULL;
             TRY(handlers[i].bind(b, node_body(node), out));
-            b->param_types = param_types;
+            b->t->param_types = param_types;
             return ERR_OK;
         }
     }
@@ -267,7 +253,7 @@ FALLIBLE bind_statement(struct bind *b, const struct json *node, struct statemen
 
 static FALLIBLE check_params(struct bind *b) {
     for (i32 i = 0; i < b->parsed->param_count; i++) {
-        if (b->param_types[i].id == TYPE_UNKNOWN) {
+        if (b->t->param_types[i].id == TYPE_UNKNOWN) {
             FAIL(b->err, INDETERMINATE_TYPE, "could not determine data type of parameter $%d",
                  (int)(i + 1));
         }
@@ -277,6 +263,7 @@ static FALLIBLE check_params(struct bind *b) {
 
 struct bind_job {
     struct bind bind;
+    struct typing typing;
     FALLIBLE (*run)(struct bind_job *job);
     struct statement *out;
     const struct table *table;     /* violations, rows in conflict, a file's rows */
@@ -328,8 +315,8 @@ static FALLIBLE bind_its_violations(struct bind_job *job) {
     const struct json *targets = json_get(node_body(b->parsed->node), "targetList");
     struct expr *cond = NULL;
     TRY(bind_condition(b, &q, json_get(node_body(json_first(targets)), "val"), "CHECK", &cond));
-    struct rel *filter = bind_filter(b, scope.rel, expr_one(b, EXPR_NOT, cond, -1));
-    struct expr *one = expr_int(b, 1, -1);
+    struct rel *filter = bind_filter(b, scope.rel, expr_one(b->t, EXPR_NOT, cond, -1));
+    struct expr *one = expr_int(b->t, 1, -1);
     const char *name = "violation";
     b->plan->root = bind_project(b, filter, &one, &name, 1);
     VEC_PUSH(b->arena, &b->plan->names, name);
@@ -367,7 +354,7 @@ static FALLIBLE bind_job_run(struct bind_job *job, struct arena *arena, const st
     memset(job->out, 0, sizeof *job->out);
     job->out->position = -1;
     job->bind = (struct bind){
-        .arena = arena, .parsed = parsed, .snap = snap, .param_types = param_types, .err = err};
+        .t = &job->typing, .arena = arena, .parsed = parsed, .snap = snap, .err = err};
     job->bind.param_base = parsed->param_count;
     struct plan *plan = NEW(arena, struct plan);
     plan->arena = arena;
@@ -376,6 +363,12 @@ static FALLIBLE bind_job_run(struct bind_job *job, struct arena *arena, const st
     plan->param_count = (u32)parsed->param_count;
     plan->param_types = param_types;
     job->bind.plan = plan;
+    job->typing = (struct typing){.arena = arena,
+                                  .plan = plan,
+                                  .err = err,
+                                  .param_types = param_types,
+                                  .moment = bind_note_moment,
+                                  .moment_arg = &job->bind};
     if (parsed->depth <= LEVELS_ON_CALLER) {
         bind_on_stack(job);
     } else {
@@ -473,7 +466,7 @@ FALLIBLE bind_default_value(struct bind *b, pending_list *pending, const struct 
                             struct expr **out, bool *out_fills) {
     *out_fills = col->sequence != 0;
     if (col->sequence || !col->default_text) {
-        *out = expr_null(b, col->type, -1);
+        *out = expr_null(b->t, col->type, -1);
         return ERR_OK;
     }
     struct query q = {.clause = "DEFAULT", .subqueries_allowed = 1};
@@ -486,5 +479,5 @@ FALLIBLE bind_default_value(struct bind *b, pending_list *pending, const struct 
         }
         VEC_PUSH(b->arena, pending, q.pending.items[i]);
     }
-    return coerce_assign(b, expr, col, out);
+    return bind_assign(b, expr, col, out);
 }

@@ -7,6 +7,8 @@
  * its names. */
 #include "sql/sql_int.h"
 
+#include "codes/func.h"
+
 struct sys {
     struct bind *b;
     const struct edition *edition;
@@ -80,6 +82,15 @@ const char *bind_type_words(struct bind *b, struct type type, bool digits) {
     if (digits && type.id == TYPE_DECIMAL && type.precision) {
         return arena_printf(b->arena, "%s(%d,%d)", word, (int)type.precision, (int)type.scale);
     }
+    if (digits && type.id == TYPE_INTERVAL) {
+        char text[32];
+        return keep(b, type_print(type, text));
+    }
+    if (digits && type.precision && type_category(type) == 'D') { /* time(3) without time zone */
+        i32 first = (i32)strcspn(word, " ");
+        return arena_printf(b->arena, "%.*s(%d)%s", (int)first, word, type.precision - 1,
+                            word + first);
+    }
     return digits && type.length ? arena_printf(b->arena, "%s(%d)", word, (int)type.length) : word;
 }
 
@@ -146,12 +157,27 @@ static void put_number_or_null(struct sys *s, bool known, i64 value) {
     s->exprs.items[s->exprs.count - 1]->is_null = !known;
 }
 
+/* HOUR TO MINUTE */
+static void put_interval_fields(struct sys *s, struct type type) {
+    bool some = type.id == TYPE_INTERVAL && type.length;
+    char text[32];
+    char *words = text + (some ? strlen("interval ") : 0);
+    type_print(type, text);
+    for (char *at = words; *at; at++) {
+        *at = (char)(*at >= 'a' && *at <= 'z' ? *at - 'a' + 'A' : *at);
+    }
+    put_text(s, some ? keep(s->b, words) : "");
+    s->exprs.items[s->exprs.count - 1]->is_null = !some;
+}
+
 static void put_column_type(struct sys *s, struct type type, bool updatable) {
     bool moment = type.id == TYPE_TIME || type.id == TYPE_TIMESTAMP ||
                   type.id == TYPE_TIMESTAMPTZ || type.id == TYPE_INTERVAL;
     bool text = type.id == TYPE_TEXT || type.id == TYPE_CHAR;
     put_number_or_null(s, text && type.length, type.length);
-    put_number_or_null(s, moment || type.id == TYPE_DATE, moment ? 6 : 0);
+    i32 digits = moment && type.precision ? type.precision - 1 : 6;
+    put_number_or_null(s, moment || type.id == TYPE_DATE, moment ? digits : 0);
+    put_interval_fields(s, type);
     put_text(s, "pg_catalog");
     put_text(s, type_name(type));
     put_text(s, "NEVER");
@@ -172,6 +198,7 @@ static const struct sys_col columns_cols[] = {{"table_catalog", SYS_TEXT},
                                               {"identity_generation", SYS_TEXT},
                                               {"character_maximum_length", SYS_INT},
                                               {"datetime_precision", SYS_INT},
+                                              {"interval_type", SYS_TEXT},
                                               {"udt_schema", SYS_TEXT},
                                               {"udt_name", SYS_TEXT},
                                               {"is_generated", SYS_TEXT},
@@ -477,9 +504,15 @@ static const struct sys_col attribute_cols[] = {
     {"attgenerated", SYS_TEXT}, {"attcollation", SYS_BIG}};
 /* Digits and lengths as PostgreSQL packs them. */
 i64 bind_type_modifier(struct type type) {
-    return type.id == TYPE_DECIMAL ? ((i64)type.precision << 16 | type.scale) + 4
-           : type.length           ? (i64)type.length + 4
-                                   : -1;
+    enum { ALL_FIELDS = 0x7fff, ALL_DIGITS = 0xffff };
+    if (type.id == TYPE_DECIMAL) {
+        return ((i64)type.precision << 16 | type.scale) + 4;
+    }
+    if (type.id == TYPE_INTERVAL && (type.length || type.precision)) {
+        return (i64)(type.length ? type.length : ALL_FIELDS) << 16 |
+               (type.precision ? type.precision - 1 : ALL_DIGITS);
+    }
+    return type.precision ? type.precision - 1 : type.length ? (i64)type.length + 4 : -1;
 }
 static void pg_attribute(struct sys *s) {
     for (struct edition_walk at = edition_walk(s->edition); edition_step(&at);) {
@@ -722,7 +755,7 @@ static void pg_sequences(struct sys *s) {
         const struct sequence *seq = object->sequence;
         struct expr *args[3] = {sequence_state(b, object, LATE_IS_CALLED),
                                 sequence_state(b, object, LATE_LAST_VALUE),
-                                expr_null(b, type_of(TYPE_BIGINT), -1)};
+                                expr_null(b->t, type_of(TYPE_BIGINT), -1)};
         put_text(s, schema_of(s, object));
         put_text(s, object->name);
         put_text(s, "warpfox");
@@ -733,7 +766,8 @@ static void pg_sequences(struct sys *s) {
         put_number(s, seq->increment);
         put_number(s, seq->cycle);
         put_number(s, 1);
-        VEC_PUSH(b->arena, &s->exprs, expr_many(b, EXPR_CASE, type_of(TYPE_BIGINT), -1, 3, args));
+        VEC_PUSH(b->arena, &s->exprs,
+                 expr_many(b->t, EXPR_CASE, type_of(TYPE_BIGINT), -1, 3, args));
     }
 }
 
@@ -897,7 +931,7 @@ static struct rel *sys_rel(struct sys *s) {
         VEC_PUSH(b->arena, &rel->out,
                  bind_col_new(b, NULL, s->cols[c].name, sys_type(s->cols[c].kind), nullable));
     }
-    return none ? bind_filter(b, rel, expr_bool(b, false, -1)) : rel;
+    return none ? bind_filter(b, rel, expr_bool(b->t, false, -1)) : rel;
 }
 
 static u32 system_schema(const char *schema) {

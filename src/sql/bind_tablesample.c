@@ -8,6 +8,7 @@
  * statement are told apart by their number. */
 #include "defs/host_words.h"
 /* after the words they are written in */
+#include "codes/scalar.h"
 #include "defs/fn_float.h"
 #include "sql/sql_int.h"
 
@@ -17,7 +18,7 @@ struct sample_arg {
     const char *clause;
     const char *which; /* in the error about NULL */
     enum type_id like;
-    enum func func; /* checks and converts what is no constant */
+    u16 func; /* checks and converts what is no constant */
     f64 if_null;    /* what it refuses */
     wf_status error;
 };
@@ -35,7 +36,7 @@ static struct expr *double_const(struct bind *b, f64 value, i32 position) {
 /* The value, or `otherwise` where it is NULL, which the function above then refuses. */
 static struct expr *or_else(struct bind *b, struct expr *value, f64 otherwise) {
     struct expr *args[2] = {value, double_const(b, otherwise, value->position)};
-    struct expr *expr = expr_many(b, EXPR_CALL, value->type, value->position, 2, args);
+    struct expr *expr = expr_many(b->t, EXPR_CALL, value->type, value->position, 2, args);
     expr->func = FUNC_COALESCE;
     return expr;
 }
@@ -44,7 +45,7 @@ static struct expr *or_else(struct bind *b, struct expr *value, f64 otherwise) {
 static FALLIBLE bind_argument(struct bind *b, struct query *q, const struct json *node,
                               const char *clause, enum type_id like, struct expr **out) {
     TRY(bind_expr(b, q, node, out));
-    TRY(coerce_unknown(b, *out, type_of(like), out));
+    TRY(coerce_unknown(b->t, *out, type_of(like), out));
     if (!coerce_allowed((*out)->type, type_of(like), COERCE_ASSIGN)) {
         char name[32];
         char want[32];
@@ -52,7 +53,7 @@ static FALLIBLE bind_argument(struct bind *b, struct query *q, const struct json
                 "argument of %s must be type %s, not type %s", clause,
                 type_print(type_of(like), want), type_print((*out)->type, name));
     }
-    TRY(coerce_to(b, *out, type_of(TYPE_DOUBLE), out));
+    TRY(coerce_to(b->t, *out, type_of(TYPE_DOUBLE), out));
     *out = expr_fold(b->plan, *out);
     return ERR_OK;
 }
@@ -64,7 +65,7 @@ static FALLIBLE bind_const_or_call(struct bind *b, struct query *q, const struct
     TRY(bind_argument(b, q, node, arg->clause, arg->like, out));
     i32 position = (*out)->position;
     if (!is_const(*out)) {
-        *out = scalar_call(b, arg->func, position, 1, or_else(b, *out, arg->if_null));
+        *out = scalar_call(b->t, arg->func, position, 1, or_else(b, *out, arg->if_null));
     } else if ((*out)->is_null) {
         error_set(b->err, arg->error, position, "TABLESAMPLE%s parameter cannot be null",
                   arg->which);
@@ -110,8 +111,8 @@ static struct expr *place_of(struct bind *b, struct rel *scan, bool blocks, i32 
     u32 col = bind_col_new(b, NULL, "row", type_of(TYPE_BIGINT), false);
     bind_row_number(b, scan, col);
     struct expr *row = expr_col(b->plan, col, position);
-    return blocks ? scalar_call(b, FUNC_SHR_L, position, 2, row,
-                                expr_int(b, SAMPLE_BLOCK_BITS, position))
+    return blocks ? scalar_call(b->t, FUNC_SHR_L, position, 2, row,
+                                expr_int(b->t, SAMPLE_BLOCK_BITS, position))
                   : row;
 }
 
@@ -157,13 +158,14 @@ FALLIBLE bind_tablesample(struct bind *b, const struct json *body, const struct 
     struct expr *number = NULL;
     if (json_get(body, "repeatable")) {
         TRY(bind_seed(b, q, json_get(body, "repeatable"), &seed));
-        number = scalar_call(b, FUNC_SAMPLE, position, 3, seed, place, expr_int(b, 0, position));
+        number =
+            scalar_call(b->t, FUNC_SAMPLE, position, 3, seed, place, expr_int(b->t, 0, position));
     } else {
         seed = expr_call(b->arena, FUNC_CLOCK_TIME, type_of(TYPE_TIMESTAMPTZ), position, 0);
-        number = scalar_call(b, FUNC_SAMPLE_NOW, position, 3, seed, place,
-                             expr_int(b, b->random_calls++, position));
+        number = scalar_call(b->t, FUNC_SAMPLE_NOW, position, 3, seed, place,
+                             expr_int(b->t, b->t->random_calls++, position));
     }
-    TRY(bind_compare(b, FUNC_LT, number, share, position, &cond));
+    TRY(operator_compare(b->t, FUNC_LT, number, share, position, &cond));
     *io_rel = bind_filter(b, bind_attach(b, *io_rel, &q->pending), cond);
     return ERR_OK;
 }

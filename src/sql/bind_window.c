@@ -6,6 +6,8 @@
  * are those of the query's groups: sum(sum(x)) OVER () is fine, a window within a window is not. */
 #include "sql/select_int.h"
 
+#include "codes/scalar.h"
+
 #include <math.h>
 
 /* PostgreSQL's frame option bits, as its parser hands them over. */
@@ -77,7 +79,7 @@ static FALLIBLE bind_partition(struct bind *b, struct query *q, const struct jso
     JSON_EACH(node, json_get(def, "partitionClause")) {
         struct expr *expr = NULL;
         TRY(bind_expr(b, q, node, &expr));
-        TRY(coerce_unknown(b, expr, type_of(TYPE_TEXT), &expr));
+        TRY(coerce_unknown(b->t, expr, type_of(TYPE_TEXT), &expr));
         if (expr->kind != EXPR_CONST) {
             VEC_PUSH(b->arena, &item->partition, expr);
         }
@@ -92,7 +94,7 @@ static FALLIBLE bind_window_order(struct bind *b, struct query *q, const struct 
         struct order_key key = {0};
         TRY(bind_sort_options(b, sort, &key.descending, &key.nulls_first));
         TRY(bind_expr(b, q, json_get(sort, "node"), &key.expr));
-        TRY(coerce_unknown(b, key.expr, type_of(TYPE_TEXT), &key.expr));
+        TRY(coerce_unknown(b->t, key.expr, type_of(TYPE_TEXT), &key.expr));
         VEC_PUSH(b->arena, &item->order, key);
     }
     return ERR_OK;
@@ -152,7 +154,7 @@ static FALLIBLE offset_to(struct bind *b, struct type type, const char *which, s
     bool range = strcmp(which, "RANGE") == 0;
     char name[32];
     char want[32];
-    TRY(coerce_unknown(b, *io, type, io));
+    TRY(coerce_unknown(b->t, *io, type, io));
     struct type own = (*io)->type;
     if (range && !range_takes(type, own)) {
         return unsupported(b, position, "RANGE with an offset of type %s, not %s",
@@ -164,16 +166,17 @@ static FALLIBLE offset_to(struct bind *b, struct type type, const char *which, s
     }
     bool counted = (*io)->kind == EXPR_PARAM && type_is_integer(own); /* its digits are seen to */
     if (range ? !type_is_exact(type) : !counted) {
-        TRY(coerce_to(b, *io, type_is_float(type) ? type_of(TYPE_DOUBLE) : type, io));
+        TRY(coerce_to(b->t, *io, type_is_float(type) ? type_of(TYPE_DOUBLE) : type, io));
     }
     return ERR_OK;
 }
 
 static struct expr *frame_fault(struct bind *b, i32 fault, struct type type, i32 position) {
-    struct expr *raise = scalar_call(b, FUNC_RAISE, position, 1, expr_int(b, fault, position));
-    raise = expr_one(b, EXPR_CAST, raise, position);
+    struct expr *raise =
+        scalar_call(b->t, FUNC_RAISE, position, 1, expr_int(b->t, fault, position));
+    raise = expr_one(b->t, EXPR_CAST, raise, position);
     raise->type = type_of(TYPE_TEXT); /* which every type can be cast from */
-    raise = expr_one(b, EXPR_CAST, raise, position);
+    raise = expr_one(b->t, EXPR_CAST, raise, position);
     raise->type = type;
     return raise;
 }
@@ -190,13 +193,13 @@ static struct expr *checked_offset(struct bind *b, struct expr *offset) {
         bad[1] = expr_call(b->arena, FUNC_EQ, flag, position, 2, offset, nan);
     }
     struct expr *args[5] = {
-        expr_one(b, EXPR_IS_NULL, offset, position),
+        expr_one(b->t, EXPR_IS_NULL, offset, position),
         frame_fault(b, FAULT_FRAME_NULL, type, position),
-        bad[1] ? expr_many(b, EXPR_OR, flag, position, 2, bad) : bad[0],
+        bad[1] ? expr_many(b->t, EXPR_OR, flag, position, 2, bad) : bad[0],
         frame_fault(b, FAULT_FRAME_OFFSET, type, position),
         offset,
     };
-    return expr_many(b, EXPR_CASE, type, position, 5, args);
+    return expr_many(b->t, EXPR_CASE, type, position, 5, args);
 }
 
 static FALLIBLE bind_offset(struct bind *b, struct query *q, const struct json *node,
@@ -291,13 +294,13 @@ static FALLIBLE shift_args(struct bind *b, struct expr **args, i32 count, struct
     *out = args[0]->type;
     if (count == 3) {
         struct expr *pair[2] = {args[0], args[2]};
-        TRY(coerce_common(b, pair, 2, "lag", out));
+        TRY(coerce_common(b->t, pair, 2, "lag", out));
         args[0] = pair[0];
         args[2] = pair[1];
     }
     *out = type_handed_on(*out);
     if (count >= 2) {
-        TRY(coerce_unknown(b, args[1], type_of(TYPE_INTEGER), &args[1]));
+        TRY(coerce_unknown(b->t, args[1], type_of(TYPE_INTEGER), &args[1]));
     }
     return ERR_OK;
 }
@@ -340,9 +343,34 @@ static FALLIBLE window_type(struct bind *b, const char *name, struct expr **args
         return ERR_OK;
     }
     if (!coerce_allowed(args[integer]->type, type_of(TYPE_INTEGER), COERCE_IMPLICIT)) {
-        return bind_undefined_function(b, name, args, count, position);
+        return call_undefined(b->t, name, args, count, position);
     }
-    return coerce_to(b, args[integer], type_of(TYPE_INTEGER), &args[integer]);
+    return coerce_to(b->t, args[integer], type_of(TYPE_INTEGER), &args[integer]);
+}
+
+/* What a window function that is no aggregate may not have; a star stands for no arguments. */
+static FALLIBLE check_plain_form(struct bind *b, const char *name, const struct json *body) {
+    i32 position = json_position(body);
+    if (!json_get(body, "over")) {
+        FAIL_AT(b->err, WRONG_OBJECT, position, "window function %s requires an OVER clause", name);
+    }
+    if (json_flag(body, "agg_within_group")) {
+        FAIL_AT(b->err, WRONG_OBJECT, position, "window function %s cannot have WITHIN GROUP",
+                name);
+    }
+    if (json_flag(body, "agg_distinct")) {
+        FAIL_AT(b->err, NOT_SUPPORTED, position,
+                "DISTINCT is not implemented for window functions");
+    }
+    if (json_get(body, "agg_order")) {
+        FAIL_AT(b->err, NOT_SUPPORTED, position,
+                "aggregate ORDER BY is not implemented for window functions");
+    }
+    if (json_get(body, "agg_filter")) {
+        FAIL_AT(b->err, NOT_SUPPORTED, position,
+                "FILTER is not implemented for non-aggregate window functions");
+    }
+    return bind_only(b, body, "funcname args funcformat over location agg_star", position);
 }
 
 static FALLIBLE plain_call(struct bind *b, struct query *q, const char *name,
@@ -355,22 +383,29 @@ static FALLIBLE plain_call(struct bind *b, struct query *q, const char *name,
     i32 func = window_of(name);
     struct expr **args = NULL;
     i32 count = 0;
-    TRY(bind_only(b, body, "funcname args funcformat over location agg_filter", position));
-    if (json_get(body, "agg_filter")) {
-        FAIL_AT(b->err, NOT_SUPPORTED, position,
-                "FILTER is not implemented for non-aggregate window functions");
+    TRY(bind_list(b, q, json_get(bind_call_ordered(b, body), "args"), &args, &count));
+    if (count > 0 && agg_is_hypothetical(name) && !json_get(body, "agg_within_group")) {
+        FAIL_AT(b->err, WRONG_OBJECT, position,
+                "WITHIN GROUP is required for ordered-set aggregate %s", name);
     }
-    TRY(bind_list(b, q, json_get(body, "args"), &args, &count));
     if (count < bounds[func][0] || count > bounds[func][1]) {
-        return bind_undefined_function(b, name, args, count, position);
+        return call_undefined(b->t, name, args, count, position);
     }
     TRY(window_type(b, name, args, count, func, position, out_type));
+    TRY(check_plain_form(b, name, body));
     item->call.func = (u8)func;
     item->call.arg_count = count;
     for (i32 i = 0; i < count; i++) {
         item->call.args[i] = args[i];
     }
     return ERR_OK;
+}
+
+FALLIBLE bind_window_bare(struct bind *b, struct query *q, const char *name,
+                          const struct json *body) {
+    struct window_item ignored = {0};
+    struct type type;
+    return plain_call(b, q, name, body, &ignored, &type);
 }
 
 static FALLIBLE agg_window(struct bind *b, struct query *q, const char *name,
@@ -419,7 +454,7 @@ static FALLIBLE window_of_parts(struct bind *b, struct query *q, const struct wi
         struct window_item one = *item;
         struct agg_call part;
         struct type type;
-        if (!agg_part(b, call, i, &part, &type)) {
+        if (!agg_part(b->t, call, i, &part, &type)) {
             continue;
         }
         one.call.func = part.agg;
@@ -430,7 +465,7 @@ static FALLIBLE window_of_parts(struct bind *b, struct query *q, const struct wi
         VEC_PUSH(b->arena, &q->windows, one);
         parts[i] = expr_col(b->plan, one.call.col, call->position);
     }
-    return agg_of_parts(b, (enum agg)call->agg, parts, call->position, out);
+    return agg_of_parts(b->t, (enum agg)call->agg, parts, call->position, out);
 }
 
 FALLIBLE bind_window_call(struct bind *b, struct query *q, const char *name,
@@ -447,6 +482,10 @@ FALLIBLE bind_window_call(struct bind *b, struct query *q, const char *name,
     }
     if (!q->windows_allowed) {
         FAIL_AT(b->err, WINDOWING, position, "window functions are not allowed in %s", q->clause);
+    }
+    if (json_flag(body, "agg_within_group") && agg_is_hypothetical(name)) {
+        FAIL_AT(b->err, NOT_SUPPORTED, position,
+                "OVER is not supported for ordered-set aggregate %s", name);
     }
     struct window_item item = {.call = {.position = position}};
     struct type type;

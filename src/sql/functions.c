@@ -43,23 +43,17 @@ static bool is_listed(const char *name) {
 }
 
 bool sql_function(i32 i, struct sql_function *out) {
-    static const struct func_entry *(*const lists[])(i64 *) = {math_functions, text_functions,
-                                                               time_functions};
     for (i64 k = 0; i >= 0 && k < COUNT_OF(functions); k++) {
         if (is_name(functions[k].name) && i-- == 0) {
             *out = functions[k];
             return true;
         }
     }
-    for (i64 l = 0; i >= 0 && l < COUNT_OF(lists); l++) {
-        i64 count = 0;
-        const struct func_entry *entries = lists[l](&count);
-        for (i64 k = 0; k < count; k++) {
-            bool fresh = is_name(entries[k].name) && !is_listed(entries[k].name);
-            if (fresh && i-- == 0) {
-                *out = (struct sql_function){entries[k].name, "function", ""};
-                return true;
-            }
+    for (i64 k = 0; i >= 0 && typing_function(k); k++) {
+        bool fresh = is_name(typing_function(k)) && !is_listed(typing_function(k));
+        if (fresh && i-- == 0) {
+            *out = (struct sql_function){typing_function(k), "function", ""};
+            return true;
         }
     }
     return false;

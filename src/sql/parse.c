@@ -12,6 +12,7 @@
 
 #include "base/thread.h"
 #include "defs/value.h"
+#include "host/chars.h"
 #include "sql/friendly_int.h"
 #include "sql/sql_int.h"
 

@@ -10,15 +10,13 @@
 #include "base/stop.h"
 #include "sql/json_int.h"
 #include "sql/sql.h"
+#include "typing/typing.h"
 
 enum {
-    EXPR_DEPTH_MAX = 10000,   /* later stages recurse over expressions */
-    SHARED_NODES_MAX = 20000, /* nodes of an operand that a rewriting uses twice */
-    FROM_ITEMS_MAX = 1000,    /* joins of more take the optimiser seconds */
+    EXPR_DEPTH_MAX = 10000, /* later stages recurse over expressions */
+    FROM_ITEMS_MAX = 1000,  /* joins of more take the optimiser seconds */
     PARAM_MAX = 65535,
     COLUMNS_MAX = 1600,
-    DECIMAL_DIGITS_MAX = 38,
-    PARAM_DIGITS = 18, /* of a decimal parameter whose type its context leaves open */
 };
 
 /* What nests; each counts as many levels of expressions as it takes of the stack. */
@@ -145,6 +143,12 @@ struct origin { /* of a plan column, for errors */
     const char *name;
 };
 
+struct moment { /* a literal whose meaning depends on the clock or the session's zone */
+    const struct parsed *parsed;
+    i32 position;
+    const char *text; /* one that does not */
+};
+
 struct scan_key { /* a table in FROM that has a primary key */
     u32 first;    /* its columns are first .. first + count - 1 */
     u32 count;
@@ -153,27 +157,26 @@ struct scan_key { /* a table in FROM that has a primary key */
 };
 
 struct bind {
+    struct typing *t; /* arena, plan and error slot are the same */
     struct arena *arena;
     const struct parsed *parsed;
     struct snapshot *snap;
-    struct type *param_types;
     struct plan *plan;
     struct error *err;
     u32 entered; /* nodes so far: now and then it is asked whether to go on */
     i32 depth;
     i32 from_items;
-    i32 random_calls;
     VEC(struct origin) origins;
     VEC(struct scan_key) scan_keys;
     VEC(const struct rel *) materialized; /* inputs of SHARED that stay shared */
     VEC(u32) deps;                        /* OIDs of what was looked up */
+    VEC(struct moment) moments;           /* for texts of definitions (ddl_text) */
     const struct object *view;            /* whose text is bound; NULL = the statement's own */
     VEC(struct late) lates;
     i32 param_base;     /* parameters of the statement itself */
     b8 serials;         /* a sequence is called for rows of the plan */
     b8 draw_in_turn;    /* even calls that could be made when the statement starts */
     b8 default_effects; /* defaults that the statement uses call sequences */
-    i32 set_depth;      /* SELECTs being bound whose grouping sets may make any key NULL */
     const char
         *no_sets; /* why the next select may have no set-returning functions; NULL = it may */
 };
@@ -221,7 +224,6 @@ FALLIBLE bind_default_value(struct bind *b, pending_list *pending, const struct 
 /* Binds `text` as an expression of its own script over q (may have no scope). */
 FALLIBLE bind_text_expr(struct bind *b, struct query *q, const char *text, struct expr **out);
 FALLIBLE bind_statement(struct bind *b, const struct json *node, struct statement *out);
-const char *nearest_of(struct bind *b, const char *name, const char *const *names, i64 count);
 
 /* bind_select.c */
 /* `targets`: types that unknown literals of the select list take (INSERT … SELECT); may be NULL.
@@ -321,9 +323,14 @@ bool window_find(const char *name);
 FALLIBLE bind_window_call(struct bind *b, struct query *q, const char *name,
                           const struct json *body, struct expr **out);
 
-/* bind_table_func.c: a FuncCall in FROM; its arguments may use the columns of `outer`. */
-FALLIBLE bind_table_func(struct bind *b, struct query *outer, const struct json *body,
-                         bool numbered, struct rel **out, const char **out_name);
+/* A call without OVER: an error, as for functions of that name and arguments. */
+FALLIBLE bind_window_bare(struct bind *b, struct query *q, const char *name,
+                          const struct json *body);
+
+/* bind_table_func.c: a function in FROM; its arguments may use the columns of `outer`. */
+FALLIBLE bind_table_func(struct bind *b, struct query *outer, const struct cte *ctes,
+                         const struct json *node, bool numbered, struct rel **out,
+                         const char **out_name);
 /* The table function of that name, which takes `count` arguments; TABLE_FUNC_END = no such name. */
 FALLIBLE bind_table_func_find(struct bind *b, const char *name, struct expr **args, i32 count,
                               i32 position, enum table_func *out);
@@ -402,8 +409,6 @@ u32 bind_col_new(struct bind *b, const char *table, const char *name, struct typ
 
 /* bind_expr.c */
 FALLIBLE bind_expr(struct bind *b, struct query *q, const struct json *node, struct expr **out);
-/* Whether an expression may be NULL where it is used; see set_depth. */
-bool bind_nullable_expr(const struct bind *b, const struct expr *expr);
 /* An expression that must be boolean, for `clause`. */
 FALLIBLE bind_condition(struct bind *b, struct query *q, const struct json *node,
                         const char *clause, struct expr **out);
@@ -413,26 +418,8 @@ FALLIBLE bind_list(struct bind *b, struct query *q, const struct json *list, str
  * ('c'). */
 FALLIBLE bind_choices(struct bind *b, struct query *q, const struct json *list, char how,
                       struct expr ***out, i32 *out_count);
-struct expr *expr_null(struct bind *b, struct type type, i32 position);
-struct expr *expr_bool(struct bind *b, bool value, i32 position);
-struct expr *expr_int(struct bind *b, i32 value, i32 position);
-struct expr *expr_one(struct bind *b, enum expr_kind kind, struct expr *arg, i32 position);
-struct expr *expr_many(struct bind *b, enum expr_kind kind, struct type type, i32 position,
-                       i32 count, struct expr **args);
-
-/* bind_agg_parts.c: aggregates that are expressions over others. */
-enum { AGG_PARTS = 6 };
-bool agg_is_of_parts(const struct agg_call *call);
-/* One of AGG_PARTS parts of such a call; false when it needs no such part. */
-bool agg_part(struct bind *b, const struct agg_call *call, i32 part, struct agg_call *out,
-              struct type *out_type);
-/* The value its parts make. */
-FALLIBLE agg_of_parts(struct bind *b, enum agg agg, struct expr **parts, i32 position,
-                      struct expr **out);
-
 /* bind_expr.c, bind_func.c */
 bool bind_function_known(const char *name); /* to PostgreSQL, that we know of */
-FALLIBLE bind_sharable(struct bind *b, const struct expr *expr); /* may be used twice */
 
 /* bind_case.c: CASE, COALESCE, NULLIF, GREATEST, LEAST, IS DISTINCT FROM, IS TRUE. */
 FALLIBLE bind_case(struct bind *b, struct query *q, const struct json *body, struct expr **out);
@@ -440,73 +427,17 @@ FALLIBLE bind_coalesce(struct bind *b, struct query *q, const struct json *body,
 FALLIBLE bind_nullif(struct bind *b, struct query *q, const struct json *body, struct expr **out);
 FALLIBLE bind_min_max(struct bind *b, struct query *q, const struct json *body, struct expr **out);
 FALLIBLE bind_distinct(struct bind *b, struct query *q, const struct json *body, struct expr **out);
-FALLIBLE bind_distinct_values(struct bind *b, struct expr *left, struct expr *right, bool negated,
-                              i32 position, struct expr **out);
 FALLIBLE bind_bool_test(struct bind *b, struct query *q, const struct json *body,
                         struct expr **out);
 
-/* bind_op.c: operators on bound operands. */
-FALLIBLE bind_binary(struct bind *b, const char *op, struct expr *left, struct expr *right,
-                     i32 position, struct expr **out);
-FALLIBLE bind_unary(struct bind *b, const char *op, struct expr *arg, i32 position,
-                    struct expr **out);
-/* Whether two decimals have no common type of 38 digits. */
-bool compare_is_wide(const struct expr *left, const struct expr *right);
-FALLIBLE bind_compare(struct bind *b, enum func func, struct expr *left, struct expr *right,
-                      i32 position, struct expr **out);
-FALLIBLE bind_arithmetic(struct bind *b, enum func func, struct expr *left, struct expr *right,
-                         i32 position, struct expr **out);
+/* bind_op.c */
 FALLIBLE bind_like(struct bind *b, struct query *q, const struct json *body, struct expr **out);
-bool literal_text(const struct expr *expr, struct sv *out); /* a text or unknown constant */
 /* SIMILAR TO. */
 FALLIBLE bind_similar(struct bind *b, struct query *q, const struct json *body, struct expr **out);
-wf_status no_operator(struct bind *b, const char *op, struct expr *left, struct expr *right,
-                      i32 position);
-
-/* A call of a function by name, its arguments bound. */
-struct call {
-    const char *name;
-    struct expr **args;
-    i32 count;
-    i32 position;
-    u16 func; /* enum func, from the table that named it */
-};
-/* bind_text.c: what regexp_split_to_table(…) gives, as one text in parts. */
-FALLIBLE bind_regex_split(struct bind *b, const struct call *call, struct expr **out);
-typedef FALLIBLE (*func_handler)(struct bind *b, const struct call *call, struct expr **out);
-/* A line of a table of functions whose arguments need more than their types said (bind_func.c). */
-struct func_entry {
-    const char *name;
-    i32 least, most; /* arguments */
-    func_handler bind;
-    u16 func;
-};
-const struct func_entry *time_functions(i64 *out_count);          /* bind_time.c */
-const struct func_entry *text_functions(i64 *out_count);          /* bind_text.c */
-const struct func_entry *math_functions(i64 *out_count);          /* bind_math.c */
-wf_status call_mismatch(struct bind *b, const struct call *call); /* 42883 */
-/* Argument i as `type`, to which it must come by itself. */
-FALLIBLE call_argument(struct bind *b, const struct call *call, i32 i, struct type type,
-                       struct expr **out);
-
-/* bind_scalar.c: functions and operators of WF_SCALARS. */
-/* Chooses among the overloads of a name as PostgreSQL does; *out_found is false when none takes
- * these arguments. Ambiguity is 42725. */
-FALLIBLE bind_scalar(struct bind *b, const struct call *call, bool *out_found, struct expr **out);
-bool scalar_named(const char *name);
-/* One overload, its arguments already of the right types. */
-struct expr *scalar_call(struct bind *b, enum func func, i32 position, i32 count, ...);
 /* SQLValueFunction: CURRENT_DATE and its kin. */
 FALLIBLE bind_value_function(struct bind *b, struct query *q, const struct json *body,
                              struct expr **out);
 FALLIBLE bind_try(struct bind *b, struct query *q, const struct json *body, struct expr **out);
-/* make_interval's arguments, by place and by name. */
-FALLIBLE bind_make_interval(struct bind *b, struct query *q, const struct json *body,
-                            struct expr **out);
-struct expr *expr_text(struct bind *b, struct sv text, i32 position);
-/* As text, a char(n) with its blanks. */
-FALLIBLE coerce_padded(struct bind *b, struct expr *expr, struct expr **out);
-
 /* COLLATE: all text is in the order of "C"; other collations are 0A000. */
 FALLIBLE bind_collation(struct bind *b, const struct json *names, struct type type, i32 position);
 
@@ -522,6 +453,10 @@ const char *bind_type_words(struct bind *b, struct type type, bool digits);
 
 /* bind_func.c, bind_agg.c */
 FALLIBLE bind_call(struct bind *b, struct query *q, const struct json *body, struct expr **out);
+FALLIBLE bind_call_plain(struct bind *b, const struct json *body, const char *name);
+const struct json *bind_call_ordered(struct bind *b, const struct json *body);
+/* bind_ddl.c: typing.moment, of a struct bind. */
+void bind_note_moment(void *arg, const struct expr *literal, struct type type);
 /* bind_serial.c: calls of sequences. */
 /* `kind` is an enum serial_kind, body the FuncCall. */
 FALLIBLE bind_sleep(struct bind *b, struct query *q, const struct json *body, struct expr **out);
@@ -560,11 +495,6 @@ struct expr *bind_late_param(struct bind *b, const struct late *late, i32 positi
 /* nextval and its kin, current_schema and its kin; *out_is is false for other names. */
 FALLIBLE bind_late_call(struct bind *b, struct query *q, const char *name, const struct json *body,
                         bool *out_is, struct expr **out);
-FALLIBLE bind_undefined_function(struct bind *b, const char *name, struct expr **args, i32 count,
-                                 i32 position);
-/* True when `name` is an aggregate. */
-bool agg_find(const char *name);
-bool agg_is_ordered_set(i32 agg); /* of values in order: WITHIN GROUP, or median */
 /* A call among those of a query's groups, once; its column. */
 u32 agg_add(struct bind *b, struct query *q, struct agg_call *call, struct type type);
 /* Arguments, sort keys and filter of a call, and the query it belongs to. */
@@ -586,58 +516,7 @@ FALLIBLE bind_grouping(struct bind *b, struct query *q, const struct json *body,
 const char *bind_short_name(struct bind *b, const struct expr *expr, const char *otherwise);
 
 /* bind_type.c */
-struct type_name {
-    struct type type;
-    b8 open_decimal; /* decimal without (p,s) */
-    i32 position;
-};
 FALLIBLE bind_type(struct bind *b, const struct json *body, struct type_name *out);
-
-/* coerce.c */
-/* Digits after the point where the rows decide how many there are: text and floats as decimals. */
-enum { DECIMAL_OPEN_SCALE = 16 };
-enum coercion { COERCE_IMPLICIT, COERCE_ASSIGN, COERCE_EXPLICIT };
-bool coerce_allowed(struct type from, struct type to, enum coercion how);
-/* Gives a literal, NULL or parameter of unknown type the type `like`; others stay. For decimals a
- * literal keeps the digits it is written with. */
-FALLIBLE coerce_unknown(struct bind *b, struct expr *expr, struct type like, struct expr **out);
-i64 char_count(struct sv s);
-/* What a function that returns its argument, or a union, says of its length and precision: nothing,
- * but for decimals and the blanks of char(n). */
-struct type type_handed_on(struct type type);
-/* To exactly `to`; the caller knows that it is allowed. Constants are converted when that cannot
- * fail. */
-FALLIBLE coerce_to(struct bind *b, struct expr *expr, struct type to, struct expr **out);
-/* An explicit cast. */
-FALLIBLE coerce_cast(struct bind *b, struct expr *expr, const struct type_name *to, i32 position,
-                     struct expr **out);
-/* To a column of a table, by the rules of assignment. */
-FALLIBLE coerce_assign(struct bind *b, struct expr *expr, const struct column_def *to,
-                       struct expr **out);
-/* Brings all to one type (UNION rules); `what` names the construct. All unknown: text. */
-FALLIBLE coerce_common(struct bind *b, struct expr **exprs, i32 count, const char *what,
-                       struct type *out);
-/* The type in which two known types compare; false when they do not. */
-bool coerce_compared(struct type a, struct type b, struct type *out);
-struct type decimal_of(struct type exact); /* integers as decimals */
-struct type decimal_common(struct type a, struct type b);
-/* Significant digits that the smallest quotient of the types has, where there is room. */
-enum { QUOTIENT_DIGITS = 16 };
-/* Digits after the point that give way to none before it, where operands have them. */
-enum { COMMON_SCALE = 18 };
-struct type mean_type(struct type exact); /* of avg */
-/* bind_decimal.c: FUNC_EXP_N, LN_N, SQRT_N, LOG_N (of one argument: to base 10), POWER_N. */
-FALLIBLE bind_decimal_call(struct bind *b, enum func func, struct expr *const *args, i32 count,
-                           i32 position, struct expr **out);
-/* A small expression of nothing but constants as a constant; anything else as it is. */
-struct expr *bind_constant(struct bind *b, struct expr *expr);
-/* The digits after the point of a quotient of constants, as in PostgreSQL. */
-bool bind_constant_quotient(const struct expr *x, const struct expr *y, i32 *out_scale);
-/* Whether arguments are decimals, or, with `integers`, exact numbers of any kind. */
-bool bind_is_decimal_call(struct expr *const *args, i32 count, bool integers);
-bool is_unknown(const struct expr *expr);
-/* A numeric literal as written: integer, bigint or decimal. */
-FALLIBLE literal_number(struct bind *b, const char *text, i32 position, struct expr **out);
 
 /* The other statements. */
 FALLIBLE bind_create(struct bind *b, const struct json *body, struct statement *out);
@@ -671,7 +550,7 @@ FALLIBLE bind_execute(struct bind *b, const struct json *body, struct statement 
 FALLIBLE bind_arguments(struct bind *b, const struct json *body, const struct type *types,
                         struct statement *out);
 FALLIBLE bind_deallocate(struct bind *b, const struct json *body, struct statement *out);
-FALLIBLE bind_tx_option(struct bind *b, const struct json *option, struct statement *out);
+FALLIBLE bind_tx_option(struct bind *b, const struct json *option, b8 *out_read_only);
 FALLIBLE bind_vacuum(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_set(struct bind *b, const struct json *body, struct statement *out);
 FALLIBLE bind_show(struct bind *b, const struct json *body, struct statement *out);
@@ -681,6 +560,9 @@ FALLIBLE bind_procedure(struct bind *b, const struct json *body, struct statemen
 const char *option_text(struct bind *b, const struct json *def_elem, bool *out_given);
 /* An option that is on, off or given without a value (on). */
 FALLIBLE option_bool(struct bind *b, const struct json *def_elem, bool *out);
+/* To a column of a table, by the rules of assignment. */
+FALLIBLE bind_assign(struct bind *b, struct expr *expr, const struct column_def *to,
+                     struct expr **out);
 /* Column numbers of names in a table; errors 42703, 42701. */
 FALLIBLE bind_column_list(struct bind *b, const struct table *table, const char *const *names,
                           const i32 *positions, i32 count, u32 *out);

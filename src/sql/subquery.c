@@ -15,6 +15,8 @@
  * anti join at once. See decision 0011. */
 #include "sql/sql_int.h"
 
+#include "codes/func.h"
+
 bool bind_depends(struct bind *b, struct rel *left, struct rel *right) {
     u8 *free_cols = NEW_ARRAY(b->arena, u8, b->plan->cols.count + 1);
     if (rel_free_cols(b->plan, right, free_cols) == 0) {
@@ -166,8 +168,8 @@ static struct expr *guard_cond(struct bind *b, struct expr *cond, struct expr *g
     }
     bool equal = cond->kind == EXPR_CALL && cond->func == FUNC_EQ && !expr_can_raise(cond->args[1]);
     if (!equal && cond->kind != EXPR_AND) {
-        struct expr *args[3] = {guard, cond, expr_bool(b, false, -1)};
-        return expr_many(b, EXPR_CASE, cond->type, cond->position, 3, args);
+        struct expr *args[3] = {guard, cond, expr_bool(b->t, false, -1)};
+        return expr_many(b->t, EXPR_CASE, cond->type, cond->position, 3, args);
     }
     struct expr *copy = expr_new(b->arena, cond->kind, cond->type, cond->position);
     *copy = *cond;
@@ -177,8 +179,8 @@ static struct expr *guard_cond(struct bind *b, struct expr *cond, struct expr *g
     }
     if (equal) {
         struct type type = cond->args[0]->type;
-        struct expr *args[3] = {guard, cond->args[0], expr_null(b, type, -1)};
-        copy->args[0] = expr_many(b, EXPR_CASE, type, cond->position, 3, args);
+        struct expr *args[3] = {guard, cond->args[0], expr_null(b->t, type, -1)};
+        copy->args[0] = expr_many(b->t, EXPR_CASE, type, cond->position, 3, args);
     }
     return copy;
 }
@@ -237,16 +239,16 @@ static FALLIBLE quantified_right(struct bind *b, struct query *q, struct quantif
     x->left_nullable = x->right_nullable = 0;
     for (i32 i = 0; i < x->count; i++) {
         right[i] = expr_col(b->plan, x->rel->out.items[i], x->position);
-        TRY(coerce_unknown(b, x->left[i], right[i]->type, &x->left[i])); /* is it NULL, too */
-        x->left_nullable = x->left_nullable || bind_nullable_expr(b, x->left[i]);
-        x->right_nullable = x->right_nullable || bind_nullable_expr(b, right[i]);
+        TRY(coerce_unknown(b->t, x->left[i], right[i]->type, &x->left[i])); /* is it NULL, too */
+        x->left_nullable = x->left_nullable || typing_nullable(b->t, x->left[i]);
+        x->right_nullable = x->right_nullable || typing_nullable(b->t, right[i]);
     }
     TRY(bind_row_compare(b, x->op, x->left, right, x->count, x->position, &x->cond));
     if (x->cond->type.id != TYPE_BOOLEAN) {
         FAIL_AT(b->err, DATATYPE_MISMATCH, x->position,
                 "row comparison operator must yield type boolean");
     }
-    x->cond = x->all ? expr_one(b, EXPR_NOT, x->cond, x->position) : x->cond;
+    x->cond = x->all ? expr_one(b->t, EXPR_NOT, x->cond, x->position) : x->cond;
     return ERR_OK;
 }
 
@@ -275,7 +277,7 @@ static bool plain_operator(const struct quantified *x) {
 static struct rel *null_rows(struct bind *b, struct rel *input, i32 position) {
     struct rel *shared = bind_shared(b, input);
     struct expr *y = expr_col(b->plan, shared->out.items[0], position);
-    return bind_filter(b, shared, expr_one(b, EXPR_IS_NULL, y, position));
+    return bind_filter(b, shared, expr_one(b->t, EXPR_IS_NULL, y, position));
 }
 
 /* The condition under which x op ANY is NULL when it is not true. */
@@ -288,13 +290,13 @@ static FALLIBLE unknown_mark(struct bind *b, struct query *q, struct quantified 
         args[count++] = add_mark(b, q, null_rows(b, input, position), NULL, position);
     }
     if (x->left_nullable) {
-        TRY(bind_sharable(b, x->left[0]));
-        struct expr *both[2] = {expr_one(b, EXPR_IS_NULL, x->left[0], position),
+        TRY(typing_sharable(b->t, x->left[0]));
+        struct expr *both[2] = {expr_one(b->t, EXPR_IS_NULL, x->left[0], position),
                                 add_mark(b, q, bind_shared(b, input), NULL, position)};
-        args[count++] = expr_many(b, EXPR_AND, type_of(TYPE_BOOLEAN), position, 2, both);
+        args[count++] = expr_many(b->t, EXPR_AND, type_of(TYPE_BOOLEAN), position, 2, both);
     }
-    *out =
-        count == 1 ? args[0] : expr_many(b, EXPR_OR, type_of(TYPE_BOOLEAN), position, count, args);
+    *out = count == 1 ? args[0]
+                      : expr_many(b->t, EXPR_OR, type_of(TYPE_BOOLEAN), position, count, args);
     return ERR_OK;
 }
 
@@ -317,7 +319,7 @@ static FALLIBLE any_value_of(struct bind *b, struct query *q, struct quantified 
     struct type boolean = type_of(TYPE_BOOLEAN);
     struct expr *unknown = NULL;
     struct expr *match = NULL;
-    bool nulls = bind_nullable_expr(b, x->cond);
+    bool nulls = typing_nullable(b->t, x->cond);
     if (!nulls) {
         *out = add_mark(b, q, x->rel, x->cond, position);
         return ERR_OK;
@@ -330,11 +332,11 @@ static FALLIBLE any_value_of(struct bind *b, struct query *q, struct quantified 
     } else {
         match = add_mark(b, q, x->rel, x->cond, position);
         TRY(quantified_right(b, q, x));
-        unknown = add_mark(b, q, x->rel, expr_one(b, EXPR_IS_NULL, x->cond, position), position);
+        unknown = add_mark(b, q, x->rel, expr_one(b->t, EXPR_IS_NULL, x->cond, position), position);
     }
-    struct expr *args[5] = {match, expr_bool(b, true, position), unknown,
-                            expr_null(b, boolean, position), expr_bool(b, false, position)};
-    *out = expr_many(b, EXPR_CASE, boolean, position, 5, args);
+    struct expr *args[5] = {match, expr_bool(b->t, true, position), unknown,
+                            expr_null(b->t, boolean, position), expr_bool(b->t, false, position)};
+    *out = expr_many(b->t, EXPR_CASE, boolean, position, 5, args);
     return ERR_OK;
 }
 
@@ -415,7 +417,7 @@ FALLIBLE bind_sublink(struct bind *b, struct query *q, const struct json *body, 
     struct quantified x;
     TRY(bind_quantified(b, q, body, &x));
     TRY(any_value_of(b, q, &x, out));
-    *out = any ? *out : expr_one(b, EXPR_NOT, *out, position);
+    *out = any ? *out : expr_one(b->t, EXPR_NOT, *out, position);
     return ERR_OK;
 }
 
@@ -433,14 +435,14 @@ static void push_join(struct bind *b, enum join_kind kind, struct rel *right, st
 static FALLIBLE where_none(struct bind *b, struct query *q, struct quantified *x,
                            struct rel **io_rel) {
     i32 position = x->position;
-    if (!bind_nullable_expr(b, x->cond)) {
+    if (!typing_nullable(b->t, x->cond)) {
         push_join(b, JOIN_ANTI, x->rel, x->cond, io_rel);
         return ERR_OK;
     }
     if (x->dependent || !plain_operator(x)) { /* a match is whatever is not false */
-        struct expr *args[3] = {expr_one(b, EXPR_NOT, x->cond, position),
-                                expr_bool(b, false, position), expr_bool(b, true, position)};
-        struct expr *match = expr_many(b, EXPR_CASE, type_of(TYPE_BOOLEAN), position, 3, args);
+        struct expr *args[3] = {expr_one(b->t, EXPR_NOT, x->cond, position),
+                                expr_bool(b->t, false, position), expr_bool(b->t, true, position)};
+        struct expr *match = expr_many(b->t, EXPR_CASE, type_of(TYPE_BOOLEAN), position, 3, args);
         push_join(b, JOIN_ANTI, x->rel, match, io_rel);
         return ERR_OK;
     }
@@ -452,12 +454,12 @@ static FALLIBLE where_none(struct bind *b, struct query *q, struct quantified *x
     }
     if (x->left_nullable) {
         struct expr *any = add_mark(b, q, bind_shared(b, input), NULL, position);
-        struct expr *is_null = expr_one(b, EXPR_IS_NULL, x->left[0], position);
-        struct expr *args[2] = {expr_one(b, EXPR_NOT, is_null, position),
-                                expr_one(b, EXPR_NOT, any, position)};
+        struct expr *is_null = expr_one(b->t, EXPR_IS_NULL, x->left[0], position);
+        struct expr *args[2] = {expr_one(b->t, EXPR_NOT, is_null, position),
+                                expr_one(b->t, EXPR_NOT, any, position)};
         *io_rel = bind_attach(b, *io_rel, &q->pending);
         *io_rel = bind_filter(b, *io_rel,
-                              expr_many(b, EXPR_OR, type_of(TYPE_BOOLEAN), position, 2, args));
+                              expr_many(b->t, EXPR_OR, type_of(TYPE_BOOLEAN), position, 2, args));
     }
     return ERR_OK;
 }

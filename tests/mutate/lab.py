@@ -21,7 +21,7 @@ FLAVOURS = {
     "san": ["-O1", "-fsanitize=address,undefined", "-fno-omit-frame-pointer"],
 }
 MEMORY = 6 << 30  # a fault must not take the machine's
-LEFT_OUT = re.compile(r"src/gpu/(cub/|gpu_cub|gpu_images|cu_check|kernels/prelude)|src/defs/(case_map|normal_|pow10)")
+LEFT_OUT = re.compile(r"src/gpu/(cub/|gpu_cub|gpu_images|cu_check|kernels/prelude)|src/host/(case_map|normal_)|src/defs/pow10")
 COMMON = ["-std=c11", "-w", "-fPIC", "-ffp-contract=off", "-DWF_HARD=1"]
 
 

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "api/api_int.h"
+#include "session/session.h"
 #include "warpfox.h"
 
 enum { ROWS = 3000, ROUNDS = 100 };

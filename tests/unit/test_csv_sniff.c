@@ -135,7 +135,7 @@ static wf_status scan_text(const struct csv_given *given, enum packing packing, 
     s.bad_number = I64_MAX;
     mutex_init(&s.lock);
     *out = 0;
-    TRY(csv_file_open(&mem, path, packing, given, (struct when){0}, NULL, &s.file, &err));
+    TRY(csv_file_open(&mem, path, packing, given, NULL, &s.file, &err));
     const struct csv_sniffed *found = csv_file_sniffed(s.file);
     s.table = table_open(&mem, 1, "t", found->col_count, found->cols, 4, false);
     csv_file_attach(s.file, s.table);
@@ -188,7 +188,8 @@ static wf_status read_text(struct sv text, const struct csv_given *given, char *
         struct table *table = table_open(&mem, 1, "t", found.col_count, found.cols, 4, false);
         dump(&found, table, out, cap); /* the columns, as there are no rows yet */
         behind = out + strlen(out);
-        status = csv_load_blocks(table, &in, &found.options, pool, &mem, NULL, 7, &rows, &err);
+        struct load_means means = {pool, &mem, NULL};
+        status = csv_load_blocks(table, &in, &found.options, &means, 7, &rows, &err);
         if (!status) {
             dump(&found, table, out, cap);
         }
@@ -529,9 +530,7 @@ static void test_changed(void **state) {
     struct scan *scan = NULL;
     struct scan_request request = {.cols = cols, .mem = &mem, .worker_count = 1};
     write_file(SV("a,b\n1,2\n3,4\n"));
-    assert_int_equal(
-        csv_file_open(&mem, path, PACKING_NONE, &none, (struct when){0}, NULL, &file, &err),
-        ERR_OK);
+    assert_int_equal(csv_file_open(&mem, path, PACKING_NONE, &none, NULL, &file, &err), ERR_OK);
     const struct csv_sniffed *found = csv_file_sniffed(file);
     struct table *table = table_open(&mem, 1, "t", found->col_count, found->cols, 4, false);
     csv_file_attach(file, table);
@@ -558,8 +557,7 @@ static void check_refused(enum packing packing) {
         error_reset(&err);
         memory_fail_at(nth);
         struct csv_file *file = NULL;
-        status =
-            csv_file_open(&mem, path, packing, &none, (struct when){0}, NULL, &file, &err);
+        status = csv_file_open(&mem, path, packing, &none, NULL, &file, &err);
         if (!status) {
             csv_file_close(file);
         } else {
@@ -568,9 +566,7 @@ static void check_refused(enum packing packing) {
     }
     memory_fail_at(0);
     struct csv_file *file = NULL;
-    assert_int_equal(
-        csv_file_open(&mem, path, packing, &none, (struct when){0}, NULL, &file, &err),
-        ERR_OK);
+    assert_int_equal(csv_file_open(&mem, path, packing, &none, NULL, &file, &err), ERR_OK);
     const struct csv_sniffed *found = csv_file_sniffed(file);
     struct table *table = table_open(&mem, 1, "t", found->col_count, found->cols, 4, false);
     csv_file_attach(file, table);

@@ -8,6 +8,8 @@
 
 #include "defs/program.h"
 
+#include "codes/op.h"
+
 /* select id, price * 2 from t where price > $1 order by 1 limit 10 */
 struct sample {
     struct program program;
@@ -32,7 +34,7 @@ struct sample {
     struct program_col result_cols[2];
 };
 
-static struct op op(enum op_code code, u16 dst, u16 a, u16 b, u32 imm) {
+static struct op op(u16 code, u16 dst, u16 a, u16 b, u32 imm) {
     return (struct op){
         .code = (u16)code, .dst = dst, .a = a, .b = b, .c = NO_REG, .imm = imm, .position = -1};
 }

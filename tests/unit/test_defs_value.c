@@ -12,6 +12,7 @@
 #include "defs/host_words.h"
 #include "defs/fn_date.h"
 #include "defs/types.h"
+#include "host/chars.h"
 
 static u64 seed = 1234567890123456789ULL;
 

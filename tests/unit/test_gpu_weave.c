@@ -8,6 +8,7 @@
 #include "test_cpu_fixture.h"
 
 #include "base/file.h"
+#include "codes/op.h"
 #include "gpu/cu_api.h"
 #include "gpu/gpu_int.h"
 
@@ -163,6 +164,36 @@ static void test_loads(void **state) {
     fix_fini(&f);
 }
 
+/* Rows are counted for EXPLAIN ANALYZE; otherwise neither code knows of it. */
+static void test_counts(void **state) {
+    UNUSED(state);
+    struct fix f;
+    fix_init(&f, 1);
+    fix_pipe(&f, SOURCE_VAR, 0, 1);
+    u16 reg = fix_load(&f, 0, KIND_B8);
+    fix_filter(&f, reg);
+    struct row_mark mark = {.op = f.pipe->op_count};
+    fix_emit_rows(&f, 1, &reg, NULL);
+    f.pipe->marks = &mark;
+    f.pipe->mark_count = 1;
+    const struct weave_col col = {SEG_U8, NULLS_NONE};
+    for (i32 counts = 0; counts < 2; counts++) {
+        struct gpu_plan plan;
+        assert_null(gpu_plan_make(&f.arena, &f.program, f.pipe, counts, &plan));
+        i32 ops = 0;
+        for (i64 i = 0; i < plan.ops.count; i++) {
+            ops += plan.ops.items[i].code == KOP_COUNT;
+        }
+        assert_int_equal(ops, counts);
+        struct weave weave = {.plan = &plan, .cols = &col};
+        struct text text;
+        text_init(&text, &f.arena);
+        gpu_weave_text(&weave, &text);
+        assert_int_equal(strstr(text.ptr, "w_count_rows") != NULL, counts);
+    }
+    fix_fini(&f);
+}
+
 /* Without a driver, opening is refused with a reason, and `warpfox devices` says so. */
 static void test_no_driver(void **state) {
     UNUSED(state);
@@ -185,6 +216,6 @@ static void test_no_driver(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_no_driver),
                                        cmocka_unit_test(test_fixed), cmocka_unit_test(test_opcodes),
-                                       cmocka_unit_test(test_loads)};
+                                       cmocka_unit_test(test_loads), cmocka_unit_test(test_counts)};
     return cmocka_run_group_tests(tests, open_rtc, NULL);
 }

@@ -1,6 +1,11 @@
 /* test_lower.c: hand-made plans become the expected opcodes. */
 #include "test_plan_fixture.h"
 
+#include "codes/func.h"
+#include "codes/loop.h"
+#include "codes/op.h"
+#include "codes/scalar.h"
+
 #define INT type_of(TYPE_INTEGER)
 #define BIG type_of(TYPE_BIGINT)
 #define DATE type_of(TYPE_DATE)
@@ -616,7 +621,7 @@ static void unused_columns_need_no_opcodes(void **state) {
 
 /* What a join of a kind becomes: its steps, and how the left side asks the right one. */
 static void check_join(enum join_kind kind, bool residual, bool unique, const char *steps,
-                       enum op_code asks, i32 eachs) {
+                       u16 asks, i32 eachs) {
     struct fixture *fx = fx_open();
     const struct fx_col left[] = {{.name = "a", .type = INT, .lo = 0, .hi = 99, .nullable = 1},
                                   {.name = "b", .type = INT, .lo = 0, .hi = 99}};

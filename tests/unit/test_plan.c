@@ -1,6 +1,9 @@
 /* test_plan.c: expressions and plans: printing, comparing, verifying. */
 #include "test_plan_fixture.h"
 
+#include "codes/func.h"
+#include "codes/scalar.h"
+
 #define INT type_of(TYPE_INTEGER)
 #define TEXT type_of(TYPE_TEXT)
 

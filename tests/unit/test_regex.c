@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "defs/fault.h"
-#include "defs/regex_auto.h"
+#include "host/regex_auto.h"
 
 enum { SLOTS = 2 * REGEX_GROUPS_MAX, TEXTS = 12, BYTES = 4096 };
 

@@ -1,0 +1,79 @@
+/* char_class.c: which class of characters a code point belongs to: letters, blanks, punctuation.
+ *
+ * For regular expressions and initcap. One answer for all platforms: beyond ASCII the ranges of
+ * char_class.h decide, which are those PostgreSQL sees in the locale C.UTF-8. Letters include the
+ * digits of other scripts, as they do there; only 0 to 9 are digits. */
+#include "host/char_class.h"
+
+#include "host/chars.h"
+
+static bool within(const struct class_range *ranges, i64 count, u32 c) {
+    i64 lo = 0;
+    i64 hi = count;
+    while (lo < hi) {
+        i64 mid = (lo + hi) / 2;
+        const struct class_range *r = &ranges[mid];
+        if (c > r->last) {
+            lo = mid + 1;
+        } else if (c < r->first) {
+            hi = mid;
+        } else {
+            return (c - r->first) % r->step == 0;
+        }
+    }
+    return false;
+}
+
+#define WITHIN(name) within(class_##name, COUNT_OF(class_##name), c)
+
+static bool ascii_in_class(enum char_class class, u32 c) {
+    bool upper = c - 'A' < 26;
+    bool lower = c - 'a' < 26;
+    bool digit = c - '0' < 10;
+    bool graph = c > ' ' && c < 127;
+    switch (class) {
+    case CLASS_ALPHA:
+        return upper || lower;
+    case CLASS_ALNUM:
+        return upper || lower || digit;
+    case CLASS_UPPER:
+        return upper;
+    case CLASS_LOWER:
+        return lower;
+    case CLASS_SPACE:
+        return c == ' ' || c - '\t' < 5;
+    case CLASS_PUNCT:
+        return graph && !upper && !lower && !digit;
+    case CLASS_CNTRL:
+        return c < ' ' || c == 127;
+    case CLASS_GRAPH:
+        return graph;
+    default: /* PRINT */
+        return graph || c == ' ';
+    }
+}
+
+bool char_in_class(enum char_class class, u32 c) {
+    if (c < 0x80) {
+        return ascii_in_class(class, c);
+    }
+    switch (class) {
+    case CLASS_ALPHA:
+    case CLASS_ALNUM:
+        return WITHIN(alpha);
+    case CLASS_UPPER:
+        return WITHIN(upper);
+    case CLASS_LOWER:
+        return WITHIN(lower);
+    case CLASS_SPACE:
+        return WITHIN(space);
+    case CLASS_PUNCT:
+        return WITHIN(punct);
+    case CLASS_CNTRL:
+        return c < 0xa0;
+    case CLASS_GRAPH:
+        return WITHIN(alpha) || WITHIN(punct);
+    default: /* PRINT */
+        return WITHIN(print);
+    }
+}

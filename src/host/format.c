@@ -1,0 +1,1033 @@
+/* format.c: to_char, to_date and to_timestamp of dates, times and intervals.
+ *
+ * A template is read pattern by pattern, the longest first, so that MONTH is not MON and TH; what
+ * is no pattern stands for itself, as does quoted text. The case of a name's pattern is the case of
+ * the name. Reading goes by the same table: numbers take as many digits as their pattern has, or
+ * all there are when a separator follows. */
+#include "host/bodies.h"
+#include <stdio.h>
+
+#include "base/zone.h"
+
+#include "defs/types.h"
+#include "defs/value.h"
+#include "defs/host_words.h"
+/* after the words they are written in */
+#include "defs/fn_date.h"
+#include "defs/fn_time.h"
+
+enum pattern {
+    P_NONE,
+    P_AD,
+    P_AM,
+    P_AD_DOTS,
+    P_AM_DOTS,
+    P_CC,
+    P_DAY,
+    P_DDD,
+    P_DD,
+    P_DY,
+    P_D,
+    P_HH24,
+    P_HH12,
+    P_IDDD,
+    P_ID,
+    P_IW,
+    P_IYYY,
+    P_IYY,
+    P_IY,
+    P_I,
+    P_J,
+    P_MI,
+    P_MM,
+    P_MONTH,
+    P_MON,
+    P_MS,
+    P_OF,
+    P_Q,
+    P_RM,
+    P_SSSS,
+    P_SS,
+    P_TZH,
+    P_TZM,
+    P_TZ,
+    P_US,
+    P_FF,
+    P_WW,
+    P_W,
+    P_Y_YYY,
+    P_YYYY,
+    P_YYY,
+    P_YY,
+    P_Y
+};
+
+static const struct {
+    const char *text;
+    u8 pattern;
+    u8 digits; /* a number of so many; 0 = no number */
+} patterns[] = {
+    {"A.D.", P_AD_DOTS, 0}, {"A.M.", P_AM_DOTS, 0}, {"B.C.", P_AD_DOTS, 0}, {"P.M.", P_AM_DOTS, 0},
+    {"AD", P_AD, 0},        {"AM", P_AM, 0},        {"BC", P_AD, 0},        {"PM", P_AM, 0},
+    {"CC", P_CC, 2},        {"DAY", P_DAY, 0},      {"DDD", P_DDD, 3},      {"DD", P_DD, 2},
+    {"DY", P_DY, 0},        {"D", P_D, 1},          {"HH24", P_HH24, 2},    {"HH12", P_HH12, 2},
+    {"FF1", P_FF, 1},       {"FF2", P_FF, 2},       {"FF3", P_FF, 3},       {"FF4", P_FF, 4},
+    {"FF5", P_FF, 5},       {"FF6", P_FF, 6},       {"HH", P_HH12, 2},      {"IDDD", P_IDDD, 3},
+    {"ID", P_ID, 1},        {"IW", P_IW, 2},        {"IYYY", P_IYYY, 4},    {"IYY", P_IYY, 3},
+    {"IY", P_IY, 2},        {"I", P_I, 1},          {"J", P_J, 7},          {"MI", P_MI, 2},
+    {"MM", P_MM, 2},        {"MONTH", P_MONTH, 0},  {"MON", P_MON, 0},      {"MS", P_MS, 3},
+    {"OF", P_OF, 0},        {"Q", P_Q, 1},          {"RM", P_RM, 0},        {"SSSSS", P_SSSS, 5},
+    {"SSSS", P_SSSS, 5},    {"SS", P_SS, 2},        {"TZH", P_TZH, 2},      {"TZM", P_TZM, 2},
+    {"TZ", P_TZ, 0},        {"US", P_US, 6},        {"WW", P_WW, 2},        {"W", P_W, 1},
+    {"Y,YYY", P_Y_YYY, 4},  {"YYYY", P_YYYY, 4},    {"YYY", P_YYY, 3},      {"YY", P_YY, 2},
+    {"Y", P_Y, 1},
+};
+
+static const char *const month_names[12] = {"January",   "February", "March",    "April",
+                                            "May",       "June",     "July",     "August",
+                                            "September", "October",  "November", "December"};
+static const char *const day_names[7] = {"Sunday",   "Monday", "Tuesday", "Wednesday",
+                                         "Thursday", "Friday", "Saturday"};
+
+struct template {
+    struct sv s;
+    i64 at;
+    b8 quoted; /* inside of "" */
+};
+struct node { /* what comes next in a template */
+    u8 pattern;
+    i32 index;    /* into patterns */
+    b8 fill;      /* FM */
+    b8 name_fill; /* FM or TM: names have no blanks behind them */
+    b8 th;        /* 1 = TH, 2 = th */
+    b8 quoted;    /* text that stands in quotes */
+    struct sv text;
+};
+
+static bool prefix_nocase(struct sv s, i64 at, const char *word) {
+    i64 len = (i64)strlen(word);
+    return s.len - at >= len && sv_eq_nocase((struct sv){s.ptr + at, len}, sv_from(word));
+}
+
+static bool begins(struct sv s, i64 at, const char *word) {
+    i64 len = (i64)strlen(word);
+    return s.len - at >= len && memcmp(s.ptr + at, word, (size_t)len) == 0;
+}
+
+/* A pattern in capitals, in small letters, or a name that begins with a capital. */
+static bool is_pattern(struct sv s, i64 at, i32 index) {
+    const char *word = patterns[index].text;
+    i64 len = (i64)strlen(word);
+    u8 p = patterns[index].pattern;
+    bool name = p == P_MONTH || p == P_MON || p == P_DAY || p == P_DY;
+    if (!prefix_nocase(s, at, word) || begins(s, at, word)) {
+        return prefix_nocase(s, at, word);
+    }
+    for (i64 i = name && s.ptr[at] < 'a' ? 1 : 0; i < len; i++) {
+        if (s.ptr[at + i] >= 'A' && s.ptr[at + i] <= 'Z') {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool next_node(struct template *t, struct node *out);
+
+/* A character of the template that stands for itself. */
+static bool next_char(struct template *t, struct node *out) {
+    i64 end = t->at + 1;
+    while (end < t->s.len && ((u8)t->s.ptr[end] & 0xc0) == 0x80) {
+        end++;
+    }
+    out->quoted = t->quoted;
+    out->text = (struct sv){t->s.ptr + t->at, end - t->at};
+    t->at = end;
+    return true;
+}
+
+/* Inside of quotes, where a backslash keeps the next character from ending them. */
+static bool next_quoted(struct template *t, struct node *out) {
+    if (t->at < t->s.len && t->s.ptr[t->at] == '"') {
+        t->at++;
+        t->quoted = 0;
+        return next_node(t, out);
+    }
+    t->at += t->at + 1 < t->s.len && t->s.ptr[t->at] == '\\';
+    return t->at < t->s.len && next_char(t, out);
+}
+
+static bool next_node(struct template *t, struct node *out) {
+    *out = (struct node){.pattern = P_NONE};
+    if (t->quoted) {
+        return next_quoted(t, out);
+    }
+    while (begins(t->s, t->at, "FM") || begins(t->s, t->at, "FX") || begins(t->s, t->at, "TM") ||
+           begins(t->s, t->at, "fm") || begins(t->s, t->at, "fx") || begins(t->s, t->at, "tm")) {
+        bool fill = (t->s.ptr[t->at] | 32) == 'f' && (t->s.ptr[t->at + 1] | 32) == 'm';
+        out->fill |= fill;
+        out->name_fill |= fill || (t->s.ptr[t->at] | 32) == 't';
+        t->at += 2;
+    }
+    if (t->at >= t->s.len) {
+        return false;
+    }
+    for (i32 i = 0; i < (i32)COUNT_OF(patterns); i++) {
+        if (is_pattern(t->s, t->at, i)) {
+            i64 len = (i64)strlen(patterns[i].text);
+            out->pattern = patterns[i].pattern;
+            out->index = i;
+            out->text = (struct sv){t->s.ptr + t->at, len};
+            t->at += len;
+            if (begins(t->s, t->at, "TH") || begins(t->s, t->at, "th")) {
+                out->th = t->s.ptr[t->at] == 'T' ? 1 : 2;
+                t->at += 2;
+            } else if (t->s.len - t->at >= 2 && memcmp(t->s.ptr + t->at, "SP", 2) == 0) {
+                t->at += 2; /* spelled out: PostgreSQL knows it and does nothing */
+            }
+            return true;
+        }
+    }
+    if (t->s.ptr[t->at] == '"') {
+        t->at++;
+        t->quoted = 1;
+        return next_quoted(t, out);
+    }
+    t->at += begins(t->s, t->at, "\\\"");
+    return next_char(t, out);
+}
+
+/* writing */
+
+struct moment {
+    i64 year; /* 0 = 1 BC */
+    i32 month, day, hour, minute, second, us;
+    i32 date; /* days; for week and day names */
+    bool is_interval;
+    const char *zone; /* its name; empty: none */
+    i32 east;         /* of Greenwich, in seconds */
+};
+
+struct writer {
+    u8 *out;
+    i64 n;
+    const struct moment *m;
+};
+
+static void put_number(struct writer *w, const struct node *node, i64 value, i32 width) {
+    char digits[24];
+    i32 len = value_format_i64(value < 0 ? -value : value, digits);
+    if (value < 0) {
+        w->out[w->n++] = '-';
+    }
+    for (i32 i = len + (value < 0); i < width && !node->fill; i++) {
+        w->out[w->n++] = '0';
+    }
+    memcpy(w->out + w->n, digits, (size_t)len);
+    w->n += len;
+    if (node->th) {
+        i64 size = value < 0 ? -value : value;
+        bool teen = size % 100 >= 11 && size % 100 <= 13;
+        static const char *const ends[] = {"th", "st", "nd", "rd"};
+        const char *end = teen || size % 10 > 3 ? ends[0] : ends[size % 10];
+        for (i32 i = 0; i < 2; i++) {
+            w->out[w->n++] = (u8)(node->th == 1 ? end[i] - 32 : end[i]);
+        }
+    }
+}
+
+/* A name in the case of its pattern, filled up with blanks unless FM. */
+static void put_name(struct writer *w, const struct node *node, const char *name, i32 cut,
+                     i32 width) {
+    i32 len = cut ? cut : (i32)strlen(name);
+    bool upper = (node->text.ptr[0] & 32) == 0 && (node->text.ptr[1] & 32) == 0;
+    bool lower = (node->text.ptr[0] & 32) != 0;
+    for (i32 i = 0; i < MAX_OF(len, node->name_fill ? 0 : width); i++) {
+        u8 c = i < len ? (u8)name[i] : ' ';
+        bool letter = (u8)((c | 32) - 'a') < 26;
+        w->out[w->n++] = (u8)(!letter ? c : upper ? c & ~32 : lower ? c | 32 : c);
+    }
+}
+
+static void put_year(struct writer *w, const struct node *node, i64 year) {
+    i64 shown = year > 0 ? year : w->m->is_interval ? year : 1 - year;
+    switch (node->pattern) {
+    case P_Y_YYY: {
+        struct node plain = *node;
+        plain.th = 0;
+        put_number(w, &plain, shown / 1000, 1);
+        w->out[w->n++] = ',';
+        put_number(w, &(struct node){.th = node->th}, shown % 1000, 3);
+        break;
+    }
+    case P_YYYY:
+    case P_IYYY:
+        put_number(w, node, shown, shown < 0 ? 5 : 4);
+        break;
+    case P_YYY:
+    case P_IYY:
+        put_number(w, node, shown % 1000, shown < 0 ? 4 : 3);
+        break;
+    case P_YY:
+    case P_IY:
+        put_number(w, node, shown % 100, shown < 0 ? 3 : 2);
+        break;
+    default:
+        put_number(w, node, shown % 10, 1);
+        break;
+    }
+}
+
+static void put_day_field(struct writer *w, const struct node *node) {
+    const struct moment *m = w->m;
+    i32 dow = fn_isodow(m->date) % 7;
+    i32 doy = m->is_interval ? (i32)(m->year * 12 + m->month) * 30 + m->day
+                             : m->date - fn_days((i32)m->year, 1, 1) + 1;
+    switch (node->pattern) {
+    case P_DAY:
+        put_name(w, node, day_names[dow], 0, 9);
+        break;
+    case P_DY:
+        put_name(w, node, day_names[dow], 3, 3);
+        break;
+    case P_DDD:
+        put_number(w, node, doy, 3);
+        break;
+    case P_DD:
+        put_number(w, node, m->day, 2);
+        break;
+    case P_D:
+        put_number(w, node, dow + 1, 1);
+        break;
+    case P_ID:
+        put_number(w, node, dow ? dow : 7, 1);
+        break;
+    case P_IDDD:
+        put_number(w, node, (fn_isoweek(m->date) - 1) * 7 + (dow ? dow : 7), 3);
+        break;
+    case P_IW:
+        put_number(w, node, fn_isoweek(m->date), 2);
+        break;
+    case P_WW:
+        put_number(w, node, (doy - 1) / 7 + 1, 2);
+        break;
+    case P_W:
+        put_number(w, node, (m->day - 1) / 7 + 1, 1);
+        break;
+    case P_J:
+        put_number(w, node, (i64)m->date + 2440588, 1);
+        break;
+    case P_Q:
+        if (m->month) {
+            put_number(w, node, (m->month - 1) / 3 + 1, 1);
+        }
+        break;
+    default: /* CC */
+        put_number(w, node, m->is_interval ? m->year / 100 : fn_era_year((i32)m->year, 100),
+                   m->year > 0 || m->is_interval ? 2 : 3);
+        break;
+    }
+}
+
+static void put_two(struct writer *w, i32 value) {
+    w->out[w->n++] = (u8)('0' + value / 10 % 10);
+    w->out[w->n++] = (u8)('0' + value % 10);
+}
+
+/* TZ, OF, TZH, TZM; a timestamp without a zone has no name of one. */
+static void put_zone(struct writer *w, const struct node *node) {
+    i32 size = w->m->east < 0 ? -w->m->east : w->m->east;
+    if (node->pattern == P_TZ) {
+        put_name(w, node, w->m->zone, 0, 0);
+        return;
+    }
+    if (node->pattern != P_TZM) {
+        w->out[w->n++] = (u8)(w->m->east < 0 ? '-' : '+');
+        put_two(w, size / 3600);
+    }
+    if (node->pattern == P_TZM || (node->pattern == P_OF && size % 3600)) {
+        if (node->pattern == P_OF) {
+            w->out[w->n++] = ':';
+        }
+        put_two(w, size / 60 % 60);
+    }
+}
+
+static void put_text_field(struct writer *w, const struct node *node) {
+    static const char *const roman[12] = {"XII", "XI", "X",  "IX",  "VIII", "VII",
+                                          "VI",  "V",  "IV", "III", "II",   "I"};
+    const struct moment *m = w->m;
+    switch (node->pattern) {
+    case P_AM:
+        put_name(w, node, m->hour % 24 >= 12 ? "PM" : "AM", 0, 0);
+        break;
+    case P_AM_DOTS:
+        put_name(w, &(struct node){.text = {node->text.ptr[0] & 32 ? "aa" : "AA", 2}},
+                 m->hour % 24 >= 12 ? "P.M." : "A.M.", 0, 0);
+        break;
+    case P_AD:
+        put_name(w, node, m->year > 0 ? "AD" : "BC", 0, 0);
+        break;
+    case P_AD_DOTS:
+        put_name(w, &(struct node){.text = {node->text.ptr[0] & 32 ? "aa" : "AA", 2}},
+                 m->year > 0 ? "A.D." : "B.C.", 0, 0);
+        break;
+    case P_MONTH:
+        put_name(w, node, m->month > 0 ? month_names[m->month - 1] : "", 0, 9);
+        break;
+    case P_MON:
+        put_name(w, node, m->month > 0 ? month_names[m->month - 1] : "   ", 3, 3);
+        break;
+    case P_RM:
+        if (m->month || m->year) { /* an interval's may be negative, or 0 */
+            i32 month = m->month > 0   ? 12 - m->month
+                        : m->month < 0 ? -m->month - 1
+                        : m->year >= 0 ? 0
+                                       : 11;
+            put_name(w, node, roman[month], 0, 4);
+        }
+        break;
+    default:
+        put_zone(w, node);
+        break;
+    }
+}
+
+static void put_field(struct writer *w, const struct node *node) {
+    const struct moment *m = w->m;
+    i32 hour12 = m->hour % 12;
+    switch (node->pattern) {
+    case P_HH24:
+        put_number(w, node, m->hour, m->hour < 0 ? 3 : 2);
+        break;
+    case P_HH12:
+        put_number(w, node, hour12 ? hour12 : 12, hour12 < 0 ? 3 : 2);
+        break;
+    case P_MI:
+        put_number(w, node, m->minute, m->minute < 0 ? 3 : 2);
+        break;
+    case P_SS:
+        put_number(w, node, m->second, m->second < 0 ? 3 : 2);
+        break;
+    case P_MS:
+        put_number(w, &(struct node){.th = node->th}, m->us / 1000, 3);
+        break;
+    case P_US:
+        put_number(w, &(struct node){.th = node->th}, m->us, 6);
+        break;
+    case P_FF: {
+        i32 us = m->us;
+        for (i32 i = patterns[node->index].digits; i < 6; i++) {
+            us /= 10;
+        }
+        put_number(w, &(struct node){.th = node->th}, us, patterns[node->index].digits);
+        break;
+    }
+    case P_SSSS:
+        put_number(w, node, m->hour * 3600 + m->minute * 60 + m->second, 1);
+        break;
+    case P_MM:
+        put_number(w, node, m->month, m->month < 0 ? 3 : 2);
+        break;
+    case P_Y_YYY:
+    case P_YYYY:
+    case P_YYY:
+    case P_YY:
+    case P_Y:
+        put_year(w, node, m->year);
+        break;
+    case P_IYYY:
+    case P_IYY:
+    case P_IY:
+    case P_I:
+        put_year(w, node, m->is_interval ? m->year : fn_isoyear(m->date));
+        break;
+    default:
+        if (patterns[node->index].digits && node->pattern != P_TZH && node->pattern != P_TZM) {
+            put_day_field(w, node);
+        } else if (node->pattern == P_DAY || node->pattern == P_DY) {
+            put_day_field(w, node);
+        } else {
+            put_text_field(w, node);
+        }
+    }
+}
+
+/* What only a point in time has. */
+static bool is_of_moments(u8 pattern) {
+    static const u8 list[] = {P_AD, P_AD_DOTS, P_MONTH, P_MON, P_DAY, P_DY,
+                              P_D,  P_ID,      P_TZ,    P_TZH, P_TZM, P_OF};
+    return memchr(list, pattern, sizeof list) != NULL;
+}
+
+static void write_moment(struct made *made, const struct moment *m, str format, u8 *f) {
+    struct template t = {sv_of(format), 0, 0};
+    struct writer w = {made_room(made, 16 * (i64)format.len + 32, f), 0, m};
+    struct node node;
+    while (w.out && next_node(&t, &node)) {
+        if (node.pattern == P_NONE) {
+            memcpy(w.out + w.n, node.text.ptr, (size_t)node.text.len);
+            w.n += node.text.len;
+        } else if (m->is_interval && is_of_moments(node.pattern)) {
+            *f = FAULT_TO_CHAR_INTERVAL;
+            return;
+        } else {
+            put_field(&w, &node);
+        }
+    }
+    made->len = w.n;
+}
+
+static void to_char_moment(struct made *made, i64 a, str b, const char *zone, i32 east, u8 *f) {
+    if (fn_ts_infinite(a)) {
+        u8 *out = made_room(made, 9, f);
+        if (out) {
+            memcpy(out, a < 0 ? "-infinity" : "infinity", a < 0 ? 9 : 8);
+            made->len = a < 0 ? 9 : 8;
+        }
+        return;
+    }
+    i64 day = fn_floor_div(a, DAY_US), us = a - day * DAY_US;
+    fn_civil c = fn_civil_of((i32)day);
+    struct moment m = {.year = c.year,
+                       .month = c.month,
+                       .day = c.day,
+                       .hour = (i32)(us / HOUR_US),
+                       .minute = (i32)(us / MINUTE_US % 60),
+                       .second = (i32)(us / SECOND_US % 60),
+                       .us = (i32)(us % SECOND_US),
+                       .date = (i32)day,
+                       .zone = zone,
+                       .east = east};
+    write_moment(made, &m, b, f);
+}
+
+void mt_to_char_ts(struct made *made, i64 a, str b, u8 *f) {
+    to_char_moment(made, a, b, "", 0, f);
+}
+
+/* A moment as the clocks of a zone show it. */
+void mt_to_char_tz(struct made *made, i64 a, str b, i32 zone, u8 *f) {
+    i32 east = fn_ts_infinite(a) ? 0 : zone_offset(zone, fn_floor_div(a, SECOND_US));
+    i64 local = fn_ts_infinite(a) ? a : fn_ts_zone(a, east, f);
+    char offset[16] = "UTC";
+    const char *word = offset;
+    if (zone_is_named(zone)) {
+        word = fn_ts_infinite(a) ? "" : zone_word(zone, fn_floor_div(a, SECOND_US));
+    } else if (zone != 0) { /* an offset is called by its digits */
+        i32 size = zone < 0 ? -zone : zone;
+        int len = snprintf(offset, sizeof offset, "%c%02d", zone < 0 ? '-' : '+', size / 3600);
+        if (size % 3600) {
+            snprintf(offset + len, sizeof offset - (size_t)len, ":%02d", size / 60 % 60);
+        }
+    }
+    to_char_moment(made, local, b, word, east, f);
+}
+
+void mt_to_char_iv(struct made *made, i128 a, str b, u8 *f) {
+    fn_span x = fn_iv_parts(a);
+    struct moment m = {.year = x.months / 12,
+                       .month = x.months % 12,
+                       .day = x.days,
+                       .hour = (i32)(x.us / HOUR_US),
+                       .minute = (i32)(x.us / MINUTE_US % 60),
+                       .second = (i32)(x.us / SECOND_US % 60),
+                       .us = (i32)(x.us % SECOND_US),
+                       .zone = "",
+                       .is_interval = true};
+    write_moment(made, &m, b, f);
+}
+
+/* reading */
+
+/* Fields as they are read; 0 = not given, as in PostgreSQL, where 0 never counts. */
+struct reader {
+    struct sv s;
+    i64 at;
+    i32 year, month, day, doy, week, week_of_month, weekday; /* weekday: Sunday is 1 */
+    i32 hour, minute, second, ms, us, century, julian, seconds_of_day;
+    bool short_year; /* at most two digits were asked for */
+    bool bc, pm, hour12;
+    bool gregorian, iso; /* conventions used */
+    i32 zone_hours, zone_minutes;
+    i32 zone_sign;    /* 0 = no zone was given */
+    i64 skipped;      /* characters stepped over that the template did not ask for */
+    i32 us_precision; /* FF1 to FF6: digits to round to; 0 = none */
+    u8 fault;
+};
+
+static bool digit_at(const struct reader *r, i64 at) {
+    return at < r->s.len && (u8)(r->s.ptr[at] - '0') < 10;
+}
+
+static bool read_number(struct reader *r, i32 width, i32 *out, i32 *out_digits) {
+    i64 value = 0;
+    i32 digits = 0;
+    while (r->at < r->s.len && r->s.ptr[r->at] == ' ') {
+        r->at++;
+    }
+    bool minus = r->at < r->s.len && (r->s.ptr[r->at] == '-' || r->s.ptr[r->at] == '+');
+    i64 sign = minus && r->s.ptr[r->at] == '-' ? -1 : 1;
+    r->at += minus;
+    for (; digit_at(r, r->at) && digits + minus < width; r->at++, digits++) {
+        value = MIN_OF(value * 10 + (r->s.ptr[r->at] - '0'), I32_MAX);
+    }
+    *out = (i32)(sign * value);
+    *out_digits = digits;
+    return digits > 0;
+}
+
+static bool read_name(struct reader *r, const char *const *names, i32 count, bool whole, i32 *out) {
+    while (r->at < r->s.len && r->s.ptr[r->at] == ' ') {
+        r->at++;
+    }
+    for (i32 i = 0; i < count; i++) {
+        i64 len = whole ? (i64)strlen(names[i]) : 3;
+        if (r->s.len - r->at >= len &&
+            sv_eq_nocase((struct sv){r->s.ptr + r->at, len}, (struct sv){names[i], len})) {
+            r->at += len;
+            *out = i + 1;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool read_mark(struct reader *r, u8 pattern) {
+    static const char *const marks[] = {"A.D.", "B.C.", "A.M.", "P.M.", "AD", "BC", "AM", "PM"};
+    for (i32 i = 0; i < 8; i++) {
+        if (prefix_nocase(r->s, r->at, marks[i])) {
+            r->at += (i64)strlen(marks[i]);
+            bool era = pattern == P_AD || pattern == P_AD_DOTS;
+            if (era) {
+                r->bc = i % 2 == 1;
+            } else {
+                r->pm = i % 2 == 1;
+                r->hour12 = true;
+            }
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Two values for one field must agree. */
+static void set_field(struct reader *r, i32 *field, i32 value) {
+    r->fault = *field != 0 && *field != value ? FAULT_TO_DATE : r->fault;
+    *field = value;
+}
+
+/* A year written with few digits is the one nearest to 2020. */
+static i32 whole_year(i32 year, i32 digits) {
+    if (digits > 3) {
+        return year;
+    }
+    return year < 70     ? year + 2000
+           : year < 100  ? year + 1900
+           : year < 520  ? year + 2000
+           : year < 1000 ? year + 1000
+                         : year;
+}
+
+static void set_date_field(struct reader *r, u8 pattern, i32 value, i32 digits) {
+    switch (pattern) {
+    case P_YYYY:
+    case P_IYYY:
+    case P_Y_YYY:
+        set_field(r, &r->year, value);
+        break;
+    case P_YYY:
+    case P_IYY:
+    case P_YY:
+    case P_IY:
+    case P_Y:
+    case P_I:
+        r->short_year = pattern != P_YYY && pattern != P_IYY;
+        set_field(r, &r->year, whole_year(value, digits));
+        break;
+    case P_MM:
+        set_field(r, &r->month, value);
+        break;
+    case P_DD:
+        set_field(r, &r->day, value);
+        break;
+    case P_DDD:
+    case P_IDDD:
+        set_field(r, &r->doy, value);
+        break;
+    case P_D:
+        set_field(r, &r->weekday, value);
+        break;
+    case P_ID:
+        set_field(r, &r->weekday, value % 7 + 1);
+        break;
+    case P_WW:
+    case P_IW:
+        set_field(r, &r->week, value);
+        break;
+    case P_W:
+        set_field(r, &r->week_of_month, value);
+        break;
+    case P_J:
+        set_field(r, &r->julian, value);
+        break;
+    case P_CC:
+        set_field(r, &r->century, value);
+        break;
+    default:
+        break; /* a quarter is read and not used */
+    }
+}
+
+/* A number into its field. */
+static void set_number(struct reader *r, u8 pattern, i32 value, i32 digits) {
+    switch (pattern) {
+    case P_HH24:
+    case P_HH12:
+        set_field(r, &r->hour, value);
+        r->hour12 |= pattern == P_HH12;
+        break;
+    case P_MI:
+        set_field(r, &r->minute, value);
+        break;
+    case P_SS:
+        set_field(r, &r->second, value);
+        break;
+    case P_MS:
+        for (; digits < 3; digits++) {
+            value *= 10;
+        }
+        r->fault = value > 999 || value < 0 ? FAULT_FIELD_RANGE : r->fault;
+        set_field(r, &r->ms, MIN_OF(value, 999));
+        break;
+    case P_US:
+    case P_FF:
+        for (; digits < 6; digits++) {
+            value *= 10;
+        }
+        r->fault = value > 999999 || value < 0 ? FAULT_FIELD_RANGE : r->fault;
+        set_field(r, &r->us, value);
+        break;
+    case P_SSSS:
+        set_field(r, &r->seconds_of_day, value);
+        break;
+    case P_TZH:
+        r->zone_hours = value;
+        break;
+    case P_TZM:
+        r->zone_sign = r->zone_sign ? r->zone_sign : 1;
+        r->zone_minutes = value;
+        break;
+    default:
+        set_date_field(r, pattern, value, digits);
+        break;
+    }
+}
+
+/* Weeks of ISO years and calendar fields are two conventions. */
+static void note_convention(struct reader *r, u8 pattern) {
+    static const u8 iso[] = {P_IYYY, P_IYY, P_IY, P_I, P_IW, P_ID, P_IDDD};
+    static const u8 calendar[] = {P_YYYY, P_YYY, P_YY, P_Y,   P_Y_YYY, P_MM, P_MONTH,
+                                  P_MON,  P_RM,  P_DD, P_DDD, P_D,     P_WW, P_W};
+    r->iso |= memchr(iso, pattern, sizeof iso) != NULL;
+    r->gregorian |= memchr(calendar, pattern, sizeof calendar) != NULL;
+    r->fault = r->iso && r->gregorian ? FAULT_TO_DATE : r->fault;
+}
+
+/* "2,024" */
+static bool read_comma_year(struct reader *r) {
+    i32 high, low, digits;
+    if (!read_number(r, 9, &high, &digits) || r->at >= r->s.len || r->s.ptr[r->at] != ',') {
+        return false;
+    }
+    r->at++;
+    if (!read_number(r, 3, &low, &digits) || high > 1000000) {
+        return false;
+    }
+    set_field(r, &r->year, high * 1000 + low);
+    return true;
+}
+
+static bool read_roman(struct reader *r) {
+    static const char *const months[] = {"XII", "XI", "X",  "IX",  "VIII", "VII",
+                                         "VI",  "V",  "IV", "III", "II",   "I"};
+    for (i32 i = 0; i < 12; i++) {
+        if (prefix_nocase(r->s, r->at, months[i])) {
+            r->at += (i64)strlen(months[i]);
+            set_field(r, &r->month, 12 - i);
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool read_text_field(struct reader *r, u8 pattern) {
+    i32 value = 0;
+    switch (pattern) {
+    case P_MONTH:
+    case P_MON:
+        if (!read_name(r, month_names, 12, true, &value) &&
+            !read_name(r, month_names, 12, false, &value)) {
+            return false;
+        }
+        set_field(r, &r->month, value);
+        return true;
+    case P_DAY:
+    case P_DY:
+        if (!read_name(r, day_names, 7, true, &value) &&
+            !read_name(r, day_names, 7, false, &value)) {
+            return false;
+        }
+        set_field(r, &r->weekday, value);
+        return true;
+    case P_RM:
+        return read_roman(r);
+    case P_Y_YYY:
+        return read_comma_year(r);
+    default:
+        return read_mark(r, pattern);
+    }
+}
+
+/* A minus may have been stepped over as a separator. */
+static void read_zone_sign(struct reader *r) {
+    u8 c = r->at < r->s.len ? (u8)r->s.ptr[r->at] : 0;
+    bool before = r->skipped > 0 && r->at > 0 && r->s.ptr[r->at - 1] == '-';
+    bool signs = c == '+' || c == '-' || c == ' ';
+    r->zone_sign = (signs ? c == '-' : before) ? -1 : 1;
+    r->at += signs;
+}
+
+static u8 read_node(struct reader *r, const struct node *node, bool adjacent) {
+    i32 value, digits, width = patterns[node->index].digits;
+    u8 p = node->pattern;
+    note_convention(r, p);
+    bool mark = p == P_AD || p == P_AM || p == P_AD_DOTS || p == P_AM_DOTS;
+    if (mark || p == P_MONTH || p == P_MON || p == P_DAY || p == P_DY || p == P_RM ||
+        p == P_Y_YYY) {
+        return read_text_field(r, p) ? r->fault : FAULT_TO_DATE;
+    }
+    if (!width) {
+        return FAULT_TO_CHAR;
+    }
+    r->us_precision = p == P_FF ? width : r->us_precision;
+    if (p == P_TZH) {
+        read_zone_sign(r);
+    }
+    bool fixed = adjacent && !node->fill && !node->th;
+    if (!read_number(r, fixed ? width : 9, &value, &digits)) {
+        return FAULT_TO_DATE;
+    }
+    set_number(r, p, value, digits);
+    if (node->th && r->s.len - r->at >= 2) {
+        r->at += 2;
+    }
+    return r->fault;
+}
+
+static bool is_separator(u8 c) {
+    return c > ' ' && c < 127 && (u8)((c | 32) - 'a') >= 26 && (u8)(c - '0') >= 10;
+}
+
+static bool space_at(const struct reader *r) {
+    u8 c = r->at < r->s.len ? (u8)r->s.ptr[r->at] : 'x';
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+/* Blanks before a field may be more than the template has. */
+static void skip_blanks(struct reader *r) {
+    for (; space_at(r); r->at++) {
+        r->skipped++;
+    }
+}
+
+/* What stands between fields. A separator or blank of the template is one of the text, or none; any
+ * other character is one of the text, whichever, unless more were stepped over before. */
+static void skip_text(struct reader *r, const struct node *node) {
+    u8 c = (u8)node->text.ptr[0];
+    bool loose = !node->quoted && (is_separator(c) || c == ' ' || (c >= '\t' && c <= '\r'));
+    if (loose) {
+        bool there = space_at(r) || (r->at < r->s.len && is_separator((u8)r->s.ptr[r->at]));
+        r->at += there;
+        r->skipped -= !there;
+    } else if (r->skipped > 0) {
+        r->skipped--;
+    } else {
+        r->at++;
+        while (r->at < r->s.len && ((u8)r->s.ptr[r->at] & 0xc0) == 0x80) {
+            r->at++;
+        }
+    }
+}
+
+static u8 read_template(struct reader *r, str format) {
+    struct template t = {sv_of(format), 0, 0};
+    struct node node;
+    bool first = true;
+    while (next_node(&t, &node)) {
+        if (r->at >= r->s.len) {
+            break;
+        }
+        if (node.pattern != P_NONE || first) {
+            skip_blanks(r);
+            first = false;
+        }
+        if (node.pattern == P_NONE) {
+            skip_text(r, &node);
+            continue;
+        }
+        struct template ahead = t;
+        struct node next;
+        bool more = next_node(&ahead, &next);
+        bool digit = more && !next.pattern && next.text.len == 1 && next.text.ptr[0] >= '0' &&
+                     next.text.ptr[0] <= '9';
+        bool adjacent = digit || (more && next.pattern && patterns[next.index].digits);
+        u8 fault = read_node(r, &node, adjacent);
+        if (fault) {
+            return fault;
+        }
+        r->skipped = 0;
+        skip_blanks(r);
+    }
+    return FAULT_NONE;
+}
+
+static i32 year_of(const struct reader *r) {
+    i32 century = r->bc ? -r->century : r->century;
+    if (r->year && r->century && r->short_year) {
+        i32 rest = r->year % 100;
+        return !rest         ? century * 100 + (century >= 0 ? 0 : 1)
+               : century < 0 ? (century + 1) * 100 - rest + 1
+                             : rest + (century - 1) * 100;
+    }
+    if (r->year) {
+        i32 year = r->bc ? -r->year : r->year;
+        return year < 0 ? year + 1 : year;
+    }
+    return !century ? 0 : century > 0 ? (century - 1) * 100 + 1 : century * 100 + 1;
+}
+
+/* The Monday of the first week of an ISO year. */
+static i32 iso_start(i32 year) {
+    i32 fourth = fn_days(year, 1, 4);
+    i64 from = (i64)fourth + 3; /* day 0 was a Thursday */
+    return fourth - (i32)(from - fn_floor_div(from, 7) * 7);
+}
+
+/* Day, month and year as fields say, then those that weeks and days of the year say. */
+static u8 date_of(struct reader *r, i32 *out) {
+    i32 year = year_of(r), month = r->month ? r->month : 1, day = r->day;
+    if (year < -4713 || year > 5874897) {
+        return FAULT_FIELD_RANGE;
+    }
+    if (r->week && r->iso) {
+        i32 wday = r->weekday == 0 ? 0 : r->weekday > 1 ? r->weekday - 2 : 6;
+        *out = iso_start(year) + (r->week - 1) * 7 + wday;
+        return r->week > 53 ? FAULT_FIELD_RANGE : FAULT_NONE;
+    }
+    i32 doy = r->week ? (r->week - 1) * 7 + 1 : r->doy;
+    day = r->week_of_month ? (r->week_of_month - 1) * 7 + 1 : day;
+    day = day ? day : 1;
+    if (r->julian) {
+        fn_civil c = fn_civil_of(r->julian - 2440588);
+        year = c.year;
+        month = r->month ? month : c.month;
+        day = r->day || r->week_of_month ? day : c.day;
+    }
+    if (doy && (month <= 1 || day <= 1)) {
+        if (!year && !r->bc) {
+            return FAULT_TO_DATE;
+        }
+        if (r->iso) {
+            *out = iso_start(year) + doy - 1;
+            return FAULT_NONE;
+        }
+        bool leap = fn_date_exists(year, 2, 29);
+        if (doy > 365 + leap || doy < 1) {
+            return FAULT_FIELD_RANGE;
+        }
+        fn_civil c = fn_civil_of(fn_days(year, 1, 1) + doy - 1);
+        month = month <= 1 ? c.month : month;
+        day = day <= 1 ? c.day : day;
+    }
+    if (!fn_date_exists(year, month, day)) {
+        return FAULT_FIELD_RANGE;
+    }
+    *out = fn_days(year, month, day);
+    return FAULT_NONE;
+}
+
+static u8 read_moment(str a, str format, struct reader *r, i32 *date, i64 *us) {
+    *r = (struct reader){.s = sv_of(a)};
+    u8 fault = read_template(r, format);
+    if (fault) {
+        return fault;
+    }
+    if (r->seconds_of_day) {
+        r->hour = r->seconds_of_day / 3600;
+        r->minute = r->seconds_of_day / 60 % 60;
+        r->second = r->seconds_of_day % 60;
+    }
+    if (r->hour12) {
+        if (r->hour < 1 || r->hour > 12) {
+            return FAULT_TO_DATE;
+        }
+        r->hour = r->hour % 12 + (r->pm ? 12 : 0);
+    }
+    fault = date_of(r, date);
+    if (fault) {
+        return fault;
+    }
+    if (r->hour < 0 || r->hour > 23 || r->minute < 0 || r->minute > 59 || r->second < 0 ||
+        r->second > 59) {
+        return FAULT_FIELD_RANGE;
+    }
+    *us =
+        r->hour * HOUR_US + r->minute * MINUTE_US + r->second * SECOND_US + r->ms * 1000LL + r->us;
+    return FAULT_NONE;
+}
+
+i32 fn_to_date(str a, str format, u8 *f) {
+    struct reader r;
+    i32 date = 0;
+    i64 us;
+    u8 fault = read_moment(a, format, &r, &date, &us);
+    *f = fault ? fault : *f;
+    return date;
+}
+
+/* To so many digits of a second; halves go away from the year 2000, as in PostgreSQL. */
+static i64 round_moment(i64 at, i32 digits) {
+    const i64 middle = 946684800 * SECOND_US;
+    i64 unit = 1, size = at < middle ? middle - at : at - middle;
+    for (i32 i = digits; i < 6; i++) {
+        unit *= 10;
+    }
+    size = (size + unit / 2) / unit * unit;
+    return at < middle ? middle - size : middle + size;
+}
+
+i64 fn_to_timestamp(str a, str format, i32 zone, u8 *f) {
+    struct reader r;
+    i32 date = 0;
+    i64 us = 0;
+    u8 fault = read_moment(a, format, &r, &date, &us);
+    bool zoned = r.zone_sign != 0;
+    bool far = zoned &&
+               (r.zone_hours < 0 || r.zone_hours > 15 || r.zone_minutes < 0 || r.zone_minutes > 59);
+    fault = !fault && far ? FAULT_FIELD_RANGE : fault;
+    *f = fault ? fault : *f;
+    i64 east = zoned ? r.zone_sign * (r.zone_hours * 3600LL + r.zone_minutes * 60LL)
+                     : zone_offset_local(zone, date * (DAY_US / SECOND_US) + us / SECOND_US);
+    i64 at = fault ? 0 : fn_ts_check((i128)date * DAY_US + us - east * SECOND_US, f);
+    return r.us_precision && !fault ? round_moment(at, r.us_precision) : at;
+}
+
+i64 fn_ts_local(i64 a, i32 zone, u8 *f) {
+    return fn_ts_infinite(a) ? a : fn_ts_zone(a, zone_offset(zone, fn_floor_div(a, SECOND_US)), f);
+}
+
+i64 fn_ts_global(i64 a, i32 zone, u8 *f) {
+    return fn_ts_infinite(a)
+               ? a
+               : fn_ts_zone(a, -zone_offset_local(zone, fn_floor_div(a, SECOND_US)), f);
+}

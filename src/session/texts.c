@@ -1,0 +1,123 @@
+/* texts.c: statements that wf_query gets again: their syntax tree and program are kept.
+ *
+ * A connection keeps a statement from the second time on that it meets its text, so that texts
+ * which never return, such as rows to insert, cost a number each and nothing else. The kept program
+ * is used like that of a prepared statement: while definitions, search path and settings are those
+ * it was compiled for and its guards hold; else it is compiled anew and replaced. Places are few
+ * and a text may go to four of them, where it takes that of the one used longest ago. When memory
+ * is short, or statement_cache off, nothing is kept. They belong to the connection, not to the
+ * database, so that nobody waits and a program never outlives who may run it. */
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "session/session_int.h"
+
+enum { SETS = 16, WAYS = 4, SEEN = 256, TEXT_BYTES_MAX = 8192, SHARE_OF_MEMORY = 16 };
+
+struct kept_text {
+    u64 hash;
+    struct script *script; /* NULL: the place is free */
+    struct compiled *compiled;
+    i64 compile_count;
+    i64 used; /* when, by the clock of `texts` */
+};
+
+struct texts {
+    i64 clock;
+    u64 seen[SEEN]; /* hashes of texts met before */
+    struct kept_text kept[SETS][WAYS];
+};
+
+static void drop(struct kept_text *kept) {
+    compiled_release(kept->compiled);
+    script_release(kept->script);
+    memset(kept, 0, sizeof *kept);
+}
+
+void texts_close(struct wf_connection *conn) {
+    if (!conn->texts) {
+        return;
+    }
+    for (i32 i = 0; i < SETS * WAYS; i++) {
+        drop(&conn->texts->kept[i / WAYS][i % WAYS]);
+    }
+    mem_free(&conn->db->mem, conn->texts, (i64)sizeof *conn->texts);
+    conn->texts = NULL;
+}
+
+static bool memory_is_short(struct wf_connection *conn) {
+    const struct memory *mem = &conn->db->mem;
+    return mem->limit_bytes && atomic_load(&mem->used_bytes) > mem->limit_bytes / SHARE_OF_MEMORY;
+}
+
+static u64 hash_of(struct sv text) {
+    return XXH3_64bits(text.ptr, (size_t)text.len) | 1;
+}
+
+struct kept_text *texts_find(struct wf_connection *conn, const char *sql) {
+    struct sv text = sql ? sv_from(sql) : (struct sv){NULL, 0};
+    if (!conn->texts || !conn->settings.statement_cache || text.len == 0 ||
+        text.len > TEXT_BYTES_MAX) {
+        return NULL;
+    }
+    u64 hash = hash_of(text);
+    for (i32 i = 0; i < WAYS; i++) {
+        struct kept_text *kept = &conn->texts->kept[hash % SETS][i];
+        if (kept->hash == hash && kept->script->text.len == text.len &&
+            memcmp(kept->script->text.ptr, text.ptr, (size_t)text.len) == 0) {
+            kept->used = ++conn->texts->clock;
+            return kept;
+        }
+    }
+    return NULL;
+}
+
+struct kept_text *texts_keep(struct wf_connection *conn, struct script *script) {
+    i64 bytes = (i64)sizeof *conn->texts;
+    bool plain = script->list.items.count == 1 && script->text.len <= TEXT_BYTES_MAX &&
+                 parsed_param_count(script->list.items.items[0]) == 0;
+    if (!plain || !conn->settings.statement_cache || memory_is_short(conn)) {
+        return NULL;
+    }
+    if (!conn->texts) {
+        conn->texts = mem_alloc(&conn->db->mem, bytes);
+        if (!conn->texts) {
+            return NULL;
+        }
+        memset(conn->texts, 0, (size_t)bytes);
+    }
+    struct texts *texts = conn->texts;
+    u64 hash = hash_of(script->text);
+    if (texts->seen[hash >> 32 & (SEEN - 1)] != hash) {
+        texts->seen[hash >> 32 & (SEEN - 1)] = hash;
+        return NULL;
+    }
+    struct kept_text *kept = &texts->kept[hash % SETS][0];
+    for (i32 i = 1; i < WAYS; i++) {
+        struct kept_text *other = &texts->kept[hash % SETS][i];
+        kept = other->used < kept->used ? other : kept;
+    }
+    drop(kept);
+    *kept =
+        (struct kept_text){.hash = hash, .script = script_retain(script), .used = ++texts->clock};
+    return kept;
+}
+
+struct script *texts_script(struct kept_text *kept) {
+    return script_retain(kept->script);
+}
+
+void texts_request(struct kept_text *kept, struct run_request *request) {
+    request->cache = &kept->compiled;
+    request->compile_count = &kept->compile_count;
+}
+
+/* Others have a state of their own, or run once. */
+void texts_settle(struct wf_connection *conn, struct kept_text *kept) {
+    u8 kind = kept->compiled ? kept->compiled->stmt.kind : (u8)STATEMENT_SET;
+    bool stays = kind == STATEMENT_SELECT || kind == STATEMENT_INSERT || kind == STATEMENT_UPDATE ||
+                 kind == STATEMENT_DELETE;
+    if (!stays || memory_is_short(conn)) {
+        drop(kept);
+    }
+}

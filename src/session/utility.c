@@ -1,0 +1,186 @@
+/* utility.c: statements without a plan: CREATE, DROP, SET, SHOW, CALL.
+ *
+ * Each does its work in one step that succeeds or changes nothing, and leaves a command tag as
+ * PostgreSQL words it. SHOW makes its rows here. */
+#include "session/session_int.h"
+
+#include "gpu/gpu.h"
+#include "io/io.h"
+
+#include <stdio.h>
+
+/* SET and RESET of these settings and this path (of the same size as the connection's). */
+static FALLIBLE apply_set(struct wf_connection *conn, const struct set_statement *set,
+                          struct settings *settings, char *search_path) {
+    if (sv_eq_nocase(sv_from(set->name), SV("search_path"))) {
+        const char *path = set->value ? set->value : "";
+        if (strlen(path) >= sizeof conn->search_path) {
+            FAIL(&conn->err, INVALID_PARAMETER, "the search path is too long");
+        }
+        snprintf(search_path, sizeof conn->search_path, "%s", path);
+        return ERR_OK;
+    }
+    if (fixed_value(sv_from(set->name))) {
+        return fixed_set(sv_from(set->name), set->value, &conn->err);
+    }
+    if (set->value) {
+        return setting_set(settings, sv_from(set->name), sv_from(set->value), false, &conn->err);
+    }
+    if (sv_eq_nocase(sv_from(set->name), SV("all"))) {
+        *settings = conn->db->defaults;
+        search_path[0] = 0;
+        return ERR_OK;
+    }
+    i32 i = setting_find(sv_from(set->name));
+    char value[100] = "";
+    if (i >= 0) {
+        setting_print(&conn->db->defaults, i, value, (i32)sizeof value);
+    }
+    return setting_set(settings, sv_from(set->name), sv_from(value), false, &conn->err);
+}
+
+static FALLIBLE set_here(struct wf_connection *conn, const struct set_statement *set) {
+    struct tx *tx = &conn->tx;
+    if (set->local && !tx->open) {
+        notice(conn, "WARNING", "SET LOCAL can only be used in transaction blocks");
+        struct session_state ignored = {.settings = conn->settings};
+        return apply_set(conn, set, &ignored.settings, ignored.search_path);
+    }
+    TRY(apply_set(conn, set, &conn->settings, conn->search_path));
+    return tx->open && !set->local
+               ? apply_set(conn, set, &tx->after.settings, tx->after.search_path)
+               : ERR_OK;
+}
+
+FALLIBLE setting_change(struct wf_connection *conn, const char *name, const char *value,
+                        bool local) {
+    struct set_statement set = {.name = name, .value = value, .local = local};
+    return set_here(conn, &set);
+}
+
+FALLIBLE run_set(struct wf_connection *conn, struct rowset *rows) {
+    const struct set_statement *set = &rows->compiled->stmt.set;
+    rows->tag = set->value ? "SET" : "RESET";
+    rows->took_effect = 1;
+    if (!set->name) { /* SET TRANSACTION: its isolation is always the same */
+        rows->tag = "SET";
+        if (set->read_only && conn->tx.open) {
+            conn->tx.read_only = 1;
+        } else if (!conn->tx.open && !set->local) {
+            notice(conn, "WARNING", "SET TRANSACTION can only be used in transaction blocks");
+        }
+        return ERR_OK;
+    }
+    return set_here(conn, set);
+}
+
+/* VACUUM and ANALYZE: statistics are kept with the rows, and compaction follows every commit. */
+FALLIBLE run_vacuum(struct wf_connection *conn, struct rowset *rows) {
+    const struct statement *st = &rows->compiled->stmt;
+    rows->tag = st->vacuum ? "VACUUM" : "ANALYZE";
+    if (st->vacuum && conn->tx.open) {
+        FAIL_AT(&conn->err, ACTIVE_TRANSACTION, st->position,
+                "VACUUM cannot run inside a transaction block");
+    }
+    return ERR_OK;
+}
+
+static void show_all(struct wf_connection *conn, struct rowset *rows) {
+    static const char *const names[] = {"name", "setting", "description"};
+    i32 count = setting_count();
+    struct sv *values = NEW_ARRAY(&rows->arena, struct sv, 3 * count);
+    for (i32 i = 0; i < count; i++) {
+        char value[100];
+        setting_print(&conn->settings, i, value, (i32)sizeof value);
+        values[3 * i] = sv_from(setting_name(i));
+        values[3 * i + 1] = arena_sv(&rows->arena, sv_from(value));
+        values[3 * i + 2] = sv_from(setting_text(i));
+    }
+    rowset_set_texts(rows, 3, names, count, values);
+}
+
+static void show_tables(struct wf_connection *conn, struct rowset *rows) {
+    static const char *const names[] = {"name"};
+    struct sv *tables = NULL;
+    i64 count = edition_table_names(conn->tx.mine, OBJECT_TABLE, &rows->arena, &tables);
+    rowset_set_texts(rows, 1, names, count, tables);
+}
+
+FALLIBLE setting_shown(struct wf_connection *conn, struct arena *arena, struct sv name,
+                       bool missing_ok, const char **out) {
+    i32 i = setting_find(name);
+    *out = fixed_value(name);
+    if (*out) {
+        return ERR_OK;
+    }
+    if (sv_eq_nocase(name, SV("search_path"))) {
+        *out = arena_printf(arena, "%s", conn->search_path[0] ? conn->search_path : "public");
+        return ERR_OK;
+    }
+    if (i < 0 && missing_ok) {
+        return ERR_OK;
+    }
+    if (i < 0) { /* setting_set knows how to say so, with the nearest name */
+        struct settings scratch = conn->settings;
+        TRY(setting_set(&scratch, name, SV(""), false, &conn->err));
+        FAIL(&conn->err, UNDEFINED_OBJECT, "there is no setting \"%.*s\"", (int)name.len, name.ptr);
+    }
+    char *value = arena_alloc(arena, 100);
+    setting_print(&conn->settings, i, value, 100);
+    *out = value;
+    return ERR_OK;
+}
+
+FALLIBLE run_show(struct wf_connection *conn, struct rowset *rows) {
+    struct sv setting = sv_from(rows->compiled->stmt.set.name);
+    rows->tag = "SHOW";
+    if (sv_eq_nocase(setting, SV("all"))) {
+        show_all(conn, rows);
+        return ERR_OK;
+    }
+    if (sv_eq_nocase(setting, SV("tables"))) {
+        show_tables(conn, rows);
+        return ERR_OK;
+    }
+    const char *name = rows->compiled->stmt.set.name, *value = NULL;
+    i32 i = setting_find(setting);
+    TRY(setting_shown(conn, &rows->arena, setting, false, &value));
+    name = i >= 0 ? setting_name(i) : name;
+    struct sv view = sv_from(value);
+    rowset_set_texts(rows, 1, &name, 1, &view);
+    return ERR_OK;
+}
+
+static FALLIBLE call_gpu_cache(struct wf_connection *conn, struct rowset *rows) {
+    const struct statement *st = &rows->compiled->stmt;
+    const struct expr *arg = st->call.count == 1 ? st->call.args[0] : NULL;
+    if (!arg || arg->kind != EXPR_CONST || arg->is_null ||
+        (arg->type.id != TYPE_TEXT && arg->type.id != TYPE_UNKNOWN)) {
+        FAIL_AT(&conn->err, UNDEFINED_FUNCTION, st->position,
+                "gpu_cache takes the name of one table, as in CALL gpu_cache('t')");
+    }
+    struct snapshot_table found;
+    TRY(snapshot_find(&rows->snap, sv_of(arg->value.str), arg->position, &found, &conn->err));
+    struct device *gpu = database_gpu(conn->db);
+    if (!gpu) {
+        FAIL(&conn->err, NO_DEVICE, "gpu_cache needs a GPU: %s", conn->db->no_gpu);
+    }
+    TRY(gpu_cache_table(gpu, found.table, found.version, &conn->err));
+    rows->devices = "gpu";
+    return ERR_OK;
+}
+
+FALLIBLE run_call(struct wf_connection *conn, struct rowset *rows) {
+    const struct statement *st = &rows->compiled->stmt;
+    rows->tag = "CALL";
+    if (sv_eq_nocase(sv_from(st->call.procedure), SV("gpu_cache"))) {
+        return call_gpu_cache(conn, rows);
+    }
+    if (sv_eq_nocase(sv_from(st->call.procedure), SV("tpch"))) {
+        return call_tpch(conn, rows);
+    }
+    error_set(&conn->err, ERR_UNDEFINED_FUNCTION, st->position,
+              "procedure \"%.100s\" does not exist", st->call.procedure);
+    error_hint(&conn->err, "There are gpu_cache('table') and tpch(sf => 1).");
+    return conn->err.code;
+}
