@@ -169,9 +169,8 @@ u64 catalog_version(struct catalog *catalog);
 
 /* Each a transaction of its own. ERR_DUPLICATE_TABLE when the name is taken. `position` is of the
  * name in the statement. */
-FALLIBLE catalog_create_table(struct catalog *catalog, struct sv name, u32 col_count,
-                              const struct column_def *cols, u32 tablet_shift, bool plain,
-                              i32 position, struct error *err);
+FALLIBLE catalog_create_table(struct catalog *catalog, const struct table_def *def,
+                              u32 tablet_shift, bool plain, i32 position, struct error *err);
 FALLIBLE catalog_drop_table(struct catalog *catalog, struct sv name, i32 position,
                             struct error *err);
 /* A table's object for edition_change; takes one reference to the table. NULL: refused. */

@@ -554,8 +554,8 @@ wf_status csv_file_load(struct table *table, struct pool *pool, struct load_prog
         in = &again;
         status = check_stamp(file, &again.stamp, err);
     }
-    status = status ? status
-                    : csv_load(file->table, in, &options, pool, file->mem, progress, &rows, err);
+    struct load_means means = {pool, file->mem, progress};
+    status = status ? status : csv_load(file->table, in, &options, &means, &rows, err);
     if (file->kept.again) {
         input_close(&again);
     }
@@ -627,8 +627,8 @@ static FALLIBLE look_at(struct csv_file *file, enum packing packing, const struc
 }
 
 wf_status csv_file_open(struct memory *mem, const char *path, enum packing packing,
-                        const struct csv_given *given, struct when when,
-                        struct load_progress *progress, struct csv_file **out, struct error *err) {
+                        const struct csv_given *given, struct load_progress *progress,
+                        struct csv_file **out, struct error *err) {
     struct csv_file *file = mem_alloc(mem, (i64)sizeof *file);
     if (!file) {
         return memory_refused(mem, err, (i64)sizeof *file);
@@ -648,7 +648,7 @@ wf_status csv_file_open(struct memory *mem, const char *path, enum packing packi
         csv_file_close(file);
         return status;
     }
-    file->found.options.when = when;
+    file->found.options.when = given->options.when;
     *out = file;
     return ERR_OK;
 }

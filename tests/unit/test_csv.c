@@ -78,8 +78,8 @@ static wf_status load(struct table *table, const struct csv_options *options, i6
     struct input in;
     error_reset(&err);
     TRY(input_open(&in, path, PACKING_BY_NAME, false, &mem, NULL, &err));
-    wf_status status =
-        csv_load_blocks(table, &in, options, pool, &mem, NULL, block_bytes, &rows, &err);
+    struct load_means means = {pool, &mem, NULL};
+    wf_status status = csv_load_blocks(table, &in, options, &means, block_bytes, &rows, &err);
     input_close(&in);
     return status;
 }
@@ -89,7 +89,8 @@ static wf_status load_file(struct table *table, const char *from, const struct c
                            struct pool *workers, struct load_progress *progress, i64 *out_rows) {
     struct input in;
     TRY(input_open(&in, from, PACKING_BY_NAME, true, &mem, progress, &err));
-    wf_status status = csv_load(table, &in, options, workers, &mem, progress, out_rows, &err);
+    struct load_means means = {workers, &mem, progress};
+    wf_status status = csv_load(table, &in, options, &means, out_rows, &err);
     input_close(&in);
     return status;
 }

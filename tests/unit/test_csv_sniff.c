@@ -134,7 +134,7 @@ static wf_status scan_text(const struct csv_given *given, i64 bytes, char *out) 
     s.bad_number = I64_MAX;
     mutex_init(&s.lock);
     *out = 0;
-    TRY(csv_file_open(&mem, path, PACKING_BY_NAME, given, (struct when){0}, NULL, &s.file, &err));
+    TRY(csv_file_open(&mem, path, PACKING_BY_NAME, given, NULL, &s.file, &err));
     const struct csv_sniffed *found = csv_file_sniffed(s.file);
     s.table = table_open(&mem, 1, "t", found->col_count, found->cols, 4, false);
     csv_file_attach(s.file, s.table);
@@ -182,7 +182,8 @@ static wf_status read_text(struct sv text, const struct csv_given *given, char *
         struct table *table = table_open(&mem, 1, "t", found.col_count, found.cols, 4, false);
         dump(&found, table, out, cap); /* the columns, as there are no rows yet */
         behind = out + strlen(out);
-        status = csv_load_blocks(table, &in, &found.options, pool, &mem, NULL, 7, &rows, &err);
+        struct load_means means = {pool, &mem, NULL};
+        status = csv_load_blocks(table, &in, &found.options, &means, 7, &rows, &err);
         if (!status) {
             dump(&found, table, out, cap);
         }
@@ -468,9 +469,7 @@ static void test_changed(void **state) {
     struct scan *scan = NULL;
     struct scan_request request = {.cols = cols, .mem = &mem, .worker_count = 1};
     write_file(SV("a,b\n1,2\n3,4\n"));
-    assert_int_equal(
-        csv_file_open(&mem, path, PACKING_NONE, &none, (struct when){0}, NULL, &file, &err),
-        ERR_OK);
+    assert_int_equal(csv_file_open(&mem, path, PACKING_NONE, &none, NULL, &file, &err), ERR_OK);
     const struct csv_sniffed *found = csv_file_sniffed(file);
     struct table *table = table_open(&mem, 1, "t", found->col_count, found->cols, 4, false);
     csv_file_attach(file, table);
@@ -493,8 +492,7 @@ static void test_refused(void **state) {
         error_reset(&err);
         memory_fail_at(nth);
         struct csv_file *file = NULL;
-        status =
-            csv_file_open(&mem, path, PACKING_BY_NAME, &none, (struct when){0}, NULL, &file, &err);
+        status = csv_file_open(&mem, path, PACKING_BY_NAME, &none, NULL, &file, &err);
         if (!status) {
             csv_file_close(file);
         } else {
@@ -503,9 +501,7 @@ static void test_refused(void **state) {
     }
     memory_fail_at(0);
     struct csv_file *file = NULL;
-    assert_int_equal(
-        csv_file_open(&mem, path, PACKING_BY_NAME, &none, (struct when){0}, NULL, &file, &err),
-        ERR_OK);
+    assert_int_equal(csv_file_open(&mem, path, PACKING_BY_NAME, &none, NULL, &file, &err), ERR_OK);
     const struct csv_sniffed *found = csv_file_sniffed(file);
     struct table *table = table_open(&mem, 1, "t", found->col_count, found->cols, 4, false);
     csv_file_attach(file, table);
