@@ -89,13 +89,12 @@ static void forget_below(struct parts *p, const struct part *part) {
 static void join_use(struct parts *p, struct expr *const *map, struct part *first,
                      struct part *second) {
     struct plan *plan = p->o->plan;
-    struct rel *use = rel_new(plan, REL_SHARED, first->rel, NULL);
-    for (i64 i = 0; i < second->rel->out.count; i++) {
-        u32 col = second->rel->out.items[i];
-        VEC_PUSH(plan->arena, use->shared.cols, map[col]->col);
-        VEC_PUSH(plan->arena, &use->out, col);
+    const struct rel *same = second->rel;
+    u32 *from = NEW_ARRAY(plan->arena, u32, same->out.count + 1);
+    for (i64 i = 0; i < same->out.count; i++) {
+        from[i] = map[same->out.items[i]]->col;
     }
-    use->rows = first->rel->rows;
+    struct rel *use = rel_shared(plan, first->rel, from, same->out.items, same->out.count);
     second->parent->inputs[second->which] = use;
     forget_below(p, second);
 }

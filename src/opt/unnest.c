@@ -165,7 +165,7 @@ static struct rel *asking_rows(const struct unnest *u) {
     struct plan *plan = plan_of(u);
     const struct rel *left = u->left;
     if (!is_guarded(u)) {
-        return opt_shared(plan, u->left, u->outer, u->count);
+        return rel_shared(plan, u->left, u->outer, NULL, u->count);
     }
     u32 *cols = NEW_ARRAY(plan->arena, u32, u->count + left->out.count);
     i64 count = u->count;
@@ -174,7 +174,7 @@ static struct rel *asking_rows(const struct unnest *u) {
         cols[count] = left->out.items[i];
         count += !is_outer(u, left->out.items[i]);
     }
-    struct rel *rows = opt_shared(plan, u->left, cols, count);
+    struct rel *rows = rel_shared(plan, u->left, cols, NULL, count);
     struct expr **map = NEW_ARRAY(plan->arena, struct expr *, plan->cols.count + 1);
     for (i64 i = 0; i < count; i++) {
         map[cols[i]] = expr_col(plan, rows->out.items[i], -1);
@@ -208,7 +208,7 @@ static struct rel *use_domain(struct unnest *u, u32 *cols) {
         }
         u->domain->rows = u->left->rows;
     }
-    struct rel *use = opt_shared(plan, u->domain, u->domain->out.items, u->count);
+    struct rel *use = rel_shared(plan, u->domain, u->domain->out.items, NULL, u->count);
     memcpy(cols, use->out.items, sizeof(u32) * (size_t)u->count);
     return use;
 }

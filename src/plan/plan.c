@@ -117,6 +117,19 @@ struct rel *rel_body(struct plan *plan, const struct rel *place) {
     return body;
 }
 
+struct rel *rel_shared(struct plan *plan, struct rel *input, const u32 *from, const u32 *to,
+                       i64 count) {
+    struct rel *shared = rel_new(plan, REL_SHARED, input, NULL);
+    for (i64 i = 0; i < count; i++) {
+        struct plan_col like = plan->cols.items[from[i]];
+        u32 col = to ? to[i] : plan_col_new(plan, like.name, like.type, like.nullable);
+        VEC_PUSH(plan->arena, shared->shared.cols, from[i]);
+        VEC_PUSH(plan->arena, &shared->out, col);
+    }
+    shared->rows = input->rows;
+    return shared;
+}
+
 void rel_unshare(struct plan *plan, struct rel *shared) {
     const col_list *cols = shared->shared.cols;
     rel_become(plan, shared, REL_PROJECT, rel_input(shared));

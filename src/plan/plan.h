@@ -219,6 +219,9 @@ struct rel *rel_over(struct plan *plan, enum rel_kind kind, struct rel *const *i
 /* An operator becomes one of another kind over `input`, in its place and with its columns and rows;
  * fields of its own are empty then. */
 void rel_become(struct plan *plan, struct rel *rel, enum rel_kind kind, struct rel *input);
+/* A use of input: a SHARED over its columns `from`, under the numbers `to`; NULL: fresh ones. */
+struct rel *rel_shared(struct plan *plan, struct rel *input, const u32 *from, const u32 *to,
+                       i64 count);
 /* A SHARED whose input nobody else uses becomes a projection. */
 void rel_unshare(struct plan *plan, struct rel *shared);
 /* A join of the given kind with the columns it makes visible; MARK makes mark_col. */

@@ -20,12 +20,16 @@ struct place {
     struct query *lateral; /* what LATERAL sees: items to the left, then the query around */
 };
 
-u32 bind_col_new(struct bind *b, const char *table, const char *name, struct type type,
-                 bool nullable) {
-    struct origin origin = {table, name};
+void bind_note_cols(struct bind *b) {
     while (b->origins.count < b->plan->cols.count) {
         VEC_PUSH(b->arena, &b->origins, ((struct origin){NULL, ""}));
     }
+}
+
+u32 bind_col_new(struct bind *b, const char *table, const char *name, struct type type,
+                 bool nullable) {
+    struct origin origin = {table, name};
+    bind_note_cols(b);
     VEC_PUSH(b->arena, &b->origins, origin);
     return plan_col_new(b->plan, name, type, nullable);
 }
