@@ -93,7 +93,7 @@ static wf_status plan_to_program(void *arg) {
     struct lower_limits limits = {
         .fusion = c->settings.fusion != 0,
         .fast_floats = c->settings.float_sum == FLOAT_SUM_FAST,
-        .sets_grow = c->settings.device == DEVICE_CPU || (conn->db->gpu_tried && !conn->db->gpu_count),
+        .sets_grow = c->settings.device == DEVICE_CPU || database_without_gpu(conn->db),
         .max_live = MAX_LIVE_REGISTERS,
         .zone = (i32)c->settings.timezone,
     };
