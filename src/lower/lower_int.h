@@ -139,6 +139,7 @@ struct builder {
     struct lower *l;
     struct source source;
     VEC(u32) cols;
+    VEC(u32) col_at; /* by column of the source: where it is in cols, + 1 */
     VEC(struct op) consts;
     VEC(struct op) ops;
     VEC(u8) faults; /* per op: might raise */

@@ -1019,6 +1019,7 @@ static void unnest_join(struct opt *o, struct rel *join, bool serials) {
         u.numbered = u.draws.count > 0;
     }
     if (u.numbered) {
+        (void)unnest_carry(&u);
         u32 row = plan_col_new(o->plan, "row", type_of(TYPE_BIGINT), false);
         rel_set_left(join, rel_numbered(o->plan, rel_left(join), row));
         (void)find_outer(&u);
@@ -1034,6 +1035,9 @@ static void unnest_join(struct opt *o, struct rel *join, bool serials) {
             return;
         }
         if (careful || !unnest_pull(&u)) {
+            if (unnest_carry(&u)) {
+                (void)find_outer(&u);
+            }
             rewrite(&u);
         }
     }

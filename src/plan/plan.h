@@ -188,6 +188,11 @@ struct relied { /* a column whose uniqueness shaped the plan */
     b8 no_nulls; /* NULLs are equal where groups are made */
 };
 
+/* Gives the value of a call or cast of constants, as a constant; NULL where it faults. */
+struct evaluator {
+    struct expr *(*run)(struct evaluator *evaluator, const struct expr *expr);
+};
+
 struct plan {
     struct arena *arena;
     VEC(struct plan_col) cols;
@@ -201,10 +206,7 @@ struct plan {
     /* At most `max` texts of a column of a scan's table, an empty one for NULL; returns how many.
      * NULL: there are none to be had. */
     i64 (*sample)(const struct snapshot_table *source, u32 table_col, str *out, i64 max);
-    /* The value of a call or cast of constants, as a constant in the plan's arena; NULL where it
-     * faults. NULL: expr_fold knows logic and integers alone. */
-    struct expr *(*evaluate)(void *evaluator, const struct expr *expr);
-    void *evaluator;
+    struct evaluator *evaluator; /* NULL: expr_fold knows logic and integers alone */
 };
 
 u32 plan_col_new(struct plan *plan, const char *name, struct type type, bool nullable);
